@@ -1,0 +1,1 @@
+"""aclnn on the CPU."""

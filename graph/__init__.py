@@ -1,0 +1,1 @@
+"""Op-graphs of opaque compute nodes: build, plan, schedule, draw."""

@@ -1,0 +1,142 @@
+"""Build the extension modules: one scheduler, one set of kernels per instruction set.
+
+`graph/` installs as `aclnn.graph`.  The kernels' one Cython source becomes one C
+file, compiled once per instruction set into a module of its own; `aclnn.isa`
+picks the module when the package is imported.
+"""
+
+import os
+import platform
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from Cython.Build import cythonize
+from setuptools import Extension, setup
+from setuptools.command.build_ext import build_ext
+
+HERE = Path(__file__).parent
+VERSION = next(
+    line.split('"')[1]
+    for line in (HERE / "aclnn" / "_version.py").read_text().splitlines()
+    if line.startswith("__version__")
+)
+
+# -fno-trapping-math lets comparisons and selects vectorise; -ffp-contract=off leaves fusing to
+# the formulas, so that every instruction set with FMA gives the same bits.  Never -ffast-math:
+# it deletes the compensation terms that the float32 results stand on.
+COMMON_FLAGS = ["-O3", "-fno-math-errno", "-fno-trapping-math", "-ffp-contract=off", "-g0"]
+X86_LEVELS = {
+    "v2": ["-march=x86-64-v2"],
+    "v3": ["-march=x86-64-v3"],
+    "v4": ["-march=x86-64-v4", "-mprefer-vector-width=512"],
+}
+
+
+def compiles(flags: list[str], source: str = "int main(void) { return 0; }\n") -> bool:
+    """Tell whether the C compiler accepts `flags`, so that an older one builds fewer variants."""
+    compiler = os.environ.get("CC", "cc").split()
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "probe.c"
+        path.write_text(source)
+        command = [*compiler, *flags, str(path), "-o", str(path.with_suffix(""))]
+        try:
+            return subprocess.run(command, capture_output=True, check=False).returncode == 0
+        except OSError:
+            return False
+
+
+def openmp_flags() -> list[str]:
+    """`-fopenmp` where it works and `ACLNN_OPENMP` is not 0; without it one thread does all."""
+    if os.environ.get("ACLNN_OPENMP", "1") == "0":
+        return []
+    source = "#include <omp.h>\nint main(void) { return omp_get_max_threads() < 1; }\n"
+    return ["-fopenmp"] if compiles(["-fopenmp"], source) else []
+
+
+def kernel_variants() -> dict[str, list[str]]:
+    variants = {"generic": []}
+    if platform.machine().lower() in ("x86_64", "amd64"):
+        variants |= {name: flags for name, flags in X86_LEVELS.items() if compiles(flags)}
+    return variants
+
+
+def extension(name: str, source: str, flags: tuple[str, ...] = ()) -> Extension:
+    return Extension(
+        name,
+        [source],
+        include_dirs=["graph", "aclnn"],
+        depends=[
+            str(p.relative_to(HERE))
+            for pattern in ("graph/*.h", "aclnn/*.h", "aclnn/*.pxd")
+            for p in HERE.glob(pattern)
+        ],
+        define_macros=[("NPY_NO_DEPRECATED_API", "NPY_1_7_API_VERSION")],
+        extra_compile_args=[*COMMON_FLAGS, *flags],
+    )
+
+
+def scheduler_and_friends() -> list[Extension]:
+    threads = tuple(openmp_flags())
+    found = []
+    for folder, package in (("aclnn", "aclnn"), ("graph", "aclnn.graph")):
+        for path in sorted((HERE / folder).glob("*.pyx")):
+            if path.stem == "_kernels":
+                continue
+            ext = extension(f"{package}.{path.stem}", f"{folder}/{path.name}")
+            if path.stem == "_scheduler":
+                ext.extra_compile_args += threads
+                ext.extra_link_args = list(threads)
+            found.append(ext)
+    return found
+
+
+class BuildKernels(build_ext):
+    """Compile the kernels' C file once per instruction set, each into its own module."""
+
+    def build_extension(self, ext):
+        # Modules share one C file: keep their objects apart.
+        base = self.build_temp
+        self.build_temp = os.path.join(base, ext.name)
+        try:
+            super().build_extension(ext)
+        finally:
+            self.build_temp = base
+
+
+def kernel_extensions() -> list[Extension]:
+    if not (HERE / "aclnn" / "_kernels.pyx").exists():
+        return []
+    (translated,) = cythonize(
+        [extension("aclnn._kernels", "aclnn/_kernels.pyx")],
+        build_dir="build/cython",
+        language_level=3,
+    )
+    found = []
+    for name, flags in kernel_variants().items():
+        ext = extension(f"aclnn._kernels_{name}", translated.sources[0], tuple(flags))
+        # The C file is written for a module called _kernels; the variant's own name is needed
+        # only where the interpreter looks its entry point up.
+        ext.define_macros.append(("PyInit__kernels", f"PyInit__kernels_{name}"))
+        found.append(ext)
+    return found
+
+
+if __name__ == "__main__":
+    sys.path.insert(0, str(HERE))
+    setup(
+        version=VERSION,
+        packages=["aclnn", "aclnn.cli", "aclnn.operators", "aclnn.graph"],
+        package_dir={"aclnn": "aclnn", "aclnn.graph": "graph"},
+        package_data={
+            "aclnn": ["py.typed", "*.pyi", "*.pxd", "*.h", "templates/*"],
+            "aclnn.graph": ["py.typed", "*.pyi", "*.h"],
+        },
+        include_package_data=False,
+        ext_modules=[
+            *cythonize(scheduler_and_friends(), build_dir="build/cython", language_level=3),
+            *kernel_extensions(),
+        ],
+        cmdclass={"build_ext": BuildKernels},
+    )
