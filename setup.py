@@ -13,7 +13,7 @@ import tempfile
 from pathlib import Path
 
 from Cython.Build import cythonize
-from setuptools import Extension, setup
+from setuptools import Extension, find_packages, setup
 from setuptools.command.build_ext import build_ext
 
 HERE = Path(__file__).parent
@@ -127,7 +127,11 @@ if __name__ == "__main__":
     sys.path.insert(0, str(HERE))
     setup(
         version=VERSION,
-        packages=["aclnn", "aclnn.cli", "aclnn.operators", "aclnn.graph"],
+        packages=[
+            *find_packages(include=["aclnn", "aclnn.*"]),
+            "aclnn.graph",
+            *(f"aclnn.graph.{name}" for name in find_packages("graph")),
+        ],
         package_dir={"aclnn": "aclnn", "aclnn.graph": "graph"},
         package_data={
             "aclnn": ["py.typed", "*.pyi", "*.pxd", "*.h", "templates/*"],
