@@ -1,1 +1,84 @@
-"""aclnn on the CPU."""
+"""aclnn on the CPU: CANN's two-phase operator interface, run anywhere.
+
+Three layers, each usable alone: C-shaped functions with CANN's names, functional forms on arrays,
+and executors that plan once and run often.  Names are loaded when they are first used, so that
+`aclnn.graph`, which knows no operator, can be imported without any kernel.
+
+Examples
+--------
+>>> import numpy as np
+>>> import aclnn
+>>> aclnn.leaky_relu(np.array([-2.0, 3.0], np.float32), 0.5)
+array([-1.,  3.], dtype=float32)
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+from aclnn._version import __version__
+
+# Module -> the public names it has; whole groups (constants, operators) are looked up below.
+_HOMES = {
+    "errors": ("AclnnError", "aclGetRecentErrMsg", "explain"),
+    "product": ("get_soc_version", "set_soc_version"),
+    "threads": ("get_num_threads", "set_num_threads"),
+    "config": ("show_config",),
+    "planning": ("executor",),
+    "profiling": ("Profile", "profile"),
+    "_plan": ("cache_info", "clear_cache"),
+    "_tensor": (
+        "aclTensor",
+        "aclScalar",
+        "aclCreateTensor",
+        "aclInitTensor",
+        "aclDestroyTensor",
+        "aclGetViewShape",
+        "aclGetStorageShape",
+        "aclGetViewStrides",
+        "aclGetViewOffset",
+        "aclGetFormat",
+        "aclGetDataType",
+        "aclGetRawTensorAddr",
+        "aclSetRawTensorAddr",
+        "aclCreateScalar",
+        "aclDestroyScalar",
+    ),
+    "_executor": (
+        "aclOpExecutor",
+        "aclSetAclOpExecutorRepeatable",
+        "aclDestroyAclOpExecutor",
+        "aclSetInputTensorAddr",
+        "aclSetOutputTensorAddr",
+        "aclSetTensorAddr",
+    ),
+}
+_NAMES = {name: home for home, names in _HOMES.items() for name in names}
+# Modules all of whose public names (`__all__`) are ours; asked in this order.
+_GROUPS = ("constants", "memory", "stream", "functional", "entries")
+_MODULES = ("cli", "graph", "isa", "operators", "views")
+
+
+def __getattr__(name: str) -> Any:
+    value = _find(name)
+    globals()[name] = value
+    return value
+
+
+def _find(name: str) -> Any:
+    if name in _NAMES:
+        return getattr(importlib.import_module(f"aclnn.{_NAMES[name]}"), name)
+    if name in _MODULES:
+        return importlib.import_module(f"aclnn.{name}")
+    if not name.startswith("__"):
+        for group in _GROUPS:
+            module = importlib.import_module(f"aclnn.{group}")
+            if name in module.__all__:
+                return getattr(module, name)
+    raise AttributeError(f"module 'aclnn' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    grouped = [n for g in _GROUPS for n in importlib.import_module(f"aclnn.{g}").__all__]
+    return sorted({"__version__", *_NAMES, *_MODULES, *grouped})

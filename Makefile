@@ -1,0 +1,47 @@
+# `make demo` and `make test` are all a newcomer needs: they make the virtual environment, build
+# the package into it, and go.
+PYTHON ?= python3
+VENV ?= .venv
+BIN := $(VENV)/bin
+SOURCES := setup.py pyproject.toml $(wildcard aclnn/*.pyx aclnn/*.pxd aclnn/*.h graph/*.pyx graph/*.pxd graph/*.h)
+STAMP := $(VENV)/.built
+
+.PHONY: demo test bench lint pictures wheel clean help
+
+help:
+	@echo "make demo      all six operators through both phases, checked, with graph, plan and timings"
+	@echo "make test      the whole test suite"
+	@echo "make lint      ruff and mypy"
+	@echo "make bench     the benchmark matrix against the peers that are installed"
+	@echo "make pictures  the pictures of the documentation, made anew"
+	@echo "make wheel     build sdist and wheel into dist/"
+
+$(BIN)/python:
+	$(PYTHON) -m venv $(VENV)
+
+$(STAMP): $(BIN)/python $(SOURCES)
+	$(BIN)/python -m pip install --quiet --editable ".[dev]"
+	@touch $(STAMP)
+
+demo: $(STAMP)
+	$(BIN)/aclnn demo
+
+test: $(STAMP)
+	$(BIN)/python -m pytest
+
+lint: $(STAMP)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+bench: $(STAMP)
+	$(BIN)/aclnn bench
+
+pictures: $(STAMP)
+	$(BIN)/python docs/make_pictures.py
+
+wheel: $(STAMP)
+	$(BIN)/python -m build
+
+clean:
+	rm -rf $(VENV) build dist *.egg-info aclnn/*.so graph/*.so

@@ -1,0 +1,7 @@
+"""``python -m aclnn``."""
+
+import sys
+
+from aclnn.cli import main
+
+sys.exit(main())

@@ -1,0 +1,20 @@
+from aclnn._plan cimport MAX_DIMS, MAX_SCALARS, MAX_TENSORS, OperatorHandle, Plan, request_t
+
+cdef class aclOpExecutor:
+    cdef readonly Plan planned
+    cdef OperatorHandle handle
+    cdef readonly str origin       # the C-shaped function or functional name it was made by
+    cdef tuple names               # operand names in that function's spelling, output last
+    cdef list bound                # aclTensor or ndarray per operand, output last; None: no data
+    cdef object result             # what run() gives back, in the caller's kind of array
+    cdef object keep               # whatever the arrays' memory hangs on
+    cdef double scalars[MAX_SCALARS]
+    cdef double exact_scalars[MAX_SCALARS]
+    cdef object scalar_texts, switches
+    cdef request_t request
+    cdef readonly bint repeatable, spent, destroyed
+    cdef object __weakref__
+    cdef bint from_tensors
+
+    cdef int addresses_now(self, char **addresses) except -1
+    cdef int execute(self, char **addresses, char *workspace) except -1

@@ -1,0 +1,697 @@
+# cython: boundscheck=False, wraparound=False, initializedcheck=False
+"""Executors: a plan, the memory it is bound to, and the two phases of the C-shaped layer."""
+
+from cpython.buffer cimport (
+    PyBUF_SIMPLE,
+    PyBUF_WRITABLE,
+    PyBuffer_Release,
+    PyObject_GetBuffer,
+)
+from libc.stdint cimport int64_t
+from libc.string cimport memcpy
+
+from aclnn._plan cimport (
+    ABSENT,
+    CROSSING,
+    find_plan,
+    item_size,
+    operand_t,
+    overlaps_as_planned,
+    run_plan,
+    run_with_own_workspace,
+)
+from aclnn._tensor cimport aclScalar, aclTensor
+
+from aclnn import errors, memory, stream as streams
+from aclnn.constants import (
+    ACL_BF16,
+    ACLNN_ERR_INNER,
+    ACLNN_ERR_INNER_NULLPTR,
+    ACLNN_ERR_PARAM_INVALID,
+    ACLNN_ERR_PARAM_NULLPTR,
+    ACLNN_SUCCESS,
+)
+from aclnn.errors import AclnnError
+
+cdef int OK = int(ACLNN_SUCCESS)
+cdef int NULLPTR = int(ACLNN_ERR_PARAM_NULLPTR)
+cdef int INVALID = int(ACLNN_ERR_PARAM_INVALID)
+cdef int INNER = int(ACLNN_ERR_INNER)
+cdef int INNER_NULLPTR = int(ACLNN_ERR_INNER_NULLPTR)
+
+cdef enum:
+    INPUT, OUTPUT, INOUT, SCALAR, FLOAT, SWITCH
+
+cdef dict KINDS = {
+    "input": INPUT, "output": OUTPUT, "inout": INOUT, "scalar": SCALAR, "float": FLOAT,
+    "bool": SWITCH, "int": SWITCH, "str": SWITCH,
+}
+
+
+cdef class EntryHandle:
+    """A C-shaped function pair as phase one walks through it: a slot for every parameter."""
+
+    cdef readonly OperatorHandle handle
+    cdef readonly object entry
+    cdef readonly str name
+    cdef readonly dict names
+    cdef tuple operand_names
+    cdef int n_parameters
+    cdef int kinds[16]
+    cdef int slots[16]
+    cdef tuple fixed_switches
+    cdef tuple switch_kinds
+
+    def __init__(self, OperatorHandle handle, entry):
+        operator = handle.operator
+        self.handle = handle
+        self.entry = entry
+        self.name = entry.name
+        self.names = {p.role: p.name for p in entry.parameters}
+        if "out" not in self.names:
+            self.names["out"] = next(p.name for p in entry.parameters if p.kind == "inout")
+        self.operand_names = tuple(
+            self.names[role] for role in (*operator.kernel_operands, "out")
+        )
+        self.n_parameters = len(entry.parameters)
+        switch_roles = [attribute.role for attribute in operator.switches]
+        fixed = dict(entry.fixed)
+        self.fixed_switches = tuple(
+            fixed.get(attribute.role, attribute.default) for attribute in operator.switches
+        )
+        self.switch_kinds = tuple(p.kind for p in entry.parameters)
+        for index, parameter in enumerate(entry.parameters):
+            self.kinds[index] = KINDS[parameter.kind]
+            if parameter.kind in ("input", "inout"):
+                self.slots[index] = operator.kernel_operands.index(parameter.role)
+            elif parameter.kind == "output":
+                self.slots[index] = handle.n_inputs
+            elif parameter.kind in ("scalar", "float"):
+                self.slots[index] = handle.scalar_roles.index(parameter.role)
+            else:
+                self.slots[index] = switch_roles.index(parameter.role)
+
+    def plan(self, tuple arguments):
+        """Phase one: ``(workspaceSize, executor, status)``."""
+        cdef aclOpExecutor executor
+        try:
+            executor = self.read(arguments)
+            executor.planned = find_plan(
+                self.handle, &executor.request, self.names, executor.scalar_texts,
+                executor.switches,
+            )
+            if settings_verbose:
+                _report("plan", executor)
+            return executor.planned.workspace_size, executor, OK
+        except AclnnError as error:
+            return 0, None, errors.fail(error.status, self.explained(error, arguments))
+        except MemoryError as error:
+            return 0, None, errors.fail(INNER, f"{self.name}GetWorkspaceSize: {error}")
+
+    def explained(self, error, arguments):
+        from aclnn import diagnosis
+
+        return diagnosis.failed_phase_one(self, error, arguments)
+
+    cdef aclOpExecutor read(self, tuple arguments):
+        """Check for null arguments and take the call apart."""
+        cdef aclOpExecutor executor = aclOpExecutor.__new__(aclOpExecutor)
+        cdef int index, kind, slot
+        cdef bint plain = len(self.fixed_switches) == 0
+        cdef bint deep = False
+        switches = list(self.fixed_switches)
+        executor.handle = self.handle
+        executor.origin = self.name
+        executor.names = self.operand_names
+        executor.from_tensors = True
+        executor.bound = [None] * (self.handle.n_inputs + 1)
+        executor.request.operator_id = self.handle.id
+        executor.request.n_inputs = self.handle.n_inputs
+        self.refuse_null(arguments)
+        for index in range(self.n_parameters):
+            kind, slot, value = self.kinds[index], self.slots[index], arguments[index]
+            if kind == SWITCH:
+                switches[slot] = self.read_switch(index, value)
+            elif kind == SCALAR:
+                self.read_scalar(executor, index, slot, value)
+            elif kind == FLOAT:
+                self.read_float(executor, index, slot, value)
+            else:
+                deep |= (<aclTensor>value).ndim > MAX_DIMS
+                self.read_tensor(executor, slot, <aclTensor>value)
+                if kind == INOUT:
+                    self.read_tensor(executor, self.handle.n_inputs, <aclTensor>value)
+        executor.switches = switches
+        executor.request.switches = 0 if plain else self.handle.switch_code(tuple(switches))
+        if deep:
+            self.refuse_rank(executor)
+        return executor
+
+    def refuse_rank(self, aclOpExecutor executor):
+        """Ranks no plan can have still go through the rules: an earlier one may decide."""
+        from aclnn import planning
+
+        operands = [describe_tensor(tensor) for tensor in executor.bound]
+        signs = [
+            (not executor.request.scalar_signs >> 2 * index & 2,
+             bool(executor.request.scalar_signs >> 2 * index & 1))
+            for index in range(self.handle.n_scalars)
+        ]
+        planning.check_call(self.handle.operator, operands, signs, executor.scalar_texts,
+                            executor.switches, self.names)
+
+    cdef int refuse_null(self, tuple arguments) except -1:
+        cdef int index, kind
+        for index in range(self.n_parameters):
+            kind, value = self.kinds[index], arguments[index]
+            if kind == FLOAT or (kind == SWITCH and self.switch_kinds[index] != "str"):
+                continue
+            if value is None:
+                raise AclnnError(NULLPTR, f"{self.entry.parameters[index].name} is null")
+            if kind == SWITCH:
+                continue
+            if kind == SCALAR:
+                if not isinstance(value, aclScalar):
+                    self.refuse_type(index, value, "an aclScalar")
+                if (<aclScalar>value).destroyed:
+                    raise AclnnError(
+                        NULLPTR, f"{self.entry.parameters[index].name} is a destroyed aclScalar")
+            else:
+                if not isinstance(value, aclTensor):
+                    self.refuse_type(index, value, "an aclTensor")
+                if (<aclTensor>value).destroyed:
+                    raise AclnnError(
+                        NULLPTR, f"{self.entry.parameters[index].name} is a destroyed aclTensor")
+        return 0
+
+    def refuse_type(self, index, value, wanted):
+        name = self.entry.parameters[index].name
+        raise AclnnError(INVALID, f"{name} is {type(value).__name__}, must be {wanted}")
+
+    cdef object read_switch(self, int index, object value):
+        kind = self.switch_kinds[index]
+        if kind == "bool":
+            if isinstance(value, (bool, int)):
+                return bool(value)
+            self.refuse_type(index, value, "a bool")
+        if kind == "int" and (not isinstance(value, int) or isinstance(value, bool)):
+            self.refuse_type(index, value, "an int")
+        if kind == "str":
+            if isinstance(value, bytes):
+                value = value.decode("utf-8", "replace")
+            if not isinstance(value, str):
+                self.refuse_type(index, value, "a str")
+        return value
+
+    cdef int read_scalar(self, aclOpExecutor executor, int index, int slot, aclScalar value) except -1:
+        cdef int signs = 0
+        if not value.is_real:
+            signs = 2
+        else:
+            executor.scalars[slot] = value.as_float
+            executor.exact_scalars[slot] = value.as_double
+            signs = value.as_double < 0
+        executor.request.scalar_signs |= signs << 2 * slot
+        if signs:
+            if executor.scalar_texts is None:
+                executor.scalar_texts = {}
+            executor.scalar_texts[self.handle.scalar_roles[slot]] = repr(value)
+        return 0
+
+    cdef int read_float(self, aclOpExecutor executor, int index, int slot, object value) except -1:
+        try:
+            executor.exact_scalars[slot] = value
+        except (TypeError, OverflowError):
+            self.refuse_type(index, value, "a real number")
+        executor.scalars[slot] = executor.exact_scalars[slot]
+        executor.request.scalar_signs |= (executor.exact_scalars[slot] < 0) << 2 * slot
+        return 0
+
+    cdef int read_tensor(self, aclOpExecutor executor, int slot, aclTensor value) except -1:
+        executor.bound[slot] = value
+        read_operand(value, &executor.request.operands[slot])
+        return 0
+
+    def run(self, workspace, workspaceSize, executor, stream):
+        """Phase two: check, then run at once or queue on the stream."""
+        try:
+            return run_phase_two(self, workspace, workspaceSize, executor, stream)
+        except AclnnError as error:
+            return errors.fail(error.status, f"{self.name}: {error}")
+        except MemoryError as error:
+            return errors.fail(INNER, f"{self.name}: {error}")
+
+
+cdef object describe_tensor(aclTensor tensor):
+    return (
+        tensor.dtype,
+        tuple([tensor.shape[axis] for axis in range(tensor.ndim)]),
+        tuple([tensor.strides[axis] for axis in range(tensor.ndim)]),
+        tensor.format,
+        tensor.writable or tensor.storage == NULL,
+    )
+
+
+cdef inline char *address_of(aclTensor tensor) noexcept:
+    return tensor.storage + tensor.offset * item_size(tensor.dtype) if tensor.storage else NULL
+
+
+cdef void read_operand(aclTensor tensor, operand_t *operand) noexcept:
+    """A tensor's description and present address, for ranks that plans can have."""
+    operand.data = address_of(tensor)
+    operand.dtype = tensor.dtype
+    operand.format = tensor.format
+    operand.ndim = min(tensor.ndim, MAX_DIMS)
+    operand.writable = tensor.writable or tensor.storage == NULL
+    memcpy(operand.shape, tensor.shape, operand.ndim * sizeof(int64_t))
+    memcpy(operand.strides, tensor.strides, operand.ndim * sizeof(int64_t))
+
+
+cdef object run_phase_two(EntryHandle entry, object workspace, object workspaceSize,
+                          object executor_or_none, object stream):
+    cdef aclOpExecutor executor
+    cdef char *addresses[MAX_TENSORS]
+    cdef Py_buffer view
+    cdef bint held = False
+    if executor_or_none is None:
+        raise AclnnError(NULLPTR, "executor is null")
+    if not isinstance(executor_or_none, aclOpExecutor):
+        raise AclnnError(
+            INVALID, f"executor is {type(executor_or_none).__name__}, must be an aclOpExecutor")
+    executor = <aclOpExecutor>executor_or_none
+    if not isinstance(workspaceSize, int) or workspaceSize < 0:
+        raise AclnnError(
+            INVALID, f"workspaceSize is {workspaceSize!r}, must be an int that is not negative")
+    if executor.planned.workspace_size > 0:
+        if workspace is None:
+            raise AclnnError(
+                NULLPTR, f"workspace is null, {executor.planned.workspace_size} bytes are needed")
+        if workspaceSize < executor.planned.workspace_size:
+            raise AclnnError(
+                INVALID,
+                f"workspaceSize is {workspaceSize}, at least {executor.planned.workspace_size} "
+                "bytes are needed")
+    check_life(entry, executor)
+    executor.addresses_now(addresses)
+    if not executor.repeatable:
+        executor.spent = True
+    return launch(executor, addresses, workspace, stream)
+
+
+cdef int check_life(EntryHandle entry, aclOpExecutor executor) except -1:
+    if executor.destroyed:
+        raise AclnnError(INNER, "executor is destroyed")
+    if executor.spent:
+        raise AclnnError(
+            INNER, "executor was used already; aclSetAclOpExecutorRepeatable makes it last")
+    if executor.handle is not entry.handle or executor.origin != entry.name:
+        raise AclnnError(INNER, f"executor was made by {executor.origin}GetWorkspaceSize")
+    return 0
+
+
+cdef object launch(aclOpExecutor executor, char **addresses, object workspace, object stream):
+    """Run now on the default stream, else hand the work to the stream's thread."""
+    cdef Py_ssize_t needed = executor.planned.workspace_size
+    cdef WorkspaceHold hold = None
+    if needed and not overlaps_as_planned(executor.planned, addresses):
+        needed = 0  # planned anew when it runs, with a workspace of its own
+    if needed:
+        hold = WorkspaceHold(workspace, needed)
+    if stream is None:
+        try:
+            executor.execute(addresses, hold.address if hold is not None else NULL)
+        finally:
+            if hold is not None:
+                hold.release()
+        return OK
+    return streams.submit(stream, Job(executor, <size_t>addresses, hold))
+
+
+cdef class Job:
+    """A queued run: what it needs stays alive and unchanged until it is done."""
+
+    cdef aclOpExecutor executor
+    cdef WorkspaceHold hold
+    cdef char *addresses[MAX_TENSORS]
+    cdef tuple keep
+
+    def __init__(self, aclOpExecutor executor, size_t addresses, WorkspaceHold hold):
+        self.executor = executor.snapshot()
+        self.hold = hold
+        memcpy(self.addresses, <char **>addresses, sizeof(self.addresses))
+
+    def __call__(self):
+        cdef char *workspace = self.hold.address if self.hold is not None else NULL
+        try:
+            self.executor.execute(self.addresses, workspace)
+        except (AclnnError, MemoryError) as error:
+            return INNER, f"{self.executor.origin}: {error}"
+        finally:
+            if self.hold is not None:
+                self.hold.release()
+        return OK
+
+
+cdef class WorkspaceHold:
+    """The caller's workspace, held for one run."""
+
+    cdef char *address
+    cdef Py_buffer view
+    cdef bint exported
+    cdef object owner
+
+    def __init__(self, workspace, Py_ssize_t needed):
+        self.exported = False
+        if isinstance(workspace, int):
+            self.owner = memory.resolve(workspace, needed, "workspace")
+            self.address = <char *><size_t>workspace
+            return
+        try:
+            PyObject_GetBuffer(workspace, &self.view, PyBUF_SIMPLE | PyBUF_WRITABLE)
+        except (TypeError, BufferError, ValueError) as error:
+            raise AclnnError(
+                INVALID, f"workspace is {type(workspace).__name__}, must be a writable contiguous "
+                f"buffer or an address from aclrtMalloc: {error}") from None
+        self.exported = True
+        self.address = <char *>self.view.buf
+        if self.view.len < needed:
+            length = self.view.len
+            self.release()
+            raise AclnnError(
+                INVALID, f"workspace has {length} bytes, at least {needed} are needed")
+
+    cdef int release(self) except -1:
+        if self.exported:
+            self.exported = False
+            PyBuffer_Release(&self.view)
+        self.owner = None
+        return 0
+
+    def __dealloc__(self):
+        if self.exported:
+            PyBuffer_Release(&self.view)
+
+
+cdef class aclOpExecutor:
+    """A planned call, bound to memory.
+
+    Made by ``aclnnXxxGetWorkspaceSize`` and by `aclnn.executor`; never directly.
+
+    Attributes
+    ----------
+    workspace_size : int
+        Bytes of workspace that the plan needs; 0 when every intermediate was planned away.
+    graph, graph_as_built : aclnn.graph.Graph
+        The op-graph as scheduled and as built.
+    passes : tuple
+        What turned one into the other: name, graph after it, notes.
+    plan : aclnn.graph.WorkspacePlan
+        Where intermediates lie in the workspace.
+    schedule : aclnn.graph.Schedule
+        The steps that run.
+
+    Notes
+    -----
+    Executors may be shared by threads as long as they run it with different memory; two runs into
+    the same output race, as they would with any other writer.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import aclnn
+    >>> x = np.array([-2.0, 3.0], np.float32)
+    >>> with aclnn.executor("leaky_relu", x, negative_slope=0.5) as ex:
+    ...     ex.run()
+    array([-1.,  3.], dtype=float32)
+    """
+
+    def __init__(self):
+        raise TypeError("executors are made by aclnn.executor() and aclnnXxxGetWorkspaceSize()")
+
+    @property
+    def workspace_size(self):
+        return self.planned.workspace_size
+
+    @property
+    def graph(self):
+        return self.planned.graph
+
+    @property
+    def graph_as_built(self):
+        return self.planned.graph_as_built
+
+    @property
+    def passes(self):
+        return self.planned.passes
+
+    @property
+    def plan(self):
+        return self.planned.workspace
+
+    @property
+    def schedule(self):
+        return self.planned.schedule
+
+    @property
+    def operator(self):
+        return self.planned.operator
+
+    @property
+    def operand_names(self):
+        return self.names
+
+    def run(self, **arrays):
+        """Run now, on this thread and with a workspace of its own.
+
+        Parameters
+        ----------
+        **arrays
+            Operands to bind from now on, by name: arrays of the dtype, shape and strides that
+            were planned.
+
+        Returns
+        -------
+        The output.
+
+        Raises
+        ------
+        AclnnError
+            If the executor is spent or destroyed, an operand has no data, or an array does not
+            fit the plan.
+        """
+        cdef char *addresses[MAX_TENSORS]
+        if self.destroyed or self.spent:
+            raise AclnnError(INNER, f"{self.origin}: executor is "
+                             + ("destroyed" if self.destroyed else "spent"))
+        if arrays:
+            self.rebind(arrays)
+        self.addresses_now(addresses)
+        if self.from_tensors and not self.repeatable:
+            self.spent = True
+        if not overlaps_as_planned(self.planned, addresses):
+            self.execute(addresses, NULL)
+        else:
+            run_with_own_workspace(self.planned, addresses, self.scalar_values())
+        return self.result
+
+    def rebind(self, arrays):
+        from aclnn import _functional
+
+        _functional.rebind(self, arrays)
+
+    def profile(self, repeat=100, warmup=3):
+        """Time every step; see `aclnn.Profile`."""
+        from aclnn import profiling
+
+        return profiling.profile_executor(self, repeat=repeat, warmup=warmup)
+
+    def to_html(self):
+        """A report that is one file: graph, plan, passes and profile."""
+        from aclnn import report
+
+        return report.to_html(self)
+
+    def destroy(self):
+        """Let go of everything; using the executor afterwards is an error."""
+        self.destroyed = True
+        self.bound = [None] * len(self.bound)
+        self.result = self.keep = None
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *exc):
+        self.destroy()
+
+    def __repr__(self):
+        state = "destroyed" if self.destroyed else "spent" if self.spent else "ready"
+        return (f"<aclOpExecutor {self.origin}: {len(self.graph.nodes)} nodes, "
+                f"workspace {self.workspace_size} bytes, {state}>")
+
+    cdef aclOpExecutor snapshot(self):
+        """The executor as it is now: a queued run must not see what is bound later."""
+        cdef aclOpExecutor twin = aclOpExecutor.__new__(aclOpExecutor)
+        twin.planned, twin.handle, twin.origin = self.planned, self.handle, self.origin
+        twin.names, twin.bound, twin.keep = self.names, list(self.bound), self.keep
+        twin.switches, twin.scalar_texts = self.switches, self.scalar_texts
+        twin.scalars, twin.exact_scalars, twin.request = (
+            self.scalars, self.exact_scalars, self.request)
+        if self.from_tensors:
+            twin.keep = [(<aclTensor>tensor).owner for tensor in self.bound]
+        return twin
+
+    cdef int addresses_now(self, char **addresses) except -1:
+        """Where the operands are at this moment; refuses missing and freed memory."""
+        cdef int index
+        cdef aclTensor tensor
+        if not self.from_tensors:
+            for index in range(len(self.names)):
+                addresses[index] = self.request.operands[index].data
+            return 0
+        for index in range(len(self.names)):
+            tensor = <aclTensor>self.bound[index]
+            if tensor.destroyed:
+                raise AclnnError(NULLPTR, f"{self.names[index]} is a destroyed aclTensor")
+            if tensor.device and not memory.is_alive(tensor.owner):
+                raise AclnnError(INVALID, f"{self.names[index]} lies in memory that was freed")
+            addresses[index] = address_of(tensor)
+            if addresses[index] == NULL and self.planned.elements:
+                raise AclnnError(NULLPTR, f"{self.names[index]} has no data")
+        tensor = <aclTensor>self.bound[len(self.names) - 1]
+        if not tensor.writable and self.planned.elements:
+            raise AclnnError(INVALID, f"{self.names[-1]} is read-only, but is the output")
+        return 0
+
+    cdef int execute(self, char **addresses, char *workspace) except -1:
+        """Run on these addresses, planning anew where inputs overlap the output in another way."""
+        cdef request_t request
+        cdef Plan plan = self.planned
+        cdef int index
+        if overlaps_as_planned(plan, addresses):
+            return run_plan(plan, addresses, workspace, self.scalar_values())
+        memcpy(&request, &self.request, sizeof(request_t))
+        for index in range(len(self.names)):
+            request.operands[index].data = addresses[index]
+        names = {role: name for role, name in zip(
+            (*self.handle.operator.kernel_operands, "out"), self.names)}
+        plan = find_plan(self.handle, &request, names, self.scalar_texts, self.switches)
+        return run_with_own_workspace(plan, addresses, self.scalar_values())
+
+    cdef const double *scalar_values(self):
+        return self.exact_scalars if self.planned.scalars_as_double else self.scalars
+
+
+def aclSetAclOpExecutorRepeatable(executor):
+    """Let an executor run more than once.
+
+    Returns
+    -------
+    int
+        ACLNN_SUCCESS; 561103 for a null or destroyed executor; 561000 for a spent one.
+    """
+    if problem := helper_problem(executor):
+        return errors.fail(INNER_NULLPTR, f"aclSetAclOpExecutorRepeatable: {problem}")
+    if (<aclOpExecutor>executor).spent:
+        return errors.fail(INNER, "aclSetAclOpExecutorRepeatable: executor was used already")
+    (<aclOpExecutor>executor).repeatable = True
+    return OK
+
+
+def aclDestroyAclOpExecutor(executor):
+    """Destroy an executor.
+
+    Returns
+    -------
+    int
+        ACLNN_SUCCESS; 561103 for a null or destroyed executor.
+    """
+    if problem := helper_problem(executor):
+        return errors.fail(INNER_NULLPTR, f"aclDestroyAclOpExecutor: {problem}")
+    (<aclOpExecutor>executor).destroyed = True
+    return OK
+
+
+def aclSetInputTensorAddr(executor, index, tensor, addr):
+    """Bind other memory to the `index`-th tensor input, counted in signature order.
+
+    Parameters
+    ----------
+    executor : aclOpExecutor
+    index : int
+    tensor : aclTensor
+        The tensor that describes the operand.
+    addr : buffer, int or None
+        Anything that `aclCreateTensor` takes as `tensorData`.
+
+    Returns
+    -------
+    int
+        ACLNN_SUCCESS; 561103 for a null executor or tensor; 161002 for an index or memory that
+        does not fit.
+    """
+    return set_address(executor, index, tensor, addr, "aclSetInputTensorAddr", True, False)
+
+
+def aclSetOutputTensorAddr(executor, index, tensor, addr):
+    """Bind other memory to the `index`-th tensor output; see `aclSetInputTensorAddr`."""
+    return set_address(executor, index, tensor, addr, "aclSetOutputTensorAddr", False, True)
+
+
+def aclSetTensorAddr(executor, index, tensor, addr):
+    """Bind other memory to the `index`-th tensor, inputs first; see `aclSetInputTensorAddr`."""
+    return set_address(executor, index, tensor, addr, "aclSetTensorAddr", True, True)
+
+
+cdef object helper_problem(object executor):
+    if executor is None:
+        return "executor is null"
+    if not isinstance(executor, aclOpExecutor):
+        return f"executor is {type(executor).__name__}, must be an aclOpExecutor"
+    if (<aclOpExecutor>executor).destroyed:
+        return "executor is destroyed"
+    return None
+
+
+cdef object set_address(object executor, object index, object tensor, object addr, str function,
+                        bint inputs, bint outputs):
+    cdef aclOpExecutor found
+    if problem := helper_problem(executor):
+        return errors.fail(INNER_NULLPTR, f"{function}: {problem}")
+    if not isinstance(tensor, aclTensor) or (<aclTensor>tensor).destroyed:
+        return errors.fail(INNER_NULLPTR, f"{function}: tensor is null, destroyed or no aclTensor")
+    found = <aclOpExecutor>executor
+    slots = operand_slots(found, inputs, outputs)
+    if not isinstance(index, int) or isinstance(index, bool) or not 0 <= index < len(slots):
+        return errors.fail(
+            INVALID, f"{function}: index is {index!r}, must be from 0 to {len(slots) - 1}")
+    try:
+        for slot in slots[index]:
+            found.bound[slot] = (<aclTensor>found.bound[slot]).with_data(addr)
+    except AclnnError as error:
+        return errors.fail(error.status, f"{function}: {error}")
+    return OK
+
+
+cdef list operand_slots(aclOpExecutor executor, bint inputs, bint outputs):
+    """The operands each index stands for; an in-place tensor is input and output in one."""
+    last = len(executor.names) - 1
+    shared = [slot for slot in range(last) if executor.names[slot] == executor.names[last]]
+    slots = []
+    if inputs:
+        slots += [[slot, last] if slot in shared else [slot] for slot in range(last)]
+    if outputs and not (inputs and shared):
+        slots.append([*shared, last])
+    return slots
+
+
+cdef bint settings_verbose = False
+
+
+def set_verbose(hook):
+    """Have ``hook("plan", executor)`` called after every successful phase one."""
+    global settings_verbose, _report
+    settings_verbose = hook is not None
+    _report = hook
+
+
+_report = None

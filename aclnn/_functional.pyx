@@ -1,0 +1,283 @@
+# cython: boundscheck=False, wraparound=False, initializedcheck=False, cdivision=True
+"""The functional layer's fast path: arrays in, arrays out.
+
+A call on NumPy arrays reads their headers, finds the plan, and runs it.  Everything else an
+array may be (a DLPack exporter, a byte-swapped or misaligned array) is turned into such arrays
+first, by `aclnn.arrays`.
+"""
+
+cimport numpy as cnp
+from libc.stdint cimport int64_t
+from libc.string cimport memcpy
+
+import math
+
+from aclnn._executor cimport aclOpExecutor
+from aclnn._plan cimport (
+    ABSENT,
+    MAX_DIMS,
+    MAX_SCALARS,
+    MAX_TENSORS,
+    OperatorHandle,
+    Plan,
+    find_plan,
+    item_size,
+    operand_t,
+    request_t,
+    run_with_own_workspace,
+)
+
+import ml_dtypes
+import numpy as np
+
+from aclnn.constants import ACLNN_ERR_PARAM_INVALID
+from aclnn.errors import AclnnError
+
+cnp.import_array()
+
+cdef extern from "numpy/arrayobject.h":
+    bint PyArray_ISBEHAVED_RO(object array)
+
+_BFLOAT16 = np.dtype(ml_dtypes.bfloat16)
+cdef int BFLOAT16_NUMBER = _BFLOAT16.num
+cdef enum:
+    FORMAT_ND = 2
+    ACL_BF16 = 27
+    UNKNOWN = -1
+
+# CANN's number for each of NumPy's own type numbers.
+cdef int[32] ACL_NUMBER
+ACL_NUMBER[:] = [UNKNOWN] * 32
+for _name, _acl in {
+    "float32": 0, "float16": 1, "int8": 2, "int32": 3, "uint8": 4, "int16": 6, "uint16": 7,
+    "uint32": 8, "int64": 9, "uint64": 10, "float64": 11, "bool": 12, "complex64": 16,
+    "complex128": 17,
+}.items():
+    ACL_NUMBER[np.dtype(_name).num] = _acl
+ACL_NUMBER[np.dtype("longlong").num] = 9
+ACL_NUMBER[np.dtype("ulonglong").num] = 10
+_DTYPE_OF = {
+    ACL_NUMBER[np.dtype(_name).num]: np.dtype(_name)
+    for _name in ("float32", "float16", "int8", "int32", "uint8", "int16", "uint16", "uint32",
+                  "int64", "uint64", "float64", "bool", "complex64", "complex128")
+}
+_DTYPE_OF[ACL_BF16] = _BFLOAT16
+
+
+cdef int acl_number(object array) noexcept:
+    cdef int number = cnp.PyArray_TYPE(array)
+    if number == BFLOAT16_NUMBER:
+        return ACL_BF16
+    return ACL_NUMBER[number] if 0 <= number < 32 else UNKNOWN
+
+
+cdef bint read_array(object array, operand_t *operand) noexcept:
+    """Take an array's header; False where its memory is not what kernels can read."""
+    cdef int axis
+    cdef int size
+    cdef cnp.npy_intp stride
+    operand.dtype = acl_number(array)
+    operand.ndim = cnp.PyArray_NDIM(array)
+    if operand.dtype == UNKNOWN or operand.ndim > MAX_DIMS or not PyArray_ISBEHAVED_RO(array):
+        return False
+    size = item_size(operand.dtype)
+    operand.data = <char *>cnp.PyArray_DATA(array)
+    operand.format = FORMAT_ND
+    operand.writable = cnp.PyArray_ISWRITEABLE(array)
+    for axis in range(operand.ndim):
+        stride = cnp.PyArray_STRIDE(array, axis)
+        if stride % size:
+            return False
+        operand.shape[axis] = cnp.PyArray_DIM(array, axis)
+        operand.strides[axis] = stride // size
+    return True
+
+
+cdef class FunctionalHandle:
+    """One functional form: its operator, the order of its operands, and their names."""
+
+    cdef readonly OperatorHandle handle
+    cdef readonly str name
+    cdef readonly dict names
+    cdef tuple operand_names
+    cdef object default_switches
+    cdef int default_code
+
+    def __init__(self, OperatorHandle handle, str name):
+        operator = handle.operator
+        self.handle = handle
+        self.name = name
+        roles = (*operator.inputs, "out", *(a.role for a in operator.attributes))
+        self.names = {role: role for role in roles}
+        self.operand_names = (*operator.kernel_operands, "out")
+        self.default_switches = tuple(a.default for a in operator.switches)
+        self.default_code = handle.switch_code(self.default_switches) if operator.switches else 0
+
+    def call(self, first, second, out, s0=0.0, s1=0.0, s2=0.0, switches=None):
+        """Run on operands in the kernels' order; `second` is None for operators of one input."""
+        cdef request_t request
+        cdef double scalars[MAX_SCALARS]
+        cdef char *addresses[MAX_TENSORS]
+        cdef Plan plan
+        cdef int index, n_inputs = self.handle.n_inputs
+        if not (cnp.PyArray_Check(first) and read_array(first, &request.operands[0])):
+            return self.call_foreign(first, second, out, s0, s1, s2, switches)
+        if n_inputs == 2:
+            if not (cnp.PyArray_Check(second) and read_array(second, &request.operands[1])):
+                return self.call_foreign(first, second, out, s0, s1, s2, switches)
+        if out is None:
+            request.operands[n_inputs].ndim = ABSENT
+            request.operands[n_inputs].dtype = 0
+            request.operands[n_inputs].format = FORMAT_ND
+            request.operands[n_inputs].writable = True
+        elif not (cnp.PyArray_Check(out) and read_array(out, &request.operands[n_inputs])):
+            return self.call_foreign(first, second, out, s0, s1, s2, switches)
+        self.read_options(&request, scalars, s0, s1, s2, switches)
+        plan = find_plan(self.handle, &request, self.names, None,
+                         self.default_switches if switches is None else switches)
+        if out is None:
+            out = new_output(plan)
+            request.operands[n_inputs].data = <char *>cnp.PyArray_DATA(out)
+        for index in range(n_inputs + 1):
+            addresses[index] = request.operands[index].data
+        run_with_own_workspace(plan, addresses, scalars)
+        return out
+
+    cdef int read_options(self, request_t *request, double *scalars, object s0, object s1,
+                          object s2, object switches) except -1:
+        cdef int index
+        request.operator_id = self.handle.id
+        request.n_inputs = self.handle.n_inputs
+        request.scalar_signs = 0
+        scalars[0] = number(self, 0, s0)
+        scalars[1] = number(self, 1, s1)
+        scalars[2] = number(self, 2, s2)
+        scalars[3] = 0.0
+        for index in range(self.handle.n_scalars):
+            request.scalar_signs |= (scalars[index] < 0) << 2 * index
+        if switches is None:
+            request.switches = self.default_code
+        else:
+            request.switches = self.handle.switch_code(switches)
+        return 0
+
+    def call_foreign(self, first, second, out, s0, s1, s2, switches):
+        from aclnn import arrays
+
+        return arrays.call_foreign(self, first, second, out, s0, s1, s2, switches)
+
+    def bind(self, operands, out, numbers, switches, arrays_of_caller):
+        """An executor for these arrays, planned and bound; see `aclnn.executor`."""
+        cdef aclOpExecutor executor = aclOpExecutor.__new__(aclOpExecutor)
+        cdef int n_inputs = self.handle.n_inputs
+        cdef int index
+        for index, array in enumerate(operands):
+            if not read_array(array, &executor.request.operands[index]):
+                refuse_layout(self.operand_names[index], array)
+        if out is None:
+            executor.request.operands[n_inputs].ndim = ABSENT
+            executor.request.operands[n_inputs].format = FORMAT_ND
+            executor.request.operands[n_inputs].writable = True
+        elif not read_array(out, &executor.request.operands[n_inputs]):
+            refuse_layout("out", out)
+        self.read_options(&executor.request, executor.exact_scalars, *numbers, switches)
+        executor.scalars = executor.exact_scalars
+        executor.handle, executor.origin, executor.names = self.handle, self.name, self.operand_names
+        executor.switches = self.default_switches if switches is None else switches
+        executor.planned = find_plan(self.handle, &executor.request, self.names, None,
+                                     executor.switches)
+        if out is None:
+            out = new_output(executor.planned)
+            read_array(out, &executor.request.operands[n_inputs])
+        executor.bound = [*operands, out]
+        executor.keep = arrays_of_caller
+        executor.result = out
+        executor.repeatable = True
+        return executor
+
+
+cdef double number(FunctionalHandle handle, int index, object value) except? -1.0:
+    """An option as a double; None stands for -1, CANN's way of saying that there is none."""
+    if type(value) is float:
+        return <double>value
+    if value is None and index < handle.handle.n_scalars:
+        if handle.handle.operator.scalars[index].default is None:
+            return -1.0
+    try:
+        return <double>value
+    except (TypeError, ValueError, OverflowError):
+        role = handle.handle.scalar_roles[index]
+        raise AclnnError(
+            ACLNN_ERR_PARAM_INVALID,
+            f"{handle.name}: {role} is {value!r}, must be a real number") from None
+
+
+cdef object new_output(Plan plan):
+    if plan.out_dtype == ACL_BF16:
+        return np.empty(plan.out_shape, _BFLOAT16)
+    return cnp.PyArray_EMPTY(plan.out_ndim, <cnp.npy_intp *>plan.out_dims,
+                             (<object>_DTYPE_OF[plan.out_dtype]).num, 0)
+
+
+def refuse_layout(name, array):
+    raise AclnnError(
+        ACLNN_ERR_PARAM_INVALID,
+        f"{name} is an array of dtype {array.dtype} with {array.ndim} dimensions and strides "
+        f"{array.strides}; executors need a native, aligned array of a known dtype with at most "
+        f"{MAX_DIMS} dimensions")
+
+
+def rebind(aclOpExecutor executor, arrays):
+    """Bind other arrays of the planned description to an executor."""
+    cdef operand_t found[MAX_TENSORS]
+    cdef int slot
+    from aclnn import arrays as interchange
+
+    if executor.from_tensors:
+        raise AclnnError(
+            ACLNN_ERR_PARAM_INVALID,
+            f"{executor.origin}: bind other memory with aclSetTensorAddr; arrays by name are for "
+            "executors made by aclnn.executor()")
+    slots = {}
+    for name, given in arrays.items():
+        if name not in executor.names:
+            raise AclnnError(
+                ACLNN_ERR_PARAM_INVALID,
+                f"{executor.origin}: no operand is called {name!r}, "
+                f"they are {', '.join(executor.names)}")
+        slot = executor.names.index(name)
+        array = interchange.as_ndarray(given, name)
+        if not read_array(array, &found[slot]) or not fits(
+                &found[slot], &executor.request.operands[slot]):
+            raise AclnnError(
+                ACLNN_ERR_PARAM_INVALID,
+                f"{executor.origin}: {name} is {describe(array)}, but the plan is for "
+                f"{describe(executor.bound[slot])}")
+        if slot == len(executor.names) - 1 and not found[slot].writable:
+            raise AclnnError(
+                ACLNN_ERR_PARAM_INVALID, f"{executor.origin}: {name} is read-only")
+        slots[slot] = (array, given)
+    for index, (array, given) in slots.items():
+        executor.bound[index] = array
+        executor.request.operands[<int>index].data = found[<int>index].data
+        if index == len(executor.names) - 1:
+            executor.result = given
+
+
+def describe(array):
+    """
+    >>> describe(np.zeros((2, 3), np.float16))
+    'float16[2, 3] with strides (3, 1)'
+    """
+    strides = tuple(stride // array.itemsize for stride in array.strides)
+    return f"{array.dtype}{list(array.shape)} with strides {strides}"
+
+
+cdef bint fits(const operand_t *found, const operand_t *planned) noexcept:
+    cdef int axis
+    if found.dtype != planned.dtype or found.ndim != planned.ndim:
+        return False
+    for axis in range(found.ndim):
+        if found.shape[axis] != planned.shape[axis] or found.strides[axis] != planned.strides[axis]:
+            return False
+    return True

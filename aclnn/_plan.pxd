@@ -1,0 +1,76 @@
+from libc.stdint cimport int64_t
+
+cdef extern from "schedule.h":
+    ctypedef struct schedule_t:
+        int n_steps
+        int max_threads
+    ctypedef struct schedule_event:
+        int step
+        int thread
+        int64_t begin
+        int64_t end
+    ctypedef void (*schedule_run_fn)(const schedule_t *schedule, char *const *addresses,
+                                     char *workspace, const double *scalars, int threads,
+                                     schedule_event *events) noexcept nogil
+
+cdef enum:
+    MAX_DIMS = 8
+    MAX_TENSORS = 4
+    MAX_SCALARS = 4
+    ABSENT = -1  # ndim of an output that is still to be made
+
+cdef enum Overlap:
+    APART = 0    # no byte in common, as far as the extents tell
+    SAME = 1     # the same elements at the same addresses: safe in place
+    CROSSING = 2 # bytes in common in another way: the input must be copied first
+
+cdef struct operand_t:
+    char *data
+    int dtype
+    int format
+    int ndim
+    bint writable
+    int64_t shape[MAX_DIMS]
+    int64_t strides[MAX_DIMS]  # elements
+
+cdef struct request_t:
+    # One call as the plan cache sees it; inputs in the kernels' order, the output last.
+    int operator_id
+    int n_inputs
+    int switches       # bits, see OperatorHandle
+    int scalar_signs   # two bits each: negative, not convertible
+    operand_t operands[MAX_TENSORS]
+
+cdef class Plan:
+    cdef readonly object operator, formula, call
+    cdef readonly object graph_as_built, passes, graph, workspace, schedule
+    cdef readonly object packed
+    cdef readonly Py_ssize_t workspace_size
+    cdef readonly int64_t elements
+    cdef readonly tuple out_shape
+    cdef readonly object settings
+    cdef const schedule_t *steps
+    cdef int n_inputs, out_ndim, out_dtype
+    cdef int64_t out_dims[MAX_DIMS]
+    cdef int overlaps
+    cdef bint scalars_as_double
+    cdef int64_t low[MAX_TENSORS]   # bytes from an operand's address to its lowest byte, <= 0
+    cdef int64_t high[MAX_TENSORS]  # ... and to the one past its highest
+    cdef bint same_layout[MAX_TENSORS]
+    cdef unsigned long last_used
+
+cdef class OperatorHandle:
+    cdef readonly object operator
+    cdef readonly int id, n_inputs, n_scalars
+    cdef readonly dict switch_codes
+    cdef readonly tuple scalar_roles
+    cdef bytes last_key
+    cdef Plan last_plan
+
+cdef int item_size(int dtype) noexcept nogil
+cdef void extent(const operand_t *operand, int64_t *low, int64_t *high) noexcept nogil
+cdef Plan find_plan(OperatorHandle handle, request_t *request, object names, object scalar_texts,
+                    object switches, bint remember=*)
+cdef bint overlaps_as_planned(Plan plan, char **addresses) noexcept nogil
+cdef int run_plan(Plan plan, char **addresses, char *workspace, const double *scalars) except -1
+cdef int run_with_own_workspace(Plan plan, char **addresses, const double *scalars) except -1

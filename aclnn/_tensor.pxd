@@ -1,0 +1,21 @@
+from libc.stdint cimport int64_t
+
+cdef class aclTensor:
+    cdef readonly int dtype, format, ndim
+    cdef int64_t *shape      # ndim sizes, then ndim strides: one allocation
+    cdef int64_t *strides    # elements
+    cdef readonly int64_t offset         # elements
+    cdef readonly tuple storage_shape
+    cdef char *storage       # NULL: no data yet
+    cdef readonly int64_t storage_bytes
+    cdef readonly object owner           # keeps the storage alive
+    cdef readonly bint writable, destroyed, device
+    cdef object __weakref__
+
+cdef class aclScalar:
+    cdef readonly int dtype
+    cdef readonly object value           # as stored, a Python number
+    cdef readonly bint is_real, destroyed
+    cdef readonly double as_float        # nearest float32, held in a double
+    cdef readonly double as_double
+    cdef object __weakref__

@@ -1,0 +1,538 @@
+"""Tensors and scalars of the C-shaped layer: descriptions of memory that own none of it."""
+
+from cpython.buffer cimport (
+    PyBUF_FULL_RO,
+    PyBUF_SIMPLE,
+    PyBuffer_IsContiguous,
+    PyBuffer_Release,
+    PyObject_GetBuffer,
+)
+from libc.stdint cimport int64_t
+from libc.stdlib cimport free, malloc
+
+from fractions import Fraction
+
+import ml_dtypes
+import numpy as np
+
+from aclnn import dtypes, errors
+from aclnn.constants import ACLNN_ERR_PARAM_INVALID, ACLNN_ERR_PARAM_NULLPTR, aclDataType, aclFormat
+from aclnn.errors import AclnnError
+
+cdef int OK = 0
+cdef int NULLPTR = int(ACLNN_ERR_PARAM_NULLPTR)
+cdef int INVALID = int(ACLNN_ERR_PARAM_INVALID)
+LARGEST = 2**62
+
+
+cdef class Storage:
+    """Memory of a buffer object, held as long as a tensor looks at it."""
+
+    cdef Py_buffer view
+    cdef bint held
+
+    def __cinit__(self, given):
+        PyObject_GetBuffer(given, &self.view, PyBUF_FULL_RO)
+        self.held = True
+
+    def __dealloc__(self):
+        if self.held:
+            PyBuffer_Release(&self.view)
+
+
+cdef class aclTensor:
+    """A view of memory: shape, strides, offset, dtype and format, as CANN has them.
+
+    Made by `aclCreateTensor`. Strides and offset count elements. It keeps the memory it was given
+    alive, and owns none.
+    """
+
+    def __init__(self):
+        raise TypeError("tensors are made by aclCreateTensor()")
+
+    def __dealloc__(self):
+        free(self.shape)
+
+    def __repr__(self):
+        if self.destroyed:
+            return "<aclTensor, destroyed>"
+        return (f"<aclTensor {dtypes.name(self.dtype)}{list(self.dims())}, strides "
+                f"{self.steps()}, offset {self.offset}>")
+
+    def dims(self):
+        return tuple([self.shape[axis] for axis in range(self.ndim)])
+
+    def steps(self):
+        return tuple([self.strides[axis] for axis in range(self.ndim)])
+
+    def with_data(self, data):
+        """The same view of other memory; raises `AclnnError` where it does not fit."""
+        return make_tensor(self.dims(), self.dtype, self.steps(), self.offset, self.format,
+                           self.storage_shape, data)
+
+    cdef int attach(self, object data) except -1:
+        """Point at memory; what is wrong with it is said before anything changes."""
+        cdef char *address = NULL
+        cdef int64_t nbytes = 0
+        cdef bint writable = False, device = False
+        owner = None
+        needed = self.bytes_needed()
+        if isinstance(data, (int, np.integer)) and not isinstance(data, bool):
+            from aclnn import memory
+
+            owner = memory.resolve(int(data), needed, "tensorData")
+            address = <char *><size_t>int(data)
+            nbytes, writable, device = needed, True, True
+        elif data is not None:
+            owner, start, nbytes, writable = memory_of(data)
+            address = <char *><size_t>start
+        if data is not None and nbytes < needed:
+            raise AclnnError(
+                INVALID, f"tensorData has {nbytes} bytes, but the view of shape {self.dims()}, "
+                f"strides {self.steps()} and offset {self.offset} in {dtypes.name(self.dtype)} "
+                f"reaches {needed} bytes")
+        self.owner, self.storage, self.storage_bytes = owner, address, nbytes
+        self.writable, self.device = writable, device
+        return 0
+
+    def bytes_needed(self):
+        """Bytes from the start of the storage to the end of the last element."""
+        return elements_needed(self.dims(), self.steps(), self.offset) * dtypes.item_size(self.dtype)
+
+
+def memory_of(data):
+    """Where an object's bytes are: what keeps them, address, length, and whether it is writable.
+
+    Buffers count from their first byte; one that is not contiguous counts as far as its last
+    element reaches, and must not reach back before its first.
+    """
+    cdef Storage held
+    array = None
+    if isinstance(data, np.ndarray):
+        array = data
+    else:
+        try:
+            held = Storage(data)
+        except (TypeError, BufferError, ValueError):
+            array = foreign_array(data)
+        else:
+            if PyBuffer_IsContiguous(&held.view, b"A"):
+                return held, <size_t>held.view.buf, held.view.len, not held.view.readonly
+            array = np.asarray(data)
+    if array.size and any(step < 0 for step in array.strides):
+        raise AclnnError(INVALID, "tensorData has negative strides, its storage has no beginning")
+    reach = sum((size - 1) * step for size, step in zip(array.shape, array.strides))
+    length = reach + array.itemsize if array.size else 0
+    return array, array.ctypes.data, length, array.flags.writeable
+
+
+def foreign_array(data):
+    try:
+        if hasattr(data, "__dlpack__"):
+            from aclnn import _dlpack
+
+            return _dlpack.from_dlpack(data)
+        if hasattr(data, "__array_interface__"):
+            return np.asarray(data)
+    except Exception as error:
+        raise AclnnError(INVALID, f"tensorData cannot be read: {error}") from None
+    raise AclnnError(
+        INVALID, f"tensorData is {type(data).__name__}, must be None, a buffer, an object with "
+        "__array_interface__ or __dlpack__, or an address from aclrtMalloc")
+
+
+def elements_needed(dims, strides, offset):
+    """Elements from the start of the storage to the last of the view; 0 for an empty one.
+
+    >>> elements_needed((2, 3), (3, 1), 4), elements_needed((0, 3), (3, 1), 4)
+    (10, 0)
+    """
+    if any(size == 0 for size in dims):
+        return 0
+    return offset + sum((size - 1) * step for size, step in zip(dims, strides)) + 1
+
+
+cdef aclTensor make_tensor(object viewDims, object dataType, object stride, object offset,
+                           object format, object storageDims, object tensorData):
+    cdef aclTensor made
+    cdef int axis
+    dims = sizes("viewDims", viewDims)
+    dtype = member("dataType", dataType, aclDataType)
+    layout = member("format", format, aclFormat)
+    storage_dims = sizes("storageDims", storageDims)
+    strides = row_major(dims) if stride is None else sizes("stride", stride)
+    if len(strides) != len(dims):
+        raise AclnnError(
+            INVALID, f"stride has {len(strides)} entries, but viewDims has {len(dims)}")
+    start = whole("offset", offset)
+    room = 1
+    for size in storage_dims:
+        room *= size
+    needed = elements_needed(dims, strides, start)
+    if needed > room:
+        raise AclnnError(
+            INVALID, f"the view reaches element {needed - 1}, but the storage of shape "
+            f"{storage_dims} has {room} elements (viewDims {dims}, stride {strides}, offset {start})")
+    if needed * 16 > LARGEST or start > LARGEST:
+        raise AclnnError(INVALID, f"viewDims {dims} with stride {strides} exceed any memory")
+    made = aclTensor.__new__(aclTensor)
+    made.dtype, made.format, made.ndim = dtype, layout, len(dims)
+    made.offset, made.storage_shape = start, storage_dims
+    made.shape = <int64_t *>malloc(max(1, 2 * made.ndim) * sizeof(int64_t))
+    if made.shape == NULL:
+        raise MemoryError
+    made.strides = made.shape + made.ndim
+    for axis in range(made.ndim):
+        made.shape[axis] = dims[axis]
+        made.strides[axis] = strides[axis]
+    made.attach(tensorData)
+    return made
+
+
+def row_major(dims):
+    """
+    >>> row_major((2, 3, 4))
+    (12, 4, 1)
+    """
+    strides, step = [], 1
+    for size in reversed(dims):
+        strides.append(step)
+        step = min(step * max(size, 1), LARGEST)
+    return tuple(reversed(strides))
+
+
+def sizes(name, given):
+    """A tuple of ints that are not negative, from any sequence of ints."""
+    if isinstance(given, (str, bytes)):
+        raise AclnnError(INVALID, f"{name} is {given!r}, must be a sequence of ints")
+    try:
+        entries = tuple(given)
+    except Exception:
+        kind = "null" if given is None else type(given).__name__
+        raise AclnnError(NULLPTR if given is None else INVALID,
+                         f"{name} is {kind}, must be a sequence of ints") from None
+    return tuple([whole(f"{name}[{index}]", entry) for index, entry in enumerate(entries)])
+
+
+def whole(name, value):
+    try:
+        if isinstance(value, bool):
+            raise TypeError
+        found = value.__index__()
+    except Exception:
+        raise AclnnError(INVALID, f"{name} is {value!r}, must be an int") from None
+    if not 0 <= found <= LARGEST:
+        raise AclnnError(INVALID, f"{name} is {found}, must not be negative nor above 2^62")
+    return found
+
+
+def member(name, value, kind):
+    try:
+        if isinstance(value, (bool, float, str)):
+            raise ValueError
+        return int(kind(value))
+    except Exception:
+        raise AclnnError(INVALID, f"{name} is {value!r}, which is no member of {kind.__name__}") from None
+
+
+def aclCreateTensor(viewDims, dataType, stride, offset, format, storageDims, tensorData):
+    """Describe memory as a tensor.
+
+    Parameters
+    ----------
+    viewDims : sequence of int
+        The view's shape; empty for one element.
+    dataType : aclDataType
+    stride : sequence of int or None
+        Strides in elements; None for row-major.
+    offset : int
+        The first element, counted from the start of the storage.
+    format : aclFormat
+    storageDims : sequence of int
+        Shape of the storage.
+    tensorData : buffer, int or None
+        A buffer or anything with ``__array_interface__`` or ``__dlpack__``, whose bytes are the
+        storage; an address from `aclrtMalloc`; or None, for a tensor without data as yet.
+
+    Returns
+    -------
+    aclTensor or None
+        None, and a message, for a view that reaches outside its storage and for anything else
+        that makes no sense.
+
+    Examples
+    --------
+    >>> import numpy as np, aclnn
+    >>> x = np.zeros((2, 3), np.float32)
+    >>> aclnn.aclCreateTensor((2, 3), aclnn.ACL_FLOAT, None, 0, aclnn.ACL_FORMAT_ND, (2, 3), x)
+    <aclTensor float32[2, 3], strides (3, 1), offset 0>
+    >>> aclnn.aclCreateTensor((9,), aclnn.ACL_FLOAT, None, 0, aclnn.ACL_FORMAT_ND, (6,), x) is None
+    True
+    """
+    try:
+        return make_tensor(viewDims, dataType, stride, offset, format, storageDims, tensorData)
+    except (AclnnError, MemoryError) as error:
+        errors.set_message(f"aclCreateTensor: {error}")
+        return None
+
+
+def aclInitTensor(tensor, viewDims, dataType, stride, offset, format, storageDims, tensorData):
+    """Describe other memory with a tensor there is already; see `aclCreateTensor`.
+
+    Returns
+    -------
+    int
+        ACLNN_SUCCESS; 161001 for a null or destroyed tensor; 161002 for a description that
+        `aclCreateTensor` would refuse, and the tensor stays as it was.
+    """
+    cdef aclTensor old, new
+    if (status := refuse_tensor("aclInitTensor", tensor)) != OK:
+        return status
+    old = <aclTensor>tensor
+    try:
+        new = make_tensor(viewDims, dataType, stride, offset, format, storageDims, tensorData)
+    except (AclnnError, MemoryError) as error:
+        return errors.fail(INVALID, f"aclInitTensor: {error}")
+    old.shape, new.shape = new.shape, old.shape
+    old.strides = new.strides
+    old.dtype, old.format, old.ndim, old.offset = new.dtype, new.format, new.ndim, new.offset
+    old.storage_shape, old.storage, old.storage_bytes = (
+        new.storage_shape, new.storage, new.storage_bytes)
+    old.owner, old.writable, old.device = new.owner, new.writable, new.device
+    return OK
+
+
+cdef int refuse_tensor(str function, object tensor) except -1:
+    if tensor is None:
+        return errors.fail(NULLPTR, f"{function}: tensor is null")
+    if not isinstance(tensor, aclTensor):
+        return errors.fail(
+            INVALID, f"{function}: tensor is {type(tensor).__name__}, must be an aclTensor")
+    if (<aclTensor>tensor).destroyed:
+        return errors.fail(NULLPTR, f"{function}: tensor is destroyed")
+    return OK
+
+
+def aclDestroyTensor(tensor):
+    """Destroy a tensor; null succeeds.
+
+    Returns
+    -------
+    int
+        ACLNN_SUCCESS; 161001 for a tensor that was destroyed before.
+    """
+    if tensor is None:
+        return OK
+    if (status := refuse_tensor("aclDestroyTensor", tensor)) != OK:
+        return status
+    (<aclTensor>tensor).destroyed = True
+    return OK
+
+
+def aclGetViewShape(tensor):
+    """The view's shape: ``(dims, status)``."""
+    status = refuse_tensor("aclGetViewShape", tensor)
+    return (list((<aclTensor>tensor).dims()) if status == OK else None), status
+
+
+def aclGetStorageShape(tensor):
+    """The storage's shape: ``(dims, status)``."""
+    status = refuse_tensor("aclGetStorageShape", tensor)
+    return (list((<aclTensor>tensor).storage_shape) if status == OK else None), status
+
+
+def aclGetViewStrides(tensor):
+    """The view's strides in elements: ``(strides, status)``."""
+    status = refuse_tensor("aclGetViewStrides", tensor)
+    return (list((<aclTensor>tensor).steps()) if status == OK else None), status
+
+
+def aclGetViewOffset(tensor):
+    """The view's offset in elements: ``(offset, status)``."""
+    status = refuse_tensor("aclGetViewOffset", tensor)
+    return ((<aclTensor>tensor).offset if status == OK else 0), status
+
+
+def aclGetFormat(tensor):
+    """The tensor's format: ``(aclFormat, status)``."""
+    status = refuse_tensor("aclGetFormat", tensor)
+    return (aclFormat((<aclTensor>tensor).format) if status == OK else None), status
+
+
+def aclGetDataType(tensor):
+    """The tensor's element type: ``(aclDataType, status)``."""
+    status = refuse_tensor("aclGetDataType", tensor)
+    return (aclDataType((<aclTensor>tensor).dtype) if status == OK else None), status
+
+
+def aclGetRawTensorAddr(tensor):
+    """Where the storage begins: ``(address, status)``; the address of no data is 0."""
+    status = refuse_tensor("aclGetRawTensorAddr", tensor)
+    return (<size_t>(<aclTensor>tensor).storage if status == OK else 0), status
+
+
+def aclSetRawTensorAddr(tensor, addr):
+    """Let a tensor look at other memory.
+
+    Parameters
+    ----------
+    tensor : aclTensor
+    addr : buffer, int or None
+        Anything that `aclCreateTensor` takes as `tensorData`.
+
+    Returns
+    -------
+    int
+        ACLNN_SUCCESS; 161001 for a null tensor; 161002 for memory that the view does not fit.
+    """
+    if (status := refuse_tensor("aclSetRawTensorAddr", tensor)) != OK:
+        return status
+    try:
+        (<aclTensor>tensor).attach(addr)
+    except AclnnError as error:
+        return errors.fail(error.status, f"aclSetRawTensorAddr: {error}")
+    return OK
+
+
+_INTEGER_RANGES = {
+    aclDataType.ACL_INT8: (-(2**7), 2**7 - 1), aclDataType.ACL_INT16: (-(2**15), 2**15 - 1),
+    aclDataType.ACL_INT32: (-(2**31), 2**31 - 1), aclDataType.ACL_INT64: (-(2**63), 2**63 - 1),
+    aclDataType.ACL_UINT8: (0, 2**8 - 1), aclDataType.ACL_UINT16: (0, 2**16 - 1),
+    aclDataType.ACL_UINT32: (0, 2**32 - 1), aclDataType.ACL_UINT64: (0, 2**64 - 1),
+}
+_FLOAT_TYPES = {aclDataType.ACL_FLOAT: np.float32, aclDataType.ACL_FLOAT16: np.float16}
+
+
+cdef class aclScalar:
+    """A number of one of CANN's types; made by `aclCreateScalar`."""
+
+    def __init__(self):
+        raise TypeError("scalars are made by aclCreateScalar()")
+
+    def __repr__(self):
+        if self.destroyed:
+            return "<aclScalar, destroyed>"
+        return f"{self.value} ({dtypes.name(self.dtype)})"
+
+
+def nearest_float32(value):
+    """The float32 nearest to an int or float, ties to even, as a float.
+
+    >>> nearest_float32(2**24 + 1), nearest_float32(2**53 + 2**29 + 1) == float(2**53 + 2**30)
+    (16777216.0, True)
+    """
+    if isinstance(value, float):
+        with np.errstate(all="ignore"):
+            return float(np.float32(value))
+    near = float(np.float32(float(value)))
+    choices = [near, float(np.nextafter(np.float32(near), np.float32(np.inf))),
+               float(np.nextafter(np.float32(near), np.float32(-np.inf)))]
+    distance = {choice: abs(Fraction(choice) - value) for choice in choices}
+    least = min(distance.values())
+    nearest = [choice for choice in choices if distance[choice] == least]
+    even = [choice for choice in nearest if np.float32(choice).view(np.uint32) % 2 == 0]
+    return (even or nearest)[0]
+
+
+def aclCreateScalar(value, dataType):
+    """Store a number in one of CANN's types.
+
+    Parameters
+    ----------
+    value : bool, int, float or complex
+    dataType : aclDataType
+        FLOAT, FLOAT16, BF16, DOUBLE, an integer type, BOOL, COMPLEX64 or COMPLEX128.
+
+    Returns
+    -------
+    aclScalar or None
+        None, and a message, for any other type and for a value that it cannot hold.
+
+    Examples
+    --------
+    >>> import aclnn
+    >>> aclnn.aclCreateScalar(0.01, aclnn.ACL_FLOAT16)
+    0.01000213623046875 (float16)
+    """
+    cdef aclScalar made = aclScalar.__new__(aclScalar)
+    try:
+        made.dtype = member("dataType", dataType, aclDataType)
+        stored = stored_value(value, aclDataType(made.dtype))
+    except (AclnnError, ArithmeticError, TypeError, ValueError) as error:
+        errors.set_message(f"aclCreateScalar: {error}")
+        return None
+    made.value = stored
+    made.is_real = not isinstance(stored, complex)
+    if made.is_real:
+        made.as_double = stored
+        made.as_float = nearest_float32(stored)
+    return made
+
+
+def stored_value(value, dtype):
+    """`value` as a Python number that `dtype` holds exactly."""
+    if isinstance(value, np.generic):
+        value = value.item()
+    if not isinstance(value, (bool, int, float, complex)):
+        raise AclnnError(
+            NULLPTR if value is None else INVALID,
+            f"value is {'null' if value is None else repr(value)}, must be a number")
+    if dtype in (aclDataType.ACL_COMPLEX64, aclDataType.ACL_COMPLEX128):
+        wide = complex(value)
+        return wide if dtype == aclDataType.ACL_COMPLEX128 else complex(np.complex64(wide))
+    if isinstance(value, complex):
+        raise AclnnError(INVALID, f"value is {value!r}, which {dtypes.name(dtype)} cannot hold")
+    if dtype == aclDataType.ACL_BOOL:
+        return bool(value)
+    if dtype in _INTEGER_RANGES:
+        low, high = _INTEGER_RANGES[dtype]
+        whole_number = int(value)
+        if not low <= whole_number <= high:
+            raise AclnnError(INVALID, f"value is {value!r}, {dtypes.name(dtype)} holds {low} to {high}")
+        return whole_number
+    with np.errstate(all="ignore"):
+        if dtype == aclDataType.ACL_DOUBLE:
+            return float(value)
+        if dtype in _FLOAT_TYPES:
+            return nearest_float32(value) if dtype == aclDataType.ACL_FLOAT else float(
+                np.float16(float(value)))
+        if dtype == aclDataType.ACL_BF16:
+            return nearest_bfloat16(float(value))
+    raise AclnnError(INVALID, f"dataType is {dtype.name}, which no scalar can have")
+
+
+def nearest_bfloat16(value):
+    """The bfloat16 nearest to a float, in one rounding.
+
+    Through float32 some values would be rounded twice. Rounding the first step to odd keeps what
+    the second needs to know.
+
+    >>> nearest_bfloat16(1 + 2**-8 + 2**-40)
+    1.0078125
+    """
+    near = np.float32(value)
+    if not np.isfinite(near) or float(near) == value:
+        return float(near.astype(ml_dtypes.bfloat16))
+    bits = int(near.view(np.uint32))
+    if bits % 2 == 0:
+        bits += 1 if abs(float(near)) < abs(value) else -1
+    return float(np.uint32(bits).view(np.float32).astype(ml_dtypes.bfloat16))
+
+
+def aclDestroyScalar(scalar):
+    """Destroy a scalar; null succeeds.
+
+    Returns
+    -------
+    int
+        ACLNN_SUCCESS; 161001 for a scalar that was destroyed before; 161002 for no scalar.
+    """
+    if scalar is None:
+        return OK
+    if not isinstance(scalar, aclScalar):
+        return errors.fail(
+            INVALID, f"aclDestroyScalar: scalar is {type(scalar).__name__}, must be an aclScalar")
+    if (<aclScalar>scalar).destroyed:
+        return errors.fail(NULLPTR, "aclDestroyScalar: scalar is destroyed")
+    (<aclScalar>scalar).destroyed = True
+    return OK

@@ -1,0 +1,118 @@
+"""Arrays of other kinds: what the functional layer takes besides plain NumPy arrays.
+
+Anything with ``__dlpack__`` (PyTorch's CPU tensors, bfloat16 included) or
+``__array_interface__`` is read in place; results come back in the caller's kind.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import numpy as np
+
+from aclnn import _dlpack
+from aclnn.constants import ACLNN_ERR_PARAM_INVALID
+from aclnn.errors import AclnnError
+
+MAX_DIMS = 8
+
+
+def as_ndarray(given: Any, name: str) -> np.ndarray:
+    """See another kind of array as a NumPy array, without copying.
+
+    Parameters
+    ----------
+    given : object
+        A NumPy array, or anything with ``__dlpack__`` or ``__array_interface__``.
+    name : str
+        What the caller calls it, for messages.
+
+    Raises
+    ------
+    AclnnError
+        With status ACLNN_ERR_PARAM_INVALID, if it is no such thing.
+    """
+    if isinstance(given, np.ndarray):
+        return given
+    try:
+        if hasattr(given, "__dlpack__"):
+            return _dlpack.from_dlpack(given)
+        if hasattr(given, "__array_interface__"):
+            return np.asarray(given)
+    except (BufferError, RuntimeError, TypeError, ValueError) as error:
+        raise AclnnError(
+            ACLNN_ERR_PARAM_INVALID, f"{name} cannot be read as an array: {error}"
+        ) from error
+    raise AclnnError(
+        ACLNN_ERR_PARAM_INVALID,
+        f"{name} is {type(given).__name__}, must be a NumPy array or have __dlpack__ or "
+        "__array_interface__",
+    )
+
+
+def like(kind: Any, array: np.ndarray) -> Any:
+    """Hand `array` over as the kind of array that `kind` is, without copying."""
+    if isinstance(kind, np.ndarray | np.generic) or not hasattr(kind, "__dlpack__"):
+        return array
+    library = sys.modules.get(type(kind).__module__.partition(".")[0])
+    if library is not None and hasattr(library, "from_dlpack"):
+        return library.from_dlpack(_dlpack.to_dlpack(array))
+    return array
+
+
+def readable(array: np.ndarray, name: str) -> np.ndarray:
+    """The array itself, or a copy where its bytes are swapped or misaligned."""
+    if array.ndim > MAX_DIMS:
+        raise AclnnError(
+            ACLNN_ERR_PARAM_INVALID,
+            f"{name} has {array.ndim} dimensions, at most {MAX_DIMS} are supported",
+        )
+    if array.dtype.hasobject or (array.dtype.kind not in "biufc" and array.dtype.num < 256):
+        raise AclnnError(
+            ACLNN_ERR_PARAM_INVALID, f"{name} has dtype {array.dtype}, which no operator takes"
+        )
+    if is_plain(array):
+        return array
+    return np.array(array, dtype=array.dtype.newbyteorder("="), order="C")
+
+
+def is_plain(array: np.ndarray) -> bool:
+    """Whether kernels can work on the array's own memory."""
+    whole_strides = all(stride % array.itemsize == 0 for stride in array.strides)
+    return array.dtype.isnative and array.flags.aligned and whole_strides
+
+
+def call_foreign(handle: Any, first: Any, second: Any, out: Any, *options: Any) -> Any:
+    """Run a functional form on operands of which at least one is no plain NumPy array."""
+    roles = handle.handle.operator.kernel_operands
+    given = (first,) if second is None and len(roles) == 1 else (first, second)
+    arrays = [
+        readable(as_ndarray(operand, role), role)
+        for operand, role in zip(given, roles, strict=True)
+    ]
+    operands = arrays + [None] * (2 - len(arrays))
+    if out is None:
+        result = handle.call(*operands, None, *options)
+        kind = next((operand for operand in given if not isinstance(operand, np.ndarray)), result)
+        return like(kind, result)
+    target = as_ndarray(out, "out")
+    if target.ndim <= MAX_DIMS and is_plain(target):
+        _require_known(target, "out")
+        handle.call(*operands, target, *options)
+        return out
+    _write_through(handle, operands, target, options)
+    return out
+
+
+def _require_known(array: np.ndarray, name: str) -> None:
+    readable(array, name)
+
+
+def _write_through(handle: Any, operands: list, target: np.ndarray, options: tuple) -> None:
+    """Compute beside an output that kernels cannot write, then copy."""
+    if not target.flags.writeable:
+        raise AclnnError(ACLNN_ERR_PARAM_INVALID, f"{handle.name}: out is read-only")
+    plain = readable(target, "out")
+    handle.call(*operands, plain, *options)
+    np.copyto(target, plain)

@@ -1,0 +1,188 @@
+"""Statuses, their messages, and what they mean."""
+
+from __future__ import annotations
+
+import threading
+
+from aclnn.constants import aclError, aclnnStatus
+
+
+class AclnnError(ValueError):
+    """What the functional and executor layers raise where the C-shaped layer gives a status.
+
+    Attributes
+    ----------
+    status : int
+        A member of `aclnnStatus` or `aclError`.
+    """
+
+    def __init__(self, status: int, message: str):
+        super().__init__(message)
+        self.status = int(status)
+
+
+_recent = threading.local()
+
+
+def set_message(text: str) -> None:
+    """Keep `text` for this thread's next `aclGetRecentErrMsg`."""
+    _recent.text = text
+
+
+def aclGetRecentErrMsg() -> str | None:  # noqa: N802
+    """The message of this thread's most recent failure; reading clears it.
+
+    Returns
+    -------
+    str or None
+        None when nothing failed since the last reading.
+
+    Examples
+    --------
+    >>> import aclnn
+    >>> _ = aclnn.aclGetRecentErrMsg()
+    >>> aclnn.aclnnGeluGetWorkspaceSize(None, None)
+    (0, None, 161001)
+    >>> "self is null" in aclnn.aclGetRecentErrMsg()
+    True
+    >>> aclnn.aclGetRecentErrMsg() is None
+    True
+    """
+    text = getattr(_recent, "text", None)
+    _recent.text = None
+    return text
+
+
+def fail(status: int, message: str) -> int:
+    """Set the message and give the status, so that a function can end with ``return fail(...)``."""
+    set_message(message)
+    return int(status)
+
+
+_CREATE = "The operator library could not set up an executor; on the CPU this does not happen."
+_LIBRARY_FILE = (
+    "The NPU's operator library found a broken or missing file of its own. The CPU library has no "
+    "such files and never returns this."
+)
+# Status -> what it means, and what to do about it.
+_MEANINGS: dict[int, tuple[str, str]] = {
+    aclnnStatus.ACLNN_SUCCESS: ("The call succeeded.", "Nothing."),
+    aclnnStatus.ACLNN_ERR_PARAM_NULLPTR: (
+        "A tensor, scalar, executor, workspace or data pointer that must be there is null or was "
+        "destroyed.",
+        "The message names the argument. Create it, or give the tensor memory "
+        "(aclSetRawTensorAddr, aclSetTensorAddr) before phase two.",
+    ),
+    aclnnStatus.ACLNN_ERR_PARAM_INVALID: (
+        "An argument breaks a rule of the operator: dtype, shape, rank, value, or a workspace that "
+        "is too small.",
+        "The message names the argument, its value and the rule. Rules are checked in the order "
+        "given by the function's documentation; the first that is broken decides. Dtype rules "
+        "depend on the product: see aclnn.get_soc_version().",
+    ),
+    aclnnStatus.ACLNN_ERR_RUNTIME_ERROR: (
+        "Work that was queued on a stream failed when it ran.",
+        "The message is that of the failed run; it surfaces at the stream's next synchronise.",
+    ),
+    aclnnStatus.ACLNN_ERR_INNER: (
+        "The executor cannot run: it was used already, destroyed, or made by another operator's "
+        "phase one; or memory ran out.",
+        "Call phase one again, or make the executor repeatable before its first run.",
+    ),
+    aclnnStatus.ACLNN_ERR_INNER_INFERSHAPE_ERROR: (
+        "The shape of a result could not be inferred.",
+        "The CPU library reports shapes as 161002; check the operator's shape rules.",
+    ),
+    aclnnStatus.ACLNN_ERR_INNER_TILING_ERROR: (
+        "The NPU library could not cut the work into tiles.",
+        "Does not happen on the CPU.",
+    ),
+    aclnnStatus.ACLNN_ERR_INNER_FIND_KERNEL_ERROR: (
+        "The NPU library found no kernel binary for the dtypes or the product.",
+        "Does not happen on the CPU; on an NPU install the kernel package of the product.",
+    ),
+    aclnnStatus.ACLNN_ERR_INNER_CREATE_EXECUTOR: (_CREATE, "Report it."),
+    aclnnStatus.ACLNN_ERR_INNER_NOT_TRANS_EXECUTOR: (
+        "The NPU library's executor was not handed over to the caller.",
+        "Does not happen on the CPU.",
+    ),
+    aclnnStatus.ACLNN_ERR_INNER_NULLPTR: (
+        "An executor function was given a null or destroyed executor or tensor.",
+        "Keep executors until their last use; do not destroy one twice.",
+    ),
+    aclnnStatus.ACLNN_ERR_INNER_WRONG_ATTR_INFO_SIZE: (_LIBRARY_FILE, "Does not happen here."),
+    aclnnStatus.ACLNN_ERR_INNER_KEY_CONFLICT: (_LIBRARY_FILE, "Does not happen here."),
+    aclnnStatus.ACLNN_ERR_INNER_INVALID_IMPL_MODE: (
+        "The implementation mode asked for is unknown.",
+        "Does not happen on the CPU.",
+    ),
+    aclnnStatus.ACLNN_ERR_INNER_OPP_PATH_NOT_FOUND: (
+        "The NPU library could not find its operator packages (ASCEND_OPP_PATH).",
+        "Does not happen on the CPU.",
+    ),
+    aclError.ACL_ERROR_INVALID_PARAM: (
+        "A runtime function was given an argument of the wrong kind or value.",
+        "The message names it.",
+    ),
+    aclError.ACL_ERROR_UNINITIALIZE: (
+        "aclFinalize without aclInit.",
+        "Call aclInit first, or leave both away: programs work without them.",
+    ),
+    aclError.ACL_ERROR_REPEAT_INITIALIZE: ("aclInit was called twice.", "Call it once."),
+    aclError.ACL_ERROR_REPEAT_FINALIZE: ("aclFinalize was called twice.", "Call it once."),
+    aclError.ACL_ERROR_RT_PARAM_INVALID: (
+        "An address, size or kind does not hold: the address is foreign, freed, or the range "
+        "leaves its allocation.",
+        "The message gives the numbers. Every use of an address is checked against the live "
+        "allocations.",
+    ),
+    aclError.ACL_ERROR_RT_INVALID_DEVICEID: (
+        "There is no device of this number.",
+        "This machine has one device, 0: its CPU.",
+    ),
+    aclError.ACL_ERROR_RT_CONTEXT_NULL: (
+        "No device is set on this thread.",
+        "Call aclrtSetDevice(0).",
+    ),
+    aclError.ACL_ERROR_RT_EVENT_TIMESTAMP_INVALID: (
+        "An event was not recorded, or has not happened yet.",
+        "Record both events and synchronise before asking for the time between them.",
+    ),
+    aclError.ACL_ERROR_RT_ADDR_UNALIGNED: ("An address is not aligned as needed.", "Align it."),
+    aclError.ACL_ERROR_RT_INVALID_HANDLE: (
+        "A stream or event is null, destroyed, or no such thing.",
+        "Keep handles until their last use; do not destroy one twice.",
+    ),
+    aclError.ACL_ERROR_BAD_ALLOC: ("Memory could not be allocated.", "Ask for less."),
+    aclError.ACL_ERROR_RT_MEMORY_ALLOCATION: (
+        "Device memory could not be allocated.",
+        "Ask for less, or free what is no longer used: aclrtGetMemInfo tells what is left.",
+    ),
+    aclError.ACL_ERROR_RT_INTERNAL_ERROR: ("The runtime failed inside.", "Report it."),
+}
+
+
+def explain(status: int) -> str:
+    """Say what a status means, what causes it, and what to do.
+
+    Parameters
+    ----------
+    status : int
+        Any status of the C-shaped layer.
+
+    Returns
+    -------
+    str
+        Three lines: name and number, meaning, remedy.
+
+    Examples
+    --------
+    >>> import aclnn
+    >>> print(aclnn.explain(161001).splitlines()[0])
+    ACLNN_ERR_PARAM_NULLPTR (161001)
+    """
+    names = [member.name for kind in (aclnnStatus, aclError) for member in kind if member == status]
+    if not names:
+        return f"{status}: no status of this library"
+    meaning, remedy = _MEANINGS.get(int(status), (_LIBRARY_FILE, "Does not happen here."))
+    return f"{' = '.join(names)} ({int(status)})\nmeaning: {meaning}\nwhat to do: {remedy}"

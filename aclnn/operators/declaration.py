@@ -1,0 +1,159 @@
+"""What an operator is: one declaration from which everything else follows.
+
+An `Operator` says which tensors and attributes it takes, which rules phase one checks and in
+which order, which formula the kernels evaluate, and how it is documented.  The C-shaped
+functions, the functional form, ``aclnn ops``, the reference pages, the benchmark and the
+accuracy rows are all derived from it; none of them knows an operator by name.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from aclnn.operators.rules import Rule
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """One parameter of a C-shaped function.
+
+    Attributes
+    ----------
+    name : str
+        CANN's spelling.
+    role : str
+        The operand or attribute of the operator it stands for, in snake case.
+    kind : {'input', 'output', 'inout', 'scalar', 'bool', 'int', 'float', 'str'}
+        `scalar` is an `aclScalar`; the last four are plain Python values.
+    """
+
+    name: str
+    role: str
+    kind: str
+
+    @property
+    def is_tensor(self) -> bool:
+        return self.kind in ("input", "output", "inout")
+
+
+@dataclass(frozen=True, slots=True)
+class Attribute:
+    """An option of an operator: its default and, where it is a number, how it reaches kernels."""
+
+    role: str
+    default: object
+    kind: str = "scalar"
+    keyword_only: bool = True
+    doc: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One C-shaped function pair, ``aclnnXxxGetWorkspaceSize`` and ``aclnnXxx``."""
+
+    name: str
+    parameters: tuple[Parameter, ...]
+    fixed: tuple[tuple[str, object], ...] = ()
+
+    def parameter(self, role: str) -> Parameter | None:
+        return next((p for p in self.parameters if p.role == role), None)
+
+
+@dataclass(frozen=True, slots=True)
+class Operator:
+    """Everything there is to know about one operator.
+
+    Attributes
+    ----------
+    name : str
+        The functional form's name, PyTorch's where there is one.
+    inputs : tuple of str
+        Roles of the input tensors in the functional form's order.
+    attributes : tuple of Attribute
+        Options, in the functional form's order.
+    entries : tuple of Entry
+        The C-shaped pairs; the first is the one whose name stands for the operator.
+    formula : str or callable
+        Name of the kernels' formula, or a function of the switches that gives it.
+    operands : tuple of str
+        Roles of the inputs in the order in which the formula takes them.
+    expression : str
+        The formula as documented, for people.
+    rules : tuple of Rule
+        What phase one checks after null arguments, in order.
+    in_place : str or None
+        Name of the functional form that writes into its first input.
+    domain : pair of float
+        Where generated inputs lie, in demonstrations and benchmarks.
+    torch : str or None
+        PyTorch's name of the same operator, for comparisons.
+    example : pair of str, optional
+        A call and what it prints, run as a test of the documentation.
+    """
+
+    name: str
+    inputs: tuple[str, ...]
+    entries: tuple[Entry, ...]
+    formula: str | Callable[[Mapping[str, object]], str]
+    expression: str
+    rules: tuple[Rule, ...]
+    summary: str
+    notes: str = ""
+    attributes: tuple[Attribute, ...] = ()
+    operands: tuple[str, ...] = ()
+    in_place: str | None = None
+    domain: tuple[float, float] = (-4.0, 4.0)
+    torch: str | None = None
+    seealso: tuple[str, ...] = ()
+    example: tuple[str, str] | None = None
+
+    @property
+    def kernel_operands(self) -> tuple[str, ...]:
+        return self.operands or self.inputs
+
+    @property
+    def scalars(self) -> tuple[Attribute, ...]:
+        """The attributes that reach kernels as numbers, in the kernels' order."""
+        return tuple(a for a in self.attributes if a.kind in ("scalar", "float"))
+
+    @property
+    def switches(self) -> tuple[Attribute, ...]:
+        """The attributes that choose a formula instead of entering it."""
+        return tuple(a for a in self.attributes if a.kind not in ("scalar", "float"))
+
+    def formula_for(self, switches: Mapping[str, object]) -> str:
+        return self.formula if isinstance(self.formula, str) else self.formula(switches)
+
+
+def entry(name: str, signature: str, **fixed: object) -> Entry:
+    """Read a C-shaped signature.
+
+    Each word is ``name``, ``name:kind`` or ``name=role`` with or without ``:kind``; a role is the
+    name in snake case unless given.  Kinds: `in` (default), `out`, `inout`, `scalar`, `bool`,
+    `int`, `float`, `str`.
+
+    >>> [(p.name, p.role, p.kind) for p in entry("aclnnGeluV2", "x=self approximate:int y=out:out").parameters]
+    [('x', 'self', 'input'), ('approximate', 'approximate', 'int'), ('y', 'out', 'output')]
+    """
+    kinds = {"in": "input", "out": "output"}
+    parameters = []
+    for word in signature.split():
+        left, _, kind = word.partition(":")
+        cann, _, role = left.partition("=")
+        kind = kinds.get(kind or "in", kind)
+        parameters.append(Parameter(cann, role or _role_of(cann, kind), kind))
+    return Entry(name, tuple(parameters), tuple(fixed.items()))
+
+
+def _role_of(name: str, kind: str) -> str:
+    return "out" if kind == "output" else snake(name)
+
+
+def snake(name: str) -> str:
+    """
+    >>> snake("selfOrResult")
+    'self_or_result'
+    """
+    return re.sub(r"(?<=[a-z0-9])([A-Z])", r"_\1", name).lower()

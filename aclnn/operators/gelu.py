@@ -1,0 +1,75 @@
+"""GELU and its gradient, exact and in the tanh form."""
+
+from aclnn.operators.declaration import Attribute, Operator, entry
+from aclnn.operators.rules import (
+    at_most_8_dims,
+    broadcast_shape,
+    broadcasts,
+    dtype_among,
+    dtype_is_promoted,
+    product_has_dtypes,
+    promotes,
+    same_dtype,
+    same_shape,
+    switch_among,
+)
+
+_APPROXIMATE = Attribute(
+    "approximate", "none", "str", doc="``'none'`` for the exact form, ``'tanh'`` for tanh's."
+)
+_NUMBERED = {0: "none", 1: "tanh", "none": "none", "tanh": "tanh"}
+
+gelu = Operator(
+    name="gelu",
+    summary="Gaussian error linear unit.",
+    expression="x·Φ(x), Φ(x) = (1 + erf(x/√2))/2; tanh: 0.5x(1 + tanh(√(2/π)(x + 0.044715x³)))",
+    notes="aclnnGelu is the exact form; aclnnGeluV2 numbers the forms 0 (exact) and 1 (tanh).",
+    formula=lambda switches: {"none": "gelu", "tanh": "gelu_tanh"}[
+        _NUMBERED[switches["approximate"]]
+    ],
+    inputs=("self",),
+    attributes=(_APPROXIMATE,),
+    entries=(
+        entry("aclnnGelu", "self out:out", approximate="none"),
+        entry("aclnnGeluV2", "x=self approximate:int y=out:out"),
+    ),
+    rules=(
+        dtype_among("self"),
+        same_dtype("out", "self"),
+        same_shape("out", "self"),
+        at_most_8_dims("self", "out"),
+        switch_among("approximate", (0, 1, "none", "tanh")),
+    ),
+    torch="gelu",
+    seealso=("gelu_backward",),
+)
+
+gelu_backward = Operator(
+    name="gelu_backward",
+    summary="Gradient of GELU.",
+    expression=(
+        "g·(Φ(x) + x·φ(x)), φ(x) = exp(-x²/2)/√(2π); "
+        "tanh: the derivative of 0.5x(1 + tanh(√(2/π)(x + 0.044715x³)))"
+    ),
+    notes="+Inf in `self` gives `g`, -Inf gives `g·0`. The derivative's root near -0.7518 counts.",
+    formula=lambda switches: {"none": "gelu_backward", "tanh": "gelu_backward_tanh"}[
+        switches["approximate"]
+    ],
+    inputs=("grad_output", "self"),
+    attributes=(_APPROXIMATE,),
+    entries=(
+        entry("aclnnGeluBackward", "gradOutput self gradInput:out", approximate="none"),
+        entry("aclnnGeluBackwardV2", "gradOutput self approximate:str gradInput:out"),
+    ),
+    rules=(
+        promotes(("grad_output", "self")),
+        product_has_dtypes(("grad_output", "self", "out")),
+        at_most_8_dims("grad_output", "self"),
+        broadcasts("grad_output", "self"),
+        broadcast_shape("out", ("grad_output", "self")),
+        dtype_is_promoted("out", ("grad_output", "self")),
+        switch_among("approximate", ("none", "tanh")),
+    ),
+    torch="gelu_backward",
+    seealso=("gelu",),
+)

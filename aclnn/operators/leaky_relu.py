@@ -1,0 +1,77 @@
+"""Leaky ReLU, in place too, and its gradient."""
+
+from aclnn.operators.declaration import Attribute, Operator, entry
+from aclnn.operators.rules import (
+    FLOATING_AND_DOUBLE,
+    at_most_8_dims,
+    broadcast_shape,
+    broadcasts,
+    castable,
+    convertible_scalars,
+    dtype_among,
+    not_negative_when,
+    product_has_dtypes,
+    promotes,
+    same_shape,
+)
+
+_SLOPE = Attribute(
+    "negative_slope", 0.01, keyword_only=False, doc="Factor of inputs that are not above zero."
+)
+
+leaky_relu = Operator(
+    name="leaky_relu",
+    in_place="leaky_relu_",
+    summary="Leaky rectified linear unit.",
+    expression="x > 0: x; else x·negative_slope",
+    notes=(
+        "The sign of zero follows the product, and NaN stays NaN. The slope takes part as "
+        "float32, for float64 tensors as float64."
+    ),
+    formula="leaky_relu",
+    inputs=("self",),
+    attributes=(_SLOPE,),
+    entries=(
+        entry("aclnnLeakyRelu", "self negativeSlope:scalar out:out"),
+        entry("aclnnInplaceLeakyRelu", "selfRef=self:inout negativeSlope:scalar"),
+    ),
+    rules=(
+        dtype_among("self", FLOATING_AND_DOUBLE),
+        convertible_scalars("negative_slope"),
+        castable(("self",)),
+        at_most_8_dims("self", "out"),
+        same_shape("out", "self"),
+    ),
+    torch="leaky_relu",
+    seealso=("leaky_relu_backward",),
+)
+
+leaky_relu_backward = Operator(
+    name="leaky_relu_backward",
+    summary="Gradient of leaky ReLU from its input, or from its result.",
+    expression="x > 0: g; else g·negative_slope",
+    formula="leaky_relu_backward",
+    inputs=("grad_output", "self"),
+    attributes=(
+        _SLOPE,
+        Attribute("self_is_result", False, "bool", doc="Whether `self` is leaky ReLU's result."),
+    ),
+    entries=(
+        entry(
+            "aclnnLeakyReluBackward",
+            "gradOutput self negativeSlope:scalar selfIsResult:bool out:out",
+        ),
+    ),
+    rules=(
+        promotes(("grad_output", "self"), FLOATING_AND_DOUBLE),
+        product_has_dtypes(("grad_output", "self", "out")),
+        convertible_scalars("negative_slope"),
+        castable(("grad_output", "self")),
+        at_most_8_dims("grad_output", "self", "out"),
+        broadcasts("grad_output", "self"),
+        broadcast_shape("out", ("grad_output", "self")),
+        not_negative_when("negative_slope", "self_is_result"),
+    ),
+    torch="leaky_relu_backward",
+    seealso=("leaky_relu",),
+)

@@ -1,0 +1,70 @@
+"""Logit and its gradient."""
+
+from aclnn.operators.declaration import Attribute, Operator, entry
+from aclnn.operators.rules import (
+    at_most_8_dims,
+    castable,
+    dtype_among,
+    exists_on,
+    same_dtype,
+    same_shape,
+)
+from aclnn.product import BFLOAT16_FAMILIES
+
+_EPS = Attribute(
+    "eps",
+    None,
+    "float",
+    keyword_only=False,
+    doc="Inputs count as lying in [eps, 1 - eps]; None or a negative number: no such bounds.",
+)
+
+logit = Operator(
+    name="logit",
+    summary="Logarithm of the odds.",
+    expression="ln(z/(1 - z)), z = x for eps < 0, else x clamped to [eps, 1 - eps]",
+    formula="logit",
+    inputs=("self",),
+    attributes=(_EPS,),
+    entries=(entry("aclnnLogit", "input=self eps:float out:out"),),
+    rules=(
+        exists_on(BFLOAT16_FAMILIES),
+        dtype_among("self"),
+        castable(("self",)),
+        same_shape("out", "self"),
+        at_most_8_dims("self", "out"),
+    ),
+    domain=(0.0, 1.0),
+    torch="logit",
+    seealso=("logit_backward",),
+)
+
+logit_backward = Operator(
+    name="logit_backward",
+    summary="Gradient of the logarithm of the odds.",
+    expression=(
+        "dy/(x(1 - x)) for x in [0, 1] (eps < 0; else NaN) or x in [eps, 1 - eps] "
+        "(0 <= eps < 1; else 0)"
+    ),
+    notes=(
+        "In this order: eps NaN gives NaN; x NaN or infinite gives NaN; eps = +Inf gives 0; "
+        "eps > 1 gives NaN; eps = 1 gives infinity with the sign of dy (NaN for dy zero or NaN)."
+    ),
+    formula="logit_backward",
+    inputs=("grad_output", "self"),
+    operands=("self", "grad_output"),
+    attributes=(_EPS,),
+    entries=(entry("aclnnLogitGrad", "x=self dy=grad_output eps:float out:out"),),
+    rules=(
+        exists_on(BFLOAT16_FAMILIES),
+        dtype_among("self"),
+        same_dtype("grad_output", "self"),
+        same_dtype("out", "self"),
+        same_shape("grad_output", "self"),
+        same_shape("out", "self"),
+        at_most_8_dims("self", "grad_output", "out"),
+    ),
+    domain=(0.0, 1.0),
+    torch="logit_backward",
+    seealso=("logit",),
+)

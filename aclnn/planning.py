@@ -1,0 +1,277 @@
+"""The slow half of phase one: check a call's description, build its graph, plan and schedule it.
+
+Runs once for each description; `aclnn._plan` keeps the result.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from aclnn import dtypes, graph, isa, product
+from aclnn.constants import ACL_FORMAT_ND, ACLNN_ERR_PARAM_INVALID, aclDataType, aclFormat
+from aclnn.errors import AclnnError
+from aclnn.operators import Operator
+from aclnn.operators.rules import (
+    NOTHING_TO_DO,
+    Call,
+    Rule,
+    ScalarSpec,
+    TensorSpec,
+    broadcast_shapes,
+    promoted,
+)
+
+STRATEGIES = ("default", "bucket", "naive")
+# How an input may lie to the output; the numbers are those of `_plan.pxd`.
+APART, SAME, CROSSING = range(3)
+
+Operand = tuple[int, tuple[int, ...], tuple[int, ...], int, bool]
+
+
+class Refused(AclnnError):
+    """A call that breaks a rule; knows the rule, for explanations."""
+
+    def __init__(self, message: str, rule: Rule | None = None):
+        super().__init__(ACLNN_ERR_PARAM_INVALID, message)
+        self.rule = rule
+
+
+def plan_call(
+    operator: Operator,
+    operands: Sequence[Operand | None],
+    signs: Sequence[tuple[bool, bool]],
+    scalar_texts: Mapping[str, str] | None,
+    switches: Sequence[object],
+    overlaps: Sequence[int],
+    names: Mapping[str, str],
+    settings: Mapping[str, Any],
+) -> Any:
+    """Phase one of a call that was not seen before; see `aclnn._plan.Plan`."""
+    from aclnn._plan import Plan
+
+    call, done = check_call(operator, operands, signs, scalar_texts, switches, names)
+    out = call.tensors.get("out") or _new_output(operator, call)
+    inputs = [call.tensors[role] for role in operator.kernel_operands]
+    formula = operator.formula_for(call.switches)
+    result = _result_dtype(operator, call)
+    built = build_graph(operator, formula, inputs, out, result, overlaps)
+    pipeline = "materialized" if settings["materialize"] else "fused"
+    strategy = STRATEGIES[settings["strategy"]]
+    passed = graph.run_passes(built, pipeline)
+    empty = out.size == 0 or done
+    threads = settings["threads"]
+    workspace = graph.plan(passed.graph, strategy=strategy, threads=threads)
+    schedule = packed = None
+    if not empty:
+        schedule = graph.compile(passed.graph, workspace, _kernel_of, threads=threads)
+        packed = schedule.pack()
+    return Plan(
+        operator,
+        formula,
+        call,
+        built,
+        passed.steps,
+        passed.graph,
+        workspace,
+        schedule,
+        packed,
+        0 if empty else workspace.size,
+        (*inputs, out),
+        result == aclDataType.ACL_DOUBLE,
+        dict(settings),
+    )
+
+
+def check_call(
+    operator: Operator,
+    operands: Sequence[Operand | None],
+    signs: Sequence[tuple[bool, bool]],
+    scalar_texts: Mapping[str, str] | None,
+    switches: Sequence[object],
+    names: Mapping[str, str],
+) -> tuple[Call, bool]:
+    """Go through the operator's rules; the first that is broken decides.
+
+    Returns
+    -------
+    call : Call
+    done : bool
+        Whether a rule found that there is nothing to do.
+    """
+    call = _as_call(operator, operands, signs, scalar_texts, switches, names)
+    if not product.has_operators(call.soc):
+        raise Refused(f"no operator of this package exists on {call.soc}")
+    for rule in operator.rules:
+        message = rule.test(call)
+        if message == NOTHING_TO_DO:
+            return call, True
+        if message is not None:
+            raise Refused(message, rule)
+    _check_output(call)
+    return call, False
+
+
+def _as_call(
+    operator: Operator,
+    operands: Sequence[Operand | None],
+    signs: Sequence[tuple[bool, bool]],
+    scalar_texts: Mapping[str, str] | None,
+    switches: Sequence[object],
+    names: Mapping[str, str],
+) -> Call:
+    texts = scalar_texts or {}
+    roles = (*operator.kernel_operands, "out")
+    return Call(
+        tensors={
+            role: TensorSpec(aclDataType(dtype), shape, strides, layout, writable)
+            for role, (dtype, shape, strides, layout, writable) in zip(
+                roles, (o if o is not None else _ABSENT for o in operands), strict=True
+            )
+            if dtype != _ABSENT[0]
+        },
+        scalars={
+            attribute.role: ScalarSpec(convertible, negative, texts.get(attribute.role, "negative"))
+            for attribute, (convertible, negative) in zip(operator.scalars, signs, strict=True)
+        },
+        switches={a.role: value for a, value in zip(operator.switches, switches, strict=True)},
+        names={role: names.get(role, role) for role in (*roles, *names)}
+        | {a.role: names.get(a.role, a.role) for a in operator.attributes},
+        soc=product.get_soc_version(),
+    )
+
+
+_ABSENT: Operand = (-2, (), (), 0, True)
+
+
+def _check_output(call: Call) -> None:
+    """What holds for every operator: the output is writable and no two elements share bytes."""
+    out = call.tensors.get("out")
+    if out is None or out.size == 0:
+        return
+    if not out.writable:
+        raise Refused(f"{call.names['out']} is read-only, but is the output")
+    if any(size > 1 and stride == 0 for size, stride in zip(out.shape, out.strides, strict=True)):
+        raise Refused(
+            f"{call.names['out']} has strides {out.strides} for shape {out.shape}: a stride of 0 "
+            "makes elements of the output share memory"
+        )
+
+
+def _result_dtype(operator: Operator, call: Call) -> aclDataType:
+    """The dtype that the formula's value is rounded to first."""
+    found = promoted(call, operator.kernel_operands)
+    assert found is not None, "a rule of every operator sees to it that the inputs promote"
+    return found
+
+
+def _new_output(operator: Operator, call: Call) -> TensorSpec:
+    """The output of a functional call that gave none: dense, of the result's dtype."""
+    shape = broadcast_shapes(*(call.shape(role) for role in operator.kernel_operands))
+    assert shape is not None, "a rule of every operator sees to it that the shapes fit"
+    return TensorSpec(_result_dtype(operator, call), shape, graph.contiguous_strides(shape))
+
+
+def build_graph(
+    operator: Operator,
+    formula: str,
+    inputs: Sequence[TensorSpec],
+    out: TensorSpec,
+    result: aclDataType,
+    overlaps: Sequence[int],
+) -> graph.Graph:
+    """The op-graph as the NPU library would build it: every step present, also those that idle.
+
+    Input by input Contiguous, Cast and BroadcastTo; one Compute in the result's dtype; Cast to
+    the output's dtype; ViewCopy into the output's strides.
+    """
+    builder = graph.GraphBuilder()
+    values = [
+        builder.input(role, spec.shape, _dtype(spec.dtype), strides=spec.strides, note=_note(spec))
+        for role, spec in zip(operator.kernel_operands, inputs, strict=True)
+    ]
+    same = next((v for v, lies in zip(values, overlaps, strict=True) if lies == SAME), None)
+    target = builder.output(
+        "out", out.shape, _dtype(out.dtype), strides=out.strides, alias_of=same, note=_note(out)
+    )
+    operands = []
+    for value, spec, lies in zip(values, inputs, overlaps, strict=True):
+        dense = builder.contiguous(value, reason="overlap" if lies == CROSSING else None)
+        wide = builder.cast(dense, _dtype(_operand_dtype(spec.dtype, result)))
+        operands.append(builder.broadcast_to(wide, out.shape))
+    computed = builder.compute(
+        formula, operands, out.shape, _dtype(result), expression=operator.expression
+    )
+    builder.view_copy(builder.cast(computed, _dtype(out.dtype)), target)
+    return builder.build()
+
+
+def _operand_dtype(dtype: aclDataType, result: aclDataType) -> aclDataType:
+    """What an input is cast to: the promoted dtype, but never through a narrower float.
+
+    Formulas see inputs as if converted to float32, so an integer that promotes to a half goes
+    to float32 at once.
+    """
+    if dtype == result or result == aclDataType.ACL_DOUBLE:
+        return result
+    return aclDataType.ACL_FLOAT
+
+
+def _dtype(dtype: aclDataType) -> graph.DType:
+    return graph.DType(dtypes.name(dtype), dtypes.item_size(dtype))
+
+
+def _note(spec: TensorSpec) -> str:
+    if spec.format in PLAIN_FORMATS:
+        return ""
+    return f"{aclFormat(spec.format).name}: its storage is taken as laid out plainly"
+
+
+PLAIN_FORMATS = frozenset(
+    aclFormat[f"ACL_FORMAT_{name}"]
+    for name in ("UNDEFINED", "ND", "NCHW", "NHWC", "HWCN", "NDHWC", "NCDHW", "NC", "NCL")
+)
+
+
+class _Kernels:
+    """Finds a node's kernel among those of the instruction set in use."""
+
+    def __call__(self, node: graph.Node, values: Any) -> Any: ...
+
+
+def executor(name: str, *operands: Any, out: Any = None, **options: Any) -> Any:
+    """Plan a call for these arrays, to be run often.
+
+    Parameters
+    ----------
+    name : str
+        An operator's functional name, such as ``"gelu_backward"``.
+    *operands : array
+        Its inputs, in the order of the functional form.
+    out : array, optional
+        Where the result goes; made if not given.
+    **options
+        The operator's options; `materialize`, `strategy` as well, see Notes.
+
+    Returns
+    -------
+    aclOpExecutor
+        Bound to these arrays and repeatable.
+
+    Raises
+    ------
+    AclnnError
+        If there is no such operator or the call breaks one of its rules.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import aclnn
+    >>> x = np.linspace(-1, 1, 3, dtype=np.float32)
+    >>> ex = aclnn.executor("leaky_relu", x, negative_slope=0.5)
+    >>> ex.run()
+    array([-0.5,  0. ,  1. ], dtype=float32)
+    >>> ex.workspace_size
+    0
+    """
+    raise NotImplementedError

@@ -1,0 +1,69 @@
+"""How many threads a run may use.
+
+The number is a ceiling: small tensors never wake a second thread, and a lower limit of OpenMP's
+own (``OMP_NUM_THREADS``, threadpoolctl) holds too.
+"""
+
+from __future__ import annotations
+
+import os
+
+from aclnn import _plan
+from aclnn.constants import ACLNN_ERR_PARAM_INVALID
+from aclnn.errors import AclnnError
+
+
+def set_num_threads(n: int) -> None:
+    """Set how many threads a run may use.
+
+    Parameters
+    ----------
+    n : int
+        At least 1, at most 1024.
+
+    Raises
+    ------
+    AclnnError
+        If `n` is no such number.
+
+    Examples
+    --------
+    >>> import aclnn
+    >>> before = aclnn.get_num_threads()
+    >>> aclnn.set_num_threads(1)
+    >>> aclnn.get_num_threads()
+    1
+    >>> aclnn.set_num_threads(before)
+    """
+    if not isinstance(n, int) or isinstance(n, bool) or not 1 <= n <= 1024:
+        raise AclnnError(
+            ACLNN_ERR_PARAM_INVALID, f"number of threads is {n!r}, must be an int from 1 to 1024"
+        )
+    _plan.configure(threads=n)
+
+
+def get_num_threads() -> int:
+    """The number of threads a run may use.
+
+    Examples
+    --------
+    >>> import aclnn
+    >>> aclnn.get_num_threads() >= 1
+    True
+    """
+    return _plan.current_settings()["threads"]
+
+
+def _from_environment() -> int:
+    text = os.environ.get("ACLNN_NUM_THREADS", "")
+    if text:
+        if not text.isdigit() or not 1 <= int(text) <= 1024:
+            raise AclnnError(
+                ACLNN_ERR_PARAM_INVALID,
+                f"ACLNN_NUM_THREADS is {text!r}, must be a number from 1 to 1024",
+            )
+        return int(text)
+    return min(len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 1, 64)
+
+
+set_num_threads(_from_environment())

@@ -1,0 +1,299 @@
+"""Phase one of every C-shaped pair: what it accepts, what it refuses, and in which order."""
+
+# ruff: noqa: N806  (CANN's spelling)
+
+import numpy as np
+import pytest
+
+import aclnn
+from aclnn import aclDataType as T  # noqa: N817
+from aclnn.operators import ENTRIES
+
+OK, NULLPTR, INVALID = 0, 161001, 161002
+SIZES = {T.ACL_FLOAT: 4, T.ACL_FLOAT16: 2, T.ACL_BF16: 2, T.ACL_DOUBLE: 8}
+
+
+def tensor(shape=(2, 3), dtype=T.ACL_FLOAT, strides=None, data=None):
+    made = aclnn.aclCreateTensor(shape, dtype, strides, 0, aclnn.ACL_FORMAT_ND, shape, data)
+    assert made is not None, aclnn.aclGetRecentErrMsg()
+    return made
+
+
+def scalar(value, dtype=T.ACL_FLOAT):
+    return aclnn.aclCreateScalar(value, dtype)
+
+
+def arguments(name, **changes):
+    """Good arguments for an entry, by CANN's parameter names, with some of them changed."""
+    _, entry = ENTRIES[name]
+    defaults = {"scalar": scalar(0.5), "bool": False, "int": 0, "float": -1.0, "str": "none"}
+    given = {p.name: tensor() if p.is_tensor else defaults[p.kind] for p in entry.parameters}
+    unknown = set(changes) - set(given)
+    assert not unknown, unknown
+    return list((given | changes).values())
+
+
+def phase_one(name, **changes):
+    return getattr(aclnn, f"{name}GetWorkspaceSize")(*arguments(name, **changes))
+
+
+def refused(name, **changes):
+    """The status and the message of a call that must fail."""
+    size, executor, status = phase_one(name, **changes)
+    assert (size, executor) == (0, None)
+    assert status != OK
+    message = aclnn.aclGetRecentErrMsg()
+    assert message
+    assert aclnn.aclGetRecentErrMsg() is None, "reading clears"
+    return status, message
+
+
+@pytest.fixture(autouse=True)
+def default_product():
+    before = aclnn.get_soc_version()
+    yield
+    aclnn.set_soc_version(before)
+
+
+@pytest.mark.parametrize("name", ENTRIES)
+def test_good_arguments_make_an_executor_that_needs_no_workspace(name):
+    size, executor, status = phase_one(name)
+    assert status == OK, aclnn.aclGetRecentErrMsg()
+    assert size == 0
+    assert isinstance(executor, aclnn.aclOpExecutor)
+
+
+@pytest.mark.parametrize(
+    ("name", "parameter"),
+    [(n, p.name) for n, (_, e) in ENTRIES.items() for p in e.parameters
+     if p.is_tensor or p.kind in ("scalar", "str")],
+)
+def test_null_arguments(name, parameter):
+    status, message = refused(name, **{parameter: None})
+    assert status == NULLPTR
+    assert parameter in message
+
+
+@pytest.mark.parametrize("name", ENTRIES)
+def test_first_null_argument_in_signature_order_is_named(name):
+    names = [p.name for p in ENTRIES[name][1].parameters if p.is_tensor or p.kind == "scalar"]
+    status, message = refused(name, **dict.fromkeys(names))
+    assert status == NULLPTR
+    assert f"{names[0]} is null" in message
+
+
+@pytest.mark.parametrize("name", ENTRIES)
+def test_null_comes_before_every_other_check(name):
+    tensors = [p.name for p in ENTRIES[name][1].parameters if p.is_tensor]
+    changes = {tensors[0]: tensor(dtype=T.ACL_INT32), tensors[-1]: None}
+    assert refused(name, **changes)[0] == NULLPTR
+
+
+@pytest.mark.parametrize("name", ENTRIES)
+def test_destroyed_tensor_counts_as_null(name):
+    first = next(p.name for p in ENTRIES[name][1].parameters if p.is_tensor)
+    gone = tensor()
+    assert aclnn.aclDestroyTensor(gone) == OK
+    assert refused(name, **{first: gone})[0] == NULLPTR
+
+
+@pytest.mark.parametrize("name", ENTRIES)
+@pytest.mark.parametrize("junk", [3, "x", b"", 1.5, object(), [1], np.ones(3)])
+def test_junk_instead_of_tensors_is_refused(name, junk):
+    first = next(p.name for p in ENTRIES[name][1].parameters if p.is_tensor)
+    status, message = refused(name, **{first: junk})
+    assert status == INVALID
+    assert first in message
+
+
+@pytest.mark.parametrize("name", ENTRIES)
+@pytest.mark.parametrize("dtype", [T.ACL_INT8, T.ACL_BOOL, T.ACL_COMPLEX64, T.ACL_DT_UNDEFINED])
+def test_dtypes_no_operator_computes_with(name, dtype):
+    tensors = [p.name for p in ENTRIES[name][1].parameters if p.is_tensor]
+    status, message = refused(name, **{t: tensor(dtype=dtype) for t in tensors})
+    assert status == INVALID
+    assert dtype.name.removeprefix("ACL_") in message
+
+
+@pytest.mark.parametrize("name", ENTRIES)
+@pytest.mark.parametrize("soc", ["Ascend310P", "Ascend910"])
+def test_bfloat16_only_where_the_product_has_it(name, soc):
+    tensors = [p.name for p in ENTRIES[name][1].parameters if p.is_tensor]
+    changes = {t: tensor(dtype=T.ACL_BF16) for t in tensors}
+    assert phase_one(name, **changes)[2] == OK
+    aclnn.set_soc_version(soc)
+    status, message = refused(name, **changes)
+    assert status == INVALID
+    assert soc in message
+
+
+@pytest.mark.parametrize("name", ENTRIES)
+def test_no_operator_exists_on_310b(name):
+    aclnn.set_soc_version("Ascend310B")
+    status, message = refused(name)
+    assert status == INVALID
+    assert "Ascend310B" in message
+
+
+@pytest.mark.parametrize(
+    ("soc", "status"),
+    [("Ascend310P", INVALID), ("Ascend910", INVALID), ("Ascend910B", OK), ("Ascend910_93", OK),
+     ("Ascend950", OK)],
+)
+@pytest.mark.parametrize("name", ["aclnnLogitGrad", "aclnnLogit"])
+def test_logit_exists_on_three_products(name, soc, status):
+    aclnn.set_soc_version(soc)
+    assert phase_one(name)[2] == status
+
+
+@pytest.mark.parametrize("name", ENTRIES)
+@pytest.mark.parametrize("rank", [0, 1, 8])
+def test_up_to_8_dims(name, rank):
+    tensors = [p.name for p in ENTRIES[name][1].parameters if p.is_tensor]
+    shape = (1,) * rank
+    assert phase_one(name, **{t: tensor(shape) for t in tensors})[2] == OK
+
+
+@pytest.mark.parametrize("name", ENTRIES)
+@pytest.mark.parametrize("rank", [9, 20])
+def test_more_than_8_dims(name, rank):
+    tensors = [p.name for p in ENTRIES[name][1].parameters if p.is_tensor]
+    status, message = refused(name, **{t: tensor((1,) * rank) for t in tensors})
+    assert status == INVALID
+    assert "8" in message
+    assert str(rank) in message
+
+
+@pytest.mark.parametrize("name", ENTRIES)
+def test_shape_of_the_output(name):
+    outputs = [p.name for p in ENTRIES[name][1].parameters if p.kind == "output"]
+    if not outputs:
+        pytest.skip("in place: the output cannot differ")
+    status, message = refused(name, **{outputs[0]: tensor((2, 4))})
+    assert status == INVALID
+    assert outputs[0] in message
+    assert "(2, 4)" in message
+
+
+BROADCASTING = {"aclnnHardshrinkBackward", "aclnnGeluBackward", "aclnnGeluBackwardV2",
+                "aclnnLeakyReluBackward"}
+
+
+@pytest.mark.parametrize(
+    "name",
+    [n for n, (_, e) in ENTRIES.items() if sum(p.kind == "input" for p in e.parameters) == 2],
+)
+def test_broadcasting_where_the_operator_has_it(name):
+    first, second = [p.name for p in ENTRIES[name][1].parameters if p.kind == "input"]
+    changes = {first: tensor((2, 1)), second: tensor((1, 3))}
+    _, _, status = phase_one(name, **changes)
+    assert status == (OK if name in BROADCASTING else INVALID)
+
+
+def test_elu_backward_order_of_checks():
+    # dtypes before shapes, shapes before the value of alpha
+    wrong_everything = {
+        "gradOutput": tensor(dtype=T.ACL_INT32),
+        "selfOrResult": tensor((4, 4)),
+        "gradInput": tensor((5,)),
+        "isResult": True,
+        "alpha": scalar(-1.0),
+    }
+    assert "dtype" in refused("aclnnEluBackward", **wrong_everything)[1]
+    wrong_everything |= {"gradOutput": tensor()}
+    assert "selfOrResult has shape (4, 4)" in refused("aclnnEluBackward", **wrong_everything)[1]
+    wrong_everything |= {"selfOrResult": tensor()}
+    assert "gradInput has shape (5,)" in refused("aclnnEluBackward", **wrong_everything)[1]
+    wrong_everything |= {"gradInput": tensor()}
+    status, message = refused("aclnnEluBackward", **wrong_everything)
+    assert status == INVALID
+    assert "alpha" in message
+
+
+def test_negative_alpha_is_fine_unless_the_result_is_given():
+    assert phase_one("aclnnEluBackward", alpha=scalar(-1.0), isResult=False)[2] == OK
+    assert phase_one("aclnnEluBackward", alpha=scalar(-0.0), isResult=True)[2] == OK
+    assert refused("aclnnEluBackward", alpha=scalar(-1.0), isResult=True)[0] == INVALID
+    assert refused("aclnnLeakyReluBackward", negativeSlope=scalar(-1), selfIsResult=True)[0] == INVALID
+
+
+@pytest.mark.parametrize("out", [T.ACL_DOUBLE, T.ACL_COMPLEX64, T.ACL_FLOAT16, T.ACL_COMPLEX128])
+@pytest.mark.parametrize(("name", "parameter"), [("aclnnEluBackward", "gradInput"),
+                                                 ("aclnnLeakyRelu", "out"), ("aclnnElu", "out")])
+def test_output_dtypes_that_a_cast_reaches(name, parameter, out):
+    assert phase_one(name, **{parameter: tensor(dtype=out)})[2] == OK
+
+
+@pytest.mark.parametrize("out", [T.ACL_INT32, T.ACL_BOOL, T.ACL_UINT64])
+def test_output_dtypes_that_no_cast_reaches(out):
+    assert refused("aclnnEluBackward", gradInput=tensor(dtype=out))[0] == INVALID
+    assert refused("aclnnLeakyRelu", out=tensor(dtype=out))[0] == INVALID
+
+
+def test_gelu_backward_promotes_integers_with_floats():
+    half, integer = tensor(dtype=T.ACL_FLOAT16), tensor(dtype=T.ACL_INT32)
+    good = {"gradOutput": half, "self": integer, "gradInput": half}
+    assert phase_one("aclnnGeluBackward", **good)[2] == OK
+    both = {"gradOutput": integer, "self": integer, "gradInput": half}
+    assert refused("aclnnGeluBackward", **both)[0] == INVALID
+    bf16 = tensor(dtype=T.ACL_BF16)
+    mixed = {"gradOutput": half, "self": bf16, "gradInput": tensor()}
+    assert phase_one("aclnnGeluBackward", **mixed)[2] == OK
+    assert "FLOAT" in refused("aclnnGeluBackward", **(mixed | {"gradInput": bf16}))[1]
+    double = {"gradOutput": tensor(dtype=T.ACL_DOUBLE)}
+    assert refused("aclnnGeluBackward", **double)[0] == INVALID
+
+
+def test_hardshrink_backward_with_an_empty_input_checks_no_shapes():
+    empty = tensor((0, 3))
+    size, executor, status = phase_one("aclnnHardshrinkBackward", gradOutput=empty)
+    assert (size, status) == (0, OK)
+    assert aclnn.aclnnHardshrinkBackward(None, 0, executor, None) == OK
+    # but dtypes and ranks come first
+    bad = {"gradOutput": empty, "self": tensor(dtype=T.ACL_DOUBLE)}
+    assert refused("aclnnHardshrinkBackward", **bad)[0] == INVALID
+
+
+def test_gelu_backward_checks_the_shape_of_empties_too():
+    empty = tensor((0, 3))
+    assert refused("aclnnGeluBackward", gradOutput=empty, self=empty)[0] == INVALID
+
+
+@pytest.mark.parametrize("approximate", ["", "erf", "None", "tanhh"])
+def test_gelu_backward_v2_knows_two_forms(approximate):
+    assert refused("aclnnGeluBackwardV2", approximate=approximate)[0] == INVALID
+
+
+@pytest.mark.parametrize(("approximate", "status"), [(0, OK), (1, OK), (2, INVALID), (-1, INVALID)])
+def test_gelu_v2_numbers_its_forms(approximate, status):
+    assert phase_one("aclnnGeluV2", approximate=approximate)[2] == status
+
+
+def test_complex_scalars_cannot_be_converted():
+    bad = scalar(1 + 2j, T.ACL_COMPLEX64)
+    assert "negativeSlope" in refused("aclnnLeakyRelu", negativeSlope=bad)[1]
+    assert "inputScale" in refused("aclnnEluBackward", inputScale=bad)[1]
+    assert "lambd" in refused("aclnnHardshrinkBackward", lambd=bad)[1]
+
+
+@pytest.mark.parametrize("dtype", [T.ACL_INT8, T.ACL_UINT64, T.ACL_BOOL, T.ACL_FLOAT16, T.ACL_BF16,
+                                   T.ACL_DOUBLE, T.ACL_INT64])
+def test_slopes_of_every_real_dtype(dtype):
+    assert phase_one("aclnnLeakyRelu", negativeSlope=scalar(1, dtype))[2] == OK
+
+
+def test_wrong_number_of_arguments_is_a_type_error():
+    with pytest.raises(TypeError):
+        aclnn.aclnnGeluBackwardGetWorkspaceSize(tensor(), tensor())
+    with pytest.raises(TypeError):
+        aclnn.aclnnGeluBackward(None, 0, None)
+
+
+def test_read_only_memory_is_refused_as_an_output():
+    constant = np.ones((2, 3), np.float32)
+    constant.flags.writeable = False
+    given = tensor(data=constant)
+    assert phase_one("aclnnLeakyRelu", self=given)[2] == OK
+    status, message = refused("aclnnLeakyRelu", out=given)
+    assert status == INVALID
+    assert "read-only" in message

@@ -1,0 +1,288 @@
+"""Phase two, executors' lives, rebinding, streams: what runs, what is refused, what is untouched."""
+
+# ruff: noqa: N806  (CANN's spelling)
+
+import threading
+
+import numpy as np
+import pytest
+
+import aclnn
+from aclnn import aclDataType as T  # noqa: N817
+from aclnn.operators import ENTRIES
+
+OK, NULLPTR, INVALID, INNER, INNER_NULLPTR = 0, 161001, 161002, 561000, 561103
+
+
+def tensor(array=None, dtype=T.ACL_FLOAT, shape=None, strides=None, offset=0):
+    shape = array.shape if shape is None else shape
+    storage = shape if array is None else array.shape
+    made = aclnn.aclCreateTensor(shape, dtype, strides, offset, aclnn.ACL_FORMAT_ND, storage, array)
+    assert made is not None, aclnn.aclGetRecentErrMsg()
+    return made
+
+
+def leaky(x, out, slope=0.5):
+    given = x if isinstance(x, aclnn.aclTensor) else tensor(x)
+    target = out if isinstance(out, aclnn.aclTensor) else tensor(out)
+    size, executor, status = aclnn.aclnnLeakyReluGetWorkspaceSize(
+        given, aclnn.aclCreateScalar(slope, T.ACL_FLOAT), target
+    )
+    assert status == OK, aclnn.aclGetRecentErrMsg()
+    return size, executor
+
+
+def forced_workspace():
+    """An executor that needs a workspace: its input overlaps its output by all but one element."""
+    storage = np.arange(-50, 51, dtype=np.float32)
+    size, executor = leaky(
+        tensor(storage, shape=(100,)), tensor(storage, shape=(100,), offset=1)
+    )
+    assert size >= 400
+    return storage, size, executor
+
+
+def message():
+    found = aclnn.aclGetRecentErrMsg()
+    assert found
+    return found
+
+
+@pytest.mark.parametrize("name", ENTRIES)
+def test_null_executor(name):
+    assert getattr(aclnn, name)(None, 0, None, None) == NULLPTR
+    assert "executor" in message()
+
+
+@pytest.mark.parametrize("junk", [3, "x", object()])
+def test_junk_executor(junk):
+    assert aclnn.aclnnLeakyRelu(None, 0, junk, None) == INVALID
+
+
+def test_runs_and_is_spent():
+    x, out = np.array([-2.0, 3.0], np.float32), np.zeros(2, np.float32)
+    size, executor = leaky(x, out)
+    assert aclnn.aclnnLeakyRelu(None, size, executor, None) == OK
+    np.testing.assert_array_equal(out, [-1, 3])
+    out[:] = 7
+    assert aclnn.aclnnLeakyRelu(None, size, executor, None) == INNER
+    assert "already" in message()
+    np.testing.assert_array_equal(out, 7)
+
+
+def test_repeatable_runs_again():
+    x, out = np.array([-2.0, 3.0], np.float32), np.zeros(2, np.float32)
+    _, executor = leaky(x, out)
+    assert aclnn.aclSetAclOpExecutorRepeatable(executor) == OK
+    for value in (-4.0, -8.0):
+        x[0] = value
+        assert aclnn.aclnnLeakyRelu(None, 0, executor, None) == OK
+        assert out[0] == value / 2
+    assert aclnn.aclDestroyAclOpExecutor(executor) == OK
+    assert aclnn.aclnnLeakyRelu(None, 0, executor, None) == INNER
+    assert aclnn.aclDestroyAclOpExecutor(executor) == INNER_NULLPTR
+    assert aclnn.aclSetAclOpExecutorRepeatable(executor) == INNER_NULLPTR
+
+
+def test_executor_of_another_operator():
+    _, executor = leaky(np.zeros(2, np.float32), np.zeros(2, np.float32))
+    assert aclnn.aclnnGeluBackward(None, 0, executor, None) == INNER
+    assert "aclnnLeakyRelu" in message()
+    assert aclnn.aclnnInplaceLeakyRelu(None, 0, executor, None) == INNER
+    assert aclnn.aclnnLeakyRelu(None, 0, executor, None) == OK
+
+
+def test_a_failed_check_of_arguments_does_not_spend():
+    storage, size, executor = forced_workspace()
+    before = storage.copy()
+    assert aclnn.aclnnLeakyRelu(None, size, executor, None) == NULLPTR
+    assert "workspace" in message()
+    assert aclnn.aclnnLeakyRelu(np.empty(size, np.uint8), size - 1, executor, None) == INVALID
+    assert aclnn.aclnnLeakyRelu(np.empty(size - 1, np.uint8), size, executor, None) == INVALID
+    np.testing.assert_array_equal(storage, before)
+
+
+@pytest.mark.parametrize("misalignment", [0, 1, 3])
+@pytest.mark.parametrize("kind", [bytearray, lambda n: np.empty(n, np.uint8)])
+def test_any_writable_buffer_of_any_alignment_is_a_workspace(kind, misalignment):
+    storage, size, executor = forced_workspace()
+    expected = np.where(storage[:-1] > 0, storage[:-1], storage[:-1] / 2)
+    workspace = memoryview(kind(size + misalignment))[misalignment:]
+    assert aclnn.aclnnLeakyRelu(workspace, size, executor, None) == OK
+    np.testing.assert_array_equal(storage[1:], expected)
+
+
+@pytest.mark.parametrize("junk", [b"x" * 9999, "text", object(), 12345, 3.5])
+def test_junk_workspace(junk):
+    _, size, executor = forced_workspace()
+    assert aclnn.aclnnLeakyRelu(junk, size, executor, None) == INVALID
+    assert message()
+
+
+@pytest.mark.parametrize("size", [-1, "x", None, 2.5])
+def test_junk_workspace_size(size):
+    _, executor = leaky(np.zeros(2, np.float32), np.zeros(2, np.float32))
+    assert aclnn.aclnnLeakyRelu(None, size, executor, None) == INVALID
+
+
+def test_device_memory_as_workspace_and_data():
+    x = np.arange(-8, 8, dtype=np.float32)
+    source, status = aclnn.aclrtMalloc(x.nbytes, aclnn.ACL_MEM_MALLOC_HUGE_FIRST)
+    assert status == OK
+    assert aclnn.aclrtMemcpy(source, x.nbytes, x, x.nbytes, aclnn.ACL_MEMCPY_HOST_TO_DEVICE) == OK
+    data = aclnn.aclCreateTensor((16,), T.ACL_FLOAT, None, 0, aclnn.ACL_FORMAT_ND, (16,), source)
+    out = np.zeros(16, np.float32)
+    _, executor = leaky(data, out)
+    assert aclnn.aclSetAclOpExecutorRepeatable(executor) == OK
+    assert aclnn.aclnnLeakyRelu(None, 0, executor, None) == OK
+    np.testing.assert_array_equal(out, np.where(x > 0, x, x / 2))
+    assert aclnn.aclrtFree(source) == OK
+    out[:] = 7
+    assert aclnn.aclnnLeakyRelu(None, 0, executor, None) != OK
+    np.testing.assert_array_equal(out, 7)
+
+
+def test_missing_data_pointer():
+    out = np.zeros(3, np.float32)
+    _, executor = leaky(tensor(shape=(3,)), out)
+    assert aclnn.aclSetAclOpExecutorRepeatable(executor) == OK
+    assert aclnn.aclnnLeakyRelu(None, 0, executor, None) == NULLPTR
+    assert "self" in message()
+    x = np.array([-2, 0, 2], np.float32)
+    assert aclnn.aclSetInputTensorAddr(executor, 0, tensor(shape=(3,)), x) == OK
+    assert aclnn.aclnnLeakyRelu(None, 0, executor, None) == OK
+    np.testing.assert_array_equal(out, [-1, 0, 2])
+
+
+def test_rebinding_by_index():
+    x, g, out = (np.full(4, value, np.float32) for value in (1, 2, 0))
+    size, executor, status = aclnn.aclnnHardshrinkBackwardGetWorkspaceSize(
+        tensor(g), tensor(x), aclnn.aclCreateScalar(0.5, T.ACL_FLOAT), tensor(out)
+    )
+    assert (size, status) == (0, OK)
+    aclnn.aclSetAclOpExecutorRepeatable(executor)
+    other_g, other_out, like = np.full(4, 5, np.float32), np.zeros(4, np.float32), tensor(out)
+    assert aclnn.aclSetInputTensorAddr(executor, 0, like, other_g) == OK
+    assert aclnn.aclSetOutputTensorAddr(executor, 0, like, other_out) == OK
+    assert aclnn.aclnnHardshrinkBackward(None, 0, executor, None) == OK
+    np.testing.assert_array_equal(other_out, 5)
+    np.testing.assert_array_equal(out, 0)
+    assert aclnn.aclSetTensorAddr(executor, 2, like, out) == OK  # inputs first: 2 is the output
+    assert aclnn.aclnnHardshrinkBackward(None, 0, executor, None) == OK
+    np.testing.assert_array_equal(out, 5)
+
+
+@pytest.mark.parametrize(
+    ("function", "bad"),
+    [("aclSetInputTensorAddr", 2), ("aclSetOutputTensorAddr", 1), ("aclSetTensorAddr", 3),
+     ("aclSetTensorAddr", -1), ("aclSetTensorAddr", "0"), ("aclSetTensorAddr", 2**70)],
+)  # fmt: skip
+def test_rebinding_an_index_out_of_range(function, bad):
+    arrays = [np.zeros(4, np.float32) for _ in range(3)]
+    _, executor, _ = aclnn.aclnnGeluBackwardGetWorkspaceSize(*map(tensor, arrays))
+    assert getattr(aclnn, function)(executor, bad, tensor(arrays[0]), arrays[0]) == INVALID
+    assert "index" in message()
+
+
+def test_rebinding_refuses_null_and_memory_that_is_too_small():
+    x = np.zeros(4, np.float32)
+    _, executor = leaky(x, np.zeros(4, np.float32))
+    assert aclnn.aclSetTensorAddr(None, 0, tensor(x), x) == INNER_NULLPTR
+    assert aclnn.aclSetTensorAddr(executor, 0, None, x) == INNER_NULLPTR
+    assert aclnn.aclSetTensorAddr(executor, 0, tensor(x), np.zeros(3, np.float32)) == INVALID
+
+
+def test_rebinding_to_memory_that_overlaps_is_still_as_if_copied():
+    storage = np.arange(-50, 51, dtype=np.float32)
+    expected = np.where(storage[:-1] > 0, storage[:-1], storage[:-1] / 2)
+    _, executor = leaky(np.zeros(100, np.float32), np.zeros(100, np.float32))
+    aclnn.aclSetAclOpExecutorRepeatable(executor)
+    assert aclnn.aclSetInputTensorAddr(executor, 0, tensor(shape=(100,)), storage[:-1]) == OK
+    assert aclnn.aclSetOutputTensorAddr(executor, 0, tensor(shape=(100,)), storage[1:]) == OK
+    assert aclnn.aclnnLeakyRelu(None, 0, executor, None) == OK
+    np.testing.assert_array_equal(storage[1:], expected)
+
+
+def test_in_place_pair_and_its_single_tensor():
+    x = np.array([-2, 4], np.float32)
+    _, executor, status = aclnn.aclnnInplaceLeakyReluGetWorkspaceSize(
+        tensor(x), aclnn.aclCreateScalar(0.5, T.ACL_FLOAT)
+    )
+    assert status == OK
+    aclnn.aclSetAclOpExecutorRepeatable(executor)
+    assert aclnn.aclnnInplaceLeakyRelu(None, 0, executor, None) == OK
+    np.testing.assert_array_equal(x, [-1, 4])
+    other = np.array([-8, 1], np.float32)
+    assert aclnn.aclSetTensorAddr(executor, 0, tensor(x), other) == OK
+    assert aclnn.aclnnInplaceLeakyRelu(None, 0, executor, None) == OK
+    np.testing.assert_array_equal(other, [-4, 1])
+    np.testing.assert_array_equal(x, [-1, 4])
+    assert aclnn.aclSetTensorAddr(executor, 1, tensor(x), other) == INVALID
+
+
+def test_empty_tensors_succeed_and_do_nothing():
+    empty = np.zeros((0, 3), np.float32)
+    size, executor = leaky(empty, np.zeros((0, 3), np.float32))
+    assert size == 0
+    assert aclnn.aclnnLeakyRelu(None, 0, executor, None) == OK
+
+
+def test_strided_output_keeps_its_gaps_and_offset():
+    x = np.array([[-2, 3], [4, -6]], np.float32)
+    storage = np.full(20, 9, np.float32)
+    _, executor = leaky(x, tensor(storage, shape=(2, 2), strides=(8, 3), offset=5))
+    assert aclnn.aclnnLeakyRelu(None, 0, executor, None) == OK
+    expected = np.full(20, 9, np.float32)
+    expected[[5, 8, 13, 16]] = [-1, 3, 4, -3]
+    np.testing.assert_array_equal(storage, expected)
+
+
+def test_streams_run_off_the_calling_thread_and_in_order():
+    stream, status = aclnn.aclrtCreateStream()
+    assert status == OK
+    x = np.full(100_000, -(2.0**20), np.float32)
+    for _ in range(10):
+        _, executor, status = aclnn.aclnnInplaceLeakyReluGetWorkspaceSize(
+            tensor(x), aclnn.aclCreateScalar(0.5, T.ACL_FLOAT)
+        )
+        assert status == OK
+        assert aclnn.aclnnInplaceLeakyRelu(None, 0, executor, stream) == OK
+    assert aclnn.aclrtSynchronizeStream(stream) == OK
+    np.testing.assert_array_equal(x, -(2.0**10))
+    assert aclnn.aclrtDestroyStream(stream) == OK
+    _, executor = leaky(x, x.copy())
+    assert aclnn.aclnnLeakyRelu(None, 0, executor, stream) == 107017
+
+
+def test_tensors_may_be_destroyed_once_the_run_is_queued():
+    stream, _ = aclnn.aclrtCreateStream()
+    x, out = np.full(1000, -2, np.float32), np.zeros(1000, np.float32)
+    tensors = tensor(x), tensor(out)
+    _, executor = leaky(*tensors)
+    assert aclnn.aclnnLeakyRelu(None, 0, executor, stream) == OK
+    for one in tensors:
+        assert aclnn.aclDestroyTensor(one) == OK
+    assert aclnn.aclrtSynchronizeStream(stream) == OK
+    np.testing.assert_array_equal(out, -1)
+    aclnn.aclrtDestroyStream(stream)
+
+
+def test_many_threads_plan_and_run_at_once():
+    failures = []
+
+    def work(seed):
+        rng = np.random.default_rng(seed)
+        for size in rng.integers(1, 300, 50):
+            x, out = rng.standard_normal(size).astype(np.float32), np.zeros(size, np.float32)
+            needed, executor = leaky(x, out)
+            if aclnn.aclnnLeakyRelu(None, needed, executor, None) != OK:
+                failures.append(aclnn.aclGetRecentErrMsg())
+            elif not np.array_equal(out, np.where(x > 0, x, x / 2)):
+                failures.append((seed, size))
+
+    threads = [threading.Thread(target=work, args=(seed,)) for seed in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not failures
