@@ -22,19 +22,20 @@ from .ir import (
     contiguous_strides,
     is_contiguous,
 )
-from .lifetime import Lifetime, graph_lifetimes, lifetimes_from_csv, lifetimes_to_csv
+from .lifetime import Lifetime, lifetimes_from_csv, lifetimes_to_csv
 from .loops import Tiling
 from .passes import FUSED, MATERIALIZED, Note, PassResult, run_passes
 from .plan import (
-    Assignment,
     BudgetError,
     Buffer,
     PlanError,
     WorkspacePlan,
+    graph_lifetimes,
     plan_lifetimes,
     plan_workspace,
     validate,
 )
+from .planners import Assignment
 from .schedule import PARALLEL_FROM, STREAM_FROM, Schedule, compile
 
 __all__ = [

@@ -428,7 +428,7 @@ def _check_loops(graph: Graph) -> None:
         inside = {node.output for node in step}
         for node in step:
             _require(
-                loop is None or node.is_elementwise and not node.is_forced_copy,
+                loop is None or (node.is_elementwise and not node.is_forced_copy),
                 node.name,
                 "only elementwise nodes are fused",
             )

@@ -91,11 +91,13 @@ def loop_nest(graph: Graph, step: tuple[Node, ...], tiling: Tiling) -> LoopNest:
     memory = [key for key in keys if graph.value(key[0]).storage != "tile"]
     lead = next(i for i, key in enumerate(memory) if key == _lead_key(graph, step, memory))
     items = [graph.value(id).dtype.itemsize for id, _ in memory]
-    columns = [tuple(s * item for s in strides) for (_, strides), item in zip(memory, items)]
+    columns = [
+        tuple(s * item for s in strides) for (_, strides), item in zip(memory, items, strict=True)
+    ]
     dims, starts = collapse(shape, columns, lead)
-    dims, across = _with_row_dim(dims, items)
-    scratch = len(memory) < len(keys)
-    rows, cols = _tile(dims, across, tiling, scratch)
+    area = tiling.scratch_elements if len(memory) < len(keys) else tiling.elements
+    dims, across = _with_row_dim(dims, items, area)
+    rows, cols = _tile(dims, across, tiling, area)
     walked = {
         key: NestOperand(key[0], start, tuple(d[1][i] for d in dims))
         for i, (key, start) in enumerate(zip(memory, starts, strict=True))
@@ -189,11 +191,12 @@ def collapse(
     return merged or [(1, (0,) * len(columns))], starts
 
 
-def _with_row_dim(dims: list[Dim], items: list[int]) -> tuple[list[Dim], bool]:
+def _with_row_dim(dims: list[Dim], items: list[int], area: int) -> tuple[list[Dim], bool]:
     """Give the nest at least two dimensions, with the best one for rows last but one.
 
     Where operands have their unit stride in another dimension than the innermost, that one is
     the row dimension: a kernel can then transpose within a tile.  Tells whether it is so.
+    Otherwise it is the innermost one of those that fill a tile best.
     """
     if len(dims) == 1:
         return [(1, (0,) * len(items)), *dims], False
@@ -205,19 +208,16 @@ def _with_row_dim(dims: list[Dim], items: list[int]) -> tuple[list[Dim], bool]:
         )
         for _, strides in dims[:-1]
     ]
-    if not any(votes):
-        return dims, False
-    row = max(range(len(votes)), key=votes.__getitem__)
-    return [*dims[:row], *dims[row + 1 : -1], dims[row], dims[-1]], True
+    wanted = -(-area // dims[-1][0])
+    row = max(range(len(votes)), key=lambda i: (votes[i], min(dims[i][0], wanted), i))
+    return [*dims[:row], *dims[row + 1 : -1], dims[row], dims[-1]], any(votes)
 
 
-def _tile(dims: list[Dim], across: bool, tiling: Tiling, scratch: bool) -> tuple[int, int]:
+def _tile(dims: list[Dim], across: bool, tiling: Tiling, area: int) -> tuple[int, int]:
     rows, cols = dims[-2][0], dims[-1][0]
-    area = tiling.scratch_elements if scratch else tiling.elements
     if across:
-        area = min(area, tiling.transpose**2)
-        edge = min(tiling.transpose, math.isqrt(area))
-        tile_rows = min(rows, edge)
+        area = tiling.transpose**2
+        tile_rows = min(rows, tiling.transpose)
         tile_cols = min(cols, area // tile_rows)
         return min(rows, area // tile_cols), tile_cols
     tile_cols = _even_share(cols, area)

@@ -278,7 +278,9 @@ def in_place(graph: Graph) -> tuple[Graph, Notes]:
             why = "same address and layout"
             if not any(_reads(graph, node, out.alias_of) for node in _step_of(graph, out.id)):
                 why = "the input is read before the output is written"
-            notes.append(Note(name, f"writes {out.name} in place of input {number}", f"safe: {why}"))
+            notes.append(
+                Note(name, f"writes {out.name} in place of input {number}", f"safe: {why}")
+            )
         else:
             graph, copy = _copied_first(graph, out.alias_of)
             why = f"{reason}, so input {number} is copied before {out.name} is written"

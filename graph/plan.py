@@ -1,23 +1,23 @@
 """Workspace plans: where each intermediate lies, and how good that is.
 
-A planner is a function from lifetimes to an `Assignment`; `plan_workspace` and `plan_lifetimes`
-make a `WorkspacePlan` of it, which knows its lower bound, draws itself and can be compared.
-`validate` shares no code with the planners.
+`plan_workspace` (of a graph) and `plan_lifetimes` (of your own list) make a `WorkspacePlan` of
+what a planner decides; it knows its lower bound, draws itself and can be compared.  `validate`
+shares no code with the planners.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
-from .ir import Graph
-from .lifetime import Lifetime, TilePart, graph_lifetimes, scratch_per_thread
-from .loops import ALIGNMENT, Tiling, pad
+from .ir import Graph, Node
+from .lifetime import Lifetime, TilePart
+from .loops import ALIGNMENT, Tiling, loop_nest, pad
+from .planners import STRATEGIES, Assignment, Planner, bucket, default, lower_bound, naive
 
-NPU_BLOCK = 512
-NPU_EXTRA = 32
-SEARCH_BUFFERS = 10
-SEARCH_NODES = 20_000
+if TYPE_CHECKING:
+    from .views.diff import PlanDiff
 
 
 class BudgetError(ValueError):
@@ -28,225 +28,77 @@ class PlanError(ValueError):
     """A plan is wrong; raised by `validate`."""
 
 
-@dataclass(frozen=True, slots=True)
-class Assignment:
-    """What a planner decides: for every lifetime an offset and a padded size."""
-
-    offsets: tuple[int, ...]
-    padded: tuple[int, ...]
-    size: int
-    searched: bool = False  # exhaustively: no smaller assignment exists
+# --- From graphs to lifetimes -----------------------------------------------------------------
 
 
-Planner = Callable[[Sequence[Lifetime]], Assignment]
+def graph_lifetimes(
+    graph: Graph, *, threads: int = 1, tiling: Tiling | None = None
+) -> tuple[Lifetime, ...]:
+    """Lifetimes of a graph's intermediates, in the order in which they are made.
 
-
-def npu_padded(nbytes: int) -> int:
-    """The smallest multiple of 512 that is at least `nbytes` + 32.
-
-    >>> npu_padded(480), npu_padded(481)
-    (512, 1024)
+    The tiles of one tile loop are one entry: `threads` times what a thread needs.  Every loop
+    gives a thread the same space, so that one stride leads from thread to thread everywhere.
     """
-    return pad(nbytes + NPU_EXTRA, NPU_BLOCK)
+    steps = graph.steps()
+    tiles = [_tile_parts(graph, step, tiling or Tiling()) for step in steps]
+    per_thread = max((size for size, _ in tiles), default=0)
+    found = []
+    for index, step in enumerate(steps):
+        if tiles[index][0]:
+            found.append(_scratch(step, index, per_thread * threads, tiles[index][1]))
+        whole = [node for node in step if graph.value(node.output).storage == "workspace"]
+        found += [_lifetime(graph, steps, index, node) for node in whole]
+    return tuple(found)
 
 
-def naive(lifetimes: Sequence[Lifetime]) -> Assignment:
-    """Every intermediate in a place of its own.
-
-    >>> naive([Lifetime("a", 0, 1, 100), Lifetime("b", 1, 2, 100)]).offsets
-    (0, 512)
-    """
-    padded = [npu_padded(life.nbytes) for life in lifetimes]
-    offsets, top = [], 0
-    for size in padded:
-        offsets.append(top)
-        top += size
-    return Assignment(tuple(offsets), tuple(padded), top)
+def scratch_per_thread(lifetimes: Iterable[Lifetime], threads: int) -> int:
+    """Bytes of tiles that each thread has."""
+    return max((life.nbytes // threads for life in lifetimes if life.parts), default=0)
 
 
-def bucket(lifetimes: Sequence[Lifetime]) -> Assignment:
-    """What the NPU library does.
-
-    Intermediates are visited in the order of the steps that make them.  Each goes to the
-    highest-numbered bucket whose newest member's last step lies before the new one's first (a
-    shared step counts as touching), else to a new bucket.  A bucket is as large as its largest
-    member; buckets follow each other.
-
-    >>> lives = [Lifetime(n, i, i + 2, 100) for i, n in enumerate("abc")]
-    >>> bucket(lives).offsets
-    (0, 512, 0)
-    """
-    return _in_buckets(lifetimes, npu_padded)
+def _lifetime(graph: Graph, steps: Sequence[tuple[Node, ...]], index: int, node: Node) -> Lifetime:
+    value = graph.value(node.output)
+    last, readers = index, []
+    for later, step in enumerate(steps):
+        for other in step:
+            if any(graph.root(id).id == value.id for id in other.inputs):
+                readers.append(other.name)
+                last = max(last, later)
+    return Lifetime(value.name, index, last + 1, value.nbytes, node.name, tuple(readers))
 
 
-def _in_buckets(lifetimes: Sequence[Lifetime], padding: Callable[[int], int]) -> Assignment:
-    padded = [padding(life.nbytes) for life in lifetimes]
-    members: list[list[int]] = []
-    for i in sorted(range(len(lifetimes)), key=lambda i: lifetimes[i].first):
-        for group in reversed(members):
-            if lifetimes[group[-1]].last < lifetimes[i].first:
-                group.append(i)
-                break
-        else:
-            members.append([i])
-    offsets, top = [0] * len(lifetimes), 0
-    for group in members:
-        for i in group:
-            offsets[i] = top
-        top += max(padded[i] for i in group)
-    return Assignment(tuple(offsets), tuple(padded), top)
+def _scratch(
+    step: tuple[Node, ...], index: int, nbytes: int, parts: tuple[TilePart, ...]
+) -> Lifetime:
+    made = {part.value for part in parts}
+    writers = [node.name for node in step if node.output in made]
+    readers = [node.name for node in step if made.intersection(node.inputs)]
+    name = "+".join(part.name for part in parts) + ".tiles"
+    return Lifetime(name, index, index + 1, nbytes, "+".join(writers), tuple(readers), parts)
 
 
-def default(lifetimes: Sequence[Lifetime]) -> Assignment:
-    """The smallest of several packings; never larger than `bucket`.
-
-    Tried in turn, the first of the smallest wins: lowest place first by size, by length, by
-    area, by step, by the busiest step; the tightest gap first by size; buckets without the
-    NPU's padding.  When none reaches the lower bound and there are few buffers, all packings
-    are searched.
-
-    >>> lives = [Lifetime("a", 0, 2, 64), Lifetime("b", 1, 3, 128), Lifetime("c", 2, 4, 64)]
-    >>> default(lives).size
-    192
-    """
-    padded = tuple(pad(life.nbytes) for life in lifetimes)
-    bound = lower_bound(lifetimes, padded)
-    best = _in_buckets(lifetimes, pad)
-    for order, tightest in _orders(lifetimes, padded):
-        if best.size == bound:
-            break
-        offsets = _first_fit(lifetimes, padded, order, tightest)
-        size = max(offset + nbytes for offset, nbytes in zip(offsets, padded, strict=True))
-        if size < best.size:
-            best = Assignment(offsets, padded, size)
-    if best.size > bound and len(lifetimes) <= SEARCH_BUFFERS:
-        best = _search(lifetimes, padded, bound, best)
-    return best
-
-
-STRATEGIES: dict[str, Planner] = {"default": default, "bucket": bucket, "naive": naive}
-
-
-def lower_bound(lifetimes: Sequence[Lifetime], sizes: Sequence[int]) -> int:
-    """Largest sum of sizes that are live at one step: no plan can be smaller."""
-    return max(_live(lifetimes, sizes).values(), default=0)
-
-
-def _live(lifetimes: Sequence[Lifetime], sizes: Sequence[int]) -> dict[int, int]:
-    """Live bytes at every step at which something starts; the peak is at one of them."""
-    starts = sorted({life.lower for life in lifetimes})
-    return {
-        t: sum(n for life, n in zip(lifetimes, sizes, strict=True) if life.lower <= t < life.upper)
-        for t in starts
-    }
-
-
-def _orders(lifetimes: Sequence[Lifetime], padded: Sequence[int]):
-    """Orders in which to place buffers, each with whether to prefer the tightest gap."""
-    indices = range(len(lifetimes))
-    span = [life.upper - life.lower for life in lifetimes]
-    live = _live(lifetimes, padded)
-    breadth = [
-        max(bytes for t, bytes in live.items() if life.lower <= t < life.upper)
-        for life in lifetimes
-    ]
-    keys: list[Callable[[int], tuple]] = [
-        lambda i: (-padded[i], lifetimes[i].lower, i),
-        lambda i: (-span[i], -padded[i], i),
-        lambda i: (-span[i] * padded[i], i),
-        lambda i: (lifetimes[i].lower, -padded[i], i),
-        lambda i: (-breadth[i], -padded[i], i),
-    ]
-    for tightest in (False, True):
-        for key in keys:
-            yield sorted(indices, key=key), tightest
-
-
-def _first_fit(
-    lifetimes: Sequence[Lifetime], padded: Sequence[int], order: Sequence[int], tightest: bool
-) -> tuple[int, ...]:
-    """Place buffers in `order`, each in the lowest gap (or the tightest one) that holds it."""
-    offsets = [-1] * len(lifetimes)
-    for i in order:
-        busy = sorted(
-            (offsets[j], offsets[j] + padded[j])
-            for j in range(len(lifetimes))
-            if offsets[j] >= 0 and lifetimes[i].overlaps(lifetimes[j])
-        )
-        offsets[i] = _gap(busy, padded[i], tightest)
-    return tuple(offsets)
-
-
-def _gap(busy: Sequence[tuple[int, int]], size: int, tightest: bool) -> int:
-    place, slack, top = -1, 0, 0
-    for begin, end in busy:
-        room = begin - top
-        if room >= size and (place < 0 or room - size < slack):
-            place, slack = top, room - size
-            if not tightest:
-                return place
-        top = max(top, end)
-    return top if place < 0 else place
-
-
-def _search(
-    lifetimes: Sequence[Lifetime], padded: tuple[int, ...], bound: int, best: Assignment
-) -> Assignment:
-    """Branch and bound over the orders in which buffers can be stacked by ascending offset.
-
-    Some smallest plan has every buffer on the floor or on top of one that lives at the same
-    time; placing buffers by ascending offset, each as low as what lies below it allows, visits
-    all of those.  Gives up, with what it has, after a fixed number of nodes.
-    """
-    count = len(lifetimes)
-    clash = [
-        [i != j and lifetimes[i].overlaps(lifetimes[j]) for j in range(count)] for i in range(count)
-    ]
-    starts = sorted({life.lower for life in lifetimes})
-    live = {
-        t: [i for i, life in enumerate(lifetimes) if life.lower <= t < life.upper] for t in starts
-    }
-    offsets = [-1] * count
-    found = best
-    visited = 0
-
-    def hopeless(floor: int) -> bool:
-        for members in live.values():
-            waiting = [padded[i] for i in members if offsets[i] < 0]
-            tops = [offsets[i] + padded[i] for i in members if offsets[i] >= 0]
-            if waiting and max([floor, *tops]) + sum(waiting) >= found.size:
-                return True
-        return False
-
-    def place(floor: int, left: int) -> None:
-        nonlocal found, visited
-        visited += 1
-        if left == 0:
-            size = max(o + n for o, n in zip(offsets, padded, strict=True))
-            if size < found.size:
-                found = Assignment(tuple(offsets), padded, size)
-            return
-        if hopeless(floor):
-            return
-        options = []
-        for i in range(count):
-            if offsets[i] < 0:
-                tops = [offsets[j] + padded[j] for j in range(count) if clash[i][j]]
-                below = [t for t, j in zip(tops, (j for j in range(count) if clash[i][j]),
-                                           strict=True) if offsets[j] >= 0]
-                at = max(below, default=0)
-                if at >= floor:
-                    options.append((at, -padded[i], i))
-        for at, _, i in sorted(options):
-            if visited >= SEARCH_NODES or found.size == bound:
-                return
-            offsets[i] = at
-            place(at, left - 1)
-            offsets[i] = -1
-
-    place(0, count)
-    complete = visited < SEARCH_NODES
-    return Assignment(found.offsets, found.padded, found.size, searched=complete)
+def _tile_parts(
+    graph: Graph, step: tuple[Node, ...], tiling: Tiling
+) -> tuple[int, tuple[TilePart, ...]]:
+    """Bytes that a thread needs for the tiles of a step, and where each tile lies in them."""
+    if not any(graph.value(node.output).storage == "tile" for node in step):
+        return 0, ()
+    nest = loop_nest(graph, step, tiling)
+    lives, ids = [], []
+    for at, node in enumerate(step):
+        value = graph.value(node.output)
+        if value.storage != "tile":
+            continue
+        last = max((i for i, other in enumerate(step) if value.id in other.inputs), default=at)
+        nbytes = nest.tile_rows * nest.tile_cols * value.dtype.itemsize
+        lives.append(Lifetime(value.name, at, last + 1, nbytes))
+        ids.append(value.id)
+    packed = default(lives)
+    parts = tuple(
+        TilePart(life.name, id, offset, life.nbytes)
+        for life, id, offset in zip(lives, ids, packed.offsets, strict=True)
+    )
+    return pad(packed.size), parts
 
 
 # --- Plans ------------------------------------------------------------------------------------
@@ -310,7 +162,7 @@ class WorkspacePlan:
     proof: str
     steps: tuple[str, ...] = ()
     threads: int = 1
-    tiling: Tiling = Tiling()
+    tiling: Tiling = field(default_factory=Tiling)
     scratch_per_thread: int = 0
 
     def buffer(self, name: str) -> Buffer:
@@ -363,7 +215,7 @@ at the peak, step 0, live are: a (128 bytes)
             f"at the peak, step {self.peak_step}, live are: {live}"
         )
 
-    def diff(self, other: WorkspacePlan) -> "PlanDiff":
+    def diff(self, other: WorkspacePlan) -> PlanDiff:
         """What changes from this plan to `other`."""
         from .views.diff import plan_diff
 

@@ -26,7 +26,8 @@ class Operand:
     """A value as a step walks it.
 
     `base` is an index into the call's addresses (the graph's inputs, then its outputs), or
-    `WORKSPACE`, or `SCRATCH` (this thread's tiles); `offset` and `strides` are bytes.
+    `WORKSPACE`, or `SCRATCH` (this thread's tiles); `offset` and `strides` are bytes.  `nbytes`
+    counts distinct elements, of scratch those of one tile.
     """
 
     name: str
@@ -218,7 +219,7 @@ class _Compiler:
             tile_cols=nest.tile_cols,
             n_tiles=nest.n_tiles,
             parallel_from=self.parallel_from,
-            operands=tuple(map(self.operand, nest.operands)),
+            operands=tuple(self.operand(operand, nest) for operand in nest.operands),
             ops=ops,
         )
 
@@ -230,16 +231,17 @@ class _Compiler:
         large = out.storage == "output" and out.nbytes >= self.stream_from
         return TILE_STREAM if large and not in_place and is_dense(out) else 0
 
-    def operand(self, operand: NestOperand) -> Operand:
+    def operand(self, operand: NestOperand, nest: LoopNest) -> Operand:
         value = self.graph.value(operand.value)
         base, offset = self.address(value)
+        tile = nest.tile_rows * nest.tile_cols * value.dtype.itemsize
         return Operand(
             name=value.name,
             base=base,
             offset=offset + operand.start,
             strides=operand.strides,
             dtype=value.dtype.name,
-            nbytes=touched_bytes(value),
+            nbytes=tile if base == SCRATCH else touched_bytes(value),
         )
 
     def address(self, value: Value) -> tuple[int, int]:
