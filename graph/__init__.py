@@ -1,1 +1,74 @@
-"""Op-graphs of opaque compute nodes: build, plan, schedule, draw."""
+"""Executor graphs: build, simplify, plan, schedule, look inside.
+
+Knows shapes, strides, bytes, lifetimes, steps, tiles and threads; no operator and no array
+library.  A graph of opaque nodes of your own can be planned and drawn with it::
+
+    from aclnn.graph import DType, GraphBuilder, plan_workspace, run_passes
+
+The way through it: `GraphBuilder` makes a `Graph`; `run_passes` makes better ones and tells what
+it did; `plan_workspace` gives every intermediate an offset; `compile` makes a `Schedule`, whose
+`pack()` is what the second phase runs.
+"""
+
+from .ir import (
+    DType,
+    Graph,
+    GraphBuilder,
+    GraphError,
+    Node,
+    Value,
+    broadcast_strides,
+    check,
+    contiguous_strides,
+    is_contiguous,
+)
+from .lifetime import Lifetime, lifetimes_from_csv, lifetimes_to_csv
+from .loops import Tiling
+from .passes import FUSED, MATERIALIZED, Note, PassResult, run_passes
+from .plan import (
+    BudgetError,
+    Buffer,
+    PlanError,
+    WorkspacePlan,
+    graph_lifetimes,
+    plan_lifetimes,
+    plan_workspace,
+    validate,
+)
+from .planners import Assignment
+from .schedule import PARALLEL_FROM, STREAM_FROM, Schedule, compile
+
+__all__ = [
+    "FUSED",
+    "MATERIALIZED",
+    "PARALLEL_FROM",
+    "STREAM_FROM",
+    "Assignment",
+    "BudgetError",
+    "Buffer",
+    "DType",
+    "Graph",
+    "GraphBuilder",
+    "GraphError",
+    "Lifetime",
+    "Node",
+    "Note",
+    "PassResult",
+    "PlanError",
+    "Schedule",
+    "Tiling",
+    "Value",
+    "WorkspacePlan",
+    "broadcast_strides",
+    "check",
+    "compile",
+    "contiguous_strides",
+    "graph_lifetimes",
+    "is_contiguous",
+    "lifetimes_from_csv",
+    "lifetimes_to_csv",
+    "plan_lifetimes",
+    "plan_workspace",
+    "run_passes",
+    "validate",
+]

@@ -1,0 +1,460 @@
+# cython: boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
+"""Packs schedules into C arrays and runs them: no Python objects, no GIL, tiles over threads."""
+
+from cython.parallel cimport prange
+from libc.stddef cimport ptrdiff_t, size_t
+from libc.stdint cimport int64_t, uintptr_t
+from libc.stdlib cimport calloc, free
+
+cdef extern from "tile_abi.h" nogil:
+    ctypedef struct tile_view:
+        char *data
+        ptrdiff_t row_stride
+        ptrdiff_t col_stride
+    # `noexcept` matters: a kernel that could raise would need the GIL after every call.
+    ctypedef void (*tile_kernel)(const tile_view *views, ptrdiff_t rows, ptrdiff_t cols,
+                                 const void *state, const double *scalars,
+                                 int flags) noexcept nogil
+
+cdef extern from "schedule.h" nogil:
+    enum:
+        SCHEDULE_MAX_DIMS
+        SCHEDULE_MAX_OPERANDS
+        SCHEDULE_WORKSPACE
+        SCHEDULE_SCRATCH
+    ctypedef struct schedule_operand:
+        int base
+        ptrdiff_t offset
+        ptrdiff_t strides[8]
+    ctypedef struct schedule_op:
+        tile_kernel kernel
+        const void *state
+        int flags
+        int n_operands
+        int operands[8]
+    ctypedef struct schedule_step:
+        int ndim
+        ptrdiff_t shape[8]
+        ptrdiff_t tile_rows
+        ptrdiff_t tile_cols
+        ptrdiff_t n_tiles
+        ptrdiff_t parallel_from
+        int n_operands
+        schedule_operand operands[8]
+        int n_ops
+        schedule_op *ops
+    ctypedef struct schedule_t:
+        int n_steps
+        schedule_step *steps
+        size_t scratch_offset
+        size_t scratch_per_thread
+        int max_threads
+    ctypedef struct schedule_event:
+        int step
+        int thread
+        int64_t begin
+        int64_t end
+
+cdef extern from *:
+    """
+    #include <pthread.h>
+    #include <time.h>
+    #ifdef _OPENMP
+    #include <omp.h>
+    static int have_openmp(void) { return 1; }
+    #else
+    static int omp_get_max_threads(void) { return 1; }
+    static int have_openmp(void) { return 0; }
+    #endif
+
+    /* GNU's OpenMP hangs in a child of a process that had used it: one thread there. */
+    static int forked = 0;
+    static void after_fork(void) { forked = 1; }
+    static void watch_forks(void) { pthread_atfork(NULL, NULL, after_fork); }
+
+    static int64_t now_ns(void) {
+        struct timespec t;
+        clock_gettime(CLOCK_MONOTONIC, &t);
+        return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
+    }
+    """
+    int omp_get_max_threads() noexcept nogil
+    int have_openmp() noexcept nogil
+    int forked
+    void watch_forks() noexcept nogil
+    int64_t now_ns() noexcept nogil
+
+watch_forks()
+
+
+def omp_threads():
+    """Threads that OpenMP would use now; 1 without OpenMP.  `threadpoolctl` limits show here."""
+    return omp_get_max_threads()
+
+
+def openmp_enabled():
+    """Whether this module was built with OpenMP."""
+    return bool(have_openmp())
+
+
+# --- Running ----------------------------------------------------------------------------------
+
+
+cdef inline char *place(const schedule_t *schedule, const schedule_operand *operand,
+                        char *const *addresses, char *workspace, int thread) noexcept nogil:
+    """Address of an operand's first element, for a thread."""
+    if operand.base >= 0:
+        return addresses[operand.base] + operand.offset
+    if operand.base == SCHEDULE_SCRATCH:
+        workspace += schedule.scratch_offset + thread * schedule.scratch_per_thread
+    return workspace + operand.offset
+
+
+cdef inline void call_ops(const schedule_step *step, char *const *data, const double *scalars,
+                          ptrdiff_t rows, ptrdiff_t cols) noexcept nogil:
+    """Run the kernels of a step on one tile."""
+    cdef tile_view views[8]
+    cdef const schedule_op *op
+    cdef const schedule_operand *operand
+    cdef int i, k, row = step.ndim - 2
+    for i in range(step.n_ops):
+        op = &step.ops[i]
+        for k in range(op.n_operands):
+            operand = &step.operands[op.operands[k]]
+            views[k].data = data[op.operands[k]]
+            views[k].row_stride = operand.strides[row]
+            views[k].col_stride = operand.strides[row + 1]
+        op.kernel(views, rows, cols, op.state, scalars, op.flags)
+
+
+cdef void run_tiles(const schedule_t *schedule, const schedule_step *step, char *const *addresses,
+                    char *workspace, const double *scalars, ptrdiff_t begin, ptrdiff_t end,
+                    int thread) noexcept nogil:
+    """Run the tiles [begin, end) of a step, counted in row-major order."""
+    cdef int ndim = step.ndim, n = step.n_operands, d, k
+    cdef ptrdiff_t counts[8]
+    cdef ptrdiff_t index[8]
+    cdef ptrdiff_t jumps[8][8]
+    cdef char *data[8]
+    cdef ptrdiff_t tile, rest, rows, cols
+    for d in range(ndim):
+        counts[d] = step.shape[d]
+    counts[ndim - 2] = (step.shape[ndim - 2] + step.tile_rows - 1) // step.tile_rows
+    counts[ndim - 1] = (step.shape[ndim - 1] + step.tile_cols - 1) // step.tile_cols
+    for k in range(n):
+        data[k] = place(schedule, &step.operands[k], addresses, workspace, thread)
+    rest = begin
+    for d in range(ndim - 1, -1, -1):
+        index[d] = rest % counts[d]
+        rest = rest // counts[d]
+        for k in range(n):
+            # A scratch tile stays where it is, whatever part of the tensors it stands for.
+            jumps[d][k] = 0
+            if step.operands[k].base != SCHEDULE_SCRATCH:
+                jumps[d][k] = step.operands[k].strides[d]
+                if d == ndim - 2:
+                    jumps[d][k] *= step.tile_rows
+                elif d == ndim - 1:
+                    jumps[d][k] *= step.tile_cols
+            data[k] += index[d] * jumps[d][k]
+    for tile in range(begin, end):
+        rows = min(step.tile_rows, step.shape[ndim - 2] - index[ndim - 2] * step.tile_rows)
+        cols = min(step.tile_cols, step.shape[ndim - 1] - index[ndim - 1] * step.tile_cols)
+        call_ops(step, data, scalars, rows, cols)
+        d = ndim - 1
+        while d >= 0:
+            index[d] += 1
+            for k in range(n):
+                data[k] += jumps[d][k]
+            if index[d] < counts[d]:
+                break
+            for k in range(n):
+                data[k] -= counts[d] * jumps[d][k]
+            index[d] = 0
+            d -= 1
+
+
+cdef inline int threads_for(const schedule_t *schedule, const schedule_step *step,
+                            int threads) noexcept nogil:
+    """How many threads a step is worth."""
+    cdef ptrdiff_t elements = 1
+    cdef int d
+    if threads > schedule.max_threads:
+        threads = schedule.max_threads
+    if threads <= 1 or step.n_tiles == 1 or forked:
+        return 1
+    for d in range(step.ndim):
+        elements *= step.shape[d]
+    if elements < step.parallel_from:
+        return 1
+    return <int>min(<ptrdiff_t>threads, step.n_tiles)
+
+
+cdef void run_share(const schedule_t *schedule, int s, char *const *addresses, char *workspace,
+                    const double *scalars, int thread, int threads,
+                    schedule_event *events) noexcept nogil:
+    """Run one thread's contiguous share of the tiles of step `s`."""
+    cdef const schedule_step *step = &schedule.steps[s]
+    cdef ptrdiff_t begin = step.n_tiles * thread // threads
+    cdef ptrdiff_t end = step.n_tiles * (thread + 1) // threads
+    cdef schedule_event *event = NULL
+    if events != NULL:
+        event = &events[s * schedule.max_threads + thread]
+        event.begin = now_ns()
+    run_tiles(schedule, step, addresses, workspace, scalars, begin, end, thread)
+    if event != NULL:
+        event.end = now_ns()
+
+
+cdef void run_parallel(const schedule_t *schedule, int s, char *const *addresses, char *workspace,
+                       const double *scalars, int threads,
+                       schedule_event *events) noexcept nogil:
+    cdef int t
+    # Shares are numbered, not threads: OpenMP may give fewer threads than asked for.
+    for t in prange(threads, num_threads=threads, schedule='static', chunksize=1):
+        run_share(schedule, s, addresses, workspace, scalars, t, threads, events)
+
+
+cdef void clear_events(const schedule_t *schedule, schedule_event *events) noexcept nogil:
+    """Number the rows; rows of threads that do not run keep begin == end == 0."""
+    cdef int s, t
+    cdef schedule_event *event = events
+    for s in range(schedule.n_steps):
+        for t in range(schedule.max_threads):
+            event.step = s
+            event.thread = t
+            event.begin = 0
+            event.end = 0
+            event += 1
+
+
+cdef void schedule_run(const schedule_t *schedule, char *const *addresses, char *workspace,
+                       const double *scalars, int threads,
+                       schedule_event *events) noexcept nogil:
+    """Run all steps in order.  `events`, when given, has n_steps * max_threads rows."""
+    cdef const schedule_step *step
+    cdef char *data[8]
+    cdef int s, k, count
+    if events != NULL:
+        clear_events(schedule, events)
+    for s in range(schedule.n_steps):
+        step = &schedule.steps[s]
+        if step.n_tiles == 1 and events == NULL:
+            for k in range(step.n_operands):
+                data[k] = place(schedule, &step.operands[k], addresses, workspace, 0)
+            call_ops(step, data, scalars, step.shape[step.ndim - 2], step.shape[step.ndim - 1])
+            continue
+        count = threads_for(schedule, step, threads)
+        if count == 1:
+            run_share(schedule, s, addresses, workspace, scalars, 0, 1, events)
+        else:
+            run_parallel(schedule, s, addresses, workspace, scalars, count, events)
+
+
+def run_address():
+    """Address of `schedule_run`, a `schedule_run_fn`."""
+    return <uintptr_t>&schedule_run
+
+
+# --- Packing ----------------------------------------------------------------------------------
+
+
+cdef class PackedSchedule:
+    """The C arrays of a schedule, and the schedule itself, whose kernels they point to.
+
+    Attributes
+    ----------
+    address : int
+        Of the `schedule_t`; valid as long as this object lives.
+    schedule : Schedule
+    n_events : int
+        Rows that a traced run writes: one per step and thread.
+    """
+
+    cdef schedule_t c
+    cdef readonly object schedule
+
+    def __cinit__(self, schedule):
+        self.schedule = schedule
+        self.c.n_steps = 0
+        self.c.scratch_offset = schedule.scratch_offset
+        self.c.scratch_per_thread = schedule.scratch_per_thread
+        self.c.max_threads = schedule.max_threads
+        self.c.steps = <schedule_step *>calloc(max(1, len(schedule.steps)), sizeof(schedule_step))
+        if self.c.steps == NULL:
+            raise MemoryError
+        kernels = iter(schedule.kernels)
+        for step in schedule.steps:
+            # Count a step before its parts are made, so that they are freed if one fails.
+            self.c.n_steps += 1
+            self._pack_step(&self.c.steps[self.c.n_steps - 1], step, kernels)
+
+    def __dealloc__(self):
+        cdef int s
+        if self.c.steps != NULL:
+            for s in range(self.c.n_steps):
+                free(self.c.steps[s].ops)
+        free(self.c.steps)
+
+    cdef int _pack_step(self, schedule_step *c, object step, object kernels) except -1:
+        cdef int k, d
+        if not 2 <= len(step.shape) <= SCHEDULE_MAX_DIMS:
+            raise ValueError(f"{step.name}: {len(step.shape)} dimensions")
+        if len(step.operands) > SCHEDULE_MAX_OPERANDS:
+            raise ValueError(f"{step.name}: {len(step.operands)} operands")
+        c.ndim = len(step.shape)
+        for d in range(c.ndim):
+            c.shape[d] = step.shape[d]
+        c.tile_rows = step.tile_rows
+        c.tile_cols = step.tile_cols
+        c.n_tiles = step.n_tiles
+        c.parallel_from = step.parallel_from
+        c.n_operands = len(step.operands)
+        for k in range(c.n_operands):
+            c.operands[k].base = step.operands[k].base
+            c.operands[k].offset = step.operands[k].offset
+            for d in range(c.ndim):
+                c.operands[k].strides[d] = step.operands[k].strides[d]
+        c.ops = <schedule_op *>calloc(max(1, len(step.ops)), sizeof(schedule_op))
+        if c.ops == NULL:
+            raise MemoryError
+        c.n_ops = len(step.ops)
+        for k in range(c.n_ops):
+            self._pack_op(&c.ops[k], step.ops[k], next(kernels), c.n_operands)
+        return 0
+
+    cdef int _pack_op(self, schedule_op *c, object op, object kernel, int n_operands) except -1:
+        cdef int k
+        c.kernel = <tile_kernel><uintptr_t>kernel.fn
+        c.state = <const void *><uintptr_t>kernel.state
+        if c.kernel == NULL:
+            raise ValueError(f"{op.node}: its kernel has no address")
+        c.flags = op.flags
+        c.n_operands = len(op.operands)
+        for k in range(c.n_operands):
+            if not 0 <= op.operands[k] < n_operands:
+                raise ValueError(f"{op.node}: operand {op.operands[k]} does not exist")
+            c.operands[k] = op.operands[k]
+        return 0
+
+    @property
+    def address(self):
+        return <uintptr_t>&self.c
+
+    @property
+    def n_events(self):
+        return self.c.n_steps * self.c.max_threads
+
+    def describe(self):
+        """Read the C arrays back: one dict per step, kernels named by what they point to."""
+        cdef schedule_step *c
+        cdef schedule_op *op
+        cdef int s, i, k, d
+        names = self._names()
+        steps = []
+        for s in range(self.c.n_steps):
+            c = &self.c.steps[s]
+            ops = []
+            for i in range(c.n_ops):
+                op = &c.ops[i]
+                ops.append({
+                    "node": names[s, i, <uintptr_t>op.kernel, <uintptr_t>op.state],
+                    "operands": [op.operands[k] for k in range(op.n_operands)],
+                    "flags": op.flags,
+                })
+            steps.append({
+                "shape": [c.shape[d] for d in range(c.ndim)],
+                "tile": [c.tile_rows, c.tile_cols],
+                "n_tiles": c.n_tiles,
+                "operands": [
+                    {
+                        "base": c.operands[k].base,
+                        "offset": c.operands[k].offset,
+                        "strides": [c.operands[k].strides[d] for d in range(c.ndim)],
+                    }
+                    for k in range(c.n_operands)
+                ],
+                "ops": ops,
+            })
+        return steps
+
+    def _names(self):
+        """Node names by place in the arrays and the addresses that must stand there."""
+        kernels = iter(self.schedule.kernels)
+        found = {}
+        for s, step in enumerate(self.schedule.steps):
+            for i, op in enumerate(step.ops):
+                kernel = next(kernels)
+                found[s, i, kernel.fn, kernel.state] = op.node
+        return found
+
+    def run(self, addresses, workspace=0, scalars=(), threads=1, trace=False):
+        """Run once.
+
+        Parameters
+        ----------
+        addresses : sequence of int
+            Of the first elements of the arguments.
+        workspace : int
+            Address of at least `schedule.workspace_size` bytes.
+        scalars : sequence of float
+        threads : int
+        trace : bool
+            Return the events, a list of (step, thread, begin, end), times in nanoseconds.
+        """
+        cdef int i, n = len(addresses), m = len(scalars), count = threads
+        cdef char *base = <char *><uintptr_t>workspace
+        cdef char **pointers = NULL
+        cdef double *values = NULL
+        cdef schedule_event *events = NULL
+        if n != len(self.schedule.arguments):
+            raise ValueError(f"takes {len(self.schedule.arguments)} addresses, {n} given")
+        if self.schedule.workspace_size and not workspace:
+            raise ValueError(f"needs a workspace of {self.schedule.workspace_size} bytes")
+        try:
+            pointers = <char **>calloc(n + 1, sizeof(char *))
+            values = <double *>calloc(m + 1, sizeof(double))
+            if pointers == NULL or values == NULL:
+                raise MemoryError
+            if trace:
+                events = <schedule_event *>calloc(self.n_events + 1, sizeof(schedule_event))
+                if events == NULL:
+                    raise MemoryError
+            for i in range(n):
+                pointers[i] = <char *><uintptr_t>addresses[i]
+            for i in range(m):
+                values[i] = scalars[i]
+            with nogil:
+                schedule_run(&self.c, <char *const *>pointers, base, values, count, events)
+            if not trace:
+                return None
+            return [
+                (events[i].step, events[i].thread, events[i].begin, events[i].end)
+                for i in range(self.n_events)
+                if events[i].end
+            ]
+        finally:
+            free(pointers)
+            free(values)
+            free(events)
+
+    def time_run(self, addresses, workspace=0, threads=1, repeat=1000):
+        """Nanoseconds per run, without the cost of calling from Python."""
+        cdef int i, n = len(addresses), count = threads
+        cdef long r, times = repeat
+        cdef char *base = <char *><uintptr_t>workspace
+        cdef char *pointers[64]
+        cdef double scalars[16]
+        cdef int64_t begin
+        if n != len(self.schedule.arguments) or n > 64:
+            raise ValueError("wrong number of addresses")
+        for i in range(n):
+            pointers[i] = <char *><uintptr_t>addresses[i]
+        for i in range(16):
+            scalars[i] = 0
+        with nogil:
+            begin = now_ns()
+            for r in range(times):
+                schedule_run(&self.c, <char *const *>pointers, base, scalars, count, NULL)
+            begin = now_ns() - begin
+        return begin / times

@@ -1,0 +1,584 @@
+"""What a graph is: immutable values and nodes, and the rules that make them well formed.
+
+A value is a description of memory (shape, strides, dtype, and who owns the bytes); a node reads
+values and writes one.  Nothing here computes anything and nothing can change: passes make new
+graphs.  Strides count elements, not bytes.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+KINDS = ("Contiguous", "BroadcastTo", "Cast", "Compute", "ViewCopy")
+STORAGES = ("input", "output", "workspace", "tile", "constant")
+
+
+class GraphError(ValueError):
+    """A graph that breaks a rule.
+
+    Attributes
+    ----------
+    node : str
+        Name of the offending node or value.
+    rule : str
+        The rule it breaks, in words.
+    """
+
+    def __init__(self, node: str, rule: str):
+        super().__init__(f"{node}: {rule}")
+        self.node = node
+        self.rule = rule
+
+
+@dataclass(frozen=True, slots=True)
+class DType:
+    """All that planning needs to know of a data type: what it is called, how big an item is.
+
+    >>> DType("bfloat16", 2)
+    DType(name='bfloat16', itemsize=2)
+    """
+
+    name: str
+    itemsize: int
+
+    def __str__(self) -> str:
+        return self.name
+
+
+def contiguous_strides(shape: tuple[int, ...]) -> tuple[int, ...]:
+    """Row-major strides, in elements.
+
+    >>> contiguous_strides((2, 3, 4))
+    (12, 4, 1)
+    """
+    strides, step = [], 1
+    for size in reversed(shape):
+        strides.append(step)
+        step *= max(size, 1)
+    return tuple(reversed(strides))
+
+
+def is_contiguous(shape: tuple[int, ...], strides: tuple[int, ...]) -> bool:
+    """Tell whether elements lie in row-major order without gaps; sizes of 1 ignore their stride.
+
+    >>> is_contiguous((1, 3), (99, 1)), is_contiguous((2, 3), (1, 2))
+    (True, False)
+    """
+    if math.prod(shape) <= 1:
+        return True
+    return all(
+        size == 1 or stride == dense
+        for size, stride, dense in zip(shape, strides, contiguous_strides(shape), strict=True)
+    )
+
+
+def broadcast_strides(
+    shape: tuple[int, ...], strides: tuple[int, ...], target: tuple[int, ...]
+) -> tuple[int, ...]:
+    """Strides that read a view of `shape` as if it had the shape `target`, by NumPy's rule.
+
+    >>> broadcast_strides((3, 1), (5, 1), (2, 3, 4))
+    (0, 5, 0)
+    """
+    missing = len(target) - len(shape)
+    if missing < 0 or any(a not in (b, 1) for a, b in zip(shape, target[missing:], strict=True)):
+        raise ValueError(f"{shape} does not broadcast to {target}")
+    kept = (
+        stride if size == wanted else 0
+        for size, stride, wanted in zip(shape, strides, target[missing:], strict=True)
+    )
+    return (0,) * missing + tuple(kept)
+
+
+@dataclass(frozen=True, slots=True)
+class Value:
+    """A piece of memory as a node sees it.
+
+    Attributes
+    ----------
+    id : int
+        Unique in its graph.
+    name : str
+        For people; unique in its graph as well.
+    shape, strides : tuple of int
+        Strides are in elements and may be zero or negative.
+    dtype : DType
+    storage : {'input', 'output', 'workspace', 'tile', 'constant'}
+        Who owns the bytes.  'tile': a cache-sized piece per thread, inside one tile loop.
+    alias_of : int or None
+        For an output: the input whose first element has the same address.  For any other value:
+        the value whose bytes this is a view of; such a value is made by no node.
+    note : str
+        Anything worth showing.
+    """
+
+    id: int
+    name: str
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+    dtype: DType
+    storage: str
+    alias_of: int | None = None
+    note: str = ""
+
+    @property
+    def size(self) -> int:
+        """Number of elements."""
+        return math.prod(self.shape)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the elements, without gaps: what a dense copy takes."""
+        return self.size * self.dtype.itemsize
+
+    @property
+    def is_contiguous(self) -> bool:
+        """Whether the elements lie in row-major order without gaps."""
+        return is_contiguous(self.shape, self.strides)
+
+    @property
+    def is_view(self) -> bool:
+        """Whether this names bytes of another value instead of having its own."""
+        return self.alias_of is not None and self.storage != "output"
+
+    def __str__(self) -> str:
+        dims = ",".join(map(str, self.shape))
+        tail = "" if self.is_contiguous else ":strides=" + ",".join(map(str, self.strides))
+        return f"{self.dtype.name}[{dims}{tail}]"
+
+
+def _freeze(value: Any) -> Any:
+    """Make an attribute hashable, and NaN the one NaN, so that equal graphs compare equal."""
+    if isinstance(value, float) and math.isnan(value):
+        return math.nan
+    if isinstance(value, (list, tuple)):
+        return tuple(map(_freeze, value))
+    return value
+
+
+def freeze_attrs(attrs: Mapping[str, Any] | Iterable[tuple[str, Any]]) -> tuple:
+    """Turn a mapping into the sorted tuple of pairs that nodes keep.
+
+    >>> freeze_attrs({"slope": 0.5, "axes": [1, 2]})
+    (('axes', (1, 2)), ('slope', 0.5))
+    """
+    items = attrs.items() if isinstance(attrs, Mapping) else attrs
+    return tuple(sorted((key, _freeze(value)) for key, value in items))
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """One operation: reads `inputs`, writes `output`, both by value id.
+
+    `attrs` is a sorted tuple of pairs.  Those that this package gives a meaning to:
+
+    ========== ============================================================================
+    kernel     (Compute) what computes it; opaque here
+    elementwise (Compute) False: element [i] of the result may need more than elements [i]
+    any_dtype  (Compute) False: inputs must have the dtype they were cast to
+    reason     (Contiguous) 'overlap': a forced copy, which no pass may remove or fuse
+    loop       the tile loop that the node was fused into
+    ========== ============================================================================
+    """
+
+    name: str
+    kind: str
+    inputs: tuple[int, ...]
+    output: int
+    attrs: tuple[tuple[str, Any], ...] = ()
+
+    def attr(self, key: str, default: Any = None) -> Any:
+        """The attribute `key`, or `default`."""
+        return next((value for name, value in self.attrs if name == key), default)
+
+    def with_attrs(self, **attrs: Any) -> Node:
+        """The same node with attributes added or replaced."""
+        return replace(self, attrs=freeze_attrs(dict(self.attrs) | attrs))
+
+    @property
+    def is_forced_copy(self) -> bool:
+        """A copy of an input that shares memory with an output."""
+        return self.kind == "Contiguous" and self.attr("reason") == "overlap"
+
+    @property
+    def is_elementwise(self) -> bool:
+        """Whether element [i] of the result needs only elements [i] of the operands."""
+        return self.kind != "Compute" or bool(self.attr("elementwise", True))
+
+
+@dataclass(frozen=True, slots=True)
+class Graph:
+    """Nodes in an order in which they can run, and the values between them.
+
+    Graphs compare and hash by content.  Make them with `GraphBuilder`.
+    """
+
+    nodes: tuple[Node, ...]
+    values: tuple[Value, ...]
+    inputs: tuple[int, ...]
+    outputs: tuple[int, ...]
+    _by_id: dict[int, Value] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_by_id", {value.id: value for value in self.values})
+
+    def __reduce__(self):
+        return Graph, (self.nodes, self.values, self.inputs, self.outputs)
+
+    def value(self, id: int) -> Value:
+        """The value with this id."""
+        return self._by_id[id]
+
+    def named(self, name: str) -> Value:
+        """The value with this name; KeyError when there is none."""
+        for value in self.values:
+            if value.name == name:
+                return value
+        raise KeyError(name)
+
+    def root(self, id: int) -> Value:
+        """The value that owns the bytes of value `id` (itself, unless it is a view)."""
+        value = self._by_id[id]
+        while value.is_view:
+            value = self._by_id[value.alias_of]  # type: ignore[index]
+        return value
+
+    def producer(self, id: int) -> Node | None:
+        """The node that writes value `id`; None for inputs, constants and views."""
+        return next((node for node in self.nodes if node.output == id), None)
+
+    def consumers(self, id: int) -> tuple[Node, ...]:
+        """The nodes that read value `id` itself (not views of it)."""
+        return tuple(node for node in self.nodes if id in node.inputs)
+
+    def steps(self) -> tuple[tuple[Node, ...], ...]:
+        """Nodes grouped into steps: neighbours in the same tile loop run together."""
+        found: list[list[Node]] = []
+        for node in self.nodes:
+            loop = node.attr("loop")
+            if found and loop is not None and found[-1][0].attr("loop") == loop:
+                found[-1].append(node)
+            else:
+                found.append([node])
+        return tuple(map(tuple, found))
+
+    # Views: each is a function in `aclnn.graph.views`, loaded when first asked for.
+
+    def to_text(self) -> str:
+        """An aligned table of the nodes and their operands."""
+        from .views.text import graph_to_text
+
+        return graph_to_text(self)
+
+    def to_dot(self) -> str:
+        """Graphviz source."""
+        from .views.dot import graph_to_dot
+
+        return graph_to_dot(self)
+
+    def to_svg(self) -> str:
+        """A self-contained picture, without scripts."""
+        from .views.svg import graph_to_svg
+
+        return graph_to_svg(self)
+
+    def _repr_svg_(self) -> str:
+        return self.to_svg()
+
+    def to_json(self, indent: int | None = None) -> str:
+        """A document of the schema described in `aclnn.graph.views.json`."""
+        from .views.json import graph_to_json
+
+        return graph_to_json(self, indent)
+
+    @staticmethod
+    def from_json(text: str) -> Graph:
+        """The graph that `to_json` wrote."""
+        from .views.json import graph_from_json
+
+        return graph_from_json(text)
+
+    def __str__(self) -> str:
+        return self.to_text()
+
+
+# --- Rules ------------------------------------------------------------------------------------
+
+
+def check(graph: Graph) -> Graph:
+    """Raise `GraphError` naming node and rule when `graph` is not well formed; else return it."""
+    _check_values(graph)
+    _check_order(graph)
+    for node in graph.nodes:
+        _check_kind(graph, node)
+    _check_loops(graph)
+    return graph
+
+
+def _require(holds: bool, name: str, rule: str) -> None:
+    if not holds:
+        raise GraphError(name, rule)
+
+
+def _check_values(graph: Graph) -> None:
+    _require(len(graph._by_id) == len(graph.values), "graph", "every value has an id of its own")
+    names = {value.name for value in graph.values}
+    _require(len(names) == len(graph.values), "graph", "every value has a name of its own")
+    made = {node.output for node in graph.nodes}
+    for value in graph.values:
+        _require(value.storage in STORAGES, value.name, f"storage is one of {STORAGES}")
+        _require(
+            len(value.strides) == len(value.shape), value.name, "as many strides as dimensions"
+        )
+        _require(all(size >= 0 for size in value.shape), value.name, "no negative dimension")
+        if value.is_view:
+            _check_view(graph, value, made)
+        elif value.storage in ("workspace", "tile"):
+            _require(value.is_contiguous, value.name, "intermediates are row-major")
+    for id in graph.inputs:
+        _require(id in graph._by_id, f"value {id}", "inputs are values of the graph")
+        _require(graph.value(id).storage == "input", graph.value(id).name, "storage is 'input'")
+    for id in graph.outputs:
+        _require(id in graph._by_id, f"value {id}", "outputs are values of the graph")
+        value = graph.value(id)
+        _require(value.storage == "output", value.name, "storage is 'output'")
+        _require(id in made, value.name, "an output is made by a node")
+        _require(
+            value.alias_of is None or value.alias_of in graph.inputs,
+            value.name,
+            "an output may be an alias of an input only",
+        )
+
+
+def extent(value: Value) -> tuple[int, int]:
+    """Lowest and highest element that a view touches, counted from its first element."""
+    reach = [(size - 1) * stride for size, stride in zip(value.shape, value.strides, strict=True)]
+    return sum(r for r in reach if r < 0), sum(r for r in reach if r > 0)
+
+
+def _check_view(graph: Graph, value: Value, made: set[int]) -> None:
+    _require(value.alias_of in graph._by_id, value.name, "a view is of a value of the graph")
+    _require(value.id not in made, value.name, "a view is made by no node")
+    root = graph.root(value.id)
+    _require(value.dtype == root.dtype, value.name, "a view keeps the dtype")
+    _require(value.storage == root.storage, value.name, "a view keeps the storage class")
+    if value.size:
+        low, high = extent(value)
+        root_low, root_high = extent(root)
+        inside = root_low <= low and high <= root_high
+        _require(inside, value.name, f"a view stays inside {root.name}")
+
+
+def _check_order(graph: Graph) -> None:
+    ready = {v.id for v in graph.values if v.storage in ("input", "constant")}
+    written_output = False
+    for node in graph.nodes:
+        _require(node.kind in KINDS, node.name, f"kind is one of {KINDS}")
+        for id in (*node.inputs, node.output):
+            _require(id in graph._by_id, node.name, f"value {id} exists")
+        for id in node.inputs:
+            value = graph.value(id)
+            _require(graph.root(id).id in ready, node.name, f"{value.name} is made before use")
+        out = graph.value(node.output)
+        _require(out.id not in ready, node.name, f"{out.name} is made once")
+        _require(not out.is_view, node.name, f"{out.name} is not a view")
+        if node.is_forced_copy:
+            _require(not written_output, node.name, "forced copies precede all output")
+        ready.add(out.id)
+        written_output |= out.storage == "output"
+
+
+def _check_kind(graph: Graph, node: Node) -> None:
+    inputs = [graph.value(id) for id in node.inputs]
+    out = graph.value(node.output)
+    if node.kind == "Compute":
+        if node.is_elementwise:
+            same = all(value.shape == out.shape for value in inputs)
+            _require(same, node.name, "elementwise operands have the shape of the result")
+        return
+    _require(len(inputs) == 1, node.name, f"{node.kind} reads one value")
+    (source,) = inputs
+    if node.kind == "BroadcastTo":
+        try:
+            broadcast_strides(source.shape, source.strides, out.shape)
+        except ValueError as error:
+            raise GraphError(node.name, str(error)) from None
+    else:
+        _require(source.shape == out.shape, node.name, f"{node.kind} keeps the shape")
+    if node.kind != "Cast":
+        _require(source.dtype == out.dtype, node.name, f"{node.kind} keeps the dtype")
+    if node.kind == "Contiguous":
+        _require(out.is_contiguous, node.name, "the result of Contiguous is row-major")
+    if node.kind == "ViewCopy":
+        _require(out.storage == "output", node.name, "ViewCopy writes an output")
+
+
+def _check_loops(graph: Graph) -> None:
+    seen = set()
+    for step in graph.steps():
+        loop = step[0].attr("loop")
+        if loop is not None:
+            _require(loop not in seen, step[0].name, f"the nodes of tile loop {loop} are together")
+            seen.add(loop)
+        shapes = {graph.value(node.output).shape for node in step}
+        _require(len(shapes) == 1, step[0].name, "the nodes of a tile loop have one shape")
+        inside = {node.output for node in step}
+        for node in step:
+            _require(
+                loop is None or (node.is_elementwise and not node.is_forced_copy),
+                node.name,
+                "only elementwise nodes are fused",
+            )
+            for id in node.inputs:
+                value = graph.value(id)
+                _require(
+                    value.storage != "tile" or id in inside,
+                    node.name,
+                    f"{value.name} is a tile and is read in the loop that makes it",
+                )
+
+
+# --- Building ---------------------------------------------------------------------------------
+
+
+class GraphBuilder:
+    """Builds a graph node by node; every method returns the id of the value it made.
+
+    >>> f32, f16 = DType("float32", 4), DType("float16", 2)
+    >>> b = GraphBuilder()
+    >>> x = b.input("x", (2, 1), f16)
+    >>> out = b.output("out", (2, 3), f32)
+    >>> wide = b.broadcast_to(b.cast(b.contiguous(x), f32), (2, 3))
+    >>> b.view_copy(b.compute("relu", [wide], (2, 3), f32), out)
+    >>> [node.name for node in b.build().nodes]
+    ['x_contiguous', 'x_cast', 'x_broadcast', 'relu', 'out_view_copy']
+    """
+
+    def __init__(self) -> None:
+        self._values: list[Value] = []
+        self._nodes: list[Node] = []
+        self._inputs: list[int] = []
+        self._outputs: list[int] = []
+        self._stems: dict[int, str] = {}
+        self._names: set[str] = set()
+
+    def input(
+        self,
+        name: str,
+        shape: Iterable[int],
+        dtype: DType,
+        *,
+        strides: Iterable[int] | None = None,
+        note: str = "",
+    ) -> int:
+        """Declare an input; strides in elements, None for row-major."""
+        value = self._value(name, shape, dtype, "input", strides, note=note)
+        self._inputs.append(value)
+        return value
+
+    def constant(self, name: str, shape: Iterable[int], dtype: DType) -> int:
+        """Declare a value that is there before the first step and is not an argument."""
+        return self._value(name, shape, dtype, "constant")
+
+    def output(
+        self,
+        name: str,
+        shape: Iterable[int],
+        dtype: DType,
+        *,
+        strides: Iterable[int] | None = None,
+        alias_of: int | None = None,
+        note: str = "",
+    ) -> int:
+        """Declare an output, to be written by `view_copy`.
+
+        `alias_of`: the input that starts at the same address, if there is one.  Inputs that
+        overlap the output in any other way need `contiguous(x, reason='overlap')`.
+        """
+        value = self._value(name, shape, dtype, "output", strides, alias_of, note)
+        self._outputs.append(value)
+        return value
+
+    def contiguous(self, value: int, *, reason: str | None = None, **attrs: Any) -> int:
+        """Row-major form of a value; `reason='overlap'` makes it a copy that no pass removes."""
+        if reason is not None:
+            attrs["reason"] = reason
+        source = self._values[value]
+        return self._node("contiguous", "Contiguous", value, source.shape, source.dtype, attrs)
+
+    def broadcast_to(self, value: int, shape: Iterable[int], **attrs: Any) -> int:
+        """The value repeated to `shape`, by NumPy's rule."""
+        dtype = self._values[value].dtype
+        return self._node("broadcast", "BroadcastTo", value, tuple(shape), dtype, attrs)
+
+    def cast(self, value: int, dtype: DType, **attrs: Any) -> int:
+        """The value converted to `dtype`."""
+        return self._node("cast", "Cast", value, self._values[value].shape, dtype, attrs)
+
+    def compute(
+        self,
+        kernel: str,
+        inputs: Iterable[int],
+        shape: Iterable[int],
+        dtype: DType,
+        *,
+        name: str | None = None,
+        **attrs: Any,
+    ) -> int:
+        """An opaque node.  Pass `elementwise=False` unless it works element by element."""
+        label = self._unique(name or kernel)
+        out = self._value(label, shape, dtype, "workspace", named=True)
+        attrs["kernel"] = kernel
+        self._nodes.append(Node(label, "Compute", tuple(inputs), out, freeze_attrs(attrs)))
+        return out
+
+    def view_copy(self, value: int, out: int, **attrs: Any) -> None:
+        """Write `value` into the output `out`, whatever its strides."""
+        name = self._unique(f"{self._values[out].name}_view_copy")
+        self._nodes.append(Node(name, "ViewCopy", (value,), out, freeze_attrs(attrs)))
+
+    def build(self) -> Graph:
+        """The graph so far, checked."""
+        graph = Graph(
+            tuple(self._nodes), tuple(self._values), tuple(self._inputs), tuple(self._outputs)
+        )
+        return check(graph)
+
+    def _node(
+        self, suffix: str, kind: str, source: int, shape: tuple[int, ...], dtype: DType, attrs: dict
+    ) -> int:
+        label = self._unique(f"{self._stems[source]}_{suffix}")
+        out = self._value(label, shape, dtype, "workspace", named=True)
+        self._stems[out] = self._stems[source]
+        self._nodes.append(Node(label, kind, (source,), out, freeze_attrs(attrs)))
+        return out
+
+    def _value(
+        self,
+        name: str,
+        shape: Iterable[int],
+        dtype: DType,
+        storage: str,
+        strides: Iterable[int] | None = None,
+        alias_of: int | None = None,
+        note: str = "",
+        named: bool = False,
+    ) -> int:
+        shape = tuple(shape)
+        steps = contiguous_strides(shape) if strides is None else tuple(strides)
+        id = len(self._values)
+        label = name if named else self._unique(name)
+        self._values.append(Value(id, label, shape, steps, dtype, storage, alias_of, note))
+        self._stems[id] = label
+        return id
+
+    def _unique(self, name: str) -> str:
+        label, count = name, 1
+        while label in self._names:
+            count += 1
+            label = f"{name}_{count}"
+        self._names.add(label)
+        return label

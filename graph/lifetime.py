@@ -1,0 +1,87 @@
+"""Lifetimes: when each intermediate is needed, and for how many bytes.
+
+Steps are numbered from 0; lifetimes are half-open, ``[lower, upper)``.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class TilePart:
+    """A tile within the scratch that each thread has for a tile loop."""
+
+    name: str
+    value: int
+    offset: int
+    nbytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Lifetime:
+    """Something that needs `nbytes` from step `lower` until before step `upper`.
+
+    >>> Lifetime("a", 0, 2, 100).overlaps(Lifetime("b", 2, 3, 50))
+    False
+    """
+
+    name: str
+    lower: int
+    upper: int
+    nbytes: int
+    producer: str = ""
+    consumers: tuple[str, ...] = ()
+    parts: tuple[TilePart, ...] = ()
+
+    def __post_init__(self) -> None:
+        if self.lower >= self.upper or self.nbytes < 0:
+            raise ValueError(f"{self.name}: an empty lifetime or a negative size")
+
+    @property
+    def first(self) -> int:
+        """The step that makes it."""
+        return self.lower
+
+    @property
+    def last(self) -> int:
+        """The last step that reads it (or the one that makes it)."""
+        return self.upper - 1
+
+    def overlaps(self, other: Lifetime) -> bool:
+        """Whether both are needed at some step."""
+        return self.lower < other.upper and other.lower < self.upper
+
+
+# --- MiniMalloc's CSV -------------------------------------------------------------------------
+
+
+def lifetimes_to_csv(lifetimes: Iterable[Lifetime]) -> str:
+    r"""Lifetimes as MiniMalloc reads them.
+
+    >>> lifetimes_to_csv([Lifetime("a", 0, 2, 100)])
+    'id,lower,upper,size\na,0,2,100\n'
+    """
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow(["id", "lower", "upper", "size"])
+    writer.writerows([life.name, life.lower, life.upper, life.nbytes] for life in lifetimes)
+    return out.getvalue()
+
+
+def lifetimes_from_csv(text: str) -> tuple[Lifetime, ...]:
+    r"""The lifetimes in a MiniMalloc problem; other columns are ignored.
+
+    >>> lifetimes_from_csv("id,lower,upper,size\na,0,2,100\n")[0].upper
+    2
+    """
+    rows = csv.DictReader(io.StringIO(text))
+    missing = {"id", "lower", "upper", "size"} - set(rows.fieldnames or ())
+    if missing:
+        raise ValueError(f"columns missing: {', '.join(sorted(missing))}")
+    return tuple(
+        Lifetime(row["id"], int(row["lower"]), int(row["upper"]), int(row["size"])) for row in rows
+    )

@@ -1,0 +1,474 @@
+"""Passes: functions from a graph to a better graph, each telling what it did and why.
+
+The graph as an operator builds it holds every node that could be needed.  `elide` drops those
+that do nothing, `fold_strides` turns copies into strides, `fold_casts` turns conversions into
+loads, `fuse` puts what remains into tile loops, and `in_place` makes sure that no output
+destroys an input that is still to be read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+
+from .ir import (
+    Graph,
+    Node,
+    Value,
+    broadcast_strides,
+    check,
+    contiguous_strides,
+    freeze_attrs,
+)
+
+MAX_OPERANDS = 8  # of a step, SCHEDULE_MAX_OPERANDS
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """What a pass did to a node, and why.
+
+    >>> print(Note("x_cast", "elided", "already float32"))
+    x_cast: elided, already float32
+    """
+
+    node: str
+    action: str
+    why: str
+
+    def __str__(self) -> str:
+        return f"{self.node}: {self.action}, {self.why}"
+
+
+Notes = tuple[Note, ...]
+Pass = Callable[[Graph], tuple[Graph, Notes]]
+
+
+def elide(graph: Graph) -> tuple[Graph, Notes]:
+    """Drop nodes that change nothing, and let producers write row-major outputs themselves."""
+    notes: list[Note] = []
+    same: dict[int, int] = {}
+    nodes: list[Node] = []
+    for node in graph.nodes:
+        node = replace(node, inputs=tuple(same.get(id, id) for id in node.inputs))
+        why = _idle(graph, node)
+        if why:
+            same[node.output] = node.inputs[0]
+            notes.append(Note(node.name, "elided", why))
+        else:
+            nodes.append(node)
+    nodes, copies = _drop_view_copies(graph, nodes, lambda out, writer: out.is_contiguous)
+    for copy, writer in copies:
+        out = graph.value(copy.output).name
+        why = f"{out} is contiguous, so {writer.name} writes it directly"
+        notes.append(Note(copy.name, "elided", why))
+    return _rebuilt(graph, nodes), tuple(notes)
+
+
+def _idle(graph: Graph, node: Node) -> str:
+    """Why the node does nothing; empty when it does something."""
+    if node.kind == "Compute" or node.is_forced_copy:
+        return ""
+    source, out = graph.value(node.inputs[0]), graph.value(node.output)
+    if out.storage == "output":
+        return ""
+    if node.kind == "Contiguous" and source.is_contiguous:
+        return "already contiguous"
+    if node.kind == "Cast" and source.dtype == out.dtype:
+        return f"already {out.dtype.name}"
+    if node.kind == "BroadcastTo" and source.shape == out.shape:
+        return "already has the shape"
+    return ""
+
+
+def _drop_view_copies(
+    graph: Graph, nodes: list[Node], allowed: Callable[[Value, Node], bool]
+) -> tuple[list[Node], list[tuple[Node, Node]]]:
+    """Make producers write the outputs; returns the nodes and the (copy, producer) pairs."""
+    dropped = []
+    for copy in [node for node in nodes if node.kind == "ViewCopy"]:
+        (source,) = copy.inputs
+        writer = next((node for node in nodes if node.output == source), None)
+        readers = [node for node in nodes if _reads(graph, node, source)]
+        out = graph.value(copy.output)
+        if writer is None or writer.is_forced_copy or readers != [copy]:
+            continue
+        if not allowed(out, writer):
+            continue
+        at = nodes.index(writer)
+        nodes = [*nodes[:at], replace(writer, output=out.id), *nodes[at + 1 :]]
+        nodes.remove(copy)
+        dropped.append((copy, writer))
+    return nodes, dropped
+
+
+def _reads(graph: Graph, node: Node, root: int) -> bool:
+    return any(graph.root(id).id == root for id in node.inputs)
+
+
+def fold_strides(graph: Graph) -> tuple[Graph, Notes]:
+    """Turn Contiguous, BroadcastTo and ViewCopy into the strides that their neighbours use."""
+    notes: list[Note] = []
+    nodes: list[Node] = []
+    for node in graph.nodes:
+        if node.kind not in ("Contiguous", "BroadcastTo") or node.is_forced_copy:
+            nodes.append(node)
+            continue
+        why_not = _needs_a_copy(graph, node)
+        if why_not:
+            nodes.append(node)
+            notes.append(Note(node.name, "kept", why_not))
+            continue
+        source, out = graph.value(node.inputs[0]), graph.value(node.output)
+        graph = _with_values(graph, [_view(graph, source, out)])
+        notes.append(Note(node.name, "folded", _fold_reason(source, graph.value(out.id))))
+    strided = lambda out, writer: writer.is_elementwise and writer.kind != "Contiguous"  # noqa: E731
+    nodes, copies = _drop_view_copies(graph, nodes, strided)
+    for copy, writer in copies:
+        strides = graph.value(copy.output).strides
+        notes.append(Note(copy.name, "folded", f"{writer.name} stores with strides {strides}"))
+    return _rebuilt(graph, nodes), tuple(notes)
+
+
+def _needs_a_copy(graph: Graph, node: Node) -> str:
+    if graph.value(node.output).storage == "output":
+        return "it writes an output"
+    for user in graph.consumers(node.output):
+        if not user.is_elementwise:
+            return f"{user.name} is not elementwise and reads row-major memory"
+    return ""
+
+
+def _view(graph: Graph, source: Value, like: Value) -> Value:
+    """`source` read with the shape of `like`, under the id and name of `like`."""
+    root = graph.root(source.id)
+    return replace(
+        like,
+        strides=broadcast_strides(source.shape, source.strides, like.shape),
+        dtype=source.dtype,
+        storage=root.storage,
+        alias_of=root.id,
+    )
+
+
+def _fold_reason(source: Value, view: Value) -> str:
+    if source.shape == view.shape:
+        return f"read with strides {view.strides}"
+    missing = len(view.shape) - len(source.shape)
+    padded = (1,) * missing + source.shape
+    dims = [i for i, (a, b) in enumerate(zip(padded, view.shape, strict=True)) if a != b]
+    if not dims:
+        return "only dimensions of size 1 are added"
+    names = ", ".join(map(str, dims))
+    return f"stride 0 along dim {names}" if len(dims) == 1 else f"stride 0 along dims {names}"
+
+
+def fold_casts(graph: Graph) -> tuple[Graph, Notes]:
+    """Let Compute nodes read what their inputs were cast from: a cast becomes part of a load."""
+    notes: list[Note] = []
+    casts = {node.output: node for node in graph.nodes if node.kind == "Cast"}
+    nodes: list[Node] = []
+    for node in graph.nodes:
+        if node.kind == "Compute" and node.is_elementwise and node.attr("any_dtype", True):
+            inputs = []
+            for id in node.inputs:
+                cast = casts.get(graph.root(id).id)
+                if cast is not None:
+                    graph, id = _load_of(graph, cast, id)
+                    notes.append(_cast_note(graph, cast, node))
+                inputs.append(id)
+            node = replace(node, inputs=tuple(inputs))
+        nodes.append(node)
+    used = {graph.root(id).id for node in nodes for id in node.inputs} | set(graph.outputs)
+    nodes = [node for node in nodes if node.kind != "Cast" or node.output in used]
+    return _rebuilt(graph, nodes), tuple(dict.fromkeys(notes))
+
+
+def _cast_note(graph: Graph, cast: Node, user: Node) -> Note:
+    source, out = graph.value(cast.inputs[0]).dtype, graph.value(cast.output).dtype
+    why = f"{source.name} becomes {out.name} in the load of {user.name}"
+    return Note(cast.name, "folded", why)
+
+
+def _load_of(graph: Graph, cast: Node, id: int) -> tuple[Graph, int]:
+    """The value to read instead of `id`, which is the result of `cast` or a view of it."""
+    source, view = graph.value(cast.inputs[0]), graph.value(id)
+    strides = broadcast_strides(source.shape, source.strides, view.shape)
+    if (view.shape, strides) == (source.shape, source.strides):
+        return graph, source.id
+    label = _fresh_name(graph, f"{graph.root(source.id).name}_load")
+    load = _view(graph, source, replace(view, id=_fresh_id(graph), name=label))
+    return _with_values(graph, [load]), load.id
+
+
+def fuse(graph: Graph) -> tuple[Graph, Notes]:
+    """Group neighbouring elementwise nodes into tile loops with tile-sized intermediates."""
+    loops: list[list[Node]] = []
+    for node in graph.nodes:
+        if loops and _fits(graph, loops[-1], node):
+            loops[-1].append(node)
+        else:
+            loops.append([node])
+    nodes: list[Node] = []
+    notes: list[Note] = []
+    tiles: list[Value] = []
+    number = 0
+    for group in loops:
+        if not _loopable(group[0]):
+            nodes += group
+            if group[0].is_forced_copy:
+                why = "it must finish before any output is written"
+                notes.append(Note(group[0].name, "kept", why))
+            continue
+        number += 1
+        nodes += [node.with_attrs(loop=number) for node in group]
+        inner = _only_inside(graph, group)
+        tiles += [replace(value, storage="tile") for value in inner]
+        notes += [_fuse_note(graph, node, group, number, inner) for node in group]
+    return _rebuilt(_with_values(graph, tiles), nodes), tuple(notes)
+
+
+def _fuse_note(graph: Graph, node: Node, group: list[Node], number: int, inner: list[Value]):
+    if len(group) == 1:
+        return Note(node.name, f"becomes tile loop {number}", "nothing to fuse it with")
+    out = graph.value(node.output)
+    why = f"{out.name} stays in a tile" if out in inner else f"it writes {out.name}"
+    return Note(node.name, f"fused into tile loop {number}", why)
+
+
+def _loopable(node: Node) -> bool:
+    return node.is_elementwise and not node.is_forced_copy
+
+
+def _fits(graph: Graph, group: list[Node], node: Node) -> bool:
+    """Whether `node` can run tile by tile right after the nodes of `group`."""
+    if not (_loopable(group[0]) and _loopable(node)):
+        return False
+    if graph.value(group[0].output).shape != graph.value(node.output).shape:
+        return False
+    made = {member.output for member in group}
+    # A view of something made in the loop would read elements of other tiles.
+    if any(graph.root(id).id in made and id not in made for id in node.inputs):
+        return False
+    if node.kind == "BroadcastTo" and node.inputs[0] in made:
+        return False
+    operands = {id for member in (*group, node) for id in (*member.inputs, member.output)}
+    return len(operands) <= MAX_OPERANDS
+
+
+def _only_inside(graph: Graph, group: list[Node]) -> list[Value]:
+    """Workspace values that are made in the group and read nowhere else."""
+    outside = [node for node in graph.nodes if node not in group]
+    read = {graph.root(id).id for node in outside for id in node.inputs}
+    made = [graph.value(node.output) for node in group]
+    return [v for v in made if v.storage == "workspace" and v.id not in read]
+
+
+def in_place(graph: Graph) -> tuple[Graph, Notes]:
+    """Check every output that is also an input, and copy the input first where it must be."""
+    notes: list[Note] = []
+    for id in graph.outputs:
+        out = graph.value(id)
+        if out.alias_of is None:
+            continue
+        number = graph.inputs.index(out.alias_of)
+        reason = _hazard(graph, out)
+        name = _writer(graph, out.id).name
+        if not reason:
+            why = "same address and layout"
+            if not any(_reads(graph, node, out.alias_of) for node in _step_of(graph, out.id)):
+                why = "the input is read before the output is written"
+            notes.append(
+                Note(name, f"writes {out.name} in place of input {number}", f"safe: {why}")
+            )
+        else:
+            graph, copy = _copied_first(graph, out.alias_of)
+            why = f"{reason}, so input {number} is copied before {out.name} is written"
+            notes.append(Note(copy, "added", why))
+    return check(graph), tuple(notes)
+
+
+def _writer(graph: Graph, id: int) -> Node:
+    return next(node for node in graph.nodes if node.output == id)
+
+
+def _step_of(graph: Graph, id: int) -> tuple[Node, ...]:
+    return next(step for step in graph.steps() if any(node.output == id for node in step))
+
+
+def _hazard(graph: Graph, out: Value) -> str:
+    """Why writing `out` would destroy input elements that are still to be read."""
+    writer = _writer(graph, out.id)
+    step = _step_of(graph, out.id)
+    at = graph.nodes.index(writer)
+    for i, node in enumerate(graph.nodes):
+        for id in node.inputs:
+            if graph.root(id).id != out.alias_of:
+                continue
+            read = graph.value(id)
+            if i > at:
+                return f"{node.name} reads it after {writer.name} wrote"
+            if node in step and not (node.is_elementwise and _same_layout(read, out)):
+                return f"{node.name} reads it in another layout"
+    return ""
+
+
+def _same_layout(a: Value, b: Value) -> bool:
+    steps = lambda v: [(n, s) for n, s in zip(v.shape, v.strides, strict=True) if n > 1]  # noqa: E731
+    return a.shape == b.shape and steps(a) == steps(b) and a.dtype.itemsize == b.dtype.itemsize
+
+
+def _copied_first(graph: Graph, id: int) -> tuple[Graph, str]:
+    """Insert a forced copy of input `id` before all nodes and make every reader read the copy."""
+    source = graph.value(id)
+    label = _fresh_name(graph, f"{source.name}_copy")
+    copy = Value(
+        _fresh_id(graph),
+        label,
+        source.shape,
+        contiguous_strides(source.shape),
+        source.dtype,
+        "workspace",
+    )
+    graph = _with_values(graph, [copy])
+    node = Node(label, "Contiguous", (id,), copy.id, freeze_attrs({"reason": "overlap"}))
+    nodes = [node]
+    for reader in graph.nodes:
+        inputs = []
+        for used in reader.inputs:
+            if graph.root(used).id == id:
+                graph, used = _reread(graph, source, copy, used)
+            inputs.append(used)
+        nodes.append(replace(reader, inputs=tuple(inputs)))
+    return _rebuilt(graph, nodes), label
+
+
+def _reread(graph: Graph, source: Value, copy: Value, used: int) -> tuple[Graph, int]:
+    """What to read of `copy` where `used`, a (broadcast) view of `source`, was read before."""
+    view = graph.value(used)
+    if view.id == source.id:
+        return graph, copy.id
+    label = _fresh_name(graph, f"{copy.name}_load")
+    load = _view(graph, copy, replace(view, id=_fresh_id(graph), name=label))
+    return _with_values(graph, [load]), load.id
+
+
+# --- Rebuilding -------------------------------------------------------------------------------
+
+
+def _fresh_id(graph: Graph) -> int:
+    return max(value.id for value in graph.values) + 1
+
+
+def _fresh_name(graph: Graph, name: str) -> str:
+    taken = {value.name for value in graph.values}
+    label, count = name, 1
+    while label in taken:
+        count += 1
+        label = f"{name}_{count}"
+    return label
+
+
+def _with_values(graph: Graph, changed: Iterable[Value]) -> Graph:
+    values = {value.id: value for value in graph.values} | {value.id: value for value in changed}
+    return replace(graph, values=tuple(values.values()))
+
+
+def _rebuilt(graph: Graph, nodes: Iterable[Node]) -> Graph:
+    """The graph with these nodes and only the values that they need, checked."""
+    nodes = tuple(nodes)
+    used = {id for node in nodes for id in (*node.inputs, node.output)}
+    used |= {*graph.inputs, *graph.outputs}
+    used |= {graph.root(id).id for id in used}
+    values = tuple(value for value in graph.values if value.id in used)
+    return check(replace(graph, nodes=nodes, values=values))
+
+
+# --- Pipelines --------------------------------------------------------------------------------
+
+FUSED: tuple[Pass, ...] = (elide, fold_strides, fold_casts, fuse, in_place)
+MATERIALIZED: tuple[Pass, ...] = (elide, in_place)
+PIPELINES = {"fused": FUSED, "materialized": MATERIALIZED}
+
+
+@dataclass(frozen=True, slots=True)
+class PassStep:
+    """One pass of a run: its name, the graph after it, and what it did.  Unpacks to the three."""
+
+    name: str
+    graph: Graph
+    notes: Notes
+
+    def __iter__(self):
+        return iter((self.name, self.graph, self.notes))
+
+
+@dataclass(frozen=True, slots=True)
+class PassResult:
+    """All graphs of a run of a pipeline; a sequence of `PassStep`.
+
+    Attributes
+    ----------
+    as_built : Graph
+    graph : Graph
+        After the last pass: what is planned and scheduled.
+    """
+
+    as_built: Graph
+    steps: tuple[PassStep, ...]
+
+    @property
+    def graph(self) -> Graph:
+        return self.steps[-1].graph if self.steps else self.as_built
+
+    @property
+    def notes(self) -> Notes:
+        return tuple(note for step in self.steps for note in step.notes)
+
+    def __iter__(self):
+        return iter(self.steps)
+
+    def __len__(self) -> int:
+        return len(self.steps)
+
+    def __getitem__(self, index):
+        return self.steps[index]
+
+    def to_text(self) -> str:
+        """What each pass did and why, one line per note."""
+        lines = []
+        for step in self.steps:
+            nodes = len(step.graph.nodes)
+            lines.append(f"{step.name}  ({nodes} node{'s' * (nodes != 1)} after it)")
+            lines += [f"  {note}" for note in step.notes] or ["  nothing to do"]
+        return "\n".join(lines)
+
+
+def run_passes(graph: Graph, pipeline: Iterable[Pass] | str = FUSED) -> PassResult:
+    """Run the passes of a pipeline in order, keeping every graph on the way.
+
+    >>> from aclnn.graph import DType, GraphBuilder
+    >>> b, f32 = GraphBuilder(), DType("float32", 4)
+    >>> x, out = b.input("x", (4, 1), f32), b.output("out", (4, 8), f32)
+    >>> wide = b.broadcast_to(b.cast(b.contiguous(x), f32), (4, 8))
+    >>> b.view_copy(b.compute("relu", [wide], (4, 8), f32), out)
+    >>> print(run_passes(b.build()).to_text())
+    elide  (2 nodes after it)
+      x_contiguous: elided, already contiguous
+      x_cast: elided, already float32
+      out_view_copy: elided, out is contiguous, so relu writes it directly
+    fold_strides  (1 node after it)
+      x_broadcast: folded, stride 0 along dim 1
+    fold_casts  (1 node after it)
+      nothing to do
+    fuse  (1 node after it)
+      relu: becomes tile loop 1, nothing to fuse it with
+    in_place  (1 node after it)
+      nothing to do
+    """
+    passes = PIPELINES[pipeline] if isinstance(pipeline, str) else tuple(pipeline)
+    steps, now = [], graph
+    for run in passes:
+        now, notes = run(now)
+        steps.append(PassStep(run.__name__, now, notes))  # type: ignore[attr-defined]
+    return PassResult(graph, tuple(steps))

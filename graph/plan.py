@@ -1,0 +1,365 @@
+"""Workspace plans: where each intermediate lies, and how good that is.
+
+`plan_workspace` (of a graph) and `plan_lifetimes` (of your own list) make a `WorkspacePlan` of
+what a planner decides; it knows its lower bound, draws itself and can be compared.  `validate`
+shares no code with the planners.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from .ir import Graph, Node
+from .lifetime import Lifetime, TilePart
+from .loops import ALIGNMENT, Tiling, loop_nest, pad
+from .planners import STRATEGIES, Assignment, Planner, bucket, default, lower_bound, naive
+
+if TYPE_CHECKING:
+    from .views.diff import PlanDiff
+
+
+class BudgetError(ValueError):
+    """A plan needs more than it may; the message names what is live at the peak."""
+
+
+class PlanError(ValueError):
+    """A plan is wrong; raised by `validate`."""
+
+
+# --- From graphs to lifetimes -----------------------------------------------------------------
+
+
+def graph_lifetimes(
+    graph: Graph, *, threads: int = 1, tiling: Tiling | None = None
+) -> tuple[Lifetime, ...]:
+    """Lifetimes of a graph's intermediates, in the order in which they are made.
+
+    The tiles of one tile loop are one entry: `threads` times what a thread needs.  Every loop
+    gives a thread the same space, so that one stride leads from thread to thread everywhere.
+    """
+    steps = graph.steps()
+    tiles = [_tile_parts(graph, step, tiling or Tiling()) for step in steps]
+    per_thread = max((size for size, _ in tiles), default=0)
+    found = []
+    for index, step in enumerate(steps):
+        if tiles[index][0]:
+            found.append(_scratch(step, index, per_thread * threads, tiles[index][1]))
+        whole = [node for node in step if graph.value(node.output).storage == "workspace"]
+        found += [_lifetime(graph, steps, index, node) for node in whole]
+    return tuple(found)
+
+
+def scratch_per_thread(lifetimes: Iterable[Lifetime], threads: int) -> int:
+    """Bytes of tiles that each thread has."""
+    return max((life.nbytes // threads for life in lifetimes if life.parts), default=0)
+
+
+def _lifetime(graph: Graph, steps: Sequence[tuple[Node, ...]], index: int, node: Node) -> Lifetime:
+    value = graph.value(node.output)
+    last, readers = index, []
+    for later, step in enumerate(steps):
+        for other in step:
+            if any(graph.root(id).id == value.id for id in other.inputs):
+                readers.append(other.name)
+                last = max(last, later)
+    return Lifetime(value.name, index, last + 1, value.nbytes, node.name, tuple(readers))
+
+
+def _scratch(
+    step: tuple[Node, ...], index: int, nbytes: int, parts: tuple[TilePart, ...]
+) -> Lifetime:
+    made = {part.value for part in parts}
+    writers = [node.name for node in step if node.output in made]
+    readers = [node.name for node in step if made.intersection(node.inputs)]
+    name = "+".join(part.name for part in parts) + ".tiles"
+    return Lifetime(name, index, index + 1, nbytes, "+".join(writers), tuple(readers), parts)
+
+
+def _tile_parts(
+    graph: Graph, step: tuple[Node, ...], tiling: Tiling
+) -> tuple[int, tuple[TilePart, ...]]:
+    """Bytes that a thread needs for the tiles of a step, and where each tile lies in them."""
+    if not any(graph.value(node.output).storage == "tile" for node in step):
+        return 0, ()
+    nest = loop_nest(graph, step, tiling)
+    lives, ids = [], []
+    for at, node in enumerate(step):
+        value = graph.value(node.output)
+        if value.storage != "tile":
+            continue
+        last = max((i for i, other in enumerate(step) if value.id in other.inputs), default=at)
+        nbytes = nest.tile_rows * nest.tile_cols * value.dtype.itemsize
+        lives.append(Lifetime(value.name, at, last + 1, nbytes))
+        ids.append(value.id)
+    packed = default(lives)
+    parts = tuple(
+        TilePart(life.name, id, offset, life.nbytes)
+        for life, id, offset in zip(lives, ids, packed.offsets, strict=True)
+    )
+    return pad(packed.size), parts
+
+
+# --- Plans ------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Buffer:
+    """One intermediate in the workspace.
+
+    `first` and `last` are steps, both included.  `shared_with` names the buffers that use some
+    of the same bytes at other times.  `parts` is filled for the tiles of a tile loop: where
+    each lies in the space of one thread.
+    """
+
+    name: str
+    offset: int
+    nbytes: int
+    padded: int
+    first: int
+    last: int
+    shared_with: tuple[str, ...] = ()
+    producer: str = ""
+    consumers: tuple[str, ...] = ()
+    parts: tuple[TilePart, ...] = ()
+
+    @property
+    def end(self) -> int:
+        """The first byte behind it."""
+        return self.offset + self.padded
+
+
+@dataclass(frozen=True, slots=True)
+class WorkspacePlan:
+    """Where everything lies in the workspace.
+
+    Attributes
+    ----------
+    size : int
+        Bytes to allocate; 0 when nothing needs space.
+    lower_bound : int
+        Largest sum of padded bytes live at one step, at 64 byte alignment.
+    naive_size, bucket_size : int
+        What the other two strategies would need for the same buffers.
+    proof : {'optimal', 'feasible'}
+        'optimal' when no plan can be smaller.
+    buffers : tuple of Buffer
+    strategy : str
+    steps : tuple of str
+        Names of the steps, for the pictures.
+    threads : int
+        How many threads there is scratch for.
+    tiling : Tiling
+    """
+
+    size: int
+    lower_bound: int
+    naive_size: int
+    bucket_size: int
+    buffers: tuple[Buffer, ...]
+    strategy: str
+    proof: str
+    steps: tuple[str, ...] = ()
+    threads: int = 1
+    tiling: Tiling = field(default_factory=Tiling)
+    scratch_per_thread: int = 0
+
+    def buffer(self, name: str) -> Buffer:
+        """The buffer with this name; KeyError when there is none."""
+        for buffer in self.buffers:
+            if buffer.name == name:
+                return buffer
+        raise KeyError(name)
+
+    def live_at(self, step: int) -> tuple[Buffer, ...]:
+        """Buffers needed at a step, by offset."""
+        live = [buffer for buffer in self.buffers if buffer.first <= step <= buffer.last]
+        return tuple(sorted(live, key=lambda buffer: buffer.offset))
+
+    @property
+    def peak_step(self) -> int:
+        """The first step at which most bytes are live."""
+        steps = sorted({buffer.first for buffer in self.buffers}) or [0]
+        return max(steps, key=lambda t: sum(b.padded for b in self.live_at(t)))
+
+    @property
+    def peak_bytes(self) -> int:
+        """Padded bytes live at the peak."""
+        return sum(buffer.padded for buffer in self.live_at(self.peak_step))
+
+    @property
+    def fragmentation(self) -> float:
+        """Share of the workspace that is not in use at the peak."""
+        return 1 - self.peak_bytes / self.size if self.size else 0.0
+
+    @property
+    def must_shrink(self) -> tuple[Buffer, ...]:
+        """The buffers live at the peak, largest first: only these can lower it."""
+        return tuple(sorted(self.live_at(self.peak_step), key=lambda b: (-b.padded, b.offset)))
+
+    def check(self, budget: int) -> WorkspacePlan:
+        """Raise `BudgetError` with the reason when more than `budget` bytes are needed.
+
+        >>> plan_lifetimes([Lifetime("a", 0, 1, 100)]).check(64)
+        Traceback (most recent call last):
+        ...
+        aclnn.graph.plan.BudgetError: needs 128 bytes, 64 over the budget of 64; \
+at the peak, step 0, live are: a (128 bytes)
+        """
+        if self.size <= budget:
+            return self
+        live = ", ".join(f"{b.name} ({b.padded} bytes)" for b in self.must_shrink)
+        raise BudgetError(
+            f"needs {self.size} bytes, {self.size - budget} over the budget of {budget}; "
+            f"at the peak, step {self.peak_step}, live are: {live}"
+        )
+
+    def diff(self, other: WorkspacePlan) -> PlanDiff:
+        """What changes from this plan to `other`."""
+        from .views.diff import plan_diff
+
+        return plan_diff(self, other)
+
+    def to_text(self) -> str:
+        """Table and summary."""
+        from .views.text import plan_to_text
+
+        return plan_to_text(self)
+
+    def to_json(self, indent: int | None = None) -> str:
+        """A document of the schema described in `aclnn.graph.views.json`."""
+        from .views.json import plan_to_json
+
+        return plan_to_json(self, indent)
+
+    @staticmethod
+    def from_json(text: str) -> WorkspacePlan:
+        """The plan that `to_json` wrote."""
+        from .views.json import plan_from_json
+
+        return plan_from_json(text)
+
+    def to_svg(self) -> str:
+        """Boxes over time, offset upwards."""
+        from .views.svg import plan_to_svg
+
+        return plan_to_svg(self)
+
+    def _repr_svg_(self) -> str:
+        return self.to_svg()
+
+    def to_memory_snapshot(self) -> dict:
+        """The plan in the format of PyTorch's memory viewer (pickle it and load it there)."""
+        from .views.snapshot import plan_to_snapshot
+
+        return plan_to_snapshot(self)
+
+    def __str__(self) -> str:
+        return self.to_text()
+
+
+def plan_lifetimes(
+    lifetimes: Iterable[Lifetime],
+    strategy: str | Planner = "default",
+    *,
+    steps: Sequence[str] = (),
+    threads: int = 1,
+    tiling: Tiling | None = None,
+) -> WorkspacePlan:
+    """Plan a list of lifetimes, whoever made it.
+
+    >>> plan = plan_lifetimes([Lifetime("a", 0, 2, 100), Lifetime("b", 1, 3, 60)])
+    >>> plan.size, plan.lower_bound, plan.proof
+    (192, 192, 'optimal')
+    """
+    lives = tuple(lifetimes)
+    planner = STRATEGIES[strategy] if isinstance(strategy, str) else strategy
+    name = strategy if isinstance(strategy, str) else strategy.__name__  # type: ignore[attr-defined]
+    chosen = planner(lives)
+    bound = lower_bound(lives, [pad(life.nbytes) for life in lives])
+    optimal = chosen.searched or chosen.size == bound
+    return WorkspacePlan(
+        size=chosen.size,
+        lower_bound=bound,
+        naive_size=naive(lives).size,
+        bucket_size=bucket(lives).size,
+        buffers=_buffers(lives, chosen),
+        strategy=name,
+        proof="optimal" if optimal else "feasible",
+        steps=tuple(steps),
+        threads=threads,
+        tiling=tiling or Tiling(),
+        scratch_per_thread=scratch_per_thread(lives, threads),
+    )
+
+
+def plan_workspace(
+    graph: Graph,
+    strategy: str | Planner = "default",
+    *,
+    threads: int = 1,
+    tiling: Tiling | None = None,
+) -> WorkspacePlan:
+    """Plan the intermediates of a graph, with tiles for `threads` threads.
+
+    >>> from aclnn.graph import DType, GraphBuilder
+    >>> b, f32 = GraphBuilder(), DType("float32", 4)
+    >>> x, out = b.input("x", (100,), f32), b.output("out", (100,), f32)
+    >>> b.view_copy(b.compute("g", [b.compute("f", [x], (100,), f32)], (100,), f32), out)
+    >>> plan_workspace(b.build()).size
+    896
+    """
+    tiling = tiling or Tiling()
+    lives = graph_lifetimes(graph, threads=threads, tiling=tiling)
+    steps = [step_name(step) for step in graph.steps()]
+    return plan_lifetimes(lives, strategy, steps=steps, threads=threads, tiling=tiling)
+
+
+def step_name(step: Sequence) -> str:
+    """What a step is called: its nodes' names."""
+    return "+".join(node.name for node in step)
+
+
+def _buffers(lifetimes: Sequence[Lifetime], chosen: Assignment) -> tuple[Buffer, ...]:
+    spans = [(o, o + n) for o, n in zip(chosen.offsets, chosen.padded, strict=True)]
+    return tuple(
+        Buffer(
+            name=life.name,
+            offset=begin,
+            nbytes=life.nbytes,
+            padded=end - begin,
+            first=life.first,
+            last=life.last,
+            shared_with=tuple(
+                other.name
+                for other, (low, high) in zip(lifetimes, spans, strict=True)
+                if other is not life and low < end and begin < high
+            ),
+            producer=life.producer,
+            consumers=life.consumers,
+            parts=life.parts,
+        )
+        for life, (begin, end) in zip(lifetimes, spans, strict=True)
+    )
+
+
+def validate(plan: WorkspacePlan) -> WorkspacePlan:
+    """Raise `PlanError` when a plan is wrong; else return it.
+
+    Checks that no two buffers in use at one step share a byte, that every buffer is aligned,
+    large enough and inside the workspace, and that no space is asked for nothing.
+    """
+    for i, a in enumerate(plan.buffers):
+        if a.offset < 0 or a.offset % ALIGNMENT:
+            raise PlanError(f"{a.name}: offset {a.offset} is not a multiple of {ALIGNMENT}")
+        if a.nbytes > a.padded or a.offset + a.padded > plan.size:
+            raise PlanError(f"{a.name}: does not fit into its place or into the workspace")
+        for b in plan.buffers[i + 1 :]:
+            together = not (a.last < b.first or b.last < a.first)
+            apart = a.offset + a.nbytes <= b.offset or b.offset + b.nbytes <= a.offset
+            if together and not apart:
+                raise PlanError(f"{a.name} and {b.name} are in use together and overlap")
+    if not plan.buffers and plan.size:
+        raise PlanError("asks for space without buffers")
+    return plan

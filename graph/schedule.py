@@ -1,0 +1,281 @@
+"""Schedules: a planned graph turned into steps over tiles, ready to be packed for the runner."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from .ir import Graph, GraphError, Node, Value
+from .loops import LoopNest, NestOperand, loop_nest
+from .plan import WorkspacePlan, step_name
+
+WORKSPACE = -1  # SCHEDULE_WORKSPACE
+SCRATCH = -2  # SCHEDULE_SCRATCH
+TILE_STREAM = 1
+MAX_DIMS = 8  # SCHEDULE_MAX_DIMS
+MAX_OPERANDS = 8  # SCHEDULE_MAX_OPERANDS
+
+PARALLEL_FROM = 64 * 1024  # elements: about 20 us of work
+STREAM_FROM = 4 * 1024 * 1024  # bytes: beyond the caches
+
+
+@dataclass(frozen=True, slots=True)
+class Operand:
+    """A value as a step walks it.
+
+    `base` is an index into the call's addresses (the graph's inputs, then its outputs), or
+    `WORKSPACE`, or `SCRATCH` (this thread's tiles); `offset` and `strides` are bytes.  `nbytes`
+    counts distinct elements, of scratch those of one tile.
+    """
+
+    name: str
+    base: int
+    offset: int
+    strides: tuple[int, ...]
+    dtype: str
+    nbytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Op:
+    """A kernel call for every tile; `operands` are places in the step's, the output's last."""
+
+    node: str
+    kind: str
+    kernel: str
+    operands: tuple[int, ...]
+    flags: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """Loops over `shape`, in tiles along the last two dimensions, calling `ops` for each."""
+
+    name: str
+    shape: tuple[int, ...]
+    tile_rows: int
+    tile_cols: int
+    n_tiles: int
+    parallel_from: int
+    operands: tuple[Operand, ...]
+    ops: tuple[Op, ...]
+
+    @property
+    def elements(self) -> int:
+        """Elements of the result."""
+        return math.prod(self.shape)
+
+    def threads(self, limit: int) -> int:
+        """How many threads the runner uses when it may use `limit`."""
+        return min(limit, self.n_tiles) if self.elements >= self.parallel_from else 1
+
+    @property
+    def bytes_read(self) -> int:
+        """Bytes read from outside the tiles, every element of an operand counted once."""
+        return self._traffic(written=False)
+
+    @property
+    def bytes_written(self) -> int:
+        """Bytes written outside the tiles."""
+        return self._traffic(written=True)
+
+    def _traffic(self, written: bool) -> int:
+        places = {i for op in self.ops for i in (op.operands[-1:] if written else op.operands[:-1])}
+        return sum(self.operands[i].nbytes for i in places if self.operands[i].base != SCRATCH)
+
+
+@dataclass(frozen=True, slots=True)
+class Schedule:
+    """What the second phase does, step by step.
+
+    Attributes
+    ----------
+    steps : tuple of Step
+    arguments : tuple of str
+        Names of the addresses that a run takes: the graph's inputs, then its outputs.
+    workspace_size : int
+    scratch_offset, scratch_per_thread : int
+        Where the threads' tiles start in the workspace, and how many bytes each has.
+    max_threads : int
+        There is scratch for this many.
+    kernels : tuple
+        The kernel of every op, in order, kept alive.
+    """
+
+    steps: tuple[Step, ...]
+    arguments: tuple[str, ...]
+    workspace_size: int
+    scratch_offset: int
+    scratch_per_thread: int
+    max_threads: int
+    kernels: tuple[Any, ...] = field(repr=False, compare=False, default=())
+
+    def pack(self):
+        """The C arrays of this schedule, a `PackedSchedule`."""
+        from ._scheduler import PackedSchedule
+
+        return PackedSchedule(self)
+
+    def node_names(self) -> tuple[str, ...]:
+        """Names of the nodes in the order in which they run."""
+        return tuple(op.node for step in self.steps for op in step.ops)
+
+    def to_text(self) -> str:
+        """Steps with their operands, tiles, bytes and threads."""
+        from .views.text import schedule_to_text
+
+        return schedule_to_text(self)
+
+    def to_json(self, indent: int | None = None) -> str:
+        """A document of the schema described in `aclnn.graph.views.json`."""
+        from .views.json import schedule_to_json
+
+        return schedule_to_json(self, indent)
+
+    def __str__(self) -> str:
+        return self.to_text()
+
+
+def compile(
+    graph: Graph,
+    plan: WorkspacePlan,
+    kernel_of: Callable[[Node], Any],
+    *,
+    parallel_from: int = PARALLEL_FROM,
+    stream_from: int = STREAM_FROM,
+) -> Schedule:
+    """Turn a graph and its plan into a schedule.
+
+    Parameters
+    ----------
+    graph : Graph
+        After passes; no value may be empty.
+    plan : WorkspacePlan
+        Of this graph, by `plan_workspace`; it holds the threads and the tile sizes.
+    kernel_of : callable
+        Gives for a node an object with the integer attributes `fn` (address of a `tile_kernel`)
+        and `state`; the schedule keeps it alive.
+    parallel_from : int
+        Elements from which a step uses several threads.
+    stream_from : int
+        Bytes from which dense outputs bypass the cache.
+    """
+    compiler = _Compiler(graph, plan, parallel_from, stream_from)
+    return compiler.schedule(kernel_of)
+
+
+class _Compiler:
+    def __init__(self, graph: Graph, plan: WorkspacePlan, parallel_from: int, stream_from: int):
+        self.graph = graph
+        self.plan = plan
+        self.parallel_from = parallel_from
+        self.stream_from = stream_from
+        self.arguments = (*graph.inputs, *graph.outputs)
+        scratch = [buffer for buffer in plan.buffers if buffer.parts]
+        self.scratch_offset = scratch[0].offset if scratch else 0
+        self.places: dict[str, int] = {b.name: b.offset for b in plan.buffers if not b.parts}
+        # Loops whose scratch lies elsewhere reach it by a constant from the first one's.
+        self.tiles = {
+            part.value: buffer.offset - self.scratch_offset + part.offset
+            for buffer in scratch
+            for part in buffer.parts
+        }
+
+    def schedule(self, kernel_of: Callable[[Node], Any]) -> Schedule:
+        steps, kernels = [], []
+        for nodes in self.graph.steps():
+            found = [kernel_of(node) for node in nodes]
+            steps.append(self.step(nodes, found))
+            kernels += found
+        return Schedule(
+            steps=tuple(steps),
+            arguments=tuple(self.graph.value(id).name for id in self.arguments),
+            workspace_size=self.plan.size,
+            scratch_offset=self.scratch_offset,
+            scratch_per_thread=self.plan.scratch_per_thread,
+            max_threads=self.plan.threads,
+            kernels=tuple(kernels),
+        )
+
+    def step(self, nodes: tuple[Node, ...], kernels: list[Any]) -> Step:
+        nest = loop_nest(self.graph, nodes, self.plan.tiling)
+        name = step_name(nodes)
+        if math.prod(nest.shape) == 0:
+            raise GraphError(name, "empty values are not scheduled")
+        if len(nest.operands) > MAX_OPERANDS:
+            raise GraphError(name, f"a step has at most {MAX_OPERANDS} operands")
+        if len(nest.shape) > MAX_DIMS:
+            raise GraphError(name, f"a step has at most {MAX_DIMS} dimensions")
+        ops = tuple(
+            Op(node.name, node.kind, _kernel_name(node, kernel), places, self.flags(node, nest))
+            for node, kernel, places in zip(nodes, kernels, nest.ops, strict=True)
+        )
+        return Step(
+            name=name,
+            shape=nest.shape,
+            tile_rows=nest.tile_rows,
+            tile_cols=nest.tile_cols,
+            n_tiles=nest.n_tiles,
+            parallel_from=self.parallel_from,
+            operands=tuple(self.operand(operand, nest) for operand in nest.operands),
+            ops=ops,
+        )
+
+    def flags(self, node: Node, nest: LoopNest) -> int:
+        out = self.graph.value(node.output)
+        in_place = out.alias_of is not None and any(
+            self.graph.root(operand.value).id == out.alias_of for operand in nest.operands
+        )
+        large = out.storage == "output" and out.nbytes >= self.stream_from
+        return TILE_STREAM if large and not in_place and is_dense(out) else 0
+
+    def operand(self, operand: NestOperand, nest: LoopNest) -> Operand:
+        value = self.graph.value(operand.value)
+        base, offset = self.address(value)
+        tile = nest.tile_rows * nest.tile_cols * value.dtype.itemsize
+        return Operand(
+            name=value.name,
+            base=base,
+            offset=offset + operand.start,
+            strides=operand.strides,
+            dtype=value.dtype.name,
+            nbytes=tile if base == SCRATCH else touched_bytes(value),
+        )
+
+    def address(self, value: Value) -> tuple[int, int]:
+        root = self.graph.root(value.id)
+        if root.id in self.arguments:
+            return self.arguments.index(root.id), 0
+        if value.storage == "tile":
+            return SCRATCH, self.tiles[value.id]
+        if root.name in self.places:
+            return WORKSPACE, self.places[root.name]
+        raise GraphError(value.name, "it is neither an argument nor in the plan")
+
+
+def _kernel_name(node: Node, kernel: Any) -> str:
+    return str(getattr(kernel, "name", "") or node.attr("kernel", node.kind))
+
+
+def is_dense(value: Value) -> bool:
+    """Whether a view covers a stretch of memory without gaps, in any order of dimensions.
+
+    >>> from aclnn.graph import DType
+    >>> is_dense(Value(0, "x", (2, 3), (1, 2), DType("float32", 4), "output"))
+    True
+    """
+    pairs = zip(value.shape, value.strides, strict=True)
+    expected = 1
+    for stride, size in sorted((abs(stride), size) for size, stride in pairs if size > 1):
+        if stride != expected:
+            return False
+        expected *= size
+    return True
+
+
+def touched_bytes(value: Value) -> int:
+    """Bytes of the distinct elements of a view: repeated dimensions count once."""
+    sizes = [n for n, s in zip(value.shape, value.strides, strict=True) if s != 0]
+    return math.prod(sizes) * value.dtype.itemsize

@@ -1,0 +1,1 @@
+"""Views: graphs, plans and schedules as text, JSON, DOT and SVG."""

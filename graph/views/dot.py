@@ -1,0 +1,68 @@
+"""Graphviz source: nodes as boxes, arguments as ellipses, tile loops as clusters."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from .text import attr_words, dims, human_bytes, storage_words
+
+if TYPE_CHECKING:
+    from ..ir import Graph, Node, Value
+
+
+def graph_to_dot(graph: Graph) -> str:
+    lines = [
+        "digraph executor {",
+        '  node [shape=box, style="rounded", fontname="monospace", fontsize=10];',
+        '  edge [fontname="monospace", fontsize=9];',
+    ]
+    arguments = [v for v in graph.values if v.storage in ("input", "constant") and not v.is_view]
+    for value in [*arguments, *(graph.value(id) for id in graph.outputs)]:
+        label = _quoted(value.name, str(value), _layout(value), storage_words(graph, value))
+        lines.append(f"  v{value.id} [shape=ellipse, label={label}];")
+    for step in graph.steps():
+        loop = step[0].attr("loop")
+        if loop is not None:
+            lines.append(f"  subgraph cluster_loop_{loop} {{")
+            lines.append(f'    label="tile loop {loop}"; style=dashed; fontname="monospace";')
+        lines += [f"  {'  ' * (loop is not None)}{_node(graph, node)}" for node in step]
+        if loop is not None:
+            lines.append("  }")
+    for place, node in enumerate(graph.nodes):
+        lines += [f"  {_source(graph, id)} -> n{place}{_view(graph, id)};" for id in node.inputs]
+        if node.output in graph.outputs:
+            lines.append(f"  n{place} -> v{node.output};")
+    return "\n".join([*lines, "}"]) + "\n"
+
+
+def _node(graph: Graph, node: Node) -> str:
+    value = graph.value(node.output)
+    words = [node.name, node.kind, str(value), f"{storage_words(graph, value)}, "]
+    words[-1] += human_bytes(value.nbytes)
+    if attr_words(node):
+        words.append(attr_words(node))
+    return f"n{graph.nodes.index(node)} [label={_quoted(*words)}];"
+
+
+def _source(graph: Graph, id: int) -> str:
+    root = graph.root(id)
+    for place, node in enumerate(graph.nodes):
+        if node.output == root.id and root.storage != "output":
+            return f"n{place}"
+    return f"v{root.id}"
+
+
+def _view(graph: Graph, id: int) -> str:
+    value = graph.value(id)
+    if not value.is_view:
+        return ""
+    return f" [label={_quoted(f'{dims(value.shape)} strides {dims(value.strides)}')}]"
+
+
+def _layout(value: Value) -> str:
+    return f"strides {dims(value.strides)}, {human_bytes(value.nbytes)}"
+
+
+def _quoted(*lines: str) -> str:
+    escaped = (line.replace("\\", "\\\\").replace('"', '\\"') for line in lines)
+    return '"' + "\\n".join(escaped) + '"'

@@ -1,0 +1,70 @@
+"""The planned arena as a PyTorch memory snapshot, for the viewer that people know.
+
+Write it with ``pickle.dump(plan.to_memory_snapshot(), file)`` and drop the file on the memory
+viewer: the workspace is one segment, every buffer an allocation at its planned address, one
+step lasts one microsecond of the time axis.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from ..plan import Buffer, WorkspacePlan
+
+BASE = 0x7F00_0000_0000  # where the arena is shown to lie; addresses of 0 look like no address
+
+
+def plan_to_snapshot(plan: WorkspacePlan) -> dict[str, Any]:
+    segment = {
+        "device": 0,
+        "address": BASE,
+        "total_size": plan.size,
+        "allocated_size": 0,
+        "active_size": 0,
+        "requested_size": 0,
+        "stream": 0,
+        "segment_type": "large",
+        "segment_pool_id": (0, 0),
+        "is_expandable": False,
+        "frames": [],
+        "blocks": [_block(BASE, plan.size)],
+    }
+    return {
+        "segments": [segment] if plan.size else [],
+        "device_traces": [_events(plan)],
+        "external_annotations": [],
+        "allocator_settings": {"strategy": plan.strategy},
+    }
+
+
+def _block(address: int, size: int) -> dict[str, Any]:
+    inactive = {"requested_size": 0, "state": "inactive", "frames": []}
+    return {"address": address, "size": size, **inactive}
+
+
+def _events(plan: WorkspacePlan) -> list[dict[str, Any]]:
+    """What happens step by step: what is over is freed before what begins is allocated."""
+    if not plan.size:
+        return []
+    timed: list[tuple[int, int, dict[str, Any]]] = []
+    for buffer in plan.buffers:
+        frames = [_frame(plan, buffer)]
+        place = {"addr": BASE + buffer.offset, "size": buffer.padded, "stream": 0}
+        timed.append((buffer.first, 1, _event("alloc", place, frames, buffer.first)))
+        over = buffer.last + 1
+        timed.append((over, 0, _event("free_requested", place, frames, over)))
+        timed.append((over, 0, _event("free_completed", place, frames, over)))
+    start = min(first for first, _, _ in timed)
+    arena = {"addr": BASE, "size": plan.size, "stream": 0}
+    events = [_event("segment_alloc", arena, [], start)]
+    return events + [event for _, _, event in sorted(timed, key=lambda item: item[:2])]
+
+
+def _event(action: str, place: dict, frames: list, step: int) -> dict[str, Any]:
+    return {"action": action, **place, "frames": frames, "time_us": step, "device": 0}
+
+
+def _frame(plan: WorkspacePlan, buffer: Buffer) -> dict[str, Any]:
+    step = plan.steps[buffer.first] if 0 <= buffer.first < len(plan.steps) else ""
+    return {"name": buffer.name, "filename": buffer.producer or step, "line": buffer.first}
