@@ -12,6 +12,7 @@ import sys
 import tempfile
 from pathlib import Path
 
+import numpy
 from Cython.Build import cythonize
 from setuptools import Extension, find_packages, setup
 from setuptools.command.build_ext import build_ext
@@ -31,6 +32,14 @@ X86_LEVELS = {
     "v2": ["-march=x86-64-v2"],
     "v3": ["-march=x86-64-v3"],
     "v4": ["-march=x86-64-v4", "-mprefer-vector-width=512"],
+}
+
+
+DIRECTIVES = {
+    "language_level": 3,
+    "boundscheck": False,
+    "cdivision": True,  # C's division: no exception for zero, which formulas meet and mean
+    "initializedcheck": False,
 }
 
 
@@ -85,6 +94,8 @@ def scheduler_and_friends() -> list[Extension]:
             if path.stem == "_kernels":
                 continue
             ext = extension(f"{package}.{path.stem}", f"{folder}/{path.name}")
+            if path.stem == "_functional":
+                ext.include_dirs.append(numpy.get_include())
             if path.stem == "_scheduler":
                 ext.extra_compile_args += threads
                 ext.extra_link_args = list(threads)
@@ -111,7 +122,7 @@ def kernel_extensions() -> list[Extension]:
     (translated,) = cythonize(
         [extension("aclnn._kernels", "aclnn/_kernels.pyx")],
         build_dir="build/cython",
-        language_level=3,
+        compiler_directives=DIRECTIVES,
     )
     found = []
     for name, flags in kernel_variants().items():
@@ -139,7 +150,9 @@ if __name__ == "__main__":
         },
         include_package_data=False,
         ext_modules=[
-            *cythonize(scheduler_and_friends(), build_dir="build/cython", language_level=3),
+            *cythonize(
+                scheduler_and_friends(), build_dir="build/cython", compiler_directives=DIRECTIVES
+            ),
             *kernel_extensions(),
         ],
         cmdclass={"build_ext": BuildKernels},

@@ -16,5 +16,7 @@ cdef class aclOpExecutor:
     cdef object __weakref__
     cdef bint from_tensors
 
+    cdef aclOpExecutor snapshot(self)
+    cdef const double *scalar_values(self)
     cdef int addresses_now(self, char **addresses) except -1
     cdef int execute(self, char **addresses, char *workspace) except -1

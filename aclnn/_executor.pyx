@@ -1,4 +1,3 @@
-# cython: boundscheck=False, wraparound=False, initializedcheck=False
 """Executors: a plan, the memory it is bound to, and the two phases of the C-shaped layer."""
 
 from cpython.buffer cimport (
@@ -11,8 +10,7 @@ from libc.stdint cimport int64_t
 from libc.string cimport memcpy
 
 from aclnn._plan cimport (
-    ABSENT,
-    CROSSING,
+    INHERIT,
     find_plan,
     item_size,
     operand_t,
@@ -127,6 +125,7 @@ cdef class EntryHandle:
         executor.bound = [None] * (self.handle.n_inputs + 1)
         executor.request.operator_id = self.handle.id
         executor.request.n_inputs = self.handle.n_inputs
+        executor.request.materialize = INHERIT
         self.refuse_null(arguments)
         for index in range(self.n_parameters):
             kind, slot, value = self.kinds[index], self.slots[index], arguments[index]
@@ -534,8 +533,9 @@ cdef class aclOpExecutor:
         twin.planned, twin.handle, twin.origin = self.planned, self.handle, self.origin
         twin.names, twin.bound, twin.keep = self.names, list(self.bound), self.keep
         twin.switches, twin.scalar_texts = self.switches, self.scalar_texts
-        twin.scalars, twin.exact_scalars, twin.request = (
-            self.scalars, self.exact_scalars, self.request)
+        memcpy(twin.scalars, self.scalars, sizeof(self.scalars))
+        memcpy(twin.exact_scalars, self.exact_scalars, sizeof(self.exact_scalars))
+        twin.request = self.request
         if self.from_tensors:
             twin.keep = [(<aclTensor>tensor).owner for tensor in self.bound]
         return twin
@@ -578,7 +578,9 @@ cdef class aclOpExecutor:
         return run_with_own_workspace(plan, addresses, self.scalar_values())
 
     cdef const double *scalar_values(self):
-        return self.exact_scalars if self.planned.scalars_as_double else self.scalars
+        if self.planned.scalars_as_double:
+            return &self.exact_scalars[0]
+        return &self.scalars[0]
 
 
 def aclSetAclOpExecutorRepeatable(executor):

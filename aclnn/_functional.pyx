@@ -1,4 +1,3 @@
-# cython: boundscheck=False, wraparound=False, initializedcheck=False, cdivision=True
 """The functional layer's fast path: arrays in, arrays out.
 
 A call on NumPy arrays reads their headers, finds the plan, and runs it.  Everything else an
@@ -15,6 +14,7 @@ import math
 from aclnn._executor cimport aclOpExecutor
 from aclnn._plan cimport (
     ABSENT,
+    INHERIT,
     MAX_DIMS,
     MAX_SCALARS,
     MAX_TENSORS,
@@ -36,7 +36,7 @@ from aclnn.errors import AclnnError
 cnp.import_array()
 
 cdef extern from "numpy/arrayobject.h":
-    bint PyArray_ISBEHAVED_RO(object array)
+    bint PyArray_ISBEHAVED_RO(cnp.ndarray array)
 
 _BFLOAT16 = np.dtype(ml_dtypes.bfloat16)
 cdef int BFLOAT16_NUMBER = _BFLOAT16.num
@@ -78,7 +78,7 @@ cdef bint read_array(object array, operand_t *operand) noexcept:
     cdef cnp.npy_intp stride
     operand.dtype = acl_number(array)
     operand.ndim = cnp.PyArray_NDIM(array)
-    if operand.dtype == UNKNOWN or operand.ndim > MAX_DIMS or not PyArray_ISBEHAVED_RO(array):
+    if operand.dtype == UNKNOWN or operand.ndim > MAX_DIMS or not PyArray_ISBEHAVED_RO(<cnp.ndarray>array):
         return False
     size = item_size(operand.dtype)
     operand.data = <char *>cnp.PyArray_DATA(array)
@@ -149,6 +149,8 @@ cdef class FunctionalHandle:
         request.operator_id = self.handle.id
         request.n_inputs = self.handle.n_inputs
         request.scalar_signs = 0
+        request.materialize = INHERIT
+        request.strategy = 0
         scalars[0] = number(self, 0, s0)
         scalars[1] = number(self, 1, s1)
         scalars[2] = number(self, 2, s2)
@@ -166,7 +168,8 @@ cdef class FunctionalHandle:
 
         return arrays.call_foreign(self, first, second, out, s0, s1, s2, switches)
 
-    def bind(self, operands, out, numbers, switches, arrays_of_caller):
+    def bind(self, operands, out, numbers, switches, arrays_of_caller, materialize=None,
+             strategy=None):
         """An executor for these arrays, planned and bound; see `aclnn.executor`."""
         cdef aclOpExecutor executor = aclOpExecutor.__new__(aclOpExecutor)
         cdef int n_inputs = self.handle.n_inputs
@@ -180,8 +183,13 @@ cdef class FunctionalHandle:
             executor.request.operands[n_inputs].writable = True
         elif not read_array(out, &executor.request.operands[n_inputs]):
             refuse_layout("out", out)
-        self.read_options(&executor.request, executor.exact_scalars, *numbers, switches)
-        executor.scalars = executor.exact_scalars
+        s0, s1, s2 = numbers
+        self.read_options(&executor.request, executor.exact_scalars, s0, s1, s2, switches)
+        if materialize is not None:
+            executor.request.materialize = bool(materialize)
+        if strategy is not None:
+            executor.request.strategy = strategy + 1
+        memcpy(executor.scalars, executor.exact_scalars, sizeof(executor.scalars))
         executor.handle, executor.origin, executor.names = self.handle, self.name, self.operand_names
         executor.switches = self.default_switches if switches is None else switches
         executor.planned = find_plan(self.handle, &executor.request, self.names, None,

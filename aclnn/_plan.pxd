@@ -18,6 +18,7 @@ cdef enum:
     MAX_TENSORS = 4
     MAX_SCALARS = 4
     ABSENT = -1  # ndim of an output that is still to be made
+    INHERIT = 2  # materialize as the process is set to
 
 cdef enum Overlap:
     APART = 0    # no byte in common, as far as the extents tell
@@ -39,6 +40,8 @@ cdef struct request_t:
     int n_inputs
     int switches       # bits, see OperatorHandle
     int scalar_signs   # two bits each: negative, not convertible
+    int materialize    # 0, 1, or 2 for what the process is set to
+    int strategy       # a number of planning.STRATEGIES plus 1, or 0 for what the process is set to
     operand_t operands[MAX_TENSORS]
 
 cdef class Plan:
@@ -58,6 +61,7 @@ cdef class Plan:
     cdef int64_t high[MAX_TENSORS]  # ... and to the one past its highest
     cdef bint same_layout[MAX_TENSORS]
     cdef unsigned long last_used
+    cdef _describe(self, tensors)
 
 cdef class OperatorHandle:
     cdef readonly object operator
@@ -66,6 +70,7 @@ cdef class OperatorHandle:
     cdef readonly tuple scalar_roles
     cdef bytes last_key
     cdef Plan last_plan
+    cdef int switch_code(self, object value) except -1
 
 cdef int item_size(int dtype) noexcept nogil
 cdef void extent(const operand_t *operand, int64_t *low, int64_t *high) noexcept nogil

@@ -1,4 +1,3 @@
-# cython: boundscheck=False, wraparound=False, initializedcheck=False, cdivision=True
 """Plans, the cache that finds them again, and the loop that runs them.
 
 A plan holds all that phase one can know without addresses.  It is immutable and shared: by
@@ -106,6 +105,14 @@ cdef int overlaps_of(const request_t *request) noexcept nogil:
     return found
 
 
+cdef inline int materialize_of(const request_t *request) noexcept nogil:
+    return settings.materialize if request.materialize == INHERIT else request.materialize
+
+
+cdef inline int strategy_of(const request_t *request) noexcept nogil:
+    return request.strategy - 1 if request.strategy else settings.strategy
+
+
 cdef Py_ssize_t write_key(const request_t *request, int overlaps, int64_t *key) noexcept nogil:
     cdef Py_ssize_t n = 4
     cdef int index, axis
@@ -113,7 +120,7 @@ cdef Py_ssize_t write_key(const request_t *request, int overlaps, int64_t *key) 
     key[0] = request.operator_id | (<int64_t>request.switches << 16) | (
         <int64_t>request.scalar_signs << 32)
     key[1] = overlaps | (<int64_t>settings.soc << 16) | (<int64_t>settings.threads << 32)
-    key[2] = settings.materialize | (settings.strategy << 8)
+    key[2] = materialize_of(request) | (strategy_of(request) << 8)
     key[3] = request.n_inputs
     for index in range(request.n_inputs + 1):
         operand = &request.operands[index]
@@ -196,8 +203,10 @@ cdef Plan make_plan(OperatorHandle handle, request_t *request, int overlaps, obj
         for index in range(handle.n_scalars)
     ]
     lies = [overlaps >> 2 * index & 3 for index in range(request.n_inputs)]
+    wanted = current_settings() | {
+        "materialize": bool(materialize_of(request)), "strategy": strategy_of(request)}
     plan = planning.plan_call(
-        handle.operator, operands, signs, scalar_texts, switches, lies, names, current_settings()
+        handle.operator, operands, signs, scalar_texts, switches, lies, names, wanted
     )
     (<Plan>plan).overlaps = overlaps
     return plan

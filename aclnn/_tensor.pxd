@@ -12,6 +12,8 @@ cdef class aclTensor:
     cdef readonly bint writable, destroyed, device
     cdef object __weakref__
 
+    cdef int attach(self, object data) except -1
+
 cdef class aclScalar:
     cdef readonly int dtype
     cdef readonly object value           # as stored, a Python number

@@ -5,13 +5,15 @@ Runs once for each description; `aclnn._plan` keeps the result.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from aclnn import dtypes, graph, isa, product
-from aclnn.constants import ACL_FORMAT_ND, ACLNN_ERR_PARAM_INVALID, aclDataType, aclFormat
+from aclnn.constants import ACLNN_ERR_PARAM_INVALID, aclDataType, aclFormat
 from aclnn.errors import AclnnError
-from aclnn.operators import Operator
+from aclnn.operators import REGISTRY, Operator
 from aclnn.operators.rules import (
     NOTHING_TO_DO,
     Call,
@@ -60,11 +62,10 @@ def plan_call(
     strategy = STRATEGIES[settings["strategy"]]
     passed = graph.run_passes(built, pipeline)
     empty = out.size == 0 or done
-    threads = settings["threads"]
-    workspace = graph.plan(passed.graph, strategy=strategy, threads=threads)
+    workspace = graph.plan_workspace(passed.graph, strategy, threads=settings["threads"])
     schedule = packed = None
     if not empty:
-        schedule = graph.compile(passed.graph, workspace, _kernel_of, threads=threads)
+        schedule = graph.compile(passed.graph, workspace, partial(kernel_of, passed.graph))
         packed = schedule.pack()
     return Plan(
         operator,
@@ -233,13 +234,24 @@ PLAIN_FORMATS = frozenset(
 )
 
 
-class _Kernels:
-    """Finds a node's kernel among those of the instruction set in use."""
+def kernel_of(owner: graph.Graph, node: graph.Node) -> Any:
+    """The kernel of a node, from those of the instruction set in use."""
+    inputs = tuple(owner.value(id).dtype.name for id in node.inputs)
+    output = owner.value(node.output).dtype.name
+    kernels = isa.kernels()
+    if node.kind == "Compute":
+        return kernels.compute_kernel(node.attr("kernel"), inputs, output)
+    return kernels.cast_kernel(inputs[0], output)
 
-    def __call__(self, node: graph.Node, values: Any) -> Any: ...
 
-
-def executor(name: str, *operands: Any, out: Any = None, **options: Any) -> Any:
+def executor(
+    name: str,
+    *operands: Any,
+    out: Any = None,
+    materialize: bool | None = None,
+    strategy: str | None = None,
+    **options: Any,
+) -> Any:
     """Plan a call for these arrays, to be run often.
 
     Parameters
@@ -250,8 +262,14 @@ def executor(name: str, *operands: Any, out: Any = None, **options: Any) -> Any:
         Its inputs, in the order of the functional form.
     out : array, optional
         Where the result goes; made if not given.
+    materialize : bool, optional
+        Whether every intermediate is written to the workspace as a whole tensor, for looking at
+        it, instead of passing through cache-sized tiles. The result has the same bits. Default:
+        the environment's ``ACLNN_MATERIALIZE``, else False.
+    strategy : {'default', 'bucket', 'naive'}, optional
+        How the workspace is planned. Default: the environment's ``ACLNN_PLANNER``.
     **options
-        The operator's options; `materialize`, `strategy` as well, see Notes.
+        The operator's options, and inputs by name.
 
     Returns
     -------
@@ -274,4 +292,74 @@ def executor(name: str, *operands: Any, out: Any = None, **options: Any) -> Any:
     >>> ex.workspace_size
     0
     """
-    raise NotImplementedError
+    from aclnn import arrays
+    from aclnn.functional import HANDLES_BY_NAME
+
+    handle = HANDLES_BY_NAME.get(name)
+    if handle is None or handle.handle.operator.name != name:
+        raise AclnnError(
+            ACLNN_ERR_PARAM_INVALID,
+            f"no operator is called {name!r}, they are {', '.join(REGISTRY)}",
+        )
+    operator = handle.handle.operator
+    given = _bound_arguments(operator, operands, options)
+    roles = operator.kernel_operands
+    ordered = [arrays.as_ndarray(given[role], role) for role in roles]
+    target = None if out is None else arrays.as_ndarray(out, "out")
+    numbers = [given[attribute.role] for attribute in operator.scalars]
+    numbers += [0.0] * (3 - len(numbers))
+    switches = tuple(
+        bool(given[a.role]) if a.kind == "bool" else given[a.role] for a in operator.switches
+    )
+    caller = [given[role] for role in roles]
+    return handle.bind(
+        ordered, target, numbers, switches or None, [*caller, out], materialize, _number(strategy)
+    )
+
+
+def _bound_arguments(
+    operator: Operator, operands: Sequence[Any], options: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Operands and options by role, defaults filled in."""
+    given = {attribute.role: attribute.default for attribute in operator.attributes}
+    known = {*operator.inputs, *given}
+    positional = dict(zip(operator.inputs, operands, strict=False))
+    unknown = [role for role in options if role not in known or role in positional]
+    if unknown or len(operands) > len(operator.inputs):
+        wrong = unknown[0] if unknown else f"operand {len(operands)}"
+        raise AclnnError(
+            ACLNN_ERR_PARAM_INVALID,
+            f"{operator.name} does not take {wrong}; it takes {', '.join((*operator.inputs, *given))}",
+        )
+    given |= positional | dict(options)
+    missing = [role for role in operator.inputs if role not in given]
+    if missing:
+        raise AclnnError(ACLNN_ERR_PARAM_INVALID, f"{operator.name}: {missing[0]} is missing")
+    return given
+
+
+def _number(strategy: str | None) -> int | None:
+    """The number of a planning strategy."""
+    if strategy is None:
+        return None
+    if strategy not in STRATEGIES:
+        raise AclnnError(
+            ACLNN_ERR_PARAM_INVALID,
+            f"planning strategy is {strategy!r}, must be one of {', '.join(STRATEGIES)}",
+        )
+    return STRATEGIES.index(strategy)
+
+
+def _configure_from_environment() -> None:
+    from aclnn import _plan
+
+    _plan.configure(
+        strategy=_number(os.environ.get("ACLNN_PLANNER") or STRATEGIES[0]),
+        materialize=os.environ.get("ACLNN_MATERIALIZE", "0") not in ("", "0"),
+    )
+    limit = os.environ.get("ACLNN_PLAN_CACHE", "")
+    if limit.isdigit():
+        _plan.configure(cache_limit=int(limit))
+
+
+_configure_from_environment()

@@ -1,0 +1,58 @@
+"""Which instruction set's kernels run.
+
+The kernels are compiled once for each of x86-64-v2, v3 and v4 and once without any assumption;
+the best that this CPU has is chosen at the first use. ``ACLNN_ISA`` overrides the choice.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import os
+from functools import cache
+from types import ModuleType
+
+from aclnn.constants import ACLNN_ERR_PARAM_INVALID
+from aclnn.errors import AclnnError
+
+LEVELS = {"generic": 0, "v2": 2, "v3": 3, "v4": 4}
+
+
+@cache
+def available() -> tuple[str, ...]:
+    """The instruction sets that were built and that this CPU has, best last.
+
+    >>> available()[0]
+    'generic'
+    """
+    supports = importlib.import_module("aclnn._kernels_generic").cpu_supports
+    return tuple(
+        name
+        for name, level in LEVELS.items()
+        if supports(level) and importlib.util.find_spec(f"aclnn._kernels_{name}")
+    )
+
+
+@cache
+def name() -> str:
+    """The instruction set in use.
+
+    Raises
+    ------
+    AclnnError
+        If ``ACLNN_ISA`` names one that does not exist or that this CPU does not have.
+    """
+    wanted = os.environ.get("ACLNN_ISA", "")
+    if not wanted:
+        return available()[-1]
+    if wanted not in available():
+        raise AclnnError(
+            ACLNN_ERR_PARAM_INVALID,
+            f"ACLNN_ISA is {wanted!r}, must be one of {', '.join(available())} on this CPU",
+        )
+    return wanted
+
+
+def kernels(isa: str | None = None) -> ModuleType:
+    """The kernels of an instruction set, by default of the one in use."""
+    return importlib.import_module(f"aclnn._kernels_{isa or name()}")

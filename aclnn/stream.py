@@ -1,0 +1,3 @@
+__all__ = []
+def submit(stream, job):
+    return 0

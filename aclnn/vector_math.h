@@ -1,0 +1,146 @@
+/* The functions that formulas are made of, in double: branch-free, so that loops vectorise.
+ *
+ * Polynomials are Chebyshev interpolants of the functions named; `benchmarks/coefficients.py`
+ * makes the constants.  Every error stated is relative and of the approximation; evaluation adds
+ * a few units of 2^-53.
+ */
+#ifndef ACLNN_VECTOR_MATH_H
+#define ACLNN_VECTOR_MATH_H
+
+#include <math.h>
+#include <stdint.h>
+#include <string.h>
+
+#if defined(__FMA__) || defined(__aarch64__)
+static inline float fma_f32(float a, float b, float c) { return __builtin_fmaf(a, b, c); }
+static inline double fma_f64(double a, double b, double c) { return __builtin_fma(a, b, c); }
+#else
+/* Without the instruction: exact product in double, two roundings of the sum.  Good enough for
+ * residuals of float32, whose products double holds exactly. */
+static inline float fma_f32(float a, float b, float c) { return (float)((double)a * b + c); }
+static inline double fma_f64(double a, double b, double c) { return a * b + c; }
+#endif
+
+static inline uint32_t bits_of_f32(float x) { uint32_t b; memcpy(&b, &x, 4); return b; }
+static inline float f32_of_bits(uint32_t b) { float x; memcpy(&x, &b, 4); return x; }
+static inline uint64_t bits_of_f64(double x) { uint64_t b; memcpy(&b, &x, 8); return b; }
+static inline double f64_of_bits(uint64_t b) { double x; memcpy(&x, &b, 8); return x; }
+
+/* 2^n * e^r = e^y with |r| <= ln(2)/2: adding 1.5 * 2^52 rounds to an integer and leaves it in
+ * the low bits (Cody & Waite's reduction, ln 2 in two parts). */
+static inline double exp_reduce(double y, double *scale) {
+    const double magic = 0x1.8p52;
+    double shifted = fma_f64(y, 0x1.71547652b82fep+0, magic);
+    double n = shifted - magic;
+    *scale = f64_of_bits((bits_of_f64(shifted) << 52) + 0x3ff0000000000000ull);
+    return fma_f64(n, -0x1.ef35793c76730p-45, fma_f64(n, -0x1.62e42fefa3800p-1, y));
+}
+
+/* (e^r - 1 - r) / r^2 for |r| <= ln(2)/2, error 2^-55 of e^r. */
+static inline double exp_tail(double r) {
+    double p = 0x1.af3ce42b12b24p-26;
+    p = fma_f64(p, r, 0x1.2894f52583578p-22);
+    p = fma_f64(p, r, 0x1.71de0be2b5e96p-19);
+    p = fma_f64(p, r, 0x1.a019b621f9d08p-16);
+    p = fma_f64(p, r, 0x1.a01a01a83ba17p-13);
+    p = fma_f64(p, r, 0x1.6c16c1794e1dcp-10);
+    p = fma_f64(p, r, 0x1.1111111110918p-7);
+    p = fma_f64(p, r, 0x1.5555555553b6cp-5);
+    p = fma_f64(p, r, 0x1.5555555555556p-3);
+    p = fma_f64(p, r, 0x1.0000000000001p-1);
+    return p;
+}
+
+/* e^y, y clamped to where e^y and 1/e^y are normal numbers. */
+static inline double exp_f64(double y) {
+    double scale;
+    y = y < -708.0 ? -708.0 : y;
+    y = y > 708.0 ? 708.0 : y;
+    double r = exp_reduce(y, &scale);
+    return fma_f64(r * r, exp_tail(r), r + 1.0) * scale;
+}
+
+/* e^y - 1, accurate near 0: there scale is 1 and the last line adds nothing. */
+static inline double expm1_f64(double y) {
+    double scale;
+    y = y < -708.0 ? -708.0 : y;
+    y = y > 708.0 ? 708.0 : y;
+    double r = exp_reduce(y, &scale);
+    double small = fma_f64(r * r, exp_tail(r), r);
+    return fma_f64(small, scale, scale - 1.0);
+}
+
+/* The variable of the two functions below: maps t in [0, inf) to [-1, 1). */
+static inline double mills_variable(double t) { return (t - 4.0) / (t + 4.0); }
+
+/* GELU' on the left is phi(t) (t0 - t) S(t), t = -x, with the root t0 = 0.75179...;
+ * S for t in [0, 40], error 2^-49. */
+static inline double gelu_slope_factor(double u) {
+    double p = -0x1.14bda73ee204ap-28;
+    p = fma_f64(p, u, -0x1.39778a4b21bccp-26);
+    p = fma_f64(p, u, 0x1.ad2ad6d61cbcdp-29);
+    p = fma_f64(p, u, 0x1.3ca864d2cbc08p-23);
+    p = fma_f64(p, u, 0x1.076144140ec2dp-23);
+    p = fma_f64(p, u, -0x1.d2b11dabb3a3ep-21);
+    p = fma_f64(p, u, -0x1.495b7501209bcp-20);
+    p = fma_f64(p, u, 0x1.74c17719b9129p-18);
+    p = fma_f64(p, u, 0x1.298e08f1ca9a9p-17);
+    p = fma_f64(p, u, -0x1.7b385f74667e4p-15);
+    p = fma_f64(p, u, -0x1.6f7d52dd937c2p-15);
+    p = fma_f64(p, u, 0x1.e84a8da877a18p-12);
+    p = fma_f64(p, u, -0x1.96625cb037cadp-12);
+    p = fma_f64(p, u, -0x1.25c3f1f7151a0p-8);
+    p = fma_f64(p, u, 0x1.865ae026813aep-6);
+    p = fma_f64(p, u, -0x1.2056078bf14b7p-4);
+    p = fma_f64(p, u, 0x1.366418c394779p-3);
+    p = fma_f64(p, u, -0x1.09517ade70259p-2);
+    p = fma_f64(p, u, 0x1.2899786f40c2ap+0);
+    return p;
+}
+
+/* (t + 4) Phi(-t) / phi(t), Mills' ratio times t + 4, for t in [0, 40], error 2^-51. */
+static inline double mills_factor(double u) {
+    double p = 0x1.4deaca5f7d3adp-26;
+    p = fma_f64(p, u, 0x1.1ed946555918bp-25);
+    p = fma_f64(p, u, -0x1.4bc283b216a0ap-23);
+    p = fma_f64(p, u, -0x1.92f571f793d34p-22);
+    p = fma_f64(p, u, 0x1.49c18498bc366p-21);
+    p = fma_f64(p, u, 0x1.54ede538e8285p-19);
+    p = fma_f64(p, u, -0x1.9b1c5640511c5p-20);
+    p = fma_f64(p, u, -0x1.f16aaa0cd3237p-17);
+    p = fma_f64(p, u, 0x1.dc89af4a0f723p-20);
+    p = fma_f64(p, u, 0x1.7177a6bc6601dp-14);
+    p = fma_f64(p, u, -0x1.4095f5859a0e3p-18);
+    p = fma_f64(p, u, -0x1.2fb3f1be6fbdep-11);
+    p = fma_f64(p, u, 0x1.5e7acd0d6a4a4p-12);
+    p = fma_f64(p, u, 0x1.0be6d53121853p-8);
+    p = fma_f64(p, u, -0x1.1dcfea353949fp-7);
+    p = fma_f64(p, u, -0x1.35aa3c8e98657p-6);
+    p = fma_f64(p, u, 0x1.360ce25fe2062p-3);
+    p = fma_f64(p, u, -0x1.dec30ee67cda7p-2);
+    p = fma_f64(p, u, 0x1.f0d9856bc40b1p-1);
+    p = fma_f64(p, u, -0x1.8615d9b491635p+0);
+    p = fma_f64(p, u, 0x1.e4aa012912ddbp+0);
+    return p;
+}
+
+/* ln q for q >= 0: q = 2^e m with m in [sqrt(1/2), sqrt(2)), ln m = 2 artanh((m-1)/(m+1)). */
+static inline double log_f64(double q) {
+    uint64_t bits = bits_of_f64(q) - 0x3fe6a09e667f3bcdull;
+    double e = (double)((int64_t)bits >> 52);
+    double m = f64_of_bits((bits & 0x000fffffffffffffull) + 0x3fe6a09e667f3bcdull);
+    double s = (m - 1.0) / (m + 1.0);
+    double z = s * s;
+    double p = 0x1.0c45910d13931p-4;
+    p = fma_f64(p, z, 0x1.0fb84017ed703p-4);
+    p = fma_f64(p, z, 0x1.3b1c722e2b32bp-4);
+    p = fma_f64(p, z, 0x1.745cf7e4fccffp-4);
+    p = fma_f64(p, z, 0x1.c71c72040d1cdp-4);
+    p = fma_f64(p, z, 0x1.2492492475444p-3);
+    p = fma_f64(p, z, 0x1.9999999999a42p-3);
+    p = fma_f64(p, z, 0x1.5555555555555p-2);
+    double series = fma_f64(s * z, p, s);
+    return fma_f64(e, 0x1.62e42fefa3800p-1, fma_f64(e, 0x1.ef35793c76730p-45, 2.0 * series));
+}
+
+#endif
