@@ -60,6 +60,35 @@ def test_plans_are_deterministic(lives):
     assert plan_lifetimes(lives) == plan_lifetimes(lives)
 
 
+def lifetimes(rows):
+    return [Lifetime(f"b{i}", *row) for i, row in enumerate(rows)]
+
+
+# Only the search finds the smallest plan of the first; none of the second's is as small as
+# the lower bound.
+SEARCHED = lifetimes([(3, 6, 128), (2, 5, 128), (0, 3, 192), (2, 3, 64), (3, 5, 128)])
+UNREACHABLE = lifetimes(
+    [
+        (5, 7, 192),
+        (1, 4, 128),
+        (0, 1, 192),
+        (3, 5, 64),
+        (0, 3, 192),
+        (2, 5, 64),
+        (4, 7, 192),
+    ]
+)
+
+
+def test_the_search_goes_where_heuristics_do_not():
+    plan = validate(plan_lifetimes(SEARCHED))
+    assert plan.size == plan.lower_bound == 384
+    plan = validate(plan_lifetimes(UNREACHABLE))
+    assert (plan.size, plan.lower_bound, plan.proof) == (448, 384, "optimal")
+    assert smallest(UNREACHABLE) == 448
+    assert 0 < plan.fragmentation < 0.15
+
+
 def smallest(lives):
     """By trying every order of stacking, each buffer as low as those before it allow."""
     best = None
@@ -78,19 +107,7 @@ def smallest(lives):
 
 @settings(max_examples=60, deadline=None)
 @given(problems(most=6).filter(bool))
-@example(  # no plan reaches the lower bound
-    [
-        Lifetime(*row)
-        for row in (
-            ("a", 0, 2, 128),
-            ("b", 1, 4, 64),
-            ("c", 3, 5, 128),
-            ("d", 4, 6, 64),
-            ("e", 0, 1, 64),
-            ("f", 2, 3, 128),
-        )
-    ]
-)
+@example(lives=SEARCHED)
 def test_what_is_called_optimal_is_optimal(lives):
     plan = plan_lifetimes(lives)
     assert plan.proof == "optimal"

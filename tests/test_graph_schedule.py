@@ -326,6 +326,12 @@ def test_large_dense_outputs_bypass_the_cache(graph, expected):
     assert [op.flags for step in schedule.steps for op in step.ops] == [expected]
 
 
+def test_intermediates_stay_in_the_cache():
+    graph = unary((1024,), out_dtype=F16)
+    _, schedule = scheduled(graph, "materialized", kernel=lambda *_: Nothing(), stream_from=64)
+    assert [op.flags for step in schedule.steps for op in step.ops] == [0, 1]
+
+
 def test_flags_reach_the_kernel():
     graph = unary((64,))
     _, schedule = scheduled(graph, stream_from=1)
