@@ -87,7 +87,8 @@ def loop_nest(graph: Graph, step: tuple[Node, ...], tiling: Tiling) -> LoopNest:
         if not node.is_elementwise:
             raise GraphError(node.name, "a node that is not elementwise has no tile loop")
     keys, ops = _operand_keys(graph, step)
-    shape = graph.value(step[-1].output).shape
+    # An empty value is never scheduled; it is planned as if it had an element.
+    shape = tuple(max(1, size) for size in graph.value(step[-1].output).shape)
     memory = [key for key in keys if graph.value(key[0]).storage != "tile"]
     lead = next(i for i, key in enumerate(memory) if key == _lead_key(graph, step, memory))
     items = [graph.value(id).dtype.itemsize for id, _ in memory]

@@ -470,5 +470,5 @@ def run_passes(graph: Graph, pipeline: Iterable[Pass] | str = FUSED) -> PassResu
     steps, now = [], graph
     for run in passes:
         now, notes = run(now)
-        steps.append(PassStep(run.__name__, now, notes))  # type: ignore[attr-defined]
+        steps.append(PassStep(run.__name__, now, notes))
     return PassResult(graph, tuple(steps))

@@ -275,7 +275,7 @@ def plan_lifetimes(
     """
     lives = tuple(lifetimes)
     planner = STRATEGIES[strategy] if isinstance(strategy, str) else strategy
-    name = strategy if isinstance(strategy, str) else strategy.__name__  # type: ignore[attr-defined]
+    name = strategy if isinstance(strategy, str) else strategy.__name__
     chosen = planner(lives)
     bound = lower_bound(lives, [pad(life.nbytes) for life in lives])
     optimal = chosen.searched or chosen.size == bound

@@ -31,7 +31,7 @@ typedef struct {
     ptrdiff_t shape[SCHEDULE_MAX_DIMS];
     ptrdiff_t tile_rows, tile_cols;
     ptrdiff_t n_tiles;
-    ptrdiff_t parallel_from;          /* threads are used when n_tiles * tile area reaches this many elements */
+    ptrdiff_t parallel_from;          /* threads are used when the shape has at least this many elements */
     int n_operands;
     schedule_operand operands[SCHEDULE_MAX_OPERANDS];
     int n_ops;

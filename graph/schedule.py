@@ -200,10 +200,10 @@ class _Compiler:
         )
 
     def step(self, nodes: tuple[Node, ...], kernels: list[Any]) -> Step:
-        nest = loop_nest(self.graph, nodes, self.plan.tiling)
         name = step_name(nodes)
-        if math.prod(nest.shape) == 0:
+        if self.graph.value(nodes[-1].output).size == 0:
             raise GraphError(name, "empty values are not scheduled")
+        nest = loop_nest(self.graph, nodes, self.plan.tiling)
         if len(nest.operands) > MAX_OPERANDS:
             raise GraphError(name, f"a step has at most {MAX_OPERANDS} operands")
         if len(nest.shape) > MAX_DIMS:

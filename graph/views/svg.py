@@ -81,7 +81,8 @@ class _Box:
     rank: int = 0
     x: float = 0
     y: float = 0
-    sources: list[tuple[_Box, str]] = field(default_factory=list)  # and the edge's label
+    bend: float = 0  # height of the rank that a bend passes
+    sources: list[_Box] = field(default_factory=list)
 
     @property
     def width(self) -> float:
@@ -103,7 +104,7 @@ def graph_to_svg(graph: Graph) -> str:
     height = max(box.y + box.height for rank in ranks for box in rank) + MARGIN
     drawn = [box for box in boxes if box.lines]
     body = [_frame(drawn, loop) for loop in sorted({b.loop for b in drawn if b.loop is not None})]
-    body += [_edge(source, box, label) for box in drawn for source, label in box.sources]
+    body += [_edge(box, place) for box in drawn for place in range(len(box.sources))]
     body += [_draw(box) for box in drawn]
     return _document(width, height, "executor graph", body)
 
@@ -118,15 +119,12 @@ def _boxes(graph: Graph) -> list[_Box]:
             boxes.append(made[value.id])
     for node in graph.nodes:
         box = _node_box(graph, node)
-        for id in node.inputs:
-            view = graph.value(id)
-            label = f"strides {dims(view.strides)}" if view.is_view else ""
-            box.sources.append((made[graph.root(id).id], label))
+        box.sources = [made[graph.root(id).id] for id in node.inputs]
         boxes.append(box)
         made[node.output] = box
     for id in graph.outputs:
         out = _argument(graph, graph.value(id), "out")
-        out.sources.append((made[id], ""))
+        out.sources.append(made[id])
         boxes.append(out)
     return boxes
 
@@ -144,6 +142,8 @@ def _node_box(graph: Graph, node: Node) -> _Box:
     place = "tile" if out.storage == "tile" else f"{out.storage} {human_bytes(out.nbytes)}"
     name = node.name if node.name == out.name else f"{node.name} > {out.name}"
     lines = [name, node.kind, f"{out.dtype.name}{dims(out.shape)}", place]
+    views = [graph.value(id) for id in node.inputs if graph.value(id).is_view]
+    lines += [f"reads {graph.root(v.id).name} by {dims(v.strides)}" for v in views]
     title = "\n".join([f"{node.kind} {node.name}", str(out), storage_words(graph, out)])
     if attr_words(node):
         title += f"\n{attr_words(node)}"
@@ -154,14 +154,14 @@ def _node_box(graph: Graph, node: Node) -> _Box:
 def _ranked(boxes: list[_Box]) -> list[list[_Box]]:
     """Boxes by their distance from the inputs, with bends where an edge crosses a rank."""
     for box in boxes:
-        box.rank = max((source.rank + 1 for source, _ in box.sources), default=0)
+        box.rank = max((source.rank + 1 for source in box.sources), default=0)
     ranks: list[list[_Box]] = [[] for _ in range(max((b.rank for b in boxes), default=0) + 1)]
     for box in boxes:
-        for place, (source, label) in enumerate(box.sources):
+        for place, source in enumerate(box.sources):
             while source.rank + 1 < box.rank:
-                source = _Box(rank=source.rank + 1, sources=[(source, "")])
+                source = _Box(rank=source.rank + 1, sources=[source])
                 ranks[source.rank].append(source)
-            box.sources[place] = (source, label)
+            box.sources[place] = source
         ranks[box.rank].append(box)
     return ranks
 
@@ -174,35 +174,36 @@ def _place(ranks: list[list[_Box]]) -> float:
     for rank, width in zip(ranks, widths, strict=True):
         rank.sort(key=_pull)
         x = MARGIN + (total - width) / 2
+        height = max((box.height for box in rank), default=0)
         for box in rank:
-            box.x, box.y = x, y
+            box.x, box.y, box.bend = x, y, height
             x += box.width + GAP_X
-        y += max((box.height for box in rank), default=0) + GAP_Y
+        y += height + GAP_Y
     return total + 2 * MARGIN
 
 
 def _pull(box: _Box) -> float:
     if not box.sources:
         return 0
-    return sum(source.middle for source, _ in box.sources) / len(box.sources)
+    return sum(source.middle for source in box.sources) / len(box.sources)
 
 
-def _edge(source: _Box, box: _Box, label: str) -> str:
-    """A curve from `source`, through the bends, to the top of `box`."""
-    points = [(box.middle, box.y)]
+def _edge(box: _Box, place: int) -> str:
+    """A curve from a source of `box`, straight through the bends, to a place on its top."""
+    source = box.sources[place]
+    end = (box.x + box.width * (place + 1) / (len(box.sources) + 1), box.y)
+    stretches = [end]
     while not source.lines:
-        points.append((source.middle, source.y))
-        ((source, _),) = source.sources
-    points.append((source.middle, source.y + source.height))
-    points.reverse()
-    path = f"M{points[0][0]:.1f},{points[0][1]:.1f}"
-    for (x0, y0), (x1, y1) in pairwise(points):
+        stretches += [(source.middle, source.y + source.bend), (source.middle, source.y)]
+        (source,) = source.sources
+    stretches.append((source.middle, source.y + source.height))
+    stretches.reverse()
+    path = f"M{stretches[0][0]:.1f},{stretches[0][1]:.1f}"
+    for (x0, y0), (x1, y1) in pairwise(stretches):
         half = (y0 + y1) / 2
         path += f" C{x0:.1f},{half:.1f} {x1:.1f},{half:.1f} {x1:.1f},{y1:.1f}"
-    x, y = points[-1]
-    head = f'<path class="head" d="M{x - 4:.1f},{y - 7:.1f}h8l-4,7z"/>'
-    words = _text(x + 8, y - 8, label, "s") if label else ""
-    return f'<path class="edge" d="{path}"/>{head}{words}'
+    head = f'<path class="head" d="M{end[0] - 4:.1f},{end[1] - 7:.1f}h8l-4,7z"/>'
+    return f'<path class="edge" d="{path}"/>{head}'
 
 
 def _draw(box: _Box) -> str:
@@ -270,7 +271,7 @@ class _Chart:
 
     def frame(self, last: int) -> list[str]:
         peak = self.plan.peak_step
-        parts = [_rect(self.x(peak), MARGIN, self.column, PLOT_HEIGHT, "peak", 0)]
+        parts = [_rect(self.x(peak), 0, self.column, PLOT_HEIGHT + 2 * MARGIN, "peak", 0)]
         middle = self.x(peak) + self.column / 2
         parts.append(_text(middle, MARGIN - 8, "peak", "s pt", "middle"))
         for step in range(self.first, last + 2):

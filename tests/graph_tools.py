@@ -1,0 +1,118 @@
+"""What the tests of the graph share: strategies, and an interpreter that knows no passes."""
+
+from __future__ import annotations
+
+import itertools
+import struct
+
+from aclnn.graph import DType, Graph, GraphBuilder
+from hypothesis import strategies as st
+
+F64 = DType("float64", 8)
+F32 = DType("float32", 4)
+F16 = DType("float16", 2)
+CODES = {"float64": "d", "float32": "f", "float16": "e"}
+
+
+def rounded(value: float, dtype: DType) -> float:
+    """`value` as the dtype stores it."""
+    code = CODES[dtype.name]
+    return struct.unpack(code, struct.pack(code, value))[0]
+
+
+def indices(shape):
+    return itertools.product(*map(range, shape))
+
+
+def at(strides, index):
+    return sum(s * i for s, i in zip(strides, index, strict=True))
+
+
+def interpret(graph: Graph, memory: dict[str, dict[int, float]]) -> None:
+    """Run a graph on memories that map element offsets to numbers, one per argument name.
+
+    Node by node, each reading all its operands before it writes; Compute adds its operands and
+    1 in double precision and rounds once.  Arguments at the same address share one dict.
+    """
+    memory = dict(memory)
+    for node in graph.nodes:
+        out = graph.value(node.output)
+        results = {}
+        for index in indices(out.shape):
+            operands = []
+            for id in node.inputs:
+                value = graph.value(id)
+                tail = index[len(index) - len(value.shape) :]
+                place = [i if n > 1 else 0 for i, n in zip(tail, value.shape, strict=True)]
+                operands.append(memory[graph.root(id).name][at(value.strides, place)])
+            total = sum(operands, 1.0) if node.kind == "Compute" else operands[0]
+            results[at(out.strides, index)] = rounded(total, out.dtype)
+        memory.setdefault(out.name, {}).update(results)
+
+
+@st.composite
+def layouts(draw, shape):
+    """Strides of a view of `shape` in which no two elements share a place."""
+    strides, step = [0] * len(shape), draw(st.integers(1, 2))
+    for axis in draw(st.permutations(range(len(shape)))):
+        strides[axis] = step * draw(st.sampled_from((1, 1, 1, -1)))
+        step *= max(1, shape[axis]) * draw(st.sampled_from((1, 1, 2)))
+    return tuple(strides)
+
+
+@st.composite
+def operands(draw, shape):
+    """A shape that broadcasts to `shape`, and strides for it."""
+    kept = draw(st.integers(0, len(shape)))
+    own = tuple(n if draw(st.booleans()) else 1 for n in shape[len(shape) - kept :])
+    if draw(st.booleans()):
+        own = shape
+    return own, draw(layouts(own))
+
+
+shapes = st.lists(st.integers(1, 5), max_size=4).map(tuple)
+
+
+@st.composite
+def as_built(draw, in_place=False):
+    """Graphs as operators build them, with every node present."""
+    shape = draw(shapes)
+    b = GraphBuilder()
+    work = draw(st.sampled_from((F32, F64)))
+    arguments, views = [], []
+    for name in "gx"[: draw(st.integers(1, 2))]:
+        own, strides = draw(operands(shape))
+        dtype = draw(st.sampled_from((F16, F32)))
+        value = b.input(name, own, dtype, strides=strides)
+        arguments.append((value, own, strides, dtype))
+        forced = "overlap" if draw(st.integers(0, 5)) == 0 else None
+        wide = b.cast(b.contiguous(value, reason=forced), work)
+        views.append(b.broadcast_to(wide, shape))
+    dtype, strides, alias = draw(st.sampled_from((F16, F32))), draw(layouts(shape)), None
+    value, own, same, item = draw(st.sampled_from(arguments))
+    if in_place and draw(st.booleans()):
+        alias, dtype = value, item
+        strides = same if own == shape and draw(st.booleans()) else strides
+    out = b.output("out", shape, dtype, strides=strides, alias_of=alias)
+    result = b.compute("sum", views, shape, work)
+    for _ in range(draw(st.integers(0, 2))):
+        result = b.compute("sum", [result, draw(st.sampled_from(views))], shape, work)
+    b.view_copy(b.cast(result, dtype), out)
+    return b.build()
+
+
+def fresh_memory(graph: Graph) -> dict[str, dict[int, float]]:
+    """Numbers for all arguments; aliases share their memory."""
+    memory: dict[str, dict[int, float]] = {}
+    for id in graph.inputs:
+        value = graph.value(id)
+        # Multiples of 1/4: exact in every dtype, so that sums do not depend on rounding.
+        memory[value.name] = {
+            at(value.strides, index): (7 * n % 23) / 4 - 2
+            for n, index in enumerate(indices(value.shape))
+        }
+    for id in graph.outputs:
+        value = graph.value(id)
+        shared = value.alias_of is not None
+        memory[value.name] = memory[graph.value(value.alias_of).name] if shared else {}
+    return memory

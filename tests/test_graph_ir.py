@@ -1,0 +1,166 @@
+"""Values, nodes, graphs: what is well formed, what is equal."""
+
+import math
+import pickle
+import subprocess
+import sys
+from dataclasses import FrozenInstanceError, replace
+
+import pytest
+from aclnn.graph import Graph, GraphBuilder, GraphError, Node, check, is_contiguous
+from graph_tools import F16, F32, as_built
+from hypothesis import given
+
+
+def chain(shape=(2, 3)):
+    b = GraphBuilder()
+    x, out = b.input("x", (2, 1), F16), b.output("out", shape, F32)
+    wide = b.broadcast_to(b.cast(b.contiguous(x), F32), shape)
+    b.view_copy(b.compute("relu", [wide], shape, F32, slope=0.5), out)
+    return b.build()
+
+
+def test_nothing_can_change():
+    graph = chain()
+    for thing, name in ((graph, "nodes"), (graph.nodes[0], "kind"), (graph.values[0], "shape")):
+        with pytest.raises(FrozenInstanceError):
+            setattr(thing, name, None)
+
+
+def test_graphs_compare_and_hash_by_content():
+    assert chain() == chain()
+    assert hash(chain()) == hash(chain())
+    other = chain().nodes[3].with_attrs(slope=0.25)
+    assert replace(chain(), nodes=(*chain().nodes[:3], other, chain().nodes[4])) != chain()
+
+
+def test_a_graph_survives_pickling():
+    assert pickle.loads(pickle.dumps(chain())) == chain()
+
+
+def test_nan_attributes_do_not_break_equality():
+    one, two = (Node("n", "Compute", (), 0).with_attrs(eps=float("nan")) for _ in range(2))
+    assert one == two
+    assert math.isnan(one.attr("eps"))
+
+
+@pytest.mark.parametrize(
+    ("shape", "strides", "expected"),
+    [
+        ((), (), True),
+        ((3,), (1,), True),
+        ((3,), (-1,), False),
+        ((1, 3), (50, 1), True),
+        ((2, 3), (3, 1), True),
+        ((2, 3), (1, 2), False),
+        ((0, 3), (7, 7), True),
+        ((1,), (0,), True),
+    ],
+)
+def test_contiguity_ignores_sizes_of_one(shape, strides, expected):
+    assert is_contiguous(shape, strides) is expected
+
+
+def swapped(at, **changes):
+    """The chain with fields of node number `at` replaced."""
+    nodes = list(chain().nodes)
+    nodes[at] = replace(nodes[at], **changes)
+    return replace(chain(), nodes=tuple(nodes))
+
+
+def without(at):
+    nodes = chain().nodes
+    return replace(chain(), nodes=nodes[:at] + nodes[at + 1 :])
+
+
+X, OUT, CONTIGUOUS, CAST, BROADCAST, RELU = range(6)  # ids of the chain's values
+
+
+@pytest.mark.parametrize(
+    ("graph", "name", "rule"),
+    [
+        (without(0), "x_cast", "x_contiguous is made before use"),
+        (without(4), "out", "an output is made by a node"),
+        (swapped(0, kind="Magic"), "x_contiguous", "kind is one of"),
+        (swapped(0, inputs=(99,)), "x_contiguous", "value 99 exists"),
+        (swapped(0, inputs=(X, X)), "x_contiguous", "Contiguous reads one value"),
+        (swapped(1, output=CONTIGUOUS), "x_cast", "x_contiguous is made once"),
+        (swapped(1, kind="Contiguous"), "x_cast", "Contiguous keeps the dtype"),
+        (swapped(2, kind="Contiguous"), "x_broadcast", "Contiguous keeps the shape"),
+        (swapped(2, inputs=(X,)), "x_broadcast", "BroadcastTo keeps the dtype"),
+        (swapped(3, inputs=(CAST,)), "relu", "elementwise operands have the shape"),
+        (swapped(3, kind="ViewCopy"), "relu", "ViewCopy writes an output"),
+        (swapped(2, output=X), "x_broadcast", "x is made once"),
+    ],
+)
+def test_every_rule_names_the_node_and_itself(graph, name, rule):
+    with pytest.raises(GraphError) as caught:
+        check(graph)
+    assert caught.value.node == name
+    assert rule in caught.value.rule
+    assert str(caught.value) == f"{name}: {caught.value.rule}"
+
+
+def test_a_value_does_not_broadcast_downwards():
+    b = GraphBuilder()
+    x = b.input("x", (2, 3), F32)
+    b.broadcast_to(x, (2, 1))
+    with pytest.raises(GraphError, match=r"x_broadcast: .* does not broadcast"):
+        b.build()
+
+
+def test_values_are_checked():
+    graph = chain()
+
+    def with_value(**changes):
+        values = list(graph.values)
+        values[0] = replace(values[0], **changes)
+        return replace(graph, values=tuple(values))
+
+    for changes, rule in (
+        ({"strides": (1,)}, "as many strides as dimensions"),
+        ({"storage": "attic"}, "storage is one of"),
+        ({"shape": (-1, 2)}, "no negative dimension"),
+        ({"name": "out"}, "name of its own"),
+        ({"storage": "constant"}, "storage is 'input'"),
+    ):
+        with pytest.raises(GraphError, match=rule):
+            check(with_value(**changes))
+
+
+def test_a_view_must_stay_inside():
+    from aclnn.graph import Value
+
+    graph = chain()
+    view = Value(50, "view", (3,), (1,), F16, "input", alias_of=graph.inputs[0])
+    with pytest.raises(GraphError, match="a view stays inside x"):
+        check(replace(graph, values=(*graph.values, view)))
+    check(replace(graph, values=(*graph.values, replace(view, shape=(2,)))))
+
+
+def test_forced_copies_come_before_all_output():
+    b = GraphBuilder()
+    x, one, two = b.input("x", (2,), F32), b.output("one", (2,), F32), b.output("two", (2,), F32)
+    b.view_copy(x, one)
+    b.view_copy(b.contiguous(x, reason="overlap"), two)
+    with pytest.raises(GraphError, match="forced copies precede all output"):
+        b.build()
+
+
+@given(as_built())
+def test_what_the_builder_makes_is_well_formed(graph):
+    assert check(graph) is graph
+    assert Graph.from_json(graph.to_json()) == graph
+
+
+def test_importing_the_graph_loads_no_kernel_and_no_numpy():
+    code = (
+        "import sys, aclnn.graph as g; b = g.GraphBuilder(); t = g.DType('float32', 4); "
+        "x, o = b.input('x', (4,), t), b.output('o', (4,), t); "
+        "b.view_copy(b.compute('f', [x], (4,), t), o); graph = g.run_passes(b.build()).graph; "
+        "g.plan_workspace(graph).to_svg(); graph.to_svg(); graph.to_dot(); "
+        "bad = [m for m in sys.modules if m.split('.')[0] in ('numpy', 'ml_dtypes') "
+        "or 'kernels' in m or 'operators' in m]; print(bad); sys.exit(bool(bad))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr

@@ -1,0 +1,201 @@
+"""Passes keep graphs well formed and keep what they mean, and say what they did."""
+
+import pytest
+from aclnn.graph import FUSED, GraphBuilder, check, run_passes
+from aclnn.graph.passes import elide, fold_strides, fuse, in_place
+from graph_tools import F16, F32, as_built, at, fresh_memory, indices, interpret
+from hypothesis import given
+
+
+def notes_of(graph, pipeline="fused"):
+    return {note.node: note for note in run_passes(graph, pipeline).notes}
+
+
+def result(graph):
+    memory = fresh_memory(graph)
+    interpret(graph, memory)
+    out = graph.value(graph.outputs[0])
+    return [memory["out"][at(out.strides, index)] for index in indices(out.shape)]
+
+
+@pytest.mark.parametrize("pipeline", ["fused", "materialized"])
+@given(graph=as_built(in_place=True))
+def test_every_pass_keeps_rules_and_meaning(pipeline, graph):
+    expected = result(graph)
+    for _, after, _ in run_passes(graph, pipeline):
+        check(after)
+        assert result(after) == expected
+
+
+@given(as_built())
+def test_passes_have_nothing_left_to_do_the_second_time(graph):
+    once = run_passes(graph, FUSED[:3]).graph
+    assert run_passes(once, FUSED[:3]).graph == once
+
+
+@given(as_built())
+def test_materialized_keeps_whole_tensors(graph):
+    after = run_passes(graph, "materialized").graph
+    assert all(len(step) == 1 for step in after.steps())
+    assert {value.storage for value in after.values} <= {"input", "output", "workspace"}
+
+
+@given(as_built())
+def test_fused_needs_no_workspace_but_forced_copies(graph):
+    after = run_passes(graph).graph
+    forced = {node.output for node in after.nodes if node.is_forced_copy}
+    assert {
+        value.id for value in after.values if value.storage == "workspace" and not value.is_view
+    } == forced
+    assert len(after.steps()) == len(forced) + 1
+
+
+def elementwise(
+    x_shape=(4, 8),
+    x_strides=None,
+    x_dtype=F32,
+    out_strides=None,
+    out_dtype=F32,
+    shape=(4, 8),
+    reason=None,
+    alias=False,
+):
+    b = GraphBuilder()
+    x = b.input("x", x_shape, x_dtype, strides=x_strides)
+    out = b.output("out", shape, out_dtype, strides=out_strides, alias_of=x if alias else None)
+    wide = b.broadcast_to(b.cast(b.contiguous(x, reason=reason), F32), shape)
+    b.view_copy(b.cast(b.compute("relu", [wide], shape, F32), out_dtype), out)
+    return b.build()
+
+
+def test_a_plain_call_becomes_one_node():
+    done = run_passes(elementwise())
+    assert [node.name for node in done.graph.nodes] == ["relu"]
+    assert [str(note) for note in done[0].notes] == [
+        "x_contiguous: elided, already contiguous",
+        "x_cast: elided, already float32",
+        "x_broadcast: elided, already has the shape",
+        "relu_cast: elided, already float32",
+        "out_view_copy: elided, out is contiguous, so relu writes it directly",
+    ]
+    assert done.as_built == elementwise()
+
+
+def test_strides_and_casts_fold_into_the_consumer():
+    done = run_passes(elementwise((4, 1), (3, 1), F16, out_strides=(1, 4)))
+    (node,) = done.graph.nodes
+    (read,) = map(done.graph.value, node.inputs)
+    assert (read.strides, read.dtype, read.storage) == ((3, 0), F16, "input")
+    assert done.graph.value(node.output).strides == (1, 4)
+    notes = {note.node: note for note in done.notes}
+    assert notes["x_contiguous"].why == "read with strides (3, 1)"
+    assert notes["x_broadcast"].why == "stride 0 along dim 1"
+    assert notes["x_cast"].why == "float16 becomes float32 in the load of relu"
+    assert notes["out_view_copy"].action == "folded"
+
+
+def test_the_result_cast_is_fused_and_the_intermediate_is_a_tile():
+    graph = run_passes(elementwise(out_dtype=F16)).graph
+    assert [node.attr("loop") for node in graph.nodes] == [1, 1]
+    assert graph.named("relu").storage == "tile"
+
+
+def test_a_forced_copy_stays_and_comes_first():
+    done = run_passes(elementwise(reason="overlap"))
+    assert [node.name for node in done.graph.nodes] == ["x_contiguous", "relu"]
+    assert [len(step) for step in done.graph.steps()] == [1, 1]
+    assert "before any output is written" in str(done.notes[-2])
+    whole = run_passes(elementwise(reason="overlap"), "materialized").graph
+    assert whole.nodes[0].is_forced_copy
+
+
+def test_a_forced_copy_alone_does_not_write_the_output():
+    b = GraphBuilder()
+    x, out = b.input("x", (4,), F32), b.output("out", (4,), F32)
+    b.view_copy(b.contiguous(x, reason="overlap"), out)
+    assert len(run_passes(b.build()).graph.nodes) == 2
+
+
+def test_in_place_is_allowed_for_the_same_layout():
+    note = run_passes(elementwise(alias=True)).notes[-1]
+    assert str(note) == "relu: writes out in place of input 0, safe: same address and layout"
+
+
+@pytest.mark.parametrize("pipeline", ["fused", "materialized"])
+@pytest.mark.parametrize(
+    "build",
+    [
+        lambda: elementwise((4, 4), (1, 4), shape=(4, 4), alias=True),
+        lambda: elementwise(x_dtype=F16, alias=True),
+        lambda: elementwise((4, 1), (8, 1), alias=True),
+    ],
+    ids=["transposed", "wider", "broadcast"],
+)
+def test_in_place_with_another_layout_never_reads_what_was_overwritten(pipeline, build):
+    graph = run_passes(build(), pipeline).graph
+    out = graph.value(graph.outputs[0])
+    for step in graph.steps():
+        if any(node.output == out.id for node in step):
+            reads = {graph.root(id).id for node in step for id in node.inputs}
+            assert out.alias_of not in reads
+
+
+def test_a_later_reader_makes_a_copy_necessary():
+    b = GraphBuilder()
+    x = b.input("x", (4,), F32)
+    one, two = b.output("one", (4,), F32, alias_of=x), b.output("two", (4,), F32)
+    b.view_copy(b.compute("f", [x], (4,), F32), one)
+    b.view_copy(b.compute("g", [x], (4,), F32), two)
+    done = run_passes(b.build())
+    assert done.notes[-1].action == "added"
+    assert done.graph.nodes[0].is_forced_copy
+    assert all(done.graph.inputs[0] not in node.inputs for node in done.graph.nodes[1:])
+
+
+def test_opaque_nodes_are_left_alone():
+    b = GraphBuilder()
+    x = b.input("x", (8, 4), F16, strides=(1, 8))
+    out = b.output("out", (8, 8), F32, strides=(1, 8))
+    rows = b.cast(b.contiguous(x), F32)
+    b.view_copy(b.compute("gram", [rows], (8, 8), F32, elementwise=False), out)
+    after = run_passes(b.build()).graph
+    gram = next(node for node in after.nodes if node.kind == "Compute")
+    assert after.value(gram.inputs[0]).is_contiguous
+    assert after.value(gram.output).is_contiguous
+    assert gram.attr("loop") is None
+    assert after.value(gram.inputs[0]).storage == "workspace"
+
+
+def test_casts_stay_where_the_kernel_wants_them():
+    b = GraphBuilder()
+    x, out = b.input("x", (8,), F16), b.output("out", (8,), F32)
+    b.view_copy(b.compute("f", [b.cast(x, F32)], (8,), F32, any_dtype=False), out)
+    after = run_passes(b.build()).graph
+    assert [node.kind for node in after.nodes] == ["Cast", "Compute"]
+    assert after.named("x_cast").storage == "tile"
+
+
+def test_a_broadcast_result_is_not_read_from_another_tile():
+    """The cast of a row, if it stays, has a loop of its own: other tiles read all of it."""
+    b = GraphBuilder()
+    x, out = b.input("x", (8,), F16), b.output("out", (4, 8), F32)
+    wide = b.broadcast_to(b.cast(x, F32), (4, 8))
+    b.view_copy(b.compute("f", [wide], (4, 8), F32, any_dtype=False), out)
+    after = run_passes(b.build()).graph
+    assert [len(step) for step in after.steps()] == [1, 1]
+    assert after.named("x_cast").storage == "workspace"
+
+
+def test_passes_are_plain_functions():
+    graph = elementwise()
+    for run in (elide, fold_strides, fuse, in_place):
+        after, notes = run(graph)
+        assert all(note.node and note.action and note.why for note in notes)
+        graph = after
+
+
+def test_the_report_names_every_pass():
+    text = run_passes(elementwise()).to_text()
+    assert [line.split()[0] for line in text.splitlines() if line[0] != " "] == [
+        run.__name__ for run in FUSED
+    ]

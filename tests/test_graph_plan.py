@@ -1,0 +1,309 @@
+"""Planners never let two live buffers share a byte, and say how good they are."""
+
+import itertools
+import json
+import pickle
+import xml.etree.ElementTree as ElementTree
+from dataclasses import replace
+
+import jsonschema
+import pytest
+from aclnn.graph import (
+    BudgetError,
+    GraphBuilder,
+    Lifetime,
+    PlanError,
+    WorkspacePlan,
+    lifetimes_from_csv,
+    lifetimes_to_csv,
+    plan_lifetimes,
+    plan_workspace,
+    run_passes,
+    validate,
+)
+from aclnn.graph.planners import npu_padded
+from aclnn.graph.views.json import PLAN_SCHEMA
+from graph_tools import F16, F32, as_built
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+
+@st.composite
+def problems(draw, most=14):
+    count = draw(st.integers(0, most))
+    lives = []
+    for i in range(count):
+        lower = draw(st.integers(0, 12))
+        span, nbytes = draw(st.integers(1, 6)), draw(st.integers(0, 3000))
+        lives.append(Lifetime(f"b{i}", lower, lower + span, nbytes))
+    return lives
+
+
+@given(problems(), st.sampled_from(["default", "bucket", "naive"]))
+def test_plans_are_valid(lives, strategy):
+    plan = validate(plan_lifetimes(lives, strategy))
+    assert [(b.name, b.nbytes, b.first, b.last + 1) for b in plan.buffers] == [
+        (life.name, life.nbytes, life.lower, life.upper) for life in lives
+    ]
+
+
+@given(problems(most=20))
+def test_default_is_never_worse_than_bucket_nor_that_than_naive(lives):
+    plan = plan_lifetimes(lives)
+    assert plan.lower_bound <= plan.size <= plan.bucket_size <= plan.naive_size
+    assert plan.bucket_size == plan_lifetimes(lives, "bucket").size
+    assert plan.naive_size == sum(npu_padded(life.nbytes) for life in lives)
+
+
+@given(problems())
+def test_plans_are_deterministic(lives):
+    assert plan_lifetimes(lives) == plan_lifetimes(lives)
+
+
+def lifetimes(rows):
+    return [Lifetime(f"b{i}", *row) for i, row in enumerate(rows)]
+
+
+# Only the search finds the smallest plan of the first; none of the second's is as small as
+# the lower bound.
+SEARCHED = lifetimes([(3, 6, 128), (2, 5, 128), (0, 3, 192), (2, 3, 64), (3, 5, 128)])
+UNREACHABLE = lifetimes(
+    [
+        (5, 7, 192),
+        (1, 4, 128),
+        (0, 1, 192),
+        (3, 5, 64),
+        (0, 3, 192),
+        (2, 5, 64),
+        (4, 7, 192),
+    ]
+)
+
+
+def test_the_search_goes_where_heuristics_do_not():
+    plan = validate(plan_lifetimes(SEARCHED))
+    assert plan.size == plan.lower_bound == 384
+    plan = validate(plan_lifetimes(UNREACHABLE))
+    assert (plan.size, plan.lower_bound, plan.proof) == (448, 384, "optimal")
+    assert smallest(UNREACHABLE) == 448
+    assert 0 < plan.fragmentation < 0.15
+
+
+def smallest(lives):
+    """By trying every order of stacking, each buffer as low as those before it allow."""
+    best = None
+    for order in itertools.permutations(range(len(lives))):
+        placed = []
+        for i in order:
+            at = 0
+            for low, high, j in sorted(placed):
+                if lives[i].overlaps(lives[j]) and low < at + -(-lives[i].nbytes // 64) * 64:
+                    at = max(at, high)
+            placed.append((at, at + -(-lives[i].nbytes // 64) * 64, i))
+        size = max(high for _, high, _ in placed)
+        best = size if best is None else min(best, size)
+    return best
+
+
+@settings(max_examples=60, deadline=None)
+@given(problems(most=6).filter(bool))
+@example(lives=SEARCHED)
+def test_what_is_called_optimal_is_optimal(lives):
+    plan = plan_lifetimes(lives)
+    assert plan.proof == "optimal"
+    assert plan.size == smallest(lives)
+
+
+def test_large_problems_are_planned_without_a_search():
+    lives = [
+        Lifetime(f"b{i}", i % 37, i % 37 + 1 + i % 5, 64 * (1 + i * i % 29)) for i in range(200)
+    ]
+    plan = validate(plan_lifetimes(lives))
+    assert plan.proof == ("optimal" if plan.size == plan.lower_bound else "feasible")
+    assert plan.size <= 1.15 * plan.lower_bound
+
+
+def test_bucket_follows_the_documented_policy():
+    lives = [
+        Lifetime("a", 0, 2, 100),  # steps 0..1            -> bucket 0
+        Lifetime("b", 1, 3, 1000),  # shares step 1 with a  -> bucket 1
+        Lifetime("c", 2, 5, 480),  # b's last step is 2    -> bucket 0, behind a
+        Lifetime("d", 3, 4, 481),  # behind b              -> bucket 1
+        Lifetime("e", 4, 5, 1),  # both fit? c lives; d is over: the highest-numbered, 1
+        Lifetime("f", 5, 6, 1),  # both are free: the highest-numbered one again
+    ]
+    plan = plan_lifetimes(lives, "bucket")
+    assert [buffer.offset for buffer in plan.buffers] == [0, 512, 0, 512, 512, 512]
+    assert [buffer.padded for buffer in plan.buffers] == [512, 1536, 512, 1024, 512, 512]
+    assert plan.size == 512 + 1536
+    assert plan.buffer("b").shared_with == ("d", "e", "f")
+
+
+@pytest.mark.parametrize(("nbytes", "padded"), [(0, 512), (480, 512), (481, 1024), (1024, 1536)])
+def test_the_npus_padding(nbytes, padded):
+    assert npu_padded(nbytes) == padded
+
+
+def test_nothing_needs_nothing():
+    plan = validate(plan_lifetimes([]))
+    assert (plan.size, plan.lower_bound, plan.bucket_size, plan.proof) == (0, 0, 0, "optimal")
+    assert plan.check(0) is plan
+    assert plan.to_memory_snapshot()["segments"] == []
+    assert "nothing needs space" in plan.to_text()
+    assert "nothing needs space" in plan.to_svg()
+    assert plan.fragmentation == 0
+    assert plan.must_shrink == ()
+
+
+@given(problems(most=8).filter(bool), st.data())
+def test_validate_notices_damage(lives, data):
+    plan = plan_lifetimes([replace(life, nbytes=life.nbytes + 1) for life in lives])
+    i = data.draw(st.integers(0, len(lives) - 1))
+
+    def damaged(**changes):
+        buffers = list(plan.buffers)
+        buffers[i] = replace(buffers[i], **changes)
+        return replace(plan, buffers=tuple(buffers))
+
+    bad = [damaged(offset=1), damaged(offset=plan.size), damaged(padded=0), damaged(offset=-64)]
+    others = [b for b in plan.buffers if b.name != plan.buffers[i].name]
+    together = [
+        b for b in others if b.first <= plan.buffers[i].last and plan.buffers[i].first <= b.last
+    ]
+    bad += [damaged(offset=b.offset) for b in together]
+    for wrong in bad:
+        with pytest.raises(PlanError):
+            validate(wrong)
+
+
+def test_the_budget_error_names_what_is_live_at_the_peak():
+    plan = plan_lifetimes(
+        [Lifetime("a", 0, 2, 100), Lifetime("b", 1, 3, 60), Lifetime("c", 5, 6, 8)]
+    )
+    assert plan.check(192) is plan
+    with pytest.raises(BudgetError, match=r"needs 192 .* 1 over .* step 1, .* a \(128 .* b \(64"):
+        plan.check(191)
+    assert [buffer.name for buffer in plan.must_shrink] == ["a", "b"]
+
+
+@given(problems())
+def test_documents_read_back(lives):
+    plan = plan_lifetimes(lives, steps=[f"s{i}" for i in range(20)])
+    text = plan.to_json()
+    assert WorkspacePlan.from_json(text) == plan
+    jsonschema.validate(json.loads(text), PLAN_SCHEMA)
+    assert lifetimes_from_csv(lifetimes_to_csv(lives)) == tuple(lives)
+
+
+def test_csv_without_its_columns_is_refused():
+    with pytest.raises(ValueError, match="columns missing: size"):
+        lifetimes_from_csv("id,lower,upper\na,0,1\n")
+
+
+@given(problems(most=6), problems(most=6))
+def test_differences_are_found(one, two):
+    a, b = plan_lifetimes(one), plan_lifetimes(two)
+    assert not a.diff(a)
+    diff = a.diff(b)
+    assert bool(diff) == (a.buffers != b.buffers)
+    assert diff.size_change == b.size - a.size
+    assert set(diff.added) == {x.name for x in b.buffers} - {x.name for x in a.buffers}
+    for name in diff.moved:
+        assert a.buffer(name).offset != b.buffer(name).offset
+    assert all(name in diff.to_text() for name in diff.added + diff.moved)
+
+
+@given(problems())
+def test_the_snapshot_replays_to_the_plan(lives):
+    plan = plan_lifetimes(lives)
+    live, peak = {}, 0
+    snapshot = pickle.loads(pickle.dumps(plan.to_memory_snapshot()))
+    (events,) = snapshot["device_traces"]
+    for event in events:
+        place = (
+            event["addr"],
+            event["size"],
+            event["frames"][0]["name"] if event["frames"] else "",
+        )
+        if event["action"] == "segment_alloc":
+            base = event["addr"]
+            assert event["size"] == plan.size
+        elif event["action"] == "alloc":
+            assert place not in live
+            live[place] = event["addr"] - base
+        elif event["action"] == "free_completed":
+            assert plan.buffer(place[2]).offset == live.pop(place)
+        peak = max(peak, sum(size for _, size, _ in live))
+    assert not live
+    assert peak == plan.lower_bound
+
+
+@given(problems())
+def test_the_picture_shows_every_buffer(lives):
+    plan = plan_lifetimes(lives)
+    picture = ElementTree.fromstring(plan.to_svg())
+    assert "<script" not in plan.to_svg()
+    titles = [t.text or "" for t in picture.iter("{http://www.w3.org/2000/svg}title")]
+    if plan.size:
+        assert all(any(t.startswith(f"{b.name}: ") for t in titles) for b in plan.buffers)
+
+
+# --- Plans of graphs --------------------------------------------------------------------------
+
+
+def wasteful():
+    b = GraphBuilder()
+    x, out = b.input("x", (64, 1), F16, strides=(2, 1)), b.output("out", (64, 64), F16)
+    wide = b.broadcast_to(b.cast(b.contiguous(x), F32), (64, 64))
+    b.view_copy(b.cast(b.compute("relu", [wide], (64, 64), F32), F16), out)
+    return b.build()
+
+
+def test_lifetimes_of_a_materialized_chain():
+    plan = plan_workspace(run_passes(wasteful(), "materialized").graph)
+    spans = {b.name: (b.first, b.last, b.nbytes) for b in plan.buffers}
+    assert spans == {
+        "x_contiguous": (0, 1, 128),
+        "x_cast": (1, 2, 256),
+        "x_broadcast": (2, 3, 16384),
+        "relu": (3, 4, 16384),
+    }
+    assert plan.buffer("x_cast").producer == "x_cast"
+    assert plan.buffer("x_cast").consumers == ("x_broadcast",)
+    assert plan.size == plan.lower_bound == 32768
+    assert plan.steps[plan.peak_step] == "relu"
+
+
+@pytest.mark.parametrize("threads", [1, 2, 5])
+def test_the_fused_chain_needs_tiles_only(threads):
+    plan = validate(plan_workspace(run_passes(wasteful()).graph, threads=threads))
+    (buffer,) = plan.buffers
+    assert [part.name for part in buffer.parts] == ["relu"]
+    assert buffer.nbytes == threads * plan.scratch_per_thread == plan.size
+    assert plan.scratch_per_thread == 1024 * 4
+
+
+@pytest.mark.parametrize("pipeline", ["fused", "materialized"])
+@given(graph=as_built(in_place=True), threads=st.integers(1, 3))
+def test_plans_of_graphs_are_valid(pipeline, graph, threads):
+    graph = run_passes(graph, pipeline).graph
+    plan = validate(plan_workspace(graph, threads=threads))
+    needs = {v.name for v in graph.values if v.storage == "workspace" and not v.is_view}
+    tiles = {v.name for v in graph.values if v.storage == "tile"}
+    assert {b.name for b in plan.buffers if not b.parts} == needs
+    assert {part.name for b in plan.buffers for part in b.parts} == tiles
+    assert len(plan.steps) == len(graph.steps())
+
+
+def test_a_graph_of_opaque_nodes_can_be_planned_and_drawn():
+    b = GraphBuilder()
+    x = b.input("tokens", (128, 512), F16)
+    w = b.constant("weights", (512, 2048), F16)
+    h = b.compute("matmul", [x, w], (128, 2048), F16, elementwise=False)
+    out = b.output("out", (128,), F16)
+    b.view_copy(b.compute("sum", [h], (128,), F16, elementwise=False), out)
+    graph = run_passes(b.build()).graph
+    plan = validate(plan_workspace(graph))
+    assert [(buffer.name, buffer.nbytes) for buffer in plan.buffers] == [("matmul", 128 * 2048 * 2)]
+    for text in (graph.to_text(), graph.to_dot(), graph.to_svg()):
+        assert "weights" in text

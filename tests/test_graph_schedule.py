@@ -1,0 +1,459 @@
+"""Schedules visit every element once, and compute on real memory what the graph means.
+
+The kernels are Python functions behind C function pointers: slow, and independent of the real
+ones.
+"""
+
+import ctypes
+import itertools
+import json
+import struct
+import subprocess
+import sys
+from types import SimpleNamespace
+
+import jsonschema
+import pytest
+from aclnn.graph import (
+    DType,
+    GraphBuilder,
+    GraphError,
+    Tiling,
+    compile,
+    plan_workspace,
+    run_passes,
+)
+from aclnn.graph.loops import collapse
+from aclnn.graph.views.json import SCHEDULE_SCHEMA
+from graph_tools import CODES, F16, F32, as_built, at, fresh_memory, indices, interpret
+from hypothesis import given
+from hypothesis import strategies as st
+
+
+class View(ctypes.Structure):
+    _fields_ = [
+        ("data", ctypes.c_void_p),
+        ("row_stride", ctypes.c_ssize_t),
+        ("col_stride", ctypes.c_ssize_t),
+    ]
+
+
+KERNEL = ctypes.CFUNCTYPE(
+    None,
+    ctypes.POINTER(View),
+    ctypes.c_ssize_t,
+    ctypes.c_ssize_t,
+    ctypes.c_void_p,
+    ctypes.POINTER(ctypes.c_double),
+    ctypes.c_int,
+)
+
+
+class PythonKernel:
+    """Copies its operand, or adds its operands and 1; remembers every tile."""
+
+    def __init__(self, node, graph):
+        self.dtypes = [graph.value(id).dtype for id in (*node.inputs, node.output)]
+        self.compute = node.kind == "Compute"
+        self.tiles = []
+        self.callback = KERNEL(self.call)
+        self.fn = ctypes.cast(self.callback, ctypes.c_void_p).value
+        self.state = 0
+        self.name = f"python {node.kind}"
+
+    def call(self, views, rows, cols, state, scalars, flags):
+        operands = [views[i] for i in range(len(self.dtypes))]
+        steps = [(v.data, v.row_stride, v.col_stride) for v in operands]
+        self.tiles.append((rows, cols, steps, flags))
+        for i, j in itertools.product(range(rows), range(cols)):
+            places = [data + i * row + j * col for data, row, col in steps]
+            numbers = [
+                struct.unpack(CODES[t.name], ctypes.string_at(p, t.itemsize))[0]
+                for p, t in zip(places[:-1], self.dtypes[:-1], strict=True)
+            ]
+            total = sum(numbers, 1.0) if self.compute else numbers[0]
+            packed = struct.pack(CODES[self.dtypes[-1].name], total)
+            ctypes.memmove(places[-1], packed, len(packed))
+
+    def written(self):
+        """Every address written, once per write."""
+        return [
+            steps[-1][0] + i * steps[-1][1] + j * steps[-1][2]
+            for rows, cols, steps, _ in self.tiles
+            for i, j in itertools.product(range(rows), range(cols))
+        ]
+
+
+class Nothing(SimpleNamespace):
+    """A kernel that does nothing."""
+
+    def __init__(self, name="nothing"):
+        self.callback = KERNEL(lambda *_: None)
+        super().__init__(fn=ctypes.cast(self.callback, ctypes.c_void_p).value, state=0, name=name)
+
+
+def reach(value):
+    spans = [(n - 1) * s for n, s in zip(value.shape, value.strides, strict=True)]
+    return -sum(min(0, s) for s in spans), sum(max(0, s) for s in spans)
+
+
+class Memory:
+    """Real memory for the arguments of a graph, filled like `fresh_memory`."""
+
+    GUARD = 4
+
+    def __init__(self, graph):
+        self.graph = graph
+        self.numbers = fresh_memory(graph)
+        self.buffers, self.addresses = {}, []
+        for id in (*graph.inputs, *graph.outputs):
+            value = graph.value(id)
+            owner = value if value.alias_of is None else graph.value(value.alias_of)
+            if owner.name not in self.buffers:
+                sharing = [value, *(v for v in graph.values if v.alias_of == id)]
+                below = max(reach(v)[0] for v in sharing) + self.GUARD
+                above = max(reach(v)[1] for v in sharing) + self.GUARD + 1
+                size = (below + above) * value.dtype.itemsize
+                self.buffers[owner.name] = (
+                    ctypes.create_string_buffer(b"\xa5" * size, size),
+                    below,
+                )
+                self._fill(value, self.numbers[value.name])
+            buffer, below = self.buffers[owner.name]
+            self.addresses.append(ctypes.addressof(buffer) + below * value.dtype.itemsize)
+
+    def _fill(self, value, numbers):
+        buffer, below = self.buffers[value.name]
+        for offset, number in numbers.items():
+            code = CODES[value.dtype.name]
+            struct.pack_into(code, buffer, (below + offset) * value.dtype.itemsize, number)
+
+    def read(self, name, offset):
+        value = self.graph.named(name)
+        place = self.addresses[(*self.graph.inputs, *self.graph.outputs).index(value.id)]
+        size = value.dtype.itemsize
+        return struct.unpack(
+            CODES[value.dtype.name], ctypes.string_at(place + offset * size, size)
+        )[0]
+
+
+def scheduled(graph, pipeline="fused", threads=1, tiling=None, kernel=PythonKernel, **options):
+    graph = run_passes(graph, pipeline).graph
+    plan = plan_workspace(graph, threads=threads, tiling=tiling)
+    return graph, compile(graph, plan, lambda node: kernel(node, graph), **options)
+
+
+def workspace(schedule):
+    buffer = ctypes.create_string_buffer(schedule.workspace_size + 1)
+    return buffer, ctypes.addressof(buffer)
+
+
+tilings = st.builds(
+    Tiling,
+    elements=st.integers(1, 30),
+    scratch_elements=st.integers(1, 30),
+    transpose=st.integers(1, 4),
+)
+
+
+@pytest.mark.parametrize("pipeline", ["fused", "materialized"])
+@given(graph=as_built(in_place=True), threads=st.integers(1, 3), tiling=tilings)
+def test_a_run_gives_what_the_graph_means(pipeline, graph, threads, tiling):
+    memory = Memory(graph)
+    before = {name: bytes(buffer) for name, (buffer, _) in memory.buffers.items()}
+    _, schedule = scheduled(graph, pipeline, threads, tiling, parallel_from=1)
+    buffer, address = workspace(schedule)
+    schedule.pack().run(memory.addresses, address, (), threads)
+    interpret(graph, memory.numbers)
+    out = graph.value(graph.outputs[0])
+    touched = set()
+    for index in indices(out.shape):
+        offset = at(out.strides, index)
+        touched.add(offset)
+        assert memory.read("out", offset) == memory.numbers["out"][offset]
+    owner = out.name if out.alias_of is None else graph.value(out.alias_of).name
+    kept, below = memory.buffers[owner]
+    size = out.dtype.itemsize
+    for element in range(len(kept) // size):
+        if element - below not in touched:
+            part = slice(element * size, (element + 1) * size)
+            assert kept[part] == before[owner][part]
+    assert buffer[schedule.workspace_size] == b"\0"
+
+
+@given(graph=as_built(), threads=st.integers(1, 3), tiling=tilings)
+def test_every_element_is_written_exactly_once(graph, threads, tiling):
+    memory = Memory(graph)
+    _, schedule = scheduled(graph, "fused", threads, tiling, parallel_from=1)
+    _, address = workspace(schedule)
+    schedule.pack().run(memory.addresses, address, (), threads)
+    kernels = iter(schedule.kernels)
+    for step in schedule.steps:
+        for op in step.ops:
+            kernel = next(kernels)
+            assert len(kernel.tiles) == step.n_tiles
+            assert sum(rows * cols for rows, cols, _, _ in kernel.tiles) == step.elements
+            assert all(r <= step.tile_rows and c <= step.tile_cols for r, c, _, _ in kernel.tiles)
+            if step.operands[op.operands[-1]].base != -2:
+                written = kernel.written()
+                assert len(set(written)) == len(written) == step.elements
+
+
+@given(
+    shape=st.lists(st.integers(1, 4), max_size=5).map(tuple),
+    data=st.data(),
+    count=st.integers(1, 3),
+)
+def test_collapsing_keeps_the_addresses_together(shape, data, count):
+    strides = st.tuples(*[st.sampled_from((-24, -6, -2, -1, 0, 1, 2, 6, 24))] * len(shape))
+    columns = [data.draw(strides) for _ in range(count)]
+    lead = data.draw(st.integers(0, count - 1))
+    dims, starts = collapse(shape, columns, lead)
+    visited = sorted(
+        tuple(
+            start + sum(i * stride[k] for i, (_, stride) in zip(index, dims, strict=True))
+            for k, start in enumerate(starts)
+        )
+        for index in indices([size for size, _ in dims])
+    )
+    assert visited == sorted(tuple(at(column, i) for column in columns) for i in indices(shape))
+    leading = [stride[lead] for _, stride in dims]
+    assert leading == sorted(leading, reverse=True)
+    assert all(stride >= 0 for stride in leading)
+
+
+@pytest.mark.parametrize(
+    ("shape", "columns", "expected"),
+    [
+        ((4, 5, 6), [(30, 6, 1)] * 2, [120]),
+        ((4, 5, 6), [(30, 6, 1), (0, 6, 1)], [4, 30]),
+        ((4, 5, 6), [(30, 6, 1), (30, 0, 1)], [4, 5, 6]),
+        ((4, 5), [(5, 1), (1, 4)], [4, 5]),
+        ((4, 5), [(1, 4), (1, 4)], [20]),
+        ((4, 5), [(-5, -1), (-5, -1)], [20]),
+        ((1, 1), [(9, 9)], [1]),
+        ((), [()], [1]),
+    ],
+)
+def test_dimensions_merge_where_all_operands_allow(shape, columns, expected):
+    dims, _ = collapse(shape, columns, 0)
+    assert [size for size, _ in dims] == expected
+
+
+def unary(shape, x_strides=None, out_strides=None, dtype=F32, out_dtype=None, alias=False):
+    b = GraphBuilder()
+    x = b.input("x", shape, dtype, strides=x_strides)
+    out_dtype = out_dtype or dtype
+    out = b.output("out", shape, out_dtype, strides=out_strides, alias_of=x if alias else None)
+    b.view_copy(b.cast(b.compute("f", [b.contiguous(x)], shape, dtype), out_dtype), out)
+    return b.build()
+
+
+def nest(graph, **options):
+    (step,) = scheduled(graph, kernel=lambda *_: Nothing(), **options)[1].steps
+    return step.shape, (step.tile_rows, step.tile_cols), step.n_tiles
+
+
+def test_tile_shapes():
+    assert nest(unary((100,))) == ((1, 100), (1, 100), 1)
+    assert nest(unary((64, 1024))) == ((1, 65536), (1, 16384), 4)
+    # Two threads get the same, in whole cache lines.
+    shape, (rows, cols), tiles = nest(unary((40_000,)))
+    assert (shape, rows, tiles) == ((1, 40_000), 1, 4)
+    assert cols % 64 == 0
+    # An intermediate in tiles: small ones.
+    assert nest(unary((65536,), out_dtype=F16))[1] == (1, 1024)
+    # Rows that do not merge: as many as a tile holds.
+    assert nest(unary((512, 16), x_strides=(32, 1))) == ((512, 16), (512, 16), 1)
+    # Operands lying across each other: square tiles, the input's unit stride along the rows.
+    assert nest(unary((256, 512), x_strides=(1, 256))) == ((256, 512), (64, 64), 32)
+    (step,) = scheduled(
+        unary((3, 256, 512), x_strides=(131072, 1, 256)), kernel=lambda *_: Nothing()
+    )[1].steps
+    assert step.shape == (3, 256, 512)
+    assert step.operands[0].strides == (524288, 4, 1024)
+    # The same order everywhere is no transpose, whatever the order is.
+    assert nest(unary((256, 512), x_strides=(1, 256), out_strides=(1, 256)))[0] == (1, 131072)
+
+
+def test_the_row_dimension_fills_a_tile():
+    shape = (1000, 2, 3, 4)
+    graph = unary(shape, x_strides=(110, 50, 16, 2))
+    (step,) = scheduled(graph, kernel=lambda *_: Nothing())[1].steps
+    assert sorted(step.shape) == [2, 3, 4, 1000]
+    assert step.shape[-2:] == (1000, 4)
+
+
+@given(as_built())
+def test_the_packed_arrays_read_back(graph):
+    _, schedule = scheduled(graph, "fused")
+    described = schedule.pack().describe()
+    assert [op["node"] for step in described for op in step["ops"]] == list(schedule.node_names())
+    for c, step in zip(described, schedule.steps, strict=True):
+        assert tuple(c["shape"]) == step.shape
+        assert c["tile"] == [step.tile_rows, step.tile_cols]
+        assert c["n_tiles"] == step.n_tiles
+        for operand, wanted in zip(c["operands"], step.operands, strict=True):
+            assert (operand["base"], operand["offset"]) == (wanted.base, wanted.offset)
+            assert tuple(operand["strides"]) == wanted.strides
+    jsonschema.validate(json.loads(schedule.to_json()), SCHEDULE_SCHEMA)
+    assert all(name in schedule.to_text() for name in schedule.node_names())
+
+
+def test_bytes_count_distinct_elements():
+    b = GraphBuilder()
+    x, y, out = b.input("x", (8,), F16), b.input("y", (4, 8), F32), b.output("out", (4, 8), F16)
+    wide = b.broadcast_to(x, (4, 8))
+    b.view_copy(b.cast(b.compute("add", [wide, y], (4, 8), F32), F16), out)
+    (step,) = scheduled(b.build(), kernel=lambda *_: Nothing())[1].steps
+    assert step.bytes_read == 8 * 2 + 32 * 4
+    assert step.bytes_written == 32 * 2
+
+
+@pytest.mark.parametrize(
+    ("graph", "expected"),
+    [
+        (unary((1024,)), 1),
+        (unary((1023,)), 0),
+        (unary((32, 32), out_strides=(1, 32)), 1),
+        (unary((32, 32), x_strides=(40, 1), out_strides=(40, 1)), 0),
+        (unary((1024,), alias=True), 0),
+    ],
+    ids=["dense", "small", "dense columns", "gaps", "in place"],
+)
+def test_large_dense_outputs_bypass_the_cache(graph, expected):
+    _, schedule = scheduled(graph, kernel=lambda *_: Nothing(), stream_from=4096)
+    assert [op.flags for step in schedule.steps for op in step.ops] == [expected]
+
+
+def test_intermediates_stay_in_the_cache():
+    graph = unary((1024,), out_dtype=F16)
+    _, schedule = scheduled(graph, "materialized", kernel=lambda *_: Nothing(), stream_from=64)
+    assert [op.flags for step in schedule.steps for op in step.ops] == [0, 1]
+
+
+def test_flags_reach_the_kernel():
+    graph = unary((64,))
+    _, schedule = scheduled(graph, stream_from=1)
+    memory = Memory(graph)
+    schedule.pack().run(memory.addresses)
+    assert [flags for _, _, _, flags in schedule.kernels[0].tiles] == [1]
+
+
+def traced(elements, threads, limit, **options):
+    graph = unary((elements,))
+    _, schedule = scheduled(graph, threads=limit, kernel=lambda *_: Nothing(), **options)
+    events = schedule.pack().run([0, 0], 0, (), threads, True)
+    return [(step, thread) for step, thread, begin, end in events if begin <= end]
+
+
+def test_small_steps_never_wake_threads():
+    assert traced(65535, 4, 4) == [(0, 0)]
+    assert traced(65536, 2, 4) == [(0, 0), (0, 1)]
+    assert traced(65536, 4, 2) == [(0, 0), (0, 1)]
+    assert traced(65536, 1, 4) == [(0, 0)]
+    assert traced(10, 4, 4, parallel_from=1) == [(0, 0)]  # one tile
+
+
+def test_threads_have_tiles_of_their_own():
+    graph = unary((4000,), out_dtype=F16)
+    _, schedule = scheduled(graph, threads=3, parallel_from=1)
+    _, address = workspace(schedule)
+    memory = Memory(graph)
+    schedule.pack().run(memory.addresses, address, (), 3)
+    places = {steps[-1][0] - address for _, _, steps, _ in schedule.kernels[0].tiles}
+    each = schedule.scratch_per_thread
+    assert places == {0, each, 2 * each}
+    assert each >= 1000 * 4
+    assert each * 3 == schedule.workspace_size
+
+
+def test_scalars_and_state_reach_the_kernel():
+    seen = []
+    callback = KERNEL(lambda v, r, c, state, scalars, f: seen.append((state, *scalars[:2])))
+    kernel = SimpleNamespace(
+        fn=ctypes.cast(callback, ctypes.c_void_p).value, state=1234, name="spy"
+    )
+    _, schedule = scheduled(unary((4,)), kernel=lambda *_: kernel)
+    schedule.pack().run([0, 0], 0, (0.5, float("inf")))
+    assert seen == [(1234, 0.5, float("inf"))]
+
+
+def test_what_cannot_be_scheduled_says_why():
+    with pytest.raises(GraphError, match="f: empty values"):
+        scheduled(unary((4, 0)), kernel=lambda *_: Nothing())
+    b = GraphBuilder()
+    x, out = b.input("x", (4, 4), F32), b.output("out", (4, 4), F32)
+    b.view_copy(b.compute("matmul", [x, x], (4, 4), F32, elementwise=False), out)
+    with pytest.raises(GraphError, match=r"matmul: .* no tile loop"):
+        scheduled(b.build(), kernel=lambda *_: Nothing())
+    b = GraphBuilder()
+    many = [b.input(f"x{i}", (4,), F32) for i in range(8)]
+    b.view_copy(b.compute("sum", many, (4,), F32), b.output("out", (4,), F32))
+    with pytest.raises(GraphError, match="at most 8 operands"):
+        scheduled(b.build(), kernel=lambda *_: Nothing())
+    with pytest.raises(ValueError, match="f: its kernel has no address"):
+        scheduled(unary((4,)), kernel=lambda *_: SimpleNamespace(fn=0, state=0))[1].pack()
+
+
+def test_eight_dimensions_that_do_not_merge():
+    shape, strides = (2,) * 8, tuple(3 * 4**i for i in range(8))
+    graph = unary(shape, x_strides=strides)
+    memory = Memory(graph)
+    _, schedule = scheduled(graph)
+    schedule.pack().run(memory.addresses)
+    interpret(graph, memory.numbers)
+    out = graph.value(graph.outputs[0])
+    for index in indices(shape):
+        assert (
+            memory.read("out", at(out.strides, index))
+            == memory.numbers["out"][at(out.strides, index)]
+        )
+
+
+def test_a_run_checks_what_it_is_given():
+    packed = scheduled(unary((4000,), out_dtype=F16))[1].pack()
+    with pytest.raises(ValueError, match="takes 2 addresses, 1 given"):
+        packed.run([0])
+    with pytest.raises(ValueError, match="needs a workspace of"):
+        packed.run([0, 0])
+
+
+def test_the_runner_honours_limits_on_openmp():
+    threadpoolctl = pytest.importorskip("threadpoolctl")
+    from aclnn.graph._scheduler import omp_threads, openmp_enabled, run_address
+
+    assert run_address()
+    if not openmp_enabled():
+        assert omp_threads() == 1
+        pytest.skip("built without OpenMP")
+    with threadpoolctl.threadpool_limits(1):
+        assert omp_threads() == 1
+
+
+def test_a_forked_child_runs_too():
+    """GNU's OpenMP would hang in the child."""
+    code = """
+import ctypes, os, sys
+from types import SimpleNamespace
+sys.path.insert(0, %r)
+from test_graph_schedule import Nothing, scheduled, unary
+packed = scheduled(unary((1 << 17,)), threads=2, kernel=lambda *_: Nothing())[1].pack()
+packed.run([0, 0], 0, (), 2)
+child = os.fork()
+if child == 0:
+    packed.run([0, 0], 0, (), 2)
+    os._exit(7)
+sys.exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) != 7)
+"""
+    folder = __file__.rpartition("/")[0]
+    subprocess.run([sys.executable, "-W", "ignore", "-c", code % folder], check=True, timeout=60)
+
+
+def test_other_item_sizes_are_no_obstacle():
+    odd = DType("complex128", 16)
+    b = GraphBuilder()
+    x, out = b.input("x", (6, 4), odd, strides=(1, 6)), b.output("out", (6, 4), odd)
+    b.view_copy(b.contiguous(x), out)
+    (step,) = scheduled(b.build(), kernel=lambda *_: Nothing())[1].steps
+    assert [operand.strides for operand in step.operands] == [(16, 96), (64, 16)]
