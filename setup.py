@@ -94,7 +94,7 @@ def scheduler_and_friends() -> list[Extension]:
             if path.stem == "_kernels":
                 continue
             ext = extension(f"{package}.{path.stem}", f"{folder}/{path.name}")
-            if path.stem == "_functional":
+            if path.stem in ("_dlpack", "_functional"):
                 ext.include_dirs.append(numpy.get_include())
             if path.stem == "_scheduler":
                 ext.extra_compile_args += threads

@@ -1,5 +1,355 @@
-__all__ = []
-def resolve(a, n, w):
-    raise ValueError
-def is_alive(o):
-    return True
+"""Device memory: allocations that know whether they live, and copies that check every address.
+
+The device is this machine's CPU, so its memory is the process's own. Addresses are plain ints and
+may be calculated with; each use is looked up among the live allocations, so that a freed, foreign
+or overrun address is a status and never a crash. Freeing ends an allocation at once for every new
+use; its bytes stay until queued work that holds it is done.
+"""
+
+# ruff: noqa: N802, N803  (CANN's spelling)
+
+from __future__ import annotations
+
+import bisect
+import ctypes
+import os
+import threading
+from typing import Any
+
+import numpy as np
+
+from aclnn.constants import (
+    ACL_ERROR_RT_MEMORY_ALLOCATION,
+    ACL_ERROR_RT_PARAM_INVALID,
+    ACL_SUCCESS,
+    ACLNN_ERR_PARAM_INVALID,
+    aclrtMemAttr,
+    aclrtMemcpyKind,
+    aclrtMemMallocPolicy,
+)
+from aclnn.errors import AclnnError, fail
+
+__all__ = [
+    "aclrtFree",
+    "aclrtGetMemInfo",
+    "aclrtMalloc",
+    "aclrtMemcpy",
+    "aclrtMemcpyAsync",
+    "aclrtMemset",
+]
+
+ALIGNMENT = 512
+_LARGEST = 2**47  # no machine of today addresses more
+
+
+class Allocation:
+    """A stretch of device memory, alive until it is freed."""
+
+    __slots__ = ("__weakref__", "_bytes", "address", "alive", "nbytes")
+
+    def __init__(self, nbytes: int):
+        self._bytes = np.empty(nbytes + ALIGNMENT, np.uint8)
+        self.address = -(-self._bytes.ctypes.data // ALIGNMENT) * ALIGNMENT
+        self.nbytes = nbytes
+        self.alive = True
+
+    @property
+    def end(self) -> int:
+        return self.address + self.nbytes
+
+
+class Registry:
+    """The live allocations, by address."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._starts: list[int] = []
+        self._allocations: list[Allocation] = []
+
+    def add(self, allocation: Allocation) -> None:
+        with self._lock:
+            index = bisect.bisect(self._starts, allocation.address)
+            self._starts.insert(index, allocation.address)
+            self._allocations.insert(index, allocation)
+
+    def remove(self, address: int) -> bool:
+        """End the allocation that begins at `address`; False when there is none."""
+        with self._lock:
+            index = bisect.bisect_left(self._starts, address)
+            if index == len(self._starts) or self._starts[index] != address:
+                return False
+            del self._starts[index]
+            self._allocations.pop(index).alive = False
+            return True
+
+    def find(self, address: int) -> Allocation | None:
+        """The live allocation that has the byte at `address` (or ends there)."""
+        with self._lock:
+            index = bisect.bisect(self._starts, address) - 1
+            if index < 0 or address > self._allocations[index].end:
+                return None
+            return self._allocations[index]
+
+
+LIVE = Registry()
+
+
+class BadAddress(ValueError):
+    """An address that no live allocation backs, or not far enough."""
+
+
+def _checked(address: int, nbytes: int, what: str) -> Allocation:
+    found = LIVE.find(address)
+    if found is None:
+        raise BadAddress(
+            f"{what} is address {address:#x}, which lies in no live allocation of aclrtMalloc"
+        )
+    if address + nbytes > found.end:
+        raise BadAddress(
+            f"{what} is address {address:#x}, {found.end - address} bytes before the end of its "
+            f"allocation, but {nbytes} bytes are used"
+        )
+    return found
+
+
+def resolve(address: int, nbytes: int, what: str) -> Allocation:
+    """The live allocation behind an address that operators are given.
+
+    Raises
+    ------
+    AclnnError
+        With status ACLNN_ERR_PARAM_INVALID, if there is none or it is too short.
+    """
+    try:
+        return _checked(address, nbytes, what)
+    except BadAddress as error:
+        raise AclnnError(ACLNN_ERR_PARAM_INVALID, str(error)) from None
+
+
+def is_alive(owner: Any) -> bool:
+    """Whether memory that a tensor was made on has not been freed since."""
+    return not isinstance(owner, Allocation) or owner.alive
+
+
+def aclrtMalloc(size: int, policy: int) -> tuple[int, int]:
+    """Allocate device memory.
+
+    Parameters
+    ----------
+    size : int
+        Bytes, at least 1.
+    policy : aclrtMemMallocPolicy
+        A hint; pages are the operating system's choice here.
+
+    Returns
+    -------
+    address : int
+        Aligned to 512 bytes; 0 on failure.
+    status : int
+        ACL_SUCCESS; 107000 for a size or policy that makes no sense; 207001 when memory is short.
+
+    Examples
+    --------
+    >>> import aclnn
+    >>> address, status = aclnn.aclrtMalloc(1024, aclnn.ACL_MEM_MALLOC_HUGE_FIRST)
+    >>> status, address % 512, aclnn.aclrtFree(address)
+    (0, 0, 0)
+    """
+    try:
+        nbytes = _count("size", size)
+        _member("policy", policy, aclrtMemMallocPolicy)
+    except ValueError as error:
+        return 0, fail(ACL_ERROR_RT_PARAM_INVALID, f"aclrtMalloc: {error}")
+    if nbytes == 0:
+        return 0, fail(ACL_ERROR_RT_PARAM_INVALID, "aclrtMalloc: size is 0, must be at least 1")
+    try:
+        if nbytes > _LARGEST:
+            raise MemoryError
+        allocation = Allocation(nbytes)
+    except (MemoryError, ValueError):
+        return 0, fail(
+            ACL_ERROR_RT_MEMORY_ALLOCATION, f"aclrtMalloc: {nbytes} bytes cannot be allocated"
+        )
+    LIVE.add(allocation)
+    return allocation.address, ACL_SUCCESS
+
+
+def aclrtFree(address: int) -> int:
+    """Free device memory.
+
+    Parameters
+    ----------
+    address : int
+        What `aclrtMalloc` gave, not an address inside.
+
+    Returns
+    -------
+    int
+        ACL_SUCCESS; 107000 for any other address, freed ones included.
+    """
+    if not _is_int(address) or not LIVE.remove(int(address)):
+        return fail(
+            ACL_ERROR_RT_PARAM_INVALID,
+            f"aclrtFree: address is {_shown(address)}, where no live allocation begins",
+        )
+    return ACL_SUCCESS
+
+
+def aclrtMemcpy(dst: Any, destMax: int, src: Any, count: int, kind: int) -> int:
+    """Copy `count` bytes.
+
+    Parameters
+    ----------
+    dst, src : int or buffer
+        A device side is an address; a host side is any buffer, anything with
+        ``__array_interface__`` or ``__dlpack__``, or an address too: all memory is this
+        machine's.
+    destMax : int
+        Bytes that `dst` has room for.
+    count : int
+    kind : aclrtMemcpyKind
+
+    Returns
+    -------
+    int
+        ACL_SUCCESS; 107000 when `count` exceeds `destMax` or either side, when an address is not
+        live, or when a device side is no address.
+
+    Examples
+    --------
+    >>> import numpy as np, aclnn
+    >>> x, y = np.arange(4.0), np.zeros(4)
+    >>> address, _ = aclnn.aclrtMalloc(32, aclnn.ACL_MEM_MALLOC_HUGE_FIRST)
+    >>> aclnn.aclrtMemcpy(address, 32, x, 32, aclnn.ACL_MEMCPY_HOST_TO_DEVICE)
+    0
+    >>> aclnn.aclrtMemcpy(y, 32, address, 32, aclnn.ACL_MEMCPY_DEVICE_TO_HOST)
+    0
+    >>> y
+    array([0., 1., 2., 3.])
+    >>> aclnn.aclrtFree(address)
+    0
+    """
+    try:
+        copy = _Copy(dst, destMax, src, count, kind)
+    except ValueError as error:
+        return fail(ACL_ERROR_RT_PARAM_INVALID, f"aclrtMemcpy: {error}")
+    return copy()
+
+
+def aclrtMemcpyAsync(dst: Any, destMax: int, src: Any, count: int, kind: int, stream: Any) -> int:
+    """Queue a copy on a stream; see `aclrtMemcpy`.
+
+    Arguments are checked now; both sides are held until the copy is done.
+    """
+    from aclnn import stream as streams
+
+    try:
+        copy = _Copy(dst, destMax, src, count, kind)
+    except ValueError as error:
+        return fail(ACL_ERROR_RT_PARAM_INVALID, f"aclrtMemcpyAsync: {error}")
+    return streams.submit(stream, copy)
+
+
+def aclrtMemset(address: Any, maxCount: int, value: int, count: int) -> int:
+    """Set `count` bytes of device memory to `value`.
+
+    Returns
+    -------
+    int
+        ACL_SUCCESS; 107000 when `count` exceeds `maxCount` or the allocation, or `value` is no
+        byte.
+    """
+    try:
+        room, nbytes = _count("maxCount", maxCount), _count("count", count)
+        if nbytes > room:
+            raise ValueError(f"count is {nbytes}, but maxCount is {room}")
+        if not _is_int(value) or not -128 <= value <= 255:
+            raise ValueError(f"value is {value!r}, must be a byte")
+        side = _Side(address, nbytes, "address", device=True, writable=True)
+    except ValueError as error:
+        return fail(ACL_ERROR_RT_PARAM_INVALID, f"aclrtMemset: {error}")
+    ctypes.memset(side.address, value & 255, nbytes)
+    return ACL_SUCCESS
+
+
+def aclrtGetMemInfo(attr: int) -> tuple[int, int, int]:
+    """How much memory there is: ``(free, total, status)``, in bytes, of this machine.
+
+    Examples
+    --------
+    >>> import aclnn
+    >>> free, total, status = aclnn.aclrtGetMemInfo(aclnn.ACL_HBM_MEM)
+    >>> 0 < free <= total, status
+    (True, 0)
+    """
+    try:
+        _member("attr", attr, aclrtMemAttr)
+    except ValueError as error:
+        return 0, 0, fail(ACL_ERROR_RT_PARAM_INVALID, f"aclrtGetMemInfo: {error}")
+    page, total = os.sysconf("SC_PAGE_SIZE"), os.sysconf("SC_PHYS_PAGES")
+    return os.sysconf("SC_AVPHYS_PAGES") * page, total * page, ACL_SUCCESS
+
+
+class _Side:
+    """One side of a copy: where it is, and what keeps it there."""
+
+    def __init__(self, given: Any, nbytes: int, what: str, *, device: bool, writable: bool):
+        self.keep: Any
+        if _is_int(given):
+            self.address = int(given)
+            self.keep = _checked(self.address, nbytes, what)
+            return
+        if device:
+            kind = "null" if given is None else type(given).__name__
+            raise ValueError(f"{what} is {kind}, must be an address of aclrtMalloc")
+        self.keep, self.address, length, can_write = _host_memory(given, what)
+        if length < nbytes:
+            raise ValueError(f"{what} has {length} bytes, but count is {nbytes}")
+        if writable and not can_write:
+            raise ValueError(f"{what} is read-only")
+
+
+def _host_memory(given: Any, what: str) -> tuple[Any, int, int, bool]:
+    from aclnn._tensor import memory_of
+
+    if given is None:
+        raise ValueError(f"{what} is null")
+    try:
+        return memory_of(given)
+    except AclnnError as error:
+        raise ValueError(str(error).replace("tensorData", what)) from None
+
+
+class _Copy:
+    """A checked copy, ready to run."""
+
+    def __init__(self, dst: Any, destMax: Any, src: Any, count: Any, kind: Any):
+        room, self.nbytes = _count("destMax", destMax), _count("count", count)
+        _member("kind", kind, aclrtMemcpyKind)
+        if self.nbytes > room:
+            raise ValueError(f"count is {self.nbytes}, but destMax is {room}")
+        self.dst = _Side(dst, self.nbytes, "dst", device=kind in (1, 3), writable=True)
+        self.src = _Side(src, self.nbytes, "src", device=kind in (2, 3), writable=False)
+
+    def __call__(self) -> int:
+        ctypes.memmove(self.dst.address, self.src.address, self.nbytes)
+        return ACL_SUCCESS
+
+
+def _is_int(value: Any) -> bool:
+    return isinstance(value, int | np.integer) and not isinstance(value, bool)
+
+
+def _shown(value: Any) -> str:
+    return hex(value) if _is_int(value) else repr(value)
+
+
+def _count(name: str, value: Any) -> int:
+    if not _is_int(value) or value < 0:
+        raise ValueError(f"{name} is {value!r}, must be an int that is not negative")
+    return int(value)
+
+
+def _member(name: str, value: Any, kind: Any) -> None:
+    if not _is_int(value) or int(value) not in list(kind):
+        raise ValueError(f"{name} is {value!r}, which is no member of {kind.__name__}")
