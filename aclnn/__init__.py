@@ -15,6 +15,7 @@ array([-1.,  3.], dtype=float32)
 from __future__ import annotations
 
 import importlib
+import importlib.util
 from typing import Any
 
 from aclnn._version import __version__
@@ -57,7 +58,7 @@ _HOMES = {
 _NAMES = {name: home for home, names in _HOMES.items() for name in names}
 # Modules all of whose public names (`__all__`) are ours; asked in this order.
 _GROUPS = ("constants", "memory", "stream", "functional", "entries")
-_MODULES = ("cli", "graph", "isa", "operators", "views")
+_MODULES = ("graph", "isa", "operators")
 
 
 def __getattr__(name: str) -> Any:
@@ -69,9 +70,11 @@ def __getattr__(name: str) -> Any:
 def _find(name: str) -> Any:
     if name in _NAMES:
         return getattr(importlib.import_module(f"aclnn.{_NAMES[name]}"), name)
-    if name in _MODULES:
+    if name.startswith("__"):
+        raise AttributeError(f"module 'aclnn' has no attribute {name!r}")
+    if importlib.util.find_spec(f"aclnn.{name}") is not None:
         return importlib.import_module(f"aclnn.{name}")
-    if not name.startswith("__"):
+    if not name.startswith("_"):
         for group in _GROUPS:
             module = importlib.import_module(f"aclnn.{group}")
             if name in module.__all__:

@@ -68,6 +68,10 @@ cdef extern from *:
         uint64_t flags
         DLTensor dl_tensor
 
+cdef extern from "numpy/arrayobject.h":
+    object PyArray_NewFromDescr(void *subtype, cnp.dtype descr, int nd, cnp.npy_intp *dims,
+                                cnp.npy_intp *strides, void *data, int flags, PyObject *obj)
+
 cdef enum:
     CPU = 1
     READ_ONLY = 1
@@ -168,10 +172,10 @@ cdef object _array_on(DLTensor *tensor, Borrowed owner, bint read_only):
             strides[axis] = step
             step *= max(tensor.shape[axis], 1)
     Py_INCREF(dtype)  # the call takes over a reference
-    array = cnp.PyArray_NewFromDescr(
-        <cnp.PyTypeObject *>np.ndarray, dtype, tensor.ndim, shape, strides,
+    array = PyArray_NewFromDescr(
+        <void *>np.ndarray, dtype, tensor.ndim, shape, strides,
         <char *>tensor.data + tensor.byte_offset,
-        0 if read_only else cnp.NPY_ARRAY_WRITEABLE, <object>NULL)
+        0 if read_only else cnp.NPY_ARRAY_WRITEABLE, NULL)
     cnp.PyArray_UpdateFlags(array, cnp.NPY_ARRAY_UPDATE_ALL)
     cnp.set_array_base(array, owner)
     return array
