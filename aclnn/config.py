@@ -36,7 +36,7 @@ def config() -> dict[str, Any]:
         "isa": {"name": isa.name(), "available": list(isa.available())},
         "threads": {
             "set": threads.get_num_threads(),
-            "openmp": bool(_scheduler.has_openmp()),
+            "openmp": bool(_scheduler.openmp_enabled()),
             "openmp_limit": _scheduler.omp_threads(),
         },
         "soc": product.get_soc_version(),

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -53,6 +54,8 @@ def plan_call(
     from aclnn._plan import Plan
 
     call, done = check_call(operator, operands, signs, scalar_texts, switches, names)
+    if done:
+        call = _as_empty(operator, call)
     out = call.tensors.get("out") or _new_output(operator, call)
     inputs = [call.tensors[role] for role in operator.kernel_operands]
     formula = operator.formula_for(call.switches)
@@ -61,7 +64,7 @@ def plan_call(
     pipeline = "materialized" if settings["materialize"] else "fused"
     strategy = STRATEGIES[settings["strategy"]]
     passed = graph.run_passes(built, pipeline)
-    empty = out.size == 0 or done
+    empty = out.size == 0
     workspace = graph.plan_workspace(passed.graph, strategy, threads=settings["threads"])
     schedule = packed = None
     if not empty:
@@ -164,6 +167,14 @@ def _result_dtype(operator: Operator, call: Call) -> aclDataType:
     found = promoted(call, operator.kernel_operands)
     assert found is not None, "a rule of every operator sees to it that the inputs promote"
     return found
+
+
+def _as_empty(operator: Operator, call: Call) -> Call:
+    """A call with nothing to do, whose shapes may not fit each other: all of them empty."""
+    empty = {
+        role: replace(spec, shape=(0,), strides=(1,)) for role, spec in call.tensors.items()
+    }
+    return replace(call, tensors=empty)
 
 
 def _new_output(operator: Operator, call: Call) -> TensorSpec:
