@@ -4,10 +4,11 @@ Both arms of a choice are computed and one is selected, so that the loops around
 vectorise; an overflow in the arm not taken therefore never shows.  Formulas follow CANN's public
 operator documentation.
 
-`p` are the call's scalars. Formulas that end in a sum of exponentials are evaluated in double for
-every dtype; those made of a few roundings have a float form whose last rounding is the only one
-that counts.  With `for_half` a float result is rounded to odd where it is inexact: rounding it
-once more, to a half, then gives the half nearest to the exact value.
+`p` are the call's scalars.  A float result that is stored as float32 is within 1 ULP of the exact
+value: its last rounding is the only one that counts, or it comes from double, `precise` where the
+result itself is a double or decides how a half is rounded.  A float result that becomes a half
+only needs an error with a bound: where the bound leaves open which half is nearest, the precise
+form decides.
 """
 
 from libc.math cimport NAN
@@ -18,10 +19,17 @@ cdef extern from "vector_math.h" nogil:
     double fma_f64(double, double, double) noexcept
     uint32_t bits_of_f32(float) noexcept
     float f32_of_bits(uint32_t) noexcept
+    float ordered_f32(float, float) noexcept
+    double ordered_f64(double, double) noexcept
+    float exp_f32(float, float) noexcept
     double exp_f64(double) noexcept
+    double exp_short(double) noexcept
     double expm1_f64(double) noexcept
     double mills_variable(double) noexcept
     double gelu_slope_factor(double) noexcept
+    double gelu_slope_short(double) noexcept
+    float gelu_slope_f32(float) noexcept
+    double reciprocal_f64(double) noexcept
     double mills_factor(double) noexcept
     double log_f64(double) noexcept
     float fabsf(float) noexcept
@@ -33,70 +41,94 @@ ctypedef fused real:
     double
 
 
+cdef inline real ordered(real r, real x) noexcept nogil:
+    """`r`, or the one NaN where `r` or `x` is any."""
+    if real is float:
+        return ordered_f32(r, x)
+    else:
+        return ordered_f64(r, x)
+
+
 cdef inline real canonical(real r) noexcept nogil:
     """The same number, and one NaN for all: bits must not depend on the lane."""
-    return r if r == r else <real>NAN
+    return ordered(r, r)
 
 
-cdef inline float to_odd(float r, float residual) noexcept nogil:
-    """`r`, or its odd neighbour on the side where `residual` says the exact value lies."""
-    cdef uint32_t b = bits_of_f32(r)
-    cdef uint32_t inexact = (residual < 0) | (residual > 0)
-    cdef uint32_t inward = (bits_of_f32(residual) ^ b) >> 31
-    return f32_of_bits(b + (inexact & ~b & 1) * (1 - 2 * inward))
+cdef inline real size_of(real x) noexcept nogil:
+    if real is float:
+        return fabsf(x)
+    else:
+        return fabs(x)
+
+
+cdef inline double exponent(double y) noexcept nogil:
+    """`y`, moved to where e^y is a normal number."""
+    cdef double not_low = y if y > -708 else -708
+    return not_low if not_low < 708 else 708
+
+
+cdef inline bint magnitude_within(float x, uint32_t low, uint32_t high) noexcept nogil:
+    """Whether the bits of `x` lie in [low, high]: one comparison for both ends."""
+    return bits_of_f32(x) - low <= high - low
 
 
 # --- Leaky ReLU -------------------------------------------------------------------------------
 
-cdef inline real scaled(real x, real factor, bint for_half) noexcept nogil:
-    """x * factor; the product's rounding error decides the last bit when it is rounded again."""
-    cdef real r = x * factor
-    cdef float residual, tiny
-    if real is float:
-        if for_half:
-            residual = fma_f32(x, factor, -r)
-            # Where the product's error would be lost below the smallest float: everything larger.
-            tiny = fma_f32(x * <float>4294967296.0, factor * <float>4294967296.0,
-                           -r * <float>18446744073709551616.0)
-            return to_odd(r, tiny if fabsf(r) < <float>8.7e-19 else residual)
-    return r
+cdef inline real leaky_relu(real x, const double *p) noexcept nogil:
+    return leaky_relu_backward(x, x, p)
 
 
-cdef inline real leaky_relu(real x, const double *p, bint for_half) noexcept nogil:
-    cdef real negative = canonical(scaled(x, <real>p[0], for_half))
-    return x if x > 0 else negative
-
-
-cdef inline real leaky_relu_backward(real g, real x, const double *p, bint for_half) noexcept nogil:
-    cdef real negative = canonical(scaled(g, <real>p[0], for_half))
+cdef inline real leaky_relu_backward(real g, real x, const double *p) noexcept nogil:
+    cdef real negative = canonical(g * <real>p[0])
     return g if x > 0 else negative
 
 
 # --- Hard shrinkage: what passes keeps every bit ------------------------------------------------
 
-cdef inline real hardshrink_backward(real g, real x, const double *p, bint for_half) noexcept nogil:
-    cdef real bound = 0 if p[0] < 0 else <real>p[0]
+cdef inline real hardshrink_backward(real g, real x, const double *p) noexcept nogil:
+    cdef real bound = <real>0 if p[0] < 0 else <real>p[0]
     return g if (x > bound) | (x < -bound) else <real>0
 
 
-cdef inline real hardshrink(real x, const double *p, bint for_half) noexcept nogil:
-    return hardshrink_backward(x, x, p, for_half)
+cdef inline real hardshrink(real x, const double *p) noexcept nogil:
+    return hardshrink_backward(x, x, p)
 
 
 # --- ELU ----------------------------------------------------------------------------------------
 
 cdef inline double elu(double x, const double *p) noexcept nogil:
     cdef double below = x if x <= 0 else 0
-    cdef double negative = p[1] * p[0] * expm1_f64(p[2] * below)
+    cdef double negative = p[1] * p[0] * expm1_f64(exponent(p[2] * below))
     cdef double r = negative if x <= 0 else x * p[1]
     return canonical(r)
 
 
-cdef inline double elu_backward(double g, double x, const double *p) noexcept nogil:
-    cdef double below = x if x <= 0 else 0
-    cdef double negative = g * (p[2] * p[0] * p[1] * exp_f64(p[2] * below))
-    cdef double r = negative if x <= 0 else g * p[1]
-    return canonical(r)
+cdef inline real elu_backward(real g, real x, const double *p, bint precise) noexcept nogil:
+    cdef real slope = <real>(p[2] * p[0] * p[1])
+    cdef real rate = <real>p[2]
+    cdef real below = x if x < 0 else <real>0
+    cdef real y = rate * below
+    cdef real decay
+    if real is float:
+        # Beyond the bound an element is suspect; only the arm not taken may be nonsense.
+        decay = exp_f32(y if y > <float>-87 else <float>-87, fma_f32(rate, below, -y))
+    else:
+        y = y if fabs(y) < 708 else (708.0 if rate < 0 else -708.0)
+        decay = exp_f64(y) if precise else exp_short(y)
+    cdef real negative = g * (slope * decay)
+    cdef real positive = g * <real>p[1]
+    return canonical(negative if x <= 0 else positive)
+
+
+cdef inline bint elu_backward_odd(const double *p) noexcept nogil:
+    """Scalars so far from 1 that the float form might over- or underflow on the way."""
+    cdef double slope = fabs(p[0] * p[1] * p[2])
+    return not ((p[2] > 0) & (p[2] <= 1024) & (slope <= 1048576) & (slope >= 9.5e-7))
+
+
+cdef inline bint elu_backward_suspect(float g, float x, const double *p) noexcept nogil:
+    """Exponentials so small that the float form clamps them: -240 <= y <= -60."""
+    return magnitude_within(<float>p[2] * x, 0xC2700000, 0xC3700000)
 
 
 cdef inline double elu_backward_result(double g, double y, const double *p) noexcept nogil:
@@ -118,20 +150,36 @@ cdef inline double gelu(double x, const double *p) noexcept nogil:
     return canonical(r)
 
 
-cdef inline double gelu_backward(double g, double x, const double *p) noexcept nogil:
+cdef inline real gelu_backward(real g, real x, const double *p, bint precise) noexcept nogil:
     """GELU'(-t) = phi(t) (t0 - t) S(t), and GELU'(t) = 1 - GELU'(-t).
 
-    The root t0 is a factor, so that the derivative keeps all its digits beside it.
+    The root t0 is a factor, in two parts, so that the derivative keeps all its digits beside it.
     """
-    cdef double t = fabs(x)
-    t = t if t < 37.5 else 37.5
-    cdef double to_root = (0.7517915246935645 - t) - 5.98e-17
-    cdef double tail = exp_f64(-0.5 * t * t) * 0.3989422804014327 * (
-        to_root * gelu_slope_factor(mills_variable(t)))
-    cdef double slope = 1.0 - tail if x > 0 else tail
-    slope = slope if x == x else x
-    slope = 0.0 if x == -INFINITY else slope
-    return canonical(g * slope)
+    cdef real t = size_of(x)
+    cdef real tail
+    if real is float:
+        t = t if t < <float>13 else <float>13
+        tail = exp_f32(<float>-0.5 * t * t, 0) * (
+            (<float>0.75179153680801391602 - t) - <float>1.1144448e-8
+        ) * gelu_slope_f32(<float>1 / fma_f32(t, <float>0.25, 1))
+    elif precise:
+        t = t if t < 37.5 else 37.5
+        tail = exp_f64(-0.5 * t * t) * 0.3989422804014327 * (
+            (0.7517915246935645 - t) - 5.98e-17) * gelu_slope_factor(mills_variable(t))
+    else:
+        t = t if t < 20 else 20
+        tail = exp_short(-0.5 * t * t) * (
+            (0.7517915246935645 - t) - 5.98e-17) * gelu_slope_short(
+                reciprocal_f64(fma_f64(t, 0.25, 1.0)))
+    cdef real slope = <real>1 - tail if x > 0 else tail
+    if real is double:
+        slope = 0 if x == -INFINITY else slope
+    return ordered(g * slope, x)
+
+
+cdef inline bint gelu_backward_suspect(float g, float x, const double *p) noexcept nogil:
+    """Where the float form clamps, and does not know how the derivative vanishes: x <= -12.9."""
+    return magnitude_within(x, 0xC14E6666, 0xFF800000)
 
 
 cdef inline double sigmoid_of_tanh_form(double x) noexcept nogil:
@@ -139,7 +187,7 @@ cdef inline double sigmoid_of_tanh_form(double x) noexcept nogil:
     cdef double near = x if x < 40.0 else 40.0
     near = near if near > -40.0 else -40.0
     cdef double w2 = near * fma_f64(0.07135481627159953, near * near, 1.5957691216057308)
-    cdef double e = exp_f64(-fabs(w2))
+    cdef double e = exp_f64(exponent(-fabs(w2)))
     return (e if w2 < 0 else 1.0) / (1.0 + e)
 
 
@@ -178,44 +226,54 @@ cdef inline double logit(double x, const double *p) noexcept nogil:
     return canonical(r if x == x else x)
 
 
-cdef inline real outside_of_logit(real dy, real eps) noexcept nogil:
+cdef inline double outside_of_logit(double dy, double eps) noexcept nogil:
     """The gradient where x lies outside [eps, 1 - eps], or for every x where eps is 1 or more."""
-    cdef real r = 0 if (eps >= 0) & (eps < 1) else <real>NAN
-    r = dy * <real>INFINITY if eps == 1 else r
-    return 0 if eps == <real>INFINITY else r
+    cdef double r = 0 if (eps >= 0) & (eps < 1) else NAN
+    r = dy * INFINITY if eps == 1 else r
+    return 0 if eps == INFINITY else r
 
 
-cdef inline bint in_logit_bounds(real x, real eps) noexcept nogil:
-    cdef real low = 0 if eps < 0 else eps
-    cdef real high = 1 if eps < 0 else <real>(<float>1.0 - <float>eps)
-    return (x >= low) & (x <= high) & (eps < 1)
+cdef inline double logit_backward_precise(double x, double dy, const double *p) noexcept nogil:
+    """dy / (x (1 - x)) between the bounds; the order of the cases is the documented one."""
+    cdef double eps = p[0]
+    cdef double low = 0 if eps < 0 else eps
+    cdef double high = 1 if eps < 0 else <double>(<float>1.0 - <float>eps)
+    cdef bint inside = (x >= low) & (x <= high) & (eps < 1)
+    cdef double q = dy / (x * (1 - x)) if inside else outside_of_logit(dy, eps)
+    return canonical(q if x - x == 0 else NAN)
 
 
-cdef inline real logit_backward(real x, real dy, const double *p, bint for_half) noexcept nogil:
-    """dy / (x (1 - x)): one reciprocal, then a correction by the residual of the quotient."""
-    cdef real eps = <real>p[0]
-    cdef real w = 1 - x
-    cdef real product = x * w
-    cdef real q, w_low, product_low, reciprocal, near, residual
-    if real is float:
-        w_low = (1 - w) - x
-        product_low = fma_f32(x, w, -product) + x * w_low
-        reciprocal = 1 / product
-        near = dy * reciprocal
-        residual = fma_f32(-near, product_low, fma_f32(-near, product, dy))
-        q = fma_f32(residual, reciprocal, near)
-        if for_half:
-            q = to_odd(q, fma_f32(-q, product_low, fma_f32(-q, product, dy)))
+cdef inline float logit_backward(float x, float dy, const double *p, bint corrected) noexcept nogil:
+    """dy / (x (1 - x)) by one reciprocal, `corrected` by the residual of the quotient.
+
+    For 0 < x < 1 and eps < 1 only. The residual is scaled, so that no gradient is too small for it.
+    """
+    cdef float scale = <float>4294967296.0
+    cdef float one = 1, zero = 0
+    cdef float low = <float>p[0]
+    cdef float high = <float>2 if p[0] < 0 else <float>1 - <float>p[0]
+    cdef float w = one - x
+    cdef float product = x * w
+    cdef float reciprocal = one / product
+    cdef float near = dy * reciprocal
+    cdef float q = near
+    cdef float product_low, residual, scaled_near
+    if corrected:
+        product_low = fma_f32(x, w, -product) + x * ((one - w) - x)
+        scaled_near = -near * scale
+        residual = fma_f32(scaled_near, product_low, fma_f32(scaled_near, product, dy * scale))
+        q = fma_f32(residual, reciprocal * (one / scale), near)
         q = near if dy == 0 else q
-    else:
-        q = dy / product
-    q = q if in_logit_bounds(x, eps) else outside_of_logit(dy, eps)
-    return canonical(q if x - x == 0 else <real>NAN)
+    q = q if x >= low else zero
+    q = q if x <= high else zero
+    return canonical(q)
+
+
+cdef inline bint logit_backward_odd(const double *p) noexcept nogil:
+    return not p[0] < 1
 
 
 cdef inline bint logit_backward_suspect(float x, float dy, const double *p) noexcept nogil:
-    """Whether the float form may be wrong: at 0 and 1, and where a residual could be lost."""
-    cdef float size = fabsf(dy)
-    cdef bint plain = (x >= <float>8.7e-19) & (x < 1) & (size <= <float>1.15e18) & (
-        (size >= <float>8.7e-19) | (size == 0))
-    return in_logit_bounds(x, <float>p[0]) & (not plain)
+    """What the float form does not know: x outside [2^-60, 1), and gradients above 2^30."""
+    return (bits_of_f32(x) - <uint32_t>0x21800000 > <uint32_t>0x1DFFFFFF) | (
+        bits_of_f32(dy) & <uint32_t>0x7FFFFFFF > <uint32_t>0x4E800000)

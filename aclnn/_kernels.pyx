@@ -21,7 +21,7 @@ from libc.stdint cimport (
     uintptr_t,
 )
 from libc.stdlib cimport calloc, free, llabs
-from libc.string cimport memcpy
+from libc.string cimport memcpy, memset
 
 cimport aclnn._formulas as formulas
 from aclnn._formulas cimport real
@@ -46,9 +46,10 @@ cdef extern from "half.h" nogil:
     bfloat16_t bfloat16_of_f32(float) noexcept
     half_t half_of_f64(double) noexcept
     bfloat16_t bfloat16_of_f64(double) noexcept
-    float f32_to_odd(double) noexcept
     void halves_to_floats(const half_t *, float *, ptrdiff_t) noexcept
     void floats_to_halves(const float *, half_t *, ptrdiff_t) noexcept
+    int round_halves(const float *, ptrdiff_t, float, uint16_t *, uint16_t *) noexcept
+    int round_bfloat16s(const float *, ptrdiff_t, float, uint16_t *, uint16_t *) noexcept
 
 cdef extern from "stream_store.h" nogil:
     void stream_bytes(char *, const char *, ptrdiff_t) noexcept
@@ -104,13 +105,15 @@ ctypedef fused bits_t:
 
 cdef enum:
     BLOCK = 256      # elements of a block: three of them in double are 6 KiB
+    LINE = 64        # bytes of a cache line
     PATCH = 16       # side of a square block, for operands that lie transposed
 
 ctypedef void (*load_fn)(const char *, ptrdiff_t, void *, ptrdiff_t) noexcept nogil
 ctypedef void (*store_fn)(const void *, char *, ptrdiff_t, ptrdiff_t) noexcept nogil
 ctypedef int (*float_loop)(const float *, const float *, float *, ptrdiff_t, const double *) noexcept nogil
 ctypedef int (*double_loop)(const double *, const double *, double *, ptrdiff_t, const double *) noexcept nogil
-ctypedef bint (*suspect_fn)(float, float, const double *) noexcept nogil
+ctypedef void (*mark_fn)(const float *, const float *, uint16_t *, ptrdiff_t, const double *) noexcept nogil
+ctypedef int (*round_fn)(const float *, ptrdiff_t, float, uint16_t *, uint16_t *) noexcept nogil
 
 
 # --- Loads and stores ---------------------------------------------------------------------------
@@ -201,66 +204,60 @@ cdef void copy_bits(const bits_t *src, ptrdiff_t src_stride, bits_t *dst, ptrdif
 cdef int leaky_relu(const real *x, const real *unused, real *out, ptrdiff_t n, const double *p) noexcept nogil:
     cdef ptrdiff_t i
     for i in range(n):
-        out[i] = formulas.leaky_relu(x[i], p, False)
-    return 0
-
-
-cdef int leaky_relu_half(const float *x, const float *unused, float *out, ptrdiff_t n, const double *p) noexcept nogil:
-    cdef ptrdiff_t i
-    for i in range(n):
-        out[i] = formulas.leaky_relu(x[i], p, True)
+        out[i] = formulas.leaky_relu(x[i], p)
     return 0
 
 
 cdef int leaky_relu_backward(const real *g, const real *x, real *out, ptrdiff_t n, const double *p) noexcept nogil:
     cdef ptrdiff_t i
     for i in range(n):
-        out[i] = formulas.leaky_relu_backward(g[i], x[i], p, False)
-    return 0
-
-
-cdef int leaky_relu_backward_half(const float *g, const float *x, float *out, ptrdiff_t n, const double *p) noexcept nogil:
-    cdef ptrdiff_t i
-    for i in range(n):
-        out[i] = formulas.leaky_relu_backward(g[i], x[i], p, True)
+        out[i] = formulas.leaky_relu_backward(g[i], x[i], p)
     return 0
 
 
 cdef int hardshrink(const real *x, const real *unused, real *out, ptrdiff_t n, const double *p) noexcept nogil:
     cdef ptrdiff_t i
     for i in range(n):
-        out[i] = formulas.hardshrink(x[i], p, False)
+        out[i] = formulas.hardshrink(x[i], p)
     return 0
 
 
 cdef int hardshrink_backward(const real *g, const real *x, real *out, ptrdiff_t n, const double *p) noexcept nogil:
     cdef ptrdiff_t i
     for i in range(n):
-        out[i] = formulas.hardshrink_backward(g[i], x[i], p, False)
+        out[i] = formulas.hardshrink_backward(g[i], x[i], p)
     return 0
 
 
-cdef int logit_backward(const real *x, const real *dy, real *out, ptrdiff_t n, const double *p) noexcept nogil:
+cdef int logit_backward(const double *x, const double *dy, double *out, ptrdiff_t n, const double *p) noexcept nogil:
     cdef ptrdiff_t i
-    cdef int suspects = 0
     for i in range(n):
-        out[i] = formulas.logit_backward(x[i], dy[i], p, False)
-        if real is float:
-            suspects |= formulas.logit_backward_suspect(x[i], dy[i], p)
-    return suspects
+        out[i] = formulas.logit_backward_precise(x[i], dy[i], p)
+    return 0
 
 
-cdef int logit_backward_half(const float *x, const float *dy, float *out, ptrdiff_t n, const double *p) noexcept nogil:
+cdef int logit_backward_single(const float *x, const float *dy, float *out, ptrdiff_t n, const double *p) noexcept nogil:
     cdef ptrdiff_t i
-    cdef int suspects = 0
+    cdef int suspects = formulas.logit_backward_odd(p)
     for i in range(n):
         out[i] = formulas.logit_backward(x[i], dy[i], p, True)
         suspects |= formulas.logit_backward_suspect(x[i], dy[i], p)
     return suspects
 
 
-cdef bint logit_backward_suspect(float x, float dy, const double *p) noexcept nogil:
-    return formulas.logit_backward_suspect(x, dy, p)
+cdef int logit_backward_half(const float *x, const float *dy, float *out, ptrdiff_t n, const double *p) noexcept nogil:
+    cdef ptrdiff_t i
+    cdef int suspects = formulas.logit_backward_odd(p)
+    for i in range(n):
+        out[i] = formulas.logit_backward(x[i], dy[i], p, False)
+        suspects |= formulas.logit_backward_suspect(x[i], dy[i], p)
+    return suspects
+
+
+cdef void logit_backward_mark(const float *x, const float *dy, uint16_t *doubt, ptrdiff_t n, const double *p) noexcept nogil:
+    cdef ptrdiff_t i
+    for i in range(n):
+        doubt[i] |= formulas.logit_backward_odd(p) | formulas.logit_backward_suspect(x[i], dy[i], p)
 
 
 cdef int elu(const double *x, const double *unused, double *out, ptrdiff_t n, const double *p) noexcept nogil:
@@ -273,8 +270,30 @@ cdef int elu(const double *x, const double *unused, double *out, ptrdiff_t n, co
 cdef int elu_backward(const double *g, const double *x, double *out, ptrdiff_t n, const double *p) noexcept nogil:
     cdef ptrdiff_t i
     for i in range(n):
-        out[i] = formulas.elu_backward(g[i], x[i], p)
+        out[i] = formulas.elu_backward(g[i], x[i], p, True)
     return 0
+
+
+cdef int elu_backward_single(const float *g, const float *x, float *out, ptrdiff_t n, const double *p) noexcept nogil:
+    cdef ptrdiff_t i
+    for i in range(n):
+        out[i] = <float>formulas.elu_backward(<double>g[i], <double>x[i], p, False)
+    return 0
+
+
+cdef int elu_backward_half(const float *g, const float *x, float *out, ptrdiff_t n, const double *p) noexcept nogil:
+    cdef ptrdiff_t i
+    cdef int suspects = formulas.elu_backward_odd(p)
+    for i in range(n):
+        out[i] = formulas.elu_backward(g[i], x[i], p, False)
+        suspects |= formulas.elu_backward_suspect(g[i], x[i], p)
+    return suspects
+
+
+cdef void elu_backward_mark(const float *g, const float *x, uint16_t *doubt, ptrdiff_t n, const double *p) noexcept nogil:
+    cdef ptrdiff_t i
+    for i in range(n):
+        doubt[i] |= formulas.elu_backward_odd(p) | formulas.elu_backward_suspect(g[i], x[i], p)
 
 
 cdef int elu_backward_result(const double *g, const double *y, double *out, ptrdiff_t n, const double *p) noexcept nogil:
@@ -301,8 +320,30 @@ cdef int gelu_tanh(const double *x, const double *unused, double *out, ptrdiff_t
 cdef int gelu_backward(const double *g, const double *x, double *out, ptrdiff_t n, const double *p) noexcept nogil:
     cdef ptrdiff_t i
     for i in range(n):
-        out[i] = formulas.gelu_backward(g[i], x[i], p)
+        out[i] = formulas.gelu_backward(g[i], x[i], p, True)
     return 0
+
+
+cdef int gelu_backward_single(const float *g, const float *x, float *out, ptrdiff_t n, const double *p) noexcept nogil:
+    cdef ptrdiff_t i
+    for i in range(n):
+        out[i] = <float>formulas.gelu_backward(<double>g[i], <double>x[i], p, False)
+    return 0
+
+
+cdef int gelu_backward_half(const float *g, const float *x, float *out, ptrdiff_t n, const double *p) noexcept nogil:
+    cdef ptrdiff_t i
+    cdef int suspects = 0
+    for i in range(n):
+        out[i] = formulas.gelu_backward(g[i], x[i], p, False)
+        suspects |= formulas.gelu_backward_suspect(g[i], x[i], p)
+    return suspects
+
+
+cdef void gelu_backward_mark(const float *g, const float *x, uint16_t *doubt, ptrdiff_t n, const double *p) noexcept nogil:
+    cdef ptrdiff_t i
+    for i in range(n):
+        doubt[i] |= formulas.gelu_backward_suspect(g[i], x[i], p)
 
 
 cdef int gelu_backward_tanh(const double *g, const double *x, double *out, ptrdiff_t n, const double *p) noexcept nogil:
@@ -328,10 +369,12 @@ cdef struct compute_state:
     int out_size
     load_fn loads[2]
     store_fn store
+    store_fn store_precise   # from double
     void *loop               # a float_loop or a double_loop
-    void *exact              # the double form, for elements that `suspect` picks
-    suspect_fn suspect       # may be NULL
-    bint for_half
+    void *exact              # the double form, for elements that `mark` picks
+    mark_fn mark             # of elements that the float form does not know; may be NULL
+    float bound              # of the relative error; not 0: results are rounded by `round`
+    round_fn round
 
 cdef struct block_t:
     # A rectangle of at most BLOCK elements of a tile.
@@ -349,6 +392,8 @@ cdef inline void compute(const tile_view *views, ptrdiff_t rows, ptrdiff_t cols,
         cols *= rows
         rows = 1
     block_shape(views, n, rows, cols, &high, &wide)
+    if high == 1 and nothing_to_convert(views, state, sizeof(real), flags):
+        wide = cols  # no buffer limits a block that is read and written where it lies
     block.row = 0
     while block.row < rows:
         block.rows = min(high, rows - block.row)
@@ -360,6 +405,15 @@ cdef inline void compute(const tile_view *views, ptrdiff_t rows, ptrdiff_t cols,
         block.row += high
     if flags & TILE_STREAM:
         stream_fence()
+
+
+cdef inline bint nothing_to_convert(const tile_view *views, const compute_state *state,
+                                    ptrdiff_t size, int flags) noexcept nogil:
+    cdef int k
+    for k in range(state.n_inputs):
+        if not state.dense_input[k] or views[k].col_stride != size:
+            return False
+    return writes_in_place(&views[state.n_inputs], state, size, flags)
 
 
 cdef inline bint one_row(const tile_view *views, int n, ptrdiff_t cols) noexcept nogil:
@@ -395,30 +449,44 @@ cdef inline char *place(const tile_view *view, const block_t *block) noexcept no
 cdef inline void compute_block(const tile_view *views, const block_t *block,
                                const compute_state *state, const double *scalars, int flags,
                                real like) noexcept nogil:
-    cdef real buffers[3][BLOCK]
+    cdef char memory[3 * BLOCK * 8 + LINE]
+    cdef real *buffers = <real *>(memory + (-<ptrdiff_t><uintptr_t>memory & (LINE - 1)))
     cdef const real *inputs[2]
     cdef const tile_view *out = &views[state.n_inputs]
     cdef ptrdiff_t count = block.rows * block.cols
-    cdef real *result = buffers[2]
-    cdef bint direct
-    cdef int suspects, k
-    inputs[1] = buffers[1]
+    cdef real *result = buffers + 2 * BLOCK
+    cdef bint direct, suspects
+    cdef int k
+    inputs[1] = buffers + BLOCK
     for k in range(state.n_inputs):
-        inputs[k] = <const real *>read_block(&views[k], block, state, k, <char *>buffers[k],
-                                             sizeof(real))
-    # A repair reads the inputs again, so the result must not have replaced them yet.
-    direct = (state.dense_output and block.rows == 1 and out.col_stride == sizeof(real)
-              and not flags & TILE_STREAM and state.suspect == NULL)
+        inputs[k] = <const real *>read_block(&views[k], block, state, k,
+                                             <char *>(buffers + k * BLOCK), sizeof(real))
+    if real is float:
+        if state.bound != 0:
+            suspects = (<float_loop>state.loop)(inputs[0], inputs[1], result, count, scalars)
+            write_rounded(out, block, state, inputs, result, suspects, scalars, flags)
+            return
+    direct = block.rows == 1 and writes_in_place(out, state, sizeof(real), flags)
     if direct:
         result = <real *>place(out, block)
     if real is float:
         suspects = (<float_loop>state.loop)(inputs[0], inputs[1], result, count, scalars)
         if suspects:
-            repair(inputs[0], inputs[1], result, count, state, scalars)
+            repair(inputs, result, count, state, scalars)
     else:
         (<double_loop>state.loop)(inputs[0], inputs[1], result, count, scalars)
     if not direct:
         write_block(out, block, state, <const char *>result, sizeof(real), flags)
+
+
+cdef inline bint writes_in_place(const tile_view *out, const compute_state *state, ptrdiff_t size,
+                                 int flags) noexcept nogil:
+    """Whether a row of results can be written where it belongs at once.
+
+    A repair reads the inputs again, which the result must not have replaced yet.
+    """
+    return (state.dense_output and out.col_stride == size and not flags & TILE_STREAM
+            and state.mark == NULL)
 
 
 cdef inline const void *read_block(const tile_view *view, const block_t *block,
@@ -453,21 +521,92 @@ cdef inline void write_block(const tile_view *view, const block_t *block,
                     block.cols)
 
 
-cdef void repair(const float *a, const float *b, float *out, ptrdiff_t n,
-                 const compute_state *state, const double *scalars) noexcept nogil:
+cdef struct picked_t:
+    # Elements of a block that are computed once more, in double.
+    ptrdiff_t count
+    ptrdiff_t where[BLOCK]
+    double results[BLOCK]
+
+
+cdef void pick(const uint16_t *doubt, ptrdiff_t n, picked_t *picked) noexcept nogil:
+    """List the doubtful elements. They are rare: look at four at a time."""
+    cdef ptrdiff_t i = 0, j
+    cdef uint64_t four
+    picked.count = 0
+    while i < n:
+        if i + 4 <= n:
+            memcpy(&four, doubt + i, 8)
+            if four == 0:
+                i += 4
+                continue
+        for j in range(i, min(i + 4, n)):
+            picked.where[picked.count] = j
+            picked.count += doubt[j] != 0
+        i += 4
+
+
+cdef void compute_picked(const float **inputs, const compute_state *state, const double *scalars,
+                         picked_t *picked) noexcept nogil:
+    cdef double wide[2][BLOCK]
+    cdef ptrdiff_t i
+    for i in range(picked.count):
+        wide[0][i] = inputs[0][picked.where[i]]
+        wide[1][i] = inputs[1][picked.where[i]]
+    (<double_loop>state.exact)(wide[0], wide[1], picked.results, picked.count, scalars)
+
+
+cdef void repair(const float **inputs, float *out, ptrdiff_t n, const compute_state *state,
+                 const double *scalars) noexcept nogil:
     """Compute the elements that the float form may get wrong once more, in double."""
-    cdef double wide[3][BLOCK]
-    cdef ptrdiff_t where[BLOCK]
-    cdef ptrdiff_t i, count = 0
-    for i in range(n):
-        where[count] = i
-        count += state.suspect(a[i], b[i], scalars)
-    for i in range(count):
-        wide[0][i] = a[where[i]]
-        wide[1][i] = b[where[i]]
-    (<double_loop>state.exact)(wide[0], wide[1], wide[2], count, scalars)
-    for i in range(count):
-        out[where[i]] = f32_to_odd(wide[2][i]) if state.for_half else <float>wide[2][i]
+    cdef picked_t picked
+    cdef uint16_t doubt[BLOCK]
+    cdef ptrdiff_t i
+    memset(doubt, 0, sizeof(doubt))
+    state.mark(inputs[0], inputs[1], doubt, n, scalars)
+    pick(doubt, n, &picked)
+    compute_picked(inputs, state, scalars, &picked)
+    for i in range(picked.count):
+        out[picked.where[i]] = <float>picked.results[i]
+
+
+cdef inline void write_rounded(const tile_view *view, const block_t *block,
+                               const compute_state *state, const float **inputs,
+                               const float *result, bint suspects, const double *scalars,
+                               int flags) noexcept nogil:
+    """Round to halves; where the error's bound leaves two of them, let the precise form choose."""
+    cdef uint16_t rounded[BLOCK]
+    cdef uint16_t doubt[BLOCK]
+    cdef char *target = place(view, block)
+    cdef ptrdiff_t count = block.rows * block.cols
+    cdef bint dense = block.rows == 1 and view.col_stride == 2
+    cdef bint direct = dense and not flags & TILE_STREAM
+    cdef uint16_t *halves = <uint16_t *>target if direct else rounded
+    cdef ptrdiff_t i
+    cdef bint doubtful = state.round(result, count, state.bound, halves, doubt)
+    if suspects:
+        state.mark(inputs[0], inputs[1], doubt, count, scalars)
+    if doubtful | suspects:
+        settle(inputs, halves, doubt, count, state, scalars)
+    if direct:
+        return
+    if dense:
+        stream_bytes(target, <const char *>rounded, 2 * count)
+        return
+    for i in range(block.rows):
+        copy_bits(rounded + i * block.cols, 2, <uint16_t *>(target + i * view.row_stride),
+                  view.col_stride, block.cols)
+
+
+cdef void settle(const float **inputs, uint16_t *halves, const uint16_t *doubt, ptrdiff_t n,
+                 const compute_state *state, const double *scalars) noexcept nogil:
+    """Compute the doubtful elements in double and round them from there."""
+    cdef picked_t picked
+    cdef ptrdiff_t i
+    pick(doubt, n, &picked)
+    compute_picked(inputs, state, scalars, &picked)
+    for i in range(picked.count):
+        state.store_precise(<const char *>&picked.results[i],
+                            <char *>(halves + picked.where[i]), 2, 1)
 
 
 cdef void compute_in_float(const tile_view *views, ptrdiff_t rows, ptrdiff_t cols,
@@ -546,9 +685,11 @@ cdef inline void copy_elements(const char *src, ptrdiff_t src_stride, char *dst,
 cdef struct formula_t:
     int n_inputs
     float_loop in_float      # NULL: the formula is evaluated in double for every dtype
-    float_loop for_half      # the float form whose result is rounded to odd
-    double_loop in_double
-    suspect_fn suspect
+    float_loop for_half      # the float form for halves; NULL: they too are evaluated in double
+    double_loop in_double    # the precise form
+    mark_fn mark             # which elements of a float form the precise one computes again
+    float bound              # relative error of the form for halves; 0: it is exact
+    bint repair_single       # whether `mark` goes for float32 results too
 
 cdef dict _formula_numbers = {}
 cdef formula_t[32] _formulas
@@ -556,28 +697,32 @@ FORMULAS = {}
 
 
 cdef add(str name, tuple inputs, tuple scalars, float_loop in_float, float_loop for_half,
-         double_loop in_double, suspect_fn suspect=NULL):
+         double_loop in_double, mark_fn mark=NULL, float bound=0, bint repair_single=False):
     number = len(_formula_numbers)
     _formula_numbers[name] = number
-    _formulas[number] = formula_t(len(inputs), in_float, for_half, in_double, suspect)
+    _formulas[number] = formula_t(
+        len(inputs), in_float, for_half, in_double, mark, bound, repair_single)
     FORMULAS[name] = (inputs, scalars)
 
 
-add("leaky_relu", ("x",), ("slope",), leaky_relu[float], leaky_relu_half, leaky_relu[double])
+add("leaky_relu", ("x",), ("slope",), leaky_relu[float], leaky_relu[float], leaky_relu[double],
+    NULL, 1e-7)
 add("leaky_relu_backward", ("g", "x"), ("slope",), leaky_relu_backward[float],
-    leaky_relu_backward_half, leaky_relu_backward[double])
+    leaky_relu_backward[float], leaky_relu_backward[double], NULL, 1e-7)
 add("hardshrink", ("x",), ("lambd",), hardshrink[float], hardshrink[float], hardshrink[double])
 add("hardshrink_backward", ("g", "x"), ("lambd",), hardshrink_backward[float],
     hardshrink_backward[float], hardshrink_backward[double])
-add("logit_backward", ("x", "dy"), ("eps",), logit_backward[float], logit_backward_half,
-    logit_backward[double], logit_backward_suspect)
+add("logit_backward", ("x", "dy"), ("eps",), logit_backward_single, logit_backward_half,
+    logit_backward, logit_backward_mark, 4e-7, True)
 add("elu", ("x",), ("alpha", "scale", "input_scale"), NULL, NULL, elu)
-add("elu_backward", ("g", "x"), ("alpha", "scale", "input_scale"), NULL, NULL, elu_backward)
+add("elu_backward", ("g", "x"), ("alpha", "scale", "input_scale"), elu_backward_single,
+    elu_backward_half, elu_backward, elu_backward_mark, 5e-7)
 add("elu_backward_result", ("g", "y"), ("alpha", "scale", "input_scale"), NULL, NULL,
     elu_backward_result)
 add("gelu", ("x",), (), NULL, NULL, gelu)
 add("gelu_tanh", ("x",), (), NULL, NULL, gelu_tanh)
-add("gelu_backward", ("g", "x"), (), NULL, NULL, gelu_backward)
+add("gelu_backward", ("g", "x"), (), gelu_backward_single, gelu_backward_half, gelu_backward,
+    gelu_backward_mark, 8e-7)
 add("gelu_backward_tanh", ("g", "x"), (), NULL, NULL, gelu_backward_tanh)
 add("logit", ("x",), ("eps",), NULL, NULL, logit)
 
@@ -678,8 +823,9 @@ def compute_kernel(str formula, tuple in_dtypes, str out_dtype):
     KernelRef
     """
     cdef const formula_t *row = &_formulas[<int>_formula_numbers[formula]]
-    cdef bint wide = out_dtype == "float64" or row.in_float == NULL
     cdef bint half = out_dtype in ("float16", "bfloat16")
+    cdef float_loop loop = row.for_half if half else row.in_float
+    cdef bint wide = out_dtype == "float64" or loop == NULL
     cdef KernelRef ref
     cdef compute_state *state
     if len(in_dtypes) != row.n_inputs:
@@ -694,13 +840,14 @@ def compute_kernel(str formula, tuple in_dtypes, str out_dtype):
     state.out_size = ITEM_SIZES[out_dtype]
     state.dense_output = out_dtype == ("float64" if wide else "float32")
     state.store = storer(out_dtype, <double>0) if wide else storer(out_dtype, <float>0)
-    state.for_half = half
     state.exact = <void *>row.in_double
-    if wide:
-        state.loop = <void *>row.in_double
-    else:
-        state.loop = <void *>(row.for_half if half else row.in_float)
-        state.suspect = row.suspect
+    state.loop = <void *>row.in_double if wide else <void *>loop
+    state.store_precise = storer(out_dtype, <double>0)
+    if not wide and (half or row.repair_single):
+        state.mark = row.mark
+    if half and not wide and row.bound:
+        state.bound = row.bound
+        state.round = round_halves if out_dtype == "float16" else round_bfloat16s
     return ref
 
 

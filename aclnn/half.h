@@ -90,4 +90,60 @@ static inline void floats_to_halves(const float *restrict src, half_t *restrict 
     for (; i < n; i++) dst[i] = half_of_f32(src[i]);
 }
 
+/* Round float results whose relative error is at most `bound`, and mark in `doubt` those where
+ * that leaves two candidates; tells whether there is any. */
+static inline int round_halves(const float *restrict r, ptrdiff_t n, float bound,
+                               uint16_t *restrict out, uint16_t *restrict doubt) {
+    const float less = 1.0f - bound, more = 1.0f + bound;
+    uint32_t any = 0;
+    ptrdiff_t i = 0;
+#if defined(__AVX512F__)
+    __m256i found = _mm256_setzero_si256();
+    for (; i + 16 <= n; i += 16) {
+        __m512 x = _mm512_loadu_ps(r + i);
+        __m256i low = _mm512_cvtps_ph(_mm512_mul_ps(x, _mm512_set1_ps(less)), 0);
+        __m256i high = _mm512_cvtps_ph(_mm512_mul_ps(x, _mm512_set1_ps(more)), 0);
+        __m256i differ = _mm256_xor_si256(low, high);
+        _mm256_storeu_si256((__m256i *)(out + i), low);
+        _mm256_storeu_si256((__m256i *)(doubt + i), differ);
+        found = _mm256_or_si256(found, differ);
+    }
+    any = !_mm256_testz_si256(found, found);
+#elif defined(__F16C__)
+    __m128i found = _mm_setzero_si128();
+    for (; i + 8 <= n; i += 8) {
+        __m256 x = _mm256_loadu_ps(r + i);
+        __m128i low = _mm256_cvtps_ph(_mm256_mul_ps(x, _mm256_set1_ps(less)), 0);
+        __m128i high = _mm256_cvtps_ph(_mm256_mul_ps(x, _mm256_set1_ps(more)), 0);
+        __m128i differ = _mm_xor_si128(low, high);
+        _mm_storeu_si128((__m128i *)(out + i), low);
+        _mm_storeu_si128((__m128i *)(doubt + i), differ);
+        found = _mm_or_si128(found, differ);
+    }
+    any = !_mm_testz_si128(found, found);
+#endif
+    for (; i < n; i++) {
+        uint16_t low = half_of_f32(r[i] * less).bits, high = half_of_f32(r[i] * more).bits;
+        out[i] = low;
+        doubt[i] = low ^ high;
+        any |= (uint32_t)(low ^ high);
+    }
+    return any != 0;
+}
+
+/* The same for bfloat16, which shares float32's exponents: doubt is to lie within some units of
+ * the last place of the middle between two neighbours. */
+static inline int round_bfloat16s(const float *restrict r, ptrdiff_t n, float bound,
+                                  uint16_t *restrict out, uint16_t *restrict doubt) {
+    const uint32_t reach = (uint32_t)(bound * 0x1p24f) + 2u;
+    uint32_t any = 0;
+    for (ptrdiff_t i = 0; i < n; i++) {
+        uint32_t near = ((bits_of_f32(r[i]) + reach - 0x8000u) & 0xffffu) <= 2u * reach;
+        out[i] = bfloat16_of_f32(r[i]).bits;
+        doubt[i] = (uint16_t)near;
+        any |= near;
+    }
+    return any != 0;
+}
+
 #endif
