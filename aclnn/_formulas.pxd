@@ -21,6 +21,8 @@ cdef extern from "vector_math.h" nogil:
     float f32_of_bits(uint32_t) noexcept
     float ordered_f32(float, float) noexcept
     double ordered_f64(double, double) noexcept
+    double product_error(double, double, double) noexcept
+    double odd_f64(double, double) noexcept
     float exp_f32(float, float) noexcept
     double exp_f64(double) noexcept
     double exp_short(double) noexcept
@@ -67,6 +69,12 @@ cdef inline double exponent(double y) noexcept nogil:
     return not_low if not_low < 708 else 708
 
 
+cdef inline double odd_product(double a, double b, double b_low) noexcept nogil:
+    """a * (b + b_low), rounded to odd: a later rounding to a half breaks ties as it should."""
+    cdef double p = a * b
+    return odd_f64(p, product_error(a, b, p) + a * b_low)
+
+
 cdef inline bint magnitude_within(float x, uint32_t low, uint32_t high) noexcept nogil:
     """Whether the bits of `x` lie in [low, high]: one comparison for both ends."""
     return bits_of_f32(x) - low <= high - low
@@ -98,7 +106,11 @@ cdef inline real hardshrink(real x, const double *p) noexcept nogil:
 
 cdef inline double elu(double x, const double *p) noexcept nogil:
     cdef double below = x if x <= 0 else 0
-    cdef double negative = p[1] * p[0] * expm1_f64(exponent(p[2] * below))
+    cdef double y = exponent(p[2] * below)
+    cdef double growth = expm1_f64(y)
+    # Near 0 the growth is y + y^2/2, of which a double may not show the second part.
+    cdef double growth_low = 0.5 * y * y if y > -1e-9 else 0
+    cdef double negative = odd_product(p[1] * p[0], growth, growth_low if growth == y else 0)
     cdef double r = negative if x <= 0 else x * p[1]
     return canonical(r)
 
@@ -112,6 +124,7 @@ cdef inline real elu_backward(real g, real x, const double *p, bint precise) noe
     if real is float:
         # Beyond the bound an element is suspect; only the arm not taken may be nonsense.
         decay = exp_f32(y if y > <float>-87 else <float>-87, fma_f32(rate, below, -y))
+        decay = decay if y > <float>-87 else <real>0
     else:
         y = y if fabs(y) < 708 else (708.0 if rate < 0 else -708.0)
         decay = exp_f64(y) if precise else exp_short(y)
@@ -132,20 +145,36 @@ cdef inline bint elu_backward_suspect(float g, float x, const double *p) noexcep
 
 
 cdef inline double elu_backward_result(double g, double y, const double *p) noexcept nogil:
-    cdef double negative = g * p[2] * (y + p[0] * p[1])
+    """The sum's rounding error takes part: it may be all that breaks a tie."""
+    cdef double floor = p[0] * p[1]
+    cdef double total = y + floor
+    cdef double taken = total - y
+    cdef double lost = (y - (total - taken)) + (floor - taken)
+    cdef double negative = odd_product(g * p[2], total, lost)
     cdef double r = negative if y <= 0 else g * p[1]
     return canonical(r)
 
 
 # --- GELU ---------------------------------------------------------------------------------------
 
+cdef inline double times_half_and(double a, double b, double linear) noexcept nogil:
+    """a * b, where b is 1/2 + linear near 0.
+
+    There the linear part may be all that tells a * b from a tie, and be less than a double shows.
+    """
+    cdef bint near = fabs(linear) < 1e-9
+    cdef double b_high = 0.5 + linear if near else b
+    cdef double b_low = linear - (b_high - 0.5) if near else 0
+    return odd_product(a, b_high, b_low)
+
+
 cdef inline double gelu(double x, const double *p) noexcept nogil:
     """x Phi(x) through Mills' ratio: Phi(-t) = phi(t) M(t)."""
     cdef double t = fabs(x)
-    t = t if t < 38.5 else 38.5
+    t = t if t < 37.5 else 37.5
     cdef double ratio = mills_factor(mills_variable(t)) / (t + 4.0)
     cdef double tail = exp_f64(-0.5 * t * t) * 0.3989422804014327 * ratio
-    cdef double r = x * (1.0 - tail if x > 0 else tail)
+    cdef double r = times_half_and(x, 1.0 - tail if x > 0 else tail, 0.3989422804014327 * x)
     r = x - x if x == -INFINITY else r
     return canonical(r)
 
@@ -174,6 +203,8 @@ cdef inline real gelu_backward(real g, real x, const double *p, bint precise) no
     cdef real slope = <real>1 - tail if x > 0 else tail
     if real is double:
         slope = 0 if x == -INFINITY else slope
+        if precise:
+            return ordered(times_half_and(g, slope, 0.7978845608028654 * x), x)
     return ordered(g * slope, x)
 
 
@@ -192,7 +223,7 @@ cdef inline double sigmoid_of_tanh_form(double x) noexcept nogil:
 
 
 cdef inline double gelu_tanh(double x, const double *p) noexcept nogil:
-    cdef double r = x * sigmoid_of_tanh_form(x)
+    cdef double r = times_half_and(x, sigmoid_of_tanh_form(x), 0.3989422804014327 * x)
     r = x - x if x == -INFINITY else r
     return canonical(r)
 
@@ -204,9 +235,8 @@ cdef inline double gelu_backward_tanh(double g, double x, const double *p) noexc
     near = near if near > -40.0 else -40.0
     cdef double rate = fma_f64(0.21406444881479858, near * near, 1.5957691216057308)
     cdef double slope = sigma * fma_f64(near * rate, sigmoid_of_tanh_form(-x), 1.0)
-    slope = slope if x == x else x
     slope = 0.0 if x == -INFINITY else slope
-    return canonical(g * slope)
+    return ordered(times_half_and(g, slope, 0.7978845608028654 * x), x)
 
 
 # --- Logit --------------------------------------------------------------------------------------

@@ -26,6 +26,29 @@ static inline float f32_of_bits(uint32_t b) { float x; memcpy(&x, &b, 4); return
 static inline uint64_t bits_of_f64(double x) { uint64_t b; memcpy(&b, &x, 8); return b; }
 static inline double f64_of_bits(uint64_t b) { double x; memcpy(&x, &b, 8); return x; }
 
+/* a * b - p for p = the rounded product: exact. */
+static inline double product_error(double a, double b, double p) {
+#if defined(__FMA__) || defined(__aarch64__)
+    return __builtin_fma(a, b, -p);
+#else
+    /* Veltkamp's splitting, Dekker's product. */
+    double ca = 0x1.0000002p27 * a, cb = 0x1.0000002p27 * b;
+    double ah = ca - (ca - a), bh = cb - (cb - b);
+    double al = a - ah, bl = b - bh;
+    return ((ah * bh - p) + ah * bl + al * bh) + al * bl;
+#endif
+}
+
+/* `near`, or its odd neighbour on the side where the sign of `error` says the exact value lies.
+ * Rounding that once more, to fewer bits, gives what rounding the exact value would have: a tie
+ * that only the error breaks is broken. */
+static inline double odd_f64(double near, double error) {
+    uint64_t b = bits_of_f64(near);
+    uint64_t inexact = (uint64_t)((error < 0.0) | (error > 0.0)) & ~b & 1u;
+    uint64_t inward = (bits_of_f64(error) ^ b) >> 63;
+    return f64_of_bits(b + inexact * (1u - 2u * inward));
+}
+
 /* r, or the one NaN where r or x is any: bits of NaNs must not depend on the lane. */
 static inline float ordered_f32(float r, float x) {
     return __builtin_isunordered(r, x) ? __builtin_nanf("") : r;

@@ -51,17 +51,19 @@ def hardshrink_backward(g, x, lambd=0.5):
     return np.where((x > lambd) | (x < -lambd), g, 0.0)
 
 
+def tanh_form_sigmoid(x):
+    """(1 + tanh(w))/2 without cancellation."""
+    return 1 / (1 + np.exp(-2 * math.sqrt(2 / math.pi) * (x + 0.044715 * x**3)))
+
+
 def gelu(x, approximate="none"):
-    if approximate == "tanh":
-        return 0.5 * x * (1 + np.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x**3)))
-    return x * cdf(x)
+    return x * (tanh_form_sigmoid(x) if approximate == "tanh" else cdf(x))
 
 
 def gelu_backward(g, x, approximate="none"):
     if approximate == "tanh":
-        c = math.sqrt(2 / math.pi)
-        t = np.tanh(c * (x + 0.044715 * x**3))
-        return g * (0.5 * (1 + t) + 0.5 * x * (1 - t * t) * c * (1 + 3 * 0.044715 * x * x))
+        rate = 2 * math.sqrt(2 / math.pi) * (1 + 3 * 0.044715 * x * x)
+        return g * tanh_form_sigmoid(x) * (1 + x * tanh_form_sigmoid(-x) * rate)
     return g * (cdf(x) + x * phi(x))
 
 
@@ -101,7 +103,8 @@ def ulp_distance(actual, exact):
     """Distance in units of float32's last place at the exact value; NaN against NaN is 0."""
     exact = np.asarray(exact, np.float64)
     with np.errstate(all="ignore"):
-        spacing = np.maximum(np.abs(np.spacing(exact.astype(np.float32))).astype(np.float64), 2.0**-149)
+        nearest = exact.astype(np.float32)
+        spacing = np.maximum(np.abs(np.spacing(nearest)).astype(np.float64), 2.0**-149)
         distance = np.abs(actual.astype(np.float64) - exact) / spacing
-    same = (np.isnan(actual) & np.isnan(exact)) | (actual == exact.astype(np.float32))
+    same = (np.isnan(actual) & np.isnan(exact)) | (actual == nearest)
     return np.where(same, 0.0, distance)
