@@ -120,14 +120,15 @@ cdef inline real elu_backward(real g, real x, const double *p, bint precise) noe
     cdef real rate = <real>p[2]
     cdef real below = x if x < 0 else <real>0
     cdef real y = rate * below
-    cdef real decay
+    cdef real decay, bounded
     if real is float:
-        # Beyond the bound an element is suspect; only the arm not taken may be nonsense.
+        # Beyond the bound an element is suspect, and what is made of it does not matter.
         decay = exp_f32(y if y > <float>-87 else <float>-87, fma_f32(rate, below, -y))
-        decay = decay if y > <float>-87 else <real>0
     else:
-        y = y if fabs(y) < 708 else (708.0 if rate < 0 else -708.0)
-        decay = exp_f64(y) if precise else exp_short(y)
+        bounded = y if fabs(y) < 708 else (708.0 if rate < 0 else -708.0)
+        decay = exp_f64(bounded) if precise else exp_short(bounded)
+        # Between that and infinity no float shows a difference, unless the gradient is infinite.
+        decay = decay if fabs(y) < INFINITY else (INFINITY if rate < 0 else 0.0)
     cdef real negative = g * (slope * decay)
     cdef real positive = g * <real>p[1]
     return canonical(negative if x <= 0 else positive)
@@ -140,8 +141,8 @@ cdef inline bint elu_backward_odd(const double *p) noexcept nogil:
 
 
 cdef inline bint elu_backward_suspect(float g, float x, const double *p) noexcept nogil:
-    """Exponentials so small that the float form clamps them: -240 <= y <= -60."""
-    return magnitude_within(<float>p[2] * x, 0xC2700000, 0xC3700000)
+    """Exponentials so small that the float form may lose them: y <= -60."""
+    return magnitude_within(<float>p[2] * x, 0xC2700000, 0xFF800000)
 
 
 cdef inline double elu_backward_result(double g, double y, const double *p) noexcept nogil:

@@ -299,7 +299,7 @@ def add_observer(observer):
 
 def remove_observer(observer):
     global _observers
-    _observers = tuple(known for known in _observers if known is not observer)
+    _observers = tuple(known for known in _observers if known != observer)
     settings.observed = len(_observers)
 
 

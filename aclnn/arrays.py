@@ -96,6 +96,11 @@ def call_foreign(handle: Any, first: Any, second: Any, out: Any, *options: Any) 
         result = handle.call(*operands, None, *options)
         kind = next((operand for operand in given if not isinstance(operand, np.ndarray)), result)
         return like(kind, result)
+    if isinstance(out, np.generic):
+        raise AclnnError(
+            ACLNN_ERR_PARAM_INVALID,
+            f"{handle.name}: out is a NumPy scalar, which cannot be written; use an array of shape ()",
+        )
     target = as_ndarray(out, "out")
     if target.ndim <= MAX_DIMS and is_plain(target):
         _require_known(target, "out")

@@ -38,6 +38,10 @@ elu = Operator(
         at_most_8_dims("self", "out"),
     ),
     torch="elu",
+    example=(
+        "elu(np.float32([-1, 2]))",
+        "array([-0.63212055,  2.        ], dtype=float32)",
+    ),
     seealso=("elu_backward",),
 )
 
@@ -73,5 +77,9 @@ elu_backward = Operator(
         not_negative_when("alpha", "is_result"),
     ),
     torch="elu_backward",
+    example=(
+        "elu_backward(np.float32([1, 1]), np.float32([-1, 2]))",
+        "array([0.36787945, 1.        ], dtype=float32)",
+    ),
     seealso=("elu",),
 )

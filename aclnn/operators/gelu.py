@@ -41,6 +41,10 @@ gelu = Operator(
         switch_among("approximate", (0, 1, "none", "tanh")),
     ),
     torch="gelu",
+    example=(
+        "gelu(np.float32([-1, 0, 1]))",
+        "array([-0.15865526,  0.        ,  0.8413447 ], dtype=float32)",
+    ),
     seealso=("gelu_backward",),
 )
 
@@ -71,5 +75,9 @@ gelu_backward = Operator(
         switch_among("approximate", ("none", "tanh")),
     ),
     torch="gelu_backward",
+    example=(
+        "gelu_backward(np.float32([1, 1]), np.float32([0, 1]))",
+        "array([0.5      , 1.0833155], dtype=float32)",
+    ),
     seealso=("gelu",),
 )

@@ -32,6 +32,10 @@ hardshrink = Operator(
         same_shape("out", "self"),
     ),
     torch="hardshrink",
+    example=(
+        "hardshrink(np.float32([-2, 0.25]))",
+        "array([-2.,  0.], dtype=float32)",
+    ),
     seealso=("hardshrink_backward",),
 )
 
@@ -59,5 +63,9 @@ hardshrink_backward = Operator(
         broadcast_shape("out", ("grad_output", "self")),
     ),
     torch="hardshrink_backward",
+    example=(
+        "hardshrink_backward(np.float32([1, 1]), np.float32([-2, 0.25]))",
+        "array([1., 0.], dtype=float32)",
+    ),
     seealso=("hardshrink",),
 )

@@ -43,6 +43,10 @@ leaky_relu = Operator(
         same_shape("out", "self"),
     ),
     torch="leaky_relu",
+    example=(
+        "leaky_relu(np.float32([-2, 3]), 0.5)",
+        "array([-1.,  3.], dtype=float32)",
+    ),
     seealso=("leaky_relu_backward",),
 )
 
@@ -73,5 +77,9 @@ leaky_relu_backward = Operator(
         not_negative_when("negative_slope", "self_is_result"),
     ),
     torch="leaky_relu_backward",
+    example=(
+        "leaky_relu_backward(np.float32([1, 1]), np.float32([-2, 3]), 0.5)",
+        "array([0.5, 1. ], dtype=float32)",
+    ),
     seealso=("leaky_relu",),
 )

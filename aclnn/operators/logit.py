@@ -36,6 +36,10 @@ logit = Operator(
     ),
     domain=(0.0, 1.0),
     torch="logit",
+    example=(
+        "logit(np.float32([0.5, 0.75]))",
+        "array([0.       , 1.0986123], dtype=float32)",
+    ),
     seealso=("logit_backward",),
 )
 
@@ -66,5 +70,9 @@ logit_backward = Operator(
     ),
     domain=(0.0, 1.0),
     torch="logit_backward",
+    example=(
+        "logit_backward(np.float32([1, 1]), np.float32([0.5, 0.75]))",
+        "array([4.       , 5.3333335], dtype=float32)",
+    ),
     seealso=("logit",),
 )

@@ -1,0 +1,87 @@
+"""Calls as the command line describes them: an operator, operands in words, options."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from pathlib import Path
+from typing import Any
+
+import aclnn
+from aclnn import describe
+from aclnn.constants import ACLNN_ERR_PARAM_INVALID
+from aclnn.errors import AclnnError
+from aclnn.operators import REGISTRY, Operator
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Flags for one call, made from the declarations of all operators."""
+    parser.add_argument("operator", nargs="?", metavar="OPERATOR", help=", ".join(REGISTRY))
+    parser.add_argument(
+        "--calls", metavar="FILE", help="a JSON list of calls: {'operator': ..., 'self': ..., ...}"
+    )
+    roles = dict.fromkeys(role for o in REGISTRY.values() for role in (*o.inputs, "out"))
+    for role in roles:
+        parser.add_argument(
+            _flag(role), dest=role, metavar="OPERAND", help="such as float16[64,1,1024]"
+        )
+    for role, default in {
+        a.role: a.default for o in REGISTRY.values() for a in o.attributes
+    }.items():
+        kind: Any = {bool: _as_bool, str: str}.get(type(default), float)
+        parser.add_argument(_flag(role), dest=role, type=kind, metavar="VALUE")
+    parser.add_argument("--materialize", action="store_true", help="keep every intermediate whole")
+    parser.add_argument("--strategy", choices=("default", "bucket", "naive"))
+
+
+def executors(options: argparse.Namespace) -> list[Any]:
+    """The executors of the calls that the command line names."""
+    plain = vars(options)
+    if options.calls is not None:
+        try:
+            listed = json.loads(Path(options.calls).read_text())
+        except (OSError, ValueError) as error:
+            raise AclnnError(ACLNN_ERR_PARAM_INVALID, f"{options.calls}: {error}") from None
+        if not isinstance(listed, list) or not all(isinstance(call, dict) for call in listed):
+            raise AclnnError(ACLNN_ERR_PARAM_INVALID, f"{options.calls}: must be a list of objects")
+        return [_executor({**plain, **call}) for call in listed]
+    if options.operator is None:
+        raise AclnnError(ACLNN_ERR_PARAM_INVALID, "name an operator, or --calls FILE")
+    return [_executor(plain)]
+
+
+def _executor(call: dict[str, Any]) -> Any:
+    operator = REGISTRY.get(call["operator"])
+    if operator is None:
+        raise AclnnError(
+            ACLNN_ERR_PARAM_INVALID,
+            f"no operator is called {call['operator']!r}, they are {', '.join(REGISTRY)}",
+        )
+    operands = [_operand(operator, call, role, seed) for seed, role in enumerate(operator.inputs)]
+    out = describe.parse(call["out"]).array(0, 0) if call.get("out") else None
+    chosen = {
+        a.role: call[a.role] for a in operator.attributes if call.get(a.role) is not None
+    }
+    return aclnn.executor(
+        operator.name, *operands, out=out, materialize=call["materialize"] or None,
+        strategy=call["strategy"], **chosen,
+    )  # fmt: skip
+
+
+def _operand(operator: Operator, call: dict[str, Any], role: str, seed: int) -> Any:
+    text = call.get(role)
+    if text is None:
+        raise AclnnError(ACLNN_ERR_PARAM_INVALID, f"{operator.name}: {_flag(role)} is missing")
+    return describe.parse(text).array(*operator.domain, seed=seed)
+
+
+def _flag(role: str) -> str:
+    return "--" + role.replace("_", "-")
+
+
+def _as_bool(text: str) -> bool:
+    if text.lower() in ("1", "true", "yes"):
+        return True
+    if text.lower() in ("0", "false", "no"):
+        return False
+    raise argparse.ArgumentTypeError(f"{text!r} is neither true nor false")

@@ -1,0 +1,89 @@
+"""List the operators: signatures, dtypes for each product, formulas, rules in order."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from typing import Any
+
+from aclnn import product
+from aclnn.constants import ACLNN_ERR_PARAM_INVALID, aclDataType
+from aclnn.errors import AclnnError
+from aclnn.functional import signature
+from aclnn.operators import REGISTRY, Operator
+from aclnn.operators.rules import NOTHING_TO_DO, Call, ScalarSpec, TensorSpec
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("name", nargs="?", help="one operator, with its rules")
+    parser.add_argument("--json", action="store_true", help="print JSON")
+
+
+def run(options: argparse.Namespace) -> int:
+    if options.name is not None and options.name not in REGISTRY:
+        raise AclnnError(
+            ACLNN_ERR_PARAM_INVALID,
+            f"no operator is called {options.name!r}, they are {', '.join(REGISTRY)}",
+        )
+    chosen = [REGISTRY[options.name]] if options.name else list(REGISTRY.values())
+    facts = [describe(operator) for operator in chosen]
+    if options.json:
+        print(json.dumps(facts, indent=2, ensure_ascii=False))
+        return 0
+    print("\n\n".join(_words(one, rules=options.name is not None) for one in facts))
+    return 0
+
+
+def describe(operator: Operator) -> dict[str, Any]:
+    """Everything worth knowing of an operator, as plain data."""
+    return {
+        "name": operator.name,
+        "summary": operator.summary,
+        "functional": f"{operator.name}({signature(operator)})",
+        "in_place": operator.in_place,
+        "entries": [
+            f"{item.name}GetWorkspaceSize({', '.join(p.name for p in item.parameters)})"
+            for item in operator.entries
+        ],
+        "formula": operator.expression,
+        "notes": operator.notes,
+        "dtypes": {soc: dtypes_on(operator, soc) for soc in product.FAMILIES},
+        "rules": [rule.text for rule in operator.rules],
+    }
+
+
+def dtypes_on(operator: Operator, soc: str) -> list[str]:
+    """The dtypes in which all tensors of a call may be on a product, by asking the rules."""
+    return [d.name.removeprefix("ACL_") for d in aclDataType if _accepts(operator, soc, d)]
+
+
+def _accepts(operator: Operator, soc: str, dtype: aclDataType) -> bool:
+    if not product.has_operators(soc):
+        return False
+    spec = TensorSpec(dtype, (2,), (1,))
+    roles = (*operator.inputs, "out")
+    call = Call(
+        tensors=dict.fromkeys(roles, spec),
+        scalars={a.role: ScalarSpec() for a in operator.scalars},
+        switches={a.role: a.default for a in operator.switches},
+        names={role: role for role in (*roles, *(a.role for a in operator.attributes))},
+        soc=soc,
+    )
+    return all(rule.test(call) in (None, NOTHING_TO_DO) for rule in operator.rules)
+
+
+def _words(facts: dict[str, Any], *, rules: bool) -> str:
+    lines = [
+        f"{facts['functional']}",
+        f"    {facts['summary']} {facts['formula']}",
+        *(f"    {item}" for item in facts["entries"]),
+    ]
+    by_dtypes: dict[str, list[str]] = {}
+    for soc, names in facts["dtypes"].items():
+        by_dtypes.setdefault(", ".join(names) or "does not exist", []).append(soc)
+    lines += [f"    {names}: {', '.join(socs)}" for names, socs in by_dtypes.items()]
+    if rules:
+        lines += [f"    {facts['notes']}"] if facts["notes"] else []
+        lines += ["    rules, in order:"]
+        lines += [f"    {place:3} {text}" for place, text in enumerate(facts["rules"], 1)]
+    return "\n".join(lines)

@@ -1,0 +1,89 @@
+"""Operands in words: ``bfloat16[128,64:strides=1,128]``."""
+
+from __future__ import annotations
+
+import math
+import re
+from dataclasses import dataclass
+
+import ml_dtypes
+import numpy as np
+
+from aclnn.constants import ACLNN_ERR_PARAM_INVALID
+from aclnn.errors import AclnnError
+from aclnn.graph import contiguous_strides
+
+NAMES = (
+    "float32", "float16", "bfloat16", "float64", "int8", "int16", "int32", "int64", "uint8",
+    "uint16", "uint32", "uint64", "bool", "complex64", "complex128",
+)  # fmt: skip
+_FORM = re.compile(r"(?P<dtype>\w+)\[(?P<dims>[^:\]]*)(?P<rest>(?::[^:\]]*)*)\]")
+
+
+@dataclass(frozen=True, slots=True)
+class Description:
+    """A dtype, a shape, and strides and an offset in elements."""
+
+    dtype: str
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+    offset: int = 0
+
+    def __str__(self) -> str:
+        dims = ",".join(map(str, self.shape))
+        strides = ",".join(map(str, self.strides))
+        dense = self.strides == contiguous_strides(self.shape)
+        return f"{self.dtype}[{dims}{'' if dense else f':strides={strides}'}]"
+
+    def array(self, low: float, high: float, seed: int = 0) -> np.ndarray:
+        """An array of this description, with values from `low` to `high`."""
+        reach = [(n - 1) * s for n, s in zip(self.shape, self.strides, strict=True)]
+        first = self.offset - sum(min(r, 0) for r in reach)
+        length = first + sum(max(r, 0) for r in reach) + 1 if math.prod(self.shape) else first
+        kind = np.dtype(ml_dtypes.bfloat16 if self.dtype == "bfloat16" else self.dtype)
+        values = np.random.default_rng(seed).uniform(low, high, max(length, 1))
+        storage = values.astype(np.float32).astype(kind)
+        steps = tuple(stride * kind.itemsize for stride in self.strides)
+        return np.ndarray(self.shape, kind, storage, first * kind.itemsize, steps)
+
+
+def parse(text: str) -> Description:
+    """Read a description.
+
+    >>> parse("bfloat16[128,64:strides=1,128]")
+    Description(dtype='bfloat16', shape=(128, 64), strides=(1, 128), offset=0)
+    >>> str(parse("float32[]"))
+    'float32[]'
+    """
+    found = _FORM.fullmatch(text.replace(" ", ""))
+    if found is None:
+        raise _bad(text, "must look like float16[64,1,1024] or bfloat16[128,64:strides=1,128]")
+    if found["dtype"] not in NAMES:
+        raise _bad(text, f"{found['dtype']!r} is no dtype; they are {', '.join(NAMES)}")
+    shape = _numbers(text, "size", found["dims"])
+    if any(size < 0 for size in shape):
+        raise _bad(text, "sizes must not be negative")
+    options = dict.fromkeys(("strides", "offset"), "")
+    for part in filter(None, found["rest"].split(":")):
+        key, _, value = part.partition("=")
+        if key not in options:
+            raise _bad(text, f"{key!r} is no option; they are strides and offset")
+        options[key] = value
+    strides = _numbers(text, "stride", options["strides"]) or contiguous_strides(shape)
+    if len(strides) != len(shape):
+        raise _bad(text, f"{len(strides)} strides for {len(shape)} dimensions")
+    offset = _numbers(text, "offset", options["offset"])
+    return Description(found["dtype"], shape, strides, offset[0] if offset else 0)
+
+
+def _numbers(text: str, what: str, words: str) -> tuple[int, ...]:
+    if not words:
+        return ()
+    try:
+        return tuple(int(word) for word in words.split(","))
+    except ValueError:
+        raise _bad(text, f"every {what} must be an int, not {words!r}") from None
+
+
+def _bad(text: str, why: str) -> AclnnError:
+    return AclnnError(ACLNN_ERR_PARAM_INVALID, f"operand {text!r}: {why}")

@@ -1,0 +1,308 @@
+"""Layouts, aliasing and chunking: the same bits whatever way operands lie in memory."""
+
+import math
+
+import ml_dtypes
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import aclnn
+from aclnn import isa
+
+BFLOAT16 = np.dtype(ml_dtypes.bfloat16)
+DTYPES = [np.dtype(np.float32), np.dtype(np.float16), BFLOAT16]
+BINARY = ["elu_backward", "hardshrink_backward", "gelu_backward", "leaky_relu_backward"]
+QUICK = settings(max_examples=120, deadline=None, suppress_health_check=list(HealthCheck))
+
+
+def bits(array):
+    kind = {2: np.uint16, 4: np.uint32, 8: np.uint64}[array.itemsize]
+    return np.ascontiguousarray(array).view(kind)
+
+
+def same_bits(a, b):
+    np.testing.assert_array_equal(bits(a), bits(b))
+
+
+@st.composite
+def views(draw, shape, dtype, *, writable=False):
+    """A view of `shape` in a larger array: gaps, any order of axes, negative and zero strides."""
+    order = draw(st.permutations(range(len(shape))))
+    steps = [draw(st.integers(1, 2)) for _ in shape]
+    storage_shape = [shape[axis] * steps[axis] + draw(st.integers(0, 2)) for axis in order]
+    seed = draw(st.integers(0, 2**16))
+    values = np.random.default_rng(seed).standard_normal(storage_shape) * 3
+    storage = np.asarray(values).astype(dtype)
+    view = storage.transpose(np.argsort(order)) if shape else storage
+    view = view[(*(slice(0, n * s, s) for n, s in zip(shape, steps, strict=True)), ...)]
+    flips = tuple(slice(None, None, draw(st.sampled_from([1, -1]))) for _ in shape)
+    view = view[(*flips, ...)]
+    assert view.shape == tuple(shape)
+    if not writable and shape and draw(st.booleans()):
+        axis = draw(st.integers(0, len(shape) - 1))
+        thin = np.take(view, [0], axis=axis) if shape[axis] else view
+        view = np.broadcast_to(thin, shape)
+    return view
+
+
+SHAPES = st.lists(st.integers(0, 7), max_size=4).map(tuple)
+
+
+@QUICK
+@given(st.data())
+def test_any_strides_give_the_bits_of_contiguous_copies(data):
+    name = data.draw(st.sampled_from(BINARY))
+    shape = data.draw(SHAPES)
+    dtype = data.draw(st.sampled_from(DTYPES))
+    g, x = data.draw(views(shape, dtype)), data.draw(views(shape, dtype))
+    out = data.draw(views(shape, dtype, writable=True))
+    function = getattr(aclnn, name)
+    expected = function(g.copy(order="C"), x.copy(order="C"))
+    owner = out
+    while owner.base is not None:
+        owner = owner.base
+    before = owner.copy()
+    marks = np.zeros(owner.shape, bool)
+    touched = np.lib.stride_tricks.as_strided(
+        marks.reshape(-1)[(out.__array_interface__["data"][0] - owner.__array_interface__["data"][0])
+                          // out.itemsize :],
+        out.shape, tuple(s // out.itemsize for s in out.strides),
+    ) if out.size else None  # fmt: skip
+    assert function(g, x, out=out) is out
+    same_bits(out, expected)
+    if touched is not None:
+        touched[...] = True
+    same_bits(owner[~marks], before[~marks])
+
+
+@QUICK
+@given(st.data())
+def test_broadcasting_and_mixed_dtypes(data):
+    name = data.draw(st.sampled_from(["hardshrink_backward", "gelu_backward", "leaky_relu_backward"]))
+    shape = data.draw(st.lists(st.integers(1, 6), min_size=1, max_size=4).map(tuple))
+    def thinned():
+        dims = [data.draw(st.sampled_from([n, 1])) for n in shape]
+        return tuple(dims[data.draw(st.integers(0, len(dims) - 1)):])
+    a, b = data.draw(st.sampled_from(DTYPES)), data.draw(st.sampled_from(DTYPES))
+    g = data.draw(views(thinned(), a))
+    x = data.draw(views(thinned(), b))
+    result = np.broadcast_shapes(g.shape, x.shape)
+    wide = np.float32 if a != b else a
+    function = getattr(aclnn, name)
+    actual = function(g, x)
+    assert actual.shape == result
+    assert actual.dtype == wide
+    whole = [np.ascontiguousarray(np.broadcast_to(v.astype(wide), result)) for v in (g, x)]
+    same_bits(actual, function(*whole))
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+@pytest.mark.parametrize("name", [*BINARY, "logit_backward", "leaky_relu", "elu", "gelu"])
+def test_any_length_offset_and_chunk(name, dtype):
+    rng = np.random.default_rng(3)
+    x = (rng.uniform(0, 1, 1500) if "logit" in name else rng.standard_normal(1500) * 4).astype(dtype)
+    special = np.array([np.nan, np.inf, -np.inf, 0.0, -0.0, 1e-40, -1e-40, 1.0, 3e38], np.float32)
+    with np.errstate(all="ignore"):
+        x[rng.permutation(1500)[:90]] = np.resize(special, 90).astype(dtype)
+    g = (rng.standard_normal(1500) * 2).astype(dtype)
+    arguments = [g, x] if "backward" in name else [x]
+    function = getattr(aclnn, name)
+    whole = function(*arguments)
+    for length in [*range(1, 71), 255, 256, 257, 513, 1024]:
+        for start in (0, 1, 7, 33):
+            part = slice(start, start + length)
+            same_bits(function(*(a[part] for a in arguments)), whole[part])
+    same_bits(function(*(a[::-1] for a in arguments)), whole[::-1])
+    same_bits(function(*(a[::3] for a in arguments)), whole[::3])
+    square = [a[:1444].reshape(38, 38).T for a in arguments]
+    same_bits(function(*square), whole[:1444].reshape(38, 38).T)
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+def test_threads_tiles_and_materialized_graphs_give_the_same_bits(dtype):
+    rng = np.random.default_rng(4)
+    x = (rng.standard_normal((512, 700)) * 3).astype(dtype).T
+    g = rng.standard_normal((700, 512)).astype(dtype)
+    before = aclnn.get_num_threads()
+    try:
+        aclnn.set_num_threads(1)
+        one = aclnn.gelu_backward(g, x)
+        aclnn.set_num_threads(2)
+        same_bits(aclnn.gelu_backward(g, x), one)
+        for strategy in ("default", "bucket", "naive"):
+            ex = aclnn.executor("gelu_backward", g, x, materialize=True, strategy=strategy)
+            assert ex.workspace_size > 0
+            same_bits(ex.run(), one)
+    finally:
+        aclnn.set_num_threads(before)
+
+
+@pytest.mark.parametrize("name", ["leaky_relu", "elu", "hardshrink_backward", "gelu_backward",
+                                  "logit_backward"])
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+@pytest.mark.parametrize("shift", [0, 1, -1, 7, 300])
+@pytest.mark.parametrize("which", [0, 1])
+def test_overlap_behaves_as_if_inputs_were_read_first(name, dtype, shift, which):
+    rng = np.random.default_rng(5)
+    n = 1000
+    storage = rng.uniform(0, 1, n + 600).astype(dtype)
+    source = storage[300 : 300 + n]
+    target = storage[300 + shift : 300 + shift + n]
+    other = rng.uniform(0, 1, n).astype(dtype)
+    arguments = [source] if "backward" not in name else [source, other][:: 1 if which == 0 else -1]
+    function = getattr(aclnn, name)
+    expected = function(*(a.copy() for a in arguments))
+    canaries = storage.copy()
+    function(*arguments, out=target)
+    same_bits(target, expected)
+    outside = np.ones(len(storage), bool)
+    outside[300 + shift : 300 + shift + n] = False
+    same_bits(storage[outside], canaries[outside])
+
+
+def test_transposed_and_interleaved_overlap():
+    storage = np.random.default_rng(6).standard_normal((64, 64)).astype(np.float32)
+    expected = aclnn.gelu(storage.T.copy())
+    aclnn.gelu(storage.T, out=storage)
+    same_bits(storage, expected)
+    line = np.arange(-50, 50, dtype=np.float32)
+    expected = aclnn.leaky_relu(line[::2].copy())
+    aclnn.leaky_relu(line[::2], out=line[1::2])
+    same_bits(line[1::2], expected)
+
+
+def test_an_input_wider_than_the_output_at_the_same_address():
+    storage = np.linspace(-2, 2, 64, dtype=np.float32)
+    expected = storage[:32].copy()
+    halves = storage.view(np.float16)[:32]
+    x = halves.copy()
+    wanted = aclnn.leaky_relu(x, 0.5)
+    executor = aclnn.executor("leaky_relu", halves, negative_slope=0.5, out=storage[:32])
+    executor.run()
+    np.testing.assert_array_equal(storage[:32], wanted.astype(np.float32))
+    assert not np.array_equal(storage[:32], expected)
+
+
+def test_instruction_sets_agree():
+    rng = np.random.default_rng(7)
+    n = 4099
+    x = (rng.standard_normal(n) * 4).astype(np.float32)
+    g = rng.standard_normal(n).astype(np.float32)
+    results = {}
+    for level in isa.available():
+        kernels = isa.kernels(level)
+        for formula in ("gelu_backward", "elu_backward", "hardshrink_backward", "gelu", "elu"):
+            inputs = [g, x] if "backward" in formula else [x]
+            for dtype, name in ((np.dtype(np.float32), "float32"), (BFLOAT16, "bfloat16"),
+                                (np.dtype(np.float16), "float16")):
+                operands = [a.astype(dtype) for a in inputs]
+                out = np.empty(n, dtype)
+                ref = kernels.compute_kernel(formula, (name,) * len(inputs), name)
+                kernels.run(ref, [(a.ctypes.data, 0, a.itemsize) for a in operands],
+                            (out.ctypes.data, 0, out.itemsize), 1, n, (1.0, 1.0, 1.0))
+                results[formula, name, level] = out
+    for (formula, name, level), out in results.items():
+        if name != "float32":
+            same_bits(out, results[formula, name, "generic"])
+        elif level in ("v3", "v4") and (formula, name, "v3") in results:
+            same_bits(out, results[formula, name, "v3"])
+        else:
+            near = results[formula, name, "generic"].view(np.int32).astype(np.int64)
+            assert np.abs(out.view(np.int32).astype(np.int64) - near).max() <= 1
+
+
+SPECIALS = {
+    "gelu_backward": [((2.0, math.nan), math.nan), ((2.0, math.inf), 2.0), ((2.0, -math.inf), 0.0),
+                      ((math.inf, -math.inf), math.nan), ((math.nan, 1.0), math.nan),
+                      ((-3.0, math.inf), -3.0)],
+    "hardshrink_backward": [((2.0, math.nan), 0.0), ((math.nan, 3.0), math.nan),
+                            ((-0.0, 3.0), -0.0), ((math.inf, -3.0), math.inf),
+                            ((math.inf, 0.25), 0.0), ((math.nan, 0.0), 0.0)],
+    "elu_backward": [((2.0, math.nan), 2.0), ((2.0, math.inf), 2.0), ((2.0, -math.inf), 0.0),
+                     ((math.inf, 1.0), math.inf), ((math.nan, 1.0), math.nan),
+                     ((math.inf, -math.inf), math.nan), ((1.0, 3e4), 1.0)],
+    "logit_backward": [((1.0, math.nan), math.nan), ((1.0, math.inf), math.nan),
+                       ((1.0, -math.inf), math.nan), ((1.0, 0.0), math.inf), ((-1.0, 0.0), -math.inf),
+                       ((0.0, 0.0), math.nan), ((1.0, 1.0), math.inf), ((-1.0, 1.0), -math.inf),
+                       ((1.0, 1.5), math.nan), ((1.0, -0.5), math.nan), ((0.0, 0.5), 0.0),
+                       ((-0.0, 0.5), -0.0), ((1.0, -0.0), -math.inf)],
+}  # fmt: skip
+
+
+def check_special(actual, wanted):
+    value = float(actual)
+    if math.isnan(wanted):
+        assert math.isnan(value)
+        canonical = {4: 0x7FC00000, 2: 0x7E00 if actual.dtype == np.float16 else 0x7FC0}
+        payload = int(np.array(actual).view(np.uint32 if actual.itemsize == 4 else np.uint16))
+        assert payload == canonical[actual.itemsize]
+    else:
+        assert value == wanted
+        assert math.copysign(1, value) == math.copysign(1, wanted)
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+@pytest.mark.parametrize("name", SPECIALS)
+def test_special_values_at_every_position(name, dtype):
+    function = getattr(aclnn, name)
+    for (g_value, x_value), wanted in SPECIALS[name]:
+        for length in (1, 2, 17, 40):
+            for position in range(length):
+                g, x = np.full(length, 0.5, dtype), np.full(length, 0.5, dtype)
+                g[position], x[position] = g_value, x_value
+                check_special(function(g, x)[position], wanted)
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+@pytest.mark.parametrize(
+    ("eps", "dy", "x", "wanted"),
+    [(math.nan, 1, 0.5, math.nan), (math.inf, 1, 0.5, 0.0), (math.inf, 1, math.nan, math.nan),
+     (2.0, 1, 0.5, math.nan), (1.0, 2, 0.5, math.inf), (1.0, -2, 0.5, -math.inf),
+     (1.0, 0, 0.5, math.nan), (1.0, math.nan, 0.5, math.nan), (0.25, 1, 0.125, 0.0),
+     (0.25, 1, 0.25, 1 / 0.1875), (0.25, 1, 0.75, 1 / 0.1875), (0.25, 1, 0.875, 0.0),
+     (0.25, 1, math.inf, math.nan), (0.0, 1, 2.0, 0.0), (0.0, 1, 0.0, math.inf),
+     (-1.0, 1, 0.5, 4.0), (-0.5, 1, 2.0, math.nan), (math.nan, 1, math.inf, math.nan)],
+)  # fmt: skip
+def test_the_documented_order_of_logits_cases(eps, dy, x, wanted, dtype):
+    result = aclnn.logit_backward(np.array([dy], dtype), np.array([x], dtype), eps)
+    rounded = float(np.array([wanted]).astype(np.float32).astype(dtype)[0])
+    check_special(result[0], rounded)
+
+
+def test_nan_payloads_pass_hardshrink_and_copies():
+    payload = np.array([0x7FC12345, 0xFFC00001], np.uint32).view(np.float32)
+    same_bits(aclnn.hardshrink_backward(payload, np.full(2, 3, np.float32)), payload)
+
+
+def test_elu_overflow_in_the_arm_not_taken_never_shows():
+    x = np.array([200.0, 3e38], np.float32)
+    np.testing.assert_array_equal(aclnn.elu_backward(np.ones(2, np.float32), x, input_scale=5.0), 1)
+    np.testing.assert_array_equal(aclnn.elu(x), x)
+
+
+def test_a_result_is_rounded_to_its_own_dtype_before_it_is_cast():
+    g, x = np.full(3, 1.0, np.float16), np.array([-0.7, -1.3, -2.1], np.float16)
+    narrow = aclnn.elu_backward(g, x)
+    for kind in (np.float32, np.float64, np.complex64, np.complex128):
+        out = np.full(3, 7 + 7j).astype(kind) if np.dtype(kind).kind == "c" else np.zeros(3, kind)
+        aclnn.elu_backward(g, x, out=out)
+        np.testing.assert_array_equal(out, narrow.astype(kind))
+
+
+def test_double_to_bfloat16_rounds_once():
+    x = np.array([1 + 2**-8 + 2**-40, 1 + 3 * 2**-8 - 2**-40, -(1 + 2**-8 + 2**-45), 1e300, 2**-140])
+    out = np.zeros(5, BFLOAT16)
+    aclnn.leaky_relu(x, 1.0, out=out)
+    np.testing.assert_array_equal(
+        out.astype(np.float64), [1 + 2**-7, 1 + 2**-7, -(1 + 2**-7), np.inf, 0.0 if 2**-140 < 2**-134 else 1])
+
+
+def test_integers_with_floats_are_seen_as_float32():
+    x = np.array([-3, 0, 2, 2**24 + 1, 2**24 + 3], np.int32)
+    g = np.ones(5, np.float32)
+    same_bits(aclnn.gelu_backward(g, x), aclnn.gelu_backward(g, x.astype(np.float32)))
+    same_bits(aclnn.leaky_relu_backward(x, -g), np.float32(x.astype(np.float32).astype(np.float64) * float(np.float32(0.01))))
+    halves = aclnn.gelu_backward(np.ones(3, np.float16), x[:3])
+    same_bits(halves, aclnn.gelu_backward(np.ones(3, np.float16), x[:3].astype(np.float16)))
