@@ -18,7 +18,7 @@ import importlib
 import importlib.util
 from typing import Any
 
-from aclnn._version import __version__
+from aclnn._version import __version__ as __version__
 
 # Module -> the public names it has; whole groups (constants, operators) are looked up below.
 _HOMES = {

@@ -349,7 +349,7 @@ cdef class Plan:
         self.out_shape = out.shape
         self.out_ndim = len(out.shape)
         self.out_dtype = out.dtype
-        self.elements = out.size
+        self.elements = out.size if self.steps != NULL else 0
         for index in range(self.out_ndim):
             self.out_dims[index] = out.shape[index]
 

@@ -99,7 +99,8 @@ def call_foreign(handle: Any, first: Any, second: Any, out: Any, *options: Any) 
     if isinstance(out, np.generic):
         raise AclnnError(
             ACLNN_ERR_PARAM_INVALID,
-            f"{handle.name}: out is a NumPy scalar, which cannot be written; use an array of shape ()",
+            f"{handle.name}: out is a NumPy scalar, which cannot be written; "
+            "use an array of shape ()",
         )
     target = as_ndarray(out, "out")
     if target.ndim <= MAX_DIMS and is_plain(target):

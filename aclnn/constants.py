@@ -7,9 +7,14 @@ public headers.
 from __future__ import annotations
 
 from enum import IntEnum
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    # The members as names of the module, made by the loop at its end.
+    def __getattr__(name: str) -> int: ...
 
 
-class aclDataType(IntEnum):  # noqa: N801
+class aclDataType(IntEnum):
     """Element types of tensors and scalars.
 
     >>> aclDataType.ACL_BF16, int(ACL_DOUBLE)
@@ -46,7 +51,7 @@ class aclDataType(IntEnum):  # noqa: N801
     ACL_FLOAT4_E1M2 = 41
 
 
-class aclFormat(IntEnum):  # noqa: N801
+class aclFormat(IntEnum):
     """Memory formats; private ones are taken as their storage laid out plainly."""
 
     ACL_FORMAT_UNDEFINED = -1
@@ -65,7 +70,7 @@ class aclFormat(IntEnum):  # noqa: N801
     ACL_FORMAT_NCL = 47
 
 
-class aclrtMemcpyKind(IntEnum):  # noqa: N801
+class aclrtMemcpyKind(IntEnum):
     """From where to where a copy goes."""
 
     ACL_MEMCPY_HOST_TO_HOST = 0
@@ -74,7 +79,7 @@ class aclrtMemcpyKind(IntEnum):  # noqa: N801
     ACL_MEMCPY_DEVICE_TO_DEVICE = 3
 
 
-class aclrtMemMallocPolicy(IntEnum):  # noqa: N801
+class aclrtMemMallocPolicy(IntEnum):
     """Which pages an allocation prefers; a hint."""
 
     ACL_MEM_MALLOC_HUGE_FIRST = 0
@@ -82,14 +87,14 @@ class aclrtMemMallocPolicy(IntEnum):  # noqa: N801
     ACL_MEM_MALLOC_NORMAL_ONLY = 2
 
 
-class aclrtMemAttr(IntEnum):  # noqa: N801
+class aclrtMemAttr(IntEnum):
     """Which memory `aclrtGetMemInfo` speaks of; here all are this machine's."""
 
     ACL_DDR_MEM = 0
     ACL_HBM_MEM = 1
 
 
-class aclError(IntEnum):  # noqa: N801
+class aclError(IntEnum):
     """Statuses of the runtime functions."""
 
     ACL_SUCCESS = 0
@@ -108,7 +113,7 @@ class aclError(IntEnum):  # noqa: N801
     ACL_ERROR_RT_INTERNAL_ERROR = 507000
 
 
-class aclnnStatus(IntEnum):  # noqa: N801
+class aclnnStatus(IntEnum):
     """Statuses of the operator functions."""
 
     ACLNN_SUCCESS = 0

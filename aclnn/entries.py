@@ -8,6 +8,7 @@ They are ordinary functions with CANN's parameter names, so that a wrong number 
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 from aclnn._executor import EntryHandle
 from aclnn.handles import HANDLES
@@ -22,7 +23,7 @@ HANDLES_BY_ENTRY = {
 def _phase_one(operator: Operator, item: Entry) -> Callable[..., tuple[int, object, int]]:
     names = ", ".join(parameter.name for parameter in item.parameters)
     source = f"def {item.name}GetWorkspaceSize({names}):\n    return _plan(({names},))\n"
-    namespace = {"_plan": HANDLES_BY_ENTRY[item.name].plan, "__name__": __name__}
+    namespace: dict[str, Any] = {"_plan": HANDLES_BY_ENTRY[item.name].plan, "__name__": __name__}
     exec(compile(source, f"<{item.name}GetWorkspaceSize>", "exec"), namespace)
     function = namespace[f"{item.name}GetWorkspaceSize"]
     function.__doc__ = phase_one_doc(operator, item)
@@ -34,7 +35,7 @@ def _phase_two(operator: Operator, item: Entry) -> Callable[..., int]:
         f"def {item.name}(workspace, workspaceSize, executor, stream):\n"
         "    return _run(workspace, workspaceSize, executor, stream)\n"
     )
-    namespace = {"_run": HANDLES_BY_ENTRY[item.name].run, "__name__": __name__}
+    namespace: dict[str, Any] = {"_run": HANDLES_BY_ENTRY[item.name].run, "__name__": __name__}
     exec(compile(source, f"<{item.name}>", "exec"), namespace)
     function = namespace[item.name]
     function.__doc__ = phase_two_doc(operator, item)

@@ -29,7 +29,7 @@ def set_message(text: str) -> None:
     _recent.text = text
 
 
-def aclGetRecentErrMsg() -> str | None:  # noqa: N802
+def aclGetRecentErrMsg() -> str | None:
     """The message of this thread's most recent failure; reading clears it.
 
     Returns

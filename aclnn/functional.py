@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 from aclnn._functional import FunctionalHandle
 from aclnn.handles import HANDLES
@@ -58,7 +59,7 @@ def _make(operator: Operator, name: str) -> Callable[..., object]:
         f"def {name}({signature(operator, in_place=in_place)}):\n"
         f"    {_call(operator, in_place=in_place)}\n"
     )
-    namespace = {"_invoke": HANDLES_BY_NAME[name].call, "__name__": __name__}
+    namespace: dict[str, Any] = {"_invoke": HANDLES_BY_NAME[name].call, "__name__": __name__}
     exec(compile(source, f"<aclnn.{name}>", "exec"), namespace)
     function = namespace[name]
     function.__doc__ = functional_doc(operator, name)

@@ -4,5 +4,6 @@ from aclnn._plan import OperatorHandle
 from aclnn.operators import REGISTRY
 
 HANDLES = {
-    name: OperatorHandle(operator, number) for number, (name, operator) in enumerate(REGISTRY.items())
+    name: OperatorHandle(operator, number)
+    for number, (name, operator) in enumerate(REGISTRY.items())
 }

@@ -6,7 +6,7 @@ or overrun address is a status and never a crash. Freeing ends an allocation at 
 use; its bytes stay until queued work that holds it is done.
 """
 
-# ruff: noqa: N802, N803  (CANN's spelling)
+# ruff: noqa: N803  (CANN's spelling)
 
 from __future__ import annotations
 
@@ -28,6 +28,8 @@ from aclnn.constants import (
     aclrtMemMallocPolicy,
 )
 from aclnn.errors import AclnnError, fail
+
+OK = int(ACL_SUCCESS)
 
 __all__ = [
     "aclrtFree",
@@ -94,18 +96,18 @@ class Registry:
 LIVE = Registry()
 
 
-class BadAddress(ValueError):
+class AddressError(ValueError):
     """An address that no live allocation backs, or not far enough."""
 
 
 def _checked(address: int, nbytes: int, what: str) -> Allocation:
     found = LIVE.find(address)
     if found is None:
-        raise BadAddress(
+        raise AddressError(
             f"{what} is address {address:#x}, which lies in no live allocation of aclrtMalloc"
         )
     if address + nbytes > found.end:
-        raise BadAddress(
+        raise AddressError(
             f"{what} is address {address:#x}, {found.end - address} bytes before the end of its "
             f"allocation, but {nbytes} bytes are used"
         )
@@ -122,7 +124,7 @@ def resolve(address: int, nbytes: int, what: str) -> Allocation:
     """
     try:
         return _checked(address, nbytes, what)
-    except BadAddress as error:
+    except AddressError as error:
         raise AclnnError(ACLNN_ERR_PARAM_INVALID, str(error)) from None
 
 
@@ -171,7 +173,7 @@ def aclrtMalloc(size: int, policy: int) -> tuple[int, int]:
             ACL_ERROR_RT_MEMORY_ALLOCATION, f"aclrtMalloc: {nbytes} bytes cannot be allocated"
         )
     LIVE.add(allocation)
-    return allocation.address, ACL_SUCCESS
+    return allocation.address, OK
 
 
 def aclrtFree(address: int) -> int:
@@ -192,7 +194,7 @@ def aclrtFree(address: int) -> int:
             ACL_ERROR_RT_PARAM_INVALID,
             f"aclrtFree: address is {_shown(address)}, where no live allocation begins",
         )
-    return ACL_SUCCESS
+    return OK
 
 
 def aclrtMemcpy(dst: Any, destMax: int, src: Any, count: int, kind: int) -> int:
@@ -269,7 +271,7 @@ def aclrtMemset(address: Any, maxCount: int, value: int, count: int) -> int:
     except ValueError as error:
         return fail(ACL_ERROR_RT_PARAM_INVALID, f"aclrtMemset: {error}")
     ctypes.memset(side.address, value & 255, nbytes)
-    return ACL_SUCCESS
+    return OK
 
 
 def aclrtGetMemInfo(attr: int) -> tuple[int, int, int]:
@@ -287,7 +289,7 @@ def aclrtGetMemInfo(attr: int) -> tuple[int, int, int]:
     except ValueError as error:
         return 0, 0, fail(ACL_ERROR_RT_PARAM_INVALID, f"aclrtGetMemInfo: {error}")
     page, total = os.sysconf("SC_PAGE_SIZE"), os.sysconf("SC_PHYS_PAGES")
-    return os.sysconf("SC_AVPHYS_PAGES") * page, total * page, ACL_SUCCESS
+    return os.sysconf("SC_AVPHYS_PAGES") * page, total * page, OK
 
 
 class _Side:
@@ -333,7 +335,7 @@ class _Copy:
 
     def __call__(self) -> int:
         ctypes.memmove(self.dst.address, self.src.address, self.nbytes)
-        return ACL_SUCCESS
+        return OK
 
 
 def _is_int(value: Any) -> bool:

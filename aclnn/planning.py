@@ -32,7 +32,7 @@ APART, SAME, CROSSING = range(3)
 Operand = tuple[int, tuple[int, ...], tuple[int, ...], int, bool]
 
 
-class Refused(AclnnError):
+class RefusedError(AclnnError):
     """A call that breaks a rule; knows the rule, for explanations."""
 
     def __init__(self, message: str, rule: Rule | None = None):
@@ -54,17 +54,16 @@ def plan_call(
     from aclnn._plan import Plan
 
     call, done = check_call(operator, operands, signs, scalar_texts, switches, names)
-    if done:
-        call = _as_empty(operator, call)
     out = call.tensors.get("out") or _new_output(operator, call)
     inputs = [call.tensors[role] for role in operator.kernel_operands]
     formula = operator.formula_for(call.switches)
     result = _result_dtype(operator, call)
-    built = build_graph(operator, formula, inputs, out, result, overlaps)
+    drawn = [_emptied(spec) if done else spec for spec in (*inputs, out)]
+    built = build_graph(operator, formula, drawn[:-1], drawn[-1], result, overlaps)
     pipeline = "materialized" if settings["materialize"] else "fused"
     strategy = STRATEGIES[settings["strategy"]]
     passed = graph.run_passes(built, pipeline)
-    empty = out.size == 0
+    empty = out.size == 0 or done
     workspace = graph.plan_workspace(passed.graph, strategy, threads=settings["threads"])
     schedule = packed = None
     if not empty:
@@ -105,13 +104,13 @@ def check_call(
     """
     call = _as_call(operator, operands, signs, scalar_texts, switches, names)
     if not product.has_operators(call.soc):
-        raise Refused(f"no operator of this package exists on {call.soc}")
+        raise RefusedError(f"no operator of this package exists on {call.soc}")
     for rule in operator.rules:
         message = rule.test(call)
         if message == NOTHING_TO_DO:
             return call, True
         if message is not None:
-            raise Refused(message, rule)
+            raise RefusedError(message, rule)
     _check_output(call)
     return call, False
 
@@ -154,9 +153,9 @@ def _check_output(call: Call) -> None:
     if out is None or out.size == 0:
         return
     if not out.writable:
-        raise Refused(f"{call.names['out']} is read-only, but is the output")
+        raise RefusedError(f"{call.names['out']} is read-only, but is the output")
     if any(size > 1 and stride == 0 for size, stride in zip(out.shape, out.strides, strict=True)):
-        raise Refused(
+        raise RefusedError(
             f"{call.names['out']} has strides {out.strides} for shape {out.shape}: a stride of 0 "
             "makes elements of the output share memory"
         )
@@ -169,18 +168,18 @@ def _result_dtype(operator: Operator, call: Call) -> aclDataType:
     return found
 
 
-def _as_empty(operator: Operator, call: Call) -> Call:
-    """A call with nothing to do, whose shapes may not fit each other: all of them empty."""
-    empty = {
-        role: replace(spec, shape=(0,), strides=(1,)) for role, spec in call.tensors.items()
-    }
-    return replace(call, tensors=empty)
+def _emptied(spec: TensorSpec) -> TensorSpec:
+    """Where there is nothing to do, shapes need not fit each other; the graph shows none."""
+    return replace(spec, shape=(0,), strides=(1,))
 
 
 def _new_output(operator: Operator, call: Call) -> TensorSpec:
     """The output of a functional call that gave none: dense, of the result's dtype."""
     shape = broadcast_shapes(*(call.shape(role) for role in operator.kernel_operands))
-    assert shape is not None, "a rule of every operator sees to it that the shapes fit"
+    if shape is None:
+        raise RefusedError(
+            "the inputs' shapes do not broadcast, so the output has no shape; give one"
+        )
     return TensorSpec(_result_dtype(operator, call), shape, graph.contiguous_strides(shape))
 
 
@@ -365,7 +364,7 @@ def _configure_from_environment() -> None:
     from aclnn import _plan
 
     _plan.configure(
-        strategy=_number(os.environ.get("ACLNN_PLANNER") or STRATEGIES[0]),
+        strategy=_number(os.environ.get("ACLNN_PLANNER") or STRATEGIES[0]) or 0,
         materialize=os.environ.get("ACLNN_MATERIALIZE", "0") not in ("", "0"),
     )
     limit = os.environ.get("ACLNN_PLAN_CACHE", "")

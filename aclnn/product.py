@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 from aclnn import _plan
-from aclnn.constants import ACLNN_ERR_PARAM_INVALID  # type: ignore[attr-defined]
+from aclnn.constants import ACLNN_ERR_PARAM_INVALID
 from aclnn.errors import AclnnError
 
 FAMILIES = ("Ascend910B", "Ascend310P", "Ascend910", "Ascend910_93", "Ascend950", "Ascend310B")

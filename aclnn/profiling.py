@@ -140,7 +140,9 @@ class Profile:
             }
             for step in self.steps
         ]
-        return json.dumps({"runs": len(self.runs), "total_ns": self.total_ns, "steps": rows}, indent=indent)
+        return json.dumps(
+            {"runs": len(self.runs), "total_ns": self.total_ns, "steps": rows}, indent=indent
+        )
 
     def to_chrome_trace(self) -> str:
         """Trace events that Perfetto opens.
@@ -162,7 +164,13 @@ class Profile:
                     named.add(track)
                     label = f"caller {numbers[run.caller] // 100}, thread {thread}"
                     events.append(
-                        {"ph": "M", "pid": process, "tid": track, "name": "thread_name", "args": {"name": label}}
+                        {
+                            "ph": "M",
+                            "pid": process,
+                            "tid": track,
+                            "name": "thread_name",
+                            "args": {"name": label},
+                        }
                     )
                 events.append(_slice(run, step, process, track, begin - origin, end - begin))
                 if thread == 0:

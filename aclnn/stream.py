@@ -4,7 +4,7 @@ A stream is a queue with a thread that is started when the first work arrives. T
 `None`, runs work at once on the calling thread. Handles are checked at every use.
 """
 
-# ruff: noqa: N802, N803  (CANN's spelling)
+# ruff: noqa: N803  (CANN's spelling)
 
 from __future__ import annotations
 
@@ -27,6 +27,8 @@ from aclnn.constants import (
     ACLNN_ERR_RUNTIME_ERROR,
 )
 from aclnn.errors import fail
+
+OK = int(ACL_SUCCESS)
 
 __all__ = [
     "aclFinalize",
@@ -53,7 +55,7 @@ __all__ = [
 Job = Callable[[], Any]
 
 
-class aclrtStream:  # noqa: N801
+class aclrtStream:
     """A queue of work and the thread that does it; made by `aclrtCreateStream`."""
 
     def __init__(self) -> None:
@@ -67,7 +69,10 @@ class aclrtStream:  # noqa: N801
         with self._lock:
             if self._worker is None:
                 self._worker = threading.Thread(
-                    target=_work, args=(self._queue, self._failures), name="aclrtStream", daemon=True
+                    target=_work,
+                    args=(self._queue, self._failures),
+                    name="aclrtStream",
+                    daemon=True,
                 )
                 self._worker.start()
             self._queue.put(job)
@@ -107,7 +112,7 @@ def _work(jobs: queue.SimpleQueue[Job | None], failures: list[str]) -> None:
         del job
 
 
-class aclrtEvent:  # noqa: N801
+class aclrtEvent:
     """A mark in a stream's work; made by `aclrtCreateEvent`."""
 
     def __init__(self) -> None:
@@ -124,9 +129,10 @@ class _Record:
         self.happened = threading.Event()
         self.nanoseconds = 0
 
-    def mark(self) -> None:
+    def mark(self) -> int:
         self.nanoseconds = time.perf_counter_ns()
         self.happened.set()
+        return OK
 
 
 _streams: weakref.WeakSet[aclrtStream] = weakref.WeakSet()
@@ -141,7 +147,7 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_forget_workers)
 
 
-def _bad_handle(function: str, name: str, handle: Any, kind: type) -> int:
+def _bad_handle(function: str, name: str, handle: Any, kind: Any) -> int:
     """ACL_SUCCESS for a live handle, else 107017 and a message."""
     if handle is None:
         return fail(ACL_ERROR_RT_INVALID_HANDLE, f"{function}: {name} is null")
@@ -152,7 +158,7 @@ def _bad_handle(function: str, name: str, handle: Any, kind: type) -> int:
         )
     if handle.destroyed:
         return fail(ACL_ERROR_RT_INVALID_HANDLE, f"{function}: {name} is destroyed")
-    return ACL_SUCCESS
+    return OK
 
 
 def submit(stream: Any, job: Job) -> int:
@@ -167,7 +173,7 @@ def submit(stream: Any, job: Job) -> int:
     if status := _bad_handle("stream", "stream", stream, aclrtStream):
         return status
     stream.submit(job)
-    return ACL_SUCCESS
+    return OK
 
 
 def aclrtCreateStream() -> tuple[aclrtStream, int]:
@@ -182,7 +188,7 @@ def aclrtCreateStream() -> tuple[aclrtStream, int]:
     """
     stream = aclrtStream()
     _streams.add(stream)
-    return stream, ACL_SUCCESS
+    return stream, OK
 
 
 def aclrtDestroyStream(stream: Any) -> int:
@@ -204,7 +210,7 @@ def aclrtSynchronizeStream(stream: Any) -> int:
         107017 for no live stream. The default stream, None, has nothing to wait for.
     """
     if stream is None:
-        return ACL_SUCCESS
+        return OK
     if status := _bad_handle("aclrtSynchronizeStream", "stream", stream, aclrtStream):
         return status
     return _outcome(stream.synchronize())
@@ -217,12 +223,12 @@ def aclrtSynchronizeDevice() -> int:
 
 
 def _outcome(failure: str | None) -> int:
-    return ACL_SUCCESS if failure is None else fail(ACLNN_ERR_RUNTIME_ERROR, failure)
+    return OK if failure is None else fail(ACLNN_ERR_RUNTIME_ERROR, failure)
 
 
 def aclrtCreateEvent() -> tuple[aclrtEvent, int]:
     """Make an event: ``(event, status)``."""
-    return aclrtEvent(), ACL_SUCCESS
+    return aclrtEvent(), OK
 
 
 def aclrtDestroyEvent(event: Any) -> int:
@@ -230,7 +236,7 @@ def aclrtDestroyEvent(event: Any) -> int:
     if status := _bad_handle("aclrtDestroyEvent", "event", event, aclrtEvent):
         return status
     event.destroyed = True
-    return ACL_SUCCESS
+    return OK
 
 
 def aclrtRecordEvent(event: Any, stream: Any) -> int:
@@ -243,7 +249,7 @@ def aclrtRecordEvent(event: Any, stream: Any) -> int:
         return status
     record = _Record()
     event.latest = record
-    return submit(stream, lambda: record.mark() or ACL_SUCCESS)
+    return submit(stream, record.mark)
 
 
 def aclrtStreamWaitEvent(stream: Any, event: Any) -> int:
@@ -256,8 +262,8 @@ def aclrtStreamWaitEvent(stream: Any, event: Any) -> int:
         return status
     record = event.latest
     if record is None:
-        return ACL_SUCCESS
-    return submit(stream, lambda: record.happened.wait() and ACL_SUCCESS)
+        return OK
+    return submit(stream, lambda: record.happened.wait() and OK)
 
 
 def aclrtSynchronizeEvent(event: Any) -> int:
@@ -266,7 +272,7 @@ def aclrtSynchronizeEvent(event: Any) -> int:
         return status
     if event.latest is not None:
         event.latest.happened.wait()
-    return ACL_SUCCESS
+    return OK
 
 
 def aclrtEventElapsedTime(start: Any, end: Any) -> tuple[float, int]:
@@ -279,7 +285,7 @@ def aclrtEventElapsedTime(start: Any, end: Any) -> tuple[float, int]:
                 ACL_ERROR_RT_EVENT_TIMESTAMP_INVALID,
                 f"aclrtEventElapsedTime: {name} was not recorded or has not happened yet",
             )
-    return (end.latest.nanoseconds - start.latest.nanoseconds) / 1e6, ACL_SUCCESS
+    return (end.latest.nanoseconds - start.latest.nanoseconds) / 1e6, OK
 
 
 class _Life:
@@ -296,7 +302,7 @@ class _Life:
                 name = self._names[0]
                 return fail(ACL_ERROR_REPEAT_INITIALIZE, f"{name}: was called already")
             self._state = "begun"
-            return ACL_SUCCESS
+            return OK
 
     def finish(self) -> int:
         with self._lock:
@@ -306,7 +312,7 @@ class _Life:
             if self._state == "ended":
                 return fail(ACL_ERROR_REPEAT_FINALIZE, f"{end}: was called already")
             self._state = "ended"
-            return ACL_SUCCESS
+            return OK
 
 
 _runtime = _Life("aclInit", "aclFinalize")
@@ -327,12 +333,12 @@ def aclFinalize() -> int:
 def aclnnInit(configPath: Any = None) -> int:
     """Start the operator library; may be called again and does nothing then."""
     _library.begin()
-    return ACL_SUCCESS
+    return OK
 
 
 def aclnnFinalize() -> int:
     """End the operator library; may be called again and does nothing then."""
-    return ACL_SUCCESS
+    return OK
 
 
 def aclrtSetDevice(deviceId: int) -> int:
@@ -349,7 +355,7 @@ def aclrtResetDevice(deviceId: int) -> int:
 
 def _check_device(function: str, device: Any) -> int:
     if isinstance(device, int) and not isinstance(device, bool) and device == 0:
-        return ACL_SUCCESS
+        return OK
     return fail(
         ACL_ERROR_RT_INVALID_DEVICEID,
         f"{function}: deviceId is {device!r}, this machine has one device, 0",
@@ -358,12 +364,12 @@ def _check_device(function: str, device: Any) -> int:
 
 def aclrtGetDevice() -> tuple[int, int]:
     """The device in use: ``(0, status)``."""
-    return 0, ACL_SUCCESS
+    return 0, OK
 
 
 def aclrtGetDeviceCount() -> tuple[int, int]:
     """How many devices there are: ``(1, status)``."""
-    return 1, ACL_SUCCESS
+    return 1, OK
 
 
 def aclrtGetSocName() -> str:

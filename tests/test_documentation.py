@@ -4,11 +4,11 @@ import doctest
 import importlib
 import pkgutil
 
+import aclnn.graph
 import numpy as np
 import pytest
 
 import aclnn
-import aclnn.graph
 from aclnn import functional
 from aclnn.operators import ENTRIES, REGISTRY
 

@@ -80,11 +80,15 @@ def test_any_strides_give_the_bits_of_contiguous_copies(data):
 @QUICK
 @given(st.data())
 def test_broadcasting_and_mixed_dtypes(data):
-    name = data.draw(st.sampled_from(["hardshrink_backward", "gelu_backward", "leaky_relu_backward"]))
+    name = data.draw(
+        st.sampled_from(["hardshrink_backward", "gelu_backward", "leaky_relu_backward"])
+    )
     shape = data.draw(st.lists(st.integers(1, 6), min_size=1, max_size=4).map(tuple))
+
     def thinned():
         dims = [data.draw(st.sampled_from([n, 1])) for n in shape]
-        return tuple(dims[data.draw(st.integers(0, len(dims) - 1)):])
+        return tuple(dims[data.draw(st.integers(0, len(dims) - 1)) :])
+
     a, b = data.draw(st.sampled_from(DTYPES)), data.draw(st.sampled_from(DTYPES))
     g = data.draw(views(thinned(), a))
     x = data.draw(views(thinned(), b))
@@ -102,7 +106,9 @@ def test_broadcasting_and_mixed_dtypes(data):
 @pytest.mark.parametrize("name", [*BINARY, "logit_backward", "leaky_relu", "elu", "gelu"])
 def test_any_length_offset_and_chunk(name, dtype):
     rng = np.random.default_rng(3)
-    x = (rng.uniform(0, 1, 1500) if "logit" in name else rng.standard_normal(1500) * 4).astype(dtype)
+    x = (rng.uniform(0, 1, 1500) if "logit" in name else rng.standard_normal(1500) * 4).astype(
+        dtype
+    )
     special = np.array([np.nan, np.inf, -np.inf, 0.0, -0.0, 1e-40, -1e-40, 1.0, 3e38], np.float32)
     with np.errstate(all="ignore"):
         x[rng.permutation(1500)[:90]] = np.resize(special, 90).astype(dtype)
@@ -139,8 +145,9 @@ def test_threads_tiles_and_materialized_graphs_give_the_same_bits(dtype):
         aclnn.set_num_threads(before)
 
 
-@pytest.mark.parametrize("name", ["leaky_relu", "elu", "hardshrink_backward", "gelu_backward",
-                                  "logit_backward"])
+@pytest.mark.parametrize(
+    "name", ["leaky_relu", "elu", "hardshrink_backward", "gelu_backward", "logit_backward"]
+)
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
 @pytest.mark.parametrize("shift", [0, 1, -1, 7, 300])
 @pytest.mark.parametrize("which", [0, 1])
@@ -195,13 +202,22 @@ def test_instruction_sets_agree():
         kernels = isa.kernels(level)
         for formula in ("gelu_backward", "elu_backward", "hardshrink_backward", "gelu", "elu"):
             inputs = [g, x] if "backward" in formula else [x]
-            for dtype, name in ((np.dtype(np.float32), "float32"), (BFLOAT16, "bfloat16"),
-                                (np.dtype(np.float16), "float16")):
+            for dtype, name in (
+                (np.dtype(np.float32), "float32"),
+                (BFLOAT16, "bfloat16"),
+                (np.dtype(np.float16), "float16"),
+            ):
                 operands = [a.astype(dtype) for a in inputs]
                 out = np.empty(n, dtype)
                 ref = kernels.compute_kernel(formula, (name,) * len(inputs), name)
-                kernels.run(ref, [(a.ctypes.data, 0, a.itemsize) for a in operands],
-                            (out.ctypes.data, 0, out.itemsize), 1, n, (1.0, 1.0, 1.0))
+                kernels.run(
+                    ref,
+                    [(a.ctypes.data, 0, a.itemsize) for a in operands],
+                    (out.ctypes.data, 0, out.itemsize),
+                    1,
+                    n,
+                    (1.0, 1.0, 1.0),
+                )
                 results[formula, name, level] = out
     for (formula, name, level), out in results.items():
         if name != "float32":
@@ -292,17 +308,24 @@ def test_a_result_is_rounded_to_its_own_dtype_before_it_is_cast():
 
 
 def test_double_to_bfloat16_rounds_once():
-    x = np.array([1 + 2**-8 + 2**-40, 1 + 3 * 2**-8 - 2**-40, -(1 + 2**-8 + 2**-45), 1e300, 2**-140])
+    x = np.array(
+        [1 + 2**-8 + 2**-40, 1 + 3 * 2**-8 - 2**-40, -(1 + 2**-8 + 2**-45), 1e300, 2**-140]
+    )
     out = np.zeros(5, BFLOAT16)
     aclnn.leaky_relu(x, 1.0, out=out)
     np.testing.assert_array_equal(
-        out.astype(np.float64), [1 + 2**-7, 1 + 2**-7, -(1 + 2**-7), np.inf, 0.0 if 2**-140 < 2**-134 else 1])
+        out.astype(np.float64),
+        [1 + 2**-7, 1 + 2**-7, -(1 + 2**-7), np.inf, 0.0 if 2**-140 < 2**-134 else 1],
+    )
 
 
 def test_integers_with_floats_are_seen_as_float32():
     x = np.array([-3, 0, 2, 2**24 + 1, 2**24 + 3], np.int32)
     g = np.ones(5, np.float32)
     same_bits(aclnn.gelu_backward(g, x), aclnn.gelu_backward(g, x.astype(np.float32)))
-    same_bits(aclnn.leaky_relu_backward(x, -g), np.float32(x.astype(np.float32).astype(np.float64) * float(np.float32(0.01))))
+    same_bits(
+        aclnn.leaky_relu_backward(x, -g),
+        np.float32(x.astype(np.float32).astype(np.float64) * float(np.float32(0.01))),
+    )
     halves = aclnn.gelu_backward(np.ones(3, np.float16), x[:3])
     same_bits(halves, aclnn.gelu_backward(np.ones(3, np.float16), x[:3].astype(np.float16)))

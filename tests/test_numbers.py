@@ -64,7 +64,11 @@ def exact_in_mpmath(name, options, g, x):
         if name == "elu_backward":
             if x > 0:
                 return g * s
-            return g * k * (x + a * s) if options.get("is_result") else g * k * a * s * mpmath.exp(k * x)
+            return (
+                g * k * (x + a * s)
+                if options.get("is_result")
+                else g * k * a * s * mpmath.exp(k * x)
+            )
         if name == "logit":
             eps = m(options.get("eps", -1.0))
             z = x if eps < 0 else min(max(x, eps), 1 - eps)
@@ -72,8 +76,11 @@ def exact_in_mpmath(name, options, g, x):
         if name == "logit_backward":
             return g / (x * (1 - x))
         if name.startswith("leaky"):
-            return (g if x > 0 else g * m(options["negative_slope"])) if "backward" in name else (
-                x if x > 0 else x * m(options["negative_slope"]))
+            return (
+                (g if x > 0 else g * m(options["negative_slope"]))
+                if "backward" in name
+                else (x if x > 0 else x * m(options["negative_slope"]))
+            )
         raise AssertionError(f"{name} is exact in float64")
 
 
@@ -104,8 +111,9 @@ def correctly_rounded(name, options, g, x, dtype):
         low = round_to_odd(exact - margin).astype(dtype)
         high = round_to_odd(exact + margin).astype(dtype)
         result = round_to_odd(exact).astype(dtype)
-    doubt = np.flatnonzero((low.view(np.uint16) != high.view(np.uint16)) & np.isfinite(exact)
-                           & np.isfinite(wide[-1]))
+    doubt = np.flatnonzero(
+        (low.view(np.uint16) != high.view(np.uint16)) & np.isfinite(exact) & np.isfinite(wide[-1])
+    )
     assert len(doubt) < 40000, "the reference is too coarse"
     with mpmath.workdps(DIGITS):
         for index in doubt:
@@ -147,8 +155,11 @@ def test_every_half_is_correctly_rounded(name, options, has_gradient, gradients,
     g = None
     if has_gradient:
         rng = np.random.default_rng(len(name))
-        g = np.ones(65536, kind) if gradients == "ones" else (
-            rng.standard_normal(65536) * 2.0 ** rng.integers(-6, 7, 65536)).astype(kind)
+        g = (
+            np.ones(65536, kind)
+            if gradients == "ones"
+            else (rng.standard_normal(65536) * 2.0 ** rng.integers(-6, 7, 65536)).astype(kind)
+        )
     with np.errstate(all="ignore"):
         finite = np.isfinite(x.astype(np.float32))
     actual = getattr(aclnn, name)(*([g, x] if has_gradient else [x]), **options)
@@ -173,7 +184,12 @@ def float32_points(domain):
     if domain == "unit":
         near_half = 0.5 + rng.standard_normal(50_000) * 2.0 ** -rng.integers(2, 24, 50_000)
         tiny = 2.0 ** -rng.uniform(1, 126, 50_000)
-        points = [rng.uniform(0, 1, 200_000), near_half, tiny, 1 - 2.0 ** -rng.uniform(1, 24, 50_000)]
+        points = [
+            rng.uniform(0, 1, 200_000),
+            near_half,
+            tiny,
+            1 - 2.0 ** -rng.uniform(1, 24, 50_000),
+        ]
         x = np.concatenate(points).astype(np.float32)
         return x[(x > 0) & (x < 1)]
     root = np.float32(-0.7517915)
@@ -199,7 +215,9 @@ def test_float32_is_within_one_ulp(name, options, has_gradient, gradient):
     distance = oracle.ulp_distance(actual, exact)
     doubt = np.flatnonzero(distance > 0.9)  # float64 itself may be that far off: at roots, in tails
     for index in doubt[:: max(1, len(doubt) // 200)]:
-        value = exact_in_mpmath(name, options, float(g[index]) if has_gradient else 1.0, float(x[index]))
+        value = exact_in_mpmath(
+            name, options, float(g[index]) if has_gradient else 1.0, float(x[index])
+        )
         if abs(value) > 3.4028236e38:
             assert np.isinf(actual[index])
             continue

@@ -1,12 +1,10 @@
 """Phase one of every C-shaped pair: what it accepts, what it refuses, and in which order."""
 
-# ruff: noqa: N806  (CANN's spelling)
-
 import numpy as np
 import pytest
 
 import aclnn
-from aclnn import aclDataType as T  # noqa: N817
+from aclnn import aclDataType as T
 from aclnn.operators import ENTRIES
 
 OK, NULLPTR, INVALID = 0, 161001, 161002
@@ -65,8 +63,12 @@ def test_good_arguments_make_an_executor_that_needs_no_workspace(name):
 
 @pytest.mark.parametrize(
     ("name", "parameter"),
-    [(n, p.name) for n, (_, e) in ENTRIES.items() for p in e.parameters
-     if p.is_tensor or p.kind in ("scalar", "str")],
+    [
+        (n, p.name)
+        for n, (_, e) in ENTRIES.items()
+        for p in e.parameters
+        if p.is_tensor or p.kind in ("scalar", "str")
+    ],
 )
 def test_null_arguments(name, parameter):
     status, message = refused(name, **{parameter: None})
@@ -137,8 +139,13 @@ def test_no_operator_exists_on_310b(name):
 
 @pytest.mark.parametrize(
     ("soc", "status"),
-    [("Ascend310P", INVALID), ("Ascend910", INVALID), ("Ascend910B", OK), ("Ascend910_93", OK),
-     ("Ascend950", OK)],
+    [
+        ("Ascend310P", INVALID),
+        ("Ascend910", INVALID),
+        ("Ascend910B", OK),
+        ("Ascend910_93", OK),
+        ("Ascend950", OK),
+    ],
 )
 @pytest.mark.parametrize("name", ["aclnnLogitGrad", "aclnnLogit"])
 def test_logit_exists_on_three_products(name, soc, status):
@@ -175,8 +182,12 @@ def test_shape_of_the_output(name):
     assert "(2, 4)" in message
 
 
-BROADCASTING = {"aclnnHardshrinkBackward", "aclnnGeluBackward", "aclnnGeluBackwardV2",
-                "aclnnLeakyReluBackward"}
+BROADCASTING = {
+    "aclnnHardshrinkBackward",
+    "aclnnGeluBackward",
+    "aclnnGeluBackwardV2",
+    "aclnnLeakyReluBackward",
+}
 
 
 @pytest.mark.parametrize(
@@ -214,12 +225,16 @@ def test_negative_alpha_is_fine_unless_the_result_is_given():
     assert phase_one("aclnnEluBackward", alpha=scalar(-1.0), isResult=False)[2] == OK
     assert phase_one("aclnnEluBackward", alpha=scalar(-0.0), isResult=True)[2] == OK
     assert refused("aclnnEluBackward", alpha=scalar(-1.0), isResult=True)[0] == INVALID
-    assert refused("aclnnLeakyReluBackward", negativeSlope=scalar(-1), selfIsResult=True)[0] == INVALID
+    assert (
+        refused("aclnnLeakyReluBackward", negativeSlope=scalar(-1), selfIsResult=True)[0] == INVALID
+    )
 
 
 @pytest.mark.parametrize("out", [T.ACL_DOUBLE, T.ACL_COMPLEX64, T.ACL_FLOAT16, T.ACL_COMPLEX128])
-@pytest.mark.parametrize(("name", "parameter"), [("aclnnEluBackward", "gradInput"),
-                                                 ("aclnnLeakyRelu", "out"), ("aclnnElu", "out")])
+@pytest.mark.parametrize(
+    ("name", "parameter"),
+    [("aclnnEluBackward", "gradInput"), ("aclnnLeakyRelu", "out"), ("aclnnElu", "out")],
+)
 def test_output_dtypes_that_a_cast_reaches(name, parameter, out):
     assert phase_one(name, **{parameter: tensor(dtype=out)})[2] == OK
 
@@ -276,8 +291,10 @@ def test_complex_scalars_cannot_be_converted():
     assert "lambd" in refused("aclnnHardshrinkBackward", lambd=bad)[1]
 
 
-@pytest.mark.parametrize("dtype", [T.ACL_INT8, T.ACL_UINT64, T.ACL_BOOL, T.ACL_FLOAT16, T.ACL_BF16,
-                                   T.ACL_DOUBLE, T.ACL_INT64])
+@pytest.mark.parametrize(
+    "dtype",
+    [T.ACL_INT8, T.ACL_UINT64, T.ACL_BOOL, T.ACL_FLOAT16, T.ACL_BF16, T.ACL_DOUBLE, T.ACL_INT64],
+)
 def test_slopes_of_every_real_dtype(dtype):
     assert phase_one("aclnnLeakyRelu", negativeSlope=scalar(1, dtype))[2] == OK
 

@@ -1,14 +1,12 @@
 """Phase two, executors' lives, rebinding, streams: what runs, what is refused, what is untouched."""
 
-# ruff: noqa: N806  (CANN's spelling)
-
 import threading
 
 import numpy as np
 import pytest
 
 import aclnn
-from aclnn import aclDataType as T  # noqa: N817
+from aclnn import aclDataType as T
 from aclnn.operators import ENTRIES
 
 OK, NULLPTR, INVALID, INNER, INNER_NULLPTR = 0, 161001, 161002, 561000, 561103
@@ -35,9 +33,7 @@ def leaky(x, out, slope=0.5):
 def forced_workspace():
     """An executor that needs a workspace: its input overlaps its output by all but one element."""
     storage = np.arange(-50, 51, dtype=np.float32)
-    size, executor = leaky(
-        tensor(storage, shape=(100,)), tensor(storage, shape=(100,), offset=1)
-    )
+    size, executor = leaky(tensor(storage, shape=(100,)), tensor(storage, shape=(100,), offset=1))
     assert size >= 400
     return storage, size, executor
 

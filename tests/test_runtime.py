@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import aclnn
+from aclnn import aclDataType as T
 from aclnn import constants, dtypes, errors
-from aclnn import aclDataType as T  # noqa: N817
 
 OK, NULLPTR, INVALID = 0, 161001, 161002
 PARAM, HANDLE, DEVICE, TIMESTAMP = 107000, 107017, 107001, 107006
@@ -81,8 +81,11 @@ def test_creation_refuses(change, words):
 
 
 @settings(deadline=None)
-@given(st.lists(st.tuples(st.integers(0, 4), st.integers(0, 5)), max_size=4), st.integers(0, 9),
-       st.integers(0, 40))
+@given(
+    st.lists(st.tuples(st.integers(0, 4), st.integers(0, 5)), max_size=4),
+    st.integers(0, 9),
+    st.integers(0, 40),
+)
 def test_a_view_must_lie_in_its_storage(axes, offset, room):
     dims, strides = [n for n, _ in axes], [s for _, s in axes]
     reached = {offset}
@@ -98,7 +101,8 @@ def test_a_tensor_keeps_its_memory_alive():
     tensor, out = create((6,), data=x), np.zeros(6, np.float32)
     del x
     _, executor, _ = aclnn.aclnnLeakyReluGetWorkspaceSize(
-        tensor, aclnn.aclCreateScalar(1, T.ACL_FLOAT), create((6,), data=out))
+        tensor, aclnn.aclCreateScalar(1, T.ACL_FLOAT), create((6,), data=out)
+    )
     assert aclnn.aclnnLeakyRelu(None, 0, executor, None) == OK
     np.testing.assert_array_equal(out, 3)
 
@@ -113,8 +117,10 @@ def test_init_tensor_changes_all_or_nothing():
 
 
 def test_destroying():
-    for kind, destroy in ((create(), aclnn.aclDestroyTensor),
-                          (aclnn.aclCreateScalar(1, T.ACL_INT8), aclnn.aclDestroyScalar)):
+    for kind, destroy in (
+        (create(), aclnn.aclDestroyTensor),
+        (aclnn.aclCreateScalar(1, T.ACL_INT8), aclnn.aclDestroyScalar),
+    ):
         assert destroy(None) == OK
         assert destroy(kind) == OK
         assert destroy(kind) == NULLPTR
@@ -309,6 +315,7 @@ def test_streams_are_side_by_side_and_in_order():
             order.append(name)
             threads.add(threading.get_ident())
             return 0
+
         return work
 
     for item in (job("a1", wait=True), job("a2")):
@@ -448,7 +455,9 @@ def test_pytorch_tensors_come_back_as_tensors():
         y = aclnn.gelu_backward(g, x)
         assert isinstance(y, torch.Tensor)
         assert (y.dtype, y.shape) == (dtype, x.shape)
-        assert torch.allclose(y.float(), torch.ops.aten.gelu_backward(g.float(), x.float()), atol=2e-2)
+        assert torch.allclose(
+            y.float(), torch.ops.aten.gelu_backward(g.float(), x.float()), atol=2e-2
+        )
         out = torch.zeros(4, 6, dtype=dtype).T
         assert aclnn.gelu_backward(g, x, out=out) is out
         assert torch.equal(out, y)

@@ -49,7 +49,9 @@ def run(options: argparse.Namespace) -> int:
         aclnn.set_num_threads(before)
     ratios = [row["ratio"] for row in rows if row["ratio"]]
     if ratios:
-        print(f"geometric mean of {len(ratios)} ratios: {math.exp(sum(map(math.log, ratios)) / len(ratios)):.2f}")
+        print(
+            f"geometric mean of {len(ratios)} ratios: {math.exp(sum(map(math.log, ratios)) / len(ratios)):.2f}"
+        )
     if options.json:
         facts = {"isa": isa.name(), "threads": options.threads, "rows": rows}
         with open(options.json, "w") as file:
@@ -60,7 +62,9 @@ def run(options: argparse.Namespace) -> int:
 def _rows(options: argparse.Namespace) -> Iterator[dict[str, Any]]:
     torch = _peer(options.threads)
     print(f"{isa.name()}, threads {options.threads}; times in µs; stream: a copy of as many bytes")
-    print(f"{'operator':20} {'dtype':9} {'elements':>10} {'aclnn':>10} {'PyTorch':>10} {'ratio':>6} {'GB/s':>6} {'of stream':>9}")
+    print(
+        f"{'operator':20} {'dtype':9} {'elements':>10} {'aclnn':>10} {'PyTorch':>10} {'ratio':>6} {'GB/s':>6} {'of stream':>9}"
+    )
     for size in options.sizes:
         for dtype in options.dtypes:
             for name in options.operators:
@@ -74,9 +78,7 @@ def _rows(options: argparse.Namespace) -> Iterator[dict[str, Any]]:
                 yield row
 
 
-def measure(
-    operator: Operator, dtype: str, size: int, rounds: int, torch: Any
-) -> dict[str, Any]:
+def measure(operator: Operator, dtype: str, size: int, rounds: int, torch: Any) -> dict[str, Any]:
     """One cell: medians of alternating rounds."""
     rng = np.random.default_rng(size)
     low, high = operator.domain
@@ -139,17 +141,17 @@ def _peer(threads: int) -> Any:
 # How PyTorch spells the same call, into an output.
 TORCH: dict[str, Callable[[Any, list[Any], Any], Callable[[], Any]]] = {
     "leaky_relu": lambda ops, a, out: lambda: ops.leaky_relu.out(a[0], 0.01, out=out),
-    "elu_backward": lambda ops, a, out: lambda: ops.elu_backward.grad_input(
-        a[0], 1.0, 1.0, 1.0, False, a[1], grad_input=out
+    "elu_backward": lambda ops, a, out: (
+        lambda: ops.elu_backward.grad_input(a[0], 1.0, 1.0, 1.0, False, a[1], grad_input=out)
     ),
-    "hardshrink_backward": lambda ops, a, out: lambda: ops.hardshrink_backward.grad_input(
-        a[0], a[1], 0.5, grad_input=out
+    "hardshrink_backward": lambda ops, a, out: (
+        lambda: ops.hardshrink_backward.grad_input(a[0], a[1], 0.5, grad_input=out)
     ),
-    "logit_backward": lambda ops, a, out: lambda: ops.logit_backward.grad_input(
-        a[0], a[1], None, grad_input=out
+    "logit_backward": lambda ops, a, out: (
+        lambda: ops.logit_backward.grad_input(a[0], a[1], None, grad_input=out)
     ),
-    "gelu_backward": lambda ops, a, out: lambda: ops.gelu_backward.grad_input(
-        a[0], a[1], approximate="none", grad_input=out
+    "gelu_backward": lambda ops, a, out: (
+        lambda: ops.gelu_backward.grad_input(a[0], a[1], approximate="none", grad_input=out)
     ),
 }
 

@@ -59,9 +59,7 @@ def _executor(call: dict[str, Any]) -> Any:
         )
     operands = [_operand(operator, call, role, seed) for seed, role in enumerate(operator.inputs)]
     out = describe.parse(call["out"]).array(0, 0) if call.get("out") else None
-    chosen = {
-        a.role: call[a.role] for a in operator.attributes if call.get(a.role) is not None
-    }
+    chosen = {a.role: call[a.role] for a in operator.attributes if call.get(a.role) is not None}
     return aclnn.executor(
         operator.name, *operands, out=out, materialize=call["materialize"] or None,
         strategy=call["strategy"], **chosen,

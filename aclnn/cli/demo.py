@@ -63,7 +63,9 @@ def run(options: argparse.Namespace) -> int:
         print(json.dumps([asdict(outcome) for outcome in outcomes], indent=2))
         return 1 if failed else 0
     print(f"aclnn-cpu {aclnn.__version__}: six operators, two phases, checked against float64\n")
-    print(f"{'function':23} {'operands':48} {'elements':>9} {'workspace':>9} {'µs':>8} {'max ULP':>8}")
+    print(
+        f"{'function':23} {'operands':48} {'elements':>9} {'workspace':>9} {'µs':>8} {'max ULP':>8}"
+    )
     for o in outcomes:
         mark = "ok" if o.passed else "WRONG"
         print(
@@ -141,8 +143,11 @@ def cases(rng: np.random.Generator) -> list[Case]:
 def run_case(case: Case) -> Outcome:
     """Both phases of one call, its time, and how far its result is from the reference."""
     out = case.call[case.output]
-    wide = [a.astype(np.float64) if isinstance(a, np.ndarray) else _as_float32(a)
-            for index, a in enumerate(case.call) if index != case.output or case.output == 0]
+    wide = [
+        a.astype(np.float64) if isinstance(a, np.ndarray) else _as_float32(a)
+        for index, a in enumerate(case.call)
+        if index != case.output or case.output == 0
+    ]
     expected = case.expected(*wide)
     arguments = _c_arguments(case)
     phase_one = getattr(aclnn, f"{case.function}GetWorkspaceSize")
@@ -219,7 +224,10 @@ def _show_one() -> None:
     x = rng.standard_normal((256, 1024)).astype(BFLOAT16).T
     g = rng.standard_normal((1024, 256)).astype(BFLOAT16)
     out = np.empty((1024, 256), np.float32)
-    for title, options in (("as scheduled", {}), ("with every intermediate kept", {"materialize": True})):
+    for title, options in (
+        ("as scheduled", {}),
+        ("with every intermediate kept", {"materialize": True}),
+    ):
         ex = aclnn.executor("elu_backward", g, x, out=out, **options)
         print(f"\nelu_backward, bfloat16 and a transposed input, float32 output, {title}\n")
         if not options:

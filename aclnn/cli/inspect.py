@@ -71,7 +71,9 @@ def as_data(executor: Any) -> dict[str, Any]:
         "operator": executor.operator.name,
         "workspace_size": executor.workspace_size,
         "graph_as_built": json.loads(executor.graph_as_built.to_json()),
-        "passes": [{"name": p.name, "notes": [str(note) for note in p.notes]} for p in executor.passes],
+        "passes": [
+            {"name": p.name, "notes": [str(note) for note in p.notes]} for p in executor.passes
+        ],
         "graph": json.loads(executor.graph.to_json()),
         "plan": json.loads(executor.plan.to_json()),
         "schedule": json.loads(executor.schedule.to_json()) if executor.schedule else None,

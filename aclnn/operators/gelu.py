@@ -17,7 +17,7 @@ from aclnn.operators.rules import (
 _APPROXIMATE = Attribute(
     "approximate", "none", "str", doc="``'none'`` for the exact form, ``'tanh'`` for tanh's."
 )
-_NUMBERED = {0: "none", 1: "tanh", "none": "none", "tanh": "tanh"}
+_NUMBERED: dict[object, str] = {0: "none", 1: "tanh", "none": "none", "tanh": "tanh"}
 
 gelu = Operator(
     name="gelu",
@@ -43,7 +43,7 @@ gelu = Operator(
     torch="gelu",
     example=(
         "gelu(np.float32([-1, 0, 1]))",
-        "array([-0.15865526,  0.        ,  0.8413447 ], dtype=float32)",
+        "array([-0.15865526,  0.        ,  0.8413448 ], dtype=float32)",
     ),
     seealso=("gelu_backward",),
 )
@@ -57,7 +57,7 @@ gelu_backward = Operator(
     ),
     notes="+Inf in `self` gives `g`, -Inf gives `g·0`. The derivative's root near -0.7518 counts.",
     formula=lambda switches: {"none": "gelu_backward", "tanh": "gelu_backward_tanh"}[
-        switches["approximate"]
+        _NUMBERED[switches["approximate"]]
     ],
     inputs=("grad_output", "self"),
     attributes=(_APPROXIMATE,),

@@ -1,0 +1,33 @@
+from collections.abc import Sequence
+from typing import Any
+
+from aclnn._executor import aclOpExecutor
+from aclnn._plan import OperatorHandle
+
+class FunctionalHandle:
+    handle: OperatorHandle
+    name: str
+    names: dict[str, str]
+    def __init__(self, handle: OperatorHandle, name: str) -> None: ...
+    def call(
+        self,
+        first: Any,
+        second: Any,
+        out: Any,
+        s0: Any = 0.0,
+        s1: Any = 0.0,
+        s2: Any = 0.0,
+        switches: tuple[object, ...] | None = None,
+    ) -> Any: ...
+    def bind(
+        self,
+        operands: Sequence[Any],
+        out: Any,
+        numbers: Sequence[Any],
+        switches: tuple[object, ...] | None,
+        arrays_of_caller: Any,
+        materialize: bool | None = None,
+        strategy: int | None = None,
+    ) -> aclOpExecutor: ...
+
+def rebind(executor: aclOpExecutor, arrays: dict[str, Any]) -> None: ...
