@@ -106,5 +106,5 @@ def ulp_distance(actual, exact):
         nearest = exact.astype(np.float32)
         spacing = np.maximum(np.abs(np.spacing(nearest)).astype(np.float64), 2.0**-149)
         distance = np.abs(actual.astype(np.float64) - exact) / spacing
-    same = (np.isnan(actual) & np.isnan(exact)) | (actual == nearest)
+    same = (np.isnan(actual) & np.isnan(exact)) | (np.isinf(nearest) & (actual == nearest))
     return np.where(same, 0.0, distance)

@@ -2,7 +2,10 @@
 
 import doctest
 import importlib
+import pathlib
 import pkgutil
+import re
+import runpy
 
 import aclnn.graph
 import numpy as np
@@ -53,3 +56,25 @@ def test_signatures_are_canns(name):
     assert code.co_varnames[: code.co_argcount] == tuple(p.name for p in entry.parameters)
     code = getattr(aclnn, name).__code__
     assert code.co_varnames[:4] == ("workspace", "workspaceSize", "executor", "stream")
+
+
+def test_the_readmes_code_runs():
+    readme = pathlib.Path(__file__).parent.parent / "README.md"
+    if not readme.exists():
+        pytest.skip("run from an installation without sources")
+    blocks = re.findall(r"```python\n(.*?)```", readme.read_text(), re.DOTALL)
+    assert len(blocks) == 3
+    namespace = {}
+    for block in blocks:
+        exec(block, namespace)
+    np.testing.assert_array_equal(namespace["status"], aclnn.ACLNN_SUCCESS)
+    np.testing.assert_array_equal(namespace["out"][3:], np.float32([0, 1, 2, 3]))
+
+
+EXAMPLES = sorted((pathlib.Path(__file__).parent.parent / "examples").glob("*.py"))
+
+
+@pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.name)
+def test_example_programs_run(path, capsys):
+    runpy.run_path(str(path), run_name="__main__")
+    assert capsys.readouterr().out

@@ -74,7 +74,8 @@ def exact_in_mpmath(name, options, g, x):
             z = x if eps < 0 else min(max(x, eps), 1 - eps)
             return mpmath.log(z / (1 - z)) if 0 < z < 1 else m("-inf" if z == 0 else "inf")
         if name == "logit_backward":
-            return g / (x * (1 - x))
+            eps = m(options.get("eps", -1.0))
+            return g / (x * (1 - x)) if eps < 0 or eps <= x <= 1 - eps else m(0)
         if name.startswith("leaky"):
             return (
                 (g if x > 0 else g * m(options["negative_slope"]))
