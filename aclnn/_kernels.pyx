@@ -54,6 +54,7 @@ cdef extern from "half.h" nogil:
 cdef extern from "stream_store.h" nogil:
     void stream_bytes(char *, const char *, ptrdiff_t) noexcept
     void stream_fence() noexcept
+    void prefetch_bytes(const char *, ptrdiff_t) noexcept
 
 cdef extern from *:
     """
@@ -106,6 +107,7 @@ ctypedef fused bits_t:
 cdef enum:
     BLOCK = 256      # elements of a block: three of them in double are 6 KiB
     LINE = 64        # bytes of a cache line
+    AHEAD = 4        # blocks between reading and asking for
     PATCH = 16       # side of a square block, for operands that lie transposed
 
 ctypedef void (*load_fn)(const char *, ptrdiff_t, void *, ptrdiff_t) noexcept nogil
@@ -398,6 +400,13 @@ cdef inline void compute(const tile_view *views, ptrdiff_t rows, ptrdiff_t cols,
     while block.row < rows:
         block.rows = min(high, rows - block.row)
         block.col = 0
+        # Streamed blocks begin at a line's boundary: a line must not be written in two ways.
+        block.cols = 0
+        if high == 1:
+            block.cols = min(to_line(&views[state.n_inputs], block.row, flags), cols)
+        if block.cols:
+            compute_block(views, &block, state, scalars, flags, like)
+            block.col = block.cols
         while block.col < cols:
             block.cols = min(wide, cols - block.col)
             compute_block(views, &block, state, scalars, flags, like)
@@ -405,6 +414,15 @@ cdef inline void compute(const tile_view *views, ptrdiff_t rows, ptrdiff_t cols,
         block.row += high
     if flags & TILE_STREAM:
         stream_fence()
+
+
+cdef inline ptrdiff_t to_line(const tile_view *out, ptrdiff_t row, int flags) noexcept nogil:
+    """Elements of a dense row before its first line boundary, 0 where it is not streamed."""
+    cdef uintptr_t start = <uintptr_t>(out.data + row * out.row_stride)
+    cdef ptrdiff_t size = out.col_stride
+    if not flags & TILE_STREAM or size <= 0 or size > 8:
+        return 0
+    return (-<ptrdiff_t>start & (LINE - 1)) // size
 
 
 cdef inline bint nothing_to_convert(const tile_view *views, const compute_state *state,
@@ -459,6 +477,10 @@ cdef inline void compute_block(const tile_view *views, const block_t *block,
     cdef int k
     inputs[1] = buffers + BLOCK
     for k in range(state.n_inputs):
+        if flags & TILE_STREAM and block.rows == 1:
+            # Out of cache: ask for a later block while this one is computed.
+            prefetch_bytes(place(&views[k], block) + AHEAD * BLOCK * views[k].col_stride,
+                           BLOCK * views[k].col_stride)
         inputs[k] = <const real *>read_block(&views[k], block, state, k,
                                              <char *>(buffers + k * BLOCK), sizeof(real))
     if real is float:

@@ -24,6 +24,7 @@ from aclnn.operators.rules import (
     broadcast_shapes,
     promoted,
 )
+from aclnn.workspace import for_executor
 
 STRATEGIES = ("default", "bucket", "naive")
 # How an input may lie to the output; the numbers are those of `_plan.pxd`.
@@ -64,7 +65,9 @@ def plan_call(
     strategy = STRATEGIES[settings["strategy"]]
     passed = graph.run_passes(built, pipeline)
     empty = out.size == 0 or done
-    workspace = graph.plan_workspace(passed.graph, strategy, threads=settings["threads"])
+    workspace = for_executor(
+        graph.plan_workspace(passed.graph, strategy, threads=settings["threads"])
+    )
     schedule = packed = None
     if not empty:
         schedule = graph.compile(passed.graph, workspace, partial(kernel_of, passed.graph))

@@ -294,6 +294,12 @@ class Graph:
 
         return graph_to_json(self, indent)
 
+    def to_onnx(self, plan: Any = None) -> bytes:
+        """An ONNX model of a domain of its own, with the facts of a workspace plan as attributes."""
+        from .views.onnx import graph_to_onnx
+
+        return graph_to_onnx(self, plan)
+
     @staticmethod
     def from_json(text: str) -> Graph:
         """The graph that `to_json` wrote."""

@@ -242,3 +242,87 @@ def test_descriptions_read_back(text):
 def test_descriptions_that_make_no_sense(text):
     with pytest.raises(aclnn.AclnnError, match="operand"):
         describe.parse(text)
+
+
+def small_executor(**options):
+    g = np.ones((8, 1, 16), np.float16)
+    return aclnn.executor("gelu_backward", g, np.ones((16, 4), np.float32).T, **options)
+
+
+def test_onnx_models_are_valid():
+    onnx = pytest.importorskip("onnx")
+    for ex in (small_executor(), small_executor(materialize=True)):
+        for graph in (ex.graph, ex.graph_as_built):
+            model = onnx.load_from_string(graph.to_onnx(ex.plan))
+            onnx.checker.check_model(model)
+            assert [n.op_type for n in model.graph.node] == [n.kind for n in graph.nodes]
+    facts = {a.name for node in model.graph.node for a in node.attribute}
+    assert {"kernel", "reads", "writes", "strides", "nbytes"} <= facts
+
+
+def test_plans_know_their_offsets_in_onnx():
+    onnx = pytest.importorskip("onnx")
+    ex = small_executor(materialize=True)
+    model = onnx.load_from_string(ex.graph.to_onnx(ex.plan))
+    offsets = {
+        node.output[0]: attribute.i
+        for node in model.graph.node for attribute in node.attribute
+        if attribute.name == "plan_offset"
+    }  # fmt: skip
+    assert offsets == {b.name: b.offset for b in ex.plan.buffers}
+
+
+def test_reports_are_one_file():
+    pytest.importorskip("jinja2")
+    for ex in (small_executor(), small_executor(materialize=True)):
+        page = ex.to_html()
+        assert page.startswith("<!doctype html>")
+        assert "<script" not in page
+        assert "src=" not in page
+        assert "http://" not in page.replace("http://www.w3.org/", "")
+        for name in [n.name for n in ex.graph_as_built.nodes] + [b.name for b in ex.plan.buffers]:
+            assert name in page
+
+
+def test_budgets():
+    ex = small_executor(materialize=True)
+    assert ex.plan.check(ex.workspace_size).size == ex.workspace_size
+    with pytest.raises(aclnn.AclnnError, match=str(ex.workspace_size - 1)):
+        ex.plan.check(ex.workspace_size - 1)
+
+
+def test_verbose_lines():
+    code = (
+        "import numpy as np, aclnn\n"
+        "x = np.zeros((2, 3), np.float32)\n"
+        "t = aclnn.aclCreateTensor((2, 3), 0, None, 0, 2, (2, 3), x)\n"
+        "size, ex, _ = aclnn.aclnnGeluGetWorkspaceSize(t, t)\n"
+        "aclnn.aclnnGelu(None, size, ex, None)\n"
+        "aclnn.elu(x)\n"
+    )
+    assert fresh(code).stdout == ""
+    lines = fresh(code, ACLNN_VERBOSE="1").stdout.splitlines()
+    heads = [line.split(",")[:3] for line in lines]
+    assert heads == [["aclnn_verbose", "plan", "aclnnGelu"], ["aclnn_verbose", "run", "gelu"],
+                     ["aclnn_verbose", "run", "elu"]]  # fmt: skip
+    assert "self:float32[2,3] out:float32[2,3]" in lines[0]
+    assert "workspace 0 bytes" in fresh(code, ACLNN_VERBOSE="2").stdout
+    assert "ACLNN_VERBOSE" in fresh(code, ACLNN_VERBOSE="loud").stderr
+
+
+def test_messages_of_a_failed_phase_one_explain_it():
+    x = np.zeros((2, 3), np.float32)
+    tensor = aclnn.aclCreateTensor((2, 3), 0, None, 0, 2, (2, 3), x)
+    other = aclnn.aclCreateTensor((3, 2), 0, None, 0, 2, (3, 2), x)
+    assert aclnn.aclnnGeluBackwardGetWorkspaceSize(tensor, tensor, other)[2] == 161002
+    text = aclnn.aclGetRecentErrMsg()
+    assert text.splitlines()[0] == (
+        "aclnnGeluBackwardGetWorkspaceSize: gradInput has shape (3, 2), but must have the broadcast shape (2, 3)"
+    )
+    assert "5. `out` has the broadcast shape of the inputs   <-- broken" in text
+    assert text.count("<-- broken") == 1
+    call = text[text.index("in Python:") + 10 : text.index("in C++:")].strip()
+    assert eval(call)[2] == 161002
+    assert (
+        "aclnnGeluBackwardGetWorkspaceSize(gradOutput, self, gradInput, &size, &executor)" in text
+    )

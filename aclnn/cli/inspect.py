@@ -33,12 +33,16 @@ _SUMMARY = ("built", "passes", "graph", "plan", "schedule")
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     calls.add_arguments(parser)
     parser.add_argument("--view", choices=VIEWS, help="one view instead of the summary")
+    parser.add_argument("--html", metavar="FILE", help="write a report of one file")
+    parser.add_argument("--onnx", metavar="FILE", help="write an ONNX model of the graph")
     parser.add_argument("--output", metavar="FILE", help="write there instead of printing")
     parser.add_argument("--json", action="store_true", help="graph, plan and schedule as JSON")
 
 
 def run(options: argparse.Namespace) -> int:
     executors = calls.executors(options)
+    if options.html or options.onnx:
+        return write_files(executors, options)
     if options.json:
         text = json.dumps([as_data(ex) for ex in executors], indent=2, ensure_ascii=False)
     else:
@@ -47,6 +51,23 @@ def run(options: argparse.Namespace) -> int:
         Path(options.output).write_text(text + "\n")
     else:
         print(text)
+    return 0
+
+
+def write_files(executors: list[Any], options: argparse.Namespace) -> int:
+    """Reports and models; numbered where there are several calls."""
+    for place, executor in enumerate(executors, 1):
+        for name in filter(None, (options.html, options.onnx)):
+            path = (
+                Path(name)
+                if len(executors) == 1
+                else Path(name).with_stem(f"{Path(name).stem}-{place}")
+            )
+            if name == options.html:
+                path.write_text(executor.to_html(), encoding="utf-8")
+            else:
+                path.write_bytes(executor.graph.to_onnx(executor.plan))
+            print(path)
     return 0
 
 

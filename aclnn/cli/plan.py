@@ -12,6 +12,7 @@ from aclnn.cli import calls
 from aclnn.constants import ACLNN_ERR_PARAM_INVALID
 from aclnn.errors import AclnnError
 from aclnn.graph import WorkspacePlan, lifetimes_from_csv, plan_lifetimes
+from aclnn.workspace import for_executor
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -31,16 +32,8 @@ def run(options: argparse.Namespace) -> int:
             numbered = path if len(plans) == 1 else path.with_stem(f"{path.stem}-{place + 1}")
             numbered.write_text(plan.to_svg())
         if options.budget is not None:
-            check_budget(plan, options.budget)
+            plan.check(options.budget)
     return 0
-
-
-def check_budget(plan: WorkspacePlan, budget: int) -> None:
-    """Raise `AclnnError` with the reason when a plan needs more than `budget` bytes."""
-    try:
-        plan.check(budget)
-    except ValueError as error:
-        raise AclnnError(ACLNN_ERR_PARAM_INVALID, str(error)) from None
 
 
 def _plans(options: argparse.Namespace) -> list[WorkspacePlan]:
@@ -50,4 +43,4 @@ def _plans(options: argparse.Namespace) -> list[WorkspacePlan]:
         lifetimes = lifetimes_from_csv(Path(options.lifetimes).read_text())
     except (OSError, ValueError) as error:
         raise AclnnError(ACLNN_ERR_PARAM_INVALID, f"{options.lifetimes}: {error}") from None
-    return [plan_lifetimes(lifetimes, options.strategy or "default")]
+    return [for_executor(plan_lifetimes(lifetimes, options.strategy or "default"))]

@@ -1,0 +1,98 @@
+"""A graph as an ONNX model: for viewers of such models, not for running.
+
+Nodes belong to the domain `aclnn.graph` and have their kind as operator type; their attributes, the
+names of the values they read, and, where a plan is given, the place of their result in the
+workspace are ONNX attributes.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from ..ir import Graph, Node, Value
+
+if TYPE_CHECKING:
+    from ..plan import WorkspacePlan
+
+DOMAIN = "aclnn.graph"
+_ELEMENTS = {
+    "float32": "FLOAT",
+    "float16": "FLOAT16",
+    "bfloat16": "BFLOAT16",
+    "float64": "DOUBLE",
+    "complex64": "COMPLEX64",
+    "complex128": "COMPLEX128",
+}
+
+
+def graph_to_onnx(graph: Graph, plan: WorkspacePlan | None = None) -> bytes:
+    """The serialised model; needs the package onnx."""
+    try:
+        import onnx
+    except ModuleNotFoundError:
+        raise ModuleNotFoundError(
+            "to_onnx needs the package onnx: pip install 'aclnn-cpu[onnx]'", name="onnx"
+        ) from None
+    helper = onnx.helper
+
+    def info(value: Value) -> Any:
+        element = _ELEMENTS.get(value.dtype.name, value.dtype.name.upper())
+        number = getattr(onnx.TensorProto, element, onnx.TensorProto.UINT8)
+        return helper.make_tensor_value_info(value.name, number, list(value.shape))
+
+    nodes = [
+        helper.make_node(
+            node.kind,
+            [graph.root(id).name for id in node.inputs],
+            [graph.value(node.output).name],
+            name=node.name,
+            domain=DOMAIN,
+            **_attributes(graph, node, plan),
+        )
+        for node in graph.nodes
+    ]
+    inner = [graph.value(n.output) for n in graph.nodes if n.output not in graph.outputs]
+    made = helper.make_graph(
+        nodes,
+        "executor",
+        [info(graph.value(id)) for id in graph.inputs],
+        [info(graph.value(id)) for id in graph.outputs],
+        value_info=[info(value) for value in inner],
+    )
+    imports = [helper.make_opsetid(DOMAIN, 1), helper.make_opsetid("", 17)]
+    model = helper.make_model(made, producer_name=DOMAIN, opset_imports=imports, ir_version=8)
+    if plan is not None:
+        helper.set_model_props(model, _plan_facts(plan))
+    return model.SerializeToString()
+
+
+def _attributes(graph: Graph, node: Node, plan: WorkspacePlan | None) -> dict[str, Any]:
+    out = graph.value(node.output)
+    found: dict[str, Any] = {key: _plain(value) for key, value in node.attrs}
+    found["reads"] = [str(graph.value(id)) for id in node.inputs]
+    found["writes"] = str(out)
+    found["storage"] = out.storage
+    found["nbytes"] = out.nbytes
+    if out.strides:
+        found["strides"] = list(out.strides)
+    buffer = next((b for b in plan.buffers if b.name == out.name), None) if plan else None
+    if buffer is not None:
+        found |= {
+            "plan_offset": buffer.offset,
+            "plan_bytes": buffer.padded,
+            "plan_first_step": buffer.first,
+            "plan_last_step": buffer.last,
+            "plan_shares_with": ", ".join(buffer.shared_with),
+        }
+    return found
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, bool):
+        return int(value)
+    return value if isinstance(value, int | float | str) else str(value)
+
+
+def _plan_facts(plan: WorkspacePlan) -> dict[str, str]:
+    names = ("size", "lower_bound", "naive_size", "bucket_size", "strategy", "proof")
+    return {f"workspace_{name}": str(getattr(plan, name)) for name in names}
