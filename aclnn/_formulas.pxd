@@ -24,6 +24,7 @@ cdef extern from "vector_math.h" nogil:
     double product_error(double, double, double) noexcept
     double odd_f64(double, double) noexcept
     float exp_f32(float, float) noexcept
+    float exp_pair_f32(float, float, float *, float *, float *) noexcept
     double exp_f64(double) noexcept
     double exp_short(double) noexcept
     double expm1_f64(double) noexcept
@@ -134,9 +135,35 @@ cdef inline real elu_backward(real g, real x, const double *p, bint precise) noe
     return canonical(negative if x <= 0 else positive)
 
 
+cdef inline float elu_backward_single(float g, float x, const double *p) noexcept nogil:
+    """The product of three numbers, each in two parts: only the last rounding counts."""
+    cdef double exact_slope = p[2] * p[0] * p[1]
+    cdef float slope = <float>exact_slope
+    cdef float slope_low = <float>(exact_slope - slope)
+    cdef float rate = <float>p[2]
+    # Beyond the bound every result that is not suspect is 0.
+    cdef float bound = <float>(-170.0 / p[2])
+    cdef float below = x if x > bound else bound
+    below = below if below < 0 else <float>0
+    cdef float y = rate * below
+    cdef float more, scale, scale2
+    cdef float high = exp_pair_f32(y, fma_f32(rate, below, -y), &more, &scale, &scale2)
+    cdef float decay = slope * high
+    cdef float decay_low = fma_f32(slope, high, -decay) + fma_f32(slope, more, slope_low * high)
+    cdef float negative = fma_f32(g, decay, g * decay_low) * scale * scale2
+    cdef float positive = g * <float>p[1]
+    return canonical(negative if x <= 0 else positive)
+
+
+cdef inline bint elu_backward_single_suspect(float g, float x, const double *p) noexcept nogil:
+    """Gradients outside [2^-80, 2^60] and -0: a part of the product might be lost."""
+    cdef uint32_t size = bits_of_f32(g) & <uint32_t>0x7FFFFFFF
+    return (size - <uint32_t>0x17800000 > <uint32_t>0x46000000) & (bits_of_f32(g) != 0)
+
+
 cdef inline bint elu_backward_odd(const double *p) noexcept nogil:
     """Scalars so far from 1 that the float form might over- or underflow on the way."""
-    cdef double slope = fabs(p[0] * p[1] * p[2])
+    cdef double slope = p[0] * p[1] * p[2]
     return not ((p[2] > 0) & (p[2] <= 1024) & (slope <= 1048576) & (slope >= 9.5e-7))
 
 

@@ -278,9 +278,17 @@ cdef int elu_backward(const double *g, const double *x, double *out, ptrdiff_t n
 
 cdef int elu_backward_single(const float *g, const float *x, float *out, ptrdiff_t n, const double *p) noexcept nogil:
     cdef ptrdiff_t i
+    cdef int suspects = formulas.elu_backward_odd(p)
     for i in range(n):
-        out[i] = <float>formulas.elu_backward(<double>g[i], <double>x[i], p, False)
-    return 0
+        out[i] = formulas.elu_backward_single(g[i], x[i], p)
+        suspects |= formulas.elu_backward_single_suspect(g[i], x[i], p)
+    return suspects
+
+
+cdef void elu_backward_mark_single(const float *g, const float *x, uint16_t *doubt, ptrdiff_t n, const double *p) noexcept nogil:
+    cdef ptrdiff_t i
+    for i in range(n):
+        doubt[i] |= formulas.elu_backward_odd(p) | formulas.elu_backward_single_suspect(g[i], x[i], p)
 
 
 cdef int elu_backward_half(const float *g, const float *x, float *out, ptrdiff_t n, const double *p) noexcept nogil:
@@ -711,7 +719,7 @@ cdef struct formula_t:
     double_loop in_double    # the precise form
     mark_fn mark             # which elements of a float form the precise one computes again
     float bound              # relative error of the form for halves; 0: it is exact
-    bint repair_single       # whether `mark` goes for float32 results too
+    mark_fn mark_single      # the same for float32 results
 
 cdef dict _formula_numbers = {}
 cdef formula_t[32] _formulas
@@ -719,11 +727,11 @@ FORMULAS = {}
 
 
 cdef add(str name, tuple inputs, tuple scalars, float_loop in_float, float_loop for_half,
-         double_loop in_double, mark_fn mark=NULL, float bound=0, bint repair_single=False):
+         double_loop in_double, mark_fn mark=NULL, float bound=0, mark_fn mark_single=NULL):
     number = len(_formula_numbers)
     _formula_numbers[name] = number
     _formulas[number] = formula_t(
-        len(inputs), in_float, for_half, in_double, mark, bound, repair_single)
+        len(inputs), in_float, for_half, in_double, mark, bound, mark_single)
     FORMULAS[name] = (inputs, scalars)
 
 
@@ -735,10 +743,10 @@ add("hardshrink", ("x",), ("lambd",), hardshrink[float], hardshrink[float], hard
 add("hardshrink_backward", ("g", "x"), ("lambd",), hardshrink_backward[float],
     hardshrink_backward[float], hardshrink_backward[double])
 add("logit_backward", ("x", "dy"), ("eps",), logit_backward_single, logit_backward_half,
-    logit_backward, logit_backward_mark, 4e-7, True)
+    logit_backward, logit_backward_mark, 4e-7, logit_backward_mark)
 add("elu", ("x",), ("alpha", "scale", "input_scale"), NULL, NULL, elu)
 add("elu_backward", ("g", "x"), ("alpha", "scale", "input_scale"), elu_backward_single,
-    elu_backward_half, elu_backward, elu_backward_mark, 5e-7)
+    elu_backward_half, elu_backward, elu_backward_mark, 5e-7, elu_backward_mark_single)
 add("elu_backward_result", ("g", "y"), ("alpha", "scale", "input_scale"), NULL, NULL,
     elu_backward_result)
 add("gelu", ("x",), (), NULL, NULL, gelu)
@@ -865,8 +873,8 @@ def compute_kernel(str formula, tuple in_dtypes, str out_dtype):
     state.exact = <void *>row.in_double
     state.loop = <void *>row.in_double if wide else <void *>loop
     state.store_precise = storer(out_dtype, <double>0)
-    if not wide and (half or row.repair_single):
-        state.mark = row.mark
+    if not wide:
+        state.mark = row.mark if half else row.mark_single
     if half and not wide and row.bound:
         state.bound = row.bound
         state.round = round_halves if out_dtype == "float16" else round_bfloat16s

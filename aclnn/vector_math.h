@@ -120,6 +120,29 @@ static inline float exp_f32(float y, float low) {
     return fma_f32(r * r, p, r + 1.0f) * scale;
 }
 
+/* e^(y + low) for -170 <= y <= 0 as (high + *more) * *scale * *scale2, error 2^-26: the power of two
+ * in two factors, so that it may be less than any float and the product still be rounded once. */
+static inline float exp_pair_f32(float y, float low, float *more, float *scale, float *scale2) {
+    const float magic = 0x1.8p23f;
+    float shifted = fma_f32(y, 0x1.715476p+0f, magic);
+    float n = shifted - magic;
+    int32_t power = (int32_t)(bits_of_f32(shifted) - 0x4b400000u);
+    int32_t first = power >> 1;
+    *scale = f32_of_bits((uint32_t)(first + 127) << 23);
+    *scale2 = f32_of_bits((uint32_t)(power - first + 127) << 23);
+    float exact = fma_f32(n, -0x1.62e400p-1f, y);
+    float r = fma_f32(n, -0x1.7f7d1cp-20f, exact);
+    float r_low = fma_f32(n, -0x1.7f7d1cp-20f, exact - r) + low;
+    float p = 0x1.6d117c0000000p-10f;
+    p = fma_f32(p, r, 0x1.120be20000000p-7f);
+    p = fma_f32(p, r, 0x1.5555180000000p-5f);
+    p = fma_f32(p, r, 0x1.5554dc0000000p-3f);
+    p = fma_f32(p, r, 0x1.0000000000000p-1f);
+    float high = r + 1.0f;
+    *more = (r - (high - 1.0f)) + fma_f32(r * r, p, fma_f32(r_low, r, r_low));
+    return high;
+}
+
 /* e^y - 1 for |y| <= 708, accurate near 0: there scale is 1 and the last line adds nothing. */
 static inline double expm1_f64(double y) {
     double scale;
