@@ -101,6 +101,7 @@ cdef class FunctionalHandle:
     cdef readonly dict names
     cdef tuple operand_names
     cdef object default_switches
+    cdef tuple scalar_defaults
     cdef int default_code
 
     def __init__(self, OperatorHandle handle, str name):
@@ -110,6 +111,7 @@ cdef class FunctionalHandle:
         roles = (*operator.inputs, "out", *(a.role for a in operator.attributes))
         self.names = {role: role for role in roles}
         self.operand_names = (*operator.kernel_operands, "out")
+        self.scalar_defaults = tuple(a.default for a in operator.scalars)
         self.default_switches = tuple(a.default for a in operator.switches)
         self.default_code = handle.switch_code(self.default_switches) if operator.switches else 0
 
@@ -209,7 +211,7 @@ cdef double number(FunctionalHandle handle, int index, object value) except? -1.
     if type(value) is float:
         return <double>value
     if value is None and index < handle.handle.n_scalars:
-        if handle.handle.operator.scalars[index].default is None:
+        if handle.scalar_defaults[index] is None:
             return -1.0
     try:
         return <double>value
