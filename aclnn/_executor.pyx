@@ -270,14 +270,16 @@ cdef object run_phase_two(EntryHandle entry, object workspace, object workspaceS
                           object executor_or_none, object stream):
     cdef aclOpExecutor executor
     cdef char *addresses[MAX_TENSORS]
-    cdef Py_buffer view
-    cdef bint held = False
+    cdef bint was_spent
     if executor_or_none is None:
         raise AclnnError(NULLPTR, "executor is null")
     if not isinstance(executor_or_none, aclOpExecutor):
         raise AclnnError(
             INVALID, f"executor is {type(executor_or_none).__name__}, must be an aclOpExecutor")
     executor = <aclOpExecutor>executor_or_none
+    was_spent = executor.spent
+    if not executor.repeatable and executor.origin == entry.name:
+        executor.spent = True  # whatever comes of it
     if not isinstance(workspaceSize, int) or workspaceSize < 0:
         raise AclnnError(
             INVALID, f"workspaceSize is {workspaceSize!r}, must be an int that is not negative")
@@ -290,17 +292,15 @@ cdef object run_phase_two(EntryHandle entry, object workspace, object workspaceS
                 INVALID,
                 f"workspaceSize is {workspaceSize}, at least {executor.planned.workspace_size} "
                 "bytes are needed")
-    check_life(entry, executor)
+    check_life(entry, executor, was_spent)
     executor.addresses_now(addresses)
-    if not executor.repeatable:
-        executor.spent = True
     return launch(executor, addresses, workspace, stream)
 
 
-cdef int check_life(EntryHandle entry, aclOpExecutor executor) except -1:
+cdef int check_life(EntryHandle entry, aclOpExecutor executor, bint was_spent) except -1:
     if executor.destroyed:
         raise AclnnError(INNER, "executor is destroyed")
-    if executor.spent:
+    if was_spent:
         raise AclnnError(
             INNER, "executor was used already; aclSetAclOpExecutorRepeatable makes it last")
     if executor.handle is not entry.handle or executor.origin != entry.name:
@@ -332,7 +332,6 @@ cdef class Job:
     cdef aclOpExecutor executor
     cdef WorkspaceHold hold
     cdef char *addresses[MAX_TENSORS]
-    cdef tuple keep
 
     def __init__(self, aclOpExecutor executor, size_t addresses, WorkspaceHold hold):
         self.executor = executor.snapshot()

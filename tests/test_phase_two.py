@@ -88,14 +88,26 @@ def test_executor_of_another_operator():
     assert aclnn.aclnnLeakyRelu(None, 0, executor, None) == OK
 
 
-def test_a_failed_check_of_arguments_does_not_spend():
+def test_failed_checks_write_nothing_and_spend_the_executor():
     storage, size, executor = forced_workspace()
     before = storage.copy()
     assert aclnn.aclnnLeakyRelu(None, size, executor, None) == NULLPTR
     assert "workspace" in message()
+    # checks of the workspace come before that of the executor's life
     assert aclnn.aclnnLeakyRelu(np.empty(size, np.uint8), size - 1, executor, None) == INVALID
-    assert aclnn.aclnnLeakyRelu(np.empty(size - 1, np.uint8), size, executor, None) == INVALID
+    assert aclnn.aclnnLeakyRelu(np.empty(size, np.uint8), size, executor, None) == INNER
+    assert "already" in message()
     np.testing.assert_array_equal(storage, before)
+
+
+def test_a_repeatable_executor_outlives_failed_checks():
+    storage, size, executor = forced_workspace()
+    assert aclnn.aclSetAclOpExecutorRepeatable(executor) == OK
+    expected = np.where(storage[:-1] > 0, storage[:-1], storage[:-1] / 2)
+    assert aclnn.aclnnLeakyRelu(None, size, executor, None) == NULLPTR
+    assert aclnn.aclnnLeakyRelu(np.empty(size - 1, np.uint8), size, executor, None) == INVALID
+    assert aclnn.aclnnLeakyRelu(np.empty(size, np.uint8), size, executor, None) == OK
+    np.testing.assert_array_equal(storage[1:], expected)
 
 
 @pytest.mark.parametrize("misalignment", [0, 1, 3])
