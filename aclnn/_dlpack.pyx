@@ -57,16 +57,19 @@ cdef extern from *:
     ctypedef struct DLManagedTensor:
         DLTensor dl_tensor
         void *manager_ctx
-        void (*deleter)(DLManagedTensor *) noexcept
+        void (*deleter)(DLManagedTensor *) noexcept nogil
     ctypedef struct DLPackVersion:
         uint32_t major
         uint32_t minor
     ctypedef struct DLManagedTensorVersioned:
         DLPackVersion version
         void *manager_ctx
-        void (*deleter)(DLManagedTensorVersioned *) noexcept
+        void (*deleter)(DLManagedTensorVersioned *) noexcept nogil
         uint64_t flags
         DLTensor dl_tensor
+
+cdef extern from "Python.h":
+    int Py_IsInitialized() nogil
 
 cdef extern from "numpy/arrayobject.h":
     object PyArray_NewFromDescr(void *subtype, cnp.dtype descr, int nd, cnp.npy_intp *dims,
@@ -75,6 +78,7 @@ cdef extern from "numpy/arrayobject.h":
 cdef enum:
     CPU = 1
     READ_ONLY = 1
+    COPIED = 2
     BFLOAT16 = 4
 
 cdef const char *PLAIN = "dltensor"
@@ -88,6 +92,7 @@ _DTYPES = {
     for name in ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64",
                  "float16", "float32", "float64", "complex64", "complex128", "bool")
 }
+LARGEST = 2**62
 _DTYPES[BFLOAT16, 16] = np.dtype(ml_dtypes.bfloat16)
 
 
@@ -161,8 +166,17 @@ cdef object _array_on(DLTensor *tensor, Borrowed owner, bint read_only):
     if dtype is None or tensor.dtype.lanes != 1:
         raise BufferError(
             f"dtype code {tensor.dtype.code} of {tensor.dtype.bits} bits has no NumPy counterpart")
-    if not 0 <= tensor.ndim <= 64:
-        raise BufferError(f"the tensor has {tensor.ndim} dimensions")
+    if not 0 <= tensor.ndim <= 64 or (tensor.ndim and tensor.shape == NULL):
+        raise BufferError(f"the tensor has {tensor.ndim} dimensions or no shape")
+    count = 1
+    for axis in range(tensor.ndim):
+        count *= <object>tensor.shape[axis]
+    if count * dtype.itemsize > LARGEST:
+        raise BufferError("the tensor is larger than any memory")
+    if tensor.data == NULL or count == 0:
+        if count != 0:
+            raise BufferError("the tensor has elements, but no data")
+        return np.empty([tensor.shape[axis] for axis in range(tensor.ndim)], dtype)
     step = dtype.itemsize
     for axis in reversed(range(tensor.ndim)):
         shape[axis] = tensor.shape[axis]
@@ -181,17 +195,33 @@ cdef object _array_on(DLTensor *tensor, Borrowed owner, bint read_only):
     return array
 
 
-cdef void _release(DLManagedTensor *managed) noexcept with gil:
-    Py_DECREF(<object>managed.manager_ctx)
+cdef void _release(DLManagedTensor *managed) noexcept nogil:
+    if Py_IsInitialized():  # once Python is gone, so is the array
+        _forget(managed.manager_ctx)
     free(managed.dl_tensor.shape)
     free(managed)
 
 
+cdef void _release_versioned(DLManagedTensorVersioned *managed) noexcept nogil:
+    if Py_IsInitialized():
+        _forget(managed.manager_ctx)
+    free(managed.dl_tensor.shape)
+    free(managed)
+
+
+cdef void _forget(void *array) noexcept with gil:
+    Py_DECREF(<object>array)
+
+
 cdef void _drop_unused(object capsule) noexcept:
-    cdef DLManagedTensor *managed
+    cdef DLManagedTensor *plain
+    cdef DLManagedTensorVersioned *versioned
     if PyCapsule_IsValid(capsule, PLAIN):
-        managed = <DLManagedTensor *>PyCapsule_GetPointer(capsule, PLAIN)
-        managed.deleter(managed)
+        plain = <DLManagedTensor *>PyCapsule_GetPointer(capsule, PLAIN)
+        plain.deleter(plain)
+    elif PyCapsule_IsValid(capsule, VERSIONED):
+        versioned = <DLManagedTensorVersioned *>PyCapsule_GetPointer(capsule, VERSIONED)
+        versioned.deleter(versioned)
 
 
 cdef class DLPackExporter:
@@ -203,44 +233,87 @@ cdef class DLPackExporter:
     array([0, 1, 2])
     """
 
-    cdef object array
+    cdef cnp.ndarray array
 
-    def __init__(self, array):
+    def __init__(self, cnp.ndarray array not None):
         self.array = array
 
     def __dlpack_device__(self):
         return (CPU, 0)
 
     def __dlpack__(self, *, stream=None, max_version=None, dl_device=None, copy=None):
-        cdef DLManagedTensor *managed
-        cdef int axis, ndim = self.array.ndim
-        dtype = self.array.dtype
-        if dtype == ml_dtypes.bfloat16:
-            code = BFLOAT16
-        elif dtype.kind in _CODES and dtype.isnative:
-            code = _CODES[dtype.kind]
-        else:
-            raise BufferError(f"dtype {dtype} has no DLPack counterpart")
-        managed = <DLManagedTensor *>malloc(sizeof(DLManagedTensor))
-        if managed == NULL:
-            raise MemoryError
-        managed.dl_tensor.shape = <int64_t *>malloc((2 * ndim + 1) * sizeof(int64_t))
-        if managed.dl_tensor.shape == NULL:
-            free(managed)
-            raise MemoryError
-        managed.dl_tensor.strides = managed.dl_tensor.shape + ndim
-        for axis in range(ndim):
-            managed.dl_tensor.shape[axis] = self.array.shape[axis]
-            managed.dl_tensor.strides[axis] = self.array.strides[axis] // dtype.itemsize
-        managed.dl_tensor.data = cnp.PyArray_DATA(self.array)
-        managed.dl_tensor.device = DLDevice(CPU, 0)
-        managed.dl_tensor.ndim = ndim
-        managed.dl_tensor.dtype = DLDataType(code, dtype.itemsize * 8, 1)
-        managed.dl_tensor.byte_offset = 0
-        Py_INCREF(self.array)
-        managed.manager_ctx = <void *>self.array
-        managed.deleter = _release
-        return PyCapsule_New(managed, PLAIN, <void (*)(object) noexcept>_drop_unused)
+        cdef object array = self.array
+        if stream is not None:
+            raise BufferError("stream must be None for memory of the CPU")
+        if dl_device is not None and tuple(dl_device) != (CPU, 0):
+            raise BufferError(f"dl_device is {tuple(dl_device)}, the array is on the CPU, (1, 0)")
+        if copy:
+            array = array.copy()
+        _refuse_unshareable(array)
+        if max_version is not None and tuple(max_version) >= (1, 0):
+            return _versioned_capsule(array, COPIED if copy else 0)
+        if not array.flags.writeable:
+            raise BufferError("the array is read-only, which DLPack says from version 1.0 on")
+        return _plain_capsule(array)
+
+
+cdef object _refuse_unshareable(array):
+    if _dtype_code(array.dtype) is None:
+        raise BufferError(f"dtype {array.dtype} has no DLPack counterpart")
+    if any(step % array.itemsize for step in array.strides):
+        raise BufferError(f"strides {array.strides} are no multiples of the item size")
+
+
+cdef object _dtype_code(dtype):
+    if dtype == ml_dtypes.bfloat16:
+        return BFLOAT16
+    code = _CODES.get(dtype.kind)
+    known = dtype.isnative and (code, dtype.itemsize * 8) in _DTYPES
+    return code if known else None
+
+
+cdef object _plain_capsule(array):
+    cdef DLManagedTensor *managed = <DLManagedTensor *>malloc(sizeof(DLManagedTensor))
+    if managed == NULL or not _describe(&managed.dl_tensor, array):
+        free(managed)
+        raise MemoryError
+    Py_INCREF(array)
+    managed.manager_ctx = <void *>array
+    managed.deleter = _release
+    return PyCapsule_New(managed, PLAIN, <void (*)(object) noexcept>_drop_unused)
+
+
+cdef object _versioned_capsule(array, uint64_t flags):
+    cdef DLManagedTensorVersioned *managed = <DLManagedTensorVersioned *>malloc(
+        sizeof(DLManagedTensorVersioned))
+    if managed == NULL or not _describe(&managed.dl_tensor, array):
+        free(managed)
+        raise MemoryError
+    Py_INCREF(array)
+    managed.version = DLPackVersion(1, 0)
+    managed.manager_ctx = <void *>array
+    managed.deleter = _release_versioned
+    managed.flags = flags | (0 if array.flags.writeable else READ_ONLY)
+    return PyCapsule_New(managed, VERSIONED, <void (*)(object) noexcept>_drop_unused)
+
+
+cdef bint _describe(DLTensor *tensor, cnp.ndarray array) except -1:
+    """Fill in the description; False when there is no memory for it."""
+    cdef int axis, ndim = array.ndim
+    cdef Py_ssize_t itemsize = array.dtype.itemsize
+    tensor.dtype = DLDataType(_dtype_code(array.dtype), itemsize * 8, 1)
+    tensor.device = DLDevice(CPU, 0)
+    tensor.data = cnp.PyArray_DATA(array)
+    tensor.byte_offset = 0
+    tensor.ndim = ndim
+    tensor.shape = <int64_t *>malloc((2 * ndim + 1) * sizeof(int64_t))
+    if tensor.shape == NULL:
+        return False
+    tensor.strides = tensor.shape + ndim
+    for axis in range(ndim):
+        tensor.shape[axis] = cnp.PyArray_DIM(array, axis)
+        tensor.strides[axis] = cnp.PyArray_STRIDE(array, axis) // itemsize
+    return True
 
 
 def to_dlpack(array):

@@ -10,14 +10,14 @@ from cpython.buffer cimport (
 from libc.stdint cimport int64_t
 from libc.stdlib cimport free, malloc
 
-from fractions import Fraction
+import math
 
 import ml_dtypes
 import numpy as np
 
 from aclnn import dtypes, errors
 from aclnn.constants import ACLNN_ERR_PARAM_INVALID, ACLNN_ERR_PARAM_NULLPTR, aclDataType, aclFormat
-from aclnn.errors import AclnnError
+from aclnn.errors import AclnnError, shown
 
 cdef int OK = 0
 cdef int NULLPTR = int(ACLNN_ERR_PARAM_NULLPTR)
@@ -116,14 +116,22 @@ def memory_of(data):
         except (TypeError, BufferError, ValueError):
             array = foreign_array(data)
         else:
+            refuse_objects(held.view.format != NULL and b"O" in held.view.format)
             if PyBuffer_IsContiguous(&held.view, b"A"):
                 return held, <size_t>held.view.buf, held.view.len, not held.view.readonly
-            array = np.asarray(data)
+            array = foreign_array(data)
+    refuse_objects(array.dtype.hasobject)
     if array.size and any(step < 0 for step in array.strides):
         raise AclnnError(INVALID, "tensorData has negative strides, its storage has no beginning")
     reach = sum((size - 1) * step for size, step in zip(array.shape, array.strides))
     length = reach + array.itemsize if array.size else 0
     return array, array.ctypes.data, length, array.flags.writeable
+
+
+def refuse_objects(bint found):
+    """Bytes of references to Python objects must not be written."""
+    if found:
+        raise AclnnError(INVALID, "tensorData holds references to Python objects")
 
 
 def foreign_array(data):
@@ -132,7 +140,7 @@ def foreign_array(data):
             from aclnn import _dlpack
 
             return _dlpack.from_dlpack(data)
-        if hasattr(data, "__array_interface__"):
+        if hasattr(data, "__array_interface__") or isinstance(data, memoryview):
             return np.asarray(data)
     except Exception as error:
         raise AclnnError(INVALID, f"tensorData cannot be read: {error}") from None
@@ -204,7 +212,7 @@ def row_major(dims):
 def sizes(name, given):
     """A tuple of ints that are not negative, from any sequence of ints."""
     if isinstance(given, (str, bytes)):
-        raise AclnnError(INVALID, f"{name} is {given!r}, must be a sequence of ints")
+        raise AclnnError(INVALID, f"{name} is {shown(given)}, must be a sequence of ints")
     try:
         entries = tuple(given)
     except Exception:
@@ -220,9 +228,9 @@ def whole(name, value):
             raise TypeError
         found = value.__index__()
     except Exception:
-        raise AclnnError(INVALID, f"{name} is {value!r}, must be an int") from None
+        raise AclnnError(INVALID, f"{name} is {shown(value)}, must be an int") from None
     if not 0 <= found <= LARGEST:
-        raise AclnnError(INVALID, f"{name} is {found}, must not be negative nor above 2^62")
+        raise AclnnError(INVALID, f"{name} is {shown(found)}, must not be negative nor above 2^62")
     return found
 
 
@@ -232,7 +240,7 @@ def member(name, value, kind):
             raise ValueError
         return int(kind(value))
     except Exception:
-        raise AclnnError(INVALID, f"{name} is {value!r}, which is no member of {kind.__name__}") from None
+        raise AclnnError(INVALID, f"{name} is {shown(value)}, which is no member of {kind.__name__}") from None
 
 
 def aclCreateTensor(viewDims, dataType, stride, offset, format, storageDims, tensorData):
@@ -400,7 +408,6 @@ _INTEGER_RANGES = {
     aclDataType.ACL_UINT8: (0, 2**8 - 1), aclDataType.ACL_UINT16: (0, 2**16 - 1),
     aclDataType.ACL_UINT32: (0, 2**32 - 1), aclDataType.ACL_UINT64: (0, 2**64 - 1),
 }
-_FLOAT_TYPES = {aclDataType.ACL_FLOAT: np.float32, aclDataType.ACL_FLOAT16: np.float16}
 
 
 cdef class aclScalar:
@@ -415,23 +422,33 @@ cdef class aclScalar:
         return f"{self.value} ({dtypes.name(self.dtype)})"
 
 
+def as_float_once(value):
+    """An int or float as a float that a narrower type can be rounded from.
+
+    Rounding an int to a float and that to float32 rounds twice. Rounding the first step to odd
+    keeps what the second needs to know.
+
+    >>> as_float_once(2**60 + 1) == float(2**60 + 2**8), as_float_once(-10**400)
+    (True, -inf)
+    """
+    try:
+        near = float(value)
+    except OverflowError:
+        return math.inf if value > 0 else -math.inf
+    if isinstance(value, float) or near == value:
+        return near
+    odd = int(np.float64(near).view(np.int64)) % 2
+    return near if odd else math.nextafter(near, math.inf if value > near else -math.inf)
+
+
 def nearest_float32(value):
     """The float32 nearest to an int or float, ties to even, as a float.
 
     >>> nearest_float32(2**24 + 1), nearest_float32(2**53 + 2**29 + 1) == float(2**53 + 2**30)
     (16777216.0, True)
     """
-    if isinstance(value, float):
-        with np.errstate(all="ignore"):
-            return float(np.float32(value))
-    near = float(np.float32(float(value)))
-    choices = [near, float(np.nextafter(np.float32(near), np.float32(np.inf))),
-               float(np.nextafter(np.float32(near), np.float32(-np.inf)))]
-    distance = {choice: abs(Fraction(choice) - value) for choice in choices}
-    least = min(distance.values())
-    nearest = [choice for choice in choices if distance[choice] == least]
-    even = [choice for choice in nearest if np.float32(choice).view(np.uint32) % 2 == 0]
-    return (even or nearest)[0]
+    with np.errstate(all="ignore"):
+        return float(np.float32(as_float_once(value)))
 
 
 def aclCreateScalar(value, dataType):
@@ -476,29 +493,45 @@ def stored_value(value, dtype):
     if not isinstance(value, (bool, int, float, complex)):
         raise AclnnError(
             NULLPTR if value is None else INVALID,
-            f"value is {'null' if value is None else repr(value)}, must be a number")
+            f"value is {'null' if value is None else shown(value)}, must be a number")
     if dtype in (aclDataType.ACL_COMPLEX64, aclDataType.ACL_COMPLEX128):
-        wide = complex(value)
-        return wide if dtype == aclDataType.ACL_COMPLEX128 else complex(np.complex64(wide))
+        return stored_complex(value, dtype)
     if isinstance(value, complex):
-        raise AclnnError(INVALID, f"value is {value!r}, which {dtypes.name(dtype)} cannot hold")
+        raise AclnnError(INVALID, f"value is {shown(value)}, which {dtypes.name(dtype)} cannot hold")
     if dtype == aclDataType.ACL_BOOL:
         return bool(value)
     if dtype in _INTEGER_RANGES:
         low, high = _INTEGER_RANGES[dtype]
         whole_number = int(value)
         if not low <= whole_number <= high:
-            raise AclnnError(INVALID, f"value is {value!r}, {dtypes.name(dtype)} holds {low} to {high}")
+            raise AclnnError(INVALID, f"value is {shown(value)}, {dtypes.name(dtype)} holds {low} to {high}")
         return whole_number
-    with np.errstate(all="ignore"):
-        if dtype == aclDataType.ACL_DOUBLE:
-            return float(value)
-        if dtype in _FLOAT_TYPES:
-            return nearest_float32(value) if dtype == aclDataType.ACL_FLOAT else float(
-                np.float16(float(value)))
-        if dtype == aclDataType.ACL_BF16:
-            return nearest_bfloat16(float(value))
+    if dtype == aclDataType.ACL_DOUBLE:
+        return as_double(value)
+    if dtype == aclDataType.ACL_FLOAT:
+        return nearest_float32(value)
+    if dtype == aclDataType.ACL_FLOAT16:
+        with np.errstate(all="ignore"):
+            return float(np.float16(as_float_once(value)))
+    if dtype == aclDataType.ACL_BF16:
+        return nearest_bfloat16(as_float_once(value))
     raise AclnnError(INVALID, f"dataType is {dtype.name}, which no scalar can have")
+
+
+def as_double(value):
+    """A number as a float; like every other type, beyond the largest it is infinite."""
+    try:
+        return float(value)
+    except OverflowError:
+        return math.inf if value > 0 else -math.inf
+
+
+def stored_complex(value, dtype):
+    wide = value if isinstance(value, complex) else complex(as_double(value))
+    if dtype == aclDataType.ACL_COMPLEX128:
+        return wide
+    real = value if not isinstance(value, complex) else wide.real
+    return complex(nearest_float32(real), nearest_float32(wide.imag))
 
 
 def nearest_bfloat16(value):
@@ -510,7 +543,8 @@ def nearest_bfloat16(value):
     >>> nearest_bfloat16(1 + 2**-8 + 2**-40)
     1.0078125
     """
-    near = np.float32(value)
+    with np.errstate(all="ignore"):
+        near = np.float32(value)
     if not np.isfinite(near) or float(near) == value:
         return float(near.astype(ml_dtypes.bfloat16))
     bits = int(near.view(np.uint32))

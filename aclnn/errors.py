@@ -22,6 +22,7 @@ class AclnnError(ValueError):
 
 
 _recent = threading.local()
+LONGEST_SHOWN = 200
 
 
 def set_message(text: str) -> None:
@@ -57,6 +58,21 @@ def fail(status: int, message: str) -> int:
     """Set the message and give the status, so that a function can end with ``return fail(...)``."""
     set_message(message)
     return int(status)
+
+
+def shown(value: object) -> str:
+    """A value as a message shows it, whatever the value: ``repr`` may raise, or never end.
+
+    >>> shown("x"), shown(10**5000)
+    ("'x'", 'an int of 16610 bits')
+    """
+    try:
+        text = repr(value)
+    except Exception:
+        if isinstance(value, int):  # Python converts no more than some thousand digits
+            return f"an int of {value.bit_length()} bits"
+        return f"an object of type {type(value).__name__}"
+    return text if len(text) <= LONGEST_SHOWN else f"{text[:LONGEST_SHOWN]}..."
 
 
 _CREATE = "The operator library could not set up an executor; on the CPU this does not happen."
@@ -183,6 +199,6 @@ def explain(status: int) -> str:
     """
     names = [member.name for kind in (aclnnStatus, aclError) for member in kind if member == status]
     if not names:
-        return f"{status}: no status of this library"
+        return f"{shown(status)}: no status of this library"
     meaning, remedy = _MEANINGS.get(int(status), (_LIBRARY_FILE, "Does not happen here."))
     return f"{' = '.join(names)} ({int(status)})\nmeaning: {meaning}\nwhat to do: {remedy}"

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import bisect
 import ctypes
+import operator
 import os
 import threading
 from typing import Any
@@ -27,7 +28,7 @@ from aclnn.constants import (
     aclrtMemcpyKind,
     aclrtMemMallocPolicy,
 )
-from aclnn.errors import AclnnError, fail
+from aclnn.errors import AclnnError, fail, shown
 
 OK = int(ACL_SUCCESS)
 
@@ -60,40 +61,44 @@ class Allocation:
         return self.address + self.nbytes
 
 
+_ADDRESS = operator.attrgetter("address")
+
+
 class Registry:
     """The live allocations, by address."""
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._starts: list[int] = []
-        self._allocations: list[Allocation] = []
+        self._lock = threading.RLock()  # a destructor that frees may run while it is held
+        self._live: list[Allocation] = []
 
     def add(self, allocation: Allocation) -> None:
         with self._lock:
-            index = bisect.bisect(self._starts, allocation.address)
-            self._starts.insert(index, allocation.address)
-            self._allocations.insert(index, allocation)
+            bisect.insort(self._live, allocation, key=_ADDRESS)
 
     def remove(self, address: int) -> bool:
         """End the allocation that begins at `address`; False when there is none."""
         with self._lock:
-            index = bisect.bisect_left(self._starts, address)
-            if index == len(self._starts) or self._starts[index] != address:
+            index = bisect.bisect_left(self._live, address, key=_ADDRESS)
+            if index == len(self._live) or self._live[index].address != address:
                 return False
-            del self._starts[index]
-            self._allocations.pop(index).alive = False
+            self._live.pop(index).alive = False
             return True
 
     def find(self, address: int) -> Allocation | None:
         """The live allocation that has the byte at `address` (or ends there)."""
         with self._lock:
-            index = bisect.bisect(self._starts, address) - 1
-            if index < 0 or address > self._allocations[index].end:
-                return None
-            return self._allocations[index]
+            index = bisect.bisect(self._live, address, key=_ADDRESS) - 1
+            found = self._live[index] if index >= 0 else None
+        return found if found is not None and address <= found.end else None
+
+    def after_fork(self) -> None:
+        """In a forked child nobody is left who could release the lock."""
+        self._lock = threading.RLock()
 
 
 LIVE = Registry()
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=LIVE.after_fork)
 
 
 class AddressError(ValueError):
@@ -205,7 +210,7 @@ def aclrtMemcpy(dst: Any, destMax: int, src: Any, count: int, kind: int) -> int:
     dst, src : int or buffer
         A device side is an address; a host side is any buffer, anything with
         ``__array_interface__`` or ``__dlpack__``, or an address too: all memory is this
-        machine's.
+        machine's. A buffer with gaps between its elements is refused.
     destMax : int
         Bytes that `dst` has room for.
     count : int
@@ -266,7 +271,7 @@ def aclrtMemset(address: Any, maxCount: int, value: int, count: int) -> int:
         if nbytes > room:
             raise ValueError(f"count is {nbytes}, but maxCount is {room}")
         if not _is_int(value) or not -128 <= value <= 255:
-            raise ValueError(f"value is {value!r}, must be a byte")
+            raise ValueError(f"value is {shown(value)}, must be a byte")
         side = _Side(address, nbytes, "address", device=True, writable=True)
     except ValueError as error:
         return fail(ACL_ERROR_RT_PARAM_INVALID, f"aclrtMemset: {error}")
@@ -317,9 +322,15 @@ def _host_memory(given: Any, what: str) -> tuple[Any, int, int, bool]:
     if given is None:
         raise ValueError(f"{what} is null")
     try:
-        return memory_of(given)
+        keep, address, length, writable = memory_of(given)
     except AclnnError as error:
         raise ValueError(str(error).replace("tensorData", what)) from None
+    if isinstance(keep, np.ndarray) and keep.nbytes != length:
+        raise ValueError(
+            f"{what} has gaps: shape {keep.shape}, strides {keep.strides} bytes; copies are of "
+            "consecutive bytes"
+        )
+    return keep, address, length, writable
 
 
 class _Copy:
@@ -343,15 +354,15 @@ def _is_int(value: Any) -> bool:
 
 
 def _shown(value: Any) -> str:
-    return hex(value) if _is_int(value) else repr(value)
+    return hex(value) if _is_int(value) else shown(value)
 
 
 def _count(name: str, value: Any) -> int:
     if not _is_int(value) or value < 0:
-        raise ValueError(f"{name} is {value!r}, must be an int that is not negative")
+        raise ValueError(f"{name} is {shown(value)}, must be an int that is not negative")
     return int(value)
 
 
 def _member(name: str, value: Any, kind: Any) -> None:
     if not _is_int(value) or int(value) not in list(kind):
-        raise ValueError(f"{name} is {value!r}, which is no member of {kind.__name__}")
+        raise ValueError(f"{name} is {shown(value)}, which is no member of {kind.__name__}")

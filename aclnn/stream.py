@@ -16,6 +16,8 @@ import weakref
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 from aclnn.constants import (
     ACL_ERROR_REPEAT_FINALIZE,
     ACL_ERROR_REPEAT_INITIALIZE,
@@ -26,7 +28,7 @@ from aclnn.constants import (
     ACL_SUCCESS,
     ACLNN_ERR_RUNTIME_ERROR,
 )
-from aclnn.errors import fail
+from aclnn.errors import fail, shown
 
 OK = int(ACL_SUCCESS)
 
@@ -56,60 +58,94 @@ Job = Callable[[], Any]
 
 
 class aclrtStream:
-    """A queue of work and the thread that does it; made by `aclrtCreateStream`."""
+    """A queue of work and the thread that does it; made by `aclrtCreateStream`.
+
+    What is queued holds the stream, and the thread only what is queued: a stream that is dropped
+    without being destroyed ends, with its thread, after its last work.
+    """
 
     def __init__(self) -> None:
         self.destroyed = False
-        self._queue: queue.SimpleQueue[Job | None] = queue.SimpleQueue()
-        self._lock = threading.Lock()
-        self._worker: threading.Thread | None = None
-        self._failures: list[str] = []
-
-    def submit(self, job: Job) -> None:
-        with self._lock:
-            if self._worker is None:
-                self._worker = threading.Thread(
-                    target=_work,
-                    args=(self._queue, self._failures),
-                    name="aclrtStream",
-                    daemon=True,
-                )
-                self._worker.start()
-            self._queue.put(job)
-
-    def synchronize(self) -> str | None:
-        """Wait for all work queued so far; the first failure since the last time, if any."""
-        if self._worker is not None:
-            done = threading.Event()
-            self._queue.put(done.set)
-            done.wait()
-        with self._lock:
-            first = self._failures[0] if self._failures else None
-            self._failures.clear()
-        return first
-
-    def close(self) -> None:
-        """Let the worker end after its last work."""
-        self.destroyed = True
-        if self._worker is not None:
-            self._queue.put(None)
+        self.forget_worker()
 
     def forget_worker(self) -> None:
         """In a forked child the thread is gone, and what was queued is the parent's."""
-        self._queue = queue.SimpleQueue()
-        self._lock = threading.Lock()
-        self._worker = None
+        self._queue: queue.SimpleQueue[tuple[aclrtStream, Job] | None] = queue.SimpleQueue()
+        self._lock = threading.RLock()  # a destructor may come back here
+        self._worker: threading.Thread | None = None
+        self._failures: list[str] = []
+
+    def submit(self, job: Job) -> bool:
+        """Queue `job`; False when the stream is destroyed, so that nothing follows its end."""
+        with self._lock:
+            if self.destroyed:
+                return False
+            if self._worker is None:
+                self._worker = threading.Thread(
+                    target=_work, args=(self._queue,), name="aclrtStream", daemon=True
+                )
+                self._worker.start()
+            self._queue.put((self, job))
+            return True
+
+    def synchronize(self) -> str | None:
+        """Wait for all work queued so far; the first failure since the last time, if any."""
+        done = threading.Event()
+        if self._other_thread() is not None:
+            if self.submit(done.set):
+                done.wait()
+            else:
+                self.join()
+        return self.take_failure()
+
+    def join(self) -> None:
+        """Wait for a closed stream's thread."""
+        worker = self._other_thread()
+        if worker is not None:
+            worker.join()
+
+    def take_failure(self) -> str | None:
+        with self._lock:
+            failures, self._failures = self._failures, []
+        return failures[0] if failures else None
+
+    def _other_thread(self) -> threading.Thread | None:
+        """The thread to wait for, if any: not oneself, which would never end."""
+        return None if self._worker is threading.current_thread() else self._worker
+
+    def close(self) -> bool:
+        """Take no more work and let the worker end after the last; False when closed before."""
+        with self._lock:
+            if self.destroyed:
+                return False
+            self.destroyed = True
+            self._queue.put(None)
+            return True
+
+    def run(self, job: Job) -> None:
+        failure = _failure(job)
+        if failure is not None:
+            with self._lock:
+                self._failures.append(failure)
+
+    def __del__(self) -> None:
+        self._queue.put(None)
 
 
-def _work(jobs: queue.SimpleQueue[Job | None], failures: list[str]) -> None:
-    while (job := jobs.get()) is not None:
-        try:
-            outcome = job()
-            if isinstance(outcome, tuple):
-                failures.append(str(outcome[1]))
-        except Exception as error:  # a failed job must not end the stream's thread
-            failures.append(f"{type(error).__name__}: {error}")
-        del job
+def _work(jobs: queue.SimpleQueue[tuple[aclrtStream, Job] | None]) -> None:
+    while (item := jobs.get()) is not None:
+        stream, job = item
+        stream.run(job)
+        del item, stream, job  # the next wait must hold nothing
+
+
+def _failure(job: Job) -> str | None:
+    """Run a job; what went wrong, if anything."""
+    try:
+        outcome = job()
+    except BaseException as error:  # nothing may end the thread: who synchronises would hang
+        return f"{type(error).__name__}: {error}"
+    return str(outcome[1]) if isinstance(outcome, tuple) else None
 
 
 class aclrtEvent:
@@ -118,6 +154,11 @@ class aclrtEvent:
     def __init__(self) -> None:
         self.destroyed = False
         self.latest: _Record | None = None
+
+    def after_fork(self) -> None:
+        """In a forked child, what the parent's threads had yet to reach never comes."""
+        if self.latest is not None and not self.latest.happened.is_set():
+            self.latest = None
 
 
 class _Record:
@@ -134,17 +175,44 @@ class _Record:
         self.happened.set()
         return OK
 
-
-_streams: weakref.WeakSet[aclrtStream] = weakref.WeakSet()
-
-
-def _forget_workers() -> None:
-    for stream in list(_streams):
-        stream.forget_worker()
+    def wait(self) -> int:
+        self.happened.wait()
+        return OK
 
 
+class _Handles:
+    """The streams and events there are; a weak set that threads may share."""
+
+    def __init__(self) -> None:
+        self._lock = threading.RLock()
+        self._streams: weakref.WeakSet[aclrtStream] = weakref.WeakSet()
+        self._events: weakref.WeakSet[aclrtEvent] = weakref.WeakSet()
+
+    def add_stream(self, stream: aclrtStream) -> aclrtStream:
+        with self._lock:
+            self._streams.add(stream)
+        return stream
+
+    def add_event(self, event: aclrtEvent) -> aclrtEvent:
+        with self._lock:
+            self._events.add(event)
+        return event
+
+    def streams(self) -> list[aclrtStream]:
+        with self._lock:
+            return [stream for stream in self._streams if not stream.destroyed]
+
+    def after_fork(self) -> None:
+        self._lock = threading.RLock()
+        for stream in list(self._streams):
+            stream.forget_worker()
+        for event in list(self._events):
+            event.after_fork()
+
+
+_handles = _Handles()
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_forget_workers)
+    os.register_at_fork(after_in_child=_handles.after_fork)
 
 
 def _bad_handle(function: str, name: str, handle: Any, kind: Any) -> int:
@@ -156,9 +224,16 @@ def _bad_handle(function: str, name: str, handle: Any, kind: Any) -> int:
             ACL_ERROR_RT_INVALID_HANDLE,
             f"{function}: {name} is {type(handle).__name__}, must be an {kind.__name__}",
         )
-    if handle.destroyed:
-        return fail(ACL_ERROR_RT_INVALID_HANDLE, f"{function}: {name} is destroyed")
-    return OK
+    return _destroyed(function, name) if handle.destroyed else OK
+
+
+def _bad_stream(function: str, stream: Any) -> int:
+    """As `_bad_handle`, where the default stream, None, is fine."""
+    return OK if stream is None else _bad_handle(function, "stream", stream, aclrtStream)
+
+
+def _destroyed(function: str, name: str) -> int:
+    return fail(ACL_ERROR_RT_INVALID_HANDLE, f"{function}: {name} is destroyed")
 
 
 def submit(stream: Any, job: Job) -> int:
@@ -172,8 +247,7 @@ def submit(stream: Any, job: Job) -> int:
         return fail(*outcome) if isinstance(outcome, tuple) else outcome
     if status := _bad_handle("stream", "stream", stream, aclrtStream):
         return status
-    stream.submit(job)
-    return OK
+    return OK if stream.submit(job) else _destroyed("stream", "stream")
 
 
 def aclrtCreateStream() -> tuple[aclrtStream, int]:
@@ -186,18 +260,17 @@ def aclrtCreateStream() -> tuple[aclrtStream, int]:
     >>> status, aclnn.aclrtSynchronizeStream(stream), aclnn.aclrtDestroyStream(stream)
     (0, 0, 0)
     """
-    stream = aclrtStream()
-    _streams.add(stream)
-    return stream, OK
+    return _handles.add_stream(aclrtStream()), OK
 
 
 def aclrtDestroyStream(stream: Any) -> int:
     """Finish a stream's work, then destroy it; 107017 for no live stream."""
     if status := _bad_handle("aclrtDestroyStream", "stream", stream, aclrtStream):
         return status
-    failure = stream.synchronize()
-    stream.close()
-    return _outcome(failure)
+    if not stream.close():
+        return _destroyed("aclrtDestroyStream", "stream")
+    stream.join()
+    return _outcome(stream.take_failure())
 
 
 def aclrtSynchronizeStream(stream: Any) -> int:
@@ -209,16 +282,14 @@ def aclrtSynchronizeStream(stream: Any) -> int:
         ACL_SUCCESS; 361001 and the message of the first failure since the last synchronise;
         107017 for no live stream. The default stream, None, has nothing to wait for.
     """
-    if stream is None:
-        return OK
-    if status := _bad_handle("aclrtSynchronizeStream", "stream", stream, aclrtStream):
+    if status := _bad_stream("aclrtSynchronizeStream", stream):
         return status
-    return _outcome(stream.synchronize())
+    return OK if stream is None else _outcome(stream.synchronize())
 
 
 def aclrtSynchronizeDevice() -> int:
     """Wait until the work of every stream is done; failures as in `aclrtSynchronizeStream`."""
-    failures = [s.synchronize() for s in list(_streams) if not s.destroyed]
+    failures = [stream.synchronize() for stream in _handles.streams()]
     return _outcome(next((failure for failure in failures if failure), None))
 
 
@@ -228,7 +299,7 @@ def _outcome(failure: str | None) -> int:
 
 def aclrtCreateEvent() -> tuple[aclrtEvent, int]:
     """Make an event: ``(event, status)``."""
-    return aclrtEvent(), OK
+    return _handles.add_event(aclrtEvent()), OK
 
 
 def aclrtDestroyEvent(event: Any) -> int:
@@ -243,49 +314,47 @@ def aclrtRecordEvent(event: Any, stream: Any) -> int:
     """Mark the end of the work that a stream has been given so far."""
     if status := _bad_handle("aclrtRecordEvent", "event", event, aclrtEvent):
         return status
-    if stream is not None and (
-        status := _bad_handle("aclrtRecordEvent", "stream", stream, aclrtStream)
-    ):
+    if status := _bad_stream("aclrtRecordEvent", stream):
         return status
     record = _Record()
-    event.latest = record
-    return submit(stream, record.mark)
+    status = submit(stream, record.mark)
+    if status == OK:  # a recording that no stream reaches must not be waited for
+        event.latest = record
+    return status
 
 
 def aclrtStreamWaitEvent(stream: Any, event: Any) -> int:
     """Let a stream's later work wait for an event's latest recording; none: nothing to wait for."""
     if status := _bad_handle("aclrtStreamWaitEvent", "event", event, aclrtEvent):
         return status
-    if stream is not None and (
-        status := _bad_handle("aclrtStreamWaitEvent", "stream", stream, aclrtStream)
-    ):
+    if status := _bad_stream("aclrtStreamWaitEvent", stream):
         return status
     record = event.latest
-    if record is None:
-        return OK
-    return submit(stream, lambda: record.happened.wait() and OK)
+    return OK if record is None else submit(stream, record.wait)
 
 
 def aclrtSynchronizeEvent(event: Any) -> int:
     """Wait until an event's latest recording has happened."""
     if status := _bad_handle("aclrtSynchronizeEvent", "event", event, aclrtEvent):
         return status
-    if event.latest is not None:
-        event.latest.happened.wait()
-    return OK
+    record = event.latest
+    return OK if record is None else record.wait()
 
 
 def aclrtEventElapsedTime(start: Any, end: Any) -> tuple[float, int]:
     """Milliseconds between two events: ``(ms, status)``; 107006 for one that has not happened."""
+    times = []
     for name, event in (("start", start), ("end", end)):
         if status := _bad_handle("aclrtEventElapsedTime", name, event, aclrtEvent):
             return 0.0, status
-        if event.latest is None or not event.latest.happened.is_set():
+        record = event.latest
+        if record is None or not record.happened.is_set():
             return 0.0, fail(
                 ACL_ERROR_RT_EVENT_TIMESTAMP_INVALID,
                 f"aclrtEventElapsedTime: {name} was not recorded or has not happened yet",
             )
-    return (end.latest.nanoseconds - start.latest.nanoseconds) / 1e6, OK
+        times.append(record.nanoseconds)
+    return (times[1] - times[0]) / 1e6, OK
 
 
 class _Life:
@@ -316,7 +385,6 @@ class _Life:
 
 
 _runtime = _Life("aclInit", "aclFinalize")
-_library = _Life("aclnnInit", "aclnnFinalize")
 
 
 def aclInit(configPath: Any = None) -> int:
@@ -325,14 +393,15 @@ def aclInit(configPath: Any = None) -> int:
 
 
 def aclFinalize() -> int:
-    """Wait for all streams and end the runtime; 100001 without `aclInit`, 100037 twice."""
-    aclrtSynchronizeDevice()
-    return _runtime.finish()
+    """End the runtime, then wait for all streams; 100001 without `aclInit`, 100037 twice.
+
+    What failed on a stream surfaces here too, as in `aclrtSynchronizeDevice`.
+    """
+    return _runtime.finish() or aclrtSynchronizeDevice()
 
 
 def aclnnInit(configPath: Any = None) -> int:
     """Start the operator library; may be called again and does nothing then."""
-    _library.begin()
     return OK
 
 
@@ -354,11 +423,11 @@ def aclrtResetDevice(deviceId: int) -> int:
 
 
 def _check_device(function: str, device: Any) -> int:
-    if isinstance(device, int) and not isinstance(device, bool) and device == 0:
+    if isinstance(device, int | np.integer) and not isinstance(device, bool) and device == 0:
         return OK
     return fail(
         ACL_ERROR_RT_INVALID_DEVICEID,
-        f"{function}: deviceId is {device!r}, this machine has one device, 0",
+        f"{function}: deviceId is {shown(device)}, this machine has one device, 0",
     )
 
 

@@ -1,0 +1,333 @@
+"""Streams and events: order, failures, destruction, races and forks. Gates, never sleeps."""
+
+import gc
+import os
+import subprocess
+import sys
+import textwrap
+import threading
+import weakref
+
+import numpy as np
+import pytest
+
+import aclnn
+from aclnn.stream import submit
+
+OK, HANDLE, RUNTIME = 0, 107017, 361001
+PATIENCE = 30  # seconds until a test that hangs fails
+
+
+@pytest.fixture
+def stream():
+    made, _ = aclnn.aclrtCreateStream()
+    yield made
+    if not made.destroyed:
+        aclnn.aclrtDestroyStream(made)
+    aclnn.aclGetRecentErrMsg()
+
+
+class Gate:
+    """Work that waits to be let through."""
+
+    def __init__(self):
+        self.reached, self.open = threading.Event(), threading.Event()
+
+    def __call__(self):
+        self.reached.set()
+        assert self.open.wait(PATIENCE)
+        return OK
+
+
+def in_thread(function):
+    """Start `function` in a thread; the returned call gives its result."""
+    results = []
+    thread = threading.Thread(target=lambda: results.append(function()), daemon=True)
+    thread.start()
+
+    def result():
+        thread.join(PATIENCE)
+        assert not thread.is_alive(), "hangs"
+        return results[0]
+
+    return result
+
+
+def test_no_thread_before_the_first_work():
+    before = threading.active_count()
+    streams = [aclnn.aclrtCreateStream()[0] for _ in range(5)]
+    assert threading.active_count() == before
+    for made in streams:
+        assert aclnn.aclrtDestroyStream(made) == OK
+
+
+def test_destroying_finishes_queued_work_and_ends_the_thread(stream):
+    gate, done = Gate(), []
+    submit(stream, gate)
+    submit(stream, lambda: done.append(threading.current_thread()))
+    destroyed = in_thread(lambda: aclnn.aclrtDestroyStream(stream))
+    gate.open.set()
+    assert destroyed() == OK
+    assert len(done) == 1
+    done[0].join(PATIENCE)
+    assert not done[0].is_alive()
+
+
+def test_destroying_reports_what_failed(stream):
+    submit(stream, lambda: (561000, "it broke"))
+    assert aclnn.aclrtDestroyStream(stream) == RUNTIME
+    assert aclnn.aclGetRecentErrMsg() == "it broke"
+    assert aclnn.aclrtDestroyStream(stream) == HANDLE
+
+
+def test_a_stream_being_destroyed_takes_no_more_work_and_hangs_nobody(stream):
+    gate = Gate()
+    submit(stream, gate)
+    assert gate.reached.wait(PATIENCE)
+    waiting = in_thread(lambda: aclnn.aclrtSynchronizeStream(stream))
+    destroyed = in_thread(lambda: aclnn.aclrtDestroyStream(stream))
+    while not stream.destroyed:
+        os.sched_yield()
+    assert submit(stream, lambda: OK) == HANDLE
+    assert stream.submit(lambda: OK) is False
+    late = in_thread(stream.synchronize)  # as if it had passed the check of the handle before
+    gate.open.set()
+    assert destroyed() == OK
+    assert waiting() in (OK, HANDLE)
+    assert late() is None
+
+
+def test_one_of_many_destroys_a_stream(stream):
+    gate = Gate()
+    submit(stream, gate)
+    results = [in_thread(lambda: aclnn.aclrtDestroyStream(stream)) for _ in range(4)]
+    gate.open.set()
+    assert sorted(result() for result in results) == [OK, HANDLE, HANDLE, HANDLE]
+
+
+def test_a_dropped_stream_does_its_work_and_ends():
+    made, _ = aclnn.aclrtCreateStream()
+    gate, workers = Gate(), []
+    submit(made, gate)
+    submit(made, lambda: workers.append(threading.current_thread()))
+    gone = weakref.ref(made)
+    assert gate.reached.wait(PATIENCE)
+    del made
+    gc.collect()
+    synchronized = in_thread(aclnn.aclrtSynchronizeDevice)
+    gate.open.set()
+    assert synchronized() == OK
+    assert len(workers) == 1
+    workers[0].join(PATIENCE)
+    assert not workers[0].is_alive()
+    gc.collect()
+    assert gone() is None
+
+
+@pytest.mark.parametrize("error", [ValueError, MemoryError, SystemExit, KeyboardInterrupt])
+def test_whatever_a_job_raises_surfaces_and_the_stream_lives_on(stream, error):
+    def job():
+        raise error("the reason")
+
+    done = []
+    submit(stream, job)
+    submit(stream, lambda: done.append(1))
+    assert aclnn.aclrtSynchronizeStream(stream) == RUNTIME
+    assert "the reason" in aclnn.aclGetRecentErrMsg()
+    assert done == [1]
+    assert aclnn.aclrtSynchronizeStream(stream) == OK
+
+
+def test_failures_belong_to_their_stream(stream):
+    other, _ = aclnn.aclrtCreateStream()
+    submit(stream, lambda: (561000, "mine"))
+    assert aclnn.aclrtSynchronizeStream(other) == OK
+    assert aclnn.aclrtSynchronizeDevice() == RUNTIME
+    assert aclnn.aclGetRecentErrMsg() == "mine"
+    assert aclnn.aclrtSynchronizeStream(stream) == OK
+    aclnn.aclrtDestroyStream(other)
+
+
+def test_a_stream_may_be_synchronized_and_destroyed_from_its_own_work(stream):
+    seen = []
+    submit(stream, lambda: seen.append(aclnn.aclrtSynchronizeStream(stream)))
+    submit(stream, lambda: seen.append(aclnn.aclrtSynchronizeDevice()))
+    submit(stream, lambda: seen.append(aclnn.aclrtDestroyStream(stream)))
+    in_thread(stream.synchronize)()
+    stream.join()
+    assert seen == [OK, OK, OK]
+
+
+def test_the_default_stream_runs_at_once_on_the_calling_thread():
+    seen = []
+    assert submit(None, lambda: seen.append(threading.get_ident()) or OK) == OK
+    assert seen == [threading.get_ident()]
+    assert submit(None, lambda: (561000, "at once")) == 561000
+    assert aclnn.aclGetRecentErrMsg() == "at once"
+
+
+def test_streams_made_while_the_device_is_synchronized():
+    stop = threading.Event()
+
+    def make():
+        while not stop.is_set():
+            aclnn.aclrtDestroyStream(aclnn.aclrtCreateStream()[0])
+        return OK
+
+    makers = [in_thread(make) for _ in range(3)]
+    for _ in range(300):
+        assert aclnn.aclrtSynchronizeDevice() == OK
+    stop.set()
+    assert [maker() for maker in makers] == [OK] * 3
+
+
+# --- Events ---------------------------------------------------------------------------------------
+
+
+def test_a_wait_is_for_the_recording_there_was(stream):
+    """A later recording of the same event is not waited for."""
+    other, _ = aclnn.aclrtCreateStream()
+    event, _ = aclnn.aclrtCreateEvent()
+    gate, order = Gate(), []
+    assert aclnn.aclrtRecordEvent(event, None) == OK
+    assert aclnn.aclrtStreamWaitEvent(other, event) == OK
+    submit(stream, gate)
+    assert aclnn.aclrtRecordEvent(event, stream) == OK  # happens once the gate opens
+    submit(other, lambda: order.append("other"))
+    assert in_thread(lambda: aclnn.aclrtSynchronizeStream(other))() == OK
+    assert aclnn.aclrtStreamWaitEvent(other, event) == OK
+    submit(other, lambda: order.append("after"))
+    submit(stream, lambda: order.append("stream"))
+    assert order == ["other"]
+    gate.open.set()
+    assert aclnn.aclrtSynchronizeDevice() == OK
+    assert sorted(order[1:]) == ["after", "stream"]
+    aclnn.aclrtDestroyStream(other)
+
+
+def test_an_event_that_was_never_recorded_is_not_waited_for(stream):
+    event, _ = aclnn.aclrtCreateEvent()
+    assert aclnn.aclrtStreamWaitEvent(stream, event) == OK
+    assert aclnn.aclrtStreamWaitEvent(None, event) == OK
+    assert aclnn.aclrtSynchronizeEvent(event) == OK
+    assert in_thread(lambda: aclnn.aclrtSynchronizeStream(stream))() == OK
+
+
+def test_destroyed_events_still_let_streams_go(stream):
+    other, _ = aclnn.aclrtCreateStream()
+    event, _ = aclnn.aclrtCreateEvent()
+    gate, order = Gate(), []
+    submit(stream, gate)
+    aclnn.aclrtRecordEvent(event, stream)
+    aclnn.aclrtStreamWaitEvent(other, event)
+    submit(other, lambda: order.append("after"))
+    assert aclnn.aclrtDestroyEvent(event) == OK
+    assert order == []
+    gate.open.set()
+    assert in_thread(lambda: aclnn.aclrtSynchronizeStream(other))() == OK
+    assert order == ["after"]
+    aclnn.aclrtDestroyStream(other)
+
+
+def test_a_refused_recording_leaves_the_event_as_it_was(stream):
+    event, _ = aclnn.aclrtCreateEvent()
+    aclnn.aclrtRecordEvent(event, None)
+    first = event.latest
+    aclnn.aclrtDestroyStream(stream)
+    assert aclnn.aclrtRecordEvent(event, stream) == HANDLE
+    assert event.latest is first
+    assert in_thread(lambda: aclnn.aclrtSynchronizeEvent(event))() == OK
+
+
+def test_elapsed_time_goes_both_ways():
+    start, end = aclnn.aclrtCreateEvent()[0], aclnn.aclrtCreateEvent()[0]
+    aclnn.aclrtRecordEvent(start, None)
+    aclnn.aclrtRecordEvent(end, None)
+    there, status = aclnn.aclrtEventElapsedTime(start, end)
+    assert status == OK
+    assert there >= 0
+    assert aclnn.aclrtEventElapsedTime(end, start) == (-there, OK)
+
+
+# --- The runtime's life ---------------------------------------------------------------------------
+
+
+def test_devices_may_be_numpy_ints():
+    assert aclnn.aclrtSetDevice(np.int64(0)) == OK
+    for device in (True, False, 0.0, np.int64(1), 10**5000):
+        assert aclnn.aclrtSetDevice(device) == 107001
+        assert "deviceId" in aclnn.aclGetRecentErrMsg()
+
+
+def test_initialising_the_library_again_leaves_no_message():
+    aclnn.aclGetRecentErrMsg()
+    for _ in range(3):
+        assert aclnn.aclnnInit(None) == OK
+        assert aclnn.aclnnFinalize() == OK
+    assert aclnn.aclGetRecentErrMsg() is None
+
+
+def run_python(code):
+    """A program of its own; what it prints."""
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", textwrap.dedent(code)],
+        capture_output=True, text=True, timeout=60, check=True,
+    )  # fmt: skip
+    assert done.stderr == ""
+    return done.stdout.split()
+
+
+def test_finalizing_waits_and_reports():
+    printed = run_python("""
+        import aclnn
+        from aclnn.stream import submit
+        stream, _ = aclnn.aclrtCreateStream()
+        submit(stream, lambda: (561000, "broken"))
+        aclnn.aclInit()
+        print(aclnn.aclFinalize(), aclnn.aclGetRecentErrMsg())
+        print(aclnn.aclInit(), aclnn.aclFinalize(), aclnn.aclFinalize())
+    """)
+    assert printed == ["361001", "broken", "0", "0", "100037"]
+
+
+def test_programs_end_with_work_still_queued():
+    printed = run_python("""
+        import threading, aclnn
+        from aclnn.stream import submit
+        streams = [aclnn.aclrtCreateStream()[0] for _ in range(3)]
+        submit(streams[0], lambda: threading.Event().wait() and 0)
+        for _ in range(1000):
+            submit(streams[1], lambda: 0)
+        print("end")
+    """)
+    assert printed == ["end"]
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_a_forked_child_starts_afresh():
+    """Threads, queued work and pending events stay with the parent; streams work again."""
+    printed = run_python("""
+        import os, threading, aclnn
+        from aclnn.stream import submit
+        stream, _ = aclnn.aclrtCreateStream()
+        event, _ = aclnn.aclrtCreateEvent()
+        gate, reached, done = threading.Event(), threading.Event(), []
+        submit(stream, lambda: reached.set() or gate.wait() and 0)
+        submit(stream, lambda: done.append(os.getpid()))
+        aclnn.aclrtRecordEvent(event, stream)
+        reached.wait()
+        child = os.fork()
+        if not child:
+            assert aclnn.aclrtSynchronizeStream(stream) == 0 and done == []
+            assert aclnn.aclrtSynchronizeEvent(event) == 0
+            submit(stream, lambda: done.append(os.getpid()))
+            assert aclnn.aclrtSynchronizeDevice() == 0 and done == [os.getpid()]
+            address, status = aclnn.aclrtMalloc(8, 0)
+            assert status == 0 and aclnn.aclrtFree(address) == 0
+            assert aclnn.aclrtDestroyStream(stream) == 0
+            os._exit(7)
+        print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+        gate.set()
+        print(aclnn.aclrtSynchronizeStream(stream), done == [os.getpid()])
+    """)
+    assert printed == ["7", "0", "True"]
