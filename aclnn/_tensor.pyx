@@ -175,14 +175,14 @@ cdef aclTensor make_tensor(object viewDims, object dataType, object stride, obje
     start = whole("offset", offset)
     room = 1
     for size in storage_dims:
-        room *= size
+        room = min(room * size, LARGEST + 1)
     needed = elements_needed(dims, strides, start)
+    if needed * 16 > LARGEST:
+        raise AclnnError(INVALID, f"viewDims {dims} with stride {strides} exceed any memory")
     if needed > room:
         raise AclnnError(
             INVALID, f"the view reaches element {needed - 1}, but the storage of shape "
             f"{storage_dims} has {room} elements (viewDims {dims}, stride {strides}, offset {start})")
-    if needed * 16 > LARGEST or start > LARGEST:
-        raise AclnnError(INVALID, f"viewDims {dims} with stride {strides} exceed any memory")
     made = aclTensor.__new__(aclTensor)
     made.dtype, made.format, made.ndim = dtype, layout, len(dims)
     made.offset, made.storage_shape = start, storage_dims

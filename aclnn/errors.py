@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import threading
 
+import numpy as np
+
 from aclnn.constants import aclError, aclnnStatus
 
 
@@ -23,11 +25,12 @@ class AclnnError(ValueError):
 
 _recent = threading.local()
 LONGEST_SHOWN = 200
+LONGEST_MESSAGE = 4000  # shapes of a million axes exist
 
 
 def set_message(text: str) -> None:
     """Keep `text` for this thread's next `aclGetRecentErrMsg`."""
-    _recent.text = text
+    _recent.text = text if len(text) <= LONGEST_MESSAGE else f"{text[:LONGEST_MESSAGE]}..."
 
 
 def aclGetRecentErrMsg() -> str | None:
@@ -197,7 +200,9 @@ def explain(status: int) -> str:
     >>> print(aclnn.explain(161001).splitlines()[0])
     ACLNN_ERR_PARAM_NULLPTR (161001)
     """
-    names = [member.name for kind in (aclnnStatus, aclError) for member in kind if member == status]
+    members = [member for kind in (aclnnStatus, aclError) for member in kind]
+    known = isinstance(status, int | np.integer) and not isinstance(status, bool)
+    names = [member.name for member in members if known and member == status]
     if not names:
         return f"{shown(status)}: no status of this library"
     meaning, remedy = _MEANINGS.get(int(status), (_LIBRARY_FILE, "Does not happen here."))

@@ -114,7 +114,7 @@ def _checked(address: int, nbytes: int, what: str) -> Allocation:
     if address + nbytes > found.end:
         raise AddressError(
             f"{what} is address {address:#x}, {found.end - address} bytes before the end of its "
-            f"allocation, but {nbytes} bytes are used"
+            f"allocation, but {shown(nbytes)} bytes are used"
         )
     return found
 
@@ -175,7 +175,8 @@ def aclrtMalloc(size: int, policy: int) -> tuple[int, int]:
         allocation = Allocation(nbytes)
     except (MemoryError, ValueError):
         return 0, fail(
-            ACL_ERROR_RT_MEMORY_ALLOCATION, f"aclrtMalloc: {nbytes} bytes cannot be allocated"
+            ACL_ERROR_RT_MEMORY_ALLOCATION,
+            f"aclrtMalloc: {shown(nbytes)} bytes cannot be allocated",
         )
     LIVE.add(allocation)
     return allocation.address, OK
@@ -269,7 +270,7 @@ def aclrtMemset(address: Any, maxCount: int, value: int, count: int) -> int:
     try:
         room, nbytes = _count("maxCount", maxCount), _count("count", count)
         if nbytes > room:
-            raise ValueError(f"count is {nbytes}, but maxCount is {room}")
+            raise ValueError(f"count is {shown(nbytes)}, but maxCount is {shown(room)}")
         if not _is_int(value) or not -128 <= value <= 255:
             raise ValueError(f"value is {shown(value)}, must be a byte")
         side = _Side(address, nbytes, "address", device=True, writable=True)
@@ -311,7 +312,7 @@ class _Side:
             raise ValueError(f"{what} is {kind}, must be an address of aclrtMalloc")
         self.keep, self.address, length, can_write = _host_memory(given, what)
         if length < nbytes:
-            raise ValueError(f"{what} has {length} bytes, but count is {nbytes}")
+            raise ValueError(f"{what} has {length} bytes, but count is {shown(nbytes)}")
         if writable and not can_write:
             raise ValueError(f"{what} is read-only")
 
@@ -340,7 +341,7 @@ class _Copy:
         room, self.nbytes = _count("destMax", destMax), _count("count", count)
         _member("kind", kind, aclrtMemcpyKind)
         if self.nbytes > room:
-            raise ValueError(f"count is {self.nbytes}, but destMax is {room}")
+            raise ValueError(f"count is {shown(self.nbytes)}, but destMax is {shown(room)}")
         self.dst = _Side(dst, self.nbytes, "dst", device=kind in (1, 3), writable=True)
         self.src = _Side(src, self.nbytes, "src", device=kind in (2, 3), writable=False)
 

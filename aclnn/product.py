@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 import os
+import re
 
 from aclnn import _plan
 from aclnn.constants import ACLNN_ERR_PARAM_INVALID
-from aclnn.errors import AclnnError
+from aclnn.errors import AclnnError, shown
 
 FAMILIES = ("Ascend910B", "Ascend310P", "Ascend910", "Ascend910_93", "Ascend950", "Ascend310B")
 BFLOAT16_FAMILIES = ("Ascend910B", "Ascend910_93", "Ascend950")
+# What follows a family's name in the names of its products; elsewhere at most a digit.
+_PRODUCTS = {
+    "Ascend910B": r"(\d(c|-\d)?)?",
+    "Ascend910": r"a?|pro[ab]?|premiuma",
+    "Ascend910_93": r"(\d\d)?",
+    "Ascend950": r"((pr|dt)(_\w+)?)?",
+}
 _WITHOUT_OPERATORS = ("Ascend310B",)
 
 
@@ -52,29 +60,20 @@ def get_soc_version() -> str:
 
 
 def family(name: str) -> str:
-    """The family that a product belongs to: the longest that its name begins with.
+    """The family that a product belongs to.
 
-    >>> family("Ascend910B4"), family("Ascend910A"), family("Ascend910_9391")
+    >>> family("Ascend910B4-1"), family("Ascend910ProA"), family("Ascend910_9391")
     ('Ascend910B', 'Ascend910', 'Ascend910_93')
     """
     wanted = name.strip().lower() if isinstance(name, str) else ""
-    found = [known for known in FAMILIES if _belongs(wanted, known.lower())]
-    if not found:
-        raise AclnnError(
-            ACLNN_ERR_PARAM_INVALID,
-            f"SoC version is {name!r}, must be one of {', '.join(FAMILIES)}",
-        )
-    return max(found, key=len)
-
-
-def _belongs(name: str, known: str) -> bool:
-    if name == known:
-        return True
-    tail = name.removeprefix(known)
-    suffixes = {"ascend910": ("a", "pro", "proa", "prob", "premiuma"), "ascend310p": ("",)}
-    if tail == name:
-        return False
-    return tail.isdigit() or tail in suffixes.get(known, ())
+    for known in FAMILIES:
+        tail = wanted.removeprefix(known.lower())
+        if wanted.startswith(known.lower()) and re.fullmatch(_PRODUCTS.get(known, r"\d?"), tail):
+            return known
+    raise AclnnError(
+        ACLNN_ERR_PARAM_INVALID,
+        f"SoC version is {shown(name)}, must be one of {', '.join(FAMILIES)} or of their products",
+    )
 
 
 def supports_bfloat16(soc: str) -> bool:

@@ -1,0 +1,106 @@
+"""The values of CANN's public headers, written down here once more, and what is said of them."""
+
+import numpy as np
+import pytest
+
+import aclnn
+from aclnn import constants
+
+VALUES = """
+ACL_DT_UNDEFINED -1 ACL_FLOAT 0 ACL_FLOAT16 1 ACL_INT8 2 ACL_INT32 3 ACL_UINT8 4 ACL_INT16 6
+ACL_UINT16 7 ACL_UINT32 8 ACL_INT64 9 ACL_UINT64 10 ACL_DOUBLE 11 ACL_BOOL 12 ACL_STRING 13
+ACL_COMPLEX64 16 ACL_COMPLEX128 17 ACL_BF16 27 ACL_INT4 29 ACL_UINT1 30 ACL_COMPLEX32 33
+ACL_HIFLOAT8 34 ACL_FLOAT8_E5M2 35 ACL_FLOAT8_E4M3FN 36 ACL_FLOAT8_E8M0 37 ACL_FLOAT6_E3M2 38
+ACL_FLOAT6_E2M3 39 ACL_FLOAT4_E2M1 40 ACL_FLOAT4_E1M2 41
+ACL_FORMAT_UNDEFINED -1 ACL_FORMAT_NCHW 0 ACL_FORMAT_NHWC 1 ACL_FORMAT_ND 2
+ACL_FORMAT_NC1HWC0 3 ACL_FORMAT_FRACTAL_Z 4 ACL_FORMAT_NC1HWC0_C04 12 ACL_FORMAT_HWCN 16
+ACL_FORMAT_NDHWC 27 ACL_FORMAT_FRACTAL_NZ 29 ACL_FORMAT_NCDHW 30 ACL_FORMAT_NDC1HWC0 32
+ACL_FORMAT_NC 35 ACL_FORMAT_NCL 47
+ACL_MEMCPY_HOST_TO_HOST 0 ACL_MEMCPY_HOST_TO_DEVICE 1 ACL_MEMCPY_DEVICE_TO_HOST 2
+ACL_MEMCPY_DEVICE_TO_DEVICE 3
+ACL_MEM_MALLOC_HUGE_FIRST 0 ACL_MEM_MALLOC_HUGE_ONLY 1 ACL_MEM_MALLOC_NORMAL_ONLY 2
+ACL_DDR_MEM 0 ACL_HBM_MEM 1
+ACL_SUCCESS 0 ACL_ERROR_INVALID_PARAM 100000 ACL_ERROR_UNINITIALIZE 100001
+ACL_ERROR_REPEAT_INITIALIZE 100002 ACL_ERROR_REPEAT_FINALIZE 100037
+ACL_ERROR_RT_PARAM_INVALID 107000 ACL_ERROR_RT_INVALID_DEVICEID 107001
+ACL_ERROR_RT_CONTEXT_NULL 107002 ACL_ERROR_RT_EVENT_TIMESTAMP_INVALID 107006
+ACL_ERROR_RT_ADDR_UNALIGNED 107008 ACL_ERROR_RT_INVALID_HANDLE 107017
+ACL_ERROR_BAD_ALLOC 200000 ACL_ERROR_RT_MEMORY_ALLOCATION 207001
+ACL_ERROR_RT_INTERNAL_ERROR 507000
+ACLNN_SUCCESS 0 ACLNN_ERR_PARAM_NULLPTR 161001 ACLNN_ERR_PARAM_INVALID 161002
+ACLNN_ERR_RUNTIME_ERROR 361001 ACLNN_ERR_INNER 561000 ACLNN_ERR_INNER_INFERSHAPE_ERROR 561001
+ACLNN_ERR_INNER_TILING_ERROR 561002 ACLNN_ERR_INNER_FIND_KERNEL_ERROR 561003
+ACLNN_ERR_INNER_CREATE_EXECUTOR 561101 ACLNN_ERR_INNER_NOT_TRANS_EXECUTOR 561102
+ACLNN_ERR_INNER_NULLPTR 561103 ACLNN_ERR_INNER_WRONG_ATTR_INFO_SIZE 561104
+ACLNN_ERR_INNER_KEY_CONFLICT 561105 ACLNN_ERR_INNER_INVALID_IMPL_MODE 561106
+ACLNN_ERR_INNER_OPP_PATH_NOT_FOUND 561107 ACLNN_ERR_INNER_LOAD_JSON_FAILED 561108
+ACLNN_ERR_INNER_JSON_VALUE_NOT_FOUND 561109 ACLNN_ERR_INNER_JSON_FORMAT_INVALID 561110
+ACLNN_ERR_INNER_JSON_DTYPE_INVALID 561111 ACLNN_ERR_INNER_OPP_KERNEL_PKG_NOT_FOUND 561112
+ACLNN_ERR_INNER_OP_FILE_INVALID 561113 ACLNN_ERR_INNER_ATTR_NUM_OUT_OF_BOUND 561114
+ACLNN_ERR_INNER_ATTR_LEN_NOT_ENOUGH 561115 ACLNN_ERR_INNER_INPUT_NUM_IN_JSON_TOO_LARGE 561116
+ACLNN_ERR_INNER_INPUT_JSON_IS_NULL 561117 ACLNN_ERR_INNER_STATIC_WORKSPACE_INVALID 561118
+ACLNN_ERR_INNER_STATIC_BLOCK_DIM_INVALID 561119
+"""
+
+
+def test_values():
+    words = VALUES.split()
+    expected = {name: int(value) for name, value in zip(words[::2], words[1::2], strict=True)}
+    found = {member.name: int(member) for kind in constants.ENUMERATIONS for member in kind}
+    assert found == expected
+
+
+def test_there_are_no_aliases_inside_an_enumeration():
+    for kind in constants.ENUMERATIONS:
+        assert len(kind.__members__) == len(list(kind))
+
+
+# --- What statuses are explained as ---------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "status",
+    [-1, 42, 161003, "161001", None, 10**5000, 1.5, np.zeros(2), []],
+    ids=aclnn.errors.shown,
+)
+def test_what_is_no_status_is_said_to_be_none(status):
+    assert aclnn.explain(status).endswith("no status of this library")
+
+
+def test_success_has_both_names():
+    assert aclnn.explain(0).startswith("ACLNN_SUCCESS = ACL_SUCCESS (0)\n")
+
+
+def test_statuses_are_explained_by_number_too():
+    assert aclnn.explain(161002) == aclnn.explain(constants.aclnnStatus.ACLNN_ERR_PARAM_INVALID)
+
+
+def test_messages_are_of_bounded_length():
+    aclnn.aclCreateTensor((1,) * 10**5, aclnn.ACL_FLOAT, None, 9, 2, (1,) * 10**5, None)
+    assert 100 < len(aclnn.aclGetRecentErrMsg()) < 5000
+
+
+# --- Sizes and names of types ---------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("dtype", constants.aclDataType)
+def test_every_type_has_a_name_and_a_size(dtype):
+    name, size = aclnn.dtypes.name(dtype), aclnn.dtypes.item_size(dtype)
+    assert name == name.lower()
+    if dtype in aclnn.dtypes._NAMES:
+        assert aclnn.dtypes.of_name(name) == dtype
+        numpy_dtype = np.dtype(name)
+        assert size == numpy_dtype.itemsize
+        assert aclnn.dtypes.of_numpy(numpy_dtype) == dtype
+    else:
+        assert size == {"complex32": 4, "dt_undefined": 0}.get(name, 1)
+
+
+def test_promotion_and_casts_of_types_without_arithmetic():
+    for odd in set(constants.aclDataType) - set(aclnn.dtypes._NAMES):
+        assert aclnn.dtypes.promote(odd, odd) == odd
+        for other in aclnn.dtypes._NAMES:
+            assert aclnn.dtypes.promote(odd, other) is None
+            assert aclnn.dtypes.promote(other, odd) is None
+            assert not aclnn.dtypes.can_cast(odd, other)
+            assert not aclnn.dtypes.can_cast(other, odd)

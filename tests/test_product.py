@@ -1,0 +1,58 @@
+"""Names of products, and what follows from them."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+import aclnn
+from aclnn import product
+
+PRODUCTS = {
+    "Ascend910B": ["Ascend910B1", "Ascend910B2", "Ascend910B2C", "ascend910b4-1", " ASCEND910B "],
+    "Ascend910": ["Ascend910A", "Ascend910ProA", "Ascend910ProB", "Ascend910PremiumA"],
+    "Ascend910_93": ["Ascend910_9391", "Ascend910_9372", "ascend910_93"],
+    "Ascend310P": ["Ascend310P1", "Ascend310P3", "Ascend310P7"],
+    "Ascend310B": ["Ascend310B1", "Ascend310B4"],
+    "Ascend950": ["Ascend950PR", "Ascend950PR_9589", "Ascend950DT_95A1"],
+}
+UNKNOWN = ["Ascend", "910B", "Ascend9109", "Ascend910C", "Ascend910_94", "Ascend910_931",
+           "Ascend310", "Ascend310PX", "Ascend310B12", "Ascend910B3!", "Ascend910B33", "xAscend910",
+           b"Ascend910", 910, None, "Ascend910\nB", 10**5000]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("name", "family"), [(n, f) for f, names in PRODUCTS.items() for n in [f, *names]]
+)
+def test_families(name, family):
+    assert product.family(name) == family
+
+
+@pytest.mark.parametrize("name", UNKNOWN, ids=aclnn.errors.shown)
+def test_unknown_products_change_nothing(name):
+    before = aclnn.get_soc_version()
+    with pytest.raises(aclnn.AclnnError, match="SoC version is") as caught:
+        aclnn.set_soc_version(name)
+    assert caught.value.status == aclnn.ACLNN_ERR_PARAM_INVALID
+    assert aclnn.get_soc_version() == before
+
+
+def test_what_families_have():
+    with_bfloat16 = {soc for soc in product.FAMILIES if product.supports_bfloat16(soc)}
+    assert with_bfloat16 == {"Ascend910B", "Ascend910_93", "Ascend950"}
+    assert {s for s in product.FAMILIES if not product.has_operators(s)} == {"Ascend310B"}
+
+
+@pytest.mark.parametrize(
+    ("value", "family"), [("Ascend310P3", "Ascend310P"), ("", "Ascend910B"), (None, "Ascend910B")]
+)
+def test_the_environment_chooses(value, family):
+    environment = {k: v for k, v in os.environ.items() if k != "ACLNN_SOC_VERSION"}
+    if value is not None:
+        environment["ACLNN_SOC_VERSION"] = value
+    done = subprocess.run(
+        [sys.executable, "-c", "import aclnn; print(aclnn.get_soc_version())"],
+        env=environment, capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    assert done.stdout.strip() == family

@@ -1,0 +1,235 @@
+"""Scalars against exact fractions, tensors against junk: only None and statuses, never a crash."""
+
+import itertools
+import math
+from fractions import Fraction
+
+import ml_dtypes
+import numpy as np
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+import aclnn
+from aclnn import aclDataType as T
+
+OK, NULLPTR, INVALID = 0, 161001, 161002
+# significant bits, smallest exponent of a subnormal, largest finite value
+FORMATS = {
+    T.ACL_FLOAT16: (11, -24, 65504),
+    T.ACL_BF16: (8, -133, (2 - Fraction(1, 128)) * 2**127),
+    T.ACL_FLOAT: (24, -149, (2 - Fraction(1, 2**23)) * 2**127),
+    T.ACL_DOUBLE: (53, -1074, (2 - Fraction(1, 2**52)) * 2**1023),
+}
+INTEGERS = [T.ACL_INT8, T.ACL_INT16, T.ACL_INT32, T.ACL_INT64,
+            T.ACL_UINT8, T.ACL_UINT16, T.ACL_UINT32, T.ACL_UINT64]  # fmt: skip
+
+
+def rounded(value, dtype):
+    """`value` rounded once, ties to even, by its definition and in exact arithmetic."""
+    bits, lowest, largest = FORMATS[dtype]
+    exact = abs(Fraction(value))
+    if exact == 0:
+        return 0.0
+    exponent = exact.numerator.bit_length() - exact.denominator.bit_length()
+    if Fraction(2) ** exponent > exact:
+        exponent -= 1
+    unit = Fraction(2) ** max(exponent - bits + 1, lowest)
+    nearest = round(exact / unit) * unit  # Python rounds ties to even
+    size = math.inf if nearest > largest else float(nearest)
+    return -size if value < 0 else size
+
+
+# Numbers on, and next to, the ties of the narrow formats.
+near_ties = st.builds(
+    lambda whole, half, off, low, sign: sign * ((2 * whole + half) * 2**low + off),
+    st.integers(128, 2**25), st.integers(0, 1), st.integers(-1, 1), st.integers(0, 1010),
+    st.sampled_from([-1, 1]),
+)  # fmt: skip
+floats = st.floats(allow_nan=False, allow_infinity=False)
+numbers = st.one_of(
+    st.integers(), floats, near_ties,
+    st.builds(math.ldexp, st.floats(1, 2), st.integers(-150, 130)),
+    st.builds(lambda w, e, t: math.ldexp(w + math.ldexp(t, -30), e), st.integers(128, 4096),
+              st.integers(-160, 100), st.sampled_from([-1, 0, 1])),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("dtype", FORMATS)
+@settings(deadline=None, max_examples=300)
+@given(value=numbers)
+@example(value=2**60 + 2**52 + 1)  # a tie of bfloat16 and a bit that no double holds
+@example(value=2**128 - 2**103)  # the tie between float32's largest and infinity
+@example(value=2**128 - 2**103 - 1)
+@example(value=10**40)
+@example(value=-(10**400))
+@example(value=65519.999999999996)
+@example(value=1 + 2**-8 + 2**-40)
+@example(value=5e-324)
+def test_scalars_are_rounded_once(dtype, value):
+    stored = aclnn.aclCreateScalar(value, dtype).value
+    assert stored == rounded(value, dtype)
+    if isinstance(value, float):
+        assert math.copysign(1, stored) == math.copysign(1, value)
+
+
+@settings(deadline=None, max_examples=300)
+@given(st.integers(-(2**63), 2**64 - 1), st.booleans())
+@example(2**63 + 2**39 + 1, True)
+@example(2**60 + 2**36 + 1, True)
+def test_as_float_is_the_nearest_float32_of_every_integer(value, small):
+    dtype = T.ACL_UINT64 if value >= 0 else T.ACL_INT64
+    assert aclnn.aclCreateScalar(value, dtype).as_float == rounded(value, T.ACL_FLOAT)
+
+
+@pytest.mark.parametrize("dtype", INTEGERS)
+def test_integers_hold_their_range_and_no_more(dtype):
+    info = np.iinfo(aclnn.dtypes.name(dtype))
+    for value in (info.min, info.max, 0, info.max - 0.0 if info.bits < 64 else 7.9):
+        assert aclnn.aclCreateScalar(value, dtype).value == int(value)
+    for value in (info.min - 1, info.max + 1, math.nan, math.inf, -math.inf, 10**5000):
+        assert aclnn.aclCreateScalar(value, dtype) is None
+        assert aclnn.aclGetRecentErrMsg()
+
+
+@pytest.mark.parametrize("dtype", FORMATS)
+def test_special_values_of_scalars(dtype):
+    assert math.isnan(aclnn.aclCreateScalar(math.nan, dtype).value)
+    for value in (math.inf, -math.inf):
+        assert aclnn.aclCreateScalar(value, dtype).value == value
+    assert math.copysign(1, aclnn.aclCreateScalar(-0.0, dtype).value) == -1
+    for kind in (np.float32, np.float16, ml_dtypes.bfloat16, np.int8, np.uint64):
+        assert aclnn.aclCreateScalar(kind(3), dtype).value == 3
+    for value in (True, np.True_):
+        assert aclnn.aclCreateScalar(value, dtype).value == 1
+
+
+@pytest.mark.parametrize("value", [0.1, 1e300, 10**40, 10**400, 0.1 + 1e-30j, 2**53 + 2**29 + 1])
+def test_complex_scalars(value):
+    wide = value if isinstance(value, complex) else complex(rounded(value, T.ACL_DOUBLE))
+    assert aclnn.aclCreateScalar(value, T.ACL_COMPLEX128).value == wide
+    real = value.real if isinstance(value, complex) else value
+    narrow = aclnn.aclCreateScalar(value, T.ACL_COMPLEX64).value
+    assert (narrow.real, narrow.imag) == (
+        rounded(real, T.ACL_FLOAT), rounded(wide.imag, T.ACL_FLOAT))  # fmt: skip
+
+
+# --- Tensors --------------------------------------------------------------------------------------
+
+
+class Hostile:
+    """Raises whatever is asked of it."""
+
+    def __repr__(self):
+        raise RuntimeError("no")
+
+    __index__ = __len__ = __iter__ = __hash__ = __eq__ = __float__ = __repr__
+
+    @property
+    def __array_interface__(self):
+        raise RuntimeError("no")
+
+    def __dlpack__(self, **_):
+        raise RuntimeError("no")
+
+
+JUNK = [None, -1, 2**80, 10**5000, 3.5, math.nan, "x", b"abc", (), [1], [10**5000], {}, object(),
+        Hostile(), [Hostile()], np.zeros(2), True, 1j, (None,), "float32", np.array(3), [[1]],
+        range(10**6), np.array([None])]  # fmt: skip
+GOOD = ((2, 3), T.ACL_FLOAT, None, 0, aclnn.ACL_FORMAT_ND, (6,), None)
+
+
+def only_says_no(call):
+    """A call that may succeed or refuse, with a message, and nothing else."""
+    aclnn.aclGetRecentErrMsg()
+    result = call()
+    refused = result is None or result in (NULLPTR, INVALID)
+    assert refused or isinstance(result, aclnn.aclTensor | aclnn.aclScalar) or result == OK
+    message = aclnn.aclGetRecentErrMsg()
+    assert bool(message) == refused
+    assert message is None or len(message) < 5000
+
+
+@pytest.mark.parametrize("position", range(7))
+def test_junk_in_each_place(position):
+    for junk in JUNK:
+        arguments = [*GOOD[:position], junk, *GOOD[position + 1 :]]
+        only_says_no(lambda arguments=arguments: aclnn.aclCreateTensor(*arguments))
+        tensor = aclnn.aclCreateTensor(*GOOD)
+        only_says_no(lambda t=tensor, arguments=arguments: aclnn.aclInitTensor(t, *arguments))
+
+
+def test_junk_in_two_places():
+    for (i, first), (j, second) in itertools.product(
+        itertools.product(range(7), JUNK[:20]), itertools.product((0, 2, 6), JUNK[:20])
+    ):
+        arguments = list(GOOD)
+        arguments[i], arguments[j] = first, second
+        only_says_no(lambda arguments=arguments: aclnn.aclCreateTensor(*arguments))
+
+
+@pytest.mark.parametrize("dtype", [*T, 99, "x", None, Hostile()])
+def test_junk_scalars(dtype):
+    for junk in JUNK:
+        only_says_no(lambda junk=junk: aclnn.aclCreateScalar(junk, dtype))
+
+
+@pytest.mark.parametrize("junk", [j for j in JUNK if j is not None], ids=lambda j: type(j).__name__)
+def test_junk_instead_of_objects(junk):
+    getters = [n for n in dir(aclnn) if n.startswith("aclGet") and n != "aclGetRecentErrMsg"]
+    assert len(getters) == 7
+    for getter in getters:
+        assert getattr(aclnn, getter)(junk)[-1] == INVALID
+    assert aclnn.aclDestroyTensor(junk) == INVALID
+    assert aclnn.aclDestroyScalar(junk) == INVALID
+    assert aclnn.aclSetRawTensorAddr(junk, None) == INVALID
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        np.array([None] * 6),
+        memoryview(np.array([None] * 6)),
+        np.zeros(6, [("a", "O"), ("b", "f4")]),
+    ],
+    ids=["array", "view", "record"],
+)
+def test_memory_of_python_objects_is_no_storage(data):
+    assert aclnn.aclCreateTensor(*GOOD[:-1], data) is None
+    assert "Python objects" in aclnn.aclGetRecentErrMsg()
+
+
+def test_setting_memory_changes_all_or_nothing():
+    first, small = np.zeros(6, np.float32), np.zeros(5, np.float32)
+    tensor = aclnn.aclCreateTensor(*GOOD[:-1], first)
+    for bad in (small, 123, "x", Hostile(), np.zeros(6, np.float32)[::-1]):
+        assert aclnn.aclSetRawTensorAddr(tensor, bad) == INVALID
+        assert aclnn.aclGetRawTensorAddr(tensor) == (first.ctypes.data, OK)
+    assert aclnn.aclSetRawTensorAddr(tensor, None) == OK
+    assert aclnn.aclGetRawTensorAddr(tensor) == (0, OK)
+    aclnn.aclGetRecentErrMsg()
+
+
+@settings(deadline=None)
+@given(
+    st.lists(st.tuples(st.integers(0, 4), st.integers(0, 6)), max_size=4),
+    st.integers(0, 9),
+    st.integers(0, 90),
+    st.sampled_from([T.ACL_INT8, T.ACL_BF16, T.ACL_FLOAT, T.ACL_COMPLEX128]),
+)
+def test_memory_must_reach_as_far_as_the_view(axes, offset, nbytes, dtype):
+    dims, strides = [n for n, _ in axes], [s for _, s in axes]
+    places = [offset + sum(i * s for i, s in zip(index, strides, strict=True))
+              for index in itertools.product(*map(range, dims))]  # fmt: skip
+    fits = all((place + 1) * aclnn.dtypes.item_size(dtype) <= nbytes for place in places)
+    tensor = aclnn.aclCreateTensor(dims, dtype, strides, offset, 2, (10**6,), bytearray(nbytes))
+    assert (tensor is not None) == fits
+    aclnn.aclGetRecentErrMsg()
+
+
+def test_every_format_and_dtype_can_be_described():
+    for dtype, form in itertools.product(T, aclnn.aclFormat):
+        tensor = aclnn.aclCreateTensor((2,), dtype, (3,), 1, form, (9,), None)
+        assert aclnn.aclGetDataType(tensor) == (dtype, OK)
+        assert aclnn.aclGetFormat(tensor) == (form, OK)
+        assert aclnn.aclGetViewStrides(tensor) == ([3], OK)
