@@ -5,10 +5,10 @@ vectorise; an overflow in the arm not taken therefore never shows.  Formulas fol
 operator documentation.
 
 `p` are the call's scalars.  A float result that is stored as float32 is within 1 ULP of the exact
-value: its last rounding is the only one that counts, or it comes from double, `precise` where the
-result itself is a double or decides how a half is rounded.  A float result that becomes a half
-only needs an error with a bound: where the bound leaves open which half is nearest, the precise
-form decides.
+value: only its last rounding counts, because what comes before is done in double or in pairs of
+floats.  A float result that becomes a half only needs an error with a bound: where the bound leaves
+open which half is nearest, the double form decides.  `..._suspect` tells which elements a float
+form does not know and leaves to the double form, `..._odd` for which scalars that is all of them.
 """
 
 from libc.math cimport NAN
@@ -32,7 +32,6 @@ cdef extern from "vector_math.h" nogil:
     double gelu_slope_factor(double) noexcept
     double gelu_slope_short(double) noexcept
     float gelu_slope_f32(float) noexcept
-    double reciprocal_f64(double) noexcept
     double mills_factor(double) noexcept
     double log_f64(double) noexcept
     float fabsf(float) noexcept
@@ -116,7 +115,7 @@ cdef inline double elu(double x, const double *p) noexcept nogil:
     return canonical(r)
 
 
-cdef inline real elu_backward(real g, real x, const double *p, bint precise) noexcept nogil:
+cdef inline real elu_backward(real g, real x, const double *p) noexcept nogil:
     cdef real slope = <real>(p[2] * p[0] * p[1])
     cdef real rate = <real>p[2]
     cdef real below = x if x < 0 else <real>0
@@ -127,7 +126,7 @@ cdef inline real elu_backward(real g, real x, const double *p, bint precise) noe
         decay = exp_f32(y if y > <float>-87 else <float>-87, fma_f32(rate, below, -y))
     else:
         bounded = y if fabs(y) < 708 else (708.0 if rate < 0 else -708.0)
-        decay = exp_f64(bounded) if precise else exp_short(bounded)
+        decay = exp_f64(bounded)
         # Between that and infinity no float shows a difference, unless the gradient is infinite.
         decay = decay if fabs(y) < INFINITY else (INFINITY if rate < 0 else 0.0)
     cdef real negative = g * (slope * decay)
@@ -207,33 +206,46 @@ cdef inline double gelu(double x, const double *p) noexcept nogil:
     return canonical(r)
 
 
-cdef inline real gelu_backward(real g, real x, const double *p, bint precise) noexcept nogil:
+cdef inline real gelu_backward(real g, real x, const double *p) noexcept nogil:
     """GELU'(-t) = phi(t) (t0 - t) S(t), and GELU'(t) = 1 - GELU'(-t).
 
     The root t0 is a factor, in two parts, so that the derivative keeps all its digits beside it.
     """
     cdef real t = size_of(x)
-    cdef real tail
+    cdef real tail, slope
     if real is float:
         t = t if t < <float>13 else <float>13
         tail = exp_f32(<float>-0.5 * t * t, 0) * (
             (<float>0.75179153680801391602 - t) - <float>1.1144448e-8
         ) * gelu_slope_f32(<float>1 / fma_f32(t, <float>0.25, 1))
-    elif precise:
+        slope = <float>1 - tail if x > 0 else tail
+        return ordered(g * slope, x)
+    else:
         t = t if t < 37.5 else 37.5
         tail = exp_f64(-0.5 * t * t) * 0.3989422804014327 * (
             (0.7517915246935645 - t) - 5.98e-17) * gelu_slope_factor(mills_variable(t))
-    else:
-        t = t if t < 20 else 20
-        tail = exp_short(-0.5 * t * t) * (
-            (0.7517915246935645 - t) - 5.98e-17) * gelu_slope_short(
-                reciprocal_f64(fma_f64(t, 0.25, 1.0)))
-    cdef real slope = <real>1 - tail if x > 0 else tail
-    if real is double:
+        slope = 1.0 - tail if x > 0 else tail
         slope = 0 if x == -INFINITY else slope
-        if precise:
-            return ordered(times_half_and(g, slope, 0.7978845608028654 * x), x)
-    return ordered(g * slope, x)
+        return ordered(times_half_and(g, slope, 0.7978845608028654 * x), x)
+
+
+cdef inline float gelu_backward_single(float g, float x, const double *p) noexcept nogil:
+    """The same for float32: what must be exact in double, the rest in float beside it.
+
+    The reciprocal is float's and one step of Newton's; a double division takes longer than all the
+    rest.
+    """
+    cdef float limited = fabsf(x)
+    limited = limited if limited < <float>20 else <float>20
+    cdef double t = limited
+    cdef double d = fma_f64(t, 0.25, 1.0)
+    cdef double near = <float>1 / fma_f32(limited, <float>0.25, <float>1)
+    cdef double u = fma_f64(near, fma_f64(-d, near, 1.0), near)
+    cdef double tail = exp_short(-0.5 * t * t) * ((0.7517915246935645 - t) * gelu_slope_short(u))
+    cdef double slope = 1.0 - tail if x > 0 else tail
+    cdef float r = <float>(g * slope)
+    r = r if x > -<float>INFINITY else g * <float>0
+    return ordered_f32(r, x)
 
 
 cdef inline bint gelu_backward_suspect(float g, float x, const double *p) noexcept nogil:

@@ -201,7 +201,7 @@ cdef class FunctionalHandle:
             read_array(out, &executor.request.operands[n_inputs])
         executor.bound = [*operands, out]
         executor.keep = arrays_of_caller
-        executor.result = out
+        executor.result = in_callers_kind(arrays_of_caller, out)
         executor.repeatable = True
         return executor
 
@@ -220,6 +220,17 @@ cdef double number(FunctionalHandle handle, int index, object value) except? -1.
         raise AclnnError(
             ACLNN_ERR_PARAM_INVALID,
             f"{handle.name}: {role} is {value!r}, must be a real number") from None
+
+
+cdef object in_callers_kind(object arrays_of_caller, object out):
+    """The output as the caller knows it: the object given, or the inputs' kind of array."""
+    from aclnn import arrays as interchange
+
+    *inputs, given = arrays_of_caller
+    if given is not None:
+        return given
+    foreign = [array for array in inputs if not isinstance(array, np.ndarray)]
+    return interchange.like(foreign[0], out) if foreign else out
 
 
 cdef object new_output(Plan plan):

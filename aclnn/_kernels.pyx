@@ -272,7 +272,7 @@ cdef int elu(const double *x, const double *unused, double *out, ptrdiff_t n, co
 cdef int elu_backward(const double *g, const double *x, double *out, ptrdiff_t n, const double *p) noexcept nogil:
     cdef ptrdiff_t i
     for i in range(n):
-        out[i] = formulas.elu_backward(g[i], x[i], p, True)
+        out[i] = formulas.elu_backward(g[i], x[i], p)
     return 0
 
 
@@ -295,7 +295,7 @@ cdef int elu_backward_half(const float *g, const float *x, float *out, ptrdiff_t
     cdef ptrdiff_t i
     cdef int suspects = formulas.elu_backward_odd(p)
     for i in range(n):
-        out[i] = formulas.elu_backward(g[i], x[i], p, False)
+        out[i] = formulas.elu_backward(g[i], x[i], p)
         suspects |= formulas.elu_backward_suspect(g[i], x[i], p)
     return suspects
 
@@ -330,14 +330,14 @@ cdef int gelu_tanh(const double *x, const double *unused, double *out, ptrdiff_t
 cdef int gelu_backward(const double *g, const double *x, double *out, ptrdiff_t n, const double *p) noexcept nogil:
     cdef ptrdiff_t i
     for i in range(n):
-        out[i] = formulas.gelu_backward(g[i], x[i], p, True)
+        out[i] = formulas.gelu_backward(g[i], x[i], p)
     return 0
 
 
 cdef int gelu_backward_single(const float *g, const float *x, float *out, ptrdiff_t n, const double *p) noexcept nogil:
     cdef ptrdiff_t i
     for i in range(n):
-        out[i] = <float>formulas.gelu_backward(<double>g[i], <double>x[i], p, False)
+        out[i] = formulas.gelu_backward_single(g[i], x[i], p)
     return 0
 
 
@@ -345,7 +345,7 @@ cdef int gelu_backward_half(const float *g, const float *x, float *out, ptrdiff_
     cdef ptrdiff_t i
     cdef int suspects = 0
     for i in range(n):
-        out[i] = formulas.gelu_backward(g[i], x[i], p, False)
+        out[i] = formulas.gelu_backward(g[i], x[i], p)
         suspects |= formulas.gelu_backward_suspect(g[i], x[i], p)
     return suspects
 

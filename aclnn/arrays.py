@@ -104,15 +104,11 @@ def call_foreign(handle: Any, first: Any, second: Any, out: Any, *options: Any) 
         )
     target = as_ndarray(out, "out")
     if target.ndim <= MAX_DIMS and is_plain(target):
-        _require_known(target, "out")
+        readable(target, "out")
         handle.call(*operands, target, *options)
         return out
     _write_through(handle, operands, target, options)
     return out
-
-
-def _require_known(array: np.ndarray, name: str) -> None:
-    readable(array, name)
 
 
 def _write_through(handle: Any, operands: list, target: np.ndarray, options: tuple) -> None:

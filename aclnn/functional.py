@@ -42,7 +42,6 @@ def _call(operator: Operator, *, in_place: bool) -> str:
     words += [attribute.role for attribute in operator.scalars]
     words += ["0.0"] * (3 - len(operator.scalars))
     if operator.switches:
-        unchanged = " and ".join(f"{a.role} is {a.default!r}" for a in operator.switches)
         unchanged = " and ".join(
             f"{a.role} {'==' if a.kind == 'str' else 'is'} {a.default!r}" for a in operator.switches
         )

@@ -233,13 +233,6 @@ static inline float gelu_slope_f32(float u) {
     return p;
 }
 
-/* 1/d for 1 <= d <= 16: float32's quotient and one step of Newton's, 2^-46; a double division
- * would take longer than all the rest. */
-static inline double reciprocal_f64(double d) {
-    double u = (double)(1.0f / (float)d);
-    return fma_f64(u, fma_f64(-d, u, 1.0), u);
-}
-
 /* ln q for q >= 0: q = 2^e m with m in [sqrt(1/2), sqrt(2)), ln m = 2 artanh((m-1)/(m+1)). */
 static inline double log_f64(double q) {
     uint64_t bits = bits_of_f64(q) - 0x3fe6a09e667f3bcdull;

@@ -466,6 +466,11 @@ def test_pytorch_tensors_come_back_as_tensors():
         assert torch.equal(z, aclnn.leaky_relu(x, 0.5))
     with pytest.raises(aclnn.AclnnError, match="self"):
         aclnn.gelu(torch.ones(3, requires_grad=True))
+    ex = aclnn.executor("gelu", torch.ones(3, dtype=torch.bfloat16))
+    assert ex.run().dtype == torch.bfloat16
+    out = torch.zeros(3, dtype=torch.bfloat16)
+    assert ex.run(out=out) is out
+    assert torch.equal(out, aclnn.gelu(torch.ones(3, dtype=torch.bfloat16)))
 
 
 class Interface:
