@@ -4,37 +4,24 @@ Both arms of a choice are computed and one is selected, so that the loops around
 vectorise; an overflow in the arm not taken therefore never shows.  Formulas follow CANN's public
 operator documentation.
 
-`p` are the call's scalars.  A float result that is stored as float32 is within 1 ULP of the exact
-value: only its last rounding counts, because what comes before is done in double or in pairs of
-floats.  A float result that becomes a half only needs an error with a bound: where the bound leaves
-open which half is nearest, the double form decides.  `..._suspect` tells which elements a float
-form does not know and leaves to the double form, `..._odd` for which scalars that is all of them.
+`p` are the call's scalars.  Three gradients have besides a form that is made for registers and
+computes in float, in `lane_formulas.h`; what that leaves open, the double form here decides.
 """
 
 from libc.math cimport NAN
-from libc.stdint cimport uint32_t
 
 cdef extern from "vector_math.h" nogil:
-    float fma_f32(float, float, float) noexcept
     double fma_f64(double, double, double) noexcept
-    uint32_t bits_of_f32(float) noexcept
-    float f32_of_bits(uint32_t) noexcept
     float ordered_f32(float, float) noexcept
     double ordered_f64(double, double) noexcept
     double product_error(double, double, double) noexcept
     double odd_f64(double, double) noexcept
-    float exp_f32(float, float) noexcept
-    float exp_pair_f32(float, float, float *, float *, float *) noexcept
     double exp_f64(double) noexcept
-    double exp_short(double) noexcept
     double expm1_f64(double) noexcept
     double mills_variable(double) noexcept
     double gelu_slope_factor(double) noexcept
-    double gelu_slope_short(double) noexcept
-    float gelu_slope_f32(float) noexcept
     double mills_factor(double) noexcept
     double log_f64(double) noexcept
-    float fabsf(float) noexcept
     double fabs(double) noexcept
     double INFINITY
 
@@ -56,13 +43,6 @@ cdef inline real canonical(real r) noexcept nogil:
     return ordered(r, r)
 
 
-cdef inline real size_of(real x) noexcept nogil:
-    if real is float:
-        return fabsf(x)
-    else:
-        return fabs(x)
-
-
 cdef inline double exponent(double y) noexcept nogil:
     """`y`, moved to where e^y is a normal number."""
     cdef double not_low = y if y > -708 else -708
@@ -73,11 +53,6 @@ cdef inline double odd_product(double a, double b, double b_low) noexcept nogil:
     """a * (b + b_low), rounded to odd: a later rounding to a half breaks ties as it should."""
     cdef double p = a * b
     return odd_f64(p, product_error(a, b, p) + a * b_low)
-
-
-cdef inline bint magnitude_within(float x, uint32_t low, uint32_t high) noexcept nogil:
-    """Whether the bits of `x` lie in [low, high]: one comparison for both ends."""
-    return bits_of_f32(x) - low <= high - low
 
 
 # --- Leaky ReLU -------------------------------------------------------------------------------
@@ -115,60 +90,15 @@ cdef inline double elu(double x, const double *p) noexcept nogil:
     return canonical(r)
 
 
-cdef inline real elu_backward(real g, real x, const double *p) noexcept nogil:
-    cdef real slope = <real>(p[2] * p[0] * p[1])
-    cdef real rate = <real>p[2]
-    cdef real below = x if x < 0 else <real>0
-    cdef real y = rate * below
-    cdef real decay, bounded
-    if real is float:
-        # Beyond the bound an element is suspect, and what is made of it does not matter.
-        decay = exp_f32(y if y > <float>-87 else <float>-87, fma_f32(rate, below, -y))
-    else:
-        bounded = y if fabs(y) < 708 else (708.0 if rate < 0 else -708.0)
-        decay = exp_f64(bounded)
-        # Between that and infinity no float shows a difference, unless the gradient is infinite.
-        decay = decay if fabs(y) < INFINITY else (INFINITY if rate < 0 else 0.0)
-    cdef real negative = g * (slope * decay)
-    cdef real positive = g * <real>p[1]
-    return canonical(negative if x <= 0 else positive)
-
-
-cdef inline float elu_backward_single(float g, float x, const double *p) noexcept nogil:
-    """The product of three numbers, each in two parts: only the last rounding counts."""
-    cdef double exact_slope = p[2] * p[0] * p[1]
-    cdef float slope = <float>exact_slope
-    cdef float slope_low = <float>(exact_slope - slope)
-    cdef float rate = <float>p[2]
-    # Beyond the bound every result that is not suspect is 0.
-    cdef float bound = <float>(-170.0 / p[2])
-    cdef float below = x if x > bound else bound
-    below = below if below < 0 else <float>0
-    cdef float y = rate * below
-    cdef float more, scale, scale2
-    cdef float high = exp_pair_f32(y, fma_f32(rate, below, -y), &more, &scale, &scale2)
-    cdef float decay = slope * high
-    cdef float decay_low = fma_f32(slope, high, -decay) + fma_f32(slope, more, slope_low * high)
-    cdef float negative = fma_f32(g, decay, g * decay_low) * scale * scale2
-    cdef float positive = g * <float>p[1]
-    return canonical(negative if x <= 0 else positive)
-
-
-cdef inline bint elu_backward_single_suspect(float g, float x, const double *p) noexcept nogil:
-    """Gradients outside [2^-80, 2^60] and -0: a part of the product might be lost."""
-    cdef uint32_t size = bits_of_f32(g) & <uint32_t>0x7FFFFFFF
-    return (size - <uint32_t>0x17800000 > <uint32_t>0x46000000) & (bits_of_f32(g) != 0)
-
-
-cdef inline bint elu_backward_odd(const double *p) noexcept nogil:
-    """Scalars so far from 1 that the float form might over- or underflow on the way."""
-    cdef double slope = p[0] * p[1] * p[2]
-    return not ((p[2] > 0) & (p[2] <= 1024) & (slope <= 1048576) & (slope >= 9.5e-7))
-
-
-cdef inline bint elu_backward_suspect(float g, float x, const double *p) noexcept nogil:
-    """Exponentials so small that the float form may lose them: y <= -60."""
-    return magnitude_within(<float>p[2] * x, 0xC2700000, 0xFF800000)
+cdef inline double elu_backward(double g, double x, const double *p) noexcept nogil:
+    cdef double below = x if x < 0 else 0
+    cdef double y = p[2] * below
+    cdef double bounded = y if fabs(y) < 708 else (708.0 if p[2] < 0 else -708.0)
+    cdef double decay = exp_f64(bounded)
+    # Between that and infinity no float shows a difference, unless the gradient is infinite.
+    decay = decay if fabs(y) < INFINITY else (INFINITY if p[2] < 0 else 0.0)
+    cdef double negative = g * (p[2] * p[0] * p[1] * decay)
+    return canonical(negative if x <= 0 else g * p[1])
 
 
 cdef inline double elu_backward_result(double g, double y, const double *p) noexcept nogil:
@@ -206,51 +136,18 @@ cdef inline double gelu(double x, const double *p) noexcept nogil:
     return canonical(r)
 
 
-cdef inline real gelu_backward(real g, real x, const double *p) noexcept nogil:
+cdef inline double gelu_backward(double g, double x, const double *p) noexcept nogil:
     """GELU'(-t) = phi(t) (t0 - t) S(t), and GELU'(t) = 1 - GELU'(-t).
 
     The root t0 is a factor, in two parts, so that the derivative keeps all its digits beside it.
     """
-    cdef real t = size_of(x)
-    cdef real tail, slope
-    if real is float:
-        t = t if t < <float>13 else <float>13
-        tail = exp_f32(<float>-0.5 * t * t, 0) * (
-            (<float>0.75179153680801391602 - t) - <float>1.1144448e-8
-        ) * gelu_slope_f32(<float>1 / fma_f32(t, <float>0.25, 1))
-        slope = <float>1 - tail if x > 0 else tail
-        return ordered(g * slope, x)
-    else:
-        t = t if t < 37.5 else 37.5
-        tail = exp_f64(-0.5 * t * t) * 0.3989422804014327 * (
-            (0.7517915246935645 - t) - 5.98e-17) * gelu_slope_factor(mills_variable(t))
-        slope = 1.0 - tail if x > 0 else tail
-        slope = 0 if x == -INFINITY else slope
-        return ordered(times_half_and(g, slope, 0.7978845608028654 * x), x)
-
-
-cdef inline float gelu_backward_single(float g, float x, const double *p) noexcept nogil:
-    """The same for float32: what must be exact in double, the rest in float beside it.
-
-    The reciprocal is float's and one step of Newton's; a double division takes longer than all the
-    rest.
-    """
-    cdef float limited = fabsf(x)
-    limited = limited if limited < <float>20 else <float>20
-    cdef double t = limited
-    cdef double d = fma_f64(t, 0.25, 1.0)
-    cdef double near = <float>1 / fma_f32(limited, <float>0.25, <float>1)
-    cdef double u = fma_f64(near, fma_f64(-d, near, 1.0), near)
-    cdef double tail = exp_short(-0.5 * t * t) * ((0.7517915246935645 - t) * gelu_slope_short(u))
+    cdef double t = fabs(x)
+    t = t if t < 37.5 else 37.5
+    cdef double tail = exp_f64(-0.5 * t * t) * 0.3989422804014327 * (
+        (0.7517915246935645 - t) - 5.98e-17) * gelu_slope_factor(mills_variable(t))
     cdef double slope = 1.0 - tail if x > 0 else tail
-    cdef float r = <float>(g * slope)
-    r = r if x > -<float>INFINITY else g * <float>0
-    return ordered_f32(r, x)
-
-
-cdef inline bint gelu_backward_suspect(float g, float x, const double *p) noexcept nogil:
-    """Where the float form clamps, and does not know how the derivative vanishes: x <= -12.9."""
-    return magnitude_within(x, 0xC14E6666, 0xFF800000)
+    slope = 0 if x == -INFINITY else slope
+    return ordered(times_half_and(g, slope, 0.7978845608028654 * x), x)
 
 
 cdef inline double sigmoid_of_tanh_form(double x) noexcept nogil:
@@ -303,7 +200,7 @@ cdef inline double outside_of_logit(double dy, double eps) noexcept nogil:
     return 0 if eps == INFINITY else r
 
 
-cdef inline double logit_backward_precise(double x, double dy, const double *p) noexcept nogil:
+cdef inline double logit_backward(double x, double dy, const double *p) noexcept nogil:
     """dy / (x (1 - x)) between the bounds; the order of the cases is the documented one."""
     cdef double eps = p[0]
     cdef double low = 0 if eps < 0 else eps
@@ -311,39 +208,3 @@ cdef inline double logit_backward_precise(double x, double dy, const double *p) 
     cdef bint inside = (x >= low) & (x <= high) & (eps < 1)
     cdef double q = dy / (x * (1 - x)) if inside else outside_of_logit(dy, eps)
     return canonical(q if x - x == 0 else NAN)
-
-
-cdef inline float logit_backward(float x, float dy, const double *p, bint corrected) noexcept nogil:
-    """dy / (x (1 - x)) by one reciprocal, `corrected` by the residual of the quotient.
-
-    For 0 < x < 1 and eps < 1 only. The residual is scaled, so that no gradient is too small for it.
-    """
-    cdef float scale = <float>4294967296.0
-    cdef float one = 1, zero = 0
-    cdef float low = <float>p[0]
-    cdef float high = <float>2 if p[0] < 0 else <float>1 - <float>p[0]
-    cdef float w = one - x
-    cdef float product = x * w
-    cdef float reciprocal = one / product
-    cdef float near = dy * reciprocal
-    cdef float q = near
-    cdef float product_low, residual, scaled_near
-    if corrected:
-        product_low = fma_f32(x, w, -product) + x * ((one - w) - x)
-        scaled_near = -near * scale
-        residual = fma_f32(scaled_near, product_low, fma_f32(scaled_near, product, dy * scale))
-        q = fma_f32(residual, reciprocal * (one / scale), near)
-        q = near if dy == 0 else q
-    q = q if x >= low else zero
-    q = q if x <= high else zero
-    return canonical(q)
-
-
-cdef inline bint logit_backward_odd(const double *p) noexcept nogil:
-    return not p[0] < 1
-
-
-cdef inline bint logit_backward_suspect(float x, float dy, const double *p) noexcept nogil:
-    """What the float form does not know: x outside [2^-60, 1), and gradients above 2^30."""
-    return (bits_of_f32(x) - <uint32_t>0x21800000 > <uint32_t>0x1DFFFFFF) | (
-        bits_of_f32(dy) & <uint32_t>0x7FFFFFFF > <uint32_t>0x4E800000)

@@ -48,13 +48,13 @@ cdef extern from "half.h" nogil:
     bfloat16_t bfloat16_of_f64(double) noexcept
     void halves_to_floats(const half_t *, float *, ptrdiff_t) noexcept
     void floats_to_halves(const float *, half_t *, ptrdiff_t) noexcept
-    int round_halves(const float *, ptrdiff_t, float, uint16_t *, uint16_t *) noexcept
-    int round_bfloat16s(const float *, ptrdiff_t, float, uint16_t *, uint16_t *) noexcept
+
+cdef extern from * nogil:
+    int __builtin_ctz(unsigned int) noexcept
 
 cdef extern from "stream_store.h" nogil:
     void stream_bytes(char *, const char *, ptrdiff_t) noexcept
     void stream_fence() noexcept
-    void prefetch_bytes(const char *, ptrdiff_t) noexcept
 
 cdef extern from *:
     """
@@ -105,17 +105,52 @@ ctypedef fused bits_t:
     pair_t
 
 cdef enum:
-    BLOCK = 256      # elements of a block: three of them in double are 6 KiB
+    BLOCK = 512      # elements of a block: three of them in double are 12 KiB
     LINE = 64        # bytes of a cache line
-    AHEAD = 4        # blocks between reading and asking for
+    AHEAD = 16384    # bytes between reading and asking for
+    SHORT = 256      # elements of a block that is streamed: reads and writes take turns
+    BATCH = 64       # elements computed again at a time
+    LONG = 4096      # elements of a block that lies as lanes want it
     PATCH = 16       # side of a square block, for operands that lie transposed
 
 ctypedef void (*load_fn)(const char *, ptrdiff_t, void *, ptrdiff_t) noexcept nogil
 ctypedef void (*store_fn)(const void *, char *, ptrdiff_t, ptrdiff_t) noexcept nogil
-ctypedef int (*float_loop)(const float *, const float *, float *, ptrdiff_t, const double *) noexcept nogil
-ctypedef int (*double_loop)(const double *, const double *, double *, ptrdiff_t, const double *) noexcept nogil
-ctypedef void (*mark_fn)(const float *, const float *, uint16_t *, ptrdiff_t, const double *) noexcept nogil
-ctypedef int (*round_fn)(const float *, ptrdiff_t, float, uint16_t *, uint16_t *) noexcept nogil
+ctypedef void (*float_loop)(const float *, const float *, float *, ptrdiff_t, const double *) noexcept nogil
+ctypedef void (*double_loop)(const double *, const double *, double *, ptrdiff_t, const double *) noexcept nogil
+ctypedef void (*mark_fn)(const float *, const float *, const float *, uint16_t *, ptrdiff_t, const double *) noexcept nogil
+
+
+cdef extern from "lane_formulas.h" nogil:
+    int LANES
+    int SUSPECTS
+    int DOUBTS
+    ctypedef struct facts_t:
+        double p[4]
+    ctypedef struct span_t:
+        const char *a
+        const char *b
+        char *out
+        ptrdiff_t n
+        const void *facts
+        uint16_t *doubts
+        int stream
+
+ctypedef void (*facts_fn)(facts_t *) noexcept nogil
+ctypedef int (*lane_loop)(const span_t *) noexcept nogil
+
+cdef extern from "lane_formulas.h" nogil:
+    # NULL where the instruction set has no lanes: plain loops do it all.
+    const lane_loop *elu_backward_loops "IF_LANES(elu_backward_loops)"
+    const lane_loop *gelu_backward_loops "IF_LANES(gelu_backward_loops)"
+    const lane_loop *logit_backward_loops "IF_LANES(logit_backward_loops)"
+    const lane_loop *leaky_relu_loops "IF_LANES(leaky_relu_loops)"
+    const lane_loop *hardshrink_loops "IF_LANES(hardshrink_loops)"
+    facts_fn elu_facts "IF_LANES(elu_facts)"
+    facts_fn logit_facts "IF_LANES(logit_facts)"
+    facts_fn keep_facts "IF_LANES(keep_facts)"
+    int elu_backward_suspect(float, float, float, const double *) noexcept
+    int gelu_backward_suspect(float, float, float, const double *) noexcept
+    int logit_backward_suspect(float, float, float, const double *) noexcept
 
 
 # --- Loads and stores ---------------------------------------------------------------------------
@@ -203,171 +238,102 @@ cdef void copy_bits(const bits_t *src, ptrdiff_t src_stride, bits_t *dst, ptrdif
 
 # --- One loop per formula -----------------------------------------------------------------------
 
-cdef int leaky_relu(const real *x, const real *unused, real *out, ptrdiff_t n, const double *p) noexcept nogil:
+cdef void leaky_relu(const real *x, const real *unused, real *out, ptrdiff_t n, const double *p) noexcept nogil:
     cdef ptrdiff_t i
     for i in range(n):
         out[i] = formulas.leaky_relu(x[i], p)
-    return 0
 
 
-cdef int leaky_relu_backward(const real *g, const real *x, real *out, ptrdiff_t n, const double *p) noexcept nogil:
+cdef void leaky_relu_backward(const real *g, const real *x, real *out, ptrdiff_t n, const double *p) noexcept nogil:
     cdef ptrdiff_t i
     for i in range(n):
         out[i] = formulas.leaky_relu_backward(g[i], x[i], p)
-    return 0
 
 
-cdef int hardshrink(const real *x, const real *unused, real *out, ptrdiff_t n, const double *p) noexcept nogil:
+cdef void hardshrink(const real *x, const real *unused, real *out, ptrdiff_t n, const double *p) noexcept nogil:
     cdef ptrdiff_t i
     for i in range(n):
         out[i] = formulas.hardshrink(x[i], p)
-    return 0
 
 
-cdef int hardshrink_backward(const real *g, const real *x, real *out, ptrdiff_t n, const double *p) noexcept nogil:
+cdef void hardshrink_backward(const real *g, const real *x, real *out, ptrdiff_t n, const double *p) noexcept nogil:
     cdef ptrdiff_t i
     for i in range(n):
         out[i] = formulas.hardshrink_backward(g[i], x[i], p)
-    return 0
 
 
-cdef int logit_backward(const double *x, const double *dy, double *out, ptrdiff_t n, const double *p) noexcept nogil:
+cdef void logit_backward(const double *x, const double *dy, double *out, ptrdiff_t n, const double *p) noexcept nogil:
     cdef ptrdiff_t i
     for i in range(n):
-        out[i] = formulas.logit_backward_precise(x[i], dy[i], p)
-    return 0
+        out[i] = formulas.logit_backward(x[i], dy[i], p)
 
 
-cdef int logit_backward_single(const float *x, const float *dy, float *out, ptrdiff_t n, const double *p) noexcept nogil:
-    cdef ptrdiff_t i
-    cdef int suspects = formulas.logit_backward_odd(p)
-    for i in range(n):
-        out[i] = formulas.logit_backward(x[i], dy[i], p, True)
-        suspects |= formulas.logit_backward_suspect(x[i], dy[i], p)
-    return suspects
-
-
-cdef int logit_backward_half(const float *x, const float *dy, float *out, ptrdiff_t n, const double *p) noexcept nogil:
-    cdef ptrdiff_t i
-    cdef int suspects = formulas.logit_backward_odd(p)
-    for i in range(n):
-        out[i] = formulas.logit_backward(x[i], dy[i], p, False)
-        suspects |= formulas.logit_backward_suspect(x[i], dy[i], p)
-    return suspects
-
-
-cdef void logit_backward_mark(const float *x, const float *dy, uint16_t *doubt, ptrdiff_t n, const double *p) noexcept nogil:
-    cdef ptrdiff_t i
-    for i in range(n):
-        doubt[i] |= formulas.logit_backward_odd(p) | formulas.logit_backward_suspect(x[i], dy[i], p)
-
-
-cdef int elu(const double *x, const double *unused, double *out, ptrdiff_t n, const double *p) noexcept nogil:
+cdef void elu(const double *x, const double *unused, double *out, ptrdiff_t n, const double *p) noexcept nogil:
     cdef ptrdiff_t i
     for i in range(n):
         out[i] = formulas.elu(x[i], p)
-    return 0
 
 
-cdef int elu_backward(const double *g, const double *x, double *out, ptrdiff_t n, const double *p) noexcept nogil:
+cdef void elu_backward(const double *g, const double *x, double *out, ptrdiff_t n, const double *p) noexcept nogil:
     cdef ptrdiff_t i
     for i in range(n):
         out[i] = formulas.elu_backward(g[i], x[i], p)
-    return 0
 
 
-cdef int elu_backward_single(const float *g, const float *x, float *out, ptrdiff_t n, const double *p) noexcept nogil:
-    cdef ptrdiff_t i
-    cdef int suspects = formulas.elu_backward_odd(p)
-    for i in range(n):
-        out[i] = formulas.elu_backward_single(g[i], x[i], p)
-        suspects |= formulas.elu_backward_single_suspect(g[i], x[i], p)
-    return suspects
-
-
-cdef void elu_backward_mark_single(const float *g, const float *x, uint16_t *doubt, ptrdiff_t n, const double *p) noexcept nogil:
-    cdef ptrdiff_t i
-    for i in range(n):
-        doubt[i] |= formulas.elu_backward_odd(p) | formulas.elu_backward_single_suspect(g[i], x[i], p)
-
-
-cdef int elu_backward_half(const float *g, const float *x, float *out, ptrdiff_t n, const double *p) noexcept nogil:
-    cdef ptrdiff_t i
-    cdef int suspects = formulas.elu_backward_odd(p)
-    for i in range(n):
-        out[i] = formulas.elu_backward(g[i], x[i], p)
-        suspects |= formulas.elu_backward_suspect(g[i], x[i], p)
-    return suspects
-
-
-cdef void elu_backward_mark(const float *g, const float *x, uint16_t *doubt, ptrdiff_t n, const double *p) noexcept nogil:
-    cdef ptrdiff_t i
-    for i in range(n):
-        doubt[i] |= formulas.elu_backward_odd(p) | formulas.elu_backward_suspect(g[i], x[i], p)
-
-
-cdef int elu_backward_result(const double *g, const double *y, double *out, ptrdiff_t n, const double *p) noexcept nogil:
+cdef void elu_backward_result(const double *g, const double *y, double *out, ptrdiff_t n, const double *p) noexcept nogil:
     cdef ptrdiff_t i
     for i in range(n):
         out[i] = formulas.elu_backward_result(g[i], y[i], p)
-    return 0
 
 
-cdef int gelu(const double *x, const double *unused, double *out, ptrdiff_t n, const double *p) noexcept nogil:
+cdef void gelu(const double *x, const double *unused, double *out, ptrdiff_t n, const double *p) noexcept nogil:
     cdef ptrdiff_t i
     for i in range(n):
         out[i] = formulas.gelu(x[i], p)
-    return 0
 
 
-cdef int gelu_tanh(const double *x, const double *unused, double *out, ptrdiff_t n, const double *p) noexcept nogil:
+cdef void gelu_tanh(const double *x, const double *unused, double *out, ptrdiff_t n, const double *p) noexcept nogil:
     cdef ptrdiff_t i
     for i in range(n):
         out[i] = formulas.gelu_tanh(x[i], p)
-    return 0
 
 
-cdef int gelu_backward(const double *g, const double *x, double *out, ptrdiff_t n, const double *p) noexcept nogil:
+cdef void gelu_backward(const double *g, const double *x, double *out, ptrdiff_t n, const double *p) noexcept nogil:
     cdef ptrdiff_t i
     for i in range(n):
         out[i] = formulas.gelu_backward(g[i], x[i], p)
-    return 0
 
 
-cdef int gelu_backward_single(const float *g, const float *x, float *out, ptrdiff_t n, const double *p) noexcept nogil:
-    cdef ptrdiff_t i
-    for i in range(n):
-        out[i] = formulas.gelu_backward_single(g[i], x[i], p)
-    return 0
-
-
-cdef int gelu_backward_half(const float *g, const float *x, float *out, ptrdiff_t n, const double *p) noexcept nogil:
-    cdef ptrdiff_t i
-    cdef int suspects = 0
-    for i in range(n):
-        out[i] = formulas.gelu_backward(g[i], x[i], p)
-        suspects |= formulas.gelu_backward_suspect(g[i], x[i], p)
-    return suspects
-
-
-cdef void gelu_backward_mark(const float *g, const float *x, uint16_t *doubt, ptrdiff_t n, const double *p) noexcept nogil:
-    cdef ptrdiff_t i
-    for i in range(n):
-        doubt[i] |= formulas.gelu_backward_suspect(g[i], x[i], p)
-
-
-cdef int gelu_backward_tanh(const double *g, const double *x, double *out, ptrdiff_t n, const double *p) noexcept nogil:
+cdef void gelu_backward_tanh(const double *g, const double *x, double *out, ptrdiff_t n, const double *p) noexcept nogil:
     cdef ptrdiff_t i
     for i in range(n):
         out[i] = formulas.gelu_backward_tanh(g[i], x[i], p)
-    return 0
 
 
-cdef int logit(const double *x, const double *unused, double *out, ptrdiff_t n, const double *p) noexcept nogil:
+cdef void logit(const double *x, const double *unused, double *out, ptrdiff_t n, const double *p) noexcept nogil:
     cdef ptrdiff_t i
     for i in range(n):
         out[i] = formulas.logit(x[i], p)
-    return 0
+
+
+# --- Which elements the lanes leave to the double form --------------------------------------------
+
+cdef void elu_backward_mark(const float *g, const float *x, const float *r, uint16_t *doubt, ptrdiff_t n, const double *p) noexcept nogil:
+    cdef ptrdiff_t i
+    for i in range(n):
+        doubt[i] |= elu_backward_suspect(g[i], x[i], r[i], p)
+
+
+cdef void gelu_backward_mark(const float *g, const float *x, const float *r, uint16_t *doubt, ptrdiff_t n, const double *p) noexcept nogil:
+    cdef ptrdiff_t i
+    for i in range(n):
+        doubt[i] |= gelu_backward_suspect(g[i], x[i], r[i], p)
+
+
+cdef void logit_backward_mark(const float *x, const float *dy, const float *r, uint16_t *doubt, ptrdiff_t n, const double *p) noexcept nogil:
+    cdef ptrdiff_t i
+    for i in range(n):
+        doubt[i] |= logit_backward_suspect(x[i], dy[i], r[i], p)
 
 
 # --- The compute kernel -------------------------------------------------------------------------
@@ -377,14 +343,18 @@ cdef struct compute_state:
     bint dense_input[2]      # in the compute type already: may be read in place
     bint dense_output
     int out_size
-    load_fn loads[2]
-    store_fn store
-    store_fn store_precise   # from double
+    load_fn loads[2]         # to the compute type
+    store_fn store           # from it
     void *loop               # a float_loop or a double_loop
-    void *exact              # the double form, for elements that `mark` picks
-    mark_fn mark             # of elements that the float form does not know; may be NULL
-    float bound              # of the relative error; not 0: results are rounded by `round`
-    round_fn round
+    # The rest is for lanes; `alike` is NULL where there are none.
+    lane_loop alike          # where all operands have the output's dtype
+    lane_loop from_float     # where inputs were converted
+    bint all_alike
+    facts_fn prepare         # what a loop wants to know of the scalars beforehand; may be NULL
+    mark_fn mark             # tells which elements are suspect; NULL: none ever is
+    void *exact              # the double form, for suspect and doubtful elements
+    store_fn store_exact     # from double
+    load_fn load_out         # from the output's dtype to float
 
 cdef struct block_t:
     # A rectangle of at most BLOCK elements of a tile.
@@ -398,12 +368,21 @@ cdef inline void compute(const tile_view *views, ptrdiff_t rows, ptrdiff_t cols,
     cdef block_t block
     cdef ptrdiff_t high, wide
     cdef int n = state.n_inputs + 1
+    cdef facts_t facts
+    if state.prepare != NULL:
+        memcpy(facts.p, scalars, sizeof(facts.p))
+        state.prepare(&facts)
+        scalars = facts.p
     if rows > 1 and one_row(views, n, cols):
         cols *= rows
         rows = 1
     block_shape(views, n, rows, cols, &high, &wide)
-    if high == 1 and nothing_to_convert(views, state, sizeof(real), flags):
+    if high == 1 and state.alike == NULL and nothing_to_convert(views, state, sizeof(real), flags):
         wide = cols  # no buffer limits a block that is read and written where it lies
+    elif high == 1 and state.all_alike and all_alike(views, state):
+        wide = LONG
+    elif high == 1 and flags & TILE_STREAM:
+        wide = SHORT
     block.row = 0
     while block.row < rows:
         block.rows = min(high, rows - block.row)
@@ -475,34 +454,26 @@ cdef inline char *place(const tile_view *view, const block_t *block) noexcept no
 cdef inline void compute_block(const tile_view *views, const block_t *block,
                                const compute_state *state, const double *scalars, int flags,
                                real like) noexcept nogil:
+    if real is float:
+        if state.alike != NULL:
+            compute_by_lanes(views, block, state, scalars, flags)
+            return
     cdef char memory[3 * BLOCK * 8 + LINE]
     cdef real *buffers = <real *>(memory + (-<ptrdiff_t><uintptr_t>memory & (LINE - 1)))
     cdef const real *inputs[2]
     cdef const tile_view *out = &views[state.n_inputs]
     cdef ptrdiff_t count = block.rows * block.cols
     cdef real *result = buffers + 2 * BLOCK
-    cdef bint direct, suspects
+    cdef bint direct = block.rows == 1 and writes_in_place(out, state, sizeof(real), flags)
     cdef int k
     inputs[1] = buffers + BLOCK
     for k in range(state.n_inputs):
-        if flags & TILE_STREAM and block.rows == 1:
-            # Out of cache: ask for a later block while this one is computed.
-            prefetch_bytes(place(&views[k], block) + AHEAD * BLOCK * views[k].col_stride,
-                           BLOCK * views[k].col_stride)
         inputs[k] = <const real *>read_block(&views[k], block, state, k,
                                              <char *>(buffers + k * BLOCK), sizeof(real))
-    if real is float:
-        if state.bound != 0:
-            suspects = (<float_loop>state.loop)(inputs[0], inputs[1], result, count, scalars)
-            write_rounded(out, block, state, inputs, result, suspects, scalars, flags)
-            return
-    direct = block.rows == 1 and writes_in_place(out, state, sizeof(real), flags)
     if direct:
         result = <real *>place(out, block)
     if real is float:
-        suspects = (<float_loop>state.loop)(inputs[0], inputs[1], result, count, scalars)
-        if suspects:
-            repair(inputs, result, count, state, scalars)
+        (<float_loop>state.loop)(inputs[0], inputs[1], result, count, scalars)
     else:
         (<double_loop>state.loop)(inputs[0], inputs[1], result, count, scalars)
     if not direct:
@@ -511,12 +482,8 @@ cdef inline void compute_block(const tile_view *views, const block_t *block,
 
 cdef inline bint writes_in_place(const tile_view *out, const compute_state *state, ptrdiff_t size,
                                  int flags) noexcept nogil:
-    """Whether a row of results can be written where it belongs at once.
-
-    A repair reads the inputs again, which the result must not have replaced yet.
-    """
-    return (state.dense_output and out.col_stride == size and not flags & TILE_STREAM
-            and state.mark == NULL)
+    """Whether a row of results has the compute type and is stored like any other memory."""
+    return state.dense_output and out.col_stride == size and not flags & TILE_STREAM
 
 
 cdef inline const void *read_block(const tile_view *view, const block_t *block,
@@ -551,92 +518,173 @@ cdef inline void write_block(const tile_view *view, const block_t *block,
                     block.cols)
 
 
-cdef struct picked_t:
-    # Elements of a block that are computed once more, in double.
-    ptrdiff_t count
-    ptrdiff_t where[BLOCK]
-    double results[BLOCK]
+# --- Blocks by lanes ------------------------------------------------------------------------------
 
-
-cdef void pick(const uint16_t *doubt, ptrdiff_t n, picked_t *picked) noexcept nogil:
-    """List the doubtful elements. They are rare: look at four at a time."""
-    cdef ptrdiff_t i = 0, j
-    cdef uint64_t four
-    picked.count = 0
-    while i < n:
-        if i + 4 <= n:
-            memcpy(&four, doubt + i, 8)
-            if four == 0:
-                i += 4
-                continue
-        for j in range(i, min(i + 4, n)):
-            picked.where[picked.count] = j
-            picked.count += doubt[j] != 0
-        i += 4
-
-
-cdef void compute_picked(const float **inputs, const compute_state *state, const double *scalars,
-                         picked_t *picked) noexcept nogil:
-    cdef double wide[2][BLOCK]
+cdef inline void compute_by_lanes(const tile_view *views, const block_t *block,
+                                  const compute_state *state, const double *scalars,
+                                  int flags) noexcept nogil:
+    """A block in one go where operands are dense and alike, else from and to buffers."""
+    cdef float buffers[2][BLOCK]
+    cdef char results[BLOCK * 4]
+    cdef uint16_t doubts[LONG]
+    cdef const tile_view *out = &views[state.n_inputs]
+    cdef char *target = place(out, block)
+    cdef bint direct = block.rows == 1 and out.col_stride == state.out_size
+    cdef bint alike = direct and all_alike(views, state)
+    cdef bint streamed = direct and flags & TILE_STREAM
+    cdef span_t span
     cdef ptrdiff_t i
-    for i in range(picked.count):
-        wide[0][i] = inputs[0][picked.where[i]]
-        wide[1][i] = inputs[1][picked.where[i]]
-    (<double_loop>state.exact)(wide[0], wide[1], picked.results, picked.count, scalars)
-
-
-cdef void repair(const float **inputs, float *out, ptrdiff_t n, const compute_state *state,
-                 const double *scalars) noexcept nogil:
-    """Compute the elements that the float form may get wrong once more, in double."""
-    cdef picked_t picked
-    cdef uint16_t doubt[BLOCK]
-    cdef ptrdiff_t i
-    memset(doubt, 0, sizeof(doubt))
-    state.mark(inputs[0], inputs[1], doubt, n, scalars)
-    pick(doubt, n, &picked)
-    compute_picked(inputs, state, scalars, &picked)
-    for i in range(picked.count):
-        out[picked.where[i]] = <float>picked.results[i]
-
-
-cdef inline void write_rounded(const tile_view *view, const block_t *block,
-                               const compute_state *state, const float **inputs,
-                               const float *result, bint suspects, const double *scalars,
-                               int flags) noexcept nogil:
-    """Round to halves; where the error's bound leaves two of them, let the precise form choose."""
-    cdef uint16_t rounded[BLOCK]
-    cdef uint16_t doubt[BLOCK]
-    cdef char *target = place(view, block)
-    cdef ptrdiff_t count = block.rows * block.cols
-    cdef bint dense = block.rows == 1 and view.col_stride == 2
-    cdef bint direct = dense and not flags & TILE_STREAM
-    cdef uint16_t *halves = <uint16_t *>target if direct else rounded
-    cdef ptrdiff_t i
-    cdef bint doubtful = state.round(result, count, state.bound, halves, doubt)
-    if suspects:
-        state.mark(inputs[0], inputs[1], doubt, count, scalars)
-    if doubtful | suspects:
-        settle(inputs, halves, doubt, count, state, scalars)
+    cdef int found
+    span.n = block.rows * block.cols
+    span.out = target if direct else results
+    span.facts = scalars
+    span.doubts = doubts
+    span.stream = streamed and <uintptr_t>span.out % LINE == 0
+    if alike:
+        span.a = place(&views[0], block)
+        span.b = place(&views[state.n_inputs - 1], block)
+        found = state.alike(&span)
+    else:
+        span.a = copy_block(&views[0], block, state, 0, buffers[0])
+        span.b = span.a
+        if state.n_inputs == 2:
+            span.b = copy_block(&views[1], block, state, 1, buffers[1])
+        found = state.from_float(&span)
+    if found:
+        settle(&span, found, alike, state)
     if direct:
         return
-    if dense:
-        stream_bytes(target, <const char *>rounded, 2 * count)
-        return
     for i in range(block.rows):
-        copy_bits(rounded + i * block.cols, 2, <uint16_t *>(target + i * view.row_stride),
-                  view.col_stride, block.cols)
+        copy_elements(results + i * block.cols * state.out_size, state.out_size,
+                      target + i * out.row_stride, out.col_stride, block.cols, state.out_size)
 
 
-cdef void settle(const float **inputs, uint16_t *halves, const uint16_t *doubt, ptrdiff_t n,
-                 const compute_state *state, const double *scalars) noexcept nogil:
-    """Compute the doubtful elements in double and round them from there."""
-    cdef picked_t picked
+cdef inline bint all_alike(const tile_view *views, const compute_state *state) noexcept nogil:
+    """Whether inputs can be read where they lie, and do not lie where results go.
+
+    What is settled afterwards is read again, so results must not have replaced it.
+    """
+    cdef int k
+    if not state.all_alike or views[state.n_inputs].col_stride != state.out_size:
+        return False
+    for k in range(state.n_inputs):
+        if views[k].col_stride != state.out_size:
+            return False
+        if state.mark != NULL or state.out_size == 2:
+            if views[k].data == views[state.n_inputs].data:
+                return False
+    return True
+
+
+cdef inline const char *copy_block(const tile_view *view, const block_t *block,
+                                   const compute_state *state, int k, float *buffer) noexcept nogil:
+    cdef char *source = place(view, block)
     cdef ptrdiff_t i
-    pick(doubt, n, &picked)
-    compute_picked(inputs, state, scalars, &picked)
+    for i in range(block.rows):
+        state.loads[k](source + i * view.row_stride, view.col_stride, buffer + i * block.cols,
+                       block.cols)
+    return <const char *>buffer
+
+
+cdef struct picked_t:
+    # Elements of a block that are computed once more, in double, a batch at a time.
+    const span_t *span
+    const compute_state *state
+    ptrdiff_t count
+    ptrdiff_t where[BATCH]
+    bint alike
+
+
+cdef void settle(const span_t *span, int found, bint alike, const compute_state *state) noexcept nogil:
+    """Compute suspect and doubtful elements in double, and round them from there."""
+    cdef picked_t picked
+    picked.span = span
+    picked.state = state
+    picked.alike = alike
+    picked.count = 0
+    if found & DOUBTS:
+        pick_doubts(&picked)
+    if found & SUSPECTS:
+        pick_suspects(&picked)
+    compute_picked(&picked)
+
+
+cdef inline void pick(picked_t *picked, ptrdiff_t where) noexcept nogil:
+    if picked.count == BATCH:
+        compute_picked(picked)
+    picked.where[picked.count] = where
+    picked.count += 1
+
+
+cdef void pick_doubts(picked_t *picked) noexcept nogil:
+    cdef const span_t *span = picked.span
+    cdef ptrdiff_t group, where
+    cdef unsigned int bits
+    for group in range((span.n + LANES - 1) // LANES):
+        bits = span.doubts[group]
+        while bits:
+            where = group * LANES + __builtin_ctz(bits)
+            bits &= bits - 1
+            if where < span.n:
+                pick(picked, where)
+
+
+cdef void pick_suspects(picked_t *picked) noexcept nogil:
+    """Suspect elements, which may have been doubtful too: computing one twice does no harm."""
+    cdef const span_t *span = picked.span
+    cdef const compute_state *state = picked.state
+    cdef float values[3][BLOCK]
+    cdef uint16_t suspect[BLOCK]
+    cdef ptrdiff_t i, n, begin = 0
+    while begin < span.n:
+        n = min(<ptrdiff_t>BLOCK, span.n - begin)
+        floats_from(span.a, begin, n, picked, values[0])
+        floats_from(span.b, begin, n, picked, values[1])
+        state.load_out(span.out + begin * state.out_size, state.out_size, values[2], n)
+        memset(suspect, 0, sizeof(suspect))
+        state.mark(values[0], values[1], values[2], suspect, n, <const double *>span.facts)
+        for i in range(n):
+            if suspect[i]:
+                pick(picked, begin + i)
+        begin += BLOCK
+
+
+cdef inline void floats_from(const char *source, ptrdiff_t begin, ptrdiff_t n,
+                             const picked_t *picked, float *values) noexcept nogil:
+    """Inputs of a span in float, from their own dtype or from a buffer that is in float already."""
+    cdef ptrdiff_t size = picked.state.out_size
+    if picked.alike:
+        picked.state.load_out(source + begin * size, size, values, n)
+    else:
+        memcpy(values, source + begin * sizeof(float), n * sizeof(float))
+
+
+cdef void compute_picked(picked_t *picked) noexcept nogil:
+    cdef const span_t *span = picked.span
+    cdef const compute_state *state = picked.state
+    cdef double wide[2][BATCH]
+    cdef double results[BATCH]
+    cdef float value
+    cdef ptrdiff_t i, where
+    if picked.count == 0:
+        return
+    i = 0
+    while i < picked.count:
+        where = picked.where[i]
+        floats_from(span.a, where, 1, picked, &value)
+        wide[0][i] = value
+        floats_from(span.b, where, 1, picked, &value)
+        wide[1][i] = value
+        i += 1
+    # Whole registers: the loop's remainder would take longer than all the rest.
+    while i % 8:
+        wide[0][i] = wide[1][i] = 0.5
+        i += 1
+    (<double_loop>state.exact)(wide[0], wide[1], results, i, <const double *>span.facts)
     for i in range(picked.count):
-        state.store_precise(<const char *>&picked.results[i],
-                            <char *>(halves + picked.where[i]), 2, 1)
+        state.store_exact(<const char *>&results[i],
+                          span.out + picked.where[i] * state.out_size, state.out_size, 1)
+    picked.count = 0
 
 
 cdef void compute_in_float(const tile_view *views, ptrdiff_t rows, ptrdiff_t cols,
@@ -714,47 +762,48 @@ cdef inline void copy_elements(const char *src, ptrdiff_t src_stride, char *dst,
 
 cdef struct formula_t:
     int n_inputs
-    float_loop in_float      # NULL: the formula is evaluated in double for every dtype
-    float_loop for_half      # the float form for halves; NULL: they too are evaluated in double
+    float_loop in_float      # for float32 results; NULL: the double form serves every dtype
     double_loop in_double    # the precise form
-    mark_fn mark             # which elements of a float form the precise one computes again
-    float bound              # relative error of the form for halves; 0: it is exact
-    mark_fn mark_single      # the same for float32 results
+    const lane_loop *lanes   # for float32 and halves, where the instruction set has them
+    mark_fn mark             # which elements these leave to the precise form
+    facts_fn prepare         # what they want to know of the scalars beforehand
 
 cdef dict _formula_numbers = {}
 cdef formula_t[32] _formulas
 FORMULAS = {}
 
 
-cdef add(str name, tuple inputs, tuple scalars, float_loop in_float, float_loop for_half,
-         double_loop in_double, mark_fn mark=NULL, float bound=0, mark_fn mark_single=NULL):
+cdef add(str name, tuple inputs, tuple scalars, float_loop in_float, double_loop in_double,
+         const lane_loop *lanes=NULL, mark_fn mark=NULL, facts_fn prepare=NULL):
     number = len(_formula_numbers)
     _formula_numbers[name] = number
-    _formulas[number] = formula_t(
-        len(inputs), in_float, for_half, in_double, mark, bound, mark_single)
+    _formulas[number] = formula_t(len(inputs), in_float, in_double, lanes, mark, prepare)
     FORMULAS[name] = (inputs, scalars)
 
 
-add("leaky_relu", ("x",), ("slope",), leaky_relu[float], leaky_relu[float], leaky_relu[double],
-    NULL, 1e-7)
+add("leaky_relu", ("x",), ("slope",), leaky_relu[float], leaky_relu[double], leaky_relu_loops)
 add("leaky_relu_backward", ("g", "x"), ("slope",), leaky_relu_backward[float],
-    leaky_relu_backward[float], leaky_relu_backward[double], NULL, 1e-7)
-add("hardshrink", ("x",), ("lambd",), hardshrink[float], hardshrink[float], hardshrink[double])
+    leaky_relu_backward[double], leaky_relu_loops)
+add("hardshrink", ("x",), ("lambd",), hardshrink[float], hardshrink[double], hardshrink_loops,
+    NULL, keep_facts)
 add("hardshrink_backward", ("g", "x"), ("lambd",), hardshrink_backward[float],
-    hardshrink_backward[float], hardshrink_backward[double])
-add("logit_backward", ("x", "dy"), ("eps",), logit_backward_single, logit_backward_half,
-    logit_backward, logit_backward_mark, 4e-7, logit_backward_mark)
-add("elu", ("x",), ("alpha", "scale", "input_scale"), NULL, NULL, elu)
-add("elu_backward", ("g", "x"), ("alpha", "scale", "input_scale"), elu_backward_single,
-    elu_backward_half, elu_backward, elu_backward_mark, 5e-7, elu_backward_mark_single)
-add("elu_backward_result", ("g", "y"), ("alpha", "scale", "input_scale"), NULL, NULL,
+    hardshrink_backward[double], hardshrink_loops, NULL, keep_facts)
+add("logit_backward", ("x", "dy"), ("eps",), NULL, logit_backward, logit_backward_loops,
+    logit_backward_mark, logit_facts)
+add("elu", ("x",), ("alpha", "scale", "input_scale"), NULL, elu)
+add("elu_backward", ("g", "x"), ("alpha", "scale", "input_scale"), NULL, elu_backward,
+    elu_backward_loops, elu_backward_mark, elu_facts)
+add("elu_backward_result", ("g", "y"), ("alpha", "scale", "input_scale"), NULL,
     elu_backward_result)
-add("gelu", ("x",), (), NULL, NULL, gelu)
-add("gelu_tanh", ("x",), (), NULL, NULL, gelu_tanh)
-add("gelu_backward", ("g", "x"), (), gelu_backward_single, gelu_backward_half, gelu_backward,
-    gelu_backward_mark, 8e-7)
-add("gelu_backward_tanh", ("g", "x"), (), NULL, NULL, gelu_backward_tanh)
-add("logit", ("x",), ("eps",), NULL, NULL, logit)
+add("gelu", ("x",), (), NULL, gelu)
+add("gelu_tanh", ("x",), (), NULL, gelu_tanh)
+add("gelu_backward", ("g", "x"), (), NULL, gelu_backward, gelu_backward_loops, gelu_backward_mark)
+add("gelu_backward_tanh", ("g", "x"), (), NULL, gelu_backward_tanh)
+add("logit", ("x",), ("eps",), NULL, logit)
+
+# Places in the list of a formula's lane loops.
+KINDS = {"float32": 0, "float16": 1, "bfloat16": 2}
+FROM_FLOAT = (0, 3, 4)
 
 ITEM_SIZES = {
     "float32": 4, "float64": 8, "float16": 2, "bfloat16": 2, "int8": 1, "uint8": 1, "bool": 1,
@@ -853,9 +902,9 @@ def compute_kernel(str formula, tuple in_dtypes, str out_dtype):
     KernelRef
     """
     cdef const formula_t *row = &_formulas[<int>_formula_numbers[formula]]
-    cdef bint half = out_dtype in ("float16", "bfloat16")
-    cdef float_loop loop = row.for_half if half else row.in_float
-    cdef bint wide = out_dtype == "float64" or loop == NULL
+    cdef int kind = KINDS.get(out_dtype, -1)
+    cdef bint lanes = row.lanes != NULL and kind >= 0
+    cdef bint wide = not lanes and (row.in_float == NULL or out_dtype != "float32")
     cdef KernelRef ref
     cdef compute_state *state
     if len(in_dtypes) != row.n_inputs:
@@ -870,14 +919,16 @@ def compute_kernel(str formula, tuple in_dtypes, str out_dtype):
     state.out_size = ITEM_SIZES[out_dtype]
     state.dense_output = out_dtype == ("float64" if wide else "float32")
     state.store = storer(out_dtype, <double>0) if wide else storer(out_dtype, <float>0)
-    state.exact = <void *>row.in_double
-    state.loop = <void *>row.in_double if wide else <void *>loop
-    state.store_precise = storer(out_dtype, <double>0)
-    if not wide:
-        state.mark = row.mark if half else row.mark_single
-    if half and not wide and row.bound:
-        state.bound = row.bound
-        state.round = round_halves if out_dtype == "float16" else round_bfloat16s
+    state.loop = <void *>row.in_double if wide else <void *>row.in_float
+    if lanes:
+        state.alike = row.lanes[kind]
+        state.from_float = row.lanes[FROM_FLOAT[kind]]
+        state.all_alike = set(in_dtypes) == {out_dtype}
+        state.prepare = row.prepare
+        state.mark = row.mark
+        state.exact = <void *>row.in_double
+        state.store_exact = storer(out_dtype, <double>0)
+        state.load_out = loader(out_dtype, <float>0)
     return ref
 
 

@@ -38,11 +38,6 @@ static inline void stream_bytes(char *dst, const char *src, ptrdiff_t n) {
     memcpy(dst + i, src + i, (size_t)(n - i));
 }
 
-/* Ask for n bytes that will be read soon. */
-static inline void prefetch_bytes(const char *src, ptrdiff_t n) {
-    for (ptrdiff_t i = 0; i < n; i += LINE) __builtin_prefetch(src + i, 0, 3);
-}
-
 /* Streamed lines become visible to other threads in any order without this. */
 static inline void stream_fence(void) {
 #if defined(__SSE2__)

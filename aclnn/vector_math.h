@@ -89,60 +89,6 @@ static inline double exp_f64(double y) {
     return fma_f64(r * r, exp_tail(r), r + 1.0) * scale;
 }
 
-/* The same to 2^-29, enough where the result is rounded to float32: ln 2 in one part, and the power
- * of two added to the exponent. */
-static inline double exp_short(double y) {
-    const double magic = 0x1.8p52;
-    double shifted = fma_f64(y, 0x1.71547652b82fep+0, magic);
-    double r = fma_f64(shifted - magic, -0x1.62e42fefa39efp-1, y);
-    double p = 0x1.6d75e5bb8107bp-10;
-    p = fma_f64(p, r, 0x1.12705af4765e4p-7);
-    p = fma_f64(p, r, 0x1.5554ac342f261p-5);
-    p = fma_f64(p, r, 0x1.555402e3fd675p-3);
-    p = fma_f64(p, r, 0x1.00000028b7ad4p-1);
-    p = fma_f64(p, r, 0x1.000000a2f7194p+0);
-    p = fma_f64(p, r, 0x1.0000000000000p+0);
-    return f64_of_bits(bits_of_f64(p) + (bits_of_f64(shifted) << 52));
-}
-
-/* e^(y + low) for |y| <= 87; error 3 * 2^-24. */
-static inline float exp_f32(float y, float low) {
-    const float magic = 0x1.8p23f;
-    float shifted = fma_f32(y, 0x1.715476p+0f, magic);
-    float n = shifted - magic;
-    float scale = f32_of_bits((bits_of_f32(shifted) << 23) + 0x3f800000u);
-    float r = fma_f32(n, -0x1.7f7d1cp-20f, fma_f32(n, -0x1.62e400p-1f, y)) + low;
-    float p = 0x1.6d117c0000000p-10f;
-    p = fma_f32(p, r, 0x1.120be20000000p-7f);
-    p = fma_f32(p, r, 0x1.5555180000000p-5f);
-    p = fma_f32(p, r, 0x1.5554dc0000000p-3f);
-    p = fma_f32(p, r, 0x1.0000000000000p-1f);
-    return fma_f32(r * r, p, r + 1.0f) * scale;
-}
-
-/* e^(y + low) for -170 <= y <= 0 as (high + *more) * *scale * *scale2, error 2^-26: the power of two
- * in two factors, so that it may be less than any float and the product still be rounded once. */
-static inline float exp_pair_f32(float y, float low, float *more, float *scale, float *scale2) {
-    const float magic = 0x1.8p23f;
-    float shifted = fma_f32(y, 0x1.715476p+0f, magic);
-    float n = shifted - magic;
-    int32_t power = (int32_t)(bits_of_f32(shifted) - 0x4b400000u);
-    int32_t first = power >> 1;
-    *scale = f32_of_bits((uint32_t)(first + 127) << 23);
-    *scale2 = f32_of_bits((uint32_t)(power - first + 127) << 23);
-    float exact = fma_f32(n, -0x1.62e400p-1f, y);
-    float r = fma_f32(n, -0x1.7f7d1cp-20f, exact);
-    float r_low = fma_f32(n, -0x1.7f7d1cp-20f, exact - r) + low;
-    float p = 0x1.6d117c0000000p-10f;
-    p = fma_f32(p, r, 0x1.120be20000000p-7f);
-    p = fma_f32(p, r, 0x1.5555180000000p-5f);
-    p = fma_f32(p, r, 0x1.5554dc0000000p-3f);
-    p = fma_f32(p, r, 0x1.0000000000000p-1f);
-    float high = r + 1.0f;
-    *more = (r - (high - 1.0f)) + fma_f32(r * r, p, fma_f32(r_low, r, r_low));
-    return high;
-}
-
 /* e^y - 1 for |y| <= 708, accurate near 0: there scale is 1 and the last line adds nothing. */
 static inline double expm1_f64(double y) {
     double scale;
@@ -202,34 +148,6 @@ static inline double mills_factor(double u) {
     p = fma_f64(p, u, 0x1.f0d9856bc40b1p-1);
     p = fma_f64(p, u, -0x1.8615d9b491635p+0);
     p = fma_f64(p, u, 0x1.e4aa012912ddbp+0);
-    return p;
-}
-
-/* S(t) / sqrt(2 pi) as a polynomial in u = 1/(1 + t/4): t in [0, 20], error 2^-30. */
-static inline double gelu_slope_short(double u) {
-    double p = 0x1.1629fc774ba80p-7;
-    p = fma_f64(p, u, -0x1.56243456b308ap-5);
-    p = fma_f64(p, u, 0x1.120f84b551ea1p-4);
-    p = fma_f64(p, u, -0x1.4f5fe99a8a5cap-5);
-    p = fma_f64(p, u, 0x1.bc9fcfb565f54p-5);
-    p = fma_f64(p, u, 0x1.b1f2d42860b4fp-6);
-    p = fma_f64(p, u, 0x1.b9dbcb18df650p-5);
-    p = fma_f64(p, u, 0x1.050753fdb070fp-4);
-    p = fma_f64(p, u, 0x1.33446a804055ap-4);
-    p = fma_f64(p, u, 0x1.9883f735af066p-2);
-    return p;
-}
-
-/* The same for t in [0, 18], error 2^-23.7. */
-static inline float gelu_slope_f32(float u) {
-    float p = -0x1.578ea40000000p-6f;
-    p = fma_f32(p, u, 0x1.ffddb20000000p-5f);
-    p = fma_f32(p, u, -0x1.4fbeea0000000p-6f);
-    p = fma_f32(p, u, 0x1.f22d3a0000000p-5f);
-    p = fma_f32(p, u, 0x1.680ea00000000p-5f);
-    p = fma_f32(p, u, 0x1.0c4a6c0000000p-4f);
-    p = fma_f32(p, u, 0x1.328d800000000p-4f);
-    p = fma_f32(p, u, 0x1.9885de0000000p-2f);
     return p;
 }
 

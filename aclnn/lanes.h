@@ -1,0 +1,222 @@
+/* As many floats as a register holds, sixteen with AVX-512 and eight with AVX2: the operations that
+ * the formulas of `lane_formulas.h` are made of. Compilers vectorise plain loops well, but do not
+ * look tables up in registers, which is what makes exponentials cheap.
+ *
+ * LANES is not defined where there are no such registers; plain loops then do the work.
+ */
+#ifndef ACLNN_LANES_H
+#define ACLNN_LANES_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#if defined(__AVX512F__) && defined(__AVX512DQ__)
+#include <immintrin.h>
+#define LANES 16
+typedef __m512 lanes_t;
+typedef __m512i ints_t;
+typedef __mmask16 choice_t;
+
+static inline lanes_t lanes_of(float x) { return _mm512_set1_ps(x); }
+static inline ints_t ints_of(uint32_t x) { return _mm512_set1_epi32((int)x); }
+static inline lanes_t lanes_load(const float *p) { return _mm512_loadu_ps(p); }
+static inline void lanes_store(float *p, lanes_t x) { _mm512_storeu_ps(p, x); }
+static inline ints_t bits_of(lanes_t x) { return _mm512_castps_si512(x); }
+static inline lanes_t floats_of(ints_t x) { return _mm512_castsi512_ps(x); }
+static inline lanes_t plus(lanes_t a, lanes_t b) { return _mm512_add_ps(a, b); }
+static inline lanes_t minus(lanes_t a, lanes_t b) { return _mm512_sub_ps(a, b); }
+static inline lanes_t times(lanes_t a, lanes_t b) { return _mm512_mul_ps(a, b); }
+static inline lanes_t over(lanes_t a, lanes_t b) { return _mm512_div_ps(a, b); }
+static inline lanes_t fma_of(lanes_t a, lanes_t b, lanes_t c) { return _mm512_fmadd_ps(a, b, c); }
+static inline lanes_t fms_of(lanes_t a, lanes_t b, lanes_t c) { return _mm512_fmsub_ps(a, b, c); }
+static inline lanes_t fnma_of(lanes_t a, lanes_t b, lanes_t c) { return _mm512_fnmadd_ps(a, b, c); }
+/* A NaN in `x` stays. */
+static inline lanes_t at_most(lanes_t x, float bound) { return _mm512_min_ps(lanes_of(bound), x); }
+static inline lanes_t magnitude(lanes_t x) { return _mm512_abs_ps(x); }
+static inline ints_t int_plus(ints_t a, ints_t b) { return _mm512_add_epi32(a, b); }
+static inline ints_t int_left(ints_t a, int n) { return _mm512_slli_epi32(a, (unsigned)n); }
+static inline ints_t int_right(ints_t a, int n) { return _mm512_srli_epi32(a, (unsigned)n); }
+static inline ints_t int_least(ints_t a, ints_t b) { return _mm512_min_epu32(a, b); }
+static inline ints_t int_most(ints_t a, ints_t b) { return _mm512_max_epu32(a, b); }
+static inline choice_t above_zero(lanes_t x) {
+    return _mm512_cmp_ps_mask(x, _mm512_setzero_ps(), _CMP_GT_OQ);
+}
+static inline choice_t int_at_most(ints_t x, ints_t y) { return _mm512_cmple_epu32_mask(x, y); }
+static inline lanes_t choose(choice_t c, lanes_t yes, lanes_t no) {
+    return _mm512_mask_mov_ps(no, c, yes);
+}
+/* `no`, or a - b where `c`. */
+static inline lanes_t choose_minus(choice_t c, lanes_t a, lanes_t b, lanes_t no) {
+    return _mm512_mask_sub_ps(no, c, a, b);
+}
+/* The magnitude of x, which is positive or has the same sign already or is 0, and the sign of s. */
+static inline lanes_t with_sign_of(lanes_t x, lanes_t s) {
+    return floats_of(_mm512_ternarylogic_epi32(bits_of(x), bits_of(s), ints_of(0x80000000u), 0xf8));
+}
+static inline choice_t not_zero(lanes_t x) {
+    return _mm512_cmp_ps_mask(x, _mm512_setzero_ps(), _CMP_NEQ_UQ);
+}
+static inline choice_t either(choice_t a, choice_t b) { return (choice_t)(a | b); }
+static inline int any(choice_t c) { return c != 0; }
+static inline lanes_t ordered(lanes_t r) {
+    choice_t c = _mm512_cmp_ps_mask(r, r, _CMP_UNORD_Q);
+    return _mm512_mask_mov_ps(r, c, lanes_of(__builtin_nanf("")));
+}
+/* a * b rounded to odd: a later rounding to a half then gives what one rounding would have. */
+static inline lanes_t product_to_odd(lanes_t a, lanes_t b) {
+    lanes_t p = _mm512_mul_round_ps(a, b, _MM_FROUND_TO_ZERO | _MM_FROUND_NO_EXC);
+    choice_t inexact = not_zero(fms_of(a, b, p));
+    return floats_of(_mm512_mask_or_epi32(bits_of(p), inexact, bits_of(p), ints_of(1u)));
+}
+
+/* Halves: as many as there are lanes. */
+typedef __m256i halves_t;
+static inline halves_t halves_load(const uint16_t *p) { return _mm256_loadu_si256((const __m256i *)p); }
+static inline void halves_store(uint16_t *p, halves_t h) { _mm256_storeu_si256((__m256i *)p, h); }
+static inline lanes_t from_halves(halves_t h) { return _mm512_cvtph_ps(h); }
+static inline halves_t to_halves(lanes_t x) { return _mm512_cvtps_ph(x, 0); }
+static inline lanes_t from_bfloats(halves_t h) {
+    return floats_of(_mm512_slli_epi32(_mm512_cvtepu16_epi32(h), 16));
+}
+static inline halves_t upper_halves(ints_t x) { return _mm512_cvtepi32_epi16(_mm512_srli_epi32(x, 16)); }
+static inline ints_t int_and(ints_t a, ints_t b) { return _mm512_and_si512(a, b); }
+static inline unsigned which_differ(halves_t a, halves_t b) { return _mm256_cmpneq_epi16_mask(a, b); }
+static inline unsigned which_miss(ints_t x, ints_t bits) { return _mm512_testn_epi32_mask(x, bits); }
+static inline void stream_lanes(float *p, lanes_t x) { _mm512_stream_ps(p, x); }
+static inline void stream_halves(uint16_t *p, halves_t low, halves_t high) {
+    _mm512_stream_si512((__m512i *)p, _mm512_inserti64x4(_mm512_castsi256_si512(low), high, 1));
+}
+/* Elements of `g` where the magnitude of `x` lies `reach` or less above `low`, 0 elsewhere. */
+static inline ints_t kept_halves(ints_t g, ints_t x, uint16_t low, uint16_t reach) {
+    ints_t size = _mm512_and_si512(x, _mm512_set1_epi16(0x7fff));
+    __mmask32 c = _mm512_cmple_epu16_mask(
+        _mm512_sub_epi16(size, _mm512_set1_epi16((short)low)), _mm512_set1_epi16((short)reach));
+    return _mm512_maskz_mov_epi16(c, g);
+}
+static inline ints_t kept(ints_t g, ints_t x, uint32_t low, uint32_t reach) {
+    ints_t size = _mm512_and_si512(x, ints_of(0x7fffffffu));
+    choice_t c = _mm512_cmple_epu32_mask(_mm512_sub_epi32(size, ints_of(low)), ints_of(reach));
+    return _mm512_maskz_mov_epi32(c, g);
+}
+static inline ints_t ints_load(const void *p) { return _mm512_loadu_si512(p); }
+static inline void ints_store(void *p, ints_t x) { _mm512_storeu_si512(p, x); }
+static inline void ints_stream(void *p, ints_t x) { _mm512_stream_si512((__m512i *)p, x); }
+
+/* The low four bits, or five, of `index` pick an element. */
+static inline lanes_t pick16(const float *table, ints_t index) {
+    return _mm512_permutexvar_ps(index, _mm512_loadu_ps(table));
+}
+static inline lanes_t pick32(const float *table, ints_t index) {
+    return _mm512_permutex2var_ps(_mm512_loadu_ps(table), index, _mm512_loadu_ps(table + 16));
+}
+
+#elif defined(__AVX2__) && defined(__FMA__)
+#include <immintrin.h>
+#define LANES 8
+typedef __m256 lanes_t;
+typedef __m256i ints_t;
+typedef __m256 choice_t;
+
+static inline lanes_t lanes_of(float x) { return _mm256_set1_ps(x); }
+static inline ints_t ints_of(uint32_t x) { return _mm256_set1_epi32((int)x); }
+static inline lanes_t lanes_load(const float *p) { return _mm256_loadu_ps(p); }
+static inline void lanes_store(float *p, lanes_t x) { _mm256_storeu_ps(p, x); }
+static inline ints_t bits_of(lanes_t x) { return _mm256_castps_si256(x); }
+static inline lanes_t floats_of(ints_t x) { return _mm256_castsi256_ps(x); }
+static inline lanes_t plus(lanes_t a, lanes_t b) { return _mm256_add_ps(a, b); }
+static inline lanes_t minus(lanes_t a, lanes_t b) { return _mm256_sub_ps(a, b); }
+static inline lanes_t times(lanes_t a, lanes_t b) { return _mm256_mul_ps(a, b); }
+static inline lanes_t over(lanes_t a, lanes_t b) { return _mm256_div_ps(a, b); }
+static inline lanes_t fma_of(lanes_t a, lanes_t b, lanes_t c) { return _mm256_fmadd_ps(a, b, c); }
+static inline lanes_t fms_of(lanes_t a, lanes_t b, lanes_t c) { return _mm256_fmsub_ps(a, b, c); }
+static inline lanes_t fnma_of(lanes_t a, lanes_t b, lanes_t c) { return _mm256_fnmadd_ps(a, b, c); }
+static inline lanes_t at_most(lanes_t x, float bound) { return _mm256_min_ps(lanes_of(bound), x); }
+static inline lanes_t magnitude(lanes_t x) { return _mm256_andnot_ps(lanes_of(-0.0f), x); }
+static inline ints_t int_plus(ints_t a, ints_t b) { return _mm256_add_epi32(a, b); }
+static inline ints_t int_left(ints_t a, int n) { return _mm256_slli_epi32(a, n); }
+static inline ints_t int_right(ints_t a, int n) { return _mm256_srli_epi32(a, n); }
+static inline ints_t int_least(ints_t a, ints_t b) { return _mm256_min_epu32(a, b); }
+static inline ints_t int_most(ints_t a, ints_t b) { return _mm256_max_epu32(a, b); }
+static inline choice_t above_zero(lanes_t x) {
+    return _mm256_cmp_ps(x, _mm256_setzero_ps(), _CMP_GT_OQ);
+}
+static inline choice_t int_at_most(ints_t x, ints_t y) {
+    return floats_of(_mm256_cmpeq_epi32(_mm256_min_epu32(x, y), x));
+}
+static inline lanes_t choose(choice_t c, lanes_t yes, lanes_t no) {
+    return _mm256_blendv_ps(no, yes, c);
+}
+static inline lanes_t choose_minus(choice_t c, lanes_t a, lanes_t b, lanes_t no) {
+    return _mm256_blendv_ps(no, _mm256_sub_ps(a, b), c);
+}
+static inline lanes_t with_sign_of(lanes_t x, lanes_t s) {
+    return _mm256_or_ps(x, _mm256_and_ps(s, lanes_of(-0.0f)));
+}
+static inline choice_t not_zero(lanes_t x) {
+    return _mm256_cmp_ps(x, _mm256_setzero_ps(), _CMP_NEQ_UQ);
+}
+static inline choice_t either(choice_t a, choice_t b) { return _mm256_or_ps(a, b); }
+static inline int any(choice_t c) { return _mm256_movemask_ps(c) != 0; }
+static inline lanes_t ordered(lanes_t r) {
+    return _mm256_blendv_ps(r, lanes_of(__builtin_nanf("")), _mm256_cmp_ps(r, r, _CMP_UNORD_Q));
+}
+static inline lanes_t product_to_odd(lanes_t a, lanes_t b) {
+    lanes_t p = times(a, b), error = fms_of(a, b, p);
+    __m256i exact = bits_of(_mm256_cmp_ps(error, _mm256_setzero_ps(), _CMP_EQ_OQ));
+    /* -1 where p was rounded away from 0. */
+    __m256i outward = _mm256_srai_epi32(bits_of(_mm256_xor_ps(error, p)), 31);
+    __m256i odd = _mm256_or_si256(_mm256_add_epi32(bits_of(p), outward), ints_of(1u));
+    return _mm256_blendv_ps(floats_of(odd), p, floats_of(exact));
+}
+
+typedef __m128i halves_t;
+static inline halves_t halves_load(const uint16_t *p) { return _mm_loadu_si128((const __m128i *)p); }
+static inline void halves_store(uint16_t *p, halves_t h) { _mm_storeu_si128((__m128i *)p, h); }
+static inline lanes_t from_halves(halves_t h) { return _mm256_cvtph_ps(h); }
+static inline halves_t to_halves(lanes_t x) { return _mm256_cvtps_ph(x, 0); }
+static inline lanes_t from_bfloats(halves_t h) {
+    return floats_of(_mm256_slli_epi32(_mm256_cvtepu16_epi32(h), 16));
+}
+static inline halves_t upper_halves(ints_t x) {
+    __m256i high = _mm256_srli_epi32(x, 16);
+    return _mm_packus_epi32(_mm256_castsi256_si128(high), _mm256_extracti128_si256(high, 1));
+}
+static inline ints_t int_and(ints_t a, ints_t b) { return _mm256_and_si256(a, b); }
+static inline unsigned which_differ(halves_t a, halves_t b) {
+    __m128i same = _mm_cmpeq_epi16(a, b);
+    return 0xffu & ~(unsigned)_mm_movemask_epi8(_mm_packs_epi16(same, same));
+}
+static inline unsigned which_miss(ints_t x, ints_t bits) {
+    __m256i miss = _mm256_cmpeq_epi32(_mm256_and_si256(x, bits), _mm256_setzero_si256());
+    return (unsigned)_mm256_movemask_ps(floats_of(miss));
+}
+static inline void stream_lanes(float *p, lanes_t x) { _mm256_stream_ps(p, x); }
+static inline void stream_halves(uint16_t *p, halves_t low, halves_t high) {
+    _mm256_stream_si256((__m256i *)p, _mm256_inserti128_si256(_mm256_castsi128_si256(low), high, 1));
+}
+static inline ints_t kept_halves(ints_t g, ints_t x, uint16_t low, uint16_t reach) {
+    __m256i above = _mm256_sub_epi16(_mm256_and_si256(x, _mm256_set1_epi16(0x7fff)),
+                                     _mm256_set1_epi16((short)low));
+    __m256i least = _mm256_min_epu16(above, _mm256_set1_epi16((short)reach));
+    return _mm256_and_si256(g, _mm256_cmpeq_epi16(least, above));
+}
+static inline ints_t kept(ints_t g, ints_t x, uint32_t low, uint32_t reach) {
+    __m256i above = _mm256_sub_epi32(_mm256_and_si256(x, ints_of(0x7fffffffu)), ints_of(low));
+    return _mm256_and_si256(g, _mm256_cmpeq_epi32(_mm256_min_epu32(above, ints_of(reach)), above));
+}
+static inline ints_t ints_load(const void *p) { return _mm256_loadu_si256((const __m256i *)p); }
+static inline void ints_store(void *p, ints_t x) { _mm256_storeu_si256((__m256i *)p, x); }
+static inline void ints_stream(void *p, ints_t x) { _mm256_stream_si256((__m256i *)p, x); }
+
+static inline lanes_t pick16(const float *table, ints_t index) {
+    __m256 low = _mm256_permutevar8x32_ps(_mm256_loadu_ps(table), index);
+    __m256 high = _mm256_permutevar8x32_ps(_mm256_loadu_ps(table + 8), index);
+    return _mm256_blendv_ps(low, high, floats_of(int_left(index, 28)));
+}
+static inline lanes_t pick32(const float *table, ints_t index) {
+    return _mm256_i32gather_ps(table, _mm256_and_si256(index, ints_of(31)), 4);
+}
+#endif
+
+#endif
