@@ -109,6 +109,7 @@ cdef enum:
     LINE = 64        # bytes of a cache line
     AHEAD = 16384    # bytes between reading and asking for
     SHORT = 256      # elements of a block that is streamed: reads and writes take turns
+    ALIGN_FROM = 1000000000
     BATCH = 64       # elements computed again at a time
     LONG = 4096      # elements of a block that lies as lanes want it
     PATCH = 16       # side of a square block, for operands that lie transposed
@@ -387,10 +388,11 @@ cdef inline void compute(const tile_view *views, ptrdiff_t rows, ptrdiff_t cols,
     while block.row < rows:
         block.rows = min(high, rows - block.row)
         block.col = 0
-        # Streamed blocks begin at a line's boundary: a line must not be written in two ways.
+        # Long rows begin with what is left of a line: registers that cross lines take twice as
+        # long, and a line that is streamed must not be written in two ways.
         block.cols = 0
-        if high == 1:
-            block.cols = min(to_line(&views[state.n_inputs], block.row, flags), cols)
+        if high == 1 and (cols >= ALIGN_FROM or flags & TILE_STREAM):
+            block.cols = min(to_line(&views[state.n_inputs], block.row), cols)
         if block.cols:
             compute_block(views, &block, state, scalars, flags, like)
             block.col = block.cols
@@ -403,11 +405,11 @@ cdef inline void compute(const tile_view *views, ptrdiff_t rows, ptrdiff_t cols,
         stream_fence()
 
 
-cdef inline ptrdiff_t to_line(const tile_view *out, ptrdiff_t row, int flags) noexcept nogil:
-    """Elements of a dense row before its first line boundary, 0 where it is not streamed."""
+cdef inline ptrdiff_t to_line(const tile_view *out, ptrdiff_t row) noexcept nogil:
+    """Elements of a dense row before its first line boundary."""
     cdef uintptr_t start = <uintptr_t>(out.data + row * out.row_stride)
     cdef ptrdiff_t size = out.col_stride
-    if not flags & TILE_STREAM or size <= 0 or size > 8:
+    if size <= 0 or size > 8:
         return 0
     return (-<ptrdiff_t>start & (LINE - 1)) // size
 

@@ -100,7 +100,7 @@ static inline lanes_t exp_power(const float *table, ints_t n) {
     return floats_of(int_plus(bits_of(pick16(table, n)), int_left(n, 19)));
 }
 
-typedef struct { float powers[16], shifts[16], rate, scale; int odd; } elu_t;
+typedef struct { float powers[16], shifts[16], near_powers[16], rate, scale; int odd; } elu_t;
 typedef struct { uint32_t low, reach; float outside; int odd; } logit_t;
 typedef struct { uint32_t low, reach; uint16_t half_low, half_reach, bfloat_low, bfloat_reach; } keep_t;
 
@@ -124,6 +124,8 @@ static inline void elu_prepare(const double *p, elu_t *elu) {
         uint32_t offset = (uint32_t)j << 19;
         elu->powers[j] = f32_of_bits(bits_of_f32(lead * f32_of_bits(EXP_POWERS[j] + offset)) - offset);
         elu->shifts[j] = EXP_SHIFTS[j] + shift;
+        float near = (float)(slope * f32_of_bits(EXP_NEAR_POWERS[j] + offset));
+        elu->near_powers[j] = f32_of_bits(bits_of_f32(near) - offset);
     }
     elu->rate = (float)p[2];
     elu->scale = (float)p[1];
@@ -158,8 +160,8 @@ static inline lanes_t elu_backward_half_lanes(const void *facts, lanes_t g, lane
     const elu_t *elu = &((const facts_t *)facts)->elu;
     ints_t n;
     lanes_t r = elu_reduced(elu, x, &n, seen);
-    lanes_t rest = exp_rest(plus(r, pick16(elu->shifts, n)));
-    lanes_t power = exp_power(elu->powers, n);
+    lanes_t rest = exp_rest(r);
+    lanes_t power = exp_power(elu->near_powers, n);
     lanes_t negative = times(g, fma_of(power, rest, power));
     lanes_t result = choose(above_zero(x), times(g, lanes_of(elu->scale)), negative);
     see_finite(seen, result);
@@ -168,32 +170,58 @@ static inline lanes_t elu_backward_half_lanes(const void *facts, lanes_t g, lane
 
 /* --- GELU ------------------------------------------------------------------------------------ */
 
-/* What both forms share: t = |x| up to 13, e^(-t^2/2) = power (1 + rest), and the factor
+/* e^(-t^2/2) = power (1 + ...r), with -2 r so that t^2 need not be halved, and the factor
  * S(t)/sqrt(2 pi) = lead (1 + shape); power * lead is exact. */
-typedef struct { lanes_t t, power, r, lead, shape; } gelu_t;
+typedef struct { lanes_t power, r, lead, shape; } gelu_t;
 
-static inline gelu_t gelu_parts(lanes_t x) {
-    gelu_t parts;
+/* square + square_low = t^2 = -n ln(2)/8 + the return value. */
+static inline lanes_t gelu_reduced(lanes_t square, ints_t *n, lanes_t *whole) {
     const lanes_t magic = lanes_of(0x1.8p23f);
-    lanes_t t = at_most(magnitude(x), 13.0f);
-    lanes_t square = times(t, t);
     lanes_t shifted = fma_of(square, lanes_of(-0x1.715476p+3f), magic);
-    lanes_t whole = minus(shifted, magic);
-    ints_t n = bits_of(shifted);
-    /* -2 r, so that t^2 need not be halved. */
-    parts.r = plus(fma_of(whole, lanes_of(0x1.62ep-4f), square),
-                   fma_of(whole, lanes_of(0x1.0bfbe8p-18f), fms_of(t, t, square)));
+    *whole = minus(shifted, magic);
+    *n = bits_of(shifted);
+    return fma_of(*whole, lanes_of(0x1.62ep-4f), square);
+}
+#define GELU_STEP_LOW 0x1.0bfbe8p-18f
+
+static inline ints_t gelu_interval(lanes_t t, lanes_t *z) {
+    ints_t interval = int_right(bits_of(plus(t, lanes_of(1.0f))), 20);
+    *z = minus(t, pick32(GELU_CENTERS, interval));
+    return interval;
+}
+
+static inline gelu_t gelu_single_parts(lanes_t t) {
+    gelu_t parts;
+    ints_t n;
+    lanes_t z, whole, square = times(t, t);
+    lanes_t low = fms_of(t, t, square);
+    parts.r = gelu_reduced(square, &n, &whole);
+    parts.r = plus(parts.r, fma_of(whole, lanes_of(GELU_STEP_LOW), low));
     parts.r = plus(parts.r, pick16(GELU_SHIFTS, n));
     parts.power = exp_power((const float *)EXP_POWERS, n);
-    ints_t interval = int_right(bits_of(plus(t, lanes_of(1.0f))), 20);
-    lanes_t z = minus(t, pick32(GELU_CENTERS, interval));
+    ints_t interval = gelu_interval(t, &z);
     lanes_t shape = pick32(GELU_SHAPES[4], interval);
     shape = fma_of(shape, z, pick32(GELU_SHAPES[3], interval));
     shape = fma_of(shape, z, pick32(GELU_SHAPES[2], interval));
     shape = fma_of(shape, z, pick32(GELU_SHAPES[1], interval));
     parts.shape = fma_of(shape, z, pick32(GELU_SHAPES[0], interval));
     parts.lead = pick32(GELU_LEADS, interval);
-    parts.t = t;
+    return parts;
+}
+
+/* For t that were halves: t^2 is exact. */
+static inline gelu_t gelu_half_parts(lanes_t t) {
+    gelu_t parts;
+    ints_t n;
+    lanes_t z, whole;
+    parts.r = gelu_reduced(times(t, t), &n, &whole);
+    parts.r = fma_of(whole, lanes_of(GELU_STEP_LOW), parts.r);
+    parts.power = exp_power((const float *)EXP_NEAR_POWERS, n);
+    ints_t interval = gelu_interval(t, &z);
+    lanes_t shape = pick32(GELU_NEAR_SHAPES[3], interval);
+    shape = fma_of(shape, z, pick32(GELU_NEAR_SHAPES[2], interval));
+    shape = fma_of(shape, z, pick32(GELU_NEAR_SHAPES[1], interval));
+    parts.lead = fma_of(shape, z, pick32(GELU_NEAR_SHAPES[0], interval));
     return parts;
 }
 
@@ -204,20 +232,16 @@ static inline lanes_t gelu_rest(const gelu_t *parts) {
     return fma_of(fma_of(parts->r, parts->shape, parts->r), tail, parts->shape);
 }
 
+#define GELU_END 13.0f
 #define GELU_ROOT 0x1.80eaep-1f /* a multiple of 2^-20: root - t is exact beyond the root */
 #define GELU_ROOT_LOW -0x1.cd01fep-22f
-static inline void gelu_see(seen_t *seen, lanes_t x, lanes_t r) {
-    see_argument(seen, x);
-    see_finite(seen, r);
-    seen->key = int_least(seen->key, int_plus(bits_of(x), ints_of(0u - GELU_BESIDE)));
-}
-
 static inline lanes_t gelu_backward_single_lanes(const void *none, lanes_t g, lanes_t x, seen_t *seen) {
     const lanes_t one = lanes_of(1.0f), root = lanes_of(GELU_ROOT);
-    gelu_t parts = gelu_parts(x);
+    lanes_t t = at_most(magnitude(x), GELU_END);
+    gelu_t parts = gelu_single_parts(t);
     lanes_t lead = times(parts.power, parts.lead);
-    lanes_t near = minus(root, parts.t);
-    lanes_t near_low = plus(minus(minus(root, near), parts.t), lanes_of(GELU_ROOT_LOW));
+    lanes_t near = minus(root, t);
+    lanes_t near_low = plus(minus(minus(root, near), t), lanes_of(GELU_ROOT_LOW));
     lanes_t tail = times(near, lead);
     lanes_t low = fma_of(near_low, lead, fms_of(near, lead, tail));
     low = fma_of(plus(tail, low), gelu_rest(&parts), low);
@@ -228,18 +252,24 @@ static inline lanes_t gelu_backward_single_lanes(const void *none, lanes_t g, la
     lanes_t slope_low = choose_minus(right, minus(taken, tail), low, low);
     lanes_t main = times(g, slope);
     lanes_t result = with_sign_of(fma_of(g, slope, times(g, slope_low)), main);
-    gelu_see(seen, x, result);
+    see_argument(seen, x);
+    see_finite(seen, result);
     see_size(seen, result);
+    seen->key = int_least(seen->key, int_plus(bits_of(x), ints_of(0u - GELU_BESIDE)));
     return result;
 }
 
 static inline lanes_t gelu_backward_half_lanes(const void *none, lanes_t g, lanes_t x, seen_t *seen) {
-    gelu_t parts = gelu_parts(x);
-    lanes_t near = plus(minus(lanes_of(GELU_ROOT), parts.t), lanes_of(GELU_ROOT_LOW));
-    lanes_t lead = times(near, times(parts.power, parts.lead));
-    lanes_t tail = fma_of(lead, gelu_rest(&parts), lead);
+    lanes_t t = at_most(magnitude(x), GELU_END);
+    gelu_t parts = gelu_half_parts(t);
+    lanes_t near = plus(minus(lanes_of(GELU_ROOT), t), lanes_of(GELU_ROOT_LOW));
+    lanes_t rest = fma_of(parts.r, lanes_of(-0x1.5556e8p-6f), lanes_of(0x1.0001f8p-3f));
+    rest = times(parts.r, fma_of(parts.r, rest, lanes_of(-0.5f)));
+    lanes_t lead = times(times(near, parts.power), parts.lead);
+    lanes_t tail = fma_of(lead, rest, lead);
     lanes_t result = times(g, choose_minus(above_zero(x), lanes_of(1.0f), tail, tail));
-    gelu_see(seen, x, result);
+    see_argument(seen, x);
+    see_finite(seen, result);
     return result;
 }
 
@@ -353,9 +383,10 @@ static inline halves_t rounded(kind_t kind, lanes_t x, float bound, uint16_t *do
         ints_t even = int_and(int_right(bits_of(x), 16), ints_of(1u));
         return upper_halves(int_plus(bits_of(x), int_plus(even, ints_of(0x7fffu))));
     }
-    /* Within eight units of the middle of two neighbours; elsewhere eight more do not matter. */
-    ints_t above = int_plus(bits_of(x), ints_of(0x8008u));
-    *doubt = (uint16_t)which_miss(above, ints_of(0xfff0u));
+    /* Within 16 units of the middle of two neighbours, more than any bound; elsewhere 16 more do
+     * not matter. */
+    ints_t above = int_plus(bits_of(x), ints_of(0x8010u));
+    *doubt = (uint16_t)which_miss(above, ints_of(0xffe0u));
     return upper_halves(above);
 }
 
@@ -448,20 +479,21 @@ typedef int (*lane_loop)(const span_t *);
         int doubts = out != SINGLE && bound != 0 && any_doubt(s->doubts, s->n); \
         return (found ? SUSPECTS : 0) | (doubts ? DOUBTS : 0); \
     }
-/* For dtypes that are all the same, then from float32 buffers: see `lane_loops`. */
-#define LOOPS(name, bound, most, key, odd) \
+/* Operands that are all alike, then halves from float32 buffers. The forms for halves may stand on
+ * inputs that were halves; `from_float` does not. */
+#define LOOPS(name, from_float, bound, most, key, odd) \
     LOOP(name##_0, name##_single_lanes, SINGLE, SINGLE, 0, most, key, odd) \
     LOOP(name##_1, name##_half_lanes, HALF, HALF, bound, most, key, odd) \
     LOOP(name##_2, name##_half_lanes, BFLOAT, BFLOAT, bound, most, key, odd) \
-    LOOP(name##_3, name##_half_lanes, SINGLE, HALF, bound, most, key, odd) \
-    LOOP(name##_4, name##_half_lanes, SINGLE, BFLOAT, bound, most, key, odd) \
+    LOOP(name##_3, from_float, SINGLE, HALF, bound, most, key, odd) \
+    LOOP(name##_4, from_float, SINGLE, BFLOAT, bound, most, key, odd) \
     static const lane_loop name##_loops[5] = { name##_0, name##_1, name##_2, name##_3, name##_4 };
 
 #define FACTS(s) ((const facts_t *)(s)->facts)
-LOOPS(elu_backward, 1.5e-7f, ELU_LAST, 0, FACTS(s)->elu.odd)
-LOOPS(gelu_backward, 2.8e-7f, GELU_LAST, GELU_REACH, 0)
-LOOPS(logit_backward, 1.7e-7f, 0xffffffffu, 0, FACTS(s)->logit.odd)
-LOOPS(leaky_relu, 0.0f, 0xffffffffu, 0, 0)
+LOOPS(elu_backward, elu_backward_single_lanes, 2.1e-7f, ELU_LAST, 0, FACTS(s)->elu.odd)
+LOOPS(gelu_backward, gelu_backward_single_lanes, 6.5e-7f, GELU_LAST, GELU_REACH, 0)
+LOOPS(logit_backward, logit_backward_half_lanes, 1.7e-7f, 0xffffffffu, 0, FACTS(s)->logit.odd)
+LOOPS(leaky_relu, leaky_relu_half_lanes, 0.0f, 0xffffffffu, 0, 0)
 
 /* Hard shrinkage moves bits: a line at a time, whatever the type. */
 static inline __attribute__((always_inline)) int keep_lines(

@@ -100,5 +100,53 @@ static const float GELU_SHAPES[5][32] = {
         0x1.8d6b52p-7f, 0x1.4694aep-7f, 0x1.0d972p-7f, 0x1.beca6p-8f,
     },
 };
+static const uint32_t EXP_NEAR_POWERS[16] = {
+    0x3f800000u, 0x3f7daac3u, 0x3f7b95c2u, 0x3f79c3d3u,
+    0x3f7837f0u, 0x3f76f532u, 0x3f75fed7u, 0x3f75583fu,
+    0x3f7504f3u, 0x3f7508a4u, 0x3f75672au, 0x3f76248cu,
+    0x3f7744fdu, 0x3f78ccdfu, 0x3f7ac0c7u, 0x3f7d257du,
+};
+static const float GELU_NEAR_SHAPES[4][32] = {
+    {
+        0x1.172658p-1f, 0x1.0fdb76p-1f, 0x1.09c3cep-1f, 0x1.049d22p-1f,
+        0x1.003636p-1f, 0x1.f8d3b6p-2f, 0x1.f2372p-2f, 0x1.ec6a6ep-2f,
+        0x1.e4f30ep-2f, 0x1.dcc8b8p-2f, 0x1.d62722p-2f, 0x1.d0ab44p-2f,
+        0x1.cc1044p-2f, 0x1.c824eep-2f, 0x1.c4c54p-2f, 0x1.c1d652p-2f,
+        0x1.be17ccp-2f, 0x1.ba08b6p-2f, 0x1.b6c2bcp-2f, 0x1.b410f4p-2f,
+        0x1.b1cf7p-2f, 0x1.afe4f6p-2f, 0x1.ae3f48p-2f, 0x1.acd0eep-2f,
+        0x1.4f0e7p-1f, 0x1.452b9cp-1f, 0x1.3c7c76p-1f, 0x1.34d132p-1f,
+        0x1.2e02cp-1f, 0x1.27f0fap-1f, 0x1.228142p-1f, 0x1.1d9d74p-1f,
+    },
+    {
+        -0x1.00064p-4f, -0x1.a91ff8p-5f, -0x1.656f5ep-5f, -0x1.2fee8ep-5f,
+        -0x1.05109cp-5f, -0x1.c49608p-6f, -0x1.8b8952p-6f, -0x1.5c4092p-6f,
+        -0x1.234ea8p-6f, -0x1.d48e44p-7f, -0x1.804bbcp-7f, -0x1.407768p-7f,
+        -0x1.0f0f1p-7f, -0x1.d02fa2p-8f, -0x1.91b6bep-8f, -0x1.5ee96p-8f,
+        -0x1.22e02cp-8f, -0x1.cfed7p-9f, -0x1.7a5f5ep-9f, -0x1.3a5a82p-9f,
+        -0x1.093c86p-9f, -0x1.c57f3p-10f, -0x1.881498p-10f, -0x1.564ef6p-10f,
+        -0x1.51e6bap-3f, -0x1.280642p-3f, -0x1.04c12ep-3f, -0x1.cdbe14p-4f,
+        -0x1.9ad048p-4f, -0x1.6f2dc8p-4f, -0x1.499956p-4f, -0x1.2912bcp-4f,
+    },
+    {
+        0x1.8bad18p-6f, 0x1.31bb04p-6f, 0x1.dfe468p-7f, 0x1.7e03bap-7f,
+        0x1.340d6p-7f, 0x1.f6b3bap-8f, 0x1.9e9aa8p-8f, 0x1.595276p-8f,
+        0x1.0b7c42p-8f, 0x1.85d908p-9f, 0x1.23e3b2p-9f, 0x1.bf576ep-10f,
+        0x1.5db7fap-10f, 0x1.1632c2p-10f, 0x1.c167bap-11f, 0x1.6fe5d2p-11f,
+        0x1.174442p-11f, 0x1.8ed56p-12f, 0x1.265838p-12f, 0x1.be759ep-13f,
+        0x1.5a6b98p-13f, 0x1.12120ap-13f, 0x1.b8f7d8p-14f, 0x1.67ef9ep-14f,
+        0x1.6d9bf2p-4f, 0x1.32fd86p-4f, 0x1.0359eep-4f, 0x1.b8c69p-5f,
+        0x1.78a5fp-5f, 0x1.4390ap-5f, 0x1.175fecp-5f, 0x1.e4c656p-6f,
+    },
+    {
+        -0x1.189472p-7f, -0x1.96fe7p-8f, -0x1.2c704cp-8f, -0x1.c2d32ap-9f,
+        -0x1.57569ep-9f, -0x1.091a8ep-9f, -0x1.9e9eacp-10f, -0x1.480c86p-10f,
+        -0x1.d80e9p-11f, -0x1.39adf8p-11f, -0x1.aef8b4p-12f, -0x1.30b448p-12f,
+        -0x1.b9cbfp-13f, -0x1.476572p-13f, -0x1.eeb932p-14f, -0x1.7c4144p-14f,
+        -0x1.083b5ap-14f, -0x1.52da7ap-15f, -0x1.c588e8p-16f, -0x1.3a7b4ep-16f,
+        -0x1.c15b1p-17f, -0x1.4952a2p-17f, -0x1.ed6d0ep-18f, -0x1.78c902p-18f,
+        -0x1.5abddep-5f, -0x1.18e9c6p-5f, -0x1.ca2104p-6f, -0x1.77e914p-6f,
+        -0x1.364dap-6f, -0x1.01a066p-6f, -0x1.ae2864p-7f, -0x1.69074ap-7f,
+    },
+};
 
 #endif

@@ -18,7 +18,7 @@ MAX_DIMS = 8  # SCHEDULE_MAX_DIMS
 MAX_OPERANDS = 8  # SCHEDULE_MAX_OPERANDS
 
 PARALLEL_FROM = 64 * 1024  # elements: about 20 us of work
-STREAM_FROM = 4 * 1024 * 1024  # bytes: beyond the caches
+STREAM_FROM = 3 * 1024 * 1024  # bytes for each thread: more than a core's own caches hold
 
 
 @dataclass(frozen=True, slots=True)
@@ -228,8 +228,10 @@ class _Compiler:
         in_place = out.alias_of is not None and any(
             self.graph.root(operand.value).id == out.alias_of for operand in nest.operands
         )
-        large = out.storage == "output" and out.nbytes >= self.stream_from
-        return TILE_STREAM if large and not in_place and is_dense(out) else 0
+        if out.storage != "output" or in_place or not is_dense(out):
+            return 0
+        moved = sum(touched_bytes(self.graph.value(o.value)) for o in nest.operands)
+        return TILE_STREAM if moved >= self.stream_from * self.plan.threads else 0
 
     def operand(self, operand: NestOperand, nest: LoopNest) -> Operand:
         value = self.graph.value(operand.value)
