@@ -1,6 +1,6 @@
 """The other libraries, an adapter each: the same operator on the same memory.
 
-An adapter has a key, a title, and
+An adapter has a key, a title, whether it writes into the cell's output, and
 
 - ``version()``: the installed version, or None where the library is not there;
 - ``threads(n)``: use so many threads from now on;
@@ -57,6 +57,7 @@ class Peer(Protocol):
 
     key: str
     title: str
+    writes_out: bool
 
     def version(self) -> str | None: ...
     def threads(self, n: int) -> None: ...
@@ -74,10 +75,37 @@ def _names(cell: Cell) -> tuple[str, ...]:
     return ("x",) if len(cell.inputs) == 1 else ("g", "x")
 
 
+def _aten() -> Any:
+    return importlib.import_module("torch").ops.aten
+
+
+TORCH_FORMS: dict[str, Callable[..., Call]] = {
+    "leaky_relu": lambda x, out: partial(_aten().leaky_relu.out, x, 0.01, out=out),
+    "hardshrink_backward": lambda g, x, out: partial(
+        _aten().hardshrink_backward.grad_input, g, x, 0.5, grad_input=out
+    ),
+    "elu_backward": lambda g, x, out: partial(
+        _aten().elu_backward.grad_input, g, 1.0, 1.0, 1.0, False, x, grad_input=out
+    ),
+    "logit_backward": lambda g, x, out: partial(
+        _aten().logit_backward.grad_input, g, x, None, grad_input=out
+    ),
+    "gelu_backward": lambda g, x, out: partial(
+        _aten().gelu_backward.grad_input, g, x, approximate="none", grad_input=out
+    ),
+}
+
+
+def _copied_out(operands: list[Any], out: Any) -> None:
+    """PyTorch's gelu_backward broadcasts nothing: its gradient has to be copied out first."""
+    gradient, x = operands
+    TORCH_FORMS["gelu_backward"](gradient.expand(out.shape).contiguous(), x, out)()
+
+
 class Torch:
     """PyTorch: the operators' own ``out`` forms."""
 
-    key, title = "torch", "PyTorch"
+    key, title, writes_out = "torch", "PyTorch", True
 
     def version(self) -> str | None:
         return _installed("torch")
@@ -86,7 +114,7 @@ class Torch:
         importlib.import_module("torch").set_num_threads(n)
 
     def prepare(self, cell: Cell, memory: Memory) -> Call | None:
-        form = self._FORMS.get(cell.operator)
+        form = TORCH_FORMS.get(cell.operator)
         if form is None:
             return None
         torch = importlib.import_module("torch")
@@ -96,8 +124,8 @@ class Torch:
         ]
         out = self._tensor(torch, memory.out)
         if cell.operator == "gelu_backward" and cell.regime.layout.startswith("broadcast"):
-            return partial(self._expanded, form, torch.ops.aten, *tensors, out)
-        return form(torch.ops.aten, *tensors, out)
+            return partial(_copied_out, tensors, out)
+        return form(*tensors, out)
 
     @staticmethod
     def _tensor(torch: Any, array: np.ndarray) -> Any:
@@ -105,32 +133,11 @@ class Torch:
             return torch.from_numpy(array.view(np.int16)).view(torch.bfloat16)
         return torch.from_numpy(array)
 
-    @staticmethod
-    def _expanded(form: Callable[..., Call], aten: Any, g: Any, x: Any, out: Any) -> None:
-        """PyTorch's gelu_backward broadcasts nothing: its gradient has to be copied out first."""
-        form(aten, g.expand(out.shape).contiguous(), x, out)()
-
-    _FORMS: dict[str, Callable[..., Call]] = {
-        "leaky_relu": lambda aten, x, out: partial(aten.leaky_relu.out, x, 0.01, out=out),
-        "hardshrink_backward": lambda aten, g, x, out: partial(
-            aten.hardshrink_backward.grad_input, g, x, 0.5, grad_input=out
-        ),
-        "elu_backward": lambda aten, g, x, out: partial(
-            aten.elu_backward.grad_input, g, 1.0, 1.0, 1.0, False, x, grad_input=out
-        ),
-        "logit_backward": lambda aten, g, x, out: partial(
-            aten.logit_backward.grad_input, g, x, None, grad_input=out
-        ),
-        "gelu_backward": lambda aten, g, x, out: partial(
-            aten.gelu_backward.grad_input, g, x, approximate="none", grad_input=out
-        ),
-    }
-
 
 class Jax:
     """JAX on the CPU: compiled expressions, in float32 for halves; a new output in every call."""
 
-    key, title = "jax", "JAX"
+    key, title, writes_out = "jax", "JAX", False
 
     def __init__(self) -> None:
         self._fixed: int | None = None
@@ -181,7 +188,7 @@ class Jax:
 class Numexpr:
     """numexpr: expressions compiled beforehand, in float32, which is all it has below float64."""
 
-    key, title = "numexpr", "numexpr"
+    key, title, writes_out = "numexpr", "numexpr", True
 
     def version(self) -> str | None:
         return _installed("numexpr")
@@ -210,7 +217,7 @@ class Numexpr:
 class Numba:
     """numba: a compiled loop over contiguous operands, a compiled ufunc for others; float32."""
 
-    key, title = "numba", "numba"
+    key, title, writes_out = "numba", "numba", True
 
     def __init__(self) -> None:
         self._threads = 1
@@ -227,10 +234,10 @@ class Numba:
         if expression is None or not _all_float32(cell):
             return None
         numba = importlib.import_module("numba")
-        names = {name: np.float32(value) for name, value in CONSTANTS.items()}
+        names: dict[str, Any] = {name: np.float32(value) for name, value in CONSTANTS.items()}
         names |= {"where": numba.njit(_choose), "exp": math.exp, "erf": math.erf}
-        make = self._ufunc if cell.regime.layout else self._loop
-        compiled = make(numba, expression, _names(cell), names)
+        make: Callable[..., Call] = self._ufunc if cell.regime.layout else self._loop
+        compiled: Any = make(numba, expression, _names(cell), names)
         return partial(compiled, *memory.inputs, memory.out)
 
     def _ufunc(
@@ -251,7 +258,8 @@ class Numba:
             f"        {'; '.join(f'{name} = {name}s[i]' for name in inputs)}\n"
             f"        out[i] = {expression}\n"
         )
-        exec(source, names | {"prange": numba.prange}, scope := {})
+        scope: dict[str, Any] = {}
+        exec(source, names | {"prange": numba.prange}, scope)
         # NumPy's division: without it, every quotient is checked for a divisor of zero.
         return numba.njit(parallel=parallel, error_model="numpy")(scope["loop"])
 
