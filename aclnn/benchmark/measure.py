@@ -125,15 +125,16 @@ def alternate(
 
 def _measure(timer: Timer, repeat: int) -> float:
     if repeat > 1:
-        timer(min(repeat, 3))  # fetches the operands back into the cache, and wakes the threads
+        # Fetches the operands back into the cache, and gives woken threads time to find a CPU.
+        timer((repeat + 1) // 2)
     return timer(repeat) / repeat
 
 
 def _repeats(timer: Timer, budget: float) -> int:
-    """How often to call in order to fill the budget; the first call is not counted."""
+    """How often to call in order to fill the budget; one slow call must not decide that."""
     timer(1)
-    count, elapsed = 1, timer(1)
+    count, elapsed = 1, min(timer(1) for _ in range(3))
     while elapsed < budget / 8 and count < MOST_REPEATS:
         count *= 4
-        elapsed = timer(count)
+        elapsed = min(timer(count) for _ in range(2))
     return max(1, min(MOST_REPEATS, round(count * budget / elapsed)))

@@ -19,7 +19,7 @@ import math
 import os
 import sys
 from collections.abc import Callable
-from functools import partial
+from functools import cache, partial
 from importlib import metadata
 from typing import Any, Protocol
 
@@ -29,6 +29,9 @@ import numpy as np
 from aclnn.benchmark.cells import DTYPES, VIEWS, Cell, Memory
 
 Call = Callable[[], Any]
+
+# numba wakes its threads for whatever it is told to: below, telling it would make it slower.
+THREADED_ELEMENTS = 1 << 15
 
 # The operators for the libraries that compile expressions. Numbers have names, because a bare one
 # is a double to some of these libraries, and what is slow then would not be their fault.
@@ -166,23 +169,27 @@ class Jax:
         if expression is None:
             return None
         jax = importlib.import_module("jax")
-        jnp = importlib.import_module("jax.numpy")
-        names = {
-            **CONSTANTS,
-            "where": jnp.where,
-            "exp": jnp.exp,
-            "erf": jax.scipy.special.erf,
-        }
-        formula = eval(f"lambda {', '.join(_names(cell))}: {expression}", names)
-        views = [VIEWS[operand.view] for operand in cell.inputs]
-
-        def compute(*bases: Any) -> Any:
-            operands = [v(b).astype(jnp.float32) for v, b in zip(views, bases, strict=True)]
-            return formula(*operands).astype(DTYPES[cell.out.dtype])
-
-        compiled = jax.jit(compute)
+        views = tuple(operand.view for operand in cell.inputs)
+        compiled = _jax_compiled(expression, _names(cell), views, cell.out.dtype)
         arrays = [jax.device_put(base, jax.devices("cpu")[0]) for base in memory.bases]
         return lambda: compiled(*arrays).block_until_ready()
+
+
+@cache
+def _jax_compiled(
+    expression: str, inputs: tuple[str, ...], views: tuple[str, ...], dtype: str
+) -> Callable[..., Any]:
+    jax, jnp = importlib.import_module("jax"), importlib.import_module("jax.numpy")
+    functions = {"where": jnp.where, "exp": jnp.exp, "erf": jax.scipy.special.erf}
+    formula = eval(f"lambda {', '.join(inputs)}: {expression}", {**CONSTANTS, **functions})
+
+    def compute(*bases: Any) -> Any:
+        looked_at = (VIEWS[view](base) for view, base in zip(views, bases, strict=True))
+        return formula(*(operand.astype(jnp.float32) for operand in looked_at)).astype(
+            DTYPES[dtype]
+        )
+
+    return jax.jit(compute)
 
 
 class Numexpr:
@@ -233,35 +240,39 @@ class Numba:
         expression = EXPRESSIONS.get(cell.operator)
         if expression is None or not _all_float32(cell):
             return None
-        numba = importlib.import_module("numba")
-        names: dict[str, Any] = {name: np.float32(value) for name, value in CONSTANTS.items()}
-        names |= {"where": numba.njit(_choose), "exp": math.exp, "erf": math.erf}
-        make: Callable[..., Call] = self._ufunc if cell.regime.layout else self._loop
-        compiled: Any = make(numba, expression, _names(cell), names)
-        return partial(compiled, *memory.inputs, memory.out)
+        make = _numba_ufunc if cell.regime.layout else _numba_loop
+        parallel = self._threads > 1 and cell.regime.elements >= THREADED_ELEMENTS
+        return partial(make(expression, _names(cell), parallel), *memory.inputs, memory.out)
 
-    def _ufunc(
-        self, numba: Any, expression: str, inputs: tuple[str, ...], names: dict[str, Any]
-    ) -> Call:
-        formula = eval(f"lambda {', '.join(inputs)}: {expression}", names)
-        signature = f"float32({', '.join(['float32'] * len(inputs))})"
-        target = "parallel" if self._threads > 1 else "cpu"
-        return numba.vectorize([signature], target=target)(formula)
 
-    def _loop(
-        self, numba: Any, expression: str, inputs: tuple[str, ...], names: dict[str, Any]
-    ) -> Call:
-        parallel = self._threads > 1
-        source = (
-            f"def loop({', '.join(f'{name}s' for name in inputs)}, out):\n"
-            f"    for i in {'prange' if parallel else 'range'}(out.size):\n"
-            f"        {'; '.join(f'{name} = {name}s[i]' for name in inputs)}\n"
-            f"        out[i] = {expression}\n"
-        )
-        scope: dict[str, Any] = {}
-        exec(source, names | {"prange": numba.prange}, scope)
-        # NumPy's division: without it, every quotient is checked for a divisor of zero.
-        return numba.njit(parallel=parallel, error_model="numpy")(scope["loop"])
+@cache
+def _numba_ufunc(expression: str, inputs: tuple[str, ...], parallel: bool) -> Any:
+    numba = importlib.import_module("numba")
+    formula = eval(f"lambda {', '.join(inputs)}: {expression}", _numba_names(numba))
+    signature = f"float32({', '.join(['float32'] * len(inputs))})"
+    return numba.vectorize([signature], target="parallel" if parallel else "cpu")(formula)
+
+
+@cache
+def _numba_loop(expression: str, inputs: tuple[str, ...], parallel: bool) -> Any:
+    numba = importlib.import_module("numba")
+    source = (
+        f"def loop({', '.join(f'{name}s' for name in inputs)}, out):\n"
+        f"    for i in {'prange' if parallel else 'range'}(out.size):\n"
+        f"        {'; '.join(f'{name} = {name}s[i]' for name in inputs)}\n"
+        f"        out[i] = {expression}\n"
+    )
+    scope: dict[str, Any] = {}
+    exec(source, _numba_names(numba), scope)
+    # NumPy's division: without it, every quotient is checked for a divisor of zero.
+    return numba.njit(parallel=parallel, error_model="numpy")(scope["loop"])
+
+
+def _numba_names(numba: Any) -> dict[str, Any]:
+    """What an expression's names stand for."""
+    constants = {name: np.float32(value) for name, value in CONSTANTS.items()}
+    functions = {"where": numba.njit(_choose), "exp": math.exp, "erf": math.erf}
+    return {**constants, **functions, "prange": numba.prange}
 
 
 def _choose(condition: Any, first: Any, second: Any) -> Any:

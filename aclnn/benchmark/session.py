@@ -38,10 +38,12 @@ FORMAT = 1
 ALL_PEERS = tuple(peer.key for peer in PEERS)
 # Rounds, and seconds of each contender's turn in a round.
 ROUNDS, BUDGET = 9, 4e-3
-# Elements from which libraries wake threads, and seconds until these stop spinning.
-THREADED_ELEMENTS, SETTLE = 1 << 15, 0.01
+# Seconds until the threads of the contender before have stopped spinning for more work.
+SETTLE = 0.01
 # Up to so many elements the call is what takes time: compared with that of a NumPy ufunc.
 UFUNC_ELEMENTS = 64
+# A slowest round of more than so many times the fastest is worth mentioning.
+UNSTEADY = 2
 # Checks of peers: how many elements, how many of these have to agree, and how closely.
 CHECKED, AGREEING = 1 << 16, 0.99
 CLOSE = {"float32": 1e-4, "float16": 2e-2, "bfloat16": 2e-2}
@@ -138,6 +140,7 @@ def measured_here(settings: Settings, threads: int) -> Report:
             notes += remarks
     finally:
         aclnn.set_num_threads(before)
+    notes += _unsteady(rows, label)
     versions = config()["versions"] | {peer.title: peer.version() for peer in peers}
     return {
         "format": FORMAT,
@@ -147,6 +150,19 @@ def measured_here(settings: Settings, threads: int) -> Report:
         "rows": rows,
         "notes": notes,
     }
+
+
+def _unsteady(rows: Sequence[Row], label: str) -> list[str]:
+    """A word about how often something else had the CPUs."""
+    shaken = sum(
+        any(t["most_us"] > UNSTEADY * t["least_us"] for t in row["times"].values()) for row in rows
+    )
+    if not shaken:
+        return []
+    return [
+        f"{label}: in {shaken} of {len(rows)} cells some rounds took more than {UNSTEADY} times as "
+        "long as others; a machine that does nothing else gives better figures"
+    ]
 
 
 def machine() -> dict[str, Any]:
@@ -202,14 +218,25 @@ def measure_cell(
     for peer in peers:
         theirs, note = _checked(peer, cell, memory, expected)
         if theirs is not None:
-            timers[peer.key] = looped(theirs)
+            timers[peer.key] = _threaded(peer, threads, theirs)
         if note:
             notes.append(f"{peer.title}, {cell.title}: {note}")
     keys = [key for key in timers if key != "aclnn"]
     timers |= _yardsticks(cell, memory, threads)
-    settle = SETTLE if threads > 1 and cell.regime.elements >= THREADED_ELEMENTS else 0.0
+    settle = SETTLE if threads > 1 else 0.0
     samples = alternate(timers, settings.rounds, settings.budget, settle)
     return _row(cell, memory, threads, samples, keys), notes
+
+
+def _threaded(peer: Peer, threads: int, call: Call) -> Timer:
+    """Time calls with so many threads: libraries that share one OpenMP change each other's number."""
+    timer = looped(call)
+
+    def timer_with_threads(count: int) -> float:
+        peer.threads(threads)
+        return timer(count)
+
+    return timer_with_threads
 
 
 def _yardsticks(cell: Cell, memory: Memory, threads: int) -> dict[str, Timer]:
