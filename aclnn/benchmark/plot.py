@@ -81,7 +81,7 @@ def _ratios(axes: Any, rows: Sequence[Row], best_isa: str) -> None:
     places = _places(rows)
     axes.set_yscale("log", base=2)
     axes.axhline(1, color="black", linewidth=1)
-    axes.set_ylabel("peer's time over ours (above 1: we are faster)")
+    axes.set_ylabel("PyTorch's time over ours (grey: others')")
     for row in rows:
         x = places[row["regime"], row["operator"], row["dtype"]]
         for key, ratio in row["ratios"].items():
@@ -99,7 +99,7 @@ def _ratios(axes: Any, rows: Sequence[Row], best_isa: str) -> None:
 def _shares(axes: Any, rows: Sequence[Row]) -> None:
     places = _places(rows)
     axes.axhline(100, color="black", linewidth=1)
-    axes.set_ylabel("speed, % of a copy of as many bytes")
+    axes.set_ylabel("our speed, % of a copy of as many bytes")
     for row in rows:
         x = places[row["regime"], row["operator"], row["dtype"]]
         _point(axes, x, 100 * row["of_copy"], row)
@@ -131,7 +131,7 @@ def _label(axes: Any, places: dict[tuple[str, str, str], float]) -> None:
         if number % 2:
             axes.axvspan(first - 1.4, last + 1.4, color="#f0f0f4", zorder=0)
         axes.text(
-            (first + last) / 2, 1.01, name, transform=axes.get_xaxis_transform(),
+            (first + last) / 2, 1.01, name.replace("-", "\n"), transform=axes.get_xaxis_transform(),
             ha="center", va="bottom", fontsize=8,
         )  # fmt: skip
     axes.set_xlim(-1.4, max(places.values()) + 1.4)
@@ -150,9 +150,9 @@ def _explain(figure: Any, rows: Sequence[Row], threads: Sequence[int]) -> None:
         )  # fmt: skip
 
     dtypes = dict.fromkeys(row["dtype"] for row in rows)
-    handles = [sample(f"PyTorch, {d}", COLORS[d], "o") for d in dtypes if d in COLORS]
+    handles = [sample(d, COLORS[d], "o") for d in dtypes if d in COLORS]
     if any(d not in COLORS for d in dtypes):
-        handles.append(sample("PyTorch, mixed dtypes", MIXED_COLOR, "o"))
+        handles.append(sample("mixed dtypes", MIXED_COLOR, "o"))
     if len(threads) > 1:
         handles.append(sample("hollow: 2 threads", GREY, "o", "none"))
     others = dict.fromkeys(key for row in rows for key in row["ratios"] if key in PEER_MARKS)

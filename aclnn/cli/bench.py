@@ -79,7 +79,9 @@ def _list_misses(verdicts: Sequence[targets.Verdict]) -> None:
     if not verdicts:
         return
     missed = [verdict for verdict in verdicts if not verdict.met]
-    print(f"\n{len(verdicts) - len(missed)} of {len(verdicts)} targets are met; missed:")
+    print(
+        f"\n{len(verdicts) - len(missed)} of {len(verdicts)} targets are met{'; missed:' if missed else ''}"
+    )
     for verdict in missed:
         print(f"  {verdict.to_text()}")
 
