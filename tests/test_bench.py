@@ -13,18 +13,18 @@ from aclnn import cli, isa
 from aclnn.benchmark import (
     cells,
     limits,
+    matrix,
     measure,
     ours,
     peers,
     plot,
     progress,
-    session,
     table,
     targets,
 )
 
 SMALL = {"sizes": [16, 100, 1024], "layout_elements": 1024}
-TINY = session.Settings(**SMALL, rounds=1, budget=1e-6)
+TINY = matrix.Settings(**SMALL, rounds=1, budget=1e-6)
 INSTALLED = [p.key for p in peers.PEERS if importlib.util.find_spec(p.key)]
 
 
@@ -56,10 +56,10 @@ def report_of(*rows):
 
 
 def test_the_whole_matrix():
-    matrix = cells.select()
-    assert len(matrix) == len(set(matrix)) == 6 * 5 * 3 + 3 * 2 + 2 * 2 * 3 + 2 * 3 * 3
-    assert {cell.regime.name for cell in matrix} == {r.name for r in cells.REGIMES}
-    assert {cell.regime.elements for cell in matrix} == {16, 4096, 1 << 18, 1 << 22, 1 << 24}
+    everything = cells.select()
+    assert len(everything) == len(set(everything)) == 6 * 5 * 3 + 3 * 2 + 2 * 2 * 3 + 2 * 3 * 3
+    assert {cell.regime.name for cell in everything} == {r.name for r in cells.REGIMES}
+    assert {cell.regime.elements for cell in everything} == {16, 4096, 1 << 18, 1 << 22, 1 << 24}
 
 
 def test_selections():
@@ -111,7 +111,7 @@ def test_the_three_forms_give_the_same_bits():
 @pytest.fixture(scope="module")
 def by_all_peers():
     """A report with every peer, from a process of its own: importing JAX forbids forks."""
-    return session._measured_in_child(TINY, isa.name(), 1)
+    return matrix._measured_in_child(TINY, isa.name(), 1)
 
 
 @pytest.mark.parametrize("key", peers.TITLES)
@@ -135,8 +135,8 @@ def test_adapters_agree_with_us(key, by_all_peers):
 
 
 def test_peers_on_two_threads():
-    matrix = replace(TINY, operators=["hardshrink_backward"], sizes=[1 << 15], dtypes=["float32"])
-    report = session._measured_in_child(replace(matrix, regimes=["256Ki"]), isa.name(), 2)
+    two = replace(TINY, operators=["hardshrink_backward"], sizes=[1 << 15], dtypes=["float32"])
+    report = matrix._measured_in_child(replace(two, regimes=["256Ki"]), isa.name(), 2)
     (only,) = report["rows"]
     assert only["threads"] == 2
     assert sorted(only["ratios"]) == sorted(INSTALLED)
@@ -164,7 +164,7 @@ class Fake:
 
 
 def measure_with(peer):
-    return session.measure_cell(cell_of("leaky_relu"), [peer], 1, TINY)
+    return matrix.measure_cell(cell_of("leaky_relu"), [peer], 1, TINY)
 
 
 def test_a_right_adapter_is_timed_and_told_its_threads():
@@ -196,7 +196,7 @@ def test_a_failing_adapter_is_left_out():
 
 def test_missing_peers_are_left_out(monkeypatch):
     monkeypatch.setattr(peers, "_installed", lambda module: None)
-    found, notes = session._present(session.ALL_PEERS, 1)
+    found, notes = matrix._present(matrix.ALL_PEERS, 1)
     assert found == []
     assert [note.split(" left")[0] for note in notes] == list(peers.TITLES.values())
 
@@ -396,8 +396,8 @@ def test_threads_and_instruction_sets_have_processes_of_their_own(tmp_path, caps
 
 
 def test_a_wrong_adapter_fails_the_command(monkeypatch, capsys):
-    monkeypatch.setattr(session, "PEERS", (Fake(factor=0.5),))
-    monkeypatch.setattr(session, "ALL_PEERS", ("fake",))
+    monkeypatch.setattr(matrix, "PEERS", (Fake(factor=0.5),))
+    monkeypatch.setattr(matrix, "ALL_PEERS", ("fake",))
     arguments = ["bench", "--operators", "leaky_relu", "--dtypes", "float32", "--sizes", "100"]
     assert cli.main([*arguments, "--rounds", "1", "--quick"]) == 1
     assert "WRONG" in capsys.readouterr().err
@@ -426,4 +426,4 @@ def test_the_default_is_the_whole_matrix():
     assert command._settings(parser.parse_args([])).cells() == cells.select()
     quick = command._settings(parser.parse_args(["--quick"]))
     assert max(cell.regime.elements for cell in quick.cells()) == 1 << 18
-    assert quick.rounds < session.ROUNDS
+    assert quick.rounds < matrix.ROUNDS

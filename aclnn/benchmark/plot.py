@@ -35,7 +35,7 @@ def draw(report: dict[str, Any], path: str | Path) -> None:
     Parameters
     ----------
     report : dict
-        As `aclnn.benchmark.session.measured` gives it; of several instruction sets, the first.
+        As `aclnn.benchmark.matrix.measured` gives it; of several instruction sets, the first.
     path : str or Path
         ``.svg``, ``.png`` or whatever else matplotlib writes.
 

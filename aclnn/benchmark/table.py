@@ -58,7 +58,7 @@ def tables(report: dict[str, Any], verdicts: Iterable[Verdict] = ()) -> list[Tab
     Parameters
     ----------
     report : dict
-        As `aclnn.benchmark.session.measured` gives it.
+        As `aclnn.benchmark.matrix.measured` gives it.
     verdicts : iterable of Verdict
         Ratios among these that miss their bar are marked with an exclamation mark.
 

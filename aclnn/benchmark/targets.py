@@ -165,7 +165,7 @@ def judged(report: dict[str, Any]) -> list[Verdict]:
     Parameters
     ----------
     report : dict
-        As `aclnn.benchmark.session.measured` gives it.
+        As `aclnn.benchmark.matrix.measured` gives it.
 
     Returns
     -------

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from aclnn.benchmark import cells, plot, session, table, targets
+from aclnn.benchmark import cells, matrix, plot, table, targets
 from aclnn.constants import ACLNN_ERR_PARAM_INVALID
 from aclnn.errors import AclnnError
 from aclnn.operators import REGISTRY
@@ -32,7 +32,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--layout-size", type=_positive, metavar="N", default=cells.LAYOUT_ELEMENTS,
         help="elements of the cells about layouts (default %(default)s)",
     )  # fmt: skip
-    add("--peers", nargs="*", default=session.ALL_PEERS, choices=session.ALL_PEERS)
+    add("--peers", nargs="*", default=matrix.ALL_PEERS, choices=matrix.ALL_PEERS)
     add("--threads", nargs="+", type=_positive, default=[1], metavar="N", help="(default 1)")
     add("--isa", nargs="+", default=[], metavar="NAME", help="measure these builds of the kernels")
     add("--rounds", type=_positive, help="medians of so many (default 9)")
@@ -49,7 +49,7 @@ def run(options: argparse.Namespace) -> int:
         raise AclnnError(ACLNN_ERR_PARAM_INVALID, "these choices leave no cell to measure")
     if options.plot:
         plot.library()  # missing: say so before measuring
-    report = session.measured(settings, options.threads, options.isa)
+    report = matrix.measured(settings, options.threads, options.isa)
     verdicts = targets.judged(report) if options.targets else []
     made = table.tables(report, verdicts)
     table.show(made)
@@ -60,10 +60,10 @@ def run(options: argparse.Namespace) -> int:
     return 1 if any("WRONG" in note for note in report["notes"]) else 0
 
 
-def _settings(options: argparse.Namespace) -> session.Settings:
+def _settings(options: argparse.Namespace) -> matrix.Settings:
     unlimited = options.regimes is None and options.sizes is None
-    rounds = options.rounds or (QUICK_ROUNDS if options.quick else session.ROUNDS)
-    return session.Settings(
+    rounds = options.rounds or (QUICK_ROUNDS if options.quick else matrix.ROUNDS)
+    return matrix.Settings(
         operators=options.operators,
         dtypes=options.dtypes,
         regimes=cells.QUICK if options.quick and unlimited else options.regimes,
@@ -71,7 +71,7 @@ def _settings(options: argparse.Namespace) -> session.Settings:
         layout_elements=options.layout_size,
         peers=options.peers,
         rounds=rounds,
-        budget=QUICK_BUDGET if options.quick else session.BUDGET,
+        budget=QUICK_BUDGET if options.quick else matrix.BUDGET,
     )
 
 

@@ -1,4 +1,4 @@
-"""One run of the matrix: a report of rows, as plain data.
+"""A run of the matrix: a report of rows, as plain data.
 
 Thread counts and instruction sets cannot all be changed in a process that has started, so that each
 combination of them is measured in a process of its own; what is compared always runs in one.
@@ -131,10 +131,9 @@ def measured_here(settings: Settings, threads: int) -> Report:
     aclnn.set_num_threads(threads)
     try:
         peers, notes = _present(settings.peers, threads)
-        matrix = settings.cells()
         label = f"{isa.name()}, {threads} thread{'s' if threads > 1 else ''}"
         rows = []
-        for cell in tracked(matrix, label, lambda cell: cell.title):
+        for cell in tracked(settings.cells(), label, lambda cell: cell.title):
             row, remarks = measure_cell(cell, peers, threads, settings)
             rows.append(row)
             notes += remarks
@@ -309,7 +308,7 @@ def _measured_in_child(settings: Settings, isa_name: str, threads: int) -> Repor
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "report.json"
         done = subprocess.run(
-            [sys.executable, "-m", "aclnn.benchmark.session", str(threads), str(path)],
+            [sys.executable, "-m", "aclnn.benchmark.matrix", str(threads), str(path)],
             input=json.dumps(asdict(settings)),
             env={**os.environ, "ACLNN_ISA": isa_name},
             text=True,
