@@ -12,7 +12,7 @@ help:
 	@echo "make demo      all six operators through both phases, checked, with graph, plan and timings"
 	@echo "make test      the whole test suite"
 	@echo "make lint      ruff and mypy"
-	@echo "make bench     the benchmark matrix against the peers that are installed"
+	@echo "make bench     the benchmark matrix against the peers that are installed, and its picture"
 	@echo "make pictures  the pictures of the documentation, made anew"
 	@echo "make wheel     build sdist and wheel into dist/"
 
@@ -35,7 +35,7 @@ lint: $(STAMP)
 	$(BIN)/mypy
 
 bench: $(STAMP)
-	$(BIN)/aclnn bench
+	$(BIN)/aclnn bench --threads 1 2 --targets --json build/bench.json --markdown build/bench.md --plot docs/pictures/speed.svg
 
 pictures: $(STAMP)
 	$(BIN)/python docs/make_pictures.py

@@ -1,0 +1,224 @@
+"""The matrix: which operator, on what operands, called in which way."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+
+from aclnn.operators import REGISTRY
+
+DTYPES = {
+    "float32": np.dtype(np.float32),
+    "float16": np.dtype(np.float16),
+    "bfloat16": np.dtype(ml_dtypes.bfloat16),
+}
+OPERATORS = (
+    "leaky_relu",
+    "hardshrink_backward",
+    "elu_backward",
+    "logit_backward",
+    "gelu_backward",
+)
+LAYOUT_OPERATORS = ("gelu_backward", "hardshrink_backward", "elu_backward")
+# Two inputs of one shape and dtype are all that it takes; only its output may be of another dtype.
+UNIFORM_OPERATORS = ("elu_backward",)
+MIXED = (("float16", "float32"), ("float32", "bfloat16"))
+
+# Spelled so that NumPy arrays, PyTorch tensors and JAX arrays all understand.
+VIEWS: dict[str, Callable[[Any], Any]] = {
+    "": lambda base: base,
+    "transposed": lambda base: base.T,
+    "strided": lambda base: base[..., ::2],
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Regime:
+    """A column of the matrix: how operators are called, on how many elements.
+
+    Attributes
+    ----------
+    name : str
+        What ``--regimes`` calls it.
+    elements : int
+        Elements of the output.
+    form : {'call', 'phases', 'run'}
+        A functional call with ``out=``; phase one and phase two; an executor's ``run()``.
+    layout : str
+        Empty for contiguous operands of one dtype.
+    """
+
+    name: str
+    elements: int
+    form: str = "call"
+    layout: str = ""
+
+
+LAYOUTS = ("mixed", "broadcast-row", "broadcast-column", "transposed", "strided")
+LAYOUT_ELEMENTS = 1 << 22
+REGIMES = (
+    Regime("call16", 16),
+    Regime("phases16", 16, "phases"),
+    Regime("run16", 16, "run"),
+    Regime("4096", 4096),
+    Regime("256Ki", 1 << 18),
+    Regime("16Mi", 1 << 24),
+    *(Regime(name, LAYOUT_ELEMENTS, layout=name) for name in LAYOUTS),
+)
+QUICK = ("call16", "phases16", "run16", "4096", "256Ki")
+
+
+@dataclass(frozen=True, slots=True)
+class Operand:
+    """One operand: a contiguous array, looked at through a view."""
+
+    dtype: str
+    shape: tuple[int, ...]
+    view: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """One measurement: an operator in a regime, and its operands."""
+
+    operator: str
+    regime: Regime
+    inputs: tuple[Operand, ...]
+    out: Operand
+
+    @property
+    def dtype(self) -> str:
+        """The dtypes in words.
+
+        >>> [cell.dtype for cell in select(["elu_backward"], regimes=["mixed"])]
+        ['float16→float32', 'float32→bfloat16']
+        """
+        given = "+".join(dict.fromkeys(operand.dtype for operand in self.inputs))
+        mixed = "+" in given
+        return given if mixed or given == self.out.dtype else f"{given}→{self.out.dtype}"
+
+    @property
+    def title(self) -> str:
+        return f"{self.operator} {self.dtype} {self.regime.name}"
+
+
+@dataclass(frozen=True, slots=True)
+class Memory:
+    """A cell's arrays: the contiguous bases, the inputs as views of them, the output."""
+
+    bases: tuple[np.ndarray, ...]
+    inputs: tuple[np.ndarray, ...]
+    out: np.ndarray
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes that any implementation has to read and write once."""
+        return sum(array.nbytes for array in (*self.inputs, self.out))
+
+
+def select(
+    operators: Sequence[str] = OPERATORS,
+    *,
+    dtypes: Sequence[str] = tuple(DTYPES),
+    regimes: Sequence[str] | None = None,
+    sizes: Sequence[int] | None = None,
+    layout_elements: int = LAYOUT_ELEMENTS,
+) -> list[Cell]:
+    """The cells of the matrix that are asked for, in the order in which they are measured.
+
+    Parameters
+    ----------
+    operators, dtypes : sequence of str
+        Cells of other operators, or with an operand of another dtype, are left out.
+    regimes : sequence of str, optional
+        Names of `REGIMES`; ``layout`` stands for all layouts.
+    sizes : sequence of int, optional
+        Elements; a size that no regime has gets a column of its own.
+    layout_elements : int
+        Elements of the cells that are about layouts, rounded down to a square.
+
+    Examples
+    --------
+    >>> [cell.title for cell in select(["leaky_relu"], dtypes=["float16"], sizes=[16, 50])]
+    ['leaky_relu float16 call16', 'leaky_relu float16 phases16', 'leaky_relu float16 run16', 'leaky_relu float16 50']
+    """
+    side = math.isqrt(layout_elements)
+    columns = [
+        Regime(r.name, side * side, layout=r.layout) if r.layout else r
+        for r in REGIMES
+        if regimes is None or r.name in regimes or (r.layout and "layout" in regimes)
+    ]
+    if sizes is not None:
+        known = {r.elements for r in columns if r.form == "call"}
+        columns = [r for r in columns if r.elements in sizes]
+        columns += [Regime(str(n), n) for n in sizes if n not in known]
+    return [
+        cell
+        for regime in sorted(columns, key=lambda r: (bool(r.layout), r.elements))
+        for operator in operators
+        for cell in _cells(operator, regime)
+        if {operand.dtype for operand in (*cell.inputs, cell.out)} <= set(dtypes)
+    ]
+
+
+def _cells(operator: str, regime: Regime) -> Iterator[Cell]:
+    if not regime.layout:
+        shape = (regime.elements,)
+        for dtype in DTYPES:
+            one = Operand(dtype, shape)
+            yield Cell(operator, regime, (one,) * len(REGISTRY[operator].inputs), one)
+        return
+    if operator in LAYOUT_OPERATORS:
+        for inputs, out in _laid_out(operator, regime.layout, math.isqrt(regime.elements)):
+            yield Cell(operator, regime, inputs, out)
+
+
+def _laid_out(
+    operator: str, layout: str, side: int
+) -> Iterator[tuple[tuple[Operand, ...], Operand]]:
+    """Operands (gradient, input) and output of an operator's cells of one layout."""
+    square, uniform = (side, side), operator in UNIFORM_OPERATORS
+    if layout == "mixed":
+        for first, second in MIXED:
+            inputs = Operand(first, square), Operand(first if uniform else second, square)
+            yield inputs, Operand(second if uniform else "float32", square)
+        return
+    if layout.startswith("broadcast") and uniform:
+        return
+    for dtype in DTYPES:
+        whole = Operand(dtype, square)
+        yield (
+            {
+                "broadcast-row": (Operand(dtype, (1, side)), whole),
+                "broadcast-column": (Operand(dtype, (side, 1)), whole),
+                "transposed": (whole, Operand(dtype, square, "transposed")),
+                "strided": (
+                    Operand(dtype, (side, 2 * side), "strided"),
+                    Operand(dtype, (side, 2 * side), "strided"),
+                ),
+            }[layout],
+            whole,
+        )
+
+
+def build(cell: Cell, seed: int = 0) -> Memory:
+    """Make a cell's arrays: inputs drawn evenly from the operator's domain, an output of NaN.
+
+    >>> (cell,) = select(["gelu_backward"], dtypes=["float32"], regimes=["strided"], layout_elements=16)
+    >>> memory = build(cell)
+    >>> memory.bases[0].shape, memory.inputs[0].shape, memory.out.shape
+    ((4, 8), (4, 4), (4, 4))
+    """
+    rng = np.random.default_rng(seed)
+    low, high = REGISTRY[cell.operator].domain
+    bases = tuple(
+        (low + (high - low) * rng.random(operand.shape, np.float32)).astype(DTYPES[operand.dtype])
+        for operand in cell.inputs
+    )
+    inputs = tuple(VIEWS[o.view](base) for o, base in zip(cell.inputs, bases, strict=True))
+    return Memory(bases, inputs, np.full(cell.out.shape, np.nan, DTYPES[cell.out.dtype]))

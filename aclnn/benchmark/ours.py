@@ -1,0 +1,77 @@
+"""Our own side of a cell: the operator, called in the three ways there are."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+import aclnn
+from aclnn import dtypes
+from aclnn.benchmark.cells import Cell, Memory
+from aclnn.operators import REGISTRY, Parameter
+
+
+def prepare(cell: Cell, memory: Memory) -> Callable[[], Any]:
+    """The call of a cell.
+
+    >>> from aclnn.benchmark.cells import build, select
+    >>> (cell,) = select(["leaky_relu"], dtypes=["float16"], regimes=["phases16"])
+    >>> memory = build(cell)
+    >>> prepare(cell, memory)()
+    0
+    >>> bool(np.isnan(memory.out).any())
+    False
+    """
+    return {"call": _functional, "phases": _phases, "run": _run}[cell.regime.form](cell, memory)
+
+
+def workspace_size(cell: Cell, memory: Memory) -> int:
+    """Bytes of workspace that phase one asks for."""
+    with aclnn.executor(cell.operator, *memory.inputs, out=memory.out) as executor:
+        return executor.workspace_size
+
+
+def _functional(cell: Cell, memory: Memory) -> Callable[[], Any]:
+    return partial(getattr(aclnn, cell.operator), *memory.inputs, out=memory.out)
+
+
+def _run(cell: Cell, memory: Memory) -> Callable[[], Any]:
+    return aclnn.executor(cell.operator, *memory.inputs, out=memory.out).run
+
+
+def _phases(cell: Cell, memory: Memory) -> Callable[[], Any]:
+    """Both phases on tensors that exist; phase one knows their description from the first call."""
+    operator = REGISTRY[cell.operator]
+    entry = operator.entries[0]
+    values = {attribute.role: attribute.default for attribute in operator.attributes}
+    values |= dict(zip(operator.inputs, memory.inputs, strict=True)) | {"out": memory.out}
+    arguments = [_argument(p, values[p.role]) for p in entry.parameters]
+    plan = getattr(aclnn, f"{entry.name}GetWorkspaceSize")
+    execute = getattr(aclnn, entry.name)
+    size, _, status = plan(*arguments)
+    if status != aclnn.ACLNN_SUCCESS:
+        raise aclnn.AclnnError(status, aclnn.aclGetRecentErrMsg())
+    workspace = np.empty(size, np.uint8) if size else None
+
+    def both() -> int:
+        size, executor, _ = plan(*arguments)
+        return execute(workspace, size, executor, None)
+
+    return both
+
+
+def _argument(parameter: Parameter, value: Any) -> Any:
+    if parameter.is_tensor:
+        return _tensor(value)
+    if parameter.kind == "scalar":
+        return aclnn.aclCreateScalar(value, aclnn.ACL_FLOAT)
+    return -1.0 if value is None else value
+
+
+def _tensor(array: np.ndarray) -> Any:
+    return aclnn.aclCreateTensor(
+        array.shape, dtypes.of_numpy(array.dtype), None, 0, aclnn.ACL_FORMAT_ND, array.shape, array
+    )

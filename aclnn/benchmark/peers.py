@@ -1,0 +1,287 @@
+"""The other libraries, an adapter each: the same operator on the same memory.
+
+An adapter has a key, a title, whether it writes into the cell's output, and
+
+- ``version()``: the installed version, or None where the library is not there;
+- ``threads(n)``: use so many threads from now on;
+- ``prepare(cell, memory)``: the call of a cell without arguments, which gives back its result, or
+  None for what the library does not have.
+
+Every adapter writes into the cell's output, except that of JAX, which has no such thing: its calls
+include making the output. Compiling is never included.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import math
+import os
+import sys
+from collections.abc import Callable
+from functools import cache, partial
+from importlib import metadata
+from typing import Any, Protocol
+
+import ml_dtypes
+import numpy as np
+
+from aclnn.benchmark.cells import DTYPES, VIEWS, Cell, Memory
+
+Call = Callable[[], Any]
+
+# numba wakes its threads for whatever it is told to: below, telling it would make it slower.
+THREADED_ELEMENTS = 1 << 15
+
+# The operators for the libraries that compile expressions. Numbers have names, because a bare one
+# is a double to some of these libraries, and what is slow then would not be their fault.
+EXPRESSIONS = {
+    "leaky_relu": "where(x > ZERO, x, x * SLOPE)",
+    "hardshrink_backward": "where((x > HALF) | (x < -HALF), g, ZERO)",
+    "elu_backward": "where(x > ZERO, g, g * exp(x))",
+    "logit_backward": "where((x < ZERO) | (x > ONE), NAN, g / (x * (ONE - x)))",
+    "gelu_backward": (
+        "g * (HALF + HALF * erf(x * INV_SQRT2) + x * INV_SQRT2PI * exp(x * x * -HALF))"
+    ),
+}
+CONSTANTS = {
+    "ZERO": 0.0,
+    "ONE": 1.0,
+    "HALF": 0.5,
+    "SLOPE": 0.01,
+    "NAN": float("nan"),
+    "INV_SQRT2": 0.7071067811865476,
+    "INV_SQRT2PI": 0.3989422804014327,
+}
+
+
+class Peer(Protocol):
+    """What every adapter has."""
+
+    key: str
+    title: str
+    writes_out: bool
+
+    def version(self) -> str | None: ...
+    def threads(self, n: int) -> None: ...
+    def prepare(self, cell: Cell, memory: Memory) -> Call | None: ...
+
+
+def _installed(module: str) -> str | None:
+    if importlib.util.find_spec(module) is None:
+        return None
+    return metadata.version(module)
+
+
+def _names(cell: Cell) -> tuple[str, ...]:
+    """What an operator's inputs are called in its expression."""
+    return ("x",) if len(cell.inputs) == 1 else ("g", "x")
+
+
+def _aten() -> Any:
+    return importlib.import_module("torch").ops.aten
+
+
+TORCH_FORMS: dict[str, Callable[..., Call]] = {
+    "leaky_relu": lambda x, out: partial(_aten().leaky_relu.out, x, 0.01, out=out),
+    "hardshrink_backward": lambda g, x, out: partial(
+        _aten().hardshrink_backward.grad_input, g, x, 0.5, grad_input=out
+    ),
+    "elu_backward": lambda g, x, out: partial(
+        _aten().elu_backward.grad_input, g, 1.0, 1.0, 1.0, False, x, grad_input=out
+    ),
+    "logit_backward": lambda g, x, out: partial(
+        _aten().logit_backward.grad_input, g, x, None, grad_input=out
+    ),
+    "gelu_backward": lambda g, x, out: partial(
+        _aten().gelu_backward.grad_input, g, x, approximate="none", grad_input=out
+    ),
+}
+
+
+def _copied_out(operands: list[Any], out: Any) -> None:
+    """PyTorch's gelu_backward broadcasts nothing: its gradient has to be copied out first."""
+    gradient, x = operands
+    TORCH_FORMS["gelu_backward"](gradient.expand(out.shape).contiguous(), x, out)()
+
+
+class Torch:
+    """PyTorch: the operators' own ``out`` forms."""
+
+    key, title, writes_out = "torch", "PyTorch", True
+
+    def version(self) -> str | None:
+        return _installed("torch")
+
+    def threads(self, n: int) -> None:
+        importlib.import_module("torch").set_num_threads(n)
+
+    def prepare(self, cell: Cell, memory: Memory) -> Call | None:
+        form = TORCH_FORMS.get(cell.operator)
+        if form is None:
+            return None
+        torch = importlib.import_module("torch")
+        tensors = [
+            VIEWS[operand.view](self._tensor(torch, base))
+            for operand, base in zip(cell.inputs, memory.bases, strict=True)
+        ]
+        out = self._tensor(torch, memory.out)
+        if cell.operator == "gelu_backward" and cell.regime.layout.startswith("broadcast"):
+            return partial(_copied_out, tensors, out)
+        return form(*tensors, out)
+
+    @staticmethod
+    def _tensor(torch: Any, array: np.ndarray) -> Any:
+        if array.dtype == ml_dtypes.bfloat16:
+            return torch.from_numpy(array.view(np.int16)).view(torch.bfloat16)
+        return torch.from_numpy(array)
+
+
+class Jax:
+    """JAX on the CPU: compiled expressions, in float32 for halves; a new output in every call."""
+
+    key, title, writes_out = "jax", "JAX", False
+
+    def __init__(self) -> None:
+        self._fixed: int | None = None
+
+    def version(self) -> str | None:
+        return _installed("jax")
+
+    def threads(self, n: int) -> None:
+        """JAX takes its threads when its CPU client is made, once for the life of a process."""
+        if self._fixed is None:
+            if "jax" in sys.modules:
+                raise RuntimeError("JAX has threads already")
+            self._fixed = n
+            before = os.environ.get("NPROC")
+            os.environ["NPROC"] = str(n)
+            try:
+                importlib.import_module("jax").devices("cpu")
+            finally:
+                os.environ.pop("NPROC")
+                os.environ |= {"NPROC": before} if before is not None else {}
+        elif self._fixed != n:
+            raise RuntimeError(f"JAX has {self._fixed} threads already")
+
+    def prepare(self, cell: Cell, memory: Memory) -> Call | None:
+        expression = EXPRESSIONS.get(cell.operator)
+        if expression is None:
+            return None
+        jax = importlib.import_module("jax")
+        views = tuple(operand.view for operand in cell.inputs)
+        compiled = _jax_compiled(expression, _names(cell), views, cell.out.dtype)
+        arrays = [jax.device_put(base, jax.devices("cpu")[0]) for base in memory.bases]
+        return lambda: compiled(*arrays).block_until_ready()
+
+
+@cache
+def _jax_compiled(
+    expression: str, inputs: tuple[str, ...], views: tuple[str, ...], dtype: str
+) -> Callable[..., Any]:
+    jax, jnp = importlib.import_module("jax"), importlib.import_module("jax.numpy")
+    functions = {"where": jnp.where, "exp": jnp.exp, "erf": jax.scipy.special.erf}
+    formula = eval(f"lambda {', '.join(inputs)}: {expression}", {**CONSTANTS, **functions})
+
+    def compute(*bases: Any) -> Any:
+        looked_at = (VIEWS[view](base) for view, base in zip(views, bases, strict=True))
+        return formula(*(operand.astype(jnp.float32) for operand in looked_at)).astype(
+            DTYPES[dtype]
+        )
+
+    return jax.jit(compute)
+
+
+class Numexpr:
+    """numexpr: expressions compiled beforehand, in float32, which is all it has below float64."""
+
+    key, title, writes_out = "numexpr", "numexpr", True
+
+    def version(self) -> str | None:
+        return _installed("numexpr")
+
+    def threads(self, n: int) -> None:
+        importlib.import_module("numexpr").set_num_threads(n)
+
+    def prepare(self, cell: Cell, memory: Memory) -> Call | None:
+        expression = EXPRESSIONS.get(cell.operator)
+        if expression is None or "erf(" in expression or not _all_float32(cell):
+            return None
+        numexpr = importlib.import_module("numexpr")
+        nodes = importlib.import_module("numexpr.expressions")
+        # Constants as nodes: numexpr takes numbers in the text for doubles.
+        names = {
+            **{name: nodes.VariableNode(name, "float") for name in _names(cell)},
+            **{name: nodes.ConstantNode(np.float32(value)) for name, value in CONSTANTS.items()},
+        }
+        tree = eval(expression, {**nodes.functions, **names})
+        compiled = numexpr.NumExpr(tree, [(name, float) for name in _names(cell)])
+        return partial(
+            compiled, *memory.inputs, out=memory.out, order="K", casting="safe", ex_uses_vml=False
+        )
+
+
+class Numba:
+    """numba: a compiled loop over contiguous operands, a compiled ufunc for others; float32."""
+
+    key, title, writes_out = "numba", "numba", True
+
+    def __init__(self) -> None:
+        self._threads = 1
+
+    def version(self) -> str | None:
+        return _installed("numba")
+
+    def threads(self, n: int) -> None:
+        importlib.import_module("numba").set_num_threads(n)
+        self._threads = n
+
+    def prepare(self, cell: Cell, memory: Memory) -> Call | None:
+        expression = EXPRESSIONS.get(cell.operator)
+        if expression is None or not _all_float32(cell):
+            return None
+        make = _numba_ufunc if cell.regime.layout else _numba_loop
+        parallel = self._threads > 1 and cell.regime.elements >= THREADED_ELEMENTS
+        return partial(make(expression, _names(cell), parallel), *memory.inputs, memory.out)
+
+
+@cache
+def _numba_ufunc(expression: str, inputs: tuple[str, ...], parallel: bool) -> Any:
+    numba = importlib.import_module("numba")
+    formula = eval(f"lambda {', '.join(inputs)}: {expression}", _numba_names(numba))
+    signature = f"float32({', '.join(['float32'] * len(inputs))})"
+    return numba.vectorize([signature], target="parallel" if parallel else "cpu")(formula)
+
+
+@cache
+def _numba_loop(expression: str, inputs: tuple[str, ...], parallel: bool) -> Any:
+    numba = importlib.import_module("numba")
+    source = (
+        f"def loop({', '.join(f'{name}s' for name in inputs)}, out):\n"
+        f"    for i in {'prange' if parallel else 'range'}(out.size):\n"
+        f"        {'; '.join(f'{name} = {name}s[i]' for name in inputs)}\n"
+        f"        out[i] = {expression}\n"
+    )
+    scope: dict[str, Any] = {}
+    exec(source, _numba_names(numba), scope)
+    # NumPy's division: without it, every quotient is checked for a divisor of zero.
+    return numba.njit(parallel=parallel, error_model="numpy")(scope["loop"])
+
+
+def _numba_names(numba: Any) -> dict[str, Any]:
+    """What an expression's names stand for."""
+    constants = {name: np.float32(value) for name, value in CONSTANTS.items()}
+    functions = {"where": numba.njit(_choose), "exp": math.exp, "erf": math.erf}
+    return {**constants, **functions, "prange": numba.prange}
+
+
+def _choose(condition: Any, first: Any, second: Any) -> Any:
+    return first if condition else second
+
+
+def _all_float32(cell: Cell) -> bool:
+    return {operand.dtype for operand in (*cell.inputs, cell.out)} == {"float32"}
+
+
+PEERS: tuple[Peer, ...] = (Torch(), Jax(), Numexpr(), Numba())
+TITLES = {peer.key: peer.title for peer in PEERS}

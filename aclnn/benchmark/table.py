@@ -1,0 +1,170 @@
+"""A report as tables: for terminals, plain or with rich, and for Markdown."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from statistics import geometric_mean, median
+from typing import Any
+
+from aclnn.benchmark.peers import TITLES
+from aclnn.benchmark.targets import Row, Verdict
+
+MISSED = "!"
+Value = Callable[[Row], str | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A heading, column titles, and rows of text; the first two columns are names."""
+
+    title: str
+    header: tuple[str, ...]
+    body: tuple[tuple[str, ...], ...]
+
+    def to_text(self) -> str:
+        """
+        >>> print(Table("Ratios", ("operator", "dtype", "16"), (("gelu", "float16", "1.50"),)).to_text())
+        Ratios
+        operator  dtype      16
+        gelu      float16  1.50
+        """
+        lines = (self.header, *self.body)
+        widths = [max(len(line[i]) for line in lines) for i in range(len(self.header))]
+        padded = (
+            [text.ljust(w) if i < 2 else text.rjust(w) for i, (text, w) in enumerate(pairs)]
+            for pairs in (zip(line, widths, strict=True) for line in lines)
+        )
+        return "\n".join([self.title, *("  ".join(line).rstrip() for line in padded)])
+
+    def to_markdown(self) -> str:
+        """
+        >>> print(Table("Ratios", ("operator", "dtype", "16"), (("gelu", "float16", "1.50"),)).to_markdown())
+        ## Ratios
+        <BLANKLINE>
+        | operator | dtype | 16 |
+        | --- | --- | --- |
+        | gelu | float16 | 1.50 |
+        """
+        lines = (self.header, ("---",) * len(self.header), *self.body)
+        return "\n".join([f"## {self.title}", "", *(f"| {' | '.join(line)} |" for line in lines)])
+
+
+def tables(report: dict[str, Any], verdicts: Iterable[Verdict] = ()) -> list[Table]:
+    """Everything in a report, a table for each number of threads, instruction set and quantity.
+
+    Parameters
+    ----------
+    report : dict
+        As `aclnn.benchmark.matrix.measured` gives it.
+    verdicts : iterable of Verdict
+        Ratios among these that miss their bar are marked with an exclamation mark.
+
+    Returns
+    -------
+    list of Table
+    """
+    missed = {_identity(v.quantity, v) for v in verdicts if not v.met}
+    found = []
+    groups = dict.fromkeys((row["isa"], row["threads"]) for row in report["rows"])
+    for isa, threads in groups:
+        rows = [r for r in report["rows"] if (r["isa"], r["threads"]) == (isa, threads)]
+        where = f"{threads} thread{'s' if threads > 1 else ''}, {isa}"
+        for laid_out in (False, True):
+            part = [row for row in rows if bool(row["layout"]) == laid_out]
+            found += _of_group(part, where + (", layouts" if laid_out else ""), missed)
+    return found
+
+
+def _of_group(rows: Sequence[Row], where: str, missed: set[tuple[Any, ...]]) -> list[Table]:
+    keys = dict.fromkeys(key for row in rows for key in row["ratios"])
+    made = [_ratios(rows, key, where, missed) for key in keys]
+    small = [row for row in rows if row["of_ufunc"] is not None]
+    made += [
+        _small(small, f"µs of a call, {where}"),
+        _pivot(rows, f"Share of a copy's speed, {where}", _percent("of_copy")),
+        _pivot(rows, f"Share of a triad's speed, {where}", _percent("of_triad")),
+    ]
+    needing = [row for row in rows if row["workspace_bytes"]]
+    made.append(_pivot(needing, f"Bytes of workspace, {where}", _workspace))
+    return [table for table in made if table.body]
+
+
+def _ratios(rows: Sequence[Row], key: str, where: str, missed: set[tuple[Any, ...]]) -> Table:
+    def ratio(row: Row) -> str | None:
+        if key not in row["ratios"]:
+            return None
+        value = row["ratios"][key]
+        below = value < 1 if key != "torch" else _identity("torch", row) in missed
+        return f"{value:.2f}{f' {MISSED}' if missed and below else ''}"
+
+    table = _pivot(rows, f"{TITLES[key]}'s time over ours, {where}", ratio)
+    if not table.body:
+        return table
+    regimes = dict.fromkeys(row["regime"] for row in rows)
+    means = []
+    for regime in regimes:
+        known = [r["ratios"][key] for r in rows if r["regime"] == regime and key in r["ratios"]]
+        means.append(f"{geometric_mean(known):.2f}" if known else "")
+    return Table(table.title, table.header, (*table.body, ("geometric mean", "", *means)))
+
+
+def _small(rows: Sequence[Row], title: str) -> Table:
+    """What calls take, and below what a call of NumPy's takes."""
+    table = _pivot(rows, title, lambda row: f"{_microseconds(row, 'aclnn'):.2f}")
+    ufunc = [
+        f"{median(_microseconds(row, 'np.add') for row in rows if row['regime'] == regime):.2f}"
+        for regime in dict.fromkeys(row["regime"] for row in rows)
+    ]
+    line = ("np.add(a, b, out=c)", "float32", *ufunc)
+    return Table(title, table.header, (*table.body, line) if rows else ())
+
+
+def _identity(quantity: str, thing: Row | Verdict) -> tuple[Any, ...]:
+    fields = ("operator", "dtype", "regime", "threads", "isa")
+    values = (thing[f] if isinstance(thing, dict) else getattr(thing, f) for f in fields)
+    return (quantity, *values)
+
+
+def _pivot(rows: Sequence[Row], title: str, value: Value) -> Table:
+    """One line for each operator and dtype, one column for each regime."""
+    regimes = tuple(dict.fromkeys(row["regime"] for row in rows))
+    lines: dict[tuple[str, str], dict[str, str]] = {}
+    for row in rows:
+        text = value(row)
+        if text is not None:
+            lines.setdefault((row["operator"], row["dtype"]), {})[row["regime"]] = text
+    body = tuple((*names, *(line.get(r, "") for r in regimes)) for names, line in lines.items())
+    return Table(title, ("operator", "dtype", *regimes), body)
+
+
+def _microseconds(row: Row, name: str) -> float:
+    return row["times"][name]["median_us"]
+
+
+def _percent(name: str) -> Value:
+    return lambda row: None if row[name] is None else f"{row[name]:.0%}"
+
+
+def _workspace(row: Row) -> str:
+    return f"{row['workspace_bytes']:,}"
+
+
+def show(made: Iterable[Table]) -> None:
+    """Print tables, with rich where it is installed and a terminal looks on."""
+    if not (sys.stdout.isatty() and importlib.util.find_spec("rich")):
+        print("\n\n".join(table.to_text() for table in made))
+        return
+    from rich import box, table
+    from rich.console import Console
+
+    console = Console()
+    for one in made:
+        drawn = table.Table(title=one.title, title_justify="left", box=box.SIMPLE_HEAD)
+        for place, title in enumerate(one.header):
+            drawn.add_column(title, justify="left" if place < 2 else "right", no_wrap=True)
+        for line in one.body:
+            drawn.add_row(*(f"[red]{t}[/red]" if t.endswith(MISSED) else t for t in line))
+        console.print(drawn)
