@@ -104,6 +104,6 @@ def _plain(value: Any) -> Any:
 
 
 def _plan_facts(plan: WorkspacePlan) -> dict[str, str]:
-    names = ("size", "lower_bound", "gap", "naive_size", "bucket_size", "strategy", "proof")
-    names += ("peak_step", "peak_bytes", "fragmentation")
+    names = ["size", "lower_bound", "gap", "naive_size", "bucket_size", "strategy", "proof"]
+    names += ["peak_step", "peak_bytes", "fragmentation"]
     return {f"workspace_{name}": str(getattr(plan, name)) for name in names}

@@ -108,7 +108,7 @@ _SIZE = re.compile(r'width="(\d+)" height="(\d+)"')
 
 def passes_to_svg(passes: PassResult) -> str:
     """Graphs from left to right, each with what its pass did below; unchanged ones are left out."""
-    stages = [("as built", passes.as_built, [])]
+    stages: list[tuple[str, Graph, list[str]]] = [("as built", passes.as_built, [])]
     before = passes.as_built
     for step in passes:
         if step.graph != before or step.notes:
