@@ -150,7 +150,7 @@ aclTensor *tensor(Dims dims, aclDataType type, Dims strides, int64_t offset, acl
   aclrtMalloc(&data, bytes, ACL_MEM_MALLOC_HUGE_FIRST);
   return aclCreateTensor(dims.data(), dims.size(), type, strides.data(), offset, format,
                          storage.data(), storage.size(), data);
-}""".split("\n")
+}""".splitlines()
 
 
 def _header(name: str) -> str:

@@ -18,9 +18,10 @@ def need(module: str, what: str, extra: str = "") -> Any:
     """
     package = module.partition(".")[0]
     try:
-        return importlib.import_module(module)
+        importlib.import_module(package)
     except ModuleNotFoundError as error:
         if error.name != package:
             raise  # the package is there and broken, which is another story
         hint = f"{what} need the package {package}: pip install 'aclnn-cpu[{extra or package}]'"
         raise ModuleNotFoundError(hint, name=package) from None
+    return importlib.import_module(module)
