@@ -5,6 +5,7 @@ import importlib
 import itertools
 import json
 import pickle
+import re
 import sys
 import xml.etree.ElementTree as ElementTree
 from html import escape
@@ -278,8 +279,10 @@ def test_passes_are_a_tuple_that_shows_itself(graph):
     assert 1 <= len(inner) <= 1 + len(passes)
     assert passes._repr_svg_() == picture
     assert "<script" not in picture
+    drawn = " ".join(re.findall("<text[^>]*>([^<]*)</text>", picture)).split()
+    assert "scheduled" in drawn
     for note in passes.notes:
-        assert escape(str(note)) in picture
+        assert escape(str(note)) in " ".join(drawn)
     # What is drawn side by side stays side by side.
     edges = [(float(one.get("x")), float(one.get("width"))) for one in inner]
     assert all(x + width <= later for (x, width), (later, _) in itertools.pairwise(edges))

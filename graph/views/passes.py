@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import textwrap
 from html import escape
 from typing import TYPE_CHECKING, Any
 
@@ -114,6 +115,8 @@ def passes_to_svg(passes: PassResult) -> str:
         if step.graph != before or step.notes:
             stages.append((f"after {step.name}", step.graph, [str(note) for note in step.notes]))
         before = step.graph
+    title, graph, notes = stages.pop()
+    stages.append((f"{title}, as scheduled", graph, notes))
     x, height, parts = 0.0, 0.0, []
     for title, graph, notes in stages:
         width, tall, drawn = _column(x, title, graph, notes)
@@ -141,6 +144,8 @@ def _column(x: float, title: str, graph: Graph, notes: list[str]) -> tuple[float
     placed = picture.replace("<svg ", f'<svg x="{x:.0f}" y="{_HEAD}" ', 1)
     words = [_words(x + 12, 16, title, "t b")]
     foot = _HEAD + tall + _LINE
+    room = max(int((width - 12) / _CHAR), 48)
+    notes = [line for note in notes for line in textwrap.wrap(note, room, subsequent_indent="  ")]
     words += [_words(x + 12, foot + i * _LINE, note, "s") for i, note in enumerate(notes)]
     width = max(width, *(12 + len(line) * _CHAR for line in (title, *notes)))
     return width, foot + len(notes) * _LINE + 8, "\n".join([placed, *words])
