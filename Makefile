@@ -39,6 +39,7 @@ bench: $(STAMP)
 
 pictures: $(STAMP)
 	$(BIN)/python docs/make_pictures.py
+	$(BIN)/python docs/make_tutorial_pictures.py
 
 wheel: $(STAMP)
 	$(BIN)/python -m build

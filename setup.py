@@ -145,8 +145,9 @@ if __name__ == "__main__":
         ],
         package_dir={"aclnn": "aclnn", "aclnn.graph": "graph"},
         package_data={
-            "aclnn": ["py.typed", "*.pyi", "*.pxd", "*.h", "templates/*"],
+            "aclnn": ["py.typed", "*.pyi", "*.pxd", "*.h", "templates/*", "schemas/*.json"],
             "aclnn.graph": ["py.typed", "*.pyi", "*.h"],
+            "aclnn.graph.views": ["schemas/*.json"],
         },
         include_package_data=False,
         ext_modules=[

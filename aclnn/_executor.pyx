@@ -20,6 +20,8 @@ from aclnn._plan cimport (
 )
 from aclnn._tensor cimport aclScalar, aclTensor
 
+from time import monotonic_ns
+
 from aclnn import errors, memory, stream as streams
 from aclnn.constants import (
     ACL_BF16,
@@ -92,6 +94,7 @@ cdef class EntryHandle:
     def plan(self, tuple arguments):
         """Phase one: ``(workspaceSize, executor, status)``."""
         cdef aclOpExecutor executor
+        cdef long long began = monotonic_ns() if settings_verbose else 0
         try:
             executor = self.read(arguments)
             executor.planned = find_plan(
@@ -99,12 +102,15 @@ cdef class EntryHandle:
                 executor.switches,
             )
             if settings_verbose:
-                _report("plan", executor)
+                _report("plan", self.name, executor, monotonic_ns() - began, OK)
             return executor.planned.workspace_size, executor, OK
         except AclnnError as error:
-            return 0, None, errors.fail(error.status, self.explained(error, arguments))
+            status = errors.fail(error.status, self.explained(error, arguments))
         except MemoryError as error:
-            return 0, None, errors.fail(INNER, f"{self.name}GetWorkspaceSize: {error}")
+            status = errors.fail(INNER, f"{self.name}GetWorkspaceSize: {error}")
+        if settings_verbose:
+            _report("plan", self.name, None, monotonic_ns() - began, status)
+        return 0, None, status
 
     def explained(self, error, arguments):
         from aclnn import diagnosis
@@ -234,11 +240,14 @@ cdef class EntryHandle:
     def run(self, workspace, workspaceSize, executor, stream):
         """Phase two: check, then run at once or queue on the stream."""
         try:
-            return run_phase_two(self, workspace, workspaceSize, executor, stream)
+            status = run_phase_two(self, workspace, workspaceSize, executor, stream)
         except AclnnError as error:
-            return errors.fail(error.status, f"{self.name}: {error}")
+            status = errors.fail(error.status, f"{self.name}: {error}")
         except MemoryError as error:
-            return errors.fail(INNER, f"{self.name}: {error}")
+            status = errors.fail(INNER, f"{self.name}: {error}")
+        if settings_verbose:
+            _report("run", self.name, executor, 0, status)
+        return status
 
 
 cdef object describe_tensor(aclTensor tensor):
@@ -509,6 +518,9 @@ cdef class aclOpExecutor:
 
         return report.to_html(self)
 
+    def _repr_svg_(self):
+        return self.graph.to_svg()
+
     def destroy(self):
         """Let go of everything; using the executor afterwards is an error."""
         self.destroyed = True
@@ -689,7 +701,10 @@ cdef bint settings_verbose = False
 
 
 def set_verbose(hook):
-    """Have ``hook("plan", executor)`` called after every successful phase one."""
+    """Have ``hook(what, name, executor, nanoseconds, status)`` called after both phases.
+
+    `what` is "plan" or "run", `executor` None where phase one failed.
+    """
     global settings_verbose, _report
     settings_verbose = hook is not None
     _report = hook

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
+import math
+import re
 from typing import Any
 
 from aclnn import dtypes
 from aclnn._tensor import aclScalar, aclTensor
-from aclnn.constants import aclDataType
+from aclnn.constants import aclDataType, aclFormat
 
 
 def failed_phase_one(handle: Any, error: Exception, arguments: tuple[Any, ...]) -> str:
@@ -50,60 +53,168 @@ def _shown(value: Any) -> str:
         return type(value).__name__
 
 
-def _in_python(name: str, named: list[tuple[Any, Any]]) -> list[str]:
-    words = []
-    for parameter, value in named:
-        if isinstance(value, aclTensor) and not value.destroyed:
-            dims, steps, offset = value.dims(), value.steps(), value.offset
-            words.append(
-                f"aclnn.aclCreateTensor({dims}, {value.dtype}, {steps}, {offset}, {value.format}, "
-                f"{value.storage_shape}, None)"
-            )
-        elif isinstance(value, aclScalar) and not value.destroyed:
-            words.append(f"aclnn.aclCreateScalar({value.value!r}, {value.dtype})")
-        else:
-            plain = value is None or isinstance(value, bool | int | float | str)
-            words.append(repr(value) if plain else f"...  # {parameter.name}: {_shown(value)}")
-    listed = ",\n".join(f"      {word}" for word in words)
-    return [f"  aclnn.{name}GetWorkspaceSize(\n{listed})"]
+Named = list[tuple[Any, Any]]
 
 
-def _in_cpp(name: str, named: list[tuple[Any, Any]]) -> list[str]:
+def _is_tensor(value: Any) -> bool:
+    return isinstance(value, aclTensor) and not value.destroyed
+
+
+def _is_scalar(value: Any) -> bool:
+    return isinstance(value, aclScalar) and not value.destroyed
+
+
+# --- Python -----------------------------------------------------------------------------------
+
+
+def _in_python(name: str, named: Named) -> list[str]:
+    """An expression that makes the same call and gets the same status."""
+    lines = [f"  aclnn.{name}GetWorkspaceSize("]
+    lines += [f"      {_python_word(value)},{_python_remark(p.name, value)}" for p, value in named]
+    return [*lines, "  )"]
+
+
+def _python_word(value: Any) -> str:
+    if _is_tensor(value):
+        return (
+            f"aclnn.aclCreateTensor({value.dims()}, {value.dtype}, {value.steps()}, "
+            f"{value.offset}, {value.format}, {value.storage_shape}, None)"
+        )
+    if _is_scalar(value):
+        return f"aclnn.aclCreateScalar({_python_number(value.value)}, {value.dtype})"
+    if isinstance(value, float):
+        return _python_number(value)
+    return repr(value) if _is_plain(value) else "..."
+
+
+def _python_number(value: Any) -> str:
+    """A number as an expression: `repr` writes nan and inf as names that do not exist."""
+    finite = not isinstance(value, float) or math.isfinite(value)
+    return repr(value) if finite else f"float({str(value)!r})"
+
+
+def _python_remark(name: str, value: Any) -> str:
+    if _is_tensor(value) or _is_scalar(value) or _is_plain(value):
+        return f"  # {name}"
+    return f"  # {name}: {_shown(value)}"
+
+
+def _is_plain(value: Any) -> bool:
+    return value is None or isinstance(value, bool | int | float | str)
+
+
+# --- C++ --------------------------------------------------------------------------------------
+
+_C_TYPES = {
+    "float32": "float", "float64": "double", "bool": "bool",
+    "complex64": "std::complex<float>", "complex128": "std::complex<double>",
+} | {f"{sign}int{bits}": f"{sign}int{bits}_t" for sign in ("", "u") for bits in (8, 16, 32, 64)}  # fmt: skip
+
+
+def _in_cpp(name: str, named: Named) -> list[str]:
+    """A whole program: what the call needs, phase one, and phase two where that succeeds."""
     lines, words = [], []
     for parameter, value in named:
-        if isinstance(value, aclTensor) and not value.destroyed:
-            lines += _cpp_tensor(parameter.name, value)
-            words.append(parameter.name)
-        elif isinstance(value, aclScalar) and not value.destroyed:
-            kind = "float" if value.is_real else "std::complex<float>"
-            number = (
-                value.as_float if value.is_real else f"{{{value.value.real}, {value.value.imag}}}"
-            )
-            lines.append(f"  {kind} {parameter.name}Value = {number};")
-            lines.append(
-                f"  auto {parameter.name} = aclCreateScalar(&{parameter.name}Value, ACL_FLOAT);"
-            )
-            words.append(parameter.name)
-        elif value is None:
-            words.append("nullptr")
-        elif isinstance(value, bool):
-            words.append(str(value).lower())
-        else:
-            words.append(f'"{value}"' if isinstance(value, str) else _shown(value))
-    lines.append("  uint64_t size; aclOpExecutor *executor;")
-    lines.append(f"  {name}GetWorkspaceSize({', '.join(words)}, &size, &executor);")
-    return lines
+        made, word = _cpp_argument(parameter.name, value)
+        lines += made
+        words.append(word)
+    body = [
+        "aclInit(nullptr);",
+        "aclrtSetDevice(0);",
+        "aclrtStream stream = nullptr;",
+        "aclrtCreateStream(&stream);",
+        *lines,
+        "uint64_t size = 0;",
+        "aclOpExecutor *executor = nullptr;",
+        f"int status = {name}GetWorkspaceSize({', '.join(words)}, &size, &executor);",
+        "if (status == 0) {",
+        "  void *workspace = nullptr;",
+        "  if (size > 0) aclrtMalloc(&workspace, size, ACL_MEM_MALLOC_HUGE_FIRST);",
+        f"  status = {name}(workspace, size, executor, stream);",
+        "  aclrtSynchronizeStream(stream);",
+        "}",
+        "return status;",
+    ]
+    headers = ["<cmath>", "<complex>", "<cstdint>", "<vector>", '"acl/acl.h"']
+    headers.append(f'"aclnnop/{_header(name)}.h"')
+    program = [*(f"#include {header}" for header in headers), *_CPP_TENSOR, "int main() {"]
+    program += [*(f"  {line}" for line in body), "}"]
+    return [f"  {line}" for line in program]
+
+
+_CPP_TENSOR = """\
+using Dims = std::vector<int64_t>;
+aclTensor *tensor(Dims dims, aclDataType type, Dims strides, int64_t offset, aclFormat format,
+                  Dims storage, size_t bytes) {
+  void *data = nullptr;
+  aclrtMalloc(&data, bytes, ACL_MEM_MALLOC_HUGE_FIRST);
+  return aclCreateTensor(dims.data(), dims.size(), type, strides.data(), offset, format,
+                         storage.data(), storage.size(), data);
+}""".splitlines()
+
+
+def _header(name: str) -> str:
+    """CANN's header of a function: in-place forms are in that of the other."""
+    words = re.findall("[A-Z][a-z0-9]*", name.removeprefix("aclnn").removeprefix("Inplace"))
+    return "_".join(["aclnn", *map(str.lower, words)])
+
+
+def _cpp_argument(name: str, value: Any) -> tuple[list[str], str]:
+    """The lines that make an argument, and what is passed."""
+    if _is_tensor(value):
+        return _cpp_tensor(name, value), name
+    if _is_scalar(value):
+        return _cpp_scalar(name, value), name
+    if isinstance(value, bool):
+        return [], str(value).lower()
+    if isinstance(value, str):
+        return [], json.dumps(value)
+    if isinstance(value, int | float):
+        return [], _cpp_number(value, "double" if isinstance(value, float) else "int64_t")
+    return [], "nullptr" if value is None else f"nullptr /* {_shown(value).replace('*/', '')} */"
+
+
+def _cpp_scalar(name: str, scalar: aclScalar) -> list[str]:
+    dtype = aclDataType(scalar.dtype)
+    kind = _C_TYPES.get(dtypes.name(dtype))
+    if kind is None:  # halves have no type in C++; every float is one of theirs first
+        kind, dtype = "float", aclDataType.ACL_FLOAT
+    return [
+        f"{kind} {name}Value = {_cpp_number(scalar.value, kind)};",
+        f"aclScalar *{name} = aclCreateScalar(&{name}Value, {dtype.name});",
+    ]
+
+
+def _cpp_number(value: Any, kind: str) -> str:
+    if kind == "bool":
+        return str(bool(value)).lower()
+    if isinstance(value, complex) or "complex" in kind:
+        part = kind.removeprefix("std::complex<").removesuffix(">")
+        real, imaginary = complex(value).real, complex(value).imag
+        return f"{{{_cpp_number(real, part)}, {_cpp_number(imaginary, part)}}}"
+    if kind not in ("float", "double"):
+        return str(int(value))
+    number = float(value)
+    if math.isnan(number):
+        return "NAN"
+    if math.isinf(number):
+        return "INFINITY" if number > 0 else "-INFINITY"
+    return f"{number!r}{'f' * (kind == 'float')}"
 
 
 def _cpp_tensor(name: str, tensor: aclTensor) -> list[str]:
     def listed(numbers: tuple[int, ...]) -> str:
         return "{" + ", ".join(map(str, numbers)) + "}"
 
-    rank, depth = tensor.ndim, len(tensor.storage_shape)
+    dtype = aclDataType(tensor.dtype)
+    nbytes = math.prod(tensor.storage_shape) * dtypes.item_size(dtype)
     return [
-        f"  int64_t {name}Dims[] = {listed(tensor.dims())}, {name}Strides[] = {listed(tensor.steps())}, "
-        f"{name}Storage[] = {listed(tensor.storage_shape)};",
-        f"  auto {name} = aclCreateTensor({name}Dims, {rank}, (aclDataType){tensor.dtype}"
-        f" /* {dtypes.name(aclDataType(tensor.dtype))} */, {name}Strides, {tensor.offset}, "
-        f"(aclFormat){tensor.format}, {name}Storage, {depth}, nullptr);",
+        f"aclTensor *{name} = tensor({listed(tensor.dims())}, {dtype.name}, "
+        f"{listed(tensor.steps())}, {tensor.offset}, {_format_name(tensor.format)}, "
+        f"{listed(tensor.storage_shape)}, {max(nbytes, 1)});"
     ]
+
+
+def _format_name(number: int) -> str:
+    names = {int(member): member.name for member in aclFormat}
+    return names.get(number, f"static_cast<aclFormat>({number})")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from typing import Any
 
 import numpy as np
 
@@ -25,7 +26,7 @@ class AclnnError(ValueError):
 
 _recent = threading.local()
 LONGEST_SHOWN = 200
-LONGEST_MESSAGE = 4000  # shapes of a million axes exist
+LONGEST_MESSAGE = 4800  # shapes of a million axes exist
 
 
 def set_message(text: str) -> None:
@@ -60,6 +61,7 @@ def aclGetRecentErrMsg() -> str | None:
 def fail(status: int, message: str) -> int:
     """Set the message and give the status, so that a function can end with ``return fail(...)``."""
     set_message(message)
+    _recent.failure = int(status), _recent.text
     return int(status)
 
 
@@ -95,9 +97,10 @@ _MEANINGS: dict[int, tuple[str, str]] = {
     aclnnStatus.ACLNN_ERR_PARAM_INVALID: (
         "An argument breaks a rule of the operator: dtype, shape, rank, value, or a workspace that "
         "is too small.",
-        "The message names the argument, its value and the rule. Rules are checked in the order "
-        "given by the function's documentation; the first that is broken decides. Dtype rules "
-        "depend on the product: see aclnn.get_soc_version().",
+        "The message (aclGetRecentErrMsg, or aclnn.explain() without a status) names the argument, "
+        "its value and the rule, lists the checks in their order, of which the first that is "
+        "broken decides, and gives the call in Python and in C++. Dtype rules depend on the "
+        "product: see aclnn.get_soc_version().",
     ),
     aclnnStatus.ACLNN_ERR_RUNTIME_ERROR: (
         "Work that was queued on a stream failed when it ran.",
@@ -181,25 +184,38 @@ _MEANINGS: dict[int, tuple[str, str]] = {
 }
 
 
-def explain(status: int) -> str:
+_LATEST: Any = type("Latest", (), {"__repr__": lambda self: "<that of the latest failure>"})()
+
+
+def explain(status: int = _LATEST) -> str:
     """Say what a status means, what causes it, and what to do.
 
     Parameters
     ----------
-    status : int
-        Any status of the C-shaped layer.
+    status : int, optional
+        Any status of the C-shaped layer. Default: that of this thread's most recent failure,
+        with its message, which for a phase one says which check failed, in which order checks
+        run, the values seen, and how to call it again in Python and in C++.
 
     Returns
     -------
     str
-        Three lines: name and number, meaning, remedy.
+        Three lines: name and number, meaning, remedy; and the message of the failure, if no
+        status was given.
 
     Examples
     --------
     >>> import aclnn
     >>> print(aclnn.explain(161001).splitlines()[0])
     ACLNN_ERR_PARAM_NULLPTR (161001)
+    >>> _ = aclnn.aclnnGeluGetWorkspaceSize(None, None)
+    >>> print("\\n".join(aclnn.explain().splitlines()[3:6]))
+    what happened: aclnnGeluGetWorkspaceSize: self is null
+    checks, in order:
+      0. no tensor or scalar is null   <-- broken
     """
+    if status is _LATEST:
+        return _explain_latest()
     members = [member for kind in (aclnnStatus, aclError) for member in kind]
     known = isinstance(status, int | np.integer) and not isinstance(status, bool)
     names = [member.name for member in members if known and member == status]
@@ -207,3 +223,11 @@ def explain(status: int) -> str:
         return f"{shown(status)}: no status of this library"
     meaning, remedy = _MEANINGS.get(int(status), (_LIBRARY_FILE, "Does not happen here."))
     return f"{' = '.join(names)} ({int(status)})\nmeaning: {meaning}\nwhat to do: {remedy}"
+
+
+def _explain_latest() -> str:
+    failure = getattr(_recent, "failure", None)
+    if failure is None:
+        return "nothing failed on this thread"
+    status, message = failure
+    return f"{explain(status)}\nwhat happened: {message}"

@@ -8,16 +8,28 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from itertools import accumulate
+from pathlib import Path
 from statistics import median
+from types import SimpleNamespace
 from typing import Any
 
 from aclnn import _plan
-from aclnn.graph.views.text import table
+from aclnn.graph.schedule import Step
+from aclnn.graph.views import json as documents
+from aclnn.graph.views.tables import Sheet, make, to_rich, to_text
+from aclnn.graph.views.text import base_words, dims
+
+PROFILE = "aclnn.profile/1"
+PROFILE_SCHEMA = documents.load_schema(Path(__file__).parent / "schemas", "profile")
 
 
 @dataclass(frozen=True, slots=True)
 class StepTime:
-    """One step over all its runs; times in nanoseconds, bytes per run."""
+    """One step over all its runs; times in nanoseconds, bytes per run.
+
+    `share` is its part of the time of all steps of the profile.
+    """
 
     name: str
     elements: int
@@ -25,6 +37,8 @@ class StepTime:
     bytes_written: int
     times: tuple[int, ...]
     threads: int
+    operator: str = ""
+    share: float = 0.0
 
     @property
     def median(self) -> float:
@@ -50,9 +64,28 @@ class Run:
     def name(self) -> str:
         return self.plan.operator.name
 
+    @property
+    def step_spans(self) -> dict[int, tuple[int, int, int]]:
+        """When each step began and ended, over all its threads, and how many these were."""
+        rows: dict[int, list[tuple[int, int]]] = {}
+        for step, _, begin, end in self.events:
+            rows.setdefault(step, []).append((begin, end))
+        return {
+            step: (min(b for b, _ in spans), max(e for _, e in spans), len(spans))
+            for step, spans in sorted(rows.items())
+        }
+
+    def facts(self) -> tuple[Any, ...]:
+        """Everything that makes two runs the same."""
+        plan = self.plan
+        return (
+            self.name, plan.schedule, plan.workspace, self.begin, self.end, self.events,
+            self.caller,
+        )  # fmt: skip
+
 
 class Profile:
-    """Recorded runs, and what they add up to.
+    """Recorded runs, and what they add up to; profiles compare by content.
 
     Attributes
     ----------
@@ -66,6 +99,13 @@ class Profile:
     def record(self, plan: Any, begin: int, end: int, events: Any) -> None:
         self.runs.append(Run(plan, begin, end, tuple(events), threading.get_ident()))
 
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Profile):
+            return NotImplemented
+        return [run.facts() for run in self.runs] == [run.facts() for run in other.runs]
+
+    __hash__ = None  # type: ignore[assignment]  # it fills
+
     @property
     def total_ns(self) -> int:
         """Nanoseconds of all runs together."""
@@ -78,32 +118,37 @@ class Profile:
         threads: dict[tuple[int, int], int] = {}
         plans = {id(run.plan): run.plan for run in self.runs}
         for run in self.runs:
-            for index in range(len(run.plan.schedule.steps)):
-                rows = [event for event in run.events if event[0] == index]
-                if rows:
-                    key = id(run.plan), index
-                    took = max(row[3] for row in rows) - min(row[2] for row in rows)
-                    times.setdefault(key, []).append(took)
-                    threads[key] = max(threads.get(key, 0), len(rows))
+            for index, (begin, end, count) in run.step_spans.items():
+                key = id(run.plan), index
+                times.setdefault(key, []).append(end - begin)
+                threads[key] = max(threads.get(key, 0), count)
+        whole = max(sum(map(sum, times.values())), 1)
         return tuple(
             StepTime(
-                step.name,
-                step.elements,
-                step.bytes_read,
-                step.bytes_written,
-                tuple(times[plan, index]),
-                threads[plan, index],
+                name=step.name,
+                elements=step.elements,
+                bytes_read=step.bytes_read,
+                bytes_written=step.bytes_written,
+                times=tuple(took),
+                threads=threads[plan, index],
+                operator=plans[plan].operator.name,
+                share=sum(took) / whole,
             )
-            for (plan, index) in times
+            for (plan, index), took in times.items()
             for step in [plans[plan].schedule.steps[index]]
         )
 
     def to_text(self) -> str:
         """A line for each step: median time, bytes, bandwidth, share of the total."""
-        steps = self.steps
-        if not steps:
-            return "nothing ran"
-        whole = sum(sum(step.times) for step in steps)
+        return to_text(self._sheet())
+
+    def to_rich(self) -> Any:
+        """The same table for `rich.print`; needs the package rich."""
+        return to_rich(self._sheet())
+
+    def _sheet(self) -> Sheet:
+        if not self.runs:
+            return ("nothing ran",)
         rows = [
             (
                 step.name,
@@ -115,75 +160,160 @@ class Profile:
                 f"{step.bytes_read:,}",
                 f"{step.bytes_written:,}",
                 f"{step.bandwidth:.1f}",
-                f"{100 * sum(step.times) / max(whole, 1):.0f} %",
+                f"{step.share:.0%}",
             )
-            for step in steps
+            for step in self.steps
         ]
         headers = (
             "step", "elements", "runs", "threads", "median µs", "least µs", "bytes read",
             "bytes written", "GB/s", "share",
         )  # fmt: skip
-        return table(headers, rows)
+        return (make(headers, rows, right=",".join(headers[1:]), accent="step"),)
+
+    def timeline(self, run: int = -1, width: int = 64) -> str:
+        """What each thread did in one run, as a line of step numbers.
+
+        Parameters
+        ----------
+        run : int
+            Which run, counted as a list does.
+        width : int
+            Characters for the whole run; a dot is a stretch without work.
+        """
+        one = self.runs[run]
+        took = max(one.end - one.begin, 1)
+        lanes: dict[int, list[str]] = {}
+        for step, thread, begin, end in one.events:
+            lane = lanes.setdefault(thread, ["."] * width)
+            first = (begin - one.begin) * width // took
+            last = max(first, -(-(end - one.begin) * width // took) - 1)
+            for column in range(max(first, 0), min(last, width - 1) + 1):
+                lane[column] = _DIGITS[step % len(_DIGITS)]
+        rows = [f"thread {thread}  {''.join(lanes[thread])}" for thread in sorted(lanes)]
+        return "\n".join([*rows, f"{one.name}, {took / 1000:.2f} µs; digits are steps"])
 
     def to_json(self, indent: int | None = None) -> str:
-        """The steps as data; times in nanoseconds."""
-        rows = [
-            {
-                "name": step.name,
-                "elements": step.elements,
-                "bytes_read": step.bytes_read,
-                "bytes_written": step.bytes_written,
-                "median_ns": step.median,
-                "times_ns": list(step.times),
-                "threads": step.threads,
-                "gigabytes_per_second": step.bandwidth,
-            }
-            for step in self.steps
+        """A document of the schema `aclnn.profiling.PROFILE_SCHEMA`; times in nanoseconds."""
+        plans = list({id(run.plan): run.plan for run in self.runs}.values())
+        places = {id(plan): place for place, plan in enumerate(plans)}
+        document = {
+            "schema": PROFILE,
+            "runs": len(self.runs),
+            "total_ns": self.total_ns,
+            "steps": [_step_data(step) for step in self.steps],
+            "executors": [_plan_data(plan) for plan in plans],
+            "recorded": [
+                {
+                    "executor": places[id(run.plan)],
+                    "begin": run.begin,
+                    "end": run.end,
+                    "caller": run.caller,
+                    "events": run.events,
+                }
+                for run in self.runs
+            ],
+        }
+        return json.dumps(document, indent=indent)
+
+    @staticmethod
+    def from_json(text: str) -> Profile:
+        """The profile that `to_json` wrote, equal to it.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import aclnn
+        >>> seen = aclnn.executor("gelu", np.zeros(4, np.float32)).profile(repeat=2)
+        >>> aclnn.Profile.from_json(seen.to_json()) == seen
+        True
+        """
+        document = documents.read_document(text, PROFILE)
+        plans = [
+            SimpleNamespace(
+                operator=SimpleNamespace(name=one["operator"]),
+                schedule=one["schedule"] and documents.schedule_of(one["schedule"]),
+                workspace=documents.plan_of(one["plan"]),
+            )
+            for one in document["executors"]
         ]
-        return json.dumps(
-            {"runs": len(self.runs), "total_ns": self.total_ns, "steps": rows}, indent=indent
-        )
+        made = Profile()
+        for one in document["recorded"]:
+            events = tuple(tuple(event) for event in one["events"])
+            plan = plans[one["executor"]]
+            made.runs.append(Run(plan, one["begin"], one["end"], events, one["caller"]))
+        return made
 
     def to_chrome_trace(self) -> str:
         """Trace events that Perfetto opens.
 
-        A slice for each step and thread, and the workspace's live bytes as a counter.
+        A slice for each step and thread, and the bytes of workspace that are alive as a counter,
+        over all runs that go on at the same time.
         """
         process = os.getpid()
         callers = {run.caller for run in self.runs}
-        numbers = {caller: 100 * place for place, caller in enumerate(sorted(callers))}
+        numbers = {caller: place for place, caller in enumerate(sorted(callers))}
         origin = min((run.begin for run in self.runs), default=0)
-        events: list[dict[str, Any]] = [
-            {"ph": "M", "pid": process, "name": "process_name", "args": {"name": "aclnn"}}
+        tracks = {
+            (numbers[run.caller], thread) for run in self.runs for _, thread, _, _ in run.events
+        }
+        named = [_name(process, 0, "process_name", "aclnn")]
+        named += [
+            _name(process, _track(*track), "thread_name", "caller {}, thread {}".format(*track))
+            for track in sorted(tracks)
         ]
-        named = set()
-        for run in self.runs:
-            for step, thread, begin, end in run.events:
-                track = numbers[run.caller] + thread
-                if track not in named:
-                    named.add(track)
-                    label = f"caller {numbers[run.caller] // 100}, thread {thread}"
-                    events.append(
-                        {
-                            "ph": "M",
-                            "pid": process,
-                            "tid": track,
-                            "name": "thread_name",
-                            "args": {"name": label},
-                        }
-                    )
-                events.append(_slice(run, step, process, track, begin - origin, end - begin))
-                if thread == 0:
-                    live = sum(buffer.padded for buffer in run.plan.workspace.live_at(step))
-                    events.append(_counter(process, begin - origin, live))
-            events.append(_counter(process, run.end - origin, 0))
-        return json.dumps({"traceEvents": events, "displayTimeUnit": "ns"})
+        slices = [
+            _slice(
+                run, step, process, _track(numbers[run.caller], thread), begin - origin, end - begin
+            )
+            for run in self.runs
+            for step, thread, begin, end in run.events
+        ]
+        counters = _counters(self.runs, process, origin)
+        return json.dumps({"traceEvents": [*named, *slices, *counters], "displayTimeUnit": "ns"})
 
     def __str__(self) -> str:
         return self.to_text()
 
     def __len__(self) -> int:
         return len(self.runs)
+
+
+_DIGITS = "0123456789abcdefghijklmnopqrstuvwxyz"
+
+
+def _step_data(step: StepTime) -> dict[str, Any]:
+    return {
+        "operator": step.operator,
+        "name": step.name,
+        "elements": step.elements,
+        "bytes_read": step.bytes_read,
+        "bytes_written": step.bytes_written,
+        "median_ns": step.median,
+        "times_ns": step.times,
+        "threads": step.threads,
+        "gigabytes_per_second": step.bandwidth,
+        "share": step.share,
+    }
+
+
+def _plan_data(plan: Any) -> dict[str, Any]:
+    return {
+        "operator": plan.operator.name,
+        "schedule": plan.schedule and documents.schedule_data(plan.schedule),
+        "plan": documents.plan_data(plan.workspace),
+    }
+
+
+# --- Trace events -----------------------------------------------------------------------------
+
+
+def _track(caller: int, thread: int) -> int:
+    """A track for each thread of each caller: runs of two callers may overlap."""
+    return 1000 * caller + thread + 1
+
+
+def _name(process: int, track: int, what: str, words: str) -> dict[str, Any]:
+    return {"ph": "M", "pid": process, "tid": track, "name": what, "args": {"name": words}}
 
 
 def _slice(run: Run, step: int, process: int, track: int, begin: int, took: int) -> dict[str, Any]:
@@ -198,18 +328,51 @@ def _slice(run: Run, step: int, process: int, track: int, begin: int, took: int)
         "dur": took / 1000,
         "args": {
             "operator": run.name,
+            "step": step,
+            "shape": dims(planned.shape),
             "elements": planned.elements,
             "bytes read": planned.bytes_read,
             "bytes written": planned.bytes_written,
-        },
+            "kernels": ", ".join(f"{op.node}: {op.kernel}" for op in planned.ops),
+        }
+        | _operand_words(run, planned),
     }
 
 
-def _counter(process: int, at: int, live: int) -> dict[str, Any]:
+def _operand_words(run: Run, step: Step) -> dict[str, str]:
+    """A line for each operand: dtype, place, strides, bytes."""
     return {
-        "ph": "C", "pid": process, "name": "live workspace bytes", "ts": at / 1000,
-        "args": {"bytes": live},
-    }  # fmt: skip
+        f"operand {place} {operand.name}": (
+            f"{operand.dtype}, {base_words(run.plan.schedule, operand.base)}+{operand.offset}, "
+            f"byte strides {dims(operand.strides)}, {operand.nbytes} bytes"
+        )
+        for place, operand in enumerate(step.operands)
+    }
+
+
+def _counters(runs: list[Run], process: int, origin: int) -> list[dict[str, Any]]:
+    """How many bytes of workspace are alive, whenever that changes."""
+    changes: list[tuple[int, int]] = []
+    for run in runs:
+        live = 0
+        for step, (begin, _, _) in run.step_spans.items():
+            now = sum(buffer.padded for buffer in run.plan.workspace.live_at(step))
+            changes.append((begin, now - live))
+            live = now
+        changes.append((run.end, -live))
+    changes.sort(key=lambda change: change[0])
+    totals = accumulate(change for _, change in changes)
+    return [
+        {
+            "ph": "C",
+            "pid": process,
+            "tid": 0,
+            "name": "live workspace bytes",
+            "ts": (at - origin) / 1000,
+            "args": {"bytes": total},
+        }
+        for (at, _), total in zip(changes, totals, strict=True)
+    ]
 
 
 @contextmanager

@@ -1,8 +1,18 @@
 """``ACLNN_VERBOSE``: one line per call, for reading, searching and comparing.
 
-``ACLNN_VERBOSE=1`` prints a line for every phase one of the C-shaped layer and for every run;
-``ACLNN_VERBOSE=2`` adds the workspace plan of every phase one. Fields are separated by commas that
-no field contains outside brackets: marker, what, operator, operands, workspace, microseconds.
+``ACLNN_VERBOSE=1`` prints a line for every phase one and every phase two of the C-shaped layer, and
+for the runs of the other layers; ``ACLNN_VERBOSE=2`` adds the workspace plan of every phase one.
+The fields are separated by commas, which are nowhere else but in brackets:
+
+1. the marker ``aclnn_verbose``;
+2. ``plan`` (phase one) or ``run`` (phase two), with ``:STATUS`` where the call failed;
+3. the function of phase one, the operator of a run;
+4. the operands, such as ``self:float32[2,3] out:float32[2,3]``;
+5. the workspace in bytes;
+6. for a run the number of steps and threads;
+7. microseconds.
+
+The line of a run is printed when it is done, so on a stream later than the call of phase two.
 """
 
 from __future__ import annotations
@@ -27,23 +37,36 @@ def start() -> None:
         return
     from aclnn import _executor
 
+    def called(what: str, name: str, executor: Any, took: int, status: int) -> None:
+        if what == "plan":
+            _planned(name, executor, took, status, plans=level == "2")
+        elif status or executor.schedule is None:  # runs that happen are seen when they end
+            _line(f"run:{status}" if status else "run", name, "-", "-", "-", 0)
+
     _plan.add_observer(_ran)
-    _executor.set_verbose(lambda what, executor: _planned(executor, plans=level == "2"))
+    _executor.set_verbose(called)
 
 
-def _planned(executor: Any, *, plans: bool) -> None:
+def _line(*fields: Any) -> None:
+    *words, took = fields
+    print(MARKER, *words, f"{took / 1000:.2f}", sep=",", flush=True)
+
+
+def _planned(name: str, executor: Any, took: int, status: int, *, plans: bool) -> None:
+    if executor is None:
+        _line(f"plan:{status}", name, "-", "-", "-", took)
+        return
     plan = executor.planned
-    print(f"{MARKER},plan,{executor.origin},{operands(plan)},workspace:{plan.workspace_size},-")
+    _line("plan", name, operands(plan), f"workspace:{plan.workspace_size}", "-", took)
     if plans:
-        print(plan.workspace.to_text())
+        print(plan.workspace.to_text(), flush=True)
 
 
 def _ran(plan: Any, begin: int, end: int, events: Any) -> None:
-    took = (end - begin) / 1000
-    print(
-        f"{MARKER},run,{plan.operator.name},{operands(plan)},workspace:{plan.workspace_size},{took:.2f}",
-        flush=True,
-    )
+    threads = len({thread for _, thread, _, _ in events})
+    work = f"steps:{len(plan.schedule.steps)} threads:{threads}"
+    memory = f"workspace:{plan.workspace_size}"
+    _line("run", plan.operator.name, operands(plan), memory, work, end - begin)
 
 
 def operands(plan: Any) -> str:

@@ -135,6 +135,12 @@ class Value:
         return self.size * self.dtype.itemsize
 
     @property
+    def distinct_bytes(self) -> int:
+        """Bytes of the elements without those that a stride of 0 repeats."""
+        sizes = [n for n, s in zip(self.shape, self.strides, strict=True) if s != 0]
+        return math.prod(sizes) * self.dtype.itemsize if self.size else 0
+
+    @property
     def is_contiguous(self) -> bool:
         """Whether the elements lie in row-major order without gaps."""
         return is_contiguous(self.shape, self.strides)
@@ -254,6 +260,19 @@ class Graph:
         """The nodes that read value `id` itself (not views of it)."""
         return tuple(node for node in self.nodes if id in node.inputs)
 
+    def memory_bytes(self, id: int) -> int:
+        """Bytes moved when value `id` is read or written once; none for what lives in tiles."""
+        value = self._by_id[id]
+        return 0 if value.storage == "tile" else value.distinct_bytes
+
+    def bytes_read(self, node: Node) -> int:
+        """Bytes that a node reads from memory, every element of an operand counted once."""
+        return sum(map(self.memory_bytes, dict.fromkeys(node.inputs)))
+
+    def bytes_written(self, node: Node) -> int:
+        """Bytes that a node writes to memory."""
+        return self.memory_bytes(node.output)
+
     def steps(self) -> tuple[tuple[Node, ...], ...]:
         """Nodes grouped into steps: neighbours in the same tile loop run together."""
         found: list[list[Node]] = []
@@ -267,17 +286,23 @@ class Graph:
 
     # Views: each is a function in `aclnn.graph.views`, loaded when first asked for.
 
-    def to_text(self) -> str:
-        """An aligned table of the nodes and their operands."""
+    def to_text(self, plan: Any = None) -> str:
+        """An aligned table of the nodes and their operands; with offsets where a plan is given."""
         from .views.text import graph_to_text
 
-        return graph_to_text(self)
+        return graph_to_text(self, plan)
 
-    def to_dot(self) -> str:
-        """Graphviz source."""
+    def to_rich(self, plan: Any = None) -> Any:
+        """The same table for `rich.print`."""
+        from .views import tables, text
+
+        return tables.to_rich(text.graph_sheet(self, plan))
+
+    def to_dot(self, plan: Any = None) -> str:
+        """Graphviz source; with offsets where a plan is given."""
         from .views.dot import graph_to_dot
 
-        return graph_to_dot(self)
+        return graph_to_dot(self, plan)
 
     def to_svg(self) -> str:
         """A self-contained picture, without scripts."""
@@ -289,7 +314,7 @@ class Graph:
         return self.to_svg()
 
     def to_json(self, indent: int | None = None) -> str:
-        """A document of the schema described in `aclnn.graph.views.json`."""
+        """A document of the schema `aclnn.graph.views.json.GRAPH_SCHEMA`."""
         from .views.json import graph_to_json
 
         return graph_to_json(self, indent)

@@ -25,6 +25,8 @@ class TilePart:
 class Lifetime:
     """Something that needs `nbytes` from step `lower` until before step `upper`.
 
+    `contents` says in words what it holds, such as ``float32[4,8]``.
+
     >>> Lifetime("a", 0, 2, 100).overlaps(Lifetime("b", 2, 3, 50))
     False
     """
@@ -36,6 +38,7 @@ class Lifetime:
     producer: str = ""
     consumers: tuple[str, ...] = ()
     parts: tuple[TilePart, ...] = ()
+    contents: str = ""
 
     def __post_init__(self) -> None:
         if self.lower >= self.upper or self.nbytes < 0:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
+from typing import Any
 
 from .ir import (
     Graph,
@@ -403,9 +404,8 @@ class PassStep:
         return iter((self.name, self.graph, self.notes))
 
 
-@dataclass(frozen=True, slots=True)
-class PassResult:
-    """All graphs of a run of a pipeline; a sequence of `PassStep`.
+class PassResult(tuple[PassStep, ...]):
+    """All graphs of a run of a pipeline: a tuple of `PassStep` that shows itself.
 
     Attributes
     ----------
@@ -415,33 +415,70 @@ class PassResult:
     """
 
     as_built: Graph
-    steps: tuple[PassStep, ...]
+
+    def __new__(cls, as_built: Graph, steps: Iterable[PassStep]) -> PassResult:
+        made = super().__new__(cls, tuple(steps))
+        made.as_built = as_built
+        return made
+
+    def __reduce__(self):
+        return PassResult, (self.as_built, tuple(self))
+
+    @property
+    def steps(self) -> PassResult:
+        """The passes in order, which is this object itself."""
+        return self
 
     @property
     def graph(self) -> Graph:
-        return self.steps[-1].graph if self.steps else self.as_built
+        return self[-1].graph if self else self.as_built
 
     @property
     def notes(self) -> Notes:
-        return tuple(note for step in self.steps for note in step.notes)
-
-    def __iter__(self):
-        return iter(self.steps)
-
-    def __len__(self) -> int:
-        return len(self.steps)
-
-    def __getitem__(self, index):
-        return self.steps[index]
+        return tuple(note for step in self for note in step.notes)
 
     def to_text(self) -> str:
         """What each pass did and why, one line per note."""
         lines = []
-        for step in self.steps:
+        for step in self:
             nodes = len(step.graph.nodes)
             lines.append(f"{step.name}  ({nodes} node{'s' * (nodes != 1)} after it)")
             lines += [f"  {note}" for note in step.notes] or ["  nothing to do"]
         return "\n".join(lines)
+
+    def side_by_side(self) -> str:
+        """A row for each node: as built, what every pass did to it and why, as scheduled."""
+        from .views.passes import passes_to_text
+
+        return passes_to_text(self)
+
+    def to_rich(self) -> Any:
+        """`side_by_side` for `rich.print`."""
+        from .views.passes import passes_to_rich
+
+        return passes_to_rich(self)
+
+    def to_svg(self) -> str:
+        """One picture of the graph as built and after each pass that changed it."""
+        from .views.passes import passes_to_svg
+
+        return passes_to_svg(self)
+
+    def _repr_svg_(self) -> str:
+        return self.to_svg()
+
+    def to_json(self, indent: int | None = None) -> str:
+        """A document of the schema `aclnn.graph.views.json.PASSES_SCHEMA`."""
+        from .views.json import passes_to_json
+
+        return passes_to_json(self, indent)
+
+    @staticmethod
+    def from_json(text: str) -> PassResult:
+        """What `to_json` wrote, equal to it."""
+        from .views.json import passes_from_json
+
+        return passes_from_json(text)
 
 
 def run_passes(graph: Graph, pipeline: Iterable[Pass] | str = FUSED) -> PassResult:
@@ -471,4 +508,4 @@ def run_passes(graph: Graph, pipeline: Iterable[Pass] | str = FUSED) -> PassResu
     for run in passes:
         now, notes = run(now)
         steps.append(PassStep(run.__name__, now, notes))
-    return PassResult(graph, tuple(steps))
+    return PassResult(graph, steps)

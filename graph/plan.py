@@ -8,8 +8,8 @@ shares no code with the planners.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, field, fields
+from typing import TYPE_CHECKING, Any
 
 from .ir import Graph, Node
 from .lifetime import Lifetime, TilePart
@@ -45,7 +45,8 @@ def graph_lifetimes(
     found = []
     for index, step in enumerate(steps):
         if tiles[index][0]:
-            found.append(_scratch(step, index, per_thread * threads, tiles[index][1]))
+            what = _tile_words(graph, tiles[index][1], threads)
+            found.append(_scratch(step, index, per_thread * threads, tiles[index][1], what))
         whole = [node for node in step if graph.value(node.output).storage == "workspace"]
         found += [_lifetime(graph, steps, index, node) for node in whole]
     return tuple(found)
@@ -64,17 +65,33 @@ def _lifetime(graph: Graph, steps: Sequence[tuple[Node, ...]], index: int, node:
             if any(graph.root(id).id == value.id for id in other.inputs):
                 readers.append(other.name)
                 last = max(last, later)
-    return Lifetime(value.name, index, last + 1, value.nbytes, node.name, tuple(readers))
+    return Lifetime(
+        value.name,
+        index,
+        last + 1,
+        value.nbytes,
+        node.name,
+        tuple(readers),
+        contents=str(value),
+    )
 
 
 def _scratch(
-    step: tuple[Node, ...], index: int, nbytes: int, parts: tuple[TilePart, ...]
+    step: tuple[Node, ...], index: int, nbytes: int, parts: tuple[TilePart, ...], contents: str
 ) -> Lifetime:
     made = {part.value for part in parts}
     writers = [node.name for node in step if node.output in made]
     readers = [node.name for node in step if made.intersection(node.inputs)]
     name = "+".join(part.name for part in parts) + ".tiles"
-    return Lifetime(name, index, index + 1, nbytes, "+".join(writers), tuple(readers), parts)
+    made_by = "+".join(writers)
+    return Lifetime(name, index, index + 1, nbytes, made_by, tuple(readers), parts, contents)
+
+
+def _tile_words(graph: Graph, parts: tuple[TilePart, ...], threads: int) -> str:
+    """What the tiles of a loop hold, such as ``2 x (float32[1024])``."""
+    dtypes = ((graph.value(part.value).dtype, part.nbytes) for part in parts)
+    tiles = ", ".join(f"{dtype.name}[{nbytes // dtype.itemsize}]" for dtype, nbytes in dtypes)
+    return f"{threads} x ({tiles})"
 
 
 def _tile_parts(
@@ -110,7 +127,7 @@ class Buffer:
 
     `first` and `last` are steps, both included.  `shared_with` names the buffers that use some
     of the same bytes at other times.  `parts` is filled for the tiles of a tile loop: where
-    each lies in the space of one thread.
+    each lies in the space of one thread.  `contents` is its dtype and shape in words.
     """
 
     name: str
@@ -123,6 +140,7 @@ class Buffer:
     producer: str = ""
     consumers: tuple[str, ...] = ()
     parts: tuple[TilePart, ...] = ()
+    contents: str = ""
 
     @property
     def end(self) -> int:
@@ -130,9 +148,11 @@ class Buffer:
         return self.offset + self.padded
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class WorkspacePlan:
     """Where everything lies in the workspace.
+
+    Plans compare by content, also with those of a derived class.
 
     Attributes
     ----------
@@ -165,6 +185,17 @@ class WorkspacePlan:
     tiling: Tiling = field(default_factory=Tiling)
     scratch_per_thread: int = 0
 
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, WorkspacePlan):
+            return NotImplemented
+        return self._facts() == other._facts()
+
+    def __hash__(self) -> int:
+        return hash(self._facts())
+
+    def _facts(self) -> tuple[Any, ...]:
+        return tuple(getattr(self, one.name) for one in fields(WorkspacePlan))
+
     def buffer(self, name: str) -> Buffer:
         """The buffer with this name; KeyError when there is none."""
         for buffer in self.buffers:
@@ -176,6 +207,11 @@ class WorkspacePlan:
         """Buffers needed at a step, by offset."""
         live = [buffer for buffer in self.buffers if buffer.first <= step <= buffer.last]
         return tuple(sorted(live, key=lambda buffer: buffer.offset))
+
+    @property
+    def gap(self) -> int:
+        """Bytes that the plan needs beyond its lower bound."""
+        return self.size - self.lower_bound
 
     @property
     def peak_step(self) -> int:
@@ -228,10 +264,16 @@ at the peak, step 0, live are: a (128 bytes)
         return plan_to_text(self)
 
     def to_json(self, indent: int | None = None) -> str:
-        """A document of the schema described in `aclnn.graph.views.json`."""
+        """A document of the schema `aclnn.graph.views.json.PLAN_SCHEMA`."""
         from .views.json import plan_to_json
 
         return plan_to_json(self, indent)
+
+    def to_rich(self) -> Any:
+        """Table and summary for `rich.print`."""
+        from .views import tables, text
+
+        return tables.to_rich(text.plan_sheet(self))
 
     @staticmethod
     def from_json(text: str) -> WorkspacePlan:
@@ -339,6 +381,7 @@ def _buffers(lifetimes: Sequence[Lifetime], chosen: Assignment) -> tuple[Buffer,
             producer=life.producer,
             consumers=life.consumers,
             parts=life.parts,
+            contents=life.contents,
         )
         for life, (begin, end) in zip(lifetimes, spans, strict=True)
     )

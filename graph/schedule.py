@@ -128,11 +128,24 @@ class Schedule:
 
         return schedule_to_text(self)
 
+    def to_rich(self) -> Any:
+        """The same for `rich.print`."""
+        from .views import tables, text
+
+        return tables.to_rich(text.schedule_sheet(self))
+
     def to_json(self, indent: int | None = None) -> str:
-        """A document of the schema described in `aclnn.graph.views.json`."""
+        """A document of the schema `aclnn.graph.views.json.SCHEDULE_SCHEMA`."""
         from .views.json import schedule_to_json
 
         return schedule_to_json(self, indent)
+
+    @staticmethod
+    def from_json(text: str) -> Schedule:
+        """The schedule that `to_json` wrote: equal to it, but without kernels it cannot run."""
+        from .views.json import schedule_from_json
+
+        return schedule_from_json(text)
 
     def __str__(self) -> str:
         return self.to_text()
@@ -243,7 +256,7 @@ class _Compiler:
             offset=offset + operand.start,
             strides=operand.strides,
             dtype=value.dtype.name,
-            nbytes=tile if base == SCRATCH else touched_bytes(value),
+            nbytes=tile if base == SCRATCH else value.distinct_bytes,
         )
 
     def address(self, value: Value) -> tuple[int, int]:
@@ -275,9 +288,3 @@ def is_dense(value: Value) -> bool:
             return False
         expected *= size
     return True
-
-
-def touched_bytes(value: Value) -> int:
-    """Bytes of the distinct elements of a view: repeated dimensions count once."""
-    sizes = [n for n, s in zip(value.shape, value.strides, strict=True) if s != 0]
-    return math.prod(sizes) * value.dtype.itemsize

@@ -2,17 +2,42 @@
 
 import doctest
 import importlib
+import itertools
 import json
+import pickle
+import re
+import sys
 import xml.etree.ElementTree as ElementTree
+from html import escape
+from pathlib import Path
+from types import SimpleNamespace
 
+import aclnn.graph
 import jsonschema
 import pytest
-from aclnn.graph import Graph, WorkspacePlan, run_passes
+from aclnn.graph import (
+    DType,
+    Graph,
+    GraphBuilder,
+    PassResult,
+    Schedule,
+    WorkspacePlan,
+    compile,
+    plan_workspace,
+    run_passes,
+)
+from aclnn.graph.views import json as documents
 from aclnn.graph.views.json import GRAPH_SCHEMA
 from graph_tools import as_built
-from hypothesis import given
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from referencing import Registry, Resource
+from test_graph_plan import wasteful
 
-MODULES = ["ir", "passes", "lifetime", "loops", "planners", "plan", "schedule", "views.text"]
+MODULES = [
+    "ir", "passes", "lifetime", "loops", "planners", "plan", "schedule",
+    "views.text", "views.tables", "views.extras", "views.json",
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("name", ["", *(f".{module}" for module in MODULES)])
@@ -35,8 +60,6 @@ def test_every_view_names_every_node(graph):
 
 
 def test_pictures_stand_alone():
-    from test_graph_plan import wasteful
-
     picture = wasteful().to_svg()
     for word in ("<script", "href", "url(", "@import", "<foreignObject"):
         assert word not in picture
@@ -45,8 +68,6 @@ def test_pictures_stand_alone():
 
 
 def test_names_are_escaped():
-    from aclnn.graph import DType, GraphBuilder
-
     b, t = GraphBuilder(), DType("float32", 4)
     x, out = b.input('<a&"b\\', (2,), t), b.output("out", (2,), t)
     b.view_copy(b.compute("f<T>", [x], (2,), t), out)
@@ -55,7 +76,10 @@ def test_names_are_escaped():
     assert '<a&\\"b\\\\' in graph.to_dot()
 
 
-@pytest.mark.parametrize("read", [Graph.from_json, WorkspacePlan.from_json])
+@pytest.mark.parametrize(
+    "read",
+    [Graph.from_json, WorkspacePlan.from_json, Schedule.from_json, PassResult.from_json],
+)
 def test_foreign_documents_are_refused(read):
     for text in ('{"schema": "other/1"}', "[]", "3"):
         with pytest.raises(ValueError, match="expected a document of schema"):
@@ -63,10 +87,261 @@ def test_foreign_documents_are_refused(read):
 
 
 def test_attributes_read_back_whatever_they_are():
-    from aclnn.graph import DType, GraphBuilder
-
     b, t = GraphBuilder(), DType("float32", 4)
     x, out = b.input("x", (2,), t), b.output("out", (2,), t)
     attrs = {"a": float("nan"), "b": -float("inf"), "c": (1, (2.5, "z")), "d": None, "e": True}
     b.view_copy(b.compute("f", [x], (2,), t, **attrs), out)
     assert Graph.from_json(b.build().to_json()) == b.build()
+
+
+FOLDER = Path(aclnn.graph.__file__).parent / "views" / "schemas"
+SCHEMAS = {path.stem: json.loads(path.read_text()) for path in FOLDER.glob("*.json")}
+KNOWN = Registry().with_resources((s["$id"], Resource.from_contents(s)) for s in SCHEMAS.values())
+
+
+@pytest.mark.parametrize("name", ["graph", "passes", "plan", "plan_diff", "schedule"])
+def test_schemas_are_schemas(name):
+    jsonschema.Draft202012Validator.check_schema(SCHEMAS[name])
+    assert SCHEMAS[name] == getattr(documents, f"{name.upper()}_SCHEMA")
+
+
+def validated(text, name):
+    """The document in `text`, checked by the schema that is shipped, references included."""
+    document = json.loads(text)
+    jsonschema.Draft202012Validator(SCHEMAS[name], registry=KNOWN).validate(document)
+    return document
+
+
+@settings(max_examples=30, deadline=None)
+@given(as_built(in_place=True), st.sampled_from(["fused", "materialized"]), st.integers(1, 3))
+def test_documents_fit_their_schemas_and_read_back(graph, pipeline, threads):
+    passes = run_passes(graph, pipeline)
+    plan = plan_workspace(passes.graph, threads=threads)
+    schedule = compile(passes.graph, plan, lambda node: SimpleNamespace(fn=0, state=0, name="k"))
+    for thing, name in (
+        (graph, "graph"), (passes, "passes"), (plan, "plan"), (schedule, "schedule"),
+    ):  # fmt: skip
+        text = thing.to_json()
+        validated(text, name)
+        again = type(thing).from_json(text)
+        assert again == thing
+        assert again.to_json() == text
+    assert PassResult.from_json(passes.to_json()).as_built == graph
+    other = plan_workspace(passes.graph, "naive")
+    validated(plan.diff(other).to_json(), "plan_diff")
+
+
+@given(as_built())
+def test_documents_hold_what_follows_from_the_rest(graph):
+    passes = run_passes(graph, "materialized")
+    plan = plan_workspace(passes.graph)
+    nodes = json.loads(passes.graph.to_json())["nodes"]
+    for node, data in zip(passes.graph.nodes, nodes, strict=True):
+        assert data["bytes_read"] == passes.graph.bytes_read(node)
+        assert data["bytes_written"] == passes.graph.value(node.output).nbytes
+    summary = json.loads(plan.to_json())["summary"]
+    assert summary["gap"] == plan.size - plan.lower_bound
+    assert summary["peak_bytes"] == max(
+        [sum(b.padded for b in plan.live_at(t)) for t in range(len(plan.steps))]
+    )
+    assert summary["must_shrink"] == [buffer.name for buffer in plan.must_shrink]
+    assert plan.size == 0 or summary["fragmentation"] == 1 - plan.peak_bytes / plan.size
+
+
+def test_schemas_refuse_what_is_wrong():
+    document = json.loads(wasteful_plan().to_json())
+    for change in ({"size": -1}, {"proof": "certain"}, {"extra": 1}, {"buffers": [{}]}):
+        with pytest.raises(jsonschema.ValidationError):
+            jsonschema.validate(document | change, SCHEMAS["plan"])
+
+
+def test_traffic_counts_every_element_once_and_tiles_never():
+    f32 = DType("float32", 4)
+    b = GraphBuilder()
+    row, out = b.input("row", (1, 8), f32), b.output("out", (4, 8), f32)
+    wide = b.broadcast_to(row, (4, 8))
+    first = b.compute("f", [wide, wide], (4, 8), f32)
+    b.view_copy(b.compute("g", [first, wide], (4, 8), f32), out)
+    whole = run_passes(b.build(), "materialized").graph
+    fused = run_passes(b.build()).graph
+
+    def traffic(graph):
+        return [(n.name, graph.bytes_read(n), graph.bytes_written(n)) for n in graph.nodes]
+
+    assert traffic(whole) == [("row_broadcast", 32, 128), ("f", 128, 128), ("g", 256, 128)]
+    assert traffic(fused) == [("f", 32, 0), ("g", 32, 128)]
+
+
+def table_text(view, width=400):
+    console = rich_console().Console(width=width, color_system=None)
+    with console.capture() as caught:
+        console.print(view)
+    return caught.get()
+
+
+def rich_console():
+    pytest.importorskip("rich")
+    import rich.console
+
+    return rich.console
+
+
+def words_of(text):
+    return sorted(text.replace("─", " ").split())
+
+
+@given(as_built(in_place=True))
+@settings(max_examples=25)
+def test_rich_tables_say_what_the_text_says(graph):
+    passes = run_passes(graph, "materialized")
+    plan = plan_workspace(passes.graph)
+    schedule = compile(passes.graph, plan, lambda node: SimpleNamespace(fn=0, state=0, name="k"))
+    diff = plan.diff(plan_workspace(passes.graph, "naive"))
+    for one in (passes.graph, plan, schedule, diff):
+        assert words_of(table_text(one.to_rich())) == words_of(one.to_text())
+    assert words_of(table_text(passes.graph.to_rich(plan))) == words_of(passes.graph.to_text(plan))
+
+
+def test_names_are_no_markup():
+    f32 = DType("float32", 4)
+    b = GraphBuilder()
+    x, out = b.input("[bold]x[/bold]", (2,), f32), b.output("out", (2,), f32)
+    b.view_copy(b.compute("f", [x], (2,), f32), out)
+    assert "[bold]x[/bold]" in table_text(b.build().to_rich())
+
+
+def test_a_missing_package_is_named(monkeypatch):
+    for name in [*(name for name in sys.modules if name.startswith("rich.")), "rich"]:
+        monkeypatch.delitem(sys.modules, name, raising=False)
+    monkeypatch.setitem(sys.modules, "rich", None)
+    with pytest.raises(ModuleNotFoundError, match=r"rich tables need .* 'aclnn-cpu\[rich\]'"):
+        wasteful().to_rich()
+    monkeypatch.setitem(sys.modules, "onnx", None)
+    with pytest.raises(ModuleNotFoundError, match=r"ONNX models need .* 'aclnn-cpu\[onnx\]'"):
+        run_passes(small_graph()).graph.to_onnx()
+
+
+def small_graph():
+    f16, f32 = DType("float16", 2), DType("float32", 4)
+    b = GraphBuilder()
+    x, out = b.input("x", (4, 1), f16, strides=(3, 1)), b.output("out", (4, 8), f32)
+    wide = b.broadcast_to(b.cast(b.contiguous(x), f32), (4, 8))
+    b.view_copy(b.cast(b.compute("relu", [wide], (4, 8), f32), f32), out)
+    return b.build()
+
+
+def test_passes_side_by_side():
+    passes = run_passes(small_graph())
+    names = [step.name for step in passes]
+    rows = {one["name"]: one["stages"] for one in validated(passes.to_json(), "passes")["nodes"]}
+    assert list(rows["x_cast"]) == ["as built", *names, "as scheduled"]
+    assert rows["x_contiguous"]["as built"] == (
+        "Contiguous float16(4,1) strides (3,1) -> float16(4,1)"
+    )
+    assert rows["x_contiguous"]["fold_strides"] == "folded: read with strides (3, 1)"
+    assert rows["x_broadcast"]["fold_strides"] == "folded: stride 0 along dim 1"
+    assert rows["x_broadcast"]["fold_casts"] == ""
+    assert rows["relu_cast"]["elide"] == "elided: already float32"
+    assert rows["relu"]["as scheduled"] == "step 0, tile loop 1"
+    assert rows["relu"]["fold_casts"] == "its operands change"
+    text = passes.side_by_side()
+    heads = text.splitlines()[0].split("  ")
+    assert [head.strip() for head in heads if head.strip()] == [
+        "node", "as built", *names, "as scheduled",
+    ]  # fmt: skip
+    assert all(node.name in text for node in passes.as_built.nodes)
+
+
+def test_what_passes_add_is_shown_where_it_runs():
+    f32 = DType("float32", 4)
+    b = GraphBuilder()
+    x = b.input("x", (4, 4), f32, strides=(1, 4))
+    out = b.output("out", (4, 4), f32, alias_of=x)
+    b.view_copy(b.compute("f", [b.contiguous(x)], (4, 4), f32), out)
+    rows = {
+        one["name"]: one["stages"] for one in json.loads(run_passes(b.build()).to_json())["nodes"]
+    }
+    assert rows["x_copy"]["as built"] == ""
+    assert rows["x_copy"]["in_place"].startswith("added: ")
+    assert rows["x_copy"]["as scheduled"] == "step 0"
+
+
+@given(as_built(in_place=True))
+def test_passes_are_a_tuple_that_shows_itself(graph):
+    passes = run_passes(graph)
+    assert isinstance(passes, tuple)
+    assert passes == tuple(passes)
+    again = pickle.loads(pickle.dumps(passes))
+    assert (again, again.as_built) == (passes, passes.as_built)
+    picture = passes.to_svg()
+    root = ElementTree.fromstring(picture)
+    inner = root.findall("{http://www.w3.org/2000/svg}svg")
+    assert 1 <= len(inner) <= 1 + len(passes)
+    assert passes._repr_svg_() == picture
+    assert "<script" not in picture
+    drawn = " ".join(re.findall("<text[^>]*>([^<]*)</text>", picture)).split()
+    assert "scheduled" in drawn
+    for note in passes.notes:
+        assert escape(str(note)) in " ".join(drawn)
+    # What is drawn side by side stays side by side.
+    edges = [(float(one.get("x")), float(one.get("width"))) for one in inner]
+    assert all(x + width <= later for (x, width), (later, _) in itertools.pairwise(edges))
+
+
+def test_dot_names_what_is_read():
+    graph = run_passes(small_graph(), "materialized").graph
+    plan = plan_workspace(graph)
+    text = graph.to_dot(plan)
+    for buffer in plan.buffers:
+        assert f"workspace offset {buffer.offset}" in text
+    assert "reads 8 B, writes 8 B" in text  # the contiguous node
+    assert '[label="x\\nfloat16(4,1)\\nstrides (3,1)"]' in text
+    assert "workspace offset" not in graph.to_dot()
+
+
+def test_text_has_offsets_where_a_plan_is_given():
+    graph = run_passes(small_graph(), "materialized").graph
+    plan = plan_workspace(graph)
+    lines = graph.to_text(plan).splitlines()
+    assert "offset" in lines[0]
+    assert "offset" not in graph.to_text().splitlines()[0]
+    place = lines[0].index("offset") + len("offset")
+    for buffer in plan.buffers:
+        (line,) = [row for row in lines if f" {buffer.producer} " in row[:30] and "<" not in row]
+        assert line[:place].split()[-1] == str(buffer.offset)
+
+
+def test_snapshots_name_what_they_hold():
+    graph = run_passes(small_graph(), "materialized").graph
+    plan = plan_workspace(graph)
+    frames = {
+        event["frames"][0]["name"]: event["frames"]
+        for event in plan.to_memory_snapshot()["device_traces"][0]
+        if event["action"] == "alloc"
+    }
+    assert set(frames) == {buffer.name for buffer in plan.buffers}
+    for buffer in plan.buffers:
+        words = " ".join(f"{frame['name']} {frame['filename']}" for frame in frames[buffer.name])
+        for word in (buffer.producer, buffer.contents, str(buffer.offset), str(buffer.nbytes)):
+            assert word in words
+        assert all(f"read by {name}" in words for name in buffer.consumers)
+        assert all(f"shares space with {name}" in words for name in buffer.shared_with)
+
+
+def wasteful_plan():
+    return plan_workspace(run_passes(wasteful(), "materialized").graph)
+
+
+def test_plan_summaries_are_complete():
+    plan = wasteful_plan()
+    text = plan.to_text()
+    live = sorted(plan.must_shrink, key=lambda b: -b.padded)
+    for words in (
+        f"workspace {plan.size} bytes", f"strategy {plan.strategy}, {plan.proof}",
+        f"lower bound {plan.lower_bound}", f"gap {plan.size - plan.lower_bound}",
+        f"naive {plan.naive_size}", f"bucket {plan.bucket_size}",
+        f"peak at step {plan.peak_step}", f"fragmentation {1 - plan.peak_bytes / plan.size:.1%}",
+        f"to lower the peak, shrink: {live[0].name} (",
+    ):  # fmt: skip
+        assert words in text
+    assert all(buffer.contents in text for buffer in plan.buffers)

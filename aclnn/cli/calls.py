@@ -12,6 +12,7 @@ from aclnn import describe
 from aclnn.constants import ACLNN_ERR_PARAM_INVALID
 from aclnn.errors import AclnnError
 from aclnn.operators import REGISTRY, Operator
+from aclnn.planning import STRATEGIES
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -31,12 +32,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         kind: Any = {bool: _as_bool, str: str}.get(type(default), float)
         parser.add_argument(_flag(role), dest=role, type=kind, metavar="VALUE")
     parser.add_argument("--materialize", action="store_true", help="keep every intermediate whole")
-    parser.add_argument("--strategy", choices=("default", "bucket", "naive"))
+    parser.add_argument("--strategy", choices=STRATEGIES, help="how to plan the workspace")
 
 
-def executors(options: argparse.Namespace) -> list[Any]:
-    """The executors of the calls that the command line names."""
+def executors(options: argparse.Namespace, strategy: str | None = None) -> list[Any]:
+    """The executors of the calls that the command line names; `strategy` overrules theirs."""
     plain = vars(options)
+    forced = {} if strategy is None else {"strategy": strategy}
     if options.calls is not None:
         try:
             listed = json.loads(Path(options.calls).read_text())
@@ -44,21 +46,38 @@ def executors(options: argparse.Namespace) -> list[Any]:
             raise AclnnError(ACLNN_ERR_PARAM_INVALID, f"{options.calls}: {error}") from None
         if not isinstance(listed, list) or not all(isinstance(call, dict) for call in listed):
             raise AclnnError(ACLNN_ERR_PARAM_INVALID, f"{options.calls}: must be a list of objects")
-        return [_executor({**plain, **call}) for call in listed]
+        return [
+            _executor({**plain, **_known(call, place), **forced})
+            for place, call in enumerate(listed, 1)
+        ]
     if options.operator is None:
         raise AclnnError(ACLNN_ERR_PARAM_INVALID, "name an operator, or --calls FILE")
-    return [_executor(plain)]
+    return [_executor({**plain, **forced})]
+
+
+def _known(call: dict[str, Any], place: int) -> dict[str, Any]:
+    """A call of a file, refused when it has a key that would go unheard."""
+    call = {key.replace("-", "_"): value for key, value in call.items()}
+    known = {"operator", "out", "materialize", "strategy"}
+    for operator in REGISTRY.values():
+        known |= {*operator.inputs, *(a.role for a in operator.attributes)}
+    for key in call:
+        if key not in known:
+            words = f"call {place}: {key!r} is none of {', '.join(sorted(known))}"
+            raise AclnnError(ACLNN_ERR_PARAM_INVALID, words)
+    return call
 
 
 def _executor(call: dict[str, Any]) -> Any:
-    operator = REGISTRY.get(call["operator"])
+    named = call["operator"]
+    operator = REGISTRY.get(named) if isinstance(named, str) else None
     if operator is None:
         raise AclnnError(
             ACLNN_ERR_PARAM_INVALID,
             f"no operator is called {call['operator']!r}, they are {', '.join(REGISTRY)}",
         )
     operands = [_operand(operator, call, role, seed) for seed, role in enumerate(operator.inputs)]
-    out = describe.parse(call["out"]).array(0, 0) if call.get("out") else None
+    out = _array("out", call["out"], 0, 0) if call.get("out") is not None else None
     chosen = {a.role: call[a.role] for a in operator.attributes if call.get(a.role) is not None}
     return aclnn.executor(
         operator.name, *operands, out=out, materialize=call["materialize"] or None,
@@ -70,7 +89,19 @@ def _operand(operator: Operator, call: dict[str, Any], role: str, seed: int) -> 
     text = call.get(role)
     if text is None:
         raise AclnnError(ACLNN_ERR_PARAM_INVALID, f"{operator.name}: {_flag(role)} is missing")
-    return describe.parse(text).array(*operator.domain, seed=seed)
+    return _array(role, text, *operator.domain, seed=seed)
+
+
+def _array(role: str, text: Any, low: float, high: float, seed: int = 0) -> Any:
+    """An array as described, or an error that says which one cannot be made."""
+    if not isinstance(text, str):
+        words = f"{role} is {text!r}, must be such as 'float16[64,1,1024]'"
+        raise AclnnError(ACLNN_ERR_PARAM_INVALID, words)
+    described = describe.parse(text)
+    try:
+        return described.array(low, high, seed=seed)
+    except (ValueError, OverflowError, MemoryError) as error:
+        raise AclnnError(ACLNN_ERR_PARAM_INVALID, f"{role} {text!r}: {error}") from None
 
 
 def _flag(role: str) -> str:

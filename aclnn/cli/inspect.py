@@ -5,52 +5,98 @@ from __future__ import annotations
 import argparse
 import json
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
-from aclnn.cli import calls
-from aclnn.graph.passes import PassStep
+from aclnn.cli import calls, show
+from aclnn.cli.show import View
+from aclnn.graph.views import json as documents
 
-VIEWS: dict[str, Callable[[Any], str]] = {
-    "built": lambda ex: ex.graph_as_built.to_text(),
-    "passes": lambda ex: "\n".join(map(passed, ex.passes)),
-    "graph": lambda ex: ex.graph.to_text(),
-    "plan": lambda ex: ex.plan.to_text(),
-    "schedule": lambda ex: ex.schedule.to_text() if ex.schedule else "nothing to do",
-    "profile": lambda ex: ex.profile(repeat=20).to_text(),
-    "dot": lambda ex: ex.graph.to_dot(),
-    "svg": lambda ex: ex.graph.to_svg(),
-    "plan-svg": lambda ex: ex.plan.to_svg(),
-    "json": lambda ex: ex.graph.to_json(indent=2),
-    "plan-json": lambda ex: ex.plan.to_json(indent=2),
-    "schedule-json": lambda ex: ex.schedule.to_json(indent=2) if ex.schedule else "null",
-    "chrome": lambda ex: ex.profile(repeat=20).to_chrome_trace(),
-    "snapshot": lambda ex: json.dumps(ex.plan.to_memory_snapshot()),
+REPEAT = 20  # runs of a profile
+
+NOTHING = "nothing to do"
+
+
+def _words(text: Callable[[Any], str]) -> View:
+    """A view that is its own format: a picture, a model, a document."""
+    return View(text)
+
+
+VIEWS: dict[str, View] = {
+    "built": View(
+        lambda ex: ex.graph_as_built.to_text(),
+        lambda ex: ex.graph_as_built.to_rich(),
+        lambda ex: documents.graph_data(ex.graph_as_built),
+    ),
+    "passes": View(
+        lambda ex: ex.passes.side_by_side(),
+        lambda ex: ex.passes.to_rich(),
+        lambda ex: documents.passes_data(ex.passes),
+    ),
+    "notes": View(
+        lambda ex: ex.passes.to_text(),
+        data=lambda ex: [{"name": p.name, "notes": list(map(str, p.notes))} for p in ex.passes],
+    ),
+    "graph": View(
+        lambda ex: ex.graph.to_text(ex.plan),
+        lambda ex: ex.graph.to_rich(ex.plan),
+        lambda ex: documents.graph_data(ex.graph),
+    ),
+    "plan": View(
+        lambda ex: ex.plan.to_text(),
+        lambda ex: ex.plan.to_rich(),
+        lambda ex: documents.plan_data(ex.plan),
+    ),
+    "schedule": View(
+        lambda ex: ex.schedule.to_text() if ex.schedule else NOTHING,
+        lambda ex: ex.schedule.to_rich() if ex.schedule else NOTHING,
+        lambda ex: documents.schedule_data(ex.schedule) if ex.schedule else None,
+    ),
+    "profile": View(
+        lambda ex: ex.profile(repeat=REPEAT).to_text(),
+        lambda ex: ex.profile(repeat=REPEAT).to_rich(),
+        lambda ex: json.loads(ex.profile(repeat=REPEAT).to_json()),
+    ),
+    "timeline": _words(lambda ex: timeline(ex)),
+    "dot": _words(lambda ex: ex.graph.to_dot(ex.plan)),
+    "svg": _words(lambda ex: ex.graph.to_svg()),
+    "plan-svg": _words(lambda ex: ex.plan.to_svg()),
+    "passes-svg": _words(lambda ex: ex.passes.to_svg()),
+    "json": _words(lambda ex: ex.graph.to_json(indent=2)),
+    "plan-json": _words(lambda ex: ex.plan.to_json(indent=2)),
+    "schedule-json": _words(lambda ex: ex.schedule.to_json(indent=2) if ex.schedule else "null"),
+    "chrome": _words(lambda ex: ex.profile(repeat=REPEAT).to_chrome_trace()),
+    "snapshot": _words(lambda ex: json.dumps(ex.plan.to_memory_snapshot())),
 }
-_SUMMARY = ("built", "passes", "graph", "plan", "schedule")
+_SUMMARY = ("built", "notes", "graph", "plan", "schedule")
+_HEADING = View(lambda name: f"--- {name} ---")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     calls.add_arguments(parser)
-    parser.add_argument("--view", choices=VIEWS, help="one view instead of the summary")
+    parser.add_argument(
+        "--view", choices=(*VIEWS, "rich"), help="one view instead of the summary; rich: as --rich"
+    )
     parser.add_argument("--html", metavar="FILE", help="write a report of one file")
     parser.add_argument("--onnx", metavar="FILE", help="write an ONNX model of the graph")
     parser.add_argument("--output", metavar="FILE", help="write there instead of printing")
-    parser.add_argument("--json", action="store_true", help="graph, plan and schedule as JSON")
+    parser.add_argument(
+        "--json", action="store_true", help="JSON: of the view, else graph, plan and schedule"
+    )
+    show.add_arguments(parser)
 
 
 def run(options: argparse.Namespace) -> int:
+    if options.view == "rich":
+        options.view, options.rich, options.plain = None, True, False
     executors = calls.executors(options)
     if options.html or options.onnx:
         return write_files(executors, options)
     if options.json:
-        text = json.dumps([as_data(ex) for ex in executors], indent=2, ensure_ascii=False)
+        written(_as_json(executors, options.view), options)
+    elif options.output:
+        return write_views(executors, options)
     else:
-        text = "\n\n".join(shown(ex, options.view) for ex in executors)
-    if options.output:
-        Path(options.output).write_text(text + "\n")
-    else:
-        print(text)
+        show.show(options, [part for ex in executors for part in parts(ex, options.view)])
     return 0
 
 
@@ -58,11 +104,7 @@ def write_files(executors: list[Any], options: argparse.Namespace) -> int:
     """Reports and models; numbered where there are several calls."""
     for place, executor in enumerate(executors, 1):
         for name in filter(None, (options.html, options.onnx)):
-            path = (
-                Path(name)
-                if len(executors) == 1
-                else Path(name).with_stem(f"{Path(name).stem}-{place}")
-            )
+            path = show.numbered(name, place, len(executors))
             if name == options.html:
                 path.write_text(executor.to_html(), encoding="utf-8")
             else:
@@ -71,31 +113,74 @@ def write_files(executors: list[Any], options: argparse.Namespace) -> int:
     return 0
 
 
-def shown(executor: Any, view: str | None) -> str:
+def write_views(executors: list[Any], options: argparse.Namespace) -> int:
+    """One file for each call: pictures and documents cannot be put behind each other."""
+    for place, executor in enumerate(executors, 1):
+        path = show.numbered(options.output, place, len(executors))
+        text = "\n\n".join(view.text(thing) for view, thing in parts(executor, options.view))
+        path.write_text(text + "\n", encoding="utf-8")
+    return 0
+
+
+def written(text: str, options: argparse.Namespace) -> None:
+    """Print, or write where the options say."""
+    if options.output:
+        show.numbered(options.output, 1, 1).write_text(text + "\n", encoding="utf-8")
+    else:
+        print(text)
+
+
+def parts(executor: Any, view: str | None) -> list[tuple[View, Any]]:
     """One view of an executor, or a summary of several."""
     if view is not None:
-        return VIEWS[view](executor)
-    parts = [f"{executor.operator.name}: {executor.operator.expression}"]
-    parts += [f"--- {name} ---\n{VIEWS[name](executor)}" for name in _SUMMARY]
-    return "\n\n".join(parts)
+        return [(VIEWS[view], executor)]
+    title = View(lambda ex: f"{ex.operator.name}: {ex.operator.expression}")
+    found: list[tuple[View, Any]] = [(title, executor)]
+    for name in _SUMMARY:
+        found += [(_HEADING, name), (VIEWS[name], executor)]
+    return found
 
 
-def passed(step: PassStep) -> str:
-    """What one pass did and why."""
-    notes = "\n".join(f"  {note}" for note in step.notes) or "  nothing to do"
-    return f"{step.name}\n{notes}"
+def timeline(executor: Any) -> str:
+    """What the threads did in one run."""
+    seen = executor.profile(repeat=1)
+    return seen.timeline() if len(seen) else NOTHING
+
+
+def _as_json(executors: list[Any], view: str | None) -> str:
+    """A list with an entry for each call."""
+    data = as_data if view is None else VIEWS[view].data
+    if data is None:  # a format of its own: JSON as it is, anything else as a string
+        text = VIEWS[view or ""].text
+        listed = [_parsed(text(executor)) for executor in executors]
+    else:
+        listed = [data(executor) for executor in executors]
+    return json.dumps(listed, indent=2, ensure_ascii=False)
+
+
+def _parsed(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except ValueError:
+        return text
 
 
 def as_data(executor: Any) -> dict[str, Any]:
     """Graph, passes, plan and schedule as plain data."""
+    schedule = executor.schedule
     return {
         "operator": executor.operator.name,
         "workspace_size": executor.workspace_size,
-        "graph_as_built": json.loads(executor.graph_as_built.to_json()),
+        "graph_as_built": documents.graph_data(executor.graph_as_built),
         "passes": [
-            {"name": p.name, "notes": [str(note) for note in p.notes]} for p in executor.passes
+            {
+                "name": step.name,
+                "notes": [str(note) for note in step.notes],
+                "graph": documents.graph_data(step.graph),
+            }
+            for step in executor.passes
         ],
-        "graph": json.loads(executor.graph.to_json()),
-        "plan": json.loads(executor.plan.to_json()),
-        "schedule": json.loads(executor.schedule.to_json()) if executor.schedule else None,
+        "graph": documents.graph_data(executor.graph),
+        "plan": documents.plan_data(executor.plan),
+        "schedule": documents.schedule_data(schedule) if schedule else None,
     }

@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from .text import table
+from .tables import Sheet, make, to_rich, to_text
 
 if TYPE_CHECKING:
     from ..plan import Buffer, WorkspacePlan
+
+TOTALS = (
+    "size", "lower_bound", "gap", "naive_size", "bucket_size", "peak_bytes", "fragmentation",
+    "strategy", "proof",
+)  # fmt: skip
+KINDS = ("added", "removed", "moved", "resized", "relived")
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,33 +44,78 @@ class PlanDiff:
         return self.after.size - self.before.size
 
     def __bool__(self) -> bool:
-        names = (self.added, self.removed, self.moved, self.resized, self.relived)
-        return any(names) or self.size_change != 0
+        return any(getattr(self, kind) for kind in KINDS) or self.size_change != 0
+
+    @property
+    def changed(self) -> tuple[str, ...]:
+        """Names of all buffers that differ, in the order of the plans."""
+        differ = {*self.added, *self.removed, *self.moved, *self.resized, *self.relived}
+        names = dict.fromkeys(b.name for plan in (self.before, self.after) for b in plan.buffers)
+        return tuple(name for name in names if name in differ)
+
+    def changes(self, name: str) -> tuple[str, ...]:
+        """How a buffer differs, in words."""
+        return tuple(kind for kind in KINDS if name in getattr(self, kind))
 
     def to_text(self) -> str:
         """A table of the numbers and of the buffers that differ."""
-        keys = ["size", "lower_bound", "naive_size", "bucket_size", "strategy", "proof"]
-        pairs = [(getattr(self.before, key), getattr(self.after, key)) for key in keys]
-        rows: list[list[object]] = [
-            [key, a, b, f"{b - a:+d}" if isinstance(a, int) else ("" if a == b else "differs")]
-            for key, (a, b) in zip(keys, pairs, strict=True)
-        ]
-        changed = {*self.added, *self.removed, *self.moved, *self.resized, *self.relived}
-        old = {buffer.name: buffer for buffer in self.before.buffers}
-        new = {buffer.name: buffer for buffer in self.after.buffers}
-        rows += [
-            [name, _place(old.get(name)), _place(new.get(name)), self._words(name)]
-            for name in [*old, *(name for name in new if name not in old)]
-            if name in changed
-        ]
-        return table(["", "before", "after", "change"], rows)
+        return to_text(self._sheet())
 
-    def _words(self, name: str) -> str:
-        kinds = ("added", "removed", "moved", "resized", "relived")
-        return ", ".join(kind for kind in kinds if name in getattr(self, kind))
+    def to_rich(self) -> Any:
+        """The same table for `rich.print`."""
+        return to_rich(self._sheet())
+
+    def to_json(self, indent: int | None = None) -> str:
+        """A document of the schema `aclnn.graph.views.json.PLAN_DIFF_SCHEMA`."""
+        from .json import plan_diff_data
+
+        return json.dumps(plan_diff_data(self), indent=indent)
+
+    def as_data(self) -> dict[str, Any]:
+        """The numbers of both plans, and the buffers that differ."""
+        old, new = _by_name(self.before), _by_name(self.after)
+        return {
+            "before": {key: getattr(self.before, key) for key in TOTALS},
+            "after": {key: getattr(self.after, key) for key in TOTALS},
+            "buffers": [
+                {
+                    "name": name,
+                    "changes": self.changes(name),
+                    "before": _place_data(old.get(name)),
+                    "after": _place_data(new.get(name)),
+                }
+                for name in self.changed
+            ],
+        }
+
+    def _sheet(self) -> Sheet:
+        rows: list[list[object]] = []
+        for key in TOTALS:
+            a, b = getattr(self.before, key), getattr(self.after, key)
+            if isinstance(a, float):
+                rows.append([key, f"{a:.1%}", f"{b:.1%}", f"{b - a:+.1%}"])
+            else:
+                differs = "" if a == b else "differs"
+                rows.append([key, a, b, f"{b - a:+d}" if isinstance(a, int) else differs])
+        old, new = _by_name(self.before), _by_name(self.after)
+        rows += [
+            [name, _place(old.get(name)), _place(new.get(name)), ", ".join(self.changes(name))]
+            for name in self.changed
+        ]
+        return (make(["", "before", "after", "change"], rows),)
 
     def __str__(self) -> str:
         return self.to_text()
+
+
+def _by_name(plan: WorkspacePlan) -> dict[str, Buffer]:
+    return {buffer.name: buffer for buffer in plan.buffers}
+
+
+def _place_data(buffer: Buffer | None) -> dict[str, int] | None:
+    if buffer is None:
+        return None
+    return {key: getattr(buffer, key) for key in ("offset", "nbytes", "padded", "first", "last")}
 
 
 def _place(buffer: Buffer | None) -> str:
@@ -73,8 +125,7 @@ def _place(buffer: Buffer | None) -> str:
 
 
 def plan_diff(before: WorkspacePlan, after: WorkspacePlan) -> PlanDiff:
-    old = {buffer.name: buffer for buffer in before.buffers}
-    new = {buffer.name: buffer for buffer in after.buffers}
+    old, new = _by_name(before), _by_name(after)
     both = [name for name in old if name in new]
 
     def differing(*fields: str) -> tuple[str, ...]:

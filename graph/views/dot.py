@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from .text import attr_words, dims, human_bytes, storage_words
+from .text import attr_words, dims, human_bytes, places, storage_words
 
 if TYPE_CHECKING:
     from ..ir import Graph, Node, Value
+    from ..plan import WorkspacePlan
 
 
-def graph_to_dot(graph: Graph) -> str:
+def graph_to_dot(graph: Graph, plan: WorkspacePlan | None = None) -> str:
+    where = places(plan)
     lines = [
         "digraph executor {",
         '  node [shape=box, style="rounded", fontname="monospace", fontsize=10];',
@@ -25,20 +27,23 @@ def graph_to_dot(graph: Graph) -> str:
         if loop is not None:
             lines.append(f"  subgraph cluster_loop_{loop} {{")
             lines.append(f'    label="tile loop {loop}"; style=dashed; fontname="monospace";')
-        lines += [f"  {'  ' * (loop is not None)}{_node(graph, node)}" for node in step]
+        lines += [f"  {'  ' * (loop is not None)}{_node(graph, node, where)}" for node in step]
         if loop is not None:
             lines.append("  }")
     for place, node in enumerate(graph.nodes):
-        lines += [f"  {_source(graph, id)} -> n{place}{_view(graph, id)};" for id in node.inputs]
+        lines += [f"  {_source(graph, id)} -> n{place}{_operand(graph, id)};" for id in node.inputs]
         if node.output in graph.outputs:
             lines.append(f"  n{place} -> v{node.output};")
     return "\n".join([*lines, "}"]) + "\n"
 
 
-def _node(graph: Graph, node: Node) -> str:
+def _node(graph: Graph, node: Node, where: dict[str, str]) -> str:
     value = graph.value(node.output)
-    words = [node.name, node.kind, str(value), f"{storage_words(graph, value)}, "]
-    words[-1] += human_bytes(value.nbytes)
+    words = [node.name, node.kind, str(value), storage_words(graph, value), _layout(value)]
+    if value.name in where:
+        words.append(f"workspace offset {where[value.name]}")
+    read, written = graph.bytes_read(node), graph.bytes_written(node)
+    words.append(f"reads {human_bytes(read)}, writes {human_bytes(written)}")
     if attr_words(node):
         words.append(attr_words(node))
     return f"n{graph.nodes.index(node)} [label={_quoted(*words)}];"
@@ -52,11 +57,13 @@ def _source(graph: Graph, id: int) -> str:
     return f"v{root.id}"
 
 
-def _view(graph: Graph, id: int) -> str:
+def _operand(graph: Graph, id: int) -> str:
+    """An edge's label: what is read, with the strides of a view."""
     value = graph.value(id)
-    if not value.is_view:
-        return ""
-    return f" [label={_quoted(f'{dims(value.shape)} strides {dims(value.strides)}')}]"
+    words = [value.name, f"{value.dtype.name}{dims(value.shape)}"]
+    if value.is_view or not value.is_contiguous:
+        words.append(f"strides {dims(value.strides)}")
+    return f" [label={_quoted(*words)}]"
 
 
 def _layout(value: Value) -> str:

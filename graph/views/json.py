@@ -1,123 +1,45 @@
-"""JSON documents of graphs, plans and schedules; graphs and plans read back into equal objects.
+"""JSON documents of graphs, passes, plans and schedules, all of which read back as equal objects.
 
-Every document names its schema and version, `aclnn.graph/1` and so on.  The schemas themselves
-are the JSON Schema dictionaries of this module: `GRAPH_SCHEMA`, `PLAN_SCHEMA`,
-`SCHEDULE_SCHEMA`.  Numbers that JSON lacks are written as ``{"float": "nan"}``.
+Every document names its schema and version, `aclnn.graph/1` and so on; the schemas are the JSON
+Schema files in `aclnn/graph/views/schemas`, and the constants of this module.  What follows from
+the rest of a document (bytes of traffic, a plan's summary) is there for readers and ignored when
+it is read back.  Numbers that JSON lacks are written as ``{"float": "nan"}``.
 """
 
 from __future__ import annotations
 
 import json
 import math
-from dataclasses import asdict
+from dataclasses import asdict, fields
+from pathlib import Path
 from typing import Any
 
 from ..ir import DType, Graph, Node, Value, check, freeze_attrs
 from ..lifetime import TilePart
 from ..loops import Tiling
+from ..passes import Note, PassResult, PassStep
 from ..plan import Buffer, WorkspacePlan
-from ..schedule import Schedule
+from ..schedule import Op, Operand, Schedule, Step
+from .diff import PlanDiff
 
 GRAPH = "aclnn.graph/1"
+PASSES = "aclnn.passes/1"
 PLAN = "aclnn.plan/1"
+PLAN_DIFF = "aclnn.plan-diff/1"
 SCHEDULE = "aclnn.schedule/1"
 
 
-def _object(**properties: Any) -> dict:
-    return {
-        "type": "object",
-        "properties": properties,
-        "required": list(properties),
-        "additionalProperties": False,
-    }
+def load_schema(folder: Path, name: str) -> dict[str, Any]:
+    """A JSON Schema that lies in `folder`."""
+    return json.loads((folder / f"{name}.json").read_text(encoding="utf-8"))
 
 
-def _array(items: dict) -> dict:
-    return {"type": "array", "items": items}
-
-
-_INT = {"type": "integer"}
-_SIZE = {"type": "integer", "minimum": 0}
-_TEXT = {"type": "string"}
-_INTS = _array(_INT)
-_TEXTS = _array(_TEXT)
-_DIALECT = {"$schema": "https://json-schema.org/draft/2020-12/schema"}
-
-GRAPH_SCHEMA = _DIALECT | _object(
-    schema={"const": GRAPH},
-    inputs=_INTS,
-    outputs=_INTS,
-    values=_array(
-        _object(
-            id=_INT,
-            name=_TEXT,
-            shape=_array(_SIZE),
-            strides=_INTS,
-            dtype=_object(name=_TEXT, itemsize=_SIZE),
-            storage={"enum": ["input", "output", "workspace", "tile", "constant"]},
-            alias_of={"type": ["integer", "null"]},
-            note=_TEXT,
-        )
-    ),
-    nodes=_array(
-        _object(name=_TEXT, kind=_TEXT, inputs=_INTS, output=_INT, attrs={"type": "object"})
-    ),
-)
-
-PLAN_SCHEMA = _DIALECT | _object(
-    schema={"const": PLAN},
-    size=_SIZE,
-    lower_bound=_SIZE,
-    naive_size=_SIZE,
-    bucket_size=_SIZE,
-    strategy=_TEXT,
-    proof={"enum": ["optimal", "feasible"]},
-    steps=_TEXTS,
-    threads=_SIZE,
-    tiling=_object(elements=_SIZE, scratch_elements=_SIZE, transpose=_SIZE),
-    scratch_per_thread=_SIZE,
-    buffers=_array(
-        _object(
-            name=_TEXT,
-            offset=_SIZE,
-            nbytes=_SIZE,
-            padded=_SIZE,
-            first=_INT,
-            last=_INT,
-            shared_with=_TEXTS,
-            producer=_TEXT,
-            consumers=_TEXTS,
-            parts=_array(_object(name=_TEXT, value=_INT, offset=_SIZE, nbytes=_SIZE)),
-        )
-    ),
-)
-
-SCHEDULE_SCHEMA = _DIALECT | _object(
-    schema={"const": SCHEDULE},
-    arguments=_TEXTS,
-    workspace_size=_SIZE,
-    scratch_offset=_SIZE,
-    scratch_per_thread=_SIZE,
-    max_threads=_SIZE,
-    steps=_array(
-        _object(
-            name=_TEXT,
-            shape=_array(_SIZE),
-            tile_rows=_SIZE,
-            tile_cols=_SIZE,
-            n_tiles=_SIZE,
-            parallel_from=_SIZE,
-            bytes_read=_SIZE,
-            bytes_written=_SIZE,
-            operands=_array(
-                _object(
-                    name=_TEXT, base=_INT, offset=_INT, strides=_INTS, dtype=_TEXT, nbytes=_SIZE
-                )
-            ),
-            ops=_array(_object(node=_TEXT, kind=_TEXT, kernel=_TEXT, operands=_INTS, flags=_INT)),
-        )
-    ),
-)
+_FOLDER = Path(__file__).parent / "schemas"
+GRAPH_SCHEMA = load_schema(_FOLDER, "graph")
+PASSES_SCHEMA = load_schema(_FOLDER, "passes")
+PLAN_SCHEMA = load_schema(_FOLDER, "plan")
+PLAN_DIFF_SCHEMA = load_schema(_FOLDER, "plan_diff")
+SCHEDULE_SCHEMA = load_schema(_FOLDER, "schedule")
 
 
 def _encoded(value: Any) -> Any:
@@ -136,30 +58,49 @@ def _decoded(value: Any) -> Any:
     return value
 
 
-def _document(text: str, schema: str) -> dict:
-    document = json.loads(text)
+def read_document(text: str, schema: str) -> dict[str, Any]:
+    """The document in `text`; ValueError when it is of another schema."""
+    return checked_document(json.loads(text), schema)
+
+
+def checked_document(document: Any, schema: str) -> dict[str, Any]:
+    """`document` itself, when it is of this schema."""
     found = document.get("schema") if isinstance(document, dict) else None
     if found != schema:
         raise ValueError(f"expected a document of schema {schema!r}, got {found!r}")
     return document
 
 
-def graph_to_json(graph: Graph, indent: int | None = None) -> str:
-    document = {
+def _only(kind: type, data: dict[str, Any]) -> dict[str, Any]:
+    """The entries of `data` that are fields of a dataclass; the rest follows from them."""
+    return {one.name: data[one.name] for one in fields(kind) if one.name in data}
+
+
+# --- Graph ------------------------------------------------------------------------------------
+
+
+def graph_data(graph: Graph) -> dict[str, Any]:
+    """The document as plain data."""
+    return {
         "schema": GRAPH,
         "inputs": graph.inputs,
         "outputs": graph.outputs,
         "values": [asdict(value) for value in graph.values],
-        "nodes": [
-            asdict(node) | {"attrs": {key: _encoded(value) for key, value in node.attrs}}
-            for node in graph.nodes
-        ],
+        "nodes": [_node_data(graph, node) for node in graph.nodes],
     }
-    return json.dumps(document, indent=indent, allow_nan=False)
 
 
-def graph_from_json(text: str) -> Graph:
-    document = _document(text, GRAPH)
+def _node_data(graph: Graph, node: Node) -> dict[str, Any]:
+    return asdict(node) | {
+        "attrs": {key: _encoded(value) for key, value in node.attrs},
+        "bytes_read": graph.bytes_read(node),
+        "bytes_written": graph.bytes_written(node),
+    }
+
+
+def graph_of(document: Any) -> Graph:
+    """The graph of a document as plain data."""
+    document = checked_document(document, GRAPH)
     values = tuple(
         Value(
             **value
@@ -173,7 +114,7 @@ def graph_from_json(text: str) -> Graph:
     )
     nodes = tuple(
         Node(
-            **node
+            **_only(Node, node)
             | {
                 "inputs": tuple(node["inputs"]),
                 "attrs": freeze_attrs({key: _decoded(v) for key, v in node["attrs"].items()}),
@@ -184,13 +125,71 @@ def graph_from_json(text: str) -> Graph:
     return check(Graph(nodes, values, tuple(document["inputs"]), tuple(document["outputs"])))
 
 
-def plan_to_json(plan: WorkspacePlan, indent: int | None = None) -> str:
-    return json.dumps({"schema": PLAN} | asdict(plan), indent=indent)
+def graph_to_json(graph: Graph, indent: int | None = None) -> str:
+    return json.dumps(graph_data(graph), indent=indent, allow_nan=False)
 
 
-def plan_from_json(text: str) -> WorkspacePlan:
-    document = _document(text, PLAN)
-    del document["schema"]
+def graph_from_json(text: str) -> Graph:
+    return graph_of(json.loads(text))
+
+
+# --- Passes -----------------------------------------------------------------------------------
+
+
+def passes_data(passes: PassResult) -> dict[str, Any]:
+    """The document as plain data."""
+    from .passes import node_names, node_row
+
+    stages = ["as built", *(step.name for step in passes), "as scheduled"]
+    return {
+        "schema": PASSES,
+        "as_built": graph_data(passes.as_built),
+        "passes": [
+            {
+                "name": step.name,
+                "notes": [asdict(note) for note in step.notes],
+                "graph": graph_data(step.graph),
+            }
+            for step in passes
+        ],
+        "nodes": [
+            {"name": name, "stages": dict(zip(stages, node_row(passes, name)[1:], strict=True))}
+            for name in node_names(passes)
+        ],
+    }
+
+
+def passes_to_json(passes: PassResult, indent: int | None = None) -> str:
+    return json.dumps(passes_data(passes), indent=indent, allow_nan=False)
+
+
+def passes_from_json(text: str) -> PassResult:
+    document = read_document(text, PASSES)
+    steps = (
+        PassStep(one["name"], graph_of(one["graph"]), tuple(Note(**note) for note in one["notes"]))
+        for one in document["passes"]
+    )
+    return PassResult(graph_of(document["as_built"]), steps)
+
+
+# --- Plan -------------------------------------------------------------------------------------
+
+
+def plan_data(plan: WorkspacePlan) -> dict[str, Any]:
+    """The document as plain data."""
+    summary = {
+        "gap": plan.gap,
+        "peak_step": plan.peak_step,
+        "peak_bytes": plan.peak_bytes,
+        "fragmentation": plan.fragmentation,
+        "must_shrink": [buffer.name for buffer in plan.must_shrink],
+    }
+    return {"schema": PLAN} | asdict(plan) | {"summary": summary}
+
+
+def plan_of(document: Any) -> WorkspacePlan:
+    """The plan of a document as plain data."""
+    document = checked_document(document, PLAN)
     buffers = tuple(
         Buffer(
             **buffer
@@ -207,11 +206,28 @@ def plan_from_json(text: str) -> WorkspacePlan:
         "steps": tuple(document["steps"]),
         "tiling": Tiling(**document["tiling"]),
     }
-    return WorkspacePlan(**document | changed)
+    return WorkspacePlan(**_only(WorkspacePlan, document) | changed)
 
 
-def schedule_to_json(schedule: Schedule, indent: int | None = None) -> str:
-    document = {
+def plan_to_json(plan: WorkspacePlan, indent: int | None = None) -> str:
+    return json.dumps(plan_data(plan), indent=indent)
+
+
+def plan_from_json(text: str) -> WorkspacePlan:
+    return plan_of(json.loads(text))
+
+
+def plan_diff_data(diff: PlanDiff) -> dict[str, Any]:
+    """The document as plain data."""
+    return {"schema": PLAN_DIFF, "size_change": diff.size_change} | diff.as_data()
+
+
+# --- Schedule ---------------------------------------------------------------------------------
+
+
+def schedule_data(schedule: Schedule) -> dict[str, Any]:
+    """The document as plain data; kernels are code and stay behind."""
+    return {
         "schema": SCHEDULE,
         "arguments": schedule.arguments,
         "workspace_size": schedule.workspace_size,
@@ -223,4 +239,28 @@ def schedule_to_json(schedule: Schedule, indent: int | None = None) -> str:
             for step in schedule.steps
         ],
     }
-    return json.dumps(document, indent=indent)
+
+
+def schedule_of(document: Any) -> Schedule:
+    """The schedule of a document as plain data."""
+    document = checked_document(document, SCHEDULE)
+    changed = {
+        "arguments": tuple(document["arguments"]),
+        "steps": tuple(_step_of(step) for step in document["steps"]),
+    }
+    return Schedule(**_only(Schedule, document) | changed)
+
+
+def _step_of(data: dict[str, Any]) -> Step:
+    operands = tuple(Operand(**o | {"strides": tuple(o["strides"])}) for o in data["operands"])
+    ops = tuple(Op(**op | {"operands": tuple(op["operands"])}) for op in data["ops"])
+    changed = {"shape": tuple(data["shape"]), "operands": operands, "ops": ops}
+    return Step(**_only(Step, data) | changed)
+
+
+def schedule_to_json(schedule: Schedule, indent: int | None = None) -> str:
+    return json.dumps(schedule_data(schedule), indent=indent)
+
+
+def schedule_from_json(text: str) -> Schedule:
+    return schedule_of(json.loads(text))

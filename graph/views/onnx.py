@@ -10,9 +10,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ..ir import Graph, Node, Value
+from .extras import need
 
 if TYPE_CHECKING:
-    from ..plan import WorkspacePlan
+    from ..plan import Buffer, WorkspacePlan
 
 DOMAIN = "aclnn.graph"
 _ELEMENTS = {
@@ -27,12 +28,7 @@ _ELEMENTS = {
 
 def graph_to_onnx(graph: Graph, plan: WorkspacePlan | None = None) -> bytes:
     """The serialised model; needs the package onnx."""
-    try:
-        import onnx
-    except ModuleNotFoundError:
-        raise ModuleNotFoundError(
-            "to_onnx needs the package onnx: pip install 'aclnn-cpu[onnx]'", name="onnx"
-        ) from None
+    onnx = need("onnx", "ONNX models")
     helper = onnx.helper
 
     def info(value: Value) -> Any:
@@ -69,22 +65,36 @@ def graph_to_onnx(graph: Graph, plan: WorkspacePlan | None = None) -> bytes:
 def _attributes(graph: Graph, node: Node, plan: WorkspacePlan | None) -> dict[str, Any]:
     out = graph.value(node.output)
     found: dict[str, Any] = {key: _plain(value) for key, value in node.attrs}
-    found["reads"] = [str(graph.value(id)) for id in node.inputs]
+    sources = [graph.value(id) for id in node.inputs]
+    found["reads"] = [str(value) for value in sources]
+    found["read_names"] = [value.name for value in sources]
+    found["read_strides"] = [",".join(map(str, value.strides)) for value in sources]
+    found["bytes_read"] = graph.bytes_read(node)
+    found["bytes_written"] = graph.bytes_written(node)
     found["writes"] = str(out)
     found["storage"] = out.storage
     found["nbytes"] = out.nbytes
     if out.strides:
         found["strides"] = list(out.strides)
-    buffer = next((b for b in plan.buffers if b.name == out.name), None) if plan else None
+    buffer = _buffer_of(out, plan)
     if buffer is not None:
         found |= {
             "plan_offset": buffer.offset,
             "plan_bytes": buffer.padded,
+            "plan_padding": buffer.padded - buffer.nbytes,
             "plan_first_step": buffer.first,
             "plan_last_step": buffer.last,
             "plan_shares_with": ", ".join(buffer.shared_with),
         }
     return found
+
+
+def _buffer_of(value: Value, plan: WorkspacePlan | None) -> Buffer | None:
+    """The buffer that holds a value: its own, or the one of the tiles of its loop."""
+    for buffer in plan.buffers if plan else ():
+        if buffer.name == value.name or any(part.name == value.name for part in buffer.parts):
+            return buffer
+    return None
 
 
 def _plain(value: Any) -> Any:
@@ -94,5 +104,6 @@ def _plain(value: Any) -> Any:
 
 
 def _plan_facts(plan: WorkspacePlan) -> dict[str, str]:
-    names = ("size", "lower_bound", "naive_size", "bucket_size", "strategy", "proof")
+    names = ["size", "lower_bound", "gap", "naive_size", "bucket_size", "strategy", "proof"]
+    names += ["peak_step", "peak_bytes", "fragmentation"]
     return {f"workspace_{name}": str(getattr(plan, name)) for name in names}

@@ -49,7 +49,7 @@ def _events(plan: WorkspacePlan) -> list[dict[str, Any]]:
         return []
     timed: list[tuple[int, int, dict[str, Any]]] = []
     for buffer in plan.buffers:
-        frames = [_frame(plan, buffer)]
+        frames = _frames(plan, buffer)
         place = {"addr": BASE + buffer.offset, "size": buffer.padded, "stream": 0}
         timed.append((buffer.first, 1, _event("alloc", place, frames, buffer.first)))
         over = buffer.last + 1
@@ -65,6 +65,18 @@ def _event(action: str, place: dict, frames: list, step: int) -> dict[str, Any]:
     return {"action": action, **place, "frames": frames, "time_us": step, "device": 0}
 
 
-def _frame(plan: WorkspacePlan, buffer: Buffer) -> dict[str, Any]:
+def _frames(plan: WorkspacePlan, buffer: Buffer) -> list[dict[str, Any]]:
+    """The viewer's stack of an allocation: what it is, who makes it, who reads it."""
     step = plan.steps[buffer.first] if 0 <= buffer.first < len(plan.steps) else ""
-    return {"name": buffer.name, "filename": buffer.producer or step, "line": buffer.first}
+    what = f"{buffer.contents or 'buffer'}, {buffer.nbytes} bytes at offset {buffer.offset}"
+    padding = f", padded to {buffer.padded}" if buffer.padded != buffer.nbytes else ""
+    return [
+        _frame(buffer.name, buffer.producer or step, buffer.first),
+        _frame(what + padding, "workspace", buffer.offset),
+        *(_frame(f"read by {name}", "until step", buffer.last) for name in buffer.consumers),
+        *(_frame(f"shares space with {name}", "workspace", 0) for name in buffer.shared_with),
+    ]
+
+
+def _frame(name: str, file: str, line: int) -> dict[str, Any]:
+    return {"name": name, "filename": file, "line": line}

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
+from .tables import Part, Sheet, make, to_text
+
 if TYPE_CHECKING:
     from ..ir import Graph, Node, Value
     from ..plan import WorkspacePlan
@@ -19,17 +21,7 @@ def table(headers: Sequence[str], rows: Iterable[Sequence[object]], right: str =
     a         1
     bb       10
     """
-    cells = [list(headers), *([str(cell) for cell in row] for row in rows)]
-    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
-    to_right = [header in right.split() for header in headers]
-    lines = (
-        "  ".join(
-            cell.rjust(width) if flush else cell.ljust(width)
-            for cell, width, flush in zip(row, widths, to_right, strict=True)
-        )
-        for row in cells
-    )
-    return "\n".join(line.rstrip() for line in lines)
+    return to_text((make(headers, rows, right.replace(" ", ",")),))
 
 
 def dims(numbers: Iterable[int]) -> str:
@@ -69,40 +61,70 @@ def attr_words(node: Node) -> str:
     return ", ".join(f"{key}={value}" for key, value in node.attrs if key != "loop")
 
 
-def graph_to_text(graph: Graph) -> str:
+def places(plan: WorkspacePlan | None) -> dict[str, str]:
+    """Where values lie in the workspace, by name: an offset, for tiles that of every thread."""
+    if plan is None:
+        return {}
+    whole = {buffer.name: str(buffer.offset) for buffer in plan.buffers}
+    step = plan.scratch_per_thread
+    tiles = {
+        part.name: f"{buffer.offset + part.offset}+{step}*thread"
+        for buffer in plan.buffers
+        for part in buffer.parts
+    }
+    return whole | tiles
+
+
+def graph_to_text(graph: Graph, plan: WorkspacePlan | None = None) -> str:
+    return to_text(graph_sheet(graph, plan))
+
+
+def graph_sheet(graph: Graph, plan: WorkspacePlan | None = None) -> Sheet:
+    """Inputs, then the nodes step by step, each with its operands; then their attributes."""
+    where = places(plan)
+    headers = ["step", "node", "kind", "dtype", "shape", "strides"]
+    headers += ["bytes", "read", "written", *(["offset"] if plan else []), "storage"]
     rows: list[list[object]] = []
 
-    def add(step: str, label: str, kind: str, value: Value) -> None:
-        layout = [value.dtype.name, dims(value.shape), dims(value.strides)]
-        rows.append([step, label, kind, *layout, value.nbytes, storage_words(graph, value)])
+    def add(step: str, label: str, kind: str, value: Value, read: object, written: object) -> None:
+        row = [step, label, kind, value.dtype.name, dims(value.shape), dims(value.strides)]
+        row += [str(value.nbytes), str(read), str(written)]
+        if plan:
+            row.append(where.get(graph.root(value.id).name, ""))
+        rows.append([*row, storage_words(graph, value)])
 
     for id in graph.inputs:
-        add("", graph.value(id).name, "input", graph.value(id))
+        add("", graph.value(id).name, "input", graph.value(id), "", "")
     for number, step in enumerate(graph.steps()):
         loop = step[0].attr("loop")
+        label = f"{number}" if loop is None else f"{number} loop {loop}"
         for node in step:
-            label = f"{number}" if loop is None else f"{number} loop {loop}"
-            add(label, node.name, node.kind, graph.value(node.output))
+            target = graph.value(node.output)
+            name = node.name if target.name == node.name else f"{node.name} > {target.name}"
+            add(label, name, node.kind, target, graph.bytes_read(node), graph.bytes_written(node))
             for id in node.inputs:
-                add("", f"  < {graph.value(id).name}", "", graph.value(id))
-            target = graph.value(node.output).name
-            if target != node.name:
-                rows[-1 - len(node.inputs)][1] = f"{node.name} > {target}"
-    headers = ["step", "node", "kind", "dtype", "shape", "strides", "bytes", "storage"]
-    lines = [table(headers, rows, right="bytes")]
+                value = graph.value(id)
+                add("", f"  < {value.name}", "", value, graph.memory_bytes(id), "")
+    sheet: list[Part] = [make(headers, rows, "bytes,read,written,offset", "node")]
     attrs = [f"  {node.name}: {attr_words(node)}" for node in graph.nodes if attr_words(node)]
-    return "\n".join([*lines, *(["attributes", *attrs] if attrs else [])])
+    return (*sheet, *(["attributes", *attrs] if attrs else []))
 
 
 # --- Plan -------------------------------------------------------------------------------------
 
 
 def plan_to_text(plan: WorkspacePlan) -> str:
+    return to_text(plan_sheet(plan))
+
+
+def plan_sheet(plan: WorkspacePlan) -> Sheet:
+    """A row for each buffer, the tiles, and what the numbers say."""
     if not plan.buffers:
-        return "workspace 0 bytes: nothing needs space"
+        return ("workspace 0 bytes: nothing needs space",)
     rows = [
         [
             buffer.name,
+            buffer.contents or "-",
             buffer.producer or "-",
             ", ".join(buffer.consumers) or "-",
             buffer.first,
@@ -114,9 +136,9 @@ def plan_to_text(plan: WorkspacePlan) -> str:
         ]
         for buffer in plan.buffers
     ]
-    headers = ["buffer", "producer", "consumers", "first", "last"]
+    headers = ["buffer", "contents", "producer", "consumers", "first", "last"]
     headers += ["offset", "bytes", "padding", "shares space with"]
-    body = table(headers, rows, right="first last offset bytes padding")
+    sheet: list[Part] = [make(headers, rows, "first,last,offset,bytes,padding", "buffer")]
     tiles = [
         f"  {part.name}: {part.nbytes} bytes at {part.offset} of every thread's "
         f"{plan.scratch_per_thread}"
@@ -124,14 +146,12 @@ def plan_to_text(plan: WorkspacePlan) -> str:
         for part in buffer.parts
     ]
     if tiles:
-        body += f"\ntiles, for {plan.threads} thread{'s' * (plan.threads != 1)}\n"
-        body += "\n".join(tiles)
-    return f"{body}\n{plan_summary(plan)}"
+        sheet += [f"tiles, for {plan.threads} thread{'s' * (plan.threads != 1)}", *tiles]
+    return (*sheet, *plan_summary(plan).split("\n"))
 
 
 def plan_summary(plan: WorkspacePlan) -> str:
     """What the numbers of a plan say, in lines."""
-    gap = plan.size - plan.lower_bound
     shrink = ", ".join(f"{b.name} ({human_bytes(b.padded)})" for b in plan.must_shrink)
     peak = f"step {plan.peak_step}"
     if plan.peak_step < len(plan.steps):
@@ -140,7 +160,7 @@ def plan_summary(plan: WorkspacePlan) -> str:
         [
             f"workspace {plan.size} bytes ({human_bytes(plan.size)}), "
             f"strategy {plan.strategy}, {plan.proof}",
-            f"lower bound {plan.lower_bound}, gap {gap}, "
+            f"lower bound {plan.lower_bound}, gap {plan.gap}, "
             f"naive {plan.naive_size}, bucket {plan.bucket_size}",
             f"peak at {peak}: {plan.peak_bytes} bytes live, fragmentation {plan.fragmentation:.1%}",
             f"to lower the peak, shrink: {shrink}",
@@ -152,12 +172,17 @@ def plan_summary(plan: WorkspacePlan) -> str:
 
 
 def schedule_to_text(schedule: Schedule) -> str:
-    parts = [_step_text(schedule, number, step) for number, step in enumerate(schedule.steps)]
+    return to_text(schedule_sheet(schedule))
+
+
+def schedule_sheet(schedule: Schedule) -> Sheet:
+    """For each step its loops, its operands as it walks them, and its kernel calls."""
     scratch = schedule.scratch_per_thread
     total = f"workspace {schedule.workspace_size} bytes"
     if scratch:
         total += f", of them {scratch} of tiles for each of {schedule.max_threads} threads"
-    return "\n".join([*parts, total])
+    steps = (_step_parts(schedule, number, step) for number, step in enumerate(schedule.steps))
+    return (*(part for parts in steps for part in parts), total)
 
 
 def base_words(schedule: Schedule, base: int) -> str:
@@ -165,7 +190,7 @@ def base_words(schedule: Schedule, base: int) -> str:
     return {-1: "workspace", -2: "scratch"}.get(base) or schedule.arguments[base]
 
 
-def _step_text(schedule: Schedule, number: int, step: Step) -> str:
+def _step_parts(schedule: Schedule, number: int, step: Step) -> Sheet:
     tile = f"{step.tile_rows}x{step.tile_cols}"
     head = (
         f"step {number}: {step.name}\n"
@@ -192,4 +217,4 @@ def _step_text(schedule: Schedule, number: int, step: Step) -> str:
         f"-> #{op.operands[-1]}{', streaming stores' if op.flags & 1 else ''}"
         for op in step.ops
     ]
-    return "\n".join([head, table(headers, rows, right="offset bytes"), *ops])
+    return (*head.split("\n"), make(headers, rows, "offset,bytes", "operand"), *ops)

@@ -1,0 +1,27 @@
+"""Packages that some views need and most installations lack."""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+
+def need(module: str, what: str, extra: str = "") -> Any:
+    """Import a module of an extra, or say which extra has it.
+
+    >>> need("json", "documents").__name__
+    'json'
+    >>> need("no_such_module", "pictures", "plot")
+    Traceback (most recent call last):
+    ...
+    ModuleNotFoundError: pictures need the package no_such_module: pip install 'aclnn-cpu[plot]'
+    """
+    package = module.partition(".")[0]
+    try:
+        importlib.import_module(package)
+    except ModuleNotFoundError as error:
+        if error.name != package:
+            raise  # the package is there and broken, which is another story
+        hint = f"{what} need the package {package}: pip install 'aclnn-cpu[{extra or package}]'"
+        raise ModuleNotFoundError(hint, name=package) from None
+    return importlib.import_module(module)
