@@ -109,7 +109,7 @@ cdef enum:
     LINE = 64        # bytes of a cache line
     AHEAD = 16384    # bytes between reading and asking for
     SHORT = 256      # elements of a block that is streamed: reads and writes take turns
-    ALIGN_FROM = 1000000000
+    ALIGN_FROM = 8192
     BATCH = 64       # elements computed again at a time
     LONG = 4096      # elements of a block that lies as lanes want it
     PATCH = 16       # side of a square block, for operands that lie transposed
@@ -149,6 +149,7 @@ cdef extern from "lane_formulas.h" nogil:
     facts_fn elu_facts "IF_LANES(elu_facts)"
     facts_fn logit_facts "IF_LANES(logit_facts)"
     facts_fn keep_facts "IF_LANES(keep_facts)"
+    int leaky_relu_suspect(float, float, float, const double *) noexcept
     int elu_backward_suspect(float, float, float, const double *) noexcept
     int gelu_backward_suspect(float, float, float, const double *) noexcept
     int logit_backward_suspect(float, float, float, const double *) noexcept
@@ -318,6 +319,12 @@ cdef void logit(const double *x, const double *unused, double *out, ptrdiff_t n,
 
 
 # --- Which elements the lanes leave to the double form --------------------------------------------
+
+cdef void leaky_relu_mark(const float *g, const float *x, const float *r, uint16_t *doubt, ptrdiff_t n, const double *p) noexcept nogil:
+    cdef ptrdiff_t i
+    for i in range(n):
+        doubt[i] |= leaky_relu_suspect(g[i], x[i], r[i], p)
+
 
 cdef void elu_backward_mark(const float *g, const float *x, const float *r, uint16_t *doubt, ptrdiff_t n, const double *p) noexcept nogil:
     cdef ptrdiff_t i
@@ -783,9 +790,10 @@ cdef add(str name, tuple inputs, tuple scalars, float_loop in_float, double_loop
     FORMULAS[name] = (inputs, scalars)
 
 
-add("leaky_relu", ("x",), ("slope",), leaky_relu[float], leaky_relu[double], leaky_relu_loops)
+add("leaky_relu", ("x",), ("slope",), leaky_relu[float], leaky_relu[double], leaky_relu_loops,
+    leaky_relu_mark)
 add("leaky_relu_backward", ("g", "x"), ("slope",), leaky_relu_backward[float],
-    leaky_relu_backward[double], leaky_relu_loops)
+    leaky_relu_backward[double], leaky_relu_loops, leaky_relu_mark)
 add("hardshrink", ("x",), ("lambd",), hardshrink[float], hardshrink[double], hardshrink_loops,
     NULL, keep_facts)
 add("hardshrink_backward", ("g", "x"), ("lambd",), hardshrink_backward[float],

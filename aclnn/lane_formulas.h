@@ -32,6 +32,8 @@ static inline int not_plain(float r) {
     return (size >= 0x7f800000u) | (size - 1u < TINY - 1u);
 }
 
+static inline int leaky_relu_suspect(float g, float x, float r, const double *p) { return not_plain(r); }
+
 /* Scalars so far from 1 that the lanes might over- or underflow on the way. */
 static inline int elu_backward_odd(const double *p) {
     double slope = p[0] * p[1] * p[2];
@@ -184,28 +186,52 @@ static inline lanes_t gelu_reduced(lanes_t square, ints_t *n, lanes_t *whole) {
 }
 #define GELU_STEP_LOW 0x1.0bfbe8p-18f
 
-static inline ints_t gelu_interval(lanes_t t, lanes_t *z) {
+/* S(t)/sqrt(2 pi) from the tables of the interval that t lies in: many intervals and short
+ * polynomials where a register holds many elements. */
+#if LANES == 16
+static inline void gelu_shape(lanes_t t, gelu_t *parts) {
     ints_t interval = int_right(bits_of(plus(t, lanes_of(1.0f))), 20);
-    *z = minus(t, pick32(GELU_CENTERS, interval));
-    return interval;
+    lanes_t z = minus(t, pick32(GELU_CENTERS, interval));
+    lanes_t shape = pick32(GELU_SHAPES[4], interval);
+    for (int k = 3; k >= 0; k--) shape = fma_of(shape, z, pick32(GELU_SHAPES[k], interval));
+    parts->shape = shape;
+    parts->lead = pick32(GELU_LEADS, interval);
 }
+static inline lanes_t gelu_near_shape(lanes_t t) {
+    ints_t interval = int_right(bits_of(plus(t, lanes_of(1.0f))), 20);
+    lanes_t z = minus(t, pick32(GELU_CENTERS, interval));
+    lanes_t shape = pick32(GELU_NEAR_SHAPES[3], interval);
+    for (int k = 2; k >= 0; k--) shape = fma_of(shape, z, pick32(GELU_NEAR_SHAPES[k], interval));
+    return shape;
+}
+#else
+static inline void gelu_shape(lanes_t t, gelu_t *parts) {
+    ints_t interval = int_right(bits_of(plus(t, lanes_of(1.0f))), 22);
+    lanes_t z = minus(t, pick8(GELU_WIDE_CENTERS, interval));
+    lanes_t shape = pick8(GELU_WIDE_SHAPES[7], interval);
+    for (int k = 6; k >= 0; k--) shape = fma_of(shape, z, pick8(GELU_WIDE_SHAPES[k], interval));
+    parts->shape = shape;
+    parts->lead = pick8(GELU_WIDE_LEADS, interval);
+}
+static inline lanes_t gelu_near_shape(lanes_t t) {
+    ints_t interval = int_right(bits_of(plus(t, lanes_of(1.0f))), 22);
+    lanes_t z = minus(t, pick8(GELU_WIDE_CENTERS, interval));
+    lanes_t shape = pick8(GELU_WIDE_NEAR_SHAPES[6], interval);
+    for (int k = 5; k >= 0; k--) shape = fma_of(shape, z, pick8(GELU_WIDE_NEAR_SHAPES[k], interval));
+    return shape;
+}
+#endif
 
 static inline gelu_t gelu_single_parts(lanes_t t) {
     gelu_t parts;
     ints_t n;
-    lanes_t z, whole, square = times(t, t);
+    lanes_t whole, square = times(t, t);
     lanes_t low = fms_of(t, t, square);
     parts.r = gelu_reduced(square, &n, &whole);
     parts.r = plus(parts.r, fma_of(whole, lanes_of(GELU_STEP_LOW), low));
     parts.r = plus(parts.r, pick16(GELU_SHIFTS, n));
     parts.power = exp_power((const float *)EXP_POWERS, n);
-    ints_t interval = gelu_interval(t, &z);
-    lanes_t shape = pick32(GELU_SHAPES[4], interval);
-    shape = fma_of(shape, z, pick32(GELU_SHAPES[3], interval));
-    shape = fma_of(shape, z, pick32(GELU_SHAPES[2], interval));
-    shape = fma_of(shape, z, pick32(GELU_SHAPES[1], interval));
-    parts.shape = fma_of(shape, z, pick32(GELU_SHAPES[0], interval));
-    parts.lead = pick32(GELU_LEADS, interval);
+    gelu_shape(t, &parts);
     return parts;
 }
 
@@ -213,15 +239,11 @@ static inline gelu_t gelu_single_parts(lanes_t t) {
 static inline gelu_t gelu_half_parts(lanes_t t) {
     gelu_t parts;
     ints_t n;
-    lanes_t z, whole;
+    lanes_t whole;
     parts.r = gelu_reduced(times(t, t), &n, &whole);
     parts.r = fma_of(whole, lanes_of(GELU_STEP_LOW), parts.r);
     parts.power = exp_power((const float *)EXP_NEAR_POWERS, n);
-    ints_t interval = gelu_interval(t, &z);
-    lanes_t shape = pick32(GELU_NEAR_SHAPES[3], interval);
-    shape = fma_of(shape, z, pick32(GELU_NEAR_SHAPES[2], interval));
-    shape = fma_of(shape, z, pick32(GELU_NEAR_SHAPES[1], interval));
-    parts.lead = fma_of(shape, z, pick32(GELU_NEAR_SHAPES[0], interval));
+    parts.lead = gelu_near_shape(t);
     return parts;
 }
 
@@ -325,6 +347,13 @@ static inline lanes_t leaky_relu_single_lanes(const void *facts, lanes_t g, lane
 static inline lanes_t leaky_relu_half_lanes(const void *facts, lanes_t g, lanes_t x, seen_t *seen) {
     lanes_t slope = lanes_of((float)*(const double *)facts);
     return choose(above_zero(x), g, ordered(product_to_odd(g, slope)));
+}
+
+/* Below what floats can tell apart, rounding to odd loses what it stands on. */
+static inline lanes_t leaky_relu_bfloat_lanes(const void *facts, lanes_t g, lanes_t x, seen_t *seen) {
+    lanes_t result = leaky_relu_half_lanes(facts, g, x, seen);
+    see_size(seen, result);
+    return result;
 }
 
 /* Which magnitudes pass, as bits of each type: from `low` on, `reach` more, up to infinity. */
@@ -481,19 +510,19 @@ typedef int (*lane_loop)(const span_t *);
     }
 /* Operands that are all alike, then halves from float32 buffers. The forms for halves may stand on
  * inputs that were halves; `from_float` does not. */
-#define LOOPS(name, from_float, bound, most, key, odd) \
+#define LOOPS(name, half, bfloat, from_float, bound, most, key, odd) \
     LOOP(name##_0, name##_single_lanes, SINGLE, SINGLE, 0, most, key, odd) \
-    LOOP(name##_1, name##_half_lanes, HALF, HALF, bound, most, key, odd) \
-    LOOP(name##_2, name##_half_lanes, BFLOAT, BFLOAT, bound, most, key, odd) \
+    LOOP(name##_1, half, HALF, HALF, bound, most, key, odd) \
+    LOOP(name##_2, bfloat, BFLOAT, BFLOAT, bound, most, key, odd) \
     LOOP(name##_3, from_float, SINGLE, HALF, bound, most, key, odd) \
     LOOP(name##_4, from_float, SINGLE, BFLOAT, bound, most, key, odd) \
     static const lane_loop name##_loops[5] = { name##_0, name##_1, name##_2, name##_3, name##_4 };
 
 #define FACTS(s) ((const facts_t *)(s)->facts)
-LOOPS(elu_backward, elu_backward_single_lanes, 2.1e-7f, ELU_LAST, 0, FACTS(s)->elu.odd)
-LOOPS(gelu_backward, gelu_backward_single_lanes, 6.5e-7f, GELU_LAST, GELU_REACH, 0)
-LOOPS(logit_backward, logit_backward_half_lanes, 1.7e-7f, 0xffffffffu, 0, FACTS(s)->logit.odd)
-LOOPS(leaky_relu, leaky_relu_half_lanes, 0.0f, 0xffffffffu, 0, 0)
+LOOPS(elu_backward, elu_backward_half_lanes, elu_backward_half_lanes, elu_backward_single_lanes, 2.1e-7f, ELU_LAST, 0, FACTS(s)->elu.odd)
+LOOPS(gelu_backward, gelu_backward_half_lanes, gelu_backward_half_lanes, gelu_backward_single_lanes, 6.5e-7f, GELU_LAST, GELU_REACH, 0)
+LOOPS(logit_backward, logit_backward_half_lanes, logit_backward_half_lanes, logit_backward_half_lanes, 1.7e-7f, 0xffffffffu, 0, FACTS(s)->logit.odd)
+LOOPS(leaky_relu, leaky_relu_half_lanes, leaky_relu_bfloat_lanes, leaky_relu_bfloat_lanes, 0.0f, 0xffffffffu, 0, 0)
 
 /* Hard shrinkage moves bits: a line at a time, whatever the type. */
 static inline __attribute__((always_inline)) int keep_lines(

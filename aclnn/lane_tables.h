@@ -149,4 +149,79 @@ static const float GELU_NEAR_SHAPES[4][32] = {
     },
 };
 
+/* The same around the middles of 8 intervals, numbered by the low three bits of (bits of 1 + t) >> 22:
+ * as many as a register of eight looks up at once. */
+static const float GELU_WIDE_CENTERS[8] = {
+    0x1.8p+0f, 0x1.4p+1f, 0x1p+2f, 0x1.8p+2f,
+    0x1.2p+3f, 0x1.ap+3f, 0x1p-2f, 0x1.8p-1f,
+};
+static const float GELU_WIDE_LEADS[8] = {
+    0x1.0cap-1f, 0x1.f56p-2f, 0x1.d94p-2f, 0x1.c66p-2f,
+    0x1.b86p-2f, 0x1.afp-2f, 0x1.40cp-1f, 0x1.252p-1f,
+};
+static const float GELU_WIDE_SHAPES[8][8] = {
+    {
+        0x1.a640fp-13f, 0x1.2390c2p-14f, 0x1.e15d5ep-14f, 0x1.8c3124p-15f,
+        -0x1.223fcp-13f, 0x1.8d60dep-14f, -0x1.8460b2p-13f, 0x1.625e54p-14f,
+    },
+    {
+        -0x1.72f0bp-4f, -0x1.afa57cp-5f, -0x1.ca0dccp-6f, -0x1.e5fb5p-7f,
+        -0x1.e5e23ep-8f, -0x1.f443cep-9f, -0x1.bb3228p-3f, -0x1.2fa99cp-3f,
+    },
+    {
+        0x1.013f0ap-5f, 0x1.d126bp-7f, 0x1.6aff5ep-8f, 0x1.18e16ap-9f,
+        0x1.8be05cp-11f, 0x1.2312e6p-12f, 0x1.c1c0d8p-4f, 0x1.0645d4p-4f,
+    },
+    {
+        -0x1.4c1708p-7f, -0x1.dda3acp-9f, -0x1.17985p-10f, -0x1.3f8e5cp-12f,
+        -0x1.3fef98p-14f, -0x1.514f4p-16f, -0x1.945abap-5f, -0x1.9aafd8p-6f,
+    },
+    {
+        0x1.92ca46p-9f, 0x1.d57aap-11f, 0x1.a2cb7cp-13f, 0x1.65d7e8p-15f,
+        0x1.fff964p-18f, 0x1.850fb2p-20f, 0x1.49ecacp-6f, 0x1.2873e4p-7f,
+    },
+    {
+        -0x1.ced976p-11f, -0x1.bba0f2p-13f, -0x1.3240c2p-15f, -0x1.8af4b8p-18f,
+        -0x1.97433ap-21f, -0x1.bf25dap-24f, -0x1.f09de2p-8f, -0x1.8f5f5ep-9f,
+    },
+    {
+        0x1.05e134p-12f, 0x1.9deeaap-15f, 0x1.d0e526p-18f, 0x1.bd6b02p-21f,
+        0x1.5bdc8cp-24f, 0x1.0aacbp-27f, 0x1.61483p-9f, 0x1.fffe4ap-11f,
+    },
+    {
+        -0x1.119c56p-14f, -0x1.6c3004p-17f, -0x1.43a756p-20f, -0x1.dd5242p-24f,
+        -0x1.10212ep-27f, -0x1.2fe09ep-31f, -0x1.d254fp-11f, -0x1.33710ap-12f,
+    },
+};
+static const float GELU_WIDE_NEAR_SHAPES[7][8] = {
+    {
+        0x1.0cadd8p-1f, 0x1.f568ecp-2f, 0x1.d94de8p-2f, 0x1.c6657ep-2f,
+        0x1.b85066p-2f, 0x1.af0a74p-2f, 0x1.40b0ccp-1f, 0x1.252658p-1f,
+    },
+    {
+        -0x1.853beep-5f, -0x1.a6b066p-6f, -0x1.a76382p-7f, -0x1.af490ep-8f,
+        -0x1.a1ea52p-9f, -0x1.a51f3p-10f, -0x1.15a58ep-3f, -0x1.5bb316p-4f,
+    },
+    {
+        0x1.0deeb2p-6f, 0x1.c77f88p-8f, 0x1.4f85d6p-9f, 0x1.f288f8p-11f,
+        0x1.547e3cp-12f, 0x1.ea0ca6p-14f, 0x1.19c12ep-4f, 0x1.2c4eb4p-5f,
+    },
+    {
+        -0x1.5c584ep-8f, -0x1.d3a6bcp-10f, -0x1.022de2p-11f, -0x1.1b8006p-13f,
+        -0x1.12c7d6p-15f, -0x1.1bd648p-17f, -0x1.fa98b2p-6f, -0x1.d639c8p-7f,
+    },
+    {
+        0x1.a6b50cp-10f, 0x1.cbc3aap-12f, 0x1.833fc8p-14f, 0x1.3d9c14p-16f,
+        0x1.b89efep-19f, 0x1.47906p-21f, 0x1.9d616ep-7f, 0x1.5372ep-8f,
+    },
+    {
+        -0x1.f55e32p-12f, -0x1.bc2b98p-14f, -0x1.2b6b04p-16f, -0x1.6a1468p-19f,
+        -0x1.77daeap-22f, -0x1.866304p-25f, -0x1.3b1b3p-8f, -0x1.ce19f2p-10f,
+    },
+    {
+        0x1.11aa22p-13f, 0x1.9426bp-16f, 0x1.aa80aep-19f, 0x1.8987bp-22f,
+        0x1.285508p-25f, 0x1.beb136p-29f, 0x1.b9ec3cp-10f, 0x1.24ba2ap-11f,
+    },
+};
+
 #endif

@@ -103,7 +103,7 @@ static inline ints_t ints_load(const void *p) { return _mm512_loadu_si512(p); }
 static inline void ints_store(void *p, ints_t x) { _mm512_storeu_si512(p, x); }
 static inline void ints_stream(void *p, ints_t x) { _mm512_stream_si512((__m512i *)p, x); }
 
-/* The low four bits, or five, of `index` pick an element. */
+/* The low three, four or five bits of `index` pick an element. */
 static inline lanes_t pick16(const float *table, ints_t index) {
     return _mm512_permutexvar_ps(index, _mm512_loadu_ps(table));
 }
@@ -214,8 +214,8 @@ static inline lanes_t pick16(const float *table, ints_t index) {
     __m256 high = _mm256_permutevar8x32_ps(_mm256_loadu_ps(table + 8), index);
     return _mm256_blendv_ps(low, high, floats_of(int_left(index, 28)));
 }
-static inline lanes_t pick32(const float *table, ints_t index) {
-    return _mm256_i32gather_ps(table, _mm256_and_si256(index, ints_of(31)), 4);
+static inline lanes_t pick8(const float *table, ints_t index) {
+    return _mm256_permutevar8x32_ps(_mm256_loadu_ps(table), index);
 }
 #endif
 

@@ -243,7 +243,7 @@ class _Compiler:
         )
         if out.storage != "output" or in_place or not is_dense(out):
             return 0
-        moved = sum(touched_bytes(self.graph.value(o.value)) for o in nest.operands)
+        moved = sum(self.graph.value(o.value).distinct_bytes for o in nest.operands)
         return TILE_STREAM if moved >= self.stream_from * self.plan.threads else 0
 
     def operand(self, operand: NestOperand, nest: LoopNest) -> Operand:

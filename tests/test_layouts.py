@@ -223,7 +223,10 @@ def test_instruction_sets_agree():
         if name != "float32":
             same_bits(out, results[formula, name, "generic"])
         elif level in ("v3", "v4") and (formula, name, "v3") in results:
-            same_bits(out, results[formula, name, "v3"])
+            if formula == "gelu_backward":  # its tables are made for the registers' width
+                np.testing.assert_array_max_ulp(out, results[formula, name, "v3"], 1)
+            else:
+                same_bits(out, results[formula, name, "v3"])
         else:
             near = results[formula, name, "generic"].view(np.int32).astype(np.int64)
             assert np.abs(out.view(np.int32).astype(np.int64) - near).max() <= 1
