@@ -55,6 +55,8 @@ cdef extern from * nogil:
 cdef extern from "stream_store.h" nogil:
     void stream_bytes(char *, const char *, ptrdiff_t) noexcept
     void stream_fence() noexcept
+    void copy_bytes(char *, const char *, ptrdiff_t) noexcept
+    void prefetch "__builtin_prefetch"(const char *) noexcept
 
 cdef extern from *:
     """
@@ -105,14 +107,15 @@ ctypedef fused bits_t:
     pair_t
 
 cdef enum:
-    BLOCK = 512      # elements of a block: three of them in double are 12 KiB
+    BLOCK = 1024     # elements of a block: three of them in double are 24 KiB
     LINE = 64        # bytes of a cache line
     AHEAD = 16384    # bytes between reading and asking for
-    SHORT = 256      # elements of a block that is streamed: reads and writes take turns
+    SHORT = 512      # elements of a block that is streamed: reads and writes take turns
     ALIGN_FROM = 8192
     BATCH = 64       # elements computed again at a time
+    FILLED = 2048    # elements of a block that lanes read from buffers
     LONG = 4096      # elements of a block that lies as lanes want it
-    PATCH = 16       # side of a square block, for operands that lie transposed
+    PATCH = 32       # side of a square block, for operands that lie transposed
 
 ctypedef void (*load_fn)(const char *, ptrdiff_t, void *, ptrdiff_t) noexcept nogil
 ctypedef void (*store_fn)(const void *, char *, ptrdiff_t, ptrdiff_t) noexcept nogil
@@ -135,6 +138,7 @@ cdef extern from "lane_formulas.h" nogil:
         const void *facts
         uint16_t *doubts
         int stream
+        int ask
 
 ctypedef void (*facts_fn)(facts_t *) noexcept nogil
 ctypedef int (*lane_loop)(const span_t *) noexcept nogil
@@ -230,8 +234,19 @@ cdef void copy_bits(const bits_t *src, ptrdiff_t src_stride, bits_t *dst, ptrdif
                     ptrdiff_t n) noexcept nogil:
     """Elements as they are, payloads of NaNs included."""
     cdef ptrdiff_t i
+    cdef bits_t value
     if src_stride == sizeof(bits_t) and dst_stride == sizeof(bits_t):
         memcpy(dst, src, n * sizeof(bits_t))
+        return
+    if dst_stride == sizeof(bits_t) and src_stride == 0:
+        value = src[0]
+        for i in range(n):
+            dst[i] = value
+        return
+    if dst_stride == sizeof(bits_t) and src_stride == 2 * sizeof(bits_t):
+        # A stride that is known lets the compiler load whole registers.
+        for i in range(n):
+            dst[i] = src[2 * i]
         return
     for i in range(n):
         (<bits_t *>(<char *>dst + i * dst_stride))[0] = (
@@ -387,8 +402,10 @@ cdef inline void compute(const tile_view *views, ptrdiff_t rows, ptrdiff_t cols,
     block_shape(views, n, rows, cols, &high, &wide)
     if high == 1 and state.alike == NULL and nothing_to_convert(views, state, sizeof(real), flags):
         wide = cols  # no buffer limits a block that is read and written where it lies
-    elif high == 1 and state.all_alike and all_alike(views, state):
+    elif high == 1 and state.alike != NULL and all_in_place(views, state):
         wide = LONG
+    elif high == 1 and state.alike != NULL:
+        wide = FILLED
     elif high == 1 and flags & TILE_STREAM:
         wide = SHORT
     block.row = 0
@@ -448,7 +465,7 @@ cdef inline void block_shape(const tile_view *views, int n, ptrdiff_t rows, ptrd
     if rows == 1:
         return
     for k in range(n):
-        if views[k].row_stride != 0 and llabs(views[k].row_stride) < llabs(views[k].col_stride):
+        if lies_across(&views[k]):
             high[0] = wide[0] = PATCH
             return
     if cols < BLOCK:
@@ -532,67 +549,102 @@ cdef inline void write_block(const tile_view *view, const block_t *block,
 cdef inline void compute_by_lanes(const tile_view *views, const block_t *block,
                                   const compute_state *state, const double *scalars,
                                   int flags) noexcept nogil:
-    """A block in one go where operands are dense and alike, else from and to buffers."""
-    cdef float buffers[2][BLOCK]
-    cdef char results[BLOCK * 4]
+    """A block in one go, from operands where they lie if they are dense, else from buffers."""
+    cdef char buffers[2][FILLED * 4]
+    cdef char results[FILLED * 4]
     cdef uint16_t doubts[LONG]
     cdef const tile_view *out = &views[state.n_inputs]
-    cdef char *target = place(out, block)
-    cdef bint direct = block.rows == 1 and out.col_stride == state.out_size
-    cdef bint alike = direct and all_alike(views, state)
-    cdef bint streamed = direct and flags & TILE_STREAM
+    cdef bint dense = block.rows == 1 and out.col_stride == state.out_size
+    cdef const char *inputs[2]
     cdef span_t span
-    cdef ptrdiff_t i
-    cdef int found
+    cdef int k, found
+    for k in range(state.n_inputs):
+        inputs[k] = place(&views[k], block)
+        if not (dense and in_place(&views[k], out, state)):
+            fill(&views[k], block, state, k, buffers[k])
+            inputs[k] = buffers[k]
+    span.a = inputs[0]
+    span.b = inputs[state.n_inputs - 1]
     span.n = block.rows * block.cols
-    span.out = target if direct else results
+    span.out = place(out, block) if dense else results
     span.facts = scalars
     span.doubts = doubts
-    span.stream = streamed and <uintptr_t>span.out % LINE == 0
-    if alike:
-        span.a = place(&views[0], block)
-        span.b = place(&views[state.n_inputs - 1], block)
-        found = state.alike(&span)
-    else:
-        span.a = copy_block(&views[0], block, state, 0, buffers[0])
-        span.b = span.a
-        if state.n_inputs == 2:
-            span.b = copy_block(&views[1], block, state, 1, buffers[1])
-        found = state.from_float(&span)
+    span.stream = dense and flags & TILE_STREAM and <uintptr_t>span.out % LINE == 0
+    span.ask = span.a != buffers[0] and span.b != buffers[1]
+    found = state.alike(&span) if state.all_alike else state.from_float(&span)
     if found:
-        settle(&span, found, alike, state)
-    if direct:
-        return
-    for i in range(block.rows):
-        copy_elements(results + i * block.cols * state.out_size, state.out_size,
-                      target + i * out.row_stride, out.col_stride, block.cols, state.out_size)
+        settle(&span, found, state)
+    if not dense:
+        spread(results, out, block, state.out_size)
 
 
-cdef inline bint all_alike(const tile_view *views, const compute_state *state) noexcept nogil:
-    """Whether inputs can be read where they lie, and do not lie where results go.
+cdef inline bint in_place(const tile_view *view, const tile_view *out,
+                          const compute_state *state) noexcept nogil:
+    """Whether an input's row can be read where it lies, and does not lie where results go.
 
     What is settled afterwards is read again, so results must not have replaced it.
     """
+    return state.all_alike and view.col_stride == state.out_size and view.data != out.data
+
+
+cdef inline bint all_in_place(const tile_view *views, const compute_state *state) noexcept nogil:
+    cdef const tile_view *out = &views[state.n_inputs]
     cdef int k
-    if not state.all_alike or views[state.n_inputs].col_stride != state.out_size:
-        return False
     for k in range(state.n_inputs):
-        if views[k].col_stride != state.out_size:
+        if not in_place(&views[k], out, state):
             return False
-        if state.mark != NULL or state.out_size == 2:
-            if views[k].data == views[state.n_inputs].data:
-                return False
-    return True
+    return out.col_stride == state.out_size
 
 
-cdef inline const char *copy_block(const tile_view *view, const block_t *block,
-                                   const compute_state *state, int k, float *buffer) noexcept nogil:
-    cdef char *source = place(view, block)
+cdef inline void fill(const tile_view *view, const block_t *block, const compute_state *state,
+                      int k, char *buffer) noexcept nogil:
+    """A dense copy of a block: as it is where all operands are alike, else in float."""
+    cdef const char *source = place(view, block)
+    cdef ptrdiff_t size = state.out_size if state.all_alike else 4
     cdef ptrdiff_t i
+    if state.all_alike and lies_across(view):
+        turn(source, view, buffer, size, block.rows, block.cols)
+        return
     for i in range(block.rows):
-        state.loads[k](source + i * view.row_stride, view.col_stride, buffer + i * block.cols,
-                       block.cols)
-    return <const char *>buffer
+        if state.all_alike:
+            copy_elements(source, view.col_stride, buffer, size, block.cols, size)
+        else:
+            state.loads[k](source, view.col_stride, buffer, block.cols)
+        source += view.row_stride
+        buffer += block.cols * size
+
+
+cdef inline bint lies_across(const tile_view *view) noexcept nogil:
+    return view.row_stride != 0 and llabs(view.row_stride) < llabs(view.col_stride)
+
+
+cdef inline void turn(const char *source, const tile_view *view, char *target, ptrdiff_t size,
+                      ptrdiff_t rows, ptrdiff_t cols) noexcept nogil:
+    """Copy a block that lies across: along its own lines, and asking for those of the next one."""
+    cdef ptrdiff_t j
+    for j in range(cols):
+        prefetch(source + (j + cols) * view.col_stride)
+        copy_elements(source + j * view.col_stride, view.row_stride, target + j * size,
+                      cols * size, rows, size)
+
+
+cdef inline void spread(const char *results, const tile_view *out, const block_t *block,
+                        ptrdiff_t size) noexcept nogil:
+    """Rows of results to where they belong."""
+    cdef char *target = place(out, block)
+    cdef ptrdiff_t i
+    if lies_across(out):
+        for i in range(block.cols):
+            copy_elements(results + i * size, block.cols * size, target + i * out.col_stride,
+                          out.row_stride, block.rows, size)
+        return
+    for i in range(block.rows):
+        if out.col_stride == size:
+            copy_bytes(target, results, block.cols * size)
+        else:
+            copy_elements(results, size, target, out.col_stride, block.cols, size)
+        target += out.row_stride
+        results += block.cols * size
 
 
 cdef struct picked_t:
@@ -601,15 +653,13 @@ cdef struct picked_t:
     const compute_state *state
     ptrdiff_t count
     ptrdiff_t where[BATCH]
-    bint alike
 
 
-cdef void settle(const span_t *span, int found, bint alike, const compute_state *state) noexcept nogil:
+cdef void settle(const span_t *span, int found, const compute_state *state) noexcept nogil:
     """Compute suspect and doubtful elements in double, and round them from there."""
     cdef picked_t picked
     picked.span = span
     picked.state = state
-    picked.alike = alike
     picked.count = 0
     if found & DOUBTS:
         pick_doubts(&picked)
@@ -662,7 +712,7 @@ cdef inline void floats_from(const char *source, ptrdiff_t begin, ptrdiff_t n,
                              const picked_t *picked, float *values) noexcept nogil:
     """Inputs of a span in float, from their own dtype or from a buffer that is in float already."""
     cdef ptrdiff_t size = picked.state.out_size
-    if picked.alike:
+    if picked.state.all_alike:
         picked.state.load_out(source + begin * size, size, values, n)
     else:
         memcpy(values, source + begin * sizeof(float), n * sizeof(float))

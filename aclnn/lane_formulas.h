@@ -119,15 +119,16 @@ typedef struct {
  * the rest the shifts. */
 static inline void elu_prepare(const double *p, elu_t *elu) {
     double slope = p[2] * p[0] * p[1];
-    float lead = f32_of_bits((bits_of_f32((float)slope) + 0x800u) & 0xfffff000u);
-    double rest = slope / lead - 1.0;
-    float shift = (float)(rest - 0.5 * rest * rest);
-    for (int j = 0; j < 16; j++) {
-        uint32_t offset = (uint32_t)j << 19;
+    float near = (float)slope;
+    float lead = f32_of_bits((bits_of_f32(near) + 0x800u) & 0xfffff000u);
+    float rest = (float)((slope - lead) / lead);
+    float shift = rest - 0.5f * rest * rest;
+    for (uint32_t j = 0; j < 16; j++) {
+        uint32_t offset = j << 19;
         elu->powers[j] = f32_of_bits(bits_of_f32(lead * f32_of_bits(EXP_POWERS[j] + offset)) - offset);
+        elu->near_powers[j] =
+            f32_of_bits(bits_of_f32(near * f32_of_bits(EXP_NEAR_POWERS[j] + offset)) - offset);
         elu->shifts[j] = EXP_SHIFTS[j] + shift;
-        float near = (float)(slope * f32_of_bits(EXP_NEAR_POWERS[j] + offset));
-        elu->near_powers[j] = f32_of_bits(bits_of_f32(near) - offset);
     }
     elu->rate = (float)p[2];
     elu->scale = (float)p[1];
@@ -427,7 +428,8 @@ typedef struct {
     ptrdiff_t n;
     const void *facts;
     uint16_t *doubts; /* a bit for each lane, a number for each register */
-    int stream;
+    int stream; /* past the cache */
+    int ask;    /* ahead for what will be read */
 } span_t;
 
 static inline __attribute__((always_inline)) lanes_t at(
@@ -442,8 +444,10 @@ static inline __attribute__((always_inline)) ptrdiff_t over_pairs(
         lane_formula formula, kind_t in, kind_t out, float bound, const span_t *s, seen_t *seen) {
     ptrdiff_t i = 0;
     for (; i + 2 * LANES <= s->n; i += 2 * LANES) {
-        ask_ahead(s->a, i * size_of(in), 2 * LANES * size_of(in));
-        if (s->b != s->a) ask_ahead(s->b, i * size_of(in), 2 * LANES * size_of(in));
+        if (s->ask) {
+            ask_ahead(s->a, i * size_of(in), 2 * LANES * size_of(in));
+            if (s->b != s->a) ask_ahead(s->b, i * size_of(in), 2 * LANES * size_of(in));
+        }
         lanes_t x = at(formula, in, s, i, seen);
         lanes_t y = at(formula, in, s, i + LANES, seen);
         if (out == SINGLE) {
@@ -484,7 +488,7 @@ static inline __attribute__((always_inline)) int over_lanes(
             memcpy(a + k * size_of(in), s.a + from * size_of(in), (size_t)size_of(in));
             memcpy(b + k * size_of(in), s.b + from * size_of(in), (size_t)size_of(in));
         }
-        span_t last = { a, s.a == s.b ? a : b, result, 2 * LANES, s.facts, s.doubts + done / LANES, 0 };
+        span_t last = { a, s.a == s.b ? a : b, result, 2 * LANES, s.facts, s.doubts + done / LANES, 0, 0 };
         over_pairs(formula, in, out, bound, &last, &seen);
         memcpy(s.out + done * size_of(out), result, (size_t)(rest * size_of(out)));
     }
@@ -519,7 +523,7 @@ typedef int (*lane_loop)(const span_t *);
     static const lane_loop name##_loops[5] = { name##_0, name##_1, name##_2, name##_3, name##_4 };
 
 #define FACTS(s) ((const facts_t *)(s)->facts)
-LOOPS(elu_backward, elu_backward_half_lanes, elu_backward_half_lanes, elu_backward_single_lanes, 2.1e-7f, ELU_LAST, 0, FACTS(s)->elu.odd)
+LOOPS(elu_backward, elu_backward_half_lanes, elu_backward_half_lanes, elu_backward_single_lanes, 2.9e-7f, ELU_LAST, 0, FACTS(s)->elu.odd)
 LOOPS(gelu_backward, gelu_backward_half_lanes, gelu_backward_half_lanes, gelu_backward_single_lanes, 6.5e-7f, GELU_LAST, GELU_REACH, 0)
 LOOPS(logit_backward, logit_backward_half_lanes, logit_backward_half_lanes, logit_backward_half_lanes, 1.7e-7f, 0xffffffffu, 0, FACTS(s)->logit.odd)
 LOOPS(leaky_relu, leaky_relu_half_lanes, leaky_relu_bfloat_lanes, leaky_relu_bfloat_lanes, 0.0f, 0xffffffffu, 0, 0)
@@ -530,8 +534,10 @@ static inline __attribute__((always_inline)) int keep_lines(
     enum { WIDE = LANES * 4 };
     ptrdiff_t i = 0, bytes = s->n * size;
     for (; i + WIDE <= bytes; i += WIDE) {
-        ask_ahead(s->a, i, WIDE);
-        if (s->b != s->a) ask_ahead(s->b, i, WIDE);
+        if (s->ask) {
+            ask_ahead(s->a, i, WIDE);
+            if (s->b != s->a) ask_ahead(s->b, i, WIDE);
+        }
         ints_t g = ints_load(s->a + i), x = s->a == s->b ? g : ints_load(s->b + i);
         ints_t r = size == 2 ? kept_halves(g, x, (uint16_t)low, (uint16_t)reach) : kept(g, x, low, reach);
         if (s->stream) ints_stream(s->out + i, r);
@@ -575,7 +581,8 @@ typedef struct {
     ptrdiff_t n;
     const void *facts;
     uint16_t *doubts;
-    int stream;
+    int stream; /* past the cache */
+    int ask;    /* ahead for what will be read */
 } span_t;
 typedef int (*lane_loop)(const span_t *);
 

@@ -38,6 +38,13 @@ static inline void stream_bytes(char *dst, const char *src, ptrdiff_t n) {
     memcpy(dst + i, src + i, (size_t)(n - i));
 }
 
+/* Few bytes, without the call that a copy of any length would be. */
+static inline void copy_bytes(char *restrict dst, const char *restrict src, ptrdiff_t n) {
+    ptrdiff_t i = 0;
+    for (; i + LINE <= n; i += LINE) memcpy(dst + i, src + i, LINE);
+    if (i < n) memcpy(dst + i, src + i, (size_t)(n - i));
+}
+
 /* Streamed lines become visible to other threads in any order without this. */
 static inline void stream_fence(void) {
 #if defined(__SSE2__)

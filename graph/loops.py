@@ -39,7 +39,7 @@ class Tiling:
     """
 
     elements: int = 16384
-    scratch_elements: int = 1024
+    scratch_elements: int = 4096
     transpose: int = 64
 
 

@@ -280,7 +280,7 @@ def test_the_fused_chain_needs_tiles_only(threads):
     (buffer,) = plan.buffers
     assert [part.name for part in buffer.parts] == ["relu"]
     assert buffer.nbytes == threads * plan.scratch_per_thread == plan.size
-    assert plan.scratch_per_thread == 1024 * 4
+    assert plan.scratch_per_thread == 4096 * 4
 
 
 @pytest.mark.parametrize("pipeline", ["fused", "materialized"])
