@@ -114,7 +114,7 @@ cdef enum:
     ALIGN_FROM = 8192
     BATCH = 64       # elements computed again at a time
     FILLED = 2048    # elements of a block that lanes read from buffers
-    LONG = 4096      # elements of a block that lies as lanes want it
+    LONG = 4096      # elements of a block that lies as lanes want it: worth asking ahead in
     PATCH = 32       # side of a square block, for operands that lie transposed
 
 ctypedef void (*load_fn)(const char *, ptrdiff_t, void *, ptrdiff_t) noexcept nogil
@@ -570,7 +570,7 @@ cdef inline void compute_by_lanes(const tile_view *views, const block_t *block,
     span.facts = scalars
     span.doubts = doubts
     span.stream = dense and flags & TILE_STREAM and <uintptr_t>span.out % LINE == 0
-    span.ask = span.a != buffers[0] and span.b != buffers[1]
+    span.ask = span.n == LONG and span.a != buffers[0] and span.b != buffers[1]
     found = state.alike(&span) if state.all_alike else state.from_float(&span)
     if found:
         settle(&span, found, state)

@@ -341,13 +341,15 @@ static inline lanes_t logit_backward_half_lanes(const void *facts, lanes_t x, la
 /* --- Leaky ReLU and hard shrinkage ------------------------------------------------------------ */
 
 static inline lanes_t leaky_relu_single_lanes(const void *facts, lanes_t g, lanes_t x, seen_t *seen) {
-    lanes_t slope = lanes_of((float)*(const double *)facts);
-    return choose(above_zero(x), g, ordered(times(g, slope)));
+    lanes_t negative = times(g, lanes_of((float)*(const double *)facts));
+    see_finite(seen, negative);
+    return choose(above_zero(x), g, negative);
 }
 
 static inline lanes_t leaky_relu_half_lanes(const void *facts, lanes_t g, lanes_t x, seen_t *seen) {
-    lanes_t slope = lanes_of((float)*(const double *)facts);
-    return choose(above_zero(x), g, ordered(product_to_odd(g, slope)));
+    lanes_t negative = product_to_odd(g, lanes_of((float)*(const double *)facts));
+    see_finite(seen, negative);
+    return choose(above_zero(x), g, negative);
 }
 
 /* Below what floats can tell apart, rounding to odd loses what it stands on. */
@@ -413,10 +415,10 @@ static inline halves_t rounded(kind_t kind, lanes_t x, float bound, uint16_t *do
         ints_t even = int_and(int_right(bits_of(x), 16), ints_of(1u));
         return upper_halves(int_plus(bits_of(x), int_plus(even, ints_of(0x7fffu))));
     }
-    /* Within 16 units of the middle of two neighbours, more than any bound; elsewhere 16 more do
-     * not matter. */
-    ints_t above = int_plus(bits_of(x), ints_of(0x8010u));
-    *doubt = (uint16_t)which_miss(above, ints_of(0xffe0u));
+    /* Within so many units of the middle of two neighbours; elsewhere as many do not matter. */
+    const uint32_t reach = bound < 4e-7f ? 8 : 16;
+    ints_t above = int_plus(bits_of(x), ints_of(0x8000u + reach));
+    *doubt = (uint16_t)which_miss(above, ints_of(0x10000u - 2 * reach));
     return upper_halves(above);
 }
 
@@ -524,7 +526,7 @@ typedef int (*lane_loop)(const span_t *);
 
 #define FACTS(s) ((const facts_t *)(s)->facts)
 LOOPS(elu_backward, elu_backward_half_lanes, elu_backward_half_lanes, elu_backward_single_lanes, 2.9e-7f, ELU_LAST, 0, FACTS(s)->elu.odd)
-LOOPS(gelu_backward, gelu_backward_half_lanes, gelu_backward_half_lanes, gelu_backward_single_lanes, 6.5e-7f, GELU_LAST, GELU_REACH, 0)
+LOOPS(gelu_backward, gelu_backward_half_lanes, gelu_backward_half_lanes, gelu_backward_single_lanes, 5.2e-7f, GELU_LAST, GELU_REACH, 0)
 LOOPS(logit_backward, logit_backward_half_lanes, logit_backward_half_lanes, logit_backward_half_lanes, 1.7e-7f, 0xffffffffu, 0, FACTS(s)->logit.odd)
 LOOPS(leaky_relu, leaky_relu_half_lanes, leaky_relu_bfloat_lanes, leaky_relu_bfloat_lanes, 0.0f, 0xffffffffu, 0, 0)
 
