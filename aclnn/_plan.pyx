@@ -20,7 +20,7 @@ cdef schedule_run_fn run_schedule = <schedule_run_fn><size_t>_scheduler.run_addr
 cdef enum:
     KEY_WORDS = 4 + MAX_TENSORS * (1 + 2 * MAX_DIMS)
     # Below this many elements a run is shorter than handing the interpreter to another thread.
-    KEEP_GIL_BELOW = 4096
+    KEEP_GIL_BELOW = 16384
     WORKSPACE_ALIGNMENT = 64
 
 cdef struct settings_t:

@@ -1,5 +1,10 @@
-"""Make the documentation's pictures anew, from the code they show."""
+"""Make the documentation's pictures anew, from the code they show.
 
+Pictures of the report need Chromium, ChromeDriver and selenium, and stay as they are without.
+"""
+
+import shutil
+import tempfile
 from pathlib import Path
 
 import numpy as np
@@ -20,6 +25,33 @@ def main() -> None:
     (FOLDER / "graph-as-built.svg").write_text(fused.graph_as_built.to_svg())
     (FOLDER / "graph-scheduled.svg").write_text(fused.graph.to_svg())
     (FOLDER / "plan-materialized.svg").write_text(whole.plan.to_svg())
+    with tempfile.TemporaryDirectory() as folder:
+        page = Path(folder) / "report.html"
+        page.write_text(whole.to_html(), encoding="utf-8")
+        for scheme in ("light", "dark"):
+            photograph(page, scheme, FOLDER / f"report-{scheme}.png")
+
+
+def photograph(page: Path, scheme: str, picture: Path) -> None:
+    """What a reader who prefers `scheme` sees first, with a buffer of the plan pinned."""
+    driver, browser = shutil.which("chromedriver"), shutil.which("chromium")
+    if driver is None or browser is None:
+        print(f"{picture.name} stays as it is: no chromium and chromedriver on this machine")
+        return
+    from selenium import webdriver
+    from selenium.webdriver.chrome.service import Service
+
+    options = webdriver.ChromeOptions()
+    options.binary_location = browser
+    for word in ("--headless=new", "--no-sandbox", "--hide-scrollbars", "--window-size=1180,1700"):
+        options.add_argument(word)
+    with webdriver.Chrome(options=options, service=Service(driver)) as chromium:
+        feature = {"name": "prefers-color-scheme", "value": scheme}
+        chromium.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": [feature]})
+        chromium.get(page.as_uri())
+        chromium.find_elements("css selector", '#plan g[data-names~="self_broadcast"]')[0].click()
+        chromium.execute_script("scrollTo(0, 0)")
+        chromium.save_screenshot(str(picture))
 
 
 if __name__ == "__main__":

@@ -49,8 +49,10 @@ def _rect(x: float, y: float, w: float, h: float, style: str, radius: int = 4) -
     return f'<rect {box} rx="{radius}" class="{style}"/>'
 
 
-def _hover(title: str, content: str) -> str:
-    return f"<g><title>{escape(title)}</title>{content}</g>"
+def _hover(title: str, content: str, *names: str) -> str:
+    """Details on hovering; `names` are the nodes and values that this shows, for scripts to find."""
+    mark = f' data-names="{escape(" ".join(dict.fromkeys(names)))}"' if names else ""
+    return f"<g{mark}><title>{escape(title)}</title>{content}</g>"
 
 
 def _document(width: float, height: float, title: str, body: Sequence[str]) -> str:
@@ -78,6 +80,7 @@ class _Box:
     style: str = "box"
     title: str = ""
     loop: int | None = None
+    names: tuple[str, ...] = ()
     rank: int = 0
     x: float = 0
     y: float = 0
@@ -134,7 +137,7 @@ def _argument(graph: Graph, value: Value, style: str) -> _Box:
     title = f"{storage_words(graph, value)}, {human_bytes(value.nbytes)}"
     if value.alias_of is not None:
         lines.append(f"at {graph.value(value.alias_of).name}")
-    return _Box(lines, style, title)
+    return _Box(lines, style, title, names=(value.name,))
 
 
 def _node_box(graph: Graph, node: Node) -> _Box:
@@ -142,13 +145,16 @@ def _node_box(graph: Graph, node: Node) -> _Box:
     place = "tile" if out.storage == "tile" else f"{out.storage} {human_bytes(out.nbytes)}"
     name = node.name if node.name == out.name else f"{node.name} > {out.name}"
     lines = [name, node.kind, f"{out.dtype.name}{dims(out.shape)}", place]
+    if not out.is_contiguous:
+        lines.insert(3, f"strides {dims(out.strides)}")
     views = [graph.value(id) for id in node.inputs if graph.value(id).is_view]
     lines += [f"reads {graph.root(v.id).name} by {dims(v.strides)}" for v in views]
-    title = "\n".join([f"{node.kind} {node.name}", str(out), storage_words(graph, out)])
+    traffic = f"reads {graph.bytes_read(node):,} bytes, writes {graph.bytes_written(node):,}"
+    title = "\n".join([f"{node.kind} {node.name}", str(out), storage_words(graph, out), traffic])
     if attr_words(node):
         title += f"\n{attr_words(node)}"
     style = "copy" if node.is_forced_copy else "box"
-    return _Box(lines, style, title, loop=node.attr("loop"))
+    return _Box(lines, style, title, loop=node.attr("loop"), names=(node.name, out.name))
 
 
 def _ranked(boxes: list[_Box]) -> list[list[_Box]]:
@@ -211,7 +217,7 @@ def _draw(box: _Box) -> str:
     for place, line in enumerate(box.lines):
         style = "t b" if place == 0 else "s"
         parts.append(_text(box.middle, box.y + 18 + place * LINE, line, style, "middle"))
-    return _hover(box.title, "".join(parts))
+    return _hover(box.title, "".join(parts), *box.names)
 
 
 def _frame(boxes: list[_Box], loop: int) -> str:
@@ -304,9 +310,10 @@ class _Chart:
             parts.append(_text(x + width / 2, top + height / 2 + 4, name, "t", "middle"))
         shared = ", ".join(buffer.shared_with) or "nothing"
         title = (
-            f"{buffer.name}: {buffer.nbytes} bytes, {buffer.padded - buffer.nbytes} of padding\n"
+            f"{buffer.name}: {buffer.contents or 'tiles'}\n"
+            f"{buffer.nbytes:,} bytes, {buffer.padded - buffer.nbytes} of padding\n"
             f"[{buffer.offset}, {buffer.end}) in steps {buffer.first} to {buffer.last}\n"
             f"made by {buffer.producer or '-'}, read by {', '.join(buffer.consumers) or '-'}\n"
             f"shares space with {shared}"
         )
-        return _hover(title, "".join(parts))
+        return _hover(title, "".join(parts), buffer.name, *(part.name for part in buffer.parts))
