@@ -373,6 +373,10 @@ cdef class WorkspaceHold:
             self.owner = memory.resolve(workspace, needed, "workspace")
             self.address = <char *><size_t>workspace
             return
+        if getattr(getattr(workspace, "dtype", None), "hasobject", False):
+            raise AclnnError(
+                INVALID, "workspace is an array of Python objects, must be plain memory: what runs "
+                "would overwrite references")
         try:
             PyObject_GetBuffer(workspace, &self.view, PyBUF_SIMPLE | PyBUF_WRITABLE)
         except (TypeError, BufferError, ValueError) as error:

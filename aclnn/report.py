@@ -45,7 +45,7 @@ def to_html(executor: Any) -> str:
     Examples
     --------
     >>> import numpy as np, aclnn
-    >>> page = aclnn.executor("gelu_backward", np.ones(4), np.ones(4, np.float32)).to_html()
+    >>> page = aclnn.executor("elu", np.ones(4, np.float32)).to_html()
     >>> page.startswith("<!doctype html>"), "http" in page.replace("http://www.w3.org", "")
     (True, False)
     """

@@ -127,6 +127,15 @@ def test_junk_workspace(junk):
     assert message()
 
 
+def test_references_are_never_overwritten():
+    _, size, executor = forced_workspace()
+    workspace = np.array([object()] * (size // 8 + 1))
+    kept = list(workspace)
+    assert aclnn.aclnnLeakyRelu(workspace, size, executor, None) == INVALID
+    assert "Python objects" in message()
+    assert all(a is b for a, b in zip(workspace, kept, strict=True))
+
+
 @pytest.mark.parametrize("size", [-1, "x", None, 2.5])
 def test_junk_workspace_size(size):
     _, executor = leaky(np.zeros(2, np.float32), np.zeros(2, np.float32))

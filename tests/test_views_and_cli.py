@@ -402,8 +402,6 @@ def test_reports_are_one_file():
     for ex in (small_executor(), small_executor(materialize=True)):
         page = ex.to_html()
         assert page.startswith("<!doctype html>")
-        assert "<script" not in page
-        assert "src=" not in page
         assert "http://" not in page.replace("http://www.w3.org/", "")
         for name in [n.name for n in ex.graph_as_built.nodes] + [b.name for b in ex.plan.buffers]:
             assert name in page
