@@ -52,7 +52,8 @@ def test_nothing_comes_from_outside(page):
     outside = [a for _, a in elements.seen if {"src", "href", "srcset", "data"} & set(a)]
     assert outside == []
     assert not re.findall(r"https?://(?!www\.w3\.org/2000/svg)", text)
-    assert "@import" not in text and "url(" not in text
+    assert "@import" not in text
+    assert "url(" not in text
     assert not elements.named("link")
 
 
@@ -229,7 +230,8 @@ def test_dark_for_those_who_prefer_it_and_by_the_button(browser):
     light = background(browser), box_colour(browser)
     prefer("dark")
     dark = background(browser), box_colour(browser)
-    assert light[0] != dark[0] and light[1] != dark[1]
+    assert light[0] != dark[0]
+    assert light[1] != dark[1]
     prefer("light")
     browser.refresh()
     find(browser, "#theme")[0].click()
