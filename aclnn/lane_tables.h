@@ -1,9 +1,12 @@
 /* Tables for `lane_formulas.h`; `benchmarks/coefficients.py` makes them.
  *
  * EXP_POWERS: 2^(j/16) to twelve bits, as bits less j << 19; EXP_SHIFTS: the logarithm of what the
- * rounding left out; GELU_SHIFTS: that times -2. The others describe S of GELU'(-t) =
- * phi(t) (t0 - t) S(t) around the middle of each of 32 intervals of t, which the low five bits of
- * (bits of 1 + t) >> 20 number: S(t)/sqrt(2 pi) = lead (1 + a polynomial in t - center), error 2^-27.4.
+ * rounding left out; GELU_SHIFTS: that times -2. EXP_NEAR_POWERS: the same to 24 bits, alone.
+ *
+ * The others describe S of GELU'(-t) = phi(t) (t0 - t) S(t), over sqrt(2 pi), around the middle of
+ * each interval of t: 32 intervals that the low five bits of (bits of 1 + t) >> 20 number, or, WIDE,
+ * 8 that the low three bits of (bits of 1 + t) >> 22 number, as many as a register of eight looks up
+ * at once. SHAPES: lead (1 + a polynomial in t - center). NEAR_SHAPES: a polynomial alone.
  */
 #ifndef ACLNN_LANE_TABLES_H
 #define ACLNN_LANE_TABLES_H
@@ -23,10 +26,16 @@ static const float EXP_SHIFTS[16] = {
     0x1.7b9c1cp-14f, -0x1.c81dd6p-15f, 0x1.b1d1bap-17f, 0x1.6ed6bap-14f,
 };
 static const float GELU_SHIFTS[16] = {
-    -0x0p+0f, 0x1.40ea36p-12f, -0x1.51eb06p-12f, -0x1.ae102ap-13f,
+    0x0p+0f, 0x1.40ea36p-12f, -0x1.51eb06p-12f, -0x1.ae102ap-13f,
     -0x1.ab493p-12f, -0x1.0bd64ap-12f, 0x1.ca8cep-15f, 0x1.6e6bdp-12f,
     -0x1.c00c4p-13f, 0x1.3ef782p-12f, -0x1.29552p-12f, -0x1.696bfcp-13f,
     -0x1.7b9c1cp-13f, 0x1.c81dd6p-14f, -0x1.b1d1bap-16f, -0x1.6ed6bap-13f,
+};
+static const uint32_t EXP_NEAR_POWERS[16] = {
+    0x3f800000u, 0x3f7daac3u, 0x3f7b95c2u, 0x3f79c3d3u,
+    0x3f7837f0u, 0x3f76f532u, 0x3f75fed7u, 0x3f75583fu,
+    0x3f7504f3u, 0x3f7508a4u, 0x3f75672au, 0x3f76248cu,
+    0x3f7744fdu, 0x3f78ccdfu, 0x3f7ac0c7u, 0x3f7d257du,
 };
 static const float GELU_CENTERS[32] = {
     0x1.2p+0f, 0x1.6p+0f, 0x1.ap+0f, 0x1.ep+0f,
@@ -100,12 +109,6 @@ static const float GELU_SHAPES[5][32] = {
         0x1.8d6b52p-7f, 0x1.4694aep-7f, 0x1.0d972p-7f, 0x1.beca6p-8f,
     },
 };
-static const uint32_t EXP_NEAR_POWERS[16] = {
-    0x3f800000u, 0x3f7daac3u, 0x3f7b95c2u, 0x3f79c3d3u,
-    0x3f7837f0u, 0x3f76f532u, 0x3f75fed7u, 0x3f75583fu,
-    0x3f7504f3u, 0x3f7508a4u, 0x3f75672au, 0x3f76248cu,
-    0x3f7744fdu, 0x3f78ccdfu, 0x3f7ac0c7u, 0x3f7d257du,
-};
 static const float GELU_NEAR_SHAPES[4][32] = {
     {
         0x1.172658p-1f, 0x1.0fdb76p-1f, 0x1.09c3cep-1f, 0x1.049d22p-1f,
@@ -148,9 +151,6 @@ static const float GELU_NEAR_SHAPES[4][32] = {
         -0x1.364dap-6f, -0x1.01a066p-6f, -0x1.ae2864p-7f, -0x1.69074ap-7f,
     },
 };
-
-/* The same around the middles of 8 intervals, numbered by the low three bits of (bits of 1 + t) >> 22:
- * as many as a register of eight looks up at once. */
 static const float GELU_WIDE_CENTERS[8] = {
     0x1.8p+0f, 0x1.4p+1f, 0x1p+2f, 0x1.8p+2f,
     0x1.2p+3f, 0x1.ap+3f, 0x1p-2f, 0x1.8p-1f,

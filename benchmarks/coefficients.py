@@ -1,11 +1,16 @@
-"""Print the polynomial coefficients of `aclnn/vector_math.h`, and how well each fits.
+"""Make `aclnn/lane_tables.h`, and print the polynomials of `aclnn/vector_math.h` and how they fit.
 
 Every polynomial interpolates its function at Chebyshev nodes, computed with 60 digits, and is then
 rounded to the type it is evaluated in: ``python benchmarks/coefficients.py``.
 """
 
+import math
+from pathlib import Path
+
 import numpy as np
 from mpmath import atanh, cos, erfc, exp, findroot, log, lu_solve, matrix, mp, mpf, nstr, pi, sqrt
+
+TABLES = Path(__file__).parent.parent / "aclnn" / "lane_tables.h"
 
 mp.dps = 60
 
@@ -52,11 +57,13 @@ def evaluate(coefficients, x):
 
 
 HALF_LN2 = log(2) / 2
+REACH = log(2) / 32 * mpf("1.001") + mpf(2) ** -12
 POLYNOMIALS = {
     # name: function, degree, interval, type, and what the error is relative to
+    "exp_rest in lane_formulas.h, of r": (
+        lambda r: (exp(r) - 1) / r if abs(r) > mpf(10) ** -15 else 1 + r / 2, 2, -REACH, REACH, np.float32,
+    ),
     "exp_tail": (tail, 9, -HALF_LN2 * mpf("1.01"), HALF_LN2 * mpf("1.01"), np.float64),
-    "exp_short": (exp, 6, -HALF_LN2 * mpf("1.001"), HALF_LN2 * mpf("1.001"), np.float64),
-    "exp_f32, exp_pair_f32": (tail, 4, -HALF_LN2 * mpf("1.001"), HALF_LN2 * mpf("1.001"), np.float32),
     "gelu_slope_factor": (
         lambda u: slope(4 * (1 + u) / (1 - u)), 18, mpf(-1), mpf(36) / 44, np.float64,
     ),
@@ -64,20 +71,127 @@ POLYNOMIALS = {
         lambda u: mills(4 * (1 + u) / (1 - u)) * (4 * (1 + u) / (1 - u) + 4),
         20, mpf(-1), mpf(36) / 44, np.float64,
     ),
-    "gelu_slope_short": (
-        lambda u: slope((1 / u - 1) * 4) / sqrt(2 * pi), 9, mpf(1) / 6, mpf(1), np.float64,
-    ),
-    "gelu_slope_f32": (
-        lambda u: slope((1 / u - 1) * 4) / sqrt(2 * pi), 7, 1 / mpf("5.5"), mpf(1), np.float32,
-    ),
     "log_f64": (
         lambda z: (atanh(sqrt(z)) / sqrt(z) - 1) / z, 7, mpf(10) ** -30, mpf("0.0297"), np.float64,
     ),
 }  # fmt: skip
 
 
+# --- Tables for lanes ---------------------------------------------------------------------------
+
+SIXTEENTHS = [mpf(2) ** (mpf(j) / 16) for j in range(16)]
+LAST = mpf(13)  # beyond it GELU' is 1, or left to the form in double
+TABLE_HEAD = """\
+/* Tables for `lane_formulas.h`; `benchmarks/coefficients.py` makes them.
+ *
+ * EXP_POWERS: 2^(j/16) to twelve bits, as bits less j << 19; EXP_SHIFTS: the logarithm of what the
+ * rounding left out; GELU_SHIFTS: that times -2. EXP_NEAR_POWERS: the same to 24 bits, alone.
+ *
+ * The others describe S of GELU'(-t) = phi(t) (t0 - t) S(t), over sqrt(2 pi), around the middle of
+ * each interval of t: 32 intervals that the low five bits of (bits of 1 + t) >> 20 number, or, WIDE,
+ * 8 that the low three bits of (bits of 1 + t) >> 22 number, as many as a register of eight looks up
+ * at once. SHAPES: lead (1 + a polynomial in t - center). NEAR_SHAPES: a polynomial alone.
+ */
+#ifndef ACLNN_LANE_TABLES_H
+#define ACLNN_LANE_TABLES_H
+
+#include <stdint.h>
+
+"""
+
+
+def to_bits(value, count):
+    """The nearest number of `count` significant bits."""
+    mantissa, exponent = math.frexp(float(value))
+    return math.ldexp(round(mantissa * 2**count), exponent - count)
+
+
+def power_bits(value, j):
+    return f"{(int(np.float32(value).view(np.uint32)) - (j << 19)) % 2**32:#x}u"
+
+
+def hex_float(value):
+    mantissa, exponent = float(np.float32(value)).hex().split("p")
+    whole, _, digits = mantissa.partition(".")
+    digits = digits.rstrip("0")
+    return f"{whole}.{digits}p{exponent}f" if digits else f"{whole}p{exponent}f"
+
+
+def lines(words, indent):
+    return "".join(f"{indent}{', '.join(words[at : at + 4])},\n" for at in range(0, len(words), 4))
+
+
+def table(name, words, kind="float"):
+    return f"static const {kind} {name}[{len(words)}] = {{\n{lines(words, '    ')}}};\n"
+
+
+def tables(name, rows):
+    body = "".join(f"    {{\n{lines(row, '        ')}    }},\n" for row in rows)
+    return f"static const float {name}[{len(rows)}][{len(rows[0])}] = {{\n{body}}};\n"
+
+
+def intervals(per_octave):
+    """The intervals of t, in the order of their numbers: octaves of 1 + t, each cut evenly."""
+    found = {}
+    for octave in range(4):
+        for part in range(per_octave):
+            low, high = (mpf(2) ** octave * (1 + mpf(part + k) / per_octave) - 1 for k in (0, 1))
+            found[(127 + octave) % 4 * per_octave + part] = (low, high)
+    return [found[number] for number in sorted(found)]
+
+
+def shapes(per_octave, degree, leading):
+    """Centers, leads and coefficients (constant first) of every interval, and the largest error."""
+    centers, leads, rows, worst = [], [], [], mpf(0)
+    for low, high in intervals(per_octave):
+        center = (low + high) / 2
+        lead = mpf(to_bits(slope(center) / sqrt(2 * pi), 12)) if leading else mpf(1)
+
+        def of_z(z, center=center, lead=lead):
+            return slope(center + z) / sqrt(2 * pi) / lead - leading
+
+        row = interpolate(of_z, degree, low - center, high - center)
+        row = [mpf(float(np.float32(float(c)))) for c in row]
+        for step in range(41):
+            z = low - center + (high - low) * step / 40
+            if center + z <= LAST:
+                exact = of_z(z) + leading
+                worst = max(worst, abs((evaluate(row, z) + leading) / exact - 1))
+        centers.append(center)
+        leads.append(lead)
+        rows.append(row)
+    return centers, leads, [list(column) for column in zip(*rows, strict=True)], worst
+
+
+def write_tables():
+    """Write the header; print how well the shapes fit."""
+    powers = [to_bits(power, 12) for power in SIXTEENTHS]
+    shifts = [log(p / mpf(q)) for p, q in zip(SIXTEENTHS, powers, strict=True)]
+    parts = [
+        table("EXP_POWERS", [power_bits(p, j) for j, p in enumerate(powers)], "uint32_t"),
+        table("EXP_SHIFTS", [hex_float(s) for s in shifts]),
+        table("GELU_SHIFTS", [hex_float(-2 * s) for s in shifts]),
+        table(
+            "EXP_NEAR_POWERS",
+            [power_bits(float(p), j) for j, p in enumerate(SIXTEENTHS)],
+            "uint32_t",
+        ),
+    ]
+    for name, per_octave, degree, near in (("GELU_", 8, 4, 3), ("GELU_WIDE_", 2, 7, 6)):
+        centers, leads, rows, worst = shapes(per_octave, degree, 1)
+        print(f"{name}SHAPES: degree {degree}, error 2^{nstr(log(worst, 2), 4)}")
+        parts.append(table(f"{name}CENTERS", [hex_float(c) for c in centers]))
+        parts.append(table(f"{name}LEADS", [hex_float(c) for c in leads]))
+        parts.append(tables(f"{name}SHAPES", [[hex_float(c) for c in row] for row in rows]))
+        _, _, rows, worst = shapes(per_octave, near, 0)
+        print(f"{name}NEAR_SHAPES: degree {near}, error 2^{nstr(log(worst, 2), 4)}")
+        parts.append(tables(f"{name}NEAR_SHAPES", [[hex_float(c) for c in row] for row in rows]))
+    TABLES.write_text(TABLE_HEAD + "".join(parts) + "\n#endif\n")
+
+
 def main():
     """Print name, degree, largest relative error on the interval, and the coefficients."""
+    write_tables()
     print(f"root of GELU' at -{nstr(ROOT, 30)}")
     for name, (function, degree, low, high, kind) in POLYNOMIALS.items():
         rounded = [kind(float(c)) for c in interpolate(function, degree, low, high)]
