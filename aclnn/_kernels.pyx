@@ -115,6 +115,8 @@ cdef enum:
     BATCH = 64       # elements computed again at a time
     FILLED = 2048    # elements of a block that lanes read from buffers
     LONG = 4096      # elements of a block that lies as lanes want it: worth asking ahead in
+    MOST = 16384     # the same, of halves
+    GROUPS = 2048    # registers of eight in as many
     PATCH = 32       # side of a square block, for operands that lie transposed
 
 ctypedef void (*load_fn)(const char *, ptrdiff_t, void *, ptrdiff_t) noexcept nogil
@@ -403,7 +405,8 @@ cdef inline void compute(const tile_view *views, ptrdiff_t rows, ptrdiff_t cols,
     if high == 1 and state.alike == NULL and nothing_to_convert(views, state, sizeof(real), flags):
         wide = cols  # no buffer limits a block that is read and written where it lies
     elif high == 1 and state.alike != NULL and all_in_place(views, state):
-        wide = LONG
+        # Halves have doubts to settle, which is quicker for many at a time.
+        wide = LONG if state.out_size == 4 else MOST
     elif high == 1 and state.alike != NULL:
         wide = FILLED
     elif high == 1 and flags & TILE_STREAM:
@@ -552,7 +555,7 @@ cdef inline void compute_by_lanes(const tile_view *views, const block_t *block,
     """A block in one go, from operands where they lie if they are dense, else from buffers."""
     cdef char buffers[2][FILLED * 4]
     cdef char results[FILLED * 4]
-    cdef uint16_t doubts[LONG]
+    cdef uint16_t doubts[GROUPS + 2]
     cdef const tile_view *out = &views[state.n_inputs]
     cdef bint dense = block.rows == 1 and out.col_stride == state.out_size
     cdef const char *inputs[2]
@@ -570,7 +573,7 @@ cdef inline void compute_by_lanes(const tile_view *views, const block_t *block,
     span.facts = scalars
     span.doubts = doubts
     span.stream = dense and flags & TILE_STREAM and <uintptr_t>span.out % LINE == 0
-    span.ask = span.n == LONG and span.a != buffers[0] and span.b != buffers[1]
+    span.ask = span.n >= LONG and span.a != buffers[0] and span.b != buffers[1]
     found = state.alike(&span) if state.all_alike else state.from_float(&span)
     if found:
         settle(&span, found, state)

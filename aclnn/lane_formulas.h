@@ -384,12 +384,16 @@ static inline void elu_facts(facts_t *facts) { elu_prepare(facts->p, &facts->elu
 static inline void logit_facts(facts_t *facts) { logit_prepare(facts->p, &facts->logit); }
 static inline void keep_facts(facts_t *facts) { keep_prepare(facts->p, &facts->keep); }
 
-enum { AHEAD = 16384 /* bytes between reading and asking for */ };
+/* Bytes between reading and asking for: into the cache nearby, and into the one behind it. */
+enum { NEAR_AHEAD = 1024, FAR_AHEAD = 16384 };
 
 /* By way of integers: what lies ahead may lie beyond the array, and is not touched. */
 static inline void ask_ahead(const char *p, ptrdiff_t offset, ptrdiff_t n) {
-    uintptr_t from = (uintptr_t)p + (uintptr_t)offset + AHEAD;
-    for (ptrdiff_t k = 0; k < n; k += 64) __builtin_prefetch((const void *)(from + (uintptr_t)k), 0, 2);
+    for (ptrdiff_t k = 0; k < n; k += 64) {
+        uintptr_t here = (uintptr_t)p + (uintptr_t)(offset + k);
+        __builtin_prefetch((const void *)(here + NEAR_AHEAD), 0, 3);
+        __builtin_prefetch((const void *)(here + FAR_AHEAD), 0, 2);
+    }
 }
 
 /* How elements lie in memory. */

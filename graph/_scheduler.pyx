@@ -7,6 +7,8 @@ from libc.stdint cimport int64_t, uintptr_t
 from libc.stdlib cimport calloc, free
 
 cdef extern from "tile_abi.h" nogil:
+    enum:
+        TILE_STREAM
     ctypedef struct tile_view:
         char *data
         ptrdiff_t row_stride
@@ -127,6 +129,11 @@ cdef inline void call_ops(const schedule_step *step, char *const *data, const do
         op.kernel(views, rows, cols, op.state, scalars, op.flags)
 
 
+cdef inline bint streams_rows(const schedule_step *step) noexcept nogil:
+    """Whether a step has one kernel, which bypasses the cache, and tiles of one row."""
+    return step.n_ops == 1 and step.tile_rows == 1 and step.ops[0].flags & TILE_STREAM
+
+
 cdef void run_tiles(const schedule_t *schedule, const schedule_step *step, char *const *addresses,
                     char *workspace, const double *scalars, ptrdiff_t begin, ptrdiff_t end,
                     int thread) noexcept nogil:
@@ -136,7 +143,7 @@ cdef void run_tiles(const schedule_t *schedule, const schedule_step *step, char 
     cdef ptrdiff_t index[8]
     cdef ptrdiff_t jumps[8][8]
     cdef char *data[8]
-    cdef ptrdiff_t tile, rest, rows, cols
+    cdef ptrdiff_t tile, merged, rest, rows, cols
     for d in range(ndim):
         counts[d] = step.shape[d]
     counts[ndim - 2] = (step.shape[ndim - 2] + step.tile_rows - 1) // step.tile_rows
@@ -157,15 +164,24 @@ cdef void run_tiles(const schedule_t *schedule, const schedule_step *step, char 
                 elif d == ndim - 1:
                     jumps[d][k] *= step.tile_cols
             data[k] += index[d] * jumps[d][k]
-    for tile in range(begin, end):
+    tile = begin
+    while tile < end:
+        # Tiles of a row that goes past the cache are one to a kernel: it need not wait for its
+        # stores more often than once.
+        merged = 1
+        if streams_rows(step):
+            merged = min(end - tile, counts[ndim - 1] - index[ndim - 1])
         rows = min(step.tile_rows, step.shape[ndim - 2] - index[ndim - 2] * step.tile_rows)
-        cols = min(step.tile_cols, step.shape[ndim - 1] - index[ndim - 1] * step.tile_cols)
+        cols = min(merged * step.tile_cols,
+                   step.shape[ndim - 1] - index[ndim - 1] * step.tile_cols)
         call_ops(step, data, scalars, rows, cols)
+        tile += merged
         d = ndim - 1
         while d >= 0:
-            index[d] += 1
+            index[d] += merged
             for k in range(n):
-                data[k] += jumps[d][k]
+                data[k] += merged * jumps[d][k]
+            merged = 1
             if index[d] < counts[d]:
                 break
             for k in range(n):
