@@ -341,15 +341,15 @@ static inline lanes_t logit_backward_half_lanes(const void *facts, lanes_t x, la
 /* --- Leaky ReLU and hard shrinkage ------------------------------------------------------------ */
 
 static inline lanes_t leaky_relu_single_lanes(const void *facts, lanes_t g, lanes_t x, seen_t *seen) {
-    lanes_t negative = times(g, lanes_of((float)*(const double *)facts));
-    see_finite(seen, negative);
-    return choose(above_zero(x), g, negative);
+    lanes_t r = choose_times(not_above_zero(x), g, lanes_of((float)*(const double *)facts));
+    see_finite(seen, r);
+    return r;
 }
 
 static inline lanes_t leaky_relu_half_lanes(const void *facts, lanes_t g, lanes_t x, seen_t *seen) {
-    lanes_t negative = product_to_odd(g, lanes_of((float)*(const double *)facts));
-    see_finite(seen, negative);
-    return choose(above_zero(x), g, negative);
+    lanes_t r = choose_times_to_odd(not_above_zero(x), g, lanes_of((float)*(const double *)facts));
+    see_finite(seen, r);
+    return r;
 }
 
 /* Below what floats can tell apart, rounding to odd loses what it stands on. */
@@ -415,10 +415,7 @@ static inline halves_t rounded(kind_t kind, lanes_t x, float bound, uint16_t *do
         *doubt = (uint16_t)which_differ(low, to_halves(times(x, lanes_of(1.0f + bound))));
         return low;
     }
-    if (bound == 0) {
-        ints_t even = int_and(int_right(bits_of(x), 16), ints_of(1u));
-        return upper_halves(int_plus(bits_of(x), int_plus(even, ints_of(0x7fffu))));
-    }
+    if (bound == 0) return rounded_halves(bits_of(x));
     /* Within so many units of the middle of two neighbours; elsewhere as many do not matter. */
     const uint32_t reach = bound < 4e-7f ? 8 : 16;
     ints_t above = int_plus(bits_of(x), ints_of(0x8000u + reach));

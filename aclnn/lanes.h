@@ -63,10 +63,17 @@ static inline lanes_t ordered(lanes_t r) {
     choice_t c = _mm512_cmp_ps_mask(r, r, _CMP_UNORD_Q);
     return _mm512_mask_mov_ps(r, c, lanes_of(__builtin_nanf("")));
 }
-/* a * b rounded to odd: a later rounding to a half then gives what one rounding would have. */
-static inline lanes_t product_to_odd(lanes_t a, lanes_t b) {
-    lanes_t p = _mm512_mul_round_ps(a, b, _MM_FROUND_TO_ZERO | _MM_FROUND_NO_EXC);
-    choice_t inexact = not_zero(fms_of(a, b, p));
+static inline choice_t not_above_zero(lanes_t x) {
+    return _mm512_cmp_ps_mask(x, _mm512_setzero_ps(), _CMP_NGT_UQ);
+}
+/* a, or a * b where `c`. */
+static inline lanes_t choose_times(choice_t c, lanes_t a, lanes_t b) {
+    return _mm512_mask_mul_ps(a, c, a, b);
+}
+/* The same rounded to odd: a later rounding to a half then gives what one rounding would have. */
+static inline lanes_t choose_times_to_odd(choice_t c, lanes_t a, lanes_t b) {
+    lanes_t p = _mm512_mask_mul_round_ps(a, c, a, b, _MM_FROUND_TO_ZERO | _MM_FROUND_NO_EXC);
+    choice_t inexact = _mm512_mask_cmp_ps_mask(c, fms_of(a, b, p), _mm512_setzero_ps(), _CMP_NEQ_UQ);
     return floats_of(_mm512_mask_or_epi32(bits_of(p), inexact, bits_of(p), ints_of(1u)));
 }
 
@@ -80,7 +87,12 @@ static inline lanes_t from_bfloats(halves_t h) {
     return floats_of(_mm512_slli_epi32(_mm512_cvtepu16_epi32(h), 16));
 }
 static inline halves_t upper_halves(ints_t x) { return _mm512_cvtepi32_epi16(_mm512_srli_epi32(x, 16)); }
-static inline ints_t int_and(ints_t a, ints_t b) { return _mm512_and_si512(a, b); }
+/* The upper half of each, rounded to nearest, ties to even. */
+static inline halves_t rounded_halves(ints_t x) {
+    ints_t above = _mm512_add_epi32(x, ints_of(0x7fffu));
+    choice_t odd = _mm512_test_epi32_mask(x, ints_of(0x10000u));
+    return upper_halves(_mm512_mask_add_epi32(above, odd, above, ints_of(1u)));
+}
 static inline unsigned which_differ(halves_t a, halves_t b) { return _mm256_cmpneq_epi16_mask(a, b); }
 static inline unsigned which_miss(ints_t x, ints_t bits) { return _mm512_testn_epi32_mask(x, bits); }
 static inline void stream_lanes(float *p, lanes_t x) { _mm512_stream_ps(p, x); }
@@ -161,13 +173,19 @@ static inline int any(choice_t c) { return _mm256_movemask_ps(c) != 0; }
 static inline lanes_t ordered(lanes_t r) {
     return _mm256_blendv_ps(r, lanes_of(__builtin_nanf("")), _mm256_cmp_ps(r, r, _CMP_UNORD_Q));
 }
-static inline lanes_t product_to_odd(lanes_t a, lanes_t b) {
+static inline choice_t not_above_zero(lanes_t x) {
+    return _mm256_cmp_ps(x, _mm256_setzero_ps(), _CMP_NGT_UQ);
+}
+static inline lanes_t choose_times(choice_t c, lanes_t a, lanes_t b) {
+    return _mm256_blendv_ps(a, times(a, b), c);
+}
+static inline lanes_t choose_times_to_odd(choice_t c, lanes_t a, lanes_t b) {
     lanes_t p = times(a, b), error = fms_of(a, b, p);
     __m256i exact = bits_of(_mm256_cmp_ps(error, _mm256_setzero_ps(), _CMP_EQ_OQ));
     /* -1 where p was rounded away from 0. */
     __m256i outward = _mm256_srai_epi32(bits_of(_mm256_xor_ps(error, p)), 31);
     __m256i odd = _mm256_or_si256(_mm256_add_epi32(bits_of(p), outward), ints_of(1u));
-    return _mm256_blendv_ps(floats_of(odd), p, floats_of(exact));
+    return _mm256_blendv_ps(a, _mm256_blendv_ps(floats_of(odd), p, floats_of(exact)), c);
 }
 
 typedef __m128i halves_t;
@@ -182,7 +200,10 @@ static inline halves_t upper_halves(ints_t x) {
     __m256i high = _mm256_srli_epi32(x, 16);
     return _mm_packus_epi32(_mm256_castsi256_si128(high), _mm256_extracti128_si256(high, 1));
 }
-static inline ints_t int_and(ints_t a, ints_t b) { return _mm256_and_si256(a, b); }
+static inline halves_t rounded_halves(ints_t x) {
+    ints_t even = _mm256_and_si256(_mm256_srli_epi32(x, 16), ints_of(1u));
+    return upper_halves(int_plus(x, int_plus(even, ints_of(0x7fffu))));
+}
 static inline unsigned which_differ(halves_t a, halves_t b) {
     __m128i same = _mm_cmpeq_epi16(a, b);
     return 0xffu & ~(unsigned)_mm_movemask_epi8(_mm_packs_epi16(same, same));
