@@ -192,6 +192,63 @@ def test_an_input_wider_than_the_output_at_the_same_address():
     assert not np.array_equal(storage[:32], expected)
 
 
+EDGES = [
+    0.0, 1.0, 0.5, 0.25, 0.75, 2.0**-149, 2.0**-126, 2.0**-120, 1e-30, 2.0**-25, 1e-3, 0.7517915,
+    np.nextafter(np.float32(0.7517915), np.float32(1)), 0.75, 0.7518, 5.5, 12.89, 12.91, 13.0, 13.1,
+    37.6, 79.9, 80.1, 88.0, 104.0, 1e10, 1e30, 3.4e38, np.inf, np.nan,
+]  # fmt: skip
+SCALARS = {
+    "elu_backward": [(1, 1, 1), (1.625, 1.0625, 0.5), (1, 1, -0.5), (0, 1, 1), (1e-9, 1, 3000)],
+    "gelu_backward": [()],
+    "logit_backward": [(-1,), (0,), (0.125,), (0.5,), (0.75,), (1,), (2,), (np.inf,)],
+    "leaky_relu_backward": [(0.01,), (0.75,), (-1.5,), (0,), (1e-38,), (np.inf,)],
+    "hardshrink_backward": [
+        (0.5,),
+        (0,),
+        (-1,),
+        (2.0**-25,),
+        (7e4,),
+        (3e38,),
+        (np.inf,),
+        (np.nan,),
+    ],
+}
+
+
+@pytest.mark.parametrize(
+    "dtype", [np.float32, np.float16, BFLOAT16], ids=lambda d: np.dtype(d).name
+)
+@pytest.mark.parametrize("formula", SCALARS)
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_instruction_sets_agree_at_the_edges(formula, dtype):
+    """Every pair of odd values, against the plain forms in double: signs of zeros included."""
+    edges = np.array([*EDGES, *(-np.array(EDGES))], np.float32).astype(dtype)
+    a, b = (np.ascontiguousarray(m.ravel()) for m in np.meshgrid(edges, edges))
+    name = np.dtype(dtype).name
+    for scalars in SCALARS[formula]:
+        results = {}
+        for level in isa.available():
+            kernels = isa.kernels(level)
+            out = np.empty(a.size, dtype)
+            kernels.run(
+                kernels.compute_kernel(formula, (name, name), name),
+                [(m.ctypes.data, 0, m.itemsize) for m in (a, b)],
+                (out.ctypes.data, 0, out.itemsize), 1, a.size, scalars,
+            )  # fmt: skip
+            results[level] = out
+        plain = results.pop("generic")
+        for level, out in results.items():
+            what = f"{level} {scalars}"
+            if dtype is not np.float32:
+                np.testing.assert_array_equal(bits(out), bits(plain), what)
+                continue
+            np.testing.assert_array_equal(np.isnan(out), np.isnan(plain), what)
+            np.testing.assert_array_equal(np.signbit(out), np.signbit(plain), what)
+            apart = np.where(np.isnan(plain), 0, bits(out).astype(np.int64) - bits(plain))
+            worst = np.abs(apart).argmax()
+            assert np.abs(apart).max() <= 1, (what, a[worst], b[worst])
+
+
 def test_instruction_sets_agree():
     rng = np.random.default_rng(7)
     n = 4099
