@@ -381,6 +381,16 @@ cdef struct compute_state:
     store_fn store_exact     # from double
     load_fn load_out         # from the output's dtype to float
 
+cdef struct picked_t:
+    # Elements of a tile that are computed once more, in double, a batch at a time: what they are
+    # made of, and where the result belongs.
+    const compute_state *state
+    const double *scalars
+    ptrdiff_t count
+    double wide[2][BATCH]
+    char *places[BATCH]
+
+
 cdef struct block_t:
     # A rectangle of at most BLOCK elements of a tile.
     ptrdiff_t row, col, rows, cols
@@ -394,10 +404,12 @@ cdef inline void compute(const tile_view *views, ptrdiff_t rows, ptrdiff_t cols,
     cdef ptrdiff_t high, wide
     cdef int n = state.n_inputs + 1
     cdef facts_t facts
+    cdef picked_t picked
     if state.prepare != NULL:
         memcpy(facts.p, scalars, sizeof(facts.p))
         state.prepare(&facts)
         scalars = facts.p
+    picked.state, picked.scalars, picked.count = state, scalars, 0
     if rows > 1 and one_row(views, n, cols):
         cols *= rows
         rows = 1
@@ -421,13 +433,14 @@ cdef inline void compute(const tile_view *views, ptrdiff_t rows, ptrdiff_t cols,
         if high == 1 and (cols >= ALIGN_FROM or flags & TILE_STREAM):
             block.cols = min(to_line(&views[state.n_inputs], block.row), cols)
         if block.cols:
-            compute_block(views, &block, state, scalars, flags, like)
+            compute_block(views, &block, state, scalars, flags, &picked, like)
             block.col = block.cols
         while block.col < cols:
             block.cols = min(wide, cols - block.col)
-            compute_block(views, &block, state, scalars, flags, like)
+            compute_block(views, &block, state, scalars, flags, &picked, like)
             block.col += wide
         block.row += high
+    compute_picked(&picked)
     if flags & TILE_STREAM:
         stream_fence()
 
@@ -482,10 +495,10 @@ cdef inline char *place(const tile_view *view, const block_t *block) noexcept no
 
 cdef inline void compute_block(const tile_view *views, const block_t *block,
                                const compute_state *state, const double *scalars, int flags,
-                               real like) noexcept nogil:
+                               picked_t *picked, real like) noexcept nogil:
     if real is float:
         if state.alike != NULL:
-            compute_by_lanes(views, block, state, scalars, flags)
+            compute_by_lanes(views, block, state, scalars, flags, picked)
             return
     cdef char memory[3 * BLOCK * 8 + LINE]
     cdef real *buffers = <real *>(memory + (-<ptrdiff_t><uintptr_t>memory & (LINE - 1)))
@@ -550,8 +563,8 @@ cdef inline void write_block(const tile_view *view, const block_t *block,
 # --- Blocks by lanes ------------------------------------------------------------------------------
 
 cdef inline void compute_by_lanes(const tile_view *views, const block_t *block,
-                                  const compute_state *state, const double *scalars,
-                                  int flags) noexcept nogil:
+                                  const compute_state *state, const double *scalars, int flags,
+                                  picked_t *picked) noexcept nogil:
     """A block in one go, from operands where they lie if they are dense, else from buffers."""
     cdef char buffers[2][FILLED * 4]
     cdef char results[FILLED * 4]
@@ -563,7 +576,7 @@ cdef inline void compute_by_lanes(const tile_view *views, const block_t *block,
     cdef int k, found
     for k in range(state.n_inputs):
         inputs[k] = place(&views[k], block)
-        if not (dense and in_place(&views[k], out, state)):
+        if not (dense and in_place(&views[k], out, state, k)):
             fill(&views[k], block, state, k, buffers[k])
             inputs[k] = buffers[k]
     span.a = inputs[0]
@@ -576,25 +589,29 @@ cdef inline void compute_by_lanes(const tile_view *views, const block_t *block,
     span.ask = span.n >= LONG and span.a != buffers[0] and span.b != buffers[1]
     found = state.alike(&span) if state.all_alike else state.from_float(&span)
     if found:
-        settle(&span, found, state)
+        settle(&span, found, picked)
     if not dense:
+        compute_picked(picked)
         spread(results, out, block, state.out_size)
 
 
 cdef inline bint in_place(const tile_view *view, const tile_view *out,
-                          const compute_state *state) noexcept nogil:
+                          const compute_state *state, int k) noexcept nogil:
     """Whether an input's row can be read where it lies, and does not lie where results go.
 
     What is settled afterwards is read again, so results must not have replaced it.
     """
-    return state.all_alike and view.col_stride == state.out_size and view.data != out.data
+    cdef ptrdiff_t size = state.out_size if state.all_alike else 4
+    if not (state.all_alike or state.dense_input[k]):
+        return False
+    return view.col_stride == size and view.data != out.data
 
 
 cdef inline bint all_in_place(const tile_view *views, const compute_state *state) noexcept nogil:
     cdef const tile_view *out = &views[state.n_inputs]
     cdef int k
     for k in range(state.n_inputs):
-        if not in_place(&views[k], out, state):
+        if not in_place(&views[k], out, state, k):
             return False
     return out.col_stride == state.out_size
 
@@ -650,36 +667,27 @@ cdef inline void spread(const char *results, const tile_view *out, const block_t
         results += block.cols * size
 
 
-cdef struct picked_t:
-    # Elements of a block that are computed once more, in double, a batch at a time.
-    const span_t *span
-    const compute_state *state
-    ptrdiff_t count
-    ptrdiff_t where[BATCH]
-
-
-cdef void settle(const span_t *span, int found, const compute_state *state) noexcept nogil:
-    """Compute suspect and doubtful elements in double, and round them from there."""
-    cdef picked_t picked
-    picked.span = span
-    picked.state = state
-    picked.count = 0
+cdef void settle(const span_t *span, int found, picked_t *picked) noexcept nogil:
+    """Pick suspect and doubtful elements, to be rounded from double."""
     if found & DOUBTS:
-        pick_doubts(&picked)
+        pick_doubts(span, picked)
     if found & SUSPECTS:
-        pick_suspects(&picked)
-    compute_picked(&picked)
+        pick_suspects(span, picked)
 
 
-cdef inline void pick(picked_t *picked, ptrdiff_t where) noexcept nogil:
+cdef inline void pick(const span_t *span, ptrdiff_t where, picked_t *picked) noexcept nogil:
+    cdef float value
     if picked.count == BATCH:
         compute_picked(picked)
-    picked.where[picked.count] = where
+    floats_from(span.a, where, 1, picked.state, &value)
+    picked.wide[0][picked.count] = value
+    floats_from(span.b, where, 1, picked.state, &value)
+    picked.wide[1][picked.count] = value
+    picked.places[picked.count] = span.out + where * picked.state.out_size
     picked.count += 1
 
 
-cdef void pick_doubts(picked_t *picked) noexcept nogil:
-    cdef const span_t *span = picked.span
+cdef void pick_doubts(const span_t *span, picked_t *picked) noexcept nogil:
     cdef ptrdiff_t group, where
     cdef unsigned int bits
     for group in range((span.n + LANES - 1) // LANES):
@@ -688,64 +696,50 @@ cdef void pick_doubts(picked_t *picked) noexcept nogil:
             where = group * LANES + __builtin_ctz(bits)
             bits &= bits - 1
             if where < span.n:
-                pick(picked, where)
+                pick(span, where, picked)
 
 
-cdef void pick_suspects(picked_t *picked) noexcept nogil:
+cdef void pick_suspects(const span_t *span, picked_t *picked) noexcept nogil:
     """Suspect elements, which may have been doubtful too: computing one twice does no harm."""
-    cdef const span_t *span = picked.span
     cdef const compute_state *state = picked.state
     cdef float values[3][BLOCK]
     cdef uint16_t suspect[BLOCK]
     cdef ptrdiff_t i, n, begin = 0
     while begin < span.n:
         n = min(<ptrdiff_t>BLOCK, span.n - begin)
-        floats_from(span.a, begin, n, picked, values[0])
-        floats_from(span.b, begin, n, picked, values[1])
+        floats_from(span.a, begin, n, state, values[0])
+        floats_from(span.b, begin, n, state, values[1])
         state.load_out(span.out + begin * state.out_size, state.out_size, values[2], n)
         memset(suspect, 0, sizeof(suspect))
-        state.mark(values[0], values[1], values[2], suspect, n, <const double *>span.facts)
+        state.mark(values[0], values[1], values[2], suspect, n, picked.scalars)
         for i in range(n):
             if suspect[i]:
-                pick(picked, begin + i)
+                pick(span, begin + i, picked)
         begin += BLOCK
 
 
 cdef inline void floats_from(const char *source, ptrdiff_t begin, ptrdiff_t n,
-                             const picked_t *picked, float *values) noexcept nogil:
+                             const compute_state *state, float *values) noexcept nogil:
     """Inputs of a span in float, from their own dtype or from a buffer that is in float already."""
-    cdef ptrdiff_t size = picked.state.out_size
-    if picked.state.all_alike:
-        picked.state.load_out(source + begin * size, size, values, n)
+    if state.all_alike:
+        state.load_out(source + begin * state.out_size, state.out_size, values, n)
     else:
         memcpy(values, source + begin * sizeof(float), n * sizeof(float))
 
 
 cdef void compute_picked(picked_t *picked) noexcept nogil:
-    cdef const span_t *span = picked.span
     cdef const compute_state *state = picked.state
-    cdef double wide[2][BATCH]
     cdef double results[BATCH]
-    cdef float value
-    cdef ptrdiff_t i, where
-    if picked.count == 0:
+    cdef ptrdiff_t i, n = picked.count
+    if n == 0:
         return
-    i = 0
-    while i < picked.count:
-        where = picked.where[i]
-        floats_from(span.a, where, 1, picked, &value)
-        wide[0][i] = value
-        floats_from(span.b, where, 1, picked, &value)
-        wide[1][i] = value
-        i += 1
     # Whole registers: the loop's remainder would take longer than all the rest.
-    while i % 8:
-        wide[0][i] = wide[1][i] = 0.5
-        i += 1
-    (<double_loop>state.exact)(wide[0], wide[1], results, i, <const double *>span.facts)
+    while n % 8:
+        picked.wide[0][n] = picked.wide[1][n] = 0.5
+        n += 1
+    (<double_loop>state.exact)(picked.wide[0], picked.wide[1], results, n, picked.scalars)
     for i in range(picked.count):
-        state.store_exact(<const char *>&results[i],
-                          span.out + picked.where[i] * state.out_size, state.out_size, 1)
+        state.store_exact(<const char *>&results[i], picked.places[i], state.out_size, 1)
     picked.count = 0
 
 
