@@ -523,7 +523,7 @@ cdef class aclOpExecutor:
         return report.to_html(self)
 
     def _repr_svg_(self):
-        return self.graph.to_svg()
+        return self.graph.to_svg(self.plan)
 
     def destroy(self):
         """Let go of everything; using the executor afterwards is an error."""

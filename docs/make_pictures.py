@@ -23,7 +23,7 @@ def main() -> None:
     whole = aclnn.executor("gelu_backward", g, x, out=out, materialize=True)
     FOLDER.mkdir(exist_ok=True)
     (FOLDER / "graph-as-built.svg").write_text(fused.graph_as_built.to_svg())
-    (FOLDER / "graph-scheduled.svg").write_text(fused.graph.to_svg())
+    (FOLDER / "graph-scheduled.svg").write_text(fused.graph.to_svg(fused.plan))
     (FOLDER / "plan-materialized.svg").write_text(whole.plan.to_svg())
     with tempfile.TemporaryDirectory() as folder:
         page = Path(folder) / "report.html"

@@ -19,8 +19,8 @@ def main() -> None:
     FOLDER.mkdir(exist_ok=True)
     for name, picture in {
         "tutorial-plan": whole.plan.to_svg(),
-        "tutorial-graph-materialized": whole.graph.to_svg(),
-        "tutorial-graph-fused": fused.graph.to_svg(),
+        "tutorial-graph-materialized": whole.graph.to_svg(whole.plan),
+        "tutorial-graph-fused": fused.graph.to_svg(fused.plan),
         "passes": fused.passes.to_svg(),
     }.items():
         (FOLDER / f"{name}.svg").write_text(picture, encoding="utf-8")

@@ -304,11 +304,11 @@ class Graph:
 
         return graph_to_dot(self, plan)
 
-    def to_svg(self) -> str:
-        """A self-contained picture, without scripts."""
+    def to_svg(self, plan: Any = None) -> str:
+        """A self-contained picture, without scripts; with a plan it says where values lie."""
         from .views.svg import graph_to_svg
 
-        return graph_to_svg(self)
+        return graph_to_svg(self, plan)
 
     def _repr_svg_(self) -> str:
         return self.to_svg()

@@ -67,6 +67,18 @@ def test_pictures_stand_alone():
     assert wasteful()._repr_svg_() == picture
 
 
+def test_pictures_of_graphs_say_where_values_lie_and_what_moves():
+    graph = run_passes(wasteful(), "materialized").graph
+    plan = plan_workspace(graph)
+    picture = graph.to_svg(plan)
+    for buffer in plan.buffers:
+        assert f" at {buffer.offset}</text>" in picture
+    for node in graph.nodes:
+        moved = f"reads {graph.bytes_read(node):,} bytes, writes {graph.bytes_written(node):,}"
+        assert moved in picture
+    assert " at " not in re.sub("<title>.*?</title>", "", graph.to_svg(), flags=re.DOTALL)
+
+
 def test_names_are_escaped():
     b, t = GraphBuilder(), DType("float32", 4)
     x, out = b.input('<a&"b\\', (2,), t), b.output("out", (2,), t)

@@ -595,7 +595,7 @@ def test_executors_graphs_plans_and_passes_draw_themselves():
             assert picture.startswith("<svg")
             assert "<script" not in picture
             ElementTree.fromstring(picture)
-        assert ex._repr_svg_() == ex.graph.to_svg()
+        assert ex._repr_svg_() == ex.graph.to_svg(ex.plan)
 
 
 def test_passes_of_executors_are_a_tuple():

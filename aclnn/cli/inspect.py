@@ -58,7 +58,7 @@ VIEWS: dict[str, View] = {
     ),
     "timeline": _words(lambda ex: timeline(ex)),
     "dot": _words(lambda ex: ex.graph.to_dot(ex.plan)),
-    "svg": _words(lambda ex: ex.graph.to_svg()),
+    "svg": _words(lambda ex: ex.graph.to_svg(ex.plan)),
     "plan-svg": _words(lambda ex: ex.plan.to_svg()),
     "passes-svg": _words(lambda ex: ex.passes.to_svg()),
     "json": _words(lambda ex: ex.graph.to_json(indent=2)),

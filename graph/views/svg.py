@@ -11,7 +11,7 @@ from html import escape
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from .text import attr_words, dims, human_bytes, plan_summary, storage_words
+from .text import attr_words, dims, human_bytes, places, plan_summary, storage_words
 
 if TYPE_CHECKING:
     from ..ir import Graph, Node, Value
@@ -100,8 +100,8 @@ class _Box:
         return self.x + self.width / 2
 
 
-def graph_to_svg(graph: Graph) -> str:
-    boxes = _boxes(graph)
+def graph_to_svg(graph: Graph, plan: WorkspacePlan | None = None) -> str:
+    boxes = _boxes(graph, places(plan))
     ranks = _ranked(boxes)
     width = _place(ranks)
     height = max(box.y + box.height for rank in ranks for box in rank) + MARGIN
@@ -112,7 +112,7 @@ def graph_to_svg(graph: Graph) -> str:
     return _document(width, height, "executor graph", body)
 
 
-def _boxes(graph: Graph) -> list[_Box]:
+def _boxes(graph: Graph, offsets: dict[str, str]) -> list[_Box]:
     """A box per argument and node, linked to the boxes that they read."""
     made: dict[int, _Box] = {}
     boxes = []
@@ -121,7 +121,7 @@ def _boxes(graph: Graph) -> list[_Box]:
             made[value.id] = _argument(graph, value, "arg")
             boxes.append(made[value.id])
     for node in graph.nodes:
-        box = _node_box(graph, node)
+        box = _node_box(graph, node, offsets)
         box.sources = [made[graph.root(id).id] for id in node.inputs]
         boxes.append(box)
         made[node.output] = box
@@ -140,9 +140,11 @@ def _argument(graph: Graph, value: Value, style: str) -> _Box:
     return _Box(lines, style, title, names=(value.name,))
 
 
-def _node_box(graph: Graph, node: Node) -> _Box:
+def _node_box(graph: Graph, node: Node, offsets: dict[str, str]) -> _Box:
     out = graph.value(node.output)
     place = "tile" if out.storage == "tile" else f"{out.storage} {human_bytes(out.nbytes)}"
+    if out.name in offsets:
+        place += f" at {offsets[out.name]}"
     name = node.name if node.name == out.name else f"{node.name} > {out.name}"
     lines = [name, node.kind, f"{out.dtype.name}{dims(out.shape)}", place]
     if not out.is_contiguous:
