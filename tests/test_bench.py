@@ -368,7 +368,9 @@ def test_the_command_writes_everything(tmp_path, capsys):
         "--markdown", str(tmp_path / "rows.md"), "--plot", str(tmp_path / "rows.svg"),
     )  # fmt: skip
     assert status == 0
-    assert "targets are met" in capsys.readouterr().out
+    # Without peers it depends on the machine's instruction set whether any target applies.
+    out = capsys.readouterr().out
+    assert ("targets are met" in out) != ("no target applies" in out)
     report = json.loads(path.read_text())
     assert {"cpu", "cpus", "best_isa", "system"} == set(report["machine"])
     assert {"aclnn-cpu", "python", "numpy"} <= set(report["versions"])

@@ -77,6 +77,7 @@ def _settings(options: argparse.Namespace) -> matrix.Settings:
 
 def _list_misses(verdicts: Sequence[targets.Verdict]) -> None:
     if not verdicts:
+        print("\nno target applies to these cells and peers")
         return
     missed = [verdict for verdict in verdicts if not verdict.met]
     print(
