@@ -380,7 +380,9 @@ def test_the_command_writes_everything(tmp_path, capsys):
         assert one["threads"] == 1
         for times in one["times"].values():
             assert 0 < times["least_us"] <= times["median_us"] <= times["most_us"]
-    assert {"operator", "quantity", "value", "bound", "met"} <= set(report["targets"][0])
+    assert len(report["targets"]) == 0 or "targets are met" in out
+    for verdict in report["targets"]:
+        assert {"operator", "quantity", "value", "bound", "met"} <= set(verdict)
     assert "| leaky_relu | bfloat16 |" in (tmp_path / "rows.md").read_text()
     assert (tmp_path / "rows.svg").exists()
 
