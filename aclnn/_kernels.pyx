@@ -109,12 +109,12 @@ ctypedef fused bits_t:
 cdef enum:
     BLOCK = 1024     # elements of a block: three of them in double are 24 KiB
     LINE = 64        # bytes of a cache line
-    AHEAD = 16384    # bytes between reading and asking for
     SHORT = 512      # elements of a block that is streamed: reads and writes take turns
     ALIGN_FROM = 8192
+    ASK_FROM = 4096  # fewer elements are in the cache, or soon will be
     BATCH = 64       # elements computed again at a time
     FILLED = 2048    # elements of a block that lanes read from buffers
-    LONG = 4096      # elements of a block that lies as lanes want it: worth asking ahead in
+    LONG = 8192      # elements of a block that lies as lanes want it
     MOST = 16384     # the same, of halves
     GROUPS = 2048    # registers of eight in as many
     PATCH = 32       # side of a square block, for operands that lie transposed
@@ -586,7 +586,7 @@ cdef inline void compute_by_lanes(const tile_view *views, const block_t *block,
     span.facts = scalars
     span.doubts = doubts
     span.stream = dense and flags & TILE_STREAM and <uintptr_t>span.out % LINE == 0
-    span.ask = span.n >= LONG and span.a != buffers[0] and span.b != buffers[1]
+    span.ask = span.n > ASK_FROM and span.a != buffers[0] and span.b != buffers[1]
     found = state.alike(&span) if state.all_alike else state.from_float(&span)
     if found:
         settle(&span, found, picked)

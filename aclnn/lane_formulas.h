@@ -477,30 +477,47 @@ static inline __attribute__((always_inline)) ptrdiff_t over_pairs(
     return i;
 }
 
-/* The last elements, fewer than two registers, go through copies that are filled up. */
+/* One register, for what is left of a row. */
+static inline __attribute__((always_inline)) void over_one(
+        lane_formula formula, kind_t in, kind_t out, float bound, const span_t *s, seen_t *seen) {
+    lanes_t x = at(formula, in, s, 0, seen);
+    if (out == SINGLE) lanes_store((float *)s->out, x);
+    else halves_store((uint16_t *)s->out, rounded(out, x, bound, s->doubts));
+}
+
+/* The last elements, fewer than a register holds, go through copies that are filled up with numbers
+ * that no formula minds: bytes of 0x38 are 0.53 or 4e-5, whatever the type. */
 static inline __attribute__((always_inline)) int over_lanes(
         lane_formula formula, kind_t in, kind_t out, float bound, uint32_t most, uint32_t key,
         span_t s) {
-    char a[2 * LANES * 4], b[2 * LANES * 4], result[2 * LANES * 4];
     seen_t seen = nothing_seen();
     ptrdiff_t done = over_pairs(formula, in, out, bound, &s, &seen);
-    if (done < s.n) {
+    while (done < s.n) {
         ptrdiff_t rest = s.n - done;
-        for (int k = 0; k < 2 * LANES; k++) {
-            ptrdiff_t from = done + (k < rest ? k : 0);
-            memcpy(a + k * size_of(in), s.a + from * size_of(in), (size_t)size_of(in));
-            memcpy(b + k * size_of(in), s.b + from * size_of(in), (size_t)size_of(in));
+        span_t last = {
+            s.a + done * size_of(in), s.b + done * size_of(in), s.out + done * size_of(out),
+            LANES, s.facts, s.doubts + done / LANES, 0, 0,
+        };
+        char a[LANES * 4], b[LANES * 4], result[LANES * 4];
+        if (rest < LANES) {
+            memset(a, 0x38, sizeof a);
+            memset(b, 0x38, sizeof b);
+            memcpy(a, last.a, (size_t)(rest * size_of(in)));
+            memcpy(b, last.b, (size_t)(rest * size_of(in)));
+            last.b = last.a == last.b ? a : b;
+            last.a = a;
+            last.out = result;
         }
-        span_t last = { a, s.a == s.b ? a : b, result, 2 * LANES, s.facts, s.doubts + done / LANES, 0, 0 };
-        over_pairs(formula, in, out, bound, &last, &seen);
-        memcpy(s.out + done * size_of(out), result, (size_t)(rest * size_of(out)));
+        over_one(formula, in, out, bound, &last, &seen);
+        if (rest < LANES) memcpy(s.out + done * size_of(out), result, (size_t)(rest * size_of(out)));
+        done += LANES;
     }
     return odd_seen(&seen, most, key);
 }
 
 static inline int any_doubt(const uint16_t *doubts, ptrdiff_t n) {
     unsigned found = 0;
-    for (ptrdiff_t i = 0; i < (n + 2 * LANES - 1) / (2 * LANES) * 2; i++) found |= doubts[i];
+    for (ptrdiff_t i = 0; i < (n + LANES - 1) / LANES; i++) found |= doubts[i];
     return found != 0;
 }
 
