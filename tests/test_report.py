@@ -162,6 +162,18 @@ def test_edges_know_what_they_carry():
     assert sorted(edges) == ["grad_output grad_output_load", "out", "self"]
 
 
+@pytest.mark.parametrize(("steps", "rows"), [(8, 8), (9, 1), (30, 2)])
+def test_many_steps_stand_in_columns(steps, rows):
+    from aclnn.graph import Lifetime, plan_lifetimes
+
+    names = [f"s{step}" for step in range(steps)]
+    plan = plan_lifetimes([Lifetime("a", 0, steps, 64)], steps=names)
+    lines = re.findall(r'class="s">(\d+: s\d+.*?)</text>', plan.to_svg())
+    assert len(lines) == rows
+    assert sorted(re.findall(r"\bs\d+", " ".join(lines))) == sorted(names)
+    assert lines[0].split()[1] == "s0"
+
+
 def test_thin_boxes_have_names_where_there_is_room():
     from aclnn.graph import Lifetime, plan_lifetimes
 

@@ -246,6 +246,7 @@ def _frame(boxes: list[_Box], loop: int) -> str:
 
 PLOT_HEIGHT = 320
 LEFT = 92
+LISTED = 8  # steps that stand one below the other
 THIN = 14  # a box of less height has its name above it, and a margin that the pointer finds
 
 
@@ -264,8 +265,7 @@ def plan_to_svg(plan: WorkspacePlan) -> str:
         for words in plan_summary(plan).split("\n")
         for line in textwrap.wrap(words, room, subsequent_indent="  ")
     ]
-    legend = [f"{step}: {plan.steps[step]}" for step in range(len(plan.steps))]
-    below = [(line, "t") for line in summary] + [(line, "s") for line in legend]
+    below = [(line, "t") for line in summary] + [(line, "s") for line in _legend(plan, room)]
     foot = MARGIN + PLOT_HEIGHT + 44
     width = max(right + 120, *(LEFT + len(line) * CHAR + MARGIN for line, _ in below))
     body = [
@@ -275,6 +275,17 @@ def plan_to_svg(plan: WorkspacePlan) -> str:
         *(_text(LEFT, foot + 18 * i, line, style) for i, (line, style) in enumerate(below)),
     ]
     return _document(width, foot + 18 * len(below) + 8, "workspace plan", body)
+
+
+def _legend(plan: WorkspacePlan, room: int) -> list[str]:
+    """The steps' names; many of them in columns, counted downwards."""
+    names = [f"{step}: {name}" for step, name in enumerate(plan.steps)]
+    wide = max(map(len, names), default=0) + 3
+    columns = max(room // wide, 1) if len(names) > LISTED else 1
+    rows = -(-len(names) // columns)
+    # Spaces would shrink to one.
+    lines = ("".join(n.ljust(wide, "\u00a0") for n in names[row::rows]) for row in range(rows))
+    return [line.rstrip() for line in lines]
 
 
 @dataclass
