@@ -365,6 +365,7 @@ def test_both_ways_in_one_place(browser, executor):
         return [p.get_attribute("id") for p in find(browser, ".way") if p.is_displayed()]
 
     assert shown() == ["materialized"]
+    assert not any(part.is_displayed() for part in find(browser, "summary"))  # tabs do their work
     find(browser, "[value=fused]")[0].click()
     assert shown() == ["fused"]
     assert "nothing needs space" in one(browser, "#fused .plan").text
