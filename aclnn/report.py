@@ -6,11 +6,18 @@ the pointer, one value followed through all views. Without it everything is stil
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from aclnn.graph import WorkspacePlan, plan_workspace, run_passes
+from aclnn.errors import AclnnError
+from aclnn.graph import Graph, Schedule, WorkspacePlan, compile, plan_workspace, run_passes
+from aclnn.graph import passes as known_passes
+from aclnn.graph.passes import Note, PassStep
 from aclnn.graph.views.extras import need
+from aclnn.graph.views.text import base_words, human_bytes
 
 TEMPLATES = Path(__file__).parent / "templates"
 REPEAT = 20  # runs of the profile
@@ -20,8 +27,36 @@ class Stage(NamedTuple):
     """The graph at one point of the way from the call to the schedule."""
 
     name: str
-    notes: tuple[str, ...]
-    graph: Any
+    words: str
+    notes: tuple[Note, ...]
+    graph: Graph
+
+
+@dataclass(frozen=True)
+class Way:
+    """One of the two ways in which a call can be planned, and all that came of it."""
+
+    name: str
+    stages: tuple[Stage, ...]
+    graph: Graph
+    plan: WorkspacePlan
+    schedule: Schedule | None
+
+    @property
+    def traffic(self) -> int:
+        """Bytes that go through memory in one run."""
+        steps = self.schedule.steps if self.schedule else ()
+        return sum(step.bytes_read + step.bytes_written for step in steps)
+
+    def names(self, value: str) -> str:
+        """What to look for when `value` is followed: it, and what it is a view of."""
+        root = self.graph.root(self.graph.named(value).id).name
+        return value if root == value else f"{value} {root}"
+
+    def base(self, operand: Any) -> str:
+        """Where an operand of the schedule lies."""
+        assert self.schedule is not None
+        return base_words(self.schedule, operand.base)
 
 
 def to_html(executor: Any) -> str:
@@ -30,7 +65,8 @@ def to_html(executor: Any) -> str:
     Parameters
     ----------
     executor : aclOpExecutor
-        The profile runs it: its output is written.
+        The profile runs it, which writes its output. Where a run would do more than that (spend a
+        one-shot executor, change an input), the report has no profile and says why.
 
     Returns
     -------
@@ -55,32 +91,85 @@ def to_html(executor: Any) -> str:
         autoescape=True,
         trim_blocks=True,
         lstrip_blocks=True,
+        undefined=jinja2.StrictUndefined,
     )
-    environment.filters["grouped"] = "{:,}".format
-    profile = executor.profile(repeat=REPEAT)
+    environment.filters |= {"grouped": "{:,}".format, "human": human_bytes, "s": plural}
+    profile, unprofiled = profiled(executor)
     return environment.get_template("report.html.j2").render(
         executor=executor,
         operator=executor.operator,
-        plan=executor.plan,
-        stages=stages(executor),
-        plans=both_plans(executor),
-        schedule=executor.schedule,
+        ways=both_ways(executor),
         profile=profile,
+        unprofiled=unprofiled,
     )
 
 
-def stages(executor: Any) -> list[Stage]:
-    """The graph as built, after each pass, and as scheduled."""
-    built = Stage("as built", ("what the call says, step by step",), executor.graph_as_built)
-    after = [Stage(f"{p.name}", tuple(map(str, p.notes)), p.graph) for p in executor.passes]
-    steps = len(executor.graph.steps())
-    last = f"{steps} step{'s' * (steps != 1)}, {executor.workspace_size:,} bytes of workspace"
-    return [built, *after, Stage("as scheduled", (last,), executor.graph)]
+def plural(count: int, word: str) -> str:
+    """A number of things.
+
+    >>> plural(1, "step"), plural(2, "step")
+    ('1 step', '2 steps')
+    """
+    return f"{count:,} {word}{'s' * (count != 1)}"
 
 
-def both_plans(executor: Any) -> dict[str, WorkspacePlan]:
-    """This executor's plan, and that of the same call planned the other way."""
-    fused = any(step.name == "fuse" for step in executor.passes)
-    here, there = ("fused", "materialized") if fused else ("materialized", "fused")
-    other = run_passes(executor.graph_as_built, there).graph
-    return {here: executor.plan, there: plan_workspace(other, threads=executor.plan.threads)}
+def profiled(executor: Any) -> tuple[Any, str]:
+    """A profile, or none and the reason why runs would do more than write the output."""
+    if executor.schedule is None:
+        return None, "There is nothing to run."
+    if not executor.repeatable:
+        return None, "The executor is for one run, which the report leaves to its owner."
+    if _shares_memory(executor.graph):
+        return None, "An input shares memory with the output: repeated runs would change it."
+    try:
+        return executor.profile(repeat=REPEAT), ""
+    except AclnnError as error:
+        return None, f"It cannot run: {error}"
+
+
+def _shares_memory(graph: Graph) -> bool:
+    in_place = any(graph.value(id).alias_of is not None for id in graph.outputs)
+    return in_place or any(node.is_forced_copy for node in graph.nodes)
+
+
+def both_ways(executor: Any) -> tuple[Way, Way]:
+    """The executor's way of planning its call, then the other one.
+
+    Planning needs descriptions only, so the other way takes no memory and runs nothing.
+    """
+    mine, other = ("fused", "materialized")
+    if not any(step.name == "fuse" for step in executor.passes):
+        mine, other = other, mine
+    built, plan = executor.graph_as_built, executor.plan
+    own = _way(mine, built, executor.passes, executor.graph, plan, executor.schedule)
+    passed = run_passes(built, other)
+    planned = plan_workspace(passed.graph, plan.strategy, threads=plan.threads, tiling=plan.tiling)
+    schedule = None
+    if executor.schedule is not None:
+        from aclnn.planning import kernel_of
+
+        schedule = compile(passed.graph, planned, partial(kernel_of, passed.graph))
+    return own, _way(other, built, passed.steps, passed.graph, planned, schedule)
+
+
+def _way(
+    name: str,
+    built: Graph,
+    passes: Sequence[PassStep],
+    graph: Graph,
+    plan: WorkspacePlan,
+    schedule: Schedule | None,
+) -> Way:
+    steps = plural(len(graph.steps()), "step")
+    stages = (
+        Stage("as built", "Every node that the call could need.", (), built),
+        *(Stage(p.name, _purpose(p.name), tuple(p.notes), p.graph) for p in passes),
+        Stage("as scheduled", f"{steps}, {human_bytes(plan.size)} of workspace.", (), graph),
+    )
+    return Way(name, stages, graph, plan, schedule)
+
+
+def _purpose(name: str) -> str:
+    """What a pass is for: the first line of its documentation."""
+    words = getattr(known_passes, name, None).__doc__ or ""
+    return words.partition("\n")[0]

@@ -49,7 +49,8 @@ def photograph(page: Path, scheme: str, picture: Path) -> None:
         feature = {"name": "prefers-color-scheme", "value": scheme}
         chromium.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": [feature]})
         chromium.get(page.as_uri())
-        chromium.find_elements("css selector", '#plan g[data-names~="self_broadcast"]')[0].click()
+        box = '#materialized .plan g[data-names~="self_broadcast"]'
+        chromium.find_elements("css selector", box)[0].click()
         chromium.execute_script("scrollTo(0, 0)")
         chromium.save_screenshot(str(picture))
 

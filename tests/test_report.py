@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import aclnn
+from aclnn import report
 
 pytest.importorskip("jinja2")
 REQUIRED = os.environ.get("ACLNN_REQUIRE_BROWSER", "0") not in ("", "0")
@@ -60,9 +61,11 @@ def test_nothing_comes_from_outside(page):
 def test_every_view_is_in_the_file(page, executor):
     text = page.read_text()
     elements = Elements(text)
+    details = [a for a in elements.named("details") if a.get("class") == "stage"]
     stages = len(executor.passes) + 2
-    assert len([a for a in elements.named("article") if a.get("class") == "stage"]) == stages
-    assert len(elements.named("svg")) == stages + 1
+    assert len([a for a in details if a["id"].startswith("materialized-")]) == stages
+    # A picture of every stage of both ways, and of both plans.
+    assert len(elements.named("svg")) == len(details) + 2
     rows = {a["data-names"] for a in elements.named("tr") if "data-names" in a}
     boxes = {n for a in elements.named("g") for n in a.get("data-names", "").split()}
     for buffer in executor.plan.buffers:
@@ -70,24 +73,119 @@ def test_every_view_is_in_the_file(page, executor):
         assert buffer.name in boxes
     for step in executor.passes:
         for note in step.notes:
-            assert str(note) in text
+            assert note.why in text
 
 
 def test_both_ways_are_compared(page, executor):
-    text = page.read_text()
-    ways = text[text.index('id="ways"') :].split("</table>")[0]
-    rows = re.findall(r"<tr><td>(.*?)<td class=\"n\">(.*?)<td class=\"n\">(.*?)<td", ways)
-    assert rows[0] == (
-        "materialized, this executor", str(len(executor.plan.steps)),
-        f"{executor.workspace_size:,}",
-    )  # fmt: skip
-    assert rows[1] == ("fused", "1", "0")
+    cards = page.read_text().split('class="way-card"')[1:]
+    assert len(cards) == 2
+    for card, size in zip(cards, (executor.workspace_size, 0), strict=True):
+        workspace = card[card.index("workspace") :].split("</span></span>")[0]
+        assert f'title="{size:,} bytes"' in workspace
+    assert "materialized" in cards[0]
+    assert "this executor" in cards[0]
+    assert "fused" in cards[1]
+    assert "width: 0.0%" in cards[1]
+
+
+@pytest.mark.parametrize("strategy", ["default", "bucket", "naive"])
+@pytest.mark.parametrize("materialize", [False, True])
+def test_the_other_way_is_what_an_executor_would_be(strategy, materialize):
+    g, x = np.ones((8, 16), np.float16).T, np.ones((16, 8), np.float32)
+
+    def planned(materialize):
+        return aclnn.executor("gelu_backward", g, x, strategy=strategy, materialize=materialize)
+
+    own, other = report.both_ways(planned(materialize))
+    twin = planned(not materialize)
+    assert (own.name == "materialized") == materialize == (other.name == "fused")
+    assert other.plan == twin.plan
+    assert other.graph == twin.graph
+    assert other.schedule == twin.schedule
+    assert [stage.graph for stage in other.stages[1:-1]] == [step.graph for step in twin.passes]
+    assert other.traffic == sum(s.bytes_read + s.bytes_written for s in twin.schedule.steps)
+
+
+def test_views_are_followed_to_what_they_are_views_of():
+    g, x = np.ones((8, 1), np.float16), np.ones((8, 4), np.float32)
+    fused, _ = report.both_ways(aclnn.executor("gelu_backward", g, x))
+    names = {fused.names(o.name) for step in fused.schedule.steps for o in step.operands}
+    assert "grad_output_load grad_output" in names
+    assert "out" in names
+
+
+# --- What a report must not do --------------------------------------------------------------------
+
+
+def test_reports_leave_inputs_as_they_are():
+    x = np.linspace(-3, 3, 7, dtype=np.float32)
+    before = x.copy()
+    page = aclnn.executor("leaky_relu", x, negative_slope=0.5, out=x).to_html()
+    assert np.array_equal(x, before)
+    assert "An input shares memory with the output" in page
+    memory = before.copy()
+    page = aclnn.executor("elu", memory[:-1], out=memory[1:]).to_html()
+    assert np.array_equal(memory, before)
+    assert "An input shares memory with the output" in page
+
+
+def test_reports_do_not_spend_executors():
+    x, out = np.full(3, -1, np.float32), np.zeros(3, np.float32)
+    tensors = [aclnn.aclCreateTensor((3,), 0, None, 0, 2, (3,), a) for a in (x, out)]
+    slope = aclnn.aclCreateScalar(0.5, aclnn.ACL_FLOAT)
+    size, executor, _ = aclnn.aclnnLeakyReluGetWorkspaceSize(tensors[0], slope, tensors[1])
+    assert "The executor is for one run" in executor.to_html()
+    assert not out.any()
+    assert aclnn.aclnnLeakyRelu(None, size, executor, None) == aclnn.ACLNN_SUCCESS
+    assert out.tolist() == [-0.5] * 3
+
+
+def test_executors_that_cannot_run_have_a_report():
+    executor = aclnn.executor("elu", np.ones(3, np.float32))
+    executor.destroy()
+    page = executor.to_html()
+    assert "It cannot run" in page
+    assert "executor is destroyed" in page
+    assert 'id="profile"' not in page
 
 
 def test_names_are_escaped():
     from aclnn.graph.views import svg
 
     assert svg._hover("a < b", "", 'x"y').startswith('<g data-names="x&quot;y"><title>a &lt; b')
+
+
+def test_edges_know_what_they_carry():
+    g, x = np.ones((8, 1), np.float16), np.ones((8, 4), np.float32)
+    picture = aclnn.executor("gelu_backward", g, x).graph.to_svg()
+    edges = re.findall(r'<g data-names="([^"]*)"><path class="edge"', picture)
+    assert sorted(edges) == ["grad_output grad_output_load", "out", "self"]
+
+
+@pytest.mark.parametrize(("steps", "rows"), [(8, 8), (9, 1), (30, 2)])
+def test_many_steps_stand_in_columns(steps, rows):
+    from aclnn.graph import Lifetime, plan_lifetimes
+
+    names = [f"s{step}" for step in range(steps)]
+    plan = plan_lifetimes([Lifetime("a", 0, steps, 64)], steps=names)
+    lines = re.findall(r'class="s">(\d+: s\d+.*?)</text>', plan.to_svg())
+    assert len(lines) == rows
+    assert sorted(re.findall(r"\bs\d+", " ".join(lines))) == sorted(names)
+    assert lines[0].split()[1] == "s0"
+
+
+def test_thin_boxes_have_names_where_there_is_room():
+    from aclnn.graph import Lifetime, plan_lifetimes
+
+    def labels(*lives):
+        plan = plan_lifetimes([Lifetime(*life) for life in lives])
+        return re.findall(r'class="[st]">(thin|thick|other)<', plan.to_svg())
+
+    assert labels(("thick", 0, 1, 1 << 20), ("thin", 1, 2, 64)) == ["thick", "thin"]
+    # Another thin one right above it leaves no room.
+    crowded = labels(("thick", 0, 1, 1 << 20), ("thin", 1, 2, 64), ("other", 1, 2, 64))
+    assert len(crowded) == 2
+    assert plan_lifetimes([Lifetime("thick", 0, 1, 64)]).to_svg().count('class="hit"') == 0
 
 
 def test_operators_without_elements_have_a_report():
@@ -138,15 +236,22 @@ def find(browser, selector):
     return browser.find_elements("css selector", selector)
 
 
+def one(browser, selector):
+    """The one thing that the script left to see of what both ways have."""
+    (part,) = [part for part in find(browser, selector) if part.is_displayed()]
+    return part
+
+
 def lit(browser, selector):
     return [part.get_attribute("data-names") for part in find(browser, f"{selector}.lit")]
 
 
-def hover(browser, part):
+def hover(browser, part, click=False):
     from selenium.webdriver import ActionChains
 
     browser.execute_script("arguments[0].scrollIntoView({block: 'center'})", part)
-    ActionChains(browser).move_to_element(part).perform()
+    mouse = ActionChains(browser).move_to_element(part)
+    (mouse.click() if click else mouse).perform()
 
 
 def test_no_errors_and_no_requests(browser):
@@ -155,61 +260,137 @@ def test_no_errors_and_no_requests(browser):
     assert entries == 0
 
 
+SHOWN = "#materialized"
+BOX = f'{SHOWN} .plan g[data-names~="self_broadcast"]'
+
+
 def test_hovering_shows_details_and_follows_the_value(browser):
-    box = find(browser, '#plan g[data-names~="self_broadcast"]')[0]
-    card = find(browser, "#card")[0]
-    assert not card.is_displayed()
-    hover(browser, box)
+    card = one_hidden(browser, "#card")
+    hover(browser, one(browser, BOX))
     assert card.is_displayed()
-    assert "made by self_broadcast, read by gelu_backward" in card.text
-    assert lit(browser, "#buffers tr") == ["self_broadcast"]
-    hover(browser, find(browser, "h1")[0])
+    title, size, space, made, shared = card.text.splitlines()
+    assert title == "self_broadcast: float32[8,8,128]"
+    assert "32,768 bytes, 0 of padding" in size
+    assert re.fullmatch(r"\[\d+, \d+\) in steps \d+ to \d+", space)
+    assert made == "made by self_broadcast, read by gelu_backward"
+    assert shared.startswith("shares space with ")
+    assert lit(browser, f"{SHOWN} .buffers tr") == ["self_broadcast"]
+    assert lit(browser, f"{SHOWN} .stage:not([hidden]) g[data-details]") == ["self_broadcast"]
+    hover(browser, one(browser, "h1"))
     assert not card.is_displayed()
-    assert lit(browser, "#buffers tr") == []
+    assert lit(browser, f"{SHOWN} .buffers tr") == []
 
 
-def test_clicking_pins_a_value_in_all_views(browser):
+def one_hidden(browser, selector):
+    (part,) = find(browser, selector)
+    assert not part.is_displayed()
+    return part
+
+
+VIEWS = (".plan g", ".stage:not([hidden]) g[data-details]", ".buffers tr", ".step tr")
+
+
+@pytest.mark.parametrize("view", VIEWS)
+def test_clicking_in_any_view_pins_the_value_in_all(browser, view):
     from selenium.webdriver.common.keys import Keys
 
-    box = find(browser, '#plan g[data-names~="self_broadcast"]')[0]
-    hover(browser, box)
-    box.click()
-    hover(browser, find(browser, "h1")[0])
-    assert lit(browser, "#buffers tr") == ["self_broadcast"]
+    part = one(browser, f'{SHOWN} .step h3[data-names="self_broadcast"] ~ .wide tbody tr:last-child'
+               if view == ".step tr" else f'{SHOWN} {view}[data-names~="self_broadcast"]')  # fmt: skip
+    hover(browser, part, click=True)
+    hover(browser, one(browser, "h1"))
+    for other in VIEWS:
+        assert "self_broadcast" in lit(browser, f"{SHOWN} {other}"), other
     assert lit(browser, "#profile tr") == ["self_broadcast"]
-    for part in ("#plan g", ".stage:not([hidden]) g"):
-        assert any("self_broadcast" in names for names in lit(browser, part)), part
+    assert len(lit(browser, f"{SHOWN} .stage:not([hidden]) g:not([data-details])")) == 1  # an edge
+    assert one(browser, "#pin").text.startswith("self_broadcast")
     find(browser, "body")[0].send_keys(Keys.ESCAPE)
     assert lit(browser, "tr") == []
+    one_hidden(browser, "#pin")
+
+
+def test_a_pinned_value_is_let_go_by_clicking_again(browser):
+    for expected in (["self_broadcast"], []):
+        hover(browser, one(browser, BOX), click=True)
+        hover(browser, one(browser, "h1"))
+        assert lit(browser, "#profile tr") == expected
+
+
+def test_stages_that_hold_the_pinned_value_are_marked(browser):
+    find(browser, "[value=fused]")[0].click()
+    find(browser, '#fused [data-stage="0"]')[0].click()
+    one(browser, '#fused .stage g[data-names~="grad_output_cast"][data-details]').click()
+    marked = [tab.text.split()[-1] for tab in find(browser, "#fused .tabs .holds")]
+    assert marked == ["built", "elide", "fold_strides"]
+
+
+def test_the_keyboard_reaches_boxes(browser):
+    from selenium.webdriver.common.keys import Keys
+
+    box = one(browser, BOX)
+    find(browser, "body")[0].send_keys(Keys.TAB)
+    browser.execute_script("arguments[0].focus()", box)
+    assert one(browser, "#card").text.startswith("self_broadcast:")
+    box.send_keys(Keys.ENTER)
+    assert lit(browser, "#profile tr") == ["self_broadcast"]
 
 
 def test_stages_one_at_a_time(browser, executor):
     from selenium.webdriver.common.keys import Keys
 
     def shown():
-        return [part.get_attribute("id") for part in find(browser, ".stage:not([hidden])")]
+        return [p.get_attribute("id") for p in find(browser, ".stage") if p.is_displayed()]
+
+    def press(selector):
+        one(browser, selector).click()
 
     last = len(executor.passes) + 1
-    assert shown() == [f"stage-{last}"]
-    find(browser, "#previous")[0].click()
-    assert shown() == [f"stage-{last - 1}"]
-    find(browser, 'button[data-stage="0"]')[0].click()
-    assert shown() == ["stage-0"]
+    assert shown() == [f"materialized-{last}"]
+    press(f'{SHOWN} [data-go="-1"]')
+    assert shown() == [f"materialized-{last - 1}"]
+    press(f'{SHOWN} [data-stage="0"]')
+    assert shown() == ["materialized-0"]
+    assert not one(browser, f'{SHOWN} [data-go="-1"]').is_enabled()
     find(browser, "body")[0].send_keys(Keys.ARROW_LEFT)
-    assert shown() == ["stage-0"]
+    assert shown() == ["materialized-0"]
     find(browser, "body")[0].send_keys(Keys.ARROW_RIGHT)
-    assert shown() == ["stage-1"]
-    find(browser, "#next")[0].click()
-    assert shown() == [f"stage-{min(2, last)}"]
+    assert shown() == ["materialized-1"]
+    for note in executor.passes[0].notes:
+        assert note.why in one(browser, "#materialized-1").text
+    press(f'{SHOWN} [data-go="1"]')
+    assert shown() == ["materialized-2"]
+
+
+def test_both_ways_in_one_place(browser, executor):
+    def shown():
+        return [p.get_attribute("id") for p in find(browser, ".way") if p.is_displayed()]
+
+    assert shown() == ["materialized"]
+    assert not any(part.is_displayed() for part in find(browser, "summary"))  # tabs do their work
+    find(browser, "[value=fused]")[0].click()
+    assert shown() == ["fused"]
+    assert "nothing needs space" in one(browser, "#fused .plan").text
+    assert one(browser, "#fused .stage").get_attribute("id") == "fused-6"
+    find(browser, "[value=materialized]")[0].click()
+    assert shown() == ["materialized"]
 
 
 def test_tables_sort_by_number_both_ways(browser, executor):
-    column = "#buffers tbody td:nth-child(8)"
-    (head,) = find(browser, "#buffers th:nth-child(8)")
+    column = f"{SHOWN} .buffers tbody td:nth-child(8)"
+    head = one(browser, f"{SHOWN} .buffers th:nth-child(8)")
     sizes = sorted(buffer.nbytes for buffer in executor.plan.buffers)
-    for expected in (sizes, sizes[::-1]):
-        browser.execute_script("arguments[0].click()", head)
+    for expected, order in ((sizes, "ascending"), (sizes[::-1], "descending")):
+        hover(browser, head, click=True)
         assert [int(cell.text.replace(",", "")) for cell in find(browser, column)] == expected
+        assert head.get_attribute("aria-sort") == order
+
+
+def test_nothing_sticks_out_of_the_page(browser):
+    script = "return document.documentElement.scrollWidth - document.documentElement.clientWidth"
+    for width in (1280, 500):
+        size = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": False}
+        browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+        assert browser.execute_script(script) == 0
+    browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
 
 
 def background(browser):
@@ -217,7 +398,7 @@ def background(browser):
 
 
 def box_colour(browser):
-    script = "return getComputedStyle(document.querySelector('#plan svg .bg')).fill"
+    script = "return getComputedStyle(document.querySelector('.plan svg .bg')).fill"
     return browser.execute_script(script)
 
 
@@ -243,8 +424,14 @@ def test_dark_for_those_who_prefer_it_and_by_the_button(browser):
 def test_without_scripts_everything_is_there_to_read(browser, page, executor):
     browser.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": True})
     browser.get(page.as_uri())
-    assert all(part.is_displayed() for part in find(browser, ".stage"))
-    assert len(find(browser, ".stage")) == len(executor.passes) + 2
-    assert find(browser, "#plan svg")[0].is_displayed()
-    assert len(find(browser, "#buffers tbody tr")) == len(executor.plan.buffers)
-    assert not find(browser, "#theme")[0].is_displayed()
+    pictures = find(browser, f"{SHOWN} .stage svg")
+    assert len(pictures) == len(executor.passes) + 2
+    assert all(picture.is_displayed() for picture in pictures)
+    assert one(browser, ".plan svg")
+    titles = find(browser, f"{SHOWN} .plan g > title")
+    assert any(t.get_attribute("textContent").startswith("self_broadcast: ") for t in titles)
+    rows = find(browser, f"{SHOWN} .buffers tbody tr")
+    assert len(rows) == len(executor.plan.buffers)
+    assert all(row.is_displayed() for row in rows)
+    assert one(browser, "#fused > summary")
+    assert not any(part.is_displayed() for part in find(browser, "button, input"))

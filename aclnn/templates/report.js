@@ -1,85 +1,148 @@
 "use strict";
-// What pages without scripts lack: stages one at a time, a card beside the pointer, one value
-// followed through all views, tables that sort, and a theme other than the reader's usual one.
+// What pages without scripts lack: stages one at a time, both ways at the same place, a card beside
+// the pointer, one value followed through all views, tables that sort, and a choice of the theme.
 const all = (query, from = document) => [...from.querySelectorAll(query)];
+document.documentElement.classList.add("js");
+
+// --- Details, and one value followed through all views ---
 const card = document.getElementById("card");
-all(".scripted").forEach((part) => (part.style.visibility = "visible"));
+const pin = document.getElementById("pin");
+const VIEWS = { graph: ".stage .graph g", plan: ".plan g", notes: ".stage .notes li", table: ".buffers tr", schedule: ".step h3, .step tr", profile: "#profile tr" };
+let pinned = [];
 
 // Native tooltips would show beside the card.
-all("g[data-names] > title").forEach((title) => {
-  title.parentNode.dataset.details = title.textContent;
+all("svg > title").forEach((title) => {
   title.parentNode.setAttribute("aria-label", title.textContent);
   title.remove();
 });
+all("g[data-names] > title").forEach((title) => {
+  const part = title.parentNode;
+  part.dataset.details = title.textContent;
+  part.setAttribute("aria-label", title.textContent);
+  part.setAttribute("tabindex", "0");
+  title.remove();
+});
 
-let pinned = [];
 const names = (part) => part.dataset.names.split(" ");
 const light = (chosen) =>
   all("[data-names]").forEach((part) =>
     part.classList.toggle("lit", names(part).some((name) => chosen.includes(name))));
 
-document.addEventListener("mouseover", (event) => {
-  const part = event.target.closest("[data-names]");
+const describe = (part) => {
   light(part ? [...pinned, ...names(part)] : pinned);
   card.hidden = !part?.dataset.details;
   if (!card.hidden) card.textContent = part.dataset.details;
-});
-document.addEventListener("mousemove", (event) => {
-  const left = Math.min(event.clientX + 16, innerWidth - card.offsetWidth - 8);
-  const top = Math.min(event.clientY + 16, innerHeight - card.offsetHeight - 8);
-  card.style.left = `${Math.max(left, 8)}px`;
-  card.style.top = `${Math.max(top, 8)}px`;
-});
-document.addEventListener("click", (event) => {
-  if (event.target.closest("button, th")) return;
-  const part = event.target.closest("[data-names]");
-  const again = part && names(part).every((name) => pinned.includes(name));
-  pinned = part && !again ? names(part) : [];
-  light(pinned);
-});
-
-// Stages.
-const stages = all(".stage");
-const tabs = all("#stages-tabs button[data-stage]");
-let shown = 0;
-const show = (place) => {
-  shown = Math.max(0, Math.min(stages.length - 1, place));
-  stages.forEach((stage, index) => (stage.hidden = index !== shown));
-  tabs.forEach((tab, index) => tab.setAttribute("aria-selected", index === shown));
 };
-tabs.forEach((tab, index) => tab.addEventListener("click", () => show(index)));
-document.getElementById("previous").addEventListener("click", () => show(shown - 1));
-document.getElementById("next").addEventListener("click", () => show(shown + 1));
-document.addEventListener("keydown", (event) => {
-  if (event.key === "ArrowLeft") show(shown - 1);
-  if (event.key === "ArrowRight") show(shown + 1);
-  if (event.key === "Escape") { pinned = []; light(pinned); }
-});
-show(stages.length - 1);
+const place = (x, y) => {
+  card.style.left = `${Math.max(8, Math.min(x + 16, innerWidth - card.offsetWidth - 8))}px`;
+  card.style.top = `${Math.max(8, Math.min(y + 16, innerHeight - card.offsetHeight - 8))}px`;
+};
+const follow = (chosen) => {
+  pinned = chosen;
+  light(pinned);
+  all(".tabs [data-stage]").forEach((tab) => {
+    const stage = document.getElementById(`${tab.closest(".way").id}-${tab.dataset.stage}`);
+    tab.classList.toggle("holds", all(".graph g.lit[data-details]", stage).length > 0);
+  });
+  pin.hidden = !pinned.length;
+  pin.replaceChildren();
+  if (pin.hidden) return;
+  const title = document.createElement("b");
+  title.textContent = pinned[0];
+  pin.append(title, ...Object.entries(VIEWS).map(jump).filter(Boolean), button("×", () => follow([])));
+};
+const button = (words, action) => {
+  const made = document.createElement("button");
+  made.textContent = words;
+  made.addEventListener("click", action);
+  return made;
+};
+// A button that goes to the value in one view, if it is shown there.
+const jump = ([view, query]) => {
+  const found = all(query).filter((part) => part.matches(".lit") && part.getClientRects().length);
+  const there = found.find((part) => part.dataset.details) ?? found[0];
+  return there && button(view, () => there.scrollIntoView({ behavior: "smooth", block: "center" }));
+};
+const toggle = (part) => {
+  const again = part && names(part).every((name) => pinned.includes(name));
+  follow(part && !again ? names(part) : []);
+};
 
-// Tables.
-const key = (row, place) => {
-  const text = row.cells[place].textContent.trim();
-  const number = parseFloat(text.replaceAll(",", ""));
-  return Number.isNaN(number) || row.cells[place].className !== "n" ? text : number;
+document.addEventListener("mouseover", (event) => describe(event.target.closest("[data-names]")));
+document.addEventListener("mousemove", (event) => place(event.clientX, event.clientY));
+document.addEventListener("focusin", (event) => {
+  if (!event.target.matches?.("g[data-names]:focus-visible")) return;
+  describe(event.target);
+  const box = event.target.getBoundingClientRect();
+  place(box.right, box.top);
+});
+document.addEventListener("focusout", () => describe(null));
+document.addEventListener("click", (event) => {
+  if (!event.target.closest("button, th, label, summary")) toggle(event.target.closest("[data-names]"));
+});
+
+// --- The two ways, and the stages of each ---
+const ways = all(".way");
+const current = () => ways.find((way) => !way.hidden);
+const show = (way, wanted) => {
+  const stages = all(".stage", way);
+  const shown = Math.max(0, Math.min(stages.length - 1, wanted));
+  way.dataset.shown = shown;
+  stages.forEach((stage, index) => { stage.hidden = index !== shown; stage.open = true; });
+  all("[data-stage]", way).forEach((tab, index) => tab.setAttribute("aria-selected", index === shown));
+  all("[data-go]", way).forEach((step) =>
+    (step.disabled = shown === (step.dataset.go < 0 ? 0 : stages.length - 1)));
+  if (pinned.length) follow(pinned);
+};
+const step = (way, by) => show(way, Number(way.dataset.shown) + by);
+const choose = (name) => {
+  ways.forEach((way) => { way.hidden = way.dataset.way !== name; way.open = true; });
+  if (pinned.length) follow(pinned);
+};
+ways.forEach((way) => {
+  all("[data-stage]", way).forEach((tab) => tab.addEventListener("click", () => show(way, Number(tab.dataset.stage))));
+  all("[data-go]", way).forEach((arrow) => arrow.addEventListener("click", () => step(way, Number(arrow.dataset.go))));
+  show(way, Infinity);
+});
+all("[name=way]").forEach((radio) => {
+  radio.addEventListener("change", () => choose(radio.value));
+  if (radio.checked) choose(radio.value);
+});
+document.addEventListener("keydown", (event) => {
+  if (event.ctrlKey || event.altKey || event.metaKey || event.target.matches("input")) return;
+  if (event.key === "ArrowLeft") step(current(), -1);
+  if (event.key === "ArrowRight") step(current(), 1);
+  if (event.key === "Escape") follow([]);
+  if (event.key === "Enter" && event.target.matches("g[data-names]")) toggle(event.target);
+});
+
+// --- Tables ---
+const key = (row, column) => {
+  const text = row.cells[column].textContent.trim();
+  return row.cells[column].className === "n" ? parseFloat(text.replaceAll(",", "")) : text;
+};
+const sort = (table, head, column) => {
+  const down = head.getAttribute("aria-sort") === "ascending";
+  all("th", table).forEach((other) => other.removeAttribute("aria-sort"));
+  head.setAttribute("aria-sort", down ? "descending" : "ascending");
+  const rows = [...table.tBodies[0].rows].sort((a, b) => {
+    const [x, y] = [key(a, column), key(b, column)];
+    return (x < y ? -1 : x > y ? 1 : 0) * (down ? -1 : 1);
+  });
+  table.tBodies[0].append(...rows);
 };
 all("table.sortable").forEach((table) =>
-  all("th", table).forEach((head, place) => head.addEventListener("click", () => {
-    const down = head.getAttribute("aria-sort") === "ascending";
-    all("th", table).forEach((other) => other.removeAttribute("aria-sort"));
-    head.setAttribute("aria-sort", down ? "descending" : "ascending");
-    const rows = [...table.tBodies[0].rows].sort((a, b) => {
-      const [x, y] = [key(a, place), key(b, place)];
-      return (x < y ? -1 : x > y ? 1 : 0) * (down ? -1 : 1);
-    });
-    table.tBodies[0].append(...rows);
-  })));
+  all("th", table).filter((head) => head.textContent).forEach((head) => {
+    head.tabIndex = 0;
+    head.addEventListener("click", () => sort(table, head, head.cellIndex));
+    head.addEventListener("keydown", (event) => { if (event.key === "Enter") head.click(); });
+  }));
 
-// Theme: the page's rules for dark readers, switched on or off as one.
+// --- Theme: the rules for dark readers, the pictures' too, switched on or off as one ---
 const dark = [...document.styleSheets].flatMap((sheet) =>
   [...sheet.cssRules].filter((rule) => rule.media?.mediaText.includes("prefers-color-scheme")));
-let night = matchMedia("(prefers-color-scheme: dark)").matches;
+let night = null;
 document.getElementById("theme").addEventListener("click", () => {
-  night = !night;
+  night = !(night ?? matchMedia("(prefers-color-scheme: dark)").matches);
   dark.forEach((rule) => (rule.media.mediaText = night ? "all" : "not all"));
 });

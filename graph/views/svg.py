@@ -5,6 +5,7 @@ Boxes carry `<title>` elements, which browsers show on hovering.
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from html import escape
@@ -26,6 +27,7 @@ STYLE = """
 .grid{stroke:#d1d9e0}.peak{fill:#ffebe9}.bound{stroke:#1a7f37;stroke-dasharray:6 4}
 .pt{fill:#cf222e}.bt{fill:#1a7f37}.c0{fill:#b6d7ff}.c1{fill:#c8eecf}.c2{fill:#ffe0b3}
 .c3{fill:#e3d1ff}.c4{fill:#ffd0dd}.c5{fill:#c2ecec}.buf{stroke:#59636e}
+.hit{fill:transparent}
 @media (prefers-color-scheme:dark){
 .bg{fill:#0d1117}.t{fill:#f0f6fc}.s{fill:#9198a1}.box{fill:#151b23;stroke:#9198a1}
 .arg{fill:#121d2f;stroke:#4493f8}.out{fill:#12261e;stroke:#3fb950}
@@ -44,15 +46,19 @@ def _text(x: float, y: float, words: str, style: str = "t", anchor: str = "start
     return f'<text {place} class="{style}">{escape(words)}</text>'
 
 
-def _rect(x: float, y: float, w: float, h: float, style: str, radius: int = 4) -> str:
+def _rect(x: float, y: float, w: float, h: float, style: str, radius: float = 4) -> str:
     box = f'x="{x:.1f}" y="{y:.1f}" width="{w:.1f}" height="{h:.1f}"'
-    return f'<rect {box} rx="{radius}" class="{style}"/>'
+    return f'<rect {box} rx="{radius:.3g}" class="{style}"/>'
 
 
 def _hover(title: str, content: str, *names: str) -> str:
-    """Details on hovering; `names` are the nodes and values that this shows, for scripts to find."""
-    mark = f' data-names="{escape(" ".join(dict.fromkeys(names)))}"' if names else ""
-    return f"<g{mark}><title>{escape(title)}</title>{content}</g>"
+    """Details on hovering."""
+    return f"<g{_mark(names)}><title>{escape(title)}</title>{content}</g>"
+
+
+def _mark(names: Sequence[str]) -> str:
+    """The nodes and values that something shows, for scripts to find."""
+    return f' data-names="{escape(" ".join(dict.fromkeys(names)))}"' if names else ""
 
 
 def _document(width: float, height: float, title: str, body: Sequence[str]) -> str:
@@ -81,6 +87,7 @@ class _Box:
     title: str = ""
     loop: int | None = None
     names: tuple[str, ...] = ()
+    reads: list[tuple[str, ...]] = field(default_factory=list)  # names of what each edge carries
     rank: int = 0
     x: float = 0
     y: float = 0
@@ -123,11 +130,13 @@ def _boxes(graph: Graph, offsets: dict[str, str]) -> list[_Box]:
     for node in graph.nodes:
         box = _node_box(graph, node, offsets)
         box.sources = [made[graph.root(id).id] for id in node.inputs]
+        box.reads = [(graph.root(id).name, graph.value(id).name) for id in node.inputs]
         boxes.append(box)
         made[node.output] = box
     for id in graph.outputs:
         out = _argument(graph, graph.value(id), "out")
         out.sources.append(made[id])
+        out.reads.append((graph.value(id).name,))
         boxes.append(out)
     return boxes
 
@@ -211,7 +220,7 @@ def _edge(box: _Box, place: int) -> str:
         half = (y0 + y1) / 2
         path += f" C{x0:.1f},{half:.1f} {x1:.1f},{half:.1f} {x1:.1f},{y1:.1f}"
     head = f'<path class="head" d="M{end[0] - 4:.1f},{end[1] - 7:.1f}h8l-4,7z"/>'
-    return f'<path class="edge" d="{path}"/>{head}'
+    return f'<g{_mark(box.reads[place])}><path class="edge" d="{path}"/>{head}</g>'
 
 
 def _draw(box: _Box) -> str:
@@ -237,6 +246,8 @@ def _frame(boxes: list[_Box], loop: int) -> str:
 
 PLOT_HEIGHT = 320
 LEFT = 92
+LISTED = 8  # steps that stand one below the other
+THIN = 14  # a box of less height has its name above it, and a margin that the pointer finds
 
 
 def plan_to_svg(plan: WorkspacePlan) -> str:
@@ -248,9 +259,13 @@ def plan_to_svg(plan: WorkspacePlan) -> str:
     column = max(56.0, min(160.0, 880 / (last - first + 1)))
     right = LEFT + column * (last - first + 1)
     chart = _Chart(plan, first, column, right)
-    summary = plan_summary(plan).split("\n")
-    legend = [f"{step}: {plan.steps[step]}" for step in range(len(plan.steps))]
-    below = [(line, "t") for line in summary] + [(line, "s") for line in legend]
+    room = max(int((right - LEFT) / CHAR), 80)
+    summary = [
+        line
+        for words in plan_summary(plan).split("\n")
+        for line in textwrap.wrap(words, room, subsequent_indent="  ")
+    ]
+    below = [(line, "t") for line in summary] + [(line, "s") for line in _legend(plan, room)]
     foot = MARGIN + PLOT_HEIGHT + 44
     width = max(right + 120, *(LEFT + len(line) * CHAR + MARGIN for line, _ in below))
     body = [
@@ -260,6 +275,17 @@ def plan_to_svg(plan: WorkspacePlan) -> str:
         *(_text(LEFT, foot + 18 * i, line, style) for i, (line, style) in enumerate(below)),
     ]
     return _document(width, foot + 18 * len(below) + 8, "workspace plan", body)
+
+
+def _legend(plan: WorkspacePlan, room: int) -> list[str]:
+    """The steps' names; many of them in columns, counted downwards."""
+    names = [f"{step}: {name}" for step, name in enumerate(plan.steps)]
+    wide = max(map(len, names), default=0) + 3
+    columns = max(room // wide, 1) if len(names) > LISTED else 1
+    rows = -(-len(names) // columns)
+    # Spaces would shrink to one.
+    lines = ("".join(n.ljust(wide, "\u00a0") for n in names[row::rows]) for row in range(rows))
+    return [line.rstrip() for line in lines]
 
 
 @dataclass
@@ -301,15 +327,36 @@ class _Chart:
         line = f'<line class="bound" stroke-width="2" {ends}/>'
         return [line, _text(self.right + 8, y + 4, "lower bound", "s bt")]
 
-    def box(self, place: int, buffer: Buffer) -> str:
-        x, top = self.x(buffer.first), self.y(buffer.end)
+    def spot(self, buffer: Buffer) -> tuple[float, float, float, float]:
+        """Left, top, width and height of a buffer's box."""
+        top = self.y(buffer.end)
         width = self.column * (buffer.last - buffer.first + 1)
-        height = self.y(buffer.offset) - top
-        parts = [_rect(x + 1, top, width - 2, height, f"buf c{place % 6}", 3)]
+        return self.x(buffer.first), top, width, self.y(buffer.offset) - top
+
+    def has_room_above(self, buffer: Buffer) -> bool:
+        """Whether a line of text fits between a box and what lies above it."""
+        top = self.y(buffer.end)
+        above = [
+            self.y(other.offset)
+            for other in self.plan.buffers
+            if other is not buffer
+            and other.first <= buffer.last
+            and buffer.first <= other.last
+            and self.y(other.end) < top
+        ]
+        return all(bottom <= top - LINE for bottom in [*above, MARGIN])
+
+    def box(self, place: int, buffer: Buffer) -> str:
+        x, top, width, height = self.spot(buffer)
+        parts = [_rect(x + 1, top, width - 2, height, f"buf c{place % 6}", min(3, height / 2))]
         room = int((width - 10) / CHAR)
         name = buffer.name if len(buffer.name) <= room else buffer.name[: room - 1] + "…"
-        if height >= 14:
+        if height >= THIN:
             parts.append(_text(x + width / 2, top + height / 2 + 4, name, "t", "middle"))
+        elif self.has_room_above(buffer):
+            parts.append(_text(x + width / 2, top - 4, name, "s", "middle"))
+        if height < THIN:
+            parts.append(_rect(x, top + (height - THIN) / 2, width, THIN, "hit", 0))
         shared = ", ".join(buffer.shared_with) or "nothing"
         title = (
             f"{buffer.name}: {buffer.contents or 'tiles'}\n"
