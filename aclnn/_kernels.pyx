@@ -111,6 +111,7 @@ cdef enum:
     LINE = 64        # bytes of a cache line
     SHORT = 512      # elements of a block that is streamed: reads and writes take turns
     ALIGN_FROM = 8192
+    AHEAD = 16384    # bytes between reading a block and asking for one
     ASK_FROM = 4096  # fewer elements are in the cache, or soon will be
     BATCH = 64       # elements computed again at a time
     FILLED = 2048    # elements of a block that lanes read from buffers
@@ -130,6 +131,8 @@ cdef extern from "lane_formulas.h" nogil:
     int LANES
     int SUSPECTS
     int DOUBTS
+    int ASK_A
+    int ASK_B
     ctypedef struct facts_t:
         double p[4]
     ctypedef struct span_t:
@@ -392,8 +395,9 @@ cdef struct picked_t:
 
 
 cdef struct block_t:
-    # A rectangle of at most BLOCK elements of a tile.
+    # A rectangle of a tile.
     ptrdiff_t row, col, rows, cols
+    bint far                 # of a tile that is large enough to ask ahead in
 
 
 cdef inline void compute(const tile_view *views, ptrdiff_t rows, ptrdiff_t cols,
@@ -423,6 +427,7 @@ cdef inline void compute(const tile_view *views, ptrdiff_t rows, ptrdiff_t cols,
         wide = FILLED
     elif high == 1 and flags & TILE_STREAM:
         wide = SHORT
+    block.far = rows * cols > ASK_FROM
     block.row = 0
     while block.row < rows:
         block.rows = min(high, rows - block.row)
@@ -510,6 +515,8 @@ cdef inline void compute_block(const tile_view *views, const block_t *block,
     cdef int k
     inputs[1] = buffers + BLOCK
     for k in range(state.n_inputs):
+        if block.far and block.rows == 1:
+            ask_for(place(&views[k], block), block.cols * views[k].col_stride)
         inputs[k] = <const real *>read_block(&views[k], block, state, k,
                                              <char *>(buffers + k * BLOCK), sizeof(real))
     if direct:
@@ -574,11 +581,15 @@ cdef inline void compute_by_lanes(const tile_view *views, const block_t *block,
     cdef const char *inputs[2]
     cdef span_t span
     cdef int k, found
+    span.ask = ASK_A | ASK_B if block.far else 0
+    if state.n_inputs == 1:
+        span.ask &= ASK_A
     for k in range(state.n_inputs):
         inputs[k] = place(&views[k], block)
         if not (dense and in_place(&views[k], out, state, k)):
             fill(&views[k], block, state, k, buffers[k])
             inputs[k] = buffers[k]
+            span.ask &= ASK_A if k else ASK_B
     span.a = inputs[0]
     span.b = inputs[state.n_inputs - 1]
     span.n = block.rows * block.cols
@@ -586,7 +597,6 @@ cdef inline void compute_by_lanes(const tile_view *views, const block_t *block,
     span.facts = scalars
     span.doubts = doubts
     span.stream = dense and flags & TILE_STREAM and <uintptr_t>span.out % LINE == 0
-    span.ask = span.n > ASK_FROM and span.a != buffers[0] and span.b != buffers[1]
     found = state.alike(&span) if state.all_alike else state.from_float(&span)
     if found:
         settle(&span, found, picked)
@@ -626,12 +636,22 @@ cdef inline void fill(const tile_view *view, const block_t *block, const compute
         turn(source, view, buffer, size, block.rows, block.cols)
         return
     for i in range(block.rows):
+        if block.far:
+            ask_for(source, block.cols * view.col_stride)
         if state.all_alike:
             copy_elements(source, view.col_stride, buffer, size, block.cols, size)
         else:
             state.loads[k](source, view.col_stride, buffer, block.cols)
         source += view.row_stride
         buffer += block.cols * size
+
+
+cdef inline void ask_for(const char *source, ptrdiff_t nbytes) noexcept nogil:
+    """Ask for what a later block will read. Where the stride is not positive this asks for nothing."""
+    cdef ptrdiff_t i = 0
+    while i < nbytes:
+        prefetch(<const char *>(<uintptr_t>source + AHEAD + i))
+        i += LINE
 
 
 cdef inline bint lies_across(const tile_view *view) noexcept nogil:

@@ -386,6 +386,7 @@ static inline void keep_facts(facts_t *facts) { keep_prepare(facts->p, &facts->k
 
 /* Bytes between reading and asking for: into the cache nearby, and into the one behind it. */
 enum { NEAR_AHEAD = 1024, FAR_AHEAD = 16384 };
+enum { ASK_A = 1, ASK_B = 2 };
 
 /* By way of integers: what lies ahead may lie beyond the array, and is not touched. */
 static inline void ask_ahead(const char *p, ptrdiff_t offset, ptrdiff_t n) {
@@ -432,7 +433,7 @@ typedef struct {
     const void *facts;
     uint16_t *doubts; /* a bit for each lane, a number for each register */
     int stream; /* past the cache */
-    int ask;    /* ahead for what will be read */
+    int ask;    /* ahead for what will be read: ASK_A, ASK_B or both */
 } span_t;
 
 static inline __attribute__((always_inline)) lanes_t at(
@@ -447,10 +448,8 @@ static inline __attribute__((always_inline)) ptrdiff_t over_pairs(
         lane_formula formula, kind_t in, kind_t out, float bound, const span_t *s, seen_t *seen) {
     ptrdiff_t i = 0;
     for (; i + 2 * LANES <= s->n; i += 2 * LANES) {
-        if (s->ask) {
-            ask_ahead(s->a, i * size_of(in), 2 * LANES * size_of(in));
-            if (s->b != s->a) ask_ahead(s->b, i * size_of(in), 2 * LANES * size_of(in));
-        }
+        if (s->ask & ASK_A) ask_ahead(s->a, i * size_of(in), 2 * LANES * size_of(in));
+        if (s->ask & ASK_B) ask_ahead(s->b, i * size_of(in), 2 * LANES * size_of(in));
         lanes_t x = at(formula, in, s, i, seen);
         lanes_t y = at(formula, in, s, i + LANES, seen);
         if (out == SINGLE) {
@@ -554,10 +553,8 @@ static inline __attribute__((always_inline)) int keep_lines(
     enum { WIDE = LANES * 4 };
     ptrdiff_t i = 0, bytes = s->n * size;
     for (; i + WIDE <= bytes; i += WIDE) {
-        if (s->ask) {
-            ask_ahead(s->a, i, WIDE);
-            if (s->b != s->a) ask_ahead(s->b, i, WIDE);
-        }
+        if (s->ask & ASK_A) ask_ahead(s->a, i, WIDE);
+        if (s->ask & ASK_B) ask_ahead(s->b, i, WIDE);
         ints_t g = ints_load(s->a + i), x = s->a == s->b ? g : ints_load(s->b + i);
         ints_t r = size == 2 ? kept_halves(g, x, (uint16_t)low, (uint16_t)reach) : kept(g, x, low, reach);
         if (s->stream) ints_stream(s->out + i, r);
@@ -593,7 +590,7 @@ static const lane_loop hardshrink_loops[5] = {
 
 #else
 
-enum { SUSPECTS = 1, DOUBTS = 2, LANES = 16 };
+enum { SUSPECTS = 1, DOUBTS = 2, LANES = 16, ASK_A = 1, ASK_B = 2 };
 typedef struct { double p[4]; } facts_t;
 typedef struct {
     const char *a, *b;
@@ -602,7 +599,7 @@ typedef struct {
     const void *facts;
     uint16_t *doubts;
     int stream; /* past the cache */
-    int ask;    /* ahead for what will be read */
+    int ask;    /* ahead for what will be read: ASK_A, ASK_B or both */
 } span_t;
 typedef int (*lane_loop)(const span_t *);
 
