@@ -427,7 +427,7 @@ cdef inline void compute(const tile_view *views, ptrdiff_t rows, ptrdiff_t cols,
         wide = FILLED
     elif high == 1 and flags & TILE_STREAM:
         wide = SHORT
-    block.far = rows * cols > ASK_FROM
+    block.far = rows * cols >= ASK_FROM
     block.row = 0
     while block.row < rows:
         block.rows = min(high, rows - block.row)
