@@ -7,8 +7,6 @@ from libc.stdint cimport int64_t, uintptr_t
 from libc.stdlib cimport calloc, free
 
 cdef extern from "tile_abi.h" nogil:
-    enum:
-        TILE_STREAM
     ctypedef struct tile_view:
         char *data
         ptrdiff_t row_stride
@@ -129,9 +127,9 @@ cdef inline void call_ops(const schedule_step *step, char *const *data, const do
         op.kernel(views, rows, cols, op.state, scalars, op.flags)
 
 
-cdef inline bint streams_rows(const schedule_step *step) noexcept nogil:
-    """Whether a step has one kernel, which bypasses the cache, and tiles of one row."""
-    return step.n_ops == 1 and step.tile_rows == 1 and step.ops[0].flags & TILE_STREAM
+cdef inline bint takes_long_rows(const schedule_step *step) noexcept nogil:
+    """Whether a step has one kernel, so that nothing waits in a cache, and tiles of one row."""
+    return step.n_ops == 1 and step.tile_rows == 1
 
 
 cdef void run_tiles(const schedule_t *schedule, const schedule_step *step, char *const *addresses,
@@ -166,10 +164,10 @@ cdef void run_tiles(const schedule_t *schedule, const schedule_step *step, char 
             data[k] += index[d] * jumps[d][k]
     tile = begin
     while tile < end:
-        # Tiles of a row that goes past the cache are one to a kernel: it need not wait for its
-        # stores more often than once.
+        # A kernel gets tiles of a row as one: what it prepares, and what it waits for at its end,
+        # is then there only once.
         merged = 1
-        if streams_rows(step):
+        if takes_long_rows(step):
             merged = min(end - tile, counts[ndim - 1] - index[ndim - 1])
         rows = min(step.tile_rows, step.shape[ndim - 2] - index[ndim - 2] * step.tile_rows)
         cols = min(merged * step.tile_cols,

@@ -13,12 +13,13 @@ from .plan import WorkspacePlan, step_name
 
 WORKSPACE = -1  # SCHEDULE_WORKSPACE
 SCRATCH = -2  # SCHEDULE_SCRATCH
-TILE_STREAM = 1
+TILE_STREAM, TILE_NEAR, TILE_FAR = 1, 2, 4  # tile_abi.h
 MAX_DIMS = 8  # SCHEDULE_MAX_DIMS
 MAX_OPERANDS = 8  # SCHEDULE_MAX_OPERANDS
 
 PARALLEL_FROM = 64 * 1024  # elements: about 20 us of work
 STREAM_FROM = 3 * 1024 * 1024  # bytes for each thread: more than a core's own caches hold
+ASK_FROM = 256 * 1024  # bytes for each thread: more than the nearest cache holds
 
 
 @dataclass(frozen=True, slots=True)
@@ -237,14 +238,18 @@ class _Compiler:
         )
 
     def flags(self, node: Node, nest: LoopNest) -> int:
-        out = self.graph.value(node.output)
+        moved = sum(self.graph.memory_bytes(operand.value) for operand in nest.operands)
+        if moved >= self.stream_from * self.plan.threads:
+            streams = self.goes_past_the_cache(self.graph.value(node.output), nest)
+            return TILE_NEAR | TILE_FAR | (TILE_STREAM if streams else 0)
+        return TILE_NEAR if moved >= ASK_FROM * self.plan.threads else 0
+
+    def goes_past_the_cache(self, out: Value, nest: LoopNest) -> bool:
+        """Whether nobody reads a large output soon: it belongs to the caller, who has it dense."""
         in_place = out.alias_of is not None and any(
             self.graph.root(operand.value).id == out.alias_of for operand in nest.operands
         )
-        if out.storage != "output" or in_place or not is_dense(out):
-            return 0
-        moved = sum(self.graph.value(o.value).distinct_bytes for o in nest.operands)
-        return TILE_STREAM if moved >= self.stream_from * self.plan.threads else 0
+        return out.storage == "output" and not in_place and is_dense(out)
 
     def operand(self, operand: NestOperand, nest: LoopNest) -> Operand:
         value = self.graph.value(operand.value)
