@@ -32,6 +32,8 @@ cdef extern from "tile_abi.h":
         ptrdiff_t row_stride
         ptrdiff_t col_stride
     int TILE_STREAM
+    int TILE_NEAR
+    int TILE_FAR
     ctypedef void (*tile_kernel)(const tile_view *views, ptrdiff_t rows, ptrdiff_t cols,
                                  const void *state, const double *scalars, int flags) noexcept nogil
 
@@ -112,8 +114,8 @@ cdef enum:
     SHORT = 512      # elements of a block that is streamed: reads and writes take turns
     ALIGN_FROM = 8192
     AHEAD = 16384    # bytes between reading a block and asking for one
-    ASK_FROM = 4096  # fewer elements are in the cache, or soon will be
     BATCH = 64       # elements computed again at a time
+    WHOLE = 8        # a multiple of what registers hold of these
     FILLED = 2048    # elements of a block that lanes read from buffers
     LONG = 8192      # elements of a block that lies as lanes want it
     MOST = 16384     # the same, of halves
@@ -133,6 +135,12 @@ cdef extern from "lane_formulas.h" nogil:
     int DOUBTS
     int ASK_A
     int ASK_B
+    int ASK_OUT
+    int ASK_FAR
+    ctypedef enum kind_t:
+        SINGLE
+        HALF
+        BFLOAT
     ctypedef struct facts_t:
         double p[4]
     ctypedef struct span_t:
@@ -145,7 +153,7 @@ cdef extern from "lane_formulas.h" nogil:
         int stream
         int ask
 
-ctypedef void (*facts_fn)(facts_t *) noexcept nogil
+ctypedef void (*facts_fn)(facts_t *, ptrdiff_t, kind_t) noexcept nogil
 ctypedef int (*lane_loop)(const span_t *) noexcept nogil
 
 cdef extern from "lane_formulas.h" nogil:
@@ -158,6 +166,7 @@ cdef extern from "lane_formulas.h" nogil:
     facts_fn elu_facts "IF_LANES(elu_facts)"
     facts_fn logit_facts "IF_LANES(logit_facts)"
     facts_fn keep_facts "IF_LANES(keep_facts)"
+    facts_fn scale_facts "IF_LANES(scale_facts)"
     int leaky_relu_suspect(float, float, float, const double *) noexcept
     int elu_backward_suspect(float, float, float, const double *) noexcept
     int gelu_backward_suspect(float, float, float, const double *) noexcept
@@ -378,9 +387,11 @@ cdef struct compute_state:
     lane_loop alike          # where all operands have the output's dtype
     lane_loop from_float     # where inputs were converted
     bint all_alike
+    kind_t kind              # of all operands where they are alike
     facts_fn prepare         # what a loop wants to know of the scalars beforehand; may be NULL
     mark_fn mark             # tells which elements are suspect; NULL: none ever is
     void *exact              # the double form, for suspect and doubtful elements
+    load_fn load_exact       # what the lanes read, to double
     store_fn store_exact     # from double
     load_fn load_out         # from the output's dtype to float
 
@@ -390,14 +401,14 @@ cdef struct picked_t:
     const compute_state *state
     const double *scalars
     ptrdiff_t count
-    double wide[2][BATCH]
+    char inputs[2][BATCH * 4]
     char *places[BATCH]
 
 
 cdef struct block_t:
     # A rectangle of a tile.
     ptrdiff_t row, col, rows, cols
-    bint far                 # of a tile that is large enough to ask ahead in
+    int flags                # of the tile
 
 
 cdef inline void compute(const tile_view *views, ptrdiff_t rows, ptrdiff_t cols,
@@ -411,7 +422,7 @@ cdef inline void compute(const tile_view *views, ptrdiff_t rows, ptrdiff_t cols,
     cdef picked_t picked
     if state.prepare != NULL:
         memcpy(facts.p, scalars, sizeof(facts.p))
-        state.prepare(&facts)
+        state.prepare(&facts, rows * cols, state.kind)
         scalars = facts.p
     picked.state, picked.scalars, picked.count = state, scalars, 0
     if rows > 1 and one_row(views, n, cols):
@@ -427,7 +438,7 @@ cdef inline void compute(const tile_view *views, ptrdiff_t rows, ptrdiff_t cols,
         wide = FILLED
     elif high == 1 and flags & TILE_STREAM:
         wide = SHORT
-    block.far = rows * cols >= ASK_FROM
+    block.flags = flags
     block.row = 0
     while block.row < rows:
         block.rows = min(high, rows - block.row)
@@ -515,7 +526,7 @@ cdef inline void compute_block(const tile_view *views, const block_t *block,
     cdef int k
     inputs[1] = buffers + BLOCK
     for k in range(state.n_inputs):
-        if block.far and block.rows == 1:
+        if flags & TILE_FAR and block.rows == 1:
             ask_for(place(&views[k], block), block.cols * views[k].col_stride)
         inputs[k] = <const real *>read_block(&views[k], block, state, k,
                                              <char *>(buffers + k * BLOCK), sizeof(real))
@@ -581,7 +592,7 @@ cdef inline void compute_by_lanes(const tile_view *views, const block_t *block,
     cdef const char *inputs[2]
     cdef span_t span
     cdef int k, found
-    span.ask = ASK_A | ASK_B if block.far else 0
+    span.ask = ASK_A | ASK_B if flags & TILE_NEAR else 0
     if state.n_inputs == 1:
         span.ask &= ASK_A
     for k in range(state.n_inputs):
@@ -589,7 +600,7 @@ cdef inline void compute_by_lanes(const tile_view *views, const block_t *block,
         if not (dense and in_place(&views[k], out, state, k)):
             fill(&views[k], block, state, k, buffers[k])
             inputs[k] = buffers[k]
-            span.ask &= ASK_A if k else ASK_B
+            span.ask &= ~(ASK_B if k else ASK_A)
     span.a = inputs[0]
     span.b = inputs[state.n_inputs - 1]
     span.n = block.rows * block.cols
@@ -597,6 +608,10 @@ cdef inline void compute_by_lanes(const tile_view *views, const block_t *block,
     span.facts = scalars
     span.doubts = doubts
     span.stream = dense and flags & TILE_STREAM and <uintptr_t>span.out % LINE == 0
+    if flags & TILE_FAR:
+        span.ask |= ASK_FAR
+    elif flags & TILE_NEAR and dense and state.all_alike:
+        span.ask |= ASK_OUT
     found = state.alike(&span) if state.all_alike else state.from_float(&span)
     if found:
         settle(&span, found, picked)
@@ -636,7 +651,7 @@ cdef inline void fill(const tile_view *view, const block_t *block, const compute
         turn(source, view, buffer, size, block.rows, block.cols)
         return
     for i in range(block.rows):
-        if block.far:
+        if block.flags & TILE_FAR:
             ask_for(source, block.cols * view.col_stride)
         if state.all_alike:
             copy_elements(source, view.col_stride, buffer, size, block.cols, size)
@@ -696,27 +711,42 @@ cdef void settle(const span_t *span, int found, picked_t *picked) noexcept nogil
 
 
 cdef inline void pick(const span_t *span, ptrdiff_t where, picked_t *picked) noexcept nogil:
-    cdef float value
+    cdef const compute_state *state = picked.state
+    cdef ptrdiff_t size = state.out_size if state.all_alike else 4
     if picked.count == BATCH:
         compute_picked(picked)
-    floats_from(span.a, where, 1, picked.state, &value)
-    picked.wide[0][picked.count] = value
-    floats_from(span.b, where, 1, picked.state, &value)
-    picked.wide[1][picked.count] = value
-    picked.places[picked.count] = span.out + where * picked.state.out_size
+    copy_element(picked.inputs[0] + picked.count * size, span.a + where * size, size)
+    copy_element(picked.inputs[1] + picked.count * size, span.b + where * size, size)
+    picked.places[picked.count] = span.out + where * state.out_size
     picked.count += 1
 
 
+cdef inline void copy_element(char *target, const char *source, ptrdiff_t size) noexcept nogil:
+    if size == 2:
+        memcpy(target, source, 2)
+    else:
+        memcpy(target, source, 4)
+
+
 cdef void pick_doubts(const span_t *span, picked_t *picked) noexcept nogil:
-    cdef ptrdiff_t group, where
+    cdef ptrdiff_t group = 0, groups = (span.n + LANES - 1) // LANES
+    cdef ptrdiff_t where
     cdef unsigned int bits
-    for group in range((span.n + LANES - 1) // LANES):
+    cdef uint64_t next_four
+    while group < groups:
+        # Most have none: four are looked at together.
+        if group + 4 <= groups:
+            memcpy(&next_four, &span.doubts[group], sizeof(next_four))
+            if next_four == 0:
+                group += 4
+                continue
         bits = span.doubts[group]
         while bits:
             where = group * LANES + __builtin_ctz(bits)
             bits &= bits - 1
             if where < span.n:
                 pick(span, where, picked)
+        group += 1
 
 
 cdef void pick_suspects(const span_t *span, picked_t *picked) noexcept nogil:
@@ -749,17 +779,21 @@ cdef inline void floats_from(const char *source, ptrdiff_t begin, ptrdiff_t n,
 
 cdef void compute_picked(picked_t *picked) noexcept nogil:
     cdef const compute_state *state = picked.state
+    cdef double wide[2][BATCH]
     cdef double results[BATCH]
-    cdef ptrdiff_t i, n = picked.count
+    cdef char rounded[BATCH * 4]
+    cdef ptrdiff_t i, size = state.out_size if state.all_alike else 4
+    cdef ptrdiff_t n = (picked.count + WHOLE - 1) & ~<ptrdiff_t>(WHOLE - 1)
     if n == 0:
         return
-    # Whole registers: the loop's remainder would take longer than all the rest.
-    while n % 8:
-        picked.wide[0][n] = picked.wide[1][n] = 0.5
-        n += 1
-    (<double_loop>state.exact)(picked.wide[0], picked.wide[1], results, n, picked.scalars)
+    # Whole registers: the loops' remainders would take longer than all the rest.
+    for i in range(2):
+        memset(picked.inputs[i] + picked.count * size, 0x38, (n - picked.count) * size)
+        state.load_exact(picked.inputs[i], size, wide[i], n)
+    (<double_loop>state.exact)(wide[0], wide[1], results, n, picked.scalars)
+    state.store_exact(<const char *>results, rounded, state.out_size, n)
     for i in range(picked.count):
-        state.store_exact(<const char *>&results[i], picked.places[i], state.out_size, 1)
+        copy_element(picked.places[i], rounded + i * state.out_size, state.out_size)
     picked.count = 0
 
 
@@ -858,9 +892,9 @@ cdef add(str name, tuple inputs, tuple scalars, float_loop in_float, double_loop
 
 
 add("leaky_relu", ("x",), ("slope",), leaky_relu[float], leaky_relu[double], leaky_relu_loops,
-    leaky_relu_mark)
+    leaky_relu_mark, scale_facts)
 add("leaky_relu_backward", ("g", "x"), ("slope",), leaky_relu_backward[float],
-    leaky_relu_backward[double], leaky_relu_loops, leaky_relu_mark)
+    leaky_relu_backward[double], leaky_relu_loops, leaky_relu_mark, scale_facts)
 add("hardshrink", ("x",), ("lambd",), hardshrink[float], hardshrink[double], hardshrink_loops,
     NULL, keep_facts)
 add("hardshrink_backward", ("g", "x"), ("lambd",), hardshrink_backward[float],
@@ -1001,9 +1035,11 @@ def compute_kernel(str formula, tuple in_dtypes, str out_dtype):
         state.alike = row.lanes[kind]
         state.from_float = row.lanes[FROM_FLOAT[kind]]
         state.all_alike = set(in_dtypes) == {out_dtype}
+        state.kind = <kind_t>kind if state.all_alike else SINGLE
         state.prepare = row.prepare
         state.mark = row.mark
         state.exact = <void *>row.in_double
+        state.load_exact = loader(out_dtype if state.all_alike else "float32", <double>0)
         state.store_exact = storer(out_dtype, <double>0)
         state.load_out = loader(out_dtype, <float>0)
     return ref

@@ -21,11 +21,17 @@
 #define IF_LANES(loop) NULL
 #endif
 
+/* How elements lie in memory. */
+typedef enum { SINGLE, HALF, BFLOAT } kind_t;
+enum { SUSPECTS = 1, DOUBTS = 2 };
+enum { ASK_A = 1, ASK_B = 2, ASK_OUT = 4, ASK_FAR = 8 };
+
 #define TINY 0x03800000u /* 2^-120: parts of a product below it may be less than the smallest float */
 #define ELU_LAST 0xc2a00000u /* -80: the power's exponent must not run out */
 #define GELU_LAST 0xc14e6666u /* -12.9 */
 #define GELU_BESIDE 0xbf407500u /* within 2^-16 of the root its low part has too few digits */
 #define GELU_REACH 0x200u
+#define LOGIT_LEAST 0x00800000u /* 2^-126: no reciprocal of a smaller one is to be trusted */
 
 static inline int not_plain(float r) {
     uint32_t size = bits_of_f32(r) & 0x7fffffffu;
@@ -70,50 +76,129 @@ static inline void see_size(seen_t *seen, lanes_t r) {
     ints_t twice = int_plus(int_left(bits_of(r), 1), ints_of(0xffffffffu));
     seen->least = int_least(seen->least, twice);
 }
+/* Of halves: the most, without signs, and the least that is not 0. */
+static inline void see_short_most(seen_t *seen, ints_t r) {
+    seen->most = short_most(seen->most, short_plus(r, r));
+}
+static inline void see_short_sizes(seen_t *seen, ints_t r) {
+    ints_t twice = short_plus(r, r);
+    seen->most = short_most(seen->most, twice);
+    seen->least = short_least(seen->least, short_plus(twice, short_of(0xffffu)));
+}
 static inline void see_argument(seen_t *seen, lanes_t x) {
     seen->most = int_most(seen->most, bits_of(x));
 }
-/* `most` is the largest argument, `key` the smallest key that the formula knows. */
-static inline int odd_seen(const seen_t *seen, uint32_t most, uint32_t key) {
+/* Two that looked in turns, so that neither waits for the other, become one. */
+static inline seen_t seen_by_both(const seen_t *a, const seen_t *b) {
+    seen_t both = {
+        plus(a->finite, b->finite), int_least(a->least, b->least), int_most(a->most, b->most),
+        int_least(a->key, b->key),
+    };
+    return both;
+}
+
+/* What a formula's lanes can tell apart: `bound`, of a half's relative error before it is rounded,
+ * 0 if it was rounded to odd or is exact; `most`, the bits of the largest argument, and `key`, the
+ * smallest key, that it knows, 0 if it knows all; `nan`: its NaNs have to be made one. */
+typedef struct { float bound; uint32_t most, key; int nan; } limits_t;
+
+static inline int odd_seen(const seen_t *seen, limits_t limits) {
     choice_t odd = either(not_zero(seen->finite), int_at_most(seen->least, ints_of(2u * TINY - 2u)));
-    if (most != 0xffffffffu) odd = either(odd, int_at_most(ints_of(most + 1u), seen->most));
-    if (key != 0) odd = either(odd, int_at_most(seen->key, ints_of(key - 1u)));
+    if (limits.most != 0) odd = either(odd, int_at_most(ints_of(limits.most + 1u), seen->most));
+    if (limits.key != 0) odd = either(odd, int_at_most(seen->key, ints_of(limits.key - 1u)));
     return any(odd);
 }
+static inline int nan_seen(const seen_t *seen, uint16_t infinity) {
+    return any_short_at_least(seen->most, (uint16_t)(2 * infinity + 1));
+}
 
-/* e^r - 1 is r + r^2 (c1 + c2 r) for |r| <= ln(2)/32 + 2^-12, error 2^-28.6. */
+/* Exponentials by steps of an octave: as many as a register, or two of them, can look up. */
+#if LANES == 16
+enum { EXP_STEPS = 16, EXP_NEAR_STEPS = 32 };
+#define pick_step pick16
+#define pick_near_step pick32
+#else
+enum { EXP_STEPS = 8, EXP_NEAR_STEPS = 8 };
+#define pick_step pick8
+#define pick_near_step pick8
+#define EXP_POWERS EXP_WIDE_POWERS
+#define EXP_SHIFTS EXP_WIDE_SHIFTS
+#define EXP_NEAR_POWERS EXP_WIDE_NEAR_POWERS
+#define GELU_SHIFTS GELU_WIDE_SHIFTS
+#endif
+/* A step's number, shifted so far that the octaves in it reach the exponent. */
+#define OCTAVE_SHIFT(steps) ((steps) == 8 ? 20 : (steps) == 16 ? 19 : 18)
+/* ln(2) in two parts, the first of 13 bits. */
+#define LN2 0x1.62ep-1f
+#define LN2_LOW 0x1.0bfbe8p-15f
+
+/* e^(scale r) - 1, less scale r and over r^2, for |scale r| <= ln(2) / (2 EXP_STEPS) + 2^-12; the
+ * error of the exponential is 2^-28.6 for 16 steps, 2^-31 for 8. */
+static inline lanes_t exp_tail_lanes(lanes_t r, float scale) {
+    const float square = scale * scale;
+#if LANES == 16
+    return fma_of(r, lanes_of(0x1.5556e8p-3f * scale * square), lanes_of(0x1.0001f8p-1f * square));
+#else
+    lanes_t tail = fma_of(
+        r, lanes_of(0x1.555aep-5f * square * square), lanes_of(0x1.555da4p-3f * scale * square));
+    return fma_of(r, tail, lanes_of(0.5f * square));
+#endif
+}
+
 static inline lanes_t exp_rest(lanes_t r) {
-    lanes_t tail = fma_of(r, lanes_of(0x1.5556e8p-3f), lanes_of(0x1.0001f8p-1f));
-    return fma_of(times(r, r), tail, r);
+    return fma_of(times(r, r), exp_tail_lanes(r, 1.0f), r);
 }
 
-/* y + y_low = n ln(2)/16 + the return value; *n is n in the low bits of 1.5 * 2^23 + n. */
-static inline lanes_t exp_reduced(lanes_t y, lanes_t y_low, ints_t *n) {
+/* e^(scale r) - 1 for |scale r| <= ln(2) / (2 EXP_NEAR_STEPS), error 2^-24.1 for 32 steps. */
+static inline lanes_t exp_near_rest(lanes_t r, float scale) {
+#if LANES == 16
+    return times(r, fma_of(r, lanes_of(0x1.00007cp-1f * scale * scale), lanes_of(0x1.0000f6p+0f * scale)));
+#else
+    lanes_t tail = fma_of(
+        r, lanes_of(0x1.555b7ep-3f * scale * scale * scale), lanes_of(0x1.0007b4p-1f * scale * scale));
+    return times(r, fma_of(r, tail, lanes_of(scale)));
+#endif
+}
+
+/* How often y contains ln(2) / steps: a number, and in the low bits of *n. */
+static inline lanes_t exp_whole(lanes_t y, float steps, ints_t *n) {
     const lanes_t magic = lanes_of(0x1.8p23f);
-    lanes_t shifted = fma_of(y, lanes_of(0x1.715476p+4f), magic);
-    lanes_t whole = minus(shifted, magic);
+    lanes_t shifted = fma_of(y, lanes_of(0x1.715476p+0f * steps), magic);
     *n = bits_of(shifted);
-    return plus(fma_of(whole, lanes_of(-0x1.62ep-5f), y),
-                fma_of(whole, lanes_of(-0x1.0bfbe8p-19f), y_low));
+    return minus(shifted, magic);
 }
 
-/* 2^(n/16) of a table whose bits have j << 19 taken off element j. */
-static inline lanes_t exp_power(const float *table, ints_t n) {
-    return floats_of(int_plus(bits_of(pick16(table, n)), int_left(n, 19)));
+/* 2^(n/steps), from the n-th element of a table whose bits have its number's own part taken off. */
+static inline lanes_t exp_power(lanes_t picked, int steps, ints_t n) {
+    return floats_of(int_plus(bits_of(picked), int_left(n, OCTAVE_SHIFT(steps))));
 }
 
-typedef struct { float powers[16], shifts[16], near_powers[16], rate, scale; int odd; } elu_t;
-typedef struct { uint32_t low, reach; float outside; int odd; } logit_t;
+typedef struct {
+    float powers[EXP_STEPS], shifts[EXP_STEPS], near_powers[EXP_NEAR_STEPS], rate, scale;
+    int odd;
+} elu_t;
+typedef struct { float low, high, outside; int odd; } logit_t;
 typedef struct { uint32_t low, reach; uint16_t half_low, half_reach, bfloat_low, bfloat_reach; } keep_t;
+typedef struct { float slope, near; int at_once; } scale_t;
 
 /* A call's scalars, and what a formula makes of them once for a whole tile. */
 typedef struct {
     double p[4];
-    union { elu_t elu; logit_t logit; keep_t keep; };
+    union { elu_t elu; logit_t logit; keep_t keep; scale_t scale; };
 } facts_t;
 
 /* --- ELU ------------------------------------------------------------------------------------- */
 
+
+/* `table` of powers times `factor`. */
+static inline void scale_powers(const uint32_t *table, int steps, float factor, float *scaled) {
+    for (int j = 0; j < steps; j += LANES) {
+        ints_t offset = int_left(numbers_from((uint32_t)j), OCTAVE_SHIFT(steps));
+        lanes_t power = floats_of(int_plus(ints_load(table + j), offset));
+        ints_t bits = bits_of(times(lanes_of(factor), power));
+        ints_store(scaled + j, int_minus(bits, offset));
+    }
+}
 
 /* The slope joins the tables: its first twelve bits the powers, which stay exact, the logarithm of
  * the rest the shifts. */
@@ -123,33 +208,34 @@ static inline void elu_prepare(const double *p, elu_t *elu) {
     float lead = f32_of_bits((bits_of_f32(near) + 0x800u) & 0xfffff000u);
     float rest = (float)((slope - lead) / lead);
     float shift = rest - 0.5f * rest * rest;
-    for (uint32_t j = 0; j < 16; j++) {
-        uint32_t offset = j << 19;
-        elu->powers[j] = f32_of_bits(bits_of_f32(lead * f32_of_bits(EXP_POWERS[j] + offset)) - offset);
-        elu->near_powers[j] =
-            f32_of_bits(bits_of_f32(near * f32_of_bits(EXP_NEAR_POWERS[j] + offset)) - offset);
-        elu->shifts[j] = EXP_SHIFTS[j] + shift;
-    }
+    scale_powers(EXP_POWERS, EXP_STEPS, lead, elu->powers);
+    scale_powers(EXP_NEAR_POWERS, EXP_NEAR_STEPS, near, elu->near_powers);
+    for (int j = 0; j < EXP_STEPS; j += LANES)
+        lanes_store(elu->shifts + j, plus(lanes_load(EXP_SHIFTS + j), lanes_of(shift)));
     elu->rate = (float)p[2];
     elu->scale = (float)p[1];
     elu->odd = elu_backward_odd(p);
 }
 
-static inline lanes_t elu_reduced(const elu_t *elu, lanes_t x, ints_t *n, seen_t *seen) {
+/* rate min(x, 0) = n ln(2) / steps + the return value. */
+static inline lanes_t elu_reduced(const elu_t *elu, lanes_t x, int steps, ints_t *n, seen_t *seen) {
+    const float inverse = 1.0f / (float)steps;
     lanes_t below = at_most(x, 0.0f);
     lanes_t rate = lanes_of(elu->rate);
-    lanes_t y = times(rate, below);
+    lanes_t y = times(rate, below), y_low = fms_of(rate, below, y);
+    lanes_t whole = exp_whole(y, (float)steps, n);
     see_argument(seen, y);
-    return exp_reduced(y, fms_of(rate, below, y), n);
+    return plus(fma_of(whole, lanes_of(-LN2 * inverse), y),
+                fma_of(whole, lanes_of(-LN2_LOW * inverse), y_low));
 }
 
 /* g slope e^y by g's product with the power, exact in two parts, and the rest of the exponential. */
 static inline lanes_t elu_backward_single_lanes(const void *facts, lanes_t g, lanes_t x, seen_t *seen) {
     const elu_t *elu = &((const facts_t *)facts)->elu;
     ints_t n;
-    lanes_t r = elu_reduced(elu, x, &n, seen);
-    lanes_t rest = exp_rest(plus(r, pick16(elu->shifts, n)));
-    lanes_t power = exp_power(elu->powers, n);
+    lanes_t r = elu_reduced(elu, x, EXP_STEPS, &n, seen);
+    lanes_t rest = exp_rest(plus(r, pick_step(elu->shifts, n)));
+    lanes_t power = exp_power(pick_step(elu->powers, n), EXP_STEPS, n);
     lanes_t product = times(g, power);
     lanes_t negative = plus(product, fma_of(product, rest, fms_of(g, power, product)));
     negative = with_sign_of(negative, product);
@@ -162,30 +248,26 @@ static inline lanes_t elu_backward_single_lanes(const void *facts, lanes_t g, la
 static inline lanes_t elu_backward_half_lanes(const void *facts, lanes_t g, lanes_t x, seen_t *seen) {
     const elu_t *elu = &((const facts_t *)facts)->elu;
     ints_t n;
-    lanes_t r = elu_reduced(elu, x, &n, seen);
-    lanes_t rest = exp_rest(r);
-    lanes_t power = exp_power(elu->near_powers, n);
-    lanes_t negative = times(g, fma_of(power, rest, power));
-    lanes_t result = choose(above_zero(x), times(g, lanes_of(elu->scale)), negative);
+    lanes_t rest = exp_near_rest(elu_reduced(elu, x, EXP_NEAR_STEPS, &n, seen), 1.0f);
+    lanes_t power = exp_power(pick_near_step(elu->near_powers, n), EXP_NEAR_STEPS, n);
+    lanes_t slope = choose(above_zero(x), lanes_of(elu->scale), fma_of(power, rest, power));
+    lanes_t result = times(g, slope);
     see_finite(seen, result);
     return result;
 }
 
 /* --- GELU ------------------------------------------------------------------------------------ */
 
-/* e^(-t^2/2) = power (1 + ...r), with -2 r so that t^2 need not be halved, and the factor
+/* e^(-t^2/2) = power e^(-r/2), so that t^2 need not be halved, and the factor
  * S(t)/sqrt(2 pi) = lead (1 + shape); power * lead is exact. */
 typedef struct { lanes_t power, r, lead, shape; } gelu_t;
 
-/* square + square_low = t^2 = -n ln(2)/8 + the return value. */
-static inline lanes_t gelu_reduced(lanes_t square, ints_t *n, lanes_t *whole) {
-    const lanes_t magic = lanes_of(0x1.8p23f);
-    lanes_t shifted = fma_of(square, lanes_of(-0x1.715476p+3f), magic);
-    *whole = minus(shifted, magic);
-    *n = bits_of(shifted);
-    return fma_of(*whole, lanes_of(0x1.62ep-4f), square);
+/* square = -2 n ln(2) / steps + the return value, but for what GELU_STEP_LOW makes of *whole. */
+static inline lanes_t gelu_reduced(lanes_t square, int steps, ints_t *n, lanes_t *whole) {
+    *whole = exp_whole(square, -0.5f * (float)steps, n);
+    return fma_of(*whole, lanes_of(LN2 * 2.0f / (float)steps), square);
 }
-#define GELU_STEP_LOW 0x1.0bfbe8p-18f
+#define GELU_STEP_LOW(steps) lanes_of(LN2_LOW * 2.0f / (steps))
 
 /* S(t)/sqrt(2 pi) from the tables of the interval that t lies in: many intervals and short
  * polynomials where a register holds many elements. */
@@ -228,10 +310,10 @@ static inline gelu_t gelu_single_parts(lanes_t t) {
     ints_t n;
     lanes_t whole, square = times(t, t);
     lanes_t low = fms_of(t, t, square);
-    parts.r = gelu_reduced(square, &n, &whole);
-    parts.r = plus(parts.r, fma_of(whole, lanes_of(GELU_STEP_LOW), low));
-    parts.r = plus(parts.r, pick16(GELU_SHIFTS, n));
-    parts.power = exp_power((const float *)EXP_POWERS, n);
+    parts.r = gelu_reduced(square, EXP_STEPS, &n, &whole);
+    parts.r = plus(parts.r, fma_of(whole, GELU_STEP_LOW(EXP_STEPS), low));
+    parts.r = plus(parts.r, pick_step(GELU_SHIFTS, n));
+    parts.power = exp_power(pick_step((const float *)EXP_POWERS, n), EXP_STEPS, n);
     gelu_shape(t, &parts);
     return parts;
 }
@@ -241,17 +323,16 @@ static inline gelu_t gelu_half_parts(lanes_t t) {
     gelu_t parts;
     ints_t n;
     lanes_t whole;
-    parts.r = gelu_reduced(times(t, t), &n, &whole);
-    parts.r = fma_of(whole, lanes_of(GELU_STEP_LOW), parts.r);
-    parts.power = exp_power((const float *)EXP_NEAR_POWERS, n);
+    parts.r = gelu_reduced(times(t, t), EXP_NEAR_STEPS, &n, &whole);
+    parts.r = fma_of(whole, GELU_STEP_LOW(EXP_NEAR_STEPS), parts.r);
+    parts.power = exp_power(pick_near_step((const float *)EXP_NEAR_POWERS, n), EXP_NEAR_STEPS, n);
     parts.lead = gelu_near_shape(t);
     return parts;
 }
 
-/* (1 + shape) e^r - 1, with r as above. */
+/* (1 + shape) e^(-r/2) - 1. */
 static inline lanes_t gelu_rest(const gelu_t *parts) {
-    lanes_t tail = fma_of(parts->r, lanes_of(-0x1.5556e8p-6f), lanes_of(0x1.0001f8p-3f));
-    tail = fma_of(parts->r, tail, lanes_of(-0.5f));
+    lanes_t tail = fma_of(parts->r, exp_tail_lanes(parts->r, -0.5f), lanes_of(-0.5f));
     return fma_of(fma_of(parts->r, parts->shape, parts->r), tail, parts->shape);
 }
 
@@ -286,8 +367,7 @@ static inline lanes_t gelu_backward_half_lanes(const void *none, lanes_t g, lane
     lanes_t t = at_most(magnitude(x), GELU_END);
     gelu_t parts = gelu_half_parts(t);
     lanes_t near = plus(minus(lanes_of(GELU_ROOT), t), lanes_of(GELU_ROOT_LOW));
-    lanes_t rest = fma_of(parts.r, lanes_of(-0x1.5556e8p-6f), lanes_of(0x1.0001f8p-3f));
-    rest = times(parts.r, fma_of(parts.r, rest, lanes_of(-0.5f)));
+    lanes_t rest = exp_near_rest(parts.r, -0.5f);
     lanes_t lead = times(times(near, parts.power), parts.lead);
     lanes_t tail = fma_of(lead, rest, lead);
     lanes_t result = times(g, choose_minus(above_zero(x), lanes_of(1.0f), tail, tail));
@@ -301,19 +381,15 @@ static inline lanes_t gelu_backward_half_lanes(const void *none, lanes_t g, lane
 
 static inline void logit_prepare(const double *p, logit_t *logit) {
     float eps = (float)p[0];
-    float low = eps < 0 ? 0.0f : eps, high = eps < 0 ? 1.0f : 1.0f - eps;
-    /* Bits of what is not negative are in order; an interval that is empty holds one NaN. */
-    logit->low = low <= high ? bits_of_f32(low) : 0xffffffffu;
-    logit->reach = low <= high ? bits_of_f32(high) - bits_of_f32(low) : 0u;
+    logit->low = eps < 0 ? 0.0f : eps;
+    logit->high = eps < 0 ? 1.0f : 1.0f - eps;
     logit->outside = eps < 0 ? __builtin_nanf("") : 0.0f;
     logit->odd = logit_backward_odd(p);
 }
 
 static inline lanes_t logit_inside(const void *facts, lanes_t q, lanes_t x) {
     const logit_t *logit = &((const facts_t *)facts)->logit;
-    /* Adding 0 makes -0 the 0 that lies inside. */
-    ints_t above = int_plus(bits_of(plus(x, lanes_of(0.0f))), ints_of(0u - logit->low));
-    return choose(int_at_most(above, ints_of(logit->reach)), q, lanes_of(logit->outside));
+    return choose(between(x, logit->low, logit->high), q, lanes_of(logit->outside));
 }
 
 /* The residual of the quotient, with 1 - x and the product in two parts. */
@@ -322,10 +398,10 @@ static inline lanes_t logit_backward_single_lanes(const void *facts, lanes_t x, 
     lanes_t w = minus(one, x);
     lanes_t product = times(x, w);
     lanes_t low = fma_of(x, minus(minus(one, w), x), fms_of(x, w, product));
-    lanes_t reciprocal = over(one, product);
-    lanes_t near = times(dy, reciprocal);
+    lanes_t inverse = reciprocal(product);
+    lanes_t near = times(dy, inverse);
     lanes_t residual = fnma_of(near, low, fnma_of(near, product, dy));
-    lanes_t q = with_sign_of(fma_of(residual, reciprocal, near), near);
+    lanes_t q = with_sign_of(fma_of(residual, inverse, near), near);
     see_size(seen, dy);
     see_finite(seen, q);
     return logit_inside(facts, q, x);
@@ -333,21 +409,26 @@ static inline lanes_t logit_backward_single_lanes(const void *facts, lanes_t x, 
 
 static inline lanes_t logit_backward_half_lanes(const void *facts, lanes_t x, lanes_t dy, seen_t *seen) {
     lanes_t product = times(x, minus(lanes_of(1.0f), x));
-    lanes_t q = over(dy, product);
     see_finite(seen, product);
-    return logit_inside(facts, ordered(q), x);
+    return logit_inside(facts, times(dy, reciprocal(product)), x);
+}
+
+static inline lanes_t logit_backward_bfloat_lanes(const void *facts, lanes_t x, lanes_t dy, seen_t *seen) {
+    seen->key = int_least(seen->key, int_plus(bits_of(x), ints_of(0u - 1u)));
+    return logit_backward_half_lanes(facts, x, dy, seen);
 }
 
 /* --- Leaky ReLU and hard shrinkage ------------------------------------------------------------ */
 
 static inline lanes_t leaky_relu_single_lanes(const void *facts, lanes_t g, lanes_t x, seen_t *seen) {
-    lanes_t r = choose_times(not_above_zero(x), g, lanes_of((float)*(const double *)facts));
+    lanes_t r = choose_times(not_above_zero(x), g, lanes_of(((const facts_t *)facts)->scale.slope));
     see_finite(seen, r);
     return r;
 }
 
 static inline lanes_t leaky_relu_half_lanes(const void *facts, lanes_t g, lanes_t x, seen_t *seen) {
-    lanes_t r = choose_times_to_odd(not_above_zero(x), g, lanes_of((float)*(const double *)facts));
+    lanes_t slope = lanes_of(((const facts_t *)facts)->scale.slope);
+    lanes_t r = choose_times_to_odd(not_above_zero(x), g, slope);
     see_finite(seen, r);
     return r;
 }
@@ -357,6 +438,55 @@ static inline lanes_t leaky_relu_bfloat_lanes(const void *facts, lanes_t g, lane
     lanes_t result = leaky_relu_half_lanes(facts, g, x, seen);
     see_size(seen, result);
     return result;
+}
+
+/* A product that is rounded to a float and then to a half may come out wrong: where the first
+ * rounding lands in the middle of two halves. Whether that happens depends on the digits of the
+ * slope and of the half alone, so that all halves can be tried before.
+ *
+ * Whether the product with `near`, rounded to a float, lies on the same side of every middle as the
+ * exact product with `slope`: the same first twelve digits, and after them nothing, or something. */
+static inline int on_same_sides(float slope, float near) {
+    const unsigned all = (1u << LANES) - 1u;
+    unsigned wrong = 0;
+    for (uint32_t j = 0; j < 1u << 10; j += LANES) {
+        ints_t mantissa = int_left(numbers_from(j), 13);
+        lanes_t x = floats_of(int_plus(mantissa, ints_of(0x3f800000u)));
+        ints_t odd = bits_of(choose_times_to_odd(above_zero(x), x, lanes_of(slope)));
+        ints_t rounded = bits_of(times(x, lanes_of(near)));
+        wrong |= all & ~which_miss(int_xor(odd, rounded), ints_of(0xfffff000u));
+        wrong |= which_miss(odd, ints_of(0xfffu)) ^ which_miss(rounded, ints_of(0xfffu));
+    }
+    return !wrong;
+}
+
+/* Whether no product of a bfloat with the slope becomes a middle: then ties need no care either. */
+static inline int never_in_the_middle(float slope) {
+    unsigned found = 0;
+    for (uint32_t j = 0; j < 1u << 7; j += LANES) {
+        ints_t mantissa = int_left(numbers_from(j), 16);
+        lanes_t x = floats_of(int_plus(mantissa, ints_of(0x3f800000u)));
+        ints_t product = bits_of(times(x, lanes_of(slope)));
+        found |= which_miss(int_xor(product, ints_of(0x8000u)), ints_of(0xffffu));
+    }
+    return !found;
+}
+
+/* Up to so many elements finding out takes longer than it saves. */
+enum { FEW_HALVES = 16384, FEW_BFLOATS = 512 };
+
+static inline void scale_prepare(const double *p, ptrdiff_t n, kind_t kind, scale_t *scale) {
+    float slope = scale->slope = scale->near = (float)p[0];
+    scale->at_once = 0;
+    if (not_plain(slope)) return;
+    if (kind == BFLOAT && n >= FEW_BFLOATS) scale->at_once = never_in_the_middle(slope);
+    if (kind != HALF || n < FEW_HALVES) return;
+    /* Decimal fractions often come close to middles, and their neighbours do not. */
+    for (int step = 0; step < 3 && !scale->at_once; step++) {
+        uint32_t bits = bits_of_f32(slope) + (step == 2 ? 0xffffffffu : (uint32_t)step);
+        scale->near = f32_of_bits(bits);
+        scale->at_once = on_same_sides(slope, scale->near);
+    }
 }
 
 /* Which magnitudes pass, as bits of each type: from `low` on, `reach` more, up to infinity. */
@@ -380,25 +510,25 @@ static inline void keep_prepare(const double *p, keep_t *keep) {
 
 /* --- Loops ----------------------------------------------------------------------------------- */
 
-static inline void elu_facts(facts_t *facts) { elu_prepare(facts->p, &facts->elu); }
-static inline void logit_facts(facts_t *facts) { logit_prepare(facts->p, &facts->logit); }
-static inline void keep_facts(facts_t *facts) { keep_prepare(facts->p, &facts->keep); }
+/* `n` is how many elements there are to compute, `kind` that of all operands, SINGLE if they differ. */
+static void elu_facts(facts_t *facts, ptrdiff_t n, kind_t kind) { elu_prepare(facts->p, &facts->elu); }
+static void logit_facts(facts_t *facts, ptrdiff_t n, kind_t kind) { logit_prepare(facts->p, &facts->logit); }
+static void keep_facts(facts_t *facts, ptrdiff_t n, kind_t kind) { keep_prepare(facts->p, &facts->keep); }
+static void scale_facts(facts_t *facts, ptrdiff_t n, kind_t kind) {
+    scale_prepare(facts->p, n, kind, &facts->scale);
+}
 
 /* Bytes between reading and asking for: into the cache nearby, and into the one behind it. */
 enum { NEAR_AHEAD = 1024, FAR_AHEAD = 16384 };
-enum { ASK_A = 1, ASK_B = 2 };
 
 /* By way of integers: what lies ahead may lie beyond the array, and is not touched. */
-static inline void ask_ahead(const char *p, ptrdiff_t offset, ptrdiff_t n) {
+static inline void ask_ahead(const char *p, ptrdiff_t offset, ptrdiff_t n, int far) {
     for (ptrdiff_t k = 0; k < n; k += 64) {
         uintptr_t here = (uintptr_t)p + (uintptr_t)(offset + k);
         __builtin_prefetch((const void *)(here + NEAR_AHEAD), 0, 3);
-        __builtin_prefetch((const void *)(here + FAR_AHEAD), 0, 2);
+        if (far) __builtin_prefetch((const void *)(here + FAR_AHEAD), 0, 2);
     }
 }
-
-/* How elements lie in memory. */
-typedef enum { SINGLE, HALF, BFLOAT } kind_t;
 
 static inline ptrdiff_t size_of(kind_t kind) { return kind == SINGLE ? 4 : 2; }
 
@@ -406,6 +536,16 @@ static inline lanes_t load_kind(kind_t kind, const char *p) {
     if (kind == HALF) return from_halves(halves_load((const uint16_t *)p));
     if (kind == BFLOAT) return from_bfloats(halves_load((const uint16_t *)p));
     return lanes_load((const float *)p);
+}
+
+/* The upper halves become those of x rounded; see `rounded`. */
+static inline ints_t rounded_bfloats(lanes_t x, float bound, uint16_t *doubt) {
+    if (bound == 0) return nearest_upper(bits_of(x));
+    /* Within so many units of the middle of two neighbours; elsewhere as many do not matter. */
+    const uint32_t reach = bound < 4e-7f ? 8 : 16;
+    ints_t above = int_plus(bits_of(x), ints_of(0x8000u + reach));
+    *doubt = (uint16_t)which_miss(above, ints_of(0x10000u - 2 * reach));
+    return above;
 }
 
 /* Round x to halves. `bound` is of its relative error; 0: it was rounded to odd, or is exact. */
@@ -416,12 +556,7 @@ static inline halves_t rounded(kind_t kind, lanes_t x, float bound, uint16_t *do
         *doubt = (uint16_t)which_differ(low, to_halves(times(x, lanes_of(1.0f + bound))));
         return low;
     }
-    if (bound == 0) return rounded_halves(bits_of(x));
-    /* Within so many units of the middle of two neighbours; elsewhere as many do not matter. */
-    const uint32_t reach = bound < 4e-7f ? 8 : 16;
-    ints_t above = int_plus(bits_of(x), ints_of(0x8000u + reach));
-    *doubt = (uint16_t)which_miss(above, ints_of(0x10000u - 2 * reach));
-    return upper_halves(above);
+    return upper_halves(rounded_bfloats(x, bound, doubt));
 }
 
 typedef lanes_t (*lane_formula)(const void *, lanes_t, lanes_t, seen_t *);
@@ -433,8 +568,17 @@ typedef struct {
     const void *facts;
     uint16_t *doubts; /* a bit for each lane, a number for each register */
     int stream; /* past the cache */
-    int ask;    /* ahead for what will be read: ASK_A, ASK_B or both */
+    int ask;    /* ahead for operands: bits of ASK_... */
 } span_t;
+
+/* Ask for what comes after the n bytes at `offset` of operands that are alike. */
+static inline __attribute__((always_inline)) void ask_for_operands(
+        const span_t *s, ptrdiff_t offset, ptrdiff_t n) {
+    int far = s->ask & ASK_FAR;
+    if (s->ask & ASK_A) ask_ahead(s->a, offset, n, far);
+    if (s->ask & ASK_B) ask_ahead(s->b, offset, n, far);
+    if (s->ask & ASK_OUT) ask_ahead(s->out, offset, n, 0);
+}
 
 static inline __attribute__((always_inline)) lanes_t at(
         lane_formula formula, kind_t in, const span_t *s, ptrdiff_t i, seen_t *seen) {
@@ -443,54 +587,78 @@ static inline __attribute__((always_inline)) lanes_t at(
     return formula(s->facts, a, b, seen);
 }
 
-/* Two registers at a time, so that halves fill a line. */
+/* Loads and rounds two registers of bfloats, which take turns in memory. */
+static inline __attribute__((always_inline)) ints_t at_turns(
+        lane_formula formula, float bound, const span_t *s, ptrdiff_t i, seen_t *seen) {
+    const ints_t upper = ints_of(0xffff0000u);
+    uint16_t *doubt = s->doubts + i / LANES;
+    ints_t a = ints_load(s->a + 2 * i), b = s->a == s->b ? a : ints_load(s->b + 2 * i);
+    lanes_t even_a = floats_of(int_left(a, 16)), odd_a = floats_of(int_and(a, upper));
+    lanes_t even_b = floats_of(int_left(b, 16)), odd_b = floats_of(int_and(b, upper));
+    lanes_t even = formula(s->facts, even_a, even_b, &seen[0]);
+    lanes_t odd = formula(s->facts, odd_a, odd_b, &seen[1]);
+    return upper_turns(rounded_bfloats(even, bound, doubt), rounded_bfloats(odd, bound, doubt + 1));
+}
+
+/* Loads and rounds two registers, to halves that follow one another. */
+static inline __attribute__((always_inline)) ints_t at_both(
+        lane_formula formula, kind_t in, kind_t out, float bound, const span_t *s, ptrdiff_t i,
+        seen_t *seen) {
+    uint16_t *doubt = s->doubts + i / LANES;
+    halves_t low = rounded(out, at(formula, in, s, i, &seen[0]), bound, doubt);
+    halves_t high = rounded(out, at(formula, in, s, i + LANES, &seen[1]), bound, doubt + 1);
+    return both_halves(low, high);
+}
+
+static inline void put_lanes(float *target, lanes_t x, int stream) {
+    if (stream) stream_lanes(target, x);
+    else lanes_store(target, x);
+}
+
+/* Two registers at a time, so that halves fill a line. `quiet`: nothing to ask for, nothing to
+ * stream, which is known where the operands are small and every test counts. */
 static inline __attribute__((always_inline)) ptrdiff_t over_pairs(
-        lane_formula formula, kind_t in, kind_t out, float bound, const span_t *s, seen_t *seen) {
+        lane_formula formula, kind_t in, kind_t out, limits_t limits, int quiet, const span_t *s,
+        seen_t *seen) {
+    const int stream = !quiet && s->stream;
     ptrdiff_t i = 0;
     for (; i + 2 * LANES <= s->n; i += 2 * LANES) {
-        if (s->ask & ASK_A) ask_ahead(s->a, i * size_of(in), 2 * LANES * size_of(in));
-        if (s->ask & ASK_B) ask_ahead(s->b, i * size_of(in), 2 * LANES * size_of(in));
-        lanes_t x = at(formula, in, s, i, seen);
-        lanes_t y = at(formula, in, s, i + LANES, seen);
+        if (!quiet) ask_for_operands(s, i * size_of(in), 2 * LANES * size_of(in));
         if (out == SINGLE) {
             float *target = (float *)s->out + i;
-            if (s->stream) {
-                stream_lanes(target, x);
-                stream_lanes(target + LANES, y);
-            } else {
-                lanes_store(target, x);
-                lanes_store(target + LANES, y);
-            }
-        } else {
-            uint16_t *target = (uint16_t *)s->out + i;
-            uint16_t *doubt = s->doubts + i / LANES;
-            halves_t low = rounded(out, x, bound, doubt), high = rounded(out, y, bound, doubt + 1);
-            if (s->stream) {
-                stream_halves(target, low, high);
-            } else {
-                halves_store(target, low);
-                halves_store(target + LANES, high);
-            }
+            put_lanes(target, at(formula, in, s, i, &seen[0]), stream);
+            put_lanes(target + LANES, at(formula, in, s, i + LANES, &seen[1]), stream);
+            continue;
         }
+        ints_t line = in == BFLOAT ? at_turns(formula, limits.bound, s, i, seen)
+                                   : at_both(formula, in, out, limits.bound, s, i, seen);
+        if (limits.nan) see_short_most(&seen[0], line);
+        if (stream) ints_stream(s->out + 2 * i, line);
+        else ints_store(s->out + 2 * i, line);
     }
     return i;
 }
 
 /* One register, for what is left of a row. */
 static inline __attribute__((always_inline)) void over_one(
-        lane_formula formula, kind_t in, kind_t out, float bound, const span_t *s, seen_t *seen) {
+        lane_formula formula, kind_t in, kind_t out, limits_t limits, const span_t *s, seen_t *seen) {
     lanes_t x = at(formula, in, s, 0, seen);
-    if (out == SINGLE) lanes_store((float *)s->out, x);
-    else halves_store((uint16_t *)s->out, rounded(out, x, bound, s->doubts));
+    if (out == SINGLE) {
+        lanes_store((float *)s->out, x);
+        return;
+    }
+    halves_t h = rounded(out, x, limits.bound, s->doubts);
+    if (limits.nan) see_short_most(seen, both_halves(h, h));
+    halves_store((uint16_t *)s->out, h);
 }
 
 /* The last elements, fewer than a register holds, go through copies that are filled up with numbers
  * that no formula minds: bytes of 0x38 are 0.53 or 4e-5, whatever the type. */
 static inline __attribute__((always_inline)) int over_lanes(
-        lane_formula formula, kind_t in, kind_t out, float bound, uint32_t most, uint32_t key,
-        span_t s) {
-    seen_t seen = nothing_seen();
-    ptrdiff_t done = over_pairs(formula, in, out, bound, &s, &seen);
+        lane_formula formula, kind_t in, kind_t out, limits_t limits, span_t s) {
+    seen_t seen[2] = { nothing_seen(), nothing_seen() };
+    ptrdiff_t done = s.ask | s.stream ? over_pairs(formula, in, out, limits, 0, &s, seen)
+                                      : over_pairs(formula, in, out, limits, 1, &s, seen);
     while (done < s.n) {
         ptrdiff_t rest = s.n - done;
         span_t last = {
@@ -507,11 +675,13 @@ static inline __attribute__((always_inline)) int over_lanes(
             last.a = a;
             last.out = result;
         }
-        over_one(formula, in, out, bound, &last, &seen);
+        over_one(formula, in, out, limits, &last, &seen[0]);
         if (rest < LANES) memcpy(s.out + done * size_of(out), result, (size_t)(rest * size_of(out)));
         done += LANES;
     }
-    return odd_seen(&seen, most, key);
+    seen_t all = seen_by_both(&seen[0], &seen[1]);
+    if (out != SINGLE && limits.nan && nan_seen(&all, out == HALF ? 0x7c00u : 0x7f80u)) return 1;
+    return odd_seen(&all, limits);
 }
 
 static inline int any_doubt(const uint16_t *doubts, ptrdiff_t n) {
@@ -520,77 +690,161 @@ static inline int any_doubt(const uint16_t *doubts, ptrdiff_t n) {
     return found != 0;
 }
 
-enum { SUSPECTS = 1, DOUBTS = 2 };
+/* Every bit moves to twice its place. */
+static inline uint32_t spread_bits(uint32_t x) {
+    x = (x | x << 8) & 0x00ff00ffu;
+    x = (x | x << 4) & 0x0f0f0f0fu;
+    x = (x | x << 2) & 0x33333333u;
+    return (x | x << 1) & 0x55555555u;
+}
+
+/* Put doubts about elements that took turns in order; what does not fill two registers did not. */
+static inline void order_doubts(uint16_t *doubts, ptrdiff_t n) {
+    const uint32_t lanes = (1u << LANES) - 1u;
+    for (ptrdiff_t i = 0; i < n / (2 * LANES); i++, doubts += 2) {
+        if (!(doubts[0] | doubts[1])) continue;
+        uint32_t both = spread_bits(doubts[0]) | spread_bits(doubts[1]) << 1;
+        doubts[0] = (uint16_t)(both & lanes);
+        doubts[1] = (uint16_t)(both >> LANES);
+    }
+}
 
 /* What a loop finds: SUSPECTS, DOUBTS or both. Doubts are only set for halves. */
 typedef int (*lane_loop)(const span_t *);
 
-#define LOOP(name, formula, in, out, bound, most, key, odd) \
+#define LOOP(name, formula, in, out, limits, odd) \
     static int name(const span_t *s) { \
-        int found = over_lanes(formula, in, out, bound, most, key, *s) | (odd); \
-        int doubts = out != SINGLE && bound != 0 && any_doubt(s->doubts, s->n); \
+        int found = over_lanes(formula, in, out, limits, *s) | (odd); \
+        int doubts = out != SINGLE && limits.bound != 0 && any_doubt(s->doubts, s->n); \
+        if (doubts && in == BFLOAT && out == BFLOAT) order_doubts(s->doubts, s->n); \
         return (found ? SUSPECTS : 0) | (doubts ? DOUBTS : 0); \
     }
 /* Operands that are all alike, then halves from float32 buffers. The forms for halves may stand on
  * inputs that were halves; `from_float` does not. */
-#define LOOPS(name, half, bfloat, from_float, bound, most, key, odd) \
-    LOOP(name##_0, name##_single_lanes, SINGLE, SINGLE, 0, most, key, odd) \
-    LOOP(name##_1, half, HALF, HALF, bound, most, key, odd) \
-    LOOP(name##_2, bfloat, BFLOAT, BFLOAT, bound, most, key, odd) \
-    LOOP(name##_3, from_float, SINGLE, HALF, bound, most, key, odd) \
-    LOOP(name##_4, from_float, SINGLE, BFLOAT, bound, most, key, odd) \
+#define LOOPS(name, half, bfloat, from_float, limits, odd) \
+    LOOP(name##_0, name##_single_lanes, SINGLE, SINGLE, limits, odd) \
+    LOOP(name##_1, half, HALF, HALF, limits, odd) \
+    LOOP(name##_2, bfloat, BFLOAT, BFLOAT, limits, odd) \
+    LOOP(name##_3, from_float, SINGLE, HALF, limits, odd) \
+    LOOP(name##_4, from_float, SINGLE, BFLOAT, limits, odd)
+#define LOOPS_TABLE(name) \
     static const lane_loop name##_loops[5] = { name##_0, name##_1, name##_2, name##_3, name##_4 };
 
 #define FACTS(s) ((const facts_t *)(s)->facts)
-LOOPS(elu_backward, elu_backward_half_lanes, elu_backward_half_lanes, elu_backward_single_lanes, 2.9e-7f, ELU_LAST, 0, FACTS(s)->elu.odd)
-LOOPS(gelu_backward, gelu_backward_half_lanes, gelu_backward_half_lanes, gelu_backward_single_lanes, 5.2e-7f, GELU_LAST, GELU_REACH, 0)
-LOOPS(logit_backward, logit_backward_half_lanes, logit_backward_half_lanes, logit_backward_half_lanes, 1.7e-7f, 0xffffffffu, 0, FACTS(s)->logit.odd)
-LOOPS(leaky_relu, leaky_relu_half_lanes, leaky_relu_bfloat_lanes, leaky_relu_bfloat_lanes, 0.0f, 0xffffffffu, 0, 0)
+static const limits_t NO_LIMITS = { 0 };
+static const limits_t ELU_LIMITS = { .bound = 3.5e-7f, .most = ELU_LAST };
+static const limits_t GELU_LIMITS = { .bound = 5.9e-7f, .most = GELU_LAST, .key = GELU_REACH };
+static const limits_t LOGIT_LIMITS = { .bound = 2.5e-7f, .key = LOGIT_LEAST, .nan = 1 };
+LOOPS(elu_backward, elu_backward_half_lanes, elu_backward_half_lanes, elu_backward_single_lanes, ELU_LIMITS, FACTS(s)->elu.odd)
+LOOPS(gelu_backward, gelu_backward_half_lanes, gelu_backward_half_lanes, gelu_backward_single_lanes, GELU_LIMITS, 0)
+LOOPS(logit_backward, logit_backward_half_lanes, logit_backward_bfloat_lanes, logit_backward_bfloat_lanes, LOGIT_LIMITS, FACTS(s)->logit.odd)
+LOOPS(leaky_relu, leaky_relu_half_lanes, leaky_relu_bfloat_lanes, leaky_relu_bfloat_lanes, NO_LIMITS, 0)
+LOOPS_TABLE(elu_backward)
+LOOPS_TABLE(gelu_backward)
+LOOPS_TABLE(logit_backward)
 
-/* Hard shrinkage moves bits: a line at a time, whatever the type. */
-static inline __attribute__((always_inline)) int keep_lines(
-        const span_t *s, ptrdiff_t size, uint32_t low, uint32_t reach) {
+/* What needs no more than bits, or is rounded at once, goes by lines: registers of memory, whatever
+ * they hold. */
+typedef ints_t (*line_formula)(const void *facts, const char *a, const char *b, seen_t *seen);
+
+static inline __attribute__((always_inline)) ptrdiff_t over_whole_lines(
+        line_formula formula, const span_t *s, ptrdiff_t bytes, int quiet, seen_t *seen) {
     enum { WIDE = LANES * 4 };
-    ptrdiff_t i = 0, bytes = s->n * size;
+    ptrdiff_t i = 0;
     for (; i + WIDE <= bytes; i += WIDE) {
-        if (s->ask & ASK_A) ask_ahead(s->a, i, WIDE);
-        if (s->ask & ASK_B) ask_ahead(s->b, i, WIDE);
-        ints_t g = ints_load(s->a + i), x = s->a == s->b ? g : ints_load(s->b + i);
-        ints_t r = size == 2 ? kept_halves(g, x, (uint16_t)low, (uint16_t)reach) : kept(g, x, low, reach);
-        if (s->stream) ints_stream(s->out + i, r);
-        else ints_store(s->out + i, r);
+        if (!quiet) ask_for_operands(s, i, WIDE);
+        ints_t line = formula(s->facts, s->a + i, s->b + i, seen);
+        if (!quiet && s->stream) ints_stream(s->out + i, line);
+        else ints_store(s->out + i, line);
     }
-    for (; i < bytes; i += size) {
-        uint32_t x = 0, none = 0;
-        memcpy(&x, s->b + i, (size_t)size);
-        uint32_t above = (x & (size == 2 ? 0x7fffu : 0x7fffffffu)) - low;
-        above = size == 2 ? above & 0xffffu : above;
-        memcpy(s->out + i, above <= reach ? s->a + i : (const char *)&none, (size_t)size);
+    return i;
+}
+
+static inline __attribute__((always_inline)) int over_lines(
+        line_formula formula, const span_t *s, ptrdiff_t size, uint16_t infinity) {
+    enum { WIDE = LANES * 4 };
+    seen_t seen = nothing_seen();
+    ptrdiff_t bytes = s->n * size;
+    ptrdiff_t i = s->ask | s->stream ? over_whole_lines(formula, s, bytes, 0, &seen)
+                                     : over_whole_lines(formula, s, bytes, 1, &seen);
+    if (i < bytes) {
+        char a[WIDE], b[WIDE], result[WIDE];
+        memset(a, 0x38, sizeof a);
+        memset(b, 0x38, sizeof b);
+        memcpy(a, s->a + i, (size_t)(bytes - i));
+        memcpy(b, s->b + i, (size_t)(bytes - i));
+        ints_store(result, formula(s->facts, a, b, &seen));
+        memcpy(s->out + i, result, (size_t)(bytes - i));
     }
-    return 0;
+    /* There is one NaN, and a bfloat up to the least that is normal may have been rounded twice. */
+    return nan_seen(&seen, infinity) | any_short_at_most(seen.least, 0xffu) ? SUSPECTS : 0;
 }
-static int hardshrink_0(const span_t *s) {
-    return keep_lines(s, 4, FACTS(s)->keep.low, FACTS(s)->keep.reach);
+
+#define LINE_LOOP(name, formula, size, infinity) \
+    static int name(const span_t *s) { return over_lines(formula, s, size, infinity); }
+
+static inline lanes_t scaled(const void *facts, lanes_t g) {
+    return times(g, lanes_of(((const facts_t *)facts)->scale.near));
 }
-static int hardshrink_1(const span_t *s) {
-    return keep_lines(s, 2, FACTS(s)->keep.half_low, FACTS(s)->keep.half_reach);
+static inline ints_t leaky_relu_half_line(const void *facts, const char *a, const char *b, seen_t *seen) {
+    lanes_t low = load_kind(HALF, a), high = load_kind(HALF, a + 2 * LANES);
+    ints_t product = both_halves(to_halves(scaled(facts, low)), to_halves(scaled(facts, high)));
+    ints_t result = short_within(ints_load(b), 1u, 0x7c00u - 1u, ints_load(a), product);
+    see_short_most(seen, result);
+    return result;
 }
-static int hardshrink_2(const span_t *s) {
-    return keep_lines(s, 2, FACTS(s)->keep.bfloat_low, FACTS(s)->keep.bfloat_reach);
+static inline ints_t leaky_relu_bfloat_line(const void *facts, const char *a, const char *b, seen_t *seen) {
+    const ints_t middle = ints_of(0x8000u);
+    ints_t g = ints_load(a);
+    lanes_t even = floats_of(int_left(g, 16)), odd = floats_of(int_and(g, ints_of(0xffff0000u)));
+    ints_t product = upper_turns(int_plus(bits_of(scaled(facts, even)), middle),
+                                 int_plus(bits_of(scaled(facts, odd)), middle));
+    ints_t result = short_within(ints_load(b), 1u, 0x7f80u - 1u, g, product);
+    see_short_sizes(seen, result);
+    return result;
 }
-static inline lanes_t hardshrink_half_lanes(const void *facts, lanes_t g, lanes_t x, seen_t *seen) {
+LINE_LOOP(leaky_relu_half, leaky_relu_half_line, 2, 0x7c00u)
+LINE_LOOP(leaky_relu_bfloat, leaky_relu_bfloat_line, 2, 0x7f80u)
+static int leaky_relu_by_slope_1(const span_t *s) {
+    return FACTS(s)->scale.at_once ? leaky_relu_half(s) : leaky_relu_1(s);
+}
+static int leaky_relu_by_slope_2(const span_t *s) {
+    return FACTS(s)->scale.at_once ? leaky_relu_bfloat(s) : leaky_relu_2(s);
+}
+static const lane_loop leaky_relu_loops[5] = {
+    leaky_relu_0, leaky_relu_by_slope_1, leaky_relu_by_slope_2, leaky_relu_3, leaky_relu_4,
+};
+
+static inline ints_t hardshrink_single_line(const void *facts, const char *a, const char *b, seen_t *seen) {
+    const keep_t *keep = &((const facts_t *)facts)->keep;
+    return kept(ints_load(a), ints_load(b), keep->low, keep->reach);
+}
+static inline ints_t kept_halves(const char *a, const char *b, uint16_t low, uint16_t reach) {
+    ints_t size = int_and(ints_load(b), short_of(0x7fff));
+    return short_within(size, low, reach, ints_load(a), ints_of(0u));
+}
+static inline ints_t hardshrink_half_line(const void *facts, const char *a, const char *b, seen_t *seen) {
+    const keep_t *keep = &((const facts_t *)facts)->keep;
+    return kept_halves(a, b, keep->half_low, keep->half_reach);
+}
+static inline ints_t hardshrink_bfloat_line(const void *facts, const char *a, const char *b, seen_t *seen) {
+    const keep_t *keep = &((const facts_t *)facts)->keep;
+    return kept_halves(a, b, keep->bfloat_low, keep->bfloat_reach);
+}
+static inline lanes_t hardshrink_from_float(const void *facts, lanes_t g, lanes_t x, seen_t *seen) {
     const keep_t *keep = &((const facts_t *)facts)->keep;
     return floats_of(kept(bits_of(g), bits_of(x), keep->low, keep->reach));
 }
-LOOP(hardshrink_3, hardshrink_half_lanes, SINGLE, HALF, 0.0f, 0xffffffffu, 0, 0)
-LOOP(hardshrink_4, hardshrink_half_lanes, SINGLE, BFLOAT, 0.0f, 0xffffffffu, 0, 0)
-static const lane_loop hardshrink_loops[5] = {
-    hardshrink_0, hardshrink_1, hardshrink_2, hardshrink_3, hardshrink_4,
-};
+LINE_LOOP(hardshrink_0, hardshrink_single_line, 4, 0u)
+LINE_LOOP(hardshrink_1, hardshrink_half_line, 2, 0u)
+LINE_LOOP(hardshrink_2, hardshrink_bfloat_line, 2, 0u)
+LOOP(hardshrink_3, hardshrink_from_float, SINGLE, HALF, NO_LIMITS, 0)
+LOOP(hardshrink_4, hardshrink_from_float, SINGLE, BFLOAT, NO_LIMITS, 0)
+LOOPS_TABLE(hardshrink)
 
 #else
 
-enum { SUSPECTS = 1, DOUBTS = 2, LANES = 16, ASK_A = 1, ASK_B = 2 };
+enum { LANES = 16 };
 typedef struct { double p[4]; } facts_t;
 typedef struct {
     const char *a, *b;
@@ -599,7 +853,7 @@ typedef struct {
     const void *facts;
     uint16_t *doubts;
     int stream; /* past the cache */
-    int ask;    /* ahead for what will be read: ASK_A, ASK_B or both */
+    int ask;    /* ahead for operands: bits of ASK_... */
 } span_t;
 typedef int (*lane_loop)(const span_t *);
 

@@ -1,7 +1,8 @@
 /* Tables for `lane_formulas.h`; `benchmarks/coefficients.py` makes them.
  *
  * EXP_POWERS: 2^(j/16) to twelve bits, as bits less j << 19; EXP_SHIFTS: the logarithm of what the
- * rounding left out; GELU_SHIFTS: that times -2. EXP_NEAR_POWERS: the same to 24 bits, alone.
+ * rounding left out; GELU_SHIFTS: that times -2. EXP_NEAR_POWERS: 2^(j/32) to 24 bits, as bits less
+ * j << 18. WIDE: the same of 2^(j/8), as bits less j << 20.
  *
  * The others describe S of GELU'(-t) = phi(t) (t0 - t) S(t), over sqrt(2 pi), around the middle of
  * each interval of t: 32 intervals that the low five bits of (bits of 1 + t) >> 20 number, or, WIDE,
@@ -31,11 +32,31 @@ static const float GELU_SHIFTS[16] = {
     -0x1.c00c4p-13f, 0x1.3ef782p-12f, -0x1.29552p-12f, -0x1.696bfcp-13f,
     -0x1.7b9c1cp-13f, 0x1.c81dd6p-14f, -0x1.b1d1bap-16f, -0x1.6ed6bap-13f,
 };
-static const uint32_t EXP_NEAR_POWERS[16] = {
-    0x3f800000u, 0x3f7daac3u, 0x3f7b95c2u, 0x3f79c3d3u,
-    0x3f7837f0u, 0x3f76f532u, 0x3f75fed7u, 0x3f75583fu,
-    0x3f7504f3u, 0x3f7508a4u, 0x3f75672au, 0x3f76248cu,
-    0x3f7744fdu, 0x3f78ccdfu, 0x3f7ac0c7u, 0x3f7d257du,
+static const uint32_t EXP_NEAR_POWERS[32] = {
+    0x3f800000u, 0x3f7ecd87u, 0x3f7daac3u, 0x3f7c980fu,
+    0x3f7b95c2u, 0x3f7aa43au, 0x3f79c3d3u, 0x3f78f4f0u,
+    0x3f7837f0u, 0x3f778d3au, 0x3f76f532u, 0x3f767043u,
+    0x3f75fed7u, 0x3f75a15bu, 0x3f75583fu, 0x3f7523f6u,
+    0x3f7504f3u, 0x3f74fbafu, 0x3f7508a4u, 0x3f752c4du,
+    0x3f75672au, 0x3f75b9beu, 0x3f76248cu, 0x3f76a81eu,
+    0x3f7744fdu, 0x3f77fbb8u, 0x3f78ccdfu, 0x3f79b907u,
+    0x3f7ac0c7u, 0x3f7be4bau, 0x3f7d257du, 0x3f7e83b3u,
+};
+static const uint32_t EXP_WIDE_POWERS[8] = {
+    0x3f800000u, 0x3f7b9000u, 0x3f783000u, 0x3f760000u,
+    0x3f750000u, 0x3f756000u, 0x3f774000u, 0x3f7ac000u,
+};
+static const float EXP_WIDE_SHIFTS[8] = {
+    0x0p+0f, 0x1.51eb06p-13f, 0x1.ab493p-13f, -0x1.ca8cep-16f,
+    0x1.c00c4p-14f, 0x1.29552p-13f, 0x1.7b9c1cp-14f, 0x1.b1d1bap-17f,
+};
+static const float GELU_WIDE_SHIFTS[8] = {
+    0x0p+0f, -0x1.51eb06p-12f, -0x1.ab493p-12f, 0x1.ca8cep-15f,
+    -0x1.c00c4p-13f, -0x1.29552p-12f, -0x1.7b9c1cp-13f, -0x1.b1d1bap-16f,
+};
+static const uint32_t EXP_WIDE_NEAR_POWERS[8] = {
+    0x3f800000u, 0x3f7b95c2u, 0x3f7837f0u, 0x3f75fed7u,
+    0x3f7504f3u, 0x3f75672au, 0x3f7744fdu, 0x3f7ac0c7u,
 };
 static const float GELU_CENTERS[32] = {
     0x1.2p+0f, 0x1.6p+0f, 0x1.ap+0f, 0x1.ep+0f,

@@ -27,14 +27,27 @@ static inline lanes_t floats_of(ints_t x) { return _mm512_castsi512_ps(x); }
 static inline lanes_t plus(lanes_t a, lanes_t b) { return _mm512_add_ps(a, b); }
 static inline lanes_t minus(lanes_t a, lanes_t b) { return _mm512_sub_ps(a, b); }
 static inline lanes_t times(lanes_t a, lanes_t b) { return _mm512_mul_ps(a, b); }
-static inline lanes_t over(lanes_t a, lanes_t b) { return _mm512_div_ps(a, b); }
 static inline lanes_t fma_of(lanes_t a, lanes_t b, lanes_t c) { return _mm512_fmadd_ps(a, b, c); }
 static inline lanes_t fms_of(lanes_t a, lanes_t b, lanes_t c) { return _mm512_fmsub_ps(a, b, c); }
 static inline lanes_t fnma_of(lanes_t a, lanes_t b, lanes_t c) { return _mm512_fnmadd_ps(a, b, c); }
 /* A NaN in `x` stays. */
 static inline lanes_t at_most(lanes_t x, float bound) { return _mm512_min_ps(lanes_of(bound), x); }
 static inline lanes_t magnitude(lanes_t x) { return _mm512_abs_ps(x); }
+/* 1 / x to about a unit in the last place, a third of what a division takes. The minimum makes 1 of
+ * NaN, so that the reciprocals of zeros and infinities are what they should be; those of subnormal
+ * numbers are not. */
+static inline lanes_t reciprocal(lanes_t x) {
+    const lanes_t one = lanes_of(1.0f);
+    lanes_t near = _mm512_rcp14_ps(x);
+    return fma_of(near, _mm512_min_ps(fnma_of(near, x, one), one), near);
+}
 static inline ints_t int_plus(ints_t a, ints_t b) { return _mm512_add_epi32(a, b); }
+static inline ints_t int_minus(ints_t a, ints_t b) { return _mm512_sub_epi32(a, b); }
+static inline ints_t int_and(ints_t a, ints_t b) { return _mm512_and_si512(a, b); }
+static inline ints_t int_xor(ints_t a, ints_t b) { return _mm512_xor_si512(a, b); }
+static inline ints_t numbers_from(uint32_t first) {
+    return int_plus(ints_of(first), _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15));
+}
 static inline ints_t int_left(ints_t a, int n) { return _mm512_slli_epi32(a, (unsigned)n); }
 static inline ints_t int_right(ints_t a, int n) { return _mm512_srli_epi32(a, (unsigned)n); }
 static inline ints_t int_least(ints_t a, ints_t b) { return _mm512_min_epu32(a, b); }
@@ -59,9 +72,9 @@ static inline choice_t not_zero(lanes_t x) {
 }
 static inline choice_t either(choice_t a, choice_t b) { return (choice_t)(a | b); }
 static inline int any(choice_t c) { return c != 0; }
-static inline lanes_t ordered(lanes_t r) {
-    choice_t c = _mm512_cmp_ps_mask(r, r, _CMP_UNORD_Q);
-    return _mm512_mask_mov_ps(r, c, lanes_of(__builtin_nanf("")));
+static inline choice_t between(lanes_t x, float low, float high) {
+    choice_t above = _mm512_cmp_ps_mask(x, lanes_of(low), _CMP_GE_OQ);
+    return _mm512_mask_cmp_ps_mask(above, x, lanes_of(high), _CMP_LE_OQ);
 }
 static inline choice_t not_above_zero(lanes_t x) {
     return _mm512_cmp_ps_mask(x, _mm512_setzero_ps(), _CMP_NGT_UQ);
@@ -87,25 +100,40 @@ static inline lanes_t from_bfloats(halves_t h) {
     return floats_of(_mm512_slli_epi32(_mm512_cvtepu16_epi32(h), 16));
 }
 static inline halves_t upper_halves(ints_t x) { return _mm512_cvtepi32_epi16(_mm512_srli_epi32(x, 16)); }
-/* The upper half of each, rounded to nearest, ties to even. */
-static inline halves_t rounded_halves(ints_t x) {
+/* The upper half of each becomes the nearest one, with ties to even. */
+static inline ints_t nearest_upper(ints_t x) {
     ints_t above = _mm512_add_epi32(x, ints_of(0x7fffu));
     choice_t odd = _mm512_test_epi32_mask(x, ints_of(0x10000u));
-    return upper_halves(_mm512_mask_add_epi32(above, odd, above, ints_of(1u)));
+    return _mm512_mask_add_epi32(above, odd, above, ints_of(1u));
 }
 static inline unsigned which_differ(halves_t a, halves_t b) { return _mm256_cmpneq_epi16_mask(a, b); }
 static inline unsigned which_miss(ints_t x, ints_t bits) { return _mm512_testn_epi32_mask(x, bits); }
 static inline void stream_lanes(float *p, lanes_t x) { _mm512_stream_ps(p, x); }
-static inline void stream_halves(uint16_t *p, halves_t low, halves_t high) {
-    _mm512_stream_si512((__m512i *)p, _mm512_inserti64x4(_mm512_castsi256_si512(low), high, 1));
+
+/* Twice as many halves, a register full. */
+static inline ints_t both_halves(halves_t low, halves_t high) {
+    return _mm512_inserti64x4(_mm512_castsi256_si512(low), high, 1);
+}
+/* The upper halves of two registers, taking turns. */
+static inline ints_t upper_turns(ints_t even, ints_t odd) {
+    return _mm512_mask_mov_epi16(int_right(even, 16), 0xaaaaaaaau, odd);
+}
+static inline ints_t short_of(uint16_t x) { return _mm512_set1_epi16((short)x); }
+static inline ints_t short_plus(ints_t a, ints_t b) { return _mm512_add_epi16(a, b); }
+static inline ints_t short_least(ints_t a, ints_t b) { return _mm512_min_epu16(a, b); }
+static inline ints_t short_most(ints_t a, ints_t b) { return _mm512_max_epu16(a, b); }
+static inline int any_short_at_least(ints_t x, uint16_t y) {
+    return _mm512_cmpge_epu16_mask(x, short_of(y)) != 0;
+}
+static inline int any_short_at_most(ints_t x, uint16_t y) {
+    return _mm512_cmple_epu16_mask(x, short_of(y)) != 0;
+}
+/* `yes` where x lies `reach` or less above `low`, `no` elsewhere. */
+static inline ints_t short_within(ints_t x, uint16_t low, uint16_t reach, ints_t yes, ints_t no) {
+    __mmask32 c = _mm512_cmple_epu16_mask(_mm512_sub_epi16(x, short_of(low)), short_of(reach));
+    return _mm512_mask_mov_epi16(no, c, yes);
 }
 /* Elements of `g` where the magnitude of `x` lies `reach` or less above `low`, 0 elsewhere. */
-static inline ints_t kept_halves(ints_t g, ints_t x, uint16_t low, uint16_t reach) {
-    ints_t size = _mm512_and_si512(x, _mm512_set1_epi16(0x7fff));
-    __mmask32 c = _mm512_cmple_epu16_mask(
-        _mm512_sub_epi16(size, _mm512_set1_epi16((short)low)), _mm512_set1_epi16((short)reach));
-    return _mm512_maskz_mov_epi16(c, g);
-}
 static inline ints_t kept(ints_t g, ints_t x, uint32_t low, uint32_t reach) {
     ints_t size = _mm512_and_si512(x, ints_of(0x7fffffffu));
     choice_t c = _mm512_cmple_epu32_mask(_mm512_sub_epi32(size, ints_of(low)), ints_of(reach));
@@ -139,13 +167,21 @@ static inline lanes_t floats_of(ints_t x) { return _mm256_castsi256_ps(x); }
 static inline lanes_t plus(lanes_t a, lanes_t b) { return _mm256_add_ps(a, b); }
 static inline lanes_t minus(lanes_t a, lanes_t b) { return _mm256_sub_ps(a, b); }
 static inline lanes_t times(lanes_t a, lanes_t b) { return _mm256_mul_ps(a, b); }
-static inline lanes_t over(lanes_t a, lanes_t b) { return _mm256_div_ps(a, b); }
 static inline lanes_t fma_of(lanes_t a, lanes_t b, lanes_t c) { return _mm256_fmadd_ps(a, b, c); }
 static inline lanes_t fms_of(lanes_t a, lanes_t b, lanes_t c) { return _mm256_fmsub_ps(a, b, c); }
 static inline lanes_t fnma_of(lanes_t a, lanes_t b, lanes_t c) { return _mm256_fnmadd_ps(a, b, c); }
+static inline lanes_t reciprocal(lanes_t x) {
+    return _mm256_div_ps(lanes_of(1.0f), x); /* as fast as an estimate and two steps to refine it */
+}
 static inline lanes_t at_most(lanes_t x, float bound) { return _mm256_min_ps(lanes_of(bound), x); }
 static inline lanes_t magnitude(lanes_t x) { return _mm256_andnot_ps(lanes_of(-0.0f), x); }
 static inline ints_t int_plus(ints_t a, ints_t b) { return _mm256_add_epi32(a, b); }
+static inline ints_t int_minus(ints_t a, ints_t b) { return _mm256_sub_epi32(a, b); }
+static inline ints_t int_and(ints_t a, ints_t b) { return _mm256_and_si256(a, b); }
+static inline ints_t int_xor(ints_t a, ints_t b) { return _mm256_xor_si256(a, b); }
+static inline ints_t numbers_from(uint32_t first) {
+    return int_plus(ints_of(first), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
+}
 static inline ints_t int_left(ints_t a, int n) { return _mm256_slli_epi32(a, n); }
 static inline ints_t int_right(ints_t a, int n) { return _mm256_srli_epi32(a, n); }
 static inline ints_t int_least(ints_t a, ints_t b) { return _mm256_min_epu32(a, b); }
@@ -170,8 +206,9 @@ static inline choice_t not_zero(lanes_t x) {
 }
 static inline choice_t either(choice_t a, choice_t b) { return _mm256_or_ps(a, b); }
 static inline int any(choice_t c) { return _mm256_movemask_ps(c) != 0; }
-static inline lanes_t ordered(lanes_t r) {
-    return _mm256_blendv_ps(r, lanes_of(__builtin_nanf("")), _mm256_cmp_ps(r, r, _CMP_UNORD_Q));
+static inline choice_t between(lanes_t x, float low, float high) {
+    choice_t above = _mm256_cmp_ps(x, lanes_of(low), _CMP_GE_OQ);
+    return _mm256_and_ps(above, _mm256_cmp_ps(x, lanes_of(high), _CMP_LE_OQ));
 }
 static inline choice_t not_above_zero(lanes_t x) {
     return _mm256_cmp_ps(x, _mm256_setzero_ps(), _CMP_NGT_UQ);
@@ -200,9 +237,9 @@ static inline halves_t upper_halves(ints_t x) {
     __m256i high = _mm256_srli_epi32(x, 16);
     return _mm_packus_epi32(_mm256_castsi256_si128(high), _mm256_extracti128_si256(high, 1));
 }
-static inline halves_t rounded_halves(ints_t x) {
+static inline ints_t nearest_upper(ints_t x) {
     ints_t even = _mm256_and_si256(_mm256_srli_epi32(x, 16), ints_of(1u));
-    return upper_halves(int_plus(x, int_plus(even, ints_of(0x7fffu))));
+    return int_plus(x, int_plus(even, ints_of(0x7fffu)));
 }
 static inline unsigned which_differ(halves_t a, halves_t b) {
     __m128i same = _mm_cmpeq_epi16(a, b);
@@ -213,14 +250,27 @@ static inline unsigned which_miss(ints_t x, ints_t bits) {
     return (unsigned)_mm256_movemask_ps(floats_of(miss));
 }
 static inline void stream_lanes(float *p, lanes_t x) { _mm256_stream_ps(p, x); }
-static inline void stream_halves(uint16_t *p, halves_t low, halves_t high) {
-    _mm256_stream_si256((__m256i *)p, _mm256_inserti128_si256(_mm256_castsi128_si256(low), high, 1));
+
+static inline ints_t both_halves(halves_t low, halves_t high) {
+    return _mm256_inserti128_si256(_mm256_castsi128_si256(low), high, 1);
 }
-static inline ints_t kept_halves(ints_t g, ints_t x, uint16_t low, uint16_t reach) {
-    __m256i above = _mm256_sub_epi16(_mm256_and_si256(x, _mm256_set1_epi16(0x7fff)),
-                                     _mm256_set1_epi16((short)low));
-    __m256i least = _mm256_min_epu16(above, _mm256_set1_epi16((short)reach));
-    return _mm256_and_si256(g, _mm256_cmpeq_epi16(least, above));
+static inline ints_t upper_turns(ints_t even, ints_t odd) {
+    return _mm256_blend_epi16(int_right(even, 16), odd, 0xaa);
+}
+static inline ints_t short_of(uint16_t x) { return _mm256_set1_epi16((short)x); }
+static inline ints_t short_plus(ints_t a, ints_t b) { return _mm256_add_epi16(a, b); }
+static inline ints_t short_least(ints_t a, ints_t b) { return _mm256_min_epu16(a, b); }
+static inline ints_t short_most(ints_t a, ints_t b) { return _mm256_max_epu16(a, b); }
+static inline int any_short_at_least(ints_t x, uint16_t y) {
+    return _mm256_movemask_epi8(_mm256_cmpeq_epi16(short_most(x, short_of(y)), x)) != 0;
+}
+static inline int any_short_at_most(ints_t x, uint16_t y) {
+    return _mm256_movemask_epi8(_mm256_cmpeq_epi16(short_least(x, short_of(y)), x)) != 0;
+}
+static inline ints_t short_within(ints_t x, uint16_t low, uint16_t reach, ints_t yes, ints_t no) {
+    __m256i above = _mm256_sub_epi16(x, short_of(low));
+    __m256i c = _mm256_cmpeq_epi16(short_least(above, short_of(reach)), above);
+    return _mm256_or_si256(_mm256_and_si256(c, yes), _mm256_andnot_si256(c, no));
 }
 static inline ints_t kept(ints_t g, ints_t x, uint32_t low, uint32_t reach) {
     __m256i above = _mm256_sub_epi32(_mm256_and_si256(x, ints_of(0x7fffffffu)), ints_of(low));
@@ -230,11 +280,6 @@ static inline ints_t ints_load(const void *p) { return _mm256_loadu_si256((const
 static inline void ints_store(void *p, ints_t x) { _mm256_storeu_si256((__m256i *)p, x); }
 static inline void ints_stream(void *p, ints_t x) { _mm256_stream_si256((__m256i *)p, x); }
 
-static inline lanes_t pick16(const float *table, ints_t index) {
-    __m256 low = _mm256_permutevar8x32_ps(_mm256_loadu_ps(table), index);
-    __m256 high = _mm256_permutevar8x32_ps(_mm256_loadu_ps(table + 8), index);
-    return _mm256_blendv_ps(low, high, floats_of(int_left(index, 28)));
-}
 static inline lanes_t pick8(const float *table, ints_t index) {
     return _mm256_permutevar8x32_ps(_mm256_loadu_ps(table), index);
 }

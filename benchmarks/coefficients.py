@@ -56,13 +56,29 @@ def evaluate(coefficients, x):
     return result
 
 
+def reach(steps, left_out=2.0**-12):
+    """The largest exponent that remains when steps in an octave are taken off, and what they left out."""
+    return log(2) / (2 * steps) * mpf("1.001") + left_out
+
+
+def grown(r):
+    """(e^r - 1) / r."""
+    return (exp(r) - 1) / r if abs(r) > mpf(10) ** -15 else 1 + r / 2
+
+
+def near_grown():
+    """c1 and c2 of e^r - 1 = r (c1 + c2 r), exact at the zeros of Chebyshev's third polynomial."""
+    node = reach(32, 0) * cos(pi / 6)
+    up, down = grown(node), grown(-node)
+    return (up + down) / 2, (up - down) / (2 * node)
+
+
 HALF_LN2 = log(2) / 2
-REACH = log(2) / 32 * mpf("1.001") + mpf(2) ** -12
 POLYNOMIALS = {
     # name: function, degree, interval, type, and what the error is relative to
-    "exp_rest in lane_formulas.h, of r": (
-        lambda r: (exp(r) - 1) / r if abs(r) > mpf(10) ** -15 else 1 + r / 2, 2, -REACH, REACH, np.float32,
-    ),
+    "exp_rest, 16 steps": (grown, 2, -reach(16), reach(16), np.float32),
+    "exp_rest, 8 steps": (grown, 3, -reach(8), reach(8), np.float32),
+    "exp_near_rest, 8 steps": (grown, 2, -reach(8, 0), reach(8, 0), np.float32),
     "exp_tail": (tail, 9, -HALF_LN2 * mpf("1.01"), HALF_LN2 * mpf("1.01"), np.float64),
     "gelu_slope_factor": (
         lambda u: slope(4 * (1 + u) / (1 - u)), 18, mpf(-1), mpf(36) / 44, np.float64,
@@ -79,13 +95,13 @@ POLYNOMIALS = {
 
 # --- Tables for lanes ---------------------------------------------------------------------------
 
-SIXTEENTHS = [mpf(2) ** (mpf(j) / 16) for j in range(16)]
 LAST = mpf(13)  # beyond it GELU' is 1, or left to the form in double
 TABLE_HEAD = """\
 /* Tables for `lane_formulas.h`; `benchmarks/coefficients.py` makes them.
  *
  * EXP_POWERS: 2^(j/16) to twelve bits, as bits less j << 19; EXP_SHIFTS: the logarithm of what the
- * rounding left out; GELU_SHIFTS: that times -2. EXP_NEAR_POWERS: the same to 24 bits, alone.
+ * rounding left out; GELU_SHIFTS: that times -2. EXP_NEAR_POWERS: 2^(j/32) to 24 bits, as bits less
+ * j << 18. WIDE: the same of 2^(j/8), as bits less j << 20.
  *
  * The others describe S of GELU'(-t) = phi(t) (t0 - t) S(t), over sqrt(2 pi), around the middle of
  * each interval of t: 32 intervals that the low five bits of (bits of 1 + t) >> 20 number, or, WIDE,
@@ -106,8 +122,30 @@ def to_bits(value, count):
     return math.ldexp(round(mantissa * 2**count), exponent - count)
 
 
-def power_bits(value, j):
-    return f"{(int(np.float32(value).view(np.uint32)) - (j << 19)) % 2**32:#x}u"
+def power_bits(powers):
+    """The bits of 2^(j/n) without what 2^(j/n) of the exponent's own bits adds."""
+    step = 2**23 // len(powers)
+    return [
+        f"{(int(np.float32(float(power)).view(np.uint32)) - j * step) % 2**32:#x}u"
+        for j, power in enumerate(powers)
+    ]
+
+
+def octave(steps):
+    return [mpf(2) ** (mpf(j) / steps) for j in range(steps)]
+
+
+def exponentials(name, steps, near_steps):
+    """The tables of powers and shifts."""
+    exact = octave(steps)
+    powers = [to_bits(power, 12) for power in exact]
+    shifts = [log(p / mpf(q)) for p, q in zip(exact, powers, strict=True)]
+    return [
+        table(f"EXP_{name}POWERS", power_bits(powers), "uint32_t"),
+        table(f"EXP_{name}SHIFTS", [hex_float(s) for s in shifts]),
+        table(f"GELU_{name}SHIFTS", [hex_float(-2 * s) for s in shifts]),
+        table(f"EXP_{name}NEAR_POWERS", power_bits(octave(near_steps)), "uint32_t"),
+    ]
 
 
 def hex_float(value):
@@ -165,18 +203,7 @@ def shapes(per_octave, degree, leading):
 
 def write_tables():
     """Write the header; print how well the shapes fit."""
-    powers = [to_bits(power, 12) for power in SIXTEENTHS]
-    shifts = [log(p / mpf(q)) for p, q in zip(SIXTEENTHS, powers, strict=True)]
-    parts = [
-        table("EXP_POWERS", [power_bits(p, j) for j, p in enumerate(powers)], "uint32_t"),
-        table("EXP_SHIFTS", [hex_float(s) for s in shifts]),
-        table("GELU_SHIFTS", [hex_float(-2 * s) for s in shifts]),
-        table(
-            "EXP_NEAR_POWERS",
-            [power_bits(float(p), j) for j, p in enumerate(SIXTEENTHS)],
-            "uint32_t",
-        ),
-    ]
+    parts = exponentials("", 16, 32) + exponentials("WIDE_", 8, 8)
     for name, per_octave, degree, near in (("GELU_", 8, 4, 3), ("GELU_WIDE_", 2, 7, 6)):
         centers, leads, rows, worst = shapes(per_octave, degree, 1)
         print(f"{name}SHAPES: degree {degree}, error 2^{nstr(log(worst, 2), 4)}")
@@ -193,6 +220,7 @@ def main():
     """Print name, degree, largest relative error on the interval, and the coefficients."""
     write_tables()
     print(f"root of GELU' at -{nstr(ROOT, 30)}")
+    print("exp_near_rest, 32 steps:", *(float(np.float32(float(c))).hex() for c in near_grown()))
     for name, (function, degree, low, high, kind) in POLYNOMIALS.items():
         rounded = [kind(float(c)) for c in interpolate(function, degree, low, high)]
         points = [low + (high - low) * (j + mpf("0.5")) / 300 for j in range(300)]
