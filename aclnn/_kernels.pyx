@@ -158,7 +158,7 @@ ctypedef int (*lane_loop)(const span_t *) noexcept nogil
 
 cdef extern from "lane_formulas.h" nogil:
     # NULL where the instruction set has no lanes: plain loops do it all.
-    const lane_loop *elu_backward_loops "IF_LANES(elu_backward_loops)"
+    const lane_loop *elu_backward_loops "IF_LANES(elu_by_rate_loops)"
     const lane_loop *gelu_backward_loops "IF_LANES(gelu_backward_loops)"
     const lane_loop *logit_backward_loops "IF_LANES(logit_backward_loops)"
     const lane_loop *leaky_relu_loops "IF_LANES(leaky_relu_loops)"

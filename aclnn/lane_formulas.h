@@ -217,23 +217,24 @@ static inline void elu_prepare(const double *p, elu_t *elu) {
     elu->odd = elu_backward_odd(p);
 }
 
-/* rate min(x, 0) = n ln(2) / steps + the return value. */
-static inline lanes_t elu_reduced(const elu_t *elu, lanes_t x, int steps, ints_t *n, seen_t *seen) {
-    const float inverse = 1.0f / (float)steps;
+/* rate min(x, 0) = n ln(2) / steps + the return value; `unit`: the rate is known to be 1. */
+static inline __attribute__((always_inline)) lanes_t elu_reduced(
+        const elu_t *elu, lanes_t x, int unit, int steps, ints_t *n, seen_t *seen) {
+    const lanes_t high = lanes_of(-LN2 / (float)steps), low = lanes_of(-LN2_LOW / (float)steps);
+    const lanes_t rate = lanes_of(elu->rate);
     lanes_t below = at_most(x, 0.0f);
-    lanes_t rate = lanes_of(elu->rate);
-    lanes_t y = times(rate, below), y_low = fms_of(rate, below, y);
+    lanes_t y = unit ? below : times(rate, below);
     lanes_t whole = exp_whole(y, (float)steps, n);
     see_argument(seen, y);
-    return plus(fma_of(whole, lanes_of(-LN2 * inverse), y),
-                fma_of(whole, lanes_of(-LN2_LOW * inverse), y_low));
+    if (unit) return fma_of(whole, low, fma_of(whole, high, y));
+    return plus(fma_of(whole, high, y), fma_of(whole, low, fms_of(rate, below, y)));
 }
 
 /* g slope e^y by g's product with the power, exact in two parts, and the rest of the exponential. */
-static inline lanes_t elu_backward_single_lanes(const void *facts, lanes_t g, lanes_t x, seen_t *seen) {
-    const elu_t *elu = &((const facts_t *)facts)->elu;
+static inline __attribute__((always_inline)) lanes_t elu_backward_single(
+        const elu_t *elu, int unit, lanes_t g, lanes_t x, seen_t *seen) {
     ints_t n;
-    lanes_t r = elu_reduced(elu, x, EXP_STEPS, &n, seen);
+    lanes_t r = elu_reduced(elu, x, unit, EXP_STEPS, &n, seen);
     lanes_t rest = exp_rest(plus(r, pick_step(elu->shifts, n)));
     lanes_t power = exp_power(pick_step(elu->powers, n), EXP_STEPS, n);
     lanes_t product = times(g, power);
@@ -245,15 +246,29 @@ static inline lanes_t elu_backward_single_lanes(const void *facts, lanes_t g, la
     return result;
 }
 
-static inline lanes_t elu_backward_half_lanes(const void *facts, lanes_t g, lanes_t x, seen_t *seen) {
-    const elu_t *elu = &((const facts_t *)facts)->elu;
+static inline __attribute__((always_inline)) lanes_t elu_backward_half(
+        const elu_t *elu, int unit, lanes_t g, lanes_t x, seen_t *seen) {
     ints_t n;
-    lanes_t rest = exp_near_rest(elu_reduced(elu, x, EXP_NEAR_STEPS, &n, seen), 1.0f);
+    lanes_t rest = exp_near_rest(elu_reduced(elu, x, unit, EXP_NEAR_STEPS, &n, seen), 1.0f);
     lanes_t power = exp_power(pick_near_step(elu->near_powers, n), EXP_NEAR_STEPS, n);
     lanes_t slope = choose(above_zero(x), lanes_of(elu->scale), fma_of(power, rest, power));
     lanes_t result = times(g, slope);
     see_finite(seen, result);
     return result;
+}
+
+#define ELU(s) (&((const facts_t *)(s))->elu)
+static inline lanes_t elu_backward_single_lanes(const void *facts, lanes_t g, lanes_t x, seen_t *seen) {
+    return elu_backward_single(ELU(facts), 0, g, x, seen);
+}
+static inline lanes_t elu_backward_half_lanes(const void *facts, lanes_t g, lanes_t x, seen_t *seen) {
+    return elu_backward_half(ELU(facts), 0, g, x, seen);
+}
+static inline lanes_t elu_unit_single_lanes(const void *facts, lanes_t g, lanes_t x, seen_t *seen) {
+    return elu_backward_single(ELU(facts), 1, g, x, seen);
+}
+static inline lanes_t elu_unit_half_lanes(const void *facts, lanes_t g, lanes_t x, seen_t *seen) {
+    return elu_backward_half(ELU(facts), 1, g, x, seen);
 }
 
 /* --- GELU ------------------------------------------------------------------------------------ */
@@ -739,7 +754,17 @@ LOOPS(elu_backward, elu_backward_half_lanes, elu_backward_half_lanes, elu_backwa
 LOOPS(gelu_backward, gelu_backward_half_lanes, gelu_backward_half_lanes, gelu_backward_single_lanes, GELU_LIMITS, 0)
 LOOPS(logit_backward, logit_backward_half_lanes, logit_backward_bfloat_lanes, logit_backward_bfloat_lanes, LOGIT_LIMITS, FACTS(s)->logit.odd)
 LOOPS(leaky_relu, leaky_relu_half_lanes, leaky_relu_bfloat_lanes, leaky_relu_bfloat_lanes, NO_LIMITS, 0)
-LOOPS_TABLE(elu_backward)
+LOOPS(elu_unit, elu_unit_half_lanes, elu_unit_half_lanes, elu_unit_single_lanes, ELU_LIMITS, FACTS(s)->elu.odd)
+#define ELU_BY_RATE(kind) \
+    static int elu_by_rate_##kind(const span_t *s) { \
+        return FACTS(s)->elu.rate == 1.0f ? elu_unit_##kind(s) : elu_backward_##kind(s); \
+    }
+ELU_BY_RATE(0)
+ELU_BY_RATE(1)
+ELU_BY_RATE(2)
+ELU_BY_RATE(3)
+ELU_BY_RATE(4)
+LOOPS_TABLE(elu_by_rate)
 LOOPS_TABLE(gelu_backward)
 LOOPS_TABLE(logit_backward)
 
