@@ -457,8 +457,6 @@ cdef inline void compute(const tile_view *views, ptrdiff_t rows, ptrdiff_t cols,
             block.col += wide
         block.row += high
     compute_picked(&picked)
-    if flags & TILE_STREAM:
-        stream_fence()
 
 
 cdef inline ptrdiff_t to_line(const tile_view *out, ptrdiff_t row) noexcept nogil:
@@ -812,7 +810,10 @@ cdef void compute_in_double(const tile_view *views, ptrdiff_t rows, ptrdiff_t co
 cdef struct cast_state:
     int in_size
     int out_size
+    int size                 # of the type that is computed in: float or double
     bint copy
+    bint from_it             # the input has this type
+    bint to_it               # the output has it
     load_fn load
     store_fn store
 
@@ -832,14 +833,15 @@ cdef void cast_tile(const tile_view *views, ptrdiff_t rows, ptrdiff_t cols, cons
         block.col = 0
         while block.col < cols:
             block.cols = min(wide, cols - block.col)
-            cast_block(views, &block, state)
+            cast_block(views, &block, state, flags)
             block.col += wide
         block.row += high
 
 
-cdef inline void cast_block(const tile_view *views, const block_t *block,
-                            const cast_state *state) noexcept nogil:
-    cdef double buffer[BLOCK]
+cdef inline void cast_block(const tile_view *views, const block_t *block, const cast_state *state,
+                            int flags) noexcept nogil:
+    cdef ptrdiff_t in_stride = views[0].col_stride, out_stride = views[1].col_stride
+    cdef bint stream = flags & TILE_STREAM and out_stride == state.out_size
     cdef char *source
     cdef char *target
     cdef ptrdiff_t i
@@ -847,11 +849,32 @@ cdef inline void cast_block(const tile_view *views, const block_t *block,
         source = place(&views[0], block) + i * views[0].row_stride
         target = place(&views[1], block) + i * views[1].row_stride
         if not state.copy:
-            state.load(source, views[0].col_stride, buffer, block.cols)
-            state.store(buffer, target, views[1].col_stride, block.cols)
+            cast_row(source, in_stride, target, out_stride, block.cols, state, stream)
+        elif stream and in_stride == out_stride:
+            stream_bytes(target, source, block.cols * state.in_size)
         else:
-            copy_elements(source, views[0].col_stride, target, views[1].col_stride, block.cols,
-                          state.in_size)
+            copy_elements(source, in_stride, target, out_stride, block.cols, state.in_size)
+
+
+cdef inline void cast_row(const char *source, ptrdiff_t in_stride, char *target,
+                          ptrdiff_t out_stride, ptrdiff_t n, const cast_state *state,
+                          bint stream) noexcept nogil:
+    """By way of the type that is computed in, which operands may have already."""
+    cdef double buffer[BLOCK]
+    cdef double rounded[2 * BLOCK]
+    if state.to_it and out_stride == state.size and not stream:
+        state.load(source, in_stride, target, n)
+        return
+    if not (state.from_it and in_stride == state.size):
+        state.load(source, in_stride, buffer, n)
+        source = <const char *>buffer
+    if not stream:
+        state.store(source, target, out_stride, n)
+    elif state.to_it:
+        stream_bytes(target, source, n * state.size)
+    else:
+        state.store(source, <char *>rounded, state.out_size, n)
+        stream_bytes(target, <const char *>rounded, n * state.out_size)
 
 
 cdef inline void copy_elements(const char *src, ptrdiff_t src_stride, char *dst,
@@ -1062,6 +1085,9 @@ def cast_kernel(str src, str dst):
     cdef bint wide = "float64" in (src, dst) or dst == "complex128"
     state.in_size, state.out_size = ITEM_SIZES[src], ITEM_SIZES[dst]
     state.copy = src == dst
+    state.size = 8 if wide else 4
+    state.from_it = src == ("float64" if wide else "float32")
+    state.to_it = dst == ("float64" if wide else "float32")
     if not state.copy:
         state.load = loader(src, <double>0) if wide else loader(src, <float>0)
         state.store = storer(dst, <double>0) if wide else storer(dst, <float>0)
@@ -1102,6 +1128,7 @@ def run(KernelRef ref, inputs, output, Py_ssize_t rows, Py_ssize_t cols, scalars
         values[k] = scalars[k] if k < len(scalars) else 0.0
     with nogil:
         (<tile_kernel>ref.fn)(views, rows, cols, ref.memory, values, flags)
+        stream_fence()
 
 
 def stream_copy(uintptr_t dst, uintptr_t src, Py_ssize_t nbytes):

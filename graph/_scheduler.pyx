@@ -7,6 +7,7 @@ from libc.stdint cimport int64_t, uintptr_t
 from libc.stdlib cimport calloc, free
 
 cdef extern from "tile_abi.h" nogil:
+    int TILE_STREAM
     ctypedef struct tile_view:
         char *data
         ptrdiff_t row_stride
@@ -58,6 +59,9 @@ cdef extern from "schedule.h" nogil:
 cdef extern from *:
     """
     #include <pthread.h>
+    #if defined(__SSE2__)
+    #include <emmintrin.h>
+    #endif
     #include <time.h>
     #ifdef _OPENMP
     #include <omp.h>
@@ -72,6 +76,13 @@ cdef extern from *:
     static void after_fork(void) { forked = 1; }
     static void watch_forks(void) { pthread_atfork(NULL, NULL, after_fork); }
 
+    /* Stores that bypass the cache become visible to other threads in any order without this. */
+    static void store_fence(void) {
+    #if defined(__SSE2__)
+        _mm_sfence();
+    #endif
+    }
+
     static int64_t now_ns(void) {
         struct timespec t;
         clock_gettime(CLOCK_MONOTONIC, &t);
@@ -83,6 +94,7 @@ cdef extern from *:
     int forked
     void watch_forks() noexcept nogil
     int64_t now_ns() noexcept nogil
+    void store_fence() noexcept nogil
 
 watch_forks()
 
@@ -125,6 +137,12 @@ cdef inline void call_ops(const schedule_step *step, char *const *data, const do
             views[k].row_stride = operand.strides[row]
             views[k].col_stride = operand.strides[row + 1]
         op.kernel(views, rows, cols, op.state, scalars, op.flags)
+
+
+cdef inline void wait_for_stores(const schedule_step *step) noexcept nogil:
+    """What one thread has streamed, another may read after this."""
+    if step.ops[step.n_ops - 1].flags & TILE_STREAM:
+        store_fence()
 
 
 cdef inline bint takes_long_rows(const schedule_step *step) noexcept nogil:
@@ -216,6 +234,7 @@ cdef void run_share(const schedule_t *schedule, int s, char *const *addresses, c
         event = &events[s * schedule.max_threads + thread]
         event.begin = now_ns()
     run_tiles(schedule, step, addresses, workspace, scalars, begin, end, thread)
+    wait_for_stores(step)
     if event != NULL:
         event.end = now_ns()
 
@@ -257,6 +276,7 @@ cdef void schedule_run(const schedule_t *schedule, char *const *addresses, char 
             for k in range(step.n_operands):
                 data[k] = place(schedule, &step.operands[k], addresses, workspace, 0)
             call_ops(step, data, scalars, step.shape[step.ndim - 2], step.shape[step.ndim - 1])
+            wait_for_stores(step)
             continue
         count = threads_for(schedule, step, threads)
         if count == 1:
