@@ -113,13 +113,14 @@ cdef enum:
     LINE = 64        # bytes of a cache line
     SHORT = 512      # elements of a block that is streamed: reads and writes take turns
     ALIGN_FROM = 8192
-    AHEAD = 16384    # bytes between reading a block and asking for one
+    AHEAD = 8192    # bytes between reading a block and asking for one
     BATCH = 64       # elements computed again at a time
     WHOLE = 8        # a multiple of what registers hold of these
     FILLED = 2048    # elements of a block that lanes read from buffers
     LONG = 8192      # elements of a block that lies as lanes want it
     MOST = 16384     # the same, of halves
     GROUPS = 2048    # registers of eight in as many
+    PART = 256       # elements of a row that is filled in while others are asked for
     PATCH = 32       # side of a square block, for operands that lie transposed
 
 ctypedef void (*load_fn)(const char *, ptrdiff_t, void *, ptrdiff_t) noexcept nogil
@@ -649,14 +650,28 @@ cdef inline void fill(const tile_view *view, const block_t *block, const compute
         turn(source, view, buffer, size, block.rows, block.cols)
         return
     for i in range(block.rows):
-        if block.flags & TILE_FAR:
-            ask_for(source, block.cols * view.col_stride)
-        if state.all_alike:
-            copy_elements(source, view.col_stride, buffer, size, block.cols, size)
-        else:
-            state.loads[k](source, view.col_stride, buffer, block.cols)
+        fill_row(source, view.col_stride, buffer, block, state, k)
         source += view.row_stride
         buffer += block.cols * size
+
+
+cdef inline void fill_row(const char *source, ptrdiff_t stride, char *buffer, const block_t *block,
+                          const compute_state *state, int k) noexcept nogil:
+    """By parts, so that what is asked for and what is read take turns."""
+    cdef ptrdiff_t size = state.out_size if state.all_alike else 4
+    cdef ptrdiff_t part = PART if block.flags & TILE_FAR else block.cols
+    cdef ptrdiff_t n, begin = 0
+    while begin < block.cols:
+        n = min(part, block.cols - begin)
+        if block.flags & TILE_FAR:
+            ask_for(source, n * stride)
+        if state.all_alike:
+            copy_elements(source, stride, buffer, size, n, size)
+        else:
+            state.loads[k](source, stride, buffer, n)
+        source += n * stride
+        buffer += n * size
+        begin += n
 
 
 cdef inline void ask_for(const char *source, ptrdiff_t nbytes) noexcept nogil:
