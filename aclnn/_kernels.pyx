@@ -116,7 +116,8 @@ cdef enum:
     AHEAD = 8192    # bytes between reading a block and asking for one
     BATCH = 64       # elements computed again at a time
     WHOLE = 8        # a multiple of what registers hold of these
-    FILLED = 2048    # elements of a block that lanes read from buffers
+    FILLED = 1024    # bytes of a block that lanes read from copies
+    CONVERTED = 512  # elements of a block that they read from conversions
     LONG = 8192      # elements of a block that lies as lanes want it
     MOST = 16384     # the same, of halves
     GROUPS = 2048    # registers of eight in as many
@@ -436,7 +437,7 @@ cdef inline void compute(const tile_view *views, ptrdiff_t rows, ptrdiff_t cols,
         # Halves have doubts to settle, which is quicker for many at a time.
         wide = LONG if state.out_size == 4 else MOST
     elif high == 1 and state.alike != NULL:
-        wide = FILLED
+        wide = FILLED // state.out_size if state.all_alike else CONVERTED
     elif high == 1 and flags & TILE_STREAM:
         wide = SHORT
     block.flags = flags
@@ -583,8 +584,8 @@ cdef inline void compute_by_lanes(const tile_view *views, const block_t *block,
                                   const compute_state *state, const double *scalars, int flags,
                                   picked_t *picked) noexcept nogil:
     """A block in one go, from operands where they lie if they are dense, else from buffers."""
-    cdef char buffers[2][FILLED * 4]
-    cdef char results[FILLED * 4]
+    cdef char buffers[2][BLOCK * 4]
+    cdef char results[BLOCK * 4]
     cdef uint16_t doubts[GROUPS + 2]
     cdef const tile_view *out = &views[state.n_inputs]
     cdef bint dense = block.rows == 1 and out.col_stride == state.out_size
