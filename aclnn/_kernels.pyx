@@ -117,7 +117,7 @@ cdef enum:
     BATCH = 64       # elements computed again at a time
     WHOLE = 8        # a multiple of what registers hold of these
     FILLED = 1024    # bytes of a block that lanes read from copies
-    CONVERTED = 512  # elements of a block that they read from conversions
+    CONVERTED = 1024 # elements of a block that they read from conversions
     LONG = 8192      # elements of a block that lies as lanes want it
     MOST = 16384     # the same, of halves
     GROUPS = 2048    # registers of eight in as many
