@@ -1,4 +1,4 @@
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from aclnn._executor import aclOpExecutor
@@ -8,7 +8,10 @@ class FunctionalHandle:
     handle: OperatorHandle
     name: str
     names: dict[str, str]
-    def __init__(self, handle: OperatorHandle, name: str) -> None: ...
+    def __init__(
+        self, handle: OperatorHandle, name: str, parameters: Sequence[str], n_positional: int
+    ) -> None: ...
+    def function(self, module: str, doc: str) -> Callable[..., Any]: ...
     def call(
         self,
         first: Any,

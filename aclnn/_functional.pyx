@@ -6,10 +6,11 @@ first, by `aclnn.arrays`.
 """
 
 cimport numpy as cnp
+from cpython.object cimport PyObject
 from libc.stdint cimport int64_t
-from libc.string cimport memcpy
+from libc.string cimport memcpy, memset
 
-import math
+import sys
 
 from aclnn._executor cimport aclOpExecutor
 from aclnn._plan cimport (
@@ -21,7 +22,6 @@ from aclnn._plan cimport (
     OperatorHandle,
     Plan,
     find_plan,
-    item_size,
     operand_t,
     request_t,
     run_with_own_workspace,
@@ -38,12 +38,31 @@ cnp.import_array()
 cdef extern from "numpy/arrayobject.h":
     bint PyArray_ISBEHAVED_RO(cnp.ndarray array)
 
+cdef extern from "Python.h":
+    ctypedef struct PyMethodDef:
+        const char *ml_name
+        void *ml_meth
+        int ml_flags
+        const char *ml_doc
+    int METH_FASTCALL
+    int METH_KEYWORDS
+    object PyCFunction_NewEx(PyMethodDef *definition, object self, object module)
+    PyObject *PyTuple_GET_ITEM(PyObject *items, Py_ssize_t index)
+    Py_ssize_t PyTuple_GET_SIZE(PyObject *items)
+
 _BFLOAT16 = np.dtype(ml_dtypes.bfloat16)
 cdef int BFLOAT16_NUMBER = _BFLOAT16.num
 cdef enum:
     FORMAT_ND = 2
     ACL_BF16 = 27
     UNKNOWN = -1
+    # Where the arguments of a call go: operands in the kernels' order, numbers, then switches.
+    FIRST = 0
+    SECOND = 1
+    OUT = 2
+    NUMBERS = 3
+    SWITCHES = 6
+    SLOTS = 10
 
 # CANN's number for each of NumPy's own type numbers.
 cdef int[32] ACL_NUMBER
@@ -74,27 +93,40 @@ cdef int acl_number(object array) noexcept:
 cdef bint read_array(object array, operand_t *operand) noexcept:
     """Take an array's header; False where its memory is not what kernels can read."""
     cdef int axis
-    cdef int size
-    cdef cnp.npy_intp stride
+    cdef cnp.npy_intp size, stride
     operand.dtype = acl_number(array)
     operand.ndim = cnp.PyArray_NDIM(array)
     if operand.dtype == UNKNOWN or operand.ndim > MAX_DIMS or not PyArray_ISBEHAVED_RO(<cnp.ndarray>array):
         return False
-    size = item_size(operand.dtype)
+    size = cnp.PyArray_ITEMSIZE(<cnp.ndarray>array)
     operand.data = <char *>cnp.PyArray_DATA(array)
     operand.format = FORMAT_ND
     operand.writable = cnp.PyArray_ISWRITEABLE(array)
     for axis in range(operand.ndim):
         stride = cnp.PyArray_STRIDE(array, axis)
-        if stride % size:
-            return False
+        if stride != size:
+            if stride % size:
+                return False
+            stride //= size
+        else:
+            stride = 1
         operand.shape[axis] = cnp.PyArray_DIM(array, axis)
-        operand.strides[axis] = stride // size
+        operand.strides[axis] = stride
     return True
 
 
 cdef class FunctionalHandle:
-    """One functional form: its operator, the order of its operands, and their names."""
+    """One functional form: its operator, the order of its operands, and their names.
+
+    Parameters
+    ----------
+    handle : OperatorHandle
+    name : str
+    parameters : sequence of str
+        Of the function, in order, inputs first.
+    n_positional : int
+        So many may be given by position.
+    """
 
     cdef readonly OperatorHandle handle
     cdef readonly str name
@@ -102,39 +134,101 @@ cdef class FunctionalHandle:
     cdef tuple operand_names
     cdef object default_switches
     cdef tuple scalar_defaults
+    cdef tuple parameter_names
     cdef int default_code
+    cdef int n_positional
+    cdef int n_operands      # parameters that have to be given, the first ones
+    cdef bint in_place
+    cdef int[SLOTS] slots    # of each parameter
+    cdef double[MAX_SCALARS] default_numbers
+    cdef PyMethodDef definition
+    cdef bytes c_name, c_doc
 
-    def __init__(self, OperatorHandle handle, str name):
+    def __init__(self, OperatorHandle handle, str name, parameters, int n_positional):
         operator = handle.operator
         self.handle = handle
         self.name = name
+        self.in_place = name == operator.in_place
         roles = (*operator.inputs, "out", *(a.role for a in operator.attributes))
         self.names = {role: role for role in roles}
         self.operand_names = (*operator.kernel_operands, "out")
         self.scalar_defaults = tuple(a.default for a in operator.scalars)
         self.default_switches = tuple(a.default for a in operator.switches)
         self.default_code = handle.switch_code(self.default_switches) if operator.switches else 0
+        if len(operator.scalars) > SWITCHES - NUMBERS or len(operator.switches) > SLOTS - SWITCHES:
+            raise ValueError(f"{name}: at most {SWITCHES - NUMBERS} numbers and "
+                             f"{SLOTS - SWITCHES} switches, there are more")
+        self.n_positional, self.n_operands = n_positional, len(operator.inputs)
+        self.parameter_names = tuple(sys.intern(parameter) for parameter in parameters)
+        places = self.places_of(operator)
+        for index, parameter in enumerate(self.parameter_names):
+            self.slots[<int>index] = places[parameter]
+        for index in range(MAX_SCALARS):
+            self.default_numbers[<int>index] = 0.0
+        for index, default in enumerate(self.scalar_defaults):
+            self.default_numbers[<int>index] = number(self, index, default)
 
-    def call(self, first, second, out, s0=0.0, s1=0.0, s2=0.0, switches=None):
-        """Run on operands in the kernels' order; `second` is None for operators of one input."""
+    @staticmethod
+    def places_of(operator):
+        """The slot of every parameter."""
+        places = {"out": OUT}
+        places |= {role: FIRST + k for k, role in enumerate(operator.kernel_operands)}
+        places |= {a.role: NUMBERS + k for k, a in enumerate(operator.scalars)}
+        return places | {a.role: SWITCHES + k for k, a in enumerate(operator.switches)}
+
+    def function(self, str module, str doc):
+        """The form as a function that is called without a frame or a dictionary of its own.
+
+        Parameters
+        ----------
+        module : str
+            Where it can be imported from.
+        doc : str
+            Its docstring, after a line with its signature, and one of two hyphens, and an empty one.
+        """
+        self.c_name, self.c_doc = self.name.encode(), doc.encode()
+        self.definition.ml_name, self.definition.ml_doc = self.c_name, self.c_doc
+        self.definition.ml_meth = <void *>call_with_names
+        self.definition.ml_flags = METH_FASTCALL | METH_KEYWORDS
+        return PyCFunction_NewEx(&self.definition, self, module)
+
+    def __reduce__(self):
+        from aclnn import functional
+
+        return functional.form, (self.name,)
+
+    def __getattr__(self, name):
+        """Functions are pickled as attributes of what they belong to."""
+        from aclnn import functional
+
+        if name != self.name:
+            raise AttributeError(name)
+        return functional.FUNCTIONS[name]
+
+    cdef object call_slots(self, PyObject **given):
         cdef request_t request
         cdef double scalars[MAX_SCALARS]
         cdef char *addresses[MAX_TENSORS]
         cdef Plan plan
         cdef int index, n_inputs = self.handle.n_inputs
-        if not (cnp.PyArray_Check(first) and read_array(first, &request.operands[0])):
-            return self.call_foreign(first, second, out, s0, s1, s2, switches)
-        if n_inputs == 2:
-            if not (cnp.PyArray_Check(second) and read_array(second, &request.operands[1])):
-                return self.call_foreign(first, second, out, s0, s1, s2, switches)
+        cdef object out = None if given[OUT] == NULL else <object>given[OUT]
+        cdef object switches = self.switches_of(given)
+        for index in range(n_inputs):
+            if given[index] == NULL or not (cnp.PyArray_Check(<object>given[index]) and read_array(
+                    <object>given[index], &request.operands[index])):
+                return self.call_foreign(*as_arguments(self, given, out, switches))
         if out is None:
             request.operands[n_inputs].ndim = ABSENT
             request.operands[n_inputs].dtype = 0
             request.operands[n_inputs].format = FORMAT_ND
             request.operands[n_inputs].writable = True
         elif not (cnp.PyArray_Check(out) and read_array(out, &request.operands[n_inputs])):
-            return self.call_foreign(first, second, out, s0, s1, s2, switches)
-        self.read_options(&request, scalars, s0, s1, s2, switches)
+            return self.call_foreign(*as_arguments(self, given, out, switches))
+        for index in range(MAX_SCALARS):
+            scalars[index] = self.default_numbers[index]
+            if index < self.handle.n_scalars and given[NUMBERS + index] != NULL:
+                scalars[index] = number(self, index, <object>given[NUMBERS + index])
+        self.read_options(&request, scalars, switches)
         plan = find_plan(self.handle, &request, self.names, None,
                          self.default_switches if switches is None else switches)
         if out is None:
@@ -145,18 +239,40 @@ cdef class FunctionalHandle:
         run_with_own_workspace(plan, addresses, scalars)
         return out
 
-    cdef int read_options(self, request_t *request, double *scalars, object s0, object s1,
-                          object s2, object switches) except -1:
+    cdef object switches_of(self, PyObject **given):
+        """The switches as a tuple; `None` where they are what they are by default."""
+        cdef int index, n_given = 0
+        for index in range(SWITCHES, SLOTS):
+            n_given += given[index] != NULL
+        if n_given == 0:
+            return None
+        found = []
+        for index, attribute in enumerate(self.handle.operator.switches):
+            value = attribute.default
+            if given[SWITCHES + index] != NULL:
+                value = <object>given[SWITCHES + index]
+            found.append(bool(value) if attribute.kind == "bool" else value)
+        return None if tuple(found) == self.default_switches else tuple(found)
+
+    def call(self, first, second, out, s0=0.0, s1=0.0, s2=0.0, switches=None):
+        """Run on operands in the kernels' order; `second` is None for operators of one input."""
+        cdef PyObject *given[SLOTS]
+        memset(given, 0, sizeof(given))
+        given[FIRST], given[SECOND], given[OUT] = <PyObject *>first, <PyObject *>second, <PyObject *>out
+        given[NUMBERS], given[NUMBERS + 1] = <PyObject *>s0, <PyObject *>s1
+        given[NUMBERS + 2] = <PyObject *>s2
+        for index, value in enumerate(switches or ()):
+            given[SWITCHES + <int>index] = <PyObject *>value
+        return self.call_slots(given)
+
+    cdef int read_options(self, request_t *request, const double *scalars,
+                          object switches) except -1:
         cdef int index
         request.operator_id = self.handle.id
         request.n_inputs = self.handle.n_inputs
         request.scalar_signs = 0
         request.materialize = INHERIT
         request.strategy = 0
-        scalars[0] = number(self, 0, s0)
-        scalars[1] = number(self, 1, s1)
-        scalars[2] = number(self, 2, s2)
-        scalars[3] = 0.0
         for index in range(self.handle.n_scalars):
             request.scalar_signs |= (scalars[index] < 0) << 2 * index
         if switches is None:
@@ -185,8 +301,10 @@ cdef class FunctionalHandle:
             executor.request.operands[n_inputs].writable = True
         elif not read_array(out, &executor.request.operands[n_inputs]):
             refuse_layout("out", out)
-        s0, s1, s2 = numbers
-        self.read_options(&executor.request, executor.exact_scalars, s0, s1, s2, switches)
+        for index, value in enumerate(numbers):
+            executor.exact_scalars[<int>index] = number(self, index, value)
+        executor.exact_scalars[MAX_SCALARS - 1] = 0.0
+        self.read_options(&executor.request, executor.exact_scalars, switches)
         if materialize is not None:
             executor.request.materialize = bool(materialize)
         if strategy is not None:
@@ -204,6 +322,64 @@ cdef class FunctionalHandle:
         executor.result = in_callers_kind(arrays_of_caller, out)
         executor.repeatable = True
         return executor
+
+
+# --- Arguments ----------------------------------------------------------------------------------
+
+cdef object call_with_names(object form, PyObject *const *values, Py_ssize_t n_values,
+                            PyObject *names):
+    """What a call of a form's function does: `values` by position, then those with `names`."""
+    cdef FunctionalHandle handle = <FunctionalHandle>form
+    cdef PyObject *given[SLOTS]
+    cdef Py_ssize_t k, parameter, n_names = 0 if names == NULL else PyTuple_GET_SIZE(names)
+    memset(given, 0, sizeof(given))
+    if n_values > handle.n_positional:
+        raise TypeError(
+            f"{handle.name}() takes {handle.n_positional} positional "
+            f"argument{'s' if handle.n_positional > 1 else ''} but {n_values} were given")
+    for k in range(n_values):
+        given[handle.slots[k]] = values[k]
+    for k in range(n_names):
+        parameter = parameter_called(handle, PyTuple_GET_ITEM(names, k))
+        if parameter < 0:
+            raise TypeError(f"{handle.name}() got an unexpected keyword argument "
+                            f"{<object>PyTuple_GET_ITEM(names, k)!r}")
+        if given[handle.slots[parameter]] != NULL:
+            raise TypeError(f"{handle.name}() got multiple values for argument "
+                            f"{handle.parameter_names[parameter]!r}")
+        given[handle.slots[parameter]] = values[n_values + k]
+    for k in range(handle.n_operands):
+        if given[handle.slots[k]] == NULL:
+            raise TypeError(
+                f"{handle.name}() missing required argument: {handle.parameter_names[k]!r}")
+    if handle.in_place:
+        given[OUT] = given[FIRST]
+    return handle.call_slots(given)
+
+
+cdef Py_ssize_t parameter_called(FunctionalHandle handle, PyObject *name):
+    """The number of a parameter, -1 if there is none of that name."""
+    cdef Py_ssize_t k
+    for k in range(len(handle.parameter_names)):
+        # Names in a program's text are interned.
+        if PyTuple_GET_ITEM(<PyObject *>handle.parameter_names, k) == name:
+            return k
+    for k in range(len(handle.parameter_names)):
+        if handle.parameter_names[k] == <object>name:
+            return k
+    return -1
+
+
+cdef tuple as_arguments(FunctionalHandle handle, PyObject **given, object out, object switches):
+    """What was given as `FunctionalHandle.call` takes it."""
+    cdef int index
+    numbers = [0.0, 0.0, 0.0]
+    for index in range(handle.handle.n_scalars):
+        numbers[index] = handle.scalar_defaults[index]
+        if given[NUMBERS + index] != NULL:
+            numbers[index] = <object>given[NUMBERS + index]
+    second = None if given[SECOND] == NULL else <object>given[SECOND]
+    return (<object>given[FIRST], second, out, *numbers, switches)
 
 
 cdef double number(FunctionalHandle handle, int index, object value) except? -1.0:

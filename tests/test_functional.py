@@ -1,0 +1,157 @@
+"""How functional forms take their arguments: as functions that were written in Python would."""
+
+import gc
+import inspect
+import pickle
+import sys
+import threading
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+import aclnn
+from aclnn.functional import FUNCTIONS, HANDLES_BY_NAME, signature
+
+X = np.linspace(-2, 2, 5, dtype=np.float32)
+NAMES = sorted(FUNCTIONS)
+
+
+def form(name):
+    operator = HANDLES_BY_NAME[name].handle.operator
+    return operator, getattr(aclnn, name)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_function_says_what_it_is(name):
+    operator, function = form(name)
+    declared = f"({signature(operator, in_place=name == operator.in_place)})"
+    assert str(inspect.signature(function)) == declared
+    assert inspect.isroutine(function)
+    assert (function.__name__, function.__module__) == (name, "aclnn.functional")
+    assert function.__doc__.startswith(operator.summary)
+    assert pickle.loads(pickle.dumps(function)) is function
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_parameter_can_be_given_by_its_name(name):
+    operator, function = form(name)
+    rng = np.random.default_rng(0)
+    arrays = [rng.random(7, np.float32) for _ in operator.inputs]
+    options = {a.role: a.default for a in operator.attributes}
+    expected = function(*(a.copy() for a in arrays))
+    named = {role: a.copy() for role, a in zip(operator.inputs, arrays, strict=True)}
+    if name != operator.in_place:
+        named["out"] = np.empty(7, np.float32)
+    result = function(**dict(reversed((named | options).items())))
+    np.testing.assert_array_equal(result, expected)
+    assert result is (named[operator.inputs[0]] if name == operator.in_place else named["out"])
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_arguments_that_do_not_fit_are_type_errors(name):
+    operator, function = form(name)
+    arrays = [X.copy() for _ in operator.inputs]
+    positional = len(arrays) + sum(not a.keyword_only for a in operator.attributes)
+    with pytest.raises(
+        TypeError, match=rf"^{name}\(\) takes {positional} positional arguments? but"
+    ):
+        function(*[X] * (positional + 1))
+    with pytest.raises(TypeError, match=rf"^{name}\(\) got an unexpected keyword argument 'other'"):
+        function(*arrays, other=1)
+    first, last = operator.inputs[0], operator.inputs[-1]
+    with pytest.raises(TypeError, match=rf"^{name}\(\) got multiple values for argument '{first}'"):
+        function(*arrays, **{first: X})
+    with pytest.raises(TypeError, match=rf"^{name}\(\) missing required argument: '{last}'"):
+        function(*arrays[:-1])
+    if name == operator.in_place:
+        with pytest.raises(TypeError, match="unexpected keyword argument 'out'"):
+            function(*arrays, out=X)
+
+
+def test_names_need_not_be_interned():
+    slope = "".join(["negative", "_slope"])
+    np.testing.assert_array_equal(aclnn.leaky_relu(X, **{slope: 0.5}), np.where(X > 0, X, X / 2))
+
+
+def test_an_option_by_position_equals_one_by_name():
+    np.testing.assert_array_equal(
+        aclnn.leaky_relu(X, 0.25), aclnn.leaky_relu(X, negative_slope=0.25)
+    )
+    np.testing.assert_array_equal(
+        aclnn.logit_backward(X, X / 4, 0.125), aclnn.logit_backward(X, X / 4, eps=0.125)
+    )
+
+
+def test_switches_are_read_as_python_reads_them():
+    plain, result = aclnn.elu_backward(X, X), aclnn.elu_backward(X, X, is_result=True)
+    np.testing.assert_array_equal(aclnn.elu_backward(X, X, is_result=0), plain)
+    np.testing.assert_array_equal(aclnn.elu_backward(X, X, is_result=np.True_), result)
+    assert not np.array_equal(plain, result)
+    np.testing.assert_array_equal(aclnn.gelu(X, approximate="none"), aclnn.gelu(X))
+    with pytest.raises(aclnn.AclnnError, match="approximate is 'erf'"):
+        aclnn.gelu(X, approximate="erf")
+
+
+def test_options_that_are_no_numbers_are_named():
+    for junk in ("a", [1.0], object()):
+        with pytest.raises(aclnn.AclnnError, match="must be a real number"):
+            aclnn.leaky_relu(X, junk)
+
+
+class Subclass(np.ndarray):
+    pass
+
+
+class Exporter:
+    def __init__(self, array):
+        self.array = array
+
+    def __dlpack__(self, **options):
+        return self.array.__dlpack__()
+
+    def __dlpack_device__(self):
+        return self.array.__dlpack_device__()
+
+
+def test_arrays_of_other_kinds_take_the_same_arguments():
+    expected = aclnn.leaky_relu(X, 0.5)
+    np.testing.assert_array_equal(aclnn.leaky_relu(X.view(Subclass), 0.5), expected)
+    swapped = X.astype(X.dtype.newbyteorder())
+    np.testing.assert_array_equal(aclnn.leaky_relu(swapped, negative_slope=0.5), expected)
+    out = np.empty_like(X)
+    given = Exporter(out)
+    assert aclnn.elu_backward(Exporter(X), X, is_result=True, out=given) is given
+    np.testing.assert_array_equal(out, aclnn.elu_backward(X, X, is_result=True))
+
+
+def test_calls_keep_no_references():
+    x, out = X.copy(), np.empty_like(X)
+    gc.collect()
+    before = [sys.getrefcount(a) for a in (x, out)]
+    for _ in range(100):
+        aclnn.leaky_relu(x, out=out)
+        aclnn.gelu(x, approximate="tanh", out=out)
+        with pytest.raises(TypeError):
+            aclnn.leaky_relu(x, self=x)
+    assert [sys.getrefcount(a) for a in (x, out)] == before
+
+
+def test_functions_are_called_from_many_threads():
+    kinds = (np.float32, np.float16, ml_dtypes.bfloat16)
+    inputs = [np.linspace(-3, 3, n).astype(kinds[n % 3]) for n in range(1, 60)]
+    expected = [aclnn.elu_backward(x, x) for x in inputs]
+    wrong = []
+
+    def work():
+        for _ in range(20):
+            for x, wanted in zip(inputs, expected, strict=True):
+                if aclnn.elu_backward(x, x).tobytes() != wanted.tobytes():
+                    wrong.append(x.size)
+
+    threads = [threading.Thread(target=work) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not wrong
