@@ -536,12 +536,17 @@ static void scale_facts(facts_t *facts, ptrdiff_t n, kind_t kind) {
 /* Bytes between reading and asking for: into the cache nearby, and into the one behind it. */
 enum { NEAR_AHEAD = 1024, FAR_AHEAD = 16384 };
 
+/* Where operands are: in the nearest cache, in a core's others, or beyond. A loop for each, because
+ * what is tested in a loop is tested again and again. */
+typedef enum { HERE, NEAR, FAR } distance_t;
+
 /* By way of integers: what lies ahead may lie beyond the array, and is not touched. */
-static inline void ask_ahead(const char *p, ptrdiff_t offset, ptrdiff_t n, int far) {
+static inline __attribute__((always_inline)) void ask_ahead(
+        const char *p, ptrdiff_t offset, ptrdiff_t n, distance_t distance) {
     for (ptrdiff_t k = 0; k < n; k += 64) {
         uintptr_t here = (uintptr_t)p + (uintptr_t)(offset + k);
         __builtin_prefetch((const void *)(here + NEAR_AHEAD), 0, 3);
-        if (far) __builtin_prefetch((const void *)(here + FAR_AHEAD), 0, 2);
+        if (distance == FAR) __builtin_prefetch((const void *)(here + FAR_AHEAD), 0, 2);
     }
 }
 
@@ -588,11 +593,16 @@ typedef struct {
 
 /* Ask for what comes after the n bytes at `offset` of operands that are alike. */
 static inline __attribute__((always_inline)) void ask_for_operands(
-        const span_t *s, ptrdiff_t offset, ptrdiff_t n) {
-    int far = s->ask & ASK_FAR;
-    if (s->ask & ASK_A) ask_ahead(s->a, offset, n, far);
-    if (s->ask & ASK_B) ask_ahead(s->b, offset, n, far);
-    if (s->ask & ASK_OUT) ask_ahead(s->out, offset, n, 0);
+        const span_t *s, ptrdiff_t offset, ptrdiff_t n, distance_t distance) {
+    if (distance == HERE) return;
+    if (s->ask & ASK_A) ask_ahead(s->a, offset, n, distance);
+    if (s->ask & ASK_B) ask_ahead(s->b, offset, n, distance);
+    if (distance == NEAR && s->ask & ASK_OUT) ask_ahead(s->out, offset, n, distance);
+}
+
+static inline distance_t distance_of(const span_t *s) {
+    if (s->stream || s->ask & ASK_FAR) return FAR;
+    return s->ask ? NEAR : HERE;
 }
 
 static inline __attribute__((always_inline)) lanes_t at(
@@ -630,19 +640,20 @@ static inline void put_lanes(float *target, lanes_t x, int stream) {
     else lanes_store(target, x);
 }
 
-/* Two registers at a time, so that halves fill a line. `quiet`: nothing to ask for, nothing to
- * stream, which is known where the operands are small and every test counts. */
+/* Two registers at a time, so that halves fill a line. */
 static inline __attribute__((always_inline)) ptrdiff_t over_pairs(
-        lane_formula formula, kind_t in, kind_t out, limits_t limits, int quiet, const span_t *s,
-        seen_t *seen) {
-    const int stream = !quiet && s->stream;
+        lane_formula formula, kind_t in, kind_t out, limits_t limits, distance_t distance,
+        const span_t *s, seen_t *seen) {
+    const int stream = distance == FAR && s->stream;
     ptrdiff_t i = 0;
     for (; i + 2 * LANES <= s->n; i += 2 * LANES) {
-        if (!quiet) ask_for_operands(s, i * size_of(in), 2 * LANES * size_of(in));
+        ask_for_operands(s, i * size_of(in), 2 * LANES * size_of(in), distance);
         if (out == SINGLE) {
             float *target = (float *)s->out + i;
-            put_lanes(target, at(formula, in, s, i, &seen[0]), stream);
-            put_lanes(target + LANES, at(formula, in, s, i + LANES, &seen[1]), stream);
+            lanes_t low = at(formula, in, s, i, &seen[0]);
+            lanes_t high = at(formula, in, s, i + LANES, &seen[1]);
+            put_lanes(target, low, stream);
+            put_lanes(target + LANES, high, stream);
             continue;
         }
         ints_t line = in == BFLOAT ? at_turns(formula, limits.bound, s, i, seen)
@@ -672,8 +683,10 @@ static inline __attribute__((always_inline)) void over_one(
 static inline __attribute__((always_inline)) int over_lanes(
         lane_formula formula, kind_t in, kind_t out, limits_t limits, span_t s) {
     seen_t seen[2] = { nothing_seen(), nothing_seen() };
-    ptrdiff_t done = s.ask | s.stream ? over_pairs(formula, in, out, limits, 0, &s, seen)
-                                      : over_pairs(formula, in, out, limits, 1, &s, seen);
+    distance_t distance = distance_of(&s);
+    ptrdiff_t done = distance == FAR    ? over_pairs(formula, in, out, limits, FAR, &s, seen)
+                     : distance == NEAR ? over_pairs(formula, in, out, limits, NEAR, &s, seen)
+                                        : over_pairs(formula, in, out, limits, HERE, &s, seen);
     while (done < s.n) {
         ptrdiff_t rest = s.n - done;
         span_t last = {
@@ -773,13 +786,14 @@ LOOPS_TABLE(logit_backward)
 typedef ints_t (*line_formula)(const void *facts, const char *a, const char *b, seen_t *seen);
 
 static inline __attribute__((always_inline)) ptrdiff_t over_whole_lines(
-        line_formula formula, const span_t *s, ptrdiff_t bytes, int quiet, seen_t *seen) {
+        line_formula formula, const span_t *s, ptrdiff_t bytes, distance_t distance, seen_t *seen) {
     enum { WIDE = LANES * 4 };
+    const int stream = distance == FAR && s->stream;
     ptrdiff_t i = 0;
     for (; i + WIDE <= bytes; i += WIDE) {
-        if (!quiet) ask_for_operands(s, i, WIDE);
+        ask_for_operands(s, i, WIDE, distance);
         ints_t line = formula(s->facts, s->a + i, s->b + i, seen);
-        if (!quiet && s->stream) ints_stream(s->out + i, line);
+        if (stream) ints_stream(s->out + i, line);
         else ints_store(s->out + i, line);
     }
     return i;
@@ -790,8 +804,10 @@ static inline __attribute__((always_inline)) int over_lines(
     enum { WIDE = LANES * 4 };
     seen_t seen = nothing_seen();
     ptrdiff_t bytes = s->n * size;
-    ptrdiff_t i = s->ask | s->stream ? over_whole_lines(formula, s, bytes, 0, &seen)
-                                     : over_whole_lines(formula, s, bytes, 1, &seen);
+    distance_t distance = distance_of(s);
+    ptrdiff_t i = distance == FAR    ? over_whole_lines(formula, s, bytes, FAR, &seen)
+                  : distance == NEAR ? over_whole_lines(formula, s, bytes, NEAR, &seen)
+                                     : over_whole_lines(formula, s, bytes, HERE, &seen);
     if (i < bytes) {
         char a[WIDE], b[WIDE], result[WIDE];
         memset(a, 0x38, sizeof a);
