@@ -600,6 +600,15 @@ static inline __attribute__((always_inline)) void ask_for_operands(
     if (distance == NEAR && s->ask & ASK_OUT) ask_ahead(s->out, offset, n, distance);
 }
 
+/* Bytes of results before the first multiple of a register's size, none where there is hardly more.
+ * Registers that cross lines take twice as long to store; so the first one is computed where it
+ * lies, and those after it begin at the multiple, some of its results once more. */
+static inline ptrdiff_t bytes_to_register(const span_t *s, ptrdiff_t size) {
+    enum { WIDE = LANES * 4 };
+    ptrdiff_t head = (ptrdiff_t)(-(uintptr_t)s->out & (WIDE - 1u));
+    return s->n * size >= 16 * WIDE ? head : 0;
+}
+
 static inline distance_t distance_of(const span_t *s) {
     if (s->stream || s->ask & ASK_FAR) return FAR;
     return s->ask ? NEAR : HERE;
@@ -643,9 +652,8 @@ static inline void put_lanes(float *target, lanes_t x, int stream) {
 /* Two registers at a time, so that halves fill a line. */
 static inline __attribute__((always_inline)) ptrdiff_t over_pairs(
         lane_formula formula, kind_t in, kind_t out, limits_t limits, distance_t distance,
-        const span_t *s, seen_t *seen) {
+        const span_t *s, ptrdiff_t i, seen_t *seen) {
     const int stream = distance == FAR && s->stream;
-    ptrdiff_t i = 0;
     for (; i + 2 * LANES <= s->n; i += 2 * LANES) {
         ask_for_operands(s, i * size_of(in), 2 * LANES * size_of(in), distance);
         if (out == SINGLE) {
@@ -678,21 +686,31 @@ static inline __attribute__((always_inline)) void over_one(
     halves_store((uint16_t *)s->out, h);
 }
 
-/* The last elements, fewer than a register holds, go through copies that are filled up with numbers
- * that no formula minds: bytes of 0x38 are 0.53 or 4e-5, whatever the type. */
+static inline span_t span_at(const span_t *s, ptrdiff_t i, ptrdiff_t in_size, ptrdiff_t out_size) {
+    span_t part = {
+        s->a + i * in_size, s->b + i * in_size, s->out + i * out_size, LANES, s->facts,
+        s->doubts + i / LANES, 0, 0,
+    };
+    return part;
+}
+
+/* The last elements, fewer than a register holds, are computed together with some before them;
+ * where these have doubts, which are numbered, or there are none, by way of copies that are filled
+ * up with numbers that no formula minds: bytes of 0x38 are 0.53 or 4e-5, whatever the type. */
 static inline __attribute__((always_inline)) int over_lanes(
         lane_formula formula, kind_t in, kind_t out, limits_t limits, span_t s) {
     seen_t seen[2] = { nothing_seen(), nothing_seen() };
     distance_t distance = distance_of(&s);
-    ptrdiff_t done = distance == FAR    ? over_pairs(formula, in, out, limits, FAR, &s, seen)
-                     : distance == NEAR ? over_pairs(formula, in, out, limits, NEAR, &s, seen)
-                                        : over_pairs(formula, in, out, limits, HERE, &s, seen);
+    /* Doubts are numbered from the beginning: halves begin there. */
+    ptrdiff_t done = out == SINGLE ? bytes_to_register(&s, 4) / 4 : 0;
+    if (done) over_one(formula, in, out, limits, &s, &seen[0]);
+    done = distance == FAR    ? over_pairs(formula, in, out, limits, FAR, &s, done, seen)
+           : distance == NEAR ? over_pairs(formula, in, out, limits, NEAR, &s, done, seen)
+                              : over_pairs(formula, in, out, limits, HERE, &s, done, seen);
     while (done < s.n) {
+        if (out == SINGLE && s.n >= LANES && s.n - done < LANES) done = s.n - LANES;
         ptrdiff_t rest = s.n - done;
-        span_t last = {
-            s.a + done * size_of(in), s.b + done * size_of(in), s.out + done * size_of(out),
-            LANES, s.facts, s.doubts + done / LANES, 0, 0,
-        };
+        span_t last = span_at(&s, done, size_of(in), size_of(out));
         char a[LANES * 4], b[LANES * 4], result[LANES * 4];
         if (rest < LANES) {
             memset(a, 0x38, sizeof a);
@@ -786,10 +804,10 @@ LOOPS_TABLE(logit_backward)
 typedef ints_t (*line_formula)(const void *facts, const char *a, const char *b, seen_t *seen);
 
 static inline __attribute__((always_inline)) ptrdiff_t over_whole_lines(
-        line_formula formula, const span_t *s, ptrdiff_t bytes, distance_t distance, seen_t *seen) {
+        line_formula formula, const span_t *s, ptrdiff_t i, ptrdiff_t bytes, distance_t distance,
+        seen_t *seen) {
     enum { WIDE = LANES * 4 };
     const int stream = distance == FAR && s->stream;
-    ptrdiff_t i = 0;
     for (; i + WIDE <= bytes; i += WIDE) {
         ask_for_operands(s, i, WIDE, distance);
         ints_t line = formula(s->facts, s->a + i, s->b + i, seen);
@@ -805,10 +823,15 @@ static inline __attribute__((always_inline)) int over_lines(
     seen_t seen = nothing_seen();
     ptrdiff_t bytes = s->n * size;
     distance_t distance = distance_of(s);
-    ptrdiff_t i = distance == FAR    ? over_whole_lines(formula, s, bytes, FAR, &seen)
-                  : distance == NEAR ? over_whole_lines(formula, s, bytes, NEAR, &seen)
-                                     : over_whole_lines(formula, s, bytes, HERE, &seen);
-    if (i < bytes) {
+    ptrdiff_t i = bytes_to_register(s, size);
+    if (i) ints_store(s->out, formula(s->facts, s->a, s->b, &seen));
+    i = distance == FAR    ? over_whole_lines(formula, s, i, bytes, FAR, &seen)
+        : distance == NEAR ? over_whole_lines(formula, s, i, bytes, NEAR, &seen)
+                           : over_whole_lines(formula, s, i, bytes, HERE, &seen);
+    if (i < bytes && bytes >= WIDE) {
+        i = bytes - WIDE;
+        ints_store(s->out + i, formula(s->facts, s->a + i, s->b + i, &seen));
+    } else if (i < bytes) {
         char a[WIDE], b[WIDE], result[WIDE];
         memset(a, 0x38, sizeof a);
         memset(b, 0x38, sizeof b);

@@ -249,6 +249,34 @@ def test_instruction_sets_agree_at_the_edges(formula, dtype):
             assert np.abs(apart).max() <= 1, (what, a[worst], b[worst])
 
 
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+@pytest.mark.parametrize("formula", SCALARS)
+def test_every_element_is_written_and_no_other(formula, dtype):
+    """Rows of any length that begin anywhere in a line, on every instruction set."""
+    rng = np.random.default_rng(3)
+    a, b = (rng.random(700).astype(dtype) for _ in range(2))
+    size, scalars, name = dtype.itemsize, SCALARS[formula][0], dtype.name
+    for level in isa.available():
+        kernels = isa.kernels(level)
+        ref = kernels.compute_kernel(formula, (name, name), name)
+
+        def run(n, start, out, ref=ref, kernels=kernels):
+            inputs = [(m.ctypes.data + start * size, 0, size) for m in (a, b)]
+            address = out.ctypes.data + start * size
+            kernels.run(ref, inputs, (address, 0, size), 1, n, scalars)
+
+        whole = np.empty(700, dtype)
+        for start in range(700):
+            run(1, start, whole)
+        for n in (*range(1, 70), 255, 256, 257, 511, 512, 513, 600):
+            start = n * 7 % 61
+            out = np.full(700, -7, dtype)
+            run(n, start, out)
+            same_bits(out[start : start + n], whole[start : start + n])
+            assert (out[:start] == -7).all(), (level, n)
+            assert (out[start + n :] == -7).all(), (level, n)
+
+
 def test_instruction_sets_agree():
     rng = np.random.default_rng(7)
     n = 4099
