@@ -393,7 +393,6 @@ cdef struct compute_state:
     facts_fn prepare         # what a loop wants to know of the scalars beforehand; may be NULL
     mark_fn mark             # tells which elements are suspect; NULL: none ever is
     void *exact              # the double form, for suspect and doubtful elements
-    load_fn load_exact       # what the lanes read, to double
     store_fn store_exact     # from double
     load_fn load_out         # from the output's dtype to float
 
@@ -793,17 +792,20 @@ cdef inline void floats_from(const char *source, ptrdiff_t begin, ptrdiff_t n,
 
 cdef void compute_picked(picked_t *picked) noexcept nogil:
     cdef const compute_state *state = picked.state
+    cdef float narrow[BATCH]
     cdef double wide[2][BATCH]
     cdef double results[BATCH]
     cdef char rounded[BATCH * 4]
-    cdef ptrdiff_t i, size = state.out_size if state.all_alike else 4
+    cdef ptrdiff_t i, j, size = state.out_size if state.all_alike else 4
     cdef ptrdiff_t n = (picked.count + WHOLE - 1) & ~<ptrdiff_t>(WHOLE - 1)
     if n == 0:
         return
     # Whole registers: the loops' remainders would take longer than all the rest.
     for i in range(2):
         memset(picked.inputs[i] + picked.count * size, 0x38, (n - picked.count) * size)
-        state.load_exact(picked.inputs[i], size, wide[i], n)
+        floats_from(picked.inputs[i], 0, n, state, narrow)
+        for j in range(n):
+            wide[i][j] = narrow[j]
     (<double_loop>state.exact)(wide[0], wide[1], results, n, picked.scalars)
     state.store_exact(<const char *>results, rounded, state.out_size, n)
     for i in range(picked.count):
@@ -1078,7 +1080,6 @@ def compute_kernel(str formula, tuple in_dtypes, str out_dtype):
         state.prepare = row.prepare
         state.mark = row.mark
         state.exact = <void *>row.in_double
-        state.load_exact = loader(out_dtype if state.all_alike else "float32", <double>0)
         state.store_exact = storer(out_dtype, <double>0)
         state.load_out = loader(out_dtype, <float>0)
     return ref

@@ -99,8 +99,9 @@ static inline seen_t seen_by_both(const seen_t *a, const seen_t *b) {
 
 /* What a formula's lanes can tell apart: `bound`, of a half's relative error before it is rounded,
  * 0 if it was rounded to odd or is exact; `most`, the bits of the largest argument, and `key`, the
- * smallest key, that it knows, 0 if it knows all; `nan`: its NaNs have to be made one. */
-typedef struct { float bound; uint32_t most, key; int nan; } limits_t;
+ * smallest key, that it knows, 0 if it knows all; `nan`: its NaNs have to be made one; `as_one`: it
+ * needs so many registers that what two of them have seen is kept in one place. */
+typedef struct { float bound; uint32_t most, key; int nan, as_one; } limits_t;
 
 static inline int odd_seen(const seen_t *seen, limits_t limits) {
     choice_t odd = either(not_zero(seen->finite), int_at_most(seen->least, ints_of(2u * TINY - 2u)));
@@ -623,25 +624,27 @@ static inline __attribute__((always_inline)) lanes_t at(
 
 /* Loads and rounds two registers of bfloats, which take turns in memory. */
 static inline __attribute__((always_inline)) ints_t at_turns(
-        lane_formula formula, float bound, const span_t *s, ptrdiff_t i, seen_t *seen) {
+        lane_formula formula, limits_t limits, const span_t *s, ptrdiff_t i, seen_t *seen) {
     const ints_t upper = ints_of(0xffff0000u);
     uint16_t *doubt = s->doubts + i / LANES;
     ints_t a = ints_load(s->a + 2 * i), b = s->a == s->b ? a : ints_load(s->b + 2 * i);
     lanes_t even_a = floats_of(int_left(a, 16)), odd_a = floats_of(int_and(a, upper));
     lanes_t even_b = floats_of(int_left(b, 16)), odd_b = floats_of(int_and(b, upper));
     lanes_t even = formula(s->facts, even_a, even_b, &seen[0]);
-    lanes_t odd = formula(s->facts, odd_a, odd_b, &seen[1]);
-    return upper_turns(rounded_bfloats(even, bound, doubt), rounded_bfloats(odd, bound, doubt + 1));
+    lanes_t odd = formula(s->facts, odd_a, odd_b, &seen[!limits.as_one]);
+    return upper_turns(rounded_bfloats(even, limits.bound, doubt),
+                       rounded_bfloats(odd, limits.bound, doubt + 1));
 }
 
 /* Loads and rounds two registers, to halves that follow one another. */
 static inline __attribute__((always_inline)) ints_t at_both(
-        lane_formula formula, kind_t in, kind_t out, float bound, const span_t *s, ptrdiff_t i,
+        lane_formula formula, kind_t in, kind_t out, limits_t limits, const span_t *s, ptrdiff_t i,
         seen_t *seen) {
     uint16_t *doubt = s->doubts + i / LANES;
-    halves_t low = rounded(out, at(formula, in, s, i, &seen[0]), bound, doubt);
-    halves_t high = rounded(out, at(formula, in, s, i + LANES, &seen[1]), bound, doubt + 1);
-    return both_halves(low, high);
+    lanes_t x = at(formula, in, s, i, &seen[0]);
+    halves_t low = rounded(out, x, limits.bound, doubt);
+    lanes_t y = at(formula, in, s, i + LANES, &seen[!limits.as_one]);
+    return both_halves(low, rounded(out, y, limits.bound, doubt + 1));
 }
 
 static inline void put_lanes(float *target, lanes_t x, int stream) {
@@ -659,13 +662,13 @@ static inline __attribute__((always_inline)) ptrdiff_t over_pairs(
         if (out == SINGLE) {
             float *target = (float *)s->out + i;
             lanes_t low = at(formula, in, s, i, &seen[0]);
-            lanes_t high = at(formula, in, s, i + LANES, &seen[1]);
+            lanes_t high = at(formula, in, s, i + LANES, &seen[!limits.as_one]);
             put_lanes(target, low, stream);
             put_lanes(target + LANES, high, stream);
             continue;
         }
-        ints_t line = in == BFLOAT ? at_turns(formula, limits.bound, s, i, seen)
-                                   : at_both(formula, in, out, limits.bound, s, i, seen);
+        ints_t line = in == BFLOAT ? at_turns(formula, limits, s, i, seen)
+                                   : at_both(formula, in, out, limits, s, i, seen);
         if (limits.nan) see_short_most(&seen[0], line);
         if (stream) ints_stream(s->out + 2 * i, line);
         else ints_store(s->out + 2 * i, line);
@@ -779,7 +782,9 @@ typedef int (*lane_loop)(const span_t *);
 #define FACTS(s) ((const facts_t *)(s)->facts)
 static const limits_t NO_LIMITS = { 0 };
 static const limits_t ELU_LIMITS = { .bound = 3.5e-7f, .most = ELU_LAST };
-static const limits_t GELU_LIMITS = { .bound = 5.9e-7f, .most = GELU_LAST, .key = GELU_REACH };
+static const limits_t GELU_LIMITS = {
+    .bound = 5.9e-7f, .most = GELU_LAST, .key = GELU_REACH, .as_one = 1,
+};
 static const limits_t LOGIT_LIMITS = { .bound = 2.5e-7f, .key = LOGIT_LEAST, .nan = 1 };
 LOOPS(elu_backward, elu_backward_half_lanes, elu_backward_half_lanes, elu_backward_single_lanes, ELU_LIMITS, FACTS(s)->elu.odd)
 LOOPS(gelu_backward, gelu_backward_half_lanes, gelu_backward_half_lanes, gelu_backward_single_lanes, GELU_LIMITS, 0)
