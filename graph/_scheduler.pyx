@@ -1,13 +1,14 @@
 # cython: boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
 """Packs schedules into C arrays and runs them: no Python objects, no GIL, tiles over threads."""
 
-from cython.parallel cimport prange
+from cython.parallel cimport prange, threadid
 from libc.stddef cimport ptrdiff_t, size_t
 from libc.stdint cimport int64_t, uintptr_t
 from libc.stdlib cimport calloc, free
 
 cdef extern from "tile_abi.h" nogil:
     int TILE_STREAM
+    int TILE_FAR
     ctypedef struct tile_view:
         char *data
         ptrdiff_t row_stride
@@ -110,6 +111,9 @@ def openmp_enabled():
 
 
 # --- Running ----------------------------------------------------------------------------------
+
+cdef enum:
+    SHARES = 4  # that each thread has of large tensors, if none is held up
 
 
 cdef inline char *place(const schedule_t *schedule, const schedule_operand *operand,
@@ -222,17 +226,18 @@ cdef inline int threads_for(const schedule_t *schedule, const schedule_step *ste
     return <int>min(<ptrdiff_t>threads, step.n_tiles)
 
 
-cdef void run_share(const schedule_t *schedule, int s, char *const *addresses, char *workspace,
-                    const double *scalars, int thread, int threads,
-                    schedule_event *events) noexcept nogil:
-    """Run one thread's contiguous share of the tiles of step `s`."""
+cdef void run_part(const schedule_t *schedule, int s, char *const *addresses, char *workspace,
+                   const double *scalars, int part, int parts, int thread,
+                   schedule_event *events) noexcept nogil:
+    """Run one of the contiguous parts of the tiles of step `s` on a thread, which may run several."""
     cdef const schedule_step *step = &schedule.steps[s]
-    cdef ptrdiff_t begin = step.n_tiles * thread // threads
-    cdef ptrdiff_t end = step.n_tiles * (thread + 1) // threads
+    cdef ptrdiff_t begin = step.n_tiles * part // parts
+    cdef ptrdiff_t end = step.n_tiles * (part + 1) // parts
     cdef schedule_event *event = NULL
     if events != NULL:
         event = &events[s * schedule.max_threads + thread]
-        event.begin = now_ns()
+        if event.begin == 0:
+            event.begin = now_ns()
     run_tiles(schedule, step, addresses, workspace, scalars, begin, end, thread)
     wait_for_stores(step)
     if event != NULL:
@@ -242,10 +247,17 @@ cdef void run_share(const schedule_t *schedule, int s, char *const *addresses, c
 cdef void run_parallel(const schedule_t *schedule, int s, char *const *addresses, char *workspace,
                        const double *scalars, int threads,
                        schedule_event *events) noexcept nogil:
-    cdef int t
-    # Shares are numbered, not threads: OpenMP may give fewer threads than asked for.
-    for t in prange(threads, num_threads=threads, schedule='static', chunksize=1):
-        run_share(schedule, s, addresses, workspace, scalars, t, threads, events)
+    cdef const schedule_step *step = &schedule.steps[s]
+    cdef int part, parts = threads
+    if step.ops[0].flags & TILE_FAR and step.n_tiles >= threads * SHARES:
+        # What no cache holds may run anywhere: a thread whose CPU is busy otherwise takes less of it.
+        parts = threads * SHARES
+        for part in prange(parts, num_threads=threads, schedule='dynamic', chunksize=1):
+            run_part(schedule, s, addresses, workspace, scalars, part, parts, threadid(), events)
+        return
+    # Parts are numbered, not threads: OpenMP may give fewer threads than asked for.
+    for part in prange(threads, num_threads=threads, schedule='static', chunksize=1):
+        run_part(schedule, s, addresses, workspace, scalars, part, parts, part, events)
 
 
 cdef void clear_events(const schedule_t *schedule, schedule_event *events) noexcept nogil:
@@ -280,7 +292,7 @@ cdef void schedule_run(const schedule_t *schedule, char *const *addresses, char 
             continue
         count = threads_for(schedule, step, threads)
         if count == 1:
-            run_share(schedule, s, addresses, workspace, scalars, 0, 1, events)
+            run_part(schedule, s, addresses, workspace, scalars, 0, 1, 0, events)
         else:
             run_parallel(schedule, s, addresses, workspace, scalars, count, events)
 
