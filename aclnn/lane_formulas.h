@@ -31,7 +31,6 @@ enum { ASK_A = 1, ASK_B = 2, ASK_OUT = 4, ASK_FAR = 8 };
 #define GELU_LAST 0xc14e6666u /* -12.9 */
 #define GELU_BESIDE 0xbf407500u /* within 2^-16 of the root its low part has too few digits */
 #define GELU_REACH 0x200u
-#define LOGIT_LEAST 0x00800000u /* 2^-126: no reciprocal of a smaller one is to be trusted */
 
 static inline int not_plain(float r) {
     uint32_t size = bits_of_f32(r) & 0x7fffffffu;
@@ -414,7 +413,7 @@ static inline lanes_t logit_backward_single_lanes(const void *facts, lanes_t x, 
     lanes_t w = minus(one, x);
     lanes_t product = times(x, w);
     lanes_t low = fma_of(x, minus(minus(one, w), x), fms_of(x, w, product));
-    lanes_t inverse = reciprocal(product);
+    lanes_t inverse = over(one, product);
     lanes_t near = times(dy, inverse);
     lanes_t residual = fnma_of(near, low, fnma_of(near, product, dy));
     lanes_t q = with_sign_of(fma_of(residual, inverse, near), near);
@@ -426,13 +425,9 @@ static inline lanes_t logit_backward_single_lanes(const void *facts, lanes_t x, 
 static inline lanes_t logit_backward_half_lanes(const void *facts, lanes_t x, lanes_t dy, seen_t *seen) {
     lanes_t product = times(x, minus(lanes_of(1.0f), x));
     see_finite(seen, product);
-    return logit_inside(facts, times(dy, reciprocal(product)), x);
+    return logit_inside(facts, over(dy, product), x);
 }
 
-static inline lanes_t logit_backward_bfloat_lanes(const void *facts, lanes_t x, lanes_t dy, seen_t *seen) {
-    seen->key = int_least(seen->key, int_plus(bits_of(x), ints_of(0u - 1u)));
-    return logit_backward_half_lanes(facts, x, dy, seen);
-}
 
 /* --- Leaky ReLU and hard shrinkage ------------------------------------------------------------ */
 
@@ -785,10 +780,10 @@ static const limits_t ELU_LIMITS = { .bound = 3.5e-7f, .most = ELU_LAST };
 static const limits_t GELU_LIMITS = {
     .bound = 5.9e-7f, .most = GELU_LAST, .key = GELU_REACH, .as_one = 1,
 };
-static const limits_t LOGIT_LIMITS = { .bound = 2.5e-7f, .key = LOGIT_LEAST, .nan = 1 };
+static const limits_t LOGIT_LIMITS = { .bound = 2.5e-7f, .nan = 1 };
 LOOPS(elu_backward, elu_backward_half_lanes, elu_backward_half_lanes, elu_backward_single_lanes, ELU_LIMITS, FACTS(s)->elu.odd)
 LOOPS(gelu_backward, gelu_backward_half_lanes, gelu_backward_half_lanes, gelu_backward_single_lanes, GELU_LIMITS, 0)
-LOOPS(logit_backward, logit_backward_half_lanes, logit_backward_bfloat_lanes, logit_backward_bfloat_lanes, LOGIT_LIMITS, FACTS(s)->logit.odd)
+LOOPS(logit_backward, logit_backward_half_lanes, logit_backward_half_lanes, logit_backward_half_lanes, LOGIT_LIMITS, FACTS(s)->logit.odd)
 LOOPS(leaky_relu, leaky_relu_half_lanes, leaky_relu_bfloat_lanes, leaky_relu_bfloat_lanes, NO_LIMITS, 0)
 LOOPS(elu_unit, elu_unit_half_lanes, elu_unit_half_lanes, elu_unit_single_lanes, ELU_LIMITS, FACTS(s)->elu.odd)
 #define ELU_BY_RATE(kind) \

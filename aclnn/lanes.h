@@ -33,14 +33,7 @@ static inline lanes_t fnma_of(lanes_t a, lanes_t b, lanes_t c) { return _mm512_f
 /* A NaN in `x` stays. */
 static inline lanes_t at_most(lanes_t x, float bound) { return _mm512_min_ps(lanes_of(bound), x); }
 static inline lanes_t magnitude(lanes_t x) { return _mm512_abs_ps(x); }
-/* 1 / x to about a unit in the last place, a third of what a division takes. The minimum makes 1 of
- * NaN, so that the reciprocals of zeros and infinities are what they should be; those of subnormal
- * numbers are not. */
-static inline lanes_t reciprocal(lanes_t x) {
-    const lanes_t one = lanes_of(1.0f);
-    lanes_t near = _mm512_rcp14_ps(x);
-    return fma_of(near, _mm512_min_ps(fnma_of(near, x, one), one), near);
-}
+static inline lanes_t over(lanes_t a, lanes_t b) { return _mm512_div_ps(a, b); }
 static inline ints_t int_plus(ints_t a, ints_t b) { return _mm512_add_epi32(a, b); }
 static inline ints_t int_minus(ints_t a, ints_t b) { return _mm512_sub_epi32(a, b); }
 static inline ints_t int_and(ints_t a, ints_t b) { return _mm512_and_si512(a, b); }
@@ -170,9 +163,7 @@ static inline lanes_t times(lanes_t a, lanes_t b) { return _mm256_mul_ps(a, b); 
 static inline lanes_t fma_of(lanes_t a, lanes_t b, lanes_t c) { return _mm256_fmadd_ps(a, b, c); }
 static inline lanes_t fms_of(lanes_t a, lanes_t b, lanes_t c) { return _mm256_fmsub_ps(a, b, c); }
 static inline lanes_t fnma_of(lanes_t a, lanes_t b, lanes_t c) { return _mm256_fnmadd_ps(a, b, c); }
-static inline lanes_t reciprocal(lanes_t x) {
-    return _mm256_div_ps(lanes_of(1.0f), x); /* as fast as an estimate and two steps to refine it */
-}
+static inline lanes_t over(lanes_t a, lanes_t b) { return _mm256_div_ps(a, b); }
 static inline lanes_t at_most(lanes_t x, float bound) { return _mm256_min_ps(lanes_of(bound), x); }
 static inline lanes_t magnitude(lanes_t x) { return _mm256_andnot_ps(lanes_of(-0.0f), x); }
 static inline ints_t int_plus(ints_t a, ints_t b) { return _mm256_add_epi32(a, b); }
