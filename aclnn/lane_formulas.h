@@ -701,7 +701,8 @@ static inline __attribute__((always_inline)) int over_lanes(
            : distance == NEAR ? over_pairs(formula, in, out, limits, NEAR, &s, done, seen)
                               : over_pairs(formula, in, out, limits, HERE, &s, done, seen);
     while (done < s.n) {
-        if (out == SINGLE && s.n >= LANES && s.n - done < LANES) done = s.n - LANES;
+        /* A line that went past the cache must not be written again. */
+        if (out == SINGLE && !s.stream && s.n >= LANES && s.n - done < LANES) done = s.n - LANES;
         ptrdiff_t rest = s.n - done;
         span_t last = span_at(&s, done, size_of(in), size_of(out));
         char a[LANES * 4], b[LANES * 4], result[LANES * 4];
@@ -823,7 +824,7 @@ static inline __attribute__((always_inline)) int over_lines(
     i = distance == FAR    ? over_whole_lines(formula, s, i, bytes, FAR, &seen)
         : distance == NEAR ? over_whole_lines(formula, s, i, bytes, NEAR, &seen)
                            : over_whole_lines(formula, s, i, bytes, HERE, &seen);
-    if (i < bytes && bytes >= WIDE) {
+    if (i < bytes && bytes >= WIDE && !s->stream) {
         i = bytes - WIDE;
         ints_store(s->out + i, formula(s->facts, s->a + i, s->b + i, &seen));
     } else if (i < bytes) {
