@@ -70,10 +70,8 @@ static inline seen_t nothing_seen(void) {
 static inline void see_finite(seen_t *seen, lanes_t r) {
     seen->finite = fma_of(r, lanes_of(0.0f), seen->finite);
 }
-static inline void see_size(seen_t *seen, lanes_t r) {
-    /* The sign shifted out, and 0 made the largest. */
-    ints_t twice = int_plus(int_left(bits_of(r), 1), ints_of(0xffffffffu));
-    seen->least = int_least(seen->least, twice);
+static inline void see_size(seen_t *seen, lanes_t r, choice_t some) {
+    seen->least = least_size(seen->least, r, some);
 }
 /* Of halves: the most, without signs, and the least that is not 0. */
 static inline void see_short_most(seen_t *seen, ints_t r) {
@@ -103,7 +101,7 @@ static inline seen_t seen_by_both(const seen_t *a, const seen_t *b) {
 typedef struct { float bound; uint32_t most, key; int nan, as_one; } limits_t;
 
 static inline int odd_seen(const seen_t *seen, limits_t limits) {
-    choice_t odd = either(not_zero(seen->finite), int_at_most(seen->least, ints_of(2u * TINY - 2u)));
+    choice_t odd = either(not_zero(seen->finite), int_at_most(seen->least, ints_of(TINY - 1u)));
     if (limits.most != 0) odd = either(odd, int_at_most(ints_of(limits.most + 1u), seen->most));
     if (limits.key != 0) odd = either(odd, int_at_most(seen->key, ints_of(limits.key - 1u)));
     return any(odd);
@@ -240,11 +238,12 @@ static inline __attribute__((always_inline)) lanes_t elu_backward_single(
     lanes_t rest = exp_rest(plus(r, pick_step(elu->shifts, n)));
     lanes_t power = exp_power(pick_step(elu->powers, n), EXP_STEPS, n);
     lanes_t product = times(g, power);
+    choice_t some = not_zero(g);
     lanes_t negative = plus(product, fma_of(product, rest, fms_of(g, power, product)));
-    negative = with_sign_of(negative, product);
+    negative = with_sign_of(negative, product, some);
     lanes_t result = choose(above_zero(x), times(g, lanes_of(elu->scale)), negative);
     see_finite(seen, result);
-    see_size(seen, negative);
+    see_size(seen, negative, some);
     return result;
 }
 
@@ -364,11 +363,11 @@ static inline lanes_t gelu_backward_single_lanes(const void *none, lanes_t g, la
     lanes_t slope = choose_minus(right, one, tail, tail);
     lanes_t taken = choose_minus(right, one, slope, tail);
     lanes_t slope_low = choose_minus(right, minus(taken, tail), low, low);
-    lanes_t main = times(g, slope);
-    lanes_t result = with_sign_of(fma_of(g, slope, times(g, slope_low)), main);
+    choice_t some = not_zero(g);
+    lanes_t result = fma_of(g, slope, as_addend(times(g, slope_low), some));
     see_argument(seen, x);
     see_finite(seen, result);
-    see_size(seen, result);
+    see_size(seen, result, some);
     seen->key = int_least(seen->key, int_plus(bits_of(x), ints_of(0u - GELU_BESIDE)));
     return result;
 }
@@ -411,8 +410,9 @@ static inline lanes_t logit_backward_single_lanes(const void *facts, lanes_t x, 
     lanes_t inverse = over(one, product);
     lanes_t near = times(dy, inverse);
     lanes_t residual = fnma_of(near, low, fnma_of(near, product, dy));
-    lanes_t q = with_sign_of(fma_of(residual, inverse, near), near);
-    see_size(seen, dy);
+    choice_t some = not_zero(dy);
+    lanes_t q = with_sign_of(fma_of(residual, inverse, near), near, some);
+    see_size(seen, dy, some);
     see_finite(seen, q);
     return logit_inside(facts, q, x);
 }
@@ -442,7 +442,7 @@ static inline lanes_t leaky_relu_half_lanes(const void *facts, lanes_t g, lanes_
 /* Below what floats can tell apart, rounding to odd loses what it stands on. */
 static inline lanes_t leaky_relu_bfloat_lanes(const void *facts, lanes_t g, lanes_t x, seen_t *seen) {
     lanes_t result = leaky_relu_half_lanes(facts, g, x, seen);
-    see_size(seen, result);
+    see_size(seen, result, not_zero(result));
     return result;
 }
 

@@ -56,12 +56,21 @@ static inline lanes_t choose(choice_t c, lanes_t yes, lanes_t no) {
 static inline lanes_t choose_minus(choice_t c, lanes_t a, lanes_t b, lanes_t no) {
     return _mm512_mask_sub_ps(no, c, a, b);
 }
-/* The magnitude of x, which is positive or has the same sign already or is 0, and the sign of s. */
-static inline lanes_t with_sign_of(lanes_t x, lanes_t s) {
-    return floats_of(_mm512_ternarylogic_epi32(bits_of(x), bits_of(s), ints_of(0x80000000u), 0xf8));
-}
 static inline choice_t not_zero(lanes_t x) {
     return _mm512_cmp_ps_mask(x, _mm512_setzero_ps(), _CMP_NEQ_UQ);
+}
+/* Where `some` is not set, x and s are zeros, and s has the sign that x should have. */
+static inline lanes_t with_sign_of(lanes_t x, lanes_t s, choice_t some) {
+    return _mm512_mask_mov_ps(s, some, x);
+}
+/* An addend that leaves a zero its sign where `some` is not set and it is a zero itself. */
+static inline lanes_t as_addend(lanes_t x, choice_t some) {
+    return _mm512_mask_mov_ps(lanes_of(-0.0f), some, x);
+}
+/* The lesser of `least`, bits without a sign, and the magnitude of x where `some`; NaNs do not count. */
+static inline ints_t least_size(ints_t least, lanes_t x, choice_t some) {
+    enum { LESSER_MAGNITUDE = 0x0a };
+    return bits_of(_mm512_mask_range_ps(floats_of(least), some, floats_of(least), x, LESSER_MAGNITUDE));
 }
 static inline choice_t either(choice_t a, choice_t b) { return (choice_t)(a | b); }
 static inline int any(choice_t c) { return c != 0; }
@@ -189,8 +198,15 @@ static inline lanes_t choose(choice_t c, lanes_t yes, lanes_t no) {
 static inline lanes_t choose_minus(choice_t c, lanes_t a, lanes_t b, lanes_t no) {
     return _mm256_blendv_ps(no, _mm256_sub_ps(a, b), c);
 }
-static inline lanes_t with_sign_of(lanes_t x, lanes_t s) {
+static inline lanes_t with_sign_of(lanes_t x, lanes_t s, choice_t some) {
     return _mm256_or_ps(x, _mm256_and_ps(s, lanes_of(-0.0f)));
+}
+static inline lanes_t as_addend(lanes_t x, choice_t some) {
+    return _mm256_or_ps(x, _mm256_andnot_ps(some, lanes_of(-0.0f)));
+}
+/* Magnitudes are 1 less here, and 0 the largest. */
+static inline ints_t least_size(ints_t least, lanes_t x, choice_t some) {
+    return int_least(least, int_plus(bits_of(magnitude(x)), ints_of(0xffffffffu)));
 }
 static inline choice_t not_zero(lanes_t x) {
     return _mm256_cmp_ps(x, _mm256_setzero_ps(), _CMP_NEQ_UQ);
