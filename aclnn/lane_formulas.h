@@ -29,8 +29,8 @@ enum { ASK_A = 1, ASK_B = 2, ASK_OUT = 4, ASK_FAR = 8 };
 #define TINY 0x03800000u /* 2^-120: parts of a product below it may be less than the smallest float */
 #define ELU_LAST 0xc2a00000u /* -80: the power's exponent must not run out */
 #define GELU_LAST 0xc14e6666u /* -12.9 */
-#define GELU_BESIDE 0xbf407500u /* within 2^-16 of the root its low part has too few digits */
-#define GELU_REACH 0x200u
+#define GELU_ROOT 0x1.80eaep-1f /* a multiple of 2^-20: its distance to larger numbers is exact */
+#define GELU_BESIDE 0x37000000u /* 2^-17: so near the root its low part has too few digits */
 
 static inline int not_plain(float r) {
     uint32_t size = bits_of_f32(r) & 0x7fffffffu;
@@ -49,7 +49,8 @@ static inline int elu_backward_suspect(float g, float x, float r, const double *
     return elu_backward_odd(p) | not_plain(r) | (bits_of_f32(y) > ELU_LAST);
 }
 static inline int gelu_backward_suspect(float g, float x, float r, const double *p) {
-    return not_plain(r) | (bits_of_f32(x) > GELU_LAST) | (bits_of_f32(x) - GELU_BESIDE < GELU_REACH);
+    float t = x < 0.0f ? -x : x, near = GELU_ROOT - t;
+    return not_plain(r) | (bits_of_f32(x) > GELU_LAST) | ((bits_of_f32(near) & 0x7fffffffu) <= GELU_BESIDE);
 }
 static inline int logit_backward_odd(const double *p) { return !(p[0] < 1); }
 static inline int logit_backward_suspect(float x, float dy, float r, const double *p) {
@@ -60,11 +61,11 @@ static inline int logit_backward_suspect(float x, float dy, float r, const doubl
 #ifdef LANES
 
 /* What a loop saw: r * 0 summed up, so that a NaN remains of any that is not finite; the least
- * magnitude that is not 0; the most and the least of keys that a formula makes of its argument. */
-typedef struct { lanes_t finite; ints_t least, most, key; } seen_t;
+ * magnitude that is not 0; the most of the bits of an argument; how near it came to a root. */
+typedef struct { lanes_t finite, nearest; ints_t least, most; } seen_t;
 
 static inline seen_t nothing_seen(void) {
-    seen_t seen = { lanes_of(0.0f), ints_of(0xffffffffu), ints_of(0u), ints_of(0xffffffffu) };
+    seen_t seen = { lanes_of(0.0f), lanes_of(1.0f), ints_of(0xffffffffu), ints_of(0u) };
     return seen;
 }
 static inline void see_finite(seen_t *seen, lanes_t r) {
@@ -88,22 +89,22 @@ static inline void see_argument(seen_t *seen, lanes_t x) {
 /* Two that looked in turns, so that neither waits for the other, become one. */
 static inline seen_t seen_by_both(const seen_t *a, const seen_t *b) {
     seen_t both = {
-        plus(a->finite, b->finite), int_least(a->least, b->least), int_most(a->most, b->most),
-        int_least(a->key, b->key),
+        plus(a->finite, b->finite), least_magnitude(a->nearest, b->nearest),
+        int_least(a->least, b->least), int_most(a->most, b->most),
     };
     return both;
 }
 
 /* What a formula's lanes can tell apart: `bound`, of a half's relative error before it is rounded,
- * 0 if it was rounded to odd or is exact; `most`, the bits of the largest argument, and `key`, the
- * smallest key, that it knows, 0 if it knows all; `nan`: its NaNs have to be made one; `as_one`: it
+ * 0 if it was rounded to odd or is exact; `most`, the bits of the largest argument that it knows, and
+ * `near`, those of the distance to a root at which it does not yet, 0 if it knows all; `nan`: its NaNs have to be made one; `as_one`: it
  * needs so many registers that what two of them have seen is kept in one place. */
-typedef struct { float bound; uint32_t most, key; int nan, as_one; } limits_t;
+typedef struct { float bound; uint32_t most, near; int nan, as_one; } limits_t;
 
 static inline int odd_seen(const seen_t *seen, limits_t limits) {
     choice_t odd = either(not_zero(seen->finite), int_at_most(seen->least, ints_of(TINY - 1u)));
     if (limits.most != 0) odd = either(odd, int_at_most(ints_of(limits.most + 1u), seen->most));
-    if (limits.key != 0) odd = either(odd, int_at_most(seen->key, ints_of(limits.key - 1u)));
+    if (limits.near != 0) odd = either(odd, int_at_most(bits_of(seen->nearest), ints_of(limits.near)));
     return any(odd);
 }
 static inline int nan_seen(const seen_t *seen, uint16_t infinity) {
@@ -317,10 +318,9 @@ static inline lanes_t gelu_near_shape(lanes_t t) {
 static inline gelu_t gelu_single_parts(lanes_t t) {
     gelu_t parts;
     ints_t n;
-    lanes_t square = times(t, t), low = fms_of(t, t, square);
-    lanes_t whole = exp_whole(square, -0.5f * EXP_STEPS, &n);
-    parts.r = fma_of(whole, lanes_of(LN2 * 2.0f / EXP_STEPS), square);
-    parts.r = plus(parts.r, fma_of(whole, lanes_of(LN2_LOW * 2.0f / EXP_STEPS), low));
+    lanes_t whole = exp_whole(times(t, t), -0.5f * EXP_STEPS, &n);
+    lanes_t octaves = times(whole, lanes_of(LN2 * 2.0f / EXP_STEPS)); /* exact */
+    parts.r = fma_of(whole, lanes_of(LN2_LOW * 2.0f / EXP_STEPS), fma_of(t, t, octaves));
     parts.r = plus(parts.r, pick_step(GELU_SHIFTS, n));
     parts.power = exp_power(pick_step((const float *)EXP_POWERS, n), EXP_STEPS, n);
     gelu_shape(t, &parts);
@@ -346,29 +346,26 @@ static inline lanes_t gelu_rest(const gelu_t *parts) {
 }
 
 #define GELU_END 13.0f
-#define GELU_ROOT 0x1.80eaep-1f /* a multiple of 2^-20: root - t is exact beyond the root */
 #define GELU_ROOT_LOW -0x1.cd01fep-22f
 static inline lanes_t gelu_backward_single_lanes(const void *none, lanes_t g, lanes_t x, seen_t *seen) {
     const lanes_t one = lanes_of(1.0f), root = lanes_of(GELU_ROOT);
     lanes_t t = at_most(magnitude(x), GELU_END);
     gelu_t parts = gelu_single_parts(t);
-    lanes_t lead = times(parts.power, parts.lead);
+    /* On the right 1 - tail: there the tail is negative, and the product gets its sign. */
+    choice_t right = above_zero(x);
+    lanes_t lead = negative_where(right, times(parts.power, parts.lead));
     lanes_t near = minus(root, t);
     lanes_t near_low = plus(minus(minus(root, near), t), lanes_of(GELU_ROOT_LOW));
     lanes_t tail = times(near, lead);
-    lanes_t low = fma_of(near_low, lead, fms_of(near, lead, tail));
-    low = fma_of(plus(tail, low), gelu_rest(&parts), low);
-    /* 1 - tail on the right, and what its rounding lost. */
-    choice_t right = above_zero(x);
-    lanes_t slope = choose_minus(right, one, tail, tail);
-    lanes_t taken = choose_minus(right, one, slope, tail);
-    lanes_t slope_low = choose_minus(right, minus(taken, tail), low, low);
+    lanes_t slope = plus_where(right, tail, one);
+    lanes_t low = fma_of(near_low, lead, fms_of(near, lead, minus_where(right, slope, one)));
+    lanes_t slope_low = fma_of(plus(tail, low), gelu_rest(&parts), low);
     choice_t some = not_zero(g);
     lanes_t result = fma_of(g, slope, as_addend(times(g, slope_low), some));
     see_argument(seen, x);
     see_finite(seen, result);
     see_size(seen, result, some);
-    seen->key = int_least(seen->key, int_plus(bits_of(x), ints_of(0u - GELU_BESIDE)));
+    seen->nearest = least_magnitude(seen->nearest, near);
     return result;
 }
 
@@ -379,7 +376,7 @@ static inline lanes_t gelu_backward_half_lanes(const void *none, lanes_t g, lane
     lanes_t rest = exp_near_rest(parts.r, -0.5f);
     lanes_t lead = times(times(near, parts.power), parts.lead);
     lanes_t tail = fma_of(lead, rest, lead);
-    lanes_t result = times(g, choose_minus(above_zero(x), lanes_of(1.0f), tail, tail));
+    lanes_t result = times(g, rest_of_1_where(above_zero(x), tail));
     see_argument(seen, x);
     see_finite(seen, result);
     return result;
@@ -774,7 +771,7 @@ typedef int (*lane_loop)(const span_t *);
 static const limits_t NO_LIMITS = { 0 };
 static const limits_t ELU_LIMITS = { .bound = 3.5e-7f, .most = ELU_LAST };
 static const limits_t GELU_LIMITS = {
-    .bound = 6.7e-7f, .most = GELU_LAST, .key = GELU_REACH, .as_one = 1,
+    .bound = 6.7e-7f, .most = GELU_LAST, .near = GELU_BESIDE, .as_one = 1,
 };
 static const limits_t LOGIT_LIMITS = { .bound = 2.5e-7f, .nan = 1 };
 LOOPS(elu_backward, elu_backward_half_lanes, elu_backward_half_lanes, elu_backward_single_lanes, ELU_LIMITS, FACTS(s)->elu.odd)

@@ -52,9 +52,19 @@ static inline choice_t int_at_most(ints_t x, ints_t y) { return _mm512_cmple_epu
 static inline lanes_t choose(choice_t c, lanes_t yes, lanes_t no) {
     return _mm512_mask_mov_ps(no, c, yes);
 }
-/* `no`, or a - b where `c`. */
-static inline lanes_t choose_minus(choice_t c, lanes_t a, lanes_t b, lanes_t no) {
-    return _mm512_mask_sub_ps(no, c, a, b);
+/* a, or a + b, a - b, -a where `c`. */
+static inline lanes_t plus_where(choice_t c, lanes_t a, lanes_t b) {
+    return _mm512_mask_add_ps(a, c, a, b);
+}
+static inline lanes_t minus_where(choice_t c, lanes_t a, lanes_t b) {
+    return _mm512_mask_sub_ps(a, c, a, b);
+}
+static inline lanes_t negative_where(choice_t c, lanes_t a) {
+    return _mm512_mask_sub_ps(a, c, lanes_of(-0.0f), a);
+}
+/* 1 - a where `c`, a elsewhere. */
+static inline lanes_t rest_of_1_where(choice_t c, lanes_t a) {
+    return _mm512_mask_sub_ps(a, c, lanes_of(1.0f), a);
 }
 static inline choice_t not_zero(lanes_t x) {
     return _mm512_cmp_ps_mask(x, _mm512_setzero_ps(), _CMP_NEQ_UQ);
@@ -71,6 +81,9 @@ static inline lanes_t as_addend(lanes_t x, choice_t some) {
 static inline ints_t least_size(ints_t least, lanes_t x, choice_t some) {
     enum { LESSER_MAGNITUDE = 0x0a };
     return bits_of(_mm512_mask_range_ps(floats_of(least), some, floats_of(least), x, LESSER_MAGNITUDE));
+}
+static inline lanes_t least_magnitude(lanes_t least, lanes_t x) {
+    return _mm512_range_ps(least, x, 0x0a);
 }
 static inline choice_t either(choice_t a, choice_t b) { return (choice_t)(a | b); }
 static inline int any(choice_t c) { return c != 0; }
@@ -195,8 +208,17 @@ static inline choice_t int_at_most(ints_t x, ints_t y) {
 static inline lanes_t choose(choice_t c, lanes_t yes, lanes_t no) {
     return _mm256_blendv_ps(no, yes, c);
 }
-static inline lanes_t choose_minus(choice_t c, lanes_t a, lanes_t b, lanes_t no) {
-    return _mm256_blendv_ps(no, _mm256_sub_ps(a, b), c);
+static inline lanes_t plus_where(choice_t c, lanes_t a, lanes_t b) {
+    return _mm256_add_ps(a, _mm256_and_ps(c, b));
+}
+static inline lanes_t minus_where(choice_t c, lanes_t a, lanes_t b) {
+    return _mm256_sub_ps(a, _mm256_and_ps(c, b));
+}
+static inline lanes_t negative_where(choice_t c, lanes_t a) {
+    return _mm256_xor_ps(a, _mm256_and_ps(c, lanes_of(-0.0f)));
+}
+static inline lanes_t rest_of_1_where(choice_t c, lanes_t a) {
+    return plus_where(c, negative_where(c, a), lanes_of(1.0f));
 }
 static inline lanes_t with_sign_of(lanes_t x, lanes_t s, choice_t some) {
     return _mm256_or_ps(x, _mm256_and_ps(s, lanes_of(-0.0f)));
@@ -207,6 +229,9 @@ static inline lanes_t as_addend(lanes_t x, choice_t some) {
 /* Magnitudes are 1 less here, and 0 the largest. */
 static inline ints_t least_size(ints_t least, lanes_t x, choice_t some) {
     return int_least(least, int_plus(bits_of(magnitude(x)), ints_of(0xffffffffu)));
+}
+static inline lanes_t least_magnitude(lanes_t least, lanes_t x) {
+    return _mm256_min_ps(magnitude(x), least);
 }
 static inline choice_t not_zero(lanes_t x) {
     return _mm256_cmp_ps(x, _mm256_setzero_ps(), _CMP_NEQ_UQ);
