@@ -741,18 +741,21 @@ cdef inline void copy_element(char *target, const char *source, ptrdiff_t size) 
         memcpy(target, source, 4)
 
 
+cdef inline bint none_of_four(const uint16_t *marks) noexcept nogil:
+    """Most have none: four are looked at together."""
+    cdef uint64_t four
+    memcpy(&four, marks, sizeof(four))
+    return four == 0
+
+
 cdef void pick_doubts(const span_t *span, picked_t *picked) noexcept nogil:
     cdef ptrdiff_t group = 0, groups = (span.n + LANES - 1) // LANES
     cdef ptrdiff_t where
     cdef unsigned int bits
-    cdef uint64_t next_four
     while group < groups:
-        # Most have none: four are looked at together.
-        if group + 4 <= groups:
-            memcpy(&next_four, &span.doubts[group], sizeof(next_four))
-            if next_four == 0:
-                group += 4
-                continue
+        if group + 4 <= groups and none_of_four(&span.doubts[group]):
+            group += 4
+            continue
         bits = span.doubts[group]
         while bits:
             where = group * LANES + __builtin_ctz(bits)
@@ -765,34 +768,45 @@ cdef void pick_doubts(const span_t *span, picked_t *picked) noexcept nogil:
 cdef void pick_suspects(const span_t *span, picked_t *picked) noexcept nogil:
     """Suspect elements, which may have been doubtful too: computing one twice does no harm."""
     cdef const compute_state *state = picked.state
+    cdef bint widened = state.all_alike and state.out_size != sizeof(float)
     cdef float values[3][BLOCK]
-    cdef uint16_t suspect[BLOCK]
+    cdef const float *a
+    cdef const float *b
+    cdef const float *r
+    cdef uint16_t suspect[BLOCK + 3]
     cdef ptrdiff_t i, n, begin = 0
     while begin < span.n:
         n = min(<ptrdiff_t>BLOCK, span.n - begin)
-        floats_from(span.a, begin, n, state, values[0])
-        floats_from(span.b, begin, n, state, values[1])
-        state.load_out(span.out + begin * state.out_size, state.out_size, values[2], n)
+        a = floats_at(span.a, begin, n, widened, state, values[0])
+        b = floats_at(span.b, begin, n, widened, state, values[1])
+        r = floats_at(span.out, begin, n, state.out_size != sizeof(float), state, values[2])
         memset(suspect, 0, sizeof(suspect))
-        state.mark(values[0], values[1], values[2], suspect, n, picked.scalars)
-        for i in range(n):
+        state.mark(a, b, r, suspect, n, picked.scalars)
+        i = 0
+        while i < n:
+            if none_of_four(&suspect[i]):
+                i += 4
+                continue
             if suspect[i]:
                 pick(span, begin + i, picked)
+            i += 1
         begin += BLOCK
 
 
-cdef inline void floats_from(const char *source, ptrdiff_t begin, ptrdiff_t n,
-                             const compute_state *state, float *values) noexcept nogil:
-    """Inputs of a span in float, from their own dtype or from a buffer that is in float already."""
-    if state.all_alike:
-        state.load_out(source + begin * state.out_size, state.out_size, values, n)
-    else:
-        memcpy(values, source + begin * sizeof(float), n * sizeof(float))
+cdef inline const float *floats_at(const char *source, ptrdiff_t begin, ptrdiff_t n, bint widened,
+                                   const compute_state *state, float *values) noexcept nogil:
+    """Elements of a span in float: where they lie, or out of the dtype of results into `values`."""
+    if not widened:
+        return <const float *>(source + begin * sizeof(float))
+    state.load_out(source + begin * state.out_size, state.out_size, values, n)
+    return values
 
 
 cdef void compute_picked(picked_t *picked) noexcept nogil:
     cdef const compute_state *state = picked.state
-    cdef float narrow[BATCH]
+    cdef bint widened = state.all_alike and state.out_size != sizeof(float)
+    cdef float values[BATCH]
+    cdef const float *narrow
     cdef double wide[2][BATCH]
     cdef double results[BATCH]
     cdef char rounded[BATCH * 4]
@@ -803,7 +817,7 @@ cdef void compute_picked(picked_t *picked) noexcept nogil:
     # Whole registers: the loops' remainders would take longer than all the rest.
     for i in range(2):
         memset(picked.inputs[i] + picked.count * size, 0x38, (n - picked.count) * size)
-        floats_from(picked.inputs[i], 0, n, state, narrow)
+        narrow = floats_at(picked.inputs[i], 0, n, widened, state, values)
         for j in range(n):
             wide[i][j] = narrow[j]
     (<double_loop>state.exact)(wide[0], wide[1], results, n, picked.scalars)

@@ -30,7 +30,7 @@ enum { ASK_A = 1, ASK_B = 2, ASK_OUT = 4, ASK_FAR = 8 };
 #define ELU_LAST 0xc2a00000u /* -80: the power's exponent must not run out */
 #define GELU_LAST 0xc14e6666u /* -12.9 */
 #define GELU_ROOT 0x1.80eaep-1f /* a multiple of 2^-20: its distance to larger numbers is exact */
-#define GELU_BESIDE 0x37000000u /* 2^-17: so near the root its low part has too few digits */
+#define GELU_BESIDE 0x36000000u /* 2^-19: so near the root its low part has too few digits */
 
 static inline int not_plain(float r) {
     uint32_t size = bits_of_f32(r) & 0x7fffffffu;
