@@ -10,8 +10,9 @@ class EntryHandle:
     name: str
     names: dict[str, str]
     def __init__(self, handle: OperatorHandle, entry: Any) -> None: ...
-    def plan(self, arguments: tuple[Any, ...]) -> tuple[int, aclOpExecutor | None, int]: ...
-    def run(self, workspace: Any, workspaceSize: Any, executor: Any, stream: Any) -> int: ...  # noqa: N803
+    def functions(
+        self, module: str, plan_doc: str, run_doc: str
+    ) -> tuple[Callable[..., tuple[int, aclOpExecutor | None, int]], Callable[..., int]]: ...
 
 class aclOpExecutor:
     planned: Plan

@@ -6,9 +6,18 @@ from cpython.buffer cimport (
     PyBuffer_Release,
     PyObject_GetBuffer,
 )
+from cpython.object cimport PyObject
 from libc.stdint cimport int64_t
-from libc.string cimport memcpy
+from libc.string cimport memcpy, memset
 
+from aclnn._arguments cimport (
+    METH_FASTCALL,
+    METH_KEYWORDS,
+    PyCFunction_NewEx,
+    PyMethodDef,
+    signature_t,
+    take_arguments,
+)
 from aclnn._plan cimport (
     INHERIT,
     find_plan,
@@ -20,6 +29,7 @@ from aclnn._plan cimport (
 )
 from aclnn._tensor cimport aclScalar, aclTensor
 
+import sys
 from time import monotonic_ns
 
 from aclnn import errors, memory, stream as streams
@@ -41,11 +51,14 @@ cdef int INNER_NULLPTR = int(ACLNN_ERR_INNER_NULLPTR)
 
 cdef enum:
     INPUT, OUTPUT, INOUT, SCALAR, FLOAT, SWITCH
+    MAX_PARAMETERS = 16
 
 cdef dict KINDS = {
     "input": INPUT, "output": OUTPUT, "inout": INOUT, "scalar": SCALAR, "float": FLOAT,
     "bool": SWITCH, "int": SWITCH, "str": SWITCH,
 }
+cdef tuple RUN_PARAMETERS = tuple(
+    [sys.intern(name) for name in ("workspace", "workspaceSize", "executor", "stream")])
 
 
 cdef class EntryHandle:
@@ -55,18 +68,25 @@ cdef class EntryHandle:
     cdef readonly object entry
     cdef readonly str name
     cdef readonly dict names
+    cdef str plan_name
     cdef tuple operand_names
     cdef int n_parameters
-    cdef int kinds[16]
-    cdef int slots[16]
+    cdef int kinds[MAX_PARAMETERS]
+    cdef int slots[MAX_PARAMETERS]
     cdef tuple fixed_switches
+    cdef int fixed_code
     cdef tuple switch_kinds
+    cdef tuple parameter_names
+    cdef signature_t plan_signature, run_signature
+    cdef PyMethodDef plan_definition, run_definition
+    cdef list c_texts
 
     def __init__(self, OperatorHandle handle, entry):
         operator = handle.operator
         self.handle = handle
         self.entry = entry
         self.name = entry.name
+        self.plan_name = f"{entry.name}GetWorkspaceSize"
         self.names = {p.role: p.name for p in entry.parameters}
         if "out" not in self.names:
             self.names["out"] = next(p.name for p in entry.parameters if p.kind == "inout")
@@ -74,11 +94,18 @@ cdef class EntryHandle:
             self.names[role] for role in (*operator.kernel_operands, "out")
         )
         self.n_parameters = len(entry.parameters)
+        if self.n_parameters > MAX_PARAMETERS:
+            raise ValueError(f"{entry.name} has {self.n_parameters} parameters, at most "
+                             f"{MAX_PARAMETERS} are possible")
+        self.parameter_names = tuple([sys.intern(p.name) for p in entry.parameters])
+        take_all(&self.plan_signature, self.n_parameters)
+        take_all(&self.run_signature, len(RUN_PARAMETERS))
         switch_roles = [attribute.role for attribute in operator.switches]
         fixed = dict(entry.fixed)
         self.fixed_switches = tuple(
             fixed.get(attribute.role, attribute.default) for attribute in operator.switches
         )
+        self.fixed_code = handle.switch_code(self.fixed_switches) if operator.switches else 0
         self.switch_kinds = tuple(p.kind for p in entry.parameters)
         for index, parameter in enumerate(entry.parameters):
             self.kinds[index] = KINDS[parameter.kind]
@@ -91,7 +118,38 @@ cdef class EntryHandle:
             else:
                 self.slots[index] = switch_roles.index(parameter.role)
 
-    def plan(self, tuple arguments):
+    def functions(self, str module, str plan_doc, str run_doc):
+        """Both phases as functions that are called without a frame of their own.
+
+        Parameters
+        ----------
+        module : str
+            Where they can be imported from.
+        plan_doc, run_doc : str
+            Their docstrings, each after a line with its signature, and one of two hyphens, and an
+            empty one.
+        """
+        self.c_texts = [text.encode() for text in (
+            self.plan_name, plan_doc, self.name, run_doc)]
+        define(&self.plan_definition, self.c_texts[0], self.c_texts[1], <void *>call_phase_one)
+        define(&self.run_definition, self.c_texts[2], self.c_texts[3], <void *>call_phase_two)
+        return (PyCFunction_NewEx(&self.plan_definition, self, module),
+                PyCFunction_NewEx(&self.run_definition, self, module))
+
+    def __reduce__(self):
+        from aclnn import entries
+
+        return entries.entry, (self.name,)
+
+    def __getattr__(self, name):
+        """Functions are pickled as attributes of what they belong to."""
+        from aclnn import entries
+
+        if name not in (self.name, self.plan_name):
+            raise AttributeError(name)
+        return entries.FUNCTIONS[name]
+
+    cdef object plan(self, PyObject **arguments):
         """Phase one: ``(workspaceSize, executor, status)``."""
         cdef aclOpExecutor executor
         cdef long long began = monotonic_ns() if settings_verbose else 0
@@ -105,25 +163,27 @@ cdef class EntryHandle:
                 _report("plan", self.name, executor, monotonic_ns() - began, OK)
             return executor.planned.workspace_size, executor, OK
         except AclnnError as error:
-            status = errors.fail(error.status, self.explained(error, arguments))
+            status = errors.fail(error.status, self.explained(error, self.as_tuple(arguments)))
         except MemoryError as error:
-            status = errors.fail(INNER, f"{self.name}GetWorkspaceSize: {error}")
+            status = errors.fail(INNER, f"{self.plan_name}: {error}")
         if settings_verbose:
             _report("plan", self.name, None, monotonic_ns() - began, status)
         return 0, None, status
+
+    cdef tuple as_tuple(self, PyObject **arguments):
+        return tuple([<object>arguments[index] for index in range(self.n_parameters)])
 
     def explained(self, error, arguments):
         from aclnn import diagnosis
 
         return diagnosis.failed_phase_one(self, error, arguments)
 
-    cdef aclOpExecutor read(self, tuple arguments):
+    cdef aclOpExecutor read(self, PyObject **arguments):
         """Check for null arguments and take the call apart."""
         cdef aclOpExecutor executor = aclOpExecutor.__new__(aclOpExecutor)
         cdef int index, kind, slot
-        cdef bint plain = len(self.fixed_switches) == 0
         cdef bint deep = False
-        switches = list(self.fixed_switches)
+        cdef object switches = None
         executor.handle = self.handle
         executor.origin = self.name
         executor.names = self.operand_names
@@ -134,8 +194,12 @@ cdef class EntryHandle:
         executor.request.materialize = INHERIT
         self.refuse_null(arguments)
         for index in range(self.n_parameters):
-            kind, slot, value = self.kinds[index], self.slots[index], arguments[index]
+            kind, slot, value = self.kinds[index], self.slots[index], <object>arguments[index]
             if kind == SWITCH:
+                if value is self.fixed_switches[slot]:
+                    continue
+                if switches is None:
+                    switches = list(self.fixed_switches)
                 switches[slot] = self.read_switch(index, value)
             elif kind == SCALAR:
                 self.read_scalar(executor, index, slot, value)
@@ -146,8 +210,12 @@ cdef class EntryHandle:
                 self.read_tensor(executor, slot, <aclTensor>value)
                 if kind == INOUT:
                     self.read_tensor(executor, self.handle.n_inputs, <aclTensor>value)
-        executor.switches = switches
-        executor.request.switches = 0 if plain else self.handle.switch_code(tuple(switches))
+        if switches is None:
+            executor.switches = self.fixed_switches
+            executor.request.switches = self.fixed_code
+        else:
+            executor.switches = tuple(switches)
+            executor.request.switches = self.handle.switch_code(executor.switches)
         if deep:
             self.refuse_rank(executor)
         return executor
@@ -165,10 +233,10 @@ cdef class EntryHandle:
         planning.check_call(self.handle.operator, operands, signs, executor.scalar_texts,
                             executor.switches, self.names)
 
-    cdef int refuse_null(self, tuple arguments) except -1:
+    cdef int refuse_null(self, PyObject **arguments) except -1:
         cdef int index, kind
         for index in range(self.n_parameters):
-            kind, value = self.kinds[index], arguments[index]
+            kind, value = self.kinds[index], <object>arguments[index]
             if kind == FLOAT or (kind == SWITCH and self.switch_kinds[index] != "str"):
                 continue
             if value is None:
@@ -237,7 +305,7 @@ cdef class EntryHandle:
         read_operand(value, &executor.request.operands[slot])
         return 0
 
-    def run(self, workspace, workspaceSize, executor, stream):
+    cdef object run(self, workspace, workspaceSize, executor, stream):
         """Phase two: check, then run at once or queue on the stream."""
         try:
             status = run_phase_two(self, workspace, workspaceSize, executor, stream)
@@ -248,6 +316,41 @@ cdef class EntryHandle:
         if settings_verbose:
             _report("run", self.name, executor, 0, status)
         return status
+
+
+cdef void define(PyMethodDef *definition, bytes name, bytes doc, void *called) noexcept:
+    definition.ml_name, definition.ml_doc = name, doc
+    definition.ml_meth = called
+    definition.ml_flags = METH_FASTCALL | METH_KEYWORDS
+
+
+cdef void take_all(signature_t *signature, int n_parameters) noexcept:
+    """Every parameter has to be given, and goes where it stands."""
+    cdef int index
+    signature.n_positional = signature.n_required = n_parameters
+    for index in range(n_parameters):
+        signature.slots[index] = index
+
+
+cdef object call_phase_one(object form, PyObject *const *values, Py_ssize_t n_values,
+                           PyObject *names):
+    """What a call of ``aclnnXxxGetWorkspaceSize`` does."""
+    cdef EntryHandle entry = <EntryHandle>form
+    cdef PyObject *given[MAX_PARAMETERS]
+    memset(given, 0, sizeof(given))
+    take_arguments(entry.plan_name, entry.parameter_names, &entry.plan_signature, values, n_values,
+                   names, given)
+    return entry.plan(given)
+
+
+cdef object call_phase_two(object form, PyObject *const *values, Py_ssize_t n_values,
+                           PyObject *names):
+    """What a call of ``aclnnXxx`` does."""
+    cdef EntryHandle entry = <EntryHandle>form
+    cdef PyObject *given[MAX_PARAMETERS]
+    memset(given, 0, sizeof(given))
+    take_arguments(entry.name, RUN_PARAMETERS, &entry.run_signature, values, n_values, names, given)
+    return entry.run(<object>given[0], <object>given[1], <object>given[2], <object>given[3])
 
 
 cdef object describe_tensor(aclTensor tensor):

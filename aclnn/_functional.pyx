@@ -12,6 +12,14 @@ from libc.string cimport memcpy, memset
 
 import sys
 
+from aclnn._arguments cimport (
+    METH_FASTCALL,
+    METH_KEYWORDS,
+    PyCFunction_NewEx,
+    PyMethodDef,
+    signature_t,
+    take_arguments,
+)
 from aclnn._executor cimport aclOpExecutor
 from aclnn._plan cimport (
     ABSENT,
@@ -37,18 +45,6 @@ cnp.import_array()
 
 cdef extern from "numpy/arrayobject.h":
     bint PyArray_ISBEHAVED_RO(cnp.ndarray array)
-
-cdef extern from "Python.h":
-    ctypedef struct PyMethodDef:
-        const char *ml_name
-        void *ml_meth
-        int ml_flags
-        const char *ml_doc
-    int METH_FASTCALL
-    int METH_KEYWORDS
-    object PyCFunction_NewEx(PyMethodDef *definition, object self, object module)
-    PyObject *PyTuple_GET_ITEM(PyObject *items, Py_ssize_t index)
-    Py_ssize_t PyTuple_GET_SIZE(PyObject *items)
 
 _BFLOAT16 = np.dtype(ml_dtypes.bfloat16)
 cdef int BFLOAT16_NUMBER = _BFLOAT16.num
@@ -136,10 +132,8 @@ cdef class FunctionalHandle:
     cdef tuple scalar_defaults
     cdef tuple parameter_names
     cdef int default_code
-    cdef int n_positional
-    cdef int n_operands      # parameters that have to be given, the first ones
     cdef bint in_place
-    cdef int[SLOTS] slots    # of each parameter
+    cdef signature_t signature
     cdef double[MAX_SCALARS] default_numbers
     cdef PyMethodDef definition
     cdef bytes c_name, c_doc
@@ -158,11 +152,12 @@ cdef class FunctionalHandle:
         if len(operator.scalars) > SWITCHES - NUMBERS or len(operator.switches) > SLOTS - SWITCHES:
             raise ValueError(f"{name}: at most {SWITCHES - NUMBERS} numbers and "
                              f"{SLOTS - SWITCHES} switches, there are more")
-        self.n_positional, self.n_operands = n_positional, len(operator.inputs)
+        self.signature.n_positional = n_positional
+        self.signature.n_required = len(operator.inputs)
         self.parameter_names = tuple(sys.intern(parameter) for parameter in parameters)
         places = self.places_of(operator)
         for index, parameter in enumerate(self.parameter_names):
-            self.slots[<int>index] = places[parameter]
+            self.signature.slots[<int>index] = places[parameter]
         for index in range(MAX_SCALARS):
             self.default_numbers[<int>index] = 0.0
         for index, default in enumerate(self.scalar_defaults):
@@ -331,43 +326,12 @@ cdef object call_with_names(object form, PyObject *const *values, Py_ssize_t n_v
     """What a call of a form's function does: `values` by position, then those with `names`."""
     cdef FunctionalHandle handle = <FunctionalHandle>form
     cdef PyObject *given[SLOTS]
-    cdef Py_ssize_t k, parameter, n_names = 0 if names == NULL else PyTuple_GET_SIZE(names)
     memset(given, 0, sizeof(given))
-    if n_values > handle.n_positional:
-        raise TypeError(
-            f"{handle.name}() takes {handle.n_positional} positional "
-            f"argument{'s' if handle.n_positional > 1 else ''} but {n_values} were given")
-    for k in range(n_values):
-        given[handle.slots[k]] = values[k]
-    for k in range(n_names):
-        parameter = parameter_called(handle, PyTuple_GET_ITEM(names, k))
-        if parameter < 0:
-            raise TypeError(f"{handle.name}() got an unexpected keyword argument "
-                            f"{<object>PyTuple_GET_ITEM(names, k)!r}")
-        if given[handle.slots[parameter]] != NULL:
-            raise TypeError(f"{handle.name}() got multiple values for argument "
-                            f"{handle.parameter_names[parameter]!r}")
-        given[handle.slots[parameter]] = values[n_values + k]
-    for k in range(handle.n_operands):
-        if given[handle.slots[k]] == NULL:
-            raise TypeError(
-                f"{handle.name}() missing required argument: {handle.parameter_names[k]!r}")
+    take_arguments(handle.name, handle.parameter_names, &handle.signature, values, n_values, names,
+                   given)
     if handle.in_place:
         given[OUT] = given[FIRST]
     return handle.call_slots(given)
-
-
-cdef Py_ssize_t parameter_called(FunctionalHandle handle, PyObject *name):
-    """The number of a parameter, -1 if there is none of that name."""
-    cdef Py_ssize_t k
-    for k in range(len(handle.parameter_names)):
-        # Names in a program's text are interned.
-        if PyTuple_GET_ITEM(<PyObject *>handle.parameter_names, k) == name:
-            return k
-    for k in range(len(handle.parameter_names)):
-        if handle.parameter_names[k] == <object>name:
-            return k
-    return -1
 
 
 cdef tuple as_arguments(FunctionalHandle handle, PyObject **given, object out, object switches):

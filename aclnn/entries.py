@@ -1,18 +1,17 @@
 """The C-shaped functions, made from the declarations.
 
 For each entry of each operator there are two: ``aclnnXxxGetWorkspaceSize`` and ``aclnnXxx``.
-They are ordinary functions with CANN's parameter names, so that a wrong number of arguments is a
-`TypeError` and `help()` shows the signature.
+They have CANN's parameter names, so that a wrong number of arguments is a `TypeError` and `help()`
+shows the signature.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 from aclnn._executor import EntryHandle
 from aclnn.handles import HANDLES
-from aclnn.operators import ENTRIES, Entry, Operator
+from aclnn.operators import ENTRIES
 from aclnn.reference import phase_one_doc, phase_two_doc
 
 HANDLES_BY_ENTRY = {
@@ -20,31 +19,28 @@ HANDLES_BY_ENTRY = {
 }
 
 
-def _phase_one(operator: Operator, item: Entry) -> Callable[..., tuple[int, object, int]]:
-    names = ", ".join(parameter.name for parameter in item.parameters)
-    source = f"def {item.name}GetWorkspaceSize({names}):\n    return _plan(({names},))\n"
-    namespace: dict[str, Any] = {"_plan": HANDLES_BY_ENTRY[item.name].plan, "__name__": __name__}
-    exec(compile(source, f"<{item.name}GetWorkspaceSize>", "exec"), namespace)
-    function = namespace[f"{item.name}GetWorkspaceSize"]
-    function.__doc__ = phase_one_doc(operator, item)
-    return function
+def entry(name: str) -> EntryHandle:
+    """The handle of a pair of functions.
+
+    >>> entry("aclnnGelu").name
+    'aclnnGelu'
+    """
+    return HANDLES_BY_ENTRY[name]
 
 
-def _phase_two(operator: Operator, item: Entry) -> Callable[..., int]:
-    source = (
-        f"def {item.name}(workspace, workspaceSize, executor, stream):\n"
-        "    return _run(workspace, workspaceSize, executor, stream)\n"
+def _make(name: str) -> dict[str, Callable[..., object]]:
+    operator, item = ENTRIES[name]
+    parameters = ", ".join(parameter.name for parameter in item.parameters)
+    plan_doc = f"{name}GetWorkspaceSize({parameters})\n--\n\n{phase_one_doc(operator, item)}"
+    run_doc = (
+        f"{name}(workspace, workspaceSize, executor, stream)\n--\n\n{phase_two_doc(operator, item)}"
     )
-    namespace: dict[str, Any] = {"_run": HANDLES_BY_ENTRY[item.name].run, "__name__": __name__}
-    exec(compile(source, f"<{item.name}>", "exec"), namespace)
-    function = namespace[item.name]
-    function.__doc__ = phase_two_doc(operator, item)
-    return function
+    plan, run = HANDLES_BY_ENTRY[name].functions(__name__, plan_doc, run_doc)
+    return {f"{name}GetWorkspaceSize": plan, name: run}
 
 
-FUNCTIONS: dict[str, Callable[..., object]] = {}
-for _name, (_operator, _item) in ENTRIES.items():
-    FUNCTIONS[f"{_name}GetWorkspaceSize"] = _phase_one(_operator, _item)
-    FUNCTIONS[_name] = _phase_two(_operator, _item)
+FUNCTIONS = {
+    name: function for entry_name in ENTRIES for name, function in _make(entry_name).items()
+}
 globals().update(FUNCTIONS)
 __all__ = list(FUNCTIONS)

@@ -2,7 +2,9 @@
 
 import doctest
 import importlib
+import inspect
 import pathlib
+import pickle
 import pkgutil
 import re
 import runpy
@@ -55,10 +57,12 @@ def test_public_names_have_docstrings(name):
 @pytest.mark.parametrize("name", ENTRIES)
 def test_signatures_are_canns(name):
     _, entry = ENTRIES[name]
-    code = getattr(aclnn, f"{name}GetWorkspaceSize").__code__
-    assert code.co_varnames[: code.co_argcount] == tuple(p.name for p in entry.parameters)
-    code = getattr(aclnn, name).__code__
-    assert code.co_varnames[:4] == ("workspace", "workspaceSize", "executor", "stream")
+    plan, run = getattr(aclnn, f"{name}GetWorkspaceSize"), getattr(aclnn, name)
+    assert list(inspect.signature(plan).parameters) == [p.name for p in entry.parameters]
+    assert str(inspect.signature(run)) == "(workspace, workspaceSize, executor, stream)"
+    for function in (plan, run):
+        assert function.__module__ == "aclnn.entries"
+        assert pickle.loads(pickle.dumps(function)) is function
 
 
 def test_the_readmes_code_runs():

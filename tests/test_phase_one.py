@@ -304,6 +304,22 @@ def test_wrong_number_of_arguments_is_a_type_error():
         aclnn.aclnnGeluBackwardGetWorkspaceSize(tensor(), tensor())
     with pytest.raises(TypeError):
         aclnn.aclnnGeluBackward(None, 0, None)
+    with pytest.raises(TypeError, match=r"GeluGetWorkspaceSize\(\) takes 2 .* but 3 were given"):
+        aclnn.aclnnGeluGetWorkspaceSize(tensor(), tensor(), tensor())
+    with pytest.raises(TypeError, match="unexpected keyword argument 'x'"):
+        aclnn.aclnnGeluGetWorkspaceSize(tensor(), x=tensor())
+    with pytest.raises(TypeError, match="multiple values for argument 'self'"):
+        aclnn.aclnnGeluGetWorkspaceSize(tensor(), self=tensor())
+    with pytest.raises(TypeError, match="missing required argument: 'out'"):
+        aclnn.aclnnGeluGetWorkspaceSize(self=tensor())
+
+
+def test_arguments_may_be_named():
+    out, x = (tensor(data=np.ones((2, 3), np.float32)) for _ in range(2))
+    size, executor, status = aclnn.aclnnGeluGetWorkspaceSize(out=out, self=x)
+    assert status == OK
+    given = {"stream": None, "executor": executor, "workspaceSize": size, "workspace": None}
+    assert aclnn.aclnnGelu(**given) == OK
 
 
 def test_read_only_memory_is_refused_as_an_output():

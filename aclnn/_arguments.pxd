@@ -1,0 +1,59 @@
+"""Functions in C that belong to a handle: how they are made, and how they take their arguments."""
+
+from cpython.object cimport PyObject
+
+cdef extern from "Python.h":
+    ctypedef struct PyMethodDef:
+        const char *ml_name
+        void *ml_meth
+        int ml_flags
+        const char *ml_doc
+    int METH_FASTCALL
+    int METH_KEYWORDS
+    object PyCFunction_NewEx(PyMethodDef *definition, object self, object module)
+    PyObject *PyTuple_GET_ITEM(PyObject *items, Py_ssize_t index)
+    Py_ssize_t PyTuple_GET_SIZE(PyObject *items)
+
+
+cdef struct signature_t:
+    int n_positional       # so many may be given by position
+    int n_required         # parameters that have to be given, the first ones
+    int slots[16]          # where the argument of each parameter goes
+
+
+cdef inline Py_ssize_t parameter_called(tuple parameters, PyObject *name):
+    """The number of a parameter, -1 if there is none of that name."""
+    cdef Py_ssize_t k
+    for k in range(len(parameters)):
+        # Names in a program's text are interned.
+        if PyTuple_GET_ITEM(<PyObject *>parameters, k) == name:
+            return k
+    for k in range(len(parameters)):
+        if parameters[k] == <object>name:
+            return k
+    return -1
+
+
+cdef inline int take_arguments(str function, tuple parameters, const signature_t *signature,
+                               PyObject *const *values, Py_ssize_t n_values, PyObject *names,
+                               PyObject **given) except -1:
+    """Put `values`, given by position and then with `names`, into the slots of their parameters."""
+    cdef Py_ssize_t k, parameter, n_names = 0 if names == NULL else PyTuple_GET_SIZE(names)
+    if n_values > signature.n_positional:
+        raise TypeError(
+            f"{function}() takes {signature.n_positional} positional "
+            f"argument{'s' if signature.n_positional > 1 else ''} but {n_values} were given")
+    for k in range(n_values):
+        given[signature.slots[k]] = values[k]
+    for k in range(n_names):
+        parameter = parameter_called(parameters, PyTuple_GET_ITEM(names, k))
+        if parameter < 0:
+            raise TypeError(f"{function}() got an unexpected keyword argument "
+                            f"{<object>PyTuple_GET_ITEM(names, k)!r}")
+        if given[signature.slots[parameter]] != NULL:
+            raise TypeError(f"{function}() got multiple values for argument {parameters[parameter]!r}")
+        given[signature.slots[parameter]] = values[n_values + k]
+    for k in range(signature.n_required):
+        if given[signature.slots[k]] == NULL:
+            raise TypeError(f"{function}() missing required argument: {parameters[k]!r}")
+    return 0
