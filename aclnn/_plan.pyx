@@ -36,6 +36,7 @@ settings.threads = 1
 settings.cache_limit = 1024
 
 cdef dict _plans = {}
+cdef list _handles = []  # each remembers its last plan
 cdef unsigned long _clock = 0
 cdef unsigned long _hits = 0
 cdef unsigned long _misses = 0
@@ -156,6 +157,7 @@ cdef class OperatorHandle:
         self.n_scalars = len(operator.scalars)
         self.scalar_roles = tuple(attribute.role for attribute in operator.scalars)
         self.switch_codes = {}
+        _handles.append(self)
 
     cdef int switch_code(self, object value) except -1:
         """A small number for the value of a switch; equal values of one type share it."""
@@ -266,10 +268,8 @@ def cache_info():
 def clear_cache():
     """Forget every plan and count from zero."""
     global _hits, _misses
-    from aclnn.handles import HANDLES
-
     _plans.clear()
-    for handle in HANDLES.values():
+    for handle in _handles:
         (<OperatorHandle>handle).last_key = None
         (<OperatorHandle>handle).last_plan = None
     _hits = _misses = 0

@@ -58,6 +58,11 @@ def test_environment_variables():
         result = fresh(generic, **{name: "nonsense"})
         assert result.returncode != 0
         assert "nonsense" in result.stderr
+    twice = "import aclnn, numpy; x = numpy.zeros(3, 'f4'); aclnn.gelu(x); aclnn.gelu(x);"
+    for limit, hits in ((0, 0), (7, 1)):
+        found = fresh(f"{twice} print(aclnn.cache_info())", ACLNN_PLAN_CACHE=str(limit)).stdout
+        counts = {"hits": hits, "misses": 2 - hits, "size": min(limit, 1), "limit": limit}
+        assert found == f"{counts}\n"
     kept = "import aclnn, numpy as np; print(aclnn.executor('gelu', np.zeros((8, 8), 'f4').T[::2]).workspace_size)"
     assert int(fresh(kept, ACLNN_MATERIALIZE="1").stdout) > 0
     assert int(fresh(kept).stdout) == 0
