@@ -4,10 +4,10 @@
  * rounding left out; GELU_SHIFTS: that times -2. EXP_NEAR_POWERS: 2^(j/32) to 24 bits, as bits less
  * j << 18. WIDE: the same of 2^(j/8), as bits less j << 20.
  *
- * The others describe S of GELU'(-t) = phi(t) (t0 - t) S(t), over sqrt(2 pi), around the middle of
- * each interval of t: 32 intervals that the low five bits of (bits of 1 + t) >> 20 number, or, WIDE,
- * 8 that the low three bits of (bits of 1 + t) >> 22 number, as many as a register of eight looks up
- * at once. SHAPES: lead (1 + a polynomial in t - center). NEAR_SHAPES: a polynomial alone.
+ * The others describe S of GELU'(-t) = phi(t) (t0 - t) S(t), over sqrt(2 pi), on each of 32 intervals
+ * of t that the low five bits of (bits of 1 + t) >> 20 number, or, WIDE, 8 that the low three bits of
+ * (bits of 1 + t) >> 22 number, as many as a register of eight looks up at once. SHAPES: lead (1 + a
+ * polynomial in t - center). NEAR_SHAPES: a polynomial in t, on intervals that 1 + 9/8 t numbers.
  */
 #ifndef ACLNN_LANE_TABLES_H
 #define ACLNN_LANE_TABLES_H
@@ -132,44 +132,44 @@ static const float GELU_SHAPES[5][32] = {
 };
 static const float GELU_NEAR_SHAPES[4][32] = {
     {
-        0x1.172658p-1f, 0x1.0fdb76p-1f, 0x1.09c3cep-1f, 0x1.049d22p-1f,
-        0x1.003636p-1f, 0x1.f8d3b6p-2f, 0x1.f2372p-2f, 0x1.ec6a6ep-2f,
-        0x1.e4f30ep-2f, 0x1.dcc8b8p-2f, 0x1.d62722p-2f, 0x1.d0ab44p-2f,
-        0x1.cc1044p-2f, 0x1.c824eep-2f, 0x1.c4c54p-2f, 0x1.c1d652p-2f,
-        0x1.be17ccp-2f, 0x1.ba08b6p-2f, 0x1.b6c2bcp-2f, 0x1.b410f4p-2f,
-        0x1.b1cf7p-2f, 0x1.afe4f6p-2f, 0x1.ae3f48p-2f, 0x1.acd0eep-2f,
-        0x1.4f0e7p-1f, 0x1.452b9cp-1f, 0x1.3c7c76p-1f, 0x1.34d132p-1f,
-        0x1.2e02cp-1f, 0x1.27f0fap-1f, 0x1.228142p-1f, 0x1.1d9d74p-1f,
+        0x1.51fc2ep-1f, 0x1.50305ep-1f, 0x1.4df94ep-1f, 0x1.4b6ce2p-1f,
+        0x1.48a12ep-1f, 0x1.45aa4cp-1f, 0x1.429958p-1f, 0x1.3f7c48p-1f,
+        0x1.3ae132p-1f, 0x1.34cddp-1f, 0x1.2f0948p-1f, 0x1.29a50cp-1f,
+        0x1.24a66ap-1f, 0x1.200bd2p-1f, 0x1.1bd01cp-1f, 0x1.17ec68p-1f,
+        0x1.12bc82p-1f, 0x1.0ca7ap-1f, 0x1.0777aep-1f, 0x1.030206p-1f,
+        0x1.fe492cp-2f, 0x1.f788d2p-2f, 0x1.f1983cp-2f, 0x1.ec5564p-2f,
+        0x1.548518p-1f, 0x1.5483a4p-1f, 0x1.547bp-1f, 0x1.54639ep-1f,
+        0x1.543682p-1f, 0x1.53ee46p-1f, 0x1.53876p-1f, 0x1.530004p-1f,
     },
     {
-        -0x1.00064p-4f, -0x1.a91ff8p-5f, -0x1.656f5ep-5f, -0x1.2fee8ep-5f,
-        -0x1.05109cp-5f, -0x1.c49608p-6f, -0x1.8b8952p-6f, -0x1.5c4092p-6f,
-        -0x1.234ea8p-6f, -0x1.d48e44p-7f, -0x1.804bbcp-7f, -0x1.407768p-7f,
-        -0x1.0f0f1p-7f, -0x1.d02fa2p-8f, -0x1.91b6bep-8f, -0x1.5ee96p-8f,
-        -0x1.22e02cp-8f, -0x1.cfed7p-9f, -0x1.7a5f5ep-9f, -0x1.3a5a82p-9f,
-        -0x1.093c86p-9f, -0x1.c57f3p-10f, -0x1.881498p-10f, -0x1.564ef6p-10f,
-        -0x1.51e6bap-3f, -0x1.280642p-3f, -0x1.04c12ep-3f, -0x1.cdbe14p-4f,
-        -0x1.9ad048p-4f, -0x1.6f2dc8p-4f, -0x1.499956p-4f, -0x1.2912bcp-4f,
+        -0x1.3c92a6p-3f, -0x1.2925c4p-3f, -0x1.152e7cp-3f, -0x1.017df6p-3f,
+        -0x1.dd308p-4f, -0x1.b9922ep-4f, -0x1.986aacp-4f, -0x1.79d086p-4f,
+        -0x1.51038ep-4f, -0x1.21fd8ep-4f, -0x1.f5e6f4p-5f, -0x1.b50d4ep-5f,
+        -0x1.7f005p-5f, -0x1.51b89ap-5f, -0x1.2b9062p-5f, -0x1.0b3568p-5f,
+        -0x1.c769a4p-6f, -0x1.750042p-6f, -0x1.368fdcp-6f, -0x1.064676p-6f,
+        -0x1.c07e4cp-7f, -0x1.839eap-7f, -0x1.523228p-7f, -0x1.298deep-7f,
+        -0x1.69c514p-3f, -0x1.69343p-3f, -0x1.6769cp-3f, -0x1.642506p-3f,
+        -0x1.5f6606p-3f, -0x1.594f64p-3f, -0x1.5213ecp-3f, -0x1.49eb92p-3f,
     },
     {
-        0x1.8bad18p-6f, 0x1.31bb04p-6f, 0x1.dfe468p-7f, 0x1.7e03bap-7f,
-        0x1.340d6p-7f, 0x1.f6b3bap-8f, 0x1.9e9aa8p-8f, 0x1.595276p-8f,
-        0x1.0b7c42p-8f, 0x1.85d908p-9f, 0x1.23e3b2p-9f, 0x1.bf576ep-10f,
-        0x1.5db7fap-10f, 0x1.1632c2p-10f, 0x1.c167bap-11f, 0x1.6fe5d2p-11f,
-        0x1.174442p-11f, 0x1.8ed56p-12f, 0x1.265838p-12f, 0x1.be759ep-13f,
-        0x1.5a6b98p-13f, 0x1.12120ap-13f, 0x1.b8f7d8p-14f, 0x1.67ef9ep-14f,
-        0x1.6d9bf2p-4f, 0x1.32fd86p-4f, 0x1.0359eep-4f, 0x1.b8c69p-5f,
-        0x1.78a5fp-5f, 0x1.4390ap-5f, 0x1.175fecp-5f, 0x1.e4c656p-6f,
+        0x1.db1586p-5f, 0x1.94e8c8p-5f, 0x1.58d54p-5f, 0x1.2612b2p-5f,
+        0x1.f6eb72p-6f, 0x1.af8b86p-6f, 0x1.73c404p-6f, 0x1.419d32p-6f,
+        0x1.0554c2p-6f, 0x1.9138p-7f, 0x1.3910e6p-7f, 0x1.f00b46p-8f,
+        0x1.8e81a6p-8f, 0x1.44404p-8f, 0x1.0ae864p-8f, 0x1.bc11acp-9f,
+        0x1.57bd18p-9f, 0x1.f532c6p-10f, 0x1.77daf2p-10f, 0x1.20ac08p-10f,
+        0x1.c490e4p-11f, 0x1.690e1ep-11f, 0x1.247e4p-11f, 0x1.e04edep-12f,
+        0x1.8e5c82p-4f, 0x1.8485f4p-4f, 0x1.747b28p-4f, 0x1.60e05cp-4f,
+        0x1.4b80bap-4f, 0x1.358fc4p-4f, 0x1.1fd74p-4f, 0x1.0ad776p-4f,
     },
     {
-        -0x1.189472p-7f, -0x1.96fe7p-8f, -0x1.2c704cp-8f, -0x1.c2d32ap-9f,
-        -0x1.57569ep-9f, -0x1.091a8ep-9f, -0x1.9e9eacp-10f, -0x1.480c86p-10f,
-        -0x1.d80e9p-11f, -0x1.39adf8p-11f, -0x1.aef8b4p-12f, -0x1.30b448p-12f,
-        -0x1.b9cbfp-13f, -0x1.476572p-13f, -0x1.eeb932p-14f, -0x1.7c4144p-14f,
-        -0x1.083b5ap-14f, -0x1.52da7ap-15f, -0x1.c588e8p-16f, -0x1.3a7b4ep-16f,
-        -0x1.c15b1p-17f, -0x1.4952a2p-17f, -0x1.ed6d0ep-18f, -0x1.78c902p-18f,
-        -0x1.5abddep-5f, -0x1.18e9c6p-5f, -0x1.ca2104p-6f, -0x1.77e914p-6f,
-        -0x1.364dap-6f, -0x1.01a066p-6f, -0x1.ae2864p-7f, -0x1.69074ap-7f,
+        -0x1.4bb08cp-7f, -0x1.ee052cp-8f, -0x1.7555c8p-8f, -0x1.1e00ap-8f,
+        -0x1.bbc71ep-9f, -0x1.5c5dbep-9f, -0x1.1478bap-9f, -0x1.bb4f3cp-10f,
+        -0x1.447694p-10f, -0x1.b79c6cp-11f, -0x1.32cd34p-11f, -0x1.b785dcp-12f,
+        -0x1.421ee4p-12f, -0x1.e1cef4p-13f, -0x1.6edd7cp-13f, -0x1.1bdc5cp-13f,
+        -0x1.8dbe7p-14f, -0x1.014778p-14f, -0x1.5ab47ep-15f, -0x1.e36b2ap-16f,
+        -0x1.5ae346p-16f, -0x1.fe495cp-17f, -0x1.7f6eccp-17f, -0x1.2589ap-17f,
+        -0x1.5ed75ap-5f, -0x1.22c61ep-5f, -0x1.e479e2p-6f, -0x1.95a002p-6f,
+        -0x1.553efcp-6f, -0x1.206beep-6f, -0x1.e9bd06p-7f, -0x1.a19664p-7f,
     },
 };
 static const float GELU_WIDE_CENTERS[8] = {
@@ -216,32 +216,32 @@ static const float GELU_WIDE_SHAPES[8][8] = {
 };
 static const float GELU_WIDE_NEAR_SHAPES[7][8] = {
     {
-        0x1.0cadd8p-1f, 0x1.f568ecp-2f, 0x1.d94de8p-2f, 0x1.c6657ep-2f,
-        0x1.b85066p-2f, 0x1.af0a74p-2f, 0x1.40b0ccp-1f, 0x1.252658p-1f,
+        0x1.544a26p-1f, 0x1.5263dap-1f, 0x1.4b6ef4p-1f, 0x1.3d3cdp-1f,
+        0x1.29c41ep-1f, 0x1.15720ap-1f, 0x1.54851ap-1f, 0x1.54837ep-1f,
     },
     {
-        -0x1.853beep-5f, -0x1.a6b066p-6f, -0x1.a76382p-7f, -0x1.af490ep-8f,
-        -0x1.a1ea52p-9f, -0x1.a51f3p-10f, -0x1.15a58ep-3f, -0x1.5bb316p-4f,
+        -0x1.64596p-3f, -0x1.4b07dp-3f, -0x1.103dfp-3f, -0x1.839792p-4f,
+        -0x1.e3f942p-5f, -0x1.15412p-5f, -0x1.69c93cp-3f, -0x1.697fd8p-3f,
     },
     {
-        0x1.0deeb2p-6f, 0x1.c77f88p-8f, 0x1.4f85d6p-9f, 0x1.f288f8p-11f,
-        0x1.547e3cp-12f, 0x1.ea0ca6p-14f, 0x1.19c12ep-4f, 0x1.2c4eb4p-5f,
+        0x1.73a478p-4f, 0x1.2c2ccap-4f, 0x1.869d94p-5f, 0x1.9ff6eap-6f,
+        0x1.759d28p-7f, 0x1.312e1ap-8f, 0x1.8f9ab2p-4f, 0x1.8ccdaep-4f,
     },
     {
-        -0x1.5c584ep-8f, -0x1.d3a6bcp-10f, -0x1.022de2p-11f, -0x1.1b8006p-13f,
-        -0x1.12c7d6p-15f, -0x1.1bd648p-17f, -0x1.fa98b2p-6f, -0x1.d639c8p-7f,
+        -0x1.2f54cep-5f, -0x1.83c79ap-6f, -0x1.7301d2p-7f, -0x1.1b8b66p-8f,
+        -0x1.64ef38p-10f, -0x1.9acd4ep-12f, -0x1.81ac7cp-5f, -0x1.7278c2p-5f,
     },
     {
-        0x1.a6b50cp-10f, 0x1.cbc3aap-12f, 0x1.833fc8p-14f, 0x1.3d9c14p-16f,
-        0x1.b89efep-19f, 0x1.47906p-21f, 0x1.9d616ep-7f, 0x1.5372ep-8f,
+        0x1.66e4a2p-7f, 0x1.4e2ea6p-8f, 0x1.be9c8p-10f, 0x1.de4062p-12f,
+        0x1.9f5836p-14f, 0x1.4ed97p-16f, 0x1.4c09f6p-6f, 0x1.1b0602p-6f,
     },
     {
-        -0x1.f55e32p-12f, -0x1.bc2b98p-14f, -0x1.2b6b04p-16f, -0x1.6a1468p-19f,
-        -0x1.77daeap-22f, -0x1.866304p-25f, -0x1.3b1b3p-8f, -0x1.ce19f2p-10f,
+        -0x1.0bbd66p-9f, -0x1.55cc8p-11f, -0x1.3445f4p-13f, -0x1.c81726p-16f,
+        -0x1.0e8358p-18f, -0x1.30b47p-21f, -0x1.e9910ep-8f, -0x1.3578c8p-8f,
     },
     {
-        0x1.11aa22p-13f, 0x1.9426bp-16f, 0x1.aa80aep-19f, 0x1.8987bp-22f,
-        0x1.285508p-25f, 0x1.beb136p-29f, 0x1.b9ec3cp-10f, 0x1.24ba2ap-11f,
+        0x1.7369p-13f, 0x1.3863fap-15f, 0x1.73ad5ap-18f, 0x1.78c8f4p-21f,
+        0x1.2f1812p-24f, 0x1.dc79ecp-28f, 0x1.d6407p-10f, 0x1.5cb004p-11f,
     },
 };
 

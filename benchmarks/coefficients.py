@@ -95,6 +95,7 @@ POLYNOMIALS = {
 
 # --- Tables for lanes ---------------------------------------------------------------------------
 
+NEAR_SCALE = mpf(9) / 8  # for shorter intervals: up to 16 they number more than t needs
 LAST = mpf(13)  # beyond it GELU' is 1, or left to the form in double
 TABLE_HEAD = """\
 /* Tables for `lane_formulas.h`; `benchmarks/coefficients.py` makes them.
@@ -103,10 +104,10 @@ TABLE_HEAD = """\
  * rounding left out; GELU_SHIFTS: that times -2. EXP_NEAR_POWERS: 2^(j/32) to 24 bits, as bits less
  * j << 18. WIDE: the same of 2^(j/8), as bits less j << 20.
  *
- * The others describe S of GELU'(-t) = phi(t) (t0 - t) S(t), over sqrt(2 pi), around the middle of
- * each interval of t: 32 intervals that the low five bits of (bits of 1 + t) >> 20 number, or, WIDE,
- * 8 that the low three bits of (bits of 1 + t) >> 22 number, as many as a register of eight looks up
- * at once. SHAPES: lead (1 + a polynomial in t - center). NEAR_SHAPES: a polynomial alone.
+ * The others describe S of GELU'(-t) = phi(t) (t0 - t) S(t), over sqrt(2 pi), on each of 32 intervals
+ * of t that the low five bits of (bits of 1 + t) >> 20 number, or, WIDE, 8 that the low three bits of
+ * (bits of 1 + t) >> 22 number, as many as a register of eight looks up at once. SHAPES: lead (1 + a
+ * polynomial in t - center). NEAR_SHAPES: a polynomial in t, on intervals that 1 + 9/8 t numbers.
  */
 #ifndef ACLNN_LANE_TABLES_H
 #define ACLNN_LANE_TABLES_H
@@ -168,49 +169,86 @@ def tables(name, rows):
     return f"static const float {name}[{len(rows)}][{len(rows[0])}] = {{\n{body}}};\n"
 
 
-def intervals(per_octave):
-    """The intervals of t, in the order of their numbers: octaves of 1 + t, each cut evenly."""
+def intervals(per_octave, scale=1):
+    """The intervals of t, in the order of their numbers: octaves of 1 + scale t, each cut evenly."""
     found = {}
     for octave in range(4):
         for part in range(per_octave):
-            low, high = (mpf(2) ** octave * (1 + mpf(part + k) / per_octave) - 1 for k in (0, 1))
+            ends = (mpf(2) ** octave * (1 + mpf(part + k) / per_octave) for k in (0, 1))
+            low, high = ((end - 1) / scale for end in ends)
             found[(127 + octave) % 4 * per_octave + part] = (low, high)
     return [found[number] for number in sorted(found)]
 
 
-def shapes(per_octave, degree, leading):
+def rounded(value):
+    return mpf(float(np.float32(float(value))))
+
+
+def misfit(function, polynomial, low, high):
+    """The largest relative error of what a polynomial says of a function up to LAST."""
+    points = [low + (high - low) * step / 40 for step in range(41)]
+    return max(abs(polynomial(t) / function(t) - 1) for t in points if t <= LAST or t == low)
+
+
+def shape(t):
+    return slope(t) / sqrt(2 * pi)
+
+
+def shapes(per_octave, degree):
     """Centers, leads and coefficients (constant first) of every interval, and the largest error."""
     centers, leads, rows, worst = [], [], [], mpf(0)
     for low, high in intervals(per_octave):
         center = (low + high) / 2
-        lead = mpf(to_bits(slope(center) / sqrt(2 * pi), 12)) if leading else mpf(1)
+        lead = mpf(to_bits(shape(center), 12))
+        row = interpolate(
+            lambda z, center=center, lead=lead: shape(center + z) / lead - 1,
+            degree, low - center, high - center,
+        )  # fmt: skip
+        row = [rounded(c) for c in row]
 
-        def of_z(z, center=center, lead=lead):
-            return slope(center + z) / sqrt(2 * pi) / lead - leading
+        def fitted(t, center=center, lead=lead, row=row):
+            return lead * (1 + evaluate(row, t - center))
 
-        row = interpolate(of_z, degree, low - center, high - center)
-        row = [mpf(float(np.float32(float(c)))) for c in row]
-        for step in range(41):
-            z = low - center + (high - low) * step / 40
-            if center + z <= LAST:
-                exact = of_z(z) + leading
-                worst = max(worst, abs((evaluate(row, z) + leading) / exact - 1))
+        worst = max(worst, misfit(shape, fitted, low, high))
         centers.append(center)
         leads.append(lead)
         rows.append(row)
-    return centers, leads, [list(column) for column in zip(*rows, strict=True)], worst
+    return centers, leads, columns(rows), worst
+
+
+def near_shapes(per_octave, degree):
+    """Coefficients of polynomials in t itself, and the largest error.
+
+    Coefficients are rounded from the highest down, and those that remain are fitted again.
+    """
+    rows, worst = [], mpf(0)
+    for low, high in intervals(per_octave, NEAR_SCALE):
+        row = []
+        for left in range(degree, -1, -1):
+
+            def rest(t, row=row, left=left):
+                return shape(t) - evaluate(row, t) * t ** (left + 1)
+
+            row = [rounded(interpolate(rest, left, low, high)[left]), *row]
+        worst = max(worst, misfit(shape, lambda t, row=row: evaluate(row, t), low, high))
+        rows.append(row)
+    return columns(rows), worst
+
+
+def columns(rows):
+    return [list(column) for column in zip(*rows, strict=True)]
 
 
 def write_tables():
     """Write the header; print how well the shapes fit."""
     parts = exponentials("", 16, 32) + exponentials("WIDE_", 8, 8)
     for name, per_octave, degree, near in (("GELU_", 8, 4, 3), ("GELU_WIDE_", 2, 7, 6)):
-        centers, leads, rows, worst = shapes(per_octave, degree, 1)
+        centers, leads, rows, worst = shapes(per_octave, degree)
         print(f"{name}SHAPES: degree {degree}, error 2^{nstr(log(worst, 2), 4)}")
         parts.append(table(f"{name}CENTERS", [hex_float(c) for c in centers]))
         parts.append(table(f"{name}LEADS", [hex_float(c) for c in leads]))
         parts.append(tables(f"{name}SHAPES", [[hex_float(c) for c in row] for row in rows]))
-        _, _, rows, worst = shapes(per_octave, near, 0)
+        rows, worst = near_shapes(per_octave, near)
         print(f"{name}NEAR_SHAPES: degree {near}, error 2^{nstr(log(worst, 2), 4)}")
         parts.append(tables(f"{name}NEAR_SHAPES", [[hex_float(c) for c in row] for row in rows]))
     TABLES.write_text(TABLE_HEAD + "".join(parts) + "\n#endif\n")
