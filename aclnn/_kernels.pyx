@@ -52,7 +52,7 @@ cdef extern from "half.h" nogil:
     void floats_to_halves(const float *, half_t *, ptrdiff_t) noexcept
 
 cdef extern from * nogil:
-    int __builtin_ctz(unsigned int) noexcept
+    int __builtin_ctzll(uint64_t) noexcept
 
 cdef extern from "stream_store.h" nogil:
     void stream_bytes(char *, const char *, ptrdiff_t) noexcept
@@ -121,6 +121,8 @@ cdef enum:
     LONG = 8192      # elements of a block that lies as lanes want it
     MOST = 16384     # the same, of halves
     GROUPS = 2048    # registers of eight in as many
+    FOURS = 513      # and one more than a quarter of that
+    GROUP_BITS = 16  # of a group's doubts
     PART = 256       # elements of a row that is filled in while others are asked for
     PATCH = 32       # side of a square block, for operands that lie transposed
 
@@ -585,7 +587,7 @@ cdef inline void compute_by_lanes(const tile_view *views, const block_t *block,
     """A block in one go, from operands where they lie if they are dense, else from buffers."""
     cdef char buffers[2][BLOCK * 4]
     cdef char results[BLOCK * 4]
-    cdef uint16_t doubts[GROUPS + 2]
+    cdef uint16_t doubts[GROUPS + 4]
     cdef const tile_view *out = &views[state.n_inputs]
     cdef bint dense = block.rows == 1 and out.col_stride == state.out_size
     cdef const char *inputs[2]
@@ -742,27 +744,32 @@ cdef inline void copy_element(char *target, const char *source, ptrdiff_t size) 
 
 
 cdef inline bint none_of_four(const uint16_t *marks) noexcept nogil:
-    """Most have none: four are looked at together."""
     cdef uint64_t four
     memcpy(&four, marks, sizeof(four))
     return four == 0
 
 
 cdef void pick_doubts(const span_t *span, picked_t *picked) noexcept nogil:
-    cdef ptrdiff_t group = 0, groups = (span.n + LANES - 1) // LANES
-    cdef ptrdiff_t where
-    cdef unsigned int bits
-    while group < groups:
-        if group + 4 <= groups and none_of_four(&span.doubts[group]):
-            group += 4
-            continue
-        bits = span.doubts[group]
-        while bits:
-            where = group * LANES + __builtin_ctz(bits)
-            bits &= bits - 1
+    """Four groups are looked at together. First those that have doubts are listed, without branches,
+    which nothing could foresee."""
+    cdef ptrdiff_t groups = (span.n + LANES - 1) // LANES
+    cdef ptrdiff_t fours = (groups + 3) // 4
+    cdef int listed[FOURS]
+    cdef int k, bit, count = 0
+    cdef ptrdiff_t i, where
+    cdef uint64_t four
+    memset(&span.doubts[groups], 0, (4 * fours - groups) * sizeof(uint16_t))
+    for k in range(fours):
+        listed[count] = k
+        count += not none_of_four(&span.doubts[4 * k])
+    for i in range(count):
+        memcpy(&four, &span.doubts[4 * listed[i]], sizeof(four))
+        while four:
+            bit = __builtin_ctzll(four)
+            four &= four - 1
+            where = (4 * listed[i] + bit // GROUP_BITS) * LANES + bit % GROUP_BITS
             if where < span.n:
                 pick(span, where, picked)
-        group += 1
 
 
 cdef void pick_suspects(const span_t *span, picked_t *picked) noexcept nogil:
