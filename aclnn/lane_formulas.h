@@ -235,17 +235,16 @@ static inline __attribute__((always_inline)) lanes_t elu_reduced(
     return plus(fma_of(whole, high, y), fma_of(whole, low, fms_of(rate, below, y)));
 }
 
-/* g slope e^y by g's product with the power, exact in two parts, and the rest of the exponential. */
+/* g slope e^y = g power + what the rest of the exponential adds to that, rounded together. */
 static inline __attribute__((always_inline)) lanes_t elu_backward_single(
         const elu_t *elu, int unit, lanes_t g, lanes_t x, seen_t *seen) {
     ints_t n;
     lanes_t r = elu_reduced(elu, x, unit, EXP_STEPS, &n, seen);
     lanes_t rest = exp_rest(plus(r, pick_step(elu->shifts, n)));
     lanes_t power = exp_power(pick_step(elu->powers, n), EXP_STEPS, n);
-    lanes_t product = times(g, power);
     choice_t some = not_zero(g);
-    lanes_t negative = plus(product, fma_of(product, rest, fms_of(g, power, product)));
-    negative = with_sign_of(negative, product, some);
+    lanes_t growth = as_addend(times(times(g, power), rest), some);
+    lanes_t negative = fma_of(g, power, growth);
     lanes_t result = choose(above_zero(x), times(g, lanes_of(elu->scale)), negative);
     see_finite(seen, result);
     see_size(seen, negative, some);
