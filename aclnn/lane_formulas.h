@@ -850,30 +850,49 @@ static inline __attribute__((always_inline)) int over_lines(
 static inline lanes_t scaled(const void *facts, lanes_t g) {
     return times(g, lanes_of(((const facts_t *)facts)->scale.near));
 }
-static inline ints_t leaky_relu_half_line(const void *facts, const char *a, const char *b, seen_t *seen) {
-    lanes_t low = load_kind(HALF, a), high = load_kind(HALF, a + 2 * LANES);
-    ints_t product = both_halves(to_halves(scaled(facts, low)), to_halves(scaled(facts, high)));
-    ints_t result = short_within(ints_load(b), 1u, 0x7c00u - 1u, ints_load(a), product);
+static inline ints_t scaled_halves(const void *facts, const char *g) {
+    lanes_t low = load_kind(HALF, g), high = load_kind(HALF, g + 2 * LANES);
+    return both_halves(to_halves(scaled(facts, low)), to_halves(scaled(facts, high)));
+}
+static inline ints_t scaled_bfloats(const void *facts, const char *p) {
+    const ints_t middle = ints_of(0x8000u);
+    ints_t g = ints_load(p);
+    lanes_t even = floats_of(int_left(g, 16)), odd = floats_of(int_and(g, ints_of(0xffff0000u)));
+    return upper_turns(int_plus(bits_of(scaled(facts, even)), middle),
+                       int_plus(bits_of(scaled(facts, odd)), middle));
+}
+static inline ints_t leaky_relu_half_line(const void *facts, const char *x, const char *unused, seen_t *seen) {
+    ints_t same = ints_load(x), result = short_positive(same, same, scaled_halves(facts, x));
     see_short_most(seen, result);
     return result;
 }
-static inline ints_t leaky_relu_bfloat_line(const void *facts, const char *a, const char *b, seen_t *seen) {
-    const ints_t middle = ints_of(0x8000u);
-    ints_t g = ints_load(a);
-    lanes_t even = floats_of(int_left(g, 16)), odd = floats_of(int_and(g, ints_of(0xffff0000u)));
-    ints_t product = upper_turns(int_plus(bits_of(scaled(facts, even)), middle),
-                                 int_plus(bits_of(scaled(facts, odd)), middle));
-    ints_t result = short_within(ints_load(b), 1u, 0x7f80u - 1u, g, product);
+static inline ints_t leaky_relu_bfloat_line(const void *facts, const char *x, const char *unused, seen_t *seen) {
+    ints_t same = ints_load(x), result = short_positive(same, same, scaled_bfloats(facts, x));
+    see_short_sizes(seen, result);
+    return result;
+}
+/* A NaN in x does not show in the result, if it is taken for positive. */
+static inline ints_t leaky_backward_half_line(const void *facts, const char *g, const char *x, seen_t *seen) {
+    ints_t result = short_within(ints_load(x), 1u, 0x7c00u - 1u, ints_load(g), scaled_halves(facts, g));
+    see_short_most(seen, result);
+    return result;
+}
+static inline ints_t leaky_backward_bfloat_line(const void *facts, const char *g, const char *x, seen_t *seen) {
+    ints_t result = short_within(ints_load(x), 1u, 0x7f80u - 1u, ints_load(g), scaled_bfloats(facts, g));
     see_short_sizes(seen, result);
     return result;
 }
 LINE_LOOP(leaky_relu_half, leaky_relu_half_line, 2, 0x7c00u)
 LINE_LOOP(leaky_relu_bfloat, leaky_relu_bfloat_line, 2, 0x7f80u)
+LINE_LOOP(leaky_backward_half, leaky_backward_half_line, 2, 0x7c00u)
+LINE_LOOP(leaky_backward_bfloat, leaky_backward_bfloat_line, 2, 0x7f80u)
 static int leaky_relu_by_slope_1(const span_t *s) {
-    return FACTS(s)->scale.at_once ? leaky_relu_half(s) : leaky_relu_1(s);
+    if (!FACTS(s)->scale.at_once) return leaky_relu_1(s);
+    return s->a == s->b ? leaky_relu_half(s) : leaky_backward_half(s);
 }
 static int leaky_relu_by_slope_2(const span_t *s) {
-    return FACTS(s)->scale.at_once ? leaky_relu_bfloat(s) : leaky_relu_2(s);
+    if (!FACTS(s)->scale.at_once) return leaky_relu_2(s);
+    return s->a == s->b ? leaky_relu_bfloat(s) : leaky_backward_bfloat(s);
 }
 static const lane_loop leaky_relu_loops[5] = {
     leaky_relu_0, leaky_relu_by_slope_1, leaky_relu_by_slope_2, leaky_relu_3, leaky_relu_4,

@@ -151,6 +151,10 @@ static inline ints_t short_within(ints_t x, uint16_t low, uint16_t reach, ints_t
     __mmask32 c = _mm512_cmple_epu16_mask(_mm512_sub_epi16(x, short_of(low)), short_of(reach));
     return _mm512_mask_mov_epi16(no, c, yes);
 }
+/* `yes` where x, as a half or a bfloat, is positive or a NaN without a sign, `no` elsewhere. */
+static inline ints_t short_positive(ints_t x, ints_t yes, ints_t no) {
+    return _mm512_mask_mov_epi16(no, _mm512_cmpgt_epi16_mask(x, _mm512_setzero_si512()), yes);
+}
 /* Elements of `g` where the magnitude of `x` lies `reach` or less above `low`, 0 elsewhere. */
 static inline ints_t kept(ints_t g, ints_t x, uint32_t low, uint32_t reach) {
     ints_t size = _mm512_and_si512(x, ints_of(0x7fffffffu));
@@ -307,6 +311,10 @@ static inline int any_short_at_most(ints_t x, uint16_t y) {
 static inline ints_t short_within(ints_t x, uint16_t low, uint16_t reach, ints_t yes, ints_t no) {
     __m256i above = _mm256_sub_epi16(x, short_of(low));
     __m256i c = _mm256_cmpeq_epi16(short_least(above, short_of(reach)), above);
+    return _mm256_or_si256(_mm256_and_si256(c, yes), _mm256_andnot_si256(c, no));
+}
+static inline ints_t short_positive(ints_t x, ints_t yes, ints_t no) {
+    __m256i c = _mm256_cmpgt_epi16(x, _mm256_setzero_si256());
     return _mm256_or_si256(_mm256_and_si256(c, yes), _mm256_andnot_si256(c, no));
 }
 static inline ints_t kept(ints_t g, ints_t x, uint32_t low, uint32_t reach) {
