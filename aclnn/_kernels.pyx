@@ -438,7 +438,7 @@ cdef inline void compute(const tile_view *views, ptrdiff_t rows, ptrdiff_t cols,
         # Halves have doubts to settle, which is quicker for many at a time.
         wide = LONG if state.out_size == 4 else MOST
     elif high == 1 and state.alike != NULL:
-        wide = FILLED // state.out_size if state.all_alike else CONVERTED
+        wide = filled_width(views, state)
     elif high == 1 and flags & TILE_STREAM:
         wide = SHORT
     block.flags = flags
@@ -640,6 +640,18 @@ cdef inline bint all_in_place(const tile_view *views, const compute_state *state
         if not in_place(&views[k], out, state, k):
             return False
     return out.col_stride == state.out_size
+
+
+cdef inline ptrdiff_t filled_width(const tile_view *views, const compute_state *state) noexcept nogil:
+    """Elements of a block when some operand is copied: all that a buffer holds of what is repeated,
+    less of what has to be fetched, so that fetching and computing take turns."""
+    cdef int k
+    if not state.all_alike:
+        return CONVERTED
+    for k in range(state.n_inputs):
+        if views[k].col_stride != 0 and not in_place(&views[k], &views[state.n_inputs], state, k):
+            return FILLED // state.out_size
+    return BLOCK * 4 // state.out_size
 
 
 cdef inline void fill(const tile_view *view, const block_t *block, const compute_state *state,
