@@ -240,9 +240,7 @@ class _Compiler:
     def flags(self, node: Node, nest: LoopNest) -> int:
         moved = sum(self.graph.memory_bytes(operand.value) for operand in nest.operands)
         if moved >= self.stream_from * self.plan.threads:
-            # What comes out of tiles comes in bursts, for which such stores have no room.
-            alone = len(nest.ops) == 1
-            streams = alone and self.goes_past_the_cache(self.graph.value(node.output), nest)
+            streams = self.goes_past_the_cache(self.graph.value(node.output), nest)
             return TILE_NEAR | TILE_FAR | (TILE_STREAM if streams else 0)
         return TILE_NEAR if moved >= ASK_FROM * self.plan.threads else 0
 
