@@ -123,6 +123,7 @@ cdef enum:
     GROUPS = 2048    # registers of eight in as many
     FOURS = 513      # and one more than a quarter of that
     GROUP_BITS = 16  # of a group's doubts
+    NO_ROW = -1
     PART = 256       # elements of a row that is filled in while others are asked for
     PATCH = 32       # side of a square block, for operands that lie transposed
 
@@ -408,6 +409,13 @@ cdef struct picked_t:
     char *places[BATCH]
 
 
+cdef struct copies_t:
+    # A block of each operand that lanes cannot read where it lies. What is repeated along a row
+    # stays for the whole row, whose number is kept.
+    char buffers[2][BLOCK * 4]
+    ptrdiff_t repeated[2]
+
+
 cdef struct block_t:
     # A rectangle of a tile.
     ptrdiff_t row, col, rows, cols
@@ -423,11 +431,13 @@ cdef inline void compute(const tile_view *views, ptrdiff_t rows, ptrdiff_t cols,
     cdef int n = state.n_inputs + 1
     cdef facts_t facts
     cdef picked_t picked
+    cdef copies_t copies
     if state.prepare != NULL:
         memcpy(facts.p, scalars, sizeof(facts.p))
         state.prepare(&facts, rows * cols, state.kind)
         scalars = facts.p
     picked.state, picked.scalars, picked.count = state, scalars, 0
+    copies.repeated[0] = copies.repeated[1] = NO_ROW
     if rows > 1 and one_row(views, n, cols):
         cols *= rows
         rows = 1
@@ -452,11 +462,11 @@ cdef inline void compute(const tile_view *views, ptrdiff_t rows, ptrdiff_t cols,
         if high == 1 and (cols >= ALIGN_FROM or flags & TILE_STREAM):
             block.cols = min(to_line(&views[state.n_inputs], block.row), cols)
         if block.cols:
-            compute_block(views, &block, state, scalars, flags, &picked, like)
+            compute_block(views, &block, state, scalars, flags, &picked, &copies, like)
             block.col = block.cols
         while block.col < cols:
             block.cols = min(wide, cols - block.col)
-            compute_block(views, &block, state, scalars, flags, &picked, like)
+            compute_block(views, &block, state, scalars, flags, &picked, &copies, like)
             block.col += wide
         block.row += high
     compute_picked(&picked)
@@ -512,10 +522,10 @@ cdef inline char *place(const tile_view *view, const block_t *block) noexcept no
 
 cdef inline void compute_block(const tile_view *views, const block_t *block,
                                const compute_state *state, const double *scalars, int flags,
-                               picked_t *picked, real like) noexcept nogil:
+                               picked_t *picked, copies_t *copies, real like) noexcept nogil:
     if real is float:
         if state.alike != NULL:
-            compute_by_lanes(views, block, state, scalars, flags, picked)
+            compute_by_lanes(views, block, state, scalars, flags, picked, copies)
             return
     cdef char memory[3 * BLOCK * 8 + LINE]
     cdef real *buffers = <real *>(memory + (-<ptrdiff_t><uintptr_t>memory & (LINE - 1)))
@@ -583,9 +593,8 @@ cdef inline void write_block(const tile_view *view, const block_t *block,
 
 cdef inline void compute_by_lanes(const tile_view *views, const block_t *block,
                                   const compute_state *state, const double *scalars, int flags,
-                                  picked_t *picked) noexcept nogil:
+                                  picked_t *picked, copies_t *copies) noexcept nogil:
     """A block in one go, from operands where they lie if they are dense, else from buffers."""
-    cdef char buffers[2][BLOCK * 4]
     cdef char results[BLOCK * 4]
     cdef uint16_t doubts[GROUPS + 4]
     cdef const tile_view *out = &views[state.n_inputs]
@@ -599,8 +608,8 @@ cdef inline void compute_by_lanes(const tile_view *views, const block_t *block,
     for k in range(state.n_inputs):
         inputs[k] = place(&views[k], block)
         if not (dense and in_place(&views[k], out, state, k)):
-            fill(&views[k], block, state, k, buffers[k])
-            inputs[k] = buffers[k]
+            fill(&views[k], block, state, k, copies)
+            inputs[k] = copies.buffers[k]
             span.ask &= ~(ASK_B if k else ASK_A)
     span.a = inputs[0]
     span.b = inputs[state.n_inputs - 1]
@@ -643,23 +652,34 @@ cdef inline bint all_in_place(const tile_view *views, const compute_state *state
 
 
 cdef inline ptrdiff_t filled_width(const tile_view *views, const compute_state *state) noexcept nogil:
-    """Elements of a block when some operand is copied: all that a buffer holds of what is repeated,
-    less of what has to be fetched, so that fetching and computing take turns."""
+    """Elements of a block when some operand is copied: few, so that fetching, computing and storing
+    take turns; twice as many where nothing has to be fetched."""
     cdef int k
     if not state.all_alike:
         return CONVERTED
     for k in range(state.n_inputs):
         if views[k].col_stride != 0 and not in_place(&views[k], &views[state.n_inputs], state, k):
             return FILLED // state.out_size
-    return BLOCK * 4 // state.out_size
+    return repeated_width(state)
+
+
+cdef inline ptrdiff_t repeated_width(const compute_state *state) noexcept nogil:
+    return 2 * FILLED // state.out_size if state.all_alike else CONVERTED
 
 
 cdef inline void fill(const tile_view *view, const block_t *block, const compute_state *state,
-                      int k, char *buffer) noexcept nogil:
+                      int k, copies_t *copies) noexcept nogil:
     """A dense copy of a block: as it is where all operands are alike, else in float."""
     cdef const char *source = place(view, block)
+    cdef char *buffer = copies.buffers[k]
     cdef ptrdiff_t size = state.out_size if state.all_alike else 4
     cdef ptrdiff_t i
+    if view.col_stride == 0 and block.rows == 1 and block.cols <= repeated_width(state):
+        if copies.repeated[k] != block.row:
+            repeat(source, buffer, state, k)
+        copies.repeated[k] = block.row
+        return
+    copies.repeated[k] = NO_ROW
     if state.all_alike and lies_across(view):
         turn(source, view, buffer, size, block.rows, block.cols)
         return
@@ -667,6 +687,15 @@ cdef inline void fill(const tile_view *view, const block_t *block, const compute
         fill_row(source, view.col_stride, buffer, block, state, k)
         source += view.row_stride
         buffer += block.cols * size
+
+
+cdef inline void repeat(const char *source, char *buffer, const compute_state *state,
+                        int k) noexcept nogil:
+    """Fill a buffer with one element."""
+    if state.all_alike:
+        copy_elements(source, 0, buffer, state.out_size, repeated_width(state), state.out_size)
+    else:
+        state.loads[k](source, 0, buffer, repeated_width(state))
 
 
 cdef inline void fill_row(const char *source, ptrdiff_t stride, char *buffer, const block_t *block,
