@@ -186,10 +186,13 @@ typedef struct { float low, high, outside; int odd; } logit_t;
 typedef struct { uint32_t low, reach; uint16_t half_low, half_reach, bfloat_low, bfloat_reach; } keep_t;
 typedef struct { float slope, near; int at_once; } scale_t;
 
+/* What lines need is little, so that it can be copied. */
+typedef union { keep_t keep; scale_t scale; } line_facts_t;
+
 /* A call's scalars, and what a formula makes of them once for a whole tile. */
 typedef struct {
     double p[4];
-    union { elu_t elu; logit_t logit; keep_t keep; scale_t scale; };
+    union { elu_t elu; logit_t logit; line_facts_t line; };
 } facts_t;
 
 /* --- ELU ------------------------------------------------------------------------------------- */
@@ -429,13 +432,13 @@ static inline lanes_t logit_backward_half_lanes(const void *facts, lanes_t x, la
 /* --- Leaky ReLU and hard shrinkage ------------------------------------------------------------ */
 
 static inline lanes_t leaky_relu_single_lanes(const void *facts, lanes_t g, lanes_t x, seen_t *seen) {
-    lanes_t r = choose_times(not_above_zero(x), g, lanes_of(((const facts_t *)facts)->scale.slope));
+    lanes_t r = choose_times(not_above_zero(x), g, lanes_of(((const facts_t *)facts)->line.scale.slope));
     see_finite(seen, r);
     return r;
 }
 
 static inline lanes_t leaky_relu_half_lanes(const void *facts, lanes_t g, lanes_t x, seen_t *seen) {
-    lanes_t slope = lanes_of(((const facts_t *)facts)->scale.slope);
+    lanes_t slope = lanes_of(((const facts_t *)facts)->line.scale.slope);
     lanes_t r = choose_times_to_odd(not_above_zero(x), g, slope);
     see_finite(seen, r);
     return r;
@@ -521,9 +524,9 @@ static inline void keep_prepare(const double *p, keep_t *keep) {
 /* `n` is how many elements there are to compute, `kind` that of all operands, SINGLE if they differ. */
 static void elu_facts(facts_t *facts, ptrdiff_t n, kind_t kind) { elu_prepare(facts->p, &facts->elu); }
 static void logit_facts(facts_t *facts, ptrdiff_t n, kind_t kind) { logit_prepare(facts->p, &facts->logit); }
-static void keep_facts(facts_t *facts, ptrdiff_t n, kind_t kind) { keep_prepare(facts->p, &facts->keep); }
+static void keep_facts(facts_t *facts, ptrdiff_t n, kind_t kind) { keep_prepare(facts->p, &facts->line.keep); }
 static void scale_facts(facts_t *facts, ptrdiff_t n, kind_t kind) {
-    scale_prepare(facts->p, n, kind, &facts->scale);
+    scale_prepare(facts->p, n, kind, &facts->line.scale);
 }
 
 /* Bytes between reading and asking for: into the cache nearby, and into the one behind it. */
@@ -643,6 +646,10 @@ static inline void put_lanes(float *target, lanes_t x, int stream) {
     if (stream) stream_lanes(target, x);
     else lanes_store(target, x);
 }
+static inline void put_line(char *target, ints_t line, int stream) {
+    if (stream) ints_stream(target, line);
+    else ints_store(target, line);
+}
 
 /* Two registers at a time, so that halves fill a line. */
 static inline __attribute__((always_inline)) ptrdiff_t over_pairs(
@@ -662,8 +669,7 @@ static inline __attribute__((always_inline)) ptrdiff_t over_pairs(
         ints_t line = in == BFLOAT ? at_turns(formula, limits, s, i, seen)
                                    : at_both(formula, in, out, limits, s, i, seen);
         if (limits.nan) see_short_most(&seen[0], line);
-        if (stream) ints_stream(s->out + 2 * i, line);
-        else ints_store(s->out + 2 * i, line);
+        put_line(s->out + 2 * i, line, stream);
     }
     return i;
 }
@@ -800,84 +806,90 @@ LOOPS_TABLE(gelu_backward)
 LOOPS_TABLE(logit_backward)
 
 /* What needs no more than bits, or is rounded at once, goes by lines: registers of memory, whatever
- * they hold. */
-typedef ints_t (*line_formula)(const void *facts, const char *a, const char *b, seen_t *seen);
+ * they hold. Span and facts are copied: they might lie where results go, for all that is known of
+ * pointers, and would be read again for every line. */
+typedef ints_t (*line_formula)(const line_facts_t *facts, const char *a, const char *b, seen_t *seen);
 
 static inline __attribute__((always_inline)) ptrdiff_t over_whole_lines(
-        line_formula formula, const span_t *s, ptrdiff_t i, ptrdiff_t bytes, distance_t distance,
-        seen_t *seen) {
+        line_formula formula, const span_t *s, const line_facts_t *facts, ptrdiff_t i, ptrdiff_t bytes,
+        distance_t distance, seen_t *seen) {
     enum { WIDE = LANES * 4 };
     const int stream = distance == FAR && s->stream;
-    for (; i + WIDE <= bytes; i += WIDE) {
-        ask_for_operands(s, i, WIDE, distance);
-        ints_t line = formula(s->facts, s->a + i, s->b + i, seen);
-        if (stream) ints_stream(s->out + i, line);
-        else ints_store(s->out + i, line);
+    for (; i + 2 * WIDE <= bytes; i += 2 * WIDE) {
+        ask_for_operands(s, i, 2 * WIDE, distance);
+        ints_t line = formula(facts, s->a + i, s->b + i, seen);
+        ints_t next = formula(facts, s->a + i + WIDE, s->b + i + WIDE, seen);
+        put_line(s->out + i, line, stream);
+        put_line(s->out + i + WIDE, next, stream);
     }
+    for (; i + WIDE <= bytes; i += WIDE)
+        put_line(s->out + i, formula(facts, s->a + i, s->b + i, seen), stream);
     return i;
 }
 
 static inline __attribute__((always_inline)) int over_lines(
-        line_formula formula, const span_t *s, ptrdiff_t size, uint16_t infinity) {
+        line_formula formula, span_t s, line_facts_t facts, ptrdiff_t size, uint16_t infinity) {
     enum { WIDE = LANES * 4 };
     seen_t seen = nothing_seen();
-    ptrdiff_t bytes = s->n * size;
-    distance_t distance = distance_of(s);
-    ptrdiff_t i = bytes_to_register(s, size);
-    if (i) ints_store(s->out, formula(s->facts, s->a, s->b, &seen));
-    i = distance == FAR    ? over_whole_lines(formula, s, i, bytes, FAR, &seen)
-        : distance == NEAR ? over_whole_lines(formula, s, i, bytes, NEAR, &seen)
-                           : over_whole_lines(formula, s, i, bytes, HERE, &seen);
-    if (i < bytes && bytes >= WIDE && !s->stream) {
+    ptrdiff_t bytes = s.n * size;
+    distance_t distance = distance_of(&s);
+    ptrdiff_t i = bytes_to_register(&s, size);
+    if (i) ints_store(s.out, formula(&facts, s.a, s.b, &seen));
+    i = distance == FAR    ? over_whole_lines(formula, &s, &facts, i, bytes, FAR, &seen)
+        : distance == NEAR ? over_whole_lines(formula, &s, &facts, i, bytes, NEAR, &seen)
+                           : over_whole_lines(formula, &s, &facts, i, bytes, HERE, &seen);
+    if (i < bytes && bytes >= WIDE && !s.stream) {
         i = bytes - WIDE;
-        ints_store(s->out + i, formula(s->facts, s->a + i, s->b + i, &seen));
+        ints_store(s.out + i, formula(&facts, s.a + i, s.b + i, &seen));
     } else if (i < bytes) {
         char a[WIDE], b[WIDE], result[WIDE];
         memset(a, 0x38, sizeof a);
         memset(b, 0x38, sizeof b);
-        memcpy(a, s->a + i, (size_t)(bytes - i));
-        memcpy(b, s->b + i, (size_t)(bytes - i));
-        ints_store(result, formula(s->facts, a, b, &seen));
-        memcpy(s->out + i, result, (size_t)(bytes - i));
+        memcpy(a, s.a + i, (size_t)(bytes - i));
+        memcpy(b, s.b + i, (size_t)(bytes - i));
+        ints_store(result, formula(&facts, a, b, &seen));
+        memcpy(s.out + i, result, (size_t)(bytes - i));
     }
     /* There is one NaN, and a bfloat up to the least that is normal may have been rounded twice. */
     return nan_seen(&seen, infinity) | any_short_at_most(seen.least, 0xffu) ? SUSPECTS : 0;
 }
 
 #define LINE_LOOP(name, formula, size, infinity) \
-    static int name(const span_t *s) { return over_lines(formula, s, size, infinity); }
+    static int name(const span_t *s) { \
+        return over_lines(formula, *s, FACTS(s)->line, size, infinity); \
+    }
 
-static inline lanes_t scaled(const void *facts, lanes_t g) {
-    return times(g, lanes_of(((const facts_t *)facts)->scale.near));
+static inline lanes_t scaled(const line_facts_t *facts, lanes_t g) {
+    return times(g, lanes_of(facts->scale.near));
 }
-static inline ints_t scaled_halves(const void *facts, const char *g) {
+static inline ints_t scaled_halves(const line_facts_t *facts, const char *g) {
     lanes_t low = load_kind(HALF, g), high = load_kind(HALF, g + 2 * LANES);
     return both_halves(to_halves(scaled(facts, low)), to_halves(scaled(facts, high)));
 }
-static inline ints_t scaled_bfloats(const void *facts, const char *p) {
+static inline ints_t scaled_bfloats(const line_facts_t *facts, const char *p) {
     const ints_t middle = ints_of(0x8000u);
     ints_t g = ints_load(p);
     lanes_t even = floats_of(int_left(g, 16)), odd = floats_of(int_and(g, ints_of(0xffff0000u)));
     return upper_turns(int_plus(bits_of(scaled(facts, even)), middle),
                        int_plus(bits_of(scaled(facts, odd)), middle));
 }
-static inline ints_t leaky_relu_half_line(const void *facts, const char *x, const char *unused, seen_t *seen) {
+static inline ints_t leaky_relu_half_line(const line_facts_t *facts, const char *x, const char *unused, seen_t *seen) {
     ints_t same = ints_load(x), result = short_positive(same, same, scaled_halves(facts, x));
     see_short_most(seen, result);
     return result;
 }
-static inline ints_t leaky_relu_bfloat_line(const void *facts, const char *x, const char *unused, seen_t *seen) {
+static inline ints_t leaky_relu_bfloat_line(const line_facts_t *facts, const char *x, const char *unused, seen_t *seen) {
     ints_t same = ints_load(x), result = short_positive(same, same, scaled_bfloats(facts, x));
     see_short_sizes(seen, result);
     return result;
 }
 /* A NaN in x does not show in the result, if it is taken for positive. */
-static inline ints_t leaky_backward_half_line(const void *facts, const char *g, const char *x, seen_t *seen) {
+static inline ints_t leaky_backward_half_line(const line_facts_t *facts, const char *g, const char *x, seen_t *seen) {
     ints_t result = short_within(ints_load(x), 1u, 0x7c00u - 1u, ints_load(g), scaled_halves(facts, g));
     see_short_most(seen, result);
     return result;
 }
-static inline ints_t leaky_backward_bfloat_line(const void *facts, const char *g, const char *x, seen_t *seen) {
+static inline ints_t leaky_backward_bfloat_line(const line_facts_t *facts, const char *g, const char *x, seen_t *seen) {
     ints_t result = short_within(ints_load(x), 1u, 0x7f80u - 1u, ints_load(g), scaled_bfloats(facts, g));
     see_short_sizes(seen, result);
     return result;
@@ -887,35 +899,35 @@ LINE_LOOP(leaky_relu_bfloat, leaky_relu_bfloat_line, 2, 0x7f80u)
 LINE_LOOP(leaky_backward_half, leaky_backward_half_line, 2, 0x7c00u)
 LINE_LOOP(leaky_backward_bfloat, leaky_backward_bfloat_line, 2, 0x7f80u)
 static int leaky_relu_by_slope_1(const span_t *s) {
-    if (!FACTS(s)->scale.at_once) return leaky_relu_1(s);
+    if (!FACTS(s)->line.scale.at_once) return leaky_relu_1(s);
     return s->a == s->b ? leaky_relu_half(s) : leaky_backward_half(s);
 }
 static int leaky_relu_by_slope_2(const span_t *s) {
-    if (!FACTS(s)->scale.at_once) return leaky_relu_2(s);
+    if (!FACTS(s)->line.scale.at_once) return leaky_relu_2(s);
     return s->a == s->b ? leaky_relu_bfloat(s) : leaky_backward_bfloat(s);
 }
 static const lane_loop leaky_relu_loops[5] = {
     leaky_relu_0, leaky_relu_by_slope_1, leaky_relu_by_slope_2, leaky_relu_3, leaky_relu_4,
 };
 
-static inline ints_t hardshrink_single_line(const void *facts, const char *a, const char *b, seen_t *seen) {
-    const keep_t *keep = &((const facts_t *)facts)->keep;
+static inline ints_t hardshrink_single_line(const line_facts_t *facts, const char *a, const char *b, seen_t *seen) {
+    const keep_t *keep = &facts->keep;
     return kept(ints_load(a), ints_load(b), keep->low, keep->reach);
 }
 static inline ints_t kept_halves(const char *a, const char *b, uint16_t low, uint16_t reach) {
     ints_t size = int_and(ints_load(b), short_of(0x7fff));
     return short_within(size, low, reach, ints_load(a), ints_of(0u));
 }
-static inline ints_t hardshrink_half_line(const void *facts, const char *a, const char *b, seen_t *seen) {
-    const keep_t *keep = &((const facts_t *)facts)->keep;
+static inline ints_t hardshrink_half_line(const line_facts_t *facts, const char *a, const char *b, seen_t *seen) {
+    const keep_t *keep = &facts->keep;
     return kept_halves(a, b, keep->half_low, keep->half_reach);
 }
-static inline ints_t hardshrink_bfloat_line(const void *facts, const char *a, const char *b, seen_t *seen) {
-    const keep_t *keep = &((const facts_t *)facts)->keep;
+static inline ints_t hardshrink_bfloat_line(const line_facts_t *facts, const char *a, const char *b, seen_t *seen) {
+    const keep_t *keep = &facts->keep;
     return kept_halves(a, b, keep->bfloat_low, keep->bfloat_reach);
 }
 static inline lanes_t hardshrink_from_float(const void *facts, lanes_t g, lanes_t x, seen_t *seen) {
-    const keep_t *keep = &((const facts_t *)facts)->keep;
+    const keep_t *keep = &((const facts_t *)facts)->line.keep;
     return floats_of(kept(bits_of(g), bits_of(x), keep->low, keep->reach));
 }
 LINE_LOOP(hardshrink_0, hardshrink_single_line, 4, 0u)
