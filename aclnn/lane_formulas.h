@@ -101,8 +101,9 @@ static inline seen_t seen_by_both(const seen_t *a, const seen_t *b) {
 
 /* What a formula's lanes can tell apart: `bound`, of a half's relative error before it is rounded,
  * 0 if it was rounded to odd or is exact; `most`, the bits of the largest argument that it knows, and
- * `near`, those of the distance to a root at which it does not yet, 0 if it knows all; `nan`: its NaNs have to be made one; `as_one`: it
- * needs so many registers that what two of them have seen is kept in one place. */
+ * `near`, those of the distance to a root at which it does not any more, 0 if it knows all; `nan`:
+ * its NaNs have to be made one; `as_one`: it needs so many registers that what two of them have seen
+ * is kept in one place. */
 typedef struct { float bound; uint32_t most, near; int nan, as_one; } limits_t;
 
 static inline int odd_seen(const seen_t *seen, limits_t limits) {
@@ -873,23 +874,27 @@ static inline ints_t scaled_bfloats(const line_facts_t *facts, const char *p) {
     return upper_turns(int_plus(bits_of(scaled(facts, even)), middle),
                        int_plus(bits_of(scaled(facts, odd)), middle));
 }
-static inline ints_t leaky_relu_half_line(const line_facts_t *facts, const char *x, const char *unused, seen_t *seen) {
+static inline ints_t leaky_relu_half_line(
+        const line_facts_t *facts, const char *x, const char *unused, seen_t *seen) {
     ints_t same = ints_load(x), result = short_positive(same, same, scaled_halves(facts, x));
     see_short_most(seen, result);
     return result;
 }
-static inline ints_t leaky_relu_bfloat_line(const line_facts_t *facts, const char *x, const char *unused, seen_t *seen) {
+static inline ints_t leaky_relu_bfloat_line(
+        const line_facts_t *facts, const char *x, const char *unused, seen_t *seen) {
     ints_t same = ints_load(x), result = short_positive(same, same, scaled_bfloats(facts, x));
     see_short_sizes(seen, result);
     return result;
 }
 /* A NaN in x does not show in the result, if it is taken for positive. */
-static inline ints_t leaky_backward_half_line(const line_facts_t *facts, const char *g, const char *x, seen_t *seen) {
+static inline ints_t leaky_backward_half_line(
+        const line_facts_t *facts, const char *g, const char *x, seen_t *seen) {
     ints_t result = short_within(ints_load(x), 1u, 0x7c00u - 1u, ints_load(g), scaled_halves(facts, g));
     see_short_most(seen, result);
     return result;
 }
-static inline ints_t leaky_backward_bfloat_line(const line_facts_t *facts, const char *g, const char *x, seen_t *seen) {
+static inline ints_t leaky_backward_bfloat_line(
+        const line_facts_t *facts, const char *g, const char *x, seen_t *seen) {
     ints_t result = short_within(ints_load(x), 1u, 0x7f80u - 1u, ints_load(g), scaled_bfloats(facts, g));
     see_short_sizes(seen, result);
     return result;
@@ -910,7 +915,8 @@ static const lane_loop leaky_relu_loops[5] = {
     leaky_relu_0, leaky_relu_by_slope_1, leaky_relu_by_slope_2, leaky_relu_3, leaky_relu_4,
 };
 
-static inline ints_t hardshrink_single_line(const line_facts_t *facts, const char *a, const char *b, seen_t *seen) {
+static inline ints_t hardshrink_single_line(
+        const line_facts_t *facts, const char *a, const char *b, seen_t *seen) {
     const keep_t *keep = &facts->keep;
     return kept(ints_load(a), ints_load(b), keep->low, keep->reach);
 }
@@ -918,11 +924,13 @@ static inline ints_t kept_halves(const char *a, const char *b, uint16_t low, uin
     ints_t size = int_and(ints_load(b), short_of(0x7fff));
     return short_within(size, low, reach, ints_load(a), ints_of(0u));
 }
-static inline ints_t hardshrink_half_line(const line_facts_t *facts, const char *a, const char *b, seen_t *seen) {
+static inline ints_t hardshrink_half_line(
+        const line_facts_t *facts, const char *a, const char *b, seen_t *seen) {
     const keep_t *keep = &facts->keep;
     return kept_halves(a, b, keep->half_low, keep->half_reach);
 }
-static inline ints_t hardshrink_bfloat_line(const line_facts_t *facts, const char *a, const char *b, seen_t *seen) {
+static inline ints_t hardshrink_bfloat_line(
+        const line_facts_t *facts, const char *a, const char *b, seen_t *seen) {
     const keep_t *keep = &facts->keep;
     return kept_halves(a, b, keep->bfloat_low, keep->bfloat_reach);
 }
