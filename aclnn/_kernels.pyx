@@ -113,7 +113,7 @@ cdef enum:
     LINE = 64        # bytes of a cache line
     SHORT = 512      # elements of a block that is streamed: reads and writes take turns
     ALIGN_FROM = 8192
-    AHEAD = 8192    # bytes between reading a block and asking for one
+    AHEAD = 8192     # bytes between reading a block and asking for one
     BATCH = 64       # elements computed again at a time
     WHOLE = 8        # a multiple of what registers hold of these
     FILLED = 1024    # bytes of a block that lanes read from copies

@@ -37,9 +37,6 @@ static inline int not_plain(float r) {
     return (size >= 0x7f800000u) | (size - 1u < TINY - 1u);
 }
 
-/* A product that ran out lost its sign with its digits. */
-static inline int ran_out(float g, float r) { return (r == 0.0f) & (g != 0.0f); }
-
 static inline int leaky_relu_suspect(float g, float x, float r, const double *p) { return not_plain(r); }
 
 /* Scalars so far from 1 that the lanes might over- or underflow on the way. */
@@ -49,12 +46,12 @@ static inline int elu_backward_odd(const double *p) {
 }
 static inline int elu_backward_suspect(float g, float x, float r, const double *p) {
     float y = (float)p[2] * (x < 0.0f ? x : 0.0f);
-    return elu_backward_odd(p) | not_plain(r) | ran_out(g, r) | (bits_of_f32(y) > ELU_LAST);
+    return elu_backward_odd(p) | not_plain(r) | (bits_of_f32(y) > ELU_LAST);
 }
 static inline int gelu_backward_suspect(float g, float x, float r, const double *p) {
     float t = x < 0.0f ? -x : x, near = GELU_ROOT - t;
     int beside = (bits_of_f32(near) & 0x7fffffffu) <= GELU_BESIDE;
-    return not_plain(r) | ran_out(g, r) | (bits_of_f32(x) > GELU_LAST) | beside;
+    return not_plain(r) | (bits_of_f32(x) > GELU_LAST) | beside;
 }
 static inline int logit_backward_odd(const double *p) { return !(p[0] < 1); }
 static inline int logit_backward_suspect(float x, float dy, float r, const double *p) {

@@ -80,13 +80,13 @@ static inline lanes_t with_sign_of(lanes_t x, lanes_t s, choice_t some) {
 static inline lanes_t as_addend(lanes_t x, choice_t some) {
     return _mm512_mask_mov_ps(lanes_of(-0.0f), some, x);
 }
+enum { LESSER_MAGNITUDE = 0x0a }; /* for the instruction that picks one of a range's ends */
 /* The lesser of `least`, bits without a sign, and the magnitude of x where `some`; NaNs do not count. */
 static inline ints_t least_size(ints_t least, lanes_t x, choice_t some) {
-    enum { LESSER_MAGNITUDE = 0x0a };
     return bits_of(_mm512_mask_range_ps(floats_of(least), some, floats_of(least), x, LESSER_MAGNITUDE));
 }
 static inline lanes_t least_magnitude(lanes_t least, lanes_t x) {
-    return _mm512_range_ps(least, x, 0x0a);
+    return _mm512_range_ps(least, x, LESSER_MAGNITUDE);
 }
 static inline choice_t either(choice_t a, choice_t b) { return (choice_t)(a | b); }
 static inline int any(choice_t c) { return c != 0; }
