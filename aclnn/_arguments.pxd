@@ -15,10 +15,30 @@ cdef extern from "Python.h":
     Py_ssize_t PyTuple_GET_SIZE(PyObject *items)
 
 
+cdef enum:
+    MAX_PARAMETERS = 16
+
+
 cdef struct signature_t:
-    int n_positional       # so many may be given by position
-    int n_required         # parameters that have to be given, the first ones
-    int slots[16]          # where the argument of each parameter goes
+    int n_positional            # so many may be given by position
+    int n_required              # parameters that have to be given, the first ones
+    int slots[MAX_PARAMETERS]   # where the argument of each parameter goes
+
+
+cdef struct function_t:
+    # What Python only points to, and the handle has to keep.
+    PyMethodDef definition
+    signature_t signature
+
+
+cdef inline object new_function(function_t *function, object handle, str module, bytes name,
+                                bytes doc, void *called):
+    """A function of `handle`, which keeps `function` and both texts; it calls what `called` points to
+    with the handle, the arguments, how many are positional, and the names of the others."""
+    function.definition.ml_name, function.definition.ml_doc = name, doc
+    function.definition.ml_meth = called
+    function.definition.ml_flags = METH_FASTCALL | METH_KEYWORDS
+    return PyCFunction_NewEx(&function.definition, handle, module)
 
 
 cdef inline Py_ssize_t parameter_called(tuple parameters, PyObject *name):

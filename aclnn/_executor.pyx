@@ -11,10 +11,9 @@ from libc.stdint cimport int64_t
 from libc.string cimport memcpy, memset
 
 from aclnn._arguments cimport (
-    METH_FASTCALL,
-    METH_KEYWORDS,
-    PyCFunction_NewEx,
-    PyMethodDef,
+    MAX_PARAMETERS,
+    function_t,
+    new_function,
     signature_t,
     take_arguments,
 )
@@ -51,7 +50,6 @@ cdef int INNER_NULLPTR = int(ACLNN_ERR_INNER_NULLPTR)
 
 cdef enum:
     INPUT, OUTPUT, INOUT, SCALAR, FLOAT, SWITCH
-    MAX_PARAMETERS = 16
 
 cdef dict KINDS = {
     "input": INPUT, "output": OUTPUT, "inout": INOUT, "scalar": SCALAR, "float": FLOAT,
@@ -77,9 +75,8 @@ cdef class EntryHandle:
     cdef int fixed_code
     cdef tuple switch_kinds
     cdef tuple parameter_names
-    cdef signature_t plan_signature, run_signature
-    cdef PyMethodDef plan_definition, run_definition
-    cdef list c_texts
+    cdef function_t plan_function, run_function
+    cdef tuple c_texts
 
     def __init__(self, OperatorHandle handle, entry):
         operator = handle.operator
@@ -98,8 +95,8 @@ cdef class EntryHandle:
             raise ValueError(f"{entry.name} has {self.n_parameters} parameters, at most "
                              f"{MAX_PARAMETERS} are possible")
         self.parameter_names = tuple([sys.intern(p.name) for p in entry.parameters])
-        take_all(&self.plan_signature, self.n_parameters)
-        take_all(&self.run_signature, len(RUN_PARAMETERS))
+        take_all(&self.plan_function.signature, self.n_parameters)
+        take_all(&self.run_function.signature, len(RUN_PARAMETERS))
         switch_roles = [attribute.role for attribute in operator.switches]
         fixed = dict(entry.fixed)
         self.fixed_switches = tuple(
@@ -129,12 +126,15 @@ cdef class EntryHandle:
             Their docstrings, each after a line with its signature, and one of two hyphens, and an
             empty one.
         """
-        self.c_texts = [text.encode() for text in (
-            self.plan_name, plan_doc, self.name, run_doc)]
-        define(&self.plan_definition, self.c_texts[0], self.c_texts[1], <void *>call_phase_one)
-        define(&self.run_definition, self.c_texts[2], self.c_texts[3], <void *>call_phase_two)
-        return (PyCFunction_NewEx(&self.plan_definition, self, module),
-                PyCFunction_NewEx(&self.run_definition, self, module))
+        self.c_texts = tuple([text.encode() for text in (
+            self.plan_name, plan_doc, self.name, run_doc)])
+        plan_name, plan_doc_text, run_name, run_doc_text = self.c_texts
+        return (
+            new_function(&self.plan_function, self, module, plan_name, plan_doc_text,
+                         <void *>call_phase_one),
+            new_function(&self.run_function, self, module, run_name, run_doc_text,
+                         <void *>call_phase_two),
+        )
 
     def __reduce__(self):
         from aclnn import entries
@@ -318,12 +318,6 @@ cdef class EntryHandle:
         return status
 
 
-cdef void define(PyMethodDef *definition, bytes name, bytes doc, void *called) noexcept:
-    definition.ml_name, definition.ml_doc = name, doc
-    definition.ml_meth = called
-    definition.ml_flags = METH_FASTCALL | METH_KEYWORDS
-
-
 cdef void take_all(signature_t *signature, int n_parameters) noexcept:
     """Every parameter has to be given, and goes where it stands."""
     cdef int index
@@ -338,8 +332,8 @@ cdef object call_phase_one(object form, PyObject *const *values, Py_ssize_t n_va
     cdef EntryHandle entry = <EntryHandle>form
     cdef PyObject *given[MAX_PARAMETERS]
     memset(given, 0, sizeof(given))
-    take_arguments(entry.plan_name, entry.parameter_names, &entry.plan_signature, values, n_values,
-                   names, given)
+    take_arguments(entry.plan_name, entry.parameter_names, &entry.plan_function.signature,
+                   values, n_values, names, given)
     return entry.plan(given)
 
 
@@ -349,7 +343,8 @@ cdef object call_phase_two(object form, PyObject *const *values, Py_ssize_t n_va
     cdef EntryHandle entry = <EntryHandle>form
     cdef PyObject *given[MAX_PARAMETERS]
     memset(given, 0, sizeof(given))
-    take_arguments(entry.name, RUN_PARAMETERS, &entry.run_signature, values, n_values, names, given)
+    take_arguments(entry.name, RUN_PARAMETERS, &entry.run_function.signature, values, n_values,
+                   names, given)
     return entry.run(<object>given[0], <object>given[1], <object>given[2], <object>given[3])
 
 

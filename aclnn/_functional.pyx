@@ -12,14 +12,7 @@ from libc.string cimport memcpy, memset
 
 import sys
 
-from aclnn._arguments cimport (
-    METH_FASTCALL,
-    METH_KEYWORDS,
-    PyCFunction_NewEx,
-    PyMethodDef,
-    signature_t,
-    take_arguments,
-)
+from aclnn._arguments cimport function_t, new_function, take_arguments
 from aclnn._executor cimport aclOpExecutor
 from aclnn._plan cimport (
     ABSENT,
@@ -133,9 +126,8 @@ cdef class FunctionalHandle:
     cdef tuple parameter_names
     cdef int default_code
     cdef bint in_place
-    cdef signature_t signature
     cdef double[MAX_SCALARS] default_numbers
-    cdef PyMethodDef definition
+    cdef function_t own_function
     cdef bytes c_name, c_doc
 
     def __init__(self, OperatorHandle handle, str name, parameters, int n_positional):
@@ -152,12 +144,12 @@ cdef class FunctionalHandle:
         if len(operator.scalars) > SWITCHES - NUMBERS or len(operator.switches) > SLOTS - SWITCHES:
             raise ValueError(f"{name}: at most {SWITCHES - NUMBERS} numbers and "
                              f"{SLOTS - SWITCHES} switches, there are more")
-        self.signature.n_positional = n_positional
-        self.signature.n_required = len(operator.inputs)
+        self.own_function.signature.n_positional = n_positional
+        self.own_function.signature.n_required = len(operator.inputs)
         self.parameter_names = tuple(sys.intern(parameter) for parameter in parameters)
         places = self.places_of(operator)
         for index, parameter in enumerate(self.parameter_names):
-            self.signature.slots[<int>index] = places[parameter]
+            self.own_function.signature.slots[<int>index] = places[parameter]
         for index in range(MAX_SCALARS):
             self.default_numbers[<int>index] = 0.0
         for index, default in enumerate(self.scalar_defaults):
@@ -182,10 +174,8 @@ cdef class FunctionalHandle:
             Its docstring, after a line with its signature, and one of two hyphens, and an empty one.
         """
         self.c_name, self.c_doc = self.name.encode(), doc.encode()
-        self.definition.ml_name, self.definition.ml_doc = self.c_name, self.c_doc
-        self.definition.ml_meth = <void *>call_with_names
-        self.definition.ml_flags = METH_FASTCALL | METH_KEYWORDS
-        return PyCFunction_NewEx(&self.definition, self, module)
+        return new_function(&self.own_function, self, module, self.c_name, self.c_doc,
+                            <void *>call_with_names)
 
     def __reduce__(self):
         from aclnn import functional
@@ -327,8 +317,8 @@ cdef object call_with_names(object form, PyObject *const *values, Py_ssize_t n_v
     cdef FunctionalHandle handle = <FunctionalHandle>form
     cdef PyObject *given[SLOTS]
     memset(given, 0, sizeof(given))
-    take_arguments(handle.name, handle.parameter_names, &handle.signature, values, n_values, names,
-                   given)
+    take_arguments(handle.name, handle.parameter_names, &handle.own_function.signature, values,
+                   n_values, names, given)
     if handle.in_place:
         given[OUT] = given[FIRST]
     return handle.call_slots(given)
