@@ -102,6 +102,20 @@ def test_broadcasting_and_mixed_dtypes(data):
     same_bits(actual, function(*whole))
 
 
+@pytest.mark.parametrize("second", DTYPES, ids=str)
+@pytest.mark.parametrize("first", DTYPES, ids=str)
+def test_operands_that_repeat_along_rows_longer_than_blocks(first, second):
+    rng = np.random.default_rng(5)
+    for columns in (300, 511, 512, 513, 1023, 1024, 1025, 2051, 5000):
+        column, row = (rng.standard_normal(shape) for shape in ((5, 1), (1, columns)))
+        matrix = rng.standard_normal((5, columns))
+        for g, x in ((column, matrix), (matrix, column), (column, row), (row, column)):
+            operands = [g.astype(first), x.astype(second)]
+            whole = [np.ascontiguousarray(m) for m in np.broadcast_arrays(*operands)]
+            same_bits(aclnn.hardshrink_backward(*operands), aclnn.hardshrink_backward(*whole))
+            same_bits(aclnn.gelu_backward(*operands), aclnn.gelu_backward(*whole))
+
+
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
 @pytest.mark.parametrize("name", [*BINARY, "logit_backward", "leaky_relu", "elu", "gelu"])
 def test_any_length_offset_and_chunk(name, dtype):
