@@ -112,6 +112,7 @@ cdef enum:
     BLOCK = 1024     # elements of a block: three of them in double are 24 KiB
     LINE = 64        # bytes of a cache line
     SHORT = 512      # elements of a block that is streamed: reads and writes take turns
+    RECAST = 512     # of one whose results are converted once more
     ALIGN_FROM = 8192
     AHEAD = 8192     # bytes between reading a block and asking for one
     BATCH = 64       # elements computed again at a time
@@ -157,6 +158,7 @@ cdef extern from "lane_formulas.h" nogil:
         uint16_t *doubts
         int stream
         int ask
+        kind_t stored
 
 ctypedef void (*facts_fn)(facts_t *, ptrdiff_t, kind_t) noexcept nogil
 ctypedef int (*lane_loop)(const span_t *) noexcept nogil
@@ -380,30 +382,46 @@ cdef void logit_backward_mark(const float *x, const float *dy, const float *r, u
 
 # --- The compute kernel -------------------------------------------------------------------------
 
+cdef struct cast_state:
+    int in_size
+    int out_size
+    int size                 # of the type that is computed in: float or double
+    bint copy
+    bint from_it             # the input has this type
+    bint to_it               # the output has it
+    load_fn load
+    store_fn store
+
 cdef struct compute_state:
     int n_inputs
     bint dense_input[2]      # in the compute type already: may be read in place
-    bint dense_output
-    int out_size
+    bint dense_result
+    int result_size
     load_fn loads[2]         # to the compute type
     store_fn store           # from it
+    cast_state cast          # of rounded results to the output's dtype, often the same
     void *loop               # a float_loop or a double_loop
     # The rest is for lanes; `alike` is NULL where there are none.
-    lane_loop alike          # where all operands have the output's dtype
+    lane_loop alike          # where all inputs have the result's dtype
     lane_loop from_float     # where inputs were converted
     bint all_alike
-    kind_t kind              # of all operands where they are alike
+    bint stores              # its loop can store the output's dtype
+    kind_t kind              # of the inputs, as they are read
+    kind_t rounded           # of results
+    kind_t stored            # of the output, if its loop can store it
     facts_fn prepare         # what a loop wants to know of the scalars beforehand; may be NULL
     mark_fn mark             # tells which elements are suspect; NULL: none ever is
     void *exact              # the double form, for suspect and doubtful elements
     store_fn store_exact     # from double
-    load_fn load_out         # from the output's dtype to float
 
 cdef struct picked_t:
     # Elements of a tile that are computed once more, in double, a batch at a time: what they are
     # made of, and where the result belongs.
     const compute_state *state
     const double *scalars
+    char *target             # of the block's first element
+    ptrdiff_t size           # of an element there
+    bint recast              # it has the output's dtype, not the result's
     ptrdiff_t count
     char inputs[2][BATCH * 4]
     char *places[BATCH]
@@ -420,6 +438,7 @@ cdef struct block_t:
     # A rectangle of a tile.
     ptrdiff_t row, col, rows, cols
     int flags                # of the tile
+    bint dense               # its rows are: results need not be spread
 
 
 cdef inline void compute(const tile_view *views, ptrdiff_t rows, ptrdiff_t cols,
@@ -444,14 +463,19 @@ cdef inline void compute(const tile_view *views, ptrdiff_t rows, ptrdiff_t cols,
     block_shape(views, n, rows, cols, &high, &wide)
     if high == 1 and state.alike == NULL and nothing_to_convert(views, state, sizeof(real), flags):
         wide = cols  # no buffer limits a block that is read and written where it lies
+    elif high == 1 and not state.stores:
+        wide = RECAST
     elif high == 1 and state.alike != NULL and all_in_place(views, state):
         # Halves have doubts to settle, which is quicker for many at a time.
-        wide = LONG if state.out_size == 4 else MOST
+        wide = LONG if state.result_size == 4 else MOST
     elif high == 1 and state.alike != NULL:
         wide = filled_width(views, state)
     elif high == 1 and flags & TILE_STREAM:
         wide = SHORT
     block.flags = flags
+    block.dense = high == 1 and views[state.n_inputs].col_stride == state.cast.out_size
+    picked.recast = block.dense and not state.cast.copy
+    picked.size = state.cast.out_size if picked.recast else state.result_size
     block.row = 0
     while block.row < rows:
         block.rows = min(high, rows - block.row)
@@ -554,7 +578,8 @@ cdef inline void compute_block(const tile_view *views, const block_t *block,
 cdef inline bint writes_in_place(const tile_view *out, const compute_state *state, ptrdiff_t size,
                                  int flags) noexcept nogil:
     """Whether a row of results has the compute type and is stored like any other memory."""
-    return state.dense_output and out.col_stride == size and not flags & TILE_STREAM
+    return (state.dense_result and state.cast.copy and out.col_stride == size
+            and not flags & TILE_STREAM)
 
 
 cdef inline const void *read_block(const tile_view *view, const block_t *block,
@@ -577,16 +602,37 @@ cdef inline void write_block(const tile_view *view, const block_t *block,
     cdef char *target = place(view, block)
     cdef char rounded[BLOCK * 8]
     cdef ptrdiff_t i
-    if flags & TILE_STREAM and block.rows == 1 and view.col_stride == state.out_size:
-        if state.dense_output:
+    if not state.cast.copy:
+        if not state.dense_result:
+            state.store(buffer, rounded, state.result_size, block.rows * block.cols)
+            buffer = rounded
+        write_cast(view, block, state, buffer, flags)
+        return
+    if flags & TILE_STREAM and block.rows == 1 and view.col_stride == state.result_size:
+        if state.dense_result:
             stream_bytes(target, buffer, block.cols * size)
         else:
-            state.store(buffer, rounded, state.out_size, block.cols)
-            stream_bytes(target, rounded, block.cols * state.out_size)
+            state.store(buffer, rounded, state.result_size, block.cols)
+            stream_bytes(target, rounded, block.cols * state.result_size)
         return
     for i in range(block.rows):
         state.store(buffer + i * block.cols * size, target + i * view.row_stride, view.col_stride,
                     block.cols)
+
+
+cdef inline void write_cast(const tile_view *view, const block_t *block,
+                            const compute_state *state, const char *results,
+                            int flags) noexcept nogil:
+    """Rounded results in the output's dtype."""
+    cdef char *target = place(view, block)
+    cdef bint stream = (flags & TILE_STREAM and block.rows == 1
+                        and view.col_stride == state.cast.out_size)
+    cdef ptrdiff_t i
+    for i in range(block.rows):
+        cast_row(results, state.result_size, target, view.col_stride, block.cols, &state.cast,
+                 stream)
+        results += block.cols * state.result_size
+        target += view.row_stride
 
 
 # --- Blocks by lanes ------------------------------------------------------------------------------
@@ -595,10 +641,11 @@ cdef inline void compute_by_lanes(const tile_view *views, const block_t *block,
                                   const compute_state *state, const double *scalars, int flags,
                                   picked_t *picked, copies_t *copies) noexcept nogil:
     """A block in one go, from operands where they lie if they are dense, else from buffers."""
-    cdef char results[BLOCK * 4]
+    cdef char memory[BLOCK * 4 + LINE]
+    cdef char *results = memory + (-<ptrdiff_t><uintptr_t>memory & (LINE - 1))
     cdef uint16_t doubts[GROUPS + 4]
     cdef const tile_view *out = &views[state.n_inputs]
-    cdef bint dense = block.rows == 1 and out.col_stride == state.out_size
+    cdef bint direct = block.dense and state.stores
     cdef const char *inputs[2]
     cdef span_t span
     cdef int k, found
@@ -607,27 +654,31 @@ cdef inline void compute_by_lanes(const tile_view *views, const block_t *block,
         span.ask &= ASK_A
     for k in range(state.n_inputs):
         inputs[k] = place(&views[k], block)
-        if not (dense and in_place(&views[k], out, state, k)):
+        if not (block.dense and in_place(&views[k], out, state, k)):
             fill(&views[k], block, state, k, copies)
             inputs[k] = copies.buffers[k]
             span.ask &= ~(ASK_B if k else ASK_A)
     span.a = inputs[0]
     span.b = inputs[state.n_inputs - 1]
     span.n = block.rows * block.cols
-    span.out = place(out, block) if dense else results
+    span.out = place(out, block) if direct else results
     span.facts = scalars
     span.doubts = doubts
-    span.stream = dense and flags & TILE_STREAM and <uintptr_t>span.out % LINE == 0
+    span.stored = state.stored if direct else state.rounded
+    span.stream = direct and flags & TILE_STREAM and <uintptr_t>span.out % LINE == 0
     if flags & TILE_FAR:
         span.ask |= ASK_FAR
-    elif flags & TILE_NEAR and dense and state.all_alike:
+    elif flags & TILE_NEAR and direct and state.all_alike and state.cast.copy:
         span.ask |= ASK_OUT
     found = state.alike(&span) if state.all_alike else state.from_float(&span)
+    picked.target = place(out, block) if block.dense else results
+    if block.dense and not direct:
+        write_cast(out, block, state, results, flags)
     if found:
         settle(&span, found, picked)
-    if not dense:
+    if not block.dense:
         compute_picked(picked)
-        spread(results, out, block, state.out_size)
+        spread(results, out, block, state)
 
 
 cdef inline bint in_place(const tile_view *view, const tile_view *out,
@@ -636,7 +687,7 @@ cdef inline bint in_place(const tile_view *view, const tile_view *out,
 
     What is settled afterwards is read again, so results must not have replaced it.
     """
-    cdef ptrdiff_t size = state.out_size if state.all_alike else 4
+    cdef ptrdiff_t size = state.result_size if state.all_alike else 4
     if not (state.all_alike or state.dense_input[k]):
         return False
     return view.col_stride == size and view.data != out.data
@@ -648,7 +699,7 @@ cdef inline bint all_in_place(const tile_view *views, const compute_state *state
     for k in range(state.n_inputs):
         if not in_place(&views[k], out, state, k):
             return False
-    return out.col_stride == state.out_size
+    return out.col_stride == state.cast.out_size
 
 
 cdef inline ptrdiff_t filled_width(const tile_view *views, const compute_state *state) noexcept nogil:
@@ -659,12 +710,12 @@ cdef inline ptrdiff_t filled_width(const tile_view *views, const compute_state *
         return CONVERTED
     for k in range(state.n_inputs):
         if views[k].col_stride != 0 and not in_place(&views[k], &views[state.n_inputs], state, k):
-            return FILLED // state.out_size
+            return FILLED // state.result_size
     return repeated_width(state)
 
 
 cdef inline ptrdiff_t repeated_width(const compute_state *state) noexcept nogil:
-    return 2 * FILLED // state.out_size if state.all_alike else CONVERTED
+    return 2 * FILLED // state.result_size if state.all_alike else CONVERTED
 
 
 cdef inline void fill(const tile_view *view, const block_t *block, const compute_state *state,
@@ -672,7 +723,7 @@ cdef inline void fill(const tile_view *view, const block_t *block, const compute
     """A dense copy of a block: as it is where all operands are alike, else in float."""
     cdef const char *source = place(view, block)
     cdef char *buffer = copies.buffers[k]
-    cdef ptrdiff_t size = state.out_size if state.all_alike else 4
+    cdef ptrdiff_t size = state.result_size if state.all_alike else 4
     cdef ptrdiff_t i
     if view.col_stride == 0 and block.rows == 1 and block.cols <= repeated_width(state):
         if copies.repeated[k] != block.row:
@@ -693,7 +744,7 @@ cdef inline void repeat(const char *source, char *buffer, const compute_state *s
                         int k) noexcept nogil:
     """Fill a buffer with one element."""
     if state.all_alike:
-        copy_elements(source, 0, buffer, state.out_size, repeated_width(state), state.out_size)
+        copy_elements(source, 0, buffer, state.result_size, repeated_width(state), state.result_size)
     else:
         state.loads[k](source, 0, buffer, repeated_width(state))
 
@@ -701,7 +752,7 @@ cdef inline void repeat(const char *source, char *buffer, const compute_state *s
 cdef inline void fill_row(const char *source, ptrdiff_t stride, char *buffer, const block_t *block,
                           const compute_state *state, int k) noexcept nogil:
     """By parts, so that what is asked for and what is read take turns."""
-    cdef ptrdiff_t size = state.out_size if state.all_alike else 4
+    cdef ptrdiff_t size = state.result_size if state.all_alike else 4
     cdef ptrdiff_t part = PART if block.flags & TILE_FAR else block.cols
     cdef ptrdiff_t n, begin = 0
     while begin < block.cols:
@@ -740,10 +791,15 @@ cdef inline void turn(const char *source, const tile_view *view, char *target, p
 
 
 cdef inline void spread(const char *results, const tile_view *out, const block_t *block,
-                        ptrdiff_t size) noexcept nogil:
+                        const compute_state *state) noexcept nogil:
     """Rows of results to where they belong."""
+    cdef char recast[BLOCK * 16]
     cdef char *target = place(out, block)
-    cdef ptrdiff_t i
+    cdef ptrdiff_t i, size = state.cast.out_size
+    if not state.cast.copy:
+        cast_row(results, state.result_size, recast, size, block.rows * block.cols, &state.cast,
+                 False)
+        results = recast
     if lies_across(out):
         for i in range(block.cols):
             copy_elements(results + i * size, block.cols * size, target + i * out.col_stride,
@@ -768,20 +824,22 @@ cdef void settle(const span_t *span, int found, picked_t *picked) noexcept nogil
 
 cdef inline void pick(const span_t *span, ptrdiff_t where, picked_t *picked) noexcept nogil:
     cdef const compute_state *state = picked.state
-    cdef ptrdiff_t size = state.out_size if state.all_alike else 4
+    cdef ptrdiff_t size = state.result_size if state.all_alike else 4
     if picked.count == BATCH:
         compute_picked(picked)
     copy_element(picked.inputs[0] + picked.count * size, span.a + where * size, size)
     copy_element(picked.inputs[1] + picked.count * size, span.b + where * size, size)
-    picked.places[picked.count] = span.out + where * state.out_size
+    picked.places[picked.count] = picked.target + where * picked.size
     picked.count += 1
 
 
 cdef inline void copy_element(char *target, const char *source, ptrdiff_t size) noexcept nogil:
     if size == 2:
         memcpy(target, source, 2)
-    else:
+    elif size == 4:
         memcpy(target, source, 4)
+    else:
+        memcpy(target, source, size)
 
 
 cdef inline bint none_of_four(const uint16_t *marks) noexcept nogil:
@@ -816,7 +874,6 @@ cdef void pick_doubts(const span_t *span, picked_t *picked) noexcept nogil:
 cdef void pick_suspects(const span_t *span, picked_t *picked) noexcept nogil:
     """Suspect elements, which may have been doubtful too: computing one twice does no harm."""
     cdef const compute_state *state = picked.state
-    cdef bint widened = state.all_alike and state.out_size != sizeof(float)
     cdef float values[3][BLOCK]
     cdef const float *a
     cdef const float *b
@@ -825,9 +882,9 @@ cdef void pick_suspects(const span_t *span, picked_t *picked) noexcept nogil:
     cdef ptrdiff_t i, n, begin = 0
     while begin < span.n:
         n = min(<ptrdiff_t>BLOCK, span.n - begin)
-        a = floats_at(span.a, begin, n, widened, state, values[0])
-        b = floats_at(span.b, begin, n, widened, state, values[1])
-        r = floats_at(span.out, begin, n, state.out_size != sizeof(float), state, values[2])
+        a = floats_at(span.a, begin, n, state.kind, values[0])
+        b = floats_at(span.b, begin, n, state.kind, values[1])
+        r = floats_at(span.out, begin, n, span.stored, values[2])
         memset(suspect, 0, sizeof(suspect))
         state.mark(a, b, r, suspect, n, picked.scalars)
         i = 0
@@ -841,37 +898,44 @@ cdef void pick_suspects(const span_t *span, picked_t *picked) noexcept nogil:
         begin += BLOCK
 
 
-cdef inline const float *floats_at(const char *source, ptrdiff_t begin, ptrdiff_t n, bint widened,
-                                   const compute_state *state, float *values) noexcept nogil:
-    """Elements of a span in float: where they lie, or out of the dtype of results into `values`."""
-    if not widened:
-        return <const float *>(source + begin * sizeof(float))
-    state.load_out(source + begin * state.out_size, state.out_size, values, n)
+cdef inline const float *floats_at(const char *source, ptrdiff_t begin, ptrdiff_t n, kind_t kind,
+                                   float *values) noexcept nogil:
+    """Elements of a span in float: where they lie, or converted into `values`."""
+    if kind == SINGLE:
+        return <const float *>source + begin
+    if kind == HALF:
+        load(<const half_t *>source + begin, sizeof(half_t), values, n)
+    else:
+        load(<const bfloat16_t *>source + begin, sizeof(bfloat16_t), values, n)
     return values
 
 
 cdef void compute_picked(picked_t *picked) noexcept nogil:
     cdef const compute_state *state = picked.state
-    cdef bint widened = state.all_alike and state.out_size != sizeof(float)
     cdef float values[BATCH]
     cdef const float *narrow
     cdef double wide[2][BATCH]
     cdef double results[BATCH]
     cdef char rounded[BATCH * 4]
-    cdef ptrdiff_t i, j, size = state.out_size if state.all_alike else 4
+    cdef char recast[BATCH * 16]
+    cdef const char *source = rounded
+    cdef ptrdiff_t i, j, size = state.result_size if state.all_alike else 4
     cdef ptrdiff_t n = (picked.count + WHOLE - 1) & ~<ptrdiff_t>(WHOLE - 1)
     if n == 0:
         return
     # Whole registers: the loops' remainders would take longer than all the rest.
     for i in range(2):
         memset(picked.inputs[i] + picked.count * size, 0x38, (n - picked.count) * size)
-        narrow = floats_at(picked.inputs[i], 0, n, widened, state, values)
+        narrow = floats_at(picked.inputs[i], 0, n, state.kind, values)
         for j in range(n):
             wide[i][j] = narrow[j]
     (<double_loop>state.exact)(wide[0], wide[1], results, n, picked.scalars)
-    state.store_exact(<const char *>results, rounded, state.out_size, n)
+    state.store_exact(<const char *>results, rounded, state.result_size, n)
+    if picked.recast:
+        cast_row(rounded, state.result_size, recast, picked.size, n, &state.cast, False)
+        source = recast
     for i in range(picked.count):
-        copy_element(picked.places[i], rounded + i * state.out_size, state.out_size)
+        copy_element(picked.places[i], source + i * picked.size, picked.size)
     picked.count = 0
 
 
@@ -886,17 +950,6 @@ cdef void compute_in_double(const tile_view *views, ptrdiff_t rows, ptrdiff_t co
 
 
 # --- The cast kernel: also every copy -----------------------------------------------------------
-
-cdef struct cast_state:
-    int in_size
-    int out_size
-    int size                 # of the type that is computed in: float or double
-    bint copy
-    bint from_it             # the input has this type
-    bint to_it               # the output has it
-    load_fn load
-    store_fn store
-
 
 cdef void cast_tile(const tile_view *views, ptrdiff_t rows, ptrdiff_t cols, const void *opaque,
                     const double *scalars, int flags) noexcept nogil:
@@ -1099,7 +1152,7 @@ cdef KernelRef new_ref(str name, tile_kernel fn, size_t size):
     return ref
 
 
-def compute_kernel(str formula, tuple in_dtypes, str out_dtype):
+def compute_kernel(str formula, tuple in_dtypes, str out_dtype, str result_dtype=None):
     """The kernel of a formula for these dtypes.
 
     Parameters
@@ -1109,41 +1162,49 @@ def compute_kernel(str formula, tuple in_dtypes, str out_dtype):
     in_dtypes : tuple of str
         Of the inputs, in the formula's order; each is read as if converted to the compute type.
     out_dtype : str
-        'float32', 'float16', 'bfloat16' or 'float64'; the exact value is rounded to it once.
+    result_dtype : str, optional
+        'float32', 'float16', 'bfloat16' or 'float64': what the exact value is rounded to, once;
+        the output's by default. Results then become of the output's dtype, which may be any.
 
     Returns
     -------
     KernelRef
     """
     cdef const formula_t *row = &_formulas[<int>_formula_numbers[formula]]
-    cdef int kind = KINDS.get(out_dtype, -1)
+    cdef str result = result_dtype or out_dtype
+    cdef int kind = KINDS.get(result, -1)
     cdef bint lanes = row.lanes != NULL and kind >= 0
-    cdef bint wide = not lanes and (row.in_float == NULL or out_dtype != "float32")
+    cdef bint wide = not lanes and (row.in_float == NULL or result != "float32")
     cdef KernelRef ref
     cdef compute_state *state
     if len(in_dtypes) != row.n_inputs:
         raise ValueError(f"{formula} takes {row.n_inputs} inputs, {len(in_dtypes)} dtypes given")
-    name = f"{formula}[{','.join(in_dtypes)}->{out_dtype}]"
+    stages = [",".join(in_dtypes), *dict.fromkeys((result, out_dtype))]
+    name = f"{formula}[{'->'.join(stages)}]"
     ref = new_ref(name, compute_in_double if wide else compute_in_float, sizeof(compute_state))
     state = <compute_state *>ref.memory
     state.n_inputs = row.n_inputs
     for k, dtype in enumerate(in_dtypes):
         state.loads[<int>k] = loader(dtype, <double>0) if wide else loader(dtype, <float>0)
         state.dense_input[<int>k] = dtype == ("float64" if wide else "float32")
-    state.out_size = ITEM_SIZES[out_dtype]
-    state.dense_output = out_dtype == ("float64" if wide else "float32")
-    state.store = storer(out_dtype, <double>0) if wide else storer(out_dtype, <float>0)
+    state.result_size = ITEM_SIZES[result]
+    state.dense_result = result == ("float64" if wide else "float32")
+    state.store = storer(result, <double>0) if wide else storer(result, <float>0)
+    set_cast(&state.cast, result, out_dtype)
     state.loop = <void *>row.in_double if wide else <void *>row.in_float
+    # A loop for halves could store the other kind too, but would be one more for what hardly occurs.
+    state.stores = state.cast.copy or lanes and out_dtype in KINDS and "float32" in (result, out_dtype)
     if lanes:
         state.alike = row.lanes[kind]
         state.from_float = row.lanes[FROM_FLOAT[kind]]
-        state.all_alike = set(in_dtypes) == {out_dtype}
+        state.all_alike = set(in_dtypes) == {result}
         state.kind = <kind_t>kind if state.all_alike else SINGLE
+        state.rounded = <kind_t>kind
+        state.stored = <kind_t><int>KINDS.get(out_dtype, kind)
         state.prepare = row.prepare
         state.mark = row.mark
         state.exact = <void *>row.in_double
-        state.store_exact = storer(out_dtype, <double>0)
-        state.load_out = loader(out_dtype, <float>0)
+        state.store_exact = storer(result, <double>0)
     return ref
 
 
@@ -1160,7 +1221,11 @@ def cast_kernel(str src, str dst):
     KernelRef
     """
     cdef KernelRef ref = new_ref(f"cast[{src}->{dst}]", cast_tile, sizeof(cast_state))
-    cdef cast_state *state = <cast_state *>ref.memory
+    set_cast(<cast_state *>ref.memory, src, dst)
+    return ref
+
+
+cdef int set_cast(cast_state *state, str src, str dst) except -1:
     cdef bint wide = "float64" in (src, dst) or dst == "complex128"
     state.in_size, state.out_size = ITEM_SIZES[src], ITEM_SIZES[dst]
     state.copy = src == dst
@@ -1170,7 +1235,7 @@ def cast_kernel(str src, str dst):
     if not state.copy:
         state.load = loader(src, <double>0) if wide else loader(src, <float>0)
         state.store = storer(dst, <double>0) if wide else storer(dst, <float>0)
-    return ref
+    return 0
 
 
 def cpu_supports(int level):

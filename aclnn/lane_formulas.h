@@ -546,10 +546,12 @@ static inline __attribute__((always_inline)) void ask_ahead(
 
 static inline ptrdiff_t size_of(kind_t kind) { return kind == SINGLE ? 4 : 2; }
 
+static inline lanes_t from_kind(kind_t kind, halves_t h) {
+    return kind == HALF ? from_halves(h) : from_bfloats(h);
+}
 static inline lanes_t load_kind(kind_t kind, const char *p) {
-    if (kind == HALF) return from_halves(halves_load((const uint16_t *)p));
-    if (kind == BFLOAT) return from_bfloats(halves_load((const uint16_t *)p));
-    return lanes_load((const float *)p);
+    if (kind == SINGLE) return lanes_load((const float *)p);
+    return from_kind(kind, halves_load((const uint16_t *)p));
 }
 
 /* The upper halves become those of x rounded; see `rounded`. */
@@ -560,6 +562,13 @@ static inline ints_t rounded_bfloats(lanes_t x, float bound, uint16_t *doubt) {
     ints_t above = int_plus(bits_of(x), ints_of(0x8000u + reach));
     *doubt = (uint16_t)which_miss(above, ints_of(0x10000u - 2 * reach));
     return above;
+}
+
+/* Floats to halves of a kind; a NaN stays one, with what its upper half says, and becomes quiet. */
+static inline halves_t narrowed(kind_t kind, lanes_t x) {
+    if (kind == HALF) return to_halves(x);
+    lanes_t rounded = floats_of(nearest_upper(bits_of(x)));
+    return upper_halves(bits_of(choose(is_nan(x), plus(x, x), rounded)));
 }
 
 /* Round x to halves. `bound` is of its relative error; 0: it was rounded to odd, or is exact. */
@@ -583,6 +592,7 @@ typedef struct {
     uint16_t *doubts; /* a bit for each lane, a number for each register */
     int stream; /* past the cache */
     int ask;    /* ahead for operands: bits of ASK_... */
+    kind_t stored; /* results, once rounded: as what they are; halves as floats or floats as halves */
 } span_t;
 
 /* Ask for what comes after the n bytes at `offset` of operands that are alike. */
@@ -648,11 +658,22 @@ static inline void put_line(char *target, ints_t line, int stream) {
     if (stream) ints_stream(target, line);
     else ints_store(target, line);
 }
+/* A line of a kind, at `offset` among others: as it is, or as two lines of floats. */
+static inline __attribute__((always_inline)) void put_kind(
+        char *out, ptrdiff_t offset, ints_t line, kind_t kind, kind_t stored, int stream) {
+    if (stored == kind) {
+        put_line(out + offset, line, stream);
+        return;
+    }
+    float *target = (float *)(out + 2 * offset);
+    put_lanes(target, from_kind(kind, low_halves(line)), stream);
+    put_lanes(target + LANES, from_kind(kind, high_halves(line)), stream);
+}
 
 /* Two registers at a time, so that halves fill a line. */
 static inline __attribute__((always_inline)) ptrdiff_t over_pairs(
-        lane_formula formula, kind_t in, kind_t out, limits_t limits, distance_t distance,
-        const span_t *s, ptrdiff_t i, seen_t *seen) {
+        lane_formula formula, kind_t in, kind_t out, kind_t stored, limits_t limits,
+        distance_t distance, const span_t *s, ptrdiff_t i, seen_t *seen) {
     const int stream = distance == FAR && s->stream;
     for (; i + 2 * LANES <= s->n; i += 2 * LANES) {
         ask_for_operands(s, i * size_of(in), 2 * LANES * size_of(in), distance);
@@ -660,6 +681,11 @@ static inline __attribute__((always_inline)) ptrdiff_t over_pairs(
             float *target = (float *)s->out + i;
             lanes_t low = at(formula, in, s, i, &seen[0]);
             lanes_t high = at(formula, in, s, i + LANES, &seen[!limits.as_one]);
+            if (stored != SINGLE) {
+                ints_t line = both_halves(narrowed(stored, low), narrowed(stored, high));
+                put_line(s->out + 2 * i, line, stream);
+                continue;
+            }
             put_lanes(target, low, stream);
             put_lanes(target + LANES, high, stream);
             continue;
@@ -667,28 +693,31 @@ static inline __attribute__((always_inline)) ptrdiff_t over_pairs(
         ints_t line = in == BFLOAT ? at_turns(formula, limits, s, i, seen)
                                    : at_both(formula, in, out, limits, s, i, seen);
         if (limits.nan) see_short_most(&seen[0], line);
-        put_line(s->out + 2 * i, line, stream);
+        put_kind(s->out, 2 * i, line, out, stored, stream);
     }
     return i;
 }
 
 /* One register, for what is left of a row. */
 static inline __attribute__((always_inline)) void over_one(
-        lane_formula formula, kind_t in, kind_t out, limits_t limits, const span_t *s, seen_t *seen) {
+        lane_formula formula, kind_t in, kind_t out, kind_t stored, limits_t limits,
+        const span_t *s, seen_t *seen) {
     lanes_t x = at(formula, in, s, 0, seen);
     if (out == SINGLE) {
-        lanes_store((float *)s->out, x);
+        if (stored == SINGLE) lanes_store((float *)s->out, x);
+        else halves_store((uint16_t *)s->out, narrowed(stored, x));
         return;
     }
     halves_t h = rounded(out, x, limits.bound, s->doubts);
     if (limits.nan) see_short_most(seen, both_halves(h, h));
-    halves_store((uint16_t *)s->out, h);
+    if (stored == SINGLE) lanes_store((float *)s->out, from_kind(out, h));
+    else halves_store((uint16_t *)s->out, h);
 }
 
 static inline span_t span_at(const span_t *s, ptrdiff_t i, ptrdiff_t in_size, ptrdiff_t out_size) {
     span_t part = {
         s->a + i * in_size, s->b + i * in_size, s->out + i * out_size, LANES, s->facts,
-        s->doubts + i / LANES, 0, 0,
+        s->doubts + i / LANES, 0, 0, s->stored,
     };
     return part;
 }
@@ -697,20 +726,20 @@ static inline span_t span_at(const span_t *s, ptrdiff_t i, ptrdiff_t in_size, pt
  * where these have doubts, which are numbered, or there are none, by way of copies that are filled
  * up with numbers that no formula minds: bytes of 0x38 are 0.53 or 4e-5, whatever the type. */
 static inline __attribute__((always_inline)) int over_lanes(
-        lane_formula formula, kind_t in, kind_t out, limits_t limits, span_t s) {
+        lane_formula formula, kind_t in, kind_t out, kind_t stored, limits_t limits, span_t s) {
     seen_t seen[2] = { nothing_seen(), nothing_seen() };
     distance_t distance = distance_of(&s);
     /* Doubts are numbered from the beginning: halves begin there. */
-    ptrdiff_t done = out == SINGLE ? bytes_to_register(&s, 4) / 4 : 0;
-    if (done) over_one(formula, in, out, limits, &s, &seen[0]);
-    done = distance == FAR    ? over_pairs(formula, in, out, limits, FAR, &s, done, seen)
-           : distance == NEAR ? over_pairs(formula, in, out, limits, NEAR, &s, done, seen)
-                              : over_pairs(formula, in, out, limits, HERE, &s, done, seen);
+    ptrdiff_t done = out == SINGLE && stored == SINGLE ? bytes_to_register(&s, 4) / 4 : 0;
+    if (done) over_one(formula, in, out, stored, limits, &s, &seen[0]);
+    done = distance == FAR    ? over_pairs(formula, in, out, stored, limits, FAR, &s, done, seen)
+           : distance == NEAR ? over_pairs(formula, in, out, stored, limits, NEAR, &s, done, seen)
+                              : over_pairs(formula, in, out, stored, limits, HERE, &s, done, seen);
     while (done < s.n) {
         /* A line that went past the cache must not be written again. */
         if (out == SINGLE && !s.stream && s.n >= LANES && s.n - done < LANES) done = s.n - LANES;
         ptrdiff_t rest = s.n - done;
-        span_t last = span_at(&s, done, size_of(in), size_of(out));
+        span_t last = span_at(&s, done, size_of(in), size_of(stored));
         char a[LANES * 4], b[LANES * 4], result[LANES * 4];
         if (rest < LANES) {
             memset(a, 0x38, sizeof a);
@@ -721,8 +750,8 @@ static inline __attribute__((always_inline)) int over_lanes(
             last.a = a;
             last.out = result;
         }
-        over_one(formula, in, out, limits, &last, &seen[0]);
-        if (rest < LANES) memcpy(s.out + done * size_of(out), result, (size_t)(rest * size_of(out)));
+        over_one(formula, in, out, stored, limits, &last, &seen[0]);
+        if (rest < LANES) memcpy(s.out + done * size_of(stored), result, (size_t)(rest * size_of(stored)));
         done += LANES;
     }
     seen_t all = seen_by_both(&seen[0], &seen[1]);
@@ -760,7 +789,10 @@ typedef int (*lane_loop)(const span_t *);
 
 #define LOOP(name, formula, in, out, limits, odd) \
     static int name(const span_t *s) { \
-        int found = over_lanes(formula, in, out, limits, *s) | (odd); \
+        int found = (s->stored == out      ? over_lanes(formula, in, out, out, limits, *s) \
+                     : out != SINGLE       ? over_lanes(formula, in, out, SINGLE, limits, *s) \
+                     : s->stored == HALF   ? over_lanes(formula, in, out, HALF, limits, *s) \
+                                           : over_lanes(formula, in, out, BFLOAT, limits, *s)) | (odd); \
         int doubts = out != SINGLE && limits.bound != 0 && any_doubt(s->doubts, s->n); \
         if (doubts && in == BFLOAT && out == BFLOAT) order_doubts(s->doubts, s->n); \
         return (found ? SUSPECTS : 0) | (doubts ? DOUBTS : 0); \
@@ -809,52 +841,56 @@ LOOPS_TABLE(logit_backward)
 typedef ints_t (*line_formula)(const line_facts_t *facts, const char *a, const char *b, seen_t *seen);
 
 static inline __attribute__((always_inline)) ptrdiff_t over_whole_lines(
-        line_formula formula, const span_t *s, const line_facts_t *facts, ptrdiff_t i, ptrdiff_t bytes,
-        distance_t distance, seen_t *seen) {
+        line_formula formula, kind_t kind, kind_t stored, const span_t *s, const line_facts_t *facts,
+        ptrdiff_t i, ptrdiff_t bytes, distance_t distance, seen_t *seen) {
     enum { WIDE = LANES * 4 };
     const int stream = distance == FAR && s->stream;
     for (; i + 2 * WIDE <= bytes; i += 2 * WIDE) {
         ask_for_operands(s, i, 2 * WIDE, distance);
         ints_t line = formula(facts, s->a + i, s->b + i, seen);
         ints_t next = formula(facts, s->a + i + WIDE, s->b + i + WIDE, seen);
-        put_line(s->out + i, line, stream);
-        put_line(s->out + i + WIDE, next, stream);
+        put_kind(s->out, i, line, kind, stored, stream);
+        put_kind(s->out, i + WIDE, next, kind, stored, stream);
     }
     for (; i + WIDE <= bytes; i += WIDE)
-        put_line(s->out + i, formula(facts, s->a + i, s->b + i, seen), stream);
+        put_kind(s->out, i, formula(facts, s->a + i, s->b + i, seen), kind, stored, stream);
     return i;
 }
 
 static inline __attribute__((always_inline)) int over_lines(
-        line_formula formula, span_t s, line_facts_t facts, ptrdiff_t size, uint16_t infinity) {
+        line_formula formula, kind_t kind, kind_t stored, span_t s, line_facts_t facts) {
     enum { WIDE = LANES * 4 };
+    const ptrdiff_t size = size_of(kind);
     seen_t seen = nothing_seen();
     ptrdiff_t bytes = s.n * size;
     distance_t distance = distance_of(&s);
-    ptrdiff_t i = bytes_to_register(&s, size);
+    ptrdiff_t i = kind == stored ? bytes_to_register(&s, size) : 0;
     if (i) ints_store(s.out, formula(&facts, s.a, s.b, &seen));
-    i = distance == FAR    ? over_whole_lines(formula, &s, &facts, i, bytes, FAR, &seen)
-        : distance == NEAR ? over_whole_lines(formula, &s, &facts, i, bytes, NEAR, &seen)
-                           : over_whole_lines(formula, &s, &facts, i, bytes, HERE, &seen);
+    i = distance == FAR    ? over_whole_lines(formula, kind, stored, &s, &facts, i, bytes, FAR, &seen)
+        : distance == NEAR ? over_whole_lines(formula, kind, stored, &s, &facts, i, bytes, NEAR, &seen)
+                           : over_whole_lines(formula, kind, stored, &s, &facts, i, bytes, HERE, &seen);
     if (i < bytes && bytes >= WIDE && !s.stream) {
         i = bytes - WIDE;
-        ints_store(s.out + i, formula(&facts, s.a + i, s.b + i, &seen));
+        put_kind(s.out, i, formula(&facts, s.a + i, s.b + i, &seen), kind, stored, 0);
     } else if (i < bytes) {
-        char a[WIDE], b[WIDE], result[WIDE];
+        char a[WIDE], b[WIDE], result[2 * WIDE];
         memset(a, 0x38, sizeof a);
         memset(b, 0x38, sizeof b);
         memcpy(a, s.a + i, (size_t)(bytes - i));
         memcpy(b, s.b + i, (size_t)(bytes - i));
-        ints_store(result, formula(&facts, a, b, &seen));
-        memcpy(s.out + i, result, (size_t)(bytes - i));
+        put_kind(result, 0, formula(&facts, a, b, &seen), kind, stored, 0);
+        ptrdiff_t widened = size_of(stored) / size_of(kind);
+        memcpy(s.out + i * widened, result, (size_t)((bytes - i) * widened));
     }
     /* There is one NaN, and a bfloat up to the least that is normal may have been rounded twice. */
+    uint16_t infinity = kind == HALF ? 0x7c00u : 0x7f80u;
     return nan_seen(&seen, infinity) | any_short_at_most(seen.least, 0xffu) ? SUSPECTS : 0;
 }
 
-#define LINE_LOOP(name, formula, size, infinity) \
+#define LINE_LOOP(name, formula, kind) \
     static int name(const span_t *s) { \
-        return over_lines(formula, *s, FACTS(s)->line, size, infinity); \
+        if (s->stored != kind) return over_lines(formula, kind, SINGLE, *s, FACTS(s)->line); \
+        return over_lines(formula, kind, kind, *s, FACTS(s)->line); \
     }
 
 static inline lanes_t scaled(const line_facts_t *facts, lanes_t g) {
@@ -896,10 +932,10 @@ static inline ints_t leaky_backward_bfloat_line(
     see_short_sizes(seen, result);
     return result;
 }
-LINE_LOOP(leaky_relu_half, leaky_relu_half_line, 2, 0x7c00u)
-LINE_LOOP(leaky_relu_bfloat, leaky_relu_bfloat_line, 2, 0x7f80u)
-LINE_LOOP(leaky_backward_half, leaky_backward_half_line, 2, 0x7c00u)
-LINE_LOOP(leaky_backward_bfloat, leaky_backward_bfloat_line, 2, 0x7f80u)
+LINE_LOOP(leaky_relu_half, leaky_relu_half_line, HALF)
+LINE_LOOP(leaky_relu_bfloat, leaky_relu_bfloat_line, BFLOAT)
+LINE_LOOP(leaky_backward_half, leaky_backward_half_line, HALF)
+LINE_LOOP(leaky_backward_bfloat, leaky_backward_bfloat_line, BFLOAT)
 static int leaky_relu_by_slope_1(const span_t *s) {
     if (!FACTS(s)->line.scale.at_once) return leaky_relu_1(s);
     return s->a == s->b ? leaky_relu_half(s) : leaky_backward_half(s);
@@ -935,11 +971,15 @@ static inline lanes_t hardshrink_from_float(const void *facts, lanes_t g, lanes_
     const keep_t *keep = &((const facts_t *)facts)->line.keep;
     return floats_of(kept(bits_of(g), bits_of(x), keep->low, keep->reach));
 }
-LINE_LOOP(hardshrink_0, hardshrink_single_line, 4, 0u)
-LINE_LOOP(hardshrink_1, hardshrink_half_line, 2, 0u)
-LINE_LOOP(hardshrink_2, hardshrink_bfloat_line, 2, 0u)
+LINE_LOOP(hardshrink_singles, hardshrink_single_line, SINGLE)
+LINE_LOOP(hardshrink_1, hardshrink_half_line, HALF)
+LINE_LOOP(hardshrink_2, hardshrink_bfloat_line, BFLOAT)
 LOOP(hardshrink_3, hardshrink_from_float, SINGLE, HALF, NO_LIMITS, 0)
 LOOP(hardshrink_4, hardshrink_from_float, SINGLE, BFLOAT, NO_LIMITS, 0)
+LOOP(hardshrink_narrowed, hardshrink_from_float, SINGLE, SINGLE, NO_LIMITS, 0)
+static int hardshrink_0(const span_t *s) {
+    return s->stored == SINGLE ? hardshrink_singles(s) : hardshrink_narrowed(s);
+}
 LOOPS_TABLE(hardshrink)
 
 #else
@@ -954,6 +994,7 @@ typedef struct {
     uint16_t *doubts;
     int stream; /* past the cache */
     int ask;    /* ahead for operands: bits of ASK_... */
+    kind_t stored; /* results, once rounded: as what they are; halves as floats or floats as halves */
 } span_t;
 typedef int (*lane_loop)(const span_t *);
 

@@ -94,6 +94,7 @@ static inline choice_t between(lanes_t x, float low, float high) {
     choice_t above = _mm512_cmp_ps_mask(x, lanes_of(low), _CMP_GE_OQ);
     return _mm512_mask_cmp_ps_mask(above, x, lanes_of(high), _CMP_LE_OQ);
 }
+static inline choice_t is_nan(lanes_t x) { return _mm512_cmp_ps_mask(x, x, _CMP_UNORD_Q); }
 static inline choice_t not_above_zero(lanes_t x) {
     return _mm512_cmp_ps_mask(x, _mm512_setzero_ps(), _CMP_NGT_UQ);
 }
@@ -132,6 +133,8 @@ static inline void stream_lanes(float *p, lanes_t x) { _mm512_stream_ps(p, x); }
 static inline ints_t both_halves(halves_t low, halves_t high) {
     return _mm512_inserti64x4(_mm512_castsi256_si512(low), high, 1);
 }
+static inline halves_t low_halves(ints_t both) { return _mm512_castsi512_si256(both); }
+static inline halves_t high_halves(ints_t both) { return _mm512_extracti64x4_epi64(both, 1); }
 /* The upper halves of two registers, taking turns. */
 static inline ints_t upper_turns(ints_t even, ints_t odd) {
     return _mm512_mask_mov_epi16(int_right(even, 16), 0xaaaaaaaau, odd);
@@ -251,6 +254,7 @@ static inline choice_t between(lanes_t x, float low, float high) {
     choice_t above = _mm256_cmp_ps(x, lanes_of(low), _CMP_GE_OQ);
     return _mm256_and_ps(above, _mm256_cmp_ps(x, lanes_of(high), _CMP_LE_OQ));
 }
+static inline choice_t is_nan(lanes_t x) { return _mm256_cmp_ps(x, x, _CMP_UNORD_Q); }
 static inline choice_t not_above_zero(lanes_t x) {
     return _mm256_cmp_ps(x, _mm256_setzero_ps(), _CMP_NGT_UQ);
 }
@@ -295,6 +299,8 @@ static inline void stream_lanes(float *p, lanes_t x) { _mm256_stream_ps(p, x); }
 static inline ints_t both_halves(halves_t low, halves_t high) {
     return _mm256_inserti128_si256(_mm256_castsi128_si256(low), high, 1);
 }
+static inline halves_t low_halves(ints_t both) { return _mm256_castsi256_si128(both); }
+static inline halves_t high_halves(ints_t both) { return _mm256_extracti128_si256(both, 1); }
 static inline ints_t upper_turns(ints_t even, ints_t odd) {
     return _mm256_blend_epi16(int_right(even, 16), odd, 0xaa);
 }

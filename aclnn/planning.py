@@ -253,7 +253,8 @@ def kernel_of(owner: graph.Graph, node: graph.Node) -> Any:
     output = owner.value(node.output).dtype.name
     kernels = isa.kernels()
     if node.kind == "Compute":
-        return kernels.compute_kernel(node.attr("kernel"), inputs, output)
+        result = node.attr("result_dtype", output)
+        return kernels.compute_kernel(node.attr("kernel"), inputs, output, result)
     return kernels.cast_kernel(inputs[0], output)
 
 

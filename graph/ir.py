@@ -184,7 +184,8 @@ class Node:
     ========== ============================================================================
     kernel     (Compute) what computes it; opaque here
     elementwise (Compute) False: element [i] of the result may need more than elements [i]
-    any_dtype  (Compute) False: inputs must have the dtype they were cast to
+    any_dtype  (Compute) False: inputs must have the dtype they were cast to, and so the result
+    result_dtype (Compute) results are rounded to it before they become of the output's
     reason     (Contiguous) 'overlap': a forced copy, which no pass may remove or fuse
     loop       the tile loop that the node was fused into
     ========== ============================================================================

@@ -2,7 +2,7 @@
 
 The graph as an operator builds it holds every node that could be needed.  `elide` drops those
 that do nothing, `fold_strides` turns copies into strides, `fold_casts` turns conversions into
-loads, `fuse` puts what remains into tile loops, and `in_place` makes sure that no output
+loads and stores, `fuse` puts what remains into tile loops, and `in_place` makes sure that no output
 destroys an input that is still to be read.
 """
 
@@ -165,18 +165,29 @@ def _fold_reason(source: Value, view: Value) -> str:
 
 
 def fold_casts(graph: Graph) -> tuple[Graph, Notes]:
-    """Let Compute nodes read what their inputs were cast from: a cast becomes part of a load."""
+    """Let Compute nodes read what their inputs were cast from, and write what their result is cast
+    to: a cast becomes part of a load or a store."""
+    graph, loads = _casts_into_loads(graph)
+    graph, stores = _casts_into_stores(graph)
+    return graph, (*loads, *stores)
+
+
+def _converts(node: Node) -> bool:
+    return node.kind == "Compute" and node.is_elementwise and node.attr("any_dtype", True)
+
+
+def _casts_into_loads(graph: Graph) -> tuple[Graph, Notes]:
     notes: list[Note] = []
     casts = {node.output: node for node in graph.nodes if node.kind == "Cast"}
     nodes: list[Node] = []
     for node in graph.nodes:
-        if node.kind == "Compute" and node.is_elementwise and node.attr("any_dtype", True):
+        if _converts(node):
             inputs = []
             for id in node.inputs:
                 cast = casts.get(graph.root(id).id)
                 if cast is not None:
                     graph, id = _load_of(graph, cast, id)
-                    notes.append(_cast_note(graph, cast, node))
+                    notes.append(_cast_note(graph, cast, f"in the load of {node.name}"))
                 inputs.append(id)
             node = replace(node, inputs=tuple(inputs))
         nodes.append(node)
@@ -185,10 +196,27 @@ def fold_casts(graph: Graph) -> tuple[Graph, Notes]:
     return _rebuilt(graph, nodes), tuple(dict.fromkeys(notes))
 
 
-def _cast_note(graph: Graph, cast: Node, user: Node) -> Note:
+def _casts_into_stores(graph: Graph) -> tuple[Graph, Notes]:
+    notes: list[Note] = []
+    nodes = list(graph.nodes)
+    for cast in [node for node in nodes if node.kind == "Cast"]:
+        (source,) = cast.inputs
+        writer = graph.producer(source)
+        readers = [node for node in nodes if _reads(graph, node, source)]
+        if writer is None or not _converts(writer) or readers != [cast]:
+            continue
+        rounded = graph.value(source).dtype.name
+        nodes[nodes.index(writer)] = replace(
+            writer.with_attrs(result_dtype=rounded), output=cast.output
+        )
+        nodes.remove(cast)
+        notes.append(_cast_note(graph, cast, f"in the store of {writer.name}"))
+    return _rebuilt(graph, nodes), tuple(notes)
+
+
+def _cast_note(graph: Graph, cast: Node, where: str) -> Note:
     source, out = graph.value(cast.inputs[0]).dtype, graph.value(cast.output).dtype
-    why = f"{source.name} becomes {out.name} in the load of {user.name}"
-    return Note(cast.name, "folded", why)
+    return Note(cast.name, "folded", f"{source.name} becomes {out.name} {where}")
 
 
 def _load_of(graph: Graph, cast: Node, id: int) -> tuple[Graph, int]:

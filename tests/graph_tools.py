@@ -74,7 +74,7 @@ shapes = st.lists(st.integers(1, 5), max_size=4).map(tuple)
 
 
 @st.composite
-def as_built(draw, in_place=False):
+def as_built(draw, in_place=False, any_dtype=None):
     """Graphs as operators build them, with every node present."""
     shape = draw(shapes)
     b = GraphBuilder()
@@ -94,9 +94,10 @@ def as_built(draw, in_place=False):
         alias, dtype = value, item
         strides = same if own == shape and draw(st.booleans()) else strides
     out = b.output("out", shape, dtype, strides=strides, alias_of=alias)
-    result = b.compute("sum", views, shape, work)
+    casts = {"any_dtype": draw(st.booleans()) if any_dtype is None else any_dtype}
+    result = b.compute("sum", views, shape, work, **casts)
     for _ in range(draw(st.integers(0, 2))):
-        result = b.compute("sum", [result, draw(st.sampled_from(views))], shape, work)
+        result = b.compute("sum", [result, draw(st.sampled_from(views))], shape, work, **casts)
     b.view_copy(b.cast(result, dtype), out)
     return b.build()
 

@@ -40,7 +40,7 @@ def test_materialized_keeps_whole_tensors(graph):
     assert {value.storage for value in after.values} <= {"input", "output", "workspace"}
 
 
-@given(as_built())
+@given(as_built(any_dtype=True))
 def test_fused_needs_no_workspace_but_forced_copies(graph):
     after = run_passes(graph).graph
     forced = {node.output for node in after.nodes if node.is_forced_copy}
@@ -94,10 +94,34 @@ def test_strides_and_casts_fold_into_the_consumer():
     assert notes["out_view_copy"].action == "folded"
 
 
-def test_the_result_cast_is_fused_and_the_intermediate_is_a_tile():
-    graph = run_passes(elementwise(out_dtype=F16)).graph
+def test_the_result_cast_folds_into_the_store():
+    done = run_passes(elementwise(out_dtype=F16))
+    (node,) = done.graph.nodes
+    assert (node.name, node.attr("result_dtype")) == ("relu", "float32")
+    assert done.graph.value(node.output).dtype == F16
+    notes = {note.node: note for note in done.notes}
+    assert notes["relu_cast"].action == "folded"
+    assert notes["relu_cast"].why == "float32 becomes float16 in the store of relu"
+
+
+def test_a_result_with_two_readers_is_cast_by_a_node():
+    b = GraphBuilder()
+    x, half = b.input("x", (8,), F32), b.output("half", (8,), F16)
+    out = b.output("out", (8,), F32)
+    once = b.compute("f", [x], (8,), F32)
+    b.view_copy(b.cast(once, F16), half)
+    b.view_copy(b.compute("g", [once], (8,), F32), out)
+    graph = run_passes(b.build()).graph
+    assert [node.kind for node in graph.nodes] == ["Compute", "Cast", "Compute"]
+
+
+def test_a_chain_is_fused_and_the_intermediate_is_a_tile():
+    b = GraphBuilder()
+    x, out = b.input("x", (8,), F32), b.output("out", (8,), F32)
+    b.view_copy(b.compute("g", [b.compute("f", [x], (8,), F32)], (8,), F32), out)
+    graph = run_passes(b.build()).graph
     assert [node.attr("loop") for node in graph.nodes] == [1, 1]
-    assert graph.named("relu").storage == "tile"
+    assert graph.named("f").storage == "tile"
 
 
 def test_a_forced_copy_stays_and_comes_first():
@@ -173,6 +197,15 @@ def test_casts_stay_where_the_kernel_wants_them():
     after = run_passes(b.build()).graph
     assert [node.kind for node in after.nodes] == ["Cast", "Compute"]
     assert after.named("x_cast").storage == "tile"
+
+
+def test_casts_stay_where_the_kernel_gives_one_dtype():
+    b = GraphBuilder()
+    x, out = b.input("x", (8,), F32), b.output("out", (8,), F16)
+    b.view_copy(b.cast(b.compute("f", [x], (8,), F32, any_dtype=False), F16), out)
+    after = run_passes(b.build()).graph
+    assert [node.kind for node in after.nodes] == ["Compute", "Cast"]
+    assert after.named("f").storage == "tile"
 
 
 def test_a_broadcast_result_is_not_read_from_another_tile():

@@ -249,7 +249,8 @@ def unary(shape, x_strides=None, out_strides=None, dtype=F32, out_dtype=None, al
     x = b.input("x", shape, dtype, strides=x_strides)
     out_dtype = out_dtype or dtype
     out = b.output("out", shape, out_dtype, strides=out_strides, alias_of=x if alias else None)
-    b.view_copy(b.cast(b.compute("f", [b.contiguous(x)], shape, dtype), out_dtype), out)
+    result = b.compute("f", [b.contiguous(x)], shape, dtype, any_dtype=False)
+    b.view_copy(b.cast(result, out_dtype), out)
     return b.build()
 
 

@@ -102,6 +102,38 @@ def test_broadcasting_and_mixed_dtypes(data):
     same_bits(actual, function(*whole))
 
 
+OUT_OF_ANY_DTYPE = ["elu_backward", "leaky_relu", "leaky_relu_backward", "hardshrink", "elu"]
+
+
+def any_bits(rng, count, dtype):
+    """Usual numbers, and every other one of random bits."""
+    numbers = (rng.standard_normal(count) * 4).astype(dtype)
+    kind = f"u{numbers.itemsize}"
+    bits = rng.integers(0, 1 << (8 * numbers.itemsize), count, np.uint64).astype(kind)
+    numbers.view(kind)[::2] = bits[::2]
+    return numbers
+
+
+@pytest.mark.parametrize(
+    "out_dtype", [*DTYPES, np.float64, np.complex64], ids=lambda d: str(np.dtype(d))
+)
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+@pytest.mark.parametrize("name", OUT_OF_ANY_DTYPE)
+def test_outputs_of_another_dtype_are_rounded_results_converted(name, dtype, out_dtype):
+    """Results have the inputs' dtype first: the output's must not show through."""
+    rng = np.random.default_rng(8)
+    function = getattr(aclnn, name)
+    for count in (1, 7, 33, 513, 1500, 40_000, 600_000):
+        inputs = [any_bits(rng, count, dtype) for _ in range(1 + ("backward" in name))]
+        with np.errstate(all="ignore"):
+            expected = function(*inputs).astype(out_dtype)
+        for out in (np.empty(count, out_dtype), np.empty(2 * count, out_dtype)[::2]):
+            function(*inputs, out=out)
+            nans = np.isnan(expected)
+            assert (np.isnan(out) == nans).all()
+            same_bits(np.where(nans, 0, out), np.where(nans, 0, expected))
+
+
 @pytest.mark.parametrize("second", DTYPES, ids=str)
 @pytest.mark.parametrize("first", DTYPES, ids=str)
 def test_operands_that_repeat_along_rows_longer_than_blocks(first, second):
