@@ -246,21 +246,23 @@ def test_side_by_side_runs_every_call_so_often():
     assert counts == [7, 7]
 
 
-@pytest.mark.parametrize("out_bytes", [1 << 19, 4 << 20])
-@pytest.mark.parametrize("threads", [1, 2])
-def test_limits_move_the_bytes_they_say(out_bytes, threads, monkeypatch):
+@pytest.mark.parametrize(
+    ("size", "threads", "streams"),
+    [(3 << 19, 1, False), (3 << 20, 1, True), (3 << 20, 2, False), (6 << 20, 2, True)],
+)
+def test_limits_move_the_bytes_they_say(size, threads, streams, monkeypatch):
     moved = []
     monkeypatch.setattr(limits, "side_by_side", lambda calls: moved.append(calls) or calls)
-    made = limits.timers(3 << 20, out_bytes, threads)
+    made = limits.timers(size, threads)
     for call in (*made["copy"], *made["triad"]):
         call()
     assert [len(calls) for calls in moved] == [threads, threads]
     streamed = isinstance(made["copy"][0], limits._Holding)
-    assert streamed == (out_bytes == 4 << 20)
+    assert streamed == streams
     arrays = [c._arrays if streamed else c.args for c in made["copy"]]
-    assert sum(a.nbytes for pair in arrays for a in pair) == 3 << 20
+    assert sum(a.nbytes for pair in arrays for a in pair) == size
     triads = [(*c.args, c.keywords["out"]) for c in made["triad"]]
-    assert sum(a.nbytes for three in triads for a in three) == 3 << 20
+    assert sum(a.nbytes for three in triads for a in three) == size
     assert (triads[0][2] == 2).all()
 
 

@@ -3,7 +3,7 @@
 Both run on as many threads as the operators may use, each thread on a part of its own.
 
 - ``copy``: half of the bytes are read, half are written: with stores that bypass the cache where
-  the kernels write a cell's output so, otherwise by memcpy.
+  kernels that move as much use these, otherwise by memcpy.
 - ``triad``: two thirds are read, one third is written: ``np.add(a, b, out=c)`` in float32, with
   ordinary stores, before which the CPU reads the line.
 """
@@ -25,17 +25,17 @@ LEAST_BYTES = 1 << 19
 _LINE = 64
 
 
-def timers(nbytes: int, out_bytes: int, threads: int) -> dict[str, Timer]:
+def timers(nbytes: int, threads: int) -> dict[str, Timer]:
     """Timers of a copy and a triad that move `nbytes` in all; none when these are few.
 
-    >>> sorted(timers(1 << 20, 1 << 18, 2))
+    >>> sorted(timers(1 << 20, 2))
     ['copy', 'triad']
-    >>> timers(1 << 10, 1 << 8, 2)
+    >>> timers(1 << 10, 2)
     {}
     """
     if nbytes < LEAST_BYTES:
         return {}
-    streamed = out_bytes >= STREAM_FROM
+    streamed = nbytes >= STREAM_FROM * threads
     return {
         "copy": side_by_side([_copy(n, streamed) for n in _parts(nbytes // 2, threads)]),
         "triad": side_by_side([_add(n) for n in _parts(nbytes // 3, threads)]),

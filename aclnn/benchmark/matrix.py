@@ -243,7 +243,7 @@ def _yardsticks(cell: Cell, memory: Memory, threads: int) -> dict[str, Timer]:
     if cell.regime.elements <= UFUNC_ELEMENTS:
         a, b, c = (np.ones(cell.regime.elements, np.float32) for _ in range(3))
         return {"np.add": looped(partial(np.add, a, b, out=c))}
-    return limits.timers(memory.nbytes, memory.out.nbytes, threads)
+    return limits.timers(memory.nbytes, threads)
 
 
 def _row(

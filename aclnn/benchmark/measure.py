@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import gc
-import itertools
 import threading
 import time
+import timeit
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from statistics import median
 from typing import Any
 
@@ -37,18 +38,20 @@ class Sample:
 def looped(call: Callable[[], Any]) -> Timer:
     """Time calls one after the other on this thread.
 
+    A ``partial`` is written out, as users write the call: it would itself take 0.1 us to hand
+    keyword arguments on to a function in C.
+
     >>> looped(list)(10) > 0
     True
+    >>> looped(partial(sorted, [2, 1], reverse=True))(10) > 0
+    True
     """
-
-    def timer(count: int) -> float:
-        steps = itertools.repeat(None, count)
-        begin = time.perf_counter()
-        for _ in steps:
-            call()
-        return time.perf_counter() - begin
-
-    return timer
+    if not isinstance(call, partial):
+        return timeit.Timer("call()", globals={"call": call}).timeit
+    places = [f"_{i}" for i in range(len(call.args))]
+    names = {"call": call.func, **dict(zip(places, call.args, strict=True)), **call.keywords}
+    statement = f"call({', '.join([*places, *(f'{key}={key}' for key in call.keywords)])})"
+    return timeit.Timer(statement, globals=names).timeit
 
 
 def side_by_side(calls: Sequence[Callable[[], Any]]) -> Timer:
