@@ -44,9 +44,9 @@ cdef inline real canonical(real r) noexcept nogil:
 
 
 cdef inline double exponent(double y) noexcept nogil:
-    """`y`, moved to where e^y is a normal number."""
-    cdef double not_low = y if y > -708 else -708
-    return not_low if not_low < 708 else 708
+    """`y`, moved to where e^y is a normal number; a NaN stays."""
+    cdef double not_low = -708 if y < -708 else y
+    return 708 if not_low > 708 else not_low
 
 
 cdef inline double odd_product(double a, double b, double b_low) noexcept nogil:
@@ -81,8 +81,9 @@ cdef inline real hardshrink(real x, const double *p) noexcept nogil:
 
 cdef inline double elu(double x, const double *p) noexcept nogil:
     cdef double below = x if x <= 0 else 0
-    cdef double y = exponent(p[2] * below)
-    cdef double growth = expm1_f64(y)
+    cdef double far = p[2] * below
+    cdef double y = exponent(far)
+    cdef double growth = INFINITY if far == INFINITY else expm1_f64(y)
     # Near 0 the growth is y + y^2/2, of which a double may not show the second part.
     cdef double growth_low = 0.5 * y * y if y > -1e-9 else 0
     cdef double negative = odd_product(p[1] * p[0], growth, growth_low if growth == y else 0)
@@ -93,11 +94,12 @@ cdef inline double elu(double x, const double *p) noexcept nogil:
 cdef inline double elu_backward(double g, double x, const double *p) noexcept nogil:
     cdef double below = x if x < 0 else 0
     cdef double y = p[2] * below
-    cdef double bounded = y if fabs(y) < 708 else (708.0 if p[2] < 0 else -708.0)
-    cdef double decay = exp_f64(bounded)
-    # Between that and infinity no float shows a difference, unless the gradient is infinite.
-    decay = decay if fabs(y) < INFINITY else (INFINITY if p[2] < 0 else 0.0)
-    cdef double negative = g * (p[2] * p[0] * p[1] * decay)
+    cdef double decay = exp_f64(exponent(y))
+    # Between the bounds and infinity no float shows a difference, unless the gradient is infinite.
+    decay = INFINITY if y == INFINITY else decay
+    decay = 0.0 if y == -INFINITY else decay
+    # The gradient first: a slope without end would make a NaN of 0, one that vanishes of infinity.
+    cdef double negative = g * (p[2] * p[0] * p[1]) * decay
     return canonical(negative if x <= 0 else g * p[1])
 
 

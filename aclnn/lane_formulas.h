@@ -501,7 +501,7 @@ static inline void scale_prepare(const double *p, ptrdiff_t n, kind_t kind, scal
 /* Which magnitudes pass, as bits of each type: from `low` on, `reach` more, up to infinity. */
 
 static inline void keep_prepare(const double *p, keep_t *keep) {
-    float bound = p[0] < 0 ? 0.0f : (float)p[0];
+    float bound = p[0] <= 0 ? 0.0f : (float)p[0]; /* the sign of -0 would be part of its bits */
     uint32_t bits = bits_of_f32(bound);
     uint16_t half = half_of_f32(bound).bits;
     half_t rounded = { half };

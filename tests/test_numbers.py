@@ -254,3 +254,54 @@ def test_float64_forms():
         np.testing.assert_allclose(getattr(aclnn, name)(x), exact, rtol=1e-15)
     # float64 tensors see the slope as float64
     assert aclnn.leaky_relu(np.array([-1.0]), 0.1)[0] == -0.1
+
+
+OF_LANES = [np.float32, np.float16, ml_dtypes.bfloat16]
+
+
+@pytest.mark.parametrize("dtype", OF_LANES, ids=lambda d: np.dtype(d).name)
+def test_a_lambda_of_minus_zero_is_zero(dtype):
+    x = np.array([0.0, -0.0, 1.0, -1.0] * 40, dtype)
+    g = np.full_like(x, 2)
+    for out in (aclnn.hardshrink_backward(g, x, -0.0), aclnn.hardshrink_backward(g, x, 0.0)):
+        np.testing.assert_array_equal(out, [0, 0, 2, 2] * 40)
+    np.testing.assert_array_equal(aclnn.hardshrink(x, -0.0), x)
+
+
+@pytest.mark.parametrize("dtype", OF_LANES, ids=lambda d: np.dtype(d).name)
+@pytest.mark.parametrize(
+    ("rate", "x"), [(np.nan, -3), (np.inf, 0), (-np.inf, 0), (0, -np.inf), (np.nan, -0.0)]
+)
+def test_elu_is_no_number_where_its_exponent_is_none(rate, x, dtype):
+    many = np.array([x, 1] * 40, dtype)
+    for result in (
+        aclnn.elu(many, input_scale=rate),
+        aclnn.elu_backward(np.ones_like(many), many, input_scale=rate),
+    ):
+        assert np.isnan(result[::2].astype(np.float32)).all()
+        assert (result[1::2] == 1).all()
+
+
+@pytest.mark.parametrize("dtype", OF_LANES, ids=lambda d: np.dtype(d).name)
+def test_no_gradient_times_any_slope_is_none(dtype):
+    """The slope, e^952 times -17, is a number, however large."""
+    zeros = np.zeros(40, dtype)
+    for x, rate in ((-952, -1), (-56, -17), (-119, -8)):
+        many = np.full(40, x, dtype)
+        assert (aclnn.elu_backward(zeros, many, input_scale=rate) == 0).all()
+        huge = aclnn.elu_backward(zeros + dtype(1), many, input_scale=rate)
+        assert (huge.astype(np.float32) == -np.inf).all()
+
+
+def test_infinite_gradients_times_any_slope_are_infinite():
+    g, x = np.full(40, np.inf, np.float32), np.full(40, -3e38, np.float32)
+    result = aclnn.elu_backward(g, x, alpha=1e-30, scale=1e-30, input_scale=1e-36)
+    assert (result == np.inf).all()
+
+
+def test_scalars_are_floats_but_for_leaky_relu_of_doubles():
+    x = np.array([1.0, -1.0])
+    tenth = float(np.float32(0.1))
+    assert aclnn.elu(x, scale=0.1)[0] == tenth
+    assert aclnn.leaky_relu(x, 0.1)[1] == -0.1
+    assert aclnn.leaky_relu(x.astype(np.float32), 0.1)[1] == np.float32(-tenth)
