@@ -70,6 +70,8 @@ def __getattr__(name: str) -> Any:
 def _find(name: str) -> Any:
     if name in _NAMES:
         return getattr(importlib.import_module(f"aclnn.{_NAMES[name]}"), name)
+    if name == "__all__":
+        return _public_names()
     if name.startswith("__"):
         raise AttributeError(f"module 'aclnn' has no attribute {name!r}")
     if importlib.util.find_spec(f"aclnn.{name}") is not None:
@@ -83,5 +85,9 @@ def _find(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
+    return [*_public_names(), "__version__"]
+
+
+def _public_names() -> list[str]:
     grouped = [n for g in _GROUPS for n in importlib.import_module(f"aclnn.{g}").__all__]
-    return sorted({"__version__", *_NAMES, *_MODULES, *grouped})
+    return sorted({*_NAMES, *_MODULES, *grouped})

@@ -15,8 +15,10 @@ cdef class aclOpExecutor:
     cdef readonly bint repeatable, spent, destroyed
     cdef object __weakref__
     cdef bint from_tensors
+    cdef unsigned int versions[MAX_TENSORS]  # of tensors, when phase one read them
 
-    cdef aclOpExecutor snapshot(self)
+    cdef aclOpExecutor snapshot(self, object held)
     cdef const double *scalar_values(self)
-    cdef int addresses_now(self, char **addresses) except -1
+    cdef object addresses_now(self, char **addresses)
     cdef int execute(self, char **addresses, char *workspace) except -1
+cdef aclOpExecutor new_executor()

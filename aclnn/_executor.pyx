@@ -1,7 +1,9 @@
 """Executors: a plan, the memory it is bound to, and the two phases of the C-shaped layer."""
 
+cimport cython
 from cpython.buffer cimport (
-    PyBUF_SIMPLE,
+    PyBUF_ANY_CONTIGUOUS,
+    PyBUF_FORMAT,
     PyBUF_WRITABLE,
     PyBuffer_Release,
     PyObject_GetBuffer,
@@ -31,6 +33,8 @@ from aclnn._tensor cimport aclScalar, aclTensor
 import sys
 from time import monotonic_ns
 
+import numpy as np
+
 from aclnn import errors, memory, stream as streams
 from aclnn.constants import (
     ACL_BF16,
@@ -40,7 +44,7 @@ from aclnn.constants import (
     ACLNN_ERR_PARAM_NULLPTR,
     ACLNN_SUCCESS,
 )
-from aclnn.errors import AclnnError
+from aclnn.errors import AclnnError, shown
 
 cdef int OK = int(ACLNN_SUCCESS)
 cdef int NULLPTR = int(ACLNN_ERR_PARAM_NULLPTR)
@@ -102,7 +106,7 @@ cdef class EntryHandle:
         self.fixed_switches = tuple(
             fixed.get(attribute.role, attribute.default) for attribute in operator.switches
         )
-        self.fixed_code = handle.switch_code(self.fixed_switches) if operator.switches else 0
+        self.fixed_code = handle.learn_switches(self.fixed_switches) if operator.switches else 0
         self.switch_kinds = tuple(p.kind for p in entry.parameters)
         for index, parameter in enumerate(entry.parameters):
             self.kinds[index] = KINDS[parameter.kind]
@@ -180,7 +184,7 @@ cdef class EntryHandle:
 
     cdef aclOpExecutor read(self, PyObject **arguments):
         """Check for null arguments and take the call apart."""
-        cdef aclOpExecutor executor = aclOpExecutor.__new__(aclOpExecutor)
+        cdef aclOpExecutor executor = new_executor()
         cdef int index, kind, slot
         cdef bint deep = False
         cdef object switches = None
@@ -222,7 +226,7 @@ cdef class EntryHandle:
 
     def refuse_rank(self, aclOpExecutor executor):
         """Ranks no plan can have still go through the rules: an earlier one may decide."""
-        from aclnn import planning
+        from aclnn import planning, product
 
         operands = [describe_tensor(tensor) for tensor in executor.bound]
         signs = [
@@ -231,7 +235,7 @@ cdef class EntryHandle:
             for index in range(self.handle.n_scalars)
         ]
         planning.check_call(self.handle.operator, operands, signs, executor.scalar_texts,
-                            executor.switches, self.names)
+                            executor.switches, self.names, product.get_soc_version())
 
     cdef int refuse_null(self, PyObject **arguments) except -1:
         cdef int index, kind
@@ -264,11 +268,13 @@ cdef class EntryHandle:
     cdef object read_switch(self, int index, object value):
         kind = self.switch_kinds[index]
         if kind == "bool":
-            if isinstance(value, (bool, int)):
+            if isinstance(value, (bool, int, np.bool_, np.integer)):
                 return bool(value)
             self.refuse_type(index, value, "a bool")
-        if kind == "int" and (not isinstance(value, int) or isinstance(value, bool)):
-            self.refuse_type(index, value, "an int")
+        if kind == "int":
+            value = errors.as_int(value)
+            if value is None:
+                self.refuse_type(index, value, "an int")
         if kind == "str":
             if isinstance(value, bytes):
                 value = value.decode("utf-8", "replace")
@@ -283,7 +289,7 @@ cdef class EntryHandle:
         else:
             executor.scalars[slot] = value.as_float
             executor.exact_scalars[slot] = value.as_double
-            signs = value.as_double < 0
+            signs = value.as_float < 0
         executor.request.scalar_signs |= signs << 2 * slot
         if signs:
             if executor.scalar_texts is None:
@@ -294,14 +300,16 @@ cdef class EntryHandle:
     cdef int read_float(self, aclOpExecutor executor, int index, int slot, object value) except -1:
         try:
             executor.exact_scalars[slot] = value
-        except (TypeError, OverflowError):
-            self.refuse_type(index, value, "a real number")
+        except Exception:  # whatever its __float__ raises
+            name = self.entry.parameters[index].name
+            raise AclnnError(INVALID, f"{name} is {shown(value)}, must be a real number") from None
         executor.scalars[slot] = executor.exact_scalars[slot]
-        executor.request.scalar_signs |= (executor.exact_scalars[slot] < 0) << 2 * slot
+        executor.request.scalar_signs |= (<float>executor.exact_scalars[slot] < 0) << 2 * slot
         return 0
 
     cdef int read_tensor(self, aclOpExecutor executor, int slot, aclTensor value) except -1:
         executor.bound[slot] = value
+        executor.versions[slot] = value.version
         read_operand(value, &executor.request.operands[slot])
         return 0
 
@@ -387,42 +395,44 @@ cdef object run_phase_two(EntryHandle entry, object workspace, object workspaceS
     was_spent = executor.spent
     if not executor.repeatable and executor.origin == entry.name:
         executor.spent = True  # whatever comes of it
-    if not isinstance(workspaceSize, int) or workspaceSize < 0:
-        raise AclnnError(
-            INVALID, f"workspaceSize is {workspaceSize!r}, must be an int that is not negative")
-    if executor.planned.workspace_size > 0:
-        if workspace is None:
-            raise AclnnError(
-                NULLPTR, f"workspace is null, {executor.planned.workspace_size} bytes are needed")
-        if workspaceSize < executor.planned.workspace_size:
-            raise AclnnError(
-                INVALID,
-                f"workspaceSize is {workspaceSize}, at least {executor.planned.workspace_size} "
-                "bytes are needed")
+    hold = hold_workspace(workspace, workspaceSize, executor.planned.workspace_size)
+    if executor.destroyed:
+        raise AclnnError(INNER, "executor is destroyed")
+    held = executor.addresses_now(addresses)
     check_life(entry, executor, was_spent)
-    executor.addresses_now(addresses)
-    return launch(executor, addresses, workspace, stream)
+    return launch(executor, addresses, held, hold, stream)
+
+
+cdef WorkspaceHold hold_workspace(object workspace, object given_size, Py_ssize_t needed):
+    """The workspace, checked; `None` where none is needed."""
+    size = errors.as_int(given_size)
+    if size is None or size < 0:
+        raise AclnnError(
+            INVALID, f"workspaceSize is {shown(given_size)}, must be an int that is not negative")
+    if workspace is None and (needed or size):
+        raise AclnnError(
+            NULLPTR, f"workspace is null, workspaceSize is {shown(size)}, {needed} bytes are needed")
+    if size < needed:
+        raise AclnnError(
+            INVALID, f"workspaceSize is {shown(size)}, at least {needed} bytes are needed")
+    return WorkspaceHold(workspace, needed) if needed else None
 
 
 cdef int check_life(EntryHandle entry, aclOpExecutor executor, bint was_spent) except -1:
-    if executor.destroyed:
-        raise AclnnError(INNER, "executor is destroyed")
     if was_spent:
         raise AclnnError(
             INNER, "executor was used already; aclSetAclOpExecutorRepeatable makes it last")
-    if executor.handle is not entry.handle or executor.origin != entry.name:
-        raise AclnnError(INNER, f"executor was made by {executor.origin}GetWorkspaceSize")
+    if executor.handle is not entry.handle or (
+            executor.from_tensors and executor.origin != entry.name):
+        maker = (f"{executor.origin}GetWorkspaceSize" if executor.from_tensors
+                 else f"aclnn.executor({executor.origin!r})")
+        raise AclnnError(INNER, f"executor was made by {maker}")
     return 0
 
 
-cdef object launch(aclOpExecutor executor, char **addresses, object workspace, object stream):
-    """Run now on the default stream, else hand the work to the stream's thread."""
-    cdef Py_ssize_t needed = executor.planned.workspace_size
-    cdef WorkspaceHold hold = None
-    if needed and not overlaps_as_planned(executor.planned, addresses):
-        needed = 0  # planned anew when it runs, with a workspace of its own
-    if needed:
-        hold = WorkspaceHold(workspace, needed)
+cdef object launch(aclOpExecutor executor, char **addresses, object held, WorkspaceHold hold,
+                   object stream):
+    """Run now on the default stream, else hand the work, and what is held, to the stream's thread."""
     if stream is None:
         try:
             executor.execute(addresses, hold.address if hold is not None else NULL)
@@ -430,9 +440,11 @@ cdef object launch(aclOpExecutor executor, char **addresses, object workspace, o
             if hold is not None:
                 hold.release()
         return OK
-    return streams.submit(stream, Job(executor, <size_t>addresses, hold))
+    return streams.submit(
+        stream, Job(executor.snapshot(held), <size_t>addresses, hold), executor.origin)
 
 
+@cython.internal
 cdef class Job:
     """A queued run: what it needs stays alive and unchanged until it is done."""
 
@@ -441,7 +453,7 @@ cdef class Job:
     cdef char *addresses[MAX_TENSORS]
 
     def __init__(self, aclOpExecutor executor, size_t addresses, WorkspaceHold hold):
-        self.executor = executor.snapshot()
+        self.executor = executor
         self.hold = hold
         memcpy(self.addresses, <char **>addresses, sizeof(self.addresses))
 
@@ -457,6 +469,7 @@ cdef class Job:
         return OK
 
 
+@cython.internal
 cdef class WorkspaceHold:
     """The caller's workspace, held for one run."""
 
@@ -467,21 +480,26 @@ cdef class WorkspaceHold:
 
     def __init__(self, workspace, Py_ssize_t needed):
         self.exported = False
-        if isinstance(workspace, int):
-            self.owner = memory.resolve(workspace, needed, "workspace")
-            self.address = <char *><size_t>workspace
+        if isinstance(workspace, (int, np.integer)):
+            self.owner = memory.resolve(int(workspace), needed, "workspace")
+            self.address = <char *><size_t>int(workspace)
             return
         if getattr(getattr(workspace, "dtype", None), "hasobject", False):
             raise AclnnError(
                 INVALID, "workspace is an array of Python objects, must be plain memory: what runs "
                 "would overwrite references")
         try:
-            PyObject_GetBuffer(workspace, &self.view, PyBUF_SIMPLE | PyBUF_WRITABLE)
+            PyObject_GetBuffer(
+                workspace, &self.view, PyBUF_ANY_CONTIGUOUS | PyBUF_FORMAT | PyBUF_WRITABLE)
         except (TypeError, BufferError, ValueError) as error:
             raise AclnnError(
                 INVALID, f"workspace is {type(workspace).__name__}, must be a writable contiguous "
                 f"buffer or an address from aclrtMalloc: {error}") from None
         self.exported = True
+        if self.view.format != NULL and b"O" in self.view.format:
+            self.release()
+            raise AclnnError(
+                INVALID, "workspace holds references to Python objects, must be plain memory")
         self.address = <char *>self.view.buf
         if self.view.len < needed:
             length = self.view.len
@@ -501,6 +519,20 @@ cdef class WorkspaceHold:
             PyBuffer_Release(&self.view)
 
 
+cdef bint making = False
+
+
+cdef aclOpExecutor new_executor():
+    """An empty executor: there is no other way to make one."""
+    global making
+    making = True
+    try:
+        return aclOpExecutor.__new__(aclOpExecutor)
+    finally:
+        making = False
+
+
+@cython.final
 cdef class aclOpExecutor:
     """A planned call, bound to memory.
 
@@ -534,8 +566,9 @@ cdef class aclOpExecutor:
     array([-1.,  3.], dtype=float32)
     """
 
-    def __init__(self):
-        raise TypeError("executors are made by aclnn.executor() and aclnnXxxGetWorkspaceSize()")
+    def __cinit__(self):
+        if not making:  # nothing of it would be there
+            raise TypeError("executors are made by aclnn.executor() and aclnnXxxGetWorkspaceSize()")
 
     @property
     def workspace_size(self):
@@ -592,27 +625,35 @@ cdef class aclOpExecutor:
         if self.destroyed or self.spent:
             raise AclnnError(INNER, f"{self.origin}: executor is "
                              + ("destroyed" if self.destroyed else "spent"))
+        # From here on other threads may bind, destroy or free: this run holds what it needs.
         if arrays:
-            self.rebind(arrays)
-        self.addresses_now(addresses)
+            held, result = self.rebind(arrays, <size_t>addresses)
+        else:
+            held, result = self.addresses_now(addresses), self.result
         if self.from_tensors and not self.repeatable:
             self.spent = True
         if not overlaps_as_planned(self.planned, addresses):
             self.execute(addresses, NULL)
         else:
             run_with_own_workspace(self.planned, addresses, self.scalar_values())
-        return self.result
+        return result
 
-    def rebind(self, arrays):
+    def rebind(self, arrays, addresses=0):
+        """Bind other arrays of the planned description, by name."""
         from aclnn import _functional
 
-        _functional.rebind(self, arrays)
+        return _functional.rebind(self, arrays, addresses)
 
     def profile(self, repeat=100, warmup=3):
-        """Time every step; see `aclnn.Profile`."""
+        """Time every step; see `aclnn.Profile`. An executor for one run is spent afterwards."""
+        cdef aclOpExecutor runs = self
         from aclnn import profiling
 
-        return profiling.profile_executor(self, repeat=repeat, warmup=warmup)
+        if not (self.repeatable or self.spent or self.destroyed):
+            runs = self.snapshot(self.keep)
+            runs.from_tensors, runs.repeatable = self.from_tensors, True
+            self.spent = True
+        return profiling.profile_executor(runs, repeat=repeat, warmup=warmup)
 
     def to_html(self):
         """A report that is one file: graph, plan, passes and profile."""
@@ -640,40 +681,49 @@ cdef class aclOpExecutor:
         return (f"<aclOpExecutor {self.origin}: {len(self.graph.nodes)} nodes, "
                 f"workspace {self.workspace_size} bytes, {state}>")
 
-    cdef aclOpExecutor snapshot(self):
+    cdef aclOpExecutor snapshot(self, object held):
         """The executor as it is now: a queued run must not see what is bound later."""
-        cdef aclOpExecutor twin = aclOpExecutor.__new__(aclOpExecutor)
+        cdef aclOpExecutor twin = new_executor()
         twin.planned, twin.handle, twin.origin = self.planned, self.handle, self.origin
-        twin.names, twin.bound, twin.keep = self.names, list(self.bound), self.keep
+        twin.names, twin.bound, twin.keep = self.names, self.bound, held
         twin.switches, twin.scalar_texts = self.switches, self.scalar_texts
         memcpy(twin.scalars, self.scalars, sizeof(self.scalars))
         memcpy(twin.exact_scalars, self.exact_scalars, sizeof(self.exact_scalars))
+        memcpy(twin.versions, self.versions, sizeof(self.versions))
         twin.request = self.request
-        if self.from_tensors:
-            twin.keep = [(<aclTensor>tensor).owner for tensor in self.bound]
         return twin
 
-    cdef int addresses_now(self, char **addresses) except -1:
-        """Where the operands are at this moment; refuses missing and freed memory."""
+    cdef object addresses_now(self, char **addresses):
+        """Where the operands are at this moment; refuses missing and freed memory.
+
+        What is returned keeps them there: another thread may bind, describe or destroy meanwhile.
+        Lists of what is bound are replaced, never changed.
+        """
         cdef int index
         cdef aclTensor tensor
+        cdef list owners = []
         if not self.from_tensors:
             for index in range(len(self.names)):
                 addresses[index] = self.request.operands[index].data
-            return 0
+            return self.bound
         for index in range(len(self.names)):
             tensor = <aclTensor>self.bound[index]
             if tensor.destroyed:
                 raise AclnnError(NULLPTR, f"{self.names[index]} is a destroyed aclTensor")
+            if tensor.version != self.versions[index]:
+                raise AclnnError(
+                    INVALID, f"{self.names[index]} was described anew by aclInitTensor after phase "
+                    "one, which planned for what it was")
             if tensor.device and not memory.is_alive(tensor.owner):
                 raise AclnnError(INVALID, f"{self.names[index]} lies in memory that was freed")
             addresses[index] = address_of(tensor)
+            owners.append(tensor.owner)
             if addresses[index] == NULL and self.planned.elements:
                 raise AclnnError(NULLPTR, f"{self.names[index]} has no data")
         tensor = <aclTensor>self.bound[len(self.names) - 1]
         if not tensor.writable and self.planned.elements:
             raise AclnnError(INVALID, f"{self.names[-1]} is read-only, but is the output")
-        return 0
+        return owners
 
     cdef int execute(self, char **addresses, char *workspace) except -1:
         """Run on these addresses, planning anew where inputs overlap the output in another way."""
@@ -722,7 +772,7 @@ def aclDestroyAclOpExecutor(executor):
     """
     if problem := helper_problem(executor):
         return errors.fail(INNER_NULLPTR, f"aclDestroyAclOpExecutor: {problem}")
-    (<aclOpExecutor>executor).destroyed = True
+    (<aclOpExecutor>executor).destroy()
     return OK
 
 
@@ -775,13 +825,20 @@ cdef object set_address(object executor, object index, object tensor, object add
     if not isinstance(tensor, aclTensor) or (<aclTensor>tensor).destroyed:
         return errors.fail(INNER_NULLPTR, f"{function}: tensor is null, destroyed or no aclTensor")
     found = <aclOpExecutor>executor
-    slots = operand_slots(found, inputs, outputs)
-    if not isinstance(index, int) or isinstance(index, bool) or not 0 <= index < len(slots):
+    if not found.from_tensors:
         return errors.fail(
-            INVALID, f"{function}: index is {index!r}, must be from 0 to {len(slots) - 1}")
+            INVALID, f"{function}: executor was made by aclnn.executor(), which binds arrays: "
+            "executor.run(...) takes others by name")
+    slots = operand_slots(found, inputs, outputs)
+    place = errors.as_int(index)
+    if place is None or not 0 <= place < len(slots):
+        return errors.fail(
+            INVALID, f"{function}: index is {shown(index)}, must be from 0 to {len(slots) - 1}")
     try:
-        for slot in slots[index]:
-            found.bound[slot] = (<aclTensor>found.bound[slot]).with_data(addr)
+        bound = list(found.bound)
+        for slot in slots[place]:
+            bound[slot] = (<aclTensor>bound[slot]).with_data(addr)
+        found.bound = bound
     except AclnnError as error:
         return errors.fail(error.status, f"{function}: {error}")
     return OK

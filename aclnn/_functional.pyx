@@ -13,7 +13,7 @@ from libc.string cimport memcpy, memset
 import sys
 
 from aclnn._arguments cimport function_t, new_function, take_arguments
-from aclnn._executor cimport aclOpExecutor
+from aclnn._executor cimport aclOpExecutor, new_executor
 from aclnn._plan cimport (
     ABSENT,
     INHERIT,
@@ -31,8 +31,8 @@ from aclnn._plan cimport (
 import ml_dtypes
 import numpy as np
 
-from aclnn.constants import ACLNN_ERR_PARAM_INVALID
-from aclnn.errors import AclnnError
+from aclnn.constants import ACLNN_ERR_INNER, ACLNN_ERR_PARAM_INVALID
+from aclnn.errors import AclnnError, shown
 
 cnp.import_array()
 
@@ -137,10 +137,12 @@ cdef class FunctionalHandle:
         self.in_place = name == operator.in_place
         roles = (*operator.inputs, "out", *(a.role for a in operator.attributes))
         self.names = {role: role for role in roles}
+        if self.in_place:
+            self.names["out"] = operator.inputs[0]
         self.operand_names = (*operator.kernel_operands, "out")
         self.scalar_defaults = tuple(a.default for a in operator.scalars)
         self.default_switches = tuple(a.default for a in operator.switches)
-        self.default_code = handle.switch_code(self.default_switches) if operator.switches else 0
+        self.default_code = handle.learn_switches(self.default_switches) if operator.switches else 0
         if len(operator.scalars) > SWITCHES - NUMBERS or len(operator.switches) > SLOTS - SWITCHES:
             raise ValueError(f"{name}: at most {SWITCHES - NUMBERS} numbers and "
                              f"{SLOTS - SWITCHES} switches, there are more")
@@ -214,7 +216,8 @@ cdef class FunctionalHandle:
             if index < self.handle.n_scalars and given[NUMBERS + index] != NULL:
                 scalars[index] = number(self, index, <object>given[NUMBERS + index])
         self.read_options(&request, scalars, switches)
-        plan = find_plan(self.handle, &request, self.names, None,
+        plan = find_plan(self.handle, &request, self.names,
+                         self.texts_of(scalars) if request.scalar_signs else None,
                          self.default_switches if switches is None else switches)
         if out is None:
             out = new_output(plan)
@@ -236,8 +239,8 @@ cdef class FunctionalHandle:
             value = attribute.default
             if given[SWITCHES + index] != NULL:
                 value = <object>given[SWITCHES + index]
-            found.append(bool(value) if attribute.kind == "bool" else value)
-        return None if tuple(found) == self.default_switches else tuple(found)
+            found.append(as_bool(self, attribute.role, value) if attribute.kind == "bool" else value)
+        return tuple(found)
 
     def call(self, first, second, out, s0=0.0, s1=0.0, s2=0.0, switches=None):
         """Run on operands in the kernels' order; `second` is None for operators of one input."""
@@ -259,12 +262,16 @@ cdef class FunctionalHandle:
         request.materialize = INHERIT
         request.strategy = 0
         for index in range(self.handle.n_scalars):
-            request.scalar_signs |= (scalars[index] < 0) << 2 * index
+            request.scalar_signs |= (<float>scalars[index] < 0) << 2 * index
         if switches is None:
             request.switches = self.default_code
         else:
             request.switches = self.handle.switch_code(switches)
         return 0
+
+    cdef object texts_of(self, const double *scalars):
+        """Numbers as messages show them."""
+        return {role: repr(scalars[index]) for index, role in enumerate(self.handle.scalar_roles)}
 
     def call_foreign(self, first, second, out, s0, s1, s2, switches):
         from aclnn import arrays
@@ -274,7 +281,7 @@ cdef class FunctionalHandle:
     def bind(self, operands, out, numbers, switches, arrays_of_caller, materialize=None,
              strategy=None):
         """An executor for these arrays, planned and bound; see `aclnn.executor`."""
-        cdef aclOpExecutor executor = aclOpExecutor.__new__(aclOpExecutor)
+        cdef aclOpExecutor executor = new_executor()
         cdef int n_inputs = self.handle.n_inputs
         cdef int index
         for index, array in enumerate(operands):
@@ -289,6 +296,10 @@ cdef class FunctionalHandle:
         for index, value in enumerate(numbers):
             executor.exact_scalars[<int>index] = number(self, index, value)
         executor.exact_scalars[MAX_SCALARS - 1] = 0.0
+        if switches is not None:
+            switches = tuple([
+                as_bool(self, attribute.role, value) if attribute.kind == "bool" else value
+                for attribute, value in zip(self.handle.operator.switches, switches)])
         self.read_options(&executor.request, executor.exact_scalars, switches)
         if materialize is not None:
             executor.request.materialize = bool(materialize)
@@ -297,8 +308,9 @@ cdef class FunctionalHandle:
         memcpy(executor.scalars, executor.exact_scalars, sizeof(executor.scalars))
         executor.handle, executor.origin, executor.names = self.handle, self.name, self.operand_names
         executor.switches = self.default_switches if switches is None else switches
-        executor.planned = find_plan(self.handle, &executor.request, self.names, None,
-                                     executor.switches)
+        executor.scalar_texts = self.texts_of(executor.exact_scalars)
+        executor.planned = find_plan(self.handle, &executor.request, self.names,
+                                     executor.scalar_texts, executor.switches)
         if out is None:
             out = new_output(executor.planned)
             read_array(out, &executor.request.operands[n_inputs])
@@ -345,11 +357,21 @@ cdef double number(FunctionalHandle handle, int index, object value) except? -1.
             return -1.0
     try:
         return <double>value
-    except (TypeError, ValueError, OverflowError):
+    except Exception:  # whatever its __float__ raises
         role = handle.handle.scalar_roles[index]
         raise AclnnError(
             ACLNN_ERR_PARAM_INVALID,
-            f"{handle.name}: {role} is {value!r}, must be a real number") from None
+            f"{handle.name}: {role} is {shown(value)}, must be a real number") from None
+
+
+cdef bint as_bool(FunctionalHandle handle, str role, object value) except -1:
+    """A switch as Python reads it."""
+    try:
+        return bool(value)
+    except Exception:  # an array of several elements, or whatever its __bool__ raises
+        raise AclnnError(
+            ACLNN_ERR_PARAM_INVALID,
+            f"{handle.name}: {role} is {shown(value)}, must be true or false") from None
 
 
 cdef object in_callers_kind(object arrays_of_caller, object out):
@@ -378,12 +400,18 @@ def refuse_layout(name, array):
         f"{MAX_DIMS} dimensions")
 
 
-def rebind(aclOpExecutor executor, arrays):
-    """Bind other arrays of the planned description to an executor."""
+def rebind(aclOpExecutor executor, arrays, size_t addresses=0):
+    """Bind other arrays of the planned description to an executor.
+
+    Returns what is bound then, and the output in the caller's kind; the addresses of all operands
+    go to `addresses`, if given. All of it is of one moment, whatever other threads bind.
+    """
     cdef operand_t found[MAX_TENSORS]
     cdef int slot
     from aclnn import arrays as interchange
 
+    if executor.destroyed:
+        raise AclnnError(ACLNN_ERR_INNER, f"{executor.origin}: executor is destroyed")
     if executor.from_tensors:
         raise AclnnError(
             ACLNN_ERR_PARAM_INVALID,
@@ -408,11 +436,19 @@ def rebind(aclOpExecutor executor, arrays):
             raise AclnnError(
                 ACLNN_ERR_PARAM_INVALID, f"{executor.origin}: {name} is read-only")
         slots[slot] = (array, given)
-    for index, (array, given) in slots.items():
-        executor.bound[index] = array
-        executor.request.operands[<int>index].data = found[<int>index].data
-        if index == len(executor.names) - 1:
-            executor.result = given
+    # Nothing below lets another thread run: what is replaced is let go of at the end.
+    before = executor.bound, executor.result
+    bound = list(executor.bound)
+    for slot in range(len(executor.names)):
+        if slot in slots:
+            bound[slot], given = slots[slot]
+            executor.request.operands[slot].data = found[slot].data
+            if slot == len(executor.names) - 1:
+                executor.result = given
+        if addresses:
+            (<char **>addresses)[slot] = executor.request.operands[slot].data
+    executor.bound = bound
+    return bound, executor.result
 
 
 def describe(array):
@@ -420,15 +456,18 @@ def describe(array):
     >>> describe(np.zeros((2, 3), np.float16))
     'float16[2, 3] with strides (3, 1)'
     """
-    strides = tuple(stride // array.itemsize for stride in array.strides)
+    strides = tuple(stride // max(1, array.itemsize) for stride in array.strides)
     return f"{array.dtype}{list(array.shape)} with strides {strides}"
 
 
 cdef bint fits(const operand_t *found, const operand_t *planned) noexcept:
+    """Whether the description is the planned one; a stride along a single element is none."""
     cdef int axis
     if found.dtype != planned.dtype or found.ndim != planned.ndim:
         return False
     for axis in range(found.ndim):
-        if found.shape[axis] != planned.shape[axis] or found.strides[axis] != planned.strides[axis]:
+        if found.shape[axis] != planned.shape[axis]:
+            return False
+        if found.shape[axis] > 1 and found.strides[axis] != planned.strides[axis]:
             return False
     return True

@@ -126,6 +126,7 @@ cdef enum:
     GROUP_BITS = 16  # of a group's doubts
     NO_ROW = -1
     PART = 256       # elements of a row that is filled in while others are asked for
+    MOST_FORMULAS = 32
     PATCH = 32       # side of a square block, for operands that lie transposed
 
 ctypedef void (*load_fn)(const char *, ptrdiff_t, void *, ptrdiff_t) noexcept nogil
@@ -1035,13 +1036,15 @@ cdef struct formula_t:
     facts_fn prepare         # what they want to know of the scalars beforehand
 
 cdef dict _formula_numbers = {}
-cdef formula_t[32] _formulas
+cdef formula_t[MOST_FORMULAS] _formulas
 FORMULAS = {}
 
 
 cdef add(str name, tuple inputs, tuple scalars, float_loop in_float, double_loop in_double,
          const lane_loop *lanes=NULL, mark_fn mark=NULL, facts_fn prepare=NULL):
     number = len(_formula_numbers)
+    if number == MOST_FORMULAS or not 1 <= len(inputs) <= 2:
+        raise ValueError(f"{name}: kernels have places for {MOST_FORMULAS} formulas of two inputs")
     _formula_numbers[name] = number
     _formulas[number] = formula_t(len(inputs), in_float, in_double, lanes, mark, prepare)
     FORMULAS[name] = (inputs, scalars)
@@ -1263,6 +1266,8 @@ def run(KernelRef ref, inputs, output, Py_ssize_t rows, Py_ssize_t cols, scalars
     cdef double values[4]
     cdef int k
     operands = [*inputs, output]
+    if ref.fn == 0 or len(operands) > 4:
+        raise ValueError("takes a kernel that was made, and up to four operands")
     for k in range(len(operands)):
         address, row_stride, col_stride = operands[k]
         views[k].data = <char *><uintptr_t>address

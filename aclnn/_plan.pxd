@@ -19,6 +19,7 @@ cdef enum:
     MAX_SCALARS = 4
     ABSENT = -1  # ndim of an output that is still to be made
     INHERIT = 2  # materialize as the process is set to
+    UNKNOWN = 0x7FFF  # number of switches that no plan had yet
 
 cdef enum Overlap:
     APART = 0    # no byte in common, as far as the extents tell
@@ -70,7 +71,8 @@ cdef class OperatorHandle:
     cdef readonly tuple scalar_roles
     cdef bytes last_key
     cdef Plan last_plan
-    cdef int switch_code(self, object value) except -1
+    cdef int switch_code(self, object values) except -1
+    cdef int learn_switches(self, object values) except -1
 
 cdef int item_size(int dtype) noexcept nogil
 cdef void extent(const operand_t *operand, int64_t *low, int64_t *high) noexcept nogil

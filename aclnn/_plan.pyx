@@ -18,6 +18,7 @@ from aclnn.graph import _scheduler
 cdef schedule_run_fn run_schedule = <schedule_run_fn><size_t>_scheduler.run_address()
 
 cdef enum:
+    MOST_INPUTS = 2  # that kernels and functional forms have places for
     KEY_WORDS = 4 + MAX_TENSORS * (1 + 2 * MAX_DIMS)
     # Below this many elements a run is shorter than handing the interpreter to another thread.
     KEEP_GIL_BELOW = 16384
@@ -106,22 +107,25 @@ cdef int overlaps_of(const request_t *request) noexcept nogil:
     return found
 
 
-cdef inline int materialize_of(const request_t *request) noexcept nogil:
-    return settings.materialize if request.materialize == INHERIT else request.materialize
+cdef inline settings_t settings_of(const request_t *request) noexcept nogil:
+    """What the process is set to now, but for what the request itself says."""
+    cdef settings_t now = settings
+    if request.materialize != INHERIT:
+        now.materialize = request.materialize
+    if request.strategy:
+        now.strategy = request.strategy - 1
+    return now
 
 
-cdef inline int strategy_of(const request_t *request) noexcept nogil:
-    return request.strategy - 1 if request.strategy else settings.strategy
-
-
-cdef Py_ssize_t write_key(const request_t *request, int overlaps, int64_t *key) noexcept nogil:
+cdef Py_ssize_t write_key(const request_t *request, const settings_t *now, int overlaps,
+                          int64_t *key) noexcept nogil:
     cdef Py_ssize_t n = 4
     cdef int index, axis
     cdef const operand_t *operand
     key[0] = request.operator_id | (<int64_t>request.switches << 16) | (
         <int64_t>request.scalar_signs << 32)
-    key[1] = overlaps | (<int64_t>settings.soc << 16) | (<int64_t>settings.threads << 32)
-    key[2] = materialize_of(request) | (strategy_of(request) << 8)
+    key[1] = overlaps | (<int64_t>now.soc << 16) | (<int64_t>now.threads << 32)
+    key[2] = now.materialize | (now.strategy << 8)
     key[3] = request.n_inputs
     for index in range(request.n_inputs + 1):
         operand = &request.operands[index]
@@ -151,6 +155,11 @@ cdef class OperatorHandle:
     """An operator as the fast paths know it: a number, counts, and the plan it used last."""
 
     def __init__(self, operator, int identifier):
+        if len(operator.kernel_operands) > MOST_INPUTS or len(operator.scalars) >= MAX_SCALARS:
+            raise ValueError(
+                f"{operator.name} has {len(operator.kernel_operands)} inputs and "
+                f"{len(operator.scalars)} numbers, at most {MOST_INPUTS} and {MAX_SCALARS - 1} "
+                "are possible")
         self.operator = operator
         self.id = identifier
         self.n_inputs = len(operator.kernel_operands)
@@ -159,15 +168,22 @@ cdef class OperatorHandle:
         self.switch_codes = {}
         _handles.append(self)
 
-    cdef int switch_code(self, object value) except -1:
-        """A small number for the value of a switch; equal values of one type share it."""
-        cdef PyObject *found
-        key = value if isinstance(value, str) else (type(value), value)
-        found = PyDict_GetItem(self.switch_codes, key)
-        if found == NULL:
-            self.switch_codes[key] = len(self.switch_codes) % 0x7FFF
-            return self.switch_codes[key]
-        return <object>found
+    cdef int switch_code(self, object values) except -1:
+        """A small number for the values of the switches, `UNKNOWN` before a plan had them."""
+        cdef PyObject *found = PyDict_GetItem(self.switch_codes, switch_key(values))
+        return UNKNOWN if found == NULL else <object>found
+
+    cdef int learn_switches(self, object values) except -1:
+        """Give values that the rules have let pass a number, so that plans with them are kept.
+
+        Values that are refused have none: there is no end to them.
+        """
+        return self.switch_codes.setdefault(switch_key(values), len(self.switch_codes))
+
+
+cdef object switch_key(object values):
+    """Equal values of other types are other values: 1 is not True."""
+    return tuple([(type(value), value) for value in values])
 
 
 cdef Plan find_plan(OperatorHandle handle, request_t *request, object names, object scalar_texts,
@@ -176,7 +192,8 @@ cdef Plan find_plan(OperatorHandle handle, request_t *request, object names, obj
     global _clock, _hits, _misses
     cdef int64_t key[KEY_WORDS]
     cdef int overlaps = overlaps_of(request)
-    cdef Py_ssize_t nbytes = write_key(request, overlaps, key)
+    cdef settings_t now = settings_of(request)
+    cdef Py_ssize_t nbytes = write_key(request, &now, overlaps, key)
     cdef PyObject *found
     cdef Plan plan
     cdef bytes packed
@@ -193,21 +210,27 @@ cdef Plan find_plan(OperatorHandle handle, request_t *request, object names, obj
         _hits += 1
     else:
         _misses += 1
-        plan = make_plan(handle, request, overlaps, names, scalar_texts, switches)
-        if not remember or settings.cache_limit == 0:
+        plan = make_plan(handle, request, &now, overlaps, names, scalar_texts, switches)
+        if not remember or now.cache_limit == 0:
             return plan
+        if request.switches == UNKNOWN:
+            request.switches = handle.learn_switches(switches)
+            nbytes = write_key(request, &now, overlaps, key)
+            packed = PyBytes_FromStringAndSize(<char *>key, nbytes)
+        plan.last_used = _clock  # or it would be the oldest itself
         _plans[packed] = plan
-        if len(_plans) > settings.cache_limit:
+        if len(_plans) > now.cache_limit:
             forget_oldest()
     plan.last_used = _clock
-    if settings.cache_limit:
+    if now.cache_limit:
+        handle.last_key = None  # never one plan's key with another plan
         handle.last_plan = plan
         handle.last_key = packed
     return plan
 
 
-cdef Plan make_plan(OperatorHandle handle, request_t *request, int overlaps, object names,
-                    object scalar_texts, object switches):
+cdef Plan make_plan(OperatorHandle handle, request_t *request, const settings_t *now, int overlaps,
+                    object names, object scalar_texts, object switches):
     from aclnn import planning
 
     operands = [describe(&request.operands[index]) for index in range(request.n_inputs + 1)]
@@ -216,10 +239,8 @@ cdef Plan make_plan(OperatorHandle handle, request_t *request, int overlaps, obj
         for index in range(handle.n_scalars)
     ]
     lies = [overlaps >> 2 * index & 3 for index in range(request.n_inputs)]
-    wanted = current_settings() | {
-        "materialize": bool(materialize_of(request)), "strategy": strategy_of(request)}
     plan = planning.plan_call(
-        handle.operator, operands, signs, scalar_texts, switches, lies, names, wanted
+        handle.operator, operands, signs, scalar_texts, switches, lies, names, as_dict(now)
     )
     (<Plan>plan).overlaps = overlaps
     return plan
@@ -292,12 +313,16 @@ def configure(**changes):
 
 
 def current_settings():
+    return as_dict(&settings)
+
+
+cdef dict as_dict(const settings_t *now):
     return {
-        "soc": settings.soc,
-        "threads": settings.threads,
-        "materialize": bool(settings.materialize),
-        "strategy": settings.strategy,
-        "cache_limit": settings.cache_limit,
+        "soc": now.soc,
+        "threads": now.threads,
+        "materialize": bool(now.materialize),
+        "strategy": now.strategy,
+        "cache_limit": now.cache_limit,
     }
 
 

@@ -10,9 +10,10 @@ cdef class aclTensor:
     cdef readonly int64_t storage_bytes
     cdef readonly object owner           # keeps the storage alive
     cdef readonly bint writable, destroyed, device
+    cdef unsigned int version            # counts descriptions, see aclInitTensor
     cdef object __weakref__
 
-    cdef int attach(self, object data) except -1
+    cdef int attach(self, object data, str name=*) except -1
 
 cdef class aclScalar:
     cdef readonly int dtype

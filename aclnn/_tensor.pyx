@@ -1,5 +1,6 @@
 """Tensors and scalars of the C-shaped layer: descriptions of memory that own none of it."""
 
+cimport cython
 from cpython.buffer cimport (
     PyBUF_FULL_RO,
     PyBUF_SIMPLE,
@@ -40,6 +41,20 @@ cdef class Storage:
             PyBuffer_Release(&self.view)
 
 
+cdef bint making = False  # a tensor or a scalar: there is no other way to get one
+
+
+cdef object new(type kind):
+    """An empty object of one of this module's types."""
+    global making
+    making = True
+    try:
+        return kind.__new__(kind)
+    finally:
+        making = False
+
+
+@cython.final
 cdef class aclTensor:
     """A view of memory: shape, strides, offset, dtype and format, as CANN has them.
 
@@ -47,8 +62,9 @@ cdef class aclTensor:
     alive, and owns none.
     """
 
-    def __init__(self):
-        raise TypeError("tensors are made by aclCreateTensor()")
+    def __cinit__(self):
+        if not making:  # nothing of it would be there
+            raise TypeError("tensors are made by aclCreateTensor()")
 
     def __dealloc__(self):
         free(self.shape)
@@ -67,10 +83,13 @@ cdef class aclTensor:
 
     def with_data(self, data):
         """The same view of other memory; raises `AclnnError` where it does not fit."""
-        return make_tensor(self.dims(), self.dtype, self.steps(), self.offset, self.format,
-                           self.storage_shape, data)
+        cdef aclTensor other = make_tensor(self.dims(), self.dtype, self.steps(), self.offset,
+                                           self.format, self.storage_shape, None)
+        other.attach(data, "addr")
+        other.version = self.version
+        return other
 
-    cdef int attach(self, object data) except -1:
+    cdef int attach(self, object data, str name="tensorData") except -1:
         """Point at memory; what is wrong with it is said before anything changes."""
         cdef char *address = NULL
         cdef int64_t nbytes = 0
@@ -80,15 +99,15 @@ cdef class aclTensor:
         if isinstance(data, (int, np.integer)) and not isinstance(data, bool):
             from aclnn import memory
 
-            owner = memory.resolve(int(data), needed, "tensorData")
+            owner = memory.resolve(int(data), needed, name)
             address = <char *><size_t>int(data)
             nbytes, writable, device = needed, True, True
         elif data is not None:
-            owner, start, nbytes, writable = memory_of(data)
+            owner, start, nbytes, writable = memory_of(data, name)
             address = <char *><size_t>start
         if data is not None and nbytes < needed:
             raise AclnnError(
-                INVALID, f"tensorData has {nbytes} bytes, but the view of shape {self.dims()}, "
+                INVALID, f"{name} has {nbytes} bytes, but the view of shape {self.dims()}, "
                 f"strides {self.steps()} and offset {self.offset} in {dtypes.name(self.dtype)} "
                 f"reaches {needed} bytes")
         self.owner, self.storage, self.storage_bytes = owner, address, nbytes
@@ -100,7 +119,7 @@ cdef class aclTensor:
         return elements_needed(self.dims(), self.steps(), self.offset) * dtypes.item_size(self.dtype)
 
 
-def memory_of(data):
+def memory_of(data, name):
     """Where an object's bytes are: what keeps them, address, length, and whether it is writable.
 
     Buffers count from their first byte; one that is not contiguous counts as far as its last
@@ -114,27 +133,27 @@ def memory_of(data):
         try:
             held = Storage(data)
         except (TypeError, BufferError, ValueError):
-            array = foreign_array(data)
+            array = foreign_array(data, name)
         else:
-            refuse_objects(held.view.format != NULL and b"O" in held.view.format)
+            refuse_objects(held.view.format != NULL and b"O" in held.view.format, name)
             if PyBuffer_IsContiguous(&held.view, b"A"):
                 return held, <size_t>held.view.buf, held.view.len, not held.view.readonly
-            array = foreign_array(data)
-    refuse_objects(array.dtype.hasobject)
+            array = foreign_array(data, name)
+    refuse_objects(array.dtype.hasobject, name)
     if array.size and any(step < 0 for step in array.strides):
-        raise AclnnError(INVALID, "tensorData has negative strides, its storage has no beginning")
+        raise AclnnError(INVALID, f"{name} has negative strides, its storage has no beginning")
     reach = sum((size - 1) * step for size, step in zip(array.shape, array.strides))
     length = reach + array.itemsize if array.size else 0
     return array, array.ctypes.data, length, array.flags.writeable
 
 
-def refuse_objects(bint found):
+def refuse_objects(bint found, name):
     """Bytes of references to Python objects must not be written."""
     if found:
-        raise AclnnError(INVALID, "tensorData holds references to Python objects")
+        raise AclnnError(INVALID, f"{name} holds references to Python objects")
 
 
-def foreign_array(data):
+def foreign_array(data, name):
     try:
         if hasattr(data, "__dlpack__"):
             from aclnn import _dlpack
@@ -143,9 +162,9 @@ def foreign_array(data):
         if hasattr(data, "__array_interface__") or isinstance(data, memoryview):
             return np.asarray(data)
     except Exception as error:
-        raise AclnnError(INVALID, f"tensorData cannot be read: {error}") from None
+        raise AclnnError(INVALID, f"{name} cannot be read: {error}") from None
     raise AclnnError(
-        INVALID, f"tensorData is {type(data).__name__}, must be None, a buffer, an object with "
+        INVALID, f"{name} is {type(data).__name__}, must be None, a buffer, an object with "
         "__array_interface__ or __dlpack__, or an address from aclrtMalloc")
 
 
@@ -183,7 +202,7 @@ cdef aclTensor make_tensor(object viewDims, object dataType, object stride, obje
         raise AclnnError(
             INVALID, f"the view reaches element {needed - 1}, but the storage of shape "
             f"{storage_dims} has {room} elements (viewDims {dims}, stride {strides}, offset {start})")
-    made = aclTensor.__new__(aclTensor)
+    made = new(aclTensor)
     made.dtype, made.format, made.ndim = dtype, layout, len(dims)
     made.offset, made.storage_shape = start, storage_dims
     made.shape = <int64_t *>malloc(max(1, 2 * made.ndim) * sizeof(int64_t))
@@ -307,6 +326,7 @@ def aclInitTensor(tensor, viewDims, dataType, stride, offset, format, storageDim
     old.storage_shape, old.storage, old.storage_bytes = (
         new.storage_shape, new.storage, new.storage_bytes)
     old.owner, old.writable, old.device = new.owner, new.writable, new.device
+    old.version += 1  # executors that planned for what it was find out
     return OK
 
 
@@ -396,7 +416,7 @@ def aclSetRawTensorAddr(tensor, addr):
     if (status := refuse_tensor("aclSetRawTensorAddr", tensor)) != OK:
         return status
     try:
-        (<aclTensor>tensor).attach(addr)
+        (<aclTensor>tensor).attach(addr, "addr")
     except AclnnError as error:
         return errors.fail(error.status, f"aclSetRawTensorAddr: {error}")
     return OK
@@ -410,11 +430,13 @@ _INTEGER_RANGES = {
 }
 
 
+@cython.final
 cdef class aclScalar:
     """A number of one of CANN's types; made by `aclCreateScalar`."""
 
-    def __init__(self):
-        raise TypeError("scalars are made by aclCreateScalar()")
+    def __cinit__(self):
+        if not making:
+            raise TypeError("scalars are made by aclCreateScalar()")
 
     def __repr__(self):
         if self.destroyed:
@@ -471,7 +493,7 @@ def aclCreateScalar(value, dataType):
     >>> aclnn.aclCreateScalar(0.01, aclnn.ACL_FLOAT16)
     0.01000213623046875 (float16)
     """
-    cdef aclScalar made = aclScalar.__new__(aclScalar)
+    cdef aclScalar made = new(aclScalar)
     try:
         made.dtype = member("dataType", dataType, aclDataType)
         stored = stored_value(value, aclDataType(made.dtype))
@@ -502,10 +524,9 @@ def stored_value(value, dtype):
         return bool(value)
     if dtype in _INTEGER_RANGES:
         low, high = _INTEGER_RANGES[dtype]
-        whole_number = int(value)
-        if not low <= whole_number <= high:
+        if not (math.isfinite(as_double(value)) and low <= int(value) <= high):
             raise AclnnError(INVALID, f"value is {shown(value)}, {dtypes.name(dtype)} holds {low} to {high}")
-        return whole_number
+        return int(value)
     if dtype == aclDataType.ACL_DOUBLE:
         return as_double(value)
     if dtype == aclDataType.ACL_FLOAT:

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from aclnn import _dlpack
+from aclnn import _dlpack, dtypes
 from aclnn.constants import ACLNN_ERR_PARAM_INVALID
 from aclnn.errors import AclnnError
 
@@ -40,7 +40,7 @@ def as_ndarray(given: Any, name: str) -> np.ndarray:
             return _dlpack.from_dlpack(given)
         if hasattr(given, "__array_interface__"):
             return np.asarray(given)
-    except (BufferError, RuntimeError, TypeError, ValueError) as error:
+    except Exception as error:  # whatever the object raises
         raise AclnnError(
             ACLNN_ERR_PARAM_INVALID, f"{name} cannot be read as an array: {error}"
         ) from error
@@ -63,18 +63,23 @@ def like(kind: Any, array: np.ndarray) -> Any:
 
 def readable(array: np.ndarray, name: str) -> np.ndarray:
     """The array itself, or a copy where its bytes are swapped or misaligned."""
+    check(array, name)
+    if is_plain(array):
+        return array
+    return np.array(array, dtype=array.dtype.newbyteorder("="), order="C")
+
+
+def check(array: np.ndarray, name: str) -> None:
+    """Refuse what cannot be described to an operator at all."""
     if array.ndim > MAX_DIMS:
         raise AclnnError(
             ACLNN_ERR_PARAM_INVALID,
             f"{name} has {array.ndim} dimensions, at most {MAX_DIMS} are supported",
         )
-    if array.dtype.hasobject or (array.dtype.kind not in "biufc" and array.dtype.num < 256):
+    if not dtypes.is_known(array.dtype):
         raise AclnnError(
             ACLNN_ERR_PARAM_INVALID, f"{name} has dtype {array.dtype}, which no operator takes"
         )
-    if is_plain(array):
-        return array
-    return np.array(array, dtype=array.dtype.newbyteorder("="), order="C")
 
 
 def is_plain(array: np.ndarray) -> bool:
@@ -103,8 +108,8 @@ def call_foreign(handle: Any, first: Any, second: Any, out: Any, *options: Any) 
             "use an array of shape ()",
         )
     target = as_ndarray(out, "out")
-    if target.ndim <= MAX_DIMS and is_plain(target):
-        readable(target, "out")
+    check(target, "out")
+    if is_plain(target):
         handle.call(*operands, target, *options)
         return out
     _write_through(handle, operands, target, options)

@@ -100,7 +100,10 @@ def _python_remark(name: str, value: Any) -> str:
 
 
 def _is_plain(value: Any) -> bool:
-    return value is None or isinstance(value, bool | int | float | str)
+    """Whether a value can be written down as it is; an int of thousands of digits cannot."""
+    if isinstance(value, int):
+        return value.bit_length() < 64
+    return value is None or isinstance(value, float) or type(value) is str
 
 
 # --- C++ --------------------------------------------------------------------------------------
@@ -169,7 +172,7 @@ def _cpp_argument(name: str, value: Any) -> tuple[list[str], str]:
         return [], str(value).lower()
     if isinstance(value, str):
         return [], json.dumps(value)
-    if isinstance(value, int | float):
+    if _is_plain(value) and value is not None:
         return [], _cpp_number(value, "double" if isinstance(value, float) else "int64_t")
     return [], "nullptr" if value is None else f"nullptr /* {_shown(value).replace('*/', '')} */"
 

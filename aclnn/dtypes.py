@@ -63,6 +63,15 @@ def of_numpy(dtype: np.dtype) -> aclDataType:
     return _BY_NAME[np.dtype(dtype).name]
 
 
+def is_known(dtype: np.dtype) -> bool:
+    """Whether CANN has a data type for a NumPy dtype, in whatever order its bytes are.
+
+    >>> is_known(np.dtype(">f4")), is_known(np.dtype("O"))
+    (True, False)
+    """
+    return np.dtype(dtype).name in _BY_NAME
+
+
 def item_size(dtype: aclDataType) -> int:
     """Bytes of an element; types below a byte take a whole one.
 

@@ -23,6 +23,9 @@ class AclnnError(ValueError):
         super().__init__(message)
         self.status = int(status)
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return AclnnError, (self.status, str(self))
+
 
 _recent = threading.local()
 LONGEST_SHOWN = 200
@@ -78,6 +81,17 @@ def shown(value: object) -> str:
             return f"an int of {value.bit_length()} bits"
         return f"an object of type {type(value).__name__}"
     return text if len(text) <= LONGEST_SHOWN else f"{text[:LONGEST_SHOWN]}..."
+
+
+def as_int(value: object) -> int | None:
+    """A Python or NumPy integer as an int, `None` for anything else; True is no integer.
+
+    >>> as_int(np.int64(3)), as_int(True), as_int(2.0)
+    (3, None, None)
+    """
+    if isinstance(value, int | np.integer) and not isinstance(value, bool):
+        return int(value)
+    return None
 
 
 _CREATE = "The operator library could not set up an executor; on the CPU this does not happen."

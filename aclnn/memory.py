@@ -255,7 +255,7 @@ def aclrtMemcpyAsync(dst: Any, destMax: int, src: Any, count: int, kind: int, st
         copy = _Copy(dst, destMax, src, count, kind)
     except ValueError as error:
         return fail(ACL_ERROR_RT_PARAM_INVALID, f"aclrtMemcpyAsync: {error}")
-    return streams.submit(stream, copy)
+    return streams.submit(stream, copy, "aclrtMemcpyAsync")
 
 
 def aclrtMemset(address: Any, maxCount: int, value: int, count: int) -> int:
@@ -323,9 +323,9 @@ def _host_memory(given: Any, what: str) -> tuple[Any, int, int, bool]:
     if given is None:
         raise ValueError(f"{what} is null")
     try:
-        keep, address, length, writable = memory_of(given)
+        keep, address, length, writable = memory_of(given, what)
     except AclnnError as error:
-        raise ValueError(str(error).replace("tensorData", what)) from None
+        raise ValueError(str(error)) from None
     if isinstance(keep, np.ndarray) and keep.nbytes != length:
         raise ValueError(
             f"{what} has gaps: shape {keep.shape}, strides {keep.strides} bytes; copies are of "

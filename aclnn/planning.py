@@ -11,9 +11,11 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
+import numpy as np
+
 from aclnn import dtypes, graph, isa, product
 from aclnn.constants import ACLNN_ERR_PARAM_INVALID, aclDataType, aclFormat
-from aclnn.errors import AclnnError
+from aclnn.errors import AclnnError, shown
 from aclnn.operators import REGISTRY, Operator
 from aclnn.operators.rules import (
     NOTHING_TO_DO,
@@ -54,7 +56,8 @@ def plan_call(
     """Phase one of a call that was not seen before; see `aclnn._plan.Plan`."""
     from aclnn._plan import Plan
 
-    call, done = check_call(operator, operands, signs, scalar_texts, switches, names)
+    soc = product.FAMILIES[settings["soc"]]
+    call, done = check_call(operator, operands, signs, scalar_texts, switches, names, soc)
     out = call.tensors.get("out") or _new_output(operator, call)
     inputs = [call.tensors[role] for role in operator.kernel_operands]
     formula = operator.formula_for(call.switches)
@@ -84,7 +87,7 @@ def plan_call(
         packed,
         0 if empty else workspace.size,
         (*inputs, out),
-        result == aclDataType.ACL_DOUBLE,
+        operator.scalars_as_double and result == aclDataType.ACL_DOUBLE,
         dict(settings),
     )
 
@@ -96,6 +99,7 @@ def check_call(
     scalar_texts: Mapping[str, str] | None,
     switches: Sequence[object],
     names: Mapping[str, str],
+    soc: str,
 ) -> tuple[Call, bool]:
     """Go through the operator's rules; the first that is broken decides.
 
@@ -105,7 +109,7 @@ def check_call(
     done : bool
         Whether a rule found that there is nothing to do.
     """
-    call = _as_call(operator, operands, signs, scalar_texts, switches, names)
+    call = _as_call(operator, operands, signs, scalar_texts, switches, names, soc)
     if not product.has_operators(call.soc):
         raise RefusedError(f"no operator of this package exists on {call.soc}")
     for rule in operator.rules:
@@ -125,6 +129,7 @@ def _as_call(
     scalar_texts: Mapping[str, str] | None,
     switches: Sequence[object],
     names: Mapping[str, str],
+    soc: str,
 ) -> Call:
     texts = scalar_texts or {}
     roles = (*operator.kernel_operands, "out")
@@ -143,7 +148,7 @@ def _as_call(
         switches={a.role: value for a, value in zip(operator.switches, switches, strict=True)},
         names={role: names.get(role, role) for role in (*roles, *names)}
         | {a.role: names.get(a.role, a.role) for a in operator.attributes},
-        soc=product.get_soc_version(),
+        soc=soc,
     )
 
 
@@ -157,11 +162,35 @@ def _check_output(call: Call) -> None:
         return
     if not out.writable:
         raise RefusedError(f"{call.names['out']} is read-only, but is the output")
-    if any(size > 1 and stride == 0 for size, stride in zip(out.shape, out.strides, strict=True)):
+    if _elements_meet(out):
         raise RefusedError(
-            f"{call.names['out']} has strides {out.strides} for shape {out.shape}: a stride of 0 "
-            "makes elements of the output share memory"
+            f"{call.names['out']} has strides {out.strides} for shape {out.shape}, which make "
+            "elements of the output share memory"
         )
+
+
+def _elements_meet(spec: TensorSpec) -> bool:
+    """Whether two elements of a view lie at one place."""
+    pairs = zip(spec.shape, map(abs, spec.strides), strict=True)
+    reach = 0
+    for stride, size in sorted((stride, size) for size, stride in pairs if size > 1):
+        if stride <= reach:
+            return _some_offset_twice(spec)
+        reach += (size - 1) * stride
+    return False
+
+
+def _some_offset_twice(spec: TensorSpec) -> bool:
+    """The same by looking at all elements, where dimensions reach into each other.
+
+    Of more than a mebi elements it is taken for granted: hardly ever do such not meet.
+    """
+    if spec.size > 1 << 20:
+        return True
+    offsets = np.zeros((), np.int64)
+    for size, stride in zip(spec.shape, spec.strides, strict=True):
+        offsets = offsets[..., None] + np.arange(size) * stride
+    return np.unique(offsets).size < spec.size
 
 
 def _result_dtype(operator: Operator, call: Call) -> aclDataType:
@@ -313,7 +342,7 @@ def executor(
     if handle is None or handle.handle.operator.name != name:
         raise AclnnError(
             ACLNN_ERR_PARAM_INVALID,
-            f"no operator is called {name!r}, they are {', '.join(REGISTRY)}",
+            f"no operator is called {shown(name)}, they are {', '.join(REGISTRY)}",
         )
     operator = handle.handle.operator
     given = _bound_arguments(operator, operands, options)
@@ -322,9 +351,7 @@ def executor(
     target = None if out is None else arrays.as_ndarray(out, "out")
     numbers = [given[attribute.role] for attribute in operator.scalars]
     numbers += [0.0] * (3 - len(numbers))
-    switches = tuple(
-        bool(given[a.role]) if a.kind == "bool" else given[a.role] for a in operator.switches
-    )
+    switches = tuple(given[a.role] for a in operator.switches)
     caller = [given[role] for role in roles]
     return handle.bind(
         ordered, target, numbers, switches or None, [*caller, out], materialize, _number(strategy)
@@ -359,7 +386,7 @@ def _number(strategy: str | None) -> int | None:
     if strategy not in STRATEGIES:
         raise AclnnError(
             ACLNN_ERR_PARAM_INVALID,
-            f"planning strategy is {strategy!r}, must be one of {', '.join(STRATEGIES)}",
+            f"planning strategy is {shown(strategy)}, must be one of {', '.join(STRATEGIES)}",
         )
     return STRATEGIES.index(strategy)
 

@@ -236,8 +236,8 @@ def _destroyed(function: str, name: str) -> int:
     return fail(ACL_ERROR_RT_INVALID_HANDLE, f"{function}: {name} is destroyed")
 
 
-def submit(stream: Any, job: Job) -> int:
-    """Queue `job` on a stream, or run it now on the default one.
+def submit(stream: Any, job: Job, function: str = "stream") -> int:
+    """Queue `job`, for a function, on a stream, or run it now on the default one.
 
     A job gives ACL_SUCCESS or ``(status, message)``. What fails on a stream surfaces when the
     stream is synchronised next.
@@ -245,9 +245,9 @@ def submit(stream: Any, job: Job) -> int:
     if stream is None:
         outcome = job()
         return fail(*outcome) if isinstance(outcome, tuple) else outcome
-    if status := _bad_handle("stream", "stream", stream, aclrtStream):
+    if status := _bad_handle(function, "stream", stream, aclrtStream):
         return status
-    return OK if stream.submit(job) else _destroyed("stream", "stream")
+    return OK if stream.submit(job) else _destroyed(function, "stream")
 
 
 def aclrtCreateStream() -> tuple[aclrtStream, int]:
@@ -264,7 +264,9 @@ def aclrtCreateStream() -> tuple[aclrtStream, int]:
 
 
 def aclrtDestroyStream(stream: Any) -> int:
-    """Finish a stream's work, then destroy it; 107017 for no live stream."""
+    """Finish a stream's work, then destroy it; null succeeds, 107017 for no live stream."""
+    if stream is None:
+        return OK
     if status := _bad_handle("aclrtDestroyStream", "stream", stream, aclrtStream):
         return status
     if not stream.close():
@@ -303,7 +305,9 @@ def aclrtCreateEvent() -> tuple[aclrtEvent, int]:
 
 
 def aclrtDestroyEvent(event: Any) -> int:
-    """Destroy an event; streams that wait for it still get what they wait for."""
+    """Destroy an event; streams that wait for it still get what they wait for. Null succeeds."""
+    if event is None:
+        return OK
     if status := _bad_handle("aclrtDestroyEvent", "event", event, aclrtEvent):
         return status
     event.destroyed = True
@@ -317,7 +321,7 @@ def aclrtRecordEvent(event: Any, stream: Any) -> int:
     if status := _bad_stream("aclrtRecordEvent", stream):
         return status
     record = _Record()
-    status = submit(stream, record.mark)
+    status = submit(stream, record.mark, "aclrtRecordEvent")
     if status == OK:  # a recording that no stream reaches must not be waited for
         event.latest = record
     return status
@@ -330,7 +334,7 @@ def aclrtStreamWaitEvent(stream: Any, event: Any) -> int:
     if status := _bad_stream("aclrtStreamWaitEvent", stream):
         return status
     record = event.latest
-    return OK if record is None else submit(stream, record.wait)
+    return OK if record is None else submit(stream, record.wait, "aclrtStreamWaitEvent")
 
 
 def aclrtSynchronizeEvent(event: Any) -> int:

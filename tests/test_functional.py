@@ -155,3 +155,42 @@ def test_functions_are_called_from_many_threads():
     for thread in threads:
         thread.join()
     assert not wrong
+
+
+def test_strides_along_single_elements_do_not_count():
+    x = np.linspace(-1, 1, 3, dtype=np.float32)
+    with aclnn.executor("gelu", x.reshape(1, 3), out=np.zeros((1, 3), np.float32)) as executor:
+        out = np.zeros((3, 3), np.float32)[1:2]
+        np.testing.assert_array_equal(executor.run(self=x[None], out=out)[0], aclnn.gelu(x))
+
+
+def test_messages_name_the_parameter_that_there_is():
+    x = np.zeros(3, np.float32)
+    x.flags.writeable = False
+    with pytest.raises(aclnn.AclnnError, match="self is read-only"):
+        aclnn.leaky_relu_(x)
+    with pytest.raises(aclnn.AclnnError, match=r"is_result is .* must be true or false"):
+        aclnn.elu_backward(x, x, is_result=np.array([1, 2]))
+
+
+def test_errors_can_be_pickled():
+    with pytest.raises(aclnn.AclnnError) as caught:
+        aclnn.gelu("x")
+    again = pickle.loads(pickle.dumps(caught.value))
+    assert (str(again), again.status) == (str(caught.value), caught.value.status)
+
+
+def test_a_star_imports_every_public_name():
+    found = {}
+    exec("from aclnn import *", found)
+    assert {"leaky_relu", "aclnnGelu", "aclrtMalloc", "ACL_FLOAT", "executor"} <= set(found)
+    assert set(aclnn.__all__) <= set(found)
+
+
+def test_arrays_that_raise_are_refused():
+    class Broken:
+        def __dlpack__(self, **_):
+            raise KeyError("no")
+
+    with pytest.raises(aclnn.AclnnError, match="self cannot be read"):
+        aclnn.gelu(Broken())

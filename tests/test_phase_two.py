@@ -303,3 +303,105 @@ def test_many_threads_plan_and_run_at_once():
     for thread in threads:
         thread.join()
     assert not failures
+
+
+def test_checks_come_in_the_documented_order():
+    """Workspace, then data, then whether the executor may run."""
+    _, size, executor = forced_workspace()
+    assert aclnn.aclnnLeakyRelu(np.zeros(size, np.uint8), size, executor, None) == OK  # now spent
+    for workspace, given, status in (
+        (None, size, NULLPTR),
+        (np.zeros(size, np.uint8), size - 1, INVALID),
+        (np.zeros(size - 1, np.uint8), size, INVALID),
+        (np.zeros(size, np.uint8), size, INNER),
+    ):
+        assert aclnn.aclnnLeakyRelu(workspace, given, executor, None) == status
+        assert message()
+    x, out = tensor(np.ones(2, np.float32)), tensor(np.ones(2, np.float32))
+    _, executor = leaky(x, out)
+    assert aclnn.aclnnLeakyRelu(None, 0, executor, None) == OK
+    aclnn.aclSetRawTensorAddr(out, None)
+    assert aclnn.aclnnLeakyRelu(None, 0, executor, None) == NULLPTR  # spent as well
+    _, executor = leaky(np.ones(2, np.float32), np.ones(2, np.float32))
+    assert aclnn.aclnnLeakyRelu(None, 8, executor, None) == NULLPTR  # 8 bytes of nothing
+
+
+def test_numpy_integers_are_integers():
+    _, size, executor = forced_workspace()
+    aclnn.aclSetAclOpExecutorRepeatable(executor)
+    address, status = aclnn.aclrtMalloc(size, 0)
+    assert status == OK
+    assert aclnn.aclnnLeakyRelu(np.int64(address), np.int64(size), executor, None) == OK
+    assert aclnn.aclSetOutputTensorAddr(
+        executor, np.int64(0), tensor(np.ones(100, np.float32)), np.ones(101, np.float32)
+    ) == OK  # fmt: skip
+    x = tensor(np.ones(2, np.float32))
+    assert aclnn.aclnnGeluV2GetWorkspaceSize(x, np.int64(1), x)[2] == OK
+    one = aclnn.aclCreateScalar(1, T.ACL_FLOAT)
+    assert aclnn.aclnnEluBackwardGetWorkspaceSize(x, one, one, one, np.bool_(True), x, x)[2] == OK
+    aclnn.aclrtFree(address)
+
+
+def test_any_order_of_elements_is_a_workspace_but_references_are_none():
+    _, size, executor = forced_workspace()
+    aclnn.aclSetAclOpExecutorRepeatable(executor)
+    fortran = np.zeros((size // 8 + 1, 8), np.uint8, order="F")
+    assert aclnn.aclnnLeakyRelu(fortran, size, executor, None) == OK
+    references = np.array([None] * size)
+    assert aclnn.aclnnLeakyRelu(memoryview(references), size, executor, None) == INVALID
+    assert "references" in message()
+    assert all(one is None for one in references)
+
+
+def test_executors_of_both_layers_are_of_one_class():
+    x, out = np.array([-2.0, 3.0], np.float32), np.zeros(2, np.float32)
+    executor = aclnn.executor("leaky_relu", x, negative_slope=0.5, out=out)
+    for _ in range(2):  # repeatable, like all of them
+        out[:] = 0
+        assert aclnn.aclnnLeakyRelu(None, 0, executor, None) == OK
+        np.testing.assert_array_equal(out, [-1, 3])
+    assert aclnn.aclnnGelu(None, 0, executor, None) == INNER
+    assert "aclnn.executor('leaky_relu')" in message()
+    assert aclnn.aclSetTensorAddr(executor, 0, tensor(x), x) == INVALID
+    assert "by name" in message()
+    out[:] = 0
+    _, executor = leaky(x, out)
+    assert len(executor.profile(repeat=3)) == 3
+    np.testing.assert_array_equal(out, [-1, 3])
+    assert aclnn.aclnnLeakyRelu(None, 0, executor, None) == INNER  # it has run
+    with pytest.raises(aclnn.AclnnError, match="spent"):
+        executor.profile(repeat=3)
+
+
+def test_bfloat16_outputs_only_where_the_product_has_them():
+    x = tensor(np.ones(2, np.float32))
+    out = tensor(np.ones(2, np.uint16), dtype=T.ACL_BF16)
+    one = aclnn.aclCreateScalar(1, T.ACL_FLOAT)
+    calls = (
+        lambda: aclnn.aclnnEluBackwardGetWorkspaceSize(x, one, one, one, False, x, out),
+        lambda: aclnn.aclnnLeakyReluGetWorkspaceSize(x, one, out),
+        lambda: aclnn.aclnnEluGetWorkspaceSize(x, one, one, one, out),
+        lambda: aclnn.aclnnHardshrinkGetWorkspaceSize(x, one, out),
+    )
+    before = aclnn.get_soc_version()
+    try:
+        for soc, status in (("Ascend910B", OK), ("Ascend910", INVALID), ("Ascend310P", INVALID)):
+            aclnn.set_soc_version(soc)
+            assert [call()[2] for call in calls] == [status] * len(calls)
+            assert status == OK or "BF16" in message()
+    finally:
+        aclnn.set_soc_version(before)
+
+
+def test_signs_are_those_of_scalars_as_float():
+    """What is no float32 below zero is not negative."""
+    x, one = tensor(np.ones(2, np.float32)), aclnn.aclCreateScalar(1, T.ACL_FLOAT)
+    for value, status in ((-1e-300, OK), (-1e-40, INVALID), (-1.0, INVALID)):
+        alpha = aclnn.aclCreateScalar(value, T.ACL_DOUBLE)
+        plan = aclnn.aclnnEluBackwardGetWorkspaceSize(x, alpha, one, one, True, x, x)
+        assert plan[2] == status
+        if status != OK:
+            with pytest.raises(aclnn.AclnnError, match=f"alpha is {value}"):
+                aclnn.elu_backward(
+                    np.ones(2, np.float32), np.ones(2, np.float32), alpha=value, is_result=True
+                )

@@ -372,15 +372,24 @@ def test_handles_are_checked():
     stream, event = aclnn.aclrtCreateStream()[0], aclnn.aclrtCreateEvent()[0]
     aclnn.aclrtDestroyStream(stream)
     for call in (
-        lambda: aclnn.aclrtDestroyStream(stream), lambda: aclnn.aclrtDestroyStream(None),
+        lambda: aclnn.aclrtDestroyStream(stream), lambda: aclnn.aclrtDestroyStream("x"),
         lambda: aclnn.aclrtSynchronizeStream(stream), lambda: aclnn.aclrtSynchronizeStream("x"),
         lambda: aclnn.aclrtRecordEvent(None, None), lambda: aclnn.aclrtRecordEvent(event, stream),
         lambda: aclnn.aclrtStreamWaitEvent(stream, event), lambda: aclnn.aclrtSynchronizeEvent(3),
-        lambda: aclnn.aclrtEventElapsedTime(None, event)[1], lambda: aclnn.aclrtDestroyEvent(None),
+        lambda: aclnn.aclrtEventElapsedTime(None, event)[1], lambda: aclnn.aclrtDestroyEvent(3),
         lambda: aclnn.aclrtMemcpyAsync(bytearray(1), 1, b"a", 1, 0, stream),
     ):  # fmt: skip
         assert call() == HANDLE
-        assert message()
+        found = message()
+        assert found.startswith("aclrt"), found  # it names the function
+
+
+def test_destroying_null_succeeds():
+    for destroy in (
+        aclnn.aclDestroyTensor, aclnn.aclDestroyScalar, aclnn.aclrtDestroyStream,
+        aclnn.aclrtDestroyEvent,
+    ):  # fmt: skip
+        assert destroy(None) == OK
 
 
 def test_the_device_and_the_life_of_the_runtime():

@@ -83,6 +83,8 @@ class Operator:
         The formula as documented, for people.
     rules : tuple of Rule
         What phase one checks after null arguments, in order.
+    scalars_as_double : bool
+        Whether numbers take part as float64 where the result is float64, not as float32.
     in_place : str or None
         Name of the functional form that writes into its first input.
     domain : pair of float
@@ -103,6 +105,7 @@ class Operator:
     notes: str = ""
     attributes: tuple[Attribute, ...] = ()
     operands: tuple[str, ...] = ()
+    scalars_as_double: bool = False
     in_place: str | None = None
     domain: tuple[float, float] = (-4.0, 4.0)
     torch: str | None = None

@@ -29,6 +29,7 @@ leaky_relu = Operator(
         "float32, for float64 tensors as float64."
     ),
     formula="leaky_relu",
+    scalars_as_double=True,
     inputs=("self",),
     attributes=(_SLOPE,),
     entries=(
@@ -55,6 +56,7 @@ leaky_relu_backward = Operator(
     summary="Gradient of leaky ReLU from its input, or from its result.",
     expression="x > 0: g; else g·negative_slope",
     formula="leaky_relu_backward",
+    scalars_as_double=True,
     inputs=("grad_output", "self"),
     attributes=(
         _SLOPE,

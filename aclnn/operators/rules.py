@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from aclnn import dtypes, product
 from aclnn.constants import aclDataType
+from aclnn.errors import shown
 
 FLOATING = (aclDataType.ACL_FLOAT, aclDataType.ACL_FLOAT16, aclDataType.ACL_BF16)
 FLOATING_AND_DOUBLE = (*FLOATING, aclDataType.ACL_DOUBLE)
@@ -177,8 +178,10 @@ def dtype_is_promoted(role: str, roles: tuple[str, ...]) -> Rule:
 def castable(sources: tuple[str, ...], role: str = "out") -> Rule:
     def test(call: Call) -> str | None:
         source = promoted(call, sources)
-        if role not in call.tensors or dtypes.can_cast(source, call.dtype(role)):
+        if role not in call.tensors:
             return None
+        if dtypes.can_cast(source, call.dtype(role)):
+            return _refuse_bfloat16(call, call.names[role], call.dtype(role))
         return (
             f"{call.names[role]} has dtype {_name(call.dtype(role))}, to which the result's dtype "
             f"{_name(source)} cannot be cast"
@@ -270,10 +273,13 @@ def not_negative_when(scalar: str, switch: str) -> Rule:
 
 def switch_among(switch: str, allowed: tuple[object, ...]) -> Rule:
     def test(call: Call) -> str | None:
-        if call.switches[switch] in allowed:
+        value = call.switches[switch]
+        kind = int if isinstance(value, int) else str
+        choices = [choice for choice in allowed if isinstance(choice, kind)] or list(allowed)
+        if isinstance(value, kind) and not isinstance(value, bool) and value in choices:
             return None
-        choices = " or ".join(map(repr, allowed))
-        return f"{call.names[switch]} is {call.switches[switch]!r}, must be {choices}"
+        choices = " or ".join(map(repr, choices))
+        return f"{call.names[switch]} is {shown(call.switches[switch])}, must be {choices}"
 
     return Rule(f"`{switch}` is {' or '.join(map(repr, allowed))}", test)
 
