@@ -274,12 +274,12 @@ def not_negative_when(scalar: str, switch: str) -> Rule:
 def switch_among(switch: str, allowed: tuple[object, ...]) -> Rule:
     def test(call: Call) -> str | None:
         value = call.switches[switch]
-        kind = int if isinstance(value, int) else str
-        choices = [choice for choice in allowed if isinstance(choice, kind)] or list(allowed)
-        if isinstance(value, kind) and not isinstance(value, bool) and value in choices:
+        # Of one type first: values of others may not even be comparable.
+        alike = [choice for choice in allowed if isinstance(value, type(choice))]
+        if value in alike and not isinstance(value, bool):
             return None
-        choices = " or ".join(map(repr, choices))
-        return f"{call.names[switch]} is {shown(call.switches[switch])}, must be {choices}"
+        choices = " or ".join(map(repr, alike or allowed))
+        return f"{call.names[switch]} is {shown(value)}, must be {choices}"
 
     return Rule(f"`{switch}` is {' or '.join(map(repr, allowed))}", test)
 
