@@ -1,3 +1,4 @@
+from aclnn._tensor cimport aclTensor
 from aclnn._plan cimport MAX_DIMS, MAX_SCALARS, MAX_TENSORS, OperatorHandle, Plan, request_t
 
 cdef class aclOpExecutor:
@@ -20,5 +21,6 @@ cdef class aclOpExecutor:
     cdef aclOpExecutor snapshot(self, object held)
     cdef const double *scalar_values(self)
     cdef object addresses_now(self, char **addresses)
+    cdef int check_tensor(self, aclTensor tensor, int index) except -1
     cdef int execute(self, char **addresses, char *workspace) except -1
 cdef aclOpExecutor new_executor()

@@ -405,7 +405,7 @@ cdef object run_phase_two(EntryHandle entry, object workspace, object workspaceS
 
 cdef WorkspaceHold hold_workspace(object workspace, object given_size, Py_ssize_t needed):
     """The workspace, checked; `None` where none is needed."""
-    size = errors.as_int(given_size)
+    size = given_size if type(given_size) is int else errors.as_int(given_size)
     if size is None or size < 0:
         raise AclnnError(
             INVALID, f"workspaceSize is {shown(given_size)}, must be an int that is not negative")
@@ -691,6 +691,8 @@ cdef class aclOpExecutor:
         memcpy(twin.exact_scalars, self.exact_scalars, sizeof(self.exact_scalars))
         memcpy(twin.versions, self.versions, sizeof(self.versions))
         twin.request = self.request
+        if self.request.numbers != NULL:
+            twin.request.numbers = twin.exact_scalars
         return twin
 
     cdef object addresses_now(self, char **addresses):
@@ -699,31 +701,37 @@ cdef class aclOpExecutor:
         What is returned keeps them there: another thread may bind, describe or destroy meanwhile.
         Lists of what is bound are replaced, never changed.
         """
-        cdef int index
+        cdef int index, last = len(self.names) - 1
+        cdef list bound = self.bound
         cdef aclTensor tensor
-        cdef list owners = []
         if not self.from_tensors:
-            for index in range(len(self.names)):
+            for index in range(last + 1):
                 addresses[index] = self.request.operands[index].data
-            return self.bound
-        for index in range(len(self.names)):
-            tensor = <aclTensor>self.bound[index]
-            if tensor.destroyed:
-                raise AclnnError(NULLPTR, f"{self.names[index]} is a destroyed aclTensor")
-            if tensor.version != self.versions[index]:
-                raise AclnnError(
-                    INVALID, f"{self.names[index]} was described anew by aclInitTensor after phase "
-                    "one, which planned for what it was")
+            return bound
+        for index in range(last + 1):
+            tensor = <aclTensor>bound[index]
             if tensor.device and not memory.is_alive(tensor.owner):
                 raise AclnnError(INVALID, f"{self.names[index]} lies in memory that was freed")
+        held = []
+        for index in range(last + 1):  # nothing in here lets another thread run
+            tensor = <aclTensor>bound[index]
+            self.check_tensor(tensor, index)
             addresses[index] = address_of(tensor)
-            owners.append(tensor.owner)
-            if addresses[index] == NULL and self.planned.elements:
-                raise AclnnError(NULLPTR, f"{self.names[index]} has no data")
-        tensor = <aclTensor>self.bound[len(self.names) - 1]
+            held.append(tensor.owner)
         if not tensor.writable and self.planned.elements:
-            raise AclnnError(INVALID, f"{self.names[-1]} is read-only, but is the output")
-        return owners
+            raise AclnnError(INVALID, f"{self.names[last]} is read-only, but is the output")
+        return held
+
+    cdef int check_tensor(self, aclTensor tensor, int index) except -1:
+        if tensor.destroyed:
+            raise AclnnError(NULLPTR, f"{self.names[index]} is a destroyed aclTensor")
+        if tensor.version != self.versions[index]:
+            raise AclnnError(
+                INVALID, f"{self.names[index]} was described anew by aclInitTensor after phase one, "
+                "which planned for what it was")
+        if tensor.storage == NULL and self.planned.elements:
+            raise AclnnError(NULLPTR, f"{self.names[index]} has no data")
+        return 0
 
     cdef int execute(self, char **addresses, char *workspace) except -1:
         """Run on these addresses, planning anew where inputs overlap the output in another way."""

@@ -216,8 +216,7 @@ cdef class FunctionalHandle:
             if index < self.handle.n_scalars and given[NUMBERS + index] != NULL:
                 scalars[index] = number(self, index, <object>given[NUMBERS + index])
         self.read_options(&request, scalars, switches)
-        plan = find_plan(self.handle, &request, self.names,
-                         self.texts_of(scalars) if request.scalar_signs else None,
+        plan = find_plan(self.handle, &request, self.names, None,
                          self.default_switches if switches is None else switches)
         if out is None:
             out = new_output(plan)
@@ -261,6 +260,7 @@ cdef class FunctionalHandle:
         request.scalar_signs = 0
         request.materialize = INHERIT
         request.strategy = 0
+        request.numbers = scalars
         for index in range(self.handle.n_scalars):
             request.scalar_signs |= (<float>scalars[index] < 0) << 2 * index
         if switches is None:
@@ -268,10 +268,6 @@ cdef class FunctionalHandle:
         else:
             request.switches = self.handle.switch_code(switches)
         return 0
-
-    cdef object texts_of(self, const double *scalars):
-        """Numbers as messages show them."""
-        return {role: repr(scalars[index]) for index, role in enumerate(self.handle.scalar_roles)}
 
     def call_foreign(self, first, second, out, s0, s1, s2, switches):
         from aclnn import arrays
@@ -308,9 +304,8 @@ cdef class FunctionalHandle:
         memcpy(executor.scalars, executor.exact_scalars, sizeof(executor.scalars))
         executor.handle, executor.origin, executor.names = self.handle, self.name, self.operand_names
         executor.switches = self.default_switches if switches is None else switches
-        executor.scalar_texts = self.texts_of(executor.exact_scalars)
-        executor.planned = find_plan(self.handle, &executor.request, self.names,
-                                     executor.scalar_texts, executor.switches)
+        executor.planned = find_plan(self.handle, &executor.request, self.names, None,
+                                     executor.switches)
         if out is None:
             out = new_output(executor.planned)
             read_array(out, &executor.request.operands[n_inputs])

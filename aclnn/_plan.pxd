@@ -44,6 +44,7 @@ cdef struct request_t:
     int materialize    # 0, 1, or 2 for what the process is set to
     int strategy       # a number of planning.STRATEGIES plus 1, or 0 for what the process is set to
     operand_t operands[MAX_TENSORS]
+    const double *numbers  # the scalars, for messages; NULL where these have other texts
 
 cdef class Plan:
     cdef readonly object operator, formula, call

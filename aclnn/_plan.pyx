@@ -238,6 +238,9 @@ cdef Plan make_plan(OperatorHandle handle, request_t *request, const settings_t 
         (not (request.scalar_signs >> 2 * index & 2), bool(request.scalar_signs >> 2 * index & 1))
         for index in range(handle.n_scalars)
     ]
+    if scalar_texts is None and request.numbers != NULL:
+        scalar_texts = {role: repr(request.numbers[index])
+                        for index, role in enumerate(handle.scalar_roles)}
     lies = [overlaps >> 2 * index & 3 for index in range(request.n_inputs)]
     plan = planning.plan_call(
         handle.operator, operands, signs, scalar_texts, switches, lies, names, as_dict(now)
