@@ -483,24 +483,3 @@ cdef class PackedSchedule:
             free(pointers)
             free(values)
             free(events)
-
-    def time_run(self, addresses, workspace=0, threads=1, repeat=1000):
-        """Nanoseconds per run, without the cost of calling from Python."""
-        cdef int i, n = len(addresses), count = threads
-        cdef long r, times = repeat
-        cdef char *base = <char *><uintptr_t>workspace
-        cdef char *pointers[64]
-        cdef double scalars[16]
-        cdef int64_t begin
-        if n != len(self.schedule.arguments) or n > 64:
-            raise ValueError("wrong number of addresses")
-        for i in range(n):
-            pointers[i] = <char *><uintptr_t>addresses[i]
-        for i in range(16):
-            scalars[i] = 0
-        with nogil:
-            begin = now_ns()
-            for r in range(times):
-                schedule_run(&self.c, <char *const *>pointers, base, scalars, count, NULL)
-            begin = now_ns() - begin
-        return begin / times

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from .tables import Part, Sheet, make, to_text
@@ -11,17 +11,6 @@ if TYPE_CHECKING:
     from ..ir import Graph, Node, Value
     from ..plan import WorkspacePlan
     from ..schedule import Schedule, Step
-
-
-def table(headers: Sequence[str], rows: Iterable[Sequence[object]], right: str = "") -> str:
-    """Columns as wide as their content; those named in `right` (space separated) to the right.
-
-    >>> print(table(["name", "bytes"], [["a", 1], ["bb", 10]], right="bytes"))
-    name  bytes
-    a         1
-    bb       10
-    """
-    return to_text((make(headers, rows, right.replace(" ", ",")),))
 
 
 def dims(numbers: Iterable[int]) -> str:
