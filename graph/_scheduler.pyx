@@ -7,8 +7,10 @@ from libc.stdint cimport int64_t, uintptr_t
 from libc.stdlib cimport calloc, free
 
 cdef extern from "tile_abi.h" nogil:
-    int TILE_STREAM
-    int TILE_FAR
+    enum:
+        TILE_STREAM
+        TILE_NEAR
+        TILE_FAR
     ctypedef struct tile_view:
         char *data
         ptrdiff_t row_stride
@@ -27,22 +29,22 @@ cdef extern from "schedule.h" nogil:
     ctypedef struct schedule_operand:
         int base
         ptrdiff_t offset
-        ptrdiff_t strides[8]
+        ptrdiff_t strides[SCHEDULE_MAX_DIMS]
     ctypedef struct schedule_op:
         tile_kernel kernel
         const void *state
         int flags
         int n_operands
-        int operands[8]
+        int operands[SCHEDULE_MAX_OPERANDS]
     ctypedef struct schedule_step:
         int ndim
-        ptrdiff_t shape[8]
+        ptrdiff_t shape[SCHEDULE_MAX_DIMS]
         ptrdiff_t tile_rows
         ptrdiff_t tile_cols
         ptrdiff_t n_tiles
         ptrdiff_t parallel_from
         int n_operands
-        schedule_operand operands[8]
+        schedule_operand operands[SCHEDULE_MAX_OPERANDS]
         int n_ops
         schedule_op *ops
     ctypedef struct schedule_t:
@@ -129,7 +131,7 @@ cdef inline char *place(const schedule_t *schedule, const schedule_operand *oper
 cdef inline void call_ops(const schedule_step *step, char *const *data, const double *scalars,
                           ptrdiff_t rows, ptrdiff_t cols) noexcept nogil:
     """Run the kernels of a step on one tile."""
-    cdef tile_view views[8]
+    cdef tile_view views[SCHEDULE_MAX_OPERANDS]
     cdef const schedule_op *op
     cdef const schedule_operand *operand
     cdef int i, k, row = step.ndim - 2
@@ -159,10 +161,10 @@ cdef void run_tiles(const schedule_t *schedule, const schedule_step *step, char 
                     int thread) noexcept nogil:
     """Run the tiles [begin, end) of a step, counted in row-major order."""
     cdef int ndim = step.ndim, n = step.n_operands, d, k
-    cdef ptrdiff_t counts[8]
-    cdef ptrdiff_t index[8]
-    cdef ptrdiff_t jumps[8][8]
-    cdef char *data[8]
+    cdef ptrdiff_t counts[SCHEDULE_MAX_DIMS]
+    cdef ptrdiff_t index[SCHEDULE_MAX_DIMS]
+    cdef ptrdiff_t jumps[SCHEDULE_MAX_DIMS][SCHEDULE_MAX_OPERANDS]
+    cdef char *data[SCHEDULE_MAX_OPERANDS]
     cdef ptrdiff_t tile, merged, rest, rows, cols
     for d in range(ndim):
         counts[d] = step.shape[d]
@@ -278,7 +280,7 @@ cdef void schedule_run(const schedule_t *schedule, char *const *addresses, char 
                        schedule_event *events) noexcept nogil:
     """Run all steps in order.  `events`, when given, has n_steps * max_threads rows."""
     cdef const schedule_step *step
-    cdef char *data[8]
+    cdef char *data[SCHEDULE_MAX_OPERANDS]
     cdef int s, k, count
     if events != NULL:
         clear_events(schedule, events)
@@ -295,6 +297,19 @@ cdef void schedule_run(const schedule_t *schedule, char *const *addresses, char 
             run_part(schedule, s, addresses, workspace, scalars, 0, 1, 0, events)
         else:
             run_parallel(schedule, s, addresses, workspace, scalars, count, events)
+
+
+def header_constants():
+    """The constants of `schedule.h` and `tile_abi.h`, by their names in `aclnn.graph.abi`."""
+    return {
+        "MAX_DIMS": SCHEDULE_MAX_DIMS,
+        "MAX_OPERANDS": SCHEDULE_MAX_OPERANDS,
+        "WORKSPACE": SCHEDULE_WORKSPACE,
+        "SCRATCH": SCHEDULE_SCRATCH,
+        "TILE_STREAM": TILE_STREAM,
+        "TILE_NEAR": TILE_NEAR,
+        "TILE_FAR": TILE_FAR,
+    }
 
 
 def run_address():

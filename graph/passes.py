@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import Any
 
+from .abi import MAX_OPERANDS
 from .ir import (
     Graph,
     Node,
@@ -21,8 +22,6 @@ from .ir import (
     contiguous_strides,
     freeze_attrs,
 )
-
-MAX_OPERANDS = 8  # of a step, SCHEDULE_MAX_OPERANDS
 
 
 @dataclass(frozen=True, slots=True)

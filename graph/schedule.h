@@ -1,4 +1,5 @@
-/* A schedule as the second phase sees it: flat arrays, no Python objects. */
+/* A schedule as the second phase sees it: flat arrays, no Python objects.  `abi.py` has the constants
+ * for Python. */
 #ifndef ACLNN_SCHEDULE_H
 #define ACLNN_SCHEDULE_H
 

@@ -7,15 +7,18 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+from .abi import (
+    MAX_DIMS,
+    MAX_OPERANDS,
+    SCRATCH,
+    TILE_FAR,
+    TILE_NEAR,
+    TILE_STREAM,
+    WORKSPACE,
+)
 from .ir import Graph, GraphError, Node, Value
 from .loops import LoopNest, NestOperand, loop_nest
 from .plan import WorkspacePlan, step_name
-
-WORKSPACE = -1  # SCHEDULE_WORKSPACE
-SCRATCH = -2  # SCHEDULE_SCRATCH
-TILE_STREAM, TILE_NEAR, TILE_FAR = 1, 2, 4  # tile_abi.h
-MAX_DIMS = 8  # SCHEDULE_MAX_DIMS
-MAX_OPERANDS = 8  # SCHEDULE_MAX_OPERANDS
 
 PARALLEL_FROM = 64 * 1024  # elements: about 20 us of work
 STREAM_FROM = 3 * 1024 * 1024  # bytes for each thread: more than a core's own caches hold

@@ -19,6 +19,8 @@ from aclnn.graph import (
     GraphBuilder,
     GraphError,
     Tiling,
+    _scheduler,
+    abi,
     compile,
     plan_workspace,
     run_passes,
@@ -198,7 +200,7 @@ def test_every_element_is_written_exactly_once(graph, threads, tiling):
                 assert all(cols <= step.tile_cols for _, cols, _, _ in kernel.tiles)
             else:  # a lone kernel gets the tiles of a row as one
                 assert all(cols <= step.shape[-1] for _, cols, _, _ in kernel.tiles)
-            if step.operands[op.operands[-1]].base != -2:
+            if step.operands[op.operands[-1]].base != abi.SCRATCH:
                 written = kernel.written()
                 assert len(set(written)) == len(written) == step.elements
 
@@ -289,6 +291,11 @@ def test_the_row_dimension_fills_a_tile():
     assert step.shape[-2:] == (1000, 4)
 
 
+def test_python_and_c_agree_on_their_constants():
+    constants = {name: value for name, value in vars(abi).items() if name.isupper()}
+    assert constants == _scheduler.header_constants()
+
+
 @given(as_built())
 def test_the_packed_arrays_read_back(graph):
     _, schedule = scheduled(graph, "fused")
@@ -334,7 +341,7 @@ def test_large_dense_outputs_bypass_the_cache(graph, expected):
 def test_intermediates_stay_in_the_cache():
     graph = unary((1024,), out_dtype=F16)
     _, schedule = scheduled(graph, "materialized", kernel=lambda *_: Nothing(), stream_from=64)
-    assert [op.flags & 1 for step in schedule.steps for op in step.ops] == [0, 1]
+    assert [op.flags & abi.TILE_STREAM for step in schedule.steps for op in step.ops] == [0, 1]
 
 
 @pytest.mark.parametrize(
@@ -435,14 +442,12 @@ def test_a_run_checks_what_it_is_given():
 
 def test_the_runner_honours_limits_on_openmp():
     threadpoolctl = pytest.importorskip("threadpoolctl")
-    from aclnn.graph._scheduler import omp_threads, openmp_enabled, run_address
-
-    assert run_address()
-    if not openmp_enabled():
-        assert omp_threads() == 1
+    assert _scheduler.run_address()
+    if not _scheduler.openmp_enabled():
+        assert _scheduler.omp_threads() == 1
         pytest.skip("built without OpenMP")
     with threadpoolctl.threadpool_limits(1):
-        assert omp_threads() == 1
+        assert _scheduler.omp_threads() == 1
 
 
 def test_a_forked_child_runs_too():

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
+from ..abi import SCRATCH, TILE_STREAM, WORKSPACE
 from .tables import Part, Sheet, make, to_text
 
 if TYPE_CHECKING:
@@ -176,7 +177,7 @@ def schedule_sheet(schedule: Schedule) -> Sheet:
 
 def base_words(schedule: Schedule, base: int) -> str:
     """What an operand's base is called."""
-    return {-1: "workspace", -2: "scratch"}.get(base) or schedule.arguments[base]
+    return {WORKSPACE: "workspace", SCRATCH: "scratch"}.get(base) or schedule.arguments[base]
 
 
 def _step_parts(schedule: Schedule, number: int, step: Step) -> Sheet:
@@ -203,7 +204,7 @@ def _step_parts(schedule: Schedule, number: int, step: Step) -> Sheet:
     headers = ["  #", "operand", "dtype", "base", "offset", "byte strides", "bytes"]
     ops = [
         f"  {op.node}: {op.kernel}({', '.join(f'#{i}' for i in op.operands[:-1])}) "
-        f"-> #{op.operands[-1]}{', streaming stores' if op.flags & 1 else ''}"
+        f"-> #{op.operands[-1]}{', streaming stores' if op.flags & TILE_STREAM else ''}"
         for op in step.ops
     ]
     return (*head.split("\n"), make(headers, rows, "offset,bytes", "operand"), *ops)

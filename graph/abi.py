@@ -1,0 +1,15 @@
+"""The numbers of `schedule.h` and `tile_abi.h`, for Python: a test holds them together.
+
+They are written again, and not read from the compiled scheduler, so that graphs are built, planned
+and drawn without it.
+"""
+
+MAX_DIMS = 8  # that a step loops over
+MAX_OPERANDS = 8  # of a step, and that one kernel call takes, its output included
+
+WORKSPACE = -1  # base of an operand: it lies in the workspace
+SCRATCH = -2  # or in the tiles that each thread has there
+
+TILE_STREAM = 1  # the output will not be read soon: stores bypass the cache
+TILE_NEAR = 2  # operands are larger than the nearest cache: a kernel asks a little ahead
+TILE_FAR = 4  # and larger than a core's own caches: it asks further ahead too
