@@ -225,6 +225,9 @@ class _Compiler:
             raise GraphError(name, f"a step has at most {MAX_OPERANDS} operands")
         if len(nest.shape) > MAX_DIMS:
             raise GraphError(name, f"a step has at most {MAX_DIMS} dimensions")
+        for node, places in zip(nodes, nest.ops, strict=True):
+            if len(places) > MAX_OPERANDS:
+                raise GraphError(node.name, f"a node has at most {MAX_OPERANDS} operands")
         ops = tuple(
             Op(node.name, node.kind, _kernel_name(node, kernel), places, self.flags(node, nest))
             for node, kernel, places in zip(nodes, kernels, nest.ops, strict=True)

@@ -417,6 +417,27 @@ def test_what_cannot_be_scheduled_says_why():
         scheduled(unary((4,)), kernel=lambda *_: SimpleNamespace(fn=0, state=0))[1].pack()
 
 
+@pytest.mark.parametrize("uses", [8, 9, 12, 40])
+def test_uses_of_an_operand_count(uses):
+    """They are two operands, but a kernel call has a place for every use."""
+    b = GraphBuilder()
+    x, out = b.input("x", (4,), F32), b.output("out", (4,), F32)
+    b.view_copy(b.compute("k", [x] * uses, (4,), F32), out)
+    with pytest.raises(GraphError, match="k: a node has at most 8 operands"):
+        scheduled(b.build(), kernel=lambda *_: Nothing())
+
+
+def test_as_many_uses_as_there_are_places():
+    b = GraphBuilder()
+    x, out = b.input("x", (4,), F32), b.output("out", (4,), F32)
+    b.view_copy(b.compute("k", [x] * 7, (4,), F32), out)
+    graph = b.build()
+    memory = Memory(graph)
+    scheduled(graph)[1].pack().run(memory.addresses)
+    interpret(graph, memory.numbers)
+    assert [memory.read("out", i) for i in range(4)] == list(memory.numbers["out"].values())
+
+
 def test_eight_dimensions_that_do_not_merge():
     shape, strides = (2,) * 8, tuple(3 * 4**i for i in range(8))
     graph = unary(shape, x_strides=strides)
