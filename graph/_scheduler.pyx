@@ -6,6 +6,12 @@ from libc.stddef cimport ptrdiff_t, size_t
 from libc.stdint cimport int64_t, uintptr_t
 from libc.stdlib cimport calloc, free
 
+import math
+import sys
+
+from .ir import extent
+from .loops import count_tiles
+
 cdef extern from "tile_abi.h" nogil:
     enum:
         TILE_STREAM
@@ -24,6 +30,7 @@ cdef extern from "schedule.h" nogil:
     enum:
         SCHEDULE_MAX_DIMS
         SCHEDULE_MAX_OPERANDS
+        SCHEDULE_MAX_THREADS
         SCHEDULE_WORKSPACE
         SCHEDULE_SCRATCH
     ctypedef struct schedule_operand:
@@ -237,7 +244,7 @@ cdef void run_part(const schedule_t *schedule, int s, char *const *addresses, ch
     cdef ptrdiff_t end = step.n_tiles * (part + 1) // parts
     cdef schedule_event *event = NULL
     if events != NULL:
-        event = &events[s * schedule.max_threads + thread]
+        event = &events[<ptrdiff_t>s * schedule.max_threads + thread]
         if event.begin == 0:
             event.begin = now_ns()
     run_tiles(schedule, step, addresses, workspace, scalars, begin, end, thread)
@@ -304,6 +311,7 @@ def header_constants():
     return {
         "MAX_DIMS": SCHEDULE_MAX_DIMS,
         "MAX_OPERANDS": SCHEDULE_MAX_OPERANDS,
+        "MAX_THREADS": SCHEDULE_MAX_THREADS,
         "WORKSPACE": SCHEDULE_WORKSPACE,
         "SCRATCH": SCHEDULE_SCRATCH,
         "TILE_STREAM": TILE_STREAM,
@@ -320,8 +328,21 @@ def run_address():
 # --- Packing ----------------------------------------------------------------------------------
 
 
+def refused(name, field, value, rule):
+    """The error of a field that breaks a rule."""
+    return ValueError(f"{name}: {field} is {value}: {rule}")
+
+
+cdef list shape_of(const schedule_step *step):
+    """The loops, as Python's numbers, which do not overflow."""
+    return [step.shape[d] for d in range(step.ndim)]
+
+
 cdef class PackedSchedule:
     """The C arrays of a schedule, and the schedule itself, whose kernels they point to.
+
+    A schedule may have been read from a file and edited: what cannot be run as it says, or reaches
+    out of the workspace, is refused with a ValueError.
 
     Attributes
     ----------
@@ -337,18 +358,21 @@ cdef class PackedSchedule:
 
     def __cinit__(self, schedule):
         self.schedule = schedule
-        self.c.n_steps = 0
-        self.c.scratch_offset = schedule.scratch_offset
-        self.c.scratch_per_thread = schedule.scratch_per_thread
-        self.c.max_threads = schedule.max_threads
-        self.c.steps = <schedule_step *>calloc(max(1, len(schedule.steps)), sizeof(schedule_step))
-        if self.c.steps == NULL:
-            raise MemoryError
+        n_ops = sum(len(step.ops) for step in schedule.steps)
+        if len(schedule.kernels) != n_ops:
+            raise ValueError(f"schedule: {len(schedule.kernels)} kernels for {n_ops} ops: every op "
+                             "has one; a schedule that was read back has none and cannot run")
+        name = "schedule"
         kernels = iter(schedule.kernels)
-        for step in schedule.steps:
-            # Count a step before its parts are made, so that they are freed if one fails.
-            self.c.n_steps += 1
-            self._pack_step(&self.c.steps[self.c.n_steps - 1], step, kernels)
+        try:
+            self._pack_head(schedule)
+            for step in schedule.steps:
+                name = step.name
+                # Count a step before its parts are made, so that they are freed if one fails.
+                self.c.n_steps += 1
+                self._pack_step(&self.c.steps[self.c.n_steps - 1], step, kernels)
+        except OverflowError as error:
+            raise ValueError(f"{name}: {error}") from None
 
     def __dealloc__(self):
         cdef int s
@@ -357,12 +381,28 @@ cdef class PackedSchedule:
                 free(self.c.steps[s].ops)
         free(self.c.steps)
 
+    cdef int _pack_head(self, object schedule) except -1:
+        self.c.scratch_offset = schedule.scratch_offset
+        self.c.scratch_per_thread = schedule.scratch_per_thread
+        self.c.max_threads = schedule.max_threads
+        if not 1 <= self.c.max_threads <= SCHEDULE_MAX_THREADS:
+            raise refused("schedule", "max_threads", self.c.max_threads,
+                          f"a run has from 1 to {SCHEDULE_MAX_THREADS}")
+        self.c.steps = <schedule_step *>calloc(max(1, len(schedule.steps)), sizeof(schedule_step))
+        if self.c.steps == NULL:
+            raise MemoryError
+        return 0
+
     cdef int _pack_step(self, schedule_step *c, object step, object kernels) except -1:
         cdef int k, d
         if not 2 <= len(step.shape) <= SCHEDULE_MAX_DIMS:
-            raise ValueError(f"{step.name}: {len(step.shape)} dimensions")
+            raise refused(step.name, "shape", step.shape,
+                          f"a step has from 2 to {SCHEDULE_MAX_DIMS} dimensions")
         if len(step.operands) > SCHEDULE_MAX_OPERANDS:
-            raise ValueError(f"{step.name}: {len(step.operands)} operands")
+            raise refused(step.name, "operands", len(step.operands),
+                          f"a step has at most {SCHEDULE_MAX_OPERANDS}")
+        if not step.ops:
+            raise refused(step.name, "ops", 0, "a step has at least one")
         c.ndim = len(step.shape)
         for d in range(c.ndim):
             c.shape[d] = step.shape[d]
@@ -370,32 +410,98 @@ cdef class PackedSchedule:
         c.tile_cols = step.tile_cols
         c.n_tiles = step.n_tiles
         c.parallel_from = step.parallel_from
-        c.n_operands = len(step.operands)
-        for k in range(c.n_operands):
-            c.operands[k].base = step.operands[k].base
-            c.operands[k].offset = step.operands[k].offset
-            for d in range(c.ndim):
-                c.operands[k].strides[d] = step.operands[k].strides[d]
-        c.ops = <schedule_op *>calloc(max(1, len(step.ops)), sizeof(schedule_op))
+        c.ops = <schedule_op *>calloc(len(step.ops), sizeof(schedule_op))
         if c.ops == NULL:
             raise MemoryError
         c.n_ops = len(step.ops)
+        self._check_loops(c, step.name)
+        c.n_operands = len(step.operands)
+        for k in range(c.n_operands):
+            self._pack_operand(&c.operands[k], c, step.operands[k], step.name)
         for k in range(c.n_ops):
-            self._pack_op(&c.ops[k], step.ops[k], next(kernels), c.n_operands)
+            self._pack_op(&c.ops[k], c, step.ops[k], next(kernels), step.name)
         return 0
 
-    cdef int _pack_op(self, schedule_op *c, object op, object kernel, int n_operands) except -1:
+    cdef int _check_loops(self, const schedule_step *c, object name) except -1:
+        """Refuse loops and tiles that the runner cannot count."""
+        shape = shape_of(c)
+        # The parts that threads take are found by multiplying the tiles by their number.
+        most = sys.maxsize // (self.c.max_threads * SHARES)
+        if min(shape) < 1 or math.prod(shape) > most:
+            raise refused(name, "shape", tuple(shape), f"a step has from 1 to {most} elements")
+        *_, rows, cols = shape
+        if not 1 <= c.tile_rows <= rows:
+            raise refused(name, "tile_rows", c.tile_rows, f"a tile has from 1 to {rows} rows")
+        if not 1 <= c.tile_cols <= cols:
+            raise refused(name, "tile_cols", c.tile_cols, f"a tile has from 1 to {cols} columns")
+        tiles = count_tiles(shape, c.tile_rows, c.tile_cols)
+        if c.n_tiles != tiles:
+            raise refused(name, "n_tiles", c.n_tiles, f"shape and tile make {tiles}")
+        return 0
+
+    cdef int _pack_operand(self, schedule_operand *c, const schedule_step *step, object operand,
+                           object name) except -1:
+        cdef int d
+        name = f"{name}, {operand.name}"
+        if len(operand.strides) != step.ndim:
+            raise refused(name, "strides", operand.strides,
+                          f"there is one for each of {step.ndim} dimensions")
+        c.base = operand.base
+        c.offset = operand.offset
+        for d in range(step.ndim):
+            c.strides[d] = operand.strides[d]
+        arguments = len(self.schedule.arguments)
+        if not (0 <= c.base < arguments or c.base in (SCHEDULE_WORKSPACE, SCHEDULE_SCRATCH)):
+            raise refused(name, "base", c.base,
+                          f"it is the index of one of {arguments} arguments, {SCHEDULE_WORKSPACE} for "
+                          f"the workspace, or {SCHEDULE_SCRATCH} for a thread's tiles")
+        if c.base < 0:
+            self._check_inside(c, step, operand.nbytes, name)
+        return 0
+
+    cdef int _check_inside(self, const schedule_operand *c, const schedule_step *step,
+                           object nbytes, object name) except -1:
+        """Refuse an operand that reaches out of the workspace, on whatever thread."""
+        cdef object start = c.offset, sizes = shape_of(step)
+        cdef object threads = 1, each = self.c.scratch_per_thread
+        if c.base == SCHEDULE_SCRATCH:
+            if each == 0:
+                raise refused(name, "base", c.base, "scratch_per_thread is 0: there are no tiles")
+            if step.n_ops == 1:
+                raise refused(name, "base", c.base, "one op makes a tile and another reads it")
+            sizes[:-2] = [1] * (step.ndim - 2)
+            sizes[-2:] = step.tile_rows, step.tile_cols
+            start += <object>self.c.scratch_offset
+            threads = self.c.max_threads
+        strides = [c.strides[d] for d in range(step.ndim)]
+        low, high = extent(sizes, strides)
+        distinct = math.prod([n for n, stride in zip(sizes, strides) if stride != 0])
+        begin = start + low
+        end = start + high + max(1, nbytes // distinct) + (threads - 1) * each
+        size = self.schedule.workspace_size
+        if begin < 0 or end > size:
+            raise refused(name, "offset", c.offset,
+                          f"it reaches from byte {begin} to {end} of a workspace of {size}")
+        return 0
+
+    cdef int _pack_op(self, schedule_op *c, const schedule_step *step, object op, object kernel,
+                      object name) except -1:
         cdef int k
+        name = f"{name}, {op.node}"
         c.kernel = <tile_kernel><uintptr_t>kernel.fn
         c.state = <const void *><uintptr_t>kernel.state
         if c.kernel == NULL:
-            raise ValueError(f"{op.node}: its kernel has no address")
+            raise ValueError(f"{name}: its kernel has no address")
+        if not 1 <= len(op.operands) <= SCHEDULE_MAX_OPERANDS:
+            raise refused(name, "operands", op.operands,
+                          f"a kernel takes from 1 to {SCHEDULE_MAX_OPERANDS}, the output last")
         c.flags = op.flags
         c.n_operands = len(op.operands)
         for k in range(c.n_operands):
-            if not 0 <= op.operands[k] < n_operands:
-                raise ValueError(f"{op.node}: operand {op.operands[k]} does not exist")
             c.operands[k] = op.operands[k]
+            if not 0 <= c.operands[k] < step.n_operands:
+                raise refused(name, "operands", op.operands,
+                              f"they are places among {step.n_operands} operands")
         return 0
 
     @property
@@ -404,7 +510,7 @@ cdef class PackedSchedule:
 
     @property
     def n_events(self):
-        return self.c.n_steps * self.c.max_threads
+        return <ptrdiff_t>self.c.n_steps * self.c.max_threads
 
     def describe(self):
         """Read the C arrays back: one dict per step, kernels named by what they point to."""
@@ -463,7 +569,8 @@ cdef class PackedSchedule:
         trace : bool
             Return the events, a list of (step, thread, begin, end), times in nanoseconds.
         """
-        cdef int i, n = len(addresses), m = len(scalars), count = threads
+        cdef int n = len(addresses), m = len(scalars), count = threads
+        cdef ptrdiff_t i
         cdef char *base = <char *><uintptr_t>workspace
         cdef char **pointers = NULL
         cdef double *values = NULL

@@ -385,9 +385,13 @@ def _check_values(graph: Graph) -> None:
         )
 
 
-def extent(value: Value) -> tuple[int, int]:
-    """Lowest and highest element that a view touches, counted from its first element."""
-    reach = [(size - 1) * stride for size, stride in zip(value.shape, value.strides, strict=True)]
+def extent(shape: Iterable[int], strides: Iterable[int]) -> tuple[int, int]:
+    """Lowest and highest place that a view touches, from its first element, where none is empty.
+
+    >>> extent((2, 3), (-3, 1))
+    (-3, 2)
+    """
+    reach = [(size - 1) * stride for size, stride in zip(shape, strides, strict=True)]
     return sum(r for r in reach if r < 0), sum(r for r in reach if r > 0)
 
 
@@ -398,8 +402,8 @@ def _check_view(graph: Graph, value: Value, made: set[int]) -> None:
     _require(value.dtype == root.dtype, value.name, "a view keeps the dtype")
     _require(value.storage == root.storage, value.name, "a view keeps the storage class")
     if value.size:
-        low, high = extent(value)
-        root_low, root_high = extent(root)
+        low, high = extent(value.shape, value.strides)
+        root_low, root_high = extent(root.shape, root.strides)
         inside = root_low <= low and high <= root_high
         _require(inside, value.name, f"a view stays inside {root.name}")
 

@@ -68,8 +68,17 @@ class LoopNest:
     @property
     def n_tiles(self) -> int:
         """Number of tiles, those at the edges included."""
-        *outer, rows, cols = self.shape
-        return math.prod(outer) * -(-rows // self.tile_rows) * -(-cols // self.tile_cols)
+        return count_tiles(self.shape, self.tile_rows, self.tile_cols)
+
+
+def count_tiles(shape: Sequence[int], tile_rows: int, tile_cols: int) -> int:
+    """Number of tiles that loops are cut into, those at the edges included.
+
+    >>> count_tiles((3, 5, 8), 2, 4)
+    18
+    """
+    *outer, rows, cols = shape
+    return math.prod(outer) * -(-rows // tile_rows) * -(-cols // tile_cols)
 
 
 def loop_nest(graph: Graph, step: tuple[Node, ...], tiling: Tiling) -> LoopNest:

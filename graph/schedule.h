@@ -8,6 +8,7 @@
 enum {
     SCHEDULE_MAX_DIMS = 8,
     SCHEDULE_MAX_OPERANDS = 8,
+    SCHEDULE_MAX_THREADS = 1024,
     SCHEDULE_WORKSPACE = -1, /* base is the workspace */
     SCHEDULE_SCRATCH = -2    /* base is this thread's part of the workspace */
 };

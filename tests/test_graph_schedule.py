@@ -7,9 +7,11 @@ ones.
 import ctypes
 import itertools
 import json
+import re
 import struct
 import subprocess
 import sys
+from dataclasses import replace
 from types import SimpleNamespace
 
 import jsonschema
@@ -18,6 +20,7 @@ from aclnn.graph import (
     DType,
     GraphBuilder,
     GraphError,
+    Schedule,
     Tiling,
     _scheduler,
     abi,
@@ -30,6 +33,8 @@ from aclnn.graph.views.json import SCHEDULE_SCHEMA
 from graph_tools import CODES, F16, F32, as_built, at, fresh_memory, indices, interpret
 from hypothesis import given
 from hypothesis import strategies as st
+
+ITEMSIZE = {"float16": 2, "float32": 4}
 
 
 class View(ctypes.Structure):
@@ -436,6 +441,159 @@ def test_as_many_uses_as_there_are_places():
     scheduled(graph)[1].pack().run(memory.addresses)
     interpret(graph, memory.numbers)
     assert [memory.read("out", i) for i in range(4)] == list(memory.numbers["out"].values())
+
+
+def test_a_schedule_that_was_read_back_does_not_pack():
+    schedule = Schedule.from_json(scheduled(unary((4,)))[1].to_json())
+    with pytest.raises(ValueError, match="0 kernels for 1 ops"):
+        schedule.pack()
+    one = Nothing()
+    with pytest.raises(ValueError, match="2 kernels for 1 ops"):
+        replace(schedule, kernels=(one, one)).pack()
+    replace(schedule, kernels=(one,)).pack().run([0, 0])
+
+
+class Recorder(Nothing):
+    """A kernel that touches nothing and remembers the corners of its tiles, operand by operand."""
+
+    def __init__(self, node):
+        super().__init__()
+        self.count, self.spans = len(node.inputs) + 1, []
+        self.callback = KERNEL(self.call)
+        self.fn = ctypes.cast(self.callback, ctypes.c_void_p).value
+
+    def call(self, views, rows, cols, state, scalars, flags):
+        for place in range(self.count):
+            view = views[place]
+            reach = ((rows - 1) * view.row_stride, (cols - 1) * view.col_stride)
+            low, high = sum(min(0, r) for r in reach), sum(max(0, r) for r in reach)
+            self.spans.append((place, (view.data or 0) + low, (view.data or 0) + high))
+
+
+def recorded(pipeline):
+    """Schedules of f and f_cast: as one step with a tile between them, or as steps of their own."""
+    graph = unary((512, 128), x_strides=(130, 1), out_dtype=F16)
+    return scheduled(graph, pipeline, threads=2, kernel=lambda node, _: Recorder(node))[1]
+
+
+def damaged(schedule, path, value):
+    """The schedule with one field of its document replaced; `path` leads to it."""
+    document = json.loads(schedule.to_json())
+    *way, last = path
+    place = document
+    for key in way:
+        place = place[key]
+    place[last] = value
+    return replace(Schedule.from_json(json.dumps(document)), kernels=schedule.kernels)
+
+
+STEP = ("steps", 0)
+X, TILE, OP = (*STEP, "operands", 0), (*STEP, "operands", 1), (*STEP, "ops", 0)
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "error"),
+    [
+        (("max_threads",), 0, "schedule: max_threads is 0: a run has from 1 to 1024"),
+        (("max_threads",), 2**20, "schedule: max_threads is 1048576: a run has from 1 to 1024"),
+        (("max_threads",), 2**40, "too large"),
+        (("scratch_offset",), -64, "negative"),
+        (("scratch_offset",), 64, "f+f_cast, f: offset is 0: it reaches from byte 64 to"),
+        (("scratch_per_thread",), 0, "f+f_cast, f: base is -2: scratch_per_thread is 0"),
+        (("scratch_per_thread",), 2**62, "f+f_cast, f: offset is 0: it reaches from byte 0 to 461"),
+        (("workspace_size",), 0, "f+f_cast, f: offset is 0: it reaches from byte 0 to"),
+        ((*STEP, "shape"), [128], "f+f_cast: shape is (128,): a step has from 2 to 8 dimensions"),
+        ((*STEP, "shape"), [1] * 9, "f+f_cast: shape is (1, 1, 1, 1, 1, 1, 1, 1, 1): a step has"),
+        ((*STEP, "shape"), [-512, 128], "f+f_cast: shape is (-512, 128): a step has from 1 to"),
+        ((*STEP, "shape"), [0, 128], "f+f_cast: shape is (0, 128): a step has from 1 to"),
+        ((*STEP, "shape"), [2**40, 2**40], "): a step has from 1 to"),
+        ((*STEP, "shape"), [512, 2**70], "too large"),
+        ((*STEP, "shape"), [512, 64], "f+f_cast: tile_cols is 128: a tile has from 1 to 64 col"),
+        ((*STEP, "tile_rows"), 0, "f+f_cast: tile_rows is 0: a tile has from 1 to 512 rows"),
+        ((*STEP, "tile_rows"), -1, "f+f_cast: tile_rows is -1: a tile has from 1 to 512 rows"),
+        ((*STEP, "tile_cols"), 0, "f+f_cast: tile_cols is 0: a tile has from 1 to 128 columns"),
+        ((*STEP, "n_tiles"), 17, "f+f_cast: n_tiles is 17: shape and tile make 16"),
+        ((*STEP, "n_tiles"), 0, "f+f_cast: n_tiles is 0: shape and tile make 16"),
+        ((*STEP, "n_tiles"), -1, "f+f_cast: n_tiles is -1: shape and tile make 16"),
+        ((*X, "base"), 2, "f+f_cast, x_contiguous: base is 2: it is the index of one of 2 arg"),
+        ((*X, "base"), -3, "f+f_cast, x_contiguous: base is -3: it is the index of one of 2"),
+        ((*X, "base"), -1, "f+f_cast, x_contiguous: offset is 0: it reaches from byte 0 to"),
+        ((*X, "base"), 2**40, "too large"),
+        ((*X, "strides"), [4], "f+f_cast, x_contiguous: strides is (4,): there is one for each"),
+        ((*X, "strides"), [4] * 3, "f+f_cast, x_contiguous: strides is (4, 4, 4): there is one"),
+        ((*TILE, "offset"), -4, "f+f_cast, f: offset is -4: it reaches from byte -4 to"),
+        ((*TILE, "offset"), 64, "f+f_cast, f: offset is 64: it reaches from byte 64 to"),
+        ((*TILE, "strides"), [513, 4], "f+f_cast, f: offset is 0: it reaches from byte 0 to"),
+        ((*TILE, "strides"), [512, -4], "f+f_cast, f: offset is 0: it reaches from byte -508 to"),
+        ((*OP, "operands"), [], "f+f_cast, f: operands is (): a kernel takes from 1 to 8"),
+        ((*OP, "operands"), [0] * 9, "f+f_cast, f: operands is (0, 0, 0, 0, 0, 0, 0, 0, 0): a k"),
+        ((*OP, "operands"), [0, 3], "f+f_cast, f: operands is (0, 3): they are places among 3"),
+        ((*OP, "operands"), [-1, 1], "f+f_cast, f: operands is (-1, 1): they are places among 3"),
+        ((*OP, "flags"), 2**40, "too large"),
+    ],
+)
+def test_damaged_schedules_are_refused(path, value, error):
+    with pytest.raises(ValueError, match=re.escape(error)):
+        damaged(recorded("fused"), path, value).pack()
+
+
+def test_a_step_has_ops_and_room_for_its_operands():
+    schedule = recorded("fused")
+    (step,) = schedule.steps
+    with pytest.raises(ValueError, match="ops is 0: a step has at least one"):
+        replace(schedule, steps=(replace(step, ops=()),), kernels=()).pack()
+    with pytest.raises(ValueError, match="operands is 9: a step has at most 8"):
+        replace(schedule, steps=(replace(step, operands=step.operands[:1] * 9),)).pack()
+
+
+def test_a_lone_op_has_no_tiles():
+    """What it is handed may be several tiles of a row, and scratch holds one."""
+    schedule = damaged(recorded("materialized"), (*TILE, "base"), abi.SCRATCH)
+    with pytest.raises(ValueError, match="base is -2: scratch_per_thread is 0"):
+        schedule.pack()
+    with pytest.raises(ValueError, match="base is -2: one op makes a tile and another reads it"):
+        replace(schedule, scratch_per_thread=64).pack()
+
+
+def numbers_in(document, path=()):
+    """The ways to all integers of a document, to those in lists too."""
+    parts = document.items() if isinstance(document, dict) else enumerate(document)
+    for key, value in parts:
+        if isinstance(value, (dict, list)):
+            yield from numbers_in(value, (*path, key))
+        elif isinstance(value, int):
+            yield (*path, key)
+
+
+LARGE = st.builds(
+    lambda power, sign, more: sign * 2**power + more,
+    st.integers(0, 70),
+    st.sampled_from((-1, 1)),
+    st.integers(-1, 1),
+)
+
+
+@pytest.mark.parametrize("pipeline", ["fused", "materialized"])
+@given(data=st.data(), threads=st.integers(1, 4))
+def test_no_damage_reaches_out_of_the_workspace(pipeline, data, threads):
+    """What is refused does not run, and what runs stays in its place."""
+    whole = recorded(pipeline)
+    path = data.draw(st.sampled_from(list(numbers_in(json.loads(whole.to_json())))))
+    schedule = damaged(whole, path, data.draw(st.integers(-9, 600) | LARGE))
+    try:
+        packed = schedule.pack()
+    except ValueError:
+        return
+    begin = 1 << 50  # of a workspace that is not there
+    packed.run([0, 0], begin, (), threads, data.draw(st.booleans()))
+    kernels = iter(schedule.kernels)
+    for step in schedule.steps:
+        for op in step.ops:
+            for place, low, high in next(kernels).spans:
+                operand = step.operands[op.operands[place]]
+                if operand.base < 0:
+                    last = begin + schedule.workspace_size - ITEMSIZE[operand.dtype]
+                    assert begin <= low <= high <= last
 
 
 def test_eight_dimensions_that_do_not_merge():
