@@ -249,9 +249,11 @@ class Graph:
     def root(self, id: int) -> Value:
         """The value that owns the bytes of value `id` (itself, unless it is a view)."""
         value = self._by_id[id]
-        while value.is_view:
+        for _ in self.values:
+            if not value.is_view:
+                return value
             value = self._by_id[value.alias_of]  # type: ignore[index]
-        return value
+        raise GraphError(self._by_id[id].name, "views of one another are views of nothing")
 
     def producer(self, id: int) -> Node | None:
         """The node that writes value `id`; None for inputs, constants and views."""
@@ -361,6 +363,9 @@ def _check_values(graph: Graph) -> None:
     _require(len(names) == len(graph.values), "graph", "every value has a name of its own")
     made = {node.output for node in graph.nodes}
     for value in graph.values:
+        known = not value.is_view or value.alias_of in graph._by_id
+        _require(known, value.name, "a view is of a value of the graph")
+    for value in graph.values:
         _require(value.storage in STORAGES, value.name, f"storage is one of {STORAGES}")
         _require(
             len(value.strides) == len(value.shape), value.name, "as many strides as dimensions"
@@ -396,7 +401,6 @@ def extent(shape: Iterable[int], strides: Iterable[int]) -> tuple[int, int]:
 
 
 def _check_view(graph: Graph, value: Value, made: set[int]) -> None:
-    _require(value.alias_of in graph._by_id, value.name, "a view is of a value of the graph")
     _require(value.id not in made, value.name, "a view is made by no node")
     root = graph.root(value.id)
     _require(value.dtype == root.dtype, value.name, "a view keeps the dtype")

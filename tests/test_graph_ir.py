@@ -1,5 +1,6 @@
 """Values, nodes, graphs: what is well formed, what is equal."""
 
+import json
 import math
 import pickle
 import subprocess
@@ -136,6 +137,43 @@ def test_a_view_must_stay_inside():
     with pytest.raises(GraphError, match="a view stays inside x"):
         check(replace(graph, values=(*graph.values, view)))
     check(replace(graph, values=(*graph.values, replace(view, shape=(2,)))))
+
+
+def with_views(*aliases):
+    """The chain's document with views of x, number 50 and so on; each entry is what it views."""
+    document = json.loads(chain().to_json())
+    view = document["values"][X] | {"storage": "input"}
+    document["values"] += [
+        view | {"id": 50 + i, "name": f"view {i}", "alias_of": alias}
+        for i, alias in enumerate(aliases)
+    ]
+    return json.dumps(document)
+
+
+@pytest.mark.parametrize(
+    ("aliases", "rule"),
+    [
+        ((50,), "view 0: views of one another are views of nothing"),
+        ((51, 50), "view 0: views of one another are views of nothing"),
+        ((51, 52, 51), "view 0: views of one another are views of nothing"),
+        ((51, 99), "view 1: a view is of a value of the graph"),
+    ],
+    ids=["itself", "each other", "a circle", "nothing"],
+)
+def test_every_view_leads_to_memory(aliases, rule):
+    with pytest.raises(GraphError, match=rule):
+        Graph.from_json(with_views(*aliases))
+
+
+def test_views_of_views_lead_to_memory():
+    graph = Graph.from_json(with_views(51, 52, X))
+    assert graph.root(50) == graph.value(X)
+
+
+def test_a_circle_of_views_that_nobody_checked_has_no_root():
+    circle = tuple(replace(chain().values[X], id=i, alias_of=1 - i) for i in range(2))
+    with pytest.raises(GraphError, match="views of one another"):
+        Graph((), circle, (), ()).root(0)
 
 
 def test_forced_copies_come_before_all_output():
