@@ -8,7 +8,7 @@ graphs.  Strides count elements, not bytes.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -357,10 +357,16 @@ def _require(holds: bool, name: str, rule: str) -> None:
         raise GraphError(name, rule)
 
 
+def _require_own_names(what: str, things: Iterable[Value | Node]) -> None:
+    seen = set()
+    for thing in things:
+        _require(thing.name not in seen, thing.name, f"every {what} has a name of its own")
+        seen.add(thing.name)
+
+
 def _check_values(graph: Graph) -> None:
     _require(len(graph._by_id) == len(graph.values), "graph", "every value has an id of its own")
-    names = {value.name for value in graph.values}
-    _require(len(names) == len(graph.values), "graph", "every value has a name of its own")
+    _require_own_names("value", graph.values)
     made = {node.output for node in graph.nodes}
     for value in graph.values:
         known = not value.is_view or value.alias_of in graph._by_id
@@ -415,6 +421,7 @@ def _check_view(graph: Graph, value: Value, made: set[int]) -> None:
 def _check_order(graph: Graph) -> None:
     ready = {v.id for v in graph.values if v.storage in ("input", "constant")}
     written_output = False
+    _require_own_names("node", graph.nodes)
     for node in graph.nodes:
         _require(node.kind in KINDS, node.name, f"kind is one of {KINDS}")
         for id in (*node.inputs, node.output):
@@ -482,6 +489,19 @@ def _check_loops(graph: Graph) -> None:
 
 
 # --- Building ---------------------------------------------------------------------------------
+
+
+def fresh_name(name: str, taken: Collection[str]) -> str:
+    """`name`, with a number where it is taken.
+
+    >>> fresh_name("x", {"x", "x_2"})
+    'x_3'
+    """
+    label, count = name, 1
+    while label in taken:
+        count += 1
+        label = f"{name}_{count}"
+    return label
 
 
 class GraphBuilder:
@@ -616,9 +636,6 @@ class GraphBuilder:
         return id
 
     def _unique(self, name: str) -> str:
-        label, count = name, 1
-        while label in self._names:
-            count += 1
-            label = f"{name}_{count}"
+        label = fresh_name(name, self._names)
         self._names.add(label)
         return label

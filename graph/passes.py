@@ -21,6 +21,7 @@ from .ir import (
     check,
     contiguous_strides,
     freeze_attrs,
+    fresh_name,
 )
 
 
@@ -389,12 +390,8 @@ def _fresh_id(graph: Graph) -> int:
 
 
 def _fresh_name(graph: Graph, name: str) -> str:
-    taken = {value.name for value in graph.values}
-    label, count = name, 1
-    while label in taken:
-        count += 1
-        label = f"{name}_{count}"
-    return label
+    taken = {value.name for value in graph.values} | {node.name for node in graph.nodes}
+    return fresh_name(name, taken)
 
 
 def _with_values(graph: Graph, changed: Iterable[Value]) -> Graph:

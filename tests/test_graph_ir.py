@@ -92,6 +92,7 @@ X, OUT, CONTIGUOUS, CAST, BROADCAST, RELU = range(6)  # ids of the chain's value
         (swapped(3, inputs=(CAST,)), "relu", "elementwise operands have the shape"),
         (swapped(3, kind="ViewCopy"), "relu", "ViewCopy writes an output"),
         (swapped(2, output=X), "x_broadcast", "x is made once"),
+        (swapped(2, name="x_cast"), "x_cast", "every node has a name of its own"),
     ],
 )
 def test_every_rule_names_the_node_and_itself(graph, name, rule):

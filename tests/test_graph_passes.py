@@ -176,6 +176,17 @@ def test_a_later_reader_makes_a_copy_necessary():
     assert all(done.graph.inputs[0] not in node.inputs for node in done.graph.nodes[1:])
 
 
+def test_what_passes_add_takes_no_name_that_a_node_has():
+    """The node x_copy writes `one` itself: nothing else is called x_copy but it."""
+    b = GraphBuilder()
+    x = b.input("x", (4, 4), F32, strides=(1, 4))
+    one, two = b.output("one", (4, 4), F32), b.output("two", (4, 4), F32, alias_of=x)
+    b.view_copy(b.compute("f", [x], (4, 4), F32, name="x_copy"), one)
+    b.view_copy(b.compute("g", [x], (4, 4), F32), two)
+    graph = run_passes(b.build()).graph
+    assert [node.name for node in graph.nodes] == ["x_copy_2", "x_copy", "g"]
+
+
 def test_opaque_nodes_are_left_alone():
     b = GraphBuilder()
     x = b.input("x", (8, 4), F16, strides=(1, 8))
