@@ -473,6 +473,8 @@ def _check_loops(graph: Graph) -> None:
         shapes = {graph.value(node.output).shape for node in step}
         _require(len(shapes) == 1, step[0].name, "the nodes of a tile loop have one shape")
         inside = {node.output for node in step}
+        kept = any(graph.value(id).storage != "tile" for id in inside)
+        _require(kept, step[0].name, "a tile loop makes more than tiles")
         for node in step:
             _require(
                 loop is None or (node.is_elementwise and not node.is_forced_copy),

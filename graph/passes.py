@@ -286,11 +286,12 @@ def _fits(graph: Graph, group: list[Node], node: Node) -> bool:
 
 
 def _only_inside(graph: Graph, group: list[Node]) -> list[Value]:
-    """Workspace values that are made in the group and read nowhere else."""
+    """Workspace values that are made and read in the group, and read nowhere else."""
     outside = [node for node in graph.nodes if node not in group]
-    read = {graph.root(id).id for node in outside for id in node.inputs}
+    read = {id for node in group for id in node.inputs}
+    read -= {graph.root(id).id for node in outside for id in node.inputs}
     made = [graph.value(node.output) for node in group]
-    return [v for v in made if v.storage == "workspace" and v.id not in read]
+    return [v for v in made if v.storage == "workspace" and v.id in read]
 
 
 def in_place(graph: Graph) -> tuple[Graph, Notes]:

@@ -177,6 +177,14 @@ def test_a_circle_of_views_that_nobody_checked_has_no_root():
         Graph((), circle, (), ()).root(0)
 
 
+def test_a_loop_makes_more_than_tiles():
+    graph = swapped(3, attrs=(("loop", 1),))
+    values = (*graph.values[:RELU], replace(graph.values[RELU], storage="tile"))
+    graph = replace(graph, nodes=graph.nodes[:4], values=(*values[:OUT], *values[CONTIGUOUS:]))
+    with pytest.raises(GraphError, match="relu: a tile loop makes more than tiles"):
+        check(replace(graph, outputs=()))
+
+
 def test_forced_copies_come_before_all_output():
     b = GraphBuilder()
     x, one, two = b.input("x", (2,), F32), b.output("one", (2,), F32), b.output("two", (2,), F32)

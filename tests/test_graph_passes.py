@@ -1,7 +1,7 @@
 """Passes keep graphs well formed and keep what they mean, and say what they did."""
 
 import pytest
-from aclnn.graph import FUSED, GraphBuilder, check, run_passes
+from aclnn.graph import FUSED, GraphBuilder, check, plan_workspace, run_passes
 from aclnn.graph.passes import elide, fold_strides, fuse, in_place
 from graph_tools import F16, F32, as_built, at, fresh_memory, indices, interpret
 from hypothesis import given
@@ -185,6 +185,20 @@ def test_what_passes_add_takes_no_name_that_a_node_has():
     b.view_copy(b.compute("g", [x], (4, 4), F32), two)
     graph = run_passes(b.build()).graph
     assert [node.name for node in graph.nodes] == ["x_copy_2", "x_copy", "g"]
+
+
+def test_a_result_that_nobody_reads_is_no_tile():
+    """A tile is read in the loop that makes it, and decides nothing about the order of the loop."""
+    b = GraphBuilder()
+    x, out = b.input("x", (8,), F32), b.output("out", (4,), F32)
+    y = b.input("y", (4,), F32)
+    b.compute("g", [b.compute("f", [x], (8,), F32)], (8,), F32)
+    b.view_copy(b.compute("h", [y], (4,), F32), out)
+    after = run_passes(b.build()).graph
+    assert [after.value(node.output).storage for node in after.nodes] == [
+        "tile", "workspace", "output",
+    ]  # fmt: skip
+    assert [buffer.name for buffer in plan_workspace(after).buffers] == ["f.tiles", "g"]
 
 
 def test_opaque_nodes_are_left_alone():
