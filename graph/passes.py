@@ -186,7 +186,7 @@ def _casts_into_loads(graph: Graph) -> tuple[Graph, Notes]:
             for id in node.inputs:
                 cast = casts.get(graph.root(id).id)
                 if cast is not None:
-                    graph, id = _load_of(graph, cast, id)
+                    graph, id = _load_of(graph, graph.value(cast.inputs[0]), id)
                     notes.append(_cast_note(graph, cast, f"in the load of {node.name}"))
                 inputs.append(id)
             node = replace(node, inputs=tuple(inputs))
@@ -219,11 +219,10 @@ def _cast_note(graph: Graph, cast: Node, where: str) -> Note:
     return Note(cast.name, "folded", f"{source.name} becomes {out.name} {where}")
 
 
-def _load_of(graph: Graph, cast: Node, id: int) -> tuple[Graph, int]:
-    """The value to read instead of `id`, which is the result of `cast` or a view of it."""
-    source, view = graph.value(cast.inputs[0]), graph.value(id)
-    strides = broadcast_strides(source.shape, source.strides, view.shape)
-    if (view.shape, strides) == (source.shape, source.strides):
+def _load_of(graph: Graph, source: Value, id: int) -> tuple[Graph, int]:
+    """What to read of `source` where `id` was read: what it became elsewhere, or a view of that."""
+    view = graph.value(id)
+    if view.shape == source.shape:
         return graph, source.id
     label = _fresh_name(graph, f"{graph.root(source.id).name}_load")
     load = _view(graph, source, replace(view, id=_fresh_id(graph), name=label))
@@ -302,15 +301,16 @@ def in_place(graph: Graph) -> tuple[Graph, Notes]:
         if out.alias_of is None:
             continue
         number = graph.inputs.index(out.alias_of)
-        reason = _hazard(graph, out)
-        name = _writer(graph, out.id).name
+        writer, step = next(
+            (node, step) for step in graph.steps() for node in step if node.output == id
+        )
+        reason = _hazard(graph, out, writer, step)
         if not reason:
             why = "same address and layout"
-            if not any(_reads(graph, node, out.alias_of) for node in _step_of(graph, out.id)):
+            if not any(_reads(graph, node, out.alias_of) for node in step):
                 why = "the input is read before the output is written"
-            notes.append(
-                Note(name, f"writes {out.name} in place of input {number}", f"safe: {why}")
-            )
+            action = f"writes {out.name} in place of input {number}"
+            notes.append(Note(writer.name, action, f"safe: {why}"))
         else:
             graph, copy = _copied_first(graph, out.alias_of)
             why = f"{reason}, so input {number} is copied before {out.name} is written"
@@ -318,18 +318,8 @@ def in_place(graph: Graph) -> tuple[Graph, Notes]:
     return check(graph), tuple(notes)
 
 
-def _writer(graph: Graph, id: int) -> Node:
-    return next(node for node in graph.nodes if node.output == id)
-
-
-def _step_of(graph: Graph, id: int) -> tuple[Node, ...]:
-    return next(step for step in graph.steps() if any(node.output == id for node in step))
-
-
-def _hazard(graph: Graph, out: Value) -> str:
+def _hazard(graph: Graph, out: Value, writer: Node, step: tuple[Node, ...]) -> str:
     """Why writing `out` would destroy input elements that are still to be read."""
-    writer = _writer(graph, out.id)
-    step = _step_of(graph, out.id)
     at = graph.nodes.index(writer)
     for i, node in enumerate(graph.nodes):
         for id in node.inputs:
@@ -344,8 +334,11 @@ def _hazard(graph: Graph, out: Value) -> str:
 
 
 def _same_layout(a: Value, b: Value) -> bool:
-    steps = lambda v: [(n, s) for n, s in zip(v.shape, v.strides, strict=True) if n > 1]  # noqa: E731
-    return a.shape == b.shape and steps(a) == steps(b) and a.dtype.itemsize == b.dtype.itemsize
+    """Whether elements [i] have the same bytes when the first ones have the same address."""
+    if a.shape != b.shape or a.dtype.itemsize != b.dtype.itemsize:
+        return False
+    strides = zip(a.shape, a.strides, b.strides, strict=True)
+    return all(size <= 1 or stride == other for size, stride, other in strides)
 
 
 def _copied_first(graph: Graph, id: int) -> tuple[Graph, str]:
@@ -367,20 +360,10 @@ def _copied_first(graph: Graph, id: int) -> tuple[Graph, str]:
         inputs = []
         for used in reader.inputs:
             if graph.root(used).id == id:
-                graph, used = _reread(graph, source, copy, used)
+                graph, used = _load_of(graph, copy, used)
             inputs.append(used)
         nodes.append(replace(reader, inputs=tuple(inputs)))
     return _rebuilt(graph, nodes), label
-
-
-def _reread(graph: Graph, source: Value, copy: Value, used: int) -> tuple[Graph, int]:
-    """What to read of `copy` where `used`, a (broadcast) view of `source`, was read before."""
-    view = graph.value(used)
-    if view.id == source.id:
-        return graph, copy.id
-    label = _fresh_name(graph, f"{copy.name}_load")
-    load = _view(graph, copy, replace(view, id=_fresh_id(graph), name=label))
-    return _with_values(graph, [load]), load.id
 
 
 # --- Rebuilding -------------------------------------------------------------------------------

@@ -164,6 +164,13 @@ def test_in_place_with_another_layout_never_reads_what_was_overwritten(pipeline,
             assert out.alias_of not in reads
 
 
+def test_a_copy_is_read_as_it_is_where_its_shape_is_read():
+    graph = run_passes(elementwise((4, 4), (1, 4), shape=(4, 4), alias=True)).graph
+    assert [value.name for value in graph.values] == ["x", "out", "x_copy"]
+    wide = run_passes(elementwise((4, 1), (8, 1), alias=True)).graph
+    assert [value.name for value in wide.values] == ["x", "out", "x_copy", "x_copy_load"]
+
+
 def test_a_later_reader_makes_a_copy_necessary():
     b = GraphBuilder()
     x = b.input("x", (4,), F32)

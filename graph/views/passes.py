@@ -76,7 +76,7 @@ def _silent(before: Graph, after: Graph, name: str) -> str:
 
 
 def node_words(graph: Graph, node: Node) -> str:
-    """A node with its operands: ``Cast float16[4,1] -> float32[4,1]``."""
+    """A node with its operands: ``Cast float16(4,1) -> float32(4,1)``."""
     reads = ", ".join(_value_words(graph, id) for id in node.inputs)
     return f"{node.kind} {reads} -> {_value_words(graph, node.output)}"
 
