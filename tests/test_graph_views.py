@@ -22,6 +22,7 @@ from aclnn.graph import (
     PassResult,
     Schedule,
     WorkspacePlan,
+    abi,
     compile,
     plan_workspace,
     run_passes,
@@ -158,6 +159,14 @@ def test_documents_hold_what_follows_from_the_rest(graph):
     )
     assert summary["must_shrink"] == [buffer.name for buffer in plan.must_shrink]
     assert plan.size == 0 or summary["fragmentation"] == 1 - plan.peak_bytes / plan.size
+
+
+def test_the_schema_explains_every_flag_and_base():
+    step = SCHEMAS["schedule"]["properties"]["steps"]["items"]["properties"]
+    flags = step["ops"]["items"]["properties"]["flags"]["description"]
+    assert all(f"{vars(abi)[name]}: " in flags for name in vars(abi) if name.startswith("TILE_"))
+    base = step["operands"]["items"]["properties"]["base"]["description"]
+    assert all(f"{number}: " in base for number in (abi.WORKSPACE, abi.SCRATCH))
 
 
 def test_schemas_refuse_what_is_wrong():
