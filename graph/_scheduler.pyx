@@ -163,60 +163,76 @@ cdef inline bint takes_long_rows(const schedule_step *step) noexcept nogil:
     return step.n_ops == 1 and step.tile_rows == 1
 
 
+cdef struct walk_t:
+    # A way through the tiles of a step, in row-major order.
+    ptrdiff_t counts[SCHEDULE_MAX_DIMS]  # of tiles, along each dimension
+    ptrdiff_t index[SCHEDULE_MAX_DIMS]   # of the tile that it is at
+    ptrdiff_t jumps[SCHEDULE_MAX_DIMS][SCHEDULE_MAX_OPERANDS]  # bytes from a tile to the next
+    char *data[SCHEDULE_MAX_OPERANDS]    # where each operand of the tile begins
+
+
+cdef inline void walk_from(walk_t *walk, ptrdiff_t begin, const schedule_t *schedule,
+                           const schedule_step *step, char *const *addresses, char *workspace,
+                           int thread) noexcept nogil:
+    """Set out at the tile number `begin`."""
+    cdef int ndim = step.ndim, n = step.n_operands, d, k
+    for d in range(ndim):
+        walk.counts[d] = step.shape[d]
+    walk.counts[ndim - 2] = (step.shape[ndim - 2] + step.tile_rows - 1) // step.tile_rows
+    walk.counts[ndim - 1] = (step.shape[ndim - 1] + step.tile_cols - 1) // step.tile_cols
+    for k in range(n):
+        walk.data[k] = place(schedule, &step.operands[k], addresses, workspace, thread)
+    for d in range(ndim - 1, -1, -1):
+        walk.index[d] = begin % walk.counts[d]
+        begin = begin // walk.counts[d]
+        for k in range(n):
+            # A scratch tile stays where it is, whatever part of the tensors it stands for.
+            walk.jumps[d][k] = 0
+            if step.operands[k].base != SCHEDULE_SCRATCH:
+                walk.jumps[d][k] = step.operands[k].strides[d]
+                if d == ndim - 2:
+                    walk.jumps[d][k] *= step.tile_rows
+                elif d == ndim - 1:
+                    walk.jumps[d][k] *= step.tile_cols
+            walk.data[k] += walk.index[d] * walk.jumps[d][k]
+
+
+cdef inline void walk_on(walk_t *walk, const schedule_step *step, ptrdiff_t tiles) noexcept nogil:
+    """Go on by so many tiles, which end in the same row of them."""
+    cdef int n = step.n_operands, d = step.ndim - 1, k
+    while d >= 0:
+        walk.index[d] += tiles
+        for k in range(n):
+            walk.data[k] += tiles * walk.jumps[d][k]
+        if walk.index[d] < walk.counts[d]:
+            return
+        # The first of the next row.
+        tiles = 1
+        for k in range(n):
+            walk.data[k] -= walk.counts[d] * walk.jumps[d][k]
+        walk.index[d] = 0
+        d -= 1
+
+
 cdef void run_tiles(const schedule_t *schedule, const schedule_step *step, char *const *addresses,
                     char *workspace, const double *scalars, ptrdiff_t begin, ptrdiff_t end,
                     int thread) noexcept nogil:
-    """Run the tiles [begin, end) of a step, counted in row-major order."""
-    cdef int ndim = step.ndim, n = step.n_operands, d, k
-    cdef ptrdiff_t counts[SCHEDULE_MAX_DIMS]
-    cdef ptrdiff_t index[SCHEDULE_MAX_DIMS]
-    cdef ptrdiff_t jumps[SCHEDULE_MAX_DIMS][SCHEDULE_MAX_OPERANDS]
-    cdef char *data[SCHEDULE_MAX_OPERANDS]
-    cdef ptrdiff_t tile, merged, rest, rows, cols
-    for d in range(ndim):
-        counts[d] = step.shape[d]
-    counts[ndim - 2] = (step.shape[ndim - 2] + step.tile_rows - 1) // step.tile_rows
-    counts[ndim - 1] = (step.shape[ndim - 1] + step.tile_cols - 1) // step.tile_cols
-    for k in range(n):
-        data[k] = place(schedule, &step.operands[k], addresses, workspace, thread)
-    rest = begin
-    for d in range(ndim - 1, -1, -1):
-        index[d] = rest % counts[d]
-        rest = rest // counts[d]
-        for k in range(n):
-            # A scratch tile stays where it is, whatever part of the tensors it stands for.
-            jumps[d][k] = 0
-            if step.operands[k].base != SCHEDULE_SCRATCH:
-                jumps[d][k] = step.operands[k].strides[d]
-                if d == ndim - 2:
-                    jumps[d][k] *= step.tile_rows
-                elif d == ndim - 1:
-                    jumps[d][k] *= step.tile_cols
-            data[k] += index[d] * jumps[d][k]
-    tile = begin
-    while tile < end:
+    """Run the tiles [begin, end) of a step."""
+    cdef int row = step.ndim - 2, col = step.ndim - 1
+    cdef ptrdiff_t merged, rows, cols
+    cdef walk_t walk
+    walk_from(&walk, begin, schedule, step, addresses, workspace, thread)
+    while begin < end:
         # A kernel gets tiles of a row as one: what it prepares, and what it waits for at its end,
         # is then there only once.
         merged = 1
         if takes_long_rows(step):
-            merged = min(end - tile, counts[ndim - 1] - index[ndim - 1])
-        rows = min(step.tile_rows, step.shape[ndim - 2] - index[ndim - 2] * step.tile_rows)
-        cols = min(merged * step.tile_cols,
-                   step.shape[ndim - 1] - index[ndim - 1] * step.tile_cols)
-        call_ops(step, data, scalars, rows, cols)
-        tile += merged
-        d = ndim - 1
-        while d >= 0:
-            index[d] += merged
-            for k in range(n):
-                data[k] += merged * jumps[d][k]
-            merged = 1
-            if index[d] < counts[d]:
-                break
-            for k in range(n):
-                data[k] -= counts[d] * jumps[d][k]
-            index[d] = 0
-            d -= 1
+            merged = min(end - begin, walk.counts[col] - walk.index[col])
+        rows = min(step.tile_rows, step.shape[row] - walk.index[row] * step.tile_rows)
+        cols = min(merged * step.tile_cols, step.shape[col] - walk.index[col] * step.tile_cols)
+        call_ops(step, walk.data, scalars, rows, cols)
+        walk_on(&walk, step, merged)
+        begin += merged
 
 
 cdef inline int threads_for(const schedule_t *schedule, const schedule_step *step,
