@@ -117,7 +117,7 @@ class Schedule:
     kernels: tuple[Any, ...] = field(repr=False, compare=False, default=())
 
     def pack(self):
-        """The C arrays of this schedule, a `PackedSchedule`."""
+        """The C arrays of this schedule, a `PackedSchedule`; ValueError when it cannot be run."""
         from ._scheduler import PackedSchedule
 
         return PackedSchedule(self)
