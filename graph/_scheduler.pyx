@@ -17,6 +17,7 @@ cdef extern from "tile_abi.h" nogil:
         TILE_STREAM
         TILE_NEAR
         TILE_FAR
+        TILE_TURN
     ctypedef struct tile_view:
         char *data
         ptrdiff_t row_stride
@@ -93,6 +94,13 @@ cdef extern from *:
     #endif
     }
 
+    /* Whether the last walk that this thread began went forwards. */
+    #if defined(_MSC_VER)
+    static __declspec(thread) int went_forwards;
+    #else
+    static __thread int went_forwards;
+    #endif
+
     static int64_t now_ns(void) {
         struct timespec t;
         clock_gettime(CLOCK_MONOTONIC, &t);
@@ -105,6 +113,7 @@ cdef extern from *:
     void watch_forks() noexcept nogil
     int64_t now_ns() noexcept nogil
     void store_fence() noexcept nogil
+    int went_forwards
 
 watch_forks()
 
@@ -122,6 +131,7 @@ def openmp_enabled():
 # --- Running ----------------------------------------------------------------------------------
 
 cdef enum:
+    TURNED = 2  # tiles that a walk back does at once, forwards
     SHARES = 4  # that each thread has of large tensors, if none is held up
 
 
@@ -235,6 +245,31 @@ cdef void run_tiles(const schedule_t *schedule, const schedule_step *step, char 
         begin += merged
 
 
+cdef inline bint goes_back(const schedule_step *step) noexcept nogil:
+    """Whether to walk from the last tile to the first.
+
+    The caches hold the end of what was walked over last, and the same tensors often come next. Walks
+    that take turns meet it at once; those that always begin at the other end drive it out before
+    they get there.
+    """
+    global went_forwards
+    if not step.ops[0].flags & TILE_TURN:
+        return False
+    went_forwards = not went_forwards
+    return not went_forwards
+
+
+cdef void run_back(const schedule_t *schedule, const schedule_step *step, char *const *addresses,
+                   char *workspace, const double *scalars, ptrdiff_t begin, ptrdiff_t end,
+                   int thread) noexcept nogil:
+    """Run the tiles [begin, end) of a step, the last ones first."""
+    cdef ptrdiff_t first
+    while end > begin:
+        first = max(begin, end - TURNED)
+        run_tiles(schedule, step, addresses, workspace, scalars, first, end, thread)
+        end = first
+
+
 cdef inline int threads_for(const schedule_t *schedule, const schedule_step *step,
                             int threads) noexcept nogil:
     """How many threads a step is worth."""
@@ -252,7 +287,7 @@ cdef inline int threads_for(const schedule_t *schedule, const schedule_step *ste
 
 
 cdef void run_part(const schedule_t *schedule, int s, char *const *addresses, char *workspace,
-                   const double *scalars, int part, int parts, int thread,
+                   const double *scalars, int part, int parts, int thread, bint back,
                    schedule_event *events) noexcept nogil:
     """Run one of the contiguous parts of the tiles of step `s` on a thread, which may run several."""
     cdef const schedule_step *step = &schedule.steps[s]
@@ -263,14 +298,17 @@ cdef void run_part(const schedule_t *schedule, int s, char *const *addresses, ch
         event = &events[<ptrdiff_t>s * schedule.max_threads + thread]
         if event.begin == 0:
             event.begin = now_ns()
-    run_tiles(schedule, step, addresses, workspace, scalars, begin, end, thread)
+    if back:
+        run_back(schedule, step, addresses, workspace, scalars, begin, end, thread)
+    else:
+        run_tiles(schedule, step, addresses, workspace, scalars, begin, end, thread)
     wait_for_stores(step)
     if event != NULL:
         event.end = now_ns()
 
 
 cdef void run_parallel(const schedule_t *schedule, int s, char *const *addresses, char *workspace,
-                       const double *scalars, int threads,
+                       const double *scalars, int threads, bint back,
                        schedule_event *events) noexcept nogil:
     cdef const schedule_step *step = &schedule.steps[s]
     cdef int part, parts = threads
@@ -278,11 +316,12 @@ cdef void run_parallel(const schedule_t *schedule, int s, char *const *addresses
         # What no cache holds may run anywhere: a thread whose CPU is busy otherwise takes less of it.
         parts = threads * SHARES
         for part in prange(parts, num_threads=threads, schedule='dynamic', chunksize=1):
-            run_part(schedule, s, addresses, workspace, scalars, part, parts, threadid(), events)
+            run_part(schedule, s, addresses, workspace, scalars, part, parts, threadid(), back,
+                     events)
         return
     # Parts are numbered, not threads: OpenMP may give fewer threads than asked for.
     for part in prange(threads, num_threads=threads, schedule='static', chunksize=1):
-        run_part(schedule, s, addresses, workspace, scalars, part, parts, part, events)
+        run_part(schedule, s, addresses, workspace, scalars, part, parts, part, back, events)
 
 
 cdef void clear_events(const schedule_t *schedule, schedule_event *events) noexcept nogil:
@@ -317,9 +356,9 @@ cdef void schedule_run(const schedule_t *schedule, char *const *addresses, char 
             continue
         count = threads_for(schedule, step, threads)
         if count == 1:
-            run_part(schedule, s, addresses, workspace, scalars, 0, 1, 0, events)
+            run_part(schedule, s, addresses, workspace, scalars, 0, 1, 0, goes_back(step), events)
         else:
-            run_parallel(schedule, s, addresses, workspace, scalars, count, events)
+            run_parallel(schedule, s, addresses, workspace, scalars, count, goes_back(step), events)
 
 
 def header_constants():
@@ -333,6 +372,7 @@ def header_constants():
         "TILE_STREAM": TILE_STREAM,
         "TILE_NEAR": TILE_NEAR,
         "TILE_FAR": TILE_FAR,
+        "TILE_TURN": TILE_TURN,
     }
 
 

@@ -14,6 +14,7 @@ from .abi import (
     TILE_FAR,
     TILE_NEAR,
     TILE_STREAM,
+    TILE_TURN,
     WORKSPACE,
 )
 from .ir import Graph, GraphError, Node, Value
@@ -21,7 +22,8 @@ from .loops import LoopNest, NestOperand, loop_nest
 from .plan import WorkspacePlan, step_name
 
 PARALLEL_FROM = 64 * 1024  # elements: about 20 us of work
-STREAM_FROM = 3 * 1024 * 1024  # bytes for each thread: more than a core's own caches hold
+STREAM_FROM = 6 * 1024 * 1024  # bytes for each thread: far more than a core's own caches hold
+TURN_FROM = 2 * 1024 * 1024  # bytes for each thread: as much as these hold
 ASK_FROM = 256 * 1024  # bytes for each thread: more than the nearest cache holds
 
 
@@ -162,6 +164,7 @@ def compile(
     *,
     parallel_from: int = PARALLEL_FROM,
     stream_from: int = STREAM_FROM,
+    turn_from: int = TURN_FROM,
 ) -> Schedule:
     """Turn a graph and its plan into a schedule.
 
@@ -177,18 +180,28 @@ def compile(
     parallel_from : int
         Elements from which a step uses several threads.
     stream_from : int
-        Bytes from which dense outputs bypass the cache.
+        Bytes for each thread from which dense outputs bypass the cache.
+    turn_from : int
+        Bytes for each thread from which, below `stream_from`, runs walk back and forth.
     """
-    compiler = _Compiler(graph, plan, parallel_from, stream_from)
+    compiler = _Compiler(graph, plan, parallel_from, stream_from, turn_from)
     return compiler.schedule(kernel_of)
 
 
 class _Compiler:
-    def __init__(self, graph: Graph, plan: WorkspacePlan, parallel_from: int, stream_from: int):
+    def __init__(
+        self,
+        graph: Graph,
+        plan: WorkspacePlan,
+        parallel_from: int,
+        stream_from: int,
+        turn_from: int,
+    ):
         self.graph = graph
         self.plan = plan
         self.parallel_from = parallel_from
         self.stream_from = stream_from
+        self.turn_from = turn_from
         self.arguments = (*graph.inputs, *graph.outputs)
         scratch = [buffer for buffer in plan.buffers if buffer.parts]
         self.scratch_offset = scratch[0].offset if scratch else 0
@@ -248,7 +261,8 @@ class _Compiler:
         if moved >= self.stream_from * self.plan.threads:
             streams = self.goes_past_the_cache(self.graph.value(node.output), nest)
             return TILE_NEAR | TILE_FAR | (TILE_STREAM if streams else 0)
-        return TILE_NEAR if moved >= ASK_FROM * self.plan.threads else 0
+        turns = TILE_TURN if moved >= self.turn_from * self.plan.threads else 0
+        return turns | (TILE_NEAR if moved >= ASK_FROM * self.plan.threads else 0)
 
     def goes_past_the_cache(self, out: Value, nest: LoopNest) -> bool:
         """Whether nobody reads a large output soon: it belongs to the caller, who has it dense."""

@@ -21,7 +21,8 @@ enum {
     TILE_STREAM = 1, /* the output will not be read soon: bypass the cache if you can; whoever runs
                         the kernels waits for the stores when a thread has done its share */
     TILE_NEAR = 2,   /* operands are larger than the nearest cache: ask a little ahead */
-    TILE_FAR = 4     /* and larger than a core's own caches: ask further ahead too */
+    TILE_FAR = 4,    /* and far larger than a core's own caches: ask further ahead too */
+    TILE_TURN = 8    /* somewhat larger than these: whoever runs the kernels walks back and forth */
 };
 
 /* state: what the kernel was made for (dtypes, formula), immutable, owned by

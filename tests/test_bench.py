@@ -248,7 +248,7 @@ def test_side_by_side_runs_every_call_so_often():
 
 @pytest.mark.parametrize(
     ("size", "threads", "streams"),
-    [(3 << 19, 1, False), (3 << 20, 1, True), (3 << 20, 2, False), (6 << 20, 2, True)],
+    [(3 << 20, 1, False), (6 << 20, 1, True), (6 << 20, 2, False), (12 << 20, 2, True)],
 )
 def test_limits_move_the_bytes_they_say(size, threads, streams, monkeypatch):
     moved = []

@@ -163,12 +163,15 @@ tilings = st.builds(
 )
 
 
+turns = st.sampled_from([0, 1 << 60])  # runs go back and forth, or always forth
+
+
 @pytest.mark.parametrize("pipeline", ["fused", "materialized"])
-@given(graph=as_built(in_place=True), threads=st.integers(1, 3), tiling=tilings)
-def test_a_run_gives_what_the_graph_means(pipeline, graph, threads, tiling):
+@given(graph=as_built(in_place=True), threads=st.integers(1, 3), tiling=tilings, turn_from=turns)
+def test_a_run_gives_what_the_graph_means(pipeline, graph, threads, tiling, turn_from):
     memory = Memory(graph)
     before = {name: bytes(buffer) for name, (buffer, _) in memory.buffers.items()}
-    _, schedule = scheduled(graph, pipeline, threads, tiling, parallel_from=1)
+    _, schedule = scheduled(graph, pipeline, threads, tiling, parallel_from=1, turn_from=turn_from)
     buffer, address = workspace(schedule)
     schedule.pack().run(memory.addresses, address, (), threads)
     interpret(graph, memory.numbers)
@@ -188,10 +191,10 @@ def test_a_run_gives_what_the_graph_means(pipeline, graph, threads, tiling):
     assert buffer[schedule.workspace_size] == b"\0"
 
 
-@given(graph=as_built(), threads=st.integers(1, 3), tiling=tilings)
-def test_every_element_is_written_exactly_once(graph, threads, tiling):
+@given(graph=as_built(), threads=st.integers(1, 3), tiling=tilings, turn_from=turns)
+def test_every_element_is_written_exactly_once(graph, threads, tiling, turn_from):
     memory = Memory(graph)
-    _, schedule = scheduled(graph, "fused", threads, tiling, parallel_from=1)
+    _, schedule = scheduled(graph, "fused", threads, tiling, parallel_from=1, turn_from=turn_from)
     _, address = workspace(schedule)
     schedule.pack().run(memory.addresses, address, (), threads)
     kernels = iter(schedule.kernels)
@@ -351,9 +354,19 @@ def test_intermediates_stay_in_the_cache():
 
 @pytest.mark.parametrize(
     ("elements", "threads", "expected"),
-    [(32767, 1, 0), (32768, 1, 2), (32768, 2, 0), (393215, 1, 2), (393216, 1, 7), (393216, 2, 2)],
+    [
+        (32767, 1, 0),
+        (32768, 1, 2),
+        (32768, 2, 0),
+        (262143, 1, 2),
+        (262144, 1, 10),
+        (262144, 2, 2),
+        (786431, 1, 10),
+        (786432, 1, 7),
+        (786432, 2, 10),
+    ],
 )
-def test_how_far_ahead_to_ask_depends_on_the_bytes_of_a_thread(elements, threads, expected):
+def test_how_steps_are_walked_over_depends_on_the_bytes_of_a_thread(elements, threads, expected):
     _, schedule = scheduled(unary((elements,)), threads=threads, kernel=lambda *_: Nothing())
     assert [op.flags for step in schedule.steps for op in step.ops] == [expected]
 
@@ -364,6 +377,27 @@ def test_flags_reach_the_kernel():
     memory = Memory(graph)
     schedule.pack().run(memory.addresses)
     assert [flags for _, _, _, flags in schedule.kernels[0].tiles] == [7]
+
+
+def test_runs_walk_back_and_forth():
+    graph = unary((150,))
+    tiling = Tiling(elements=10)
+    _, schedule = scheduled(graph, tiling=tiling, turn_from=0)
+    memory, packed = Memory(graph), schedule.pack()
+    kernel = schedule.kernels[0]
+    starts = []
+    for _ in range(4):
+        kernel.tiles.clear()
+        packed.run(memory.addresses)
+        places = kernel.written()
+        assert len(places) == len(set(places)) == 150
+        starts.append([steps[-1][0] for _, _, steps, _ in kernel.tiles])
+    # Which way the first goes depends on what ran before on this thread.
+    assert starts[0] == starts[2] != starts[1] == starts[3]
+    back = max(starts, key=len)  # a row in one forwards, piece by piece backwards
+    assert back == sorted(back, reverse=True)
+    assert len(back) > 1
+    assert len(min(starts, key=len)) == 1
 
 
 def traced(elements, threads, limit, **options):
