@@ -6,6 +6,10 @@ float or double (or read in place where it is such a block already), the formula
 the block, and the result is rounded once as it is stored.  Loads, formulas and stores add up
 instead of multiplying.
 
+Where the instruction set has lanes (`lane_formulas.h`), what people run most is loaded, computed,
+rounded and stored register by register instead; the few elements that lanes leave open go through
+the plain loop in double.
+
 This file is compiled once per instruction set, each time into a module of its own.
 """
 
@@ -109,25 +113,27 @@ ctypedef fused bits_t:
     pair_t
 
 cdef enum:
-    BLOCK = 1024     # elements of a block: three of them in double are 24 KiB
-    LINE = 64        # bytes of a cache line
-    SHORT = 512      # elements of a block that is streamed: reads and writes take turns
-    RECAST = 512     # of one whose results are converted once more
-    ALIGN_FROM = 8192
-    AHEAD = 8192     # bytes between reading a block and asking for one
-    BATCH = 64       # elements computed again at a time
-    WHOLE = 8        # a multiple of what registers hold of these
-    FILLED = 1024    # bytes of a block that lanes read from copies
-    CONVERTED = 1024 # elements of a block that they read from conversions
-    LONG = 8192      # elements of a block that lies as lanes want it
-    MOST = 16384     # the same, of halves
-    GROUPS = 2048    # registers of eight in as many
-    FOURS = 513      # and one more than a quarter of that
-    GROUP_BITS = 16  # of a group's doubts
+    LINE = 64                # bytes of a cache line
+    AHEAD = 8192             # bytes from what is read to what is prefetched
+    ALIGN_FROM = 8192        # elements of a row that is worth cutting at a line boundary
+    # Elements of a block:
+    BLOCK = 1024             # at most, where it has buffers: three of them in double are 24 KiB
+    STREAMED = 512           # whose results bypass the cache: reads and writes take turns
+    RECAST = 512             # whose results are converted once more
+    CONVERTED = 1024         # that lanes read from conversions
+    IN_PLACE = 8192          # that lanes read and write where it lies
+    HALVES_IN_PLACE = 16384  # the same of halves, whose doubts are settled together
+    COPIED_BYTES = 1024      # that lanes read from copies, in bytes
+    FILLED = 256             # of a row that is copied while the next ones are prefetched
+    PATCH = 32               # side of a square block, for operands that lie transposed
+    # Doubtful and suspect elements:
+    BATCH = 64               # so many are computed again at a time
+    WHOLE = 8                # rounded up to a multiple of this, so that loops have no remainder
+    DOUBT_BITS = 16          # of the word of doubts that each register has
+    DOUBTS_MOST = HALVES_IN_PLACE // 8     # registers in a block, of eight elements or more
+    DOUBTS_LISTED = DOUBTS_MOST // 4 + 1   # four words are looked at together
     NO_ROW = -1
-    PART = 256       # elements of a row that is filled in while others are asked for
     MOST_FORMULAS = 32
-    PATCH = 32       # side of a square block, for operands that lie transposed
 
 ctypedef void (*load_fn)(const char *, ptrdiff_t, void *, ptrdiff_t) noexcept nogil
 ctypedef void (*store_fn)(const void *, char *, ptrdiff_t, ptrdiff_t) noexcept nogil
@@ -140,10 +146,10 @@ cdef extern from "lane_formulas.h" nogil:
     int LANES
     int SUSPECTS
     int DOUBTS
-    int ASK_A
-    int ASK_B
-    int ASK_OUT
-    int ASK_FAR
+    int PREFETCH_A
+    int PREFETCH_B
+    int PREFETCH_OUT
+    int PREFETCH_FAR
     ctypedef enum kind_t:
         SINGLE
         HALF
@@ -158,7 +164,7 @@ cdef extern from "lane_formulas.h" nogil:
         const void *facts
         uint16_t *doubts
         int stream
-        int ask
+        int prefetch
         kind_t stored
 
 ctypedef void (*facts_fn)(facts_t *, ptrdiff_t, kind_t) noexcept nogil
@@ -468,11 +474,11 @@ cdef inline void compute(const tile_view *views, ptrdiff_t rows, ptrdiff_t cols,
         wide = RECAST
     elif high == 1 and state.alike != NULL and all_in_place(views, state):
         # Halves have doubts to settle, which is quicker for many at a time.
-        wide = LONG if state.result_size == 4 else MOST
+        wide = IN_PLACE if state.result_size == 4 else HALVES_IN_PLACE
     elif high == 1 and state.alike != NULL:
         wide = filled_width(views, state)
     elif high == 1 and flags & TILE_STREAM:
-        wide = SHORT
+        wide = STREAMED
     block.flags = flags
     block.dense = high == 1 and views[state.n_inputs].col_stride == state.cast.out_size
     picked.recast = block.dense and not state.cast.copy
@@ -533,7 +539,7 @@ cdef inline void block_shape(const tile_view *views, int n, ptrdiff_t rows, ptrd
     if rows == 1:
         return
     for k in range(n):
-        if lies_across(&views[k]):
+        if is_transposed(&views[k]):
             high[0] = wide[0] = PATCH
             return
     if cols < BLOCK:
@@ -563,7 +569,7 @@ cdef inline void compute_block(const tile_view *views, const block_t *block,
     inputs[1] = buffers + BLOCK
     for k in range(state.n_inputs):
         if flags & TILE_FAR and block.rows == 1:
-            ask_for(place(&views[k], block), block.cols * views[k].col_stride)
+            prefetch_row(place(&views[k], block), block.cols * views[k].col_stride)
         inputs[k] = <const real *>read_block(&views[k], block, state, k,
                                              <char *>(buffers + k * BLOCK), sizeof(real))
     if direct:
@@ -644,21 +650,21 @@ cdef inline void compute_by_lanes(const tile_view *views, const block_t *block,
     """A block in one go, from operands where they lie if they are dense, else from buffers."""
     cdef char memory[BLOCK * 4 + LINE]
     cdef char *results = memory + (-<ptrdiff_t><uintptr_t>memory & (LINE - 1))
-    cdef uint16_t doubts[GROUPS + 4]
+    cdef uint16_t doubts[DOUBTS_MOST + 4]
     cdef const tile_view *out = &views[state.n_inputs]
     cdef bint direct = block.dense and state.stores
     cdef const char *inputs[2]
     cdef span_t span
     cdef int k, found
-    span.ask = ASK_A | ASK_B if flags & TILE_NEAR else 0
+    span.prefetch = PREFETCH_A | PREFETCH_B if flags & TILE_NEAR else 0
     if state.n_inputs == 1:
-        span.ask &= ASK_A
+        span.prefetch &= PREFETCH_A
     for k in range(state.n_inputs):
         inputs[k] = place(&views[k], block)
         if not (block.dense and in_place(&views[k], out, state, k)):
             fill(&views[k], block, state, k, copies)
             inputs[k] = copies.buffers[k]
-            span.ask &= ~(ASK_B if k else ASK_A)
+            span.prefetch &= ~(PREFETCH_B if k else PREFETCH_A)
     span.a = inputs[0]
     span.b = inputs[state.n_inputs - 1]
     span.n = block.rows * block.cols
@@ -668,9 +674,9 @@ cdef inline void compute_by_lanes(const tile_view *views, const block_t *block,
     span.stored = state.stored if direct else state.rounded
     span.stream = direct and flags & TILE_STREAM and <uintptr_t>span.out % LINE == 0
     if flags & TILE_FAR:
-        span.ask |= ASK_FAR
+        span.prefetch |= PREFETCH_FAR
     elif flags & TILE_NEAR and direct and state.all_alike and state.cast.copy:
-        span.ask |= ASK_OUT
+        span.prefetch |= PREFETCH_OUT
     found = state.alike(&span) if state.all_alike else state.from_float(&span)
     picked.target = place(out, block) if block.dense else results
     if block.dense and not direct:
@@ -679,7 +685,7 @@ cdef inline void compute_by_lanes(const tile_view *views, const block_t *block,
         settle(&span, found, picked)
     if not block.dense:
         compute_picked(picked)
-        spread(results, out, block, state)
+        scatter(results, out, block, state)
 
 
 cdef inline bint in_place(const tile_view *view, const tile_view *out,
@@ -711,12 +717,12 @@ cdef inline ptrdiff_t filled_width(const tile_view *views, const compute_state *
         return CONVERTED
     for k in range(state.n_inputs):
         if views[k].col_stride != 0 and not in_place(&views[k], &views[state.n_inputs], state, k):
-            return FILLED // state.result_size
+            return COPIED_BYTES // state.result_size
     return repeated_width(state)
 
 
 cdef inline ptrdiff_t repeated_width(const compute_state *state) noexcept nogil:
-    return 2 * FILLED // state.result_size if state.all_alike else CONVERTED
+    return 2 * COPIED_BYTES // state.result_size if state.all_alike else CONVERTED
 
 
 cdef inline void fill(const tile_view *view, const block_t *block, const compute_state *state,
@@ -732,8 +738,8 @@ cdef inline void fill(const tile_view *view, const block_t *block, const compute
         copies.repeated[k] = block.row
         return
     copies.repeated[k] = NO_ROW
-    if state.all_alike and lies_across(view):
-        turn(source, view, buffer, size, block.rows, block.cols)
+    if state.all_alike and is_transposed(view):
+        transpose(source, view, buffer, size, block.rows, block.cols)
         return
     for i in range(block.rows):
         fill_row(source, view.col_stride, buffer, block, state, k)
@@ -754,12 +760,12 @@ cdef inline void fill_row(const char *source, ptrdiff_t stride, char *buffer, co
                           const compute_state *state, int k) noexcept nogil:
     """By parts, so that what is asked for and what is read take turns."""
     cdef ptrdiff_t size = state.result_size if state.all_alike else 4
-    cdef ptrdiff_t part = PART if block.flags & TILE_FAR else block.cols
+    cdef ptrdiff_t part = FILLED if block.flags & TILE_FAR else block.cols
     cdef ptrdiff_t n, begin = 0
     while begin < block.cols:
         n = min(part, block.cols - begin)
         if block.flags & TILE_FAR:
-            ask_for(source, n * stride)
+            prefetch_row(source, n * stride)
         if state.all_alike:
             copy_elements(source, stride, buffer, size, n, size)
         else:
@@ -769,7 +775,7 @@ cdef inline void fill_row(const char *source, ptrdiff_t stride, char *buffer, co
         begin += n
 
 
-cdef inline void ask_for(const char *source, ptrdiff_t nbytes) noexcept nogil:
+cdef inline void prefetch_row(const char *source, ptrdiff_t nbytes) noexcept nogil:
     """Ask for what a later block will read. Where the stride is not positive this asks for nothing."""
     cdef ptrdiff_t i = 0
     while i < nbytes:
@@ -777,11 +783,11 @@ cdef inline void ask_for(const char *source, ptrdiff_t nbytes) noexcept nogil:
         i += LINE
 
 
-cdef inline bint lies_across(const tile_view *view) noexcept nogil:
+cdef inline bint is_transposed(const tile_view *view) noexcept nogil:
     return view.row_stride != 0 and llabs(view.row_stride) < llabs(view.col_stride)
 
 
-cdef inline void turn(const char *source, const tile_view *view, char *target, ptrdiff_t size,
+cdef inline void transpose(const char *source, const tile_view *view, char *target, ptrdiff_t size,
                       ptrdiff_t rows, ptrdiff_t cols) noexcept nogil:
     """Copy a block that lies across: along its own lines, and asking for those of the next one."""
     cdef ptrdiff_t j
@@ -791,7 +797,7 @@ cdef inline void turn(const char *source, const tile_view *view, char *target, p
                       cols * size, rows, size)
 
 
-cdef inline void spread(const char *results, const tile_view *out, const block_t *block,
+cdef inline void scatter(const char *results, const tile_view *out, const block_t *block,
                         const compute_state *state) noexcept nogil:
     """Rows of results to where they belong."""
     cdef char recast[BLOCK * 16]
@@ -801,7 +807,7 @@ cdef inline void spread(const char *results, const tile_view *out, const block_t
         cast_row(results, state.result_size, recast, size, block.rows * block.cols, &state.cast,
                  False)
         results = recast
-    if lies_across(out):
+    if is_transposed(out):
         for i in range(block.cols):
             copy_elements(results + i * size, block.cols * size, target + i * out.col_stride,
                           out.row_stride, block.rows, size)
@@ -854,7 +860,7 @@ cdef void pick_doubts(const span_t *span, picked_t *picked) noexcept nogil:
     which nothing could foresee."""
     cdef ptrdiff_t groups = (span.n + LANES - 1) // LANES
     cdef ptrdiff_t fours = (groups + 3) // 4
-    cdef int listed[FOURS]
+    cdef int listed[DOUBTS_LISTED]
     cdef int k, bit, count = 0
     cdef ptrdiff_t i, where
     cdef uint64_t four
@@ -867,7 +873,7 @@ cdef void pick_doubts(const span_t *span, picked_t *picked) noexcept nogil:
         while four:
             bit = __builtin_ctzll(four)
             four &= four - 1
-            where = (4 * listed[i] + bit // GROUP_BITS) * LANES + bit % GROUP_BITS
+            where = (4 * listed[i] + bit // DOUBT_BITS) * LANES + bit % DOUBT_BITS
             if where < span.n:
                 pick(span, where, picked)
 

@@ -24,7 +24,7 @@
 /* How elements lie in memory. */
 typedef enum { SINGLE, HALF, BFLOAT } kind_t;
 enum { SUSPECTS = 1, DOUBTS = 2 };
-enum { ASK_A = 1, ASK_B = 2, ASK_OUT = 4, ASK_FAR = 8 };
+enum { PREFETCH_A = 1, PREFETCH_B = 2, PREFETCH_OUT = 4, PREFETCH_FAR = 8 };
 
 #define TINY 0x03800000u /* 2^-120: parts of a product below it may be less than the smallest float */
 #define ELU_LAST 0xc2a00000u /* -80: the power's exponent must not run out */
@@ -32,12 +32,12 @@ enum { ASK_A = 1, ASK_B = 2, ASK_OUT = 4, ASK_FAR = 8 };
 #define GELU_ROOT 0x1.80eaep-1f /* a multiple of 2^-20: its distance to larger numbers is exact */
 #define GELU_BESIDE 0x36000000u /* 2^-19: so near the root its low part has too few digits */
 
-static inline int not_plain(float r) {
+static inline int is_extreme(float r) {
     uint32_t size = bits_of_f32(r) & 0x7fffffffu;
     return (size >= 0x7f800000u) | (size - 1u < TINY - 1u);
 }
 
-static inline int leaky_relu_suspect(float g, float x, float r, const double *p) { return not_plain(r); }
+static inline int leaky_relu_suspect(float g, float x, float r, const double *p) { return is_extreme(r); }
 
 /* Scalars so far from 1 that the lanes might over- or underflow on the way. */
 static inline int elu_backward_odd(const double *p) {
@@ -46,17 +46,17 @@ static inline int elu_backward_odd(const double *p) {
 }
 static inline int elu_backward_suspect(float g, float x, float r, const double *p) {
     float y = (float)p[2] * (x < 0.0f ? x : 0.0f);
-    return elu_backward_odd(p) | not_plain(r) | (bits_of_f32(y) > ELU_LAST);
+    return elu_backward_odd(p) | is_extreme(r) | (bits_of_f32(y) > ELU_LAST);
 }
 static inline int gelu_backward_suspect(float g, float x, float r, const double *p) {
     float t = x < 0.0f ? -x : x, near = GELU_ROOT - t;
     int beside = (bits_of_f32(near) & 0x7fffffffu) <= GELU_BESIDE;
-    return not_plain(r) | (bits_of_f32(x) > GELU_LAST) | beside;
+    return is_extreme(r) | (bits_of_f32(x) > GELU_LAST) | beside;
 }
 static inline int logit_backward_odd(const double *p) { return !(p[0] < 1); }
 static inline int logit_backward_suspect(float x, float dy, float r, const double *p) {
     float product = x * (1.0f - x);
-    return logit_backward_odd(p) | not_plain(r) | not_plain(dy) | (product == 0) | (product - product != 0);
+    return logit_backward_odd(p) | is_extreme(r) | is_extreme(dy) | (product == 0) | (product - product != 0);
 }
 
 #ifdef LANES
@@ -487,7 +487,7 @@ enum { FEW_HALVES = 16384, FEW_BFLOATS = 512 };
 static inline void scale_prepare(const double *p, ptrdiff_t n, kind_t kind, scale_t *scale) {
     float slope = scale->slope = scale->near = (float)p[0];
     scale->at_once = 0;
-    if (not_plain(slope)) return;
+    if (is_extreme(slope)) return;
     if (kind == BFLOAT && n >= FEW_BFLOATS) scale->at_once = never_in_the_middle(slope);
     if (kind != HALF || n < FEW_HALVES) return;
     /* Decimal fractions often come close to middles, and their neighbours do not. */
@@ -535,7 +535,7 @@ enum { NEAR_AHEAD = 1024, FAR_AHEAD = 16384 };
 typedef enum { HERE, NEAR, FAR } distance_t;
 
 /* By way of integers: what lies ahead may lie beyond the array, and is not touched. */
-static inline __attribute__((always_inline)) void ask_ahead(
+static inline __attribute__((always_inline)) void prefetch_ahead(
         const char *p, ptrdiff_t offset, ptrdiff_t n, distance_t distance) {
     for (ptrdiff_t k = 0; k < n; k += 64) {
         uintptr_t here = (uintptr_t)p + (uintptr_t)(offset + k);
@@ -591,17 +591,17 @@ typedef struct {
     const void *facts;
     uint16_t *doubts; /* a bit for each lane, a number for each register */
     int stream; /* past the cache */
-    int ask;    /* ahead for operands: bits of ASK_... */
+    int prefetch; /* ahead of reads: bits of PREFETCH_... */
     kind_t stored; /* results, once rounded: as what they are; halves as floats or floats as halves */
 } span_t;
 
 /* Ask for what comes after the n bytes at `offset` of operands that are alike. */
-static inline __attribute__((always_inline)) void ask_for_operands(
+static inline __attribute__((always_inline)) void prefetch_operands(
         const span_t *s, ptrdiff_t offset, ptrdiff_t n, distance_t distance) {
     if (distance == HERE) return;
-    if (s->ask & ASK_A) ask_ahead(s->a, offset, n, distance);
-    if (s->ask & ASK_B) ask_ahead(s->b, offset, n, distance);
-    if (distance == NEAR && s->ask & ASK_OUT) ask_ahead(s->out, offset, n, distance);
+    if (s->prefetch & PREFETCH_A) prefetch_ahead(s->a, offset, n, distance);
+    if (s->prefetch & PREFETCH_B) prefetch_ahead(s->b, offset, n, distance);
+    if (distance == NEAR && s->prefetch & PREFETCH_OUT) prefetch_ahead(s->out, offset, n, distance);
 }
 
 /* Bytes of results before the first multiple of a register's size, none where there is hardly more.
@@ -614,8 +614,8 @@ static inline ptrdiff_t bytes_to_register(const span_t *s, ptrdiff_t size) {
 }
 
 static inline distance_t distance_of(const span_t *s) {
-    if (s->stream || s->ask & ASK_FAR) return FAR;
-    return s->ask ? NEAR : HERE;
+    if (s->stream || s->prefetch & PREFETCH_FAR) return FAR;
+    return s->prefetch ? NEAR : HERE;
 }
 
 static inline __attribute__((always_inline)) lanes_t at(
@@ -626,7 +626,7 @@ static inline __attribute__((always_inline)) lanes_t at(
 }
 
 /* Loads and rounds two registers of bfloats, which take turns in memory. */
-static inline __attribute__((always_inline)) ints_t at_turns(
+static inline __attribute__((always_inline)) ints_t at_interleaved(
         lane_formula formula, limits_t limits, const span_t *s, ptrdiff_t i, seen_t *seen) {
     const ints_t upper = ints_of(0xffff0000u);
     uint16_t *doubt = s->doubts + i / LANES;
@@ -635,7 +635,7 @@ static inline __attribute__((always_inline)) ints_t at_turns(
     lanes_t even_b = floats_of(int_left(b, 16)), odd_b = floats_of(int_and(b, upper));
     lanes_t even = formula(s->facts, even_a, even_b, &seen[0]);
     lanes_t odd = formula(s->facts, odd_a, odd_b, &seen[!limits.as_one]);
-    return upper_turns(rounded_bfloats(even, limits.bound, doubt),
+    return interleave_upper(rounded_bfloats(even, limits.bound, doubt),
                        rounded_bfloats(odd, limits.bound, doubt + 1));
 }
 
@@ -676,7 +676,7 @@ static inline __attribute__((always_inline)) ptrdiff_t over_pairs(
         distance_t distance, const span_t *s, ptrdiff_t i, seen_t *seen) {
     const int stream = distance == FAR && s->stream;
     for (; i + 2 * LANES <= s->n; i += 2 * LANES) {
-        ask_for_operands(s, i * size_of(in), 2 * LANES * size_of(in), distance);
+        prefetch_operands(s, i * size_of(in), 2 * LANES * size_of(in), distance);
         if (out == SINGLE) {
             float *target = (float *)s->out + i;
             lanes_t low = at(formula, in, s, i, &seen[0]);
@@ -690,7 +690,7 @@ static inline __attribute__((always_inline)) ptrdiff_t over_pairs(
             put_lanes(target + LANES, high, stream);
             continue;
         }
-        ints_t line = in == BFLOAT ? at_turns(formula, limits, s, i, seen)
+        ints_t line = in == BFLOAT ? at_interleaved(formula, limits, s, i, seen)
                                    : at_both(formula, in, out, limits, s, i, seen);
         if (limits.nan) see_short_most(&seen[0], line);
         put_kind(s->out, 2 * i, line, out, stored, stream);
@@ -846,7 +846,7 @@ static inline __attribute__((always_inline)) ptrdiff_t over_whole_lines(
     enum { WIDE = LANES * 4 };
     const int stream = distance == FAR && s->stream;
     for (; i + 2 * WIDE <= bytes; i += 2 * WIDE) {
-        ask_for_operands(s, i, 2 * WIDE, distance);
+        prefetch_operands(s, i, 2 * WIDE, distance);
         ints_t line = formula(facts, s->a + i, s->b + i, seen);
         ints_t next = formula(facts, s->a + i + WIDE, s->b + i + WIDE, seen);
         put_kind(s->out, i, line, kind, stored, stream);
@@ -904,7 +904,7 @@ static inline ints_t scaled_bfloats(const line_facts_t *facts, const char *p) {
     const ints_t middle = ints_of(0x8000u);
     ints_t g = ints_load(p);
     lanes_t even = floats_of(int_left(g, 16)), odd = floats_of(int_and(g, ints_of(0xffff0000u)));
-    return upper_turns(int_plus(bits_of(scaled(facts, even)), middle),
+    return interleave_upper(int_plus(bits_of(scaled(facts, even)), middle),
                        int_plus(bits_of(scaled(facts, odd)), middle));
 }
 static inline ints_t leaky_relu_half_line(
@@ -993,7 +993,7 @@ typedef struct {
     const void *facts;
     uint16_t *doubts;
     int stream; /* past the cache */
-    int ask;    /* ahead for operands: bits of ASK_... */
+    int prefetch; /* ahead of reads: bits of PREFETCH_... */
     kind_t stored; /* results, once rounded: as what they are; halves as floats or floats as halves */
 } span_t;
 typedef int (*lane_loop)(const span_t *);

@@ -136,7 +136,7 @@ static inline ints_t both_halves(halves_t low, halves_t high) {
 static inline halves_t low_halves(ints_t both) { return _mm512_castsi512_si256(both); }
 static inline halves_t high_halves(ints_t both) { return _mm512_extracti64x4_epi64(both, 1); }
 /* The upper halves of two registers, taking turns. */
-static inline ints_t upper_turns(ints_t even, ints_t odd) {
+static inline ints_t interleave_upper(ints_t even, ints_t odd) {
     return _mm512_mask_mov_epi16(int_right(even, 16), 0xaaaaaaaau, odd);
 }
 static inline ints_t short_of(uint16_t x) { return _mm512_set1_epi16((short)x); }
@@ -301,7 +301,7 @@ static inline ints_t both_halves(halves_t low, halves_t high) {
 }
 static inline halves_t low_halves(ints_t both) { return _mm256_castsi256_si128(both); }
 static inline halves_t high_halves(ints_t both) { return _mm256_extracti128_si256(both, 1); }
-static inline ints_t upper_turns(ints_t even, ints_t odd) {
+static inline ints_t interleave_upper(ints_t even, ints_t odd) {
     return _mm256_blend_epi16(int_right(even, 16), odd, 0xaa);
 }
 static inline ints_t short_of(uint16_t x) { return _mm256_set1_epi16((short)x); }

@@ -24,7 +24,7 @@ from .plan import WorkspacePlan, step_name
 PARALLEL_FROM = 64 * 1024  # elements: about 20 us of work
 STREAM_FROM = 6 * 1024 * 1024  # bytes for each thread: far more than a core's own caches hold
 TURN_FROM = 2 * 1024 * 1024  # bytes for each thread: as much as these hold
-ASK_FROM = 256 * 1024  # bytes for each thread: more than the nearest cache holds
+PREFETCH_FROM = 256 * 1024  # bytes for each thread: more than the nearest cache holds
 
 
 @dataclass(frozen=True, slots=True)
@@ -262,7 +262,7 @@ class _Compiler:
             streams = self.goes_past_the_cache(self.graph.value(node.output), nest)
             return TILE_NEAR | TILE_FAR | (TILE_STREAM if streams else 0)
         turns = TILE_TURN if moved >= self.turn_from * self.plan.threads else 0
-        return turns | (TILE_NEAR if moved >= ASK_FROM * self.plan.threads else 0)
+        return turns | (TILE_NEAR if moved >= PREFETCH_FROM * self.plan.threads else 0)
 
     def goes_past_the_cache(self, out: Value, nest: LoopNest) -> bool:
         """Whether nobody reads a large output soon: it belongs to the caller, who has it dense."""
