@@ -81,7 +81,7 @@ def test_cells_build_and_our_calls_fill_the_output(cell):
     assert np.isnan(memory.out.astype(np.float32)).all()
     ours.prepare(cell, memory)()
     assert not np.isnan(memory.out.astype(np.float32)).any()
-    assert ours.workspace_size(cell, memory) >= 0
+    assert ours.workspace_size(cell, memory) == 0  # no cell has intermediates of its own
 
 
 def test_layouts_are_what_they_are_called():
@@ -382,7 +382,7 @@ def test_the_command_writes_everything(tmp_path, capsys):
         assert one["threads"] == 1
         for times in one["times"].values():
             assert 0 < times["least_us"] <= times["median_us"] <= times["most_us"]
-    assert len(report["targets"]) == 0 or "targets are met" in out
+    assert bool(report["targets"]) == ("targets are met" in out)
     for verdict in report["targets"]:
         assert {"operator", "quantity", "value", "bound", "met"} <= set(verdict)
     assert "| leaky_relu | bfloat16 |" in (tmp_path / "rows.md").read_text()
