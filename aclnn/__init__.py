@@ -28,7 +28,7 @@ _HOMES = {
     "config": ("show_config",),
     "planning": ("executor",),
     "profiling": ("Profile", "profile"),
-    "_plan": ("cache_info", "clear_cache"),
+    "handles": ("cache_info", "clear_cache"),  # of `_plan`, once it is set as the environment says
     "_tensor": (
         "aclTensor",
         "aclScalar",

@@ -6,7 +6,7 @@ import platform
 from importlib import metadata
 from typing import Any
 
-from aclnn import _plan, isa, product, threads
+from aclnn import environment, handles, isa, product, threads
 from aclnn._version import __version__
 from aclnn.graph import _scheduler
 
@@ -18,13 +18,14 @@ def config() -> dict[str, Any]:
     -------
     dict
         ``versions``, ``isa`` (in use and available), ``threads`` (set, of OpenMP, whether built
-        with it), ``soc`` (whose dtype rules hold) and ``plan_cache`` (hits, misses, size, limit).
+        with it), ``soc`` (whose dtype rules hold), ``plan_cache`` (hits, misses, size, limit) and
+        ``environment`` (the variables that are set; see `aclnn.environment`).
 
     Examples
     --------
     >>> from aclnn.config import config
     >>> sorted(config())
-    ['isa', 'plan_cache', 'soc', 'threads', 'versions']
+    ['environment', 'isa', 'plan_cache', 'soc', 'threads', 'versions']
     """
     return {
         "versions": {
@@ -40,7 +41,8 @@ def config() -> dict[str, Any]:
             "openmp_limit": _scheduler.omp_threads(),
         },
         "soc": product.get_soc_version(),
-        "plan_cache": _plan.cache_info(),
+        "plan_cache": handles.cache_info(),
+        "environment": environment.given(),
     }
 
 
@@ -55,7 +57,8 @@ def show_config() -> None:
     """
     for section, facts in config().items():
         if isinstance(facts, dict):
-            facts = ", ".join(f"{name} {_words(value)}" for name, value in facts.items())
+            named = [f"{name} {_words(value)}" for name, value in facts.items()]
+            facts = ", ".join(named) or "nothing is set"
         print(f"{section:11} {facts}")
 
 

@@ -6,6 +6,8 @@ from aclnn import product as product
 from aclnn import threads as threads
 from aclnn import verbose
 from aclnn._plan import OperatorHandle
+from aclnn._plan import cache_info as cache_info
+from aclnn._plan import clear_cache as clear_cache
 from aclnn.operators import REGISTRY
 
 HANDLES = {

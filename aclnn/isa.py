@@ -8,12 +8,10 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
-import os
 from functools import cache
 from types import ModuleType
 
-from aclnn.constants import ACLNN_ERR_PARAM_INVALID
-from aclnn.errors import AclnnError
+from aclnn import environment
 
 LEVELS = {"generic": 0, "v2": 2, "v3": 3, "v4": 4}
 
@@ -42,15 +40,7 @@ def name() -> str:
     AclnnError
         If ``ACLNN_ISA`` names one that does not exist or that this CPU does not have.
     """
-    wanted = os.environ.get("ACLNN_ISA", "")
-    if not wanted:
-        return available()[-1]
-    if wanted not in available():
-        raise AclnnError(
-            ACLNN_ERR_PARAM_INVALID,
-            f"ACLNN_ISA is {wanted!r}, must be one of {', '.join(available())} on this CPU",
-        )
-    return wanted
+    return environment.ISA.read() or available()[-1]
 
 
 def kernels(isa: str | None = None) -> ModuleType:

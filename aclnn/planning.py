@@ -5,7 +5,6 @@ Runs once for each description; `aclnn._plan` keeps the result.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -13,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from aclnn import dtypes, graph, isa, product
+from aclnn import dtypes, environment, graph, isa, product
 from aclnn.constants import ACLNN_ERR_PARAM_INVALID, aclDataType, aclFormat
 from aclnn.errors import AclnnError, shown
 from aclnn.operators import REGISTRY, Operator
@@ -395,12 +394,11 @@ def _configure_from_environment() -> None:
     from aclnn import _plan
 
     _plan.configure(
-        strategy=_number(os.environ.get("ACLNN_PLANNER") or STRATEGIES[0]) or 0,
-        materialize=os.environ.get("ACLNN_MATERIALIZE", "0") not in ("", "0"),
+        strategy=STRATEGIES.index(environment.PLANNER.read()),
+        materialize=environment.MATERIALIZE.read(),
     )
-    limit = os.environ.get("ACLNN_PLAN_CACHE", "")
-    if limit.isdigit():
-        _plan.configure(cache_limit=int(limit))
+    if environment.PLAN_CACHE.text:
+        _plan.configure(cache_limit=environment.PLAN_CACHE.read())
 
 
 _configure_from_environment()

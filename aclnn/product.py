@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import os
 import re
 
-from aclnn import _plan
+from aclnn import _plan, environment
 from aclnn.constants import ACLNN_ERR_PARAM_INVALID
 from aclnn.errors import AclnnError, shown
 
@@ -19,6 +18,7 @@ _PRODUCTS = {
     "Ascend950": r"((pr|dt)(_\w+)?)?",
 }
 _WITHOUT_OPERATORS = ("Ascend310B",)
+RULE = f"must be one of {', '.join(FAMILIES)} or of their products"
 
 
 def set_soc_version(name: str) -> None:
@@ -70,10 +70,7 @@ def family(name: str) -> str:
         tail = wanted.removeprefix(known.lower())
         if wanted.startswith(known.lower()) and re.fullmatch(_PRODUCTS.get(known, r"\d?"), tail):
             return known
-    raise AclnnError(
-        ACLNN_ERR_PARAM_INVALID,
-        f"SoC version is {shown(name)}, must be one of {', '.join(FAMILIES)} or of their products",
-    )
+    raise AclnnError(ACLNN_ERR_PARAM_INVALID, f"SoC version is {shown(name)}, {RULE}")
 
 
 def supports_bfloat16(soc: str) -> bool:
@@ -90,4 +87,4 @@ def has_operators(soc: str) -> bool:
     return soc not in _WITHOUT_OPERATORS
 
 
-set_soc_version(os.environ.get("ACLNN_SOC_VERSION") or FAMILIES[0])
+set_soc_version(environment.SOC_VERSION.read())

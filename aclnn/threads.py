@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 
-from aclnn import _plan
+from aclnn import _plan, environment
 from aclnn.constants import ACLNN_ERR_PARAM_INVALID
 from aclnn.errors import AclnnError
 
@@ -35,9 +35,10 @@ def set_num_threads(n: int) -> None:
     1
     >>> aclnn.set_num_threads(before)
     """
-    if not isinstance(n, int) or isinstance(n, bool) or not 1 <= n <= 1024:
+    if not isinstance(n, int) or isinstance(n, bool) or not 1 <= n <= environment.MOST_THREADS:
         raise AclnnError(
-            ACLNN_ERR_PARAM_INVALID, f"number of threads is {n!r}, must be an int from 1 to 1024"
+            ACLNN_ERR_PARAM_INVALID,
+            f"number of threads is {n!r}, must be an int from 1 to {environment.MOST_THREADS}",
         )
     _plan.configure(threads=n)
 
@@ -54,16 +55,8 @@ def get_num_threads() -> int:
     return _plan.current_settings()["threads"]
 
 
-def _from_environment() -> int:
-    text = os.environ.get("ACLNN_NUM_THREADS", "")
-    if text:
-        if not text.isdigit() or not 1 <= int(text) <= 1024:
-            raise AclnnError(
-                ACLNN_ERR_PARAM_INVALID,
-                f"ACLNN_NUM_THREADS is {text!r}, must be a number from 1 to 1024",
-            )
-        return int(text)
+def _usable_cpus() -> int:
     return min(len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 1, 64)
 
 
-set_num_threads(_from_environment())
+set_num_threads(environment.NUM_THREADS.read() or _usable_cpus())

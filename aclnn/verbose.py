@@ -17,29 +17,24 @@ The line of a run is printed when it is done, so on a stream later than the call
 
 from __future__ import annotations
 
-import os
 from typing import Any
 
-from aclnn import _plan, dtypes
-from aclnn.constants import ACLNN_ERR_PARAM_INVALID
+from aclnn import _plan, dtypes, environment
 from aclnn.describe import Description
-from aclnn.errors import AclnnError
 
 MARKER = "aclnn_verbose"
 
 
 def start() -> None:
     """Do what the environment says; called when the first plan's module is loaded."""
-    level = os.environ.get("ACLNN_VERBOSE", "") or "0"
-    if level not in ("0", "1", "2"):
-        raise AclnnError(ACLNN_ERR_PARAM_INVALID, f"ACLNN_VERBOSE is {level!r}, must be 0, 1 or 2")
-    if level == "0":
+    level = environment.VERBOSE.read()
+    if level == 0:
         return
     from aclnn import _executor
 
     def called(what: str, name: str, executor: Any, took: int, status: int) -> None:
         if what == "plan":
-            _planned(name, executor, took, status, plans=level == "2")
+            _planned(name, executor, took, status, plans=level == 2)
         elif status or executor.schedule is None:  # runs that happen are seen when they end
             _line(f"run:{status}" if status else "run", name, "-", "-", "-", 0)
 

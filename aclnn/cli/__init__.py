@@ -21,31 +21,40 @@ COMMANDS = {
 }
 
 
-def parser() -> argparse.ArgumentParser:
-    """The parser of the whole command line."""
+def parser(command: str | None = None) -> argparse.ArgumentParser:
+    """The parser of the command line, with the arguments of one command.
+
+    Only that command is loaded, with all that it needs: what is broken elsewhere, such as a
+    variable of the environment, must not take `--help` along.
+    """
     top = argparse.ArgumentParser(
         prog="aclnn", description="CANN's aclnn operators on the CPU: run, inspect, plan, measure."
     )
     top.add_argument("--version", action="version", version=f"aclnn-cpu {__version__}")
     commands = top.add_subparsers(dest="command", required=True, metavar="COMMAND")
     for name, summary in COMMANDS.items():
-        module = importlib.import_module(f"aclnn.cli.{name}")
-        one = commands.add_parser(name, help=summary, description=module.__doc__)
-        module.add_arguments(one)
-        one.set_defaults(run=module.run)
+        one = commands.add_parser(name, help=summary)
+        if name == command:
+            module = importlib.import_module(f"aclnn.cli.{name}")
+            one.description = module.__doc__
+            module.add_arguments(one)
+            one.set_defaults(run=module.run)
     return top
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command; 0 for success, 1 for a failed run, 2 for bad usage."""
-    options = parser().parse_args(arguments)
+    words = sys.argv[1:] if arguments is None else arguments
+    command = next((word for word in words if not word.startswith("-")), None)
     try:
+        options = parser(command).parse_args(words)
         return options.run(options)
-    except AclnnError as error:
-        print(f"aclnn {options.command}: {error}", file=sys.stderr)
-        return 1
-    except ModuleNotFoundError as error:
-        print(f"aclnn {options.command}: {error}", file=sys.stderr)
-        return 1
     except BrokenPipeError:
         return 1
+    except (AclnnError, ModuleNotFoundError) as error:
+        return _failed(command, error)
+
+
+def _failed(command: str | None, reason: object) -> int:
+    print(f"aclnn {command}: {reason}", file=sys.stderr)
+    return 1

@@ -1,0 +1,224 @@
+"""The environment's variables: what each means, how it is read, and what holds without it.
+
+A variable is read once, when what it is about is first used, which for all of them is at the latest
+when the first call is planned. An empty value is none. A value that makes no sense is an `AclnnError` there, with
+the variable, the value and the rule in its message: whoever set a variable meant something by it,
+and a warning would drown where nobody looks.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
+
+from aclnn.constants import ACLNN_ERR_PARAM_INVALID
+from aclnn.errors import AclnnError, shown
+
+T = TypeVar("T")
+
+MOST_THREADS = 1024
+MOST_PLANS = 2**31 - 1  # kept as a C int
+_TRUE, _FALSE = ("1", "true", "yes", "on"), ("0", "false", "no", "off")
+
+
+@dataclass(frozen=True, slots=True)
+class Variable(Generic[T]):
+    """One variable.
+
+    Attributes
+    ----------
+    name, meaning, values : str
+        For people: `values` are those that it may have.
+    default : object
+        What holds when the variable is not set, or empty.
+    parse : callable
+        Makes the value of the text, or raises `ValueError` with the rule that it breaks.
+    otherwise : str
+        The default in words, where `default` says too little.
+    """
+
+    name: str
+    meaning: str
+    values: str
+    default: T
+    parse: Callable[[str], T]
+    otherwise: str = ""
+
+    @property
+    def without(self) -> str:
+        """What holds without it, in words."""
+        return self.otherwise or f"`{self.default}`"
+
+    @property
+    def text(self) -> str:
+        """What the environment says, empty when it says nothing."""
+        return os.environ.get(self.name, "").strip()
+
+    def read(self) -> T:
+        """The value.
+
+        Raises
+        ------
+        AclnnError
+            If the text makes no sense.
+
+        Examples
+        --------
+        >>> os.environ["ACLNN_NUM_THREADS"] = "many"
+        >>> NUM_THREADS.read()
+        Traceback (most recent call last):
+        ...
+        aclnn.errors.AclnnError: ACLNN_NUM_THREADS is 'many', must be a whole number from 1 to 1024
+        >>> del os.environ["ACLNN_NUM_THREADS"]
+        """
+        text = self.text
+        if not text:
+            return self.default
+        try:
+            return self.parse(text)
+        except ValueError as rule:
+            raise AclnnError(
+                ACLNN_ERR_PARAM_INVALID, f"{self.name} is {shown(text)}, {rule}"
+            ) from None
+
+
+def _whole(low: int, high: int) -> Callable[[str], int]:
+    """Plain digits only: what else `int` reads, such as ``1_0`` or ``²``, is more likely a slip."""
+
+    def parse(text: str) -> int:
+        digits = text.lstrip("0") or "0"  # Python converts no more than some thousand digits
+        plain = text.isascii() and text.isdigit() and len(digits) <= len(str(high))
+        if not plain or not low <= int(digits) <= high:
+            raise ValueError(f"must be a whole number from {low} to {high}")
+        return int(digits)
+
+    return parse
+
+
+def _truth(text: str) -> bool:
+    """
+    >>> _truth("Yes"), _truth("off")
+    (True, False)
+    """
+    if text.lower() not in (*_TRUE, *_FALSE):
+        raise ValueError(f"must be one of {', '.join(_TRUE)}, or of {', '.join(_FALSE)}")
+    return text.lower() in _TRUE
+
+
+def _one_of(text: str, names: Sequence[str], note: str = "") -> str:
+    if text.lower() not in names:
+        raise ValueError(f"must be one of {', '.join(names)}{note}")
+    return text.lower()
+
+
+# Who knows the names also reads its variable while it is imported, so it is looked up at the call.
+
+
+def _isa(text: str) -> str:
+    from aclnn import isa
+
+    return _one_of(text, isa.available(), " on this CPU")
+
+
+def _strategy(text: str) -> str:
+    from aclnn.planning import STRATEGIES
+
+    return _one_of(text, STRATEGIES)
+
+
+def _product(text: str) -> str:
+    from aclnn import product
+
+    try:
+        return product.family(text)
+    except AclnnError:
+        raise ValueError(product.RULE) from None
+
+
+ISA: Variable[str | None] = Variable(
+    "ACLNN_ISA",
+    "The instruction set whose kernels run.",
+    "`generic`, `v2`, `v3`, `v4`, as far as the CPU has them",
+    None,
+    _isa,
+    "the best that the CPU has",
+)
+NUM_THREADS: Variable[int | None] = Variable(
+    "ACLNN_NUM_THREADS",
+    "How many threads a run may use; see `aclnn.set_num_threads`.",
+    f"1 to {MOST_THREADS}",
+    None,
+    _whole(1, MOST_THREADS),
+    "the CPUs that the process may use, at most 64",
+)
+SOC_VERSION = Variable(
+    "ACLNN_SOC_VERSION",
+    "The product whose dtype rules hold; see `aclnn.set_soc_version`.",
+    "a product or its family, such as `Ascend310P3` or `Ascend910B`",
+    "Ascend910B",
+    _product,
+)
+PLANNER = Variable(
+    "ACLNN_PLANNER",
+    "How workspaces are planned; see `aclnn.executor`.",
+    "`default`, `bucket`, `naive`",
+    "default",
+    _strategy,
+)
+MATERIALIZE = Variable(
+    "ACLNN_MATERIALIZE",
+    "Whether every intermediate is kept whole, to be looked at; see `aclnn.executor`.",
+    "; ".join(", ".join(f"`{word}`" for word in words) for words in (_TRUE, _FALSE)),
+    False,
+    _truth,
+    "`0`",
+)
+PLAN_CACHE = Variable(
+    "ACLNN_PLAN_CACHE",
+    "How many plans are kept for calls of the same description; 0 keeps none.",
+    f"0 to {MOST_PLANS}",
+    1024,  # as `_plan` begins
+    _whole(0, MOST_PLANS),
+)
+VERBOSE = Variable(
+    "ACLNN_VERBOSE",
+    "Print a line for every call (1), and the plan of every phase one (2).",
+    "`0`, `1`, `2`",
+    0,
+    _whole(0, 2),
+)
+
+VARIABLES: tuple[Variable[Any], ...] = (
+    ISA, NUM_THREADS, SOC_VERSION, PLANNER, MATERIALIZE, PLAN_CACHE, VERBOSE,
+)  # fmt: skip
+
+
+def given() -> dict[str, str]:
+    """The variables that the environment sets, with their texts."""
+    return {variable.name: variable.text for variable in VARIABLES if variable.text}
+
+
+def described() -> list[str]:
+    """What there is to set, for terminals.
+
+    >>> print("\\n".join(described()[-2:]))
+    ACLNN_VERBOSE      Print a line for every call (1), and the plan of every phase one (2).
+                       0, 1, 2; default 0
+    """
+    lines = []
+    for one in VARIABLES:
+        lines += [f"{one.name:18} {one.meaning}", f"{'':18} {one.values}; default {one.without}"]
+    return [line.replace("`", "") for line in lines]
+
+
+def to_markdown() -> str:
+    """What there is to set, as a table.
+
+    >>> print(to_markdown().splitlines()[-1])
+    | `ACLNN_VERBOSE` | Print a line for every call (1), and the plan of every phase one (2). | `0`, `1`, `2` | `0` |
+    """
+    rows = [("variable", "what it sets", "values", "default"), ("---",) * 4]
+    rows += [(f"`{one.name}`", one.meaning, one.values, one.without) for one in VARIABLES]
+    return "\n".join(f"| {' | '.join(row)} |" for row in rows)

@@ -1,0 +1,147 @@
+"""Variables of the environment: what they accept, what they refuse, and how they say so."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+import aclnn
+from aclnn import cli, environment, handles, isa
+
+BAD = [
+    ("ACLNN_ISA", "avx512"), ("ACLNN_ISA", "v"),
+    ("ACLNN_NUM_THREADS", "²"), ("ACLNN_NUM_THREADS", "٣"), ("ACLNN_NUM_THREADS", "0"),
+    ("ACLNN_NUM_THREADS", "1025"), ("ACLNN_NUM_THREADS", "-1"), ("ACLNN_NUM_THREADS", "1_0"),
+    ("ACLNN_NUM_THREADS", "9" * 5000), ("ACLNN_SOC_VERSION", "Ascend911"),
+    ("ACLNN_PLANNER", "best"), ("ACLNN_MATERIALIZE", "2"), ("ACLNN_MATERIALIZE", "maybe"),
+    ("ACLNN_PLAN_CACHE", "abc"), ("ACLNN_PLAN_CACHE", "99999999999"), ("ACLNN_PLAN_CACHE", "-1"),
+    ("ACLNN_PLAN_CACHE", "1.0"), ("ACLNN_VERBOSE", "3"), ("ACLNN_VERBOSE", "loud"),
+]  # fmt: skip
+GOOD = [
+    ("ACLNN_ISA", "generic", "generic"), ("ACLNN_ISA", " Generic ", "generic"), ("ACLNN_ISA", "", None),
+    ("ACLNN_NUM_THREADS", "3", 3), ("ACLNN_NUM_THREADS", "0" * 5000 + "7", 7),
+    ("ACLNN_NUM_THREADS", "1024", 1024), ("ACLNN_NUM_THREADS", " ", None),
+    ("ACLNN_SOC_VERSION", "ascend310p3", "Ascend310P"), ("ACLNN_SOC_VERSION", "", "Ascend910B"),
+    ("ACLNN_PLANNER", "bucket", "bucket"), ("ACLNN_PLANNER", "Naive", "naive"),
+    ("ACLNN_PLANNER", "", "default"),
+    *(("ACLNN_MATERIALIZE", word, True) for word in ("1", "true", "True", "YES", "on")),
+    *(("ACLNN_MATERIALIZE", word, False) for word in ("0", "false", "False", "NO", "off", "", " ")),
+    ("ACLNN_PLAN_CACHE", "0", 0), ("ACLNN_PLAN_CACHE", "2147483647", 2**31 - 1),
+    ("ACLNN_PLAN_CACHE", "", 1024), ("ACLNN_VERBOSE", "2", 2), ("ACLNN_VERBOSE", "", 0),
+]  # fmt: skip
+ONE_EACH = dict(reversed(BAD))  # the first of each
+# This process reads its own settings now, not while a test has changed the environment.
+assert handles.HANDLES
+assert isa.name()
+VARIABLES = {variable.name: variable for variable in environment.VARIABLES}
+
+
+def fresh(code, **variables):
+    """What a process of its own prints, in which only these of our variables are set."""
+    others = {name: text for name, text in os.environ.items() if name not in VARIABLES}
+    return subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=False,
+        env=others | {"PYTHONIOENCODING": "utf-8"} | variables,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "text", "value"), GOOD)
+def test_values(monkeypatch, name, text, value):
+    monkeypatch.setenv(name, text)
+    assert VARIABLES[name].read() == value
+    monkeypatch.delenv(name)
+    assert VARIABLES[name].read() == VARIABLES[name].default
+
+
+@pytest.mark.parametrize(("name", "text"), BAD, ids=lambda text: text[:20])
+def test_what_makes_no_sense_is_an_error_that_names_variable_value_and_rule(
+    monkeypatch, name, text
+):
+    monkeypatch.setenv(name, text)
+    with pytest.raises(aclnn.AclnnError) as caught:
+        VARIABLES[name].read()
+    assert caught.value.status == aclnn.ACLNN_ERR_PARAM_INVALID
+    assert str(caught.value).startswith(f"{name} is '{text[:100]}")
+    assert ", must be " in str(caught.value)
+    assert len(str(caught.value)) < 400
+
+
+def test_every_variable_has_a_good_and_a_bad_value_here():
+    assert {name for name, _ in BAD} == {name for name, _, _ in GOOD} == set(VARIABLES)
+
+
+FIRST_USES = {
+    "function": "aclnn.gelu(numpy.zeros(3, 'f4'))",
+    "executor": "aclnn.executor('gelu', numpy.zeros(3, 'f4'))",
+    "c_shaped": "t = aclnn.aclCreateTensor((3,), 0, None, 0, 2, (3,), numpy.zeros(3, 'f4'));"
+    "status = aclnn.aclnnGeluGetWorkspaceSize(t, t)[2];"
+    "exit(f'aclnn.errors.AclnnError: {aclnn.aclGetRecentErrMsg()}' if status else 0)",
+}
+
+
+@pytest.mark.parametrize("use", FIRST_USES)
+@pytest.mark.parametrize(("name", "text"), ONE_EACH.items())
+def test_the_first_use_says_so(name, text, use):
+    done = fresh(f"import aclnn, numpy; {FIRST_USES[use]}", **{name: text})
+    assert done.returncode == 1
+    (line,) = [line for line in done.stderr.splitlines() if "AclnnError: " in line]
+    assert f"{name} is '{text}', must be " in line
+
+
+@pytest.mark.parametrize(("name", "text"), ONE_EACH.items())
+def test_commands_say_so_in_one_line(name, text):
+    run = "import sys; from aclnn.cli import main; sys.exit(main(sys.argv[1:] or {}))"
+    for command in (["config"], ["inspect", "gelu", "--self", "float32[3]"]):
+        done = fresh(run.format(command), **{name: text})
+        assert done.returncode == 1
+        (line,) = done.stderr.splitlines()
+        assert line.startswith(f"aclnn {command[0]}: {name} is '{text}', must be ")
+    for command in (["--help"], ["--version"], ["config", "--help"]):
+        done = fresh(run.format(command), **{name: text})
+        assert done.returncode == 0, done.stderr
+        assert done.stdout
+
+
+SHOWN = {
+    "ACLNN_ISA": ("generic", "isa         name generic,"),
+    "ACLNN_NUM_THREADS": ("3", "threads     set 3,"),
+    "ACLNN_SOC_VERSION": ("Ascend310P3", "soc         Ascend310P\n"),
+    "ACLNN_PLAN_CACHE": ("7", ", limit 7\n"),
+    "ACLNN_MATERIALIZE": ("no", ""),
+    "ACLNN_PLANNER": ("naive", ""),
+    "ACLNN_VERBOSE": ("1", ""),
+}
+
+
+@pytest.mark.parametrize("name", VARIABLES)
+def test_the_configuration_shows_what_is_set_and_follows_it(name):
+    text, words = SHOWN[name]
+    shown = fresh("import aclnn; aclnn.show_config()", **{name: text}).stdout
+    assert words in shown
+    assert shown.endswith(f"environment {name} {text}\n")
+    assert fresh("import aclnn; aclnn.show_config()").stdout.endswith(
+        "environment nothing is set\n"
+    )
+
+
+def test_the_cache_is_asked_about_in_a_fresh_process():
+    code = "import aclnn; print(aclnn.cache_info()['limit'])"
+    assert fresh(code, ACLNN_PLAN_CACHE="7").stdout == "7\n"
+    assert fresh(code).stdout == f"{environment.PLAN_CACHE.default}\n"
+
+
+@pytest.mark.parametrize(("text", "sizes"), [("true", True), ("false", False), ("off", False)])
+def test_words_for_yes_and_no_do_what_they_say(text, sizes):
+    code = (
+        "import aclnn, numpy as np;"
+        "print(aclnn.executor('gelu', np.zeros((8, 8), 'f4').T[::2]).workspace_size > 0)"
+    )
+    assert fresh(code, ACLNN_MATERIALIZE=text).stdout == f"{sizes}\n"
+
+
+@pytest.mark.parametrize("name", VARIABLES)
+def test_help_lists_every_variable(capsys, name):
+    with pytest.raises(SystemExit):
+        cli.main(["config", "--help"])
+    assert f"  {name} " in capsys.readouterr().out
