@@ -273,13 +273,19 @@ def test_the_demo_agrees_with_its_reference(capsys):
     assert status == 0
     outcomes = json.loads(out)
     assert len(outcomes) == 6
-    assert all(outcome["max_ulp"] <= 1 for outcome in outcomes)
+    assert all(0 <= outcome["max_ulp"] <= 1 for outcome in outcomes)
+
+
+@pytest.mark.parametrize("seed", [2, 5])
+def test_the_demos_reference_rounds_no_result_twice(capsys, seed):
+    """Data that have results next to the middle between two bfloat16 numbers."""
+    assert run(capsys, "demo", "--json", "--seed", str(seed))[0] == 0
 
 
 def test_the_demo_notices_a_wrong_result(capsys, monkeypatch):
     from aclnn.cli import demo
 
-    monkeypatch.setattr(demo, "max_ulp", lambda actual, exact: 2.0)
+    monkeypatch.setattr(demo, "max_ulp", lambda actual, exact, dtype: 2.0)
     assert run(capsys, "demo", "--json")[0] == 1
 
 
