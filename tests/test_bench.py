@@ -337,9 +337,16 @@ def test_pictures(name, tmp_path):
 
 
 def test_pictures_without_matplotlib(monkeypatch, capsys):
-    monkeypatch.setitem(__import__("sys").modules, "matplotlib.figure", None)
+    monkeypatch.setitem(__import__("sys").modules, "matplotlib", None)
     assert cli.main(["bench", "--plot", "x.svg"]) == 1
     assert "pip install 'aclnn-cpu[bench]'" in capsys.readouterr().err
+
+
+def test_pictures_of_no_known_kind_are_refused_before_anything_is_measured(monkeypatch, capsys):
+    pytest.importorskip("matplotlib")
+    monkeypatch.setattr(matrix, "measured", lambda *arguments: pytest.fail("measured"))
+    assert cli.main(["bench", "--plot", "x.docx"]) == 1
+    assert capsys.readouterr().err.startswith("aclnn bench: x.docx: must end in one of ")
 
 
 @pytest.mark.parametrize("with_rich", [True, False])

@@ -361,9 +361,77 @@ def test_failed_runs_exit_with_1(capsys, arguments):
     assert capsys.readouterr().err.startswith(f"aclnn {arguments[0]}: ")
 
 
+SHORT = "id,lower,upper,size\na,0,2,100\nb,1\n"
+FILES = {
+    "short.csv": SHORT,
+    "early.csv": SHORT.replace("b,1", "b,-1,2,1"),
+    "nameless.csv": "lower,upper,size,id\n0,1,2\n",
+    "long.csv": SHORT.replace("b,1", "b" * 200_000 + ",1,2,1"),
+    "deep.json": "[" * 100_000,
+}
+
+
 @pytest.mark.parametrize(
-    "arguments", [[], ["nonsense"], ["demo", "--seed", "x"], ["inspect", "--view", "x"]]
+    ("arguments", "words"),
+    [(["inspect", "gelu", "--self", "float32[3]", option, "missing/x"], "missing/x: No such file")
+     for option in ("--output", "--html", "--onnx")]
+    + [(["inspect", "gelu", "--self", "float32[3]", "--json", "--output", "missing/x"], "missing/x: No such"),
+       (["inspect", "gelu", "--self", "float32[3]", "--output", "."], ".: Is a directory"),
+       (["plan", "gelu", "--self", "float32[3]", "--svg", "missing/x"], "missing/x: No such file"),
+       (["plan", "gelu", "--self", "float32[3]", "--diff", "missing"], "missing: No such file"),
+       (["plan", "--lifetimes", "missing"], "missing: No such file"),
+       (["plan", "--lifetimes", "short.csv"], "short.csv: a row has fewer columns than the header"),
+       (["plan", "--lifetimes", "early.csv"], "early.csv: row 2 has no id or begins before"),
+       (["plan", "--lifetimes", "nameless.csv"], "nameless.csv: row 1 has no id"),
+       (["plan", "--lifetimes", "long.csv"], "long.csv: field larger"),
+       (["inspect", "--calls", "missing"], "missing: No such file"),
+       (["inspect", "--calls", "deep.json"], "deep.json: maximum recursion depth"),
+       (["inspect", "--calls", "calls.json", "--html", "/"], "/ is no name of a file"),
+       (["bench", "--quick", "--operators", "gelu", "--peers", "--sizes", "16", "--json", "."], ".: Is a directory"),
+       (["bench", "--operators", "gelu", "--peers", "--sizes", "9" * 17], "Unable to allocate")],
+    ids=lambda words: " ".join(words)[:60] if isinstance(words, list) else "",
+)  # fmt: skip
+def test_failures_are_one_line(capsys, tmp_path, monkeypatch, arguments, words):
+    if "--html" in arguments:
+        pytest.importorskip("jinja2")
+    if "--onnx" in arguments:
+        pytest.importorskip("onnx")
+    monkeypatch.chdir(tmp_path)
+    two_calls(tmp_path)
+    for name, text in FILES.items():
+        (tmp_path / name).write_text(text)
+    assert cli.main(arguments) == 1
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith(f"aclnn {arguments[0]}: {words}")
+
+
+def test_a_report_and_a_model_are_both_written(capsys, tmp_path, monkeypatch):
+    pytest.importorskip("jinja2")
+    onnx = pytest.importorskip("onnx")
+    monkeypatch.chdir(tmp_path)
+    files = ["--html", "x.html", "--onnx", "x.onnx", "--output", "x.txt"]
+    assert run(capsys, "inspect", *GELU, *files) == (0, "x.html\nx.onnx\n")
+    assert (tmp_path / "x.html").read_text().startswith("<!doctype html>")
+    onnx.checker.check_model(onnx.load(tmp_path / "x.onnx"))
+    assert "gelu_backward" in (tmp_path / "x.txt").read_text()
+
+
+@pytest.mark.parametrize(
+    "options", list(itertools.combinations(("--html", "--onnx", "--output"), 2))
 )
+@pytest.mark.parametrize("name", ["x", "./x", "y/../x"])
+def test_two_things_in_one_file_are_refused(capsys, options, name):
+    with pytest.raises(SystemExit) as caught:
+        cli.main(["inspect", *GELU, options[0], "x", options[1], name])
+    assert caught.value.code == 2
+    assert f"{options[0]} and {options[1]} name the same file" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [[], ["nonsense"], ["demo", "--seed", "x"], ["demo", "--seed", "-1"], ["inspect", "--view", "x"],
+     ["bench", "--threads", "0"], ["bench", "--sizes", "x"], ["bench", "--sizes", "9" * 30]],
+)  # fmt: skip
 def test_bad_usage_exits_with_2(capsys, arguments):
     with pytest.raises(SystemExit) as caught:
         cli.main(arguments)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Callable, Sequence
 from itertools import groupby
 from pathlib import Path
@@ -11,6 +10,9 @@ from typing import Any
 from aclnn.benchmark.cells import DTYPES
 from aclnn.benchmark.peers import TITLES
 from aclnn.benchmark.targets import Row, bar_for
+from aclnn.constants import ACLNN_ERR_PARAM_INVALID
+from aclnn.errors import AclnnError
+from aclnn.graph.views.extras import need
 
 COLORS = dict(zip(DTYPES, ("#1f6fb4", "#d9661f", "#2f8f4e"), strict=True))
 MIXED_COLOR = "#7d4fa3"
@@ -20,13 +22,17 @@ GREY = "#777777"
 
 def library() -> Any:
     """matplotlib, without a display; ModuleNotFoundError says how to get it."""
-    try:
-        return importlib.import_module("matplotlib.figure")
-    except ModuleNotFoundError:
-        raise ModuleNotFoundError(
-            "--plot needs the package matplotlib: pip install 'aclnn-cpu[bench]'",
-            name="matplotlib",
-        ) from None
+    return need("matplotlib.figure", "pictures", "bench")
+
+
+def check(path: str | Path) -> None:
+    """Refuse a picture that could not be written, before anything is measured for it."""
+    known = library().Figure().canvas.get_supported_filetypes()
+    kind = Path(path).suffix.removeprefix(".")
+    if kind and kind.lower() not in known:
+        raise AclnnError(
+            ACLNN_ERR_PARAM_INVALID, f"{path}: must end in one of {', '.join(sorted(known))}"
+        )
 
 
 def draw(report: dict[str, Any], path: str | Path) -> None:
@@ -141,7 +147,7 @@ def _label(axes: Any, places: dict[tuple[str, str, str], float]) -> None:
 
 def _explain(figure: Any, rows: Sequence[Row], threads: Sequence[int]) -> None:
     """The legend, of what there is."""
-    lines = importlib.import_module("matplotlib.lines")
+    lines = need("matplotlib.lines", "pictures", "bench")
 
     def sample(label: str, color: str, marker: str, face: str | None = None) -> Any:
         return lines.Line2D(

@@ -10,7 +10,8 @@ from collections.abc import Sequence
 from aclnn._version import __version__
 from aclnn.errors import AclnnError
 
-# Each is a module of this package with `add_arguments(parser)` and `run(options) -> int`.
+# Each is a module of this package with `add_arguments(parser)` and `run(options) -> int`;
+# `options.refuse(message)` ends the command as bad usage.
 COMMANDS = {
     "demo": "all six operators through both phases, checked against a reference",
     "ops": "the operators: signatures, dtypes, formulas",
@@ -38,7 +39,7 @@ def parser(command: str | None = None) -> argparse.ArgumentParser:
             module = importlib.import_module(f"aclnn.cli.{name}")
             one.description = module.__doc__
             module.add_arguments(one)
-            one.set_defaults(run=module.run)
+            one.set_defaults(run=module.run, refuse=one.error)
     return top
 
 
@@ -53,6 +54,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 1
     except (AclnnError, ModuleNotFoundError) as error:
         return _failed(command, error)
+    except MemoryError as error:
+        return _failed(command, str(error) or "memory ran out")
+    except OSError as error:  # of a file that cannot be read or written
+        reason = error.strerror or str(error)
+        return _failed(command, f"{error.filename}: {reason}" if error.filename else reason)
 
 
 def _failed(command: str | None, reason: object) -> int:

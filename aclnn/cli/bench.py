@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from aclnn.benchmark import cells, matrix, plot, table, targets
+from aclnn.cli.numbers import positive
 from aclnn.constants import ACLNN_ERR_PARAM_INVALID
 from aclnn.errors import AclnnError
 from aclnn.operators import REGISTRY
@@ -27,15 +28,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--operators", nargs="+", default=cells.OPERATORS, choices=REGISTRY, metavar="NAME")
     add("--dtypes", nargs="+", default=list(cells.DTYPES), choices=cells.DTYPES)
     add("--regimes", nargs="+", choices=regimes, help="columns of the matrix (default all)")
-    add("--sizes", nargs="+", type=_positive, metavar="N", help="only cells of so many elements")
+    add("--sizes", nargs="+", type=positive, metavar="N", help="only cells of so many elements")
     add(
-        "--layout-size", type=_positive, metavar="N", default=cells.LAYOUT_ELEMENTS,
+        "--layout-size", type=positive, metavar="N", default=cells.LAYOUT_ELEMENTS,
         help="elements of the cells about layouts (default %(default)s)",
     )  # fmt: skip
     add("--peers", nargs="*", default=matrix.ALL_PEERS, choices=matrix.ALL_PEERS)
-    add("--threads", nargs="+", type=_positive, default=[1], metavar="N", help="(default 1)")
+    add("--threads", nargs="+", type=positive, default=[1], metavar="N", help="(default 1)")
     add("--isa", nargs="+", default=[], metavar="NAME", help="measure these builds of the kernels")
-    add("--rounds", type=_positive, help="medians of so many (default 9)")
+    add("--rounds", type=positive, help="medians of so many (default 9)")
     add("--quick", action="store_true", help="no large operands, few rounds: half a minute")
     add("--targets", action="store_true", help="mark and list what misses its target")
     add("--json", metavar="FILE", help="write the report")
@@ -48,7 +49,7 @@ def run(options: argparse.Namespace) -> int:
     if not settings.cells():
         raise AclnnError(ACLNN_ERR_PARAM_INVALID, "these choices leave no cell to measure")
     if options.plot:
-        plot.library()  # missing: say so before measuring
+        plot.check(options.plot)  # before measuring
     report = matrix.measured(settings, options.threads, options.isa)
     verdicts = targets.judged(report) if options.targets else []
     made = table.tables(report, verdicts)
@@ -106,10 +107,3 @@ def _write(
             path.write_text(text())
     if options.plot:
         plot.draw(report, options.plot)
-
-
-def _positive(text: str) -> int:
-    number = int(text)
-    if number < 1:
-        raise argparse.ArgumentTypeError(f"{text} is not above zero")
-    return number

@@ -42,7 +42,7 @@ def executors(options: argparse.Namespace, strategy: str | None = None) -> list[
     if options.calls is not None:
         try:
             listed = json.loads(Path(options.calls).read_text())
-        except (OSError, ValueError) as error:
+        except (ValueError, RecursionError) as error:
             raise AclnnError(ACLNN_ERR_PARAM_INVALID, f"{options.calls}: {error}") from None
         if not isinstance(listed, list) or not all(isinstance(call, dict) for call in listed):
             raise AclnnError(ACLNN_ERR_PARAM_INVALID, f"{options.calls}: must be a list of objects")

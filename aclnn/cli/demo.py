@@ -20,6 +20,7 @@ import ml_dtypes
 import numpy as np
 
 import aclnn
+from aclnn.cli.numbers import natural
 
 BFLOAT16 = np.dtype(ml_dtypes.bfloat16)
 _erfc = np.vectorize(math.erfc, otypes=[np.float64])
@@ -53,7 +54,7 @@ class Outcome:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="print the outcomes as JSON")
-    parser.add_argument("--seed", type=int, default=0, help="of the generated data (default 0)")
+    parser.add_argument("--seed", type=natural, default=0, help="of the generated data (default 0)")
 
 
 def run(options: argparse.Namespace) -> int:

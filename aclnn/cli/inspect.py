@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 from collections.abc import Callable
 from typing import Any
 
@@ -88,9 +89,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     if options.view == "rich":
         options.view, options.rich, options.plain = None, True, False
+    refuse_two_in_one(options)
     executors = calls.executors(options)
     if options.html or options.onnx:
-        return write_files(executors, options)
+        write_files(executors, options)
+        if not options.output:
+            return 0
     if options.json:
         written(_as_json(executors, options.view), options)
     elif options.output:
@@ -100,17 +104,32 @@ def run(options: argparse.Namespace) -> int:
     return 0
 
 
-def write_files(executors: list[Any], options: argparse.Namespace) -> int:
+def refuse_two_in_one(options: argparse.Namespace) -> None:
+    """Of two things written to one file the first would be lost."""
+    seen: dict[str, str] = {}
+    for option in ("html", "onnx", "output"):
+        name = getattr(options, option)
+        if not name:
+            continue
+        first = seen.setdefault(os.path.abspath(name), option)
+        if first != option:
+            options.refuse(f"--{first} and --{option} name the same file, {name}")
+
+
+_FILES: dict[str, Callable[[Any], bytes]] = {
+    "html": lambda ex: ex.to_html().encode(),
+    "onnx": lambda ex: ex.graph.to_onnx(ex.plan),
+}
+
+
+def write_files(executors: list[Any], options: argparse.Namespace) -> None:
     """Reports and models; numbered where there are several calls."""
     for place, executor in enumerate(executors, 1):
-        for name in filter(None, (options.html, options.onnx)):
-            path = show.numbered(name, place, len(executors))
-            if name == options.html:
-                path.write_text(executor.to_html(), encoding="utf-8")
-            else:
-                path.write_bytes(executor.graph.to_onnx(executor.plan))
-            print(path)
-    return 0
+        for option, made in _FILES.items():
+            if name := getattr(options, option):
+                path = show.numbered(name, place, len(executors))
+                path.write_bytes(made(executor))
+                print(path)
 
 
 def write_views(executors: list[Any], options: argparse.Namespace) -> int:

@@ -7,6 +7,7 @@ status is 1 when a plan needs more, so that a CI job can hold it.
 from __future__ import annotations
 
 import argparse
+import csv
 import json
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,7 @@ from aclnn.cli import calls, show
 from aclnn.cli.show import View
 from aclnn.constants import ACLNN_ERR_PARAM_INVALID
 from aclnn.errors import AclnnError
-from aclnn.graph import WorkspacePlan, lifetimes_from_csv, plan_lifetimes
+from aclnn.graph import Lifetime, WorkspacePlan, lifetimes_from_csv, plan_lifetimes
 from aclnn.graph.views import json as documents
 from aclnn.workspace import for_executor
 
@@ -93,7 +94,7 @@ def _saved(name: str, count: int) -> list[WorkspacePlan]:
     try:
         found = json.loads(Path(name).read_text(encoding="utf-8"))
         plans = [documents.plan_of(one) for one in (found if isinstance(found, list) else [found])]
-    except (OSError, ValueError, KeyError, TypeError) as error:
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise AclnnError(ACLNN_ERR_PARAM_INVALID, f"{name}: {error}") from None
     if len(plans) != count:
         raise AclnnError(
@@ -106,9 +107,20 @@ def _plans(options: argparse.Namespace, strategy: str | None) -> Named:
     if options.lifetimes is None:
         executors = calls.executors(options, strategy)
         return [(executor.operator.name, executor.plan) for executor in executors]
-    try:
-        lifetimes = lifetimes_from_csv(Path(options.lifetimes).read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise AclnnError(ACLNN_ERR_PARAM_INVALID, f"{options.lifetimes}: {error}") from None
-    plan = for_executor(plan_lifetimes(lifetimes, strategy or "default"))
+    plan = for_executor(plan_lifetimes(_lifetimes(options.lifetimes), strategy or "default"))
     return [(options.lifetimes, plan)]
+
+
+def _lifetimes(name: str) -> tuple[Lifetime, ...]:
+    """The lifetimes of a file, or an error that names it."""
+    try:
+        found = lifetimes_from_csv(Path(name).read_text(encoding="utf-8"))
+        for place, life in enumerate(found, 1):
+            if not life.name or life.lower < 0:
+                raise ValueError(f"row {place} has no id or begins before step 0")
+    except TypeError:  # a column that is not there is None
+        words = "a row has fewer columns than the header"
+        raise AclnnError(ACLNN_ERR_PARAM_INVALID, f"{name}: {words}") from None
+    except (ValueError, csv.Error) as error:
+        raise AclnnError(ACLNN_ERR_PARAM_INVALID, f"{name}: {error}") from None
+    return found

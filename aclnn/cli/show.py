@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from aclnn.constants import ACLNN_ERR_PARAM_INVALID
+from aclnn.errors import AclnnError
 from aclnn.graph.views.extras import need
 
 
@@ -54,4 +56,8 @@ def show(options: argparse.Namespace, parts: Sequence[tuple[View, Any]]) -> None
 def numbered(name: str, place: int, count: int) -> Path:
     """The file of one of several calls: with its number, unless it is alone."""
     path = Path(name)
-    return path if count == 1 else path.with_stem(f"{path.stem}-{place}")
+    if count == 1:
+        return path
+    if not path.name:
+        raise AclnnError(ACLNN_ERR_PARAM_INVALID, f"{name} is no name of a file")
+    return path.with_stem(f"{path.stem}-{place}")
