@@ -11,6 +11,7 @@ from cpython.ref cimport PyObject
 from libc.stdlib cimport calloc, free, malloc
 from libc.string cimport memcpy
 
+import os
 import threading
 
 from aclnn.graph import _scheduler
@@ -270,6 +271,16 @@ def forget_oldest():
         for key, plan in list(_plans.items()):
             if (<Plan>plan).last_used <= limit:
                 _plans.pop(key, None)
+
+
+def _after_fork():
+    """In a forked child nobody is left who could release the lock."""
+    global _make_room
+    _make_room = threading.Lock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)
 
 
 def cache_info():

@@ -367,6 +367,10 @@ class _Life:
     def __init__(self, begin: str, end: str):
         self._names = begin, end
         self._state = "new"
+        self.after_fork()
+
+    def after_fork(self) -> None:
+        """In a forked child nobody is left who could release the lock."""
         self._lock = threading.Lock()
 
     def begin(self) -> int:
@@ -389,6 +393,8 @@ class _Life:
 
 
 _runtime = _Life("aclInit", "aclFinalize")
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_runtime.after_fork)
 
 
 def aclInit(configPath: Any = None) -> int:

@@ -331,3 +331,34 @@ def test_a_forked_child_starts_afresh():
         print(aclnn.aclrtSynchronizeStream(stream), done == [os.getpid()])
     """)
     assert printed == ["7", "0", "True"]
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+@pytest.mark.parametrize(
+    ("lock", "use"),
+    [
+        ("aclnn.stream._runtime._lock", "aclnn.aclInit()"),
+        ("aclnn._plan._make_room", "aclnn._plan.forget_oldest()"),
+        ("aclnn.memory.LIVE._lock", "aclnn.aclrtMalloc(8, 0)"),
+        ("aclnn.stream._handles._lock", "aclnn.aclrtCreateStream()"),
+    ],
+)
+def test_a_forked_child_does_not_wait_for_locks_that_threads_of_the_parent_hold(lock, use):
+    printed = run_python(f"""
+        import os, signal, threading, aclnn.handles, aclnn.memory, aclnn.stream
+        held, go = threading.Event(), threading.Event()
+        def hold():
+            with {lock}:
+                held.set()
+                go.wait()
+        threading.Thread(target=hold).start()
+        held.wait()
+        child = os.fork()
+        if not child:
+            signal.alarm(10)
+            {use}
+            os._exit(7)
+        print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+        go.set()
+    """)
+    assert printed == ["7"]
