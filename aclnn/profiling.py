@@ -21,6 +21,7 @@ from aclnn.graph.views.tables import Sheet, make, to_rich, to_text
 from aclnn.graph.views.text import base_words, dims
 
 PROFILE = "aclnn.profile/1"
+NOTHING = "nothing ran"
 PROFILE_SCHEMA = documents.load_schema(Path(__file__).parent / "schemas", "profile")
 
 
@@ -148,7 +149,7 @@ class Profile:
 
     def _sheet(self) -> Sheet:
         if not self.runs:
-            return ("nothing ran",)
+            return (NOTHING,)
         rows = [
             (
                 step.name,
@@ -180,6 +181,8 @@ class Profile:
         width : int
             Characters for the whole run; a dot is a stretch without work.
         """
+        if not self.runs:
+            return NOTHING
         one = self.runs[run]
         took = max(one.end - one.begin, 1)
         lanes: dict[int, list[str]] = {}

@@ -258,6 +258,13 @@ def test_timelines_draw_steps_where_they_ran():
     ]
 
 
+def test_a_profile_of_nothing_says_so_in_every_view():
+    nothing = aclnn.Profile()
+    assert nothing.timeline() == nothing.timeline(run=3) == nothing.to_text() == "nothing ran"
+    assert json.loads(nothing.to_json())["runs"] == 0
+    assert [e["ph"] for e in json.loads(nothing.to_chrome_trace())["traceEvents"]] == ["M"]
+
+
 def test_a_profile_of_one_executor():
     g = np.ones((64, 64), np.float16).T
     ex = aclnn.executor("gelu_backward", g, np.ones((64, 64), np.float32), materialize=True)
