@@ -2,7 +2,7 @@
 
 `graph/` installs as `aclnn.graph`.  The kernels' one Cython source becomes one C
 file, compiled once per instruction set into a module of its own; `aclnn.isa`
-picks the module when the package is imported.
+picks the module at the first use.
 """
 
 import os
@@ -57,8 +57,8 @@ def compiles(flags: list[str], source: str = "int main(void) { return 0; }\n") -
 
 
 def openmp_flags() -> list[str]:
-    """`-fopenmp` where it works and `ACLNN_OPENMP` is not 0; without it one thread does all."""
-    if os.environ.get("ACLNN_OPENMP", "1") == "0":
+    """`-fopenmp` where it works and `ACLNN_OPENMP` is not off; without it one thread does all."""
+    if os.environ.get("ACLNN_OPENMP", "").strip().lower() in ("0", "false", "no", "off"):
         return []
     source = "#include <omp.h>\nint main(void) { return omp_get_max_threads() < 1; }\n"
     return ["-fopenmp"] if compiles(["-fopenmp"], source) else []
@@ -118,7 +118,7 @@ class BuildKernels(build_ext):
 
 def kernel_extensions() -> list[Extension]:
     if not (HERE / "aclnn" / "_kernels.pyx").exists():
-        return []
+        sys.exit(f"{HERE} has no aclnn/_kernels.pyx: without it the package would have no kernels")
     (translated,) = cythonize(
         [extension("aclnn._kernels", "aclnn/_kernels.pyx")],
         build_dir="build/cython",
