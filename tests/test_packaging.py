@@ -1,14 +1,18 @@
 """What is built and installed."""
 
 import pathlib
+import re
 import runpy
 import shutil
+import tomllib
 
 import pytest
 
 ROOT = pathlib.Path(__file__).parent.parent
 if not (ROOT / "setup.py").exists():
     pytest.skip("run from an installation without sources", allow_module_level=True)
+
+EXTRAS = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
 
 
 @pytest.fixture
@@ -33,3 +37,13 @@ def test_without_kernels_nothing_is_built(setup_in):
 def test_openmp_is_left_out_on_demand(setup_in, monkeypatch, word):
     monkeypatch.setenv("ACLNN_OPENMP", word)
     assert setup_in["openmp_flags"]() == []
+
+
+@pytest.mark.parametrize("extra", [name for name in EXTRAS if name not in ("all", "test", "dev")])
+def test_every_extra_is_for_something(extra):
+    """A package that nothing imports would be installed for nothing."""
+    sources = [path for folder in ("aclnn", "graph") for path in (ROOT / folder).rglob("*.py")]
+    text = "\n".join(path.read_text(encoding="utf-8") for path in sources)
+    for requirement in EXTRAS[extra]:
+        package = re.split("[<>=~!]", requirement)[0]
+        assert re.search(rf'import {package}\b|(need|find_spec)\(\s*"{package}\b', text), package
