@@ -52,7 +52,11 @@ class aclDataType(IntEnum):
 
 
 class aclFormat(IntEnum):
-    """Memory formats; private ones are taken as their storage laid out plainly."""
+    """Memory formats; private ones are taken as their storage laid out plainly.
+
+    >>> aclFormat.ACL_FORMAT_ND, int(ACL_FORMAT_NCL)
+    (<aclFormat.ACL_FORMAT_ND: 2>, 47)
+    """
 
     ACL_FORMAT_UNDEFINED = -1
     ACL_FORMAT_NCHW = 0
@@ -71,7 +75,11 @@ class aclFormat(IntEnum):
 
 
 class aclrtMemcpyKind(IntEnum):
-    """From where to where a copy goes."""
+    """From where to where a copy goes.
+
+    >>> aclrtMemcpyKind.ACL_MEMCPY_HOST_TO_DEVICE
+    <aclrtMemcpyKind.ACL_MEMCPY_HOST_TO_DEVICE: 1>
+    """
 
     ACL_MEMCPY_HOST_TO_HOST = 0
     ACL_MEMCPY_HOST_TO_DEVICE = 1
@@ -80,7 +88,11 @@ class aclrtMemcpyKind(IntEnum):
 
 
 class aclrtMemMallocPolicy(IntEnum):
-    """Which pages an allocation prefers; a hint."""
+    """Which pages an allocation prefers; a hint.
+
+    >>> aclrtMemMallocPolicy.ACL_MEM_MALLOC_HUGE_FIRST
+    <aclrtMemMallocPolicy.ACL_MEM_MALLOC_HUGE_FIRST: 0>
+    """
 
     ACL_MEM_MALLOC_HUGE_FIRST = 0
     ACL_MEM_MALLOC_HUGE_ONLY = 1
@@ -88,14 +100,22 @@ class aclrtMemMallocPolicy(IntEnum):
 
 
 class aclrtMemAttr(IntEnum):
-    """Which memory `aclrtGetMemInfo` speaks of; here all are this machine's."""
+    """Which memory `aclrtGetMemInfo` speaks of; here all are this machine's.
+
+    >>> aclrtMemAttr.ACL_HBM_MEM
+    <aclrtMemAttr.ACL_HBM_MEM: 1>
+    """
 
     ACL_DDR_MEM = 0
     ACL_HBM_MEM = 1
 
 
 class aclError(IntEnum):
-    """Statuses of the runtime functions."""
+    """Statuses of the runtime functions.
+
+    >>> aclError(107000)
+    <aclError.ACL_ERROR_RT_PARAM_INVALID: 107000>
+    """
 
     ACL_SUCCESS = 0
     ACL_ERROR_INVALID_PARAM = 100000
@@ -114,7 +134,11 @@ class aclError(IntEnum):
 
 
 class aclnnStatus(IntEnum):
-    """Statuses of the operator functions."""
+    """Statuses of the operator functions.
+
+    >>> aclnnStatus(161002), int(ACLNN_SUCCESS)
+    (<aclnnStatus.ACLNN_ERR_PARAM_INVALID: 161002>, 0)
+    """
 
     ACLNN_SUCCESS = 0
     ACLNN_ERR_PARAM_NULLPTR = 161001

@@ -17,6 +17,16 @@ class AclnnError(ValueError):
     ----------
     status : int
         A member of `aclnnStatus` or `aclError`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import aclnn
+    >>> try:
+    ...     aclnn.gelu(np.zeros(3, np.int8))
+    ... except aclnn.AclnnError as error:
+    ...     print(error.status, error)
+    161002 self has dtype INT8, must be FLOAT, FLOAT16 or BF16
     """
 
     def __init__(self, status: int, message: str):

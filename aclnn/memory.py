@@ -194,6 +194,13 @@ def aclrtFree(address: int) -> int:
     -------
     int
         ACL_SUCCESS; 107000 for any other address, freed ones included.
+
+    Examples
+    --------
+    >>> import aclnn
+    >>> address, _ = aclnn.aclrtMalloc(64, aclnn.ACL_MEM_MALLOC_HUGE_FIRST)
+    >>> aclnn.aclrtFree(address), aclnn.aclrtFree(address)
+    (0, 107000)
     """
     if not _is_int(address) or not LIVE.remove(int(address)):
         return fail(
@@ -248,6 +255,16 @@ def aclrtMemcpyAsync(dst: Any, destMax: int, src: Any, count: int, kind: int, st
     """Queue a copy on a stream; see `aclrtMemcpy`.
 
     Arguments are checked now; both sides are held until the copy is done.
+
+    Examples
+    --------
+    >>> import aclnn
+    >>> stream, _ = aclnn.aclrtCreateStream()
+    >>> room = bytearray(4)
+    >>> aclnn.aclrtMemcpyAsync(room, 4, b"abcd", 4, aclnn.ACL_MEMCPY_HOST_TO_HOST, stream)
+    0
+    >>> aclnn.aclrtDestroyStream(stream), room
+    (0, bytearray(b'abcd'))
     """
     from aclnn import stream as streams
 
@@ -266,6 +283,18 @@ def aclrtMemset(address: Any, maxCount: int, value: int, count: int) -> int:
     int
         ACL_SUCCESS; 107000 when `count` exceeds `maxCount` or the allocation, or `value` is no
         byte.
+
+    Examples
+    --------
+    >>> import aclnn
+    >>> address, _ = aclnn.aclrtMalloc(4, aclnn.ACL_MEM_MALLOC_HUGE_FIRST)
+    >>> aclnn.aclrtMemset(address, 4, 7, 4)
+    0
+    >>> room = bytearray(4)
+    >>> aclnn.aclrtMemcpy(room, 4, address, 4, aclnn.ACL_MEMCPY_DEVICE_TO_HOST), room
+    (0, bytearray(b'\\x07\\x07\\x07\\x07'))
+    >>> aclnn.aclrtFree(address)
+    0
     """
     try:
         room, nbytes = _count("maxCount", maxCount), _count("count", count)

@@ -92,6 +92,16 @@ class Profile:
     ----------
     runs : list of Run
         In the order in which they ended.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import aclnn
+    >>> seen = aclnn.executor("gelu", np.zeros(4, np.float32)).profile(repeat=5)
+    >>> len(seen), [step.name for step in seen.steps]
+    (5, ['gelu'])
+    >>> print(aclnn.Profile().to_text())
+    nothing ran
     """
 
     def __init__(self) -> None:

@@ -1,136 +1,346 @@
-"""Docstrings of the generated functions, made from the declarations."""
+"""Docstrings of the generated functions, made from the declarations.
+
+Whatever a docstring says of an operator, its declaration says: what a tensor may be is what the
+rules ask of it, and the C-shaped functions' example is the functional form's, spelled their way.
+"""
 
 from __future__ import annotations
 
-import textwrap
+import ast
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 
-from aclnn.operators import Entry, Operator
+from aclnn.operators import Attribute, Entry, Operator, Parameter
 
 SOURCE = "Formula after CANN's public operator documentation"
+_ACCURACY = (
+    "Float32 results lie within 1 ULP of the exact value, float16 and bfloat16 results are "
+    "correctly rounded."
+)
+_WIDTH = 92
+_ROLE = re.compile(r"`(\w+)`")
 
-_KINDS = {
-    "input": "aclTensor",
-    "output": "aclTensor",
-    "inout": "aclTensor",
-    "scalar": "aclScalar",
-    "bool": "bool",
-    "int": "int",
-    "float": "float",
-    "str": "str",
-}
+_KINDS = {"input": "aclTensor", "output": "aclTensor", "inout": "aclTensor", "scalar": "aclScalar"}
+
+
+@dataclass(frozen=True, slots=True)
+class _Form:
+    """One way to call an operator: what its tensors and options are called there, by role."""
+
+    operator: Operator
+    names: Mapping[str, str]
+
+    def rules(self) -> Iterator[tuple[int, list[str], str]]:
+        """Number, roles and sentence of every rule about arguments that this form has.
+
+        Numbers are those of messages, so that they stay where a rule is left out.
+        """
+        for number, rule in enumerate(self.operator.rules, 1):
+            roles = _ROLE.findall(rule.text)
+            if set(roles) <= self.names.keys():
+                yield number, roles, _ROLE.sub(lambda m: f"`{self.names[m[1]]}`", rule.text)
+
+    def numbered(self) -> list[str]:
+        """The rules as phase one checks them, in order."""
+        return [_filled(f"{number}. {text}.", "    ", " " * 7) for number, _, text in self.rules()]
+
+    def tensor(self, role: str, words: str) -> str:
+        """What a tensor is, and what the rules ask of its dtype and shape."""
+        asked = [
+            text
+            for _, roles, text in self.rules()
+            if role in roles and not text.startswith("if ")
+            and (roles[0] == role or " and " in text)
+        ]  # fmt: skip
+        return f"{words} {_sentence('; '.join(asked))}" if asked else words
+
+    def input(self, role: str) -> str:
+        return self.tensor(role, _input_words(self.operator, role))
+
+
+def _input_words(operator: Operator, role: str) -> str:
+    if role == "grad_output":
+        return "Gradient of the operator's result."
+    if "grad_output" not in operator.inputs:
+        return "What the operator is applied to."
+    result = " or, with the option for it, gave" if "result" in role else ""
+    return f"What the operator whose gradient this is took{result}."
+
+
+# --- The functional forms ---------------------------------------------------------------------
 
 
 def functional_doc(operator: Operator, name: str) -> str:
     """The docstring of ``aclnn.<name>``, in numpydoc style."""
     in_place = name == operator.in_place
+    tensors = operator.inputs if in_place else (*operator.inputs, "out")
+    form = _Form(operator, {r: r for r in (*tensors, *(a.role for a in operator.attributes))})
+    changed = " It is overwritten by the result." if in_place else ""
+    parameters = [
+        _defined(f"{role} : array", f"{form.input(role)} Any strides.{changed}")
+        for role in operator.inputs
+    ]
+    parameters += [_option(attribute) for attribute in operator.attributes]
+    if not in_place:
+        where = "Where the result goes; made if not given. It may overlap inputs in any way."
+        parameters.append(_defined("out : array, optional", form.tensor("out", where)))
+    broken = "With a message and a status: 161002 if one of these is broken, in order:"
     return "\n".join(
         [
             operator.summary + (" In place." if in_place else ""),
-            "",
-            "Parameters\n----------",
-            *(_array_line(operator, role, in_place=in_place) for role in operator.inputs),
-            *(_option_lines(a.role, a.default, a.doc) for a in operator.attributes),
-            *([] if in_place else [_OUT]),
-            "",
-            "Returns\n-------",
-            "The input itself." if in_place else "The result, in the caller's kind of array.",
-            "",
-            "Raises\n------",
-            "AclnnError\n    With a status and a message, if one of these is broken, in order:",
-            *(f"    {number}. {rule.text}." for number, rule in enumerate(operator.rules, 1)),
-            "",
-            "Notes\n-----",
-            _wrapped(f"{operator.expression}."),
-            *([_wrapped(operator.notes)] if operator.notes else []),
-            _wrapped(
-                f"{SOURCE} ({', '.join(item.name for item in operator.entries)}). Float32 "
-                "results lie within 1 ULP of the exact value, float16 and bfloat16 results are "
-                "correctly rounded."
-            ),
-            *_see_also(operator),
-            *_example(operator, name),
+            *_section("Parameters", parameters),
+            *_section("Returns", [_returned(operator, in_place=in_place)]),
+            *_section("Raises", [_defined("AclnnError", broken), *form.numbered()]),
+            *_see_also(operator.seealso),
+            *_section("Notes", _notes(operator, ", ".join(e.name for e in operator.entries))),
+            *_functional_example(operator, name),
         ]
     )
 
 
-_OUT = (
-    "out : array, optional\n    Where the result goes; made if not given. It may be an input "
-    "itself or overlap one in any way."
-)
+def _option(attribute: Attribute) -> str:
+    kind = "float" if attribute.default is None else type(attribute.default).__name__
+    words = f"{attribute.doc} Default {attribute.default!r}."
+    return _defined(f"{attribute.role} : {kind}, optional", words)
+
+
+def _returned(operator: Operator, *, in_place: bool) -> str:
+    if in_place:
+        return _defined("array", f"`{operator.inputs[0]}` itself.")
+    alike = (
+        f"dtype and shape of `{operator.inputs[0]}`"
+        if len(operator.inputs) == 1
+        else "dtype that the inputs promote to and the shape that they broadcast to"
+    )
+    return _defined(
+        "array", f"`out` if given, else a new one of the caller's kind, with the {alike}."
+    )
+
+
+# --- The C-shaped functions -------------------------------------------------------------------
+
+
+_TYPE_ERROR = "TypeError\n    For a wrong number of arguments; everything else is a status."
 
 
 def phase_one_doc(operator: Operator, item: Entry) -> str:
     """The docstring of ``aclnnXxxGetWorkspaceSize``."""
+    form = _Form(operator, {p.role: p.name for p in item.parameters})
+    attributes = {attribute.role: attribute for attribute in operator.attributes}
+    parameters = [
+        _defined(
+            f"{p.name} : {_KINDS.get(p.kind, p.kind)}",
+            _tensor_words(form, p)
+            if p.is_tensor
+            else _option_words(operator, p, attributes[p.role]),
+        )
+        for p in item.parameters
+    ]
+    status = "ACLNN_SUCCESS; 161001 for a null or destroyed argument; 561000 if memory ran out; 161002 if one of these is broken, in order:"
+    returned = [
+        _defined("workspaceSize : int", "Bytes that phase two needs, often none; 0 on failure."),
+        _defined("executor : aclOpExecutor or None", "For phase two; None on failure."),
+        _defined("status : int", status),
+        *form.numbered(),
+    ]
     return "\n".join(
         [
             f"Phase one of {item.name}: check the arguments and plan.",
             "",
-            "Parameters\n----------",
-            *(f"{p.name} : {_KINDS[p.kind]}" for p in item.parameters),
-            "",
-            "Returns\n-------",
-            "workspaceSize : int\n    Bytes that phase two needs.",
-            "executor : aclOpExecutor or None",
-            "status : int\n    ACLNN_SUCCESS, or 161001 for a null argument, or 161002 if one of",
-            "    these is broken, in order:",
-            *(f"    {number}. {rule.text}." for number, rule in enumerate(operator.rules, 1)),
-            "",
-            "Notes\n-----",
-            _wrapped(f"{operator.summary} {operator.expression}. {SOURCE}."),
+            _filled(f"{operator.summary} A failure sets the message of `aclGetRecentErrMsg`."),
+            *_section("Parameters", parameters),
+            *_section("Returns", returned),
+            *_section("Raises", [_TYPE_ERROR]),
+            *_see_also((item.name, operator.name)),
+            *_section("Notes", _notes(operator, item.name, item.fixed)),
+            *_c_example(operator, item),
         ]
     )
 
 
 def phase_two_doc(operator: Operator, item: Entry) -> str:
     """The docstring of ``aclnnXxx``."""
+    parameters = [
+        _defined(
+            "workspace : buffer, int or None",
+            "At least `workspaceSize` writable bytes of any alignment, or their address; None for 0.",
+        ),
+        _defined("workspaceSize : int", "What phase one said, or more."),
+        _defined("executor : aclOpExecutor", "Phase one's; spent afterwards unless repeatable."),
+        _defined(
+            "stream : aclrtStream or None",
+            "Runs the work in its order; None runs it at once on the calling thread.",
+        ),
+    ]
+    status = (
+        "ACLNN_SUCCESS; 161001 for a null executor, workspace or data pointer; 161002 for a "
+        "workspace that is too small or freed; 561000 for an executor that was used, was destroyed "
+        "or is another function's. What fails on a stream is told when it is synchronised, by 361001."
+    )
     return "\n".join(
         [
             f"Phase two of {item.name}: run what phase one planned.",
             "",
-            "Parameters\n----------",
-            "workspace : buffer, int or None\n    At least `workspaceSize` writable bytes.",
-            "workspaceSize : int\n    What phase one said.",
-            "executor : aclOpExecutor\n    Phase one's; spent afterwards unless repeatable.",
-            "stream : aclrtStream or None\n    None runs at once on the calling thread.",
-            "",
-            "Returns\n-------",
-            "int\n    ACLNN_SUCCESS; 161001 for a null executor, workspace or data pointer; 161002",
-            "    for a workspace too small; 561000 for an executor that cannot run.",
-            "",
-            "Notes\n-----",
-            _wrapped(f"{operator.summary} {operator.expression}."),
+            _filled(f"{operator.summary} A failure sets the message of `aclGetRecentErrMsg`."),
+            *_section("Parameters", parameters),
+            *_section("Returns", [_defined("status : int", status)]),
+            *_section("Raises", [_TYPE_ERROR]),
+            *_see_also((f"{item.name}GetWorkspaceSize", operator.name)),
+            *_section("Notes", _notes(operator, item.name, item.fixed)),
+            *_c_example(operator, item),
         ]
     )
 
 
-def _array_line(operator: Operator, role: str, *, in_place: bool) -> str:
-    note = "Input; overwritten by the result." if in_place else "Input, of any strides."
-    return f"{role} : array\n    {note}"
+def _tensor_words(form: _Form, parameter: Parameter) -> str:
+    if parameter.kind == "output":
+        return form.tensor(
+            parameter.role, "Where the result goes; it may overlap inputs in any way."
+        )
+    changed = " Overwritten by the result." if parameter.kind == "inout" else ""
+    return f"{form.input(parameter.role)} Any strides.{changed}"
 
 
-def _option_lines(role: str, default: object, doc: str) -> str:
-    return f"{role} : {type(default).__name__ if default is not None else 'float'}, optional\n" + (
-        textwrap.indent(_wrapped(f"{doc} Default {default!r}."), "    ")
-    )
+def _option_words(operator: Operator, parameter: Parameter, attribute: Attribute) -> str:
+    if parameter.kind == "scalar":
+        return f"{attribute.doc} Any dtype that can be converted to FLOAT."
+    if parameter.kind != "int":
+        return attribute.doc
+    numbered = (f"{n} is {formula}" for n, formula in _numbered(operator, parameter))
+    return f"{attribute.doc} Here by number: {', '.join(numbered)}."
 
 
-def _see_also(operator: Operator) -> list[str]:
-    return ["", "See Also\n--------", ", ".join(operator.seealso)] if operator.seealso else []
+def _numbered(operator: Operator, parameter: Parameter) -> Iterator[tuple[int, str]]:
+    """The numbers that stand for formulas, with these."""
+    for number in range(9):
+        try:
+            yield number, operator.formula_for({parameter.role: number})
+        except LookupError:
+            return
 
 
-def _example(operator: Operator, name: str) -> list[str]:
-    if name != operator.name or not operator.example:
+# --- Examples ---------------------------------------------------------------------------------
+
+
+def _functional_example(operator: Operator, name: str) -> list[str]:
+    if not operator.example:
         return []
     call, result = operator.example
-    return [
-        "",
-        "Examples\n--------",
-        ">>> import numpy as np",
-        f">>> from aclnn import {name}",
-        f">>> {call}",
+    setup = ["import numpy as np", f"from aclnn import {name}"]
+    if name == operator.in_place:
+        first, *others = ast.parse(call, mode="eval").body.args  # type: ignore[attr-defined]
+        setup.append(f"x = {ast.unparse(first)}")
+        call = f"{name}({', '.join(['x', *map(ast.unparse, others)])})"
+    return _section("Examples", [*_prompted(*setup, call), result])
+
+
+_TENSOR_OF = """\
+>>> def tensor(array):
+...     return aclnn.aclCreateTensor(array.shape, aclnn.ACL_FLOAT, None, 0,
+...                                  aclnn.ACL_FORMAT_ND, array.shape, array)"""
+
+
+def _c_example(operator: Operator, item: Entry) -> list[str]:
+    """The functional form's example, through both phases."""
+    if not operator.example:
+        return []
+    call, result = operator.example
+    given = _arguments(operator, call)
+    tensors = [parameter for parameter in item.parameters if parameter.is_tensor]
+    made = {
+        "output": lambda p: f"np.empty_like({tensors[0].name})",
+        "scalar": lambda p: f"aclnn.aclCreateScalar({given[p.role]}, aclnn.ACL_FLOAT)",
+    } | dict.fromkeys(("input", "inout"), lambda p: given[p.role])
+    lines = [f"{p.name} = {made[p.kind](p)}" for p in item.parameters if p.kind in made]
+    words = [
+        f"tensor({p.name})" if p.is_tensor
+        else p.name if p.kind in made
+        else _plain_value(operator, p, given[p.role])
+        for p in item.parameters
+    ]  # fmt: skip
+    lines = [
+        *_prompted("import numpy as np", "import aclnn"),
+        _TENSOR_OF,
+        *_prompted(*lines, f"size, executor, status = aclnn.{item.name}GetWorkspaceSize("),
+        _filled(f"{', '.join(words)})", "...     ", "...     "),
+        *_prompted("status, size"),
+        "(0, 0)",
+        *_prompted(f"aclnn.{item.name}(None, size, executor, None)"),
+        "0",
+        *_prompted(next(p.name for p in tensors if p.kind != "input")),
         result,
     ]
+    return _section("Examples", lines)
 
 
-def _wrapped(text: str) -> str:
-    return textwrap.fill(text, 92)
+def _arguments(operator: Operator, call: str) -> dict[str, str]:
+    """What a call of the functional form gives each role, and what is not given by default."""
+    parsed = ast.parse(call, mode="eval").body
+    assert isinstance(parsed, ast.Call), call
+    places = [*operator.inputs, *(a.role for a in operator.attributes if not a.keyword_only)]
+    given = {attribute.role: repr(attribute.default) for attribute in operator.attributes}
+    given |= dict(zip(places, map(ast.unparse, parsed.args), strict=False))
+    return given | {k.arg: ast.unparse(k.value) for k in parsed.keywords if k.arg is not None}
+
+
+def _plain_value(operator: Operator, parameter: Parameter, given: str) -> str:
+    """A plain argument as CANN has it: -1 for no bounds, numbers for the names of forms."""
+    if parameter.kind == "float" and given == "None":
+        return "-1.0"
+    if parameter.kind != "int":
+        return given
+    wanted = operator.formula_for({parameter.role: ast.literal_eval(given)})
+    return next(str(n) for n, formula in _numbered(operator, parameter) if formula == wanted)
+
+
+def _prompted(*lines: str) -> list[str]:
+    return [f">>> {line}" for line in lines]
+
+
+# --- Parts of docstrings ----------------------------------------------------------------------
+
+
+def _section(title: str, lines: list[str]) -> list[str]:
+    return ["", title, "-" * len(title), *lines]
+
+
+def _defined(term: str, words: str) -> str:
+    return f"{term}\n{_filled(words, '    ', '    ')}"
+
+
+def _notes(
+    operator: Operator, entries: str, fixed: tuple[tuple[str, object], ...] = ()
+) -> list[str]:
+    chosen = "".join(f" Here `{role}` is {value!r}." for role, value in fixed)
+    told = [
+        f"{operator.expression}.{chosen}",
+        operator.notes,
+        f"{SOURCE} ({entries}). {_ACCURACY}",
+    ]
+    return ["\n\n".join(_filled(words) for words in told if words)]
+
+
+def _see_also(names: tuple[str, ...]) -> list[str]:
+    return _section("See Also", [", ".join(names)]) if names else []
+
+
+def _sentence(text: str) -> str:
+    return f"{text[:1].upper()}{text[1:]}."
+
+
+def _filled(text: str, first: str = "", rest: str = "") -> str:
+    """Lines of words, with indents; docstrings are made at the import, for which textwrap is slow.
+
+    >>> print(_filled("word " * 20, "- "))
+    - word word word word word word word word word word word word word word word word word word
+    word word
+    """
+    lines, line, empty = [], first, True
+    for word in text.split():
+        if not empty and len(line) + len(word) >= _WIDTH:
+            lines.append(line)
+            line, empty = rest, True
+        line += word if empty else f" {word}"
+        empty = False
+    return "\n".join([*lines, line])

@@ -264,7 +264,15 @@ def aclrtCreateStream() -> tuple[aclrtStream, int]:
 
 
 def aclrtDestroyStream(stream: Any) -> int:
-    """Finish a stream's work, then destroy it; null succeeds, 107017 for no live stream."""
+    """Finish a stream's work, then destroy it; null succeeds, 107017 for no live stream.
+
+    Examples
+    --------
+    >>> import aclnn
+    >>> stream, _ = aclnn.aclrtCreateStream()
+    >>> aclnn.aclrtDestroyStream(stream), aclnn.aclrtDestroyStream(stream)
+    (0, 107017)
+    """
     if stream is None:
         return OK
     if status := _bad_handle("aclrtDestroyStream", "stream", stream, aclrtStream):
@@ -283,6 +291,19 @@ def aclrtSynchronizeStream(stream: Any) -> int:
     int
         ACL_SUCCESS; 361001 and the message of the first failure since the last synchronise;
         107017 for no live stream. The default stream, None, has nothing to wait for.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import aclnn
+    >>> stream, _ = aclnn.aclrtCreateStream()
+    >>> x = np.zeros(4, np.uint8)
+    >>> aclnn.aclrtMemcpyAsync(x, 4, b"abcd", 4, aclnn.ACL_MEMCPY_HOST_TO_HOST, stream)
+    0
+    >>> aclnn.aclrtSynchronizeStream(stream), x.tobytes()
+    (0, b'abcd')
+    >>> aclnn.aclrtDestroyStream(stream)
+    0
     """
     if status := _bad_stream("aclrtSynchronizeStream", stream):
         return status
@@ -290,7 +311,14 @@ def aclrtSynchronizeStream(stream: Any) -> int:
 
 
 def aclrtSynchronizeDevice() -> int:
-    """Wait until the work of every stream is done; failures as in `aclrtSynchronizeStream`."""
+    """Wait until the work of every stream is done; failures as in `aclrtSynchronizeStream`.
+
+    Examples
+    --------
+    >>> import aclnn
+    >>> aclnn.aclrtSynchronizeDevice()
+    0
+    """
     failures = [stream.synchronize() for stream in _handles.streams()]
     return _outcome(next((failure for failure in failures if failure), None))
 
@@ -300,12 +328,28 @@ def _outcome(failure: str | None) -> int:
 
 
 def aclrtCreateEvent() -> tuple[aclrtEvent, int]:
-    """Make an event: ``(event, status)``."""
+    """Make an event: ``(event, status)``.
+
+    Examples
+    --------
+    >>> import aclnn
+    >>> event, status = aclnn.aclrtCreateEvent()
+    >>> status, aclnn.aclrtRecordEvent(event, None), aclnn.aclrtDestroyEvent(event)
+    (0, 0, 0)
+    """
     return _handles.add_event(aclrtEvent()), OK
 
 
 def aclrtDestroyEvent(event: Any) -> int:
-    """Destroy an event; streams that wait for it still get what they wait for. Null succeeds."""
+    """Destroy an event; streams that wait for it still get what they wait for. Null succeeds.
+
+    Examples
+    --------
+    >>> import aclnn
+    >>> event, _ = aclnn.aclrtCreateEvent()
+    >>> aclnn.aclrtDestroyEvent(event), aclnn.aclrtDestroyEvent(event)
+    (0, 107017)
+    """
     if event is None:
         return OK
     if status := _bad_handle("aclrtDestroyEvent", "event", event, aclrtEvent):
@@ -315,7 +359,20 @@ def aclrtDestroyEvent(event: Any) -> int:
 
 
 def aclrtRecordEvent(event: Any, stream: Any) -> int:
-    """Mark the end of the work that a stream has been given so far."""
+    """Mark the end of the work that a stream has been given so far.
+
+    Returns
+    -------
+    int
+        ACL_SUCCESS; 107017 for no live event or stream.
+
+    Examples
+    --------
+    >>> import aclnn
+    >>> event, _ = aclnn.aclrtCreateEvent()
+    >>> aclnn.aclrtRecordEvent(event, None), aclnn.aclrtRecordEvent(None, None)
+    (0, 107017)
+    """
     if status := _bad_handle("aclrtRecordEvent", "event", event, aclrtEvent):
         return status
     if status := _bad_stream("aclrtRecordEvent", stream):
@@ -328,7 +385,23 @@ def aclrtRecordEvent(event: Any, stream: Any) -> int:
 
 
 def aclrtStreamWaitEvent(stream: Any, event: Any) -> int:
-    """Let a stream's later work wait for an event's latest recording; none: nothing to wait for."""
+    """Let a stream's later work wait for an event's latest recording; none: nothing to wait for.
+
+    Returns
+    -------
+    int
+        ACL_SUCCESS; 107017 for no live event or stream.
+
+    Examples
+    --------
+    >>> import aclnn
+    >>> first, second = aclnn.aclrtCreateStream()[0], aclnn.aclrtCreateStream()[0]
+    >>> event, _ = aclnn.aclrtCreateEvent()
+    >>> aclnn.aclrtRecordEvent(event, first), aclnn.aclrtStreamWaitEvent(second, event)
+    (0, 0)
+    >>> aclnn.aclrtDestroyStream(first), aclnn.aclrtDestroyStream(second)
+    (0, 0)
+    """
     if status := _bad_handle("aclrtStreamWaitEvent", "event", event, aclrtEvent):
         return status
     if status := _bad_stream("aclrtStreamWaitEvent", stream):
@@ -338,7 +411,15 @@ def aclrtStreamWaitEvent(stream: Any, event: Any) -> int:
 
 
 def aclrtSynchronizeEvent(event: Any) -> int:
-    """Wait until an event's latest recording has happened."""
+    """Wait until an event's latest recording has happened.
+
+    Examples
+    --------
+    >>> import aclnn
+    >>> event, _ = aclnn.aclrtCreateEvent()
+    >>> aclnn.aclrtRecordEvent(event, None), aclnn.aclrtSynchronizeEvent(event)
+    (0, 0)
+    """
     if status := _bad_handle("aclrtSynchronizeEvent", "event", event, aclrtEvent):
         return status
     record = event.latest
@@ -346,7 +427,18 @@ def aclrtSynchronizeEvent(event: Any) -> int:
 
 
 def aclrtEventElapsedTime(start: Any, end: Any) -> tuple[float, int]:
-    """Milliseconds between two events: ``(ms, status)``; 107006 for one that has not happened."""
+    """Milliseconds between two events: ``(ms, status)``; 107006 for one that has not happened.
+
+    Examples
+    --------
+    >>> import aclnn
+    >>> start, end = aclnn.aclrtCreateEvent()[0], aclnn.aclrtCreateEvent()[0]
+    >>> aclnn.aclrtRecordEvent(start, None), aclnn.aclrtRecordEvent(end, None)
+    (0, 0)
+    >>> milliseconds, status = aclnn.aclrtEventElapsedTime(start, end)
+    >>> milliseconds >= 0, status
+    (True, 0)
+    """
     times = []
     for name, event in (("start", start), ("end", end)):
         if status := _bad_handle("aclrtEventElapsedTime", name, event, aclrtEvent):
@@ -398,7 +490,14 @@ if hasattr(os, "register_at_fork"):
 
 
 def aclInit(configPath: Any = None) -> int:
-    """Start the runtime; 100002 when it is started already. Programs work without it."""
+    """Start the runtime; 100002 when it is started already. Programs work without it.
+
+    Examples
+    --------
+    >>> import aclnn
+    >>> aclnn.aclInit(), aclnn.aclInit(), aclnn.aclFinalize()
+    (0, 100002, 0)
+    """
     return _runtime.begin()
 
 
@@ -406,27 +505,61 @@ def aclFinalize() -> int:
     """End the runtime, then wait for all streams; 100001 without `aclInit`, 100037 twice.
 
     What failed on a stream surfaces here too, as in `aclrtSynchronizeDevice`.
+
+    Examples
+    --------
+    >>> import aclnn
+    >>> aclnn.aclInit(), aclnn.aclFinalize(), aclnn.aclFinalize()
+    (0, 0, 100037)
     """
     return _runtime.finish() or aclrtSynchronizeDevice()
 
 
 def aclnnInit(configPath: Any = None) -> int:
-    """Start the operator library; may be called again and does nothing then."""
+    """Start the operator library; may be called again and does nothing then.
+
+    Examples
+    --------
+    >>> import aclnn
+    >>> aclnn.aclnnInit(None)
+    0
+    """
     return OK
 
 
 def aclnnFinalize() -> int:
-    """End the operator library; may be called again and does nothing then."""
+    """End the operator library; may be called again and does nothing then.
+
+    Examples
+    --------
+    >>> import aclnn
+    >>> aclnn.aclnnFinalize()
+    0
+    """
     return OK
 
 
 def aclrtSetDevice(deviceId: int) -> int:
-    """Choose the device: 0, this machine's CPU; 107001 for any other."""
+    """Choose the device: 0, this machine's CPU; 107001 for any other.
+
+    Examples
+    --------
+    >>> import aclnn
+    >>> aclnn.aclrtSetDevice(0), aclnn.aclrtSetDevice(1)
+    (0, 107001)
+    """
     return _check_device("aclrtSetDevice", deviceId)
 
 
 def aclrtResetDevice(deviceId: int) -> int:
-    """Wait for the device's work; 107001 for a device other than 0."""
+    """Wait for the device's work; 107001 for a device other than 0.
+
+    Examples
+    --------
+    >>> import aclnn
+    >>> aclnn.aclrtResetDevice(0), aclnn.aclrtResetDevice(1)
+    (0, 107001)
+    """
     if status := _check_device("aclrtResetDevice", deviceId):
         return status
     return aclrtSynchronizeDevice()
@@ -442,17 +575,38 @@ def _check_device(function: str, device: Any) -> int:
 
 
 def aclrtGetDevice() -> tuple[int, int]:
-    """The device in use: ``(0, status)``."""
+    """The device in use: ``(0, status)``.
+
+    Examples
+    --------
+    >>> import aclnn
+    >>> aclnn.aclrtGetDevice()
+    (0, 0)
+    """
     return 0, OK
 
 
 def aclrtGetDeviceCount() -> tuple[int, int]:
-    """How many devices there are: ``(1, status)``."""
+    """How many devices there are: ``(1, status)``.
+
+    Examples
+    --------
+    >>> import aclnn
+    >>> aclnn.aclrtGetDeviceCount()
+    (1, 0)
+    """
     return 1, OK
 
 
 def aclrtGetSocName() -> str:
-    """The product whose dtype rules hold; see `aclnn.set_soc_version`."""
+    """The product whose dtype rules hold; see `aclnn.set_soc_version`.
+
+    Examples
+    --------
+    >>> import aclnn
+    >>> aclnn.aclrtGetSocName() == aclnn.get_soc_version()
+    True
+    """
     from aclnn import product
 
     return product.get_soc_version()

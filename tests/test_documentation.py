@@ -16,9 +16,18 @@ import pytest
 from aclnn.graph.views import json as documents
 
 import aclnn
-from aclnn import cli, functional
+from aclnn import cli, stream
 from aclnn.operators import ENTRIES, REGISTRY
 from aclnn.profiling import PROFILE_SCHEMA
+
+
+@pytest.fixture(autouse=True)
+def runtime():
+    """Examples begin and end the runtime, whose state others look at."""
+    before, stream._runtime._state = stream._runtime._state, "new"
+    yield
+    stream._runtime._state = before
+
 
 MODULES = sorted(
     module.name
@@ -35,23 +44,87 @@ def test_examples(name):
     assert result.failed == 0
 
 
-@pytest.mark.parametrize("name", functional.FUNCTIONS)
-def test_examples_of_generated_functions(name):
-    function = functional.FUNCTIONS[name]
-    found = doctest.DocTestFinder().find(function, name, globs={"np": np})
-    runner = doctest.DocTestRunner()
-    for test in found:
-        runner.run(test)
+# What is written in these has examples elsewhere in the documentation only.
+WITHOUT_EXAMPLES = ("aclnn._executor", "aclnn._plan", "aclnn._tensor")
+FUNCTIONAL = {
+    name: (operator, None)
+    for operator in REGISTRY.values()
+    for name in (operator.name, operator.in_place)
+    if name is not None
+}
+C_SHAPED = {
+    f"{name}{part}": pair for name, pair in ENTRIES.items() for part in ("GetWorkspaceSize", "")
+}
+CALLABLE = {name: getattr(aclnn, name) for name in dir(aclnn) if callable(getattr(aclnn, name))}
+
+
+@pytest.mark.parametrize("name", CALLABLE)
+def test_every_public_name_has_an_example_of_its_own(name):
+    value = CALLABLE[name]
+    assert value.__doc__.strip().partition("\n")[0].endswith(".")
+    if value.__module__ in WITHOUT_EXAMPLES and ">>>" not in value.__doc__:
+        return
+    known = vars(importlib.import_module(value.__module__)).copy()
+    example = doctest.DocTestParser().get_doctest(value.__doc__, known, name, None, 0)
+    runner = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS)
+    runner.run(example)
+    assert runner.tries > 0
     assert runner.failures == 0
-    if name in REGISTRY:
-        assert runner.tries > 0
+    if not isinstance(value, type):  # objects are what functions give
+        assert any(re.search(rf"\b{name}\b", one.source) for one in example.examples)
 
 
-@pytest.mark.parametrize("name", dir(aclnn))
-def test_public_names_have_docstrings(name):
-    value = getattr(aclnn, name)
-    if callable(value):
-        assert value.__doc__
+def sections_of(doc):
+    """The sections of a docstring in numpydoc style, by title; the first has none."""
+    found = re.split(r"\n\n([A-Z][A-Za-z ]+)\n-+\n", inspect.cleandoc(doc))
+    return {"": found[0]} | dict(zip(found[1::2], found[2::2], strict=True))
+
+
+def definitions(section):
+    """Term and description of every entry of a section."""
+    return re.findall(r"^(\S.*)\n((?:    .*(?:\n|$))+)", section, re.MULTILINE)
+
+
+@pytest.mark.parametrize("name", [*FUNCTIONAL, *C_SHAPED])
+def test_generated_docstrings_say_all_there_is_to_say(name):
+    function = getattr(aclnn, name)
+    operator, entry = FUNCTIONAL.get(name) or C_SHAPED[name]
+    sections = sections_of(function.__doc__)
+    seealso = ["See Also"] if entry or operator.seealso else []
+    assert list(sections) == ["", "Parameters", "Returns", "Raises", *seealso, "Notes", "Examples"]
+    described = dict(definitions(sections["Parameters"]))
+    parameters = list(inspect.signature(function).parameters)
+    assert [term.split(" : ")[0] for term in described] == parameters
+    assert all(len(words.split()) > 2 for words in described.values())
+    assert operator.summary in sections[""].replace("\n", " ")
+    assert operator.expression in sections["Notes"].replace("\n", " ")
+    assert "CANN's public operator documentation" in sections["Notes"]
+    if name in ENTRIES:
+        for status in ("161001", "161002", "561000", "361001"):
+            assert status in sections["Returns"]
+        return
+    told = " ".join(function.__doc__.split())
+    names = {p.role: p.name for p in entry.parameters} if entry else dict.fromkeys(parameters)
+    for rule in operator.rules:
+        roles = re.findall(r"`(\w+)`", rule.text)
+        text = re.sub(r"`(\w+)`", lambda m: f"`{names.get(m[1]) or m[1]}`", rule.text)
+        assert (f". {text}." in told) == (set(roles) <= names.keys())
+    tensors = [words for term, words in described.items() if re.search(": (array|aclTensor)", term)]
+    for words in tensors:
+        assert re.search(r"FLOAT|dtype|broadcast", words)
+    for status in ("161001", "161002", "561000") if entry else ("161002",):
+        assert status in sections["Returns" if entry else "Raises"]
+    if not entry:
+        assert re.search("dtype .* shape|itself", sections["Returns"], re.DOTALL)
+
+
+def test_options_that_are_numbers_say_what_these_stand_for():
+    described = dict(
+        definitions(sections_of(aclnn.aclnnGeluV2GetWorkspaceSize.__doc__)["Parameters"])
+    )
+    assert "0 is gelu, 1 is gelu_tanh" in " ".join(described["approximate : int"].split())
+    notes = sections_of(aclnn.aclnnGelu.__doc__)["Notes"]
+    assert "Here `approximate` is 'none'." in " ".join(notes.split())
 
 
 @pytest.mark.parametrize("name", ENTRIES)
