@@ -6,15 +6,16 @@ BIN := $(VENV)/bin
 SOURCES := setup.py pyproject.toml $(wildcard aclnn/*.pyx aclnn/*.pxd aclnn/*.h graph/*.pyx graph/*.pxd graph/*.h)
 STAMP := $(VENV)/.built
 
-.PHONY: demo test bench lint pictures wheel clean help
+.PHONY: demo test bench lint pictures reference wheel clean help
 
 help:
-	@echo "make demo      all six operators through both phases, checked, with graph, plan and timings"
-	@echo "make test      the whole test suite"
-	@echo "make lint      ruff and mypy"
-	@echo "make bench     the benchmark matrix against the peers that are installed, and its picture"
-	@echo "make pictures  the pictures of the documentation, made anew"
-	@echo "make wheel     build sdist and wheel into dist/"
+	@echo "make demo       all six operators through both phases, checked, with graph, plan and timings"
+	@echo "make test       the whole test suite"
+	@echo "make lint       ruff and mypy"
+	@echo "make bench      the benchmark matrix against the peers that are installed, and its picture"
+	@echo "make pictures   the pictures of the documentation, made anew"
+	@echo "make reference  the reference pages, made anew from docstrings and declarations"
+	@echo "make wheel      build sdist and wheel into dist/"
 
 $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
@@ -40,6 +41,9 @@ bench: $(STAMP)
 pictures: $(STAMP)
 	$(BIN)/python docs/make_pictures.py
 	$(BIN)/python docs/make_tutorial_pictures.py
+
+reference: $(STAMP)
+	$(BIN)/python docs/make_reference.py
 
 wheel: $(STAMP)
 	$(BIN)/python -m build

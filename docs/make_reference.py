@@ -1,0 +1,251 @@
+"""Make the reference pages anew, from the docstrings and declarations that they repeat."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import aclnn
+from aclnn import constants, environment
+from aclnn.cli import ops
+from aclnn.operators import ENTRIES, REGISTRY, Operator
+
+FOLDER = Path(__file__).parent / "reference"
+MADE = "<!-- Made by docs/make_reference.py (`make reference`); changes here are lost. -->"
+
+# Title and names of the sections of the page about all that is no operator.
+RUNTIME: dict[str, tuple[str, ...]] = {
+    "Plan once, run often, look inside": (
+        "executor", "aclOpExecutor", "profile", "Profile",
+    ),
+    "Settings": (
+        "show_config", "set_num_threads", "get_num_threads", "set_soc_version", "get_soc_version",
+        "cache_info", "clear_cache",
+    ),
+    "Errors": ("AclnnError", "explain", "aclGetRecentErrMsg"),
+    "Tensors": (
+        "aclTensor", "aclCreateTensor", "aclInitTensor", "aclDestroyTensor", "aclGetViewShape",
+        "aclGetStorageShape", "aclGetViewStrides", "aclGetViewOffset", "aclGetFormat",
+        "aclGetDataType", "aclGetRawTensorAddr", "aclSetRawTensorAddr",
+    ),
+    "Scalars": ("aclScalar", "aclCreateScalar", "aclDestroyScalar"),
+    "Executors": (
+        "aclSetAclOpExecutorRepeatable", "aclDestroyAclOpExecutor", "aclSetInputTensorAddr",
+        "aclSetOutputTensorAddr", "aclSetTensorAddr",
+    ),
+    "Library and device": (
+        "aclInit", "aclFinalize", "aclnnInit", "aclnnFinalize", "aclrtSetDevice",
+        "aclrtResetDevice", "aclrtGetDevice", "aclrtGetDeviceCount", "aclrtGetSocName",
+    ),
+    "Memory": (
+        "aclrtMalloc", "aclrtFree", "aclrtMemcpy", "aclrtMemcpyAsync", "aclrtMemset",
+        "aclrtGetMemInfo",
+    ),
+    "Streams": (
+        "aclrtCreateStream", "aclrtDestroyStream", "aclrtSynchronizeStream",
+        "aclrtSynchronizeDevice",
+    ),
+    "Events": (
+        "aclrtCreateEvent", "aclrtDestroyEvent", "aclrtRecordEvent", "aclrtStreamWaitEvent",
+        "aclrtSynchronizeEvent", "aclrtEventElapsedTime",
+    ),
+}  # fmt: skip
+
+
+def pages() -> dict[str, str]:
+    """The pages by name of their file."""
+    made = {
+        "README.md": index(),
+        "operators.md": "\n\n".join(
+            ["# Operators", phase_two(), *map(operator, REGISTRY.values())]
+        ),
+        "runtime.md": "\n\n".join(["# Everything else", *runtime()]),
+        "constants.md": "\n\n".join(["# Constants", *map(constant, constants.ENUMERATIONS)]),
+    }
+    return {name: f"{MADE}\n\n{text}\n" for name, text in made.items()}
+
+
+def index() -> str:
+    """What there is, where it is described, and the variables of the environment."""
+    functions = [
+        (link("operators.md", one.name), code(*(entry.name for entry in one.entries)), one.summary)
+        for one in REGISTRY.values()
+    ]
+    others = [
+        (f"[{title}](runtime.md#{anchor(title)})", code(*names)) for title, names in RUNTIME.items()
+    ]
+    kinds = [(link("constants.md", k.__name__), summary(k)) for k in constants.ENUMERATIONS]
+    return "\n\n".join(
+        [
+            "# Reference",
+            "Every name of `aclnn`, as its docstring describes it. `help(aclnn.gelu)` says the same.",
+            "## Operators",
+            table(("functional form", "C-shaped functions", "what it is"), functions),
+            "## Everything else",
+            table(("what", "names"), others),
+            "## Constants",
+            "Members are names of `aclnn` too: `aclnn.ACL_FLOAT`.",
+            table(("enumeration", "what it is"), kinds),
+            "## Variables of the environment",
+            inspect.cleandoc(environment.__doc__ or "").partition("\n\n")[2],
+            environment.to_markdown(),
+            "When the package is built, `ACLNN_OPENMP=0` leaves OpenMP out: everything runs on one "
+            "thread then.",
+        ]
+    )
+
+
+def operator(one: Operator) -> str:
+    """An operator: its dtypes, its functional forms, and its C-shaped functions."""
+    facts = ops.describe(one)
+    dtypes = [(soc, ", ".join(names) or "does not exist") for soc, names in facts["dtypes"].items()]
+    parts = [
+        f"## {one.name}",
+        one.summary,
+        table(("product", "dtypes, where all tensors have one"), dtypes),
+        function(one.name),
+    ]
+    parts += [function(one.in_place)] if one.in_place else []
+    parts += [function(f"{entry.name}GetWorkspaceSize") for entry in one.entries]
+    return "\n\n".join(parts)
+
+
+def phase_two() -> str:
+    """What is the same for all functions of phase two."""
+    doc = getattr(aclnn, next(iter(ENTRIES))).__doc__
+    return "\n\n".join(
+        [
+            "Functions of phase two, `aclnnXxx`, differ in nothing but their names; those of phase one "
+            "are below.",
+            "## Phase two",
+            "```python\naclnn.aclnnXxx(workspace, workspaceSize, executor, stream)\n```",
+            markdown(
+                "Run what phase one planned."
+                + doc[doc.index("\n\nParameters\n") : doc.index("\n\nSee Also\n")]
+            ),
+        ]
+    )
+
+
+def runtime() -> Iterable[str]:
+    """Sections of what is no operator."""
+    for title, names in RUNTIME.items():
+        yield f"## {title}"
+        yield from map(function, names)
+
+
+def constant(kind: Any) -> str:
+    """An enumeration and its members."""
+    rows = [(f"`{member.name}`", str(int(member))) for member in kind]
+    return "\n\n".join(
+        [f"## {kind.__name__}", markdown(kind.__doc__), table(("name", "value"), rows)]
+    )
+
+
+def function(name: str) -> str:
+    """A function or class: heading, signature, docstring, and a class's methods."""
+    value = getattr(aclnn, name)
+    parts = [
+        f"### {name}",
+        f"```python\naclnn.{signature(name, value)}\n```",
+        markdown(value.__doc__),
+    ]
+    listed = list(methods(value)) if isinstance(value, type) else []
+    return "\n\n".join([*parts, *(["**Methods**", "\n".join(listed)] if listed else [])])
+
+
+def methods(kind: type) -> Iterable[str]:
+    """A class's own public methods, with their docstrings' first lines."""
+    for name, value in sorted(vars(kind).items()):
+        value = getattr(value, "__func__", value)  # of static methods
+        if not name.startswith("_") and callable(value) and value.__doc__:
+            yield f"- `{signature(name, value)}`: {summary(value)}"
+
+
+def signature(name: str, value: Any) -> str:
+    """How a function is called; types are in the docstring."""
+    if isinstance(value, type):
+        return name
+    found = inspect.signature(value)
+    plain = [
+        p.replace(annotation=p.empty)
+        for p in found.parameters.values()
+        if p.name != "self" or "." not in value.__qualname__
+    ]
+    return f"{name}{found.replace(parameters=plain, return_annotation=found.empty)}"
+
+
+# --- Docstrings in numpydoc style as Markdown -------------------------------------------------
+
+
+def markdown(doc: str) -> str:
+    """A docstring; headings become bold, definitions lists, examples blocks."""
+    first, *others = re.split(r"\n\n([A-Z][A-Za-z ]+)\n-+\n", inspect.cleandoc(doc))
+    parts = [examples(first)]
+    for title, text in zip(others[::2], others[1::2], strict=True):
+        parts += [f"**{title}**", section(title, text)]
+    return "\n\n".join(parts)
+
+
+def section(title: str, text: str) -> str:
+    if title in ("Examples", "Notes"):
+        return examples(text)
+    if title == "See Also":
+        return code(*text.split(", "))
+    return "\n".join(definitions(text))
+
+
+def definitions(text: str) -> Iterable[str]:
+    """Terms and descriptions as a list; numbers of rules stay what they are."""
+    for line in text.splitlines():
+        if not line.startswith(" "):
+            term, colon, kind = line.partition(" : ")
+            yield f"- `{term}`{colon}{kind}"
+        else:
+            yield re.sub(r"^( +)(\d+)\. ", r"  - (\2) ", re.sub("^    ", "  ", line))
+
+
+def examples(text: str) -> str:
+    """Paragraphs, with those that are sessions as blocks."""
+    parts = re.split(r"\n\n", text)
+    return "\n\n".join(f"```python\n{p}\n```" if p.startswith(">>>") else p for p in parts)
+
+
+# --- Parts of Markdown ------------------------------------------------------------------------
+
+
+def table(header: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> str:
+    """A table."""
+    lines = [header, ("---",) * len(header), *rows]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def code(*names: str) -> str:
+    return ", ".join(f"`{name}`" for name in names)
+
+
+def link(page: str, name: str) -> str:
+    return f"[`{name}`]({page}#{anchor(name)})"
+
+
+def anchor(title: str) -> str:
+    """The anchor that viewers make of a heading."""
+    return re.sub(r"[^\w -]", "", title.lower()).replace(" ", "-")
+
+
+def summary(value: Any) -> str:
+    return inspect.cleandoc(value.__doc__).partition("\n")[0]
+
+
+def main() -> None:
+    """Write the pages."""
+    FOLDER.mkdir(exist_ok=True)
+    for name, text in pages().items():
+        (FOLDER / name).write_text(text, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
