@@ -47,7 +47,7 @@ def max_ulp(name, options, has_gradient):
     distance = oracle.ulp_distance(actual, exact)
     doubt = np.argsort(distance)[-300:]
     largest = float(np.sort(distance)[-301]) if len(distance) > 300 else 0.0
-    with mpmath.workdps(60):
+    with mpmath.workdps(numbers.DIGITS):
         for index in doubt:
             if not np.isfinite(actual[index]):
                 continue
