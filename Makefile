@@ -9,7 +9,7 @@ STAMP := $(VENV)/.built
 .PHONY: demo test bench lint pictures reference wheel clean help
 
 help:
-	@echo "make demo       all six operators through both phases, checked, with graph, plan and timings"
+	@echo "make demo       six functions through both phases, checked, with graph, plan and timings"
 	@echo "make test       the whole test suite"
 	@echo "make lint       ruff and mypy"
 	@echo "make bench      the benchmark matrix against the peers that are installed, and its picture"
@@ -17,7 +17,10 @@ help:
 	@echo "make reference  the reference pages, made anew from docstrings and declarations"
 	@echo "make wheel      build sdist and wheel into dist/"
 
+# Without either, the environment would be half made, or the build fail late.
 $(BIN)/python:
+	@$(PYTHON) -c 'import ensurepip, os, sysconfig; assert os.path.exists(sysconfig.get_path("include") + "/Python.h")' 2>/dev/null \
+	|| { echo "$(PYTHON) lacks its headers or its venv module (on Debian: python3-dev, python3-venv)" >&2; exit 1; }
 	$(PYTHON) -m venv $(VENV)
 
 $(STAMP): $(BIN)/python $(SOURCES)

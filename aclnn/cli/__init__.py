@@ -13,7 +13,7 @@ from aclnn.errors import AclnnError
 # Each is a module of this package with `add_arguments(parser)` and `run(options) -> int`;
 # `options.refuse(message)` ends the command as bad usage.
 COMMANDS = {
-    "demo": "all six operators through both phases, checked against a reference",
+    "demo": "six functions of every family through both phases, checked against float64",
     "ops": "the operators: signatures, dtypes, formulas",
     "inspect": "one executor from every side: graph, passes, plan, schedule, profile",
     "plan": "workspace plans, of operators or of lifetimes of your own",
