@@ -9,6 +9,9 @@ import pkgutil
 import re
 import runpy
 import shlex
+import subprocess
+import sys
+import textwrap
 
 import aclnn.graph
 import numpy as np
@@ -260,6 +263,75 @@ def test_the_readme_links_to_what_exists():
     assert "docs/reference/README.md" in targets
     for target in targets:
         assert (DOCS.parent / target).exists(), target
+
+
+# --- What the documentation says of operators and modules ---------------------------------------
+
+ROOT = DOCS.parent
+
+
+def source(path):
+    if not (ROOT / path).exists():
+        pytest.skip("run from an installation without sources")
+    return (ROOT / path).read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("name", REGISTRY)
+def test_every_operator_is_in_the_tables(name):
+    operator = REGISTRY[name]
+    (row,) = [
+        line for line in source("README.md").splitlines() if f"`{name}`" in line and "|" in line
+    ]
+    for word in filter(None, (operator.in_place, *(entry.name for entry in operator.entries))):
+        assert re.search(rf"\b{word}\b", row), word
+    assert f"\n| {name} | " in source("docs/numbers.md")
+
+
+def test_every_module_has_a_place_in_the_contributing_guide():
+    table = source("CONTRIBUTING.md").partition("| where |")[2].partition("\n\n")[0]
+    modules = [path.name for kind in ("py", "pyx") for path in (ROOT / "aclnn").glob(f"*.{kind}")]
+    missing = [
+        name for name in modules if f"`{name}`" not in table and f"aclnn/{name}`" not in table
+    ]
+    assert sorted(missing) == ["__init__.py", "__main__.py", "_version.py"]
+
+
+def test_a_declaration_is_all_that_an_operator_takes():
+    """The contributing guide's example, with a formula that there is."""
+    (block,) = re.findall(r"```python\n(.*?)```", source("CONTRIBUTING.md"), re.DOTALL)
+    declaration = textwrap.dedent(block).replace('formula="softshrink"', 'formula="hardshrink"')
+    code = """
+import sys
+from aclnn import operators
+declared = dict(vars(operators.hardshrink))
+exec(sys.argv[1], declared)
+new = declared["softshrink"]
+operators.REGISTRY = {**operators.REGISTRY, new.name: new}
+operators.ENTRIES = {**operators.ENTRIES, **{entry.name: (new, entry) for entry in new.entries}}
+
+import numpy as np
+import aclnn
+from aclnn import cli
+x = np.float32([-2, 0.25])
+print(aclnn.softshrink(x), aclnn.executor("softshrink", x).run())
+t, out = (aclnn.aclCreateTensor((2,), 0, None, 0, 2, (2,), a) for a in (x, x))
+size, executor, status = aclnn.aclnnSoftshrinkGetWorkspaceSize(t, aclnn.aclCreateScalar(1, 0), out)
+print(size, status, aclnn.aclnnSoftshrink(None, size, executor, None), x)
+print(">>> softshrink(" in aclnn.softshrink.__doc__)
+print("aclnnSoftshrink(None" in aclnn.aclnnSoftshrinkGetWorkspaceSize.__doc__)
+for command in (["ops", "softshrink"], ["inspect", "softshrink", "--self", "float32[3]"],
+                ["plan", "softshrink", "--self", "float32[3]"],
+                ["bench", "--operators", "softshrink", "--sizes", "16", "--rounds", "1", "--peers"]):
+    assert cli.main(command) == 0, command
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", code, declaration], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines()[:4] == [
+        "[-2.  0.] [-2.  0.]", "0 0 0 [-2.  0.]", "True", "True",
+    ]  # fmt: skip
+    assert "softshrink(self, lambd=0.5, *, out=None)" in done.stdout
 
 
 # --- The reference pages ------------------------------------------------------------------------
