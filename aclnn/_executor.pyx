@@ -761,6 +761,23 @@ def aclSetAclOpExecutorRepeatable(executor):
     -------
     int
         ACLNN_SUCCESS; 561103 for a null or destroyed executor; 561000 for a spent one.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import aclnn
+    >>> def tensor(array):
+    ...     return aclnn.aclCreateTensor(array.shape, aclnn.ACL_FLOAT, None, 0,
+    ...                                  aclnn.ACL_FORMAT_ND, array.shape, array)
+    >>> x, out = np.float32([-1, 2]), np.empty(2, np.float32)
+    >>> slope = aclnn.aclCreateScalar(0.5, aclnn.ACL_FLOAT)
+    >>> size, executor, status = aclnn.aclnnLeakyReluGetWorkspaceSize(tensor(x), slope, tensor(out))
+    >>> aclnn.aclSetAclOpExecutorRepeatable(executor)
+    0
+    >>> [aclnn.aclnnLeakyRelu(None, size, executor, None) for _ in range(3)]
+    [0, 0, 0]
+    >>> aclnn.aclDestroyAclOpExecutor(executor)
+    0
     """
     if problem := helper_problem(executor):
         return errors.fail(INNER_NULLPTR, f"aclSetAclOpExecutorRepeatable: {problem}")
@@ -777,6 +794,19 @@ def aclDestroyAclOpExecutor(executor):
     -------
     int
         ACLNN_SUCCESS; 561103 for a null or destroyed executor.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import aclnn
+    >>> def tensor(array):
+    ...     return aclnn.aclCreateTensor(array.shape, aclnn.ACL_FLOAT, None, 0,
+    ...                                  aclnn.ACL_FORMAT_ND, array.shape, array)
+    >>> x, out = np.float32([-1, 2]), np.empty(2, np.float32)
+    >>> slope = aclnn.aclCreateScalar(0.5, aclnn.ACL_FLOAT)
+    >>> size, executor, status = aclnn.aclnnLeakyReluGetWorkspaceSize(tensor(x), slope, tensor(out))
+    >>> aclnn.aclDestroyAclOpExecutor(executor), aclnn.aclDestroyAclOpExecutor(executor)
+    (0, 561103)
     """
     if problem := helper_problem(executor):
         return errors.fail(INNER_NULLPTR, f"aclDestroyAclOpExecutor: {problem}")
@@ -801,17 +831,73 @@ def aclSetInputTensorAddr(executor, index, tensor, addr):
     int
         ACLNN_SUCCESS; 561103 for a null executor or tensor; 161002 for an index or memory that
         does not fit.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import aclnn
+    >>> def tensor(array):
+    ...     return aclnn.aclCreateTensor(array.shape, aclnn.ACL_FLOAT, None, 0,
+    ...                                  aclnn.ACL_FORMAT_ND, array.shape, array)
+    >>> x, out = np.float32([-1, 2]), np.empty(2, np.float32)
+    >>> slope = aclnn.aclCreateScalar(0.5, aclnn.ACL_FLOAT)
+    >>> size, executor, status = aclnn.aclnnLeakyReluGetWorkspaceSize(tensor(x), slope, tensor(out))
+    >>> other = np.float32([-4, 8])
+    >>> aclnn.aclSetInputTensorAddr(executor, 0, tensor(x), other)
+    0
+    >>> aclnn.aclnnLeakyRelu(None, size, executor, None)
+    0
+    >>> out
+    array([-2.,  8.], dtype=float32)
     """
     return set_address(executor, index, tensor, addr, "aclSetInputTensorAddr", True, False)
 
 
 def aclSetOutputTensorAddr(executor, index, tensor, addr):
-    """Bind other memory to the `index`-th tensor output; see `aclSetInputTensorAddr`."""
+    """Bind other memory to the `index`-th tensor output; see `aclSetInputTensorAddr`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import aclnn
+    >>> def tensor(array):
+    ...     return aclnn.aclCreateTensor(array.shape, aclnn.ACL_FLOAT, None, 0,
+    ...                                  aclnn.ACL_FORMAT_ND, array.shape, array)
+    >>> x, out = np.float32([-1, 2]), np.empty(2, np.float32)
+    >>> slope = aclnn.aclCreateScalar(0.5, aclnn.ACL_FLOAT)
+    >>> size, executor, status = aclnn.aclnnLeakyReluGetWorkspaceSize(tensor(x), slope, tensor(out))
+    >>> other = np.empty(2, np.float32)
+    >>> aclnn.aclSetOutputTensorAddr(executor, 0, tensor(out), other)
+    0
+    >>> aclnn.aclnnLeakyRelu(None, size, executor, None)
+    0
+    >>> other
+    array([-0.5,  2. ], dtype=float32)
+    """
     return set_address(executor, index, tensor, addr, "aclSetOutputTensorAddr", False, True)
 
 
 def aclSetTensorAddr(executor, index, tensor, addr):
-    """Bind other memory to the `index`-th tensor, inputs first; see `aclSetInputTensorAddr`."""
+    """Bind other memory to the `index`-th tensor, inputs first; see `aclSetInputTensorAddr`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import aclnn
+    >>> def tensor(array):
+    ...     return aclnn.aclCreateTensor(array.shape, aclnn.ACL_FLOAT, None, 0,
+    ...                                  aclnn.ACL_FORMAT_ND, array.shape, array)
+    >>> x, out = np.float32([-1, 2]), np.empty(2, np.float32)
+    >>> slope = aclnn.aclCreateScalar(0.5, aclnn.ACL_FLOAT)
+    >>> size, executor, status = aclnn.aclnnLeakyReluGetWorkspaceSize(tensor(x), slope, tensor(out))
+    >>> other = np.empty(2, np.float32)
+    >>> aclnn.aclSetTensorAddr(executor, 1, tensor(out), other)
+    0
+    >>> aclnn.aclnnLeakyRelu(None, size, executor, None)
+    0
+    >>> other
+    array([-0.5,  2. ], dtype=float32)
+    """
     return set_address(executor, index, tensor, addr, "aclSetTensorAddr", True, True)
 
 

@@ -301,7 +301,16 @@ def cache_info():
 
 
 def clear_cache():
-    """Forget every plan and count from zero."""
+    """Forget every plan and count from zero.
+
+    Examples
+    --------
+    >>> import aclnn
+    >>> aclnn.clear_cache()
+    >>> info = aclnn.cache_info()
+    >>> info["hits"], info["misses"], info["size"]
+    (0, 0, 0)
+    """
     global _hits, _misses
     _plans.clear()
     for handle in _handles:

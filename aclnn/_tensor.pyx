@@ -60,6 +60,14 @@ cdef class aclTensor:
 
     Made by `aclCreateTensor`. Strides and offset count elements. It keeps the memory it was given
     alive, and owns none.
+
+    Examples
+    --------
+    >>> import aclnn
+    >>> tensor = aclnn.aclCreateTensor(
+    ...     (2, 3), aclnn.ACL_FLOAT, (1, 2), 4, aclnn.ACL_FORMAT_ND, (20,), None)
+    >>> tensor
+    <aclTensor float32[2, 3], strides (1, 2), offset 4>
     """
 
     def __cinit__(self):
@@ -311,6 +319,17 @@ def aclInitTensor(tensor, viewDims, dataType, stride, offset, format, storageDim
     int
         ACLNN_SUCCESS; 161001 for a null or destroyed tensor; 161002 for a description that
         `aclCreateTensor` would refuse, and the tensor stays as it was.
+
+    Examples
+    --------
+    >>> import aclnn
+    >>> tensor = aclnn.aclCreateTensor(
+    ...     (2, 3), aclnn.ACL_FLOAT, (1, 2), 4, aclnn.ACL_FORMAT_ND, (20,), None)
+    >>> aclnn.aclInitTensor(
+    ...     tensor, (4,), aclnn.ACL_DOUBLE, None, 0, aclnn.ACL_FORMAT_ND, (4,), None)
+    0
+    >>> tensor
+    <aclTensor float64[4], strides (1,), offset 0>
     """
     cdef aclTensor old, new
     if (status := refuse_tensor("aclInitTensor", tensor)) != OK:
@@ -348,6 +367,14 @@ def aclDestroyTensor(tensor):
     -------
     int
         ACLNN_SUCCESS; 161001 for a tensor that was destroyed before.
+
+    Examples
+    --------
+    >>> import aclnn
+    >>> tensor = aclnn.aclCreateTensor(
+    ...     (2, 3), aclnn.ACL_FLOAT, (1, 2), 4, aclnn.ACL_FORMAT_ND, (20,), None)
+    >>> aclnn.aclDestroyTensor(tensor), aclnn.aclDestroyTensor(None)
+    (0, 0)
     """
     if tensor is None:
         return OK
@@ -358,43 +385,106 @@ def aclDestroyTensor(tensor):
 
 
 def aclGetViewShape(tensor):
-    """The view's shape: ``(dims, status)``."""
+    """The view's shape: ``(dims, status)``.
+
+    Examples
+    --------
+    >>> import aclnn
+    >>> tensor = aclnn.aclCreateTensor(
+    ...     (2, 3), aclnn.ACL_FLOAT, (1, 2), 4, aclnn.ACL_FORMAT_ND, (20,), None)
+    >>> aclnn.aclGetViewShape(tensor)
+    ([2, 3], 0)
+    """
     status = refuse_tensor("aclGetViewShape", tensor)
     return (list((<aclTensor>tensor).dims()) if status == OK else None), status
 
 
 def aclGetStorageShape(tensor):
-    """The storage's shape: ``(dims, status)``."""
+    """The storage's shape: ``(dims, status)``.
+
+    Examples
+    --------
+    >>> import aclnn
+    >>> tensor = aclnn.aclCreateTensor(
+    ...     (2, 3), aclnn.ACL_FLOAT, (1, 2), 4, aclnn.ACL_FORMAT_ND, (20,), None)
+    >>> aclnn.aclGetStorageShape(tensor)
+    ([20], 0)
+    """
     status = refuse_tensor("aclGetStorageShape", tensor)
     return (list((<aclTensor>tensor).storage_shape) if status == OK else None), status
 
 
 def aclGetViewStrides(tensor):
-    """The view's strides in elements: ``(strides, status)``."""
+    """The view's strides in elements: ``(strides, status)``.
+
+    Examples
+    --------
+    >>> import aclnn
+    >>> tensor = aclnn.aclCreateTensor(
+    ...     (2, 3), aclnn.ACL_FLOAT, (1, 2), 4, aclnn.ACL_FORMAT_ND, (20,), None)
+    >>> aclnn.aclGetViewStrides(tensor)
+    ([1, 2], 0)
+    """
     status = refuse_tensor("aclGetViewStrides", tensor)
     return (list((<aclTensor>tensor).steps()) if status == OK else None), status
 
 
 def aclGetViewOffset(tensor):
-    """The view's offset in elements: ``(offset, status)``."""
+    """The view's offset in elements: ``(offset, status)``.
+
+    Examples
+    --------
+    >>> import aclnn
+    >>> tensor = aclnn.aclCreateTensor(
+    ...     (2, 3), aclnn.ACL_FLOAT, (1, 2), 4, aclnn.ACL_FORMAT_ND, (20,), None)
+    >>> aclnn.aclGetViewOffset(tensor)
+    (4, 0)
+    """
     status = refuse_tensor("aclGetViewOffset", tensor)
     return ((<aclTensor>tensor).offset if status == OK else 0), status
 
 
 def aclGetFormat(tensor):
-    """The tensor's format: ``(aclFormat, status)``."""
+    """The tensor's format: ``(aclFormat, status)``.
+
+    Examples
+    --------
+    >>> import aclnn
+    >>> tensor = aclnn.aclCreateTensor(
+    ...     (2, 3), aclnn.ACL_FLOAT, (1, 2), 4, aclnn.ACL_FORMAT_ND, (20,), None)
+    >>> aclnn.aclGetFormat(tensor)
+    (<aclFormat.ACL_FORMAT_ND: 2>, 0)
+    """
     status = refuse_tensor("aclGetFormat", tensor)
     return (aclFormat((<aclTensor>tensor).format) if status == OK else None), status
 
 
 def aclGetDataType(tensor):
-    """The tensor's element type: ``(aclDataType, status)``."""
+    """The tensor's element type: ``(aclDataType, status)``.
+
+    Examples
+    --------
+    >>> import aclnn
+    >>> tensor = aclnn.aclCreateTensor(
+    ...     (2, 3), aclnn.ACL_FLOAT, (1, 2), 4, aclnn.ACL_FORMAT_ND, (20,), None)
+    >>> aclnn.aclGetDataType(tensor)
+    (<aclDataType.ACL_FLOAT: 0>, 0)
+    """
     status = refuse_tensor("aclGetDataType", tensor)
     return (aclDataType((<aclTensor>tensor).dtype) if status == OK else None), status
 
 
 def aclGetRawTensorAddr(tensor):
-    """Where the storage begins: ``(address, status)``; the address of no data is 0."""
+    """Where the storage begins: ``(address, status)``; the address of no data is 0.
+
+    Examples
+    --------
+    >>> import aclnn
+    >>> tensor = aclnn.aclCreateTensor(
+    ...     (2, 3), aclnn.ACL_FLOAT, (1, 2), 4, aclnn.ACL_FORMAT_ND, (20,), None)
+    >>> aclnn.aclGetRawTensorAddr(tensor)
+    (0, 0)
+    """
     status = refuse_tensor("aclGetRawTensorAddr", tensor)
     return (<size_t>(<aclTensor>tensor).storage if status == OK else 0), status
 
@@ -412,6 +502,17 @@ def aclSetRawTensorAddr(tensor, addr):
     -------
     int
         ACLNN_SUCCESS; 161001 for a null tensor; 161002 for memory that the view does not fit.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import aclnn
+    >>> x = np.zeros(4, np.float32)
+    >>> tensor = aclnn.aclCreateTensor((4,), aclnn.ACL_FLOAT, None, 0, aclnn.ACL_FORMAT_ND, (4,), None)
+    >>> aclnn.aclSetRawTensorAddr(tensor, x)
+    0
+    >>> aclnn.aclGetRawTensorAddr(tensor) == (x.ctypes.data, 0)
+    True
     """
     if (status := refuse_tensor("aclSetRawTensorAddr", tensor)) != OK:
         return status
@@ -432,7 +533,14 @@ _INTEGER_RANGES = {
 
 @cython.final
 cdef class aclScalar:
-    """A number of one of CANN's types; made by `aclCreateScalar`."""
+    """A number of one of CANN's types; made by `aclCreateScalar`.
+
+    Examples
+    --------
+    >>> import aclnn
+    >>> aclnn.aclCreateScalar(2, aclnn.ACL_FLOAT)
+    2.0 (float32)
+    """
 
     def __cinit__(self):
         if not making:
@@ -581,6 +689,13 @@ def aclDestroyScalar(scalar):
     -------
     int
         ACLNN_SUCCESS; 161001 for a scalar that was destroyed before; 161002 for no scalar.
+
+    Examples
+    --------
+    >>> import aclnn
+    >>> scalar = aclnn.aclCreateScalar(2, aclnn.ACL_FLOAT)
+    >>> aclnn.aclDestroyScalar(scalar), aclnn.aclDestroyScalar(None)
+    (0, 0)
     """
     if scalar is None:
         return OK
