@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 
@@ -41,8 +41,10 @@ class Lifetime:
     contents: str = ""
 
     def __post_init__(self) -> None:
-        if self.lower >= self.upper or self.nbytes < 0:
-            raise ValueError(f"{self.name}: an empty lifetime or a negative size")
+        if not 0 <= self.lower < self.upper or self.nbytes < 0:
+            raise ValueError(
+                f"{self.name}: an empty lifetime, one from before step 0, or a negative size"
+            )
 
     @property
     def first(self) -> int:
@@ -85,6 +87,12 @@ def lifetimes_from_csv(text: str) -> tuple[Lifetime, ...]:
     missing = {"id", "lower", "upper", "size"} - set(rows.fieldnames or ())
     if missing:
         raise ValueError(f"columns missing: {', '.join(sorted(missing))}")
-    return tuple(
-        Lifetime(row["id"], int(row["lower"]), int(row["upper"]), int(row["size"])) for row in rows
-    )
+    return tuple(_lifetime(place, row) for place, row in enumerate(rows, 1))
+
+
+def _lifetime(place: int, row: Mapping[str, str | None]) -> Lifetime:
+    name, *words = (row[column] for column in ("id", "lower", "upper", "size"))
+    if not name or None in words:
+        raise ValueError(f"row {place} has no id, or fewer columns than the header")
+    lower, upper, size = (int(word or "") for word in words)
+    return Lifetime(name, lower, upper, size)

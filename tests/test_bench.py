@@ -416,14 +416,6 @@ def test_a_wrong_adapter_fails_the_command(monkeypatch, capsys):
     assert "WRONG" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize(
-    "arguments", [["--isa", "v99"], ["--operators", "logit_backward", "--regimes", "mixed"]]
-)
-def test_impossible_choices(arguments, capsys):
-    assert bench(*arguments) == 1
-    assert capsys.readouterr().err.startswith("aclnn bench: ")
-
-
 @pytest.mark.parametrize("arguments", [["--threads", "0"], ["--peers", "abacus"], ["--sizes", "x"]])
 def test_bad_usage(arguments):
     with pytest.raises(SystemExit) as caught:

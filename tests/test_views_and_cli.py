@@ -358,10 +358,27 @@ def test_plan(capsys, tmp_path):
 
 @pytest.mark.parametrize(
     "arguments",
-    [["inspect", "nonsense", "--self", "float32[3]"], ["inspect"], ["inspect", "gelu"],
-     ["inspect", "gelu", "--self", "float33[3]"], ["plan", "--lifetimes", "/nowhere"],
-     ["inspect", "gelu_backward", "--self", "float32[3]", "--grad-output", "float32[4]"],
-     ["inspect", "--calls", "/nowhere"], ["ops", "nonsense"]],
+    [["inspect", "nonsense", "--self", "float32[3]"], ["inspect"], ["plan"], ["inspect", "gelu"],
+     ["inspect", "gelu", "--self", "float33[3]"], ["inspect", "gelu", "--self", "3"],
+     ["inspect", "gelu", "--self", "float32[3]", "--alpha", "1"],
+     ["inspect", "gelu", "--self", "float32[3]", "--grad-output", "float32[3]"],
+     ["ops", "nonsense"], ["bench", "--isa", "v99"], ["nonsense"], [],
+     ["bench", "--operators", "logit_backward", "--regimes", "mixed"]],
+)  # fmt: skip
+def test_bad_usage_exits_with_2(capsys, arguments):
+    with pytest.raises(SystemExit) as ended:
+        cli.main(arguments)
+    assert ended.value.code == 2
+    words = capsys.readouterr().err.splitlines()
+    assert words[0].startswith("usage: aclnn")
+    assert "error: " in words[-1]
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [["plan", "--lifetimes", "/nowhere"], ["inspect", "--calls", "/nowhere"],
+     ["inspect", "gelu", "--self", "float32[3]", "--approximate", "erf"],
+     ["inspect", "gelu_backward", "--self", "float32[3]", "--grad-output", "float32[4]"]],
 )  # fmt: skip
 def test_failed_runs_exit_with_1(capsys, arguments):
     assert cli.main(arguments) == 1
@@ -387,8 +404,8 @@ FILES = {
        (["plan", "gelu", "--self", "float32[3]", "--svg", "missing/x"], "missing/x: No such file"),
        (["plan", "gelu", "--self", "float32[3]", "--diff", "missing"], "missing: No such file"),
        (["plan", "--lifetimes", "missing"], "missing: No such file"),
-       (["plan", "--lifetimes", "short.csv"], "short.csv: a row has fewer columns than the header"),
-       (["plan", "--lifetimes", "early.csv"], "early.csv: row 2 has no id or begins before"),
+       (["plan", "--lifetimes", "short.csv"], "short.csv: row 2 has no id, or fewer columns"),
+       (["plan", "--lifetimes", "early.csv"], "early.csv: b: an empty lifetime, one from before"),
        (["plan", "--lifetimes", "nameless.csv"], "nameless.csv: row 1 has no id"),
        (["plan", "--lifetimes", "long.csv"], "long.csv: field larger"),
        (["inspect", "--calls", "missing"], "missing: No such file"),
@@ -439,7 +456,7 @@ def test_two_things_in_one_file_are_refused(capsys, options, name):
     [[], ["nonsense"], ["demo", "--seed", "x"], ["demo", "--seed", "-1"], ["inspect", "--view", "x"],
      ["bench", "--threads", "0"], ["bench", "--sizes", "x"], ["bench", "--sizes", "9" * 30]],
 )  # fmt: skip
-def test_bad_usage_exits_with_2(capsys, arguments):
+def test_bad_words_exit_with_2(capsys, arguments):
     with pytest.raises(SystemExit) as caught:
         cli.main(arguments)
     assert caught.value.code == 2

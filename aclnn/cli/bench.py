@@ -13,10 +13,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from aclnn import isa
 from aclnn.benchmark import cells, matrix, plot, table, targets
 from aclnn.cli.numbers import positive
-from aclnn.constants import ACLNN_ERR_PARAM_INVALID
-from aclnn.errors import AclnnError
 from aclnn.operators import REGISTRY
 
 QUICK_ROUNDS, QUICK_BUDGET = 3, 1e-3
@@ -35,7 +34,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )  # fmt: skip
     add("--peers", nargs="*", default=matrix.ALL_PEERS, choices=matrix.ALL_PEERS)
     add("--threads", nargs="+", type=positive, default=[1], metavar="N", help="(default 1)")
-    add("--isa", nargs="+", default=[], metavar="NAME", help="measure these builds of the kernels")
+    add(
+        "--isa", nargs="+", default=[], choices=isa.available(), help="measure these builds of the kernels"
+    )  # fmt: skip
     add("--rounds", type=positive, help="medians of so many (default 9)")
     add("--quick", action="store_true", help="no large operands, few rounds: half a minute")
     add("--targets", action="store_true", help="mark and list what misses its target")
@@ -47,7 +48,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     settings = _settings(options)
     if not settings.cells():
-        raise AclnnError(ACLNN_ERR_PARAM_INVALID, "these choices leave no cell to measure")
+        options.refuse("these choices leave no cell to measure")
     if options.plot:
         plot.check(options.plot)  # before measuring
     report = matrix.measured(settings, options.threads, options.isa)

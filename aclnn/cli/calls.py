@@ -35,8 +35,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--strategy", choices=STRATEGIES, help="how to plan the workspace")
 
 
+class BadCallError(AclnnError):
+    """A call that cannot even be made: of no operator, or with operands that make no sense."""
+
+    def __init__(self, message: str):
+        super().__init__(ACLNN_ERR_PARAM_INVALID, message)
+
+
 def executors(options: argparse.Namespace, strategy: str | None = None) -> list[Any]:
-    """The executors of the calls that the command line names; `strategy` overrules theirs."""
+    """The executors of the calls that the command line names; `strategy` overrules theirs.
+
+    A bad call on the command line itself is bad usage; one in a file is a failed run.
+    """
     plain = vars(options)
     forced = {} if strategy is None else {"strategy": strategy}
     if options.calls is not None:
@@ -51,8 +61,11 @@ def executors(options: argparse.Namespace, strategy: str | None = None) -> list[
             for place, call in enumerate(listed, 1)
         ]
     if options.operator is None:
-        raise AclnnError(ACLNN_ERR_PARAM_INVALID, "name an operator, or --calls FILE")
-    return [_executor({**plain, **forced})]
+        options.refuse("name an operator, or --calls FILE")
+    try:
+        return [_executor({**plain, **forced})]
+    except BadCallError as error:
+        return options.refuse(str(error))
 
 
 def _known(call: dict[str, Any], place: int) -> dict[str, Any]:
@@ -63,8 +76,7 @@ def _known(call: dict[str, Any], place: int) -> dict[str, Any]:
         known |= {*operator.inputs, *(a.role for a in operator.attributes)}
     for key in call:
         if key not in known:
-            words = f"call {place}: {key!r} is none of {', '.join(sorted(known))}"
-            raise AclnnError(ACLNN_ERR_PARAM_INVALID, words)
+            raise BadCallError(f"call {place}: {key!r} is none of {', '.join(sorted(known))}")
     return call
 
 
@@ -72,10 +84,10 @@ def _executor(call: dict[str, Any]) -> Any:
     named = call["operator"]
     operator = REGISTRY.get(named) if isinstance(named, str) else None
     if operator is None:
-        raise AclnnError(
-            ACLNN_ERR_PARAM_INVALID,
-            f"no operator is called {call['operator']!r}, they are {', '.join(REGISTRY)}",
+        raise BadCallError(
+            f"no operator is called {call['operator']!r}, they are {', '.join(REGISTRY)}"
         )
+    _refuse_unheard(operator, call)
     operands = [_operand(operator, call, role, seed) for seed, role in enumerate(operator.inputs)]
     out = _array("out", call["out"], 0, 0) if call.get("out") is not None else None
     chosen = {a.role: call[a.role] for a in operator.attributes if call.get(a.role) is not None}
@@ -85,19 +97,30 @@ def _executor(call: dict[str, Any]) -> Any:
     )  # fmt: skip
 
 
+def _refuse_unheard(operator: Operator, call: dict[str, Any]) -> None:
+    """What another operator takes, and this one would not notice."""
+    taken = {*operator.inputs, *(a.role for a in operator.attributes)}
+    for other in REGISTRY.values():
+        for role in (*other.inputs, *(a.role for a in other.attributes)):
+            if role not in taken and call.get(role) is not None:
+                raise BadCallError(f"{operator.name} takes no {_flag(role)}")
+
+
 def _operand(operator: Operator, call: dict[str, Any], role: str, seed: int) -> Any:
     text = call.get(role)
     if text is None:
-        raise AclnnError(ACLNN_ERR_PARAM_INVALID, f"{operator.name}: {_flag(role)} is missing")
+        raise BadCallError(f"{operator.name}: {_flag(role)} is missing")
     return _array(role, text, *operator.domain, seed=seed)
 
 
 def _array(role: str, text: Any, low: float, high: float, seed: int = 0) -> Any:
     """An array as described, or an error that says which one cannot be made."""
     if not isinstance(text, str):
-        words = f"{role} is {text!r}, must be such as 'float16[64,1,1024]'"
-        raise AclnnError(ACLNN_ERR_PARAM_INVALID, words)
-    described = describe.parse(text)
+        raise BadCallError(f"{role} is {text!r}, must be such as 'float16[64,1,1024]'")
+    try:
+        described = describe.parse(text)
+    except AclnnError as error:
+        raise BadCallError(str(error)) from None
     try:
         return described.array(low, high, seed=seed)
     except (ValueError, OverflowError, MemoryError) as error:

@@ -7,8 +7,7 @@ import json
 from typing import Any
 
 from aclnn import product
-from aclnn.constants import ACLNN_ERR_PARAM_INVALID, aclDataType
-from aclnn.errors import AclnnError
+from aclnn.constants import aclDataType
 from aclnn.functional import signature
 from aclnn.operators import REGISTRY, Operator
 from aclnn.operators.rules import NOTHING_TO_DO, Call, ScalarSpec, TensorSpec
@@ -21,10 +20,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     if options.name is not None and options.name not in REGISTRY:
-        raise AclnnError(
-            ACLNN_ERR_PARAM_INVALID,
-            f"no operator is called {options.name!r}, they are {', '.join(REGISTRY)}",
-        )
+        options.refuse(f"no operator is called {options.name!r}, they are {', '.join(REGISTRY)}")
     chosen = [REGISTRY[options.name]] if options.name else list(REGISTRY.values())
     facts = [describe(operator) for operator in chosen]
     if options.json:

@@ -2,8 +2,9 @@
 
 An `Operator` says which tensors and attributes it takes, which rules phase one checks and in
 which order, which formula the kernels evaluate, and how it is documented.  The C-shaped
-functions, the functional form, ``aclnn ops``, the reference pages, the benchmark and the
-accuracy rows are all derived from it; none of them knows an operator by name.
+functions, the functional form, their docstrings, ``aclnn ops`` and the reference pages are all
+derived from it; none of them knows an operator by name. What judges an operator (references, cases,
+peers to compare with) is written apart from it.
 """
 
 from __future__ import annotations
@@ -89,8 +90,6 @@ class Operator:
         Name of the functional form that writes into its first input.
     domain : pair of float
         Where generated inputs lie, in demonstrations and benchmarks.
-    torch : str or None
-        PyTorch's name of the same operator, for comparisons.
     example : pair of str, optional
         A call and what it prints, run as a test of the documentation.
     """
@@ -108,7 +107,6 @@ class Operator:
     scalars_as_double: bool = False
     in_place: str | None = None
     domain: tuple[float, float] = (-4.0, 4.0)
-    torch: str | None = None
     seealso: tuple[str, ...] = ()
     example: tuple[str, str] | None = None
 

@@ -37,7 +37,6 @@ elu = Operator(
         same_shape("out", "self"),
         at_most_8_dims("self", "out"),
     ),
-    torch="elu",
     example=(
         "elu(np.float32([-1, 2]))",
         "array([-0.63212055,  2.        ], dtype=float32)",
@@ -76,7 +75,6 @@ elu_backward = Operator(
         at_most_8_dims("grad_output", "self_or_result", "out"),
         not_negative_when("alpha", "is_result"),
     ),
-    torch="elu_backward",
     example=(
         "elu_backward(np.float32([1, 1]), np.float32([-1, 2]))",
         "array([0.36787945, 1.        ], dtype=float32)",

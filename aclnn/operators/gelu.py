@@ -40,7 +40,6 @@ gelu = Operator(
         at_most_8_dims("self", "out"),
         switch_among("approximate", (0, 1, "none", "tanh")),
     ),
-    torch="gelu",
     example=(
         "gelu(np.float32([-1, 0, 1]))",
         "array([-0.15865526,  0.        ,  0.8413448 ], dtype=float32)",
@@ -74,7 +73,6 @@ gelu_backward = Operator(
         dtype_is_promoted("out", ("grad_output", "self")),
         switch_among("approximate", ("none", "tanh")),
     ),
-    torch="gelu_backward",
     example=(
         "gelu_backward(np.float32([1, 1]), np.float32([0, 1]))",
         "array([0.5      , 1.0833155], dtype=float32)",

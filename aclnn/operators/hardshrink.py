@@ -31,7 +31,6 @@ hardshrink = Operator(
         at_most_8_dims("self", "out"),
         same_shape("out", "self"),
     ),
-    torch="hardshrink",
     example=(
         "hardshrink(np.float32([-2, 0.25]))",
         "array([-2.,  0.], dtype=float32)",
@@ -62,7 +61,6 @@ hardshrink_backward = Operator(
         broadcasts("grad_output", "self"),
         broadcast_shape("out", ("grad_output", "self")),
     ),
-    torch="hardshrink_backward",
     example=(
         "hardshrink_backward(np.float32([1, 1]), np.float32([-2, 0.25]))",
         "array([1., 0.], dtype=float32)",

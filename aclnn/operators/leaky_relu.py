@@ -43,7 +43,6 @@ leaky_relu = Operator(
         at_most_8_dims("self", "out"),
         same_shape("out", "self"),
     ),
-    torch="leaky_relu",
     example=(
         "leaky_relu(np.float32([-2, 3]), 0.5)",
         "array([-1.,  3.], dtype=float32)",
@@ -78,7 +77,6 @@ leaky_relu_backward = Operator(
         broadcast_shape("out", ("grad_output", "self")),
         not_negative_when("negative_slope", "self_is_result"),
     ),
-    torch="leaky_relu_backward",
     example=(
         "leaky_relu_backward(np.float32([1, 1]), np.float32([-2, 3]), 0.5)",
         "array([0.5, 1. ], dtype=float32)",

@@ -35,7 +35,6 @@ logit = Operator(
         at_most_8_dims("self", "out"),
     ),
     domain=(0.0, 1.0),
-    torch="logit",
     example=(
         "logit(np.float32([0.5, 0.75]))",
         "array([0.       , 1.0986123], dtype=float32)",
@@ -69,7 +68,6 @@ logit_backward = Operator(
         at_most_8_dims("self", "grad_output", "out"),
     ),
     domain=(0.0, 1.0),
-    torch="logit_backward",
     example=(
         "logit_backward(np.float32([1, 1]), np.float32([0.5, 0.75]))",
         "array([4.       , 5.3333335], dtype=float32)",
