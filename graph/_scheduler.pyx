@@ -131,7 +131,7 @@ def openmp_enabled():
 # --- Running ----------------------------------------------------------------------------------
 
 cdef enum:
-    TURNED = 2  # tiles that a walk back does at once, forwards
+    TURNED = 4  # tiles that a walk back does at once, forwards
     SHARES = 4  # that each thread has of large tensors, if none is held up
 
 
