@@ -665,6 +665,8 @@ cdef inline void compute_by_lanes(const tile_view *views, const block_t *block,
             fill(&views[k], block, state, k, copies)
             inputs[k] = copies.buffers[k]
             span.prefetch &= ~(PREFETCH_B if k else PREFETCH_A)
+        elif views[k].row_stride == 0 and out.row_stride != 0:  # a row that is repeated is near
+            span.prefetch &= ~(PREFETCH_B if k else PREFETCH_A)
     span.a = inputs[0]
     span.b = inputs[state.n_inputs - 1]
     span.n = block.rows * block.cols

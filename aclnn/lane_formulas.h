@@ -722,9 +722,12 @@ static inline span_t span_at(const span_t *s, ptrdiff_t i, ptrdiff_t in_size, pt
     return part;
 }
 
+/* Bytes of numbers that no formula minds: 0.53 or 4e-5, whatever the type. */
+enum { FILLER = 0x38 };
+
 /* The last elements, fewer than a register holds, are computed together with some before them;
  * where these have doubts, which are numbered, or there are none, by way of copies that are filled
- * up with numbers that no formula minds: bytes of 0x38 are 0.53 or 4e-5, whatever the type. */
+ * up. */
 static inline __attribute__((always_inline)) int over_lanes(
         lane_formula formula, kind_t in, kind_t out, kind_t stored, limits_t limits, span_t s) {
     seen_t seen[2] = { nothing_seen(), nothing_seen() };
@@ -742,16 +745,14 @@ static inline __attribute__((always_inline)) int over_lanes(
         span_t last = span_at(&s, done, size_of(in), size_of(stored));
         char a[LANES * 4], b[LANES * 4], result[LANES * 4];
         if (rest < LANES) {
-            memset(a, 0x38, sizeof a);
-            memset(b, 0x38, sizeof b);
-            memcpy(a, last.a, (size_t)(rest * size_of(in)));
-            memcpy(b, last.b, (size_t)(rest * size_of(in)));
+            ints_store(a, first_bytes(last.a, rest * size_of(in), FILLER));
+            if (last.a != last.b) ints_store(b, first_bytes(last.b, rest * size_of(in), FILLER));
             last.b = last.a == last.b ? a : b;
             last.a = a;
             last.out = result;
         }
         over_one(formula, in, out, stored, limits, &last, &seen[0]);
-        if (rest < LANES) memcpy(s.out + done * size_of(stored), result, (size_t)(rest * size_of(stored)));
+        if (rest < LANES) put_first_bytes(s.out + done * size_of(stored), rest * size_of(stored), ints_load(result));
         done += LANES;
     }
     seen_t all = seen_by_both(&seen[0], &seen[1]);
@@ -874,13 +875,12 @@ static inline __attribute__((always_inline)) int over_lines(
         put_kind(s.out, i, formula(&facts, s.a + i, s.b + i, &seen), kind, stored, 0);
     } else if (i < bytes) {
         char a[WIDE], b[WIDE], result[2 * WIDE];
-        memset(a, 0x38, sizeof a);
-        memset(b, 0x38, sizeof b);
-        memcpy(a, s.a + i, (size_t)(bytes - i));
-        memcpy(b, s.b + i, (size_t)(bytes - i));
+        ptrdiff_t rest = bytes - i;
+        ints_store(a, first_bytes(s.a + i, rest, FILLER));
+        ints_store(b, first_bytes(s.b + i, rest, FILLER));
         put_kind(result, 0, formula(&facts, a, b, &seen), kind, stored, 0);
-        ptrdiff_t widened = size_of(stored) / size_of(kind);
-        memcpy(s.out + i * widened, result, (size_t)((bytes - i) * widened));
+        if (kind == stored) put_first_bytes(s.out + i, rest, ints_load(result));
+        else memcpy(s.out + 2 * i, result, (size_t)(2 * rest));
     }
     /* There is one NaN, and a bfloat up to the least that is normal may have been rounded twice. */
     uint16_t infinity = kind == HALF ? 0x7c00u : 0x7f80u;

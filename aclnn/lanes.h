@@ -11,7 +11,7 @@
 #include <stdint.h>
 #include <string.h>
 
-#if defined(__AVX512F__) && defined(__AVX512DQ__)
+#if defined(__AVX512F__) && defined(__AVX512DQ__) && defined(__AVX512BW__)
 #include <immintrin.h>
 #define LANES 16
 typedef __m512 lanes_t;
@@ -167,6 +167,14 @@ static inline ints_t kept(ints_t g, ints_t x, uint32_t low, uint32_t reach) {
 static inline ints_t ints_load(const void *p) { return _mm512_loadu_si512(p); }
 static inline void ints_store(void *p, ints_t x) { _mm512_storeu_si512(p, x); }
 static inline void ints_stream(void *p, ints_t x) { _mm512_stream_si512((__m512i *)p, x); }
+/* The first n bytes of a register from memory, the others of `filler`; and the first n to memory.
+ * Nothing beyond them is touched. */
+static inline ints_t first_bytes(const void *p, ptrdiff_t n, char filler) {
+    return _mm512_mask_loadu_epi8(_mm512_set1_epi8(filler), ((__mmask64)1 << n) - 1u, p);
+}
+static inline void put_first_bytes(void *p, ptrdiff_t n, ints_t x) {
+    _mm512_mask_storeu_epi8(p, ((__mmask64)1 << n) - 1u, x);
+}
 
 /* The low three, four or five bits of `index` pick an element. */
 static inline lanes_t pick16(const float *table, ints_t index) {
@@ -330,6 +338,17 @@ static inline ints_t kept(ints_t g, ints_t x, uint32_t low, uint32_t reach) {
 static inline ints_t ints_load(const void *p) { return _mm256_loadu_si256((const __m256i *)p); }
 static inline void ints_store(void *p, ints_t x) { _mm256_storeu_si256((__m256i *)p, x); }
 static inline void ints_stream(void *p, ints_t x) { _mm256_stream_si256((__m256i *)p, x); }
+static inline ints_t first_bytes(const void *p, ptrdiff_t n, char filler) {
+    char bytes[32];
+    memset(bytes, filler, sizeof bytes);
+    memcpy(bytes, p, (size_t)n);
+    return ints_load(bytes);
+}
+static inline void put_first_bytes(void *p, ptrdiff_t n, ints_t x) {
+    char bytes[32];
+    ints_store(bytes, x);
+    memcpy(p, bytes, (size_t)n);
+}
 
 static inline lanes_t pick8(const float *table, ints_t index) {
     return _mm256_permutevar8x32_ps(_mm256_loadu_ps(table), index);
