@@ -114,7 +114,7 @@ ctypedef fused bits_t:
 
 cdef enum:
     LINE = 64                # bytes of a cache line
-    AHEAD = 8192             # bytes from what is read to what is prefetched
+    AHEAD = 4096             # bytes from what is read to what is prefetched
     ALIGN_FROM = 8192        # elements of a row that is worth cutting at a line boundary
     # Elements of a block:
     BLOCK = 1024             # at most, where it has buffers: three of them in double are 24 KiB
