@@ -26,7 +26,7 @@ _HOMES = {
     "product": ("get_soc_version", "set_soc_version"),
     "threads": ("get_num_threads", "set_num_threads"),
     "config": ("show_config",),
-    "planning": ("executor",),
+    "binding": ("executor",),
     "profiling": ("Profile", "profile"),
     "handles": ("cache_info", "clear_cache"),  # of `_plan`, once it is set as the environment says
     "_tensor": (
