@@ -25,6 +25,7 @@ from aclnn._plan cimport (
     item_size,
     operand_t,
     overlaps_as_planned,
+    plain,
     run_plan,
     run_with_own_workspace,
 )
@@ -280,7 +281,7 @@ cdef class EntryHandle:
                 value = value.decode("utf-8", "replace")
             if not isinstance(value, str):
                 self.refuse_type(index, value, "a str")
-        return value
+        return plain(value)
 
     cdef int read_scalar(self, aclOpExecutor executor, int index, int slot, aclScalar value) except -1:
         cdef int signs = 0

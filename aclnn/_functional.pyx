@@ -24,6 +24,7 @@ from aclnn._plan cimport (
     Plan,
     find_plan,
     operand_t,
+    plain,
     request_t,
     run_with_own_workspace,
 )
@@ -238,7 +239,7 @@ cdef class FunctionalHandle:
             value = attribute.default
             if given[SWITCHES + index] != NULL:
                 value = <object>given[SWITCHES + index]
-            found.append(as_bool(self, attribute.role, value) if attribute.kind == "bool" else value)
+            found.append(as_switch(self, attribute, value))
         return tuple(found)
 
     def call(self, first, second, out, s0=0.0, s1=0.0, s2=0.0, switches=None):
@@ -294,7 +295,7 @@ cdef class FunctionalHandle:
         executor.exact_scalars[MAX_SCALARS - 1] = 0.0
         if switches is not None:
             switches = tuple([
-                as_bool(self, attribute.role, value) if attribute.kind == "bool" else value
+                as_switch(self, attribute, value)
                 for attribute, value in zip(self.handle.operator.switches, switches)])
         self.read_options(&executor.request, executor.exact_scalars, switches)
         if materialize is not None:
@@ -359,8 +360,11 @@ cdef double number(FunctionalHandle handle, int index, object value) except? -1.
             f"{handle.name}: {role} is {shown(value)}, must be a real number") from None
 
 
-cdef bint as_bool(FunctionalHandle handle, str role, object value) except -1:
+cdef object as_switch(FunctionalHandle handle, object attribute, object value):
     """A switch as Python reads it."""
+    cdef str role = attribute.role
+    if attribute.kind != "bool":
+        return plain(value)
     try:
         return bool(value)
     except Exception:  # an array of several elements, or whatever its __bool__ raises

@@ -75,6 +75,7 @@ cdef class OperatorHandle:
     cdef int switch_code(self, object values) except -1
     cdef int learn_switches(self, object values) except -1
 
+cdef object plain(object value)
 cdef int item_size(int dtype) noexcept nogil
 cdef void extent(const operand_t *operand, int64_t *low, int64_t *high) noexcept nogil
 cdef Plan find_plan(OperatorHandle handle, request_t *request, object names, object scalar_texts,

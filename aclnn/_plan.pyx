@@ -171,7 +171,11 @@ cdef class OperatorHandle:
 
     cdef int switch_code(self, object values) except -1:
         """A small number for the values of the switches, `UNKNOWN` before a plan had them."""
-        cdef PyObject *found = PyDict_GetItem(self.switch_codes, switch_key(values))
+        cdef PyObject *found
+        for value in values:
+            if type(value) not in PLAIN:  # which cannot even be looked up, or has rules of its own
+                return UNKNOWN
+        found = PyDict_GetItem(self.switch_codes, switch_key(values))
         return UNKNOWN if found == NULL else <object>found
 
     cdef int learn_switches(self, object values) except -1:
@@ -180,6 +184,18 @@ cdef class OperatorHandle:
         Values that are refused have none: there is no end to them.
         """
         return self.switch_codes.setdefault(switch_key(values), len(self.switch_codes))
+
+
+PLAIN = (str, bool, int)
+
+
+cdef object plain(object value):
+    """A switch's value without what a subclass of str or int adds."""
+    if isinstance(value, str):
+        return str.__str__(value)
+    if isinstance(value, int) and not isinstance(value, bool):
+        return int.__int__(value)
+    return value
 
 
 cdef object switch_key(object values):

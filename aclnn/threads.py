@@ -10,7 +10,7 @@ import os
 
 from aclnn import _plan, environment
 from aclnn.constants import ACLNN_ERR_PARAM_INVALID
-from aclnn.errors import AclnnError
+from aclnn.errors import AclnnError, as_int, shown
 
 
 def set_num_threads(n: int) -> None:
@@ -35,12 +35,13 @@ def set_num_threads(n: int) -> None:
     1
     >>> aclnn.set_num_threads(before)
     """
-    if not isinstance(n, int) or isinstance(n, bool) or not 1 <= n <= environment.MOST_THREADS:
+    number = as_int(n)
+    if number is None or not 1 <= number <= environment.MOST_THREADS:
         raise AclnnError(
             ACLNN_ERR_PARAM_INVALID,
-            f"number of threads is {n!r}, must be an int from 1 to {environment.MOST_THREADS}",
+            f"number of threads is {shown(n)}, must be an int from 1 to {environment.MOST_THREADS}",
         )
-    _plan.configure(threads=n)
+    _plan.configure(threads=number)
 
 
 def get_num_threads() -> int:

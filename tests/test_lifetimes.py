@@ -168,6 +168,30 @@ JUNK = [None, -1, -(10**5000), 10**5000, 0.5, "x", b"x", (), [], [1], object(), 
         float("nan"), np.array("a"), np.array([1, 2]), __import__("decimal").Decimal("sNaN")]  # fmt: skip
 
 
+class Text(str):
+    """A string with odd ideas of itself."""
+
+    def __eq__(self, other):
+        raise RuntimeError("no")
+
+    def __hash__(self):
+        raise RuntimeError("no")
+
+    __str__ = __repr__ = __hash__
+
+
+def test_strings_of_other_classes_are_their_letters():
+    x = np.float32([0.25, 0.5])
+    tanh = aclnn.gelu_backward(x, x, approximate="tanh")
+    same = tensor(x)
+    plan = aclnn.aclnnGeluBackwardV2GetWorkspaceSize
+    for kind in (Text, np.str_):
+        np.testing.assert_array_equal(aclnn.gelu_backward(x, x, approximate=kind("tanh")), tanh)
+        assert plan(same, same, kind("tanh"), same)[2] == OK
+        assert plan(same, same, kind("erf"), same)[2] == INVALID
+        assert aclnn.aclGetRecentErrMsg()
+
+
 def statuses(result):
     return result[-1] if isinstance(result, tuple) else result
 

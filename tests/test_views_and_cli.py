@@ -362,7 +362,8 @@ def test_plan(capsys, tmp_path):
      ["inspect", "gelu", "--self", "float33[3]"], ["inspect", "gelu", "--self", "3"],
      ["inspect", "gelu", "--self", "float32[3]", "--alpha", "1"],
      ["inspect", "gelu", "--self", "float32[3]", "--grad-output", "float32[3]"],
-     ["ops", "nonsense"], ["bench", "--isa", "v99"], ["nonsense"], [],
+     ["ops", "nonsense"], ["bench", "--isa", "v99"], ["bench", "--threads", "5000"],
+     ["plan", *GELU, "--budget", "-1"], ["nonsense"], [],
      ["bench", "--operators", "logit_backward", "--regimes", "mixed"]],
 )  # fmt: skip
 def test_bad_usage_exits_with_2(capsys, arguments):
@@ -444,7 +445,8 @@ def test_a_report_and_a_model_are_both_written(capsys, tmp_path, monkeypatch):
     "options", list(itertools.combinations(("--html", "--onnx", "--output"), 2))
 )
 @pytest.mark.parametrize("name", ["x", "./x", "y/../x"])
-def test_two_things_in_one_file_are_refused(capsys, options, name):
+def test_two_things_in_one_file_are_refused(capsys, tmp_path, monkeypatch, options, name):
+    monkeypatch.chdir(tmp_path)
     with pytest.raises(SystemExit) as caught:
         cli.main(["inspect", *GELU, options[0], "x", options[1], name])
     assert caught.value.code == 2

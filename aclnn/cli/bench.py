@@ -15,7 +15,7 @@ from typing import Any
 
 from aclnn import isa
 from aclnn.benchmark import cells, matrix, plot, table, targets
-from aclnn.cli.numbers import positive
+from aclnn.cli.numbers import positive, thread_count
 from aclnn.operators import REGISTRY
 
 QUICK_ROUNDS, QUICK_BUDGET = 3, 1e-3
@@ -33,7 +33,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="elements of the cells about layouts (default %(default)s)",
     )  # fmt: skip
     add("--peers", nargs="*", default=matrix.ALL_PEERS, choices=matrix.ALL_PEERS)
-    add("--threads", nargs="+", type=positive, default=[1], metavar="N", help="(default 1)")
+    add("--threads", nargs="+", type=thread_count, default=[1], metavar="N", help="(default 1)")
     add(
         "--isa", nargs="+", default=[], choices=isa.available(), help="measure these builds of the kernels"
     )  # fmt: skip

@@ -207,7 +207,8 @@ def tensor_of(array: np.ndarray) -> Any:
         memory.shape, memory,
     )  # fmt: skip
     if made is None:
-        raise aclnn.AclnnError(aclnn.ACLNN_ERR_PARAM_INVALID, aclnn.aclGetRecentErrMsg())
+        first, *_ = aclnn.aclGetRecentErrMsg().splitlines()
+        raise aclnn.AclnnError(aclnn.ACLNN_ERR_PARAM_INVALID, first)
     return made
 
 
@@ -217,7 +218,10 @@ def _as_float32(value: Any) -> Any:
 
 def _expect_success(function: str, status: int) -> None:
     if status != aclnn.ACLNN_SUCCESS:
-        raise aclnn.AclnnError(status, f"{function}: {aclnn.aclGetRecentErrMsg()}")
+        first, *_ = (
+            aclnn.aclGetRecentErrMsg().splitlines()
+        )  # what follows explains a program's call
+        raise aclnn.AclnnError(status, first)
 
 
 def max_ulp(actual: np.ndarray, exact: np.ndarray, dtype: np.dtype) -> float:

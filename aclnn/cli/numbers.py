@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import argparse
 
+from aclnn.environment import MOST_THREADS
+
 LARGEST = 10**18 - 1  # everything that counts bytes or elements takes it
 
 
@@ -29,4 +31,18 @@ def positive(text: str) -> int:
     number = natural(text)
     if number < 1:
         raise argparse.ArgumentTypeError(f"{text} is not above zero")
+    return number
+
+
+def thread_count(text: str) -> int:
+    """As many threads as `aclnn.set_num_threads` takes.
+
+    >>> thread_count("5000")
+    Traceback (most recent call last):
+    ...
+    argparse.ArgumentTypeError: 5000 is above 1024
+    """
+    number = positive(text)
+    if number > MOST_THREADS:
+        raise argparse.ArgumentTypeError(f"{text} is above {MOST_THREADS}")
     return number

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from aclnn.cli import calls, show
+from aclnn.cli.numbers import natural
 from aclnn.cli.show import View
 from aclnn.constants import ACLNN_ERR_PARAM_INVALID
 from aclnn.errors import AclnnError
@@ -27,7 +28,9 @@ _TABLE = View(lambda shown: shown.to_text(), lambda shown: shown.to_rich())
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     calls.add_arguments(parser)
     parser.add_argument("--lifetimes", metavar="FILE", help="plan these instead of a call")
-    parser.add_argument("--budget", type=int, metavar="BYTES", help="fail when a plan needs more")
+    parser.add_argument(
+        "--budget", type=natural, metavar="BYTES", help="fail when a plan needs more"
+    )
     parser.add_argument("--svg", metavar="FILE", help="write the plan's picture")
     compared = parser.add_mutually_exclusive_group()
     compared.add_argument(
