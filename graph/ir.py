@@ -25,6 +25,11 @@ class GraphError(ValueError):
         Name of the offending node or value.
     rule : str
         The rule it breaks, in words.
+
+    Examples
+    --------
+    >>> GraphError("relu", "is made before use")
+    GraphError('relu: is made before use')
     """
 
     def __init__(self, node: str, rule: str):
@@ -113,6 +118,12 @@ class Value:
         the value whose bytes this is a view of; such a value is made by no node.
     note : str
         Anything worth showing.
+
+    Examples
+    --------
+    >>> value = Value(0, "x", (2, 3), (1, 2), DType("float32", 4), "input")
+    >>> str(value), value.nbytes, value.is_contiguous
+    ('float32[2,3:strides=1,2]', 24, False)
     """
 
     id: int
@@ -189,6 +200,10 @@ class Node:
     reason     (Contiguous) 'overlap': a forced copy, which no pass may remove or fuse
     loop       the tile loop that the node was fused into
     ========== ============================================================================
+
+    >>> node = Node("relu", "Compute", inputs=(0,), output=1, attrs=(("kernel", "relu"),))
+    >>> node.attr("kernel"), node.is_elementwise
+    ('relu', True)
     """
 
     name: str
@@ -221,6 +236,13 @@ class Graph:
     """Nodes in an order in which they can run, and the values between them.
 
     Graphs compare and hash by content.  Make them with `GraphBuilder`.
+
+    >>> b, f32 = GraphBuilder(), DType("float32", 4)
+    >>> x, out = b.input("x", (4,), f32), b.output("out", (4,), f32)
+    >>> b.view_copy(b.compute("relu", [x], (4,), f32), out)
+    >>> graph: Graph = b.build()
+    >>> [node.name for node in graph.nodes], str(graph.value(x))
+    (['relu', 'out_view_copy'], 'float32[4]')
     """
 
     nodes: tuple[Node, ...]
@@ -343,7 +365,18 @@ class Graph:
 
 
 def check(graph: Graph) -> Graph:
-    """Raise `GraphError` naming node and rule when `graph` is not well formed; else return it."""
+    """Raise `GraphError` naming node and rule when `graph` is not well formed; else return it.
+
+    >>> b, f32 = GraphBuilder(), DType("float32", 4)
+    >>> x, out = b.input("x", (4,), f32), b.output("out", (4,), f32)
+    >>> b.view_copy(b.compute("relu", [x], (4,), f32), out)
+    >>> graph = check(b.build())
+    >>> try:
+    ...     check(replace(graph, nodes=graph.nodes[::-1]))
+    ... except GraphError as error:
+    ...     print(error.node, "-", error.rule)
+    out_view_copy - relu is made before use
+    """
     _check_values(graph)
     _check_order(graph)
     for node in graph.nodes:

@@ -36,6 +36,11 @@ class Tiling:
         Of a tile when some does, so that tiles stay in the first-level cache.
     transpose : int
         Edge of the square tiles of steps that have operands lying across each other.
+
+    Examples
+    --------
+    >>> Tiling(elements=1024)
+    Tiling(elements=1024, scratch_elements=4096, transpose=64)
     """
 
     elements: int = 16384

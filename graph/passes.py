@@ -420,6 +420,16 @@ class PassResult(tuple[PassStep, ...]):
     as_built : Graph
     graph : Graph
         After the last pass: what is planned and scheduled.
+
+    Examples
+    --------
+    >>> from aclnn.graph import DType, GraphBuilder, PassResult
+    >>> b, f32 = GraphBuilder(), DType("float32", 4)
+    >>> x, out = b.input("x", (4,), f32), b.output("out", (4,), f32)
+    >>> b.view_copy(b.compute("relu", [x], (4,), f32), out)
+    >>> passes: PassResult = run_passes(b.build())
+    >>> [name for name, _, _ in passes], passes.graph == passes[-1].graph
+    (['elide', 'fold_strides', 'fold_casts', 'fuse', 'in_place'], True)
     """
 
     as_built: Graph

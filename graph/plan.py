@@ -21,11 +21,23 @@ if TYPE_CHECKING:
 
 
 class BudgetError(ValueError):
-    """A plan needs more than it may; the message names what is live at the peak."""
+    """A plan needs more than it may; the message names what is live at the peak.
+
+    >>> from aclnn.graph import Lifetime, plan_lifetimes
+    >>> try:
+    ...     plan_lifetimes([Lifetime("a", 0, 2, 100)]).check(64)
+    ... except BudgetError as error:
+    ...     print(error)
+    needs 128 bytes, 64 over the budget of 64; at the peak, step 0, live are: a (128 bytes)
+    """
 
 
 class PlanError(ValueError):
-    """A plan is wrong; raised by `validate`."""
+    """A plan is wrong; raised by `validate`.
+
+    >>> issubclass(PlanError, ValueError)
+    True
+    """
 
 
 # --- From graphs to lifetimes -----------------------------------------------------------------
@@ -38,6 +50,14 @@ def graph_lifetimes(
 
     The tiles of one tile loop are one entry: `threads` times what a thread needs.  Every loop
     gives a thread the same space, so that one stride leads from thread to thread everywhere.
+
+    >>> from aclnn.graph import DType, GraphBuilder, run_passes
+    >>> b, f16, f32 = GraphBuilder(), DType("float16", 2), DType("float32", 4)
+    >>> x, out = b.input("x", (4, 8), f16), b.output("out", (4, 8), f32)
+    >>> b.view_copy(b.compute("relu", [b.cast(x, f32)], (4, 8), f32), out)
+    >>> whole = run_passes(b.build(), "materialized").graph
+    >>> [(life.name, life.first, life.last, life.nbytes) for life in graph_lifetimes(whole)]
+    [('x_cast', 0, 1, 128)]
     """
     steps = graph.steps()
     tiles = [_tile_parts(graph, step, tiling or Tiling()) for step in steps]
@@ -128,6 +148,9 @@ class Buffer:
     `first` and `last` are steps, both included.  `shared_with` names the buffers that use some
     of the same bytes at other times.  `parts` is filled for the tiles of a tile loop: where
     each lies in the space of one thread.  `contents` is its dtype and shape in words.
+
+    >>> Buffer("a", offset=64, nbytes=100, padded=128, first=0, last=1).offset
+    64
     """
 
     name: str
@@ -171,6 +194,18 @@ class WorkspacePlan:
     threads : int
         How many threads there is scratch for.
     tiling : Tiling
+
+    Examples
+    --------
+    Two that are never needed together share their bytes:
+
+    >>> from aclnn.graph import Lifetime, WorkspacePlan, plan_lifetimes
+    >>> lives = [Lifetime("a", 0, 2, 100), Lifetime("b", 1, 3, 50), Lifetime("c", 2, 4, 100)]
+    >>> plan: WorkspacePlan = plan_lifetimes(lives)
+    >>> plan.size, plan.naive_size, plan.proof
+    (192, 1536, 'optimal')
+    >>> [(buffer.name, buffer.offset) for buffer in plan.buffers]
+    [('a', 0), ('b', 128), ('c', 0)]
     """
 
     size: int
@@ -392,6 +427,14 @@ def validate(plan: WorkspacePlan) -> WorkspacePlan:
 
     Checks that no two buffers in use at one step share a byte, that every buffer is aligned,
     large enough and inside the workspace, and that no space is asked for nothing.
+
+    >>> from dataclasses import replace
+    >>> from aclnn.graph import Lifetime, plan_lifetimes
+    >>> plan = validate(plan_lifetimes([Lifetime("a", 0, 2, 100)]))
+    >>> validate(replace(plan, size=64))
+    Traceback (most recent call last):
+    ...
+    aclnn.graph.plan.PlanError: a: does not fit into its place or into the workspace
     """
     for i, a in enumerate(plan.buffers):
         if a.offset < 0 or a.offset % ALIGNMENT:

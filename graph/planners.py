@@ -19,7 +19,12 @@ SEARCH_NODES = 20_000
 
 @dataclass(frozen=True, slots=True)
 class Assignment:
-    """What a planner decides: for every lifetime an offset and a padded size."""
+    """What a planner decides: for every lifetime an offset and a padded size.
+
+    >>> lives = [Lifetime("a", 0, 2, 100), Lifetime("b", 3, 4, 50)]
+    >>> bucket(lives) == Assignment(offsets=(0, 0), padded=(512, 512), size=512)
+    True
+    """
 
     offsets: tuple[int, ...]
     padded: tuple[int, ...]

@@ -108,6 +108,20 @@ class Schedule:
         There is scratch for this many.
     kernels : tuple
         The kernel of every op, in order, kept alive.
+
+    Examples
+    --------
+    >>> from types import SimpleNamespace
+    >>> from aclnn.graph import DType, GraphBuilder, plan_workspace, run_passes
+    >>> b, f32 = GraphBuilder(), DType("float32", 4)
+    >>> x, out = b.input("x", (4, 8), f32), b.output("out", (4, 8), f32)
+    >>> b.view_copy(b.compute("relu", [x], (4, 8), f32), out)
+    >>> graph = run_passes(b.build()).graph
+    >>> made = compile(graph, plan_workspace(graph), lambda node: SimpleNamespace(fn=0, state=0))
+    >>> made.node_names(), made.steps[0].n_tiles, made.workspace_size
+    (('relu',), 1, 0)
+    >>> Schedule.from_json(made.to_json()) == made
+    True
     """
 
     steps: tuple[Step, ...]
@@ -183,6 +197,18 @@ def compile(
         Bytes for each thread from which dense outputs bypass the cache.
     turn_from : int
         Bytes for each thread from which, below `stream_from`, runs walk back and forth.
+
+    Examples
+    --------
+    >>> from types import SimpleNamespace
+    >>> from aclnn.graph import DType, GraphBuilder, plan_workspace, run_passes
+    >>> b, f32 = GraphBuilder(), DType("float32", 4)
+    >>> x, out = b.input("x", (4, 8), f32), b.output("out", (4, 8), f32)
+    >>> b.view_copy(b.compute("relu", [x], (4, 8), f32), out)
+    >>> graph = run_passes(b.build()).graph
+    >>> schedule = compile(graph, plan_workspace(graph), lambda node: SimpleNamespace(fn=0, state=0))
+    >>> schedule.arguments, schedule.steps[0].shape
+    (('x', 'out'), (1, 32))
     """
     compiler = _Compiler(graph, plan, parallel_from, stream_from, turn_from)
     return compiler.schedule(kernel_of)

@@ -56,7 +56,12 @@ FUNCTIONAL = {
 C_SHAPED = {
     f"{name}{part}": pair for name, pair in ENTRIES.items() for part in ("GetWorkspaceSize", "")
 }
-CALLABLE = {name: getattr(aclnn, name) for name in dir(aclnn) if callable(getattr(aclnn, name))}
+CALLABLE = {
+    name: getattr(home, name)
+    for home in (aclnn, aclnn.graph)
+    for name in dir(home)
+    if callable(getattr(home, name)) and not name.startswith("_")
+}
 
 
 @pytest.mark.parametrize("name", CALLABLE)
