@@ -520,17 +520,19 @@ cdef class WorkspaceHold:
             PyBuffer_Release(&self.view)
 
 
-cdef bint making = False
+# How many are being made now: collecting garbage meanwhile may run a destructor, or another thread,
+# that makes one too.
+cdef int making = 0
 
 
 cdef aclOpExecutor new_executor():
     """An empty executor: there is no other way to make one."""
     global making
-    making = True
+    making += 1
     try:
         return aclOpExecutor.__new__(aclOpExecutor)
     finally:
-        making = False
+        making -= 1
 
 
 @cython.final
@@ -628,7 +630,9 @@ cdef class aclOpExecutor:
                              + ("destroyed" if self.destroyed else "spent"))
         # From here on other threads may bind, destroy or free: this run holds what it needs.
         if arrays:
-            held, result = self.rebind(arrays, <size_t>addresses)
+            from aclnn import _functional
+
+            held, result = _functional.rebind(self, arrays, <size_t>addresses)
         else:
             held, result = self.addresses_now(addresses), self.result
         if self.from_tensors and not self.repeatable:
@@ -639,11 +643,11 @@ cdef class aclOpExecutor:
             run_with_own_workspace(self.planned, addresses, self.scalar_values())
         return result
 
-    def rebind(self, arrays, addresses=0):
+    def rebind(self, arrays):
         """Bind other arrays of the planned description, by name."""
         from aclnn import _functional
 
-        return _functional.rebind(self, arrays, addresses)
+        _functional.rebind(self, arrays)
 
     def profile(self, repeat=100, warmup=3):
         """Time every step; see `aclnn.Profile`. An executor for one run is spent afterwards."""

@@ -41,17 +41,19 @@ cdef class Storage:
             PyBuffer_Release(&self.view)
 
 
-cdef bint making = False  # a tensor or a scalar: there is no other way to get one
+# How many tensors and scalars are being made now: collecting garbage meanwhile may run a destructor,
+# or another thread, that makes one too.
+cdef int making = 0
 
 
 cdef object new(type kind):
-    """An empty object of one of this module's types."""
+    """An empty object of one of this module's types: there is no other way to get one."""
     global making
-    making = True
+    making += 1
     try:
         return kind.__new__(kind)
     finally:
-        making = False
+        making -= 1
 
 
 @cython.final

@@ -155,6 +155,39 @@ def test_handles_are_made_by_their_functions_only(kind):
         type("Own", (kind,), {"__init__": lambda self: None})
 
 
+def test_handles_may_be_made_while_handles_are_made():
+    """What the collector frees meanwhile may make some of its own."""
+    code = """
+import gc, numpy as np, aclnn
+x = np.zeros(2, np.float32)
+
+def make():
+    t = aclnn.aclCreateTensor((2,), aclnn.ACL_FLOAT, None, 0, aclnn.ACL_FORMAT_ND, (2,), x)
+    return t, aclnn.aclCreateScalar(1, aclnn.ACL_FLOAT), aclnn.aclnnGeluGetWorkspaceSize(t, t)[1]
+
+class Last:
+    def __init__(self):
+        self.itself = self
+    def __del__(self):
+        assert all(make())
+
+gc.set_threshold(1, 1, 1)
+kept = []
+for _ in range(300):
+    Last()
+    kept.append(make())
+    assert all(kept[-1]), aclnn.aclGetRecentErrMsg()
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_no_address_can_be_given_to_rebind():
+    executor = aclnn.executor("gelu", np.zeros(2, np.float32))
+    with pytest.raises(TypeError):
+        executor.rebind({"self": np.ones(2, np.float32)}, 8)
+
+
 class Hostile:
     """Raises whatever is asked of it."""
 
