@@ -205,6 +205,8 @@ def _casts_into_stores(graph: Graph) -> tuple[Graph, Notes]:
         readers = [node for node in nodes if _reads(graph, node, source)]
         if writer is None or not _converts(writer) or readers != [cast]:
             continue
+        if writer.attr("result_dtype") is not None:  # it is converted once already
+            continue
         rounded = graph.value(source).dtype.name
         nodes[nodes.index(writer)] = replace(
             writer.with_attrs(result_dtype=rounded), output=cast.output

@@ -104,6 +104,20 @@ def test_the_result_cast_folds_into_the_store():
     assert notes["relu_cast"].why == "float32 becomes float16 in the store of relu"
 
 
+def test_only_the_first_of_two_casts_folds_however_often_passes_run():
+    """Another would take the place of the dtype that results are rounded to first."""
+    b = GraphBuilder()
+    x, out = b.input("x", (8,), F32), b.output("out", (8,), F32)
+    b.view_copy(b.cast(b.cast(b.compute("f", [x], (8,), F32), F16), F32), out)
+    once = run_passes(b.build(), FUSED[:3]).graph
+    again = run_passes(once, FUSED[:3]).graph
+    for graph in (once, again):
+        assert [(n.kind, n.attr("result_dtype")) for n in graph.nodes] == [
+            ("Compute", "float32"),
+            ("Cast", None),
+        ]
+
+
 def test_a_result_with_two_readers_is_cast_by_a_node():
     b = GraphBuilder()
     x, half = b.input("x", (8,), F32), b.output("half", (8,), F16)
