@@ -1,9 +1,9 @@
 """The environment's variables: what each means, how it is read, and what holds without it.
 
 A variable is read once, when what it is about is first used, which for all of them is at the latest
-when the first call is planned. An empty value is none. A value that makes no sense is an `AclnnError` there, with
-the variable, the value and the rule in its message: whoever set a variable meant something by it,
-and a warning would drown where nobody looks.
+when the first call is planned. An empty value is none. A value that makes no sense is an `AclnnError`
+there, with the variable, the value and the rule in its message: whoever set a variable meant
+something by it, and a warning would drown where nobody looks.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from typing import Any, Generic, TypeVar
 
 from aclnn.constants import ACLNN_ERR_PARAM_INVALID
 from aclnn.errors import AclnnError, shown
+from aclnn.graph.abi import MAX_THREADS
 
 T = TypeVar("T")
 
-MOST_THREADS = 1024
 MOST_PLANS = 2**31 - 1  # kept as a C int
 _TRUE, _FALSE = ("1", "true", "yes", "on"), ("0", "false", "no", "off")
 
@@ -148,9 +148,9 @@ ISA: Variable[str | None] = Variable(
 NUM_THREADS: Variable[int | None] = Variable(
     "ACLNN_NUM_THREADS",
     "How many threads a run may use; see `aclnn.set_num_threads`.",
-    f"1 to {MOST_THREADS}",
+    f"1 to {MAX_THREADS}",
     None,
-    _whole(1, MOST_THREADS),
+    _whole(1, MAX_THREADS),
     "the CPUs that the process may use, at most 64",
 )
 SOC_VERSION = Variable(

@@ -11,6 +11,7 @@ import os
 from aclnn import _plan, environment
 from aclnn.constants import ACLNN_ERR_PARAM_INVALID
 from aclnn.errors import AclnnError, as_int, shown
+from aclnn.graph.abi import MAX_THREADS
 
 
 def set_num_threads(n: int) -> None:
@@ -36,10 +37,10 @@ def set_num_threads(n: int) -> None:
     >>> aclnn.set_num_threads(before)
     """
     number = as_int(n)
-    if number is None or not 1 <= number <= environment.MOST_THREADS:
+    if number is None or not 1 <= number <= MAX_THREADS:
         raise AclnnError(
             ACLNN_ERR_PARAM_INVALID,
-            f"number of threads is {shown(n)}, must be an int from 1 to {environment.MOST_THREADS}",
+            f"number of threads is {shown(n)}, must be an int from 1 to {MAX_THREADS}",
         )
     _plan.configure(threads=number)
 

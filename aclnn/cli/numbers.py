@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from aclnn.environment import MOST_THREADS
+from aclnn.graph.abi import MAX_THREADS
 
 LARGEST = 10**18 - 1  # everything that counts bytes or elements takes it
 
@@ -43,6 +43,6 @@ def thread_count(text: str) -> int:
     argparse.ArgumentTypeError: 5000 is above 1024
     """
     number = positive(text)
-    if number > MOST_THREADS:
-        raise argparse.ArgumentTypeError(f"{text} is above {MOST_THREADS}")
+    if number > MAX_THREADS:
+        raise argparse.ArgumentTypeError(f"{text} is above {MAX_THREADS}")
     return number
