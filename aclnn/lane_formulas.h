@@ -28,7 +28,11 @@ enum { PREFETCH_A = 1, PREFETCH_B = 2, PREFETCH_OUT = 4, PREFETCH_FAR = 8 };
 
 #define TINY 0x03800000u /* 2^-120: parts of a product below it may be less than the smallest float */
 #define ELU_LAST 0xc2a00000u /* -80: the power's exponent must not run out */
+#if defined(LANES) && LANES == 16
+#define GELU_LAST 0xc13fffffu /* beside -12, where the tables end */
+#else
 #define GELU_LAST 0xc14e6666u /* -12.9 */
+#endif
 #define GELU_ROOT 0x1.80eaep-1f /* a multiple of 2^-20: its distance to larger numbers is exact */
 #define GELU_BESIDE 0x36000000u /* 2^-19: so near the root its low part has too few digits */
 
@@ -61,8 +65,8 @@ static inline int logit_backward_suspect(float x, float dy, float r, const doubl
 
 #ifdef LANES
 
-/* What a loop saw: r * 0 summed up, so that a NaN remains of any that is not finite; the least
- * magnitude that is not 0; the most of the bits of an argument; how near it came to a root. */
+/* What a loop saw: a sum that is finite if all results are, and not too large for a product of two;
+ * the least magnitude that is not 0; the most of the bits of an argument; how near it came to a root. */
 typedef struct { lanes_t finite, nearest; ints_t least, most; } seen_t;
 
 static inline seen_t nothing_seen(void) {
@@ -71,6 +75,9 @@ static inline seen_t nothing_seen(void) {
 }
 static inline void see_finite(seen_t *seen, lanes_t r) {
     seen->finite = fma_of(r, lanes_of(0.0f), seen->finite);
+}
+static inline void see_both_finite(seen_t *seen, lanes_t a, lanes_t b) {
+    seen->finite = fma_of(a, b, seen->finite);
 }
 static inline void see_size(seen_t *seen, lanes_t r, choice_t some) {
     seen->least = least_size(seen->least, r, some);
@@ -98,13 +105,13 @@ static inline seen_t seen_by_both(const seen_t *a, const seen_t *b) {
 
 /* What a formula's lanes can tell apart: `bound`, of a half's relative error before it is rounded,
  * 0 if it was rounded to odd or is exact; `most`, the bits of the largest argument that it knows, and
- * `near`, those of the distance to a root at which it does not any more, 0 if it knows all; `nan`:
- * its NaNs have to be made one; `as_one`: it needs so many registers that what two of them have seen
- * is kept in one place. */
-typedef struct { float bound; uint32_t most, near; int nan, as_one; } limits_t;
+ * `near`, those of the distance to a root at which it does not any more, 0 if it knows all; `finite`:
+ * what is not finite has to be computed again; `nan`: its NaNs have to be made one; `as_one`: it needs
+ * so many registers that what two of them have seen is kept in one place. */
+typedef struct { float bound; uint32_t most, near; int finite, nan, as_one; } limits_t;
 
 static inline int odd_seen(const seen_t *seen, limits_t limits) {
-    choice_t odd = either(not_zero(seen->finite), int_at_most(seen->least, ints_of(TINY - 1u)));
+    choice_t odd = either(not_zero(minus(seen->finite, seen->finite)), int_at_most(seen->least, ints_of(TINY - 1u)));
     if (limits.most != 0) odd = either(odd, int_at_most(ints_of(limits.most + 1u), seen->most));
     if (limits.near != 0) odd = either(odd, int_at_most(bits_of(seen->nearest), ints_of(limits.near)));
     return any(odd);
@@ -127,8 +134,6 @@ enum { EXP_STEPS = 8, EXP_NEAR_STEPS = 8 };
 #define EXP_NEAR_POWERS EXP_WIDE_NEAR_POWERS
 #define GELU_SHIFTS GELU_WIDE_SHIFTS
 #endif
-/* A step's number, shifted so far that the octaves in it reach the exponent. */
-#define OCTAVE_SHIFT(steps) ((steps) == 8 ? 20 : (steps) == 16 ? 19 : 18)
 /* ln(2) in two parts, the first of 13 bits. */
 #define LN2 0x1.62ep-1f
 #define LN2_LOW 0x1.0bfbe8p-15f
@@ -163,18 +168,31 @@ static inline lanes_t exp_near_rest(lanes_t r, float scale) {
 #endif
 }
 
-/* How often y contains ln(2) / steps: a number, and in the low bits of *n. */
-static inline lanes_t exp_whole(lanes_t y, float steps, ints_t *n) {
-    const lanes_t magic = lanes_of(0x1.8p23f);
-    lanes_t shifted = fma_of(y, lanes_of(0x1.715476p+0f * steps), magic);
-    *n = bits_of(shifted);
-    return minus(shifted, magic);
+/* Octaves, in whole steps: as a number, and how many steps they are in the low bits of `steps`. */
+typedef struct { lanes_t octaves; ints_t steps; } whole_t;
+
+/* How often scale y contains ln(2). */
+static inline whole_t exp_whole(lanes_t y, float scale, int steps) {
+    const lanes_t magic = lanes_of(0x1.8p23f / (float)steps);
+    lanes_t shifted = fma_of(y, lanes_of(0x1.715476p+0f * scale), magic);
+    whole_t whole = { minus(shifted, magic), bits_of(shifted) };
+    return whole;
 }
 
-/* 2^(n/steps), from the n-th element of a table whose bits have its number's own part taken off. */
-static inline lanes_t exp_power(lanes_t picked, int steps, ints_t n) {
-    return floats_of(int_plus(bits_of(picked), int_left(n, OCTAVE_SHIFT(steps))));
+/* 2^octaves, from the step that a table of 2^(j/steps) was asked for. */
+#if LANES == 16
+static inline lanes_t exp_power(lanes_t picked, int steps, whole_t n) {
+    return times_octaves(picked, n.octaves);
 }
+static inline ints_t octave_bits(int steps, ints_t n) { return ints_of(0u); }
+#else
+/* A number of steps, shifted so far that the octaves in it reach the exponent. What it holds besides
+ * tables do not. */
+static inline ints_t octave_bits(int steps, ints_t n) { return int_left(n, 23 - __builtin_ctz(steps)); }
+static inline lanes_t exp_power(lanes_t picked, int steps, whole_t n) {
+    return floats_of(int_plus(bits_of(picked), octave_bits(steps, n.steps)));
+}
+#endif
 
 typedef struct {
     float powers[EXP_STEPS], shifts[EXP_STEPS], near_powers[EXP_NEAR_STEPS], rate, scale;
@@ -197,10 +215,10 @@ typedef struct {
 
 
 /* `table` of powers times `factor`. */
-static inline void scale_powers(const uint32_t *table, int steps, float factor, float *scaled) {
+static inline void scale_powers(const void *table, int steps, float factor, float *scaled) {
     for (int j = 0; j < steps; j += LANES) {
-        ints_t offset = int_left(numbers_from((uint32_t)j), OCTAVE_SHIFT(steps));
-        lanes_t power = floats_of(int_plus(ints_load(table + j), offset));
+        ints_t offset = octave_bits(steps, numbers_from((uint32_t)j));
+        lanes_t power = floats_of(int_plus(ints_load((const float *)table + j), offset));
         ints_t bits = bits_of(times(lanes_of(factor), power));
         ints_store(scaled + j, int_minus(bits, offset));
     }
@@ -223,44 +241,40 @@ static inline void elu_prepare(const double *p, elu_t *elu) {
     elu->odd = elu_backward_odd(p);
 }
 
-/* rate min(x, 0) = n ln(2) / steps + the return value; `unit`: the rate is known to be 1. */
+/* rate min(x, 0) = n octaves + the return value; `unit`: the rate is known to be 1. */
 static inline __attribute__((always_inline)) lanes_t elu_reduced(
-        const elu_t *elu, lanes_t x, int unit, int steps, ints_t *n, seen_t *seen) {
-    const lanes_t high = lanes_of(-LN2 / (float)steps), low = lanes_of(-LN2_LOW / (float)steps);
+        const elu_t *elu, lanes_t x, int unit, int steps, whole_t *n, seen_t *seen) {
+    const lanes_t high = lanes_of(-LN2), low = lanes_of(-LN2_LOW);
     const lanes_t rate = lanes_of(elu->rate);
     lanes_t below = at_most(x, 0.0f);
     lanes_t y = unit ? below : times(rate, below);
-    lanes_t whole = exp_whole(y, (float)steps, n);
+    *n = exp_whole(y, 1.0f, steps);
     see_argument(seen, y);
-    if (unit) return fma_of(whole, low, fma_of(whole, high, y));
-    return plus(fma_of(whole, high, y), fma_of(whole, low, fms_of(rate, below, y)));
+    if (unit) return fma_of(n->octaves, low, fma_of(n->octaves, high, y));
+    return plus(fma_of(n->octaves, high, y), fma_of(n->octaves, low, fms_of(rate, below, y)));
 }
 
 /* g slope e^y = g power + what the rest of the exponential adds to that, rounded together. */
 static inline __attribute__((always_inline)) lanes_t elu_backward_single(
         const elu_t *elu, int unit, lanes_t g, lanes_t x, seen_t *seen) {
-    ints_t n;
+    whole_t n;
     lanes_t r = elu_reduced(elu, x, unit, EXP_STEPS, &n, seen);
-    lanes_t rest = exp_rest(plus(r, pick_step(elu->shifts, n)));
-    lanes_t power = exp_power(pick_step(elu->powers, n), EXP_STEPS, n);
+    lanes_t rest = exp_rest(plus(r, pick_step(elu->shifts, n.steps)));
+    lanes_t power = exp_power(pick_step(elu->powers, n.steps), EXP_STEPS, n);
     choice_t some = not_zero(g);
     lanes_t growth = as_addend(times(times(g, power), rest), some);
     lanes_t negative = fma_of(g, power, growth);
     lanes_t result = choose(above_zero(x), times(g, lanes_of(elu->scale)), negative);
-    see_finite(seen, result);
     see_size(seen, negative, some);
     return result;
 }
 
 static inline __attribute__((always_inline)) lanes_t elu_backward_half(
         const elu_t *elu, int unit, lanes_t g, lanes_t x, seen_t *seen) {
-    ints_t n;
+    whole_t n;
     lanes_t rest = exp_near_rest(elu_reduced(elu, x, unit, EXP_NEAR_STEPS, &n, seen), 1.0f);
-    lanes_t power = exp_power(pick_near_step(elu->near_powers, n), EXP_NEAR_STEPS, n);
-    lanes_t slope = choose(above_zero(x), lanes_of(elu->scale), fma_of(power, rest, power));
-    lanes_t result = times(g, slope);
-    see_finite(seen, result);
-    return result;
+    lanes_t power = exp_power(pick_near_step(elu->near_powers, n.steps), EXP_NEAR_STEPS, n);
+    return times(g, choose(above_zero(x), lanes_of(elu->scale), fma_of(power, rest, power)));
 }
 
 #define ELU(s) (&((const facts_t *)(s))->elu)
@@ -280,8 +294,11 @@ static inline lanes_t elu_unit_half_lanes(const void *facts, lanes_t g, lanes_t 
 /* --- GELU ------------------------------------------------------------------------------------ */
 
 /* e^(-t^2/2) = power e^(-r/2), so that t^2 need not be halved, and the factor
- * S(t)/sqrt(2 pi) = lead (1 + shape); power * lead is exact. */
+ * S(t)/sqrt(2 pi) = lead (1 + shape); power * lead is exact. Octaves are taken off by a short ln(2):
+ * n octaves more need n times the same more, and r more by it too. Since n is t^2 but for r, the
+ * tables of the shape have what they need, and EXP_LACK is what r needs. */
 typedef struct { lanes_t power, r, lead, shape; } gelu_t;
+#define EXP_LACK 0x1.82a316p-15f /* ln(2) is LN2 (1 + EXP_LACK) */
 
 /* Numbers the intervals of the tables for halves. */
 static inline lanes_t gelu_near_place(lanes_t t) { return fma_of(t, lanes_of(1.125f), lanes_of(1.0f)); }
@@ -322,39 +339,48 @@ static inline lanes_t gelu_near_shape(lanes_t t) {
 
 static inline gelu_t gelu_single_parts(lanes_t t) {
     gelu_t parts;
-    ints_t n;
-    lanes_t whole = exp_whole(times(t, t), -0.5f * EXP_STEPS, &n);
-    lanes_t octaves = times(whole, lanes_of(LN2 * 2.0f / EXP_STEPS)); /* exact */
-    parts.r = fma_of(whole, lanes_of(LN2_LOW * 2.0f / EXP_STEPS), fma_of(t, t, octaves));
-    parts.r = plus(parts.r, pick_step(GELU_SHIFTS, n));
-    parts.power = exp_power(pick_step((const float *)EXP_POWERS, n), EXP_STEPS, n);
+    whole_t n = exp_whole(times(t, t), -0.5f, EXP_STEPS);
+    lanes_t taken = times(n.octaves, lanes_of(LN2 * 2.0f)); /* exact */
+    parts.r = plus(fma_of(t, t, taken), pick_step(GELU_SHIFTS, n.steps));
+    parts.power = exp_power(pick_step((const float *)EXP_POWERS, n.steps), EXP_STEPS, n);
     gelu_shape(t, &parts);
     return parts;
 }
 
-/* For t that were halves: t^2 is exact; what ln(2) lacks is 2.3e-7 for the largest t. */
+/* For t that were halves: t^2 is exact. */
 static inline gelu_t gelu_half_parts(lanes_t t) {
     gelu_t parts;
-    ints_t n;
     lanes_t square = times(t, t);
-    lanes_t whole = exp_whole(square, -0.5f * EXP_NEAR_STEPS, &n);
-    parts.r = fma_of(whole, lanes_of(LN2_NEAR * 2.0f / EXP_NEAR_STEPS), square);
-    parts.power = exp_power(pick_near_step((const float *)EXP_NEAR_POWERS, n), EXP_NEAR_STEPS, n);
+    whole_t n = exp_whole(square, -0.5f, EXP_NEAR_STEPS);
+    parts.r = fma_of(n.octaves, lanes_of(LN2_NEAR * 2.0f), square);
+    parts.power = exp_power(pick_near_step((const float *)EXP_NEAR_POWERS, n.steps), EXP_NEAR_STEPS, n);
     parts.lead = gelu_near_shape(t);
     return parts;
 }
 
-/* (1 + shape) e^(-r/2) - 1. */
+/* (1 + shape) e^(-(1 + EXP_LACK) r/2) - 1. */
 static inline lanes_t gelu_rest(const gelu_t *parts) {
-    lanes_t tail = fma_of(parts->r, exp_tail_lanes(parts->r, -0.5f), lanes_of(-0.5f));
+    const float scale = -0.5f * (1.0f + EXP_LACK);
+    lanes_t tail = fma_of(parts->r, exp_tail_lanes(parts->r, scale), lanes_of(scale));
     return fma_of(fma_of(parts->r, parts->shape, parts->r), tail, parts->shape);
 }
 
-#define GELU_END 13.0f
+/* t, of which 13 is the most where powers are made of bits and exponents run out. Where they are not,
+ * parts far out are 0: no argument is too large for singles, whose zeros are seen, or for halves, which
+ * are 0 before that. */
+#if LANES == 16
+static inline lanes_t gelu_distance(lanes_t x, seen_t *seen) { return magnitude(x); }
+#else
+static inline lanes_t gelu_distance(lanes_t x, seen_t *seen) {
+    see_argument(seen, x);
+    return at_most(magnitude(x), 13.0f);
+}
+#endif
+
 #define GELU_ROOT_LOW -0x1.cd01fep-22f
 static inline lanes_t gelu_backward_single_lanes(const void *none, lanes_t g, lanes_t x, seen_t *seen) {
     const lanes_t one = lanes_of(1.0f), root = lanes_of(GELU_ROOT);
-    lanes_t t = at_most(magnitude(x), GELU_END);
+    lanes_t t = gelu_distance(x, seen);
     gelu_t parts = gelu_single_parts(t);
     /* On the right 1 - tail: there the tail is negative, and the product gets its sign. */
     choice_t right = above_zero(x);
@@ -367,24 +393,24 @@ static inline lanes_t gelu_backward_single_lanes(const void *none, lanes_t g, la
     lanes_t slope_low = fma_of(plus(tail, low), gelu_rest(&parts), low);
     choice_t some = not_zero(g);
     lanes_t result = fma_of(g, slope, as_addend(times(g, slope_low), some));
-    see_argument(seen, x);
-    see_finite(seen, result);
     see_size(seen, result, some);
     seen->nearest = least_magnitude(seen->nearest, near);
     return result;
 }
 
 static inline lanes_t gelu_backward_half_lanes(const void *none, lanes_t g, lanes_t x, seen_t *seen) {
-    lanes_t t = at_most(magnitude(x), GELU_END);
+    lanes_t t = gelu_distance(x, seen);
     gelu_t parts = gelu_half_parts(t);
     lanes_t near = plus(minus(lanes_of(GELU_ROOT), t), lanes_of(GELU_ROOT_LOW));
     lanes_t rest = exp_near_rest(parts.r, -0.5f);
     lanes_t lead = times(times(near, parts.power), parts.lead);
     lanes_t tail = fma_of(lead, rest, lead);
-    lanes_t result = times(g, rest_of_1_where(above_zero(x), tail));
+    return times(g, rest_of_1_where(above_zero(x), tail));
+}
+
+static inline lanes_t gelu_backward_bfloat_lanes(const void *none, lanes_t g, lanes_t x, seen_t *seen) {
     see_argument(seen, x);
-    see_finite(seen, result);
-    return result;
+    return gelu_backward_half_lanes(none, g, x, seen);
 }
 
 /* --- Logit ----------------------------------------------------------------------------------- */
@@ -430,16 +456,12 @@ static inline lanes_t logit_backward_half_lanes(const void *facts, lanes_t x, la
 /* --- Leaky ReLU and hard shrinkage ------------------------------------------------------------ */
 
 static inline lanes_t leaky_relu_single_lanes(const void *facts, lanes_t g, lanes_t x, seen_t *seen) {
-    lanes_t r = choose_times(not_above_zero(x), g, lanes_of(((const facts_t *)facts)->line.scale.slope));
-    see_finite(seen, r);
-    return r;
+    return choose_times(not_above_zero(x), g, lanes_of(((const facts_t *)facts)->line.scale.slope));
 }
 
 static inline lanes_t leaky_relu_half_lanes(const void *facts, lanes_t g, lanes_t x, seen_t *seen) {
     lanes_t slope = lanes_of(((const facts_t *)facts)->line.scale.slope);
-    lanes_t r = choose_times_to_odd(not_above_zero(x), g, slope);
-    see_finite(seen, r);
-    return r;
+    return choose_times_to_odd(not_above_zero(x), g, slope);
 }
 
 /* Below what floats can tell apart, rounding to odd loses what it stands on. */
@@ -635,6 +657,7 @@ static inline __attribute__((always_inline)) ints_t at_interleaved(
     lanes_t even_b = floats_of(int_left(b, 16)), odd_b = floats_of(int_and(b, upper));
     lanes_t even = formula(s->facts, even_a, even_b, &seen[0]);
     lanes_t odd = formula(s->facts, odd_a, odd_b, &seen[!limits.as_one]);
+    if (limits.finite) see_both_finite(&seen[0], even, odd);
     return interleave_upper(rounded_bfloats(even, limits.bound, doubt),
                        rounded_bfloats(odd, limits.bound, doubt + 1));
 }
@@ -647,6 +670,7 @@ static inline __attribute__((always_inline)) ints_t at_both(
     lanes_t x = at(formula, in, s, i, &seen[0]);
     halves_t low = rounded(out, x, limits.bound, doubt);
     lanes_t y = at(formula, in, s, i + LANES, &seen[!limits.as_one]);
+    if (limits.finite) see_both_finite(&seen[0], x, y);
     return both_halves(low, rounded(out, y, limits.bound, doubt + 1));
 }
 
@@ -681,6 +705,7 @@ static inline __attribute__((always_inline)) ptrdiff_t over_pairs(
             float *target = (float *)s->out + i;
             lanes_t low = at(formula, in, s, i, &seen[0]);
             lanes_t high = at(formula, in, s, i + LANES, &seen[!limits.as_one]);
+            if (limits.finite) see_both_finite(&seen[0], low, high);
             if (stored != SINGLE) {
                 ints_t line = both_halves(narrowed(stored, low), narrowed(stored, high));
                 put_line(s->out + 2 * i, line, stream);
@@ -703,6 +728,7 @@ static inline __attribute__((always_inline)) void over_one(
         lane_formula formula, kind_t in, kind_t out, kind_t stored, limits_t limits,
         const span_t *s, seen_t *seen) {
     lanes_t x = at(formula, in, s, 0, seen);
+    if (limits.finite) see_finite(seen, x);
     if (out == SINGLE) {
         if (stored == SINGLE) lanes_store((float *)s->out, x);
         else halves_store((uint16_t *)s->out, narrowed(stored, x));
@@ -811,17 +837,18 @@ typedef int (*lane_loop)(const span_t *);
 
 #define FACTS(s) ((const facts_t *)(s)->facts)
 static const limits_t NO_LIMITS = { 0 };
-static const limits_t ELU_LIMITS = { .bound = 3.5e-7f, .most = ELU_LAST };
+static const limits_t LEAKY_LIMITS = { .finite = 1 };
+static const limits_t ELU_LIMITS = { .bound = 3.5e-7f, .most = ELU_LAST, .finite = 1 };
 /* Of all halves the worst, with gradient 1, is 4.5e-7 off; another 6e-8 for the product with the
  * gradient, and for that with 1 + or - the bound, which is exact itself. */
 static const limits_t GELU_LIMITS = {
-    .bound = 0x1.4p-21f, .most = GELU_LAST, .near = GELU_BESIDE, .as_one = 1,
+    .bound = 0x1.4p-21f, .most = GELU_LAST, .near = GELU_BESIDE, .finite = 1, .as_one = 1,
 };
 static const limits_t LOGIT_LIMITS = { .bound = 2.5e-7f, .nan = 1 };
 LOOPS(elu_backward, elu_backward_half_lanes, elu_backward_half_lanes, elu_backward_single_lanes, ELU_LIMITS, FACTS(s)->elu.odd)
-LOOPS(gelu_backward, gelu_backward_half_lanes, gelu_backward_half_lanes, gelu_backward_single_lanes, GELU_LIMITS, 0)
+LOOPS(gelu_backward, gelu_backward_half_lanes, gelu_backward_bfloat_lanes, gelu_backward_single_lanes, GELU_LIMITS, 0)
 LOOPS(logit_backward, logit_backward_half_lanes, logit_backward_half_lanes, logit_backward_half_lanes, LOGIT_LIMITS, FACTS(s)->logit.odd)
-LOOPS(leaky_relu, leaky_relu_half_lanes, leaky_relu_bfloat_lanes, leaky_relu_bfloat_lanes, NO_LIMITS, 0)
+LOOPS(leaky_relu, leaky_relu_half_lanes, leaky_relu_bfloat_lanes, leaky_relu_bfloat_lanes, LEAKY_LIMITS, 0)
 LOOPS(elu_unit, elu_unit_half_lanes, elu_unit_half_lanes, elu_unit_single_lanes, ELU_LIMITS, FACTS(s)->elu.odd)
 #define ELU_BY_RATE(kind) \
     static int elu_by_rate_##kind(const span_t *s) { \

@@ -4,6 +4,7 @@ Every polynomial interpolates its function at Chebyshev nodes, computed with 60 
 rounded to the type it is evaluated in: ``python benchmarks/coefficients.py``.
 """
 
+import functools
 import math
 from pathlib import Path
 
@@ -97,17 +98,22 @@ POLYNOMIALS = {
 
 NEAR_SCALE = mpf(9) / 8  # for shorter intervals: up to 16 they number more than t needs
 LAST = mpf(13)  # beyond it GELU' is 1, or left to the form in double
+NO_LEAD = 12  # from here on, where 32 intervals leave room for an end
+LN2, LN2_NEAR = mpf(float.fromhex("0x1.62ep-1")), mpf(float.fromhex("0x1.62e43p-1"))
+LACK, LACK_NEAR = (log(2) / short - 1 for short in (LN2, LN2_NEAR))
 TABLE_HEAD = """\
 /* Tables for `lane_formulas.h`; `benchmarks/coefficients.py` makes them.
  *
- * EXP_POWERS: 2^(j/16) to twelve bits, as bits less j << 19; EXP_SHIFTS: the logarithm of what the
- * rounding left out; GELU_SHIFTS: that times -2. EXP_NEAR_POWERS: 2^(j/32) to 24 bits, as bits less
- * j << 18. WIDE: the same of 2^(j/8), as bits less j << 20.
+ * EXP_POWERS: 2^(j/16) to twelve bits; EXP_SHIFTS: the logarithm of what the rounding left out;
+ * GELU_SHIFTS: what that adds to t^2. EXP_NEAR_POWERS: 2^(j/32) to 24 bits. WIDE: the same of
+ * 2^(j/8), the powers as bits less j << 20.
  *
  * The others describe S of GELU'(-t) = phi(t) (t0 - t) S(t), over sqrt(2 pi), on each of 32 intervals
  * of t that the low five bits of (bits of 1 + t) >> 20 number, or, WIDE, 8 that the low three bits of
  * (bits of 1 + t) >> 22 number, as many as a register of eight looks up at once. SHAPES: lead (1 + a
  * polynomial in t - center). NEAR_SHAPES: a polynomial in t, on intervals that 1 + 9/8 t numbers.
+ * Both are times e^(t^2 lack / 2), which is what an exponential lacks whose ln(2) is 1 / (1 + lack)
+ * of the true one. LEADS of the 32 are 0 from 12 on: there a power may be less than floats can be.
  */
 #ifndef ACLNN_LANE_TABLES_H
 #define ACLNN_LANE_TABLES_H
@@ -124,7 +130,7 @@ def to_bits(value, count):
 
 
 def power_bits(powers):
-    """The bits of 2^(j/n) without what 2^(j/n) of the exponent's own bits adds."""
+    """The bits of 2^(j/n), less j/n of an exponent's: an integer that counts steps adds them."""
     step = 2**23 // len(powers)
     return [
         f"{(int(np.float32(float(power)).view(np.uint32)) - j * step) % 2**32:#x}u"
@@ -141,11 +147,16 @@ def exponentials(name, steps, near_steps):
     exact = octave(steps)
     powers = [to_bits(power, 12) for power in exact]
     shifts = [log(p / mpf(q)) for p, q in zip(exact, powers, strict=True)]
+    if name:
+        powers, near, kind = power_bits(powers), power_bits(octave(near_steps)), "uint32_t"
+    else:
+        powers, near = ([hex_float(p) for p in row] for row in (powers, octave(near_steps)))
+        kind = "float"
     return [
-        table(f"EXP_{name}POWERS", power_bits(powers), "uint32_t"),
+        table(f"EXP_{name}POWERS", powers, kind),
         table(f"EXP_{name}SHIFTS", [hex_float(s) for s in shifts]),
-        table(f"GELU_{name}SHIFTS", [hex_float(-2 * s) for s in shifts]),
-        table(f"EXP_{name}NEAR_POWERS", power_bits(octave(near_steps)), "uint32_t"),
+        table(f"GELU_{name}SHIFTS", [hex_float(-2 * s / (1 + LACK)) for s in shifts]),
+        table(f"EXP_{name}NEAR_POWERS", near, kind),
     ]
 
 
@@ -190,8 +201,9 @@ def misfit(function, polynomial, low, high):
     return max(abs(polynomial(t) / function(t) - 1) for t in points if t <= LAST or t == low)
 
 
-def shape(t):
-    return slope(t) / sqrt(2 * pi)
+def shape(t, lack=LACK):
+    """S(t) over sqrt(2 pi), and what the exponential lacks."""
+    return slope(t) / sqrt(2 * pi) * exp(lack * t * t / 2)
 
 
 def shapes(per_octave, degree):
@@ -211,7 +223,7 @@ def shapes(per_octave, degree):
 
         worst = max(worst, misfit(shape, fitted, low, high))
         centers.append(center)
-        leads.append(lead)
+        leads.append(mpf(0) if per_octave == 8 and NO_LEAD <= low < NO_LEAD + 3 else lead)
         rows.append(row)
     return centers, leads, columns(rows), worst
 
@@ -227,10 +239,11 @@ def near_shapes(per_octave, degree):
         for left in range(degree, -1, -1):
 
             def rest(t, row=row, left=left):
-                return shape(t) - evaluate(row, t) * t ** (left + 1)
+                return shape(t, LACK_NEAR) - evaluate(row, t) * t ** (left + 1)
 
             row = [rounded(interpolate(rest, left, low, high)[left]), *row]
-        worst = max(worst, misfit(shape, lambda t, row=row: evaluate(row, t), low, high))
+        true = functools.partial(shape, lack=LACK_NEAR)
+        worst = max(worst, misfit(true, lambda t, row=row: evaluate(row, t), low, high))
         rows.append(row)
     return columns(rows), worst
 
@@ -257,7 +270,7 @@ def write_tables():
 def main():
     """Print name, degree, largest relative error on the interval, and the coefficients."""
     write_tables()
-    print(f"root of GELU' at -{nstr(ROOT, 30)}")
+    print(f"root of GELU' at -{nstr(ROOT, 30)}; ln(2) lacks {float(LACK).hex()}")
     print("exp_near_rest, 32 steps:", *(float(np.float32(float(c))).hex() for c in near_grown()))
     for name, (function, degree, low, high, kind) in POLYNOMIALS.items():
         rounded = [kind(float(c)) for c in interpolate(function, degree, low, high)]
