@@ -65,19 +65,22 @@ static inline int logit_backward_suspect(float x, float dy, float r, const doubl
 
 #ifdef LANES
 
-/* What a loop saw: a sum that is finite if all results are, and not too large for a product of two;
- * the least magnitude that is not 0; the most of the bits of an argument; how near it came to a root. */
-typedef struct { lanes_t finite, nearest; ints_t least, most; } seen_t;
+/* What a loop saw: a sum that is finite if all are that it was shown, and not too large for a product
+ * of two; what it was shown last; the least magnitude that is not 0; the most of the bits of an
+ * argument; how near it came to a root. */
+typedef struct { lanes_t finite, shown, nearest; ints_t least, most; } seen_t;
 
 static inline seen_t nothing_seen(void) {
-    seen_t seen = { lanes_of(0.0f), lanes_of(1.0f), ints_of(0xffffffffu), ints_of(0u) };
+    seen_t seen = { lanes_of(0.0f), lanes_of(0.0f), lanes_of(1.0f), ints_of(0xffffffffu), ints_of(0u) };
     return seen;
 }
-static inline void see_finite(seen_t *seen, lanes_t r) {
-    seen->finite = fma_of(r, lanes_of(0.0f), seen->finite);
+/* Show what has to be finite; loops take account of what they were shown, two at a time. */
+static inline lanes_t show(seen_t *seen, lanes_t r) {
+    seen->shown = r;
+    return r;
 }
-static inline void see_both_finite(seen_t *seen, lanes_t a, lanes_t b) {
-    seen->finite = fma_of(a, b, seen->finite);
+static inline void see_finite(seen_t *seen, lanes_t one, lanes_t other) {
+    seen->finite = fma_of(one, other, seen->finite);
 }
 static inline void see_size(seen_t *seen, lanes_t r, choice_t some) {
     seen->least = least_size(seen->least, r, some);
@@ -97,7 +100,7 @@ static inline void see_argument(seen_t *seen, lanes_t x) {
 /* Two that looked in turns, so that neither waits for the other, become one. */
 static inline seen_t seen_by_both(const seen_t *a, const seen_t *b) {
     seen_t both = {
-        plus(a->finite, b->finite), least_magnitude(a->nearest, b->nearest),
+        plus(a->finite, b->finite), a->shown, least_magnitude(a->nearest, b->nearest),
         int_least(a->least, b->least), int_most(a->most, b->most),
     };
     return both;
@@ -106,7 +109,7 @@ static inline seen_t seen_by_both(const seen_t *a, const seen_t *b) {
 /* What a formula's lanes can tell apart: `bound`, of a half's relative error before it is rounded,
  * 0 if it was rounded to odd or is exact; `most`, the bits of the largest argument that it knows, and
  * `near`, those of the distance to a root at which it does not any more, 0 if it knows all; `finite`:
- * what is not finite has to be computed again; `nan`: its NaNs have to be made one; `as_one`: it needs
+ * it shows what has to be finite; `nan`: its NaNs have to be made one; `as_one`: it needs
  * so many registers that what two of them have seen is kept in one place. */
 typedef struct { float bound; uint32_t most, near; int finite, nan, as_one; } limits_t;
 
@@ -198,7 +201,7 @@ typedef struct {
     float powers[EXP_STEPS], shifts[EXP_STEPS], near_powers[EXP_NEAR_STEPS], rate, scale;
     int odd;
 } elu_t;
-typedef struct { float low, high, outside; int odd; } logit_t;
+typedef struct { float low, high, outside; int even, odd; } logit_t;
 typedef struct { uint32_t low, reach; uint16_t half_low, half_reach, bfloat_low, bfloat_reach; } keep_t;
 typedef struct { float slope, near; int at_once; } scale_t;
 
@@ -266,7 +269,7 @@ static inline __attribute__((always_inline)) lanes_t elu_backward_single(
     lanes_t negative = fma_of(g, power, growth);
     lanes_t result = choose(above_zero(x), times(g, lanes_of(elu->scale)), negative);
     see_size(seen, negative, some);
-    return result;
+    return show(seen, result);
 }
 
 static inline __attribute__((always_inline)) lanes_t elu_backward_half(
@@ -274,7 +277,8 @@ static inline __attribute__((always_inline)) lanes_t elu_backward_half(
     whole_t n;
     lanes_t rest = exp_near_rest(elu_reduced(elu, x, unit, EXP_NEAR_STEPS, &n, seen), 1.0f);
     lanes_t power = exp_power(pick_near_step(elu->near_powers, n.steps), EXP_NEAR_STEPS, n);
-    return times(g, choose(above_zero(x), lanes_of(elu->scale), fma_of(power, rest, power)));
+    lanes_t slope = choose(above_zero(x), lanes_of(elu->scale), fma_of(power, rest, power));
+    return show(seen, times(g, slope));
 }
 
 #define ELU(s) (&((const facts_t *)(s))->elu)
@@ -395,7 +399,7 @@ static inline lanes_t gelu_backward_single_lanes(const void *none, lanes_t g, la
     lanes_t result = fma_of(g, slope, as_addend(times(g, slope_low), some));
     see_size(seen, result, some);
     seen->nearest = least_magnitude(seen->nearest, near);
-    return result;
+    return show(seen, result);
 }
 
 static inline lanes_t gelu_backward_half_lanes(const void *none, lanes_t g, lanes_t x, seen_t *seen) {
@@ -405,7 +409,7 @@ static inline lanes_t gelu_backward_half_lanes(const void *none, lanes_t g, lane
     lanes_t rest = exp_near_rest(parts.r, -0.5f);
     lanes_t lead = times(times(near, parts.power), parts.lead);
     lanes_t tail = fma_of(lead, rest, lead);
-    return times(g, rest_of_1_where(above_zero(x), tail));
+    return show(seen, times(g, rest_of_1_where(above_zero(x), tail)));
 }
 
 static inline lanes_t gelu_backward_bfloat_lanes(const void *none, lanes_t g, lanes_t x, seen_t *seen) {
@@ -421,18 +425,20 @@ static inline void logit_prepare(const double *p, logit_t *logit) {
     logit->low = eps < 0 ? 0.0f : eps;
     logit->high = eps < 0 ? 1.0f : 1.0f - eps;
     logit->outside = eps < 0 ? __builtin_nanf("") : 0.0f;
+    logit->even = logit->high >= 0.5f && logit->low == 1.0f - logit->high;
     logit->odd = logit_backward_odd(p);
 }
 
-static inline lanes_t logit_inside(const void *facts, lanes_t q, lanes_t x) {
-    const logit_t *logit = &((const facts_t *)facts)->logit;
+#define LOGIT(s) (&((const facts_t *)(s))->logit)
+static inline lanes_t logit_inside(const logit_t *logit, lanes_t q, lanes_t x) {
     return choose(between(x, logit->low, logit->high), q, lanes_of(logit->outside));
 }
 
 /* x (1 - x) = y - y^2 for the lesser one of the two, y, which is exact where it is 1 - x; in two
  * parts, because y is at most twice the difference. The residual of a quotient that is 2^-14 off
- * leaves 2^-28. */
-static inline lanes_t logit_backward_single_lanes(const void *facts, lanes_t x, lanes_t dy, seen_t *seen) {
+ * leaves 2^-28. `even`: the bounds are known to be as far from 0 as from 1, so that y tells. */
+static inline __attribute__((always_inline)) lanes_t logit_backward_single(
+        const logit_t *logit, int even, lanes_t x, lanes_t dy, seen_t *seen) {
     lanes_t y = lesser(x, minus(lanes_of(1.0f), x));
     lanes_t product = fnma_of(y, y, y);
     lanes_t low = fnma_of(y, y, minus(y, product));
@@ -442,26 +448,33 @@ static inline lanes_t logit_backward_single_lanes(const void *facts, lanes_t x, 
     choice_t some = not_zero(dy);
     lanes_t q = with_sign_of(fma_of(residual, inverse, near), near, some);
     see_size(seen, dy, some);
-    see_finite(seen, q);
-    return logit_inside(facts, q, x);
+    show(seen, q);
+    if (even) return choose(reaches(y, logit->low), q, lanes_of(logit->outside));
+    return logit_inside(logit, q, x);
+}
+static inline lanes_t logit_backward_single_lanes(const void *facts, lanes_t x, lanes_t dy, seen_t *seen) {
+    return logit_backward_single(LOGIT(facts), 0, x, dy, seen);
+}
+static inline lanes_t logit_even_single_lanes(const void *facts, lanes_t x, lanes_t dy, seen_t *seen) {
+    return logit_backward_single(LOGIT(facts), 1, x, dy, seen);
 }
 
 static inline lanes_t logit_backward_half_lanes(const void *facts, lanes_t x, lanes_t dy, seen_t *seen) {
-    lanes_t product = times(x, minus(lanes_of(1.0f), x));
-    see_finite(seen, product);
-    return logit_inside(facts, over(dy, product), x);
+    lanes_t product = show(seen, times(x, minus(lanes_of(1.0f), x)));
+    return logit_inside(LOGIT(facts), over(dy, product), x);
 }
 
 
 /* --- Leaky ReLU and hard shrinkage ------------------------------------------------------------ */
 
 static inline lanes_t leaky_relu_single_lanes(const void *facts, lanes_t g, lanes_t x, seen_t *seen) {
-    return choose_times(not_above_zero(x), g, lanes_of(((const facts_t *)facts)->line.scale.slope));
+    lanes_t slope = lanes_of(((const facts_t *)facts)->line.scale.slope);
+    return show(seen, choose_times(not_above_zero(x), g, slope));
 }
 
 static inline lanes_t leaky_relu_half_lanes(const void *facts, lanes_t g, lanes_t x, seen_t *seen) {
     lanes_t slope = lanes_of(((const facts_t *)facts)->line.scale.slope);
-    return choose_times_to_odd(not_above_zero(x), g, slope);
+    return show(seen, choose_times_to_odd(not_above_zero(x), g, slope));
 }
 
 /* Below what floats can tell apart, rounding to odd loses what it stands on. */
@@ -655,9 +668,9 @@ static inline __attribute__((always_inline)) ints_t at_interleaved(
     ints_t a = ints_load(s->a + 2 * i), b = s->a == s->b ? a : ints_load(s->b + 2 * i);
     lanes_t even_a = floats_of(int_left(a, 16)), odd_a = floats_of(int_and(a, upper));
     lanes_t even_b = floats_of(int_left(b, 16)), odd_b = floats_of(int_and(b, upper));
-    lanes_t even = formula(s->facts, even_a, even_b, &seen[0]);
+    lanes_t even = formula(s->facts, even_a, even_b, &seen[0]), shown = seen[0].shown;
     lanes_t odd = formula(s->facts, odd_a, odd_b, &seen[!limits.as_one]);
-    if (limits.finite) see_both_finite(&seen[0], even, odd);
+    if (limits.finite) see_finite(&seen[0], shown, seen[!limits.as_one].shown);
     return interleave_upper(rounded_bfloats(even, limits.bound, doubt),
                        rounded_bfloats(odd, limits.bound, doubt + 1));
 }
@@ -667,10 +680,10 @@ static inline __attribute__((always_inline)) ints_t at_both(
         lane_formula formula, kind_t in, kind_t out, limits_t limits, const span_t *s, ptrdiff_t i,
         seen_t *seen) {
     uint16_t *doubt = s->doubts + i / LANES;
-    lanes_t x = at(formula, in, s, i, &seen[0]);
+    lanes_t x = at(formula, in, s, i, &seen[0]), shown = seen[0].shown;
     halves_t low = rounded(out, x, limits.bound, doubt);
     lanes_t y = at(formula, in, s, i + LANES, &seen[!limits.as_one]);
-    if (limits.finite) see_both_finite(&seen[0], x, y);
+    if (limits.finite) see_finite(&seen[0], shown, seen[!limits.as_one].shown);
     return both_halves(low, rounded(out, y, limits.bound, doubt + 1));
 }
 
@@ -703,9 +716,9 @@ static inline __attribute__((always_inline)) ptrdiff_t over_pairs(
         prefetch_operands(s, i * size_of(in), 2 * LANES * size_of(in), distance);
         if (out == SINGLE) {
             float *target = (float *)s->out + i;
-            lanes_t low = at(formula, in, s, i, &seen[0]);
+            lanes_t low = at(formula, in, s, i, &seen[0]), shown = seen[0].shown;
             lanes_t high = at(formula, in, s, i + LANES, &seen[!limits.as_one]);
-            if (limits.finite) see_both_finite(&seen[0], low, high);
+            if (limits.finite) see_finite(&seen[0], shown, seen[!limits.as_one].shown);
             if (stored != SINGLE) {
                 ints_t line = both_halves(narrowed(stored, low), narrowed(stored, high));
                 put_line(s->out + 2 * i, line, stream);
@@ -728,7 +741,7 @@ static inline __attribute__((always_inline)) void over_one(
         lane_formula formula, kind_t in, kind_t out, kind_t stored, limits_t limits,
         const span_t *s, seen_t *seen) {
     lanes_t x = at(formula, in, s, 0, seen);
-    if (limits.finite) see_finite(seen, x);
+    if (limits.finite) see_finite(seen, seen->shown, lanes_of(0.0f));
     if (out == SINGLE) {
         if (stored == SINGLE) lanes_store((float *)s->out, x);
         else halves_store((uint16_t *)s->out, narrowed(stored, x));
@@ -844,7 +857,7 @@ static const limits_t ELU_LIMITS = { .bound = 3.5e-7f, .most = ELU_LAST, .finite
 static const limits_t GELU_LIMITS = {
     .bound = 0x1.4p-21f, .most = GELU_LAST, .near = GELU_BESIDE, .finite = 1, .as_one = 1,
 };
-static const limits_t LOGIT_LIMITS = { .bound = 2.5e-7f, .nan = 1 };
+static const limits_t LOGIT_LIMITS = { .bound = 2.5e-7f, .finite = 1, .nan = 1 };
 LOOPS(elu_backward, elu_backward_half_lanes, elu_backward_half_lanes, elu_backward_single_lanes, ELU_LIMITS, FACTS(s)->elu.odd)
 LOOPS(gelu_backward, gelu_backward_half_lanes, gelu_backward_bfloat_lanes, gelu_backward_single_lanes, GELU_LIMITS, 0)
 LOOPS(logit_backward, logit_backward_half_lanes, logit_backward_half_lanes, logit_backward_half_lanes, LOGIT_LIMITS, FACTS(s)->logit.odd)
@@ -861,7 +874,13 @@ ELU_BY_RATE(3)
 ELU_BY_RATE(4)
 LOOPS_TABLE(elu_by_rate)
 LOOPS_TABLE(gelu_backward)
-LOOPS_TABLE(logit_backward)
+LOOP(logit_even, logit_even_single_lanes, SINGLE, SINGLE, LOGIT_LIMITS, FACTS(s)->logit.odd)
+static int logit_by_bounds(const span_t *s) {
+    return FACTS(s)->logit.even ? logit_even(s) : logit_backward_0(s);
+}
+static const lane_loop logit_backward_loops[5] = {
+    logit_by_bounds, logit_backward_1, logit_backward_2, logit_backward_3, logit_backward_4,
+};
 
 /* What needs no more than bits, or is rounded at once, goes by lines: registers of memory, whatever
  * they hold. Span and facts are copied: they might lie where results go, for all that is known of

@@ -96,6 +96,9 @@ static inline choice_t between(lanes_t x, float low, float high) {
     choice_t above = _mm512_cmp_ps_mask(x, lanes_of(low), _CMP_GE_OQ);
     return _mm512_mask_cmp_ps_mask(above, x, lanes_of(high), _CMP_LE_OQ);
 }
+static inline choice_t reaches(lanes_t x, float low) {
+    return _mm512_cmp_ps_mask(x, lanes_of(low), _CMP_GE_OQ);
+}
 static inline choice_t is_nan(lanes_t x) { return _mm512_cmp_ps_mask(x, x, _CMP_UNORD_Q); }
 static inline choice_t not_above_zero(lanes_t x) {
     return _mm512_cmp_ps_mask(x, _mm512_setzero_ps(), _CMP_NGT_UQ);
@@ -263,6 +266,9 @@ static inline int any(choice_t c) { return _mm256_movemask_ps(c) != 0; }
 static inline choice_t between(lanes_t x, float low, float high) {
     choice_t above = _mm256_cmp_ps(x, lanes_of(low), _CMP_GE_OQ);
     return _mm256_and_ps(above, _mm256_cmp_ps(x, lanes_of(high), _CMP_LE_OQ));
+}
+static inline choice_t reaches(lanes_t x, float low) {
+    return _mm256_cmp_ps(x, lanes_of(low), _CMP_GE_OQ);
 }
 static inline choice_t is_nan(lanes_t x) { return _mm256_cmp_ps(x, x, _CMP_UNORD_Q); }
 static inline choice_t not_above_zero(lanes_t x) {
