@@ -710,8 +710,9 @@ static inline __attribute__((always_inline)) void put_kind(
 /* Two registers at a time, so that halves fill a line. */
 static inline __attribute__((always_inline)) ptrdiff_t over_pairs(
         lane_formula formula, kind_t in, kind_t out, kind_t stored, limits_t limits,
-        distance_t distance, const span_t *s, ptrdiff_t i, seen_t *seen) {
+        distance_t distance, const span_t *s, ptrdiff_t i, seen_t *all_seen) {
     const int stream = distance == FAR && s->stream;
+    seen_t seen[2] = { all_seen[0], all_seen[1] };
     for (; i + 2 * LANES <= s->n; i += 2 * LANES) {
         prefetch_operands(s, i * size_of(in), 2 * LANES * size_of(in), distance);
         if (out == SINGLE) {
@@ -733,6 +734,8 @@ static inline __attribute__((always_inline)) ptrdiff_t over_pairs(
         if (limits.nan) see_short_most(&seen[0], line);
         put_kind(s->out, 2 * i, line, out, stored, stream);
     }
+    all_seen[0] = seen[0];
+    all_seen[1] = seen[1];
     return i;
 }
 
