@@ -369,22 +369,24 @@ static inline lanes_t gelu_rest(const gelu_t *parts) {
     return fma_of(fma_of(parts->r, parts->shape, parts->r), tail, parts->shape);
 }
 
-/* t, of which 13 is the most where powers are made of bits and exponents run out. Where they are not,
- * parts far out are 0: no argument is too large for singles, whose zeros are seen, or for halves, which
- * are 0 before that. */
+/* t, at most 13: beyond, exponents run out where powers are made of bits, and a power that is 0 leaves
+ * the result no sign. */
+static inline lanes_t gelu_bounded(lanes_t x) { return at_most(magnitude(x), 13.0f); }
+
+/* The same for those that find out what lies beyond. With sixteen lanes singles need no look at x for
+ * that: their tables end in zeros, which are seen. */
 #if LANES == 16
-static inline lanes_t gelu_distance(lanes_t x, seen_t *seen) { return magnitude(x); }
+static inline lanes_t gelu_distance(lanes_t x) { return magnitude(x); }
+static inline void see_single_argument(seen_t *seen, lanes_t x) {}
 #else
-static inline lanes_t gelu_distance(lanes_t x, seen_t *seen) {
-    see_argument(seen, x);
-    return at_most(magnitude(x), 13.0f);
-}
+static inline lanes_t gelu_distance(lanes_t x) { return gelu_bounded(x); }
+static inline void see_single_argument(seen_t *seen, lanes_t x) { see_argument(seen, x); }
 #endif
 
 #define GELU_ROOT_LOW -0x1.cd01fep-22f
 static inline lanes_t gelu_backward_single_lanes(const void *none, lanes_t g, lanes_t x, seen_t *seen) {
     const lanes_t one = lanes_of(1.0f), root = lanes_of(GELU_ROOT);
-    lanes_t t = gelu_distance(x, seen);
+    lanes_t t = gelu_distance(x);
     gelu_t parts = gelu_single_parts(t);
     /* On the right 1 - tail: there the tail is negative, and the product gets its sign. */
     choice_t right = above_zero(x);
@@ -397,24 +399,32 @@ static inline lanes_t gelu_backward_single_lanes(const void *none, lanes_t g, la
     lanes_t slope_low = fma_of(plus(tail, low), gelu_rest(&parts), low);
     choice_t some = not_zero(g);
     lanes_t result = fma_of(g, slope, as_addend(times(g, slope_low), some));
+    see_single_argument(seen, x);
     see_size(seen, result, some);
     seen->nearest = least_magnitude(seen->nearest, near);
     return show(seen, result);
 }
 
-static inline lanes_t gelu_backward_half_lanes(const void *none, lanes_t g, lanes_t x, seen_t *seen) {
-    lanes_t t = gelu_distance(x, seen);
+/* `t` may be less than the distance of x, so that exponents last. */
+static inline lanes_t gelu_backward_short(
+        lanes_t distance, lanes_t t, lanes_t g, lanes_t x, seen_t *seen) {
     gelu_t parts = gelu_half_parts(t);
-    lanes_t near = plus(minus(lanes_of(GELU_ROOT), t), lanes_of(GELU_ROOT_LOW));
+    lanes_t near = plus(minus(lanes_of(GELU_ROOT), distance), lanes_of(GELU_ROOT_LOW));
     lanes_t rest = exp_near_rest(parts.r, -0.5f);
     lanes_t lead = times(times(near, parts.power), parts.lead);
     lanes_t tail = fma_of(lead, rest, lead);
     return show(seen, times(g, rest_of_1_where(above_zero(x), tail)));
 }
 
+/* Results are 0 long before 13, whatever a half is multiplied by; what is infinite stays it. */
+static inline lanes_t gelu_backward_half_lanes(const void *none, lanes_t g, lanes_t x, seen_t *seen) {
+    return gelu_backward_short(magnitude(x), gelu_bounded(x), g, x, seen);
+}
+
 static inline lanes_t gelu_backward_bfloat_lanes(const void *none, lanes_t g, lanes_t x, seen_t *seen) {
     see_argument(seen, x);
-    return gelu_backward_half_lanes(none, g, x, seen);
+    lanes_t t = gelu_distance(x);
+    return gelu_backward_short(t, t, g, x, seen);
 }
 
 /* --- Logit ----------------------------------------------------------------------------------- */
