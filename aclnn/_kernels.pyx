@@ -142,7 +142,7 @@ ctypedef void (*double_loop)(const double *, const double *, double *, ptrdiff_t
 ctypedef void (*mark_fn)(const float *, const float *, const float *, uint16_t *, ptrdiff_t, const double *) noexcept nogil
 
 
-cdef extern from "lane_formulas.h" nogil:
+cdef extern from "lane_abi.h" nogil:
     int LANES
     int SUSPECTS
     int DOUBTS

@@ -1,0 +1,348 @@
+/* Loops by lanes, over whatever formula: load, compute, round and store, two registers at a time.
+ *
+ * Halves are rounded from a float whose error has a bound; where that leaves two candidates, the loop
+ * notes a doubt.
+ */
+#ifndef ACLNN_LANE_LOOPS_H
+#define ACLNN_LANE_LOOPS_H
+
+#include "lane_abi.h"
+#include "lane_suspects.h"
+
+#ifdef LANES
+
+/* Bytes between reading and asking for: into the cache nearby, and into the one behind it. */
+enum { NEAR_AHEAD = 1024, FAR_AHEAD = 16384 };
+
+/* Where operands are: in the nearest cache, in a core's others, or beyond. A loop for each, because
+ * what is tested in a loop is tested again and again. */
+typedef enum { HERE, NEAR, FAR } distance_t;
+
+/* By way of integers: what lies ahead may lie beyond the array, and is not touched. */
+static inline __attribute__((always_inline)) void prefetch_ahead(
+        const char *p, ptrdiff_t offset, ptrdiff_t n, distance_t distance) {
+    for (ptrdiff_t k = 0; k < n; k += 64) {
+        uintptr_t here = (uintptr_t)p + (uintptr_t)(offset + k);
+        __builtin_prefetch((const void *)(here + NEAR_AHEAD), 0, 3);
+        if (distance == FAR) __builtin_prefetch((const void *)(here + FAR_AHEAD), 0, 2);
+    }
+}
+
+static inline ptrdiff_t size_of(kind_t kind) { return kind == SINGLE ? 4 : 2; }
+
+static inline lanes_t from_kind(kind_t kind, halves_t h) {
+    return kind == HALF ? from_halves(h) : from_bfloats(h);
+}
+static inline lanes_t load_kind(kind_t kind, const char *p) {
+    if (kind == SINGLE) return lanes_load((const float *)p);
+    return from_kind(kind, halves_load((const uint16_t *)p));
+}
+
+/* The upper halves become those of x rounded; see `rounded`. */
+static inline ints_t rounded_bfloats(lanes_t x, float bound, uint16_t *doubt) {
+    if (bound == 0) return nearest_upper(bits_of(x));
+    /* Within so many units of the middle of two neighbours; elsewhere as many do not matter. */
+    const uint32_t reach = bound < 4e-7f ? 8 : 16;
+    ints_t above = int_plus(bits_of(x), ints_of(0x8000u + reach));
+    *doubt = (uint16_t)which_miss(above, ints_of(0x10000u - 2 * reach));
+    return above;
+}
+
+/* Floats to halves of a kind; a NaN stays one, with what its upper half says, and becomes quiet. */
+static inline halves_t narrowed(kind_t kind, lanes_t x) {
+    if (kind == HALF) return to_halves(x);
+    lanes_t rounded = floats_of(nearest_upper(bits_of(x)));
+    return upper_halves(bits_of(choose(is_nan(x), plus(x, x), rounded)));
+}
+
+/* Round x to halves. `bound` is of its relative error; 0: it was rounded to odd, or is exact. */
+static inline halves_t rounded(kind_t kind, lanes_t x, float bound, uint16_t *doubt) {
+    if (kind == HALF && bound == 0) return to_halves(x);
+    if (kind == HALF) {
+        halves_t low = to_halves(times(x, lanes_of(1.0f - bound)));
+        *doubt = (uint16_t)which_differ(low, to_halves(times(x, lanes_of(1.0f + bound))));
+        return low;
+    }
+    return upper_halves(rounded_bfloats(x, bound, doubt));
+}
+
+typedef lanes_t (*lane_formula)(const void *, lanes_t, lanes_t, seen_t *);
+
+/* Ask for what comes after the n bytes at `offset` of operands that are alike. */
+static inline __attribute__((always_inline)) void prefetch_operands(
+        const span_t *s, ptrdiff_t offset, ptrdiff_t n, distance_t distance) {
+    if (distance == HERE) return;
+    if (s->prefetch & PREFETCH_A) prefetch_ahead(s->a, offset, n, distance);
+    if (s->prefetch & PREFETCH_B) prefetch_ahead(s->b, offset, n, distance);
+    if (distance == NEAR && s->prefetch & PREFETCH_OUT) prefetch_ahead(s->out, offset, n, distance);
+}
+
+/* Bytes of results before the first multiple of a register's size, none where there is hardly more.
+ * Registers that cross lines take twice as long to store; so the first one is computed where it
+ * lies, and those after it begin at the multiple, some of its results once more. */
+static inline ptrdiff_t bytes_to_register(const span_t *s, ptrdiff_t size) {
+    enum { WIDE = LANES * 4 };
+    ptrdiff_t head = (ptrdiff_t)(-(uintptr_t)s->out & (WIDE - 1u));
+    return s->n * size >= 16 * WIDE ? head : 0;
+}
+
+static inline distance_t distance_of(const span_t *s) {
+    if (s->stream || s->prefetch & PREFETCH_FAR) return FAR;
+    return s->prefetch ? NEAR : HERE;
+}
+
+static inline __attribute__((always_inline)) lanes_t at(
+        lane_formula formula, kind_t in, const span_t *s, ptrdiff_t i, seen_t *seen) {
+    lanes_t a = load_kind(in, s->a + i * size_of(in));
+    lanes_t b = s->a == s->b ? a : load_kind(in, s->b + i * size_of(in));
+    return formula(s->facts, a, b, seen);
+}
+
+/* Loads and rounds two registers of bfloats, which take turns in memory. */
+static inline __attribute__((always_inline)) ints_t at_interleaved(
+        lane_formula formula, limits_t limits, const span_t *s, ptrdiff_t i, seen_t *seen) {
+    const ints_t upper = ints_of(0xffff0000u);
+    uint16_t *doubt = s->doubts + i / LANES;
+    ints_t a = ints_load(s->a + 2 * i), b = s->a == s->b ? a : ints_load(s->b + 2 * i);
+    lanes_t even_a = floats_of(int_left(a, 16)), odd_a = floats_of(int_and(a, upper));
+    lanes_t even_b = floats_of(int_left(b, 16)), odd_b = floats_of(int_and(b, upper));
+    lanes_t even = formula(s->facts, even_a, even_b, &seen[0]), shown = seen[0].shown;
+    lanes_t odd = formula(s->facts, odd_a, odd_b, &seen[!limits.as_one]);
+    if (limits.finite) see_finite(&seen[0], shown, seen[!limits.as_one].shown);
+    return interleave_upper(rounded_bfloats(even, limits.bound, doubt),
+                       rounded_bfloats(odd, limits.bound, doubt + 1));
+}
+
+/* Loads and rounds two registers, to halves that follow one another. */
+static inline __attribute__((always_inline)) ints_t at_both(
+        lane_formula formula, kind_t in, kind_t out, limits_t limits, const span_t *s, ptrdiff_t i,
+        seen_t *seen) {
+    uint16_t *doubt = s->doubts + i / LANES;
+    lanes_t x = at(formula, in, s, i, &seen[0]), shown = seen[0].shown;
+    halves_t low = rounded(out, x, limits.bound, doubt);
+    lanes_t y = at(formula, in, s, i + LANES, &seen[!limits.as_one]);
+    if (limits.finite) see_finite(&seen[0], shown, seen[!limits.as_one].shown);
+    return both_halves(low, rounded(out, y, limits.bound, doubt + 1));
+}
+
+static inline void put_lanes(float *target, lanes_t x, int stream) {
+    if (stream) stream_lanes(target, x);
+    else lanes_store(target, x);
+}
+static inline void put_line(char *target, ints_t line, int stream) {
+    if (stream) ints_stream(target, line);
+    else ints_store(target, line);
+}
+/* A line of a kind, at `offset` among others: as it is, or as two lines of floats. */
+static inline __attribute__((always_inline)) void put_kind(
+        char *out, ptrdiff_t offset, ints_t line, kind_t kind, kind_t stored, int stream) {
+    if (stored == kind) {
+        put_line(out + offset, line, stream);
+        return;
+    }
+    float *target = (float *)(out + 2 * offset);
+    put_lanes(target, from_kind(kind, low_halves(line)), stream);
+    put_lanes(target + LANES, from_kind(kind, high_halves(line)), stream);
+}
+
+/* Two registers at a time, so that halves fill a line. */
+static inline __attribute__((always_inline)) ptrdiff_t over_pairs(
+        lane_formula formula, kind_t in, kind_t out, kind_t stored, limits_t limits,
+        distance_t distance, const span_t *s, ptrdiff_t i, seen_t *all_seen) {
+    const int stream = distance == FAR && s->stream;
+    seen_t seen[2] = { all_seen[0], all_seen[1] };
+    for (; i + 2 * LANES <= s->n; i += 2 * LANES) {
+        prefetch_operands(s, i * size_of(in), 2 * LANES * size_of(in), distance);
+        if (out == SINGLE) {
+            float *target = (float *)s->out + i;
+            lanes_t low = at(formula, in, s, i, &seen[0]), shown = seen[0].shown;
+            lanes_t high = at(formula, in, s, i + LANES, &seen[!limits.as_one]);
+            if (limits.finite) see_finite(&seen[0], shown, seen[!limits.as_one].shown);
+            if (stored != SINGLE) {
+                ints_t line = both_halves(narrowed(stored, low), narrowed(stored, high));
+                put_line(s->out + 2 * i, line, stream);
+                continue;
+            }
+            put_lanes(target, low, stream);
+            put_lanes(target + LANES, high, stream);
+            continue;
+        }
+        ints_t line = in == BFLOAT ? at_interleaved(formula, limits, s, i, seen)
+                                   : at_both(formula, in, out, limits, s, i, seen);
+        if (limits.nan) see_short_most(&seen[0], line);
+        put_kind(s->out, 2 * i, line, out, stored, stream);
+    }
+    all_seen[0] = seen[0];
+    all_seen[1] = seen[1];
+    return i;
+}
+
+/* One register, for what is left of a row. */
+static inline __attribute__((always_inline)) void over_one(
+        lane_formula formula, kind_t in, kind_t out, kind_t stored, limits_t limits,
+        const span_t *s, seen_t *seen) {
+    lanes_t x = at(formula, in, s, 0, seen);
+    if (limits.finite) see_finite(seen, seen->shown, lanes_of(0.0f));
+    if (out == SINGLE) {
+        if (stored == SINGLE) lanes_store((float *)s->out, x);
+        else halves_store((uint16_t *)s->out, narrowed(stored, x));
+        return;
+    }
+    halves_t h = rounded(out, x, limits.bound, s->doubts);
+    if (limits.nan) see_short_most(seen, both_halves(h, h));
+    if (stored == SINGLE) lanes_store((float *)s->out, from_kind(out, h));
+    else halves_store((uint16_t *)s->out, h);
+}
+
+static inline span_t span_at(const span_t *s, ptrdiff_t i, ptrdiff_t in_size, ptrdiff_t out_size) {
+    span_t part = {
+        s->a + i * in_size, s->b + i * in_size, s->out + i * out_size, LANES, s->facts,
+        s->doubts + i / LANES, 0, 0, s->stored,
+    };
+    return part;
+}
+
+/* Bytes of numbers that no formula minds: 0.53 or 4e-5, whatever the type. */
+enum { FILLER = 0x38 };
+
+/* The last elements, fewer than a register holds, are computed together with some before them;
+ * where these have doubts, which are numbered, or there are none, by way of copies that are filled
+ * up. */
+static inline __attribute__((always_inline)) int over_lanes(
+        lane_formula formula, kind_t in, kind_t out, kind_t stored, limits_t limits, span_t s) {
+    seen_t seen[2] = { nothing_seen(), nothing_seen() };
+    distance_t distance = distance_of(&s);
+    /* Doubts are numbered from the beginning: halves begin there. */
+    ptrdiff_t done = out == SINGLE && stored == SINGLE ? bytes_to_register(&s, 4) / 4 : 0;
+    if (done) over_one(formula, in, out, stored, limits, &s, &seen[0]);
+    done = distance == FAR    ? over_pairs(formula, in, out, stored, limits, FAR, &s, done, seen)
+           : distance == NEAR ? over_pairs(formula, in, out, stored, limits, NEAR, &s, done, seen)
+                              : over_pairs(formula, in, out, stored, limits, HERE, &s, done, seen);
+    while (done < s.n) {
+        /* A line that went past the cache must not be written again. */
+        if (out == SINGLE && !s.stream && s.n >= LANES && s.n - done < LANES) done = s.n - LANES;
+        ptrdiff_t rest = s.n - done;
+        span_t last = span_at(&s, done, size_of(in), size_of(stored));
+        char a[LANES * 4], b[LANES * 4], result[LANES * 4];
+        if (rest < LANES) {
+            ints_store(a, first_bytes(last.a, rest * size_of(in), FILLER));
+            if (last.a != last.b) ints_store(b, first_bytes(last.b, rest * size_of(in), FILLER));
+            last.b = last.a == last.b ? a : b;
+            last.a = a;
+            last.out = result;
+        }
+        over_one(formula, in, out, stored, limits, &last, &seen[0]);
+        if (rest < LANES) put_first_bytes(s.out + done * size_of(stored), rest * size_of(stored), ints_load(result));
+        done += LANES;
+    }
+    seen_t all = seen_by_both(&seen[0], &seen[1]);
+    if (out != SINGLE && limits.nan && nan_seen(&all, out == HALF ? 0x7c00u : 0x7f80u)) return 1;
+    return odd_seen(&all, limits);
+}
+
+static inline int any_doubt(const uint16_t *doubts, ptrdiff_t n) {
+    unsigned found = 0;
+    for (ptrdiff_t i = 0; i < (n + LANES - 1) / LANES; i++) found |= doubts[i];
+    return found != 0;
+}
+
+/* Every bit moves to twice its place. */
+static inline uint32_t spread_bits(uint32_t x) {
+    x = (x | x << 8) & 0x00ff00ffu;
+    x = (x | x << 4) & 0x0f0f0f0fu;
+    x = (x | x << 2) & 0x33333333u;
+    return (x | x << 1) & 0x55555555u;
+}
+
+/* Put doubts about elements that took turns in order; what does not fill two registers did not. */
+static inline void order_doubts(uint16_t *doubts, ptrdiff_t n) {
+    const uint32_t lanes = (1u << LANES) - 1u;
+    for (ptrdiff_t i = 0; i < n / (2 * LANES); i++, doubts += 2) {
+        if (!(doubts[0] | doubts[1])) continue;
+        uint32_t both = spread_bits(doubts[0]) | spread_bits(doubts[1]) << 1;
+        doubts[0] = (uint16_t)(both & lanes);
+        doubts[1] = (uint16_t)(both >> LANES);
+    }
+}
+
+#define LOOP(name, formula, in, out, limits, odd) \
+    static int name(const span_t *s) { \
+        int found = (s->stored == out      ? over_lanes(formula, in, out, out, limits, *s) \
+                     : out != SINGLE       ? over_lanes(formula, in, out, SINGLE, limits, *s) \
+                     : s->stored == HALF   ? over_lanes(formula, in, out, HALF, limits, *s) \
+                                           : over_lanes(formula, in, out, BFLOAT, limits, *s)) | (odd); \
+        int doubts = out != SINGLE && limits.bound != 0 && any_doubt(s->doubts, s->n); \
+        if (doubts && in == BFLOAT && out == BFLOAT) order_doubts(s->doubts, s->n); \
+        return (found ? SUSPECTS : 0) | (doubts ? DOUBTS : 0); \
+    }
+/* Operands that are all alike, then halves from float32 buffers. The forms for halves may stand on
+ * inputs that were halves; `from_float` does not. */
+#define LOOPS(name, half, bfloat, from_float, limits, odd) \
+    LOOP(name##_0, name##_single_lanes, SINGLE, SINGLE, limits, odd) \
+    LOOP(name##_1, half, HALF, HALF, limits, odd) \
+    LOOP(name##_2, bfloat, BFLOAT, BFLOAT, limits, odd) \
+    LOOP(name##_3, from_float, SINGLE, HALF, limits, odd) \
+    LOOP(name##_4, from_float, SINGLE, BFLOAT, limits, odd)
+#define LOOPS_TABLE(name) \
+    static const lane_loop name##_loops[5] = { name##_0, name##_1, name##_2, name##_3, name##_4 };
+
+/* What needs no more than bits, or is rounded at once, goes by lines: registers of memory, whatever
+ * they hold. Span and facts are copied: they might lie where results go, for all that is known of
+ * pointers, and would be read again for every line. */
+typedef ints_t (*line_formula)(const line_facts_t *facts, const char *a, const char *b, seen_t *seen);
+
+static inline __attribute__((always_inline)) ptrdiff_t over_whole_lines(
+        line_formula formula, kind_t kind, kind_t stored, const span_t *s, const line_facts_t *facts,
+        ptrdiff_t i, ptrdiff_t bytes, distance_t distance, seen_t *seen) {
+    enum { WIDE = LANES * 4 };
+    const int stream = distance == FAR && s->stream;
+    for (; i + 2 * WIDE <= bytes; i += 2 * WIDE) {
+        prefetch_operands(s, i, 2 * WIDE, distance);
+        ints_t line = formula(facts, s->a + i, s->b + i, seen);
+        ints_t next = formula(facts, s->a + i + WIDE, s->b + i + WIDE, seen);
+        put_kind(s->out, i, line, kind, stored, stream);
+        put_kind(s->out, i + WIDE, next, kind, stored, stream);
+    }
+    for (; i + WIDE <= bytes; i += WIDE)
+        put_kind(s->out, i, formula(facts, s->a + i, s->b + i, seen), kind, stored, stream);
+    return i;
+}
+
+static inline __attribute__((always_inline)) int over_lines(
+        line_formula formula, kind_t kind, kind_t stored, span_t s, line_facts_t facts) {
+    enum { WIDE = LANES * 4 };
+    const ptrdiff_t size = size_of(kind);
+    seen_t seen = nothing_seen();
+    ptrdiff_t bytes = s.n * size;
+    distance_t distance = distance_of(&s);
+    ptrdiff_t i = kind == stored ? bytes_to_register(&s, size) : 0;
+    if (i) ints_store(s.out, formula(&facts, s.a, s.b, &seen));
+    i = distance == FAR    ? over_whole_lines(formula, kind, stored, &s, &facts, i, bytes, FAR, &seen)
+        : distance == NEAR ? over_whole_lines(formula, kind, stored, &s, &facts, i, bytes, NEAR, &seen)
+                           : over_whole_lines(formula, kind, stored, &s, &facts, i, bytes, HERE, &seen);
+    if (i < bytes && bytes >= WIDE && !s.stream) {
+        i = bytes - WIDE;
+        put_kind(s.out, i, formula(&facts, s.a + i, s.b + i, &seen), kind, stored, 0);
+    } else if (i < bytes) {
+        char a[WIDE], b[WIDE], result[2 * WIDE];
+        ptrdiff_t rest = bytes - i;
+        ints_store(a, first_bytes(s.a + i, rest, FILLER));
+        ints_store(b, first_bytes(s.b + i, rest, FILLER));
+        put_kind(result, 0, formula(&facts, a, b, &seen), kind, stored, 0);
+        if (kind == stored) put_first_bytes(s.out + i, rest, ints_load(result));
+        else memcpy(s.out + 2 * i, result, (size_t)(2 * rest));
+    }
+    /* There is one NaN, and a bfloat up to the least that is normal may have been rounded twice. */
+    uint16_t infinity = kind == HALF ? 0x7c00u : 0x7f80u;
+    return nan_seen(&seen, infinity) | any_short_at_most(seen.least, 0xffu) ? SUSPECTS : 0;
+}
+
+#define LINE_LOOP(name, formula, kind) \
+    static int name(const span_t *s) { \
+        if (s->stored != kind) return over_lines(formula, kind, SINGLE, *s, FACTS(s)->line); \
+        return over_lines(formula, kind, kind, *s, FACTS(s)->line); \
+    }
+
+#endif
+
+#endif

@@ -1,0 +1,81 @@
+/* Which results by lanes have to be computed again: what loops look at while they run, all elements
+ * together, and what tells a single one.
+ */
+#ifndef ACLNN_LANE_SUSPECTS_H
+#define ACLNN_LANE_SUSPECTS_H
+
+#include "half.h"
+#include "lanes.h"
+#include "vector_math.h"
+
+#define TINY 0x03800000u /* 2^-120: parts of a product below it may be less than the smallest float */
+
+static inline int is_extreme(float r) {
+    uint32_t size = bits_of_f32(r) & 0x7fffffffu;
+    return (size >= 0x7f800000u) | (size - 1u < TINY - 1u);
+}
+
+#ifdef LANES
+
+/* What a loop saw: a sum that is finite if all are that it was shown, and not too large for a product
+ * of two; what it was shown last; the least magnitude that is not 0; the most of the bits of an
+ * argument; how near it came to a root. */
+typedef struct { lanes_t finite, shown, nearest; ints_t least, most; } seen_t;
+
+static inline seen_t nothing_seen(void) {
+    seen_t seen = { lanes_of(0.0f), lanes_of(0.0f), lanes_of(1.0f), ints_of(0xffffffffu), ints_of(0u) };
+    return seen;
+}
+/* Show what has to be finite; loops take account of what they were shown, two at a time. */
+static inline lanes_t show(seen_t *seen, lanes_t r) {
+    seen->shown = r;
+    return r;
+}
+static inline void see_finite(seen_t *seen, lanes_t one, lanes_t other) {
+    seen->finite = fma_of(one, other, seen->finite);
+}
+static inline void see_size(seen_t *seen, lanes_t r, choice_t some) {
+    seen->least = least_size(seen->least, r, some);
+}
+/* Of halves: the most, without signs, and the least that is not 0. */
+static inline void see_short_most(seen_t *seen, ints_t r) {
+    seen->most = short_most(seen->most, short_plus(r, r));
+}
+static inline void see_short_sizes(seen_t *seen, ints_t r) {
+    ints_t twice = short_plus(r, r);
+    seen->most = short_most(seen->most, twice);
+    seen->least = short_least(seen->least, short_plus(twice, short_of(0xffffu)));
+}
+static inline void see_argument(seen_t *seen, lanes_t x) {
+    seen->most = int_most(seen->most, bits_of(x));
+}
+/* Two that looked in turns, so that neither waits for the other, become one. */
+static inline seen_t seen_by_both(const seen_t *a, const seen_t *b) {
+    seen_t both = {
+        plus(a->finite, b->finite), a->shown, least_magnitude(a->nearest, b->nearest),
+        int_least(a->least, b->least), int_most(a->most, b->most),
+    };
+    return both;
+}
+
+/* What a formula's lanes can tell apart: `bound`, of a half's relative error before it is rounded,
+ * 0 if it was rounded to odd or is exact; `most`, the bits of the largest argument that it knows, and
+ * `near`, those of the distance to a root at which it does not any more, 0 if it knows all; `finite`:
+ * it shows what has to be finite; `nan`: its NaNs have to be made one; `as_one`: it needs so many
+ * registers that what two of them have seen is kept in one place. */
+typedef struct { float bound; uint32_t most, near; int finite, nan, as_one; } limits_t;
+
+static inline int odd_seen(const seen_t *seen, limits_t limits) {
+    choice_t endless = not_zero(minus(seen->finite, seen->finite));
+    choice_t odd = either(endless, int_at_most(seen->least, ints_of(TINY - 1u)));
+    if (limits.most != 0) odd = either(odd, int_at_most(ints_of(limits.most + 1u), seen->most));
+    if (limits.near != 0) odd = either(odd, int_at_most(bits_of(seen->nearest), ints_of(limits.near)));
+    return any(odd);
+}
+static inline int nan_seen(const seen_t *seen, uint16_t infinity) {
+    return any_short_at_least(seen->most, (uint16_t)(2 * infinity + 1));
+}
+
+#endif
+
+#endif
