@@ -55,15 +55,28 @@ static inline halves_t narrowed(kind_t kind, lanes_t x) {
     return upper_halves(bits_of(choose(is_nan(x), plus(x, x), rounded)));
 }
 
+/* Which halves are not the same, `low` of x a bound less and those of x a bound more. */
+static inline uint16_t doubts_of(halves_t low, lanes_t x, float bound) {
+    uint16_t high[LANES] __attribute__((aligned(LANES * 2)));
+    put_halves(high, times(x, lanes_of(1.0f + bound)));
+    return (uint16_t)which_differ(low, halves_load(high));
+}
+
 /* Round x to halves. `bound` is of its relative error; 0: it was rounded to odd, or is exact. */
 static inline halves_t rounded(kind_t kind, lanes_t x, float bound, uint16_t *doubt) {
     if (kind == HALF && bound == 0) return to_halves(x);
     if (kind == HALF) {
         halves_t low = to_halves(times(x, lanes_of(1.0f - bound)));
-        *doubt = (uint16_t)which_differ(low, to_halves(times(x, lanes_of(1.0f + bound))));
+        *doubt = doubts_of(low, x, bound);
         return low;
     }
     return upper_halves(rounded_bfloats(x, bound, doubt));
+}
+
+/* The same of float16, to where they belong. */
+static inline void put_rounded(uint16_t *target, lanes_t x, float bound, uint16_t *doubt) {
+    put_halves(target, times(x, lanes_of(1.0f - bound)));
+    *doubt = doubts_of(halves_load(target), x, bound);
 }
 
 typedef lanes_t (*lane_formula)(const void *, lanes_t, lanes_t, seen_t *);
@@ -113,16 +126,21 @@ static inline __attribute__((always_inline)) ints_t at_interleaved(
                        rounded_bfloats(odd, limits.bound, doubt + 1));
 }
 
-/* Loads and rounds two registers, to halves that follow one another. */
-static inline __attribute__((always_inline)) ints_t at_both(
-        lane_formula formula, kind_t in, kind_t out, limits_t limits, const span_t *s, ptrdiff_t i,
-        seen_t *seen) {
-    uint16_t *doubt = s->doubts + i / LANES;
-    lanes_t x = at(formula, in, s, i, &seen[0]), shown = seen[0].shown;
-    halves_t low = rounded(out, x, limits.bound, doubt);
-    lanes_t y = at(formula, in, s, i + LANES, &seen[!limits.as_one]);
-    if (limits.finite) see_finite(&seen[0], shown, seen[!limits.as_one].shown);
-    return both_halves(low, rounded(out, y, limits.bound, doubt + 1));
+/* Results of two registers that follow one another. */
+typedef struct { lanes_t low, high; } both_t;
+
+static inline __attribute__((always_inline)) both_t at_both(
+        lane_formula formula, kind_t in, limits_t limits, const span_t *s, ptrdiff_t i, seen_t *seen) {
+    seen_t *other = &seen[!limits.as_one];
+    lanes_t low = at(formula, in, s, i, &seen[0]), shown = seen[0].shown;
+    both_t both = { low, at(formula, in, s, i + LANES, other) };
+    if (limits.finite) see_finite(&seen[0], shown, other->shown);
+    return both;
+}
+
+static inline ints_t both_rounded(kind_t kind, both_t both, float bound, uint16_t *doubt) {
+    halves_t low = rounded(kind, both.low, bound, doubt);
+    return both_halves(low, rounded(kind, both.high, bound, doubt + 1));
 }
 
 static inline void put_lanes(float *target, lanes_t x, int stream) {
@@ -145,30 +163,45 @@ static inline __attribute__((always_inline)) void put_kind(
     put_lanes(target + LANES, from_kind(kind, high_halves(line)), stream);
 }
 
+/* Results of two registers, i elements from the beginning, as what they are stored as. */
+static inline __attribute__((always_inline)) void put_both(
+        kind_t out, kind_t stored, limits_t limits, const span_t *s, ptrdiff_t i, both_t both, int stream,
+        seen_t *seen) {
+    char *target = s->out + i * size_of(stored);
+    uint16_t *halves = (uint16_t *)target, *doubt = s->doubts + i / LANES;
+    if (out == SINGLE && stored == SINGLE) {
+        put_lanes((float *)target, both.low, stream);
+        put_lanes((float *)target + LANES, both.high, stream);
+        return;
+    }
+    if (out == SINGLE) {
+        put_line(target, both_halves(narrowed(stored, both.low), narrowed(stored, both.high)), stream);
+        return;
+    }
+    if (out == HALF && stored == HALF && limits.bound != 0 && !limits.nan && !stream) {
+        put_rounded(halves, both.low, limits.bound, doubt);
+        put_rounded(halves + LANES, both.high, limits.bound, doubt + 1);
+        return;
+    }
+    ints_t line = both_rounded(out, both, limits.bound, doubt);
+    if (limits.nan) see_short_most(seen, line);
+    put_kind(s->out, 2 * i, line, out, stored, stream);
+}
+
 /* Two registers at a time, so that halves fill a line. */
 static inline __attribute__((always_inline)) ptrdiff_t over_pairs(
         lane_formula formula, kind_t in, kind_t out, kind_t stored, limits_t limits,
         distance_t distance, const span_t *s, ptrdiff_t i, seen_t *all_seen) {
     const int stream = distance == FAR && s->stream;
-    seen_t seen[2] = { all_seen[0], all_seen[1] };
+    seen_t seen[2] = { all_seen[0], all_seen[1] }; /* in registers */
     for (; i + 2 * LANES <= s->n; i += 2 * LANES) {
         prefetch_operands(s, i * size_of(in), 2 * LANES * size_of(in), distance);
-        if (out == SINGLE) {
-            float *target = (float *)s->out + i;
-            lanes_t low = at(formula, in, s, i, &seen[0]), shown = seen[0].shown;
-            lanes_t high = at(formula, in, s, i + LANES, &seen[!limits.as_one]);
-            if (limits.finite) see_finite(&seen[0], shown, seen[!limits.as_one].shown);
-            if (stored != SINGLE) {
-                ints_t line = both_halves(narrowed(stored, low), narrowed(stored, high));
-                put_line(s->out + 2 * i, line, stream);
-                continue;
-            }
-            put_lanes(target, low, stream);
-            put_lanes(target + LANES, high, stream);
+        if (in != BFLOAT) {
+            both_t both = at_both(formula, in, limits, s, i, seen);
+            put_both(out, stored, limits, s, i, both, stream, seen);
             continue;
         }
-        ints_t line = in == BFLOAT ? at_interleaved(formula, limits, s, i, seen)
-                                   : at_both(formula, in, out, limits, s, i, seen);
+        ints_t line = at_interleaved(formula, limits, s, i, seen);
         if (limits.nan) see_short_most(&seen[0], line);
         put_kind(s->out, 2 * i, line, out, stored, stream);
     }
@@ -232,7 +265,8 @@ static inline __attribute__((always_inline)) int over_lanes(
             last.out = result;
         }
         over_one(formula, in, out, stored, limits, &last, &seen[0]);
-        if (rest < LANES) put_first_bytes(s.out + done * size_of(stored), rest * size_of(stored), ints_load(result));
+        ptrdiff_t size = size_of(stored);
+        if (rest < LANES) put_first_bytes(s.out + done * size, rest * size, ints_load(result));
         done += LANES;
     }
     seen_t all = seen_by_both(&seen[0], &seen[1]);
