@@ -151,9 +151,9 @@ LOOPS_TABLE(elu_by_rate)
 /* --- GELU ------------------------------------------------------------------------------------ */
 
 /* e^(-t^2/2) = power e^(-r/2), so that t^2 need not be halved, and the factor
- * S(t)/sqrt(2 pi) = lead (1 + shape); power * lead is exact. Octaves are taken off by a short ln(2):
- * n octaves more need n times the same more, and r more by it too. Since n is t^2 but for r, the
- * tables of the shape have what they need, and EXP_LACK is what r needs. */
+ * S(t)/sqrt(2 pi) = lead (1 + shape); power * lead is exact. Octaves are taken off with an ln(2) of 13
+ * bits, so that any number of them is exact. What they lack together is e^(EXP_LACK (t^2 - r) / 2): the
+ * part in t^2 is as smooth as S, and in its tables; that in r is in the polynomial of the rest. */
 typedef struct { lanes_t power, r, lead, shape; } gelu_t;
 #define EXP_LACK 0x1.82a316p-15f /* ln(2) is LN2 (1 + EXP_LACK) */
 
