@@ -19,7 +19,6 @@ enum { EXP_STEPS = 8, EXP_NEAR_STEPS = 8 };
 #define EXP_POWERS EXP_WIDE_POWERS
 #define EXP_SHIFTS EXP_WIDE_SHIFTS
 #define EXP_NEAR_POWERS EXP_WIDE_NEAR_POWERS
-#define GELU_SHIFTS GELU_WIDE_SHIFTS
 #endif
 /* ln(2) in two parts, the first of 13 bits. */
 #define LN2 0x1.62ep-1f

@@ -157,42 +157,40 @@ LOOPS_TABLE(elu_by_rate)
 typedef struct { lanes_t power, r, lead, shape; } gelu_t;
 #define EXP_LACK 0x1.82a316p-15f /* ln(2) is LN2 (1 + EXP_LACK) */
 
-/* Numbers the intervals of the tables for halves. */
-static inline lanes_t gelu_near_place(lanes_t t) { return fma_of(t, lanes_of(1.125f), lanes_of(1.0f)); }
-
-/* S(t)/sqrt(2 pi) from the tables of the interval that t lies in: many intervals and short
- * polynomials where a register holds many elements. */
+/* Many intervals and short polynomials where a register, or two of them, look many up. */
 #if LANES == 16
-static inline void gelu_shape(lanes_t t, gelu_t *parts) {
-    ints_t interval = int_right(bits_of(plus(t, lanes_of(1.0f))), 20);
-    lanes_t z = minus(t, pick32(GELU_CENTERS, interval));
-    lanes_t shape = pick32(GELU_SHAPES[4], interval);
-    for (int k = 3; k >= 0; k--) shape = fma_of(shape, z, pick32(GELU_SHAPES[k], interval));
-    parts->shape = shape;
-    parts->lead = pick32(GELU_LEADS, interval);
-}
-static inline lanes_t gelu_near_shape(lanes_t t) {
-    ints_t interval = int_right(bits_of(gelu_near_place(t)), 20);
-    lanes_t shape = pick32(GELU_NEAR_SHAPES[3], interval);
-    for (int k = 2; k >= 0; k--) shape = fma_of(shape, t, pick32(GELU_NEAR_SHAPES[k], interval));
-    return shape;
-}
+enum { GELU_DEGREE = 4, GELU_NEAR_DEGREE = 3, GELU_INTERVAL = 20 };
+#define pick_interval pick32
 #else
+enum { GELU_DEGREE = 7, GELU_NEAR_DEGREE = 6, GELU_INTERVAL = 22 };
+#define pick_interval pick8
+#define GELU_SHIFTS GELU_WIDE_SHIFTS
+#define GELU_CENTERS GELU_WIDE_CENTERS
+#define GELU_LEADS GELU_WIDE_LEADS
+#define GELU_SHAPES GELU_WIDE_SHAPES
+#define GELU_NEAR_SHAPES GELU_WIDE_NEAR_SHAPES
+#endif
+
+/* S(t)/sqrt(2 pi), from the tables of the interval that 1 + t numbers. */
 static inline void gelu_shape(lanes_t t, gelu_t *parts) {
-    ints_t interval = int_right(bits_of(plus(t, lanes_of(1.0f))), 22);
-    lanes_t z = minus(t, pick8(GELU_WIDE_CENTERS, interval));
-    lanes_t shape = pick8(GELU_WIDE_SHAPES[7], interval);
-    for (int k = 6; k >= 0; k--) shape = fma_of(shape, z, pick8(GELU_WIDE_SHAPES[k], interval));
+    ints_t interval = int_right(bits_of(plus(t, lanes_of(1.0f))), GELU_INTERVAL);
+    lanes_t z = minus(t, pick_interval(GELU_CENTERS, interval));
+    lanes_t shape = pick_interval(GELU_SHAPES[GELU_DEGREE], interval);
+    for (int k = GELU_DEGREE - 1; k >= 0; k--)
+        shape = fma_of(shape, z, pick_interval(GELU_SHAPES[k], interval));
     parts->shape = shape;
-    parts->lead = pick8(GELU_WIDE_LEADS, interval);
+    parts->lead = pick_interval(GELU_LEADS, interval);
 }
+
+/* The same to fewer digits, on intervals that 1 + 9/8 t numbers. */
 static inline lanes_t gelu_near_shape(lanes_t t) {
-    ints_t interval = int_right(bits_of(gelu_near_place(t)), 22);
-    lanes_t shape = pick8(GELU_WIDE_NEAR_SHAPES[6], interval);
-    for (int k = 5; k >= 0; k--) shape = fma_of(shape, t, pick8(GELU_WIDE_NEAR_SHAPES[k], interval));
+    lanes_t place = fma_of(t, lanes_of(1.125f), lanes_of(1.0f));
+    ints_t interval = int_right(bits_of(place), GELU_INTERVAL);
+    lanes_t shape = pick_interval(GELU_NEAR_SHAPES[GELU_NEAR_DEGREE], interval);
+    for (int k = GELU_NEAR_DEGREE - 1; k >= 0; k--)
+        shape = fma_of(shape, t, pick_interval(GELU_NEAR_SHAPES[k], interval));
     return shape;
 }
-#endif
 
 static inline gelu_t gelu_single_parts(lanes_t t) {
     gelu_t parts;
