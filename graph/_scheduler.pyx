@@ -525,8 +525,7 @@ cdef class PackedSchedule:
                 raise refused(name, "base", c.base, "scratch_per_thread is 0: there are no tiles")
             if step.n_ops == 1:
                 raise refused(name, "base", c.base, "one op makes a tile and another reads it")
-            sizes[:-2] = [1] * (step.ndim - 2)
-            sizes[-2:] = step.tile_rows, step.tile_cols
+            sizes = [1] * (step.ndim - 2) + [step.tile_rows, step.tile_cols]
             start += <object>self.c.scratch_offset
             threads = self.c.max_threads
         strides = [c.strides[d] for d in range(step.ndim)]
