@@ -566,7 +566,7 @@ cdef inline void compute_block(const tile_view *views, const block_t *block,
     cdef real *result = buffers + 2 * BLOCK
     cdef bint direct = block.rows == 1 and writes_in_place(out, state, sizeof(real), flags)
     cdef int k
-    inputs[1] = buffers + BLOCK
+    inputs[0] = inputs[1] = buffers + BLOCK
     for k in range(state.n_inputs):
         if flags & TILE_FAR and block.rows == 1:
             prefetch_row(place(&views[k], block), block.cols * views[k].col_stride)
