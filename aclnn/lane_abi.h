@@ -46,6 +46,7 @@ typedef struct {
     int prefetch; /* ahead of reads: bits of PREFETCH_... */
     kind_t stored; /* results, once rounded: as what they are; halves as floats or floats as halves */
 } span_t;
+#define FACTS(s) ((const facts_t *)(s)->facts)
 
 /* What a loop finds: SUSPECTS, DOUBTS or both. Doubts are only set for halves. */
 typedef int (*lane_loop)(const span_t *);

@@ -47,7 +47,6 @@ static inline int logit_backward_suspect(float x, float dy, float r, const doubl
 
 /* Of the functions that prepare facts, `n` is how many elements there are to compute, `kind` that of
  * all operands, SINGLE if they differ. */
-#define FACTS(s) ((const facts_t *)(s)->facts)
 static const limits_t NO_LIMITS = { 0 };
 
 /* --- ELU ------------------------------------------------------------------------------------- */
@@ -61,6 +60,12 @@ static inline void scale_powers(const void *table, int steps, float factor, floa
         ints_store(scaled + j, int_minus(bits, offset));
     }
 }
+
+_Static_assert(
+    sizeof(((elu_t *)0)->powers) >= EXP_STEPS * sizeof(float)
+        && sizeof(((elu_t *)0)->shifts) >= EXP_STEPS * sizeof(float)
+        && sizeof(((elu_t *)0)->near_powers) >= EXP_NEAR_STEPS * sizeof(float),
+    "there is room for the tables");
 
 /* The slope joins the tables: its first twelve bits the powers, which stay exact, the logarithm of
  * the rest the shifts. */

@@ -90,7 +90,7 @@ static inline lanes_t least_magnitude(lanes_t least, lanes_t x) {
 }
 static inline choice_t either(choice_t a, choice_t b) { return (choice_t)(a | b); }
 static inline int any(choice_t c) { return c != 0; }
-/* x times 2 to the nearest whole number below n; below the least float, 0. */
+/* x times 2 to the largest whole number up to n; below the least float, 0. */
 static inline lanes_t times_octaves(lanes_t x, lanes_t n) { return _mm512_scalef_ps(x, n); }
 static inline choice_t between(lanes_t x, float low, float high) {
     choice_t above = _mm512_cmp_ps_mask(x, lanes_of(low), _CMP_GE_OQ);
