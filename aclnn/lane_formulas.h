@@ -13,11 +13,8 @@
 #include "lane_loops.h"
 
 #define ELU_LAST 0xc2a00000u /* -80: the power's exponent must not run out */
-#if defined(LANES) && LANES == 16
 #define GELU_LAST 0xc13fffffu /* beside -12, where the tables end */
-#else
-#define GELU_LAST 0xc14e6666u /* -12.9 */
-#endif
+#define GELU_FARTHEST 0x1.7ffffep+3f /* the distance of that */
 #define GELU_ROOT 0x1.80eaep-1f /* a multiple of 2^-20: its distance to larger numbers is exact */
 #define GELU_BESIDE 0x36000000u /* 2^-19: so near the root its low part has too few digits */
 
@@ -162,24 +159,37 @@ LOOPS_TABLE(elu_by_rate)
 typedef struct { lanes_t power, r, lead, shape; } gelu_t;
 #define EXP_LACK 0x1.82a316p-15f /* ln(2) is LN2 (1 + EXP_LACK) */
 
-/* Many intervals and short polynomials where a register, or two of them, look many up. */
+/* What numbers the interval of t: there are many where a register, or two of them, look many up. Where
+ * they are few and long, z is stretched, which saves three of eight coefficients. */
 #if LANES == 16
 enum { GELU_DEGREE = 4, GELU_NEAR_DEGREE = 3, GELU_INTERVAL = 20 };
 #define pick_interval pick32
+static inline lanes_t gelu_place(lanes_t t) { return plus(t, lanes_of(1.0f)); }
+static inline lanes_t gelu_near_place(lanes_t t) { return fma_of(t, lanes_of(1.125f), lanes_of(1.0f)); }
+static inline lanes_t gelu_z(lanes_t t, lanes_t place, ints_t interval) {
+    return minus(t, pick_interval(GELU_CENTERS, interval));
+}
+static inline lanes_t gelu_near_z(lanes_t t, lanes_t place, ints_t interval) { return t; }
 #else
-enum { GELU_DEGREE = 7, GELU_NEAR_DEGREE = 6, GELU_INTERVAL = 22 };
+enum { GELU_DEGREE = 4, GELU_NEAR_DEGREE = 4, GELU_INTERVAL = 21 };
 #define pick_interval pick8
+static inline lanes_t gelu_place(lanes_t t) { return fma_of(t, lanes_of(1.75f), lanes_of(7.0f)); }
+#define gelu_near_place gelu_place
+static inline lanes_t gelu_z(lanes_t t, lanes_t place, ints_t interval) {
+    return over(minus(t, pick_interval(GELU_WIDE_CENTERS, interval)), place);
+}
+#define gelu_near_z gelu_z
 #define GELU_SHIFTS GELU_WIDE_SHIFTS
-#define GELU_CENTERS GELU_WIDE_CENTERS
 #define GELU_LEADS GELU_WIDE_LEADS
 #define GELU_SHAPES GELU_WIDE_SHAPES
 #define GELU_NEAR_SHAPES GELU_WIDE_NEAR_SHAPES
 #endif
 
-/* S(t)/sqrt(2 pi), from the tables of the interval that 1 + t numbers. */
+/* S(t)/sqrt(2 pi). */
 static inline void gelu_shape(lanes_t t, gelu_t *parts) {
-    ints_t interval = int_right(bits_of(plus(t, lanes_of(1.0f))), GELU_INTERVAL);
-    lanes_t z = minus(t, pick_interval(GELU_CENTERS, interval));
+    lanes_t place = gelu_place(t);
+    ints_t interval = int_right(bits_of(place), GELU_INTERVAL);
+    lanes_t z = gelu_z(t, place, interval);
     lanes_t shape = pick_interval(GELU_SHAPES[GELU_DEGREE], interval);
     for (int k = GELU_DEGREE - 1; k >= 0; k--)
         shape = fma_of(shape, z, pick_interval(GELU_SHAPES[k], interval));
@@ -187,13 +197,14 @@ static inline void gelu_shape(lanes_t t, gelu_t *parts) {
     parts->lead = pick_interval(GELU_LEADS, interval);
 }
 
-/* The same to fewer digits, on intervals that 1 + 9/8 t numbers. */
+/* The same to fewer digits. */
 static inline lanes_t gelu_near_shape(lanes_t t) {
-    lanes_t place = fma_of(t, lanes_of(1.125f), lanes_of(1.0f));
+    lanes_t place = gelu_near_place(t);
     ints_t interval = int_right(bits_of(place), GELU_INTERVAL);
+    lanes_t z = gelu_near_z(t, place, interval);
     lanes_t shape = pick_interval(GELU_NEAR_SHAPES[GELU_NEAR_DEGREE], interval);
     for (int k = GELU_NEAR_DEGREE - 1; k >= 0; k--)
-        shape = fma_of(shape, t, pick_interval(GELU_NEAR_SHAPES[k], interval));
+        shape = fma_of(shape, z, pick_interval(GELU_NEAR_SHAPES[k], interval));
     return shape;
 }
 
@@ -225,9 +236,8 @@ static inline lanes_t gelu_rest(const gelu_t *parts) {
     return fma_of(fma_of(parts->r, parts->shape, parts->r), tail, parts->shape);
 }
 
-/* t, at most 13: beyond, exponents run out where powers are made of bits, and a power that is 0 leaves
- * the result no sign. */
-static inline lanes_t gelu_bounded(lanes_t x) { return at_most(magnitude(x), 13.0f); }
+/* t, as far as there are intervals: beyond, they begin again. */
+static inline lanes_t gelu_bounded(lanes_t x) { return at_most(magnitude(x), GELU_FARTHEST); }
 
 /* The same for those that find out what lies beyond. With sixteen lanes singles need no look at x for
  * that: their tables end in zeros, which are seen. */
@@ -272,7 +282,7 @@ static inline lanes_t gelu_backward_short(
     return show(seen, times(g, rest_of_1_where(above_zero(x), tail)));
 }
 
-/* Results are 0 long before 13, whatever a half is multiplied by; what is infinite stays it. */
+/* Results are 0 long before, whatever a half is multiplied by; what is infinite stays it. */
 static inline lanes_t gelu_backward_half_lanes(const void *none, lanes_t g, lanes_t x, seen_t *seen) {
     return gelu_backward_short(magnitude(x), gelu_bounded(x), g, x, seen);
 }

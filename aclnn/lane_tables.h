@@ -5,11 +5,12 @@
  * 2^(j/8), the powers as bits less j << 20.
  *
  * The others describe S of GELU'(-t) = phi(t) (t0 - t) S(t), over sqrt(2 pi), on each of 32 intervals
- * of t that the low five bits of (bits of 1 + t) >> 20 number, or, WIDE, 8 that the low three bits of
- * (bits of 1 + t) >> 22 number, as many as a register of eight looks up at once. SHAPES: lead (1 + a
- * polynomial in t - center). NEAR_SHAPES: a polynomial in t, on intervals that 1 + 9/8 t numbers.
- * Both are times e^(t^2 lack / 2), which is what an exponential lacks whose ln(2) is 1 / (1 + lack)
- * of the true one. LEADS of the 32 are 0 from 12 on: there a power may be less than floats can be.
+ * of t that the low five bits of (bits of place) >> 20 number, place = 1 + t, or, WIDE, 8 that the low
+ * three bits of (bits of place) >> 21 number, place = 7 + 7/4 t, as many as a register of eight looks up
+ * at once. SHAPES: lead (1 + a polynomial in z), z = t - center, WIDE (t - center) / place.
+ * NEAR_SHAPES: a polynomial in t, place = 1 + 9/8 t, WIDE in z. Both are times e^(t^2 lack / 2), which
+ * is what an exponential lacks whose ln(2) is 1 / (1 + lack) of the true one. LEADS of the 32 are 0
+ * from 12 on: there a power may be less than floats can be.
  */
 #ifndef ACLNN_LANE_TABLES_H
 #define ACLNN_LANE_TABLES_H
@@ -175,75 +176,55 @@ static const float GELU_NEAR_SHAPES[4][32] = {
     },
 };
 static const float GELU_WIDE_CENTERS[8] = {
-    0x1.8p+0f, 0x1.4p+1f, 0x1p+2f, 0x1.8p+2f,
-    0x1.2p+3f, 0x1.ap+3f, 0x1p-2f, 0x1.8p-1f,
+    0x1.145146p+0f, 0x1.1dec0ep+1f, 0x1.b13b14p+1f, 0x1.222222p+2f,
+    0x1.8a28a2p+2f, 0x1.0ef606p+3f, 0x1.589d8ap+3f, 0x1.111112p-2f,
 };
 static const float GELU_WIDE_LEADS[8] = {
-    0x1.0ccp-1f, 0x1.f58p-2f, 0x1.d98p-2f, 0x1.c6cp-2f,
-    0x1.b92p-2f, 0x1.b0cp-2f, 0x1.40cp-1f, 0x1.252p-1f,
+    0x1.18ap-1f, 0x1.fdp-2f, 0x1.e2cp-2f, 0x1.d32p-2f,
+    0x1.c5cp-2f, 0x1.baep-2f, 0x1.b4ap-2f, 0x1.3f8p-1f,
 };
-static const float GELU_WIDE_SHAPES[8][8] = {
+static const float GELU_WIDE_SHAPES[5][8] = {
     {
-        -0x1.bca58p-13f, -0x1.2bc88p-15f, -0x1.766f2p-15f, 0x1.b35172p-15f,
-        0x1.be94fap-16f, -0x1.06f91ap-14f, -0x1.815b9p-13f, 0x1.98be86p-14f,
+        0x1.1b2b3p-14f, 0x1.6342a8p-14f, -0x1.b7f4bp-14f, 0x1.685638p-15f,
+        -0x1.970364p-18f, 0x1.3c1888p-16f, -0x1.78dd5p-14f, 0x1.209f1p-13f,
     },
     {
-        -0x1.7280f6p-4f, -0x1.aea836p-5f, -0x1.c6f5dep-6f, -0x1.dcebf4p-7f,
-        -0x1.cac71ep-8f, -0x1.a5a7c6p-9f, -0x1.bb2c48p-3f, -0x1.2f987ep-3f,
+        -0x1.0cc39p+0f, -0x1.4f9c72p-1f, -0x1.d3b5f4p-2f, -0x1.5efdb4p-2f,
+        -0x1.fadacap-3f, -0x1.5f6a24p-3f, -0x1.02822p-3f, -0x1.984cc6p+0f,
     },
     {
-        0x1.014706p-5f, 0x1.d1a898p-7f, 0x1.6c1dp-8f, 0x1.1b5ebap-9f,
-        0x1.9674f6p-11f, 0x1.38fb5ep-12f, 0x1.c1d69p-4f, 0x1.06597ep-4f,
+        0x1.d02df8p+0f, 0x1.d20164p-1f, 0x1.0c60fap-1f, 0x1.58bcecp-2f,
+        0x1.a96acap-3f, 0x1.0dc086p-3f, 0x1.a9a3c4p-4f, 0x1.9c13e6p+1f,
     },
     {
-        -0x1.4bf32ep-7f, -0x1.dd8898p-9f, -0x1.17735cp-10f, -0x1.3f49dap-12f,
-        -0x1.3f5aa4p-14f, -0x1.4fb89cp-16f, -0x1.9462bp-5f, -0x1.9ab64p-6f,
+        -0x1.0a078ap+1f, -0x1.cf5c3cp-1f, -0x1.bebcc2p-2f, -0x1.cbf3bcp-3f,
+        -0x1.59829ap-4f, 0x1.c07c82p-8f, 0x1.f674ecp-5f, -0x1.f6260ap+1f,
     },
     {
-        0x1.92a06ep-9f, 0x1.d5618ep-11f, 0x1.a29588p-13f, 0x1.658dfap-15f,
-        0x1.ff1f4ep-18f, 0x1.838e6p-20f, 0x1.49f506p-6f, 0x1.2879fcp-7f,
-    },
-    {
-        -0x1.ceab4ep-11f, -0x1.bb8aaep-13f, -0x1.3219eap-15f, -0x1.8aa328p-18f,
-        -0x1.9692b8p-21f, -0x1.bd56e8p-24f, -0x1.f0ad4p-8f, -0x1.8f6994p-9f,
-    },
-    {
-        0x1.05c84ap-12f, 0x1.9ddb5ep-15f, 0x1.d0ab78p-18f, 0x1.bd0fcep-21f,
-        0x1.5b4638p-24f, 0x1.0998e4p-27f, 0x1.61552ep-9f, 0x1.000706p-10f,
-    },
-    {
-        -0x1.11837ep-14f, -0x1.6c205p-17f, -0x1.438002p-20f, -0x1.dcf15ap-24f,
-        -0x1.0fabdep-27f, -0x1.2ea686p-31f, -0x1.d268bap-11f, -0x1.337c12p-12f,
+        0x1.586ffap+0f, 0x1.3fe2e4p-1f, 0x1.48994p-2f, 0x1.990f3ep-3f,
+        0x1.333d74p-3f, 0x1.4e2f82p-3f, 0x1.b5e40cp-3f, 0x1.168af8p+1f,
     },
 };
-static const float GELU_WIDE_NEAR_SHAPES[7][8] = {
+static const float GELU_WIDE_NEAR_SHAPES[5][8] = {
     {
-        0x1.544a26p-1f, 0x1.5263d8p-1f, 0x1.4b6ef4p-1f, 0x1.3d3cdp-1f,
-        0x1.29c42p-1f, 0x1.15720cp-1f, 0x1.54851ap-1f, 0x1.54837ep-1f,
+        0x1.18a2ecp-1f, 0x1.fcfc0ep-2f, 0x1.e2926ap-2f, 0x1.d2ec82p-2f,
+        0x1.c559ccp-2f, 0x1.ba26fp-2f, 0x1.b36b9ep-2f, 0x1.3f8b2p-1f,
     },
     {
-        -0x1.645962p-3f, -0x1.4b07ccp-3f, -0x1.103dfp-3f, -0x1.83978ep-4f,
-        -0x1.e3f946p-5f, -0x1.154122p-5f, -0x1.69c93cp-3f, -0x1.697fd8p-3f,
+        -0x1.26bb9cp-1f, -0x1.4e2d8ep-2f, -0x1.bad2p-3f, -0x1.42fd7cp-3f,
+        -0x1.c9f292p-4f, -0x1.3e8724p-4f, -0x1.e46a4ep-5f, -0x1.fd9b18p-1f,
     },
     {
-        0x1.73a478p-4f, 0x1.2c2cc8p-4f, 0x1.869d94p-5f, 0x1.9ff6e8p-6f,
-        0x1.759d28p-7f, 0x1.312e18p-8f, 0x1.8f9ab2p-4f, 0x1.8ccdaep-4f,
+        0x1.fc37e6p-1f, 0x1.cd334cp-2f, 0x1.f3bb0ep-3f, 0x1.317a7ap-3f,
+        0x1.5dc178p-4f, 0x1.7bad72p-5f, 0x1.d834eep-6f, 0x1.010abep+1f,
     },
     {
-        -0x1.2f54cep-5f, -0x1.83c79ap-6f, -0x1.7301d2p-7f, -0x1.1b8b66p-8f,
-        -0x1.64ef38p-10f, -0x1.9acd4ep-12f, -0x1.81ac7ap-5f, -0x1.7278c2p-5f,
+        -0x1.24728ap+0f, -0x1.d23a6p-2f, -0x1.b5fc4p-3f, -0x1.d26528p-4f,
+        -0x1.bee7b8p-5f, -0x1.85e23ap-6f, -0x1.93a15cp-7f, -0x1.39997cp+1f,
     },
     {
-        0x1.66e4a2p-7f, 0x1.4e2ea6p-8f, 0x1.be9c8p-10f, 0x1.de4062p-12f,
-        0x1.9f5836p-14f, 0x1.4ed97p-16f, 0x1.4c09f6p-6f, 0x1.1b0602p-6f,
-    },
-    {
-        -0x1.0bbd66p-9f, -0x1.55cc8p-11f, -0x1.3445f4p-13f, -0x1.c81726p-16f,
-        -0x1.0e8358p-18f, -0x1.30b47p-21f, -0x1.e9910ep-8f, -0x1.3578c8p-8f,
-    },
-    {
-        0x1.7369p-13f, 0x1.3863fap-15f, 0x1.73ad5ap-18f, 0x1.78c8f4p-21f,
-        0x1.2f1812p-24f, 0x1.dc79ecp-28f, 0x1.d6407p-10f, 0x1.5cb004p-11f,
+        0x1.7550acp-1f, 0x1.3092d8p-2f, 0x1.0e96dap-3f, 0x1.093d86p-4f,
+        0x1.bebee8p-6f, 0x1.46a3p-7f, 0x1.20561ep-8f, 0x1.5a3072p+0f,
     },
 };
 

@@ -5,7 +5,9 @@ rounded to the type it is evaluated in: ``python benchmarks/coefficients.py``.
 """
 
 import functools
+import itertools
 import math
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -96,9 +98,7 @@ POLYNOMIALS = {
 
 # --- Tables for lanes ---------------------------------------------------------------------------
 
-NEAR_SCALE = mpf(9) / 8  # for shorter intervals: up to 16 they number more than t needs
-LAST = mpf(13)  # beyond it GELU' is 1, or left to the form in double
-NO_LEAD = 12  # from here on, where 32 intervals leave room for an end
+LAST = mpf(12)  # beyond it GELU' is 1, or left to the form in double
 LN2, LN2_NEAR = mpf(float.fromhex("0x1.62ep-1")), mpf(float.fromhex("0x1.62e43p-1"))
 LACK, LACK_NEAR = (log(2) / short - 1 for short in (LN2, LN2_NEAR))
 TABLE_HEAD = """\
@@ -109,11 +109,12 @@ TABLE_HEAD = """\
  * 2^(j/8), the powers as bits less j << 20.
  *
  * The others describe S of GELU'(-t) = phi(t) (t0 - t) S(t), over sqrt(2 pi), on each of 32 intervals
- * of t that the low five bits of (bits of 1 + t) >> 20 number, or, WIDE, 8 that the low three bits of
- * (bits of 1 + t) >> 22 number, as many as a register of eight looks up at once. SHAPES: lead (1 + a
- * polynomial in t - center). NEAR_SHAPES: a polynomial in t, on intervals that 1 + 9/8 t numbers.
- * Both are times e^(t^2 lack / 2), which is what an exponential lacks whose ln(2) is 1 / (1 + lack)
- * of the true one. LEADS of the 32 are 0 from 12 on: there a power may be less than floats can be.
+ * of t that the low five bits of (bits of place) >> 20 number, place = 1 + t, or, WIDE, 8 that the low
+ * three bits of (bits of place) >> 21 number, place = 7 + 7/4 t, as many as a register of eight looks up
+ * at once. SHAPES: lead (1 + a polynomial in z), z = t - center, WIDE (t - center) / place.
+ * NEAR_SHAPES: a polynomial in t, place = 1 + 9/8 t, WIDE in z. Both are times e^(t^2 lack / 2), which
+ * is what an exponential lacks whose ln(2) is 1 / (1 + lack) of the true one. LEADS of the 32 are 0
+ * from 12 on: there a power may be less than floats can be.
  */
 #ifndef ACLNN_LANE_TABLES_H
 #define ACLNN_LANE_TABLES_H
@@ -180,19 +181,76 @@ def tables(name, rows):
     return f"static const float {name}[{len(rows)}][{len(rows[0])}] = {{\n{body}}};\n"
 
 
-def intervals(per_octave, scale=1):
-    """The intervals of t, in the order of their numbers: octaves of 1 + scale t, each cut evenly."""
-    found = {}
-    for octave in range(4):
-        for part in range(per_octave):
-            ends = (mpf(2) ** octave * (1 + mpf(part + k) / per_octave) for k in (0, 1))
-            low, high = ((end - 1) / scale for end in ends)
-            found[(127 + octave) % 4 * per_octave + part] = (low, high)
-    return [found[number] for number in sorted(found)]
-
-
 def rounded(value):
     return mpf(float(np.float32(float(value))))
+
+
+@dataclass(frozen=True)
+class Cut:
+    """Intervals of t, which the low bits of (bits of place) >> some number: octaves of
+    place = offset + scale t, each cut evenly."""
+
+    per_octave: int
+    octaves: int
+    offset: mpf
+    scale: mpf
+
+    def place(self, t):
+        return self.offset + self.scale * t
+
+    def intervals(self):
+        """Where each begins and ends, in the order of their numbers."""
+        found = {}
+        for octave, part in itertools.product(range(self.octaves + 3), range(self.per_octave)):
+            ends = (mpf(2) ** octave * (1 + mpf(part + k) / self.per_octave) for k in (0, 1))
+            low, high = ((end - self.offset) / self.scale for end in ends)
+            number = (127 + octave) % self.octaves * self.per_octave + part
+            if low >= 0:
+                found.setdefault(number, (low, high))
+        return [found[number] for number in sorted(found)]
+
+
+@dataclass(frozen=True)
+class Direct:
+    """z = t, where a polynomial needs few digits."""
+
+    cut: Cut
+
+    def center(self, low, high):
+        return mpf(0)
+
+    def z(self, t, center):
+        return t - center
+
+    def t(self, z, center):
+        return center + z
+
+
+class Centered(Direct):
+    """z = t - center, for intervals that are short."""
+
+    def center(self, low, high):
+        return (low + high) / 2
+
+
+class Stretched(Direct):
+    """z = (t - center) / place, in which S is a shorter polynomial, for intervals that are long."""
+
+    def center(self, low, high):
+        """The one whose z are as far from 0 at both ends."""
+        first, last = self.cut.place(low), self.cut.place(high)
+        return rounded((2 * first * last / (first + last) - self.cut.offset) / self.cut.scale)
+
+    def z(self, t, center):
+        return (t - center) / self.cut.place(t)
+
+    def t(self, z, center):
+        return (center + self.cut.offset * z) / (1 - self.cut.scale * z)
+
+
+MANY = Cut(8, 4, offset=mpf(1), scale=mpf(1))
+MANY_NEAR = Cut(8, 4, offset=mpf(1), scale=mpf(9) / 8)
+FEW = Cut(4, 2, offset=mpf(7), scale=mpf(7) / 4)
 
 
 def misfit(function, polynomial, low, high):
@@ -206,44 +264,49 @@ def shape(t, lack=LACK):
     return slope(t) / sqrt(2 * pi) * exp(lack * t * t / 2)
 
 
-def shapes(per_octave, degree):
+def shapes(variable, degree):
     """Centers, leads and coefficients (constant first) of every interval, and the largest error."""
     centers, leads, rows, worst = [], [], [], mpf(0)
-    for low, high in intervals(per_octave):
-        center = (low + high) / 2
+    for low, high in variable.cut.intervals():
+        center = variable.center(low, high)
         lead = mpf(to_bits(shape(center), 12))
-        row = interpolate(
-            lambda z, center=center, lead=lead: shape(center + z) / lead - 1,
-            degree, low - center, high - center,
-        )  # fmt: skip
+
+        def left(z, center=center, lead=lead):
+            return shape(variable.t(z, center)) / lead - 1
+
+        row = interpolate(left, degree, variable.z(low, center), variable.z(high, center))
         row = [rounded(c) for c in row]
 
         def fitted(t, center=center, lead=lead, row=row):
-            return lead * (1 + evaluate(row, t - center))
+            return lead * (1 + evaluate(row, variable.z(t, center)))
 
         worst = max(worst, misfit(shape, fitted, low, high))
         centers.append(center)
-        leads.append(mpf(0) if per_octave == 8 and NO_LEAD <= low < NO_LEAD + 3 else lead)
+        leads.append(lead if low < LAST else mpf(0))
         rows.append(row)
     return centers, leads, columns(rows), worst
 
 
-def near_shapes(per_octave, degree):
-    """Coefficients of polynomials in t itself, and the largest error.
+def near_shapes(variable, degree):
+    """Coefficients of S itself, and the largest error.
 
     Coefficients are rounded from the highest down, and those that remain are fitted again.
     """
     rows, worst = [], mpf(0)
-    for low, high in intervals(per_octave, NEAR_SCALE):
-        row = []
+    for low, high in variable.cut.intervals():
+        center, row = variable.center(low, high), []
         for left in range(degree, -1, -1):
 
-            def rest(t, row=row, left=left):
-                return shape(t, LACK_NEAR) - evaluate(row, t) * t ** (left + 1)
+            def rest(z, center=center, row=row, left=left):
+                return shape(variable.t(z, center), LACK_NEAR) - evaluate(row, z) * z ** (left + 1)
 
-            row = [rounded(interpolate(rest, left, low, high)[left]), *row]
-        true = functools.partial(shape, lack=LACK_NEAR)
-        worst = max(worst, misfit(true, lambda t, row=row: evaluate(row, t), low, high))
+            ends = variable.z(low, center), variable.z(high, center)
+            row = [rounded(interpolate(rest, left, *ends)[left]), *row]
+
+        def fitted(t, center=center, row=row):
+            return evaluate(row, variable.z(t, center))
+
+        worst = max(worst, misfit(functools.partial(shape, lack=LACK_NEAR), fitted, low, high))
         rows.append(row)
     return columns(rows), worst
 
@@ -255,14 +318,17 @@ def columns(rows):
 def write_tables():
     """Write the header; print how well the shapes fit."""
     parts = exponentials("", 16, 32) + exponentials("WIDE_", 8, 8)
-    for name, per_octave, degree, near in (("GELU_", 8, 4, 3), ("GELU_WIDE_", 2, 7, 6)):
-        centers, leads, rows, worst = shapes(per_octave, degree)
+    for name, variable, degree, near_variable, near_degree in (
+        ("GELU_", Centered(MANY), 4, Direct(MANY_NEAR), 3),
+        ("GELU_WIDE_", Stretched(FEW), 4, Stretched(FEW), 4),
+    ):
+        centers, leads, rows, worst = shapes(variable, degree)
         print(f"{name}SHAPES: degree {degree}, error 2^{nstr(log(worst, 2), 4)}")
         parts.append(table(f"{name}CENTERS", [hex_float(c) for c in centers]))
         parts.append(table(f"{name}LEADS", [hex_float(c) for c in leads]))
         parts.append(tables(f"{name}SHAPES", [[hex_float(c) for c in row] for row in rows]))
-        rows, worst = near_shapes(per_octave, near)
-        print(f"{name}NEAR_SHAPES: degree {near}, error 2^{nstr(log(worst, 2), 4)}")
+        rows, worst = near_shapes(near_variable, near_degree)
+        print(f"{name}NEAR_SHAPES: degree {near_degree}, error 2^{nstr(log(worst, 2), 4)}")
         parts.append(tables(f"{name}NEAR_SHAPES", [[hex_float(c) for c in row] for row in rows]))
     TABLES.write_text(TABLE_HEAD + "".join(parts) + "\n#endif\n")
 
