@@ -536,6 +536,7 @@ cdef aclOpExecutor new_executor():
 
 
 @cython.final
+@cython.freelist(8)  # each call of phase one makes one, which is soon done with
 cdef class aclOpExecutor:
     """A planned call, bound to memory.
 
