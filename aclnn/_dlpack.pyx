@@ -15,8 +15,10 @@ from cpython.ref cimport Py_DECREF, Py_INCREF, PyObject
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 from libc.stdlib cimport free, malloc
 
-import ml_dtypes
 import numpy as np
+
+from aclnn import dtypes
+from aclnn.constants import aclDataType
 
 cnp.import_array()
 
@@ -87,13 +89,12 @@ cdef const char *VERSIONED = "dltensor_versioned"
 cdef const char *VERSIONED_USED = "used_dltensor_versioned"
 
 _CODES = {"i": 0, "u": 1, "f": 2, "c": 5, "b": 6}
+_BFLOAT16 = dtypes.NUMPY[aclDataType.ACL_BF16]
 _DTYPES = {
-    (_CODES[np.dtype(name).kind], np.dtype(name).itemsize * 8): np.dtype(name)
-    for name in ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64",
-                 "float16", "float32", "float64", "complex64", "complex128", "bool")
+    (BFLOAT16 if kind == _BFLOAT16 else _CODES[kind.kind], kind.itemsize * 8): kind
+    for kind in dtypes.NUMPY.values()
 }
 LARGEST = 2**62
-_DTYPES[BFLOAT16, 16] = np.dtype(ml_dtypes.bfloat16)
 
 
 cdef class Borrowed:
@@ -265,7 +266,7 @@ cdef object _refuse_unshareable(array):
 
 
 cdef object _dtype_code(dtype):
-    if dtype == ml_dtypes.bfloat16:
+    if dtype == _BFLOAT16:
         return BFLOAT16
     code = _CODES.get(dtype.kind)
     known = dtype.isnative and (code, dtype.itemsize * 8) in _DTYPES

@@ -29,10 +29,10 @@ from aclnn._plan cimport (
     run_with_own_workspace,
 )
 
-import ml_dtypes
 import numpy as np
 
-from aclnn.constants import ACLNN_ERR_INNER, ACLNN_ERR_PARAM_INVALID
+from aclnn import dtypes
+from aclnn.constants import ACLNN_ERR_INNER, ACLNN_ERR_PARAM_INVALID, aclDataType
 from aclnn.errors import AclnnError, shown
 
 cnp.import_array()
@@ -40,7 +40,7 @@ cnp.import_array()
 cdef extern from "numpy/arrayobject.h":
     bint PyArray_ISBEHAVED_RO(cnp.ndarray array)
 
-_BFLOAT16 = np.dtype(ml_dtypes.bfloat16)
+cdef object _BFLOAT16 = dtypes.NUMPY[aclDataType.ACL_BF16]
 cdef int BFLOAT16_NUMBER = _BFLOAT16.num
 cdef enum:
     FORMAT_ND = 2
@@ -57,20 +57,12 @@ cdef enum:
 # CANN's number for each of NumPy's own type numbers.
 cdef int[32] ACL_NUMBER
 ACL_NUMBER[:] = [UNKNOWN] * 32
-for _name, _acl in {
-    "float32": 0, "float16": 1, "int8": 2, "int32": 3, "uint8": 4, "int16": 6, "uint16": 7,
-    "uint32": 8, "int64": 9, "uint64": 10, "float64": 11, "bool": 12, "complex64": 16,
-    "complex128": 17,
-}.items():
-    ACL_NUMBER[np.dtype(_name).num] = _acl
-ACL_NUMBER[np.dtype("longlong").num] = 9
-ACL_NUMBER[np.dtype("ulonglong").num] = 10
-_DTYPE_OF = {
-    ACL_NUMBER[np.dtype(_name).num]: np.dtype(_name)
-    for _name in ("float32", "float16", "int8", "int32", "uint8", "int16", "uint16", "uint32",
-                  "int64", "uint64", "float64", "bool", "complex64", "complex128")
-}
-_DTYPE_OF[ACL_BF16] = _BFLOAT16
+for _acl, _kind in dtypes.NUMPY.items():
+    if _kind.num < 32:
+        ACL_NUMBER[_kind.num] = _acl
+ACL_NUMBER[np.dtype("longlong").num] = aclDataType.ACL_INT64
+ACL_NUMBER[np.dtype("ulonglong").num] = aclDataType.ACL_UINT64
+cdef dict _DTYPE_OF = {int(acl): kind for acl, kind in dtypes.NUMPY.items()}
 
 
 cdef int acl_number(object array) noexcept:

@@ -30,6 +30,8 @@ from libc.string cimport memcpy, memset
 cimport aclnn._formulas as formulas
 from aclnn._formulas cimport real
 
+from aclnn import dtypes
+
 cdef extern from "tile_abi.h":
     ctypedef struct tile_view:
         char *data
@@ -1083,11 +1085,7 @@ add("logit", ("x",), ("eps",), NULL, logit)
 KINDS = {"float32": 0, "float16": 1, "bfloat16": 2}
 FROM_FLOAT = (0, 3, 4)
 
-ITEM_SIZES = {
-    "float32": 4, "float64": 8, "float16": 2, "bfloat16": 2, "int8": 1, "uint8": 1, "bool": 1,
-    "int16": 2, "uint16": 2, "int32": 4, "uint32": 4, "int64": 8, "uint64": 8, "complex64": 8,
-    "complex128": 16,
-}
+ITEM_SIZES = {kind.name: kind.itemsize for kind in dtypes.NUMPY.values()}
 
 
 cdef load_fn loader(str dtype, real like) except NULL:

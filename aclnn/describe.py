@@ -6,17 +6,13 @@ import math
 import re
 from dataclasses import dataclass
 
-import ml_dtypes
 import numpy as np
 
+from aclnn import dtypes
 from aclnn.constants import ACLNN_ERR_PARAM_INVALID
 from aclnn.errors import AclnnError
 from aclnn.graph import contiguous_strides
 
-NAMES = (
-    "float32", "float16", "bfloat16", "float64", "int8", "int16", "int32", "int64", "uint8",
-    "uint16", "uint32", "uint64", "bool", "complex64", "complex128",
-)  # fmt: skip
 _FORM = re.compile(r"(?P<dtype>\w+)\[(?P<dims>[^:\]]*)(?P<rest>(?::[^:\]]*)*)\]")
 
 
@@ -40,7 +36,7 @@ class Description:
         reach = [(n - 1) * s for n, s in zip(self.shape, self.strides, strict=True)]
         first = self.offset - sum(min(r, 0) for r in reach)
         length = first + sum(max(r, 0) for r in reach) + 1 if math.prod(self.shape) else first
-        kind = np.dtype(ml_dtypes.bfloat16 if self.dtype == "bfloat16" else self.dtype)
+        kind = dtypes.NUMPY[dtypes.of_name(self.dtype)]
         values = np.random.default_rng(seed).uniform(low, high, max(length, 1))
         storage = values.astype(np.float32).astype(kind)
         steps = tuple(stride * kind.itemsize for stride in self.strides)
@@ -58,8 +54,8 @@ def parse(text: str) -> Description:
     found = _FORM.fullmatch(text.replace(" ", ""))
     if found is None:
         raise _bad(text, "must look like float16[64,1,1024] or bfloat16[128,64:strides=1,128]")
-    if found["dtype"] not in NAMES:
-        raise _bad(text, f"{found['dtype']!r} is no dtype; they are {', '.join(NAMES)}")
+    if found["dtype"] not in dtypes.NAMES:
+        raise _bad(text, f"{found['dtype']!r} is no dtype; they are {', '.join(dtypes.NAMES)}")
     shape = _numbers(text, "size", found["dims"])
     if any(size < 0 for size in shape):
         raise _bad(text, "sizes must not be negative")

@@ -2,35 +2,34 @@
 
 from __future__ import annotations
 
+import ml_dtypes
 import numpy as np
 
 from aclnn.constants import aclDataType
 
 T = aclDataType
-_NAMES = {
-    T.ACL_FLOAT: "float32",
-    T.ACL_FLOAT16: "float16",
-    T.ACL_BF16: "bfloat16",
-    T.ACL_DOUBLE: "float64",
-    T.ACL_INT8: "int8",
-    T.ACL_INT16: "int16",
-    T.ACL_INT32: "int32",
-    T.ACL_INT64: "int64",
-    T.ACL_UINT8: "uint8",
-    T.ACL_UINT16: "uint16",
-    T.ACL_UINT32: "uint32",
-    T.ACL_UINT64: "uint64",
-    T.ACL_BOOL: "bool",
-    T.ACL_COMPLEX64: "complex64",
-    T.ACL_COMPLEX128: "complex128",
+# What arrays and tensors may hold, and NumPy's dtype of each.
+NUMPY = {
+    T.ACL_FLOAT: np.dtype(np.float32),
+    T.ACL_FLOAT16: np.dtype(np.float16),
+    T.ACL_BF16: np.dtype(ml_dtypes.bfloat16),
+    T.ACL_DOUBLE: np.dtype(np.float64),
+    T.ACL_INT8: np.dtype(np.int8),
+    T.ACL_INT16: np.dtype(np.int16),
+    T.ACL_INT32: np.dtype(np.int32),
+    T.ACL_INT64: np.dtype(np.int64),
+    T.ACL_UINT8: np.dtype(np.uint8),
+    T.ACL_UINT16: np.dtype(np.uint16),
+    T.ACL_UINT32: np.dtype(np.uint32),
+    T.ACL_UINT64: np.dtype(np.uint64),
+    T.ACL_BOOL: np.dtype(np.bool_),
+    T.ACL_COMPLEX64: np.dtype(np.complex64),
+    T.ACL_COMPLEX128: np.dtype(np.complex128),
 }
-_BY_NAME = {text: dtype for dtype, text in _NAMES.items()}
-_SIZES = {
-    T.ACL_DT_UNDEFINED: 0, T.ACL_FLOAT: 4, T.ACL_FLOAT16: 2, T.ACL_INT8: 1, T.ACL_INT32: 4,
-    T.ACL_UINT8: 1, T.ACL_INT16: 2, T.ACL_UINT16: 2, T.ACL_UINT32: 4, T.ACL_INT64: 8,
-    T.ACL_UINT64: 8, T.ACL_DOUBLE: 8, T.ACL_BOOL: 1, T.ACL_COMPLEX64: 8, T.ACL_COMPLEX128: 16,
-    T.ACL_BF16: 2, T.ACL_COMPLEX32: 4,
-}  # fmt: skip
+_BY_NAME = {kind.name: dtype for dtype, kind in NUMPY.items()}
+NAMES = tuple(_BY_NAME)
+_SIZES = {dtype: kind.itemsize for dtype, kind in NUMPY.items()}
+_SIZES |= {T.ACL_DT_UNDEFINED: 0, T.ACL_COMPLEX32: 4}
 
 _SIGNED = (T.ACL_INT8, T.ACL_INT16, T.ACL_INT32, T.ACL_INT64)
 _INTEGERS = (*_SIGNED, T.ACL_UINT8)
@@ -46,7 +45,9 @@ def name(dtype: aclDataType) -> str:
     >>> name(aclDataType.ACL_BF16)
     'bfloat16'
     """
-    return _NAMES.get(dtype) or aclDataType(dtype).name.removeprefix("ACL_").lower()
+    if dtype in NUMPY:
+        return NUMPY[dtype].name
+    return aclDataType(dtype).name.removeprefix("ACL_").lower()
 
 
 def of_name(text: str) -> aclDataType:

@@ -87,7 +87,7 @@ def test_messages_are_of_bounded_length():
 def test_every_type_has_a_name_and_a_size(dtype):
     name, size = aclnn.dtypes.name(dtype), aclnn.dtypes.item_size(dtype)
     assert name == name.lower()
-    if dtype in aclnn.dtypes._NAMES:
+    if dtype in aclnn.dtypes.NUMPY:
         assert aclnn.dtypes.of_name(name) == dtype
         numpy_dtype = np.dtype(name)
         assert size == numpy_dtype.itemsize
@@ -97,9 +97,9 @@ def test_every_type_has_a_name_and_a_size(dtype):
 
 
 def test_promotion_and_casts_of_types_without_arithmetic():
-    for odd in set(constants.aclDataType) - set(aclnn.dtypes._NAMES):
+    for odd in set(constants.aclDataType) - set(aclnn.dtypes.NUMPY):
         assert aclnn.dtypes.promote(odd, odd) == odd
-        for other in aclnn.dtypes._NAMES:
+        for other in aclnn.dtypes.NUMPY:
             assert aclnn.dtypes.promote(odd, other) is None
             assert aclnn.dtypes.promote(other, odd) is None
             assert not aclnn.dtypes.can_cast(odd, other)
