@@ -8,6 +8,7 @@ from functools import partial
 
 import numpy as np
 import pytest
+from aclnn.graph.views.tables import to_markdown, to_text
 
 from aclnn import cli, isa
 from aclnn.benchmark import (
@@ -317,11 +318,11 @@ def test_tables():
     report = report_of(*rows)
     first, second, small = table.tables(report, targets.judged(report))
     assert first.title == "PyTorch's time over ours, 1 thread, v4"
-    assert [line[-1] for line in first.body] == ["10.00", "2.00 !", "4.47"]
-    assert [line[-1] for line in second.body] == ["0.50 !", "0.50"]
-    assert [line[-1] for line in small.body] == ["0.20", "0.20", "0.30"]
-    assert "| gelu_backward | float16 | 2.00 ! |" in first.to_markdown()
-    assert all(table.MISSED not in one.to_text() for one in table.tables(report))
+    assert [line[-1] for line in first.rows] == ["10.00", "2.00 !", "4.47"]
+    assert [line[-1] for line in second.rows] == ["0.50 !", "0.50"]
+    assert [line[-1] for line in small.rows] == ["0.20", "0.20", "0.30"]
+    assert "| gelu_backward | float16 | 2.00 ! |" in to_markdown((first,))
+    assert all(table.MISSED not in to_text((one,)) for one in table.tables(report))
 
 
 @pytest.mark.parametrize("name", ["speed.svg", "deep/speed.png"])

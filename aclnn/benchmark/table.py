@@ -1,55 +1,18 @@
-"""A report as tables: for terminals, plain or with rich, and for Markdown."""
+"""A report as tables."""
 
 from __future__ import annotations
 
-import importlib.util
-import sys
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 from statistics import geometric_mean, median
 from typing import Any
 
 from aclnn.benchmark.peers import TITLES
 from aclnn.benchmark.targets import Row, Verdict
+from aclnn.graph.views.tables import Table, make
 
 MISSED = "!"
 Value = Callable[[Row], str | None]
-
-
-@dataclass(frozen=True, slots=True)
-class Table:
-    """A heading, column titles, and rows of text; the first two columns are names."""
-
-    title: str
-    header: tuple[str, ...]
-    body: tuple[tuple[str, ...], ...]
-
-    def to_text(self) -> str:
-        """
-        >>> print(Table("Ratios", ("operator", "dtype", "16"), (("gelu", "float16", "1.50"),)).to_text())
-        Ratios
-        operator  dtype      16
-        gelu      float16  1.50
-        """
-        lines = (self.header, *self.body)
-        widths = [max(len(line[i]) for line in lines) for i in range(len(self.header))]
-        padded = (
-            [text.ljust(w) if i < 2 else text.rjust(w) for i, (text, w) in enumerate(pairs)]
-            for pairs in (zip(line, widths, strict=True) for line in lines)
-        )
-        return "\n".join([self.title, *("  ".join(line).rstrip() for line in padded)])
-
-    def to_markdown(self) -> str:
-        """
-        >>> print(Table("Ratios", ("operator", "dtype", "16"), (("gelu", "float16", "1.50"),)).to_markdown())
-        ## Ratios
-        <BLANKLINE>
-        | operator | dtype | 16 |
-        | --- | --- | --- |
-        | gelu | float16 | 1.50 |
-        """
-        lines = (self.header, ("---",) * len(self.header), *self.body)
-        return "\n".join([f"## {self.title}", "", *(f"| {' | '.join(line)} |" for line in lines)])
 
 
 def tables(report: dict[str, Any], verdicts: Iterable[Verdict] = ()) -> list[Table]:
@@ -89,7 +52,7 @@ def _of_group(rows: Sequence[Row], where: str, missed: set[tuple[Any, ...]]) -> 
     ]
     needing = [row for row in rows if row["workspace_bytes"]]
     made.append(_pivot(needing, f"Bytes of workspace, {where}", _workspace))
-    return [table for table in made if table.body]
+    return [table for table in made if table.rows]
 
 
 def _ratios(rows: Sequence[Row], key: str, where: str, missed: set[tuple[Any, ...]]) -> Table:
@@ -101,14 +64,14 @@ def _ratios(rows: Sequence[Row], key: str, where: str, missed: set[tuple[Any, ..
         return f"{value:.2f}{f' {MISSED}' if missed and below else ''}"
 
     table = _pivot(rows, f"{TITLES[key]}'s time over ours, {where}", ratio)
-    if not table.body:
+    if not table.rows:
         return table
     regimes = dict.fromkeys(row["regime"] for row in rows)
     means = []
     for regime in regimes:
         known = [r["ratios"][key] for r in rows if r["regime"] == regime and key in r["ratios"]]
         means.append(f"{geometric_mean(known):.2f}" if known else "")
-    return Table(table.title, table.header, (*table.body, ("geometric mean", "", *means)))
+    return replace(table, rows=(*table.rows, ("geometric mean", "", *means)))
 
 
 def _small(rows: Sequence[Row], title: str) -> Table:
@@ -119,7 +82,7 @@ def _small(rows: Sequence[Row], title: str) -> Table:
         for regime in dict.fromkeys(row["regime"] for row in rows)
     ]
     line = ("np.add(a, b, out=c)", "float32", *ufunc)
-    return Table(title, table.header, (*table.body, line) if rows else ())
+    return replace(table, rows=(*table.rows, line) if rows else ())
 
 
 def _identity(quantity: str, thing: Row | Verdict) -> tuple[Any, ...]:
@@ -136,8 +99,9 @@ def _pivot(rows: Sequence[Row], title: str, value: Value) -> Table:
         text = value(row)
         if text is not None:
             lines.setdefault((row["operator"], row["dtype"]), {})[row["regime"]] = text
-    body = tuple((*names, *(line.get(r, "") for r in regimes)) for names, line in lines.items())
-    return Table(title, ("operator", "dtype", *regimes), body)
+    body = ((*names, *(line.get(r, "") for r in regimes)) for names, line in lines.items())
+    headers = ("operator", "dtype", *regimes)
+    return make(headers, body, right=",".join(regimes), title=title, alarm=MISSED)
 
 
 def _microseconds(row: Row, name: str) -> float:
@@ -150,21 +114,3 @@ def _percent(name: str) -> Value:
 
 def _workspace(row: Row) -> str:
     return f"{row['workspace_bytes']:,}"
-
-
-def show(made: Iterable[Table]) -> None:
-    """Print tables, with rich where it is installed and a terminal looks on."""
-    if not (sys.stdout.isatty() and importlib.util.find_spec("rich")):
-        print("\n\n".join(table.to_text() for table in made))
-        return
-    from rich import box, table
-    from rich.console import Console
-
-    console = Console()
-    for one in made:
-        drawn = table.Table(title=one.title, title_justify="left", box=box.SIMPLE_HEAD)
-        for place, title in enumerate(one.header):
-            drawn.add_column(title, justify="left" if place < 2 else "right", no_wrap=True)
-        for line in one.body:
-            drawn.add_row(*(f"[red]{t}[/red]" if t.endswith(MISSED) else t for t in line))
-        console.print(drawn)

@@ -15,7 +15,9 @@ from typing import Any
 
 from aclnn import isa
 from aclnn.benchmark import cells, matrix, plot, table, targets
+from aclnn.cli import show
 from aclnn.cli.numbers import positive, thread_count
+from aclnn.graph.views.tables import Table, to_markdown, to_rich, to_text
 from aclnn.operators import REGISTRY
 
 QUICK_ROUNDS, QUICK_BUDGET = 3, 1e-3
@@ -43,6 +45,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--json", metavar="FILE", help="write the report")
     add("--markdown", metavar="FILE", help="write the tables")
     add("--plot", metavar="FILE", help="draw them (.svg, .png), with matplotlib")
+    show.add_arguments(parser)
 
 
 def run(options: argparse.Namespace) -> int:
@@ -54,7 +57,8 @@ def run(options: argparse.Namespace) -> int:
     report = matrix.measured(settings, options.threads, options.isa)
     verdicts = targets.judged(report) if options.targets else []
     made = table.tables(report, verdicts)
-    table.show(made)
+    view = show.View(lambda one: to_text((one,)), lambda one: to_rich((one,)))
+    show.show(options, [(view, one) for one in made])
     _list_misses(verdicts)
     for note in report["notes"]:
         print(note, file=sys.stderr)
@@ -93,13 +97,13 @@ def _write(
     options: argparse.Namespace,
     report: dict[str, Any],
     verdicts: Sequence[targets.Verdict],
-    made: Sequence[table.Table],
+    made: Sequence[Table],
 ) -> None:
     texts = {
         options.json: lambda: json.dumps(
             report | {"targets": [verdict.to_json() for verdict in verdicts]}, indent=2
         ),
-        options.markdown: lambda: "\n\n".join(one.to_markdown() for one in made) + "\n",
+        options.markdown: lambda: to_markdown(tuple(made)) + "\n",
     }
     for name, text in texts.items():
         if name is not None:

@@ -15,13 +15,15 @@ from .extras import need
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """Headers and rows; the columns named in `right` are flush right, those in `accent` bold."""
+    """Headers and rows; the columns named in `right` are flush right, those in `accent` bold, and
+    cells that end in `alarm` red."""
 
     headers: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
     right: frozenset[str] = frozenset()
     accent: frozenset[str] = frozenset()
     title: str = ""
+    alarm: str = ""
 
 
 Part = Table | str
@@ -34,11 +36,12 @@ def make(
     right: str = "",
     accent: str = "",
     title: str = "",
+    alarm: str = "",
 ) -> Table:
     """A table of whatever has a `str`; `right` and `accent` name headers, between commas."""
     cells = tuple(tuple(map(str, row)) for row in rows)
     names = frozenset(right.split(",")), frozenset(accent.split(","))
-    return Table(tuple(headers), cells, *names, title)
+    return Table(tuple(headers), cells, *names, title, alarm)
 
 
 # --- Plain text -------------------------------------------------------------------------------
@@ -80,6 +83,25 @@ def _lines(cell: str, wrap: int | None) -> list[str]:
     return [line for row in cell.split("\n") for line in textwrap.wrap(row, wrap) or [""]]
 
 
+def to_markdown(sheet: Sheet) -> str:
+    """The sheet for Markdown, tables under headings.
+
+    >>> print(to_markdown((make(["name", "bytes"], [["a", 1]], title="Sizes"),)))
+    ## Sizes
+    <BLANKLINE>
+    | name | bytes |
+    | --- | --- |
+    | a | 1 |
+    """
+    return "\n\n".join(part if isinstance(part, str) else _markdown(part) for part in sheet)
+
+
+def _markdown(made: Table) -> str:
+    rows = (made.headers, ("---",) * len(made.headers), *made.rows)
+    heading = [f"## {made.title}", ""] if made.title else []
+    return "\n".join([*heading, *(f"| {' | '.join(row)} |" for row in rows)])
+
+
 # --- Rich -------------------------------------------------------------------------------------
 
 
@@ -107,5 +129,9 @@ def _rich_table(made: Table) -> Any:
             no_wrap=header in made.right,  # half a number is no number
         )
     for row in made.rows:
-        table.add_row(*map(text.Text, row))  # names and strides are no markup
+        # Names and strides are no markup.
+        alarming = (made.alarm and cell.endswith(made.alarm) for cell in row)
+        table.add_row(
+            *(text.Text(c, "red" if a else "") for c, a in zip(row, alarming, strict=True))
+        )
     return table
