@@ -408,6 +408,7 @@ def test_threads_and_instruction_sets_have_processes_of_their_own(tmp_path, caps
     rows = json.loads(path.read_text())["rows"]
     combinations = {(one["isa"], one["threads"]) for one in rows}
     assert combinations == {(i, n) for i in ("generic", isa.available()[-1]) for n in (1, 2)}
+    assert "target" not in capsys.readouterr().out  # nobody asked for them
 
 
 def test_a_wrong_adapter_fails_the_command(monkeypatch, capsys):

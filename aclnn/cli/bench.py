@@ -59,7 +59,8 @@ def run(options: argparse.Namespace) -> int:
     made = table.tables(report, verdicts)
     view = show.View(lambda one: to_text((one,)), lambda one: to_rich((one,)))
     show.show(options, [(view, one) for one in made])
-    _list_misses(verdicts)
+    if options.targets:
+        _list_misses(verdicts)
     for note in report["notes"]:
         print(note, file=sys.stderr)
     _write(options, report, verdicts, made)
