@@ -8,6 +8,7 @@ from cpython.buffer cimport (
     PyBuffer_Release,
     PyObject_GetBuffer,
 )
+from cpython.long cimport PyLong_AsLongLongAndOverflow
 from cpython.object cimport PyObject
 from libc.stdint cimport int64_t
 from libc.string cimport memcpy, memset
@@ -46,6 +47,9 @@ from aclnn.constants import (
     ACLNN_SUCCESS,
 )
 from aclnn.errors import AclnnError, shown
+
+cdef extern from "Python.h":
+    Py_ssize_t PY_SSIZE_T_MAX
 
 cdef int OK = int(ACLNN_SUCCESS)
 cdef int NULLPTR = int(ACLNN_ERR_PARAM_NULLPTR)
@@ -404,18 +408,31 @@ cdef object run_phase_two(EntryHandle entry, object workspace, object workspaceS
     return launch(executor, addresses, held, hold, stream)
 
 
+cdef Py_ssize_t stated_bytes(object given) except -1:
+    """`workspaceSize` as a number; more than any memory has counts as the largest there is."""
+    cdef int overflow = 0
+    cdef long long stated = -1
+    whole = given if type(given) is int else errors.as_int(given)
+    if whole is not None:
+        stated = PyLong_AsLongLongAndOverflow(whole, &overflow)
+    if overflow > 0:
+        return PY_SSIZE_T_MAX
+    if stated < 0:
+        raise AclnnError(
+            INVALID, f"workspaceSize is {shown(given)}, must be an int that is not negative")
+    return stated
+
+
 cdef WorkspaceHold hold_workspace(object workspace, object given_size, Py_ssize_t needed):
     """The workspace, checked; `None` where none is needed."""
-    size = given_size if type(given_size) is int else errors.as_int(given_size)
-    if size is None or size < 0:
-        raise AclnnError(
-            INVALID, f"workspaceSize is {shown(given_size)}, must be an int that is not negative")
+    cdef Py_ssize_t size = stated_bytes(given_size)
     if workspace is None and (needed or size):
         raise AclnnError(
-            NULLPTR, f"workspace is null, workspaceSize is {shown(size)}, {needed} bytes are needed")
+            NULLPTR, f"workspace is null, workspaceSize is {shown(int(given_size))}, {needed} bytes "
+            "are needed")
     if size < needed:
         raise AclnnError(
-            INVALID, f"workspaceSize is {shown(size)}, at least {needed} bytes are needed")
+            INVALID, f"workspaceSize is {shown(int(given_size))}, at least {needed} bytes are needed")
     return WorkspaceHold(workspace, needed) if needed else None
 
 
@@ -708,7 +725,7 @@ cdef class aclOpExecutor:
         Lists of what is bound are replaced, never changed.
         """
         cdef int index, last = len(self.names) - 1
-        cdef list bound = self.bound
+        cdef list held, bound = self.bound
         cdef aclTensor tensor
         if not self.from_tensors:
             for index in range(last + 1):
@@ -718,12 +735,12 @@ cdef class aclOpExecutor:
             tensor = <aclTensor>bound[index]
             if tensor.device and not memory.is_alive(tensor.owner):
                 raise AclnnError(INVALID, f"{self.names[index]} lies in memory that was freed")
-        held = []
+        held = [None] * (last + 1)
         for index in range(last + 1):  # nothing in here lets another thread run
             tensor = <aclTensor>bound[index]
             self.check_tensor(tensor, index)
             addresses[index] = address_of(tensor)
-            held.append(tensor.owner)
+            held[index] = tensor.owner
         if not tensor.writable and self.planned.elements:
             raise AclnnError(INVALID, f"{self.names[last]} is read-only, but is the output")
         return held
