@@ -176,7 +176,7 @@ cdef extern from "lane_formulas.h" nogil:
     # NULL where the instruction set has no lanes: plain loops do it all.
     const lane_loop *elu_backward_loops "IF_LANES(elu_by_rate_loops)"
     const lane_loop *gelu_backward_loops "IF_LANES(gelu_backward_loops)"
-    const lane_loop *logit_backward_loops "IF_LANES(logit_backward_loops)"
+    const lane_loop *logit_by_bounds_loops "IF_LANES(logit_by_bounds_loops)"
     const lane_loop *leaky_relu_loops "IF_LANES(leaky_relu_loops)"
     const lane_loop *hardshrink_loops "IF_LANES(hardshrink_loops)"
     facts_fn elu_facts "IF_LANES(elu_facts)"
@@ -1068,7 +1068,7 @@ add("hardshrink", ("x",), ("lambd",), hardshrink[float], hardshrink[double], har
     NULL, keep_facts)
 add("hardshrink_backward", ("g", "x"), ("lambd",), hardshrink_backward[float],
     hardshrink_backward[double], hardshrink_loops, NULL, keep_facts)
-add("logit_backward", ("x", "dy"), ("eps",), NULL, logit_backward, logit_backward_loops,
+add("logit_backward", ("x", "dy"), ("eps",), NULL, logit_backward, logit_by_bounds_loops,
     logit_backward_mark, logit_facts)
 add("elu", ("x",), ("alpha", "scale", "input_scale"), NULL, elu)
 add("elu_backward", ("g", "x"), ("alpha", "scale", "input_scale"), NULL, elu_backward,

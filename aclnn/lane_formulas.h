@@ -311,6 +311,7 @@ static void logit_facts(facts_t *facts, ptrdiff_t n, kind_t kind) {
     logit->low = eps < 0 ? 0.0f : eps;
     logit->high = eps < 0 ? 1.0f : 1.0f - eps;
     logit->outside = eps < 0 ? __builtin_nanf("") : 0.0f;
+    logit->whole = eps < 0;
     logit->even = logit->high >= 0.5f && logit->low == 1.0f - logit->high;
     logit->odd = logit_backward_odd(p);
 }
@@ -320,11 +321,15 @@ static inline lanes_t logit_inside(const logit_t *logit, lanes_t q, lanes_t x) {
     return choose(between(x, logit->low, logit->high), q, lanes_of(logit->outside));
 }
 
+/* What is known of the bounds: nothing; that they are as far from 0 as from 1; that they are 0 and 1,
+ * and most likely all x lie between them. */
+typedef enum { ANY, EVEN, WHOLE } bounds_t;
+
 /* x (1 - x) = y - y^2 for the lesser one of the two, y, which is exact where it is 1 - x; in two
  * parts, because y is at most twice the difference. The residual of a quotient that is 2^-14 off
- * leaves 2^-28. `even`: the bounds are known to be as far from 0 as from 1, so that y tells. */
+ * leaves 2^-28. */
 static inline __attribute__((always_inline)) lanes_t logit_backward_single(
-        const logit_t *logit, int even, lanes_t x, lanes_t dy, seen_t *seen) {
+        const logit_t *logit, bounds_t bounds, lanes_t x, lanes_t dy, seen_t *seen) {
     lanes_t y = lesser(x, minus(lanes_of(1.0f), x));
     lanes_t product = fnma_of(y, y, y);
     lanes_t low = fnma_of(y, y, minus(y, product));
@@ -335,31 +340,60 @@ static inline __attribute__((always_inline)) lanes_t logit_backward_single(
     lanes_t q = with_sign_of(fma_of(residual, inverse, near), near, some);
     see_size(seen, dy, some);
     show(seen, q);
-    if (even) return choose(reaches(y, logit->low), q, lanes_of(logit->outside));
-    return logit_inside(logit, q, x);
+    if (bounds == ANY) return logit_inside(logit, q, x);
+    if (bounds == EVEN) return choose(reaches(y, logit->low), q, lanes_of(logit->outside));
+    see_argument(seen, y);
+    return q;
 }
 static inline lanes_t logit_backward_single_lanes(const void *facts, lanes_t x, lanes_t dy, seen_t *seen) {
-    return logit_backward_single(LOGIT(facts), 0, x, dy, seen);
+    return logit_backward_single(LOGIT(facts), ANY, x, dy, seen);
 }
 static inline lanes_t logit_even_single_lanes(const void *facts, lanes_t x, lanes_t dy, seen_t *seen) {
-    return logit_backward_single(LOGIT(facts), 1, x, dy, seen);
+    return logit_backward_single(LOGIT(facts), EVEN, x, dy, seen);
+}
+static inline lanes_t logit_whole_single_lanes(const void *facts, lanes_t x, lanes_t dy, seen_t *seen) {
+    return logit_backward_single(LOGIT(facts), WHOLE, x, dy, seen);
 }
 
+static inline __attribute__((always_inline)) lanes_t logit_backward_short(
+        const logit_t *logit, bounds_t bounds, lanes_t x, lanes_t dy, seen_t *seen) {
+    lanes_t product = times(x, minus(lanes_of(1.0f), x));
+    lanes_t q = over(dy, product);
+    show(seen, bounds == WHOLE ? q : product);
+    if (bounds == ANY) return logit_inside(logit, q, x);
+    see_argument(seen, product);
+    return q;
+}
 static inline lanes_t logit_backward_half_lanes(const void *facts, lanes_t x, lanes_t dy, seen_t *seen) {
-    lanes_t product = show(seen, times(x, minus(lanes_of(1.0f), x)));
-    return logit_inside(LOGIT(facts), over(dy, product), x);
+    return logit_backward_short(LOGIT(facts), ANY, x, dy, seen);
+}
+static inline lanes_t logit_whole_half_lanes(const void *facts, lanes_t x, lanes_t dy, seen_t *seen) {
+    return logit_backward_short(LOGIT(facts), WHOLE, x, dy, seen);
 }
 
 static const limits_t LOGIT_LIMITS = { .bound = 2.5e-7f, .finite = 1, .nan = 1 };
+/* What lies outside 0 and 1 has a negative product. */
+static const limits_t WHOLE_LIMITS = { .bound = 2.5e-7f, .most = 0x7f800000u, .finite = 1 };
 LOOPS(logit_backward, logit_backward_half_lanes, logit_backward_half_lanes, logit_backward_half_lanes,
       LOGIT_LIMITS, FACTS(s)->logit.odd)
+LOOPS(logit_whole, logit_whole_half_lanes, logit_whole_half_lanes, logit_whole_half_lanes,
+      WHOLE_LIMITS, 0)
 LOOP(logit_even, logit_even_single_lanes, SINGLE, SINGLE, LOGIT_LIMITS, FACTS(s)->logit.odd)
-static int logit_by_bounds(const span_t *s) {
+static int logit_bounded(const span_t *s) {
     return FACTS(s)->logit.even ? logit_even(s) : logit_backward_0(s);
 }
-static const lane_loop logit_backward_loops[5] = {
-    logit_by_bounds, logit_backward_1, logit_backward_2, logit_backward_3, logit_backward_4,
-};
+/* Inputs are never where results go: what turns out to need bounds can be computed once more. */
+#define LOGIT_BY_BOUNDS(kind, bounded) \
+    static int logit_by_bounds_##kind(const span_t *s) { \
+        int found = FACTS(s)->logit.whole ? logit_whole_##kind(s) : SUSPECTS; \
+        return found & SUSPECTS ? bounded(s) : found; \
+    }
+LOGIT_BY_BOUNDS(0, logit_bounded)
+LOGIT_BY_BOUNDS(1, logit_backward_1)
+LOGIT_BY_BOUNDS(2, logit_backward_2)
+LOGIT_BY_BOUNDS(3, logit_backward_3)
+LOGIT_BY_BOUNDS(4, logit_backward_4)
+LOOPS_TABLE(logit_by_bounds)
 
 /* --- Leaky ReLU --------------------------------------------------------------------------------- */
 

@@ -371,6 +371,21 @@ def test_instruction_sets_agree_on_the_bounds_of_logit(dtype):
 
 
 @pytest.mark.parametrize("dtype", DTYPES, ids=lambda d: d.name)
+def test_one_element_outside_of_logits_bounds_is_seen(dtype):
+    """Without eps all are expected to lie between 0 and 1: one that does not must not be lost."""
+    tiny, one = np.finfo(np.float32).smallest_subnormal, np.float32(1)
+    above = np.float32(1) + np.float32(ml_dtypes.finfo(dtype).eps)
+    for odd in (-tiny, -0.0, 0.0, one, above, -0.25, 1.5, -np.inf, np.inf, np.nan):
+        for place in (0, 17, 31, 95, 97):
+            x = np.resize(np.array([0.25, 0.5, 0.625, 0.9], dtype), 98)
+            x[place] = odd
+            operands = [x, np.ones(98, dtype)]
+            plain = computed("generic", "logit_backward", operands, (-1.0,))
+            for level in isa.available():
+                assert_near(computed(level, "logit_backward", operands, (-1.0,)), plain)
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=lambda d: d.name)
 @pytest.mark.parametrize("formula", [*BINARY, "logit_backward"])
 def test_instruction_sets_agree_on_elements_of_one_magnitude(formula, dtype):
     """What lanes leave open they find out by looking at a run: here nothing else in it gives that away."""
