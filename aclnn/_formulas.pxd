@@ -26,6 +26,12 @@ cdef extern from "vector_math.h" nogil:
     double fabs(double) noexcept
     double INFINITY
 
+cdef extern from *:
+    """
+    #define BARELY 0x1p-80 /* no double shows it beside 1 */
+    """
+    double BARELY
+
 ctypedef fused real:
     float
     double
@@ -85,11 +91,22 @@ cdef inline double elu(double x, const double *p) noexcept nogil:
     cdef double far = p[2] * below
     cdef double y = exponent(far)
     cdef double growth = INFINITY if far == INFINITY else expm1_f64(y)
-    # Near 0 the growth is y + y^2/2, of which a double may not show the second part.
-    cdef double growth_low = 0.5 * y * y if y > -1e-9 else 0
-    cdef double negative = odd_product(p[1] * p[0], growth, growth_low if growth == y else 0)
-    cdef double r = negative if x <= 0 else x * p[1]
-    return canonical(r)
+    # What a double does not show: the second part of y + y^2/2, and that e^y - 1 never reaches -1.
+    cdef double low = 0.5 * y * y if growth == y else 0
+    low = BARELY if (growth == -1) & (far > -INFINITY) else low
+    cdef double negative = odd_product(p[1] * p[0], growth, low)
+    return canonical(negative if x <= 0 else x * p[1])
+
+
+cdef inline double elu_f64(double x, const double *p) noexcept nogil:
+    """The same for results in double, whose range is the exponential's: it is taken in two steps."""
+    cdef double below = x if x <= 0 else 0
+    cdef double far = p[2] * below
+    cdef double y = exponent(far)
+    cdef double growth = INFINITY if far == INFINITY else expm1_f64(y)
+    cdef double rest = exp_f64(exponent(far - y if far > y else 0))
+    cdef double negative = p[1] * p[0] * growth * rest
+    return canonical(negative if x <= 0 else x * p[1])
 
 
 cdef inline double elu_backward(double g, double x, const double *p) noexcept nogil:
@@ -100,7 +117,7 @@ cdef inline double elu_backward(double g, double x, const double *p) noexcept no
     decay = INFINITY if y == INFINITY else decay
     decay = 0.0 if y == -INFINITY else decay
     # The gradient first: a slope without end would make a NaN of 0, one that vanishes of infinity.
-    cdef double negative = g * (p[2] * p[0] * p[1]) * decay
+    cdef double negative = odd_product(g * (p[2] * p[0] * p[1]), decay, y if decay == 1 else 0)
     return canonical(negative if x <= 0 else g * p[1])
 
 
@@ -117,15 +134,18 @@ cdef inline double elu_backward_result(double g, double y, const double *p) noex
 
 # --- GELU ---------------------------------------------------------------------------------------
 
-cdef inline double times_half_and(double a, double b, double linear) noexcept nogil:
-    """a * b, where b is 1/2 + linear near 0.
+cdef inline double times_slope(double a, double slope, double x, double rate,
+                               double beyond) noexcept nogil:
+    """a * slope, where the slope is 1/2 + rate x near 0, and 1 + `beyond` where it seems to be 1.
 
-    There the linear part may be all that tells a * b from a tie, and be less than a double shows.
+    That may be all that tells the product from a tie, and be less than a double shows.
     """
+    cdef double linear = rate * x
     cdef bint near = fabs(linear) < 1e-9
-    cdef double b_high = 0.5 + linear if near else b
-    cdef double b_low = linear - (b_high - 0.5) if near else 0
-    return odd_product(a, b_high, b_low)
+    cdef double high = 0.5 + linear if near else slope
+    cdef double low = linear - (high - 0.5) if near else 0
+    low = beyond if (slope == 1) & (x < INFINITY) else low
+    return odd_product(a, high, low)
 
 
 cdef inline double gelu(double x, const double *p) noexcept nogil:
@@ -134,7 +154,7 @@ cdef inline double gelu(double x, const double *p) noexcept nogil:
     t = t if t < 37.5 else 37.5
     cdef double ratio = mills_factor(mills_variable(t)) / (t + 4.0)
     cdef double tail = exp_f64(-0.5 * t * t) * 0.3989422804014327 * ratio
-    cdef double r = times_half_and(x, 1.0 - tail if x > 0 else tail, 0.3989422804014327 * x)
+    cdef double r = times_slope(x, 1.0 - tail if x > 0 else tail, x, 0.3989422804014327, -BARELY)
     r = x - x if x == -INFINITY else r
     return canonical(r)
 
@@ -150,7 +170,7 @@ cdef inline double gelu_backward(double g, double x, const double *p) noexcept n
         (0.7517915246935645 - t) - 5.98e-17) * gelu_slope_factor(mills_variable(t))
     cdef double slope = 1.0 - tail if x > 0 else tail
     slope = 0 if x == -INFINITY else slope
-    return ordered(times_half_and(g, slope, 0.7978845608028654 * x), x)
+    return ordered(times_slope(g, slope, x, 0.7978845608028654, BARELY), x)
 
 
 cdef inline double sigmoid_of_tanh_form(double x) noexcept nogil:
@@ -163,7 +183,7 @@ cdef inline double sigmoid_of_tanh_form(double x) noexcept nogil:
 
 
 cdef inline double gelu_tanh(double x, const double *p) noexcept nogil:
-    cdef double r = times_half_and(x, sigmoid_of_tanh_form(x), 0.3989422804014327 * x)
+    cdef double r = times_slope(x, sigmoid_of_tanh_form(x), x, 0.3989422804014327, -BARELY)
     r = x - x if x == -INFINITY else r
     return canonical(r)
 
@@ -176,7 +196,7 @@ cdef inline double gelu_backward_tanh(double g, double x, const double *p) noexc
     cdef double rate = fma_f64(0.21406444881479858, near * near, 1.5957691216057308)
     cdef double slope = sigma * fma_f64(near * rate, sigmoid_of_tanh_form(-x), 1.0)
     slope = 0.0 if x == -INFINITY else slope
-    return ordered(times_half_and(g, slope, 0.7978845608028654 * x), x)
+    return ordered(times_slope(g, slope, x, 0.7978845608028654, BARELY), x)
 
 
 # --- Logit --------------------------------------------------------------------------------------

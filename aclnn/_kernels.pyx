@@ -321,6 +321,12 @@ cdef void elu(const double *x, const double *unused, double *out, ptrdiff_t n, c
         out[i] = formulas.elu(x[i], p)
 
 
+cdef void elu_f64(const double *x, const double *unused, double *out, ptrdiff_t n, const double *p) noexcept nogil:
+    cdef ptrdiff_t i
+    for i in range(n):
+        out[i] = formulas.elu_f64(x[i], p)
+
+
 cdef void elu_backward(const double *g, const double *x, double *out, ptrdiff_t n, const double *p) noexcept nogil:
     cdef ptrdiff_t i
     for i in range(n):
@@ -1040,46 +1046,44 @@ cdef inline void copy_elements(const char *src, ptrdiff_t src_stride, char *dst,
 cdef struct formula_t:
     int n_inputs
     float_loop in_float      # for float32 results; NULL: the double form serves every dtype
-    double_loop in_double    # the precise form
+    double_loop in_double    # the precise form, for what is rounded once more
+    double_loop in_float64   # for float64 results, where these are rounded otherwise
     const lane_loop *lanes   # for float32 and halves, where the instruction set has them
     mark_fn mark             # which elements these leave to the precise form
     facts_fn prepare         # what they want to know of the scalars beforehand
 
 cdef dict _formula_numbers = {}
 cdef formula_t[MOST_FORMULAS] _formulas
-FORMULAS = {}
 
 
-cdef add(str name, tuple inputs, tuple scalars, float_loop in_float, double_loop in_double,
-         const lane_loop *lanes=NULL, mark_fn mark=NULL, facts_fn prepare=NULL):
+cdef add(str name, int n_inputs, float_loop in_float, double_loop in_double,
+         const lane_loop *lanes=NULL, mark_fn mark=NULL, facts_fn prepare=NULL,
+         double_loop in_float64=NULL):
     number = len(_formula_numbers)
-    if number == MOST_FORMULAS or not 1 <= len(inputs) <= 2:
+    if number == MOST_FORMULAS or not 1 <= n_inputs <= 2:
         raise ValueError(f"{name}: kernels have places for {MOST_FORMULAS} formulas of two inputs")
     _formula_numbers[name] = number
-    _formulas[number] = formula_t(len(inputs), in_float, in_double, lanes, mark, prepare)
-    FORMULAS[name] = (inputs, scalars)
+    _formulas[number] = formula_t(n_inputs, in_float, in_double, in_float64 or in_double, lanes, mark,
+                                  prepare)
 
 
-add("leaky_relu", ("x",), ("slope",), leaky_relu[float], leaky_relu[double], leaky_relu_loops,
-    leaky_relu_mark, scale_facts)
-add("leaky_relu_backward", ("g", "x"), ("slope",), leaky_relu_backward[float],
-    leaky_relu_backward[double], leaky_relu_loops, leaky_relu_mark, scale_facts)
-add("hardshrink", ("x",), ("lambd",), hardshrink[float], hardshrink[double], hardshrink_loops,
-    NULL, keep_facts)
-add("hardshrink_backward", ("g", "x"), ("lambd",), hardshrink_backward[float],
-    hardshrink_backward[double], hardshrink_loops, NULL, keep_facts)
-add("logit_backward", ("x", "dy"), ("eps",), NULL, logit_backward, logit_by_bounds_loops,
-    logit_backward_mark, logit_facts)
-add("elu", ("x",), ("alpha", "scale", "input_scale"), NULL, elu)
-add("elu_backward", ("g", "x"), ("alpha", "scale", "input_scale"), NULL, elu_backward,
-    elu_backward_loops, elu_backward_mark, elu_facts)
-add("elu_backward_result", ("g", "y"), ("alpha", "scale", "input_scale"), NULL,
-    elu_backward_result)
-add("gelu", ("x",), (), NULL, gelu)
-add("gelu_tanh", ("x",), (), NULL, gelu_tanh)
-add("gelu_backward", ("g", "x"), (), NULL, gelu_backward, gelu_backward_loops, gelu_backward_mark)
-add("gelu_backward_tanh", ("g", "x"), (), NULL, gelu_backward_tanh)
-add("logit", ("x",), ("eps",), NULL, logit)
+add("leaky_relu", 1, leaky_relu[float], leaky_relu[double], leaky_relu_loops, leaky_relu_mark,
+    scale_facts)
+add("leaky_relu_backward", 2, leaky_relu_backward[float], leaky_relu_backward[double],
+    leaky_relu_loops, leaky_relu_mark, scale_facts)
+add("hardshrink", 1, hardshrink[float], hardshrink[double], hardshrink_loops, NULL, keep_facts)
+add("hardshrink_backward", 2, hardshrink_backward[float], hardshrink_backward[double],
+    hardshrink_loops, NULL, keep_facts)
+add("logit_backward", 2, NULL, logit_backward, logit_by_bounds_loops, logit_backward_mark,
+    logit_facts)
+add("elu", 1, NULL, elu, NULL, NULL, NULL, elu_f64)
+add("elu_backward", 2, NULL, elu_backward, elu_backward_loops, elu_backward_mark, elu_facts)
+add("elu_backward_result", 2, NULL, elu_backward_result)
+add("gelu", 1, NULL, gelu)
+add("gelu_tanh", 1, NULL, gelu_tanh)
+add("gelu_backward", 2, NULL, gelu_backward, gelu_backward_loops, gelu_backward_mark)
+add("gelu_backward_tanh", 2, NULL, gelu_backward_tanh)
+add("logit", 1, NULL, logit)
 
 # Places in the list of a formula's lane loops.
 KINDS = {"float32": 0, "float16": 1, "bfloat16": 2}
@@ -1167,7 +1171,7 @@ def compute_kernel(str formula, tuple in_dtypes, str out_dtype, str result_dtype
     Parameters
     ----------
     formula : str
-        A key of `FORMULAS`.
+        A name that `add` was given.
     in_dtypes : tuple of str
         Of the inputs, in the formula's order; each is read as if converted to the compute type.
     out_dtype : str
@@ -1200,7 +1204,8 @@ def compute_kernel(str formula, tuple in_dtypes, str out_dtype, str result_dtype
     state.dense_result = result == ("float64" if wide else "float32")
     state.store = storer(result, <double>0) if wide else storer(result, <float>0)
     set_cast(&state.cast, result, out_dtype)
-    state.loop = <void *>row.in_double if wide else <void *>row.in_float
+    state.loop = (<void *>row.in_float if not wide else <void *>row.in_float64
+                  if result == "float64" else <void *>row.in_double)
     # A loop for halves could store the other kind too, but would be one more for what hardly occurs.
     state.stores = state.cast.copy or lanes and out_dtype in KINDS and "float32" in (result, out_dtype)
     if lanes:

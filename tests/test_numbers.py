@@ -312,3 +312,35 @@ def test_scalars_are_floats_but_for_leaky_relu_of_doubles():
     assert aclnn.elu(x, scale=0.1)[0] == tenth
     assert aclnn.leaky_relu(x, 0.1)[1] == -0.1
     assert aclnn.leaky_relu(x.astype(np.float32), 0.1)[1] == np.float32(-tenth)
+
+
+@pytest.mark.parametrize("name", HALVES)
+def test_what_no_double_shows_breaks_ties(name):
+    """Exact values beside the middle of two halves, nearer to it than doubles are to one another."""
+    eps = float(ml_dtypes.finfo(HALVES[name]).eps)
+
+    def halves(*values):
+        return np.array(values, HALVES[name])
+
+    # (1 + eps) 3/2 lies in the middle, and e^-(2^-54) takes a little from it.
+    scalars = {"alpha": 1.5 * 2.0**40, "input_scale": 2.0**-40}
+    found = aclnn.elu_backward(halves(1 + eps), halves(-(2.0**-14)), **scalars)
+    assert found == halves(1.5 + eps)
+    # (1 + 3/2 eps) (e^-50 - 1).
+    assert aclnn.elu(halves(-50), alpha=1 + 1.5 * eps) == halves(-1 - eps)
+    # An integer in the middle, times a little more than 1.
+    middle = round(2 / eps) + 1
+    for x in (13, 20):
+        for approximate in ("none", "tanh"):
+            found = aclnn.gelu_backward(np.int32([middle]), halves(x), approximate=approximate)
+            assert found == halves(middle + 1)
+    assert aclnn.gelu_backward(np.int32([middle]), halves(np.inf)) == halves(middle - 1)
+
+
+def test_elu_of_float64_reaches_as_far_as_its_results():
+    x = np.array([-709.5, -720.0, -1e-25, -1.13e-25, -1e-300])
+    np.testing.assert_allclose(aclnn.elu(x, input_scale=-1.0)[:2], [1.35498632e308, np.inf])
+    np.testing.assert_allclose(
+        aclnn.elu(x, alpha=1e-30, input_scale=-1.0)[1], 4.92070095e282, rtol=1e-6
+    )
+    np.testing.assert_array_equal(aclnn.elu(x)[2:], np.expm1(x[2:]))
