@@ -128,8 +128,11 @@ class aclrtStream:
             with self._lock:
                 self._failures.append(failure)
 
+    def __reduce__(self) -> Any:
+        raise TypeError("a stream cannot be copied or pickled: its thread is one")
+
     def __del__(self) -> None:
-        self._queue.put(None)
+        self.close()  # who finds it in the weak set meanwhile must not wait for what never runs
 
 
 def _work(jobs: queue.SimpleQueue[tuple[aclrtStream, Job] | None]) -> None:

@@ -1,5 +1,6 @@
 """Streams and events: order, failures, destruction, races and forks. Gates, never sleeps."""
 
+import copy
 import gc
 import os
 import subprocess
@@ -182,6 +183,23 @@ def test_streams_made_while_the_device_is_synchronized():
 
 
 # --- Events ---------------------------------------------------------------------------------------
+
+
+def test_a_stream_found_while_it_is_dropped_is_not_waited_for():
+    stream, _ = aclnn.aclrtCreateStream()
+    submit(stream, lambda: 0)
+    assert aclnn.aclrtSynchronizeStream(stream) == 0
+    stream.__del__()  # as its destructor runs, with the weak set still naming it
+    waiting = threading.Thread(target=aclnn.aclrtSynchronizeDevice, daemon=True)
+    waiting.start()
+    waiting.join(10)
+    assert not waiting.is_alive()
+
+
+def test_streams_cannot_be_copied(stream):
+    with pytest.raises(TypeError, match="cannot be copied"):
+        copy.copy(stream)
+    assert aclnn.aclrtSynchronizeStream(stream) == 0
 
 
 def test_a_wait_is_for_the_recording_there_was(stream):
