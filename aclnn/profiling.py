@@ -125,10 +125,11 @@ class Profile:
     @property
     def steps(self) -> tuple[StepTime, ...]:
         """Every step of every plan that ran, in order."""
+        runs = list(self.runs)  # others may end meanwhile
         times: dict[tuple[int, int], list[int]] = {}
         threads: dict[tuple[int, int], int] = {}
-        plans = {id(run.plan): run.plan for run in self.runs}
-        for run in self.runs:
+        plans = {id(run.plan): run.plan for run in runs}
+        for run in runs:
             for index, (begin, end, count) in run.step_spans.items():
                 key = id(run.plan), index
                 times.setdefault(key, []).append(end - begin)
@@ -205,8 +206,17 @@ class Profile:
         rows = [f"thread {thread}  {''.join(lanes[thread])}" for thread in sorted(lanes)]
         return "\n".join([*rows, f"{one.name}, {took / 1000:.2f} µs; digits are steps"])
 
+    def as_it_is(self) -> Profile:
+        """The runs that have ended so far, as a profile that does not fill."""
+        still = Profile()
+        still.runs = list(self.runs)
+        return still
+
     def to_json(self, indent: int | None = None) -> str:
         """A document of the schema `aclnn.profiling.PROFILE_SCHEMA`; times in nanoseconds."""
+        return self.as_it_is()._to_json(indent)
+
+    def _to_json(self, indent: int | None) -> str:
         plans = list({id(run.plan): run.plan for run in self.runs}.values())
         places = {id(plan): place for place, plan in enumerate(plans)}
         document = {
@@ -262,13 +272,11 @@ class Profile:
         A slice for each step and thread, and the bytes of workspace that are alive as a counter,
         over all runs that go on at the same time.
         """
-        process = os.getpid()
-        callers = {run.caller for run in self.runs}
+        process, runs = os.getpid(), list(self.runs)
+        callers = {run.caller for run in runs}
         numbers = {caller: place for place, caller in enumerate(sorted(callers))}
-        origin = min((run.begin for run in self.runs), default=0)
-        tracks = {
-            (numbers[run.caller], thread) for run in self.runs for _, thread, _, _ in run.events
-        }
+        origin = min((run.begin for run in runs), default=0)
+        tracks = {(numbers[run.caller], thread) for run in runs for _, thread, _, _ in run.events}
         named = [_name(process, 0, "process_name", "aclnn")]
         named += [
             _name(process, _track(*track), "thread_name", "caller {}, thread {}".format(*track))
@@ -278,10 +286,10 @@ class Profile:
             _slice(
                 run, step, process, _track(numbers[run.caller], thread), begin - origin, end - begin
             )
-            for run in self.runs
+            for run in runs
             for step, thread, begin, end in run.events
         ]
-        counters = _counters(self.runs, process, origin)
+        counters = _counters(runs, process, origin)
         return json.dumps({"traceEvents": [*named, *slices, *counters], "displayTimeUnit": "ns"})
 
     def __str__(self) -> str:
@@ -419,14 +427,17 @@ def profile() -> Iterator[Profile]:
 
 
 def profile_executor(executor: Any, repeat: int = 100, warmup: int = 3) -> Profile:
-    """Run an executor `repeat` times after `warmup` runs that do not count."""
+    """Run an executor `repeat` times after `warmup` runs that do not count.
+
+    Plans are shared: runs of the same one by other threads do not count either.
+    """
     for _ in range(warmup):
         executor.run()
     seen = Profile()
-    planned = executor.planned
+    planned, caller = executor.planned, threading.get_ident()
 
     def record(plan: Any, begin: int, end: int, events: Any) -> None:
-        if plan is planned:
+        if plan is planned and threading.get_ident() == caller:
             seen.record(plan, begin, end, events)
 
     _plan.add_observer(record)

@@ -365,3 +365,33 @@ def test_a_plan_is_made_by_the_product_that_it_is_kept_for(monkeypatch):
             aclnn.gelu_backward(x, x)
     finally:
         aclnn.set_soc_version(soc)
+
+
+@pytest.fixture
+def somebody_else():
+    """Another thread that runs a plan that callers may share."""
+    x, ended = np.ones(50000, np.float32), threading.Event()
+
+    def run():
+        while not ended.is_set():
+            aclnn.gelu(x)
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    yield x
+    ended.set()
+    thread.join()
+
+
+def test_profiles_can_be_read_while_they_fill(somebody_else):
+    with aclnn.profile() as seen:
+        while len(seen) < 300:
+            aclnn.leaky_relu(somebody_else[: 1 + len(seen)])
+            assert sum(len(step.times) for step in seen.steps) <= len(seen)
+            read = aclnn.Profile.from_json(seen.to_json())
+            assert sum(len(step.times) for step in read.steps) == len(read)
+
+
+def test_an_executors_profile_counts_its_own_runs(somebody_else):
+    executor = aclnn.executor("gelu", somebody_else)
+    assert [len(executor.profile(repeat=10, warmup=0)) for _ in range(20)] == [10] * 20
