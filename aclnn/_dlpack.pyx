@@ -133,7 +133,19 @@ def from_dlpack(exporter):
         capsule = exporter.__dlpack__(max_version=(1, 0))
     except TypeError:
         capsule = exporter.__dlpack__()
-    return _take(capsule)
+    can_say = PyCapsule_IsValid(capsule, VERSIONED)
+    array = _take(capsule)
+    if not can_say and _numpy_may_not_write(exporter):
+        array.flags.writeable = False
+    return array
+
+
+cdef bint _numpy_may_not_write(exporter):
+    """What capsules without a version cannot say: JAX's arrays never change."""
+    try:
+        return hasattr(exporter, "__array__") and not np.asarray(exporter).flags.writeable
+    except Exception:  # whatever its __array__ raises
+        return False
 
 
 cdef object _take(object capsule):
