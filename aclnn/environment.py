@@ -9,7 +9,8 @@ something by it, and a warning would drown where nobody looks.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
@@ -97,9 +98,9 @@ def _whole(low: int, high: int) -> Callable[[str], int]:
     return parse
 
 
-def _truth(text: str) -> bool:
+def truth(text: str) -> bool:
     """
-    >>> _truth("Yes"), _truth("off")
+    >>> truth("Yes"), truth("off")
     (True, False)
     """
     if text.lower() not in (*_TRUE, *_FALSE):
@@ -172,7 +173,7 @@ MATERIALIZE = Variable(
     "Whether every intermediate is kept whole, to be looked at; see `aclnn.executor`.",
     "; ".join(", ".join(f"`{word}`" for word in words) for words in (_TRUE, _FALSE)),
     False,
-    _truth,
+    truth,
     "`0`",
 )
 PLAN_CACHE = Variable(
@@ -198,6 +199,16 @@ VARIABLES: tuple[Variable[Any], ...] = (
 def given() -> dict[str, str]:
     """The variables that the environment sets, with their texts."""
     return {variable.name: variable.text for variable in VARIABLES if variable.text}
+
+
+@contextmanager
+def ignored() -> Iterator[None]:
+    """A block in which no variable is set, whatever sense the environment makes."""
+    kept = {variable.name: os.environ.pop(variable.name, None) for variable in VARIABLES}
+    try:
+        yield
+    finally:
+        os.environ.update({name: text for name, text in kept.items() if text is not None})
 
 
 def described() -> list[str]:

@@ -98,7 +98,7 @@ def test_commands_say_so_in_one_line(name, text):
         assert done.returncode == 1
         (line,) = done.stderr.splitlines()
         assert line.startswith(f"aclnn {command[0]}: {name} is '{text}', must be ")
-    for command in (["--help"], ["--version"], ["config", "--help"]):
+    for command in (["--help"], ["--version"], ["config", "--help"], ["bench", "--help"]):
         done = fresh(run.format(command), **{name: text})
         assert done.returncode == 0, done.stderr
         assert done.stdout

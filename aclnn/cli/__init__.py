@@ -6,7 +6,9 @@ import argparse
 import importlib
 import sys
 from collections.abc import Sequence
+from contextlib import nullcontext
 
+from aclnn import environment
 from aclnn._version import __version__
 from aclnn.errors import AclnnError
 
@@ -25,8 +27,8 @@ COMMANDS = {
 def parser(command: str | None = None) -> argparse.ArgumentParser:
     """The parser of the command line, with the arguments of one command.
 
-    Only that command is loaded, with all that it needs: what is broken elsewhere, such as a
-    variable of the environment, must not take `--help` along.
+    Only that command is loaded, with all that it needs: what is broken elsewhere must not take
+    `--help` along.
     """
     top = argparse.ArgumentParser(
         prog="aclnn", description="CANN's aclnn operators on the CPU: run, inspect, plan, measure."
@@ -48,7 +50,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     words = sys.argv[1:] if arguments is None else arguments
     command = next((word for word in words if not word.startswith("-")), None)
     try:
-        options = parser(command).parse_args(words)
+        with environment.ignored() if {"-h", "--help"} & set(words) else nullcontext():
+            options = parser(command).parse_args(words)
         return options.run(options)
     except BrokenPipeError:
         return 1

@@ -10,6 +10,7 @@ from typing import Any
 import aclnn
 from aclnn import describe
 from aclnn.constants import ACLNN_ERR_PARAM_INVALID
+from aclnn.environment import truth
 from aclnn.errors import AclnnError
 from aclnn.operators import REGISTRY, Operator
 from aclnn.planning import STRATEGIES
@@ -29,7 +30,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     for role, default in {
         a.role: a.default for o in REGISTRY.values() for a in o.attributes
     }.items():
-        kind: Any = {bool: _as_bool, str: str}.get(type(default), float)
+        kind: Any = {bool: truth, str: str}.get(type(default), float)
         parser.add_argument(_flag(role), dest=role, type=kind, metavar="VALUE")
     parser.add_argument("--materialize", action="store_true", help="keep every intermediate whole")
     parser.add_argument("--strategy", choices=STRATEGIES, help="how to plan the workspace")
@@ -88,6 +89,8 @@ def _executor(call: dict[str, Any]) -> Any:
             f"no operator is called {call['operator']!r}, they are {', '.join(REGISTRY)}"
         )
     _refuse_unheard(operator, call)
+    if not isinstance(call["materialize"], bool):
+        raise BadCallError(f"materialize is {call['materialize']!r}, must be true or false")
     operands = [_operand(operator, call, role, seed) for seed, role in enumerate(operator.inputs)]
     out = _array("out", call["out"], 0, 0) if call.get("out") is not None else None
     chosen = {a.role: call[a.role] for a in operator.attributes if call.get(a.role) is not None}
@@ -129,11 +132,3 @@ def _array(role: str, text: Any, low: float, high: float, seed: int = 0) -> Any:
 
 def _flag(role: str) -> str:
     return "--" + role.replace("_", "-")
-
-
-def _as_bool(text: str) -> bool:
-    if text.lower() in ("1", "true", "yes"):
-        return True
-    if text.lower() in ("0", "false", "no"):
-        return False
-    raise argparse.ArgumentTypeError(f"{text!r} is neither true nor false")
