@@ -277,9 +277,10 @@ cdef class EntryHandle:
                 return bool(value)
             self.refuse_type(index, value, "a bool")
         if kind == "int":
-            value = errors.as_int(value)
-            if value is None:
+            whole = errors.as_int(value)
+            if whole is None:
                 self.refuse_type(index, value, "an int")
+            return whole
         if kind == "str":
             if isinstance(value, bytes):
                 value = value.decode("utf-8", "replace")
@@ -304,7 +305,7 @@ cdef class EntryHandle:
 
     cdef int read_float(self, aclOpExecutor executor, int index, int slot, object value) except -1:
         try:
-            executor.exact_scalars[slot] = value
+            executor.exact_scalars[slot] = value if type(value) is float else errors.as_real(value)
         except Exception:  # whatever its __float__ raises
             name = self.entry.parameters[index].name
             raise AclnnError(INVALID, f"{name} is {shown(value)}, must be a real number") from None

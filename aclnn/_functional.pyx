@@ -31,7 +31,7 @@ from aclnn._plan cimport (
 
 import numpy as np
 
-from aclnn import dtypes
+from aclnn import dtypes, errors
 from aclnn.constants import ACLNN_ERR_INNER, ACLNN_ERR_PARAM_INVALID, aclDataType
 from aclnn.errors import AclnnError, shown
 
@@ -344,7 +344,7 @@ cdef double number(FunctionalHandle handle, int index, object value) except? -1.
         if handle.scalar_defaults[index] is None:
             return -1.0
     try:
-        return <double>value
+        return <double>value if type(value) is int else errors.as_real(value)
     except Exception:  # whatever its __float__ raises
         role = handle.handle.scalar_roles[index]
         raise AclnnError(
@@ -358,6 +358,8 @@ cdef object as_switch(FunctionalHandle handle, object attribute, object value):
     if attribute.kind != "bool":
         return plain(value)
     try:
+        if isinstance(value, (str, bytes)):  # "false" would be true
+            raise TypeError
         return bool(value)
     except Exception:  # an array of several elements, or whatever its __bool__ raises
         raise AclnnError(

@@ -7,6 +7,7 @@ Anything with ``__dlpack__`` (PyTorch's CPU tensors, bfloat16 included) or
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -55,10 +56,18 @@ def like(kind: Any, array: np.ndarray) -> Any:
     """Hand `array` over as the kind of array that `kind` is, without copying."""
     if isinstance(kind, np.ndarray | np.generic) or not hasattr(kind, "__dlpack__"):
         return array
-    library = sys.modules.get(type(kind).__module__.partition(".")[0])
-    if library is not None and hasattr(library, "from_dlpack"):
-        return library.from_dlpack(_dlpack.to_dlpack(array))
+    for library in _libraries_of(kind):
+        if hasattr(library, "from_dlpack"):
+            return library.from_dlpack(_dlpack.to_dlpack(array))
     return array
+
+
+def _libraries_of(kind: Any) -> Iterator[Any]:
+    """The modules that may know how to make an array of this kind, the likeliest first."""
+    if hasattr(kind, "__array_namespace__"):
+        yield kind.__array_namespace__()
+    for base in type(kind).__mro__:
+        yield sys.modules.get(base.__module__.partition(".")[0])
 
 
 def readable(array: np.ndarray, name: str) -> np.ndarray:
@@ -101,14 +110,15 @@ def call_foreign(handle: Any, first: Any, second: Any, out: Any, *options: Any) 
         result = handle.call(*operands, None, *options)
         kind = next((operand for operand in given if not isinstance(operand, np.ndarray)), result)
         return like(kind, result)
+    name = handle.names["out"]
     if isinstance(out, np.generic):
         raise AclnnError(
             ACLNN_ERR_PARAM_INVALID,
-            f"{handle.name}: out is a NumPy scalar, which cannot be written; "
+            f"{handle.name}: {name} is a NumPy scalar, which cannot be written; "
             "use an array of shape ()",
         )
-    target = as_ndarray(out, "out")
-    check(target, "out")
+    target = as_ndarray(out, name)
+    check(target, name)
     if is_plain(target):
         handle.call(*operands, target, *options)
         return out
@@ -119,7 +129,9 @@ def call_foreign(handle: Any, first: Any, second: Any, out: Any, *options: Any) 
 def _write_through(handle: Any, operands: list, target: np.ndarray, options: tuple) -> None:
     """Compute beside an output that kernels cannot write, then copy."""
     if not target.flags.writeable:
-        raise AclnnError(ACLNN_ERR_PARAM_INVALID, f"{handle.name}: out is read-only")
+        raise AclnnError(
+            ACLNN_ERR_PARAM_INVALID, f"{handle.name}: {handle.names['out']} is read-only"
+        )
     plain = readable(target, "out")
     handle.call(*operands, plain, *options)
     np.copyto(target, plain)

@@ -104,6 +104,17 @@ def as_int(value: object) -> int | None:
     return None
 
 
+def as_real(value: Any) -> float:
+    """A number as a float; TypeError for complex ones, NumPy's included, which `float` only warns of.
+
+    >>> as_real(np.float16(0.5)), as_real(3)
+    (0.5, 3.0)
+    """
+    if not isinstance(value, float | int | np.floating) and np.iscomplexobj(value):
+        raise TypeError("a complex number has no order")
+    return float(value)
+
+
 _CREATE = "The operator library could not set up an executor; on the CPU this does not happen."
 _LIBRARY_FILE = (
     "The NPU's operator library found a broken or missing file of its own. The CPU library has no "

@@ -94,7 +94,7 @@ def test_switches_are_read_as_python_reads_them():
 
 
 def test_options_that_are_no_numbers_are_named():
-    for junk in ("a", [1.0], object()):
+    for junk in ("a", [1.0], object(), 1j, np.complex64(1), np.array(1j)):
         with pytest.raises(aclnn.AclnnError, match="must be a real number"):
             aclnn.leaky_relu(X, junk)
 
@@ -169,8 +169,53 @@ def test_messages_name_the_parameter_that_there_is():
     x.flags.writeable = False
     with pytest.raises(aclnn.AclnnError, match="self is read-only"):
         aclnn.leaky_relu_(x)
-    with pytest.raises(aclnn.AclnnError, match=r"is_result is .* must be true or false"):
-        aclnn.elu_backward(x, x, is_result=np.array([1, 2]))
+    swapped = x.astype(">f4")
+    swapped.flags.writeable = False
+    for odd in (swapped, np.float32(1)):
+        with pytest.raises(aclnn.AclnnError, match="self is"):
+            aclnn.leaky_relu_(odd)
+    for junk in (np.array([1, 2]), "false", b""):
+        with pytest.raises(aclnn.AclnnError, match=r"is_result is .* must be true or false"):
+            aclnn.elu_backward(x, x, is_result=junk)
+
+
+class Immutable(Exporter):
+    """An array as JAX has them: NumPy may read it, DLPack cannot say so."""
+
+    def __array__(self, dtype=None, copy=None):
+        seen = self.array.view()
+        seen.flags.writeable = False
+        return seen
+
+    def __array_namespace__(self):
+        return Library
+
+
+class Library:
+    @staticmethod
+    def from_dlpack(given):
+        return Immutable(np.from_dlpack(given))
+
+
+def test_arrays_that_never_change_are_no_outputs():
+    kept = Immutable(X.copy())
+    for call in (aclnn.leaky_relu_, lambda x: aclnn.gelu(X, out=x)):
+        with pytest.raises(aclnn.AclnnError, match="is read-only"):
+            call(kept)
+    np.testing.assert_array_equal(kept.array, X)
+    found = aclnn.gelu(kept)
+    assert type(found) is Immutable
+    np.testing.assert_array_equal(found.array, aclnn.gelu(X))
+
+
+def test_a_subclass_comes_back_as_what_its_library_makes():
+    torch = pytest.importorskip("torch")
+
+    class Tensor(torch.Tensor):
+        pass
+
+    found = aclnn.gelu(torch.ones(3).as_subclass(Tensor))
+    assert isinstance(found, torch.Tensor)
 
 
 def test_errors_can_be_pickled():

@@ -284,6 +284,13 @@ def test_gelu_v2_numbers_its_forms(approximate, status):
     assert phase_one("aclnnGeluV2", approximate=approximate)[2] == status
 
 
+@pytest.mark.parametrize("junk", ["tanh", 1.0, True, b"1"])
+def test_a_number_of_another_type_is_named(junk):
+    status, message = refused("aclnnGeluV2", approximate=junk)
+    assert status == INVALID
+    assert f"approximate is {type(junk).__name__}, must be an int" in message
+
+
 def test_complex_scalars_cannot_be_converted():
     bad = scalar(1 + 2j, T.ACL_COMPLEX64)
     assert "negativeSlope" in refused("aclnnLeakyRelu", negativeSlope=bad)[1]
