@@ -61,7 +61,9 @@ def plan_call(
     inputs = [call.tensors[role] for role in operator.kernel_operands]
     formula = operator.formula_for(call.switches)
     result = _result_dtype(operator, call)
-    drawn = [_emptied(spec) if done else spec for spec in (*inputs, out)]
+    drawn = [*inputs, out]
+    if done and broadcast_shapes(*(spec.shape for spec in inputs)) != out.shape:
+        drawn = [_emptied(spec) for spec in drawn]
     built = build_graph(operator, formula, drawn[:-1], drawn[-1], result, overlaps)
     pipeline = "materialized" if settings["materialize"] else "fused"
     strategy = STRATEGIES[settings["strategy"]]
@@ -200,7 +202,7 @@ def _result_dtype(operator: Operator, call: Call) -> aclDataType:
 
 
 def _emptied(spec: TensorSpec) -> TensorSpec:
-    """Where there is nothing to do, shapes need not fit each other; the graph shows none."""
+    """Where there is nothing to do, shapes need not fit each other; then the graph shows none."""
     return replace(spec, shape=(0,), strides=(1,))
 
 
