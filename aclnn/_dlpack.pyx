@@ -5,7 +5,6 @@ The structures are those of the DLPack specification, version 1.
 
 cimport numpy as cnp
 from cpython.pycapsule cimport (
-    PyCapsule_GetName,
     PyCapsule_GetPointer,
     PyCapsule_IsValid,
     PyCapsule_New,

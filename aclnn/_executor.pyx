@@ -39,7 +39,6 @@ import numpy as np
 
 from aclnn import errors, memory, stream as streams
 from aclnn.constants import (
-    ACL_BF16,
     ACLNN_ERR_INNER,
     ACLNN_ERR_INNER_NULLPTR,
     ACLNN_ERR_PARAM_INVALID,

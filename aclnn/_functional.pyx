@@ -7,7 +7,6 @@ first, by `aclnn.arrays`.
 
 cimport numpy as cnp
 from cpython.object cimport PyObject
-from libc.stdint cimport int64_t
 from libc.string cimport memcpy, memset
 
 import sys

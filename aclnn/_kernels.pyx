@@ -183,10 +183,10 @@ cdef extern from "lane_formulas.h" nogil:
     facts_fn logit_facts "IF_LANES(logit_facts)"
     facts_fn keep_facts "IF_LANES(keep_facts)"
     facts_fn scale_facts "IF_LANES(scale_facts)"
-    int leaky_relu_suspect(float, float, float, const double *) noexcept
-    int elu_backward_suspect(float, float, float, const double *) noexcept
-    int gelu_backward_suspect(float, float, float, const double *) noexcept
-    int logit_backward_suspect(float, float, float, const double *) noexcept
+    mark_fn leaky_relu_mark
+    mark_fn elu_backward_mark
+    mark_fn gelu_backward_mark
+    mark_fn logit_backward_mark
 
 
 # --- Loads and stores ---------------------------------------------------------------------------
@@ -367,32 +367,6 @@ cdef void logit(const double *x, const double *unused, double *out, ptrdiff_t n,
     cdef ptrdiff_t i
     for i in range(n):
         out[i] = formulas.logit(x[i], p)
-
-
-# --- Which elements the lanes leave to the double form --------------------------------------------
-
-cdef void leaky_relu_mark(const float *g, const float *x, const float *r, uint16_t *doubt, ptrdiff_t n, const double *p) noexcept nogil:
-    cdef ptrdiff_t i
-    for i in range(n):
-        doubt[i] |= leaky_relu_suspect(g[i], x[i], r[i], p)
-
-
-cdef void elu_backward_mark(const float *g, const float *x, const float *r, uint16_t *doubt, ptrdiff_t n, const double *p) noexcept nogil:
-    cdef ptrdiff_t i
-    for i in range(n):
-        doubt[i] |= elu_backward_suspect(g[i], x[i], r[i], p)
-
-
-cdef void gelu_backward_mark(const float *g, const float *x, const float *r, uint16_t *doubt, ptrdiff_t n, const double *p) noexcept nogil:
-    cdef ptrdiff_t i
-    for i in range(n):
-        doubt[i] |= gelu_backward_suspect(g[i], x[i], r[i], p)
-
-
-cdef void logit_backward_mark(const float *x, const float *dy, const float *r, uint16_t *doubt, ptrdiff_t n, const double *p) noexcept nogil:
-    cdef ptrdiff_t i
-    for i in range(n):
-        doubt[i] |= logit_backward_suspect(x[i], dy[i], r[i], p)
 
 
 # --- The compute kernel -------------------------------------------------------------------------

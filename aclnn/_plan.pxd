@@ -47,13 +47,12 @@ cdef struct request_t:
     const double *numbers  # the scalars, for messages; NULL where these have other texts
 
 cdef class Plan:
-    cdef readonly object operator, formula, call
+    cdef readonly object operator, call
     cdef readonly object graph_as_built, passes, graph, workspace, schedule
     cdef readonly object packed
     cdef readonly Py_ssize_t workspace_size
     cdef readonly int64_t elements
     cdef readonly tuple out_shape
-    cdef readonly object settings
     cdef const schedule_t *steps
     cdef int n_inputs, out_ndim, out_dtype
     cdef int64_t out_dims[MAX_DIMS]

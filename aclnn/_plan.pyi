@@ -12,7 +12,6 @@ class OperatorHandle:
 
 class Plan:
     operator: Any
-    formula: str
     call: Any
     graph_as_built: Any
     passes: tuple[Any, ...]
@@ -23,7 +22,6 @@ class Plan:
     workspace_size: int
     elements: int
     out_shape: tuple[int, ...]
-    settings: dict[str, Any]
     def __init__(self, *parts: Any) -> None: ...
 
 Observer = Callable[[Plan, int, int, list[tuple[int, int, int, int]]], None]

@@ -9,11 +9,12 @@ from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes
 from cpython.dict cimport PyDict_GetItem
 from cpython.ref cimport PyObject
 from libc.stdlib cimport calloc, free, malloc
-from libc.string cimport memcpy
 
 import os
 import threading
 
+from aclnn import dtypes
+from aclnn.constants import aclDataType
 from aclnn.graph import _scheduler
 
 cdef schedule_run_fn run_schedule = <schedule_run_fn><size_t>_scheduler.run_address()
@@ -45,14 +46,12 @@ cdef unsigned long _misses = 0
 _observers = ()
 _make_room = threading.Lock()
 
-# Bytes per element by CANN's number; sub-byte and unknown types never reach a kernel.
+# Bytes per element by CANN's number, for code without the interpreter's lock.
 cdef int[64] ITEM_SIZES
 ITEM_SIZES[:] = [0] * 64
-for _number, _size in {
-    0: 4, 1: 2, 2: 1, 3: 4, 4: 1, 6: 2, 7: 2, 8: 4, 9: 8, 10: 8, 11: 8, 12: 1, 16: 8, 17: 16, 27: 2,
-    33: 4, 34: 1, 35: 1, 36: 1, 37: 1,
-}.items():
-    ITEM_SIZES[_number] = _size
+for _dtype in aclDataType:
+    if _dtype >= 0:
+        ITEM_SIZES[<int>_dtype] = dtypes.item_size(_dtype)
 
 
 cdef int item_size(int dtype) noexcept nogil:
@@ -383,8 +382,8 @@ cdef class Plan:
 
     Attributes
     ----------
-    operator, formula, call
-        The declaration, the name of the formula, and the call as the rules saw it.
+    operator, call
+        The declaration, and the call as the rules saw it.
     graph_as_built, passes, graph
         The op-graph before, between and after the passes.
     workspace, schedule
@@ -393,10 +392,9 @@ cdef class Plan:
         Bytes that phase two needs.
     """
 
-    def __init__(self, operator, formula, call, graph_as_built, passes, graph, workspace, schedule,
-                 packed, workspace_size, tensors, bint scalars_as_double, settings):
+    def __init__(self, operator, call, graph_as_built, passes, graph, workspace, schedule, packed,
+                 workspace_size, tensors, bint scalars_as_double):
         self.operator = operator
-        self.formula = formula
         self.call = call
         self.graph_as_built = graph_as_built
         self.passes = passes
@@ -406,7 +404,6 @@ cdef class Plan:
         self.packed = packed
         self.workspace_size = workspace_size
         self.scalars_as_double = scalars_as_double
-        self.settings = settings
         self.steps = <const schedule_t *><size_t>packed.address if packed is not None else NULL
         self._describe(tensors)
 

@@ -7,7 +7,6 @@ cdef class aclTensor:
     cdef readonly int64_t offset         # elements
     cdef readonly tuple storage_shape
     cdef char *storage       # NULL: no data yet
-    cdef readonly int64_t storage_bytes
     cdef readonly object owner           # keeps the storage alive
     cdef readonly bint writable, destroyed, device
     cdef unsigned int version            # counts descriptions, see aclInitTensor

@@ -7,7 +7,6 @@ class aclTensor:
     ndim: int
     offset: int
     storage_shape: tuple[int, ...]
-    storage_bytes: int
     owner: object
     writable: bool
     destroyed: bool

@@ -3,7 +3,6 @@
 cimport cython
 from cpython.buffer cimport (
     PyBUF_FULL_RO,
-    PyBUF_SIMPLE,
     PyBuffer_IsContiguous,
     PyBuffer_Release,
     PyObject_GetBuffer,
@@ -120,7 +119,7 @@ cdef class aclTensor:
                 INVALID, f"{name} has {nbytes} bytes, but the view of shape {self.dims()}, "
                 f"strides {self.steps()} and offset {self.offset} in {dtypes.name(self.dtype)} "
                 f"reaches {needed} bytes")
-        self.owner, self.storage, self.storage_bytes = owner, address, nbytes
+        self.owner, self.storage = owner, address
         self.writable, self.device = writable, device
         return 0
 
@@ -344,8 +343,7 @@ def aclInitTensor(tensor, viewDims, dataType, stride, offset, format, storageDim
     old.shape, new.shape = new.shape, old.shape
     old.strides = new.strides
     old.dtype, old.format, old.ndim, old.offset = new.dtype, new.format, new.ndim, new.offset
-    old.storage_shape, old.storage, old.storage_bytes = (
-        new.storage_shape, new.storage, new.storage_bytes)
+    old.storage_shape, old.storage = new.storage_shape, new.storage
     old.owner, old.writable, old.device = new.owner, new.writable, new.device
     old.version += 1  # executors that planned for what it was find out
     return OK

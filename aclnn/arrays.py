@@ -15,8 +15,7 @@ import numpy as np
 from aclnn import _dlpack, dtypes
 from aclnn.constants import ACLNN_ERR_PARAM_INVALID
 from aclnn.errors import AclnnError
-
-MAX_DIMS = 8
+from aclnn.operators.rules import MAX_DIMS
 
 
 def as_ndarray(given: Any, name: str) -> np.ndarray:

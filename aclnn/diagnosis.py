@@ -10,6 +10,7 @@ from typing import Any
 from aclnn import dtypes
 from aclnn._tensor import aclScalar, aclTensor
 from aclnn.constants import aclDataType, aclFormat
+from aclnn.errors import shown
 
 
 def failed_phase_one(handle: Any, error: Exception, arguments: tuple[Any, ...]) -> str:
@@ -36,7 +37,7 @@ def failed_phase_one(handle: Any, error: Exception, arguments: tuple[Any, ...]) 
         for place, rule in enumerate(handle.handle.operator.rules, 1)
     ]
     named = list(zip(handle.entry.parameters, arguments, strict=True))
-    lines += ["arguments:", *(f"  {p.name} = {_shown(value)}" for p, value in named)]
+    lines += ["arguments:", *(f"  {p.name} = {shown(value)}" for p, value in named)]
     lines += ["in Python:", *_in_python(handle.name, named)]
     lines += ["in C++:", *_in_cpp(handle.name, named)]
     return "\n".join(lines)
@@ -44,13 +45,6 @@ def failed_phase_one(handle: Any, error: Exception, arguments: tuple[Any, ...]) 
 
 def _mark(broken: bool) -> str:
     return "   <-- broken" if broken else ""
-
-
-def _shown(value: Any) -> str:
-    try:
-        return repr(value)[:200]
-    except Exception:  # a repr of the caller's own may do anything
-        return type(value).__name__
 
 
 Named = list[tuple[Any, Any]]
@@ -96,7 +90,7 @@ def _python_number(value: Any) -> str:
 def _python_remark(name: str, value: Any) -> str:
     if _is_tensor(value) or _is_scalar(value) or _is_plain(value):
         return f"  # {name}"
-    return f"  # {name}: {_shown(value)}"
+    return f"  # {name}: {shown(value)}"
 
 
 def _is_plain(value: Any) -> bool:
@@ -174,7 +168,7 @@ def _cpp_argument(name: str, value: Any) -> tuple[list[str], str]:
         return [], json.dumps(value)
     if _is_plain(value) and value is not None:
         return [], _cpp_number(value, "double" if isinstance(value, float) else "int64_t")
-    return [], "nullptr" if value is None else f"nullptr /* {_shown(value).replace('*/', '')} */"
+    return [], "nullptr" if value is None else f"nullptr /* {shown(value).replace('*/', '')} */"
 
 
 def _cpp_scalar(name: str, scalar: aclScalar) -> list[str]:

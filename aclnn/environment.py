@@ -17,6 +17,7 @@ from typing import Any, Generic, TypeVar
 from aclnn.constants import ACLNN_ERR_PARAM_INVALID
 from aclnn.errors import AclnnError, shown
 from aclnn.graph.abi import MAX_THREADS
+from aclnn.graph.planners import STRATEGIES
 
 T = TypeVar("T")
 
@@ -124,9 +125,7 @@ def _isa(text: str) -> str:
 
 
 def _strategy(text: str) -> str:
-    from aclnn.planning import STRATEGIES
-
-    return _one_of(text, STRATEGIES)
+    return _one_of(text, tuple(STRATEGIES))
 
 
 def _product(text: str) -> str:

@@ -252,12 +252,12 @@ def explain(status: int = _LATEST) -> str:
     if status is _LATEST:
         return _explain_latest()
     members = [member for kind in (aclnnStatus, aclError) for member in kind]
-    known = isinstance(status, int | np.integer) and not isinstance(status, bool)
-    names = [member.name for member in members if known and member == status]
-    if not names:
+    number = as_int(status)
+    names = [member.name for member in members if member == number]
+    if number is None or not names:
         return f"{shown(status)}: no status of this library"
-    meaning, remedy = _MEANINGS.get(int(status), (_LIBRARY_FILE, "Does not happen here."))
-    return f"{' = '.join(names)} ({int(status)})\nmeaning: {meaning}\nwhat to do: {remedy}"
+    meaning, remedy = _MEANINGS.get(number, (_LIBRARY_FILE, "Does not happen here."))
+    return f"{' = '.join(names)} ({number})\nmeaning: {meaning}\nwhat to do: {remedy}"
 
 
 def _explain_latest() -> str:

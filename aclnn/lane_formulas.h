@@ -40,6 +40,17 @@ static inline int logit_backward_suspect(float x, float dy, float r, const doubl
     return logit_backward_odd(p) | is_extreme(r) | is_extreme(dy) | (product == 0) | (product - product != 0);
 }
 
+/* Mark the elements that lanes leave to the double form. */
+#define MARK(name) \
+    static void name##_mark(const float *a, const float *b, const float *r, uint16_t *suspect, \
+                            ptrdiff_t n, const double *p) { \
+        for (ptrdiff_t i = 0; i < n; i++) suspect[i] |= name##_suspect(a[i], b[i], r[i], p); \
+    }
+MARK(leaky_relu)
+MARK(elu_backward)
+MARK(gelu_backward)
+MARK(logit_backward)
+
 #ifdef LANES
 
 /* Of the functions that prepare facts, `n` is how many elements there are to compute, `kind` that of

@@ -28,7 +28,7 @@ from aclnn.constants import (
     aclrtMemcpyKind,
     aclrtMemMallocPolicy,
 )
-from aclnn.errors import AclnnError, fail, shown
+from aclnn.errors import AclnnError, as_int, fail, shown
 
 OK = int(ACL_SUCCESS)
 
@@ -202,7 +202,8 @@ def aclrtFree(address: int) -> int:
     >>> aclnn.aclrtFree(address), aclnn.aclrtFree(address)
     (0, 107000)
     """
-    if not _is_int(address) or not LIVE.remove(int(address)):
+    start = as_int(address)
+    if start is None or not LIVE.remove(start):
         return fail(
             ACL_ERROR_RT_PARAM_INVALID,
             f"aclrtFree: address is {_shown(address)}, where no live allocation begins",
@@ -300,12 +301,13 @@ def aclrtMemset(address: Any, maxCount: int, value: int, count: int) -> int:
         room, nbytes = _count("maxCount", maxCount), _count("count", count)
         if nbytes > room:
             raise ValueError(f"count is {shown(nbytes)}, but maxCount is {shown(room)}")
-        if not _is_int(value) or not -128 <= value <= 255:
+        byte = as_int(value)
+        if byte is None or not -128 <= byte <= 255:
             raise ValueError(f"value is {shown(value)}, must be a byte")
         side = _Side(address, nbytes, "address", device=True, writable=True)
     except ValueError as error:
         return fail(ACL_ERROR_RT_PARAM_INVALID, f"aclrtMemset: {error}")
-    ctypes.memset(side.address, value & 255, nbytes)
+    ctypes.memset(side.address, byte & 255, nbytes)
     return OK
 
 
@@ -332,9 +334,9 @@ class _Side:
 
     def __init__(self, given: Any, nbytes: int, what: str, *, device: bool, writable: bool):
         self.keep: Any
-        if _is_int(given):
-            self.address = int(given)
-            self.keep = _checked(self.address, nbytes, what)
+        address = as_int(given)
+        if address is not None:
+            self.address, self.keep = address, _checked(address, nbytes, what)
             return
         if device:
             kind = "null" if given is None else type(given).__name__
@@ -379,20 +381,17 @@ class _Copy:
         return OK
 
 
-def _is_int(value: Any) -> bool:
-    return isinstance(value, int | np.integer) and not isinstance(value, bool)
-
-
 def _shown(value: Any) -> str:
-    return hex(value) if _is_int(value) else shown(value)
+    return hex(value) if as_int(value) is not None else shown(value)
 
 
 def _count(name: str, value: Any) -> int:
-    if not _is_int(value) or value < 0:
+    number = as_int(value)
+    if number is None or number < 0:
         raise ValueError(f"{name} is {shown(value)}, must be an int that is not negative")
-    return int(value)
+    return number
 
 
 def _member(name: str, value: Any, kind: Any) -> None:
-    if not _is_int(value) or int(value) not in list(kind):
+    if as_int(value) not in list(kind):
         raise ValueError(f"{name} is {shown(value)}, which is no member of {kind.__name__}")

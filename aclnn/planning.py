@@ -27,7 +27,7 @@ from aclnn.operators.rules import (
 )
 from aclnn.workspace import for_executor
 
-STRATEGIES = ("default", "bucket", "naive")
+STRATEGIES = tuple(graph.planners.STRATEGIES)
 # How an input may lie to the output; the numbers are those of `_plan.pxd`.
 APART, SAME, CROSSING = range(3)
 
@@ -78,7 +78,6 @@ def plan_call(
         packed = schedule.pack()
     return Plan(
         operator,
-        formula,
         call,
         built,
         passed.steps,
@@ -89,7 +88,6 @@ def plan_call(
         0 if empty else workspace.size,
         (*inputs, out),
         operator.scalars_as_double and result == aclDataType.ACL_DOUBLE,
-        dict(settings),
     )
 
 

@@ -16,8 +16,6 @@ import weakref
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
-
 from aclnn.constants import (
     ACL_ERROR_REPEAT_FINALIZE,
     ACL_ERROR_REPEAT_INITIALIZE,
@@ -28,7 +26,7 @@ from aclnn.constants import (
     ACL_SUCCESS,
     ACLNN_ERR_RUNTIME_ERROR,
 )
-from aclnn.errors import fail, shown
+from aclnn.errors import as_int, fail, shown
 
 OK = int(ACL_SUCCESS)
 
@@ -569,7 +567,7 @@ def aclrtResetDevice(deviceId: int) -> int:
 
 
 def _check_device(function: str, device: Any) -> int:
-    if isinstance(device, int | np.integer) and not isinstance(device, bool) and device == 0:
+    if as_int(device) == 0:
         return OK
     return fail(
         ACL_ERROR_RT_INVALID_DEVICEID,

@@ -12,12 +12,10 @@
 #include <string.h>
 
 #if defined(__FMA__) || defined(__aarch64__)
-static inline float fma_f32(float a, float b, float c) { return __builtin_fmaf(a, b, c); }
 static inline double fma_f64(double a, double b, double c) { return __builtin_fma(a, b, c); }
 #else
 /* Without the instruction: exact product in double, two roundings of the sum.  Good enough for
  * residuals of float32, whose products double holds exactly. */
-static inline float fma_f32(float a, float b, float c) { return (float)((double)a * b + c); }
 static inline double fma_f64(double a, double b, double c) { return a * b + c; }
 #endif
 
