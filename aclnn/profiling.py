@@ -206,7 +206,7 @@ class Profile:
         rows = [f"thread {thread}  {''.join(lanes[thread])}" for thread in sorted(lanes)]
         return "\n".join([*rows, f"{one.name}, {took / 1000:.2f} µs; digits are steps"])
 
-    def as_it_is(self) -> Profile:
+    def _as_it_is(self) -> Profile:
         """The runs that have ended so far, as a profile that does not fill."""
         still = Profile()
         still.runs = list(self.runs)
@@ -214,7 +214,7 @@ class Profile:
 
     def to_json(self, indent: int | None = None) -> str:
         """A document of the schema `aclnn.profiling.PROFILE_SCHEMA`; times in nanoseconds."""
-        return self.as_it_is()._to_json(indent)
+        return self._as_it_is()._to_json(indent)
 
     def _to_json(self, indent: int | None) -> str:
         plans = list({id(run.plan): run.plan for run in self.runs}.values())
