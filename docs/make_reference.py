@@ -162,18 +162,19 @@ def methods(kind: type) -> Iterable[str]:
     for name, value in sorted(vars(kind).items()):
         value = getattr(value, "__func__", value)  # of static methods
         if not name.startswith("_") and callable(value) and value.__doc__:
-            yield f"- `{signature(name, value)}`: {summary(value)}"
+            yield f"- `{signature(name, value, method=True)}`: {summary(value)}"
 
 
-def signature(name: str, value: Any) -> str:
+def signature(name: str, value: Any, method: bool = False) -> str:
     """How a function is called; types are in the docstring."""
     if isinstance(value, type):
         return name
     found = inspect.signature(value)
+    # An operator's `self` is a tensor; only that of a method is given by what stands before it.
     plain = [
         p.replace(annotation=p.empty)
         for p in found.parameters.values()
-        if p.name != "self" or "." not in value.__qualname__
+        if not (method and p.name == "self")
     ]
     return f"{name}{found.replace(parameters=plain, return_annotation=found.empty)}"
 

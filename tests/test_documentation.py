@@ -367,6 +367,27 @@ def test_every_public_name_is_on_a_reference_page(reference):
         assert described or (listed and f"`{name}`" in text), name
 
 
+def test_reference_pages_show_how_functions_are_called(reference):
+    text = "\n".join(reference["pages"]().values())
+    shown = re.findall(r"^### (\w+)\n\n```python\n(aclnn[.\w]*)\.\1\((.*)\)$", text, re.MULTILINE)
+    assert len(shown) >= 80
+    for name, home, parameters in shown:
+        namespace = {}
+        words = re.sub("<[^>]*>", lambda found: repr(found[0]), parameters)  # odd defaults
+        exec(f"def as_shown({words}): pass", namespace)
+        pages, code = (
+            [
+                (p.name, p.kind, str(p.default))
+                for p in inspect.signature(function).parameters.values()
+            ]
+            for function in (namespace["as_shown"], getattr(importlib.import_module(home), name))
+        )
+        assert pages == code, name
+    methods = re.findall(r"^- `(\w+)\((.*)\)`: ", text, re.MULTILINE)
+    assert methods
+    assert not [name for name, parameters in methods if parameters.startswith("self")]
+
+
 def test_links_between_reference_pages_lead_somewhere(reference):
     pages = reference["pages"]()
     links = re.findall(r"\]\((\w+\.md)#([\w-]+)\)", pages["README.md"])
