@@ -5,8 +5,11 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Iterable
+from dataclasses import is_dataclass
 from pathlib import Path
 from typing import Any
+
+import aclnn.graph
 
 import aclnn
 from aclnn import constants, environment
@@ -54,6 +57,49 @@ RUNTIME: dict[str, tuple[str, ...]] = {
     ),
 }  # fmt: skip
 
+# The same for the page about aclnn.graph.
+GRAPH: dict[str, tuple[str, ...]] = {
+    "Graphs": (
+        "DType", "GraphBuilder", "Graph", "Node", "Value", "GraphError", "check",
+        "contiguous_strides", "broadcast_strides", "is_contiguous",
+    ),
+    "Passes": ("run_passes", "PassResult", "Note"),
+    "Workspace plans": (
+        "plan_workspace", "plan_lifetimes", "WorkspacePlan", "Buffer", "Tiling", "Assignment",
+        "BudgetError", "PlanError", "validate", "Lifetime", "graph_lifetimes",
+        "lifetimes_from_csv", "lifetimes_to_csv",
+    ),
+    "Schedules": ("compile", "Schedule"),
+}  # fmt: skip
+GRAPH_CONSTANTS = {
+    "FUSED": "the passes of a graph that runs as fused loops",
+    "MATERIALIZED": "the passes of a graph whose every intermediate is kept whole",
+    "PARALLEL_FROM": "elements from which a step uses several threads",
+    "STREAM_FROM": "bytes for each thread from which results bypass the cache",
+}
+
+
+class Word(str):
+    """What stands for a value in a signature."""
+
+    __slots__ = ()
+    __repr__ = str.__str__
+
+
+# Pipelines as defaults would be shown with the addresses of their functions.
+NAMED = {id(getattr(aclnn.graph, name)): Word(name) for name in ("FUSED", "MATERIALIZED")}
+
+
+class Word(str):
+    """What stands for a value in a signature."""
+
+    __slots__ = ()
+    __repr__ = str.__str__
+
+
+# Pipelines as defaults would be shown with the addresses of their functions.
+NAMED = {id(getattr(aclnn.graph, name)): Word(name) for name in ("FUSED", "MATERIALIZED")}
+
 
 def pages() -> dict[str, str]:
     """The pages by name of their file."""
@@ -62,7 +108,8 @@ def pages() -> dict[str, str]:
         "operators.md": "\n\n".join(
             ["# Operators", phase_two(), *map(operator, REGISTRY.values())]
         ),
-        "runtime.md": "\n\n".join(["# Everything else", *runtime()]),
+        "runtime.md": "\n\n".join(["# Everything else", *sections(RUNTIME)]),
+        "graph.md": "\n\n".join(["# Executor graphs", graph(), *sections(GRAPH, aclnn.graph)]),
         "constants.md": "\n\n".join(["# Constants", *map(constant, constants.ENUMERATIONS)]),
     }
     return {name: f"{MADE}\n\n{text}\n" for name, text in made.items()}
@@ -74,18 +121,22 @@ def index() -> str:
         (link("operators.md", one.name), code(*(entry.name for entry in one.entries)), one.summary)
         for one in REGISTRY.values()
     ]
-    others = [
-        (f"[{title}](runtime.md#{anchor(title)})", code(*names)) for title, names in RUNTIME.items()
-    ]
+    others, graphs = (
+        [(link(page, title, title), code(*names)) for title, names in listed.items()]
+        for page, listed in (("runtime.md", RUNTIME), ("graph.md", GRAPH))
+    )
     kinds = [(link("constants.md", k.__name__), summary(k)) for k in constants.ENUMERATIONS]
     return "\n\n".join(
         [
             "# Reference",
-            "Every name of `aclnn`, as its docstring describes it. `help(aclnn.gelu)` says the same.",
+            "Every name of `aclnn` and `aclnn.graph`, as its docstring describes it. "
+            "`help(aclnn.gelu)` says the same.",
             "## Operators",
             table(("functional form", "C-shaped functions", "what it is"), functions),
             "## Everything else",
             table(("what", "names"), others),
+            "## Executor graphs",
+            table(("what, in `aclnn.graph`", "names"), graphs),
             "## Constants",
             "Members are names of `aclnn` too: `aclnn.ACL_FLOAT`.",
             table(("enumeration", "what it is"), kinds),
@@ -130,11 +181,24 @@ def phase_two() -> str:
     )
 
 
-def runtime() -> Iterable[str]:
+def graph() -> str:
+    """What the package of graphs is, and its constants."""
+    doc = inspect.cleandoc(aclnn.graph.__doc__ or "").replace("::", ":")
+    rows = [(f"`{name}`", text, shown(name)) for name, text in GRAPH_CONSTANTS.items()]
+    return "\n\n".join([doc, "## Constants of graphs", table(("name", "what", "value"), rows)])
+
+
+def shown(name: str) -> str:
+    """The value of a constant of the graphs."""
+    value = getattr(aclnn.graph, name)
+    return code(*(one.__name__ for one in value)) if isinstance(value, tuple) else f"{value:,}"
+
+
+def sections(listed: dict[str, tuple[str, ...]], home: Any = aclnn) -> Iterable[str]:
     """Sections of what is no operator."""
-    for title, names in RUNTIME.items():
+    for title, names in listed.items():
         yield f"## {title}"
-        yield from map(function, names)
+        yield from (function(name, home) for name in names)
 
 
 def constant(kind: Any) -> str:
@@ -145,12 +209,12 @@ def constant(kind: Any) -> str:
     )
 
 
-def function(name: str) -> str:
+def function(name: str, home: Any = aclnn) -> str:
     """A function or class: heading, signature, docstring, and a class's methods."""
-    value = getattr(aclnn, name)
+    value = getattr(home, name)
     parts = [
         f"### {name}",
-        f"```python\naclnn.{signature(name, value)}\n```",
+        f"```python\n{home.__name__}.{signature(name, value)}\n```",
         markdown(value.__doc__),
     ]
     listed = list(methods(value)) if isinstance(value, type) else []
@@ -160,21 +224,21 @@ def function(name: str) -> str:
 def methods(kind: type) -> Iterable[str]:
     """A class's own public methods, with their docstrings' first lines."""
     for name, value in sorted(vars(kind).items()):
-        value = getattr(value, "__func__", value)  # of static methods
+        value = getattr(value, "__func__", value)  # of static and class methods
         if not name.startswith("_") and callable(value) and value.__doc__:
             yield f"- `{signature(name, value, method=True)}`: {summary(value)}"
 
 
 def signature(name: str, value: Any, method: bool = False) -> str:
     """How a function is called; types are in the docstring."""
-    if isinstance(value, type):
+    if isinstance(value, type) and not is_dataclass(value):
         return name
     found = inspect.signature(value)
     # An operator's `self` is a tensor; only that of a method is given by what stands before it.
     plain = [
-        p.replace(annotation=p.empty)
+        p.replace(annotation=p.empty, default=NAMED.get(id(p.default), p.default))
         for p in found.parameters.values()
-        if not (method and p.name == "self")
+        if not (method and p.name in ("self", "cls"))
     ]
     return f"{name}{found.replace(parameters=plain, return_annotation=found.empty)}"
 
@@ -210,9 +274,10 @@ def definitions(text: str) -> Iterable[str]:
 
 
 def examples(text: str) -> str:
-    """Paragraphs, with those that are sessions as blocks."""
-    parts = re.split(r"\n\n", text)
-    return "\n\n".join(f"```python\n{p}\n```" if p.startswith(">>>") else p for p in parts)
+    """Paragraphs, with those that are sessions or drawn tables as blocks."""
+    languages = {">>>": "python", "===": ""}
+    parts = [(p, languages.get(p[:3])) for p in re.split(r"\n\n", text)]
+    return "\n\n".join(p if word is None else f"```{word}\n{p}\n```" for p, word in parts)
 
 
 # --- Parts of Markdown ------------------------------------------------------------------------
@@ -228,8 +293,8 @@ def code(*names: str) -> str:
     return ", ".join(f"`{name}`" for name in names)
 
 
-def link(page: str, name: str) -> str:
-    return f"[`{name}`]({page}#{anchor(name)})"
+def link(page: str, title: str, text: str = "") -> str:
+    return f"[{text or f'`{title}`'}]({page}#{anchor(title)})"
 
 
 def anchor(title: str) -> str:
