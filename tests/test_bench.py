@@ -351,6 +351,30 @@ def test_pictures_of_no_known_kind_are_refused_before_anything_is_measured(monke
     assert capsys.readouterr().err.startswith("aclnn bench: x.docx: must end in one of ")
 
 
+@pytest.mark.parametrize("option", ["--json", "--markdown", "--plot"])
+def test_files_that_cannot_be_written_are_refused_before_anything_is_measured(
+    option, tmp_path, monkeypatch, capsys
+):
+    if option == "--plot":
+        pytest.importorskip("matplotlib")
+    monkeypatch.setattr(matrix, "measured", lambda *arguments: pytest.fail("measured"))
+    assert cli.main(["bench", option, str(tmp_path)]) == 1
+    assert capsys.readouterr().err == f"aclnn bench: {tmp_path}: Is a directory\n"
+
+
+def test_looking_whether_files_can_be_written_leaves_no_trace(tmp_path, monkeypatch):
+    def interrupted(*arguments):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(matrix, "measured", interrupted)
+    (tmp_path / "old.json").write_text("old")
+    arguments = ["--json", str(tmp_path / "old.json"), "--markdown", str(tmp_path / "new.md")]
+    with pytest.raises(KeyboardInterrupt):
+        cli.main(["bench", *arguments])
+    assert (tmp_path / "old.json").read_text() == "old"
+    assert not (tmp_path / "new.md").exists()
+
+
 @pytest.mark.parametrize("with_rich", [True, False])
 def test_progress_on_a_terminal(with_rich, monkeypatch, capsys):
     if with_rich:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -53,7 +53,8 @@ def run(options: argparse.Namespace) -> int:
     if not settings.cells():
         options.refuse("these choices leave no cell to measure")
     if options.plot:
-        plot.check(options.plot)  # before measuring
+        plot.check(options.plot)
+    _check_files(filter(None, (options.json, options.markdown, options.plot)))
     report = matrix.measured(settings, options.threads, options.isa)
     verdicts = targets.judged(report) if options.targets else []
     made = table.tables(report, verdicts)
@@ -65,6 +66,18 @@ def run(options: argparse.Namespace) -> int:
         print(note, file=sys.stderr)
     _write(options, report, verdicts, made)
     return 1 if any("WRONG" in note for note in report["notes"]) else 0
+
+
+def _check_files(names: Iterable[str]) -> None:
+    """Refuse names that cannot be written, before minutes of measuring are lost with them."""
+    for path in map(Path, names):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if path.is_fifo():  # its reader would take the end of this look for that of the report
+            continue
+        existed = path.exists()
+        path.open("a").close()
+        if not existed:
+            path.unlink()
 
 
 def _settings(options: argparse.Namespace) -> matrix.Settings:
@@ -108,8 +121,6 @@ def _write(
     }
     for name, text in texts.items():
         if name is not None:
-            path = Path(name)
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(text())
+            Path(name).write_text(text())
     if options.plot:
         plot.draw(report, options.plot)
