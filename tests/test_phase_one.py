@@ -198,7 +198,7 @@ def test_broadcasting_where_the_operator_has_it(name):
     first, second = [p.name for p in ENTRIES[name][1].parameters if p.kind == "input"]
     changes = {first: tensor((2, 1)), second: tensor((1, 3))}
     _, _, status = phase_one(name, **changes)
-    assert status == (OK if name in BROADCASTING else INVALID)
+    assert status == (OK if name in BROADCASTING else INVALID), "BROADCASTING says which do"
 
 
 def test_elu_backward_order_of_checks():
