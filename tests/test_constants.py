@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import aclnn
-from aclnn import constants
+from aclnn import constants, dtypes
 
 VALUES = """
 ACL_DT_UNDEFINED -1 ACL_FLOAT 0 ACL_FLOAT16 1 ACL_INT8 2 ACL_INT32 3 ACL_UINT8 4 ACL_INT16 6
@@ -50,6 +50,13 @@ def test_values():
     assert found == expected
 
 
+def test_every_constant_is_a_name_and_a_member():
+    for kind in constants.ENUMERATIONS:
+        for member in kind:
+            assert getattr(aclnn, member.name) is member
+    assert (aclnn.ACL_BF16, aclnn.ACL_FORMAT_NCL, aclnn.ACLNN_ERR_INNER_NULLPTR) == (27, 47, 561103)
+
+
 def test_there_are_no_aliases_inside_an_enumeration():
     for kind in constants.ENUMERATIONS:
         assert len(kind.__members__) == len(list(kind))
@@ -65,6 +72,14 @@ def test_there_are_no_aliases_inside_an_enumeration():
 )
 def test_what_is_no_status_is_said_to_be_none(status):
     assert aclnn.explain(status).endswith("no status of this library")
+
+
+@pytest.mark.parametrize("status", [*constants.aclnnStatus, *constants.aclError])
+def test_every_status_is_explained(status):
+    text = aclnn.explain(status)
+    assert status.name in text
+    assert str(int(status)) in text
+    assert len(text.splitlines()) == 3
 
 
 def test_success_has_both_names():
@@ -85,22 +100,65 @@ def test_messages_are_of_bounded_length():
 
 @pytest.mark.parametrize("dtype", constants.aclDataType)
 def test_every_type_has_a_name_and_a_size(dtype):
-    name, size = aclnn.dtypes.name(dtype), aclnn.dtypes.item_size(dtype)
+    name, size = dtypes.name(dtype), dtypes.item_size(dtype)
     assert name == name.lower()
-    if dtype in aclnn.dtypes.NUMPY:
-        assert aclnn.dtypes.of_name(name) == dtype
+    if dtype in dtypes.NUMPY:
+        assert dtypes.of_name(name) == dtype
         numpy_dtype = np.dtype(name)
         assert size == numpy_dtype.itemsize
-        assert aclnn.dtypes.of_numpy(numpy_dtype) == dtype
+        assert dtypes.of_numpy(numpy_dtype) == dtype
     else:
         assert size == {"complex32": 4, "dt_undefined": 0}.get(name, 1)
 
 
 def test_promotion_and_casts_of_types_without_arithmetic():
-    for odd in set(constants.aclDataType) - set(aclnn.dtypes.NUMPY):
-        assert aclnn.dtypes.promote(odd, odd) == odd
-        for other in aclnn.dtypes.NUMPY:
-            assert aclnn.dtypes.promote(odd, other) is None
-            assert aclnn.dtypes.promote(other, odd) is None
-            assert not aclnn.dtypes.can_cast(odd, other)
-            assert not aclnn.dtypes.can_cast(other, odd)
+    for odd in set(constants.aclDataType) - set(dtypes.NUMPY):
+        assert dtypes.promote(odd, odd) == odd
+        for other in dtypes.NUMPY:
+            assert dtypes.promote(odd, other) is None
+            assert dtypes.promote(other, odd) is None
+            assert not dtypes.can_cast(odd, other)
+            assert not dtypes.can_cast(other, odd)
+
+
+RANK = {"bool": 0, "int8": 1, "int16": 2, "int32": 3, "int64": 4}
+
+
+def expected_promotion(a, b):
+    """Section by section of the rules, written another way: NumPy's answer where it agrees."""
+    if a == b:
+        return a
+    large = {"uint16", "uint32", "uint64"}
+    if {a, b} & large:
+        return None
+    if {a, b} == {"float16", "bfloat16"}:
+        return "float32"
+    if "bfloat16" in (a, b):
+        other = b if a == "bfloat16" else a
+        return other if other in ("float32", "float64", "complex64", "complex128") else "bfloat16"
+    kinds = {np.dtype(a).kind, np.dtype(b).kind}
+    if "c" in kinds:
+        wide = {"complex128", "float64"} & {a, b}
+        return "complex128" if wide else "complex64"
+    if "f" in kinds and kinds != {"f"}:
+        return a if np.dtype(a).kind == "f" else b
+    return str(np.promote_types(a, b))
+
+
+NAMED = dtypes.NAMES
+
+
+@pytest.mark.parametrize("a", NAMED)
+@pytest.mark.parametrize("b", NAMED)
+def test_promotion(a, b):
+    found = dtypes.promote(dtypes.of_name(a), dtypes.of_name(b))
+    assert (dtypes.name(found) if found is not None else None) == expected_promotion(a, b)
+
+
+@pytest.mark.parametrize("a", NAMED)
+@pytest.mark.parametrize("b", NAMED)
+def test_casts(a, b):
+    kinds = {"b": 0, "u": 1, "i": 1, "f": 2, "c": 3}
+    kind = [kinds["f" if n == "bfloat16" else np.dtype(n).kind] for n in (a, b)]
+    allowed = (b != "bool" or a == "bool") and kind[1] >= (kind[0] if kind[0] > 1 else 0)
+    assert dtypes.can_cast(dtypes.of_name(a), dtypes.of_name(b)) == allowed

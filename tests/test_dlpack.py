@@ -135,9 +135,10 @@ def test_copies_on_request():
     [np.array(["a"]), np.array([object()]), np.zeros(2, ">f4"), np.zeros(2, "M8[s]"),
      np.zeros(2, [("a", "u1"), ("b", "f4")])["b"], np.zeros(2, np.longdouble)],
 )  # fmt: skip
-def test_what_dlpack_cannot_describe_is_refused(array):
+@pytest.mark.parametrize("version", VERSIONS)
+def test_what_dlpack_cannot_describe_is_refused(array, version):
     with pytest.raises(BufferError):
-        to_dlpack(array).__dlpack__(max_version=(1, 0))
+        to_dlpack(array).__dlpack__(max_version=version)
 
 
 def test_other_devices_and_streams_are_refused():

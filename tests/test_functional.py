@@ -17,6 +17,9 @@ X = np.linspace(-2, 2, 5, dtype=np.float32)
 NAMES = sorted(FUNCTIONS)
 
 
+INVALID = 161002
+
+
 def form(name):
     operator = HANDLES_BY_NAME[name].handle.operator
     return operator, getattr(aclnn, name)
@@ -239,3 +242,87 @@ def test_arrays_that_raise_are_refused():
 
     with pytest.raises(aclnn.AclnnError, match="self cannot be read"):
         aclnn.gelu(Broken())
+
+
+def test_pytorch_tensors_come_back_as_tensors():
+    torch = pytest.importorskip("torch")
+    for dtype in (torch.float32, torch.float16, torch.bfloat16):
+        x = torch.linspace(-3, 3, 24).reshape(4, 6).to(dtype).T
+        g = torch.ones(6, 4, dtype=dtype)
+        y = aclnn.gelu_backward(g, x)
+        assert isinstance(y, torch.Tensor)
+        assert (y.dtype, y.shape) == (dtype, x.shape)
+        assert torch.allclose(
+            y.float(), torch.ops.aten.gelu_backward(g.float(), x.float()), atol=2e-2
+        )
+        out = torch.zeros(4, 6, dtype=dtype).T
+        assert aclnn.gelu_backward(g, x, out=out) is out
+        assert torch.equal(out, y)
+        z = x.clone()
+        assert aclnn.leaky_relu_(z, 0.5) is z
+        assert torch.equal(z, aclnn.leaky_relu(x, 0.5))
+    with pytest.raises(aclnn.AclnnError, match="self"):
+        aclnn.gelu(torch.ones(3, requires_grad=True))
+    ex = aclnn.executor("gelu", torch.ones(3, dtype=torch.bfloat16))
+    assert ex.run().dtype == torch.bfloat16
+    out = torch.zeros(3, dtype=torch.bfloat16)
+    assert ex.run(out=out) is out
+    assert torch.equal(out, aclnn.gelu(torch.ones(3, dtype=torch.bfloat16)))
+
+
+class Interface:
+    def __init__(self, array):
+        self.__array_interface__ = array.__array_interface__
+        self.array = array
+
+
+def test_objects_with_an_array_interface():
+    x = np.array([-2.0, 4.0], np.float32)
+    np.testing.assert_array_equal(aclnn.leaky_relu(Interface(x), 0.5), [-1, 4])
+
+
+@pytest.mark.parametrize("junk", [[1.0], 3.0, "x", None, object()])
+def test_what_is_no_array_is_refused(junk):
+    with pytest.raises(aclnn.AclnnError, match="self") as caught:
+        aclnn.gelu(junk)
+    assert caught.value.status == INVALID
+
+
+def test_swapped_and_misaligned_arrays():
+    x = np.array([-2.0, 4.0, -6.0], np.float32)
+    np.testing.assert_array_equal(aclnn.leaky_relu(x.astype(">f4"), 0.5), [-1, 4, -3])
+    raw = np.zeros(13, np.uint8)[1:].view(np.float32)
+    raw[:] = x
+    np.testing.assert_array_equal(aclnn.leaky_relu(raw, 0.5), [-1, 4, -3])
+    swapped = np.zeros(3, ">f4")
+    assert aclnn.leaky_relu(x, 0.5, out=swapped) is swapped
+    np.testing.assert_array_equal(swapped, [-1, 4, -3])
+    fields = np.zeros(3, [("a", "u1"), ("x", "f4")])
+    fields["x"] = x
+    np.testing.assert_array_equal(aclnn.leaky_relu(fields["x"], 0.5), [-1, 4, -3])
+
+
+def test_functional_errors_carry_status_and_message():
+    x = np.ones(3, np.float32)
+    cases = [
+        lambda: aclnn.gelu_backward(x, np.ones(4, np.float32)),
+        lambda: aclnn.gelu_backward(x, x, out=np.ones(3, np.float16)),
+        lambda: aclnn.gelu_backward(x, x, approximate="erf"),
+        lambda: aclnn.elu_backward(x, x, alpha=-1.0, is_result=True),
+        lambda: aclnn.leaky_relu(x, "steep"),
+        lambda: aclnn.leaky_relu(np.ones(3, np.int32)),
+        lambda: aclnn.leaky_relu(np.ones((1,) * 9, np.float32)),
+        lambda: aclnn.leaky_relu(np.array(["a"])),
+        lambda: aclnn.leaky_relu(x, out=np.broadcast_to(np.zeros(1, np.float32), 3)),
+        lambda: aclnn.leaky_relu(x, out=np.float32(1)),
+        lambda: aclnn.executor("gelu_backwards", x, x),
+        lambda: aclnn.executor("gelu_backward", x),
+        lambda: aclnn.executor("gelu_backward", x, x, slope=1),
+        lambda: aclnn.executor("gelu", x, strategy="best"),
+        lambda: aclnn.set_num_threads(0),
+    ]
+    for case in cases:
+        with pytest.raises(aclnn.AclnnError) as caught:
+            case()
+        assert caught.value.status == INVALID
+        assert str(caught.value)

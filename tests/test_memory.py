@@ -26,8 +26,8 @@ def malloc(nbytes):
 
 @pytest.fixture
 def block():
-    address = malloc(64)
-    assert aclnn.aclrtMemset(address, 64, 0, 64) == OK
+    address = malloc(256)
+    assert aclnn.aclrtMemset(address, 256, 0, 256) == OK
     yield address
     aclnn.aclrtFree(address)
     aclnn.aclGetRecentErrMsg()
@@ -190,6 +190,12 @@ def test_device_sides_are_addresses(block, kind):
         assert aclnn.aclrtMemcpy(dst, 8, src, 8, kind) == (OK if allowed else PARAM)
 
 
+def test_copies_between_hosts():
+    target = bytearray(4)
+    assert aclnn.aclrtMemcpy(target, 4, b"abcd", 4, H2H) == OK
+    assert target == b"abcd"
+
+
 @pytest.mark.parametrize("shift", [-9, -1, 1, 9])
 def test_overlapping_copies(block, shift):
     data = bytes(range(40))
@@ -217,7 +223,39 @@ def test_numbers_too_long_to_print_are_refused_all_the_same(block):
     for call in calls:
         assert call() == PARAM
         assert aclnn.aclGetRecentErrMsg()
-    assert aclnn.aclrtMalloc(huge, 0) == (0, 207001)
+
+
+@pytest.mark.parametrize("nbytes", [2**60, 10**5000], ids=["exbibyte", "huge"])
+def test_too_much_memory(nbytes):
+    assert aclnn.aclrtMalloc(nbytes, 0) == (0, 207001)
+    assert aclnn.aclGetRecentErrMsg()
+
+
+@pytest.mark.parametrize(
+    "call",
+    [lambda b: aclnn.aclrtMemcpy(b, 10, np.zeros(9), 11, 1), lambda b: aclnn.aclrtMemcpy(b, 999, bytes(999), 999, 1),
+     lambda b: aclnn.aclrtMemcpy(b, 64, bytes(3), 4, 1), lambda b: aclnn.aclrtMemcpy(b, 64, bytes(64), 64, 9),
+     lambda b: aclnn.aclrtMemcpy(b - 1, 1, bytes(1), 1, 1), lambda b: aclnn.aclrtMemcpy(None, 1, bytes(1), 1, 0),
+     lambda b: aclnn.aclrtMemcpy(bytes(8), 8, b, 8, 2), lambda b: aclnn.aclrtMemcpy(bytearray(8), 8, b, 8, 3),
+     lambda b: aclnn.aclrtMemset(b, 256, 1, 257), lambda b: aclnn.aclrtMemset(b, 256, 999, 1),
+     lambda b: aclnn.aclrtMemset(b + 255, 256, 0, 2), lambda b: aclnn.aclrtMemset("x", 1, 0, 1),
+     lambda b: aclnn.aclrtFree(b + 1), lambda b: aclnn.aclrtFree(None), lambda b: aclnn.aclrtFree("x"),
+     lambda b: aclnn.aclrtMalloc(0, 0)[1], lambda b: aclnn.aclrtMalloc(-1, 0)[1],
+     lambda b: aclnn.aclrtMalloc("x", 0)[1], lambda b: aclnn.aclrtMalloc(8, 7)[1],
+     lambda b: aclnn.aclrtGetMemInfo(99)[2],
+     lambda b: aclnn.aclrtMemcpyAsync(b, 1, bytes(2), 2, 1, None)],
+)  # fmt: skip
+def test_memory_functions_refuse(block, call):
+    assert call(block) == PARAM
+    assert aclnn.aclGetRecentErrMsg()
+
+
+def test_freed_memory_is_gone(block):
+    assert aclnn.aclrtFree(block) == OK
+    assert aclnn.aclrtFree(block) == PARAM
+    assert aclnn.aclrtMemset(block, 1, 0, 1) == PARAM
+    tensor = aclnn.aclCreateTensor((1,), 0, None, 0, 2, (1,), block)
+    assert tensor is None
 
 
 def test_resolving():
@@ -253,6 +291,14 @@ def test_queued_copies_outlive_their_memory():
     assert aclnn.aclrtDestroyStream(stream) == OK
     gc.collect()
     assert gone() is None
+
+
+def test_async_copies():
+    stream, _ = aclnn.aclrtCreateStream()
+    x, y = np.arange(1000.0), np.zeros(1000)
+    assert aclnn.aclrtMemcpyAsync(y, 8000, x, 8000, 0, stream) == OK
+    assert aclnn.aclrtSynchronizeStream(stream) == OK
+    np.testing.assert_array_equal(x, y)
 
 
 def test_many_threads_allocate_and_free():

@@ -182,6 +182,33 @@ def test_shape_of_the_output(name):
     assert "(2, 4)" in message
 
 
+@pytest.mark.parametrize(
+    ("shape", "strides", "meet"),
+    [
+        ((4, 4), (1, 1), True),
+        ((4, 4), (4, 1), False),
+        ((2, 2), (3, 2), False),
+        ((3, 2), (2, 3), False),  # 0 2 4 3 5 7: dimensions that reach into each other
+        ((4, 2), (2, 4), True),
+        ((1, 4), (0, 1), False),
+        ((3, 1, 2), (2, 0, 1), False),
+        ((2048, 2048), (1, 1), True),
+    ],
+)
+def test_outputs_whose_elements_meet_are_refused(shape, strides, meet):
+    count = 1 + sum((n - 1) * s for n, s in zip(shape, strides, strict=True))
+    storage = np.zeros(count, np.float32)
+    out = aclnn.aclCreateTensor(
+        shape, T.ACL_FLOAT, strides, 0, aclnn.ACL_FORMAT_ND, (count,), storage
+    )
+    _, _, status = aclnn.aclnnGeluGetWorkspaceSize(
+        tensor(shape, data=np.ones(shape, np.float32)), out
+    )
+    assert status == (INVALID if meet else OK)
+    if meet:
+        assert "share memory" in aclnn.aclGetRecentErrMsg()
+
+
 BROADCASTING = {
     "aclnnHardshrinkBackward",
     "aclnnGeluBackward",

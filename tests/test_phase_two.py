@@ -405,3 +405,22 @@ def test_signs_are_those_of_scalars_as_float():
                 aclnn.elu_backward(
                     np.ones(2, np.float32), np.ones(2, np.float32), alpha=value, is_result=True
                 )
+
+
+def test_executors_rebind_by_name():
+    rng = np.random.default_rng(9)
+    g, x = rng.standard_normal((2, 50)).astype(np.float32)
+    with aclnn.executor("gelu_backward", g, x) as ex:
+        first = ex.run()
+        np.testing.assert_array_equal(first, aclnn.gelu_backward(g, x))
+        other, out = rng.standard_normal(50).astype(np.float32), np.zeros(50, np.float32)
+        assert ex.run(self=other, out=out) is out
+        np.testing.assert_array_equal(out, aclnn.gelu_backward(g, other))
+        for bad in ({"x": x}, {"self": x[:3]}, {"self": x.astype(np.float16)}, {"self": x[::-1]}):
+            with pytest.raises(aclnn.AclnnError):
+                ex.run(**bad)
+        np.testing.assert_array_equal(ex.run(), out)
+        ex.run(self=out)  # in place from now on
+        np.testing.assert_array_equal(out, aclnn.gelu_backward(g, aclnn.gelu_backward(g, other)))
+    with pytest.raises(aclnn.AclnnError):
+        ex.run()

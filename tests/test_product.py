@@ -10,16 +10,23 @@ import aclnn
 from aclnn import product
 
 PRODUCTS = {
-    "Ascend910B": ["Ascend910B1", "Ascend910B2", "Ascend910B2C", "ascend910b4-1", " ASCEND910B "],
+    "Ascend910B": [
+        "Ascend910B1",
+        "Ascend910B2",
+        "Ascend910B3",
+        "Ascend910B2C",
+        "ascend910b4-1",
+        " ASCEND910B ",
+    ],
     "Ascend910": ["Ascend910A", "Ascend910ProA", "Ascend910ProB", "Ascend910PremiumA"],
     "Ascend910_93": ["Ascend910_9391", "Ascend910_9372", "ascend910_93"],
     "Ascend310P": ["Ascend310P1", "Ascend310P3", "Ascend310P7"],
     "Ascend310B": ["Ascend310B1", "Ascend310B4"],
-    "Ascend950": ["Ascend950PR", "Ascend950PR_9589", "Ascend950DT_95A1"],
+    "Ascend950": ["ASCEND950", "Ascend950PR", "Ascend950PR_9589", "Ascend950DT_95A1"],
 }
-UNKNOWN = ["Ascend", "910B", "Ascend9109", "Ascend910C", "Ascend910_94", "Ascend910_931",
+UNKNOWN = ["", "Ascend", "Ascend911", "910B", "Ascend9109", "Ascend910C", "Ascend910_94", "Ascend910_931",
            "Ascend310", "Ascend310PX", "Ascend310B12", "Ascend910B3!", "Ascend910B33", "xAscend910",
-           b"Ascend910", 910, None, "Ascend910\nB", 10**5000]  # fmt: skip
+           b"Ascend910", 910, 3, None, "Ascend910\nB", 10**5000]  # fmt: skip
 
 
 @pytest.mark.parametrize(
@@ -27,12 +34,16 @@ UNKNOWN = ["Ascend", "910B", "Ascend9109", "Ascend910C", "Ascend910_94", "Ascend
 )
 def test_families(name, family):
     assert product.family(name) == family
+    before = aclnn.get_soc_version()
+    aclnn.set_soc_version(name)
+    assert aclnn.get_soc_version() == family == aclnn.aclrtGetSocName()
+    aclnn.set_soc_version(before)
 
 
 @pytest.mark.parametrize("name", UNKNOWN, ids=aclnn.errors.shown)
 def test_unknown_products_change_nothing(name):
     before = aclnn.get_soc_version()
-    with pytest.raises(aclnn.AclnnError, match="SoC version is") as caught:
+    with pytest.raises(aclnn.AclnnError, match=r"SoC version is [\s\S]*Ascend910B") as caught:
         aclnn.set_soc_version(name)
     assert caught.value.status == aclnn.ACLNN_ERR_PARAM_INVALID
     assert aclnn.get_soc_version() == before

@@ -15,7 +15,7 @@ import pytest
 import aclnn
 from aclnn.stream import submit
 
-OK, HANDLE, RUNTIME = 0, 107017, 361001
+OK, HANDLE, DEVICE, TIMESTAMP, RUNTIME = 0, 107017, 107001, 107006, 361001
 PATIENCE = 30  # seconds until a test that hangs fails
 
 
@@ -26,6 +26,13 @@ def stream():
     if not made.destroyed:
         aclnn.aclrtDestroyStream(made)
     aclnn.aclGetRecentErrMsg()
+
+
+def message():
+    found = aclnn.aclGetRecentErrMsg()
+    assert found
+    assert aclnn.aclGetRecentErrMsg() is None
+    return found
 
 
 class Gate:
@@ -182,6 +189,42 @@ def test_streams_made_while_the_device_is_synchronized():
     assert [maker() for maker in makers] == [OK] * 3
 
 
+def test_streams_are_side_by_side_and_in_order():
+    first, second = aclnn.aclrtCreateStream()[0], aclnn.aclrtCreateStream()[0]
+    gate, order, threads = threading.Event(), [], set()
+
+    def job(name, wait=False):
+        def work():
+            if wait:
+                assert gate.wait(10)
+            order.append(name)
+            threads.add(threading.get_ident())
+            return 0
+
+        return work
+
+    for item in (job("a1", wait=True), job("a2")):
+        assert submit(first, item) == OK
+    assert submit(second, job("b")) == OK
+    assert aclnn.aclrtSynchronizeStream(second) == OK
+    assert order == ["b"]
+    gate.set()
+    assert aclnn.aclrtSynchronizeDevice() == OK
+    assert order == ["b", "a1", "a2"]
+    assert len(threads) == 2
+    assert threading.get_ident() not in threads
+
+
+def test_failures_surface_once_at_the_next_synchronize():
+    stream, _ = aclnn.aclrtCreateStream()
+    submit(stream, lambda: (561000, "this went wrong"))
+    submit(stream, lambda: 1 / 0)
+    assert aclnn.aclrtSynchronizeStream(stream) == 361001
+    assert message() == "this went wrong"
+    assert aclnn.aclrtSynchronizeStream(stream) == OK
+    assert aclnn.aclrtDestroyStream(stream) == OK
+
+
 # --- Events ---------------------------------------------------------------------------------------
 
 
@@ -267,7 +310,68 @@ def test_elapsed_time_goes_both_ways():
     assert aclnn.aclrtEventElapsedTime(end, start) == (-there, OK)
 
 
+def test_events():
+    one, two = aclnn.aclrtCreateStream()[0], aclnn.aclrtCreateStream()[0]
+    start, end = aclnn.aclrtCreateEvent()[0], aclnn.aclrtCreateEvent()[0]
+    assert aclnn.aclrtEventElapsedTime(start, end)[1] == TIMESTAMP
+    gate, order = threading.Event(), []
+    submit(one, lambda: gate.wait(10) and 0)
+    assert aclnn.aclrtRecordEvent(start, one) == OK
+    assert aclnn.aclrtStreamWaitEvent(two, start) == OK
+    submit(two, lambda: order.append("after") or 0)
+    assert order == []
+    assert aclnn.aclrtEventElapsedTime(start, start)[1] == TIMESTAMP
+    gate.set()
+    assert aclnn.aclrtRecordEvent(end, two) == OK
+    assert aclnn.aclrtSynchronizeEvent(end) == OK
+    assert order == ["after"]
+    elapsed, status = aclnn.aclrtEventElapsedTime(start, end)
+    assert status == OK
+    assert elapsed >= 0
+    assert aclnn.aclrtDestroyEvent(start) == OK
+    assert aclnn.aclrtDestroyEvent(start) == HANDLE
+    assert aclnn.aclrtRecordEvent(end, None) == OK
+    assert aclnn.aclrtSynchronizeEvent(end) == OK
+
+
+def test_handles_are_checked():
+    stream, event = aclnn.aclrtCreateStream()[0], aclnn.aclrtCreateEvent()[0]
+    aclnn.aclrtDestroyStream(stream)
+    for call in (
+        lambda: aclnn.aclrtDestroyStream(stream), lambda: aclnn.aclrtDestroyStream("x"),
+        lambda: aclnn.aclrtSynchronizeStream(stream), lambda: aclnn.aclrtSynchronizeStream("x"),
+        lambda: aclnn.aclrtRecordEvent(None, None), lambda: aclnn.aclrtRecordEvent(event, stream),
+        lambda: aclnn.aclrtStreamWaitEvent(stream, event), lambda: aclnn.aclrtSynchronizeEvent(3),
+        lambda: aclnn.aclrtEventElapsedTime(None, event)[1], lambda: aclnn.aclrtDestroyEvent(3),
+        lambda: aclnn.aclrtMemcpyAsync(bytearray(1), 1, b"a", 1, 0, stream),
+    ):  # fmt: skip
+        assert call() == HANDLE
+        found = message()
+        assert found.startswith("aclrt"), found  # it names the function
+
+
+def test_destroying_null_succeeds():
+    for destroy in (aclnn.aclrtDestroyStream, aclnn.aclrtDestroyEvent):
+        assert destroy(None) == OK
+
+
 # --- The runtime's life ---------------------------------------------------------------------------
+
+
+def test_the_device_and_the_life_of_the_runtime():
+    assert aclnn.aclrtGetDeviceCount() == (1, OK)
+    assert aclnn.aclrtSetDevice(0) == OK
+    assert aclnn.aclrtSetDevice(1) == DEVICE
+    assert aclnn.aclrtSetDevice("0") == DEVICE
+    assert aclnn.aclrtGetDevice() == (0, OK)
+    assert aclnn.aclrtResetDevice(0) == OK
+    assert aclnn.aclFinalize() == 100001
+    assert aclnn.aclInit() == OK
+    assert aclnn.aclInit() == 100002
+    assert aclnn.aclFinalize() == OK
+    assert aclnn.aclFinalize() == 100037
+    assert aclnn.aclnnInit(None) == OK
+    assert aclnn.aclnnFinalize() == OK
 
 
 def test_devices_may_be_numpy_ints():

@@ -1,4 +1,4 @@
-"""What other threads, and the caller, may do between the phases and while something runs."""
+"""Threads and executors: what may happen between the phases and while something runs."""
 
 import subprocess
 import sys
@@ -9,6 +9,7 @@ import pytest
 
 import aclnn
 from aclnn import aclDataType as T
+from aclnn import errors
 
 OK, INVALID, INNER = 0, 161002, 561000
 LARGE = 1 << 22  # elements: so many run for a millisecond and more, without the interpreter's lock
@@ -180,193 +181,6 @@ def test_no_address_can_be_given_to_rebind():
         executor.rebind({"self": np.ones(2, np.float32)}, 8)
 
 
-class Hostile:
-    """Raises whatever is asked of it."""
-
-    def __repr__(self):
-        raise RuntimeError("no")
-
-    __index__ = __float__ = __bool__ = __eq__ = __hash__ = __repr__
-
-
-JUNK = [None, -1, -(10**5000), 10**5000, 0.5, "x", b"x", (), [], [1], object(), Hostile(), 1j,
-        float("nan"), np.array("a"), np.array([1, 2]), __import__("decimal").Decimal("sNaN")]  # fmt: skip
-
-
-class Text(str):
-    """A string with odd ideas of itself."""
-
-    def __eq__(self, other):
-        raise RuntimeError("no")
-
-    def __hash__(self):
-        raise RuntimeError("no")
-
-    __str__ = __repr__ = __hash__
-
-
-def test_strings_of_other_classes_are_their_letters():
-    x = np.float32([0.25, 0.5])
-    tanh = aclnn.gelu_backward(x, x, approximate="tanh")
-    same = tensor(x)
-    plan = aclnn.aclnnGeluBackwardV2GetWorkspaceSize
-    for kind in (Text, np.str_):
-        np.testing.assert_array_equal(aclnn.gelu_backward(x, x, approximate=kind("tanh")), tanh)
-        assert plan(same, same, kind("tanh"), same)[2] == OK
-        assert plan(same, same, kind("erf"), same)[2] == INVALID
-        assert aclnn.aclGetRecentErrMsg()
-
-
-def statuses(result):
-    return result[-1] if isinstance(result, tuple) else result
-
-
-@pytest.mark.parametrize("name", ["aclnnLogitGrad", "aclnnGeluV2", "aclnnGeluBackwardV2"])
-def test_junk_in_each_place_of_phase_one(name):
-    plan = getattr(aclnn, f"{name}GetWorkspaceSize")
-    x = tensor(np.full(2, 0.5, np.float32))
-    good = {
-        "aclnnLogitGrad": [x, x, 0.25, x], "aclnnGeluV2": [x, 1, x],
-        "aclnnGeluBackwardV2": [x, x, "tanh", x],
-    }[name]  # fmt: skip
-    assert statuses(plan(*good)) == OK
-    for position in range(len(good)):
-        for junk in JUNK:
-            status = statuses(plan(*good[:position], junk, *good[position + 1 :]))
-            refused = status in (161001, INVALID)
-            assert refused or status == OK
-            assert bool(aclnn.aclGetRecentErrMsg()) == refused
-
-
-@pytest.mark.parametrize("position", range(4))
-def test_junk_in_each_place_of_phase_two(position):
-    for junk in JUNK:
-        executor = planned(tensor(np.ones(2, np.float32)), tensor(np.ones(2, np.float32)))
-        good = [None, 0, executor, None]
-        status = aclnn.aclnnGelu(*good[:position], junk, *good[position + 1 :])
-        assert isinstance(status, int)
-        assert bool(aclnn.aclGetRecentErrMsg()) == (status != OK)
-
-
-@pytest.mark.parametrize("junk", JUNK[1:], ids=range(1, len(JUNK)))
-def test_junk_for_options_of_functional_forms(junk):
-    x = np.float32([0.25, 0.5])
-    for call in (
-        lambda: aclnn.leaky_relu(x, junk),
-        lambda: aclnn.logit_backward(x, x, junk),
-        lambda: aclnn.gelu(x, approximate=junk),
-        lambda: aclnn.gelu_backward(x, x, approximate=junk),
-        lambda: aclnn.executor("gelu", x, approximate=junk),
-        lambda: aclnn.executor("leaky_relu", x, negative_slope=junk),
-    ):
-        try:
-            call()
-        except aclnn.AclnnError as error:
-            assert error.status == INVALID
-
-
-def test_refused_options_leave_nothing_behind():
-    x = np.float32([0.25, 0.5])
-    for number in range(0x8000):
-        with pytest.raises(aclnn.AclnnError, match="approximate"):
-            aclnn.gelu_backward(x, x, approximate=f"bad{number}")
-    # As many as a key has numbers for: none of them may have become that of a plan.
-    np.testing.assert_array_equal(
-        aclnn.gelu_backward(x, x, approximate="none"), aclnn.gelu_backward(x, x)
-    )
-
-
-@pytest.mark.parametrize(
-    "dtype", [np.longdouble, np.clongdouble, "float8_e5m2", "int4", "V0", "M8[s]", "U3", "O"]
-)
-def test_dtypes_that_nobody_knows(dtype):
-    import ml_dtypes
-
-    unknown = np.zeros(3, getattr(ml_dtypes, str(dtype), dtype))
-    x = np.zeros(3, np.float32)
-    for call in (
-        lambda: aclnn.gelu(unknown),
-        lambda: aclnn.gelu(x, out=unknown),
-        lambda: aclnn.gelu_backward(x, unknown),
-        lambda: aclnn.executor("gelu", unknown),
-        lambda: aclnn.executor("gelu", x, out=unknown),
-    ):
-        with pytest.raises(aclnn.AclnnError, match="dtype"):
-            call()
-
-
-@pytest.mark.parametrize(
-    ("shape", "strides", "meet"),
-    [
-        ((4, 4), (1, 1), True),
-        ((4, 4), (4, 1), False),
-        ((2, 2), (3, 2), False),
-        ((3, 2), (2, 3), False),  # 0 2 4 3 5 7: dimensions that reach into each other
-        ((4, 2), (2, 4), True),
-        ((1, 4), (0, 1), False),
-        ((3, 1, 2), (2, 0, 1), False),
-        ((2048, 2048), (1, 1), True),
-    ],
-)
-def test_outputs_whose_elements_meet_are_refused(shape, strides, meet):
-    count = 1 + sum((n - 1) * s for n, s in zip(shape, strides, strict=True))
-    storage = np.zeros(count, np.float32)
-    out = aclnn.aclCreateTensor(
-        shape, T.ACL_FLOAT, strides, 0, aclnn.ACL_FORMAT_ND, (count,), storage
-    )
-    _, _, status = aclnn.aclnnGeluGetWorkspaceSize(tensor(np.ones(shape, np.float32)), out)
-    assert status == (INVALID if meet else OK)
-    if meet:
-        assert "share memory" in aclnn.aclGetRecentErrMsg()
-
-
-def test_the_cache_keeps_what_was_used_last():
-    code = """
-import numpy as np, aclnn
-from aclnn import _plan
-arrays = [np.zeros(size, np.float32) for size in range(1, 9)]
-_plan.configure(cache_limit=4)
-for array in arrays[:5]:
-    aclnn.gelu(array)
-before = aclnn.cache_info()
-for _ in range(3):  # two that take turns do not fall back on the one that was used last
-    for array in arrays[3:5]:
-        aclnn.gelu(array)
-after = aclnn.cache_info()
-assert after["misses"] == before["misses"], (before, after)
-aclnn.gelu(arrays[0])  # the oldest is the one that went
-assert aclnn.cache_info()["misses"] == after["misses"] + 1
-for limit in range(1, 8):
-    _plan.configure(cache_limit=limit)
-    for array in arrays:
-        aclnn.gelu(array), aclnn.gelu(arrays[0])
-    assert aclnn.cache_info()["size"] <= limit
-    assert aclnn.cache_info()["misses"] == 8 if limit > 1 else True, (limit, aclnn.cache_info())
-"""
-    subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
-
-
-def test_a_plan_is_made_by_the_product_that_it_is_kept_for(monkeypatch):
-    from aclnn import planning, product
-
-    x = np.zeros(3, np.float32).astype("bfloat16")
-    aclnn.clear_cache()
-    soc = aclnn.get_soc_version()
-    check_call = planning.check_call
-
-    def switches_in_between(*arguments):
-        product.set_soc_version("Ascend910B")
-        return check_call(*arguments)
-
-    try:
-        aclnn.set_soc_version("Ascend910")  # has no bfloat16
-        monkeypatch.setattr(planning, "check_call", switches_in_between)
-        with pytest.raises(aclnn.AclnnError, match="BF16"):
-            aclnn.gelu_backward(x, x)
-    finally:
-        aclnn.set_soc_version(soc)
-
-
 @pytest.fixture
 def somebody_else():
     """Another thread that runs a plan that callers may share."""
@@ -395,3 +209,13 @@ def test_profiles_can_be_read_while_they_fill(somebody_else):
 def test_an_executors_profile_counts_its_own_runs(somebody_else):
     executor = aclnn.executor("gelu", somebody_else)
     assert [len(executor.profile(repeat=10, warmup=0)) for _ in range(20)] == [10] * 20
+
+
+def test_messages_are_per_thread():
+    errors.set_message("mine")
+    seen = []
+    thread = threading.Thread(target=lambda: seen.append(aclnn.aclGetRecentErrMsg()))
+    thread.start()
+    thread.join()
+    assert seen == [None]
+    assert aclnn.aclGetRecentErrMsg() == "mine"

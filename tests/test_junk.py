@@ -1,0 +1,164 @@
+"""Junk wherever something is given: a status or an error, and never a crash."""
+
+import math
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+import aclnn
+from aclnn import aclDataType as T
+
+OK, INVALID = 0, 161002
+
+
+def tensor(array):
+    made = aclnn.aclCreateTensor(
+        array.shape, T.ACL_FLOAT, None, 0, aclnn.ACL_FORMAT_ND, array.shape, array
+    )
+    assert made is not None, aclnn.aclGetRecentErrMsg()
+    return made
+
+
+def planned(x, out):
+    size, executor, status = aclnn.aclnnGeluGetWorkspaceSize(x, out)
+    assert (size, status) == (0, OK), aclnn.aclGetRecentErrMsg()
+    return executor
+
+
+class Hostile:
+    """Raises whatever is asked of it."""
+
+    def __repr__(self):
+        raise RuntimeError("no")
+
+    __index__ = __float__ = __bool__ = __eq__ = __hash__ = __repr__
+
+
+JUNK = [None, -1, -(10**5000), 10**5000, 0.5, "x", b"x", (), [], [1], object(), Hostile(), 1j,
+        float("nan"), np.array("a"), np.array([1, 2]), __import__("decimal").Decimal("sNaN")]  # fmt: skip
+
+
+class Text(str):
+    """A string with odd ideas of itself."""
+
+    def __eq__(self, other):
+        raise RuntimeError("no")
+
+    def __hash__(self):
+        raise RuntimeError("no")
+
+    __str__ = __repr__ = __hash__
+
+
+def test_strings_of_other_classes_are_their_letters():
+    x = np.float32([0.25, 0.5])
+    tanh = aclnn.gelu_backward(x, x, approximate="tanh")
+    same = tensor(x)
+    plan = aclnn.aclnnGeluBackwardV2GetWorkspaceSize
+    for kind in (Text, np.str_):
+        np.testing.assert_array_equal(aclnn.gelu_backward(x, x, approximate=kind("tanh")), tanh)
+        assert plan(same, same, kind("tanh"), same)[2] == OK
+        assert plan(same, same, kind("erf"), same)[2] == INVALID
+        assert aclnn.aclGetRecentErrMsg()
+
+
+def statuses(result):
+    return result[-1] if isinstance(result, tuple) else result
+
+
+@pytest.mark.parametrize("name", ["aclnnLogitGrad", "aclnnGeluV2", "aclnnGeluBackwardV2"])
+def test_junk_in_each_place_of_phase_one(name):
+    plan = getattr(aclnn, f"{name}GetWorkspaceSize")
+    x = tensor(np.full(2, 0.5, np.float32))
+    good = {
+        "aclnnLogitGrad": [x, x, 0.25, x], "aclnnGeluV2": [x, 1, x],
+        "aclnnGeluBackwardV2": [x, x, "tanh", x],
+    }[name]  # fmt: skip
+    assert statuses(plan(*good)) == OK
+    for position in range(len(good)):
+        for junk in JUNK:
+            status = statuses(plan(*good[:position], junk, *good[position + 1 :]))
+            refused = status in (161001, INVALID)
+            assert refused or status == OK
+            assert bool(aclnn.aclGetRecentErrMsg()) == refused
+
+
+@pytest.mark.parametrize("position", range(4))
+def test_junk_in_each_place_of_phase_two(position):
+    for junk in JUNK:
+        executor = planned(tensor(np.ones(2, np.float32)), tensor(np.ones(2, np.float32)))
+        good = [None, 0, executor, None]
+        status = aclnn.aclnnGelu(*good[:position], junk, *good[position + 1 :])
+        assert isinstance(status, int)
+        assert bool(aclnn.aclGetRecentErrMsg()) == (status != OK)
+
+
+@pytest.mark.parametrize("junk", JUNK[1:], ids=range(1, len(JUNK)))
+def test_junk_for_options_of_functional_forms(junk):
+    x = np.float32([0.25, 0.5])
+    for call in (
+        lambda: aclnn.leaky_relu(x, junk),
+        lambda: aclnn.logit_backward(x, x, junk),
+        lambda: aclnn.gelu(x, approximate=junk),
+        lambda: aclnn.gelu_backward(x, x, approximate=junk),
+        lambda: aclnn.executor("gelu", x, approximate=junk),
+        lambda: aclnn.executor("leaky_relu", x, negative_slope=junk),
+    ):
+        try:
+            call()
+        except aclnn.AclnnError as error:
+            assert error.status == INVALID
+
+
+def test_refused_options_leave_nothing_behind():
+    x = np.float32([0.25, 0.5])
+    for number in range(0x8000):
+        with pytest.raises(aclnn.AclnnError, match="approximate"):
+            aclnn.gelu_backward(x, x, approximate=f"bad{number}")
+    # As many as a key has numbers for: none of them may have become that of a plan.
+    np.testing.assert_array_equal(
+        aclnn.gelu_backward(x, x, approximate="none"), aclnn.gelu_backward(x, x)
+    )
+
+
+@pytest.mark.parametrize(
+    "dtype", [np.longdouble, np.clongdouble, "float8_e5m2", "int4", "V0", "M8[s]", "U3", "O"]
+)
+def test_dtypes_that_nobody_knows(dtype):
+    unknown = np.zeros(3, getattr(ml_dtypes, str(dtype), dtype))
+    x = np.zeros(3, np.float32)
+    for call in (
+        lambda: aclnn.gelu(unknown),
+        lambda: aclnn.gelu(x, out=unknown),
+        lambda: aclnn.gelu_backward(x, unknown),
+        lambda: aclnn.executor("gelu", unknown),
+        lambda: aclnn.executor("gelu", x, out=unknown),
+    ):
+        with pytest.raises(aclnn.AclnnError, match="dtype"):
+            call()
+
+
+ARGUMENTS = [None, 0, -1, 2**80, 3.5, math.nan, "x", b"", (), [1], {}, object(), np.zeros(2), True]
+
+
+FUNCTIONS = [
+    n for n in dir(aclnn)
+    if n.startswith("acl") and callable(getattr(aclnn, n)) and not isinstance(getattr(aclnn, n), type)
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_junk_gives_statuses_and_never_crashes(name):
+    rng = np.random.default_rng(8)
+    function = getattr(aclnn, name)
+    if name in ("aclFinalize", "aclInit"):
+        return
+    for _ in range(60):
+        for count in range(8):
+            arguments = [ARGUMENTS[i] for i in rng.integers(0, len(ARGUMENTS), count)]
+            try:
+                function(*arguments)
+            except TypeError as error:
+                assert "argument" in str(error)
+    aclnn.aclGetRecentErrMsg()

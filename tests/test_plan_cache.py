@@ -1,0 +1,68 @@
+"""What is planned once: which plans are kept, for which calls, and how many."""
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import aclnn
+
+
+def test_plans_are_cached_by_description_and_not_by_scalars():
+    aclnn.clear_cache()
+    x = np.ones(77, np.float32)
+    out = np.empty_like(x)
+    for slope in (0.1, 0.2, 0.3):
+        aclnn.leaky_relu(x, slope, out=out)
+        np.testing.assert_array_equal(aclnn.leaky_relu(-x, slope), -np.float32(slope))
+    info = aclnn.cache_info()
+    assert info["misses"] == 2
+    assert info["hits"] == 4
+
+
+def test_the_cache_keeps_what_was_used_last():
+    code = """
+import numpy as np, aclnn
+from aclnn import _plan
+arrays = [np.zeros(size, np.float32) for size in range(1, 9)]
+_plan.configure(cache_limit=4)
+for array in arrays[:5]:
+    aclnn.gelu(array)
+before = aclnn.cache_info()
+for _ in range(3):  # two that take turns do not fall back on the one that was used last
+    for array in arrays[3:5]:
+        aclnn.gelu(array)
+after = aclnn.cache_info()
+assert after["misses"] == before["misses"], (before, after)
+aclnn.gelu(arrays[0])  # the oldest is the one that went
+assert aclnn.cache_info()["misses"] == after["misses"] + 1
+for limit in range(8):
+    _plan.configure(cache_limit=limit)
+    for array in arrays:
+        aclnn.gelu(array), aclnn.gelu(arrays[0])
+    assert aclnn.cache_info()["size"] <= limit
+    assert aclnn.cache_info()["misses"] == 8 if limit > 1 else True, (limit, aclnn.cache_info())
+"""
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
+
+
+def test_a_plan_is_made_by_the_product_that_it_is_kept_for(monkeypatch):
+    from aclnn import planning, product
+
+    x = np.zeros(3, np.float32).astype("bfloat16")
+    aclnn.clear_cache()
+    soc = aclnn.get_soc_version()
+    check_call = planning.check_call
+
+    def switches_in_between(*arguments):
+        product.set_soc_version("Ascend910B")
+        return check_call(*arguments)
+
+    try:
+        aclnn.set_soc_version("Ascend910")  # has no bfloat16
+        monkeypatch.setattr(planning, "check_call", switches_in_between)
+        with pytest.raises(aclnn.AclnnError, match="BF16"):
+            aclnn.gelu_backward(x, x)
+    finally:
+        aclnn.set_soc_version(soc)
