@@ -6,6 +6,7 @@ import threading
 
 import numpy as np
 import pytest
+from helpers import fresh
 
 import aclnn
 from aclnn import aclDataType as T
@@ -219,3 +220,30 @@ def test_messages_are_per_thread():
     thread.join()
     assert seen == [None]
     assert aclnn.aclGetRecentErrMsg() == "mine"
+
+
+def test_threadpoolctl_limits_hold():
+    threadpoolctl = pytest.importorskip("threadpoolctl")
+    x = np.ones(1 << 20, np.float32)
+    aclnn.gelu(x)
+    with threadpoolctl.threadpool_limits(1), aclnn.profile() as seen:
+        aclnn.gelu(x)
+    assert {thread for _, thread, _, _ in seen.runs[0].events} == {0}
+
+
+def test_small_tensors_never_wake_threads():
+    with aclnn.profile() as seen:
+        aclnn.gelu(np.ones(4096, np.float32))
+    assert len(seen.runs[0].events) == 1
+
+
+def test_a_child_after_fork_runs():
+    code = (
+        "import os, numpy as np, aclnn\n"
+        "aclnn.set_num_threads(2); x = np.ones(1 << 20, np.float32); aclnn.gelu(x)\n"
+        "pid = os.fork()\n"
+        "if pid == 0:\n    aclnn.gelu(x); os._exit(7)\n"
+        "assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 7"
+    )
+    result = fresh(code)
+    assert result.returncode == 0, result.stderr

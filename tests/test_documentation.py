@@ -41,7 +41,7 @@ MODULES = sorted(
 )
 
 
-@pytest.mark.parametrize("name", ["aclnn", *MODULES])
+@pytest.mark.parametrize("name", ["aclnn", "aclnn.graph", *MODULES])
 def test_examples(name):
     module = importlib.import_module(name)
     result = doctest.testmod(module)

@@ -1,10 +1,9 @@
 """Variables of the environment: what they accept, what they refuse, and how they say so."""
 
 import os
-import subprocess
-import sys
 
 import pytest
+from helpers import fresh
 
 import aclnn
 from aclnn import cli, environment, handles, isa
@@ -35,15 +34,6 @@ ONE_EACH = dict(reversed(BAD))  # the first of each
 assert handles.HANDLES
 assert isa.name()
 VARIABLES = {variable.name: variable for variable in environment.VARIABLES}
-
-
-def fresh(code, **variables):
-    """What a process of its own prints, in which only these of our variables are set."""
-    others = {name: text for name, text in os.environ.items() if name not in VARIABLES}
-    return subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=False,
-        env=others | {"PYTHONIOENCODING": "utf-8"} | variables,
-    )  # fmt: skip
 
 
 @pytest.mark.parametrize(("name", "text", "value"), GOOD)
@@ -132,6 +122,19 @@ def test_the_cache_is_asked_about_in_a_fresh_process():
     assert fresh(code).stdout == f"{environment.PLAN_CACHE.default}\n"
 
 
+@pytest.mark.parametrize(("limit", "hits"), [(0, 0), (7, 1)])
+def test_as_many_plans_are_kept_as_is_said(limit, hits):
+    code = "import aclnn, numpy; x = numpy.zeros(3, 'f4'); aclnn.gelu(x); aclnn.gelu(x);"
+    found = fresh(f"{code} print(aclnn.cache_info())", ACLNN_PLAN_CACHE=str(limit)).stdout
+    counts = {"hits": hits, "misses": 2 - hits, "size": min(limit, 1), "limit": limit}
+    assert found == f"{counts}\n"
+
+
+def test_threads_are_as_many_as_is_said():
+    code = "import aclnn; print(aclnn.get_num_threads())"
+    assert fresh(code, ACLNN_NUM_THREADS="3").stdout == "3\n"
+
+
 @pytest.mark.parametrize(("text", "sizes"), [("true", True), ("false", False), ("off", False)])
 def test_words_for_yes_and_no_do_what_they_say(text, sizes):
     code = (
@@ -139,6 +142,7 @@ def test_words_for_yes_and_no_do_what_they_say(text, sizes):
         "print(aclnn.executor('gelu', np.zeros((8, 8), 'f4').T[::2]).workspace_size > 0)"
     )
     assert fresh(code, ACLNN_MATERIALIZE=text).stdout == f"{sizes}\n"
+    assert fresh(code).stdout == "False\n"
 
 
 @pytest.mark.parametrize("name", VARIABLES)
@@ -146,3 +150,26 @@ def test_help_lists_every_variable(capsys, name):
     with pytest.raises(SystemExit):
         cli.main(["config", "--help"])
     assert f"  {name} " in capsys.readouterr().out
+
+
+FIRST_CALLS = {
+    "functional": "aclnn.leaky_relu(x, out=out); ex = aclnn.executor('leaky_relu', x, out=out)",
+    "executor": "ex = aclnn.executor('leaky_relu', x, out=out)",
+    "c_shaped": "t = [aclnn.aclCreateTensor((n,), dtype, None, 0, 2, (n,), m) for m in (x, out)];"
+    "ex = aclnn.aclnnLeakyReluGetWorkspaceSize(t[0], aclnn.aclCreateScalar(0.5, 0), t[1])[1]",
+}
+
+
+@pytest.mark.parametrize("form", FIRST_CALLS)
+def test_the_first_plan_of_a_process_follows_the_environment(form):
+    code = (
+        "import aclnn, numpy as np; n, dtype = 1 << 20, 0; x = np.ones(n, 'f4'); out = x.copy();"
+        f"{FIRST_CALLS[form]}; print(ex.schedule.max_threads, len(ex.schedule.steps))"
+    )
+    cpus = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 1
+    assert fresh(code).stdout.split() == [str(min(cpus, 64)), "1"]
+    assert fresh(code, ACLNN_NUM_THREADS="3").stdout.split()[0] == "3"
+    if form != "c_shaped":
+        column = code.replace("np.ones(n, 'f4')", "np.ones((n, 2), 'f4')[:, 0]")
+        assert fresh(column).stdout.split()[1] == "1"
+        assert fresh(column, ACLNN_MATERIALIZE="1").stdout.split()[1] == "2"

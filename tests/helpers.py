@@ -1,0 +1,25 @@
+"""What tests of several files begin with: a process of its own, a call with something to plan."""
+
+import os
+import subprocess
+import sys
+
+import numpy as np
+
+import aclnn
+from aclnn import environment
+
+
+def fresh(code, **variables):
+    """What a process of its own prints, in which only these of our variables are set."""
+    ours = {variable.name for variable in environment.VARIABLES}
+    others = {name: text for name, text in os.environ.items() if name not in ours}
+    return subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=False,
+        env=others | {"PYTHONIOENCODING": "utf-8"} | variables,
+    )  # fmt: skip
+
+
+def small_executor(**options):
+    g = np.ones((8, 1, 16), np.float16)
+    return aclnn.executor("gelu_backward", g, np.ones((16, 4), np.float32).T, **options)

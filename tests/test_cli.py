@@ -1,0 +1,378 @@
+"""The command line: what commands print and write, and how they fail."""
+
+import itertools
+import json
+import sys
+import xml.etree.ElementTree as ElementTree
+
+import pytest
+
+import aclnn
+from aclnn import cli, describe
+from aclnn.operators import REGISTRY
+
+
+def run(capsys, *arguments):
+    status = cli.main(arguments)
+    return status, capsys.readouterr().out
+
+
+def test_the_demo_agrees_with_its_reference(capsys):
+    status, out = run(capsys, "demo", "--json")
+    assert status == 0
+    outcomes = json.loads(out)
+    assert len(outcomes) == 6
+    assert all(0 <= outcome["max_ulp"] <= 1 for outcome in outcomes)
+
+
+@pytest.mark.parametrize("seed", [2, 5])
+def test_the_demos_reference_rounds_no_result_twice(capsys, seed):
+    """Data that have results next to the middle between two bfloat16 numbers."""
+    assert run(capsys, "demo", "--json", "--seed", str(seed))[0] == 0
+
+
+def test_the_demo_notices_a_wrong_result(capsys, monkeypatch):
+    from aclnn.cli import demo
+
+    monkeypatch.setattr(demo, "max_ulp", lambda actual, exact, dtype: 2.0)
+    assert run(capsys, "demo", "--json")[0] == 1
+
+
+@pytest.mark.parametrize("name", REGISTRY)
+def test_ops(capsys, name):
+    status, out = run(capsys, "ops", name, "--json")
+    assert status == 0
+    (facts,) = json.loads(out)
+    assert facts["name"] == name
+    assert "BF16" in facts["dtypes"]["Ascend910B"]
+    assert facts["dtypes"]["Ascend310B"] == []
+    assert run(capsys, "ops", name)[1].startswith(name)
+
+
+GELU = [
+    "gelu_backward",
+    "--grad-output",
+    "float16[4,1,8]",
+    "--self",
+    "float32[1,6,8:strides=48,1,6]",
+]
+
+
+def test_inspect(capsys):
+    from aclnn.cli.inspect import VIEWS
+
+    status, out = run(capsys, "inspect", *GELU)
+    assert status == 0
+    assert "folded, stride 0" in out
+    assert "fused into" in out or "becomes tile loop" in out
+    for view in VIEWS:
+        status, out = run(capsys, "inspect", *GELU, "--materialize", "--view", view)
+        assert status == 0
+        assert out.strip()
+    (data,) = json.loads(run(capsys, "inspect", *GELU, "--json")[1])
+    assert data["operator"] == "gelu_backward"
+
+
+def test_calls_from_a_file(capsys, tmp_path):
+    calls = tmp_path / "calls.json"
+    calls.write_text(json.dumps([
+        {"operator": "leaky_relu", "self": "bfloat16[3,4]", "negative_slope": 0.5},
+        {"operator": "elu", "self": "float64[5]", "out": "float32[5]"},
+    ]))  # fmt: skip
+    status, out = run(capsys, "inspect", "--calls", str(calls), "--json")
+    assert status == 0
+    assert [one["operator"] for one in json.loads(out)] == ["leaky_relu", "elu"]
+
+
+def test_plan(capsys, tmp_path):
+    status, out = run(capsys, "plan", *GELU, "--materialize", "--svg", str(tmp_path / "plan.svg"))
+    assert status == 0
+    assert "lower bound" in out
+    assert (tmp_path / "plan.svg").read_text().startswith("<svg")
+    assert run(capsys, "plan", *GELU, "--materialize", "--budget", "10")[0] == 1
+    assert run(capsys, "plan", *GELU, "--materialize", "--budget", "1000000")[0] == 0
+    csv = tmp_path / "lives.csv"
+    csv.write_text("id,lower,upper,size\na,0,2,100\nb,1,3,50\nc,2,4,100\n")
+    status, out = run(capsys, "plan", "--lifetimes", str(csv), "--json")
+    assert status == 0
+    assert len(json.loads(out)["buffers"]) == 3
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [["inspect", "nonsense", "--self", "float32[3]"], ["inspect"], ["plan"], ["inspect", "gelu"],
+     ["inspect", "gelu", "--self", "float33[3]"], ["inspect", "gelu", "--self", "3"],
+     ["inspect", "gelu", "--self", "float32[3]", "--alpha", "1"],
+     ["inspect", "gelu", "--self", "float32[3]", "--grad-output", "float32[3]"],
+     ["ops", "nonsense"], ["bench", "--isa", "v99"], ["bench", "--threads", "5000"],
+     ["plan", *GELU, "--budget", "-1"], ["nonsense"], [],
+     ["bench", "--operators", "logit_backward", "--regimes", "mixed"]],
+)  # fmt: skip
+def test_bad_usage_exits_with_2(capsys, arguments):
+    with pytest.raises(SystemExit) as ended:
+        cli.main(arguments)
+    assert ended.value.code == 2
+    words = capsys.readouterr().err.splitlines()
+    assert words[0].startswith("usage: aclnn")
+    assert "error: " in words[-1]
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [["plan", "--lifetimes", "/nowhere"], ["inspect", "--calls", "/nowhere"],
+     ["inspect", "gelu", "--self", "float32[3]", "--approximate", "erf"],
+     ["inspect", "gelu_backward", "--self", "float32[3]", "--grad-output", "float32[4]"]],
+)  # fmt: skip
+def test_failed_runs_exit_with_1(capsys, arguments):
+    assert cli.main(arguments) == 1
+    assert capsys.readouterr().err.startswith(f"aclnn {arguments[0]}: ")
+
+
+SHORT = "id,lower,upper,size\na,0,2,100\nb,1\n"
+
+
+FILES = {
+    "short.csv": SHORT,
+    "early.csv": SHORT.replace("b,1", "b,-1,2,1"),
+    "nameless.csv": "lower,upper,size,id\n0,1,2\n",
+    "long.csv": SHORT.replace("b,1", "b" * 200_000 + ",1,2,1"),
+    "deep.json": "[" * 100_000,
+}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [(["inspect", "gelu", "--self", "float32[3]", option, "missing/x"], "missing/x: No such file")
+     for option in ("--output", "--html", "--onnx")]
+    + [(["inspect", "gelu", "--self", "float32[3]", "--json", "--output", "missing/x"], "missing/x: No such"),
+       (["inspect", "gelu", "--self", "float32[3]", "--output", "."], ".: Is a directory"),
+       (["plan", "gelu", "--self", "float32[3]", "--svg", "missing/x"], "missing/x: No such file"),
+       (["plan", "gelu", "--self", "float32[3]", "--diff", "missing"], "missing: No such file"),
+       (["plan", "--lifetimes", "missing"], "missing: No such file"),
+       (["plan", "--lifetimes", "short.csv"], "short.csv: row 2 has no id, or fewer columns"),
+       (["plan", "--lifetimes", "early.csv"], "early.csv: b: an empty lifetime, one from before"),
+       (["plan", "--lifetimes", "nameless.csv"], "nameless.csv: row 1 has no id"),
+       (["plan", "--lifetimes", "long.csv"], "long.csv: field larger"),
+       (["inspect", "--calls", "missing"], "missing: No such file"),
+       (["inspect", "--calls", "deep.json"], "deep.json: maximum recursion depth"),
+       (["inspect", "--calls", "calls.json", "--html", "/"], "/ is no name of a file"),
+       (["bench", "--quick", "--operators", "gelu", "--peers", "--sizes", "16", "--json", "."], ".: Is a directory"),
+       (["bench", "--operators", "gelu", "--peers", "--sizes", "9" * 17], "Unable to allocate")],
+    ids=lambda words: " ".join(words)[:60] if isinstance(words, list) else "",
+)  # fmt: skip
+def test_failures_are_one_line(capsys, tmp_path, monkeypatch, arguments, words):
+    if "--html" in arguments:
+        pytest.importorskip("jinja2")
+    if "--onnx" in arguments:
+        pytest.importorskip("onnx")
+    monkeypatch.chdir(tmp_path)
+    two_calls(tmp_path)
+    for name, text in FILES.items():
+        (tmp_path / name).write_text(text)
+    assert cli.main(arguments) == 1
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith(f"aclnn {arguments[0]}: {words}")
+
+
+def test_a_report_and_a_model_are_both_written(capsys, tmp_path, monkeypatch):
+    pytest.importorskip("jinja2")
+    onnx = pytest.importorskip("onnx")
+    monkeypatch.chdir(tmp_path)
+    files = ["--html", "x.html", "--onnx", "x.onnx", "--output", "x.txt"]
+    assert run(capsys, "inspect", *GELU, *files) == (0, "x.html\nx.onnx\n")
+    assert (tmp_path / "x.html").read_text().startswith("<!doctype html>")
+    onnx.checker.check_model(onnx.load(tmp_path / "x.onnx"))
+    assert "gelu_backward" in (tmp_path / "x.txt").read_text()
+
+
+@pytest.mark.parametrize(
+    "options", list(itertools.combinations(("--html", "--onnx", "--output"), 2))
+)
+@pytest.mark.parametrize("name", ["x", "./x", "y/../x"])
+def test_two_things_in_one_file_are_refused(capsys, tmp_path, monkeypatch, options, name):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(SystemExit) as caught:
+        cli.main(["inspect", *GELU, options[0], "x", options[1], name])
+    assert caught.value.code == 2
+    assert f"{options[0]} and {options[1]} name the same file" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [[], ["nonsense"], ["demo", "--seed", "x"], ["demo", "--seed", "-1"], ["inspect", "--view", "x"],
+     ["bench", "--threads", "0"], ["bench", "--sizes", "x"], ["bench", "--sizes", "9" * 30]],
+)  # fmt: skip
+def test_bad_words_exit_with_2(capsys, arguments):
+    with pytest.raises(SystemExit) as caught:
+        cli.main(arguments)
+    assert caught.value.code == 2
+
+
+@pytest.mark.parametrize("command", cli.COMMANDS)
+def test_help_everywhere(capsys, command):
+    with pytest.raises(SystemExit) as caught:
+        cli.main([command, "--help"])
+    assert caught.value.code == 0
+    assert "usage: aclnn" in capsys.readouterr().out
+
+
+def test_bench_runs(capsys, tmp_path):
+    status, out = run(capsys, "bench", "--sizes", "64", "--rounds", "1", "--dtypes", "float16",
+                      "--json", str(tmp_path / "rows.json"))  # fmt: skip
+    assert status == 0
+    assert "gelu_backward" in out
+    assert len(json.loads((tmp_path / "rows.json").read_text())["rows"]) == 5
+
+
+@pytest.mark.parametrize(
+    "text", ["float32[2,3]", "bfloat16[4,5:strides=1,4]", "float16[]", "int32[0]"]
+)
+def test_descriptions_read_back(text):
+    described = describe.parse(text)
+    assert str(described) == text
+    array = described.array(-1, 1)
+    assert array.shape == described.shape
+    assert array.strides == tuple(s * array.itemsize for s in described.strides)
+
+
+@pytest.mark.parametrize(
+    "text", ["float32", "float32[", "float32[a]", "float32[-1]", "float32[2:strides=1,2]",
+             "float32[2:gap=1]", "what[2]", "", "float32[2:strides=x]"]
+)  # fmt: skip
+def test_descriptions_that_make_no_sense(text):
+    with pytest.raises(aclnn.AclnnError, match="operand"):
+        describe.parse(text)
+
+
+@pytest.mark.parametrize("view", ["rich", "passes", "graph", "plan", "schedule", "profile", "dot"])
+def test_rich_views(capsys, view):
+    pytest.importorskip("rich")
+    status, out = run(capsys, "inspect", *GELU, "--rich", "--view", view)
+    assert status == 0
+    assert ("─" in out) == (view not in ("dot", "plan"))
+    assert "─" not in run(capsys, "inspect", *GELU, "--view", "graph", "--plain")[1]
+
+
+def test_terminals_get_rich_tables(capsys, monkeypatch):
+    pytest.importorskip("rich")
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True, raising=False)
+    assert "─" in run(capsys, "inspect", *GELU, "--view", "graph")[1]
+    assert "─" not in run(capsys, "inspect", *GELU, "--view", "graph", "--plain")[1]
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    assert "─" not in run(capsys, "inspect", *GELU, "--view", "graph")[1]
+
+
+def test_rich_and_plain_exclude_each_other(capsys):
+    with pytest.raises(SystemExit) as caught:
+        cli.main(["inspect", *GELU, "--rich", "--plain"])
+    assert caught.value.code == 2
+
+
+def test_every_view_has_json(capsys):
+    from aclnn.cli.inspect import VIEWS
+
+    for view in VIEWS:
+        status, out = run(capsys, "inspect", *GELU, "--view", view, "--json")
+        assert status == 0
+        assert len(json.loads(out)) == 1
+    (data,) = json.loads(run(capsys, "inspect", *GELU, "--view", "passes", "--json")[1])
+    assert data["schema"] == "aclnn.passes/1"
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [["ops"], ["ops", "elu"], ["inspect", *GELU], ["plan", *GELU], ["config"], ["demo"],
+     ["plan", *GELU, "--diff-strategy", "naive"]],
+    ids=" ".join,
+)  # fmt: skip
+def test_every_command_has_json(capsys, arguments):
+    status, out = run(capsys, *arguments, "--json")
+    assert status == 0
+    assert json.loads(out)
+
+
+def test_views_of_several_calls_go_to_several_files(capsys, tmp_path):
+    calls = two_calls(tmp_path)
+    target = tmp_path / "graph.svg"
+    status, _ = run(capsys, "inspect", "--calls", calls, "--view", "svg", "--output", str(target))
+    assert status == 0
+    for place in (1, 2):
+        ElementTree.fromstring((tmp_path / f"graph-{place}.svg").read_text())
+
+
+def two_calls(tmp_path):
+    path = tmp_path / "calls.json"
+    path.write_text(json.dumps([
+        {"operator": "leaky_relu", "self": "float32[64,64:strides=1,64]", "materialize": True},
+        {"operator": "gelu_backward", "grad-output": "float16[8,1]", "self": "float32[8,128]",
+         "materialize": True},
+    ]))  # fmt: skip
+    return str(path)
+
+
+def test_budgets_of_many_calls_name_all_that_break_them(capsys, tmp_path):
+    calls = two_calls(tmp_path)
+    sizes = [
+        plan["size"] for plan in json.loads(run(capsys, "plan", "--calls", calls, "--json")[1])
+    ]
+    assert len(sizes) == 2
+    assert cli.main(["plan", "--calls", calls, "--budget", str(max(sizes))]) == 0
+    capsys.readouterr()
+    assert cli.main(["plan", "--calls", calls, "--budget", str(min(sizes))]) == 1
+    (line,) = capsys.readouterr().err.splitlines()
+    assert f"{max(sizes) - min(sizes)} over the budget of {min(sizes)}" in line
+    assert "at the peak, step" in line
+    assert cli.main(["plan", "--calls", calls, "--budget", "1"]) == 1
+    failed = capsys.readouterr().err
+    assert "leaky_relu needs" in failed
+    assert "gelu_backward needs" in failed
+
+
+def test_plans_are_compared(capsys, tmp_path):
+    saved = tmp_path / "plan.json"
+    whole = ["plan", *GELU, "--materialize"]
+    saved.write_text(run(capsys, *whole, "--json")[1])
+    status, out = run(capsys, *whole, "--diff-strategy", "bucket")
+    assert status == 0
+    assert ["strategy", "default", "bucket", "differs"] in [row.split() for row in out.splitlines()]
+    same = json.loads(run(capsys, *whole, "--diff", str(saved), "--json")[1])
+    assert same["buffers"] == []
+    fused = json.loads(run(capsys, "plan", *GELU, "--diff", str(saved), "--json")[1])
+    assert fused["size_change"] == -same["after"]["size"] < 0
+    assert {name for one in fused["buffers"] for name in one["changes"]} == {"removed"}
+    text = run(capsys, "plan", *GELU, "--diff", str(saved))[1]
+    assert f"{fused['size_change']:+d}" in text
+    assert "removed" in text
+
+
+@pytest.mark.parametrize("text", ["", "[]", "[1]", '{"schema": "aclnn.plan/1"}'])
+def test_plans_that_cannot_be_compared(capsys, tmp_path, text):
+    (tmp_path / "plan.json").write_text(text)
+    assert cli.main(["plan", *GELU, "--diff", str(tmp_path / "plan.json")]) == 1
+    assert "plan.json" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "call",
+    [{"operator": "gelu", "self": "float32[3]", "slef": 1}, {"operator": ["gelu"]}, {},
+     {"operator": "gelu", "self": 3}, {"operator": "gelu", "self": "float32[3:offset=-9]"},
+     {"operator": "gelu", "self": "float32[99999999999999]"}],
+    ids=str,
+)  # fmt: skip
+def test_calls_that_make_no_sense(capsys, tmp_path, call):
+    path = tmp_path / "calls.json"
+    path.write_text(json.dumps([call]))
+    assert cli.main(["inspect", "--calls", str(path)]) == 1
+    assert capsys.readouterr().err.startswith("aclnn inspect: ")
+
+
+@pytest.mark.parametrize("name", REGISTRY)
+def test_ops_lists_signature_dtypes_and_formula(capsys, name):
+    (facts,) = json.loads(run(capsys, "ops", name, "--json")[1])
+    text = run(capsys, "ops", name)[1]
+    for words in (facts["functional"], facts["formula"], *facts["entries"], *facts["rules"]):
+        assert words
+        assert words in text
+    for soc, names in facts["dtypes"].items():
+        assert soc in text
+        assert ", ".join(names) in text

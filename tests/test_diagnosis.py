@@ -1,0 +1,133 @@
+"""What messages say of a failed call, and programs that make it fail again."""
+
+import re
+import shutil
+import subprocess
+import threading
+
+import numpy as np
+import pytest
+
+import aclnn
+from aclnn.operators import ENTRIES
+
+
+def test_messages_of_a_failed_phase_one_explain_it():
+    x = np.zeros((2, 3), np.float32)
+    tensor = aclnn.aclCreateTensor((2, 3), 0, None, 0, 2, (2, 3), x)
+    other = aclnn.aclCreateTensor((3, 2), 0, None, 0, 2, (3, 2), x)
+    assert aclnn.aclnnGeluBackwardGetWorkspaceSize(tensor, tensor, other)[2] == 161002
+    text = aclnn.aclGetRecentErrMsg()
+    assert text.splitlines()[0] == (
+        "aclnnGeluBackwardGetWorkspaceSize: gradInput has shape (3, 2), but must have the broadcast shape (2, 3)"
+    )
+    assert "5. `out` has the broadcast shape of the inputs   <-- broken" in text
+    assert text.count("<-- broken") == 1
+    call = text[text.index("in Python:") + 10 : text.index("in C++:")].strip()
+    assert eval(call)[2] == 161002
+    assert (
+        "aclnnGeluBackwardGetWorkspaceSize(gradOutput, self, gradInput, &size, &executor)" in text
+    )
+
+
+ACL_STUB = """
+#pragma once
+#include <cstddef>
+#include <cstdint>
+enum aclDataType { %s };
+enum aclFormat { %s };
+enum aclrtMemMallocPolicy { ACL_MEM_MALLOC_HUGE_FIRST };
+typedef int aclnnStatus;
+typedef void *aclrtStream;
+struct aclTensor; struct aclScalar; struct aclOpExecutor;
+int aclInit(const char *); int aclrtSetDevice(int32_t); int aclrtCreateStream(aclrtStream *);
+int aclrtMalloc(void **, size_t, aclrtMemMallocPolicy); int aclrtSynchronizeStream(aclrtStream);
+aclTensor *aclCreateTensor(const int64_t *, uint64_t, aclDataType, const int64_t *, int64_t,
+                           aclFormat, const int64_t *, uint64_t, void *);
+aclScalar *aclCreateScalar(void *, aclDataType);
+"""
+
+
+C_KINDS = {
+    "input": "const aclTensor *", "output": "aclTensor *", "inout": "aclTensor *",
+    "scalar": "const aclScalar *", "float": "double", "bool": "bool", "int": "int64_t",
+    "str": "const char *",
+}  # fmt: skip
+
+
+def stub_headers(folder, name):
+    """As much of CANN's headers as a call of one function needs."""
+    kinds = ", ".join(C_KINDS[p.kind] for p in ENTRIES[name][1].parameters)
+    members = [
+        ", ".join(f"{member.name} = {int(member)}" for member in kind)
+        for kind in (aclnn.aclDataType, aclnn.aclFormat)
+    ]
+    for place in ("acl", "aclnnop"):
+        (folder / place).mkdir(exist_ok=True)
+    (folder / "acl" / "acl.h").write_text(ACL_STUB % tuple(members))
+    words = re.findall("[A-Z][a-z0-9]*", name.replace("Inplace", ""))
+    header = folder / "aclnnop" / ("_".join(["aclnn", *words]).lower() + ".h")
+    header.write_text(
+        "#pragma once\n"
+        f"aclnnStatus {name}GetWorkspaceSize({kinds}, uint64_t *, aclOpExecutor **);\n"
+        f"aclnnStatus {name}(void *, uint64_t, aclOpExecutor *, aclrtStream);\n"
+    )
+
+
+def refused_call(name):
+    """Arguments of which phase one refuses the shapes."""
+    x = np.zeros(16, np.float32)
+    values = {
+        "input": lambda: aclnn.aclCreateTensor((2, 3), 0, (1, 2), 1, 2, (16,), x),
+        "output": lambda: aclnn.aclCreateTensor((3, 5), 0, None, 0, 2, (3, 5), x),
+        "inout": lambda: aclnn.aclCreateTensor((1,) * 9, 0, None, 0, 2, (1,) * 9, x),
+        "scalar": lambda: aclnn.aclCreateScalar(float("-inf"), 1), "float": lambda: 1e-300,
+        "bool": lambda: True, "int": lambda: 1, "str": lambda: "tanh",
+    }  # fmt: skip
+    return [values[parameter.kind]() for parameter in ENTRIES[name][1].parameters]
+
+
+@pytest.mark.parametrize("name", ENTRIES)
+def test_failures_reproduce_in_python_and_in_cpp(name, tmp_path):
+    status = getattr(aclnn, f"{name}GetWorkspaceSize")(*refused_call(name))[2]
+    assert status == 161002
+    text = aclnn.aclGetRecentErrMsg()
+    python, _, cpp = text.partition("in Python:")[2].partition("in C++:")
+    assert eval(python.strip())[2] == status
+    assert aclnn.aclGetRecentErrMsg().splitlines()[0] == text.splitlines()[0]
+    for call in (f"{name}GetWorkspaceSize(", f"{name}(workspace, size, executor, stream)"):
+        assert call in cpp
+    compiler = shutil.which("c++")
+    if compiler is None:
+        pytest.skip("no C++ compiler to read the program with")
+    stub_headers(tmp_path, name)
+    (tmp_path / "call.cpp").write_text(cpp)
+    command = [compiler, "-std=c++11", "-Wall", "-Werror", "-fsyntax-only", "-I", str(tmp_path)]
+    done = subprocess.run(
+        [*command, str(tmp_path / "call.cpp")], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+
+
+def test_odd_arguments_are_shown_and_never_executed():
+    x = np.zeros(3, np.float32)
+    tensor = aclnn.aclCreateTensor((3,), 0, None, 0, 2, (3,), x)
+    for odd in (x, {"a": 1}, b"bytes", 1j):
+        assert aclnn.aclnnGeluGetWorkspaceSize(odd, tensor)[2] == 161002
+        text = aclnn.aclGetRecentErrMsg()
+        python = text.partition("in Python:")[2].partition("in C++:")[0]
+        assert eval(python.strip())[2] == 161002
+        assert repr(odd) in text
+
+
+def test_the_latest_failure_is_explained_without_a_status():
+    seen = []
+    fresh_thread = threading.Thread(target=lambda: seen.append(aclnn.explain()))
+    fresh_thread.start()
+    fresh_thread.join()
+    assert seen == ["nothing failed on this thread"]
+    assert aclnn.aclnnGeluGetWorkspaceSize(None, None)[2] == 161001
+    message = aclnn.aclGetRecentErrMsg()
+    text = aclnn.explain()
+    assert text.startswith(aclnn.explain(161001))
+    assert text.endswith(message)

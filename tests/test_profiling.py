@@ -1,0 +1,175 @@
+"""Profiles: what they record, and how they show it."""
+
+import itertools
+import json
+import os
+import statistics
+import threading
+
+import jsonschema
+import numpy as np
+import pytest
+from aclnn.graph import graph_lifetimes
+from aclnn.graph.views.json import PLAN_SCHEMA, SCHEDULE_SCHEMA
+from helpers import small_executor
+from referencing import Registry, Resource
+
+import aclnn
+from aclnn.profiling import PROFILE_SCHEMA
+
+
+def test_profiles_record_every_thread_in_a_block():
+    x = np.ones(1000, np.float32)
+    with aclnn.profile() as seen:
+        aclnn.gelu(x)
+        other = threading.Thread(target=lambda: aclnn.leaky_relu(x))
+        other.start()
+        other.join()
+    aclnn.elu(x)
+    assert [run.name for run in seen.runs] == ["gelu", "leaky_relu"]
+    assert len({run.caller for run in seen.runs}) == 2
+    (first, second) = seen.steps
+    assert (first.bytes_read, first.bytes_written) == (4000, 4000)
+    assert second.elements == 1000
+    assert "leaky_relu" in seen.to_text()
+    assert json.loads(seen.to_json())["runs"] == 2
+    trace = json.loads(seen.to_chrome_trace())["traceEvents"]
+    slices = [event for event in trace if event["ph"] == "X"]
+    assert [event["cat"] for event in slices] == ["gelu", "leaky_relu"]
+    assert len({event["tid"] for event in slices}) == 2
+    assert all(event["dur"] >= 0 and event["ts"] >= 0 for event in slices)
+
+
+PROFILE_KNOWN = Registry().with_resources(
+    (schema["$id"], Resource.from_contents(schema))
+    for schema in (PROFILE_SCHEMA, SCHEDULE_SCHEMA, PLAN_SCHEMA)
+)
+
+
+def recorded():
+    """A profile with everything in it: two threads, several steps, two callers, an empty call."""
+    aclnn.set_num_threads(2)
+    g = np.ones((256, 1, 512), np.float16)
+    ex = aclnn.executor("gelu_backward", g, np.ones((512, 4), np.float32).T, materialize=True)
+    with aclnn.profile() as seen:
+        ex.run()
+        other = threading.Thread(target=lambda: [ex.run(), aclnn.gelu(np.ones(7, np.float16))])
+        other.start()
+        other.join()
+        aclnn.gelu(np.ones(0, np.float32))
+    return ex, seen
+
+
+@pytest.fixture
+def two_threads():
+    before = aclnn.get_num_threads()
+    yield
+    aclnn.set_num_threads(before)
+
+
+@pytest.mark.usefixtures("two_threads")
+def test_profiles_fit_their_schema_and_read_back():
+    _, seen = recorded()
+    document = json.loads(seen.to_json())
+    jsonschema.Draft202012Validator.check_schema(PROFILE_SCHEMA)
+    jsonschema.Draft202012Validator(PROFILE_SCHEMA, registry=PROFILE_KNOWN).validate(document)
+    again = aclnn.Profile.from_json(seen.to_json())
+    assert again == seen
+    assert again.to_text() == seen.to_text()
+    assert again.to_chrome_trace() == seen.to_chrome_trace()
+    assert again.timeline() == seen.timeline()
+    again.runs.pop()
+    assert again != seen
+    assert sum(step["share"] for step in document["steps"]) == pytest.approx(1)
+    for step, data in zip(seen.steps, document["steps"], strict=True):
+        moved = step.bytes_read + step.bytes_written
+        assert data["median_ns"] == statistics.median(step.times)
+        assert data["gigabytes_per_second"] == pytest.approx(moved / step.median)
+
+
+@pytest.mark.usefixtures("two_threads")
+def test_traces_are_what_perfetto_reads():
+    ex, seen = recorded()
+    events = json.loads(seen.to_chrome_trace())["traceEvents"]
+    assert {event["ph"] for event in events} == {"M", "X", "C"}
+    assert {event["pid"] for event in events} == {os.getpid()}
+    slices = [event for event in events if event["ph"] == "X"]
+    assert len(slices) == sum(len(run.events) for run in seen.runs)
+    named = {e["tid"]: e["args"]["name"] for e in events if e["name"] == "thread_name"}
+    assert {event["tid"] for event in slices} == set(named)
+    assert len(set(named.values())) == len(named)
+    for event in slices:
+        assert event["ts"] >= 0
+        assert event["dur"] >= 0
+        assert {"bytes read", "bytes written", "kernels", "shape"} <= set(event["args"])
+    for track in named:  # one after the other on each thread: nothing overlaps
+        own = sorted((e["ts"], e["ts"] + e["dur"]) for e in slices if e["tid"] == track)
+        assert all(end <= later + 1e-9 for (_, end), (later, _) in itertools.pairwise(own))
+    # A quick thread may do all of a step, so that the other has no part in it.
+    begins = {}
+    for event in (e for e in slices if e["tid"] < 1000 and e["cat"] == "gelu_backward"):
+        begins[event["name"]] = min(event["ts"], begins.get(event["name"], event["ts"]))
+    assert sorted(begins, key=begins.get) == [step.name for step in ex.schedule.steps]
+
+
+@pytest.mark.usefixtures("two_threads")
+def test_counters_in_traces_are_the_plans_live_bytes():
+    ex, _ = recorded()
+    seen = ex.profile(repeat=1)
+    events = json.loads(seen.to_chrome_trace())["traceEvents"]
+    counters = [event for event in events if event["ph"] == "C"]
+    lives = graph_lifetimes(ex.graph, threads=ex.plan.threads, tiling=ex.plan.tiling)
+    padded = {buffer.name: buffer.padded for buffer in ex.plan.buffers}
+    expected = [
+        sum(padded[life.name] for life in lives if life.first <= step <= life.last)
+        for step in range(len(ex.schedule.steps))
+    ]
+    assert [event["args"]["bytes"] for event in counters] == [*expected, 0]
+    assert [e["ts"] for e in counters] == sorted(e["ts"] for e in counters)
+    begins = {}
+    for event in (event for event in events if event["ph"] == "X"):
+        begins[event["args"]["step"]] = min(event["ts"], begins.get(event["args"]["step"], 1e9))
+    assert [event["ts"] for event in counters[:-1]] == [begins[step] for step in sorted(begins)]
+
+
+def test_counters_add_up_over_runs_at_the_same_time():
+    ex = small_executor(materialize=True)
+    seen = aclnn.Profile()
+    steps = len(ex.schedule.steps)
+    for shift in (0, 5):
+        events = [(step, 0, 10 * step + shift, 10 * step + shift + 9) for step in range(steps)]
+        seen.record(ex.planned, shift, 10 * steps + shift, events)
+    counters = [e for e in json.loads(seen.to_chrome_trace())["traceEvents"] if e["ph"] == "C"]
+    live = [sum(b.padded for b in ex.plan.live_at(step)) for step in range(steps)]
+    assert counters[0]["args"]["bytes"] == live[0]
+    assert counters[1]["args"]["bytes"] == 2 * live[0]
+    assert counters[2]["args"]["bytes"] == live[1] + live[0]
+    assert counters[-1]["args"]["bytes"] == 0
+
+
+def test_timelines_draw_steps_where_they_ran():
+    ex = small_executor(materialize=True)
+    seen = aclnn.Profile()
+    seen.record(ex.planned, 100, 200, [(0, 0, 100, 150), (1, 0, 160, 200), (0, 1, 120, 150)])
+    assert seen.timeline(width=10).splitlines() == [
+        "thread 0  00000.1111",
+        "thread 1  ..000.....",
+        "gelu_backward, 0.10 µs; digits are steps",
+    ]
+
+
+def test_a_profile_of_nothing_says_so_in_every_view():
+    nothing = aclnn.Profile()
+    assert nothing.timeline() == nothing.timeline(run=3) == nothing.to_text() == "nothing ran"
+    assert json.loads(nothing.to_json())["runs"] == 0
+    assert [e["ph"] for e in json.loads(nothing.to_chrome_trace())["traceEvents"]] == ["M"]
+
+
+def test_a_profile_of_one_executor():
+    g = np.ones((64, 64), np.float16).T
+    ex = aclnn.executor("gelu_backward", g, np.ones((64, 64), np.float32), materialize=True)
+    profile = ex.profile(repeat=5)
+    assert len(profile) == 5
+    assert [len(step.times) for step in profile.steps] == [5] * len(ex.schedule.steps)
+    counters = [e for e in json.loads(profile.to_chrome_trace())["traceEvents"] if e["ph"] == "C"]
+    assert max(e["args"]["bytes"] for e in counters) == ex.plan.peak_bytes

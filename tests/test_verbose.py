@@ -1,0 +1,56 @@
+"""Lines about every call, for who asks for them."""
+
+import re
+
+from helpers import fresh
+
+VERBOSE_CALLS = """
+import numpy as np, aclnn
+x = np.zeros((2, 3), np.float32)
+t = aclnn.aclCreateTensor((2, 3), 0, None, 0, 2, (2, 3), x)
+empty = aclnn.aclCreateTensor((0, 3), 0, None, 0, 2, (0, 3), x)
+size, ex, _ = aclnn.aclnnGeluGetWorkspaceSize(t, t)
+aclnn.aclnnGelu(None, size, ex, None)
+aclnn.aclnnGelu(None, size, ex, None)
+aclnn.aclnnGeluGetWorkspaceSize(t, None)
+size, ex, _ = aclnn.aclnnGeluGetWorkspaceSize(empty, empty)
+aclnn.aclnnGelu(None, size, ex, None)
+aclnn.elu(x)
+"""
+
+
+def verbose_fields(line):
+    """The fields of a line: what lies between commas outside brackets."""
+    return re.split(r",(?![^\[]*\])", line)
+
+
+def test_verbose_lines():
+    assert fresh(VERBOSE_CALLS).stdout == ""
+    lines = fresh(VERBOSE_CALLS, ACLNN_VERBOSE="1").stdout.splitlines()
+    fields = [verbose_fields(line) for line in lines]
+    both = "self:float32[2,3] out:float32[2,3]"
+    assert [row[:6] for row in fields] == [
+        ["aclnn_verbose", "plan", "aclnnGelu", both, "workspace:0", "-"],
+        ["aclnn_verbose", "run", "gelu", both, "workspace:0", "steps:1 threads:1"],
+        ["aclnn_verbose", "run:561000", "aclnnGelu", "-", "-", "-"],
+        ["aclnn_verbose", "plan:161001", "aclnnGelu", "-", "-", "-"],
+        ["aclnn_verbose", "plan", "aclnnGelu", both.replace("2", "0").replace("float30", "float32"),
+         "workspace:0", "-"],
+        ["aclnn_verbose", "run", "aclnnGelu", "-", "-", "-"],
+        ["aclnn_verbose", "run", "elu", both, "workspace:0", "steps:1 threads:1"],
+    ]  # fmt: skip
+    assert all(len(row) == 7 and float(row[6]) >= 0 for row in fields)
+    assert all(float(fields[place][6]) > 0 for place in (0, 1, 3, 6))
+
+
+def test_verbose_two_adds_the_plan_of_every_phase_one():
+    code = VERBOSE_CALLS.replace("x = np.zeros((2, 3), np.float32)", "x = np.zeros(6, np.float32)")
+    code = code.replace("None, 0, 2, (2, 3), x)", "(1, 2), 0, 2, (6,), x)")
+    one = fresh(code, ACLNN_VERBOSE="1", ACLNN_MATERIALIZE="1").stdout.splitlines()
+    two = fresh(code, ACLNN_VERBOSE="2", ACLNN_MATERIALIZE="1").stdout.splitlines()
+    marked = [line for line in two if line.startswith("aclnn_verbose,")]
+    assert [line.split(",")[1:3] for line in marked] == [line.split(",")[1:3] for line in one]
+    assert two[0].startswith("aclnn_verbose,plan,")
+    assert two[1].startswith("buffer ")
+    assert any(line.startswith("lower bound ") for line in two[2:8])
+    assert "ACLNN_VERBOSE" in fresh(code, ACLNN_VERBOSE="loud").stderr
