@@ -6,7 +6,7 @@ import threading
 
 import numpy as np
 import pytest
-from helpers import fresh
+from setups import fresh
 
 import aclnn
 from aclnn import aclDataType as T

@@ -3,7 +3,7 @@
 import os
 
 import pytest
-from helpers import fresh
+from setups import fresh
 
 import aclnn
 from aclnn import cli, environment, handles, isa

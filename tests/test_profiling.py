@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 from aclnn.graph import graph_lifetimes
 from aclnn.graph.views.json import PLAN_SCHEMA, SCHEDULE_SCHEMA
-from helpers import small_executor
 from referencing import Registry, Resource
+from setups import small_executor
 
 import aclnn
 from aclnn.profiling import PROFILE_SCHEMA

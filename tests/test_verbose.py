@@ -2,7 +2,7 @@
 
 import re
 
-from helpers import fresh
+from setups import fresh
 
 VERBOSE_CALLS = """
 import numpy as np, aclnn

@@ -4,7 +4,7 @@ import xml.etree.ElementTree as ElementTree
 
 import pytest
 from aclnn.graph import PassResult, WorkspacePlan
-from helpers import small_executor
+from setups import small_executor
 
 import aclnn
 
