@@ -16,7 +16,7 @@ enum { LANES = 16 };
 
 /* How elements lie in memory. */
 typedef enum { SINGLE, HALF, BFLOAT } kind_t;
-enum { SUSPECTS = 1, DOUBTS = 2 };
+enum { SUSPECTS = 1, DOUBTS = 2, OUTSIDE = 4 };
 enum { PREFETCH_A = 1, PREFETCH_B = 2, PREFETCH_OUT = 4, PREFETCH_FAR = 8 };
 
 /* What formulas make of a call's scalars, once for a whole tile. */
@@ -48,7 +48,8 @@ typedef struct {
 } span_t;
 #define FACTS(s) ((const facts_t *)(s)->facts)
 
-/* What a loop finds: SUSPECTS, DOUBTS or both. Doubts are only set for halves. */
+/* What a loop finds: SUSPECTS, DOUBTS or both; doubts are only set for halves. OUTSIDE: an element for
+ * which the loop was not made; those that may find one stay among the formulas. */
 typedef int (*lane_loop)(const span_t *);
 
 #endif

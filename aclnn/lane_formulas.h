@@ -353,7 +353,7 @@ static inline __attribute__((always_inline)) lanes_t logit_backward_single(
     show(seen, q);
     if (bounds == ANY) return logit_inside(logit, q, x);
     if (bounds == EVEN) return choose(reaches(y, logit->low), q, lanes_of(logit->outside));
-    see_argument(seen, y);
+    see_lowest(seen, y);
     return q;
 }
 static inline lanes_t logit_backward_single_lanes(const void *facts, lanes_t x, lanes_t dy, seen_t *seen) {
@@ -368,11 +368,10 @@ static inline lanes_t logit_whole_single_lanes(const void *facts, lanes_t x, lan
 
 static inline __attribute__((always_inline)) lanes_t logit_backward_short(
         const logit_t *logit, bounds_t bounds, lanes_t x, lanes_t dy, seen_t *seen) {
-    lanes_t product = times(x, minus(lanes_of(1.0f), x));
+    lanes_t product = show(seen, times(x, minus(lanes_of(1.0f), x)));
     lanes_t q = over(dy, product);
-    show(seen, bounds == WHOLE ? q : product);
     if (bounds == ANY) return logit_inside(logit, q, x);
-    see_argument(seen, product);
+    see_lowest(seen, product);
     return q;
 }
 static inline lanes_t logit_backward_half_lanes(const void *facts, lanes_t x, lanes_t dy, seen_t *seen) {
@@ -383,8 +382,7 @@ static inline lanes_t logit_whole_half_lanes(const void *facts, lanes_t x, lanes
 }
 
 static const limits_t LOGIT_LIMITS = { .bound = 2.5e-7f, .finite = 1, .nan = 1 };
-/* What lies outside 0 and 1 has a negative product. */
-static const limits_t WHOLE_LIMITS = { .bound = 2.5e-7f, .most = 0x7f800000u, .finite = 1 };
+static const limits_t WHOLE_LIMITS = { .bound = 2.5e-7f, .finite = 1, .nan = 1, .outside = 1 };
 LOOPS(logit_backward, logit_backward_half_lanes, logit_backward_half_lanes, logit_backward_half_lanes,
       LOGIT_LIMITS, FACTS(s)->logit.odd)
 LOOPS(logit_whole, logit_whole_half_lanes, logit_whole_half_lanes, logit_whole_half_lanes,
@@ -396,8 +394,8 @@ static int logit_bounded(const span_t *s) {
 /* Inputs are never where results go: what turns out to need bounds can be computed once more. */
 #define LOGIT_BY_BOUNDS(kind, bounded) \
     static int logit_by_bounds_##kind(const span_t *s) { \
-        int found = FACTS(s)->logit.whole ? logit_whole_##kind(s) : SUSPECTS; \
-        return found & SUSPECTS ? bounded(s) : found; \
+        int found = FACTS(s)->logit.whole ? logit_whole_##kind(s) : OUTSIDE; \
+        return found & OUTSIDE ? bounded(s) : found; \
     }
 LOGIT_BY_BOUNDS(0, logit_bounded)
 LOGIT_BY_BOUNDS(1, logit_backward_1)

@@ -270,8 +270,9 @@ static inline __attribute__((always_inline)) int over_lanes(
         done += LANES;
     }
     seen_t all = seen_by_both(&seen[0], &seen[1]);
-    if (out != SINGLE && limits.nan && nan_seen(&all, out == HALF ? 0x7c00u : 0x7f80u)) return 1;
-    return odd_seen(&all, limits);
+    if (limits.outside && negative_seen(&all)) return OUTSIDE;
+    if (out != SINGLE && limits.nan && nan_seen(&all, out == HALF ? 0x7c00u : 0x7f80u)) return SUSPECTS;
+    return odd_seen(&all, limits) ? SUSPECTS : 0;
 }
 
 static inline int any_doubt(const uint16_t *doubts, ptrdiff_t n) {
@@ -301,13 +302,13 @@ static inline void order_doubts(uint16_t *doubts, ptrdiff_t n) {
 
 #define LOOP(name, formula, in, out, limits, odd) \
     static int name(const span_t *s) { \
-        int found = (s->stored == out      ? over_lanes(formula, in, out, out, limits, *s) \
-                     : out != SINGLE       ? over_lanes(formula, in, out, SINGLE, limits, *s) \
-                     : s->stored == HALF   ? over_lanes(formula, in, out, HALF, limits, *s) \
-                                           : over_lanes(formula, in, out, BFLOAT, limits, *s)) | (odd); \
+        int found = s->stored == out       ? over_lanes(formula, in, out, out, limits, *s) \
+                    : out != SINGLE        ? over_lanes(formula, in, out, SINGLE, limits, *s) \
+                    : s->stored == HALF    ? over_lanes(formula, in, out, HALF, limits, *s) \
+                                           : over_lanes(formula, in, out, BFLOAT, limits, *s); \
         int doubts = out != SINGLE && limits.bound != 0 && any_doubt(s->doubts, s->n); \
         if (doubts && in == BFLOAT && out == BFLOAT) order_doubts(s->doubts, s->n); \
-        return (found ? SUSPECTS : 0) | (doubts ? DOUBTS : 0); \
+        return found | ((odd) ? SUSPECTS : 0) | (doubts ? DOUBTS : 0); \
     }
 /* Operands that are all alike, then halves from float32 buffers. The forms for halves may stand on
  * inputs that were halves; `from_float` does not. */

@@ -19,7 +19,7 @@ static inline int is_extreme(float r) {
 
 /* What a loop saw: a sum that is finite if all are that it was shown, and not too large for a product
  * of two; what it was shown last; the least magnitude that is not 0; the most of the bits of an
- * argument; how near it came to a root. */
+ * argument; how near it came to a root, or the lowest of what must not be negative. */
 typedef struct { lanes_t finite, shown, nearest; ints_t least, most; } seen_t;
 
 static inline seen_t nothing_seen(void) {
@@ -46,13 +46,16 @@ static inline void see_short_sizes(seen_t *seen, ints_t r) {
     seen->most = short_most(seen->most, twice);
     seen->least = short_least(seen->least, short_plus(twice, short_of(0xffffu)));
 }
+/* Where nothing must be negative. Zeros are not, whatever their sign; of a NaN and another number the
+ * lesser one is the second. */
+static inline void see_lowest(seen_t *seen, lanes_t x) { seen->nearest = lesser(x, seen->nearest); }
 static inline void see_argument(seen_t *seen, lanes_t x) {
     seen->most = int_most(seen->most, bits_of(x));
 }
 /* Two that looked in turns, so that neither waits for the other, become one. */
 static inline seen_t seen_by_both(const seen_t *a, const seen_t *b) {
     seen_t both = {
-        plus(a->finite, b->finite), a->shown, least_magnitude(a->nearest, b->nearest),
+        plus(a->finite, b->finite), a->shown, lesser(a->nearest, b->nearest),
         int_least(a->least, b->least), int_most(a->most, b->most),
     };
     return both;
@@ -62,8 +65,9 @@ static inline seen_t seen_by_both(const seen_t *a, const seen_t *b) {
  * 0 if it was rounded to odd or is exact; `most`, the bits of the largest argument that it knows, and
  * `near`, those of the distance to a root at which it does not any more, 0 if it knows all; `finite`:
  * it shows what has to be finite; `nan`: its NaNs have to be made one; `as_one`: it needs so many
- * registers that what two of them have seen is kept in one place. */
-typedef struct { float bound; uint32_t most, near; int finite, nan, as_one; } limits_t;
+ * registers that what two of them have seen is kept in one place; `outside`: it shows what is negative
+ * outside of what it was made for. */
+typedef struct { float bound; uint32_t most, near; int finite, nan, as_one, outside; } limits_t;
 
 static inline int odd_seen(const seen_t *seen, limits_t limits) {
     choice_t endless = not_zero(minus(seen->finite, seen->finite));
@@ -71,6 +75,9 @@ static inline int odd_seen(const seen_t *seen, limits_t limits) {
     if (limits.most != 0) odd = either(odd, int_at_most(ints_of(limits.most + 1u), seen->most));
     if (limits.near != 0) odd = either(odd, int_at_most(bits_of(seen->nearest), ints_of(limits.near)));
     return any(odd);
+}
+static inline int negative_seen(const seen_t *seen) {
+    return any(above_zero(minus(lanes_of(0.0f), seen->nearest)));
 }
 static inline int nan_seen(const seen_t *seen, uint16_t infinity) {
     return any_short_at_least(seen->most, (uint16_t)(2 * infinity + 1));

@@ -383,6 +383,11 @@ def test_one_element_outside_of_logits_bounds_is_seen(dtype):
             plain = computed("generic", "logit_backward", operands, (-1.0,))
             for level in isa.available():
                 assert_near(computed(level, "logit_backward", operands, (-1.0,)), plain)
+    # A NaN after it must not make it forgotten.
+    x[:] = np.resize(np.array([-0.25, np.nan, 0.5], dtype), 98)
+    plain = computed("generic", "logit_backward", operands, (-1.0,))
+    for level in isa.available():
+        assert_near(computed(level, "logit_backward", operands, (-1.0,)), plain)
 
 
 @pytest.mark.parametrize("dtype", DTYPES, ids=lambda d: d.name)
