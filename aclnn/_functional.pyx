@@ -32,12 +32,15 @@ import numpy as np
 
 from aclnn import dtypes, errors
 from aclnn.constants import ACLNN_ERR_INNER, ACLNN_ERR_PARAM_INVALID, aclDataType
+from aclnn._tensor import as_float_once
 from aclnn.errors import AclnnError, shown
 
 cnp.import_array()
 
 cdef extern from "numpy/arrayobject.h":
     bint PyArray_ISBEHAVED_RO(cnp.ndarray array)
+
+cdef double EXACT = 2.0**53  # up to here doubles hold all integers
 
 cdef object _BFLOAT16 = dtypes.NUMPY[aclDataType.ACL_BF16]
 cdef int BFLOAT16_NUMBER = _BFLOAT16.num
@@ -147,7 +150,7 @@ cdef class FunctionalHandle:
         for index in range(MAX_SCALARS):
             self.default_numbers[<int>index] = 0.0
         for index, default in enumerate(self.scalar_defaults):
-            self.default_numbers[<int>index] = number(self, index, default)
+            self.default_numbers[<int>index] = number(self, index, default, NULL)
 
     @staticmethod
     def places_of(operator):
@@ -206,7 +209,7 @@ cdef class FunctionalHandle:
         for index in range(MAX_SCALARS):
             scalars[index] = self.default_numbers[index]
             if index < self.handle.n_scalars and given[NUMBERS + index] != NULL:
-                scalars[index] = number(self, index, <object>given[NUMBERS + index])
+                scalars[index] = number(self, index, <object>given[NUMBERS + index], &request)
         self.read_options(&request, scalars, switches)
         plan = find_plan(self.handle, &request, self.names, None,
                          self.default_switches if switches is None else switches)
@@ -282,7 +285,7 @@ cdef class FunctionalHandle:
         elif not read_array(out, &executor.request.operands[n_inputs]):
             refuse_layout("out", out)
         for index, value in enumerate(numbers):
-            executor.exact_scalars[<int>index] = number(self, index, value)
+            executor.exact_scalars[<int>index] = number(self, index, value, &executor.request)
         executor.exact_scalars[MAX_SCALARS - 1] = 0.0
         if switches is not None:
             switches = tuple([
@@ -335,20 +338,36 @@ cdef tuple as_arguments(FunctionalHandle handle, PyObject **given, object out, o
     return (<object>given[FIRST], second, out, *numbers, switches)
 
 
-cdef double number(FunctionalHandle handle, int index, object value) except? -1.0:
+cdef double number(FunctionalHandle handle, int index, object value,
+                   const request_t *request) except? -1.0:
     """An option as a double; None stands for -1, CANN's way of saying that there is none."""
     if type(value) is float:
         return <double>value
     if value is None and index < handle.handle.n_scalars:
         if handle.scalar_defaults[index] is None:
             return -1.0
+    cdef double near
     try:
-        return <double>value if type(value) is int else errors.as_real(value)
+        near = <double>value if type(value) is int else errors.as_real(value)
+        if -EXACT <= near <= EXACT or not isinstance(value, (int, np.integer)):
+            return near
+        return large_integer(handle, int(value), request)
     except Exception:  # whatever its __float__ raises
         role = handle.handle.scalar_roles[index]
         raise AclnnError(
             ACLNN_ERR_PARAM_INVALID,
             f"{handle.name}: {role} is {shown(value)}, must be a real number") from None
+
+
+cdef double large_integer(FunctionalHandle handle, object value,
+                          const request_t *request) except? -1.0:
+    """An integer that no double may hold, such that it is rounded once to what it takes part as."""
+    cdef int index
+    if handle.handle.operator.scalars_as_double:
+        for index in range(handle.handle.n_inputs):
+            if request.operands[index].dtype == aclDataType.ACL_DOUBLE:
+                return <double>value
+    return as_float_once(value)
 
 
 cdef object as_switch(FunctionalHandle handle, object attribute, object value):

@@ -102,6 +102,16 @@ def test_options_that_are_no_numbers_are_named():
             aclnn.leaky_relu(X, junk)
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("kind", [int, np.int64])
+def test_large_integers_are_rounded_once(dtype, kind):
+    slope = kind(2**53 + 2**29 + 1)  # in float64 the middle of two float32, without the last 1
+    exact = dtype(2**53 + 2**30) if dtype is np.float32 else dtype(2**53 + 2**29)
+    assert aclnn.leaky_relu(np.array([-1], dtype), slope) == -exact
+    executor = aclnn.executor("leaky_relu", np.array([-1], dtype), negative_slope=slope)
+    assert executor.run() == -exact
+
+
 class Subclass(np.ndarray):
     pass
 
