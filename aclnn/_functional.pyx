@@ -31,9 +31,9 @@ from aclnn._plan cimport (
 import numpy as np
 
 from aclnn import dtypes, errors
-from aclnn.constants import ACLNN_ERR_INNER, ACLNN_ERR_PARAM_INVALID, aclDataType
 from aclnn._tensor import as_float_once
-from aclnn.errors import AclnnError, shown
+from aclnn.constants import ACLNN_ERR_INNER, aclDataType
+from aclnn.errors import AclnnError, invalid, shown
 
 cnp.import_array()
 
@@ -354,9 +354,7 @@ cdef double number(FunctionalHandle handle, int index, object value,
         return large_integer(handle, int(value), request)
     except Exception:  # whatever its __float__ raises
         role = handle.handle.scalar_roles[index]
-        raise AclnnError(
-            ACLNN_ERR_PARAM_INVALID,
-            f"{handle.name}: {role} is {shown(value)}, must be a real number") from None
+        raise invalid(f"{handle.name}: {role} is {shown(value)}, must be a real number") from None
 
 
 cdef double large_integer(FunctionalHandle handle, object value,
@@ -380,9 +378,7 @@ cdef object as_switch(FunctionalHandle handle, object attribute, object value):
             raise TypeError
         return bool(value)
     except Exception:  # an array of several elements, or whatever its __bool__ raises
-        raise AclnnError(
-            ACLNN_ERR_PARAM_INVALID,
-            f"{handle.name}: {role} is {shown(value)}, must be true or false") from None
+        raise invalid(f"{handle.name}: {role} is {shown(value)}, must be true or false") from None
 
 
 cdef object in_callers_kind(object arrays_of_caller, object out):
@@ -404,8 +400,7 @@ cdef object new_output(Plan plan):
 
 
 def refuse_layout(name, array):
-    raise AclnnError(
-        ACLNN_ERR_PARAM_INVALID,
+    raise invalid(
         f"{name} is an array of dtype {array.dtype} with {array.ndim} dimensions and strides "
         f"{array.strides}; executors need a native, aligned array of a known dtype with at most "
         f"{MAX_DIMS} dimensions")
@@ -424,28 +419,24 @@ def rebind(aclOpExecutor executor, arrays, size_t addresses=0):
     if executor.destroyed:
         raise AclnnError(ACLNN_ERR_INNER, f"{executor.origin}: executor is destroyed")
     if executor.from_tensors:
-        raise AclnnError(
-            ACLNN_ERR_PARAM_INVALID,
+        raise invalid(
             f"{executor.origin}: bind other memory with aclSetTensorAddr; arrays by name are for "
             "executors made by aclnn.executor()")
     slots = {}
     for name, given in arrays.items():
         if name not in executor.names:
-            raise AclnnError(
-                ACLNN_ERR_PARAM_INVALID,
+            raise invalid(
                 f"{executor.origin}: no operand is called {name!r}, "
                 f"they are {', '.join(executor.names)}")
         slot = executor.names.index(name)
         array = interchange.as_ndarray(given, name)
         if not read_array(array, &found[slot]) or not fits(
                 &found[slot], &executor.request.operands[slot]):
-            raise AclnnError(
-                ACLNN_ERR_PARAM_INVALID,
+            raise invalid(
                 f"{executor.origin}: {name} is {describe(array)}, but the plan is for "
                 f"{describe(executor.bound[slot])}")
         if slot == len(executor.names) - 1 and not found[slot].writable:
-            raise AclnnError(
-                ACLNN_ERR_PARAM_INVALID, f"{executor.origin}: {name} is read-only")
+            raise invalid(f"{executor.origin}: {name} is read-only")
         slots[slot] = (array, given)
     # Nothing below lets another thread run: what is replaced is let go of at the end.
     before = executor.bound, executor.result

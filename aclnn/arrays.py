@@ -13,8 +13,7 @@ from typing import Any
 import numpy as np
 
 from aclnn import _dlpack, dtypes
-from aclnn.constants import ACLNN_ERR_PARAM_INVALID
-from aclnn.errors import AclnnError
+from aclnn.errors import invalid
 from aclnn.operators.rules import MAX_DIMS
 
 
@@ -41,13 +40,10 @@ def as_ndarray(given: Any, name: str) -> np.ndarray:
         if hasattr(given, "__array_interface__"):
             return np.asarray(given)
     except Exception as error:  # whatever the object raises
-        raise AclnnError(
-            ACLNN_ERR_PARAM_INVALID, f"{name} cannot be read as an array: {error}"
-        ) from error
-    raise AclnnError(
-        ACLNN_ERR_PARAM_INVALID,
+        raise invalid(f"{name} cannot be read as an array: {error}") from error
+    raise invalid(
         f"{name} is {type(given).__name__}, must be a NumPy array or have __dlpack__ or "
-        "__array_interface__",
+        "__array_interface__"
     )
 
 
@@ -80,14 +76,9 @@ def readable(array: np.ndarray, name: str) -> np.ndarray:
 def check(array: np.ndarray, name: str) -> None:
     """Refuse what cannot be described to an operator at all."""
     if array.ndim > MAX_DIMS:
-        raise AclnnError(
-            ACLNN_ERR_PARAM_INVALID,
-            f"{name} has {array.ndim} dimensions, at most {MAX_DIMS} are supported",
-        )
+        raise invalid(f"{name} has {array.ndim} dimensions, at most {MAX_DIMS} are supported")
     if not dtypes.is_known(array.dtype):
-        raise AclnnError(
-            ACLNN_ERR_PARAM_INVALID, f"{name} has dtype {array.dtype}, which no operator takes"
-        )
+        raise invalid(f"{name} has dtype {array.dtype}, which no operator takes")
 
 
 def is_plain(array: np.ndarray) -> bool:
@@ -111,10 +102,9 @@ def call_foreign(handle: Any, first: Any, second: Any, out: Any, *options: Any) 
         return like(kind, result)
     name = handle.names["out"]
     if isinstance(out, np.generic):
-        raise AclnnError(
-            ACLNN_ERR_PARAM_INVALID,
+        raise invalid(
             f"{handle.name}: {name} is a NumPy scalar, which cannot be written; "
-            "use an array of shape ()",
+            "use an array of shape ()"
         )
     target = as_ndarray(out, name)
     check(target, name)
@@ -128,9 +118,7 @@ def call_foreign(handle: Any, first: Any, second: Any, out: Any, *options: Any) 
 def _write_through(handle: Any, operands: list, target: np.ndarray, options: tuple) -> None:
     """Compute beside an output that kernels cannot write, then copy."""
     if not target.flags.writeable:
-        raise AclnnError(
-            ACLNN_ERR_PARAM_INVALID, f"{handle.name}: {handle.names['out']} is read-only"
-        )
+        raise invalid(f"{handle.name}: {handle.names['out']} is read-only")
     plain = readable(target, "out")
     handle.call(*operands, plain, *options)
     np.copyto(target, plain)

@@ -6,8 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from aclnn import arrays
-from aclnn.constants import ACLNN_ERR_PARAM_INVALID
-from aclnn.errors import AclnnError, shown
+from aclnn.errors import invalid, shown
 from aclnn.functional import HANDLES_BY_NAME
 from aclnn.operators import REGISTRY, Operator
 from aclnn.planning import STRATEGIES
@@ -63,10 +62,7 @@ def executor(
     """
     handle = HANDLES_BY_NAME.get(name)
     if handle is None or handle.handle.operator.name != name:
-        raise AclnnError(
-            ACLNN_ERR_PARAM_INVALID,
-            f"no operator is called {shown(name)}, they are {', '.join(REGISTRY)}",
-        )
+        raise invalid(f"no operator is called {shown(name)}, they are {', '.join(REGISTRY)}")
     operator = handle.handle.operator
     given = _bound_arguments(operator, operands, options)
     roles = operator.kernel_operands
@@ -97,14 +93,13 @@ def _bound_arguments(
     unknown = [role for role in options if role not in known or role in positional]
     if unknown or len(operands) > len(operator.inputs):
         wrong = unknown[0] if unknown else f"operand {len(operands)}"
-        raise AclnnError(
-            ACLNN_ERR_PARAM_INVALID,
-            f"{operator.name} does not take {wrong}; it takes {', '.join((*operator.inputs, *given))}",
+        raise invalid(
+            f"{operator.name} does not take {wrong}; it takes {', '.join((*operator.inputs, *given))}"
         )
     given |= positional | dict(options)
     missing = [role for role in operator.inputs if role not in given]
     if missing:
-        raise AclnnError(ACLNN_ERR_PARAM_INVALID, f"{operator.name}: {missing[0]} is missing")
+        raise invalid(f"{operator.name}: {missing[0]} is missing")
     return given
 
 
@@ -113,8 +108,7 @@ def _number(strategy: str | None) -> int | None:
     if strategy is None:
         return None
     if strategy not in STRATEGIES:
-        raise AclnnError(
-            ACLNN_ERR_PARAM_INVALID,
-            f"planning strategy is {shown(strategy)}, must be one of {', '.join(STRATEGIES)}",
+        raise invalid(
+            f"planning strategy is {shown(strategy)}, must be one of {', '.join(STRATEGIES)}"
         )
     return STRATEGIES.index(strategy)

@@ -9,8 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from aclnn import dtypes
-from aclnn.constants import ACLNN_ERR_PARAM_INVALID
-from aclnn.errors import AclnnError
+from aclnn.errors import AclnnError, invalid
 from aclnn.graph import contiguous_strides
 
 _FORM = re.compile(r"(?P<dtype>\w+)\[(?P<dims>[^:\]]*)(?P<rest>(?::[^:\]]*)*)\]")
@@ -82,4 +81,4 @@ def _numbers(text: str, what: str, words: str) -> tuple[int, ...]:
 
 
 def _bad(text: str, why: str) -> AclnnError:
-    return AclnnError(ACLNN_ERR_PARAM_INVALID, f"operand {text!r}: {why}")
+    return invalid(f"operand {text!r}: {why}")

@@ -14,8 +14,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
-from aclnn.constants import ACLNN_ERR_PARAM_INVALID
-from aclnn.errors import AclnnError, shown
+from aclnn.errors import AclnnError, invalid, shown
 from aclnn.graph.abi import MAX_THREADS
 from aclnn.graph.planners import STRATEGIES
 
@@ -81,9 +80,7 @@ class Variable(Generic[T]):
         try:
             return self.parse(text)
         except ValueError as rule:
-            raise AclnnError(
-                ACLNN_ERR_PARAM_INVALID, f"{self.name} is {shown(text)}, {rule}"
-            ) from None
+            raise invalid(f"{self.name} is {shown(text)}, {rule}") from None
 
 
 def _whole(low: int, high: int) -> Callable[[str], int]:

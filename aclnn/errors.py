@@ -37,6 +37,15 @@ class AclnnError(ValueError):
         return AclnnError, (self.status, str(self))
 
 
+def invalid(message: str) -> AclnnError:
+    """The error of an argument that breaks a rule.
+
+    >>> invalid("alpha is a list").status
+    161002
+    """
+    return AclnnError(aclnnStatus.ACLNN_ERR_PARAM_INVALID, message)
+
+
 _recent = threading.local()
 LONGEST_SHOWN = 200
 LONGEST_MESSAGE = 4800  # shapes of a million axes exist

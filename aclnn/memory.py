@@ -23,12 +23,11 @@ from aclnn.constants import (
     ACL_ERROR_RT_MEMORY_ALLOCATION,
     ACL_ERROR_RT_PARAM_INVALID,
     ACL_SUCCESS,
-    ACLNN_ERR_PARAM_INVALID,
     aclrtMemAttr,
     aclrtMemcpyKind,
     aclrtMemMallocPolicy,
 )
-from aclnn.errors import AclnnError, as_int, fail, shown
+from aclnn.errors import AclnnError, as_int, fail, invalid, shown
 
 OK = int(ACL_SUCCESS)
 
@@ -130,7 +129,7 @@ def resolve(address: int, nbytes: int, what: str) -> Allocation:
     try:
         return _checked(address, nbytes, what)
     except AddressError as error:
-        raise AclnnError(ACLNN_ERR_PARAM_INVALID, str(error)) from None
+        raise invalid(str(error)) from None
 
 
 def is_alive(owner: Any) -> bool:

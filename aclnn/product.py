@@ -5,8 +5,7 @@ from __future__ import annotations
 import re
 
 from aclnn import _plan, environment
-from aclnn.constants import ACLNN_ERR_PARAM_INVALID
-from aclnn.errors import AclnnError, shown
+from aclnn.errors import invalid, shown
 
 FAMILIES = ("Ascend910B", "Ascend310P", "Ascend910", "Ascend910_93", "Ascend950", "Ascend310B")
 BFLOAT16_FAMILIES = ("Ascend910B", "Ascend910_93", "Ascend950")
@@ -70,7 +69,7 @@ def family(name: str) -> str:
         tail = wanted.removeprefix(known.lower())
         if wanted.startswith(known.lower()) and re.fullmatch(_PRODUCTS.get(known, r"\d?"), tail):
             return known
-    raise AclnnError(ACLNN_ERR_PARAM_INVALID, f"SoC version is {shown(name)}, {RULE}")
+    raise invalid(f"SoC version is {shown(name)}, {RULE}")
 
 
 def supports_bfloat16(soc: str) -> bool:

@@ -9,8 +9,7 @@ from __future__ import annotations
 import os
 
 from aclnn import _plan, environment
-from aclnn.constants import ACLNN_ERR_PARAM_INVALID
-from aclnn.errors import AclnnError, as_int, shown
+from aclnn.errors import as_int, invalid, shown
 from aclnn.graph.abi import MAX_THREADS
 
 
@@ -38,10 +37,7 @@ def set_num_threads(n: int) -> None:
     """
     number = as_int(n)
     if number is None or not 1 <= number <= MAX_THREADS:
-        raise AclnnError(
-            ACLNN_ERR_PARAM_INVALID,
-            f"number of threads is {shown(n)}, must be an int from 1 to {MAX_THREADS}",
-        )
+        raise invalid(f"number of threads is {shown(n)}, must be an int from 1 to {MAX_THREADS}")
     _plan.configure(threads=number)
 
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from dataclasses import fields
 
-from aclnn.constants import ACLNN_ERR_PARAM_INVALID
-from aclnn.errors import AclnnError
+from aclnn.errors import invalid
 from aclnn.graph import BudgetError, WorkspacePlan
 
 
@@ -29,7 +28,7 @@ class ExecutorPlan(WorkspacePlan):
         try:
             return WorkspacePlan.check(self, budget)
         except BudgetError as error:
-            raise AclnnError(ACLNN_ERR_PARAM_INVALID, str(error)) from None
+            raise invalid(str(error)) from None
 
 
 def for_executor(plan: WorkspacePlan) -> ExecutorPlan:

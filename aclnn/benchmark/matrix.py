@@ -28,8 +28,7 @@ from aclnn.benchmark.measure import Sample, Timer, alternate, looped
 from aclnn.benchmark.peers import PEERS, Call, Peer
 from aclnn.benchmark.progress import tracked
 from aclnn.config import config
-from aclnn.constants import ACLNN_ERR_PARAM_INVALID
-from aclnn.errors import AclnnError
+from aclnn.errors import invalid
 
 Row = dict[str, Any]
 Report = dict[str, Any]
@@ -115,9 +114,8 @@ def measured(settings: Settings, threads: Sequence[int] = (1,), isas: Sequence[s
     """
     unknown = [name for name in isas if name not in isa.available()]
     if unknown:
-        raise AclnnError(
-            ACLNN_ERR_PARAM_INVALID,
-            f"instruction set is {unknown[0]!r}, must be one of {', '.join(isa.available())} on this CPU",
+        raise invalid(
+            f"instruction set is {unknown[0]!r}, must be one of {', '.join(isa.available())} on this CPU"
         )
     combinations = [(name, n) for name in isas or [isa.name()] for n in threads]
     if len(combinations) == 1 and not isas:
@@ -315,9 +313,8 @@ def _measured_in_child(settings: Settings, isa_name: str, threads: int) -> Repor
             check=False,
         )
         if done.returncode:
-            raise AclnnError(
-                ACLNN_ERR_PARAM_INVALID,
-                f"measuring {isa_name} with {threads} threads ended with status {done.returncode}",
+            raise invalid(
+                f"measuring {isa_name} with {threads} threads ended with status {done.returncode}"
             )
         return json.loads(path.read_text())
 

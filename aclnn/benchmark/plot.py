@@ -10,8 +10,7 @@ from typing import Any
 from aclnn.benchmark.cells import DTYPES
 from aclnn.benchmark.peers import TITLES
 from aclnn.benchmark.targets import Row, bar_for
-from aclnn.constants import ACLNN_ERR_PARAM_INVALID
-from aclnn.errors import AclnnError
+from aclnn.errors import invalid
 from aclnn.graph.views.extras import need
 
 COLORS = dict(zip(DTYPES, ("#1f6fb4", "#d9661f", "#2f8f4e"), strict=True))
@@ -30,9 +29,7 @@ def check(path: str | Path) -> None:
     known = library().Figure().canvas.get_supported_filetypes()
     kind = Path(path).suffix.removeprefix(".")
     if kind and kind.lower() not in known:
-        raise AclnnError(
-            ACLNN_ERR_PARAM_INVALID, f"{path}: must end in one of {', '.join(sorted(known))}"
-        )
+        raise invalid(f"{path}: must end in one of {', '.join(sorted(known))}")
 
 
 def draw(report: dict[str, Any], path: str | Path) -> None:

@@ -11,7 +11,7 @@ import aclnn
 from aclnn import describe
 from aclnn.constants import ACLNN_ERR_PARAM_INVALID
 from aclnn.environment import truth
-from aclnn.errors import AclnnError
+from aclnn.errors import AclnnError, invalid
 from aclnn.operators import REGISTRY, Operator
 from aclnn.planning import STRATEGIES
 
@@ -54,9 +54,9 @@ def executors(options: argparse.Namespace, strategy: str | None = None) -> list[
         try:
             listed = json.loads(Path(options.calls).read_text())
         except (ValueError, RecursionError) as error:
-            raise AclnnError(ACLNN_ERR_PARAM_INVALID, f"{options.calls}: {error}") from None
+            raise invalid(f"{options.calls}: {error}") from None
         if not isinstance(listed, list) or not all(isinstance(call, dict) for call in listed):
-            raise AclnnError(ACLNN_ERR_PARAM_INVALID, f"{options.calls}: must be a list of objects")
+            raise invalid(f"{options.calls}: must be a list of objects")
         return [
             _executor({**plain, **_known(call, place), **forced})
             for place, call in enumerate(listed, 1)
@@ -127,7 +127,7 @@ def _array(role: str, text: Any, low: float, high: float, seed: int = 0) -> Any:
     try:
         return described.array(low, high, seed=seed)
     except (ValueError, OverflowError, MemoryError) as error:
-        raise AclnnError(ACLNN_ERR_PARAM_INVALID, f"{role} {text!r}: {error}") from None
+        raise invalid(f"{role} {text!r}: {error}") from None
 
 
 def _flag(role: str) -> str:

@@ -15,8 +15,7 @@ from typing import Any
 from aclnn.cli import calls, show
 from aclnn.cli.numbers import natural
 from aclnn.cli.show import View
-from aclnn.constants import ACLNN_ERR_PARAM_INVALID
-from aclnn.errors import AclnnError
+from aclnn.errors import AclnnError, invalid
 from aclnn.graph import Lifetime, WorkspacePlan, lifetimes_from_csv, plan_lifetimes
 from aclnn.graph.views import json as documents
 from aclnn.workspace import for_executor
@@ -69,7 +68,7 @@ def _check(named: Named, budget: int) -> None:
         except AclnnError as error:
             broken.append(f"{name} {error}")
     if broken:
-        raise AclnnError(ACLNN_ERR_PARAM_INVALID, "\n".join(broken))
+        raise invalid("\n".join(broken))
 
 
 def _print_diffs(named: Named, options: argparse.Namespace) -> None:
@@ -98,11 +97,9 @@ def _saved(name: str, count: int) -> list[WorkspacePlan]:
         found = json.loads(Path(name).read_text(encoding="utf-8"))
         plans = [documents.plan_of(one) for one in (found if isinstance(found, list) else [found])]
     except (ValueError, KeyError, TypeError, RecursionError) as error:
-        raise AclnnError(ACLNN_ERR_PARAM_INVALID, f"{name}: {error}") from None
+        raise invalid(f"{name}: {error}") from None
     if len(plans) != count:
-        raise AclnnError(
-            ACLNN_ERR_PARAM_INVALID, f"{name} has {len(plans)} plans, these calls have {count}"
-        )
+        raise invalid(f"{name} has {len(plans)} plans, these calls have {count}")
     return plans
 
 
@@ -119,4 +116,4 @@ def _lifetimes(name: str) -> tuple[Lifetime, ...]:
     try:
         return lifetimes_from_csv(Path(name).read_text(encoding="utf-8"))
     except (ValueError, csv.Error) as error:
-        raise AclnnError(ACLNN_ERR_PARAM_INVALID, f"{name}: {error}") from None
+        raise invalid(f"{name}: {error}") from None

@@ -10,8 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from aclnn.constants import ACLNN_ERR_PARAM_INVALID
-from aclnn.errors import AclnnError
+from aclnn.errors import invalid
 from aclnn.graph.views.extras import need
 
 
@@ -59,5 +58,5 @@ def numbered(name: str, place: int, count: int) -> Path:
     if count == 1:
         return path
     if not path.name:
-        raise AclnnError(ACLNN_ERR_PARAM_INVALID, f"{name} is no name of a file")
+        raise invalid(f"{name} is no name of a file")
     return path.with_stem(f"{path.stem}-{place}")
