@@ -90,17 +90,6 @@ class Word(str):
 NAMED = {id(getattr(aclnn.graph, name)): Word(name) for name in ("FUSED", "MATERIALIZED")}
 
 
-class Word(str):
-    """What stands for a value in a signature."""
-
-    __slots__ = ()
-    __repr__ = str.__str__
-
-
-# Pipelines as defaults would be shown with the addresses of their functions.
-NAMED = {id(getattr(aclnn.graph, name)): Word(name) for name in ("FUSED", "MATERIALIZED")}
-
-
 def pages() -> dict[str, str]:
     """The pages by name of their file."""
     made = {
