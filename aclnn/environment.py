@@ -226,6 +226,8 @@ def to_markdown() -> str:
     >>> print(to_markdown().splitlines()[-1])
     | `ACLNN_VERBOSE` | Print a line for every call (1), and the plan of every phase one (2). | `0`, `1`, `2` | `0` |
     """
-    rows = [("variable", "what it sets", "values", "default"), ("---",) * 4]
-    rows += [(f"`{one.name}`", one.meaning, one.values, one.without) for one in VARIABLES]
-    return "\n".join(f"| {' | '.join(row)} |" for row in rows)
+    from aclnn.graph.views import tables  # whoever only calls operators needs no views
+
+    rows = [(f"`{one.name}`", one.meaning, one.values, one.without) for one in VARIABLES]
+    headers = "variable", "what it sets", "values", "default"
+    return tables.to_markdown((tables.make(headers, rows),))

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import aclnn.graph
+from aclnn.graph.views.tables import make, to_markdown
 
 import aclnn
 from aclnn import constants, environment
@@ -274,8 +275,7 @@ def examples(text: str) -> str:
 
 def table(header: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> str:
     """A table."""
-    lines = [header, ("---",) * len(header), *rows]
-    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+    return to_markdown((make(header, rows),))
 
 
 def code(*names: str) -> str:
