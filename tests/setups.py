@@ -1,4 +1,4 @@
-"""What tests of several files begin with: a process of its own, a call with something to plan."""
+"""What tests of several files begin with: a process of its own, a call with something to plan, a tensor."""
 
 import os
 import subprocess
@@ -23,3 +23,19 @@ def fresh(code, **variables):
 def small_executor(**options):
     g = np.ones((8, 1, 16), np.float16)
     return aclnn.executor("gelu_backward", g, np.ones((16, 4), np.float32).T, **options)
+
+
+def tensor(array):
+    """An aclTensor on a float32 array."""
+    made = aclnn.aclCreateTensor(
+        array.shape, aclnn.ACL_FLOAT, None, 0, aclnn.ACL_FORMAT_ND, array.shape, array
+    )
+    assert made is not None, aclnn.aclGetRecentErrMsg()
+    return made
+
+
+def planned(x, out):
+    """The executor of a GELU that needs no workspace."""
+    size, executor, status = aclnn.aclnnGeluGetWorkspaceSize(x, out)
+    assert (size, status) == (0, aclnn.ACLNN_SUCCESS), aclnn.aclGetRecentErrMsg()
+    return executor

@@ -6,7 +6,7 @@ import threading
 
 import numpy as np
 import pytest
-from setups import fresh
+from setups import fresh, planned, tensor
 
 import aclnn
 from aclnn import aclDataType as T
@@ -14,20 +14,6 @@ from aclnn import errors
 
 OK, INVALID, INNER = 0, 161002, 561000
 LARGE = 1 << 22  # elements: so many run for a millisecond and more, without the interpreter's lock
-
-
-def tensor(array):
-    made = aclnn.aclCreateTensor(
-        array.shape, T.ACL_FLOAT, None, 0, aclnn.ACL_FORMAT_ND, array.shape, array
-    )
-    assert made is not None, aclnn.aclGetRecentErrMsg()
-    return made
-
-
-def planned(x, out):
-    size, executor, status = aclnn.aclnnGeluGetWorkspaceSize(x, out)
-    assert (size, status) == (0, OK), aclnn.aclGetRecentErrMsg()
-    return executor
 
 
 def while_it_runs(run, disturb):

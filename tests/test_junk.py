@@ -5,25 +5,11 @@ import math
 import ml_dtypes
 import numpy as np
 import pytest
+from setups import planned, tensor
 
 import aclnn
-from aclnn import aclDataType as T
 
 OK, INVALID = 0, 161002
-
-
-def tensor(array):
-    made = aclnn.aclCreateTensor(
-        array.shape, T.ACL_FLOAT, None, 0, aclnn.ACL_FORMAT_ND, array.shape, array
-    )
-    assert made is not None, aclnn.aclGetRecentErrMsg()
-    return made
-
-
-def planned(x, out):
-    size, executor, status = aclnn.aclnnGeluGetWorkspaceSize(x, out)
-    assert (size, status) == (0, OK), aclnn.aclGetRecentErrMsg()
-    return executor
 
 
 class Hostile:
