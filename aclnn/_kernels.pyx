@@ -176,7 +176,7 @@ cdef extern from "lane_formulas.h" nogil:
     # NULL where the instruction set has no lanes: plain loops do it all.
     const lane_loop *elu_backward_loops "IF_LANES(elu_by_rate_loops)"
     const lane_loop *gelu_backward_loops "IF_LANES(gelu_backward_loops)"
-    const lane_loop *logit_by_bounds_loops "IF_LANES(logit_by_bounds_loops)"
+    const lane_loop *logit_backward_loops "IF_LANES(logit_by_bounds_loops)"
     const lane_loop *leaky_relu_loops "IF_LANES(leaky_relu_loops)"
     const lane_loop *hardshrink_loops "IF_LANES(hardshrink_loops)"
     facts_fn elu_facts "IF_LANES(elu_facts)"
@@ -1048,7 +1048,7 @@ add("leaky_relu_backward", 2, leaky_relu_backward[float], leaky_relu_backward[do
 add("hardshrink", 1, hardshrink[float], hardshrink[double], hardshrink_loops, NULL, keep_facts)
 add("hardshrink_backward", 2, hardshrink_backward[float], hardshrink_backward[double],
     hardshrink_loops, NULL, keep_facts)
-add("logit_backward", 2, NULL, logit_backward, logit_by_bounds_loops, logit_backward_mark,
+add("logit_backward", 2, NULL, logit_backward, logit_backward_loops, logit_backward_mark,
     logit_facts)
 add("elu", 1, NULL, elu, NULL, NULL, NULL, elu_f64)
 add("elu_backward", 2, NULL, elu_backward, elu_backward_loops, elu_backward_mark, elu_facts)
