@@ -90,11 +90,13 @@ cdef inline double elu(double x, const double *p) noexcept nogil:
     cdef double below = x if x <= 0 else 0
     cdef double far = p[2] * below
     cdef double y = exponent(far)
-    cdef double growth = INFINITY if far == INFINITY else expm1_f64(y)
+    cdef double growth = expm1_f64(y)
     # What a double does not show: the second part of y + y^2/2, and that e^y - 1 never reaches -1.
     cdef double low = 0.5 * y * y if growth == y else 0
-    low = BARELY if (growth == -1) & (far > -INFINITY) else low
-    cdef double negative = odd_product(p[1] * p[0], growth, low)
+    cdef double more = BARELY if growth == -1 else 0
+    growth = INFINITY if far == INFINITY else growth
+    cdef double negative = odd_product(p[1] * p[0], growth, low + more)
+    negative = -(p[1] * p[0]) if far == -INFINITY else negative
     return canonical(negative if x <= 0 else x * p[1])
 
 
@@ -113,11 +115,15 @@ cdef inline double elu_backward(double g, double x, const double *p) noexcept no
     cdef double below = x if x < 0 else 0
     cdef double y = p[2] * below
     cdef double decay = exp_f64(exponent(y))
+    # A double may not show that e^y is less or more than 1; its neighbours do, and break ties.
+    cdef double beside = 0.9999999999999999 if y < 0 else 1.0
+    beside = 1.0000000000000002 if y > 0 else beside
+    decay = beside if decay == 1 else decay
     # Between the bounds and infinity no float shows a difference, unless the gradient is infinite.
     decay = INFINITY if y == INFINITY else decay
     decay = 0.0 if y == -INFINITY else decay
     # The gradient first: a slope without end would make a NaN of 0, one that vanishes of infinity.
-    cdef double negative = odd_product(g * (p[2] * p[0] * p[1]), decay, y if decay == 1 else 0)
+    cdef double negative = g * (p[2] * p[0] * p[1]) * decay
     return canonical(negative if x <= 0 else g * p[1])
 
 
@@ -144,8 +150,8 @@ cdef inline double times_slope(double a, double slope, double x, double rate,
     cdef bint near = fabs(linear) < 1e-9
     cdef double high = 0.5 + linear if near else slope
     cdef double low = linear - (high - 0.5) if near else 0
-    low = beyond if (slope == 1) & (x < INFINITY) else low
-    return odd_product(a, high, low)
+    cdef double more = beyond if (slope == 1) & (x < INFINITY) else 0
+    return odd_product(a, high, low + more)
 
 
 cdef inline double gelu(double x, const double *p) noexcept nogil:
@@ -169,8 +175,9 @@ cdef inline double gelu_backward(double g, double x, const double *p) noexcept n
     cdef double tail = exp_f64(-0.5 * t * t) * 0.3989422804014327 * (
         (0.7517915246935645 - t) - 5.98e-17) * gelu_slope_factor(mills_variable(t))
     cdef double slope = 1.0 - tail if x > 0 else tail
-    slope = 0 if x == -INFINITY else slope
-    return ordered(times_slope(g, slope, x, 0.7978845608028654, BARELY), x)
+    cdef double r = times_slope(g, slope, x, 0.7978845608028654, BARELY)
+    r = g * 0 if x == -INFINITY else r
+    return ordered(r, x)
 
 
 cdef inline double sigmoid_of_tanh_form(double x) noexcept nogil:
@@ -195,8 +202,9 @@ cdef inline double gelu_backward_tanh(double g, double x, const double *p) noexc
     near = near if near > -40.0 else -40.0
     cdef double rate = fma_f64(0.21406444881479858, near * near, 1.5957691216057308)
     cdef double slope = sigma * fma_f64(near * rate, sigmoid_of_tanh_form(-x), 1.0)
-    slope = 0.0 if x == -INFINITY else slope
-    return ordered(times_slope(g, slope, x, 0.7978845608028654, BARELY), x)
+    cdef double r = times_slope(g, slope, x, 0.7978845608028654, BARELY)
+    r = g * 0 if x == -INFINITY else r
+    return ordered(r, x)
 
 
 # --- Logit --------------------------------------------------------------------------------------
