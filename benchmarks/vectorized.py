@@ -1,0 +1,69 @@
+"""Ask the compiler whether the plain loops run on whole registers; fails where one does not.
+
+A formula that the compiler cannot turn into selections is computed element by element, ten times
+slower, and no result tells. What it cannot is often a comparison with a value that was itself chosen
+by a comparison with a constant: the two become a branch. Run from the repository's root after
+`make test`: ``.venv/bin/python benchmarks/vectorized.py``, with an architecture such as x86-64-v2
+for another than x86-64-v4. It needs GCC, whose reports it reads.
+"""
+
+import os
+import re
+import subprocess
+import sys
+import sysconfig
+import tempfile
+from pathlib import Path
+
+ROOT = Path(__file__).parent.parent
+SOURCE = ROOT / "build" / "cython" / "aclnn" / "_kernels.c"
+FLAGS = [  # as in setup.py
+    "-O3", "-fno-math-errno", "-fno-trapping-math", "-ffp-contract=off", "-fPIC",
+    "-Igraph", "-Iaclnn", f"-I{sysconfig.get_paths()['include']}",
+]  # fmt: skip
+LOOP = re.compile(r"cdef void (\w+)\(.*\n +cdef .*\n +for .*\n +out\[i\] = formulas\.")
+FUNCTION = re.compile(r"static void (?:__pyx_fuse_\d)?__pyx_f_5aclnn_8_kernels_(\w+)\(.* \{$")
+REPORT = re.compile(r"_kernels\.c:(\d+):\d+: optimized: loop vectorized")
+
+
+def loops():
+    """The names of the plain loops, one for each formula."""
+    return set(LOOP.findall((ROOT / "aclnn" / "_kernels.pyx").read_text()))
+
+
+def bodies(lines):
+    """First and last line of every loop, those of fused types more than once."""
+    begins = [
+        (number, found[1])
+        for number, line in enumerate(lines, 1)
+        if (found := FUNCTION.match(line))
+    ]
+    for number, name in begins:
+        yield name, number, next(n for n in range(number, len(lines)) if lines[n] == "}")
+
+
+def reported(architecture):
+    """The lines of loops that the compiler vectorised."""
+    with tempfile.TemporaryDirectory() as folder:
+        done = subprocess.run(
+            [*os.environ.get("CC", "gcc").split(), *FLAGS, f"-march={architecture}",
+             "-fopt-info-vec-optimized", "-c", str(SOURCE), "-o", str(Path(folder) / "kernels.o")],
+            capture_output=True, text=True, check=True, cwd=ROOT,
+        )  # fmt: skip
+    return {int(number) for number in REPORT.findall(done.stderr)}
+
+
+def main():
+    architecture = sys.argv[1] if len(sys.argv) > 1 else "x86-64-v4"
+    found, wanted = reported(architecture), loops()
+    whole = True
+    for name, first, last in bodies(SOURCE.read_text().splitlines()):
+        if name in wanted:
+            vectorised = any(first <= line <= last for line in found)
+            whole &= vectorised
+            print(f"{name:24} {'vectorised' if vectorised else 'element by element'}")
+    return 0 if whole else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
