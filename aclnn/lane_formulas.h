@@ -391,11 +391,15 @@ LOOP(logit_even, logit_even_single_lanes, SINGLE, SINGLE, LOGIT_LIMITS, FACTS(s)
 static int logit_bounded(const span_t *s) {
     return FACTS(s)->logit.even ? logit_even(s) : logit_backward_0(s);
 }
-/* Inputs are never where results go: what turns out to need bounds can be computed once more. */
+/* Inputs are never where results go: what turns out to need bounds can be computed once more. Where one
+ * element lies outside, others do too: the blocks that follow are not expected not to. Facts belong to
+ * one run of a kernel, on one thread. */
 #define LOGIT_BY_BOUNDS(kind, bounded) \
     static int logit_by_bounds_##kind(const span_t *s) { \
         int found = FACTS(s)->logit.whole ? logit_whole_##kind(s) : OUTSIDE; \
-        return found & OUTSIDE ? bounded(s) : found; \
+        if (!(found & OUTSIDE)) return found; \
+        ((facts_t *)s->facts)->logit.whole = 0; \
+        return bounded(s); \
     }
 LOGIT_BY_BOUNDS(0, logit_bounded)
 LOGIT_BY_BOUNDS(1, logit_backward_1)
