@@ -3,6 +3,8 @@
 import argparse
 import importlib.util
 import json
+import os
+import select
 from dataclasses import replace
 from functools import partial
 
@@ -373,6 +375,21 @@ def test_looking_whether_files_can_be_written_leaves_no_trace(tmp_path, monkeypa
         cli.main(["bench", *arguments])
     assert (tmp_path / "old.json").read_text() == "old"
     assert not (tmp_path / "new.md").exists()
+
+
+def test_looking_whether_files_can_be_written_ends_no_pipe(tmp_path, monkeypatch):
+    def interrupted(*arguments):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(matrix, "measured", interrupted)
+    os.mkfifo(tmp_path / "pipe")
+    reader = os.open(tmp_path / "pipe", os.O_RDONLY | os.O_NONBLOCK)
+    with pytest.raises(KeyboardInterrupt):
+        cli.main(["bench", "--json", str(tmp_path / "pipe")])
+    hung_up = select.poll()  # as a pipe is once whoever wrote has closed it
+    hung_up.register(reader, select.POLLHUP)
+    assert not hung_up.poll(0)
+    os.close(reader)
 
 
 @pytest.mark.parametrize("with_rich", [True, False])

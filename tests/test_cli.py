@@ -310,6 +310,15 @@ def two_calls(tmp_path):
     return str(path)
 
 
+@pytest.mark.parametrize("value", ["false", 1, None, []])
+def test_files_of_calls_say_materialize_with_truth_values(value, capsys, tmp_path):
+    path = tmp_path / "calls.json"
+    call = {"operator": "gelu", "self": "float32[8]", "materialize": value}
+    path.write_text(json.dumps([call]))
+    assert cli.main(["plan", "--calls", str(path)]) == 1
+    assert f"materialize is {value!r}, must be true or false" in capsys.readouterr().err
+
+
 def test_budgets_of_many_calls_name_all_that_break_them(capsys, tmp_path):
     calls = two_calls(tmp_path)
     sizes = [
