@@ -253,38 +253,37 @@ cdef class EntryHandle:
                 continue
             if kind == SCALAR:
                 if not isinstance(value, aclScalar):
-                    self.refuse_type(index, value, "an aclScalar")
+                    self.refuse(index, type(value).__name__, "an aclScalar")
                 if (<aclScalar>value).destroyed:
                     raise AclnnError(
                         NULLPTR, f"{self.entry.parameters[index].name} is a destroyed aclScalar")
             else:
                 if not isinstance(value, aclTensor):
-                    self.refuse_type(index, value, "an aclTensor")
+                    self.refuse(index, type(value).__name__, "an aclTensor")
                 if (<aclTensor>value).destroyed:
                     raise AclnnError(
                         NULLPTR, f"{self.entry.parameters[index].name} is a destroyed aclTensor")
         return 0
 
-    def refuse_type(self, index, value, wanted):
-        name = self.entry.parameters[index].name
-        raise AclnnError(INVALID, f"{name} is {type(value).__name__}, must be {wanted}")
+    def refuse(self, index, what, wanted):
+        raise AclnnError(INVALID, f"{self.entry.parameters[index].name} is {what}, must be {wanted}")
 
     cdef object read_switch(self, int index, object value):
         kind = self.switch_kinds[index]
         if kind == "bool":
             if isinstance(value, (bool, int, np.bool_, np.integer)):
                 return bool(value)
-            self.refuse_type(index, value, "a bool")
+            self.refuse(index, shown(value), "a bool")
         if kind == "int":
             whole = errors.as_int(value)
             if whole is None:
-                self.refuse_type(index, value, "an int")
+                self.refuse(index, shown(value), "an int")
             return whole
         if kind == "str":
             if isinstance(value, bytes):
                 value = value.decode("utf-8", "replace")
             if not isinstance(value, str):
-                self.refuse_type(index, value, "a str")
+                self.refuse(index, shown(value), "a str")
         return plain(value)
 
     cdef int read_scalar(self, aclOpExecutor executor, int index, int slot, aclScalar value) except -1:

@@ -312,10 +312,17 @@ def test_gelu_v2_numbers_its_forms(approximate, status):
 
 
 @pytest.mark.parametrize("junk", ["tanh", 1.0, True, b"1"])
-def test_a_number_of_another_type_is_named(junk):
+def test_a_switch_of_another_type_is_named_with_its_value(junk):
     status, message = refused("aclnnGeluV2", approximate=junk)
     assert status == INVALID
-    assert f"approximate is {type(junk).__name__}, must be an int" in message
+    assert f"approximate is {junk!r}, must be an int" in message
+
+
+@pytest.mark.parametrize("junk", ["true", 1.0, ()])
+def test_a_truth_of_another_type_is_named_with_its_value(junk):
+    status, message = refused("aclnnEluBackward", isResult=junk)
+    assert status == INVALID
+    assert f"isResult is {junk!r}, must be a bool" in message
 
 
 def test_complex_scalars_cannot_be_converted():
