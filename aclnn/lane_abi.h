@@ -24,7 +24,7 @@ typedef struct {
     float powers[16], shifts[16], near_powers[32], rate, scale;
     int odd;
 } elu_t;
-typedef struct { float low, high, outside; int whole, even, odd; } logit_t;
+typedef struct { float low, high, outside; int open, whole, even, odd; } logit_t;
 typedef struct { uint32_t low, reach; uint16_t half_low, half_reach, bfloat_low, bfloat_reach; } keep_t;
 typedef struct { float slope, near; int at_once; } scale_t;
 

@@ -322,7 +322,9 @@ static void logit_facts(facts_t *facts, ptrdiff_t n, kind_t kind) {
     logit->low = eps < 0 ? 0.0f : eps;
     logit->high = eps < 0 ? 1.0f : 1.0f - eps;
     logit->outside = eps < 0 ? __builtin_nanf("") : 0.0f;
-    logit->whole = eps < 0;
+    logit->open = eps < 0;
+    /* Registers of sixteen test for bounds faster than halves are looked through for NaNs. */
+    logit->whole = logit->open && (kind == SINGLE || LANES == 8);
     logit->even = logit->high >= 0.5f && logit->low == 1.0f - logit->high;
     logit->odd = logit_backward_odd(p);
 }
@@ -332,9 +334,9 @@ static inline lanes_t logit_inside(const logit_t *logit, lanes_t q, lanes_t x) {
     return choose(between(x, logit->low, logit->high), q, lanes_of(logit->outside));
 }
 
-/* What is known of the bounds: nothing; that they are as far from 0 as from 1; that they are 0 and 1,
- * and most likely all x lie between them. */
-typedef enum { ANY, EVEN, WHOLE } bounds_t;
+/* What is known of the bounds: nothing; that they are as far from 0 as from 1; that they are 0 and 1;
+ * and that, besides, most likely all x lie between them. */
+typedef enum { ANY, EVEN, OPEN, WHOLE } bounds_t;
 
 /* x (1 - x) = y - y^2 for the lesser one of the two, y, which is exact where it is 1 - x; in two
  * parts, because y is at most twice the difference. The residual of a quotient that is 2^-14 off
@@ -366,10 +368,13 @@ static inline lanes_t logit_whole_single_lanes(const void *facts, lanes_t x, lan
     return logit_backward_single(LOGIT(facts), WHOLE, x, dy, seen);
 }
 
+/* With 0 and 1 for bounds, where x lies outside the product is negative. NaNs are expected then: the
+ * formula makes them one. */
 static inline __attribute__((always_inline)) lanes_t logit_backward_short(
         const logit_t *logit, bounds_t bounds, lanes_t x, lanes_t dy, seen_t *seen) {
-    lanes_t product = show(seen, times(x, minus(lanes_of(1.0f), x)));
-    lanes_t q = over(dy, product);
+    lanes_t product = times(x, minus(lanes_of(1.0f), x)), q = over(dy, product);
+    if (bounds == OPEN) return choose(reaches_beside(product, 0.0f, q), q, lanes_of(logit->outside));
+    show(seen, product);
     if (bounds == ANY) return logit_inside(logit, q, x);
     see_lowest(seen, product);
     return q;
@@ -377,36 +382,41 @@ static inline __attribute__((always_inline)) lanes_t logit_backward_short(
 static inline lanes_t logit_backward_half_lanes(const void *facts, lanes_t x, lanes_t dy, seen_t *seen) {
     return logit_backward_short(LOGIT(facts), ANY, x, dy, seen);
 }
+static inline lanes_t logit_open_half_lanes(const void *facts, lanes_t x, lanes_t dy, seen_t *seen) {
+    return logit_backward_short(LOGIT(facts), OPEN, x, dy, seen);
+}
 static inline lanes_t logit_whole_half_lanes(const void *facts, lanes_t x, lanes_t dy, seen_t *seen) {
     return logit_backward_short(LOGIT(facts), WHOLE, x, dy, seen);
 }
 
 static const limits_t LOGIT_LIMITS = { .bound = 2.5e-7f, .finite = 1, .nan = 1 };
+static const limits_t OPEN_LIMITS = { .bound = 2.5e-7f };
 static const limits_t WHOLE_LIMITS = { .bound = 2.5e-7f, .finite = 1, .nan = 1, .outside = 1 };
 LOOPS(logit_backward, logit_backward_half_lanes, logit_backward_half_lanes, logit_backward_half_lanes,
       LOGIT_LIMITS, FACTS(s)->logit.odd)
-LOOPS(logit_whole, logit_whole_half_lanes, logit_whole_half_lanes, logit_whole_half_lanes,
-      WHOLE_LIMITS, 0)
-LOOP(logit_even, logit_even_single_lanes, SINGLE, SINGLE, LOGIT_LIMITS, FACTS(s)->logit.odd)
-static int logit_bounded(const span_t *s) {
-    return FACTS(s)->logit.even ? logit_even(s) : logit_backward_0(s);
-}
+LOOP(logit_whole_0, logit_whole_single_lanes, SINGLE, SINGLE, WHOLE_LIMITS, 0)
+LOOP(logit_whole_1, logit_whole_half_lanes, HALF, HALF, WHOLE_LIMITS, 0)
+LOOP(logit_whole_2, logit_whole_half_lanes, BFLOAT, BFLOAT, WHOLE_LIMITS, 0)
+LOOP(logit_even_0, logit_even_single_lanes, SINGLE, SINGLE, LOGIT_LIMITS, FACTS(s)->logit.odd)
+LOOP(logit_open_1, logit_open_half_lanes, HALF, HALF, OPEN_LIMITS, 0)
+LOOP(logit_open_2, logit_open_half_lanes, BFLOAT, BFLOAT, OPEN_LIMITS, 0)
 /* Inputs are never where results go: what turns out to need bounds can be computed once more. Where one
  * element lies outside, others do too: the blocks that follow are not expected not to. Facts belong to
  * one run of a kernel, on one thread. */
-#define LOGIT_BY_BOUNDS(kind, bounded) \
+#define LOGIT_BY_BOUNDS(kind, special) \
     static int logit_by_bounds_##kind(const span_t *s) { \
-        int found = FACTS(s)->logit.whole ? logit_whole_##kind(s) : OUTSIDE; \
+        const logit_t *logit = &FACTS(s)->logit; \
+        int found = logit->whole ? logit_whole_##kind(s) : OUTSIDE; \
         if (!(found & OUTSIDE)) return found; \
         ((facts_t *)s->facts)->logit.whole = 0; \
-        return bounded(s); \
+        return logit->special ? logit_##special##_##kind(s) : logit_backward_##kind(s); \
     }
-LOGIT_BY_BOUNDS(0, logit_bounded)
-LOGIT_BY_BOUNDS(1, logit_backward_1)
-LOGIT_BY_BOUNDS(2, logit_backward_2)
-LOGIT_BY_BOUNDS(3, logit_backward_3)
-LOGIT_BY_BOUNDS(4, logit_backward_4)
-LOOPS_TABLE(logit_by_bounds)
+LOGIT_BY_BOUNDS(0, even)
+LOGIT_BY_BOUNDS(1, open)
+LOGIT_BY_BOUNDS(2, open)
+static const lane_loop logit_by_bounds_loops[5] = {
+    logit_by_bounds_0, logit_by_bounds_1, logit_by_bounds_2, logit_backward_3, logit_backward_4,
+};
 
 /* --- Leaky ReLU --------------------------------------------------------------------------------- */
 

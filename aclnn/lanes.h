@@ -99,6 +99,10 @@ static inline choice_t between(lanes_t x, float low, float high) {
 static inline choice_t reaches(lanes_t x, float low) {
     return _mm512_cmp_ps_mask(x, lanes_of(low), _CMP_GE_OQ);
 }
+/* The same, where y is a number. */
+static inline choice_t reaches_beside(lanes_t x, float low, lanes_t y) {
+    return _mm512_mask_cmp_ps_mask(reaches(x, low), y, y, _CMP_ORD_Q);
+}
 static inline choice_t is_nan(lanes_t x) { return _mm512_cmp_ps_mask(x, x, _CMP_UNORD_Q); }
 static inline choice_t not_above_zero(lanes_t x) {
     return _mm512_cmp_ps_mask(x, _mm512_setzero_ps(), _CMP_NGT_UQ);
@@ -273,6 +277,9 @@ static inline choice_t between(lanes_t x, float low, float high) {
 }
 static inline choice_t reaches(lanes_t x, float low) {
     return _mm256_cmp_ps(x, lanes_of(low), _CMP_GE_OQ);
+}
+static inline choice_t reaches_beside(lanes_t x, float low, lanes_t y) {
+    return _mm256_and_ps(reaches(x, low), _mm256_cmp_ps(y, y, _CMP_ORD_Q));
 }
 static inline choice_t is_nan(lanes_t x) { return _mm256_cmp_ps(x, x, _CMP_UNORD_Q); }
 static inline choice_t not_above_zero(lanes_t x) {
