@@ -28,6 +28,7 @@ VERSION = next(
 # the formulas, so that every instruction set with FMA gives the same bits.  Never -ffast-math:
 # it deletes the compensation terms that the float32 results stand on.
 COMMON_FLAGS = ["-O3", "-fno-math-errno", "-fno-trapping-math", "-ffp-contract=off", "-g0"]
+INCLUDES = ["graph", "aclnn/kernels"]
 X86_LEVELS = {
     "v2": ["-march=x86-64-v2"],
     "v3": ["-march=x86-64-v3"],
@@ -75,10 +76,10 @@ def extension(name: str, source: str, flags: tuple[str, ...] = ()) -> Extension:
     return Extension(
         name,
         [source],
-        include_dirs=["graph", "aclnn"],
+        include_dirs=INCLUDES,
         depends=[
             str(p.relative_to(HERE))
-            for pattern in ("graph/*.h", "aclnn/*.h", "aclnn/*.pxd")
+            for pattern in ("graph/*.h", "aclnn/kernels/*.h", "aclnn/*.pxd")
             for p in HERE.glob(pattern)
         ],
         define_macros=[("NPY_NO_DEPRECATED_API", "NPY_1_7_API_VERSION")],
@@ -145,7 +146,7 @@ if __name__ == "__main__":
         ],
         package_dir={"aclnn": "aclnn", "aclnn.graph": "graph"},
         package_data={
-            "aclnn": ["py.typed", "*.pyi", "*.pxd", "*.h", "templates/*", "schemas/*.json"],
+            "aclnn": ["py.typed", "*.pyi", "*.pxd", "kernels/*.h", "templates/*", "schemas/*.json"],
             "aclnn.graph": ["py.typed", "*.pyi", "*.h"],
             "aclnn.graph.views": ["schemas/*.json"],
         },

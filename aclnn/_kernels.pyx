@@ -144,6 +144,10 @@ ctypedef void (*double_loop)(const double *, const double *, double *, ptrdiff_t
 ctypedef void (*mark_fn)(const float *, const float *, const float *, uint16_t *, ptrdiff_t, const double *) noexcept nogil
 
 
+cdef extern from "lane_facts.h" nogil:
+    ctypedef struct facts_t:
+        double p[4]
+
 cdef extern from "lane_abi.h" nogil:
     int LANES
     int SUSPECTS
@@ -156,8 +160,6 @@ cdef extern from "lane_abi.h" nogil:
         SINGLE
         HALF
         BFLOAT
-    ctypedef struct facts_t:
-        double p[4]
     ctypedef struct span_t:
         const char *a
         const char *b

@@ -1,4 +1,4 @@
-"""Make `aclnn/lane_tables.h`, and print the polynomials of `aclnn/vector_math.h` and how they fit.
+"""Make `lane_tables.h` of `aclnn/kernels/`, print the polynomials of `vector_math.h` and how they fit.
 
 Every polynomial interpolates its function at Chebyshev nodes, computed with 60 digits, and is then
 rounded to the type it is evaluated in: ``python benchmarks/coefficients.py``.
@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 from mpmath import atanh, cos, erfc, exp, findroot, log, lu_solve, matrix, mp, mpf, nstr, pi, sqrt
 
-TABLES = Path(__file__).parent.parent / "aclnn" / "lane_tables.h"
+TABLES = Path(__file__).parent.parent / "aclnn" / "kernels" / "lane_tables.h"
 
 mp.dps = 60
 

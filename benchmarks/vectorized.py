@@ -17,10 +17,11 @@ from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
 SOURCE = ROOT / "build" / "cython" / "aclnn" / "_kernels.c"
-FLAGS = [  # as in setup.py
-    "-O3", "-fno-math-errno", "-fno-trapping-math", "-ffp-contract=off", "-fPIC",
-    "-Igraph", "-Iaclnn", f"-I{sysconfig.get_paths()['include']}",
-]  # fmt: skip
+sys.path.insert(0, str(ROOT))
+from setup import COMMON_FLAGS, INCLUDES  # noqa: E402  what kernels are built with
+
+FOLDERS = [*INCLUDES, sysconfig.get_paths()["include"]]
+FLAGS = [*COMMON_FLAGS, "-fPIC", *(f"-I{folder}" for folder in FOLDERS)]
 LOOP = re.compile(r"cdef void (\w+)\(.*\n +cdef .*\n +for .*\n +out\[i\] = formulas\.")
 FUNCTION = re.compile(r"static void (?:__pyx_fuse_\d)?__pyx_f_5aclnn_8_kernels_(\w+)\(.* \{$")
 REPORT = re.compile(r"_kernels\.c:(\d+):\d+: optimized: loop vectorized")

@@ -7,6 +7,7 @@
 #define ACLNN_LANE_LOOPS_H
 
 #include "lane_abi.h"
+#include "lane_facts.h"
 #include "lane_suspects.h"
 
 #ifdef LANES

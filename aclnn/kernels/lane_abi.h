@@ -19,34 +19,16 @@ typedef enum { SINGLE, HALF, BFLOAT } kind_t;
 enum { SUSPECTS = 1, DOUBTS = 2, OUTSIDE = 4 };
 enum { PREFETCH_A = 1, PREFETCH_B = 2, PREFETCH_OUT = 4, PREFETCH_FAR = 8 };
 
-/* What formulas make of a call's scalars, once for a whole tile. */
-typedef struct {
-    float powers[16], shifts[16], near_powers[32], rate, scale;
-    int odd;
-} elu_t;
-typedef struct { float low, high, outside; int open, whole, even, odd; } logit_t;
-typedef struct { uint32_t low, reach; uint16_t half_low, half_reach, bfloat_low, bfloat_reach; } keep_t;
-typedef struct { float slope, near; int at_once; } scale_t;
-
-/* What lines need is little, so that it can be copied. */
-typedef union { keep_t keep; scale_t scale; } line_facts_t;
-
-typedef struct {
-    double p[4];
-    union { elu_t elu; logit_t logit; line_facts_t line; };
-} facts_t;
-
 typedef struct {
     const char *a, *b; /* the same where there is one input */
     char *out;
     ptrdiff_t n;
-    const void *facts;
+    const void *facts; /* a facts_t */
     uint16_t *doubts; /* a bit for each lane, a number for each register */
     int stream; /* past the cache */
     int prefetch; /* ahead of reads: bits of PREFETCH_... */
     kind_t stored; /* results, once rounded: as what they are; halves as floats or floats as halves */
 } span_t;
-#define FACTS(s) ((const facts_t *)(s)->facts)
 
 /* What a loop finds: SUSPECTS, DOUBTS or both; doubts are only set for halves. OUTSIDE: an element for
  * which the loop was not made; those that may find one stay among the formulas. */
