@@ -3,8 +3,8 @@
 A formula that the compiler cannot turn into selections is computed element by element, ten times
 slower, and no result tells. What it cannot is often a comparison with a value that was itself chosen
 by a comparison with a constant: the two become a branch. Run from the repository's root after
-`make test`: ``.venv/bin/python benchmarks/vectorized.py``, with an architecture such as x86-64-v2
-for another than x86-64-v4. It needs GCC, whose reports it reads.
+`make test`: ``.venv/bin/python benchmarks/vectorized.py``, with names of instruction sets for others
+than those that are chosen where a CPU has them. It needs GCC, whose reports it reads.
 """
 
 import os
@@ -18,7 +18,7 @@ from pathlib import Path
 ROOT = Path(__file__).parent.parent
 SOURCE = ROOT / "build" / "cython" / "aclnn" / "_kernels.c"
 sys.path.insert(0, str(ROOT))
-from setup import COMMON_FLAGS, INCLUDES  # noqa: E402  what kernels are built with
+from setup import COMMON_FLAGS, INCLUDES, kernel_variants  # noqa: E402
 
 FOLDERS = [*INCLUDES, sysconfig.get_paths()["include"]]
 FLAGS = [*COMMON_FLAGS, "-fPIC", *(f"-I{folder}" for folder in FOLDERS)]
@@ -43,27 +43,33 @@ def bodies(lines):
         yield name, number, next(n for n in range(number, len(lines)) if lines[n] == "}")
 
 
-def reported(architecture):
+def reported(flags):
     """The lines of loops that the compiler vectorised."""
     with tempfile.TemporaryDirectory() as folder:
         done = subprocess.run(
-            [*os.environ.get("CC", "gcc").split(), *FLAGS, f"-march={architecture}",
-             "-fopt-info-vec-optimized", "-c", str(SOURCE), "-o", str(Path(folder) / "kernels.o")],
+            [*os.environ.get("CC", "gcc").split(), *FLAGS, *flags, "-fopt-info-vec-optimized",
+             "-c", str(SOURCE), "-o", str(Path(folder) / "kernels.o")],
             capture_output=True, text=True, check=True, cwd=ROOT,
         )  # fmt: skip
     return {int(number) for number in REPORT.findall(done.stderr)}
 
 
 def main():
-    architecture = sys.argv[1] if len(sys.argv) > 1 else "x86-64-v4"
-    found, wanted = reported(architecture), loops()
-    whole = True
+    variants = kernel_variants()
+    chosen = sys.argv[1:] or [name for name in variants if name != "generic"] or list(variants)
+    found = {isa: reported(variants[isa]) for isa in chosen}
+    wanted, seen, whole = loops(), set(), True
     for name, first, last in bodies(SOURCE.read_text().splitlines()):
-        if name in wanted:
-            vectorised = any(first <= line <= last for line in found)
-            whole &= vectorised
-            print(f"{name:24} {'vectorised' if vectorised else 'element by element'}")
-    return 0 if whole else 1
+        if name not in wanted:
+            continue
+        seen.add(name)
+        single = [isa for isa in chosen if not any(first <= line <= last for line in found[isa])]
+        whole &= not single
+        verdict = f"element by element with {', '.join(single)}" if single else "vectorised"
+        print(f"{name:24} {verdict}")
+    for name in sorted(wanted - seen):
+        print(f"{name:24} not found in {SOURCE.name}")
+    return 0 if whole and seen == wanted else 1
 
 
 if __name__ == "__main__":

@@ -152,7 +152,9 @@ static inline double mills_factor(double u) {
 /* ln q for q >= 0: q = 2^e m with m in [sqrt(1/2), sqrt(2)), ln m = 2 artanh((m-1)/(m+1)). */
 static inline double log_f64(double q) {
     uint64_t bits = bits_of_f64(q) - 0x3fe6a09e667f3bcdull;
-    double e = (double)((int64_t)bits >> 52);
+    /* No conversion, which AVX2 has none of: e + 2048 becomes the last bits of 2^52. */
+    uint64_t biased = (bits + 0x8000000000000000ull) >> 52;
+    double e = f64_of_bits(biased | 0x4330000000000000ull) - (0x1p52 + 2048.0);
     double m = f64_of_bits((bits & 0x000fffffffffffffull) + 0x3fe6a09e667f3bcdull);
     double s = (m - 1.0) / (m + 1.0);
     double z = s * s;
