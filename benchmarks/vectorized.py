@@ -3,8 +3,8 @@
 A formula that the compiler cannot turn into selections is computed element by element, ten times
 slower, and no result tells. What it cannot is often a comparison with a value that was itself chosen
 by a comparison with a constant: the two become a branch. Run from the repository's root after
-`make test`: ``.venv/bin/python benchmarks/vectorized.py``, with names of instruction sets for others
-than those that are chosen where a CPU has them. It needs GCC, whose reports it reads.
+`make test`: ``.venv/bin/python benchmarks/vectorized.py``, with names of instruction sets where not
+all are asked about. It needs GCC, whose reports it reads.
 """
 
 import os
@@ -56,7 +56,7 @@ def reported(flags):
 
 def main():
     variants = kernel_variants()
-    chosen = sys.argv[1:] or [name for name in variants if name != "generic"] or list(variants)
+    chosen = sys.argv[1:] or list(variants)
     found = {isa: reported(variants[isa]) for isa in chosen}
     wanted, seen, whole = loops(), set(), True
     for name, first, last in bodies(SOURCE.read_text().splitlines()):

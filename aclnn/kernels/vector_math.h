@@ -42,9 +42,10 @@ static inline double product_error(double a, double b, double p) {
  * that only the error breaks is broken. */
 static inline double odd_f64(double near, double error) {
     uint64_t b = bits_of_f64(near);
-    uint64_t inexact = (uint64_t)((error < 0.0) | (error > 0.0)) & ~b & 1u;
+    /* Chosen as doubles, whose comparisons every instruction set can select by. */
+    uint64_t inexact = bits_of_f64((error < 0.0) | (error > 0.0) ? 0x1p-1074 : 0.0) & ~b;
     uint64_t inward = (bits_of_f64(error) ^ b) >> 63;
-    return f64_of_bits(b + inexact * (1u - 2u * inward));
+    return f64_of_bits(b + inexact - ((inexact & inward) << 1));
 }
 
 /* r, or the one NaN where r or x is any: bits of NaNs must not depend on the lane. */
