@@ -177,6 +177,7 @@ ctypedef int (*lane_loop)(const span_t *) noexcept nogil
 cdef extern from "lane_formulas.h" nogil:
     # NULL where the instruction set has no lanes: plain loops do it all.
     const lane_loop *elu_backward_loops "IF_LANES(elu_by_rate_loops)"
+    const lane_loop *gelu_loops "IF_LANES(gelu_loops)"
     const lane_loop *gelu_backward_loops "IF_LANES(gelu_backward_loops)"
     const lane_loop *logit_backward_loops "IF_LANES(logit_by_bounds_loops)"
     const lane_loop *leaky_relu_loops "IF_LANES(leaky_relu_loops)"
@@ -187,6 +188,7 @@ cdef extern from "lane_formulas.h" nogil:
     facts_fn scale_facts "IF_LANES(scale_facts)"
     mark_fn leaky_relu_mark
     mark_fn elu_backward_mark
+    mark_fn gelu_mark
     mark_fn gelu_backward_mark
     mark_fn logit_backward_mark
 
@@ -1055,7 +1057,7 @@ add("logit_backward", 2, NULL, logit_backward, logit_backward_loops, logit_backw
 add("elu", 1, NULL, elu, NULL, NULL, NULL, elu_f64)
 add("elu_backward", 2, NULL, elu_backward, elu_backward_loops, elu_backward_mark, elu_facts)
 add("elu_backward_result", 2, NULL, elu_backward_result)
-add("gelu", 1, NULL, gelu)
+add("gelu", 1, NULL, gelu, gelu_loops, gelu_mark)
 add("gelu_tanh", 1, NULL, gelu_tanh)
 add("gelu_backward", 2, NULL, gelu_backward, gelu_backward_loops, gelu_backward_mark)
 add("gelu_backward_tanh", 2, NULL, gelu_backward_tanh)

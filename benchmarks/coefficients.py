@@ -4,7 +4,6 @@ Every polynomial interpolates its function at Chebyshev nodes, computed with 60 
 rounded to the type it is evaluated in: ``python benchmarks/coefficients.py``.
 """
 
-import functools
 import itertools
 import math
 from dataclasses import dataclass
@@ -108,10 +107,12 @@ TABLE_HEAD = """\
  * GELU_SHIFTS: what that adds to t^2. EXP_NEAR_POWERS: 2^(j/32) to 24 bits. WIDE: the same of
  * 2^(j/8), the powers as bits less j << 20.
  *
- * The others describe S of GELU'(-t) = phi(t) (t0 - t) S(t), over sqrt(2 pi), on each of 32 intervals
- * of t that the low five bits of (bits of place) >> 20 number, place = 1 + t, or, WIDE, 8 that the low
- * three bits of (bits of place) >> 21 number, place = 7 + 7/4 t, as many as a register of eight looks up
- * at once. SHAPES: lead (1 + a polynomial in z), z = t - center, WIDE (t - center) / place.
+ * The others describe factors of phi(t), over sqrt(2 pi): SLOPE, S of GELU'(-t) = phi(t) (t0 - t) S(t),
+ * and MILLS, Mills' ratio M of GELU(-t) = -t phi(t) M(t). They do on each of 32 intervals of t that the
+ * low five bits of (bits of place) >> 20 number, place = 1 + t, or, WIDE, 8 that the low three bits of
+ * (bits of place) >> 21 number, place = 7 + 7/4 t, as many as a register of eight looks up at once; MORE
+ * and the shapes of MILLS_WIDE: 16 that the low four bits of (bits of place) >> 21 number, place =
+ * 1 + 5/4 t. SHAPES: lead (1 + a polynomial in z), z = t - center, WIDE (t - center) / place.
  * NEAR_SHAPES: a polynomial in t, place = 1 + 9/8 t, WIDE in z. Both are times e^(t^2 lack / 2), which
  * is what an exponential lacks whose ln(2) is 1 / (1 + lack) of the true one. LEADS of the 32 are 0
  * from 12 on: there a power may be less than floats can be.
@@ -251,6 +252,7 @@ class Stretched(Direct):
 MANY = Cut(8, 4, offset=mpf(1), scale=mpf(1))
 MANY_NEAR = Cut(8, 4, offset=mpf(1), scale=mpf(9) / 8)
 FEW = Cut(4, 2, offset=mpf(7), scale=mpf(7) / 4)
+MORE = Cut(4, 4, offset=mpf(1), scale=mpf(5) / 4)
 
 
 def misfit(function, polynomial, low, high):
@@ -259,14 +261,19 @@ def misfit(function, polynomial, low, high):
     return max(abs(polynomial(t) / function(t) - 1) for t in points if t <= LAST or t == low)
 
 
-def shape(t, lack=LACK):
-    """S(t) over sqrt(2 pi), and what the exponential lacks."""
-    return slope(t) / sqrt(2 * pi) * exp(lack * t * t / 2)
+def beside_phi(factor, lack=LACK):
+    """A factor of phi(t) as a function of t: over sqrt(2 pi), and with what the exponential lacks."""
+    return lambda t: factor(t) / sqrt(2 * pi) * exp(lack * t * t / 2)
 
 
-def shapes(variable, degree):
-    """Centers, leads and coefficients (constant first) of every interval, and the largest error."""
-    centers, leads, rows, worst = [], [], [], mpf(0)
+def centers(variable):
+    return [variable.center(low, high) for low, high in variable.cut.intervals()]
+
+
+def shapes(factor, variable, degree):
+    """Leads and coefficients (constant first) of every interval, and the largest error."""
+    shape = beside_phi(factor)
+    leads, rows, worst = [], [], mpf(0)
     for low, high in variable.cut.intervals():
         center = variable.center(low, high)
         lead = mpf(to_bits(shape(center), 12))
@@ -281,24 +288,24 @@ def shapes(variable, degree):
             return lead * (1 + evaluate(row, variable.z(t, center)))
 
         worst = max(worst, misfit(shape, fitted, low, high))
-        centers.append(center)
         leads.append(lead if low < LAST else mpf(0))
         rows.append(row)
-    return centers, leads, columns(rows), worst
+    return leads, columns(rows), worst
 
 
-def near_shapes(variable, degree):
-    """Coefficients of S itself, and the largest error.
+def near_shapes(factor, variable, degree):
+    """Coefficients of the factor itself, and the largest error.
 
     Coefficients are rounded from the highest down, and those that remain are fitted again.
     """
+    shape = beside_phi(factor, LACK_NEAR)
     rows, worst = [], mpf(0)
     for low, high in variable.cut.intervals():
         center, row = variable.center(low, high), []
         for left in range(degree, -1, -1):
 
             def rest(z, center=center, row=row, left=left):
-                return shape(variable.t(z, center), LACK_NEAR) - evaluate(row, z) * z ** (left + 1)
+                return shape(variable.t(z, center)) - evaluate(row, z) * z ** (left + 1)
 
             ends = variable.z(low, center), variable.z(high, center)
             row = [rounded(interpolate(rest, left, *ends)[left]), *row]
@@ -306,7 +313,7 @@ def near_shapes(variable, degree):
         def fitted(t, center=center, row=row):
             return evaluate(row, variable.z(t, center))
 
-        worst = max(worst, misfit(functools.partial(shape, lack=LACK_NEAR), fitted, low, high))
+        worst = max(worst, misfit(shape, fitted, low, high))
         rows.append(row)
     return columns(rows), worst
 
@@ -318,16 +325,24 @@ def columns(rows):
 def write_tables():
     """Write the header; print how well the shapes fit."""
     parts = exponentials("", 16, 32) + exponentials("WIDE_", 8, 8)
-    for name, variable, degree, near_variable, near_degree in (
-        ("GELU_", Centered(MANY), 4, Direct(MANY_NEAR), 3),
-        ("GELU_WIDE_", Stretched(FEW), 4, Stretched(FEW), 4),
+    for name, variable in (
+        ("", Centered(MANY)),
+        ("WIDE_", Stretched(FEW)),
+        ("MORE_", Stretched(MORE)),
     ):
-        centers, leads, rows, worst = shapes(variable, degree)
+        parts.append(table(f"GELU_{name}CENTERS", [hex_float(c) for c in centers(variable)]))
+    for factor, kind, variable, degree, near_variable, near_degree in (
+        (slope, "", Centered(MANY), 4, Direct(MANY_NEAR), 3),
+        (mills, "", Centered(MANY), 5, Direct(MANY_NEAR), 4),
+        (slope, "WIDE_", Stretched(FEW), 4, Stretched(FEW), 4),
+        (mills, "WIDE_", Stretched(MORE), 5, Stretched(FEW), 5),
+    ):
+        name = f"{factor.__name__.upper()}_{kind}"
+        leads, rows, worst = shapes(factor, variable, degree)
         print(f"{name}SHAPES: degree {degree}, error 2^{nstr(log(worst, 2), 4)}")
-        parts.append(table(f"{name}CENTERS", [hex_float(c) for c in centers]))
         parts.append(table(f"{name}LEADS", [hex_float(c) for c in leads]))
         parts.append(tables(f"{name}SHAPES", [[hex_float(c) for c in row] for row in rows]))
-        rows, worst = near_shapes(near_variable, near_degree)
+        rows, worst = near_shapes(factor, near_variable, near_degree)
         print(f"{name}NEAR_SHAPES: degree {near_degree}, error 2^{nstr(log(worst, 2), 4)}")
         parts.append(tables(f"{name}NEAR_SHAPES", [[hex_float(c) for c in row] for row in rows]))
     TABLES.write_text(TABLE_HEAD + "".join(parts) + "\n#endif\n")

@@ -34,6 +34,9 @@ static inline int gelu_backward_suspect(float g, float x, float r, const double 
     int beside = (bits_of_f32(near) & 0x7fffffffu) <= GELU_BESIDE;
     return is_extreme(r) | (bits_of_f32(x) > GELU_LAST) | beside;
 }
+static inline int gelu_suspect(float x, float same, float r, const double *p) {
+    return is_extreme(r) | (bits_of_f32(x) > GELU_LAST);
+}
 static inline int logit_backward_odd(const double *p) { return !(p[0] < 1); }
 static inline int logit_backward_suspect(float x, float dy, float r, const double *p) {
     float product = x * (1.0f - x);
@@ -48,6 +51,7 @@ static inline int logit_backward_suspect(float x, float dy, float r, const doubl
     }
 MARK(leaky_relu)
 MARK(elu_backward)
+MARK(gelu)
 MARK(gelu_backward)
 MARK(logit_backward)
 
@@ -163,80 +167,91 @@ LOOPS_TABLE(elu_by_rate)
 
 /* --- GELU ------------------------------------------------------------------------------------ */
 
-/* e^(-t^2/2) = power e^(-r/2), so that t^2 need not be halved, and the factor
- * S(t)/sqrt(2 pi) = lead (1 + shape); power * lead is exact. Octaves are taken off with an ln(2) of 13
+/* GELU and its gradient on the left are products of phi(t) = e^(-t^2/2)/sqrt(2 pi) and a smooth factor F:
+ * Mills' ratio, or S of the gradient. e^(-t^2/2) = power e^(-r/2), so that t^2 need not be halved, and
+ * F(t)/sqrt(2 pi) = lead (1 + shape); power * lead is exact. Octaves are taken off with an ln(2) of 13
  * bits, so that any number of them is exact. What they lack together is e^(EXP_LACK (t^2 - r) / 2): the
- * part in t^2 is as smooth as S, and in its tables; that in r is in the polynomial of the rest. */
+ * part in t^2 is as smooth as F, and in its tables; that in r is in the polynomial of the rest. */
 typedef struct { lanes_t power, r, lead, shape; } gelu_t;
 #define EXP_LACK 0x1.82a316p-15f /* ln(2) is LN2 (1 + EXP_LACK) */
 
-/* What numbers the interval of t: there are many where a register, or two of them, look many up. Where
- * they are few and long, z is stretched, which saves three of eight coefficients. */
+/* How t is cut into intervals: (bits of place) >> shift numbers them, place = offset + scale t. There are
+ * many where a register, or two of them, look many up. Where they are few and long, z is stretched, which
+ * saves three of eight coefficients. */
+typedef struct { const float *centers; float offset, scale; int shift, places; } cut_t;
 #if LANES == 16
-enum { GELU_DEGREE = 4, GELU_NEAR_DEGREE = 3, GELU_INTERVAL = 20 };
-#define pick_interval pick32
-static inline lanes_t gelu_place(lanes_t t) { return plus(t, lanes_of(1.0f)); }
-static inline lanes_t gelu_near_place(lanes_t t) { return fma_of(t, lanes_of(1.125f), lanes_of(1.0f)); }
-static inline lanes_t gelu_z(lanes_t t, lanes_t place, ints_t interval) {
-    return minus(t, pick_interval(GELU_CENTERS, interval));
+static const cut_t SLOPE_CUT = { GELU_CENTERS, 1.0f, 1.0f, 20, 32 }, NEAR_CUT = { 0, 1.0f, 1.125f, 20, 32 };
+#define MILLS_CUT SLOPE_CUT
+static inline lanes_t pick_interval(cut_t cut, const float *row, ints_t interval) {
+    return pick32(row, interval);
 }
-static inline lanes_t gelu_near_z(lanes_t t, lanes_t place, ints_t interval) { return t; }
+static inline lanes_t gelu_z(cut_t cut, lanes_t t, lanes_t place, ints_t interval) {
+    return cut.centers ? minus(t, pick32(cut.centers, interval)) : t;
+}
 #else
-enum { GELU_DEGREE = 4, GELU_NEAR_DEGREE = 4, GELU_INTERVAL = 21 };
-#define pick_interval pick8
-static inline lanes_t gelu_place(lanes_t t) { return fma_of(t, lanes_of(1.75f), lanes_of(7.0f)); }
-#define gelu_near_place gelu_place
-static inline lanes_t gelu_z(lanes_t t, lanes_t place, ints_t interval) {
-    return over(minus(t, pick_interval(GELU_WIDE_CENTERS, interval)), place);
+static const cut_t SLOPE_CUT = { GELU_WIDE_CENTERS, 7.0f, 1.75f, 21, 8 };
+static const cut_t MILLS_CUT = { GELU_MORE_CENTERS, 1.0f, 1.25f, 21, 16 };
+#define NEAR_CUT SLOPE_CUT
+static inline lanes_t pick_interval(cut_t cut, const float *row, ints_t interval) {
+    if (cut.places == 8) return pick8(row, interval);
+    return choose(floats_of(int_left(interval, 28)), pick8(row + 8, interval), pick8(row, interval));
 }
-#define gelu_near_z gelu_z
+static inline lanes_t gelu_z(cut_t cut, lanes_t t, lanes_t place, ints_t interval) {
+    return over(minus(t, pick_interval(cut, cut.centers, interval)), place);
+}
 #define GELU_SHIFTS GELU_WIDE_SHIFTS
-#define GELU_LEADS GELU_WIDE_LEADS
-#define GELU_SHAPES GELU_WIDE_SHAPES
-#define GELU_NEAR_SHAPES GELU_WIDE_NEAR_SHAPES
+#define SLOPE_LEADS SLOPE_WIDE_LEADS
+#define SLOPE_SHAPES SLOPE_WIDE_SHAPES
+#define SLOPE_NEAR_SHAPES SLOPE_WIDE_NEAR_SHAPES
+#define MILLS_LEADS MILLS_WIDE_LEADS
+#define MILLS_SHAPES MILLS_WIDE_SHAPES
+#define MILLS_NEAR_SHAPES MILLS_WIDE_NEAR_SHAPES
 #endif
 
-/* S(t)/sqrt(2 pi). */
-static inline void gelu_shape(lanes_t t, gelu_t *parts) {
-    lanes_t place = gelu_place(t);
-    ints_t interval = int_right(bits_of(place), GELU_INTERVAL);
-    lanes_t z = gelu_z(t, place, interval);
-    lanes_t shape = pick_interval(GELU_SHAPES[GELU_DEGREE], interval);
-    for (int k = GELU_DEGREE - 1; k >= 0; k--)
-        shape = fma_of(shape, z, pick_interval(GELU_SHAPES[k], interval));
-    parts->shape = shape;
-    parts->lead = pick_interval(GELU_LEADS, interval);
+/* Polynomials in z, a row for each power, constant first. */
+typedef struct { cut_t cut; const float *rows; int degree; } polynomials_t;
+#define LAST_ROW(table) (int)(sizeof(table) / sizeof((table)[0]) - 1)
+#define POLYNOMIALS(cut, table) { cut, (table)[0], LAST_ROW(table) }
+typedef struct { const float *leads; polynomials_t shapes, near_shapes; } factor_t;
+#define FACTOR(name) { \
+    name##_LEADS, POLYNOMIALS(name##_CUT, name##_SHAPES), POLYNOMIALS(NEAR_CUT, name##_NEAR_SHAPES), \
+}
+#define SLOPE (factor_t)FACTOR(SLOPE)
+#define MILLS (factor_t)FACTOR(MILLS)
+
+static inline __attribute__((always_inline)) lanes_t gelu_polynomial(
+        polynomials_t p, lanes_t t, ints_t *interval) {
+    const lanes_t offset = lanes_of(p.cut.offset);
+    lanes_t place = p.cut.scale == 1.0f ? plus(t, offset) : fma_of(t, lanes_of(p.cut.scale), offset);
+    *interval = int_right(bits_of(place), p.cut.shift);
+    lanes_t z = gelu_z(p.cut, t, place, *interval);
+    lanes_t sum = pick_interval(p.cut, p.rows + p.degree * p.cut.places, *interval);
+    for (int k = p.degree - 1; k >= 0; k--)
+        sum = fma_of(sum, z, pick_interval(p.cut, p.rows + k * p.cut.places, *interval));
+    return sum;
 }
 
-/* The same to fewer digits. */
-static inline lanes_t gelu_near_shape(lanes_t t) {
-    lanes_t place = gelu_near_place(t);
-    ints_t interval = int_right(bits_of(place), GELU_INTERVAL);
-    lanes_t z = gelu_near_z(t, place, interval);
-    lanes_t shape = pick_interval(GELU_NEAR_SHAPES[GELU_NEAR_DEGREE], interval);
-    for (int k = GELU_NEAR_DEGREE - 1; k >= 0; k--)
-        shape = fma_of(shape, z, pick_interval(GELU_NEAR_SHAPES[k], interval));
-    return shape;
-}
-
-static inline gelu_t gelu_single_parts(lanes_t t) {
+static inline __attribute__((always_inline)) gelu_t gelu_single_parts(factor_t factor, lanes_t t) {
     gelu_t parts;
     whole_t n = exp_whole(times(t, t), -0.5f, EXP_STEPS);
     lanes_t taken = times(n.octaves, lanes_of(LN2 * 2.0f)); /* exact */
     parts.r = plus(fma_of(t, t, taken), pick_step(GELU_SHIFTS, n.steps));
     parts.power = exp_power(pick_step((const float *)EXP_POWERS, n.steps), EXP_STEPS, n);
-    gelu_shape(t, &parts);
+    ints_t interval;
+    parts.shape = gelu_polynomial(factor.shapes, t, &interval);
+    parts.lead = pick_interval(factor.shapes.cut, factor.leads, interval);
     return parts;
 }
 
 /* For t that were halves: t^2 is exact. */
-static inline gelu_t gelu_half_parts(lanes_t t) {
+static inline __attribute__((always_inline)) gelu_t gelu_half_parts(factor_t factor, lanes_t t) {
     gelu_t parts;
     lanes_t square = times(t, t);
     whole_t n = exp_whole(square, -0.5f, EXP_NEAR_STEPS);
     parts.r = fma_of(n.octaves, lanes_of(LN2_NEAR * 2.0f), square);
     parts.power = exp_power(pick_near_step((const float *)EXP_NEAR_POWERS, n.steps), EXP_NEAR_STEPS, n);
-    parts.lead = gelu_near_shape(t);
+    ints_t interval;
+    parts.lead = gelu_polynomial(factor.near_shapes, t, &interval);
     return parts;
 }
 
@@ -264,7 +279,7 @@ static inline void see_single_argument(seen_t *seen, lanes_t x) { see_argument(s
 static inline lanes_t gelu_backward_single_lanes(const void *none, lanes_t g, lanes_t x, seen_t *seen) {
     const lanes_t one = lanes_of(1.0f), root = lanes_of(GELU_ROOT);
     lanes_t t = gelu_distance(x);
-    gelu_t parts = gelu_single_parts(t);
+    gelu_t parts = gelu_single_parts(SLOPE, t);
     /* On the right 1 - tail: there the tail is negative, and the product gets its sign. */
     choice_t right = above_zero(x);
     lanes_t lead = negative_where(right, times(parts.power, parts.lead));
@@ -285,7 +300,7 @@ static inline lanes_t gelu_backward_single_lanes(const void *none, lanes_t g, la
 /* `t` may be less than the distance of x, so that exponents last. */
 static inline lanes_t gelu_backward_short(
         lanes_t distance, lanes_t t, lanes_t g, lanes_t x, seen_t *seen) {
-    gelu_t parts = gelu_half_parts(t);
+    gelu_t parts = gelu_half_parts(SLOPE, t);
     lanes_t near = plus(minus(lanes_of(GELU_ROOT), distance), lanes_of(GELU_ROOT_LOW));
     lanes_t rest = exp_near_rest(parts.r, -0.5f);
     lanes_t lead = times(times(near, parts.power), parts.lead);
@@ -312,6 +327,41 @@ static const limits_t GELU_LIMITS = {
 LOOPS(gelu_backward, gelu_backward_half_lanes, gelu_backward_bfloat_lanes, gelu_backward_single_lanes,
       GELU_LIMITS, 0)
 LOOPS_TABLE(gelu_backward)
+
+/* x Phi(x), where Phi is the tail, or what it leaves of 1. */
+static inline lanes_t gelu_single_lanes(const void *none, lanes_t x, lanes_t same, seen_t *seen) {
+    const lanes_t one = lanes_of(1.0f);
+    lanes_t t = gelu_distance(x);
+    gelu_t parts = gelu_single_parts(MILLS, t);
+    choice_t right = above_zero(x), some = not_zero(x);
+    lanes_t tail = negative_where(right, times(parts.power, parts.lead));
+    lanes_t share = plus_where(right, tail, one);
+    lanes_t low = minus(tail, minus_where(right, share, one));
+    lanes_t share_low = fma_of(tail, gelu_rest(&parts), low);
+    lanes_t result = fma_of(x, share, as_addend(times(x, share_low), some));
+    see_single_argument(seen, x);
+    see_size(seen, result, some);
+    return show(seen, result);
+}
+
+static inline __attribute__((always_inline)) lanes_t gelu_short(lanes_t t, lanes_t x, seen_t *seen) {
+    gelu_t parts = gelu_half_parts(MILLS, t);
+    lanes_t lead = times(parts.power, parts.lead);
+    lanes_t tail = fma_of(lead, exp_near_rest(parts.r, -0.5f), lead);
+    return show(seen, times(x, rest_of_1_where(above_zero(x), tail)));
+}
+static inline lanes_t gelu_half_lanes(const void *none, lanes_t x, lanes_t same, seen_t *seen) {
+    return gelu_short(gelu_bounded(x), x, seen);
+}
+static inline lanes_t gelu_bfloat_lanes(const void *none, lanes_t x, lanes_t same, seen_t *seen) {
+    see_argument(seen, x);
+    return gelu_short(gelu_distance(x), x, seen);
+}
+
+/* The factor is 4.3e-7 off, the rest of the exponential 6e-8; four roundings. */
+static const limits_t MILLS_LIMITS = { .bound = 0x1.8p-21f, .most = GELU_LAST, .finite = 1, .as_one = 1 };
+LOOPS(gelu, gelu_half_lanes, gelu_bfloat_lanes, gelu_single_lanes, MILLS_LIMITS, 0)
+LOOPS_TABLE(gelu)
 
 /* --- Logit ----------------------------------------------------------------------------------- */
 

@@ -4,10 +4,12 @@
  * GELU_SHIFTS: what that adds to t^2. EXP_NEAR_POWERS: 2^(j/32) to 24 bits. WIDE: the same of
  * 2^(j/8), the powers as bits less j << 20.
  *
- * The others describe S of GELU'(-t) = phi(t) (t0 - t) S(t), over sqrt(2 pi), on each of 32 intervals
- * of t that the low five bits of (bits of place) >> 20 number, place = 1 + t, or, WIDE, 8 that the low
- * three bits of (bits of place) >> 21 number, place = 7 + 7/4 t, as many as a register of eight looks up
- * at once. SHAPES: lead (1 + a polynomial in z), z = t - center, WIDE (t - center) / place.
+ * The others describe factors of phi(t), over sqrt(2 pi): SLOPE, S of GELU'(-t) = phi(t) (t0 - t) S(t),
+ * and MILLS, Mills' ratio M of GELU(-t) = -t phi(t) M(t). They do on each of 32 intervals of t that the
+ * low five bits of (bits of place) >> 20 number, place = 1 + t, or, WIDE, 8 that the low three bits of
+ * (bits of place) >> 21 number, place = 7 + 7/4 t, as many as a register of eight looks up at once; MORE
+ * and the shapes of MILLS_WIDE: 16 that the low four bits of (bits of place) >> 21 number, place =
+ * 1 + 5/4 t. SHAPES: lead (1 + a polynomial in z), z = t - center, WIDE (t - center) / place.
  * NEAR_SHAPES: a polynomial in t, place = 1 + 9/8 t, WIDE in z. Both are times e^(t^2 lack / 2), which
  * is what an exponential lacks whose ln(2) is 1 / (1 + lack) of the true one. LEADS of the 32 are 0
  * from 12 on: there a power may be less than floats can be.
@@ -71,7 +73,17 @@ static const float GELU_CENTERS[32] = {
     0x1p-4f, 0x1.8p-3f, 0x1.4p-2f, 0x1.cp-2f,
     0x1.2p-1f, 0x1.6p-1f, 0x1.ap-1f, 0x1.ep-1f,
 };
-static const float GELU_LEADS[32] = {
+static const float GELU_WIDE_CENTERS[8] = {
+    0x1.145146p+0f, 0x1.1dec0ep+1f, 0x1.b13b14p+1f, 0x1.222222p+2f,
+    0x1.8a28a2p+2f, 0x1.0ef606p+3f, 0x1.589d8ap+3f, 0x1.111112p-2f,
+};
+static const float GELU_MORE_CENTERS[16] = {
+    0x1.f49f4ap-1f, 0x1.61bed6p+0f, 0x1.c8dc8ep+0f, 0x1.17e4b2p+1f,
+    0x1.60b60cp+1f, 0x1.c8253cp+1f, 0x1.17a17ap+2f, 0x1.4b17e4p+2f,
+    0x1.93e93ep+2f, 0x1.fb587p+2f, 0x1.313b14p+3f, 0x1.64b17ep+3f,
+    0x1.6c16c2p-4f, 0x1.29e412p-2f, 0x1.f81f82p-2f, 0x1.62fc96p-1f,
+};
+static const float SLOPE_LEADS[32] = {
     0x1.172p-1f, 0x1.0fep-1f, 0x1.09cp-1f, 0x1.04ap-1f,
     0x1.004p-1f, 0x1.f8ep-2f, 0x1.f24p-2f, 0x1.ec8p-2f,
     0x1.e52p-2f, 0x1.ddp-2f, 0x1.d66p-2f, 0x1.d0ep-2f,
@@ -81,7 +93,7 @@ static const float GELU_LEADS[32] = {
     0x1.4fp-1f, 0x1.452p-1f, 0x1.3c8p-1f, 0x1.34ep-1f,
     0x1.2ep-1f, 0x1.28p-1f, 0x1.228p-1f, 0x1.1dap-1f,
 };
-static const float GELU_SHAPES[5][32] = {
+static const float SLOPE_SHAPES[5][32] = {
     {
         0x1.ef74ap-14f, -0x1.6913bcp-16f, 0x1.ea19dp-14f, 0x1.3fd436p-15f,
         -0x1.7a3f5ap-15f, 0x1.24d33cp-15f, 0x1.76461cp-14f, 0x1.4526d2p-16f,
@@ -133,7 +145,7 @@ static const float GELU_SHAPES[5][32] = {
         0x1.8d7426p-7f, 0x1.469b92p-7f, 0x1.0d9c86p-7f, 0x1.bed2e2p-8f,
     },
 };
-static const float GELU_NEAR_SHAPES[4][32] = {
+static const float SLOPE_NEAR_SHAPES[4][32] = {
     {
         0x1.51fc2ep-1f, 0x1.50305ep-1f, 0x1.4df94ep-1f, 0x1.4b6cep-1f,
         0x1.48a12ep-1f, 0x1.45aa4cp-1f, 0x1.429958p-1f, 0x1.3f7c48p-1f,
@@ -175,15 +187,135 @@ static const float GELU_NEAR_SHAPES[4][32] = {
         -0x1.553efcp-6f, -0x1.206beep-6f, -0x1.e9bd06p-7f, -0x1.a19664p-7f,
     },
 };
-static const float GELU_WIDE_CENTERS[8] = {
-    0x1.145146p+0f, 0x1.1dec0ep+1f, 0x1.b13b14p+1f, 0x1.222222p+2f,
-    0x1.8a28a2p+2f, 0x1.0ef606p+3f, 0x1.589d8ap+3f, 0x1.111112p-2f,
+static const float MILLS_LEADS[32] = {
+    0x1.f68p-3f, 0x1.bdcp-3f, 0x1.8f6p-3f, 0x1.692p-3f,
+    0x1.48ep-3f, 0x1.2dap-3f, 0x1.164p-3f, 0x1.02p-3f,
+    0x1.d0ep-4f, 0x1.99ep-4f, 0x1.6e2p-4f, 0x1.4aap-4f,
+    0x1.2d4p-4f, 0x1.148p-4f, 0x1.feep-5f, 0x1.daap-5f,
+    0x1.adp-5f, 0x1.7cp-5f, 0x1.55p-5f, 0x1.354p-5f,
+    0x1.1bp-5f, 0x0p+0f, 0x0p+0f, 0x0p+0f,
+    0x1.e76p-2f, 0x1.bbap-2f, 0x1.95cp-2f, 0x1.74ep-2f,
+    0x1.582p-2f, 0x1.3eep-2f, 0x1.28ap-2f, 0x1.14ep-2f,
 };
-static const float GELU_WIDE_LEADS[8] = {
+static const float MILLS_SHAPES[6][32] = {
+    {
+        -0x1.85783ap-14f, -0x1.3daf8p-17f, 0x1.2965dep-13f, -0x1.2dfd4cp-13f,
+        0x1.5bc756p-14f, -0x1.0734ap-15f, -0x1.b58e08p-15f, 0x1.30da72p-14f,
+        -0x1.18b426p-13f, 0x1.78f1b8p-15f, 0x1.ee68e6p-14f, -0x1.54087cp-16f,
+        -0x1.62aebcp-13f, -0x1.076e9p-14f, 0x1.03dfdcp-15f, 0x1.a53a58p-14f,
+        -0x1.21bee2p-13f, 0x1.66dbecp-17f, 0x1.7f713ap-14f, 0x1.eadfa6p-14f,
+        -0x1.98c208p-13f, -0x1.08ba9ep-16f, -0x1.7e49fp-14f, -0x1.2ffbd6p-14f,
+        0x1.04166ep-13f, -0x1.b27be6p-14f, -0x1.232ab4p-14f, -0x1.51143ep-14f,
+        0x1.aeb6b2p-17f, 0x1.e50dd6p-14f, 0x1.8192fp-14f, 0x1.f2bc1ap-14f,
+    },
+    {
+        -0x1.00880cp-1f, -0x1.d4f66cp-2f, -0x1.aeb1cep-2f, -0x1.8d249ep-2f,
+        -0x1.6fefecp-2f, -0x1.561bdcp-2f, -0x1.3f4baep-2f, -0x1.2b11ap-2f,
+        -0x1.109948p-2f, -0x1.e6cdb2p-3f, -0x1.b6e44p-3f, -0x1.8ef71cp-3f,
+        -0x1.6d543p-3f, -0x1.50c04cp-3f, -0x1.3823f6p-3f, -0x1.22bec8p-3f,
+        -0x1.0760fap-3f, -0x1.d3c862p-4f, -0x1.a4568ep-4f, -0x1.7d61d2p-4f,
+        -0x1.5cbdd4p-4f, -0x1.413fbep-4f, -0x1.299704p-4f, -0x1.151992p-4f,
+        -0x1.8d26f2p-1f, -0x1.777c96p-1f, -0x1.637f1p-1f, -0x1.50f358p-1f,
+        -0x1.3fcabp-1f, -0x1.2fe21ep-1f, -0x1.211698p-1f, -0x1.135e9ep-1f,
+    },
+    {
+        0x1.bea48p-3f, 0x1.7b108ep-3f, 0x1.441fcap-3f, 0x1.17058ep-3f,
+        0x1.e3f5d4p-4f, 0x1.a654aap-4f, 0x1.72e15ep-4f, 0x1.47a886p-4f,
+        0x1.12c43cp-4f, 0x1.ba5a6ep-5f, 0x1.6a5668p-5f, 0x1.2d537ap-5f,
+        0x1.fbf8dcp-6f, 0x1.b16386p-6f, 0x1.75a64ep-6f, 0x1.45264ap-6f,
+        0x1.0be9f6p-6f, 0x1.a84946p-7f, 0x1.57c4fep-7f, 0x1.1be0a2p-7f,
+        0x1.dc3d34p-8f, 0x1.9523a8p-8f, 0x1.5c9ca8p-8f, 0x1.2f0d62p-8f,
+        0x1.e74336p-2f, 0x1.b98f32p-2f, 0x1.90e2p-2f, 0x1.6c8c64p-2f,
+        0x1.4c1f8ap-2f, 0x1.2f21f2p-2f, 0x1.152632p-2f, 0x1.fbc306p-3f,
+    },
+    {
+        -0x1.5d2afcp-4f, -0x1.15e088p-4f, -0x1.be65d4p-5f, -0x1.69a6e2p-5f,
+        -0x1.27b986p-5f, -0x1.e78fep-6f, -0x1.953764p-6f, -0x1.536c94p-6f,
+        -0x1.07a6d2p-6f, -0x1.8187f8p-7f, -0x1.20a40ap-7f, -0x1.b95606p-8f,
+        -0x1.57c83ep-8f, -0x1.105af8p-8f, -0x1.b5f9acp-9f, -0x1.64d6ecp-9f,
+        -0x1.0c233p-9f, -0x1.7b94d6p-10f, -0x1.15c958p-10f, -0x1.a207ccp-11f,
+        -0x1.41e52ep-11f, -0x1.f9ffbcp-12f, -0x1.9481bcp-12f, -0x1.48483ap-12f,
+        -0x1.fd4524p-3f, -0x1.bd7d26p-3f, -0x1.8682f8p-3f, -0x1.56f948p-3f,
+        -0x1.2de014p-3f, -0x1.0a4636p-3f, -0x1.d6b8d2p-4f, -0x1.a1088ap-4f,
+    },
+    {
+        0x1.f5b84p-6f, 0x1.78e5e6p-6f, 0x1.1e22bap-6f, 0x1.b6ce5cp-7f,
+        0x1.541514p-7f, 0x1.0a1802p-7f, 0x1.a46cb2p-8f, 0x1.4f3998p-8f,
+        0x1.e690dcp-9f, 0x1.44e6ap-9f, 0x1.beb35ap-10f, 0x1.3b249ep-10f,
+        0x1.c72b18p-11f, 0x1.4fbc3ap-11f, 0x1.f8a47ap-12f, 0x1.81b102p-12f,
+        0x1.0a03fp-12f, 0x1.512a7cp-13f, 0x1.be494ap-14f, 0x1.3243fep-14f,
+        0x1.b150c2p-15f, 0x1.3ad866p-15f, 0x1.d3e712p-16f, 0x1.62a67ep-16f,
+        0x1.d7d178p-4f, 0x1.902c9p-4f, 0x1.542c08p-4f, 0x1.21c57ap-4f,
+        0x1.eed86ap-5f, 0x1.a787dep-5f, 0x1.6b5624p-5f, 0x1.387f7p-5f,
+    },
+    {
+        -0x1.4e2fbep-7f, -0x1.dc7f5ep-8f, -0x1.57a392p-8f, -0x1.f51e76p-9f,
+        -0x1.71b4d6p-9f, -0x1.13ac82p-9f, -0x1.9f8eacp-10f, -0x1.3c7d96p-10f,
+        -0x1.adaab2p-11f, -0x1.079472p-11f, -0x1.4e6622p-12f, -0x1.b538fap-13f,
+        -0x1.25c074p-13f, -0x1.94aa76p-14f, -0x1.1cfc1ap-14f, -0x1.998532p-15f,
+        -0x1.02d9b4p-15f, -0x1.26cdd6p-16f, -0x1.61d8bcp-17f, -0x1.bbdeacp-18f,
+        -0x1.20f18ap-18f, -0x1.84adccp-19f, -0x1.0cbcecp-19f, -0x1.7ccddap-20f,
+        -0x1.8bf938p-5f, -0x1.46ac9cp-5f, -0x1.0e23p-5f, -0x1.bfc1c6p-6f,
+        -0x1.740368p-6f, -0x1.35dda8p-6f, -0x1.02becp-6f, -0x1.b14e8cp-7f,
+    },
+};
+static const float MILLS_NEAR_SHAPES[5][32] = {
+    {
+        0x1.fb55f2p-2f, 0x1.f6e7c6p-2f, 0x1.f0cd4ap-2f, 0x1.e92892p-2f,
+        0x1.e0335ap-2f, 0x1.d6312ap-2f, 0x1.cb65dep-2f, 0x1.c01016p-2f,
+        0x1.aec03cp-2f, 0x1.971e94p-2f, 0x1.801704p-2f, 0x1.6a323ap-2f,
+        0x1.55b3c4p-2f, 0x1.42b326p-2f, 0x1.312ddcp-2f, 0x1.2112c4p-2f,
+        0x1.0ba408p-2f, 0x1.e5373ep-3f, 0x1.bad214p-3f, 0x1.96ab64p-3f,
+        0x1.7799d4p-3f, 0x1.5cb06p-3f, 0x1.453312p-3f, 0x1.308ccp-3f,
+        0x1p-1f, 0x1.ffff6cp-2f, 0x1.fff978p-2f, 0x1.ffe2bp-2f,
+        0x1.ffaab4p-2f, 0x1.ff3f2ap-2f, 0x1.fe8e6ap-2f, 0x1.fd8952p-2f,
+    },
+    {
+        -0x1.7f036ep-2f, -0x1.6f114ep-2f, -0x1.5cbf4p-2f, -0x1.49133ep-2f,
+        -0x1.34e652p-2f, -0x1.20dcacp-2f, -0x1.0d69bcp-2f, -0x1.f5b18ep-3f,
+        -0x1.c29b62p-3f, -0x1.85a57ap-3f, -0x1.51afb6p-3f, -0x1.25cb3ep-3f,
+        -0x1.00d3dap-3f, -0x1.c35a0cp-4f, -0x1.8eb488p-4f, -0x1.620a7ep-4f,
+        -0x1.2ba5fcp-4f, -0x1.e63046p-5f, -0x1.911d76p-5f, -0x1.4fdcdp-5f,
+        -0x1.1ce782p-5f, -0x1.e8e976p-6f, -0x1.a7c0ap-6f, -0x1.7292eap-6f,
+        -0x1.988432p-2f, -0x1.9871ep-2f, -0x1.980a1ep-2f, -0x1.96fc4p-2f,
+        -0x1.95076ep-2f, -0x1.92039cp-2f, -0x1.8de0fep-2f, -0x1.88a38ep-2f,
+    },
+    {
+        0x1.8b7c0cp-3f, 0x1.6056dcp-3f, 0x1.37072cp-3f, 0x1.1102acp-3f,
+        0x1.ddcc4p-4f, 0x1.a19456p-4f, 0x1.6cfbcap-4f, 0x1.3f588ep-4f,
+        0x1.06c422p-4f, 0x1.9772fcp-5f, 0x1.3f7184p-5f, 0x1.facc54p-6f,
+        0x1.96b8cap-6f, 0x1.4a14f8p-6f, 0x1.0ebc38p-6f, 0x1.c08adp-7f,
+        0x1.58f2b2p-7f, 0x1.f21246p-8f, 0x1.71f16p-8f, 0x1.198e5ep-8f,
+        0x1.b5ae3p-9f, 0x1.5a741p-9f, 0x1.16a5e8p-9f, 0x1.c68db4p-10f,
+        0x1.fff0eep-3f, 0x1.fe2c72p-3f, 0x1.f8cdep-3f, 0x1.ef608p-3f,
+        0x1.e2344p-3f, 0x1.d1f01ap-3f, 0x1.bf550ap-3f, 0x1.ab1ddep-3f,
+    },
+    {
+        -0x1.fd9db8p-5f, -0x1.959a7cp-5f, -0x1.42aa5cp-5f, -0x1.01476ap-5f,
+        -0x1.9beee8p-6f, -0x1.4b717ap-6f, -0x1.0c30d4p-6f, -0x1.b49dc6p-7f,
+        -0x1.451ee2p-7f, -0x1.beaea4p-8f, -0x1.3a1106p-8f, -0x1.c35668p-9f,
+        -0x1.4adacp-9f, -0x1.ee0706p-10f, -0x1.770c02p-10f, -0x1.2115fp-10f,
+        -0x1.92aec6p-11f, -0x1.01f6bap-11f, -0x1.5845dep-12f, -0x1.db94eep-13f,
+        -0x1.524ba2p-13f, -0x1.eda01ap-14f, -0x1.702518p-14f, -0x1.17e548p-14f,
+        -0x1.0ef744p-3f, -0x1.04c136p-3f, -0x1.e97044p-4f, -0x1.c3b9bep-4f,
+        -0x1.9c28e2p-4f, -0x1.751058p-4f, -0x1.4fcc32p-4f, -0x1.2d180ap-4f,
+    },
+    {
+        0x1.2fcb52p-7f, 0x1.a3164cp-8f, 0x1.2600b8p-8f, 0x1.a31e12p-9f,
+        0x1.2f3b62p-9f, 0x1.bcf834p-10f, 0x1.4accf2p-10f, 0x1.f1f492p-11f,
+        0x1.4d07e4p-11f, 0x1.9291f8p-12f, 0x1.f91ca6p-13f, 0x1.47827ep-13f,
+        0x1.b5512ep-14f, 0x1.2bac84p-14f, 0x1.a45f86p-15f, 0x1.2d0eb4p-15f,
+        0x1.7b043p-16f, 0x1.ae324ap-17f, 0x1.019946p-17f, 0x1.42a9dcp-18f,
+        0x1.a3d3dep-19f, 0x1.1a29ep-19f, 0x1.861b54p-20f, 0x1.145f5cp-20f,
+        0x1.c78922p-5f, 0x1.69b0b4p-5f, 0x1.20cac4p-5f, 0x1.cfb162p-6f,
+        0x1.763c7ep-6f, 0x1.2f9896p-6f, 0x1.ef0c06p-7f, 0x1.9593bcp-7f,
+    },
+};
+static const float SLOPE_WIDE_LEADS[8] = {
     0x1.18ap-1f, 0x1.fdp-2f, 0x1.e2cp-2f, 0x1.d32p-2f,
     0x1.c5cp-2f, 0x1.baep-2f, 0x1.b4ap-2f, 0x1.3f8p-1f,
 };
-static const float GELU_WIDE_SHAPES[5][8] = {
+static const float SLOPE_WIDE_SHAPES[5][8] = {
     {
         0x1.1b2b3p-14f, 0x1.6342a8p-14f, -0x1.b7f4bp-14f, 0x1.685638p-15f,
         -0x1.970364p-18f, 0x1.3c1888p-16f, -0x1.78dd5p-14f, 0x1.209f1p-13f,
@@ -205,7 +337,7 @@ static const float GELU_WIDE_SHAPES[5][8] = {
         0x1.333d74p-3f, 0x1.4e2f82p-3f, 0x1.b5e40cp-3f, 0x1.168af8p+1f,
     },
 };
-static const float GELU_WIDE_NEAR_SHAPES[5][8] = {
+static const float SLOPE_WIDE_NEAR_SHAPES[5][8] = {
     {
         0x1.18a2ecp-1f, 0x1.fcfc0ep-2f, 0x1.e2926ap-2f, 0x1.d2ec82p-2f,
         0x1.c559ccp-2f, 0x1.ba26fp-2f, 0x1.b36b9ep-2f, 0x1.3f8b2p-1f,
@@ -225,6 +357,76 @@ static const float GELU_WIDE_NEAR_SHAPES[5][8] = {
     {
         0x1.7550acp-1f, 0x1.3092d8p-2f, 0x1.0e96dap-3f, 0x1.093d86p-4f,
         0x1.bebee8p-6f, 0x1.46a3p-7f, 0x1.20561ep-8f, 0x1.5a3072p+0f,
+    },
+};
+static const float MILLS_WIDE_LEADS[16] = {
+    0x1.0fp-2f, 0x1.bc6p-3f, 0x1.762p-3f, 0x1.41cp-3f,
+    0x1.0b6p-3f, 0x1.acep-4f, 0x1.65p-4f, 0x1.316p-4f,
+    0x1.fa2p-5f, 0x1.96ap-5f, 0x1.53cp-5f, 0x1.23cp-5f,
+    0x1.ddap-2f, 0x1.9bep-2f, 0x1.67cp-2f, 0x1.3dcp-2f,
+};
+static const float MILLS_WIDE_SHAPES[6][16] = {
+    {
+        0x1.2fc2c4p-14f, -0x1.45da12p-15f, 0x1.d760bap-15f, 0x1.09a8f4p-15f,
+        -0x1.98cdc6p-13f, -0x1.cff9f8p-15f, 0x1.be7942p-14f, -0x1.6913cep-20f,
+        0x1.a38e28p-14f, -0x1.ac5694p-14f, -0x1.6f2824p-13f, -0x1.827d54p-14f,
+        -0x1.cf8d48p-17f, 0x1.620c68p-17f, 0x1.9105b8p-14f, 0x1.930dfp-13f,
+    },
+    {
+        -0x1.2d45f6p+0f, -0x1.3ef9bep+0f, -0x1.4a2e6cp+0f, -0x1.512b82p+0f,
+        -0x1.56a40cp+0f, -0x1.59cabp+0f, -0x1.5a469p+0f, -0x1.59826ep+0f,
+        -0x1.57c2a6p+0f, -0x1.54d3acp+0f, -0x1.5216bep+0f, -0x1.4fa924p+0f,
+        -0x1.b4019ap-1f, -0x1.e95f2ep-1f, -0x1.09fb7ep+0f, -0x1.1afa8ap+0f,
+    },
+    {
+        -0x1.1f247ep-2f, -0x1.7ea4dap-3f, -0x1.cafc34p-4f, -0x1.c1f372p-5f,
+        0x1.f94658p-10f, 0x1.9654dep-5f, 0x1.2fce9p-4f, 0x1.610176p-4f,
+        0x1.7a2584p-4f, 0x1.77412ep-4f, 0x1.65c9d2p-4f, 0x1.52055ap-4f,
+        -0x1.f4f7d2p-2f, -0x1.d176e4p-2f, -0x1.a0c8b4p-2f, -0x1.6b03c2p-2f,
+    },
+    {
+        0x1.012c06p-4f, 0x1.cabdeep-4f, 0x1.0a865cp-3f, 0x1.0c5784p-3f,
+        0x1.e74dp-4f, 0x1.85d012p-4f, 0x1.2ee9ecp-4f, 0x1.d7cecap-5f,
+        0x1.548ac8p-5f, 0x1.cff68ep-6f, 0x1.5fb4aep-6f, 0x1.2888fp-6f,
+        -0x1.cac1f6p-3f, -0x1.19b0eap-3f, -0x1.f80dfep-5f, 0x1.0dbafap-14f,
+    },
+    {
+        0x1.1a690ap-3f, 0x1.f54cfap-4f, 0x1.869556p-4f, 0x1.1bc1b4p-4f,
+        0x1.4ed3dep-5f, 0x1.1e9fep-6f, 0x1.aec89ap-8f, 0x1.037c94p-9f,
+        0x1.3a38ecp-12f, 0x1.597334p-10f, 0x1.c9330ap-9f, 0x1.8a3f6p-8f,
+        -0x1.3f5cd6p-5f, 0x1.6b5dbcp-5f, 0x1.8fdd1p-4f, 0x1.027db6p-3f,
+    },
+    {
+        0x1.a980dcp-4f, 0x1.e31e9cp-5f, 0x1.ad9158p-6f, 0x1.b5109ep-8f,
+        -0x1.79e554p-8f, -0x1.1db4bap-7f, -0x1.a87e16p-8f, -0x1.d4a886p-9f,
+        -0x1.a2a0d4p-14f, 0x1.c82c06p-9f, 0x1.a618ccp-8f, 0x1.33276ep-7f,
+        0x1.3c3188p-4f, 0x1.06873cp-3f, 0x1.225e5p-3f, 0x1.107cf2p-3f,
+    },
+};
+static const float MILLS_WIDE_NEAR_SHAPES[6][8] = {
+    {
+        0x1.0114aap-2f, 0x1.3c753ap-3f, 0x1.c0952p-4f, 0x1.590122p-4f,
+        0x1.02d252p-4f, 0x1.7cc9dep-5f, 0x1.2ceafep-5f, 0x1.a2f98ap-2f,
+    },
+    {
+        -0x1.232f2cp+0f, -0x1.2c6244p-1f, -0x1.7615d2p-2f, -0x1.0582bep-2f,
+        -0x1.640c56p-3f, -0x1.ddc4e6p-4f, -0x1.632088p-4f, -0x1.150118p+1f,
+    },
+    {
+        0x1.3c5156p+1f, 0x1.0504a2p+0f, 0x1.08551ap-1f, 0x1.33b2fep-2f,
+        0x1.4f6b04p-3f, 0x1.5be45cp-4f, 0x1.a4071p-5f, 0x1.5dae9cp+2f,
+    },
+    {
+        -0x1.c7160ep+1f, -0x1.49592p+0f, -0x1.20230ap-1f, -0x1.22da98p-2f,
+        -0x1.079064p-3f, -0x1.b42d0ep-5f, -0x1.b3cfp-6f, -0x1.0a70b4p+3f,
+    },
+    {
+        0x1.842046p+1f, 0x1.1771ccp+0f, 0x1.c79fa2p-2f, 0x1.a32974p-3f,
+        0x1.4ab34p-4f, 0x1.c5edf4p-6f, 0x1.8034c8p-7f, 0x1.9d4c58p+2f,
+    },
+    {
+        -0x1.81fc64p-1f, -0x1.d828e6p-2f, -0x1.b15018p-3f, -0x1.919afcp-4f,
+        -0x1.2b1b1ap-5f, -0x1.6b586ap-7f, -0x1.0e5e82p-8f, 0x1.36f894p-2f,
     },
 };
 
