@@ -326,6 +326,33 @@ def test_every_element_is_written_and_no_other(formula, dtype):
             assert (out[start + n :] == -7).all(), (level, n)
 
 
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+@pytest.mark.parametrize("formula", [*SCALARS, "leaky_relu", "elu", "logit"])
+@pytest.mark.parametrize("shift", [1, 2, 3])
+def test_memory_may_begin_at_any_byte(formula, dtype, shift):
+    """Workspaces do, device memory may: at addresses that are no multiple of an element's size."""
+    rng = np.random.default_rng(4)
+    n, size, scalars = 3001, dtype.itemsize, SCALARS.get(formula, [(0.5, 1.0, 1.0)])[0]
+    count = 1 + formula.endswith("_backward")
+    storage = np.zeros((count + 1, n * size + 256), np.uint8)
+    begins = [-row.ctypes.data % 64 + shift for row in storage]
+    operands = [rng.random(n).astype(dtype) for _ in range(count)]
+    for row, begin, operand in zip(storage, begins, operands, strict=False):
+        row[begin : begin + n * size] = operand.view(np.uint8)
+    places = [
+        (row.ctypes.data + begin, 0, size) for row, begin in zip(storage, begins, strict=True)
+    ]
+    for level in isa.available():
+        kernels = isa.kernels(level)
+        ref = kernels.compute_kernel(formula, (dtype.name,) * count, dtype.name)
+        storage[-1] = 7
+        kernels.run(ref, places[:-1], places[-1], 1, n, scalars)
+        written = storage[-1][begins[-1] : begins[-1] + n * size].copy()
+        same_bits(written.view(dtype), computed(level, formula, operands, scalars))
+        storage[-1][begins[-1] : begins[-1] + n * size] = 7
+        assert (storage[-1] == 7).all()
+
+
 def assert_near(out, plain):
     """Halves to the bit; float32 within a unit in the last place, with the sign of a zero."""
     if out.itemsize == 2:

@@ -91,13 +91,13 @@ static inline __attribute__((always_inline)) void prefetch_operands(
     if (distance == NEAR && s->prefetch & PREFETCH_OUT) prefetch_ahead(s->out, offset, n, distance);
 }
 
-/* Bytes of results before the first multiple of a register's size, none where there is hardly more.
- * Registers that cross lines take twice as long to store; so the first one is computed where it
+/* Bytes of whole results before the first multiple of a register's size, or, where results lie across
+ * it, the last one that begins before it; none where there is hardly more. Registers that cross lines take twice as long to store; so the first one is computed where it
  * lies, and those after it begin at the multiple, some of its results once more. */
 static inline ptrdiff_t bytes_to_register(const span_t *s, ptrdiff_t size) {
     enum { WIDE = LANES * 4 };
     ptrdiff_t head = (ptrdiff_t)(-(uintptr_t)s->out & (WIDE - 1u));
-    return s->n * size >= 16 * WIDE ? head : 0;
+    return s->n * size >= 16 * WIDE ? head - head % size : 0;
 }
 
 static inline distance_t distance_of(const span_t *s) {
