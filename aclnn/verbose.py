@@ -17,6 +17,7 @@ The line of a run is printed when it is done, so on a stream later than the call
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Any
 
 from aclnn import _plan, dtypes, environment
@@ -44,7 +45,13 @@ def start() -> None:
 
 def _line(*fields: Any) -> None:
     *words, took = fields
-    print(MARKER, *words, f"{took / 1000:.2f}", sep=",", flush=True)
+    _print(",".join([MARKER, *words, f"{took / 1000:.2f}"]))
+
+
+def _print(text: str) -> None:
+    """Lines that nobody can read must not make calls fail."""
+    with suppress(OSError, ValueError):
+        print(text, flush=True)
 
 
 def _planned(name: str, executor: Any, took: int, status: int, *, plans: bool) -> None:
@@ -54,7 +61,7 @@ def _planned(name: str, executor: Any, took: int, status: int, *, plans: bool) -
     plan = executor.planned
     _line("plan", name, operands(plan), f"workspace:{plan.workspace_size}", "-", took)
     if plans:
-        print(plan.workspace.to_text(), flush=True)
+        _print(plan.workspace.to_text())
 
 
 def _ran(plan: Any, begin: int, end: int, events: Any) -> None:

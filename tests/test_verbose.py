@@ -1,7 +1,9 @@
 """Lines about every call, for who asks for them."""
 
+import os
 import re
 
+import pytest
 from setups import fresh
 
 VERBOSE_CALLS = """
@@ -41,6 +43,23 @@ def test_verbose_lines():
     ]  # fmt: skip
     assert all(len(row) == 7 and float(row[6]) >= 0 for row in fields)
     assert all(float(fields[place][6]) > 0 for place in (0, 1, 3, 6))
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs a device that is full")
+def test_lines_that_nobody_can_read_do_no_harm():
+    code = (
+        VERBOSE_CALLS
+        + """
+import sys
+stream, _ = aclnn.aclrtCreateStream()
+size, ex, status = aclnn.aclnnGeluGetWorkspaceSize(t, t)
+print(status, aclnn.aclnnGelu(None, size, ex, stream), aclnn.aclrtSynchronizeStream(stream),
+      aclnn.aclnnGeluGetWorkspaceSize(t, None)[2], file=sys.stderr)
+"""
+    )
+    quiet = "import os, sys; os.dup2(os.open('/dev/full', os.O_WRONLY), 1)\n"
+    done = fresh(quiet + code, ACLNN_VERBOSE="2")
+    assert done.stderr.splitlines()[0] == "0 0 0 161001"
 
 
 def test_verbose_two_adds_the_plan_of_every_phase_one():
