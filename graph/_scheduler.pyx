@@ -55,6 +55,7 @@ cdef extern from "schedule.h" nogil:
         schedule_operand operands[SCHEDULE_MAX_OPERANDS]
         int n_ops
         schedule_op *ops
+        int streams
     ctypedef struct schedule_t:
         int n_steps
         schedule_step *steps
@@ -95,11 +96,7 @@ cdef extern from *:
     }
 
     /* Whether the last walk that this thread began went forwards. */
-    #if defined(_MSC_VER)
-    static __declspec(thread) int went_forwards;
-    #else
     static __thread int went_forwards;
-    #endif
 
     static int64_t now_ns(void) {
         struct timespec t;
@@ -164,7 +161,7 @@ cdef inline void call_ops(const schedule_step *step, char *const *data, const do
 
 cdef inline void wait_for_stores(const schedule_step *step) noexcept nogil:
     """What one thread has streamed, another may read after this."""
-    if step.ops[step.n_ops - 1].flags & TILE_STREAM:
+    if step.streams:
         store_fence()
 
 
@@ -476,6 +473,7 @@ cdef class PackedSchedule:
             self._pack_operand(&c.operands[k], c, step.operands[k], step.name)
         for k in range(c.n_ops):
             self._pack_op(&c.ops[k], c, step.ops[k], next(kernels), step.name)
+            c.streams |= c.ops[k].flags & TILE_STREAM
         return 0
 
     cdef int _check_loops(self, const schedule_step *c, object name) except -1:

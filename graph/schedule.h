@@ -38,6 +38,7 @@ typedef struct {
     schedule_operand operands[SCHEDULE_MAX_OPERANDS];
     int n_ops;
     schedule_op *ops;
+    int streams;                      /* whether some op has TILE_STREAM */
 } schedule_step;
 
 typedef struct {
