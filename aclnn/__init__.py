@@ -74,7 +74,8 @@ def _find(name: str) -> Any:
         return _public_names()
     if name.startswith("__"):
         raise AttributeError(f"module 'aclnn' has no attribute {name!r}")
-    if importlib.util.find_spec(f"aclnn.{name}") is not None:
+    spec = importlib.util.find_spec(f"aclnn.{name}") if name.isidentifier() else None
+    if spec is not None and spec.origin is not None:  # folders without Python are no modules
         return importlib.import_module(f"aclnn.{name}")
     if not name.startswith("_"):
         for group in _GROUPS:

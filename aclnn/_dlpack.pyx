@@ -109,7 +109,7 @@ cdef class Borrowed:
             self.versioned.deleter(self.versioned)
 
 
-def from_dlpack(exporter):
+def from_dlpack(exporter, bint any_dtype=False):
     """See a tensor of another library as a NumPy array, without copying.
 
     Parameters
@@ -128,12 +128,15 @@ def from_dlpack(exporter):
     BufferError
         If the tensor is not on the CPU or of a dtype that NumPy has no counterpart for.
     """
+    if getattr(exporter, "is_neg", bool)():
+        raise BufferError("its values are the negatives of its bytes, which DLPack cannot say; "
+                          "use resolve_neg()")
     try:
         capsule = exporter.__dlpack__(max_version=(1, 0))
     except TypeError:
         capsule = exporter.__dlpack__()
     can_say = PyCapsule_IsValid(capsule, VERSIONED)
-    array = _take(capsule)
+    array = _take(capsule, any_dtype)
     if not can_say and _numpy_may_not_write(exporter):
         array.flags.writeable = False
     return array
@@ -147,7 +150,7 @@ cdef bint _numpy_may_not_write(exporter):
         return False
 
 
-cdef object _take(object capsule):
+cdef object _take(object capsule, bint any_dtype):
     cdef Borrowed owner = Borrowed.__new__(Borrowed)
     cdef DLManagedTensor *plain
     cdef DLManagedTensorVersioned *versioned
@@ -155,26 +158,28 @@ cdef object _take(object capsule):
         versioned = <DLManagedTensorVersioned *>PyCapsule_GetPointer(capsule, VERSIONED)
         if versioned.version.major > 1:
             raise BufferError(f"DLPack version {versioned.version.major} is not known")
-        array = _array_on(&versioned.dl_tensor, owner, versioned.flags & READ_ONLY)
+        array = _array_on(&versioned.dl_tensor, owner, versioned.flags & READ_ONLY, any_dtype)
         PyCapsule_SetName(capsule, VERSIONED_USED)
         owner.versioned = versioned
         return array
     if PyCapsule_IsValid(capsule, PLAIN):
         plain = <DLManagedTensor *>PyCapsule_GetPointer(capsule, PLAIN)
-        array = _array_on(&plain.dl_tensor, owner, False)
+        array = _array_on(&plain.dl_tensor, owner, False, any_dtype)
         PyCapsule_SetName(capsule, PLAIN_USED)
         owner.plain = plain
         return array
     raise BufferError(f"__dlpack__ gave {type(capsule).__name__}, no DLPack capsule that is unused")
 
 
-cdef object _array_on(DLTensor *tensor, Borrowed owner, bint read_only):
+cdef object _array_on(DLTensor *tensor, Borrowed owner, bint read_only, bint any_dtype):
     cdef cnp.npy_intp shape[64]
     cdef cnp.npy_intp strides[64]
     cdef int axis
     if tensor.device.device_type != CPU:
         raise BufferError(f"the tensor is on device type {tensor.device.device_type}, not the CPU")
     dtype = _DTYPES.get((tensor.dtype.code, tensor.dtype.bits))
+    if dtype is None and any_dtype and tensor.dtype.bits % 8 == 0:
+        dtype = np.dtype(f"V{tensor.dtype.bits // 8}")
     if dtype is None or tensor.dtype.lanes != 1:
         raise BufferError(
             f"dtype code {tensor.dtype.code} of {tensor.dtype.bits} bits has no NumPy counterpart")

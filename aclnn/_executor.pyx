@@ -80,6 +80,7 @@ cdef class EntryHandle:
     cdef int kinds[MAX_PARAMETERS]
     cdef int slots[MAX_PARAMETERS]
     cdef tuple fixed_switches
+    cdef bint shares_kind[MAX_PARAMETERS]  # the fixed switch and what is given here
     cdef int fixed_code
     cdef tuple switch_kinds
     cdef tuple parameter_names
@@ -122,6 +123,8 @@ cdef class EntryHandle:
                 self.slots[index] = handle.scalar_roles.index(parameter.role)
             else:
                 self.slots[index] = switch_roles.index(parameter.role)
+                fixed_one = self.fixed_switches[self.slots[index]]
+                self.shares_kind[index] = type(fixed_one).__name__ == parameter.kind
 
     def functions(self, str module, str plan_doc, str run_doc):
         """Both phases as functions that are called without a frame of their own.
@@ -204,7 +207,7 @@ cdef class EntryHandle:
         for index in range(self.n_parameters):
             kind, slot, value = self.kinds[index], self.slots[index], <object>arguments[index]
             if kind == SWITCH:
-                if value is self.fixed_switches[slot]:
+                if value is self.fixed_switches[slot] and self.shares_kind[index]:
                     continue
                 if switches is None:
                     switches = list(self.fixed_switches)
@@ -271,8 +274,9 @@ cdef class EntryHandle:
     cdef object read_switch(self, int index, object value):
         kind = self.switch_kinds[index]
         if kind == "bool":
-            if isinstance(value, (bool, int, np.bool_, np.integer)):
-                return bool(value)
+            whole = errors.as_int(value)
+            if isinstance(value, (bool, np.bool_)) or whole is not None:
+                return bool(value if whole is None else whole)
             self.refuse(index, shown(value), "a bool")
         if kind == "int":
             whole = errors.as_int(value)
@@ -427,11 +431,12 @@ cdef WorkspaceHold hold_workspace(object workspace, object given_size, Py_ssize_
     cdef Py_ssize_t size = stated_bytes(given_size)
     if workspace is None and (needed or size):
         raise AclnnError(
-            NULLPTR, f"workspace is null, workspaceSize is {shown(int(given_size))}, {needed} bytes "
-            "are needed")
+            NULLPTR, f"workspace is null, workspaceSize is {shown(errors.as_int(given_size))}, "
+            f"{needed} bytes are needed")
     if size < needed:
         raise AclnnError(
-            INVALID, f"workspaceSize is {shown(int(given_size))}, at least {needed} bytes are needed")
+            INVALID, f"workspaceSize is {shown(errors.as_int(given_size))}, at least {needed} bytes "
+            "are needed")
     return WorkspaceHold(workspace, needed) if needed else None
 
 
@@ -497,21 +502,24 @@ cdef class WorkspaceHold:
 
     def __init__(self, workspace, Py_ssize_t needed):
         self.exported = False
-        if isinstance(workspace, (int, np.integer)):
-            self.owner = memory.resolve(int(workspace), needed, "workspace")
-            self.address = <char *><size_t>int(workspace)
+        number = errors.as_int(workspace)
+        if number is not None:
+            self.owner = memory.resolve(number, needed, "workspace")
+            self.address = <char *><size_t>number
             return
-        if getattr(getattr(workspace, "dtype", None), "hasobject", False):
-            raise AclnnError(
-                INVALID, "workspace is an array of Python objects, must be plain memory: what runs "
-                "would overwrite references")
         try:
-            PyObject_GetBuffer(
-                workspace, &self.view, PyBUF_ANY_CONTIGUOUS | PyBUF_FORMAT | PyBUF_WRITABLE)
-        except (TypeError, BufferError, ValueError) as error:
+            has_objects = getattr(getattr(workspace, "dtype", None), "hasobject", False)
+            if not has_objects:
+                PyObject_GetBuffer(
+                    workspace, &self.view, PyBUF_ANY_CONTIGUOUS | PyBUF_FORMAT | PyBUF_WRITABLE)
+        except Exception as error:  # whatever the object raises
             raise AclnnError(
                 INVALID, f"workspace is {type(workspace).__name__}, must be a writable contiguous "
                 f"buffer or an address from aclrtMalloc: {error}") from None
+        if has_objects:
+            raise AclnnError(
+                INVALID, "workspace is an array of Python objects, must be plain memory: what runs "
+                "would overwrite references")
         self.exported = True
         if self.view.format != NULL and b"O" in self.view.format:
             self.release()
@@ -633,7 +641,9 @@ cdef class aclOpExecutor:
 
         Returns
         -------
-        The output.
+        array or None
+            The output in the caller's kind; None for an executor of the C-shaped functions, whose
+            output is a tensor that was given to it.
 
         Raises
         ------
@@ -654,10 +664,7 @@ cdef class aclOpExecutor:
             held, result = self.addresses_now(addresses), self.result
         if self.from_tensors and not self.repeatable:
             self.spent = True
-        if not overlaps_as_planned(self.planned, addresses):
-            self.execute(addresses, NULL)
-        else:
-            run_with_own_workspace(self.planned, addresses, self.scalar_values())
+        self.execute(addresses, NULL)
         return result
 
     def rebind(self, arrays):
@@ -756,11 +763,16 @@ cdef class aclOpExecutor:
         return 0
 
     cdef int execute(self, char **addresses, char *workspace) except -1:
-        """Run on these addresses, planning anew where inputs overlap the output in another way."""
+        """Run on these addresses, planning anew where inputs overlap the output in another way.
+
+        Without a workspace, and where that is not what the plan is for, with one of the run's own.
+        """
         cdef request_t request
         cdef Plan plan = self.planned
         cdef int index
         if overlaps_as_planned(plan, addresses):
+            if workspace == NULL:
+                return run_with_own_workspace(plan, addresses, self.scalar_values())
             return run_plan(plan, addresses, workspace, self.scalar_values())
         memcpy(&request, &self.request, sizeof(request_t))
         for index in range(len(self.names)):
@@ -951,12 +963,14 @@ cdef object set_address(object executor, object index, object tensor, object add
         return errors.fail(
             INVALID, f"{function}: index is {shown(index)}, must be from 0 to {len(slots) - 1}")
     try:
-        bound = list(found.bound)
-        for slot in slots[place]:
-            bound[slot] = (<aclTensor>bound[slot]).with_data(addr)
-        found.bound = bound
+        new = {slot: (<aclTensor>found.bound[slot]).with_data(addr) for slot in slots[place]}
     except AclnnError as error:
         return errors.fail(error.status, f"{function}: {error}")
+    # Asking `addr` may have run anything. Nothing below does: what is replaced goes at the end.
+    if found.destroyed:
+        return errors.fail(INNER_NULLPTR, f"{function}: executor is destroyed")
+    before = found.bound
+    found.bound = [new.get(slot, tensor) for slot, tensor in enumerate(before)]
     return OK
 
 

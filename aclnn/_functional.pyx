@@ -6,6 +6,7 @@ first, by `aclnn.arrays`.
 """
 
 cimport numpy as cnp
+from cpython.long cimport PyLong_AsLongLongAndOverflow
 from cpython.object cimport PyObject
 from libc.string cimport memcpy, memset
 
@@ -26,6 +27,7 @@ from aclnn._plan cimport (
     plain,
     request_t,
     run_with_own_workspace,
+    same_layout,
 )
 
 import numpy as np
@@ -195,6 +197,7 @@ cdef class FunctionalHandle:
         cdef int index, n_inputs = self.handle.n_inputs
         cdef object out = None if given[OUT] == NULL else <object>given[OUT]
         cdef object switches = self.switches_of(given)
+        cdef list numbers = plain_numbers(self, given)
         for index in range(n_inputs):
             if given[index] == NULL or not (cnp.PyArray_Check(<object>given[index]) and read_array(
                     <object>given[index], &request.operands[index])):
@@ -275,6 +278,7 @@ cdef class FunctionalHandle:
         cdef aclOpExecutor executor = new_executor()
         cdef int n_inputs = self.handle.n_inputs
         cdef int index
+        numbers = [plain_number(self, index, value) for index, value in enumerate(numbers)]
         for index, array in enumerate(operands):
             if not read_array(array, &executor.request.operands[index]):
                 refuse_layout(self.operand_names[index], array)
@@ -346,15 +350,47 @@ cdef double number(FunctionalHandle handle, int index, object value,
     if value is None and index < handle.handle.n_scalars:
         if handle.scalar_defaults[index] is None:
             return -1.0
-    cdef double near
+    cdef int overflow = 0
+    cdef long long whole
+    if type(value) is int:
+        whole = PyLong_AsLongLongAndOverflow(value, &overflow)
+        return whole if -EXACT <= whole <= EXACT and not overflow else large_integer(
+            handle, value, request)
+    raise not_real(handle, index, value)
+
+
+cdef object not_real(FunctionalHandle handle, int index, object value):
+    role = handle.handle.scalar_roles[index]
+    return invalid(f"{handle.name}: {role} is {shown(value)}, must be a real number")
+
+
+cdef list plain_numbers(FunctionalHandle handle, PyObject **given):
+    """Put floats and ints in the place of options that are neither; what is returned keeps them.
+
+    Converting may run anything, and is therefore done before arrays are looked at.
+    """
+    cdef int index
+    cdef list kept = None
+    for index in range(handle.handle.n_scalars):
+        if given[NUMBERS + index] == NULL:
+            continue
+        value = <object>given[NUMBERS + index]
+        if value is None or type(value) is float or type(value) is int:
+            continue
+        value = plain_number(handle, index, value)
+        kept = [value] if kept is None else [*kept, value]
+        given[NUMBERS + index] = <PyObject *>value
+    return kept
+
+
+cdef object plain_number(FunctionalHandle handle, int index, object value):
+    if value is None or type(value) is float:
+        return value
     try:
-        near = <double>value if type(value) is int else errors.as_real(value)
-        if -EXACT <= near <= EXACT or not isinstance(value, (int, np.integer)):
-            return near
-        return large_integer(handle, int(value), request)
+        whole = errors.as_int(value)
+        return errors.as_real(value) if whole is None else whole
     except Exception:  # whatever its __float__ raises
-        role = handle.handle.scalar_roles[index]
-        raise invalid(f"{handle.name}: {role} is {shown(value)}, must be a real number") from None
+        raise not_real(handle, index, value) from None
 
 
 cdef double large_integer(FunctionalHandle handle, object value,
@@ -364,7 +400,7 @@ cdef double large_integer(FunctionalHandle handle, object value,
     if handle.handle.operator.scalars_as_double:
         for index in range(handle.handle.n_inputs):
             if request.operands[index].dtype == aclDataType.ACL_DOUBLE:
-                return <double>value
+                return errors.as_real(value)
     return as_float_once(value)
 
 
@@ -374,9 +410,7 @@ cdef object as_switch(FunctionalHandle handle, object attribute, object value):
     if attribute.kind != "bool":
         return plain(value)
     try:
-        if isinstance(value, (str, bytes)):  # "false" would be true
-            raise TypeError
-        return bool(value)
+        return errors.as_truth(value)
     except Exception:  # an array of several elements, or whatever its __bool__ raises
         raise invalid(f"{handle.name}: {role} is {shown(value)}, must be true or false") from None
 
@@ -416,8 +450,8 @@ def rebind(aclOpExecutor executor, arrays, size_t addresses=0):
     cdef int slot
     from aclnn import arrays as interchange
 
-    if executor.destroyed:
-        raise AclnnError(ACLNN_ERR_INNER, f"{executor.origin}: executor is destroyed")
+    planned_for = executor.bound
+    refuse_destroyed(executor)
     if executor.from_tensors:
         raise invalid(
             f"{executor.origin}: bind other memory with aclSetTensorAddr; arrays by name are for "
@@ -434,11 +468,12 @@ def rebind(aclOpExecutor executor, arrays, size_t addresses=0):
                 &found[slot], &executor.request.operands[slot]):
             raise invalid(
                 f"{executor.origin}: {name} is {describe(array)}, but the plan is for "
-                f"{describe(executor.bound[slot])}")
+                f"{describe(planned_for[slot])}")
         if slot == len(executor.names) - 1 and not found[slot].writable:
             raise invalid(f"{executor.origin}: {name} is read-only")
         slots[slot] = (array, given)
     # Nothing below lets another thread run: what is replaced is let go of at the end.
+    refuse_destroyed(executor)
     before = executor.bound, executor.result
     bound = list(executor.bound)
     for slot in range(len(executor.names)):
@@ -453,6 +488,12 @@ def rebind(aclOpExecutor executor, arrays, size_t addresses=0):
     return bound, executor.result
 
 
+cdef int refuse_destroyed(aclOpExecutor executor) except -1:
+    if executor.destroyed:
+        raise AclnnError(ACLNN_ERR_INNER, f"{executor.origin}: executor is destroyed")
+    return 0
+
+
 def describe(array):
     """
     >>> describe(np.zeros((2, 3), np.float16))
@@ -463,13 +504,5 @@ def describe(array):
 
 
 cdef bint fits(const operand_t *found, const operand_t *planned) noexcept:
-    """Whether the description is the planned one; a stride along a single element is none."""
-    cdef int axis
-    if found.dtype != planned.dtype or found.ndim != planned.ndim:
-        return False
-    for axis in range(found.ndim):
-        if found.shape[axis] != planned.shape[axis]:
-            return False
-        if found.shape[axis] > 1 and found.strides[axis] != planned.strides[axis]:
-            return False
-    return True
+    """Whether the description is the planned one."""
+    return found.dtype == planned.dtype and same_layout(found, planned)

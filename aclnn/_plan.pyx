@@ -10,9 +10,6 @@ from cpython.dict cimport PyDict_GetItem
 from cpython.ref cimport PyObject
 from libc.stdlib cimport calloc, free, malloc
 
-import os
-import threading
-
 from aclnn import dtypes
 from aclnn.constants import aclDataType
 from aclnn.graph import _scheduler
@@ -44,7 +41,6 @@ cdef unsigned long _clock = 0
 cdef unsigned long _hits = 0
 cdef unsigned long _misses = 0
 _observers = ()
-_make_room = threading.Lock()
 
 # Bytes per element by CANN's number, for code without the interpreter's lock.
 cdef int[64] ITEM_SIZES
@@ -77,6 +73,7 @@ cdef void extent(const operand_t *operand, int64_t *low, int64_t *high) noexcept
 
 
 cdef bint same_layout(const operand_t *a, const operand_t *b) noexcept nogil:
+    """Whether elements lie alike; a stride along a single element is none."""
     cdef int axis
     if a.ndim != b.ndim or item_size(a.dtype) != item_size(b.dtype):
         return False
@@ -280,22 +277,15 @@ cdef object describe(const operand_t *operand):
 
 def forget_oldest():
     """Drop the eighth of the plans that has not been used for longest."""
-    with _make_room:
-        ages = sorted((<Plan>plan).last_used for plan in list(_plans.values()))
-        limit = ages[len(ages) // 8] if ages else 0
-        for key, plan in list(_plans.items()):
-            if (<Plan>plan).last_used <= limit:
-                _plans.pop(key, None)
-
-
-def _after_fork():
-    """In a forked child nobody is left who could release the lock."""
-    global _make_room
-    _make_room = threading.Lock()
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_after_fork)
+    if len(_plans) <= settings.cache_limit:  # somebody else has
+        return
+    # No lock, but a copy: collecting garbage may run a destructor that comes here too.
+    plans = _plans.copy()
+    ages = sorted((<Plan>plan).last_used for plan in plans.values())
+    limit = ages[len(ages) // 8] if ages else 0
+    for key, plan in plans.items():
+        if (<Plan>plan).last_used <= limit:
+            _plans.pop(key, None)
 
 
 def cache_info():

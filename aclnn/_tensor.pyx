@@ -11,6 +11,7 @@ from libc.stdint cimport int64_t
 from libc.stdlib cimport free, malloc
 
 import math
+import operator
 
 import ml_dtypes
 import numpy as np
@@ -105,11 +106,12 @@ cdef class aclTensor:
         cdef bint writable = False, device = False
         owner = None
         needed = self.bytes_needed()
-        if isinstance(data, (int, np.integer)) and not isinstance(data, bool):
+        number = errors.as_int(data)
+        if number is not None:
             from aclnn import memory
 
-            owner = memory.resolve(int(data), needed, name)
-            address = <char *><size_t>int(data)
+            owner = memory.resolve(number, needed, name)
+            address = <char *><size_t>number
             nbytes, writable, device = needed, True, True
         elif data is not None:
             owner, start, nbytes, writable = memory_of(data, name)
@@ -119,6 +121,7 @@ cdef class aclTensor:
                 INVALID, f"{name} has {nbytes} bytes, but the view of shape {self.dims()}, "
                 f"strides {self.steps()} and offset {self.offset} in {dtypes.name(self.dtype)} "
                 f"reaches {needed} bytes")
+        before = self.owner  # its destructor may run anything: it goes when the rest is there
         self.owner, self.storage = owner, address
         self.writable, self.device = writable, device
         return 0
@@ -141,7 +144,7 @@ def memory_of(data, name):
     else:
         try:
             held = Storage(data)
-        except (TypeError, BufferError, ValueError):
+        except Exception:  # no buffer, or whatever its __buffer__ raises
             array = foreign_array(data, name)
         else:
             refuse_objects(held.view.format != NULL and b"O" in held.view.format, name)
@@ -167,7 +170,7 @@ def foreign_array(data, name):
         if hasattr(data, "__dlpack__"):
             from aclnn import _dlpack
 
-            return _dlpack.from_dlpack(data)
+            return _dlpack.from_dlpack(data, any_dtype=True)
         if hasattr(data, "__array_interface__") or isinstance(data, memoryview):
             return np.asarray(data)
     except Exception as error:
@@ -254,7 +257,7 @@ def whole(name, value):
     try:
         if isinstance(value, bool):
             raise TypeError
-        found = value.__index__()
+        found = int.__int__(operator.index(value))
     except Exception:
         raise AclnnError(INVALID, f"{name} is {shown(value)}, must be an int") from None
     if not 0 <= found <= LARGEST:
@@ -340,12 +343,14 @@ def aclInitTensor(tensor, viewDims, dataType, stride, offset, format, storageDim
         new = make_tensor(viewDims, dataType, stride, offset, format, storageDims, tensorData)
     except (AclnnError, MemoryError) as error:
         return errors.fail(INVALID, f"aclInitTensor: {error}")
+    # What was there is let go of at the end, when all is as it will be: its destructor may run anything.
+    before = old.owner, old.storage_shape
+    old.version += 1  # executors that planned for what it was find out
     old.shape, new.shape = new.shape, old.shape
     old.strides = new.strides
     old.dtype, old.format, old.ndim, old.offset = new.dtype, new.format, new.ndim, new.offset
     old.storage_shape, old.storage = new.storage_shape, new.storage
     old.owner, old.writable, old.device = new.owner, new.writable, new.device
-    old.version += 1  # executors that planned for what it was find out
     return OK
 
 
@@ -366,7 +371,7 @@ def aclDestroyTensor(tensor):
     Returns
     -------
     int
-        ACLNN_SUCCESS; 161001 for a tensor that was destroyed before.
+        ACLNN_SUCCESS; 161001 for a tensor that was destroyed before; 161002 for what is no tensor.
 
     Examples
     --------

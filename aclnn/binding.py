@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from aclnn import arrays
-from aclnn.errors import invalid, shown
+from aclnn.errors import as_truth, invalid, shown
 from aclnn.functional import HANDLES_BY_NAME
 from aclnn.operators import REGISTRY, Operator
 from aclnn.planning import STRATEGIES
@@ -60,7 +60,7 @@ def executor(
     >>> ex.workspace_size
     0
     """
-    handle = HANDLES_BY_NAME.get(name)
+    handle = HANDLES_BY_NAME.get(name) if isinstance(name, str) else None
     if handle is None or handle.handle.operator.name != name:
         raise invalid(f"no operator is called {shown(name)}, they are {', '.join(REGISTRY)}")
     operator = handle.handle.operator
@@ -78,7 +78,7 @@ def executor(
         numbers,
         switches or None,
         [*caller, out],
-        materialize,
+        None if materialize is None else _truth("materialize", materialize),
         _number(strategy),
     )
 
@@ -101,6 +101,13 @@ def _bound_arguments(
     if missing:
         raise invalid(f"{operator.name}: {missing[0]} is missing")
     return given
+
+
+def _truth(name: str, value: Any) -> bool:
+    try:
+        return as_truth(value)
+    except Exception:  # whatever its __bool__ raises
+        raise invalid(f"{name} is {shown(value)}, must be true or false") from None
 
 
 def _number(strategy: str | None) -> int | None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import operator
 import threading
 from typing import Any
 
@@ -105,23 +107,57 @@ def shown(value: object) -> str:
 def as_int(value: object) -> int | None:
     """A Python or NumPy integer as an int, `None` for anything else; True is no integer.
 
-    >>> as_int(np.int64(3)), as_int(True), as_int(2.0)
-    (3, None, None)
+    What subclasses make of being converted does not count: it may be anything.
+
+    >>> as_int(np.int64(3)), as_int(True), as_int(2.0), as_int(np.timedelta64(3))
+    (3, None, None, None)
     """
-    if isinstance(value, int | np.integer) and not isinstance(value, bool):
-        return int(value)
-    return None
+    if isinstance(value, bool | np.timedelta64):
+        return None
+    if isinstance(value, int):
+        return int.__int__(value)
+    return int(operator.index(value)) if isinstance(value, np.integer) else None
+
+
+def as_truth(value: Any) -> bool:
+    """Whether a value counts as true; TypeError for text, of which "false" would.
+
+    >>> as_truth(np.True_), as_truth(0)
+    (True, False)
+    """
+    if isinstance(value, str | bytes):
+        raise TypeError("text is neither true nor false")
+    return bool(value)
 
 
 def as_real(value: Any) -> float:
-    """A number as a float; TypeError for complex ones, NumPy's included, which `float` only warns of.
+    """A number as a float, infinite beyond the largest.
 
-    >>> as_real(np.float16(0.5)), as_real(3)
-    (0.5, 3.0)
+    Raises
+    ------
+    TypeError
+        For text, and for complex numbers, NumPy's included, which `float` only warns of.
+
+    Examples
+    --------
+    >>> as_real(np.float16(0.5)), as_real(3), as_real(-(10**400))
+    (0.5, 3.0, -inf)
     """
-    if not isinstance(value, float | int | np.floating) and np.iscomplexobj(value):
+    if isinstance(value, str | bytes | bytearray):
+        raise TypeError("text is no number")
+    if not isinstance(value, float | int | np.floating) and _is_complex(value):
         raise TypeError("a complex number has no order")
-    return float(value)
+    try:
+        return float(value)
+    except OverflowError:
+        return math.inf if value > 0 else -math.inf
+
+
+def _is_complex(value: Any) -> bool:
+    try:
+        return bool(np.iscomplexobj(value))
+    except Exception:  # of arrays whose dtype NumPy has no counterpart for
+        return False
 
 
 _CREATE = "The operator library could not set up an executor; on the CPU this does not happen."

@@ -15,7 +15,8 @@ import ctypes
 import operator
 import os
 import threading
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -40,6 +41,7 @@ __all__ = [
     "aclrtMemset",
 ]
 
+_T = TypeVar("_T")
 ALIGNMENT = 512
 _LARGEST = 2**47  # no machine of today addresses more
 
@@ -64,31 +66,50 @@ _ADDRESS = operator.attrgetter("address")
 
 
 class Registry:
-    """The live allocations, by address."""
+    """The live allocations, by address.
+
+    A list that was made is never changed: a destructor that allocates or frees may run at any step of
+    looking something up.
+    """
 
     def __init__(self) -> None:
-        self._lock = threading.RLock()  # a destructor that frees may run while it is held
+        self._lock = threading.RLock()  # such a destructor may run while it is held
         self._live: list[Allocation] = []
 
     def add(self, allocation: Allocation) -> None:
-        with self._lock:
-            bisect.insort(self._live, allocation, key=_ADDRESS)
+        self._replace(lambda live: bisect.insort(live, allocation, key=_ADDRESS))
 
     def remove(self, address: int) -> bool:
         """End the allocation that begins at `address`; False when there is none."""
-        with self._lock:
-            index = bisect.bisect_left(self._live, address, key=_ADDRESS)
-            if index == len(self._live) or self._live[index].address != address:
-                return False
-            self._live.pop(index).alive = False
-            return True
+
+        def take(live: list[Allocation]) -> Allocation | None:
+            index = bisect.bisect_left(live, address, key=_ADDRESS)
+            if index == len(live) or live[index].address != address:
+                return None
+            return live.pop(index)
+
+        found = self._replace(take)
+        if found is not None:
+            found.alive = False
+        return found is not None
 
     def find(self, address: int) -> Allocation | None:
         """The live allocation that has the byte at `address` (or ends there)."""
-        with self._lock:
-            index = bisect.bisect(self._live, address, key=_ADDRESS) - 1
-            found = self._live[index] if index >= 0 else None
+        live = self._live
+        index = bisect.bisect(live, address, key=_ADDRESS) - 1
+        found = live[index] if index >= 0 else None
         return found if found is not None and address <= found.end else None
+
+    def _replace(self, change: Callable[[list[Allocation]], _T]) -> _T:
+        """Change a copy, once more where meanwhile another has come in its place."""
+        with self._lock:
+            while True:
+                before = self._live
+                live = before.copy()
+                result = change(live)
+                if self._live is before:
+                    self._live = live
+                    return result
 
     def after_fork(self) -> None:
         """In a forked child nobody is left who could release the lock."""
@@ -364,6 +385,16 @@ def _host_memory(given: Any, what: str) -> tuple[Any, int, int, bool]:
     return keep, address, length, writable
 
 
+_TO_DEVICE = (
+    aclrtMemcpyKind.ACL_MEMCPY_HOST_TO_DEVICE,
+    aclrtMemcpyKind.ACL_MEMCPY_DEVICE_TO_DEVICE,
+)
+_FROM_DEVICE = (
+    aclrtMemcpyKind.ACL_MEMCPY_DEVICE_TO_HOST,
+    aclrtMemcpyKind.ACL_MEMCPY_DEVICE_TO_DEVICE,
+)
+
+
 class _Copy:
     """A checked copy, ready to run."""
 
@@ -372,8 +403,8 @@ class _Copy:
         _member("kind", kind, aclrtMemcpyKind)
         if self.nbytes > room:
             raise ValueError(f"count is {shown(self.nbytes)}, but destMax is {shown(room)}")
-        self.dst = _Side(dst, self.nbytes, "dst", device=kind in (1, 3), writable=True)
-        self.src = _Side(src, self.nbytes, "src", device=kind in (2, 3), writable=False)
+        self.dst = _Side(dst, self.nbytes, "dst", device=kind in _TO_DEVICE, writable=True)
+        self.src = _Side(src, self.nbytes, "src", device=kind in _FROM_DEVICE, writable=False)
 
     def __call__(self) -> int:
         ctypes.memmove(self.dst.address, self.src.address, self.nbytes)

@@ -28,6 +28,7 @@ from aclnn.operators.rules import (
 from aclnn.workspace import for_executor
 
 STRATEGIES = tuple(graph.planners.STRATEGIES)
+MOST_ELEMENTS = 2**47  # no machine of today addresses more bytes
 # How an input may lie to the output; the numbers are those of `_plan.pxd`.
 APART, SAME, CROSSING = range(3)
 
@@ -59,6 +60,7 @@ def plan_call(
     call, done = check_call(operator, operands, signs, scalar_texts, switches, names, soc)
     out = call.tensors.get("out") or _new_output(operator, call)
     inputs = [call.tensors[role] for role in operator.kernel_operands]
+    _refuse_size(names["out"], out)
     formula = operator.formula_for(call.switches)
     result = _result_dtype(operator, call)
     drawn = [*inputs, out]
@@ -212,6 +214,14 @@ def _new_output(operator: Operator, call: Call) -> TensorSpec:
             "the inputs' shapes do not broadcast, so the output has no shape; give one"
         )
     return TensorSpec(_result_dtype(operator, call), shape, graph.contiguous_strides(shape))
+
+
+def _refuse_size(name: str, spec: TensorSpec) -> None:
+    """Inputs are no larger: what they share with the output is all that is walked over."""
+    if spec.size > MOST_ELEMENTS:
+        raise RefusedError(
+            f"{name} has shape {spec.shape}, {spec.size} elements, which no memory holds"
+        )
 
 
 def build_graph(

@@ -9,6 +9,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
+import aclnn
 from aclnn._dlpack import DLPackExporter, from_dlpack, to_dlpack
 
 NAMES = ["float16", "float32", "float64", "bfloat16", "int8", "int16", "int32", "int64", "uint8",
@@ -139,6 +140,18 @@ def test_copies_on_request():
 def test_what_dlpack_cannot_describe_is_refused(array, version):
     with pytest.raises(BufferError):
         to_dlpack(array).__dlpack__(max_version=version)
+
+
+def test_bytes_may_be_of_any_dtype():
+    torch = pytest.importorskip("torch")
+    given = torch.arange(16, dtype=torch.uint8).view(torch.float8_e4m3fn)
+    with pytest.raises(BufferError, match="has no NumPy counterpart"):
+        from_dlpack(given)
+    tensor = aclnn.aclCreateTensor((4,), aclnn.ACL_FLOAT, None, 0, 2, (4,), given)
+    assert aclnn.aclGetRawTensorAddr(tensor) == (given.data_ptr(), 0)
+    target = bytearray(16)
+    assert aclnn.aclrtMemcpy(target, 16, given, 16, aclnn.ACL_MEMCPY_HOST_TO_HOST) == 0
+    assert target == bytes(range(16))
 
 
 def test_other_devices_and_streams_are_refused():

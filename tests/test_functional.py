@@ -113,6 +113,55 @@ def test_large_integers_are_rounded_once(dtype, kind):
     assert executor.run() == -exact
 
 
+def test_numbers_beyond_double_are_infinite():
+    x = np.array([-1, 2], np.float32)
+    np.testing.assert_array_equal(aclnn.leaky_relu(x, 10**400), [-np.inf, 2])
+    np.testing.assert_array_equal(aclnn.leaky_relu(x.astype(np.float64), -(10**400)), [np.inf, 2])
+    assert aclnn.aclnnLogitGetWorkspaceSize(None, 10**400, None)[2] == 161001
+
+
+@pytest.mark.parametrize("text", ["0.5", b"0.5", bytearray(b"0.5")])
+def test_text_is_no_number(text):
+    with pytest.raises(aclnn.AclnnError, match="must be a real number"):
+        aclnn.leaky_relu(X, text)
+
+
+def test_more_elements_than_any_memory_holds():
+    for wide in ((2**31, 2**29), (2**48, 1)):
+        with pytest.raises(aclnn.AclnnError, match="elements, which no memory holds"):
+            aclnn.gelu(np.broadcast_to(np.float32(1), wide))
+    column, row = (np.broadcast_to(np.float32(1), shape) for shape in ((2**31, 1), (1, 2**32)))
+    with pytest.raises(aclnn.AclnnError, match="elements, which no memory holds"):
+        aclnn.gelu_backward(column, row)
+    many = aclnn.aclCreateTensor((2**57,), 0, None, 0, 2, (2**57,), None)
+    assert aclnn.aclnnGeluGetWorkspaceSize(many, many)[2] == 161002
+
+
+@pytest.mark.parametrize("junk", [[], {}, 3, None])
+def test_executors_of_no_operator(junk):
+    with pytest.raises(aclnn.AclnnError, match="no operator is called"):
+        aclnn.executor(junk, X)
+
+
+@pytest.mark.parametrize("junk", ["no", np.zeros(2)])
+def test_materialize_is_true_or_false(junk):
+    with pytest.raises(aclnn.AclnnError, match=r"materialize is .*, must be true or false"):
+        aclnn.executor("gelu", X, materialize=junk)
+
+
+@pytest.mark.parametrize("name", ["kernels", "templates", "schemas", "foo.bar", ""])
+def test_names_that_are_no_module(name):
+    assert not hasattr(aclnn, name)
+
+
+def test_tensors_whose_bytes_are_not_their_values():
+    torch = pytest.importorskip("torch")
+    negated = torch.imag(torch.tensor([1 + 2j, 3 - 4j]).conj())
+    with pytest.raises(aclnn.AclnnError, match="resolve_neg"):
+        aclnn.leaky_relu(negated)
+    assert aclnn.leaky_relu(negated.resolve_neg(), 0.5).tolist() == [-1, 4]
+
+
 class Subclass(np.ndarray):
     pass
 

@@ -49,6 +49,63 @@ def test_strings_of_other_classes_are_their_letters():
         assert aclnn.aclGetRecentErrMsg()
 
 
+class Number(int):
+    """An integer with odd ideas of itself."""
+
+    def __int__(self):
+        raise RuntimeError("no")
+
+    __index__ = __repr__ = __eq__ = __lt__ = __le__ = __gt__ = __ge__ = __hash__ = __int__
+
+
+def test_integers_of_other_classes_are_their_digits():
+    address, status = aclnn.aclrtMalloc(Number(64), Number(0))
+    assert status == OK
+    x = np.zeros(4, np.float32)
+    assert aclnn.aclCreateTensor((Number(4),), 0, None, 0, 2, (4,), Number(address)) is not None
+    executor = planned(tensor(x), tensor(x))
+    assert aclnn.aclnnGelu(None, Number(0), executor, None) == OK
+    assert aclnn.aclrtFree(Number(address)) == OK
+    assert aclnn.aclrtFree(Number(address)) != OK
+
+
+def test_an_address_is_asked_for_once():
+    class Changing(int):
+        def __int__(self):
+            return 8
+
+    address, _ = aclnn.aclrtMalloc(64, 0)
+    made = aclnn.aclCreateTensor((4,), 0, None, 0, 2, (4,), Changing(address))
+    assert aclnn.aclGetRawTensorAddr(made)[0] == address
+    assert aclnn.aclrtFree(address) == OK
+
+
+def test_durations_are_no_integers():
+    assert aclnn.aclrtMalloc(np.timedelta64(64, "s"), 0) == (0, 107000)
+    with pytest.raises(aclnn.AclnnError, match="number of threads is"):
+        aclnn.set_num_threads(np.timedelta64(2, "s"))
+
+
+def test_a_word_is_no_number_even_if_it_is_the_default_of_another_function():
+    same = tensor(np.zeros(2, np.float32))
+    assert aclnn.aclnnGeluV2GetWorkspaceSize(same, "none", same)[2] == INVALID
+    assert "must be an int" in aclnn.aclGetRecentErrMsg()
+
+
+def test_workspaces_that_raise_when_looked_at():
+    class Raising:
+        @property
+        def dtype(self):
+            raise RuntimeError("odd")
+
+    storage = np.ones(17, np.float32)
+    x, out = tensor(storage[:-1]), tensor(storage[1:])
+    size, executor, _ = aclnn.aclnnGeluGetWorkspaceSize(x, out)
+    assert size > 0
+    assert aclnn.aclnnGelu(Raising(), size, executor, None) == INVALID
+    assert "odd" in aclnn.aclGetRecentErrMsg()
+
+
 def statuses(result):
     return result[-1] if isinstance(result, tuple) else result
 

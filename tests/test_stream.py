@@ -460,7 +460,6 @@ def test_a_forked_child_starts_afresh():
     ("lock", "use"),
     [
         ("aclnn.stream._runtime._lock", "aclnn.aclInit()"),
-        ("aclnn._plan._make_room", "aclnn._plan.forget_oldest()"),
         ("aclnn.memory.LIVE._lock", "aclnn.aclrtMalloc(8, 0)"),
         ("aclnn.stream._handles._lock", "aclnn.aclrtCreateStream()"),
     ],
