@@ -6,9 +6,9 @@ picks the module at the first use.
 """
 
 import os
-import platform
 import subprocess
 import sys
+import sysconfig
 import tempfile
 from pathlib import Path
 
@@ -67,8 +67,13 @@ def openmp_flags() -> list[str]:
 
 def kernel_variants() -> dict[str, list[str]]:
     variants = {"generic": []}
-    if platform.machine().lower() in ("x86_64", "amd64"):
-        variants |= {name: flags for name, flags in X86_LEVELS.items() if compiles(flags)}
+    # What is built for, not on: macOS may build for two architectures at once.
+    if sysconfig.get_platform().lower().endswith(("x86_64", "amd64")):
+        for name, flags in X86_LEVELS.items():
+            # Clang 16 and GCC 11 have the flags, but cannot ask the CPU.
+            asks = f'int main(void) {{ return !__builtin_cpu_supports("x86-64-{name}"); }}\n'
+            if compiles(flags, asks):
+                variants[name] = flags
     return variants
 
 
@@ -125,12 +130,14 @@ def kernel_extensions() -> list[Extension]:
         build_dir="build/cython",
         compiler_directives=DIRECTIVES,
     )
-    found = []
-    for name, flags in kernel_variants().items():
+    found, variants = [], kernel_variants()
+    for name, flags in variants.items():
         ext = extension(f"aclnn._kernels_{name}", translated.sources[0], tuple(flags))
         # The C file is written for a module called _kernels; the variant's own name is needed
         # only where the interpreter looks its entry point up.
         ext.define_macros.append(("PyInit__kernels", f"PyInit__kernels_{name}"))
+        if len(variants) > 1:  # the compiler can ask which of them the CPU has
+            ext.define_macros.append(("ACLNN_X86_LEVELS", "1"))
         found.append(ext)
     return found
 

@@ -68,7 +68,7 @@ cdef extern from "stream_store.h" nogil:
 
 cdef extern from *:
     """
-    #if defined(__x86_64__)
+    #ifdef ACLNN_X86_LEVELS
     static int cpu_has(int level) {
         __builtin_cpu_init();
         if (level == 2) return __builtin_cpu_supports("x86-64-v2");

@@ -346,7 +346,9 @@ def aclrtGetMemInfo(attr: int) -> tuple[int, int, int]:
     except ValueError as error:
         return 0, 0, fail(ACL_ERROR_RT_PARAM_INVALID, f"aclrtGetMemInfo: {error}")
     page, total = os.sysconf("SC_PAGE_SIZE"), os.sysconf("SC_PHYS_PAGES")
-    return os.sysconf("SC_AVPHYS_PAGES") * page, total * page, OK
+    # macOS does not say how much is free.
+    free = os.sysconf("SC_AVPHYS_PAGES") if "SC_AVPHYS_PAGES" in os.sysconf_names else total
+    return free * page, total * page, OK
 
 
 class _Side:

@@ -43,7 +43,7 @@ static inline double product_error(double a, double b, double p) {
 static inline double odd_f64(double near, double error) {
     uint64_t b = bits_of_f64(near);
     /* Chosen as doubles, whose comparisons every instruction set can select by. */
-    uint64_t inexact = bits_of_f64((error < 0.0) | (error > 0.0) ? 0x1p-1074 : 0.0) & ~b;
+    uint64_t inexact = bits_of_f64(((error < 0.0) | (error > 0.0)) ? 0x1p-1074 : 0.0) & ~b;
     uint64_t inward = (bits_of_f64(error) ^ b) >> 63;
     return f64_of_bits(b + inexact - ((inexact & inward) << 1));
 }
