@@ -26,8 +26,12 @@ VERSION = next(
 
 # -fno-trapping-math lets comparisons and selects vectorise; -ffp-contract=off leaves fusing to
 # the formulas, so that every instruction set with FMA gives the same bits.  Never -ffast-math:
-# it deletes the compensation terms that the float32 results stand on.
-COMMON_FLAGS = ["-O3", "-fno-math-errno", "-fno-trapping-math", "-ffp-contract=off", "-g0"]
+# it deletes the compensation terms that the float32 results stand on. Copies look at elements of
+# any type as integers of their size, and what an empty view would reach may overflow.
+COMMON_FLAGS = [
+    "-O3", "-fno-math-errno", "-fno-trapping-math", "-ffp-contract=off", "-fno-strict-aliasing",
+    "-fwrapv", "-g0",
+]  # fmt: skip
 INCLUDES = ["graph", "aclnn/kernels"]
 X86_LEVELS = {
     "v2": ["-march=x86-64-v2"],
