@@ -176,17 +176,20 @@ ctypedef int (*lane_loop)(const span_t *) noexcept nogil
 
 cdef extern from "lane_formulas.h" nogil:
     # NULL where the instruction set has no lanes: plain loops do it all.
+    const lane_loop *elu_loops "IF_LANES(elu_loops)"
     const lane_loop *elu_backward_loops "IF_LANES(elu_by_rate_loops)"
     const lane_loop *gelu_loops "IF_LANES(gelu_loops)"
     const lane_loop *gelu_backward_loops "IF_LANES(gelu_backward_loops)"
     const lane_loop *logit_backward_loops "IF_LANES(logit_by_bounds_loops)"
     const lane_loop *leaky_relu_loops "IF_LANES(leaky_relu_loops)"
     const lane_loop *hardshrink_loops "IF_LANES(hardshrink_loops)"
+    facts_fn growth_facts "IF_LANES(growth_facts)"
     facts_fn elu_facts "IF_LANES(elu_facts)"
     facts_fn logit_facts "IF_LANES(logit_facts)"
     facts_fn keep_facts "IF_LANES(keep_facts)"
     facts_fn scale_facts "IF_LANES(scale_facts)"
     mark_fn leaky_relu_mark
+    mark_fn elu_mark
     mark_fn elu_backward_mark
     mark_fn gelu_mark
     mark_fn gelu_backward_mark
@@ -1054,7 +1057,7 @@ add("hardshrink_backward", 2, hardshrink_backward[float], hardshrink_backward[do
     hardshrink_loops, NULL, keep_facts)
 add("logit_backward", 2, NULL, logit_backward, logit_backward_loops, logit_backward_mark,
     logit_facts)
-add("elu", 1, NULL, elu, NULL, NULL, NULL, elu_f64)
+add("elu", 1, NULL, elu, elu_loops, elu_mark, growth_facts, elu_f64)
 add("elu_backward", 2, NULL, elu_backward, elu_backward_loops, elu_backward_mark, elu_facts)
 add("elu_backward_result", 2, NULL, elu_backward_result)
 add("gelu", 1, NULL, gelu, gelu_loops, gelu_mark)

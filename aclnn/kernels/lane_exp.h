@@ -27,15 +27,19 @@ enum { EXP_STEPS = 8, EXP_NEAR_STEPS = 8 };
 #define LN2_NEAR 0x1.62e43p-1f
 
 /* e^(scale r) - 1, less scale r and over r^2, for |scale r| <= ln(2) / (2 EXP_STEPS) + 2^-12; the
- * error of the exponential is 2^-28.6 for 16 steps, 2^-31 for 8. */
-static inline lanes_t exp_tail_lanes(lanes_t r, float scale) {
+ * error of the exponential is 2^-28.6 for 16 steps, 2^-31 for 8. The long one is as good for e^r - 1. */
+static inline lanes_t exp_long_tail(lanes_t r, float scale) {
     const float square = scale * scale;
-#if LANES == 16
-    return fma_of(r, lanes_of(0x1.5556e8p-3f * scale * square), lanes_of(0x1.0001f8p-1f * square));
-#else
     lanes_t tail = fma_of(
         r, lanes_of(0x1.555aep-5f * square * square), lanes_of(0x1.555da4p-3f * scale * square));
     return fma_of(r, tail, lanes_of(0.5f * square));
+}
+static inline lanes_t exp_tail_lanes(lanes_t r, float scale) {
+#if LANES == 16
+    const float square = scale * scale;
+    return fma_of(r, lanes_of(0x1.5556e8p-3f * scale * square), lanes_of(0x1.0001f8p-1f * square));
+#else
+    return exp_long_tail(r, scale);
 #endif
 }
 

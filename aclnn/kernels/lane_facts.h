@@ -8,6 +8,7 @@ typedef struct {
     float powers[16], shifts[16], near_powers[32], rate, scale;
     int odd;
 } elu_t;
+typedef struct { float rate, scale, factor, factor_low, last; int odd; } growth_t;
 typedef struct { float low, high, outside; int open, whole, even, odd; } logit_t;
 typedef struct { uint32_t low, reach; uint16_t half_low, half_reach, bfloat_low, bfloat_reach; } keep_t;
 typedef struct { float slope, near; int at_once; } scale_t;
@@ -17,7 +18,7 @@ typedef union { keep_t keep; scale_t scale; } line_facts_t;
 
 typedef struct {
     double p[4];
-    union { elu_t elu; logit_t logit; line_facts_t line; };
+    union { elu_t elu; growth_t growth; logit_t logit; line_facts_t line; };
 } facts_t;
 
 #define FACTS(s) ((const facts_t *)(s)->facts)

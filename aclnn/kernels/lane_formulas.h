@@ -25,6 +25,13 @@ static inline int elu_backward_odd(const double *p) {
     double slope = p[0] * p[1] * p[2];
     return !(p[2] > 0 && p[2] <= 1024 && slope <= 1048576 && slope >= 9.5e-7);
 }
+static inline int elu_odd(const double *p) {
+    double factor = p[0] * p[1], size = factor < 0 ? -factor : factor;
+    return !(p[2] > 0 && p[2] <= 1024 && size <= 1048576 && size >= 9.5e-7 && p[2] * size >= 9.5e-7);
+}
+static inline int elu_suspect(float x, float same, float r, const double *p) {
+    return elu_odd(p) | is_extreme(x) | is_extreme(r);
+}
 static inline int elu_backward_suspect(float g, float x, float r, const double *p) {
     float y = (float)p[2] * (x < 0.0f ? x : 0.0f);
     return elu_backward_odd(p) | is_extreme(r) | (bits_of_f32(y) > ELU_LAST);
@@ -50,6 +57,7 @@ static inline int logit_backward_suspect(float x, float dy, float r, const doubl
         for (ptrdiff_t i = 0; i < n; i++) suspect[i] |= name##_suspect(a[i], b[i], r[i], p); \
     }
 MARK(leaky_relu)
+MARK(elu)
 MARK(elu_backward)
 MARK(gelu)
 MARK(gelu_backward)
@@ -164,6 +172,69 @@ ELU_BY_RATE(2)
 ELU_BY_RATE(3)
 ELU_BY_RATE(4)
 LOOPS_TABLE(elu_by_rate)
+
+static void growth_facts(facts_t *facts, ptrdiff_t n, kind_t kind) {
+    const double *p = facts->p;
+    growth_t *growth = &facts->growth;
+    double factor = p[0] * p[1];
+    growth->rate = (float)p[2];
+    growth->scale = (float)p[1];
+    growth->factor = (float)factor;
+    growth->factor_low = (float)(factor - growth->factor);
+    growth->last = (float)(-80.0 / p[2]);
+    growth->odd = elu_odd(p);
+}
+
+/* e^y for y = rate max(min(x, 0), last): power (1 + high + low + what a polynomial makes of both). From
+ * `last` on e^y - 1 is -1 to the last digit. `high` is exact. */
+typedef struct { lanes_t power, high, low; } decay_t;
+static inline decay_t elu_decay(const growth_t *growth, lanes_t x) {
+    const lanes_t rate = lanes_of(growth->rate);
+    decay_t d;
+    lanes_t below = at_least(at_most(x, 0.0f), lanes_of(growth->last)), y = times(rate, below);
+    whole_t n = exp_whole(y, 1.0f, EXP_STEPS);
+    d.high = fma_of(n.octaves, lanes_of(-LN2), y);
+    d.low = fma_of(n.octaves, lanes_of(-LN2_LOW), pick_step(EXP_SHIFTS, n.steps));
+    d.low = plus(d.low, fms_of(rate, below, y));
+    d.power = exp_power(pick_step((const float *)EXP_POWERS, n.steps), EXP_STEPS, n);
+    return d;
+}
+static inline lanes_t elu_chosen(const growth_t *growth, lanes_t x, lanes_t negative) {
+    return choose(above_zero(x), times(x, lanes_of(growth->scale)), negative);
+}
+
+/* factor (power - 1 + power (high + rest)), every sum in two parts: near the root of e^y - 1 they are
+ * as large as it, or larger. */
+static inline lanes_t elu_single_lanes(const void *facts, lanes_t x, lanes_t same, seen_t *seen) {
+    const growth_t *growth = &((const facts_t *)facts)->growth;
+    const lanes_t one = lanes_of(1.0f), factor = lanes_of(growth->factor);
+    decay_t d = elu_decay(growth, x);
+    lanes_t r = plus(d.high, d.low);
+    lanes_t rest = fma_of(times(r, r), exp_long_tail(r, 1.0f), d.low);
+    lanes_t head = minus(d.power, one), head_low = minus(d.power, plus(head, one));
+    lanes_t near = fma_of(d.power, d.high, head);
+    lanes_t near_low = plus(fma_of(d.power, d.high, minus(head, near)), head_low);
+    lanes_t low = fma_of(d.power, rest, near_low);
+    low = fma_of(lanes_of(growth->factor_low), near, times(factor, low));
+    choice_t some = not_zero(x);
+    lanes_t result = elu_chosen(growth, x, fma_of(factor, near, as_addend(low, some)));
+    see_size(seen, x, some); /* of which a result of 0 may be all that is left */
+    see_size(seen, result, some);
+    return show(seen, result);
+}
+
+static inline lanes_t elu_half_lanes(const void *facts, lanes_t x, lanes_t same, seen_t *seen) {
+    const growth_t *growth = &((const facts_t *)facts)->growth;
+    decay_t d = elu_decay(growth, x);
+    lanes_t r = plus(d.high, d.low), rest = fma_of(times(r, r), exp_long_tail(r, 1.0f), r);
+    lanes_t grown = fma_of(d.power, rest, minus(d.power, lanes_of(1.0f)));
+    return show(seen, elu_chosen(growth, x, times(grown, lanes_of(growth->factor))));
+}
+
+/* The exponent is 2e-7 of the least that is not near 0; four roundings. */
+static const limits_t GROWTH_LIMITS = { .bound = 3.9e-7f, .finite = 1 };
+LOOPS(elu, elu_half_lanes, elu_half_lanes, elu_single_lanes, GROWTH_LIMITS, FACTS(s)->growth.odd)
+LOOPS_TABLE(elu)
 
 /* --- GELU ------------------------------------------------------------------------------------ */
 
