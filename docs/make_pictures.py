@@ -22,9 +22,9 @@ def main() -> None:
     fused = aclnn.executor("gelu_backward", g, x, out=out)
     whole = aclnn.executor("gelu_backward", g, x, out=out, materialize=True)
     FOLDER.mkdir(exist_ok=True)
-    (FOLDER / "graph-as-built.svg").write_text(fused.graph_as_built.to_svg())
-    (FOLDER / "graph-scheduled.svg").write_text(fused.graph.to_svg(fused.plan))
-    (FOLDER / "plan-materialized.svg").write_text(whole.plan.to_svg())
+    (FOLDER / "graph-as-built.svg").write_text(fused.graph_as_built.to_svg(), encoding="utf-8")
+    (FOLDER / "graph-scheduled.svg").write_text(fused.graph.to_svg(fused.plan), encoding="utf-8")
+    (FOLDER / "plan-materialized.svg").write_text(whole.plan.to_svg(), encoding="utf-8")
     with tempfile.TemporaryDirectory() as folder:
         page = Path(folder) / "report.html"
         page.write_text(whole.to_html(), encoding="utf-8")

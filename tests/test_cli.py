@@ -1,11 +1,13 @@
 """The command line: what commands print and write, and how they fail."""
 
+import io
 import itertools
 import json
 import sys
 import xml.etree.ElementTree as ElementTree
 
 import pytest
+from setups import fresh
 
 import aclnn
 from aclnn import cli, describe
@@ -373,6 +375,52 @@ def test_calls_that_make_no_sense(capsys, tmp_path, call):
     path.write_text(json.dumps([call]))
     assert cli.main(["inspect", "--calls", str(path)]) == 1
     assert capsys.readouterr().err.startswith("aclnn inspect: ")
+
+
+def printed(monkeypatch, encoding, errors, *arguments):
+    """What a command prints where the output has this encoding."""
+    out = io.TextIOWrapper(io.BytesIO(), encoding=encoding, errors=errors)
+    monkeypatch.setattr(sys, "stdout", out)
+    assert cli.main(arguments) == 0
+    out.flush()
+    return out.buffer.getvalue().decode(encoding)
+
+
+@pytest.mark.parametrize("errors", ["strict", "surrogateescape"])
+@pytest.mark.parametrize(
+    ("encoding", "arguments", "words"),
+    [("ascii", ["demo"], "first ?s"), ("ascii", ["inspect", *GELU], "?"),
+     ("cp1252", ["ops"], "x·?(x)"), ("utf-8", ["ops"], "x·Φ(x)")],
+)  # fmt: skip
+def test_characters_that_the_output_lacks_are_replaced(
+    monkeypatch, encoding, errors, arguments, words
+):
+    assert words in printed(monkeypatch, encoding, errors, *arguments)
+
+
+def test_how_characters_are_replaced_may_be_chosen(monkeypatch):
+    assert "first \\xb5s" in printed(monkeypatch, "ascii", "backslashreplace", "demo")
+
+
+@pytest.mark.parametrize("command", ["ops", "inspect"])
+def test_json_loses_no_character_to_the_encoding(monkeypatch, command):
+    arguments = ["ops"] if command == "ops" else ["inspect", *GELU, "--view", "profile"]
+    text = printed(monkeypatch, "ascii", "strict", *arguments, "--json")
+    assert "?" not in text
+    assert json.loads(text)
+
+
+def test_files_are_utf_8_whatever_the_locale(tmp_path):
+    calls, table = tmp_path / "calls.json", tmp_path / "table.md"
+    calls.write_text('[{"operator": "gelu", "größe": 1}]', encoding="utf-8")
+    code = "import sys; from aclnn import cli; sys.exit(cli.main({}))"
+    plain = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
+    refused = fresh(code.format(["inspect", "--calls", str(calls)]), **plain)
+    assert "is none of" in refused.stderr
+    bench = ["bench", "--quick", "--operators", "gelu", "--sizes", "16", "--peers"]
+    done = fresh(code.format([*bench, "--markdown", str(table)]), **plain)
+    assert done.returncode == 0, done.stderr
+    assert "µs of a call" in table.read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize("name", REGISTRY)

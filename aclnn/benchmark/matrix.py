@@ -178,7 +178,7 @@ def machine() -> dict[str, Any]:
 
 def _cpu_name() -> str:
     try:
-        lines = Path("/proc/cpuinfo").read_text().splitlines()
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace").splitlines()
     except OSError:
         return platform.processor() or platform.machine()
     names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
@@ -316,7 +316,7 @@ def _measured_in_child(settings: Settings, isa_name: str, threads: int) -> Repor
             raise invalid(
                 f"measuring {isa_name} with {threads} threads ended with status {done.returncode}"
             )
-        return json.loads(path.read_text())
+        return json.loads(path.read_text(encoding="utf-8"))
 
 
 def _merged(reports: Sequence[Report]) -> Report:
@@ -328,7 +328,7 @@ def _merged(reports: Sequence[Report]) -> Report:
 
 def _main(threads: str, path: str) -> None:
     report = measured_here(Settings(**json.load(sys.stdin)), int(threads))
-    Path(path).write_text(json.dumps(report))
+    Path(path).write_text(json.dumps(report), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import importlib
+import io
 import sys
 from collections.abc import Sequence
 from contextlib import nullcontext
@@ -47,6 +48,7 @@ def parser(command: str | None = None) -> argparse.ArgumentParser:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command; 0 for success, 1 for a failed run, 2 for bad usage."""
+    _print_to_any_encoding()
     words = sys.argv[1:] if arguments is None else arguments
     command = next((word for word in words if not word.startswith("-")), None)
     try:
@@ -62,6 +64,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except OSError as error:  # of a file that cannot be read or written
         reason = error.strerror or str(error)
         return _failed(command, f"{error.filename}: {reason}" if error.filename else reason)
+
+
+def _print_to_any_encoding() -> None:
+    """Formulas and units go beyond ASCII: a question mark for each sign that the output lacks.
+
+    Another way to replace them, as PYTHONIOENCODING may name one, is left alone.
+    """
+    out = sys.stdout
+    if isinstance(out, io.TextIOWrapper) and out.errors in ("strict", "surrogateescape"):
+        out.reconfigure(errors="replace")
 
 
 def _failed(command: str | None, reason: object) -> int:

@@ -75,7 +75,7 @@ def _check_files(names: Iterable[str]) -> None:
         if path.is_fifo():  # its reader would take the end of this look for that of the report
             continue
         existed = path.exists()
-        path.open("a").close()
+        path.open("ab").close()
         if not existed:
             path.unlink()
 
@@ -121,6 +121,6 @@ def _write(
     }
     for name, text in texts.items():
         if name is not None:
-            Path(name).write_text(text())
+            Path(name).write_text(text(), encoding="utf-8")
     if options.plot:
         plot.draw(report, options.plot)

@@ -52,7 +52,7 @@ def executors(options: argparse.Namespace, strategy: str | None = None) -> list[
     forced = {} if strategy is None else {"strategy": strategy}
     if options.calls is not None:
         try:
-            listed = json.loads(Path(options.calls).read_text())
+            listed = json.loads(Path(options.calls).read_text(encoding="utf-8"))
         except (ValueError, RecursionError) as error:
             raise invalid(f"{options.calls}: {error}") from None
         if not isinstance(listed, list) or not all(isinstance(call, dict) for call in listed):

@@ -174,7 +174,7 @@ def _as_json(executors: list[Any], view: str | None) -> str:
         listed = [_parsed(text(executor)) for executor in executors]
     else:
         listed = [data(executor) for executor in executors]
-    return json.dumps(listed, indent=2, ensure_ascii=False)
+    return json.dumps(listed, indent=2)
 
 
 def _parsed(text: str) -> Any:

@@ -24,7 +24,7 @@ def run(options: argparse.Namespace) -> int:
     chosen = [REGISTRY[options.name]] if options.name else list(REGISTRY.values())
     facts = [describe(operator) for operator in chosen]
     if options.json:
-        print(json.dumps(facts, indent=2, ensure_ascii=False))
+        print(json.dumps(facts, indent=2))
         return 0
     print("\n\n".join(_words(one, rules=options.name is not None) for one in facts))
     return 0
