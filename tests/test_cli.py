@@ -120,6 +120,22 @@ def test_bad_usage_exits_with_2(capsys, arguments):
 
 
 @pytest.mark.parametrize(
+    "call",
+    [["gelu"], ["--calls", "nosuch.json"], ["--self", "nonsense"], ["--out", "float32[3]"],
+     ["--alpha", "0"], ["--is-result", "false"], ["--materialize"]],
+)  # fmt: skip
+def test_lifetimes_are_planned_instead_of_a_call(capsys, tmp_path, call):
+    lives = tmp_path / "lives.csv"
+    lives.write_text("id,lower,upper,size\na,0,2,100\n")
+    assert run(capsys, "plan", "--lifetimes", str(lives), "--strategy", "naive")[0] == 0
+    with pytest.raises(SystemExit) as ended:
+        cli.main(["plan", *call, "--lifetimes", str(lives)])
+    assert ended.value.code == 2
+    said = call[0] if call[0].startswith("-") else "operator"
+    assert f"takes no {said}\n" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
     "arguments",
     [["plan", "--lifetimes", "/nowhere"], ["inspect", "--calls", "/nowhere"],
      ["inspect", "gelu", "--self", "float32[3]", "--approximate", "erf"],

@@ -22,18 +22,33 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--calls", metavar="FILE", help="a JSON list of calls: {'operator': ..., 'self': ..., ...}"
     )
-    roles = dict.fromkeys(role for o in REGISTRY.values() for role in (*o.inputs, "out"))
-    for role in roles:
+    for role in _operands():
         parser.add_argument(
             _flag(role), dest=role, metavar="OPERAND", help="such as float16[64,1,1024]"
         )
-    for role, default in {
-        a.role: a.default for o in REGISTRY.values() for a in o.attributes
-    }.items():
+    for role, default in _defaults().items():
         kind: Any = {bool: truth, str: str}.get(type(default), float)
         parser.add_argument(_flag(role), dest=role, type=kind, metavar="VALUE")
     parser.add_argument("--materialize", action="store_true", help="keep every intermediate whole")
     parser.add_argument("--strategy", choices=STRATEGIES, help="how to plan the workspace")
+
+
+def _operands() -> list[str]:
+    """The operands of all operators."""
+    return list(dict.fromkeys(role for o in REGISTRY.values() for role in (*o.inputs, "out")))
+
+
+def _defaults() -> dict[str, object]:
+    """The options of all operators, with their defaults."""
+    return {a.role: a.default for o in REGISTRY.values() for a in o.attributes}
+
+
+def given(options: argparse.Namespace) -> list[str]:
+    """What the command line says of a call, for commands that can do without one."""
+    plain = vars(options)
+    said = {"operator": options.operator, "--materialize": options.materialize or None}
+    said |= {_flag(role): plain[role] for role in ("calls", *_operands(), *_defaults())}
+    return [words for words, value in said.items() if value is not None]
 
 
 class BadCallError(AclnnError):
@@ -72,9 +87,7 @@ def executors(options: argparse.Namespace, strategy: str | None = None) -> list[
 def _known(call: dict[str, Any], place: int) -> dict[str, Any]:
     """A call of a file, refused when it has a key that would go unheard."""
     call = {key.replace("-", "_"): value for key, value in call.items()}
-    known = {"operator", "out", "materialize", "strategy"}
-    for operator in REGISTRY.values():
-        known |= {*operator.inputs, *(a.role for a in operator.attributes)}
+    known = {"operator", "materialize", "strategy", *_operands(), *_defaults()}
     for key in call:
         if key not in known:
             raise BadCallError(f"call {place}: {key!r} is none of {', '.join(sorted(known))}")

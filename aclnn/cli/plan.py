@@ -107,6 +107,8 @@ def _plans(options: argparse.Namespace, strategy: str | None) -> Named:
     if options.lifetimes is None:
         executors = calls.executors(options, strategy)
         return [(executor.operator.name, executor.plan) for executor in executors]
+    if unheard := calls.given(options):
+        options.refuse(f"--lifetimes is planned instead of a call, and takes no {unheard[0]}")
     plan = for_executor(plan_lifetimes(_lifetimes(options.lifetimes), strategy or "default"))
     return [(options.lifetimes, plan)]
 
