@@ -7,13 +7,15 @@ import math
 import re
 from typing import Any
 
+import numpy as np
+
 from aclnn import dtypes
 from aclnn._tensor import aclScalar, aclTensor
-from aclnn.constants import aclDataType, aclFormat
-from aclnn.errors import shown
+from aclnn.constants import ACLNN_ERR_PARAM_NULLPTR, aclDataType, aclFormat
+from aclnn.errors import AclnnError, as_int, as_real, shown
 
 
-def failed_phase_one(handle: Any, error: Exception, arguments: tuple[Any, ...]) -> str:
+def failed_phase_one(handle: Any, error: AclnnError, arguments: tuple[Any, ...]) -> str:
     """Which function refused which argument and why, the checks in order, and how to see it again.
 
     Parameters
@@ -31,15 +33,17 @@ def failed_phase_one(handle: Any, error: Exception, arguments: tuple[Any, ...]) 
     """
     lines = [f"{handle.name}GetWorkspaceSize: {error}", "checks, in order:"]
     broken = getattr(error, "rule", None)
-    lines += ["  0. no tensor or scalar is null" + _mark(broken is None and "null" in str(error))]
+    null = broken is None and error.status == ACLNN_ERR_PARAM_NULLPTR
+    lines += ["  0. no tensor or scalar is null" + _mark(null)]
     lines += [
         f"  {place}. {rule.text}{_mark(rule is broken)}"
         for place, rule in enumerate(handle.handle.operator.rules, 1)
     ]
     named = list(zip(handle.entry.parameters, arguments, strict=True))
     lines += ["arguments:", *(f"  {p.name} = {shown(value)}" for p, value in named)]
-    lines += ["in Python:", *_in_python(handle.name, named)]
-    lines += ["in C++:", *_in_cpp(handle.name, named)]
+    read = [(parameter, _as_read(parameter.kind, value)) for parameter, value in named]
+    lines += ["in Python:", *_in_python(handle.name, read)]
+    lines += ["in C++:", *_in_cpp(handle.name, read)]
     return "\n".join(lines)
 
 
@@ -48,6 +52,35 @@ def _mark(broken: bool) -> str:
 
 
 Named = list[tuple[Any, Any]]
+
+
+def _as_read(kind: str, value: Any) -> Any:
+    """What phase one makes of an argument: NumPy's numbers are numbers. What it refuses stays."""
+    if kind == "float":
+        try:
+            return as_real(value)
+        except Exception:  # whatever its __float__ raises
+            return value
+    if kind == "bool" and isinstance(value, int | np.bool_ | np.integer):
+        return bool(value)
+    if kind == "int":
+        whole = as_int(value)
+        return value if whole is None else int.__int__(whole)
+    if kind == "str" and isinstance(value, bytes):
+        return value.decode("utf-8", "replace")
+    return str.__str__(value) if isinstance(value, str) else value
+
+
+def _is_plain(value: Any) -> bool:
+    """Whether a value can be written down as it is; an int of thousands of digits cannot."""
+    if type(value) is int:
+        return value.bit_length() < 64
+    return value is None or type(value) in (bool, float, str)
+
+
+def _comment(value: Any) -> str:
+    """A value as a comment shows it: on one line, and without what would end or begin one in C++."""
+    return " ".join(shown(value).replace("/", " / ").split())
 
 
 def _is_tensor(value: Any) -> bool:
@@ -76,13 +109,15 @@ def _python_word(value: Any) -> str:
         )
     if _is_scalar(value):
         return f"aclnn.aclCreateScalar({_python_number(value.value)}, {value.dtype})"
-    if isinstance(value, float):
-        return _python_number(value)
-    return repr(value) if _is_plain(value) else "..."
+    if isinstance(value, aclTensor | aclScalar):
+        return "None"  # destroyed, which phase one takes for null
+    return _python_number(value) if _is_plain(value) else "..."
 
 
 def _python_number(value: Any) -> str:
     """A number as an expression: `repr` writes nan and inf as names that do not exist."""
+    if isinstance(value, complex):
+        return f"complex({_python_number(value.real)}, {_python_number(value.imag)})"
     finite = not isinstance(value, float) or math.isfinite(value)
     return repr(value) if finite else f"float({str(value)!r})"
 
@@ -90,14 +125,7 @@ def _python_number(value: Any) -> str:
 def _python_remark(name: str, value: Any) -> str:
     if _is_tensor(value) or _is_scalar(value) or _is_plain(value):
         return f"  # {name}"
-    return f"  # {name}: {shown(value)}"
-
-
-def _is_plain(value: Any) -> bool:
-    """Whether a value can be written down as it is; an int of thousands of digits cannot."""
-    if isinstance(value, int):
-        return value.bit_length() < 64
-    return value is None or isinstance(value, float) or type(value) is str
+    return f"  # {name}: {_comment(value)}"
 
 
 # --- C++ --------------------------------------------------------------------------------------
@@ -107,12 +135,14 @@ _C_TYPES = {
     "complex64": "std::complex<float>", "complex128": "std::complex<double>",
 } | {f"{sign}int{bits}": f"{sign}int{bits}_t" for sign in ("", "u") for bits in (8, 16, 32, 64)}  # fmt: skip
 
+_C_KINDS = {"float": "double", "bool": "bool", "int": "int64_t"}  # of parameters
+
 
 def _in_cpp(name: str, named: Named) -> list[str]:
     """A whole program: what the call needs, phase one, and phase two where that succeeds."""
     lines, words = [], []
     for parameter, value in named:
-        made, word = _cpp_argument(parameter.name, value)
+        made, word = _cpp_argument(parameter, value)
         lines += made
         words.append(word)
     body = [
@@ -156,19 +186,17 @@ def _header(name: str) -> str:
     return "_".join(["aclnn", *map(str.lower, words)])
 
 
-def _cpp_argument(name: str, value: Any) -> tuple[list[str], str]:
-    """The lines that make an argument, and what is passed."""
-    if _is_tensor(value):
+def _cpp_argument(parameter: Any, value: Any) -> tuple[list[str], str]:
+    """The lines that make an argument, and what is passed; nothing where C++ takes no such value."""
+    name, kind = parameter.name, parameter.kind
+    if parameter.is_tensor and _is_tensor(value):
         return _cpp_tensor(name, value), name
-    if _is_scalar(value):
+    if kind == "scalar" and _is_scalar(value):
         return _cpp_scalar(name, value), name
-    if isinstance(value, bool):
-        return [], str(value).lower()
-    if isinstance(value, str):
-        return [], json.dumps(value)
-    if _is_plain(value) and value is not None:
-        return [], _cpp_number(value, "double" if isinstance(value, float) else "int64_t")
-    return [], "nullptr" if value is None else f"nullptr /* {shown(value).replace('*/', '')} */"
+    if type(value).__name__ == kind and _is_plain(value):
+        return [], json.dumps(value) if kind == "str" else _cpp_number(value, _C_KINDS[kind])
+    nothing = "{}" if kind in _C_KINDS else "nullptr"
+    return [], nothing if value is None else f"{nothing} /* {_comment(value)} */"
 
 
 def _cpp_scalar(name: str, scalar: aclScalar) -> list[str]:
@@ -190,7 +218,7 @@ def _cpp_number(value: Any, kind: str) -> str:
         real, imaginary = complex(value).real, complex(value).imag
         return f"{{{_cpp_number(real, part)}, {_cpp_number(imaginary, part)}}}"
     if kind not in ("float", "double"):
-        return str(int(value))
+        return "INT64_MIN" if value == -(2**63) else f"{int(value)}{'u' * kind.startswith('u')}"
     number = float(value)
     if math.isnan(number):
         return "NAN"

@@ -4,6 +4,7 @@ import re
 import shutil
 import subprocess
 import threading
+from enum import IntEnum
 
 import numpy as np
 import pytest
@@ -87,26 +88,95 @@ def refused_call(name):
     return [values[parameter.kind]() for parameter in ENTRIES[name][1].parameters]
 
 
-@pytest.mark.parametrize("name", ENTRIES)
-def test_failures_reproduce_in_python_and_in_cpp(name, tmp_path):
-    status = getattr(aclnn, f"{name}GetWorkspaceSize")(*refused_call(name))[2]
-    assert status == 161002
+def assert_reproduced(name, arguments, folder, expected=161002, same_words=True):
+    """The message of a call that fails, whose programs fail in the same way."""
+    status = getattr(aclnn, f"{name}GetWorkspaceSize")(*arguments)[2]
+    assert status == expected
     text = aclnn.aclGetRecentErrMsg()
     python, _, cpp = text.partition("in Python:")[2].partition("in C++:")
     assert eval(python.strip())[2] == status
-    assert aclnn.aclGetRecentErrMsg().splitlines()[0] == text.splitlines()[0]
+    if same_words:
+        assert aclnn.aclGetRecentErrMsg().splitlines()[0] == text.splitlines()[0]
     for call in (f"{name}GetWorkspaceSize(", f"{name}(workspace, size, executor, stream)"):
         assert call in cpp
     compiler = shutil.which("c++")
     if compiler is None:
         pytest.skip("no C++ compiler to read the program with")
-    stub_headers(tmp_path, name)
-    (tmp_path / "call.cpp").write_text(cpp)
-    command = [compiler, "-std=c++11", "-Wall", "-Werror", "-fsyntax-only", "-I", str(tmp_path)]
+    stub_headers(folder, name)
+    (folder / "call.cpp").write_text(cpp)
+    command = [compiler, "-std=c++11", "-Wall", "-Werror", "-fsyntax-only", "-I", str(folder)]
     done = subprocess.run(
-        [*command, str(tmp_path / "call.cpp")], capture_output=True, text=True, check=False
+        [*command, str(folder / "call.cpp")], capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stderr
+    return text
+
+
+@pytest.mark.parametrize("name", ENTRIES)
+def test_failures_reproduce_in_python_and_in_cpp(name, tmp_path):
+    assert_reproduced(name, refused_call(name), tmp_path)
+
+
+INF, NAN = float("inf"), float("nan")
+
+
+@pytest.mark.parametrize(
+    ("value", "dtype", "word"),
+    [(complex(NAN, -INF), 16, "complex(float('nan'), float('-inf'))"),
+     (complex(-0.0, INF), 17, "complex(-0.0, float('inf'))"),
+     (-(2**63), 9, "-9223372036854775808"), (2**64 - 1, 10, "18446744073709551615")],
+)  # fmt: skip
+def test_scalars_reproduce_whatever_they_hold(value, dtype, word, tmp_path):
+    arguments = refused_call("aclnnLeakyRelu")
+    arguments[1] = aclnn.aclCreateScalar(value, dtype)
+    text = assert_reproduced("aclnnLeakyRelu", arguments, tmp_path)
+    assert f"aclCreateScalar({word}, {dtype})" in text
+
+
+class Switch(IntEnum):
+    TANH = 1
+
+
+@pytest.mark.parametrize(
+    ("name", "place", "value", "python", "cpp"),
+    [("aclnnLogit", 1, np.float32(0.1), "0.10000000149011612", "0.10000000149011612"),
+     ("aclnnLogit", 1, np.float64(NAN), "float('nan')", "NAN"), ("aclnnLogit", 1, 2**70, "1.18", "1.18"),
+     ("aclnnLogit", 1, "null", "'null'", "{} /* 'null' */"), ("aclnnLogit", 1, None, "None", "{}"),
+     ("aclnnLogit", 1, 1j, "...", "{} /* 1j */"),
+     ("aclnnEluBackward", 4, np.True_, "True", "true"), ("aclnnEluBackward", 4, "no", "'no'", "{}"),
+     ("aclnnGeluV2", 1, np.int64(1), "1", "1"), ("aclnnGeluV2", 1, Switch.TANH, "1", "1"),
+     ("aclnnGeluV2", 1, -(2**63), "...", "{}"), ("aclnnGeluV2", 1, True, "True", "{}"),
+     ("aclnnGeluBackwardV2", 2, b"tanh", "'tanh'", '"tanh"'),
+     ("aclnnGeluBackwardV2", 2, 1, "1", "nullptr /* 1 */"),
+     ("aclnnGelu", 0, 3, "3", "nullptr /* 3 */"), ("aclnnGelu", 0, Switch.TANH, "...", "nullptr"),
+     ("aclnnGelu", 0, "**//* */", "'**//* */'", "nullptr /* '** / / * * / ' */"),
+     ("aclnnGelu", 0, np.zeros((2, 2)), "...", "nullptr /* array([[0., 0.], [0., 0.]]) */")],
+)  # fmt: skip
+def test_plain_arguments_reproduce_whatever_they_are(name, place, value, python, cpp, tmp_path):
+    arguments = refused_call(name)
+    arguments[place] = value
+    text = assert_reproduced(name, arguments, tmp_path, same_words=python != "...")
+    call = text.partition("in Python:")[2].splitlines()[2 + place]
+    assert call.strip().startswith(python)
+    (call,) = [line for line in text.splitlines() if "int status = " in line]
+    assert cpp in call
+    assert "no tensor or scalar is null   <--" not in text
+
+
+@pytest.mark.parametrize("destroyed", [False, True])
+@pytest.mark.parametrize("place", [0, 1])
+def test_null_and_destroyed_arguments_reproduce(place, destroyed, tmp_path):
+    arguments = refused_call("aclnnLeakyRelu")
+    if destroyed:
+        destroy = aclnn.aclDestroyScalar if place else aclnn.aclDestroyTensor
+        assert destroy(arguments[place]) == 0
+    else:
+        arguments[place] = None
+    text = assert_reproduced(
+        "aclnnLeakyRelu", arguments, tmp_path, expected=161001, same_words=not destroyed
+    )
+    assert "0. no tensor or scalar is null   <-- broken" in text
+    assert text.count("<-- broken") == 1
 
 
 def test_odd_arguments_are_shown_and_never_executed():
