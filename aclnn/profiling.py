@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import accumulate
@@ -15,7 +15,8 @@ from types import SimpleNamespace
 from typing import Any
 
 from aclnn import _plan
-from aclnn.graph.schedule import Step
+from aclnn.graph.plan import WorkspacePlan
+from aclnn.graph.schedule import Schedule, Step
 from aclnn.graph.views import json as documents
 from aclnn.graph.views.tables import Sheet, make, to_rich, to_text
 from aclnn.graph.views.text import base_words, dims
@@ -250,20 +251,19 @@ class Profile:
         >>> aclnn.Profile.from_json(seen.to_json()) == seen
         True
         """
-        document = documents.read_document(text, PROFILE)
+        found = documents.read_document(text, _Document, PROFILE)
         plans = [
             SimpleNamespace(
-                operator=SimpleNamespace(name=one["operator"]),
-                schedule=one["schedule"] and documents.schedule_of(one["schedule"]),
-                workspace=documents.plan_of(one["plan"]),
+                operator=SimpleNamespace(name=one.operator),
+                schedule=one.schedule,
+                workspace=one.plan,
             )
-            for one in document["executors"]
+            for one in found.executors
         ]
         made = Profile()
-        for one in document["recorded"]:
-            events = tuple(tuple(event) for event in one["events"])
-            plan = plans[one["executor"]]
-            made.runs.append(Run(plan, one["begin"], one["end"], events, one["caller"]))
+        for place, one in enumerate(found.recorded):
+            _check_numbers(one, found.executors, f"recorded[{place}]")
+            made.runs.append(Run(plans[one.executor], one.begin, one.end, one.events, one.caller))
         return made
 
     def to_chrome_trace(self) -> str:
@@ -300,6 +300,41 @@ class Profile:
 
 
 _DIGITS = "0123456789abcdefghijklmnopqrstuvwxyz"
+
+
+@dataclass(frozen=True, slots=True)
+class _Executor:
+    operator: str
+    schedule: Schedule | None
+    plan: WorkspacePlan
+
+
+@dataclass(frozen=True, slots=True)
+class _Recorded:
+    executor: int
+    begin: int
+    end: int
+    caller: int
+    events: tuple[tuple[int, int, int, int], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Document:
+    """What a profile is read back from; the rest follows from it."""
+
+    executors: tuple[_Executor, ...]
+    recorded: tuple[_Recorded, ...]
+
+
+def _check_numbers(one: _Recorded, executors: Sequence[_Executor], where: str) -> None:
+    """Raise ValueError where a run is of an executor or has a step that there is not."""
+    if not 0 <= one.executor < len(executors):
+        raise ValueError(f"{where}.executor is {one.executor}, but there are {len(executors)}")
+    schedule = executors[one.executor].schedule
+    steps = len(schedule.steps) if schedule else 0
+    for place, (step, *_) in enumerate(one.events):
+        if not 0 <= step < steps:
+            raise ValueError(f"{where}.events[{place}] is of step {step}, but there are {steps}")
 
 
 def _step_data(step: StepTime) -> dict[str, Any]:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import itertools
+import json
 import struct
 
+import pytest
 from aclnn.graph import DType, Graph, GraphBuilder
 from hypothesis import strategies as st
 
@@ -117,3 +119,39 @@ def fresh_memory(graph: Graph) -> dict[str, dict[int, float]]:
         shared = value.alias_of is not None
         memory[value.name] = memory[graph.value(value.alias_of).name] if shared else {}
     return memory
+
+
+OF_EVERY_TYPE = (None, True, 1.5, "x", 7, [0.5], {"x": 1})
+NOT_READ = ("schema", "attrs", "bytes_read", "bytes_written", "summary")
+
+
+def damages(document, path="", whole=None):
+    """Texts of a document with one field missing or of another type, and what its name is."""
+    whole = document if whole is None else whole
+    for key in list(document) if isinstance(document, dict) else range(len(document)):
+        if key in NOT_READ:
+            continue
+        was = document[key]
+        name = f"{path}[{key}]" if isinstance(document, list) else f"{path}.{key}".lstrip(".")
+        if isinstance(was, (dict, list)):
+            yield from damages(was, name, whole)
+        others = [one for one in OF_EVERY_TYPE if type(one) is not type(was)]
+        if key in ("alias_of", "schedule"):  # which may be null
+            others = [one for one in others if one not in (None, 7)]
+        for document[key] in others:
+            yield json.dumps(whole), name
+        if isinstance(document, dict):
+            del document[key]
+            yield json.dumps(whole), f"{name} is missing"
+        document[key] = was
+
+
+def assert_damage_is_refused(read, document):
+    """Fields that do not fit are named by the error, and there are some."""
+    count = 0
+    for text, words in damages(document):
+        with pytest.raises(ValueError) as caught:  # noqa: PT011
+            read(text)
+        assert str(caught.value).startswith(words)
+        count += 1
+    assert count > 50

@@ -380,6 +380,22 @@ def test_plans_that_cannot_be_compared(capsys, tmp_path, text):
 
 
 @pytest.mark.parametrize(
+    ("field", "value", "words"),
+    [("size", "x", "size is 'x', must be an integer"), ("steps", None, "steps is None, must be"),
+     ("buffers", [3], "buffers[0] is 3, must be an object")],
+)  # fmt: skip
+def test_plans_with_a_field_that_does_not_fit_are_not_compared(
+    capsys, tmp_path, field, value, words
+):
+    saved = tmp_path / "plan.json"
+    plan = json.loads(run(capsys, "plan", *GELU, "--json")[1])
+    saved.write_text(json.dumps(plan | {field: value}))
+    assert cli.main(["plan", *GELU, "--diff", str(saved)]) == 1
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith(f"aclnn plan: {saved}: {words}")
+
+
+@pytest.mark.parametrize(
     "call",
     [{"operator": "gelu", "self": "float32[3]", "slef": 1}, {"operator": ["gelu"]}, {},
      {"operator": "gelu", "self": 3}, {"operator": "gelu", "self": "float32[3:offset=-9]"},

@@ -27,7 +27,7 @@ from aclnn.graph import (
 )
 from aclnn.graph.views import json as documents
 from aclnn.graph.views.json import GRAPH_SCHEMA
-from graph_tools import as_built
+from graph_tools import as_built, assert_damage_is_refused
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from referencing import Registry, Resource
@@ -84,6 +84,36 @@ def test_foreign_documents_are_refused(read):
     for text in ('{"schema": "other/1"}', "[]", "3"):
         with pytest.raises(ValueError, match="expected a document of schema"):
             read(text)
+
+
+def test_documents_with_a_field_that_does_not_fit_are_refused():
+    passes = run_passes(wasteful(), "materialized")
+    plan = plan_workspace(passes.graph)
+    schedule = compile(passes.graph, plan, lambda node: SimpleNamespace(fn=0, state=0, name="k"))
+    for thing in (passes.graph, plan, schedule, passes):
+        document = json.loads(thing.to_json())
+        if thing is passes:
+            del document["nodes"]  # it follows from the rest
+        assert_damage_is_refused(type(thing).from_json, document)
+
+
+@pytest.mark.parametrize(
+    "value", [{"float": "x"}, {"float": 1}, {}, {"a": "nan"}, [[{"float": []}]]]
+)
+def test_attributes_that_do_not_fit_are_refused(value):
+    document = json.loads(wasteful().to_json())
+    document["nodes"][0]["attrs"] = {"why": value}
+    with pytest.raises(ValueError, match=re.escape("nodes[0].attrs.why is {")):
+        Graph.from_json(json.dumps(document))
+    document["nodes"][0]["attrs"] = [value]
+    with pytest.raises(ValueError, match=re.escape("nodes[0].attrs is [")):
+        Graph.from_json(json.dumps(document))
+
+
+@pytest.mark.parametrize("text", ["[" * 100_000, "{", "", "[NaN"], ids=lambda text: text[:5])
+def test_texts_that_are_no_documents_are_refused(text):
+    with pytest.raises(ValueError, match=r"too deep|Expect"):
+        Graph.from_json(text)
 
 
 def test_attributes_read_back_whatever_they_are():

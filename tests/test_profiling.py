@@ -3,6 +3,7 @@
 import itertools
 import json
 import os
+import re
 import statistics
 import threading
 
@@ -11,6 +12,7 @@ import numpy as np
 import pytest
 from aclnn.graph import graph_lifetimes
 from aclnn.graph.views.json import PLAN_SCHEMA, SCHEDULE_SCHEMA
+from graph_tools import assert_damage_is_refused
 from referencing import Registry, Resource
 from setups import small_executor
 
@@ -85,6 +87,27 @@ def test_profiles_fit_their_schema_and_read_back():
         moved = step.bytes_read + step.bytes_written
         assert data["median_ns"] == statistics.median(step.times)
         assert data["gigabytes_per_second"] == pytest.approx(moved / step.median)
+
+
+def test_profiles_with_a_field_that_does_not_fit_are_refused():
+    document = json.loads(small_executor(materialize=True).profile(repeat=1).to_json())
+    for derived in ("steps", "runs", "total_ns"):
+        del document[derived]
+    assert_damage_is_refused(aclnn.Profile.from_json, document)
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "words"),
+    [("executor", 1, "executor is 1, but there are 1"), ("executor", -1, "executor is -1, but"),
+     ("events", [[0, 0, 1]], "events[0] has 3 items, must have 4"),
+     ("events", [[0, 0, 1, 2], [99, 0, 1, 2]], "events[1] is of step 99, but there are"),
+     ("events", [[-1, 0, 1, 2]], "events[0] is of step -1, but there are")],
+)  # fmt: skip
+def test_profiles_of_runs_that_cannot_have_been_are_refused(field, value, words):
+    document = json.loads(small_executor(materialize=True).profile(repeat=1).to_json())
+    document["recorded"][0][field] = value
+    with pytest.raises(ValueError, match=re.escape(f"recorded[0].{words}")):
+        aclnn.Profile.from_json(json.dumps(document))
 
 
 @pytest.mark.usefixtures("two_threads")

@@ -96,7 +96,7 @@ def _saved(name: str, count: int) -> list[WorkspacePlan]:
     try:
         found = json.loads(Path(name).read_text(encoding="utf-8"))
         plans = [documents.plan_of(one) for one in (found if isinstance(found, list) else [found])]
-    except (ValueError, KeyError, TypeError, RecursionError) as error:
+    except (ValueError, RecursionError) as error:
         raise invalid(f"{name}: {error}") from None
     if len(plans) != count:
         raise invalid(f"{name} has {len(plans)} plans, these calls have {count}")

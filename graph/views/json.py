@@ -10,16 +10,17 @@ from __future__ import annotations
 
 import json
 import math
-from dataclasses import asdict, fields
+import reprlib
+from dataclasses import asdict, dataclass, fields, is_dataclass
+from functools import cache
 from pathlib import Path
-from typing import Any
+from types import NoneType
+from typing import Any, get_args, get_origin, get_type_hints
 
-from ..ir import DType, Graph, Node, Value, check, freeze_attrs
-from ..lifetime import TilePart
-from ..loops import Tiling
-from ..passes import Note, PassResult, PassStep
-from ..plan import Buffer, WorkspacePlan
-from ..schedule import Op, Operand, Schedule, Step
+from ..ir import Graph, Node, check, freeze_attrs
+from ..passes import PassResult, PassStep
+from ..plan import WorkspacePlan
+from ..schedule import Schedule
 from .diff import PlanDiff
 
 GRAPH = "aclnn.graph/1"
@@ -27,6 +28,7 @@ PASSES = "aclnn.passes/1"
 PLAN = "aclnn.plan/1"
 PLAN_DIFF = "aclnn.plan-diff/1"
 SCHEDULE = "aclnn.schedule/1"
+_SCHEMAS: dict[type, str] = {Graph: GRAPH, WorkspacePlan: PLAN, Schedule: SCHEDULE}
 
 
 def load_schema(folder: Path, name: str) -> dict[str, Any]:
@@ -50,30 +52,89 @@ def _encoded(value: Any) -> Any:
     return value
 
 
-def _decoded(value: Any) -> Any:
-    if isinstance(value, dict):
-        return float(value["float"])
-    if isinstance(value, list):
-        return tuple(map(_decoded, value))
-    return value
+# --- From documents ---------------------------------------------------------------------------
+
+_FLOATS = ("nan", "inf", "-inf")
+_WORDS = {int: "an integer", str: "a string", list: "a list", dict: "an object"}
+_hints = cache(get_type_hints)
+_ATTRS = _hints(Node)["attrs"]  # in documents an object, whose values are of any type
 
 
-def read_document(text: str, schema: str) -> dict[str, Any]:
-    """The document in `text`; ValueError when it is of another schema."""
-    return checked_document(json.loads(text), schema)
+def read_document(text: str, kind: type, schema: str) -> Any:
+    """The `kind` that the document in `text` describes; ValueError names the field that does not fit."""
+    try:
+        return read(kind, checked_document(json.loads(text), schema))
+    except RecursionError:
+        raise ValueError("lists lie in one another too deep to be read") from None
 
 
-def checked_document(document: Any, schema: str) -> dict[str, Any]:
+def checked_document(document: Any, schema: str, where: str = "") -> dict[str, Any]:
     """`document` itself, when it is of this schema."""
     found = document.get("schema") if isinstance(document, dict) else None
     if found != schema:
-        raise ValueError(f"expected a document of schema {schema!r}, got {found!r}")
+        place = f"{where}: " if where else ""
+        raise ValueError(
+            f"{place}expected a document of schema {schema!r}, got {reprlib.repr(found)}"
+        )
     return document
 
 
-def _only(kind: type, data: dict[str, Any]) -> dict[str, Any]:
-    """The entries of `data` that are fields of a dataclass; the rest follows from them."""
-    return {one.name: data[one.name] for one in fields(kind) if one.name in data}
+def read(kind: Any, data: Any, where: str = "") -> Any:
+    """Plain data as what an annotation says: dataclasses from objects, tuples from lists.
+
+    `where` is the field that holds the data.
+    """
+    inner = get_args(kind)
+    if NoneType in inner:
+        return None if data is None else read(inner[0], data, where)
+    if kind == _ATTRS:
+        items = _of_type(dict, data, where).items()
+        return freeze_attrs({key: _decoded(value, f"{where}.{key}") for key, value in items})
+    if get_origin(kind) is tuple:
+        return _tuple(inner, _of_type(list, data, where), where)
+    return _object(kind, data, where) if is_dataclass(kind) else _of_type(kind, data, where)
+
+
+def _tuple(kinds: tuple[Any, ...], items: list[Any], where: str) -> tuple[Any, ...]:
+    if kinds[-1] is Ellipsis:
+        kinds = kinds[:1] * len(items)
+    if len(kinds) != len(items):
+        raise ValueError(f"{where} has {len(items)} items, must have {len(kinds)}")
+    pairs = zip(kinds, items, strict=True)
+    return tuple(read(kind, item, f"{where}[{i}]") for i, (kind, item) in enumerate(pairs))
+
+
+def _object(kind: Any, data: Any, where: str) -> Any:
+    """A dataclass; what else an object has follows from its fields, or is of a later version."""
+    if kind in _SCHEMAS:
+        checked_document(data, _SCHEMAS[kind], where)
+    made, hints = {}, _hints(kind)
+    for one in fields(kind):
+        if not one.compare:  # what is not in documents
+            continue
+        path = f"{where}.{one.name}" if where else one.name
+        if one.name not in _of_type(dict, data, where):
+            raise ValueError(f"{path} is missing")
+        made[one.name] = read(hints[one.name], data[one.name], path)
+    return check(Graph(**made)) if kind is Graph else kind(**made)
+
+
+def _of_type(kind: type, data: Any, where: str) -> Any:
+    if type(data) is not kind:  # a bool is no number here
+        raise ValueError(f"{where} is {reprlib.repr(data)}, must be {_WORDS[kind]}")
+    return data
+
+
+def _decoded(value: Any, where: str) -> Any:
+    """An attribute's value, which may be a number that JSON lacks."""
+    if isinstance(value, list):
+        return tuple(_decoded(item, where) for item in value)
+    if not isinstance(value, dict):
+        return value
+    found = value.get("float")
+    if len(value) != 1 or found not in _FLOATS:
+        raise ValueError(f"{where} is {reprlib.repr(value)}, must be a number, string or list")
+    return float(found)
 
 
 # --- Graph ------------------------------------------------------------------------------------
@@ -98,39 +159,12 @@ def _node_data(graph: Graph, node: Node) -> dict[str, Any]:
     }
 
 
-def graph_of(document: Any) -> Graph:
-    """The graph of a document as plain data."""
-    document = checked_document(document, GRAPH)
-    values = tuple(
-        Value(
-            **value
-            | {
-                "shape": tuple(value["shape"]),
-                "strides": tuple(value["strides"]),
-                "dtype": DType(**value["dtype"]),
-            }
-        )
-        for value in document["values"]
-    )
-    nodes = tuple(
-        Node(
-            **_only(Node, node)
-            | {
-                "inputs": tuple(node["inputs"]),
-                "attrs": freeze_attrs({key: _decoded(v) for key, v in node["attrs"].items()}),
-            }
-        )
-        for node in document["nodes"]
-    )
-    return check(Graph(nodes, values, tuple(document["inputs"]), tuple(document["outputs"])))
-
-
 def graph_to_json(graph: Graph, indent: int | None = None) -> str:
     return json.dumps(graph_data(graph), indent=indent, allow_nan=False)
 
 
 def graph_from_json(text: str) -> Graph:
-    return graph_of(json.loads(text))
+    return read_document(text, Graph, GRAPH)
 
 
 # --- Passes -----------------------------------------------------------------------------------
@@ -163,13 +197,15 @@ def passes_to_json(passes: PassResult, indent: int | None = None) -> str:
     return json.dumps(passes_data(passes), indent=indent, allow_nan=False)
 
 
+@dataclass(frozen=True, slots=True)
+class _Passes:
+    as_built: Graph
+    passes: tuple[PassStep, ...]
+
+
 def passes_from_json(text: str) -> PassResult:
-    document = read_document(text, PASSES)
-    steps = (
-        PassStep(one["name"], graph_of(one["graph"]), tuple(Note(**note) for note in one["notes"]))
-        for one in document["passes"]
-    )
-    return PassResult(graph_of(document["as_built"]), steps)
+    found = read_document(text, _Passes, PASSES)
+    return PassResult(found.as_built, found.passes)
 
 
 # --- Plan -------------------------------------------------------------------------------------
@@ -189,24 +225,7 @@ def plan_data(plan: WorkspacePlan) -> dict[str, Any]:
 
 def plan_of(document: Any) -> WorkspacePlan:
     """The plan of a document as plain data."""
-    document = checked_document(document, PLAN)
-    buffers = tuple(
-        Buffer(
-            **buffer
-            | {
-                "shared_with": tuple(buffer["shared_with"]),
-                "consumers": tuple(buffer["consumers"]),
-                "parts": tuple(TilePart(**part) for part in buffer["parts"]),
-            }
-        )
-        for buffer in document["buffers"]
-    )
-    changed = {
-        "buffers": buffers,
-        "steps": tuple(document["steps"]),
-        "tiling": Tiling(**document["tiling"]),
-    }
-    return WorkspacePlan(**_only(WorkspacePlan, document) | changed)
+    return read(WorkspacePlan, document)
 
 
 def plan_to_json(plan: WorkspacePlan, indent: int | None = None) -> str:
@@ -214,7 +233,7 @@ def plan_to_json(plan: WorkspacePlan, indent: int | None = None) -> str:
 
 
 def plan_from_json(text: str) -> WorkspacePlan:
-    return plan_of(json.loads(text))
+    return read_document(text, WorkspacePlan, PLAN)
 
 
 def plan_diff_data(diff: PlanDiff) -> dict[str, Any]:
@@ -241,26 +260,9 @@ def schedule_data(schedule: Schedule) -> dict[str, Any]:
     }
 
 
-def schedule_of(document: Any) -> Schedule:
-    """The schedule of a document as plain data."""
-    document = checked_document(document, SCHEDULE)
-    changed = {
-        "arguments": tuple(document["arguments"]),
-        "steps": tuple(_step_of(step) for step in document["steps"]),
-    }
-    return Schedule(**_only(Schedule, document) | changed)
-
-
-def _step_of(data: dict[str, Any]) -> Step:
-    operands = tuple(Operand(**o | {"strides": tuple(o["strides"])}) for o in data["operands"])
-    ops = tuple(Op(**op | {"operands": tuple(op["operands"])}) for op in data["ops"])
-    changed = {"shape": tuple(data["shape"]), "operands": operands, "ops": ops}
-    return Step(**_only(Step, data) | changed)
-
-
 def schedule_to_json(schedule: Schedule, indent: int | None = None) -> str:
     return json.dumps(schedule_data(schedule), indent=indent)
 
 
 def schedule_from_json(text: str) -> Schedule:
-    return schedule_of(json.loads(text))
+    return read_document(text, Schedule, SCHEDULE)
