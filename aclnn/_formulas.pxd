@@ -180,28 +180,33 @@ cdef inline double gelu_backward(double g, double x, const double *p) noexcept n
     return ordered(r, x)
 
 
-cdef inline double sigmoid_of_tanh_form(double x) noexcept nogil:
-    """(1 + tanh(w))/2 = 1/(1 + e^(-2w)) with w = sqrt(2/pi) (x + 0.044715 x^3)."""
+cdef inline double bounded(double x) noexcept nogil:
+    """`x`, as far as the form with tanh tells it from what lies beyond; a NaN stays."""
     cdef double near = x if x < 40.0 else 40.0
-    near = near if near > -40.0 else -40.0
+    return near if near > -40.0 else -40.0
+
+
+cdef inline double decay_of_tanh_form(double near) noexcept nogil:
+    """e^(-2|w|) with w = sqrt(2/pi) (x + 0.044715 x^3); (1 + tanh(w))/2 = 1/(1 + e^(-2w))."""
     cdef double w2 = near * fma_f64(0.07135481627159953, near * near, 1.5957691216057308)
-    cdef double e = exp_f64(exponent(-fabs(w2)))
-    return (e if w2 < 0 else 1.0) / (1.0 + e)
+    return exp_f64(exponent(-fabs(w2)))
 
 
 cdef inline double gelu_tanh(double x, const double *p) noexcept nogil:
-    cdef double r = times_slope(x, sigmoid_of_tanh_form(x), x, 0.3989422804014327, -BARELY)
+    cdef double e = decay_of_tanh_form(bounded(x))
+    cdef double sigma = (e if x < 0 else 1.0) / (1.0 + e)
+    cdef double r = times_slope(x, sigma, x, 0.3989422804014327, -BARELY)
     r = x - x if x == -INFINITY else r
     return canonical(r)
 
 
 cdef inline double gelu_backward_tanh(double g, double x, const double *p) noexcept nogil:
-    """sigma (1 + 2 w' x (1 - sigma)), with 1 - sigma(x) = sigma(-x)."""
-    cdef double sigma = sigmoid_of_tanh_form(x)
-    cdef double near = x if x < 40.0 else 40.0
-    near = near if near > -40.0 else -40.0
+    """sigma (1 + 2 w' x (1 - sigma)), where sigma and 1 - sigma share a denominator."""
+    cdef double near = bounded(x)
+    cdef double e = decay_of_tanh_form(near)
     cdef double rate = fma_f64(0.21406444881479858, near * near, 1.5957691216057308)
-    cdef double slope = sigma * fma_f64(near * rate, sigmoid_of_tanh_form(-x), 1.0)
+    cdef double rest = (1.0 if x < 0 else e) / (1.0 + e)
+    cdef double slope = (e if x < 0 else 1.0) / (1.0 + e) * fma_f64(near * rate, rest, 1.0)
     cdef double r = times_slope(g, slope, x, 0.7978845608028654, BARELY)
     r = g * 0 if x == -INFINITY else r
     return ordered(r, x)
