@@ -188,7 +188,7 @@ cdef inline double bounded(double x) noexcept nogil:
 
 cdef inline double decay_of_tanh_form(double near) noexcept nogil:
     """e^(-2|w|) with w = sqrt(2/pi) (x + 0.044715 x^3); (1 + tanh(w))/2 = 1/(1 + e^(-2w))."""
-    cdef double w2 = near * fma_f64(0.07135481627159953, near * near, 1.5957691216057308)
+    cdef double w2 = near * fma_f64(0.07135481627260025, near * near, 1.5957691216057308)
     return exp_f64(exponent(-fabs(w2)))
 
 
@@ -204,7 +204,7 @@ cdef inline double gelu_backward_tanh(double g, double x, const double *p) noexc
     """sigma (1 + 2 w' x (1 - sigma)), where sigma and 1 - sigma share a denominator."""
     cdef double near = bounded(x)
     cdef double e = decay_of_tanh_form(near)
-    cdef double rate = fma_f64(0.21406444881479858, near * near, 1.5957691216057308)
+    cdef double rate = fma_f64(0.21406444881780074, near * near, 1.5957691216057308)
     cdef double rest = (1.0 if x < 0 else e) / (1.0 + e)
     cdef double slope = (e if x < 0 else 1.0) / (1.0 + e) * fma_f64(near * rate, rest, 1.0)
     cdef double r = times_slope(g, slope, x, 0.7978845608028654, BARELY)

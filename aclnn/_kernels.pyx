@@ -179,6 +179,7 @@ cdef extern from "lane_formulas.h" nogil:
     const lane_loop *elu_loops "IF_LANES(elu_loops)"
     const lane_loop *elu_backward_loops "IF_LANES(elu_by_rate_loops)"
     const lane_loop *gelu_loops "IF_LANES(gelu_loops)"
+    const lane_loop *gelu_tanh_loops "IF_LANES(gelu_tanh_loops)"
     const lane_loop *gelu_backward_loops "IF_LANES(gelu_backward_loops)"
     const lane_loop *logit_backward_loops "IF_LANES(logit_by_bounds_loops)"
     const lane_loop *leaky_relu_loops "IF_LANES(leaky_relu_loops)"
@@ -192,6 +193,7 @@ cdef extern from "lane_formulas.h" nogil:
     mark_fn elu_mark
     mark_fn elu_backward_mark
     mark_fn gelu_mark
+    mark_fn gelu_tanh_mark
     mark_fn gelu_backward_mark
     mark_fn logit_backward_mark
 
@@ -1061,7 +1063,7 @@ add("elu", 1, NULL, elu, elu_loops, elu_mark, growth_facts, elu_f64)
 add("elu_backward", 2, NULL, elu_backward, elu_backward_loops, elu_backward_mark, elu_facts)
 add("elu_backward_result", 2, NULL, elu_backward_result)
 add("gelu", 1, NULL, gelu, gelu_loops, gelu_mark)
-add("gelu_tanh", 1, NULL, gelu_tanh)
+add("gelu_tanh", 1, NULL, gelu_tanh, gelu_tanh_loops, gelu_tanh_mark)
 add("gelu_backward", 2, NULL, gelu_backward, gelu_backward_loops, gelu_backward_mark)
 add("gelu_backward_tanh", 2, NULL, gelu_backward_tanh)
 add("logit", 1, NULL, logit)

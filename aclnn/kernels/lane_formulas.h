@@ -15,6 +15,7 @@
 #define ELU_LAST 0xc2a00000u /* -80: the power's exponent must not run out */
 #define GELU_LAST 0xc13fffffu /* beside -12, where the tables end */
 #define GELU_FARTHEST 0x1.7ffffep+3f /* the distance of that */
+#define GELU_TANH_LAST 0xc1180000u /* -9.5: e^(-2w) is 2^-110 */
 #define GELU_ROOT 0x1.80eaep-1f /* a multiple of 2^-20: its distance to larger numbers is exact */
 #define GELU_BESIDE 0x36000000u /* 2^-19: so near the root its low part has too few digits */
 
@@ -44,6 +45,9 @@ static inline int gelu_backward_suspect(float g, float x, float r, const double 
 static inline int gelu_suspect(float x, float same, float r, const double *p) {
     return is_extreme(r) | (bits_of_f32(x) > GELU_LAST);
 }
+static inline int gelu_tanh_suspect(float x, float same, float r, const double *p) {
+    return is_extreme(r) | (bits_of_f32(x) > GELU_TANH_LAST);
+}
 static inline int logit_backward_odd(const double *p) { return !(p[0] < 1); }
 static inline int logit_backward_suspect(float x, float dy, float r, const double *p) {
     float product = x * (1.0f - x);
@@ -60,6 +64,7 @@ MARK(leaky_relu)
 MARK(elu)
 MARK(elu_backward)
 MARK(gelu)
+MARK(gelu_tanh)
 MARK(gelu_backward)
 MARK(logit_backward)
 
@@ -433,6 +438,50 @@ static inline lanes_t gelu_bfloat_lanes(const void *none, lanes_t x, lanes_t sam
 static const limits_t MILLS_LIMITS = { .bound = 0x1.8p-21f, .most = GELU_LAST, .finite = 1, .as_one = 1 };
 LOOPS(gelu, gelu_half_lanes, gelu_bfloat_lanes, gelu_single_lanes, MILLS_LIMITS, 0)
 LOOPS_TABLE(gelu)
+
+/* 2w = sqrt(8/pi) (t + 0.044715 t^3) = near + low. The first coefficient has so few bits that what
+ * rounding takes from the sum is exact. */
+typedef struct { lanes_t near, low; } tanh_argument_t;
+static inline tanh_argument_t gelu_tanh_argument(lanes_t t) {
+    const lanes_t linear = lanes_of(0x1.98p+0f), linear_low = lanes_of(0x1.08a67ap-9f);
+    const lanes_t cubic = lanes_of(0x1.2444f2p-4f), cubic_low = lanes_of(0x1.49b16ap-29f);
+    lanes_t square = times(t, t), square_low = fms_of(t, t, square);
+    lanes_t factor = fma_of(cubic, square, linear);
+    lanes_t factor_low = fma_of(cubic, square_low, fma_of(cubic_low, square, linear_low));
+    factor_low = plus(fma_of(cubic, square, minus(linear, factor)), factor_low);
+    lanes_t near = times(t, factor);
+    tanh_argument_t argument = { near, fma_of(t, factor_low, fms_of(t, factor, near)) };
+    return argument;
+}
+
+/* x / (1 + e) on the right, x e / (1 + e) on the left, with e = e^(-2|w|) = power (1 + rest): a quotient
+ * that is 2^-14 off, and what its residual and the rest leave. */
+static inline lanes_t gelu_tanh_single_lanes(const void *none, lanes_t x, lanes_t same, seen_t *seen) {
+    const lanes_t one = lanes_of(1.0f);
+    tanh_argument_t w = gelu_tanh_argument(at_most(magnitude(x), 9.5f));
+    whole_t n = exp_whole(plus(w.near, w.low), -1.0f, EXP_STEPS);
+    lanes_t high = fma_of(n.octaves, lanes_of(LN2), w.near);
+    lanes_t low = fma_of(n.octaves, lanes_of(LN2_LOW), w.low);
+    lanes_t rest = exp_rest(minus(minus(pick_step(EXP_SHIFTS, n.steps), low), high));
+    lanes_t power = exp_power(pick_step((const float *)EXP_POWERS, n.steps), EXP_STEPS, n);
+    lanes_t whole = plus(one, power), sum = fma_of(power, rest, whole);
+    lanes_t sum_low = plus(fma_of(power, rest, minus(whole, sum)), minus(power, minus(whole, one)));
+    choice_t right = above_zero(x), some = not_zero(x);
+    lanes_t part = choose(right, one, power), inverse = near_inverse(sum);
+    lanes_t near = times(part, inverse);
+    lanes_t residual = fnma_of(near, sum_low, fnma_of(near, sum, part));
+    lanes_t near_low = times(residual, inverse);
+    lanes_t grown = fma_of(plus(near, near_low), rest, near_low);
+    near_low = choose(right, near_low, grown);
+    lanes_t result = fma_of(x, near, as_addend(times(x, near_low), some));
+    see_argument(seen, x);
+    see_size(seen, result, some);
+    return show(seen, result);
+}
+/* It serves halves as well: with fewer digits of w their exponentials would be too far off. */
+static const limits_t TANH_LIMITS = { .bound = 2e-7f, .most = GELU_TANH_LAST, .finite = 1 };
+LOOPS(gelu_tanh, gelu_tanh_single_lanes, gelu_tanh_single_lanes, gelu_tanh_single_lanes, TANH_LIMITS, 0)
+LOOPS_TABLE(gelu_tanh)
 
 /* --- Logit ----------------------------------------------------------------------------------- */
 
