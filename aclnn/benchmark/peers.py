@@ -84,6 +84,13 @@ def _aten() -> Any:
 
 TORCH_FORMS: dict[str, Callable[..., Call]] = {
     "leaky_relu": lambda x, out: partial(_aten().leaky_relu.out, x, 0.01, out=out),
+    "leaky_relu_backward": lambda g, x, out: partial(
+        _aten().leaky_relu_backward.grad_input, g, x, 0.01, False, grad_input=out
+    ),
+    "hardshrink": lambda x, out: partial(_aten().hardshrink.out, x, 0.5, out=out),
+    "elu": lambda x, out: partial(_aten().elu.out, x, 1.0, 1.0, 1.0, out=out),
+    "gelu": lambda x, out: partial(_aten().gelu.out, x, approximate="none", out=out),
+    "logit": lambda x, out: partial(_aten().logit.out, x, None, out=out),
     "hardshrink_backward": lambda g, x, out: partial(
         _aten().hardshrink_backward.grad_input, g, x, 0.5, grad_input=out
     ),
