@@ -48,10 +48,13 @@ static inline int gelu_suspect(float x, float same, float r, const double *p) {
 static inline int gelu_tanh_suspect(float x, float same, float r, const double *p) {
     return is_extreme(r) | (bits_of_f32(x) > GELU_TANH_LAST);
 }
-static inline int logit_backward_odd(const double *p) { return !(p[0] < 1); }
+static inline int logit_odd(const double *p) { return !(p[0] < 1); }
+static inline int logit_suspect(float x, float same, float r, const double *p) {
+    return logit_odd(p) | is_extreme(r);
+}
 static inline int logit_backward_suspect(float x, float dy, float r, const double *p) {
     float product = x * (1.0f - x);
-    return logit_backward_odd(p) | is_extreme(r) | is_extreme(dy) | (product == 0) | (product - product != 0);
+    return logit_odd(p) | is_extreme(r) | is_extreme(dy) | (product == 0) | (product - product != 0);
 }
 
 /* Mark the elements that lanes leave to the double form. */
@@ -66,6 +69,7 @@ MARK(elu_backward)
 MARK(gelu)
 MARK(gelu_tanh)
 MARK(gelu_backward)
+MARK(logit)
 MARK(logit_backward)
 
 #ifdef LANES
@@ -269,8 +273,7 @@ static const cut_t SLOPE_CUT = { GELU_WIDE_CENTERS, 7.0f, 1.75f, 21, 8 };
 static const cut_t MILLS_CUT = { GELU_MORE_CENTERS, 1.0f, 1.25f, 21, 16 };
 #define NEAR_CUT SLOPE_CUT
 static inline lanes_t pick_interval(cut_t cut, const float *row, ints_t interval) {
-    if (cut.places == 8) return pick8(row, interval);
-    return choose(floats_of(int_left(interval, 28)), pick8(row + 8, interval), pick8(row, interval));
+    return cut.places == 8 ? pick8(row, interval) : pick16(row, interval);
 }
 static inline lanes_t gelu_z(cut_t cut, lanes_t t, lanes_t place, ints_t interval) {
     return over(minus(t, pick_interval(cut, cut.centers, interval)), place);
@@ -493,10 +496,12 @@ static void logit_facts(facts_t *facts, ptrdiff_t n, kind_t kind) {
     logit->high = eps < 0 ? 1.0f : 1.0f - eps;
     logit->outside = eps < 0 ? __builtin_nanf("") : 0.0f;
     logit->open = eps < 0;
+    logit->first = eps < 0 ? -INFINITY : logit->low;
+    logit->last = eps < 0 ? INFINITY : logit->high;
     /* Registers of sixteen test for bounds faster than halves are looked through for NaNs. */
     logit->whole = logit->open && (kind == SINGLE || LANES == 8);
     logit->even = logit->high >= 0.5f && logit->low == 1.0f - logit->high;
-    logit->odd = logit_backward_odd(p);
+    logit->odd = logit_odd(p);
 }
 
 #define LOGIT(s) (&((const facts_t *)(s))->logit)
@@ -507,6 +512,59 @@ static inline lanes_t logit_inside(const logit_t *logit, lanes_t q, lanes_t x) {
 /* What is known of the bounds: nothing; that they are as far from 0 as from 1; that they are 0 and 1;
  * and that, besides, most likely all x lie between them. */
 typedef enum { ANY, EVEN, OPEN, WHOLE } bounds_t;
+
+/* z/(1 - z) = near + low. */
+typedef struct { lanes_t near, low; } odds_t;
+static inline odds_t logit_odds(lanes_t z) {
+    const lanes_t one = lanes_of(1.0f);
+    lanes_t rest = minus(one, z), rest_low = minus(minus(one, rest), z);
+    lanes_t inverse = inverse_of(rest);
+    odds_t odds;
+    odds.near = times(z, inverse);
+    odds.low = times(fnma_of(odds.near, rest_low, fnma_of(odds.near, rest, z)), inverse);
+    return odds;
+}
+
+/* ln(odds) = e ln(2) + ln(c) + s - s^2/2 + ... for odds = 2^e c (1 + s), c from a table and 1 where the
+ * logarithm has its root: there s is exact. What is larger than s is added first, without loss. Beside 0
+ * there would be too few digits, and at 1 there is no quotient: a NaN tells. */
+static inline lanes_t log_odds(lanes_t z) {
+    const lanes_t one = lanes_of(1.0f);
+    odds_t odds = logit_odds(z);
+    ints_t place = int_minus(bits_of(odds.near), ints_of(LOG_FIRST)), e = int_right_signed(place, 23);
+    ints_t interval = int_right(place, 19);
+    lanes_t power = floats_of(int_minus(bits_of(one), int_left(e, 23)));
+    lanes_t factor = times(power, pick16(LOG_INVERSES, interval)), octaves = floats_from(e);
+    lanes_t m = times(odds.near, factor), s = minus(m, one);
+    lanes_t s_low = fma_of(odds.low, factor, fms_of(odds.near, factor, m));
+    s_low = fnma_of(s_low, s, s_low); /* over 1 + s */
+    lanes_t rest = fma_of(s, lanes_of(0x1.99e47p-3f), lanes_of(-0x1.002ba8p-2f));
+    rest = fma_of(s, fma_of(s, rest, lanes_of(0x1.555554p-2f)), lanes_of(-0x1.fffffep-2f));
+    lanes_t head = fma_of(octaves, lanes_of(LN2), pick16(LOG_HEADS, interval));
+    lanes_t low = fma_of(octaves, lanes_of(LN2_LOW), pick16(LOG_LOWS, interval));
+    low = fma_of(times(s, s), rest, plus(low, s_low));
+    lanes_t sum = plus(head, s);
+    lanes_t result = plus(sum, plus(plus(minus(head, sum), s), low));
+    return choose(between(z, 0x1p-100f, 1.0f), result, lanes_of(__builtin_nanf("")));
+}
+
+static inline lanes_t logit_clipped(const logit_t *logit, lanes_t x) {
+    return at_most(at_least(x, lanes_of(logit->first)), logit->last);
+}
+static inline lanes_t logit_single_lanes(const void *facts, lanes_t x, lanes_t same, seen_t *seen) {
+    return show(seen, log_odds(logit_clipped(LOGIT(facts), x)));
+}
+/* Of halves many are 0 or 1. */
+static inline lanes_t logit_half_lanes(const void *facts, lanes_t x, lanes_t same, seen_t *seen) {
+    lanes_t z = logit_clipped(LOGIT(facts), x), result = log_odds(z);
+    choice_t not_0 = not_zero(z), not_1 = not_zero(minus(lanes_of(1.0f), z));
+    show(seen, choose(not_0, choose(not_1, result, z), z));
+    return choose(not_0, choose(not_1, result, lanes_of(INFINITY)), lanes_of(-INFINITY));
+}
+
+static const limits_t ODDS_LIMITS = { .bound = 2e-7f, .finite = 1 };
+LOOPS(logit, logit_half_lanes, logit_half_lanes, logit_half_lanes, ODDS_LIMITS, FACTS(s)->logit.odd)
+LOOPS_TABLE(logit)
 
 /* x (1 - x) = y - y^2 for the lesser one of the two, y, which is exact where it is 1 - x; in two
  * parts, because y is at most twice the difference. The residual of a quotient that is 2^-14 off

@@ -37,6 +37,11 @@ static inline lanes_t magnitude(lanes_t x) { return _mm512_abs_ps(x); }
 static inline lanes_t over(lanes_t a, lanes_t b) { return _mm512_div_ps(a, b); }
 /* 1 / x, or 2^-14 of it off. */
 static inline lanes_t near_inverse(lanes_t x) { return _mm512_rcp14_ps(x); }
+/* The same to the last digit but one. */
+static inline lanes_t inverse_of(lanes_t x) {
+    lanes_t near = near_inverse(x);
+    return fma_of(fnma_of(x, near, lanes_of(1.0f)), near, near);
+}
 static inline lanes_t lesser(lanes_t a, lanes_t b) { return _mm512_min_ps(a, b); }
 static inline ints_t int_plus(ints_t a, ints_t b) { return _mm512_add_epi32(a, b); }
 static inline ints_t int_minus(ints_t a, ints_t b) { return _mm512_sub_epi32(a, b); }
@@ -47,6 +52,8 @@ static inline ints_t numbers_from(uint32_t first) {
 }
 static inline ints_t int_left(ints_t a, int n) { return _mm512_slli_epi32(a, (unsigned)n); }
 static inline ints_t int_right(ints_t a, int n) { return _mm512_srli_epi32(a, (unsigned)n); }
+static inline ints_t int_right_signed(ints_t a, int n) { return _mm512_srai_epi32(a, (unsigned)n); }
+static inline lanes_t floats_from(ints_t a) { return _mm512_cvtepi32_ps(a); }
 static inline ints_t int_least(ints_t a, ints_t b) { return _mm512_min_epu32(a, b); }
 static inline ints_t int_most(ints_t a, ints_t b) { return _mm512_max_epu32(a, b); }
 static inline choice_t above_zero(lanes_t x) {
@@ -219,6 +226,7 @@ static inline lanes_t fms_of(lanes_t a, lanes_t b, lanes_t c) { return _mm256_fm
 static inline lanes_t fnma_of(lanes_t a, lanes_t b, lanes_t c) { return _mm256_fnmadd_ps(a, b, c); }
 static inline lanes_t over(lanes_t a, lanes_t b) { return _mm256_div_ps(a, b); }
 static inline lanes_t near_inverse(lanes_t x) { return over(lanes_of(1.0f), x); }
+static inline lanes_t inverse_of(lanes_t x) { return near_inverse(x); }
 static inline lanes_t lesser(lanes_t a, lanes_t b) { return _mm256_min_ps(a, b); }
 static inline lanes_t at_most(lanes_t x, float bound) { return _mm256_min_ps(lanes_of(bound), x); }
 static inline lanes_t at_least(lanes_t x, lanes_t bound) { return _mm256_max_ps(bound, x); }
@@ -232,6 +240,8 @@ static inline ints_t numbers_from(uint32_t first) {
 }
 static inline ints_t int_left(ints_t a, int n) { return _mm256_slli_epi32(a, n); }
 static inline ints_t int_right(ints_t a, int n) { return _mm256_srli_epi32(a, n); }
+static inline ints_t int_right_signed(ints_t a, int n) { return _mm256_srai_epi32(a, n); }
+static inline lanes_t floats_from(ints_t a) { return _mm256_cvtepi32_ps(a); }
 static inline ints_t int_least(ints_t a, ints_t b) { return _mm256_min_epu32(a, b); }
 static inline ints_t int_most(ints_t a, ints_t b) { return _mm256_max_epu32(a, b); }
 static inline choice_t above_zero(lanes_t x) {
@@ -376,6 +386,10 @@ static inline void put_first_bytes(void *p, ptrdiff_t n, ints_t x) {
 
 static inline lanes_t pick8(const float *table, ints_t index) {
     return _mm256_permutevar8x32_ps(_mm256_loadu_ps(table), index);
+}
+static inline lanes_t pick16(const float *table, ints_t index) {
+    lanes_t upper = floats_of(int_left(index, 28)); /* whose sign is the fourth bit */
+    return choose(upper, pick8(table + 8, index), pick8(table, index));
 }
 #endif
 
