@@ -29,6 +29,7 @@ from aclnn._plan cimport (
     plain,
     run_plan,
     run_with_own_workspace,
+    signs_of,
 )
 from aclnn._tensor cimport aclScalar, aclTensor
 
@@ -236,13 +237,10 @@ cdef class EntryHandle:
         from aclnn import planning, product
 
         operands = [describe_tensor(tensor) for tensor in executor.bound]
-        signs = [
-            (not executor.request.scalar_signs >> 2 * index & 2,
-             bool(executor.request.scalar_signs >> 2 * index & 1))
-            for index in range(self.handle.n_scalars)
-        ]
-        planning.check_call(self.handle.operator, operands, signs, executor.scalar_texts,
-                            executor.switches, self.names, product.get_soc_version())
+        signs = signs_of(&executor.request, self.handle.n_scalars)
+        asked = planning.Request(self.handle.operator, operands, signs, executor.scalar_texts,
+                                 executor.switches, self.names)
+        planning.check_call(asked, product.get_soc_version())
 
     cdef int refuse_null(self, PyObject **arguments) except -1:
         cdef int index, kind

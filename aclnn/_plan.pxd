@@ -76,6 +76,7 @@ cdef class OperatorHandle:
 
 cdef object plain(object value)
 cdef int item_size(int dtype) noexcept nogil
+cdef list signs_of(const request_t *request, int n_scalars)
 cdef bint same_layout(const operand_t *a, const operand_t *b) noexcept nogil
 cdef void extent(const operand_t *operand, int64_t *low, int64_t *high) noexcept nogil
 cdef Plan find_plan(OperatorHandle handle, request_t *request, object names, object scalar_texts,

@@ -22,7 +22,7 @@ class Plan:
     workspace_size: int
     elements: int
     out_shape: tuple[int, ...]
-    def __init__(self, *parts: Any) -> None: ...
+    def __init__(self, **parts: Any) -> None: ...
 
 Observer = Callable[[Plan, int, int, list[tuple[int, int, int, int]]], None]
 

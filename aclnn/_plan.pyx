@@ -247,19 +247,23 @@ cdef Plan make_plan(OperatorHandle handle, request_t *request, const settings_t 
     from aclnn import planning
 
     operands = [describe(&request.operands[index]) for index in range(request.n_inputs + 1)]
-    signs = [
-        (not (request.scalar_signs >> 2 * index & 2), bool(request.scalar_signs >> 2 * index & 1))
-        for index in range(handle.n_scalars)
-    ]
     if scalar_texts is None and request.numbers != NULL:
         scalar_texts = {role: repr(request.numbers[index])
                         for index, role in enumerate(handle.scalar_roles)}
     lies = [overlaps >> 2 * index & 3 for index in range(request.n_inputs)]
-    plan = planning.plan_call(
-        handle.operator, operands, signs, scalar_texts, switches, lies, names, as_dict(now)
-    )
+    asked = planning.Request(handle.operator, operands, signs_of(request, handle.n_scalars),
+                             scalar_texts, switches, names)
+    plan = planning.plan_call(asked, lies, as_dict(now))
     (<Plan>plan).overlaps = overlaps
     return plan
+
+
+cdef list signs_of(const request_t *request, int n_scalars):
+    """Whether each scalar converts, and whether it is below zero."""
+    return [
+        (not (request.scalar_signs >> 2 * index & 2), bool(request.scalar_signs >> 2 * index & 1))
+        for index in range(n_scalars)
+    ]
 
 
 cdef object describe(const operand_t *operand):

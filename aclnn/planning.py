@@ -6,7 +6,7 @@ Runs once for each description; `aclnn._plan` keeps the result.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -43,65 +43,71 @@ class RefusedError(AclnnError):
         self.rule = rule
 
 
-def plan_call(
-    operator: Operator,
-    operands: Sequence[Operand | None],
-    signs: Sequence[tuple[bool, bool]],
-    scalar_texts: Mapping[str, str] | None,
-    switches: Sequence[object],
-    overlaps: Sequence[int],
-    names: Mapping[str, str],
-    settings: Mapping[str, Any],
-) -> Any:
+@dataclass(frozen=True, slots=True)
+class Request:
+    """A call as phase one is given it, before anything of it was checked.
+
+    `operands` are the kernel's inputs and the output, `None` where that is to be made; `signs` say of
+    each scalar whether it converts, and whether it is below zero.
+    """
+
+    operator: Operator
+    operands: Sequence[Operand | None]
+    signs: Sequence[tuple[bool, bool]]
+    scalar_texts: Mapping[str, str] | None
+    switches: Sequence[object]
+    names: Mapping[str, str]
+
+
+def plan_call(request: Request, overlaps: Sequence[int], settings: Mapping[str, Any]) -> Any:
     """Phase one of a call that was not seen before; see `aclnn._plan.Plan`."""
     from aclnn._plan import Plan
 
-    soc = product.FAMILIES[settings["soc"]]
-    call, done = check_call(operator, operands, signs, scalar_texts, switches, names, soc)
+    operator = request.operator
+    call, done = check_call(request, product.FAMILIES[settings["soc"]])
     out = call.tensors.get("out") or _new_output(operator, call)
-    inputs = [call.tensors[role] for role in operator.kernel_operands]
-    _refuse_size(names["out"], out)
-    formula = operator.formula_for(call.switches)
+    _refuse_size(request.names["out"], out)
+    tensors = (*(call.tensors[role] for role in operator.kernel_operands), out)
     result = _result_dtype(operator, call)
-    drawn = [*inputs, out]
-    if done and broadcast_shapes(*(spec.shape for spec in inputs)) != out.shape:
-        drawn = [_emptied(spec) for spec in drawn]
-    built = build_graph(operator, formula, drawn[:-1], drawn[-1], result, overlaps)
-    pipeline = "materialized" if settings["materialize"] else "fused"
+    formula = operator.formula_for(call.switches)
+    built = build_graph(operator, formula, *_drawn(tensors, done), result, overlaps)
+    passed = graph.run_passes(built, "materialized" if settings["materialize"] else "fused")
     strategy = STRATEGIES[settings["strategy"]]
-    passed = graph.run_passes(built, pipeline)
-    empty = out.size == 0 or done
     workspace = for_executor(
         graph.plan_workspace(passed.graph, strategy, threads=settings["threads"])
     )
+    empty = out.size == 0 or done
     schedule = packed = None
     if not empty:
         schedule = graph.compile(passed.graph, workspace, partial(kernel_of, passed.graph))
         packed = schedule.pack()
     return Plan(
-        operator,
-        call,
-        built,
-        passed.steps,
-        passed.graph,
-        workspace,
-        schedule,
-        packed,
-        0 if empty else workspace.size,
-        (*inputs, out),
-        operator.scalars_as_double and result == aclDataType.ACL_DOUBLE,
+        operator=operator,
+        call=call,
+        graph_as_built=built,
+        passes=passed.steps,
+        graph=passed.graph,
+        workspace=workspace,
+        schedule=schedule,
+        packed=packed,
+        workspace_size=0 if empty else workspace.size,
+        tensors=tensors,
+        scalars_as_double=operator.scalars_as_double and result == aclDataType.ACL_DOUBLE,
     )
 
 
-def check_call(
-    operator: Operator,
-    operands: Sequence[Operand | None],
-    signs: Sequence[tuple[bool, bool]],
-    scalar_texts: Mapping[str, str] | None,
-    switches: Sequence[object],
-    names: Mapping[str, str],
-    soc: str,
-) -> tuple[Call, bool]:
+def _drawn(tensors: Sequence[TensorSpec], done: bool) -> tuple[Sequence[TensorSpec], TensorSpec]:
+    """The inputs and the output that the graph shows.
+
+    Where there is nothing to do, shapes need not fit each other; then it shows empty ones.
+    """
+    *inputs, out = tensors
+    if done and broadcast_shapes(*(spec.shape for spec in inputs)) != out.shape:
+        *inputs, out = (replace(spec, shape=(0,), strides=(1,)) for spec in tensors)
+    return inputs, out
+
+
+def check_call(request: Request, soc: str) -> tuple[Call, bool]:
     """Go through the operator's rules; the first that is broken decides.
 
     Returns
@@ -110,10 +116,10 @@ def check_call(
     done : bool
         Whether a rule found that there is nothing to do.
     """
-    call = _as_call(operator, operands, signs, scalar_texts, switches, names, soc)
+    call = _as_call(request, soc)
     if not product.has_operators(call.soc):
         raise RefusedError(f"no operator of this package exists on {call.soc}")
-    for rule in operator.rules:
+    for rule in request.operator.rules:
         message = rule.test(call)
         if message == NOTHING_TO_DO:
             return call, True
@@ -123,30 +129,26 @@ def check_call(
     return call, False
 
 
-def _as_call(
-    operator: Operator,
-    operands: Sequence[Operand | None],
-    signs: Sequence[tuple[bool, bool]],
-    scalar_texts: Mapping[str, str] | None,
-    switches: Sequence[object],
-    names: Mapping[str, str],
-    soc: str,
-) -> Call:
-    texts = scalar_texts or {}
+def _as_call(request: Request, soc: str) -> Call:
+    operator, names, texts = request.operator, request.names, request.scalar_texts or {}
     roles = (*operator.kernel_operands, "out")
     return Call(
         tensors={
             role: TensorSpec(aclDataType(dtype), shape, strides, layout, writable)
             for role, (dtype, shape, strides, layout, writable) in zip(
-                roles, (o if o is not None else _ABSENT for o in operands), strict=True
+                roles, (o if o is not None else _ABSENT for o in request.operands), strict=True
             )
             if dtype != _ABSENT[0]
         },
         scalars={
             attribute.role: ScalarSpec(convertible, negative, texts.get(attribute.role, "negative"))
-            for attribute, (convertible, negative) in zip(operator.scalars, signs, strict=True)
+            for attribute, (convertible, negative) in zip(
+                operator.scalars, request.signs, strict=True
+            )
         },
-        switches={a.role: value for a, value in zip(operator.switches, switches, strict=True)},
+        switches={
+            a.role: value for a, value in zip(operator.switches, request.switches, strict=True)
+        },
         names={role: names.get(role, role) for role in (*roles, *names)}
         | {a.role: names.get(a.role, a.role) for a in operator.attributes},
         soc=soc,
@@ -199,11 +201,6 @@ def _result_dtype(operator: Operator, call: Call) -> aclDataType:
     found = promoted(call, operator.kernel_operands)
     assert found is not None, "a rule of every operator sees to it that the inputs promote"
     return found
-
-
-def _emptied(spec: TensorSpec) -> TensorSpec:
-    """Where there is nothing to do, shapes need not fit each other; then the graph shows none."""
-    return replace(spec, shape=(0,), strides=(1,))
 
 
 def _new_output(operator: Operator, call: Call) -> TensorSpec:

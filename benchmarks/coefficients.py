@@ -374,7 +374,7 @@ def write_tables():
         rows, worst = near_shapes(factor, near_variable, near_degree)
         print(f"{name}NEAR_SHAPES: degree {near_degree}, error 2^{nstr(log(worst, 2), 4)}")
         parts.append(tables(f"{name}NEAR_SHAPES", [[hex_float(c) for c in row] for row in rows]))
-    TABLES.write_text(TABLE_HEAD + "".join(parts) + "\n#endif\n")
+    TABLES.write_text(TABLE_HEAD + "".join(parts) + "\n#endif\n", encoding="utf-8")
 
 
 def main():

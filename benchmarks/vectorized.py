@@ -29,7 +29,7 @@ REPORT = re.compile(r"_kernels\.c:(\d+):\d+: optimized: loop vectorized")
 
 def loops():
     """The names of the plain loops, one for each formula."""
-    return set(LOOP.findall((ROOT / "aclnn" / "_kernels.pyx").read_text()))
+    return set(LOOP.findall((ROOT / "aclnn" / "_kernels.pyx").read_text(encoding="utf-8")))
 
 
 def bodies(lines):
@@ -59,7 +59,7 @@ def main():
     chosen = sys.argv[1:] or list(variants)
     found = {isa: reported(variants[isa]) for isa in chosen}
     wanted, seen, whole = loops(), set(), True
-    for name, first, last in bodies(SOURCE.read_text().splitlines()):
+    for name, first, last in bodies(SOURCE.read_text(encoding="utf-8").splitlines()):
         if name not in wanted:
             continue
         seen.add(name)
