@@ -613,6 +613,9 @@ def aclCreateScalar(value, dataType):
     except (AclnnError, ArithmeticError, TypeError, ValueError) as error:
         errors.set_message(f"aclCreateScalar: {error}")
         return None
+    except Exception:  # whatever its __float__ raises
+        errors.set_message(f"aclCreateScalar: value is {shown(value)}, must be a number")
+        return None
     made.value = stored
     made.is_real = not isinstance(stored, complex)
     if made.is_real:

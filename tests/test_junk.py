@@ -69,6 +69,15 @@ def test_integers_of_other_classes_are_their_digits():
     assert aclnn.aclrtFree(Number(address)) != OK
 
 
+def test_a_scalar_of_a_number_that_raises():
+    class Raising(float):
+        def __float__(self):
+            raise RuntimeError("no")
+
+    assert aclnn.aclCreateScalar(Raising(2), aclnn.ACL_FLOAT) is None
+    assert "value is" in aclnn.aclGetRecentErrMsg()
+
+
 def test_an_address_is_asked_for_once():
     class Changing(int):
         def __int__(self):
