@@ -109,7 +109,7 @@ def as_int(value: object) -> int | None:
 
     What subclasses make of being converted does not count: it may be anything.
 
-    >>> as_int(np.int64(3)), as_int(True), as_int(2.0), as_int(np.timedelta64(3))
+    >>> as_int(np.int64(3)), as_int(True), as_int(2.0), as_int(np.timedelta64(3, "s"))
     (3, None, None, None)
     """
     if isinstance(value, bool | np.timedelta64):
