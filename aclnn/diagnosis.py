@@ -61,11 +61,11 @@ def _as_read(kind: str, value: Any) -> Any:
             return as_real(value)
         except Exception:  # whatever its __float__ raises
             return value
-    if kind == "bool" and isinstance(value, int | np.bool_ | np.integer):
-        return bool(value)
+    whole = as_int(value)
+    if kind == "bool" and (whole is not None or isinstance(value, bool | np.bool_)):
+        return bool(value if whole is None else whole)
     if kind == "int":
-        whole = as_int(value)
-        return value if whole is None else int.__int__(whole)
+        return value if whole is None else whole
     if kind == "str" and isinstance(value, bytes):
         return value.decode("utf-8", "replace")
     return str.__str__(value) if isinstance(value, str) else value
