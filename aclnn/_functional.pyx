@@ -406,13 +406,9 @@ cdef double large_integer(FunctionalHandle handle, object value,
 
 cdef object as_switch(FunctionalHandle handle, object attribute, object value):
     """A switch as Python reads it."""
-    cdef str role = attribute.role
     if attribute.kind != "bool":
         return plain(value)
-    try:
-        return errors.as_truth(value)
-    except Exception:  # an array of several elements, or whatever its __bool__ raises
-        raise invalid(f"{handle.name}: {role} is {shown(value)}, must be true or false") from None
+    return errors.as_truth(f"{handle.name}: {attribute.role}", value)
 
 
 cdef object in_callers_kind(object arrays_of_caller, object out):

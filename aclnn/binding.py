@@ -78,7 +78,7 @@ def executor(
         numbers,
         switches or None,
         [*caller, out],
-        None if materialize is None else _truth("materialize", materialize),
+        None if materialize is None else as_truth("materialize", materialize),
         _number(strategy),
     )
 
@@ -101,13 +101,6 @@ def _bound_arguments(
     if missing:
         raise invalid(f"{operator.name}: {missing[0]} is missing")
     return given
-
-
-def _truth(name: str, value: Any) -> bool:
-    try:
-        return as_truth(value)
-    except Exception:  # whatever its __bool__ raises
-        raise invalid(f"{name} is {shown(value)}, must be true or false") from None
 
 
 def _number(strategy: str | None) -> int | None:

@@ -119,15 +119,18 @@ def as_int(value: object) -> int | None:
     return int(operator.index(value)) if isinstance(value, np.integer) else None
 
 
-def as_truth(value: Any) -> bool:
-    """Whether a value counts as true; TypeError for text, of which "false" would.
+def as_truth(name: str, value: Any) -> bool:
+    """Whether an argument counts as true; text, of which "false" would, is refused.
 
-    >>> as_truth(np.True_), as_truth(0)
+    >>> as_truth("x", np.True_), as_truth("x", 0)
     (True, False)
     """
-    if isinstance(value, str | bytes):
-        raise TypeError("text is neither true nor false")
-    return bool(value)
+    try:
+        if isinstance(value, str | bytes):
+            raise TypeError
+        return bool(value)
+    except Exception:  # an array of several elements, or whatever its __bool__ raises
+        raise invalid(f"{name} is {shown(value)}, must be true or false") from None
 
 
 def as_real(value: Any) -> float:
