@@ -178,7 +178,7 @@ cdef object _array_on(DLTensor *tensor, Borrowed owner, bint read_only, bint any
     if tensor.device.device_type != CPU:
         raise BufferError(f"the tensor is on device type {tensor.device.device_type}, not the CPU")
     dtype = _DTYPES.get((tensor.dtype.code, tensor.dtype.bits))
-    if dtype is None and any_dtype and tensor.dtype.bits % 8 == 0:
+    if dtype is None and any_dtype and tensor.dtype.bits and tensor.dtype.bits % 8 == 0:
         dtype = np.dtype(f"V{tensor.dtype.bits // 8}")
     if dtype is None or tensor.dtype.lanes != 1:
         raise BufferError(

@@ -115,7 +115,7 @@ TABLE_HEAD = """\
  * GELU_SHIFTS: what that adds to t^2. EXP_NEAR_POWERS: 2^(j/32) to 24 bits. WIDE: the same of
  * 2^(j/8), the powers as bits less j << 20.
  *
- * LOG: of sixteen intervals of m that (bits of m - 0x3f540000) >> 19 numbers, 1/c for some c inside, and
+ * LOG: of sixteen intervals of m that (bits of m - LOG_FIRST) >> 19 numbers, 1/c for some c inside, and
  * ln(c) in two parts.
  *
  * The others describe factors of phi(t), over sqrt(2 pi): SLOPE, S of GELU'(-t) = phi(t) (t0 - t) S(t),
@@ -132,8 +132,6 @@ TABLE_HEAD = """\
 #define ACLNN_LANE_TABLES_H
 
 #include <stdint.h>
-
-#define LOG_FIRST 0x3f540000u
 
 """
 
@@ -342,8 +340,11 @@ def log_tables():
         heads.append(mpf(round(-log(inverse) * 2**14)) / 2**14)
         lows.append(-log(inverse) - heads[-1])
     return [
-        table(f"LOG_{name}", [hex_float(c) for c in column])
-        for name, column in (("INVERSES", inverses), ("HEADS", heads), ("LOWS", lows))
+        f"#define LOG_FIRST {LOG_FIRST:#x}u\n",
+        *(
+            table(f"LOG_{name}", [hex_float(c) for c in column])
+            for name, column in (("INVERSES", inverses), ("HEADS", heads), ("LOWS", lows))
+        ),
     ]
 
 

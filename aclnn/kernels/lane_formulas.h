@@ -194,6 +194,7 @@ static void growth_facts(facts_t *facts, ptrdiff_t n, kind_t kind) {
     growth->odd = elu_odd(p);
 }
 
+#define GROWTH(s) (&((const facts_t *)(s))->growth)
 /* e^y for y = rate max(min(x, 0), last): power (1 + high + low + what a polynomial makes of both). From
  * `last` on e^y - 1 is -1 to the last digit. `high` is exact. */
 typedef struct { lanes_t power, high, low; } decay_t;
@@ -215,7 +216,7 @@ static inline lanes_t elu_chosen(const growth_t *growth, lanes_t x, lanes_t nega
 /* factor (power - 1 + power (high + rest)), every sum in two parts: near the root of e^y - 1 they are
  * as large as it, or larger. */
 static inline lanes_t elu_single_lanes(const void *facts, lanes_t x, lanes_t same, seen_t *seen) {
-    const growth_t *growth = &((const facts_t *)facts)->growth;
+    const growth_t *growth = GROWTH(facts);
     const lanes_t one = lanes_of(1.0f), factor = lanes_of(growth->factor);
     decay_t d = elu_decay(growth, x);
     lanes_t r = plus(d.high, d.low);
@@ -233,7 +234,7 @@ static inline lanes_t elu_single_lanes(const void *facts, lanes_t x, lanes_t sam
 }
 
 static inline lanes_t elu_half_lanes(const void *facts, lanes_t x, lanes_t same, seen_t *seen) {
-    const growth_t *growth = &((const facts_t *)facts)->growth;
+    const growth_t *growth = GROWTH(facts);
     decay_t d = elu_decay(growth, x);
     lanes_t r = plus(d.high, d.low), rest = fma_of(times(r, r), exp_long_tail(r, 1.0f), r);
     lanes_t grown = fma_of(d.power, rest, minus(d.power, lanes_of(1.0f)));

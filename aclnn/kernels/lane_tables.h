@@ -4,7 +4,7 @@
  * GELU_SHIFTS: what that adds to t^2. EXP_NEAR_POWERS: 2^(j/32) to 24 bits. WIDE: the same of
  * 2^(j/8), the powers as bits less j << 20.
  *
- * LOG: of sixteen intervals of m that (bits of m - 0x3f540000) >> 19 numbers, 1/c for some c inside, and
+ * LOG: of sixteen intervals of m that (bits of m - LOG_FIRST) >> 19 numbers, 1/c for some c inside, and
  * ln(c) in two parts.
  *
  * The others describe factors of phi(t), over sqrt(2 pi): SLOPE, S of GELU'(-t) = phi(t) (t0 - t) S(t),
@@ -21,8 +21,6 @@
 #define ACLNN_LANE_TABLES_H
 
 #include <stdint.h>
-
-#define LOG_FIRST 0x3f540000u
 
 static const float EXP_POWERS[16] = {
     0x1p+0f, 0x1.0b6p+0f, 0x1.172p+0f, 0x1.238p+0f,
@@ -68,6 +66,7 @@ static const uint32_t EXP_WIDE_NEAR_POWERS[8] = {
     0x3f800000u, 0x3f7b95c2u, 0x3f7837f0u, 0x3f75fed7u,
     0x3f7504f3u, 0x3f75672au, 0x3f7744fdu, 0x3f7ac0c7u,
 };
+#define LOG_FIRST 0x3f540000u
 static const float LOG_INVERSES[16] = {
     0x1.2f684cp+0f, 0x1.24924ap+0f, 0x1.1a7b96p+0f, 0x1.111112p+0f,
     0x1.08421p+0f, 0x1p+0f, 0x1.e1e1e2p-1f, 0x1.c71c72p-1f,
