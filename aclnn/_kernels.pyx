@@ -181,6 +181,7 @@ cdef extern from "lane_formulas.h" nogil:
     const lane_loop *gelu_loops "IF_LANES(gelu_loops)"
     const lane_loop *gelu_tanh_loops "IF_LANES(gelu_tanh_loops)"
     const lane_loop *gelu_backward_loops "IF_LANES(gelu_backward_loops)"
+    const lane_loop *gelu_backward_tanh_loops "IF_LANES(gelu_backward_tanh_loops)"
     const lane_loop *logit_loops "IF_LANES(logit_loops)"
     const lane_loop *logit_backward_loops "IF_LANES(logit_by_bounds_loops)"
     const lane_loop *leaky_relu_loops "IF_LANES(leaky_relu_loops)"
@@ -196,6 +197,7 @@ cdef extern from "lane_formulas.h" nogil:
     mark_fn gelu_mark
     mark_fn gelu_tanh_mark
     mark_fn gelu_backward_mark
+    mark_fn gelu_backward_tanh_mark
     mark_fn logit_mark
     mark_fn logit_backward_mark
 
@@ -1067,7 +1069,7 @@ add("elu_backward_result", 2, NULL, elu_backward_result)
 add("gelu", 1, NULL, gelu, gelu_loops, gelu_mark)
 add("gelu_tanh", 1, NULL, gelu_tanh, gelu_tanh_loops, gelu_tanh_mark)
 add("gelu_backward", 2, NULL, gelu_backward, gelu_backward_loops, gelu_backward_mark)
-add("gelu_backward_tanh", 2, NULL, gelu_backward_tanh)
+add("gelu_backward_tanh", 2, NULL, gelu_backward_tanh, gelu_backward_tanh_loops, gelu_backward_tanh_mark)
 add("logit", 1, NULL, logit, logit_loops, logit_mark, logit_facts)
 
 # Places in the list of a formula's lane loops.

@@ -6,6 +6,7 @@ rounded to the type it is evaluated in: ``python benchmarks/coefficients.py``.
 
 import itertools
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -25,10 +26,41 @@ def mills(t):
 ROOT = findroot(lambda t: mills(t) - t, mpf("0.75"))
 
 
+def over_root(function, root, t):
+    """function(t) / (root - t)."""
+    beside = t if abs(t - root) > mpf(10) ** -20 else root + mpf(10) ** -20
+    return function(beside) / (root - beside)
+
+
 def slope(t):
     """S in GELU'(-t) = phi(t) (t0 - t) S(t)."""
-    beside = t if abs(t - ROOT) > mpf(10) ** -20 else ROOT + mpf(10) ** -20
-    return (mills(beside) - beside) / (ROOT - beside)
+    return over_root(lambda t: mills(t) - t, ROOT, t)
+
+
+CUBIC = mpf("0.044715")
+
+
+def tanh_exponent(t):
+    """2w, w = sqrt(2/pi) (t + 0.044715 t^3)."""
+    return sqrt(8 / pi) * (t + CUBIC * t**3)
+
+
+def tanh_share(t):
+    """What of e^(-2w) is 1 - (1 + tanh(w))/2, the share of itself that GELU with tanh leaves -t."""
+    return 1 / (1 + exp(-tanh_exponent(t)))
+
+
+def tanh_bend(t):
+    """The derivative of GELU with tanh at -t, over e^(-2w) and the share's square."""
+    return 1 + exp(-tanh_exponent(t)) - sqrt(8 / pi) * (t + 3 * CUBIC * t**3)
+
+
+TANH_ROOT = findroot(tanh_bend, mpf("0.75"))
+
+
+def tanh_slope(t):
+    """S in the derivative of GELU with tanh at -t, e^(-2w) (t0 - t) S(t)."""
+    return tanh_share(t) ** 2 * over_root(tanh_bend, TANH_ROOT, t)
 
 
 def tail(r):
@@ -105,7 +137,6 @@ POLYNOMIALS = {
 
 # --- Tables for lanes ---------------------------------------------------------------------------
 
-LAST = mpf(12)  # beyond it GELU' is 1, or left to the form in double
 LN2, LN2_NEAR = mpf(float.fromhex("0x1.62ep-1")), mpf(float.fromhex("0x1.62e43p-1"))
 LACK, LACK_NEAR = (log(2) / short - 1 for short in (LN2, LN2_NEAR))
 TABLE_HEAD = """\
@@ -127,6 +158,9 @@ TABLE_HEAD = """\
  * NEAR_SHAPES: a polynomial in t, place = 1 + 9/8 t, WIDE in z. Both are times e^(t^2 lack / 2), which
  * is what an exponential lacks whose ln(2) is 1 / (1 + lack) of the true one. LEADS of the 32 are 0
  * from 12 on: there a power may be less than floats can be.
+ *
+ * TANH: factors of e^(-2w) in the form with tanh, for t up to 9; place = 1 + 13/8 t, z = t - center and
+ * 32 intervals, WIDE 16. SLOPE: S of the derivative at -t, e^(-2w) (t0 - t) S(t); SHARE: 1 / (1 + e^(-2w)).
  */
 #ifndef ACLNN_LANE_TABLES_H
 #define ACLNN_LANE_TABLES_H
@@ -134,6 +168,9 @@ TABLE_HEAD = """\
 #include <stdint.h>
 
 """
+
+
+LEAD_BITS = 12  # of leads and powers: their products are exact
 
 
 def to_bits(value, count):
@@ -158,7 +195,7 @@ def octave(steps):
 def exponentials(name, steps, near_steps):
     """The tables of powers and shifts."""
     exact = octave(steps)
-    powers = [to_bits(power, 12) for power in exact]
+    powers = [to_bits(power, LEAD_BITS) for power in exact]
     shifts = [log(p / mpf(q)) for p, q in zip(exact, powers, strict=True)]
     if name:
         powers, near, kind = power_bits(powers), power_bits(octave(near_steps)), "uint32_t"
@@ -195,6 +232,31 @@ def tables(name, rows):
 
 def rounded(value):
     return mpf(float(np.float32(float(value))))
+
+
+@dataclass(frozen=True)
+class Factor:
+    """What an exponential is multiplied by, as a function of t up to `last`, and how much less than 0
+    the exponent is."""
+
+    name: str
+    function: Callable
+    exponent: Callable
+    last: int
+
+    def lacking(self, lack=LACK):
+        """With what an exponential lacks whose ln(2) is short."""
+        return lambda t: self.function(t) * exp(lack * self.exponent(t))
+
+
+def of_phi(factor, last=12):
+    """A factor of phi(t) as one of e^(-t^2/2)."""
+    name = factor.__name__.upper()
+    return Factor(name, lambda t: factor(t) / sqrt(2 * pi), lambda t: t * t / 2, last)
+
+
+def of_tanh(factor, last=9):
+    return Factor(factor.__name__.upper(), factor, tanh_exponent, last)
 
 
 @dataclass(frozen=True)
@@ -242,7 +304,7 @@ class Centered(Direct):
     """z = t - center, for intervals that are short."""
 
     def center(self, low, high):
-        return (low + high) / 2
+        return rounded((low + high) / 2)
 
 
 class Stretched(Direct):
@@ -264,44 +326,51 @@ MANY = Cut(8, 4, offset=mpf(1), scale=mpf(1))
 MANY_NEAR = Cut(8, 4, offset=mpf(1), scale=mpf(9) / 8)
 FEW = Cut(4, 2, offset=mpf(7), scale=mpf(7) / 4)
 MORE = Cut(4, 4, offset=mpf(1), scale=mpf(5) / 4)
+MANY_TANH = Cut(8, 4, offset=mpf(1), scale=mpf(13) / 8)
+MORE_TANH = Cut(4, 4, offset=mpf(1), scale=mpf(13) / 8)
 
 
-def misfit(function, polynomial, low, high):
-    """The largest relative error of what a polynomial says of a function up to LAST."""
+def misfit(function, polynomial, low, high, last):
+    """The largest relative error of what a polynomial says of a function up to `last`."""
     points = [low + (high - low) * step / 40 for step in range(41)]
-    return max(abs(polynomial(t) / function(t) - 1) for t in points if t <= LAST or t == low)
-
-
-def beside_phi(factor, lack=LACK):
-    """A factor of phi(t) as a function of t: over sqrt(2 pi), and with what the exponential lacks."""
-    return lambda t: factor(t) / sqrt(2 * pi) * exp(lack * t * t / 2)
+    return max(abs(polynomial(t) / function(t) - 1) for t in points if t <= last or t == low)
 
 
 def centers(variable):
     return [variable.center(low, high) for low, high in variable.cut.intervals()]
 
 
-def shapes(factor, variable, degree):
+def shapes(factor, variable, degree, leads_tried):
     """Leads and coefficients (constant first) of every interval, and the largest error."""
-    shape = beside_phi(factor)
-    leads, rows, worst = [], [], mpf(0)
-    for low, high in variable.cut.intervals():
-        center = variable.center(low, high)
-        lead = mpf(to_bits(shape(center), 12))
+    fits = [
+        min(
+            (fit(factor, variable, degree, interval, step) for step in steps_from_0(leads_tried)),
+            key=lambda found: found[0],
+        )
+        for interval in variable.cut.intervals()
+    ]
+    errors, leads, rows = zip(*fits, strict=True)
+    return leads, columns(rows), max(errors)
 
-        def left(z, center=center, lead=lead):
-            return shape(variable.t(z, center)) / lead - 1
 
-        row = interpolate(left, degree, variable.z(low, center), variable.z(high, center))
-        row = [rounded(c) for c in row]
+def steps_from_0(count):
+    """0, 1, -1, 2, -2 ..."""
+    return [(step + 1) // 2 * (1 if step % 2 else -1) for step in range(count)]
 
-        def fitted(t, center=center, lead=lead, row=row):
-            return lead * (1 + evaluate(row, variable.z(t, center)))
 
-        worst = max(worst, misfit(shape, fitted, low, high))
-        leads.append(lead if low < LAST else mpf(0))
-        rows.append(row)
-    return leads, columns(rows), worst
+def fit(factor, variable, degree, interval, step):
+    """What an interval's shape is off, the lead, `step` last bits from what it is at the center, and
+    coefficients: how near these come when they are rounded is a matter of luck."""
+    shape, center = factor.lacking(), variable.center(*interval)
+    lead = to_bits(shape(center), LEAD_BITS)
+    lead = mpf(lead + step * math.ldexp(1, math.frexp(lead)[1] - LEAD_BITS))
+    ends = (variable.z(t, center) for t in interval)
+    row = interpolate(lambda z: shape(variable.t(z, center)) / lead - 1, degree, *ends)
+    row = [rounded(c) for c in row]
+    error = misfit(
+        shape, lambda t: lead * (1 + evaluate(row, variable.z(t, center))), *interval, factor.last
+    )
+    return error, lead if interval[0] < factor.last else mpf(0), row
 
 
 def near_shapes(factor, variable, degree):
@@ -309,7 +378,7 @@ def near_shapes(factor, variable, degree):
 
     Coefficients are rounded from the highest down, and those that remain are fitted again.
     """
-    shape = beside_phi(factor, LACK_NEAR)
+    shape = factor.lacking(LACK_NEAR)
     rows, worst = [], mpf(0)
     for low, high in variable.cut.intervals():
         center, row = variable.center(low, high), []
@@ -324,7 +393,7 @@ def near_shapes(factor, variable, degree):
         def fitted(t, center=center, row=row):
             return evaluate(row, variable.z(t, center))
 
-        worst = max(worst, misfit(shape, fitted, low, high))
+        worst = max(worst, misfit(shape, fitted, low, high, factor.last))
         rows.append(row)
     return columns(rows), worst
 
@@ -352,6 +421,23 @@ def columns(rows):
     return [list(column) for column in zip(*rows, strict=True)]
 
 
+def shape_tables(factor, kind, variable, degree, leads_tried=1):
+    name = f"{factor.name}_{kind}"
+    leads, rows, worst = shapes(factor, variable, degree, leads_tried)
+    print(f"{name}SHAPES: degree {degree}, error 2^{nstr(log(worst, 2), 4)}")
+    return [
+        table(f"{name}LEADS", [hex_float(c) for c in leads]),
+        tables(f"{name}SHAPES", [[hex_float(c) for c in row] for row in rows]),
+    ]
+
+
+def near_tables(factor, kind, variable, degree):
+    name = f"{factor.name}_{kind}"
+    rows, worst = near_shapes(factor, variable, degree)
+    print(f"{name}NEAR_SHAPES: degree {degree}, error 2^{nstr(log(worst, 2), 4)}")
+    return [tables(f"{name}NEAR_SHAPES", [[hex_float(c) for c in row] for row in rows])]
+
+
 def write_tables():
     """Write the header; print how well the shapes fit."""
     parts = exponentials("", 16, 32) + exponentials("WIDE_", 8, 8) + log_tables()
@@ -359,29 +445,33 @@ def write_tables():
         ("", Centered(MANY)),
         ("WIDE_", Stretched(FEW)),
         ("MORE_", Stretched(MORE)),
+        ("TANH_", Centered(MANY_TANH)),
+        ("TANH_WIDE_", Centered(MORE_TANH)),
     ):
         parts.append(table(f"GELU_{name}CENTERS", [hex_float(c) for c in centers(variable)]))
-    for factor, kind, variable, degree, near_variable, near_degree in (
+    for function, kind, variable, degree, near_variable, near_degree in (
         (slope, "", Centered(MANY), 4, Direct(MANY_NEAR), 3),
         (mills, "", Centered(MANY), 5, Direct(MANY_NEAR), 4),
         (slope, "WIDE_", Stretched(FEW), 4, Stretched(FEW), 4),
         (mills, "WIDE_", Stretched(MORE), 5, Stretched(FEW), 5),
     ):
-        name = f"{factor.__name__.upper()}_{kind}"
-        leads, rows, worst = shapes(factor, variable, degree)
-        print(f"{name}SHAPES: degree {degree}, error 2^{nstr(log(worst, 2), 4)}")
-        parts.append(table(f"{name}LEADS", [hex_float(c) for c in leads]))
-        parts.append(tables(f"{name}SHAPES", [[hex_float(c) for c in row] for row in rows]))
-        rows, worst = near_shapes(factor, near_variable, near_degree)
-        print(f"{name}NEAR_SHAPES: degree {near_degree}, error 2^{nstr(log(worst, 2), 4)}")
-        parts.append(tables(f"{name}NEAR_SHAPES", [[hex_float(c) for c in row] for row in rows]))
+        parts += shape_tables(of_phi(function), kind, variable, degree)
+        parts += near_tables(of_phi(function), kind, near_variable, near_degree)
+    for function, kind, variable, degree in (
+        (tanh_slope, "", Centered(MANY_TANH), 5),
+        (tanh_share, "", Centered(MANY_TANH), 5),
+        (tanh_slope, "WIDE_", Centered(MORE_TANH), 6),
+        (tanh_share, "WIDE_", Centered(MORE_TANH), 6),
+    ):
+        parts += shape_tables(of_tanh(function), kind, variable, degree, leads_tried=25)
     TABLES.write_text(TABLE_HEAD + "".join(parts) + "\n#endif\n", encoding="utf-8")
 
 
 def main():
     """Print name, degree, largest relative error on the interval, and the coefficients."""
     write_tables()
-    print(f"root of GELU' at -{nstr(ROOT, 30)}; ln(2) lacks {float(LACK).hex()}")
+    print(f"root of GELU' at -{nstr(ROOT, 30)}, with tanh at -{nstr(TANH_ROOT, 30)}")
+    print(f"ln(2) lacks {float(LACK).hex()}")
     print("exp_near_rest, 32 steps:", *(float(np.float32(float(c))).hex() for c in near_grown()))
     for name, (function, degree, low, high, kind) in POLYNOMIALS.items():
         rounded = [kind(float(c)) for c in interpolate(function, degree, low, high)]

@@ -15,8 +15,11 @@
 #define ELU_LAST 0xc2a00000u /* -80: the power's exponent must not run out */
 #define GELU_LAST 0xc13fffffu /* beside -12, where the tables end */
 #define GELU_FARTHEST 0x1.7ffffep+3f /* the distance of that */
-#define GELU_TANH_LAST 0xc1180000u /* -9.5: e^(-2w) is 2^-110 */
-#define GELU_ROOT 0x1.80eaep-1f /* a multiple of 2^-20: its distance to larger numbers is exact */
+#define GELU_TANH_LAST 0xc10fffffu /* beside -9, where e^(-2w) is 2^-96 and its tables end */
+#define GELU_TANH_FARTHEST 0x1.1ffffep+3f
+/* Roots of the gradients, negative: multiples of 2^-20, whose distance to larger numbers is exact. */
+#define GELU_ROOT 0x1.80eaep-1f
+#define GELU_TANH_ROOT 0x1.8142ap-1f
 #define GELU_BESIDE 0x36000000u /* 2^-19: so near the root its low part has too few digits */
 
 static inline int leaky_relu_suspect(float g, float x, float r, const double *p) { return is_extreme(r); }
@@ -37,10 +40,15 @@ static inline int elu_backward_suspect(float g, float x, float r, const double *
     float y = (float)p[2] * (x < 0.0f ? x : 0.0f);
     return elu_backward_odd(p) | is_extreme(r) | (bits_of_f32(y) > ELU_LAST);
 }
+static inline int is_beside(float x, float root) {
+    float t = x < 0.0f ? -x : x;
+    return (bits_of_f32(root - t) & 0x7fffffffu) <= GELU_BESIDE;
+}
 static inline int gelu_backward_suspect(float g, float x, float r, const double *p) {
-    float t = x < 0.0f ? -x : x, near = GELU_ROOT - t;
-    int beside = (bits_of_f32(near) & 0x7fffffffu) <= GELU_BESIDE;
-    return is_extreme(r) | (bits_of_f32(x) > GELU_LAST) | beside;
+    return is_extreme(r) | (bits_of_f32(x) > GELU_LAST) | is_beside(x, GELU_ROOT);
+}
+static inline int gelu_backward_tanh_suspect(float g, float x, float r, const double *p) {
+    return is_extreme(r) | (bits_of_f32(x) > GELU_TANH_LAST) | is_beside(x, GELU_TANH_ROOT);
 }
 static inline int gelu_suspect(float x, float same, float r, const double *p) {
     return is_extreme(r) | (bits_of_f32(x) > GELU_LAST);
@@ -69,6 +77,7 @@ MARK(elu_backward)
 MARK(gelu)
 MARK(gelu_tanh)
 MARK(gelu_backward)
+MARK(gelu_backward_tanh)
 MARK(logit)
 MARK(logit_backward)
 
@@ -248,37 +257,31 @@ LOOPS_TABLE(elu)
 
 /* --- GELU ------------------------------------------------------------------------------------ */
 
-/* GELU and its gradient on the left are products of phi(t) = e^(-t^2/2)/sqrt(2 pi) and a smooth factor F:
- * Mills' ratio, or S of the gradient. e^(-t^2/2) = power e^(-r/2), so that t^2 need not be halved, and
- * F(t)/sqrt(2 pi) = lead (1 + shape); power * lead is exact. Octaves are taken off with an ln(2) of 13
- * bits, so that any number of them is exact. What they lack together is e^(EXP_LACK (t^2 - r) / 2): the
- * part in t^2 is as smooth as F, and in its tables; that in r is in the polynomial of the rest. */
-typedef struct { lanes_t power, r, lead, shape; } gelu_t;
+/* On the left GELU and its gradient are products of an exponential and a smooth factor F of the distance
+ * t: of phi(t) = e^(-t^2/2)/sqrt(2 pi) and Mills' ratio, or S of the gradient; in the form with tanh of
+ * e^(-2w) and what that is of the share it leaves. The exponential is e^(-y/2), with y = t^2 or 4w, and
+ * = power e^(-r/2), so that t^2 need not be halved; F = lead (1 + shape), the power of phi's sqrt(2 pi)
+ * in it; power * lead is exact. Octaves are taken off with an ln(2) of 13 bits, so that any number of
+ * them is exact. What they lack together is e^(EXP_LACK (y - r) / 2): the part in y is as smooth as F,
+ * and in its tables; that in r is in the polynomial of the rest. */
+typedef struct { lanes_t z, rise, constant; } shape_t; /* z rise + constant */
+typedef struct { lanes_t power, r, lead; shape_t shape; } gelu_t;
 #define EXP_LACK 0x1.82a316p-15f /* ln(2) is LN2 (1 + EXP_LACK) */
 
 /* How t is cut into intervals: (bits of place) >> shift numbers them, place = offset + scale t. There are
  * many where a register, or two of them, look many up. Where they are few and long, z is stretched, which
- * saves three of eight coefficients. */
-typedef struct { const float *centers; float offset, scale; int shift, places; } cut_t;
+ * saves three of eight coefficients of a factor of phi. */
+typedef struct { const float *centers; float offset, scale; int shift, places, stretched; } cut_t;
 #if LANES == 16
-static const cut_t SLOPE_CUT = { GELU_CENTERS, 1.0f, 1.0f, 20, 32 }, NEAR_CUT = { 0, 1.0f, 1.125f, 20, 32 };
+static const cut_t SLOPE_CUT = { GELU_CENTERS, 1.0f, 1.0f, 20, 32, 0 };
+static const cut_t NEAR_CUT = { 0, 1.0f, 1.125f, 20, 32, 0 };
+static const cut_t TANH_CUT = { GELU_TANH_CENTERS, 1.0f, 1.625f, 20, 32, 0 };
 #define MILLS_CUT SLOPE_CUT
-static inline lanes_t pick_interval(cut_t cut, const float *row, ints_t interval) {
-    return pick32(row, interval);
-}
-static inline lanes_t gelu_z(cut_t cut, lanes_t t, lanes_t place, ints_t interval) {
-    return cut.centers ? minus(t, pick32(cut.centers, interval)) : t;
-}
 #else
-static const cut_t SLOPE_CUT = { GELU_WIDE_CENTERS, 7.0f, 1.75f, 21, 8 };
-static const cut_t MILLS_CUT = { GELU_MORE_CENTERS, 1.0f, 1.25f, 21, 16 };
+static const cut_t SLOPE_CUT = { GELU_WIDE_CENTERS, 7.0f, 1.75f, 21, 8, 1 };
+static const cut_t MILLS_CUT = { GELU_MORE_CENTERS, 1.0f, 1.25f, 21, 16, 1 };
+static const cut_t TANH_CUT = { GELU_TANH_WIDE_CENTERS, 1.0f, 1.625f, 21, 16, 0 };
 #define NEAR_CUT SLOPE_CUT
-static inline lanes_t pick_interval(cut_t cut, const float *row, ints_t interval) {
-    return cut.places == 8 ? pick8(row, interval) : pick16(row, interval);
-}
-static inline lanes_t gelu_z(cut_t cut, lanes_t t, lanes_t place, ints_t interval) {
-    return over(minus(t, pick_interval(cut, cut.centers, interval)), place);
-}
 #define GELU_SHIFTS GELU_WIDE_SHIFTS
 #define SLOPE_LEADS SLOPE_WIDE_LEADS
 #define SLOPE_SHAPES SLOPE_WIDE_SHAPES
@@ -286,36 +289,82 @@ static inline lanes_t gelu_z(cut_t cut, lanes_t t, lanes_t place, ints_t interva
 #define MILLS_LEADS MILLS_WIDE_LEADS
 #define MILLS_SHAPES MILLS_WIDE_SHAPES
 #define MILLS_NEAR_SHAPES MILLS_WIDE_NEAR_SHAPES
+#define TANH_SLOPE_LEADS TANH_SLOPE_WIDE_LEADS
+#define TANH_SLOPE_SHAPES TANH_SLOPE_WIDE_SHAPES
+#define TANH_SHARE_LEADS TANH_SHARE_WIDE_LEADS
+#define TANH_SHARE_SHAPES TANH_SHARE_WIDE_SHAPES
 #endif
+
+static inline __attribute__((always_inline)) lanes_t pick_interval(
+        cut_t cut, const float *row, ints_t interval) {
+#if LANES == 16
+    return pick32(row, interval);
+#else
+    return cut.places == 8 ? pick8(row, interval) : pick16(row, interval);
+#endif
+}
 
 /* Polynomials in z, a row for each power, constant first. */
 typedef struct { cut_t cut; const float *rows; int degree; } polynomials_t;
 #define LAST_ROW(table) (int)(sizeof(table) / sizeof((table)[0]) - 1)
 #define POLYNOMIALS(cut, table) { cut, (table)[0], LAST_ROW(table) }
-typedef struct { const float *leads; polynomials_t shapes, near_shapes; } factor_t;
-#define FACTOR(name) { \
-    name##_LEADS, POLYNOMIALS(name##_CUT, name##_SHAPES), POLYNOMIALS(NEAR_CUT, name##_NEAR_SHAPES), \
-}
-#define SLOPE (factor_t)FACTOR(SLOPE)
-#define MILLS (factor_t)FACTOR(MILLS)
+#define SLOPE_NEAR (polynomials_t)POLYNOMIALS(NEAR_CUT, SLOPE_NEAR_SHAPES)
+#define MILLS_NEAR (polynomials_t)POLYNOMIALS(NEAR_CUT, MILLS_NEAR_SHAPES)
 
-static inline __attribute__((always_inline)) lanes_t gelu_polynomial(
+/* A factor; whether it is one of phi, and so flat on every interval that what rounding takes from its
+ * shape does not matter. */
+typedef struct { const float *leads; polynomials_t shapes; int of_phi, flat; } factor_t;
+#define FACTOR(name, cut, of_phi, flat) \
+    (factor_t){ name##_LEADS, POLYNOMIALS(cut, name##_SHAPES), of_phi, flat }
+#define SLOPE FACTOR(SLOPE, SLOPE_CUT, 1, 1)
+#define MILLS FACTOR(MILLS, MILLS_CUT, 1, 1)
+#define TANH_SLOPE FACTOR(TANH_SLOPE, TANH_CUT, 0, LANES == 16)
+#define TANH_SHARE FACTOR(TANH_SHARE, TANH_CUT, 0, 1)
+
+static inline __attribute__((always_inline)) shape_t gelu_polynomial(
         polynomials_t p, lanes_t t, ints_t *interval) {
     const lanes_t offset = lanes_of(p.cut.offset);
     lanes_t place = p.cut.scale == 1.0f ? plus(t, offset) : fma_of(t, lanes_of(p.cut.scale), offset);
     *interval = int_right(bits_of(place), p.cut.shift);
-    lanes_t z = gelu_z(p.cut, t, place, *interval);
+    lanes_t z = p.cut.centers ? minus(t, pick_interval(p.cut, p.cut.centers, *interval)) : t;
+    if (p.cut.stretched) z = over(z, place);
     lanes_t sum = pick_interval(p.cut, p.rows + p.degree * p.cut.places, *interval);
-    for (int k = p.degree - 1; k >= 0; k--)
+    for (int k = p.degree - 1; k > 0; k--)
         sum = fma_of(sum, z, pick_interval(p.cut, p.rows + k * p.cut.places, *interval));
-    return sum;
+    shape_t shape = { z, sum, pick_interval(p.cut, p.rows, *interval) };
+    return shape;
+}
+static inline lanes_t gelu_sum(shape_t shape) { return fma_of(shape.rise, shape.z, shape.constant); }
+
+/* 4w = sqrt(32/pi) (t + 0.044715 t^3) = near + low. The first coefficient has so few bits that what
+ * rounding takes from the sum is exact. */
+typedef struct { lanes_t near, low; } tanh_argument_t;
+static inline tanh_argument_t gelu_tanh_argument(lanes_t t) {
+    const lanes_t linear = lanes_of(0x1.98p+1f), linear_low = lanes_of(0x1.08a67ap-8f);
+    const lanes_t cubic = lanes_of(0x1.2444f2p-3f), cubic_low = lanes_of(0x1.49b16ap-28f);
+    lanes_t square = times(t, t), square_low = fms_of(t, t, square);
+    lanes_t factor = fma_of(cubic, square, linear);
+    lanes_t factor_low = fma_of(cubic, square_low, fma_of(cubic_low, square, linear_low));
+    factor_low = plus(fma_of(cubic, square, minus(linear, factor)), factor_low);
+    lanes_t near = times(t, factor);
+    tanh_argument_t argument = { near, fma_of(t, factor_low, fms_of(t, factor, near)) };
+    return argument;
 }
 
 static inline __attribute__((always_inline)) gelu_t gelu_single_parts(factor_t factor, lanes_t t) {
     gelu_t parts;
-    whole_t n = exp_whole(times(t, t), -0.5f, EXP_STEPS);
-    lanes_t taken = times(n.octaves, lanes_of(LN2 * 2.0f)); /* exact */
-    parts.r = plus(fma_of(t, t, taken), pick_step(GELU_SHIFTS, n.steps));
+    const lanes_t two_octaves = lanes_of(LN2 * 2.0f);
+    whole_t n;
+    if (factor.of_phi) {
+        n = exp_whole(times(t, t), -0.5f, EXP_STEPS);
+        lanes_t taken = times(n.octaves, two_octaves); /* exact */
+        parts.r = plus(fma_of(t, t, taken), pick_step(GELU_SHIFTS, n.steps));
+    } else {
+        tanh_argument_t y = gelu_tanh_argument(t);
+        n = exp_whole(plus(y.near, y.low), -0.5f, EXP_STEPS);
+        lanes_t low = plus(y.low, pick_step(GELU_SHIFTS, n.steps));
+        parts.r = plus(fma_of(n.octaves, two_octaves, y.near), low);
+    }
     parts.power = exp_power(pick_step((const float *)EXP_POWERS, n.steps), EXP_STEPS, n);
     ints_t interval;
     parts.shape = gelu_polynomial(factor.shapes, t, &interval);
@@ -324,29 +373,40 @@ static inline __attribute__((always_inline)) gelu_t gelu_single_parts(factor_t f
 }
 
 /* For t that were halves: t^2 is exact. */
-static inline __attribute__((always_inline)) gelu_t gelu_half_parts(factor_t factor, lanes_t t) {
+static inline __attribute__((always_inline)) gelu_t gelu_half_parts(polynomials_t factor, lanes_t t) {
     gelu_t parts;
     lanes_t square = times(t, t);
     whole_t n = exp_whole(square, -0.5f, EXP_NEAR_STEPS);
     parts.r = fma_of(n.octaves, lanes_of(LN2_NEAR * 2.0f), square);
     parts.power = exp_power(pick_near_step((const float *)EXP_NEAR_POWERS, n.steps), EXP_NEAR_STEPS, n);
     ints_t interval;
-    parts.lead = gelu_polynomial(factor.near_shapes, t, &interval);
+    parts.lead = gelu_sum(gelu_polynomial(factor, t, &interval));
     return parts;
 }
 
-/* (1 + shape) e^(-(1 + EXP_LACK) r/2) - 1. */
-static inline lanes_t gelu_rest(const gelu_t *parts) {
+/* (1 + shape) (e^(-(1 + EXP_LACK) r/2) - 1) + addend. */
+static inline lanes_t gelu_rest(const gelu_t *parts, lanes_t shape, lanes_t addend) {
     const float scale = -0.5f * (1.0f + EXP_LACK);
     lanes_t tail = fma_of(parts->r, exp_tail_lanes(parts->r, scale), lanes_of(scale));
-    return fma_of(fma_of(parts->r, parts->shape, parts->r), tail, parts->shape);
+    return fma_of(fma_of(parts->r, shape, parts->r), tail, addend);
+}
+
+/* (tail + low) times what lead and power leave of the product, but for `tail` itself. */
+static inline __attribute__((always_inline)) lanes_t gelu_grown(
+        factor_t factor, const gelu_t *parts, lanes_t tail, lanes_t low) {
+    lanes_t shape = gelu_sum(parts->shape);
+    if (factor.flat) return fma_of(plus(tail, low), gelu_rest(parts, shape, shape), low);
+    lanes_t large = times(parts->shape.rise, parts->shape.z);
+    lanes_t small = plus(fms_of(parts->shape.rise, parts->shape.z, large), parts->shape.constant);
+    lanes_t rest = gelu_rest(parts, shape, small);
+    return fma_of(tail, large, fma_of(tail, rest, fma_of(low, plus(large, rest), low)));
 }
 
 /* t, as far as there are intervals: beyond, they begin again. */
 static inline lanes_t gelu_bounded(lanes_t x) { return at_most(magnitude(x), GELU_FARTHEST); }
 
-/* The same for those that find out what lies beyond. With sixteen lanes singles need no look at x for
- * that: their tables end in zeros, which are seen. */
+/* The same for those that find out what lies beyond. With sixteen lanes factors of phi need no look at x
+ * for that: their tables end in zeros, which are seen. */
 #if LANES == 16
 static inline lanes_t gelu_distance(lanes_t x) { return magnitude(x); }
 static inline void see_single_argument(seen_t *seen, lanes_t x) {}
@@ -354,34 +414,55 @@ static inline void see_single_argument(seen_t *seen, lanes_t x) {}
 static inline lanes_t gelu_distance(lanes_t x) { return gelu_bounded(x); }
 static inline void see_single_argument(seen_t *seen, lanes_t x) { see_argument(seen, x); }
 #endif
+static inline __attribute__((always_inline)) lanes_t gelu_single_distance(
+        factor_t factor, lanes_t x, seen_t *seen) {
+    if (factor.of_phi) {
+        see_single_argument(seen, x);
+        return gelu_distance(x);
+    }
+    see_argument(seen, x);
+    return at_most(magnitude(x), GELU_TANH_FARTHEST);
+}
 
-#define GELU_ROOT_LOW -0x1.cd01fep-22f
-static inline lanes_t gelu_backward_single_lanes(const void *none, lanes_t g, lanes_t x, seen_t *seen) {
-    const lanes_t one = lanes_of(1.0f), root = lanes_of(GELU_ROOT);
-    lanes_t t = gelu_distance(x);
-    gelu_t parts = gelu_single_parts(SLOPE, t);
-    /* On the right 1 - tail: there the tail is negative, and the product gets its sign. */
+typedef struct { float near, low; } root_t;
+/* The root of GELU's gradient, and with tanh. */
+#define SLOPE_ROOT (root_t){ GELU_ROOT, -0x1.cd01fep-22f }
+#define TANH_SLOPE_ROOT (root_t){ GELU_TANH_ROOT, -0x1.85a06cp-27f }
+
+/* On the right the gradient is 1 - tail: there the tail is negative, and the
+ * product gets its sign. */
+static inline __attribute__((always_inline)) lanes_t gelu_backward_single(
+        factor_t factor, root_t root, lanes_t g, lanes_t x, seen_t *seen) {
+    const lanes_t one = lanes_of(1.0f);
+    lanes_t t = gelu_single_distance(factor, x, seen);
+    gelu_t parts = gelu_single_parts(factor, t);
     choice_t right = above_zero(x);
     lanes_t lead = negative_where(right, times(parts.power, parts.lead));
-    lanes_t near = minus(root, t);
-    lanes_t near_low = plus(minus(minus(root, near), t), lanes_of(GELU_ROOT_LOW));
+    lanes_t near = minus(lanes_of(root.near), t);
+    lanes_t near_low = plus(minus(minus(lanes_of(root.near), near), t), lanes_of(root.low));
     lanes_t tail = times(near, lead);
     lanes_t slope = plus_where(right, tail, one);
     lanes_t low = fma_of(near_low, lead, fms_of(near, lead, minus_where(right, slope, one)));
-    lanes_t slope_low = fma_of(plus(tail, low), gelu_rest(&parts), low);
+    lanes_t slope_low = gelu_grown(factor, &parts, tail, low);
     choice_t some = not_zero(g);
     lanes_t result = fma_of(g, slope, as_addend(times(g, slope_low), some));
-    see_single_argument(seen, x);
     see_size(seen, result, some);
     seen->nearest = least_magnitude(seen->nearest, near);
     return show(seen, result);
+}
+static inline lanes_t gelu_backward_single_lanes(const void *none, lanes_t g, lanes_t x, seen_t *seen) {
+    return gelu_backward_single(SLOPE, SLOPE_ROOT, g, x, seen);
+}
+static inline lanes_t gelu_backward_tanh_single_lanes(
+        const void *none, lanes_t g, lanes_t x, seen_t *seen) {
+    return gelu_backward_single(TANH_SLOPE, TANH_SLOPE_ROOT, g, x, seen);
 }
 
 /* `t` may be less than the distance of x, so that exponents last. */
 static inline lanes_t gelu_backward_short(
         lanes_t distance, lanes_t t, lanes_t g, lanes_t x, seen_t *seen) {
-    gelu_t parts = gelu_half_parts(SLOPE, t);
-    lanes_t near = plus(minus(lanes_of(GELU_ROOT), distance), lanes_of(GELU_ROOT_LOW));
+    gelu_t parts = gelu_half_parts(SLOPE_NEAR, t);
+    lanes_t near = plus(minus(lanes_of(SLOPE_ROOT.near), distance), lanes_of(SLOPE_ROOT.low));
     lanes_t rest = exp_near_rest(parts.r, -0.5f);
     lanes_t lead = times(times(near, parts.power), parts.lead);
     lanes_t tail = fma_of(lead, rest, lead);
@@ -409,23 +490,29 @@ LOOPS(gelu_backward, gelu_backward_half_lanes, gelu_backward_bfloat_lanes, gelu_
 LOOPS_TABLE(gelu_backward)
 
 /* x Phi(x), where Phi is the tail, or what it leaves of 1. */
-static inline lanes_t gelu_single_lanes(const void *none, lanes_t x, lanes_t same, seen_t *seen) {
+static inline __attribute__((always_inline)) lanes_t gelu_single(
+        factor_t factor, lanes_t x, seen_t *seen) {
     const lanes_t one = lanes_of(1.0f);
-    lanes_t t = gelu_distance(x);
-    gelu_t parts = gelu_single_parts(MILLS, t);
+    gelu_t parts = gelu_single_parts(factor, gelu_single_distance(factor, x, seen));
     choice_t right = above_zero(x), some = not_zero(x);
     lanes_t tail = negative_where(right, times(parts.power, parts.lead));
     lanes_t share = plus_where(right, tail, one);
     lanes_t low = minus(tail, minus_where(right, share, one));
-    lanes_t share_low = fma_of(tail, gelu_rest(&parts), low);
+    lanes_t shape = gelu_sum(parts.shape);
+    lanes_t share_low = fma_of(tail, gelu_rest(&parts, shape, shape), low);
     lanes_t result = fma_of(x, share, as_addend(times(x, share_low), some));
-    see_single_argument(seen, x);
     see_size(seen, result, some);
     return show(seen, result);
 }
+static inline lanes_t gelu_single_lanes(const void *none, lanes_t x, lanes_t same, seen_t *seen) {
+    return gelu_single(MILLS, x, seen);
+}
+static inline lanes_t gelu_tanh_single_lanes(const void *none, lanes_t x, lanes_t same, seen_t *seen) {
+    return gelu_single(TANH_SHARE, x, seen);
+}
 
 static inline __attribute__((always_inline)) lanes_t gelu_short(lanes_t t, lanes_t x, seen_t *seen) {
-    gelu_t parts = gelu_half_parts(MILLS, t);
+    gelu_t parts = gelu_half_parts(MILLS_NEAR, t);
     lanes_t lead = times(parts.power, parts.lead);
     lanes_t tail = fma_of(lead, exp_near_rest(parts.r, -0.5f), lead);
     return show(seen, times(x, rest_of_1_where(above_zero(x), tail)));
@@ -443,49 +530,17 @@ static const limits_t MILLS_LIMITS = { .bound = 0x1.8p-22f, .most = GELU_LAST, .
 LOOPS(gelu, gelu_half_lanes, gelu_bfloat_lanes, gelu_single_lanes, MILLS_LIMITS, 0)
 LOOPS_TABLE(gelu)
 
-/* 2w = sqrt(8/pi) (t + 0.044715 t^3) = near + low. The first coefficient has so few bits that what
- * rounding takes from the sum is exact. */
-typedef struct { lanes_t near, low; } tanh_argument_t;
-static inline tanh_argument_t gelu_tanh_argument(lanes_t t) {
-    const lanes_t linear = lanes_of(0x1.98p+0f), linear_low = lanes_of(0x1.08a67ap-9f);
-    const lanes_t cubic = lanes_of(0x1.2444f2p-4f), cubic_low = lanes_of(0x1.49b16ap-29f);
-    lanes_t square = times(t, t), square_low = fms_of(t, t, square);
-    lanes_t factor = fma_of(cubic, square, linear);
-    lanes_t factor_low = fma_of(cubic, square_low, fma_of(cubic_low, square, linear_low));
-    factor_low = plus(fma_of(cubic, square, minus(linear, factor)), factor_low);
-    lanes_t near = times(t, factor);
-    tanh_argument_t argument = { near, fma_of(t, factor_low, fms_of(t, factor, near)) };
-    return argument;
-}
-
-/* x / (1 + e) on the right, x e / (1 + e) on the left, with e = e^(-2|w|) = power (1 + rest): a quotient
- * that is 2^-14 off, and what its residual and the rest leave. */
-static inline lanes_t gelu_tanh_single_lanes(const void *none, lanes_t x, lanes_t same, seen_t *seen) {
-    const lanes_t one = lanes_of(1.0f);
-    tanh_argument_t w = gelu_tanh_argument(at_most(magnitude(x), 9.5f));
-    whole_t n = exp_whole(plus(w.near, w.low), -1.0f, EXP_STEPS);
-    lanes_t high = fma_of(n.octaves, lanes_of(LN2), w.near);
-    lanes_t low = fma_of(n.octaves, lanes_of(LN2_LOW), w.low);
-    lanes_t rest = exp_rest(minus(minus(pick_step(EXP_SHIFTS, n.steps), low), high));
-    lanes_t power = exp_power(pick_step((const float *)EXP_POWERS, n.steps), EXP_STEPS, n);
-    lanes_t whole = plus(one, power), sum = fma_of(power, rest, whole);
-    lanes_t sum_low = plus(fma_of(power, rest, minus(whole, sum)), minus(power, minus(whole, one)));
-    choice_t right = above_zero(x), some = not_zero(x);
-    lanes_t part = choose(right, one, power), inverse = near_inverse(sum);
-    lanes_t near = times(part, inverse);
-    lanes_t residual = fnma_of(near, sum_low, fnma_of(near, sum, part));
-    lanes_t near_low = times(residual, inverse);
-    lanes_t grown = fma_of(plus(near, near_low), rest, near_low);
-    near_low = choose(right, near_low, grown);
-    lanes_t result = fma_of(x, near, as_addend(times(x, near_low), some));
-    see_argument(seen, x);
-    see_size(seen, result, some);
-    return show(seen, result);
-}
-/* It serves halves as well: with fewer digits of w their exponentials would be too far off. */
+/* With tanh halves are computed as floats are: with fewer digits of w their exponentials would be too far
+ * off. */
 static const limits_t TANH_LIMITS = { .bound = 2e-7f, .most = GELU_TANH_LAST, .finite = 1 };
+static const limits_t TANH_SLOPE_LIMITS = {
+    .bound = 2e-7f, .most = GELU_TANH_LAST, .near = GELU_BESIDE, .finite = 1, .as_one = 1,
+};
 LOOPS(gelu_tanh, gelu_tanh_single_lanes, gelu_tanh_single_lanes, gelu_tanh_single_lanes, TANH_LIMITS, 0)
 LOOPS_TABLE(gelu_tanh)
+LOOPS(gelu_backward_tanh, gelu_backward_tanh_single_lanes, gelu_backward_tanh_single_lanes,
+      gelu_backward_tanh_single_lanes, TANH_SLOPE_LIMITS, 0)
+LOOPS_TABLE(gelu_backward_tanh)
 
 /* --- Logit ----------------------------------------------------------------------------------- */
 

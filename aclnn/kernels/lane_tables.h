@@ -16,6 +16,9 @@
  * NEAR_SHAPES: a polynomial in t, place = 1 + 9/8 t, WIDE in z. Both are times e^(t^2 lack / 2), which
  * is what an exponential lacks whose ln(2) is 1 / (1 + lack) of the true one. LEADS of the 32 are 0
  * from 12 on: there a power may be less than floats can be.
+ *
+ * TANH: factors of e^(-2w) in the form with tanh, for t up to 9; place = 1 + 13/8 t, z = t - center and
+ * 32 intervals, WIDE 16. SLOPE: S of the derivative at -t, e^(-2w) (t0 - t) S(t); SHARE: 1 / (1 + e^(-2w)).
  */
 #ifndef ACLNN_LANE_TABLES_H
 #define ACLNN_LANE_TABLES_H
@@ -104,6 +107,22 @@ static const float GELU_MORE_CENTERS[16] = {
     0x1.60b60cp+1f, 0x1.c8253cp+1f, 0x1.17a17ap+2f, 0x1.4b17e4p+2f,
     0x1.93e93ep+2f, 0x1.fb587p+2f, 0x1.313b14p+3f, 0x1.64b17ep+3f,
     0x1.6c16c2p-4f, 0x1.29e412p-2f, 0x1.f81f82p-2f, 0x1.62fc96p-1f,
+};
+static const float GELU_TANH_CENTERS[32] = {
+    0x1.627628p-1f, 0x1.b13b14p-1f, 0x1p+0f, 0x1.276276p+0f,
+    0x1.4ec4ecp+0f, 0x1.762762p+0f, 0x1.9d89d8p+0f, 0x1.c4ec4ep+0f,
+    0x1p+1f, 0x1.276276p+1f, 0x1.4ec4ecp+1f, 0x1.762762p+1f,
+    0x1.9d89d8p+1f, 0x1.c4ec4ep+1f, 0x1.ec4ec4p+1f, 0x1.09d89ep+2f,
+    0x1.276276p+2f, 0x1.4ec4ecp+2f, 0x1.762762p+2f, 0x1.9d89d8p+2f,
+    0x1.c4ec4ep+2f, 0x1.ec4ec4p+2f, 0x1.09d89ep+3f, 0x1.1d89d8p+3f,
+    0x1.3b13b2p-5f, 0x1.d89d8ap-4f, 0x1.89d89ep-3f, 0x1.13b13cp-2f,
+    0x1.627628p-2f, 0x1.b13b14p-2f, 0x1p-1f, 0x1.276276p-1f,
+};
+static const float GELU_TANH_WIDE_CENTERS[16] = {
+    0x1.89d89ep-1f, 0x1.13b13cp+0f, 0x1.627628p+0f, 0x1.b13b14p+0f,
+    0x1.13b13cp+1f, 0x1.627628p+1f, 0x1.b13b14p+1f, 0x1p+2f,
+    0x1.3b13b2p+2f, 0x1.89d89ep+2f, 0x1.d89d8ap+2f, 0x1.13b13cp+3f,
+    0x1.3b13b2p-4f, 0x1.d89d8ap-3f, 0x1.89d89ep-2f, 0x1.13b13cp-1f,
 };
 static const float SLOPE_LEADS[32] = {
     0x1.172p-1f, 0x1.0fep-1f, 0x1.09cp-1f, 0x1.04ap-1f,
@@ -449,6 +468,250 @@ static const float MILLS_WIDE_NEAR_SHAPES[6][8] = {
     {
         -0x1.81fc64p-1f, -0x1.d828e6p-2f, -0x1.b15018p-3f, -0x1.919afcp-4f,
         -0x1.2b1b1ap-5f, -0x1.6b586ap-7f, -0x1.0e5e82p-8f, 0x1.36f894p-2f,
+    },
+};
+static const float TANH_SLOPE_LEADS[32] = {
+    0x1.66p+0f, 0x1.974p+0f, 0x1.c5ep+0f, 0x1.f7cp+0f,
+    0x1.136p+1f, 0x1.2aap+1f, 0x1.41ap+1f, 0x1.5ap+1f,
+    0x1.7b2p+1f, 0x1.adp+1f, 0x1.db6p+1f, 0x1.0a2p+2f,
+    0x1.25cp+2f, 0x1.444p+2f, 0x1.664p+2f, 0x1.898p+2f,
+    0x1.c76p+2f, 0x1.11p+3f, 0x1.40ap+3f, 0x1.772p+3f,
+    0x1.b3cp+3f, 0x1.f5cp+3f, 0x1.1ecp+4f, 0x1.436p+4f,
+    0x1.64ep-1f, 0x1.8bp-1f, 0x1.b2p-1f, 0x1.d7ep-1f,
+    0x1.01cp+0f, 0x1.162p+0f, 0x1.2d4p+0f, 0x1.43ap+0f,
+};
+static const float TANH_SLOPE_SHAPES[6][32] = {
+    {
+        0x1.5d1f46p-9f, -0x1.02f53ep-9f, 0x1.6eaa6p-10f, -0x1.22321ap-9f,
+        -0x1.0feea8p-11f, 0x1.efdd62p-11f, 0x1.212686p-9f, -0x1.4006bcp-10f,
+        0x1.af9cp-9f, -0x1.c0a3ep-9f, 0x1.a433d8p-9f, -0x1.32fcbap-8f,
+        -0x1.a3ace8p-11f, 0x1.38c9b6p-10f, 0x1.7ea6d2p-12f, 0x1.afafb6p-9f,
+        -0x1.0d234p-9f, -0x1.44bcdep-8f, 0x1.33d2eap-9f, 0x1.bcadfap-9f,
+        0x1.1ef262p-9f, 0x1.20cc4ep-10f, -0x1.0c957p-11f, 0x1.0fb3a4p-8f,
+        0x1.678ae8p-9f, -0x1.1e1058p-10f, -0x1.0c4832p-9f, 0x1.9a76aap-9f,
+        -0x1.68c93ep-11f, 0x1.e9c168p-9f, 0x1.92577ap-12f, 0x1.7723c2p-10f,
+    },
+    {
+        0x1.b4efb4p-1f, 0x1.873ad4p-1f, 0x1.612fbcp-1f, 0x1.3d41e6p-1f,
+        0x1.1fab6ep-1f, 0x1.066842p-1f, 0x1.e295eep-2f, 0x1.be0f64p-2f,
+        0x1.9887dp-2f, 0x1.748f6ep-2f, 0x1.6485a2p-2f, 0x1.578c04p-2f,
+        0x1.522484p-2f, 0x1.4cbd9ep-2f, 0x1.45d78p-2f, 0x1.3f503p-2f,
+        0x1.313dap-2f, 0x1.1efbp-2f, 0x1.0fd398p-2f, 0x1.ff90d8p-3f,
+        0x1.e0c852p-3f, 0x1.c4adb6p-3f, 0x1.aadf38p-3f, 0x1.95f642p-3f,
+        0x1.4d81p+0f, 0x1.3d340ap+0f, 0x1.2e3ep+0f, 0x1.21762p+0f,
+        0x1.1279bcp+0f, 0x1.062f32p+0f, 0x1.f09e14p-1f, 0x1.d81466p-1f,
+    },
+    {
+        0x1.220156p-4f, 0x1.ddec22p-6f, 0x1.1f6c7ap-9f, -0x1.a99a46p-7f,
+        -0x1.35f1a6p-6f, -0x1.26bee8p-6f, -0x1.964a94p-7f, -0x1.0856bap-8f,
+        0x1.52009cp-7f, 0x1.c0f80ap-6f, 0x1.408b9ap-5f, 0x1.69777p-5f,
+        0x1.6fd5e2p-5f, 0x1.5ec476p-5f, 0x1.43017ep-5f, 0x1.26ab9ap-5f,
+        0x1.fabd72p-6f, 0x1.a41d6p-6f, 0x1.64c4dp-6f, 0x1.30d22p-6f,
+        0x1.06b64ep-6f, 0x1.c95b4ep-7f, 0x1.91705cp-7f, 0x1.65703ep-7f,
+        0x1.d60f08p-2f, 0x1.90be7ep-2f, 0x1.52e3eap-2f, 0x1.1cb77cp-2f,
+        0x1.d3225ap-3f, 0x1.7b92ep-3f, 0x1.2b6eaap-3f, 0x1.cd86dcp-4f,
+    },
+    {
+        -0x1.650f08p-4f, -0x1.0ce02p-4f, -0x1.6bc254p-5f, -0x1.933c0ep-6f,
+        -0x1.083d38p-7f, 0x1.39ef38p-8f, 0x1.c4ba7p-7f, 0x1.3ac7fcp-6f,
+        0x1.6a04d6p-6f, 0x1.3a753cp-6f, 0x1.bb24bcp-7f, 0x1.ffcbdp-8f,
+        0x1.ecf9e4p-9f, 0x1.70151cp-10f, 0x1.489f98p-12f, -0x1.096e6ap-14f,
+        -0x1.098c4p-13f, -0x1.e41c48p-15f, -0x1.095222p-16f, 0x1.3ccee6p-18f,
+        0x1.0082d6p-16f, 0x1.620522p-16f, 0x1.9abd2p-16f, 0x1.c0602p-16f,
+        -0x1.9d66ap-4f, -0x1.c733bcp-4f, -0x1.dfee52p-4f, -0x1.ebd722p-4f,
+        -0x1.e5d4p-4f, -0x1.d87052p-4f, -0x1.be1bb6p-4f, -0x1.9e7c92p-4f,
+    },
+    {
+        0x1.d53c5p-7f, 0x1.71de9p-6f, 0x1.ad62ccp-6f, 0x1.a6eae2p-6f,
+        0x1.7670f6p-6f, 0x1.2c669cp-6f, 0x1.b2768cp-7f, 0x1.116588p-7f,
+        0x1.3f2a5ep-9f, -0x1.244b3p-9f, -0x1.ec520cp-9f, -0x1.b7063p-9f,
+        -0x1.2942fep-9f, -0x1.3e0962p-10f, -0x1.08aca8p-11f, -0x1.373f36p-13f,
+        0x1.386862p-17f, 0x1.4a7518p-16f, 0x1.64f16p-17f, 0x1.9b1e2p-18f,
+        0x1.0d6378p-18f, 0x1.8b152ep-19f, 0x1.3b8cfp-19f, 0x1.0d8b9cp-19f,
+        -0x1.3405ep-4f, -0x1.f6592ep-5f, -0x1.8970dp-5f, -0x1.23bfc6p-5f,
+        -0x1.84ffe4p-6f, -0x1.ae4732p-7f, -0x1.d96672p-9f, 0x1.2b9786p-8f,
+    },
+    {
+        0x1.11de94p-6f, 0x1.68bb74p-7f, 0x1.67ea96p-8f, 0x1.a4d92ep-11f,
+        -0x1.523bep-9f, -0x1.2cb83cp-8f, -0x1.6094cp-8f, -0x1.56fb84p-8f,
+        -0x1.0b25eep-8f, -0x1.0b30ap-9f, -0x1.fa06cp-12f, 0x1.78b1cp-12f,
+        0x1.3e3792p-11f, 0x1.0ae92p-11f, 0x1.3d86d2p-12f, 0x1.1bf49cp-13f,
+        0x1.6d7d2ep-16f, -0x1.3d6b66p-19f, -0x1.a5040ep-20f, -0x1.6287dap-21f,
+        -0x1.2f6cccp-22f, -0x1.01fd4ap-23f, -0x1.8cd47cp-25f, -0x1.83e5fap-27f,
+        0x1.078eap-6f, 0x1.44c2fp-6f, 0x1.6df948p-6f, 0x1.86a4dp-6f,
+        0x1.8af0acp-6f, 0x1.83b70ep-6f, 0x1.6d12fp-6f, 0x1.4e1b6ap-6f,
+    },
+};
+static const float TANH_SHARE_LEADS[32] = {
+    0x1.824p-1f, 0x1.9aep-1f, 0x1.aecp-1f, 0x1.bfcp-1f,
+    0x1.cep-1f, 0x1.db2p-1f, 0x1.e5p-1f, 0x1.ec2p-1f,
+    0x1.f4ep-1f, 0x1.fbp-1f, 0x1.fdp-1f, 0x1.ff8p-1f,
+    0x1.00bp+0f, 0x1p+0f, 0x1.002p+0f, 0x1.002p+0f,
+    0x1.004p+0f, 0x1.004p+0f, 0x1.004p+0f, 0x1.ff4p-1f,
+    0x1.004p+0f, 0x1.008p+0f, 0x1.00ap+0f, 0x1.01cp+0f,
+    0x1.08p-1f, 0x1.18p-1f, 0x1.262p-1f, 0x1.374p-1f,
+    0x1.456p-1f, 0x1.554p-1f, 0x1.62ap-1f, 0x1.7p-1f,
+};
+static const float TANH_SHARE_SHAPES[6][32] = {
+    {
+        0x1.9f7998p-10f, -0x1.a521d6p-10f, -0x1.0310dap-14f, 0x1.4cd016p-10f,
+        0x1.2ec348p-9f, 0x1.80e6c6p-15f, -0x1.926b84p-12f, 0x1.07ca2cp-11f,
+        -0x1.ae6efep-11f, -0x1.98654cp-12f, 0x1.e30f76p-10f, -0x1.45554cp-12f,
+        -0x1.757188p-9f, 0x1.0ce98p-12f, -0x1.d0efbap-15f, 0x1.7a866p-15f,
+        -0x1.490bb8p-12f, -0x1.fa25e8p-14f, 0x1.d1b18cp-14f, 0x1.73401ap-9f,
+        0x1.746af4p-11f, 0x1.d3af38p-14f, 0x1.e947d6p-15f, -0x1.f3b6e2p-9f,
+        -0x1.202b8ap-11f, -0x1.c31168p-10f, 0x1.98f616p-9f, -0x1.7fd846p-9f,
+        -0x1.6400bp-13f, -0x1.0212c2p-8f, -0x1.bc09d4p-10f, -0x1.16dbccp-10f,
+    },
+    {
+        0x1.a9e1f2p-2f, 0x1.63a75p-2f, 0x1.26619cp-2f, 0x1.e02b86p-3f,
+        0x1.81710ep-3f, 0x1.2f4f6cp-3f, 0x1.d5e2a2p-4f, 0x1.65b5c2p-4f,
+        0x1.c88c82p-5f, 0x1.d23714p-6f, 0x1.b256a4p-7f, 0x1.6d95d2p-8f,
+        0x1.1b365ep-9f, 0x1.b6a9cp-11f, 0x1.a03eacp-12f, 0x1.2bb838p-12f,
+        0x1.2d1418p-12f, 0x1.6836e6p-12f, 0x1.aec294p-12f, 0x1.fe82ep-12f,
+        0x1.29d7cp-11f, 0x1.58af32p-11f, 0x1.8b99fcp-11f, 0x1.c0b622p-11f,
+        0x1.8be1ccp-1f, 0x1.730d42p-1f, 0x1.5d0fc4p-1f, 0x1.4407dp-1f,
+        0x1.2eafeep-1f, 0x1.182a12p-1f, 0x1.042a8ap-1f, 0x1.e10692p-2f,
+    },
+    {
+        -0x1.2738cp-3f, -0x1.2cda3cp-3f, -0x1.25c4c6p-3f, -0x1.13ebep-3f,
+        -0x1.f521e2p-4f, -0x1.b815a8p-4f, -0x1.786a14p-4f, -0x1.39cb0ap-4f,
+        -0x1.c579fcp-5f, -0x1.0cc1p-5f, -0x1.1e279ap-6f, -0x1.0dc5bap-7f,
+        -0x1.be79c8p-9f, -0x1.3f6eaap-10f, -0x1.7305f8p-12f, -0x1.087768p-14f,
+        0x1.294da6p-15f, 0x1.af77c2p-15f, 0x1.e49a3cp-15f, 0x1.0ca6p-14f,
+        0x1.25bef8p-14f, 0x1.3f450ap-14f, 0x1.590212p-14f, 0x1.7164fep-14f,
+        -0x1.e7b93cp-7f, -0x1.57b182p-5f, -0x1.0d87a2p-4f, -0x1.5e461p-4f,
+        -0x1.a49a2ep-4f, -0x1.dba90cp-4f, -0x1.04e50ep-3f, -0x1.162492p-3f,
+    },
+    {
+        -0x1.24123ap-5f, -0x1.0499dep-6f, 0x1.fa797ap-12f, 0x1.b1e472p-7f,
+        0x1.6d1c58p-6f, 0x1.c6b552p-6f, 0x1.ef554ep-6f, 0x1.f0c136p-6f,
+        0x1.bda746p-6f, 0x1.4aee58p-6f, 0x1.a904p-7f, 0x1.d9d6f8p-8f,
+        0x1.cb8b14p-9f, 0x1.831834p-10f, 0x1.161e4cp-11f, 0x1.54af0cp-13f,
+        0x1.6ff276p-16f, 0x1.01112ap-18f, 0x1.bd72ap-19f, 0x1.bed634p-19f,
+        0x1.bf0e62p-19f, 0x1.c02acap-19f, 0x1.c1c048p-19f, 0x1.c1dbdep-19f,
+        -0x1.08cba6p-3f, -0x1.ea59f2p-4f, -0x1.c1f5c2p-4f, -0x1.91ec78p-4f,
+        -0x1.63d312p-4f, -0x1.32ab2ap-4f, -0x1.038c18p-4f, -0x1.a991fep-5f,
+    },
+    {
+        0x1.f420bcp-6f, 0x1.cb14b6p-6f, 0x1.855cp-6f, 0x1.2df7dcp-6f,
+        0x1.a29e28p-7f, 0x1.e4a018p-8f, 0x1.6c5776p-9f, -0x1.c30deap-11f,
+        -0x1.1d06c4p-8f, -0x1.87c062p-8f, -0x1.5f85cap-8f, -0x1.f3d538p-9f,
+        -0x1.289194p-9f, -0x1.2a7d06p-10f, -0x1.f74fdep-12f, -0x1.61df3cp-13f,
+        -0x1.b729dcp-16f, -0x1.0de8dap-20f, -0x1.b838a2p-27f, 0x1.e8727cp-29f,
+        0x1.28d746p-28f, 0x1.5bb3e4p-28f, 0x1.930dacp-28f, 0x1.cd01c8p-28f,
+        0x1.f0f84cp-9f, 0x1.5c5318p-7f, 0x1.0eda86p-6f, 0x1.5b95d4p-6f,
+        0x1.9a555cp-6f, 0x1.c6153ep-6f, 0x1.e4f99p-6f, 0x1.f4a746p-6f,
+    },
+    {
+        0x1.0107acp-10f, -0x1.5361d8p-9f, -0x1.4d8f6ep-8f, -0x1.a79f62p-8f,
+        -0x1.be719p-8f, -0x1.9ef96p-8f, -0x1.5d6d2ap-8f, -0x1.0aedfcp-8f,
+        -0x1.19f102p-9f, -0x1.9a708p-13f, 0x1.adbbfep-11f, 0x1.187e0ep-10f,
+        0x1.d20e8cp-11f, 0x1.2cbb22p-11f, 0x1.374bf4p-12f, 0x1.057778p-13f,
+        0x1.8cc67p-16f, 0x1.385f8cp-20f, 0x1.833b64p-26f, 0x1.943578p-32f,
+        0x1.fe5984p-33f, 0x1.1557b8p-32f, 0x1.2c3d8ap-32f, 0x1.4220f6p-32f,
+        0x1.42d874p-6f, 0x1.273af8p-6f, 0x1.07f17ap-6f, 0x1.c3f76ep-7f,
+        0x1.7766b6p-7f, 0x1.26481cp-7f, 0x1.aebc04p-8f, 0x1.14e598p-8f,
+    },
+};
+static const float TANH_SLOPE_WIDE_LEADS[16] = {
+    0x1.7fap+0f, 0x1.de8p+0f, 0x1.1dap+1f, 0x1.4e4p+1f,
+    0x1.924p+1f, 0x1.f78p+1f, 0x1.356p+2f, 0x1.794p+2f,
+    0x1.f0ap+2f, 0x1.5b2p+3f, 0x1.d6p+3f, 0x1.308p+4f,
+    0x1.78p-1f, 0x1.c62p-1f, 0x1.0b6p+0f, 0x1.394p+0f,
+};
+static const float TANH_SLOPE_WIDE_SHAPES[7][16] = {
+    {
+        -0x1.6169cp-9f, 0x1.8e6f34p-13f, 0x1.52ee4ep-8f, -0x1.b3141ep-11f,
+        0x1.ee3a1p-9f, -0x1.5f9dp-10f, -0x1.071772p-9f, -0x1.5a44p-9f,
+        0x1.e21858p-10f, 0x1.a02572p-9f, -0x1.4329ap-9f, 0x1.639fd4p-9f,
+        -0x1.0f795ap-14f, -0x1.3c6af6p-9f, 0x1.bef662p-9f, -0x1.e79e6p-10f,
+    },
+    {
+        0x1.9c3ab2p-1f, 0x1.4ed0acp-1f, 0x1.13dbfap-1f, 0x1.cebe2ap-2f,
+        0x1.85a52ap-2f, 0x1.5d1f0cp-2f, 0x1.4eba18p-2f, 0x1.413e6ep-2f,
+        0x1.29b9fep-2f, 0x1.07bf02p-2f, 0x1.d07deap-3f, 0x1.a08aep-3f,
+        0x1.4501dep+0f, 0x1.26f24ep+0f, 0x1.0ccb32p+0f, 0x1.e2e47ap-1f,
+    },
+    {
+        0x1.87f0dep-5f, -0x1.b95b8ep-8f, -0x1.3b989ep-6f, -0x1.1459a4p-7f,
+        0x1.3fdc64p-6f, 0x1.5aabdep-5f, 0x1.686d8ep-5f, 0x1.336374p-5f,
+        0x1.cf0e2ap-6f, 0x1.49657ep-6f, 0x1.e7a186p-7f, 0x1.7ac6bap-7f,
+        0x1.b230fep-2f, 0x1.363c9ep-2f, 0x1.a6e8e8p-3f, 0x1.072c1ep-3f,
+    },
+    {
+        -0x1.38ac14p-4f, -0x1.181ac8p-5f, -0x1.306b38p-10f, 0x1.150b0ep-6f,
+        0x1.5e1ab6p-6f, 0x1.5851c8p-7f, 0x1.38859ap-9f, 0x1.1556f4p-14f,
+        -0x1.83ee1p-14f, -0x1.fb1fb6p-19f, 0x1.36d51ap-16f, 0x1.afe51ep-16f,
+        -0x1.b462a8p-4f, -0x1.e643fep-4f, -0x1.e15772p-4f, -0x1.ade8b8p-4f,
+    },
+    {
+        0x1.3899acp-6f, 0x1.b1d886p-6f, 0x1.558b9ap-6f, 0x1.5f5a82p-7f,
+        -0x1.a1aae2p-12f, -0x1.e7a3acp-9f, -0x1.be61c6p-10f, -0x1.2bdf34p-12f,
+        0x1.91598cp-16f, 0x1.0982d8p-17f, 0x1.c51b74p-19f, 0x1.21ecd2p-19f,
+        -0x1.1750b6p-4f, -0x1.551094p-5f, -0x1.2c9674p-6f, 0x1.518cc6p-11f,
+    },
+    {
+        0x1.c45724p-7f, 0x1.8a4d6cp-9f, -0x1.e9becp-9f, -0x1.5fbd7cp-8f,
+        -0x1.8ec32ap-9f, 0x1.53c53cp-17f, 0x1.2e053ap-11f, 0x1.b957a8p-13f,
+        0x1.dfc514p-19f, -0x1.15f8fp-20f, -0x1.91f4e4p-23f, -0x1.c1ef36p-26f,
+        0x1.28626p-6f, 0x1.7afd56p-6f, 0x1.8950ep-6f, 0x1.5d4ep-6f,
+    },
+    {
+        -0x1.16f11ap-8f, -0x1.36e886p-8f, -0x1.486148p-9f, -0x1.0d278ep-12f,
+        0x1.dfe74cp-11f, 0x1.dafdp-12f, -0x1.a41dccp-16f, -0x1.4ea478p-14f,
+        -0x1.74c6b8p-18f, 0x1.aa124ap-23f, 0x1.344414p-25f, 0x1.235c82p-27f,
+        0x1.8ac158p-7f, 0x1.e72434p-8f, 0x1.87c67ap-9f, -0x1.9a9c98p-11f,
+    },
+};
+static const float TANH_SHARE_WIDE_LEADS[16] = {
+    0x1.8ecp-1f, 0x1.b9p-1f, 0x1.d4ep-1f, 0x1.e88p-1f,
+    0x1.f8ap-1f, 0x1.fep-1f, 0x1.004p+0f, 0x1.00ep+0f,
+    0x1.006p+0f, 0x1.fdcp-1f, 0x1.008p+0f, 0x1.004p+0f,
+    0x1.0fap-1f, 0x1.2fp-1f, 0x1.4c2p-1f, 0x1.67ep-1f,
+};
+static const float TANH_SHARE_WIDE_SHAPES[7][16] = {
+    {
+        0x1.6027ccp-12f, -0x1.4bbd9ep-9f, 0x1.341a12p-10f, 0x1.6963aep-11f,
+        -0x1.ed25fp-11f, 0x1.951026p-10f, -0x1.cee104p-11f, -0x1.7ed3f2p-9f,
+        -0x1.73c45p-11f, 0x1.71909p-8f, -0x1.5ef326p-14f, 0x1.cdf57p-10f,
+        0x1.1a756p-12f, -0x1.dc6954p-11f, 0x1.abe08cp-10f, 0x1.708f52p-9f,
+    },
+    {
+        0x1.85f64cp-2f, 0x1.098486p-2f, 0x1.56a63cp-3f, 0x1.9b391p-4f,
+        0x1.49cd8ap-5f, 0x1.1d6074p-7f, 0x1.5d8932p-10f, 0x1.4e221p-12f,
+        0x1.483518p-12f, 0x1.d78e2ep-12f, 0x1.409f42p-11f, 0x1.a7422ap-11f,
+        0x1.7fea06p-1f, 0x1.5014d4p-1f, 0x1.24620cp-1f, 0x1.f6939cp-2f,
+    },
+    {
+        -0x1.2c21dep-3f, -0x1.1d13ccp-3f, -0x1.d752e2p-4f, -0x1.590aap-4f,
+        -0x1.61a648p-5f, -0x1.8f4fccp-7f, -0x1.10cb72p-9f, -0x1.5cc3e2p-13f,
+        0x1.8933dep-15f, 0x1.0084f8p-14f, 0x1.325a82p-14f, 0x1.668518p-14f,
+        -0x1.d9ddf6p-6f, -0x1.3769cap-4f, -0x1.c35bcp-4f, -0x1.0f4e78p-3f,
+    },
+    {
+        -0x1.a0494p-6f, 0x1.dec70cp-8f, 0x1.a0b3bap-6f, 0x1.f4b024p-6f,
+        0x1.879698p-6f, 0x1.431324p-7f, 0x1.300eap-9f, 0x1.38d44p-12f,
+        0x1.ad043cp-18f, 0x1.bf9024p-19f, 0x1.bf5cf2p-19f, 0x1.c36a26p-19f,
+        -0x1.ff3e76p-4f, -0x1.a9bac6p-4f, -0x1.4c76f8p-4f, -0x1.da0158p-5f,
+    },
+    {
+        0x1.e5072ap-6f, 0x1.5a3588p-6f, 0x1.47f8eap-7f, 0x1.ae0a4p-11f,
+        -0x1.6d3522p-8f, -0x1.3033cp-8f, -0x1.ac69p-10f, -0x1.2d1ec4p-12f,
+        -0x1.467b66p-18f, 0x1.7a60d2p-29f, 0x1.4187e8p-28f, 0x1.b10eb4p-28f,
+        0x1.e1d1c8p-8f, 0x1.37423ep-6f, 0x1.b401c4p-6f, 0x1.f0cc36p-6f,
+    },
+    {
+        -0x1.de6dcap-11f, -0x1.802f8ap-8f, -0x1.b2a33p-8f, -0x1.35213ap-8f,
+        -0x1.1cfbd2p-10f, 0x1.067246p-10f, 0x1.80e85ap-11f, 0x1.a4462p-13f,
+        0x1.f8c5eap-18f, 0x1.2f7988p-28f, 0x1.09f6c2p-32f, 0x1.38521p-32f,
+        0x1.35eb56p-6f, 0x1.e9a592p-7f, 0x1.4fd768p-7f, 0x1.6240f8p-8f,
+    },
+    {
+        -0x1.018518p-8f, -0x1.c438f4p-10f, 0x1.555d18p-12f, 0x1.535a4ep-10f,
+        0x1.14440ap-10f, 0x1.1a32cap-13f, -0x1.6c8f1ep-13f, -0x1.852aacp-14f,
+        -0x1.6f97e8p-18f, -0x1.337332p-28f, 0x1.876268p-38f, 0x1.94740ap-38f,
+        -0x1.47d6eap-10f, -0x1.a1a4bp-9f, -0x1.1ba4p-8f, -0x1.3262bep-8f,
     },
 };
 
