@@ -1125,9 +1125,12 @@ cdef class KernelRef:
     fn, state : int
         Addresses of a `tile_kernel` and of what it is called with.
     name : str
+    itemsizes : tuple of int
+        Bytes of an element of every operand, inputs first, the output last.
     """
 
     cdef readonly str name
+    cdef readonly tuple itemsizes
     cdef readonly size_t fn
     cdef void *memory
 
@@ -1142,9 +1145,10 @@ cdef class KernelRef:
         return f"<KernelRef {self.name}>"
 
 
-cdef KernelRef new_ref(str name, tile_kernel fn, size_t size):
+cdef KernelRef new_ref(str name, tuple dtypes, tile_kernel fn, size_t size):
     cdef KernelRef ref = KernelRef.__new__(KernelRef)
     ref.name = name
+    ref.itemsizes = tuple([ITEM_SIZES[dtype] for dtype in dtypes])
     ref.fn = <size_t>fn
     ref.memory = calloc(1, size)
     if ref.memory == NULL:
@@ -1181,7 +1185,8 @@ def compute_kernel(str formula, tuple in_dtypes, str out_dtype, str result_dtype
         raise ValueError(f"{formula} takes {row.n_inputs} inputs, {len(in_dtypes)} dtypes given")
     stages = [",".join(in_dtypes), *dict.fromkeys((result, out_dtype))]
     name = f"{formula}[{'->'.join(stages)}]"
-    ref = new_ref(name, compute_in_double if wide else compute_in_float, sizeof(compute_state))
+    ref = new_ref(name, (*in_dtypes, out_dtype), compute_in_double if wide else compute_in_float,
+                  sizeof(compute_state))
     state = <compute_state *>ref.memory
     state.n_inputs = row.n_inputs
     for k, dtype in enumerate(in_dtypes):
@@ -1221,7 +1226,7 @@ def cast_kernel(str src, str dst):
     -------
     KernelRef
     """
-    cdef KernelRef ref = new_ref(f"cast[{src}->{dst}]", cast_tile, sizeof(cast_state))
+    cdef KernelRef ref = new_ref(f"cast[{src}->{dst}]", (src, dst), cast_tile, sizeof(cast_state))
     set_cast(<cast_state *>ref.memory, src, dst)
     return ref
 

@@ -251,7 +251,7 @@ class Profile:
         >>> aclnn.Profile.from_json(seen.to_json()) == seen
         True
         """
-        found = documents.read_document(text, _Document, PROFILE)
+        found = documents.read_document(text, _Document, PROFILE_SCHEMA)
         plans = [
             SimpleNamespace(
                 operator=SimpleNamespace(name=one.operator),

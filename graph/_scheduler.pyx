@@ -6,11 +6,7 @@ from libc.stddef cimport ptrdiff_t, size_t
 from libc.stdint cimport int64_t, uintptr_t
 from libc.stdlib cimport calloc, free
 
-import math
-import sys
-
-from .ir import extent
-from .loops import count_tiles
+from .bounds import check_schedule
 
 cdef extern from "tile_abi.h" nogil:
     enum:
@@ -381,16 +377,6 @@ def run_address():
 # --- Packing ----------------------------------------------------------------------------------
 
 
-def refused(name, field, value, rule):
-    """The error of a field that breaks a rule."""
-    return ValueError(f"{name}: {field} is {value}: {rule}")
-
-
-cdef list shape_of(const schedule_step *step):
-    """The loops, as Python's numbers, which do not overflow."""
-    return [step.shape[d] for d in range(step.ndim)]
-
-
 cdef class PackedSchedule:
     """The C arrays of a schedule, and the schedule itself, whose kernels they point to.
 
@@ -415,6 +401,7 @@ cdef class PackedSchedule:
         if len(schedule.kernels) != n_ops:
             raise ValueError(f"schedule: {len(schedule.kernels)} kernels for {n_ops} ops: every op "
                              "has one; a schedule that was read back has none and cannot run")
+        check_schedule(schedule)
         name = "schedule"
         kernels = iter(schedule.kernels)
         try:
@@ -438,9 +425,6 @@ cdef class PackedSchedule:
         self.c.scratch_offset = schedule.scratch_offset
         self.c.scratch_per_thread = schedule.scratch_per_thread
         self.c.max_threads = schedule.max_threads
-        if not 1 <= self.c.max_threads <= SCHEDULE_MAX_THREADS:
-            raise refused("schedule", "max_threads", self.c.max_threads,
-                          f"a run has from 1 to {SCHEDULE_MAX_THREADS}")
         self.c.steps = <schedule_step *>calloc(max(1, len(schedule.steps)), sizeof(schedule_step))
         if self.c.steps == NULL:
             raise MemoryError
@@ -448,14 +432,6 @@ cdef class PackedSchedule:
 
     cdef int _pack_step(self, schedule_step *c, object step, object kernels) except -1:
         cdef int k, d
-        if not 2 <= len(step.shape) <= SCHEDULE_MAX_DIMS:
-            raise refused(step.name, "shape", step.shape,
-                          f"a step has from 2 to {SCHEDULE_MAX_DIMS} dimensions")
-        if len(step.operands) > SCHEDULE_MAX_OPERANDS:
-            raise refused(step.name, "operands", len(step.operands),
-                          f"a step has at most {SCHEDULE_MAX_OPERANDS}")
-        if not step.ops:
-            raise refused(step.name, "ops", 0, "a step has at least one")
         c.ndim = len(step.shape)
         for d in range(c.ndim):
             c.shape[d] = step.shape[d]
@@ -467,94 +443,27 @@ cdef class PackedSchedule:
         if c.ops == NULL:
             raise MemoryError
         c.n_ops = len(step.ops)
-        self._check_loops(c, step.name)
         c.n_operands = len(step.operands)
         for k in range(c.n_operands):
-            self._pack_operand(&c.operands[k], c, step.operands[k], step.name)
+            c.operands[k].base = step.operands[k].base
+            c.operands[k].offset = step.operands[k].offset
+            for d in range(c.ndim):
+                c.operands[k].strides[d] = step.operands[k].strides[d]
         for k in range(c.n_ops):
-            self._pack_op(&c.ops[k], c, step.ops[k], next(kernels), step.name)
+            self._pack_op(&c.ops[k], step.ops[k], next(kernels), step.name)
             c.streams |= c.ops[k].flags & TILE_STREAM
         return 0
 
-    cdef int _check_loops(self, const schedule_step *c, object name) except -1:
-        """Refuse loops and tiles that the runner cannot count."""
-        shape = shape_of(c)
-        # The parts that threads take are found by multiplying the tiles by their number.
-        most = sys.maxsize // (self.c.max_threads * SHARES)
-        if min(shape) < 1 or math.prod(shape) > most:
-            raise refused(name, "shape", tuple(shape), f"a step has from 1 to {most} elements")
-        *_, rows, cols = shape
-        if not 1 <= c.tile_rows <= rows:
-            raise refused(name, "tile_rows", c.tile_rows, f"a tile has from 1 to {rows} rows")
-        if not 1 <= c.tile_cols <= cols:
-            raise refused(name, "tile_cols", c.tile_cols, f"a tile has from 1 to {cols} columns")
-        tiles = count_tiles(shape, c.tile_rows, c.tile_cols)
-        if c.n_tiles != tiles:
-            raise refused(name, "n_tiles", c.n_tiles, f"shape and tile make {tiles}")
-        return 0
-
-    cdef int _pack_operand(self, schedule_operand *c, const schedule_step *step, object operand,
-                           object name) except -1:
-        cdef int d
-        name = f"{name}, {operand.name}"
-        if len(operand.strides) != step.ndim:
-            raise refused(name, "strides", operand.strides,
-                          f"there is one for each of {step.ndim} dimensions")
-        c.base = operand.base
-        c.offset = operand.offset
-        for d in range(step.ndim):
-            c.strides[d] = operand.strides[d]
-        arguments = len(self.schedule.arguments)
-        if not (0 <= c.base < arguments or c.base in (SCHEDULE_WORKSPACE, SCHEDULE_SCRATCH)):
-            raise refused(name, "base", c.base,
-                          f"it is the index of one of {arguments} arguments, {SCHEDULE_WORKSPACE} for "
-                          f"the workspace, or {SCHEDULE_SCRATCH} for a thread's tiles")
-        if c.base < 0:
-            self._check_inside(c, step, operand.nbytes, name)
-        return 0
-
-    cdef int _check_inside(self, const schedule_operand *c, const schedule_step *step,
-                           object nbytes, object name) except -1:
-        """Refuse an operand that reaches out of the workspace, on whatever thread."""
-        cdef object start = c.offset, sizes = shape_of(step)
-        cdef object threads = 1, each = self.c.scratch_per_thread
-        if c.base == SCHEDULE_SCRATCH:
-            if each == 0:
-                raise refused(name, "base", c.base, "scratch_per_thread is 0: there are no tiles")
-            if step.n_ops == 1:
-                raise refused(name, "base", c.base, "one op makes a tile and another reads it")
-            sizes = [1] * (step.ndim - 2) + [step.tile_rows, step.tile_cols]
-            start += <object>self.c.scratch_offset
-            threads = self.c.max_threads
-        strides = [c.strides[d] for d in range(step.ndim)]
-        low, high = extent(sizes, strides)
-        distinct = math.prod([n for n, stride in zip(sizes, strides) if stride != 0])
-        begin = start + low
-        end = start + high + max(1, nbytes // distinct) + (threads - 1) * each
-        size = self.schedule.workspace_size
-        if begin < 0 or end > size:
-            raise refused(name, "offset", c.offset,
-                          f"it reaches from byte {begin} to {end} of a workspace of {size}")
-        return 0
-
-    cdef int _pack_op(self, schedule_op *c, const schedule_step *step, object op, object kernel,
-                      object name) except -1:
+    cdef int _pack_op(self, schedule_op *c, object op, object kernel, object name) except -1:
         cdef int k
-        name = f"{name}, {op.node}"
         c.kernel = <tile_kernel><uintptr_t>kernel.fn
         c.state = <const void *><uintptr_t>kernel.state
         if c.kernel == NULL:
-            raise ValueError(f"{name}: its kernel has no address")
-        if not 1 <= len(op.operands) <= SCHEDULE_MAX_OPERANDS:
-            raise refused(name, "operands", op.operands,
-                          f"a kernel takes from 1 to {SCHEDULE_MAX_OPERANDS}, the output last")
+            raise ValueError(f"{name}, {op.node}: its kernel has no address")
         c.flags = op.flags
         c.n_operands = len(op.operands)
         for k in range(c.n_operands):
             c.operands[k] = op.operands[k]
-            if not 0 <= c.operands[k] < step.n_operands:
-                raise refused(name, "operands", op.operands,
-                              f"they are places among {step.n_operands} operands")
         return 0
 
     @property

@@ -601,17 +601,17 @@ class GraphBuilder:
         """Row-major form of a value; `reason='overlap'` makes it a copy that no pass removes."""
         if reason is not None:
             attrs["reason"] = reason
-        source = self._values[value]
+        source = self._made(value)
         return self._node("contiguous", "Contiguous", value, source.shape, source.dtype, attrs)
 
     def broadcast_to(self, value: int, shape: Iterable[int], **attrs: Any) -> int:
         """The value repeated to `shape`, by NumPy's rule."""
-        dtype = self._values[value].dtype
+        dtype = self._made(value).dtype
         return self._node("broadcast", "BroadcastTo", value, tuple(shape), dtype, attrs)
 
     def cast(self, value: int, dtype: DType, **attrs: Any) -> int:
         """The value converted to `dtype`."""
-        return self._node("cast", "Cast", value, self._values[value].shape, dtype, attrs)
+        return self._node("cast", "Cast", value, self._made(value).shape, dtype, attrs)
 
     def compute(
         self,
@@ -632,7 +632,7 @@ class GraphBuilder:
 
     def view_copy(self, value: int, out: int, **attrs: Any) -> None:
         """Write `value` into the output `out`, whatever its strides."""
-        name = self._unique(f"{self._values[out].name}_view_copy")
+        name = self._unique(f"{self._made(out).name}_view_copy")
         self._nodes.append(Node(name, "ViewCopy", (value,), out, freeze_attrs(attrs)))
 
     def build(self) -> Graph:
@@ -641,6 +641,11 @@ class GraphBuilder:
             tuple(self._nodes), tuple(self._values), tuple(self._inputs), tuple(self._outputs)
         )
         return check(graph)
+
+    def _made(self, value: int) -> Value:
+        count = len(self._values)
+        _require(0 <= value < count, f"value {value}", f"there are {count} values so far")
+        return self._values[value]
 
     def _node(
         self, suffix: str, kind: str, source: int, shape: tuple[int, ...], dtype: DType, attrs: dict

@@ -7,8 +7,11 @@ from __future__ import annotations
 
 import csv
 import io
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+
+MOST = 2**62  # of steps and bytes: what is added to them stays within 64 bits
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,10 +44,13 @@ class Lifetime:
     contents: str = ""
 
     def __post_init__(self) -> None:
-        if not 0 <= self.lower < self.upper or self.nbytes < 0:
+        if not 0 <= self.lower < self.upper <= MOST:
+            steps = f"[{self.lower}, {self.upper})"
             raise ValueError(
-                f"{self.name}: an empty lifetime, one from before step 0, or a negative size"
+                f"{self.name}: {steps} are no steps: they begin at 0 or later, and end"
             )
+        if not 0 <= self.nbytes <= MOST:
+            raise ValueError(f"{self.name}: a size of {self.nbytes}, must be from 0 to {MOST}")
 
     @property
     def first(self) -> int:
@@ -91,8 +97,15 @@ def lifetimes_from_csv(text: str) -> tuple[Lifetime, ...]:
 
 
 def _lifetime(place: int, row: Mapping[str, str | None]) -> Lifetime:
-    name, *words = (row[column] for column in ("id", "lower", "upper", "size"))
-    if not name or None in words:
+    if not row["id"] or None in row.values():
         raise ValueError(f"row {place} has no id, or fewer columns than the header")
-    lower, upper, size = (int(word or "") for word in words)
-    return Lifetime(name, lower, upper, size)
+    lower, upper, size = (
+        _number(place, column, row[column]) for column in ("lower", "upper", "size")
+    )
+    return Lifetime(row["id"], lower, upper, size)
+
+
+def _number(place: int, column: str, word: str | None) -> int:
+    if not re.fullmatch(r"\s*[+-]?[0-9]{1,19}\s*", word or "", re.ASCII):
+        raise ValueError(f"row {place}: {column} is {word!r}, must be an integer")
+    return int(word or "")

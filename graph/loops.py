@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 from .ir import Graph, GraphError, Node, Value, broadcast_strides
 
@@ -46,6 +46,12 @@ class Tiling:
     elements: int = 16384
     scratch_elements: int = 4096
     transpose: int = 64
+
+    def __post_init__(self) -> None:
+        for one in fields(self):
+            count = getattr(self, one.name)
+            if count < 1:
+                raise ValueError(f"tiling: {one.name} is {count}, must be at least 1")
 
 
 @dataclass(frozen=True, slots=True)

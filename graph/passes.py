@@ -504,6 +504,22 @@ class PassResult(tuple[PassStep, ...]):
 def run_passes(graph: Graph, pipeline: Iterable[Pass] | str = FUSED) -> PassResult:
     """Run the passes of a pipeline in order, keeping every graph on the way.
 
+    Parameters
+    ----------
+    graph : Graph
+    pipeline : str or iterable of callable
+        'fused', 'materialized', or passes of your own: each takes a graph and gives another, and
+        notes on what it did.
+
+    Raises
+    ------
+    ValueError
+        When no pipeline has this name.
+    GraphError
+        When a pass makes a graph that is not well formed.
+
+    Examples
+    --------
     >>> from aclnn.graph import DType, GraphBuilder
     >>> b, f32 = GraphBuilder(), DType("float32", 4)
     >>> x, out = b.input("x", (4, 1), f32), b.output("out", (4, 8), f32)
@@ -523,9 +539,16 @@ def run_passes(graph: Graph, pipeline: Iterable[Pass] | str = FUSED) -> PassResu
     in_place  (1 node after it)
       nothing to do
     """
-    passes = PIPELINES[pipeline] if isinstance(pipeline, str) else tuple(pipeline)
     steps, now = [], graph
-    for run in passes:
+    for run in _passes_of(pipeline):
         now, notes = run(now)
         steps.append(PassStep(run.__name__, now, notes))
     return PassResult(graph, steps)
+
+
+def _passes_of(pipeline: Iterable[Pass] | str) -> tuple[Pass, ...]:
+    if not isinstance(pipeline, str):
+        return tuple(pipeline)
+    if pipeline not in PIPELINES:
+        raise ValueError(f"pipeline is {pipeline!r}, must be one of {', '.join(PIPELINES)}")
+    return PIPELINES[pipeline]

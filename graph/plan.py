@@ -7,6 +7,7 @@ shares no code with the planners.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any
@@ -14,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from .ir import Graph, Node
 from .lifetime import Lifetime, TilePart
 from .loops import ALIGNMENT, Tiling, loop_nest, pad
-from .planners import STRATEGIES, Assignment, Planner, bucket, default, lower_bound, naive
+from .planners import Assignment, Planner, bucket, default, lower_bound, naive, planner_of
 
 if TYPE_CHECKING:
     from .views.diff import PlanDiff
@@ -74,6 +75,8 @@ def graph_lifetimes(
 
 def scratch_per_thread(lifetimes: Iterable[Lifetime], threads: int) -> int:
     """Bytes of tiles that each thread has."""
+    if threads < 1:
+        raise ValueError(f"threads is {threads}, must be at least 1")
     return max((life.nbytes // threads for life in lifetimes if life.parts), default=0)
 
 
@@ -346,12 +349,35 @@ def plan_lifetimes(
 ) -> WorkspacePlan:
     """Plan a list of lifetimes, whoever made it.
 
+    Parameters
+    ----------
+    lifetimes : iterable of Lifetime
+        Each with a name of its own.
+    strategy : str or callable
+        'default', 'bucket' or 'naive', or a planner of your own: it takes the lifetimes and gives
+        an `Assignment`.
+    steps : sequence of str
+        Names of the steps.
+    threads : int
+        Threads that lifetimes with `parts` hold tiles for.
+    tiling : Tiling, optional
+        What the tiles were cut by.
+
+    Raises
+    ------
+    ValueError
+        Naming the argument and what it may be.
+
+    Examples
+    --------
     >>> plan = plan_lifetimes([Lifetime("a", 0, 2, 100), Lifetime("b", 1, 3, 60)])
     >>> plan.size, plan.lower_bound, plan.proof
     (192, 192, 'optimal')
     """
-    lives = tuple(lifetimes)
-    planner = STRATEGIES[strategy] if isinstance(strategy, str) else strategy
+    lives, planner = tuple(lifetimes), planner_of(strategy)
+    for name, count in Counter(life.name for life in lives).items():
+        if count > 1:
+            raise ValueError(f"lifetimes: {count} are called {name!r}; each has a name of its own")
     name = strategy if isinstance(strategy, str) else strategy.__name__
     chosen = planner(lives)
     bound = lower_bound(lives, [pad(life.nbytes) for life in lives])
@@ -425,8 +451,9 @@ def _buffers(lifetimes: Sequence[Lifetime], chosen: Assignment) -> tuple[Buffer,
 def validate(plan: WorkspacePlan) -> WorkspacePlan:
     """Raise `PlanError` when a plan is wrong; else return it.
 
-    Checks that no two buffers in use at one step share a byte, that every buffer is aligned,
-    large enough and inside the workspace, and that no space is asked for nothing.
+    Checks that no two buffers in use at one step share a byte, that every buffer has a name of its
+    own and a step, is aligned, large enough and inside the workspace, and that no space is asked
+    for nothing.
 
     >>> from dataclasses import replace
     >>> from aclnn.graph import Lifetime, plan_lifetimes
@@ -437,11 +464,15 @@ def validate(plan: WorkspacePlan) -> WorkspacePlan:
     aclnn.graph.plan.PlanError: a: does not fit into its place or into the workspace
     """
     for i, a in enumerate(plan.buffers):
+        if not 0 <= a.first <= a.last:
+            raise PlanError(f"{a.name}: its steps, {a.first} to {a.last}, are none")
         if a.offset < 0 or a.offset % ALIGNMENT:
             raise PlanError(f"{a.name}: offset {a.offset} is not a multiple of {ALIGNMENT}")
         if a.nbytes > a.padded or a.offset + a.padded > plan.size:
             raise PlanError(f"{a.name}: does not fit into its place or into the workspace")
         for b in plan.buffers[i + 1 :]:
+            if a.name == b.name:
+                raise PlanError(f"{a.name}: every buffer has a name of its own")
             together = not (a.last < b.first or b.last < a.first)
             apart = a.offset + a.nbytes <= b.offset or b.offset + b.nbytes <= a.offset
             if together and not apart:

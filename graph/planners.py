@@ -121,6 +121,19 @@ def default(lifetimes: Sequence[Lifetime]) -> Assignment:
 STRATEGIES: dict[str, Planner] = {"default": default, "bucket": bucket, "naive": naive}
 
 
+def planner_of(strategy: str | Planner) -> Planner:
+    """The planner that a strategy names, or a planner itself.
+
+    >>> planner_of("bucket") is bucket
+    True
+    """
+    if not isinstance(strategy, str):
+        return strategy
+    if strategy not in STRATEGIES:
+        raise ValueError(f"strategy is {strategy!r}, must be one of {', '.join(STRATEGIES)}")
+    return STRATEGIES[strategy]
+
+
 def lower_bound(lifetimes: Sequence[Lifetime], sizes: Sequence[int]) -> int:
     """Largest sum of sizes that are live at one step: no plan can be smaller."""
     return max(_live(lifetimes, sizes).values(), default=0)

@@ -190,7 +190,8 @@ def compile(
         Of this graph, by `plan_workspace`; it holds the threads and the tile sizes.
     kernel_of : callable
         Gives for a node an object with the integer attributes `fn` (address of a `tile_kernel`)
-        and `state`; the schedule keeps it alive.
+        and `state`, and may be `itemsizes`, how many bytes an element of every operand has; the
+        schedule keeps it alive.
     parallel_from : int
         Elements from which a step uses several threads.
     stream_from : int

@@ -155,3 +155,31 @@ def assert_damage_is_refused(read, document):
         assert str(caught.value).startswith(words)
         count += 1
     assert count > 50
+
+
+def numbers_in(document, path=()):
+    """The ways to all integers of a document, to those in lists too."""
+    parts = document.items() if isinstance(document, dict) else enumerate(document)
+    for key, value in parts:
+        if isinstance(value, (dict, list)):
+            yield from numbers_in(value, (*path, key))
+        elif isinstance(value, int):
+            yield (*path, key)
+
+
+LARGE = st.builds(
+    lambda power, sign, more: sign * 2**power + more,
+    st.integers(0, 70),
+    st.sampled_from((-1, 1)),
+    st.integers(-1, 1),
+)
+
+
+def changed(document, path, value):
+    """The document itself, one of its fields replaced; `path` leads to it."""
+    *way, last = path
+    place = document
+    for key in way:
+        place = place[key]
+    place[last] = value
+    return document

@@ -168,7 +168,7 @@ FILES = {
        (["plan", "gelu", "--self", "float32[3]", "--diff", "missing"], "missing: No such file"),
        (["plan", "--lifetimes", "missing"], "missing: No such file"),
        (["plan", "--lifetimes", "short.csv"], "short.csv: row 2 has no id, or fewer columns"),
-       (["plan", "--lifetimes", "early.csv"], "early.csv: b: an empty lifetime, one from before"),
+       (["plan", "--lifetimes", "early.csv"], "early.csv: b: [-1, 2) are no steps"),
        (["plan", "--lifetimes", "nameless.csv"], "nameless.csv: row 1 has no id"),
        (["plan", "--lifetimes", "long.csv"], "long.csv: field larger"),
        (["inspect", "--calls", "missing"], "missing: No such file"),

@@ -3,6 +3,7 @@
 import itertools
 import json
 import pickle
+import re
 import xml.etree.ElementTree as ElementTree
 from dataclasses import replace
 
@@ -13,6 +14,7 @@ from aclnn.graph import (
     GraphBuilder,
     Lifetime,
     PlanError,
+    Tiling,
     WorkspacePlan,
     lifetimes_from_csv,
     lifetimes_to_csv,
@@ -45,6 +47,27 @@ def test_plans_are_valid(lives, strategy):
     assert [(b.name, b.nbytes, b.first, b.last + 1) for b in plan.buffers] == [
         (life.name, life.nbytes, life.lower, life.upper) for life in lives
     ]
+
+
+def test_arguments_that_make_no_sense_are_named():
+    one = Lifetime("a", 0, 2, 100)
+    for call, words in (
+        (lambda: plan_lifetimes([one], "zzz"), "strategy is 'zzz', must be one of default, bucket"),
+        (lambda: plan_lifetimes([one], threads=0), "threads is 0, must be at least 1"),
+        (lambda: plan_lifetimes([one, one]), "2 are called 'a'; each has a name of its own"),
+        (lambda: Lifetime("a", 0, 2**70, 1), "a: [0, 1180591620717411303424) are no steps"),
+        (lambda: Lifetime("a", 0, 1, -1), "a: a size of -1, must be from 0 to"),
+        (lambda: run_passes(GraphBuilder().build(), "zzz"), "pipeline is 'zzz', must be one of"),
+        (lambda: Tiling(elements=0), "tiling: elements is 0, must be at least 1"),
+        (lambda: GraphBuilder().cast(99, F32), "value 99: there are 0 values so far"),
+        (lambda: lifetimes_from_csv("id,lower,upper,size\na,0,x,1\n"), "row 1: upper is 'x', must"),
+        (
+            lambda: lifetimes_from_csv("id,lower,upper,size\na,0,1,1_0\n"),
+            "row 1: size is '1_0', must",
+        ),
+    ):
+        with pytest.raises(ValueError, match=re.escape(words)):
+            call()
 
 
 @given(problems(most=20))

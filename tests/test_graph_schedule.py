@@ -30,7 +30,19 @@ from aclnn.graph import (
 )
 from aclnn.graph.loops import collapse
 from aclnn.graph.views.json import SCHEDULE_SCHEMA
-from graph_tools import CODES, F16, F32, as_built, at, fresh_memory, indices, interpret
+from graph_tools import (
+    CODES,
+    F16,
+    F32,
+    LARGE,
+    as_built,
+    at,
+    changed,
+    fresh_memory,
+    indices,
+    interpret,
+    numbers_in,
+)
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -512,12 +524,7 @@ def recorded(pipeline):
 
 def damaged(schedule, path, value):
     """The schedule with one field of its document replaced; `path` leads to it."""
-    document = json.loads(schedule.to_json())
-    *way, last = path
-    place = document
-    for key in way:
-        place = place[key]
-    place[last] = value
+    document = changed(json.loads(schedule.to_json()), path, value)
     return replace(Schedule.from_json(json.dumps(document)), kernels=schedule.kernels)
 
 
@@ -528,31 +535,30 @@ X, TILE, OP = (*STEP, "operands", 0), (*STEP, "operands", 1), (*STEP, "ops", 0)
 @pytest.mark.parametrize(
     ("path", "value", "error"),
     [
-        (("max_threads",), 0, "schedule: max_threads is 0: a run has from 1 to 1024"),
+        (("max_threads",), 0, "max_threads is 0, must be at least 1"),
         (("max_threads",), 2**20, "schedule: max_threads is 1048576: a run has from 1 to 1024"),
-        (("max_threads",), 2**40, "too large"),
-        (("scratch_offset",), -64, "negative"),
+        (("max_threads",), 2**40, "schedule: max_threads is 1099511627776: a run has from 1"),
+        (("scratch_offset",), -64, "scratch_offset is -64, must be at least 0"),
         (("scratch_offset",), 64, "f+f_cast, f: offset is 0: it reaches from byte 64 to"),
         (("scratch_per_thread",), 0, "f+f_cast, f: base is -2: scratch_per_thread is 0"),
         (("scratch_per_thread",), 2**62, "f+f_cast, f: offset is 0: it reaches from byte 0 to 461"),
         (("workspace_size",), 0, "f+f_cast, f: offset is 0: it reaches from byte 0 to"),
         ((*STEP, "shape"), [128], "f+f_cast: shape is (128,): a step has from 2 to 8 dimensions"),
         ((*STEP, "shape"), [1] * 9, "f+f_cast: shape is (1, 1, 1, 1, 1, 1, 1, 1, 1): a step has"),
-        ((*STEP, "shape"), [-512, 128], "f+f_cast: shape is (-512, 128): a step has from 1 to"),
-        ((*STEP, "shape"), [0, 128], "f+f_cast: shape is (0, 128): a step has from 1 to"),
+        ((*STEP, "shape"), [-512, 128], "steps[0].shape[0] is -512, must be at least 1"),
+        ((*STEP, "shape"), [128, 0], "steps[0].shape[1] is 0, must be at least 1"),
         ((*STEP, "shape"), [2**40, 2**40], "): a step has from 1 to"),
-        ((*STEP, "shape"), [512, 2**70], "too large"),
+        ((*STEP, "shape"), [512, 2**70], "steps[0].shape[1] is 1180591620717411303424, must fit"),
         ((*STEP, "shape"), [512, 64], "f+f_cast: tile_cols is 128: a tile has from 1 to 64 col"),
-        ((*STEP, "tile_rows"), 0, "f+f_cast: tile_rows is 0: a tile has from 1 to 512 rows"),
-        ((*STEP, "tile_rows"), -1, "f+f_cast: tile_rows is -1: a tile has from 1 to 512 rows"),
-        ((*STEP, "tile_cols"), 0, "f+f_cast: tile_cols is 0: a tile has from 1 to 128 columns"),
+        ((*STEP, "tile_rows"), 513, "f+f_cast: tile_rows is 513: a tile has from 1 to 512 rows"),
+        ((*STEP, "tile_rows"), -1, "steps[0].tile_rows is -1, must be at least 1"),
+        ((*STEP, "tile_cols"), 0, "steps[0].tile_cols is 0, must be at least 1"),
         ((*STEP, "n_tiles"), 17, "f+f_cast: n_tiles is 17: shape and tile make 16"),
-        ((*STEP, "n_tiles"), 0, "f+f_cast: n_tiles is 0: shape and tile make 16"),
-        ((*STEP, "n_tiles"), -1, "f+f_cast: n_tiles is -1: shape and tile make 16"),
+        ((*STEP, "n_tiles"), 0, "steps[0].n_tiles is 0, must be at least 1"),
         ((*X, "base"), 2, "f+f_cast, x_contiguous: base is 2: it is the index of one of 2 arg"),
-        ((*X, "base"), -3, "f+f_cast, x_contiguous: base is -3: it is the index of one of 2"),
+        ((*X, "base"), -3, "steps[0].operands[0].base is -3, must be at least -2"),
         ((*X, "base"), -1, "f+f_cast, x_contiguous: offset is 0: it reaches from byte 0 to"),
-        ((*X, "base"), 2**40, "too large"),
+        ((*X, "base"), 2**40, "f+f_cast, x_contiguous: base is 1099511627776: it is the"),
         ((*X, "strides"), [4], "f+f_cast, x_contiguous: strides is (4,): there is one for each"),
         ((*X, "strides"), [4] * 3, "f+f_cast, x_contiguous: strides is (4, 4, 4): there is one"),
         ((*TILE, "offset"), -4, "f+f_cast, f: offset is -4: it reaches from byte -4 to"),
@@ -562,13 +568,35 @@ X, TILE, OP = (*STEP, "operands", 0), (*STEP, "operands", 1), (*STEP, "ops", 0)
         ((*OP, "operands"), [], "f+f_cast, f: operands is (): a kernel takes from 1 to 8"),
         ((*OP, "operands"), [0] * 9, "f+f_cast, f: operands is (0, 0, 0, 0, 0, 0, 0, 0, 0): a k"),
         ((*OP, "operands"), [0, 3], "f+f_cast, f: operands is (0, 3): they are places among 3"),
-        ((*OP, "operands"), [-1, 1], "f+f_cast, f: operands is (-1, 1): they are places among 3"),
-        ((*OP, "flags"), 2**40, "too large"),
+        ((*OP, "operands"), [-1, 1], "steps[0].ops[0].operands[0] is -1, must be at least 0"),
+        ((*OP, "flags"), 16, "steps[0].ops[0].flags is 16, must be at most 15"),
     ],
 )
 def test_damaged_schedules_are_refused(path, value, error):
     with pytest.raises(ValueError, match=re.escape(error)):
         damaged(recorded("fused"), path, value).pack()
+
+
+class Sized(Recorder):
+    """One that says how large its operands' elements are."""
+
+    def __init__(self, node, graph):
+        super().__init__(node)
+        self.itemsizes = [graph.value(id).dtype.itemsize for id in (*node.inputs, node.output)]
+
+
+def test_kernels_say_how_many_operands_they_take_and_how_large_they_are():
+    graph = unary((512, 128), x_strides=(130, 1), out_dtype=F16)
+    whole = scheduled(graph, "fused", kernel=Sized)[1]
+    assert whole.pack()
+    with pytest.raises(ValueError, match=r"f: operands is \(0,\): this kernel takes 2"):
+        damaged(whole, (*OP, "operands"), [0]).pack()
+    size = whole.workspace_size
+    # All elements in the last byte: what the document says of its bytes must not count.
+    last = damaged(whole, (*TILE, "strides"), [0, 0])
+    last = damaged(damaged(last, (*TILE, "nbytes"), 0), (*TILE, "offset"), size - 1)
+    with pytest.raises(ValueError, match=f"to {size + 3} of a workspace of {size}"):
+        last.pack()
 
 
 def test_a_step_has_ops_and_room_for_its_operands():
@@ -582,29 +610,11 @@ def test_a_step_has_ops_and_room_for_its_operands():
 
 def test_a_lone_op_has_no_tiles():
     """What it is handed may be several tiles of a row, and scratch holds one."""
-    schedule = damaged(recorded("materialized"), (*TILE, "base"), abi.SCRATCH)
+    whole = recorded("materialized")
     with pytest.raises(ValueError, match="base is -2: scratch_per_thread is 0"):
-        schedule.pack()
+        damaged(whole, (*TILE, "base"), abi.SCRATCH)
     with pytest.raises(ValueError, match="base is -2: one op makes a tile and another reads it"):
-        replace(schedule, scratch_per_thread=64).pack()
-
-
-def numbers_in(document, path=()):
-    """The ways to all integers of a document, to those in lists too."""
-    parts = document.items() if isinstance(document, dict) else enumerate(document)
-    for key, value in parts:
-        if isinstance(value, (dict, list)):
-            yield from numbers_in(value, (*path, key))
-        elif isinstance(value, int):
-            yield (*path, key)
-
-
-LARGE = st.builds(
-    lambda power, sign, more: sign * 2**power + more,
-    st.integers(0, 70),
-    st.sampled_from((-1, 1)),
-    st.integers(-1, 1),
-)
+        damaged(replace(whole, scratch_per_thread=64), (*TILE, "base"), abi.SCRATCH)
 
 
 @pytest.mark.parametrize("pipeline", ["fused", "materialized"])
@@ -613,8 +623,9 @@ def test_no_damage_reaches_out_of_the_workspace(pipeline, data, threads):
     """What is refused does not run, and what runs stays in its place."""
     whole = recorded(pipeline)
     path = data.draw(st.sampled_from(list(numbers_in(json.loads(whole.to_json())))))
-    schedule = damaged(whole, path, data.draw(st.integers(-9, 600) | LARGE))
+    value = data.draw(st.integers(-9, 600) | LARGE)
     try:
+        schedule = damaged(whole, path, value)
         packed = schedule.pack()
     except ValueError:
         return

@@ -17,17 +17,19 @@ from aclnn.graph import (
     DType,
     Graph,
     GraphBuilder,
+    Lifetime,
     PassResult,
     Schedule,
     WorkspacePlan,
     abi,
     compile,
+    plan_lifetimes,
     plan_workspace,
     run_passes,
 )
 from aclnn.graph.views import json as documents
 from aclnn.graph.views.json import GRAPH_SCHEMA
-from graph_tools import as_built, assert_damage_is_refused
+from graph_tools import LARGE, as_built, assert_damage_is_refused, changed, numbers_in
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from referencing import Registry, Resource
@@ -191,6 +193,53 @@ def test_schemas_refuse_what_is_wrong():
     for change in ({"size": -1}, {"proof": "certain"}, {"extra": 1}, {"buffers": [{}]}):
         with pytest.raises(jsonschema.ValidationError):
             jsonschema.validate(document | change, SCHEMAS["plan"])
+
+
+def everything_shown(thing):
+    """All that can be made of a graph, plan or schedule."""
+    for view in ("to_text", "to_json", "to_svg", "to_dot", "to_snapshot"):
+        if hasattr(thing, view):
+            getattr(thing, view)()
+
+
+@pytest.mark.parametrize("kind", [Graph, WorkspacePlan, Schedule])
+@given(data=st.data())
+def test_numbers_are_refused_or_can_be_shown(kind, data):
+    """Whatever integer a document has: a ValueError, or an object that nothing fails on."""
+    graph = run_passes(wasteful()).graph
+    plan = plan_workspace(graph)
+    made = {
+        Graph: graph,
+        WorkspacePlan: plan,
+        Schedule: compile(graph, plan, lambda _: SimpleNamespace(fn=0, state=0)),
+    }[kind]
+    document = json.loads(made.to_json())
+    path = data.draw(st.sampled_from(list(numbers_in(document))))
+    value = data.draw(st.integers(-3, 40) | LARGE)
+    try:
+        read_back = kind.from_json(json.dumps(changed(document, path, value)))
+    except ValueError:
+        return
+    everything_shown(read_back)
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [({"size": -5}, "size is -5, must be at least 0"),
+     ({"size": 10**400}, "must fit into 64 bits"),
+     ({"proof": "maybe"}, "proof is 'maybe', must be one of optimal, feasible"),
+     ({"threads": 0}, "threads is 0, must be at least 1"),
+     ({"size": 64}, "does not fit into its place or into the workspace")],
+)  # fmt: skip
+def test_plans_that_cannot_be_are_refused(change, words):
+    document = json.loads(wasteful_plan().to_json()) | change
+    with pytest.raises(ValueError, match=re.escape(words)):
+        WorkspacePlan.from_json(json.dumps(document))
+
+
+def test_charts_of_very_long_lives_stay_small():
+    plan = plan_lifetimes([Lifetime("a", 0, 10**12, 100), Lifetime("b", 5, 6, 100)])
+    assert len(plan.to_svg()) < 400_000
 
 
 def test_traffic_counts_every_element_once_and_tiles_never():

@@ -98,10 +98,10 @@ def test_profiles_with_a_field_that_does_not_fit_are_refused():
 
 @pytest.mark.parametrize(
     ("field", "value", "words"),
-    [("executor", 1, "executor is 1, but there are 1"), ("executor", -1, "executor is -1, but"),
+    [("executor", 1, "executor is 1, but there are 1"), ("executor", -1, "executor is -1, must"),
      ("events", [[0, 0, 1]], "events[0] has 3 items, must have 4"),
      ("events", [[0, 0, 1, 2], [99, 0, 1, 2]], "events[1] is of step 99, but there are"),
-     ("events", [[-1, 0, 1, 2]], "events[0] is of step -1, but there are")],
+     ("events", [[-1, 0, 1, 2]], "events[0][0] is -1, must be at least 0")],
 )  # fmt: skip
 def test_profiles_of_runs_that_cannot_have_been_are_refused(field, value, words):
     document = json.loads(small_executor(materialize=True).profile(repeat=1).to_json())

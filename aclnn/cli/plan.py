@@ -16,7 +16,7 @@ from aclnn.cli import calls, show
 from aclnn.cli.numbers import natural
 from aclnn.cli.show import View
 from aclnn.errors import AclnnError, invalid
-from aclnn.graph import Lifetime, WorkspacePlan, lifetimes_from_csv, plan_lifetimes
+from aclnn.graph import WorkspacePlan, lifetimes_from_csv, plan_lifetimes
 from aclnn.graph.views import json as documents
 from aclnn.workspace import for_executor
 
@@ -109,13 +109,13 @@ def _plans(options: argparse.Namespace, strategy: str | None) -> Named:
         return [(executor.operator.name, executor.plan) for executor in executors]
     if unheard := calls.given(options):
         options.refuse(f"--lifetimes is planned instead of a call, and takes no {unheard[0]}")
-    plan = for_executor(plan_lifetimes(_lifetimes(options.lifetimes), strategy or "default"))
-    return [(options.lifetimes, plan)]
+    return [(options.lifetimes, _plan_of_file(options.lifetimes, strategy or "default"))]
 
 
-def _lifetimes(name: str) -> tuple[Lifetime, ...]:
-    """The lifetimes of a file, or an error that names it."""
+def _plan_of_file(name: str, strategy: str) -> WorkspacePlan:
+    """The plan of the lifetimes in a file, or an error that names it."""
     try:
-        return lifetimes_from_csv(Path(name).read_text(encoding="utf-8"))
+        lifetimes = lifetimes_from_csv(Path(name).read_text(encoding="utf-8"))
+        return for_executor(plan_lifetimes(lifetimes, strategy))
     except (ValueError, csv.Error) as error:
         raise invalid(f"{name}: {error}") from None

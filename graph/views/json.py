@@ -11,15 +11,18 @@ from __future__ import annotations
 import json
 import math
 import reprlib
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, fields, is_dataclass
 from functools import cache
+from itertools import chain, repeat
 from pathlib import Path
 from types import NoneType
 from typing import Any, get_args, get_origin, get_type_hints
 
+from ..bounds import check_schedule
 from ..ir import Graph, Node, check, freeze_attrs
 from ..passes import PassResult, PassStep
-from ..plan import WorkspacePlan
+from ..plan import WorkspacePlan, validate
 from ..schedule import Schedule
 from .diff import PlanDiff
 
@@ -28,7 +31,6 @@ PASSES = "aclnn.passes/1"
 PLAN = "aclnn.plan/1"
 PLAN_DIFF = "aclnn.plan-diff/1"
 SCHEDULE = "aclnn.schedule/1"
-_SCHEMAS: dict[type, str] = {Graph: GRAPH, WorkspacePlan: PLAN, Schedule: SCHEDULE}
 
 
 def load_schema(folder: Path, name: str) -> dict[str, Any]:
@@ -42,6 +44,12 @@ PASSES_SCHEMA = load_schema(_FOLDER, "passes")
 PLAN_SCHEMA = load_schema(_FOLDER, "plan")
 PLAN_DIFF_SCHEMA = load_schema(_FOLDER, "plan_diff")
 SCHEDULE_SCHEMA = load_schema(_FOLDER, "schedule")
+# Documents that lie in others: their schemas, and what else must hold.
+_DOCUMENTS: dict[type, tuple[dict[str, Any], Callable[[Any], Any]]] = {
+    Graph: (GRAPH_SCHEMA, check),
+    WorkspacePlan: (PLAN_SCHEMA, validate),
+    Schedule: (SCHEDULE_SCHEMA, check_schedule),
+}
 
 
 def _encoded(value: Any) -> Any:
@@ -54,13 +62,14 @@ def _encoded(value: Any) -> Any:
 
 # --- From documents ---------------------------------------------------------------------------
 
+MOST = 2**63 - 1
 _FLOATS = ("nan", "inf", "-inf")
 _WORDS = {int: "an integer", str: "a string", list: "a list", dict: "an object"}
 _hints = cache(get_type_hints)
 _ATTRS = _hints(Node)["attrs"]  # in documents an object, whose values are of any type
 
 
-def read_document(text: str, kind: type, schema: str) -> Any:
+def read_document(text: str, kind: type, schema: dict[str, Any]) -> Any:
     """The `kind` that the document in `text` describes; ValueError names the field that does not fit."""
     try:
         return read(kind, checked_document(json.loads(text), schema))
@@ -68,15 +77,36 @@ def read_document(text: str, kind: type, schema: str) -> Any:
         raise ValueError("lists lie in one another too deep to be read") from None
 
 
-def checked_document(document: Any, schema: str, where: str = "") -> dict[str, Any]:
-    """`document` itself, when it is of this schema."""
+def checked_document(document: Any, schema: dict[str, Any], where: str = "") -> dict[str, Any]:
+    """`document` itself, when it is of this schema and its numbers and words are among those allowed."""
+    name = schema["properties"]["schema"]["const"]
     found = document.get("schema") if isinstance(document, dict) else None
-    if found != schema:
+    if found != name:
         place = f"{where}: " if where else ""
         raise ValueError(
-            f"{place}expected a document of schema {schema!r}, got {reprlib.repr(found)}"
+            f"{place}expected a document of schema {name!r}, got {reprlib.repr(found)}"
         )
+    _check_ranges(document, schema, where)
     return document
+
+
+def _check_ranges(data: Any, rule: dict[str, Any], where: str) -> None:
+    """Refuse what a schema does not allow, but for types, which `read` tells apart."""
+    shown = reprlib.repr(data)
+    if isinstance(data, str) and data not in rule.get("enum", (data,)):
+        raise ValueError(f"{where} is {shown}, must be one of {', '.join(rule['enum'])}")
+    if isinstance(data, (int, float)) and not data >= rule.get("minimum", data):
+        raise ValueError(f"{where} is {shown}, must be at least {rule['minimum']}")
+    if isinstance(data, (int, float)) and not data <= rule.get("maximum", data):
+        raise ValueError(f"{where} is {shown}, must be at most {rule['maximum']}")
+    if isinstance(data, list):
+        rules = chain(rule.get("prefixItems", ()), repeat(rule.get("items") or {}))
+        for place, (item, inner) in enumerate(zip(data, rules, strict=False)):
+            _check_ranges(item, inner, f"{where}[{place}]")
+    if isinstance(data, dict):
+        for key in rule.get("properties", {}).keys() & data.keys():
+            path = f"{where}.{key}" if where else key
+            _check_ranges(data[key], rule["properties"][key], path)
 
 
 def read(kind: Any, data: Any, where: str = "") -> Any:
@@ -106,8 +136,9 @@ def _tuple(kinds: tuple[Any, ...], items: list[Any], where: str) -> tuple[Any, .
 
 def _object(kind: Any, data: Any, where: str) -> Any:
     """A dataclass; what else an object has follows from its fields, or is of a later version."""
-    if kind in _SCHEMAS:
-        checked_document(data, _SCHEMAS[kind], where)
+    schema, sound = _DOCUMENTS.get(kind, (None, None))
+    if schema is not None:
+        checked_document(data, schema, where)
     made, hints = {}, _hints(kind)
     for one in fields(kind):
         if not one.compare:  # what is not in documents
@@ -116,12 +147,14 @@ def _object(kind: Any, data: Any, where: str) -> Any:
         if one.name not in _of_type(dict, data, where):
             raise ValueError(f"{path} is missing")
         made[one.name] = read(hints[one.name], data[one.name], path)
-    return check(Graph(**made)) if kind is Graph else kind(**made)
+    return sound(kind(**made)) if sound else kind(**made)
 
 
 def _of_type(kind: type, data: Any, where: str) -> Any:
     if type(data) is not kind:  # a bool is no number here
         raise ValueError(f"{where} is {reprlib.repr(data)}, must be {_WORDS[kind]}")
+    if isinstance(data, int) and not -MOST <= data <= MOST:
+        raise ValueError(f"{where} is {reprlib.repr(data)}, must fit into 64 bits")
     return data
 
 
@@ -164,7 +197,7 @@ def graph_to_json(graph: Graph, indent: int | None = None) -> str:
 
 
 def graph_from_json(text: str) -> Graph:
-    return read_document(text, Graph, GRAPH)
+    return read_document(text, Graph, GRAPH_SCHEMA)
 
 
 # --- Passes -----------------------------------------------------------------------------------
@@ -204,7 +237,7 @@ class _Passes:
 
 
 def passes_from_json(text: str) -> PassResult:
-    found = read_document(text, _Passes, PASSES)
+    found = read_document(text, _Passes, PASSES_SCHEMA)
     return PassResult(found.as_built, found.passes)
 
 
@@ -233,7 +266,7 @@ def plan_to_json(plan: WorkspacePlan, indent: int | None = None) -> str:
 
 
 def plan_from_json(text: str) -> WorkspacePlan:
-    return read_document(text, WorkspacePlan, PLAN)
+    return read_document(text, WorkspacePlan, PLAN_SCHEMA)
 
 
 def plan_diff_data(diff: PlanDiff) -> dict[str, Any]:
@@ -265,4 +298,4 @@ def schedule_to_json(schedule: Schedule, indent: int | None = None) -> str:
 
 
 def schedule_from_json(text: str) -> Schedule:
-    return read_document(text, Schedule, SCHEDULE)
+    return read_document(text, Schedule, SCHEDULE_SCHEMA)

@@ -111,7 +111,7 @@ def graph_to_svg(graph: Graph, plan: WorkspacePlan | None = None) -> str:
     boxes = _boxes(graph, places(plan))
     ranks = _ranked(boxes)
     width = _place(ranks)
-    height = max(box.y + box.height for rank in ranks for box in rank) + MARGIN
+    height = max((box.y + box.height for rank in ranks for box in rank), default=0) + MARGIN
     drawn = [box for box in boxes if box.lines]
     body = [_frame(drawn, loop) for loop in sorted({b.loop for b in drawn if b.loop is not None})]
     body += [_edge(box, place) for box in drawn for place in range(len(box.sources))]
@@ -246,6 +246,8 @@ def _frame(boxes: list[_Box], loop: int) -> str:
 
 PLOT_HEIGHT = 320
 LEFT = 92
+WIDEST = 56_000  # of a chart: beyond, steps are narrow and not all of them are numbered
+NUMBERED = 1000
 LISTED = 8  # steps that stand one below the other
 THIN = 14  # a box of less height has its name above it, and a margin that the pointer finds
 
@@ -256,7 +258,8 @@ def plan_to_svg(plan: WorkspacePlan) -> str:
         return _document(420, 64, "workspace plan", [words])
     first = min(buffer.first for buffer in plan.buffers)
     last = max([*(buffer.last for buffer in plan.buffers), len(plan.steps) - 1])
-    column = max(56.0, min(160.0, 880 / (last - first + 1)))
+    count = last - first + 1
+    column = min(max(56.0, min(160.0, 880 / count)), WIDEST / count)
     right = LEFT + column * (last - first + 1)
     chart = _Chart(plan, first, column, right)
     room = max(int((right - LEFT) / CHAR), 80)
@@ -308,7 +311,8 @@ class _Chart:
         parts = [_rect(self.x(peak), 0, self.column, PLOT_HEIGHT + 2 * MARGIN, "peak", 0)]
         middle = self.x(peak) + self.column / 2
         parts.append(_text(middle, MARGIN - 8, "peak", "s pt", "middle"))
-        for step in range(self.first, last + 2):
+        every = -(-(last + 1 - self.first) // NUMBERED)
+        for step in range(self.first, last + 2, every):
             x = f"{self.x(step):.1f}"
             ends = f'y1="{MARGIN}" y2="{MARGIN + PLOT_HEIGHT}"'
             parts.append(f'<line class="grid" x1="{x}" x2="{x}" {ends}/>')

@@ -1,0 +1,146 @@
+"""What must hold for a schedule to be run, which may have been read from a file and edited.
+
+How far arguments reach is the caller's affair; what lies in the workspace stays there.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from itertools import repeat
+from typing import TYPE_CHECKING
+
+from .abi import (
+    MAX_DIMS,
+    MAX_OPERANDS,
+    MAX_THREADS,
+    SCRATCH,
+    TILE_FAR,
+    TILE_NEAR,
+    TILE_STREAM,
+    TILE_TURN,
+    WORKSPACE,
+)
+from .ir import extent
+from .loops import count_tiles
+
+if TYPE_CHECKING:
+    from .schedule import Op, Operand, Schedule, Step
+
+MOST_ELEMENTS = 2**48  # of a step: the runner multiplies them by threads, in 64 bits
+FLAGS = TILE_STREAM | TILE_NEAR | TILE_FAR | TILE_TURN
+
+
+def check_schedule(schedule: Schedule) -> Schedule:
+    """Raise `ValueError` naming step, field, value and rule when `schedule` cannot be run; else return it.
+
+    Kernels say how large their operands' elements are, in `itemsizes`; for those that do not, or a
+    schedule without kernels, it follows from the operands' bytes.
+
+    >>> from dataclasses import replace
+    >>> from aclnn.graph import Schedule
+    >>> empty = Schedule((), (), 0, 0, 0, 1)
+    >>> check_schedule(empty) == empty
+    True
+    >>> check_schedule(replace(empty, max_threads=0))
+    Traceback (most recent call last):
+    ...
+    ValueError: schedule: max_threads is 0: a run has from 1 to 1024
+    """
+    _hold("schedule", _of_schedule(schedule))
+    kernels = iter(schedule.kernels or repeat(None))
+    for step in schedule.steps:
+        _hold(step.name, _of_loops(step))
+        for operand in step.operands:
+            _hold(f"{step.name}, {operand.name}", _of_operand(operand, step, schedule))
+        for op in step.ops:
+            itemsizes = getattr(next(kernels), "itemsizes", None) or [0] * len(op.operands)
+            _hold(f"{step.name}, {op.node}", _of_op(op, step, itemsizes))
+            for place, itemsize in zip(op.operands, itemsizes, strict=True):
+                operand = step.operands[place]
+                if operand.base < 0:
+                    _hold(
+                        f"{step.name}, {operand.name}", _of_place(operand, itemsize, step, schedule)
+                    )
+    return schedule
+
+
+# Whether a rule holds, of which field and value, and the rule; later ones stand on earlier ones.
+Rules = Iterator[tuple[bool, str, object, str]]
+
+
+def _hold(name: str, rules: Rules) -> None:
+    for holds, field, value, rule in rules:
+        if not holds:
+            raise ValueError(f"{name}: {field} is {value}: {rule}")
+
+
+def _of_schedule(schedule: Schedule) -> Rules:
+    threads = schedule.max_threads
+    yield 1 <= threads <= MAX_THREADS, "max_threads", threads, f"a run has from 1 to {MAX_THREADS}"
+
+
+def _of_loops(step: Step) -> Rules:
+    """Loops and tiles that the runner can count."""
+    shape, count = step.shape, len(step.operands)
+    rule = f"a step has from 2 to {MAX_DIMS} dimensions"
+    yield 2 <= len(shape) <= MAX_DIMS, "shape", shape, rule
+    yield count <= MAX_OPERANDS, "operands", count, f"a step has at most {MAX_OPERANDS}"
+    yield bool(step.ops), "ops", 0, "a step has at least one"
+    rule = f"a step has from 1 to {MOST_ELEMENTS} elements"
+    yield min(shape) >= 1 and step.elements <= MOST_ELEMENTS, "shape", shape, rule
+    *_, rows, cols = shape
+    rule = f"a tile has from 1 to {rows} rows"
+    yield 1 <= step.tile_rows <= rows, "tile_rows", step.tile_rows, rule
+    rule = f"a tile has from 1 to {cols} columns"
+    yield 1 <= step.tile_cols <= cols, "tile_cols", step.tile_cols, rule
+    tiles = count_tiles(shape, step.tile_rows, step.tile_cols)
+    yield step.n_tiles == tiles, "n_tiles", step.n_tiles, f"shape and tile make {tiles}"
+
+
+def _of_operand(operand: Operand, step: Step, schedule: Schedule) -> Rules:
+    dims, arguments, base = len(step.shape), len(schedule.arguments), operand.base
+    rule = f"there is one for each of {dims} dimensions"
+    yield len(operand.strides) == dims, "strides", operand.strides, rule
+    rule = (
+        f"it is the index of one of {arguments} arguments, {WORKSPACE} for the workspace, or "
+        f"{SCRATCH} for a thread's tiles"
+    )
+    yield 0 <= base < arguments or base in (WORKSPACE, SCRATCH), "base", base, rule
+
+
+def _of_op(op: Op, step: Step, itemsizes: Sequence[int]) -> Rules:
+    count, places = len(op.operands), len(step.operands)
+    rule = f"a kernel takes from 1 to {MAX_OPERANDS}, the output last"
+    yield 1 <= count <= MAX_OPERANDS, "operands", op.operands, rule
+    rule = f"they are places among {places} operands"
+    yield all(0 <= place < places for place in op.operands), "operands", op.operands, rule
+    rule = f"this kernel takes {len(itemsizes)}, the output last"
+    yield count == len(itemsizes), "operands", op.operands, rule
+    yield 0 <= op.flags <= FLAGS, "flags", op.flags, f"they add up to at most {FLAGS}"
+
+
+def _of_place(operand: Operand, itemsize: int, step: Step, schedule: Schedule) -> Rules:
+    """It lies in the workspace, on whatever thread."""
+    sizes, start, last_thread = step.shape, operand.offset, 0
+    if operand.base == SCRATCH:
+        each = schedule.scratch_per_thread
+        yield each > 0, "base", SCRATCH, "scratch_per_thread is 0: there are no tiles"
+        # What a lone op is handed may be several tiles of a row, and scratch holds one.
+        yield len(step.ops) > 1, "base", SCRATCH, "one op makes a tile and another reads it"
+        sizes = (*[1] * (len(sizes) - 2), step.tile_rows, step.tile_cols)
+        start += schedule.scratch_offset
+        last_thread = (schedule.max_threads - 1) * each
+    low, high = extent(sizes, operand.strides)
+    begin = start + low
+    end = start + high + (itemsize or _itemsize(operand, sizes)) + last_thread
+    size = schedule.workspace_size
+    rule = f"it reaches from byte {begin} to {end} of a workspace of {size}"
+    yield begin >= 0 and end <= size, "offset", operand.offset, rule
+
+
+def _itemsize(operand: Operand, sizes: Sequence[int]) -> int:
+    """Bytes of an element, from those of all that are distinct."""
+    pairs = zip(sizes, operand.strides, strict=True)
+    distinct = math.prod(size for size, stride in pairs if stride != 0)
+    return max(1, operand.nbytes // distinct)
