@@ -5,6 +5,7 @@ Runs once for each description; `aclnn._plan` keeps the result.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -73,14 +74,8 @@ def plan_call(request: Request, overlaps: Sequence[int], settings: Mapping[str, 
     built = build_graph(operator, formula, *_drawn(tensors, done), result, overlaps)
     passed = graph.run_passes(built, "materialized" if settings["materialize"] else "fused")
     strategy = STRATEGIES[settings["strategy"]]
-    workspace = for_executor(
-        graph.plan_workspace(passed.graph, strategy, threads=settings["threads"])
-    )
-    empty = out.size == 0 or done
-    schedule = packed = None
-    if not empty:
-        schedule = graph.compile(passed.graph, workspace, partial(kernel_of, passed.graph))
-        packed = schedule.pack()
+    nothing = out.size == 0 or done
+    workspace, schedule = scheduled(passed.graph, strategy, settings["threads"], nothing)
     return Plan(
         operator=operator,
         call=call,
@@ -89,11 +84,23 @@ def plan_call(request: Request, overlaps: Sequence[int], settings: Mapping[str, 
         graph=passed.graph,
         workspace=workspace,
         schedule=schedule,
-        packed=packed,
-        workspace_size=0 if empty else workspace.size,
+        packed=None if nothing else schedule.pack(),
+        workspace_size=workspace.size,
         tensors=tensors,
         scalars_as_double=operator.scalars_as_double and result == aclDataType.ACL_DOUBLE,
     )
+
+
+def scheduled(
+    passed: graph.Graph, strategy: str, threads: int, nothing: bool
+) -> tuple[graph.WorkspacePlan, graph.Schedule]:
+    """Workspace and schedule of a graph after its passes; both are empty where there is `nothing` to do."""
+    if nothing:
+        names = tuple(passed.value(id).name for id in (*passed.inputs, *passed.outputs))
+        empty = graph.plan_lifetimes((), strategy, threads=threads)
+        return for_executor(empty), graph.Schedule((), names, 0, 0, 0, threads)
+    plan = for_executor(graph.plan_workspace(passed, strategy, threads=threads))
+    return plan, graph.compile(passed, plan, partial(kernel_of, passed))
 
 
 def _drawn(tensors: Sequence[TensorSpec], done: bool) -> tuple[Sequence[TensorSpec], TensorSpec]:
@@ -173,27 +180,27 @@ def _check_output(call: Call) -> None:
 
 
 def _elements_meet(spec: TensorSpec) -> bool:
-    """Whether two elements of a view lie at one place."""
-    pairs = zip(spec.shape, map(abs, spec.strides), strict=True)
-    reach = 0
-    for stride, size in sorted((stride, size) for size, stride in pairs if size > 1):
-        if stride <= reach:
-            return _some_offset_twice(spec)
-        reach += (size - 1) * stride
-    return False
+    """Whether two elements of a view lie at one place.
 
-
-def _some_offset_twice(spec: TensorSpec) -> bool:
-    """The same by looking at all elements, where dimensions reach into each other.
-
-    Of more than a mebi elements it is taken for granted: hardly ever do such not meet.
+    Where more than two dimensions reach into each other, by looking at all elements; of more than a
+    mebi of them it is taken for granted: hardly ever do such not meet.
     """
-    if spec.size > 1 << 20:
+    pairs = zip(spec.strides, spec.shape, strict=True)
+    dims = sorted((abs(stride), size) for stride, size in pairs if size > 1)
+    # A dimension that steps over all that the others reach keeps elements apart.
+    while dims and dims[-1][0] > sum((size - 1) * stride for stride, size in dims[:-1]):
+        dims.pop()
+    if not dims:
+        return False
+    if len(dims) == 2:
+        (low, many), (high, more) = dims
+        return high // math.gcd(low, high) < many and low // math.gcd(low, high) < more
+    if math.prod(size for _, size in dims) > 1 << 20:
         return True
-    offsets = np.zeros((), np.int64)
-    for size, stride in zip(spec.shape, spec.strides, strict=True):
-        offsets = offsets[..., None] + np.arange(size) * stride
-    return np.unique(offsets).size < spec.size
+    offsets = np.zeros(1, np.int64)
+    for stride, size in dims:
+        offsets = np.add.outer(offsets, np.arange(size) * stride).ravel()
+    return np.unique(offsets).size < offsets.size
 
 
 def _result_dtype(operator: Operator, call: Call) -> aclDataType:

@@ -305,7 +305,7 @@ _DIGITS = "0123456789abcdefghijklmnopqrstuvwxyz"
 @dataclass(frozen=True, slots=True)
 class _Executor:
     operator: str
-    schedule: Schedule | None
+    schedule: Schedule | None  # in documents of before there were empty ones
     plan: WorkspacePlan
 
 
@@ -355,7 +355,7 @@ def _step_data(step: StepTime) -> dict[str, Any]:
 def _plan_data(plan: Any) -> dict[str, Any]:
     return {
         "operator": plan.operator.name,
-        "schedule": plan.schedule and documents.schedule_data(plan.schedule),
+        "schedule": documents.schedule_data(plan.schedule),
         "plan": documents.plan_data(plan.workspace),
     }
 

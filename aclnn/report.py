@@ -8,16 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from aclnn.errors import AclnnError
-from aclnn.graph import Graph, Schedule, WorkspacePlan, compile, plan_workspace, run_passes
+from aclnn.graph import Graph, Schedule, WorkspacePlan, run_passes
 from aclnn.graph import passes as known_passes
 from aclnn.graph.passes import Note, PassStep
 from aclnn.graph.views.extras import need
 from aclnn.graph.views.text import base_words, human_bytes
+from aclnn.planning import scheduled
 
 TEMPLATES = Path(__file__).parent / "templates"
 REPEAT = 20  # runs of the profile
@@ -40,13 +40,12 @@ class Way:
     stages: tuple[Stage, ...]
     graph: Graph
     plan: WorkspacePlan
-    schedule: Schedule | None
+    schedule: Schedule
 
     @property
     def traffic(self) -> int:
         """Bytes that go through memory in one run."""
-        steps = self.schedule.steps if self.schedule else ()
-        return sum(step.bytes_read + step.bytes_written for step in steps)
+        return sum(step.bytes_read + step.bytes_written for step in self.schedule.steps)
 
     def names(self, value: str) -> str:
         """What to look for when `value` is followed: it, and what it is a view of."""
@@ -55,7 +54,6 @@ class Way:
 
     def base(self, operand: Any) -> str:
         """Where an operand of the schedule lies."""
-        assert self.schedule is not None
         return base_words(self.schedule, operand.base)
 
 
@@ -115,7 +113,7 @@ def plural(count: int, word: str) -> str:
 
 def profiled(executor: Any) -> tuple[Any, str]:
     """A profile, or none and the reason why runs would do more than write the output."""
-    if executor.schedule is None:
+    if not executor.schedule.steps:
         return None, "There is nothing to run."
     if not executor.repeatable:
         return None, "The executor is for one run, which the report leaves to its owner."
@@ -143,12 +141,8 @@ def both_ways(executor: Any) -> tuple[Way, Way]:
     built, plan = executor.graph_as_built, executor.plan
     own = _way(mine, built, executor.passes, executor.graph, plan, executor.schedule)
     passed = run_passes(built, other)
-    planned = plan_workspace(passed.graph, plan.strategy, threads=plan.threads, tiling=plan.tiling)
-    schedule = None
-    if executor.schedule is not None:
-        from aclnn.planning import kernel_of
-
-        schedule = compile(passed.graph, planned, partial(kernel_of, passed.graph))
+    nothing = not executor.schedule.steps
+    planned, schedule = scheduled(passed.graph, plan.strategy, plan.threads, nothing)
     return own, _way(other, built, passed.steps, passed.graph, planned, schedule)
 
 
@@ -158,7 +152,7 @@ def _way(
     passes: Sequence[PassStep],
     graph: Graph,
     plan: WorkspacePlan,
-    schedule: Schedule | None,
+    schedule: Schedule,
 ) -> Way:
     steps = plural(len(graph.steps()), "step")
     stages = (

@@ -36,7 +36,7 @@ def start() -> None:
     def called(what: str, name: str, executor: Any, took: int, status: int) -> None:
         if what == "plan":
             _planned(name, executor, took, status, plans=level == 2)
-        elif status or executor.schedule is None:  # runs that happen are seen when they end
+        elif status or not executor.schedule.steps:  # runs that happen are seen when they end
             _line(f"run:{status}" if status else "run", name, "-", "-", "-", 0)
 
     _plan.add_observer(_ran)

@@ -193,6 +193,9 @@ def test_shape_of_the_output(name):
         ((1, 4), (0, 1), False),
         ((3, 1, 2), (2, 0, 1), False),
         ((2048, 2048), (1, 1), True),
+        ((2, 600_000), (3, 2), False),  # too many to look at all
+        ((3, 600_000), (3, 2), True),
+        ((2, 600_000, 2), (3, 2, 2_000_000), False),
     ],
 )
 def test_outputs_whose_elements_meet_are_refused(shape, strides, meet):

@@ -48,9 +48,9 @@ VIEWS: dict[str, View] = {
         lambda ex: documents.plan_data(ex.plan),
     ),
     "schedule": View(
-        lambda ex: ex.schedule.to_text() if ex.schedule else NOTHING,
-        lambda ex: ex.schedule.to_rich() if ex.schedule else NOTHING,
-        lambda ex: documents.schedule_data(ex.schedule) if ex.schedule else None,
+        lambda ex: ex.schedule.to_text(),
+        lambda ex: ex.schedule.to_rich(),
+        lambda ex: documents.schedule_data(ex.schedule),
     ),
     "profile": View(
         lambda ex: ex.profile(repeat=REPEAT).to_text(),
@@ -64,7 +64,7 @@ VIEWS: dict[str, View] = {
     "passes-svg": _words(lambda ex: ex.passes.to_svg()),
     "json": _words(lambda ex: ex.graph.to_json(indent=2)),
     "plan-json": _words(lambda ex: ex.plan.to_json(indent=2)),
-    "schedule-json": _words(lambda ex: ex.schedule.to_json(indent=2) if ex.schedule else "null"),
+    "schedule-json": _words(lambda ex: ex.schedule.to_json(indent=2)),
     "chrome": _words(lambda ex: ex.profile(repeat=REPEAT).to_chrome_trace()),
     "snapshot": _words(lambda ex: json.dumps(ex.plan.to_memory_snapshot())),
 }
@@ -186,7 +186,6 @@ def _parsed(text: str) -> Any:
 
 def as_data(executor: Any) -> dict[str, Any]:
     """Graph, passes, plan and schedule as plain data."""
-    schedule = executor.schedule
     return {
         "operator": executor.operator.name,
         "workspace_size": executor.workspace_size,
@@ -201,5 +200,5 @@ def as_data(executor: Any) -> dict[str, Any]:
         ],
         "graph": documents.graph_data(executor.graph),
         "plan": documents.plan_data(executor.plan),
-        "schedule": documents.schedule_data(schedule) if schedule else None,
+        "schedule": documents.schedule_data(executor.schedule),
     }

@@ -169,6 +169,8 @@ def schedule_sheet(schedule: Schedule) -> Sheet:
     """For each step its loops, its operands as it walks them, and its kernel calls."""
     scratch = schedule.scratch_per_thread
     total = f"workspace {schedule.workspace_size} bytes"
+    if not schedule.steps:
+        return (f"nothing to do, {total}",)
     if scratch:
         total += f", of them {scratch} of tiles for each of {schedule.max_threads} threads"
     steps = (_step_parts(schedule, number, step) for number, step in enumerate(schedule.steps))
