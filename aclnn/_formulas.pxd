@@ -219,8 +219,8 @@ cdef inline double logit(double x, const double *p) noexcept nogil:
     cdef double eps = p[0]
     cdef double low = 0.0 if eps < 0 else eps
     cdef double high = 1.0 if eps < 0 else <double>(<float>1.0 - <float>eps)
-    cdef double z = low if x < low else x
-    z = high if z > high else z
+    cdef double z = high if x > high else x
+    z = low if x < low else z  # decides where eps is more than 1/2
     cdef double r = log_f64(z / (1.0 - z))
     r = -INFINITY if z == 0 else r
     r = INFINITY if z == 1 else r

@@ -69,7 +69,7 @@ def gelu_backward(g, x, approximate="none"):
 
 def logit(x, eps=None):
     e = -1.0 if eps is None else eps
-    z = x if e < 0 else np.clip(x, e, 1 - e)
+    z = x if e < 0 else np.where(x < e, e, np.minimum(x, 1 - e))
     with np.errstate(all="ignore"):
         return np.log(z / (1 - z))
 

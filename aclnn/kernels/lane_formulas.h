@@ -57,8 +57,10 @@ static inline int gelu_tanh_suspect(float x, float same, float r, const double *
     return is_extreme(r) | (bits_of_f32(x) > GELU_TANH_LAST);
 }
 static inline int logit_odd(const double *p) { return !(p[0] < 1); }
+/* The bounds cross. */
+static inline int logit_crossed(const double *p) { return !(p[0] <= 0.5); }
 static inline int logit_suspect(float x, float same, float r, const double *p) {
-    return logit_odd(p) | is_extreme(r);
+    return logit_crossed(p) | is_extreme(r);
 }
 static inline int logit_backward_suspect(float x, float dy, float r, const double *p) {
     float product = x * (1.0f - x);
@@ -558,6 +560,7 @@ static void logit_facts(facts_t *facts, ptrdiff_t n, kind_t kind) {
     logit->whole = logit->open && (kind == SINGLE || LANES == 8);
     logit->even = logit->high >= 0.5f && logit->low == 1.0f - logit->high;
     logit->odd = logit_odd(p);
+    logit->crossed = logit_crossed(p);
 }
 
 #define LOGIT(s) (&((const facts_t *)(s))->logit)
@@ -619,7 +622,8 @@ static inline lanes_t logit_half_lanes(const void *facts, lanes_t x, lanes_t sam
 }
 
 static const limits_t ODDS_LIMITS = { .bound = 2e-7f, .finite = 1 };
-LOOPS(logit, logit_half_lanes, logit_half_lanes, logit_half_lanes, ODDS_LIMITS, FACTS(s)->logit.odd)
+LOOPS(logit, logit_half_lanes, logit_half_lanes, logit_half_lanes, ODDS_LIMITS,
+      FACTS(s)->logit.crossed)
 LOOPS_TABLE(logit)
 
 /* x (1 - x) = y - y^2 for the lesser one of the two, y, which is exact where it is 1 - x; in two
