@@ -74,15 +74,19 @@ class aclrtStream:
         self._failures: list[str] = []
 
     def submit(self, job: Job) -> bool:
-        """Queue `job`; False when the stream is destroyed, so that nothing follows its end."""
+        """Queue `job`; False when the stream is destroyed, so that nothing follows its end.
+
+        RuntimeError where no thread can be had for it.
+        """
         with self._lock:
             if self.destroyed:
                 return False
             if self._worker is None:
-                self._worker = threading.Thread(
+                worker = threading.Thread(
                     target=_work, args=(self._queue,), name="aclrtStream", daemon=True
                 )
-                self._worker.start()
+                worker.start()  # where it cannot, the next work tries again
+                self._worker = worker
             self._queue.put((self, job))
             return True
 
@@ -248,7 +252,10 @@ def submit(stream: Any, job: Job, function: str = "stream") -> int:
         return fail(*outcome) if isinstance(outcome, tuple) else outcome
     if status := _bad_handle(function, "stream", stream, aclrtStream):
         return status
-    return OK if stream.submit(job) else _destroyed(function, "stream")
+    try:
+        return OK if stream.submit(job) else _destroyed(function, "stream")
+    except RuntimeError as error:  # out of threads, or of memory for one
+        return fail(ACLNN_ERR_RUNTIME_ERROR, f"{function}: the stream has no thread: {error}")
 
 
 def aclrtCreateStream() -> tuple[aclrtStream, int]:

@@ -239,6 +239,24 @@ def test_a_stream_found_while_it_is_dropped_is_not_waited_for():
     assert not waiting.is_alive()
 
 
+def test_a_stream_without_a_thread_says_so_and_tries_again(stream, monkeypatch):
+    def start(thread):
+        raise RuntimeError("can't start new thread")
+
+    target = np.zeros(4, np.uint8)
+    monkeypatch.setattr(threading.Thread, "start", start)
+    for _ in range(2):
+        status = aclnn.aclrtMemcpyAsync(
+            target, 4, b"abcd", 4, aclnn.ACL_MEMCPY_HOST_TO_HOST, stream
+        )
+        assert status == aclnn.ACLNN_ERR_RUNTIME_ERROR
+        assert "no thread: can't start new thread" in aclnn.aclGetRecentErrMsg()
+    monkeypatch.undo()
+    status = aclnn.aclrtMemcpyAsync(target, 4, b"abcd", 4, aclnn.ACL_MEMCPY_HOST_TO_HOST, stream)
+    assert status == aclnn.aclrtSynchronizeStream(stream) == 0
+    assert bytes(target) == b"abcd"
+
+
 def test_streams_cannot_be_copied(stream):
     with pytest.raises(TypeError, match="cannot be copied"):
         copy.copy(stream)
