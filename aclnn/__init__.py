@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
+from types import ModuleType
 from typing import Any
 
 from aclnn._version import __version__ as __version__
@@ -63,7 +64,8 @@ _MODULES = ("graph", "isa", "operators")
 
 def __getattr__(name: str) -> Any:
     value = _find(name)
-    globals()[name] = value
+    if not isinstance(value, ModuleType):  # the import system keeps those, once they are whole
+        globals()[name] = value
     return value
 
 

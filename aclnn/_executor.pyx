@@ -39,6 +39,7 @@ from time import monotonic_ns
 import numpy as np
 
 from aclnn import errors, memory, stream as streams
+from aclnn._tensor import mentions_objects
 from aclnn.constants import (
     ACLNN_ERR_INNER,
     ACLNN_ERR_INNER_NULLPTR,
@@ -519,7 +520,7 @@ cdef class WorkspaceHold:
                 INVALID, "workspace is an array of Python objects, must be plain memory: what runs "
                 "would overwrite references")
         self.exported = True
-        if self.view.format != NULL and b"O" in self.view.format:
+        if self.view.format != NULL and mentions_objects(self.view.format):
             self.release()
             raise AclnnError(
                 INVALID, "workspace holds references to Python objects, must be plain memory")

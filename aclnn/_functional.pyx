@@ -309,7 +309,6 @@ cdef class FunctionalHandle:
             out = new_output(executor.planned)
             read_array(out, &executor.request.operands[n_inputs])
         executor.bound = [*operands, out]
-        executor.keep = arrays_of_caller
         executor.result = in_callers_kind(arrays_of_caller, out)
         executor.repeatable = True
         return executor
@@ -460,8 +459,9 @@ def rebind(aclOpExecutor executor, arrays, size_t addresses=0):
                 f"they are {', '.join(executor.names)}")
         slot = executor.names.index(name)
         array = interchange.as_ndarray(given, name)
-        if not read_array(array, &found[slot]) or not fits(
-                &found[slot], &executor.request.operands[slot]):
+        if not read_array(array, &found[slot]):
+            refuse_layout(name, array)
+        if not fits(&found[slot], &executor.request.operands[slot]):
             raise invalid(
                 f"{executor.origin}: {name} is {describe(array)}, but the plan is for "
                 f"{describe(planned_for[slot])}")

@@ -13,6 +13,7 @@ cdef class aclTensor:
     cdef object __weakref__
 
     cdef int attach(self, object data, str name=*) except -1
+    cdef void let_go(self)
 
 cdef class aclScalar:
     cdef readonly int dtype

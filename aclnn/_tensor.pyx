@@ -12,17 +12,25 @@ from libc.stdlib cimport free, malloc
 
 import math
 import operator
+import re
 
 import ml_dtypes
 import numpy as np
 
 from aclnn import dtypes, errors
-from aclnn.constants import ACLNN_ERR_PARAM_INVALID, ACLNN_ERR_PARAM_NULLPTR, aclDataType, aclFormat
+from aclnn.constants import (
+    ACLNN_ERR_INNER,
+    ACLNN_ERR_PARAM_INVALID,
+    ACLNN_ERR_PARAM_NULLPTR,
+    aclDataType,
+    aclFormat,
+)
 from aclnn.errors import AclnnError, shown
 
 cdef int OK = 0
 cdef int NULLPTR = int(ACLNN_ERR_PARAM_NULLPTR)
 cdef int INVALID = int(ACLNN_ERR_PARAM_INVALID)
+cdef int INNER = int(ACLNN_ERR_INNER)
 LARGEST = 2**62
 
 
@@ -126,6 +134,12 @@ cdef class aclTensor:
         self.writable, self.device = writable, device
         return 0
 
+    cdef void let_go(self):
+        """Destroyed, it keeps no memory alive; runs that go on keep what they need themselves."""
+        before = self.owner  # its destructor may run anything: it goes when the rest is done
+        self.destroyed = True
+        self.owner, self.storage, self.device = None, NULL, False
+
     def bytes_needed(self):
         """Bytes from the start of the storage to the end of the last element."""
         return elements_needed(self.dims(), self.steps(), self.offset) * dtypes.item_size(self.dtype)
@@ -147,7 +161,7 @@ def memory_of(data, name):
         except Exception:  # no buffer, or whatever its __buffer__ raises
             array = foreign_array(data, name)
         else:
-            refuse_objects(held.view.format != NULL and b"O" in held.view.format, name)
+            refuse_objects(held.view.format != NULL and mentions_objects(held.view.format), name)
             if PyBuffer_IsContiguous(&held.view, b"A"):
                 return held, <size_t>held.view.buf, held.view.len, not held.view.readonly
             array = foreign_array(data, name)
@@ -157,6 +171,15 @@ def memory_of(data, name):
     reach = sum((size - 1) * step for size, step in zip(array.shape, array.strides))
     length = reach + array.itemsize if array.size else 0
     return array, array.ctypes.data, length, array.flags.writeable
+
+
+def mentions_objects(bytes format):
+    """Whether a buffer's format has references to Python objects; fields' names stand between colons.
+
+    >>> mentions_objects(b"T{O:self:}"), mentions_objects(b"T{(4)<f:Offset:}")
+    (True, False)
+    """
+    return b"O" in re.sub(rb":[^:]*:", b"", format)
 
 
 def refuse_objects(bint found, name):
@@ -311,7 +334,7 @@ def aclCreateTensor(viewDims, dataType, stride, offset, format, storageDims, ten
     try:
         return make_tensor(viewDims, dataType, stride, offset, format, storageDims, tensorData)
     except (AclnnError, MemoryError) as error:
-        errors.set_message(f"aclCreateTensor: {error}")
+        errors.fail(getattr(error, "status", INNER), f"aclCreateTensor: {error}")
         return None
 
 
@@ -342,7 +365,8 @@ def aclInitTensor(tensor, viewDims, dataType, stride, offset, format, storageDim
     try:
         new = make_tensor(viewDims, dataType, stride, offset, format, storageDims, tensorData)
     except (AclnnError, MemoryError) as error:
-        return errors.fail(INVALID, f"aclInitTensor: {error}")
+        status = INNER if isinstance(error, MemoryError) else INVALID
+        return errors.fail(status, f"aclInitTensor: {error}")
     # What was there is let go of at the end, when all is as it will be: its destructor may run anything.
     before = old.owner, old.storage_shape
     old.version += 1  # executors that planned for what it was find out
@@ -368,6 +392,8 @@ cdef int refuse_tensor(str function, object tensor) except -1:
 def aclDestroyTensor(tensor):
     """Destroy a tensor; null succeeds.
 
+    It lets go of the memory that it was given; runs that are queued keep theirs.
+
     Returns
     -------
     int
@@ -385,7 +411,7 @@ def aclDestroyTensor(tensor):
         return OK
     if (status := refuse_tensor("aclDestroyTensor", tensor)) != OK:
         return status
-    (<aclTensor>tensor).destroyed = True
+    (<aclTensor>tensor).let_go()
     return OK
 
 
@@ -611,10 +637,10 @@ def aclCreateScalar(value, dataType):
         made.dtype = member("dataType", dataType, aclDataType)
         stored = stored_value(value, aclDataType(made.dtype))
     except (AclnnError, ArithmeticError, TypeError, ValueError) as error:
-        errors.set_message(f"aclCreateScalar: {error}")
+        errors.fail(getattr(error, "status", INVALID), f"aclCreateScalar: {error}")
         return None
     except Exception:  # whatever its __float__ raises
-        errors.set_message(f"aclCreateScalar: value is {shown(value)}, must be a number")
+        errors.fail(INVALID, f"aclCreateScalar: value is {shown(value)}, must be a number")
         return None
     made.value = stored
     made.is_real = not isinstance(stored, complex)
@@ -626,7 +652,7 @@ def aclCreateScalar(value, dataType):
 
 def stored_value(value, dtype):
     """`value` as a Python number that `dtype` holds exactly."""
-    if isinstance(value, np.generic):
+    if isinstance(value, np.generic) or isinstance(value, np.ndarray) and value.ndim == 0:
         value = value.item()
     if not isinstance(value, (bool, int, float, complex)):
         raise AclnnError(

@@ -173,3 +173,20 @@ def test_the_first_plan_of_a_process_follows_the_environment(form):
         column = code.replace("np.ones(n, 'f4')", "np.ones((n, 2), 'f4')[:, 0]")
         assert fresh(column).stdout.split()[1] == "1"
         assert fresh(column, ACLNN_MATERIALIZE="1").stdout.split()[1] == "2"
+
+
+def test_an_error_of_the_environment_is_not_forgotten():
+    found = fresh(
+        """
+import os, aclnn
+for text in ("bad", "bad", "Ascend310P"):
+    os.environ["ACLNN_SOC_VERSION"] = text
+    try:
+        print(aclnn.aclrtGetSocName())
+    except aclnn.AclnnError as error:
+        print("ACLNN_SOC_VERSION" in str(error))
+print(aclnn.get_soc_version())
+""",
+        ACLNN_SOC_VERSION="bad",
+    )
+    assert found.stdout.split() == ["True", "True", "Ascend310P", "Ascend310P"], found.stderr

@@ -1,6 +1,8 @@
 """Phase two, executors' lives, rebinding, streams: what runs, what is refused, what is untouched."""
 
+import gc
 import threading
+import weakref
 
 import numpy as np
 import pytest
@@ -237,6 +239,23 @@ def test_in_place_pair_and_its_single_tensor():
     assert aclnn.aclSetTensorAddr(executor, 1, tensor(x), other) == INVALID
 
 
+@pytest.mark.parametrize("strategy", ["default", "bucket", "naive"])
+@pytest.mark.parametrize("materialize", [False, True])
+@pytest.mark.parametrize("name", ["hardshrink_backward", "gelu_backward"])
+def test_where_nothing_is_to_do_plan_and_schedule_say_so(name, materialize, strategy):
+    shapes = (0, 1), (3,)
+    ex = aclnn.executor(
+        name, *(np.ones(shape, np.float32) for shape in shapes),
+        materialize=materialize, strategy=strategy,
+    )  # fmt: skip
+    assert ex.workspace_size == ex.plan.size == ex.plan.naive_size == 0
+    ex.plan.check(0)
+    assert ex.schedule.steps == ()
+    assert "nothing to do" in ex.schedule.to_text()
+    assert aclnn.graph.Schedule.from_json(ex.schedule.to_json()) == ex.schedule
+    assert ex.run().shape[0] == 0
+
+
 def test_empty_tensors_succeed_and_do_nothing():
     empty = np.zeros((0, 3), np.float32)
     size, executor = leaky(empty, np.zeros((0, 3), np.float32))
@@ -405,6 +424,25 @@ def test_signs_are_those_of_scalars_as_float():
                 aclnn.elu_backward(
                     np.ones(2, np.float32), np.ones(2, np.float32), alpha=value, is_result=True
                 )
+
+
+def test_executors_keep_only_what_is_bound_alive():
+    class Watched(np.ndarray):
+        pass
+
+    first = np.arange(4, dtype=np.float32).view(Watched)
+    seen = weakref.ref(first)
+    ex = aclnn.executor("gelu", first)
+    ex.run(self=np.zeros(4, np.float32))
+    del first
+    gc.collect()
+    assert seen() is None
+
+
+def test_a_misaligned_array_is_refused_for_that():
+    ex = aclnn.executor("gelu", np.zeros(4, np.float32))
+    with pytest.raises(aclnn.AclnnError, match="executors need a native, aligned array"):
+        ex.run(self=np.zeros(17, np.uint8)[1:].view(np.float32))
 
 
 def test_executors_rebind_by_name():

@@ -1,7 +1,9 @@
 """Scalars against exact fractions; tensors: what they say, hold and refuse. Statuses, never a crash."""
 
+import ctypes
 import itertools
 import math
+import mmap
 from fractions import Fraction
 
 import ml_dtypes
@@ -347,6 +349,42 @@ def test_a_tensor_keeps_its_memory_alive():
     )
     assert aclnn.aclnnLeakyRelu(None, 0, executor, None) == OK
     np.testing.assert_array_equal(out, 3)
+
+
+def test_destroying_lets_go_of_the_memory():
+    memory = mmap.mmap(-1, 4096)
+    made = create(data=memory)
+    with pytest.raises(BufferError):
+        memory.close()
+    assert aclnn.aclDestroyTensor(made) == OK
+    memory.close()
+    assert aclnn.aclGetRawTensorAddr(made) == (0, NULLPTR)
+
+
+@pytest.mark.parametrize(
+    "fail",
+    [
+        lambda: create((9,), storage=(6,)),
+        lambda: aclnn.aclCreateScalar("1", T.ACL_FLOAT),
+        lambda: aclnn.aclInitTensor(create(), (9,), 0, None, 0, 2, (6,), None),
+    ],
+)
+def test_explain_tells_of_the_last_failure(fail):
+    aclnn.aclnnGeluGetWorkspaceSize(None, None)
+    assert "aclnnGelu" in aclnn.explain()
+    fail()
+    assert "aclnnGelu" not in aclnn.explain()
+    assert "161002" in aclnn.explain()
+
+
+def test_names_of_fields_are_no_references():
+    class Named(ctypes.Structure):
+        _fields_ = (("Offset", ctypes.c_float * 6),)
+
+    data = Named()
+    assert create(data=data) is not None
+    kept = aclnn.aclnnGeluGetWorkspaceSize(create(data=data), create(data=data))
+    assert kept[2] == OK
 
 
 def test_init_tensor_changes_all_or_nothing():
