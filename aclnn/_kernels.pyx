@@ -1156,6 +1156,12 @@ cdef KernelRef new_ref(str name, tuple dtypes, tile_kernel fn, size_t size):
     return ref
 
 
+cdef int number_of(str formula) except -1:
+    if formula not in _formula_numbers:
+        raise ValueError(f"no formula is called {formula!r}, they are {', '.join(_formula_numbers)}")
+    return _formula_numbers[formula]
+
+
 def compute_kernel(str formula, tuple in_dtypes, str out_dtype, str result_dtype=None):
     """The kernel of a formula for these dtypes.
 
@@ -1174,7 +1180,7 @@ def compute_kernel(str formula, tuple in_dtypes, str out_dtype, str result_dtype
     -------
     KernelRef
     """
-    cdef const formula_t *row = &_formulas[<int>_formula_numbers[formula]]
+    cdef const formula_t *row = &_formulas[number_of(formula)]
     cdef str result = result_dtype or out_dtype
     cdef int kind = KINDS.get(result, -1)
     cdef bint lanes = row.lanes != NULL and kind >= 0

@@ -80,7 +80,7 @@ cdef list signs_of(const request_t *request, int n_scalars)
 cdef bint same_layout(const operand_t *a, const operand_t *b) noexcept nogil
 cdef void extent(const operand_t *operand, int64_t *low, int64_t *high) noexcept nogil
 cdef Plan find_plan(OperatorHandle handle, request_t *request, object names, object scalar_texts,
-                    object switches, bint remember=*)
+                    object switches)
 cdef bint overlaps_as_planned(Plan plan, char **addresses) noexcept nogil
 cdef int run_plan(Plan plan, char **addresses, char *workspace, const double *scalars) except -1
 cdef int run_with_own_workspace(Plan plan, char **addresses, const double *scalars) except -1

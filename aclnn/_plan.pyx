@@ -200,7 +200,7 @@ cdef object switch_key(object values):
 
 
 cdef Plan find_plan(OperatorHandle handle, request_t *request, object names, object scalar_texts,
-                    object switches, bint remember=True):
+                    object switches):
     """The plan for a call, from the cache or made now; raises `AclnnError` for a bad call."""
     global _clock, _hits, _misses
     cdef int64_t key[KEY_WORDS]
@@ -224,7 +224,7 @@ cdef Plan find_plan(OperatorHandle handle, request_t *request, object names, obj
     else:
         _misses += 1
         plan = make_plan(handle, request, &now, overlaps, names, scalar_texts, switches)
-        if not remember or now.cache_limit == 0:
+        if now.cache_limit == 0:
             return plan
         if request.switches == UNKNOWN:
             request.switches = handle.learn_switches(switches)

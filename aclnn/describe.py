@@ -58,26 +58,29 @@ def parse(text: str) -> Description:
     shape = _numbers(text, "size", found["dims"])
     if any(size < 0 for size in shape):
         raise _bad(text, "sizes must not be negative")
-    options = dict.fromkeys(("strides", "offset"), "")
+    options: dict[str, str] = {}
     for part in filter(None, found["rest"].split(":")):
         key, _, value = part.partition("=")
-        if key not in options:
+        if key not in ("strides", "offset"):
             raise _bad(text, f"{key!r} is no option; they are strides and offset")
+        if key in options:
+            raise _bad(text, f"{key} is given twice")
         options[key] = value
-    strides = _numbers(text, "stride", options["strides"]) or contiguous_strides(shape)
+    strides = _numbers(text, "stride", options.get("strides", "")) or contiguous_strides(shape)
     if len(strides) != len(shape):
         raise _bad(text, f"{len(strides)} strides for {len(shape)} dimensions")
-    offset = _numbers(text, "offset", options["offset"])
-    return Description(found["dtype"], shape, strides, offset[0] if offset else 0)
+    offset, *others = _numbers(text, "offset", options.get("offset", "")) or (0,)
+    if others or offset < 0:
+        raise _bad(text, "the offset is one number that is not negative")
+    return Description(found["dtype"], shape, strides, offset)
 
 
 def _numbers(text: str, what: str, words: str) -> tuple[int, ...]:
     if not words:
         return ()
-    try:
-        return tuple(int(word) for word in words.split(","))
-    except ValueError:
-        raise _bad(text, f"every {what} must be an int, not {words!r}") from None
+    if not re.fullmatch(r"[+-]?[0-9]{1,19}(,[+-]?[0-9]{1,19})*", words):
+        raise _bad(text, f"every {what} must be an int, not {words!r}")
+    return tuple(int(word) for word in words.split(","))
 
 
 def _bad(text: str, why: str) -> AclnnError:

@@ -14,7 +14,7 @@ enum {
 };
 
 typedef struct {
-    int base;            /* index into the call's addresses, or one of the two above */
+    int base;            /* index into the call's addresses, SCHEDULE_WORKSPACE or SCHEDULE_SCRATCH */
     ptrdiff_t offset;    /* bytes from the base */
     ptrdiff_t strides[SCHEDULE_MAX_DIMS]; /* bytes, for the step's loop dimensions; scratch operands
                             are dense tiles and leave the outer ones 0 */

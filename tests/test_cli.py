@@ -155,6 +155,9 @@ FILES = {
     "nameless.csv": "lower,upper,size,id\n0,1,2\n",
     "long.csv": SHORT.replace("b,1", "b" * 200_000 + ",1,2,1"),
     "deep.json": "[" * 100_000,
+    "none.json": "[]",
+    "twice.csv": SHORT.replace("b,1", "a,1,2,1"),
+    "words.csv": SHORT.replace("b,1", "b,1,two,1"),
 }
 
 
@@ -170,6 +173,9 @@ FILES = {
        (["plan", "--lifetimes", "short.csv"], "short.csv: row 2 has no id, or fewer columns"),
        (["plan", "--lifetimes", "early.csv"], "early.csv: b: [-1, 2) are no steps"),
        (["plan", "--lifetimes", "nameless.csv"], "nameless.csv: row 1 has no id"),
+       (["plan", "--lifetimes", "twice.csv"], "twice.csv: lifetimes: 2 are called 'a'"),
+       (["plan", "--lifetimes", "words.csv"], "words.csv: row 2: upper is 'two', must be an int"),
+       (["inspect", "--calls", "none.json"], "none.json: an empty list, nothing to look at"),
        (["plan", "--lifetimes", "long.csv"], "long.csv: field larger"),
        (["inspect", "--calls", "missing"], "missing: No such file"),
        (["inspect", "--calls", "deep.json"], "deep.json: maximum recursion depth"),
@@ -218,7 +224,8 @@ def test_two_things_in_one_file_are_refused(capsys, tmp_path, monkeypatch, optio
 @pytest.mark.parametrize(
     "arguments",
     [[], ["nonsense"], ["demo", "--seed", "x"], ["demo", "--seed", "-1"], ["inspect", "--view", "x"],
-     ["bench", "--threads", "0"], ["bench", "--sizes", "x"], ["bench", "--sizes", "9" * 30]],
+     ["bench", "--threads", "0"], ["bench", "--sizes", "x"], ["bench", "--sizes", "9" * 30],
+     ["plan", "elu_backward", "--is-result", "maybe"]],
 )  # fmt: skip
 def test_bad_words_exit_with_2(capsys, arguments):
     with pytest.raises(SystemExit) as caught:
@@ -255,7 +262,8 @@ def test_descriptions_read_back(text):
 
 @pytest.mark.parametrize(
     "text", ["float32", "float32[", "float32[a]", "float32[-1]", "float32[2:strides=1,2]",
-             "float32[2:gap=1]", "what[2]", "", "float32[2:strides=x]"]
+             "float32[2:gap=1]", "what[2]", "", "float32[2:strides=x]", "float32[1_0]",
+             "float32[4:offset=1,2]", "float32[4:offset=-3]", "float32[4:strides=1:strides=2]"]
 )  # fmt: skip
 def test_descriptions_that_make_no_sense(text):
     with pytest.raises(aclnn.AclnnError, match="operand"):

@@ -228,6 +228,12 @@ def test_differences_are_found(one, two):
     a, b = plan_lifetimes(one), plan_lifetimes(two)
     assert not a.diff(a)
     diff = a.diff(b)
+    assert isinstance(diff, str)
+    assert diff.to_text() == str(diff) == f"{diff}"
+    assert "lower_bound" in diff
+    again = pickle.loads(pickle.dumps(diff))
+    assert again == diff
+    assert again.splitlines() == diff.splitlines()
     assert bool(diff) == (a.buffers != b.buffers)
     assert diff.size_change == b.size - a.size
     assert set(diff.added) == {x.name for x in b.buffers} - {x.name for x in a.buffers}

@@ -320,6 +320,11 @@ def test_instruction_sets_agree_at_the_edges(formula, dtype):
             assert np.abs(apart).max() <= 1, (what, [operand[worst] for operand in operands])
 
 
+def test_a_misspelt_formula_is_named():
+    with pytest.raises(ValueError, match="no formula is called 'glue', they are leaky_relu, "):
+        isa.kernels("generic").compute_kernel("glue", ("float32",), "float32")
+
+
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
 @pytest.mark.parametrize("formula", SCALARS)
 def test_every_element_is_written_and_no_other(formula, dtype):

@@ -48,6 +48,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     show.add_arguments(parser)
 
 
+_NOTHING = show.View(lambda _: "measured, but no peer took part: there is nothing to compare with")
+
+
 def run(options: argparse.Namespace) -> int:
     settings = _settings(options)
     if not settings.cells():
@@ -59,7 +62,7 @@ def run(options: argparse.Namespace) -> int:
     verdicts = targets.judged(report) if options.targets else []
     made = table.tables(report, verdicts)
     view = show.View(lambda one: to_text((one,)), lambda one: to_rich((one,)))
-    show.show(options, [(view, one) for one in made])
+    show.show(options, [(view, one) for one in made] if made else [(_NOTHING, None)])
     if options.targets:
         _list_misses(verdicts)
     for note in report["notes"]:

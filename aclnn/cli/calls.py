@@ -27,10 +27,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
             _flag(role), dest=role, metavar="OPERAND", help="such as float16[64,1,1024]"
         )
     for role, default in _defaults().items():
-        kind: Any = {bool: truth, str: str}.get(type(default), float)
+        kind: Any = {bool: _truth, str: str}.get(type(default), float)
         parser.add_argument(_flag(role), dest=role, type=kind, metavar="VALUE")
     parser.add_argument("--materialize", action="store_true", help="keep every intermediate whole")
     parser.add_argument("--strategy", choices=STRATEGIES, help="how to plan the workspace")
+
+
+def _truth(text: str) -> bool:
+    try:
+        return truth(text)
+    except ValueError as error:  # whose words argparse would not show
+        raise argparse.ArgumentTypeError(f"{text!r} {error}") from None
 
 
 def _operands() -> list[str]:
@@ -72,6 +79,8 @@ def executors(options: argparse.Namespace, strategy: str | None = None) -> list[
             raise invalid(f"{options.calls}: {error}") from None
         if not isinstance(listed, list) or not all(isinstance(call, dict) for call in listed):
             raise invalid(f"{options.calls}: must be a list of objects")
+        if not listed:
+            raise invalid(f"{options.calls}: an empty list, nothing to look at")
         return [
             _executor({**plain, **_known(call, place), **forced})
             for place, call in enumerate(listed, 1)

@@ -190,14 +190,7 @@ def as_data(executor: Any) -> dict[str, Any]:
         "operator": executor.operator.name,
         "workspace_size": executor.workspace_size,
         "graph_as_built": documents.graph_data(executor.graph_as_built),
-        "passes": [
-            {
-                "name": step.name,
-                "notes": [str(note) for note in step.notes],
-                "graph": documents.graph_data(step.graph),
-            }
-            for step in executor.passes
-        ],
+        "passes": documents.passes_data(executor.passes)["passes"],
         "graph": documents.graph_data(executor.graph),
         "plan": documents.plan_data(executor.plan),
         "schedule": documents.schedule_data(executor.schedule),

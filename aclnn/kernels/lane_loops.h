@@ -91,9 +91,11 @@ static inline __attribute__((always_inline)) void prefetch_operands(
     if (distance == NEAR && s->prefetch & PREFETCH_OUT) prefetch_ahead(s->out, offset, n, distance);
 }
 
-/* Bytes of whole results before the first multiple of a register's size, or, where results lie across
- * it, the last one that begins before it; none where there is hardly more. Registers that cross lines take twice as long to store; so the first one is computed where it
- * lies, and those after it begin at the multiple, some of its results once more. */
+/* How many bytes of results come before the first multiple of a register's size, in whole results; 0
+ * for short runs, where it does not pay. A register that crosses a line of the cache takes twice as
+ * long to store. So the first register is computed where the results begin, and those after it from
+ * that multiple on: some results of the first are computed twice. Results may lie across multiples
+ * themselves; then registers begin a part of a result before them. */
 static inline ptrdiff_t bytes_to_register(const span_t *s, ptrdiff_t size) {
     enum { WIDE = LANES * 4 };
     ptrdiff_t head = (ptrdiff_t)(-(uintptr_t)s->out & (WIDE - 1u));

@@ -3,13 +3,18 @@
 `REGISTRY` maps functional names, `ENTRIES` maps names of C-shaped functions.
 """
 
+import importlib
+import pkgutil
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from aclnn.operators import elu, gelu, hardshrink, leaky_relu, logit
 from aclnn.operators.declaration import Attribute, Entry, Operator, Parameter, entry
 
-_FAMILIES = (elu, leaky_relu, hardshrink, gelu, logit)
+# Every module of this folder that declares operators, by name.
+_FAMILIES = [
+    importlib.import_module(f"{__name__}.{found.name}")
+    for found in sorted(pkgutil.iter_modules(__path__), key=lambda found: found.name)
+]
 
 REGISTRY: Mapping[str, Operator] = MappingProxyType(
     {

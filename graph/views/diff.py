@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
 
 from .tables import Sheet, make, to_rich, to_text
@@ -19,8 +19,8 @@ KINDS = ("added", "removed", "moved", "resized", "relived")
 
 
 @dataclass(frozen=True, slots=True)
-class PlanDiff:
-    """What changes from plan `before` to plan `after`; falsy when nothing does.
+class PlanDiff(str):
+    """What changes from plan `before` to plan `after`: its text, falsy when nothing does.
 
     Attributes
     ----------
@@ -37,6 +37,14 @@ class PlanDiff:
     moved: tuple[str, ...]
     resized: tuple[str, ...]
     relived: tuple[str, ...]
+
+    def __new__(cls, *fields: Any) -> PlanDiff:
+        bare = str.__new__(cls)
+        bare.__init__(*fields)  # type: ignore[misc]
+        return str.__new__(cls, to_text(bare._sheet()))
+
+    def __getnewargs__(self) -> Any:
+        return tuple(getattr(self, one.name) for one in fields(self))
 
     @property
     def size_change(self) -> int:
@@ -59,7 +67,7 @@ class PlanDiff:
 
     def to_text(self) -> str:
         """A table of the numbers and of the buffers that differ."""
-        return to_text(self._sheet())
+        return str.__str__(self)
 
     def to_rich(self) -> Any:
         """The same table for `rich.print`."""
@@ -136,11 +144,11 @@ def plan_diff(before: WorkspacePlan, after: WorkspacePlan) -> PlanDiff:
         )
 
     return PlanDiff(
-        before=before,
-        after=after,
-        added=tuple(name for name in new if name not in old),
-        removed=tuple(name for name in old if name not in new),
-        moved=differing("offset"),
-        resized=differing("nbytes", "padded"),
-        relived=differing("first", "last"),
+        before,
+        after,
+        tuple(name for name in new if name not in old),
+        tuple(name for name in old if name not in new),
+        differing("offset"),
+        differing("nbytes", "padded"),
+        differing("first", "last"),
     )
