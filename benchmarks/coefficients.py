@@ -237,26 +237,33 @@ def rounded(value):
 @dataclass(frozen=True)
 class Factor:
     """What an exponential is multiplied by, as a function of t up to `last`, and how much less than 0
-    the exponent is."""
+    the exponent is. Leads at t = 0 are at most `most`."""
 
     name: str
     function: Callable
     exponent: Callable
     last: int
+    most: float
 
     def lacking(self, lack=LACK):
         """With what an exponential lacks whose ln(2) is short."""
         return lambda t: self.function(t) * exp(lack * self.exponent(t))
 
 
+# What is taken from x itself is at most half of it: then the difference and what rounding takes from it
+# are exact.
+MOST = {mills: 0.5, tanh_share: 0.5}
+
+
 def of_phi(factor, last=12):
     """A factor of phi(t) as one of e^(-t^2/2)."""
-    name = factor.__name__.upper()
-    return Factor(name, lambda t: factor(t) / sqrt(2 * pi), lambda t: t * t / 2, last)
+    name, most = factor.__name__.upper(), MOST.get(factor, math.inf)
+    return Factor(name, lambda t: factor(t) / sqrt(2 * pi), lambda t: t * t / 2, last, most)
 
 
 def of_tanh(factor, last=9):
-    return Factor(factor.__name__.upper(), factor, tanh_exponent, last)
+    name, most = factor.__name__.upper(), MOST.get(factor, math.inf)
+    return Factor(name, factor, tanh_exponent, last, most)
 
 
 @dataclass(frozen=True)
@@ -364,6 +371,8 @@ def fit(factor, variable, degree, interval, step):
     shape, center = factor.lacking(), variable.center(*interval)
     lead = to_bits(shape(center), LEAD_BITS)
     lead = mpf(lead + step * math.ldexp(1, math.frexp(lead)[1] - LEAD_BITS))
+    if interval[0] == 0:
+        lead = min(lead, mpf(factor.most))
     ends = (variable.z(t, center) for t in interval)
     row = interpolate(lambda z: shape(variable.t(z, center)) / lead - 1, degree, *ends)
     row = [rounded(c) for c in row]
@@ -459,7 +468,7 @@ def write_tables():
         parts += near_tables(of_phi(function), kind, near_variable, near_degree)
     for function, kind, variable, degree in (
         (tanh_slope, "", Centered(MANY_TANH), 5),
-        (tanh_share, "", Centered(MANY_TANH), 5),
+        (tanh_share, "", Centered(MANY_TANH), 4),
         (tanh_slope, "WIDE_", Centered(MORE_TANH), 6),
         (tanh_share, "WIDE_", Centered(MORE_TANH), 6),
     ):

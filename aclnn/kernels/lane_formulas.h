@@ -491,19 +491,18 @@ LOOPS(gelu_backward, gelu_backward_half_lanes, gelu_backward_bfloat_lanes, gelu_
       GELU_LIMITS, 0)
 LOOPS_TABLE(gelu_backward)
 
-/* x Phi(x), where Phi is the tail, or what it leaves of 1. */
+/* max(x, 0) - t Phi(-t); of the product with the tail's first part what rounding takes is exact. For
+ * zeros all that is taken away is +0, so that they keep their signs. */
 static inline __attribute__((always_inline)) lanes_t gelu_single(
         factor_t factor, lanes_t x, seen_t *seen) {
-    const lanes_t one = lanes_of(1.0f);
-    gelu_t parts = gelu_single_parts(factor, gelu_single_distance(factor, x, seen));
-    choice_t right = above_zero(x), some = not_zero(x);
-    lanes_t tail = negative_where(right, times(parts.power, parts.lead));
-    lanes_t share = plus_where(right, tail, one);
-    lanes_t low = minus(tail, minus_where(right, share, one));
-    lanes_t shape = gelu_sum(parts.shape);
-    lanes_t share_low = fma_of(tail, gelu_rest(&parts, shape, shape), low);
-    lanes_t result = fma_of(x, share, as_addend(times(x, share_low), some));
-    see_size(seen, result, some);
+    lanes_t t = gelu_single_distance(factor, x, seen), positive = positive_part(x);
+    gelu_t parts = gelu_single_parts(factor, t);
+    lanes_t tail = times(parts.power, parts.lead), shape = gelu_sum(parts.shape);
+    lanes_t near = fnma_of(t, tail, positive);
+    lanes_t low = fma_of(t, tail, minus(near, positive));
+    low = fma_of(times(t, tail), gelu_rest(&parts, shape, shape), low);
+    lanes_t result = minus(near, low);
+    see_size(seen, result, not_zero(x));
     return show(seen, result);
 }
 static inline lanes_t gelu_single_lanes(const void *none, lanes_t x, lanes_t same, seen_t *seen) {
@@ -517,7 +516,7 @@ static inline __attribute__((always_inline)) lanes_t gelu_short(lanes_t t, lanes
     gelu_t parts = gelu_half_parts(MILLS_NEAR, t);
     lanes_t lead = times(parts.power, parts.lead);
     lanes_t tail = fma_of(lead, exp_near_rest(parts.r, -0.5f), lead);
-    return show(seen, times(x, rest_of_1_where(above_zero(x), tail)));
+    return show(seen, fnma_of(magnitude(x), tail, positive_part(x)));
 }
 static inline lanes_t gelu_half_lanes(const void *none, lanes_t x, lanes_t same, seen_t *seen) {
     return gelu_short(gelu_bounded(x), x, seen);

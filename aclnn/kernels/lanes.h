@@ -33,6 +33,8 @@ static inline lanes_t fnma_of(lanes_t a, lanes_t b, lanes_t c) { return _mm512_f
 /* A NaN in `x` stays. */
 static inline lanes_t at_most(lanes_t x, float bound) { return _mm512_min_ps(lanes_of(bound), x); }
 static inline lanes_t at_least(lanes_t x, lanes_t bound) { return _mm512_max_ps(bound, x); }
+/* The larger one of 0 and x; of two zeros, and of a NaN, x itself. */
+static inline lanes_t positive_part(lanes_t x) { return at_least(x, lanes_of(0.0f)); }
 static inline lanes_t magnitude(lanes_t x) { return _mm512_abs_ps(x); }
 static inline lanes_t over(lanes_t a, lanes_t b) { return _mm512_div_ps(a, b); }
 /* 1 / x, or 2^-14 of it off. */
@@ -230,6 +232,7 @@ static inline lanes_t inverse_of(lanes_t x) { return near_inverse(x); }
 static inline lanes_t lesser(lanes_t a, lanes_t b) { return _mm256_min_ps(a, b); }
 static inline lanes_t at_most(lanes_t x, float bound) { return _mm256_min_ps(lanes_of(bound), x); }
 static inline lanes_t at_least(lanes_t x, lanes_t bound) { return _mm256_max_ps(bound, x); }
+static inline lanes_t positive_part(lanes_t x) { return at_least(x, lanes_of(0.0f)); }
 static inline lanes_t magnitude(lanes_t x) { return _mm256_andnot_ps(lanes_of(-0.0f), x); }
 static inline ints_t int_plus(ints_t a, ints_t b) { return _mm256_add_epi32(a, b); }
 static inline ints_t int_minus(ints_t a, ints_t b) { return _mm256_sub_epi32(a, b); }
