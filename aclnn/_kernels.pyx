@@ -66,6 +66,10 @@ cdef extern from "stream_store.h" nogil:
     void copy_bytes(char *, const char *, ptrdiff_t) noexcept
     void prefetch "__builtin_prefetch"(const char *) noexcept
 
+cdef extern from "transpose.h" nogil:
+    void transpose_block(const char *, ptrdiff_t, char *, ptrdiff_t, ptrdiff_t, ptrdiff_t,
+                         ptrdiff_t) noexcept
+
 cdef extern from *:
     """
     #ifdef ACLNN_X86_LEVELS
@@ -127,7 +131,11 @@ cdef enum:
     HALVES_IN_PLACE = 16384  # the same of halves, whose doubts are settled together
     COPIED_BYTES = 1024      # that lanes read from copies, in bytes
     FILLED = 256             # of a row that is copied while the next ones are prefetched
-    PATCH = 32               # side of a square block, for operands that lie transposed
+    PATCH = 32               # side of a square block, for what lies transposed otherwise
+    TURNED = 32768           # bytes of the copy of a part that lies across
+    TURNED_ROW = 512         # bytes of its rows
+    AS_ONE = 2048            # elements of rows that follow one another, to compute in one go
+    TOGETHER = 256           # the same of rows that do not
     # Doubtful and suspect elements:
     BATCH = 64               # so many are computed again at a time
     WHOLE = 8                # rounded up to a multiple of this, so that loops have no remainder
@@ -397,6 +405,7 @@ cdef struct cast_state:
 cdef struct compute_state:
     int n_inputs
     bint dense_input[2]      # in the compute type already: may be read in place
+    ptrdiff_t sizes[3]       # of elements; the output's is the last
     bint dense_result
     int result_size
     load_fn loads[2]         # to the compute type
@@ -436,6 +445,13 @@ cdef struct copies_t:
     ptrdiff_t repeated[2]
 
 
+cdef struct turned_t:
+    # A part of a tile with copies of what lies across, and from a certain row on.
+    tile_view views[3]
+    tile_view now[3]
+    char memory[2][TURNED + LINE]
+
+
 cdef struct block_t:
     # A rectangle of a tile.
     ptrdiff_t row, col, rows, cols
@@ -446,18 +462,98 @@ cdef struct block_t:
 cdef inline void compute(const tile_view *views, ptrdiff_t rows, ptrdiff_t cols,
                          const compute_state *state, const double *scalars, int flags,
                          real like) noexcept nogil:
-    """Go through a tile by blocks."""
-    cdef block_t block
-    cdef ptrdiff_t high, wide
-    cdef int n = state.n_inputs + 1
+    """Compute a tile: as it is, or, where an input lies across, by parts that are turned first."""
     cdef facts_t facts
     cdef picked_t picked
     cdef copies_t copies
+    cdef turned_t turned
+    cdef block_t part
+    cdef ptrdiff_t row, group, high = rows, wide = cols
+    cdef bint across = rows > 1 and any_across(views, state)
+    cdef const tile_view *source = &turned.now[0] if across else views
     if state.prepare != NULL:
         memcpy(facts.p, scalars, sizeof(facts.p))
         state.prepare(&facts, rows * cols, state.kind)
         scalars = facts.p
     picked.state, picked.scalars, picked.count = state, scalars, 0
+    if across:
+        part_shape(state, &high, &wide)
+    part.row = 0
+    while part.row < rows:
+        part.rows = min(high, rows - part.row)
+        part.col = 0
+        while part.col < cols:
+            part.cols = min(wide, cols - part.col)
+            group = turn(views, &part, state, &turned) if across else part.rows
+            row = 0
+            while row < part.rows:
+                group = min(group, part.rows - row)
+                if across:
+                    go_to_row(views, &part, state, row, group, flags, &turned)
+                # What lies ahead is asked for part by part.
+                compute_rows(source, group, part.cols, state, scalars, 0 if across else flags,
+                             &picked, &copies, like)
+                row += group
+            part.col += wide
+        part.row += high
+    compute_picked(&picked)
+
+
+cdef inline bint any_across(const tile_view *views, const compute_state *state) noexcept nogil:
+    cdef int k
+    for k in range(state.n_inputs):
+        if lies_across(&views[k], state.sizes[k]):
+            return True
+    return False
+
+
+cdef inline void part_shape(const compute_state *state, ptrdiff_t *high, ptrdiff_t *wide) noexcept nogil:
+    """So that a copy fits into the nearest cache beside what is computed from it."""
+    cdef ptrdiff_t size = max(state.sizes[0], state.sizes[state.n_inputs - 1])
+    wide[0] = min(wide[0], TURNED_ROW // size)
+    high[0] = min(high[0], TURNED // (wide[0] * size))
+
+
+cdef ptrdiff_t turn(const tile_view *views, const block_t *part, const compute_state *state,
+                    turned_t *turned) noexcept nogil:
+    """Put dense copies in the place of what lies across; how many rows to compute in one go."""
+    cdef tile_view *view
+    cdef char *dense
+    cdef ptrdiff_t size
+    cdef int k, n = state.n_inputs + 1
+    for k in range(n):
+        view, size = &turned.views[k], state.sizes[k]
+        view[0] = views[k]
+        view.data = place(&views[k], part)
+        if k == state.n_inputs or not lies_across(view, size):
+            continue
+        dense = turned.memory[k] + (-<ptrdiff_t><uintptr_t>turned.memory[k] & (LINE - 1))
+        transpose_block(view.data, view.col_stride, dense, part.cols * size, part.rows, part.cols,
+                        size)
+        view.data, view.row_stride, view.col_stride = dense, part.cols * size, size
+    return max(1, (AS_ONE if one_row(turned.views, n, part.cols) else TOGETHER) // part.cols)
+
+
+cdef void go_to_row(const tile_view *views, const block_t *part, const compute_state *state,
+                    ptrdiff_t row, ptrdiff_t group, int flags, turned_t *turned) noexcept nogil:
+    """Begin at a row of a part that was turned, and ask for as much of the next part as there are rows
+    now: all of it at once would be waited for."""
+    cdef int k
+    for k in range(state.n_inputs + 1):
+        turned.now[k] = turned.views[k]
+        turned.now[k].data += row * turned.views[k].row_stride
+        if flags & TILE_NEAR:
+            prefetch_share(&views[k], part, state.sizes[k], row, group)
+
+
+cdef inline void compute_rows(const tile_view *views, ptrdiff_t rows, ptrdiff_t cols,
+                              const compute_state *state, const double *scalars, int flags,
+                              picked_t *picked, copies_t *copies, real like) noexcept nogil:
+    """By blocks, short rows together."""
+    cdef block_t block
+    cdef ptrdiff_t high, wide
+    cdef int n = state.n_inputs + 1
+    cdef bint recast
     copies.repeated[0] = copies.repeated[1] = NO_ROW
     if rows > 1 and one_row(views, n, cols):
         cols *= rows
@@ -476,7 +572,10 @@ cdef inline void compute(const tile_view *views, ptrdiff_t rows, ptrdiff_t cols,
         wide = STREAMED
     block.flags = flags
     block.dense = high == 1 and views[state.n_inputs].col_stride == state.cast.out_size
-    picked.recast = block.dense and not state.cast.copy
+    recast = block.dense and not state.cast.copy
+    if picked.count and recast != picked.recast:
+        compute_picked(picked)
+    picked.recast = recast
     picked.size = state.cast.out_size if picked.recast else state.result_size
     block.row = 0
     while block.row < rows:
@@ -488,14 +587,13 @@ cdef inline void compute(const tile_view *views, ptrdiff_t rows, ptrdiff_t cols,
         if high == 1 and (cols >= ALIGN_FROM or flags & TILE_STREAM):
             block.cols = min(to_line(&views[state.n_inputs], block.row), cols)
         if block.cols:
-            compute_block(views, &block, state, scalars, flags, &picked, &copies, like)
+            compute_block(views, &block, state, scalars, flags, picked, copies, like)
             block.col = block.cols
         while block.col < cols:
             block.cols = min(wide, cols - block.col)
-            compute_block(views, &block, state, scalars, flags, &picked, &copies, like)
+            compute_block(views, &block, state, scalars, flags, picked, copies, like)
             block.col += wide
         block.row += high
-    compute_picked(&picked)
 
 
 cdef inline ptrdiff_t to_line(const tile_view *out, ptrdiff_t row) noexcept nogil:
@@ -735,9 +833,6 @@ cdef inline void fill(const tile_view *view, const block_t *block, const compute
         copies.repeated[k] = block.row
         return
     copies.repeated[k] = NO_ROW
-    if state.all_alike and is_transposed(view):
-        transpose(source, view, buffer, size, block.rows, block.cols)
-        return
     for i in range(block.rows):
         fill_row(source, view.col_stride, buffer, block, state, k)
         source += view.row_stride
@@ -780,18 +875,29 @@ cdef inline void prefetch_row(const char *source, ptrdiff_t nbytes) noexcept nog
         i += LINE
 
 
+cdef inline void prefetch_share(const tile_view *view, const block_t *part, ptrdiff_t size,
+                                ptrdiff_t row, ptrdiff_t group) noexcept nogil:
+    """Ask for a share of the part beside this one: as much of it as these rows are of this one."""
+    cdef uintptr_t source = <uintptr_t>place(view, part) + part.cols * view.col_stride
+    cdef bint across = is_transposed(view)
+    cdef ptrdiff_t lines = part.cols if across else part.rows
+    cdef ptrdiff_t step = view.col_stride if across else view.row_stride
+    cdef ptrdiff_t nbytes = (part.rows if across else part.cols) * size
+    cdef ptrdiff_t i, k
+    for i in range(lines * row // part.rows, lines * (row + group) // part.rows):
+        k = 0
+        while k < nbytes:
+            prefetch(<const char *>(source + i * step + k))
+            k += LINE
+
+
 cdef inline bint is_transposed(const tile_view *view) noexcept nogil:
     return view.row_stride != 0 and llabs(view.row_stride) < llabs(view.col_stride)
 
 
-cdef inline void transpose(const char *source, const tile_view *view, char *target, ptrdiff_t size,
-                      ptrdiff_t rows, ptrdiff_t cols) noexcept nogil:
-    """Copy a block that lies across: along its own lines, and asking for those of the next one."""
-    cdef ptrdiff_t j
-    for j in range(cols):
-        prefetch(source + (j + cols) * view.col_stride)
-        copy_elements(source + j * view.col_stride, view.row_stride, target + j * size,
-                      cols * size, rows, size)
+cdef inline bint lies_across(const tile_view *view, ptrdiff_t size) noexcept nogil:
+    """Whether elements of this size follow one another along a column."""
+    return view.row_stride == size and is_transposed(view)
 
 
 cdef inline void scatter(const char *results, const tile_view *out, const block_t *block,
@@ -804,10 +910,8 @@ cdef inline void scatter(const char *results, const tile_view *out, const block_
         cast_row(results, state.result_size, recast, size, block.rows * block.cols, &state.cast,
                  False)
         results = recast
-    if is_transposed(out):
-        for i in range(block.cols):
-            copy_elements(results + i * size, block.cols * size, target + i * out.col_stride,
-                          out.row_stride, block.rows, size)
+    if lies_across(out, size):
+        transpose_block(results, block.cols * size, target, out.col_stride, block.cols, block.rows, size)
         return
     for i in range(block.rows):
         if out.col_stride == size:
@@ -982,6 +1086,10 @@ cdef inline void cast_block(const tile_view *views, const block_t *block, const 
     cdef char *source
     cdef char *target
     cdef ptrdiff_t i
+    if state.copy and lies_across(&views[0], state.in_size) and out_stride == state.in_size:
+        transpose_block(place(&views[0], block), in_stride, place(&views[1], block),
+                        views[1].row_stride, block.rows, block.cols, state.in_size)
+        return
     for i in range(block.rows):
         source = place(&views[0], block) + i * views[0].row_stride
         target = place(&views[1], block) + i * views[1].row_stride
@@ -1197,7 +1305,9 @@ def compute_kernel(str formula, tuple in_dtypes, str out_dtype, str result_dtype
     state.n_inputs = row.n_inputs
     for k, dtype in enumerate(in_dtypes):
         state.loads[<int>k] = loader(dtype, <double>0) if wide else loader(dtype, <float>0)
+        state.sizes[<int>k] = ITEM_SIZES[dtype]
         state.dense_input[<int>k] = dtype == ("float64" if wide else "float32")
+    state.sizes[state.n_inputs] = ITEM_SIZES[out_dtype]
     state.result_size = ITEM_SIZES[result]
     state.dense_result = result == ("float64" if wide else "float32")
     state.store = storer(result, <double>0) if wide else storer(result, <float>0)

@@ -24,6 +24,9 @@ def pad(nbytes: int, alignment: int = ALIGNMENT) -> int:
     return -(-nbytes // alignment) * alignment
 
 
+ACROSS = 4  # columns for each row of a tile whose operands lie across each other
+
+
 @dataclass(frozen=True, slots=True)
 class Tiling:
     """How large tiles are, in elements.
@@ -35,7 +38,8 @@ class Tiling:
     scratch_elements : int
         Of a tile when some does, so that tiles stay in the first-level cache.
     transpose : int
-        Edge of the square tiles of steps that have operands lying across each other.
+        Rows of the tiles of steps that have operands lying across each other, and a quarter of
+        their columns.
 
     Examples
     --------
@@ -237,9 +241,8 @@ def _with_row_dim(dims: list[Dim], items: list[int], area: int) -> tuple[list[Di
 def _tile(dims: list[Dim], across: bool, tiling: Tiling, area: int) -> tuple[int, int]:
     rows, cols = dims[-2][0], dims[-1][0]
     if across:
-        area = tiling.transpose**2
-        tile_rows = min(rows, tiling.transpose)
-        tile_cols = min(cols, area // tile_rows)
+        area = ACROSS * tiling.transpose**2
+        tile_cols = min(cols, ACROSS * tiling.transpose)
         return min(rows, area // tile_cols), tile_cols
     tile_cols = _even_share(cols, area)
     return _even_share(rows, max(1, area // tile_cols)), tile_cols

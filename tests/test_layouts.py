@@ -6,11 +6,12 @@ from functools import partial
 import ml_dtypes
 import numpy as np
 import pytest
+from aclnn.graph import abi
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import aclnn
-from aclnn import isa
+from aclnn import dtypes, isa
 
 BFLOAT16 = np.dtype(ml_dtypes.bfloat16)
 DTYPES = [np.dtype(np.float32), np.dtype(np.float16), BFLOAT16]
@@ -318,6 +319,57 @@ def test_instruction_sets_agree_at_the_edges(formula, dtype):
             apart = np.where(np.isnan(plain), 0, bits(out).astype(np.int64) - bits(plain))
             worst = np.abs(apart).argmax()
             assert np.abs(apart).max() <= 1, (what, [operand[worst] for operand in operands])
+
+
+ACROSS = {
+    "gelu_backward": ("float16", "float16"), "elu_backward": ("float16", "float32"),
+    "hardshrink_backward": ("bfloat16", "bfloat16"), "logit_backward": ("float64", "float64"),
+    "elu": ("float32",), "leaky_relu": ("float16",), "gelu": ("int8",),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "shape", [(1, 9), (8, 8), (9, 7), (33, 65), (130, 517), (600, 40), (3, 999)]
+)
+@pytest.mark.parametrize("formula", ACROSS)
+def test_operands_that_lie_across(formula, shape):
+    """Every element goes where it belongs, from parts and remainders, beside others that lie along."""
+    rng = np.random.default_rng(12)
+    names = ACROSS[formula]
+    kinds = [dtypes.NUMPY[dtypes.of_name(name)] for name in names]
+    dense = [(rng.random(shape) * 3).astype(kind) for kind in kinds]
+    lying = [np.asfortranarray(dense[0]), *dense[1:]], [np.asfortranarray(m) for m in dense]
+    out_name = "float32" if names == ("int8",) else names[0]
+    out_kind = dtypes.NUMPY[dtypes.of_name(out_name)]
+    for level in isa.available():
+        kernels = isa.kernels(level)
+        ref = kernels.compute_kernel(formula, names, out_name)
+
+        def run(operands, out, flags, kernels=kernels, ref=ref):
+            views = [(m.ctypes.data, *m.strides) for m in operands]
+            out_view = (out.ctypes.data, *out.strides)
+            kernels.run(ref, views, out_view, *shape, (0.5, 1.0, 1.0), flags)
+            return out
+
+        wanted = run(dense, np.empty(shape, out_kind), 0)
+        for operands in lying:
+            for flags in (0, abi.TILE_NEAR, abi.TILE_NEAR | abi.TILE_FAR):
+                same_bits(run(operands, np.empty(shape, out_kind), flags), wanted)
+                same_bits(run(operands, np.empty(shape, out_kind, "F"), flags), wanted)
+
+
+@pytest.mark.parametrize("name", ["bool", "float16", "float32", "float64", "complex128"])
+@pytest.mark.parametrize("shape", [(8, 8), (33, 65), (130, 517)])
+def test_copies_of_what_lies_across(name, shape):
+    kind = np.dtype(np.bool_) if name == "bool" else dtypes.NUMPY[dtypes.of_name(name)]
+    whole = np.random.default_rng(13).integers(0, 2, shape).astype(kind)
+    source = np.asfortranarray(whole)
+    for level in isa.available():
+        kernels, target = isa.kernels(level), np.empty(shape, kind)
+        ref = kernels.cast_kernel(name, name)
+        views = [(source.ctypes.data, *source.strides)]
+        kernels.run(ref, views, (target.ctypes.data, *target.strides), *shape)
+        np.testing.assert_array_equal(target, whole)
 
 
 def test_a_misspelt_formula_is_named():
