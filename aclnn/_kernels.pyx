@@ -462,98 +462,18 @@ cdef struct block_t:
 cdef inline void compute(const tile_view *views, ptrdiff_t rows, ptrdiff_t cols,
                          const compute_state *state, const double *scalars, int flags,
                          real like) noexcept nogil:
-    """Compute a tile: as it is, or, where an input lies across, by parts that are turned first."""
+    """Go through a tile by blocks."""
+    cdef block_t block
+    cdef ptrdiff_t high, wide
+    cdef int n = state.n_inputs + 1
     cdef facts_t facts
     cdef picked_t picked
     cdef copies_t copies
-    cdef turned_t turned
-    cdef block_t part
-    cdef ptrdiff_t row, group, high = rows, wide = cols
-    cdef bint across = rows > 1 and any_across(views, state)
-    cdef const tile_view *source = &turned.now[0] if across else views
     if state.prepare != NULL:
         memcpy(facts.p, scalars, sizeof(facts.p))
         state.prepare(&facts, rows * cols, state.kind)
         scalars = facts.p
     picked.state, picked.scalars, picked.count = state, scalars, 0
-    if across:
-        part_shape(state, &high, &wide)
-    part.row = 0
-    while part.row < rows:
-        part.rows = min(high, rows - part.row)
-        part.col = 0
-        while part.col < cols:
-            part.cols = min(wide, cols - part.col)
-            group = turn(views, &part, state, &turned) if across else part.rows
-            row = 0
-            while row < part.rows:
-                group = min(group, part.rows - row)
-                if across:
-                    go_to_row(views, &part, state, row, group, flags, &turned)
-                # What lies ahead is asked for part by part.
-                compute_rows(source, group, part.cols, state, scalars, 0 if across else flags,
-                             &picked, &copies, like)
-                row += group
-            part.col += wide
-        part.row += high
-    compute_picked(&picked)
-
-
-cdef inline bint any_across(const tile_view *views, const compute_state *state) noexcept nogil:
-    cdef int k
-    for k in range(state.n_inputs):
-        if lies_across(&views[k], state.sizes[k]):
-            return True
-    return False
-
-
-cdef inline void part_shape(const compute_state *state, ptrdiff_t *high, ptrdiff_t *wide) noexcept nogil:
-    """So that a copy fits into the nearest cache beside what is computed from it."""
-    cdef ptrdiff_t size = max(state.sizes[0], state.sizes[state.n_inputs - 1])
-    wide[0] = min(wide[0], TURNED_ROW // size)
-    high[0] = min(high[0], TURNED // (wide[0] * size))
-
-
-cdef ptrdiff_t turn(const tile_view *views, const block_t *part, const compute_state *state,
-                    turned_t *turned) noexcept nogil:
-    """Put dense copies in the place of what lies across; how many rows to compute in one go."""
-    cdef tile_view *view
-    cdef char *dense
-    cdef ptrdiff_t size
-    cdef int k, n = state.n_inputs + 1
-    for k in range(n):
-        view, size = &turned.views[k], state.sizes[k]
-        view[0] = views[k]
-        view.data = place(&views[k], part)
-        if k == state.n_inputs or not lies_across(view, size):
-            continue
-        dense = turned.memory[k] + (-<ptrdiff_t><uintptr_t>turned.memory[k] & (LINE - 1))
-        transpose_block(view.data, view.col_stride, dense, part.cols * size, part.rows, part.cols,
-                        size)
-        view.data, view.row_stride, view.col_stride = dense, part.cols * size, size
-    return max(1, (AS_ONE if one_row(turned.views, n, part.cols) else TOGETHER) // part.cols)
-
-
-cdef void go_to_row(const tile_view *views, const block_t *part, const compute_state *state,
-                    ptrdiff_t row, ptrdiff_t group, int flags, turned_t *turned) noexcept nogil:
-    """Begin at a row of a part that was turned, and ask for as much of the next part as there are rows
-    now: all of it at once would be waited for."""
-    cdef int k
-    for k in range(state.n_inputs + 1):
-        turned.now[k] = turned.views[k]
-        turned.now[k].data += row * turned.views[k].row_stride
-        if flags & TILE_NEAR:
-            prefetch_share(&views[k], part, state.sizes[k], row, group)
-
-
-cdef inline void compute_rows(const tile_view *views, ptrdiff_t rows, ptrdiff_t cols,
-                              const compute_state *state, const double *scalars, int flags,
-                              picked_t *picked, copies_t *copies, real like) noexcept nogil:
-    """By blocks, short rows together."""
-    cdef block_t block
-    cdef ptrdiff_t high, wide
-    cdef int n = state.n_inputs + 1
-    cdef bint recast
     copies.repeated[0] = copies.repeated[1] = NO_ROW
     if rows > 1 and one_row(views, n, cols):
         cols *= rows
@@ -572,10 +492,7 @@ cdef inline void compute_rows(const tile_view *views, ptrdiff_t rows, ptrdiff_t 
         wide = STREAMED
     block.flags = flags
     block.dense = high == 1 and views[state.n_inputs].col_stride == state.cast.out_size
-    recast = block.dense and not state.cast.copy
-    if picked.count and recast != picked.recast:
-        compute_picked(picked)
-    picked.recast = recast
+    picked.recast = block.dense and not state.cast.copy
     picked.size = state.cast.out_size if picked.recast else state.result_size
     block.row = 0
     while block.row < rows:
@@ -587,13 +504,14 @@ cdef inline void compute_rows(const tile_view *views, ptrdiff_t rows, ptrdiff_t 
         if high == 1 and (cols >= ALIGN_FROM or flags & TILE_STREAM):
             block.cols = min(to_line(&views[state.n_inputs], block.row), cols)
         if block.cols:
-            compute_block(views, &block, state, scalars, flags, picked, copies, like)
+            compute_block(views, &block, state, scalars, flags, &picked, &copies, like)
             block.col = block.cols
         while block.col < cols:
             block.cols = min(wide, cols - block.col)
-            compute_block(views, &block, state, scalars, flags, picked, copies, like)
+            compute_block(views, &block, state, scalars, flags, &picked, &copies, like)
             block.col += wide
         block.row += high
+    compute_picked(&picked)
 
 
 cdef inline ptrdiff_t to_line(const tile_view *out, ptrdiff_t row) noexcept nogil:
@@ -1047,13 +965,101 @@ cdef void compute_picked(picked_t *picked) noexcept nogil:
     picked.count = 0
 
 
+# --- What lies across ---------------------------------------------------------------------------
+
+cdef void compute_turned(const tile_view *views, ptrdiff_t rows, ptrdiff_t cols,
+                         const compute_state *whole, const double *scalars, int flags,
+                         tile_kernel compute_rows) noexcept nogil:
+    """A tile by parts, each turned first and then computed a few rows at a time."""
+    cdef compute_state state = whole[0]
+    cdef facts_t facts
+    cdef turned_t turned
+    cdef block_t part
+    cdef ptrdiff_t row, group, high = rows, wide = cols
+    if state.prepare != NULL:  # once for all parts
+        memcpy(facts.p, scalars, sizeof(facts.p))
+        state.prepare(&facts, rows * cols, state.kind)
+        scalars, state.prepare = facts.p, NULL
+    part_shape(&state, &high, &wide)
+    part.row = 0
+    while part.row < rows:
+        part.rows = min(high, rows - part.row)
+        part.col = 0
+        while part.col < cols:
+            part.cols = min(wide, cols - part.col)
+            group = turn(views, &part, &state, &turned)
+            row = 0
+            while row < part.rows:
+                group = min(group, part.rows - row)
+                go_to_row(views, &part, &state, row, group, flags, &turned)
+                compute_rows(turned.now, group, part.cols, &state, scalars, 0)
+                row += group
+            part.col += wide
+        part.row += high
+
+
+cdef inline bint any_across(const tile_view *views, const compute_state *state) noexcept nogil:
+    cdef int k
+    for k in range(state.n_inputs):
+        if lies_across(&views[k], state.sizes[k]):
+            return True
+    return False
+
+
+cdef inline void part_shape(const compute_state *state, ptrdiff_t *high, ptrdiff_t *wide) noexcept nogil:
+    """So that a copy fits into the nearest cache beside what is computed from it."""
+    cdef ptrdiff_t size = max(state.sizes[0], state.sizes[state.n_inputs - 1])
+    wide[0] = min(wide[0], TURNED_ROW // size)
+    high[0] = min(high[0], TURNED // (wide[0] * size))
+
+
+cdef ptrdiff_t turn(const tile_view *views, const block_t *part, const compute_state *state,
+                    turned_t *turned) noexcept nogil:
+    """Put dense copies in the place of what lies across; how many rows to compute in one go."""
+    cdef tile_view *view
+    cdef char *dense
+    cdef ptrdiff_t size
+    cdef int k, n = state.n_inputs + 1
+    for k in range(n):
+        view, size = &turned.views[k], state.sizes[k]
+        view[0] = views[k]
+        view.data = place(&views[k], part)
+        if k == state.n_inputs or not lies_across(view, size):
+            continue
+        dense = turned.memory[k] + (-<ptrdiff_t><uintptr_t>turned.memory[k] & (LINE - 1))
+        transpose_block(view.data, view.col_stride, dense, part.cols * size, part.rows, part.cols,
+                        size)
+        view.data, view.row_stride, view.col_stride = dense, part.cols * size, size
+    return max(1, (AS_ONE if one_row(turned.views, n, part.cols) else TOGETHER) // part.cols)
+
+
+cdef void go_to_row(const tile_view *views, const block_t *part, const compute_state *state,
+                    ptrdiff_t row, ptrdiff_t group, int flags, turned_t *turned) noexcept nogil:
+    """Begin at a row of a part that was turned, and ask for as much of the next part as there are rows
+    now: all of it at once would be waited for."""
+    cdef int k
+    for k in range(state.n_inputs + 1):
+        turned.now[k] = turned.views[k]
+        turned.now[k].data += row * turned.views[k].row_stride
+        if flags & TILE_NEAR:
+            prefetch_share(&views[k], part, state.sizes[k], row, group)
+
+
 cdef void compute_in_float(const tile_view *views, ptrdiff_t rows, ptrdiff_t cols,
                            const void *state, const double *scalars, int flags) noexcept nogil:
+    if rows > 1 and any_across(views, <const compute_state *>state):
+        compute_turned(views, rows, cols, <const compute_state *>state, scalars, flags,
+                       compute_in_float)
+        return
     compute(views, rows, cols, <const compute_state *>state, scalars, flags, <float>0)
 
 
 cdef void compute_in_double(const tile_view *views, ptrdiff_t rows, ptrdiff_t cols,
                             const void *state, const double *scalars, int flags) noexcept nogil:
+    if rows > 1 and any_across(views, <const compute_state *>state):
+        compute_turned(views, rows, cols, <const compute_state *>state, scalars, flags,
+                       compute_in_double)
+        return
     compute(views, rows, cols, <const compute_state *>state, scalars, flags, <double>0)
 
 
