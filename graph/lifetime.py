@@ -97,7 +97,7 @@ def lifetimes_from_csv(text: str) -> tuple[Lifetime, ...]:
 
 
 def _lifetime(place: int, row: Mapping[str, str | None]) -> Lifetime:
-    if not row["id"] or None in row.values():
+    if not row["id"] or None in (row["lower"], row["upper"], row["size"]):
         raise ValueError(f"row {place} has no id, or fewer columns than the header")
     lower, upper, size = (
         _number(place, column, row[column]) for column in ("lower", "upper", "size")

@@ -49,6 +49,13 @@ def test_plans_are_valid(lives, strategy):
     ]
 
 
+def test_other_columns_of_lifetimes_are_ignored():
+    text = "id,lower,upper,size,offset\na,0,2,100\nb,1,3,60,64\nc,2,4,8,0,extra\n"
+    assert [(life.name, life.nbytes) for life in lifetimes_from_csv(text)] == [
+        ("a", 100), ("b", 60), ("c", 8),
+    ]  # fmt: skip
+
+
 def test_arguments_that_make_no_sense_are_named():
     one = Lifetime("a", 0, 2, 100)
     for call, words in (

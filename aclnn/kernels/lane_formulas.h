@@ -259,13 +259,14 @@ LOOPS_TABLE(elu)
 
 /* --- GELU ------------------------------------------------------------------------------------ */
 
-/* On the left GELU and its gradient are products of an exponential and a smooth factor F of the distance
- * t: of phi(t) = e^(-t^2/2)/sqrt(2 pi) and Mills' ratio, or S of the gradient; in the form with tanh of
- * e^(-2w) and what that is of the share it leaves. The exponential is e^(-y/2), with y = t^2 or 4w, and
- * = power e^(-r/2), so that t^2 need not be halved; F = lead (1 + shape), the power of phi's sqrt(2 pi)
- * in it; power * lead is exact. Octaves are taken off with an ln(2) of 13 bits, so that any number of
- * them is exact. What they lack together is e^(EXP_LACK (y - r) / 2): the part in y is as smooth as F,
- * and in its tables; that in r is in the polynomial of the rest. */
+/* At -t, GELU over -t and its gradient over t0 - t, t0 its root, are an exponential times a smooth factor
+ * F(t). The exact form has e^(-t^2/2); F is Mills' ratio, or S of the gradient, over sqrt(2 pi). The form
+ * with tanh has e^(-2w); F is 1/(1 + e^(-2w)), or its own S.
+ *
+ * The exponential is e^(-y/2), with y = t^2 or 4w, so that t^2 need not be halved, and becomes
+ * power e^(-r/2); F = lead (1 + shape), and power * lead is exact. Octaves are taken off with an ln(2) of
+ * 13 bits, so that any number of them is exact. What they lack together is e^(EXP_LACK (y - r) / 2): the
+ * part in y is as smooth as F, and in its tables; that in r is in the polynomial of the rest. */
 typedef struct { lanes_t z, rise, constant; } shape_t; /* z rise + constant */
 typedef struct { lanes_t power, r, lead; shape_t shape; } gelu_t;
 #define EXP_LACK 0x1.82a316p-15f /* ln(2) is LN2 (1 + EXP_LACK) */
@@ -431,8 +432,7 @@ typedef struct { float near, low; } root_t;
 #define SLOPE_ROOT (root_t){ GELU_ROOT, -0x1.cd01fep-22f }
 #define TANH_SLOPE_ROOT (root_t){ GELU_TANH_ROOT, -0x1.85a06cp-27f }
 
-/* On the right the gradient is 1 - tail: there the tail is negative, and the
- * product gets its sign. */
+/* On the right the gradient is 1 - tail: there the tail is negative, and the product gets its sign. */
 static inline __attribute__((always_inline)) lanes_t gelu_backward_single(
         factor_t factor, root_t root, lanes_t g, lanes_t x, seen_t *seen) {
     const lanes_t one = lanes_of(1.0f);

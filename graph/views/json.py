@@ -92,21 +92,23 @@ def checked_document(document: Any, schema: dict[str, Any], where: str = "") -> 
 
 def _check_ranges(data: Any, rule: dict[str, Any], where: str) -> None:
     """Refuse what a schema does not allow, but for types, which `read` tells apart."""
-    shown = reprlib.repr(data)
+    broken = ""
     if isinstance(data, str) and data not in rule.get("enum", (data,)):
-        raise ValueError(f"{where} is {shown}, must be one of {', '.join(rule['enum'])}")
+        broken = f"one of {', '.join(rule['enum'])}"
     if isinstance(data, (int, float)) and not data >= rule.get("minimum", data):
-        raise ValueError(f"{where} is {shown}, must be at least {rule['minimum']}")
+        broken = f"at least {rule['minimum']}"
     if isinstance(data, (int, float)) and not data <= rule.get("maximum", data):
-        raise ValueError(f"{where} is {shown}, must be at most {rule['maximum']}")
+        broken = f"at most {rule['maximum']}"
+    if broken:
+        raise ValueError(f"{where} is {reprlib.repr(data)}, must be {broken}")
     if isinstance(data, list):
         rules = chain(rule.get("prefixItems", ()), repeat(rule.get("items") or {}))
         for place, (item, inner) in enumerate(zip(data, rules, strict=False)):
             _check_ranges(item, inner, f"{where}[{place}]")
     if isinstance(data, dict):
-        for key in rule.get("properties", {}).keys() & data.keys():
-            path = f"{where}.{key}" if where else key
-            _check_ranges(data[key], rule["properties"][key], path)
+        for key, inner in rule.get("properties", {}).items():
+            if key in data:
+                _check_ranges(data[key], inner, f"{where}.{key}" if where else key)
 
 
 def read(kind: Any, data: Any, where: str = "") -> Any:
