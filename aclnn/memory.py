@@ -277,6 +277,19 @@ def aclrtMemcpyAsync(dst: Any, destMax: int, src: Any, count: int, kind: int, st
 
     Arguments are checked now; both sides are held until the copy is done.
 
+    Parameters
+    ----------
+    dst, destMax, src, count, kind
+        As for `aclrtMemcpy`; sizes in bytes.
+    stream : aclrtStream or None
+        None copies now.
+
+    Returns
+    -------
+    int
+        ACL_SUCCESS; 107000 for arguments that `aclrtMemcpy` would refuse; 107017 for what is no
+        stream, or a destroyed one; 361001 when no thread can be had for the stream.
+
     Examples
     --------
     >>> import aclnn
@@ -298,6 +311,17 @@ def aclrtMemcpyAsync(dst: Any, destMax: int, src: Any, count: int, kind: int, st
 
 def aclrtMemset(address: Any, maxCount: int, value: int, count: int) -> int:
     """Set `count` bytes of device memory to `value`.
+
+    Parameters
+    ----------
+    address : int
+        From `aclrtMalloc`, or some way into such memory.
+    maxCount : int
+        Bytes that there are room for.
+    value : int
+        A byte, from -128 to 255.
+    count : int
+        Bytes.
 
     Returns
     -------

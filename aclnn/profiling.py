@@ -192,6 +192,11 @@ class Profile:
             Which run, counted as a list does.
         width : int
             Characters for the whole run; a dot is a stretch without work.
+
+        Raises
+        ------
+        IndexError
+            If there is no such run.
         """
         if not self.runs:
             return NOTHING

@@ -406,6 +406,20 @@ def plan_workspace(
 ) -> WorkspacePlan:
     """Plan the intermediates of a graph, with tiles for `threads` threads.
 
+    Parameters
+    ----------
+    graph : Graph
+        As built, or after passes.
+    strategy, threads, tiling
+        As for `plan_lifetimes`; the plan holds tiles for so many threads.
+
+    Raises
+    ------
+    ValueError
+        Naming the argument and what it may be.
+
+    Examples
+    --------
     >>> from aclnn.graph import DType, GraphBuilder
     >>> b, f32 = GraphBuilder(), DType("float32", 4)
     >>> x, out = b.input("x", (100,), f32), b.output("out", (100,), f32)

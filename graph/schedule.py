@@ -199,6 +199,12 @@ def compile(
     turn_from : int
         Bytes for each thread from which, below `stream_from`, runs walk back and forth.
 
+    Raises
+    ------
+    GraphError
+        When a value is empty or neither an argument nor in the plan, or a step has more operands
+        or dimensions than the runner takes.
+
     Examples
     --------
     >>> from types import SimpleNamespace

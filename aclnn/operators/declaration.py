@@ -41,7 +41,20 @@ class Parameter:
 
 @dataclass(frozen=True, slots=True)
 class Attribute:
-    """An option of an operator: its default and, where it is a number, how it reaches kernels."""
+    """An option of an operator: its default and, where it is a number, how it reaches kernels.
+
+    Attributes
+    ----------
+    role : str
+        Its name in the functional form.
+    default : object
+    kind : {'scalar', 'float', 'bool', 'str'}
+        The first two are numbers that reach kernels, the others choose a formula.
+    keyword_only : bool
+        Whether the functional form takes it by name only.
+    doc : str
+        A sentence for people.
+    """
 
     role: str
     default: object
@@ -52,7 +65,17 @@ class Attribute:
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One C-shaped function pair, ``aclnnXxxGetWorkspaceSize`` and ``aclnnXxx``."""
+    """One C-shaped function pair, ``aclnnXxxGetWorkspaceSize`` and ``aclnnXxx``.
+
+    Attributes
+    ----------
+    name : str
+        CANN's, without ``GetWorkspaceSize``.
+    parameters : tuple of Parameter
+        Of the first phase, in CANN's order, but for the two results.
+    fixed : tuple of (str, object)
+        Attributes of the operator that this pair does not take, and what they are.
+    """
 
     name: str
     parameters: tuple[Parameter, ...]
@@ -70,6 +93,10 @@ class Operator:
     ----------
     name : str
         The functional form's name, PyTorch's where there is one.
+    summary, notes : str
+        What it does, in a sentence, and what else there is to know.
+    seealso : tuple of str
+        Names of operators that belong to it.
     inputs : tuple of str
         Roles of the input tensors in the functional form's order.
     attributes : tuple of Attribute
