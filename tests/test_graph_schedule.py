@@ -602,6 +602,9 @@ def test_kernels_say_how_many_operands_they_take_and_how_large_they_are():
 def test_a_step_has_ops_and_room_for_its_operands():
     schedule = recorded("fused")
     (step,) = schedule.steps
+    odd = replace(step.ops[0], flags=16), *step.ops[1:]
+    with pytest.raises(ValueError, match="f: flags is 16: they add up to at most 15"):
+        replace(schedule, steps=(replace(step, ops=odd),)).pack()
     with pytest.raises(ValueError, match="ops is 0: a step has at least one"):
         replace(schedule, steps=(replace(step, ops=()),), kernels=()).pack()
     with pytest.raises(ValueError, match="operands is 9: a step has at most 8"):

@@ -190,6 +190,9 @@ def test_shape_of_the_output(name):
         ((2, 2), (3, 2), False),
         ((3, 2), (2, 3), False),  # 0 2 4 3 5 7: dimensions that reach into each other
         ((4, 2), (2, 4), True),
+        ((3, 3), (2, 3), False),
+        ((4, 3), (2, 3), True),
+        ((2, 4), (3, 1), True),  # the last of a row is the first of the next
         ((1, 4), (0, 1), False),
         ((3, 1, 2), (2, 0, 1), False),
         ((2048, 2048), (1, 1), True),
