@@ -46,7 +46,7 @@ def tanh_exponent(t):
 
 
 def tanh_share(t):
-    """What of e^(-2w) is 1 - (1 + tanh(w))/2, the share of itself that GELU with tanh leaves -t."""
+    """1 - (1 + tanh(w))/2 over e^(-2w): GELU with tanh is -t times both at -t."""
     return 1 / (1 + exp(-tanh_exponent(t)))
 
 

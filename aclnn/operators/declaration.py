@@ -48,6 +48,7 @@ class Attribute:
     role : str
         Its name in the functional form.
     default : object
+        What holds where it is not given.
     kind : {'scalar', 'float', 'bool', 'str'}
         The first two are numbers that reach kernels, the others choose a formula.
     keyword_only : bool
