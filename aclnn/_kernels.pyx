@@ -461,14 +461,17 @@ cdef struct block_t:
 
 cdef inline void compute(const tile_view *views, ptrdiff_t rows, ptrdiff_t cols,
                          const compute_state *state, const double *scalars, int flags,
-                         real like) noexcept nogil:
-    """Go through a tile by blocks."""
+                         tile_kernel itself, real like) noexcept nogil:
+    """Go through a tile by blocks; where an input lies across, by parts of it that are turned first."""
     cdef block_t block
     cdef ptrdiff_t high, wide
     cdef int n = state.n_inputs + 1
     cdef facts_t facts
     cdef picked_t picked
     cdef copies_t copies
+    if rows > 1 and any_across(views, state):
+        compute_turned(views, rows, cols, state, scalars, flags, itself)
+        return
     if state.prepare != NULL:
         memcpy(facts.p, scalars, sizeof(facts.p))
         state.prepare(&facts, rows * cols, state.kind)
@@ -1047,20 +1050,12 @@ cdef void go_to_row(const tile_view *views, const block_t *part, const compute_s
 
 cdef void compute_in_float(const tile_view *views, ptrdiff_t rows, ptrdiff_t cols,
                            const void *state, const double *scalars, int flags) noexcept nogil:
-    if rows > 1 and any_across(views, <const compute_state *>state):
-        compute_turned(views, rows, cols, <const compute_state *>state, scalars, flags,
-                       compute_in_float)
-        return
-    compute(views, rows, cols, <const compute_state *>state, scalars, flags, <float>0)
+    compute(views, rows, cols, <const compute_state *>state, scalars, flags, compute_in_float, <float>0)
 
 
 cdef void compute_in_double(const tile_view *views, ptrdiff_t rows, ptrdiff_t cols,
                             const void *state, const double *scalars, int flags) noexcept nogil:
-    if rows > 1 and any_across(views, <const compute_state *>state):
-        compute_turned(views, rows, cols, <const compute_state *>state, scalars, flags,
-                       compute_in_double)
-        return
-    compute(views, rows, cols, <const compute_state *>state, scalars, flags, <double>0)
+    compute(views, rows, cols, <const compute_state *>state, scalars, flags, compute_in_double, <double>0)
 
 
 # --- The cast kernel: also every copy -----------------------------------------------------------
