@@ -171,6 +171,7 @@ TABLE_HEAD = """\
 
 
 LEAD_BITS = 12  # of leads and powers: their products are exact
+LEADS_TRIED = 25  # how near rounded coefficients come is a matter of luck
 
 
 def to_bits(value, count):
@@ -347,11 +348,11 @@ def centers(variable):
     return [variable.center(low, high) for low, high in variable.cut.intervals()]
 
 
-def shapes(factor, variable, degree, leads_tried):
+def shapes(factor, variable, degree):
     """Leads and coefficients (constant first) of every interval, and the largest error."""
     fits = [
         min(
-            (fit(factor, variable, degree, interval, step) for step in steps_from_0(leads_tried)),
+            (fit(factor, variable, degree, interval, step) for step in steps_from_0(LEADS_TRIED)),
             key=lambda found: found[0],
         )
         for interval in variable.cut.intervals()
@@ -367,7 +368,7 @@ def steps_from_0(count):
 
 def fit(factor, variable, degree, interval, step):
     """What an interval's shape is off, the lead, `step` last bits from what it is at the center, and
-    coefficients: how near these come when they are rounded is a matter of luck."""
+    coefficients."""
     shape, center = factor.lacking(), variable.center(*interval)
     lead = to_bits(shape(center), LEAD_BITS)
     lead = mpf(lead + step * math.ldexp(1, math.frexp(lead)[1] - LEAD_BITS))
@@ -430,9 +431,9 @@ def columns(rows):
     return [list(column) for column in zip(*rows, strict=True)]
 
 
-def shape_tables(factor, kind, variable, degree, leads_tried=1):
+def shape_tables(factor, kind, variable, degree):
     name = f"{factor.name}_{kind}"
-    leads, rows, worst = shapes(factor, variable, degree, leads_tried)
+    leads, rows, worst = shapes(factor, variable, degree)
     print(f"{name}SHAPES: degree {degree}, error 2^{nstr(log(worst, 2), 4)}")
     return [
         table(f"{name}LEADS", [hex_float(c) for c in leads]),
@@ -453,7 +454,7 @@ def write_tables():
     for name, variable in (
         ("", Centered(MANY)),
         ("WIDE_", Stretched(FEW)),
-        ("MORE_", Stretched(MORE)),
+        ("MORE_", Centered(MORE)),
         ("TANH_", Centered(MANY_TANH)),
         ("TANH_WIDE_", Centered(MORE_TANH)),
     ):
@@ -462,7 +463,7 @@ def write_tables():
         (slope, "", Centered(MANY), 4, Direct(MANY_NEAR), 3),
         (mills, "", Centered(MANY), 5, Direct(MANY_NEAR), 4),
         (slope, "WIDE_", Stretched(FEW), 4, Stretched(FEW), 4),
-        (mills, "WIDE_", Stretched(MORE), 5, Stretched(FEW), 5),
+        (mills, "WIDE_", Centered(MORE), 7, Stretched(FEW), 5),
     ):
         parts += shape_tables(of_phi(function), kind, variable, degree)
         parts += near_tables(of_phi(function), kind, near_variable, near_degree)
@@ -472,7 +473,7 @@ def write_tables():
         (tanh_slope, "WIDE_", Centered(MORE_TANH), 6),
         (tanh_share, "WIDE_", Centered(MORE_TANH), 6),
     ):
-        parts += shape_tables(of_tanh(function), kind, variable, degree, leads_tried=25)
+        parts += shape_tables(of_tanh(function), kind, variable, degree)
     TABLES.write_text(TABLE_HEAD + "".join(parts) + "\n#endif\n", encoding="utf-8")
 
 

@@ -1,102 +1,331 @@
-"""Independent references: the formulas once more, in float64 and mpmath, sharing no code with us.
+"""Independent references: each operator's formula once more, sharing no code with the kernels.
 
-`REFERENCES` gives each functional form's value on float64 arrays; good to about 1e-15, which is
-all that checks at float32 need. Where a result must be known to the last bit, tests use mpmath.
+Every formula is written once and evaluated twice: on float64 arrays, good to about 1e-15, and on
+single numbers of mpmath with many digits, for what must be known to the last bit. `m` is what it is
+evaluated with, `Arrays` or `Digits`. `JUDGES` has them by name, with the cases to judge.
 """
 
 from __future__ import annotations
 
+import inspect
 import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
+import ml_dtypes
+import mpmath
 import numpy as np
 
-_erfc = np.vectorize(math.erfc, otypes=[np.float64])
-SQRT2 = math.sqrt(2.0)
+import aclnn
+
+DIGITS = 120  # tells 1 + the smallest bfloat16, squared, from 1
 
 
-def phi(x):
-    return np.exp(-0.5 * x * x) / math.sqrt(2 * math.pi)
+class Arrays:
+    """float64, element by element."""
+
+    number = float
+    pi = math.pi
+    exp, expm1, log, where = np.exp, np.expm1, np.log, np.where
+    least, most = np.minimum, np.maximum
+    erfc = np.vectorize(math.erfc, otypes=[np.float64])
+    sqrt = math.sqrt
+    ratio = np.divide
 
 
-def cdf(x):
-    return 0.5 * _erfc(-x / SQRT2)
+class Digits:
+    """One number of mpmath."""
+
+    number = mpmath.mpf
+    pi = mpmath.pi
+    exp, expm1, log, sqrt, erfc = mpmath.exp, mpmath.expm1, mpmath.log, mpmath.sqrt, mpmath.erfc
+    least, most = min, max
+
+    @staticmethod
+    def where(condition, yes, no):
+        return yes if condition else no
+
+    @staticmethod
+    def ratio(a, b):
+        return a / b if b else a * mpmath.inf
 
 
-def elu(x, alpha=1.0, scale=1.0, input_scale=1.0):
-    return np.where(x > 0, scale * x, scale * alpha * np.expm1(input_scale * np.minimum(x, 0)))
+@dataclass(frozen=True)
+class Judge:
+    """A formula, and what it judges."""
+
+    formula: Callable[..., Any]
+    takes_gradient: bool
+    cases: tuple[dict[str, Any], ...]  # options of calls
+    domain: str  # of points in float32: 'line', or 'unit' for the numbers between 0 and 1
+    loses: Callable[..., Any] | None  # from the operands, what float64 may be off by at roots
+
+    def arrays(self, *operands, **options):
+        """The formula's value on arrays of float64."""
+        with np.errstate(all="ignore"):
+            return self.formula(Arrays, *operands, **options)
+
+    def digits(self, *operands, **options):
+        """Its value for single numbers, as mpmath's."""
+        with mpmath.workdps(DIGITS):
+            return self.formula(Digits, *map(mpmath.mpf, operands), **options)
 
 
-def elu_backward(g, x, alpha=1.0, scale=1.0, input_scale=1.0, is_result=False):
-    if is_result:
-        return np.where(x <= 0, g * input_scale * (x + alpha * scale), g * scale)
-    decay = np.exp(input_scale * np.where(x <= 0, x, 0))
-    return np.where(x <= 0, g * input_scale * alpha * scale * decay, g * scale)
+JUDGES: dict[str, Judge] = {}
 
 
-def leaky_relu(x, negative_slope=0.01):
-    return np.where(x > 0, x, x * negative_slope)
+def judge(*cases, domain="line", loses=None):
+    """Register a formula by its operator's name."""
+
+    def register(formula):
+        takes_gradient = "g" in inspect.signature(formula).parameters
+        JUDGES[formula.__name__] = Judge(formula, takes_gradient, cases, domain, loses)
+        return formula
+
+    return register
 
 
-def leaky_relu_backward(g, x, negative_slope=0.01, self_is_result=False):
-    return np.where(x > 0, g, g * negative_slope)
+def words(options):
+    """Options as people read them."""
+    return ", ".join(f"{key}={value}" for key, value in options.items())
 
 
-def hardshrink(x, lambd=0.5):
-    lambd = max(lambd, 0.0)
-    return np.where((x > lambd) | (x < -lambd), x, 0.0)
+@judge({}, {"alpha": 1.5, "scale": 0.75, "input_scale": 2.0})
+def elu(m, x, alpha=1.0, scale=1.0, input_scale=1.0):
+    a, s, k = map(m.number, (alpha, scale, input_scale))
+    return m.where(x > 0, s * x, s * a * m.expm1(k * m.least(x, 0)))
 
 
-def hardshrink_backward(g, x, lambd=0.5):
-    lambd = max(lambd, 0.0)
-    return np.where((x > lambd) | (x < -lambd), g, 0.0)
+@judge(
+    {},
+    {"alpha": 1.625, "scale": 1.0625, "input_scale": 0.5},
+    {"is_result": True, "alpha": 1.25},
+    {"input_scale": -0.5},
+)
+def elu_backward(m, g, x, alpha=1.0, scale=1.0, input_scale=1.0, is_result=False):
+    a, s, k = map(m.number, (alpha, scale, input_scale))
+    slope = k * (x + a * s) if is_result else k * a * s * m.exp(k * m.least(x, 0))
+    return m.where(x > 0, g * s, g * slope)
 
 
-def tanh_form_sigmoid(x):
+@judge({"negative_slope": float(np.float32(0.01))}, {"negative_slope": 1.0 + 2.0**-11})
+def leaky_relu(m, x, negative_slope=0.01):
+    return m.where(x > 0, x, x * m.number(negative_slope))
+
+
+@judge({"negative_slope": float(np.float32(0.01))})
+def leaky_relu_backward(m, g, x, negative_slope=0.01):
+    return m.where(x > 0, g, g * m.number(negative_slope))
+
+
+@judge({})
+def hardshrink(m, x, lambd=0.5):
+    return hardshrink_backward(m, x, x, lambd)
+
+
+@judge({"lambd": 0.25})
+def hardshrink_backward(m, g, x, lambd=0.5):
+    bound = max(lambd, 0.0)
+    return m.where((x > bound) | (x < -bound), g, 0.0)
+
+
+def half_of_tanh_form(m, x):
     """(1 + tanh(w))/2 without cancellation."""
-    return 1 / (1 + np.exp(-2 * math.sqrt(2 / math.pi) * (x + 0.044715 * x**3)))
+    return 1 / (1 + m.exp(-2 * m.sqrt(2 / m.pi) * (x + m.number("0.044715") * x**3)))
 
 
-def gelu(x, approximate="none"):
-    return x * (tanh_form_sigmoid(x) if approximate == "tanh" else cdf(x))
+def cdf(m, x):
+    return m.erfc(-x / m.sqrt(2)) / 2
 
 
-def gelu_backward(g, x, approximate="none"):
+@judge({}, {"approximate": "tanh"})
+def gelu(m, x, approximate="none"):
+    return x * (half_of_tanh_form(m, x) if approximate == "tanh" else cdf(m, x))
+
+
+# The derivative's two parts cancel at its root.
+@judge({}, {"approximate": "tanh"}, loses=lambda g, x: 1e-15 * np.abs(g) * (x > -1.5))
+def gelu_backward(m, g, x, approximate="none"):
     if approximate == "tanh":
-        rate = 2 * math.sqrt(2 / math.pi) * (1 + 3 * 0.044715 * x * x)
-        return g * tanh_form_sigmoid(x) * (1 + x * tanh_form_sigmoid(-x) * rate)
-    return g * (cdf(x) + x * phi(x))
+        rate = 2 * m.sqrt(2 / m.pi) * (1 + 3 * m.number("0.044715") * x * x)
+        return g * half_of_tanh_form(m, x) * (1 + x * half_of_tanh_form(m, -x) * rate)
+    return g * (cdf(m, x) + x * m.exp(-x * x / 2) / m.sqrt(2 * m.pi))
 
 
-def logit(x, eps=None):
-    e = -1.0 if eps is None else eps
-    z = x if e < 0 else np.where(x < e, e, np.minimum(x, 1 - e))
+@judge({}, {"eps": 0.0625}, domain="unit")
+def logit(m, x, eps=None):
+    z = x if eps is None else m.most(m.least(x, 1 - m.number(eps)), m.number(eps))
+    return m.log(m.ratio(z, 1 - z))
+
+
+@judge({}, {"eps": 0.125}, domain="unit")
+def logit_backward(m, g, x, eps=None):
+    low, high = (0, 1) if eps is None else (eps, 1 - m.number(eps))
+    outside = math.nan if eps is None else 0.0
+    return m.where((x >= low) & (x <= high), m.ratio(g, x * (1 - x)), outside)
+
+
+# --- 16 bits: the exact value rounded once ------------------------------------------------------
+
+
+def every(dtype):
+    return np.arange(65536, dtype=np.uint16).view(dtype)
+
+
+def round_to_odd(values):
+    """float64 to float32, inexact results to the odd neighbour: a later rounding is then right."""
+    near = values.astype(np.float32)
+    bits = near.view(np.int32).copy()
+    back = near.astype(np.float64)
+    inexact = (back != values) & ~np.isnan(values) & (bits & 1 == 0)
+    outward = np.abs(back) < np.abs(values)
+    bits = np.where(inexact, np.where(outward, bits + 1, bits - 1), bits)
+    # Zero's inexact neighbours are the smallest subnormals of the value's sign.
+    tiny = (near == 0) & (values != 0)
+    bits = np.where(tiny, np.where(values > 0, 1, np.int32(-(2**31) + 1)), bits)
+    return bits.astype(np.int32).view(np.float32)
+
+
+def nearest_half(value, dtype):
+    """The half nearest to an mpmath number, ties to even, by comparing with both neighbours."""
+    if not mpmath.isfinite(value):
+        return dtype.type(float(value))
     with np.errstate(all="ignore"):
-        return np.log(z / (1 - z))
+        guess = np.array(float(value)).astype(np.float32).astype(dtype)
+    bits = int(guess.view(np.uint16))
+    candidates = [np.uint16(b & 0xFFFF).view(dtype) for b in (bits - 1, bits, bits + 1)]
+    info = ml_dtypes.finfo(dtype)
+    top = mpmath.mpf(2) ** int(np.frexp(float(info.max))[1])  # where infinity stands in line
+
+    def key(candidate):
+        as_float = float(candidate)
+        if np.isnan(as_float):
+            return mpmath.inf, 1
+        place = mpmath.mpf(as_float) if np.isfinite(as_float) else mpmath.sign(as_float) * top
+        return abs(place - value), int(candidate.view(np.uint16)) & 1
+
+    return min(candidates, key=key)
 
 
-def logit_backward(g, x, eps=None):
-    e = -1.0 if eps is None else eps
-    low, high = (0.0, 1.0) if e < 0 else (e, 1.0 - e)
+def correctly_rounded(name, options, operands):
+    """The exact results rounded once: float64's, and mpmath's where that is in doubt."""
+    judge, dtype = JUDGES[name], operands[-1].dtype
     with np.errstate(all="ignore"):
-        inside = (x >= low) & (x <= high)
-        return np.where(inside, g / (x * (1 - x)), np.nan if e < 0 else 0.0)
-
-
-REFERENCES = {
-    function.__name__: function
-    for function in (
-        elu,
-        elu_backward,
-        leaky_relu,
-        leaky_relu_backward,
-        hardshrink,
-        hardshrink_backward,
-        gelu,
-        gelu_backward,
-        logit,
-        logit_backward,
+        wide = [v.astype(np.float64) for v in operands]
+        exact = judge.arrays(*wide, **options)
+        # x - x is NaN for infinities, whose limits are the special cases of another test.
+        margin = np.abs(exact) * 2.0**-42
+        if judge.loses:
+            margin = np.maximum(margin, judge.loses(*wide))
+        low = round_to_odd(exact - margin).astype(dtype)
+        high = round_to_odd(exact + margin).astype(dtype)
+        result = round_to_odd(exact).astype(dtype)
+    doubt = np.flatnonzero(
+        (low.view(np.uint16) != high.view(np.uint16)) & np.isfinite(exact) & np.isfinite(wide[-1])
     )
-}
+    assert len(doubt) < 40000, "the reference is too coarse"
+    with mpmath.workdps(DIGITS):
+        for index in doubt:
+            value = judge.digits(*(float(v[index]) for v in wide), **options)
+            result[index] = nearest_half(value, dtype)
+    return result
+
+
+def misrounded(name, options, actual, *operands):
+    """Indices of results that are not the exact value rounded once, where `self` is finite."""
+    expected = correctly_rounded(name, options, operands)
+    with np.errstate(all="ignore"):
+        a, e, x = (v.astype(np.float32) for v in (actual, expected, operands[-1]))
+    return np.flatnonzero((a != e) & ~(np.isnan(a) & np.isnan(e)) & np.isfinite(x))
+
+
+# --- float32: units in the last place -----------------------------------------------------------
+
+
+def unit(value):
+    """A unit of float32's last place at an exact value, also beyond float32's range."""
+    exponent = mpmath.frexp(value)[1] - 1 if value else -149
+    return mpmath.mpf(2) ** max(exponent - 23, -149)
+
+
+def float32_points(domain):
+    """Points of the whole line or of (0, 1), dense where functions turn."""
+    rng = np.random.default_rng(1)
+    if domain == "unit":
+        near_half = 0.5 + rng.standard_normal(50_000) * 2.0 ** -rng.integers(2, 24, 50_000)
+        tiny = 2.0 ** -rng.uniform(1, 126, 50_000)
+        points = [
+            rng.uniform(0, 1, 200_000),
+            near_half,
+            tiny,
+            1 - 2.0 ** -rng.uniform(1, 24, 50_000),
+        ]
+        x = np.concatenate(points).astype(np.float32)
+        return x[(x > 0) & (x < 1)]
+    root = np.float32(-0.7517915)
+    beside_root = (root.view(np.int32) + np.arange(-3000, 3000)).astype(np.int32).view(np.float32)
+    return np.concatenate([
+        rng.uniform(-18, 18, 1_000_000), rng.standard_normal(100_000),
+        rng.choice([-1, 1], 50_000) * 2.0 ** rng.uniform(-140, 120, 50_000), beside_root,
+        np.linspace(-15, -5, 50_001), np.linspace(-110, -80, 20_001),
+    ]).astype(np.float32)  # fmt: skip
+
+
+class Error(NamedTuple):
+    """An error in units of float32's last place at the exact value, and the operands."""
+
+    ulp: float
+    operands: tuple[float, ...]
+
+
+def largest_error(name, options, x, gradient=1.0):
+    """The largest error at points, and at those beside the points where it is large."""
+    at_points, found = error_and_distances(name, options, x, gradient)
+    worst = x[np.argsort(found)[-60:]]
+    beside = (worst.view(np.int32)[:, None] + np.arange(-4000, 4000, dtype=np.int32)).ravel()
+    beside = np.unique(beside).view(np.float32)
+    beside = beside[np.isfinite(beside) & (beside != 0)]
+    return max(at_points, error_and_distances(name, options, beside, gradient)[0])
+
+
+def gradients(judge, options, x, kind):
+    """Gradients of about a size, or hard ones: results just below a power of two, where units are the
+    smallest beside the result, so that its error is largest."""
+    if kind != "hard":
+        return np.full_like(x, kind) * (1 + np.arange(len(x)) % 7 / 8).astype(np.float32)
+    wide = x.astype(np.float64)
+    below_one = 1 - np.random.default_rng(2).uniform(2**-14, 2**-9, len(x))
+    with np.errstate(all="ignore"):
+        g = below_one / judge.arrays(np.ones_like(wide), wide, **options)
+    return np.where((abs(g) > 1e-30) & (abs(g) < 1e30), g, 1.0).astype(np.float32)
+
+
+def error_and_distances(name, options, x, gradient):
+    """The largest error, and how far every result is from what float64 makes of the formula.
+
+    Many digits judge the largest ones: float64 itself may be that far off, at roots and in tails.
+    """
+    judge = JUDGES[name]
+    operands = [gradients(judge, options, x, gradient), x] if judge.takes_gradient else [x]
+    actual = getattr(aclnn, name)(*operands, **options)
+    wide = [v.astype(np.float64) for v in operands]
+    found = ulp_distance(actual, judge.arrays(*wide, **options))
+    largest = Error(0.0, ())
+    for index in np.argsort(found)[::-1]:
+        if not found[index] > largest.ulp:
+            break
+        numbers = tuple(float(v[index]) for v in wide)
+        exact = exact_distance(actual[index], judge.digits(*numbers, **options))
+        largest = max(largest, Error(exact, numbers))
+    return largest, found
+
+
+def exact_distance(actual, value):
+    if abs(value) > 3.4028236e38:
+        return 0.0 if np.isinf(actual) else np.inf
+    with mpmath.workdps(DIGITS):
+        return float(abs(mpmath.mpf(float(actual)) - value) / unit(value))
 
 
 def ulp_distance(actual, exact):

@@ -15,227 +15,58 @@ import oracle
 import pytest
 
 import aclnn
+from aclnn import isa
 from aclnn.operators import REGISTRY
 
-DIGITS = 120  # tells 1 + the smallest bfloat16, squared, from 1
 HALVES = {"float16": np.dtype(np.float16), "bfloat16": np.dtype(ml_dtypes.bfloat16)}
-SLOPE = float(np.float32(0.01))
 
-# name, options, whether it has a gradient
-CASES = [
-    ("elu", {}, False),
-    ("elu", {"alpha": 1.5, "scale": 0.75, "input_scale": 2.0}, False),
-    ("elu_backward", {}, True),
-    ("elu_backward", {"alpha": 1.625, "scale": 1.0625, "input_scale": 0.5}, True),
-    ("elu_backward", {"is_result": True, "alpha": 1.25}, True),
-    ("elu_backward", {"input_scale": -0.5}, True),
-    ("leaky_relu", {"negative_slope": SLOPE}, False),
-    ("leaky_relu", {"negative_slope": 1.0 + 2.0**-11}, False),
-    ("leaky_relu_backward", {"negative_slope": SLOPE}, True),
-    ("hardshrink", {}, False),
-    ("hardshrink_backward", {"lambd": 0.25}, True),
-    ("gelu", {}, False),
-    ("gelu", {"approximate": "tanh"}, False),
-    ("gelu_backward", {}, True),
-    ("gelu_backward", {"approximate": "tanh"}, True),
-    ("logit", {}, False),
-    ("logit", {"eps": 0.0625}, False),
-    ("logit_backward", {}, True),
-    ("logit_backward", {"eps": 0.125}, True),
-]
-IDS = [f"{name}-{','.join(f'{k}={v}' for k, v in options.items())}" for name, options, _ in CASES]
+CASES = [(name, options) for name, judge in oracle.JUDGES.items() for options in judge.cases]
+GRADIENTS = [1.0, 1e30, 1e-30, "hard"]
+
+
+def each(kinds):
+    """The cases, those that take a gradient with each kind of it, the others with `None`."""
+    return [
+        pytest.param(name, options, kind, id=f"{name}-{oracle.words(options)}-{kind}")
+        for name, options in CASES
+        for kind in (kinds if oracle.JUDGES[name].takes_gradient else (None,))
+    ]
 
 
 def test_every_operator_is_judged():
-    """By a reference of its own, here and where results need not be known to the last bit."""
-    judged = {name for name, _, _ in CASES}
-    assert judged == set(oracle.REFERENCES) == set(REGISTRY)
-
-
-def every(dtype):
-    return np.arange(65536, dtype=np.uint16).view(dtype)
-
-
-def exact_in_mpmath(name, options, g, x):
-    """One value with many digits."""
-    with mpmath.workdps(DIGITS):
-        m = mpmath.mpf
-        g, x = m(g), m(x)
-        if name in ("gelu", "gelu_backward"):
-            if options.get("approximate") == "tanh":
-                c = mpmath.sqrt(2 / mpmath.pi)
-                t = mpmath.tanh(c * (x + m("0.044715") * x**3))
-                slope = (1 + t) / 2 + x * (1 - t * t) / 2 * c * (1 + 3 * m("0.044715") * x * x)
-                return x * (1 + t) / 2 if name == "gelu" else g * slope
-            cdf = mpmath.erfc(-x / mpmath.sqrt(2)) / 2
-            return x * cdf if name == "gelu" else g * (cdf + x * mpmath.npdf(x))
-        a, s, k = (m(options.get(key, 1.0)) for key in ("alpha", "scale", "input_scale"))
-        if name == "elu":
-            return s * x if x > 0 else s * a * mpmath.expm1(k * x)
-        if name == "elu_backward":
-            if x > 0:
-                return g * s
-            return (
-                g * k * (x + a * s)
-                if options.get("is_result")
-                else g * k * a * s * mpmath.exp(k * x)
-            )
-        if name == "logit":
-            eps = m(options.get("eps", -1.0))
-            z = x if eps < 0 else min(max(x, eps), 1 - eps)
-            return mpmath.log(z / (1 - z)) if 0 < z < 1 else m("-inf" if z == 0 else "inf")
-        if name == "logit_backward":
-            eps = m(options.get("eps", -1.0))
-            return g / (x * (1 - x)) if eps < 0 or eps <= x <= 1 - eps else m(0)
-        if name.startswith("leaky"):
-            return (
-                (g if x > 0 else g * m(options["negative_slope"]))
-                if "backward" in name
-                else (x if x > 0 else x * m(options["negative_slope"]))
-            )
-        raise AssertionError(f"{name} needs a formula here")
-
-
-def round_to_odd(values):
-    """float64 to float32, inexact results to the odd neighbour: a later rounding is then right."""
-    near = values.astype(np.float32)
-    bits = near.view(np.int32).copy()
-    back = near.astype(np.float64)
-    inexact = (back != values) & ~np.isnan(values) & (bits & 1 == 0)
-    outward = np.abs(back) < np.abs(values)
-    bits = np.where(inexact, np.where(outward, bits + 1, bits - 1), bits)
-    # Zero's inexact neighbours are the smallest subnormals of the value's sign.
-    tiny = (near == 0) & (values != 0)
-    bits = np.where(tiny, np.where(values > 0, 1, np.int32(-(2**31) + 1)), bits)
-    return bits.astype(np.int32).view(np.float32)
-
-
-def correctly_rounded(name, options, g, x, dtype):
-    """The exact results rounded once: float64's, and mpmath's where that is in doubt."""
-    with np.errstate(all="ignore"):
-        wide = [v.astype(np.float64) for v in ((g, x) if g is not None else (x,))]
-        exact = oracle.REFERENCES[name](*wide, **options)
-        # x - x is NaN for infinities, whose limits are the special cases of another test.
-        margin = np.abs(exact) * 2.0**-42
-        if name == "gelu_backward":
-            # The derivative's two parts cancel at its root.
-            margin = np.maximum(margin, 1e-15 * np.abs(wide[0]) * (wide[1] > -1.5))
-        low = round_to_odd(exact - margin).astype(dtype)
-        high = round_to_odd(exact + margin).astype(dtype)
-        result = round_to_odd(exact).astype(dtype)
-    doubt = np.flatnonzero(
-        (low.view(np.uint16) != high.view(np.uint16)) & np.isfinite(exact) & np.isfinite(wide[-1])
-    )
-    assert len(doubt) < 40000, "the reference is too coarse"
-    with mpmath.workdps(DIGITS):
-        for index in doubt:
-            gradient = 1.0 if g is None else float(g[index])
-            value = exact_in_mpmath(name, options, gradient, float(x[index]))
-            result[index] = nearest_half(value, dtype)
-    return result
-
-
-def nearest_half(value, dtype):
-    """The half nearest to an mpmath number, ties to even, by comparing with both neighbours."""
-    if not mpmath.isfinite(value):
-        return dtype.type(float(value))
-    with np.errstate(all="ignore"):
-        guess = np.array(float(value)).astype(np.float32).astype(dtype)
-    bits = int(guess.view(np.uint16))
-    candidates = [np.uint16(b & 0xFFFF).view(dtype) for b in (bits - 1, bits, bits + 1)]
-    info = ml_dtypes.finfo(dtype)
-    top = mpmath.mpf(2) ** int(np.frexp(float(info.max))[1])  # where infinity stands in line
-
-    def key(candidate):
-        as_float = float(candidate)
-        if np.isnan(as_float):
-            return mpmath.inf, 1
-        place = mpmath.mpf(as_float) if np.isfinite(as_float) else mpmath.sign(as_float) * top
-        return abs(place - value), int(candidate.view(np.uint16)) & 1
-
-    return min(candidates, key=key)
+    assert set(oracle.JUDGES) == set(REGISTRY)
 
 
 @pytest.mark.parametrize("dtype", HALVES)
-@pytest.mark.parametrize("gradients", ["ones", "random"])
-@pytest.mark.parametrize(("name", "options", "has_gradient"), CASES, ids=IDS)
-def test_every_half_is_correctly_rounded(name, options, has_gradient, gradients, dtype):
+@pytest.mark.parametrize(("name", "options", "gradients"), each(["ones", "random"]))
+def test_every_half_is_correctly_rounded(name, options, gradients, dtype):
     kind = HALVES[dtype]
-    if not has_gradient and gradients == "random":
-        pytest.skip("takes no gradient")
-    x = every(kind)
-    g = None
-    if has_gradient:
+    x = oracle.every(kind)
+    operands = [x]
+    if gradients:
         rng = np.random.default_rng(len(name))
-        g = (
-            np.ones(65536, kind)
-            if gradients == "ones"
-            else (rng.standard_normal(65536) * 2.0 ** rng.integers(-6, 7, 65536)).astype(kind)
-        )
-    with np.errstate(all="ignore"):
-        finite = np.isfinite(x.astype(np.float32))
-    actual = getattr(aclnn, name)(*([g, x] if has_gradient else [x]), **options)
-    expected = correctly_rounded(name, options, g, x, kind)
-    with np.errstate(all="ignore"):
-        a, e = actual.astype(np.float32), expected.astype(np.float32)
-        wrong = np.flatnonzero((a != e) & ~(np.isnan(a) & np.isnan(e)) & finite)
-    assert not len(wrong), [
-        (x[i], None if g is None else g[i], actual[i], expected[i]) for i in wrong[:5]
-    ] + [len(wrong)]
+        random = rng.standard_normal(65536) * 2.0 ** rng.integers(-6, 7, 65536)
+        operands = [np.ones(65536, kind) if gradients == "ones" else random.astype(kind), x]
+    actual = getattr(aclnn, name)(*operands, **options)
+    wrong = oracle.misrounded(name, options, actual, *operands)
+    assert not len(wrong), [(*(v[i] for v in operands), actual[i]) for i in wrong[:5]]
 
 
-def unit(value):
-    """A unit of float32's last place at an exact value, also beyond float32's range."""
-    exponent = mpmath.frexp(value)[1] - 1 if value else -149
-    return mpmath.mpf(2) ** max(exponent - 23, -149)
+@pytest.fixture(params=isa.available())
+def instruction_set(request, monkeypatch):
+    """What is planned uses the kernels of an instruction set, not of the best one."""
+    monkeypatch.setattr(isa, "name", lambda: request.param)
+    aclnn.clear_cache()
+    yield request.param
+    aclnn.clear_cache()
 
 
-def float32_points(domain):
-    """Points of the whole line or of (0, 1), dense where functions turn."""
-    rng = np.random.default_rng(1)
-    if domain == "unit":
-        near_half = 0.5 + rng.standard_normal(50_000) * 2.0 ** -rng.integers(2, 24, 50_000)
-        tiny = 2.0 ** -rng.uniform(1, 126, 50_000)
-        points = [
-            rng.uniform(0, 1, 200_000),
-            near_half,
-            tiny,
-            1 - 2.0 ** -rng.uniform(1, 24, 50_000),
-        ]
-        x = np.concatenate(points).astype(np.float32)
-        return x[(x > 0) & (x < 1)]
-    root = np.float32(-0.7517915)
-    beside_root = (root.view(np.int32) + np.arange(-3000, 3000)).astype(np.int32).view(np.float32)
-    return np.concatenate([
-        rng.uniform(-18, 18, 400_000), rng.standard_normal(100_000),
-        rng.choice([-1, 1], 50_000) * 2.0 ** rng.uniform(-140, 120, 50_000), beside_root,
-        np.linspace(-15, -5, 50_001), np.linspace(-110, -80, 20_001),
-    ]).astype(np.float32)  # fmt: skip
-
-
-@pytest.mark.parametrize(("name", "options", "has_gradient"), CASES, ids=IDS)
-@pytest.mark.parametrize("gradient", [1.0, 1e30, 1e-30, 0.3])
-def test_float32_is_within_one_ulp(name, options, has_gradient, gradient):
-    if not has_gradient and gradient != 1.0:
-        pytest.skip("takes no gradient")
-    x = float32_points("unit" if "logit" in name else "line")
-    g = np.full_like(x, gradient) * (1 + np.arange(len(x)) % 7 / 8).astype(np.float32)
-    actual = getattr(aclnn, name)(*([g, x] if has_gradient else [x]), **options)
-    wide = [v.astype(np.float64) for v in ((g, x) if has_gradient else (x,))]
-    with np.errstate(all="ignore"):
-        exact = oracle.REFERENCES[name](*wide, **options)
-    distance = oracle.ulp_distance(actual, exact)
-    doubt = np.flatnonzero(distance > 0.9)  # float64 itself may be that far off: at roots, in tails
-    for index in doubt:
-        value = exact_in_mpmath(
-            name, options, float(g[index]) if has_gradient else 1.0, float(x[index])
-        )
-        if abs(value) > 3.4028236e38:
-            assert np.isinf(actual[index])
-            continue
-        place = unit(value)
-        error = abs(mpmath.mpf(float(actual[index])) - value) / place
-        assert error <= 1, (x[index], g[index], actual[index], float(value), float(error))
+@pytest.mark.usefixtures("instruction_set")
+@pytest.mark.parametrize(("name", "options", "gradient"), each(GRADIENTS))
+def test_float32_is_within_one_ulp(name, options, gradient):
+    x = oracle.float32_points(oracle.JUDGES[name].domain)
+    worst = oracle.largest_error(name, options, x, gradient or 1.0)
+    assert worst.ulp <= 1, worst
 
 
 def test_the_table_of_accuracy_is_what_its_script_prints():
@@ -249,7 +80,7 @@ def test_the_table_of_accuracy_is_what_its_script_prints():
         [sys.executable, str(script), *names], capture_output=True, text=True, check=True
     )
     header, line, *rows = done.stdout.splitlines()
-    assert len(rows) == sum(name in names for name, _, _ in CASES)
+    assert len(rows) == sum(name in names for name, _ in CASES)
     table = (root / "docs" / "numbers.md").read_text(encoding="utf-8").splitlines()
     assert {header, line, *rows} <= set(table)
 
@@ -259,8 +90,8 @@ def test_the_root_of_gelus_derivative_and_its_neighbours():
     x = (root + np.arange(-50, 51)).astype(np.int32).view(np.float32)
     actual = aclnn.gelu_backward(np.ones_like(x), x)
     for point, value in zip(x, actual, strict=True):
-        exact = exact_in_mpmath("gelu_backward", {}, 1.0, float(point))
-        assert abs(mpmath.mpf(float(value)) - exact) <= unit(exact)
+        exact = oracle.JUDGES["gelu_backward"].digits(1.0, float(point))
+        assert abs(mpmath.mpf(float(value)) - exact) <= oracle.unit(exact)
 
 
 def test_the_left_tail_of_gelus_derivative_with_large_gradients():
@@ -269,15 +100,15 @@ def test_the_left_tail_of_gelus_derivative_with_large_gradients():
         g = np.full_like(x, gradient)
         actual = aclnn.gelu_backward(g, x)
         for point, value in zip(x, actual, strict=True):
-            exact = exact_in_mpmath("gelu_backward", {}, float(g[0]), float(point))
-            assert abs(mpmath.mpf(float(value)) - exact) <= unit(exact)
+            exact = oracle.JUDGES["gelu_backward"].digits(float(g[0]), float(point))
+            assert abs(mpmath.mpf(float(value)) - exact) <= oracle.unit(exact)
 
 
 def test_float64_forms():
     rng = np.random.default_rng(2)
     x = rng.standard_normal(10_000) * 3
     for name in ("leaky_relu", "elu"):
-        exact = oracle.REFERENCES[name](x)
+        exact = oracle.JUDGES[name].arrays(x)
         np.testing.assert_allclose(getattr(aclnn, name)(x), exact, rtol=1e-15)
     # float64 tensors see the slope as float64
     assert aclnn.leaky_relu(np.array([-1.0]), 0.1)[0] == -0.1

@@ -267,7 +267,7 @@ LOOPS_TABLE(elu)
  * power e^(-r/2); F = lead (1 + shape), and power * lead is exact. Octaves are taken off with an ln(2) of
  * 13 bits, so that any number of them is exact. What they lack together is e^(EXP_LACK (y - r) / 2): the
  * part in y is as smooth as F, and in its tables; that in r is in the polynomial of the rest. */
-typedef struct { lanes_t z, rise, constant; } shape_t; /* z rise + constant */
+typedef struct { lanes_t z, rise, rise_low, constant; } shape_t; /* z (rise + rise_low) + constant */
 typedef struct { lanes_t power, r, lead; shape_t shape; } gelu_t;
 #define EXP_LACK 0x1.82a316p-15f /* ln(2) is LN2 (1 + EXP_LACK) */
 
@@ -282,7 +282,7 @@ static const cut_t TANH_CUT = { GELU_TANH_CENTERS, 1.0f, 1.625f, 20, 32, 0 };
 #define MILLS_CUT SLOPE_CUT
 #else
 static const cut_t SLOPE_CUT = { GELU_WIDE_CENTERS, 7.0f, 1.75f, 21, 8, 1 };
-static const cut_t MILLS_CUT = { GELU_MORE_CENTERS, 1.0f, 1.25f, 21, 16, 1 };
+static const cut_t MILLS_CUT = { GELU_MORE_CENTERS, 1.0f, 1.25f, 21, 16, 0 };
 static const cut_t TANH_CUT = { GELU_TANH_WIDE_CENTERS, 1.0f, 1.625f, 21, 16, 0 };
 #define NEAR_CUT SLOPE_CUT
 #define GELU_SHIFTS GELU_WIDE_SHIFTS
@@ -332,9 +332,11 @@ static inline __attribute__((always_inline)) shape_t gelu_polynomial(
     lanes_t z = p.cut.centers ? minus(t, pick_interval(p.cut, p.cut.centers, *interval)) : t;
     if (p.cut.stretched) z = over(z, place);
     lanes_t sum = pick_interval(p.cut, p.rows + p.degree * p.cut.places, *interval);
-    for (int k = p.degree - 1; k > 0; k--)
+    for (int k = p.degree - 1; k > 1; k--)
         sum = fma_of(sum, z, pick_interval(p.cut, p.rows + k * p.cut.places, *interval));
-    shape_t shape = { z, sum, pick_interval(p.cut, p.rows, *interval) };
+    lanes_t linear = pick_interval(p.cut, p.rows + p.cut.places, *interval);
+    lanes_t rise = fma_of(sum, z, linear), rise_low = fma_of(sum, z, minus(linear, rise));
+    shape_t shape = { z, rise, rise_low, pick_interval(p.cut, p.rows, *interval) };
     return shape;
 }
 static inline lanes_t gelu_sum(shape_t shape) { return fma_of(shape.rise, shape.z, shape.constant); }
@@ -399,8 +401,10 @@ static inline __attribute__((always_inline)) lanes_t gelu_grown(
         factor_t factor, const gelu_t *parts, lanes_t tail, lanes_t low) {
     lanes_t shape = gelu_sum(parts->shape);
     if (factor.flat) return fma_of(plus(tail, low), gelu_rest(parts, shape, shape), low);
-    lanes_t large = times(parts->shape.rise, parts->shape.z);
-    lanes_t small = plus(fms_of(parts->shape.rise, parts->shape.z, large), parts->shape.constant);
+    const shape_t *part = &parts->shape;
+    lanes_t large = times(part->rise, part->z);
+    lanes_t small = plus(fms_of(part->rise, part->z, large), part->constant);
+    small = fma_of(part->rise_low, part->z, small);
     lanes_t rest = gelu_rest(parts, shape, small);
     return fma_of(tail, large, fma_of(tail, rest, fma_of(low, plus(large, rest), low)));
 }
@@ -446,6 +450,11 @@ static inline __attribute__((always_inline)) lanes_t gelu_backward_single(
     lanes_t slope = plus_where(right, tail, one);
     lanes_t low = fma_of(near_low, lead, fms_of(near, lead, minus_where(right, slope, one)));
     lanes_t slope_low = gelu_grown(factor, &parts, tail, low);
+    if (!factor.flat) { /* the low part is not small: of its product with g too much would be lost */
+        lanes_t sum = plus(slope, slope_low);
+        slope_low = plus(minus(slope, sum), slope_low);
+        slope = sum;
+    }
     choice_t some = not_zero(g);
     lanes_t result = fma_of(g, slope, as_addend(times(g, slope_low), some));
     see_size(seen, result, some);
@@ -500,7 +509,9 @@ static inline __attribute__((always_inline)) lanes_t gelu_single(
     lanes_t tail = times(parts.power, parts.lead), shape = gelu_sum(parts.shape);
     lanes_t near = fnma_of(t, tail, positive);
     lanes_t low = fma_of(t, tail, minus(near, positive));
-    low = fma_of(times(t, tail), gelu_rest(&parts, shape, shape), low);
+    lanes_t product = times(t, tail);
+    low = fma_of(product, gelu_rest(&parts, shape, lanes_of(0.0f)), low);
+    low = fma_of(product, shape, low);
     lanes_t result = minus(near, low);
     see_size(seen, result, not_zero(x));
     return show(seen, result);
