@@ -1,18 +1,21 @@
 """Build the extension modules: one scheduler, one set of kernels per instruction set.
 
-`graph/` installs as `aclnn.graph`.  The kernels' one Cython source becomes one C
-file, compiled once per instruction set into a module of its own; `aclnn.isa`
-picks the module at the first use.
+`graph/` installs as `aclnn.graph`.  The kernels' loops over formulas are made from the formulas'
+signatures.  The kernels' one Cython source becomes one C file, compiled once per instruction set into
+a module of its own; `aclnn.isa` picks the module at the first use.
 """
 
 import os
+import re
 import subprocess
 import sys
 import sysconfig
 import tempfile
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy
+from Cython import Tempita
 from Cython.Build import cythonize
 from setuptools import Extension, find_packages, setup
 from setuptools.command.build_ext import build_ext
@@ -33,6 +36,7 @@ COMMON_FLAGS = [
     "-fwrapv", "-g0",
 ]  # fmt: skip
 INCLUDES = ["graph", "aclnn/kernels"]
+GENERATED = "build/cython"
 X86_LEVELS = {
     "v2": ["-march=x86-64-v2"],
     "v3": ["-march=x86-64-v3"],
@@ -81,6 +85,54 @@ def kernel_variants() -> dict[str, list[str]]:
     return variants
 
 
+class Formula(NamedTuple):
+    """What the signature of a formula in `_formulas.pxd` says of its loop."""
+
+    name: str
+    real: str  # what it computes in: 'double', or 'real' for a form in float and one in double
+    elements: list[str]
+    in_float64: str  # the loop for float64 results, where there is one of its own, else NULL
+
+    @property
+    def in_float(self) -> str:
+        return f"{self.name}[float]" if self.real == "real" else "NULL"
+
+    @property
+    def in_double(self) -> str:
+        return f"{self.name}[double]" if self.real == "real" else self.name
+
+
+def formulas() -> list[Formula]:
+    """What `_formulas.pxd` has: functions of one or two numbers and the call's scalars `p`."""
+    text = (HERE / "aclnn" / "_formulas.pxd").read_text(encoding="utf-8")
+    number = r"(?:real|double) \w+"
+    signature = rf"^cdef inline (real|double) (\w+)\(({number}(?:, {number})?), const double \*p\)"
+    found = re.findall(signature, text, re.MULTILINE)
+    names = {name for _, name, _ in found}
+    return [
+        Formula(
+            name,
+            real,
+            ["a[i]", "b[i]"][: inputs.count(",") + 1],
+            f"{name}_f64" if f"{name}_f64" in names else "NULL",
+        )
+        for real, name, inputs in found
+    ]
+
+
+def write_loops() -> None:
+    """Make the loops over the formulas, which `_kernels.pyx` includes."""
+    template = Tempita.Template(
+        (HERE / "aclnn" / "formula_loops.pxi.in").read_text(encoding="utf-8")
+    )
+    text = template.substitute(formulas=formulas())
+    target = HERE / GENERATED / "formula_loops.pxi"
+    target.parent.mkdir(parents=True, exist_ok=True)
+    # A file that is written is newer than what was made of it.
+    if not target.exists() or target.read_text() != text:
+        target.write_text(text)
+
+
 def extension(name: str, source: str, flags: tuple[str, ...] = ()) -> Extension:
     return Extension(
         name,
@@ -93,6 +145,16 @@ def extension(name: str, source: str, flags: tuple[str, ...] = ()) -> Extension:
         ],
         define_macros=[("NPY_NO_DEPRECATED_API", "NPY_1_7_API_VERSION")],
         extra_compile_args=[*COMMON_FLAGS, *flags],
+    )
+
+
+def translate(extensions: list[Extension]) -> list[Extension]:
+    """Cython to C."""
+    return cythonize(
+        extensions,
+        build_dir=GENERATED,
+        include_path=[".", GENERATED],
+        compiler_directives=DIRECTIVES,
     )
 
 
@@ -129,11 +191,8 @@ class BuildKernels(build_ext):
 def kernel_extensions() -> list[Extension]:
     if not (HERE / "aclnn" / "_kernels.pyx").exists():
         sys.exit(f"{HERE} has no aclnn/_kernels.pyx: without it the package would have no kernels")
-    (translated,) = cythonize(
-        [extension("aclnn._kernels", "aclnn/_kernels.pyx")],
-        build_dir="build/cython",
-        compiler_directives=DIRECTIVES,
-    )
+    write_loops()
+    (translated,) = translate([extension("aclnn._kernels", "aclnn/_kernels.pyx")])
     found, variants = [], kernel_variants()
     for name, flags in variants.items():
         ext = extension(f"aclnn._kernels_{name}", translated.sources[0], tuple(flags))
@@ -163,9 +222,7 @@ if __name__ == "__main__":
         },
         include_package_data=False,
         ext_modules=[
-            *cythonize(
-                scheduler_and_friends(), build_dir="build/cython", compiler_directives=DIRECTIVES
-            ),
+            *translate(scheduler_and_friends()),
             *kernel_extensions(),
         ],
         cmdclass={"build_ext": BuildKernels},

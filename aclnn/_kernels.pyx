@@ -149,7 +149,6 @@ ctypedef void (*load_fn)(const char *, ptrdiff_t, void *, ptrdiff_t) noexcept no
 ctypedef void (*store_fn)(const void *, char *, ptrdiff_t, ptrdiff_t) noexcept nogil
 ctypedef void (*float_loop)(const float *, const float *, float *, ptrdiff_t, const double *) noexcept nogil
 ctypedef void (*double_loop)(const double *, const double *, double *, ptrdiff_t, const double *) noexcept nogil
-ctypedef void (*mark_fn)(const float *, const float *, const float *, uint16_t *, ptrdiff_t, const double *) noexcept nogil
 
 
 cdef extern from "lane_facts.h" nogil:
@@ -179,35 +178,17 @@ cdef extern from "lane_abi.h" nogil:
         int prefetch
         kind_t stored
 
-ctypedef void (*facts_fn)(facts_t *, ptrdiff_t, kind_t) noexcept nogil
 ctypedef int (*lane_loop)(const span_t *) noexcept nogil
 
 cdef extern from "lane_formulas.h" nogil:
-    # NULL where the instruction set has no lanes: plain loops do it all.
-    const lane_loop *elu_loops "IF_LANES(elu_loops)"
-    const lane_loop *elu_backward_loops "IF_LANES(elu_by_rate_loops)"
-    const lane_loop *gelu_loops "IF_LANES(gelu_loops)"
-    const lane_loop *gelu_tanh_loops "IF_LANES(gelu_tanh_loops)"
-    const lane_loop *gelu_backward_loops "IF_LANES(gelu_backward_loops)"
-    const lane_loop *gelu_backward_tanh_loops "IF_LANES(gelu_backward_tanh_loops)"
-    const lane_loop *logit_loops "IF_LANES(logit_loops)"
-    const lane_loop *logit_backward_loops "IF_LANES(logit_by_bounds_loops)"
-    const lane_loop *leaky_relu_loops "IF_LANES(leaky_relu_loops)"
-    const lane_loop *hardshrink_loops "IF_LANES(hardshrink_loops)"
-    facts_fn growth_facts "IF_LANES(growth_facts)"
-    facts_fn elu_facts "IF_LANES(elu_facts)"
-    facts_fn logit_facts "IF_LANES(logit_facts)"
-    facts_fn keep_facts "IF_LANES(keep_facts)"
-    facts_fn scale_facts "IF_LANES(scale_facts)"
-    mark_fn leaky_relu_mark
-    mark_fn elu_mark
-    mark_fn elu_backward_mark
-    mark_fn gelu_mark
-    mark_fn gelu_tanh_mark
-    mark_fn gelu_backward_mark
-    mark_fn gelu_backward_tanh_mark
-    mark_fn logit_mark
-    mark_fn logit_backward_mark
+    ctypedef void (*facts_fn)(facts_t *, ptrdiff_t, kind_t) noexcept
+    ctypedef void (*mark_fn)(const float *, const float *, const float *, uint16_t *, ptrdiff_t,
+                             const double *) noexcept
+    ctypedef struct lane_form_t:
+        const lane_loop *loops   # NULL where the formula has no such form, or the build no lanes
+        facts_fn prepare         # what the loops want to know of the scalars; may be NULL
+        mark_fn mark             # tells which elements are suspect; NULL: none ever is
+    lane_form_t lane_form_of(const char *) noexcept
 
 
 # --- Loads and stores ---------------------------------------------------------------------------
@@ -302,92 +283,6 @@ cdef void copy_bits(const bits_t *src, ptrdiff_t src_stride, bits_t *dst, ptrdif
     for i in range(n):
         (<bits_t *>(<char *>dst + i * dst_stride))[0] = (
             <const bits_t *>(<const char *>src + i * src_stride))[0]
-
-
-# --- One loop per formula -----------------------------------------------------------------------
-
-cdef void leaky_relu(const real *x, const real *unused, real *out, ptrdiff_t n, const double *p) noexcept nogil:
-    cdef ptrdiff_t i
-    for i in range(n):
-        out[i] = formulas.leaky_relu(x[i], p)
-
-
-cdef void leaky_relu_backward(const real *g, const real *x, real *out, ptrdiff_t n, const double *p) noexcept nogil:
-    cdef ptrdiff_t i
-    for i in range(n):
-        out[i] = formulas.leaky_relu_backward(g[i], x[i], p)
-
-
-cdef void hardshrink(const real *x, const real *unused, real *out, ptrdiff_t n, const double *p) noexcept nogil:
-    cdef ptrdiff_t i
-    for i in range(n):
-        out[i] = formulas.hardshrink(x[i], p)
-
-
-cdef void hardshrink_backward(const real *g, const real *x, real *out, ptrdiff_t n, const double *p) noexcept nogil:
-    cdef ptrdiff_t i
-    for i in range(n):
-        out[i] = formulas.hardshrink_backward(g[i], x[i], p)
-
-
-cdef void logit_backward(const double *x, const double *dy, double *out, ptrdiff_t n, const double *p) noexcept nogil:
-    cdef ptrdiff_t i
-    for i in range(n):
-        out[i] = formulas.logit_backward(x[i], dy[i], p)
-
-
-cdef void elu(const double *x, const double *unused, double *out, ptrdiff_t n, const double *p) noexcept nogil:
-    cdef ptrdiff_t i
-    for i in range(n):
-        out[i] = formulas.elu(x[i], p)
-
-
-cdef void elu_f64(const double *x, const double *unused, double *out, ptrdiff_t n, const double *p) noexcept nogil:
-    cdef ptrdiff_t i
-    for i in range(n):
-        out[i] = formulas.elu_f64(x[i], p)
-
-
-cdef void elu_backward(const double *g, const double *x, double *out, ptrdiff_t n, const double *p) noexcept nogil:
-    cdef ptrdiff_t i
-    for i in range(n):
-        out[i] = formulas.elu_backward(g[i], x[i], p)
-
-
-cdef void elu_backward_result(const double *g, const double *y, double *out, ptrdiff_t n, const double *p) noexcept nogil:
-    cdef ptrdiff_t i
-    for i in range(n):
-        out[i] = formulas.elu_backward_result(g[i], y[i], p)
-
-
-cdef void gelu(const double *x, const double *unused, double *out, ptrdiff_t n, const double *p) noexcept nogil:
-    cdef ptrdiff_t i
-    for i in range(n):
-        out[i] = formulas.gelu(x[i], p)
-
-
-cdef void gelu_tanh(const double *x, const double *unused, double *out, ptrdiff_t n, const double *p) noexcept nogil:
-    cdef ptrdiff_t i
-    for i in range(n):
-        out[i] = formulas.gelu_tanh(x[i], p)
-
-
-cdef void gelu_backward(const double *g, const double *x, double *out, ptrdiff_t n, const double *p) noexcept nogil:
-    cdef ptrdiff_t i
-    for i in range(n):
-        out[i] = formulas.gelu_backward(g[i], x[i], p)
-
-
-cdef void gelu_backward_tanh(const double *g, const double *x, double *out, ptrdiff_t n, const double *p) noexcept nogil:
-    cdef ptrdiff_t i
-    for i in range(n):
-        out[i] = formulas.gelu_backward_tanh(g[i], x[i], p)
-
-
-cdef void logit(const double *x, const double *unused, double *out, ptrdiff_t n, const double *p) noexcept nogil:
-    cdef ptrdiff_t i
-    for i in range(n):
-        out[i] = formulas.logit(x[i], p)
 
 
 # --- The compute kernel -------------------------------------------------------------------------
@@ -1144,42 +1039,24 @@ cdef struct formula_t:
     float_loop in_float      # for float32 results; NULL: the double form serves every dtype
     double_loop in_double    # the precise form, for what is rounded once more
     double_loop in_float64   # for float64 results, where these are rounded otherwise
-    const lane_loop *lanes   # for float32 and halves, where the instruction set has them
-    mark_fn mark             # which elements these leave to the precise form
-    facts_fn prepare         # what they want to know of the scalars beforehand
+    lane_form_t lanes        # for float32 and halves, where the instruction set has them
 
 cdef dict _formula_numbers = {}
 cdef formula_t[MOST_FORMULAS] _formulas
 
 
 cdef add(str name, int n_inputs, float_loop in_float, double_loop in_double,
-         const lane_loop *lanes=NULL, mark_fn mark=NULL, facts_fn prepare=NULL,
          double_loop in_float64=NULL):
     number = len(_formula_numbers)
     if number == MOST_FORMULAS or not 1 <= n_inputs <= 2:
         raise ValueError(f"{name}: kernels have places for {MOST_FORMULAS} formulas of two inputs")
     _formula_numbers[name] = number
-    _formulas[number] = formula_t(n_inputs, in_float, in_double, in_float64 or in_double, lanes, mark,
-                                  prepare)
+    _formulas[number] = formula_t(n_inputs, in_float, in_double, in_float64 or in_double,
+                                  lane_form_of(name.encode()))
 
 
-add("leaky_relu", 1, leaky_relu[float], leaky_relu[double], leaky_relu_loops, leaky_relu_mark,
-    scale_facts)
-add("leaky_relu_backward", 2, leaky_relu_backward[float], leaky_relu_backward[double],
-    leaky_relu_loops, leaky_relu_mark, scale_facts)
-add("hardshrink", 1, hardshrink[float], hardshrink[double], hardshrink_loops, NULL, keep_facts)
-add("hardshrink_backward", 2, hardshrink_backward[float], hardshrink_backward[double],
-    hardshrink_loops, NULL, keep_facts)
-add("logit_backward", 2, NULL, logit_backward, logit_backward_loops, logit_backward_mark,
-    logit_facts)
-add("elu", 1, NULL, elu, elu_loops, elu_mark, growth_facts, elu_f64)
-add("elu_backward", 2, NULL, elu_backward, elu_backward_loops, elu_backward_mark, elu_facts)
-add("elu_backward_result", 2, NULL, elu_backward_result)
-add("gelu", 1, NULL, gelu, gelu_loops, gelu_mark)
-add("gelu_tanh", 1, NULL, gelu_tanh, gelu_tanh_loops, gelu_tanh_mark)
-add("gelu_backward", 2, NULL, gelu_backward, gelu_backward_loops, gelu_backward_mark)
-add("gelu_backward_tanh", 2, NULL, gelu_backward_tanh, gelu_backward_tanh_loops, gelu_backward_tanh_mark)
-add("logit", 1, NULL, logit, logit_loops, logit_mark, logit_facts)
+# The loops over the formulas and a call of `add` for each: made from their signatures by the build.
+include "formula_loops.pxi"
 
 # Places in the list of a formula's lane loops.
 KINDS = {"float32": 0, "float16": 1, "bfloat16": 2}
@@ -1292,7 +1169,7 @@ def compute_kernel(str formula, tuple in_dtypes, str out_dtype, str result_dtype
     cdef const formula_t *row = &_formulas[number_of(formula)]
     cdef str result = result_dtype or out_dtype
     cdef int kind = KINDS.get(result, -1)
-    cdef bint lanes = row.lanes != NULL and kind >= 0
+    cdef bint lanes = row.lanes.loops != NULL and kind >= 0
     cdef bint wide = not lanes and (row.in_float == NULL or result != "float32")
     cdef KernelRef ref
     cdef compute_state *state
@@ -1318,14 +1195,14 @@ def compute_kernel(str formula, tuple in_dtypes, str out_dtype, str result_dtype
     # A loop for halves could store the other kind too, but would be one more for what hardly occurs.
     state.stores = state.cast.copy or lanes and out_dtype in KINDS and "float32" in (result, out_dtype)
     if lanes:
-        state.alike = row.lanes[kind]
-        state.from_float = row.lanes[FROM_FLOAT[kind]]
+        state.alike = row.lanes.loops[kind]
+        state.from_float = row.lanes.loops[FROM_FLOAT[kind]]
         state.all_alike = set(in_dtypes) == {result}
         state.kind = <kind_t>kind if state.all_alike else SINGLE
         state.rounded = <kind_t>kind
         state.stored = <kind_t><int>KINDS.get(out_dtype, kind)
-        state.prepare = row.prepare
-        state.mark = row.mark
+        state.prepare = row.lanes.prepare
+        state.mark = row.lanes.mark
         state.exact = <void *>row.in_double
         state.store_exact = storer(result, <double>0)
     return ref

@@ -18,18 +18,12 @@ from pathlib import Path
 ROOT = Path(__file__).parent.parent
 SOURCE = ROOT / "build" / "cython" / "aclnn" / "_kernels.c"
 sys.path.insert(0, str(ROOT))
-from setup import COMMON_FLAGS, INCLUDES, kernel_variants  # noqa: E402
+from setup import COMMON_FLAGS, INCLUDES, formulas, kernel_variants  # noqa: E402
 
 FOLDERS = [*INCLUDES, sysconfig.get_paths()["include"]]
 FLAGS = [*COMMON_FLAGS, "-fPIC", *(f"-I{folder}" for folder in FOLDERS)]
-LOOP = re.compile(r"cdef void (\w+)\(.*\n +cdef .*\n +for .*\n +out\[i\] = formulas\.")
 FUNCTION = re.compile(r"static void (?:__pyx_fuse_\d)?__pyx_f_5aclnn_8_kernels_(\w+)\(.* \{$")
 REPORT = re.compile(r"_kernels\.c:(\d+):\d+: optimized: loop vectorized")
-
-
-def loops():
-    """The names of the plain loops, one for each formula."""
-    return set(LOOP.findall((ROOT / "aclnn" / "_kernels.pyx").read_text(encoding="utf-8")))
 
 
 def bodies(lines):
@@ -58,7 +52,7 @@ def main():
     variants = kernel_variants()
     chosen = sys.argv[1:] or list(variants)
     found = {isa: reported(variants[isa]) for isa in chosen}
-    wanted, seen, whole = loops(), set(), True
+    wanted, seen, whole = {f.name for f in formulas()}, set(), True
     for name, first, last in bodies(SOURCE.read_text(encoding="utf-8").splitlines()):
         if name not in wanted:
             continue

@@ -7,10 +7,7 @@
 
 #include "lanes.h"
 
-#ifdef LANES
-#define IF_LANES(loop) loop
-#else
-#define IF_LANES(loop) NULL
+#ifndef LANES
 enum { LANES = 16 };
 #endif
 

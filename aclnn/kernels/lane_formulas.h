@@ -12,6 +12,8 @@
 #include "lane_exp.h"
 #include "lane_loops.h"
 
+#ifdef LANES
+
 #define ELU_LAST 0xc2a00000u /* -80: the power's exponent must not run out */
 #define GELU_LAST 0xc13fffffu /* beside -12, where the tables end */
 #define GELU_FARTHEST 0x1.7ffffep+3f /* the distance of that */
@@ -66,24 +68,6 @@ static inline int logit_backward_suspect(float x, float dy, float r, const doubl
     float product = x * (1.0f - x);
     return logit_odd(p) | is_extreme(r) | is_extreme(dy) | (product == 0) | (product - product != 0);
 }
-
-/* Mark the elements that lanes leave to the double form. */
-#define MARK(name) \
-    static void name##_mark(const float *a, const float *b, const float *r, uint16_t *suspect, \
-                            ptrdiff_t n, const double *p) { \
-        for (ptrdiff_t i = 0; i < n; i++) suspect[i] |= name##_suspect(a[i], b[i], r[i], p); \
-    }
-MARK(leaky_relu)
-MARK(elu)
-MARK(elu_backward)
-MARK(gelu)
-MARK(gelu_tanh)
-MARK(gelu_backward)
-MARK(gelu_backward_tanh)
-MARK(logit)
-MARK(logit_backward)
-
-#ifdef LANES
 
 /* Of the functions that prepare facts, `n` is how many elements there are to compute, `kind` that of
  * all operands, SINGLE if they differ. */
@@ -899,6 +883,55 @@ static int hardshrink_0(const span_t *s) {
 }
 LOOPS_TABLE(hardshrink)
 
+/* --- What kernels find here ------------------------------------------------------------------------ */
+
+/* Mark the elements that lanes leave to the double form. */
+#define MARK(name) \
+    static void name##_mark(const float *a, const float *b, const float *r, uint16_t *suspect, \
+                            ptrdiff_t n, const double *p) { \
+        for (ptrdiff_t i = 0; i < n; i++) suspect[i] |= name##_suspect(a[i], b[i], r[i], p); \
+    }
+MARK(leaky_relu)
+MARK(elu)
+MARK(elu_backward)
+MARK(gelu)
+MARK(gelu_tanh)
+MARK(gelu_backward)
+MARK(gelu_backward_tanh)
+MARK(logit)
+MARK(logit_backward)
+
 #endif
+
+typedef void (*facts_fn)(facts_t *, ptrdiff_t, kind_t);
+typedef void (*mark_fn)(const float *, const float *, const float *, uint16_t *, ptrdiff_t, const double *);
+
+/* The form for registers of a formula of `_formulas.pxd`: its loops, the function that prepares facts
+ * for them or NULL, and the one that marks elements, or NULL where it leaves none. */
+typedef struct { const lane_loop *loops; facts_fn prepare; mark_fn mark; } lane_form_t;
+
+static const struct { const char *formula; lane_form_t form; } LANE_FORMS[] = {
+#ifdef LANES
+    { "leaky_relu", { leaky_relu_loops, scale_facts, leaky_relu_mark } },
+    { "leaky_relu_backward", { leaky_relu_loops, scale_facts, leaky_relu_mark } },
+    { "hardshrink", { hardshrink_loops, keep_facts, NULL } },
+    { "hardshrink_backward", { hardshrink_loops, keep_facts, NULL } },
+    { "elu", { elu_loops, growth_facts, elu_mark } },
+    { "elu_backward", { elu_by_rate_loops, elu_facts, elu_backward_mark } },
+    { "gelu", { gelu_loops, NULL, gelu_mark } },
+    { "gelu_tanh", { gelu_tanh_loops, NULL, gelu_tanh_mark } },
+    { "gelu_backward", { gelu_backward_loops, NULL, gelu_backward_mark } },
+    { "gelu_backward_tanh", { gelu_backward_tanh_loops, NULL, gelu_backward_tanh_mark } },
+    { "logit", { logit_loops, logit_facts, logit_mark } },
+    { "logit_backward", { logit_by_bounds_loops, logit_facts, logit_backward_mark } },
+#endif
+    { NULL, { NULL, NULL, NULL } },
+};
+
+static inline lane_form_t lane_form_of(const char *formula) {
+    ptrdiff_t k = 0;
+    while (LANE_FORMS[k].formula && strcmp(LANE_FORMS[k].formula, formula) != 0) k++;
+    return LANE_FORMS[k].form;
+}
 
 #endif
