@@ -1,4 +1,6 @@
-"""Make the reference pages anew, from the docstrings and declarations that they repeat."""
+"""Make the reference pages and the README's table of operators anew, from the docstrings and
+declarations that they repeat.
+"""
 
 from __future__ import annotations
 
@@ -15,9 +17,10 @@ from aclnn.graph.views.tables import make, to_markdown
 import aclnn
 from aclnn import constants, environment
 from aclnn.cli import ops
-from aclnn.operators import ENTRIES, REGISTRY, Operator
+from aclnn.operators import ENTRIES, FAMILIES, REGISTRY, Operator
 
 FOLDER = Path(__file__).parent / "reference"
+README = Path(__file__).parent.parent / "README.md"
 MADE = "<!-- Made by docs/make_reference.py (`make reference`); changes here are lost. -->"
 
 # Title and names of the sections of the page about all that is no operator.
@@ -103,6 +106,17 @@ def pages() -> dict[str, str]:
         "constants.md": "\n\n".join(["# Constants", *map(constant, constants.ENUMERATIONS)]),
     }
     return {name: f"{MADE}\n\n{text}\n" for name, text in made.items()}
+
+
+def readme(text: str) -> str:
+    """The README with its table of operators as the declarations have it, a row for each family."""
+    rows = []
+    for family in FAMILIES.values():
+        names = [name for one in family for name in (one.name, one.in_place) if name]
+        rows.append((code(*names), ", ".join(e.name for one in family for e in one.entries)))
+    made = table(("functional", "C-shaped"), rows)
+    before, heading, after = text.partition("\n## Operators\n\n")
+    return before + heading + made + after[after.index("\n\n") :]
 
 
 def index() -> str:
@@ -296,7 +310,8 @@ def summary(value: Any) -> str:
 
 
 def main() -> None:
-    """Write the pages."""
+    """Write the pages, and the table."""
+    README.write_text(readme(README.read_text(encoding="utf-8")), encoding="utf-8")
     FOLDER.mkdir(exist_ok=True)
     for name, text in pages().items():
         (FOLDER / name).write_text(text, encoding="utf-8")

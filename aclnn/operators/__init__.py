@@ -1,6 +1,7 @@
 """The operators, a declaration each.
 
-`REGISTRY` maps functional names, `ENTRIES` maps names of C-shaped functions.
+`REGISTRY` maps functional names, `ENTRIES` maps names of C-shaped functions, `FAMILIES` the names of
+this folder's modules to the operators that they declare.
 """
 
 import importlib
@@ -10,23 +11,33 @@ from types import MappingProxyType
 
 from aclnn.operators.declaration import Attribute, Entry, Operator, Parameter, entry
 
-# Every module of this folder that declares operators, by name.
-_FAMILIES = [
-    importlib.import_module(f"{__name__}.{found.name}")
-    for found in sorted(pkgutil.iter_modules(__path__), key=lambda found: found.name)
-]
+
+def _declared_in(module: str) -> tuple[Operator, ...]:
+    found = vars(importlib.import_module(f"{__name__}.{module}")).values()
+    return tuple(value for value in found if isinstance(value, Operator))
+
+
+_MODULES = sorted(found.name for found in pkgutil.iter_modules(__path__))
+
+FAMILIES: Mapping[str, tuple[Operator, ...]] = MappingProxyType(
+    {module: family for module in _MODULES if (family := _declared_in(module))}
+)
 
 REGISTRY: Mapping[str, Operator] = MappingProxyType(
-    {
-        value.name: value
-        for family in _FAMILIES
-        for value in vars(family).values()
-        if isinstance(value, Operator)
-    }
+    {operator.name: operator for family in FAMILIES.values() for operator in family}
 )
 
 ENTRIES: Mapping[str, tuple[Operator, Entry]] = MappingProxyType(
     {item.name: (operator, item) for operator in REGISTRY.values() for item in operator.entries}
 )
 
-__all__ = ["ENTRIES", "REGISTRY", "Attribute", "Entry", "Operator", "Parameter", "entry"]
+__all__ = [
+    "ENTRIES",
+    "FAMILIES",
+    "REGISTRY",
+    "Attribute",
+    "Entry",
+    "Operator",
+    "Parameter",
+    "entry",
+]
