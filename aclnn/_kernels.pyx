@@ -40,6 +40,8 @@ cdef extern from "tile_abi.h":
     int TILE_STREAM
     int TILE_NEAR
     int TILE_FAR
+    enum:
+        TILE_SCALARS
     ctypedef void (*tile_kernel)(const tile_view *views, ptrdiff_t rows, ptrdiff_t cols,
                                  const void *state, const double *scalars, int flags) noexcept nogil
 
@@ -153,7 +155,7 @@ ctypedef void (*double_loop)(const double *, const double *, double *, ptrdiff_t
 
 cdef extern from "lane_facts.h" nogil:
     ctypedef struct facts_t:
-        double p[4]
+        double p[TILE_SCALARS]
 
 cdef extern from "lane_abi.h" nogil:
     int LANES
@@ -1260,17 +1262,19 @@ def run(KernelRef ref, inputs, output, Py_ssize_t rows, Py_ssize_t cols, scalars
     flags : int
     """
     cdef tile_view views[4]
-    cdef double values[4]
+    cdef double values[TILE_SCALARS]
     cdef int k
     operands = [*inputs, output]
     if ref.fn == 0 or len(operands) > 4:
         raise ValueError("takes a kernel that was made, and up to four operands")
+    if len(scalars) > TILE_SCALARS:
+        raise ValueError(f"takes at most {TILE_SCALARS} scalars, {len(scalars)} given")
     for k in range(len(operands)):
         address, row_stride, col_stride = operands[k]
         views[k].data = <char *><uintptr_t>address
         views[k].row_stride = row_stride
         views[k].col_stride = col_stride
-    for k in range(4):
+    for k in range(TILE_SCALARS):
         values[k] = scalars[k] if k < len(scalars) else 0.0
     with nogil:
         (<tile_kernel>ref.fn)(views, rows, cols, ref.memory, values, flags)

@@ -1,5 +1,9 @@
 from libc.stdint cimport int64_t
 
+cdef extern from "tile_abi.h":
+    enum:
+        MAX_SCALARS "TILE_SCALARS"
+
 cdef extern from "schedule.h":
     ctypedef struct schedule_t:
         int n_steps
@@ -16,7 +20,6 @@ cdef extern from "schedule.h":
 cdef enum:
     MAX_DIMS = 8
     MAX_TENSORS = 4
-    MAX_SCALARS = 4
     ABSENT = -1  # ndim of an output that is still to be made
     INHERIT = 2  # materialize as the process is set to
     UNKNOWN = 0x7FFF  # number of switches that no plan had yet

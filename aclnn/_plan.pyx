@@ -478,7 +478,7 @@ cdef int run_observed(Plan plan, char **addresses, char *workspace, const double
     import time
 
     cdef int threads = usable_threads()
-    cdef Py_ssize_t rows = plan.steps.n_steps * max(threads, plan.steps.max_threads)
+    cdef Py_ssize_t rows = plan.packed.n_events
     cdef schedule_event *events = <schedule_event *>calloc(rows, sizeof(schedule_event))
     if events == NULL:
         raise MemoryError

@@ -14,6 +14,7 @@ cdef extern from "tile_abi.h" nogil:
         TILE_NEAR
         TILE_FAR
         TILE_TURN
+        TILE_SCALARS
     ctypedef struct tile_view:
         char *data
         ptrdiff_t row_stride
@@ -366,6 +367,7 @@ def header_constants():
         "TILE_NEAR": TILE_NEAR,
         "TILE_FAR": TILE_FAR,
         "TILE_TURN": TILE_TURN,
+        "SCALARS": TILE_SCALARS,
     }
 
 
@@ -527,6 +529,7 @@ cdef class PackedSchedule:
         workspace : int
             Address of at least `schedule.workspace_size` bytes.
         scalars : sequence of float
+            What the kernels take, at most four; 0 stands for those that lack.
         threads : int
         trace : bool
             Return the events, a list of (step, thread, begin, end), times in nanoseconds.
@@ -535,16 +538,17 @@ cdef class PackedSchedule:
         cdef ptrdiff_t i
         cdef char *base = <char *><uintptr_t>workspace
         cdef char **pointers = NULL
-        cdef double *values = NULL
+        cdef double values[TILE_SCALARS]
         cdef schedule_event *events = NULL
+        if m > TILE_SCALARS:
+            raise ValueError(f"takes at most {TILE_SCALARS} scalars, {m} given")
         if n != len(self.schedule.arguments):
             raise ValueError(f"takes {len(self.schedule.arguments)} addresses, {n} given")
         if self.schedule.workspace_size and not workspace:
             raise ValueError(f"needs a workspace of {self.schedule.workspace_size} bytes")
         try:
             pointers = <char **>calloc(n + 1, sizeof(char *))
-            values = <double *>calloc(m + 1, sizeof(double))
-            if pointers == NULL or values == NULL:
+            if pointers == NULL:
                 raise MemoryError
             if trace:
                 events = <schedule_event *>calloc(self.n_events + 1, sizeof(schedule_event))
@@ -552,8 +556,8 @@ cdef class PackedSchedule:
                     raise MemoryError
             for i in range(n):
                 pointers[i] = <char *><uintptr_t>addresses[i]
-            for i in range(m):
-                values[i] = scalars[i]
+            for i in range(TILE_SCALARS):
+                values[i] = scalars[i] if i < m else 0.0
             with nogil:
                 schedule_run(&self.c, <char *const *>pointers, base, values, count, events)
             if not trace:
@@ -565,5 +569,4 @@ cdef class PackedSchedule:
             ]
         finally:
             free(pointers)
-            free(values)
             free(events)

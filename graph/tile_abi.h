@@ -25,8 +25,11 @@ enum {
     TILE_TURN = 8    /* somewhat larger than these: whoever runs the kernels walks back and forth */
 };
 
+enum { TILE_SCALARS = 4 };
+
 /* state: what the kernel was made for (dtypes, formula), immutable, owned by
- * the kernel library.  scalars: the call's attributes, the same for all tiles. */
+ * the kernel library.  scalars: the call's attributes, the same for all tiles;
+ * always TILE_SCALARS of them, those that the call lacks are 0. */
 typedef void (*tile_kernel)(const tile_view *views, ptrdiff_t rows, ptrdiff_t cols,
                             const void *state, const double *scalars, int flags);
 

@@ -442,13 +442,15 @@ def test_threads_have_tiles_of_their_own():
 
 def test_scalars_and_state_reach_the_kernel():
     seen = []
-    callback = KERNEL(lambda v, r, c, state, scalars, f: seen.append((state, *scalars[:2])))
+    callback = KERNEL(lambda v, r, c, state, scalars, f: seen.append((state, *scalars[:4])))
     kernel = SimpleNamespace(
         fn=ctypes.cast(callback, ctypes.c_void_p).value, state=1234, name="spy"
     )
     _, schedule = scheduled(unary((4,)), kernel=lambda *_: kernel)
     schedule.pack().run([0, 0], 0, (0.5, float("inf")))
-    assert seen == [(1234, 0.5, float("inf"))]
+    assert seen == [(1234, 0.5, float("inf"), 0, 0)]  # kernels may read four, whatever a call has
+    with pytest.raises(ValueError, match="takes at most 4 scalars, 5 given"):
+        schedule.pack().run([0, 0], 0, [0.5] * 5)
 
 
 def test_what_cannot_be_scheduled_says_why():

@@ -4,6 +4,8 @@
 
 #include <stdint.h>
 
+#include "tile_abi.h"
+
 typedef struct {
     float powers[16], shifts[16], near_powers[32], rate, scale;
     int odd;
@@ -17,7 +19,7 @@ typedef struct { float slope, near; int at_once; } scale_t;
 typedef union { keep_t keep; scale_t scale; } line_facts_t;
 
 typedef struct {
-    double p[4];
+    double p[TILE_SCALARS];
     union { elu_t elu; growth_t growth; logit_t logit; line_facts_t line; };
 } facts_t;
 
