@@ -75,13 +75,18 @@ cdef inline real leaky_relu_backward(real g, real x, const double *p) noexcept n
 
 # --- Hard shrinkage: what passes keeps every bit ------------------------------------------------
 
-cdef inline real hardshrink_backward(real g, real x, const double *p) noexcept nogil:
-    cdef real bound = <real>0 if p[0] < 0 else <real>p[0]
+cdef inline real passed(real g, real x, real bound) noexcept nogil:
     return g if (x > bound) | (x < -bound) else <real>0
 
 
+cdef inline real hardshrink_backward(real g, real x, const double *p) noexcept nogil:
+    """A bound below zero counts as zero."""
+    return passed(g, x, <real>0 if p[0] < 0 else <real>p[0])
+
+
 cdef inline real hardshrink(real x, const double *p) noexcept nogil:
-    return hardshrink_backward(x, x, p)
+    """With a bound below zero every number passes, zeros too."""
+    return passed(x, x, <real>p[0])
 
 
 # --- ELU ----------------------------------------------------------------------------------------

@@ -127,6 +127,17 @@ def test_a_lambda_of_minus_zero_is_zero(dtype):
 
 
 @pytest.mark.parametrize("dtype", OF_LANES, ids=lambda d: np.dtype(d).name)
+def test_with_a_lambda_below_zero_every_number_passes(dtype):
+    x = np.array([0.0, -0.0, 1e-6, -np.inf, np.nan] * 40, dtype)
+    out = aclnn.hardshrink(x, -1.0)
+    np.testing.assert_array_equal(out, np.where(np.isnan(x), dtype(0), x))
+    np.testing.assert_array_equal(np.signbit(out), np.signbit(np.where(np.isnan(x), dtype(0), x)))
+    zeros = aclnn.hardshrink_backward(-np.ones_like(x), x, -1.0)[:2]
+    assert not zeros.any()
+    assert not np.signbit(zeros).any()
+
+
+@pytest.mark.parametrize("dtype", OF_LANES, ids=lambda d: np.dtype(d).name)
 @pytest.mark.parametrize(
     ("rate", "x"), [(np.nan, -3), (np.inf, 0), (-np.inf, 0), (0, -np.inf), (np.nan, -0.0)]
 )

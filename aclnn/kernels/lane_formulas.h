@@ -849,6 +849,13 @@ static void keep_facts(facts_t *facts, ptrdiff_t n, kind_t kind) {
     keep->bfloat_reach = none ? 0u : 0x7f80u - keep->bfloat_low;
 }
 
+/* The forward form: with a bound below 0 zeros pass too. */
+static void keep_own_facts(facts_t *facts, ptrdiff_t n, kind_t kind) {
+    static const keep_t all = { 0, 0x7f800000u, 0, 0x7c00u, 0, 0x7f80u };
+    keep_facts(facts, n, kind);
+    if (facts->p[0] < 0) facts->line.keep = all;
+}
+
 static inline ints_t hardshrink_single_line(
         const line_facts_t *facts, const char *a, const char *b, seen_t *seen) {
     const keep_t *keep = &facts->keep;
@@ -914,7 +921,7 @@ static const struct { const char *formula; lane_form_t form; } LANE_FORMS[] = {
 #ifdef LANES
     { "leaky_relu", { leaky_relu_loops, scale_facts, leaky_relu_mark } },
     { "leaky_relu_backward", { leaky_relu_loops, scale_facts, leaky_relu_mark } },
-    { "hardshrink", { hardshrink_loops, keep_facts, NULL } },
+    { "hardshrink", { hardshrink_loops, keep_own_facts, NULL } },
     { "hardshrink_backward", { hardshrink_loops, keep_facts, NULL } },
     { "elu", { elu_loops, growth_facts, elu_mark } },
     { "elu_backward", { elu_by_rate_loops, elu_facts, elu_backward_mark } },
