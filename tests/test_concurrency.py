@@ -17,7 +17,7 @@ LARGE = 1 << 22  # elements: so many run for a millisecond and more, without the
 
 
 def while_it_runs(run, disturb):
-    """Run on a thread of its own and disturb from this one until it is done."""
+    """Run on a thread of its own and disturb from this one, at least once, until it is done."""
     raised = []
 
     def guarded():
@@ -28,6 +28,7 @@ def while_it_runs(run, disturb):
 
     worker = threading.Thread(target=guarded)
     worker.start()
+    disturb()
     while worker.is_alive():
         disturb()
     worker.join()
