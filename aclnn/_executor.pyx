@@ -234,7 +234,8 @@ cdef class EntryHandle:
         return executor
 
     def refuse_rank(self, aclOpExecutor executor):
-        """Ranks no plan can have still go through the rules: an earlier one may decide."""
+        """Ranks no plan can have still go through the rules: an earlier one may decide, and one of
+        them most likely knows a lower rank."""
         from aclnn import planning, product
 
         operands = [describe_tensor(tensor) for tensor in executor.bound]
@@ -242,6 +243,7 @@ cdef class EntryHandle:
         asked = planning.Request(self.handle.operator, operands, signs, executor.scalar_texts,
                                  executor.switches, self.names)
         planning.check_call(asked, product.get_soc_version())
+        raise AclnnError(INVALID, f"tensors have more than {MAX_DIMS} dimensions")
 
     cdef int refuse_null(self, PyObject **arguments) except -1:
         cdef int index, kind
@@ -543,19 +545,12 @@ cdef class WorkspaceHold:
             PyBuffer_Release(&self.view)
 
 
-# How many are being made now: collecting garbage meanwhile may run a destructor, or another thread,
-# that makes one too.
-cdef int making = 0
+# What only this module has: nobody else can make an executor.
+cdef object _OURS = object()
 
 
 cdef aclOpExecutor new_executor():
-    """An empty executor: there is no other way to make one."""
-    global making
-    making += 1
-    try:
-        return aclOpExecutor.__new__(aclOpExecutor)
-    finally:
-        making -= 1
+    return aclOpExecutor.__new__(aclOpExecutor, _OURS)
 
 
 @cython.final
@@ -593,8 +588,8 @@ cdef class aclOpExecutor:
     array([-1.,  3.], dtype=float32)
     """
 
-    def __cinit__(self):
-        if not making:  # nothing of it would be there
+    def __cinit__(self, made_by=None):
+        if made_by is not _OURS:  # nothing of it would be there
             raise TypeError("executors are made by aclnn.executor() and aclnnXxxGetWorkspaceSize()")
 
     @property
@@ -965,6 +960,10 @@ cdef object set_address(object executor, object index, object tensor, object add
         new = {slot: (<aclTensor>found.bound[slot]).with_data(addr) for slot in slots[place]}
     except AclnnError as error:
         return errors.fail(error.status, f"{function}: {error}")
+    output = new.get(found.handle.n_inputs)
+    if output is not None and not output.writable and output.bytes_needed():
+        return errors.fail(
+            INVALID, f"{function}: addr is read-only, but {found.names[-1]} is the output")
     # Asking `addr` may have run anything. Nothing below does: what is replaced goes at the end.
     if found.destroyed:
         return errors.fail(INNER_NULLPTR, f"{function}: executor is destroyed")

@@ -33,7 +33,7 @@ from aclnn._plan cimport (
 import numpy as np
 
 from aclnn import dtypes, errors
-from aclnn._tensor import as_float_once
+from aclnn.rounding import as_float_once
 from aclnn.constants import ACLNN_ERR_INNER, aclDataType
 from aclnn.errors import AclnnError, invalid, shown
 

@@ -13,8 +13,9 @@ from libc.stdlib cimport free, malloc
 import math
 import operator
 import re
+from decimal import Decimal
+from numbers import Real
 
-import ml_dtypes
 import numpy as np
 
 from aclnn import dtypes, errors
@@ -26,6 +27,7 @@ from aclnn.constants import (
     aclFormat,
 )
 from aclnn.errors import AclnnError, shown
+from aclnn.rounding import as_double, nearest_bfloat16, nearest_float16, nearest_float32
 
 cdef int OK = 0
 cdef int NULLPTR = int(ACLNN_ERR_PARAM_NULLPTR)
@@ -49,19 +51,8 @@ cdef class Storage:
             PyBuffer_Release(&self.view)
 
 
-# How many tensors and scalars are being made now: collecting garbage meanwhile may run a destructor,
-# or another thread, that makes one too.
-cdef int making = 0
-
-
-cdef object new(type kind):
-    """An empty object of one of this module's types: there is no other way to get one."""
-    global making
-    making += 1
-    try:
-        return kind.__new__(kind)
-    finally:
-        making -= 1
+# What only this module has: tensors and scalars are made by its functions, and by nothing else.
+cdef object _OURS = object()
 
 
 @cython.final
@@ -80,8 +71,8 @@ cdef class aclTensor:
     <aclTensor float32[2, 3], strides (1, 2), offset 4>
     """
 
-    def __cinit__(self):
-        if not making:  # nothing of it would be there
+    def __cinit__(self, made_by=None):
+        if made_by is not _OURS:  # nothing of it would be there
             raise TypeError("tensors are made by aclCreateTensor()")
 
     def __dealloc__(self):
@@ -237,7 +228,7 @@ cdef aclTensor make_tensor(object viewDims, object dataType, object stride, obje
         raise AclnnError(
             INVALID, f"the view reaches element {needed - 1}, but the storage of shape "
             f"{storage_dims} has {room} elements (viewDims {dims}, stride {strides}, offset {start})")
-    made = new(aclTensor)
+    made = aclTensor.__new__(aclTensor, _OURS)
     made.dtype, made.format, made.ndim = dtype, layout, len(dims)
     made.offset, made.storage_shape = start, storage_dims
     made.shape = <int64_t *>malloc(max(1, 2 * made.ndim) * sizeof(int64_t))
@@ -573,8 +564,8 @@ cdef class aclScalar:
     2.0 (float32)
     """
 
-    def __cinit__(self):
-        if not making:
+    def __cinit__(self, made_by=None):
+        if made_by is not _OURS:
             raise TypeError("scalars are made by aclCreateScalar()")
 
     def __repr__(self):
@@ -583,41 +574,13 @@ cdef class aclScalar:
         return f"{self.value} ({dtypes.name(self.dtype)})"
 
 
-def as_float_once(value):
-    """An int or float as a float that a narrower type can be rounded from.
-
-    Rounding an int to a float and that to float32 rounds twice. Rounding the first step to odd
-    keeps what the second needs to know.
-
-    >>> as_float_once(2**60 + 1) == float(2**60 + 2**8), as_float_once(-10**400)
-    (True, -inf)
-    """
-    try:
-        near = float(value)
-    except OverflowError:
-        return math.inf if value > 0 else -math.inf
-    if isinstance(value, float) or near == value:
-        return near
-    odd = int(np.float64(near).view(np.int64)) % 2
-    return near if odd else math.nextafter(near, math.inf if value > near else -math.inf)
-
-
-def nearest_float32(value):
-    """The float32 nearest to an int or float, ties to even, as a float.
-
-    >>> nearest_float32(2**24 + 1), nearest_float32(2**53 + 2**29 + 1) == float(2**53 + 2**30)
-    (16777216.0, True)
-    """
-    with np.errstate(all="ignore"):
-        return float(np.float32(as_float_once(value)))
-
-
 def aclCreateScalar(value, dataType):
     """Store a number in one of CANN's types.
 
     Parameters
     ----------
-    value : bool, int, float or complex
+    value : number
+        Of any kind: bool, int, float, complex, NumPy's, a fraction, a decimal.
     dataType : aclDataType
         FLOAT, FLOAT16, BF16, DOUBLE, an integer type, BOOL, COMPLEX64 or COMPLEX128.
 
@@ -632,7 +595,7 @@ def aclCreateScalar(value, dataType):
     >>> aclnn.aclCreateScalar(0.01, aclnn.ACL_FLOAT16)
     0.01000213623046875 (float16)
     """
-    cdef aclScalar made = new(aclScalar)
+    cdef aclScalar made = aclScalar.__new__(aclScalar, _OURS)
     try:
         made.dtype = member("dataType", dataType, aclDataType)
         stored = stored_value(value, aclDataType(made.dtype))
@@ -653,8 +616,8 @@ def aclCreateScalar(value, dataType):
 def stored_value(value, dtype):
     """`value` as a Python number that `dtype` holds exactly."""
     if isinstance(value, np.generic) or isinstance(value, np.ndarray) and value.ndim == 0:
-        value = value.item()
-    if not isinstance(value, (bool, int, float, complex)):
+        value = None if value is np.ma.masked else value.item()
+    if not isinstance(value, (Real, Decimal, complex)):
         raise AclnnError(
             NULLPTR if value is None else INVALID,
             f"value is {'null' if value is None else shown(value)}, must be a number")
@@ -674,19 +637,10 @@ def stored_value(value, dtype):
     if dtype == aclDataType.ACL_FLOAT:
         return nearest_float32(value)
     if dtype == aclDataType.ACL_FLOAT16:
-        with np.errstate(all="ignore"):
-            return float(np.float16(as_float_once(value)))
+        return nearest_float16(value)
     if dtype == aclDataType.ACL_BF16:
-        return nearest_bfloat16(as_float_once(value))
+        return nearest_bfloat16(value)
     raise AclnnError(INVALID, f"dataType is {dtype.name}, which no scalar can have")
-
-
-def as_double(value):
-    """A number as a float; like every other type, beyond the largest it is infinite."""
-    try:
-        return float(value)
-    except OverflowError:
-        return math.inf if value > 0 else -math.inf
 
 
 def stored_complex(value, dtype):
@@ -695,25 +649,6 @@ def stored_complex(value, dtype):
         return wide
     real = value if not isinstance(value, complex) else wide.real
     return complex(nearest_float32(real), nearest_float32(wide.imag))
-
-
-def nearest_bfloat16(value):
-    """The bfloat16 nearest to a float, in one rounding.
-
-    Through float32 some values would be rounded twice. Rounding the first step to odd keeps what
-    the second needs to know.
-
-    >>> nearest_bfloat16(1 + 2**-8 + 2**-40)
-    1.0078125
-    """
-    with np.errstate(all="ignore"):
-        near = np.float32(value)
-    if not np.isfinite(near) or float(near) == value:
-        return float(near.astype(ml_dtypes.bfloat16))
-    bits = int(near.view(np.uint32))
-    if bits % 2 == 0:
-        bits += 1 if abs(float(near)) < abs(value) else -1
-    return float(np.uint32(bits).view(np.float32).astype(ml_dtypes.bfloat16))
 
 
 def aclDestroyScalar(scalar):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import operator
 import threading
 from typing import Any
@@ -10,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from aclnn.constants import aclError, aclnnStatus
+from aclnn.rounding import as_double
 
 
 class AclnnError(ValueError):
@@ -150,10 +150,7 @@ def as_real(value: Any) -> float:
         raise TypeError("text is no number")
     if not isinstance(value, float | int | np.floating) and _is_complex(value):
         raise TypeError("a complex number has no order")
-    try:
-        return float(value)
-    except OverflowError:
-        return math.inf if value > 0 else -math.inf
+    return as_double(value)
 
 
 def _is_complex(value: Any) -> bool:

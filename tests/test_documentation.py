@@ -334,6 +334,32 @@ for command in (["ops", "softshrink"], ["inspect", "softshrink", "--self", "floa
     assert "softshrink(self, lambd=0.5, *, out=None)" in done.stdout
 
 
+def test_without_a_rule_for_it_tensors_still_have_no_more_dimensions_than_plans():
+    block, _ = re.findall(r"```python\n(.*?)```", source("CONTRIBUTING.md"), re.DOTALL)
+    declaration = textwrap.dedent(block).replace('at_most_8_dims("self", "out"),', "")
+    code = """
+import sys
+from aclnn import operators
+declared = dict(vars(operators.hardshrink))
+exec(sys.argv[1], declared)
+new = declared["softshrink"]
+operators.REGISTRY = {**operators.REGISTRY, new.name: new}
+operators.ENTRIES = {**operators.ENTRIES, **{entry.name: (new, entry) for entry in new.entries}}
+
+import aclnn
+t = aclnn.aclCreateTensor((2,) * 9, 0, None, 0, 2, (512,), None)
+print(aclnn.aclnnSoftshrinkGetWorkspaceSize(t, aclnn.aclCreateScalar(1, 0), t)[2])
+print(aclnn.aclGetRecentErrMsg().splitlines()[0])
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", code, declaration], capture_output=True, text=True, check=False
+    )
+    assert "dims" not in declaration
+    assert done.stdout.splitlines() == [
+        "161002", "aclnnSoftshrinkGetWorkspaceSize: tensors have more than 8 dimensions",
+    ], done.stderr  # fmt: skip
+
+
 def test_a_judge_is_one_function():
     """The contributing guide's example, in float64 and with many digits."""
     _, block = re.findall(r"```python\n(.*?)```", source("CONTRIBUTING.md"), re.DOTALL)

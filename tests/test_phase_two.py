@@ -211,6 +211,18 @@ def test_rebinding_refuses_null_and_memory_that_is_too_small():
     assert aclnn.aclSetTensorAddr(executor, 0, tensor(x), np.zeros(3, np.float32)) == INVALID
 
 
+@pytest.mark.parametrize(
+    ("function", "index"), [("aclSetOutputTensorAddr", 0), ("aclSetTensorAddr", 1)]
+)
+def test_rebinding_refuses_to_write_where_nobody_may(function, index):
+    out = np.zeros(4, np.float32)
+    size, executor = leaky(np.zeros(4, np.float32), out)
+    assert getattr(aclnn, function)(executor, index, tensor(out), bytes(16)) == INVALID
+    assert message() == f"{function}: addr is read-only, but out is the output"
+    assert aclnn.aclSetInputTensorAddr(executor, 0, tensor(out), bytes(16)) == OK
+    assert aclnn.aclnnLeakyRelu(None, size, executor, None) == OK
+
+
 def test_rebinding_to_memory_that_overlaps_is_still_as_if_copied():
     storage = np.arange(-50, 51, dtype=np.float32)
     expected = np.where(storage[:-1] > 0, storage[:-1], storage[:-1] / 2)

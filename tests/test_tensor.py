@@ -4,6 +4,7 @@ import ctypes
 import itertools
 import math
 import mmap
+from decimal import Decimal
 from fractions import Fraction
 
 import ml_dtypes
@@ -137,6 +138,9 @@ def test_complex_scalars(value):
     [(0.01, T.ACL_FLOAT16, float(np.float16(0.01))), (0.1, T.ACL_FLOAT, float(np.float32(0.1))),
      (0.1, T.ACL_DOUBLE, 0.1), (1 + 2**-8 + 2**-40, T.ACL_BF16, 1 + 2**-7), (-3.7, T.ACL_INT8, -3),
      (True, T.ACL_BOOL, True), (2, T.ACL_BOOL, True), (2**63, T.ACL_UINT64, 2**63),
+     (Fraction(1, 3), T.ACL_FLOAT, float(np.float32(1 / 3))), (Fraction(7, 2), T.ACL_INT8, 3),
+     (1 + Fraction(1, 2**24) + Fraction(1, 2**90), T.ACL_FLOAT, 1 + 2**-23),
+     (Decimal("0.1"), T.ACL_DOUBLE, 0.1), (Decimal("1e400"), T.ACL_FLOAT, math.inf),
      (1e300, T.ACL_FLOAT16, math.inf), (1j, T.ACL_COMPLEX64, 1j), (5, T.ACL_BF16, 5.0)],
 )  # fmt: skip
 def test_scalars_are_stored_in_their_dtype(value, dtype, stored):
@@ -147,6 +151,7 @@ def test_scalars_are_stored_in_their_dtype(value, dtype, stored):
     ("value", "dtype"),
     [(1, T.ACL_STRING), (1, T.ACL_DT_UNDEFINED), (1, T.ACL_INT4), (1, 99), (None, T.ACL_FLOAT),
      ("x", T.ACL_FLOAT), (300, T.ACL_INT8), (-1, T.ACL_UINT8), (1j, T.ACL_FLOAT),
+     (np.ma.masked, T.ACL_FLOAT), (Decimal("Infinity"), T.ACL_INT8),
      (math.nan, T.ACL_INT8), (math.inf, T.ACL_INT64), ([], T.ACL_FLOAT)],
 )  # fmt: skip
 def test_scalars_that_cannot_be(value, dtype):
