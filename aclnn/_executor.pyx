@@ -84,7 +84,7 @@ cdef class EntryHandle:
     cdef tuple fixed_switches
     cdef bint shares_kind[MAX_PARAMETERS]  # the fixed switch and what is given here
     cdef int fixed_code
-    cdef tuple switch_kinds
+    cdef tuple switch_kinds, choices
     cdef tuple parameter_names
     cdef function_t plan_function, run_function
     cdef tuple c_texts
@@ -115,6 +115,8 @@ cdef class EntryHandle:
         )
         self.fixed_code = handle.learn_switches(self.fixed_switches) if operator.switches else 0
         self.switch_kinds = tuple(p.kind for p in entry.parameters)
+        choices = {attribute.role: attribute.choices for attribute in operator.attributes}
+        self.choices = tuple(choices.get(p.role, ()) for p in entry.parameters)
         for index, parameter in enumerate(entry.parameters):
             self.kinds[index] = KINDS[parameter.kind]
             if parameter.kind in ("input", "inout"):
@@ -283,7 +285,8 @@ cdef class EntryHandle:
             whole = errors.as_int(value)
             if whole is None:
                 self.refuse(index, shown(value), "an int")
-            return whole
+            choices = self.choices[index]
+            return choices[whole] if 0 <= whole < len(choices) else whole
         if kind == "str":
             if isinstance(value, bytes):
                 value = value.decode("utf-8", "replace")
@@ -456,6 +459,7 @@ cdef int check_life(EntryHandle entry, aclOpExecutor executor, bint was_spent) e
 cdef object launch(aclOpExecutor executor, char **addresses, object held, WorkspaceHold hold,
                    object stream):
     """Run now on the default stream, else hand the work, and what is held, to the stream's thread."""
+    cdef Job job
     if stream is None:
         try:
             executor.execute(addresses, hold.address if hold is not None else NULL)
@@ -463,8 +467,10 @@ cdef object launch(aclOpExecutor executor, char **addresses, object held, Worksp
             if hold is not None:
                 hold.release()
         return OK
-    return streams.submit(
-        stream, Job(executor.snapshot(held), <size_t>addresses, hold), executor.origin)
+    job = Job.__new__(Job)
+    job.executor, job.hold = executor.snapshot(held), hold
+    memcpy(job.addresses, addresses, sizeof(job.addresses))
+    return streams.submit(stream, job, executor.origin)
 
 
 @cython.internal
@@ -474,11 +480,6 @@ cdef class Job:
     cdef aclOpExecutor executor
     cdef WorkspaceHold hold
     cdef char *addresses[MAX_TENSORS]
-
-    def __init__(self, aclOpExecutor executor, size_t addresses, WorkspaceHold hold):
-        self.executor = executor
-        self.hold = hold
-        memcpy(self.addresses, <char **>addresses, sizeof(self.addresses))
 
     def __call__(self):
         cdef char *workspace = self.hold.address if self.hold is not None else NULL
@@ -653,7 +654,8 @@ cdef class aclOpExecutor:
         if arrays:
             from aclnn import _functional
 
-            held, result = _functional.rebind(self, arrays, <size_t>addresses)
+            held, result, places = _functional.rebind(self, arrays)
+            memcpy(addresses, <const char *>places, len(places))
         else:
             held, result = self.addresses_now(addresses), self.result
         if self.from_tensors and not self.repeatable:

@@ -14,13 +14,10 @@ class FunctionalHandle:
     def function(self, module: str, doc: str) -> Callable[..., Any]: ...
     def call(
         self,
-        first: Any,
-        second: Any,
+        operands: Sequence[Any],
         out: Any,
-        s0: Any = 0.0,
-        s1: Any = 0.0,
-        s2: Any = 0.0,
-        switches: tuple[object, ...] | None = None,
+        numbers: Sequence[Any],
+        switches: Sequence[Any] | None,
     ) -> Any: ...
     def bind(
         self,
@@ -33,6 +30,5 @@ class FunctionalHandle:
         strategy: int | None = None,
     ) -> aclOpExecutor: ...
 
-def rebind(
-    executor: aclOpExecutor, arrays: dict[str, Any], addresses: int = 0
-) -> tuple[list[Any], Any]: ...
+def reads(array: Any) -> bool: ...
+def rebind(executor: aclOpExecutor, arrays: dict[str, Any]) -> tuple[list[Any], Any, bytes]: ...

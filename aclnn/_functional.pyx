@@ -101,6 +101,12 @@ cdef bint read_array(object array, operand_t *operand) noexcept:
     return True
 
 
+def reads(array):
+    """Whether kernels can work on the array's own memory."""
+    cdef operand_t operand
+    return read_array(array, &operand)
+
+
 cdef class FunctionalHandle:
     """One functional form: its operator, the order of its operands, and their names.
 
@@ -201,14 +207,14 @@ cdef class FunctionalHandle:
         for index in range(n_inputs):
             if given[index] == NULL or not (cnp.PyArray_Check(<object>given[index]) and read_array(
                     <object>given[index], &request.operands[index])):
-                return self.call_foreign(*as_arguments(self, given, out, switches))
+                return self.call_foreign(given, out, switches)
         if out is None:
             request.operands[n_inputs].ndim = ABSENT
             request.operands[n_inputs].dtype = 0
             request.operands[n_inputs].format = FORMAT_ND
             request.operands[n_inputs].writable = True
         elif not (cnp.PyArray_Check(out) and read_array(out, &request.operands[n_inputs])):
-            return self.call_foreign(*as_arguments(self, given, out, switches))
+            return self.call_foreign(given, out, switches)
         for index in range(MAX_SCALARS):
             scalars[index] = self.default_numbers[index]
             if index < self.handle.n_scalars and given[NUMBERS + index] != NULL:
@@ -239,15 +245,15 @@ cdef class FunctionalHandle:
             found.append(as_switch(self, attribute, value))
         return tuple(found)
 
-    def call(self, first, second, out, s0=0.0, s1=0.0, s2=0.0, switches=None):
-        """Run on operands in the kernels' order; `second` is None for operators of one input."""
+    def call(self, operands, out, numbers, switches):
+        """Run on arrays that kernels can read, operands in the kernels' order."""
         cdef PyObject *given[SLOTS]
+        cdef int first, index
         memset(given, 0, sizeof(given))
-        given[FIRST], given[SECOND], given[OUT] = <PyObject *>first, <PyObject *>second, <PyObject *>out
-        given[NUMBERS], given[NUMBERS + 1] = <PyObject *>s0, <PyObject *>s1
-        given[NUMBERS + 2] = <PyObject *>s2
-        for index, value in enumerate(switches or ()):
-            given[SWITCHES + <int>index] = <PyObject *>value
+        given[OUT] = <PyObject *>out
+        for first, values in ((FIRST, operands), (NUMBERS, numbers), (SWITCHES, switches or ())):
+            for index in range(len(values)):
+                given[first + index] = <PyObject *>values[index]
         return self.call_slots(given)
 
     cdef int read_options(self, request_t *request, const double *scalars,
@@ -267,10 +273,19 @@ cdef class FunctionalHandle:
             request.switches = self.handle.switch_code(switches)
         return 0
 
-    def call_foreign(self, first, second, out, s0, s1, s2, switches):
+    cdef object call_foreign(self, PyObject **given, object out, object switches):
+        """Some operand is no array that kernels can read."""
+        cdef int index
         from aclnn import arrays
 
-        return arrays.call_foreign(self, first, second, out, s0, s1, s2, switches)
+        operands = tuple([
+            None if given[index] == NULL else <object>given[index]
+            for index in range(self.handle.n_inputs)])
+        numbers = tuple([
+            self.scalar_defaults[index] if given[NUMBERS + index] == NULL
+            else <object>given[NUMBERS + index]
+            for index in range(self.handle.n_scalars)])
+        return arrays.call_foreign(self, operands, out, numbers, switches)
 
     def bind(self, operands, out, numbers, switches, arrays_of_caller, materialize=None,
              strategy=None):
@@ -288,9 +303,9 @@ cdef class FunctionalHandle:
             executor.request.operands[n_inputs].writable = True
         elif not read_array(out, &executor.request.operands[n_inputs]):
             refuse_layout("out", out)
-        for index, value in enumerate(numbers):
-            executor.exact_scalars[<int>index] = number(self, index, value, &executor.request)
-        executor.exact_scalars[MAX_SCALARS - 1] = 0.0
+        for index in range(MAX_SCALARS):
+            executor.exact_scalars[index] = 0.0 if index >= len(numbers) else number(
+                self, index, numbers[index], &executor.request)
         if switches is not None:
             switches = tuple([
                 as_switch(self, attribute, value)
@@ -327,18 +342,6 @@ cdef object call_with_names(object form, PyObject *const *values, Py_ssize_t n_v
     if handle.in_place:
         given[OUT] = given[FIRST]
     return handle.call_slots(given)
-
-
-cdef tuple as_arguments(FunctionalHandle handle, PyObject **given, object out, object switches):
-    """What was given as `FunctionalHandle.call` takes it."""
-    cdef int index
-    numbers = [0.0, 0.0, 0.0]
-    for index in range(handle.handle.n_scalars):
-        numbers[index] = handle.scalar_defaults[index]
-        if given[NUMBERS + index] != NULL:
-            numbers[index] = <object>given[NUMBERS + index]
-    second = None if given[SECOND] == NULL else <object>given[SECOND]
-    return (<object>given[FIRST], second, out, *numbers, switches)
 
 
 cdef double number(FunctionalHandle handle, int index, object value,
@@ -406,6 +409,9 @@ cdef double large_integer(FunctionalHandle handle, object value,
 cdef object as_switch(FunctionalHandle handle, object attribute, object value):
     """A switch as Python reads it."""
     if attribute.kind != "bool":
+        if not isinstance(value, str):
+            choices = " or ".join(map(repr, attribute.choices))
+            raise invalid(f"{handle.name}: {attribute.role} is {shown(value)}, must be {choices}")
         return plain(value)
     return errors.as_truth(f"{handle.name}: {attribute.role}", value)
 
@@ -435,13 +441,14 @@ def refuse_layout(name, array):
         f"{MAX_DIMS} dimensions")
 
 
-def rebind(aclOpExecutor executor, arrays, size_t addresses=0):
+def rebind(aclOpExecutor executor, arrays):
     """Bind other arrays of the planned description to an executor.
 
-    Returns what is bound then, and the output in the caller's kind; the addresses of all operands
-    go to `addresses`, if given. All of it is of one moment, whatever other threads bind.
+    Returns what is bound then, the output in the caller's kind, and the addresses of all operands as
+    bytes. All of it is of one moment, whatever other threads bind.
     """
     cdef operand_t found[MAX_TENSORS]
+    cdef char *addresses[MAX_TENSORS]
     cdef int slot
     from aclnn import arrays as interchange
 
@@ -478,10 +485,9 @@ def rebind(aclOpExecutor executor, arrays, size_t addresses=0):
             executor.request.operands[slot].data = found[slot].data
             if slot == len(executor.names) - 1:
                 executor.result = given
-        if addresses:
-            (<char **>addresses)[slot] = executor.request.operands[slot].data
+        addresses[slot] = executor.request.operands[slot].data
     executor.bound = bound
-    return bound, executor.result
+    return bound, executor.result, (<char *>addresses)[:len(executor.names) * sizeof(char *)]
 
 
 cdef int refuse_destroyed(aclOpExecutor executor) except -1:

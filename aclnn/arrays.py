@@ -7,13 +7,14 @@ Anything with ``__dlpack__`` (PyTorch's CPU tensors, bfloat16 included) or
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
 from aclnn import _dlpack, dtypes
-from aclnn.errors import invalid
+from aclnn._functional import reads
+from aclnn.errors import AclnnError, invalid
 from aclnn.operators.rules import MAX_DIMS
 
 
@@ -68,9 +69,12 @@ def _libraries_of(kind: Any) -> Iterator[Any]:
 def readable(array: np.ndarray, name: str) -> np.ndarray:
     """The array itself, or a copy where its bytes are swapped or misaligned."""
     check(array, name)
-    if is_plain(array):
+    if reads(array):
         return array
-    return np.array(array, dtype=array.dtype.newbyteorder("="), order="C")
+    copy = np.array(array, dtype=array.dtype.newbyteorder("="), order="C")
+    if not reads(copy):
+        raise _unknown(array, name)
+    return copy
 
 
 def check(array: np.ndarray, name: str) -> None:
@@ -78,26 +82,27 @@ def check(array: np.ndarray, name: str) -> None:
     if array.ndim > MAX_DIMS:
         raise invalid(f"{name} has {array.ndim} dimensions, at most {MAX_DIMS} are supported")
     if not dtypes.is_known(array.dtype):
-        raise invalid(f"{name} has dtype {array.dtype}, which no operator takes")
+        raise _unknown(array, name)
 
 
-def is_plain(array: np.ndarray) -> bool:
-    """Whether kernels can work on the array's own memory."""
-    whole_strides = all(stride % array.itemsize == 0 for stride in array.strides)
-    return array.dtype.isnative and array.flags.aligned and whole_strides
+def _unknown(array: np.ndarray, name: str) -> AclnnError:
+    return invalid(f"{name} has dtype {array.dtype}, which no operator takes")
 
 
-def call_foreign(handle: Any, first: Any, second: Any, out: Any, *options: Any) -> Any:
+def call_foreign(
+    handle: Any,
+    given: Sequence[Any],
+    out: Any,
+    numbers: Sequence[Any],
+    switches: Sequence[Any] | None,
+) -> Any:
     """Run a functional form on operands of which at least one is no plain NumPy array."""
-    roles = handle.handle.operator.kernel_operands
-    given = (first,) if second is None and len(roles) == 1 else (first, second)
-    arrays = [
+    operands = [
         readable(as_ndarray(operand, role), role)
-        for operand, role in zip(given, roles, strict=True)
+        for operand, role in zip(given, handle.handle.operator.kernel_operands, strict=True)
     ]
-    operands = arrays + [None] * (2 - len(arrays))
     if out is None:
-        result = handle.call(*operands, None, *options)
+        result = handle.call(operands, None, numbers, switches)
         kind = next((operand for operand in given if not isinstance(operand, np.ndarray)), result)
         return like(kind, result)
     name = handle.names["out"]
@@ -108,17 +113,13 @@ def call_foreign(handle: Any, first: Any, second: Any, out: Any, *options: Any) 
         )
     target = as_ndarray(out, name)
     check(target, name)
-    if is_plain(target):
-        handle.call(*operands, target, *options)
+    if reads(target):
+        handle.call(operands, target, numbers, switches)
         return out
-    _write_through(handle, operands, target, options)
-    return out
-
-
-def _write_through(handle: Any, operands: list, target: np.ndarray, options: tuple) -> None:
-    """Compute beside an output that kernels cannot write, then copy."""
     if not target.flags.writeable:
-        raise invalid(f"{handle.name}: {handle.names['out']} is read-only")
-    plain = readable(target, "out")
-    handle.call(*operands, plain, *options)
-    np.copyto(target, plain)
+        raise invalid(f"{handle.name}: {name} is read-only")
+    # Kernels cannot write there: compute beside it, then copy.
+    beside = readable(target, name)
+    handle.call(operands, beside, numbers, switches)
+    np.copyto(target, beside)
+    return out

@@ -69,7 +69,6 @@ def executor(
     ordered = [arrays.as_ndarray(given[role], role) for role in roles]
     target = None if out is None else arrays.as_ndarray(out, "out")
     numbers = [given[attribute.role] for attribute in operator.scalars]
-    numbers += [0.0] * (3 - len(numbers))
     switches = tuple(given[a.role] for a in operator.switches)
     caller = [given[role] for role in roles]
     return handle.bind(

@@ -207,17 +207,8 @@ def _option_words(operator: Operator, parameter: Parameter, attribute: Attribute
         return f"{attribute.doc} Any dtype that can be converted to FLOAT."
     if parameter.kind != "int":
         return attribute.doc
-    numbered = (f"{n} is {formula}" for n, formula in _numbered(operator, parameter))
+    numbered = (f"{number} is {choice!r}" for number, choice in enumerate(attribute.choices))
     return f"{attribute.doc} Here by number: {', '.join(numbered)}."
-
-
-def _numbered(operator: Operator, parameter: Parameter) -> Iterator[tuple[int, str]]:
-    """The numbers that stand for formulas, with these."""
-    for number in range(9):
-        try:
-            yield number, operator.formula_for({parameter.role: number})
-        except LookupError:
-            return
 
 
 # --- Examples ---------------------------------------------------------------------------------
@@ -290,8 +281,8 @@ def _plain_value(operator: Operator, parameter: Parameter, given: str) -> str:
         return "-1.0"
     if parameter.kind != "int":
         return given
-    wanted = operator.formula_for({parameter.role: ast.literal_eval(given)})
-    return next(str(n) for n, formula in _numbered(operator, parameter) if formula == wanted)
+    (choices,) = (a.choices for a in operator.attributes if a.role == parameter.role)
+    return str(choices.index(ast.literal_eval(given)))
 
 
 def _prompted(*lines: str) -> list[str]:

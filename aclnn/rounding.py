@@ -1,16 +1,15 @@
-"""Numbers of any kind, rounded once to what a narrower type holds."""
+"""Real numbers of any kind (fractions and decimals too), rounded once to what a narrower type holds."""
 
 from __future__ import annotations
 
 import math
-from decimal import Decimal
-from numbers import Real
+from typing import Any
 
 import ml_dtypes
 import numpy as np
 
 
-def as_double(value: Real | Decimal) -> float:
+def as_double(value: Any) -> float:
     """The nearest float; like every other type, beyond the largest it is infinite.
 
     >>> as_double(3), as_double(-(10**400))
@@ -22,7 +21,7 @@ def as_double(value: Real | Decimal) -> float:
         return math.inf if value > 0 else -math.inf
 
 
-def as_float_once(value: Real | Decimal) -> float:
+def as_float_once(value: Any) -> float:
     """A number as a float that a narrower type can be rounded from.
 
     Rounding to a float and that to float32 rounds twice. Rounding the first step to odd keeps what the
@@ -38,7 +37,7 @@ def as_float_once(value: Real | Decimal) -> float:
     return near if odd else math.nextafter(near, math.inf if value > near else -math.inf)
 
 
-def nearest_float32(value: Real | Decimal) -> float:
+def nearest_float32(value: Any) -> float:
     """The nearest float32, ties to even, as a float.
 
     >>> nearest_float32(2**24 + 1), nearest_float32(2**53 + 2**29 + 1) == float(2**53 + 2**30)
@@ -48,7 +47,7 @@ def nearest_float32(value: Real | Decimal) -> float:
         return float(np.float32(as_float_once(value)))
 
 
-def nearest_float16(value: Real | Decimal) -> float:
+def nearest_float16(value: Any) -> float:
     """The nearest float16, ties to even, as a float.
 
     >>> nearest_float16(0.01), nearest_float16(1e9)
@@ -58,7 +57,7 @@ def nearest_float16(value: Real | Decimal) -> float:
         return float(np.float16(as_float_once(value)))
 
 
-def nearest_bfloat16(value: Real | Decimal) -> float:
+def nearest_bfloat16(value: Any) -> float:
     """The nearest bfloat16, ties to even, as a float.
 
     NumPy's conversion goes by way of float32; that step, too, is rounded to odd.

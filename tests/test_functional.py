@@ -94,6 +94,8 @@ def test_switches_are_read_as_python_reads_them():
     np.testing.assert_array_equal(aclnn.gelu(X, approximate="none"), aclnn.gelu(X))
     with pytest.raises(aclnn.AclnnError, match="approximate is 'erf'"):
         aclnn.gelu(X, approximate="erf")
+    with pytest.raises(aclnn.AclnnError, match="approximate is 1, must be 'none' or 'tanh'"):
+        aclnn.gelu(X, approximate=1)  # numbers are of aclnnGeluV2
 
 
 @pytest.mark.filterwarnings("ignore")  # NumPy only warns when it drops an imaginary part

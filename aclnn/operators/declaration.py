@@ -55,6 +55,8 @@ class Attribute:
         Whether the functional form takes it by name only.
     doc : str
         A sentence for people.
+    choices : tuple of str
+        What a `str` may be. Where a C-shaped function takes an `int`, it numbers them.
     """
 
     role: str
@@ -62,6 +64,7 @@ class Attribute:
     kind: str = "scalar"
     keyword_only: bool = True
     doc: str = ""
+    choices: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

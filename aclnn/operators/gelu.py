@@ -15,18 +15,19 @@ from aclnn.operators.rules import (
 )
 
 _APPROXIMATE = Attribute(
-    "approximate", "none", "str", doc="``'none'`` for the exact form, ``'tanh'`` for tanh's."
+    "approximate",
+    "none",
+    "str",
+    doc="``'none'`` for the exact form, ``'tanh'`` for tanh's.",
+    choices=("none", "tanh"),
 )
-_NUMBERED: dict[object, str] = {0: "none", 1: "tanh", "none": "none", "tanh": "tanh"}
 
 gelu = Operator(
     name="gelu",
     summary="Gaussian error linear unit.",
     expression="x·Φ(x), Φ(x) = (1 + erf(x/√2))/2; tanh: 0.5x(1 + tanh(√(2/π)(x + 0.044715x³)))",
     notes="aclnnGelu is the exact form; aclnnGeluV2 numbers the forms 0 (exact) and 1 (tanh).",
-    formula=lambda switches: {"none": "gelu", "tanh": "gelu_tanh"}[
-        _NUMBERED[switches["approximate"]]
-    ],
+    formula=lambda switches: {"none": "gelu", "tanh": "gelu_tanh"}[str(switches["approximate"])],
     inputs=("self",),
     attributes=(_APPROXIMATE,),
     entries=(
@@ -38,7 +39,7 @@ gelu = Operator(
         same_dtype("out", "self"),
         same_shape("out", "self"),
         at_most_8_dims("self", "out"),
-        switch_among("approximate", (0, 1, "none", "tanh")),
+        switch_among("approximate", _APPROXIMATE.choices),
     ),
     example=(
         "gelu(np.float32([-1, 0, 1]))",
@@ -56,7 +57,7 @@ gelu_backward = Operator(
     ),
     notes="+Inf in `self` gives `g`, -Inf gives `g·0`. The derivative's root near -0.7518 counts.",
     formula=lambda switches: {"none": "gelu_backward", "tanh": "gelu_backward_tanh"}[
-        _NUMBERED[switches["approximate"]]
+        str(switches["approximate"])
     ],
     inputs=("grad_output", "self"),
     attributes=(_APPROXIMATE,),
@@ -71,7 +72,7 @@ gelu_backward = Operator(
         broadcasts("grad_output", "self"),
         broadcast_shape("out", ("grad_output", "self")),
         dtype_is_promoted("out", ("grad_output", "self")),
-        switch_among("approximate", ("none", "tanh")),
+        switch_among("approximate", _APPROXIMATE.choices),
     ),
     example=(
         "gelu_backward(np.float32([1, 1]), np.float32([0, 1]))",

@@ -271,15 +271,14 @@ def not_negative_when(scalar: str, switch: str) -> Rule:
     return Rule(f"`{scalar}` is not negative when `{switch}` is true", test)
 
 
-def switch_among(switch: str, allowed: tuple[object, ...]) -> Rule:
+def switch_among(switch: str, allowed: tuple[str, ...]) -> Rule:
     def test(call: Call) -> str | None:
         value = call.switches[switch]
-        # Of one type first: values of others may not even be comparable.
-        alike = [choice for choice in allowed if isinstance(value, type(choice))]
-        if value in alike and not isinstance(value, bool):
+        if isinstance(value, str) and value in allowed:
             return None
-        choices = " or ".join(map(repr, alike or allowed))
-        return f"{call.names[switch]} is {shown(value)}, must be {choices}"
+        # A number that stands for none of them was left as it was.
+        choices = allowed if isinstance(value, str) else range(len(allowed))
+        return f"{call.names[switch]} is {shown(value)}, must be {' or '.join(map(repr, choices))}"
 
     return Rule(f"`{switch}` is {' or '.join(map(repr, allowed))}", test)
 
