@@ -134,8 +134,8 @@ cdef enum:
     COPIED_BYTES = 1024      # that lanes read from copies, in bytes
     FILLED = 256             # of a row that is copied while the next ones are prefetched
     PATCH = 32               # side of a square block, for what lies transposed otherwise
-    TURNED = 32768           # bytes of the copy of a part that lies across
-    TURNED_ROW = 512         # bytes of its rows
+    TRANSPOSED = 32768       # bytes of the copy of a part that lies across
+    TRANSPOSED_ROW = 512     # bytes of its rows
     AS_ONE = 2048            # elements of rows that follow one another, to compute in one go
     TOGETHER = 256           # the same of rows that do not
     # Doubtful and suspect elements:
@@ -313,6 +313,7 @@ cdef struct compute_state:
     lane_loop alike          # where all inputs have the result's dtype
     lane_loop from_float     # where inputs were converted
     bint all_alike
+    ptrdiff_t read_size      # of an element as they read it: the result's, or a float's
     bint stores              # its loop can store the output's dtype
     kind_t kind              # of the inputs, as they are read
     kind_t rounded           # of results
@@ -342,11 +343,11 @@ cdef struct copies_t:
     ptrdiff_t repeated[2]
 
 
-cdef struct turned_t:
+cdef struct transposed_t:
     # A part of a tile with copies of what lies across, and from a certain row on.
     tile_view views[3]
     tile_view now[3]
-    char memory[2][TURNED + LINE]
+    char memory[2][TRANSPOSED + LINE]
 
 
 cdef struct block_t:
@@ -359,7 +360,7 @@ cdef struct block_t:
 cdef inline void compute(const tile_view *views, ptrdiff_t rows, ptrdiff_t cols,
                          const compute_state *state, const double *scalars, int flags,
                          tile_kernel itself, real like) noexcept nogil:
-    """Go through a tile by blocks; where an input lies across, by parts of it that are turned first."""
+    """Go through a tile by blocks; where an input lies across, by parts that are transposed first."""
     cdef block_t block
     cdef ptrdiff_t high, wide
     cdef int n = state.n_inputs + 1
@@ -367,7 +368,7 @@ cdef inline void compute(const tile_view *views, ptrdiff_t rows, ptrdiff_t cols,
     cdef picked_t picked
     cdef copies_t copies
     if rows > 1 and any_across(views, state):
-        compute_turned(views, rows, cols, state, scalars, flags, itself)
+        compute_transposed(views, rows, cols, state, scalars, flags, itself)
         return
     if state.prepare != NULL:
         memcpy(facts.p, scalars, sizeof(facts.p))
@@ -379,17 +380,8 @@ cdef inline void compute(const tile_view *views, ptrdiff_t rows, ptrdiff_t cols,
         cols *= rows
         rows = 1
     block_shape(views, n, rows, cols, &high, &wide)
-    if high == 1 and state.alike == NULL and nothing_to_convert(views, state, sizeof(real), flags):
-        wide = cols  # no buffer limits a block that is read and written where it lies
-    elif high == 1 and not state.stores:
-        wide = RECAST
-    elif high == 1 and state.alike != NULL and all_in_place(views, state):
-        # Halves have doubts to settle, which is quicker for many at a time.
-        wide = IN_PLACE if state.result_size == 4 else HALVES_IN_PLACE
-    elif high == 1 and state.alike != NULL:
-        wide = filled_width(views, state)
-    elif high == 1 and flags & TILE_STREAM:
-        wide = STREAMED
+    if high == 1:
+        wide = row_width(views, cols, state, sizeof(real), flags)
     block.flags = flags
     block.dense = high == 1 and views[state.n_inputs].col_stride == state.cast.out_size
     picked.recast = block.dense and not state.cast.copy
@@ -404,23 +396,43 @@ cdef inline void compute(const tile_view *views, ptrdiff_t rows, ptrdiff_t cols,
         if high == 1 and (cols >= ALIGN_FROM or flags & TILE_STREAM):
             block.cols = min(to_line(&views[state.n_inputs], block.row), cols)
         if block.cols:
-            compute_block(views, &block, state, scalars, flags, &picked, &copies, like)
+            compute_block(views, &block, state, scalars, &picked, &copies, like)
             block.col = block.cols
         while block.col < cols:
             block.cols = min(wide, cols - block.col)
-            compute_block(views, &block, state, scalars, flags, &picked, &copies, like)
+            compute_block(views, &block, state, scalars, &picked, &copies, like)
             block.col += wide
         block.row += high
     compute_picked(&picked)
 
 
+cdef inline char *line_in(char *memory) noexcept nogil:
+    """Where the first line of the cache begins."""
+    return memory + (-<ptrdiff_t><uintptr_t>memory & (LINE - 1))
+
+
 cdef inline ptrdiff_t to_line(const tile_view *out, ptrdiff_t row) noexcept nogil:
     """Elements of a dense row before its first line boundary."""
-    cdef uintptr_t start = <uintptr_t>(out.data + row * out.row_stride)
+    cdef char *start = out.data + row * out.row_stride
     cdef ptrdiff_t size = out.col_stride
     if size <= 0 or size > 8:
         return 0
-    return (-<ptrdiff_t>start & (LINE - 1)) // size
+    return (line_in(start) - start) // size
+
+
+cdef inline ptrdiff_t row_width(const tile_view *views, ptrdiff_t cols, const compute_state *state,
+                                ptrdiff_t size, int flags) noexcept nogil:
+    """Elements of a row that are computed in one go; `size` is of what is computed in."""
+    if state.alike == NULL and nothing_to_convert(views, state, size, flags):
+        return cols  # no buffer limits what is read and written where it lies
+    if not state.stores:
+        return RECAST
+    if state.alike == NULL:
+        return STREAMED if flags & TILE_STREAM else BLOCK
+    if not all_in_place(views, state):
+        return filled_width(views, state)
+    # Halves have doubts to settle, which is quicker for many at a time.
+    return IN_PLACE if state.result_size == 4 else HALVES_IN_PLACE
 
 
 cdef inline bint nothing_to_convert(const tile_view *views, const compute_state *state,
@@ -463,14 +475,15 @@ cdef inline char *place(const tile_view *view, const block_t *block) noexcept no
 
 
 cdef inline void compute_block(const tile_view *views, const block_t *block,
-                               const compute_state *state, const double *scalars, int flags,
+                               const compute_state *state, const double *scalars,
                                picked_t *picked, copies_t *copies, real like) noexcept nogil:
     if real is float:
         if state.alike != NULL:
-            compute_by_lanes(views, block, state, scalars, flags, picked, copies)
+            compute_by_lanes(views, block, state, scalars, picked, copies)
             return
+    cdef int flags = block.flags
     cdef char memory[3 * BLOCK * 8 + LINE]
-    cdef real *buffers = <real *>(memory + (-<ptrdiff_t><uintptr_t>memory & (LINE - 1)))
+    cdef real *buffers = <real *>line_in(memory)
     cdef const real *inputs[2]
     cdef const tile_view *out = &views[state.n_inputs]
     cdef ptrdiff_t count = block.rows * block.cols
@@ -556,11 +569,12 @@ cdef inline void write_cast(const tile_view *view, const block_t *block,
 # --- Blocks by lanes ------------------------------------------------------------------------------
 
 cdef inline void compute_by_lanes(const tile_view *views, const block_t *block,
-                                  const compute_state *state, const double *scalars, int flags,
+                                  const compute_state *state, const double *scalars,
                                   picked_t *picked, copies_t *copies) noexcept nogil:
     """A block in one go, from operands where they lie if they are dense, else from buffers."""
+    cdef int flags = block.flags
     cdef char memory[BLOCK * 4 + LINE]
-    cdef char *results = memory + (-<ptrdiff_t><uintptr_t>memory & (LINE - 1))
+    cdef char *results = line_in(memory)
     cdef uint16_t doubts[DOUBTS_MOST + 4]
     cdef const tile_view *out = &views[state.n_inputs]
     cdef bint direct = block.dense and state.stores
@@ -607,7 +621,7 @@ cdef inline bint in_place(const tile_view *view, const tile_view *out,
 
     What is settled afterwards is read again, so results must not have replaced it.
     """
-    cdef ptrdiff_t size = state.result_size if state.all_alike else 4
+    cdef ptrdiff_t size = state.read_size
     if not (state.all_alike or state.dense_input[k]):
         return False
     return view.col_stride == size and view.data != out.data
@@ -622,7 +636,8 @@ cdef inline bint all_in_place(const tile_view *views, const compute_state *state
     return out.col_stride == state.cast.out_size
 
 
-cdef inline ptrdiff_t filled_width(const tile_view *views, const compute_state *state) noexcept nogil:
+cdef inline ptrdiff_t filled_width(const tile_view *views,
+                                   const compute_state *state) noexcept nogil:
     """Elements of a block when some operand is copied: few, so that fetching, computing and storing
     take turns; twice as many where nothing has to be fetched."""
     cdef int k
@@ -643,7 +658,7 @@ cdef inline void fill(const tile_view *view, const block_t *block, const compute
     """A dense copy of a block: as it is where all operands are alike, else in float."""
     cdef const char *source = place(view, block)
     cdef char *buffer = copies.buffers[k]
-    cdef ptrdiff_t size = state.result_size if state.all_alike else 4
+    cdef ptrdiff_t size = state.read_size
     cdef ptrdiff_t i
     if view.col_stride == 0 and block.rows == 1 and block.cols <= repeated_width(state):
         if copies.repeated[k] != block.row:
@@ -661,7 +676,8 @@ cdef inline void repeat(const char *source, char *buffer, const compute_state *s
                         int k) noexcept nogil:
     """Fill a buffer with one element."""
     if state.all_alike:
-        copy_elements(source, 0, buffer, state.result_size, repeated_width(state), state.result_size)
+        copy_elements(source, 0, buffer, state.result_size, repeated_width(state),
+                      state.result_size)
     else:
         state.loads[k](source, 0, buffer, repeated_width(state))
 
@@ -669,7 +685,7 @@ cdef inline void repeat(const char *source, char *buffer, const compute_state *s
 cdef inline void fill_row(const char *source, ptrdiff_t stride, char *buffer, const block_t *block,
                           const compute_state *state, int k) noexcept nogil:
     """By parts, so that what is asked for and what is read take turns."""
-    cdef ptrdiff_t size = state.result_size if state.all_alike else 4
+    cdef ptrdiff_t size = state.read_size
     cdef ptrdiff_t part = FILLED if block.flags & TILE_FAR else block.cols
     cdef ptrdiff_t n, begin = 0
     while begin < block.cols:
@@ -729,7 +745,8 @@ cdef inline void scatter(const char *results, const tile_view *out, const block_
                  False)
         results = recast
     if lies_across(out, size):
-        transpose_block(results, block.cols * size, target, out.col_stride, block.cols, block.rows, size)
+        transpose_block(results, block.cols * size, target, out.col_stride, block.cols, block.rows,
+                        size)
         return
     for i in range(block.rows):
         if out.col_stride == size:
@@ -750,7 +767,7 @@ cdef void settle(const span_t *span, int found, picked_t *picked) noexcept nogil
 
 cdef inline void pick(const span_t *span, ptrdiff_t where, picked_t *picked) noexcept nogil:
     cdef const compute_state *state = picked.state
-    cdef ptrdiff_t size = state.result_size if state.all_alike else 4
+    cdef ptrdiff_t size = state.read_size
     if picked.count == BATCH:
         compute_picked(picked)
     copy_element(picked.inputs[0] + picked.count * size, span.a + where * size, size)
@@ -775,8 +792,8 @@ cdef inline bint none_of_four(const uint16_t *marks) noexcept nogil:
 
 
 cdef void pick_doubts(const span_t *span, picked_t *picked) noexcept nogil:
-    """Four groups are looked at together. First those that have doubts are listed, without branches,
-    which nothing could foresee."""
+    """Four groups are looked at together. First those that have doubts are listed, without branches:
+    no processor could predict them."""
     cdef ptrdiff_t groups = (span.n + LANES - 1) // LANES
     cdef ptrdiff_t fours = (groups + 3) // 4
     cdef int listed[DOUBTS_LISTED]
@@ -845,7 +862,7 @@ cdef void compute_picked(picked_t *picked) noexcept nogil:
     cdef char rounded[BATCH * 4]
     cdef char recast[BATCH * 16]
     cdef const char *source = rounded
-    cdef ptrdiff_t i, j, size = state.result_size if state.all_alike else 4
+    cdef ptrdiff_t i, j, size = state.read_size
     cdef ptrdiff_t n = (picked.count + WHOLE - 1) & ~<ptrdiff_t>(WHOLE - 1)
     if n == 0:
         return
@@ -867,13 +884,13 @@ cdef void compute_picked(picked_t *picked) noexcept nogil:
 
 # --- What lies across ---------------------------------------------------------------------------
 
-cdef void compute_turned(const tile_view *views, ptrdiff_t rows, ptrdiff_t cols,
+cdef void compute_transposed(const tile_view *views, ptrdiff_t rows, ptrdiff_t cols,
                          const compute_state *whole, const double *scalars, int flags,
                          tile_kernel compute_rows) noexcept nogil:
-    """A tile by parts, each turned first and then computed a few rows at a time."""
+    """A tile by parts, each transposed first and then computed a few rows at a time."""
     cdef compute_state state = whole[0]
     cdef facts_t facts
-    cdef turned_t turned
+    cdef transposed_t transposed
     cdef block_t part
     cdef ptrdiff_t row, group, high = rows, wide = cols
     if state.prepare != NULL:  # once for all parts
@@ -887,12 +904,12 @@ cdef void compute_turned(const tile_view *views, ptrdiff_t rows, ptrdiff_t cols,
         part.col = 0
         while part.col < cols:
             part.cols = min(wide, cols - part.col)
-            group = turn(views, &part, &state, &turned)
+            group = transpose_part(views, &part, &state, &transposed)
             row = 0
             while row < part.rows:
                 group = min(group, part.rows - row)
-                go_to_row(views, &part, &state, row, group, flags, &turned)
-                compute_rows(turned.now, group, part.cols, &state, scalars, 0)
+                go_to_row(views, &part, &state, row, group, flags, &transposed)
+                compute_rows(transposed.now, group, part.cols, &state, scalars, 0)
                 row += group
             part.col += wide
         part.row += high
@@ -906,41 +923,43 @@ cdef inline bint any_across(const tile_view *views, const compute_state *state) 
     return False
 
 
-cdef inline void part_shape(const compute_state *state, ptrdiff_t *high, ptrdiff_t *wide) noexcept nogil:
+cdef inline void part_shape(const compute_state *state, ptrdiff_t *high,
+                            ptrdiff_t *wide) noexcept nogil:
     """So that a copy fits into the nearest cache beside what is computed from it."""
     cdef ptrdiff_t size = max(state.sizes[0], state.sizes[state.n_inputs - 1])
-    wide[0] = min(wide[0], TURNED_ROW // size)
-    high[0] = min(high[0], TURNED // (wide[0] * size))
+    wide[0] = min(wide[0], TRANSPOSED_ROW // size)
+    high[0] = min(high[0], TRANSPOSED // (wide[0] * size))
 
 
-cdef ptrdiff_t turn(const tile_view *views, const block_t *part, const compute_state *state,
-                    turned_t *turned) noexcept nogil:
+cdef ptrdiff_t transpose_part(const tile_view *views, const block_t *part,
+                              const compute_state *state, transposed_t *transposed) noexcept nogil:
     """Put dense copies in the place of what lies across; how many rows to compute in one go."""
     cdef tile_view *view
     cdef char *dense
     cdef ptrdiff_t size
     cdef int k, n = state.n_inputs + 1
     for k in range(n):
-        view, size = &turned.views[k], state.sizes[k]
+        view, size = &transposed.views[k], state.sizes[k]
         view[0] = views[k]
         view.data = place(&views[k], part)
         if k == state.n_inputs or not lies_across(view, size):
             continue
-        dense = turned.memory[k] + (-<ptrdiff_t><uintptr_t>turned.memory[k] & (LINE - 1))
+        dense = line_in(transposed.memory[k])
         transpose_block(view.data, view.col_stride, dense, part.cols * size, part.rows, part.cols,
                         size)
         view.data, view.row_stride, view.col_stride = dense, part.cols * size, size
-    return max(1, (AS_ONE if one_row(turned.views, n, part.cols) else TOGETHER) // part.cols)
+    return max(1, (AS_ONE if one_row(transposed.views, n, part.cols) else TOGETHER) // part.cols)
 
 
 cdef void go_to_row(const tile_view *views, const block_t *part, const compute_state *state,
-                    ptrdiff_t row, ptrdiff_t group, int flags, turned_t *turned) noexcept nogil:
-    """Begin at a row of a part that was turned, and ask for as much of the next part as there are rows
-    now: all of it at once would be waited for."""
+                    ptrdiff_t row, ptrdiff_t group, int flags,
+                    transposed_t *transposed) noexcept nogil:
+    """Go to a row of a part that was transposed, and prefetch a share of the next part: as much of it
+    as the rows are of this one. A burst for all of it would stall."""
     cdef int k
     for k in range(state.n_inputs + 1):
-        turned.now[k] = turned.views[k]
-        turned.now[k].data += row * turned.views[k].row_stride
+        transposed.now[k] = transposed.views[k]
+        transposed.now[k].data += row * transposed.views[k].row_stride
         if flags & TILE_NEAR:
             prefetch_share(&views[k], part, state.sizes[k], row, group)
 
@@ -1200,6 +1219,7 @@ def compute_kernel(str formula, tuple in_dtypes, str out_dtype, str result_dtype
         state.alike = row.lanes.loops[kind]
         state.from_float = row.lanes.loops[FROM_FLOAT[kind]]
         state.all_alike = set(in_dtypes) == {result}
+        state.read_size = state.result_size if state.all_alike else sizeof(float)
         state.kind = <kind_t>kind if state.all_alike else SINGLE
         state.rounded = <kind_t>kind
         state.stored = <kind_t><int>KINDS.get(out_dtype, kind)
