@@ -1,5 +1,5 @@
 from aclnn._tensor cimport aclTensor
-from aclnn._plan cimport MAX_DIMS, MAX_SCALARS, MAX_TENSORS, OperatorHandle, Plan, request_t
+from aclnn._plan cimport MAX_SCALARS, MAX_TENSORS, OperatorHandle, Plan, item_size, request_t
 
 cdef class aclOpExecutor:
     cdef readonly Plan planned
@@ -24,3 +24,6 @@ cdef class aclOpExecutor:
     cdef int check_tensor(self, aclTensor tensor, int index) except -1
     cdef int execute(self, char **addresses, char *workspace) except -1
 cdef aclOpExecutor new_executor()
+
+cdef inline char *address_of(aclTensor tensor) noexcept:
+    return tensor.storage + tensor.offset * item_size(tensor.dtype) if tensor.storage else NULL

@@ -1,18 +1,7 @@
-from collections.abc import Callable
 from typing import Any
 
-from aclnn._plan import OperatorHandle, Plan
+from aclnn._plan import Plan
 from aclnn.graph import PassResult
-
-class EntryHandle:
-    handle: OperatorHandle
-    entry: Any
-    name: str
-    names: dict[str, str]
-    def __init__(self, handle: OperatorHandle, entry: Any) -> None: ...
-    def functions(
-        self, module: str, plan_doc: str, run_doc: str
-    ) -> tuple[Callable[..., tuple[int, aclOpExecutor | None, int]], Callable[..., int]]: ...
 
 class aclOpExecutor:
     planned: Plan
@@ -50,6 +39,3 @@ def aclDestroyAclOpExecutor(executor: Any) -> int: ...
 def aclSetInputTensorAddr(executor: Any, index: Any, tensor: Any, addr: Any) -> int: ...
 def aclSetOutputTensorAddr(executor: Any, index: Any, tensor: Any, addr: Any) -> int: ...
 def aclSetTensorAddr(executor: Any, index: Any, tensor: Any, addr: Any) -> int: ...
-def set_verbose(
-    hook: Callable[[str, str, aclOpExecutor | None, int, int], None] | None,
-) -> None: ...

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from aclnn._executor import EntryHandle
+from aclnn._entry import EntryHandle
 from aclnn.handles import HANDLES
 from aclnn.operators import ENTRIES
 from aclnn.reference import phase_one_doc, phase_two_doc

@@ -31,7 +31,7 @@ def start() -> None:
     level = environment.VERBOSE.read()
     if level == 0:
         return
-    from aclnn import _executor
+    from aclnn import _entry
 
     def called(what: str, name: str, executor: Any, took: int, status: int) -> None:
         if what == "plan":
@@ -40,7 +40,7 @@ def start() -> None:
             _line(f"run:{status}" if status else "run", name, "-", "-", "-", 0)
 
     _plan.add_observer(_ran)
-    _executor.set_verbose(called)
+    _entry.set_verbose(called)
 
 
 def _line(*fields: Any) -> None:
