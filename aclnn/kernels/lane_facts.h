@@ -8,10 +8,13 @@
 
 typedef struct {
     float powers[16], shifts[16], near_powers[32], rate, scale;
-    int odd;
+    int extreme;
 } elu_t;
-typedef struct { float rate, scale, factor, factor_low, last; int odd; } growth_t;
-typedef struct { float low, high, first, last, outside; int open, whole, even, odd, crossed; } logit_t;
+typedef struct { float rate, scale, factor, factor_low, last; int extreme; } growth_t;
+typedef struct {
+    float low, high, first, last, outside;
+    int open, whole, symmetric, extreme, crossed;
+} logit_t;
 typedef struct { uint32_t low, reach; uint16_t half_low, half_reach, bfloat_low, bfloat_reach; } keep_t;
 typedef struct { float slope, near; int at_once; } scale_t;
 

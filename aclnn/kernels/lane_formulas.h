@@ -4,7 +4,7 @@
  * A loop tells whether some element is suspect: not finite, smaller than what its parts can be told
  * apart in, or outside the range of its formula. `..._suspect` tells which, from an element's
  * inputs and what the loop made of it. Suspect and doubtful elements are computed again in double. So
- * no lane branches, and odd values cost nothing until they occur.
+ * no lane branches, and unusual values cost nothing until they occur.
  */
 #ifndef ACLNN_LANE_FORMULAS_H
 #define ACLNN_LANE_FORMULAS_H
@@ -27,20 +27,20 @@
 static inline int leaky_relu_suspect(float g, float x, float r, const double *p) { return is_extreme(r); }
 
 /* Scalars so far from 1 that the lanes might over- or underflow on the way. */
-static inline int elu_backward_odd(const double *p) {
+static inline int elu_backward_extreme(const double *p) {
     double slope = p[0] * p[1] * p[2];
     return !(p[2] > 0 && p[2] <= 1024 && slope <= 1048576 && slope >= 9.5e-7);
 }
-static inline int elu_odd(const double *p) {
+static inline int elu_extreme(const double *p) {
     double factor = p[0] * p[1], size = factor < 0 ? -factor : factor;
     return !(p[2] > 0 && p[2] <= 1024 && size <= 1048576 && size >= 9.5e-7 && p[2] * size >= 9.5e-7);
 }
 static inline int elu_suspect(float x, float same, float r, const double *p) {
-    return elu_odd(p) | is_extreme(x) | is_extreme(r);
+    return elu_extreme(p) | is_extreme(x) | is_extreme(r);
 }
 static inline int elu_backward_suspect(float g, float x, float r, const double *p) {
     float y = (float)p[2] * (x < 0.0f ? x : 0.0f);
-    return elu_backward_odd(p) | is_extreme(r) | (bits_of_f32(y) > ELU_LAST);
+    return elu_backward_extreme(p) | is_extreme(r) | (bits_of_f32(y) > ELU_LAST);
 }
 static inline int is_beside(float x, float root) {
     float t = x < 0.0f ? -x : x;
@@ -58,7 +58,7 @@ static inline int gelu_suspect(float x, float same, float r, const double *p) {
 static inline int gelu_tanh_suspect(float x, float same, float r, const double *p) {
     return is_extreme(r) | (bits_of_f32(x) > GELU_TANH_LAST);
 }
-static inline int logit_odd(const double *p) { return !(p[0] < 1); }
+static inline int logit_extreme(const double *p) { return !(p[0] < 1); }
 /* The bounds cross. */
 static inline int logit_crossed(const double *p) { return !(p[0] <= 0.5); }
 static inline int logit_suspect(float x, float same, float r, const double *p) {
@@ -66,7 +66,7 @@ static inline int logit_suspect(float x, float same, float r, const double *p) {
 }
 static inline int logit_backward_suspect(float x, float dy, float r, const double *p) {
     float product = x * (1.0f - x);
-    return logit_odd(p) | is_extreme(r) | is_extreme(dy) | (product == 0) | (product - product != 0);
+    return logit_extreme(p) | is_extreme(r) | is_extreme(dy) | (product == 0) | (product - product != 0);
 }
 
 /* Of the functions that prepare facts, `n` is how many elements there are to compute, `kind` that of
@@ -107,7 +107,7 @@ static void elu_facts(facts_t *facts, ptrdiff_t n, kind_t kind) {
         lanes_store(elu->shifts + j, plus(lanes_load(EXP_SHIFTS + j), lanes_of(shift)));
     elu->rate = (float)p[2];
     elu->scale = (float)p[1];
-    elu->odd = elu_backward_odd(p);
+    elu->extreme = elu_backward_extreme(p);
 }
 
 /* rate min(x, 0) = n octaves + the return value; `unit`: the rate is known to be 1. */
@@ -163,9 +163,9 @@ static inline lanes_t elu_unit_half_lanes(const void *facts, lanes_t g, lanes_t 
 
 static const limits_t ELU_LIMITS = { .bound = 3.5e-7f, .most = ELU_LAST, .finite = 1 };
 LOOPS(elu_backward, elu_backward_half_lanes, elu_backward_half_lanes, elu_backward_single_lanes,
-      ELU_LIMITS, FACTS(s)->elu.odd)
+      ELU_LIMITS, FACTS(s)->elu.extreme)
 LOOPS(elu_unit, elu_unit_half_lanes, elu_unit_half_lanes, elu_unit_single_lanes,
-      ELU_LIMITS, FACTS(s)->elu.odd)
+      ELU_LIMITS, FACTS(s)->elu.extreme)
 #define ELU_BY_RATE(kind) \
     static int elu_by_rate_##kind(const span_t *s) { \
         return FACTS(s)->elu.rate == 1.0f ? elu_unit_##kind(s) : elu_backward_##kind(s); \
@@ -186,7 +186,7 @@ static void growth_facts(facts_t *facts, ptrdiff_t n, kind_t kind) {
     growth->factor = (float)factor;
     growth->factor_low = (float)(factor - growth->factor);
     growth->last = (float)(-80.0 / p[2]);
-    growth->odd = elu_odd(p);
+    growth->extreme = elu_extreme(p);
 }
 
 #define GROWTH(s) (&((const facts_t *)(s))->growth)
@@ -238,7 +238,7 @@ static inline lanes_t elu_half_lanes(const void *facts, lanes_t x, lanes_t same,
 
 /* The exponent is 2e-7 of the least that is not near 0; four roundings. */
 static const limits_t GROWTH_LIMITS = { .bound = 3.9e-7f, .finite = 1 };
-LOOPS(elu, elu_half_lanes, elu_half_lanes, elu_single_lanes, GROWTH_LIMITS, FACTS(s)->growth.odd)
+LOOPS(elu, elu_half_lanes, elu_half_lanes, elu_single_lanes, GROWTH_LIMITS, FACTS(s)->growth.extreme)
 LOOPS_TABLE(elu)
 
 /* --- GELU ------------------------------------------------------------------------------------ */
@@ -552,8 +552,8 @@ static void logit_facts(facts_t *facts, ptrdiff_t n, kind_t kind) {
     logit->last = eps < 0 ? INFINITY : logit->high;
     /* Registers of sixteen test for bounds faster than halves are looked through for NaNs. */
     logit->whole = logit->open && (kind == SINGLE || LANES == 8);
-    logit->even = logit->high >= 0.5f && logit->low == 1.0f - logit->high;
-    logit->odd = logit_odd(p);
+    logit->symmetric = logit->high >= 0.5f && logit->low == 1.0f - logit->high;
+    logit->extreme = logit_extreme(p);
     logit->crossed = logit_crossed(p);
 }
 
@@ -564,7 +564,7 @@ static inline lanes_t logit_inside(const logit_t *logit, lanes_t q, lanes_t x) {
 
 /* What is known of the bounds: nothing; that they are as far from 0 as from 1; that they are 0 and 1;
  * and that, besides, most likely all x lie between them. */
-typedef enum { ANY, EVEN, OPEN, WHOLE } bounds_t;
+typedef enum { ANY, SYMMETRIC, OPEN, WHOLE } bounds_t;
 
 /* z/(1 - z) = near + low. */
 typedef struct { lanes_t near, low; } odds_t;
@@ -636,15 +636,15 @@ static inline __attribute__((always_inline)) lanes_t logit_backward_single(
     see_size(seen, dy, some);
     show(seen, q);
     if (bounds == ANY) return logit_inside(logit, q, x);
-    if (bounds == EVEN) return choose(reaches(y, logit->low), q, lanes_of(logit->outside));
+    if (bounds == SYMMETRIC) return choose(reaches(y, logit->low), q, lanes_of(logit->outside));
     see_lowest(seen, y);
     return q;
 }
 static inline lanes_t logit_backward_single_lanes(const void *facts, lanes_t x, lanes_t dy, seen_t *seen) {
     return logit_backward_single(LOGIT(facts), ANY, x, dy, seen);
 }
-static inline lanes_t logit_even_single_lanes(const void *facts, lanes_t x, lanes_t dy, seen_t *seen) {
-    return logit_backward_single(LOGIT(facts), EVEN, x, dy, seen);
+static inline lanes_t logit_symmetric_single_lanes(const void *facts, lanes_t x, lanes_t dy, seen_t *seen) {
+    return logit_backward_single(LOGIT(facts), SYMMETRIC, x, dy, seen);
 }
 static inline lanes_t logit_whole_single_lanes(const void *facts, lanes_t x, lanes_t dy, seen_t *seen) {
     return logit_backward_single(LOGIT(facts), WHOLE, x, dy, seen);
@@ -675,11 +675,11 @@ static const limits_t LOGIT_LIMITS = { .bound = 2.5e-7f, .finite = 1, .nan = 1 }
 static const limits_t OPEN_LIMITS = { .bound = 2.5e-7f };
 static const limits_t WHOLE_LIMITS = { .bound = 2.5e-7f, .finite = 1, .nan = 1, .outside = 1 };
 LOOPS(logit_backward, logit_backward_half_lanes, logit_backward_half_lanes, logit_backward_half_lanes,
-      LOGIT_LIMITS, FACTS(s)->logit.odd)
+      LOGIT_LIMITS, FACTS(s)->logit.extreme)
 LOOP(logit_whole_0, logit_whole_single_lanes, SINGLE, SINGLE, WHOLE_LIMITS, 0)
 LOOP(logit_whole_1, logit_whole_half_lanes, HALF, HALF, WHOLE_LIMITS, 0)
 LOOP(logit_whole_2, logit_whole_half_lanes, BFLOAT, BFLOAT, WHOLE_LIMITS, 0)
-LOOP(logit_even_0, logit_even_single_lanes, SINGLE, SINGLE, LOGIT_LIMITS, FACTS(s)->logit.odd)
+LOOP(logit_symmetric_0, logit_symmetric_single_lanes, SINGLE, SINGLE, LOGIT_LIMITS, FACTS(s)->logit.extreme)
 LOOP(logit_open_1, logit_open_half_lanes, HALF, HALF, OPEN_LIMITS, 0)
 LOOP(logit_open_2, logit_open_half_lanes, BFLOAT, BFLOAT, OPEN_LIMITS, 0)
 /* Inputs are never where results go: what turns out to need bounds can be computed once more. Where one
@@ -693,7 +693,7 @@ LOOP(logit_open_2, logit_open_half_lanes, BFLOAT, BFLOAT, OPEN_LIMITS, 0)
         ((facts_t *)s->facts)->logit.whole = 0; \
         return logit->special ? logit_##special##_##kind(s) : logit_backward_##kind(s); \
     }
-LOGIT_BY_BOUNDS(0, even)
+LOGIT_BY_BOUNDS(0, symmetric)
 LOGIT_BY_BOUNDS(1, open)
 LOGIT_BY_BOUNDS(2, open)
 static const lane_loop logit_by_bounds_loops[5] = {

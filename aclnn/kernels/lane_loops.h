@@ -275,7 +275,7 @@ static inline __attribute__((always_inline)) int over_lanes(
     seen_t all = seen_by_both(&seen[0], &seen[1]);
     if (limits.outside && negative_seen(&all)) return OUTSIDE;
     if (out != SINGLE && limits.nan && nan_seen(&all, out == HALF ? 0x7c00u : 0x7f80u)) return SUSPECTS;
-    return odd_seen(&all, limits) ? SUSPECTS : 0;
+    return unusual_seen(&all, limits) ? SUSPECTS : 0;
 }
 
 static inline int any_doubt(const uint16_t *doubts, ptrdiff_t n) {
@@ -303,7 +303,7 @@ static inline void order_doubts(uint16_t *doubts, ptrdiff_t n) {
     }
 }
 
-#define LOOP(name, formula, in, out, limits, odd) \
+#define LOOP(name, formula, in, out, limits, extreme) \
     static int name(const span_t *s) { \
         int found = s->stored == out       ? over_lanes(formula, in, out, out, limits, *s) \
                     : out != SINGLE        ? over_lanes(formula, in, out, SINGLE, limits, *s) \
@@ -311,16 +311,16 @@ static inline void order_doubts(uint16_t *doubts, ptrdiff_t n) {
                                            : over_lanes(formula, in, out, BFLOAT, limits, *s); \
         int doubts = out != SINGLE && limits.bound != 0 && any_doubt(s->doubts, s->n); \
         if (doubts && in == BFLOAT && out == BFLOAT) order_doubts(s->doubts, s->n); \
-        return found | ((odd) ? SUSPECTS : 0) | (doubts ? DOUBTS : 0); \
+        return found | ((extreme) ? SUSPECTS : 0) | (doubts ? DOUBTS : 0); \
     }
 /* Operands that are all alike, then halves from float32 buffers. The forms for halves may stand on
  * inputs that were halves; `from_float` does not. */
-#define LOOPS(name, half, bfloat, from_float, limits, odd) \
-    LOOP(name##_0, name##_single_lanes, SINGLE, SINGLE, limits, odd) \
-    LOOP(name##_1, half, HALF, HALF, limits, odd) \
-    LOOP(name##_2, bfloat, BFLOAT, BFLOAT, limits, odd) \
-    LOOP(name##_3, from_float, SINGLE, HALF, limits, odd) \
-    LOOP(name##_4, from_float, SINGLE, BFLOAT, limits, odd)
+#define LOOPS(name, half, bfloat, from_float, limits, extreme) \
+    LOOP(name##_0, name##_single_lanes, SINGLE, SINGLE, limits, extreme) \
+    LOOP(name##_1, half, HALF, HALF, limits, extreme) \
+    LOOP(name##_2, bfloat, BFLOAT, BFLOAT, limits, extreme) \
+    LOOP(name##_3, from_float, SINGLE, HALF, limits, extreme) \
+    LOOP(name##_4, from_float, SINGLE, BFLOAT, limits, extreme)
 #define LOOPS_TABLE(name) \
     static const lane_loop name##_loops[5] = { name##_0, name##_1, name##_2, name##_3, name##_4 };
 

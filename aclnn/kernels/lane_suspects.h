@@ -17,10 +17,14 @@ static inline int is_extreme(float r) {
 
 #ifdef LANES
 
-/* What a loop saw: a sum that is finite if all are that it was shown, and not too large for a product
- * of two; what it was shown last; the least magnitude that is not 0; the most of the bits of an
- * argument; how near it came to a root, or the lowest of what must not be negative. */
-typedef struct { lanes_t finite, shown, nearest; ints_t least, most; } seen_t;
+/* What a loop saw so far, lane by lane. */
+typedef struct {
+    lanes_t finite;  /* a sum of products of two: finite if all that was shown is, and not too large */
+    lanes_t shown;   /* what was shown last */
+    lanes_t nearest; /* how near it came to a root; or the lowest of what must not be negative */
+    ints_t least;    /* the least magnitude that is not 0 */
+    ints_t most;     /* the most of the bits of an argument; or of halves, without their signs */
+} seen_t;
 
 static inline seen_t nothing_seen(void) {
     seen_t seen = { lanes_of(0.0f), lanes_of(0.0f), lanes_of(1.0f), ints_of(0xffffffffu), ints_of(0u) };
@@ -61,20 +65,23 @@ static inline seen_t seen_by_both(const seen_t *a, const seen_t *b) {
     return both;
 }
 
-/* What a formula's lanes can tell apart: `bound`, of a half's relative error before it is rounded,
- * 0 if it was rounded to odd or is exact; `most`, the bits of the largest argument that it knows, and
- * `near`, those of the distance to a root at which it does not any more, 0 if it knows all; `finite`:
- * it shows what has to be finite; `nan`: its NaNs have to be made one; `as_one`: it needs so many
- * registers that what two of them have seen is kept in one place; `outside`: it shows what is negative
- * outside of what it was made for. */
-typedef struct { float bound; uint32_t most, near; int finite, nan, as_one, outside; } limits_t;
+/* What a formula's lanes were made for. */
+typedef struct {
+    float bound;   /* of a half's relative error before it is rounded; 0: rounded to odd, or exact */
+    uint32_t most; /* the bits of the largest argument; 0: there is none */
+    uint32_t near; /* the bits of the distance to a root up to which too few digits are left; 0: none */
+    int finite;    /* it shows what has to be finite */
+    int nan;       /* its NaNs have to be made one */
+    int as_one;    /* it needs so many registers that two of them share what they have seen */
+    int outside;   /* it shows what is negative outside of what it was made for */
+} limits_t;
 
-static inline int odd_seen(const seen_t *seen, limits_t limits) {
+static inline int unusual_seen(const seen_t *seen, limits_t limits) {
     choice_t endless = not_zero(minus(seen->finite, seen->finite));
-    choice_t odd = either(endless, int_at_most(seen->least, ints_of(TINY - 1u)));
-    if (limits.most != 0) odd = either(odd, int_at_most(ints_of(limits.most + 1u), seen->most));
-    if (limits.near != 0) odd = either(odd, int_at_most(bits_of(seen->nearest), ints_of(limits.near)));
-    return any(odd);
+    choice_t unusual = either(endless, int_at_most(seen->least, ints_of(TINY - 1u)));
+    if (limits.most != 0) unusual = either(unusual, int_at_most(ints_of(limits.most + 1u), seen->most));
+    if (limits.near != 0) unusual = either(unusual, int_at_most(bits_of(seen->nearest), ints_of(limits.near)));
+    return any(unusual);
 }
 static inline int negative_seen(const seen_t *seen) {
     return any(above_zero(minus(lanes_of(0.0f), seen->nearest)));
