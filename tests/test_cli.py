@@ -122,7 +122,8 @@ def test_bad_usage_exits_with_2(capsys, arguments):
 @pytest.mark.parametrize(
     "call",
     [["gelu"], ["--calls", "nosuch.json"], ["--self", "nonsense"], ["--out", "float32[3]"],
-     ["--alpha", "0"], ["--is-result", "false"], ["--materialize"]],
+     ["--alpha", "0"], ["--is-result", "false"], ["--materialize"],
+     ["--no-materialize"]],
 )  # fmt: skip
 def test_lifetimes_are_planned_instead_of_a_call(capsys, tmp_path, call):
     lives = tmp_path / "lives.csv"
@@ -131,7 +132,7 @@ def test_lifetimes_are_planned_instead_of_a_call(capsys, tmp_path, call):
     with pytest.raises(SystemExit) as ended:
         cli.main(["plan", *call, "--lifetimes", str(lives)])
     assert ended.value.code == 2
-    said = call[0] if call[0].startswith("-") else "operator"
+    said = call[0].replace("--no-", "--") if call[0].startswith("-") else "operator"
     assert f"takes no {said}\n" in capsys.readouterr().err
 
 
@@ -336,13 +337,31 @@ def two_calls(tmp_path):
     return str(path)
 
 
-@pytest.mark.parametrize("value", ["false", 1, None, []])
+WHOLE = {"operator": "leaky_relu", "self": "float32[64,64:strides=1,64]"}  # a chain, not fused
+
+
+@pytest.mark.parametrize(
+    ("said", "flags", "whole"),
+    [({}, [], True), ({"materialize": None}, [], True), ({"materialize": False}, [], False),
+     ({}, ["--no-materialize"], False), ({"materialize": True}, ["--no-materialize"], True)],
+)  # fmt: skip
+def test_a_call_overrules_what_the_environment_says_of_materializing(tmp_path, said, flags, whole):
+    path = tmp_path / "calls.json"
+    path.write_text(json.dumps([WHOLE | said]))
+    code = (
+        f"from aclnn import cli; cli.main(['plan', '--calls', {str(path)!r}, '--json', *{flags}])"
+    )
+    plan = json.loads(fresh(code, ACLNN_MATERIALIZE="1").stdout)
+    assert (plan["size"] > 0) == whole
+
+
+@pytest.mark.parametrize("value", ["false", 1, 0.0, []])
 def test_files_of_calls_say_materialize_with_truth_values(value, capsys, tmp_path):
     path = tmp_path / "calls.json"
     call = {"operator": "gelu", "self": "float32[8]", "materialize": value}
     path.write_text(json.dumps([call]))
     assert cli.main(["plan", "--calls", str(path)]) == 1
-    assert f"materialize is {value!r}, must be true or false" in capsys.readouterr().err
+    assert f"materialize is {value!r}, must be true, false or null" in capsys.readouterr().err
 
 
 def test_budgets_of_many_calls_name_all_that_break_them(capsys, tmp_path):

@@ -29,7 +29,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     for role, default in _defaults().items():
         kind: Any = {bool: _truth, str: str}.get(type(default), float)
         parser.add_argument(_flag(role), dest=role, type=kind, metavar="VALUE")
-    parser.add_argument("--materialize", action="store_true", help="keep every intermediate whole")
+    parser.add_argument(
+        "--materialize", action=argparse.BooleanOptionalAction,
+        help="keep every intermediate whole (default: as ACLNN_MATERIALIZE says)",
+    )  # fmt: skip
     parser.add_argument("--strategy", choices=STRATEGIES, help="how to plan the workspace")
 
 
@@ -53,8 +56,10 @@ def _defaults() -> dict[str, object]:
 def given(options: argparse.Namespace) -> list[str]:
     """What the command line says of a call, for commands that can do without one."""
     plain = vars(options)
-    said = {"operator": options.operator, "--materialize": options.materialize or None}
-    said |= {_flag(role): plain[role] for role in ("calls", *_operands(), *_defaults())}
+    said = {"operator": options.operator}
+    said |= {
+        _flag(role): plain[role] for role in ("calls", "materialize", *_operands(), *_defaults())
+    }
     return [words for words, value in said.items() if value is not None]
 
 
@@ -111,13 +116,13 @@ def _executor(call: dict[str, Any]) -> Any:
             f"no operator is called {call['operator']!r}, they are {', '.join(REGISTRY)}"
         )
     _refuse_unheard(operator, call)
-    if not isinstance(call["materialize"], bool):
-        raise BadCallError(f"materialize is {call['materialize']!r}, must be true or false")
+    if not isinstance(call["materialize"], bool | None):
+        raise BadCallError(f"materialize is {call['materialize']!r}, must be true, false or null")
     operands = [_operand(operator, call, role, seed) for seed, role in enumerate(operator.inputs)]
     out = _array("out", call["out"], 0, 0) if call.get("out") is not None else None
     chosen = {a.role: call[a.role] for a in operator.attributes if call.get(a.role) is not None}
     return aclnn.executor(
-        operator.name, *operands, out=out, materialize=call["materialize"] or None,
+        operator.name, *operands, out=out, materialize=call["materialize"],
         strategy=call["strategy"], **chosen,
     )  # fmt: skip
 
