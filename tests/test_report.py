@@ -114,6 +114,13 @@ def test_views_are_followed_to_what_they_are_views_of():
     assert "out" in names
 
 
+def test_a_call_with_nothing_to_do_says_so_where_its_steps_would_be():
+    page = aclnn.executor("leaky_relu", np.zeros((0, 3), np.float32)).to_html()
+    for way in page.split("<h2>Schedule</h2>")[1:]:
+        assert way.strip().startswith('<p class="soft">nothing to do</p>')
+    assert page.count("<h2>Schedule</h2>") == 2
+
+
 # --- What a report must not do --------------------------------------------------------------------
 
 
