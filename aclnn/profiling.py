@@ -310,7 +310,7 @@ _DIGITS = "0123456789abcdefghijklmnopqrstuvwxyz"
 @dataclass(frozen=True, slots=True)
 class _Executor:
     operator: str
-    schedule: Schedule | None  # in documents of before there were empty ones
+    schedule: Schedule
     plan: WorkspacePlan
 
 
@@ -335,8 +335,7 @@ def _check_numbers(one: _Recorded, executors: Sequence[_Executor], where: str) -
     """Raise ValueError where a run is of an executor or has a step that there is not."""
     if not 0 <= one.executor < len(executors):
         raise ValueError(f"{where}.executor is {one.executor}, but there are {len(executors)}")
-    schedule = executors[one.executor].schedule
-    steps = len(schedule.steps) if schedule else 0
+    steps = len(executors[one.executor].schedule.steps)
     for place, (step, *_) in enumerate(one.events):
         if not 0 <= step < steps:
             raise ValueError(f"{where}.events[{place}] is of step {step}, but there are {steps}")

@@ -110,6 +110,17 @@ def test_profiles_of_runs_that_cannot_have_been_are_refused(field, value, words)
         aclnn.Profile.from_json(json.dumps(document))
 
 
+def test_profiles_without_a_schedule_are_refused():
+    document = json.loads(small_executor().profile(repeat=1).to_json())
+    document["executors"][0]["schedule"] = None
+    document["recorded"] = []
+    with pytest.raises(ValueError, match=re.escape("executors[0].schedule: expected a document")):
+        aclnn.Profile.from_json(json.dumps(document))
+    assert not jsonschema.Draft202012Validator(PROFILE_SCHEMA, registry=PROFILE_KNOWN).is_valid(
+        document
+    )
+
+
 @pytest.mark.usefixtures("two_threads")
 def test_traces_are_what_perfetto_reads():
     ex, seen = recorded()
