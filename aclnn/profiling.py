@@ -15,6 +15,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from aclnn import _plan
+from aclnn.graph.abi import MAX_THREADS
 from aclnn.graph.plan import WorkspacePlan
 from aclnn.graph.schedule import Schedule, Step
 from aclnn.graph.views import json as documents
@@ -369,7 +370,7 @@ def _plan_data(plan: Any) -> dict[str, Any]:
 
 def _track(caller: int, thread: int) -> int:
     """A track for each thread of each caller: runs of two callers may overlap."""
-    return 1000 * caller + thread + 1
+    return MAX_THREADS * caller + thread + 1
 
 
 def _name(process: int, track: int, what: str, words: str) -> dict[str, Any]:

@@ -11,12 +11,14 @@ import jsonschema
 import numpy as np
 import pytest
 from aclnn.graph import graph_lifetimes
+from aclnn.graph.abi import MAX_THREADS
 from aclnn.graph.views.json import PLAN_SCHEMA, SCHEDULE_SCHEMA
 from graph_tools import assert_damage_is_refused
 from referencing import Registry, Resource
 from setups import small_executor
 
 import aclnn
+from aclnn import profiling
 from aclnn.profiling import PROFILE_SCHEMA
 
 
@@ -141,9 +143,19 @@ def test_traces_are_what_perfetto_reads():
         assert all(end <= later + 1e-9 for (_, end), (later, _) in itertools.pairwise(own))
     # A quick thread may do all of a step, so that the other has no part in it.
     begins = {}
-    for event in (e for e in slices if e["tid"] < 1000 and e["cat"] == "gelu_backward"):
+    for event in (e for e in slices if e["tid"] <= MAX_THREADS and e["cat"] == "gelu_backward"):
         begins[event["name"]] = min(event["ts"], begins.get(event["name"], event["ts"]))
     assert sorted(begins, key=begins.get) == [step.name for step in ex.schedule.steps]
+
+
+def test_every_thread_of_every_caller_has_a_track_of_its_own():
+    ex, seen = small_executor(materialize=True), aclnn.Profile()
+    for caller, thread in ((7, 1000), (8, 0)):
+        seen.runs.append(profiling.Run(ex.planned, 0, 9, ((0, thread, 0, 9),), caller))
+    events = json.loads(seen.to_chrome_trace())["traceEvents"]
+    assert len({event["tid"] for event in events if event["ph"] == "X"}) == 2
+    named = [event["args"]["name"] for event in events if event["name"] == "thread_name"]
+    assert named == ["caller 0, thread 1000", "caller 1, thread 0"]
 
 
 @pytest.mark.usefixtures("two_threads")
