@@ -340,6 +340,20 @@ def test_pictures(name, tmp_path):
     assert content.startswith(b"\x89PNG" if name.endswith("png") else b"<?xml")
 
 
+@pytest.mark.parametrize(
+    ("threads", "words"),
+    [([1], []), ([1, 2], ["hollow: 2 threads"]), ([8, 1, 3, 8], ["hollow: 3 or 8 threads"]),
+     ([2], []), ([2, 4], [])],
+)  # fmt: skip
+def test_pictures_explain_the_hollow_points_that_they_have(threads, words):
+    pytest.importorskip("matplotlib")
+    figure = plot.library().Figure()
+    plot._explain(figure, [row(threads=n) for n in threads])
+    (legend,) = figure.legends
+    labels = [text.get_text() for text in legend.get_texts()]
+    assert [label for label in labels if label.startswith("hollow")] == words
+
+
 def test_pictures_without_matplotlib(monkeypatch, capsys):
     monkeypatch.setitem(__import__("sys").modules, "matplotlib", None)
     assert cli.main(["bench", "--plot", "x.svg"]) == 1

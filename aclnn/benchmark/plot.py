@@ -17,6 +17,7 @@ COLORS = dict(zip(DTYPES, ("#1f6fb4", "#d9661f", "#2f8f4e"), strict=True))
 MIXED_COLOR = "#7d4fa3"
 PEER_MARKS = {"jax": "x", "numexpr": "+", "numba": "1"}
 GREY = "#777777"
+FILLED = 1  # the number of threads whose points are; those of any other are hollow
 
 
 def library() -> Any:
@@ -57,8 +58,7 @@ def draw(report: dict[str, Any], path: str | Path) -> None:
     _ratios(axes[0], rows, report["machine"]["best_isa"])
     if near_limit:
         _shares(axes[1], near_limit)
-    threads = sorted({row["threads"] for row in rows})
-    _explain(figure, rows, threads)
+    _explain(figure, rows)
     versions = ", ".join(f"{name} {version}" for name, version in report["versions"].items())
     figure.suptitle(
         f"{report['machine']['cpu']}, {rows[0]['isa']}\n{versions}", fontsize=8, color=GREY
@@ -112,7 +112,7 @@ def _shares(axes: Any, rows: Sequence[Row]) -> None:
 
 def _point(axes: Any, x: float, y: float, row: Row) -> None:
     color = COLORS.get(row["dtype"], MIXED_COLOR)
-    face = color if row["threads"] == 1 else "none"
+    face = color if row["threads"] == FILLED else "none"
     axes.plot(x, y, "o", color=color, markerfacecolor=face, markersize=5)
 
 
@@ -142,7 +142,7 @@ def _label(axes: Any, places: dict[tuple[str, str, str], float]) -> None:
     axes.set_axisbelow(True)
 
 
-def _explain(figure: Any, rows: Sequence[Row], threads: Sequence[int]) -> None:
+def _explain(figure: Any, rows: Sequence[Row]) -> None:
     """The legend, of what there is."""
     lines = need("matplotlib.lines", "pictures", "bench")
 
@@ -156,8 +156,10 @@ def _explain(figure: Any, rows: Sequence[Row], threads: Sequence[int]) -> None:
     handles = [sample(d, COLORS[d], "o") for d in dtypes if d in COLORS]
     if any(d not in COLORS for d in dtypes):
         handles.append(sample("mixed dtypes", MIXED_COLOR, "o"))
-    if len(threads) > 1:
-        handles.append(sample("hollow: 2 threads", GREY, "o", "none"))
+    threads = {row["threads"] for row in rows}
+    hollow = " or ".join(map(str, sorted(threads - {FILLED})))
+    if FILLED in threads and hollow:
+        handles.append(sample(f"hollow: {hollow} threads", GREY, "o", "none"))
     others = dict.fromkeys(key for row in rows for key in row["ratios"] if key in PEER_MARKS)
     handles += [sample(TITLES[key], GREY, PEER_MARKS[key]) for key in others]
     handles.append(lines.Line2D([], [], color="#c22222", label="wanted against PyTorch"))
