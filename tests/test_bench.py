@@ -327,6 +327,26 @@ def test_tables():
     assert all(table.MISSED not in to_text((one,)) for one in table.tables(report))
 
 
+def test_tables_have_no_column_without_a_value():
+    rows = [
+        row(),
+        row(regime="256Ki", ratios={"torch": 2.0, "numba": 3.0}, of_copy=0.5, of_ufunc=None),
+        row(regime="16Mi", ratios={"torch": 4.0}, of_copy=0.9, of_triad=0.8, of_ufunc=None),
+    ]
+    found = {one.title.partition(",")[0]: one for one in table.tables(report_of(*rows))}
+    regimes = {title: one.headers[2:] for title, one in found.items()}
+    assert regimes == {
+        "PyTorch's time over ours": ("call16", "256Ki", "16Mi"),
+        "numba's time over ours": ("256Ki",),
+        "µs of a call": ("call16",),
+        "Share of a copy's speed": ("256Ki", "16Mi"),
+        "Share of a triad's speed": ("16Mi",),
+    }
+    for one in found.values():
+        assert all(len(line) == len(one.headers) for line in one.rows)
+    assert found["numba's time over ours"].rows[-1][2:] == ("3.00",)
+
+
 @pytest.mark.parametrize("name", ["speed.svg", "deep/speed.png"])
 def test_pictures(name, tmp_path):
     pytest.importorskip("matplotlib")

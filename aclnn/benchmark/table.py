@@ -12,6 +12,7 @@ from aclnn.benchmark.targets import Row, Verdict
 from aclnn.graph.views.tables import Table, make
 
 MISSED = "!"
+_NAMES = ("operator", "dtype")  # the columns before those of the regimes
 Value = Callable[[Row], str | None]
 
 
@@ -64,13 +65,10 @@ def _ratios(rows: Sequence[Row], key: str, where: str, missed: set[tuple[Any, ..
         return f"{value:.2f}{f' {MISSED}' if missed and below else ''}"
 
     table = _pivot(rows, f"{TITLES[key]}'s time over ours, {where}", ratio)
-    if not table.rows:
-        return table
-    regimes = dict.fromkeys(row["regime"] for row in rows)
     means = []
-    for regime in regimes:
+    for regime in _regimes(table):
         known = [r["ratios"][key] for r in rows if r["regime"] == regime and key in r["ratios"]]
-        means.append(f"{geometric_mean(known):.2f}" if known else "")
+        means.append(f"{geometric_mean(known):.2f}")
     return replace(table, rows=(*table.rows, ("geometric mean", "", *means)))
 
 
@@ -79,7 +77,7 @@ def _small(rows: Sequence[Row], title: str) -> Table:
     table = _pivot(rows, title, lambda row: f"{_microseconds(row, 'aclnn'):.2f}")
     ufunc = [
         f"{median(_microseconds(row, 'np.add') for row in rows if row['regime'] == regime):.2f}"
-        for regime in dict.fromkeys(row["regime"] for row in rows)
+        for regime in _regimes(table)
     ]
     line = ("np.add(a, b, out=c)", "float32", *ufunc)
     return replace(table, rows=(*table.rows, line) if rows else ())
@@ -92,16 +90,21 @@ def _identity(quantity: str, thing: Row | Verdict) -> tuple[Any, ...]:
 
 
 def _pivot(rows: Sequence[Row], title: str, value: Value) -> Table:
-    """One line for each operator and dtype, one column for each regime."""
-    regimes = tuple(dict.fromkeys(row["regime"] for row in rows))
+    """One line for each operator and dtype, one column for each regime, where there are values."""
+    regimes: dict[str, None] = {}
     lines: dict[tuple[str, str], dict[str, str]] = {}
     for row in rows:
         text = value(row)
         if text is not None:
+            regimes[row["regime"]] = None
             lines.setdefault((row["operator"], row["dtype"]), {})[row["regime"]] = text
     body = ((*names, *(line.get(r, "") for r in regimes)) for names, line in lines.items())
-    headers = ("operator", "dtype", *regimes)
+    headers = (*_NAMES, *regimes)
     return make(headers, body, right=",".join(regimes), title=title, alarm=MISSED)
+
+
+def _regimes(table: Table) -> tuple[str, ...]:
+    return table.headers[len(_NAMES) :]
 
 
 def _microseconds(row: Row, name: str) -> float:
