@@ -164,6 +164,6 @@ def _way(
 
 
 def _purpose(name: str) -> str:
-    """What a pass is for: the first line of its documentation."""
-    words = getattr(known_passes, name, None).__doc__ or ""
-    return words.partition("\n")[0]
+    """What a pass is for: the first paragraph of its documentation."""
+    words = getattr(known_passes, name).__doc__ or ""
+    return " ".join(words.partition("\n\n")[0].split())

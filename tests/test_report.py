@@ -7,6 +7,7 @@ from html.parser import HTMLParser
 
 import numpy as np
 import pytest
+from aclnn.graph import passes
 
 import aclnn
 from aclnn import report
@@ -112,6 +113,15 @@ def test_views_are_followed_to_what_they_are_views_of():
     names = {fused.names(o.name) for step in fused.schedule.steps for o in step.operands}
     assert "grad_output_load grad_output" in names
     assert "out" in names
+
+
+def test_every_stage_says_what_it_is_for(executor):
+    words = {stage.name: stage.words for way in report.both_ways(executor) for stage in way.stages}
+    for name in ("elide", "fold_strides", "fold_casts", "fuse", "in_place"):
+        assert words[name].endswith(".")
+        assert words[name].split() == getattr(passes, name).__doc__.split("\n\n")[0].split()
+    with pytest.raises(AttributeError):
+        report._purpose("no such pass")
 
 
 def test_a_call_with_nothing_to_do_says_so_where_its_steps_would_be():
