@@ -9,9 +9,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from aclnn import dtypes
+from aclnn.environment import whole
 from aclnn.errors import AclnnError, invalid
 from aclnn.graph import contiguous_strides
 
+FARTHEST = 2**63 - 1  # elements that an array's strides and sizes can tell apart
 _FORM = re.compile(r"(?P<dtype>\w+)\[(?P<dims>[^:\]]*)(?P<rest>(?::[^:\]]*)*)\]")
 
 
@@ -55,9 +57,7 @@ def parse(text: str) -> Description:
         raise _bad(text, "must look like float16[64,1,1024] or bfloat16[128,64:strides=1,128]")
     if found["dtype"] not in dtypes.NAMES:
         raise _bad(text, f"{found['dtype']!r} is no dtype; they are {', '.join(dtypes.NAMES)}")
-    shape = _numbers(text, "size", found["dims"])
-    if any(size < 0 for size in shape):
-        raise _bad(text, "sizes must not be negative")
+    shape = _numbers(text, "size", found["dims"], low=0)
     options: dict[str, str] = {}
     for part in filter(None, found["rest"].split(":")):
         key, _, value = part.partition("=")
@@ -66,21 +66,24 @@ def parse(text: str) -> Description:
         if key in options:
             raise _bad(text, f"{key} is given twice")
         options[key] = value
-    strides = _numbers(text, "stride", options.get("strides", "")) or contiguous_strides(shape)
+    listed = _numbers(text, "stride", options.get("strides", ""), low=-FARTHEST)
+    strides = listed or contiguous_strides(shape)
     if len(strides) != len(shape):
         raise _bad(text, f"{len(strides)} strides for {len(shape)} dimensions")
-    offset, *others = _numbers(text, "offset", options.get("offset", "")) or (0,)
-    if others or offset < 0:
-        raise _bad(text, "the offset is one number that is not negative")
+    offset = _number(text, "the offset", options.get("offset") or "0", low=0)
     return Description(found["dtype"], shape, strides, offset)
 
 
-def _numbers(text: str, what: str, words: str) -> tuple[int, ...]:
-    if not words:
-        return ()
-    if not re.fullmatch(r"[+-]?[0-9]{1,19}(,[+-]?[0-9]{1,19})*", words):
-        raise _bad(text, f"every {what} must be an int, not {words!r}")
-    return tuple(int(word) for word in words.split(","))
+def _numbers(text: str, what: str, words: str, low: int) -> tuple[int, ...]:
+    listed = words.split(",") if words else []
+    return tuple(_number(text, f"every {what}", word, low) for word in listed)
+
+
+def _number(text: str, what: str, word: str, low: int) -> int:
+    try:
+        return whole(word, low, FARTHEST)
+    except ValueError as rule:
+        raise _bad(text, f"{what} {rule}, not {word!r}") from None
 
 
 def _bad(text: str, why: str) -> AclnnError:

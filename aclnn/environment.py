@@ -9,9 +9,11 @@ something by it, and a warning would drown where nobody looks.
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Generic, TypeVar
 
 from aclnn.errors import AclnnError, invalid, shown
@@ -83,17 +85,27 @@ class Variable(Generic[T]):
             raise invalid(f"{self.name} is {shown(text)}, {rule}") from None
 
 
-def _whole(low: int, high: int) -> Callable[[str], int]:
-    """Plain digits only: what else `int` reads, such as ``1_0`` or ``²``, is more likely a slip."""
+_WHOLE = re.compile("([+-]?)([0-9]+)")
 
-    def parse(text: str) -> int:
-        digits = text.lstrip("0") or "0"  # Python converts no more than some thousand digits
-        plain = text.isascii() and text.isdigit() and len(digits) <= len(str(high))
-        if not plain or not low <= int(digits) <= high:
-            raise ValueError(f"must be a whole number from {low} to {high}")
-        return int(digits)
 
-    return parse
+def whole(text: str, low: int, high: int) -> int:
+    """A whole number from `low` to `high`, in plain digits.
+
+    What else `int` reads, such as ``1_0`` or ``²``, is more likely a slip.
+
+    >>> whole("012", 0, 99), whole("-3", -5, 5)
+    (12, -3)
+    >>> whole("1_0", 0, 99)
+    Traceback (most recent call last):
+    ...
+    ValueError: must be a whole number from 0 to 99
+    """
+    if found := _WHOLE.fullmatch(text):
+        sign, digits = found[1], found[2].lstrip("0") or "0"
+        # Python converts no more than some thousand digits.
+        if len(digits) <= len(str(max(-low, high))) and low <= int(sign + digits) <= high:
+            return int(sign + digits)
+    raise ValueError(f"must be a whole number from {low} to {high}")
 
 
 def truth(text: str) -> bool:
@@ -147,7 +159,7 @@ NUM_THREADS: Variable[int | None] = Variable(
     "How many threads a run may use; see `aclnn.set_num_threads`.",
     f"1 to {MAX_THREADS}",
     None,
-    _whole(1, MAX_THREADS),
+    partial(whole, low=1, high=MAX_THREADS),
     "the CPUs that the process may use, at most 64",
 )
 SOC_VERSION = Variable(
@@ -177,14 +189,14 @@ PLAN_CACHE = Variable(
     "How many plans are kept for calls of the same description; 0 keeps none.",
     f"0 to {MOST_PLANS}",
     1024,  # as `_plan` begins
-    _whole(0, MOST_PLANS),
+    partial(whole, low=0, high=MOST_PLANS),
 )
 VERBOSE = Variable(
     "ACLNN_VERBOSE",
     "Print a line for every call (1), and the plan of every phase one (2).",
     "`0`, `1`, `2`",
     0,
-    _whole(0, 2),
+    partial(whole, low=0, high=2),
 )
 
 VARIABLES: tuple[Variable[Any], ...] = (

@@ -234,6 +234,21 @@ def test_bad_words_exit_with_2(capsys, arguments):
     assert caught.value.code == 2
 
 
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [(["bench", "--threads", "5000"], "--threads: '5000' must be a whole number from 1 to 1024"),
+     (["bench", "--sizes", "0"], "--sizes: '0' must be a whole number from 1 to "),
+     (["demo", "--seed", "x"], "--seed: 'x' must be a whole number from 0 to "),
+     (["plan", "elu_backward", "--is-result", "maybe"], "--is-result: 'maybe' must be one of 1, true"),
+     (["plan", "gelu", "--self", "float32[2,x]"], "every size must be a whole number from 0 to"),
+     (["plan", "gelu", "--self", "float32[2:offset=-1]"], "the offset must be a whole number from 0")],
+)  # fmt: skip
+def test_numbers_that_are_none_are_named_with_the_rule(capsys, arguments, words):
+    with pytest.raises(SystemExit):
+        cli.main(arguments)
+    assert words in capsys.readouterr().err.splitlines()[-1]
+
+
 @pytest.mark.parametrize("command", cli.COMMANDS)
 def test_help_everywhere(capsys, command):
     with pytest.raises(SystemExit) as caught:

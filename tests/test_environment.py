@@ -1,12 +1,14 @@
 """Variables of the environment: what they accept, what they refuse, and how they say so."""
 
+import argparse
 import os
 
 import pytest
 from setups import fresh
 
 import aclnn
-from aclnn import cli, environment, handles, isa
+from aclnn import cli, describe, environment, handles, isa
+from aclnn.cli import values
 
 BAD = [
     ("ACLNN_ISA", "avx512"), ("ACLNN_ISA", "v"),
@@ -55,6 +57,38 @@ def test_what_makes_no_sense_is_an_error_that_names_variable_value_and_rule(
     assert str(caught.value).startswith(f"{name} is '{text[:100]}")
     assert ", must be " in str(caught.value)
     assert len(str(caught.value)) < 400
+
+
+READERS = {
+    "variable": environment.NUM_THREADS.parse,
+    "natural": values.natural,
+    "positive": values.positive,
+    "threads": values.threads,
+    "size": lambda text: describe.parse(f"float32[{text}]").shape[0],
+    "stride": lambda text: describe.parse(f"float32[2:strides={text}]").strides[0],
+    "offset": lambda text: describe.parse(f"float32[2:offset={text}]").offset,
+}
+
+
+@pytest.mark.parametrize("reader", READERS)
+def test_whole_numbers_are_read_alike_wherever_they_stand(reader):
+    for text in ("7", "+7", "007", "0" * 5000 + "7"):
+        assert READERS[reader](text) == 7
+    for text in ("x", "1_0", "²", "٣", "7.0", "0x7", "--7", "9" * 5000):
+        with pytest.raises(
+            (ValueError, argparse.ArgumentTypeError), match="must be a whole number"
+        ):
+            READERS[reader](text)
+
+
+def test_bounds_of_whole_numbers_belong_to_them():
+    for low, high in ((0, 7), (-7, 7), (-9, -1), (3, 3)):
+        for number in range(-12, 13):
+            if low <= number <= high:
+                assert environment.whole(str(number), low, high) == number
+                continue
+            with pytest.raises(ValueError, match=f"must be a whole number from {low} to {high}"):
+                environment.whole(str(number), low, high)
 
 
 def test_every_variable_has_a_good_and_a_bad_value_here():

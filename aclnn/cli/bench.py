@@ -16,7 +16,7 @@ from typing import Any
 from aclnn import isa
 from aclnn.benchmark import cells, matrix, plot, table, targets
 from aclnn.cli import show
-from aclnn.cli.numbers import positive, thread_count
+from aclnn.cli.values import positive, threads
 from aclnn.graph.views.tables import Table, to_markdown, to_rich, to_text
 from aclnn.operators import REGISTRY
 
@@ -35,7 +35,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="elements of the cells about layouts (default %(default)s)",
     )  # fmt: skip
     add("--peers", nargs="*", default=matrix.ALL_PEERS, choices=matrix.ALL_PEERS)
-    add("--threads", nargs="+", type=thread_count, default=[1], metavar="N", help="(default 1)")
+    add("--threads", nargs="+", type=threads, default=[1], metavar="N", help="(default 1)")
     add(
         "--isa", nargs="+", default=[], choices=isa.available(), help="measure these builds of the kernels"
     )  # fmt: skip

@@ -9,8 +9,8 @@ from typing import Any
 
 import aclnn
 from aclnn import describe
+from aclnn.cli.values import truth_value
 from aclnn.constants import ACLNN_ERR_PARAM_INVALID
-from aclnn.environment import truth
 from aclnn.errors import AclnnError, invalid
 from aclnn.operators import REGISTRY, Operator
 from aclnn.planning import STRATEGIES
@@ -27,20 +27,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
             _flag(role), dest=role, metavar="OPERAND", help="such as float16[64,1,1024]"
         )
     for role, default in _defaults().items():
-        kind: Any = {bool: _truth, str: str}.get(type(default), float)
+        kind: Any = {bool: truth_value, str: str}.get(type(default), float)
         parser.add_argument(_flag(role), dest=role, type=kind, metavar="VALUE")
     parser.add_argument(
         "--materialize", action=argparse.BooleanOptionalAction,
         help="keep every intermediate whole (default: as ACLNN_MATERIALIZE says)",
     )  # fmt: skip
     parser.add_argument("--strategy", choices=STRATEGIES, help="how to plan the workspace")
-
-
-def _truth(text: str) -> bool:
-    try:
-        return truth(text)
-    except ValueError as error:  # whose words argparse would not show
-        raise argparse.ArgumentTypeError(f"{text!r} {error}") from None
 
 
 def _operands() -> list[str]:

@@ -20,7 +20,7 @@ import ml_dtypes
 import numpy as np
 
 import aclnn
-from aclnn.cli.numbers import natural
+from aclnn.cli.values import natural
 from aclnn.operators import REGISTRY
 
 BFLOAT16 = np.dtype(ml_dtypes.bfloat16)

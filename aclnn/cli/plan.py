@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from aclnn.cli import calls, show
-from aclnn.cli.numbers import natural
 from aclnn.cli.show import View
+from aclnn.cli.values import natural
 from aclnn.errors import AclnnError, invalid
 from aclnn.graph import WorkspacePlan, lifetimes_from_csv, plan_lifetimes
 from aclnn.graph.views import json as documents

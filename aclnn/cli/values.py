@@ -1,0 +1,42 @@
+"""What options may be, in words; anything else is bad usage."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable
+from functools import partial
+from typing import TypeVar
+
+from aclnn.environment import truth, whole
+from aclnn.errors import shown
+from aclnn.graph.abi import MAX_THREADS
+
+T = TypeVar("T")
+
+LARGEST = 10**18 - 1  # everything that counts bytes or elements takes it
+
+
+def option(parse: Callable[[str], T]) -> Callable[[str], T]:
+    """`parse` as argparse wants it, which keeps the words of `ArgumentTypeError` only.
+
+    >>> option(int)("12")
+    12
+    >>> threads("5000")
+    Traceback (most recent call last):
+    ...
+    argparse.ArgumentTypeError: '5000' must be a whole number from 1 to 1024
+    """
+
+    def parsed(text: str) -> T:
+        try:
+            return parse(text)
+        except ValueError as rule:
+            raise argparse.ArgumentTypeError(f"{shown(text)} {rule}") from None
+
+    return parsed
+
+
+natural = option(partial(whole, low=0, high=LARGEST))
+positive = option(partial(whole, low=1, high=LARGEST))
+threads = option(partial(whole, low=1, high=MAX_THREADS))
+truth_value = option(truth)
