@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 import aclnn
-from aclnn import dtypes
+from aclnn import c_shaped
 from aclnn.benchmark.cells import Cell, Memory
-from aclnn.operators import REGISTRY, Parameter
+from aclnn.operators import REGISTRY
 
 
 def prepare(cell: Cell, memory: Memory) -> Callable[[], Any]:
@@ -48,12 +48,11 @@ def _phases(cell: Cell, memory: Memory) -> Callable[[], Any]:
     entry = operator.entries[0]
     values = {attribute.role: attribute.default for attribute in operator.attributes}
     values |= dict(zip(operator.inputs, memory.inputs, strict=True)) | {"out": memory.out}
-    arguments = [_argument(p, values[p.role]) for p in entry.parameters]
+    arguments = c_shaped.arguments(entry, (values[p.role] for p in entry.parameters))
     plan = getattr(aclnn, f"{entry.name}GetWorkspaceSize")
     execute = getattr(aclnn, entry.name)
     size, _, status = plan(*arguments)
-    if status != aclnn.ACLNN_SUCCESS:
-        raise aclnn.AclnnError(status, aclnn.aclGetRecentErrMsg())
+    c_shaped.check(status)
     workspace = np.empty(size, np.uint8) if size else None
 
     def both() -> int:
@@ -61,17 +60,3 @@ def _phases(cell: Cell, memory: Memory) -> Callable[[], Any]:
         return execute(workspace, size, executor, None)
 
     return both
-
-
-def _argument(parameter: Parameter, value: Any) -> Any:
-    if parameter.is_tensor:
-        return _tensor(value)
-    if parameter.kind == "scalar":
-        return aclnn.aclCreateScalar(value, aclnn.ACL_FLOAT)
-    return -1.0 if value is None else value
-
-
-def _tensor(array: np.ndarray) -> Any:
-    return aclnn.aclCreateTensor(
-        array.shape, dtypes.of_numpy(array.dtype), None, 0, aclnn.ACL_FORMAT_ND, array.shape, array
-    )

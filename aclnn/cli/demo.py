@@ -12,7 +12,7 @@ import json
 import math
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -20,8 +20,9 @@ import ml_dtypes
 import numpy as np
 
 import aclnn
+from aclnn import c_shaped
 from aclnn.cli.values import natural
-from aclnn.operators import REGISTRY
+from aclnn.operators import ENTRIES, REGISTRY, Entry
 
 BFLOAT16 = np.dtype(ml_dtypes.bfloat16)
 _erfc = np.vectorize(math.erfc, otypes=[np.float64])
@@ -32,14 +33,30 @@ class Case:
     """One call of the demonstration.
 
     `call` are the C-shaped function's arguments with arrays and numbers in place of tensors and
-    scalars; `expected` the float64 result.
+    scalars.
     """
 
     function: str
     what: str
     call: tuple[Any, ...]
-    output: int
-    expected: Callable[..., np.ndarray]
+
+    @property
+    def entry(self) -> Entry:
+        return ENTRIES[self.function][1]
+
+    @property
+    def out(self) -> np.ndarray:
+        (out,) = (value for kind, value in self._by_kind() if kind in ("output", "inout"))
+        return out
+
+    def expected(self) -> np.ndarray:
+        """The result in float64, of inputs that the call has not changed yet."""
+        given = (_widened(value) for kind, value in self._by_kind() if kind != "output")
+        return FORMULAS[self.function](*given)
+
+    def _by_kind(self) -> Iterator[tuple[str, Any]]:
+        kinds = (parameter.kind for parameter in self.entry.parameters)
+        return zip(kinds, self.call, strict=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +83,16 @@ def run(options: argparse.Namespace) -> int:
     if options.json:
         print(json.dumps([asdict(outcome) for outcome in outcomes], indent=2))
         return 1 if failed else 0
+    _print_table(outcomes)
+    _show_one()
+    if failed:
+        print(f"{len(failed)} of {len(outcomes)} results are wrong", file=sys.stderr)
+        return 1
+    print(f"\nall {len(outcomes)} results agree with the reference")
+    return 0
+
+
+def _print_table(outcomes: Sequence[Outcome]) -> None:
     print(
         f"aclnn-cpu {aclnn.__version__}: {len(outcomes)} functions, of every family of the "
         f"{len(REGISTRY)} operators, through both phases, checked against float64\n"
@@ -82,12 +109,6 @@ def run(options: argparse.Namespace) -> int:
     print(
         "\nfirst µs: both phases of a first call, planning included; aclnn bench measures the others"
     )
-    _show_one()
-    if failed:
-        print(f"{len(failed)} of {len(outcomes)} results are wrong", file=sys.stderr)
-        return 1
-    print(f"\nall {len(outcomes)} results agree with the reference")
-    return 0
 
 
 def cases(rng: np.random.Generator) -> list[Case]:
@@ -96,78 +117,73 @@ def cases(rng: np.random.Generator) -> list[Case]:
     def normal(*shape: int, dtype: Any = np.float32, spread: float = 2.0) -> np.ndarray:
         return (rng.standard_normal(shape) * spread).astype(dtype)
 
+    def zeros(*shape: int, dtype: Any = np.float32) -> np.ndarray:
+        return np.zeros(shape, dtype)
+
     probabilities = rng.uniform(0.01, 0.99, (64, 768)).astype(np.float32)
-    strided_out = np.zeros((768, 64), np.float32).T
     return [
         Case(
-            "aclnnEluBackward",
-            "bfloat16[512,768], result float64",
+            "aclnnEluBackward", "bfloat16[512,768], result float64",
             (normal(512, 768, dtype=BFLOAT16), 1.5, 1.0, 1.0, False,
-             normal(512, 768, dtype=BFLOAT16), np.zeros((512, 768))),
-            6,
-            lambda g, a, s, k, _is_result, x: np.where(
-                x <= 0, g * k * a * s * np.exp(k * np.minimum(x, 0)), g * s
-            ),
+             normal(512, 768, dtype=BFLOAT16), zeros(512, 768, dtype=np.float64)),
         ),
         Case(
-            "aclnnLeakyRelu",
-            "float16[256,1024] read transposed",
-            (normal(1024, 256, dtype=np.float16).T, 0.01, np.zeros((256, 1024), np.float16)),
-            2,
-            lambda x, slope: np.where(x > 0, x, x * slope),
+            "aclnnLeakyRelu", "float16[256,1024] read transposed",
+            (normal(1024, 256, dtype=np.float16).T, 0.01, zeros(256, 1024, dtype=np.float16)),
         ),
         Case(
-            "aclnnInplaceLeakyRelu",
-            "float32[100000], every second element",
+            "aclnnInplaceLeakyRelu", "float32[100000], every second element",
             (normal(200_000)[::2], 0.1),
-            0,
-            lambda x, slope: np.where(x > 0, x, x * slope),
         ),
         Case(
-            "aclnnHardshrinkBackward",
-            "float16[32,1,256] with float32[128,1]",
-            (normal(32, 1, 256, dtype=np.float16), normal(128, 1), 0.5,
-             np.zeros((32, 128, 256), np.float32)),
-            3,
-            lambda g, x, lambd: np.where((x > lambd) | (x < -lambd), g, 0),
+            "aclnnHardshrinkBackward", "float16[32,1,256] with float32[128,1]",
+            (normal(32, 1, 256, dtype=np.float16), normal(128, 1), 0.5, zeros(32, 128, 256)),
         ),
         Case(
-            "aclnnGeluBackward",
-            "float16[64,1,1024] with float32[1,128,1024]",
-            (normal(64, 1, 1024, dtype=np.float16), normal(1, 128, 1024),
-             np.zeros((64, 128, 1024), np.float32)),
-            2,
-            lambda g, x: g * (0.5 * _erfc(-x / math.sqrt(2))
-                              + x * np.exp(-x * x / 2) / math.sqrt(2 * math.pi)),
+            "aclnnGeluBackward", "float16[64,1,1024] with float32[1,128,1024]",
+            (normal(64, 1, 1024, dtype=np.float16), normal(1, 128, 1024), zeros(64, 128, 1024)),
         ),
         Case(
-            "aclnnLogitGrad",
-            "float32[64,768] into a transposed output",
-            (probabilities, normal(64, 768), -1.0, strided_out),
-            3,
-            lambda x, dy, _eps: dy / (x * (1 - x)),
+            "aclnnLogitGrad", "float32[64,768] into a transposed output",
+            (probabilities, normal(64, 768), -1.0, zeros(768, 64).T),
         ),
     ]  # fmt: skip
 
 
+def _leaky_relu(x: np.ndarray, slope: float) -> np.ndarray:
+    return np.where(x > 0, x, x * slope)
+
+
+def _gelu_backward(g: np.ndarray, x: np.ndarray) -> np.ndarray:
+    density = np.exp(-x * x / 2) / math.sqrt(2 * math.pi)
+    return g * (0.5 * _erfc(-x / math.sqrt(2)) + x * density)
+
+
+# What the functions compute, of their arguments but for the output.
+FORMULAS: dict[str, Callable[..., np.ndarray]] = {
+    "aclnnEluBackward": lambda g, alpha, scale, input_scale, _is_result, x: g * np.where(
+        x <= 0, input_scale * alpha * scale * np.exp(input_scale * np.minimum(x, 0)), scale
+    ),
+    "aclnnLeakyRelu": _leaky_relu,
+    "aclnnInplaceLeakyRelu": _leaky_relu,
+    "aclnnHardshrinkBackward": lambda g, x, lambd: np.where(abs(x) > lambd, g, 0),
+    "aclnnGeluBackward": _gelu_backward,
+    "aclnnLogitGrad": lambda x, dy, _eps: dy / (x * (1 - x)),
+}  # fmt: skip
+
+
 def run_case(case: Case) -> Outcome:
     """Both phases of one call, its time, and how far its result is from the reference."""
-    out = case.call[case.output]
-    wide = [
-        a.astype(np.float64) if isinstance(a, np.ndarray) else _as_float32(a)
-        for index, a in enumerate(case.call)
-        if index != case.output or case.output == 0
-    ]
-    expected = case.expected(*wide)
-    arguments = _c_arguments(case)
+    out, expected = case.out, case.expected()
+    arguments = c_shaped.arguments(case.entry, case.call)
     phase_one = getattr(aclnn, f"{case.function}GetWorkspaceSize")
     begin = time.perf_counter()
     size, executor, status = phase_one(*arguments)
-    _expect_success(case.function, status)
+    c_shaped.check(status)
     workspace = np.empty(size, np.uint8) if size else None
     status = getattr(aclnn, case.function)(workspace, size, executor, None)
     elapsed = time.perf_counter() - begin
-    _expect_success(case.function, status)
+    c_shaped.check(status)
     dtype = _rounded_to(case)
     ulp = max_ulp(out, expected, dtype)
     passed = ulp <= 1.0 and np.array_equal(out, out.astype(dtype))
@@ -176,52 +192,14 @@ def run_case(case: Case) -> Outcome:
 
 def _rounded_to(case: Case) -> np.dtype:
     """The dtype that has the result: a cast to a wider output comes after the rounding."""
-    first, out = case.call[0], case.call[case.output]
-    return first.dtype if out.dtype == np.float64 else out.dtype
+    return case.call[0].dtype if case.out.dtype == np.float64 else case.out.dtype
 
 
-def _c_arguments(case: Case) -> list[Any]:
-    from aclnn.operators import ENTRIES
-
-    _, entry = ENTRIES[case.function]
-    made = []
-    for parameter, value in zip(entry.parameters, case.call, strict=True):
-        if parameter.is_tensor:
-            made.append(tensor_of(value))
-        elif parameter.kind == "scalar":
-            made.append(aclnn.aclCreateScalar(value, aclnn.ACL_FLOAT))
-        else:
-            made.append(value)
-    return made
-
-
-def tensor_of(array: np.ndarray) -> Any:
-    """An aclTensor that looks at a NumPy array's memory."""
-    from aclnn import dtypes
-
-    memory = array if array.base is None else array.base
-    offset = (array.ctypes.data - memory.ctypes.data) // array.itemsize
-    strides = [stride // array.itemsize for stride in array.strides]
-    made = aclnn.aclCreateTensor(
-        array.shape, dtypes.of_numpy(array.dtype), strides, offset, aclnn.ACL_FORMAT_ND,
-        memory.shape, memory,
-    )  # fmt: skip
-    if made is None:
-        first, *_ = aclnn.aclGetRecentErrMsg().splitlines()
-        raise aclnn.AclnnError(aclnn.ACLNN_ERR_PARAM_INVALID, first)
-    return made
-
-
-def _as_float32(value: Any) -> Any:
+def _widened(value: Any) -> Any:
+    """An argument as it reaches the kernels (scalars are float32), in float64."""
+    if isinstance(value, np.ndarray):
+        return value.astype(np.float64)
     return float(np.float32(value)) if isinstance(value, float) else value
-
-
-def _expect_success(function: str, status: int) -> None:
-    if status != aclnn.ACLNN_SUCCESS:
-        first, *_ = (
-            aclnn.aclGetRecentErrMsg().splitlines()
-        )  # what follows explains a program's call
-        raise aclnn.AclnnError(status, first)
 
 
 def max_ulp(actual: np.ndarray, exact: np.ndarray, dtype: np.dtype) -> float:
