@@ -1,4 +1,6 @@
-"""What tests of several files begin with: a process of its own, a call with something to plan, a tensor."""
+"""What tests of several files begin with: a process of its own, a call with something to plan, a tensor,
+the message of a failure, an object that fails whoever looks at it.
+"""
 
 import os
 import subprocess
@@ -39,3 +41,27 @@ def planned(x, out):
     size, executor, status = aclnn.aclnnGeluGetWorkspaceSize(x, out)
     assert (size, status) == (0, aclnn.ACLNN_SUCCESS), aclnn.aclGetRecentErrMsg()
     return executor
+
+
+def message():
+    """What is said of a failure, once."""
+    found = aclnn.aclGetRecentErrMsg()
+    assert found
+    assert aclnn.aclGetRecentErrMsg() is None
+    return found
+
+
+class Hostile:
+    """Raises whatever is asked of it."""
+
+    def __repr__(self):
+        raise RuntimeError("no")
+
+    __index__ = __float__ = __bool__ = __len__ = __iter__ = __eq__ = __hash__ = __repr__
+
+    @property
+    def __array_interface__(self):
+        raise RuntimeError("no")
+
+    def __dlpack__(self, **_):
+        raise RuntimeError("no")

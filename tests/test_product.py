@@ -1,9 +1,5 @@
 """Names of products, and what follows from them."""
 
-import os
-import subprocess
-import sys
-
 import pytest
 
 import aclnn
@@ -53,17 +49,3 @@ def test_what_families_have():
     with_bfloat16 = {soc for soc in product.FAMILIES if product.supports_bfloat16(soc)}
     assert with_bfloat16 == {"Ascend910B", "Ascend910_93", "Ascend950"}
     assert {s for s in product.FAMILIES if not product.has_operators(s)} == {"Ascend310B"}
-
-
-@pytest.mark.parametrize(
-    ("value", "family"), [("Ascend310P3", "Ascend310P"), ("", "Ascend910B"), (None, "Ascend910B")]
-)
-def test_the_environment_chooses(value, family):
-    environment = {k: v for k, v in os.environ.items() if k != "ACLNN_SOC_VERSION"}
-    if value is not None:
-        environment["ACLNN_SOC_VERSION"] = value
-    done = subprocess.run(
-        [sys.executable, "-c", "import aclnn; print(aclnn.get_soc_version())"],
-        env=environment, capture_output=True, text=True, check=True,
-    )  # fmt: skip
-    assert done.stdout.strip() == family

@@ -8,6 +8,7 @@ from html.parser import HTMLParser
 import numpy as np
 import pytest
 from aclnn.graph import passes
+from setups import tensor
 
 import aclnn
 from aclnn import report
@@ -148,9 +149,8 @@ def test_reports_leave_inputs_as_they_are():
 
 def test_reports_do_not_spend_executors():
     x, out = np.full(3, -1, np.float32), np.zeros(3, np.float32)
-    tensors = [aclnn.aclCreateTensor((3,), 0, None, 0, 2, (3,), a) for a in (x, out)]
     slope = aclnn.aclCreateScalar(0.5, aclnn.ACL_FLOAT)
-    size, executor, _ = aclnn.aclnnLeakyReluGetWorkspaceSize(tensors[0], slope, tensors[1])
+    size, executor, _ = aclnn.aclnnLeakyReluGetWorkspaceSize(tensor(x), slope, tensor(out))
     assert "The executor is for one run" in executor.to_html()
     assert not out.any()
     assert aclnn.aclnnLeakyRelu(None, size, executor, None) == aclnn.ACLNN_SUCCESS

@@ -11,6 +11,7 @@ import weakref
 
 import numpy as np
 import pytest
+from setups import message
 
 import aclnn
 from aclnn.stream import submit
@@ -26,13 +27,6 @@ def stream():
     if not made.destroyed:
         aclnn.aclrtDestroyStream(made)
     aclnn.aclGetRecentErrMsg()
-
-
-def message():
-    found = aclnn.aclGetRecentErrMsg()
-    assert found
-    assert aclnn.aclGetRecentErrMsg() is None
-    return found
 
 
 class Gate:

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from setups import Hostile, message
 
 import aclnn
 from aclnn import aclDataType as T
@@ -21,13 +22,6 @@ OK, NULLPTR, INVALID = 0, 161001, 161002
 
 def create(dims=(2, 3), dtype=T.ACL_FLOAT, strides=None, offset=0, form=2, storage=None, data=None):
     return aclnn.aclCreateTensor(dims, dtype, strides, offset, form, storage or dims, data)
-
-
-def message():
-    found = aclnn.aclGetRecentErrMsg()
-    assert found
-    assert aclnn.aclGetRecentErrMsg() is None
-    return found
 
 
 # significant bits, smallest exponent of a subnormal, largest finite value
@@ -162,22 +156,6 @@ def test_scalars_that_cannot_be(value, dtype):
 # --- Tensors --------------------------------------------------------------------------------------
 
 
-class Hostile:
-    """Raises whatever is asked of it."""
-
-    def __repr__(self):
-        raise RuntimeError("no")
-
-    __index__ = __len__ = __iter__ = __hash__ = __eq__ = __float__ = __repr__
-
-    @property
-    def __array_interface__(self):
-        raise RuntimeError("no")
-
-    def __dlpack__(self, **_):
-        raise RuntimeError("no")
-
-
 JUNK = [None, -1, 2**80, 10**5000, 3.5, math.nan, "x", b"abc", (), [1], [10**5000], {}, object(),
         Hostile(), [Hostile()], np.zeros(2), True, 1j, (None,), "float32", np.array(3), [[1]],
         range(10**6), np.array([None])]  # fmt: skip
@@ -190,9 +168,9 @@ def only_says_no(call):
     result = call()
     refused = result is None or result in (NULLPTR, INVALID)
     assert refused or isinstance(result, aclnn.aclTensor | aclnn.aclScalar) or result == OK
-    message = aclnn.aclGetRecentErrMsg()
-    assert bool(message) == refused
-    assert message is None or len(message) < 5000
+    said = aclnn.aclGetRecentErrMsg()
+    assert bool(said) == refused
+    assert said is None or len(said) < 5000
 
 
 @pytest.mark.parametrize("position", range(7))
