@@ -4,6 +4,7 @@ import doctest
 import fnmatch
 import importlib
 import inspect
+import math
 import pathlib
 import pickle
 import pkgutil
@@ -256,6 +257,20 @@ def test_documents_link_to_what_exists(name):
 @pytest.mark.parametrize("name", sorted(path.name for path in DOCS.glob("*.md")))
 def test_the_readme_lists_every_document(name):
     assert f"(docs/{name})" in (DOCS.parent / "README.md").read_text(encoding="utf-8")
+
+
+def test_thresholds_are_those_of_the_sources():
+    section = document("architecture.md").partition("## Thresholds")[2]
+    rows = re.findall(
+        r"^\| ([0-9]+) ?(Ki|Mi)?.*\| `(\w+)` in `([\w./]+)` \|", section, re.MULTILINE
+    )
+    assert len(rows) == section.count("\n| ") - 2  # the heads of the table
+    inline = re.findall(r"(\d+) (KiB) \(`(\w+)` in `([\w./]+)`\)", section)
+    for number, unit, name, path in rows + inline:
+        source = (ROOT / path).read_text(encoding="utf-8")
+        (value,) = re.findall(rf"\b{name} = ([0-9* ]*[0-9])", source)
+        size = {"": 1, "Ki": 1 << 10, "KiB": 1 << 10, "Mi": 1 << 20}[unit]
+        assert math.prod(map(int, value.split("*"))) == int(number) * size, name
 
 
 def test_the_readme_links_to_what_exists():
