@@ -21,11 +21,6 @@ from setuptools import Extension, find_packages, setup
 from setuptools.command.build_ext import build_ext
 
 HERE = Path(__file__).parent
-VERSION = next(
-    line.split('"')[1]
-    for line in (HERE / "aclnn" / "_version.py").read_text().splitlines()
-    if line.startswith("__version__")
-)
 
 # -fno-trapping-math lets comparisons and selects vectorise; -ffp-contract=off leaves fusing to
 # the formulas, so that every instruction set with FMA gives the same bits.  Never -ffast-math:
@@ -208,7 +203,6 @@ def kernel_extensions() -> list[Extension]:
 if __name__ == "__main__":
     sys.path.insert(0, str(HERE))
     setup(
-        version=VERSION,
         packages=[
             *find_packages(include=["aclnn", "aclnn.*"]),
             "aclnn.graph",

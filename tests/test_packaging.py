@@ -4,9 +4,13 @@ import pathlib
 import re
 import runpy
 import shutil
+import subprocess
+import sys
 import tomllib
 
 import pytest
+
+import aclnn
 
 ROOT = pathlib.Path(__file__).parent.parent
 if not (ROOT / "setup.py").exists():
@@ -23,7 +27,6 @@ def setup_in(tmp_path):
     shutil.copy(ROOT / "setup.py", tmp_path)
     for folder in ("aclnn", "graph"):
         (tmp_path / folder).mkdir()
-    shutil.copy(ROOT / "aclnn" / "_version.py", tmp_path / "aclnn")
     return runpy.run_path(str(tmp_path / "setup.py"))
 
 
@@ -47,3 +50,20 @@ def test_every_extra_is_for_something(extra):
     for requirement in EXTRAS[extra]:
         package = re.split("[<>=~!]", requirement)[0]
         assert re.search(rf'import {package}\b|(need|find_spec)\(\s*"{package}\b', text), package
+
+
+def test_the_version_is_read_without_importing_the_package(tmp_path):
+    """A build begins where neither NumPy nor anything that was compiled is there yet."""
+    pytest.importorskip("setuptools")
+    shutil.copy(ROOT / "pyproject.toml", tmp_path)
+    for name in ("README.md", "LICENSE"):
+        shutil.copy(ROOT / name, tmp_path)
+    (tmp_path / "aclnn").mkdir()
+    (tmp_path / "aclnn" / "__init__.py").write_text("raise ImportError('not built yet')")
+    shutil.copy(ROOT / "aclnn" / "_version.py", tmp_path / "aclnn")
+    code = "import setuptools; setuptools.setup(packages=[])"
+    done = subprocess.run(
+        [sys.executable, "-c", code, "--version"],
+        cwd=tmp_path, capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    assert done.stdout.split()[-1] == aclnn.__version__
