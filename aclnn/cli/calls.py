@@ -71,24 +71,26 @@ def executors(options: argparse.Namespace, strategy: str | None = None) -> list[
     plain = vars(options)
     forced = {} if strategy is None else {"strategy": strategy}
     if options.calls is not None:
-        try:
-            listed = json.loads(Path(options.calls).read_text(encoding="utf-8"))
-        except (ValueError, RecursionError) as error:
-            raise invalid(f"{options.calls}: {error}") from None
-        if not isinstance(listed, list) or not all(isinstance(call, dict) for call in listed):
-            raise invalid(f"{options.calls}: must be a list of objects")
-        if not listed:
-            raise invalid(f"{options.calls}: an empty list, nothing to look at")
-        return [
-            _executor({**plain, **_known(call, place), **forced})
-            for place, call in enumerate(listed, 1)
-        ]
+        return [_executor({**plain, **call, **forced}) for call in _listed(options.calls)]
     if options.operator is None:
         options.refuse("name an operator, or --calls FILE")
     try:
         return [_executor({**plain, **forced})]
     except BadCallError as error:
         return options.refuse(str(error))
+
+
+def _listed(name: str) -> list[dict[str, Any]]:
+    """The calls in a file."""
+    try:
+        listed = json.loads(Path(name).read_text(encoding="utf-8"))
+    except (ValueError, RecursionError) as error:
+        raise invalid(f"{name}: {error}") from None
+    if not isinstance(listed, list) or not all(isinstance(call, dict) for call in listed):
+        raise invalid(f"{name}: must be a list of objects")
+    if not listed:
+        raise invalid(f"{name}: an empty list, nothing to look at")
+    return [_known(call, place) for place, call in enumerate(listed, 1)]
 
 
 def _known(call: dict[str, Any], place: int) -> dict[str, Any]:
@@ -105,9 +107,7 @@ def _executor(call: dict[str, Any]) -> Any:
     named = call["operator"]
     operator = REGISTRY.get(named) if isinstance(named, str) else None
     if operator is None:
-        raise BadCallError(
-            f"no operator is called {call['operator']!r}, they are {', '.join(REGISTRY)}"
-        )
+        raise BadCallError(f"no operator is called {named!r}, they are {', '.join(REGISTRY)}")
     _refuse_unheard(operator, call)
     if not isinstance(call["materialize"], bool | None):
         raise BadCallError(f"materialize is {call['materialize']!r}, must be true, false or null")

@@ -98,7 +98,7 @@ def run(options: argparse.Namespace) -> int:
     if options.json:
         written(_as_json(executors, options.view), options)
     elif options.output:
-        return write_views(executors, options)
+        write_views(executors, options)
     else:
         show.show(options, [part for ex in executors for part in parts(ex, options.view)])
     return 0
@@ -132,13 +132,12 @@ def write_files(executors: list[Any], options: argparse.Namespace) -> None:
                 print(path)
 
 
-def write_views(executors: list[Any], options: argparse.Namespace) -> int:
+def write_views(executors: list[Any], options: argparse.Namespace) -> None:
     """One file for each call: pictures and documents cannot be put behind each other."""
     for place, executor in enumerate(executors, 1):
         path = show.numbered(options.output, place, len(executors))
         text = "\n\n".join(view.text(thing) for view, thing in parts(executor, options.view))
         path.write_text(text + "\n", encoding="utf-8")
-    return 0
 
 
 def written(text: str, options: argparse.Namespace) -> None:
@@ -168,20 +167,21 @@ def timeline(executor: Any) -> str:
 
 def _as_json(executors: list[Any], view: str | None) -> str:
     """A list with an entry for each call."""
-    data = as_data if view is None else VIEWS[view].data
-    if data is None:  # a format of its own: JSON as it is, anything else as a string
-        text = VIEWS[view or ""].text
-        listed = [_parsed(text(executor)) for executor in executors]
-    else:
-        listed = [data(executor) for executor in executors]
-    return json.dumps(listed, indent=2)
+    data = as_data if view is None else _data_of(VIEWS[view])
+    return json.dumps([data(executor) for executor in executors], indent=2)
 
 
-def _parsed(text: str) -> Any:
-    try:
-        return json.loads(text)
-    except ValueError:
-        return text
+def _data_of(view: View) -> Callable[[Any], Any]:
+    """What makes a view's data; of a format of its own, JSON as it is and anything else a string."""
+
+    def parsed(executor: Any) -> Any:
+        text = view.text(executor)
+        try:
+            return json.loads(text)
+        except ValueError:
+            return text
+
+    return view.data or parsed
 
 
 def as_data(executor: Any) -> dict[str, Any]:
