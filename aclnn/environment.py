@@ -109,7 +109,8 @@ def whole(text: str, low: int, high: int) -> int:
 
 
 def truth(text: str) -> bool:
-    """
+    """Yes or no, in the words for it.
+
     >>> truth("Yes"), truth("off")
     (True, False)
     """

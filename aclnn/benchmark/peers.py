@@ -157,19 +157,20 @@ class Jax:
 
     def threads(self, n: int) -> None:
         """JAX takes its threads when its CPU client is made, once for the life of a process."""
-        if self._fixed is None:
-            if "jax" in sys.modules:
-                raise RuntimeError("JAX has threads already")
-            self._fixed = n
-            before = os.environ.get("NPROC")
-            os.environ["NPROC"] = str(n)
-            try:
-                importlib.import_module("jax").devices("cpu")
-            finally:
-                os.environ.pop("NPROC")
-                os.environ |= {"NPROC": before} if before is not None else {}
-        elif self._fixed != n:
+        if self._fixed == n:
+            return
+        if self._fixed is not None:
             raise RuntimeError(f"JAX has {self._fixed} threads already")
+        if "jax" in sys.modules:
+            raise RuntimeError("JAX has threads already")
+        self._fixed = n
+        before = os.environ.get("NPROC")
+        os.environ["NPROC"] = str(n)
+        try:
+            importlib.import_module("jax").devices("cpu")
+        finally:
+            os.environ.pop("NPROC")
+            os.environ |= {"NPROC": before} if before is not None else {}
 
     def prepare(self, cell: Cell, memory: Memory) -> Call | None:
         expression = EXPRESSIONS.get(cell.operator)

@@ -69,14 +69,17 @@ def draw(report: dict[str, Any], path: str | Path) -> None:
 
 def _places(rows: Sequence[Row]) -> dict[tuple[str, str, str], float]:
     """Where each cell stands on the x axis: with gaps between operators and between regimes."""
-    places, at, before = {}, 0.0, ("", "")
+    places: dict[tuple[str, str, str], float] = {}
+    at, before = 0.0, ("", "")
     for row in rows:
-        key = row["regime"], row["operator"], row["dtype"]
-        if key in places:
+        group = row["regime"], row["operator"]
+        cell = (*group, row["dtype"])
+        if cell in places:
             continue
-        if before != ("", ""):
-            at += 1.0 + 0.8 * (key[1] != before[1] or key[0] != before[0]) + (key[0] != before[0])
-        places[key], before = at, key[:2]
+        if places:
+            new_regime = group[0] != before[0]
+            at += 1.0 + 0.8 * (group != before) + 1.0 * new_regime
+        places[cell], before = at, group
     return places
 
 

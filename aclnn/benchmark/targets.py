@@ -142,7 +142,8 @@ class Verdict:
         return self.value <= self.bound
 
     def to_text(self) -> str:
-        """
+        """A line for people.
+
         >>> Verdict("gelu_backward", "float32", "16Mi", 2, "v4", "torch", 0.71, 1.0).to_text()
         "gelu_backward float32 16Mi, v4, 2 threads: PyTorch's time over ours 0.71, wanted at least 1"
         """
