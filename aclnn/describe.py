@@ -19,7 +19,7 @@ _FORM = re.compile(r"(?P<dtype>\w+)\[(?P<dims>[^:\]]*)(?P<rest>(?::[^:\]]*)*)\]"
 
 @dataclass(frozen=True, slots=True)
 class Description:
-    """A dtype, a shape, and strides and an offset in elements."""
+    """A dtype, a shape, and strides and an offset in elements; `str` gives what `parse` reads."""
 
     dtype: str
     shape: tuple[int, ...]
@@ -27,10 +27,12 @@ class Description:
     offset: int = 0
 
     def __str__(self) -> str:
-        dims = ",".join(map(str, self.shape))
-        strides = ",".join(map(str, self.strides))
-        dense = self.strides == contiguous_strides(self.shape)
-        return f"{self.dtype}[{dims}{'' if dense else f':strides={strides}'}]"
+        words = ",".join(map(str, self.shape))
+        if self.strides != contiguous_strides(self.shape):
+            words += f":strides={','.join(map(str, self.strides))}"
+        if self.offset:
+            words += f":offset={self.offset}"
+        return f"{self.dtype}[{words}]"
 
     def array(self, low: float, high: float, seed: int = 0) -> np.ndarray:
         """An array of this description, with values from `low` to `high`."""
@@ -58,20 +60,25 @@ def parse(text: str) -> Description:
     if found["dtype"] not in dtypes.NAMES:
         raise _bad(text, f"{found['dtype']!r} is no dtype; they are {', '.join(dtypes.NAMES)}")
     shape = _numbers(text, "size", found["dims"], low=0)
-    options: dict[str, str] = {}
-    for part in filter(None, found["rest"].split(":")):
-        key, _, value = part.partition("=")
-        if key not in ("strides", "offset"):
-            raise _bad(text, f"{key!r} is no option; they are strides and offset")
-        if key in options:
-            raise _bad(text, f"{key} is given twice")
-        options[key] = value
+    options = _options(text, found["rest"])
     listed = _numbers(text, "stride", options.get("strides", ""), low=-FARTHEST)
     strides = listed or contiguous_strides(shape)
     if len(strides) != len(shape):
         raise _bad(text, f"{len(strides)} strides for {len(shape)} dimensions")
     offset = _number(text, "the offset", options.get("offset") or "0", low=0)
     return Description(found["dtype"], shape, strides, offset)
+
+
+def _options(text: str, words: str) -> dict[str, str]:
+    options: dict[str, str] = {}
+    for part in filter(None, words.split(":")):
+        key, _, value = part.partition("=")
+        if key not in ("strides", "offset"):
+            raise _bad(text, f"{key!r} is no option; they are strides and offset")
+        if key in options:
+            raise _bad(text, f"{key} is given twice")
+        options[key] = value
+    return options
 
 
 def _numbers(text: str, what: str, words: str, low: int) -> tuple[int, ...]:

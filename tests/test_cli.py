@@ -266,11 +266,14 @@ def test_bench_runs(capsys, tmp_path):
 
 
 @pytest.mark.parametrize(
-    "text", ["float32[2,3]", "bfloat16[4,5:strides=1,4]", "float16[]", "int32[0]"]
-)
+    "text",
+    ["float32[2,3]", "bfloat16[4,5:strides=1,4]", "float16[]", "int32[0]", "float32[4:offset=3]",
+     "float64[2,2:strides=-2,1:offset=1]"],
+)  # fmt: skip
 def test_descriptions_read_back(text):
     described = describe.parse(text)
     assert str(described) == text
+    assert describe.parse(str(described)) == described
     array = described.array(-1, 1)
     assert array.shape == described.shape
     assert array.strides == tuple(s * array.itemsize for s in described.strides)
