@@ -14,7 +14,7 @@ help:
 	@echo "make lint       ruff and mypy"
 	@echo "make bench      the benchmark matrix against the peers that are installed, and its picture"
 	@echo "make pictures   the pictures of the documentation, made anew"
-	@echo "make reference  the reference pages, made anew from docstrings and declarations"
+	@echo "make reference  the reference pages and the type stub, made anew from docstrings and declarations"
 	@echo "make wheel      build sdist and wheel into dist/"
 
 # Without either, the environment would be half made, or the build fail late.
@@ -47,6 +47,7 @@ pictures: $(STAMP)
 
 reference: $(STAMP)
 	$(BIN)/python docs/make_reference.py
+	$(BIN)/python docs/make_stub.py
 
 wheel: $(STAMP)
 	$(BIN)/python -m build

@@ -1,5 +1,6 @@
 """Examples in docstrings run, and every public name has one of its own."""
 
+import ast
 import doctest
 import fnmatch
 import importlib
@@ -417,6 +418,26 @@ def test_the_readmes_table_is_what_the_declarations_say(reference):
     assert reference["readme"](text.replace("| `logit", "| `logits")) == text
     for name, (operator, _) in ENTRIES.items():
         assert re.search(rf"\n\| .*`{operator.name}`.*\b{name}\b", text), name
+
+
+def test_the_type_stub_is_what_the_declarations_say():
+    """And has every public name, and each function's parameters."""
+    written = source("aclnn/__init__.pyi")
+    assert runpy.run_path(str(DOCS / "make_stub.py"))["stub"]() == written, "run `make reference`"
+    tree = ast.parse(written)
+    functions = {node.name: node.args for node in tree.body if isinstance(node, ast.FunctionDef)}
+    named = {node.target.id for node in tree.body if isinstance(node, ast.AnnAssign)}
+    imported = {
+        alias.asname or alias.name
+        for node in tree.body
+        if isinstance(node, ast.ImportFrom)
+        for alias in node.names
+    }
+    assert set(dir(aclnn)) <= {*functions, *named, *imported}
+    for name, arguments in functions.items():
+        if name != "__dir__":
+            found = inspect.signature(getattr(aclnn, name)).parameters
+            assert [a.arg for a in (*arguments.args, *arguments.kwonlyargs)] == list(found), name
 
 
 def test_every_public_name_is_on_a_reference_page(reference):

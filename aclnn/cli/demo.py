@@ -220,13 +220,10 @@ def _show_one() -> None:
     x = rng.standard_normal((256, 1024)).astype(BFLOAT16).T
     g = rng.standard_normal((1024, 256)).astype(BFLOAT16)
     out = np.empty((1024, 256), np.float32)
-    for title, options in (
-        ("as scheduled", {}),
-        ("with every intermediate kept", {"materialize": True}),
-    ):
-        ex = aclnn.executor("elu_backward", g, x, out=out, **options)
+    for title, materialize in (("as scheduled", False), ("with every intermediate kept", True)):
+        ex = aclnn.executor("elu_backward", g, x, out=out, materialize=materialize)
         print(f"\nelu_backward, bfloat16 and a transposed input, float32 output, {title}\n")
-        if not options:
+        if not materialize:
             print("graph as built\n\n" + ex.graph_as_built.to_text() + "\n\ngraph as scheduled\n")
         print(ex.graph.to_text())
         print("\nworkspace plan\n\n" + ex.plan.to_text())
