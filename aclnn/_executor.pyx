@@ -152,10 +152,28 @@ cdef class aclOpExecutor:
         _functional.rebind(self, arrays)
 
     def profile(self, repeat=100, warmup=3):
-        """Time every step; see `aclnn.Profile`. An executor for one run is spent afterwards."""
+        """Time every step. An executor for one run is spent afterwards.
+
+        Parameters
+        ----------
+        repeat : int
+            So many runs are timed.
+        warmup : int
+            So many come before them and do not count.
+
+        Returns
+        -------
+        Profile
+
+        Raises
+        ------
+        AclnnError
+            If these are no numbers of runs, or the executor is spent or destroyed.
+        """
         cdef aclOpExecutor runs = self
         from aclnn import profiling
 
+        profiling.check_runs(repeat, warmup)
         if not (self.repeatable or self.spent or self.destroyed):
             runs = self.snapshot(self.keep)
             runs.from_tensors, runs.repeatable = self.from_tensors, True

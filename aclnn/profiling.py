@@ -15,6 +15,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from aclnn import _plan
+from aclnn.errors import as_int, invalid, shown
 from aclnn.graph.abi import MAX_THREADS
 from aclnn.graph.plan import WorkspacePlan
 from aclnn.graph.schedule import Schedule, Step
@@ -464,6 +465,17 @@ def profile() -> Iterator[Profile]:
         yield seen
     finally:
         _plan.remove_observer(seen.record)
+
+
+def check_runs(repeat: object, warmup: object) -> None:
+    """Refuse what are no numbers of runs.
+
+    >>> check_runs(1, 0)
+    """
+    for name, given, least in (("repeat", repeat, 1), ("warmup", warmup, 0)):
+        number = as_int(given)
+        if number is None or number < least:
+            raise invalid(f"{name} is {shown(given)}, must be an int from {least} on")
 
 
 def profile_executor(executor: Any, repeat: int = 100, warmup: int = 3) -> Profile:

@@ -500,6 +500,12 @@ def test_files_are_utf_8_whatever_the_locale(tmp_path):
     assert "µs of a call" in table.read_text(encoding="utf-8")
 
 
+@pytest.mark.parametrize("name", ["elu", "elu_", "aclnnInplaceElu"])
+def test_ops_finds_an_operator_by_any_of_its_names(capsys, name):
+    assert cli.main(["ops", name, "--json"]) == 0
+    assert [one["name"] for one in json.loads(capsys.readouterr().out)] == ["elu"]
+
+
 @pytest.mark.parametrize("name", REGISTRY)
 def test_ops_lists_signature_dtypes_and_formula(capsys, name):
     (facts,) = json.loads(run(capsys, "ops", name, "--json")[1])

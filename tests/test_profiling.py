@@ -219,3 +219,13 @@ def test_a_profile_of_one_executor():
     assert [len(step.times) for step in profile.steps] == [5] * len(ex.schedule.steps)
     counters = [e for e in json.loads(profile.to_chrome_trace())["traceEvents"] if e["ph"] == "C"]
     assert max(e["args"]["bytes"] for e in counters) == ex.plan.peak_bytes
+
+
+@pytest.mark.parametrize(
+    "runs", [{"repeat": 0}, {"repeat": -1}, {"repeat": 1.5}, {"warmup": -1}, {"warmup": "3"}]
+)
+def test_numbers_of_runs_that_make_no_sense(runs):
+    ex = small_executor()
+    with pytest.raises(aclnn.AclnnError, match=f"{next(iter(runs))} is .*, must be an int from"):
+        ex.profile(**runs)
+    ex.run()

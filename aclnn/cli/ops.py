@@ -14,20 +14,30 @@ from aclnn.operators.rules import NOTHING_TO_DO, Call, ScalarSpec, TensorSpec
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("name", nargs="?", help="one operator, with its rules")
+    parser.add_argument("name", nargs="?", help="one operator, by any of its names, with its rules")
     parser.add_argument("--json", action="store_true", help="print JSON")
 
 
 def run(options: argparse.Namespace) -> int:
-    if options.name is not None and options.name not in REGISTRY:
+    chosen = [one for one in REGISTRY.values() if options.name in (None, *names_of(one))]
+    if not chosen:
         options.refuse(f"no operator is called {options.name!r}, they are {', '.join(REGISTRY)}")
-    chosen = [REGISTRY[options.name]] if options.name else list(REGISTRY.values())
     facts = [describe(operator) for operator in chosen]
     if options.json:
         print(json.dumps(facts, indent=2))
         return 0
     print("\n\n".join(_words(one, rules=options.name is not None) for one in facts))
     return 0
+
+
+def names_of(operator: Operator) -> list[str]:
+    """What an operator is called, functional names first.
+
+    >>> names_of(REGISTRY["leaky_relu"])
+    ['leaky_relu', 'leaky_relu_', 'aclnnLeakyRelu', 'aclnnInplaceLeakyRelu']
+    """
+    forms = [operator.name, operator.in_place, *(item.name for item in operator.entries)]
+    return [name for name in forms if name is not None]
 
 
 def describe(operator: Operator) -> dict[str, Any]:
