@@ -11,7 +11,7 @@ STAMP := $(VENV)/.built
 help:
 	@echo "make demo       six functions through both phases, checked, with graph, plan and timings"
 	@echo "make test       the whole test suite"
-	@echo "make lint       ruff and mypy"
+	@echo "make lint       ruff, cython-lint and mypy"
 	@echo "make bench      the benchmark matrix against the peers that are installed, and its picture"
 	@echo "make pictures   the pictures of the documentation, made anew"
 	@echo "make reference  the reference pages and the type stub, made anew from docstrings and declarations"
@@ -36,6 +36,7 @@ test: $(STAMP)
 lint: $(STAMP)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+	PATH="$(BIN):$$PATH" $(BIN)/cython-lint aclnn/*.pyx aclnn/*.pxd graph/*.pyx
 	$(BIN)/mypy
 
 bench: $(STAMP)

@@ -33,8 +33,8 @@ cdef struct function_t:
 
 cdef inline object new_function(function_t *function, object handle, str module, bytes name,
                                 bytes doc, void *called):
-    """A function of `handle`, which keeps `function` and both texts; it calls what `called` points to
-    with the handle, the arguments, how many are positional, and the names of the others."""
+    """A function of `handle`, which keeps `function` and both texts; it calls what `called` points
+    to with the handle, the arguments, how many are positional, and the names of the others."""
     function.definition.ml_name, function.definition.ml_doc = name, doc
     function.definition.ml_meth = called
     function.definition.ml_flags = METH_FASTCALL | METH_KEYWORDS
@@ -71,7 +71,8 @@ cdef inline int take_arguments(str function, tuple parameters, const signature_t
             raise TypeError(f"{function}() got an unexpected keyword argument "
                             f"{<object>PyTuple_GET_ITEM(names, k)!r}")
         if given[signature.slots[parameter]] != NULL:
-            raise TypeError(f"{function}() got multiple values for argument {parameters[parameter]!r}")
+            raise TypeError(
+                f"{function}() got multiple values for argument {parameters[parameter]!r}")
         given[signature.slots[parameter]] = values[n_values + k]
     for k in range(signature.n_required):
         if given[signature.slots[k]] == NULL:

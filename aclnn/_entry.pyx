@@ -257,7 +257,8 @@ cdef class EntryHandle:
         return 0
 
     def refuse(self, index, what, wanted):
-        raise AclnnError(INVALID, f"{self.entry.parameters[index].name} is {what}, must be {wanted}")
+        name = self.entry.parameters[index].name
+        raise AclnnError(INVALID, f"{name} is {what}, must be {wanted}")
 
     cdef object read_switch(self, int index, object value):
         kind = self.switch_kinds[index]
@@ -279,7 +280,8 @@ cdef class EntryHandle:
                 self.refuse(index, shown(value), "a str")
         return plain(value)
 
-    cdef int read_scalar(self, aclOpExecutor executor, int index, int slot, aclScalar value) except -1:
+    cdef int read_scalar(self, aclOpExecutor executor, int index, int slot,
+                         aclScalar value) except -1:
         cdef int signs = 0
         if not value.is_real:
             signs = 2

@@ -252,8 +252,8 @@ cdef class aclOpExecutor:
             raise AclnnError(NULLPTR, f"{self.names[index]} is a destroyed aclTensor")
         if tensor.version != self.versions[index]:
             raise AclnnError(
-                INVALID, f"{self.names[index]} was described anew by aclInitTensor after phase one, "
-                "which planned for what it was")
+                INVALID, f"{self.names[index]} was described anew by aclInitTensor after phase "
+                "one, which planned for what it was")
         if tensor.storage == NULL and self.planned.elements:
             raise AclnnError(NULLPTR, f"{self.names[index]} has no data")
         return 0

@@ -4,9 +4,9 @@ Both arms of a choice are computed and one is selected, so that the loops around
 vectorise; an overflow in the arm not taken therefore never shows.  Formulas follow CANN's public
 operator documentation.
 
-`p` are the call's scalars.  All but the gradient of ELU by its result have besides a form that is made
-for registers and computes in float, in `lane_formulas.h`; what that leaves open, the double form here
-decides.
+`p` are the call's scalars.  All but the gradient of ELU by its result have besides a form that is
+made for registers and computes in float, in `lane_formulas.h`; what that leaves open, the double
+form here decides.
 """
 
 from libc.math cimport NAN
@@ -106,7 +106,7 @@ cdef inline double elu(double x, const double *p) noexcept nogil:
 
 
 cdef inline double elu_f64(double x, const double *p) noexcept nogil:
-    """The same for results in double, whose range is the exponential's: it is taken in two steps."""
+    """The same for results in double, whose range is the exponential's: that is taken in two."""
     cdef double below = x if x <= 0 else 0
     cdef double far = p[2] * below
     cdef double y = exponent(far)

@@ -82,7 +82,9 @@ cdef bint read_array(object array, operand_t *operand) noexcept:
     cdef cnp.npy_intp size, stride
     operand.dtype = acl_number(array)
     operand.ndim = cnp.PyArray_NDIM(array)
-    if operand.dtype == UNKNOWN or operand.ndim > MAX_DIMS or not PyArray_ISBEHAVED_RO(<cnp.ndarray>array):
+    if operand.dtype == UNKNOWN or operand.ndim > MAX_DIMS:
+        return False
+    if not PyArray_ISBEHAVED_RO(<cnp.ndarray>array):
         return False
     size = cnp.PyArray_ITEMSIZE(<cnp.ndarray>array)
     operand.data = <char *>cnp.PyArray_DATA(array)
@@ -176,7 +178,7 @@ cdef class FunctionalHandle:
         module : str
             Where it can be imported from.
         doc : str
-            Its docstring, after a line with its signature, and one of two hyphens, and an empty one.
+            Its docstring, after a line with its signature, one of two hyphens, and an empty one.
         """
         self.c_name, self.c_doc = self.name.encode(), doc.encode()
         return new_function(&self.own_function, self, module, self.c_name, self.c_doc,
@@ -203,7 +205,7 @@ cdef class FunctionalHandle:
         cdef int index, n_inputs = self.handle.n_inputs
         cdef object out = None if given[OUT] == NULL else <object>given[OUT]
         cdef object switches = self.switches_of(given)
-        cdef list numbers = plain_numbers(self, given)
+        cdef list _kept = plain_numbers(self, given)
         for index in range(n_inputs):
             if given[index] == NULL or not (cnp.PyArray_Check(<object>given[index]) and read_array(
                     <object>given[index], &request.operands[index])):
@@ -316,7 +318,8 @@ cdef class FunctionalHandle:
         if strategy is not None:
             executor.request.strategy = strategy + 1
         memcpy(executor.scalars, executor.exact_scalars, sizeof(executor.scalars))
-        executor.handle, executor.origin, executor.names = self.handle, self.name, self.operand_names
+        executor.handle, executor.origin = self.handle, self.name
+        executor.names = self.operand_names
         executor.switches = self.default_switches if switches is None else switches
         executor.planned = find_plan(self.handle, &executor.request, self.names, None,
                                      executor.switches)
@@ -444,8 +447,8 @@ def refuse_layout(name, array):
 def rebind(aclOpExecutor executor, arrays):
     """Bind other arrays of the planned description to an executor.
 
-    Returns what is bound then, the output in the caller's kind, and the addresses of all operands as
-    bytes. All of it is of one moment, whatever other threads bind.
+    Returns what is bound then, the output in the caller's kind, and the addresses of all operands
+    as bytes. All of it is of one moment, whatever other threads bind.
     """
     cdef operand_t found[MAX_TENSORS]
     cdef char *addresses[MAX_TENSORS]
@@ -477,7 +480,7 @@ def rebind(aclOpExecutor executor, arrays):
         slots[slot] = (array, given)
     # Nothing below lets another thread run: what is replaced is let go of at the end.
     refuse_destroyed(executor)
-    before = executor.bound, executor.result
+    _before = executor.bound, executor.result
     bound = list(executor.bound)
     for slot in range(len(executor.names)):
         if slot in slots:

@@ -149,8 +149,10 @@ cdef enum:
 
 ctypedef void (*load_fn)(const char *, ptrdiff_t, void *, ptrdiff_t) noexcept nogil
 ctypedef void (*store_fn)(const void *, char *, ptrdiff_t, ptrdiff_t) noexcept nogil
-ctypedef void (*float_loop)(const float *, const float *, float *, ptrdiff_t, const double *) noexcept nogil
-ctypedef void (*double_loop)(const double *, const double *, double *, ptrdiff_t, const double *) noexcept nogil
+ctypedef void (*float_loop)(const float *, const float *, float *, ptrdiff_t,
+                            const double *) noexcept nogil
+ctypedef void (*double_loop)(const double *, const double *, double *, ptrdiff_t,
+                             const double *) noexcept nogil
 
 
 cdef extern from "lane_facts.h" nogil:
@@ -360,7 +362,7 @@ cdef struct block_t:
 cdef inline void compute(const tile_view *views, ptrdiff_t rows, ptrdiff_t cols,
                          const compute_state *state, const double *scalars, int flags,
                          tile_kernel itself, real like) noexcept nogil:
-    """Go through a tile by blocks; where an input lies across, by parts that are transposed first."""
+    """Go through a tile by blocks; where an input lies across, by parts, each transposed first."""
     cdef block_t block
     cdef ptrdiff_t high, wide
     cdef int n = state.n_inputs + 1
@@ -702,7 +704,7 @@ cdef inline void fill_row(const char *source, ptrdiff_t stride, char *buffer, co
 
 
 cdef inline void prefetch_row(const char *source, ptrdiff_t nbytes) noexcept nogil:
-    """Ask for what a later block will read. Where the stride is not positive this asks for nothing."""
+    """Prefetch what a later block will read; nothing, where the stride is not positive."""
     cdef ptrdiff_t i = 0
     while i < nbytes:
         prefetch(<const char *>(<uintptr_t>source + AHEAD + i))
@@ -735,7 +737,7 @@ cdef inline bint lies_across(const tile_view *view, ptrdiff_t size) noexcept nog
 
 
 cdef inline void scatter(const char *results, const tile_view *out, const block_t *block,
-                        const compute_state *state) noexcept nogil:
+                         const compute_state *state) noexcept nogil:
     """Rows of results to where they belong."""
     cdef char recast[BLOCK * 16]
     cdef char *target = place(out, block)
@@ -792,8 +794,8 @@ cdef inline bint none_of_four(const uint16_t *marks) noexcept nogil:
 
 
 cdef void pick_doubts(const span_t *span, picked_t *picked) noexcept nogil:
-    """Four groups are looked at together. First those that have doubts are listed, without branches:
-    no processor could predict them."""
+    """Four groups are looked at together. First those that have doubts are listed, without
+    branches, which no processor could predict."""
     cdef ptrdiff_t groups = (span.n + LANES - 1) // LANES
     cdef ptrdiff_t fours = (groups + 3) // 4
     cdef int listed[DOUBTS_LISTED]
@@ -885,8 +887,8 @@ cdef void compute_picked(picked_t *picked) noexcept nogil:
 # --- What lies across ---------------------------------------------------------------------------
 
 cdef void compute_transposed(const tile_view *views, ptrdiff_t rows, ptrdiff_t cols,
-                         const compute_state *whole, const double *scalars, int flags,
-                         tile_kernel compute_rows) noexcept nogil:
+                             const compute_state *whole, const double *scalars, int flags,
+                             tile_kernel compute_rows) noexcept nogil:
     """A tile by parts, each transposed first and then computed a few rows at a time."""
     cdef compute_state state = whole[0]
     cdef facts_t facts
@@ -954,8 +956,8 @@ cdef ptrdiff_t transpose_part(const tile_view *views, const block_t *part,
 cdef void go_to_row(const tile_view *views, const block_t *part, const compute_state *state,
                     ptrdiff_t row, ptrdiff_t group, int flags,
                     transposed_t *transposed) noexcept nogil:
-    """Go to a row of a part that was transposed, and prefetch a share of the next part: as much of it
-    as the rows are of this one. A burst for all of it would stall."""
+    """Go to a row of a part that was transposed, and prefetch a share of the next part: as much of
+    it as the rows are of this one. A burst for all of it would stall."""
     cdef int k
     for k in range(state.n_inputs + 1):
         transposed.now[k] = transposed.views[k]
@@ -966,12 +968,14 @@ cdef void go_to_row(const tile_view *views, const block_t *part, const compute_s
 
 cdef void compute_in_float(const tile_view *views, ptrdiff_t rows, ptrdiff_t cols,
                            const void *state, const double *scalars, int flags) noexcept nogil:
-    compute(views, rows, cols, <const compute_state *>state, scalars, flags, compute_in_float, <float>0)
+    compute(views, rows, cols, <const compute_state *>state, scalars, flags, compute_in_float,
+            <float>0)
 
 
 cdef void compute_in_double(const tile_view *views, ptrdiff_t rows, ptrdiff_t cols,
                             const void *state, const double *scalars, int flags) noexcept nogil:
-    compute(views, rows, cols, <const compute_state *>state, scalars, flags, compute_in_double, <double>0)
+    compute(views, rows, cols, <const compute_state *>state, scalars, flags, compute_in_double,
+            <double>0)
 
 
 # --- The cast kernel: also every copy -----------------------------------------------------------
@@ -1165,7 +1169,8 @@ cdef KernelRef new_ref(str name, tuple dtypes, tile_kernel fn, size_t size):
 
 cdef int number_of(str formula) except -1:
     if formula not in _formula_numbers:
-        raise ValueError(f"no formula is called {formula!r}, they are {', '.join(_formula_numbers)}")
+        raise ValueError(
+            f"no formula is called {formula!r}, they are {', '.join(_formula_numbers)}")
     return _formula_numbers[formula]
 
 
@@ -1213,8 +1218,9 @@ def compute_kernel(str formula, tuple in_dtypes, str out_dtype, str result_dtype
     set_cast(&state.cast, result, out_dtype)
     state.loop = (<void *>row.in_float if not wide else <void *>row.in_float64
                   if result == "float64" else <void *>row.in_double)
-    # A loop for halves could store the other kind too, but would be one more for what hardly occurs.
-    state.stores = state.cast.copy or lanes and out_dtype in KINDS and "float32" in (result, out_dtype)
+    # A loop for halves could store the other kind too, but that hardly occurs.
+    state.stores = state.cast.copy or (
+        lanes and out_dtype in KINDS and "float32" in (result, out_dtype))
     if lanes:
         state.alike = row.lanes.loops[kind]
         state.from_float = row.lanes.loops[FROM_FLOAT[kind]]

@@ -80,8 +80,8 @@ cdef WorkspaceHold hold_workspace(object workspace, object given_size, Py_ssize_
             f"{needed} bytes are needed")
     if size < needed:
         raise AclnnError(
-            INVALID, f"workspaceSize is {shown(errors.as_int(given_size))}, at least {needed} bytes "
-            "are needed")
+            INVALID, f"workspaceSize is {shown(errors.as_int(given_size))}, at least {needed} "
+            "bytes are needed")
     return WorkspaceHold(workspace, needed) if needed else None
 
 
@@ -100,7 +100,7 @@ cdef int check_life(OperatorHandle handle, str name, aclOpExecutor executor,
 
 cdef object launch(aclOpExecutor executor, char **addresses, object held, WorkspaceHold hold,
                    object stream):
-    """Run now on the default stream, else hand the work, and what is held, to the stream's thread."""
+    """Run now on the default stream, else hand over the work, and what is held, to a thread."""
     cdef Job job
     if stream is None:
         try:

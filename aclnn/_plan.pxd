@@ -25,9 +25,9 @@ cdef enum:
     UNKNOWN = 0x7FFF  # number of switches that no plan had yet
 
 cdef enum Overlap:
-    APART = 0    # no byte in common, as far as the extents tell
-    SAME = 1     # the same elements at the same addresses: safe in place
-    CROSSING = 2 # bytes in common in another way: the input must be copied first
+    APART = 0  # no byte in common, as far as the extents tell
+    SAME = 1  # the same elements at the same addresses: safe in place
+    CROSSING = 2  # bytes in common in another way: the input must be copied first
 
 cdef struct operand_t:
     char *data

@@ -452,7 +452,6 @@ cdef int run_plan(Plan plan, char **addresses, char *workspace, const double *sc
     """Run the schedule on these addresses; checks are the caller's."""
     cdef double rounded[MAX_SCALARS]
     cdef int index, threads
-    cdef char *base
     if plan.steps == NULL:
         return 0
     for index in range(MAX_SCALARS):
@@ -473,7 +472,8 @@ cdef int usable_threads():
     return min(settings.threads, <int>_scheduler.omp_threads())
 
 
-cdef int run_observed(Plan plan, char **addresses, char *workspace, const double *scalars) except -1:
+cdef int run_observed(Plan plan, char **addresses, char *workspace,
+                      const double *scalars) except -1:
     """As `run_plan`, with a clock around every step and every thread."""
     import time
 

@@ -120,20 +120,21 @@ cdef class aclTensor:
                 INVALID, f"{name} has {nbytes} bytes, but the view of shape {self.dims()}, "
                 f"strides {self.steps()} and offset {self.offset} in {dtypes.name(self.dtype)} "
                 f"reaches {needed} bytes")
-        before = self.owner  # its destructor may run anything: it goes when the rest is there
+        _before = self.owner  # its destructor may run anything: it goes when the rest is there
         self.owner, self.storage = owner, address
         self.writable, self.device = writable, device
         return 0
 
     cdef void let_go(self):
         """Destroyed, it keeps no memory alive; runs that go on keep what they need themselves."""
-        before = self.owner  # its destructor may run anything: it goes when the rest is done
+        _before = self.owner  # its destructor may run anything: it goes when the rest is done
         self.destroyed = True
         self.owner, self.storage, self.device = None, NULL, False
 
     def bytes_needed(self):
         """Bytes from the start of the storage to the end of the last element."""
-        return elements_needed(self.dims(), self.steps(), self.offset) * dtypes.item_size(self.dtype)
+        elements = elements_needed(self.dims(), self.steps(), self.offset)
+        return elements * dtypes.item_size(self.dtype)
 
 
 def memory_of(data, name):
@@ -165,7 +166,7 @@ def memory_of(data, name):
 
 
 def mentions_objects(bytes format):
-    """Whether a buffer's format has references to Python objects; fields' names stand between colons.
+    """Whether a buffer's format has references to objects; names of fields stand between colons.
 
     >>> mentions_objects(b"T{O:self:}"), mentions_objects(b"T{(4)<f:Offset:}")
     (True, False)
@@ -227,7 +228,8 @@ cdef aclTensor make_tensor(object viewDims, object dataType, object stride, obje
     if needed > room:
         raise AclnnError(
             INVALID, f"the view reaches element {needed - 1}, but the storage of shape "
-            f"{storage_dims} has {room} elements (viewDims {dims}, stride {strides}, offset {start})")
+            f"{storage_dims} has {room} elements (viewDims {dims}, stride {strides}, "
+            f"offset {start})")
     made = aclTensor.__new__(aclTensor, _OURS)
     made.dtype, made.format, made.ndim = dtype, layout, len(dims)
     made.offset, made.storage_shape = start, storage_dims
@@ -285,7 +287,8 @@ def member(name, value, kind):
             raise ValueError
         return int(kind(value))
     except Exception:
-        raise AclnnError(INVALID, f"{name} is {shown(value)}, which is no member of {kind.__name__}") from None
+        raise AclnnError(
+            INVALID, f"{name} is {shown(value)}, which is no member of {kind.__name__}") from None
 
 
 def aclCreateTensor(viewDims, dataType, stride, offset, format, storageDims, tensorData):
@@ -358,8 +361,8 @@ def aclInitTensor(tensor, viewDims, dataType, stride, offset, format, storageDim
     except (AclnnError, MemoryError) as error:
         status = INNER if isinstance(error, MemoryError) else INVALID
         return errors.fail(status, f"aclInitTensor: {error}")
-    # What was there is let go of at the end, when all is as it will be: its destructor may run anything.
-    before = old.owner, old.storage_shape
+    # What was there is let go of at the end, when all is as it will be: destructors run anything.
+    _before = old.owner, old.storage_shape
     old.version += 1  # executors that planned for what it was find out
     old.shape, new.shape = new.shape, old.shape
     old.strides = new.strides
@@ -530,7 +533,8 @@ def aclSetRawTensorAddr(tensor, addr):
     >>> import numpy as np
     >>> import aclnn
     >>> x = np.zeros(4, np.float32)
-    >>> tensor = aclnn.aclCreateTensor((4,), aclnn.ACL_FLOAT, None, 0, aclnn.ACL_FORMAT_ND, (4,), None)
+    >>> tensor = aclnn.aclCreateTensor(
+    ...     (4,), aclnn.ACL_FLOAT, None, 0, aclnn.ACL_FORMAT_ND, (4,), None)
     >>> aclnn.aclSetRawTensorAddr(tensor, x)
     0
     >>> aclnn.aclGetRawTensorAddr(tensor) == (x.ctypes.data, 0)
@@ -624,13 +628,15 @@ def stored_value(value, dtype):
     if dtype in (aclDataType.ACL_COMPLEX64, aclDataType.ACL_COMPLEX128):
         return stored_complex(value, dtype)
     if isinstance(value, complex):
-        raise AclnnError(INVALID, f"value is {shown(value)}, which {dtypes.name(dtype)} cannot hold")
+        raise AclnnError(
+            INVALID, f"value is {shown(value)}, which {dtypes.name(dtype)} cannot hold")
     if dtype == aclDataType.ACL_BOOL:
         return bool(value)
     if dtype in _INTEGER_RANGES:
         low, high = _INTEGER_RANGES[dtype]
         if not (math.isfinite(as_double(value)) and low <= int(value) <= high):
-            raise AclnnError(INVALID, f"value is {shown(value)}, {dtypes.name(dtype)} holds {low} to {high}")
+            raise AclnnError(
+                INVALID, f"value is {shown(value)}, {dtypes.name(dtype)} holds {low} to {high}")
         return int(value)
     if dtype == aclDataType.ACL_DOUBLE:
         return as_double(value)

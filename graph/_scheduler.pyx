@@ -242,9 +242,9 @@ cdef void run_tiles(const schedule_t *schedule, const schedule_step *step, char 
 cdef inline bint goes_back(const schedule_step *step) noexcept nogil:
     """Whether to walk from the last tile to the first.
 
-    The caches hold the end of what was walked over last, and the same tensors often come next. Walks
-    that take turns meet it at once; those that always begin at the other end drive it out before
-    they get there.
+    The caches hold the end of what was walked over last, and the same tensors often come next.
+    Walks that take turns meet it at once; those that always begin at the other end drive it out
+    before they get there.
     """
     global went_forwards
     if not step.ops[0].flags & TILE_TURN:
@@ -283,7 +283,7 @@ cdef inline int threads_for(const schedule_t *schedule, const schedule_step *ste
 cdef void run_part(const schedule_t *schedule, int s, char *const *addresses, char *workspace,
                    const double *scalars, int part, int parts, int thread, bint back,
                    schedule_event *events) noexcept nogil:
-    """Run one of the contiguous parts of the tiles of step `s` on a thread, which may run several."""
+    """Run one of the contiguous parts of the tiles of step `s`; a thread may run several."""
     cdef const schedule_step *step = &schedule.steps[s]
     cdef ptrdiff_t begin = step.n_tiles * part // parts
     cdef ptrdiff_t end = step.n_tiles * (part + 1) // parts
@@ -307,7 +307,7 @@ cdef void run_parallel(const schedule_t *schedule, int s, char *const *addresses
     cdef const schedule_step *step = &schedule.steps[s]
     cdef int part, parts = threads
     if step.ops[0].flags & TILE_FAR and step.n_tiles >= threads * SHARES:
-        # What no cache holds may run anywhere: a thread whose CPU is busy otherwise takes less of it.
+        # What no cache holds may run anywhere: a thread whose CPU is busy otherwise takes less.
         parts = threads * SHARES
         for part in prange(parts, num_threads=threads, schedule='dynamic', chunksize=1):
             run_part(schedule, s, addresses, workspace, scalars, part, parts, threadid(), back,
