@@ -117,7 +117,10 @@ cdef object launch(aclOpExecutor executor, char **addresses, object held, Worksp
 
 @cython.internal
 cdef class Job:
-    """A queued run: what it needs stays alive and unchanged until it is done."""
+    """A queued run: what it needs stays alive and unchanged until it is done.
+
+    Device memory that was freed before its turn came is still there, but no longer the caller's.
+    """
 
     cdef aclOpExecutor executor
     cdef WorkspaceHold hold
@@ -126,6 +129,7 @@ cdef class Job:
     def __call__(self):
         cdef char *workspace = self.hold.address if self.hold is not None else NULL
         try:
+            self.refuse_freed()
             self.executor.execute(self.addresses, workspace)
         except (AclnnError, MemoryError) as error:
             return INNER, f"{self.executor.origin}: {error}"
@@ -133,6 +137,13 @@ cdef class Job:
             if self.hold is not None:
                 self.hold.release()
         return OK
+
+    cdef int refuse_freed(self) except -1:
+        owners = [*self.executor.keep, None if self.hold is None else self.hold.owner]
+        for name, owner in zip((*self.executor.names, "workspace"), owners):
+            if not memory.is_alive(owner):
+                raise AclnnError(INVALID, f"{name} lies in memory that was freed")
+        return 0
 
 
 @cython.internal

@@ -269,13 +269,15 @@ def aclrtMemcpy(dst: Any, destMax: int, src: Any, count: int, kind: int) -> int:
         copy = _Copy(dst, destMax, src, count, kind)
     except ValueError as error:
         return fail(ACL_ERROR_RT_PARAM_INVALID, f"aclrtMemcpy: {error}")
-    return copy()
+    outcome = copy()
+    return fail(*outcome) if isinstance(outcome, tuple) else outcome
 
 
 def aclrtMemcpyAsync(dst: Any, destMax: int, src: Any, count: int, kind: int, stream: Any) -> int:
     """Queue a copy on a stream; see `aclrtMemcpy`.
 
-    Arguments are checked now; both sides are held until the copy is done.
+    Arguments are checked now; both sides are held until the copy is done. Device memory that is
+    freed before its turn comes is not copied: the stream's next synchronise answers 361001.
 
     Parameters
     ----------
@@ -432,7 +434,10 @@ class _Copy:
         self.dst = _Side(dst, self.nbytes, "dst", device=kind in _TO_DEVICE, writable=True)
         self.src = _Side(src, self.nbytes, "src", device=kind in _FROM_DEVICE, writable=False)
 
-    def __call__(self) -> int:
+    def __call__(self) -> int | tuple[int, str]:
+        for name, side in (("dst", self.dst), ("src", self.src)):
+            if not is_alive(side.keep):  # since it was checked
+                return ACL_ERROR_RT_PARAM_INVALID, f"copy: {name} lies in memory that was freed"
         ctypes.memmove(self.dst.address, self.src.address, self.nbytes)
         return OK
 

@@ -495,3 +495,47 @@ def test_a_forked_child_does_not_wait_for_locks_that_threads_of_the_parent_hold(
         go.set()
     """)
     assert printed == ["7"]
+
+
+@pytest.mark.parametrize("freed", ["gradOutput", "gradInput", "workspace", "dst"])
+def test_queued_work_whose_memory_is_freed_does_nothing_and_says_so(stream, freed):
+    """What it would have written may be somebody else's by then."""
+    nbytes, n = 1 << 16, 1000
+    memory = {
+        name: aclnn.aclrtMalloc(nbytes, aclnn.ACL_MEM_MALLOC_HUGE_FIRST)[0]
+        for name in ("gradOutput", "gradInput", "workspace", "dst")
+    }
+    for address in memory.values():
+        assert aclnn.aclrtMemset(address, nbytes, 63, nbytes) == OK
+    # The output begins inside an input, which is therefore copied to the workspace first.
+    g, x, out = (
+        aclnn.aclCreateTensor((n,), 0, None, offset, aclnn.ACL_FORMAT_ND, (2 * n,), memory[name])
+        for name, offset in (("gradOutput", 0), ("gradInput", 1), ("gradInput", 0))
+    )
+    size, executor, status = aclnn.aclnnGeluBackwardGetWorkspaceSize(g, x, out)
+    assert status == OK
+    assert size > 0
+    gate = Gate()
+    assert submit(stream, gate) == OK
+    if freed == "dst":
+        copy_kind = aclnn.ACL_MEMCPY_DEVICE_TO_DEVICE
+        status = aclnn.aclrtMemcpyAsync(
+            memory["dst"], nbytes, memory["workspace"], nbytes, copy_kind, stream
+        )
+    else:
+        status = aclnn.aclnnGeluBackward(memory["workspace"], size, executor, stream)
+    assert status == OK
+    assert aclnn.aclrtFree(memory[freed]) == OK
+    gate.open.set()
+    assert aclnn.aclrtSynchronizeStream(stream) == RUNTIME
+    first = "self" if freed == "gradInput" else freed  # which lies there too
+    assert f"{first} lies in memory that was freed" in message()
+    if freed != "gradInput":
+        after = bytearray(nbytes)
+        aclnn.aclrtMemcpy(
+            after, nbytes, memory["gradInput"], nbytes, aclnn.ACL_MEMCPY_DEVICE_TO_HOST
+        )
+        assert set(after) == {63}
+    for name, address in memory.items():
+        if name != freed:
+            aclnn.aclrtFree(address)
