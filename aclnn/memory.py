@@ -266,7 +266,7 @@ def aclrtMemcpy(dst: Any, destMax: int, src: Any, count: int, kind: int) -> int:
     0
     """
     try:
-        copy = _Copy(dst, destMax, src, count, kind)
+        copy = _Copy("aclrtMemcpy", dst, destMax, src, count, kind)
     except ValueError as error:
         return fail(ACL_ERROR_RT_PARAM_INVALID, f"aclrtMemcpy: {error}")
     outcome = copy()
@@ -305,7 +305,7 @@ def aclrtMemcpyAsync(dst: Any, destMax: int, src: Any, count: int, kind: int, st
     from aclnn import stream as streams
 
     try:
-        copy = _Copy(dst, destMax, src, count, kind)
+        copy = _Copy("aclrtMemcpyAsync", dst, destMax, src, count, kind)
     except ValueError as error:
         return fail(ACL_ERROR_RT_PARAM_INVALID, f"aclrtMemcpyAsync: {error}")
     return streams.submit(stream, copy, "aclrtMemcpyAsync")
@@ -426,7 +426,8 @@ _FROM_DEVICE = (
 class _Copy:
     """A checked copy, ready to run."""
 
-    def __init__(self, dst: Any, destMax: Any, src: Any, count: Any, kind: Any):
+    def __init__(self, function: str, dst: Any, destMax: Any, src: Any, count: Any, kind: Any):
+        self.function = function
         room, self.nbytes = _count("destMax", destMax), _count("count", count)
         _member("kind", kind, aclrtMemcpyKind)
         if self.nbytes > room:
@@ -437,7 +438,8 @@ class _Copy:
     def __call__(self) -> int | tuple[int, str]:
         for name, side in (("dst", self.dst), ("src", self.src)):
             if not is_alive(side.keep):  # since it was checked
-                return ACL_ERROR_RT_PARAM_INVALID, f"copy: {name} lies in memory that was freed"
+                freed = f"{self.function}: {name} lies in memory that was freed"
+                return ACL_ERROR_RT_PARAM_INVALID, freed
         ctypes.memmove(self.dst.address, self.src.address, self.nbytes)
         return OK
 
