@@ -539,6 +539,16 @@ def fresh_name(name: str, taken: Collection[str]) -> str:
     return label
 
 
+def called(function: Any) -> str:
+    """What a function is called; of an object that is none, but can be called, its type.
+
+    >>> from functools import partial
+    >>> called(check), called(partial(check))
+    ('check', 'partial')
+    """
+    return getattr(function, "__name__", type(function).__name__)
+
+
 class GraphBuilder:
     """Builds a graph node by node; every method returns the id of the value it made.
 

@@ -18,6 +18,7 @@ from .ir import (
     Node,
     Value,
     broadcast_strides,
+    called,
     check,
     contiguous_strides,
     freeze_attrs,
@@ -514,7 +515,7 @@ def run_passes(graph: Graph, pipeline: Iterable[Pass] | str = FUSED) -> PassResu
     Raises
     ------
     ValueError
-        When no pipeline has this name.
+        When no pipeline has this name, or what should be a pass cannot be called.
     GraphError
         When a pass makes a graph that is not well formed.
 
@@ -542,13 +543,18 @@ def run_passes(graph: Graph, pipeline: Iterable[Pass] | str = FUSED) -> PassResu
     steps, now = [], graph
     for run in _passes_of(pipeline):
         now, notes = run(now)
-        steps.append(PassStep(run.__name__, now, notes))
+        steps.append(PassStep(called(run), now, notes))
     return PassResult(graph, steps)
 
 
 def _passes_of(pipeline: Iterable[Pass] | str) -> tuple[Pass, ...]:
-    if not isinstance(pipeline, str):
-        return tuple(pipeline)
-    if pipeline not in PIPELINES:
-        raise ValueError(f"pipeline is {pipeline!r}, must be one of {', '.join(PIPELINES)}")
-    return PIPELINES[pipeline]
+    if isinstance(pipeline, str) and pipeline in PIPELINES:
+        return PIPELINES[pipeline]
+    if isinstance(pipeline, str) or not isinstance(pipeline, Iterable):
+        known = ", ".join(PIPELINES)
+        raise ValueError(f"pipeline is {pipeline!r}, must be one of {known}, or passes of your own")
+    passes = tuple(pipeline)
+    for run in passes:
+        if not callable(run):
+            raise ValueError(f"pipeline: {run!r} is no pass: it cannot be called")
+    return passes

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any
 
-from .ir import Graph, Node
+from .ir import Graph, Node, called
 from .lifetime import Lifetime, TilePart
 from .loops import ALIGNMENT, Tiling, loop_nest, pad
 from .planners import Assignment, Planner, bucket, default, lower_bound, naive, planner_of
@@ -378,7 +378,7 @@ def plan_lifetimes(
     for name, count in Counter(life.name for life in lives).items():
         if count > 1:
             raise ValueError(f"lifetimes: {count} are called {name!r}; each has a name of its own")
-    name = strategy if isinstance(strategy, str) else strategy.__name__
+    name = strategy if isinstance(strategy, str) else called(strategy)
     chosen = planner(lives)
     bound = lower_bound(lives, [pad(life.nbytes) for life in lives])
     optimal = chosen.searched or chosen.size == bound

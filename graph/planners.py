@@ -127,11 +127,12 @@ def planner_of(strategy: str | Planner) -> Planner:
     >>> planner_of("bucket") is bucket
     True
     """
-    if not isinstance(strategy, str):
+    if callable(strategy):
         return strategy
-    if strategy not in STRATEGIES:
-        raise ValueError(f"strategy is {strategy!r}, must be one of {', '.join(STRATEGIES)}")
-    return STRATEGIES[strategy]
+    if isinstance(strategy, str) and strategy in STRATEGIES:
+        return STRATEGIES[strategy]
+    known = ", ".join(STRATEGIES)
+    raise ValueError(f"strategy is {strategy!r}, must be one of {known}, or a planner of your own")
 
 
 def lower_bound(lifetimes: Sequence[Lifetime], sizes: Sequence[int]) -> int:

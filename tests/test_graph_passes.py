@@ -1,5 +1,7 @@
 """Passes keep graphs well formed and keep what they mean, and say what they did."""
 
+from functools import partial
+
 import pytest
 from aclnn.graph import FUSED, GraphBuilder, check, plan_workspace, run_passes
 from aclnn.graph.passes import elide, fold_strides, fuse, in_place
@@ -271,6 +273,17 @@ def test_passes_are_plain_functions():
         after, notes = run(graph)
         assert all(note.node and note.action and note.why for note in notes)
         graph = after
+
+
+def test_a_pass_of_your_own_is_whatever_can_be_called():
+    class Nothing:
+        def __call__(self, graph):
+            return graph, ()
+
+    done = run_passes(elementwise(), [elide, partial(fold_strides), Nothing()])
+    assert [step.name for step in done] == ["elide", "partial", "Nothing"]
+    assert done.graph == run_passes(elementwise(), FUSED[:2]).graph
+    assert "Nothing" in done.to_text()
 
 
 def test_the_report_names_every_pass():

@@ -6,6 +6,7 @@ import pickle
 import re
 import xml.etree.ElementTree as ElementTree
 from dataclasses import replace
+from functools import partial
 
 import jsonschema
 import pytest
@@ -23,7 +24,7 @@ from aclnn.graph import (
     run_passes,
     validate,
 )
-from aclnn.graph.planners import npu_padded
+from aclnn.graph.planners import naive, npu_padded
 from aclnn.graph.views.json import PLAN_SCHEMA
 from graph_tools import F16, F32, as_built
 from hypothesis import example, given, settings
@@ -60,11 +61,15 @@ def test_arguments_that_make_no_sense_are_named():
     one = Lifetime("a", 0, 2, 100)
     for call, words in (
         (lambda: plan_lifetimes([one], "zzz"), "strategy is 'zzz', must be one of default, bucket"),
+        (lambda: plan_lifetimes([one], None), "strategy is None, must be one of default, bucket"),
+        (lambda: plan_lifetimes([one], ["naive"]), "strategy is ['naive'], must be one of"),
         (lambda: plan_lifetimes([one], threads=0), "threads is 0, must be at least 1"),
         (lambda: plan_lifetimes([one, one]), "2 are called 'a'; each has a name of its own"),
         (lambda: Lifetime("a", 0, 2**70, 1), "a: [0, 1180591620717411303424) are no steps"),
         (lambda: Lifetime("a", 0, 1, -1), "a: a size of -1, must be from 0 to"),
         (lambda: run_passes(GraphBuilder().build(), "zzz"), "pipeline is 'zzz', must be one of"),
+        (lambda: run_passes(GraphBuilder().build(), None), "pipeline is None, must be one of"),
+        (lambda: run_passes(GraphBuilder().build(), ["fuse"]), "pipeline: 'fuse' is no pass"),
         (lambda: Tiling(elements=0), "tiling: elements is 0, must be at least 1"),
         (lambda: GraphBuilder().cast(99, F32), "value 99: there are 0 values so far"),
         (lambda: lifetimes_from_csv("id,lower,upper,size\na,0,x,1\n"), "row 1: upper is 'x', must"),
@@ -142,6 +147,23 @@ def test_what_is_called_optimal_is_optimal(lives):
     plan = plan_lifetimes(lives)
     assert plan.proof == "optimal"
     assert plan.size == smallest(lives)
+
+
+class Planner:
+    def __call__(self, lifetimes):
+        return naive(lifetimes)
+
+
+@pytest.mark.parametrize(
+    ("planner", "name"),
+    [(naive, "naive"), (partial(naive), "partial"), (Planner(), "Planner")],
+    ids=["function", "partial", "object"],
+)
+def test_a_planner_of_your_own_is_whatever_can_be_called(planner, name):
+    plan = validate(plan_lifetimes(SEARCHED, planner))
+    assert (plan.strategy, plan.size) == (name, plan.naive_size)
+    assert WorkspacePlan.from_json(plan.to_json()) == plan
+    assert plan_workspace(wasteful(), planner).strategy == name
 
 
 def test_large_problems_are_planned_without_a_search():
