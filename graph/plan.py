@@ -7,15 +7,24 @@ shares no code with the planners.
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any
 
-from .ir import Graph, Node, called
+from .ir import Graph, Node, Value, called
 from .lifetime import Lifetime, TilePart
 from .loops import ALIGNMENT, Tiling, loop_nest, pad
-from .planners import Assignment, Planner, bucket, default, lower_bound, naive, planner_of
+from .planners import (
+    Assignment,
+    Planner,
+    bucket,
+    default,
+    live_bytes,
+    lower_bound,
+    naive,
+    planner_of,
+)
 
 if TYPE_CHECKING:
     from .views.diff import PlanDiff
@@ -63,13 +72,16 @@ def graph_lifetimes(
     steps = graph.steps()
     tiles = [_tile_parts(graph, step, tiling or Tiling()) for step in steps]
     per_thread = max((size for size, _ in tiles), default=0)
+    readers = _readers(graph, steps)
     found = []
     for index, step in enumerate(steps):
         if tiles[index][0]:
             what = _tile_words(graph, tiles[index][1], threads)
             found.append(_scratch(step, index, per_thread * threads, tiles[index][1], what))
-        whole = [node for node in step if graph.value(node.output).storage == "workspace"]
-        found += [_lifetime(graph, steps, index, node) for node in whole]
+        for node in step:
+            value = graph.value(node.output)
+            if value.storage == "workspace":
+                found.append(_lifetime(value, index, node, readers[value.id]))
     return tuple(found)
 
 
@@ -80,21 +92,24 @@ def scratch_per_thread(lifetimes: Iterable[Lifetime], threads: int) -> int:
     return max((life.nbytes // threads for life in lifetimes if life.parts), default=0)
 
 
-def _lifetime(graph: Graph, steps: Sequence[tuple[Node, ...]], index: int, node: Node) -> Lifetime:
-    value = graph.value(node.output)
-    last, readers = index, []
-    for later, step in enumerate(steps):
-        for other in step:
-            if any(graph.root(id).id == value.id for id in other.inputs):
-                readers.append(other.name)
-                last = max(last, later)
+def _readers(graph: Graph, steps: Sequence[tuple[Node, ...]]) -> dict[int, list[tuple[int, str]]]:
+    """For every value that owns bytes the step and the name of each node that reads them."""
+    found: dict[int, list[tuple[int, str]]] = defaultdict(list)
+    for index, step in enumerate(steps):
+        for node in step:
+            for root in {graph.root(id).id for id in node.inputs}:
+                found[root].append((index, node.name))
+    return found
+
+
+def _lifetime(value: Value, index: int, node: Node, readers: list[tuple[int, str]]) -> Lifetime:
     return Lifetime(
         value.name,
         index,
-        last + 1,
+        max([index, *(step for step, _ in readers)]) + 1,
         value.nbytes,
         node.name,
-        tuple(readers),
+        tuple(name for _, name in readers),
         contents=str(value),
     )
 
@@ -254,8 +269,8 @@ class WorkspacePlan:
     @property
     def peak_step(self) -> int:
         """The first step at which most bytes are live."""
-        steps = sorted({buffer.first for buffer in self.buffers}) or [0]
-        return max(steps, key=lambda t: sum(b.padded for b in self.live_at(t)))
+        live = live_bytes((b.first, b.last + 1, b.padded) for b in self.buffers)
+        return max(live, key=live.__getitem__, default=0)
 
     @property
     def peak_bytes(self) -> int:
@@ -440,6 +455,11 @@ def step_name(step: Sequence) -> str:
 
 def _buffers(lifetimes: Sequence[Lifetime], chosen: Assignment) -> tuple[Buffer, ...]:
     spans = [(o, o + n) for o, n in zip(chosen.offsets, chosen.padded, strict=True)]
+    # In long chains many buffers have the same place: who shares it is asked once.
+    sharers = {
+        (begin, end): [i for i, (low, high) in enumerate(spans) if low < end and begin < high]
+        for begin, end in set(spans)
+    }
     return tuple(
         Buffer(
             name=life.name,
@@ -448,17 +468,13 @@ def _buffers(lifetimes: Sequence[Lifetime], chosen: Assignment) -> tuple[Buffer,
             padded=end - begin,
             first=life.first,
             last=life.last,
-            shared_with=tuple(
-                other.name
-                for other, (low, high) in zip(lifetimes, spans, strict=True)
-                if other is not life and low < end and begin < high
-            ),
+            shared_with=tuple(lifetimes[i].name for i in sharers[begin, end] if i != own),
             producer=life.producer,
             consumers=life.consumers,
             parts=life.parts,
             contents=life.contents,
         )
-        for life, (begin, end) in zip(lifetimes, spans, strict=True)
+        for own, (life, (begin, end)) in enumerate(zip(lifetimes, spans, strict=True))
     )
 
 

@@ -5,8 +5,11 @@ All of them answer the same question, with more or less care; none knows what a 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from bisect import bisect_left
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 
 from .lifetime import Lifetime
 from .loops import pad
@@ -106,16 +109,17 @@ def default(lifetimes: Sequence[Lifetime]) -> Assignment:
     padded = tuple(pad(life.nbytes) for life in lifetimes)
     bound = lower_bound(lifetimes, padded)
     best = _in_buckets(lifetimes, pad)
+    if best.size == bound:
+        return best
+    clashes = _clashes(lifetimes)
     for order, tightest in _orders(lifetimes, padded):
-        if best.size == bound:
-            break
-        offsets = _first_fit(lifetimes, padded, order, tightest)
+        offsets = _first_fit(clashes, padded, order, tightest)
         size = max(offset + nbytes for offset, nbytes in zip(offsets, padded, strict=True))
         if size < best.size:
             best = Assignment(offsets, padded, size)
-    if best.size > bound and len(lifetimes) <= SEARCH_BUFFERS:
-        best = _search(lifetimes, padded, bound, best)
-    return best
+        if best.size == bound:
+            return best
+    return _search(lifetimes, padded, bound, best) if len(padded) <= SEARCH_BUFFERS else best
 
 
 STRATEGIES: dict[str, Planner] = {"default": default, "bucket": bucket, "naive": naive}
@@ -141,12 +145,27 @@ def lower_bound(lifetimes: Sequence[Lifetime], sizes: Sequence[int]) -> int:
 
 
 def _live(lifetimes: Sequence[Lifetime], sizes: Sequence[int]) -> dict[int, int]:
-    """Live bytes at every step at which something starts; the peak is at one of them."""
-    starts = sorted({life.lower for life in lifetimes})
-    return {
-        t: sum(n for life, n in zip(lifetimes, sizes, strict=True) if life.lower <= t < life.upper)
-        for t in starts
-    }
+    pairs = zip(lifetimes, sizes, strict=True)
+    return live_bytes((life.lower, life.upper, size) for life, size in pairs)
+
+
+def live_bytes(spans: Iterable[tuple[int, int, int]]) -> dict[int, int]:
+    """Live bytes at every step at which something starts; the peak is at one of them.
+
+    Spans are (lower, upper, bytes), with `upper` the first step at which they are free again.
+
+    >>> live_bytes([(0, 2, 64), (1, 3, 128), (2, 3, 64)])
+    {0: 64, 1: 192, 2: 192}
+    """
+    starts: set[int] = set()
+    change: dict[int, int] = defaultdict(int)
+    for lower, upper, nbytes in spans:
+        starts.add(lower)
+        change[lower] += nbytes
+        change[upper] -= nbytes
+    steps = sorted(change)
+    totals = accumulate(change[step] for step in steps)
+    return {step: total for step, total in zip(steps, totals, strict=True) if step in starts}
 
 
 def _orders(
@@ -156,8 +175,9 @@ def _orders(
     indices = range(len(lifetimes))
     span = [life.upper - life.lower for life in lifetimes]
     live = _live(lifetimes, padded)
+    starts, totals = list(live), list(live.values())
     breadth = [
-        max(bytes for t, bytes in live.items() if life.lower <= t < life.upper)
+        max(totals[bisect_left(starts, life.lower) : bisect_left(starts, life.upper)])
         for life in lifetimes
     ]
     keys: list[Callable[[int], tuple]] = [
@@ -172,17 +192,26 @@ def _orders(
             yield sorted(indices, key=key), tightest
 
 
+def _clashes(lifetimes: Sequence[Lifetime]) -> list[list[int]]:
+    """For each lifetime the places of those that are needed together with it."""
+    found: list[list[int]] = [[] for _ in lifetimes]
+    live: list[int] = []
+    for i in sorted(range(len(lifetimes)), key=lambda i: lifetimes[i].lower):
+        live = [j for j in live if lifetimes[j].upper > lifetimes[i].lower]
+        found[i] += live
+        for j in live:
+            found[j].append(i)
+        live.append(i)
+    return found
+
+
 def _first_fit(
-    lifetimes: Sequence[Lifetime], padded: Sequence[int], order: Sequence[int], tightest: bool
+    clashes: Sequence[Sequence[int]], padded: Sequence[int], order: Sequence[int], tightest: bool
 ) -> tuple[int, ...]:
     """Place buffers in `order`, each in the lowest gap (or the tightest one) that holds it."""
-    offsets = [-1] * len(lifetimes)
+    offsets = [-1] * len(padded)
     for i in order:
-        busy = sorted(
-            (offsets[j], offsets[j] + padded[j])
-            for j in range(len(lifetimes))
-            if offsets[j] >= 0 and lifetimes[i].overlaps(lifetimes[j])
-        )
+        busy = sorted((offsets[j], offsets[j] + padded[j]) for j in clashes[i] if offsets[j] >= 0)
         offsets[i] = _gap(busy, padded[i], tightest)
     return tuple(offsets)
 
@@ -231,10 +260,7 @@ class _Search:
         self.best = best
         self.visited = 0
         self.offsets = [-1] * len(padded)  # -1: not placed yet
-        self.clashes = [
-            [j for j, other in enumerate(lifetimes) if i != j and life.overlaps(other)]
-            for i, life in enumerate(lifetimes)
-        ]
+        self.clashes = _clashes(lifetimes)
         self.live = [
             [i for i, life in enumerate(lifetimes) if life.lower <= t < life.upper]
             for t in sorted({life.lower for life in lifetimes})

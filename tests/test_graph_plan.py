@@ -17,6 +17,7 @@ from aclnn.graph import (
     PlanError,
     Tiling,
     WorkspacePlan,
+    graph_lifetimes,
     lifetimes_from_csv,
     lifetimes_to_csv,
     plan_lifetimes,
@@ -88,6 +89,19 @@ def test_default_is_never_worse_than_bucket_nor_that_than_naive(lives):
     assert plan.lower_bound <= plan.size <= plan.bucket_size <= plan.naive_size
     assert plan.bucket_size == plan_lifetimes(lives, "bucket").size
     assert plan.naive_size == sum(npu_padded(life.nbytes) for life in lives)
+
+
+@given(problems())
+def test_the_peak_and_who_shares_are_as_defined(lives):
+    plan = plan_lifetimes(lives)
+    steps = [step for step in range(20) if any(buffer.first == step for buffer in plan.buffers)]
+    live = {step: sum(buffer.padded for buffer in plan.live_at(step)) for step in steps or [0]}
+    assert plan.lower_bound == plan.peak_bytes == max(live.values())
+    assert plan.peak_step == min(step for step in live if live[step] == plan.peak_bytes)
+    for a in plan.buffers:
+        assert a.shared_with == tuple(
+            b.name for b in plan.buffers if b is not a and b.offset < a.end and a.offset < b.end
+        )
 
 
 @given(problems())
@@ -354,6 +368,24 @@ def test_plans_of_graphs_are_valid(pipeline, graph, threads):
     assert {b.name for b in plan.buffers if not b.parts} == needs
     assert {part.name for b in plan.buffers for part in b.parts} == tiles
     assert len(plan.steps) == len(graph.steps())
+
+
+@pytest.mark.parametrize("pipeline", ["fused", "materialized"])
+@given(graph=as_built(in_place=True))
+def test_lifetimes_last_until_the_last_reader(pipeline, graph):
+    graph = run_passes(graph, pipeline).graph
+    for life in graph_lifetimes(graph):
+        if life.parts:
+            continue
+        id = graph.named(life.name).id
+        reads = [
+            (number, node.name)
+            for number, step in enumerate(graph.steps())
+            for node in step
+            if id in {graph.root(read).id for read in node.inputs}
+        ]
+        assert life.consumers == tuple(name for _, name in reads)
+        assert life.last == max([life.first, *(number for number, _ in reads)])
 
 
 def test_a_graph_of_opaque_nodes_can_be_planned_and_drawn():
