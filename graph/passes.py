@@ -95,7 +95,7 @@ def _drop_view_copies(
         out = graph.value(copy.output)
         if writer is None or writer.is_forced_copy or readers != [copy]:
             continue
-        if not allowed(out, writer):
+        if graph.value(source).storage == "output" or not allowed(out, writer):
             continue
         at = nodes.index(writer)
         nodes = [*nodes[:at], replace(writer, output=out.id), *nodes[at + 1 :]]
@@ -206,7 +206,8 @@ def _casts_into_stores(graph: Graph) -> tuple[Graph, Notes]:
         readers = [node for node in nodes if _reads(graph, node, source)]
         if writer is None or not _converts(writer) or readers != [cast]:
             continue
-        if writer.attr("result_dtype") is not None:  # it is converted once already
+        # What an output is made of has to reach it, and a result is converted once.
+        if graph.value(source).storage == "output" or writer.attr("result_dtype") is not None:
             continue
         rounded = graph.value(source).dtype.name
         nodes[nodes.index(writer)] = replace(

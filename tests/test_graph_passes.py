@@ -224,6 +224,18 @@ def test_a_result_that_nobody_reads_is_no_tile():
     assert [buffer.name for buffer in plan_workspace(after).buffers] == ["f.tiles", "g"]
 
 
+@pytest.mark.parametrize("pipeline", ["fused", "materialized"])
+@pytest.mark.parametrize("dtype", [F32, F16], ids=str)
+def test_an_output_that_is_read_is_written_all_the_same(pipeline, dtype):
+    b = GraphBuilder()
+    x = b.input("x", (4,), F32)
+    one, two = b.output("one", (4,), F32), b.output("two", (4,), dtype)
+    b.view_copy(b.compute("f", [x], (4,), F32), one)
+    b.view_copy(b.cast(one, dtype), two)
+    after = run_passes(b.build(), pipeline).graph
+    assert {after.value(node.output).name for node in after.nodes} >= {"one", "two"}
+
+
 def test_opaque_nodes_are_left_alone():
     b = GraphBuilder()
     x = b.input("x", (8, 4), F16, strides=(1, 8))
