@@ -8,7 +8,7 @@ graphs.  Strides count elements, not bytes.
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -231,6 +231,16 @@ class Node:
         return self.kind != "Compute" or bool(self.attr("elementwise", True))
 
 
+def root_of(values: Mapping[int, Value], id: int) -> Value:
+    """The one of `values` that owns the bytes of value `id`."""
+    value = values[id]
+    for _ in values:
+        if not value.is_view:
+            return value
+        value = values[value.alias_of]  # type: ignore[index]
+    raise GraphError(values[id].name, "views of one another are views of nothing")
+
+
 @dataclass(frozen=True, slots=True)
 class Graph:
     """Nodes in an order in which they can run, and the values between them.
@@ -270,12 +280,7 @@ class Graph:
 
     def root(self, id: int) -> Value:
         """The value that owns the bytes of value `id` (itself, unless it is a view)."""
-        value = self._by_id[id]
-        for _ in self.values:
-            if not value.is_view:
-                return value
-            value = self._by_id[value.alias_of]  # type: ignore[index]
-        raise GraphError(self._by_id[id].name, "views of one another are views of nothing")
+        return root_of(self._by_id, id)
 
     def producer(self, id: int) -> Node | None:
         """The node that writes value `id`; None for inputs, constants and views."""
@@ -526,17 +531,27 @@ def _check_loops(graph: Graph) -> None:
 # --- Building ---------------------------------------------------------------------------------
 
 
-def fresh_name(name: str, taken: Collection[str]) -> str:
-    """`name`, with a number where it is taken.
+class Names:
+    """Names that are taken, and more like them.
 
-    >>> fresh_name("x", {"x", "x_2"})
-    'x_3'
+    >>> names = Names(["x", "x_2"])
+    >>> names.fresh("x"), names.fresh("x"), names.fresh("y")
+    ('x_3', 'x_4', 'y')
     """
-    label, count = name, 1
-    while label in taken:
-        count += 1
-        label = f"{name}_{count}"
-    return label
+
+    def __init__(self, taken: Iterable[str] = ()):
+        self._taken = set(taken)
+        self._tried: dict[str, int] = {}  # the last number for a name: none below it is free
+
+    def fresh(self, name: str) -> str:
+        """`name`, with a number where it is taken; it is taken then."""
+        label, count = name, self._tried.get(name, 1)
+        while label in self._taken:
+            count += 1
+            label = f"{name}_{count}"
+        self._tried[name] = count
+        self._taken.add(label)
+        return label
 
 
 def called(function: Any) -> str:
@@ -568,7 +583,7 @@ class GraphBuilder:
         self._inputs: list[int] = []
         self._outputs: list[int] = []
         self._stems: dict[int, str] = {}
-        self._names: set[str] = set()
+        self._names = Names()
 
     def input(
         self,
@@ -634,7 +649,7 @@ class GraphBuilder:
         **attrs: Any,
     ) -> int:
         """An opaque node.  Pass `elementwise=False` unless it works element by element."""
-        label = self._unique(name or kernel)
+        label = self._names.fresh(name or kernel)
         out = self._value(label, shape, dtype, "workspace", named=True)
         attrs["kernel"] = kernel
         self._nodes.append(Node(label, "Compute", tuple(inputs), out, freeze_attrs(attrs)))
@@ -642,7 +657,7 @@ class GraphBuilder:
 
     def view_copy(self, value: int, out: int, **attrs: Any) -> None:
         """Write `value` into the output `out`, whatever its strides."""
-        name = self._unique(f"{self._made(out).name}_view_copy")
+        name = self._names.fresh(f"{self._made(out).name}_view_copy")
         self._nodes.append(Node(name, "ViewCopy", (value,), out, freeze_attrs(attrs)))
 
     def build(self) -> Graph:
@@ -660,7 +675,7 @@ class GraphBuilder:
     def _node(
         self, suffix: str, kind: str, source: int, shape: tuple[int, ...], dtype: DType, attrs: dict
     ) -> int:
-        label = self._unique(f"{self._stems[source]}_{suffix}")
+        label = self._names.fresh(f"{self._stems[source]}_{suffix}")
         out = self._value(label, shape, dtype, "workspace", named=True)
         self._stems[out] = self._stems[source]
         self._nodes.append(Node(label, kind, (source,), out, freeze_attrs(attrs)))
@@ -680,12 +695,7 @@ class GraphBuilder:
         shape = tuple(shape)
         steps = contiguous_strides(shape) if strides is None else tuple(strides)
         id = len(self._values)
-        label = name if named else self._unique(name)
+        label = name if named else self._names.fresh(name)
         self._values.append(Value(id, label, shape, steps, dtype, storage, alias_of, note))
         self._stems[id] = label
         return id
-
-    def _unique(self, name: str) -> str:
-        label = fresh_name(name, self._names)
-        self._names.add(label)
-        return label

@@ -8,13 +8,15 @@ destroys an input that is still to be read.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from .abi import MAX_OPERANDS
 from .ir import (
     Graph,
+    Names,
     Node,
     Value,
     broadcast_strides,
@@ -22,7 +24,7 @@ from .ir import (
     check,
     contiguous_strides,
     freeze_attrs,
-    fresh_name,
+    root_of,
 )
 
 
@@ -87,43 +89,53 @@ def _drop_view_copies(
     graph: Graph, nodes: list[Node], allowed: Callable[[Value, Node], bool]
 ) -> tuple[list[Node], list[tuple[Node, Node]]]:
     """Make producers write the outputs; returns the nodes and the (copy, producer) pairs."""
+    place = {node.output: at for at, node in enumerate(nodes)}
+    readers = _readers(nodes, graph)
+    kept = dict(enumerate(nodes))
     dropped = []
     for copy in [node for node in nodes if node.kind == "ViewCopy"]:
         (source,) = copy.inputs
-        writer = next((node for node in nodes if node.output == source), None)
-        readers = [node for node in nodes if _reads(graph, node, source)]
-        out = graph.value(copy.output)
-        if writer is None or writer.is_forced_copy or readers != [copy]:
+        if graph.value(source).storage == "output" or readers[source] != [copy]:
             continue
-        if graph.value(source).storage == "output" or not allowed(out, writer):
+        out, writer = graph.value(copy.output), kept.get(place.get(source, -1))
+        if writer is None or writer.is_forced_copy or not allowed(out, writer):
             continue
-        at = nodes.index(writer)
-        nodes = [*nodes[:at], replace(writer, output=out.id), *nodes[at + 1 :]]
-        nodes.remove(copy)
+        kept[place[source]] = replace(writer, output=out.id)
+        del kept[place[out.id]]
         dropped.append((copy, writer))
-    return nodes, dropped
+    return list(kept.values()), dropped
 
 
-def _reads(graph: Graph, node: Node, root: int) -> bool:
-    return any(graph.root(id).id == root for id in node.inputs)
+def _readers(nodes: Iterable[Node], graph: Graph) -> dict[int, list[Node]]:
+    """For every value that owns bytes the nodes that read them, in order."""
+    found: dict[int, list[Node]] = defaultdict(list)
+    for node in nodes:
+        for root in {graph.root(id).id for id in node.inputs}:
+            found[root].append(node)
+    return found
 
 
 def fold_strides(graph: Graph) -> tuple[Graph, Notes]:
     """Turn Contiguous, BroadcastTo and ViewCopy into the strides that their neighbours use."""
     notes: list[Note] = []
     nodes: list[Node] = []
+    draft = _Draft(graph)
+    opaque = {
+        id: node for node in reversed(graph.nodes) if not node.is_elementwise for id in node.inputs
+    }
     for node in graph.nodes:
         if node.kind not in ("Contiguous", "BroadcastTo") or node.is_forced_copy:
             nodes.append(node)
             continue
-        why_not = _needs_a_copy(graph, node)
+        why_not = _needs_a_copy(graph, node, opaque.get(node.output))
         if why_not:
             nodes.append(node)
             notes.append(Note(node.name, "kept", why_not))
             continue
-        source, out = graph.value(node.inputs[0]), graph.value(node.output)
-        graph = _with_values(graph, [_view(graph, source, out)])
-        notes.append(Note(node.name, "folded", _fold_reason(source, graph.value(out.id))))
+        source = draft.value(node.inputs[0])
+        view = draft.view(source, graph.value(node.output))
+        notes.append(Note(node.name, "folded", _fold_reason(source, view)))
+    graph = draft.graph()
     strided = lambda out, writer: writer.is_elementwise and writer.kind != "Contiguous"  # noqa: E731
     nodes, copies = _drop_view_copies(graph, nodes, strided)
     for copy, writer in copies:
@@ -132,25 +144,13 @@ def fold_strides(graph: Graph) -> tuple[Graph, Notes]:
     return _rebuilt(graph, nodes), tuple(notes)
 
 
-def _needs_a_copy(graph: Graph, node: Node) -> str:
+def _needs_a_copy(graph: Graph, node: Node, reader: Node | None) -> str:
+    """Why the result must lie somewhere; `reader` is a node that cannot read it by strides."""
     if graph.value(node.output).storage == "output":
         return "it writes an output"
-    for user in graph.consumers(node.output):
-        if not user.is_elementwise:
-            return f"{user.name} is not elementwise and reads row-major memory"
+    if reader is not None:
+        return f"{reader.name} is not elementwise and reads row-major memory"
     return ""
-
-
-def _view(graph: Graph, source: Value, like: Value) -> Value:
-    """`source` read with the shape of `like`, under the id and name of `like`."""
-    root = graph.root(source.id)
-    return replace(
-        like,
-        strides=broadcast_strides(source.shape, source.strides, like.shape),
-        dtype=source.dtype,
-        storage=root.storage,
-        alias_of=root.id,
-    )
 
 
 def _fold_reason(source: Value, view: Value) -> str:
@@ -181,56 +181,50 @@ def _casts_into_loads(graph: Graph) -> tuple[Graph, Notes]:
     notes: list[Note] = []
     casts = {node.output: node for node in graph.nodes if node.kind == "Cast"}
     nodes: list[Node] = []
+    draft = _Draft(graph)
     for node in graph.nodes:
         if _converts(node):
             inputs = []
             for id in node.inputs:
-                cast = casts.get(graph.root(id).id)
+                cast = casts.get(draft.root(id).id)
                 if cast is not None:
-                    graph, id = _load_of(graph, graph.value(cast.inputs[0]), id)
+                    id = draft.load_of(draft.value(cast.inputs[0]), id)
                     notes.append(_cast_note(graph, cast, f"in the load of {node.name}"))
                 inputs.append(id)
             node = replace(node, inputs=tuple(inputs))
         nodes.append(node)
-    used = {graph.root(id).id for node in nodes for id in node.inputs} | set(graph.outputs)
+    used = {draft.root(id).id for node in nodes for id in node.inputs} | set(graph.outputs)
     nodes = [node for node in nodes if node.kind != "Cast" or node.output in used]
-    return _rebuilt(graph, nodes), tuple(dict.fromkeys(notes))
+    return _rebuilt(draft.graph(), nodes), tuple(dict.fromkeys(notes))
 
 
 def _casts_into_stores(graph: Graph) -> tuple[Graph, Notes]:
+    casts = [node for node in graph.nodes if node.kind == "Cast"]
+    if not casts:
+        return graph, ()
     notes: list[Note] = []
-    nodes = list(graph.nodes)
-    for cast in [node for node in nodes if node.kind == "Cast"]:
+    readers = _readers(graph.nodes, graph)
+    place = {node.output: at for at, node in enumerate(graph.nodes)}
+    kept = dict(enumerate(graph.nodes))
+    for cast in casts:
         (source,) = cast.inputs
-        writer = graph.producer(source)
-        readers = [node for node in nodes if _reads(graph, node, source)]
-        if writer is None or not _converts(writer) or readers != [cast]:
+        writer = kept.get(place.get(source, -1))
+        if writer is None or not _converts(writer) or readers[source] != [cast]:
             continue
         # What an output is made of has to reach it, and a result is converted once.
         if graph.value(source).storage == "output" or writer.attr("result_dtype") is not None:
             continue
         rounded = graph.value(source).dtype.name
-        nodes[nodes.index(writer)] = replace(
-            writer.with_attrs(result_dtype=rounded), output=cast.output
-        )
-        nodes.remove(cast)
+        stored = replace(writer.with_attrs(result_dtype=rounded), output=cast.output)
+        kept[place[source]] = stored
+        del kept[place[cast.output]]
         notes.append(_cast_note(graph, cast, f"in the store of {writer.name}"))
-    return _rebuilt(graph, nodes), tuple(notes)
+    return _rebuilt(graph, kept.values()), tuple(notes)
 
 
 def _cast_note(graph: Graph, cast: Node, where: str) -> Note:
     source, out = graph.value(cast.inputs[0]).dtype, graph.value(cast.output).dtype
     return Note(cast.name, "folded", f"{source.name} becomes {out.name} {where}")
-
-
-def _load_of(graph: Graph, source: Value, id: int) -> tuple[Graph, int]:
-    """What to read of `source` where `id` was read: what it became elsewhere, or a view of that."""
-    view = graph.value(id)
-    if view.shape == source.shape:
-        return graph, source.id
-    label = _fresh_name(graph, f"{graph.root(source.id).name}_load")
-    load = _view(graph, source, replace(view, id=_fresh_id(graph), name=label))
-    return _with_values(graph, [load]), load.id
 
 
 def fuse(graph: Graph) -> tuple[Graph, Notes]:
@@ -243,7 +237,8 @@ def fuse(graph: Graph) -> tuple[Graph, Notes]:
             loops.append([node])
     nodes: list[Node] = []
     notes: list[Note] = []
-    tiles: list[Value] = []
+    draft = _Draft(graph)
+    readers = _readers(graph.nodes, graph)
     number = 0
     for group in loops:
         if not _loopable(group[0]):
@@ -254,10 +249,11 @@ def fuse(graph: Graph) -> tuple[Graph, Notes]:
             continue
         number += 1
         nodes += [node.with_attrs(loop=number) for node in group]
-        inner = _only_inside(graph, group)
-        tiles += [replace(value, storage="tile") for value in inner]
+        inner = _only_inside(graph, group, readers)
+        for value in inner:
+            draft.put(replace(value, storage="tile"))
         notes += [_fuse_note(graph, node, group, number, inner) for node in group]
-    return _rebuilt(_with_values(graph, tiles), nodes), tuple(notes)
+    return _rebuilt(draft.graph(), nodes), tuple(notes)
 
 
 def _fuse_note(graph: Graph, node: Node, group: list[Node], number: int, inner: list[Value]):
@@ -288,13 +284,20 @@ def _fits(graph: Graph, group: list[Node], node: Node) -> bool:
     return len(operands) <= MAX_OPERANDS
 
 
-def _only_inside(graph: Graph, group: list[Node]) -> list[Value]:
+def _only_inside(
+    graph: Graph, group: list[Node], readers: Mapping[int, Sequence[Node]]
+) -> list[Value]:
     """Workspace values that are made and read in the group, and read nowhere else."""
-    outside = [node for node in graph.nodes if node not in group]
+    members = {node.name for node in group}
     read = {id for node in group for id in node.inputs}
-    read -= {graph.root(id).id for node in outside for id in node.inputs}
     made = [graph.value(node.output) for node in group]
-    return [v for v in made if v.storage == "workspace" and v.id in read]
+    return [
+        value
+        for value in made
+        if value.storage == "workspace"
+        and value.id in read
+        and all(reader.name in members for reader in readers[value.id])
+    ]
 
 
 def in_place(graph: Graph) -> tuple[Graph, Notes]:
@@ -311,7 +314,7 @@ def in_place(graph: Graph) -> tuple[Graph, Notes]:
         reason = _hazard(graph, out, writer, step)
         if not reason:
             why = "same address and layout"
-            if not any(_reads(graph, node, out.alias_of) for node in step):
+            if not _readers(step, graph)[out.alias_of]:
                 why = "the input is read before the output is written"
             action = f"writes {out.name} in place of input {number}"
             notes.append(Note(writer.name, action, f"safe: {why}"))
@@ -348,43 +351,92 @@ def _same_layout(a: Value, b: Value) -> bool:
 def _copied_first(graph: Graph, id: int) -> tuple[Graph, str]:
     """Insert a forced copy of input `id` before all nodes and make every reader read the copy."""
     source = graph.value(id)
-    label = _fresh_name(graph, f"{source.name}_copy")
-    copy = Value(
-        _fresh_id(graph),
-        label,
-        source.shape,
-        contiguous_strides(source.shape),
-        source.dtype,
-        "workspace",
+    draft = _Draft(graph)
+    copy = draft.add(
+        replace(
+            source,
+            name=f"{source.name}_copy",
+            strides=contiguous_strides(source.shape),
+            storage="workspace",
+            alias_of=None,
+            note="",
+        )
     )
-    graph = _with_values(graph, [copy])
-    node = Node(label, "Contiguous", (id,), copy.id, freeze_attrs({"reason": "overlap"}))
-    nodes = [node]
+    nodes = [Node(copy.name, "Contiguous", (id,), copy.id, freeze_attrs({"reason": "overlap"}))]
     for reader in graph.nodes:
-        inputs = []
-        for used in reader.inputs:
-            if graph.root(used).id == id:
-                graph, used = _load_of(graph, copy, used)
-            inputs.append(used)
+        inputs = [
+            draft.load_of(copy, used) if graph.root(used).id == id else used
+            for used in reader.inputs
+        ]
         nodes.append(replace(reader, inputs=tuple(inputs)))
-    return _rebuilt(graph, nodes), label
+    return _rebuilt(draft.graph(), nodes), copy.name
 
 
 # --- Rebuilding -------------------------------------------------------------------------------
 
 
-def _fresh_id(graph: Graph) -> int:
-    return max(value.id for value in graph.values) + 1
+class _Draft:
+    """The values of a graph while a pass adds and replaces some; `graph` has them all at once.
 
+    A graph for every change would make passes take a time that grows with the square of its size.
+    """
 
-def _fresh_name(graph: Graph, name: str) -> str:
-    taken = {value.name for value in graph.values} | {node.name for node in graph.nodes}
-    return fresh_name(name, taken)
+    def __init__(self, graph: Graph):
+        self._graph = graph
+        self._values = {value.id: value for value in graph.values}
+        self._changed = False
+        self._names: Names | None = None
+        self._next_id = 0
 
+    def value(self, id: int) -> Value:
+        return self._values[id]
 
-def _with_values(graph: Graph, changed: Iterable[Value]) -> Graph:
-    values = {value.id: value for value in graph.values} | {value.id: value for value in changed}
-    return replace(graph, values=tuple(values.values()))
+    def root(self, id: int) -> Value:
+        return root_of(self._values, id)
+
+    def put(self, value: Value) -> Value:
+        """Take `value` in place of the one that has its id."""
+        self._values[value.id] = value
+        self._changed = True
+        return value
+
+    def add(self, value: Value) -> Value:
+        """Take `value` under an id of its own, and a name like its own."""
+        if self._names is None:
+            taken = [value.name for value in self._graph.values]
+            self._names = Names([*taken, *(node.name for node in self._graph.nodes)])
+            self._next_id = max(self._values) + 1
+        new = replace(value, id=self._next_id, name=self._names.fresh(value.name))
+        self._next_id += 1
+        return self.put(new)
+
+    def view(self, source: Value, like: Value) -> Value:
+        """`source` read with the shape of `like`, under the id and name of `like`."""
+        return self.put(self._view(source, like))
+
+    def load_of(self, source: Value, id: int) -> int:
+        """What to read of `source` where `id` was read: what it became elsewhere, or a view."""
+        view = self.value(id)
+        if view.shape == source.shape:
+            return source.id
+        name = f"{self.root(source.id).name}_load"
+        return self.add(replace(self._view(source, view), name=name)).id
+
+    def graph(self) -> Graph:
+        """The graph with these values and the nodes that it had; what is unused is still there."""
+        if not self._changed:
+            return self._graph
+        return replace(self._graph, values=tuple(self._values.values()))
+
+    def _view(self, source: Value, like: Value) -> Value:
+        root = self.root(source.id)
+        return replace(
+            like,
+            strides=broadcast_strides(source.shape, source.strides, like.shape),
+            dtype=source.dtype,
+            storage=root.storage,
+            alias_of=root.id,
+        )
 
 
 def _rebuilt(graph: Graph, nodes: Iterable[Node]) -> Graph:
