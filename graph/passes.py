@@ -91,6 +91,7 @@ def _drop_view_copies(
     """Make producers write the outputs; returns the nodes and the (copy, producer) pairs."""
     place = {node.output: at for at, node in enumerate(nodes)}
     readers = _readers(nodes, graph)
+    forced = _last_forced_copy(nodes)
     kept = dict(enumerate(nodes))
     dropped = []
     for copy in [node for node in nodes if node.kind == "ViewCopy"]:
@@ -98,12 +99,17 @@ def _drop_view_copies(
         if graph.value(source).storage == "output" or readers[source] != [copy]:
             continue
         out, writer = graph.value(copy.output), kept.get(place.get(source, -1))
-        if writer is None or writer.is_forced_copy or not allowed(out, writer):
+        if writer is None or place[source] <= forced or not allowed(out, writer):
             continue
         kept[place[source]] = replace(writer, output=out.id)
         del kept[place[out.id]]
         dropped.append((copy, writer))
     return list(kept.values()), dropped
+
+
+def _last_forced_copy(nodes: Iterable[Node]) -> int:
+    """The place of the last forced copy, -1 without one: no output is written before it."""
+    return max((at for at, node in enumerate(nodes) if node.is_forced_copy), default=-1)
 
 
 def _readers(nodes: Iterable[Node], graph: Graph) -> dict[int, list[Node]]:
@@ -205,6 +211,7 @@ def _casts_into_stores(graph: Graph) -> tuple[Graph, Notes]:
     notes: list[Note] = []
     readers = _readers(graph.nodes, graph)
     place = {node.output: at for at, node in enumerate(graph.nodes)}
+    forced = _last_forced_copy(graph.nodes)
     kept = dict(enumerate(graph.nodes))
     for cast in casts:
         (source,) = cast.inputs
@@ -213,6 +220,8 @@ def _casts_into_stores(graph: Graph) -> tuple[Graph, Notes]:
             continue
         # What an output is made of has to reach it, and a result is converted once.
         if graph.value(source).storage == "output" or writer.attr("result_dtype") is not None:
+            continue
+        if cast.output in graph.outputs and place[source] <= forced:
             continue
         rounded = graph.value(source).dtype.name
         stored = replace(writer.with_attrs(result_dtype=rounded), output=cast.output)

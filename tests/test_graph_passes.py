@@ -156,6 +156,20 @@ def test_a_forced_copy_alone_does_not_write_the_output():
     assert len(run_passes(b.build()).graph.nodes) == 2
 
 
+@pytest.mark.parametrize("pipeline", ["fused", "materialized"])
+@pytest.mark.parametrize("dtype", [F32, F16], ids=str)
+def test_what_is_made_before_a_forced_copy_writes_no_output(pipeline, dtype):
+    b = GraphBuilder()
+    x, one, two = b.input("x", (4,), F32), b.output("one", (4,), dtype), b.output("two", (4,), F32)
+    early = b.compute("f", [x], (4,), F32)
+    copy = b.contiguous(x, reason="overlap")
+    b.view_copy(b.cast(early, dtype), one)
+    b.view_copy(b.compute("g", [copy], (4,), F32), two)
+    after = run_passes(b.build(), pipeline).graph
+    first = next(at for at, node in enumerate(after.nodes) if node.output in after.outputs)
+    assert any(node.is_forced_copy for node in after.nodes[:first])
+
+
 def test_in_place_is_allowed_for_the_same_layout():
     note = run_passes(elementwise(alias=True)).notes[-1]
     assert str(note) == "relu: writes out in place of input 0, safe: same address and layout"
