@@ -9,6 +9,7 @@ import xml.etree.ElementTree as ElementTree
 from html import escape
 from pathlib import Path
 from types import SimpleNamespace
+from xml.dom import minidom
 
 import aclnn.graph
 import jsonschema
@@ -76,6 +77,25 @@ def test_names_are_escaped():
     graph = b.build()
     ElementTree.fromstring(graph.to_svg())
     assert '<a&\\"b\\\\' in graph.to_dot()
+
+
+@pytest.mark.parametrize(
+    ("odd", "shown"),
+    [
+        ("\x00", "�"), ("\x1b[1m", "�[1m"), ("\ud800", "�"), ("\ufffe", "�"),
+        ("\x7f", "\x7f"), ("🐍", "🐍"),
+    ],
+)  # fmt: skip
+def test_pictures_are_xml_whatever_names_hold(odd, shown):
+    b, t = GraphBuilder(), DType("float32", 4)
+    x, out = b.input(f"x{odd}", (4, 1), t, note=odd), b.output("out", (4, 8), t)
+    wide = b.broadcast_to(x, (4, 8))
+    b.view_copy(b.compute(f"f{odd}", [b.compute("g", [wide], (4, 8), t)], (4, 8), t, a=odd), out)
+    passes = run_passes(b.build())
+    graph = run_passes(b.build(), "materialized").graph
+    plan = plan_workspace(graph)
+    for picture in (graph.to_svg(plan), plan.to_svg(), passes.to_svg()):
+        assert f"x{shown}" in minidom.parseString(picture.encode("utf-8")).toxml()
 
 
 @pytest.mark.parametrize(

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import re
 import textwrap
-from html import escape
 from typing import TYPE_CHECKING, Any
 
 from .tables import Sheet, make, to_rich, to_text
-from .text import dims
+from .text import dims, xml_words
 
 if TYPE_CHECKING:
     from ..ir import Graph, Node
@@ -152,4 +151,4 @@ def _column(x: float, title: str, graph: Graph, notes: list[str]) -> tuple[float
 
 
 def _words(x: float, y: float, words: str, style: str) -> str:
-    return f'<text x="{x:.0f}" y="{y:.0f}" class="{style}">{escape(words)}</text>'
+    return f'<text x="{x:.0f}" y="{y:.0f}" class="{style}">{xml_words(words)}</text>'

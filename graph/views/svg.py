@@ -8,11 +8,10 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from html import escape
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from .text import attr_words, dims, human_bytes, places, plan_summary, storage_words
+from .text import attr_words, dims, human_bytes, places, plan_summary, storage_words, xml_words
 
 if TYPE_CHECKING:
     from ..ir import Graph, Node, Value
@@ -43,7 +42,7 @@ GAP_X, GAP_Y, MARGIN = 28, 44, 24
 
 def _text(x: float, y: float, words: str, style: str = "t", anchor: str = "start") -> str:
     place = f'x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}"'
-    return f'<text {place} class="{style}">{escape(words)}</text>'
+    return f'<text {place} class="{style}">{xml_words(words)}</text>'
 
 
 def _rect(x: float, y: float, w: float, h: float, style: str, radius: float = 4) -> str:
@@ -53,12 +52,12 @@ def _rect(x: float, y: float, w: float, h: float, style: str, radius: float = 4)
 
 def _hover(title: str, content: str, *names: str) -> str:
     """Details on hovering."""
-    return f"<g{_mark(names)}><title>{escape(title)}</title>{content}</g>"
+    return f"<g{_mark(names)}><title>{xml_words(title)}</title>{content}</g>"
 
 
 def _mark(names: Sequence[str]) -> str:
     """The nodes and values that something shows, for scripts to find."""
-    return f' data-names="{escape(" ".join(dict.fromkeys(names)))}"' if names else ""
+    return f' data-names="{xml_words(" ".join(dict.fromkeys(names)))}"' if names else ""
 
 
 def _document(width: float, height: float, title: str, body: Sequence[str]) -> str:
@@ -66,7 +65,7 @@ def _document(width: float, height: float, title: str, body: Sequence[str]) -> s
     return "\n".join(
         [
             f'<svg xmlns="http://www.w3.org/2000/svg" {size} role="img">',
-            f"<title>{escape(title)}</title>",
+            f"<title>{xml_words(title)}</title>",
             f"<style>{STYLE}</style>",
             _rect(0, 0, width, height, "bg", 0),
             *body,

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
+from html import escape
 from typing import TYPE_CHECKING
 
 from ..abi import SCRATCH, TILE_STREAM, WORKSPACE
@@ -31,6 +33,18 @@ def human_bytes(count: int) -> str:
             break
         size /= 1024
     return f"{size:.4g} {unit}"
+
+
+_NOT_IN_XML = re.compile(r"[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+
+
+def xml_words(words: str) -> str:
+    r"""Words as XML and HTML have them; what XML 1.0 has no place for becomes U+FFFD.
+
+    >>> xml_words("a<b"), xml_words("a\x00b")
+    ('a&lt;b', 'a\ufffdb')
+    """
+    return escape(_NOT_IN_XML.sub("\ufffd", words))
 
 
 # --- Graph ------------------------------------------------------------------------------------
