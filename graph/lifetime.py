@@ -9,9 +9,28 @@ import csv
 import io
 import re
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
+from operator import index
+from typing import Any
 
 MOST = 2**62  # of steps and bytes: what is added to them stays within 64 bits
+
+
+def whole_number(value: Any, what: str) -> int:
+    """`value` as an int; `ValueError` says that `what` is none.  True and 1.0 are none.
+
+    >>> whole_number(2, "threads")
+    2
+    >>> whole_number(2.0, "threads")
+    Traceback (most recent call last):
+    ...
+    ValueError: threads is 2.0, must be a whole number
+    """
+    if not isinstance(value, bool):
+        with suppress(TypeError):
+            return index(value)  # NumPy's integers have an index too
+    raise ValueError(f"{what} is {value!r}, must be a whole number")
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +49,14 @@ class Lifetime:
 
     `contents` says in words what it holds, such as ``float32[4,8]``.
 
+    Raises
+    ------
+    ValueError
+        Naming the field and its value: steps and bytes are whole numbers, and
+        ``0 <= lower < upper``.
+
+    Examples
+    --------
     >>> Lifetime("a", 0, 2, 100).overlaps(Lifetime("b", 2, 3, 50))
     False
     """
@@ -44,10 +71,13 @@ class Lifetime:
     contents: str = ""
 
     def __post_init__(self) -> None:
+        for field in ("lower", "upper", "nbytes"):
+            number = whole_number(getattr(self, field), f"{self.name}: {field}")
+            object.__setattr__(self, field, number)
         if not 0 <= self.lower < self.upper <= MOST:
-            steps = f"[{self.lower}, {self.upper})"
             raise ValueError(
-                f"{self.name}: {steps} are no steps: they begin at 0 or later, and end"
+                f"{self.name}: [{self.lower}, {self.upper}) are no steps: "
+                f"0 <= lower < upper <= {MOST} must hold"
             )
         if not 0 <= self.nbytes <= MOST:
             raise ValueError(f"{self.name}: a size of {self.nbytes}, must be from 0 to {MOST}")

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, fields
 
 from .ir import Graph, GraphError, Node, Value, broadcast_strides
+from .lifetime import whole_number
 
 ALIGNMENT = 64
 
@@ -53,9 +54,10 @@ class Tiling:
 
     def __post_init__(self) -> None:
         for one in fields(self):
-            count = getattr(self, one.name)
+            count = whole_number(getattr(self, one.name), f"tiling: {one.name}")
             if count < 1:
                 raise ValueError(f"tiling: {one.name} is {count}, must be at least 1")
+            object.__setattr__(self, one.name, count)
 
 
 @dataclass(frozen=True, slots=True)

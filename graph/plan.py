@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any
 
 from .ir import Graph, Node, Value, called
-from .lifetime import Lifetime, TilePart
+from .lifetime import Lifetime, TilePart, whole_number
 from .loops import ALIGNMENT, Tiling, loop_nest, pad
 from .planners import (
     Assignment,
@@ -69,7 +69,7 @@ def graph_lifetimes(
     >>> [(life.name, life.first, life.last, life.nbytes) for life in graph_lifetimes(whole)]
     [('x_cast', 0, 1, 128)]
     """
-    steps = graph.steps()
+    steps, threads = graph.steps(), _thread_count(threads)
     tiles = [_tile_parts(graph, step, tiling or Tiling()) for step in steps]
     per_thread = max((size for size, _ in tiles), default=0)
     readers = _readers(graph, steps)
@@ -85,11 +85,11 @@ def graph_lifetimes(
     return tuple(found)
 
 
-def scratch_per_thread(lifetimes: Iterable[Lifetime], threads: int) -> int:
-    """Bytes of tiles that each thread has."""
-    if threads < 1:
+def _thread_count(threads: int) -> int:
+    count = whole_number(threads, "threads")
+    if count < 1:
         raise ValueError(f"threads is {threads}, must be at least 1")
-    return max((life.nbytes // threads for life in lifetimes if life.parts), default=0)
+    return count
 
 
 def _readers(graph: Graph, steps: Sequence[tuple[Node, ...]]) -> dict[int, list[tuple[int, str]]]:
@@ -389,7 +389,7 @@ def plan_lifetimes(
     >>> plan.size, plan.lower_bound, plan.proof
     (192, 192, 'optimal')
     """
-    lives, planner = tuple(lifetimes), planner_of(strategy)
+    lives, planner, threads = tuple(lifetimes), planner_of(strategy), _thread_count(threads)
     for name, count in Counter(life.name for life in lives).items():
         if count > 1:
             raise ValueError(f"lifetimes: {count} are called {name!r}; each has a name of its own")
@@ -408,7 +408,7 @@ def plan_lifetimes(
         steps=tuple(steps),
         threads=threads,
         tiling=tiling or Tiling(),
-        scratch_per_thread=scratch_per_thread(lives, threads),
+        scratch_per_thread=max((life.nbytes // threads for life in lives if life.parts), default=0),
     )
 
 

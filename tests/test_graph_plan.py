@@ -9,6 +9,7 @@ from dataclasses import replace
 from functools import partial
 
 import jsonschema
+import numpy as np
 import pytest
 from aclnn.graph import (
     BudgetError,
@@ -67,6 +68,15 @@ def test_arguments_that_make_no_sense_are_named():
         (lambda: plan_lifetimes([one], threads=0), "threads is 0, must be at least 1"),
         (lambda: plan_lifetimes([one, one]), "2 are called 'a'; each has a name of its own"),
         (lambda: Lifetime("a", 0, 2**70, 1), "a: [0, 1180591620717411303424) are no steps"),
+        (lambda: Lifetime("a", 2, 2, 1), "[2, 2) are no steps: 0 <= lower < upper <= 4611686"),
+        (lambda: Lifetime("a", 0, 1, 1.5), "a: nbytes is 1.5, must be a whole number"),
+        (lambda: Lifetime("a", 0, 1, True), "a: nbytes is True, must be a whole number"),
+        (lambda: Lifetime("a", 0.0, 1, 1), "a: lower is 0.0, must be a whole number"),
+        (lambda: Lifetime("a", 0, "1", 1), "a: upper is '1', must be a whole number"),
+        (lambda: plan_lifetimes([one], threads=1.5), "threads is 1.5, must be a whole number"),
+        (lambda: plan_workspace(wasteful(), threads=1.5), "threads is 1.5, must be a whole"),
+        (lambda: graph_lifetimes(wasteful(), threads=0), "threads is 0, must be at least 1"),
+        (lambda: Tiling(elements=4.5), "tiling: elements is 4.5, must be a whole number"),
         (lambda: Lifetime("a", 0, 1, -1), "a: a size of -1, must be from 0 to"),
         (lambda: run_passes(GraphBuilder().build(), "zzz"), "pipeline is 'zzz', must be one of"),
         (lambda: run_passes(GraphBuilder().build(), None), "pipeline is None, must be one of"),
@@ -81,6 +91,13 @@ def test_arguments_that_make_no_sense_are_named():
     ):
         with pytest.raises(ValueError, match=re.escape(words)):
             call()
+
+
+def test_numbers_of_numpy_are_numbers():
+    life = Lifetime("a", np.int32(0), np.uint8(2), np.int64(100))
+    assert life == Lifetime("a", 0, 2, 100)
+    plan = plan_lifetimes([life], threads=np.int64(2), tiling=Tiling(np.int16(64)))
+    assert WorkspacePlan.from_json(plan.to_json()) == plan
 
 
 @given(problems(most=20))
