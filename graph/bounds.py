@@ -27,7 +27,7 @@ from .loops import count_tiles
 if TYPE_CHECKING:
     from .schedule import Op, Operand, Schedule, Step
 
-MOST_ELEMENTS = 2**48  # of a step: the runner multiplies them by threads, in 64 bits
+MOST_ELEMENTS_OF_A_STEP = 2**48  # the runner multiplies them by threads, in 64 bits
 FLAGS = TILE_STREAM | TILE_NEAR | TILE_FAR | TILE_TURN
 
 
@@ -87,8 +87,8 @@ def _of_loops(step: Step) -> Rules:
     yield 2 <= len(shape) <= MAX_DIMS, "shape", shape, rule
     yield count <= MAX_OPERANDS, "operands", count, f"a step has at most {MAX_OPERANDS}"
     yield bool(step.ops), "ops", 0, "a step has at least one"
-    rule = f"a step has from 1 to {MOST_ELEMENTS} elements"
-    yield min(shape) >= 1 and step.elements <= MOST_ELEMENTS, "shape", shape, rule
+    rule = f"a step has from 1 to {MOST_ELEMENTS_OF_A_STEP} elements"
+    yield min(shape) >= 1 and step.elements <= MOST_ELEMENTS_OF_A_STEP, "shape", shape, rule
     *_, rows, cols = shape
     rule = f"a tile has from 1 to {rows} rows"
     yield 1 <= step.tile_rows <= rows, "tile_rows", step.tile_rows, rule

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from operator import index
 from typing import Any
 
-MOST = 2**62  # of steps and bytes: what is added to them stays within 64 bits
+LATEST_STEP = MOST_BYTES = 2**62  # what is added to these stays within 64 bits
 
 
 def whole_number(value: Any, what: str) -> int:
@@ -74,13 +74,14 @@ class Lifetime:
         for field in ("lower", "upper", "nbytes"):
             number = whole_number(getattr(self, field), f"{self.name}: {field}")
             object.__setattr__(self, field, number)
-        if not 0 <= self.lower < self.upper <= MOST:
+        if not 0 <= self.lower < self.upper <= LATEST_STEP:
             raise ValueError(
                 f"{self.name}: [{self.lower}, {self.upper}) are no steps: "
-                f"0 <= lower < upper <= {MOST} must hold"
+                f"0 <= lower < upper <= {LATEST_STEP} must hold"
             )
-        if not 0 <= self.nbytes <= MOST:
-            raise ValueError(f"{self.name}: a size of {self.nbytes}, must be from 0 to {MOST}")
+        if not 0 <= self.nbytes <= MOST_BYTES:
+            size = self.nbytes
+            raise ValueError(f"{self.name}: a size of {size}, must be from 0 to {MOST_BYTES}")
 
     @property
     def first(self) -> int:

@@ -62,7 +62,7 @@ def _encoded(value: Any) -> Any:
 
 # --- From documents ---------------------------------------------------------------------------
 
-MOST = 2**63 - 1
+LARGEST_INTEGER = 2**63 - 1  # that other readers of a document have room for
 _FLOATS = ("nan", "inf", "-inf")
 _WORDS = {int: "an integer", str: "a string", list: "a list", dict: "an object"}
 _hints = cache(get_type_hints)
@@ -155,7 +155,7 @@ def _object(kind: Any, data: Any, where: str) -> Any:
 def _of_type(kind: type, data: Any, where: str) -> Any:
     if type(data) is not kind:  # a bool is no number here
         raise ValueError(f"{where} is {reprlib.repr(data)}, must be {_WORDS[kind]}")
-    if isinstance(data, int) and not -MOST <= data <= MOST:
+    if isinstance(data, int) and not -LARGEST_INTEGER <= data <= LARGEST_INTEGER:
         raise ValueError(f"{where} is {reprlib.repr(data)}, must fit into 64 bits")
     return data
 
