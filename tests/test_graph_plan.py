@@ -302,6 +302,16 @@ def test_differences_are_found(one, two):
     assert all(name in diff.to_text() for name in diff.added + diff.moved)
 
 
+def test_differences_are_named_in_english():
+    before = plan_lifetimes([Lifetime("a", 0, 1, 64), Lifetime("b", 0, 1, 64)])
+    after = plan_lifetimes([Lifetime("a", 0, 2, 64), Lifetime("b", 0, 1, 640)])
+    diff = before.diff(after)
+    assert (diff.lifetime_changed, diff.resized) == (("a",), ("b",))
+    assert "lifetime_changed" in diff.to_text()
+    changes = {one["name"]: one["changes"] for one in json.loads(diff.to_json())["buffers"]}
+    assert changes["a"][-1] == "lifetime_changed"
+
+
 @given(problems())
 def test_the_snapshot_replays_to_the_plan(lives):
     plan = plan_lifetimes(lives)

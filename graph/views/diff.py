@@ -15,7 +15,7 @@ TOTALS = (
     "size", "lower_bound", "gap", "naive_size", "bucket_size", "peak_bytes", "fragmentation",
     "strategy", "proof",
 )  # fmt: skip
-KINDS = ("added", "removed", "moved", "resized", "relived")
+KINDS = ("added", "removed", "moved", "resized", "lifetime_changed")
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +26,7 @@ class PlanDiff(str):
     ----------
     added, removed : tuple of str
         Names of buffers in one plan only.
-    moved, resized, relived : tuple of str
+    moved, resized, lifetime_changed : tuple of str
         Names of buffers with another offset, another size, another lifetime.
     """
 
@@ -36,7 +36,7 @@ class PlanDiff(str):
     removed: tuple[str, ...]
     moved: tuple[str, ...]
     resized: tuple[str, ...]
-    relived: tuple[str, ...]
+    lifetime_changed: tuple[str, ...]
 
     def __new__(cls, *fields: Any) -> PlanDiff:
         bare = str.__new__(cls)
@@ -57,7 +57,7 @@ class PlanDiff(str):
     @property
     def changed(self) -> tuple[str, ...]:
         """Names of all buffers that differ, in the order of the plans."""
-        differ = {*self.added, *self.removed, *self.moved, *self.resized, *self.relived}
+        differ = {*self.added, *self.removed, *self.moved, *self.resized, *self.lifetime_changed}
         names = dict.fromkeys(b.name for plan in (self.before, self.after) for b in plan.buffers)
         return tuple(name for name in names if name in differ)
 
