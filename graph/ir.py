@@ -56,6 +56,17 @@ class DType:
 def contiguous_strides(shape: tuple[int, ...]) -> tuple[int, ...]:
     """Row-major strides, in elements.
 
+    Parameters
+    ----------
+    shape : tuple of int
+
+    Returns
+    -------
+    tuple of int
+        One stride for each dimension, the last one 1.
+
+    Examples
+    --------
     >>> contiguous_strides((2, 3, 4))
     (12, 4, 1)
     """
@@ -67,8 +78,20 @@ def contiguous_strides(shape: tuple[int, ...]) -> tuple[int, ...]:
 
 
 def is_contiguous(shape: tuple[int, ...], strides: tuple[int, ...]) -> bool:
-    """Tell whether elements lie in row-major order without gaps; sizes of 1 ignore their stride.
+    """Tell whether elements lie in row-major order without gaps.
 
+    Parameters
+    ----------
+    shape, strides : tuple of int
+        In elements.  The strides of dimensions of size 1 are ignored.
+
+    Returns
+    -------
+    bool
+        True for no elements, and for a single one.
+
+    Examples
+    --------
     >>> is_contiguous((1, 3), (99, 1)), is_contiguous((2, 3), (1, 2))
     (True, False)
     """
@@ -85,6 +108,25 @@ def broadcast_strides(
 ) -> tuple[int, ...]:
     """Strides that read a view of `shape` as if it had the shape `target`, by NumPy's rule.
 
+    Parameters
+    ----------
+    shape, strides : tuple of int
+        Of the view, in elements.
+    target : tuple of int
+        The shape to read it with.
+
+    Returns
+    -------
+    tuple of int
+        One stride for each dimension of `target`, 0 along those that are repeated.
+
+    Raises
+    ------
+    ValueError
+        When `shape` does not broadcast to `target`.
+
+    Examples
+    --------
     >>> broadcast_strides((3, 1), (5, 1), (2, 3, 4))
     (0, 5, 0)
     """
@@ -213,11 +255,42 @@ class Node:
     attrs: tuple[tuple[str, Any], ...] = ()
 
     def attr(self, key: str, default: Any = None) -> Any:
-        """The attribute `key`, or `default`."""
+        """The value of an attribute.
+
+        Parameters
+        ----------
+        key : str
+        default : object
+            What is given where the node has no such attribute.
+
+        Returns
+        -------
+        object
+
+        Examples
+        --------
+        >>> Node("f", "Compute", (0,), 1).attr("kernel", "none")
+        'none'
+        """
         return next((value for name, value in self.attrs if name == key), default)
 
     def with_attrs(self, **attrs: Any) -> Node:
-        """The same node with attributes added or replaced."""
+        """The same node with attributes added or replaced.
+
+        Parameters
+        ----------
+        **attrs
+            Lists become tuples.
+
+        Returns
+        -------
+        Node
+
+        Examples
+        --------
+        >>> Node("f", "Compute", (0,), 1).with_attrs(slope=0.5).attrs
+        (('slope', 0.5),)
+        """
         return replace(self, attrs=freeze_attrs(dict(self.attrs) | attrs))
 
     @property
@@ -268,43 +341,147 @@ class Graph:
         return Graph, (self.nodes, self.values, self.inputs, self.outputs)
 
     def value(self, id: int) -> Value:
-        """The value with this id."""
+        """The value with this id.
+
+        Parameters
+        ----------
+        id : int
+
+        Returns
+        -------
+        Value
+
+        Raises
+        ------
+        KeyError
+            When the graph has no such value.
+        """
         return self._by_id[id]
 
     def named(self, name: str) -> Value:
-        """The value with this name; KeyError when there is none."""
+        """The value with this name.
+
+        Parameters
+        ----------
+        name : str
+
+        Returns
+        -------
+        Value
+
+        Raises
+        ------
+        KeyError
+            When the graph has no such value.
+        """
         for value in self.values:
             if value.name == name:
                 return value
         raise KeyError(name)
 
     def root(self, id: int) -> Value:
-        """The value that owns the bytes of value `id` (itself, unless it is a view)."""
+        """The value that owns the bytes of a value: itself, unless it is a view.
+
+        Parameters
+        ----------
+        id : int
+
+        Returns
+        -------
+        Value
+
+        Raises
+        ------
+        KeyError
+            When the graph has no value `id`.
+        GraphError
+            When views lead in a circle, which no graph does that `check` accepts.
+        """
         return root_of(self._by_id, id)
 
     def producer(self, id: int) -> Node | None:
-        """The node that writes value `id`; None for inputs, constants and views."""
+        """The node that writes a value.
+
+        Parameters
+        ----------
+        id : int
+
+        Returns
+        -------
+        Node or None
+            None for inputs, constants and views, which no node writes.
+        """
         return next((node for node in self.nodes if node.output == id), None)
 
     def consumers(self, id: int) -> tuple[Node, ...]:
-        """The nodes that read value `id` itself (not views of it)."""
+        """The nodes that read a value itself, not only a view of it.
+
+        Parameters
+        ----------
+        id : int
+
+        Returns
+        -------
+        tuple of Node
+            In the order in which they run.
+        """
         return tuple(node for node in self.nodes if id in node.inputs)
 
     def memory_bytes(self, id: int) -> int:
-        """Bytes moved when value `id` is read or written once; none for what lives in tiles."""
+        """Bytes moved when a value is read or written once; none for what lives in tiles.
+
+        Parameters
+        ----------
+        id : int
+
+        Returns
+        -------
+        int
+            Elements that a stride of 0 repeats count once.
+
+        Raises
+        ------
+        KeyError
+            When the graph has no value `id`.
+        """
         value = self._by_id[id]
         return 0 if value.storage == "tile" else value.distinct_bytes
 
     def bytes_read(self, node: Node) -> int:
-        """Bytes that a node reads from memory, every element of an operand counted once."""
+        """Bytes that a node reads from memory, every element of an operand counted once.
+
+        Parameters
+        ----------
+        node : Node
+            Of this graph.
+
+        Returns
+        -------
+        int
+        """
         return sum(map(self.memory_bytes, dict.fromkeys(node.inputs)))
 
     def bytes_written(self, node: Node) -> int:
-        """Bytes that a node writes to memory."""
+        """Bytes that a node writes to memory.
+
+        Parameters
+        ----------
+        node : Node
+            Of this graph.
+
+        Returns
+        -------
+        int
+        """
         return self.memory_bytes(node.output)
 
     def steps(self) -> tuple[tuple[Node, ...], ...]:
-        """Nodes grouped into steps: neighbours in the same tile loop run together."""
+        """Nodes grouped into steps: neighbours in the same tile loop run together.
+
+        Returns
+        -------
+        tuple of tuple of Node
+        """
         found: list[list[Node]] = []
         for node in self.nodes:
             loop = node.attr("loop")
@@ -317,25 +494,70 @@ class Graph:
     # Views: each is a function in `aclnn.graph.views`, loaded when first asked for.
 
     def to_text(self, plan: Any = None) -> str:
-        """An aligned table of the nodes and their operands; with offsets where a plan is given."""
+        """An aligned table of the nodes and their operands; with offsets where a plan is given.
+
+        Parameters
+        ----------
+        plan : WorkspacePlan, optional
+            Of this graph: the table then has the offsets in the workspace.
+
+        Returns
+        -------
+        str
+        """
         from .views.text import graph_to_text
 
         return graph_to_text(self, plan)
 
     def to_rich(self, plan: Any = None) -> Any:
-        """The same table for `rich.print`."""
+        """The table of `to_text` for `rich.print`.
+
+        Parameters
+        ----------
+        plan : WorkspacePlan, optional
+            Of this graph: the table then has the offsets in the workspace.
+
+        Returns
+        -------
+        rich.console.Group
+
+        Raises
+        ------
+        ModuleNotFoundError
+            When the package rich is not installed.
+        """
         from .views import tables, text
 
         return tables.to_rich(text.graph_sheet(self, plan))
 
     def to_dot(self, plan: Any = None) -> str:
-        """Graphviz source; with offsets where a plan is given."""
+        """Graphviz source; with offsets where a plan is given.
+
+        Parameters
+        ----------
+        plan : WorkspacePlan, optional
+            Of this graph: nodes then have the offsets of their results in the workspace.
+
+        Returns
+        -------
+        str
+        """
         from .views.dot import graph_to_dot
 
         return graph_to_dot(self, plan)
 
     def to_svg(self, plan: Any = None) -> str:
-        """A self-contained picture, without scripts; with a plan it says where values lie."""
+        """A self-contained picture, without scripts; with offsets where a plan is given.
+
+        Parameters
+        ----------
+        plan : WorkspacePlan, optional
+            Of this graph: the picture then says where values lie in the workspace.
+
+        Returns
+        -------
+        str
+        """
         from .views.svg import graph_to_svg
 
         return graph_to_svg(self, plan)
@@ -344,20 +566,60 @@ class Graph:
         return self.to_svg()
 
     def to_json(self, indent: int | None = None) -> str:
-        """A document of the schema `aclnn.graph.views.json.GRAPH_SCHEMA`."""
+        """A document of the schema `aclnn.graph.views.json.GRAPH_SCHEMA`.
+
+        Parameters
+        ----------
+        indent : int, optional
+            Spaces for each level; None for a single line.
+
+        Returns
+        -------
+        str
+        """
         from .views.json import graph_to_json
 
         return graph_to_json(self, indent)
 
     def to_onnx(self, plan: Any = None) -> bytes:
-        """An ONNX model of a domain of its own, with the facts of a workspace plan as attributes."""
+        """An ONNX model of a domain of its own, with the facts of a plan where one is given.
+
+        Parameters
+        ----------
+        plan : WorkspacePlan, optional
+            Of this graph: its facts then are attributes of model and nodes.
+
+        Returns
+        -------
+        bytes
+
+        Raises
+        ------
+        ModuleNotFoundError
+            When the package onnx is not installed.
+        """
         from .views.onnx import graph_to_onnx
 
         return graph_to_onnx(self, plan)
 
     @staticmethod
     def from_json(text: str) -> Graph:
-        """The graph that `to_json` wrote."""
+        """The graph that `to_json` wrote.
+
+        Parameters
+        ----------
+        text : str
+
+        Returns
+        -------
+        Graph
+            Equal to the one that was written, and checked.
+
+        Raises
+        ------
+        ValueError
+            Naming the field that does not fit; a `GraphError` when the graph is not well formed.
+        """
         from .views.json import graph_from_json
 
         return graph_from_json(text)
@@ -370,8 +632,24 @@ class Graph:
 
 
 def check(graph: Graph) -> Graph:
-    """Raise `GraphError` naming node and rule when `graph` is not well formed; else return it.
+    """Return a graph that is well formed, raise `GraphError` for any other.
 
+    Parameters
+    ----------
+    graph : Graph
+
+    Returns
+    -------
+    Graph
+        The same one.
+
+    Raises
+    ------
+    GraphError
+        Naming the node or value, and the rule that it breaks.
+
+    Examples
+    --------
     >>> b, f32 = GraphBuilder(), DType("float32", 4)
     >>> x, out = b.input("x", (4,), f32), b.output("out", (4,), f32)
     >>> b.view_copy(b.compute("relu", [x], (4,), f32), out)
@@ -565,8 +843,12 @@ def called(function: Any) -> str:
 
 
 class GraphBuilder:
-    """Builds a graph node by node; every method returns the id of the value it made.
+    """Builds a graph node by node; methods give the id of the value that they made.
 
+    A name that is taken gets a number.  What must hold for a graph is checked by `build`.
+
+    Examples
+    --------
     >>> f32, f16 = DType("float32", 4), DType("float16", 2)
     >>> b = GraphBuilder()
     >>> x = b.input("x", (2, 1), f16)
@@ -594,13 +876,55 @@ class GraphBuilder:
         strides: Iterable[int] | None = None,
         note: str = "",
     ) -> int:
-        """Declare an input; strides in elements, None for row-major."""
+        """Declare an input.
+
+        Parameters
+        ----------
+        name : str
+        shape : iterable of int
+        dtype : DType
+        strides : iterable of int, optional
+            In elements; None for row-major.
+        note : str
+            Anything worth showing.
+
+        Returns
+        -------
+        int
+            Its id.
+
+        Examples
+        --------
+        >>> b = GraphBuilder()
+        >>> x = b.input("x", (2, 3), DType("float32", 4), strides=(1, 2))
+        >>> str(b.build().value(x))
+        'float32[2,3:strides=1,2]'
+        """
         value = self._value(name, shape, dtype, "input", strides, note=note)
         self._inputs.append(value)
         return value
 
     def constant(self, name: str, shape: Iterable[int], dtype: DType) -> int:
-        """Declare a value that is there before the first step and is not an argument."""
+        """Declare a value that is there before the first step and is not an argument.
+
+        Parameters
+        ----------
+        name : str
+        shape : iterable of int
+        dtype : DType
+
+        Returns
+        -------
+        int
+            Its id.
+
+        Examples
+        --------
+        >>> b = GraphBuilder()
+        >>> weights = b.constant("weights", (512, 2048), DType("float16", 2))
+        >>> b.build().value(weights).storage
+        'constant'
+        """
         return self._value(name, shape, dtype, "constant")
 
     def output(
@@ -615,27 +939,128 @@ class GraphBuilder:
     ) -> int:
         """Declare an output, to be written by `view_copy`.
 
-        `alias_of`: the input that starts at the same address, if there is one.  Inputs that
-        overlap the output in any other way need `contiguous(x, reason='overlap')`.
+        Parameters
+        ----------
+        name : str
+        shape : iterable of int
+        dtype : DType
+        strides : iterable of int, optional
+            In elements; None for row-major.
+        alias_of : int, optional
+            The input that starts at the same address.  Inputs that overlap the output in any other
+            way need ``contiguous(x, reason='overlap')``.
+        note : str
+            Anything worth showing.
+
+        Returns
+        -------
+        int
+            Its id.
+
+        Examples
+        --------
+        >>> b, f32 = GraphBuilder(), DType("float32", 4)
+        >>> x = b.input("x", (4,), f32)
+        >>> out = b.output("out", (4,), f32, alias_of=x)
+        >>> b.view_copy(b.compute("relu", [x], (4,), f32), out)
+        >>> b.build().value(out).alias_of == x
+        True
         """
         value = self._value(name, shape, dtype, "output", strides, alias_of, note)
         self._outputs.append(value)
         return value
 
     def contiguous(self, value: int, *, reason: str | None = None, **attrs: Any) -> int:
-        """Row-major form of a value; `reason='overlap'` makes it a copy that no pass removes."""
+        """The row-major form of a value; `reason="overlap"` makes it a copy that no pass removes.
+
+        Parameters
+        ----------
+        value : int
+        reason : {None, 'overlap'}
+            'overlap': the input shares memory with an output in another way than element by element.
+        **attrs
+            Attributes of the node.
+
+        Returns
+        -------
+        int
+            The id of the result.
+
+        Raises
+        ------
+        GraphError
+            When there is no value with this id.
+
+        Examples
+        --------
+        >>> b = GraphBuilder()
+        >>> x = b.input("x", (2, 3), DType("float32", 4), strides=(1, 2))
+        >>> copy = b.contiguous(x, reason="overlap")
+        >>> b.build().value(copy).strides
+        (3, 1)
+        """
         if reason is not None:
             attrs["reason"] = reason
         source = self._made(value)
         return self._node("contiguous", "Contiguous", value, source.shape, source.dtype, attrs)
 
     def broadcast_to(self, value: int, shape: Iterable[int], **attrs: Any) -> int:
-        """The value repeated to `shape`, by NumPy's rule."""
+        """The value repeated to `shape`, by NumPy's rule.
+
+        Parameters
+        ----------
+        value : int
+        shape : iterable of int
+        **attrs
+            Attributes of the node.
+
+        Returns
+        -------
+        int
+            The id of the result.
+
+        Raises
+        ------
+        GraphError
+            When there is no value with this id.
+
+        Examples
+        --------
+        >>> b = GraphBuilder()
+        >>> wide = b.broadcast_to(b.input("x", (2, 1), DType("float32", 4)), (2, 3))
+        >>> b.build().value(wide).shape
+        (2, 3)
+        """
         dtype = self._made(value).dtype
         return self._node("broadcast", "BroadcastTo", value, tuple(shape), dtype, attrs)
 
     def cast(self, value: int, dtype: DType, **attrs: Any) -> int:
-        """The value converted to `dtype`."""
+        """The value converted to `dtype`.
+
+        Parameters
+        ----------
+        value : int
+        dtype : DType
+        **attrs
+            Attributes of the node.
+
+        Returns
+        -------
+        int
+            The id of the result.
+
+        Raises
+        ------
+        GraphError
+            When there is no value with this id.
+
+        Examples
+        --------
+        >>> b = GraphBuilder()
+        >>> half = b.cast(b.input("x", (4,), DType("float32", 4)), DType("float16", 2))
+        >>> str(b.build().value(half))
+        'float16[4]'
+        """
         return self._node("cast", "Cast", value, self._made(value).shape, dtype, attrs)
 
     def compute(
@@ -648,7 +1073,33 @@ class GraphBuilder:
         name: str | None = None,
         **attrs: Any,
     ) -> int:
-        """An opaque node.  Pass `elementwise=False` unless it works element by element."""
+        """The result of an opaque node; `elementwise=False` unless it works element by element.
+
+        Parameters
+        ----------
+        kernel : str
+            What computes it.
+        inputs : iterable of int
+        shape : iterable of int
+        dtype : DType
+            Of the result, as its shape.
+        name : str, optional
+            Of node and result; None for that of the kernel.
+        **attrs
+            Attributes of the node, see `Node`.
+
+        Returns
+        -------
+        int
+            The id of the result.
+
+        Examples
+        --------
+        >>> b, f32 = GraphBuilder(), DType("float32", 4)
+        >>> total = b.compute("sum", [b.input("x", (4,), f32)], (), f32, elementwise=False)
+        >>> b.build().nodes[0].is_elementwise
+        False
+        """
         label = self._names.fresh(name or kernel)
         out = self._value(label, shape, dtype, "workspace", named=True)
         attrs["kernel"] = kernel
@@ -656,12 +1107,51 @@ class GraphBuilder:
         return out
 
     def view_copy(self, value: int, out: int, **attrs: Any) -> None:
-        """Write `value` into the output `out`, whatever its strides."""
+        """Write `value` into the output `out`, whatever its strides.
+
+        Parameters
+        ----------
+        value, out : int
+        **attrs
+            Attributes of the node.
+
+        Raises
+        ------
+        GraphError
+            When there is no value with the id `out`.
+
+        Examples
+        --------
+        >>> b, f32 = GraphBuilder(), DType("float32", 4)
+        >>> x, out = b.input("x", (4,), f32), b.output("out", (4,), f32, strides=(2,))
+        >>> b.view_copy(x, out)
+        >>> b.build().nodes[0].name
+        'out_view_copy'
+        """
         name = self._names.fresh(f"{self._made(out).name}_view_copy")
         self._nodes.append(Node(name, "ViewCopy", (value,), out, freeze_attrs(attrs)))
 
     def build(self) -> Graph:
-        """The graph so far, checked."""
+        """The graph so far, checked.
+
+        Returns
+        -------
+        Graph
+
+        Raises
+        ------
+        GraphError
+            Naming the node or value, and the rule that it breaks.
+
+        Examples
+        --------
+        >>> b = GraphBuilder()
+        >>> out = b.output("out", (4,), DType("float32", 4))
+        >>> b.build()
+        Traceback (most recent call last):
+        ...
+        aclnn.graph.ir.GraphError: out: an output is made by a node
+        """
         graph = Graph(
             tuple(self._nodes), tuple(self._values), tuple(self._inputs), tuple(self._outputs)
         )

@@ -94,7 +94,16 @@ class Lifetime:
         return self.upper - 1
 
     def overlaps(self, other: Lifetime) -> bool:
-        """Whether both are needed at some step."""
+        """Whether both are needed at some step.
+
+        Parameters
+        ----------
+        other : Lifetime
+
+        Returns
+        -------
+        bool
+        """
         return self.lower < other.upper and other.lower < self.upper
 
 
@@ -104,6 +113,17 @@ class Lifetime:
 def lifetimes_to_csv(lifetimes: Iterable[Lifetime]) -> str:
     r"""Lifetimes as MiniMalloc reads them.
 
+    Parameters
+    ----------
+    lifetimes : iterable of Lifetime
+
+    Returns
+    -------
+    str
+        A line of headers, and a line for each of them.
+
+    Examples
+    --------
     >>> lifetimes_to_csv([Lifetime("a", 0, 2, 100)])
     'id,lower,upper,size\na,0,2,100\n'
     """
@@ -115,8 +135,24 @@ def lifetimes_to_csv(lifetimes: Iterable[Lifetime]) -> str:
 
 
 def lifetimes_from_csv(text: str) -> tuple[Lifetime, ...]:
-    r"""The lifetimes in a MiniMalloc problem; other columns are ignored.
+    r"""The lifetimes in a MiniMalloc problem.
 
+    Parameters
+    ----------
+    text : str
+        With the columns id, lower, upper and size; others are ignored.
+
+    Returns
+    -------
+    tuple of Lifetime
+
+    Raises
+    ------
+    ValueError
+        Naming the columns that are missing, or the row and what is wrong with it.
+
+    Examples
+    --------
     >>> lifetimes_from_csv("id,lower,upper,size\na,0,2,100\n")[0].upper
     2
     """

@@ -521,7 +521,12 @@ class PassResult(tuple[PassStep, ...]):
         return tuple(note for step in self for note in step.notes)
 
     def to_text(self) -> str:
-        """What each pass did and why, one line per note."""
+        """What each pass did and why, one line per note.
+
+        Returns
+        -------
+        str
+        """
         lines = []
         for step in self:
             nodes = len(step.graph.nodes)
@@ -530,19 +535,39 @@ class PassResult(tuple[PassStep, ...]):
         return "\n".join(lines)
 
     def side_by_side(self) -> str:
-        """A row for each node: as built, what every pass did to it and why, as scheduled."""
+        """A row for each node: as built, what every pass did to it and why, as scheduled.
+
+        Returns
+        -------
+        str
+        """
         from .views.passes import passes_to_text
 
         return passes_to_text(self)
 
     def to_rich(self) -> Any:
-        """`side_by_side` for `rich.print`."""
+        """The table of `side_by_side` for `rich.print`.
+
+        Returns
+        -------
+        rich.console.Group
+
+        Raises
+        ------
+        ModuleNotFoundError
+            When the package rich is not installed.
+        """
         from .views.passes import passes_to_rich
 
         return passes_to_rich(self)
 
     def to_svg(self) -> str:
-        """One picture of the graph as built and after each pass that changed it."""
+        """One picture of the graph as built and after each pass that changed it.
+
+        Returns
+        -------
+        str
+        """
         from .views.passes import passes_to_svg
 
         return passes_to_svg(self)
@@ -551,14 +576,39 @@ class PassResult(tuple[PassStep, ...]):
         return self.to_svg()
 
     def to_json(self, indent: int | None = None) -> str:
-        """A document of the schema `aclnn.graph.views.json.PASSES_SCHEMA`."""
+        """A document of the schema `aclnn.graph.views.json.PASSES_SCHEMA`.
+
+        Parameters
+        ----------
+        indent : int, optional
+            Spaces for each level; None for a single line.
+
+        Returns
+        -------
+        str
+        """
         from .views.json import passes_to_json
 
         return passes_to_json(self, indent)
 
     @staticmethod
     def from_json(text: str) -> PassResult:
-        """What `to_json` wrote, equal to it."""
+        """What `to_json` wrote.
+
+        Parameters
+        ----------
+        text : str
+
+        Returns
+        -------
+        PassResult
+            Equal to the one that was written; its graphs are checked.
+
+        Raises
+        ------
+        ValueError
+            Naming the field that does not fit; a `GraphError` when a graph is not well formed.
+        """
         from .views.json import passes_from_json
 
         return passes_from_json(text)
@@ -573,6 +623,11 @@ def run_passes(graph: Graph, pipeline: Iterable[Pass] | str = FUSED) -> PassResu
     pipeline : str or iterable of callable
         'fused', 'materialized', or passes of your own: each takes a graph and gives another, and
         notes on what it did.
+
+    Returns
+    -------
+    PassResult
+        The graph after every pass, and what each did.
 
     Raises
     ------

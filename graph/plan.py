@@ -61,6 +61,26 @@ def graph_lifetimes(
     The tiles of one tile loop are one entry: `threads` times what a thread needs.  Every loop
     gives a thread the same space, so that one stride leads from thread to thread everywhere.
 
+    Parameters
+    ----------
+    graph : Graph
+        As built, or after passes.
+    threads : int
+        How many threads there are tiles for.
+    tiling : Tiling, optional
+        How large tiles are.
+
+    Returns
+    -------
+    tuple of Lifetime
+
+    Raises
+    ------
+    ValueError
+        When `threads` is no whole number, or less than 1.
+
+    Examples
+    --------
     >>> from aclnn.graph import DType, GraphBuilder, run_passes
     >>> b, f16, f32 = GraphBuilder(), DType("float16", 2), DType("float32", 4)
     >>> x, out = b.input("x", (4, 8), f16), b.output("out", (4, 8), f32)
@@ -250,14 +270,37 @@ class WorkspacePlan:
         return tuple(getattr(self, one.name) for one in fields(WorkspacePlan))
 
     def buffer(self, name: str) -> Buffer:
-        """The buffer with this name; KeyError when there is none."""
+        """The buffer with this name.
+
+        Parameters
+        ----------
+        name : str
+
+        Returns
+        -------
+        Buffer
+
+        Raises
+        ------
+        KeyError
+            When there is none.
+        """
         for buffer in self.buffers:
             if buffer.name == name:
                 return buffer
         raise KeyError(name)
 
     def live_at(self, step: int) -> tuple[Buffer, ...]:
-        """Buffers needed at a step, by offset."""
+        """Buffers needed at a step, by offset.
+
+        Parameters
+        ----------
+        step : int
+
+        Returns
+        -------
+        tuple of Buffer
+        """
         live = [buffer for buffer in self.buffers if buffer.first <= step <= buffer.last]
         return tuple(sorted(live, key=lambda buffer: buffer.offset))
 
@@ -288,8 +331,25 @@ class WorkspacePlan:
         return tuple(sorted(self.live_at(self.peak_step), key=lambda b: (-b.padded, b.offset)))
 
     def check(self, budget: int) -> WorkspacePlan:
-        """Raise `BudgetError` with the reason when more than `budget` bytes are needed.
+        """Return this plan, raise `BudgetError` when it needs more bytes than `budget`.
 
+        Parameters
+        ----------
+        budget : int
+            Bytes.
+
+        Returns
+        -------
+        WorkspacePlan
+            This one.
+
+        Raises
+        ------
+        BudgetError
+            Saying how many too many, and what is live at the peak.
+
+        Examples
+        --------
         >>> plan_lifetimes([Lifetime("a", 0, 1, 100)]).check(64)
         Traceback (most recent call last):
         ...
@@ -305,38 +365,99 @@ at the peak, step 0, live are: a (128 bytes)
         )
 
     def diff(self, other: WorkspacePlan) -> PlanDiff:
-        """What changes from this plan to `other`."""
+        """What changes from this plan to another.
+
+        Parameters
+        ----------
+        other : WorkspacePlan
+
+        Returns
+        -------
+        PlanDiff
+            A string, falsy when nothing changes.
+
+        Examples
+        --------
+        >>> one, two = (plan_lifetimes([Lifetime("a", 0, 1, size)]) for size in (64, 128))
+        >>> bool(one.diff(one)), one.diff(two).resized
+        (False, ('a',))
+        """
         from .views.diff import plan_diff
 
         return plan_diff(self, other)
 
     def to_text(self) -> str:
-        """Table and summary."""
+        """Table and summary.
+
+        Returns
+        -------
+        str
+        """
         from .views.text import plan_to_text
 
         return plan_to_text(self)
 
     def to_json(self, indent: int | None = None) -> str:
-        """A document of the schema `aclnn.graph.views.json.PLAN_SCHEMA`."""
+        """A document of the schema `aclnn.graph.views.json.PLAN_SCHEMA`.
+
+        Parameters
+        ----------
+        indent : int, optional
+            Spaces for each level; None for a single line.
+
+        Returns
+        -------
+        str
+        """
         from .views.json import plan_to_json
 
         return plan_to_json(self, indent)
 
     def to_rich(self) -> Any:
-        """Table and summary for `rich.print`."""
+        """Table and summary for `rich.print`.
+
+        Returns
+        -------
+        rich.console.Group
+
+        Raises
+        ------
+        ModuleNotFoundError
+            When the package rich is not installed.
+        """
         from .views import tables, text
 
         return tables.to_rich(text.plan_sheet(self))
 
     @staticmethod
     def from_json(text: str) -> WorkspacePlan:
-        """The plan that `to_json` wrote."""
+        """The plan that `to_json` wrote.
+
+        Parameters
+        ----------
+        text : str
+
+        Returns
+        -------
+        WorkspacePlan
+            Equal to the one that was written, and validated.
+
+        Raises
+        ------
+        ValueError
+            Naming the field that does not fit; a `PlanError` when the plan is wrong.
+        """
         from .views.json import plan_from_json
 
         return plan_from_json(text)
 
     def to_svg(self) -> str:
-        """Boxes over time, offset upwards."""
+        """Boxes over time, offset upwards.
+
+        Returns
+        -------
+        str
+        """
         from .views.svg import plan_to_svg
 
         return plan_to_svg(self)
@@ -345,7 +466,12 @@ at the peak, step 0, live are: a (128 bytes)
         return self.to_svg()
 
     def to_memory_snapshot(self) -> dict:
-        """The plan in the format of PyTorch's memory viewer (pickle it and load it there)."""
+        """The plan in the format of PyTorch's memory viewer (pickle it and load it there).
+
+        Returns
+        -------
+        dict
+        """
         from .views.snapshot import plan_to_snapshot
 
         return plan_to_snapshot(self)
@@ -369,14 +495,18 @@ def plan_lifetimes(
     lifetimes : iterable of Lifetime
         Each with a name of its own.
     strategy : str or callable
-        'default', 'bucket' or 'naive', or a planner of your own: it takes the lifetimes and gives
-        an `Assignment`.
+        'default', 'bucket' or 'naive', or a planner of your own, whatever can be called: it takes
+        the lifetimes and gives an `Assignment`.
     steps : sequence of str
         Names of the steps.
     threads : int
         Threads that lifetimes with `parts` hold tiles for.
     tiling : Tiling, optional
         What the tiles were cut by.
+
+    Returns
+    -------
+    WorkspacePlan
 
     Raises
     ------
@@ -427,6 +557,10 @@ def plan_workspace(
         As built, or after passes.
     strategy, threads, tiling
         As for `plan_lifetimes`; the plan holds tiles for so many threads.
+
+    Returns
+    -------
+    WorkspacePlan
 
     Raises
     ------
@@ -479,12 +613,27 @@ def _buffers(lifetimes: Sequence[Lifetime], chosen: Assignment) -> tuple[Buffer,
 
 
 def validate(plan: WorkspacePlan) -> WorkspacePlan:
-    """Raise `PlanError` when a plan is wrong; else return it.
+    """Return a plan that is right, whoever made it, raise `PlanError` for any other.
 
-    Checks that no two buffers in use at one step share a byte, that every buffer has a name of its
-    own and a step, is aligned, large enough and inside the workspace, and that no space is asked
-    for nothing.
+    No two buffers in use at one step may share a byte; every buffer has a name of its own and a
+    step, is aligned, large enough and inside the workspace; no space is asked for nothing.
 
+    Parameters
+    ----------
+    plan : WorkspacePlan
+
+    Returns
+    -------
+    WorkspacePlan
+        The same one.
+
+    Raises
+    ------
+    PlanError
+        Naming the buffers, and what is wrong with them.
+
+    Examples
+    --------
     >>> from dataclasses import replace
     >>> from aclnn.graph import Lifetime, plan_lifetimes
     >>> plan = validate(plan_lifetimes([Lifetime("a", 0, 2, 100)]))

@@ -133,36 +133,91 @@ class Schedule:
     kernels: tuple[Any, ...] = field(repr=False, compare=False, default=())
 
     def pack(self):
-        """The C arrays of this schedule, a `PackedSchedule`; ValueError when it cannot be run."""
+        """The C arrays of this schedule, for the runner.
+
+        Returns
+        -------
+        PackedSchedule
+
+        Raises
+        ------
+        ValueError
+            Naming step, field, value and rule, when it cannot be run.
+        """
         from ._scheduler import PackedSchedule
 
         return PackedSchedule(self)
 
     def node_names(self) -> tuple[str, ...]:
-        """Names of the nodes in the order in which they run."""
+        """Names of the nodes in the order in which they run.
+
+        Returns
+        -------
+        tuple of str
+        """
         return tuple(op.node for step in self.steps for op in step.ops)
 
     def to_text(self) -> str:
-        """Steps with their operands, tiles, bytes and threads."""
+        """Steps with their operands, tiles, bytes and threads.
+
+        Returns
+        -------
+        str
+        """
         from .views.text import schedule_to_text
 
         return schedule_to_text(self)
 
     def to_rich(self) -> Any:
-        """The same for `rich.print`."""
+        """The same for `rich.print`.
+
+        Returns
+        -------
+        rich.console.Group
+
+        Raises
+        ------
+        ModuleNotFoundError
+            When the package rich is not installed.
+        """
         from .views import tables, text
 
         return tables.to_rich(text.schedule_sheet(self))
 
     def to_json(self, indent: int | None = None) -> str:
-        """A document of the schema `aclnn.graph.views.json.SCHEDULE_SCHEMA`."""
+        """A document of the schema `aclnn.graph.views.json.SCHEDULE_SCHEMA`.
+
+        Parameters
+        ----------
+        indent : int, optional
+            Spaces for each level; None for a single line.
+
+        Returns
+        -------
+        str
+        """
         from .views.json import schedule_to_json
 
         return schedule_to_json(self, indent)
 
     @staticmethod
     def from_json(text: str) -> Schedule:
-        """The schedule that `to_json` wrote: equal to it, but without kernels it cannot run."""
+        """The schedule that `to_json` wrote.
+
+        Parameters
+        ----------
+        text : str
+
+        Returns
+        -------
+        Schedule
+            Equal to the one that was written, but without kernels it cannot run.
+
+        Raises
+        ------
+        ValueError
+            Naming the field that does not fit, or what could not be run.
+        """
         from .views.json import schedule_from_json
 
         return schedule_from_json(text)
@@ -199,11 +254,15 @@ def compile(
     turn_from : int
         Bytes for each thread from which, below `stream_from`, runs walk back and forth.
 
+    Returns
+    -------
+    Schedule
+
     Raises
     ------
     GraphError
-        When a value is empty or neither an argument nor in the plan, or a step has more operands
-        or dimensions than the runner takes.
+        When a value is empty or neither an argument nor in the plan, a node is not elementwise, or
+        a step has more operands or dimensions than the runner takes.
 
     Examples
     --------
