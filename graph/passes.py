@@ -331,7 +331,7 @@ def in_place(graph: Graph) -> tuple[Graph, Notes]:
             graph, copy = _copied_first(graph, out.alias_of)
             why = f"{reason}, so input {number} is copied before {out.name} is written"
             notes.append(Note(copy, "added", why))
-    return check(graph), tuple(notes)
+    return graph, tuple(notes)
 
 
 def _hazard(graph: Graph, out: Value, writer: Node, step: tuple[Node, ...]) -> str:
@@ -449,13 +449,13 @@ class _Draft:
 
 
 def _rebuilt(graph: Graph, nodes: Iterable[Node]) -> Graph:
-    """The graph with these nodes and only the values that they need, checked."""
+    """The graph with these nodes and only the values that they need."""
     nodes = tuple(nodes)
     used = {id for node in nodes for id in (*node.inputs, node.output)}
     used |= {*graph.inputs, *graph.outputs}
     used |= {graph.root(id).id for id in used}
     values = tuple(value for value in graph.values if value.id in used)
-    return check(replace(graph, nodes=nodes, values=values))
+    return replace(graph, nodes=nodes, values=values)
 
 
 # --- Pipelines --------------------------------------------------------------------------------
@@ -660,7 +660,7 @@ def run_passes(graph: Graph, pipeline: Iterable[Pass] | str = FUSED) -> PassResu
     steps, now = [], graph
     for run in _passes_of(pipeline):
         now, notes = run(now)
-        steps.append(PassStep(called(run), now, notes))
+        steps.append(PassStep(called(run), check(now), notes))
     return PassResult(graph, steps)
 
 

@@ -1,9 +1,10 @@
 """Passes keep graphs well formed and keep what they mean, and say what they did."""
 
+from dataclasses import replace
 from functools import partial
 
 import pytest
-from aclnn.graph import FUSED, GraphBuilder, check, plan_workspace, run_passes
+from aclnn.graph import FUSED, GraphBuilder, GraphError, check, plan_workspace, run_passes
 from aclnn.graph.passes import elide, fold_strides, fuse, in_place
 from graph_tools import F16, F32, as_built, at, fresh_memory, indices, interpret
 from hypothesis import given
@@ -310,6 +311,11 @@ def test_a_pass_of_your_own_is_whatever_can_be_called():
     assert [step.name for step in done] == ["elide", "partial", "Nothing"]
     assert done.graph == run_passes(elementwise(), FUSED[:2]).graph
     assert "Nothing" in done.to_text()
+
+
+def test_a_pass_of_your_own_that_breaks_a_rule_is_refused():
+    with pytest.raises(GraphError, match="out: an output is made by a node"):
+        run_passes(elementwise(), [lambda graph: (replace(graph, nodes=()), ())])
 
 
 def test_the_report_names_every_pass():
