@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
 def graph_to_dot(graph: Graph, plan: WorkspacePlan | None = None) -> str:
     where = places(plan)
+    boxes = {node.output: f"n{place}" for place, node in enumerate(graph.nodes)}
     lines = [
         "digraph executor {",
         '  node [shape=box, style="rounded", fontname="monospace", fontsize=10];',
@@ -27,17 +28,23 @@ def graph_to_dot(graph: Graph, plan: WorkspacePlan | None = None) -> str:
         if loop is not None:
             lines.append(f"  subgraph cluster_loop_{loop} {{")
             lines.append(f'    label="tile loop {loop}"; style=dashed; fontname="monospace";')
-        lines += [f"  {'  ' * (loop is not None)}{_node(graph, node, where)}" for node in step]
+        indent = "  " if loop is None else "    "
+        lines += [f"{indent}{boxes[node.output]} {_label(graph, node, where)};" for node in step]
         if loop is not None:
             lines.append("  }")
-    for place, node in enumerate(graph.nodes):
-        lines += [f"  {_source(graph, id)} -> n{place}{_operand(graph, id)};" for id in node.inputs]
+    for node in graph.nodes:
+        box = boxes[node.output]
+        for id in node.inputs:
+            root = graph.root(id)
+            argument = root.id not in boxes or root.storage == "output"
+            source = f"v{root.id}" if argument else boxes[root.id]
+            lines.append(f"  {source} -> {box} {_operand(graph, id)};")
         if node.output in graph.outputs:
-            lines.append(f"  n{place} -> v{node.output};")
+            lines.append(f"  {box} -> v{node.output};")
     return "\n".join([*lines, "}"]) + "\n"
 
 
-def _node(graph: Graph, node: Node, where: dict[str, str]) -> str:
+def _label(graph: Graph, node: Node, where: dict[str, str]) -> str:
     value = graph.value(node.output)
     words = [node.name, node.kind, str(value), storage_words(graph, value), _layout(value)]
     if value.name in where:
@@ -46,15 +53,7 @@ def _node(graph: Graph, node: Node, where: dict[str, str]) -> str:
     words.append(f"reads {human_bytes(read)}, writes {human_bytes(written)}")
     if attr_words(node):
         words.append(attr_words(node))
-    return f"n{graph.nodes.index(node)} [label={_quoted(*words)}];"
-
-
-def _source(graph: Graph, id: int) -> str:
-    root = graph.root(id)
-    for place, node in enumerate(graph.nodes):
-        if node.output == root.id and root.storage != "output":
-            return f"n{place}"
-    return f"v{root.id}"
+    return f"[label={_quoted(*words)}]"
 
 
 def _operand(graph: Graph, id: int) -> str:
@@ -63,7 +62,7 @@ def _operand(graph: Graph, id: int) -> str:
     words = [value.name, f"{value.dtype.name}{dims(value.shape)}"]
     if value.is_view or not value.is_contiguous:
         words.append(f"strides {dims(value.strides)}")
-    return f" [label={_quoted(*words)}]"
+    return f"[label={_quoted(*words)}]"
 
 
 def _layout(value: Value) -> str:
