@@ -454,8 +454,10 @@ def _rebuilt(graph: Graph, nodes: Iterable[Node]) -> Graph:
     used = {id for node in nodes for id in (*node.inputs, node.output)}
     used |= {*graph.inputs, *graph.outputs}
     used |= {graph.root(id).id for id in used}
-    values = tuple(value for value in graph.values if value.id in used)
-    return replace(graph, nodes=nodes, values=values)
+    values = (value for value in graph.values if value.id in used)
+    # What a view was of may be gone; the owner of its bytes is not.
+    values = (replace(v, alias_of=graph.root(v.id).id) if v.is_view else v for v in values)
+    return replace(graph, nodes=nodes, values=tuple(values))
 
 
 # --- Pipelines --------------------------------------------------------------------------------

@@ -240,6 +240,19 @@ def test_a_result_that_nobody_reads_is_no_tile():
 
 
 @pytest.mark.parametrize("pipeline", ["fused", "materialized"])
+def test_a_view_of_a_view_outlives_it(pipeline):
+    graph = elementwise(shape=(8, 4), x_shape=(8, 4))
+    x = graph.value(graph.inputs[0])
+    turned = replace(x, id=50, name="turned", shape=(4, 8), strides=(1, 4), alias_of=x.id)
+    again = replace(x, id=51, name="again", alias_of=turned.id)
+    nodes = (replace(graph.nodes[0], inputs=(again.id,)), *graph.nodes[1:])
+    graph = check(replace(graph, nodes=nodes, values=(*graph.values, turned, again)))
+    after = run_passes(graph, pipeline).graph
+    assert {after.root(id).id for node in after.nodes for id in node.inputs} == {x.id}
+    assert result(after) == result(graph)
+
+
+@pytest.mark.parametrize("pipeline", ["fused", "materialized"])
 @pytest.mark.parametrize("dtype", [F32, F16], ids=str)
 def test_an_output_that_is_read_is_written_all_the_same(pipeline, dtype):
     b = GraphBuilder()
