@@ -13,7 +13,8 @@ from dataclasses import dataclass, fields
 from .ir import Graph, GraphError, Node, Value, broadcast_strides
 from .lifetime import whole_number
 
-ALIGNMENT = 64
+ALIGNMENT = 64  # bytes: a cache line, and a register of the widest instruction set
+ACROSS = 4  # columns for each row of a tile whose operands lie across each other
 
 
 def pad(nbytes: int, alignment: int = ALIGNMENT) -> int:
@@ -23,9 +24,6 @@ def pad(nbytes: int, alignment: int = ALIGNMENT) -> int:
     (64, 64, 128)
     """
     return -(-nbytes // alignment) * alignment
-
-
-ACROSS = 4  # columns for each row of a tile whose operands lie across each other
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +99,9 @@ def count_tiles(shape: Sequence[int], tile_rows: int, tile_cols: int) -> int:
 def loop_nest(graph: Graph, step: tuple[Node, ...], tiling: Tiling) -> LoopNest:
     """The loops of a step.
 
+    What lies in memory decides about dimensions and tiles; tiles of the loop itself are dense and
+    follow.
+
     >>> from aclnn.graph import DType, GraphBuilder, run_passes
     >>> b, f32 = GraphBuilder(), DType("float32", 4)
     >>> x, out = b.input("x", (8, 6, 4), f32), b.output("out", (8, 6, 4), f32)
@@ -113,20 +114,19 @@ def loop_nest(graph: Graph, step: tuple[Node, ...], tiling: Tiling) -> LoopNest:
         if not node.is_elementwise:
             raise GraphError(node.name, "a node that is not elementwise has no tile loop")
     keys, ops = _operand_keys(graph, step)
-    # An empty value is never scheduled; it is planned as if it had an element.
-    shape = tuple(max(1, size) for size in graph.value(step[-1].output).shape)
     memory = [key for key in keys if graph.value(key[0]).storage != "tile"]
-    lead = next(i for i, key in enumerate(memory) if key == _lead_key(graph, step, memory))
     items = [graph.value(id).dtype.itemsize for id, _ in memory]
     columns = [
         tuple(s * item for s in strides) for (_, strides), item in zip(memory, items, strict=True)
     ]
-    dims, starts = collapse(shape, columns, lead)
+    # An empty value is never scheduled; it is planned as if it had an element.
+    shape = tuple(max(1, size) for size in graph.value(step[-1].output).shape)
+    dims, starts = collapse(shape, columns, memory.index(_lead_key(graph, step, memory)))
     area = tiling.scratch_elements if len(memory) < len(keys) else tiling.elements
     dims, across = _with_row_dim(dims, items, area)
     rows, cols = _tile(dims, across, tiling, area)
     walked = {
-        key: NestOperand(key[0], start, tuple(d[1][i] for d in dims))
+        key: NestOperand(key[0], start, tuple(strides[i] for _, strides in dims))
         for i, (key, start) in enumerate(zip(memory, starts, strict=True))
     }
     operands = tuple(
@@ -135,7 +135,7 @@ def loop_nest(graph: Graph, step: tuple[Node, ...], tiling: Tiling) -> LoopNest:
     return LoopNest(tuple(size for size, _ in dims), rows, cols, operands, ops)
 
 
-Key = tuple[int, tuple[int, ...]]
+Key = tuple[int, tuple[int, ...]]  # id of a value, element strides that it is read with
 Dim = tuple[int, tuple[int, ...]]  # size, byte stride of every operand
 
 
@@ -227,20 +227,22 @@ def _with_row_dim(dims: list[Dim], items: list[int], area: int) -> tuple[list[Di
     """
     if len(dims) == 1:
         return [(1, (0,) * len(items)), *dims], False
-    inner = dims[-1][1]
+    cols, inner = dims[-1]
+    # How many operands have their unit stride in a dimension, and not in the innermost one.
     votes = [
         sum(
-            abs(s) == item and abs(i) > item
-            for s, i, item in zip(strides, inner, items, strict=True)
+            abs(own) == item and abs(innermost) > item
+            for own, innermost, item in zip(strides, inner, items, strict=True)
         )
         for _, strides in dims[:-1]
     ]
-    wanted = -(-area // dims[-1][0])
+    wanted = -(-area // cols)  # rows that fill a tile
     row = max(range(len(votes)), key=lambda i: (votes[i], min(dims[i][0], wanted), i))
     return [*dims[:row], *dims[row + 1 : -1], dims[row], dims[-1]], any(votes)
 
 
 def _tile(dims: list[Dim], across: bool, tiling: Tiling, area: int) -> tuple[int, int]:
+    """Rows and columns of a tile of about `area` elements, or of those for a transpose."""
     rows, cols = dims[-2][0], dims[-1][0]
     if across:
         area = ACROSS * tiling.transpose**2
@@ -251,7 +253,7 @@ def _tile(dims: list[Dim], across: bool, tiling: Tiling, area: int) -> tuple[int
 
 
 def _even_share(size: int, limit: int) -> int:
-    """Cut `size` into pieces of at most `limit`: equal ones, and whole cache lines if long."""
+    """How long pieces of `size` are, at most `limit`: equal ones, whole cache lines if long."""
     if size <= limit:
         return size
     pieces = -(-size // limit)
@@ -261,5 +263,6 @@ def _even_share(size: int, limit: int) -> int:
 
 
 def _tile_operand(value: Value, ndim: int, cols: int) -> NestOperand:
+    """A tile of the loop itself: dense rows, each behind the other."""
     item = value.dtype.itemsize
     return NestOperand(value.id, 0, (0,) * (ndim - 2) + (cols * item, item))
