@@ -47,29 +47,30 @@ def check_schedule(schedule: Schedule) -> Schedule:
     ...
     ValueError: schedule: max_threads is 0: a run has from 1 to 1024
     """
-    _hold("schedule", _of_schedule(schedule))
+    _insist("schedule", _of_schedule(schedule))
     kernels = iter(schedule.kernels or repeat(None))
     for step in schedule.steps:
-        _hold(step.name, _of_loops(step))
+        _insist(step.name, _of_loops(step))
         for operand in step.operands:
-            _hold(f"{step.name}, {operand.name}", _of_operand(operand, step, schedule))
+            _insist(f"{step.name}, {operand.name}", _of_operand(operand, step, schedule))
         for op in step.ops:
             itemsizes = getattr(next(kernels), "itemsizes", None) or [0] * len(op.operands)
-            _hold(f"{step.name}, {op.node}", _of_op(op, step, itemsizes))
+            _insist(f"{step.name}, {op.node}", _of_op(op, step, itemsizes))
             for place, itemsize in zip(op.operands, itemsizes, strict=True):
                 operand = step.operands[place]
                 if operand.base < 0:
-                    _hold(
+                    _insist(
                         f"{step.name}, {operand.name}", _of_place(operand, itemsize, step, schedule)
                     )
     return schedule
 
 
-# Whether a rule holds, of which field and value, and the rule; later ones stand on earlier ones.
+# Whether a rule holds, the field and its value, the rule in words.  The first that does not hold is
+# raised before the next is computed, which may rely on it.
 Rules = Iterator[tuple[bool, str, object, str]]
 
 
-def _hold(name: str, rules: Rules) -> None:
+def _insist(name: str, rules: Rules) -> None:
     for holds, field, value, rule in rules:
         if not holds:
             raise ValueError(f"{name}: {field} is {value}: {rule}")

@@ -14,15 +14,18 @@ from itertools import accumulate
 from .lifetime import Lifetime
 from .loops import pad
 
-NPU_BLOCK = 512
-NPU_EXTRA = 32
-SEARCH_BUFFERS = 10
-SEARCH_NODES = 20_000
+NPU_BLOCK = 512  # bytes that the NPU library's buffers are multiples of
+NPU_EXTRA = 32  # bytes that it adds before it rounds up
+SEARCH_BUFFERS = 10  # that all packings are tried for
+SEARCH_NODES = 20_000  # partial packings that are visited before the search gives up
 
 
 @dataclass(frozen=True, slots=True)
 class Assignment:
     """What a planner decides: for every lifetime an offset and a padded size.
+
+    `size` is that of the workspace.  `searched` says that no smaller assignment exists, because all
+    were tried.
 
     >>> lives = [Lifetime("a", 0, 2, 100), Lifetime("b", 3, 4, 50)]
     >>> bucket(lives) == Assignment(offsets=(0, 0), padded=(512, 512), size=512)
@@ -32,7 +35,7 @@ class Assignment:
     offsets: tuple[int, ...]
     padded: tuple[int, ...]
     size: int
-    searched: bool = False  # exhaustively: no smaller assignment exists
+    searched: bool = False
 
 
 Planner = Callable[[Sequence[Lifetime]], Assignment]
@@ -77,6 +80,7 @@ def bucket(lifetimes: Sequence[Lifetime]) -> Assignment:
 
 
 def _in_buckets(lifetimes: Sequence[Lifetime], padding: Callable[[int], int]) -> Assignment:
+    """The policy of `bucket`, with sizes padded in any way."""
     padded = [padding(life.nbytes) for life in lifetimes]
     members: list[list[int]] = []
     for i in sorted(range(len(lifetimes)), key=lambda i: lifetimes[i].first):
@@ -217,6 +221,7 @@ def _first_fit(
 
 
 def _gap(busy: Sequence[tuple[int, int]], size: int, tightest: bool) -> int:
+    """Where `size` bytes fit between the `busy` stretches, which are in order, or behind them."""
     place, slack, top = -1, 0, 0
     for begin, end in busy:
         room = begin - top
