@@ -833,7 +833,7 @@ class Names:
 
 
 def called(function: Any) -> str:
-    """What a function is called; of an object that is none, but can be called, its type.
+    """The name of a function; of anything else that can be called the name of its type.
 
     >>> from functools import partial
     >>> called(check), called(partial(check))
@@ -864,7 +864,7 @@ class GraphBuilder:
         self._nodes: list[Node] = []
         self._inputs: list[int] = []
         self._outputs: list[int] = []
-        self._stems: dict[int, str] = {}
+        self._stems: dict[int, str] = {}  # what the names of nodes that convert a value begin with
         self._names = Names()
 
     def input(
@@ -900,7 +900,7 @@ class GraphBuilder:
         >>> str(b.build().value(x))
         'float32[2,3:strides=1,2]'
         """
-        value = self._value(name, shape, dtype, "input", strides, note=note)
+        value = self._value(self._names.fresh(name), shape, dtype, "input", strides, note=note)
         self._inputs.append(value)
         return value
 
@@ -925,7 +925,7 @@ class GraphBuilder:
         >>> b.build().value(weights).storage
         'constant'
         """
-        return self._value(name, shape, dtype, "constant")
+        return self._value(self._names.fresh(name), shape, dtype, "constant")
 
     def output(
         self,
@@ -966,6 +966,7 @@ class GraphBuilder:
         >>> b.build().value(out).alias_of == x
         True
         """
+        name = self._names.fresh(name)
         value = self._value(name, shape, dtype, "output", strides, alias_of, note)
         self._outputs.append(value)
         return value
@@ -1101,7 +1102,7 @@ class GraphBuilder:
         False
         """
         label = self._names.fresh(name or kernel)
-        out = self._value(label, shape, dtype, "workspace", named=True)
+        out = self._value(label, shape, dtype, "workspace")
         attrs["kernel"] = kernel
         self._nodes.append(Node(label, "Compute", tuple(inputs), out, freeze_attrs(attrs)))
         return out
@@ -1166,26 +1167,24 @@ class GraphBuilder:
         self, suffix: str, kind: str, source: int, shape: tuple[int, ...], dtype: DType, attrs: dict
     ) -> int:
         label = self._names.fresh(f"{self._stems[source]}_{suffix}")
-        out = self._value(label, shape, dtype, "workspace", named=True)
+        out = self._value(label, shape, dtype, "workspace")
         self._stems[out] = self._stems[source]
         self._nodes.append(Node(label, kind, (source,), out, freeze_attrs(attrs)))
         return out
 
     def _value(
         self,
-        name: str,
+        label: str,
         shape: Iterable[int],
         dtype: DType,
         storage: str,
         strides: Iterable[int] | None = None,
         alias_of: int | None = None,
         note: str = "",
-        named: bool = False,
     ) -> int:
         shape = tuple(shape)
         steps = contiguous_strides(shape) if strides is None else tuple(strides)
         id = len(self._values)
-        label = name if named else self._names.fresh(name)
         self._values.append(Value(id, label, shape, steps, dtype, storage, alias_of, note))
         self._stems[id] = label
         return id

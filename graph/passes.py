@@ -126,6 +126,7 @@ def fold_strides(graph: Graph) -> tuple[Graph, Notes]:
     notes: list[Note] = []
     nodes: list[Node] = []
     draft = _Draft(graph)
+    # Of several such readers of a value the first is named.
     opaque = {
         id: node for node in reversed(graph.nodes) if not node.is_elementwise for id in node.inputs
     }
@@ -385,16 +386,16 @@ def _copied_first(graph: Graph, id: int) -> tuple[Graph, str]:
 
 
 class _Draft:
-    """The values of a graph while a pass adds and replaces some; `graph` has them all at once.
+    """The values of a graph while a pass adds and replaces some; `graph` makes a graph of them.
 
-    A graph for every change would make passes take a time that grows with the square of its size.
+    Were a graph made for each change, passes would take a time that grows with its size squared.
     """
 
     def __init__(self, graph: Graph):
         self._graph = graph
         self._values = {value.id: value for value in graph.values}
         self._changed = False
-        self._names: Names | None = None
+        self._names: Names | None = None  # found when first something is added, as the id is
         self._next_id = 0
 
     def value(self, id: int) -> Value:
@@ -424,7 +425,7 @@ class _Draft:
         return self.put(self._view(source, like))
 
     def load_of(self, source: Value, id: int) -> int:
-        """What to read of `source` where `id` was read: what it became elsewhere, or a view."""
+        """The id to read where `id` was read and `source` has its elements: itself, or a view."""
         view = self.value(id)
         if view.shape == source.shape:
             return source.id
@@ -516,10 +517,12 @@ class PassResult(tuple[PassStep, ...]):
 
     @property
     def graph(self) -> Graph:
+        """The graph after the last pass."""
         return self[-1].graph if self else self.as_built
 
     @property
     def notes(self) -> Notes:
+        """What all passes did, in order."""
         return tuple(note for step in self for note in step.notes)
 
     def to_text(self) -> str:
