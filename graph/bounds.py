@@ -71,6 +71,7 @@ Rules = Iterator[tuple[bool, str, object, str]]
 
 
 def _insist(name: str, rules: Rules) -> None:
+    """Raise `ValueError` for the first rule that does not hold for what is called `name`."""
     for holds, field, value, rule in rules:
         if not holds:
             raise ValueError(f"{name}: {field} is {value}: {rule}")

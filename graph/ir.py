@@ -681,6 +681,7 @@ def _require_own_names(what: str, things: Iterable[Value | Node]) -> None:
 
 
 def _check_values(graph: Graph) -> None:
+    """Values by themselves: names, shapes, storage, and that arguments are arguments."""
     _require(len(graph._by_id) == len(graph.values), "graph", "every value has an id of its own")
     _require_own_names("value", graph.values)
     made = {node.output for node in graph.nodes}
@@ -723,6 +724,7 @@ def extent(shape: Iterable[int], strides: Iterable[int]) -> tuple[int, int]:
 
 
 def _check_view(graph: Graph, value: Value, made: set[int]) -> None:
+    """A view has the dtype and storage of what owns its bytes, and stays inside it."""
     _require(value.id not in made, value.name, "a view is made by no node")
     root = graph.root(value.id)
     _require(value.dtype == root.dtype, value.name, "a view keeps the dtype")
@@ -735,6 +737,7 @@ def _check_view(graph: Graph, value: Value, made: set[int]) -> None:
 
 
 def _check_order(graph: Graph) -> None:
+    """Nodes read what is there already, and every value is made once."""
     ready = {v.id for v in graph.values if v.storage in ("input", "constant")}
     written_output = False
     _require_own_names("node", graph.nodes)
@@ -755,6 +758,7 @@ def _check_order(graph: Graph) -> None:
 
 
 def _check_kind(graph: Graph, node: Node) -> None:
+    """Operands fit the kind of a node."""
     inputs = [graph.value(id) for id in node.inputs]
     out = graph.value(node.output)
     if node.kind == "Compute":
@@ -780,6 +784,7 @@ def _check_kind(graph: Graph, node: Node) -> None:
 
 
 def _check_loops(graph: Graph) -> None:
+    """Tile loops are steps of their own, and keep their tiles to themselves."""
     seen = set()
     for step in graph.steps():
         loop = step[0].attr("loop")
@@ -1159,6 +1164,7 @@ class GraphBuilder:
         return check(graph)
 
     def _made(self, value: int) -> Value:
+        """The value with this id, which a caller gave."""
         count = len(self._values)
         _require(0 <= value < count, f"value {value}", f"there are {count} values so far")
         return self._values[value]
@@ -1166,6 +1172,7 @@ class GraphBuilder:
     def _node(
         self, suffix: str, kind: str, source: int, shape: tuple[int, ...], dtype: DType, attrs: dict
     ) -> int:
+        """Add a node that converts a value, and what it makes."""
         label = self._names.fresh(f"{self._stems[source]}_{suffix}")
         out = self._value(label, shape, dtype, "workspace")
         self._stems[out] = self._stems[source]

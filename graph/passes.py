@@ -181,10 +181,12 @@ def fold_casts(graph: Graph) -> tuple[Graph, Notes]:
 
 
 def _converts(node: Node) -> bool:
+    """Whether a node can read and write other dtypes than it was built with."""
     return node.kind == "Compute" and node.is_elementwise and node.attr("any_dtype", True)
 
 
 def _casts_into_loads(graph: Graph) -> tuple[Graph, Notes]:
+    """Let nodes read what was cast, and drop casts that nobody reads any more."""
     notes: list[Note] = []
     casts = {node.output: node for node in graph.nodes if node.kind == "Cast"}
     nodes: list[Node] = []
@@ -206,6 +208,7 @@ def _casts_into_loads(graph: Graph) -> tuple[Graph, Notes]:
 
 
 def _casts_into_stores(graph: Graph) -> tuple[Graph, Notes]:
+    """Let nodes write what their result is cast to, where nothing else reads it."""
     casts = [node for node in graph.nodes if node.kind == "Cast"]
     if not casts:
         return graph, ()
@@ -275,6 +278,7 @@ def _fuse_note(graph: Graph, node: Node, group: list[Node], number: int, inner: 
 
 
 def _loopable(node: Node) -> bool:
+    """Whether a node may be in a tile loop."""
     return node.is_elementwise and not node.is_forced_copy
 
 

@@ -137,6 +137,7 @@ def _lifetime(value: Value, index: int, node: Node, readers: list[tuple[int, str
 def _scratch(
     step: tuple[Node, ...], index: int, nbytes: int, parts: tuple[TilePart, ...], contents: str
 ) -> Lifetime:
+    """The lifetime of a loop's tiles, those of all threads together."""
     made = {part.value for part in parts}
     writers = [node.name for node in step if node.output in made]
     readers = [node.name for node in step if made.intersection(node.inputs)]
@@ -267,6 +268,7 @@ class WorkspacePlan:
         return hash(self._facts())
 
     def _facts(self) -> tuple[Any, ...]:
+        """What plans are compared by: the fields of this class, not those of a derived one."""
         return tuple(getattr(self, one.name) for one in fields(WorkspacePlan))
 
     def buffer(self, name: str) -> Buffer:

@@ -88,6 +88,7 @@ class Step:
         return self._traffic(written=True)
 
     def _traffic(self, written: bool) -> int:
+        """Bytes of distinct operands outside the tiles, those that are written or those that are read."""
         places = {i for op in self.ops for i in (op.operands[-1:] if written else op.operands[:-1])}
         return sum(self.operands[i].nbytes for i in places if self.operands[i].base != SCRATCH)
 
@@ -281,6 +282,8 @@ def compile(
 
 
 class _Compiler:
+    """A graph and its plan on their way to a schedule: what every step looks up."""
+
     def __init__(
         self,
         graph: Graph,
@@ -349,6 +352,7 @@ class _Compiler:
         )
 
     def flags(self, node: Node, nest: LoopNest) -> int:
+        """What a kernel is told of caches, by how much a step moves."""
         moved = sum(self.graph.memory_bytes(operand.value) for operand in nest.operands)
         if moved >= self.stream_from * self.plan.threads:
             streams = self.goes_past_the_cache(self.graph.value(node.output), nest)
@@ -377,6 +381,7 @@ class _Compiler:
         )
 
     def address(self, value: Value) -> tuple[int, int]:
+        """Base and offset of a value, as `Operand` has them."""
         root = self.graph.root(value.id)
         if root.id in self.arguments:
             return self.arguments.index(root.id), 0

@@ -133,6 +133,7 @@ def _place(buffer: Buffer | None) -> str:
 
 
 def plan_diff(before: WorkspacePlan, after: WorkspacePlan) -> PlanDiff:
+    """Compare two plans, buffer by buffer, by name."""
     old, new = _by_name(before), _by_name(after)
     both = [name for name in old if name in new]
 
