@@ -644,20 +644,24 @@ def validate(plan: WorkspacePlan) -> WorkspacePlan:
     ...
     aclnn.graph.plan.PlanError: a: does not fit into its place or into the workspace
     """
-    for i, a in enumerate(plan.buffers):
+    names: set[str] = set()
+    for a in plan.buffers:
         if not 0 <= a.first <= a.last:
             raise PlanError(f"{a.name}: its steps, {a.first} to {a.last}, are none")
         if a.offset < 0 or a.offset % ALIGNMENT:
             raise PlanError(f"{a.name}: offset {a.offset} is not a multiple of {ALIGNMENT}")
         if a.nbytes > a.padded or a.offset + a.padded > plan.size:
             raise PlanError(f"{a.name}: does not fit into its place or into the workspace")
-        for b in plan.buffers[i + 1 :]:
-            if a.name == b.name:
-                raise PlanError(f"{a.name}: every buffer has a name of its own")
-            together = not (a.last < b.first or b.last < a.first)
-            apart = a.offset + a.nbytes <= b.offset or b.offset + b.nbytes <= a.offset
-            if together and not apart:
+        if a.name in names:
+            raise PlanError(f"{a.name}: every buffer has a name of its own")
+        names.add(a.name)
+    live: list[Buffer] = []
+    for b in sorted(plan.buffers, key=lambda buffer: buffer.first):
+        live = [a for a in live if a.last >= b.first]
+        for a in live:
+            if a.offset < b.offset + b.nbytes and b.offset < a.offset + a.nbytes:
                 raise PlanError(f"{a.name} and {b.name} are in use together and overlap")
+        live.append(b)
     if not plan.buffers and plan.size:
         raise PlanError("asks for space without buffers")
     return plan
