@@ -93,7 +93,7 @@ _DTYPES = {
     (BFLOAT16 if kind == _BFLOAT16 else _CODES[kind.kind], kind.itemsize * 8): kind
     for kind in dtypes.NUMPY.values()
 }
-LARGEST = 2**62
+MOST_BYTES = 2**62  # of a tensor
 
 
 cdef class Borrowed:
@@ -188,7 +188,7 @@ cdef object _array_on(DLTensor *tensor, Borrowed owner, bint read_only, bint any
     count = 1
     for axis in range(tensor.ndim):
         count *= <object>tensor.shape[axis]
-    if count * dtype.itemsize > LARGEST:
+    if count * dtype.itemsize > MOST_BYTES:
         raise BufferError("the tensor is larger than any memory")
     if tensor.data == NULL or count == 0:
         if count != 0:

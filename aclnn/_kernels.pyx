@@ -38,8 +38,8 @@ cdef extern from "tile_abi.h":
         ptrdiff_t row_stride
         ptrdiff_t col_stride
     int TILE_STREAM
-    int TILE_NEAR
-    int TILE_FAR
+    int TILE_PREFETCH_NEAR
+    int TILE_PREFETCH_FAR
     enum:
         TILE_SCALARS
     ctypedef void (*tile_kernel)(const tile_view *views, ptrdiff_t rows, ptrdiff_t cols,
@@ -494,7 +494,7 @@ cdef inline void compute_block(const tile_view *views, const block_t *block,
     cdef int k
     inputs[0] = inputs[1] = buffers + BLOCK
     for k in range(state.n_inputs):
-        if flags & TILE_FAR and block.rows == 1:
+        if flags & TILE_PREFETCH_FAR and block.rows == 1:
             prefetch_row(place(&views[k], block), block.cols * views[k].col_stride)
         inputs[k] = <const real *>read_block(&views[k], block, state, k,
                                              <char *>(buffers + k * BLOCK), sizeof(real))
@@ -583,7 +583,7 @@ cdef inline void compute_by_lanes(const tile_view *views, const block_t *block,
     cdef const char *inputs[2]
     cdef span_t span
     cdef int k, found
-    span.prefetch = PREFETCH_A | PREFETCH_B if flags & TILE_NEAR else 0
+    span.prefetch = PREFETCH_A | PREFETCH_B if flags & TILE_PREFETCH_NEAR else 0
     if state.n_inputs == 1:
         span.prefetch &= PREFETCH_A
     for k in range(state.n_inputs):
@@ -602,9 +602,9 @@ cdef inline void compute_by_lanes(const tile_view *views, const block_t *block,
     span.doubts = doubts
     span.stored = state.stored if direct else state.rounded
     span.stream = direct and flags & TILE_STREAM and <uintptr_t>span.out % LINE == 0
-    if flags & TILE_FAR:
+    if flags & TILE_PREFETCH_FAR:
         span.prefetch |= PREFETCH_FAR
-    elif flags & TILE_NEAR and direct and state.all_alike and state.cast.copy:
+    elif flags & TILE_PREFETCH_NEAR and direct and state.all_alike and state.cast.copy:
         span.prefetch |= PREFETCH_OUT
     found = state.alike(&span) if state.all_alike else state.from_float(&span)
     picked.target = place(out, block) if block.dense else results
@@ -688,11 +688,11 @@ cdef inline void fill_row(const char *source, ptrdiff_t stride, char *buffer, co
                           const compute_state *state, int k) noexcept nogil:
     """By parts, so that what is asked for and what is read take turns."""
     cdef ptrdiff_t size = state.read_size
-    cdef ptrdiff_t part = FILLED if block.flags & TILE_FAR else block.cols
+    cdef ptrdiff_t part = FILLED if block.flags & TILE_PREFETCH_FAR else block.cols
     cdef ptrdiff_t n, begin = 0
     while begin < block.cols:
         n = min(part, block.cols - begin)
-        if block.flags & TILE_FAR:
+        if block.flags & TILE_PREFETCH_FAR:
             prefetch_row(source, n * stride)
         if state.all_alike:
             copy_elements(source, stride, buffer, size, n, size)
@@ -962,7 +962,7 @@ cdef void go_to_row(const tile_view *views, const block_t *part, const compute_s
     for k in range(state.n_inputs + 1):
         transposed.now[k] = transposed.views[k]
         transposed.now[k].data += row * transposed.views[k].row_stride
-        if flags & TILE_NEAR:
+        if flags & TILE_PREFETCH_NEAR:
             prefetch_share(&views[k], part, state.sizes[k], row, group)
 
 

@@ -33,7 +33,7 @@ cdef int OK = 0
 cdef int NULLPTR = int(ACLNN_ERR_PARAM_NULLPTR)
 cdef int INVALID = int(ACLNN_ERR_PARAM_INVALID)
 cdef int INNER = int(ACLNN_ERR_INNER)
-LARGEST = 2**62
+MOST_ELEMENTS = 2**62  # of a tensor, and what sizes, strides and offsets may be
 
 
 cdef class Storage:
@@ -221,9 +221,9 @@ cdef aclTensor make_tensor(object viewDims, object dataType, object stride, obje
     start = whole("offset", offset)
     room = 1
     for size in storage_dims:
-        room = min(room * size, LARGEST + 1)
+        room = min(room * size, MOST_ELEMENTS + 1)
     needed = elements_needed(dims, strides, start)
-    if needed * 16 > LARGEST:
+    if needed * 16 > MOST_ELEMENTS:
         raise AclnnError(INVALID, f"viewDims {dims} with stride {strides} exceed any memory")
     if needed > room:
         raise AclnnError(
@@ -252,7 +252,7 @@ def row_major(dims):
     strides, step = [], 1
     for size in reversed(dims):
         strides.append(step)
-        step = min(step * max(size, 1), LARGEST)
+        step = min(step * max(size, 1), MOST_ELEMENTS)
     return tuple(reversed(strides))
 
 
@@ -276,7 +276,7 @@ def whole(name, value):
         found = int.__int__(operator.index(value))
     except Exception:
         raise AclnnError(INVALID, f"{name} is {shown(value)}, must be an int") from None
-    if not 0 <= found <= LARGEST:
+    if not 0 <= found <= MOST_ELEMENTS:
         raise AclnnError(INVALID, f"{name} is {shown(found)}, must not be negative nor above 2^62")
     return found
 

@@ -143,7 +143,7 @@ def both_ways(executor: Any) -> tuple[Way, Way]:
     passed = run_passes(built, other)
     nothing = not executor.schedule.steps
     planned, schedule = scheduled(passed.graph, plan.strategy, plan.threads, nothing)
-    return own, _way(other, built, passed.steps, passed.graph, planned, schedule)
+    return own, _way(other, built, passed, passed.graph, planned, schedule)
 
 
 def _way(

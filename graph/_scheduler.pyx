@@ -11,9 +11,9 @@ from .bounds import check_schedule
 cdef extern from "tile_abi.h" nogil:
     enum:
         TILE_STREAM
-        TILE_NEAR
-        TILE_FAR
-        TILE_TURN
+        TILE_PREFETCH_NEAR
+        TILE_PREFETCH_FAR
+        TILE_SAWTOOTH
         TILE_SCALARS
     ctypedef struct tile_view:
         char *data
@@ -247,7 +247,7 @@ cdef inline bint goes_back(const schedule_step *step) noexcept nogil:
     before they get there.
     """
     global went_forwards
-    if not step.ops[0].flags & TILE_TURN:
+    if not step.ops[0].flags & TILE_SAWTOOTH:
         return False
     went_forwards = not went_forwards
     return not went_forwards
@@ -306,7 +306,7 @@ cdef void run_parallel(const schedule_t *schedule, int s, char *const *addresses
                        schedule_event *events) noexcept nogil:
     cdef const schedule_step *step = &schedule.steps[s]
     cdef int part, parts = threads
-    if step.ops[0].flags & TILE_FAR and step.n_tiles >= threads * SHARES:
+    if step.ops[0].flags & TILE_PREFETCH_FAR and step.n_tiles >= threads * SHARES:
         # What no cache holds may run anywhere: a thread whose CPU is busy otherwise takes less.
         parts = threads * SHARES
         for part in prange(parts, num_threads=threads, schedule='dynamic', chunksize=1):
@@ -364,9 +364,9 @@ def header_constants():
         "WORKSPACE": SCHEDULE_WORKSPACE,
         "SCRATCH": SCHEDULE_SCRATCH,
         "TILE_STREAM": TILE_STREAM,
-        "TILE_NEAR": TILE_NEAR,
-        "TILE_FAR": TILE_FAR,
-        "TILE_TURN": TILE_TURN,
+        "TILE_PREFETCH_NEAR": TILE_PREFETCH_NEAR,
+        "TILE_PREFETCH_FAR": TILE_PREFETCH_FAR,
+        "TILE_SAWTOOTH": TILE_SAWTOOTH,
         "SCALARS": TILE_SCALARS,
     }
 

@@ -14,6 +14,6 @@ WORKSPACE = -1  # base of an operand: it lies in the workspace
 SCRATCH = -2  # or in the tiles that each thread has there
 
 TILE_STREAM = 1  # the output will not be read soon: stores bypass the cache
-TILE_NEAR = 2  # operands are larger than the nearest cache: a kernel asks a little ahead
-TILE_FAR = 4  # and far larger than a core's own caches: it asks further ahead too
-TILE_TURN = 8  # somewhat larger than these: runs walk back and forth
+TILE_PREFETCH_NEAR = 2  # operands are larger than the nearest cache: prefetch a little ahead
+TILE_PREFETCH_FAR = 4  # far larger than a core's own caches: prefetch further ahead as well
+TILE_SAWTOOTH = 8  # somewhat larger than these caches: runs walk back and forth

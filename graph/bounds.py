@@ -15,10 +15,10 @@ from .abi import (
     MAX_OPERANDS,
     MAX_THREADS,
     SCRATCH,
-    TILE_FAR,
-    TILE_NEAR,
+    TILE_PREFETCH_FAR,
+    TILE_PREFETCH_NEAR,
+    TILE_SAWTOOTH,
     TILE_STREAM,
-    TILE_TURN,
     WORKSPACE,
 )
 from .ir import extent
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from .schedule import Op, Operand, Schedule, Step
 
 MOST_ELEMENTS_OF_A_STEP = 2**48  # the runner multiplies them by threads, in 64 bits
-FLAGS = TILE_STREAM | TILE_NEAR | TILE_FAR | TILE_TURN
+FLAGS = TILE_STREAM | TILE_PREFETCH_NEAR | TILE_PREFETCH_FAR | TILE_SAWTOOTH
 
 
 def check_schedule(schedule: Schedule) -> Schedule:

@@ -515,11 +515,6 @@ class PassResult(tuple[PassStep, ...]):
         return PassResult, (self.as_built, tuple(self))
 
     @property
-    def steps(self) -> PassResult:
-        """The passes in order, which is this object itself."""
-        return self
-
-    @property
     def graph(self) -> Graph:
         """The graph after the last pass."""
         return self[-1].graph if self else self.as_built

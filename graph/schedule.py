@@ -11,10 +11,10 @@ from .abi import (
     MAX_DIMS,
     MAX_OPERANDS,
     SCRATCH,
-    TILE_FAR,
-    TILE_NEAR,
+    TILE_PREFETCH_FAR,
+    TILE_PREFETCH_NEAR,
+    TILE_SAWTOOTH,
     TILE_STREAM,
-    TILE_TURN,
     WORKSPACE,
 )
 from .ir import Graph, GraphError, Node, Value
@@ -356,9 +356,9 @@ class _Compiler:
         moved = sum(self.graph.memory_bytes(operand.value) for operand in nest.operands)
         if moved >= self.stream_from * self.plan.threads:
             streams = self.goes_past_the_cache(self.graph.value(node.output), nest)
-            return TILE_NEAR | TILE_FAR | (TILE_STREAM if streams else 0)
-        turns = TILE_TURN if moved >= self.turn_from * self.plan.threads else 0
-        return turns | (TILE_NEAR if moved >= PREFETCH_FROM * self.plan.threads else 0)
+            return TILE_PREFETCH_NEAR | TILE_PREFETCH_FAR | (TILE_STREAM if streams else 0)
+        turns = TILE_SAWTOOTH if moved >= self.turn_from * self.plan.threads else 0
+        return turns | (TILE_PREFETCH_NEAR if moved >= PREFETCH_FROM * self.plan.threads else 0)
 
     def goes_past_the_cache(self, out: Value, nest: LoopNest) -> bool:
         """Whether nobody reads a large output soon: it belongs to the caller, who has it dense."""

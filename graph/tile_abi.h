@@ -20,9 +20,11 @@ typedef struct {
 enum {
     TILE_STREAM = 1, /* the output will not be read soon: bypass the cache if you can; whoever runs
                         the kernels waits for the stores when a thread has done its share */
-    TILE_NEAR = 2,   /* operands are larger than the nearest cache: ask a little ahead */
-    TILE_FAR = 4,    /* and far larger than a core's own caches: ask further ahead too */
-    TILE_TURN = 8    /* somewhat larger than these: whoever runs the kernels walks back and forth */
+    TILE_PREFETCH_NEAR = 2, /* operands are larger than the nearest cache: prefetch a little ahead */
+    TILE_PREFETCH_FAR = 4,  /* operands are far larger than a core's own caches: prefetch further
+                               ahead as well */
+    TILE_SAWTOOTH = 8 /* operands are somewhat larger than a core's own caches: whoever runs the
+                         kernels walks through the tiles back and forth, run by run */
 };
 
 enum { TILE_SCALARS = 4 };

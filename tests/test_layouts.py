@@ -354,7 +354,11 @@ def test_operands_that_lie_across(formula, shape):
 
         wanted = run(dense, np.empty(shape, out_kind), 0)
         for operands in lying:
-            for flags in (0, abi.TILE_NEAR, abi.TILE_NEAR | abi.TILE_FAR):
+            for flags in (
+                0,
+                abi.TILE_PREFETCH_NEAR,
+                abi.TILE_PREFETCH_NEAR | abi.TILE_PREFETCH_FAR,
+            ):
                 same_bits(run(operands, np.empty(shape, out_kind), flags), wanted)
                 same_bits(run(operands, np.empty(shape, out_kind, "F"), flags), wanted)
 

@@ -13,7 +13,7 @@ from aclnn.graph.abi import MAX_THREADS
 
 T = TypeVar("T")
 
-LARGEST = 10**18 - 1  # everything that counts bytes or elements takes it
+MOST_COUNTED = 10**18 - 1  # everything that counts bytes or elements takes it
 
 
 def option(parse: Callable[[str], T]) -> Callable[[str], T]:
@@ -36,7 +36,7 @@ def option(parse: Callable[[str], T]) -> Callable[[str], T]:
     return parsed
 
 
-natural = option(partial(whole, low=0, high=LARGEST))
-positive = option(partial(whole, low=1, high=LARGEST))
+natural = option(partial(whole, low=0, high=MOST_COUNTED))
+positive = option(partial(whole, low=1, high=MOST_COUNTED))
 threads = option(partial(whole, low=1, high=MAX_THREADS))
 truth_value = option(truth)

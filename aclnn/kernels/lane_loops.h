@@ -12,7 +12,7 @@
 
 #ifdef LANES
 
-/* Bytes between reading and asking for: into the cache nearby, and into the one behind it. */
+/* Bytes between what is read and what is prefetched: into the cache nearby, and into the one behind it. */
 enum { NEAR_AHEAD = 1024, FAR_AHEAD = 16384 };
 
 /* Where operands are: in the nearest cache, in a core's others, or beyond. A loop for each, because
