@@ -68,12 +68,22 @@ def tail(r):
     return (exp(r) - 1 - r) / r**2 if abs(r) > mpf(10) ** -8 else mpf(1) / 2 + r / 6 + r * r / 24
 
 
-def interpolate(function, degree, low, high):
-    """Coefficients of the polynomial through the Chebyshev nodes of [low, high], constant first."""
+def interpolate(function, degree, low, high, through_0=False):
+    """Coefficients of the polynomial through the Chebyshev nodes of [low, high], constant first;
+    `through_0`: 0 at 0, in the place of the node next to that."""
     nodes = [
         (low + high) / 2 + (high - low) / 2 * cos(pi * (2 * j + 1) / (2 * (degree + 1)))
         for j in range(degree + 1)
     ]
+    if through_0:
+        nodes.remove(min(nodes, key=abs))
+        rest = polynomial_through(nodes, lambda z: function(z) / z)
+        return [mpf(0), *rest]
+    return polynomial_through(nodes, function)
+
+
+def polynomial_through(nodes, function):
+    degree = len(nodes) - 1
     powers = matrix(degree + 1, degree + 1)
     values = matrix(degree + 1, 1)
     for row, node in enumerate(nodes):
@@ -152,15 +162,16 @@ TABLE_HEAD = """\
  * The others describe factors of phi(t), over sqrt(2 pi): SLOPE, S of GELU'(-t) = phi(t) (t0 - t) S(t),
  * and MILLS, Mills' ratio M of GELU(-t) = -t phi(t) M(t). They do on each of 32 intervals of t that the
  * low five bits of (bits of place) >> 20 number, place = 1 + t, or, WIDE, 8 that the low three bits of
- * (bits of place) >> 21 number, place = 7 + 7/4 t, as many as a register of eight looks up at once; MORE
- * and the shapes of MILLS_WIDE: 16 that the low four bits of (bits of place) >> 21 number, place =
- * 1 + 5/4 t. SHAPES: lead (1 + a polynomial in z), z = t - center, WIDE (t - center) / place.
- * NEAR_SHAPES: a polynomial in t, place = 1 + 9/8 t, WIDE in z. Both are times e^(t^2 lack / 2), which
+ * (bits of place) >> 21 number, place = 7 + 7/4 t, as many as a register of eight looks up at once; the
+ * shapes of MILLS_WIDE: 16 that the low four bits of (bits of place) >> 21 number, place = 1 + 5/4 t.
+ * SHAPES: lead (1 + z times a polynomial in z), z = t - center, of SLOPE_WIDE over place; at the center
+ * the factor is the lead. NEAR_SHAPES: a polynomial in t, place = 1 + 9/8 t, WIDE in z of
+ * GELU_WIDE_CENTERS. Both are times e^(t^2 lack / 2), which
  * is what an exponential lacks whose ln(2) is 1 / (1 + lack) of the true one. LEADS of the 32 are 0
  * from 12 on: there a power may be less than floats can be.
  *
- * TANH: factors of e^(-2w) in the form with tanh, for t up to 9; place = 1 + 13/8 t, z = t - center and
- * 32 intervals, WIDE 16. SLOPE: S of the derivative at -t, e^(-2w) (t0 - t) S(t); SHARE: 1 / (1 + e^(-2w)).
+ * TANH: factors of e^(-2w) in the form with tanh, for t up to 9; place = 1 + 13/8 t, z = t - center,
+ * lead (1 + a polynomial in z) and 32 intervals, WIDE 16. SLOPE: S of the derivative at -t, e^(-2w) (t0 - t) S(t); SHARE: 1 / (1 + e^(-2w)).
  */
 #ifndef ACLNN_LANE_TABLES_H
 #define ACLNN_LANE_TABLES_H
@@ -172,6 +183,7 @@ TABLE_HEAD = """\
 
 LEAD_BITS = 12  # of leads and powers: their products are exact
 LEADS_TRIED = 25  # how near rounded coefficients come is a matter of luck
+LEADS_REACHED = 150  # of which those are tried where rounded centers come nearest
 
 
 def to_bits(value, count):
@@ -238,13 +250,15 @@ def rounded(value):
 @dataclass(frozen=True)
 class Factor:
     """What an exponential is multiplied by, as a function of t up to `last`, and how much less than 0
-    the exponent is. Leads at t = 0 are at most `most`."""
+    the exponent is. Leads at t = 0 are at most `most`. Where it is `steep`, it reaches many a lead in
+    every interval: that becomes the center, and its shape needs no constant."""
 
     name: str
     function: Callable
     exponent: Callable
     last: int
     most: float
+    steep: bool
 
     def lacking(self, lack=LACK):
         """With what an exponential lacks whose ln(2) is short."""
@@ -259,12 +273,12 @@ MOST = {mills: 0.5, tanh_share: 0.5}
 def of_phi(factor, last=12):
     """A factor of phi(t) as one of e^(-t^2/2)."""
     name, most = factor.__name__.upper(), MOST.get(factor, math.inf)
-    return Factor(name, lambda t: factor(t) / sqrt(2 * pi), lambda t: t * t / 2, last, most)
+    return Factor(name, lambda t: factor(t) / sqrt(2 * pi), lambda t: t * t / 2, last, most, True)
 
 
 def of_tanh(factor, last=9):
     name, most = factor.__name__.upper(), MOST.get(factor, math.inf)
-    return Factor(name, factor, tanh_exponent, last, most)
+    return Factor(name, factor, tanh_exponent, last, most, False)
 
 
 @dataclass(frozen=True)
@@ -349,16 +363,11 @@ def centers(variable):
 
 
 def shapes(factor, variable, degree):
-    """Leads and coefficients (constant first) of every interval, and the largest error."""
-    fits = [
-        min(
-            (fit(factor, variable, degree, interval, step) for step in steps_from_0(LEADS_TRIED)),
-            key=lambda found: found[0],
-        )
-        for interval in variable.cut.intervals()
-    ]
-    errors, leads, rows = zip(*fits, strict=True)
-    return leads, columns(rows), max(errors)
+    """Leads, centers and coefficients (constant first, if any) of every interval, and the largest
+    error."""
+    found = [best_fit(factor, variable, degree, i) for i in variable.cut.intervals()]
+    errors, leads, middles, rows = zip(*found, strict=True)
+    return leads, middles, columns(rows), max(errors)
 
 
 def steps_from_0(count):
@@ -366,21 +375,53 @@ def steps_from_0(count):
     return [(step + 1) // 2 * (1 if step % 2 else -1) for step in range(count)]
 
 
-def fit(factor, variable, degree, interval, step):
-    """What an interval's shape is off, the lead, `step` last bits from what it is at the center, and
-    coefficients."""
-    shape, center = factor.lacking(), variable.center(*interval)
-    lead = to_bits(shape(center), LEAD_BITS)
-    lead = mpf(lead + step * math.ldexp(1, math.frexp(lead)[1] - LEAD_BITS))
+def best_fit(factor, variable, degree, interval):
+    """What an interval's shape is off, lead, center and coefficients: of those tried the best."""
+    if interval[0] >= factor.last:
+        return mpf(0), mpf(0), variable.center(*interval), [mpf(0)] * (degree + (not factor.steep))
+    tried = candidates(factor, variable, interval)
+    fits = (fit(factor, variable, degree, interval, lead, center) for lead, center in tried)
+    return min(fits, key=lambda found: found[0])
+
+
+def candidates(factor, variable, interval):
+    """Leads, and the center for each."""
+    shape, middle = factor.lacking(), variable.center(*interval)
+    nearest = to_bits(shape(middle), LEAD_BITS)
+    last_bit = math.ldexp(1, math.frexp(nearest)[1] - LEAD_BITS)
+    steps = steps_from_0(LEADS_REACHED if factor.steep else LEADS_TRIED)
+    leads = [mpf(nearest + step * last_bit) for step in steps]
     if interval[0] == 0:
-        lead = min(lead, mpf(factor.most))
-    ends = (variable.z(t, center) for t in interval)
-    row = interpolate(lambda z: shape(variable.t(z, center)) / lead - 1, degree, *ends)
+        leads = [lead for lead in leads if lead <= factor.most]
+    if not factor.steep:
+        return [(lead, middle) for lead in leads or [mpf(factor.most)]]
+    inner = [middle + (end - middle) / 2 for end in interval]
+    least, most = sorted(map(shape, inner))
+    reached = [
+        (lead, rounded(findroot(lambda t, lead=lead: shape(t) - lead, inner, solver="anderson")))
+        for lead in leads
+        if least < lead < most
+    ]
+    # A center is a float: there the factor is a little off the lead.
+    return sorted(reached, key=lambda pair: abs(shape(pair[1]) / pair[0] - 1))[:LEADS_TRIED]
+
+
+def fit(factor, variable, degree, interval, lead, center):
+    """What an interval's shape is off, lead, center and coefficients."""
+    shape = factor.lacking()
+    ends = [variable.z(t, center) for t in interval]
+
+    def relative(z):
+        return shape(variable.t(z, center)) / lead - 1
+
+    row = interpolate(relative, degree, *ends, through_0=factor.steep)
     row = [rounded(c) for c in row]
-    error = misfit(
-        shape, lambda t: lead * (1 + evaluate(row, variable.z(t, center))), *interval, factor.last
-    )
-    return error, lead if interval[0] < factor.last else mpf(0), row
+
+    def fitted(t):
+        return lead * (1 + evaluate(row, variable.z(t, center)))
+
+    error = misfit(shape, fitted, *interval, factor.last)
+    return error, lead, center, row[1:] if factor.steep else row
 
 
 def near_shapes(factor, variable, degree):
@@ -433,9 +474,11 @@ def columns(rows):
 
 def shape_tables(factor, kind, variable, degree):
     name = f"{factor.name}_{kind}"
-    leads, rows, worst = shapes(factor, variable, degree)
+    leads, middles, rows, worst = shapes(factor, variable, degree)
     print(f"{name}SHAPES: degree {degree}, error 2^{nstr(log(worst, 2), 4)}")
+    of_its_own = [table(f"{name}CENTERS", [hex_float(c) for c in middles])] if factor.steep else []
     return [
+        *of_its_own,
         table(f"{name}LEADS", [hex_float(c) for c in leads]),
         tables(f"{name}SHAPES", [[hex_float(c) for c in row] for row in rows]),
     ]
@@ -452,9 +495,7 @@ def write_tables():
     """Write the header; print how well the shapes fit."""
     parts = exponentials("", 16, 32) + exponentials("WIDE_", 8, 8) + log_tables()
     for name, variable in (
-        ("", Centered(MANY)),
         ("WIDE_", Stretched(FEW)),
-        ("MORE_", Centered(MORE)),
         ("TANH_", Centered(MANY_TANH)),
         ("TANH_WIDE_", Centered(MORE_TANH)),
     ):

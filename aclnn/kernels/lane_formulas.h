@@ -251,7 +251,8 @@ LOOPS_TABLE(elu)
  * power e^(-r/2); F = lead (1 + shape), and power * lead is exact. Octaves are taken off with an ln(2) of
  * 13 bits, so that any number of them is exact. What they lack together is e^(EXP_LACK (y - r) / 2): the
  * part in y is as smooth as F, and in its tables; that in r is in the polynomial of the rest. */
-typedef struct { lanes_t z, rise, rise_low, constant; } shape_t; /* z (rise + rise_low) + constant */
+/* z (rise + rise_low) + constant, which may be known to be 0. */
+typedef struct { lanes_t z, rise, rise_low, constant; int through_0; } shape_t;
 typedef struct { lanes_t power, r, lead; shape_t shape; } gelu_t;
 #define EXP_LACK 0x1.82a316p-15f /* ln(2) is LN2 (1 + EXP_LACK) */
 
@@ -260,15 +261,15 @@ typedef struct { lanes_t power, r, lead; shape_t shape; } gelu_t;
  * saves three of eight coefficients of a factor of phi. */
 typedef struct { const float *centers; float offset, scale; int shift, places, stretched; } cut_t;
 #if LANES == 16
-static const cut_t SLOPE_CUT = { GELU_CENTERS, 1.0f, 1.0f, 20, 32, 0 };
+static const cut_t SLOPE_CUT = { SLOPE_CENTERS, 1.0f, 1.0f, 20, 32, 0 };
+static const cut_t MILLS_CUT = { MILLS_CENTERS, 1.0f, 1.0f, 20, 32, 0 };
 static const cut_t NEAR_CUT = { 0, 1.0f, 1.125f, 20, 32, 0 };
 static const cut_t TANH_CUT = { GELU_TANH_CENTERS, 1.0f, 1.625f, 20, 32, 0 };
-#define MILLS_CUT SLOPE_CUT
 #else
-static const cut_t SLOPE_CUT = { GELU_WIDE_CENTERS, 7.0f, 1.75f, 21, 8, 1 };
-static const cut_t MILLS_CUT = { GELU_MORE_CENTERS, 1.0f, 1.25f, 21, 16, 0 };
+static const cut_t SLOPE_CUT = { SLOPE_WIDE_CENTERS, 7.0f, 1.75f, 21, 8, 1 };
+static const cut_t MILLS_CUT = { MILLS_WIDE_CENTERS, 1.0f, 1.25f, 21, 16, 0 };
+static const cut_t NEAR_CUT = { GELU_WIDE_CENTERS, 7.0f, 1.75f, 21, 8, 1 };
 static const cut_t TANH_CUT = { GELU_TANH_WIDE_CENTERS, 1.0f, 1.625f, 21, 16, 0 };
-#define NEAR_CUT SLOPE_CUT
 #define GELU_SHIFTS GELU_WIDE_SHIFTS
 #define SLOPE_LEADS SLOPE_WIDE_LEADS
 #define SLOPE_SHAPES SLOPE_WIDE_SHAPES
@@ -291,18 +292,18 @@ static inline __attribute__((always_inline)) lanes_t pick_interval(
 #endif
 }
 
-/* Polynomials in z, a row for each power, constant first. */
-typedef struct { cut_t cut; const float *rows; int degree; } polynomials_t;
-#define LAST_ROW(table) (int)(sizeof(table) / sizeof((table)[0]) - 1)
-#define POLYNOMIALS(cut, table) { cut, (table)[0], LAST_ROW(table) }
-#define SLOPE_NEAR (polynomials_t)POLYNOMIALS(NEAR_CUT, SLOPE_NEAR_SHAPES)
-#define MILLS_NEAR (polynomials_t)POLYNOMIALS(NEAR_CUT, MILLS_NEAR_SHAPES)
+/* Polynomials in z, a row for each power, constant first; `through_0`: they have none. */
+typedef struct { cut_t cut; const float *rows; int count, through_0; } polynomials_t;
+#define POLYNOMIALS(cut, table, through_0) \
+    { cut, (table)[0], (int)(sizeof(table) / sizeof((table)[0])), through_0 }
+#define SLOPE_NEAR (polynomials_t)POLYNOMIALS(NEAR_CUT, SLOPE_NEAR_SHAPES, 0)
+#define MILLS_NEAR (polynomials_t)POLYNOMIALS(NEAR_CUT, MILLS_NEAR_SHAPES, 0)
 
-/* A factor; whether it is one of phi, and so flat on every interval that what rounding takes from its
- * shape does not matter. */
+/* A factor; whether it is one of phi, whose shapes are 0 at their centers, and whether it is so flat on
+ * every interval that what rounding takes from its shape does not matter. */
 typedef struct { const float *leads; polynomials_t shapes; int of_phi, flat; } factor_t;
 #define FACTOR(name, cut, of_phi, flat) \
-    (factor_t){ name##_LEADS, POLYNOMIALS(cut, name##_SHAPES), of_phi, flat }
+    (factor_t){ name##_LEADS, POLYNOMIALS(cut, name##_SHAPES, of_phi), of_phi, flat }
 #define SLOPE FACTOR(SLOPE, SLOPE_CUT, 1, 1)
 #define MILLS FACTOR(MILLS, MILLS_CUT, 1, 1)
 #define TANH_SLOPE FACTOR(TANH_SLOPE, TANH_CUT, 0, LANES == 16)
@@ -315,15 +316,19 @@ static inline __attribute__((always_inline)) shape_t gelu_polynomial(
     *interval = int_right(bits_of(place), p.cut.shift);
     lanes_t z = p.cut.centers ? minus(t, pick_interval(p.cut, p.cut.centers, *interval)) : t;
     if (p.cut.stretched) z = over(z, place);
-    lanes_t sum = pick_interval(p.cut, p.rows + p.degree * p.cut.places, *interval);
-    for (int k = p.degree - 1; k > 1; k--)
+    const int first = p.through_0 ? 0 : 1; /* row of what is linear */
+    lanes_t sum = pick_interval(p.cut, p.rows + (p.count - 1) * p.cut.places, *interval);
+    for (int k = p.count - 2; k > first; k--)
         sum = fma_of(sum, z, pick_interval(p.cut, p.rows + k * p.cut.places, *interval));
-    lanes_t linear = pick_interval(p.cut, p.rows + p.cut.places, *interval);
+    lanes_t linear = pick_interval(p.cut, p.rows + first * p.cut.places, *interval);
     lanes_t rise = fma_of(sum, z, linear), rise_low = fma_of(sum, z, minus(linear, rise));
-    shape_t shape = { z, rise, rise_low, pick_interval(p.cut, p.rows, *interval) };
+    shape_t shape = { z, rise, rise_low, lanes_of(0.0f), p.through_0 };
+    if (!p.through_0) shape.constant = pick_interval(p.cut, p.rows, *interval);
     return shape;
 }
-static inline lanes_t gelu_sum(shape_t shape) { return fma_of(shape.rise, shape.z, shape.constant); }
+static inline __attribute__((always_inline)) lanes_t gelu_sum(shape_t shape) {
+    return shape.through_0 ? times(shape.rise, shape.z) : fma_of(shape.rise, shape.z, shape.constant);
+}
 
 /* 4w = sqrt(32/pi) (t + 0.044715 t^3) = near + low. The first coefficient has so few bits that what
  * rounding takes from the sum is exact. */

@@ -10,15 +10,16 @@
  * The others describe factors of phi(t), over sqrt(2 pi): SLOPE, S of GELU'(-t) = phi(t) (t0 - t) S(t),
  * and MILLS, Mills' ratio M of GELU(-t) = -t phi(t) M(t). They do on each of 32 intervals of t that the
  * low five bits of (bits of place) >> 20 number, place = 1 + t, or, WIDE, 8 that the low three bits of
- * (bits of place) >> 21 number, place = 7 + 7/4 t, as many as a register of eight looks up at once; MORE
- * and the shapes of MILLS_WIDE: 16 that the low four bits of (bits of place) >> 21 number, place =
- * 1 + 5/4 t. SHAPES: lead (1 + a polynomial in z), z = t - center, WIDE (t - center) / place.
- * NEAR_SHAPES: a polynomial in t, place = 1 + 9/8 t, WIDE in z. Both are times e^(t^2 lack / 2), which
+ * (bits of place) >> 21 number, place = 7 + 7/4 t, as many as a register of eight looks up at once; the
+ * shapes of MILLS_WIDE: 16 that the low four bits of (bits of place) >> 21 number, place = 1 + 5/4 t.
+ * SHAPES: lead (1 + z times a polynomial in z), z = t - center, of SLOPE_WIDE over place; at the center
+ * the factor is the lead. NEAR_SHAPES: a polynomial in t, place = 1 + 9/8 t, WIDE in z of
+ * GELU_WIDE_CENTERS. Both are times e^(t^2 lack / 2), which
  * is what an exponential lacks whose ln(2) is 1 / (1 + lack) of the true one. LEADS of the 32 are 0
  * from 12 on: there a power may be less than floats can be.
  *
- * TANH: factors of e^(-2w) in the form with tanh, for t up to 9; place = 1 + 13/8 t, z = t - center and
- * 32 intervals, WIDE 16. SLOPE: S of the derivative at -t, e^(-2w) (t0 - t) S(t); SHARE: 1 / (1 + e^(-2w)).
+ * TANH: factors of e^(-2w) in the form with tanh, for t up to 9; place = 1 + 13/8 t, z = t - center,
+ * lead (1 + a polynomial in z) and 32 intervals, WIDE 16. SLOPE: S of the derivative at -t, e^(-2w) (t0 - t) S(t); SHARE: 1 / (1 + e^(-2w)).
  */
 #ifndef ACLNN_LANE_TABLES_H
 #define ACLNN_LANE_TABLES_H
@@ -88,25 +89,9 @@ static const float LOG_LOWS[16] = {
     -0x1.9f3ebp-16f, -0x1.0b0cacp-20f, 0x1.725eaep-16f, -0x1.d1778ep-16f,
     -0x1.40ea22p-17f, 0x1.1e65fcp-17f, -0x1.040cacp-19f, -0x1.c32144p-16f,
 };
-static const float GELU_CENTERS[32] = {
-    0x1.2p+0f, 0x1.6p+0f, 0x1.ap+0f, 0x1.ep+0f,
-    0x1.1p+1f, 0x1.3p+1f, 0x1.5p+1f, 0x1.7p+1f,
-    0x1.ap+1f, 0x1.ep+1f, 0x1.1p+2f, 0x1.3p+2f,
-    0x1.5p+2f, 0x1.7p+2f, 0x1.9p+2f, 0x1.bp+2f,
-    0x1.ep+2f, 0x1.1p+3f, 0x1.3p+3f, 0x1.5p+3f,
-    0x1.7p+3f, 0x1.9p+3f, 0x1.bp+3f, 0x1.dp+3f,
-    0x1p-4f, 0x1.8p-3f, 0x1.4p-2f, 0x1.cp-2f,
-    0x1.2p-1f, 0x1.6p-1f, 0x1.ap-1f, 0x1.ep-1f,
-};
 static const float GELU_WIDE_CENTERS[8] = {
     0x1.145146p+0f, 0x1.1dec0ep+1f, 0x1.b13b14p+1f, 0x1.222222p+2f,
     0x1.8a28a2p+2f, 0x1.0ef606p+3f, 0x1.589d8ap+3f, 0x1.111112p-2f,
-};
-static const float GELU_MORE_CENTERS[16] = {
-    0x1p+0f, 0x1.666666p+0f, 0x1.ccccccp+0f, 0x1.19999ap+1f,
-    0x1.666666p+1f, 0x1.ccccccp+1f, 0x1.19999ap+2f, 0x1.4cccccp+2f,
-    0x1.99999ap+2f, 0x1p+3f, 0x1.333334p+3f, 0x1.666666p+3f,
-    0x1.99999ap-4f, 0x1.333334p-2f, 0x1p-1f, 0x1.666666p-1f,
 };
 static const float GELU_TANH_CENTERS[32] = {
     0x1.627628p-1f, 0x1.b13b14p-1f, 0x1p+0f, 0x1.276276p+0f,
@@ -124,66 +109,66 @@ static const float GELU_TANH_WIDE_CENTERS[16] = {
     0x1.3b13b2p+2f, 0x1.89d89ep+2f, 0x1.d89d8ap+2f, 0x1.13b13cp+3f,
     0x1.3b13b2p-4f, 0x1.d89d8ap-3f, 0x1.89d89ep-2f, 0x1.13b13cp-1f,
 };
-static const float SLOPE_LEADS[32] = {
-    0x1.16cp-1f, 0x1.11p-1f, 0x1.098p-1f, 0x1.04ep-1f,
-    0x1p-1f, 0x1.f92p-2f, 0x1.f28p-2f, 0x1.ebcp-2f,
-    0x1.e56p-2f, 0x1.dccp-2f, 0x1.d76p-2f, 0x1.d1cp-2f,
-    0x1.cc4p-2f, 0x1.c92p-2f, 0x1.c52p-2f, 0x1.c36p-2f,
-    0x1.bf6p-2f, 0x1.bbap-2f, 0x1.b7ap-2f, 0x1.b46p-2f,
-    0x1.b28p-2f, 0x0p+0f, 0x0p+0f, 0x0p+0f,
-    0x1.4fep-1f, 0x1.452p-1f, 0x1.3d2p-1f, 0x1.354p-1f,
-    0x1.2e2p-1f, 0x1.288p-1f, 0x1.228p-1f, 0x1.1e2p-1f,
+static const float SLOPE_CENTERS[32] = {
+    0x1.2347fp+0f, 0x1.5c58ep+0f, 0x1.9eec8ep+0f, 0x1.dcc624p+0f,
+    0x1.11e1a2p+1f, 0x1.28d3a2p+1f, 0x1.488fc4p+1f, 0x1.6d1fbp+1f,
+    0x1.a07a3p+1f, 0x1.e1a99ep+1f, 0x1.0e85e6p+2f, 0x1.2c3cap+2f,
+    0x1.4fda8ap+2f, 0x1.759b4p+2f, 0x1.8df684p+2f, 0x1.aaca64p+2f,
+    0x1.dedcaap+2f, 0x1.13b62cp+3f, 0x1.3091d8p+3f, 0x1.480976p+3f,
+    0x1.725872p+3f, 0x1.9p+3f, 0x1.bp+3f, 0x1.dp+3f,
+    0x1.f95acep-5f, 0x1.73772ep-3f, 0x1.539dacp-2f, 0x1.cc6078p-2f,
+    0x1.18b2c6p-1f, 0x1.6d7bap-1f, 0x1.a01dbep-1f, 0x1.d5af1ep-1f,
 };
-static const float SLOPE_SHAPES[5][32] = {
+static const float SLOPE_LEADS[32] = {
+    0x1.16cp-1f, 0x1.104p-1f, 0x1.09ep-1f, 0x1.04ep-1f,
+    0x1p-1f, 0x1.fa8p-2f, 0x1.f3cp-2f, 0x1.edp-2f,
+    0x1.e5p-2f, 0x1.dccp-2f, 0x1.d6ap-2f, 0x1.d18p-2f,
+    0x1.cc6p-2f, 0x1.c7ep-2f, 0x1.c56p-2f, 0x1.c2cp-2f,
+    0x1.becp-2f, 0x1.ba6p-2f, 0x1.b7ap-2f, 0x1.b5cp-2f,
+    0x1.b3p-2f, 0x0p+0f, 0x0p+0f, 0x0p+0f,
+    0x1.4f2p-1f, 0x1.45ap-1f, 0x1.3b4p-1f, 0x1.342p-1f,
+    0x1.2ecp-1f, 0x1.26cp-1f, 0x1.228p-1f, 0x1.1e6p-1f,
+};
+static const float SLOPE_SHAPES[4][32] = {
     {
-        0x1.7faafp-10f, -0x1.0f7878p-8f, 0x1.158004p-10f, -0x1.e27648p-11f,
-        0x1.e85622p-11f, -0x1.e2623p-12f, -0x1.b05814p-12f, 0x1.94e6b2p-10f,
-        -0x1.4c118cp-11f, 0x1.9ef424p-12f, -0x1.1d6428p-9f, -0x1.d864dap-10f,
-        0x1.e26426p-13f, -0x1.6b0794p-10f, 0x1.ed478ap-14f, -0x1.3553a4p-9f,
-        -0x1.9c22c8p-10f, -0x1.f8d40cp-10f, 0x1.d58b48p-14f, 0x1.e0f15ep-10f,
-        0x1.7ecd18p-10f, -0x1.3c08bep-9f, -0x1.b3fca6p-9f, 0x1.84a656p-9f,
-        -0x1.3f6ee8p-9f, 0x1.2659ep-13f, -0x1.07bd66p-9f, -0x1.6dbbb2p-10f,
-        -0x1.84d898p-12f, -0x1.eb181cp-10f, 0x1.0dde5ep-15f, -0x1.cde60ap-10f,
+        -0x1.d1709ep-4f, -0x1.93a292p-4f, -0x1.58d87ep-4f, -0x1.2c4bfcp-4f,
+        -0x1.0270d2p-4f, -0x1.d73ab6p-5f, -0x1.a0ee42p-5f, -0x1.6cb93ep-5f,
+        -0x1.31d892p-5f, -0x1.f1d1bep-6f, -0x1.a2be22p-6f, -0x1.6472dp-6f,
+        -0x1.29e7bcp-6f, -0x1.f38272p-7f, -0x1.c0bc54p-7f, -0x1.8d9274p-7f,
+        -0x1.43e9b4p-7f, -0x1.f2b602p-8f, -0x1.9b5028p-8f, -0x1.6266dcp-8f,
+        -0x1.127c26p-8f, 0x0p+0f, 0x0p+0f, 0x0p+0f,
+        -0x1.025828p-2f, -0x1.d467acp-3f, -0x1.9f805ep-3f, -0x1.7b333cp-3f,
+        -0x1.5fe828p-3f, -0x1.378fcap-3f, -0x1.2253dp-3f, -0x1.0de52ap-3f,
     },
     {
-        -0x1.d60f1ap-4f, -0x1.8e691ap-4f, -0x1.585bf4p-4f, -0x1.29ec34p-4f,
-        -0x1.04b0cp-4f, -0x1.c9e8cp-5f, -0x1.95525ep-5f, -0x1.69932cp-5f,
-        -0x1.32227ep-5f, -0x1.f4878ap-6f, -0x1.9e6316p-6f, -0x1.5ce458p-6f,
-        -0x1.29c32ep-6f, -0x1.ffa1f2p-7f, -0x1.bce08cp-7f, -0x1.844a74p-7f,
-        -0x1.4203fp-7f, -0x1.feb28ep-8f, -0x1.9ce1b8p-8f, -0x1.51fed4p-8f,
-        -0x1.16b636p-8f, -0x1.ccfad2p-9f, -0x1.7fbe74p-9f, -0x1.4210d4p-9f,
-        -0x1.018a9cp-2f, -0x1.d227dap-3f, -0x1.a4f61p-3f, -0x1.7e31f2p-3f,
-        -0x1.5c0b72p-3f, -0x1.3cf696p-3f, -0x1.22621cp-3f, -0x1.09b668p-3f,
+        0x1.65f432p-5f, 0x1.234c9ep-5f, 0x1.cf88a4p-6f, 0x1.7ae982p-6f,
+        0x1.303fp-6f, 0x1.09b5cap-6f, 0x1.bc07b8p-7f, 0x1.6cc2c8p-7f,
+        0x1.197d3cp-7f, 0x1.9faca4p-8f, 0x1.424cfep-8f, 0x1.fce3aep-9f,
+        0x1.877252p-9f, 0x1.2ef844p-9f, 0x1.038e02p-9f, 0x1.b4698cp-10f,
+        0x1.468598p-10f, 0x1.c6e146p-11f, 0x1.5f8d82p-11f, 0x1.21de92p-11f,
+        0x1.a6cb86p-12f, 0x0p+0f, 0x0p+0f, 0x0p+0f,
+        0x1.176f38p-3f, 0x1.e6814ep-4f, 0x1.9a7a8p-4f, 0x1.6871b2p-4f,
+        0x1.440c14p-4f, 0x1.104638p-4f, 0x1.ec26f6p-5f, 0x1.bb2e58p-5f,
     },
     {
-        0x1.6ade7cp-5f, 0x1.1e608ep-5f, 0x1.ce5b1ep-6f, 0x1.76b27ep-6f,
-        0x1.34011ap-6f, 0x1.fda2a4p-7f, 0x1.aa0f26p-7f, 0x1.67debep-7f,
-        0x1.19f7aep-7f, 0x1.a2f14ap-8f, 0x1.3db326p-8f, 0x1.ed8c16p-9f,
-        0x1.87221ep-9f, 0x1.39e2dep-9f, 0x1.005562p-9f, 0x1.a65dep-10f,
-        0x1.440a48p-10f, 0x1.d63374p-11f, 0x1.614fecp-11f, 0x1.10cf92p-11f,
-        0x1.ae79acp-12f, 0x1.597936p-12f, 0x1.1b28dcp-12f, 0x1.db21ccp-13f,
-        0x1.167ce8p-3f, 0x1.e32baap-4f, 0x1.a28454p-4f, 0x1.6cb8cep-4f,
-        0x1.3f07dp-4f, 0x1.17493ap-4f, 0x1.ec480ap-5f, 0x1.b1ab1p-5f,
+        -0x1.fada1ap-7f, -0x1.85adbep-7f, -0x1.22d1ap-7f, -0x1.c0bfa4p-8f,
+        -0x1.521044p-8f, -0x1.1b2732p-8f, -0x1.c0b51ap-9f, -0x1.5bbd18p-9f,
+        -0x1.f11a6cp-10f, -0x1.4da5bep-10f, -0x1.dce128p-11f, -0x1.5c68bp-11f,
+        -0x1.ec37acp-12f, -0x1.5d3c52p-12f, -0x1.1c4432p-12f, -0x1.c1cabcp-13f,
+        -0x1.319702p-13f, -0x1.754876p-14f, -0x1.06685ap-14f, -0x1.900e6p-15f,
+        -0x1.022dcep-15f, 0x0p+0f, 0x0p+0f, 0x0p+0f,
+        -0x1.094e68p-4f, -0x1.be4868p-5f, -0x1.68a04ep-5f, -0x1.32858ep-5f,
+        -0x1.0c10fp-5f, -0x1.ae5f8ap-6f, -0x1.7b0404p-6f, -0x1.4bd1a4p-6f,
     },
     {
-        -0x1.01cc12p-6f, -0x1.7dcdfep-7f, -0x1.21cb4p-7f, -0x1.ba8b92p-8f,
-        -0x1.57709cp-8f, -0x1.0cc8a6p-8f, -0x1.a9f396p-9f, -0x1.55a21p-9f,
-        -0x1.f24de4p-10f, -0x1.5112b8p-10f, -0x1.d459bap-11f, -0x1.4f1b2p-11f,
-        -0x1.eba6f6p-12f, -0x1.6ed028p-12f, -0x1.17937ap-12f, -0x1.af6c86p-13f,
-        -0x1.2ea488p-13f, -0x1.875054p-14f, -0x1.0835a4p-14f, -0x1.711162p-15f,
-        -0x1.08c2cap-15f, -0x1.83fb9ap-16f, -0x1.233e92p-16f, -0x1.c0a4e6p-17f,
-        -0x1.085914p-4f, -0x1.ba7acp-5f, -0x1.71e844p-5f, -0x1.373f2cp-5f,
-        -0x1.06fb2ep-5f, -0x1.bcf482p-6f, -0x1.7b235cp-6f, -0x1.43120ap-6f,
-    },
-    {
-        0x1.549736p-8f, 0x1.dc61f6p-9f, 0x1.55fe34p-9f, 0x1.eebacap-10f,
-        0x1.6c446p-10f, 0x1.0ee61ep-10f, 0x1.98928p-11f, 0x1.3857cp-11f,
-        0x1.a90dfcp-12f, 0x1.077dp-12f, 0x1.5146acp-13f, 0x1.bececcp-14f,
-        0x1.30cb1cp-14f, 0x1.a8a93p-15f, 0x1.2f59ep-15f, 0x1.b83c98p-16f,
-        0x1.1b45c2p-16f, 0x1.4994fp-17f, 0x1.94392ep-18f, 0x1.0276aep-18f,
-        0x1.55d0b4p-19f, 0x1.d07332p-20f, 0x1.44f5ap-20f, 0x1.d4b882p-21f,
-        0x1.c4270cp-6f, 0x1.6eb61ep-6f, 0x1.292742p-6f, 0x1.e4d58ep-7f,
-        0x1.8d4a0ep-7f, 0x1.460e92p-7f, 0x1.0d9c86p-7f, 0x1.be0afep-8f,
+        0x1.550fp-8f, 0x1.de1e32p-9f, 0x1.5519f2p-9f, 0x1.ec456ep-10f,
+        0x1.6dc7e8p-10f, 0x1.0d9b7cp-10f, 0x1.995926p-11f, 0x1.3643dap-11f,
+        0x1.a96d3ap-12f, 0x1.07bdfp-12f, 0x1.513d3cp-13f, 0x1.be5d02p-14f,
+        0x1.319ef2p-14f, 0x1.a8bb2cp-15f, 0x1.306858p-15f, 0x1.b5ef46p-16f,
+        0x1.1bdcdep-16f, 0x1.49f938p-17f, 0x1.94d846p-18f, 0x1.023588p-18f,
+        0x1.569718p-19f, 0x0p+0f, 0x0p+0f, 0x0p+0f,
+        0x1.c408ap-6f, 0x1.6e386p-6f, 0x1.2b6ddep-6f, 0x1.e4f338p-7f,
+        0x1.8aa1dap-7f, 0x1.4746bp-7f, 0x1.0dc61cp-7f, 0x1.bf6724p-8f,
     },
 };
 static const float SLOPE_NEAR_SHAPES[4][32] = {
@@ -228,76 +213,76 @@ static const float SLOPE_NEAR_SHAPES[4][32] = {
         -0x1.553efcp-6f, -0x1.206beep-6f, -0x1.e9bd06p-7f, -0x1.a19664p-7f,
     },
 };
-static const float MILLS_LEADS[32] = {
-    0x1.f7cp-3f, 0x1.bc8p-3f, 0x1.8f4p-3f, 0x1.692p-3f,
-    0x1.486p-3f, 0x1.2c8p-3f, 0x1.15cp-3f, 0x1.02cp-3f,
-    0x1.d0ap-4f, 0x1.9a4p-4f, 0x1.6e8p-4f, 0x1.49ap-4f,
-    0x1.2cp-4f, 0x1.156p-4f, 0x1.fd6p-5f, 0x1.daep-5f,
-    0x1.ac6p-5f, 0x1.7c4p-5f, 0x1.53ap-5f, 0x1.356p-5f,
-    0x1.1b6p-5f, 0x0p+0f, 0x0p+0f, 0x0p+0f,
-    0x1.e64p-2f, 0x1.bdp-2f, 0x1.974p-2f, 0x1.746p-2f,
-    0x1.582p-2f, 0x1.3fap-2f, 0x1.294p-2f, 0x1.13ep-2f,
+static const float MILLS_CENTERS[32] = {
+    0x1.1c8a94p+0f, 0x1.69dd7p+0f, 0x1.93bce6p+0f, 0x1.ed297cp+0f,
+    0x1.104cf2p+1f, 0x1.367004p+1f, 0x1.571952p+1f, 0x1.72613p+1f,
+    0x1.9b122ap+1f, 0x1.d656c8p+1f, 0x1.0ab8fcp+2f, 0x1.2e826ap+2f,
+    0x1.547574p+2f, 0x1.6a150cp+2f, 0x1.95d872p+2f, 0x1.b08552p+2f,
+    0x1.d8c93p+2f, 0x1.155b44p+3f, 0x1.31680ep+3f, 0x1.514b9ap+3f,
+    0x1.74f8dap+3f, 0x1.9p+3f, 0x1.bp+3f, 0x1.dp+3f,
+    0x1.410d64p-5f, 0x1.473572p-3f, 0x1.27b12ep-2f, 0x1.a5a4dep-2f,
+    0x1.22196cp-1f, 0x1.674086p-1f, 0x1.93fdd6p-1f, 0x1.ecb89ep-1f,
 };
-static const float MILLS_SHAPES[6][32] = {
+static const float MILLS_LEADS[32] = {
+    0x1.f9ep-3f, 0x1.b6p-3f, 0x1.97ap-3f, 0x1.62p-3f,
+    0x1.48ap-3f, 0x1.28ap-3f, 0x1.118p-3f, 0x1.00ap-3f,
+    0x1.d5ap-4f, 0x1.a16p-4f, 0x1.74cp-4f, 0x1.4c2p-4f,
+    0x1.298p-4f, 0x1.18cp-4f, 0x1.f7ep-5f, 0x1.da2p-5f,
+    0x1.b34p-5f, 0x1.74ep-5f, 0x1.538p-5f, 0x1.342p-5f,
+    0x1.174p-5f, 0x0p+0f, 0x0p+0f, 0x0p+0f,
+    0x1.f06p-2f, 0x1.c4cp-2f, 0x1.9c8p-2f, 0x1.7b4p-2f,
+    0x1.574p-2f, 0x1.3c4p-2f, 0x1.2cap-2f, 0x1.114p-2f,
+};
+static const float MILLS_SHAPES[5][32] = {
     {
-        -0x1.5161a4p-9f, 0x1.6f5978p-9f, 0x1.dd0a84p-12f, -0x1.2dfd4cp-13f,
-        0x1.a4ec34p-10f, 0x1.e692fep-9f, 0x1.ca354cp-10f, -0x1.726b78p-9f,
-        0x1.a7c736p-12f, -0x1.c7b3b6p-11f, -0x1.dab5a2p-11f, 0x1.8af9a6p-9f,
-        0x1.05efc8p-8f, -0x1.a5aecp-9f, 0x1.860d28p-9f, -0x1.bec69ep-12f,
-        0x1.5a3294p-10f, -0x1.531896p-11f, 0x1.0f57eep-8f, -0x1.2cff8ep-12f,
-        -0x1.8dee7p-10f, -0x1.3b7b9p-9f, 0x1.3b4a0ep-10f, -0x1.7dda1cp-10f,
-        0x1.3f8b64p-9f, -0x1.a2888ep-9f, -0x1.ebd5d2p-9f, 0x1.4ae4bep-10f,
-        0x1.aeb6b2p-17f, -0x1.247024p-9f, -0x1.0791bp-9f, 0x1.eac174p-9f,
+        -0x1.01d744p-1f, -0x1.ceb448p-2f, -0x1.b592ap-2f, -0x1.86dc36p-2f,
+        -0x1.6fa62ap-2f, -0x1.514ea2p-2f, -0x1.3a9c72p-2f, -0x1.29a196p-2f,
+        -0x1.1326ep-2f, -0x1.eedcdcp-3f, -0x1.be2248p-3f, -0x1.90add2p-3f,
+        -0x1.692182p-3f, -0x1.55bd4p-3f, -0x1.33ff4p-3f, -0x1.22640ap-3f,
+        -0x1.0b32dap-3f, -0x1.cb1f52p-4f, -0x1.a26d26p-4f, -0x1.7be84cp-4f,
+        -0x1.583b78p-4f, 0x0p+0f, 0x0p+0f, 0x0p+0f,
+        -0x1.914f42p-1f, -0x1.7c2c2cp-1f, -0x1.673448p-1f, -0x1.54ae84p-1f,
+        -0x1.3f3edap-1f, -0x1.2e1ddp-1f, -0x1.23c0a4p-1f, -0x1.10ba4cp-1f,
     },
     {
-        -0x1.ffca2cp-2f, -0x1.d64808p-2f, -0x1.aed454p-2f, -0x1.8d249ep-2f,
-        -0x1.707f58p-2f, -0x1.5763bcp-2f, -0x1.3fded4p-2f, -0x1.2a33b6p-2f,
-        -0x1.10bed4p-2f, -0x1.e65bc8p-3f, -0x1.b6714ap-3f, -0x1.902cf6p-3f,
-        -0x1.6ed9ep-3f, -0x1.4fb058p-3f, -0x1.390f46p-3f, -0x1.229798p-3f,
-        -0x1.07c35ap-3f, -0x1.d379a6p-4f, -0x1.a60a36p-4f, -0x1.7d3a6p-4f,
-        -0x1.5c47aep-4f, -0x1.407b18p-4f, -0x1.29f998p-4f, -0x1.14b76p-4f,
-        -0x1.8e122cp-1f, -0x1.765392p-1f, -0x1.622fdcp-1f, -0x1.51672ap-1f,
-        -0x1.3fcabp-1f, -0x1.2f2b92p-1f, -0x1.207afcp-1f, -0x1.145e26p-1f,
+        0x1.c2c2b8p-3f, 0x1.71d864p-3f, 0x1.4dc528p-3f, 0x1.0ed81cp-3f,
+        0x1.e349aap-4f, 0x1.9b4018p-4f, 0x1.68a75ap-4f, 0x1.44b2f2p-4f,
+        0x1.17a94ap-4f, 0x1.c8892ap-5f, 0x1.760184p-5f, 0x1.2fd596p-5f,
+        0x1.f09846p-6f, 0x1.bdf892p-6f, 0x1.6c05cep-6f, 0x1.446782p-6f,
+        0x1.138edcp-6f, 0x1.98fcc4p-7f, 0x1.54bad4p-7f, 0x1.19c108p-7f,
+        0x1.d01c9ep-8f, 0x0p+0f, 0x0p+0f, 0x0p+0f,
+        0x1.f04b8p-2f, 0x1.c346e6p-2f, 0x1.98498cp-2f, 0x1.73ba0ep-2f,
+        0x1.4b1d62p-2f, 0x1.2c021cp-2f, 0x1.19c82p-2f, 0x1.f30a12p-3f,
     },
     {
-        0x1.bd88c6p-3f, 0x1.7c2172p-3f, 0x1.4439c4p-3f, 0x1.17058ep-3f,
-        0x1.e4b27ap-4f, 0x1.a7e96ep-4f, 0x1.738c48p-4f, 0x1.46b564p-4f,
-        0x1.12ea16p-4f, 0x1.b9f2eap-5f, 0x1.69f77ep-5f, 0x1.2e3d7ep-5f,
-        0x1.fe16b2p-6f, 0x1.b00588p-6f, 0x1.76bffcp-6f, 0x1.44fa76p-6f,
-        0x1.0c4e08p-6f, 0x1.a801dcp-7f, 0x1.59294ap-7f, 0x1.1bc346p-7f,
-        0x1.db9bdep-8f, 0x1.942ba6p-8f, 0x1.5d1024p-8f, 0x1.2ea1fep-8f,
-        0x1.e863dp-2f, 0x1.b831eap-2f, 0x1.8f68p-2f, 0x1.6d09b2p-2f,
-        0x1.4c1f8ap-2f, 0x1.2e6bdap-2f, 0x1.149104p-2f, 0x1.fd9a34p-3f,
+        -0x1.61a712p-4f, -0x1.0c75f2p-4f, -0x1.d12ef6p-5f, -0x1.5ac25ap-5f,
+        -0x1.2722dep-5f, -0x1.d570d2p-6f, -0x1.85481ap-6f, -0x1.4f0e0ap-6f,
+        -0x1.0e76dcp-6f, -0x1.939bc2p-7f, -0x1.2e4c74p-7f, -0x1.beb7ccp-8f,
+        -0x1.4c85bcp-8f, -0x1.1c0e7cp-8f, -0x1.a57292p-9f, -0x1.63b0f4p-9f,
+        -0x1.17930cp-9f, -0x1.67644ep-10f, -0x1.1225ap-10f, -0x1.9d5648p-11f,
+        -0x1.35b6f4p-11f, 0x0p+0f, 0x0p+0f, 0x0p+0f,
+        -0x1.05141ep-2f, -0x1.cae2ap-3f, -0x1.9062c2p-3f, -0x1.603e82p-3f,
+        -0x1.2c9d74p-3f, -0x1.06830ep-3f, -0x1.e19f98p-4f, -0x1.972f9p-4f,
     },
     {
-        -0x1.5c4d2ep-4f, -0x1.16a894p-4f, -0x1.be899cp-5f, -0x1.69a6e2p-5f,
-        -0x1.282cccp-5f, -0x1.e96328p-6f, -0x1.95f222p-6f, -0x1.5270b8p-6f,
-        -0x1.07cb24p-6f, -0x1.812dcp-7f, -0x1.20586ep-7f, -0x1.baacc8p-8f,
-        -0x1.5936f2p-8f, -0x1.0f7f06p-8f, -0x1.b743d8p-9f, -0x1.64a6d4p-9f,
-        -0x1.0c8756p-9f, -0x1.7b54f4p-10f, -0x1.16e94p-10f, -0x1.a1dc8ep-11f,
-        -0x1.41782p-11f, -0x1.f8c9fcp-12f, -0x1.9507bcp-12f, -0x1.47d3e6p-12f,
-        -0x1.fe72c8p-3f, -0x1.bc1cc4p-3f, -0x1.8512cp-3f, -0x1.576f2cp-3f,
-        -0x1.2de014p-3f, -0x1.09a642p-3f, -0x1.d5bb72p-4f, -0x1.a28b88p-4f,
+        0x1.fd7946p-6f, 0x1.675c88p-6f, 0x1.2c6122p-6f, 0x1.9eed7ap-7f,
+        0x1.532168p-7f, 0x1.fb0bdp-8f, 0x1.9374ap-8f, 0x1.49e548p-8f,
+        0x1.f5d812p-9f, 0x1.57405cp-9f, 0x1.d7dea2p-10f, 0x1.401a7ep-10f,
+        0x1.b495a2p-11f, 0x1.62b138p-11f, 0x1.de839ap-12f, 0x1.806be2p-12f,
+        0x1.180ff4p-12f, 0x1.37d5ep-13f, 0x1.b6953p-14f, 0x1.2d4a2cp-14f,
+        0x1.9ba294p-15f, 0x0p+0f, 0x0p+0f, 0x0p+0f,
+        0x1.e53208p-4f, 0x1.9f5b6cp-4f, 0x1.5f17f6p-4f, 0x1.2ba572p-4f,
+        0x1.ec2f52p-5f, 0x1.9fb498p-5f, 0x1.74e814p-5f, 0x1.2cf922p-5f,
     },
     {
-        0x1.f4798ap-6f, 0x1.79f53ap-6f, 0x1.1e39a8p-6f, 0x1.b6ce5cp-7f,
-        0x1.5499a4p-7f, 0x1.0b1708p-7f, 0x1.a52e72p-8f, 0x1.4e40d8p-8f,
-        0x1.e6d3ep-9f, 0x1.449a98p-9f, 0x1.be3e58p-10f, 0x1.3c195ep-10f,
-        0x1.c9109ap-11f, 0x1.4ead1ap-11f, 0x1.fa20e8p-12f, 0x1.817d06p-12f,
-        0x1.0a674ap-12f, 0x1.50f1bcp-13f, 0x1.c017d6p-14f, 0x1.32245p-14f,
-        0x1.b0bdf6p-15f, 0x1.3a17acp-15f, 0x1.d48212p-16f, 0x1.6228d2p-16f,
-        0x1.d8e8ecp-4f, 0x1.8ef006p-4f, 0x1.52eb48p-4f, 0x1.222914p-4f,
-        0x1.eed86ap-5f, 0x1.a68974p-5f, 0x1.6a9292p-5f, 0x1.39a16cp-5f,
-    },
-    {
-        -0x1.4d5b74p-7f, -0x1.ddd668p-8f, -0x1.57bf1cp-8f, -0x1.f51e76p-9f,
-        -0x1.7244f4p-9f, -0x1.14b4b6p-9f, -0x1.a04e2ep-10f, -0x1.3b92bep-10f,
-        -0x1.ade5e2p-11f, -0x1.0756c4p-11f, -0x1.4e0e8cp-12f, -0x1.b68c8ap-13f,
-        -0x1.26f9cap-13f, -0x1.9363aap-14f, -0x1.1dd2fp-14f, -0x1.994ep-15f,
-        -0x1.033a64p-15f, -0x1.269c38p-16f, -0x1.63477ap-17f, -0x1.bbb0c2p-18f,
-        -0x1.208fa8p-18f, -0x1.83bfdep-19f, -0x1.0d15f2p-19f, -0x1.7c46e8p-20f,
-        -0x1.8ce3cp-5f, -0x1.45aa34p-5f, -0x1.0d244ap-5f, -0x1.c05bbp-6f,
-        -0x1.740368p-6f, -0x1.352384p-6f, -0x1.02337ap-6f, -0x1.b2e0a2p-7f,
+        -0x1.49bc5ep-7f, -0x1.f3fbdp-8f, -0x1.4eddb2p-8f, -0x1.fd382p-9f,
+        -0x1.7d4994p-9f, -0x1.105518p-9f, -0x1.65b13ap-10f, -0x1.359b9ep-10f,
+        -0x1.a511ep-11f, -0x1.00be9cp-11f, -0x1.423124p-12f, -0x1.b55f9ap-13f,
+        -0x1.1a2036p-13f, -0x1.9dd4ccp-14f, -0x1.221912p-14f, -0x1.7af842p-15f,
+        -0x1.fbc982p-16f, -0x1.2f43f6p-16f, -0x1.61661cp-17f, -0x1.d39d12p-18f,
+        -0x1.1c8d5ap-18f, 0x0p+0f, 0x0p+0f, 0x0p+0f,
+        -0x1.79e1dcp-5f, -0x1.4dc1f6p-5f, -0x1.1460f4p-5f, -0x1.c84f4cp-6f,
+        -0x1.7a5b4ap-6f, -0x1.3ecfa8p-6f, -0x1.eda9e2p-7f, -0x1.f102ccp-7f,
     },
 };
 static const float MILLS_NEAR_SHAPES[5][32] = {
@@ -352,30 +337,30 @@ static const float MILLS_NEAR_SHAPES[5][32] = {
         0x1.763c7ep-6f, 0x1.2f9896p-6f, 0x1.ef0c06p-7f, 0x1.9593bcp-7f,
     },
 };
-static const float SLOPE_WIDE_LEADS[8] = {
-    0x1.172p-1f, 0x1.fd6p-2f, 0x1.e38p-2f, 0x1.d1cp-2f,
-    0x1.c6ap-2f, 0x1.b9ap-2f, 0x1.b34p-2f, 0x1.3fp-1f,
+static const float SLOPE_WIDE_CENTERS[8] = {
+    0x1.fa5882p-1f, 0x1.40853cp+1f, 0x1.c5388cp+1f, 0x1.1c6152p+2f,
+    0x1.8df684p+2f, 0x1.0f09a8p+3f, 0x1.5dbc18p+3f, 0x1.1b2772p-2f,
 };
-static const float SLOPE_WIDE_SHAPES[5][8] = {
+static const float SLOPE_WIDE_LEADS[8] = {
+    0x1.1bcp-1f, 0x1.f56p-2f, 0x1.e02p-2f, 0x1.d42p-2f,
+    0x1.c56p-2f, 0x1.baep-2f, 0x1.b44p-2f, 0x1.3eep-1f,
+};
+static const float SLOPE_WIDE_SHAPES[4][8] = {
     {
-        0x1.64a274p-8f, -0x1.559aa2p-11f, -0x1.b216ecp-10f, 0x1.8899ecp-9f,
-        -0x1.fa203p-10f, 0x1.75785p-9f, 0x1.92418p-9f, 0x1.bf04aap-10f,
+        -0x1.18797ap+0f, -0x1.31c404p-1f, -0x1.c033a2p-2f, -0x1.6639eap-2f,
+        -0x1.f583b8p-3f, -0x1.5f49bp-3f, -0x1.fab9dap-4f, -0x1.95fe7ep+0f,
     },
     {
-        -0x1.0e354ep+0f, -0x1.4f5d32p-1f, -0x1.d2fc3ap-2f, -0x1.6006f8p-2f,
-        -0x1.f9e10ep-3f, -0x1.6068c6p-3f, -0x1.03533p-3f, -0x1.98f09ap+0f,
+        0x1.ed0756p+0f, 0x1.94cfc2p-1f, 0x1.f68abap-2f, 0x1.63b0cap-2f,
+        0x1.a323dcp-3f, 0x1.0da5a8p-3f, 0x1.a5a1eap-4f, 0x1.9902a8p+1f,
     },
     {
-        0x1.d2ac8ep+0f, 0x1.d1a99p-1f, 0x1.0bf666p-1f, 0x1.59c176p-2f,
-        0x1.a8992ep-3f, 0x1.0e83fcp-3f, 0x1.aafbfep-4f, 0x1.9cb93ep+1f,
+        -0x1.1d1b82p+1f, -0x1.82fdc2p-1f, -0x1.972974p-2f, -0x1.e40338p-3f,
+        -0x1.4bbb02p-4f, 0x1.c4f29p-8f, 0x1.084ba4p-4f, -0x1.f2342ep+1f,
     },
     {
-        -0x1.0b7586p+1f, -0x1.cf04e8p-1f, -0x1.be0b5ap-2f, -0x1.cd4f5cp-3f,
-        -0x1.58d85ep-4f, 0x1.c1c17cp-8f, 0x1.f80b46p-5f, -0x1.f6ef86p+1f,
-    },
-    {
-        0x1.5a49d4p+0f, 0x1.3fa69cp-1f, 0x1.4816c2p-2f, 0x1.9a4466p-3f,
-        0x1.32a612p-3f, 0x1.4f21a8p-3f, 0x1.b7462ep-3f, 0x1.16fabcp+1f,
+        0x1.6dec38p+0f, 0x1.121fdp-1f, 0x1.2fc406p-2f, 0x1.a8bcfp-3f,
+        0x1.2d8acap-3f, 0x1.4fae8cp-3f, 0x1.a506b2p-3f, 0x1.14abd2p+1f,
     },
 };
 static const float SLOPE_WIDE_NEAR_SHAPES[5][8] = {
@@ -400,60 +385,60 @@ static const float SLOPE_WIDE_NEAR_SHAPES[5][8] = {
         0x1.bebee8p-6f, 0x1.46a3p-7f, 0x1.20561ep-8f, 0x1.5a3072p+0f,
     },
 };
-static const float MILLS_WIDE_LEADS[16] = {
-    0x1.0a6p-2f, 0x1.b9ep-3f, 0x1.742p-3f, 0x1.41cp-3f,
-    0x1.074p-3f, 0x1.a7ep-4f, 0x1.628p-4f, 0x1.2eep-4f,
-    0x1.f36p-5f, 0x1.918p-5f, 0x1.526p-5f, 0x1.234p-5f,
-    0x1.d86p-2f, 0x1.982p-2f, 0x1.664p-2f, 0x1.3b8p-2f,
+static const float MILLS_WIDE_CENTERS[16] = {
+    0x1.080d92p+0f, 0x1.5b2c2p+0f, 0x1.c50fbap+0f, 0x1.216eep+1f,
+    0x1.6db51ap+1f, 0x1.cefb34p+1f, 0x1.156e42p+2f, 0x1.52a344p+2f,
+    0x1.9af914p+2f, 0x1.fc95ap+2f, 0x1.31680ep+3f, 0x1.5fbb42p+3f,
+    0x1.666cd4p-4f, 0x1.48920ap-2f, 0x1.1157ep-1f, 0x1.674086p-1f,
 };
-static const float MILLS_WIDE_SHAPES[8][16] = {
+static const float MILLS_WIDE_LEADS[16] = {
+    0x1.078p-2f, 0x1.c1ap-3f, 0x1.786p-3f, 0x1.398p-3f,
+    0x1.036p-3f, 0x1.a74p-4f, 0x1.67ap-4f, 0x1.2bp-4f,
+    0x1.f1ep-5f, 0x1.95ap-5f, 0x1.538p-5f, 0x1.27cp-5f,
+    0x1.de2p-2f, 0x1.936p-2f, 0x1.5e6p-2f, 0x1.3c4p-2f,
+};
+static const float MILLS_WIDE_SHAPES[7][16] = {
     {
-        0x1.6dee0ap-8f, -0x1.5e815p-9f, -0x1.741534p-11f, -0x1.30de72p-8f,
-        0x1.0c1ddcp-9f, 0x1.62b7bap-9f, 0x1.75be8cp-11f, 0x1.bfb16ap-9f,
-        0x1.859ef6p-13f, 0x1.eb985ap-9f, -0x1.38ea26p-9f, -0x1.8f0b96p-9f,
-        0x1.4de896p-9f, 0x1.6f31bcp-9f, -0x1.5cac2cp-11f, 0x1.b8b41cp-9f,
+        -0x1.09aaecp-1f, -0x1.d814f2p-2f, -0x1.9aba3ep-2f, -0x1.617598p-2f,
+        -0x1.2c6c3p-2f, -0x1.f52efep-3f, -0x1.af8fc8p-3f, -0x1.6adbf8p-3f,
+        -0x1.3074cep-3f, -0x1.f2c632p-4f, -0x1.a26d26p-4f, -0x1.6ca50ep-4f,
+        -0x1.88a7b2p-1f, -0x1.623c28p-1f, -0x1.439c3ep-1f, -0x1.2e1ddp-1f,
     },
     {
-        -0x1.0e58c8p-1f, -0x1.cfa534p-2f, -0x1.967994p-2f, -0x1.662782p-2f,
-        -0x1.3181a2p-2f, -0x1.f87282p-3f, -0x1.aa6da2p-3f, -0x1.71c3f4p-3f,
-        -0x1.317416p-3f, -0x1.f178eap-4f, -0x1.9f1146p-4f, -0x1.64e614p-4f,
-        -0x1.8773d6p-1f, -0x1.66748ep-1f, -0x1.480072p-1f, -0x1.2f55ecp-1f,
+        0x1.dbe5ap-3f, 0x1.7fb112p-3f, 0x1.28f076p-3f, 0x1.c0fb62p-4f,
+        0x1.4a7f5ap-4f, 0x1.d3c834p-5f, 0x1.5ec80ap-5f, 0x1.f53b94p-6f,
+        0x1.63e164p-6f, 0x1.e14dbep-7f, 0x1.54bb0ep-7f, 0x1.03e8c2p-7f,
+        0x1.dda90ap-2f, 0x1.8e5906p-2f, 0x1.533bd6p-2f, 0x1.2c021ap-2f,
     },
     {
-        0x1.e8f966p-3f, 0x1.740dap-3f, 0x1.237202p-3f, 0x1.ce1674p-4f,
-        0x1.548c8ap-4f, 0x1.d87732p-5f, 0x1.568956p-5f, 0x1.032476p-5f,
-        0x1.6619e4p-6f, 0x1.dd1cd2p-7f, 0x1.502576p-7f, 0x1.f3c926p-8f,
-        0x1.da2dccp-2f, 0x1.95e8cep-2f, 0x1.5ba944p-2f, 0x1.2d610ap-2f,
+        -0x1.7d44bp-4f, -0x1.1a9e86p-4f, -0x1.8ac118p-5f, -0x1.09e706p-5f,
+        -0x1.57a6eep-6f, -0x1.a1fa9p-7f, -0x1.135bfcp-7f, -0x1.5118c2p-8f,
+        -0x1.97ab82p-9f, -0x1.c986ecp-10f, -0x1.12272cp-10f, -0x1.6ea95ep-11f,
+        -0x1.efb49cp-3f, -0x1.83227p-3f, -0x1.36c428p-3f, -0x1.068396p-3f,
     },
     {
-        -0x1.8b022cp-4f, -0x1.0f03cap-4f, -0x1.809ec6p-5f, -0x1.1585aep-5f,
-        -0x1.666462p-6f, -0x1.a78aaep-7f, -0x1.09e928p-7f, -0x1.6175f6p-8f,
-        -0x1.9b6092p-9f, -0x1.c2d3a6p-10f, -0x1.0d030cp-10f, -0x1.5a586cp-11f,
-        -0x1.ea5c66p-3f, -0x1.8ccae4p-3f, -0x1.417b3ap-3f, -0x1.07d624p-3f,
+        0x1.174112p-5f, 0x1.7ff562p-6f, 0x1.e87b6ap-7f, 0x1.29205cp-7f,
+        0x1.5410fap-8f, 0x1.6725ap-9f, 0x1.a36d02p-10f, 0x1.baa51ep-11f,
+        0x1.ca817p-12f, 0x1.ad3916p-13f, 0x1.b527p-14f, 0x1.011f3p-14f,
+        0x1.c838f4p-4f, 0x1.4fed04p-4f, 0x1.009f7p-4f, 0x1.9fc3cap-5f,
     },
     {
-        0x1.237a52p-5f, 0x1.6cb284p-6f, 0x1.d97b58p-7f, 0x1.39a374p-7f,
-        0x1.66af1ap-8f, 0x1.6d1c3ap-9f, 0x1.904822p-10f, 0x1.d64b86p-11f,
-        0x1.cfeb0cp-12f, 0x1.a4854p-13f, 0x1.aa8576p-14f, 0x1.dc990ap-15f,
-        0x1.c1ae34p-4f, 0x1.5a67ep-4f, 0x1.0b4d7ep-4f, 0x1.a2175ap-5f,
+        -0x1.7bc4a4p-7f, -0x1.e6a86ep-8f, -0x1.18095ep-8f, -0x1.3b8e9p-9f,
+        -0x1.4275cp-10f, -0x1.2c0edcp-11f, -0x1.392894p-12f, -0x1.1ba9ccp-13f,
+        -0x1.f94fa4p-15f, -0x1.8d1332p-16f, -0x1.5bc4fp-17f, -0x1.65fc18p-18f,
+        -0x1.813d32p-5f, -0x1.0d300ap-5f, -0x1.895fep-6f, -0x1.345c24p-6f,
     },
     {
-        -0x1.8ed6ccp-7f, -0x1.cacbdcp-8f, -0x1.127df8p-8f, -0x1.50138p-9f,
-        -0x1.575342p-10f, -0x1.2fc38p-11f, -0x1.24cc8p-12f, -0x1.31b136p-13f,
-        -0x1.011bcep-14f, -0x1.83745cp-16f, -0x1.4f0e54p-17f, -0x1.45a1acp-18f,
-        -0x1.76516ap-5f, -0x1.13e0a6p-5f, -0x1.977794p-6f, -0x1.31161cp-6f,
+        0x1.ec9bbap-9f, 0x1.416d2cp-9f, 0x1.a350fcp-10f, 0x1.064a54p-12f,
+        0x1.2e0498p-12f, 0x1.ef6292p-14f, 0x1.7416cap-15f, 0x1.5a11d4p-16f,
+        0x1.188e36p-17f, 0x1.753634p-19f, 0x1.07355ap-20f, 0x1.53f554p-22f,
+        0x1.c6ebd4p-7f, 0x1.31049ap-6f, -0x1.122ca4p-9f, 0x1.bdc03cp-8f,
     },
     {
-        0x1.017f78p-8f, 0x1.11d46p-9f, 0x1.2f88e8p-10f, 0x1.5910d2p-11f,
-        0x1.4080fp-12f, 0x1.ef187cp-14f, 0x1.a513c4p-15f, 0x1.87c6ap-16f,
-        0x1.1ec5a6p-17f, 0x1.6679ccp-19f, 0x1.07fb0ep-20f, 0x1.bdf18cp-22f,
-        0x1.200468p-6f, 0x1.97a19ap-7f, 0x1.211bc6p-7f, 0x1.9fe848p-8f,
-    },
-    {
-        -0x1.37afc2p-10f, -0x1.3452f6p-11f, -0x1.3e69f2p-12f, -0x1.51d71p-13f,
-        -0x1.1bc3e8p-14f, -0x1.8298c8p-16f, -0x1.246d6ap-17f, -0x1.e7eff8p-19f,
-        -0x1.33770cp-20f, -0x1.427b22p-22f, -0x1.9767dcp-24f, -0x1.2c8744p-25f,
-        -0x1.9c472p-8f, -0x1.1900e8p-8f, -0x1.7ffbc4p-9f, -0x1.0a20ccp-9f,
+        -0x1.07835cp-10f, -0x1.3f78dap-10f, -0x1.e7e93p-10f, -0x1.e45b04p-11f,
+        -0x1.e3e6dep-15f, -0x1.44221ap-17f, 0x1.17d9bcp-17f, -0x1.36682cp-18f,
+        -0x1.5622fep-20f, -0x1.73b3c6p-22f, -0x1.da3116p-26f, 0x1.ced876p-25f,
+        0x1.019666p-5f, 0x1.2622d2p-5f, -0x1.649dbap-5f, 0x1.c52ccp-7f,
     },
 };
 static const float MILLS_WIDE_NEAR_SHAPES[6][8] = {
