@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from aclnn import dtypes, environment, graph, isa, product
+from aclnn import caches, dtypes, environment, graph, isa, product
 from aclnn.constants import ACLNN_ERR_PARAM_INVALID, aclDataType, aclFormat
 from aclnn.errors import AclnnError
 from aclnn.operators import Operator
@@ -100,7 +100,8 @@ def scheduled(
         empty = graph.plan_lifetimes((), strategy, threads=threads)
         return for_executor(empty), graph.Schedule((), names, 0, 0, 0, threads)
     plan = for_executor(graph.plan_workspace(passed, strategy, threads=threads))
-    return plan, graph.compile(passed, plan, partial(kernel_of, passed))
+    kernels, stream_from = partial(kernel_of, passed), caches.stream_from(threads)
+    return plan, graph.compile(passed, plan, kernels, stream_from=stream_from)
 
 
 def _drawn(tensors: Sequence[TensorSpec], done: bool) -> tuple[Sequence[TensorSpec], TensorSpec]:

@@ -5,8 +5,10 @@ import sys
 
 import numpy as np
 import pytest
+from aclnn.graph.abi import TILE_STREAM
 
 import aclnn
+from aclnn import caches
 
 
 def test_plans_are_cached_by_description_and_not_by_scalars():
@@ -66,3 +68,40 @@ def test_a_plan_is_made_by_the_product_that_it_is_kept_for(monkeypatch):
             aclnn.gelu_backward(x, x)
     finally:
         aclnn.set_soc_version(soc)
+
+
+@pytest.mark.parametrize(
+    ("last_level", "threads", "streams"),
+    [(0, 1, True), (12 << 23, 1, True), (12 << 24, 1, False), (12 << 24, 2, False), (0, 2, False)],
+)
+def test_results_bypass_the_caches_from_a_share_of_the_last_one_on(
+    monkeypatch, last_level, threads, streams
+):
+    """8 MiB, of which each of two threads moves less than 6."""
+    monkeypatch.setattr(caches, "last_level_bytes", lambda: last_level)
+    before = aclnn.get_num_threads()
+    aclnn.set_num_threads(threads)
+    aclnn.clear_cache()
+    x = np.zeros(1 << 20, np.float32)
+    (step,) = aclnn.executor("leaky_relu", x, out=np.empty_like(x)).schedule.steps
+    aclnn.set_num_threads(before)
+    aclnn.clear_cache()
+    assert bool(step.ops[0].flags & TILE_STREAM) == streams
+
+
+def test_what_the_system_says_of_caches(tmp_path, monkeypatch):
+    monkeypatch.setattr(caches, "_CACHES", tmp_path)
+    caches.last_level_bytes.cache_clear()
+    try:
+        for name, level, size in (
+            ("index0", "1", "48K"),
+            ("index3", "3", "32M"),
+            ("index4", "x", "1G"),
+        ):
+            (tmp_path / name).mkdir()
+            (tmp_path / name / "level").write_text(level + "\n")
+            (tmp_path / name / "size").write_text(size + "\n")
+        assert caches.last_level_bytes() == 32 << 20
+        assert caches.stream_from(1) == 6 << 20
+    finally:
+        caches.last_level_bytes.cache_clear()

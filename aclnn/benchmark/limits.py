@@ -16,9 +16,8 @@ from typing import Any
 
 import numpy as np
 
-from aclnn import isa
+from aclnn import caches, isa
 from aclnn.benchmark.measure import Timer, side_by_side
-from aclnn.graph import STREAM_FROM
 
 # Below, a call costs more than its bytes do.
 LEAST_BYTES = 1 << 19
@@ -35,7 +34,7 @@ def timers(nbytes: int, threads: int) -> dict[str, Timer]:
     """
     if nbytes < LEAST_BYTES:
         return {}
-    streamed = nbytes >= STREAM_FROM * threads
+    streamed = nbytes >= caches.stream_from(threads) * threads
     return {
         "copy": side_by_side([_copy(n, streamed) for n in _parts(nbytes // 2, threads)]),
         "triad": side_by_side([_add(n) for n in _parts(nbytes // 3, threads)]),
