@@ -251,7 +251,8 @@ def compile(
     parallel_from : int
         Elements from which a step uses several threads.
     stream_from : int
-        Bytes for each thread from which dense outputs bypass the cache.
+        Bytes for each thread from which dense outputs bypass the cache; where operands have gaps,
+        at most `STREAM_FROM`.
     turn_from : int
         Bytes for each thread from which, below `stream_from`, runs walk back and forth.
 
@@ -354,11 +355,18 @@ class _Compiler:
     def flags(self, node: Node, nest: LoopNest) -> int:
         """What a kernel is told of caches, by how much a step moves."""
         moved = sum(self.graph.memory_bytes(operand.value) for operand in nest.operands)
-        if moved >= self.stream_from * self.plan.threads:
+        if moved >= self.streams_from(nest) * self.plan.threads:
             streams = self.goes_past_the_cache(self.graph.value(node.output), nest)
             return TILE_PREFETCH_NEAR | TILE_PREFETCH_FAR | (TILE_STREAM if streams else 0)
         turns = TILE_SAWTOOTH if moved >= self.turn_from * self.plan.threads else 0
         return turns | (TILE_PREFETCH_NEAR if moved >= PREFETCH_FROM * self.plan.threads else 0)
+
+    def streams_from(self, nest: LoopNest) -> int:
+        """Bytes for each thread from which results bypass the cache."""
+        if all(is_dense(self.graph.value(operand.value)) for operand in nest.operands):
+            return self.stream_from
+        # Whole lines of operands with gaps come in, of which only a part is counted.
+        return min(self.stream_from, STREAM_FROM)
 
     def goes_past_the_cache(self, out: Value, nest: LoopNest) -> bool:
         """Whether nobody reads a large output soon: it belongs to the caller, who has it dense."""

@@ -89,6 +89,18 @@ def test_results_bypass_the_caches_from_a_share_of_the_last_one_on(
     assert bool(step.ops[0].flags & TILE_STREAM) == streams
 
 
+def test_operands_with_gaps_bypass_the_caches_as_if_the_last_one_were_small(monkeypatch):
+    monkeypatch.setattr(caches, "last_level_bytes", lambda: 1 << 40)
+    aclnn.clear_cache()
+    before = aclnn.get_num_threads()
+    aclnn.set_num_threads(1)
+    x = np.zeros(2 << 20, np.float32)[::2]
+    (step,) = aclnn.executor("leaky_relu", x).schedule.steps
+    aclnn.set_num_threads(before)
+    aclnn.clear_cache()
+    assert step.ops[0].flags & TILE_STREAM
+
+
 def test_what_the_system_says_of_caches(tmp_path, monkeypatch):
     monkeypatch.setattr(caches, "_CACHES", tmp_path)
     caches.last_level_bytes.cache_clear()
