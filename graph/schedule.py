@@ -251,8 +251,8 @@ def compile(
     parallel_from : int
         Elements from which a step uses several threads.
     stream_from : int
-        Bytes for each thread from which dense outputs bypass the cache; where operands have gaps,
-        at most `STREAM_FROM`.
+        Bytes for each thread from which dense outputs bypass the cache; where elements of an
+        operand do not lie beside each other, at most `STREAM_FROM`.
     turn_from : int
         Bytes for each thread from which, below `stream_from`, runs walk back and forth.
 
@@ -363,10 +363,10 @@ class _Compiler:
 
     def streams_from(self, nest: LoopNest) -> int:
         """Bytes for each thread from which results bypass the cache."""
-        if all(is_dense(self.graph.value(operand.value)) for operand in nest.operands):
-            return self.stream_from
-        # Whole lines of operands with gaps come in, of which only a part is counted.
-        return min(self.stream_from, STREAM_FROM)
+        if any(is_spread(self.graph.value(operand.value)) for operand in nest.operands):
+            # Whole lines come in, of which only a part is counted.
+            return min(self.stream_from, STREAM_FROM)
+        return self.stream_from
 
     def goes_past_the_cache(self, out: Value, nest: LoopNest) -> bool:
         """Whether nobody reads a large output soon: it belongs to the caller, who has it dense."""
@@ -402,6 +402,20 @@ class _Compiler:
 
 def _kernel_name(node: Node, kernel: Any) -> str:
     return str(getattr(kernel, "name", "") or node.attr("kernel", node.kind))
+
+
+def is_spread(value: Value) -> bool:
+    """Whether no element lies beside another one.
+
+    >>> from aclnn.graph import DType
+    >>> is_spread(Value(0, "x", (2, 3), (6, 2), DType("float32", 4), "input"))
+    True
+    >>> is_spread(Value(0, "x", (2, 3), (0, 1), DType("float32", 4), "input"))
+    False
+    """
+    pairs = zip(value.shape, value.strides, strict=True)
+    steps = [abs(stride) for size, stride in pairs if size > 1 and stride != 0]
+    return min(steps, default=1) > 1
 
 
 def is_dense(value: Value) -> bool:

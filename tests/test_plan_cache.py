@@ -94,11 +94,14 @@ def test_operands_with_gaps_bypass_the_caches_as_if_the_last_one_were_small(monk
     aclnn.clear_cache()
     before = aclnn.get_num_threads()
     aclnn.set_num_threads(1)
-    x = np.zeros(2 << 20, np.float32)[::2]
-    (step,) = aclnn.executor("leaky_relu", x).schedule.steps
+    x = np.zeros((1024, 4096), np.float32)
+    streams = {}
+    for what, g in (("gaps", x[:, ::2]), ("a row", x[:1, :2048]), ("rows apart", x[:, :2048])):
+        (step,) = aclnn.executor("hardshrink_backward", g, x[:, :2048].copy()).schedule.steps
+        streams[what] = bool(step.ops[0].flags & TILE_STREAM)
     aclnn.set_num_threads(before)
     aclnn.clear_cache()
-    assert step.ops[0].flags & TILE_STREAM
+    assert streams == {"gaps": True, "a row": False, "rows apart": False}
 
 
 def test_what_the_system_says_of_caches(tmp_path, monkeypatch):
