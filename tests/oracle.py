@@ -322,8 +322,8 @@ def error_and_distances(name, options, x, gradient):
 
 
 def exact_distance(actual, value):
-    if abs(value) > 3.4028236e38:
-        return 0.0 if np.isinf(actual) else np.inf
+    if not np.isfinite(actual):
+        return 0.0 if np.isinf(actual) and abs(value) > 3.4028234e38 else np.inf
     with mpmath.workdps(DIGITS):
         return float(abs(mpmath.mpf(float(actual)) - value) / unit(value))
 
@@ -336,4 +336,4 @@ def ulp_distance(actual, exact):
         spacing = np.maximum(np.abs(np.spacing(nearest)).astype(np.float64), 2.0**-149)
         distance = np.abs(actual.astype(np.float64) - exact) / spacing
     same = (np.isnan(actual) & np.isnan(exact)) | (np.isinf(nearest) & (actual == nearest))
-    return np.where(same, 0.0, distance)
+    return np.where(same, 0.0, np.where(np.isnan(distance), np.inf, distance))
