@@ -28,12 +28,19 @@ cdef int INNER = int(ACLNN_ERR_INNER)
 cdef int INNER_NULLPTR = int(ACLNN_ERR_INNER_NULLPTR)
 
 
-# What only this module has: nobody else can make an executor.
-cdef object _OURS = object()
+# How many are being made now: collecting garbage meanwhile may run a destructor, or another thread,
+# that makes one too. An argument that only this module has would take a tuple for each call.
+cdef int making = 0
 
 
 cdef aclOpExecutor new_executor():
-    return aclOpExecutor.__new__(aclOpExecutor, _OURS)
+    """An empty executor: there is no other way to make one."""
+    global making
+    making += 1
+    try:
+        return aclOpExecutor.__new__(aclOpExecutor)
+    finally:
+        making -= 1
 
 
 @cython.final
@@ -71,8 +78,8 @@ cdef class aclOpExecutor:
     array([-1.,  3.], dtype=float32)
     """
 
-    def __cinit__(self, made_by=None):
-        if made_by is not _OURS:  # nothing of it would be there
+    def __cinit__(self):
+        if not making:  # nothing of it would be there
             raise TypeError("executors are made by aclnn.executor() and aclnnXxxGetWorkspaceSize()")
 
     @property
