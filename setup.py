@@ -104,6 +104,9 @@ def formulas() -> list[Formula]:
     signature = rf"^cdef inline (real|double) (\w+)\(({number}(?:, {number})?), const double \*p\)"
     found = re.findall(signature, text, re.MULTILINE)
     names = {name for _, name, _ in found}
+    for line in re.findall(r"^cdef inline .*\bp\b\).*", text, re.MULTILINE):
+        if not re.match(signature, line):
+            sys.exit(f"_formulas.pxd: a formula takes one or two numbers and p, not: {line}")
     return [
         Formula(
             name,

@@ -35,7 +35,7 @@ cdef int INNER = int(ACLNN_ERR_INNER)
 
 cdef object run_phase_two(OperatorHandle handle, str name, object workspace,
                           object workspaceSize, object executor_or_none, object stream):
-    """A status; the run of a function pair, `name`, with what it was called with."""
+    """What a call of ``aclnnXxx``, whose name is `name`, does; its status."""
     cdef aclOpExecutor executor
     cdef char *addresses[MAX_TENSORS]
     cdef bint was_spent

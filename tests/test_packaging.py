@@ -36,6 +36,36 @@ def test_without_kernels_nothing_is_built(setup_in):
     assert "no aclnn/_kernels.pyx" in str(caught.value.code)
 
 
+def test_loops_are_made_from_signatures(setup_in, tmp_path):
+    page = tmp_path / "aclnn" / "_formulas.pxd"
+    page.write_text(
+        "cdef inline double half(double x) noexcept nogil:\n"
+        "cdef inline real twice(real x, const double *p) noexcept nogil:\n"
+        "cdef inline double sum(double a, double b, const double *p) noexcept nogil:\n"
+        "cdef inline double sum_f64(double a, double b, const double *p) noexcept nogil:\n"
+    )
+    twice, both, wide = setup_in["formulas"]()
+    assert (twice.name, twice.elements) == ("twice", ["a[i]"])
+    assert (twice.in_float, twice.in_double, twice.in_float64) == (
+        "twice[float]", "twice[double]", "NULL",
+    )  # fmt: skip
+    assert (both.in_float, both.in_double, both.in_float64) == ("NULL", "sum", "sum_f64")
+    assert both.elements == wide.elements == ["a[i]", "b[i]"]
+    shutil.copy(ROOT / "aclnn" / "formula_loops.pxi.in", tmp_path / "aclnn")
+    setup_in["write_loops"]()
+    made = (tmp_path / "build" / "cython" / "formula_loops.pxi").read_text()
+    assert 'add("sum", 2, NULL, sum, sum_f64)' in made
+    assert 'add("sum_f64"' not in made
+    with page.open("a") as text:
+        text.write(
+            "cdef inline double three(double a, double b, double c, const double *p) nogil:\n"
+        )
+    with pytest.raises(
+        SystemExit, match="takes one or two numbers and p, not: cdef inline double three"
+    ):
+        setup_in["formulas"]()
+
+
 @pytest.mark.parametrize("word", ["0", "false", "OFF", " no "])
 def test_openmp_is_left_out_on_demand(setup_in, monkeypatch, word):
     monkeypatch.setenv("ACLNN_OPENMP", word)
