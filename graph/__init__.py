@@ -10,10 +10,10 @@ it did; `plan_workspace` gives every intermediate an offset; `compile` makes a `
 `pack()` is what the second phase runs.
 """
 
+from .builder import GraphBuilder
 from .ir import (
     DType,
     Graph,
-    GraphBuilder,
     GraphError,
     Node,
     Value,

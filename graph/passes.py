@@ -16,16 +16,15 @@ from typing import Any
 from .abi import MAX_OPERANDS
 from .ir import (
     Graph,
-    Names,
     Node,
     Value,
     broadcast_strides,
-    called,
     check,
     contiguous_strides,
     freeze_attrs,
     root_of,
 )
+from .names import Names, called
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,9 +12,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any
 
-from .ir import Graph, Node, Value, called
+from .ir import Graph, Node, Value
 from .lifetime import Lifetime, TilePart, whole_number
 from .loops import ALIGNMENT, Tiling, loop_nest, pad
+from .names import called
 from .planners import (
     Assignment,
     Planner,

@@ -1,0 +1,360 @@
+"""Building a graph node by node."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from .ir import DType, Graph, GraphError, Node, Value, check, contiguous_strides, freeze_attrs
+from .names import Names
+
+
+class GraphBuilder:
+    """Builds a graph node by node; methods give the id of the value that they made.
+
+    A name that is taken gets a number.  What must hold for a graph is checked by `build`.
+
+    Examples
+    --------
+    >>> f32, f16 = DType("float32", 4), DType("float16", 2)
+    >>> b = GraphBuilder()
+    >>> x = b.input("x", (2, 1), f16)
+    >>> out = b.output("out", (2, 3), f32)
+    >>> wide = b.broadcast_to(b.cast(b.contiguous(x), f32), (2, 3))
+    >>> b.view_copy(b.compute("relu", [wide], (2, 3), f32), out)
+    >>> [node.name for node in b.build().nodes]
+    ['x_contiguous', 'x_cast', 'x_broadcast', 'relu', 'out_view_copy']
+    """
+
+    def __init__(self) -> None:
+        self._values: list[Value] = []
+        self._nodes: list[Node] = []
+        self._inputs: list[int] = []
+        self._outputs: list[int] = []
+        self._stems: dict[int, str] = {}  # what the names of nodes that convert a value begin with
+        self._names = Names()
+
+    def input(
+        self,
+        name: str,
+        shape: Iterable[int],
+        dtype: DType,
+        *,
+        strides: Iterable[int] | None = None,
+        note: str = "",
+    ) -> int:
+        """Declare an input.
+
+        Parameters
+        ----------
+        name : str
+        shape : iterable of int
+        dtype : DType
+        strides : iterable of int, optional
+            In elements; None for row-major.
+        note : str
+            Anything worth showing.
+
+        Returns
+        -------
+        int
+            Its id.
+
+        Examples
+        --------
+        >>> b = GraphBuilder()
+        >>> x = b.input("x", (2, 3), DType("float32", 4), strides=(1, 2))
+        >>> str(b.build().value(x))
+        'float32[2,3:strides=1,2]'
+        """
+        value = self._value(self._names.fresh(name), shape, dtype, "input", strides, note=note)
+        self._inputs.append(value)
+        return value
+
+    def constant(self, name: str, shape: Iterable[int], dtype: DType) -> int:
+        """Declare a value that is there before the first step and is not an argument.
+
+        Parameters
+        ----------
+        name : str
+        shape : iterable of int
+        dtype : DType
+
+        Returns
+        -------
+        int
+            Its id.
+
+        Examples
+        --------
+        >>> b = GraphBuilder()
+        >>> weights = b.constant("weights", (512, 2048), DType("float16", 2))
+        >>> b.build().value(weights).storage
+        'constant'
+        """
+        return self._value(self._names.fresh(name), shape, dtype, "constant")
+
+    def output(
+        self,
+        name: str,
+        shape: Iterable[int],
+        dtype: DType,
+        *,
+        strides: Iterable[int] | None = None,
+        alias_of: int | None = None,
+        note: str = "",
+    ) -> int:
+        """Declare an output, to be written by `view_copy`.
+
+        Parameters
+        ----------
+        name : str
+        shape : iterable of int
+        dtype : DType
+        strides : iterable of int, optional
+            In elements; None for row-major.
+        alias_of : int, optional
+            The input that starts at the same address.  Inputs that overlap the output in any other
+            way need ``contiguous(x, reason='overlap')``.
+        note : str
+            Anything worth showing.
+
+        Returns
+        -------
+        int
+            Its id.
+
+        Examples
+        --------
+        >>> b, f32 = GraphBuilder(), DType("float32", 4)
+        >>> x = b.input("x", (4,), f32)
+        >>> out = b.output("out", (4,), f32, alias_of=x)
+        >>> b.view_copy(b.compute("relu", [x], (4,), f32), out)
+        >>> b.build().value(out).alias_of == x
+        True
+        """
+        name = self._names.fresh(name)
+        value = self._value(name, shape, dtype, "output", strides, alias_of, note)
+        self._outputs.append(value)
+        return value
+
+    def contiguous(self, value: int, *, reason: str | None = None, **attrs: Any) -> int:
+        """The row-major form of a value; `reason="overlap"` makes it a copy that no pass removes.
+
+        Parameters
+        ----------
+        value : int
+        reason : {None, 'overlap'}
+            'overlap': the input shares memory with an output in another way than element by element.
+        **attrs
+            Attributes of the node.
+
+        Returns
+        -------
+        int
+            The id of the result.
+
+        Raises
+        ------
+        GraphError
+            When there is no value with this id.
+
+        Examples
+        --------
+        >>> b = GraphBuilder()
+        >>> x = b.input("x", (2, 3), DType("float32", 4), strides=(1, 2))
+        >>> copy = b.contiguous(x, reason="overlap")
+        >>> b.build().value(copy).strides
+        (3, 1)
+        """
+        if reason is not None:
+            attrs["reason"] = reason
+        source = self._made(value)
+        return self._node("contiguous", "Contiguous", value, source.shape, source.dtype, attrs)
+
+    def broadcast_to(self, value: int, shape: Iterable[int], **attrs: Any) -> int:
+        """The value repeated to `shape`, by NumPy's rule.
+
+        Parameters
+        ----------
+        value : int
+        shape : iterable of int
+        **attrs
+            Attributes of the node.
+
+        Returns
+        -------
+        int
+            The id of the result.
+
+        Raises
+        ------
+        GraphError
+            When there is no value with this id.
+
+        Examples
+        --------
+        >>> b = GraphBuilder()
+        >>> wide = b.broadcast_to(b.input("x", (2, 1), DType("float32", 4)), (2, 3))
+        >>> b.build().value(wide).shape
+        (2, 3)
+        """
+        dtype = self._made(value).dtype
+        return self._node("broadcast", "BroadcastTo", value, tuple(shape), dtype, attrs)
+
+    def cast(self, value: int, dtype: DType, **attrs: Any) -> int:
+        """The value converted to `dtype`.
+
+        Parameters
+        ----------
+        value : int
+        dtype : DType
+        **attrs
+            Attributes of the node.
+
+        Returns
+        -------
+        int
+            The id of the result.
+
+        Raises
+        ------
+        GraphError
+            When there is no value with this id.
+
+        Examples
+        --------
+        >>> b = GraphBuilder()
+        >>> half = b.cast(b.input("x", (4,), DType("float32", 4)), DType("float16", 2))
+        >>> str(b.build().value(half))
+        'float16[4]'
+        """
+        return self._node("cast", "Cast", value, self._made(value).shape, dtype, attrs)
+
+    def compute(
+        self,
+        kernel: str,
+        inputs: Iterable[int],
+        shape: Iterable[int],
+        dtype: DType,
+        *,
+        name: str | None = None,
+        **attrs: Any,
+    ) -> int:
+        """The result of an opaque node; `elementwise=False` unless it works element by element.
+
+        Parameters
+        ----------
+        kernel : str
+            What computes it.
+        inputs : iterable of int
+        shape : iterable of int
+        dtype : DType
+            Of the result, as its shape.
+        name : str, optional
+            Of node and result; None for that of the kernel.
+        **attrs
+            Attributes of the node, see `Node`.
+
+        Returns
+        -------
+        int
+            The id of the result.
+
+        Examples
+        --------
+        >>> b, f32 = GraphBuilder(), DType("float32", 4)
+        >>> total = b.compute("sum", [b.input("x", (4,), f32)], (), f32, elementwise=False)
+        >>> b.build().nodes[0].is_elementwise
+        False
+        """
+        label = self._names.fresh(name or kernel)
+        out = self._value(label, shape, dtype, "workspace")
+        attrs["kernel"] = kernel
+        self._nodes.append(Node(label, "Compute", tuple(inputs), out, freeze_attrs(attrs)))
+        return out
+
+    def view_copy(self, value: int, out: int, **attrs: Any) -> None:
+        """Write `value` into the output `out`, whatever its strides.
+
+        Parameters
+        ----------
+        value, out : int
+        **attrs
+            Attributes of the node.
+
+        Raises
+        ------
+        GraphError
+            When there is no value with the id `out`.
+
+        Examples
+        --------
+        >>> b, f32 = GraphBuilder(), DType("float32", 4)
+        >>> x, out = b.input("x", (4,), f32), b.output("out", (4,), f32, strides=(2,))
+        >>> b.view_copy(x, out)
+        >>> b.build().nodes[0].name
+        'out_view_copy'
+        """
+        name = self._names.fresh(f"{self._made(out).name}_view_copy")
+        self._nodes.append(Node(name, "ViewCopy", (value,), out, freeze_attrs(attrs)))
+
+    def build(self) -> Graph:
+        """The graph so far, checked.
+
+        Returns
+        -------
+        Graph
+
+        Raises
+        ------
+        GraphError
+            Naming the node or value, and the rule that it breaks.
+
+        Examples
+        --------
+        >>> b = GraphBuilder()
+        >>> out = b.output("out", (4,), DType("float32", 4))
+        >>> b.build()
+        Traceback (most recent call last):
+        ...
+        aclnn.graph.ir.GraphError: out: an output is made by a node
+        """
+        graph = Graph(
+            tuple(self._nodes), tuple(self._values), tuple(self._inputs), tuple(self._outputs)
+        )
+        return check(graph)
+
+    def _made(self, value: int) -> Value:
+        """The value with this id, which a caller gave."""
+        count = len(self._values)
+        if not 0 <= value < count:
+            raise GraphError(f"value {value}", f"there are {count} values so far")
+        return self._values[value]
+
+    def _node(
+        self, suffix: str, kind: str, source: int, shape: tuple[int, ...], dtype: DType, attrs: dict
+    ) -> int:
+        """Add a node that converts a value, and what it makes."""
+        label = self._names.fresh(f"{self._stems[source]}_{suffix}")
+        out = self._value(label, shape, dtype, "workspace")
+        self._stems[out] = self._stems[source]
+        self._nodes.append(Node(label, kind, (source,), out, freeze_attrs(attrs)))
+        return out
+
+    def _value(
+        self,
+        label: str,
+        shape: Iterable[int],
+        dtype: DType,
+        storage: str,
+        strides: Iterable[int] | None = None,
+        alias_of: int | None = None,
+        note: str = "",
+    ) -> int:
+        shape = tuple(shape)
+        steps = contiguous_strides(shape) if strides is None else tuple(strides)
+        id = len(self._values)
+        self._values.append(Value(id, label, shape, steps, dtype, storage, alias_of, note))
+        self._stems[id] = label
+        return id

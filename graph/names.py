@@ -1,0 +1,39 @@
+"""Names: free ones for what is made, and what functions are called."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+
+class Names:
+    """Names that are taken, and more like them.
+
+    >>> names = Names(["x", "x_2"])
+    >>> names.fresh("x"), names.fresh("x"), names.fresh("y")
+    ('x_3', 'x_4', 'y')
+    """
+
+    def __init__(self, taken: Iterable[str] = ()):
+        self._taken = set(taken)
+        self._tried: dict[str, int] = {}  # the last number for a name: none below it is free
+
+    def fresh(self, name: str) -> str:
+        """`name`, with a number where it is taken; it is taken then."""
+        label, count = name, self._tried.get(name, 1)
+        while label in self._taken:
+            count += 1
+            label = f"{name}_{count}"
+        self._tried[name] = count
+        self._taken.add(label)
+        return label
+
+
+def called(function: Any) -> str:
+    """The name of a function; of anything else that can be called the name of its type.
+
+    >>> from functools import partial
+    >>> called(len), called(partial(len))
+    ('len', 'partial')
+    """
+    return getattr(function, "__name__", type(function).__name__)
