@@ -117,20 +117,21 @@ def near_grown():
     return (up + down) / 2, (up - down) / (2 * node)
 
 
-def log_rest(s):
-    """(ln(1 + s) - s) / s^2."""
-    return (log(1 + s) - s) / s**2 if abs(s) > mpf(10) ** -15 else s / 3 - mpf(1) / 2
+def atanh_rest(square):
+    """(2 atanh(u) - 2u) / u^3 for u^2."""
+    u = sqrt(square)
+    return 2 * (atanh(u) - u) / u**3
 
 
 HALF_LN2 = log(2) / 2
-LOG_FIRST = 0x3F540000  # the bits of 0.828125: 1 lies inside of the sixth of sixteen intervals
-LOG_WIDEST = mpf("0.0316")  # the largest s = m / c - 1 in any
+# From 0.11 on: below, less of the result depends on it. Up to what differences of bits leave of odds.
+ODDS_SQUARES = mpf("0.012"), mpf("0.0402")
 POLYNOMIALS = {
     # name: function, degree, interval, type, and what the error is relative to
     "exp_rest, 16 steps": (grown, 2, -reach(16), reach(16), np.float32),
     "exp_rest, 8 steps": (grown, 3, -reach(8), reach(8), np.float32),
     "exp_near_rest, 8 steps": (grown, 2, -reach(8, 0), reach(8, 0), np.float32),
-    "log_rest": (log_rest, 3, -LOG_WIDEST, LOG_WIDEST, np.float32),
+    "atanh_rest": (atanh_rest, 2, *ODDS_SQUARES, np.float32),
     "exp_tail": (tail, 9, -HALF_LN2 * mpf("1.01"), HALF_LN2 * mpf("1.01"), np.float64),
     "gelu_slope_factor": (
         lambda u: slope(4 * (1 + u) / (1 - u)), 18, mpf(-1), mpf(36) / 44, np.float64,
@@ -155,9 +156,6 @@ TABLE_HEAD = """\
  * EXP_POWERS: 2^(j/16) to twelve bits; EXP_SHIFTS: the logarithm of what the rounding left out;
  * GELU_SHIFTS: what that adds to t^2. EXP_NEAR_POWERS: 2^(j/32) to 24 bits. WIDE: the same of
  * 2^(j/8), the powers as bits less j << 20.
- *
- * LOG: of sixteen intervals of m that (bits of m - LOG_FIRST) >> 19 numbers, 1/c for some c inside, and
- * ln(c) in two parts.
  *
  * The others describe factors of phi(t), over sqrt(2 pi): SLOPE, S of GELU'(-t) = phi(t) (t0 - t) S(t),
  * and MILLS, Mills' ratio M of GELU(-t) = -t phi(t) M(t). They do on each of 32 intervals of t that the
@@ -449,25 +447,6 @@ def near_shapes(factor, variable, degree):
     return columns(rows), worst
 
 
-def log_tables():
-    """1/c, and -ln(1/c) in two parts, the first of 14 binary digits after the point."""
-    ends = np.arange(LOG_FIRST, LOG_FIRST + 17 * 2**19, 2**19, np.uint32).view(np.float32)
-    inverses, heads, lows = [], [], []
-    for low, high in itertools.pairwise(ends.tolist()):
-        inverse = mpf(1) if low < 1 < high else rounded(2 / mpf(low + high))
-        assert max(abs(low * inverse - 1), abs(high * inverse - 1)) < LOG_WIDEST
-        inverses.append(inverse)
-        heads.append(mpf(round(-log(inverse) * 2**14)) / 2**14)
-        lows.append(-log(inverse) - heads[-1])
-    return [
-        f"#define LOG_FIRST {LOG_FIRST:#x}u\n",
-        *(
-            table(f"LOG_{name}", [hex_float(c) for c in column])
-            for name, column in (("INVERSES", inverses), ("HEADS", heads), ("LOWS", lows))
-        ),
-    ]
-
-
 def columns(rows):
     return [list(column) for column in zip(*rows, strict=True)]
 
@@ -493,7 +472,7 @@ def near_tables(factor, kind, variable, degree):
 
 def write_tables():
     """Write the header; print how well the shapes fit."""
-    parts = exponentials("", 16, 32) + exponentials("WIDE_", 8, 8) + log_tables()
+    parts = exponentials("", 16, 32) + exponentials("WIDE_", 8, 8)
     for name, variable in (
         ("WIDE_", Stretched(FEW)),
         ("TANH_", Centered(MANY_TANH)),

@@ -22,6 +22,8 @@
 /* Roots of the gradients, negative: multiples of 2^-20, whose distance to larger numbers is exact. */
 #define GELU_ROOT 0x1.80eaep-1f
 #define GELU_TANH_ROOT 0x1.8142ap-1f
+#define LOGIT_FIRST 0x00800000u /* the least normal number */
+#define LOGIT_REACH (0x3f7fffffu - LOGIT_FIRST) /* and how far it is from there to what is less than 1 */
 #define GELU_BESIDE 0x36000000u /* 2^-19: so near the root its low part has too few digits */
 
 static inline int leaky_relu_suspect(float g, float x, float r, const double *p) { return is_extreme(r); }
@@ -62,7 +64,9 @@ static inline int logit_extreme(const double *p) { return !(p[0] < 1); }
 /* The bounds cross. */
 static inline int logit_crossed(const double *p) { return !(p[0] <= 0.5); }
 static inline int logit_suspect(float x, float same, float r, const double *p) {
-    return logit_crossed(p) | is_extreme(r);
+    float low = (float)p[0], high = 1.0f - low;
+    float z = p[0] < 0 ? x : x < low ? low : x > high ? high : x;
+    return logit_crossed(p) | (bits_of_f32(z) - LOGIT_FIRST > LOGIT_REACH);
 }
 static inline int logit_backward_suspect(float x, float dy, float r, const double *p) {
     float product = x * (1.0f - x);
@@ -571,58 +575,105 @@ static inline lanes_t logit_inside(const logit_t *logit, lanes_t q, lanes_t x) {
  * and that, besides, most likely all x lie between them. */
 typedef enum { ANY, SYMMETRIC, OPEN, WHOLE } bounds_t;
 
-/* z/(1 - z) = near + low. */
-typedef struct { lanes_t near, low; } odds_t;
+/* z/(1 - z) = 2^octaves w/rest, w/rest between 0.66 and 1.51; the bits of a number are its logarithm, near
+ * enough to tell octaves. `rest` is 1 - z rounded; w - rest is exact. */
+typedef struct { lanes_t w, rest, octaves; } odds_t; /* octaves times 2^23 */
 static inline odds_t logit_odds(lanes_t z) {
-    const lanes_t one = lanes_of(1.0f);
-    lanes_t rest = minus(one, z), rest_low = minus(minus(one, rest), z);
-    lanes_t inverse = inverse_of(rest);
     odds_t odds;
-    odds.near = times(z, inverse);
-    odds.low = times(fnma_of(odds.near, rest_low, fnma_of(odds.near, rest, z)), inverse);
+    odds.rest = minus(lanes_of(1.0f), z);
+    ints_t ratio = int_minus(bits_of(z), bits_of(odds.rest));
+    ints_t octaves = int_and(int_plus(ratio, ints_of(0x400000u)), ints_of(0xff800000u));
+    odds.w = floats_of(int_minus(bits_of(z), octaves));
+    odds.octaves = floats_from(octaves);
     return odds;
 }
-
-/* ln(odds) = e ln(2) + ln(c) + s - s^2/2 + ... for odds = 2^e c (1 + s), c from a table and 1 where the
- * logarithm has its root: there s is exact. What is larger than s is added first, without loss. Beside 0
- * there would be too few digits, and at 1 there is no quotient: a NaN tells. */
+/* ln((1 + u)/(1 - u)) - 2u + addend for |u| up to a fifth, error 2^-28 of 2u. */
+static inline lanes_t atanh_rest(lanes_t u, lanes_t addend) {
+    lanes_t square = times(u, u);
+    lanes_t rest = fma_of(square, lanes_of(0x1.3735c6p-2f), lanes_of(0x1.99248ap-2f));
+    return fma_of(times(u, square), fma_of(square, rest, lanes_of(0x1.5555c4p-1f)), addend);
+}
+/* ln(odds) = octaves ln(2) + 2 atanh(u), u = (w - rest)/(w + rest) = 2w/(w + rest) - 1, in two parts: where
+ * there are no octaves nothing may be lost of 2u, and elsewhere it is as large as the result. */
 static inline lanes_t log_odds(lanes_t z) {
-    const lanes_t one = lanes_of(1.0f);
+    const lanes_t two = lanes_of(2.0f);
     odds_t odds = logit_odds(z);
-    ints_t place = int_minus(bits_of(odds.near), ints_of(LOG_FIRST)), e = int_right_signed(place, 23);
-    ints_t interval = int_right(place, 19);
-    lanes_t power = floats_of(int_minus(bits_of(one), int_left(e, 23)));
-    lanes_t factor = times(power, pick16(LOG_INVERSES, interval)), octaves = floats_from(e);
-    lanes_t m = times(odds.near, factor), s = minus(m, one);
-    lanes_t s_low = fma_of(odds.low, factor, fms_of(odds.near, factor, m));
-    s_low = fnma_of(s_low, s, s_low); /* over 1 + s */
-    lanes_t rest = fma_of(s, lanes_of(0x1.99e47p-3f), lanes_of(-0x1.002ba8p-2f));
-    rest = fma_of(s, fma_of(s, rest, lanes_of(0x1.555554p-2f)), lanes_of(-0x1.fffffep-2f));
-    lanes_t head = fma_of(octaves, lanes_of(LN2), pick16(LOG_HEADS, interval));
-    lanes_t low = fma_of(octaves, lanes_of(LN2_LOW), pick16(LOG_LOWS, interval));
-    low = fma_of(times(s, s), rest, plus(low, s_low));
-    lanes_t sum = plus(head, s);
-    lanes_t result = plus(sum, plus(plus(minus(head, sum), s), low));
-    return choose(between(z, 0x1p-100f, 1.0f), result, lanes_of(__builtin_nanf("")));
+    lanes_t rest_low = minus(minus(lanes_of(1.0f), odds.rest), z);
+    lanes_t sum = plus(odds.w, odds.rest), difference = fms_of(two, odds.w, sum);
+    lanes_t sum_low = plus(minus(difference, minus(odds.w, odds.rest)), rest_low);
+    lanes_t inverse = near_inverse(sum), near = times(difference, inverse);
+    lanes_t residual = minus(fnma_of(near, sum, difference), sum_low);
+    lanes_t near_low = times(fnma_of(near, sum_low, residual), inverse);
+    lanes_t head = times(odds.octaves, lanes_of(LN2 * 0x1p-23f)); /* exact */
+    lanes_t main = fma_of(two, near, head), low = fma_of(two, near, minus(head, main));
+    low = fma_of(two, near_low, fma_of(odds.octaves, lanes_of(LN2_LOW * 0x1p-23f), low));
+    return plus(main, atanh_rest(plus(near, near_low), low));
+}
+/* The same of what was a half: then w + rest is exact where there are no octaves. */
+static inline lanes_t log_odds_short(lanes_t z) {
+    odds_t odds = logit_odds(z);
+    lanes_t sum = plus(odds.w, odds.rest), difference = minus(odds.w, odds.rest);
+    lanes_t inverse = near_inverse(sum), near = times(difference, inverse);
+    lanes_t u = fma_of(fnma_of(near, sum, difference), inverse, near);
+    return atanh_rest(u, fma_of(odds.octaves, lanes_of(LN2_NEAR * 0x1p-23f), plus(u, u)));
 }
 
-static inline lanes_t logit_clipped(const logit_t *logit, lanes_t x) {
-    return at_most(at_least(x, lanes_of(logit->first)), logit->last);
+static inline __attribute__((always_inline)) lanes_t logit_clipped(
+        const logit_t *logit, bounds_t bounds, lanes_t x) {
+    return bounds == OPEN ? x : at_most(at_least(x, lanes_of(logit->first)), logit->last);
 }
-static inline lanes_t logit_single_lanes(const void *facts, lanes_t x, lanes_t same, seen_t *seen) {
-    return show(seen, log_odds(logit_clipped(LOGIT(facts), x)));
+static inline __attribute__((always_inline)) lanes_t logit_single(
+        const logit_t *logit, bounds_t bounds, lanes_t x, seen_t *seen) {
+    lanes_t z = logit_clipped(logit, bounds, x);
+    seen->most = int_most(seen->most, int_minus(bits_of(z), ints_of(LOGIT_FIRST)));
+    return log_odds(z);
 }
 /* Of halves many are 0 or 1. */
-static inline lanes_t logit_half_lanes(const void *facts, lanes_t x, lanes_t same, seen_t *seen) {
-    lanes_t z = logit_clipped(LOGIT(facts), x), result = log_odds(z);
+static inline lanes_t logit_at_ends(lanes_t z, lanes_t result, seen_t *seen) {
     choice_t not_0 = not_zero(z), not_1 = not_zero(minus(lanes_of(1.0f), z));
-    show(seen, choose(not_0, choose(not_1, result, z), z));
+    see_argument(seen, z);
+    see_size(seen, z, not_0);
     return choose(not_0, choose(not_1, result, lanes_of(INFINITY)), lanes_of(-INFINITY));
 }
+static inline __attribute__((always_inline)) lanes_t logit_short(
+        const logit_t *logit, bounds_t bounds, lanes_t x, seen_t *seen) {
+    lanes_t z = logit_clipped(logit, bounds, x);
+    return logit_at_ends(z, log_odds_short(z), seen);
+}
+static inline lanes_t logit_bounded_single_lanes(const void *facts, lanes_t x, lanes_t same, seen_t *seen) {
+    return logit_single(LOGIT(facts), ANY, x, seen);
+}
+static inline lanes_t logit_bounded_half_lanes(const void *facts, lanes_t x, lanes_t same, seen_t *seen) {
+    return logit_short(LOGIT(facts), ANY, x, seen);
+}
+static inline lanes_t logit_from_float(const void *facts, lanes_t x, lanes_t same, seen_t *seen) {
+    lanes_t z = logit_clipped(LOGIT(facts), ANY, x);
+    return logit_at_ends(z, log_odds(z), seen);
+}
+static inline lanes_t logit_unbounded_single_lanes(const void *facts, lanes_t x, lanes_t same, seen_t *seen) {
+    return logit_single(LOGIT(facts), OPEN, x, seen);
+}
+static inline lanes_t logit_unbounded_half_lanes(const void *facts, lanes_t x, lanes_t same, seen_t *seen) {
+    return logit_short(LOGIT(facts), OPEN, x, seen);
+}
 
-static const limits_t ODDS_LIMITS = { .bound = 2e-7f, .finite = 1 };
-LOOPS(logit, logit_half_lanes, logit_half_lanes, logit_half_lanes, ODDS_LIMITS,
-      FACTS(s)->logit.crossed)
+static const limits_t ODDS_LIMITS = { .bound = 3.9e-7f, .most = 0x3f800000u };
+static const limits_t SINGLE_ODDS_LIMITS = { .most = LOGIT_REACH };
+LOOP(logit_bounded_0, logit_bounded_single_lanes, SINGLE, SINGLE, SINGLE_ODDS_LIMITS, FACTS(s)->logit.crossed)
+LOOP(logit_bounded_1, logit_bounded_half_lanes, HALF, HALF, ODDS_LIMITS, FACTS(s)->logit.crossed)
+LOOP(logit_bounded_2, logit_bounded_half_lanes, BFLOAT, BFLOAT, ODDS_LIMITS, FACTS(s)->logit.crossed)
+LOOP(logit_3, logit_from_float, SINGLE, HALF, ODDS_LIMITS, FACTS(s)->logit.crossed)
+LOOP(logit_4, logit_from_float, SINGLE, BFLOAT, ODDS_LIMITS, FACTS(s)->logit.crossed)
+LOOP(logit_unbounded_0, logit_unbounded_single_lanes, SINGLE, SINGLE, SINGLE_ODDS_LIMITS, 0)
+LOOP(logit_unbounded_1, logit_unbounded_half_lanes, HALF, HALF, ODDS_LIMITS, 0)
+LOOP(logit_unbounded_2, logit_unbounded_half_lanes, BFLOAT, BFLOAT, ODDS_LIMITS, 0)
+#define LOGIT_IF_BOUNDED(kind) \
+    static int logit_##kind(const span_t *s) { \
+        return FACTS(s)->logit.open ? logit_unbounded_##kind(s) : logit_bounded_##kind(s); \
+    }
+LOGIT_IF_BOUNDED(0)
+LOGIT_IF_BOUNDED(1)
+LOGIT_IF_BOUNDED(2)
 LOOPS_TABLE(logit)
 
 /* x (1 - x) = y - y^2 for the lesser one of the two, y, which is exact where it is 1 - x; in two

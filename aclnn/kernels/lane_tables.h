@@ -4,9 +4,6 @@
  * GELU_SHIFTS: what that adds to t^2. EXP_NEAR_POWERS: 2^(j/32) to 24 bits. WIDE: the same of
  * 2^(j/8), the powers as bits less j << 20.
  *
- * LOG: of sixteen intervals of m that (bits of m - LOG_FIRST) >> 19 numbers, 1/c for some c inside, and
- * ln(c) in two parts.
- *
  * The others describe factors of phi(t), over sqrt(2 pi): SLOPE, S of GELU'(-t) = phi(t) (t0 - t) S(t),
  * and MILLS, Mills' ratio M of GELU(-t) = -t phi(t) M(t). They do on each of 32 intervals of t that the
  * low five bits of (bits of place) >> 20 number, place = 1 + t, or, WIDE, 8 that the low three bits of
@@ -69,25 +66,6 @@ static const float GELU_WIDE_SHIFTS[8] = {
 static const uint32_t EXP_WIDE_NEAR_POWERS[8] = {
     0x3f800000u, 0x3f7b95c2u, 0x3f7837f0u, 0x3f75fed7u,
     0x3f7504f3u, 0x3f75672au, 0x3f7744fdu, 0x3f7ac0c7u,
-};
-#define LOG_FIRST 0x3f540000u
-static const float LOG_INVERSES[16] = {
-    0x1.2f684cp+0f, 0x1.24924ap+0f, 0x1.1a7b96p+0f, 0x1.111112p+0f,
-    0x1.08421p+0f, 0x1p+0f, 0x1.e1e1e2p-1f, 0x1.c71c72p-1f,
-    0x1.af286cp-1f, 0x1.99999ap-1f, 0x1.861862p-1f, 0x1.745d18p-1f,
-    0x1.642c86p-1f, 0x1.555556p-1f, 0x1.47ae14p-1f, 0x1.3b13b2p-1f,
-};
-static const float LOG_HEADS[16] = {
-    -0x1.5cp-3f, -0x1.118p-3f, -0x1.934p-4f, -0x1.084p-4f,
-    -0x1.04p-5f, 0x0p+0f, 0x1.f08p-5f, 0x1.e28p-4f,
-    0x1.6p-3f, 0x1.c9p-3f, 0x1.167p-2f, 0x1.462p-2f,
-    0x1.73ap-2f, 0x1.9f3p-2f, 0x1.c9p-2f, 0x1.f13p-2f,
-};
-static const float LOG_LOWS[16] = {
-    0x1.7f0958p-16f, 0x1.c4776p-17f, 0x1.43654ep-17f, -0x1.99959ep-16f,
-    -0x1.5c89e8p-17f, 0x0p+0f, 0x1.185008p-16f, -0x1.f163aap-17f,
-    -0x1.9f3ebp-16f, -0x1.0b0cacp-20f, 0x1.725eaep-16f, -0x1.d1778ep-16f,
-    -0x1.40ea22p-17f, 0x1.1e65fcp-17f, -0x1.040cacp-19f, -0x1.c32144p-16f,
 };
 static const float GELU_WIDE_CENTERS[8] = {
     0x1.145146p+0f, 0x1.1dec0ep+1f, 0x1.b13b14p+1f, 0x1.222222p+2f,
