@@ -156,8 +156,11 @@ ctypedef void (*double_loop)(const double *, const double *, double *, ptrdiff_t
 
 
 cdef extern from "lane_facts.h" nogil:
+    ctypedef enum zeros_t:
+        UNKNOWN
     ctypedef struct facts_t:
         double p[TILE_SCALARS]
+        zeros_t zeros
 
 cdef extern from "lane_abi.h" nogil:
     int LANES
@@ -374,6 +377,7 @@ cdef inline void compute(const tile_view *views, ptrdiff_t rows, ptrdiff_t cols,
         return
     if state.prepare != NULL:
         memcpy(facts.p, scalars, sizeof(facts.p))
+        facts.zeros = UNKNOWN
         state.prepare(&facts, rows * cols, state.kind)
         scalars = facts.p
     picked.state, picked.scalars, picked.count = state, scalars, 0
@@ -897,6 +901,7 @@ cdef void compute_transposed(const tile_view *views, ptrdiff_t rows, ptrdiff_t c
     cdef ptrdiff_t row, group, high = rows, wide = cols
     if state.prepare != NULL:  # once for all parts
         memcpy(facts.p, scalars, sizeof(facts.p))
+        facts.zeros = UNKNOWN
         state.prepare(&facts, rows * cols, state.kind)
         scalars, state.prepare = facts.p, NULL
     part_shape(&state, &high, &wide)

@@ -155,7 +155,7 @@ TABLE_HEAD = """\
  *
  * EXP_POWERS: 2^(j/16) to twelve bits; EXP_SHIFTS: the logarithm of what the rounding left out;
  * GELU_SHIFTS: what that adds to t^2. EXP_NEAR_POWERS: 2^(j/32) to 24 bits. WIDE: the same of
- * 2^(j/8), the powers as bits less j << 20.
+ * 2^(j/8). BITS of 2^(j/n) are less j n-ths of an octave.
  *
  * The others describe factors of phi(t), over sqrt(2 pi): SLOPE, S of GELU'(-t) = phi(t) (t0 - t) S(t),
  * and MILLS, Mills' ratio M of GELU(-t) = -t phi(t) M(t). They do on each of 32 intervals of t that the
@@ -208,16 +208,16 @@ def exponentials(name, steps, near_steps):
     exact = octave(steps)
     powers = [to_bits(power, LEAD_BITS) for power in exact]
     shifts = [log(p / mpf(q)) for p, q in zip(exact, powers, strict=True)]
+    near = octave(near_steps)
+    as_numbers = [("POWERS", powers), ("NEAR_POWERS", near)]
+    as_bits = [("POWER_BITS", powers)]
     if name:
-        powers, near, kind = power_bits(powers), power_bits(octave(near_steps)), "uint32_t"
-    else:
-        powers, near = ([hex_float(p) for p in row] for row in (powers, octave(near_steps)))
-        kind = "float"
+        as_numbers, as_bits = [], [*as_bits, ("NEAR_POWER_BITS", near)]
     return [
-        table(f"EXP_{name}POWERS", powers, kind),
+        *(table(f"EXP_{name}{kind}", [hex_float(p) for p in row]) for kind, row in as_numbers),
+        *(table(f"EXP_{name}{kind}", power_bits(row), "uint32_t") for kind, row in as_bits),
         table(f"EXP_{name}SHIFTS", [hex_float(s) for s in shifts]),
         table(f"GELU_{name}SHIFTS", [hex_float(-2 * s / (1 + LACK)) for s in shifts]),
-        table(f"EXP_{name}NEAR_POWERS", near, kind),
     ]
 
 

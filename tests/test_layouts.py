@@ -322,6 +322,45 @@ def test_instruction_sets_agree_at_the_edges(formula, dtype):
             assert np.abs(apart).max() <= 1, (what, [operand[worst] for operand in operands])
 
 
+LONG = 608  # a run that is looked through for zeros, and more
+
+
+@pytest.mark.parametrize("formula", SCALARS)
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_an_odd_element_among_ordinary_ones(formula):
+    """Loops that expect no zeros, and none that is too small or no number, notice a single one."""
+    rng = np.random.default_rng(17)
+    edges = np.array([*EDGES, *(-np.array(EDGES))], np.float32)
+    a, b = (m.ravel() for m in np.meshgrid(edges, edges))
+    odd = [a, b] if "_backward" in formula else [edges]
+    runs = [rng.uniform(0.1, 0.9, (x.size, LONG)).astype(np.float32) for x in odd]
+    places = rng.integers(0, LONG, odd[0].size)
+    for run, x in zip(runs, odd, strict=True):
+        run[np.arange(x.size), places] = x
+    for scalars in SCALARS[formula][:3]:
+        plain = computed("generic", formula, [run.ravel() for run in runs], scalars)
+        for level in isa.available():
+            out = [
+                computed(level, formula, list(each), scalars) for each in zip(*runs, strict=True)
+            ]
+            assert_near(np.concatenate(out), plain)
+
+
+@pytest.mark.parametrize(
+    "formula", ["elu", "elu_backward", "gelu", "gelu_backward", "logit_backward"]
+)
+def test_zeros_that_come_late_keep_their_signs(formula):
+    rng = np.random.default_rng(18)
+    operands = [rng.uniform(0.1, 0.9, 40_000).astype(np.float32) for _ in range(2)]
+    for operand in operands:
+        operand[30_000:30_100] = np.float32([0.0, -0.0]).repeat(50)
+    operands = operands if "_backward" in formula else operands[:1]
+    scalars = (-1.0 if "logit" in formula else 1.0, 1.0, 1.0)
+    plain = computed("generic", formula, operands, scalars)
+    for level in isa.available():
+        assert_near(computed(level, formula, operands, scalars), plain)
+
+
 ACROSS = {
     "gelu_backward": ("float16", "float16"), "elu_backward": ("float16", "float32"),
     "hardshrink_backward": ("bfloat16", "bfloat16"), "logit_backward": ("float64", "float64"),
@@ -509,7 +548,7 @@ def test_one_element_outside_of_logits_bounds_is_seen(dtype):
 def test_instruction_sets_agree_on_elements_of_one_magnitude(formula, dtype):
     """What lanes leave open they find out by looking at a run: here nothing else in it gives that away."""
     rng = np.random.default_rng(11)
-    n = 96
+    n = LONG if dtype == np.float32 else 96
     most = 14 if dtype == np.float16 else 126
     scalars = SCALARS[formula][0]
     for sign in (1, -1):

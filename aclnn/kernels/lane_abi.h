@@ -13,7 +13,7 @@ enum { LANES = 16 };
 
 /* How elements lie in memory. */
 typedef enum { SINGLE, HALF, BFLOAT } kind_t;
-enum { SUSPECTS = 1, DOUBTS = 2, OUTSIDE = 4 };
+enum { SUSPECTS = 1, DOUBTS = 2, OUTSIDE = 4, ZEROS = 8 };
 enum { PREFETCH_A = 1, PREFETCH_B = 2, PREFETCH_OUT = 4, PREFETCH_FAR = 8 };
 
 typedef struct {
@@ -27,8 +27,8 @@ typedef struct {
     kind_t stored; /* results, once rounded: as what they are; halves as floats or floats as halves */
 } span_t;
 
-/* What a loop finds: SUSPECTS, DOUBTS or both; doubts are only set for halves. OUTSIDE: an element for
- * which the loop was not made; those that may find one stay among the formulas. */
+/* What a loop finds: SUSPECTS, DOUBTS or both; doubts are only set for halves. OUTSIDE or ZEROS: an element
+ * for which the loop was not made; those that may find one stay among the formulas. */
 typedef int (*lane_loop)(const span_t *);
 
 #endif

@@ -16,9 +16,10 @@ enum { EXP_STEPS = 16, EXP_NEAR_STEPS = 32 };
 enum { EXP_STEPS = 8, EXP_NEAR_STEPS = 8 };
 #define pick_step pick8
 #define pick_near_step pick8
-#define EXP_POWERS EXP_WIDE_POWERS
+#define EXP_POWERS EXP_WIDE_POWER_BITS
 #define EXP_SHIFTS EXP_WIDE_SHIFTS
-#define EXP_NEAR_POWERS EXP_WIDE_NEAR_POWERS
+#define EXP_NEAR_POWERS EXP_WIDE_NEAR_POWER_BITS
+#define EXP_POWER_BITS EXP_WIDE_POWER_BITS
 #endif
 /* ln(2) in two parts, the first of 13 bits. */
 #define LN2 0x1.62ep-1f
@@ -61,27 +62,38 @@ static inline lanes_t exp_near_rest(lanes_t r, float scale) {
 /* Octaves, in whole steps: as a number, and how many steps they are in the low bits of `steps`. */
 typedef struct { lanes_t octaves; ints_t steps; } whole_t;
 
+/* So large that its last bit is a step of an octave. */
+static inline float exp_magic(int steps) { return 0x1.8p23f / (float)steps; }
+
 /* How often scale y contains ln(2). */
 static inline whole_t exp_whole(lanes_t y, float scale, int steps) {
-    const lanes_t magic = lanes_of(0x1.8p23f / (float)steps);
+    const lanes_t magic = lanes_of(exp_magic(steps));
     lanes_t shifted = fma_of(y, lanes_of(0x1.715476p+0f * scale), magic);
     whole_t whole = { minus(shifted, magic), bits_of(shifted) };
     return whole;
 }
+/* Octaves times so much, which is exact: in one operation, where nothing else is asked of the octaves. */
+static inline lanes_t exp_taken(whole_t n, float octave, int steps) {
+    return fma_of(floats_of(n.steps), lanes_of(octave), lanes_of(-octave * exp_magic(steps)));
+}
 
-/* 2^octaves, from the step that a table of 2^(j/steps) was asked for. */
+/* A number of steps, shifted so far that the octaves in it reach the exponent; what it holds besides,
+ * tables of bits lack. */
+static inline ints_t step_bits(int steps, ints_t n) { return int_left(n, 23 - __builtin_ctz(steps)); }
+static inline lanes_t power_of_bits(lanes_t picked, int steps, whole_t n) {
+    return floats_of(int_plus(bits_of(picked), step_bits(steps, n.steps)));
+}
+
+/* 2^octaves, from the step that a table of 2^(j/steps) was asked for. With sixteen lanes the octaves as a
+ * number serve as well as bits, if they are there. */
 #if LANES == 16
 static inline lanes_t exp_power(lanes_t picked, int steps, whole_t n) {
     return times_octaves(picked, n.octaves);
 }
 static inline ints_t octave_bits(int steps, ints_t n) { return ints_of(0u); }
 #else
-/* A number of steps, shifted so far that the octaves in it reach the exponent; what it holds besides,
- * the tables lack. */
-static inline ints_t octave_bits(int steps, ints_t n) { return int_left(n, 23 - __builtin_ctz(steps)); }
-static inline lanes_t exp_power(lanes_t picked, int steps, whole_t n) {
-    return floats_of(int_plus(bits_of(picked), octave_bits(steps, n.steps)));
-}
+#define exp_power power_of_bits
+#define octave_bits step_bits
 #endif
 
 #endif

@@ -21,8 +21,12 @@ typedef struct { float slope, near; int at_once; } scale_t;
 /* What lines need is little, so that it can be copied. */
 typedef union { keep_t keep; scale_t scale; } line_facts_t;
 
+/* Whether an operand has zeros, as far as blocks before have told. */
+typedef enum { UNKNOWN, NONE, SOME } zeros_t;
+
 typedef struct {
     double p[TILE_SCALARS];
+    zeros_t zeros;
     union { elu_t elu; growth_t growth; logit_t logit; line_facts_t line; };
 } facts_t;
 

@@ -17,6 +17,7 @@
 #define ELU_LAST 0xc2a00000u /* -80: the power's exponent must not run out */
 #define GELU_LAST 0xc13fffffu /* beside -12, where the tables end */
 #define GELU_FARTHEST 0x1.7ffffep+3f /* the distance of that */
+#define GELU_BEYOND 0x1.9p+3f /* a distance at which all factors are 0, of sixteen lanes */
 #define GELU_TANH_LAST 0xc10fffffu /* beside -9, where e^(-2w) is 2^-96 and its tables end */
 #define GELU_TANH_FARTHEST 0x1.1ffffep+3f
 /* Roots of the gradients, negative: multiples of 2^-20, whose distance to larger numbers is exact. */
@@ -77,6 +78,8 @@ static inline int logit_backward_suspect(float x, float dy, float r, const doubl
  * all operands, SINGLE if they differ. */
 static const limits_t NO_LIMITS = { 0 };
 
+static void no_facts(facts_t *facts, ptrdiff_t n, kind_t kind) {}
+
 /* --- ELU ------------------------------------------------------------------------------------- */
 
 /* `table` of powers times `factor`. */
@@ -135,7 +138,7 @@ static inline __attribute__((always_inline)) lanes_t elu_backward_single(
     lanes_t rest = exp_rest(plus(r, pick_step(elu->shifts, n.steps)));
     lanes_t power = exp_power(pick_step(elu->powers, n.steps), EXP_STEPS, n);
     choice_t some = not_zero(g);
-    lanes_t growth = as_addend(times(times(g, power), rest), some);
+    lanes_t growth = added_to(seen, times(times(g, power), rest), some);
     lanes_t negative = fma_of(g, power, growth);
     lanes_t result = choose(above_zero(x), times(g, lanes_of(elu->scale)), negative);
     see_size(seen, negative, some);
@@ -166,9 +169,9 @@ static inline lanes_t elu_unit_half_lanes(const void *facts, lanes_t g, lanes_t 
 }
 
 static const limits_t ELU_LIMITS = { .bound = 3.5e-7f, .most = ELU_LAST, .finite = 1 };
-LOOPS(elu_backward, elu_backward_half_lanes, elu_backward_half_lanes, elu_backward_single_lanes,
+LOOPS(elu_backward, elu_backward_half_lanes, elu_backward_half_lanes, elu_backward_single_lanes, a,
       ELU_LIMITS, FACTS(s)->elu.extreme)
-LOOPS(elu_unit, elu_unit_half_lanes, elu_unit_half_lanes, elu_unit_single_lanes,
+LOOPS(elu_unit, elu_unit_half_lanes, elu_unit_half_lanes, elu_unit_single_lanes, a,
       ELU_LIMITS, FACTS(s)->elu.extreme)
 #define ELU_BY_RATE(kind) \
     static int elu_by_rate_##kind(const span_t *s) { \
@@ -226,7 +229,7 @@ static inline lanes_t elu_single_lanes(const void *facts, lanes_t x, lanes_t sam
     lanes_t low = fma_of(d.power, rest, near_low);
     low = fma_of(lanes_of(growth->factor_low), near, times(factor, low));
     choice_t some = not_zero(x);
-    lanes_t result = elu_chosen(growth, x, fma_of(factor, near, as_addend(low, some)));
+    lanes_t result = elu_chosen(growth, x, fma_of(factor, near, added_to(seen, low, some)));
     see_size(seen, x, some); /* of which a result of 0 may be all that is left */
     see_size(seen, result, some);
     return show(seen, result);
@@ -242,7 +245,7 @@ static inline lanes_t elu_half_lanes(const void *facts, lanes_t x, lanes_t same,
 
 /* The exponent is 2e-7 of the least that is not near 0; four roundings. */
 static const limits_t GROWTH_LIMITS = { .bound = 3.9e-7f, .finite = 1 };
-LOOPS(elu, elu_half_lanes, elu_half_lanes, elu_single_lanes, GROWTH_LIMITS, FACTS(s)->growth.extreme)
+LOOPS(elu, elu_half_lanes, elu_half_lanes, elu_single_lanes, a, GROWTH_LIMITS, FACTS(s)->growth.extreme)
 LOOPS_TABLE(elu)
 
 /* --- GELU ------------------------------------------------------------------------------------ */
@@ -309,9 +312,9 @@ typedef struct { const float *leads; polynomials_t shapes; int of_phi, flat; } f
 #define FACTOR(name, cut, of_phi, flat) \
     (factor_t){ name##_LEADS, POLYNOMIALS(cut, name##_SHAPES, of_phi), of_phi, flat }
 #define SLOPE FACTOR(SLOPE, SLOPE_CUT, 1, 1)
-#define MILLS FACTOR(MILLS, MILLS_CUT, 1, 1)
+#define MILLS FACTOR(MILLS, MILLS_CUT, 1, LANES == 16)
 #define TANH_SLOPE FACTOR(TANH_SLOPE, TANH_CUT, 0, LANES == 16)
-#define TANH_SHARE FACTOR(TANH_SHARE, TANH_CUT, 0, 1)
+#define TANH_SHARE FACTOR(TANH_SHARE, TANH_CUT, 0, LANES == 16)
 
 static inline __attribute__((always_inline)) shape_t gelu_polynomial(
         polynomials_t p, lanes_t t, ints_t *interval) {
@@ -349,21 +352,26 @@ static inline tanh_argument_t gelu_tanh_argument(lanes_t t) {
     return argument;
 }
 
-static inline __attribute__((always_inline)) gelu_t gelu_single_parts(factor_t factor, lanes_t t) {
+/* t, and y with the same square, for the power. `wraps`: where the power is too small for a float it may
+ * become any number, for there the factor is 0. */
+typedef struct { lanes_t t, y; int wraps; } gelu_argument_t;
+
+static inline __attribute__((always_inline)) gelu_t gelu_single_parts(factor_t factor, gelu_argument_t at) {
     gelu_t parts;
-    const lanes_t two_octaves = lanes_of(LN2 * 2.0f);
     whole_t n;
+    const lanes_t t = at.t, y = at.y;
     if (factor.of_phi) {
-        n = exp_whole(times(t, t), -0.5f, EXP_STEPS);
-        lanes_t taken = times(n.octaves, two_octaves); /* exact */
-        parts.r = plus(fma_of(t, t, taken), pick_step(GELU_SHIFTS, n.steps));
+        n = exp_whole(times(y, y), -0.5f, EXP_STEPS);
+        lanes_t taken = exp_taken(n, LN2 * 2.0f, EXP_STEPS);
+        parts.r = plus(fma_of(y, y, taken), pick_step(GELU_SHIFTS, n.steps));
     } else {
-        tanh_argument_t y = gelu_tanh_argument(t);
-        n = exp_whole(plus(y.near, y.low), -0.5f, EXP_STEPS);
-        lanes_t low = plus(y.low, pick_step(GELU_SHIFTS, n.steps));
-        parts.r = plus(fma_of(n.octaves, two_octaves, y.near), low);
+        tanh_argument_t w = gelu_tanh_argument(t);
+        n = exp_whole(plus(w.near, w.low), -0.5f, EXP_STEPS);
+        lanes_t low = plus(w.low, pick_step(GELU_SHIFTS, n.steps));
+        parts.r = plus(fma_of(n.octaves, lanes_of(LN2 * 2.0f), w.near), low);
     }
-    parts.power = exp_power(pick_step((const float *)EXP_POWERS, n.steps), EXP_STEPS, n);
+    parts.power = at.wraps ? power_of_bits(pick_step((const float *)EXP_POWER_BITS, n.steps), EXP_STEPS, n)
+                           : exp_power(pick_step((const float *)EXP_POWERS, n.steps), EXP_STEPS, n);
     ints_t interval;
     parts.shape = gelu_polynomial(factor.shapes, t, &interval);
     parts.lead = pick_interval(factor.shapes.cut, factor.leads, interval);
@@ -409,19 +417,20 @@ static inline lanes_t gelu_bounded(lanes_t x) { return at_most(magnitude(x), GEL
  * for that: their tables end in zeros, which are seen. */
 #if LANES == 16
 static inline lanes_t gelu_distance(lanes_t x) { return magnitude(x); }
-static inline void see_single_argument(seen_t *seen, lanes_t x) {}
 #else
 static inline lanes_t gelu_distance(lanes_t x) { return gelu_bounded(x); }
-static inline void see_single_argument(seen_t *seen, lanes_t x) { see_argument(seen, x); }
 #endif
-static inline __attribute__((always_inline)) lanes_t gelu_single_distance(
+/* Gradients of 0 need a power that keeps its sign, whatever x is, and a distance that is no number where x
+ * is none; others do not, and take fewer operations. */
+static inline __attribute__((always_inline)) gelu_argument_t gelu_single_argument(
         factor_t factor, lanes_t x, seen_t *seen) {
-    if (factor.of_phi) {
-        see_single_argument(seen, x);
-        return gelu_distance(x);
-    }
+#if LANES == 16
+    if (factor.of_phi && seen->nonzero) return (gelu_argument_t){ lesser_magnitude(x, GELU_BEYOND), x, 1 };
+    if (factor.of_phi) return (gelu_argument_t){ magnitude(x), x, 0 };
+#endif
     see_argument(seen, x);
-    return at_most(magnitude(x), GELU_TANH_FARTHEST);
+    lanes_t t = at_most(magnitude(x), factor.of_phi ? GELU_FARTHEST : GELU_TANH_FARTHEST);
+    return (gelu_argument_t){ t, t, 0 };
 }
 
 typedef struct { float near, low; } root_t;
@@ -433,12 +442,12 @@ typedef struct { float near, low; } root_t;
 static inline __attribute__((always_inline)) lanes_t gelu_backward_single(
         factor_t factor, root_t root, lanes_t g, lanes_t x, seen_t *seen) {
     const lanes_t one = lanes_of(1.0f);
-    lanes_t t = gelu_single_distance(factor, x, seen);
-    gelu_t parts = gelu_single_parts(factor, t);
+    gelu_argument_t at = gelu_single_argument(factor, x, seen);
+    gelu_t parts = gelu_single_parts(factor, at);
     choice_t right = above_zero(x);
     lanes_t lead = negative_where(right, times(parts.power, parts.lead));
-    lanes_t near = minus(lanes_of(root.near), t);
-    lanes_t near_low = plus(minus(minus(lanes_of(root.near), near), t), lanes_of(root.low));
+    lanes_t near = minus(lanes_of(root.near), at.t);
+    lanes_t near_low = plus(minus(minus(lanes_of(root.near), near), at.t), lanes_of(root.low));
     lanes_t tail = times(near, lead);
     lanes_t slope = plus_where(right, tail, one);
     lanes_t low = fma_of(near_low, lead, fms_of(near, lead, minus_where(right, slope, one)));
@@ -449,7 +458,7 @@ static inline __attribute__((always_inline)) lanes_t gelu_backward_single(
         slope = sum;
     }
     choice_t some = not_zero(g);
-    lanes_t result = fma_of(g, slope, as_addend(times(g, slope_low), some));
+    lanes_t result = fma_of(g, slope, added_to(seen, times(g, slope_low), some));
     see_size(seen, result, some);
     seen->nearest = least_magnitude(seen->nearest, near);
     return show(seen, result);
@@ -490,21 +499,22 @@ static const limits_t GELU_LIMITS = {
     .bound = 0x1.4p-21f, .most = GELU_LAST, .near = GELU_BESIDE, .finite = 1, .as_one = 1,
 };
 LOOPS(gelu_backward, gelu_backward_half_lanes, gelu_backward_bfloat_lanes, gelu_backward_single_lanes,
-      GELU_LIMITS, 0)
+      a, GELU_LIMITS, 0)
 LOOPS_TABLE(gelu_backward)
 
 /* max(x, 0) - t Phi(-t); of the product with the tail's first part what rounding takes is exact. For
  * zeros all that is taken away is +0, so that they keep their signs. */
 static inline __attribute__((always_inline)) lanes_t gelu_single(
         factor_t factor, lanes_t x, seen_t *seen) {
-    lanes_t t = gelu_single_distance(factor, x, seen), positive = positive_part(x);
-    gelu_t parts = gelu_single_parts(factor, t);
+    gelu_argument_t at = gelu_single_argument(factor, x, seen);
+    gelu_t parts = gelu_single_parts(factor, at);
+    lanes_t t = at.t, positive = positive_part(x);
     lanes_t tail = times(parts.power, parts.lead), shape = gelu_sum(parts.shape);
     lanes_t near = fnma_of(t, tail, positive);
     lanes_t low = fma_of(t, tail, minus(near, positive));
     lanes_t product = times(t, tail);
-    low = fma_of(product, gelu_rest(&parts, shape, lanes_of(0.0f)), low);
-    low = fma_of(product, shape, low);
+    low = fma_of(product, gelu_rest(&parts, shape, factor.flat ? shape : lanes_of(0.0f)), low);
+    if (!factor.flat) low = fma_of(product, shape, low);
     lanes_t result = minus(near, low);
     see_size(seen, result, not_zero(x));
     return show(seen, result);
@@ -532,7 +542,7 @@ static inline lanes_t gelu_bfloat_lanes(const void *none, lanes_t x, lanes_t sam
 
 /* Half as much again as a bound with which every half still comes out right: nothing else takes part. */
 static const limits_t MILLS_LIMITS = { .bound = 0x1.8p-22f, .most = GELU_LAST, .finite = 1, .as_one = 1 };
-LOOPS(gelu, gelu_half_lanes, gelu_bfloat_lanes, gelu_single_lanes, MILLS_LIMITS, 0)
+LOOPS(gelu, gelu_half_lanes, gelu_bfloat_lanes, gelu_single_lanes, a, MILLS_LIMITS, 0)
 LOOPS_TABLE(gelu)
 
 /* With tanh halves are computed as floats are: with fewer digits of w their exponentials would be too far
@@ -541,10 +551,10 @@ static const limits_t TANH_LIMITS = { .bound = 2e-7f, .most = GELU_TANH_LAST, .f
 static const limits_t TANH_SLOPE_LIMITS = {
     .bound = 2e-7f, .most = GELU_TANH_LAST, .near = GELU_BESIDE, .finite = 1, .as_one = 1,
 };
-LOOPS(gelu_tanh, gelu_tanh_single_lanes, gelu_tanh_single_lanes, gelu_tanh_single_lanes, TANH_LIMITS, 0)
+LOOPS(gelu_tanh, gelu_tanh_single_lanes, gelu_tanh_single_lanes, gelu_tanh_single_lanes, a, TANH_LIMITS, 0)
 LOOPS_TABLE(gelu_tanh)
 LOOPS(gelu_backward_tanh, gelu_backward_tanh_single_lanes, gelu_backward_tanh_single_lanes,
-      gelu_backward_tanh_single_lanes, TANH_SLOPE_LIMITS, 0)
+      gelu_backward_tanh_single_lanes, a, TANH_SLOPE_LIMITS, 0)
 LOOPS_TABLE(gelu_backward_tanh)
 
 /* --- Logit ----------------------------------------------------------------------------------- */
@@ -688,9 +698,9 @@ static inline __attribute__((always_inline)) lanes_t logit_backward_single(
     lanes_t near = times(dy, inverse);
     lanes_t residual = fnma_of(near, low, fnma_of(near, product, dy));
     choice_t some = not_zero(dy);
-    lanes_t q = with_sign_of(fma_of(residual, inverse, near), near, some);
+    lanes_t q = show(seen, fma_of(residual, inverse, near)); /* no number where x is infinite */
+    if (!seen->nonzero) q = with_sign_of(q, near, some);
     see_size(seen, dy, some);
-    show(seen, q);
     if (bounds == ANY) return logit_inside(logit, q, x);
     if (bounds == SYMMETRIC) return choose(reaches(y, logit->low), q, lanes_of(logit->outside));
     see_lowest(seen, y);
@@ -731,11 +741,11 @@ static const limits_t LOGIT_LIMITS = { .bound = 2.5e-7f, .finite = 1, .nan = 1 }
 static const limits_t OPEN_LIMITS = { .bound = 2.5e-7f };
 static const limits_t WHOLE_LIMITS = { .bound = 2.5e-7f, .finite = 1, .nan = 1, .outside = 1 };
 LOOPS(logit_backward, logit_backward_half_lanes, logit_backward_half_lanes, logit_backward_half_lanes,
-      LOGIT_LIMITS, FACTS(s)->logit.extreme)
-LOOP(logit_whole_0, logit_whole_single_lanes, SINGLE, SINGLE, WHOLE_LIMITS, 0)
+      b, LOGIT_LIMITS, FACTS(s)->logit.extreme)
+SINGLE_LOOP(logit_whole_0, logit_whole_single_lanes, b, WHOLE_LIMITS, 0)
 LOOP(logit_whole_1, logit_whole_half_lanes, HALF, HALF, WHOLE_LIMITS, 0)
 LOOP(logit_whole_2, logit_whole_half_lanes, BFLOAT, BFLOAT, WHOLE_LIMITS, 0)
-LOOP(logit_symmetric_0, logit_symmetric_single_lanes, SINGLE, SINGLE, LOGIT_LIMITS, FACTS(s)->logit.extreme)
+SINGLE_LOOP(logit_symmetric_0, logit_symmetric_single_lanes, b, LOGIT_LIMITS, FACTS(s)->logit.extreme)
 LOOP(logit_open_1, logit_open_half_lanes, HALF, HALF, OPEN_LIMITS, 0)
 LOOP(logit_open_2, logit_open_half_lanes, BFLOAT, BFLOAT, OPEN_LIMITS, 0)
 /* Inputs are never where results go: what turns out to need bounds can be computed once more. Where one
@@ -826,7 +836,8 @@ static void scale_facts(facts_t *facts, ptrdiff_t n, kind_t kind) {
 }
 
 static const limits_t LEAKY_LIMITS = { .finite = 1 };
-LOOPS(leaky_relu, leaky_relu_half_lanes, leaky_relu_bfloat_lanes, leaky_relu_bfloat_lanes, LEAKY_LIMITS, 0)
+LOOP(leaky_relu_0, leaky_relu_single_lanes, SINGLE, SINGLE, LEAKY_LIMITS, 0)
+HALF_LOOPS(leaky_relu, leaky_relu_half_lanes, leaky_relu_bfloat_lanes, leaky_relu_bfloat_lanes, LEAKY_LIMITS, 0)
 
 static inline lanes_t scaled(const line_facts_t *facts, lanes_t g) {
     return times(g, lanes_of(facts->scale.near));
@@ -981,10 +992,10 @@ static const struct { const char *formula; lane_form_t form; } LANE_FORMS[] = {
     { "hardshrink_backward", { hardshrink_loops, keep_facts, NULL } },
     { "elu", { elu_loops, growth_facts, elu_mark } },
     { "elu_backward", { elu_by_rate_loops, elu_facts, elu_backward_mark } },
-    { "gelu", { gelu_loops, NULL, gelu_mark } },
-    { "gelu_tanh", { gelu_tanh_loops, NULL, gelu_tanh_mark } },
-    { "gelu_backward", { gelu_backward_loops, NULL, gelu_backward_mark } },
-    { "gelu_backward_tanh", { gelu_backward_tanh_loops, NULL, gelu_backward_tanh_mark } },
+    { "gelu", { gelu_loops, no_facts, gelu_mark } },
+    { "gelu_tanh", { gelu_tanh_loops, no_facts, gelu_tanh_mark } },
+    { "gelu_backward", { gelu_backward_loops, no_facts, gelu_backward_mark } },
+    { "gelu_backward_tanh", { gelu_backward_tanh_loops, no_facts, gelu_backward_tanh_mark } },
     { "logit", { logit_loops, logit_facts, logit_mark } },
     { "logit_backward", { logit_by_bounds_loops, logit_facts, logit_backward_mark } },
 #endif

@@ -246,7 +246,7 @@ enum { FILLER = 0x38 };
  * up. */
 static inline __attribute__((always_inline)) int over_lanes(
         lane_formula formula, kind_t in, kind_t out, kind_t stored, limits_t limits, span_t s) {
-    seen_t seen[2] = { nothing_seen(), nothing_seen() };
+    seen_t seen[2] = { nothing_seen(limits.nonzero), nothing_seen(limits.nonzero) };
     distance_t distance = distance_of(&s);
     /* Doubts are numbered from the beginning: halves begin there. */
     ptrdiff_t done = out == SINGLE && stored == SINGLE ? bytes_to_register(&s, 4) / 4 : 0;
@@ -274,6 +274,7 @@ static inline __attribute__((always_inline)) int over_lanes(
     }
     seen_t all = seen_by_both(&seen[0], &seen[1]);
     if (limits.outside && negative_seen(&all)) return OUTSIDE;
+    if (limits.nonzero && zero_seen(&all)) return ZEROS;
     if (out != SINGLE && limits.nan && nan_seen(&all, out == HALF ? 0x7c00u : 0x7f80u)) return SUSPECTS;
     return unusual_seen(&all, limits) ? SUSPECTS : 0;
 }
@@ -313,10 +314,51 @@ static inline void order_doubts(uint16_t *doubts, ptrdiff_t n) {
         if (doubts && in == BFLOAT && out == BFLOAT) order_doubts(s->doubts, s->n); \
         return found | ((extreme) ? SUSPECTS : 0) | (doubts ? DOUBTS : 0); \
     }
+
+static inline limits_t without_zeros(limits_t limits) {
+    limits.nonzero = 1;
+    return limits;
+}
+
+/* Fewer elements than that are done before it pays to look for zeros among so many. */
+enum { FEW_SINGLES = 512, FIRST_SINGLES = 256 };
+
+static inline zeros_t zeros_among(const char *singles, ptrdiff_t n) {
+    unsigned none = 0;
+    for (ptrdiff_t i = 0; i < n; i += LANES)
+        none |= which_miss(ints_load(singles + 4 * i), ints_of(0x7fffffffu));
+    return none ? SOME : NONE;
+}
+
+/* Zeros keep their signs, and are not too small: that is a few operations, which are left out until an
+ * operand turns out to have zeros. Inputs are never where results go: a block can be computed once more.
+ * Facts belong to one run of a kernel, on one thread. */
+static inline __attribute__((always_inline)) int by_zeros(
+        const span_t *s, const char *operand, lane_loop nonzero, lane_loop any) {
+    facts_t *facts = (facts_t *)s->facts;
+    if (s->stored != SINGLE || s->n < FEW_SINGLES) return any(s);
+    if (facts->zeros == UNKNOWN) facts->zeros = zeros_among(operand, FIRST_SINGLES);
+    int found = facts->zeros == NONE ? nonzero(s) : ZEROS;
+    if (!(found & ZEROS)) return found;
+    facts->zeros = SOME;
+    return any(s);
+}
+
+/* Floats, whose zeros are those of an operand. */
+#define SINGLE_LOOP(name, formula, operand, limits, extreme) \
+    LOOP(name##_any, formula, SINGLE, SINGLE, limits, extreme) \
+    static int name##_nonzero(const span_t *s) { \
+        int found = over_lanes(formula, SINGLE, SINGLE, SINGLE, without_zeros(limits), *s); \
+        return found | ((extreme) ? SUSPECTS : 0); \
+    } \
+    static int name(const span_t *s) { return by_zeros(s, s->operand, name##_nonzero, name##_any); }
+
 /* Operands that are all alike, then halves from float32 buffers. The forms for halves may stand on
  * inputs that were halves; `from_float` does not. */
-#define LOOPS(name, half, bfloat, from_float, limits, extreme) \
-    LOOP(name##_0, name##_single_lanes, SINGLE, SINGLE, limits, extreme) \
+#define LOOPS(name, half, bfloat, from_float, operand, limits, extreme) \
+    SINGLE_LOOP(name##_0, name##_single_lanes, operand, limits, extreme) \
+    HALF_LOOPS(name, half, bfloat, from_float, limits, extreme)
+#define HALF_LOOPS(name, half, bfloat, from_float, limits, extreme) \
     LOOP(name##_1, half, HALF, HALF, limits, extreme) \
     LOOP(name##_2, bfloat, BFLOAT, BFLOAT, limits, extreme) \
     LOOP(name##_3, from_float, SINGLE, HALF, limits, extreme) \
@@ -350,7 +392,7 @@ static inline __attribute__((always_inline)) int over_lines(
         line_formula formula, kind_t kind, kind_t stored, span_t s, line_facts_t facts) {
     enum { WIDE = LANES * 4 };
     const ptrdiff_t size = size_of(kind);
-    seen_t seen = nothing_seen();
+    seen_t seen = nothing_seen(0);
     ptrdiff_t bytes = s.n * size;
     distance_t distance = distance_of(&s);
     ptrdiff_t i = kind == stored ? bytes_to_register(&s, size) : 0;

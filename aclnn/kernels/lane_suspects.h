@@ -24,10 +24,13 @@ typedef struct {
     lanes_t nearest; /* how near it came to a root; or the lowest of what must not be negative */
     ints_t least;    /* the least magnitude that is not 0 */
     ints_t most;     /* the most of the bits of an argument; or of halves, without their signs */
+    int nonzero;     /* known to the compiler: the loop is made for operands without zeros */
 } seen_t;
 
-static inline seen_t nothing_seen(void) {
-    seen_t seen = { lanes_of(0.0f), lanes_of(0.0f), lanes_of(1.0f), ints_of(0xffffffffu), ints_of(0u) };
+static inline seen_t nothing_seen(int nonzero) {
+    seen_t seen = {
+        lanes_of(0.0f), lanes_of(0.0f), lanes_of(1.0f), ints_of(0xffffffffu), ints_of(0u), nonzero,
+    };
     return seen;
 }
 /* Show what has to be finite; loops take account of what they were shown, two at a time. */
@@ -38,8 +41,13 @@ static inline lanes_t show(seen_t *seen, lanes_t r) {
 static inline void see_finite(seen_t *seen, lanes_t one, lanes_t other) {
     seen->finite = fma_of(one, other, seen->finite);
 }
+/* Of r where `some`, because the operand it is made of is not 0. */
 static inline void see_size(seen_t *seen, lanes_t r, choice_t some) {
-    seen->least = least_size(seen->least, r, some);
+    seen->least = seen->nonzero ? lesser_size(seen->least, r) : least_size(seen->least, r, some);
+}
+/* x, to be added to what is a zero where not `some`, and must keep its sign then. */
+static inline lanes_t added_to(const seen_t *seen, lanes_t x, choice_t some) {
+    return seen->nonzero ? x : as_addend(x, some);
 }
 /* Of halves: the most, without signs, and the least that is not 0. */
 static inline void see_short_most(seen_t *seen, ints_t r) {
@@ -60,7 +68,7 @@ static inline void see_argument(seen_t *seen, lanes_t x) {
 static inline seen_t seen_by_both(const seen_t *a, const seen_t *b) {
     seen_t both = {
         plus(a->finite, b->finite), a->shown, lesser(a->nearest, b->nearest),
-        int_least(a->least, b->least), int_most(a->most, b->most),
+        int_least(a->least, b->least), int_most(a->most, b->most), a->nonzero,
     };
     return both;
 }
@@ -74,6 +82,7 @@ typedef struct {
     int nan;       /* its NaNs have to be made one */
     int as_one;    /* it needs so many registers that two of them share what they have seen */
     int outside;   /* it shows what is negative outside of what it was made for */
+    int nonzero;   /* it was made for operands without zeros; results of 0 count as such */
 } limits_t;
 
 static inline int unusual_seen(const seen_t *seen, limits_t limits) {
@@ -86,6 +95,7 @@ static inline int unusual_seen(const seen_t *seen, limits_t limits) {
 static inline int negative_seen(const seen_t *seen) {
     return any(above_zero(minus(lanes_of(0.0f), seen->nearest)));
 }
+static inline int zero_seen(const seen_t *seen) { return any(int_at_most(seen->least, ints_of(0u))); }
 static inline int nan_seen(const seen_t *seen, uint16_t infinity) {
     return any_short_at_least(seen->most, (uint16_t)(2 * infinity + 1));
 }

@@ -2,7 +2,7 @@
  *
  * EXP_POWERS: 2^(j/16) to twelve bits; EXP_SHIFTS: the logarithm of what the rounding left out;
  * GELU_SHIFTS: what that adds to t^2. EXP_NEAR_POWERS: 2^(j/32) to 24 bits. WIDE: the same of
- * 2^(j/8), the powers as bits less j << 20.
+ * 2^(j/8). BITS of 2^(j/n) are less j n-ths of an octave.
  *
  * The others describe factors of phi(t), over sqrt(2 pi): SLOPE, S of GELU'(-t) = phi(t) (t0 - t) S(t),
  * and MILLS, Mills' ratio M of GELU(-t) = -t phi(t) M(t). They do on each of 32 intervals of t that the
@@ -29,6 +29,22 @@ static const float EXP_POWERS[16] = {
     0x1.6ap+0f, 0x1.7a2p+0f, 0x1.8acp+0f, 0x1.9c4p+0f,
     0x1.ae8p+0f, 0x1.c1ap+0f, 0x1.d58p+0f, 0x1.ea4p+0f,
 };
+static const float EXP_NEAR_POWERS[32] = {
+    0x1p+0f, 0x1.059b0ep+0f, 0x1.0b5586p+0f, 0x1.11301ep+0f,
+    0x1.172b84p+0f, 0x1.1d4874p+0f, 0x1.2387a6p+0f, 0x1.29e9ep+0f,
+    0x1.306fep+0f, 0x1.371a74p+0f, 0x1.3dea64p+0f, 0x1.44e086p+0f,
+    0x1.4bfdaep+0f, 0x1.5342b6p+0f, 0x1.5ab07ep+0f, 0x1.6247ecp+0f,
+    0x1.6a09e6p+0f, 0x1.71f75ep+0f, 0x1.7a1148p+0f, 0x1.82589ap+0f,
+    0x1.8ace54p+0f, 0x1.93737cp+0f, 0x1.9c4918p+0f, 0x1.a5503cp+0f,
+    0x1.ae89fap+0f, 0x1.b7f77p+0f, 0x1.c199bep+0f, 0x1.cb720ep+0f,
+    0x1.d5818ep+0f, 0x1.dfc974p+0f, 0x1.ea4afap+0f, 0x1.f50766p+0f,
+};
+static const uint32_t EXP_POWER_BITS[16] = {
+    0x3f800000u, 0x3f7db000u, 0x3f7b9000u, 0x3f79c000u,
+    0x3f783000u, 0x3f76f000u, 0x3f760000u, 0x3f756000u,
+    0x3f750000u, 0x3f751000u, 0x3f756000u, 0x3f762000u,
+    0x3f774000u, 0x3f78d000u, 0x3f7ac000u, 0x3f7d2000u,
+};
 static const float EXP_SHIFTS[16] = {
     0x0p+0f, -0x1.40ea36p-13f, 0x1.51eb06p-13f, 0x1.ae102ap-14f,
     0x1.ab493p-13f, 0x1.0bd64ap-13f, -0x1.ca8cep-16f, -0x1.6e6bdp-13f,
@@ -41,19 +57,13 @@ static const float GELU_SHIFTS[16] = {
     -0x1.c006f8p-13f, 0x1.3ef3cp-12f, -0x1.29519ep-12f, -0x1.6967b8p-13f,
     -0x1.7b97a2p-13f, 0x1.c81876p-14f, -0x1.b1cc9cp-16f, -0x1.6ed266p-13f,
 };
-static const float EXP_NEAR_POWERS[32] = {
-    0x1p+0f, 0x1.059b0ep+0f, 0x1.0b5586p+0f, 0x1.11301ep+0f,
-    0x1.172b84p+0f, 0x1.1d4874p+0f, 0x1.2387a6p+0f, 0x1.29e9ep+0f,
-    0x1.306fep+0f, 0x1.371a74p+0f, 0x1.3dea64p+0f, 0x1.44e086p+0f,
-    0x1.4bfdaep+0f, 0x1.5342b6p+0f, 0x1.5ab07ep+0f, 0x1.6247ecp+0f,
-    0x1.6a09e6p+0f, 0x1.71f75ep+0f, 0x1.7a1148p+0f, 0x1.82589ap+0f,
-    0x1.8ace54p+0f, 0x1.93737cp+0f, 0x1.9c4918p+0f, 0x1.a5503cp+0f,
-    0x1.ae89fap+0f, 0x1.b7f77p+0f, 0x1.c199bep+0f, 0x1.cb720ep+0f,
-    0x1.d5818ep+0f, 0x1.dfc974p+0f, 0x1.ea4afap+0f, 0x1.f50766p+0f,
-};
-static const uint32_t EXP_WIDE_POWERS[8] = {
+static const uint32_t EXP_WIDE_POWER_BITS[8] = {
     0x3f800000u, 0x3f7b9000u, 0x3f783000u, 0x3f760000u,
     0x3f750000u, 0x3f756000u, 0x3f774000u, 0x3f7ac000u,
+};
+static const uint32_t EXP_WIDE_NEAR_POWER_BITS[8] = {
+    0x3f800000u, 0x3f7b95c2u, 0x3f7837f0u, 0x3f75fed7u,
+    0x3f7504f3u, 0x3f75672au, 0x3f7744fdu, 0x3f7ac0c7u,
 };
 static const float EXP_WIDE_SHIFTS[8] = {
     0x0p+0f, 0x1.51eb06p-13f, 0x1.ab493p-13f, -0x1.ca8cep-16f,
@@ -62,10 +72,6 @@ static const float EXP_WIDE_SHIFTS[8] = {
 static const float GELU_WIDE_SHIFTS[8] = {
     0x0p+0f, -0x1.51e70ap-12f, -0x1.ab4424p-12f, 0x1.ca8776p-15f,
     -0x1.c006f8p-13f, -0x1.29519ep-12f, -0x1.7b97a2p-13f, -0x1.b1cc9cp-16f,
-};
-static const uint32_t EXP_WIDE_NEAR_POWERS[8] = {
-    0x3f800000u, 0x3f7b95c2u, 0x3f7837f0u, 0x3f75fed7u,
-    0x3f7504f3u, 0x3f75672au, 0x3f7744fdu, 0x3f7ac0c7u,
 };
 static const float GELU_WIDE_CENTERS[8] = {
     0x1.145146p+0f, 0x1.1dec0ep+1f, 0x1.b13b14p+1f, 0x1.222222p+2f,

@@ -91,7 +91,15 @@ static inline lanes_t as_addend(lanes_t x, choice_t some) {
     return _mm512_mask_mov_ps(lanes_of(-0.0f), some, x);
 }
 enum { LESSER_MAGNITUDE = 0x0a }; /* for the instruction that picks one of a range's ends */
-/* The lesser of `least`, bits without a sign, and the magnitude of x where `some`; NaNs do not count. */
+/* The lesser of `least`, bits without a sign, and the magnitude of x; NaNs do not count. */
+static inline ints_t lesser_size(ints_t least, lanes_t x) {
+    return bits_of(_mm512_range_ps(floats_of(least), x, LESSER_MAGNITUDE));
+}
+/* The magnitude of x, up to a bound; the bound for a NaN. */
+static inline lanes_t lesser_magnitude(lanes_t x, float bound) {
+    return _mm512_range_ps(x, lanes_of(bound), LESSER_MAGNITUDE);
+}
+/* The same, of x where `some`. */
 static inline ints_t least_size(ints_t least, lanes_t x, choice_t some) {
     return bits_of(_mm512_mask_range_ps(floats_of(least), some, floats_of(least), x, LESSER_MAGNITUDE));
 }
@@ -273,6 +281,9 @@ static inline lanes_t with_sign_of(lanes_t x, lanes_t s, choice_t some) {
 }
 static inline lanes_t as_addend(lanes_t x, choice_t some) {
     return _mm256_or_ps(x, _mm256_andnot_ps(some, lanes_of(-0.0f)));
+}
+static inline ints_t lesser_size(ints_t least, lanes_t x) {
+    return int_least(least, bits_of(magnitude(x)));
 }
 /* Magnitudes are 1 less here, and 0 the largest. */
 static inline ints_t least_size(ints_t least, lanes_t x, choice_t some) {
