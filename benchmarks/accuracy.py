@@ -3,9 +3,10 @@
 Run from the repository's root after `make test`: ``.venv/bin/python benchmarks/accuracy.py``, with
 the names of operators for their rows only, with ``--write`` to put them into `docs/numbers.md`.
 
-Halves are compared with the exact value rounded once, over all 65,536 inputs, with gradient 1 and with random gradients; float32 at a million points and
-beside those where the error is large, with a float64 reference, and with 120 digits where that is in
-doubt.
+Halves are compared with the exact value rounded once, over all 65,536 inputs, with gradient 1 and
+with random gradients; float32 at a million points and beside those where the error is large, with a
+float64 reference, and with 120 digits where that is in doubt. ``--every`` looks at all float32 numbers
+from 2^-20 to 128 besides, which takes minutes for each row.
 """
 
 import argparse
@@ -40,6 +41,27 @@ def misrounded(name, options, kind):
     return wrong
 
 
+def every_number(domain):
+    """The float32 numbers from 2^-20 to 128 and their negatives, or those below 1, a part at a time."""
+    first, last = (
+        np.array([2**-20, 128 if domain == "line" else 1], np.float32).view(np.uint32).tolist()
+    )
+    for start in range(first, last, 2**20):
+        positive = np.arange(start, min(start + 2**20, last), dtype=np.uint32).view(np.float32)
+        yield positive
+        if domain == "line":
+            yield -positive
+
+
+def largest_errors(name, options, every):
+    """Errors of float32, the largest of each part of the points."""
+    judge = oracle.JUDGES[name]
+    for gradient in (1.0, "hard") if judge.takes_gradient else (None,):
+        yield oracle.largest_error(name, options, oracle.float32_points(judge.domain), gradient)
+        for x in every_number(judge.domain) if every else ():
+            yield oracle.error_and_distances(name, options, x, gradient)[0]
+
+
 def replaced(page, rows):
     """The page with these rows in the place of those it has for the same operators and options."""
     before, header, after = page.partition(f"{HEADER}\n")
@@ -56,6 +78,7 @@ def replaced(page, rows):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("operators", nargs="*", metavar="OPERATOR", help="by default all")
+    parser.add_argument("--every", action="store_true", help="look at every number in float32")
     parser.add_argument("--write", action="store_true", help=f"put the rows into {PAGE.name}")
     arguments = parser.parse_args()
     wanted = arguments.operators or oracle.JUDGES
@@ -67,9 +90,7 @@ def main():
         if name not in wanted:
             continue
         halves = [misrounded(name, options, np.dtype(k)) for k in (np.float16, ml_dtypes.bfloat16)]
-        points = oracle.float32_points(oracle.JUDGES[name].domain)
-        errors = [oracle.largest_error(name, options, points, g) for g in (1.0, "hard")]
-        ulp = max(errors).ulp
+        ulp = max(largest_errors(name, options, arguments.every)).ulp
         rows.append(f"| {name} | {oracle.words(options)} | {ulp:.3f} | {halves[0]} | {halves[1]} |")
         print(rows[-1], flush=True)
     if arguments.write:

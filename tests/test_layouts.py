@@ -14,7 +14,8 @@ import aclnn
 from aclnn import dtypes, isa
 
 BFLOAT16 = np.dtype(ml_dtypes.bfloat16)
-DTYPES = [np.dtype(np.float32), np.dtype(np.float16), BFLOAT16]
+FLOAT32, FLOAT16 = np.dtype(np.float32), np.dtype(np.float16)
+DTYPES = [FLOAT32, FLOAT16, BFLOAT16]
 BINARY = ["elu_backward", "hardshrink_backward", "gelu_backward", "leaky_relu_backward"]
 QUICK = settings(max_examples=120, deadline=None, suppress_health_check=list(HealthCheck))
 
@@ -248,11 +249,12 @@ def test_an_input_wider_than_the_output_at_the_same_address():
     assert not np.array_equal(storage[:32], expected)
 
 
-def computed(level, formula, operands, scalars):
-    """One run of a kernel over operands of a dtype, all at once."""
+def computed(level, formula, operands, scalars, dtype=None):
+    """One run of a kernel over operands, all at once, into their dtype or another."""
     kernels = isa.kernels(level)
-    dtype = operands[0].dtype
-    ref = kernels.compute_kernel(formula, (dtype.name,) * len(operands), dtype.name)
+    dtype = operands[0].dtype if dtype is None else dtype
+    names = tuple(operand.dtype.name for operand in operands)
+    ref = kernels.compute_kernel(formula, names, dtype.name)
     out = np.empty(operands[0].size, dtype)
     places = [(a.ctypes.data, 0, a.itemsize) for a in (*operands, out)]
     kernels.run(ref, places[:-1], places[-1], 1, out.size, scalars)
@@ -325,25 +327,37 @@ def test_instruction_sets_agree_at_the_edges(formula, dtype):
 LONG = 608  # a run that is looked through for zeros, and more
 
 
+@pytest.mark.parametrize(
+    ("kind", "out"),
+    [
+        (FLOAT32, FLOAT32),
+        (FLOAT16, FLOAT16),
+        (BFLOAT16, BFLOAT16),
+        (FLOAT32, FLOAT16),
+        (BFLOAT16, FLOAT32),
+    ],
+    ids=str,
+)
 @pytest.mark.parametrize("formula", SCALARS)
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
-def test_an_odd_element_among_ordinary_ones(formula):
+def test_an_odd_element_among_ordinary_ones(formula, kind, out):
     """Loops that expect no zeros, and none that is too small or no number, notice a single one."""
     rng = np.random.default_rng(17)
     edges = np.array([*EDGES, *(-np.array(EDGES))], np.float32)
     a, b = (m.ravel() for m in np.meshgrid(edges, edges))
     odd = [a, b] if "_backward" in formula else [edges]
-    runs = [rng.uniform(0.1, 0.9, (x.size, LONG)).astype(np.float32) for x in odd]
-    places = rng.integers(0, LONG, odd[0].size)
+    length = LONG if kind == FLOAT32 else 96
+    runs = [rng.uniform(0.1, 0.9, (x.size, length)) for x in odd]
+    places = rng.integers(0, length, odd[0].size)
     for run, x in zip(runs, odd, strict=True):
         run[np.arange(x.size), places] = x
-    for scalars in SCALARS[formula][:3]:
-        plain = computed("generic", formula, [run.ravel() for run in runs], scalars)
-        for level in isa.available():
-            out = [
-                computed(level, formula, list(each), scalars) for each in zip(*runs, strict=True)
-            ]
-            assert_near(np.concatenate(out), plain)
+    runs = [run.astype(kind) for run in runs]
+    for scalars in SCALARS[formula][: 3 if kind == out == FLOAT32 else 1]:
+        plain = computed("generic", formula, [run.ravel() for run in runs], scalars, out)
+        for level in set(isa.available()) - {"generic"}:
+            each = zip(*runs, strict=True)
+            results = [computed(level, formula, list(run), scalars, out) for run in each]
+            assert_near(np.concatenate(results), plain)
 
 
 @pytest.mark.parametrize(
