@@ -151,7 +151,7 @@ POLYNOMIALS = {
 LN2, LN2_NEAR = mpf(float.fromhex("0x1.62ep-1")), mpf(float.fromhex("0x1.62e43p-1"))
 LACK, LACK_NEAR = (log(2) / short - 1 for short in (LN2, LN2_NEAR))
 TABLE_HEAD = """\
-/* Tables for `lane_formulas.h`; `benchmarks/coefficients.py` makes them.
+/* Tables for `lane_exp.h` and `lane_gelu.h`; `benchmarks/coefficients.py` makes them.
  *
  * EXP_POWERS: 2^(j/16) to twelve bits; EXP_SHIFTS: the logarithm of what the rounding left out;
  * GELU_SHIFTS: what that adds to t^2. EXP_NEAR_POWERS: 2^(j/32) to 24 bits. WIDE: the same of

@@ -100,6 +100,13 @@ static inline int nan_seen(const seen_t *seen, uint16_t infinity) {
     return any_short_at_least(seen->most, (uint16_t)(2 * infinity + 1));
 }
 
+/* Mark the elements that lanes leave to the double form. */
+#define MARK(name) \
+    static void name##_mark(const float *a, const float *b, const float *r, uint16_t *suspect, \
+                            ptrdiff_t n, const double *p) { \
+        for (ptrdiff_t i = 0; i < n; i++) suspect[i] |= name##_suspect(a[i], b[i], r[i], p); \
+    }
+
 #endif
 
 #endif

@@ -1,5 +1,5 @@
 /* As many floats as a register holds, sixteen with AVX-512 and eight with AVX2: the operations that
- * the formulas of `lane_formulas.h` are made of. Compilers vectorise plain loops well, but do not
+ * the formulas of `lane_elu.h` and its like are made of. Compilers vectorise plain loops well, but do not
  * look tables up in registers, which is what makes exponentials cheap.
  *
  * LANES is not defined where there are no such registers; plain loops then do the work.

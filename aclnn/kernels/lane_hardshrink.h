@@ -1,0 +1,78 @@
+/* Hard shrinkage and its gradient by lanes. */
+#ifndef ACLNN_LANE_HARDSHRINK_H
+#define ACLNN_LANE_HARDSHRINK_H
+
+#include "lane_loops.h"
+
+#ifdef LANES
+
+static const limits_t NO_LIMITS = { 0 };
+
+/* Which magnitudes pass, as bits of each type: from `low` on, `reach` more, up to infinity. */
+static void keep_facts(facts_t *facts, ptrdiff_t n, kind_t kind) {
+    const double *p = facts->p;
+    keep_t *keep = &facts->line.keep;
+    float bound = p[0] <= 0 ? 0.0f : (float)p[0]; /* the sign of -0 would be part of its bits */
+    uint32_t bits = bits_of_f32(bound);
+    uint16_t half = half_of_f32(bound).bits;
+    half_t rounded = { half };
+    half -= half_to_f32(rounded) > bound;
+    int none = !(bound < INFINITY);
+    keep->low = none ? 0xffffffffu : bits + 1u;
+    keep->reach = none ? 0u : 0x7f800000u - keep->low;
+    none |= half >= 0x7c00u;
+    keep->half_low = none ? 0xffffu : half + 1u;
+    keep->half_reach = none ? 0u : 0x7c00u - keep->half_low;
+    none = !(bound < INFINITY);
+    keep->bfloat_low = none ? 0xffffu : (bits >> 16) + 1u;
+    keep->bfloat_reach = none ? 0u : 0x7f80u - keep->bfloat_low;
+}
+
+/* The forward form: with a bound below 0 zeros pass too. */
+static void keep_own_facts(facts_t *facts, ptrdiff_t n, kind_t kind) {
+    static const keep_t all = { 0, 0x7f800000u, 0, 0x7c00u, 0, 0x7f80u };
+    keep_facts(facts, n, kind);
+    if (facts->p[0] < 0) facts->line.keep = all;
+}
+
+static inline ints_t hardshrink_single_line(
+        const line_facts_t *facts, const char *a, const char *b, seen_t *seen) {
+    const keep_t *keep = &facts->keep;
+    return kept(ints_load(a), ints_load(b), keep->low, keep->reach);
+}
+static inline ints_t kept_halves(const char *a, const char *b, uint16_t low, uint16_t reach) {
+    ints_t size = int_and(ints_load(b), short_of(0x7fff));
+    return short_within(size, low, reach, ints_load(a), ints_of(0u));
+}
+static inline ints_t hardshrink_half_line(
+        const line_facts_t *facts, const char *a, const char *b, seen_t *seen) {
+    const keep_t *keep = &facts->keep;
+    return kept_halves(a, b, keep->half_low, keep->half_reach);
+}
+static inline ints_t hardshrink_bfloat_line(
+        const line_facts_t *facts, const char *a, const char *b, seen_t *seen) {
+    const keep_t *keep = &facts->keep;
+    return kept_halves(a, b, keep->bfloat_low, keep->bfloat_reach);
+}
+static inline lanes_t hardshrink_from_float(const void *facts, lanes_t g, lanes_t x, seen_t *seen) {
+    const keep_t *keep = &((const facts_t *)facts)->line.keep;
+    return floats_of(kept(bits_of(g), bits_of(x), keep->low, keep->reach));
+}
+LINE_LOOP(hardshrink_singles, hardshrink_single_line, SINGLE)
+LINE_LOOP(hardshrink_1, hardshrink_half_line, HALF)
+LINE_LOOP(hardshrink_2, hardshrink_bfloat_line, BFLOAT)
+LOOP(hardshrink_3, hardshrink_from_float, SINGLE, HALF, NO_LIMITS, 0)
+LOOP(hardshrink_4, hardshrink_from_float, SINGLE, BFLOAT, NO_LIMITS, 0)
+LOOP(hardshrink_narrowed, hardshrink_from_float, SINGLE, SINGLE, NO_LIMITS, 0)
+static int hardshrink_0(const span_t *s) {
+    return s->stored == SINGLE ? hardshrink_singles(s) : hardshrink_narrowed(s);
+}
+LOOPS_TABLE(hardshrink)
+
+#define HARDSHRINK_FORMS \
+    { "hardshrink", { hardshrink_loops, keep_own_facts, NULL } }, \
+    { "hardshrink_backward", { hardshrink_loops, keep_facts, NULL } },
+
+#endif
+
+#endif

@@ -1,0 +1,145 @@
+/* Leaky ReLU and its gradient by lanes. */
+#ifndef ACLNN_LANE_LEAKY_RELU_H
+#define ACLNN_LANE_LEAKY_RELU_H
+
+#include "lane_loops.h"
+
+#ifdef LANES
+
+static inline int leaky_relu_suspect(float g, float x, float r, const double *p) { return is_extreme(r); }
+
+static inline lanes_t leaky_relu_single_lanes(const void *facts, lanes_t g, lanes_t x, seen_t *seen) {
+    lanes_t slope = lanes_of(((const facts_t *)facts)->line.scale.slope);
+    return show(seen, choose_times(not_above_zero(x), g, slope));
+}
+
+static inline lanes_t leaky_relu_half_lanes(const void *facts, lanes_t g, lanes_t x, seen_t *seen) {
+    lanes_t slope = lanes_of(((const facts_t *)facts)->line.scale.slope);
+    return show(seen, choose_times_to_odd(not_above_zero(x), g, slope));
+}
+
+/* Below what floats can tell apart, rounding to odd loses what it stands on. */
+static inline lanes_t leaky_relu_bfloat_lanes(const void *facts, lanes_t g, lanes_t x, seen_t *seen) {
+    lanes_t result = leaky_relu_half_lanes(facts, g, x, seen);
+    see_size(seen, result, not_zero(result));
+    return result;
+}
+
+/* A product that is rounded to a float and then to a half may come out wrong: where the first
+ * rounding lands in the middle of two halves. Whether that happens depends on the digits of the
+ * slope and of the half alone, so that all halves can be tried before.
+ *
+ * Whether the product with `near`, rounded to a float, lies on the same side of every middle as the
+ * exact product with `slope`: the same first twelve digits, and after them nothing, or something. */
+static inline int on_same_sides(float slope, float near) {
+    const unsigned all = (1u << LANES) - 1u;
+    unsigned wrong = 0;
+    for (uint32_t j = 0; j < 1u << 10; j += LANES) {
+        ints_t mantissa = int_left(numbers_from(j), 13);
+        lanes_t x = floats_of(int_plus(mantissa, ints_of(0x3f800000u)));
+        ints_t odd = bits_of(choose_times_to_odd(above_zero(x), x, lanes_of(slope)));
+        ints_t rounded = bits_of(times(x, lanes_of(near)));
+        wrong |= all & ~which_miss(int_xor(odd, rounded), ints_of(0xfffff000u));
+        wrong |= which_miss(odd, ints_of(0xfffu)) ^ which_miss(rounded, ints_of(0xfffu));
+    }
+    return !wrong;
+}
+
+/* Whether no product of a bfloat with the slope becomes a middle: then ties need no care either. */
+static inline int never_in_the_middle(float slope) {
+    unsigned found = 0;
+    for (uint32_t j = 0; j < 1u << 7; j += LANES) {
+        ints_t mantissa = int_left(numbers_from(j), 16);
+        lanes_t x = floats_of(int_plus(mantissa, ints_of(0x3f800000u)));
+        ints_t product = bits_of(times(x, lanes_of(slope)));
+        found |= which_miss(int_xor(product, ints_of(0x8000u)), ints_of(0xffffu));
+    }
+    return !found;
+}
+
+/* Up to so many elements finding out takes longer than it saves. */
+enum { FEW_HALVES = 16384, FEW_BFLOATS = 512 };
+
+static void scale_facts(facts_t *facts, ptrdiff_t n, kind_t kind) {
+    scale_t *scale = &facts->line.scale;
+    float slope = scale->slope = scale->near = (float)facts->p[0];
+    scale->at_once = 0;
+    if (is_extreme(slope)) return;
+    if (kind == BFLOAT && n >= FEW_BFLOATS) scale->at_once = never_in_the_middle(slope);
+    if (kind != HALF || n < FEW_HALVES) return;
+    /* Decimal fractions often come close to middles, and their neighbours do not. */
+    for (int step = 0; step < 3 && !scale->at_once; step++) {
+        uint32_t bits = bits_of_f32(slope) + (step == 2 ? 0xffffffffu : (uint32_t)step);
+        scale->near = f32_of_bits(bits);
+        scale->at_once = on_same_sides(slope, scale->near);
+    }
+}
+
+static const limits_t LEAKY_LIMITS = { .finite = 1 };
+LOOP(leaky_relu_0, leaky_relu_single_lanes, SINGLE, SINGLE, LEAKY_LIMITS, 0)
+HALF_LOOPS(leaky_relu, leaky_relu_half_lanes, leaky_relu_bfloat_lanes, leaky_relu_bfloat_lanes, LEAKY_LIMITS, 0)
+
+static inline lanes_t scaled(const line_facts_t *facts, lanes_t g) {
+    return times(g, lanes_of(facts->scale.near));
+}
+static inline ints_t scaled_halves(const line_facts_t *facts, const char *g) {
+    lanes_t low = load_kind(HALF, g), high = load_kind(HALF, g + 2 * LANES);
+    return both_halves(to_halves(scaled(facts, low)), to_halves(scaled(facts, high)));
+}
+static inline ints_t scaled_bfloats(const line_facts_t *facts, const char *p) {
+    const ints_t middle = ints_of(0x8000u);
+    ints_t g = ints_load(p);
+    lanes_t even = floats_of(int_left(g, 16)), odd = floats_of(int_and(g, ints_of(0xffff0000u)));
+    return interleave_upper(int_plus(bits_of(scaled(facts, even)), middle),
+                       int_plus(bits_of(scaled(facts, odd)), middle));
+}
+static inline ints_t leaky_relu_half_line(
+        const line_facts_t *facts, const char *x, const char *unused, seen_t *seen) {
+    ints_t same = ints_load(x), result = short_positive(same, same, scaled_halves(facts, x));
+    see_short_most(seen, result);
+    return result;
+}
+static inline ints_t leaky_relu_bfloat_line(
+        const line_facts_t *facts, const char *x, const char *unused, seen_t *seen) {
+    ints_t same = ints_load(x), result = short_positive(same, same, scaled_bfloats(facts, x));
+    see_short_sizes(seen, result);
+    return result;
+}
+/* A NaN in x does not show in the result, if it is taken for positive. */
+static inline ints_t leaky_backward_half_line(
+        const line_facts_t *facts, const char *g, const char *x, seen_t *seen) {
+    ints_t result = short_within(ints_load(x), 1u, 0x7c00u - 1u, ints_load(g), scaled_halves(facts, g));
+    see_short_most(seen, result);
+    return result;
+}
+static inline ints_t leaky_backward_bfloat_line(
+        const line_facts_t *facts, const char *g, const char *x, seen_t *seen) {
+    ints_t result = short_within(ints_load(x), 1u, 0x7f80u - 1u, ints_load(g), scaled_bfloats(facts, g));
+    see_short_sizes(seen, result);
+    return result;
+}
+LINE_LOOP(leaky_relu_half, leaky_relu_half_line, HALF)
+LINE_LOOP(leaky_relu_bfloat, leaky_relu_bfloat_line, BFLOAT)
+LINE_LOOP(leaky_backward_half, leaky_backward_half_line, HALF)
+LINE_LOOP(leaky_backward_bfloat, leaky_backward_bfloat_line, BFLOAT)
+static int leaky_relu_by_slope_1(const span_t *s) {
+    if (!FACTS(s)->line.scale.at_once) return leaky_relu_1(s);
+    return s->a == s->b ? leaky_relu_half(s) : leaky_backward_half(s);
+}
+static int leaky_relu_by_slope_2(const span_t *s) {
+    if (!FACTS(s)->line.scale.at_once) return leaky_relu_2(s);
+    return s->a == s->b ? leaky_relu_bfloat(s) : leaky_backward_bfloat(s);
+}
+static const lane_loop leaky_relu_loops[5] = {
+    leaky_relu_0, leaky_relu_by_slope_1, leaky_relu_by_slope_2, leaky_relu_3, leaky_relu_4,
+};
+
+MARK(leaky_relu)
+
+#define LEAKY_RELU_FORMS \
+    { "leaky_relu", { leaky_relu_loops, scale_facts, leaky_relu_mark } }, \
+    { "leaky_relu_backward", { leaky_relu_loops, scale_facts, leaky_relu_mark } },
+
+#endif
+
+#endif
