@@ -141,9 +141,8 @@ cdef enum:
     # Doubtful and suspect elements:
     BATCH = 64               # so many are computed again at a time
     WHOLE = 8                # rounded up to a multiple of this, so that loops have no remainder
-    DOUBT_BITS = 16          # of the word of doubts that each register has
     DOUBTS_MOST = HALVES_IN_PLACE // 8     # registers in a block, of eight elements or more
-    DOUBTS_LISTED = DOUBTS_MOST // 4 + 1   # four words are looked at together
+    DOUBTS_LISTED = DOUBTS_MOST // 4 + 8   # four of them are looked at together, and eight fours
     NO_ROW = -1
     MOST_FORMULAS = 32
 
@@ -184,6 +183,10 @@ cdef extern from "lane_abi.h" nogil:
         int stream
         int prefetch
         kind_t stored
+
+    int DOUBTS_TOGETHER
+    int list_doubts(const uint16_t *, int, int *) noexcept
+    ptrdiff_t doubted(const span_t *, int, int, int) noexcept
 
 ctypedef int (*lane_loop)(const span_t *) noexcept nogil
 
@@ -581,7 +584,7 @@ cdef inline void compute_by_lanes(const tile_view *views, const block_t *block,
     cdef int flags = block.flags
     cdef char memory[BLOCK * 4 + LINE]
     cdef char *results = line_in(memory)
-    cdef uint16_t doubts[DOUBTS_MOST + 4]
+    cdef uint16_t doubts[DOUBTS_MOST + 32]  # which DOUBTS_TOGETHER is
     cdef const tile_view *out = &views[state.n_inputs]
     cdef bint direct = block.dense and state.stores
     cdef const char *inputs[2]
@@ -766,7 +769,7 @@ cdef inline void scatter(const char *results, const tile_view *out, const block_
 cdef void settle(const span_t *span, int found, picked_t *picked) noexcept nogil:
     """Pick suspect and doubtful elements, to be rounded from double."""
     if found & DOUBTS:
-        pick_doubts(span, picked)
+        pick_doubts(span, found, picked)
     if found & SUSPECTS:
         pick_suspects(span, picked)
 
@@ -779,6 +782,7 @@ cdef inline void pick(const span_t *span, ptrdiff_t where, picked_t *picked) noe
     copy_element(picked.inputs[0] + picked.count * size, span.a + where * size, size)
     copy_element(picked.inputs[1] + picked.count * size, span.b + where * size, size)
     picked.places[picked.count] = picked.target + where * picked.size
+    prefetch(picked.places[picked.count])  # a line that was streamed would hold up later ones
     picked.count += 1
 
 
@@ -797,25 +801,21 @@ cdef inline bint none_of_four(const uint16_t *marks) noexcept nogil:
     return four == 0
 
 
-cdef void pick_doubts(const span_t *span, picked_t *picked) noexcept nogil:
-    """Four groups are looked at together. First those that have doubts are listed, without
-    branches, which no processor could predict."""
+cdef void pick_doubts(const span_t *span, int found, picked_t *picked) noexcept nogil:
+    """First what has doubts is listed, without branches, which no processor could predict."""
     cdef ptrdiff_t groups = (span.n + LANES - 1) // LANES
-    cdef ptrdiff_t fours = (groups + 3) // 4
     cdef int listed[DOUBTS_LISTED]
-    cdef int k, bit, count = 0
-    cdef ptrdiff_t i, where
+    cdef int i, bit, count
+    cdef ptrdiff_t where
     cdef uint64_t four
-    memset(&span.doubts[groups], 0, (4 * fours - groups) * sizeof(uint16_t))
-    for k in range(fours):
-        listed[count] = k
-        count += not none_of_four(&span.doubts[4 * k])
+    memset(&span.doubts[groups], 0, DOUBTS_TOGETHER * sizeof(uint16_t))
+    count = list_doubts(span.doubts, <int>((groups + 3) // 4), listed)
     for i in range(count):
         memcpy(&four, &span.doubts[4 * listed[i]], sizeof(four))
         while four:
             bit = __builtin_ctzll(four)
             four &= four - 1
-            where = (4 * listed[i] + bit // DOUBT_BITS) * LANES + bit % DOUBT_BITS
+            where = doubted(span, found, listed[i], bit)
             if where < span.n:
                 pick(span, where, picked)
 

@@ -27,7 +27,7 @@ static inline int elu_backward_suspect(float g, float x, float r, const double *
 }
 
 /* `table` of powers times `factor`. */
-static inline void scale_powers(const void *table, int steps, float factor, float *scaled) {
+INLINED void scale_powers(const void *table, int steps, float factor, float *scaled) {
     for (int j = 0; j < steps; j += LANES) {
         ints_t offset = octave_bits(steps, numbers_from((uint32_t)j));
         lanes_t power = floats_of(int_plus(ints_load((const float *)table + j), offset));
@@ -62,7 +62,7 @@ static void elu_facts(facts_t *facts, ptrdiff_t n, kind_t kind) {
 }
 
 /* rate min(x, 0) = n octaves + the return value; `unit`: the rate is known to be 1. */
-static inline __attribute__((always_inline)) lanes_t elu_reduced(
+INLINED lanes_t elu_reduced(
         const elu_t *elu, lanes_t x, int unit, int steps, whole_t *n, seen_t *seen) {
     const lanes_t high = lanes_of(-LN2), low = lanes_of(-LN2_LOW);
     const lanes_t rate = lanes_of(elu->rate);
@@ -75,7 +75,7 @@ static inline __attribute__((always_inline)) lanes_t elu_reduced(
 }
 
 /* g slope e^y = g power + what the rest of the exponential adds to that, rounded together. */
-static inline __attribute__((always_inline)) lanes_t elu_backward_single(
+INLINED lanes_t elu_backward_single(
         const elu_t *elu, int unit, lanes_t g, lanes_t x, seen_t *seen) {
     whole_t n;
     lanes_t r = elu_reduced(elu, x, unit, EXP_STEPS, &n, seen);
@@ -89,7 +89,7 @@ static inline __attribute__((always_inline)) lanes_t elu_backward_single(
     return show(seen, result);
 }
 
-static inline __attribute__((always_inline)) lanes_t elu_backward_short(
+INLINED lanes_t elu_backward_short(
         const elu_t *elu, int unit, lanes_t g, lanes_t x, seen_t *seen) {
     whole_t n;
     lanes_t rest = exp_near_rest(elu_reduced(elu, x, unit, EXP_NEAR_STEPS, &n, seen), 1.0f);
@@ -99,16 +99,16 @@ static inline __attribute__((always_inline)) lanes_t elu_backward_short(
 }
 
 #define ELU(s) (&((const facts_t *)(s))->elu)
-static inline lanes_t elu_backward_single_lanes(const void *facts, lanes_t g, lanes_t x, seen_t *seen) {
+INLINED lanes_t elu_backward_single_lanes(const void *facts, lanes_t g, lanes_t x, seen_t *seen) {
     return elu_backward_single(ELU(facts), 0, g, x, seen);
 }
-static inline lanes_t elu_backward_half_lanes(const void *facts, lanes_t g, lanes_t x, seen_t *seen) {
+INLINED lanes_t elu_backward_half_lanes(const void *facts, lanes_t g, lanes_t x, seen_t *seen) {
     return elu_backward_short(ELU(facts), 0, g, x, seen);
 }
-static inline lanes_t elu_unit_single_lanes(const void *facts, lanes_t g, lanes_t x, seen_t *seen) {
+INLINED lanes_t elu_unit_single_lanes(const void *facts, lanes_t g, lanes_t x, seen_t *seen) {
     return elu_backward_single(ELU(facts), 1, g, x, seen);
 }
-static inline lanes_t elu_unit_half_lanes(const void *facts, lanes_t g, lanes_t x, seen_t *seen) {
+INLINED lanes_t elu_unit_half_lanes(const void *facts, lanes_t g, lanes_t x, seen_t *seen) {
     return elu_backward_short(ELU(facts), 1, g, x, seen);
 }
 
@@ -144,7 +144,7 @@ static void growth_facts(facts_t *facts, ptrdiff_t n, kind_t kind) {
 /* e^y for y = rate max(min(x, 0), last): power (1 + high + low + what a polynomial makes of both). From
  * `last` on e^y - 1 is -1 to the last digit. `high` is exact. */
 typedef struct { lanes_t power, high, low; } decay_t;
-static inline decay_t elu_decay(const growth_t *growth, lanes_t x) {
+INLINED decay_t elu_decay(const growth_t *growth, lanes_t x) {
     const lanes_t rate = lanes_of(growth->rate);
     decay_t d;
     lanes_t below = at_least(at_most(x, 0.0f), lanes_of(growth->last)), y = times(rate, below);
@@ -155,13 +155,13 @@ static inline decay_t elu_decay(const growth_t *growth, lanes_t x) {
     d.power = exp_power(pick_step((const float *)EXP_POWERS, n.steps), EXP_STEPS, n);
     return d;
 }
-static inline lanes_t elu_chosen(const growth_t *growth, lanes_t x, lanes_t negative) {
+INLINED lanes_t elu_chosen(const growth_t *growth, lanes_t x, lanes_t negative) {
     return choose(above_zero(x), times(x, lanes_of(growth->scale)), negative);
 }
 
 /* factor (power - 1 + power (high + rest)), every sum in two parts: near the root of e^y - 1 they are
  * as large as it, or larger. */
-static inline lanes_t elu_single_lanes(const void *facts, lanes_t x, lanes_t same, seen_t *seen) {
+INLINED lanes_t elu_single_lanes(const void *facts, lanes_t x, lanes_t same, seen_t *seen) {
     const growth_t *growth = GROWTH(facts);
     const lanes_t one = lanes_of(1.0f), factor = lanes_of(growth->factor);
     decay_t d = elu_decay(growth, x);
@@ -179,7 +179,7 @@ static inline lanes_t elu_single_lanes(const void *facts, lanes_t x, lanes_t sam
     return show(seen, result);
 }
 
-static inline lanes_t elu_half_lanes(const void *facts, lanes_t x, lanes_t same, seen_t *seen) {
+INLINED lanes_t elu_half_lanes(const void *facts, lanes_t x, lanes_t same, seen_t *seen) {
     const growth_t *growth = GROWTH(facts);
     decay_t d = elu_decay(growth, x);
     lanes_t r = plus(d.high, d.low), rest = fma_of(times(r, r), exp_long_tail(r, 1.0f), r);

@@ -29,13 +29,13 @@ enum { EXP_STEPS = 8, EXP_NEAR_STEPS = 8 };
 
 /* e^(scale r) - 1, less scale r and over r^2, for |scale r| <= ln(2) / (2 EXP_STEPS) + 2^-12; the
  * error of the exponential is 2^-28.6 for 16 steps, 2^-31 for 8. The long one is as good for e^r - 1. */
-static inline lanes_t exp_long_tail(lanes_t r, float scale) {
+INLINED lanes_t exp_long_tail(lanes_t r, float scale) {
     const float square = scale * scale;
     lanes_t tail = fma_of(
         r, lanes_of(0x1.555aep-5f * square * square), lanes_of(0x1.555da4p-3f * scale * square));
     return fma_of(r, tail, lanes_of(0.5f * square));
 }
-static inline lanes_t exp_tail_lanes(lanes_t r, float scale) {
+INLINED lanes_t exp_tail_lanes(lanes_t r, float scale) {
 #if LANES == 16
     const float square = scale * scale;
     return fma_of(r, lanes_of(0x1.5556e8p-3f * scale * square), lanes_of(0x1.0001f8p-1f * square));
@@ -44,12 +44,12 @@ static inline lanes_t exp_tail_lanes(lanes_t r, float scale) {
 #endif
 }
 
-static inline lanes_t exp_rest(lanes_t r) {
+INLINED lanes_t exp_rest(lanes_t r) {
     return fma_of(times(r, r), exp_tail_lanes(r, 1.0f), r);
 }
 
 /* e^(scale r) - 1 for |scale r| <= ln(2) / (2 EXP_NEAR_STEPS), error 2^-24.1 for 32 steps. */
-static inline lanes_t exp_near_rest(lanes_t r, float scale) {
+INLINED lanes_t exp_near_rest(lanes_t r, float scale) {
 #if LANES == 16
     return times(r, fma_of(r, lanes_of(0x1.00007cp-1f * scale * scale), lanes_of(0x1.0000f6p+0f * scale)));
 #else
@@ -66,31 +66,31 @@ typedef struct { lanes_t octaves; ints_t steps; } whole_t;
 static inline float exp_magic(int steps) { return 0x1.8p23f / (float)steps; }
 
 /* How often scale y contains ln(2). */
-static inline whole_t exp_whole(lanes_t y, float scale, int steps) {
+INLINED whole_t exp_whole(lanes_t y, float scale, int steps) {
     const lanes_t magic = lanes_of(exp_magic(steps));
     lanes_t shifted = fma_of(y, lanes_of(0x1.715476p+0f * scale), magic);
     whole_t whole = { minus(shifted, magic), bits_of(shifted) };
     return whole;
 }
 /* Octaves times so much, which is exact: in one operation, where nothing else is asked of the octaves. */
-static inline lanes_t exp_taken(whole_t n, float octave, int steps) {
+INLINED lanes_t exp_taken(whole_t n, float octave, int steps) {
     return fma_of(floats_of(n.steps), lanes_of(octave), lanes_of(-octave * exp_magic(steps)));
 }
 
 /* A number of steps, shifted so far that the octaves in it reach the exponent; what it holds besides,
  * tables of bits lack. */
-static inline ints_t step_bits(int steps, ints_t n) { return int_left(n, 23 - __builtin_ctz(steps)); }
-static inline lanes_t power_of_bits(lanes_t picked, int steps, whole_t n) {
+INLINED ints_t step_bits(int steps, ints_t n) { return int_left(n, 23 - __builtin_ctz(steps)); }
+INLINED lanes_t power_of_bits(lanes_t picked, int steps, whole_t n) {
     return floats_of(int_plus(bits_of(picked), step_bits(steps, n.steps)));
 }
 
 /* 2^octaves, from the step that a table of 2^(j/steps) was asked for. With sixteen lanes the octaves as a
  * number serve as well as bits, if they are there. */
 #if LANES == 16
-static inline lanes_t exp_power(lanes_t picked, int steps, whole_t n) {
+INLINED lanes_t exp_power(lanes_t picked, int steps, whole_t n) {
     return times_octaves(picked, n.octaves);
 }
-static inline ints_t octave_bits(int steps, ints_t n) { return ints_of(0u); }
+INLINED ints_t octave_bits(int steps, ints_t n) { return ints_of(0u); }
 #else
 #define exp_power power_of_bits
 #define octave_bits step_bits

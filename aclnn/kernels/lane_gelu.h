@@ -77,7 +77,7 @@ static const cut_t TANH_CUT = { GELU_TANH_WIDE_CENTERS, 1.0f, 1.625f, 21, 16, 0 
 #define TANH_SHARE_SHAPES TANH_SHARE_WIDE_SHAPES
 #endif
 
-static inline __attribute__((always_inline)) lanes_t pick_interval(
+INLINED lanes_t pick_interval(
         cut_t cut, const float *row, ints_t interval) {
 #if LANES == 16
     return pick32(row, interval);
@@ -103,7 +103,7 @@ typedef struct { const float *leads; polynomials_t shapes; int of_phi, flat; } f
 #define TANH_SLOPE FACTOR(TANH_SLOPE, TANH_CUT, 0, LANES == 16)
 #define TANH_SHARE FACTOR(TANH_SHARE, TANH_CUT, 0, LANES == 16)
 
-static inline __attribute__((always_inline)) shape_t gelu_polynomial(
+INLINED shape_t gelu_polynomial(
         polynomials_t p, lanes_t t, ints_t *interval) {
     const lanes_t offset = lanes_of(p.cut.offset);
     lanes_t place = p.cut.scale == 1.0f ? plus(t, offset) : fma_of(t, lanes_of(p.cut.scale), offset);
@@ -120,14 +120,14 @@ static inline __attribute__((always_inline)) shape_t gelu_polynomial(
     if (!p.through_0) shape.constant = pick_interval(p.cut, p.rows, *interval);
     return shape;
 }
-static inline __attribute__((always_inline)) lanes_t gelu_sum(shape_t shape) {
+INLINED lanes_t gelu_sum(shape_t shape) {
     return shape.through_0 ? times(shape.rise, shape.z) : fma_of(shape.rise, shape.z, shape.constant);
 }
 
 /* 4w = sqrt(32/pi) (t + 0.044715 t^3) = near + low. The first coefficient has so few bits that what
  * rounding takes from the sum is exact. */
 typedef struct { lanes_t near, low; } tanh_argument_t;
-static inline tanh_argument_t gelu_tanh_argument(lanes_t t) {
+INLINED tanh_argument_t gelu_tanh_argument(lanes_t t) {
     const lanes_t linear = lanes_of(0x1.98p+1f), linear_low = lanes_of(0x1.08a67ap-8f);
     const lanes_t cubic = lanes_of(0x1.2444f2p-3f), cubic_low = lanes_of(0x1.49b16ap-28f);
     lanes_t square = times(t, t), square_low = fms_of(t, t, square);
@@ -143,7 +143,7 @@ static inline tanh_argument_t gelu_tanh_argument(lanes_t t) {
  * become any number, for there the factor is 0. */
 typedef struct { lanes_t t, y; int wraps; } gelu_argument_t;
 
-static inline __attribute__((always_inline)) gelu_t gelu_single_parts(factor_t factor, gelu_argument_t at) {
+INLINED gelu_t gelu_single_parts(factor_t factor, gelu_argument_t at) {
     gelu_t parts;
     whole_t n;
     const lanes_t t = at.t, y = at.y;
@@ -166,7 +166,7 @@ static inline __attribute__((always_inline)) gelu_t gelu_single_parts(factor_t f
 }
 
 /* For t that were halves: t^2 is exact. */
-static inline __attribute__((always_inline)) gelu_t gelu_half_parts(polynomials_t factor, lanes_t t) {
+INLINED gelu_t gelu_half_parts(polynomials_t factor, lanes_t t) {
     gelu_t parts;
     lanes_t square = times(t, t);
     whole_t n = exp_whole(square, -0.5f, EXP_NEAR_STEPS);
@@ -178,14 +178,14 @@ static inline __attribute__((always_inline)) gelu_t gelu_half_parts(polynomials_
 }
 
 /* (1 + shape) (e^(-(1 + EXP_LACK) r/2) - 1) + addend. */
-static inline lanes_t gelu_rest(const gelu_t *parts, lanes_t shape, lanes_t addend) {
+INLINED lanes_t gelu_rest(const gelu_t *parts, lanes_t shape, lanes_t addend) {
     const float scale = -0.5f * (1.0f + EXP_LACK);
     lanes_t tail = fma_of(parts->r, exp_tail_lanes(parts->r, scale), lanes_of(scale));
     return fma_of(fma_of(parts->r, shape, parts->r), tail, addend);
 }
 
 /* (tail + low) times what lead and power leave of the product, but for `tail` itself. */
-static inline __attribute__((always_inline)) lanes_t gelu_grown(
+INLINED lanes_t gelu_grown(
         factor_t factor, const gelu_t *parts, lanes_t tail, lanes_t low) {
     lanes_t shape = gelu_sum(parts->shape);
     if (factor.flat) return fma_of(plus(tail, low), gelu_rest(parts, shape, shape), low);
@@ -198,18 +198,18 @@ static inline __attribute__((always_inline)) lanes_t gelu_grown(
 }
 
 /* t, as far as there are intervals: beyond, they begin again. */
-static inline lanes_t gelu_bounded(lanes_t x) { return at_most(magnitude(x), GELU_FARTHEST); }
+INLINED lanes_t gelu_bounded(lanes_t x) { return at_most(magnitude(x), GELU_FARTHEST); }
 
 /* The same for those that find out what lies beyond. With sixteen lanes factors of phi need no look at x
  * for that: their tables end in zeros, which are seen. */
 #if LANES == 16
-static inline lanes_t gelu_distance(lanes_t x) { return magnitude(x); }
+INLINED lanes_t gelu_distance(lanes_t x) { return magnitude(x); }
 #else
-static inline lanes_t gelu_distance(lanes_t x) { return gelu_bounded(x); }
+INLINED lanes_t gelu_distance(lanes_t x) { return gelu_bounded(x); }
 #endif
 /* Gradients of 0 need a power that keeps its sign, whatever x is, and a distance that is no number where x
  * is none; others do not, and take fewer operations. */
-static inline __attribute__((always_inline)) gelu_argument_t gelu_single_argument(
+INLINED gelu_argument_t gelu_single_argument(
         factor_t factor, lanes_t x, seen_t *seen) {
 #if LANES == 16
     if (factor.of_phi && seen->nonzero) return (gelu_argument_t){ lesser_magnitude(x, GELU_BEYOND), x, 1 };
@@ -226,7 +226,7 @@ typedef struct { float near, low; } root_t;
 #define TANH_SLOPE_ROOT (root_t){ GELU_TANH_ROOT, -0x1.85a06cp-27f }
 
 /* On the right the gradient is 1 - tail: there the tail is negative, and the product gets its sign. */
-static inline __attribute__((always_inline)) lanes_t gelu_backward_single(
+INLINED lanes_t gelu_backward_single(
         factor_t factor, root_t root, lanes_t g, lanes_t x, seen_t *seen) {
     const lanes_t one = lanes_of(1.0f);
     gelu_argument_t at = gelu_single_argument(factor, x, seen);
@@ -250,16 +250,16 @@ static inline __attribute__((always_inline)) lanes_t gelu_backward_single(
     seen->nearest = least_magnitude(seen->nearest, near);
     return show(seen, result);
 }
-static inline lanes_t gelu_backward_single_lanes(const void *none, lanes_t g, lanes_t x, seen_t *seen) {
+INLINED lanes_t gelu_backward_single_lanes(const void *none, lanes_t g, lanes_t x, seen_t *seen) {
     return gelu_backward_single(SLOPE, SLOPE_ROOT, g, x, seen);
 }
-static inline lanes_t gelu_backward_tanh_single_lanes(
+INLINED lanes_t gelu_backward_tanh_single_lanes(
         const void *none, lanes_t g, lanes_t x, seen_t *seen) {
     return gelu_backward_single(TANH_SLOPE, TANH_SLOPE_ROOT, g, x, seen);
 }
 
 /* `t` may be less than the distance of x, so that exponents last. */
-static inline lanes_t gelu_backward_short(
+INLINED lanes_t gelu_backward_short(
         lanes_t distance, lanes_t t, lanes_t g, lanes_t x, seen_t *seen) {
     gelu_t parts = gelu_half_parts(SLOPE_NEAR, t);
     lanes_t near = plus(minus(lanes_of(SLOPE_ROOT.near), distance), lanes_of(SLOPE_ROOT.low));
@@ -270,11 +270,11 @@ static inline lanes_t gelu_backward_short(
 }
 
 /* Results are 0 long before, whatever a half is multiplied by; what is infinite stays it. */
-static inline lanes_t gelu_backward_half_lanes(const void *none, lanes_t g, lanes_t x, seen_t *seen) {
+INLINED lanes_t gelu_backward_half_lanes(const void *none, lanes_t g, lanes_t x, seen_t *seen) {
     return gelu_backward_short(magnitude(x), gelu_bounded(x), g, x, seen);
 }
 
-static inline lanes_t gelu_backward_bfloat_lanes(const void *none, lanes_t g, lanes_t x, seen_t *seen) {
+INLINED lanes_t gelu_backward_bfloat_lanes(const void *none, lanes_t g, lanes_t x, seen_t *seen) {
     see_argument(seen, x);
     lanes_t t = gelu_distance(x);
     return gelu_backward_short(t, t, g, x, seen);
@@ -291,7 +291,7 @@ LOOPS_TABLE(gelu_backward)
 
 /* max(x, 0) - t Phi(-t); of the product with the tail's first part what rounding takes is exact. For
  * zeros all that is taken away is +0, so that they keep their signs. */
-static inline __attribute__((always_inline)) lanes_t gelu_single(
+INLINED lanes_t gelu_single(
         factor_t factor, lanes_t x, seen_t *seen) {
     gelu_argument_t at = gelu_single_argument(factor, x, seen);
     gelu_t parts = gelu_single_parts(factor, at);
@@ -306,23 +306,23 @@ static inline __attribute__((always_inline)) lanes_t gelu_single(
     see_size(seen, result, not_zero(x));
     return show(seen, result);
 }
-static inline lanes_t gelu_single_lanes(const void *none, lanes_t x, lanes_t same, seen_t *seen) {
+INLINED lanes_t gelu_single_lanes(const void *none, lanes_t x, lanes_t same, seen_t *seen) {
     return gelu_single(MILLS, x, seen);
 }
-static inline lanes_t gelu_tanh_single_lanes(const void *none, lanes_t x, lanes_t same, seen_t *seen) {
+INLINED lanes_t gelu_tanh_single_lanes(const void *none, lanes_t x, lanes_t same, seen_t *seen) {
     return gelu_single(TANH_SHARE, x, seen);
 }
 
-static inline __attribute__((always_inline)) lanes_t gelu_short(lanes_t t, lanes_t x, seen_t *seen) {
+INLINED lanes_t gelu_short(lanes_t t, lanes_t x, seen_t *seen) {
     gelu_t parts = gelu_half_parts(MILLS_NEAR, t);
     lanes_t lead = times(parts.power, parts.lead);
     lanes_t tail = fma_of(lead, exp_near_rest(parts.r, -0.5f), lead);
     return show(seen, fnma_of(magnitude(x), tail, positive_part(x)));
 }
-static inline lanes_t gelu_half_lanes(const void *none, lanes_t x, lanes_t same, seen_t *seen) {
+INLINED lanes_t gelu_half_lanes(const void *none, lanes_t x, lanes_t same, seen_t *seen) {
     return gelu_short(gelu_bounded(x), x, seen);
 }
-static inline lanes_t gelu_bfloat_lanes(const void *none, lanes_t x, lanes_t same, seen_t *seen) {
+INLINED lanes_t gelu_bfloat_lanes(const void *none, lanes_t x, lanes_t same, seen_t *seen) {
     see_argument(seen, x);
     return gelu_short(gelu_distance(x), x, seen);
 }

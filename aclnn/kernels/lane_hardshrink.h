@@ -35,26 +35,26 @@ static void keep_own_facts(facts_t *facts, ptrdiff_t n, kind_t kind) {
     if (facts->p[0] < 0) facts->line.keep = all;
 }
 
-static inline ints_t hardshrink_single_line(
+INLINED ints_t hardshrink_single_line(
         const line_facts_t *facts, const char *a, const char *b, seen_t *seen) {
     const keep_t *keep = &facts->keep;
     return kept(ints_load(a), ints_load(b), keep->low, keep->reach);
 }
-static inline ints_t kept_halves(const char *a, const char *b, uint16_t low, uint16_t reach) {
+INLINED ints_t kept_halves(const char *a, const char *b, uint16_t low, uint16_t reach) {
     ints_t size = int_and(ints_load(b), short_of(0x7fff));
     return short_within(size, low, reach, ints_load(a), ints_of(0u));
 }
-static inline ints_t hardshrink_half_line(
+INLINED ints_t hardshrink_half_line(
         const line_facts_t *facts, const char *a, const char *b, seen_t *seen) {
     const keep_t *keep = &facts->keep;
     return kept_halves(a, b, keep->half_low, keep->half_reach);
 }
-static inline ints_t hardshrink_bfloat_line(
+INLINED ints_t hardshrink_bfloat_line(
         const line_facts_t *facts, const char *a, const char *b, seen_t *seen) {
     const keep_t *keep = &facts->keep;
     return kept_halves(a, b, keep->bfloat_low, keep->bfloat_reach);
 }
-static inline lanes_t hardshrink_from_float(const void *facts, lanes_t g, lanes_t x, seen_t *seen) {
+INLINED lanes_t hardshrink_from_float(const void *facts, lanes_t g, lanes_t x, seen_t *seen) {
     const keep_t *keep = &((const facts_t *)facts)->line.keep;
     return floats_of(kept(bits_of(g), bits_of(x), keep->low, keep->reach));
 }

@@ -8,18 +8,18 @@
 
 static inline int leaky_relu_suspect(float g, float x, float r, const double *p) { return is_extreme(r); }
 
-static inline lanes_t leaky_relu_single_lanes(const void *facts, lanes_t g, lanes_t x, seen_t *seen) {
+INLINED lanes_t leaky_relu_single_lanes(const void *facts, lanes_t g, lanes_t x, seen_t *seen) {
     lanes_t slope = lanes_of(((const facts_t *)facts)->line.scale.slope);
     return show(seen, choose_times(not_above_zero(x), g, slope));
 }
 
-static inline lanes_t leaky_relu_half_lanes(const void *facts, lanes_t g, lanes_t x, seen_t *seen) {
+INLINED lanes_t leaky_relu_half_lanes(const void *facts, lanes_t g, lanes_t x, seen_t *seen) {
     lanes_t slope = lanes_of(((const facts_t *)facts)->line.scale.slope);
     return show(seen, choose_times_to_odd(not_above_zero(x), g, slope));
 }
 
 /* Below what floats can tell apart, rounding to odd loses what it stands on. */
-static inline lanes_t leaky_relu_bfloat_lanes(const void *facts, lanes_t g, lanes_t x, seen_t *seen) {
+INLINED lanes_t leaky_relu_bfloat_lanes(const void *facts, lanes_t g, lanes_t x, seen_t *seen) {
     lanes_t result = leaky_relu_half_lanes(facts, g, x, seen);
     see_size(seen, result, not_zero(result));
     return result;
@@ -79,40 +79,40 @@ static const limits_t LEAKY_LIMITS = { .finite = 1 };
 LOOP(leaky_relu_0, leaky_relu_single_lanes, SINGLE, SINGLE, LEAKY_LIMITS, 0)
 HALF_LOOPS(leaky_relu, leaky_relu_half_lanes, leaky_relu_bfloat_lanes, leaky_relu_bfloat_lanes, LEAKY_LIMITS, 0)
 
-static inline lanes_t scaled(const line_facts_t *facts, lanes_t g) {
+INLINED lanes_t scaled(const line_facts_t *facts, lanes_t g) {
     return times(g, lanes_of(facts->scale.near));
 }
-static inline ints_t scaled_halves(const line_facts_t *facts, const char *g) {
+INLINED ints_t scaled_halves(const line_facts_t *facts, const char *g) {
     lanes_t low = load_kind(HALF, g), high = load_kind(HALF, g + 2 * LANES);
     return both_halves(to_halves(scaled(facts, low)), to_halves(scaled(facts, high)));
 }
-static inline ints_t scaled_bfloats(const line_facts_t *facts, const char *p) {
+INLINED ints_t scaled_bfloats(const line_facts_t *facts, const char *p) {
     const ints_t middle = ints_of(0x8000u);
     ints_t g = ints_load(p);
     lanes_t even = floats_of(int_left(g, 16)), odd = floats_of(int_and(g, ints_of(0xffff0000u)));
     return interleave_upper(int_plus(bits_of(scaled(facts, even)), middle),
                        int_plus(bits_of(scaled(facts, odd)), middle));
 }
-static inline ints_t leaky_relu_half_line(
+INLINED ints_t leaky_relu_half_line(
         const line_facts_t *facts, const char *x, const char *unused, seen_t *seen) {
     ints_t same = ints_load(x), result = short_positive(same, same, scaled_halves(facts, x));
     see_short_most(seen, result);
     return result;
 }
-static inline ints_t leaky_relu_bfloat_line(
+INLINED ints_t leaky_relu_bfloat_line(
         const line_facts_t *facts, const char *x, const char *unused, seen_t *seen) {
     ints_t same = ints_load(x), result = short_positive(same, same, scaled_bfloats(facts, x));
     see_short_sizes(seen, result);
     return result;
 }
 /* A NaN in x does not show in the result, if it is taken for positive. */
-static inline ints_t leaky_backward_half_line(
+INLINED ints_t leaky_backward_half_line(
         const line_facts_t *facts, const char *g, const char *x, seen_t *seen) {
     ints_t result = short_within(ints_load(x), 1u, 0x7c00u - 1u, ints_load(g), scaled_halves(facts, g));
     see_short_most(seen, result);
     return result;
 }
-static inline ints_t leaky_backward_bfloat_line(
+INLINED ints_t leaky_backward_bfloat_line(
         const line_facts_t *facts, const char *g, const char *x, seen_t *seen) {
     ints_t result = short_within(ints_load(x), 1u, 0x7f80u - 1u, ints_load(g), scaled_bfloats(facts, g));
     see_short_sizes(seen, result);

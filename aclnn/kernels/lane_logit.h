@@ -41,7 +41,7 @@ static void logit_facts(facts_t *facts, ptrdiff_t n, kind_t kind) {
 }
 
 #define LOGIT(s) (&((const facts_t *)(s))->logit)
-static inline lanes_t logit_inside(const logit_t *logit, lanes_t q, lanes_t x) {
+INLINED lanes_t logit_inside(const logit_t *logit, lanes_t q, lanes_t x) {
     return choose(between(x, logit->low, logit->high), q, lanes_of(logit->outside));
 }
 
@@ -52,7 +52,7 @@ typedef enum { ANY, SYMMETRIC, OPEN, WHOLE } bounds_t;
 /* z/(1 - z) = 2^octaves w/rest, w/rest between 0.66 and 1.51; the bits of a number are its logarithm, near
  * enough to tell octaves. `rest` is 1 - z rounded; w - rest is exact. */
 typedef struct { lanes_t w, rest, octaves; } odds_t; /* octaves times 2^23 */
-static inline odds_t logit_odds(lanes_t z) {
+INLINED odds_t logit_odds(lanes_t z) {
     odds_t odds;
     odds.rest = minus(lanes_of(1.0f), z);
     ints_t ratio = int_minus(bits_of(z), bits_of(odds.rest));
@@ -62,14 +62,14 @@ static inline odds_t logit_odds(lanes_t z) {
     return odds;
 }
 /* ln((1 + u)/(1 - u)) - 2u + addend for |u| up to a fifth, error 2^-28 of 2u. */
-static inline lanes_t atanh_rest(lanes_t u, lanes_t addend) {
+INLINED lanes_t atanh_rest(lanes_t u, lanes_t addend) {
     lanes_t square = times(u, u);
     lanes_t rest = fma_of(square, lanes_of(0x1.3735c6p-2f), lanes_of(0x1.99248ap-2f));
     return fma_of(times(u, square), fma_of(square, rest, lanes_of(0x1.5555c4p-1f)), addend);
 }
 /* ln(odds) = octaves ln(2) + 2 atanh(u), u = (w - rest)/(w + rest) = 2w/(w + rest) - 1, in two parts: where
  * there are no octaves nothing may be lost of 2u, and elsewhere it is as large as the result. */
-static inline lanes_t log_odds(lanes_t z) {
+INLINED lanes_t log_odds(lanes_t z) {
     const lanes_t two = lanes_of(2.0f);
     odds_t odds = logit_odds(z);
     lanes_t rest_low = minus(minus(lanes_of(1.0f), odds.rest), z);
@@ -84,7 +84,7 @@ static inline lanes_t log_odds(lanes_t z) {
     return plus(main, atanh_rest(plus(near, near_low), low));
 }
 /* The same of what was a half: then w + rest is exact where there are no octaves. */
-static inline lanes_t log_odds_short(lanes_t z) {
+INLINED lanes_t log_odds_short(lanes_t z) {
     odds_t odds = logit_odds(z);
     lanes_t sum = plus(odds.w, odds.rest), difference = minus(odds.w, odds.rest);
     lanes_t inverse = near_inverse(sum), near = times(difference, inverse);
@@ -92,43 +92,36 @@ static inline lanes_t log_odds_short(lanes_t z) {
     return atanh_rest(u, fma_of(odds.octaves, lanes_of(LN2_NEAR * 0x1p-23f), plus(u, u)));
 }
 
-static inline __attribute__((always_inline)) lanes_t logit_clipped(
+INLINED lanes_t logit_clipped(
         const logit_t *logit, bounds_t bounds, lanes_t x) {
     return bounds == OPEN ? x : at_most(at_least(x, lanes_of(logit->first)), logit->last);
 }
-static inline __attribute__((always_inline)) lanes_t logit_single(
+INLINED lanes_t logit_single(
         const logit_t *logit, bounds_t bounds, lanes_t x, seen_t *seen) {
     lanes_t z = logit_clipped(logit, bounds, x);
     seen->most = int_most(seen->most, int_minus(bits_of(z), ints_of(LOGIT_FIRST)));
     return log_odds(z);
 }
 /* Of halves many are 0 or 1. */
-static inline lanes_t logit_at_ends(lanes_t z, lanes_t result, seen_t *seen) {
+INLINED lanes_t logit_at_ends(lanes_t z, lanes_t result, seen_t *seen) {
     choice_t not_0 = not_zero(z), not_1 = not_zero(minus(lanes_of(1.0f), z));
     see_argument(seen, z);
     see_size(seen, z, not_0);
     return choose(not_0, choose(not_1, result, lanes_of(INFINITY)), lanes_of(-INFINITY));
 }
-static inline __attribute__((always_inline)) lanes_t logit_short(
-        const logit_t *logit, bounds_t bounds, lanes_t x, seen_t *seen) {
-    lanes_t z = logit_clipped(logit, bounds, x);
-    return logit_at_ends(z, log_odds_short(z), seen);
-}
-static inline lanes_t logit_bounded_single_lanes(const void *facts, lanes_t x, lanes_t same, seen_t *seen) {
+INLINED lanes_t logit_bounded_single_lanes(const void *facts, lanes_t x, lanes_t same, seen_t *seen) {
     return logit_single(LOGIT(facts), ANY, x, seen);
 }
-static inline lanes_t logit_bounded_half_lanes(const void *facts, lanes_t x, lanes_t same, seen_t *seen) {
-    return logit_short(LOGIT(facts), ANY, x, seen);
-}
-static inline lanes_t logit_from_float(const void *facts, lanes_t x, lanes_t same, seen_t *seen) {
+/* Bounds need not be halves, nor what lies between them one then. */
+INLINED lanes_t logit_bounded_half_lanes(const void *facts, lanes_t x, lanes_t same, seen_t *seen) {
     lanes_t z = logit_clipped(LOGIT(facts), ANY, x);
     return logit_at_ends(z, log_odds(z), seen);
 }
-static inline lanes_t logit_unbounded_single_lanes(const void *facts, lanes_t x, lanes_t same, seen_t *seen) {
+INLINED lanes_t logit_unbounded_single_lanes(const void *facts, lanes_t x, lanes_t same, seen_t *seen) {
     return logit_single(LOGIT(facts), OPEN, x, seen);
 }
-static inline lanes_t logit_unbounded_half_lanes(const void *facts, lanes_t x, lanes_t same, seen_t *seen) {
-    return logit_short(LOGIT(facts), OPEN, x, seen);
+INLINED lanes_t logit_unbounded_half_lanes(const void *facts, lanes_t x, lanes_t same, seen_t *seen) {
+    return logit_at_ends(x, log_odds_short(x), seen);
 }
 
 static const limits_t ODDS_LIMITS = { .bound = 3.9e-7f, .most = 0x3f800000u };
@@ -136,8 +129,8 @@ static const limits_t SINGLE_ODDS_LIMITS = { .most = LOGIT_REACH };
 LOOP(logit_bounded_0, logit_bounded_single_lanes, SINGLE, SINGLE, SINGLE_ODDS_LIMITS, FACTS(s)->logit.crossed)
 LOOP(logit_bounded_1, logit_bounded_half_lanes, HALF, HALF, ODDS_LIMITS, FACTS(s)->logit.crossed)
 LOOP(logit_bounded_2, logit_bounded_half_lanes, BFLOAT, BFLOAT, ODDS_LIMITS, FACTS(s)->logit.crossed)
-LOOP(logit_3, logit_from_float, SINGLE, HALF, ODDS_LIMITS, FACTS(s)->logit.crossed)
-LOOP(logit_4, logit_from_float, SINGLE, BFLOAT, ODDS_LIMITS, FACTS(s)->logit.crossed)
+LOOP(logit_3, logit_bounded_half_lanes, SINGLE, HALF, ODDS_LIMITS, FACTS(s)->logit.crossed)
+LOOP(logit_4, logit_bounded_half_lanes, SINGLE, BFLOAT, ODDS_LIMITS, FACTS(s)->logit.crossed)
 LOOP(logit_unbounded_0, logit_unbounded_single_lanes, SINGLE, SINGLE, SINGLE_ODDS_LIMITS, 0)
 LOOP(logit_unbounded_1, logit_unbounded_half_lanes, HALF, HALF, ODDS_LIMITS, 0)
 LOOP(logit_unbounded_2, logit_unbounded_half_lanes, BFLOAT, BFLOAT, ODDS_LIMITS, 0)
@@ -153,7 +146,7 @@ LOOPS_TABLE(logit)
 /* x (1 - x) = y - y^2 for the lesser one of the two, y, which is exact where it is 1 - x; in two
  * parts, because y is at most twice the difference. The residual of a quotient that is 2^-14 off
  * leaves 2^-28. */
-static inline __attribute__((always_inline)) lanes_t logit_backward_single(
+INLINED lanes_t logit_backward_single(
         const logit_t *logit, bounds_t bounds, lanes_t x, lanes_t dy, seen_t *seen) {
     lanes_t y = lesser(x, minus(lanes_of(1.0f), x));
     lanes_t product = fnma_of(y, y, y);
@@ -170,19 +163,19 @@ static inline __attribute__((always_inline)) lanes_t logit_backward_single(
     see_lowest(seen, y);
     return q;
 }
-static inline lanes_t logit_backward_single_lanes(const void *facts, lanes_t x, lanes_t dy, seen_t *seen) {
+INLINED lanes_t logit_backward_single_lanes(const void *facts, lanes_t x, lanes_t dy, seen_t *seen) {
     return logit_backward_single(LOGIT(facts), ANY, x, dy, seen);
 }
-static inline lanes_t logit_symmetric_single_lanes(const void *facts, lanes_t x, lanes_t dy, seen_t *seen) {
+INLINED lanes_t logit_symmetric_single_lanes(const void *facts, lanes_t x, lanes_t dy, seen_t *seen) {
     return logit_backward_single(LOGIT(facts), SYMMETRIC, x, dy, seen);
 }
-static inline lanes_t logit_whole_single_lanes(const void *facts, lanes_t x, lanes_t dy, seen_t *seen) {
+INLINED lanes_t logit_whole_single_lanes(const void *facts, lanes_t x, lanes_t dy, seen_t *seen) {
     return logit_backward_single(LOGIT(facts), WHOLE, x, dy, seen);
 }
 
 /* With 0 and 1 for bounds, where x lies outside the product is negative. NaNs are expected then: the
  * formula makes them one. */
-static inline __attribute__((always_inline)) lanes_t logit_backward_short(
+INLINED lanes_t logit_backward_short(
         const logit_t *logit, bounds_t bounds, lanes_t x, lanes_t dy, seen_t *seen) {
     lanes_t product = times(x, minus(lanes_of(1.0f), x)), q = over(dy, product);
     if (bounds == OPEN) return choose(reaches_beside(product, 0.0f, q), q, lanes_of(logit->outside));
@@ -191,13 +184,13 @@ static inline __attribute__((always_inline)) lanes_t logit_backward_short(
     see_lowest(seen, product);
     return q;
 }
-static inline lanes_t logit_backward_half_lanes(const void *facts, lanes_t x, lanes_t dy, seen_t *seen) {
+INLINED lanes_t logit_backward_half_lanes(const void *facts, lanes_t x, lanes_t dy, seen_t *seen) {
     return logit_backward_short(LOGIT(facts), ANY, x, dy, seen);
 }
-static inline lanes_t logit_open_half_lanes(const void *facts, lanes_t x, lanes_t dy, seen_t *seen) {
+INLINED lanes_t logit_open_half_lanes(const void *facts, lanes_t x, lanes_t dy, seen_t *seen) {
     return logit_backward_short(LOGIT(facts), OPEN, x, dy, seen);
 }
-static inline lanes_t logit_whole_half_lanes(const void *facts, lanes_t x, lanes_t dy, seen_t *seen) {
+INLINED lanes_t logit_whole_half_lanes(const void *facts, lanes_t x, lanes_t dy, seen_t *seen) {
     return logit_backward_short(LOGIT(facts), WHOLE, x, dy, seen);
 }
 

@@ -20,7 +20,7 @@ enum { NEAR_AHEAD = 1024, FAR_AHEAD = 16384 };
 typedef enum { HERE, NEAR, FAR } distance_t;
 
 /* By way of integers: what lies ahead may lie beyond the array, and is not touched. */
-static inline __attribute__((always_inline)) void prefetch_ahead(
+INLINED void prefetch_ahead(
         const char *p, ptrdiff_t offset, ptrdiff_t n, distance_t distance) {
     for (ptrdiff_t k = 0; k < n; k += 64) {
         uintptr_t here = (uintptr_t)p + (uintptr_t)(offset + k);
@@ -31,16 +31,16 @@ static inline __attribute__((always_inline)) void prefetch_ahead(
 
 static inline ptrdiff_t size_of(kind_t kind) { return kind == SINGLE ? 4 : 2; }
 
-static inline lanes_t from_kind(kind_t kind, halves_t h) {
+INLINED lanes_t from_kind(kind_t kind, halves_t h) {
     return kind == HALF ? from_halves(h) : from_bfloats(h);
 }
-static inline lanes_t load_kind(kind_t kind, const char *p) {
+INLINED lanes_t load_kind(kind_t kind, const char *p) {
     if (kind == SINGLE) return lanes_load((const float *)p);
     return from_kind(kind, halves_load((const uint16_t *)p));
 }
 
 /* The upper halves become those of x rounded; see `rounded`. */
-static inline ints_t rounded_bfloats(lanes_t x, float bound, uint16_t *doubt) {
+INLINED ints_t rounded_bfloats(lanes_t x, float bound, uint16_t *doubt) {
     if (bound == 0) return nearest_upper(bits_of(x));
     /* Within so many units of the middle of two neighbours; elsewhere as many do not matter. */
     const uint32_t reach = bound < 4e-7f ? 8 : 16;
@@ -50,21 +50,21 @@ static inline ints_t rounded_bfloats(lanes_t x, float bound, uint16_t *doubt) {
 }
 
 /* Floats to halves of a kind; a NaN stays one, with what its upper half says, and becomes quiet. */
-static inline halves_t narrowed(kind_t kind, lanes_t x) {
+INLINED halves_t narrowed(kind_t kind, lanes_t x) {
     if (kind == HALF) return to_halves(x);
     lanes_t rounded = floats_of(nearest_upper(bits_of(x)));
     return upper_halves(bits_of(choose(is_nan(x), plus(x, x), rounded)));
 }
 
 /* Which halves are not the same, `low` of x a bound less and those of x a bound more. */
-static inline uint16_t doubts_of(halves_t low, lanes_t x, float bound) {
+INLINED uint16_t doubts_of(halves_t low, lanes_t x, float bound) {
     uint16_t high[LANES] __attribute__((aligned(LANES * 2)));
     put_halves(high, times(x, lanes_of(1.0f + bound)));
     return (uint16_t)which_differ(low, halves_load(high));
 }
 
 /* Round x to halves. `bound` is of its relative error; 0: it was rounded to odd, or is exact. */
-static inline halves_t rounded(kind_t kind, lanes_t x, float bound, uint16_t *doubt) {
+INLINED halves_t rounded(kind_t kind, lanes_t x, float bound, uint16_t *doubt) {
     if (kind == HALF && bound == 0) return to_halves(x);
     if (kind == HALF) {
         halves_t low = to_halves(times(x, lanes_of(1.0f - bound)));
@@ -75,7 +75,7 @@ static inline halves_t rounded(kind_t kind, lanes_t x, float bound, uint16_t *do
 }
 
 /* The same of float16, to where they belong. */
-static inline void put_rounded(uint16_t *target, lanes_t x, float bound, uint16_t *doubt) {
+INLINED void put_rounded(uint16_t *target, lanes_t x, float bound, uint16_t *doubt) {
     put_halves(target, times(x, lanes_of(1.0f - bound)));
     *doubt = doubts_of(halves_load(target), x, bound);
 }
@@ -83,7 +83,7 @@ static inline void put_rounded(uint16_t *target, lanes_t x, float bound, uint16_
 typedef lanes_t (*lane_formula)(const void *, lanes_t, lanes_t, seen_t *);
 
 /* Ask for what comes after the n bytes at `offset` of operands that are alike. */
-static inline __attribute__((always_inline)) void prefetch_operands(
+INLINED void prefetch_operands(
         const span_t *s, ptrdiff_t offset, ptrdiff_t n, distance_t distance) {
     if (distance == HERE) return;
     if (s->prefetch & PREFETCH_A) prefetch_ahead(s->a, offset, n, distance);
@@ -102,12 +102,12 @@ static inline ptrdiff_t bytes_to_register(const span_t *s, ptrdiff_t size) {
     return s->n * size >= 16 * WIDE ? head - head % size : 0;
 }
 
-static inline distance_t distance_of(const span_t *s) {
+INLINED distance_t distance_of(const span_t *s) {
     if (s->stream || s->prefetch & PREFETCH_FAR) return FAR;
     return s->prefetch ? NEAR : HERE;
 }
 
-static inline __attribute__((always_inline)) lanes_t at(
+INLINED lanes_t at(
         lane_formula formula, kind_t in, const span_t *s, ptrdiff_t i, seen_t *seen) {
     lanes_t a = load_kind(in, s->a + i * size_of(in));
     lanes_t b = s->a == s->b ? a : load_kind(in, s->b + i * size_of(in));
@@ -115,7 +115,7 @@ static inline __attribute__((always_inline)) lanes_t at(
 }
 
 /* Loads and rounds two registers of bfloats, which take turns in memory. */
-static inline __attribute__((always_inline)) ints_t at_interleaved(
+INLINED ints_t at_interleaved(
         lane_formula formula, limits_t limits, const span_t *s, ptrdiff_t i, seen_t *seen) {
     const ints_t upper = ints_of(0xffff0000u);
     uint16_t *doubt = s->doubts + i / LANES;
@@ -132,7 +132,7 @@ static inline __attribute__((always_inline)) ints_t at_interleaved(
 /* Results of two registers that follow one another. */
 typedef struct { lanes_t low, high; } both_t;
 
-static inline __attribute__((always_inline)) both_t at_both(
+INLINED both_t at_both(
         lane_formula formula, kind_t in, limits_t limits, const span_t *s, ptrdiff_t i, seen_t *seen) {
     seen_t *other = &seen[!limits.as_one];
     lanes_t low = at(formula, in, s, i, &seen[0]), shown = seen[0].shown;
@@ -141,21 +141,21 @@ static inline __attribute__((always_inline)) both_t at_both(
     return both;
 }
 
-static inline ints_t both_rounded(kind_t kind, both_t both, float bound, uint16_t *doubt) {
+INLINED ints_t both_rounded(kind_t kind, both_t both, float bound, uint16_t *doubt) {
     halves_t low = rounded(kind, both.low, bound, doubt);
     return both_halves(low, rounded(kind, both.high, bound, doubt + 1));
 }
 
-static inline void put_lanes(float *target, lanes_t x, int stream) {
+INLINED void put_lanes(float *target, lanes_t x, int stream) {
     if (stream) stream_lanes(target, x);
     else lanes_store(target, x);
 }
-static inline void put_line(char *target, ints_t line, int stream) {
+INLINED void put_line(char *target, ints_t line, int stream) {
     if (stream) ints_stream(target, line);
     else ints_store(target, line);
 }
 /* A line of a kind, at `offset` among others: as it is, or as two lines of floats. */
-static inline __attribute__((always_inline)) void put_kind(
+INLINED void put_kind(
         char *out, ptrdiff_t offset, ints_t line, kind_t kind, kind_t stored, int stream) {
     if (stored == kind) {
         put_line(out + offset, line, stream);
@@ -167,7 +167,7 @@ static inline __attribute__((always_inline)) void put_kind(
 }
 
 /* Results of two registers, i elements from the beginning, as what they are stored as. */
-static inline __attribute__((always_inline)) void put_both(
+INLINED void put_both(
         kind_t out, kind_t stored, limits_t limits, const span_t *s, ptrdiff_t i, both_t both, int stream,
         seen_t *seen) {
     char *target = s->out + i * size_of(stored);
@@ -192,7 +192,7 @@ static inline __attribute__((always_inline)) void put_both(
 }
 
 /* Two registers at a time, so that halves fill a line. */
-static inline __attribute__((always_inline)) ptrdiff_t over_pairs(
+INLINED ptrdiff_t over_pairs(
         lane_formula formula, kind_t in, kind_t out, kind_t stored, limits_t limits,
         distance_t distance, const span_t *s, ptrdiff_t i, seen_t *all_seen) {
     const int stream = distance == FAR && s->stream;
@@ -214,7 +214,7 @@ static inline __attribute__((always_inline)) ptrdiff_t over_pairs(
 }
 
 /* One register, for what is left of a row. */
-static inline __attribute__((always_inline)) void over_one(
+INLINED void over_one(
         lane_formula formula, kind_t in, kind_t out, kind_t stored, limits_t limits,
         const span_t *s, seen_t *seen) {
     lanes_t x = at(formula, in, s, 0, seen);
@@ -230,7 +230,7 @@ static inline __attribute__((always_inline)) void over_one(
     else halves_store((uint16_t *)s->out, h);
 }
 
-static inline span_t span_at(const span_t *s, ptrdiff_t i, ptrdiff_t in_size, ptrdiff_t out_size) {
+INLINED span_t span_at(const span_t *s, ptrdiff_t i, ptrdiff_t in_size, ptrdiff_t out_size) {
     span_t part = {
         s->a + i * in_size, s->b + i * in_size, s->out + i * out_size, LANES, s->facts,
         s->doubts + i / LANES, 0, 0, s->stored,
@@ -244,7 +244,7 @@ enum { FILLER = 0x38 };
 /* The last elements, fewer than a register holds, are computed together with some before them;
  * where these have doubts, which are numbered, or there are none, by way of copies that are filled
  * up. */
-static inline __attribute__((always_inline)) int over_lanes(
+INLINED int over_lanes(
         lane_formula formula, kind_t in, kind_t out, kind_t stored, limits_t limits, span_t s) {
     seen_t seen[2] = { nothing_seen(limits.nonzero), nothing_seen(limits.nonzero) };
     distance_t distance = distance_of(&s);
@@ -285,25 +285,6 @@ static inline int any_doubt(const uint16_t *doubts, ptrdiff_t n) {
     return found != 0;
 }
 
-/* Every bit moves to twice its place. */
-static inline uint32_t spread_bits(uint32_t x) {
-    x = (x | x << 8) & 0x00ff00ffu;
-    x = (x | x << 4) & 0x0f0f0f0fu;
-    x = (x | x << 2) & 0x33333333u;
-    return (x | x << 1) & 0x55555555u;
-}
-
-/* Put doubts about elements that took turns in order; what does not fill two registers did not. */
-static inline void order_doubts(uint16_t *doubts, ptrdiff_t n) {
-    const uint32_t lanes = (1u << LANES) - 1u;
-    for (ptrdiff_t i = 0; i < n / (2 * LANES); i++, doubts += 2) {
-        if (!(doubts[0] | doubts[1])) continue;
-        uint32_t both = spread_bits(doubts[0]) | spread_bits(doubts[1]) << 1;
-        doubts[0] = (uint16_t)(both & lanes);
-        doubts[1] = (uint16_t)(both >> LANES);
-    }
-}
-
 #define LOOP(name, formula, in, out, limits, extreme) \
     static int name(const span_t *s) { \
         int found = s->stored == out       ? over_lanes(formula, in, out, out, limits, *s) \
@@ -311,11 +292,11 @@ static inline void order_doubts(uint16_t *doubts, ptrdiff_t n) {
                     : s->stored == HALF    ? over_lanes(formula, in, out, HALF, limits, *s) \
                                            : over_lanes(formula, in, out, BFLOAT, limits, *s); \
         int doubts = out != SINGLE && limits.bound != 0 && any_doubt(s->doubts, s->n); \
-        if (doubts && in == BFLOAT && out == BFLOAT) order_doubts(s->doubts, s->n); \
-        return found | ((extreme) ? SUSPECTS : 0) | (doubts ? DOUBTS : 0); \
+        int turns = in == BFLOAT && out == BFLOAT ? TURNS : 0; \
+        return found | ((extreme) ? SUSPECTS : 0) | (doubts ? DOUBTS | turns : 0); \
     }
 
-static inline limits_t without_zeros(limits_t limits) {
+INLINED limits_t without_zeros(limits_t limits) {
     limits.nonzero = 1;
     return limits;
 }
@@ -323,7 +304,7 @@ static inline limits_t without_zeros(limits_t limits) {
 /* Fewer elements than that are done before it pays to look for zeros among so many. */
 enum { FEW_SINGLES = 512, FIRST_SINGLES = 256 };
 
-static inline zeros_t zeros_among(const char *singles, ptrdiff_t n) {
+INLINED zeros_t zeros_among(const char *singles, ptrdiff_t n) {
     unsigned none = 0;
     for (ptrdiff_t i = 0; i < n; i += LANES)
         none |= which_miss(ints_load(singles + 4 * i), ints_of(0x7fffffffu));
@@ -333,7 +314,7 @@ static inline zeros_t zeros_among(const char *singles, ptrdiff_t n) {
 /* Zeros keep their signs, and are not too small: that is a few operations, which are left out until an
  * operand turns out to have zeros. Inputs are never where results go: a block can be computed once more.
  * Facts belong to one run of a kernel, on one thread. */
-static inline __attribute__((always_inline)) int by_zeros(
+INLINED int by_zeros(
         const span_t *s, const char *operand, lane_loop nonzero, lane_loop any) {
     facts_t *facts = (facts_t *)s->facts;
     if (s->stored != SINGLE || s->n < FEW_SINGLES) return any(s);
@@ -371,7 +352,7 @@ static inline __attribute__((always_inline)) int by_zeros(
  * pointers, and would be read again for every line. */
 typedef ints_t (*line_formula)(const line_facts_t *facts, const char *a, const char *b, seen_t *seen);
 
-static inline __attribute__((always_inline)) ptrdiff_t over_whole_lines(
+INLINED ptrdiff_t over_whole_lines(
         line_formula formula, kind_t kind, kind_t stored, const span_t *s, const line_facts_t *facts,
         ptrdiff_t i, ptrdiff_t bytes, distance_t distance, seen_t *seen) {
     enum { WIDE = LANES * 4 };
@@ -388,7 +369,7 @@ static inline __attribute__((always_inline)) ptrdiff_t over_whole_lines(
     return i;
 }
 
-static inline __attribute__((always_inline)) int over_lines(
+INLINED int over_lines(
         line_formula formula, kind_t kind, kind_t stored, span_t s, line_facts_t facts) {
     enum { WIDE = LANES * 4 };
     const ptrdiff_t size = size_of(kind);

@@ -27,45 +27,45 @@ typedef struct {
     int nonzero;     /* known to the compiler: the loop is made for operands without zeros */
 } seen_t;
 
-static inline seen_t nothing_seen(int nonzero) {
+INLINED seen_t nothing_seen(int nonzero) {
     seen_t seen = {
         lanes_of(0.0f), lanes_of(0.0f), lanes_of(1.0f), ints_of(0xffffffffu), ints_of(0u), nonzero,
     };
     return seen;
 }
 /* Show what has to be finite; loops take account of what they were shown, two at a time. */
-static inline lanes_t show(seen_t *seen, lanes_t r) {
+INLINED lanes_t show(seen_t *seen, lanes_t r) {
     seen->shown = r;
     return r;
 }
-static inline void see_finite(seen_t *seen, lanes_t one, lanes_t other) {
+INLINED void see_finite(seen_t *seen, lanes_t one, lanes_t other) {
     seen->finite = fma_of(one, other, seen->finite);
 }
 /* Of r where `some`, because the operand it is made of is not 0. */
-static inline void see_size(seen_t *seen, lanes_t r, choice_t some) {
+INLINED void see_size(seen_t *seen, lanes_t r, choice_t some) {
     seen->least = seen->nonzero ? lesser_size(seen->least, r) : least_size(seen->least, r, some);
 }
 /* x, to be added to what is a zero where not `some`, and must keep its sign then. */
-static inline lanes_t added_to(const seen_t *seen, lanes_t x, choice_t some) {
+INLINED lanes_t added_to(const seen_t *seen, lanes_t x, choice_t some) {
     return seen->nonzero ? x : as_addend(x, some);
 }
 /* Of halves: the most, without signs, and the least that is not 0. */
-static inline void see_short_most(seen_t *seen, ints_t r) {
+INLINED void see_short_most(seen_t *seen, ints_t r) {
     seen->most = short_most(seen->most, short_plus(r, r));
 }
-static inline void see_short_sizes(seen_t *seen, ints_t r) {
+INLINED void see_short_sizes(seen_t *seen, ints_t r) {
     ints_t twice = short_plus(r, r);
     seen->most = short_most(seen->most, twice);
     seen->least = short_least(seen->least, short_plus(twice, short_of(0xffffu)));
 }
 /* Where nothing must be negative. Zeros are not, whatever their sign; of a NaN and another number the
  * lesser one is the second. */
-static inline void see_lowest(seen_t *seen, lanes_t x) { seen->nearest = lesser(x, seen->nearest); }
-static inline void see_argument(seen_t *seen, lanes_t x) {
+INLINED void see_lowest(seen_t *seen, lanes_t x) { seen->nearest = lesser(x, seen->nearest); }
+INLINED void see_argument(seen_t *seen, lanes_t x) {
     seen->most = int_most(seen->most, bits_of(x));
 }
 /* Two that looked in turns, so that neither waits for the other, become one. */
-static inline seen_t seen_by_both(const seen_t *a, const seen_t *b) {
+INLINED seen_t seen_by_both(const seen_t *a, const seen_t *b) {
     seen_t both = {
         plus(a->finite, b->finite), a->shown, lesser(a->nearest, b->nearest),
         int_least(a->least, b->least), int_most(a->most, b->most), a->nonzero,
