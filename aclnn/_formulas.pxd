@@ -106,13 +106,24 @@ cdef inline double elu(double x, const double *p) noexcept nogil:
 
 
 cdef inline double elu_f64(double x, const double *p) noexcept nogil:
-    """The same for results in double, whose range is the exponential's: that is taken in two."""
+    """The same for results in double, whose range is the exponential's: that is taken in two.
+
+    What rounding takes from the exponent shows where it is large; where it is tiny the result is a
+    product, of which the exponent alone may be less than a double can be.
+    """
     cdef double below = x if x <= 0 else 0
     cdef double far = p[2] * below
     cdef double y = exponent(far)
-    cdef double growth = INFINITY if far == INFINITY else expm1_f64(y)
+    cdef double lost = product_error(p[2], below, far)
+    cdef double grown = expm1_f64(y)
+    cdef double growth = grown + (grown + 1) * lost
+    growth = growth if fabs(lost) < 1 else grown  # which it is, unless the exponent is no number
+    growth = INFINITY if far == INFINITY else growth
     cdef double rest = exp_f64(exponent(far - y if far > y else 0))
+    cdef double slope = p[1] * p[0] * p[2]
+    cdef double tiny = 1e-17 if slope != 0 else 0
     cdef double negative = p[1] * p[0] * growth * rest
+    negative = slope * below if (fabs(far) < tiny) & (x < 0) else negative
     return canonical(negative if x <= 0 else x * p[1])
 
 

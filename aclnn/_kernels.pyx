@@ -99,6 +99,10 @@ ctypedef fused source_t:
     int32_t
     int64_t
 
+ctypedef fused long_t:
+    int32_t
+    int64_t
+
 ctypedef fused target_t:
     float
     double
@@ -230,6 +234,14 @@ cdef void load(const source_t *src, ptrdiff_t stride, real *dst, ptrdiff_t n) no
     else:
         for i in range(n):
             dst[i] = loaded((<const source_t *>(<const char *>src + i * stride))[0], <real>0)
+
+
+cdef void load_by_float(const long_t *src, ptrdiff_t stride, double *dst,
+                        ptrdiff_t n) noexcept nogil:
+    """What a float cannot hold is rounded to one, as where the formula is computed in float."""
+    cdef ptrdiff_t i
+    for i in range(n):
+        dst[i] = <float>(<const long_t *>(<const char *>src + i * stride))[0]
 
 
 cdef inline target_t stored(real x, target_t like) noexcept nogil:
@@ -1117,6 +1129,17 @@ cdef load_fn loader(str dtype, real like) except NULL:
     raise ValueError(f"no kernel reads {dtype}")
 
 
+cdef load_fn input_loader(str dtype, bint wide, str result) except NULL:
+    """Into what a formula computes in: inputs are read as float32, unless results are float64."""
+    if not wide:
+        return loader(dtype, <float>0)
+    if result != "float64" and dtype == "int32":
+        return <load_fn>load_by_float[int32_t]
+    if result != "float64" and dtype == "int64":
+        return <load_fn>load_by_float[int64_t]
+    return loader(dtype, <double>0)
+
+
 cdef store_fn storer(str dtype, real like) except NULL:
     if dtype == "float32":
         return <store_fn>store[real, float]
@@ -1187,7 +1210,8 @@ def compute_kernel(str formula, tuple in_dtypes, str out_dtype, str result_dtype
     formula : str
         A name that `add` was given.
     in_dtypes : tuple of str
-        Of the inputs, in the formula's order; each is read as if converted to the compute type.
+        Of the inputs, in the formula's order; each is read as if converted to float32, for float64
+        results to float64.
     out_dtype : str
     result_dtype : str, optional
         'float32', 'float16', 'bfloat16' or 'float64': what the exact value is rounded to, once;
@@ -1213,7 +1237,7 @@ def compute_kernel(str formula, tuple in_dtypes, str out_dtype, str result_dtype
     state = <compute_state *>ref.memory
     state.n_inputs = row.n_inputs
     for k, dtype in enumerate(in_dtypes):
-        state.loads[<int>k] = loader(dtype, <double>0) if wide else loader(dtype, <float>0)
+        state.loads[<int>k] = input_loader(dtype, wide, result)
         state.sizes[<int>k] = ITEM_SIZES[dtype]
         state.dense_input[<int>k] = dtype == ("float64" if wide else "float32")
     state.sizes[state.n_inputs] = ITEM_SIZES[out_dtype]

@@ -537,6 +537,31 @@ def test_instruction_sets_agree_on_the_bounds_of_logit(dtype):
 
 
 @pytest.mark.parametrize("dtype", DTYPES, ids=lambda d: d.name)
+def test_bounds_of_logit_have_more_digits_than_halves(dtype):
+    rng = np.random.default_rng(6)
+    x = np.resize(np.array([0.0, 0.25, 0.5, 0.75, 1.0], dtype), 37)
+    for eps in 0.5 - np.exp(rng.uniform(-18, -1, 300)).astype(np.float32):
+        plain = computed("generic", "logit", [x], (float(eps),))
+        for level in isa.available():
+            assert_near(computed(level, "logit", [x], (float(eps),)), plain)
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=lambda d: d.name)
+@pytest.mark.parametrize("kind", [np.int32, np.int64])
+@pytest.mark.parametrize("formula", ["leaky_relu_backward", "gelu_backward", "elu_backward"])
+def test_integers_are_rounded_to_float32_before_anything_else(formula, kind, dtype):
+    """Twice the rounding may be another number than once: the same one on every instruction set."""
+    rng = np.random.default_rng(8)
+    g = rng.integers(-(2**31), 2**31, 4000).astype(kind)
+    g[:3] = 2**30 + 2**22 + 1, 2**30 + 2**19 + 1, -611778786
+    x = (rng.standard_normal(4000) * 0.1).astype(dtype)
+    scalars = (2.0**-20 if dtype == np.float16 else 1.0, 1.0, 1.0)
+    for level in isa.available():
+        out = computed(level, formula, [g, x], scalars, dtype)
+        same_bits(out, computed(level, formula, [g.astype(np.float32), x], scalars, dtype))
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=lambda d: d.name)
 def test_one_element_outside_of_logits_bounds_is_seen(dtype):
     """Without eps all are expected to lie between 0 and 1: one that does not must not be lost."""
     tiny, one = np.finfo(np.float32).smallest_subnormal, np.float32(1)

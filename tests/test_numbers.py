@@ -206,3 +206,25 @@ def test_elu_of_float64_reaches_as_far_as_its_results():
         aclnn.elu(x, alpha=1e-30, input_scale=-1.0)[1], 4.92070095e282, rtol=1e-6
     )
     np.testing.assert_array_equal(aclnn.elu(x)[2:], np.expm1(x[2:]))
+
+
+@pytest.mark.parametrize(
+    ("x", "alpha", "scale", "input_scale"),
+    [
+        (-7.883704408446341e-37, 3e38, 1e-38, -3e38),  # what rounding takes from 236 shows
+        (-2.2250738585072014e-308, 1e30, 1e30, 1e-30),  # an exponent that is less than doubles are
+        (-5e-324, -2.0, 3.0, 0.5),
+        (-1.5e-323, -2.0, 3.0, 0.5),
+        (-5e-324, 1.0, 1.0, 1e-8),
+        (-1e-17, 1.0, 1.0, 1.0),
+        (-0.41476470373320495, 1.0, 1.0, 1.0),
+    ],
+)
+def test_elu_of_float64_near_the_ends_of_its_range(x, alpha, scale, input_scale):
+    factors = [float(np.float32(factor)) for factor in (alpha, scale, input_scale)]
+    exact = oracle.JUDGES["elu"].digits(
+        x, **dict(zip(("alpha", "scale", "input_scale"), factors, strict=True))
+    )
+    found = aclnn.elu(np.array([x]), alpha=alpha, scale=scale, input_scale=input_scale)[0]
+    assert np.signbit(found) == (exact < 0)
+    assert abs(mpmath.mpf(float(found)) - exact) <= 2 * np.spacing(abs(float(exact)))
