@@ -302,7 +302,7 @@ INLINED limits_t without_zeros(limits_t limits) {
 }
 
 /* Fewer elements than that are done before it pays to look for zeros among so many. */
-enum { FEW_SINGLES = 512, FIRST_SINGLES = 256 };
+enum { FEW_SINGLES = 512, FIRST_SINGLES = 64 };
 
 INLINED zeros_t zeros_among(const char *singles, ptrdiff_t n) {
     unsigned none = 0;
