@@ -62,8 +62,7 @@ static void elu_facts(facts_t *facts, ptrdiff_t n, kind_t kind) {
 }
 
 /* rate min(x, 0) = n octaves + the return value; `unit`: the rate is known to be 1. */
-INLINED lanes_t elu_reduced(
-        const elu_t *elu, lanes_t x, int unit, int steps, whole_t *n, seen_t *seen) {
+INLINED lanes_t elu_reduced(const elu_t *elu, lanes_t x, int unit, int steps, whole_t *n, seen_t *seen) {
     const lanes_t high = lanes_of(-LN2), low = lanes_of(-LN2_LOW);
     const lanes_t rate = lanes_of(elu->rate);
     lanes_t below = at_most(x, 0.0f);
@@ -75,8 +74,7 @@ INLINED lanes_t elu_reduced(
 }
 
 /* g slope e^y = g power + what the rest of the exponential adds to that, rounded together. */
-INLINED lanes_t elu_backward_single(
-        const elu_t *elu, int unit, lanes_t g, lanes_t x, seen_t *seen) {
+INLINED lanes_t elu_backward_single(const elu_t *elu, int unit, lanes_t g, lanes_t x, seen_t *seen) {
     whole_t n;
     lanes_t r = elu_reduced(elu, x, unit, EXP_STEPS, &n, seen);
     lanes_t rest = exp_rest(plus(r, pick_step(elu->shifts, n.steps)));
@@ -89,8 +87,7 @@ INLINED lanes_t elu_backward_single(
     return show(seen, result);
 }
 
-INLINED lanes_t elu_backward_short(
-        const elu_t *elu, int unit, lanes_t g, lanes_t x, seen_t *seen) {
+INLINED lanes_t elu_backward_short(const elu_t *elu, int unit, lanes_t g, lanes_t x, seen_t *seen) {
     whole_t n;
     lanes_t rest = exp_near_rest(elu_reduced(elu, x, unit, EXP_NEAR_STEPS, &n, seen), 1.0f);
     lanes_t power = exp_power(pick_near_step(elu->near_powers, n.steps), EXP_NEAR_STEPS, n);

@@ -77,8 +77,7 @@ static const cut_t TANH_CUT = { GELU_TANH_WIDE_CENTERS, 1.0f, 1.625f, 21, 16, 0 
 #define TANH_SHARE_SHAPES TANH_SHARE_WIDE_SHAPES
 #endif
 
-INLINED lanes_t pick_interval(
-        cut_t cut, const float *row, ints_t interval) {
+INLINED lanes_t pick_interval(cut_t cut, const float *row, ints_t interval) {
 #if LANES == 16
     return pick32(row, interval);
 #else
@@ -103,8 +102,7 @@ typedef struct { const float *leads; polynomials_t shapes; int of_phi, flat; } f
 #define TANH_SLOPE FACTOR(TANH_SLOPE, TANH_CUT, 0, LANES == 16)
 #define TANH_SHARE FACTOR(TANH_SHARE, TANH_CUT, 0, LANES == 16)
 
-INLINED shape_t gelu_polynomial(
-        polynomials_t p, lanes_t t, ints_t *interval) {
+INLINED shape_t gelu_polynomial(polynomials_t p, lanes_t t, ints_t *interval) {
     const lanes_t offset = lanes_of(p.cut.offset);
     lanes_t place = p.cut.scale == 1.0f ? plus(t, offset) : fma_of(t, lanes_of(p.cut.scale), offset);
     *interval = int_right(bits_of(place), p.cut.shift);
@@ -185,8 +183,7 @@ INLINED lanes_t gelu_rest(const gelu_t *parts, lanes_t shape, lanes_t addend) {
 }
 
 /* (tail + low) times what lead and power leave of the product, but for `tail` itself. */
-INLINED lanes_t gelu_grown(
-        factor_t factor, const gelu_t *parts, lanes_t tail, lanes_t low) {
+INLINED lanes_t gelu_grown(factor_t factor, const gelu_t *parts, lanes_t tail, lanes_t low) {
     lanes_t shape = gelu_sum(parts->shape);
     if (factor.flat) return fma_of(plus(tail, low), gelu_rest(parts, shape, shape), low);
     const shape_t *part = &parts->shape;
@@ -209,8 +206,7 @@ INLINED lanes_t gelu_distance(lanes_t x) { return gelu_bounded(x); }
 #endif
 /* Gradients of 0 need a power that keeps its sign, whatever x is, and a distance that is no number where x
  * is none; others do not, and take fewer operations. */
-INLINED gelu_argument_t gelu_single_argument(
-        factor_t factor, lanes_t x, seen_t *seen) {
+INLINED gelu_argument_t gelu_single_argument(factor_t factor, lanes_t x, seen_t *seen) {
 #if LANES == 16
     if (factor.of_phi && seen->nonzero) return (gelu_argument_t){ lesser_magnitude(x, GELU_BEYOND), x, 1 };
     if (factor.of_phi) return (gelu_argument_t){ magnitude(x), x, 0 };
@@ -226,8 +222,7 @@ typedef struct { float near, low; } root_t;
 #define TANH_SLOPE_ROOT (root_t){ GELU_TANH_ROOT, -0x1.85a06cp-27f }
 
 /* On the right the gradient is 1 - tail: there the tail is negative, and the product gets its sign. */
-INLINED lanes_t gelu_backward_single(
-        factor_t factor, root_t root, lanes_t g, lanes_t x, seen_t *seen) {
+INLINED lanes_t gelu_backward_single(factor_t factor, root_t root, lanes_t g, lanes_t x, seen_t *seen) {
     const lanes_t one = lanes_of(1.0f);
     gelu_argument_t at = gelu_single_argument(factor, x, seen);
     gelu_t parts = gelu_single_parts(factor, at);
@@ -253,14 +248,12 @@ INLINED lanes_t gelu_backward_single(
 INLINED lanes_t gelu_backward_single_lanes(const void *none, lanes_t g, lanes_t x, seen_t *seen) {
     return gelu_backward_single(SLOPE, SLOPE_ROOT, g, x, seen);
 }
-INLINED lanes_t gelu_backward_tanh_single_lanes(
-        const void *none, lanes_t g, lanes_t x, seen_t *seen) {
+INLINED lanes_t gelu_backward_tanh_single_lanes(const void *none, lanes_t g, lanes_t x, seen_t *seen) {
     return gelu_backward_single(TANH_SLOPE, TANH_SLOPE_ROOT, g, x, seen);
 }
 
 /* `t` may be less than the distance of x, so that exponents last. */
-INLINED lanes_t gelu_backward_short(
-        lanes_t distance, lanes_t t, lanes_t g, lanes_t x, seen_t *seen) {
+INLINED lanes_t gelu_backward_short(lanes_t distance, lanes_t t, lanes_t g, lanes_t x, seen_t *seen) {
     gelu_t parts = gelu_half_parts(SLOPE_NEAR, t);
     lanes_t near = plus(minus(lanes_of(SLOPE_ROOT.near), distance), lanes_of(SLOPE_ROOT.low));
     lanes_t rest = exp_near_rest(parts.r, -0.5f);
@@ -291,8 +284,7 @@ LOOPS_TABLE(gelu_backward)
 
 /* max(x, 0) - t Phi(-t); of the product with the tail's first part what rounding takes is exact. For
  * zeros all that is taken away is +0, so that they keep their signs. */
-INLINED lanes_t gelu_single(
-        factor_t factor, lanes_t x, seen_t *seen) {
+INLINED lanes_t gelu_single(factor_t factor, lanes_t x, seen_t *seen) {
     gelu_argument_t at = gelu_single_argument(factor, x, seen);
     gelu_t parts = gelu_single_parts(factor, at);
     lanes_t t = at.t, positive = positive_part(x);

@@ -35,8 +35,7 @@ static void keep_own_facts(facts_t *facts, ptrdiff_t n, kind_t kind) {
     if (facts->p[0] < 0) facts->line.keep = all;
 }
 
-INLINED ints_t hardshrink_single_line(
-        const line_facts_t *facts, const char *a, const char *b, seen_t *seen) {
+INLINED ints_t hardshrink_single_line(const line_facts_t *facts, const char *a, const char *b, seen_t *seen) {
     const keep_t *keep = &facts->keep;
     return kept(ints_load(a), ints_load(b), keep->low, keep->reach);
 }
@@ -44,13 +43,11 @@ INLINED ints_t kept_halves(const char *a, const char *b, uint16_t low, uint16_t 
     ints_t size = int_and(ints_load(b), short_of(0x7fff));
     return short_within(size, low, reach, ints_load(a), ints_of(0u));
 }
-INLINED ints_t hardshrink_half_line(
-        const line_facts_t *facts, const char *a, const char *b, seen_t *seen) {
+INLINED ints_t hardshrink_half_line(const line_facts_t *facts, const char *a, const char *b, seen_t *seen) {
     const keep_t *keep = &facts->keep;
     return kept_halves(a, b, keep->half_low, keep->half_reach);
 }
-INLINED ints_t hardshrink_bfloat_line(
-        const line_facts_t *facts, const char *a, const char *b, seen_t *seen) {
+INLINED ints_t hardshrink_bfloat_line(const line_facts_t *facts, const char *a, const char *b, seen_t *seen) {
     const keep_t *keep = &facts->keep;
     return kept_halves(a, b, keep->bfloat_low, keep->bfloat_reach);
 }

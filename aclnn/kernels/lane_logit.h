@@ -68,7 +68,8 @@ INLINED lanes_t atanh_rest(lanes_t u, lanes_t addend) {
     return fma_of(times(u, square), fma_of(square, rest, lanes_of(0x1.5555c4p-1f)), addend);
 }
 /* ln(odds) = octaves ln(2) + 2 atanh(u), u = (w - rest)/(w + rest) = 2w/(w + rest) - 1, in two parts: where
- * there are no octaves nothing may be lost of 2u, and elsewhere it is as large as the result. */
+ * there are no octaves nothing may be lost of 2u, and elsewhere it is as large as the result. `sum_low` is
+ * what rounding took from 1 - z and from the sum. */
 INLINED lanes_t log_odds(lanes_t z) {
     const lanes_t two = lanes_of(2.0f);
     odds_t odds = logit_odds(z);
@@ -92,12 +93,10 @@ INLINED lanes_t log_odds_short(lanes_t z) {
     return atanh_rest(u, fma_of(odds.octaves, lanes_of(LN2_NEAR * 0x1p-23f), plus(u, u)));
 }
 
-INLINED lanes_t logit_clipped(
-        const logit_t *logit, bounds_t bounds, lanes_t x) {
+INLINED lanes_t logit_clipped(const logit_t *logit, bounds_t bounds, lanes_t x) {
     return bounds == OPEN ? x : at_most(at_least(x, lanes_of(logit->first)), logit->last);
 }
-INLINED lanes_t logit_single(
-        const logit_t *logit, bounds_t bounds, lanes_t x, seen_t *seen) {
+INLINED lanes_t logit_single(const logit_t *logit, bounds_t bounds, lanes_t x, seen_t *seen) {
     lanes_t z = logit_clipped(logit, bounds, x);
     seen->most = int_most(seen->most, int_minus(bits_of(z), ints_of(LOGIT_FIRST)));
     return log_odds(z);
@@ -124,6 +123,7 @@ INLINED lanes_t logit_unbounded_half_lanes(const void *facts, lanes_t x, lanes_t
     return logit_at_ends(x, log_odds_short(x), seen);
 }
 
+/* Of halves four roundings, each of less than 2^-23, at results of 0.29 and more; elsewhere u is exact. */
 static const limits_t ODDS_LIMITS = { .bound = 3.9e-7f, .most = 0x3f800000u };
 static const limits_t SINGLE_ODDS_LIMITS = { .most = LOGIT_REACH };
 LOOP(logit_bounded_0, logit_bounded_single_lanes, SINGLE, SINGLE, SINGLE_ODDS_LIMITS, FACTS(s)->logit.crossed)

@@ -20,8 +20,7 @@ enum { NEAR_AHEAD = 1024, FAR_AHEAD = 16384 };
 typedef enum { HERE, NEAR, FAR } distance_t;
 
 /* By way of integers: what lies ahead may lie beyond the array, and is not touched. */
-INLINED void prefetch_ahead(
-        const char *p, ptrdiff_t offset, ptrdiff_t n, distance_t distance) {
+INLINED void prefetch_ahead(const char *p, ptrdiff_t offset, ptrdiff_t n, distance_t distance) {
     for (ptrdiff_t k = 0; k < n; k += 64) {
         uintptr_t here = (uintptr_t)p + (uintptr_t)(offset + k);
         __builtin_prefetch((const void *)(here + NEAR_AHEAD), 0, 3);
@@ -83,8 +82,7 @@ INLINED void put_rounded(uint16_t *target, lanes_t x, float bound, uint16_t *dou
 typedef lanes_t (*lane_formula)(const void *, lanes_t, lanes_t, seen_t *);
 
 /* Ask for what comes after the n bytes at `offset` of operands that are alike. */
-INLINED void prefetch_operands(
-        const span_t *s, ptrdiff_t offset, ptrdiff_t n, distance_t distance) {
+INLINED void prefetch_operands(const span_t *s, ptrdiff_t offset, ptrdiff_t n, distance_t distance) {
     if (distance == HERE) return;
     if (s->prefetch & PREFETCH_A) prefetch_ahead(s->a, offset, n, distance);
     if (s->prefetch & PREFETCH_B) prefetch_ahead(s->b, offset, n, distance);
@@ -107,8 +105,7 @@ INLINED distance_t distance_of(const span_t *s) {
     return s->prefetch ? NEAR : HERE;
 }
 
-INLINED lanes_t at(
-        lane_formula formula, kind_t in, const span_t *s, ptrdiff_t i, seen_t *seen) {
+INLINED lanes_t at(lane_formula formula, kind_t in, const span_t *s, ptrdiff_t i, seen_t *seen) {
     lanes_t a = load_kind(in, s->a + i * size_of(in));
     lanes_t b = s->a == s->b ? a : load_kind(in, s->b + i * size_of(in));
     return formula(s->facts, a, b, seen);
@@ -155,8 +152,7 @@ INLINED void put_line(char *target, ints_t line, int stream) {
     else ints_store(target, line);
 }
 /* A line of a kind, at `offset` among others: as it is, or as two lines of floats. */
-INLINED void put_kind(
-        char *out, ptrdiff_t offset, ints_t line, kind_t kind, kind_t stored, int stream) {
+INLINED void put_kind(char *out, ptrdiff_t offset, ints_t line, kind_t kind, kind_t stored, int stream) {
     if (stored == kind) {
         put_line(out + offset, line, stream);
         return;
@@ -314,8 +310,7 @@ INLINED zeros_t zeros_among(const char *singles, ptrdiff_t n) {
 /* Zeros keep their signs, and are not too small: that is a few operations, which are left out until an
  * operand turns out to have zeros. Inputs are never where results go: a block can be computed once more.
  * Facts belong to one run of a kernel, on one thread. */
-INLINED int by_zeros(
-        const span_t *s, const char *operand, lane_loop nonzero, lane_loop any) {
+INLINED int by_zeros(const span_t *s, const char *operand, lane_loop nonzero, lane_loop any) {
     facts_t *facts = (facts_t *)s->facts;
     if (s->stored != SINGLE || s->n < FEW_SINGLES) return any(s);
     if (facts->zeros == UNKNOWN) facts->zeros = zeros_among(operand, FIRST_SINGLES);
@@ -369,8 +364,7 @@ INLINED ptrdiff_t over_whole_lines(
     return i;
 }
 
-INLINED int over_lines(
-        line_formula formula, kind_t kind, kind_t stored, span_t s, line_facts_t facts) {
+INLINED int over_lines(line_formula formula, kind_t kind, kind_t stored, span_t s, line_facts_t facts) {
     enum { WIDE = LANES * 4 };
     const ptrdiff_t size = size_of(kind);
     seen_t seen = nothing_seen(0);
