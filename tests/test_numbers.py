@@ -104,6 +104,24 @@ def test_the_left_tail_of_gelus_derivative_with_large_gradients():
             assert abs(mpmath.mpf(float(value)) - exact) <= oracle.unit(exact)
 
 
+@pytest.mark.usefixtures("instruction_set")
+@pytest.mark.parametrize(
+    ("g", "x"),
+    [
+        (1.9960269927978516, 0.00032325039501301944),
+        (1.9927254915237427, 0.00038833811413496733),
+        (-8.259876251220703, -1.6334067583084106),
+        (-8.609904289245605, -1.6906969547271729),
+    ],
+)
+def test_products_with_the_slope_of_gelu_where_it_is_furthest_off(g, x):
+    """Just below a power of two, with gradients whose rounding adds to the slope's error."""
+    exact = oracle.JUDGES["gelu_backward"].digits(g, x)
+    operands = [np.full(16, v, np.float32) for v in (g, x)]
+    out = aclnn.gelu_backward(*operands)
+    assert abs(mpmath.mpf(float(out[0])) - exact) <= oracle.unit(exact)
+
+
 def test_float64_forms():
     rng = np.random.default_rng(2)
     x = rng.standard_normal(10_000) * 3

@@ -185,7 +185,10 @@ INLINED lanes_t gelu_rest(const gelu_t *parts, lanes_t shape, lanes_t addend) {
 /* (tail + low) times what lead and power leave of the product, but for `tail` itself. */
 INLINED lanes_t gelu_grown(factor_t factor, const gelu_t *parts, lanes_t tail, lanes_t low) {
     lanes_t shape = gelu_sum(parts->shape);
-    if (factor.flat) return fma_of(plus(tail, low), gelu_rest(parts, shape, shape), low);
+    lanes_t whole = plus(tail, low);
+    if (factor.flat && LANES == 16) return fma_of(whole, gelu_rest(parts, shape, shape), low);
+    /* On longer intervals shapes are larger: rounding them once more, with the rest, would take too much. */
+    if (factor.flat) return fma_of(whole, shape, fma_of(whole, gelu_rest(parts, shape, lanes_of(0.0f)), low));
     const shape_t *part = &parts->shape;
     lanes_t large = times(part->rise, part->z);
     lanes_t small = plus(fms_of(part->rise, part->z, large), part->constant);
