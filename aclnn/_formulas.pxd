@@ -117,7 +117,7 @@ cdef inline double elu_f64(double x, const double *p) noexcept nogil:
     cdef double lost = product_error(p[2], below, far)
     cdef double grown = expm1_f64(y)
     cdef double growth = grown + (grown + 1) * lost
-    growth = growth if fabs(lost) < 1 else grown  # which it is, unless the exponent is no number
+    growth = growth if fabs(lost) < 1 else grown  # always, unless it is no number
     growth = INFINITY if far == INFINITY else growth
     cdef double rest = exp_f64(exponent(far - y if far > y else 0))
     cdef double slope = p[1] * p[0] * p[2]

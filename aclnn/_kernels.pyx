@@ -391,10 +391,7 @@ cdef inline void compute(const tile_view *views, ptrdiff_t rows, ptrdiff_t cols,
         compute_transposed(views, rows, cols, state, scalars, flags, itself)
         return
     if state.prepare != NULL:
-        memcpy(facts.p, scalars, sizeof(facts.p))
-        facts.zeros = UNKNOWN
-        state.prepare(&facts, rows * cols, state.kind)
-        scalars = facts.p
+        scalars = prepared(&facts, scalars, state, rows * cols)
     picked.state, picked.scalars, picked.count = state, scalars, 0
     copies.repeated[0] = copies.repeated[1] = NO_ROW
     if rows > 1 and one_row(views, n, cols):
@@ -425,6 +422,15 @@ cdef inline void compute(const tile_view *views, ptrdiff_t rows, ptrdiff_t cols,
             block.col += wide
         block.row += high
     compute_picked(&picked)
+
+
+cdef inline const double *prepared(facts_t *facts, const double *scalars,
+                                   const compute_state *state, ptrdiff_t n) noexcept nogil:
+    """Scalars with the facts that a loop for so many elements wants to know beside them."""
+    memcpy(facts.p, scalars, sizeof(facts.p))
+    facts.zeros = UNKNOWN
+    state.prepare(facts, n, state.kind)
+    return facts.p
 
 
 cdef inline char *line_in(char *memory) noexcept nogil:
@@ -912,10 +918,8 @@ cdef void compute_transposed(const tile_view *views, ptrdiff_t rows, ptrdiff_t c
     cdef block_t part
     cdef ptrdiff_t row, group, high = rows, wide = cols
     if state.prepare != NULL:  # once for all parts
-        memcpy(facts.p, scalars, sizeof(facts.p))
-        facts.zeros = UNKNOWN
-        state.prepare(&facts, rows * cols, state.kind)
-        scalars, state.prepare = facts.p, NULL
+        scalars = prepared(&facts, scalars, &state, rows * cols)
+        state.prepare = NULL
     part_shape(&state, &high, &wide)
     part.row = 0
     while part.row < rows:

@@ -8,6 +8,7 @@
 #include "lanes.h"
 
 #if LANES != 16
+/* What `lanes.h` has for registers of sixteen. */
 static inline int list_words(const void *words, int first, int *listed) {
     int count = 0;
     for (int k = 0; k < 8; k++) {
