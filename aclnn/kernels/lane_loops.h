@@ -12,8 +12,9 @@
 
 #ifdef LANES
 
-/* Bytes between what is read and what is prefetched: into the cache nearby, and into the one behind it. */
-enum { NEAR_AHEAD = 1024, FAR_AHEAD = 16384 };
+/* Bytes between what is read and what is prefetched: into the cache nearby, and, a page ahead, into the one
+ * behind it: what processors prefetch by themselves ends with a page. */
+enum { NEAR_AHEAD = 1024, FAR_AHEAD = 4096 };
 
 /* Where operands are: in the nearest cache, in a core's others, or beyond. A loop for each, because
  * what is tested in a loop is tested again and again. */
