@@ -81,7 +81,7 @@ def kernel_variants() -> dict[str, list[str]]:
 
 
 class Formula(NamedTuple):
-    """What the signature of a formula in `_formulas.pxd` says of its loop."""
+    """What the signature of a formula in `formulas.pxd` says of its loop."""
 
     name: str
     real: str  # what it computes in: 'double', or 'real' for a form in float and one in double
@@ -98,15 +98,15 @@ class Formula(NamedTuple):
 
 
 def formulas() -> list[Formula]:
-    """What `_formulas.pxd` has: functions of one or two numbers and the call's scalars `p`."""
-    text = (HERE / "aclnn" / "_formulas.pxd").read_text(encoding="utf-8")
+    """What `formulas.pxd` has: functions of one or two numbers and the call's scalars `p`."""
+    text = (HERE / "aclnn" / "kernels" / "formulas.pxd").read_text(encoding="utf-8")
     number = r"(?:real|double) \w+"
     signature = rf"^cdef inline (real|double) (\w+)\(({number}(?:, {number})?), const double \*p\)"
     found = re.findall(signature, text, re.MULTILINE)
     names = {name for _, name, _ in found}
     for line in re.findall(r"^cdef inline .*\bp\b\).*", text, re.MULTILINE):
         if not re.match(signature, line):
-            sys.exit(f"_formulas.pxd: a formula takes one or two numbers and p, not: {line}")
+            sys.exit(f"formulas.pxd: a formula takes one or two numbers and p, not: {line}")
     return [
         Formula(
             name,
@@ -121,7 +121,7 @@ def formulas() -> list[Formula]:
 def write_loops() -> None:
     """Make the loops over the formulas, which `_kernels.pyx` includes."""
     template = Tempita.Template(
-        (HERE / "aclnn" / "formula_loops.pxi.in").read_text(encoding="utf-8")
+        (HERE / "aclnn" / "kernels" / "formula_loops.pxi.in").read_text(encoding="utf-8")
     )
     text = template.substitute(formulas=formulas())
     target = HERE / GENERATED / "formula_loops.pxi"
@@ -138,7 +138,7 @@ def extension(name: str, source: str, flags: tuple[str, ...] = ()) -> Extension:
         include_dirs=INCLUDES,
         depends=[
             str(p.relative_to(HERE))
-            for pattern in ("graph/*.h", "aclnn/kernels/*.h", "aclnn/*.pxd")
+            for pattern in ("graph/*.h", "aclnn/kernels/*.h", "aclnn/kernels/*.pxd", "aclnn/*.pxd")
             for p in HERE.glob(pattern)
         ],
         define_macros=[("NPY_NO_DEPRECATED_API", "NPY_1_7_API_VERSION")],
@@ -213,7 +213,7 @@ if __name__ == "__main__":
         ],
         package_dir={"aclnn": "aclnn", "aclnn.graph": "graph"},
         package_data={
-            "aclnn": ["py.typed", "*.pyi", "*.pxd", "kernels/*.h", "templates/*", "schemas/*.json"],
+            "aclnn": ["py.typed", "*.pyi", "*.pxd", "kernels/*", "templates/*", "schemas/*.json"],
             "aclnn.graph": ["py.typed", "*.pyi", "*.h"],
             "aclnn.graph.views": ["schemas/*.json"],
         },

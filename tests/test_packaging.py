@@ -37,7 +37,8 @@ def test_without_kernels_nothing_is_built(setup_in):
 
 
 def test_loops_are_made_from_signatures(setup_in, tmp_path):
-    page = tmp_path / "aclnn" / "_formulas.pxd"
+    page = tmp_path / "aclnn" / "kernels" / "formulas.pxd"
+    page.parent.mkdir()
     page.write_text(
         "cdef inline double half(double x) noexcept nogil:\n"
         "cdef inline real twice(real x, const double *p) noexcept nogil:\n"
@@ -51,7 +52,7 @@ def test_loops_are_made_from_signatures(setup_in, tmp_path):
     )  # fmt: skip
     assert (both.in_float, both.in_double, both.in_float64) == ("NULL", "sum", "sum_f64")
     assert both.elements == wide.elements == ["a[i]", "b[i]"]
-    shutil.copy(ROOT / "aclnn" / "formula_loops.pxi.in", tmp_path / "aclnn")
+    shutil.copy(ROOT / "aclnn" / "kernels" / "formula_loops.pxi.in", page.parent)
     setup_in["write_loops"]()
     made = (tmp_path / "build" / "cython" / "formula_loops.pxi").read_text()
     assert 'add("sum", 2, NULL, sum, sum_f64)' in made

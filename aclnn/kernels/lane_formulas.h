@@ -20,7 +20,7 @@
 typedef void (*facts_fn)(facts_t *, ptrdiff_t, kind_t);
 typedef void (*mark_fn)(const float *, const float *, const float *, uint16_t *, ptrdiff_t, const double *);
 
-/* The form for registers of a formula of `_formulas.pxd`: its loops, the function that prepares facts
+/* The form for registers of a formula of `formulas.pxd`: its loops, the function that prepares facts
  * for them or NULL, and the one that marks elements, or NULL where it leaves none. */
 typedef struct { const lane_loop *loops; facts_fn prepare; mark_fn mark; } lane_form_t;
 

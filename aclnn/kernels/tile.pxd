@@ -1,0 +1,102 @@
+"""A tile and its blocks: rectangles whose buffers stay in the first-level cache."""
+
+from libc.stdint cimport uintptr_t
+from libc.stdlib cimport llabs
+
+cdef extern from "tile_abi.h":
+    ctypedef struct tile_view:
+        char *data
+        ptrdiff_t row_stride
+        ptrdiff_t col_stride
+    int TILE_STREAM
+    int TILE_PREFETCH_NEAR
+    int TILE_PREFETCH_FAR
+    enum:
+        TILE_SCALARS
+    ctypedef void (*tile_kernel)(const tile_view *views, ptrdiff_t rows, ptrdiff_t cols,
+                                 const void *state, const double *scalars, int flags) noexcept nogil
+
+cdef extern from "stream_store.h" nogil:
+    void stream_bytes(char *, const char *, ptrdiff_t) noexcept
+    void stream_fence() noexcept
+    void copy_bytes(char *, const char *, ptrdiff_t) noexcept
+    void prefetch "__builtin_prefetch"(const char *) noexcept
+
+cdef extern from "transpose.h" nogil:
+    void transpose_block(const char *, ptrdiff_t, char *, ptrdiff_t, ptrdiff_t, ptrdiff_t,
+                         ptrdiff_t) noexcept
+
+cdef enum:
+    LINE = 64     # bytes of a cache line
+    AHEAD = 4096  # bytes from what is read to what is prefetched: a page
+    # Elements of a block:
+    BLOCK = 1024  # at most, where it has buffers: three of them in double are 24 KiB
+    PATCH = 32    # side of a square block, for what lies transposed otherwise
+
+
+cdef struct block_t:
+    # A rectangle of a tile.
+    ptrdiff_t row, col, rows, cols
+    int flags                # of the tile
+    bint dense               # its rows are: results need not be spread
+
+
+cdef inline char *place(const tile_view *view, const block_t *block) noexcept nogil:
+    return view.data + block.row * view.row_stride + block.col * view.col_stride
+
+
+cdef inline char *line_in(char *memory) noexcept nogil:
+    """Where the first line of the cache begins."""
+    return memory + (-<ptrdiff_t><uintptr_t>memory & (LINE - 1))
+
+
+cdef inline ptrdiff_t to_line(const tile_view *out, ptrdiff_t row) noexcept nogil:
+    """Elements of a dense row before its first line boundary."""
+    cdef char *start = out.data + row * out.row_stride
+    cdef ptrdiff_t size = out.col_stride
+    if size <= 0 or size > 8:
+        return 0
+    return (line_in(start) - start) // size
+
+
+cdef inline bint one_row(const tile_view *views, int n, ptrdiff_t cols) noexcept nogil:
+    """Whether the rows of every operand follow one another without a break."""
+    cdef int k
+    for k in range(n):
+        if views[k].row_stride != cols * views[k].col_stride:
+            return False
+    return True
+
+
+cdef inline void block_shape(const tile_view *views, int n, ptrdiff_t rows, ptrdiff_t cols,
+                             ptrdiff_t *high, ptrdiff_t *wide) noexcept nogil:
+    """Long rows as they are, short rows together, square patches where an operand is transposed."""
+    cdef int k
+    high[0] = 1
+    wide[0] = BLOCK
+    if rows == 1:
+        return
+    for k in range(n):
+        if is_transposed(&views[k]):
+            high[0] = wide[0] = PATCH
+            return
+    if cols < BLOCK:
+        wide[0] = cols
+        high[0] = BLOCK // cols
+
+
+cdef inline bint is_transposed(const tile_view *view) noexcept nogil:
+    return view.row_stride != 0 and llabs(view.row_stride) < llabs(view.col_stride)
+
+
+cdef inline bint lies_across(const tile_view *view, ptrdiff_t size) noexcept nogil:
+    """Whether elements of this size follow one another along a column."""
+    return view.row_stride == size and is_transposed(view)
+
+
+cdef inline void prefetch_row(const char *source, ptrdiff_t nbytes) noexcept nogil:
+    """Prefetch what a later block will read; nothing, where the stride is not positive."""
+    cdef ptrdiff_t i = 0
+    while i < nbytes:
+        prefetch(<const char *>(<uintptr_t>source + AHEAD + i))
+        i += LINE

@@ -1,0 +1,129 @@
+"""Tiles with operands that lie across: transposed by parts, then computed a few rows at a time."""
+
+from libc.stdint cimport uintptr_t
+
+from aclnn.kernels.computation cimport compute_state, prepared
+from aclnn.kernels.lane cimport facts_t
+from aclnn.kernels.tile cimport (
+    LINE,
+    TILE_PREFETCH_NEAR,
+    block_t,
+    is_transposed,
+    lies_across,
+    line_in,
+    one_row,
+    place,
+    prefetch,
+    tile_kernel,
+    tile_view,
+    transpose_block,
+)
+
+cdef enum:
+    TRANSPOSED = 32768    # bytes of the copy of a part that lies across
+    TRANSPOSED_ROW = 512  # bytes of its rows
+    AS_ONE = 2048         # elements of rows that follow one another, to compute in one go
+    TOGETHER = 256        # the same of rows that do not
+
+
+cdef struct transposed_t:
+    # A part of a tile with copies of what lies across, and from a certain row on.
+    tile_view views[3]
+    tile_view now[3]
+    char memory[2][TRANSPOSED + LINE]
+
+
+cdef inline void compute_transposed(const tile_view *views, ptrdiff_t rows, ptrdiff_t cols,
+                                    const compute_state *whole, const double *scalars, int flags,
+                                    tile_kernel compute_rows) noexcept nogil:
+    """A tile by parts, each transposed first and then computed a few rows at a time."""
+    cdef compute_state state = whole[0]
+    cdef facts_t facts
+    cdef transposed_t transposed
+    cdef block_t part
+    cdef ptrdiff_t row, group, high = rows, wide = cols
+    if state.prepare != NULL:  # once for all parts
+        scalars = prepared(&facts, scalars, &state, rows * cols)
+        state.prepare = NULL
+    part_shape(&state, &high, &wide)
+    part.row = 0
+    while part.row < rows:
+        part.rows = min(high, rows - part.row)
+        part.col = 0
+        while part.col < cols:
+            part.cols = min(wide, cols - part.col)
+            group = transpose_part(views, &part, &state, &transposed)
+            row = 0
+            while row < part.rows:
+                group = min(group, part.rows - row)
+                go_to_row(views, &part, &state, row, group, flags, &transposed)
+                compute_rows(transposed.now, group, part.cols, &state, scalars, 0)
+                row += group
+            part.col += wide
+        part.row += high
+
+
+cdef inline bint any_across(const tile_view *views, const compute_state *state) noexcept nogil:
+    cdef int k
+    for k in range(state.n_inputs):
+        if lies_across(&views[k], state.sizes[k]):
+            return True
+    return False
+
+
+cdef inline void part_shape(const compute_state *state, ptrdiff_t *high,
+                            ptrdiff_t *wide) noexcept nogil:
+    """So that a copy fits into the nearest cache beside what is computed from it."""
+    cdef ptrdiff_t size = max(state.sizes[0], state.sizes[state.n_inputs - 1])
+    wide[0] = min(wide[0], TRANSPOSED_ROW // size)
+    high[0] = min(high[0], TRANSPOSED // (wide[0] * size))
+
+
+cdef inline ptrdiff_t transpose_part(const tile_view *views, const block_t *part,
+                                     const compute_state *state,
+                                     transposed_t *transposed) noexcept nogil:
+    """Put dense copies in the place of what lies across; how many rows to compute in one go."""
+    cdef tile_view *view
+    cdef char *dense
+    cdef ptrdiff_t size
+    cdef int k, n = state.n_inputs + 1
+    for k in range(n):
+        view, size = &transposed.views[k], state.sizes[k]
+        view[0] = views[k]
+        view.data = place(&views[k], part)
+        if k == state.n_inputs or not lies_across(view, size):
+            continue
+        dense = line_in(transposed.memory[k])
+        transpose_block(view.data, view.col_stride, dense, part.cols * size, part.rows, part.cols,
+                        size)
+        view.data, view.row_stride, view.col_stride = dense, part.cols * size, size
+    return max(1, (AS_ONE if one_row(transposed.views, n, part.cols) else TOGETHER) // part.cols)
+
+
+cdef inline void go_to_row(const tile_view *views, const block_t *part, const compute_state *state,
+                           ptrdiff_t row, ptrdiff_t group, int flags,
+                           transposed_t *transposed) noexcept nogil:
+    """Go to a row of a part that was transposed, and prefetch a share of the next part: as much of
+    it as the rows are of this one. A burst for all of it would stall."""
+    cdef int k
+    for k in range(state.n_inputs + 1):
+        transposed.now[k] = transposed.views[k]
+        transposed.now[k].data += row * transposed.views[k].row_stride
+        if flags & TILE_PREFETCH_NEAR:
+            prefetch_share(&views[k], part, state.sizes[k], row, group)
+
+
+cdef inline void prefetch_share(const tile_view *view, const block_t *part, ptrdiff_t size,
+                                ptrdiff_t row, ptrdiff_t group) noexcept nogil:
+    """Ask for a share of the part beside this one: as much of it as these rows are of this one."""
+    cdef uintptr_t source = <uintptr_t>place(view, part) + part.cols * view.col_stride
+    cdef bint across = is_transposed(view)
+    cdef ptrdiff_t lines = part.cols if across else part.rows
+    cdef ptrdiff_t step = view.col_stride if across else view.row_stride
+    cdef ptrdiff_t nbytes = (part.rows if across else part.cols) * size
+    cdef ptrdiff_t i, k
+    for i in range(lines * row // part.rows, lines * (row + group) // part.rows):
+        k = 0
+        while k < nbytes:
+            prefetch(<const char *>(source + i * step + k))
+            k += LINE
