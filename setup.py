@@ -61,7 +61,7 @@ def compiles(flags: list[str], source: str = "int main(void) { return 0; }\n") -
 
 
 def openmp_flags() -> list[str]:
-    """`-fopenmp` where it works and `ACLNN_OPENMP` is not off; without it one thread does all."""
+    """`-fopenmp` where it works and `ACLNN_OPENMP` is not off: runs obey the limits of OpenMP then."""
     if os.environ.get("ACLNN_OPENMP", "").strip().lower() in ("0", "false", "no", "off"):
         return []
     source = "#include <omp.h>\nint main(void) { return omp_get_max_threads() < 1; }\n"
@@ -157,7 +157,7 @@ def translate(extensions: list[Extension]) -> list[Extension]:
 
 
 def scheduler_and_friends() -> list[Extension]:
-    threads = tuple(openmp_flags())
+    threads = ("-pthread", *openmp_flags())
     found = []
     for folder, package in (("aclnn", "aclnn"), ("graph", "aclnn.graph")):
         for path in sorted((HERE / folder).glob("*.pyx")):

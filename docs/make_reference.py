@@ -147,8 +147,8 @@ def index() -> str:
             "## Variables of the environment",
             inspect.cleandoc(environment.__doc__ or "").partition("\n\n")[2],
             environment.to_markdown(),
-            "When the package is built, `ACLNN_OPENMP=0` leaves OpenMP out: everything runs on one "
-            "thread then.",
+            "When the package is built, `ACLNN_OPENMP=0` leaves OpenMP out, and with it the limits that "
+            "threadpoolctl sets.",
         ]
     )
 

@@ -1,7 +1,6 @@
 # cython: boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
 """Packs schedules into C arrays and runs them: no Python objects, no GIL, tiles over threads."""
 
-from cython.parallel cimport prange, threadid
 from libc.stddef cimport ptrdiff_t, size_t
 from libc.stdint cimport int64_t, uintptr_t
 from libc.stdlib cimport calloc, free
@@ -65,25 +64,24 @@ cdef extern from "schedule.h" nogil:
         int64_t begin
         int64_t end
 
+cdef extern from "team.h" nogil:
+    ctypedef void (*team_part)(void *context, int member) noexcept nogil
+    void team_run(int members, team_part part, void *context) noexcept
+    void team_watch_forks() noexcept
+    int64_t team_clock() noexcept
+
 cdef extern from *:
     """
-    #include <pthread.h>
     #if defined(__SSE2__)
     #include <emmintrin.h>
     #endif
-    #include <time.h>
     #ifdef _OPENMP
     #include <omp.h>
     static int have_openmp(void) { return 1; }
     #else
-    static int omp_get_max_threads(void) { return 1; }
+    static int omp_get_max_threads(void) { return SCHEDULE_MAX_THREADS; }
     static int have_openmp(void) { return 0; }
     #endif
-
-    /* GNU's OpenMP hangs in a child of a process that had used it: one thread there. */
-    static int forked = 0;
-    static void after_fork(void) { forked = 1; }
-    static void watch_forks(void) { pthread_atfork(NULL, NULL, after_fork); }
 
     /* Stores that bypass the cache become visible to other threads in any order without this. */
     static void store_fence(void) {
@@ -94,31 +92,25 @@ cdef extern from *:
 
     /* Whether the last walk that this thread began went forwards. */
     static __thread int went_forwards;
-
-    static int64_t now_ns(void) {
-        struct timespec t;
-        clock_gettime(CLOCK_MONOTONIC, &t);
-        return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
-    }
     """
     int omp_get_max_threads() noexcept nogil
     int have_openmp() noexcept nogil
-    int forked
-    void watch_forks() noexcept nogil
-    int64_t now_ns() noexcept nogil
     void store_fence() noexcept nogil
     int went_forwards
+    int __atomic_fetch_add(int *, int, int) noexcept nogil
+    int __ATOMIC_RELAXED
+    void prefetch "__builtin_prefetch"(const void *) noexcept nogil
 
-watch_forks()
+team_watch_forks()
 
 
 def omp_threads():
-    """Threads that OpenMP would use now; 1 without OpenMP.  `threadpoolctl` limits show here."""
+    """Threads that OpenMP would use now, which `threadpoolctl` limits; without OpenMP, all."""
     return omp_get_max_threads()
 
 
 def openmp_enabled():
-    """Whether this module was built with OpenMP."""
+    """Whether this module was built with OpenMP, and so knows its limits."""
     return bool(have_openmp())
 
 
@@ -271,7 +263,7 @@ cdef inline int threads_for(const schedule_t *schedule, const schedule_step *ste
     cdef int d
     if threads > schedule.max_threads:
         threads = schedule.max_threads
-    if threads <= 1 or step.n_tiles == 1 or forked:
+    if threads <= 1 or step.n_tiles == 1:
         return 1
     for d in range(step.ndim):
         elements *= step.shape[d]
@@ -291,31 +283,55 @@ cdef void run_part(const schedule_t *schedule, int s, char *const *addresses, ch
     if events != NULL:
         event = &events[<ptrdiff_t>s * schedule.max_threads + thread]
         if event.begin == 0:
-            event.begin = now_ns()
+            event.begin = team_clock()
     if back:
         run_back(schedule, step, addresses, workspace, scalars, begin, end, thread)
     else:
         run_tiles(schedule, step, addresses, workspace, scalars, begin, end, thread)
     wait_for_stores(step)
     if event != NULL:
-        event.end = now_ns()
+        event.end = team_clock()
+
+
+cdef struct team_step:
+    # A step as the members of a team share it.
+    const schedule_t *schedule
+    char *const *addresses
+    char *workspace
+    const double *scalars
+    schedule_event *events
+    int s, parts
+    int next   # part that nobody has taken; parts are taken in turn where there are shares
+    bint back, shares
+
+
+cdef void run_member(void *context, int member) noexcept nogil:
+    """A member's part, or as many as it gets to."""
+    cdef team_step *shared = <team_step *>context
+    cdef int part = member
+    prefetch(shared.scalars)  # comes from another CPU, while the tiles are found
+    if shared.shares:
+        part = __atomic_fetch_add(&shared.next, 1, __ATOMIC_RELAXED)
+    while part < shared.parts:
+        run_part(shared.schedule, shared.s, shared.addresses, shared.workspace, shared.scalars,
+                 part, shared.parts, member, shared.back, shared.events)
+        if not shared.shares:
+            return
+        part = __atomic_fetch_add(&shared.next, 1, __ATOMIC_RELAXED)
 
 
 cdef void run_parallel(const schedule_t *schedule, int s, char *const *addresses, char *workspace,
                        const double *scalars, int threads, bint back,
                        schedule_event *events) noexcept nogil:
     cdef const schedule_step *step = &schedule.steps[s]
-    cdef int part, parts = threads
-    if step.ops[0].flags & TILE_PREFETCH_FAR and step.n_tiles >= threads * SHARES:
-        # What no cache holds may run anywhere: a thread whose CPU is busy otherwise takes less.
-        parts = threads * SHARES
-        for part in prange(parts, num_threads=threads, schedule='dynamic', chunksize=1):
-            run_part(schedule, s, addresses, workspace, scalars, part, parts, threadid(), back,
-                     events)
-        return
-    # Parts are numbered, not threads: OpenMP may give fewer threads than asked for.
-    for part in prange(threads, num_threads=threads, schedule='static', chunksize=1):
-        run_part(schedule, s, addresses, workspace, scalars, part, parts, part, back, events)
+    cdef team_step shared
+    shared.schedule, shared.s, shared.events = schedule, s, events
+    shared.addresses, shared.workspace, shared.scalars = addresses, workspace, scalars
+    shared.back, shared.next = back, 0
+    # What no cache holds may run anywhere: a thread whose CPU is busy otherwise takes less.
+    shared.shares = step.ops[0].flags & TILE_PREFETCH_FAR and step.n_tiles >= threads * SHARES
+    shared.parts = threads * SHARES if shared.shares else threads
+    team_run(threads, run_member, &shared)
 
 
 cdef void clear_events(const schedule_t *schedule, schedule_event *events) noexcept nogil:

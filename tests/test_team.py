@@ -1,0 +1,142 @@
+"""Threads that share a run: every part is done once, whoever has a CPU, sleeps, forks or calls."""
+
+import os
+import subprocess
+import sys
+import threading
+import time
+
+import numpy as np
+import pytest
+
+import aclnn
+
+ELEMENTS = 1 << 17
+
+
+@pytest.fixture(autouse=True)
+def as_before():
+    before = aclnn.get_num_threads()
+    yield
+    aclnn.set_num_threads(before)
+
+
+def halve(x, times):
+    """What a part that is done twice, or never, would show in: runs in place."""
+    for _ in range(times):
+        aclnn.leaky_relu_(x, 0.5)
+
+
+@pytest.mark.parametrize("threads", [2, 3, 8, 64])
+def test_every_part_is_done_once(threads):
+    aclnn.set_num_threads(threads)
+    x = np.full(ELEMENTS, -1.0, np.float32)
+    for run in range(1, 101):
+        halve(x, 1)
+        assert (x == -(0.5**run)).all()
+
+
+@pytest.mark.parametrize("threads", [2, 5])
+def test_callers_at_once_have_teams_of_their_own(threads):
+    aclnn.set_num_threads(threads)
+    arrays = [np.full(ELEMENTS, -1.0, np.float32) for _ in range(6)]
+    callers = [threading.Thread(target=halve, args=(x, 100)) for x in arrays]
+    for caller in callers:
+        caller.start()
+    for caller in callers:
+        caller.join()
+    for x in arrays:
+        assert (x == -(0.5**100)).all()
+
+
+@pytest.mark.parametrize("pause", [0.0, 1e-4, 1e-3, 1.1e-3, 3e-3, 2e-2])
+def test_threads_that_went_to_sleep_are_woken(pause):
+    """They look for work for a millisecond: some pauses end as they go to sleep."""
+    aclnn.set_num_threads(2)
+    x = np.full(ELEMENTS, -1.0, np.float32)
+    for _ in range(60):
+        halve(x, 1)
+        time.sleep(pause)
+    assert (x == -(0.5**60)).all()
+
+
+@pytest.mark.parametrize("size", [1 << 17, 1 << 22])
+def test_results_are_those_of_one_thread(size):
+    g, x = np.random.default_rng(3).standard_normal((2, size), np.float32)
+    aclnn.set_num_threads(1)
+    alone = aclnn.gelu_backward(g, x)
+    for threads in (2, 7):
+        aclnn.set_num_threads(threads)
+        assert aclnn.gelu_backward(g, x).tobytes() == alone.tobytes()
+
+
+def fresh(code):
+    head = (
+        "import os, numpy as np, aclnn\n"
+        f"aclnn.set_num_threads(2); x = np.full({ELEMENTS}, -1, np.float32)\n"
+        "def run():\n    aclnn.leaky_relu_(x, 0.5)\n"
+        "def workers():\n"
+        "    return {int(t) for t in os.listdir('/proc/self/task')} - {os.getpid()}\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", head + code],
+        capture_output=True, text=True, timeout=60, check=False,
+        env=os.environ | {"OPENBLAS_NUM_THREADS": "1"},
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+
+
+needs_proc = pytest.mark.skipif(not os.path.isdir("/proc/self/task"), reason="looks into /proc")
+
+
+@needs_proc
+def test_a_forked_child_makes_threads_of_its_own():
+    fresh(
+        "run(); assert len(workers()) == 1\n"
+        "child = os.fork()\n"
+        "if child == 0:\n"
+        "    assert not workers()\n"
+        "    run(); run(); assert len(workers()) == 1\n"
+        "    os._exit(7 if (x == -0.125).all() else 8)\n"
+        "assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7\n"
+        "run(); assert (x == -0.25).all()"
+    )
+
+
+@needs_proc
+def test_signals_are_not_for_them():
+    fresh(
+        "run(); (worker,) = workers()\n"
+        "status = open(f'/proc/self/task/{worker}/status').read()\n"
+        "blocked = int(status.partition('SigBlk:')[2].split()[0], 16)\n"
+        "for signal in (1, 2, 15): assert blocked >> signal - 1 & 1"
+    )
+
+
+@needs_proc
+def test_they_may_run_where_they_could_before():
+    fresh(
+        "import time\n"
+        "usable = os.sched_getaffinity(0)\n"
+        "for _ in range(20):\n"
+        "    run(); time.sleep(3e-3)\n"
+        "run(); time.sleep(1e-2)\n"
+        "(worker,) = workers()\n"
+        "assert os.sched_getaffinity(worker) == usable"
+    )
+
+
+@pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="has no affinity")
+def test_one_cpu_is_enough():
+    fresh(
+        "import time\n"
+        "os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})\n"
+        "for _ in range(50):\n"
+        "    run(); time.sleep(1e-4)\n"
+        "assert (x == -(0.5**50)).all()"
+    )
+
+
+@needs_proc
+def test_few_elements_make_no_threads():
+    fresh("x = x[:4096]; run(); assert not workers()")
