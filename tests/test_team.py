@@ -114,6 +114,20 @@ def test_signals_are_not_for_them():
 
 
 @needs_proc
+def test_work_wakes_them():
+    fresh(
+        "import time\n"
+        "def naps():\n"
+        "    (worker,) = workers()\n"
+        "    status = open(f'/proc/self/task/{worker}/status').read()\n"
+        "    return int(status.partition('\\nvoluntary_ctxt_switches:')[2].split()[0])\n"
+        "run(); time.sleep(0.1); before = naps()\n"
+        "time.sleep(0.1); assert naps() == before\n"
+        "run(); time.sleep(0.1); assert naps() > before"
+    )
+
+
+@needs_proc
 def test_they_may_run_where_they_could_before():
     fresh(
         "import time\n"
