@@ -6,6 +6,7 @@ import threading
 
 import numpy as np
 import pytest
+from aclnn.graph import _scheduler
 from setups import fresh, planned, tensor
 
 import aclnn
@@ -211,6 +212,8 @@ def test_messages_are_per_thread():
 
 def test_threadpoolctl_limits_hold():
     threadpoolctl = pytest.importorskip("threadpoolctl")
+    if not _scheduler.openmp_enabled():
+        pytest.skip("built without OpenMP, whose limits these are")
     x = np.ones(1 << 20, np.float32)
     aclnn.gelu(x)
     with threadpoolctl.threadpool_limits(1), aclnn.profile() as seen:
