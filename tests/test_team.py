@@ -1,13 +1,12 @@
 """Threads that share a run: every part is done once, whoever has a CPU, sleeps, forks or calls."""
 
 import os
-import subprocess
-import sys
 import threading
 import time
 
 import numpy as np
 import pytest
+from setups import fresh
 
 import aclnn
 
@@ -70,7 +69,8 @@ def test_results_are_those_of_one_thread(size):
         assert aclnn.gelu_backward(g, x).tobytes() == alone.tobytes()
 
 
-def fresh(code):
+def afresh(code):
+    """Run in a process of its own, in which no other library has threads."""
     head = (
         "import os, numpy as np, aclnn\n"
         f"aclnn.set_num_threads(2); x = np.full({ELEMENTS}, -1, np.float32)\n"
@@ -78,11 +78,7 @@ def fresh(code):
         "def workers():\n"
         "    return {int(t) for t in os.listdir('/proc/self/task')} - {os.getpid()}\n"
     )
-    done = subprocess.run(
-        [sys.executable, "-W", "ignore", "-c", head + code],
-        capture_output=True, text=True, timeout=60, check=False,
-        env=os.environ | {"OPENBLAS_NUM_THREADS": "1"},
-    )  # fmt: skip
+    done = fresh(head + code, OPENBLAS_NUM_THREADS="1", PYTHONWARNINGS="ignore")
     assert done.returncode == 0, done.stderr
 
 
@@ -91,7 +87,7 @@ needs_proc = pytest.mark.skipif(not os.path.isdir("/proc/self/task"), reason="lo
 
 @needs_proc
 def test_a_forked_child_makes_threads_of_its_own():
-    fresh(
+    afresh(
         "run(); assert len(workers()) == 1\n"
         "child = os.fork()\n"
         "if child == 0:\n"
@@ -105,7 +101,7 @@ def test_a_forked_child_makes_threads_of_its_own():
 
 @needs_proc
 def test_signals_are_not_for_them():
-    fresh(
+    afresh(
         "run(); (worker,) = workers()\n"
         "status = open(f'/proc/self/task/{worker}/status').read()\n"
         "blocked = int(status.partition('SigBlk:')[2].split()[0], 16)\n"
@@ -115,7 +111,7 @@ def test_signals_are_not_for_them():
 
 @needs_proc
 def test_work_wakes_them():
-    fresh(
+    afresh(
         "import time\n"
         "def naps():\n"
         "    (worker,) = workers()\n"
@@ -129,7 +125,7 @@ def test_work_wakes_them():
 
 @needs_proc
 def test_they_may_run_where_they_could_before():
-    fresh(
+    afresh(
         "import time\n"
         "usable = os.sched_getaffinity(0)\n"
         "for _ in range(20):\n"
@@ -142,7 +138,7 @@ def test_they_may_run_where_they_could_before():
 
 @pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="has no affinity")
 def test_one_cpu_is_enough():
-    fresh(
+    afresh(
         "import time\n"
         "os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})\n"
         "for _ in range(50):\n"
@@ -153,4 +149,4 @@ def test_one_cpu_is_enough():
 
 @needs_proc
 def test_few_elements_make_no_threads():
-    fresh("x = x[:4096]; run(); assert not workers()")
+    afresh("x = x[:4096]; run(); assert not workers()")

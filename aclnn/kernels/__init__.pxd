@@ -10,3 +10,5 @@
 # lane_block    blocks by lanes
 # loop_block    blocks by plain loops
 # transposed    tiles with operands that lie across
+#
+# Their functions are inline because Cython lets files of this kind have no others.
