@@ -47,7 +47,7 @@ typedef struct {
     int spins; /* whether it has a CPU to look for work on */
     pthread_t thread;
 #ifdef TEAM_PLACES
-    int placed; /* it was woken elsewhere than on the caller's CPU, and may run where it could before */
+    int placed; /* it was woken elsewhere than on the caller's CPU, and may run where the caller may */
     cpu_set_t usable;
 #endif
 } __attribute__((aligned(TEAM_LINES))) team_worker;
@@ -98,18 +98,20 @@ static int team_cpus(void) {
     return sched_getaffinity(0, sizeof usable, &usable) ? 1 : CPU_COUNT(&usable);
 }
 /* A thread that is woken often comes to the CPU of who woke it, and waits there for milliseconds: let it
- * be woken on another. */
+ * be woken on another. Where it may run it had from its first caller; now it has that from this one. */
 static void team_place(team_worker *worker) {
     int here = sched_getcpu();
     cpu_set_t others;
-    if (here < 0 || pthread_getaffinity_np(worker->thread, sizeof others, &worker->usable)) return;
+    if (here < 0 || sched_getaffinity(0, sizeof others, &worker->usable)) return;
     others = worker->usable;
     CPU_CLR(here, &others);
     worker->placed = CPU_COUNT(&others) && !pthread_setaffinity_np(worker->thread, sizeof others, &others);
 }
 static void team_unplace(team_worker *worker) {
-    if (worker->placed) pthread_setaffinity_np(worker->thread, sizeof worker->usable, &worker->usable);
+    if (!worker->placed) return;
+    pthread_setaffinity_np(worker->thread, sizeof worker->usable, &worker->usable);
     worker->placed = 0;
+    worker->spins = __atomic_load_n(&team_pool.count, __ATOMIC_RELAXED) < CPU_COUNT(&worker->usable);
 }
 #else
 static int team_cpus(void) { return (int)sysconf(_SC_NPROCESSORS_ONLN); }

@@ -136,14 +136,33 @@ def test_they_may_run_where_they_could_before():
     )
 
 
-@pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="has no affinity")
+@needs_proc
+def test_a_caller_who_is_bound_to_a_cpu_does_not_bind_them():
+    afresh(
+        "import threading, time\n"
+        "usable = os.sched_getaffinity(0)\n"
+        "def bound():\n"
+        "    os.sched_setaffinity(0, {min(usable)}); run()\n"
+        "caller = threading.Thread(target=bound); caller.start(); caller.join()\n"
+        "(worker,) = workers()\n"
+        "assert os.sched_getaffinity(worker) == {min(usable)}\n"
+        "time.sleep(1e-2); run(); time.sleep(1e-2)\n"
+        "assert os.sched_getaffinity(worker) == usable"
+    )
+
+
+@needs_proc
 def test_one_cpu_is_enough():
     afresh(
         "import time\n"
         "os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})\n"
-        "for _ in range(50):\n"
-        "    run(); time.sleep(1e-4)\n"
-        "assert (x == -(0.5**50)).all()"
+        "for _ in range(100):\n"
+        "    run(); time.sleep(3e-3)\n"
+        "assert (x == -(np.float32(0.5)**100)).all()\n"
+        "(worker,) = workers()\n"
+        "fields = open(f'/proc/self/task/{worker}/stat').read().rpartition(')')[2].split()\n"
+        "ticks = int(fields[11]) + int(fields[12])\n"
+        "assert ticks < 0.04 * os.sysconf('SC_CLK_TCK')  # it never looks for work: that were 0.1 s"
     )
 
 
