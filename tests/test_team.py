@@ -168,4 +168,4 @@ def test_one_cpu_is_enough():
 
 @needs_proc
 def test_few_elements_make_no_threads():
-    afresh("x = x[:4096]; run(); assert not workers()")
+    afresh("x = x[:60_000]; run(); assert not workers()")
