@@ -138,7 +138,7 @@ def extension(name: str, source: str, flags: tuple[str, ...] = ()) -> Extension:
         include_dirs=INCLUDES,
         depends=[
             str(p.relative_to(HERE))
-            for pattern in ("graph/*.h", "aclnn/kernels/*.h", "aclnn/kernels/*.pxd", "aclnn/*.pxd")
+            for pattern in ("graph/*.h", "aclnn/kernels/*.h", "aclnn/*/*.pxd")
             for p in HERE.glob(pattern)
         ],
         define_macros=[("NPY_NO_DEPRECATED_API", "NPY_1_7_API_VERSION")],
@@ -160,10 +160,12 @@ def scheduler_and_friends() -> list[Extension]:
     threads = ("-pthread", *openmp_flags())
     found = []
     for folder, package in (("aclnn", "aclnn"), ("graph", "aclnn.graph")):
-        for path in sorted((HERE / folder).glob("*.pyx")):
+        for path in sorted((HERE / folder).rglob("*.pyx")):
             if path.stem == "_kernels":
                 continue
-            ext = extension(f"{package}.{path.stem}", f"{folder}/{path.name}")
+            inner = path.relative_to(HERE / folder)
+            name = ".".join([package, *inner.with_suffix("").parts])
+            ext = extension(name, f"{folder}/{inner.as_posix()}")
             if path.stem in ("_dlpack", "_functional"):
                 ext.include_dirs.append(numpy.get_include())
             if path.stem == "_scheduler":
@@ -213,7 +215,8 @@ if __name__ == "__main__":
         ],
         package_dir={"aclnn": "aclnn", "aclnn.graph": "graph"},
         package_data={
-            "aclnn": ["py.typed", "*.pyi", "*.pxd", "kernels/*", "templates/*", "schemas/*.json"],
+            "aclnn": ["py.typed", "*.pyi", "*/*.pyi", "*/*.pxd", "kernels/*"],
+            "aclnn.reports": ["templates/*", "schemas/*.json"],
             "aclnn.graph": ["py.typed", "*.pyi", "*.h"],
             "aclnn.graph.views": ["schemas/*.json"],
         },

@@ -23,14 +23,8 @@ from aclnn._version import __version__ as __version__
 
 # Module -> the public names it has; whole groups (constants, operators) are looked up below.
 _HOMES = {
-    "errors": ("AclnnError", "aclGetRecentErrMsg", "explain"),
-    "product": ("get_soc_version", "set_soc_version"),
-    "threads": ("get_num_threads", "set_num_threads"),
-    "config": ("show_config",),
-    "binding": ("executor",),
-    "profiling": ("Profile", "profile"),
-    "handles": ("cache_info", "clear_cache"),  # of `_plan`, once it is set as the environment says
-    "_tensor": (
+    "acl.errors": ("AclnnError", "aclGetRecentErrMsg", "explain"),
+    "acl._tensor": (
         "aclTensor",
         "aclScalar",
         "aclCreateTensor",
@@ -47,7 +41,14 @@ _HOMES = {
         "aclCreateScalar",
         "aclDestroyScalar",
     ),
-    "_executor": (
+    "planning.settings": (
+        "aclrtGetSocName",
+        "get_num_threads",
+        "get_soc_version",
+        "set_num_threads",
+        "set_soc_version",
+    ),
+    "calls._executor": (
         "aclOpExecutor",
         "aclSetAclOpExecutorRepeatable",
         "aclDestroyAclOpExecutor",
@@ -55,10 +56,14 @@ _HOMES = {
         "aclSetOutputTensorAddr",
         "aclSetTensorAddr",
     ),
+    "calls.binding": ("executor",),
+    "calls.handles": ("cache_info", "clear_cache"),  # of `_plan`, set as the environment says
+    "reports.config": ("show_config",),
+    "reports.profiling": ("Profile", "profile"),
 }
 _NAMES = {name: home for home, names in _HOMES.items() for name in names}
 # Modules all of whose public names (`__all__`) are ours; asked in this order.
-_GROUPS = ("constants", "memory", "stream", "functional", "entries")
+_GROUPS = ("acl.constants", "acl.memory", "acl.stream", "calls.functional", "calls.entries")
 _MODULES = ("graph", "isa", "operators")
 
 

@@ -48,7 +48,7 @@ from aclnn.kernels.tile cimport (
 )
 from aclnn.kernels.transposed cimport any_across, compute_transposed
 
-from aclnn import dtypes
+from aclnn.acl import dtypes
 
 cdef extern from *:
     """

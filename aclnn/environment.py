@@ -16,7 +16,8 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Generic, TypeVar
 
-from aclnn.errors import AclnnError, invalid, shown
+from aclnn.acl import products
+from aclnn.acl.errors import AclnnError, invalid, shown
 from aclnn.graph.abi import MAX_THREADS
 from aclnn.graph.planners import STRATEGIES
 
@@ -73,7 +74,7 @@ class Variable(Generic[T]):
         >>> NUM_THREADS.read()
         Traceback (most recent call last):
         ...
-        aclnn.errors.AclnnError: ACLNN_NUM_THREADS is 'many', must be a whole number from 1 to 1024
+        aclnn.acl.errors.AclnnError: ACLNN_NUM_THREADS is 'many', must be a whole number from 1 to 1024
         >>> del os.environ["ACLNN_NUM_THREADS"]
         """
         text = self.text
@@ -125,9 +126,6 @@ def _one_of(text: str, names: Sequence[str], note: str = "") -> str:
     return text.lower()
 
 
-# Who knows the names also reads its variable while it is imported, so it is looked up at the call.
-
-
 def _isa(text: str) -> str:
     from aclnn import isa
 
@@ -139,12 +137,10 @@ def _strategy(text: str) -> str:
 
 
 def _product(text: str) -> str:
-    from aclnn import product
-
     try:
-        return product.family(text)
+        return products.family(text)
     except AclnnError:
-        raise ValueError(product.RULE) from None
+        raise ValueError(products.RULE) from None
 
 
 ISA: Variable[str | None] = Variable(

@@ -15,7 +15,8 @@ import aclnn.graph
 from aclnn.graph.views.tables import make, to_markdown
 
 import aclnn
-from aclnn import constants, environment
+from aclnn import environment
+from aclnn.acl import constants
 from aclnn.cli import ops
 from aclnn.operators import ENTRIES, FAMILIES, REGISTRY, Operator
 

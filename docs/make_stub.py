@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 import aclnn
-from aclnn import constants
+from aclnn.acl import constants
 from aclnn.operators import ENTRIES, REGISTRY, Attribute, Operator, Parameter
 
 STUB = Path(__file__).parent.parent / "aclnn" / "__init__.pyi"

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from aclnn.graph.views.tables import to_markdown, to_text
 
-from aclnn import caches, cli, isa
+from aclnn import cli, isa
 from aclnn.benchmark import (
     cells,
     limits,
@@ -25,6 +25,7 @@ from aclnn.benchmark import (
     table,
     targets,
 )
+from aclnn.planning import caches
 
 SMALL = {"sizes": [16, 100, 1024], "layout_elements": 1024}
 TINY = matrix.Settings(**SMALL, rounds=1, budget=1e-6)

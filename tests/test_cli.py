@@ -10,7 +10,8 @@ import pytest
 from setups import fresh
 
 import aclnn
-from aclnn import cli, describe
+from aclnn import cli
+from aclnn.calls import describe
 from aclnn.operators import REGISTRY
 
 

@@ -11,7 +11,7 @@ from setups import fresh, planned, tensor
 
 import aclnn
 from aclnn import aclDataType as T
-from aclnn import errors
+from aclnn.acl import errors
 
 OK, INVALID, INNER = 0, 161002, 561000
 LARGE = 1 << 22  # elements: so many run for a millisecond and more, without the interpreter's lock

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import aclnn
-from aclnn._dlpack import DLPackExporter, from_dlpack, to_dlpack
+from aclnn.acl._dlpack import DLPackExporter, from_dlpack, to_dlpack
 
 NAMES = ["float16", "float32", "float64", "bfloat16", "int8", "int16", "int32", "int64", "uint8",
          "uint16", "uint32", "uint64", "bool", "complex64", "complex128"]  # fmt: skip

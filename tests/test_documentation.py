@@ -2,7 +2,6 @@
 
 import ast
 import doctest
-import fnmatch
 import importlib
 import inspect
 import math
@@ -23,9 +22,10 @@ import pytest
 from aclnn.graph.views import json as documents
 
 import aclnn
-from aclnn import cli, stream
+from aclnn import cli
+from aclnn.acl import stream
 from aclnn.operators import ENTRIES, REGISTRY
-from aclnn.profiling import PROFILE_SCHEMA
+from aclnn.reports.profiling import PROFILE_SCHEMA
 
 
 @pytest.fixture(autouse=True)
@@ -142,7 +142,7 @@ def test_signatures_are_canns(name):
     assert list(inspect.signature(plan).parameters) == [p.name for p in entry.parameters]
     assert str(inspect.signature(run)) == "(workspace, workspaceSize, executor, stream)"
     for function in (plan, run):
-        assert function.__module__ == "aclnn.entries"
+        assert function.__module__ == "aclnn.calls.entries"
         assert pickle.loads(pickle.dumps(function)) is function
 
 
@@ -300,16 +300,52 @@ def test_every_operator_is_in_the_table_of_accuracy():
     assert set(rows) == set(REGISTRY)
 
 
-def test_every_module_has_a_place_in_the_contributing_guide():
+def rows_of_places():
+    """What the contributing guide's table of places names, row by row, as paths from the root."""
     table = source("CONTRIBUTING.md").partition("| where |")[2].partition("\n\n")[0]
-    words = [word.removeprefix("aclnn/") for word in re.findall(r"`([^`]+)`", table)]
-    modules = {
-        path.name for kind in ("py", "pyx", "pxd") for path in (ROOT / "aclnn").glob(f"*.{kind}")
-    }
-    missing = {name for name in modules if not any(fnmatch.fnmatch(name, word) for word in words)}
-    # What a module shows of itself has its place.
-    missing = {name for name in missing if name.replace(".pxd", ".pyx") not in modules - missing}
-    assert sorted(missing) == ["__init__.py", "__main__.py", "_version.py"]
+    for line in table.splitlines()[2:]:
+        first, *others = re.findall(r"`([^`]+)`", line.split("|")[1])
+        yield [first, *(n if "/" in n else f"{first.rpartition('/')[0]}/{n}" for n in others)]
+
+
+def row_of(path):
+    """The number of the row where a file or folder has its place, if there is one."""
+    for row, places in enumerate(rows_of_places()):
+        if any(
+            path == place or (place.endswith("/") and path.startswith(place)) for place in places
+        ):
+            return row
+    return None
+
+
+def modules():
+    """Paths from the root of all that is written in Python or Cython."""
+    for path in [*ROOT.glob("aclnn/**/*"), *ROOT.glob("graph/**/*")]:
+        if path.suffix in (".py", ".pyx", ".pxd"):
+            yield str(path.relative_to(ROOT))
+
+
+def test_every_module_has_a_place_in_the_contributing_guide():
+    missing = sorted(module for module in modules() if row_of(module) is None)
+    assert missing == [f"aclnn/{name}.py" for name in ("__init__", "__main__", "_version")]
+
+
+def imported(path):
+    """Paths of what a module imports from the package while it is imported itself."""
+    for home, names in re.findall(
+        r"^from aclnn([\w.]*) c?import (\([^)]*\)|.*)", source(path), re.M
+    ):
+        first = home.split(".")[1:2] or re.findall(r"\w+", names)
+        for name in first:
+            folder = "graph/" if name == "graph" else f"aclnn/{name}/"
+            yield folder if (ROOT / folder).is_dir() else f"aclnn/{name}.py"
+
+
+@pytest.mark.parametrize("path", [*modules()])
+def test_modules_use_what_stands_above_them_in_the_contributing_guide(path):
+    here = row_of(path)
+    if here is not None:
+        assert [used for used in imported(path) if (row_of(used) or 0) > here] == []
 
 
 def test_a_declaration_is_all_that_an_operator_takes():

@@ -7,7 +7,8 @@ import pytest
 from setups import fresh
 
 import aclnn
-from aclnn import cli, describe, environment, handles, isa
+from aclnn import cli, environment, isa
+from aclnn.calls import describe, handles
 from aclnn.cli import values
 
 BAD = [
@@ -100,7 +101,7 @@ FIRST_USES = {
     "executor": "aclnn.executor('gelu', numpy.zeros(3, 'f4'))",
     "c_shaped": "t = aclnn.aclCreateTensor((3,), 0, None, 0, 2, (3,), numpy.zeros(3, 'f4'));"
     "status = aclnn.aclnnGeluGetWorkspaceSize(t, t)[2];"
-    "exit(f'aclnn.errors.AclnnError: {aclnn.aclGetRecentErrMsg()}' if status else 0)",
+    "exit(f'aclnn.acl.errors.AclnnError: {aclnn.aclGetRecentErrMsg()}' if status else 0)",
 }
 
 
@@ -110,7 +111,7 @@ def test_the_first_use_says_so(name, text, use):
     done = fresh(f"import aclnn, numpy; {FIRST_USES[use]}", **{name: text})
     assert done.returncode == 1
     lines = done.stderr.splitlines()
-    (line,) = [line for line in lines if line.startswith("aclnn.errors.AclnnError: ")]
+    (line,) = [line for line in lines if line.startswith("aclnn.acl.errors.AclnnError: ")]
     assert f"{name} is '{text}', must be " in line
 
 

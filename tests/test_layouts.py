@@ -11,7 +11,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import aclnn
-from aclnn import dtypes, isa
+from aclnn import isa
+from aclnn.acl import dtypes
 
 BFLOAT16 = np.dtype(ml_dtypes.bfloat16)
 FLOAT32, FLOAT16 = np.dtype(np.float32), np.dtype(np.float16)

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 import aclnn
-from aclnn import memory
-from aclnn.stream import submit
+from aclnn.acl import memory
+from aclnn.acl.stream import submit
 
 OK, PARAM, INVALID = 0, 107000, 161002
 H2H, H2D, D2H, D2D = aclnn.aclrtMemcpyKind

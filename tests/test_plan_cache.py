@@ -8,7 +8,7 @@ import pytest
 from aclnn.graph.abi import TILE_STREAM
 
 import aclnn
-from aclnn import caches
+from aclnn.planning import caches
 
 
 def test_plans_are_cached_by_description_and_not_by_scalars():
@@ -26,7 +26,7 @@ def test_plans_are_cached_by_description_and_not_by_scalars():
 def test_the_cache_keeps_what_was_used_last():
     code = """
 import numpy as np, aclnn
-from aclnn import _plan
+from aclnn.planning import _plan
 arrays = [np.zeros(size, np.float32) for size in range(1, 9)]
 _plan.configure(cache_limit=4)
 for array in arrays[:5]:
@@ -50,20 +50,20 @@ for limit in range(8):
 
 
 def test_a_plan_is_made_by_the_product_that_it_is_kept_for(monkeypatch):
-    from aclnn import planning, product
+    from aclnn.planning import phase_one, settings
 
     x = np.zeros(3, np.float32).astype("bfloat16")
     aclnn.clear_cache()
     soc = aclnn.get_soc_version()
-    check_call = planning.check_call
+    check_call = phase_one.check_call
 
     def switches_in_between(*arguments):
-        product.set_soc_version("Ascend910B")
+        settings.set_soc_version("Ascend910B")
         return check_call(*arguments)
 
     try:
         aclnn.set_soc_version("Ascend910")  # has no bfloat16
-        monkeypatch.setattr(planning, "check_call", switches_in_between)
+        monkeypatch.setattr(phase_one, "check_call", switches_in_between)
         with pytest.raises(aclnn.AclnnError, match="BF16"):
             aclnn.gelu_backward(x, x)
     finally:

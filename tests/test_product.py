@@ -3,7 +3,7 @@
 import pytest
 
 import aclnn
-from aclnn import product
+from aclnn.acl import products
 
 PRODUCTS = {
     "Ascend910B": [
@@ -29,14 +29,14 @@ UNKNOWN = ["", "Ascend", "Ascend911", "910B", "Ascend9109", "Ascend910C", "Ascen
     ("name", "family"), [(n, f) for f, names in PRODUCTS.items() for n in [f, *names]]
 )
 def test_families(name, family):
-    assert product.family(name) == family
+    assert products.family(name) == family
     before = aclnn.get_soc_version()
     aclnn.set_soc_version(name)
     assert aclnn.get_soc_version() == family == aclnn.aclrtGetSocName()
     aclnn.set_soc_version(before)
 
 
-@pytest.mark.parametrize("name", UNKNOWN, ids=aclnn.errors.shown)
+@pytest.mark.parametrize("name", UNKNOWN, ids=aclnn.acl.errors.shown)
 def test_unknown_products_change_nothing(name):
     before = aclnn.get_soc_version()
     with pytest.raises(aclnn.AclnnError, match=r"SoC version is [\s\S]*Ascend910B") as caught:
@@ -46,6 +46,6 @@ def test_unknown_products_change_nothing(name):
 
 
 def test_what_families_have():
-    with_bfloat16 = {soc for soc in product.FAMILIES if product.supports_bfloat16(soc)}
+    with_bfloat16 = {soc for soc in products.FAMILIES if products.supports_bfloat16(soc)}
     assert with_bfloat16 == {"Ascend910B", "Ascend910_93", "Ascend950"}
-    assert {s for s in product.FAMILIES if not product.has_operators(s)} == {"Ascend310B"}
+    assert {s for s in products.FAMILIES if not products.has_operators(s)} == {"Ascend310B"}

@@ -18,8 +18,8 @@ from referencing import Registry, Resource
 from setups import small_executor
 
 import aclnn
-from aclnn import profiling
-from aclnn.profiling import PROFILE_SCHEMA
+from aclnn.reports import profiling
+from aclnn.reports.profiling import PROFILE_SCHEMA
 
 
 def test_profiles_record_every_thread_in_a_block():

@@ -104,7 +104,7 @@ def test_memory_freed_while_other_memory_is_freed():
         sys.settrace(None)
     assert freed == [first, OK]
     assert status == OK
-    left = [address for address in addresses if aclnn.memory.LIVE.find(address)]
+    left = [address for address in addresses if aclnn.acl.memory.LIVE.find(address)]
     assert left == [addresses[1], addresses[3]]
     assert [aclnn.aclrtFree(address) for address in left] == [OK, OK]
 
@@ -114,7 +114,7 @@ def test_forgetting_plans_waits_for_nobody():
 import gc
 import numpy as np
 import aclnn
-from aclnn import _plan
+from aclnn.planning import _plan
 _plan.configure(cache_limit=500)
 made = [0]
 class Caller:

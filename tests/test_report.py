@@ -11,7 +11,7 @@ from aclnn.graph import passes
 from setups import tensor
 
 import aclnn
-from aclnn import report
+from aclnn.reports import report
 
 pytest.importorskip("jinja2")
 REQUIRED = os.environ.get("ACLNN_REQUIRE_BROWSER", "0") not in ("", "0")

@@ -14,7 +14,7 @@ import pytest
 from setups import message
 
 import aclnn
-from aclnn.stream import submit
+from aclnn.acl.stream import submit
 
 OK, HANDLE, DEVICE, TIMESTAMP, RUNTIME = 0, 107017, 107001, 107006, 361001
 PATIENCE = 30  # seconds until a test that hangs fails
@@ -414,7 +414,7 @@ def run_python(code):
 def test_finalizing_waits_and_reports():
     printed = run_python("""
         import aclnn
-        from aclnn.stream import submit
+        from aclnn.acl.stream import submit
         stream, _ = aclnn.aclrtCreateStream()
         submit(stream, lambda: (561000, "broken"))
         aclnn.aclInit()
@@ -427,7 +427,7 @@ def test_finalizing_waits_and_reports():
 def test_programs_end_with_work_still_queued():
     printed = run_python("""
         import threading, aclnn
-        from aclnn.stream import submit
+        from aclnn.acl.stream import submit
         streams = [aclnn.aclrtCreateStream()[0] for _ in range(3)]
         submit(streams[0], lambda: threading.Event().wait() and 0)
         for _ in range(1000):
@@ -442,7 +442,7 @@ def test_a_forked_child_starts_afresh():
     """Threads, queued work and pending events stay with the parent; streams work again."""
     printed = run_python("""
         import os, threading, aclnn
-        from aclnn.stream import submit
+        from aclnn.acl.stream import submit
         stream, _ = aclnn.aclrtCreateStream()
         event, _ = aclnn.aclrtCreateEvent()
         gate, reached, done = threading.Event(), threading.Event(), []
@@ -471,14 +471,14 @@ def test_a_forked_child_starts_afresh():
 @pytest.mark.parametrize(
     ("lock", "use"),
     [
-        ("aclnn.stream._runtime._lock", "aclnn.aclInit()"),
-        ("aclnn.memory.LIVE._lock", "aclnn.aclrtMalloc(8, 0)"),
-        ("aclnn.stream._handles._lock", "aclnn.aclrtCreateStream()"),
+        ("aclnn.acl.stream._runtime._lock", "aclnn.aclInit()"),
+        ("aclnn.acl.memory.LIVE._lock", "aclnn.aclrtMalloc(8, 0)"),
+        ("aclnn.acl.stream._handles._lock", "aclnn.aclrtCreateStream()"),
     ],
 )
 def test_a_forked_child_does_not_wait_for_locks_that_threads_of_the_parent_hold(lock, use):
     printed = run_python(f"""
-        import os, signal, threading, aclnn.handles, aclnn.memory, aclnn.stream
+        import os, signal, threading, aclnn.calls.handles, aclnn.acl.memory, aclnn.acl.stream
         held, go = threading.Event(), threading.Event()
         def hold():
             with {lock}:

@@ -97,7 +97,7 @@ def test_as_float_is_the_nearest_float32_of_every_integer(value):
 
 @pytest.mark.parametrize("dtype", INTEGERS)
 def test_integers_hold_their_range_and_no_more(dtype):
-    info = np.iinfo(aclnn.dtypes.name(dtype))
+    info = np.iinfo(aclnn.acl.dtypes.name(dtype))
     for value in (info.min, info.max, 0, info.max - 0.0 if info.bits < 64 else 7.9):
         assert aclnn.aclCreateScalar(value, dtype).value == int(value)
     for value in (info.min - 1, info.max + 1, math.nan, math.inf, -math.inf, 10**5000):
@@ -244,7 +244,7 @@ def test_memory_must_reach_as_far_as_the_view(axes, offset, nbytes, dtype):
     dims, strides = [n for n, _ in axes], [s for _, s in axes]
     places = [offset + sum(i * s for i, s in zip(index, strides, strict=True))
               for index in itertools.product(*map(range, dims))]  # fmt: skip
-    fits = all((place + 1) * aclnn.dtypes.item_size(dtype) <= nbytes for place in places)
+    fits = all((place + 1) * aclnn.acl.dtypes.item_size(dtype) <= nbytes for place in places)
     tensor = aclnn.aclCreateTensor(dims, dtype, strides, offset, 2, (10**6,), bytearray(nbytes))
     assert (tensor is not None) == fits
     aclnn.aclGetRecentErrMsg()

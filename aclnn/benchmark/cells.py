@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from aclnn import dtypes
+from aclnn.acl import dtypes
 from aclnn.operators import REGISTRY
 
 DTYPES = {name: dtypes.NUMPY[dtypes.of_name(name)] for name in ("float32", "float16", "bfloat16")}

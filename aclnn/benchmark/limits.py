@@ -16,8 +16,9 @@ from typing import Any
 
 import numpy as np
 
-from aclnn import caches, isa
+from aclnn import isa
 from aclnn.benchmark.measure import Timer, side_by_side
+from aclnn.planning import caches
 
 # Below, a call costs more than its bytes do.
 LEAST_BYTES = 1 << 19

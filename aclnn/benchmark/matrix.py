@@ -22,13 +22,13 @@ import numpy as np
 
 import aclnn
 from aclnn import isa
+from aclnn.acl.errors import invalid
 from aclnn.benchmark import cells, limits, ours
 from aclnn.benchmark.cells import Cell, Memory
 from aclnn.benchmark.measure import Sample, Timer, alternate, looped
 from aclnn.benchmark.peers import PEERS, Call, Peer
 from aclnn.benchmark.progress import tracked
-from aclnn.config import config
-from aclnn.errors import invalid
+from aclnn.reports.config import config
 
 Row = dict[str, Any]
 Report = dict[str, Any]

@@ -7,10 +7,10 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
+from aclnn.acl.errors import invalid
 from aclnn.benchmark.cells import DTYPES
 from aclnn.benchmark.peers import TITLES
 from aclnn.benchmark.targets import Row, bar_for
-from aclnn.errors import invalid
 from aclnn.graph.views.extras import need
 
 COLORS = dict(zip(DTYPES, ("#1f6fb4", "#d9661f", "#2f8f4e"), strict=True))

@@ -11,7 +11,7 @@ from contextlib import nullcontext
 
 from aclnn import environment
 from aclnn._version import __version__
-from aclnn.errors import AclnnError
+from aclnn.acl.errors import AclnnError
 
 # Each is a module of this package with `add_arguments(parser)` and `run(options) -> int`;
 # `options.refuse(message)` ends the command as bad usage.

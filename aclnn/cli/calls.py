@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import Any
 
 import aclnn
-from aclnn import describe
+from aclnn.acl.constants import ACLNN_ERR_PARAM_INVALID
+from aclnn.acl.errors import AclnnError, invalid
+from aclnn.calls import describe
 from aclnn.cli.values import truth_value
-from aclnn.constants import ACLNN_ERR_PARAM_INVALID
-from aclnn.errors import AclnnError, invalid
 from aclnn.operators import REGISTRY, Operator
-from aclnn.planning import STRATEGIES
+from aclnn.planning.phase_one import STRATEGIES
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

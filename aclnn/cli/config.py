@@ -17,7 +17,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    from aclnn import config  # reads the environment, which the help must not stumble over
+    from aclnn.reports import config  # reads the environment, which the help must not stumble over
 
     if options.json:
         print(json.dumps(config.config(), indent=2))

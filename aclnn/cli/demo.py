@@ -20,7 +20,7 @@ import ml_dtypes
 import numpy as np
 
 import aclnn
-from aclnn import c_shaped
+from aclnn.calls import c_shaped
 from aclnn.cli.values import natural
 from aclnn.operators import ENTRIES, REGISTRY, Entry
 

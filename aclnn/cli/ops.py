@@ -6,9 +6,9 @@ import argparse
 import json
 from typing import Any
 
-from aclnn import product
-from aclnn.constants import aclDataType
-from aclnn.functional import signature
+from aclnn.acl import products
+from aclnn.acl.constants import aclDataType
+from aclnn.calls.functional import signature
 from aclnn.operators import REGISTRY, Operator
 from aclnn.operators.rules import NOTHING_TO_DO, Call, ScalarSpec, TensorSpec
 
@@ -53,7 +53,7 @@ def describe(operator: Operator) -> dict[str, Any]:
         ],
         "formula": operator.expression,
         "notes": operator.notes,
-        "dtypes": {soc: dtypes_on(operator, soc) for soc in product.FAMILIES},
+        "dtypes": {soc: dtypes_on(operator, soc) for soc in products.FAMILIES},
         "rules": [rule.text for rule in operator.rules],
     }
 
@@ -64,7 +64,7 @@ def dtypes_on(operator: Operator, soc: str) -> list[str]:
 
 
 def _accepts(operator: Operator, soc: str, dtype: aclDataType) -> bool:
-    if not product.has_operators(soc):
+    if not products.has_operators(soc):
         return False
     spec = TensorSpec(dtype, (2,), (1,))
     roles = (*operator.inputs, "out")

@@ -12,13 +12,13 @@ import json
 from pathlib import Path
 from typing import Any
 
+from aclnn.acl.errors import AclnnError, invalid
 from aclnn.cli import calls, show
 from aclnn.cli.show import View
 from aclnn.cli.values import natural
-from aclnn.errors import AclnnError, invalid
 from aclnn.graph import WorkspacePlan, lifetimes_from_csv, plan_lifetimes
 from aclnn.graph.views import json as documents
-from aclnn.workspace import for_executor
+from aclnn.planning.workspace import for_executor
 
 Named = list[tuple[str, WorkspacePlan]]
 _TABLE = View(lambda shown: shown.to_text(), lambda shown: shown.to_rich())

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from aclnn.errors import invalid
+from aclnn.acl.errors import invalid
 from aclnn.graph.views.extras import need
 
 

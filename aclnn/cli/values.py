@@ -7,8 +7,8 @@ from collections.abc import Callable
 from functools import partial
 from typing import TypeVar
 
+from aclnn.acl.errors import shown
 from aclnn.environment import truth, whole
-from aclnn.errors import shown
 from aclnn.graph.abi import MAX_THREADS
 
 T = TypeVar("T")

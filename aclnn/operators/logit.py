@@ -1,5 +1,6 @@
 """Logit and its gradient."""
 
+from aclnn.acl.products import BFLOAT16_FAMILIES
 from aclnn.operators.declaration import Attribute, Operator, entry
 from aclnn.operators.rules import (
     at_most_8_dims,
@@ -9,7 +10,6 @@ from aclnn.operators.rules import (
     same_dtype,
     same_shape,
 )
-from aclnn.product import BFLOAT16_FAMILIES
 
 _EPS = Attribute(
     "eps",

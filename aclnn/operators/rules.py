@@ -10,9 +10,9 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from aclnn import dtypes, product
-from aclnn.constants import aclDataType
-from aclnn.errors import shown
+from aclnn.acl import dtypes, products
+from aclnn.acl.constants import aclDataType
+from aclnn.acl.errors import shown
 
 FLOATING = (aclDataType.ACL_FLOAT, aclDataType.ACL_FLOAT16, aclDataType.ACL_BF16)
 FLOATING_AND_DOUBLE = (*FLOATING, aclDataType.ACL_DOUBLE)
@@ -292,7 +292,7 @@ def _refuse_dtype(
 
 
 def _refuse_bfloat16(call: Call, name: str, dtype: aclDataType) -> str | None:
-    if dtype != aclDataType.ACL_BF16 or product.supports_bfloat16(call.soc):
+    if dtype != aclDataType.ACL_BF16 or products.supports_bfloat16(call.soc):
         return None
     return f"{name} has dtype BF16, which {call.soc} does not support"
 

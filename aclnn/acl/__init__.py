@@ -1,0 +1,1 @@
+"""What CANN calls acl: its numbers, dtypes, products and statuses, tensors, device memory, streams."""

@@ -1,0 +1,338 @@
+"""DLPack both ways, bfloat16 included, which NumPy's own reader does not know.
+
+The structures are those of the DLPack specification, version 1.
+"""
+
+cimport numpy as cnp
+from cpython.pycapsule cimport (
+    PyCapsule_GetPointer,
+    PyCapsule_IsValid,
+    PyCapsule_New,
+    PyCapsule_SetName,
+)
+from cpython.ref cimport Py_DECREF, Py_INCREF, PyObject
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
+from libc.stdlib cimport free, malloc
+
+import numpy as np
+
+from aclnn.acl import dtypes
+from aclnn.acl.constants import aclDataType
+
+cnp.import_array()
+
+cdef extern from *:
+    """
+    #include <stdint.h>
+    typedef struct { int32_t device_type, device_id; } DLDevice;
+    typedef struct { uint8_t code, bits; uint16_t lanes; } DLDataType;
+    typedef struct {
+        void *data; DLDevice device; int32_t ndim; DLDataType dtype;
+        int64_t *shape; int64_t *strides; uint64_t byte_offset;
+    } DLTensor;
+    typedef struct DLManagedTensor {
+        DLTensor dl_tensor; void *manager_ctx; void (*deleter)(struct DLManagedTensor *);
+    } DLManagedTensor;
+    typedef struct { uint32_t major, minor; } DLPackVersion;
+    typedef struct DLManagedTensorVersioned {
+        DLPackVersion version; void *manager_ctx;
+        void (*deleter)(struct DLManagedTensorVersioned *);
+        uint64_t flags; DLTensor dl_tensor;
+    } DLManagedTensorVersioned;
+    """
+    ctypedef struct DLDevice:
+        int32_t device_type
+        int32_t device_id
+    ctypedef struct DLDataType:
+        uint8_t code
+        uint8_t bits
+        uint16_t lanes
+    ctypedef struct DLTensor:
+        void *data
+        DLDevice device
+        int32_t ndim
+        DLDataType dtype
+        int64_t *shape
+        int64_t *strides
+        uint64_t byte_offset
+    ctypedef struct DLManagedTensor:
+        DLTensor dl_tensor
+        void *manager_ctx
+        void (*deleter)(DLManagedTensor *) noexcept nogil
+    ctypedef struct DLPackVersion:
+        uint32_t major
+        uint32_t minor
+    ctypedef struct DLManagedTensorVersioned:
+        DLPackVersion version
+        void *manager_ctx
+        void (*deleter)(DLManagedTensorVersioned *) noexcept nogil
+        uint64_t flags
+        DLTensor dl_tensor
+
+cdef extern from "Python.h":
+    int Py_IsInitialized() nogil
+
+cdef extern from "numpy/arrayobject.h":
+    object PyArray_NewFromDescr(void *subtype, cnp.dtype descr, int nd, cnp.npy_intp *dims,
+                                cnp.npy_intp *strides, void *data, int flags, PyObject *obj)
+
+cdef enum:
+    CPU = 1
+    READ_ONLY = 1
+    COPIED = 2
+    BFLOAT16 = 4
+
+cdef const char *PLAIN = "dltensor"
+cdef const char *PLAIN_USED = "used_dltensor"
+cdef const char *VERSIONED = "dltensor_versioned"
+cdef const char *VERSIONED_USED = "used_dltensor_versioned"
+
+_CODES = {"i": 0, "u": 1, "f": 2, "c": 5, "b": 6}
+_BFLOAT16 = dtypes.NUMPY[aclDataType.ACL_BF16]
+_DTYPES = {
+    (BFLOAT16 if kind == _BFLOAT16 else _CODES[kind.kind], kind.itemsize * 8): kind
+    for kind in dtypes.NUMPY.values()
+}
+MOST_BYTES = 2**62  # of a tensor
+
+
+cdef class Borrowed:
+    """Memory of somebody else's tensor; given back when the last array on it is gone."""
+
+    cdef DLManagedTensor *plain
+    cdef DLManagedTensorVersioned *versioned
+
+    def __dealloc__(self):
+        if self.plain != NULL and self.plain.deleter != NULL:
+            self.plain.deleter(self.plain)
+        if self.versioned != NULL and self.versioned.deleter != NULL:
+            self.versioned.deleter(self.versioned)
+
+
+def from_dlpack(exporter, bint any_dtype=False):
+    """See a tensor of another library as a NumPy array, without copying.
+
+    Parameters
+    ----------
+    exporter : object
+        Has ``__dlpack__``, on the CPU.
+
+    Returns
+    -------
+    ndarray
+        Of the same memory, dtype (ml_dtypes.bfloat16 for bfloat16) and strides; read-only where
+        the exporter says so.
+
+    Raises
+    ------
+    BufferError
+        If the tensor is not on the CPU or of a dtype that NumPy has no counterpart for.
+    """
+    if getattr(exporter, "is_neg", bool)():
+        raise BufferError("its values are the negatives of its bytes, which DLPack cannot say; "
+                          "use resolve_neg()")
+    try:
+        capsule = exporter.__dlpack__(max_version=(1, 0))
+    except TypeError:
+        capsule = exporter.__dlpack__()
+    can_say = PyCapsule_IsValid(capsule, VERSIONED)
+    array = _take(capsule, any_dtype)
+    if not can_say and _numpy_may_not_write(exporter):
+        array.flags.writeable = False
+    return array
+
+
+cdef bint _numpy_may_not_write(exporter):
+    """What capsules without a version cannot say: JAX's arrays never change."""
+    try:
+        return hasattr(exporter, "__array__") and not np.asarray(exporter).flags.writeable
+    except Exception:  # whatever its __array__ raises
+        return False
+
+
+cdef object _take(object capsule, bint any_dtype):
+    cdef Borrowed owner = Borrowed.__new__(Borrowed)
+    cdef DLManagedTensor *plain
+    cdef DLManagedTensorVersioned *versioned
+    if PyCapsule_IsValid(capsule, VERSIONED):
+        versioned = <DLManagedTensorVersioned *>PyCapsule_GetPointer(capsule, VERSIONED)
+        if versioned.version.major > 1:
+            raise BufferError(f"DLPack version {versioned.version.major} is not known")
+        array = _array_on(&versioned.dl_tensor, owner, versioned.flags & READ_ONLY, any_dtype)
+        PyCapsule_SetName(capsule, VERSIONED_USED)
+        owner.versioned = versioned
+        return array
+    if PyCapsule_IsValid(capsule, PLAIN):
+        plain = <DLManagedTensor *>PyCapsule_GetPointer(capsule, PLAIN)
+        array = _array_on(&plain.dl_tensor, owner, False, any_dtype)
+        PyCapsule_SetName(capsule, PLAIN_USED)
+        owner.plain = plain
+        return array
+    raise BufferError(f"__dlpack__ gave {type(capsule).__name__}, no DLPack capsule that is unused")
+
+
+cdef object _array_on(DLTensor *tensor, Borrowed owner, bint read_only, bint any_dtype):
+    cdef cnp.npy_intp shape[64]
+    cdef cnp.npy_intp strides[64]
+    cdef int axis
+    if tensor.device.device_type != CPU:
+        raise BufferError(f"the tensor is on device type {tensor.device.device_type}, not the CPU")
+    dtype = _DTYPES.get((tensor.dtype.code, tensor.dtype.bits))
+    if dtype is None and any_dtype and tensor.dtype.bits and tensor.dtype.bits % 8 == 0:
+        dtype = np.dtype(f"V{tensor.dtype.bits // 8}")
+    if dtype is None or tensor.dtype.lanes != 1:
+        raise BufferError(
+            f"dtype code {tensor.dtype.code} of {tensor.dtype.bits} bits has no NumPy counterpart")
+    if not 0 <= tensor.ndim <= 64 or (tensor.ndim and tensor.shape == NULL):
+        raise BufferError(f"the tensor has {tensor.ndim} dimensions or no shape")
+    count = 1
+    for axis in range(tensor.ndim):
+        count *= <object>tensor.shape[axis]
+    if count * dtype.itemsize > MOST_BYTES:
+        raise BufferError("the tensor is larger than any memory")
+    if tensor.data == NULL or count == 0:
+        if count != 0:
+            raise BufferError("the tensor has elements, but no data")
+        return np.empty([tensor.shape[axis] for axis in range(tensor.ndim)], dtype)
+    step = dtype.itemsize
+    for axis in reversed(range(tensor.ndim)):
+        shape[axis] = tensor.shape[axis]
+        if tensor.strides != NULL:
+            strides[axis] = tensor.strides[axis] * <int64_t>dtype.itemsize
+        else:
+            strides[axis] = step
+            step *= max(tensor.shape[axis], 1)
+    Py_INCREF(dtype)  # the call takes over a reference
+    array = PyArray_NewFromDescr(
+        <void *>np.ndarray, dtype, tensor.ndim, shape, strides,
+        <char *>tensor.data + tensor.byte_offset,
+        0 if read_only else cnp.NPY_ARRAY_WRITEABLE, NULL)
+    cnp.PyArray_UpdateFlags(array, cnp.NPY_ARRAY_UPDATE_ALL)
+    cnp.set_array_base(array, owner)
+    return array
+
+
+cdef void _release(DLManagedTensor *managed) noexcept nogil:
+    if Py_IsInitialized():  # once Python is gone, so is the array
+        _forget(managed.manager_ctx)
+    free(managed.dl_tensor.shape)
+    free(managed)
+
+
+cdef void _release_versioned(DLManagedTensorVersioned *managed) noexcept nogil:
+    if Py_IsInitialized():
+        _forget(managed.manager_ctx)
+    free(managed.dl_tensor.shape)
+    free(managed)
+
+
+cdef void _forget(void *array) noexcept with gil:
+    Py_DECREF(<object>array)
+
+
+cdef void _drop_unused(object capsule) noexcept:
+    cdef DLManagedTensor *plain
+    cdef DLManagedTensorVersioned *versioned
+    if PyCapsule_IsValid(capsule, PLAIN):
+        plain = <DLManagedTensor *>PyCapsule_GetPointer(capsule, PLAIN)
+        plain.deleter(plain)
+    elif PyCapsule_IsValid(capsule, VERSIONED):
+        versioned = <DLManagedTensorVersioned *>PyCapsule_GetPointer(capsule, VERSIONED)
+        versioned.deleter(versioned)
+
+
+cdef class DLPackExporter:
+    """A NumPy array that other libraries can take over, whatever its dtype.
+
+    >>> import numpy as np
+    >>> from aclnn.acl._dlpack import from_dlpack, to_dlpack
+    >>> from_dlpack(to_dlpack(np.arange(3)))
+    array([0, 1, 2])
+    """
+
+    cdef cnp.ndarray array
+
+    def __init__(self, cnp.ndarray array not None):
+        self.array = array
+
+    def __dlpack_device__(self):
+        return (CPU, 0)
+
+    def __dlpack__(self, *, stream=None, max_version=None, dl_device=None, copy=None):
+        cdef object array = self.array
+        if stream is not None:
+            raise BufferError("stream must be None for memory of the CPU")
+        if dl_device is not None and tuple(dl_device) != (CPU, 0):
+            raise BufferError(f"dl_device is {tuple(dl_device)}, the array is on the CPU, (1, 0)")
+        if copy:
+            array = array.copy()
+        _refuse_unshareable(array)
+        if max_version is not None and tuple(max_version) >= (1, 0):
+            return _versioned_capsule(array, COPIED if copy else 0)
+        if not array.flags.writeable:
+            raise BufferError("the array is read-only, which DLPack says from version 1.0 on")
+        return _plain_capsule(array)
+
+
+cdef object _refuse_unshareable(array):
+    if _dtype_code(array.dtype) is None:
+        raise BufferError(f"dtype {array.dtype} has no DLPack counterpart")
+    if any(step % array.itemsize for step in array.strides):
+        raise BufferError(f"strides {array.strides} are no multiples of the item size")
+
+
+cdef object _dtype_code(dtype):
+    if dtype == _BFLOAT16:
+        return BFLOAT16
+    code = _CODES.get(dtype.kind)
+    known = dtype.isnative and (code, dtype.itemsize * 8) in _DTYPES
+    return code if known else None
+
+
+cdef object _plain_capsule(array):
+    cdef DLManagedTensor *managed = <DLManagedTensor *>malloc(sizeof(DLManagedTensor))
+    if managed == NULL or not _describe(&managed.dl_tensor, array):
+        free(managed)
+        raise MemoryError
+    Py_INCREF(array)
+    managed.manager_ctx = <void *>array
+    managed.deleter = _release
+    return PyCapsule_New(managed, PLAIN, <void (*)(object) noexcept>_drop_unused)
+
+
+cdef object _versioned_capsule(array, uint64_t flags):
+    cdef DLManagedTensorVersioned *managed = <DLManagedTensorVersioned *>malloc(
+        sizeof(DLManagedTensorVersioned))
+    if managed == NULL or not _describe(&managed.dl_tensor, array):
+        free(managed)
+        raise MemoryError
+    Py_INCREF(array)
+    managed.version = DLPackVersion(1, 0)
+    managed.manager_ctx = <void *>array
+    managed.deleter = _release_versioned
+    managed.flags = flags | (0 if array.flags.writeable else READ_ONLY)
+    return PyCapsule_New(managed, VERSIONED, <void (*)(object) noexcept>_drop_unused)
+
+
+cdef bint _describe(DLTensor *tensor, cnp.ndarray array) except -1:
+    """Fill in the description; False when there is no memory for it."""
+    cdef int axis, ndim = array.ndim
+    cdef Py_ssize_t itemsize = array.dtype.itemsize
+    tensor.dtype = DLDataType(_dtype_code(array.dtype), itemsize * 8, 1)
+    tensor.device = DLDevice(CPU, 0)
+    tensor.data = cnp.PyArray_DATA(array)
+    tensor.byte_offset = 0
+    tensor.ndim = ndim
+    tensor.shape = <int64_t *>malloc((2 * ndim + 1) * sizeof(int64_t))
+    if tensor.shape == NULL:
+        return False
+    tensor.strides = tensor.shape + ndim
+    for axis in range(ndim):
+        tensor.shape[axis] = cnp.PyArray_DIM(array, axis)
+        tensor.strides[axis] = cnp.PyArray_STRIDE(array, axis) // itemsize
+    return True
+
+
+def to_dlpack(array):
+    """Something with ``__dlpack__`` that hands over `array` without copying."""
+    return DLPackExporter(array)

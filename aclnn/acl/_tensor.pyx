@@ -1,0 +1,683 @@
+"""Tensors and scalars of the C-shaped layer: descriptions of memory that own none of it."""
+
+cimport cython
+from cpython.buffer cimport (
+    PyBUF_FULL_RO,
+    PyBuffer_IsContiguous,
+    PyBuffer_Release,
+    PyObject_GetBuffer,
+)
+from libc.stdint cimport int64_t
+from libc.stdlib cimport free, malloc
+
+import math
+import operator
+import re
+from decimal import Decimal
+from numbers import Real
+
+import numpy as np
+
+from aclnn.acl import dtypes, errors
+from aclnn.acl.constants import (
+    ACLNN_ERR_INNER,
+    ACLNN_ERR_PARAM_INVALID,
+    ACLNN_ERR_PARAM_NULLPTR,
+    aclDataType,
+    aclFormat,
+)
+from aclnn.acl.errors import AclnnError, shown
+from aclnn.acl.rounding import as_double, nearest_bfloat16, nearest_float16, nearest_float32
+
+cdef int OK = 0
+cdef int NULLPTR = int(ACLNN_ERR_PARAM_NULLPTR)
+cdef int INVALID = int(ACLNN_ERR_PARAM_INVALID)
+cdef int INNER = int(ACLNN_ERR_INNER)
+MOST_ELEMENTS = 2**62  # of a tensor, and what sizes, strides and offsets may be
+
+
+cdef class Storage:
+    """Memory of a buffer object, held as long as a tensor looks at it."""
+
+    cdef Py_buffer view
+    cdef bint held
+
+    def __cinit__(self, given):
+        PyObject_GetBuffer(given, &self.view, PyBUF_FULL_RO)
+        self.held = True
+
+    def __dealloc__(self):
+        if self.held:
+            PyBuffer_Release(&self.view)
+
+
+# What only this module has: tensors and scalars are made by its functions, and by nothing else.
+cdef object _OURS = object()
+
+
+@cython.final
+cdef class aclTensor:
+    """A view of memory: shape, strides, offset, dtype and format, as CANN has them.
+
+    Made by `aclCreateTensor`. Strides and offset count elements. It keeps the memory it was given
+    alive, and owns none.
+
+    Examples
+    --------
+    >>> import aclnn
+    >>> tensor = aclnn.aclCreateTensor(
+    ...     (2, 3), aclnn.ACL_FLOAT, (1, 2), 4, aclnn.ACL_FORMAT_ND, (20,), None)
+    >>> tensor
+    <aclTensor float32[2, 3], strides (1, 2), offset 4>
+    """
+
+    def __cinit__(self, made_by=None):
+        if made_by is not _OURS:  # nothing of it would be there
+            raise TypeError("tensors are made by aclCreateTensor()")
+
+    def __dealloc__(self):
+        free(self.shape)
+
+    def __repr__(self):
+        if self.destroyed:
+            return "<aclTensor, destroyed>"
+        return (f"<aclTensor {dtypes.name(self.dtype)}{list(self.dims())}, strides "
+                f"{self.steps()}, offset {self.offset}>")
+
+    def dims(self):
+        return tuple([self.shape[axis] for axis in range(self.ndim)])
+
+    def steps(self):
+        return tuple([self.strides[axis] for axis in range(self.ndim)])
+
+    def with_data(self, data):
+        """The same view of other memory; raises `AclnnError` where it does not fit."""
+        cdef aclTensor other = make_tensor(self.dims(), self.dtype, self.steps(), self.offset,
+                                           self.format, self.storage_shape, None)
+        other.attach(data, "addr")
+        other.version = self.version
+        return other
+
+    cdef int attach(self, object data, str name="tensorData") except -1:
+        """Point at memory; what is wrong with it is said before anything changes."""
+        cdef char *address = NULL
+        cdef int64_t nbytes = 0
+        cdef bint writable = False, device = False
+        owner = None
+        needed = self.bytes_needed()
+        number = errors.as_int(data)
+        if number is not None:
+            from aclnn.acl import memory
+
+            owner = memory.resolve(number, needed, name)
+            address = <char *><size_t>number
+            nbytes, writable, device = needed, True, True
+        elif data is not None:
+            owner, start, nbytes, writable = memory_of(data, name)
+            address = <char *><size_t>start
+        if data is not None and nbytes < needed:
+            raise AclnnError(
+                INVALID, f"{name} has {nbytes} bytes, but the view of shape {self.dims()}, "
+                f"strides {self.steps()} and offset {self.offset} in {dtypes.name(self.dtype)} "
+                f"reaches {needed} bytes")
+        _before = self.owner  # its destructor may run anything: it goes when the rest is there
+        self.owner, self.storage = owner, address
+        self.writable, self.device = writable, device
+        return 0
+
+    cdef void let_go(self):
+        """Destroyed, it keeps no memory alive; runs that go on keep what they need themselves."""
+        _before = self.owner  # its destructor may run anything: it goes when the rest is done
+        self.destroyed = True
+        self.owner, self.storage, self.device = None, NULL, False
+
+    def bytes_needed(self):
+        """Bytes from the start of the storage to the end of the last element."""
+        elements = elements_needed(self.dims(), self.steps(), self.offset)
+        return elements * dtypes.item_size(self.dtype)
+
+
+def memory_of(data, name):
+    """Where an object's bytes are: what keeps them, address, length, and whether it is writable.
+
+    Buffers count from their first byte; one that is not contiguous counts as far as its last
+    element reaches, and must not reach back before its first.
+    """
+    cdef Storage held
+    array = None
+    if isinstance(data, np.ndarray):
+        array = data
+    else:
+        try:
+            held = Storage(data)
+        except Exception:  # no buffer, or whatever its __buffer__ raises
+            array = foreign_array(data, name)
+        else:
+            refuse_objects(held.view.format != NULL and mentions_objects(held.view.format), name)
+            if PyBuffer_IsContiguous(&held.view, b"A"):
+                return held, <size_t>held.view.buf, held.view.len, not held.view.readonly
+            array = foreign_array(data, name)
+    refuse_objects(array.dtype.hasobject, name)
+    if array.size and any(step < 0 for step in array.strides):
+        raise AclnnError(INVALID, f"{name} has negative strides, its storage has no beginning")
+    reach = sum((size - 1) * step for size, step in zip(array.shape, array.strides))
+    length = reach + array.itemsize if array.size else 0
+    return array, array.ctypes.data, length, array.flags.writeable
+
+
+def mentions_objects(bytes format):
+    """Whether a buffer's format has references to objects; names of fields stand between colons.
+
+    >>> mentions_objects(b"T{O:self:}"), mentions_objects(b"T{(4)<f:Offset:}")
+    (True, False)
+    """
+    return b"O" in re.sub(rb":[^:]*:", b"", format)
+
+
+def refuse_objects(bint found, name):
+    """Bytes of references to Python objects must not be written."""
+    if found:
+        raise AclnnError(INVALID, f"{name} holds references to Python objects")
+
+
+def foreign_array(data, name):
+    try:
+        if hasattr(data, "__dlpack__"):
+            from aclnn.acl import _dlpack
+
+            return _dlpack.from_dlpack(data, any_dtype=True)
+        if hasattr(data, "__array_interface__") or isinstance(data, memoryview):
+            return np.asarray(data)
+    except Exception as error:
+        raise AclnnError(INVALID, f"{name} cannot be read: {error}") from None
+    raise AclnnError(
+        INVALID, f"{name} is {type(data).__name__}, must be None, a buffer, an object with "
+        "__array_interface__ or __dlpack__, or an address from aclrtMalloc")
+
+
+def elements_needed(dims, strides, offset):
+    """Elements from the start of the storage to the last of the view; 0 for an empty one.
+
+    >>> elements_needed((2, 3), (3, 1), 4), elements_needed((0, 3), (3, 1), 4)
+    (10, 0)
+    """
+    if any(size == 0 for size in dims):
+        return 0
+    return offset + sum((size - 1) * step for size, step in zip(dims, strides)) + 1
+
+
+cdef aclTensor make_tensor(object viewDims, object dataType, object stride, object offset,
+                           object format, object storageDims, object tensorData):
+    cdef aclTensor made
+    cdef int axis
+    dims = sizes("viewDims", viewDims)
+    dtype = member("dataType", dataType, aclDataType)
+    layout = member("format", format, aclFormat)
+    storage_dims = sizes("storageDims", storageDims)
+    strides = row_major(dims) if stride is None else sizes("stride", stride)
+    if len(strides) != len(dims):
+        raise AclnnError(
+            INVALID, f"stride has {len(strides)} entries, but viewDims has {len(dims)}")
+    start = whole("offset", offset)
+    room = 1
+    for size in storage_dims:
+        room = min(room * size, MOST_ELEMENTS + 1)
+    needed = elements_needed(dims, strides, start)
+    if needed * 16 > MOST_ELEMENTS:
+        raise AclnnError(INVALID, f"viewDims {dims} with stride {strides} exceed any memory")
+    if needed > room:
+        raise AclnnError(
+            INVALID, f"the view reaches element {needed - 1}, but the storage of shape "
+            f"{storage_dims} has {room} elements (viewDims {dims}, stride {strides}, "
+            f"offset {start})")
+    made = aclTensor.__new__(aclTensor, _OURS)
+    made.dtype, made.format, made.ndim = dtype, layout, len(dims)
+    made.offset, made.storage_shape = start, storage_dims
+    made.shape = <int64_t *>malloc(max(1, 2 * made.ndim) * sizeof(int64_t))
+    if made.shape == NULL:
+        raise MemoryError
+    made.strides = made.shape + made.ndim
+    for axis in range(made.ndim):
+        made.shape[axis] = dims[axis]
+        made.strides[axis] = strides[axis]
+    made.attach(tensorData)
+    return made
+
+
+def row_major(dims):
+    """
+    >>> row_major((2, 3, 4))
+    (12, 4, 1)
+    """
+    strides, step = [], 1
+    for size in reversed(dims):
+        strides.append(step)
+        step = min(step * max(size, 1), MOST_ELEMENTS)
+    return tuple(reversed(strides))
+
+
+def sizes(name, given):
+    """A tuple of ints that are not negative, from any sequence of ints."""
+    if isinstance(given, (str, bytes)):
+        raise AclnnError(INVALID, f"{name} is {shown(given)}, must be a sequence of ints")
+    try:
+        entries = tuple(given)
+    except Exception:
+        kind = "null" if given is None else type(given).__name__
+        raise AclnnError(NULLPTR if given is None else INVALID,
+                         f"{name} is {kind}, must be a sequence of ints") from None
+    return tuple([whole(f"{name}[{index}]", entry) for index, entry in enumerate(entries)])
+
+
+def whole(name, value):
+    try:
+        if isinstance(value, bool):
+            raise TypeError
+        found = int.__int__(operator.index(value))
+    except Exception:
+        raise AclnnError(INVALID, f"{name} is {shown(value)}, must be an int") from None
+    if not 0 <= found <= MOST_ELEMENTS:
+        raise AclnnError(INVALID, f"{name} is {shown(found)}, must not be negative nor above 2^62")
+    return found
+
+
+def member(name, value, kind):
+    try:
+        if isinstance(value, (bool, float, str)):
+            raise ValueError
+        return int(kind(value))
+    except Exception:
+        raise AclnnError(
+            INVALID, f"{name} is {shown(value)}, which is no member of {kind.__name__}") from None
+
+
+def aclCreateTensor(viewDims, dataType, stride, offset, format, storageDims, tensorData):
+    """Describe memory as a tensor.
+
+    Parameters
+    ----------
+    viewDims : sequence of int
+        The view's shape; empty for one element.
+    dataType : aclDataType
+    stride : sequence of int or None
+        Strides in elements; None for row-major.
+    offset : int
+        The first element, counted from the start of the storage.
+    format : aclFormat
+    storageDims : sequence of int
+        Shape of the storage.
+    tensorData : buffer, int or None
+        A buffer or anything with ``__array_interface__`` or ``__dlpack__``, whose bytes are the
+        storage; an address from `aclrtMalloc`; or None, for a tensor without data as yet.
+
+    Returns
+    -------
+    aclTensor or None
+        None, and a message, for a view that reaches outside its storage and for anything else
+        that makes no sense.
+
+    Examples
+    --------
+    >>> import numpy as np, aclnn
+    >>> x = np.zeros((2, 3), np.float32)
+    >>> aclnn.aclCreateTensor((2, 3), aclnn.ACL_FLOAT, None, 0, aclnn.ACL_FORMAT_ND, (2, 3), x)
+    <aclTensor float32[2, 3], strides (3, 1), offset 0>
+    >>> aclnn.aclCreateTensor((9,), aclnn.ACL_FLOAT, None, 0, aclnn.ACL_FORMAT_ND, (6,), x) is None
+    True
+    """
+    try:
+        return make_tensor(viewDims, dataType, stride, offset, format, storageDims, tensorData)
+    except (AclnnError, MemoryError) as error:
+        errors.fail(getattr(error, "status", INNER), f"aclCreateTensor: {error}")
+        return None
+
+
+def aclInitTensor(tensor, viewDims, dataType, stride, offset, format, storageDims, tensorData):
+    """Describe other memory with a tensor there is already; see `aclCreateTensor`.
+
+    Returns
+    -------
+    int
+        ACLNN_SUCCESS; 161001 for a null or destroyed tensor; 161002 for a description that
+        `aclCreateTensor` would refuse, and the tensor stays as it was.
+
+    Examples
+    --------
+    >>> import aclnn
+    >>> tensor = aclnn.aclCreateTensor(
+    ...     (2, 3), aclnn.ACL_FLOAT, (1, 2), 4, aclnn.ACL_FORMAT_ND, (20,), None)
+    >>> aclnn.aclInitTensor(
+    ...     tensor, (4,), aclnn.ACL_DOUBLE, None, 0, aclnn.ACL_FORMAT_ND, (4,), None)
+    0
+    >>> tensor
+    <aclTensor float64[4], strides (1,), offset 0>
+    """
+    cdef aclTensor old, new
+    if (status := refuse_tensor("aclInitTensor", tensor)) != OK:
+        return status
+    old = <aclTensor>tensor
+    try:
+        new = make_tensor(viewDims, dataType, stride, offset, format, storageDims, tensorData)
+    except (AclnnError, MemoryError) as error:
+        status = INNER if isinstance(error, MemoryError) else INVALID
+        return errors.fail(status, f"aclInitTensor: {error}")
+    # What was there is let go of at the end, when all is as it will be: destructors run anything.
+    _before = old.owner, old.storage_shape
+    old.version += 1  # executors that planned for what it was find out
+    old.shape, new.shape = new.shape, old.shape
+    old.strides = new.strides
+    old.dtype, old.format, old.ndim, old.offset = new.dtype, new.format, new.ndim, new.offset
+    old.storage_shape, old.storage = new.storage_shape, new.storage
+    old.owner, old.writable, old.device = new.owner, new.writable, new.device
+    return OK
+
+
+cdef int refuse_tensor(str function, object tensor) except -1:
+    if tensor is None:
+        return errors.fail(NULLPTR, f"{function}: tensor is null")
+    if not isinstance(tensor, aclTensor):
+        return errors.fail(
+            INVALID, f"{function}: tensor is {type(tensor).__name__}, must be an aclTensor")
+    if (<aclTensor>tensor).destroyed:
+        return errors.fail(NULLPTR, f"{function}: tensor is destroyed")
+    return OK
+
+
+def aclDestroyTensor(tensor):
+    """Destroy a tensor; null succeeds.
+
+    It lets go of the memory that it was given; runs that are queued keep theirs.
+
+    Returns
+    -------
+    int
+        ACLNN_SUCCESS; 161001 for a tensor that was destroyed before; 161002 for what is no tensor.
+
+    Examples
+    --------
+    >>> import aclnn
+    >>> tensor = aclnn.aclCreateTensor(
+    ...     (2, 3), aclnn.ACL_FLOAT, (1, 2), 4, aclnn.ACL_FORMAT_ND, (20,), None)
+    >>> aclnn.aclDestroyTensor(tensor), aclnn.aclDestroyTensor(None)
+    (0, 0)
+    """
+    if tensor is None:
+        return OK
+    if (status := refuse_tensor("aclDestroyTensor", tensor)) != OK:
+        return status
+    (<aclTensor>tensor).let_go()
+    return OK
+
+
+def aclGetViewShape(tensor):
+    """The view's shape: ``(dims, status)``.
+
+    Examples
+    --------
+    >>> import aclnn
+    >>> tensor = aclnn.aclCreateTensor(
+    ...     (2, 3), aclnn.ACL_FLOAT, (1, 2), 4, aclnn.ACL_FORMAT_ND, (20,), None)
+    >>> aclnn.aclGetViewShape(tensor)
+    ([2, 3], 0)
+    """
+    status = refuse_tensor("aclGetViewShape", tensor)
+    return (list((<aclTensor>tensor).dims()) if status == OK else None), status
+
+
+def aclGetStorageShape(tensor):
+    """The storage's shape: ``(dims, status)``.
+
+    Examples
+    --------
+    >>> import aclnn
+    >>> tensor = aclnn.aclCreateTensor(
+    ...     (2, 3), aclnn.ACL_FLOAT, (1, 2), 4, aclnn.ACL_FORMAT_ND, (20,), None)
+    >>> aclnn.aclGetStorageShape(tensor)
+    ([20], 0)
+    """
+    status = refuse_tensor("aclGetStorageShape", tensor)
+    return (list((<aclTensor>tensor).storage_shape) if status == OK else None), status
+
+
+def aclGetViewStrides(tensor):
+    """The view's strides in elements: ``(strides, status)``.
+
+    Examples
+    --------
+    >>> import aclnn
+    >>> tensor = aclnn.aclCreateTensor(
+    ...     (2, 3), aclnn.ACL_FLOAT, (1, 2), 4, aclnn.ACL_FORMAT_ND, (20,), None)
+    >>> aclnn.aclGetViewStrides(tensor)
+    ([1, 2], 0)
+    """
+    status = refuse_tensor("aclGetViewStrides", tensor)
+    return (list((<aclTensor>tensor).steps()) if status == OK else None), status
+
+
+def aclGetViewOffset(tensor):
+    """The view's offset in elements: ``(offset, status)``.
+
+    Examples
+    --------
+    >>> import aclnn
+    >>> tensor = aclnn.aclCreateTensor(
+    ...     (2, 3), aclnn.ACL_FLOAT, (1, 2), 4, aclnn.ACL_FORMAT_ND, (20,), None)
+    >>> aclnn.aclGetViewOffset(tensor)
+    (4, 0)
+    """
+    status = refuse_tensor("aclGetViewOffset", tensor)
+    return ((<aclTensor>tensor).offset if status == OK else 0), status
+
+
+def aclGetFormat(tensor):
+    """The tensor's format: ``(aclFormat, status)``.
+
+    Examples
+    --------
+    >>> import aclnn
+    >>> tensor = aclnn.aclCreateTensor(
+    ...     (2, 3), aclnn.ACL_FLOAT, (1, 2), 4, aclnn.ACL_FORMAT_ND, (20,), None)
+    >>> aclnn.aclGetFormat(tensor)
+    (<aclFormat.ACL_FORMAT_ND: 2>, 0)
+    """
+    status = refuse_tensor("aclGetFormat", tensor)
+    return (aclFormat((<aclTensor>tensor).format) if status == OK else None), status
+
+
+def aclGetDataType(tensor):
+    """The tensor's element type: ``(aclDataType, status)``.
+
+    Examples
+    --------
+    >>> import aclnn
+    >>> tensor = aclnn.aclCreateTensor(
+    ...     (2, 3), aclnn.ACL_FLOAT, (1, 2), 4, aclnn.ACL_FORMAT_ND, (20,), None)
+    >>> aclnn.aclGetDataType(tensor)
+    (<aclDataType.ACL_FLOAT: 0>, 0)
+    """
+    status = refuse_tensor("aclGetDataType", tensor)
+    return (aclDataType((<aclTensor>tensor).dtype) if status == OK else None), status
+
+
+def aclGetRawTensorAddr(tensor):
+    """Where the storage begins: ``(address, status)``; the address of no data is 0.
+
+    Examples
+    --------
+    >>> import aclnn
+    >>> tensor = aclnn.aclCreateTensor(
+    ...     (2, 3), aclnn.ACL_FLOAT, (1, 2), 4, aclnn.ACL_FORMAT_ND, (20,), None)
+    >>> aclnn.aclGetRawTensorAddr(tensor)
+    (0, 0)
+    """
+    status = refuse_tensor("aclGetRawTensorAddr", tensor)
+    return (<size_t>(<aclTensor>tensor).storage if status == OK else 0), status
+
+
+def aclSetRawTensorAddr(tensor, addr):
+    """Let a tensor look at other memory.
+
+    Parameters
+    ----------
+    tensor : aclTensor
+    addr : buffer, int or None
+        Anything that `aclCreateTensor` takes as `tensorData`.
+
+    Returns
+    -------
+    int
+        ACLNN_SUCCESS; 161001 for a null tensor; 161002 for memory that the view does not fit.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import aclnn
+    >>> x = np.zeros(4, np.float32)
+    >>> tensor = aclnn.aclCreateTensor(
+    ...     (4,), aclnn.ACL_FLOAT, None, 0, aclnn.ACL_FORMAT_ND, (4,), None)
+    >>> aclnn.aclSetRawTensorAddr(tensor, x)
+    0
+    >>> aclnn.aclGetRawTensorAddr(tensor) == (x.ctypes.data, 0)
+    True
+    """
+    if (status := refuse_tensor("aclSetRawTensorAddr", tensor)) != OK:
+        return status
+    try:
+        (<aclTensor>tensor).attach(addr, "addr")
+    except AclnnError as error:
+        return errors.fail(error.status, f"aclSetRawTensorAddr: {error}")
+    return OK
+
+
+_INTEGER_RANGES = {
+    aclDataType.ACL_INT8: (-(2**7), 2**7 - 1), aclDataType.ACL_INT16: (-(2**15), 2**15 - 1),
+    aclDataType.ACL_INT32: (-(2**31), 2**31 - 1), aclDataType.ACL_INT64: (-(2**63), 2**63 - 1),
+    aclDataType.ACL_UINT8: (0, 2**8 - 1), aclDataType.ACL_UINT16: (0, 2**16 - 1),
+    aclDataType.ACL_UINT32: (0, 2**32 - 1), aclDataType.ACL_UINT64: (0, 2**64 - 1),
+}
+
+
+@cython.final
+cdef class aclScalar:
+    """A number of one of CANN's types; made by `aclCreateScalar`.
+
+    Examples
+    --------
+    >>> import aclnn
+    >>> aclnn.aclCreateScalar(2, aclnn.ACL_FLOAT)
+    2.0 (float32)
+    """
+
+    def __cinit__(self, made_by=None):
+        if made_by is not _OURS:
+            raise TypeError("scalars are made by aclCreateScalar()")
+
+    def __repr__(self):
+        if self.destroyed:
+            return "<aclScalar, destroyed>"
+        return f"{self.value} ({dtypes.name(self.dtype)})"
+
+
+def aclCreateScalar(value, dataType):
+    """Store a number in one of CANN's types.
+
+    Parameters
+    ----------
+    value : number
+        Of any kind: bool, int, float, complex, NumPy's, a fraction, a decimal.
+    dataType : aclDataType
+        FLOAT, FLOAT16, BF16, DOUBLE, an integer type, BOOL, COMPLEX64 or COMPLEX128.
+
+    Returns
+    -------
+    aclScalar or None
+        None, and a message, for any other type and for a value that it cannot hold.
+
+    Examples
+    --------
+    >>> import aclnn
+    >>> aclnn.aclCreateScalar(0.01, aclnn.ACL_FLOAT16)
+    0.01000213623046875 (float16)
+    """
+    cdef aclScalar made = aclScalar.__new__(aclScalar, _OURS)
+    try:
+        made.dtype = member("dataType", dataType, aclDataType)
+        stored = stored_value(value, aclDataType(made.dtype))
+    except (AclnnError, ArithmeticError, TypeError, ValueError) as error:
+        errors.fail(getattr(error, "status", INVALID), f"aclCreateScalar: {error}")
+        return None
+    except Exception:  # whatever its __float__ raises
+        errors.fail(INVALID, f"aclCreateScalar: value is {shown(value)}, must be a number")
+        return None
+    made.value = stored
+    made.is_real = not isinstance(stored, complex)
+    if made.is_real:
+        made.as_double = stored
+        made.as_float = nearest_float32(stored)
+    return made
+
+
+def stored_value(value, dtype):
+    """`value` as a Python number that `dtype` holds exactly."""
+    if isinstance(value, np.generic) or isinstance(value, np.ndarray) and value.ndim == 0:
+        value = None if value is np.ma.masked else value.item()
+    if not isinstance(value, (Real, Decimal, complex)):
+        raise AclnnError(
+            NULLPTR if value is None else INVALID,
+            f"value is {'null' if value is None else shown(value)}, must be a number")
+    if dtype in (aclDataType.ACL_COMPLEX64, aclDataType.ACL_COMPLEX128):
+        return stored_complex(value, dtype)
+    if isinstance(value, complex):
+        raise AclnnError(
+            INVALID, f"value is {shown(value)}, which {dtypes.name(dtype)} cannot hold")
+    if dtype == aclDataType.ACL_BOOL:
+        return bool(value)
+    if dtype in _INTEGER_RANGES:
+        low, high = _INTEGER_RANGES[dtype]
+        if not (math.isfinite(as_double(value)) and low <= int(value) <= high):
+            raise AclnnError(
+                INVALID, f"value is {shown(value)}, {dtypes.name(dtype)} holds {low} to {high}")
+        return int(value)
+    if dtype == aclDataType.ACL_DOUBLE:
+        return as_double(value)
+    if dtype == aclDataType.ACL_FLOAT:
+        return nearest_float32(value)
+    if dtype == aclDataType.ACL_FLOAT16:
+        return nearest_float16(value)
+    if dtype == aclDataType.ACL_BF16:
+        return nearest_bfloat16(value)
+    raise AclnnError(INVALID, f"dataType is {dtype.name}, which no scalar can have")
+
+
+def stored_complex(value, dtype):
+    wide = value if isinstance(value, complex) else complex(as_double(value))
+    if dtype == aclDataType.ACL_COMPLEX128:
+        return wide
+    real = value if not isinstance(value, complex) else wide.real
+    return complex(nearest_float32(real), nearest_float32(wide.imag))
+
+
+def aclDestroyScalar(scalar):
+    """Destroy a scalar; null succeeds.
+
+    Returns
+    -------
+    int
+        ACLNN_SUCCESS; 161001 for a scalar that was destroyed before; 161002 for no scalar.
+
+    Examples
+    --------
+    >>> import aclnn
+    >>> scalar = aclnn.aclCreateScalar(2, aclnn.ACL_FLOAT)
+    >>> aclnn.aclDestroyScalar(scalar), aclnn.aclDestroyScalar(None)
+    (0, 0)
+    """
+    if scalar is None:
+        return OK
+    if not isinstance(scalar, aclScalar):
+        return errors.fail(
+            INVALID, f"aclDestroyScalar: scalar is {type(scalar).__name__}, must be an aclScalar")
+    if (<aclScalar>scalar).destroyed:
+        return errors.fail(NULLPTR, "aclDestroyScalar: scalar is destroyed")
+    (<aclScalar>scalar).destroyed = True
+    return OK

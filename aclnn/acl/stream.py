@@ -1,0 +1,605 @@
+"""Streams, events and the device: work in order, off the calling thread, side by side.
+
+A stream is a queue with a thread that is started when the first work arrives. The default stream,
+`None`, runs work at once on the calling thread. Handles are checked at every use.
+"""
+
+# ruff: noqa: N803  (CANN's spelling)
+
+from __future__ import annotations
+
+import os
+import queue
+import threading
+import time
+import weakref
+from collections.abc import Callable
+from typing import Any
+
+from aclnn.acl.constants import (
+    ACL_ERROR_REPEAT_FINALIZE,
+    ACL_ERROR_REPEAT_INITIALIZE,
+    ACL_ERROR_RT_EVENT_TIMESTAMP_INVALID,
+    ACL_ERROR_RT_INVALID_DEVICEID,
+    ACL_ERROR_RT_INVALID_HANDLE,
+    ACL_ERROR_UNINITIALIZE,
+    ACL_SUCCESS,
+    ACLNN_ERR_RUNTIME_ERROR,
+)
+from aclnn.acl.errors import as_int, fail, shown
+
+OK = int(ACL_SUCCESS)
+
+__all__ = [
+    "aclFinalize",
+    "aclInit",
+    "aclnnFinalize",
+    "aclnnInit",
+    "aclrtCreateEvent",
+    "aclrtCreateStream",
+    "aclrtDestroyEvent",
+    "aclrtDestroyStream",
+    "aclrtEventElapsedTime",
+    "aclrtGetDevice",
+    "aclrtGetDeviceCount",
+    "aclrtRecordEvent",
+    "aclrtResetDevice",
+    "aclrtSetDevice",
+    "aclrtStreamWaitEvent",
+    "aclrtSynchronizeDevice",
+    "aclrtSynchronizeEvent",
+    "aclrtSynchronizeStream",
+]
+
+Job = Callable[[], Any]
+
+
+class aclrtStream:
+    """A queue of work and the thread that does it; made by `aclrtCreateStream`.
+
+    What is queued holds the stream, and the thread only what is queued: a stream that is dropped
+    without being destroyed ends, with its thread, after its last work.
+    """
+
+    def __init__(self) -> None:
+        self.destroyed = False
+        self.forget_worker()
+
+    def forget_worker(self) -> None:
+        """In a forked child the thread is gone, and what was queued is the parent's."""
+        self._queue: queue.SimpleQueue[tuple[aclrtStream, Job] | None] = queue.SimpleQueue()
+        self._lock = threading.RLock()  # a destructor may come back here
+        self._worker: threading.Thread | None = None
+        self._failures: list[str] = []
+
+    def submit(self, job: Job) -> bool:
+        """Queue `job`; False when the stream is destroyed, so that nothing follows its end.
+
+        RuntimeError where no thread can be had for it.
+        """
+        with self._lock:
+            if self.destroyed:
+                return False
+            if self._worker is None:
+                worker = threading.Thread(
+                    target=_work, args=(self._queue,), name="aclrtStream", daemon=True
+                )
+                worker.start()  # where it cannot, the next work tries again
+                self._worker = worker
+            self._queue.put((self, job))
+            return True
+
+    def synchronize(self) -> str | None:
+        """Wait for all work queued so far; the first failure since the last time, if any."""
+        done = threading.Event()
+        if self._other_thread() is not None:
+            if self.submit(done.set):
+                done.wait()
+            else:
+                self.join()
+        return self.take_failure()
+
+    def join(self) -> None:
+        """Wait for a closed stream's thread."""
+        worker = self._other_thread()
+        if worker is not None:
+            worker.join()
+
+    def take_failure(self) -> str | None:
+        with self._lock:
+            failures, self._failures = self._failures, []
+        return failures[0] if failures else None
+
+    def _other_thread(self) -> threading.Thread | None:
+        """The thread to wait for, if any: not oneself, which would never end."""
+        return None if self._worker is threading.current_thread() else self._worker
+
+    def close(self) -> bool:
+        """Take no more work and let the worker end after the last; False when closed before."""
+        with self._lock:
+            if self.destroyed:
+                return False
+            self.destroyed = True
+            self._queue.put(None)
+            return True
+
+    def run(self, job: Job) -> None:
+        failure = _failure(job)
+        if failure is not None:
+            with self._lock:
+                self._failures.append(failure)
+
+    def __reduce__(self) -> Any:
+        raise TypeError("a stream cannot be copied or pickled: its thread is one")
+
+    def __del__(self) -> None:
+        self.close()  # who finds it in the weak set meanwhile must not wait for what never runs
+
+
+def _work(jobs: queue.SimpleQueue[tuple[aclrtStream, Job] | None]) -> None:
+    while (item := jobs.get()) is not None:
+        stream, job = item
+        stream.run(job)
+        del item, stream, job  # the next wait must hold nothing
+
+
+def _failure(job: Job) -> str | None:
+    """Run a job; what went wrong, if anything."""
+    try:
+        outcome = job()
+    except BaseException as error:  # nothing may end the thread: who synchronises would hang
+        return f"{type(error).__name__}: {error}"
+    return str(outcome[1]) if isinstance(outcome, tuple) else None
+
+
+class aclrtEvent:
+    """A mark in a stream's work; made by `aclrtCreateEvent`."""
+
+    def __init__(self) -> None:
+        self.destroyed = False
+        self.latest: _Record | None = None
+
+    def after_fork(self) -> None:
+        """In a forked child, what the parent's threads had yet to reach never comes."""
+        if self.latest is not None and not self.latest.happened.is_set():
+            self.latest = None
+
+
+class _Record:
+    """One recording of an event: when it happened, if it has."""
+
+    __slots__ = ("happened", "nanoseconds")
+
+    def __init__(self) -> None:
+        self.happened = threading.Event()
+        self.nanoseconds = 0
+
+    def mark(self) -> int:
+        self.nanoseconds = time.perf_counter_ns()
+        self.happened.set()
+        return OK
+
+    def wait(self) -> int:
+        self.happened.wait()
+        return OK
+
+
+class _Handles:
+    """The streams and events there are; a weak set that threads may share."""
+
+    def __init__(self) -> None:
+        self._lock = threading.RLock()
+        self._streams: weakref.WeakSet[aclrtStream] = weakref.WeakSet()
+        self._events: weakref.WeakSet[aclrtEvent] = weakref.WeakSet()
+
+    def add_stream(self, stream: aclrtStream) -> aclrtStream:
+        with self._lock:
+            self._streams.add(stream)
+        return stream
+
+    def add_event(self, event: aclrtEvent) -> aclrtEvent:
+        with self._lock:
+            self._events.add(event)
+        return event
+
+    def streams(self) -> list[aclrtStream]:
+        with self._lock:
+            return [stream for stream in self._streams if not stream.destroyed]
+
+    def after_fork(self) -> None:
+        self._lock = threading.RLock()
+        for stream in list(self._streams):
+            stream.forget_worker()
+        for event in list(self._events):
+            event.after_fork()
+
+
+_handles = _Handles()
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_handles.after_fork)
+
+
+def _bad_handle(function: str, name: str, handle: Any, kind: Any) -> int:
+    """ACL_SUCCESS for a live handle, else 107017 and a message."""
+    if handle is None:
+        return fail(ACL_ERROR_RT_INVALID_HANDLE, f"{function}: {name} is null")
+    if not isinstance(handle, kind):
+        return fail(
+            ACL_ERROR_RT_INVALID_HANDLE,
+            f"{function}: {name} is {type(handle).__name__}, must be an {kind.__name__}",
+        )
+    return _destroyed(function, name) if handle.destroyed else OK
+
+
+def _bad_stream(function: str, stream: Any) -> int:
+    """As `_bad_handle`, where the default stream, None, is fine."""
+    return OK if stream is None else _bad_handle(function, "stream", stream, aclrtStream)
+
+
+def _destroyed(function: str, name: str) -> int:
+    return fail(ACL_ERROR_RT_INVALID_HANDLE, f"{function}: {name} is destroyed")
+
+
+def submit(stream: Any, job: Job, function: str = "stream") -> int:
+    """Queue `job`, for a function, on a stream, or run it now on the default one.
+
+    A job gives ACL_SUCCESS or ``(status, message)``. What fails on a stream surfaces when the
+    stream is synchronised next.
+    """
+    if stream is None:
+        outcome = job()
+        return fail(*outcome) if isinstance(outcome, tuple) else outcome
+    if status := _bad_handle(function, "stream", stream, aclrtStream):
+        return status
+    try:
+        return OK if stream.submit(job) else _destroyed(function, "stream")
+    except RuntimeError as error:  # out of threads, or of memory for one
+        return fail(ACLNN_ERR_RUNTIME_ERROR, f"{function}: the stream has no thread: {error}")
+
+
+def aclrtCreateStream() -> tuple[aclrtStream, int]:
+    """Make a stream: ``(stream, status)``.
+
+    Examples
+    --------
+    >>> import aclnn
+    >>> stream, status = aclnn.aclrtCreateStream()
+    >>> status, aclnn.aclrtSynchronizeStream(stream), aclnn.aclrtDestroyStream(stream)
+    (0, 0, 0)
+    """
+    return _handles.add_stream(aclrtStream()), OK
+
+
+def aclrtDestroyStream(stream: Any) -> int:
+    """Finish a stream's work, then destroy it; null succeeds, 107017 for no live stream.
+
+    Examples
+    --------
+    >>> import aclnn
+    >>> stream, _ = aclnn.aclrtCreateStream()
+    >>> aclnn.aclrtDestroyStream(stream), aclnn.aclrtDestroyStream(stream)
+    (0, 107017)
+    """
+    if stream is None:
+        return OK
+    if status := _bad_handle("aclrtDestroyStream", "stream", stream, aclrtStream):
+        return status
+    if not stream.close():
+        return _destroyed("aclrtDestroyStream", "stream")
+    stream.join()
+    return _outcome(stream.take_failure())
+
+
+def aclrtSynchronizeStream(stream: Any) -> int:
+    """Wait until a stream's work is done.
+
+    Returns
+    -------
+    int
+        ACL_SUCCESS; 361001 and the message of the first failure since the last synchronise;
+        107017 for no live stream. The default stream, None, has nothing to wait for.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import aclnn
+    >>> stream, _ = aclnn.aclrtCreateStream()
+    >>> x = np.zeros(4, np.uint8)
+    >>> aclnn.aclrtMemcpyAsync(x, 4, b"abcd", 4, aclnn.ACL_MEMCPY_HOST_TO_HOST, stream)
+    0
+    >>> aclnn.aclrtSynchronizeStream(stream), x.tobytes()
+    (0, b'abcd')
+    >>> aclnn.aclrtDestroyStream(stream)
+    0
+    """
+    if status := _bad_stream("aclrtSynchronizeStream", stream):
+        return status
+    return OK if stream is None else _outcome(stream.synchronize())
+
+
+def aclrtSynchronizeDevice() -> int:
+    """Wait until the work of every stream is done; failures as in `aclrtSynchronizeStream`.
+
+    Examples
+    --------
+    >>> import aclnn
+    >>> aclnn.aclrtSynchronizeDevice()
+    0
+    """
+    failures = [stream.synchronize() for stream in _handles.streams()]
+    return _outcome(next((failure for failure in failures if failure), None))
+
+
+def _outcome(failure: str | None) -> int:
+    return OK if failure is None else fail(ACLNN_ERR_RUNTIME_ERROR, failure)
+
+
+def aclrtCreateEvent() -> tuple[aclrtEvent, int]:
+    """Make an event: ``(event, status)``.
+
+    Examples
+    --------
+    >>> import aclnn
+    >>> event, status = aclnn.aclrtCreateEvent()
+    >>> status, aclnn.aclrtRecordEvent(event, None), aclnn.aclrtDestroyEvent(event)
+    (0, 0, 0)
+    """
+    return _handles.add_event(aclrtEvent()), OK
+
+
+def aclrtDestroyEvent(event: Any) -> int:
+    """Destroy an event; streams that wait for it still get what they wait for. Null succeeds.
+
+    Examples
+    --------
+    >>> import aclnn
+    >>> event, _ = aclnn.aclrtCreateEvent()
+    >>> aclnn.aclrtDestroyEvent(event), aclnn.aclrtDestroyEvent(event)
+    (0, 107017)
+    """
+    if event is None:
+        return OK
+    if status := _bad_handle("aclrtDestroyEvent", "event", event, aclrtEvent):
+        return status
+    event.destroyed = True
+    return OK
+
+
+def aclrtRecordEvent(event: Any, stream: Any) -> int:
+    """Mark the end of the work that a stream has been given so far.
+
+    Returns
+    -------
+    int
+        ACL_SUCCESS; 107017 for no live event or stream.
+
+    Examples
+    --------
+    >>> import aclnn
+    >>> event, _ = aclnn.aclrtCreateEvent()
+    >>> aclnn.aclrtRecordEvent(event, None), aclnn.aclrtRecordEvent(None, None)
+    (0, 107017)
+    """
+    if status := _bad_handle("aclrtRecordEvent", "event", event, aclrtEvent):
+        return status
+    if status := _bad_stream("aclrtRecordEvent", stream):
+        return status
+    record = _Record()
+    status = submit(stream, record.mark, "aclrtRecordEvent")
+    if status == OK:  # a recording that no stream reaches must not be waited for
+        event.latest = record
+    return status
+
+
+def aclrtStreamWaitEvent(stream: Any, event: Any) -> int:
+    """Let a stream's later work wait for an event's latest recording; none: nothing to wait for.
+
+    Returns
+    -------
+    int
+        ACL_SUCCESS; 107017 for no live event or stream.
+
+    Examples
+    --------
+    >>> import aclnn
+    >>> first, second = aclnn.aclrtCreateStream()[0], aclnn.aclrtCreateStream()[0]
+    >>> event, _ = aclnn.aclrtCreateEvent()
+    >>> aclnn.aclrtRecordEvent(event, first), aclnn.aclrtStreamWaitEvent(second, event)
+    (0, 0)
+    >>> aclnn.aclrtDestroyStream(first), aclnn.aclrtDestroyStream(second)
+    (0, 0)
+    """
+    if status := _bad_handle("aclrtStreamWaitEvent", "event", event, aclrtEvent):
+        return status
+    if status := _bad_stream("aclrtStreamWaitEvent", stream):
+        return status
+    record = event.latest
+    return OK if record is None else submit(stream, record.wait, "aclrtStreamWaitEvent")
+
+
+def aclrtSynchronizeEvent(event: Any) -> int:
+    """Wait until an event's latest recording has happened.
+
+    Examples
+    --------
+    >>> import aclnn
+    >>> event, _ = aclnn.aclrtCreateEvent()
+    >>> aclnn.aclrtRecordEvent(event, None), aclnn.aclrtSynchronizeEvent(event)
+    (0, 0)
+    """
+    if status := _bad_handle("aclrtSynchronizeEvent", "event", event, aclrtEvent):
+        return status
+    record = event.latest
+    return OK if record is None else record.wait()
+
+
+def aclrtEventElapsedTime(start: Any, end: Any) -> tuple[float, int]:
+    """Milliseconds between two events: ``(ms, status)``; 107006 for one that has not happened.
+
+    Examples
+    --------
+    >>> import aclnn
+    >>> start, end = aclnn.aclrtCreateEvent()[0], aclnn.aclrtCreateEvent()[0]
+    >>> aclnn.aclrtRecordEvent(start, None), aclnn.aclrtRecordEvent(end, None)
+    (0, 0)
+    >>> milliseconds, status = aclnn.aclrtEventElapsedTime(start, end)
+    >>> milliseconds >= 0, status
+    (True, 0)
+    """
+    times = []
+    for name, event in (("start", start), ("end", end)):
+        if status := _bad_handle("aclrtEventElapsedTime", name, event, aclrtEvent):
+            return 0.0, status
+        record = event.latest
+        if record is None or not record.happened.is_set():
+            return 0.0, fail(
+                ACL_ERROR_RT_EVENT_TIMESTAMP_INVALID,
+                f"aclrtEventElapsedTime: {name} was not recorded or has not happened yet",
+            )
+        times.append(record.nanoseconds)
+    return (times[1] - times[0]) / 1e6, OK
+
+
+class _Life:
+    """Whether aclInit and aclFinalize were called: they only keep each other company here."""
+
+    def __init__(self, begin: str, end: str):
+        self._names = begin, end
+        self._state = "new"
+        self.after_fork()
+
+    def after_fork(self) -> None:
+        """In a forked child nobody is left who could release the lock."""
+        self._lock = threading.Lock()
+
+    def begin(self) -> int:
+        with self._lock:
+            if self._state == "begun":
+                name = self._names[0]
+                return fail(ACL_ERROR_REPEAT_INITIALIZE, f"{name}: was called already")
+            self._state = "begun"
+            return OK
+
+    def finish(self) -> int:
+        with self._lock:
+            begin, end = self._names
+            if self._state == "new":
+                return fail(ACL_ERROR_UNINITIALIZE, f"{end}: {begin} was not called")
+            if self._state == "ended":
+                return fail(ACL_ERROR_REPEAT_FINALIZE, f"{end}: was called already")
+            self._state = "ended"
+            return OK
+
+
+_runtime = _Life("aclInit", "aclFinalize")
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_runtime.after_fork)
+
+
+def aclInit(configPath: Any = None) -> int:
+    """Start the runtime; 100002 when it is started already. Programs work without it.
+
+    Examples
+    --------
+    >>> import aclnn
+    >>> aclnn.aclInit(), aclnn.aclInit(), aclnn.aclFinalize()
+    (0, 100002, 0)
+    """
+    return _runtime.begin()
+
+
+def aclFinalize() -> int:
+    """End the runtime, then wait for all streams; 100001 without `aclInit`, 100037 twice.
+
+    What failed on a stream surfaces here too, as in `aclrtSynchronizeDevice`.
+
+    Examples
+    --------
+    >>> import aclnn
+    >>> aclnn.aclInit(), aclnn.aclFinalize(), aclnn.aclFinalize()
+    (0, 0, 100037)
+    """
+    return _runtime.finish() or aclrtSynchronizeDevice()
+
+
+def aclnnInit(configPath: Any = None) -> int:
+    """Start the operator library; may be called again and does nothing then.
+
+    Examples
+    --------
+    >>> import aclnn
+    >>> aclnn.aclnnInit(None)
+    0
+    """
+    return OK
+
+
+def aclnnFinalize() -> int:
+    """End the operator library; may be called again and does nothing then.
+
+    Examples
+    --------
+    >>> import aclnn
+    >>> aclnn.aclnnFinalize()
+    0
+    """
+    return OK
+
+
+def aclrtSetDevice(deviceId: int) -> int:
+    """Choose the device: 0, this machine's CPU; 107001 for any other.
+
+    Examples
+    --------
+    >>> import aclnn
+    >>> aclnn.aclrtSetDevice(0), aclnn.aclrtSetDevice(1)
+    (0, 107001)
+    """
+    return _check_device("aclrtSetDevice", deviceId)
+
+
+def aclrtResetDevice(deviceId: int) -> int:
+    """Wait for the device's work; 107001 for a device other than 0.
+
+    Examples
+    --------
+    >>> import aclnn
+    >>> aclnn.aclrtResetDevice(0), aclnn.aclrtResetDevice(1)
+    (0, 107001)
+    """
+    if status := _check_device("aclrtResetDevice", deviceId):
+        return status
+    return aclrtSynchronizeDevice()
+
+
+def _check_device(function: str, device: Any) -> int:
+    if as_int(device) == 0:
+        return OK
+    return fail(
+        ACL_ERROR_RT_INVALID_DEVICEID,
+        f"{function}: deviceId is {shown(device)}, this machine has one device, 0",
+    )
+
+
+def aclrtGetDevice() -> tuple[int, int]:
+    """The device in use: ``(0, status)``.
+
+    Examples
+    --------
+    >>> import aclnn
+    >>> aclnn.aclrtGetDevice()
+    (0, 0)
+    """
+    return 0, OK
+
+
+def aclrtGetDeviceCount() -> tuple[int, int]:
+    """How many devices there are: ``(1, status)``.
+
+    Examples
+    --------
+    >>> import aclnn
+    >>> aclnn.aclrtGetDeviceCount()
+    (1, 0)
+    """
+    return 1, OK

@@ -1,0 +1,19 @@
+from collections.abc import Callable
+from typing import Any
+
+from aclnn.calls._executor import aclOpExecutor
+from aclnn.planning._plan import OperatorHandle
+
+class EntryHandle:
+    handle: OperatorHandle
+    entry: Any
+    name: str
+    names: dict[str, str]
+    def __init__(self, handle: OperatorHandle, entry: Any) -> None: ...
+    def functions(
+        self, module: str, plan_doc: str, run_doc: str
+    ) -> tuple[Callable[..., tuple[int, aclOpExecutor | None, int]], Callable[..., int]]: ...
+
+def set_verbose(
+    hook: Callable[[str, str, aclOpExecutor | None, int, int], None] | None,
+) -> None: ...

@@ -1,0 +1,493 @@
+"""Executors: a plan, the memory it is bound to, and CANN's functions that bind other memory."""
+
+cimport cython
+from libc.string cimport memcpy
+
+from aclnn.acl._tensor cimport aclTensor
+from aclnn.planning._plan cimport (
+    find_plan,
+    overlaps_as_planned,
+    run_plan,
+    run_with_own_workspace,
+)
+
+from aclnn.acl import errors, memory
+from aclnn.acl.constants import (
+    ACLNN_ERR_INNER,
+    ACLNN_ERR_INNER_NULLPTR,
+    ACLNN_ERR_PARAM_INVALID,
+    ACLNN_ERR_PARAM_NULLPTR,
+    ACLNN_SUCCESS,
+)
+from aclnn.acl.errors import AclnnError, shown
+
+cdef int OK = int(ACLNN_SUCCESS)
+cdef int NULLPTR = int(ACLNN_ERR_PARAM_NULLPTR)
+cdef int INVALID = int(ACLNN_ERR_PARAM_INVALID)
+cdef int INNER = int(ACLNN_ERR_INNER)
+cdef int INNER_NULLPTR = int(ACLNN_ERR_INNER_NULLPTR)
+
+
+# How many are being made now: collecting garbage meanwhile may run a destructor, or another thread,
+# that makes one too. An argument that only this module has would take a tuple for each call.
+cdef int making = 0
+
+
+cdef aclOpExecutor new_executor():
+    """An empty executor: there is no other way to make one."""
+    global making
+    making += 1
+    try:
+        return aclOpExecutor.__new__(aclOpExecutor)
+    finally:
+        making -= 1
+
+
+@cython.final
+@cython.freelist(8)  # each call of phase one makes one, which is soon done with
+cdef class aclOpExecutor:
+    """A planned call, bound to memory.
+
+    Made by ``aclnnXxxGetWorkspaceSize`` and by `aclnn.executor`; never directly.
+
+    Attributes
+    ----------
+    workspace_size : int
+        Bytes of workspace that the plan needs; 0 when every intermediate was planned away.
+    graph, graph_as_built : aclnn.graph.Graph
+        The op-graph as scheduled and as built.
+    passes : tuple
+        What turned one into the other: name, graph after it, notes.
+    plan : aclnn.graph.WorkspacePlan
+        Where intermediates lie in the workspace.
+    schedule : aclnn.graph.Schedule
+        The steps that run.
+
+    Notes
+    -----
+    Executors may be shared by threads as long as they run it with different memory; two runs into
+    the same output race, as they would with any other writer.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import aclnn
+    >>> x = np.array([-2.0, 3.0], np.float32)
+    >>> with aclnn.executor("leaky_relu", x, negative_slope=0.5) as ex:
+    ...     ex.run()
+    array([-1.,  3.], dtype=float32)
+    """
+
+    def __cinit__(self):
+        if not making:  # nothing of it would be there
+            raise TypeError("executors are made by aclnn.executor() and aclnnXxxGetWorkspaceSize()")
+
+    @property
+    def workspace_size(self):
+        return self.planned.workspace_size
+
+    @property
+    def graph(self):
+        return self.planned.graph
+
+    @property
+    def graph_as_built(self):
+        return self.planned.graph_as_built
+
+    @property
+    def passes(self):
+        return self.planned.passes
+
+    @property
+    def plan(self):
+        return self.planned.workspace
+
+    @property
+    def schedule(self):
+        return self.planned.schedule
+
+    @property
+    def operator(self):
+        return self.planned.operator
+
+    @property
+    def operand_names(self):
+        return self.names
+
+    def run(self, **arrays):
+        """Run now, on this thread and with a workspace of its own.
+
+        Parameters
+        ----------
+        **arrays
+            Operands to bind from now on, by name: arrays of the dtype, shape and strides that
+            were planned.
+
+        Returns
+        -------
+        array or None
+            The output in the caller's kind; None for an executor of the C-shaped functions, whose
+            output is a tensor that was given to it.
+
+        Raises
+        ------
+        AclnnError
+            If the executor is spent or destroyed, an operand has no data, or an array does not
+            fit the plan.
+        """
+        cdef char *addresses[MAX_TENSORS]
+        if self.destroyed or self.spent:
+            raise AclnnError(INNER, f"{self.origin}: executor is "
+                             + ("destroyed" if self.destroyed else "spent"))
+        # From here on other threads may bind, destroy or free: this run holds what it needs.
+        if arrays:
+            from aclnn.calls import _functional
+
+            held, result, places = _functional.rebind(self, arrays)
+            memcpy(addresses, <const char *>places, len(places))
+        else:
+            held, result = self.addresses_now(addresses), self.result
+        if self.from_tensors and not self.repeatable:
+            self.spent = True
+        self.execute(addresses, NULL)
+        return result
+
+    def rebind(self, arrays):
+        """Bind other arrays of the planned description, by name."""
+        from aclnn.calls import _functional
+
+        _functional.rebind(self, arrays)
+
+    def profile(self, repeat=100, warmup=3):
+        """Time every step. An executor for one run is spent afterwards.
+
+        Parameters
+        ----------
+        repeat : int
+            So many runs are timed.
+        warmup : int
+            So many come before them and do not count.
+
+        Returns
+        -------
+        Profile
+
+        Raises
+        ------
+        AclnnError
+            If these are no numbers of runs, or the executor is spent or destroyed.
+        """
+        cdef aclOpExecutor runs = self
+        from aclnn.reports import profiling
+
+        profiling.check_runs(repeat, warmup)
+        if not (self.repeatable or self.spent or self.destroyed):
+            runs = self.snapshot(self.keep)
+            runs.from_tensors, runs.repeatable = self.from_tensors, True
+            self.spent = True
+        return profiling.profile_executor(runs, repeat=repeat, warmup=warmup)
+
+    def to_html(self):
+        """A report that is one file: graph, plan, passes and profile."""
+        from aclnn.reports import report
+
+        return report.to_html(self)
+
+    def _repr_svg_(self):
+        return self.graph.to_svg(self.plan)
+
+    def destroy(self):
+        """Let go of everything; using the executor afterwards is an error."""
+        self.destroyed = True
+        self.bound = [None] * len(self.bound)
+        self.result = self.keep = None
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *exc):
+        self.destroy()
+
+    def __repr__(self):
+        state = "destroyed" if self.destroyed else "spent" if self.spent else "ready"
+        return (f"<aclOpExecutor {self.origin}: {len(self.graph.nodes)} nodes, "
+                f"workspace {self.workspace_size} bytes, {state}>")
+
+    cdef aclOpExecutor snapshot(self, object held):
+        """The executor as it is now: a queued run must not see what is bound later."""
+        cdef aclOpExecutor twin = new_executor()
+        twin.planned, twin.handle, twin.origin = self.planned, self.handle, self.origin
+        twin.names, twin.bound, twin.keep = self.names, self.bound, held
+        twin.switches, twin.scalar_texts = self.switches, self.scalar_texts
+        memcpy(twin.scalars, self.scalars, sizeof(self.scalars))
+        memcpy(twin.exact_scalars, self.exact_scalars, sizeof(self.exact_scalars))
+        memcpy(twin.versions, self.versions, sizeof(self.versions))
+        twin.request = self.request
+        if self.request.numbers != NULL:
+            twin.request.numbers = twin.exact_scalars
+        return twin
+
+    cdef object addresses_now(self, char **addresses):
+        """Where the operands are at this moment; refuses missing and freed memory.
+
+        What is returned keeps them there: another thread may bind, describe or destroy meanwhile.
+        Lists of what is bound are replaced, never changed.
+        """
+        cdef int index, last = len(self.names) - 1
+        cdef list held, bound = self.bound
+        cdef aclTensor tensor
+        if not self.from_tensors:
+            for index in range(last + 1):
+                addresses[index] = self.request.operands[index].data
+            return bound
+        for index in range(last + 1):
+            tensor = <aclTensor>bound[index]
+            if tensor.device and not memory.is_alive(tensor.owner):
+                raise AclnnError(INVALID, f"{self.names[index]} lies in memory that was freed")
+        held = [None] * (last + 1)
+        for index in range(last + 1):  # nothing in here lets another thread run
+            tensor = <aclTensor>bound[index]
+            self.check_tensor(tensor, index)
+            addresses[index] = address_of(tensor)
+            held[index] = tensor.owner
+        if not tensor.writable and self.planned.elements:
+            raise AclnnError(INVALID, f"{self.names[last]} is read-only, but is the output")
+        return held
+
+    cdef int check_tensor(self, aclTensor tensor, int index) except -1:
+        if tensor.destroyed:
+            raise AclnnError(NULLPTR, f"{self.names[index]} is a destroyed aclTensor")
+        if tensor.version != self.versions[index]:
+            raise AclnnError(
+                INVALID, f"{self.names[index]} was described anew by aclInitTensor after phase "
+                "one, which planned for what it was")
+        if tensor.storage == NULL and self.planned.elements:
+            raise AclnnError(NULLPTR, f"{self.names[index]} has no data")
+        return 0
+
+    cdef int execute(self, char **addresses, char *workspace) except -1:
+        """Run on these addresses, planning anew where inputs overlap the output in another way.
+
+        Without a workspace, and where that is not what the plan is for, with one of the run's own.
+        """
+        cdef request_t request
+        cdef Plan plan = self.planned
+        cdef int index
+        if overlaps_as_planned(plan, addresses):
+            if workspace == NULL:
+                return run_with_own_workspace(plan, addresses, self.scalar_values())
+            return run_plan(plan, addresses, workspace, self.scalar_values())
+        memcpy(&request, &self.request, sizeof(request_t))
+        for index in range(len(self.names)):
+            request.operands[index].data = addresses[index]
+        names = {role: name for role, name in zip(
+            (*self.handle.operator.kernel_operands, "out"), self.names)}
+        plan = find_plan(self.handle, &request, names, self.scalar_texts, self.switches)
+        return run_with_own_workspace(plan, addresses, self.scalar_values())
+
+    cdef const double *scalar_values(self):
+        if self.planned.scalars_as_double:
+            return &self.exact_scalars[0]
+        return &self.scalars[0]
+
+
+def aclSetAclOpExecutorRepeatable(executor):
+    """Let an executor run more than once.
+
+    Returns
+    -------
+    int
+        ACLNN_SUCCESS; 561103 for a null or destroyed executor; 561000 for a spent one.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import aclnn
+    >>> def tensor(array):
+    ...     return aclnn.aclCreateTensor(array.shape, aclnn.ACL_FLOAT, None, 0,
+    ...                                  aclnn.ACL_FORMAT_ND, array.shape, array)
+    >>> x, out = np.float32([-1, 2]), np.empty(2, np.float32)
+    >>> slope = aclnn.aclCreateScalar(0.5, aclnn.ACL_FLOAT)
+    >>> size, executor, status = aclnn.aclnnLeakyReluGetWorkspaceSize(tensor(x), slope, tensor(out))
+    >>> aclnn.aclSetAclOpExecutorRepeatable(executor)
+    0
+    >>> [aclnn.aclnnLeakyRelu(None, size, executor, None) for _ in range(3)]
+    [0, 0, 0]
+    >>> aclnn.aclDestroyAclOpExecutor(executor)
+    0
+    """
+    if problem := helper_problem(executor):
+        return errors.fail(INNER_NULLPTR, f"aclSetAclOpExecutorRepeatable: {problem}")
+    if (<aclOpExecutor>executor).spent:
+        return errors.fail(INNER, "aclSetAclOpExecutorRepeatable: executor was used already")
+    (<aclOpExecutor>executor).repeatable = True
+    return OK
+
+
+def aclDestroyAclOpExecutor(executor):
+    """Destroy an executor.
+
+    Returns
+    -------
+    int
+        ACLNN_SUCCESS; 561103 for a null or destroyed executor.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import aclnn
+    >>> def tensor(array):
+    ...     return aclnn.aclCreateTensor(array.shape, aclnn.ACL_FLOAT, None, 0,
+    ...                                  aclnn.ACL_FORMAT_ND, array.shape, array)
+    >>> x, out = np.float32([-1, 2]), np.empty(2, np.float32)
+    >>> slope = aclnn.aclCreateScalar(0.5, aclnn.ACL_FLOAT)
+    >>> size, executor, status = aclnn.aclnnLeakyReluGetWorkspaceSize(tensor(x), slope, tensor(out))
+    >>> aclnn.aclDestroyAclOpExecutor(executor), aclnn.aclDestroyAclOpExecutor(executor)
+    (0, 561103)
+    """
+    if problem := helper_problem(executor):
+        return errors.fail(INNER_NULLPTR, f"aclDestroyAclOpExecutor: {problem}")
+    (<aclOpExecutor>executor).destroy()
+    return OK
+
+
+def aclSetInputTensorAddr(executor, index, tensor, addr):
+    """Bind other memory to the `index`-th tensor input, counted in signature order.
+
+    Parameters
+    ----------
+    executor : aclOpExecutor
+    index : int
+    tensor : aclTensor
+        The tensor that describes the operand.
+    addr : buffer, int or None
+        Anything that `aclCreateTensor` takes as `tensorData`.
+
+    Returns
+    -------
+    int
+        ACLNN_SUCCESS; 561103 for a null executor or tensor; 161002 for an index or memory that
+        does not fit.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import aclnn
+    >>> def tensor(array):
+    ...     return aclnn.aclCreateTensor(array.shape, aclnn.ACL_FLOAT, None, 0,
+    ...                                  aclnn.ACL_FORMAT_ND, array.shape, array)
+    >>> x, out = np.float32([-1, 2]), np.empty(2, np.float32)
+    >>> slope = aclnn.aclCreateScalar(0.5, aclnn.ACL_FLOAT)
+    >>> size, executor, status = aclnn.aclnnLeakyReluGetWorkspaceSize(tensor(x), slope, tensor(out))
+    >>> other = np.float32([-4, 8])
+    >>> aclnn.aclSetInputTensorAddr(executor, 0, tensor(x), other)
+    0
+    >>> aclnn.aclnnLeakyRelu(None, size, executor, None)
+    0
+    >>> out
+    array([-2.,  8.], dtype=float32)
+    """
+    return set_address(executor, index, tensor, addr, "aclSetInputTensorAddr", True, False)
+
+
+def aclSetOutputTensorAddr(executor, index, tensor, addr):
+    """Bind other memory to the `index`-th tensor output; see `aclSetInputTensorAddr`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import aclnn
+    >>> def tensor(array):
+    ...     return aclnn.aclCreateTensor(array.shape, aclnn.ACL_FLOAT, None, 0,
+    ...                                  aclnn.ACL_FORMAT_ND, array.shape, array)
+    >>> x, out = np.float32([-1, 2]), np.empty(2, np.float32)
+    >>> slope = aclnn.aclCreateScalar(0.5, aclnn.ACL_FLOAT)
+    >>> size, executor, status = aclnn.aclnnLeakyReluGetWorkspaceSize(tensor(x), slope, tensor(out))
+    >>> other = np.empty(2, np.float32)
+    >>> aclnn.aclSetOutputTensorAddr(executor, 0, tensor(out), other)
+    0
+    >>> aclnn.aclnnLeakyRelu(None, size, executor, None)
+    0
+    >>> other
+    array([-0.5,  2. ], dtype=float32)
+    """
+    return set_address(executor, index, tensor, addr, "aclSetOutputTensorAddr", False, True)
+
+
+def aclSetTensorAddr(executor, index, tensor, addr):
+    """Bind other memory to the `index`-th tensor, inputs first; see `aclSetInputTensorAddr`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import aclnn
+    >>> def tensor(array):
+    ...     return aclnn.aclCreateTensor(array.shape, aclnn.ACL_FLOAT, None, 0,
+    ...                                  aclnn.ACL_FORMAT_ND, array.shape, array)
+    >>> x, out = np.float32([-1, 2]), np.empty(2, np.float32)
+    >>> slope = aclnn.aclCreateScalar(0.5, aclnn.ACL_FLOAT)
+    >>> size, executor, status = aclnn.aclnnLeakyReluGetWorkspaceSize(tensor(x), slope, tensor(out))
+    >>> other = np.empty(2, np.float32)
+    >>> aclnn.aclSetTensorAddr(executor, 1, tensor(out), other)
+    0
+    >>> aclnn.aclnnLeakyRelu(None, size, executor, None)
+    0
+    >>> other
+    array([-0.5,  2. ], dtype=float32)
+    """
+    return set_address(executor, index, tensor, addr, "aclSetTensorAddr", True, True)
+
+
+cdef object helper_problem(object executor):
+    if executor is None:
+        return "executor is null"
+    if not isinstance(executor, aclOpExecutor):
+        return f"executor is {type(executor).__name__}, must be an aclOpExecutor"
+    if (<aclOpExecutor>executor).destroyed:
+        return "executor is destroyed"
+    return None
+
+
+cdef object set_address(object executor, object index, object tensor, object addr, str function,
+                        bint inputs, bint outputs):
+    cdef aclOpExecutor found
+    if problem := helper_problem(executor):
+        return errors.fail(INNER_NULLPTR, f"{function}: {problem}")
+    if not isinstance(tensor, aclTensor) or (<aclTensor>tensor).destroyed:
+        return errors.fail(INNER_NULLPTR, f"{function}: tensor is null, destroyed or no aclTensor")
+    found = <aclOpExecutor>executor
+    if not found.from_tensors:
+        return errors.fail(
+            INVALID, f"{function}: executor was made by aclnn.executor(), which binds arrays: "
+            "executor.run(...) takes others by name")
+    slots = operand_slots(found, inputs, outputs)
+    place = errors.as_int(index)
+    if place is None or not 0 <= place < len(slots):
+        return errors.fail(
+            INVALID, f"{function}: index is {shown(index)}, must be from 0 to {len(slots) - 1}")
+    try:
+        new = {slot: (<aclTensor>found.bound[slot]).with_data(addr) for slot in slots[place]}
+    except AclnnError as error:
+        return errors.fail(error.status, f"{function}: {error}")
+    output = new.get(found.handle.n_inputs)
+    if output is not None and not output.writable and output.bytes_needed():
+        return errors.fail(
+            INVALID, f"{function}: addr is read-only, but {found.names[-1]} is the output")
+    # Asking `addr` may have run anything. Nothing below does: what is replaced goes at the end.
+    if found.destroyed:
+        return errors.fail(INNER_NULLPTR, f"{function}: executor is destroyed")
+    before = found.bound
+    found.bound = [new.get(slot, tensor) for slot, tensor in enumerate(before)]
+    return OK
+
+
+cdef list operand_slots(aclOpExecutor executor, bint inputs, bint outputs):
+    """The operands each index stands for; an in-place tensor is input and output in one."""
+    last = len(executor.names) - 1
+    shared = [slot for slot in range(last) if executor.names[slot] == executor.names[last]]
+    slots = []
+    if inputs:
+        slots += [[slot, last] if slot in shared else [slot] for slot in range(last)]
+    if outputs and not (inputs and shared):
+        slots.append([*shared, last])
+    return slots

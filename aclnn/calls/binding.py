@@ -1,0 +1,113 @@
+"""Executors of arrays: a call's operands and options by name, planned and bound to memory."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from aclnn.acl.errors import as_truth, invalid, shown
+from aclnn.calls import arrays
+from aclnn.calls.functional import HANDLES_BY_NAME
+from aclnn.operators import REGISTRY, Operator
+from aclnn.planning.phase_one import STRATEGIES
+
+
+def executor(
+    name: str,
+    *operands: Any,
+    out: Any = None,
+    materialize: bool | None = None,
+    strategy: str | None = None,
+    **options: Any,
+) -> Any:
+    """Plan a call for these arrays, to be run often.
+
+    Parameters
+    ----------
+    name : str
+        An operator's functional name, such as ``"gelu_backward"``.
+    *operands : array
+        Its inputs, in the order of the functional form.
+    out : array, optional
+        Where the result goes; made if not given.
+    materialize : bool, optional
+        Whether every intermediate is written to the workspace as a whole tensor, for looking at
+        it, instead of passing through cache-sized tiles. The result has the same bits. Default:
+        the environment's ``ACLNN_MATERIALIZE``, else False.
+    strategy : {'default', 'bucket', 'naive'}, optional
+        How the workspace is planned. Default: the environment's ``ACLNN_PLANNER``.
+    **options
+        The operator's options, and inputs by name.
+
+    Returns
+    -------
+    aclOpExecutor
+        Bound to these arrays and repeatable.
+
+    Raises
+    ------
+    AclnnError
+        If there is no such operator or the call breaks one of its rules.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import aclnn
+    >>> x = np.linspace(-1, 1, 3, dtype=np.float32)
+    >>> ex = aclnn.executor("leaky_relu", x, negative_slope=0.5)
+    >>> ex.run()
+    array([-0.5,  0. ,  1. ], dtype=float32)
+    >>> ex.workspace_size
+    0
+    """
+    handle = HANDLES_BY_NAME.get(name) if isinstance(name, str) else None
+    if handle is None or handle.handle.operator.name != name:
+        raise invalid(f"no operator is called {shown(name)}, they are {', '.join(REGISTRY)}")
+    operator = handle.handle.operator
+    given = _bound_arguments(operator, operands, options)
+    roles = operator.kernel_operands
+    ordered = [arrays.as_ndarray(given[role], role) for role in roles]
+    target = None if out is None else arrays.as_ndarray(out, "out")
+    numbers = [given[attribute.role] for attribute in operator.scalars]
+    switches = tuple(given[a.role] for a in operator.switches)
+    caller = [given[role] for role in roles]
+    return handle.bind(
+        ordered,
+        target,
+        numbers,
+        switches or None,
+        [*caller, out],
+        None if materialize is None else as_truth("materialize", materialize),
+        _number(strategy),
+    )
+
+
+def _bound_arguments(
+    operator: Operator, operands: Sequence[Any], options: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Operands and options by role, defaults filled in."""
+    given = {attribute.role: attribute.default for attribute in operator.attributes}
+    known = {*operator.inputs, *given}
+    positional = dict(zip(operator.inputs, operands, strict=False))
+    unknown = [role for role in options if role not in known or role in positional]
+    if unknown or len(operands) > len(operator.inputs):
+        wrong = unknown[0] if unknown else f"operand {len(operands)}"
+        raise invalid(
+            f"{operator.name} does not take {wrong}; it takes {', '.join((*operator.inputs, *given))}"
+        )
+    given |= positional | dict(options)
+    missing = [role for role in operator.inputs if role not in given]
+    if missing:
+        raise invalid(f"{operator.name}: {missing[0]} is missing")
+    return given
+
+
+def _number(strategy: str | None) -> int | None:
+    """The number of a planning strategy."""
+    if strategy is None:
+        return None
+    if strategy not in STRATEGIES:
+        raise invalid(
+            f"planning strategy is {shown(strategy)}, must be one of {', '.join(STRATEGIES)}"
+        )
+    return STRATEGIES.index(strategy)

@@ -1,0 +1,69 @@
+"""What calls of the C-shaped functions are made of, from arrays and numbers.
+
+For code of our own that has arrays and wants both phases; programs have tensors of their own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+
+import aclnn
+from aclnn.acl import dtypes
+from aclnn.operators import Entry, Parameter
+
+NOT_GIVEN = -1.0  # how CANN says that a number is not given
+
+
+def arguments(entry: Entry, values: Iterable[Any]) -> list[Any]:
+    """The arguments of phase one: arrays become tensors, numbers scalars where these are wanted.
+
+    >>> from aclnn.operators import ENTRIES
+    >>> x = np.ones(3, np.float32)
+    >>> made = arguments(ENTRIES["aclnnLeakyRelu"][1], (x, 0.5, x))
+    >>> [type(argument).__name__ for argument in made]
+    ['aclTensor', 'aclScalar', 'aclTensor']
+    """
+    return [_argument(p, value) for p, value in zip(entry.parameters, values, strict=True)]
+
+
+def _argument(parameter: Parameter, value: Any) -> Any:
+    if parameter.is_tensor:
+        return tensor(value)
+    if parameter.kind == "scalar":
+        return aclnn.aclCreateScalar(value, aclnn.ACL_FLOAT)
+    return NOT_GIVEN if value is None else value
+
+
+def tensor(array: np.ndarray) -> Any:
+    """An aclTensor that looks at an array's memory, with its strides.
+
+    >>> seen = tensor(np.arange(6, dtype=np.float32).reshape(2, 3).T[1:])
+    >>> [list(aclnn.aclGetViewShape(seen)[0]), list(aclnn.aclGetViewStrides(seen)[0])]
+    [[2, 2], [1, 3]]
+    """
+    memory = array if array.base is None else array.base
+    offset = (array.ctypes.data - memory.ctypes.data) // array.itemsize
+    strides = [stride // array.itemsize for stride in array.strides]
+    made = aclnn.aclCreateTensor(
+        array.shape, dtypes.of_numpy(array.dtype), strides, offset, aclnn.ACL_FORMAT_ND,
+        memory.shape, memory,
+    )  # fmt: skip
+    if made is None:
+        check(aclnn.ACLNN_ERR_PARAM_INVALID)
+    return made
+
+
+def check(status: int) -> None:
+    """Raise an AclnnError, unless it is success; what explains a program's call is left out.
+
+    >>> check(aclnn.aclnnGeluGetWorkspaceSize(None, None)[2])
+    Traceback (most recent call last):
+    ...
+    aclnn.acl.errors.AclnnError: aclnnGeluGetWorkspaceSize: self is null
+    """
+    if status != aclnn.ACLNN_SUCCESS:
+        message = aclnn.aclGetRecentErrMsg() or ""
+        raise aclnn.AclnnError(status, message.partition("\n")[0])

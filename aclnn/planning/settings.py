@@ -1,0 +1,124 @@
+"""What calls run under: the product whose dtype rules hold, threads, and how to plan.
+
+The environment says what holds at first. A number of threads is a ceiling: small tensors never wake a
+second one, and a lower limit of OpenMP's own (``OMP_NUM_THREADS``, threadpoolctl) holds too.
+"""
+
+from __future__ import annotations
+
+import os
+
+from aclnn import environment
+from aclnn.acl import products
+from aclnn.acl.errors import as_int, invalid, shown
+from aclnn.graph.abi import MAX_THREADS
+from aclnn.graph.planners import STRATEGIES
+from aclnn.planning import _plan
+
+
+def set_soc_version(name: str) -> None:
+    """Choose whose dtype rules hold.
+
+    Parameters
+    ----------
+    name : str
+        A family (``Ascend310P``, ``Ascend910``, ``Ascend910B``, ``Ascend910_93``, ``Ascend950``,
+        ``Ascend310B``) in any case, or the name of one of its products, such as ``Ascend910B2``.
+
+    Raises
+    ------
+    AclnnError
+        If there is no such product.
+
+    Examples
+    --------
+    >>> import aclnn
+    >>> before = aclnn.get_soc_version()
+    >>> aclnn.set_soc_version("ascend310p3")
+    >>> aclnn.get_soc_version()
+    'Ascend310P'
+    >>> aclnn.set_soc_version(before)
+    """
+    _plan.configure(soc=products.FAMILIES.index(products.family(name)))
+
+
+def get_soc_version() -> str:
+    """The family whose dtype rules hold.
+
+    Examples
+    --------
+    >>> import aclnn
+    >>> aclnn.get_soc_version() in ("Ascend910B", "Ascend310P", "Ascend910")
+    True
+    """
+    return products.FAMILIES[_plan.current_settings()["soc"]]
+
+
+def aclrtGetSocName() -> str:
+    """The product whose dtype rules hold; see `aclnn.set_soc_version`.
+
+    Examples
+    --------
+    >>> import aclnn
+    >>> aclnn.aclrtGetSocName() == aclnn.get_soc_version()
+    True
+    """
+    return get_soc_version()
+
+
+def set_num_threads(n: int) -> None:
+    """Set how many threads a run may use.
+
+    Parameters
+    ----------
+    n : int
+        At least 1, at most 1024.
+
+    Raises
+    ------
+    AclnnError
+        If `n` is no such number.
+
+    Examples
+    --------
+    >>> import aclnn
+    >>> before = aclnn.get_num_threads()
+    >>> aclnn.set_num_threads(1)
+    >>> aclnn.get_num_threads()
+    1
+    >>> aclnn.set_num_threads(before)
+    """
+    number = as_int(n)
+    if number is None or not 1 <= number <= MAX_THREADS:
+        raise invalid(f"number of threads is {shown(n)}, must be an int from 1 to {MAX_THREADS}")
+    _plan.configure(threads=number)
+
+
+def get_num_threads() -> int:
+    """The number of threads a run may use.
+
+    Examples
+    --------
+    >>> import aclnn
+    >>> aclnn.get_num_threads() >= 1
+    True
+    """
+    return _plan.current_settings()["threads"]
+
+
+def _usable_cpus() -> int:
+    return min(len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 1, 64)
+
+
+def _from_environment() -> None:
+    set_soc_version(environment.SOC_VERSION.read())
+    set_num_threads(environment.NUM_THREADS.read() or _usable_cpus())
+    _plan.configure(
+        strategy=tuple(STRATEGIES).index(environment.PLANNER.read()),
+        materialize=environment.MATERIALIZE.read(),
+    )
+    if environment.PLAN_CACHE.text:
+        _plan.configure(cache_limit=environment.PLAN_CACHE.read())
+
+
+_from_environment()

@@ -1,0 +1,1 @@
+"""What ran and how: profiles, reports, the configuration."""

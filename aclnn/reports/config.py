@@ -1,0 +1,70 @@
+"""What this installation is and does: versions, instruction set, threads, product, cache."""
+
+from __future__ import annotations
+
+import platform
+from importlib import metadata
+from typing import Any
+
+from aclnn import environment, isa
+from aclnn._version import __version__
+from aclnn.calls import handles
+from aclnn.graph import _scheduler
+from aclnn.planning import settings
+
+
+def config() -> dict[str, Any]:
+    """The configuration as plain data.
+
+    Returns
+    -------
+    dict
+        ``versions``, ``isa`` (in use and available), ``threads`` (set, of OpenMP, whether built
+        with it), ``soc`` (whose dtype rules hold), ``plan_cache`` (hits, misses, size, limit) and
+        ``environment`` (the variables that are set; see `aclnn.environment`).
+
+    Examples
+    --------
+    >>> from aclnn.reports.config import config
+    >>> sorted(config())
+    ['environment', 'isa', 'plan_cache', 'soc', 'threads', 'versions']
+    """
+    return {
+        "versions": {
+            "aclnn-cpu": __version__,
+            "python": platform.python_version(),
+            "numpy": metadata.version("numpy"),
+            "ml_dtypes": metadata.version("ml_dtypes"),
+        },
+        "isa": {"name": isa.name(), "available": list(isa.available())},
+        "threads": {
+            "set": settings.get_num_threads(),
+            "openmp": bool(_scheduler.openmp_enabled()),
+            "openmp_limit": _scheduler.omp_threads(),
+        },
+        "soc": settings.get_soc_version(),
+        "plan_cache": handles.cache_info(),
+        "environment": environment.given(),
+    }
+
+
+def show_config() -> None:
+    """Print versions, the instruction set in use, threads, SoC rules and the plan cache's hits.
+
+    Examples
+    --------
+    >>> import aclnn
+    >>> aclnn.show_config()  # doctest: +ELLIPSIS
+    versions    aclnn-cpu ...
+    """
+    for section, facts in config().items():
+        if isinstance(facts, dict):
+            named = [f"{name} {_words(value)}" for name, value in facts.items()]
+            facts = ", ".join(named) or "nothing is set"
+        print(f"{section:11} {facts}")
+
+
+def _words(value: Any) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return " ".join(map(str, value)) if isinstance(value, list) else str(value)
