@@ -77,6 +77,9 @@ def afresh(code):
         "def run():\n    aclnn.leaky_relu_(x, 0.5)\n"
         "def workers():\n"
         "    return {int(t) for t in os.listdir('/proc/self/task')} - {os.getpid()}\n"
+        "def soon(happens):  # machines may have much else to do\n"
+        "    import time\n"
+        "    return any(happens() or time.sleep(1e-2) for _ in range(1000))\n"
     )
     done = fresh(head + code, OPENBLAS_NUM_THREADS="1", PYTHONWARNINGS="ignore")
     assert done.returncode == 0, done.stderr
@@ -130,9 +133,8 @@ def test_they_may_run_where_they_could_before():
         "usable = os.sched_getaffinity(0)\n"
         "for _ in range(20):\n"
         "    run(); time.sleep(3e-3)\n"
-        "run(); time.sleep(1e-2)\n"
         "(worker,) = workers()\n"
-        "assert os.sched_getaffinity(worker) == usable"
+        "assert soon(lambda: os.sched_getaffinity(worker) == usable)"
     )
 
 
@@ -144,10 +146,9 @@ def test_a_caller_who_is_bound_to_a_cpu_does_not_bind_them():
         "def bound():\n"
         "    os.sched_setaffinity(0, {min(usable)}); run()\n"
         "caller = threading.Thread(target=bound); caller.start(); caller.join()\n"
-        "(worker,) = workers()\n"
+        "(worker,) = workers() - {caller.native_id}  # which may take a while to be gone\n"
         "assert os.sched_getaffinity(worker) == {min(usable)}\n"
-        "time.sleep(1e-2); run(); time.sleep(1e-2)\n"
-        "assert os.sched_getaffinity(worker) == usable"
+        "assert soon(lambda: run() or os.sched_getaffinity(worker) == usable)"
     )
 
 
