@@ -23,7 +23,8 @@ from aclnn._version import __version__ as __version__
 
 # Module -> the public names it has; whole groups (constants, operators) are looked up below.
 _HOMES = {
-    "acl.errors": ("AclnnError", "aclGetRecentErrMsg", "explain"),
+    "acl.errors": ("AclnnError", "aclGetRecentErrMsg"),
+    "acl.meanings": ("explain",),
     "acl._tensor": (
         "aclTensor",
         "aclScalar",

@@ -29,7 +29,7 @@ from aclnn.acl.constants import aclrtMemMallocPolicy as aclrtMemMallocPolicy
 from aclnn.acl.constants import aclrtMemcpyKind as aclrtMemcpyKind
 from aclnn.acl.errors import AclnnError as AclnnError
 from aclnn.acl.errors import aclGetRecentErrMsg as aclGetRecentErrMsg
-from aclnn.acl.errors import explain as explain
+from aclnn.acl.meanings import explain as explain
 from aclnn.acl.memory import aclrtFree as aclrtFree
 from aclnn.acl.memory import aclrtGetMemInfo as aclrtGetMemInfo
 from aclnn.acl.memory import aclrtMalloc as aclrtMalloc

@@ -68,7 +68,7 @@ def test_there_are_no_aliases_inside_an_enumeration():
 @pytest.mark.parametrize(
     "status",
     [-1, 42, 161003, "161001", None, 10**5000, 1.5, np.zeros(2), []],
-    ids=aclnn.acl.errors.shown,
+    ids=aclnn.acl.arguments.shown,
 )
 def test_what_is_no_status_is_said_to_be_none(status):
     assert aclnn.explain(status).endswith("no status of this library")
@@ -119,9 +119,6 @@ def test_promotion_and_casts_of_types_without_arithmetic():
             assert dtypes.promote(other, odd) is None
             assert not dtypes.can_cast(odd, other)
             assert not dtypes.can_cast(other, odd)
-
-
-RANK = {"bool": 0, "int8": 1, "int16": 2, "int32": 3, "int64": 4}
 
 
 def expected_promotion(a, b):

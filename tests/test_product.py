@@ -36,7 +36,7 @@ def test_families(name, family):
     aclnn.set_soc_version(before)
 
 
-@pytest.mark.parametrize("name", UNKNOWN, ids=aclnn.acl.errors.shown)
+@pytest.mark.parametrize("name", UNKNOWN, ids=aclnn.acl.arguments.shown)
 def test_unknown_products_change_nothing(name):
     before = aclnn.get_soc_version()
     with pytest.raises(aclnn.AclnnError, match=r"SoC version is [\s\S]*Ascend910B") as caught:

@@ -19,6 +19,7 @@ from numbers import Real
 import numpy as np
 
 from aclnn.acl import dtypes, errors
+from aclnn.acl.arguments import as_int, as_member, shown
 from aclnn.acl.constants import (
     ACLNN_ERR_INNER,
     ACLNN_ERR_PARAM_INVALID,
@@ -26,7 +27,7 @@ from aclnn.acl.constants import (
     aclDataType,
     aclFormat,
 )
-from aclnn.acl.errors import AclnnError, shown
+from aclnn.acl.errors import AclnnError
 from aclnn.acl.rounding import as_double, nearest_bfloat16, nearest_float16, nearest_float32
 
 cdef int OK = 0
@@ -105,7 +106,7 @@ cdef class aclTensor:
         cdef bint writable = False, device = False
         owner = None
         needed = self.bytes_needed()
-        number = errors.as_int(data)
+        number = as_int(data)
         if number is not None:
             from aclnn.acl import memory
 
@@ -211,8 +212,8 @@ cdef aclTensor make_tensor(object viewDims, object dataType, object stride, obje
     cdef aclTensor made
     cdef int axis
     dims = sizes("viewDims", viewDims)
-    dtype = member("dataType", dataType, aclDataType)
-    layout = member("format", format, aclFormat)
+    dtype = as_member("dataType", dataType, aclDataType)
+    layout = as_member("format", format, aclFormat)
     storage_dims = sizes("storageDims", storageDims)
     strides = row_major(dims) if stride is None else sizes("stride", stride)
     if len(strides) != len(dims):
@@ -279,16 +280,6 @@ def whole(name, value):
     if not 0 <= found <= MOST_ELEMENTS:
         raise AclnnError(INVALID, f"{name} is {shown(found)}, must not be negative nor above 2^62")
     return found
-
-
-def member(name, value, kind):
-    try:
-        if isinstance(value, (bool, float, str)):
-            raise ValueError
-        return int(kind(value))
-    except Exception:
-        raise AclnnError(
-            INVALID, f"{name} is {shown(value)}, which is no member of {kind.__name__}") from None
 
 
 def aclCreateTensor(viewDims, dataType, stride, offset, format, storageDims, tensorData):
@@ -601,7 +592,7 @@ def aclCreateScalar(value, dataType):
     """
     cdef aclScalar made = aclScalar.__new__(aclScalar, _OURS)
     try:
-        made.dtype = member("dataType", dataType, aclDataType)
+        made.dtype = as_member("dataType", dataType, aclDataType)
         stored = stored_value(value, aclDataType(made.dtype))
     except (AclnnError, ArithmeticError, TypeError, ValueError) as error:
         errors.fail(getattr(error, "status", INVALID), f"aclCreateScalar: {error}")

@@ -20,6 +20,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from aclnn.acl.arguments import as_int, as_member, shown
 from aclnn.acl.constants import (
     ACL_ERROR_RT_MEMORY_ALLOCATION,
     ACL_ERROR_RT_PARAM_INVALID,
@@ -28,7 +29,7 @@ from aclnn.acl.constants import (
     aclrtMemcpyKind,
     aclrtMemMallocPolicy,
 )
-from aclnn.acl.errors import AclnnError, as_int, fail, invalid, shown
+from aclnn.acl.errors import AclnnError, fail, invalid
 
 OK = int(ACL_SUCCESS)
 
@@ -184,7 +185,7 @@ def aclrtMalloc(size: int, policy: int) -> tuple[int, int]:
     """
     try:
         nbytes = _count("size", size)
-        _member("policy", policy, aclrtMemMallocPolicy)
+        as_member("policy", policy, aclrtMemMallocPolicy)
     except ValueError as error:
         return 0, fail(ACL_ERROR_RT_PARAM_INVALID, f"aclrtMalloc: {error}")
     if nbytes == 0:
@@ -368,7 +369,7 @@ def aclrtGetMemInfo(attr: int) -> tuple[int, int, int]:
     (True, 0)
     """
     try:
-        _member("attr", attr, aclrtMemAttr)
+        as_member("attr", attr, aclrtMemAttr)
     except ValueError as error:
         return 0, 0, fail(ACL_ERROR_RT_PARAM_INVALID, f"aclrtGetMemInfo: {error}")
     page, total = os.sysconf("SC_PAGE_SIZE"), os.sysconf("SC_PHYS_PAGES")
@@ -429,7 +430,7 @@ class _Copy:
     def __init__(self, function: str, dst: Any, destMax: Any, src: Any, count: Any, kind: Any):
         self.function = function
         room, self.nbytes = _count("destMax", destMax), _count("count", count)
-        _member("kind", kind, aclrtMemcpyKind)
+        as_member("kind", kind, aclrtMemcpyKind)
         if self.nbytes > room:
             raise ValueError(f"count is {shown(self.nbytes)}, but destMax is {shown(room)}")
         self.dst = _Side(dst, self.nbytes, "dst", device=kind in _TO_DEVICE, writable=True)
@@ -453,8 +454,3 @@ def _count(name: str, value: Any) -> int:
     if number is None or number < 0:
         raise ValueError(f"{name} is {shown(value)}, must be an int that is not negative")
     return number
-
-
-def _member(name: str, value: Any, kind: Any) -> None:
-    if as_int(value) not in list(kind):
-        raise ValueError(f"{name} is {shown(value)}, which is no member of {kind.__name__}")

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 
-from aclnn.acl.errors import invalid, shown
+from aclnn.acl.arguments import shown
+from aclnn.acl.errors import invalid
 
 FAMILIES = ("Ascend910B", "Ascend310P", "Ascend910", "Ascend910_93", "Ascend950", "Ascend310B")
 BFLOAT16_FAMILIES = ("Ascend910B", "Ascend910_93", "Ascend950")

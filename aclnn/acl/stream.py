@@ -16,6 +16,7 @@ import weakref
 from collections.abc import Callable
 from typing import Any
 
+from aclnn.acl.arguments import as_int, shown
 from aclnn.acl.constants import (
     ACL_ERROR_REPEAT_FINALIZE,
     ACL_ERROR_REPEAT_INITIALIZE,
@@ -26,7 +27,7 @@ from aclnn.acl.constants import (
     ACL_SUCCESS,
     ACLNN_ERR_RUNTIME_ERROR,
 )
-from aclnn.acl.errors import as_int, fail, shown
+from aclnn.acl.errors import fail
 
 OK = int(ACL_SUCCESS)
 

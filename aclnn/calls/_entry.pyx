@@ -30,13 +30,14 @@ from time import monotonic_ns
 import numpy as np
 
 from aclnn.acl import errors
+from aclnn.acl.arguments import as_int, as_real, shown
 from aclnn.acl.constants import (
     ACLNN_ERR_INNER,
     ACLNN_ERR_PARAM_INVALID,
     ACLNN_ERR_PARAM_NULLPTR,
     ACLNN_SUCCESS,
 )
-from aclnn.acl.errors import AclnnError, shown
+from aclnn.acl.errors import AclnnError
 
 cdef int OK = int(ACLNN_SUCCESS)
 cdef int NULLPTR = int(ACLNN_ERR_PARAM_NULLPTR)
@@ -263,12 +264,12 @@ cdef class EntryHandle:
     cdef object read_switch(self, int index, object value):
         kind = self.switch_kinds[index]
         if kind == "bool":
-            whole = errors.as_int(value)
+            whole = as_int(value)
             if isinstance(value, (bool, np.bool_)) or whole is not None:
                 return bool(value if whole is None else whole)
             self.refuse(index, shown(value), "a bool")
         if kind == "int":
-            whole = errors.as_int(value)
+            whole = as_int(value)
             if whole is None:
                 self.refuse(index, shown(value), "an int")
             choices = self.choices[index]
@@ -298,7 +299,7 @@ cdef class EntryHandle:
 
     cdef int read_float(self, aclOpExecutor executor, int index, int slot, object value) except -1:
         try:
-            executor.exact_scalars[slot] = value if type(value) is float else errors.as_real(value)
+            executor.exact_scalars[slot] = value if type(value) is float else as_real(value)
         except Exception:  # whatever its __float__ raises
             name = self.entry.parameters[index].name
             raise AclnnError(INVALID, f"{name} is {shown(value)}, must be a real number") from None

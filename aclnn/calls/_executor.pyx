@@ -12,6 +12,7 @@ from aclnn.planning._plan cimport (
 )
 
 from aclnn.acl import errors, memory
+from aclnn.acl.arguments import as_int, shown
 from aclnn.acl.constants import (
     ACLNN_ERR_INNER,
     ACLNN_ERR_INNER_NULLPTR,
@@ -19,7 +20,7 @@ from aclnn.acl.constants import (
     ACLNN_ERR_PARAM_NULLPTR,
     ACLNN_SUCCESS,
 )
-from aclnn.acl.errors import AclnnError, shown
+from aclnn.acl.errors import AclnnError
 
 cdef int OK = int(ACLNN_SUCCESS)
 cdef int NULLPTR = int(ACLNN_ERR_PARAM_NULLPTR)
@@ -461,7 +462,7 @@ cdef object set_address(object executor, object index, object tensor, object add
             INVALID, f"{function}: executor was made by aclnn.executor(), which binds arrays: "
             "executor.run(...) takes others by name")
     slots = operand_slots(found, inputs, outputs)
-    place = errors.as_int(index)
+    place = as_int(index)
     if place is None or not 0 <= place < len(slots):
         return errors.fail(
             INVALID, f"{function}: index is {shown(index)}, must be from 0 to {len(slots) - 1}")

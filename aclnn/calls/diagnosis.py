@@ -11,8 +11,9 @@ import numpy as np
 
 from aclnn.acl import dtypes
 from aclnn.acl._tensor import aclScalar, aclTensor
+from aclnn.acl.arguments import as_int, as_real, shown
 from aclnn.acl.constants import ACLNN_ERR_PARAM_NULLPTR, aclDataType, aclFormat
-from aclnn.acl.errors import AclnnError, as_int, as_real, shown
+from aclnn.acl.errors import AclnnError
 
 
 def failed_phase_one(handle: Any, error: AclnnError, arguments: tuple[Any, ...]) -> str:

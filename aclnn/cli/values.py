@@ -7,7 +7,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import TypeVar
 
-from aclnn.acl.errors import shown
+from aclnn.acl.arguments import shown
 from aclnn.environment import truth, whole
 from aclnn.graph.abi import MAX_THREADS
 

@@ -11,8 +11,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from aclnn.acl import dtypes, products
+from aclnn.acl.arguments import shown
 from aclnn.acl.constants import aclDataType
-from aclnn.acl.errors import shown
 
 FLOATING = (aclDataType.ACL_FLOAT, aclDataType.ACL_FLOAT16, aclDataType.ACL_BF16)
 FLOATING_AND_DOUBLE = (*FLOATING, aclDataType.ACL_DOUBLE)

@@ -14,7 +14,8 @@ from statistics import median
 from types import SimpleNamespace
 from typing import Any
 
-from aclnn.acl.errors import as_int, invalid, shown
+from aclnn.acl.arguments import as_int, shown
+from aclnn.acl.errors import invalid
 from aclnn.graph.abi import MAX_THREADS
 from aclnn.graph.plan import WorkspacePlan
 from aclnn.graph.schedule import Schedule, Step

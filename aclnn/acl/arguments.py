@@ -1,0 +1,98 @@
+"""Arguments, which may be anything: read as what a function needs, or shown in a message."""
+
+from __future__ import annotations
+
+import operator
+from enum import IntEnum
+from typing import Any
+
+import numpy as np
+
+from aclnn.acl.errors import invalid
+from aclnn.acl.rounding import as_double
+
+LONGEST_SHOWN = 200
+
+
+def shown(value: object) -> str:
+    """A value as a message shows it, whatever the value: ``repr`` may raise, or never end.
+
+    >>> shown("x"), shown(10**5000)
+    ("'x'", 'an int of 16610 bits')
+    """
+    try:
+        text = repr(value)
+    except Exception:
+        if isinstance(value, int):  # Python converts no more than some thousand digits
+            return f"an int of {value.bit_length()} bits"
+        return f"an object of type {type(value).__name__}"
+    return text if len(text) <= LONGEST_SHOWN else f"{text[:LONGEST_SHOWN]}..."
+
+
+def as_int(value: object) -> int | None:
+    """A Python or NumPy integer as an int, `None` for anything else; True is no integer.
+
+    What subclasses make of being converted does not count: it may be anything.
+
+    >>> as_int(np.int64(3)), as_int(True), as_int(2.0), as_int(np.timedelta64(3, "s"))
+    (3, None, None, None)
+    """
+    if isinstance(value, bool | np.timedelta64):
+        return None
+    if isinstance(value, int):
+        return int.__int__(value)
+    return int(operator.index(value)) if isinstance(value, np.integer) else None
+
+
+def as_truth(name: str, value: Any) -> bool:
+    """Whether an argument counts as true; text, of which "false" would, is refused.
+
+    >>> as_truth("x", np.True_), as_truth("x", 0)
+    (True, False)
+    """
+    try:
+        if isinstance(value, str | bytes):
+            raise TypeError
+        return bool(value)
+    except Exception:  # an array of several elements, or whatever its __bool__ raises
+        raise invalid(f"{name} is {shown(value)}, must be true or false") from None
+
+
+def as_real(value: Any) -> float:
+    """A number as a float, infinite beyond the largest.
+
+    Raises
+    ------
+    TypeError
+        For text, and for complex numbers, NumPy's included, which `float` only warns of.
+
+    Examples
+    --------
+    >>> as_real(np.float16(0.5)), as_real(3), as_real(-(10**400))
+    (0.5, 3.0, -inf)
+    """
+    if isinstance(value, str | bytes | bytearray):
+        raise TypeError("text is no number")
+    if not isinstance(value, float | int | np.floating) and _is_complex(value):
+        raise TypeError("a complex number has no order")
+    return as_double(value)
+
+
+def _is_complex(value: Any) -> bool:
+    try:
+        return bool(np.iscomplexobj(value))
+    except Exception:  # of arrays whose dtype NumPy has no counterpart for
+        return False
+
+
+def as_member(name: str, value: object, kind: type[IntEnum]) -> int:
+    """The number of a member of an enumeration, which may be given as a number.
+
+    >>> from aclnn.acl.constants import aclDataType
+    >>> as_member("dataType", 27, aclDataType), as_member("dataType", aclDataType.ACL_FLOAT, aclDataType)
+    (27, 0)
+    """
+    number = as_int(value)
+    if number is None or number not in kind._value2member_map_:
+        raise invalid(f"{name} is {shown(value)}, which is no member of {kind.__name__}")
+    return number

@@ -1,0 +1,161 @@
+"""What statuses mean, and what to do about them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from aclnn.acl.arguments import as_int, shown
+from aclnn.acl.constants import aclError, aclnnStatus
+from aclnn.acl.errors import latest_failure
+
+_CREATE = "The operator library could not set up an executor; on the CPU this does not happen."
+_LIBRARY_FILE = (
+    "The NPU's operator library found a broken or missing file of its own. The CPU library has no "
+    "such files and never returns this."
+)
+# Status -> what it means, and what to do about it.
+_MEANINGS: dict[int, tuple[str, str]] = {
+    aclnnStatus.ACLNN_SUCCESS: ("The call succeeded.", "Nothing."),
+    aclnnStatus.ACLNN_ERR_PARAM_NULLPTR: (
+        "A tensor, scalar, executor, workspace or data pointer that must be there is null or was "
+        "destroyed.",
+        "The message names the argument. Create it, or give the tensor memory "
+        "(aclSetRawTensorAddr, aclSetTensorAddr) before phase two.",
+    ),
+    aclnnStatus.ACLNN_ERR_PARAM_INVALID: (
+        "An argument breaks a rule of the operator: dtype, shape, rank, value, or a workspace that "
+        "is too small.",
+        "The message (aclGetRecentErrMsg, or aclnn.explain() without a status) names the argument, "
+        "its value and the rule, lists the checks in their order, of which the first that is "
+        "broken decides, and gives the call in Python and in C++. Dtype rules depend on the "
+        "product: see aclnn.get_soc_version().",
+    ),
+    aclnnStatus.ACLNN_ERR_RUNTIME_ERROR: (
+        "Work that was queued on a stream failed when it ran.",
+        "The message is that of the failed run; it surfaces at the stream's next synchronise.",
+    ),
+    aclnnStatus.ACLNN_ERR_INNER: (
+        "The executor cannot run: it was used already, destroyed, or made by another operator's "
+        "phase one; or memory ran out.",
+        "Call phase one again, or make the executor repeatable before its first run.",
+    ),
+    aclnnStatus.ACLNN_ERR_INNER_INFERSHAPE_ERROR: (
+        "The shape of a result could not be inferred.",
+        "The CPU library reports shapes as 161002; check the operator's shape rules.",
+    ),
+    aclnnStatus.ACLNN_ERR_INNER_TILING_ERROR: (
+        "The NPU library could not cut the work into tiles.",
+        "Does not happen on the CPU.",
+    ),
+    aclnnStatus.ACLNN_ERR_INNER_FIND_KERNEL_ERROR: (
+        "The NPU library found no kernel binary for the dtypes or the product.",
+        "Does not happen on the CPU; on an NPU install the kernel package of the product.",
+    ),
+    aclnnStatus.ACLNN_ERR_INNER_CREATE_EXECUTOR: (_CREATE, "Report it."),
+    aclnnStatus.ACLNN_ERR_INNER_NOT_TRANS_EXECUTOR: (
+        "The NPU library's executor was not handed over to the caller.",
+        "Does not happen on the CPU.",
+    ),
+    aclnnStatus.ACLNN_ERR_INNER_NULLPTR: (
+        "An executor function was given a null or destroyed executor or tensor.",
+        "Keep executors until their last use; do not destroy one twice.",
+    ),
+    aclnnStatus.ACLNN_ERR_INNER_WRONG_ATTR_INFO_SIZE: (_LIBRARY_FILE, "Does not happen here."),
+    aclnnStatus.ACLNN_ERR_INNER_KEY_CONFLICT: (_LIBRARY_FILE, "Does not happen here."),
+    aclnnStatus.ACLNN_ERR_INNER_INVALID_IMPL_MODE: (
+        "The implementation mode asked for is unknown.",
+        "Does not happen on the CPU.",
+    ),
+    aclnnStatus.ACLNN_ERR_INNER_OPP_PATH_NOT_FOUND: (
+        "The NPU library could not find its operator packages (ASCEND_OPP_PATH).",
+        "Does not happen on the CPU.",
+    ),
+    aclError.ACL_ERROR_INVALID_PARAM: (
+        "A runtime function was given an argument of the wrong kind or value.",
+        "The message names it.",
+    ),
+    aclError.ACL_ERROR_UNINITIALIZE: (
+        "aclFinalize without aclInit.",
+        "Call aclInit first, or leave both away: programs work without them.",
+    ),
+    aclError.ACL_ERROR_REPEAT_INITIALIZE: ("aclInit was called twice.", "Call it once."),
+    aclError.ACL_ERROR_REPEAT_FINALIZE: ("aclFinalize was called twice.", "Call it once."),
+    aclError.ACL_ERROR_RT_PARAM_INVALID: (
+        "An address, size or kind does not hold: the address is foreign, freed, or the range "
+        "leaves its allocation.",
+        "The message gives the numbers. Every use of an address is checked against the live "
+        "allocations.",
+    ),
+    aclError.ACL_ERROR_RT_INVALID_DEVICEID: (
+        "There is no device of this number.",
+        "This machine has one device, 0: its CPU.",
+    ),
+    aclError.ACL_ERROR_RT_CONTEXT_NULL: (
+        "No device is set on this thread.",
+        "Call aclrtSetDevice(0).",
+    ),
+    aclError.ACL_ERROR_RT_EVENT_TIMESTAMP_INVALID: (
+        "An event was not recorded, or has not happened yet.",
+        "Record both events and synchronise before asking for the time between them.",
+    ),
+    aclError.ACL_ERROR_RT_ADDR_UNALIGNED: ("An address is not aligned as needed.", "Align it."),
+    aclError.ACL_ERROR_RT_INVALID_HANDLE: (
+        "A stream or event is null, destroyed, or no such thing.",
+        "Keep handles until their last use; do not destroy one twice.",
+    ),
+    aclError.ACL_ERROR_BAD_ALLOC: ("Memory could not be allocated.", "Ask for less."),
+    aclError.ACL_ERROR_RT_MEMORY_ALLOCATION: (
+        "Device memory could not be allocated.",
+        "Ask for less, or free what is no longer used: aclrtGetMemInfo tells what is left.",
+    ),
+    aclError.ACL_ERROR_RT_INTERNAL_ERROR: ("The runtime failed inside.", "Report it."),
+}
+
+
+_LATEST: Any = type("Latest", (), {"__repr__": lambda self: "<that of the latest failure>"})()
+
+
+def explain(status: int = _LATEST) -> str:
+    """Say what a status means, what causes it, and what to do.
+
+    Parameters
+    ----------
+    status : int, optional
+        Any status of the C-shaped layer. Default: that of this thread's most recent failure,
+        with its message, which for a phase one says which check failed, in which order checks
+        run, the values seen, and how to call it again in Python and in C++.
+
+    Returns
+    -------
+    str
+        Three lines: name and number, meaning, remedy; and the message of the failure, if no
+        status was given.
+
+    Examples
+    --------
+    >>> import aclnn
+    >>> print(aclnn.explain(161001).splitlines()[0])
+    ACLNN_ERR_PARAM_NULLPTR (161001)
+    >>> _ = aclnn.aclnnGeluGetWorkspaceSize(None, None)
+    >>> print("\\n".join(aclnn.explain().splitlines()[3:6]))
+    what happened: aclnnGeluGetWorkspaceSize: self is null
+    checks, in order:
+      0. no tensor or scalar is null   <-- broken
+    """
+    if status is _LATEST:
+        return _explain_latest()
+    members = [member for kind in (aclnnStatus, aclError) for member in kind]
+    number = as_int(status)
+    names = [member.name for member in members if member == number]
+    if number is None or not names:
+        return f"{shown(status)}: no status of this library"
+    meaning, remedy = _MEANINGS.get(number, (_LIBRARY_FILE, "Does not happen here."))
+    return f"{' = '.join(names)} ({number})\nmeaning: {meaning}\nwhat to do: {remedy}"
+
+
+def _explain_latest() -> str:
+    failure = latest_failure()
+    if failure is None:
+        return "nothing failed on this thread"
+    status, message = failure
+    return f"{explain(status)}\nwhat happened: {message}"
