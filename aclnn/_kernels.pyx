@@ -86,7 +86,7 @@ cdef inline void compute(const tile_view *views, ptrdiff_t rows, ptrdiff_t cols,
     if rows > 1 and any_across(views, state):
         compute_transposed(views, rows, cols, state, scalars, flags, itself)
         return
-    if state.prepare != NULL:
+    if state.bare:
         scalars = prepared(&facts, scalars, state, rows * cols)
     picked.state, picked.scalars, picked.count = state, scalars, 0
     copies.repeated[0] = copies.repeated[1] = NO_ROW
@@ -328,6 +328,7 @@ def compute_kernel(str formula, tuple in_dtypes, str out_dtype, str result_dtype
         state.kind = <kind_t>kind if state.all_alike else SINGLE
         state.rounded = <kind_t>kind
         state.stored = <kind_t><int>KINDS.get(out_dtype, kind)
+        state.bare = True
         state.prepare = row.lanes.prepare
         state.mark = row.lanes.mark
         state.exact = <void *>row.in_double

@@ -31,6 +31,7 @@ cdef struct compute_state:
     kind_t kind              # of the inputs, as they are read
     kind_t rounded           # of results
     kind_t stored            # of the output, if its loop can store it
+    bint bare                # the scalars come without the facts that lanes read beside them
     facts_fn prepare         # what a loop wants to know of the scalars beforehand; may be NULL
     mark_fn mark             # tells which elements are suspect; NULL: none ever is
     void *exact              # the double form, for suspect and doubtful elements
@@ -39,8 +40,9 @@ cdef struct compute_state:
 
 cdef inline const double *prepared(facts_t *facts, const double *scalars,
                                    const compute_state *state, ptrdiff_t n) noexcept nogil:
-    """Scalars with the facts that a loop for so many elements wants to know beside them."""
+    """Scalars with the facts beside them that loops by lanes read for so many elements."""
     memcpy(facts.p, scalars, sizeof(facts.p))
     facts.zeros = UNKNOWN
-    state.prepare(facts, n, state.kind)
+    if state.prepare != NULL:
+        state.prepare(facts, n, state.kind)
     return facts.p

@@ -26,6 +26,7 @@ cdef extern from * nogil:
 cdef enum:
     HALVES_IN_PLACE = 16384               # elements of a block whose doubts are settled together
     DOUBTS_MOST = HALVES_IN_PLACE // 8    # registers of such a block, of eight elements or more
+    DOUBTS_ROOM = DOUBTS_MOST + DOUBTS_TOGETHER
     BATCH = 64                            # so many elements are computed again at a time
     WHOLE = 8                             # up to a multiple of this, so that loops have no rest
     DOUBTS_LISTED = DOUBTS_MOST // 4 + 8  # four registers are looked at together, and eight fours

@@ -34,7 +34,8 @@ cdef extern from "lane_abi.h" nogil:
         int prefetch
         kind_t stored
 
-    int DOUBTS_TOGETHER
+    enum:
+        DOUBTS_TOGETHER
     int list_doubts(const uint16_t *, int, int *) noexcept
     ptrdiff_t doubted(const span_t *, int, int, int) noexcept
 

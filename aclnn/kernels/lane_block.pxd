@@ -5,7 +5,7 @@ from libc.stdint cimport uint16_t, uintptr_t
 from aclnn.kernels.cast cimport RECAST, cast_row, write_cast
 from aclnn.kernels.computation cimport compute_state
 from aclnn.kernels.doubt cimport (
-    DOUBTS_MOST,
+    DOUBTS_ROOM,
     HALVES_IN_PLACE,
     compute_picked,
     picked_t,
@@ -58,7 +58,7 @@ cdef inline void compute_by_lanes(const tile_view *views, const block_t *block,
     cdef int flags = block.flags
     cdef char memory[BLOCK * 4 + LINE]
     cdef char *results = line_in(memory)
-    cdef uint16_t doubts[DOUBTS_MOST + 32]  # which DOUBTS_TOGETHER is
+    cdef uint16_t doubts[DOUBTS_ROOM]
     cdef const tile_view *out = &views[state.n_inputs]
     cdef bint direct = block.dense and state.stores
     cdef const char *inputs[2]

@@ -17,9 +17,6 @@
 #define GELU_TANH_ROOT 0x1.8142ap-1f
 #define GELU_BESIDE 0x36000000u /* 2^-19: so near the root its low part has too few digits */
 
-/* GELU has no scalars; loops keep there whether they met zeros. */
-static void no_facts(facts_t *facts, ptrdiff_t n, kind_t kind) {}
-
 static inline int is_beside(float x, float root) {
     float t = x < 0.0f ? -x : x;
     return (bits_of_f32(root - t) & 0x7fffffffu) <= GELU_BESIDE;
@@ -345,10 +342,10 @@ MARK(gelu_backward)
 MARK(gelu_backward_tanh)
 
 #define GELU_FORMS \
-    { "gelu", { gelu_loops, no_facts, gelu_mark } }, \
-    { "gelu_tanh", { gelu_tanh_loops, no_facts, gelu_tanh_mark } }, \
-    { "gelu_backward", { gelu_backward_loops, no_facts, gelu_backward_mark } }, \
-    { "gelu_backward_tanh", { gelu_backward_tanh_loops, no_facts, gelu_backward_tanh_mark } },
+    { "gelu", { gelu_loops, NULL, gelu_mark } }, \
+    { "gelu_tanh", { gelu_tanh_loops, NULL, gelu_tanh_mark } }, \
+    { "gelu_backward", { gelu_backward_loops, NULL, gelu_backward_mark } }, \
+    { "gelu_backward_tanh", { gelu_backward_tanh_loops, NULL, gelu_backward_tanh_mark } },
 
 #endif
 

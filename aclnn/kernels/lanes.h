@@ -42,11 +42,6 @@ INLINED lanes_t magnitude(lanes_t x) { return _mm512_abs_ps(x); }
 INLINED lanes_t over(lanes_t a, lanes_t b) { return _mm512_div_ps(a, b); }
 /* 1 / x, or 2^-14 of it off. */
 INLINED lanes_t near_inverse(lanes_t x) { return _mm512_rcp14_ps(x); }
-/* The same to the last digit but one. */
-INLINED lanes_t inverse_of(lanes_t x) {
-    lanes_t near = near_inverse(x);
-    return fma_of(fnma_of(x, near, lanes_of(1.0f)), near, near);
-}
 INLINED lanes_t lesser(lanes_t a, lanes_t b) { return _mm512_min_ps(a, b); }
 INLINED ints_t int_plus(ints_t a, ints_t b) { return _mm512_add_epi32(a, b); }
 INLINED ints_t int_minus(ints_t a, ints_t b) { return _mm512_sub_epi32(a, b); }
@@ -57,7 +52,6 @@ INLINED ints_t numbers_from(uint32_t first) {
 }
 INLINED ints_t int_left(ints_t a, int n) { return _mm512_slli_epi32(a, (unsigned)n); }
 INLINED ints_t int_right(ints_t a, int n) { return _mm512_srli_epi32(a, (unsigned)n); }
-INLINED ints_t int_right_signed(ints_t a, int n) { return _mm512_srai_epi32(a, (unsigned)n); }
 INLINED lanes_t floats_from(ints_t a) { return _mm512_cvtepi32_ps(a); }
 INLINED ints_t int_least(ints_t a, ints_t b) { return _mm512_min_epu32(a, b); }
 INLINED ints_t int_most(ints_t a, ints_t b) { return _mm512_max_epu32(a, b); }
@@ -247,7 +241,6 @@ INLINED lanes_t fms_of(lanes_t a, lanes_t b, lanes_t c) { return _mm256_fmsub_ps
 INLINED lanes_t fnma_of(lanes_t a, lanes_t b, lanes_t c) { return _mm256_fnmadd_ps(a, b, c); }
 INLINED lanes_t over(lanes_t a, lanes_t b) { return _mm256_div_ps(a, b); }
 INLINED lanes_t near_inverse(lanes_t x) { return over(lanes_of(1.0f), x); }
-INLINED lanes_t inverse_of(lanes_t x) { return near_inverse(x); }
 INLINED lanes_t lesser(lanes_t a, lanes_t b) { return _mm256_min_ps(a, b); }
 INLINED lanes_t at_most(lanes_t x, float bound) { return _mm256_min_ps(lanes_of(bound), x); }
 INLINED lanes_t at_least(lanes_t x, lanes_t bound) { return _mm256_max_ps(bound, x); }
@@ -262,7 +255,6 @@ INLINED ints_t numbers_from(uint32_t first) {
 }
 INLINED ints_t int_left(ints_t a, int n) { return _mm256_slli_epi32(a, n); }
 INLINED ints_t int_right(ints_t a, int n) { return _mm256_srli_epi32(a, n); }
-INLINED ints_t int_right_signed(ints_t a, int n) { return _mm256_srai_epi32(a, n); }
 INLINED lanes_t floats_from(ints_t a) { return _mm256_cvtepi32_ps(a); }
 INLINED ints_t int_least(ints_t a, ints_t b) { return _mm256_min_epu32(a, b); }
 INLINED ints_t int_most(ints_t a, ints_t b) { return _mm256_max_epu32(a, b); }

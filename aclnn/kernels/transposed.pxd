@@ -42,9 +42,9 @@ cdef inline void compute_transposed(const tile_view *views, ptrdiff_t rows, ptrd
     cdef transposed_t transposed
     cdef block_t part
     cdef ptrdiff_t row, group, high = rows, wide = cols
-    if state.prepare != NULL:  # once for all parts
+    if state.bare:  # once for all parts
         scalars = prepared(&facts, scalars, &state, rows * cols)
-        state.prepare = NULL
+        state.bare = False
     part_shape(&state, &high, &wide)
     part.row = 0
     while part.row < rows:
