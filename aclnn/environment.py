@@ -17,7 +17,8 @@ from functools import partial
 from typing import Any, Generic, TypeVar
 
 from aclnn.acl import products
-from aclnn.acl.errors import AclnnError, invalid, shown
+from aclnn.acl.arguments import shown
+from aclnn.acl.errors import AclnnError, invalid
 from aclnn.graph.abi import MAX_THREADS
 from aclnn.graph.planners import STRATEGIES
 
@@ -185,7 +186,7 @@ PLAN_CACHE = Variable(
     "ACLNN_PLAN_CACHE",
     "How many plans are kept for calls of the same description; 0 keeps none.",
     f"0 to {MOST_PLANS}",
-    1024,  # as `_plan` begins
+    1024,
     partial(whole, low=0, high=MOST_PLANS),
 )
 VERBOSE = Variable(

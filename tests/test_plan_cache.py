@@ -26,7 +26,7 @@ def test_plans_are_cached_by_description_and_not_by_scalars():
 def test_the_cache_keeps_what_was_used_last():
     code = """
 import numpy as np, aclnn
-from aclnn.planning import _plan
+from aclnn.planning import _plan, settings  # which holds what the environment says
 arrays = [np.zeros(size, np.float32) for size in range(1, 9)]
 _plan.configure(cache_limit=4)
 for array in arrays[:5]:

@@ -28,6 +28,7 @@ from aclnn.benchmark.cells import Cell, Memory
 from aclnn.benchmark.measure import Sample, Timer, alternate, looped
 from aclnn.benchmark.peers import PEERS, Call, Peer
 from aclnn.benchmark.progress import tracked
+from aclnn.planning import settings
 from aclnn.reports.config import config
 
 Row = dict[str, Any]
@@ -170,7 +171,7 @@ def machine() -> dict[str, Any]:
     """
     return {
         "cpu": _cpu_name(),
-        "cpus": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count(),
+        "cpus": settings.usable_cpus(),
         "best_isa": isa.available()[-1],
         "system": f"{platform.system()} {platform.machine()}",
     }  # fmt: skip

@@ -20,6 +20,7 @@ from aclnn.planning._plan cimport (
     MAX_DIMS,
     MAX_SCALARS,
     MAX_TENSORS,
+    MOST_INPUTS,
     OperatorHandle,
     Plan,
     find_plan,
@@ -32,9 +33,10 @@ from aclnn.planning._plan cimport (
 
 import numpy as np
 
-from aclnn.acl import dtypes, errors
+from aclnn.acl import dtypes
+from aclnn.acl.arguments import as_int, as_real, as_truth, shown
 from aclnn.acl.constants import ACLNN_ERR_INNER, aclDataType
-from aclnn.acl.errors import AclnnError, invalid, shown
+from aclnn.acl.errors import AclnnError, invalid
 from aclnn.acl.rounding import as_float_once
 
 cnp.import_array()
@@ -49,18 +51,17 @@ cdef int BFLOAT16_NUMBER = _BFLOAT16.num
 cdef enum:
     FORMAT_ND = 2
     ACL_BF16 = 27
-    UNKNOWN = -1
+    NO_DTYPE = -1
     # Where the arguments of a call go: operands in the kernels' order, numbers, then switches.
     FIRST = 0
-    SECOND = 1
-    OUT = 2
-    NUMBERS = 3
-    SWITCHES = 6
-    SLOTS = 10
+    OUT = FIRST + MOST_INPUTS
+    NUMBERS = OUT + 1
+    SWITCHES = NUMBERS + MAX_SCALARS
+    SLOTS = SWITCHES + 4
 
 # CANN's number for each of NumPy's own type numbers.
 cdef int[32] ACL_NUMBER
-ACL_NUMBER[:] = [UNKNOWN] * 32
+ACL_NUMBER[:] = [NO_DTYPE] * 32
 for _acl, _kind in dtypes.NUMPY.items():
     if _kind.num < 32:
         ACL_NUMBER[_kind.num] = _acl
@@ -73,7 +74,7 @@ cdef int acl_number(object array) noexcept:
     cdef int number = cnp.PyArray_TYPE(array)
     if number == BFLOAT16_NUMBER:
         return ACL_BF16
-    return ACL_NUMBER[number] if 0 <= number < 32 else UNKNOWN
+    return ACL_NUMBER[number] if 0 <= number < 32 else NO_DTYPE
 
 
 cdef bint read_array(object array, operand_t *operand) noexcept:
@@ -82,7 +83,7 @@ cdef bint read_array(object array, operand_t *operand) noexcept:
     cdef cnp.npy_intp size, stride
     operand.dtype = acl_number(array)
     operand.ndim = cnp.PyArray_NDIM(array)
-    if operand.dtype == UNKNOWN or operand.ndim > MAX_DIMS:
+    if operand.dtype == NO_DTYPE or operand.ndim > MAX_DIMS:
         return False
     if not PyArray_ISBEHAVED_RO(<cnp.ndarray>array):
         return False
@@ -148,9 +149,9 @@ cdef class FunctionalHandle:
         self.scalar_defaults = tuple(a.default for a in operator.scalars)
         self.default_switches = tuple(a.default for a in operator.switches)
         self.default_code = handle.learn_switches(self.default_switches) if operator.switches else 0
-        if len(operator.scalars) > SWITCHES - NUMBERS or len(operator.switches) > SLOTS - SWITCHES:
-            raise ValueError(f"{name}: at most {SWITCHES - NUMBERS} numbers and "
-                             f"{SLOTS - SWITCHES} switches, there are more")
+        if len(operator.switches) > SLOTS - SWITCHES:
+            raise ValueError(f"{name} has {len(operator.switches)} switches, at most "
+                             f"{SLOTS - SWITCHES} are possible")
         self.own_function.signature.n_positional = n_positional
         self.own_function.signature.n_required = len(operator.inputs)
         self.parameter_names = tuple(sys.intern(parameter) for parameter in parameters)
@@ -392,8 +393,8 @@ cdef object plain_number(FunctionalHandle handle, int index, object value):
     if value is None or type(value) is float:
         return value
     try:
-        whole = errors.as_int(value)
-        return errors.as_real(value) if whole is None else whole
+        whole = as_int(value)
+        return as_real(value) if whole is None else whole
     except Exception:  # whatever its __float__ raises
         raise not_real(handle, index, value) from None
 
@@ -405,7 +406,7 @@ cdef double large_integer(FunctionalHandle handle, object value,
     if handle.handle.operator.scalars_as_double:
         for index in range(handle.handle.n_inputs):
             if request.operands[index].dtype == aclDataType.ACL_DOUBLE:
-                return errors.as_real(value)
+                return as_real(value)
     return as_float_once(value)
 
 
@@ -416,7 +417,7 @@ cdef object as_switch(FunctionalHandle handle, object attribute, object value):
             choices = " or ".join(map(repr, attribute.choices))
             raise invalid(f"{handle.name}: {attribute.role} is {shown(value)}, must be {choices}")
         return plain(value)
-    return errors.as_truth(f"{handle.name}: {attribute.role}", value)
+    return as_truth(f"{handle.name}: {attribute.role}", value)
 
 
 cdef object in_callers_kind(object arrays_of_caller, object out):

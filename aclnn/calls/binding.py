@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from aclnn.acl.errors import as_truth, invalid, shown
+from aclnn.acl.arguments import as_truth, shown
+from aclnn.acl.errors import invalid
 from aclnn.calls import arrays
 from aclnn.calls.functional import HANDLES_BY_NAME
 from aclnn.operators import REGISTRY, Operator
-from aclnn.planning.phase_one import STRATEGIES
+from aclnn.planning.settings import STRATEGIES
 
 
 def executor(

@@ -10,8 +10,15 @@ from typing import Any
 
 import numpy as np
 
-import aclnn
 from aclnn.acl import dtypes
+from aclnn.acl._tensor import aclCreateScalar, aclCreateTensor
+from aclnn.acl.constants import (
+    ACL_FLOAT,
+    ACL_FORMAT_ND,
+    ACLNN_ERR_PARAM_INVALID,
+    ACLNN_SUCCESS,
+)
+from aclnn.acl.errors import AclnnError, aclGetRecentErrMsg
 from aclnn.operators import Entry, Parameter
 
 NOT_GIVEN = -1.0  # how CANN says that a number is not given
@@ -33,13 +40,14 @@ def _argument(parameter: Parameter, value: Any) -> Any:
     if parameter.is_tensor:
         return tensor(value)
     if parameter.kind == "scalar":
-        return aclnn.aclCreateScalar(value, aclnn.ACL_FLOAT)
+        return aclCreateScalar(value, ACL_FLOAT)
     return NOT_GIVEN if value is None else value
 
 
 def tensor(array: np.ndarray) -> Any:
     """An aclTensor that looks at an array's memory, with its strides.
 
+    >>> import aclnn
     >>> seen = tensor(np.arange(6, dtype=np.float32).reshape(2, 3).T[1:])
     >>> [list(aclnn.aclGetViewShape(seen)[0]), list(aclnn.aclGetViewStrides(seen)[0])]
     [[2, 2], [1, 3]]
@@ -47,23 +55,24 @@ def tensor(array: np.ndarray) -> Any:
     memory = array if array.base is None else array.base
     offset = (array.ctypes.data - memory.ctypes.data) // array.itemsize
     strides = [stride // array.itemsize for stride in array.strides]
-    made = aclnn.aclCreateTensor(
-        array.shape, dtypes.of_numpy(array.dtype), strides, offset, aclnn.ACL_FORMAT_ND,
+    made = aclCreateTensor(
+        array.shape, dtypes.of_numpy(array.dtype), strides, offset, ACL_FORMAT_ND,
         memory.shape, memory,
     )  # fmt: skip
     if made is None:
-        check(aclnn.ACLNN_ERR_PARAM_INVALID)
+        check(ACLNN_ERR_PARAM_INVALID)
     return made
 
 
 def check(status: int) -> None:
     """Raise an AclnnError, unless it is success; what explains a program's call is left out.
 
+    >>> import aclnn
     >>> check(aclnn.aclnnGeluGetWorkspaceSize(None, None)[2])
     Traceback (most recent call last):
     ...
     aclnn.acl.errors.AclnnError: aclnnGeluGetWorkspaceSize: self is null
     """
-    if status != aclnn.ACLNN_SUCCESS:
-        message = aclnn.aclGetRecentErrMsg() or ""
-        raise aclnn.AclnnError(status, message.partition("\n")[0])
+    if status != ACLNN_SUCCESS:
+        message = aclGetRecentErrMsg() or ""
+        raise AclnnError(status, message.partition("\n")[0])

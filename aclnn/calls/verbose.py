@@ -29,7 +29,7 @@ MARKER = "aclnn_verbose"
 
 
 def start() -> None:
-    """Do what the environment says; called when the first plan's module is loaded."""
+    """Do what the environment says; called when the operators' handles are made."""
     level = environment.VERBOSE.read()
     if level == 0:
         return

@@ -13,7 +13,7 @@ from aclnn.acl.errors import AclnnError, invalid
 from aclnn.calls import describe
 from aclnn.cli.values import truth_value
 from aclnn.operators import REGISTRY, Operator
-from aclnn.planning.phase_one import STRATEGIES
+from aclnn.planning.settings import STRATEGIES
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -6,8 +6,7 @@ cdef extern from "tile_abi.h":
 
 cdef extern from "schedule.h":
     ctypedef struct schedule_t:
-        int n_steps
-        int max_threads
+        pass
     ctypedef struct schedule_event:
         int step
         int thread
@@ -18,11 +17,12 @@ cdef extern from "schedule.h":
                                      schedule_event *events) noexcept nogil
 
 cdef enum:
+    MOST_INPUTS = 2  # that kernels and functional forms have places for
     MAX_DIMS = 8
     MAX_TENSORS = 4
     ABSENT = -1  # ndim of an output that is still to be made
     INHERIT = 2  # materialize as the process is set to
-    UNKNOWN = 0x7FFF  # number of switches that no plan had yet
+    UNSEEN = 0x7FFF  # number of switches that no plan had yet
 
 cdef enum Overlap:
     APART = 0  # no byte in common, as far as the extents tell
@@ -45,7 +45,7 @@ cdef struct request_t:
     int switches       # bits, see OperatorHandle
     int scalar_signs   # two bits each: negative, not convertible
     int materialize    # 0, 1, or 2 for what the process is set to
-    int strategy       # a number of planning.STRATEGIES plus 1, or 0 for what the process is set to
+    int strategy       # a number of settings.STRATEGIES plus 1, or 0 for what the process is set to
     operand_t operands[MAX_TENSORS]
     const double *numbers  # the scalars, for messages; NULL where these have other texts
 

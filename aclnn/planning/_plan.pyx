@@ -17,7 +17,6 @@ from aclnn.graph import _scheduler
 cdef schedule_run_fn run_schedule = <schedule_run_fn><size_t>_scheduler.run_address()
 
 cdef enum:
-    MOST_INPUTS = 2  # that kernels and functional forms have places for
     KEY_WORDS = 4 + MAX_TENSORS * (1 + 2 * MAX_DIMS)
     # Below this many elements a run is shorter than handing the interpreter to another thread.
     KEEP_GIL_BELOW = 16384
@@ -33,7 +32,6 @@ cdef struct settings_t:
 
 cdef settings_t settings
 settings.threads = 1
-settings.cache_limit = 1024
 
 cdef dict _plans = {}
 cdef list _handles = []  # each remembers its last plan
@@ -152,10 +150,10 @@ cdef class OperatorHandle:
     """An operator as the fast paths know it: a number, counts, and the plan it used last."""
 
     def __init__(self, operator, int identifier):
-        if len(operator.kernel_operands) > MOST_INPUTS or len(operator.scalars) >= MAX_SCALARS:
+        if len(operator.kernel_operands) > MOST_INPUTS or len(operator.scalars) > MAX_SCALARS:
             raise ValueError(
                 f"{operator.name} has {len(operator.kernel_operands)} inputs and "
-                f"{len(operator.scalars)} numbers, at most {MOST_INPUTS} and {MAX_SCALARS - 1} "
+                f"{len(operator.scalars)} numbers, at most {MOST_INPUTS} and {MAX_SCALARS} "
                 "are possible")
         self.operator = operator
         self.id = identifier
@@ -166,13 +164,13 @@ cdef class OperatorHandle:
         _handles.append(self)
 
     cdef int switch_code(self, object values) except -1:
-        """A small number for the values of the switches, `UNKNOWN` before a plan had them."""
+        """A small number for the values of the switches, `UNSEEN` before a plan had them."""
         cdef PyObject *found
         for value in values:
             if type(value) not in PLAIN:  # which cannot even be looked up, or has rules of its own
-                return UNKNOWN
+                return UNSEEN
         found = PyDict_GetItem(self.switch_codes, switch_key(values))
-        return UNKNOWN if found == NULL else <object>found
+        return UNSEEN if found == NULL else <object>found
 
     cdef int learn_switches(self, object values) except -1:
         """Give values that the rules have let pass a number, so that plans with them are kept.
@@ -226,7 +224,7 @@ cdef Plan find_plan(OperatorHandle handle, request_t *request, object names, obj
         plan = make_plan(handle, request, &now, overlaps, names, scalar_texts, switches)
         if now.cache_limit == 0:
             return plan
-        if request.switches == UNKNOWN:
+        if request.switches == UNSEEN:
             request.switches = handle.learn_switches(switches)
             nbytes = write_key(request, &now, overlaps, key)
             packed = PyBytes_FromStringAndSize(<char *>key, nbytes)
@@ -253,9 +251,7 @@ cdef Plan make_plan(OperatorHandle handle, request_t *request, const settings_t 
     lies = [overlaps >> 2 * index & 3 for index in range(request.n_inputs)]
     asked = phase_one.Request(handle.operator, operands, signs_of(request, handle.n_scalars),
                               scalar_texts, switches, names)
-    plan = phase_one.plan_call(asked, lies, as_dict(now))
-    (<Plan>plan).overlaps = overlaps
-    return plan
+    return phase_one.plan_call(asked, lies, as_dict(now))
 
 
 cdef list signs_of(const request_t *request, int n_scalars):
@@ -279,7 +275,7 @@ cdef object describe(const operand_t *operand):
     )
 
 
-def forget_oldest():
+cdef object forget_oldest():
     """Drop the eighth of the plans that has not been used for longest."""
     if len(_plans) <= settings.cache_limit:  # somebody else has
         return
@@ -386,19 +382,20 @@ cdef class Plan:
         Bytes that phase two needs.
     """
 
-    def __init__(self, operator, call, graph_as_built, passes, graph, workspace, schedule, packed,
-                 workspace_size, tensors, bint scalars_as_double):
+    def __init__(self, operator, call, graph_as_built, passes, workspace, schedule, packed, tensors,
+                 overlaps, bint scalars_as_double):
         self.operator = operator
         self.call = call
         self.graph_as_built = graph_as_built
         self.passes = passes
-        self.graph = graph
+        self.graph = passes.graph
         self.workspace = workspace
         self.schedule = schedule
         self.packed = packed
-        self.workspace_size = workspace_size
+        self.workspace_size = workspace.size
         self.scalars_as_double = scalars_as_double
         self.steps = <const schedule_t *><size_t>packed.address if packed is not None else NULL
+        self.overlaps = sum([lies << 2 * index for index, lies in enumerate(overlaps)])
         self._describe(tensors)
 
     cdef _describe(self, tensors):

@@ -28,9 +28,9 @@ from aclnn.operators.rules import (
     promoted,
 )
 from aclnn.planning import caches
+from aclnn.planning.settings import STRATEGIES
 from aclnn.planning.workspace import for_executor
 
-STRATEGIES = tuple(graph.planners.STRATEGIES)
 MOST_ELEMENTS = 2**47  # no machine of today addresses more bytes
 # How an input may lie to the output; the numbers are those of `_plan.pxd`.
 APART, SAME, CROSSING = range(3)
@@ -83,12 +83,11 @@ def plan_call(request: Request, overlaps: Sequence[int], settings: Mapping[str, 
         call=call,
         graph_as_built=built,
         passes=passed,
-        graph=passed.graph,
         workspace=workspace,
         schedule=schedule,
         packed=None if nothing else schedule.pack(),
-        workspace_size=workspace.size,
         tensors=tensors,
+        overlaps=overlaps,
         scalars_as_double=operator.scalars_as_double and result == aclDataType.ACL_DOUBLE,
     )
 
@@ -144,11 +143,9 @@ def _as_call(request: Request, soc: str) -> Call:
     roles = (*operator.kernel_operands, "out")
     return Call(
         tensors={
-            role: TensorSpec(aclDataType(dtype), shape, strides, layout, writable)
-            for role, (dtype, shape, strides, layout, writable) in zip(
-                roles, (o if o is not None else _ABSENT for o in request.operands), strict=True
-            )
-            if dtype != _ABSENT[0]
+            role: TensorSpec(aclDataType(operand[0]), *operand[1:])
+            for role, operand in zip(roles, request.operands, strict=True)
+            if operand is not None
         },
         scalars={
             attribute.role: ScalarSpec(convertible, negative, texts.get(attribute.role, "negative"))
@@ -163,9 +160,6 @@ def _as_call(request: Request, soc: str) -> Call:
         | {a.role: names.get(a.role, a.role) for a in operator.attributes},
         soc=soc,
     )
-
-
-_ABSENT: Operand = (-2, (), (), 0, True)
 
 
 def _check_output(call: Call) -> None:

@@ -10,10 +10,14 @@ import os
 
 from aclnn import environment
 from aclnn.acl import products
-from aclnn.acl.errors import as_int, invalid, shown
+from aclnn.acl.arguments import as_int, shown
+from aclnn.acl.errors import invalid
+from aclnn.graph import planners
 from aclnn.graph.abi import MAX_THREADS
-from aclnn.graph.planners import STRATEGIES
 from aclnn.planning import _plan
+
+MOST_BY_THEMSELVES = 64  # threads that nobody asked for
+STRATEGIES = tuple(planners.STRATEGIES)  # plans know them by number
 
 
 def set_soc_version(name: str) -> None:
@@ -106,19 +110,25 @@ def get_num_threads() -> int:
     return _plan.current_settings()["threads"]
 
 
-def _usable_cpus() -> int:
-    return min(len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 1, 64)
+def usable_cpus() -> int:
+    """How many CPUs the process may use, as far as the system tells.
+
+    >>> usable_cpus() >= 1
+    True
+    """
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
 
 
 def _from_environment() -> None:
     set_soc_version(environment.SOC_VERSION.read())
-    set_num_threads(environment.NUM_THREADS.read() or _usable_cpus())
+    set_num_threads(environment.NUM_THREADS.read() or min(usable_cpus(), MOST_BY_THEMSELVES))
     _plan.configure(
-        strategy=tuple(STRATEGIES).index(environment.PLANNER.read()),
+        strategy=STRATEGIES.index(environment.PLANNER.read()),
         materialize=environment.MATERIALIZE.read(),
+        cache_limit=environment.PLAN_CACHE.read(),
     )
-    if environment.PLAN_CACHE.text:
-        _plan.configure(cache_limit=environment.PLAN_CACHE.read())
 
 
 _from_environment()
