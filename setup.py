@@ -156,7 +156,7 @@ def translate(extensions: list[Extension]) -> list[Extension]:
     )
 
 
-def scheduler_and_friends() -> list[Extension]:
+def extensions() -> list[Extension]:
     threads = ("-pthread", *openmp_flags())
     found = []
     for folder, package in (("aclnn", "aclnn"), ("graph", "aclnn.graph")):
@@ -222,7 +222,7 @@ if __name__ == "__main__":
         },
         include_package_data=False,
         ext_modules=[
-            *translate(scheduler_and_friends()),
+            *translate(extensions()),
             *kernel_extensions(),
         ],
         cmdclass={"build_ext": BuildKernels},

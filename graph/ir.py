@@ -811,6 +811,3 @@ def _check_loops(graph: Graph) -> None:
                     node.name,
                     f"{value.name} is a tile and is read in the loop that makes it",
                 )
-
-
-# --- Building ---------------------------------------------------------------------------------

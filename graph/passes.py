@@ -455,6 +455,8 @@ class _Draft:
 def _rebuilt(graph: Graph, nodes: Iterable[Node]) -> Graph:
     """The graph with these nodes and only the values that they need."""
     nodes = tuple(nodes)
+    if nodes == graph.nodes:
+        return graph
     used = {id for node in nodes for id in (*node.inputs, node.output)}
     used |= {*graph.inputs, *graph.outputs}
     used |= {graph.root(id).id for id in used}
@@ -660,10 +662,12 @@ def run_passes(graph: Graph, pipeline: Iterable[Pass] | str = FUSED) -> PassResu
     in_place  (1 node after it)
       nothing to do
     """
-    steps, now = [], graph
+    steps, now, checked = [], graph, None
     for run in _passes_of(pipeline):
         now, notes = run(now)
-        steps.append(PassStep(called(run), check(now), notes))
+        if now is not checked:  # a pass that finds nothing to do gives back what it was given
+            checked = check(now)
+        steps.append(PassStep(called(run), now, notes))
     return PassResult(graph, steps)
 
 

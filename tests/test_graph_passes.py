@@ -5,13 +5,9 @@ from functools import partial
 
 import pytest
 from aclnn.graph import FUSED, GraphBuilder, GraphError, check, plan_workspace, run_passes
-from aclnn.graph.passes import elide, fold_strides, fuse, in_place
+from aclnn.graph.passes import elide, fold_strides
 from graph_tools import F16, F32, as_built, at, fresh_memory, indices, interpret
 from hypothesis import given
-
-
-def notes_of(graph, pipeline="fused"):
-    return {note.node: note for note in run_passes(graph, pipeline).notes}
 
 
 def result(graph):
@@ -309,7 +305,7 @@ def test_a_broadcast_result_is_not_read_from_another_tile():
 
 def test_passes_are_plain_functions():
     graph = elementwise()
-    for run in (elide, fold_strides, fuse, in_place):
+    for run in FUSED:
         after, notes = run(graph)
         assert all(note.node and note.action and note.why for note in notes)
         graph = after

@@ -8,7 +8,6 @@ import xml.etree.ElementTree as ElementTree
 from dataclasses import replace
 from functools import partial
 
-import jsonschema
 import numpy as np
 import pytest
 from aclnn.graph import (
@@ -27,10 +26,10 @@ from aclnn.graph import (
     validate,
 )
 from aclnn.graph.planners import naive, npu_padded
-from aclnn.graph.views.json import PLAN_SCHEMA
 from graph_tools import F16, F32, as_built
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from schemas import validated
 
 
 @st.composite
@@ -274,7 +273,7 @@ def test_documents_read_back(lives):
     plan = plan_lifetimes(lives, steps=[f"s{i}" for i in range(20)])
     text = plan.to_json()
     assert WorkspacePlan.from_json(text) == plan
-    jsonschema.validate(json.loads(text), PLAN_SCHEMA)
+    validated(text, "plan")
     assert lifetimes_from_csv(lifetimes_to_csv(lives)) == tuple(lives)
 
 

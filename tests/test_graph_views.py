@@ -7,11 +7,9 @@ import re
 import sys
 import xml.etree.ElementTree as ElementTree
 from html import escape
-from pathlib import Path
 from types import SimpleNamespace
 from xml.dom import minidom
 
-import aclnn.graph
 import jsonschema
 import pytest
 from aclnn.graph import (
@@ -29,11 +27,10 @@ from aclnn.graph import (
     run_passes,
 )
 from aclnn.graph.views import json as documents
-from aclnn.graph.views.json import GRAPH_SCHEMA
 from graph_tools import LARGE, as_built, assert_damage_is_refused, changed, numbers_in
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from referencing import Registry, Resource
+from schemas import JUDGES, SCHEMAS, validated
 from test_graph_plan import wasteful
 
 
@@ -45,7 +42,7 @@ def test_every_view_names_every_node(graph):
         ElementTree.fromstring(picture)
         for text in (after.to_text(), after.to_dot(), picture):
             assert all(name in text for name in names)
-        jsonschema.validate(json.loads(after.to_json()), GRAPH_SCHEMA)
+        validated(after.to_json(), "graph")
         assert Graph.from_json(after.to_json(indent=2)) == after
         assert after.to_dot().count("{") == after.to_dot().count("}")
 
@@ -146,22 +143,10 @@ def test_attributes_read_back_whatever_they_are():
     assert Graph.from_json(b.build().to_json()) == b.build()
 
 
-FOLDER = Path(aclnn.graph.__file__).parent / "views" / "schemas"
-SCHEMAS = {path.stem: json.loads(path.read_text()) for path in FOLDER.glob("*.json")}
-KNOWN = Registry().with_resources((s["$id"], Resource.from_contents(s)) for s in SCHEMAS.values())
-
-
 @pytest.mark.parametrize("name", ["graph", "passes", "plan", "plan_diff", "schedule"])
 def test_schemas_are_schemas(name):
     jsonschema.Draft202012Validator.check_schema(SCHEMAS[name])
     assert SCHEMAS[name] == getattr(documents, f"{name.upper()}_SCHEMA")
-
-
-def validated(text, name):
-    """The document in `text`, checked by the schema that is shipped, references included."""
-    document = json.loads(text)
-    jsonschema.Draft202012Validator(SCHEMAS[name], registry=KNOWN).validate(document)
-    return document
 
 
 @settings(max_examples=30, deadline=None)
@@ -212,14 +197,18 @@ def test_schemas_refuse_what_is_wrong():
     document = json.loads(wasteful_plan().to_json())
     for change in ({"size": -1}, {"proof": "certain"}, {"extra": 1}, {"buffers": [{}]}):
         with pytest.raises(jsonschema.ValidationError):
-            jsonschema.validate(document | change, SCHEMAS["plan"])
+            JUDGES["plan"].validate(document | change)
 
 
 def everything_shown(thing):
     """All that can be made of a graph, plan or schedule."""
-    for view in ("to_text", "to_json", "to_svg", "to_dot", "to_snapshot"):
-        if hasattr(thing, view):
-            getattr(thing, view)()
+    more = {
+        Graph: ("to_svg", "to_dot"),
+        WorkspacePlan: ("to_svg", "to_memory_snapshot"),
+        Schedule: (),
+    }
+    for view in ("to_text", "to_json", *more[type(thing)]):
+        getattr(thing, view)()
 
 
 @pytest.mark.parametrize("kind", [Graph, WorkspacePlan, Schedule])

@@ -8,7 +8,6 @@ from aclnn import aclDataType as T
 from aclnn.operators import ENTRIES
 
 OK, NULLPTR, INVALID = 0, 161001, 161002
-SIZES = {T.ACL_FLOAT: 4, T.ACL_FLOAT16: 2, T.ACL_BF16: 2, T.ACL_DOUBLE: 8}
 
 
 def tensor(shape=(2, 3), dtype=T.ACL_FLOAT, strides=None, data=None):

@@ -12,9 +12,8 @@ import numpy as np
 import pytest
 from aclnn.graph import graph_lifetimes
 from aclnn.graph.abi import MAX_THREADS
-from aclnn.graph.views.json import PLAN_SCHEMA, SCHEDULE_SCHEMA
 from graph_tools import assert_damage_is_refused
-from referencing import Registry, Resource
+from schemas import JUDGES, validated
 from setups import small_executor
 
 import aclnn
@@ -44,12 +43,6 @@ def test_profiles_record_every_thread_in_a_block():
     assert all(event["dur"] >= 0 and event["ts"] >= 0 for event in slices)
 
 
-PROFILE_KNOWN = Registry().with_resources(
-    (schema["$id"], Resource.from_contents(schema))
-    for schema in (PROFILE_SCHEMA, SCHEDULE_SCHEMA, PLAN_SCHEMA)
-)
-
-
 def recorded():
     """A profile with everything in it: two threads, several steps, two callers, an empty call."""
     aclnn.set_num_threads(2)
@@ -64,19 +57,11 @@ def recorded():
     return ex, seen
 
 
-@pytest.fixture
-def two_threads():
-    before = aclnn.get_num_threads()
-    yield
-    aclnn.set_num_threads(before)
-
-
-@pytest.mark.usefixtures("two_threads")
+@pytest.mark.usefixtures("threads_as_before")
 def test_profiles_fit_their_schema_and_read_back():
     _, seen = recorded()
-    document = json.loads(seen.to_json())
     jsonschema.Draft202012Validator.check_schema(PROFILE_SCHEMA)
-    jsonschema.Draft202012Validator(PROFILE_SCHEMA, registry=PROFILE_KNOWN).validate(document)
+    document = validated(seen.to_json(), "profile")
     again = aclnn.Profile.from_json(seen.to_json())
     assert again == seen
     assert again.to_text() == seen.to_text()
@@ -118,12 +103,10 @@ def test_profiles_without_a_schedule_are_refused():
     document["recorded"] = []
     with pytest.raises(ValueError, match=re.escape("executors[0].schedule: expected a document")):
         aclnn.Profile.from_json(json.dumps(document))
-    assert not jsonschema.Draft202012Validator(PROFILE_SCHEMA, registry=PROFILE_KNOWN).is_valid(
-        document
-    )
+    assert not JUDGES["profile"].is_valid(document)
 
 
-@pytest.mark.usefixtures("two_threads")
+@pytest.mark.usefixtures("threads_as_before")
 def test_traces_are_what_perfetto_reads():
     ex, seen = recorded()
     events = json.loads(seen.to_chrome_trace())["traceEvents"]
@@ -158,7 +141,7 @@ def test_every_thread_of_every_caller_has_a_track_of_its_own():
     assert named == ["caller 0, thread 1000", "caller 1, thread 0"]
 
 
-@pytest.mark.usefixtures("two_threads")
+@pytest.mark.usefixtures("threads_as_before")
 def test_counters_in_traces_are_the_plans_live_bytes():
     ex, _ = recorded()
     seen = ex.profile(repeat=1)

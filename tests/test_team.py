@@ -13,11 +13,7 @@ import aclnn
 ELEMENTS = 1 << 17
 
 
-@pytest.fixture(autouse=True)
-def as_before():
-    before = aclnn.get_num_threads()
-    yield
-    aclnn.set_num_threads(before)
+pytestmark = pytest.mark.usefixtures("threads_as_before")
 
 
 def halve(x, times):

@@ -14,13 +14,6 @@ from aclnn.graph.views import json as documents
 
 REPEAT = 20  # runs of a profile
 
-NOTHING = "nothing to do"
-
-
-def _words(text: Callable[[Any], str]) -> View:
-    """A view that is its own format: a picture, a model, a document."""
-    return View(text)
-
 
 VIEWS: dict[str, View] = {
     "built": View(
@@ -57,16 +50,16 @@ VIEWS: dict[str, View] = {
         lambda ex: ex.profile(repeat=REPEAT).to_rich(),
         lambda ex: json.loads(ex.profile(repeat=REPEAT).to_json()),
     ),
-    "timeline": _words(lambda ex: timeline(ex)),
-    "dot": _words(lambda ex: ex.graph.to_dot(ex.plan)),
-    "svg": _words(lambda ex: ex.graph.to_svg(ex.plan)),
-    "plan-svg": _words(lambda ex: ex.plan.to_svg()),
-    "passes-svg": _words(lambda ex: ex.passes.to_svg()),
-    "json": _words(lambda ex: ex.graph.to_json(indent=2)),
-    "plan-json": _words(lambda ex: ex.plan.to_json(indent=2)),
-    "schedule-json": _words(lambda ex: ex.schedule.to_json(indent=2)),
-    "chrome": _words(lambda ex: ex.profile(repeat=REPEAT).to_chrome_trace()),
-    "snapshot": _words(lambda ex: json.dumps(ex.plan.to_memory_snapshot())),
+    "timeline": View(lambda ex: ex.profile(repeat=1).timeline()),
+    "dot": View(lambda ex: ex.graph.to_dot(ex.plan)),
+    "svg": View(lambda ex: ex.graph.to_svg(ex.plan)),
+    "plan-svg": View(lambda ex: ex.plan.to_svg()),
+    "passes-svg": View(lambda ex: ex.passes.to_svg()),
+    "json": View(lambda ex: ex.graph.to_json(indent=2)),
+    "plan-json": View(lambda ex: ex.plan.to_json(indent=2)),
+    "schedule-json": View(lambda ex: ex.schedule.to_json(indent=2)),
+    "chrome": View(lambda ex: ex.profile(repeat=REPEAT).to_chrome_trace()),
+    "snapshot": View(lambda ex: json.dumps(ex.plan.to_memory_snapshot())),
 }
 _SUMMARY = ("built", "notes", "graph", "plan", "schedule")
 _HEADING = View(lambda name: f"--- {name} ---")
@@ -157,12 +150,6 @@ def parts(executor: Any, view: str | None) -> list[tuple[View, Any]]:
     for name in _SUMMARY:
         found += [(_HEADING, name), (VIEWS[name], executor)]
     return found
-
-
-def timeline(executor: Any) -> str:
-    """What the threads did in one run."""
-    seen = executor.profile(repeat=1)
-    return seen.timeline() if len(seen) else NOTHING
 
 
 def _as_json(executors: list[Any], view: str | None) -> str:

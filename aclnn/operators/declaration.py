@@ -85,9 +85,6 @@ class Entry:
     parameters: tuple[Parameter, ...]
     fixed: tuple[tuple[str, object], ...] = ()
 
-    def parameter(self, role: str) -> Parameter | None:
-        return next((p for p in self.parameters if p.role == role), None)
-
 
 @dataclass(frozen=True, slots=True)
 class Operator:

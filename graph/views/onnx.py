@@ -18,11 +18,7 @@ if TYPE_CHECKING:
 DOMAIN = "aclnn.graph"
 _ELEMENTS = {
     "float32": "FLOAT",
-    "float16": "FLOAT16",
-    "bfloat16": "BFLOAT16",
     "float64": "DOUBLE",
-    "complex64": "COMPLEX64",
-    "complex128": "COMPLEX128",
 }
 
 
