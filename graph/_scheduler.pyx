@@ -1,4 +1,4 @@
-# cython: boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
+# cython: wraparound=False
 """Packs schedules into C arrays and runs them: no Python objects, no GIL, tiles over threads."""
 
 from libc.stddef cimport ptrdiff_t, size_t
@@ -80,6 +80,8 @@ cdef extern from *:
     static int have_openmp(void) { return 1; }
     #else
     static int omp_get_max_threads(void) { return SCHEDULE_MAX_THREADS; }
+    static int omp_get_thread_limit(void) { return SCHEDULE_MAX_THREADS; }
+    static void omp_set_num_threads(int n) {}
     static int have_openmp(void) { return 0; }
     #endif
 
@@ -94,6 +96,8 @@ cdef extern from *:
     static __thread int went_forwards;
     """
     int omp_get_max_threads() noexcept nogil
+    int omp_get_thread_limit() noexcept nogil
+    void omp_set_num_threads(int) noexcept nogil
     int have_openmp() noexcept nogil
     void store_fence() noexcept nogil
     int went_forwards
@@ -105,8 +109,13 @@ team_watch_forks()
 
 
 def omp_threads():
-    """Threads that OpenMP would use now, which `threadpoolctl` limits; without OpenMP, all."""
-    return omp_get_max_threads()
+    """Threads that OpenMP would use for this caller, as `threadpoolctl` limits; without it, all."""
+    return min(omp_get_max_threads(), omp_get_thread_limit())
+
+
+def limit_omp_threads(int n):
+    """Let OpenMP use at most `n` threads for the calling thread, for which alone a limit is set."""
+    omp_set_num_threads(n)
 
 
 def openmp_enabled():

@@ -125,8 +125,8 @@ def _of_op(op: Op, step: Step, itemsizes: Sequence[int]) -> Rules:
 def _of_place(operand: Operand, itemsize: int, step: Step, schedule: Schedule) -> Rules:
     """It lies in the workspace, on whatever thread."""
     sizes, start, last_thread = step.shape, operand.offset, 0
+    each = schedule.scratch_per_thread
     if operand.base == SCRATCH:
-        each = schedule.scratch_per_thread
         yield each > 0, "base", SCRATCH, "scratch_per_thread is 0: there are no tiles"
         # What a lone op is handed may be several tiles of a row, and scratch holds one.
         yield len(step.ops) > 1, "base", SCRATCH, "one op makes a tile and another reads it"
@@ -134,11 +134,14 @@ def _of_place(operand: Operand, itemsize: int, step: Step, schedule: Schedule) -
         start += schedule.scratch_offset
         last_thread = (schedule.max_threads - 1) * each
     low, high = extent(sizes, operand.strides)
-    begin = start + low
-    end = start + high + (itemsize or _itemsize(operand, sizes)) + last_thread
-    size = schedule.workspace_size
-    rule = f"it reaches from byte {begin} to {end} of a workspace of {size}"
-    yield begin >= 0 and end <= size, "offset", operand.offset, rule
+    begin, size = start + low, itemsize or _itemsize(operand, sizes)
+    end = start + high + size + last_thread
+    room = schedule.workspace_size
+    rule = f"it reaches from byte {begin} to {end} of a workspace of {room}"
+    yield begin >= 0 and end <= room, "offset", operand.offset, rule
+    if last_thread:
+        rule = f"a tile is in the {each} bytes of scratch_per_thread, beside those of other threads"
+        yield high - low + size <= each, "strides", operand.strides, rule
 
 
 def _itemsize(operand: Operand, sizes: Sequence[int]) -> int:

@@ -221,6 +221,57 @@ def test_threadpoolctl_limits_hold():
     assert {thread for _, thread, _, _ in seen.runs[0].events} == {0}
 
 
+@pytest.mark.usefixtures("threads_as_before")
+def test_threadpoolctl_limits_hold_for_what_is_queued_meanwhile():
+    threadpoolctl = pytest.importorskip("threadpoolctl")
+    if not _scheduler.openmp_enabled():
+        pytest.skip("built without OpenMP, whose limits these are")
+    aclnn.set_num_threads(2)
+    x, out = np.ones((2, 1 << 20), np.float32)
+    stream, _ = aclnn.aclrtCreateStream()
+    threads = []
+    for limit in (2, 1, 2):
+        executor = planned(tensor(x), tensor(out))
+        with threadpoolctl.threadpool_limits(limit), aclnn.profile() as seen:
+            assert aclnn.aclnnGelu(None, 0, executor, stream) == OK
+            aclnn.aclrtSynchronizeStream(stream)
+        threads.append(len(seen.runs[0].events))
+    aclnn.aclrtDestroyStream(stream)
+    assert threads == [2, 1, 2]
+
+
+def test_the_thread_limit_of_openmp_holds():
+    if not _scheduler.openmp_enabled():
+        pytest.skip("built without OpenMP, whose limit this is")
+    code = (
+        "import numpy as np, aclnn; aclnn.set_num_threads(2)\n"
+        "with aclnn.profile() as seen:\n    aclnn.gelu(np.ones(1 << 20, np.float32))\n"
+        "print(len(seen.runs[0].events))"
+    )
+    assert fresh(code).stdout.split() == ["2"]
+    assert fresh(code, OMP_THREAD_LIMIT="1").stdout.split() == ["1"]
+
+
+def test_little_stack_is_enough():
+    """Calls take up to 240 KiB of it; threads have as much unless they are asked to have less."""
+    code = """
+import itertools, threading, ml_dtypes, numpy as np, aclnn
+numbers = np.random.default_rng(0).standard_normal((80, 80))
+arrays = [numbers.astype(kind) for kind in (np.float32, np.float16, ml_dtypes.bfloat16)]
+def calls():
+    for g, x in itertools.product(arrays, arrays):
+        for call in (aclnn.gelu_backward, aclnn.hardshrink_backward):
+            call(g.T, x), call(g, x[::-1]), call(g[:, :1], x)
+        for call in (aclnn.elu, aclnn.leaky_relu):
+            call(x, out=g.copy().T), call(numbers.T, out=numbers.copy())
+calls()
+threading.stack_size(512 << 10)
+thread = threading.Thread(target=calls); thread.start(); thread.join()
+"""
+    done = fresh(code)
+    assert done.returncode == 0, done.stderr
+
+
 def test_small_tensors_never_wake_threads():
     with aclnn.profile() as seen:
         aclnn.gelu(np.ones(4096, np.float32))

@@ -14,7 +14,6 @@ import sys
 from dataclasses import replace
 from types import SimpleNamespace
 
-import jsonschema
 import pytest
 from aclnn.graph import (
     DType,
@@ -30,7 +29,6 @@ from aclnn.graph import (
 )
 from aclnn.graph.abi import MAX_THREADS
 from aclnn.graph.loops import collapse
-from aclnn.graph.views.json import SCHEDULE_SCHEMA
 from graph_tools import (
     CODES,
     F16,
@@ -46,6 +44,7 @@ from graph_tools import (
 )
 from hypothesis import given
 from hypothesis import strategies as st
+from schemas import validated
 
 ITEMSIZE = {"float16": 2, "float32": 4}
 
@@ -329,7 +328,7 @@ def test_the_packed_arrays_read_back(graph):
         for operand, wanted in zip(c["operands"], step.operands, strict=True):
             assert (operand["base"], operand["offset"]) == (wanted.base, wanted.offset)
             assert tuple(operand["strides"]) == wanted.strides
-    jsonschema.validate(json.loads(schedule.to_json()), SCHEDULE_SCHEMA)
+    validated(schedule.to_json(), "schedule")
     assert all(name in schedule.to_text() for name in schedule.node_names())
 
 
@@ -544,6 +543,7 @@ X, TILE, OP = (*STEP, "operands", 0), (*STEP, "operands", 1), (*STEP, "ops", 0)
         (("scratch_offset",), -64, "scratch_offset is -64, must be at least 0"),
         (("scratch_offset",), 64, "f+f_cast, f: offset is 0: it reaches from byte 64 to"),
         (("scratch_per_thread",), 0, "f+f_cast, f: base is -2: scratch_per_thread is 0"),
+        (("scratch_per_thread",), 64, "f: strides is (512, 4): a tile is in the 64 bytes of"),
         (("scratch_per_thread",), 2**62, "f+f_cast, f: offset is 0: it reaches from byte 0 to 461"),
         (("workspace_size",), 0, "f+f_cast, f: offset is 0: it reaches from byte 0 to"),
         ((*STEP, "shape"), [128], "f+f_cast: shape is (128,): a step has from 2 to 8 dimensions"),

@@ -14,15 +14,17 @@ from libc.string cimport memcpy
 from aclnn.calls._executor cimport aclOpExecutor
 from aclnn.planning._plan cimport MAX_TENSORS, OperatorHandle
 
-from aclnn.acl import errors, memory, stream as streams
+from aclnn.acl import memory, stream as streams
 from aclnn.acl._tensor import mentions_objects
+from aclnn.acl.arguments import as_int, shown
 from aclnn.acl.constants import (
     ACLNN_ERR_INNER,
     ACLNN_ERR_PARAM_INVALID,
     ACLNN_ERR_PARAM_NULLPTR,
     ACLNN_SUCCESS,
 )
-from aclnn.acl.errors import AclnnError, shown
+from aclnn.acl.errors import AclnnError
+from aclnn.graph import _scheduler
 
 cdef extern from "Python.h":
     Py_ssize_t PY_SSIZE_T_MAX
@@ -60,7 +62,7 @@ cdef Py_ssize_t stated_bytes(object given) except -1:
     """`workspaceSize` as a number; more than any memory has counts as the largest there is."""
     cdef int overflow = 0
     cdef long long stated = -1
-    whole = given if type(given) is int else errors.as_int(given)
+    whole = given if type(given) is int else as_int(given)
     if whole is not None:
         stated = PyLong_AsLongLongAndOverflow(whole, &overflow)
     if overflow > 0:
@@ -76,11 +78,11 @@ cdef WorkspaceHold hold_workspace(object workspace, object given_size, Py_ssize_
     cdef Py_ssize_t size = stated_bytes(given_size)
     if workspace is None and (needed or size):
         raise AclnnError(
-            NULLPTR, f"workspace is null, workspaceSize is {shown(errors.as_int(given_size))}, "
+            NULLPTR, f"workspace is null, workspaceSize is {shown(as_int(given_size))}, "
             f"{needed} bytes are needed")
     if size < needed:
         raise AclnnError(
-            INVALID, f"workspaceSize is {shown(errors.as_int(given_size))}, at least {needed} "
+            INVALID, f"workspaceSize is {shown(as_int(given_size))}, at least {needed} "
             "bytes are needed")
     return WorkspaceHold(workspace, needed) if needed else None
 
@@ -111,6 +113,7 @@ cdef object launch(aclOpExecutor executor, char **addresses, object held, Worksp
         return OK
     job = Job.__new__(Job)
     job.executor, job.hold = executor.snapshot(held), hold
+    job.omp_threads = _scheduler.omp_threads()
     memcpy(job.addresses, addresses, sizeof(job.addresses))
     return streams.submit(stream, job, executor.origin)
 
@@ -125,11 +128,13 @@ cdef class Job:
     cdef aclOpExecutor executor
     cdef WorkspaceHold hold
     cdef char *addresses[MAX_TENSORS]
+    cdef int omp_threads  # OpenMP's limit for the thread that queued it
 
     def __call__(self):
         cdef char *workspace = self.hold.address if self.hold is not None else NULL
         try:
             self.refuse_freed()
+            _scheduler.limit_omp_threads(self.omp_threads)
             self.executor.execute(self.addresses, workspace)
         except (AclnnError, MemoryError) as error:
             return INNER, f"{self.executor.origin}: {error}"
@@ -157,7 +162,7 @@ cdef class WorkspaceHold:
 
     def __init__(self, workspace, Py_ssize_t needed):
         self.exported = False
-        number = errors.as_int(workspace)
+        number = as_int(workspace)
         if number is not None:
             self.owner = memory.resolve(number, needed, "workspace")
             self.address = <char *><size_t>number
