@@ -236,6 +236,10 @@ def test_elu_of_float64_reaches_as_far_as_its_results():
         (-5e-324, 1.0, 1.0, 1e-8),
         (-1e-17, 1.0, 1.0, 1.0),
         (-0.41476470373320495, 1.0, 1.0, 1.0),
+        (-1e300, 0.0, 1.0, -1e30),  # 0 times what no double holds
+        (-1e300, 1.0, 0.0, -1e30),
+        (-1e300, 1.0, -0.0, 1e30),
+        (-4.8e-301, 1.0, -0.0, 1e-30),
     ],
 )
 def test_elu_of_float64_near_the_ends_of_its_range(x, alpha, scale, input_scale):

@@ -120,10 +120,15 @@ cdef inline double elu_f64(double x, const double *p) noexcept nogil:
     growth = growth if fabs(lost) < 1 else grown  # always, unless it is no number
     growth = INFINITY if far == INFINITY else growth
     cdef double rest = exp_f64(exponent(far - y if far > y else 0))
-    cdef double slope = p[1] * p[0] * p[2]
+    cdef double scale = p[1] * p[0]
+    cdef double slope = scale * p[2]
     cdef double tiny = 1e-17 if slope != 0 else 0
-    cdef double negative = p[1] * p[0] * growth * rest
+    cdef double negative = scale * growth * rest
     negative = slope * below if (fabs(far) < tiny) & (x < 0) else negative
+    # Times 0 only the sign counts, which an exponent that doubles have no room for does not show.
+    cdef double sign = below if p[2] > 0 else -below
+    cdef bint nothing = (scale == 0) & ((p[0] == 0) | (p[1] == 0)) & (p[2] != 0)
+    negative = scale * sign if nothing & (x < 0) & (x - x == 0) & (p[2] - p[2] == 0) else negative
     return canonical(negative if x <= 0 else x * p[1])
 
 
