@@ -142,6 +142,19 @@ def from_dlpack(exporter, bint any_dtype=False):
     return array
 
 
+def array_of(exporter, bint any_dtype=False):
+    """See what exports memory, by DLPack or else NumPy's interface, as an array without copying.
+
+    Returns
+    -------
+    ndarray or None
+        None if `exporter` has neither. What these raise is raised.
+    """
+    if hasattr(exporter, "__dlpack__"):
+        return from_dlpack(exporter, any_dtype)
+    return np.asarray(exporter) if hasattr(exporter, "__array_interface__") else None
+
+
 cdef bint _numpy_may_not_write(exporter):
     """What capsules without a version cannot say: JAX's arrays never change."""
     try:

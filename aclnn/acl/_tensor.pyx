@@ -182,15 +182,14 @@ def refuse_objects(bint found, name):
 
 
 def foreign_array(data, name):
-    try:
-        if hasattr(data, "__dlpack__"):
-            from aclnn.acl import _dlpack
+    from aclnn.acl import _dlpack
 
-            return _dlpack.from_dlpack(data, any_dtype=True)
-        if hasattr(data, "__array_interface__") or isinstance(data, memoryview):
-            return np.asarray(data)
+    try:
+        array = np.asarray(data) if isinstance(data, memoryview) else _dlpack.array_of(data, True)
     except Exception as error:
         raise AclnnError(INVALID, f"{name} cannot be read: {error}") from None
+    if array is not None:
+        return array
     raise AclnnError(
         INVALID, f"{name} is {type(data).__name__}, must be None, a buffer, an object with "
         "__array_interface__ or __dlpack__, or an address from aclrtMalloc")

@@ -85,6 +85,31 @@ def _is_complex(value: Any) -> bool:
         return False
 
 
+def as_kind(kind: str, value: Any) -> Any:
+    """An argument as one of C's plain kinds: 'bool', 'int', 'float' or 'str'.
+
+    Raises
+    ------
+    TypeError
+        If it is none of that kind; what a number raises as it is converted is raised, too.
+
+    Examples
+    --------
+    >>> as_kind("bool", 1), as_kind("int", np.int8(3)), as_kind("float", 2), as_kind("str", b"tanh")
+    (True, 3, 2.0, 'tanh')
+    """
+    if kind == "float":
+        return as_real(value)
+    if kind == "str" and isinstance(value, str | bytes):
+        return value.decode("utf-8", "replace") if isinstance(value, bytes) else str.__str__(value)
+    number = as_int(value)
+    if kind == "bool" and (number is not None or isinstance(value, bool | np.bool_)):
+        return bool(value if number is None else number)
+    if kind == "int" and number is not None:
+        return number
+    raise TypeError(f"{kind} was wanted")
+
+
 def as_member(name: str, value: object, kind: type[IntEnum]) -> int:
     """The number of a member of an enumeration, which may be given as a number.
 

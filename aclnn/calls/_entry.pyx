@@ -20,17 +20,14 @@ from aclnn.planning._plan cimport (
     OperatorHandle,
     find_plan,
     operand_t,
-    plain,
     signs_of,
 )
 
 import sys
 from time import monotonic_ns
 
-import numpy as np
-
 from aclnn.acl import errors
-from aclnn.acl.arguments import as_int, as_real, shown
+from aclnn.acl.arguments import as_kind, as_real, shown
 from aclnn.acl.constants import (
     ACLNN_ERR_INNER,
     ACLNN_ERR_PARAM_INVALID,
@@ -263,23 +260,14 @@ cdef class EntryHandle:
 
     cdef object read_switch(self, int index, object value):
         kind = self.switch_kinds[index]
-        if kind == "bool":
-            whole = as_int(value)
-            if isinstance(value, (bool, np.bool_)) or whole is not None:
-                return bool(value if whole is None else whole)
-            self.refuse(index, shown(value), "a bool")
-        if kind == "int":
-            whole = as_int(value)
-            if whole is None:
-                self.refuse(index, shown(value), "an int")
-            choices = self.choices[index]
-            return choices[whole] if 0 <= whole < len(choices) else whole
-        if kind == "str":
-            if isinstance(value, bytes):
-                value = value.decode("utf-8", "replace")
-            if not isinstance(value, str):
-                self.refuse(index, shown(value), "a str")
-        return plain(value)
+        try:
+            found = as_kind(kind, value)
+        except TypeError:
+            self.refuse(index, shown(value), f"{'an' if kind == 'int' else 'a'} {kind}")
+        if kind != "int":
+            return found
+        choices = self.choices[index]
+        return choices[found] if 0 <= found < len(choices) else found
 
     cdef int read_scalar(self, aclOpExecutor executor, int index, int slot,
                          aclScalar value) except -1:

@@ -36,12 +36,11 @@ def as_ndarray(given: Any, name: str) -> np.ndarray:
     if isinstance(given, np.ndarray):
         return given
     try:
-        if hasattr(given, "__dlpack__"):
-            return _dlpack.from_dlpack(given)
-        if hasattr(given, "__array_interface__"):
-            return np.asarray(given)
+        array = _dlpack.array_of(given)
     except Exception as error:  # whatever the object raises
         raise invalid(f"{name} cannot be read as an array: {error}") from error
+    if array is not None:
+        return array
     raise invalid(
         f"{name} is {type(given).__name__}, must be a NumPy array or have __dlpack__ or "
         "__array_interface__"

@@ -7,11 +7,9 @@ import math
 import re
 from typing import Any
 
-import numpy as np
-
 from aclnn.acl import dtypes
 from aclnn.acl._tensor import aclScalar, aclTensor
-from aclnn.acl.arguments import as_int, as_real, shown
+from aclnn.acl.arguments import as_kind, shown
 from aclnn.acl.constants import ACLNN_ERR_PARAM_NULLPTR, aclDataType, aclFormat
 from aclnn.acl.errors import AclnnError
 
@@ -57,19 +55,10 @@ Named = list[tuple[Any, Any]]
 
 def _as_read(kind: str, value: Any) -> Any:
     """What phase one makes of an argument: NumPy's numbers are numbers. What it refuses stays."""
-    if kind == "float":
-        try:
-            return as_real(value)
-        except Exception:  # whatever its __float__ raises
-            return value
-    whole = as_int(value)
-    if kind == "bool" and (whole is not None or isinstance(value, bool | np.bool_)):
-        return bool(value if whole is None else whole)
-    if kind == "int":
-        return value if whole is None else whole
-    if kind == "str" and isinstance(value, bytes):
-        return value.decode("utf-8", "replace")
-    return str.__str__(value) if isinstance(value, str) else value
+    try:
+        return as_kind(kind, value)
+    except Exception:  # whatever its __float__ raises
+        return value
 
 
 def _is_plain(value: Any) -> bool:
