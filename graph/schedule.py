@@ -23,7 +23,7 @@ from .plan import WorkspacePlan, step_name
 
 PARALLEL_FROM = 64 * 1024  # elements: about 20 us of work
 STREAM_FROM = 6 * 1024 * 1024  # bytes for each thread: far more than a core's own caches hold
-TURN_FROM = 2 * 1024 * 1024  # bytes for each thread: as much as these hold
+TURN_FROM = 3 * 512 * 1024  # bytes for each thread: nearly as much as these hold
 PREFETCH_FROM = 256 * 1024  # bytes for each thread: more than the nearest cache holds
 
 
