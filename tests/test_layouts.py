@@ -1,6 +1,7 @@
 """Layouts, aliasing and chunking: the same bits whatever way operands lie in memory."""
 
 import math
+import sys
 from functools import partial
 
 import ml_dtypes
@@ -9,6 +10,7 @@ import pytest
 from aclnn.graph import abi
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from setups import fresh
 
 import aclnn
 from aclnn import isa
@@ -464,6 +466,37 @@ def test_every_element_is_written_and_no_other(formula, dtype):
             same_bits(out[start : start + n], whole[start : start + n])
             assert (out[:start] == -7).all(), (level, n)
             assert (out[start + n :] == -7).all(), (level, n)
+
+
+ALONE = """
+import ctypes, mmap, numpy as np, aclnn
+PAGE, PAGES = mmap.PAGESIZE, 4
+libc = ctypes.CDLL(None, use_errno=True)
+def alone():
+    memory = mmap.mmap(-1, (PAGES + 2) * PAGE)
+    room = np.frombuffer(memory, np.uint8)
+    for page in (0, PAGES + 1):
+        assert libc.mprotect(ctypes.c_void_p(room.ctypes.data + page * PAGE), PAGE, 0) == 0
+    return room[PAGE:-PAGE].view(np.float32)
+g, x = alone(), alone()
+g[:], x[:] = np.random.default_rng(0).uniform(0.1, 0.9, (2, g.size))
+for name in ("logit_backward", "gelu_backward"):
+    call = getattr(aclnn, name)
+    for n in (2047, 2048, 2049, 2055, 2064, 2095, 3001):
+        for first in (g[:n], g[-n:], g[3 : n + 3]):
+            for second in (x[:n], x[-n:], x[8 : n + 8]):
+                out = np.empty(n + 5, np.float32)[5:]
+                np.testing.assert_array_equal(
+                    call(first, second, out=out), call(*map(np.array, (first, second)))
+                )
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="asks the system to forbid memory")
+def test_nothing_is_read_beyond_the_lines_of_an_operand():
+    """Where pages end that must not be touched."""
+    done = fresh(ALONE)
+    assert done.returncode == 0, done.stderr
 
 
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)

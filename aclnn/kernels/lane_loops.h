@@ -16,9 +16,9 @@
  * behind it: what processors prefetch by themselves ends with a page. */
 enum { NEAR_AHEAD = 1024, FAR_AHEAD = 4096 };
 
-/* Where operands are: in the nearest cache, in a core's others, or beyond. A loop for each, because
- * what is tested in a loop is tested again and again. */
-typedef enum { HERE, NEAR, FAR } distance_t;
+/* Where operands are: in the nearest cache, and there, too, across its lines; in a core's others; or beyond.
+ * A loop for each, because what is tested in a loop is tested again and again. */
+typedef enum { HERE, SHIFTED, NEAR, FAR } distance_t;
 
 /* By way of integers: what lies ahead may lie beyond the array, and is not touched. */
 INLINED void prefetch_ahead(const char *p, ptrdiff_t offset, ptrdiff_t n, distance_t distance) {
@@ -84,7 +84,7 @@ typedef lanes_t (*lane_formula)(const void *, lanes_t, lanes_t, seen_t *);
 
 /* Ask for what comes after the n bytes at `offset` of operands that are alike. */
 INLINED void prefetch_operands(const span_t *s, ptrdiff_t offset, ptrdiff_t n, distance_t distance) {
-    if (distance == HERE) return;
+    if (distance == HERE || distance == SHIFTED) return;
     if (s->prefetch & PREFETCH_A) prefetch_ahead(s->a, offset, n, distance);
     if (s->prefetch & PREFETCH_B) prefetch_ahead(s->b, offset, n, distance);
     if (distance == NEAR && s->prefetch & PREFETCH_OUT) prefetch_ahead(s->out, offset, n, distance);
@@ -106,9 +106,42 @@ INLINED distance_t distance_of(const span_t *s) {
     return s->prefetch ? NEAR : HERE;
 }
 
-INLINED lanes_t at(lane_formula formula, kind_t in, const span_t *s, ptrdiff_t i, seen_t *seen) {
-    lanes_t a = load_kind(in, s->a + i * size_of(in));
-    lanes_t b = s->a == s->b ? a : load_kind(in, s->b + i * size_of(in));
+/* To load floats across two lines takes as long as two loads, which for two operands is more than it takes to
+ * compute. Small arrays begin anywhere: theirs are read a line at a time, and a register is picked from the
+ * last two. No line is read that has no element. */
+typedef struct { const char *lines; ints_t picked; lanes_t last; } shifted_t;
+
+#if LANES == 16
+enum { SHIFTED_FROM = 2048 }; /* elements: of fewer the nearest cache holds all, which hides it */
+INLINED int is_shifted(const span_t *s, ptrdiff_t i) {
+    uintptr_t a = (uintptr_t)s->a + 4 * (uintptr_t)i, b = (uintptr_t)s->b + 4 * (uintptr_t)i;
+    return s->n - i >= SHIFTED_FROM && a != b && (a | b) % 64 != 0 && (a | b) % 4 == 0;
+}
+/* An operand from element `i` on, read a register after the other. */
+INLINED shifted_t shifted_from(const char *operand, ptrdiff_t i) {
+    unsigned before = (unsigned)((uintptr_t)(operand + 4 * i) % 64 / 4);
+    /* Where a register is a line, it is all of the next one. */
+    shifted_t from = { operand - 4 * (before ? before : LANES), numbers_from(before ? before : LANES) };
+    from.last = before ? lanes_load((const float *)(from.lines + 4 * i)) : lanes_of(0.0f);
+    return from;
+}
+INLINED lanes_t next_shifted(shifted_t *from, ptrdiff_t i) {
+    lanes_t next = lanes_load((const float *)(from->lines + 4 * (i + LANES)));
+    lanes_t register_of_both = pick_of_both(from->last, from->picked, next);
+    from->last = next;
+    return register_of_both;
+}
+#else
+INLINED int is_shifted(const span_t *s, ptrdiff_t i) { return 0; }
+INLINED shifted_t shifted_from(const char *operand, ptrdiff_t i) { return (shifted_t){ operand }; }
+INLINED lanes_t next_shifted(shifted_t *from, ptrdiff_t i) { return lanes_of(0.0f); }
+#endif
+
+/* `shifted`: the operands, or NULL where they are loaded from where they lie. */
+INLINED lanes_t at(
+        lane_formula formula, kind_t in, const span_t *s, ptrdiff_t i, seen_t *seen, shifted_t *shifted) {
+    lanes_t a = shifted ? next_shifted(&shifted[0], i) : load_kind(in, s->a + i * size_of(in)), b = a;
+    if (s->a != s->b) b = shifted ? next_shifted(&shifted[1], i) : load_kind(in, s->b + i * size_of(in));
     return formula(s->facts, a, b, seen);
 }
 
@@ -131,10 +164,11 @@ INLINED ints_t at_interleaved(
 typedef struct { lanes_t low, high; } both_t;
 
 INLINED both_t at_both(
-        lane_formula formula, kind_t in, limits_t limits, const span_t *s, ptrdiff_t i, seen_t *seen) {
+        lane_formula formula, kind_t in, limits_t limits, const span_t *s, ptrdiff_t i, seen_t *seen,
+        shifted_t *shifted) {
     seen_t *other = &seen[!limits.as_one];
-    lanes_t low = at(formula, in, s, i, &seen[0]), shown = seen[0].shown;
-    both_t both = { low, at(formula, in, s, i + LANES, other) };
+    lanes_t low = at(formula, in, s, i, &seen[0], shifted), shown = seen[0].shown;
+    both_t both = { low, at(formula, in, s, i + LANES, other, shifted) };
     if (limits.finite) see_finite(&seen[0], shown, other->shown);
     return both;
 }
@@ -194,10 +228,15 @@ INLINED ptrdiff_t over_pairs(
         distance_t distance, const span_t *s, ptrdiff_t i, seen_t *all_seen) {
     const int stream = distance == FAR && s->stream;
     seen_t seen[2] = { all_seen[0], all_seen[1] }; /* in registers */
+    shifted_t shifted[2];
+    if (distance == SHIFTED) {
+        shifted[0] = shifted_from(s->a, i);
+        shifted[1] = shifted_from(s->b, i);
+    }
     for (; i + 2 * LANES <= s->n; i += 2 * LANES) {
         prefetch_operands(s, i * size_of(in), 2 * LANES * size_of(in), distance);
         if (in != BFLOAT) {
-            both_t both = at_both(formula, in, limits, s, i, seen);
+            both_t both = at_both(formula, in, limits, s, i, seen, distance == SHIFTED ? shifted : NULL);
             put_both(out, stored, limits, s, i, both, stream, seen);
             continue;
         }
@@ -214,7 +253,7 @@ INLINED ptrdiff_t over_pairs(
 INLINED void over_one(
         lane_formula formula, kind_t in, kind_t out, kind_t stored, limits_t limits,
         const span_t *s, seen_t *seen) {
-    lanes_t x = at(formula, in, s, 0, seen);
+    lanes_t x = at(formula, in, s, 0, seen, NULL);
     if (limits.finite) see_finite(seen, seen->shown, lanes_of(0.0f));
     if (out == SINGLE) {
         if (stored == SINGLE) lanes_store((float *)s->out, x);
@@ -248,9 +287,11 @@ INLINED int over_lanes(
     /* Doubts are numbered from the beginning: halves begin there. */
     ptrdiff_t done = out == SINGLE && stored == SINGLE ? bytes_to_register(&s, 4) / 4 : 0;
     if (done) over_one(formula, in, out, stored, limits, &s, &seen[0]);
-    done = distance == FAR    ? over_pairs(formula, in, out, stored, limits, FAR, &s, done, seen)
-           : distance == NEAR ? over_pairs(formula, in, out, stored, limits, NEAR, &s, done, seen)
-                              : over_pairs(formula, in, out, stored, limits, HERE, &s, done, seen);
+    if (out == SINGLE && distance == HERE && is_shifted(&s, done)) distance = SHIFTED;
+    done = distance == FAR       ? over_pairs(formula, in, out, stored, limits, FAR, &s, done, seen)
+           : distance == NEAR    ? over_pairs(formula, in, out, stored, limits, NEAR, &s, done, seen)
+           : LANES == 16 && distance == SHIFTED ? over_pairs(formula, in, out, stored, limits, SHIFTED, &s, done, seen)
+                                 : over_pairs(formula, in, out, stored, limits, HERE, &s, done, seen);
     while (done < s.n) {
         /* A line that went past the cache must not be written again. */
         if (out == SINGLE && !s.stream && s.n >= LANES && s.n - done < LANES) done = s.n - LANES;

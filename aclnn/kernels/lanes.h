@@ -220,6 +220,11 @@ INLINED lanes_t pick32(const float *table, ints_t index) {
     return _mm512_permutex2var_ps(_mm512_loadu_ps(table), index, _mm512_loadu_ps(table + 16));
 }
 
+/* Of two registers that follow one another. */
+INLINED lanes_t pick_of_both(lanes_t low, ints_t index, lanes_t high) {
+    return _mm512_permutex2var_ps(low, index, high);
+}
+
 #elif defined(__AVX2__) && defined(__FMA__)
 #include <immintrin.h>
 #define LANES 8
