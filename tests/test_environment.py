@@ -10,6 +10,7 @@ import aclnn
 from aclnn import cli, environment, isa
 from aclnn.calls import describe, handles
 from aclnn.cli import values
+from aclnn.planning import settings
 
 BAD = [
     ("ACLNN_ISA", "avx512"), ("ACLNN_ISA", "v"),
@@ -223,6 +224,14 @@ def test_the_first_plan_of_a_process_follows_the_environment(form):
         column = code.replace("np.ones(n, 'f4')", "np.ones((n, 2), 'f4')[:, 0]")
         assert fresh(column).stdout.split()[1] == "1"
         assert fresh(column, ACLNN_MATERIALIZE="1").stdout.split()[1] == "2"
+
+
+def test_all_cpus_are_usable_where_the_system_does_not_tell(monkeypatch):
+    monkeypatch.delattr(os, "sched_getaffinity", raising=False)
+    monkeypatch.setattr(os, "cpu_count", lambda: 7)
+    assert settings.usable_cpus() == 7
+    monkeypatch.setattr(os, "cpu_count", lambda: None)
+    assert settings.usable_cpus() == 1
 
 
 def test_an_error_of_the_environment_is_not_forgotten():

@@ -290,7 +290,7 @@ INLINED int over_lanes(
     if (out == SINGLE && distance == HERE && is_shifted(&s, done)) distance = SHIFTED;
     done = distance == FAR       ? over_pairs(formula, in, out, stored, limits, FAR, &s, done, seen)
            : distance == NEAR    ? over_pairs(formula, in, out, stored, limits, NEAR, &s, done, seen)
-           : LANES == 16 && distance == SHIFTED ? over_pairs(formula, in, out, stored, limits, SHIFTED, &s, done, seen)
+           : distance == SHIFTED ? over_pairs(formula, in, out, stored, limits, SHIFTED, &s, done, seen)
                                  : over_pairs(formula, in, out, stored, limits, HERE, &s, done, seen);
     while (done < s.n) {
         /* A line that went past the cache must not be written again. */
