@@ -47,6 +47,7 @@ from aclnn.kernels.tile cimport (
     to_line,
 )
 from aclnn.kernels.transposed cimport any_across, compute_transposed
+from aclnn.kernels.waiting cimport send_home, waiting_t
 
 from aclnn.acl import dtypes
 
@@ -83,6 +84,7 @@ cdef inline void compute(const tile_view *views, ptrdiff_t rows, ptrdiff_t cols,
     cdef facts_t facts
     cdef picked_t picked
     cdef copies_t copies
+    cdef waiting_t waiting
     if rows > 1 and any_across(views, state):
         compute_transposed(views, rows, cols, state, scalars, flags, itself)
         return
@@ -90,6 +92,7 @@ cdef inline void compute(const tile_view *views, ptrdiff_t rows, ptrdiff_t cols,
         scalars = prepared(&facts, scalars, state, rows * cols)
     picked.state, picked.scalars, picked.count = state, scalars, 0
     copies.repeated[0] = copies.repeated[1] = NO_ROW
+    waiting.nbytes = 0
     if rows > 1 and one_row(views, n, cols):
         cols *= rows
         rows = 1
@@ -112,22 +115,24 @@ cdef inline void compute(const tile_view *views, ptrdiff_t rows, ptrdiff_t cols,
         if high == 1 and (cols >= ALIGN_FROM or flags & TILE_STREAM):
             block.cols = min(to_line(&views[state.n_inputs], block.row), cols)
         if block.cols:
-            compute_block(views, &block, state, scalars, &picked, &copies, like)
+            compute_block(views, &block, state, scalars, &picked, &copies, &waiting, like)
             block.col = block.cols
         while block.col < cols:
             block.cols = min(wide, cols - block.col)
-            compute_block(views, &block, state, scalars, &picked, &copies, like)
+            compute_block(views, &block, state, scalars, &picked, &copies, &waiting, like)
             block.col += wide
         block.row += high
     compute_picked(&picked)
+    send_home(&waiting, 0)
 
 
 cdef inline void compute_block(const tile_view *views, const block_t *block,
                                const compute_state *state, const double *scalars,
-                               picked_t *picked, copies_t *copies, real like) noexcept nogil:
+                               picked_t *picked, copies_t *copies, waiting_t *waiting,
+                               real like) noexcept nogil:
     if real is float:
         if state.alike != NULL:
-            compute_by_lanes(views, block, state, scalars, picked, copies)
+            compute_by_lanes(views, block, state, scalars, picked, copies, waiting)
             return
     compute_by_loops(views, block, state, scalars, like)
 

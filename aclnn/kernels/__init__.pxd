@@ -7,6 +7,7 @@
 # cast          casts and copies of tiles
 # computation   what a compute kernel has to know
 # doubt         elements that lanes leave open
+# waiting       results that go past the cache, until their doubts are settled
 # lane_block    blocks by lanes
 # loop_block    blocks by plain loops
 # transposed    tiles with operands that lie across

@@ -15,6 +15,7 @@ cdef extern from "lane_abi.h" nogil:
     int LANES
     int SUSPECTS
     int DOUBTS
+    int WAITING
     int PREFETCH_A
     int PREFETCH_B
     int PREFETCH_OUT
@@ -31,6 +32,8 @@ cdef extern from "lane_abi.h" nogil:
         const void *facts
         uint16_t *doubts
         int stream
+        char *waiting
+        char *home
         int prefetch
         kind_t stored
 

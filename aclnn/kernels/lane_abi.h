@@ -27,7 +27,7 @@ enum { LANES = 16 };
 
 /* How elements lie in memory. */
 typedef enum { SINGLE, HALF, BFLOAT } kind_t;
-enum { SUSPECTS = 1, DOUBTS = 2, TURNS = 4, OUTSIDE = 8, ZEROS = 16 };
+enum { SUSPECTS = 1, DOUBTS = 2, TURNS = 4, OUTSIDE = 8, ZEROS = 16, WAITING = 32 };
 enum { PREFETCH_A = 1, PREFETCH_B = 2, PREFETCH_OUT = 4, PREFETCH_FAR = 8 };
 
 typedef struct {
@@ -37,13 +37,16 @@ typedef struct {
     const void *facts; /* a facts_t */
     uint16_t *doubts; /* a bit for each lane, a number for each register */
     int stream; /* past the cache */
+    char *waiting; /* room for halves that are streamed only when their doubts are settled; NULL: none */
+    char *home; /* where those belong that wait there already; NULL: none do */
     int prefetch; /* ahead of reads: bits of PREFETCH_... */
     kind_t stored; /* results, once rounded: as what they are; halves as floats or floats as halves */
 } span_t;
 
 /* What a loop finds: SUSPECTS, DOUBTS or both; doubts are only set for halves. TURNS: elements took turns
  * in two registers, as long as they filled both, and so do doubts. OUTSIDE or ZEROS: an element for which
- * the loop was not made; those that may find one stay among the formulas. */
+ * the loop was not made; those that may find one stay among the formulas. WAITING: results are not in `out`
+ * but in `waiting`, and those that were there have gone home, as far as whole lines took their place. */
 typedef int (*lane_loop)(const span_t *);
 
 /* Doubts of four registers are looked at together: lists which fours have any, returns how many. They are

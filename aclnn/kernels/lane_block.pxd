@@ -17,6 +17,7 @@ from aclnn.kernels.lane cimport (
     PREFETCH_B,
     PREFETCH_FAR,
     PREFETCH_OUT,
+    WAITING,
     span_t,
 )
 from aclnn.kernels.tile cimport (
@@ -34,6 +35,7 @@ from aclnn.kernels.tile cimport (
     tile_view,
     transpose_block,
 )
+from aclnn.kernels.waiting cimport lend_room, let_wait, waiting_t
 
 cdef enum:
     # Elements of a block:
@@ -53,7 +55,8 @@ cdef struct copies_t:
 
 cdef inline void compute_by_lanes(const tile_view *views, const block_t *block,
                                   const compute_state *state, const double *scalars,
-                                  picked_t *picked, copies_t *copies) noexcept nogil:
+                                  picked_t *picked, copies_t *copies,
+                                  waiting_t *waiting) noexcept nogil:
     """A block in one go, from operands where they lie if they are dense, else from buffers."""
     cdef int flags = block.flags
     cdef char memory[BLOCK * 4 + LINE]
@@ -61,6 +64,7 @@ cdef inline void compute_by_lanes(const tile_view *views, const block_t *block,
     cdef uint16_t doubts[DOUBTS_ROOM]
     cdef const tile_view *out = &views[state.n_inputs]
     cdef bint direct = block.dense and state.stores
+    cdef bint copied = False
     cdef const char *inputs[2]
     cdef span_t span
     cdef int k, found
@@ -72,6 +76,7 @@ cdef inline void compute_by_lanes(const tile_view *views, const block_t *block,
         if not (block.dense and in_place(&views[k], out, state, k)):
             fill(&views[k], block, state, k, copies)
             inputs[k] = copies.buffers[k]
+            copied = True
             span.prefetch &= ~(PREFETCH_B if k else PREFETCH_A)
         elif views[k].row_stride == 0 and out.row_stride != 0:  # a row that is repeated is near
             span.prefetch &= ~(PREFETCH_B if k else PREFETCH_A)
@@ -83,18 +88,24 @@ cdef inline void compute_by_lanes(const tile_view *views, const block_t *block,
     span.doubts = doubts
     span.stored = state.stored if direct else state.rounded
     span.stream = direct and flags & TILE_STREAM and <uintptr_t>span.out % LINE == 0
+    span.waiting = span.home = NULL
+    if span.stream and not copied:  # else blocks are too small to settle each of them
+        lend_room(waiting, &span)
     if flags & TILE_PREFETCH_FAR:
         span.prefetch |= PREFETCH_FAR
     elif flags & TILE_PREFETCH_NEAR and direct and state.all_alike and state.cast.copy:
         span.prefetch |= PREFETCH_OUT
     found = state.alike(&span) if state.all_alike else state.from_float(&span)
-    picked.target = place(out, block) if block.dense else results
+    if found & WAITING:
+        let_wait(waiting, &span)
+    picked.target = span.out if direct else place(out, block) if block.dense else results
     if block.dense and not direct:
         write_cast(out, block, &state.cast, results, flags)
     if found:
         settle(&span, found, picked)
-    if not block.dense:
+    if found & WAITING or not block.dense:
         compute_picked(picked)
+    if not block.dense:
         scatter(results, out, block, state)
 
 

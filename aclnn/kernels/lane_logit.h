@@ -207,14 +207,18 @@ LOOP(logit_open_1, logit_open_half_lanes, HALF, HALF, OPEN_LIMITS, 0)
 LOOP(logit_open_2, logit_open_half_lanes, BFLOAT, BFLOAT, OPEN_LIMITS, 0)
 /* Inputs are never where results go: what turns out to need bounds can be computed once more. Where one
  * element lies outside, others do too: the blocks that follow are not expected not to. Facts belong to
- * one run of a kernel, on one thread. */
+ * one run of a kernel, on one thread. What waited is gone after the first time. */
 #define LOGIT_BY_BOUNDS(kind, special) \
     static int logit_by_bounds_##kind(const span_t *s) { \
-        const logit_t *logit = &FACTS(s)->logit; \
-        int found = logit->whole ? logit_whole_##kind(s) : OUTSIDE; \
-        if (!(found & OUTSIDE)) return found; \
-        ((facts_t *)s->facts)->logit.whole = 0; \
-        return logit->special ? logit_##special##_##kind(s) : logit_backward_##kind(s); \
+        logit_t *logit = &((facts_t *)s->facts)->logit; \
+        span_t span = *s; \
+        if (logit->whole) { \
+            int found = logit_whole_##kind(s); \
+            if (!(found & OUTSIDE)) return found; \
+            logit->whole = 0; \
+            span.home = NULL; \
+        } \
+        return logit->special ? logit_##special##_##kind(&span) : logit_backward_##kind(&span); \
     }
 LOGIT_BY_BOUNDS(0, symmetric)
 LOGIT_BY_BOUNDS(1, open)

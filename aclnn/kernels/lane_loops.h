@@ -197,6 +197,24 @@ INLINED void put_kind(char *out, ptrdiff_t offset, ints_t line, kind_t kind, kin
     put_lanes(target + LANES, from_kind(kind, high_halves(line)), stream);
 }
 
+/* Whether results wait for their doubts to be settled before they go past the cache. */
+INLINED int is_waiting(kind_t out, kind_t stored, limits_t limits, const span_t *s) {
+    return out != SINGLE && stored == out && limits.bound != 0 && s->waiting;
+}
+/* Takes the place of a line that waits, which goes home. */
+INLINED void put_waiting(const span_t *s, ptrdiff_t offset, ints_t line) {
+    if (s->home) ints_stream(s->home + offset, ints_load(s->waiting + offset));
+    ints_store(s->waiting + offset, line);
+}
+/* A line of halves, i elements from the beginning. */
+INLINED void put_halves_line(
+        kind_t out, kind_t stored, limits_t limits, const span_t *s, ptrdiff_t i, ints_t line, int stream,
+        seen_t *seen) {
+    if (limits.nan) see_short_most(seen, line);
+    if (stream && is_waiting(out, stored, limits, s)) put_waiting(s, 2 * i, line);
+    else put_kind(s->out, 2 * i, line, out, stored, stream);
+}
+
 /* Results of two registers, i elements from the beginning, as what they are stored as. */
 INLINED void put_both(
         kind_t out, kind_t stored, limits_t limits, const span_t *s, ptrdiff_t i, both_t both, int stream,
@@ -218,8 +236,7 @@ INLINED void put_both(
         return;
     }
     ints_t line = both_rounded(out, both, limits.bound, doubt);
-    if (limits.nan) see_short_most(seen, line);
-    put_kind(s->out, 2 * i, line, out, stored, stream);
+    put_halves_line(out, stored, limits, s, i, line, stream, seen);
 }
 
 /* Two registers at a time, so that halves fill a line. */
@@ -241,8 +258,7 @@ INLINED ptrdiff_t over_pairs(
             continue;
         }
         ints_t line = at_interleaved(formula, limits, s, i, seen);
-        if (limits.nan) see_short_most(&seen[0], line);
-        put_kind(s->out, 2 * i, line, out, stored, stream);
+        put_halves_line(out, stored, limits, s, i, line, stream, seen);
     }
     all_seen[0] = seen[0];
     all_seen[1] = seen[1];
@@ -269,7 +285,7 @@ INLINED void over_one(
 INLINED span_t span_at(const span_t *s, ptrdiff_t i, ptrdiff_t in_size, ptrdiff_t out_size) {
     span_t part = {
         s->a + i * in_size, s->b + i * in_size, s->out + i * out_size, LANES, s->facts,
-        s->doubts + i / LANES, 0, 0, s->stored,
+        s->doubts + i / LANES, 0, NULL, NULL, 0, s->stored,
     };
     return part;
 }
@@ -292,6 +308,7 @@ INLINED int over_lanes(
            : distance == NEAR    ? over_pairs(formula, in, out, stored, limits, NEAR, &s, done, seen)
            : distance == SHIFTED ? over_pairs(formula, in, out, stored, limits, SHIFTED, &s, done, seen)
                                  : over_pairs(formula, in, out, stored, limits, HERE, &s, done, seen);
+    if (is_waiting(out, stored, limits, &s)) s.out = s.waiting;
     while (done < s.n) {
         /* A line that went past the cache must not be written again. */
         if (out == SINGLE && !s.stream && s.n >= LANES && s.n - done < LANES) done = s.n - LANES;
@@ -331,6 +348,7 @@ static inline int any_doubt(const uint16_t *doubts, ptrdiff_t n) {
                                            : over_lanes(formula, in, out, BFLOAT, limits, *s); \
         int doubts = out != SINGLE && limits.bound != 0 && any_doubt(s->doubts, s->n); \
         int turns = in == BFLOAT && out == BFLOAT ? TURNS : 0; \
+        if (is_waiting(out, s->stored, limits, s)) found |= WAITING; \
         return found | ((extreme) ? SUSPECTS : 0) | (doubts ? DOUBTS | turns : 0); \
     }
 
