@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import aclnn
-from aclnn.acl import constants, dtypes
+from aclnn.acl import arguments, constants, dtypes
 
 VALUES = """
 ACL_DT_UNDEFINED -1 ACL_FLOAT 0 ACL_FLOAT16 1 ACL_INT8 2 ACL_INT32 3 ACL_UINT8 4 ACL_INT16 6
@@ -68,7 +68,7 @@ def test_there_are_no_aliases_inside_an_enumeration():
 @pytest.mark.parametrize(
     "status",
     [-1, 42, 161003, "161001", None, 10**5000, 1.5, np.zeros(2), []],
-    ids=aclnn.acl.arguments.shown,
+    ids=arguments.shown,
 )
 def test_what_is_no_status_is_said_to_be_none(status):
     assert aclnn.explain(status).endswith("no status of this library")
