@@ -6,10 +6,13 @@ this folder's modules to the operators that they declare.
 
 import importlib
 import pkgutil
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from types import MappingProxyType
+from typing import TypeVar
 
 from aclnn.operators.declaration import Attribute, Entry, Operator, Parameter, entry
+
+Declared = TypeVar("Declared")
 
 
 def _declared_in(module: str) -> tuple[Operator, ...]:
@@ -23,12 +26,21 @@ FAMILIES: Mapping[str, tuple[Operator, ...]] = MappingProxyType(
     {module: family for module in _MODULES if (family := _declared_in(module))}
 )
 
-REGISTRY: Mapping[str, Operator] = MappingProxyType(
-    {operator.name: operator for family in FAMILIES.values() for operator in family}
+
+def _by_name(pairs: Iterable[tuple[str, Declared]]) -> Mapping[str, Declared]:
+    found: dict[str, Declared] = {}
+    for name, declared in pairs:
+        if found.setdefault(name, declared) is not declared:
+            raise ValueError(f"{name} is declared twice")
+    return MappingProxyType(found)
+
+
+REGISTRY: Mapping[str, Operator] = _by_name(
+    (operator.name, operator) for family in FAMILIES.values() for operator in family
 )
 
-ENTRIES: Mapping[str, tuple[Operator, Entry]] = MappingProxyType(
-    {item.name: (operator, item) for operator in REGISTRY.values() for item in operator.entries}
+ENTRIES: Mapping[str, tuple[Operator, Entry]] = _by_name(
+    (item.name, (operator, item)) for operator in REGISTRY.values() for item in operator.entries
 )
 
 __all__ = [

@@ -10,10 +10,15 @@ peers to compare with) is written apart from it.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 from aclnn.operators.rules import Rule
+
+# What a signature says, and what a parameter is called.
+KINDS = {"in": "input", "out": "output"} | {
+    kind: kind for kind in ("inout", "scalar", "bool", "int", "float", "str")
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,6 +143,20 @@ class Operator:
     seealso: tuple[str, ...] = ()
     example: tuple[str, str] | None = None
 
+    def __post_init__(self) -> None:
+        known = {*self.inputs, *(attribute.role for attribute in self.attributes), "out"}
+        if unknown := {*self.operands} - {*self.inputs}:
+            raise ValueError(f"{self.name}: operands {_listed(unknown)} are no inputs")
+        for item in self.entries:
+            roles = {p.role for p in item.parameters} | {role for role, _ in item.fixed}
+            if unknown := roles - known:
+                raise ValueError(
+                    f"{self.name}: {item.name} takes {_listed(unknown)}, but there are only "
+                    f"{_listed(known)}"
+                )
+            if missing := {*self.inputs} - roles:
+                raise ValueError(f"{self.name}: {item.name} does not take {_listed(missing)}")
+
     @property
     def kernel_operands(self) -> tuple[str, ...]:
         return self.operands or self.inputs
@@ -166,14 +185,19 @@ def entry(name: str, signature: str, **fixed: object) -> Entry:
     >>> [(p.name, p.role, p.kind) for p in entry("aclnnGeluV2", "x=self approximate:int y=out:out").parameters]
     [('x', 'self', 'input'), ('approximate', 'approximate', 'int'), ('y', 'out', 'output')]
     """
-    kinds = {"in": "input", "out": "output"}
     parameters = []
     for word in signature.split():
         left, _, kind = word.partition(":")
         cann, _, role = left.partition("=")
-        kind = kinds.get(kind or "in", kind)
+        if kind and kind not in KINDS:
+            raise ValueError(f"{name}: {cann} is of kind {kind!r}, must be one of {_listed(KINDS)}")
+        kind = KINDS[kind or "in"]
         parameters.append(Parameter(cann, role or _role_of(cann, kind), kind))
     return Entry(name, tuple(parameters), tuple(fixed.items()))
+
+
+def _listed(words: Iterable[str]) -> str:
+    return ", ".join(sorted(words))
 
 
 def _role_of(name: str, kind: str) -> str:
