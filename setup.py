@@ -131,16 +131,19 @@ def write_loops() -> None:
         target.write_text(text)
 
 
+def headers(source: str) -> list[str]:
+    """What a C file is made of besides, which Cython does not know."""
+    kernels = ("aclnn/kernels/*.h", "graph/tile_abi.h")
+    patterns = kernels if Path(source).stem == "_kernels" else ("graph/*.h",)
+    return [str(p.relative_to(HERE)) for pattern in patterns for p in HERE.glob(pattern)]
+
+
 def extension(name: str, source: str, flags: tuple[str, ...] = ()) -> Extension:
     return Extension(
         name,
         [source],
         include_dirs=INCLUDES,
-        depends=[
-            str(p.relative_to(HERE))
-            for pattern in ("graph/*.h", "aclnn/kernels/*.h", "aclnn/*/*.pxd")
-            for p in HERE.glob(pattern)
-        ],
+        depends=headers(source),
         define_macros=[("NPY_NO_DEPRECATED_API", "NPY_1_7_API_VERSION")],
         extra_compile_args=[*COMMON_FLAGS, *flags],
     )
