@@ -246,6 +246,13 @@ def test_every_field_of_every_document_is_documented():
             assert f"| `{path}` |" in section
 
 
+def test_schemas_are_where_their_documents_say():
+    places = re.findall(r"\| `(aclnn/[\w/.]+\.json)` \|", document("json.md"))
+    assert len(places) == 6
+    for place in places:
+        assert (ROOT / place.replace("aclnn/graph/", "graph/")).exists(), place
+
+
 @pytest.mark.parametrize("name", RUN)
 def test_documents_link_to_what_exists(name):
     for target in re.findall(r"\]\(([^)#:]+)\)", document(name)):

@@ -4,9 +4,8 @@ Both arms of a choice are computed and one is selected, so that the loops around
 vectorise; an overflow in the arm not taken therefore never shows.  Formulas follow CANN's public
 operator documentation.
 
-`p` are the call's scalars.  All but the gradient of ELU by its result have besides a form that is
-made for registers and computes in float, in `lane_formulas.h`; what that leaves open, the double
-form here decides.
+`p` are the call's scalars.  Most have besides a form that is made for registers and computes in
+float (`lane_formulas.h` lists them); what that leaves open, the double form here decides.
 """
 
 from libc.math cimport NAN
