@@ -173,6 +173,19 @@ def every(dtype):
     return np.arange(65536, dtype=np.uint16).view(dtype)
 
 
+def half_gradients(dtype):
+    """Gradients for every half, in three ways: ones, random ones, and some of the smallest there
+    are, of either sign, whose few bits make ties of most products."""
+    rng = np.random.default_rng(11)
+    random = rng.standard_normal(65536) * 2.0 ** rng.integers(-6, 7, 65536)
+    tiny = rng.integers(1, 256, 65536) | rng.choice([0, 0x8000], 65536)
+    return {
+        "ones": np.ones(65536, dtype),
+        "random": random.astype(dtype),
+        "tiny": tiny.astype(np.uint16).view(dtype),
+    }
+
+
 def round_to_odd(values):
     """float64 to float32, inexact results to the odd neighbour: a later rounding is then right."""
     near = values.astype(np.float32)
