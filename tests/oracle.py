@@ -354,7 +354,7 @@ def error_and_distances(name, options, x, gradient):
 
 def exact_distance(actual, value):
     if not np.isfinite(actual):
-        return 0.0 if np.isinf(actual) and abs(value) > 3.4028234e38 else np.inf
+        return 0.0 if float(np.sign(actual)) * value > 3.4028234e38 else np.inf
     with mpmath.workdps(DIGITS):
         return float(abs(mpmath.mpf(float(actual)) - value) / unit(value))
 
