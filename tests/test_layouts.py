@@ -1,6 +1,8 @@
 """Layouts, aliasing and chunking: the same bits whatever way operands lie in memory."""
 
 import math
+import pathlib
+import re
 import sys
 from functools import partial
 
@@ -287,6 +289,7 @@ SCALARS = {
     "gelu_backward_tanh": [()],
     "logit": [(-1,), (0,), (1e-6,), (0.125,), (0.5,), (0.5000001,), (0.75,), (1,), (2,), (np.nan,)],
     "logit_backward": [(-1,), (0,), (0.125,), (0.5,), (0.75,), (1,), (2,), (np.inf,)],
+    "leaky_relu": [(0.01,), (0.75,), (-1.5,), (0,), (1e-38,), (np.inf,)],
     "leaky_relu_backward": [(0.01,), (0.75,), (-1.5,), (0,), (1e-38,), (np.inf,)],
     "hardshrink": [(0.5,), (0,), (-1,), (-(2.0**-120),), (np.nan,)],
     "hardshrink_backward": [
@@ -300,6 +303,21 @@ SCALARS = {
         (np.nan,),
     ],
 }
+# As plans give them to kernels.
+SCALARS = {
+    formula: [tuple(np.float32(scalars).tolist()) for scalars in cases]
+    for formula, cases in SCALARS.items()
+}
+
+
+def test_every_form_for_registers_is_compared_with_the_form_in_double():
+    """The last lines of the families' headers name these forms' formulas."""
+    kernels = pathlib.Path(__file__).parent.parent / "aclnn" / "kernels"
+    if not kernels.exists():
+        pytest.skip("run from an installation without sources")
+    headers = "".join(path.read_text(encoding="utf-8") for path in kernels.glob("lane_*.h"))
+    forms = set(re.findall(r'\{ *"(\w+)", *\{', headers))
+    assert forms == SCALARS.keys(), "a formula with a form for registers gets scalars in SCALARS"
 
 
 @pytest.mark.parametrize(
@@ -473,12 +491,12 @@ STREAMED = abi.TILE_PREFETCH_NEAR | abi.TILE_PREFETCH_FAR | abi.TILE_STREAM
 
 @pytest.mark.parametrize(("rows", "cols"), [(1, 50_003), (3, 16_400), (2, 33_000), (5, 61)])
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
-@pytest.mark.parametrize("formula", [*SCALARS, "leaky_relu"])
+@pytest.mark.parametrize("formula", SCALARS)
 def test_what_goes_past_the_cache(formula, dtype, rows, cols):
     """Results wait there for their doubts, whatever follows: blocks that are shorter, rows that begin
     within a line, elements that need a second look or other loops."""
     rng = np.random.default_rng(19)
-    scalars = SCALARS.get(formula, [(0.5, 1.0, 1.0)])[0]
+    scalars = SCALARS[formula][0]
     operands = [rng.random((rows, cols)) for _ in range(1 + ("_backward" in formula))]
     for operand in operands:
         strange = (0.0, -0.0, 1.0, 2.5, -1.5, np.nan, np.inf, -np.inf, 1e-7)
@@ -532,12 +550,12 @@ def test_nothing_is_read_beyond_the_lines_of_an_operand():
 
 
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
-@pytest.mark.parametrize("formula", [*SCALARS, "leaky_relu"])
+@pytest.mark.parametrize("formula", SCALARS)
 @pytest.mark.parametrize("shift", [1, 2, 3])
 def test_memory_may_begin_at_any_byte(formula, dtype, shift):
     """Workspaces do, device memory may: at addresses that are no multiple of an element's size."""
     rng = np.random.default_rng(4)
-    n, size, scalars = 3001, dtype.itemsize, SCALARS.get(formula, [(0.5, 1.0, 1.0)])[0]
+    n, size, scalars = 3001, dtype.itemsize, SCALARS[formula][0]
     count = 1 + ("_backward" in formula)
     storage = np.zeros((count + 1, n * size + 256), np.uint8)
     begins = [-row.ctypes.data % 64 + shift for row in storage]
