@@ -268,13 +268,14 @@ def misrounded(name, options, actual, *operands):
     return np.flatnonzero((a != e) & ~(np.isnan(a) & np.isnan(e)))
 
 
-# --- float32: units in the last place -----------------------------------------------------------
+# --- float32 and float64: units in the last place -----------------------------------------------
 
 
-def unit(value):
-    """A unit of float32's last place at an exact value, also beyond float32's range."""
-    exponent = mpmath.frexp(value)[1] - 1 if value else -149
-    return mpmath.mpf(2) ** max(exponent - 23, -149)
+def unit(value, dtype=np.float32):
+    """A unit of a dtype's last place at an exact value, also beyond the dtype's range."""
+    info = np.finfo(dtype)
+    exponent = mpmath.frexp(value)[1] - 1 if value else info.minexp
+    return mpmath.mpf(2) ** (max(exponent, info.minexp) - info.nmant)
 
 
 def float32_points(domain):
@@ -301,8 +302,17 @@ def float32_points(domain):
     ]).astype(np.float32)  # fmt: skip
 
 
+def float64_points(domain):
+    """Fewer of them, as many digits judge each."""
+    rng = np.random.default_rng(2)
+    if domain == "unit":
+        return np.concatenate([rng.uniform(0, 1, 500), 2.0 ** -rng.uniform(1, 500, 500)])
+    wide = rng.choice([-1, 1], 500) * 2.0 ** rng.uniform(-500, 300, 500)
+    return np.concatenate([rng.standard_normal(500) * 3, wide])
+
+
 class Error(NamedTuple):
-    """An error in units of float32's last place at the exact value, and the operands."""
+    """An error in units of the last place at the exact value, and the operands."""
 
     ulp: float
     operands: tuple[float, ...]
@@ -353,10 +363,23 @@ def error_and_distances(name, options, x, gradient):
 
 
 def exact_distance(actual, value):
-    if not np.isfinite(actual):
-        return 0.0 if float(np.sign(actual)) * value > 3.4028234e38 else np.inf
+    """Distance in units of the result's last place; infinity is right beyond its range."""
     with mpmath.workdps(DIGITS):
-        return float(abs(mpmath.mpf(float(actual)) - value) / unit(value))
+        if not np.isfinite(actual):
+            most = float(np.finfo(actual.dtype).max)
+            return 0.0 if float(np.sign(actual)) * value > most else np.inf
+        return float(abs(mpmath.mpf(float(actual)) - value) / unit(value, actual.dtype))
+
+
+def float64_error(name, options, operands, seen):
+    """The largest error in float64, of a call with options whose scalars are seen as others."""
+    judge = JUDGES[name]
+    actual = getattr(aclnn, name)(*operands, **options)
+    assert actual.dtype == np.float64
+    return max(
+        Error(exact_distance(found, judge.digits(*numbers, **seen)), numbers)
+        for found, *numbers in zip(actual, *operands, strict=True)
+    )
 
 
 def ulp_distance(actual, exact):
