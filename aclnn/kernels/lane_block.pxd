@@ -58,55 +58,60 @@ cdef inline void compute_by_lanes(const tile_view *views, const block_t *block,
                                   picked_t *picked, copies_t *copies,
                                   waiting_t *waiting) noexcept nogil:
     """A block in one go, from operands where they lie if they are dense, else from buffers."""
-    cdef int flags = block.flags
     cdef char memory[BLOCK * 4 + LINE]
     cdef char *results = line_in(memory)
     cdef uint16_t doubts[DOUBTS_ROOM]
     cdef const tile_view *out = &views[state.n_inputs]
     cdef bint direct = block.dense and state.stores
-    cdef bint copied = False
-    cdef const char *inputs[2]
+    cdef bint copied
     cdef span_t span
-    cdef int k, found
-    span.prefetch = PREFETCH_A | PREFETCH_B if flags & TILE_PREFETCH_NEAR else 0
-    if state.n_inputs == 1:
-        span.prefetch &= PREFETCH_A
-    for k in range(state.n_inputs):
-        inputs[k] = place(&views[k], block)
-        if not (block.dense and in_place(&views[k], out, state, k)):
-            fill(&views[k], block, state, k, copies)
-            inputs[k] = copies.buffers[k]
-            copied = True
-            span.prefetch &= ~(PREFETCH_B if k else PREFETCH_A)
-        elif views[k].row_stride == 0 and out.row_stride != 0:  # a row that is repeated is near
-            span.prefetch &= ~(PREFETCH_B if k else PREFETCH_A)
-    span.a = inputs[0]
-    span.b = inputs[state.n_inputs - 1]
+    cdef int found
     span.n = block.rows * block.cols
+    span.facts, span.doubts = scalars, doubts
+    copied = take_inputs(&span, views, block, state, copies)
     span.out = place(out, block) if direct else results
-    span.facts = scalars
-    span.doubts = doubts
     span.stored = state.stored if direct else state.rounded
-    span.stream = direct and flags & TILE_STREAM and <uintptr_t>span.out % LINE == 0
+    span.stream = direct and block.flags & TILE_STREAM and <uintptr_t>span.out % LINE == 0
     span.waiting = span.home = NULL
     if span.stream and not copied:  # else blocks are too small to settle each of them
         lend_room(waiting, &span)
-    if flags & TILE_PREFETCH_FAR:
+    if block.flags & TILE_PREFETCH_FAR:
         span.prefetch |= PREFETCH_FAR
-    elif flags & TILE_PREFETCH_NEAR and direct and state.all_alike and state.cast.copy:
+    elif block.flags & TILE_PREFETCH_NEAR and direct and state.all_alike and state.cast.copy:
         span.prefetch |= PREFETCH_OUT
     found = state.alike(&span) if state.all_alike else state.from_float(&span)
     if found & WAITING:
         let_wait(waiting, &span)
     picked.target = span.out if direct else place(out, block) if block.dense else results
     if block.dense and not direct:
-        write_cast(out, block, &state.cast, results, flags)
+        write_cast(out, block, &state.cast, results, block.flags)
     if found:
         settle(&span, found, picked)
     if found & WAITING or not block.dense:
         compute_picked(picked)
     if not block.dense:
         scatter(results, out, block, state)
+
+
+cdef inline bint take_inputs(span_t *span, const tile_view *views, const block_t *block,
+                             const compute_state *state, copies_t *copies) noexcept nogil:
+    """Where a span's inputs are, and which of them are prefetched; whether any had to be copied."""
+    cdef const tile_view *out = &views[state.n_inputs]
+    cdef const char *inputs[2]
+    cdef bint copied = False
+    cdef int k
+    span.prefetch = 0
+    for k in range(state.n_inputs):
+        inputs[k] = place(&views[k], block)
+        if not (block.dense and in_place(&views[k], out, state, k)):
+            fill(&views[k], block, state, k, copies)
+            inputs[k] = copies.buffers[k]
+            copied = True
+        elif block.flags & TILE_PREFETCH_NEAR and (views[k].row_stride or not out.row_stride):
+            span.prefetch |= PREFETCH_B if k else PREFETCH_A  # a row that is repeated is near
+    span.a = inputs[0]
+    span.b = inputs[state.n_inputs - 1]
+    return copied
 
 
 cdef inline ptrdiff_t lane_width(const tile_view *views, const compute_state *state) noexcept nogil:
