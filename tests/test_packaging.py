@@ -67,6 +67,19 @@ def test_loops_are_made_from_signatures(setup_in, tmp_path):
         setup_in["formulas"]()
 
 
+def test_a_change_of_any_header_is_built():
+    headers = runpy.run_path(str(ROOT / "setup.py"))["headers"]
+    kernels, others = headers("build/cython/aclnn/_kernels.c"), headers("graph/_scheduler.pyx")
+    every = {
+        str(p.relative_to(ROOT)) for top in ("aclnn", "graph") for p in (ROOT / top).rglob("*.h")
+    }
+    assert {*kernels, *others} == every
+    for found in (kernels, others):
+        texts = [(ROOT / path).read_text(encoding="utf-8") for path in found]
+        included = set(re.findall(r'#include "([\w.]+)"', "".join(texts)))
+        assert included <= {path.rpartition("/")[2] for path in found}
+
+
 @pytest.mark.parametrize("word", ["0", "false", "OFF", " no "])
 def test_openmp_is_left_out_on_demand(setup_in, monkeypatch, word):
     monkeypatch.setenv("ACLNN_OPENMP", word)
