@@ -82,8 +82,9 @@ cdef inline void compute_by_lanes(const tile_view *views, const block_t *block,
     found = state.alike(&span) if state.all_alike else state.from_float(&span)
     if found & WAITING:
         let_wait(waiting, &span)
-    picked.target = span.out if direct else place(out, block) if block.dense else results
+    picked.target = span.out
     if block.dense and not direct:
+        picked.target = place(out, block)
         write_cast(out, block, &state.cast, results, block.flags)
     if found:
         settle(&span, found, picked)
