@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from aclnn import operators
-from aclnn.operators import REGISTRY, entry
+from aclnn.operators import REGISTRY, entry, rules
 
 GELU = REGISTRY["gelu"]
 
@@ -25,6 +25,32 @@ def test_an_unknown_kind():
 def test_roles_that_the_operator_lacks_or_the_function(signature, message):
     with pytest.raises(ValueError, match=message):
         replace(GELU, entries=(entry("aclnnMine", signature),))
+
+
+@pytest.mark.parametrize(
+    "rule",
+    [
+        rules.dtype_among("slef"),
+        rules.same_dtype("out", "slef"),
+        rules.promotes(("self", "slef")),
+        rules.product_has_dtypes(("self", "slef")),
+        rules.dtype_is_promoted("out", ("slef",)),
+        rules.castable(("slef",)),
+        rules.convertible_scalars("slef"),
+        rules.same_shape("out", "slef"),
+        rules.at_most_8_dims("self", "slef"),
+        rules.done_if_empty("slef"),
+        rules.broadcasts("self", "slef"),
+        rules.broadcast_shape("out", ("self", "slef")),
+        rules.not_negative_when("slef", "approximate"),
+        rules.switch_among("slef", ("none",)),
+    ],
+    ids=lambda rule: rule.text,
+)
+def test_roles_in_rules_that_the_operator_lacks(rule):
+    """They would show when the rule is checked, for the first call that comes to it."""
+    with pytest.raises(ValueError, match=r"^gelu: the rule .* takes slef, but there are only "):
+        replace(GELU, rules=(*GELU.rules, rule))
 
 
 def test_operands_that_are_no_inputs():

@@ -147,15 +147,19 @@ class Operator:
         known = {*self.inputs, *(attribute.role for attribute in self.attributes), "out"}
         if unknown := {*self.operands} - {*self.inputs}:
             raise ValueError(f"{self.name}: operands {_listed(unknown)} are no inputs")
+        for rule in self.rules:
+            self._refuse_unknown(f"the rule {rule.text!r}", {*rule.roles} - known, known)
         for item in self.entries:
             roles = {p.role for p in item.parameters} | {role for role, _ in item.fixed}
-            if unknown := roles - known:
-                raise ValueError(
-                    f"{self.name}: {item.name} takes {_listed(unknown)}, but there are only "
-                    f"{_listed(known)}"
-                )
+            self._refuse_unknown(item.name, roles - known, known)
             if missing := {*self.inputs} - roles:
                 raise ValueError(f"{self.name}: {item.name} does not take {_listed(missing)}")
+
+    def _refuse_unknown(self, where: str, unknown: set[str], known: set[str]) -> None:
+        if unknown:
+            raise ValueError(
+                f"{self.name}: {where} takes {_listed(unknown)}, but there are only {_listed(known)}"
+            )
 
     @property
     def kernel_operands(self) -> tuple[str, ...]:

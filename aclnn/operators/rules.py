@@ -75,10 +75,11 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """A sentence for documentation and a test for calls."""
+    """A sentence for documentation, a test for calls, and the roles that the test looks at."""
 
     text: str
     test: Callable[[Call], str | None]
+    roles: tuple[str, ...] = ()
 
 
 def promoted(call: Call, roles: tuple[str, ...]) -> aclDataType | None:
@@ -124,7 +125,7 @@ def dtype_among(role: str, allowed: tuple[aclDataType, ...] = FLOATING) -> Rule:
             return None
         return _refuse_dtype(call, call.names[role], call.dtype(role), allowed)
 
-    return Rule(f"`{role}` is {names} (BF16 where the product has it)", test)
+    return Rule(f"`{role}` is {names} (BF16 where the product has it)", test, (role,))
 
 
 def same_dtype(role: str, like: str) -> Rule:
@@ -136,7 +137,7 @@ def same_dtype(role: str, like: str) -> Rule:
             f"{call.names[like]}, {_name(call.dtype(like))}"
         )
 
-    return Rule(f"`{role}` has the dtype of `{like}`", test)
+    return Rule(f"`{role}` has the dtype of `{like}`", test, (role, like))
 
 
 def promotes(roles: tuple[str, ...], allowed: tuple[aclDataType, ...] = FLOATING) -> Rule:
@@ -150,7 +151,7 @@ def promotes(roles: tuple[str, ...], allowed: tuple[aclDataType, ...] = FLOATING
         return None
 
     names = " and ".join(f"`{r}`" for r in roles)
-    return Rule(f"the dtypes of {names} promote to {_names(allowed)}", test)
+    return Rule(f"the dtypes of {names} promote to {_names(allowed)}", test, roles)
 
 
 def product_has_dtypes(roles: tuple[str, ...]) -> Rule:
@@ -160,7 +161,7 @@ def product_has_dtypes(roles: tuple[str, ...]) -> Rule:
                 return message
         return None
 
-    return Rule("BF16 tensors only where the product has BF16", test)
+    return Rule("BF16 tensors only where the product has BF16", test, roles)
 
 
 def dtype_is_promoted(role: str, roles: tuple[str, ...]) -> Rule:
@@ -172,7 +173,7 @@ def dtype_is_promoted(role: str, roles: tuple[str, ...]) -> Rule:
             f"dtype of the inputs, {_name(promoted(call, roles))}"
         )
 
-    return Rule(f"`{role}` has the promoted dtype of the inputs", test)
+    return Rule(f"`{role}` has the promoted dtype of the inputs", test, (role, *roles))
 
 
 def castable(sources: tuple[str, ...], role: str = "out") -> Rule:
@@ -187,7 +188,7 @@ def castable(sources: tuple[str, ...], role: str = "out") -> Rule:
             f"{_name(source)} cannot be cast"
         )
 
-    return Rule(f"the result's dtype can be cast to that of `{role}`", test)
+    return Rule(f"the result's dtype can be cast to that of `{role}`", test, (role, *sources))
 
 
 def convertible_scalars(*roles: str) -> Rule:
@@ -199,7 +200,7 @@ def convertible_scalars(*roles: str) -> Rule:
         return None
 
     names = ", ".join(f"`{r}`" for r in roles)
-    return Rule(f"{names} can be converted to FLOAT", test)
+    return Rule(f"{names} can be converted to FLOAT", test, roles)
 
 
 def same_shape(role: str, like: str) -> Rule:
@@ -211,7 +212,7 @@ def same_shape(role: str, like: str) -> Rule:
             f"{call.names[like]}, {call.shape(like)}"
         )
 
-    return Rule(f"`{role}` has the shape of `{like}`", test)
+    return Rule(f"`{role}` has the shape of `{like}`", test, (role, like))
 
 
 def at_most_8_dims(*roles: str) -> Rule:
@@ -224,7 +225,7 @@ def at_most_8_dims(*roles: str) -> Rule:
                 )
         return None
 
-    return Rule(f"at most {MAX_DIMS} dimensions", test)
+    return Rule(f"at most {MAX_DIMS} dimensions", test, roles)
 
 
 def done_if_empty(*roles: str) -> Rule:
@@ -233,7 +234,9 @@ def done_if_empty(*roles: str) -> Rule:
         return NOTHING_TO_DO if empty else None
 
     names = " or ".join(f"`{r}`" for r in roles)
-    return Rule(f"if {names} is empty there is nothing to do, and nothing more is checked", test)
+    return Rule(
+        f"if {names} is empty there is nothing to do, and nothing more is checked", test, roles
+    )
 
 
 def broadcasts(*roles: str) -> Rule:
@@ -243,7 +246,7 @@ def broadcasts(*roles: str) -> Rule:
         pair = ", ".join(f"{call.names[r]} {call.shape(r)}" for r in roles)
         return f"shapes do not broadcast: {pair}"
 
-    return Rule(f"{' and '.join(f'`{r}`' for r in roles)} broadcast", test)
+    return Rule(f"{' and '.join(f'`{r}`' for r in roles)} broadcast", test, roles)
 
 
 def broadcast_shape(role: str, roles: tuple[str, ...]) -> Rule:
@@ -256,7 +259,7 @@ def broadcast_shape(role: str, roles: tuple[str, ...]) -> Rule:
             f"{shape}"
         )
 
-    return Rule(f"`{role}` has the broadcast shape of the inputs", test)
+    return Rule(f"`{role}` has the broadcast shape of the inputs", test, (role, *roles))
 
 
 def not_negative_when(scalar: str, switch: str) -> Rule:
@@ -268,7 +271,7 @@ def not_negative_when(scalar: str, switch: str) -> Rule:
             f"{call.names[switch]} is true: the result no longer tells the sign of the input"
         )
 
-    return Rule(f"`{scalar}` is not negative when `{switch}` is true", test)
+    return Rule(f"`{scalar}` is not negative when `{switch}` is true", test, (scalar, switch))
 
 
 def switch_among(switch: str, allowed: tuple[str, ...]) -> Rule:
@@ -280,7 +283,7 @@ def switch_among(switch: str, allowed: tuple[str, ...]) -> Rule:
         choices = allowed if isinstance(value, str) else range(len(allowed))
         return f"{call.names[switch]} is {shown(value)}, must be {' or '.join(map(repr, choices))}"
 
-    return Rule(f"`{switch}` is {' or '.join(map(repr, allowed))}", test)
+    return Rule(f"`{switch}` is {' or '.join(map(repr, allowed))}", test, (switch,))
 
 
 def _refuse_dtype(
