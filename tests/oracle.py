@@ -62,6 +62,7 @@ class Judge:
     domain: str  # of points in float32: 'line', or 'unit' for the numbers between 0 and 1
     loses: Callable[..., Any] | None  # from the operands, what float64 may be off by at roots
     beyond: Callable[..., Any] | None = None  # from the operands, results where x is not finite
+    broadcasts: bool = False  # whether CANN's documentation says that its inputs do
 
     def arrays(self, *operands, **options):
         """The formula's value on arrays of float64."""
@@ -90,12 +91,14 @@ class Judge:
 JUDGES: dict[str, Judge] = {}
 
 
-def judge(*cases, domain="line", loses=None, beyond=None):
-    """Register a formula by its operator's name."""
+def judge(*cases, domain="line", loses=None, beyond=None, broadcasts=False):
+    """Register a formula by its operator's name, with what else `Judge` has."""
 
     def register(formula):
         takes_gradient = "g" in inspect.signature(formula).parameters
-        JUDGES[formula.__name__] = Judge(formula, takes_gradient, cases, domain, loses, beyond)
+        JUDGES[formula.__name__] = Judge(
+            formula, takes_gradient, cases, domain, loses, beyond, broadcasts
+        )
         return formula
 
     return register
@@ -129,7 +132,7 @@ def leaky_relu(m, x, negative_slope=0.01):
     return m.where(x > 0, x, x * m.number(negative_slope))
 
 
-@judge({"negative_slope": float(np.float32(0.01))})
+@judge({"negative_slope": float(np.float32(0.01))}, broadcasts=True)
 def leaky_relu_backward(m, g, x, negative_slope=0.01):
     return m.where(x > 0, g, g * m.number(negative_slope))
 
@@ -139,7 +142,7 @@ def hardshrink(m, x, lambd=0.5):
     return m.where((x > lambd) | (x < -lambd), x, 0.0)
 
 
-@judge({"lambd": 0.25})
+@judge({"lambd": 0.25}, broadcasts=True)
 def hardshrink_backward(m, g, x, lambd=0.5):
     bound = max(lambd, 0.0)
     return m.where((x > bound) | (x < -bound), g, 0.0)
@@ -161,7 +164,12 @@ def gelu(m, x, approximate="none"):
 
 
 # The derivative's two parts cancel at its root.
-@judge({}, {"approximate": "tanh"}, loses=lambda g, x: 1e-15 * np.abs(g) * (x > -1.5))
+@judge(
+    {},
+    {"approximate": "tanh"},
+    loses=lambda g, x: 1e-15 * np.abs(g) * (x > -1.5),
+    broadcasts=True,
+)
 def gelu_backward(m, g, x, approximate="none"):
     if approximate == "tanh":
         rate = 2 * m.sqrt(2 / m.pi) * (1 + 3 * m.number("0.044715") * x * x)

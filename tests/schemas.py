@@ -17,11 +17,13 @@ SCHEMAS = {
     path.stem: json.loads(path.read_text()) for folder in FOLDERS for path in folder.glob("*.json")
 }
 KNOWN = Registry().with_resources((s["$id"], Resource.from_contents(s)) for s in SCHEMAS.values())
-JUDGES = {name: Draft202012Validator(schema, registry=KNOWN) for name, schema in SCHEMAS.items()}
+VALIDATORS = {
+    name: Draft202012Validator(schema, registry=KNOWN) for name, schema in SCHEMAS.items()
+}
 
 
 def validated(text, name):
     """The document in `text`, which fits the schema of this name."""
     document = json.loads(text)
-    JUDGES[name].validate(document)
+    VALIDATORS[name].validate(document)
     return document

@@ -30,7 +30,7 @@ from aclnn.graph.views import json as documents
 from graph_tools import LARGE, as_built, assert_damage_is_refused, changed, numbers_in
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from schemas import JUDGES, SCHEMAS, validated
+from schemas import SCHEMAS, VALIDATORS, validated
 from test_graph_plan import wasteful
 
 
@@ -197,7 +197,7 @@ def test_schemas_refuse_what_is_wrong():
     document = json.loads(wasteful_plan().to_json())
     for change in ({"size": -1}, {"proof": "certain"}, {"extra": 1}, {"buffers": [{}]}):
         with pytest.raises(jsonschema.ValidationError):
-            JUDGES["plan"].validate(document | change)
+            VALIDATORS["plan"].validate(document | change)
 
 
 def everything_shown(thing):

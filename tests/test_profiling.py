@@ -13,7 +13,7 @@ import pytest
 from aclnn.graph import graph_lifetimes
 from aclnn.graph.abi import MAX_THREADS
 from graph_tools import assert_damage_is_refused
-from schemas import JUDGES, validated
+from schemas import VALIDATORS, validated
 from setups import small_executor
 
 import aclnn
@@ -103,7 +103,7 @@ def test_profiles_without_a_schedule_are_refused():
     document["recorded"] = []
     with pytest.raises(ValueError, match=re.escape("executors[0].schedule: expected a document")):
         aclnn.Profile.from_json(json.dumps(document))
-    assert not JUDGES["profile"].is_valid(document)
+    assert not VALIDATORS["profile"].is_valid(document)
 
 
 @pytest.mark.usefixtures("threads_as_before")
