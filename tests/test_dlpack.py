@@ -120,7 +120,7 @@ def test_read_only_arrays_stay_read_only():
     x = np.arange(3.0)
     x.flags.writeable = False
     assert not from_dlpack(to_dlpack(x)).flags.writeable
-    with pytest.raises(BufferError, match="read-only"):
+    with pytest.raises(BufferError, match="readonly"):
         to_dlpack(x).__dlpack__()
 
 
@@ -158,7 +158,7 @@ def test_other_devices_and_streams_are_refused():
     x = to_dlpack(np.zeros(2))
     assert x.__dlpack_device__() == (1, 0)
     for wish in ({"dl_device": (2, 0)}, {"stream": 1}):
-        with pytest.raises(BufferError):
+        with pytest.raises((BufferError, ValueError)):  # the latter from NumPy 2.1
             x.__dlpack__(**wish)
 
 

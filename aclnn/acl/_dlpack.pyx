@@ -1,4 +1,4 @@
-"""DLPack both ways, bfloat16 included, which NumPy's own reader does not know.
+"""DLPack both ways, bfloat16 included, which NumPy does not know.
 
 The structures are those of the DLPack specification, version 1.
 """
@@ -7,12 +7,10 @@ cimport numpy as cnp
 from cpython.pycapsule cimport (
     PyCapsule_GetPointer,
     PyCapsule_IsValid,
-    PyCapsule_New,
     PyCapsule_SetName,
 )
-from cpython.ref cimport Py_DECREF, Py_INCREF, PyObject
+from cpython.ref cimport Py_INCREF, PyObject
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
-from libc.stdlib cimport free, malloc
 
 import numpy as np
 
@@ -69,9 +67,6 @@ cdef extern from *:
         uint64_t flags
         DLTensor dl_tensor
 
-cdef extern from "Python.h":
-    int Py_IsInitialized() nogil
-
 cdef extern from "numpy/arrayobject.h":
     object PyArray_NewFromDescr(void *subtype, cnp.dtype descr, int nd, cnp.npy_intp *dims,
                                 cnp.npy_intp *strides, void *data, int flags, PyObject *obj)
@@ -79,7 +74,6 @@ cdef extern from "numpy/arrayobject.h":
 cdef enum:
     CPU = 1
     READ_ONLY = 1
-    COPIED = 2
     BFLOAT16 = 4
 
 cdef const char *PLAIN = "dltensor"
@@ -225,35 +219,6 @@ cdef object _array_on(DLTensor *tensor, Borrowed owner, bint read_only, bint any
     return array
 
 
-cdef void _release(DLManagedTensor *managed) noexcept nogil:
-    if Py_IsInitialized():  # once Python is gone, so is the array
-        _forget(managed.manager_ctx)
-    free(managed.dl_tensor.shape)
-    free(managed)
-
-
-cdef void _release_versioned(DLManagedTensorVersioned *managed) noexcept nogil:
-    if Py_IsInitialized():
-        _forget(managed.manager_ctx)
-    free(managed.dl_tensor.shape)
-    free(managed)
-
-
-cdef void _forget(void *array) noexcept with gil:
-    Py_DECREF(<object>array)
-
-
-cdef void _drop_unused(object capsule) noexcept:
-    cdef DLManagedTensor *plain
-    cdef DLManagedTensorVersioned *versioned
-    if PyCapsule_IsValid(capsule, PLAIN):
-        plain = <DLManagedTensor *>PyCapsule_GetPointer(capsule, PLAIN)
-        plain.deleter(plain)
-    elif PyCapsule_IsValid(capsule, VERSIONED):
-        versioned = <DLManagedTensorVersioned *>PyCapsule_GetPointer(capsule, VERSIONED)
-        versioned.deleter(versioned)
-
-
 cdef class DLPackExporter:
     """A NumPy array that other libraries can take over, whatever its dtype.
 
@@ -275,23 +240,13 @@ cdef class DLPackExporter:
         cdef object array = self.array
         if stream is not None:
             raise BufferError("stream must be None for memory of the CPU")
-        if dl_device is not None and tuple(dl_device) != (CPU, 0):
-            raise BufferError(f"dl_device is {tuple(dl_device)}, the array is on the CPU, (1, 0)")
-        if copy:
-            array = array.copy()
-        _refuse_unshareable(array)
-        if max_version is not None and tuple(max_version) >= (1, 0):
-            return _versioned_capsule(array, COPIED if copy else 0)
-        if not array.flags.writeable:
-            raise BufferError("the array is read-only, which DLPack says from version 1.0 on")
-        return _plain_capsule(array)
-
-
-cdef object _refuse_unshareable(array):
-    if _dtype_code(array.dtype) is None:
-        raise BufferError(f"dtype {array.dtype} has no DLPack counterpart")
-    if any(step % array.itemsize for step in array.strides):
-        raise BufferError(f"strides {array.strides} are no multiples of the item size")
+        if _dtype_code(array.dtype) is None:
+            raise BufferError(f"dtype {array.dtype} has no DLPack counterpart")
+        known = array.view(np.uint16) if array.dtype == _BFLOAT16 else array
+        capsule = known.__dlpack__(max_version=max_version, dl_device=dl_device, copy=copy)
+        if known is not array:
+            _tensor_of(capsule).dtype.code = BFLOAT16
+        return capsule
 
 
 cdef object _dtype_code(dtype):
@@ -302,48 +257,10 @@ cdef object _dtype_code(dtype):
     return code if known else None
 
 
-cdef object _plain_capsule(array):
-    cdef DLManagedTensor *managed = <DLManagedTensor *>malloc(sizeof(DLManagedTensor))
-    if managed == NULL or not _describe(&managed.dl_tensor, array):
-        free(managed)
-        raise MemoryError
-    Py_INCREF(array)
-    managed.manager_ctx = <void *>array
-    managed.deleter = _release
-    return PyCapsule_New(managed, PLAIN, <void (*)(object) noexcept>_drop_unused)
-
-
-cdef object _versioned_capsule(array, uint64_t flags):
-    cdef DLManagedTensorVersioned *managed = <DLManagedTensorVersioned *>malloc(
-        sizeof(DLManagedTensorVersioned))
-    if managed == NULL or not _describe(&managed.dl_tensor, array):
-        free(managed)
-        raise MemoryError
-    Py_INCREF(array)
-    managed.version = DLPackVersion(1, 0)
-    managed.manager_ctx = <void *>array
-    managed.deleter = _release_versioned
-    managed.flags = flags | (0 if array.flags.writeable else READ_ONLY)
-    return PyCapsule_New(managed, VERSIONED, <void (*)(object) noexcept>_drop_unused)
-
-
-cdef bint _describe(DLTensor *tensor, cnp.ndarray array) except -1:
-    """Fill in the description; False when there is no memory for it."""
-    cdef int axis, ndim = array.ndim
-    cdef Py_ssize_t itemsize = array.dtype.itemsize
-    tensor.dtype = DLDataType(_dtype_code(array.dtype), itemsize * 8, 1)
-    tensor.device = DLDevice(CPU, 0)
-    tensor.data = cnp.PyArray_DATA(array)
-    tensor.byte_offset = 0
-    tensor.ndim = ndim
-    tensor.shape = <int64_t *>malloc((2 * ndim + 1) * sizeof(int64_t))
-    if tensor.shape == NULL:
-        return False
-    tensor.strides = tensor.shape + ndim
-    for axis in range(ndim):
-        tensor.shape[axis] = cnp.PyArray_DIM(array, axis)
-        tensor.strides[axis] = cnp.PyArray_STRIDE(array, axis) // itemsize
-    return True
+cdef DLTensor *_tensor_of(object capsule) except NULL:
+    if PyCapsule_IsValid(capsule, VERSIONED):
+        return &(<DLManagedTensorVersioned *>PyCapsule_GetPointer(capsule, VERSIONED)).dl_tensor
+    return &(<DLManagedTensor *>PyCapsule_GetPointer(capsule, PLAIN)).dl_tensor
 
 
 def to_dlpack(array):
