@@ -126,6 +126,69 @@ def test_generated_docstrings_say_all_there_is_to_say(name):
         assert re.search("dtype .* shape|itself", sections["Returns"], re.DOTALL)
 
 
+def documented():
+    """Public functions, and methods of public classes: whether they are given an object first."""
+    for home in (aclnn, aclnn.graph):
+        for name in home.__all__:
+            value = getattr(home, name)
+            if inspect.isroutine(value):
+                yield pytest.param(value, False, id=name)
+            for own, method in vars(value).items() if isinstance(value, type) else ():
+                function = getattr(method, "__func__", method)  # of static and class methods
+                if inspect.isroutine(function) and not own.startswith("_"):
+                    first = list(inspect.signature(function).parameters)[:1]
+                    yield pytest.param(function, first in (["self"], ["cls"]), id=f"{name}.{own}")
+
+
+DOCUMENTED = list(documented())
+
+
+def what_it_gives(function):
+    """The annotation of a function's result; those of compiled functions are in a stub."""
+    found = inspect.signature(function).return_annotation
+    if found is not inspect.Signature.empty:
+        return found
+    own = function.__module__.replace(".", "/") + ".pyi"
+    tree = ast.parse(source(own if (ROOT / own).exists() else "aclnn/__init__.pyi"))
+    stubs = {
+        node.name: node.returns for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)
+    }
+    return ast.unparse(stubs[function.__name__]) if function.__name__ in stubs else "Any"
+
+
+WITHOUT_RETURNS = ("aclrtGetSocName", "get_num_threads", "get_soc_version")  # yet to be written
+
+
+@pytest.mark.parametrize(("function", "of_object"), DOCUMENTED)
+def test_docstrings_say_what_is_taken_and_given(function, of_object):
+    sections = sections_of(function.__doc__)
+    listed = re.findall(r"^(\S[^:\n]*)", sections.get("Parameters", ""), re.MULTILINE)
+    terms = [one.strip(" *") for line in listed for one in line.split(",")]
+    assert terms == list(inspect.signature(function).parameters)[of_object:]
+    gives = what_it_gives(function)
+    title = "Yields" if gives.startswith("Iterator") else "Returns"
+    gives_something = gives != "None" and function.__name__ not in WITHOUT_RETURNS
+    assert {"Returns", "Yields"} & sections.keys() == ({title} if gives_something else set())
+
+
+STATUSES = {
+    member.name: int(member) for kind in (aclnn.aclError, aclnn.aclnnStatus) for member in kind
+}
+
+
+@pytest.mark.parametrize(("function", "of_object"), DOCUMENTED)
+def test_docstrings_tell_statuses_by_name_and_number(function, of_object):
+    sections = sections_of(function.__doc__)
+    told = " ".join(f"{sections.get('Returns', '')} {sections.get('Raises', '')}".split())
+    for name, number in re.findall(r"(?:(\w+) \()?\b(\d{6})\b", told):
+        assert STATUSES.get(name) == int(number)
+    for name, number in re.findall(r"\b(ACL(?:NN)?_(?:ERR|SUCCESS)\w*)(?: \((\d+)\))?", told):
+        assert number == str(STATUSES[name])
+    gives = what_it_gives(function)
+    if function.__name__.startswith("acl") and re.search(r"\bint(\]|$)", gives):
+        assert "SUCCESS (0)" in told
+
+
 def test_options_that_are_numbers_say_what_these_stand_for():
     described = dict(
         definitions(sections_of(aclnn.aclnnGeluV2GetWorkspaceSize.__doc__)["Parameters"])

@@ -86,13 +86,42 @@ cdef class aclTensor:
                 f"{self.steps()}, offset {self.offset}>")
 
     def dims(self):
+        """The view's shape.
+
+        Returns
+        -------
+        tuple of int
+        """
         return tuple([self.shape[axis] for axis in range(self.ndim)])
 
     def steps(self):
+        """The view's strides.
+
+        Returns
+        -------
+        tuple of int
+            In elements, one for each dimension.
+        """
         return tuple([self.strides[axis] for axis in range(self.ndim)])
 
     def with_data(self, data):
-        """The same view of other memory; raises `AclnnError` where it does not fit."""
+        """The same view of other memory.
+
+        Parameters
+        ----------
+        data : buffer, int or None
+            Anything that `aclCreateTensor` takes as `tensorData`.
+
+        Returns
+        -------
+        aclTensor
+            A new one; this one stays as it is.
+
+        Raises
+        ------
+        AclnnError
+            With status ACLNN_ERR_PARAM_INVALID (161002), if the view does not fit the memory.
+        """
         cdef aclTensor other = make_tensor(self.dims(), self.dtype, self.steps(), self.offset,
                                            self.format, self.storage_shape, None)
         other.attach(data, "addr")
@@ -133,7 +162,13 @@ cdef class aclTensor:
         self.owner, self.storage, self.device = None, NULL, False
 
     def bytes_needed(self):
-        """Bytes from the start of the storage to the end of the last element."""
+        """The bytes that the view needs of its storage.
+
+        Returns
+        -------
+        int
+            Bytes from the start of the storage to the end of the last element; 0 for an empty view.
+        """
         elements = elements_needed(self.dims(), self.steps(), self.offset)
         return elements * dtypes.item_size(self.dtype)
 
@@ -289,11 +324,13 @@ def aclCreateTensor(viewDims, dataType, stride, offset, format, storageDims, ten
     viewDims : sequence of int
         The view's shape; empty for one element.
     dataType : aclDataType
+        What an element is; any member.
     stride : sequence of int or None
-        Strides in elements; None for row-major.
+        Strides in elements, not negative; None for row-major.
     offset : int
         The first element, counted from the start of the storage.
     format : aclFormat
+        Any member; a private one counts as its storage laid out plainly.
     storageDims : sequence of int
         Shape of the storage.
     tensorData : buffer, int or None
@@ -303,8 +340,9 @@ def aclCreateTensor(viewDims, dataType, stride, offset, format, storageDims, ten
     Returns
     -------
     aclTensor or None
-        None, and a message, for a view that reaches outside its storage and for anything else
-        that makes no sense.
+        None, and a message, for a view that reaches outside its storage or the memory given, for
+        negative numbers, for strides and sizes of unequal number, for addresses that are not
+        live, and for arguments of other kinds.
 
     Examples
     --------
@@ -323,13 +361,21 @@ def aclCreateTensor(viewDims, dataType, stride, offset, format, storageDims, ten
 
 
 def aclInitTensor(tensor, viewDims, dataType, stride, offset, format, storageDims, tensorData):
-    """Describe other memory with a tensor there is already; see `aclCreateTensor`.
+    """Describe a tensor anew. Executors that were planned for what it was refuse to run.
+
+    Parameters
+    ----------
+    tensor : aclTensor
+        On failure it stays as it was.
+    viewDims, dataType, stride, offset, format, storageDims, tensorData
+        As for `aclCreateTensor`.
 
     Returns
     -------
     int
-        ACLNN_SUCCESS; 161001 for a null or destroyed tensor; 161002 for a description that
-        `aclCreateTensor` would refuse, and the tensor stays as it was.
+        ACLNN_SUCCESS (0); ACLNN_ERR_PARAM_NULLPTR (161001) for a null or destroyed tensor;
+        ACLNN_ERR_PARAM_INVALID (161002) for what is no tensor and for a description that
+        `aclCreateTensor` would refuse; ACLNN_ERR_INNER (561000) if memory ran out.
 
     Examples
     --------
@@ -374,14 +420,18 @@ cdef int refuse_tensor(str function, object tensor) except -1:
 
 
 def aclDestroyTensor(tensor):
-    """Destroy a tensor; null succeeds.
+    """Destroy a tensor, which lets go of the memory that it was given.
 
-    It lets go of the memory that it was given; runs that are queued keep theirs.
+    Parameters
+    ----------
+    tensor : aclTensor or None
+        None, a null pointer, succeeds. Runs that are queued keep the tensor's memory.
 
     Returns
     -------
     int
-        ACLNN_SUCCESS; 161001 for a tensor that was destroyed before; 161002 for what is no tensor.
+        ACLNN_SUCCESS (0); ACLNN_ERR_PARAM_NULLPTR (161001) for a tensor that was destroyed before;
+        ACLNN_ERR_PARAM_INVALID (161002) for what is no tensor.
 
     Examples
     --------
@@ -400,7 +450,19 @@ def aclDestroyTensor(tensor):
 
 
 def aclGetViewShape(tensor):
-    """The view's shape: ``(dims, status)``.
+    """Tell the shape of a tensor's view.
+
+    Parameters
+    ----------
+    tensor : aclTensor
+
+    Returns
+    -------
+    dims : list of int or None
+        A size for each dimension; None on failure.
+    status : int
+        ACLNN_SUCCESS (0); ACLNN_ERR_PARAM_NULLPTR (161001) for a null or destroyed tensor;
+        ACLNN_ERR_PARAM_INVALID (161002) for what is no tensor.
 
     Examples
     --------
@@ -415,7 +477,19 @@ def aclGetViewShape(tensor):
 
 
 def aclGetStorageShape(tensor):
-    """The storage's shape: ``(dims, status)``.
+    """Tell the shape of a tensor's storage.
+
+    Parameters
+    ----------
+    tensor : aclTensor
+
+    Returns
+    -------
+    dims : list of int or None
+        `storageDims` as it was given; None on failure.
+    status : int
+        ACLNN_SUCCESS (0); ACLNN_ERR_PARAM_NULLPTR (161001) for a null or destroyed tensor;
+        ACLNN_ERR_PARAM_INVALID (161002) for what is no tensor.
 
     Examples
     --------
@@ -430,7 +504,19 @@ def aclGetStorageShape(tensor):
 
 
 def aclGetViewStrides(tensor):
-    """The view's strides in elements: ``(strides, status)``.
+    """Tell the strides of a tensor's view.
+
+    Parameters
+    ----------
+    tensor : aclTensor
+
+    Returns
+    -------
+    strides : list of int or None
+        In elements, one for each dimension; None on failure.
+    status : int
+        ACLNN_SUCCESS (0); ACLNN_ERR_PARAM_NULLPTR (161001) for a null or destroyed tensor;
+        ACLNN_ERR_PARAM_INVALID (161002) for what is no tensor.
 
     Examples
     --------
@@ -445,7 +531,19 @@ def aclGetViewStrides(tensor):
 
 
 def aclGetViewOffset(tensor):
-    """The view's offset in elements: ``(offset, status)``.
+    """Tell where a tensor's view begins in its storage.
+
+    Parameters
+    ----------
+    tensor : aclTensor
+
+    Returns
+    -------
+    offset : int
+        In elements from the start of the storage; 0 on failure.
+    status : int
+        ACLNN_SUCCESS (0); ACLNN_ERR_PARAM_NULLPTR (161001) for a null or destroyed tensor;
+        ACLNN_ERR_PARAM_INVALID (161002) for what is no tensor.
 
     Examples
     --------
@@ -460,7 +558,19 @@ def aclGetViewOffset(tensor):
 
 
 def aclGetFormat(tensor):
-    """The tensor's format: ``(aclFormat, status)``.
+    """Tell a tensor's format.
+
+    Parameters
+    ----------
+    tensor : aclTensor
+
+    Returns
+    -------
+    format : aclFormat or None
+        As it was given; None on failure.
+    status : int
+        ACLNN_SUCCESS (0); ACLNN_ERR_PARAM_NULLPTR (161001) for a null or destroyed tensor;
+        ACLNN_ERR_PARAM_INVALID (161002) for what is no tensor.
 
     Examples
     --------
@@ -475,7 +585,19 @@ def aclGetFormat(tensor):
 
 
 def aclGetDataType(tensor):
-    """The tensor's element type: ``(aclDataType, status)``.
+    """Tell a tensor's dtype.
+
+    Parameters
+    ----------
+    tensor : aclTensor
+
+    Returns
+    -------
+    dataType : aclDataType or None
+        As it was given; None on failure.
+    status : int
+        ACLNN_SUCCESS (0); ACLNN_ERR_PARAM_NULLPTR (161001) for a null or destroyed tensor;
+        ACLNN_ERR_PARAM_INVALID (161002) for what is no tensor.
 
     Examples
     --------
@@ -490,7 +612,19 @@ def aclGetDataType(tensor):
 
 
 def aclGetRawTensorAddr(tensor):
-    """Where the storage begins: ``(address, status)``; the address of no data is 0.
+    """Tell where a tensor's storage begins.
+
+    Parameters
+    ----------
+    tensor : aclTensor
+
+    Returns
+    -------
+    address : int
+        Of the storage's first byte; 0 for a tensor without data, and on failure.
+    status : int
+        ACLNN_SUCCESS (0); ACLNN_ERR_PARAM_NULLPTR (161001) for a null or destroyed tensor;
+        ACLNN_ERR_PARAM_INVALID (161002) for what is no tensor.
 
     Examples
     --------
@@ -510,13 +644,16 @@ def aclSetRawTensorAddr(tensor, addr):
     Parameters
     ----------
     tensor : aclTensor
+        On failure it keeps the memory that it has.
     addr : buffer, int or None
-        Anything that `aclCreateTensor` takes as `tensorData`.
+        Anything that `aclCreateTensor` takes as `tensorData`; None leaves it without data.
 
     Returns
     -------
     int
-        ACLNN_SUCCESS; 161001 for a null tensor; 161002 for memory that the view does not fit.
+        ACLNN_SUCCESS (0); ACLNN_ERR_PARAM_NULLPTR (161001) for a null or destroyed tensor;
+        ACLNN_ERR_PARAM_INVALID (161002) for what is no tensor and for memory that the view does
+        not fit.
 
     Examples
     --------
@@ -648,12 +785,18 @@ def stored_complex(value, dtype):
 
 
 def aclDestroyScalar(scalar):
-    """Destroy a scalar; null succeeds.
+    """Destroy a scalar.
+
+    Parameters
+    ----------
+    scalar : aclScalar or None
+        None, a null pointer, succeeds. Executors keep the values of their scalars.
 
     Returns
     -------
     int
-        ACLNN_SUCCESS; 161001 for a scalar that was destroyed before; 161002 for no scalar.
+        ACLNN_SUCCESS (0); ACLNN_ERR_PARAM_NULLPTR (161001) for a scalar that was destroyed before;
+        ACLNN_ERR_PARAM_INVALID (161002) for what is no scalar.
 
     Examples
     --------

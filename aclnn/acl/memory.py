@@ -174,7 +174,9 @@ def aclrtMalloc(size: int, policy: int) -> tuple[int, int]:
     address : int
         Aligned to 512 bytes; 0 on failure.
     status : int
-        ACL_SUCCESS; 107000 for a size or policy that makes no sense; 207001 when memory is short.
+        ACL_SUCCESS (0); ACL_ERROR_RT_PARAM_INVALID (107000) for a size below 1 and for a policy
+        that is no aclrtMemMallocPolicy; ACL_ERROR_RT_MEMORY_ALLOCATION (207001) when memory is
+        short.
 
     Examples
     --------
@@ -214,7 +216,8 @@ def aclrtFree(address: int) -> int:
     Returns
     -------
     int
-        ACL_SUCCESS; 107000 for any other address, freed ones included.
+        ACL_SUCCESS (0); ACL_ERROR_RT_PARAM_INVALID (107000) for any other address, freed ones
+        included.
 
     Examples
     --------
@@ -237,20 +240,24 @@ def aclrtMemcpy(dst: Any, destMax: int, src: Any, count: int, kind: int) -> int:
 
     Parameters
     ----------
-    dst, src : int or buffer
-        A device side is an address; a host side is any buffer, anything with
-        ``__array_interface__`` or ``__dlpack__``, or an address too: all memory is this
-        machine's. A buffer with gaps between its elements is refused.
+    dst : int or buffer
+        Where to. A device side is an address from `aclrtMalloc`, or some way into such memory; a
+        host side is that too, or any buffer, or anything with ``__array_interface__`` or
+        ``__dlpack__``. A buffer with gaps between its elements is refused, a read-only one too.
     destMax : int
         Bytes that `dst` has room for.
+    src : int or buffer
+        Where from, given as `dst` is; it may be read-only.
     count : int
+        Bytes to copy.
     kind : aclrtMemcpyKind
+        Which sides are the device's: neither, one or both.
 
     Returns
     -------
     int
-        ACL_SUCCESS; 107000 when `count` exceeds `destMax` or either side, when an address is not
-        live, or when a device side is no address.
+        ACL_SUCCESS (0); ACL_ERROR_RT_PARAM_INVALID (107000) when `count` exceeds `destMax` or
+        either side, an address is not live, a side or a number is none of the above.
 
     Examples
     --------
@@ -290,8 +297,9 @@ def aclrtMemcpyAsync(dst: Any, destMax: int, src: Any, count: int, kind: int, st
     Returns
     -------
     int
-        ACL_SUCCESS; 107000 for arguments that `aclrtMemcpy` would refuse; 107017 for what is no
-        stream, or a destroyed one; 361001 when no thread can be had for the stream.
+        ACL_SUCCESS (0); ACL_ERROR_RT_PARAM_INVALID (107000) for arguments that `aclrtMemcpy` would
+        refuse; ACL_ERROR_RT_INVALID_HANDLE (107017) for what is no stream, or a destroyed one;
+        ACLNN_ERR_RUNTIME_ERROR (361001) when no thread can be had for the stream.
 
     Examples
     --------
@@ -320,7 +328,7 @@ def aclrtMemset(address: Any, maxCount: int, value: int, count: int) -> int:
     address : int
         From `aclrtMalloc`, or some way into such memory.
     maxCount : int
-        Bytes that there are room for.
+        Bytes that there is room for.
     value : int
         A byte, from -128 to 255.
     count : int
@@ -329,8 +337,8 @@ def aclrtMemset(address: Any, maxCount: int, value: int, count: int) -> int:
     Returns
     -------
     int
-        ACL_SUCCESS; 107000 when `count` exceeds `maxCount` or the allocation, or `value` is no
-        byte.
+        ACL_SUCCESS (0); ACL_ERROR_RT_PARAM_INVALID (107000) when `count` exceeds `maxCount` or the
+        allocation, the address is not live, or `value` is no byte.
 
     Examples
     --------
@@ -359,7 +367,21 @@ def aclrtMemset(address: Any, maxCount: int, value: int, count: int) -> int:
 
 
 def aclrtGetMemInfo(attr: int) -> tuple[int, int, int]:
-    """How much memory there is: ``(free, total, status)``, in bytes, of this machine.
+    """Tell how much memory this machine has.
+
+    Parameters
+    ----------
+    attr : aclrtMemAttr
+        Which memory; the numbers are the same for each.
+
+    Returns
+    -------
+    free : int
+        Bytes of free memory, or of all of it where the system does not tell; 0 on failure.
+    total : int
+        Bytes of memory; 0 on failure.
+    status : int
+        ACL_SUCCESS (0); ACL_ERROR_RT_PARAM_INVALID (107000) if `attr` is no aclrtMemAttr.
 
     Examples
     --------

@@ -259,7 +259,16 @@ def submit(stream: Any, job: Job, function: str = "stream") -> int:
 
 
 def aclrtCreateStream() -> tuple[aclrtStream, int]:
-    """Make a stream: ``(stream, status)``.
+    """Make a stream.
+
+    Its thread starts when it is first given work.
+
+    Returns
+    -------
+    stream : aclrtStream
+        Runs its work in order, beside that of other streams.
+    status : int
+        ACL_SUCCESS (0).
 
     Examples
     --------
@@ -272,7 +281,19 @@ def aclrtCreateStream() -> tuple[aclrtStream, int]:
 
 
 def aclrtDestroyStream(stream: Any) -> int:
-    """Finish a stream's work, then destroy it; null succeeds, 107017 for no live stream.
+    """Wait until a stream's work is done, then destroy it.
+
+    Parameters
+    ----------
+    stream : aclrtStream or None
+        None, a null handle, succeeds and does nothing.
+
+    Returns
+    -------
+    int
+        ACL_SUCCESS (0); ACLNN_ERR_RUNTIME_ERROR (361001), with the first message, if work failed
+        since the last synchronise: the stream is destroyed all the same;
+        ACL_ERROR_RT_INVALID_HANDLE (107017) for a destroyed stream and for what is no stream.
 
     Examples
     --------
@@ -292,13 +313,19 @@ def aclrtDestroyStream(stream: Any) -> int:
 
 
 def aclrtSynchronizeStream(stream: Any) -> int:
-    """Wait until a stream's work is done.
+    """Wait until the work that a stream was given so far is done.
+
+    Parameters
+    ----------
+    stream : aclrtStream or None
+        None, the default stream, has nothing to wait for.
 
     Returns
     -------
     int
-        ACL_SUCCESS; 361001 and the message of the first failure since the last synchronise;
-        107017 for no live stream. The default stream, None, has nothing to wait for.
+        ACL_SUCCESS (0); ACLNN_ERR_RUNTIME_ERROR (361001), with the message of the first failure,
+        if work failed since the last synchronise; ACL_ERROR_RT_INVALID_HANDLE (107017) for a
+        destroyed stream and for what is no stream.
 
     Examples
     --------
@@ -319,7 +346,13 @@ def aclrtSynchronizeStream(stream: Any) -> int:
 
 
 def aclrtSynchronizeDevice() -> int:
-    """Wait until the work of every stream is done; failures as in `aclrtSynchronizeStream`.
+    """Wait until the work of every stream is done.
+
+    Returns
+    -------
+    int
+        ACL_SUCCESS (0); ACLNN_ERR_RUNTIME_ERROR (361001) if work failed on any stream since it was
+        synchronised last, with the message of one failure; the others are dropped.
 
     Examples
     --------
@@ -336,7 +369,14 @@ def _outcome(failure: str | None) -> int:
 
 
 def aclrtCreateEvent() -> tuple[aclrtEvent, int]:
-    """Make an event: ``(event, status)``.
+    """Make an event, a mark that can be put into streams' work.
+
+    Returns
+    -------
+    event : aclrtEvent
+        Not recorded yet.
+    status : int
+        ACL_SUCCESS (0).
 
     Examples
     --------
@@ -349,7 +389,18 @@ def aclrtCreateEvent() -> tuple[aclrtEvent, int]:
 
 
 def aclrtDestroyEvent(event: Any) -> int:
-    """Destroy an event; streams that wait for it still get what they wait for. Null succeeds.
+    """Destroy an event; streams that wait for its recording go on when that happens.
+
+    Parameters
+    ----------
+    event : aclrtEvent or None
+        None, a null handle, succeeds and does nothing.
+
+    Returns
+    -------
+    int
+        ACL_SUCCESS (0); ACL_ERROR_RT_INVALID_HANDLE (107017) for a destroyed event and for what is
+        no event.
 
     Examples
     --------
@@ -367,12 +418,22 @@ def aclrtDestroyEvent(event: Any) -> int:
 
 
 def aclrtRecordEvent(event: Any, stream: Any) -> int:
-    """Mark the end of the work that a stream has been given so far.
+    """Record an event behind the work that a stream was given so far.
+
+    The event happens when that work is done. A later recording takes the place of an earlier one.
+
+    Parameters
+    ----------
+    event : aclrtEvent
+    stream : aclrtStream or None
+        None, the default stream: the event happens at once.
 
     Returns
     -------
     int
-        ACL_SUCCESS; 107017 for no live event or stream.
+        ACL_SUCCESS (0); ACL_ERROR_RT_INVALID_HANDLE (107017) for a null event, and for an event or
+        stream that is destroyed or of another type; ACLNN_ERR_RUNTIME_ERROR (361001) when no
+        thread can be had for the stream.
 
     Examples
     --------
@@ -393,12 +454,21 @@ def aclrtRecordEvent(event: Any, stream: Any) -> int:
 
 
 def aclrtStreamWaitEvent(stream: Any, event: Any) -> int:
-    """Let a stream's later work wait for an event's latest recording; none: nothing to wait for.
+    """Let what a stream is given from now on wait for an event.
+
+    Parameters
+    ----------
+    stream : aclrtStream or None
+        None, the default stream: the calling thread waits, now.
+    event : aclrtEvent
+        Its latest recording counts, later ones do not; if it was never recorded, nothing waits.
 
     Returns
     -------
     int
-        ACL_SUCCESS; 107017 for no live event or stream.
+        ACL_SUCCESS (0); ACL_ERROR_RT_INVALID_HANDLE (107017) for a null event, and for an event or
+        stream that is destroyed or of another type; ACLNN_ERR_RUNTIME_ERROR (361001) when no
+        thread can be had for the stream.
 
     Examples
     --------
@@ -421,6 +491,17 @@ def aclrtStreamWaitEvent(stream: Any, event: Any) -> int:
 def aclrtSynchronizeEvent(event: Any) -> int:
     """Wait until an event's latest recording has happened.
 
+    Parameters
+    ----------
+    event : aclrtEvent
+        If it was never recorded, there is nothing to wait for.
+
+    Returns
+    -------
+    int
+        ACL_SUCCESS (0); ACL_ERROR_RT_INVALID_HANDLE (107017) for an event that is null or
+        destroyed and for what is no event.
+
     Examples
     --------
     >>> import aclnn
@@ -435,7 +516,21 @@ def aclrtSynchronizeEvent(event: Any) -> int:
 
 
 def aclrtEventElapsedTime(start: Any, end: Any) -> tuple[float, int]:
-    """Milliseconds between two events: ``(ms, status)``; 107006 for one that has not happened.
+    """Measure the time between two events.
+
+    Parameters
+    ----------
+    start, end : aclrtEvent
+        Both have happened: see `aclrtSynchronizeEvent`.
+
+    Returns
+    -------
+    ms : float
+        Milliseconds from `start` to `end`, negative if `end` was first; 0.0 on failure.
+    status : int
+        ACL_SUCCESS (0); ACL_ERROR_RT_EVENT_TIMESTAMP_INVALID (107006) for an event that was not
+        recorded or has not happened yet; ACL_ERROR_RT_INVALID_HANDLE (107017) for one that is null
+        or destroyed and for what is no event.
 
     Examples
     --------
@@ -498,7 +593,17 @@ if hasattr(os, "register_at_fork"):
 
 
 def aclInit(configPath: Any = None) -> int:
-    """Start the runtime; 100002 when it is started already. Programs work without it.
+    """Start the runtime. Programs work without it.
+
+    Parameters
+    ----------
+    configPath : str or None, optional
+        CANN's configuration file; not read here.
+
+    Returns
+    -------
+    int
+        ACL_SUCCESS (0); ACL_ERROR_REPEAT_INITIALIZE (100002) if the runtime is started already.
 
     Examples
     --------
@@ -510,9 +615,15 @@ def aclInit(configPath: Any = None) -> int:
 
 
 def aclFinalize() -> int:
-    """End the runtime, then wait for all streams; 100001 without `aclInit`, 100037 twice.
+    """End the runtime, then wait until the work of every stream is done.
 
-    What failed on a stream surfaces here too, as in `aclrtSynchronizeDevice`.
+    Returns
+    -------
+    int
+        ACL_SUCCESS (0); ACL_ERROR_UNINITIALIZE (100001) if `aclInit` was not called;
+        ACL_ERROR_REPEAT_FINALIZE (100037) if the runtime has ended already;
+        ACLNN_ERR_RUNTIME_ERROR (361001) if work failed on a stream, as `aclrtSynchronizeDevice`
+        has it.
 
     Examples
     --------
@@ -524,7 +635,17 @@ def aclFinalize() -> int:
 
 
 def aclnnInit(configPath: Any = None) -> int:
-    """Start the operator library; may be called again and does nothing then.
+    """Start the operator library; does nothing here, so that it may be called any number of times.
+
+    Parameters
+    ----------
+    configPath : str or None, optional
+        CANN's configuration file; not read here.
+
+    Returns
+    -------
+    int
+        ACL_SUCCESS (0).
 
     Examples
     --------
@@ -536,7 +657,12 @@ def aclnnInit(configPath: Any = None) -> int:
 
 
 def aclnnFinalize() -> int:
-    """End the operator library; may be called again and does nothing then.
+    """End the operator library; does nothing here, so that it may be called any number of times.
+
+    Returns
+    -------
+    int
+        ACL_SUCCESS (0).
 
     Examples
     --------
@@ -548,7 +674,17 @@ def aclnnFinalize() -> int:
 
 
 def aclrtSetDevice(deviceId: int) -> int:
-    """Choose the device: 0, this machine's CPU; 107001 for any other.
+    """Choose the device.
+
+    Parameters
+    ----------
+    deviceId : int
+        0, this machine's CPU: the only device there is.
+
+    Returns
+    -------
+    int
+        ACL_SUCCESS (0); ACL_ERROR_RT_INVALID_DEVICEID (107001) for anything but 0.
 
     Examples
     --------
@@ -560,7 +696,19 @@ def aclrtSetDevice(deviceId: int) -> int:
 
 
 def aclrtResetDevice(deviceId: int) -> int:
-    """Wait for the device's work; 107001 for a device other than 0.
+    """Wait until the work of every stream of the device is done.
+
+    Parameters
+    ----------
+    deviceId : int
+        0, this machine's CPU: the only device there is.
+
+    Returns
+    -------
+    int
+        ACL_SUCCESS (0); ACL_ERROR_RT_INVALID_DEVICEID (107001) for anything but 0;
+        ACLNN_ERR_RUNTIME_ERROR (361001) if work failed on a stream, as `aclrtSynchronizeDevice`
+        has it.
 
     Examples
     --------
@@ -583,7 +731,14 @@ def _check_device(function: str, device: Any) -> int:
 
 
 def aclrtGetDevice() -> tuple[int, int]:
-    """The device in use: ``(0, status)``.
+    """Tell which device is in use.
+
+    Returns
+    -------
+    deviceId : int
+        0, this machine's CPU, whether or not `aclrtSetDevice` was called.
+    status : int
+        ACL_SUCCESS (0).
 
     Examples
     --------
@@ -595,7 +750,14 @@ def aclrtGetDevice() -> tuple[int, int]:
 
 
 def aclrtGetDeviceCount() -> tuple[int, int]:
-    """How many devices there are: ``(1, status)``.
+    """Tell how many devices there are.
+
+    Returns
+    -------
+    count : int
+        1: this machine's CPU.
+    status : int
+        ACL_SUCCESS (0).
 
     Examples
     --------

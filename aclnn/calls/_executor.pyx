@@ -154,7 +154,21 @@ cdef class aclOpExecutor:
         return result
 
     def rebind(self, arrays):
-        """Bind other arrays of the planned description, by name."""
+        """Bind other arrays, which later runs use.
+
+        Parameters
+        ----------
+        arrays : dict of str to array
+            By operand name: arrays of the dtype, shape and strides that were planned. Operands
+            that are not named keep theirs.
+
+        Raises
+        ------
+        AclnnError
+            If there is no operand of that name, an array does not fit the plan, the output is
+            read-only, the executor is destroyed, or it was made by a C-shaped function. Nothing
+            is bound then.
+        """
         from aclnn.calls import _functional
 
         _functional.rebind(self, arrays)
@@ -172,6 +186,7 @@ cdef class aclOpExecutor:
         Returns
         -------
         Profile
+            Of the `repeat` runs, with times in nanoseconds.
 
         Raises
         ------
@@ -189,7 +204,21 @@ cdef class aclOpExecutor:
         return profiling.profile_executor(runs, repeat=repeat, warmup=warmup)
 
     def to_html(self):
-        """A report that is one file: graph, plan, passes and profile."""
+        """Make a report that is one file: graph, plan, passes and profile.
+
+        The profile runs the executor, which writes its output. There is none where a run would do
+        more than that: spend the executor, or change an input.
+
+        Returns
+        -------
+        str
+            A page in HTML that needs no network and no other files.
+
+        Raises
+        ------
+        ModuleNotFoundError
+            If jinja2 is not installed; the message says how to.
+        """
         from aclnn.reports import report
 
         return report.to_html(self)
@@ -198,7 +227,10 @@ cdef class aclOpExecutor:
         return self.graph.to_svg(self.plan)
 
     def destroy(self):
-        """Let go of everything; using the executor afterwards is an error."""
+        """Let go of all arrays and tensors; runs that are queued keep theirs.
+
+        To run or bind the executor afterwards is an error. It may be destroyed again.
+        """
         self.destroyed = True
         self.bound = [None] * len(self.bound)
         self.result = self.keep = None
@@ -295,10 +327,16 @@ cdef class aclOpExecutor:
 def aclSetAclOpExecutorRepeatable(executor):
     """Let an executor run more than once.
 
+    Parameters
+    ----------
+    executor : aclOpExecutor
+        From phase one, not run yet.
+
     Returns
     -------
     int
-        ACLNN_SUCCESS; 561103 for a null or destroyed executor; 561000 for a spent one.
+        ACLNN_SUCCESS (0); ACLNN_ERR_INNER_NULLPTR (561103) for an executor that is null or
+        destroyed and for what is no executor; ACLNN_ERR_INNER (561000) for one that was used.
 
     Examples
     --------
@@ -326,12 +364,18 @@ def aclSetAclOpExecutorRepeatable(executor):
 
 
 def aclDestroyAclOpExecutor(executor):
-    """Destroy an executor.
+    """Destroy an executor; runs that are queued go on.
+
+    Parameters
+    ----------
+    executor : aclOpExecutor
+        From phase one or `aclnn.executor`.
 
     Returns
     -------
     int
-        ACLNN_SUCCESS; 561103 for a null or destroyed executor.
+        ACLNN_SUCCESS (0); ACLNN_ERR_INNER_NULLPTR (561103) for an executor that is null or
+        destroyed and for what is no executor.
 
     Examples
     --------
@@ -358,17 +402,21 @@ def aclSetInputTensorAddr(executor, index, tensor, addr):
     Parameters
     ----------
     executor : aclOpExecutor
+        From phase one.
     index : int
+        Which tensor input, from 0. An in-place tensor is input and output in one.
     tensor : aclTensor
-        The tensor that describes the operand.
+        Any that is not destroyed; the operand's shape, strides and dtype stay those of phase one.
     addr : buffer, int or None
-        Anything that `aclCreateTensor` takes as `tensorData`.
+        Anything that `aclCreateTensor` takes as `tensorData`; None leaves the operand without data.
 
     Returns
     -------
     int
-        ACLNN_SUCCESS; 561103 for a null executor or tensor; 161002 for an index or memory that
-        does not fit.
+        ACLNN_SUCCESS (0); ACLNN_ERR_INNER_NULLPTR (561103) for an executor or tensor that is null,
+        destroyed or of another type; ACLNN_ERR_PARAM_INVALID (161002) for an index out of range,
+        for memory that does not fit or is read-only where the output goes, and for an executor
+        made by `aclnn.executor`.
 
     Examples
     --------
@@ -392,7 +440,27 @@ def aclSetInputTensorAddr(executor, index, tensor, addr):
 
 
 def aclSetOutputTensorAddr(executor, index, tensor, addr):
-    """Bind other memory to the `index`-th tensor output; see `aclSetInputTensorAddr`.
+    """Bind other memory to the `index`-th tensor output.
+
+    Parameters
+    ----------
+    executor : aclOpExecutor
+        From phase one.
+    index : int
+        Which tensor output: 0, as each operator has one. An in-place tensor is input and output
+        in one.
+    tensor : aclTensor
+        Any that is not destroyed; the operand's shape, strides and dtype stay those of phase one.
+    addr : buffer, int or None
+        Anything that `aclCreateTensor` takes as `tensorData`; None leaves the operand without data.
+
+    Returns
+    -------
+    int
+        ACLNN_SUCCESS (0); ACLNN_ERR_INNER_NULLPTR (561103) for an executor or tensor that is null,
+        destroyed or of another type; ACLNN_ERR_PARAM_INVALID (161002) for an index out of range,
+        for memory that does not fit or is read-only where the output goes, and for an executor
+        made by `aclnn.executor`.
 
     Examples
     --------
@@ -416,7 +484,27 @@ def aclSetOutputTensorAddr(executor, index, tensor, addr):
 
 
 def aclSetTensorAddr(executor, index, tensor, addr):
-    """Bind other memory to the `index`-th tensor, inputs first; see `aclSetInputTensorAddr`.
+    """Bind other memory to the `index`-th tensor.
+
+    Parameters
+    ----------
+    executor : aclOpExecutor
+        From phase one.
+    index : int
+        Which tensor, from 0: inputs in signature order, then the output. An in-place tensor is
+        input and output in one, and counts once.
+    tensor : aclTensor
+        Any that is not destroyed; the operand's shape, strides and dtype stay those of phase one.
+    addr : buffer, int or None
+        Anything that `aclCreateTensor` takes as `tensorData`; None leaves the operand without data.
+
+    Returns
+    -------
+    int
+        ACLNN_SUCCESS (0); ACLNN_ERR_INNER_NULLPTR (561103) for an executor or tensor that is null,
+        destroyed or of another type; ACLNN_ERR_PARAM_INVALID (161002) for an index out of range,
+        for memory that does not fit or is read-only where the output goes, and for an executor
+        made by `aclnn.executor`.
 
     Examples
     --------

@@ -85,7 +85,10 @@ def functional_doc(operator: Operator, name: str) -> str:
     if not in_place:
         where = "Where the result goes; made if not given. It may overlap inputs in any way."
         parameters.append(_defined("out : array, optional", form.tensor("out", where)))
-    broken = "With a message and a status: 161002 if one of these is broken, in order:"
+    broken = (
+        "With a message and a status: ACLNN_ERR_PARAM_INVALID (161002) if one of these is broken, "
+        "in order:"
+    )
     return "\n".join(
         [
             operator.summary + (" In place." if in_place else ""),
@@ -137,7 +140,11 @@ def phase_one_doc(operator: Operator, item: Entry) -> str:
         )
         for p in item.parameters
     ]
-    status = "ACLNN_SUCCESS; 161001 for a null or destroyed argument; 561000 if memory ran out; 161002 if one of these is broken, in order:"
+    status = (
+        "ACLNN_SUCCESS (0); ACLNN_ERR_PARAM_NULLPTR (161001) for a null or destroyed argument; "
+        "ACLNN_ERR_INNER (561000) if memory ran out; ACLNN_ERR_PARAM_INVALID (161002) if one of "
+        "these is broken, in order:"
+    )
     returned = [
         _defined("workspaceSize : int", "Bytes that phase two needs, often none; 0 on failure."),
         _defined("executor : aclOpExecutor or None", "For phase two; None on failure."),
@@ -174,9 +181,11 @@ def phase_two_doc(operator: Operator, item: Entry) -> str:
         ),
     ]
     status = (
-        "ACLNN_SUCCESS; 161001 for a null executor, workspace or data pointer; 161002 for a "
-        "workspace that is too small or freed; 561000 for an executor that was used, was destroyed "
-        "or is another function's. What fails on a stream is told when it is synchronised, by 361001."
+        "ACLNN_SUCCESS (0); ACLNN_ERR_PARAM_NULLPTR (161001) for a null executor, workspace or data "
+        "pointer; ACLNN_ERR_PARAM_INVALID (161002) for a workspace that is too small or freed; "
+        "ACLNN_ERR_INNER (561000) for an executor that was used, was destroyed or is another "
+        "function's; ACL_ERROR_RT_INVALID_HANDLE (107017) for what is no stream, or a destroyed one. "
+        "What fails on a stream is told when it is synchronised, by ACLNN_ERR_RUNTIME_ERROR (361001)."
     )
     return "\n".join(
         [

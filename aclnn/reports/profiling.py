@@ -112,6 +112,17 @@ class Profile:
         self.runs: list[Run] = []
 
     def record(self, plan: Any, begin: int, end: int, events: Any) -> None:
+        """Add a run that the calling thread has just ended.
+
+        Parameters
+        ----------
+        plan : Plan
+            What ran.
+        begin, end : int
+            Nanoseconds of the clock of `time.perf_counter_ns`.
+        events : iterable of tuple of int
+            For each step and thread: number of the step, number of the thread, begin and end.
+        """
         self.runs.append(Run(plan, begin, end, tuple(events), threading.get_ident()))
 
     def __eq__(self, other: object) -> bool:
@@ -155,11 +166,28 @@ class Profile:
         )
 
     def to_text(self) -> str:
-        """A line for each step: median time, bytes, bandwidth, share of the total."""
+        """A table with a line for each step.
+
+        Returns
+        -------
+        str
+            Elements, runs, threads, median and least time in microseconds, bytes read and written
+            in a run, bandwidth in gigabytes per second, and share of the time of all steps.
+        """
         return to_text(self._sheet())
 
     def to_rich(self) -> Any:
-        """The same table for `rich.print`; needs the package rich."""
+        """The table of `to_text` for `rich.print`.
+
+        Returns
+        -------
+        rich.console.Group
+
+        Raises
+        ------
+        ModuleNotFoundError
+            If rich is not installed; the message says how to.
+        """
         return to_rich(self._sheet())
 
     def _sheet(self) -> Sheet:
@@ -196,6 +224,12 @@ class Profile:
         width : int
             Characters for the whole run; a dot is a stretch without work.
 
+        Returns
+        -------
+        str
+            A line for each thread, and one with the operator's name and the time of the run in
+            microseconds; ``nothing ran`` for a profile without runs.
+
         Raises
         ------
         IndexError
@@ -222,7 +256,18 @@ class Profile:
         return still
 
     def to_json(self, indent: int | None = None) -> str:
-        """A document of the schema `aclnn.reports.profiling.PROFILE_SCHEMA`; times in nanoseconds."""
+        """Write the runs that have ended so far as a document, which `from_json` reads.
+
+        Parameters
+        ----------
+        indent : int, optional
+            Spaces for each level; all in one line if not given.
+
+        Returns
+        -------
+        str
+            JSON of the schema `aclnn.reports.profiling.PROFILE_SCHEMA`, with times in nanoseconds.
+        """
         return self._as_it_is()._to_json(indent)
 
     def _to_json(self, indent: int | None) -> str:
@@ -249,7 +294,23 @@ class Profile:
 
     @staticmethod
     def from_json(text: str) -> Profile:
-        """The profile that `to_json` wrote, equal to it.
+        """Read a profile that `to_json` wrote.
+
+        Parameters
+        ----------
+        text : str
+            The document.
+
+        Returns
+        -------
+        Profile
+            Equal to the one that was written.
+
+        Raises
+        ------
+        ValueError
+            If the document is of another schema or no JSON; the message names the field that does
+            not fit.
 
         Examples
         --------
@@ -275,10 +336,14 @@ class Profile:
         return made
 
     def to_chrome_trace(self) -> str:
-        """Trace events that Perfetto opens.
+        """Write trace events, which Perfetto and Chrome's tracing page open.
 
-        A slice for each step and thread, and the bytes of workspace that are alive as a counter,
-        over all runs that go on at the same time.
+        Returns
+        -------
+        str
+            JSON: a slice for each step and thread, and as a counter the bytes of workspace that
+            are alive, over all runs that go on at the same time. Times are in microseconds from
+            the begin of the first run.
         """
         process, runs = os.getpid(), list(self.runs)
         callers = {run.caller for run in runs}
