@@ -73,6 +73,8 @@ def test_every_view_is_in_the_file(page, executor):
     for buffer in executor.plan.buffers:
         assert buffer.name in rows
         assert buffer.name in boxes
+    for node in executor.graph_as_built.nodes:
+        assert node.name in boxes
     for step in executor.passes:
         for note in step.notes:
             assert note.why in text
