@@ -459,6 +459,7 @@ def test_the_command_writes_everything(tmp_path, capsys):
     # Without peers it depends on the machine's instruction set whether any target applies.
     out = capsys.readouterr().out
     assert ("targets are met" in out) != ("no target applies" in out)
+    assert "gelu_backward" in out
     report = json.loads(path.read_text())
     assert {"cpu", "cpus", "best_isa", "system"} == set(report["machine"])
     assert {"aclnn-cpu", "python", "numpy"} <= set(report["versions"])
@@ -494,13 +495,6 @@ def test_a_wrong_adapter_fails_the_command(monkeypatch, capsys):
     arguments = ["bench", "--operators", "leaky_relu", "--dtypes", "float32", "--sizes", "100"]
     assert cli.main([*arguments, "--rounds", "1", "--quick"]) == 1
     assert "WRONG" in capsys.readouterr().err
-
-
-@pytest.mark.parametrize("arguments", [["--threads", "0"], ["--peers", "abacus"], ["--sizes", "x"]])
-def test_bad_usage(arguments):
-    with pytest.raises(SystemExit) as caught:
-        cli.main(["bench", *arguments])
-    assert caught.value.code == 2
 
 
 def test_the_default_is_the_whole_matrix():

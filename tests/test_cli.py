@@ -109,7 +109,9 @@ def test_plan(capsys, tmp_path):
      ["inspect", "gelu", "--self", "float32[3]", "--grad-output", "float32[3]"],
      ["ops", "nonsense"], ["bench", "--isa", "v99"], ["bench", "--threads", "5000"],
      ["plan", *GELU, "--budget", "-1"], ["nonsense"], [],
-     ["bench", "--operators", "logit_backward", "--regimes", "mixed"]],
+     ["bench", "--operators", "logit_backward", "--regimes", "mixed"], ["bench", "--peers", "abacus"],
+     ["demo", "--seed", "-1"], ["inspect", "--view", "x"], ["bench", "--threads", "0"],
+     ["bench", "--sizes", "x"], ["bench", "--sizes", "9" * 30]],
 )  # fmt: skip
 def test_bad_usage_exits_with_2(capsys, arguments):
     with pytest.raises(SystemExit) as ended:
@@ -135,17 +137,6 @@ def test_lifetimes_are_planned_instead_of_a_call(capsys, tmp_path, call):
     assert ended.value.code == 2
     said = call[0].replace("--no-", "--") if call[0].startswith("-") else "operator"
     assert f"takes no {said}\n" in capsys.readouterr().err
-
-
-@pytest.mark.parametrize(
-    "arguments",
-    [["plan", "--lifetimes", "/nowhere"], ["inspect", "--calls", "/nowhere"],
-     ["inspect", "gelu", "--self", "float32[3]", "--approximate", "erf"],
-     ["inspect", "gelu_backward", "--self", "float32[3]", "--grad-output", "float32[4]"]],
-)  # fmt: skip
-def test_failed_runs_exit_with_1(capsys, arguments):
-    assert cli.main(arguments) == 1
-    assert capsys.readouterr().err.startswith(f"aclnn {arguments[0]}: ")
 
 
 SHORT = "id,lower,upper,size\na,0,2,100\nb,1\n"
@@ -180,6 +171,8 @@ FILES = {
        (["inspect", "--calls", "none.json"], "none.json: an empty list, nothing to look at"),
        (["plan", "--lifetimes", "long.csv"], "long.csv: field larger"),
        (["inspect", "--calls", "missing"], "missing: No such file"),
+       (["inspect", "gelu", "--self", "float32[3]", "--approximate", "erf"], "approximate is 'erf', must be"),
+       (["inspect", "gelu_backward", "--self", "float32[3]", "--grad-output", "float32[4]"], "shapes do not broadcast: grad_output (4,), self (3,)"),
        (["inspect", "--calls", "deep.json"], "deep.json: maximum recursion depth"),
        (["inspect", "--calls", "calls.json", "--html", "/"], "/ is no name of a file"),
        (["bench", "--quick", "--operators", "gelu", "--peers", "--sizes", "16", "--json", "."], ".: Is a directory"),
@@ -224,18 +217,6 @@ def test_two_things_in_one_file_are_refused(capsys, tmp_path, monkeypatch, optio
 
 
 @pytest.mark.parametrize(
-    "arguments",
-    [[], ["nonsense"], ["demo", "--seed", "x"], ["demo", "--seed", "-1"], ["inspect", "--view", "x"],
-     ["bench", "--threads", "0"], ["bench", "--sizes", "x"], ["bench", "--sizes", "9" * 30],
-     ["plan", "elu_backward", "--is-result", "maybe"]],
-)  # fmt: skip
-def test_bad_words_exit_with_2(capsys, arguments):
-    with pytest.raises(SystemExit) as caught:
-        cli.main(arguments)
-    assert caught.value.code == 2
-
-
-@pytest.mark.parametrize(
     ("arguments", "words"),
     [(["bench", "--threads", "5000"], "--threads: '5000' must be a whole number from 1 to 1024"),
      (["bench", "--sizes", "0"], "--sizes: '0' must be a whole number from 1 to "),
@@ -256,14 +237,6 @@ def test_help_everywhere(capsys, command):
         cli.main([command, "--help"])
     assert caught.value.code == 0
     assert "usage: aclnn" in capsys.readouterr().out
-
-
-def test_bench_runs(capsys, tmp_path):
-    status, out = run(capsys, "bench", "--sizes", "64", "--rounds", "1", "--dtypes", "float16",
-                      "--json", str(tmp_path / "rows.json"))  # fmt: skip
-    assert status == 0
-    assert "gelu_backward" in out
-    assert len(json.loads((tmp_path / "rows.json").read_text())["rows"]) == 5
 
 
 @pytest.mark.parametrize(

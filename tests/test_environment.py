@@ -181,11 +181,6 @@ def test_as_many_plans_are_kept_as_is_said(limit, hits):
     assert found == f"{counts}\n"
 
 
-def test_threads_are_as_many_as_is_said():
-    code = "import aclnn; print(aclnn.get_num_threads())"
-    assert fresh(code, ACLNN_NUM_THREADS="3").stdout == "3\n"
-
-
 @pytest.mark.parametrize(("text", "sizes"), [("true", True), ("false", False), ("off", False)])
 def test_words_for_yes_and_no_do_what_they_say(text, sizes):
     code = (

@@ -1,6 +1,7 @@
 """Phase two, executors' lives, rebinding, streams: what runs, what is refused, what is untouched."""
 
 import gc
+import itertools
 import threading
 import weakref
 
@@ -9,6 +10,7 @@ import pytest
 
 import aclnn
 from aclnn import aclDataType as T
+from aclnn.acl.stream import submit
 from aclnn.operators import ENTRIES
 
 OK, NULLPTR, INVALID, INNER, INNER_NULLPTR = 0, 161001, 161002, 561000, 561103
@@ -285,34 +287,44 @@ def test_strided_output_keeps_its_gaps_and_offset():
     np.testing.assert_array_equal(storage, expected)
 
 
-def test_streams_run_off_the_calling_thread_and_in_order():
+@pytest.fixture
+def held_up():
+    """A stream, and what lets its work go on."""
     stream, status = aclnn.aclrtCreateStream()
     assert status == OK
-    x = np.full(100_000, -(2.0**20), np.float32)
-    for _ in range(10):
-        _, executor, status = aclnn.aclnnInplaceLeakyReluGetWorkspaceSize(
-            tensor(x), aclnn.aclCreateScalar(0.5, T.ACL_FLOAT)
-        )
-        assert status == OK
-        assert aclnn.aclnnInplaceLeakyRelu(None, 0, executor, stream) == OK
+    gate = threading.Event()
+    assert submit(stream, lambda: OK if gate.wait(30) else (INNER, "nobody let it go on")) == OK
+    yield stream, gate
+    gate.set()
+    aclnn.aclrtDestroyStream(stream)
+
+
+def test_streams_run_off_the_calling_thread_and_in_order(held_up):
+    stream, gate = held_up
+    arrays = [np.full(100_000, -(2.0**20), np.float32), *np.zeros((10, 100_000), np.float32)]
+    for x, out in itertools.pairwise(arrays):
+        _, executor = leaky(x, out)
+        assert aclnn.aclnnLeakyRelu(None, 0, executor, stream) == OK
+    assert not np.any(arrays[1:])
+    gate.set()
     assert aclnn.aclrtSynchronizeStream(stream) == OK
-    np.testing.assert_array_equal(x, -(2.0**10))
+    np.testing.assert_array_equal(arrays[-1], -(2.0**10))
     assert aclnn.aclrtDestroyStream(stream) == OK
-    _, executor = leaky(x, x.copy())
+    _, executor = leaky(x, out)
     assert aclnn.aclnnLeakyRelu(None, 0, executor, stream) == 107017
 
 
-def test_tensors_may_be_destroyed_once_the_run_is_queued():
-    stream, _ = aclnn.aclrtCreateStream()
+def test_tensors_may_be_destroyed_once_the_run_is_queued(held_up):
+    stream, gate = held_up
     x, out = np.full(1000, -2, np.float32), np.zeros(1000, np.float32)
     tensors = tensor(x), tensor(out)
     _, executor = leaky(*tensors)
     assert aclnn.aclnnLeakyRelu(None, 0, executor, stream) == OK
     for one in tensors:
         assert aclnn.aclDestroyTensor(one) == OK
+    gate.set()
     assert aclnn.aclrtSynchronizeStream(stream) == OK
     np.testing.assert_array_equal(out, -1)
-    aclnn.aclrtDestroyStream(stream)
 
 
 def test_many_threads_plan_and_run_at_once():
