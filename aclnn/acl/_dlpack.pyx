@@ -123,7 +123,7 @@ def from_dlpack(exporter, bint any_dtype=False):
         If the tensor is not on the CPU or of a dtype that NumPy has no counterpart for.
     """
     if getattr(exporter, "is_neg", bool)():
-        raise BufferError("its values are the negatives of its bytes, which DLPack cannot say; "
+        raise BufferError("its values are those in memory negated, which DLPack cannot say; "
                           "use resolve_neg()")
     try:
         capsule = exporter.__dlpack__(max_version=(1, 0))
@@ -137,7 +137,7 @@ def from_dlpack(exporter, bint any_dtype=False):
 
 
 def array_of(exporter, bint any_dtype=False):
-    """See what exports memory, by DLPack or else NumPy's interface, as an array without copying.
+    """View the memory of an object as an array, by DLPack or NumPy's interface, without copying.
 
     Returns
     -------
@@ -150,7 +150,7 @@ def array_of(exporter, bint any_dtype=False):
 
 
 cdef bint _numpy_may_not_write(exporter):
-    """What capsules without a version cannot say: JAX's arrays never change."""
+    """Whether NumPy may only read it (JAX's arrays): capsules without a version cannot say so."""
     try:
         return hasattr(exporter, "__array__") and not np.asarray(exporter).flags.writeable
     except Exception:  # whatever its __array__ raises

@@ -176,8 +176,8 @@ cdef class aclTensor:
 def memory_of(data, name):
     """Where an object's bytes are: what keeps them, address, length, and whether it is writable.
 
-    Buffers count from their first byte; one that is not contiguous counts as far as its last
-    element reaches, and must not reach back before its first.
+    A buffer's length is that from its first byte to the end of its last element, gaps included; no
+    element may lie before the first.
     """
     cdef Storage held
     array = None
@@ -195,7 +195,8 @@ def memory_of(data, name):
             array = foreign_array(data, name)
     refuse_objects(array.dtype.hasobject, name)
     if array.size and any(step < 0 for step in array.strides):
-        raise AclnnError(INVALID, f"{name} has negative strides, its storage has no beginning")
+        raise AclnnError(
+            INVALID, f"{name} has negative strides: no storage begins at its first element")
     reach = sum((size - 1) * step for size, step in zip(array.shape, array.strides))
     length = reach + array.itemsize if array.size else 0
     return array, array.ctypes.data, length, array.flags.writeable

@@ -15,7 +15,7 @@ LONGEST_SHOWN = 200
 
 
 def shown(value: object) -> str:
-    """A value as a message shows it, whatever the value: ``repr`` may raise, or never end.
+    """The text by which messages show any value: its ``repr`` may raise, or be very long.
 
     >>> shown("x"), shown(10**5000)
     ("'x'", 'an int of 16610 bits')
@@ -32,7 +32,7 @@ def shown(value: object) -> str:
 def as_int(value: object) -> int | None:
     """A Python or NumPy integer as an int, `None` for anything else; True is no integer.
 
-    What subclasses make of being converted does not count: it may be anything.
+    Conversions that subclasses define are not called: they may do anything.
 
     >>> as_int(np.int64(3)), as_int(True), as_int(2.0), as_int(np.timedelta64(3, "s"))
     (3, None, None, None)
@@ -45,7 +45,7 @@ def as_int(value: object) -> int | None:
 
 
 def as_truth(name: str, value: Any) -> bool:
-    """Whether an argument counts as true; text, of which "false" would, is refused.
+    """The truth value of an argument; text is refused, as even "false" would be true.
 
     >>> as_truth("x", np.True_), as_truth("x", 0)
     (True, False)
@@ -91,7 +91,7 @@ def as_kind(kind: str, value: Any) -> Any:
     Raises
     ------
     TypeError
-        If it is none of that kind; what a number raises as it is converted is raised, too.
+        If it is of another kind. What the conversion of a number raises is passed on.
 
     Examples
     --------

@@ -74,7 +74,7 @@ def is_known(dtype: np.dtype) -> bool:
 
 
 def item_size(dtype: aclDataType) -> int:
-    """Bytes of an element; types below a byte take a whole one.
+    """Bytes of an element; 1 for types of fewer bits than a byte has.
 
     >>> item_size(aclDataType.ACL_FLOAT16), item_size(aclDataType.ACL_INT4)
     (2, 1)

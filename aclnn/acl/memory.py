@@ -69,8 +69,8 @@ _ADDRESS = operator.attrgetter("address")
 class Registry:
     """The live allocations, by address.
 
-    A list that was made is never changed: a destructor that allocates or frees may run at any step of
-    looking something up.
+    Lists are replaced, never changed: a destructor that allocates or frees may run in the middle of a
+    look-up.
     """
 
     def __init__(self) -> None:
@@ -102,7 +102,7 @@ class Registry:
         return found if found is not None and address <= found.end else None
 
     def _replace(self, change: Callable[[list[Allocation]], _T]) -> _T:
-        """Change a copy, once more where meanwhile another has come in its place."""
+        """Change a copy and put it in the list's place; again, if that was replaced meanwhile."""
         with self._lock:
             while True:
                 before = self._live
@@ -113,7 +113,7 @@ class Registry:
                     return result
 
     def after_fork(self) -> None:
-        """In a forked child nobody is left who could release the lock."""
+        """Make a new lock in a forked child: the thread that would release the old one is gone."""
         self._lock = threading.RLock()
 
 
@@ -123,7 +123,7 @@ if hasattr(os, "register_at_fork"):
 
 
 class AddressError(ValueError):
-    """An address that no live allocation backs, or not far enough."""
+    """An address in no live allocation, or too near the end of one."""
 
 
 def _checked(address: int, nbytes: int, what: str) -> Allocation:
@@ -155,7 +155,7 @@ def resolve(address: int, nbytes: int, what: str) -> Allocation:
 
 
 def is_alive(owner: Any) -> bool:
-    """Whether memory that a tensor was made on has not been freed since."""
+    """Whether a tensor's memory was not freed; only device memory ever is."""
     return not isinstance(owner, Allocation) or owner.alive
 
 

@@ -1,4 +1,4 @@
-"""Ascend's products, whose dtype rules differ: one of them is what this CPU stands in for."""
+"""Ascend's products, whose dtype rules differ; calls follow those of one product."""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ import numpy as np
 
 
 def as_double(value: Any) -> float:
-    """The nearest float; like every other type, beyond the largest it is infinite.
+    """The nearest float, which is infinite for numbers beyond the largest.
 
     >>> as_double(3), as_double(-(10**400))
     (3.0, -inf)

@@ -58,8 +58,8 @@ Job = Callable[[], Any]
 class aclrtStream:
     """A queue of work and the thread that does it; made by `aclrtCreateStream`.
 
-    What is queued holds the stream, and the thread only what is queued: a stream that is dropped
-    without being destroyed ends, with its thread, after its last work.
+    Queued jobs keep the stream alive, the thread keeps only the queue: a stream that is dropped
+    without being destroyed ends, with its thread, after its last job.
     """
 
     def __init__(self) -> None:
@@ -67,7 +67,7 @@ class aclrtStream:
         self.forget_worker()
 
     def forget_worker(self) -> None:
-        """In a forked child the thread is gone, and what was queued is the parent's."""
+        """Begin anew in a forked child: it has no thread, and queued work is the parent's."""
         self._queue: queue.SimpleQueue[tuple[aclrtStream, Job] | None] = queue.SimpleQueue()
         self._lock = threading.RLock()  # a destructor may come back here
         self._worker: threading.Thread | None = None
@@ -91,7 +91,7 @@ class aclrtStream:
             return True
 
     def synchronize(self) -> str | None:
-        """Wait for all work queued so far; the first failure since the last time, if any."""
+        """Wait for all work queued so far; the message of the first failure since the last time."""
         done = threading.Event()
         if self._other_thread() is not None:
             if self.submit(done.set):
@@ -112,7 +112,7 @@ class aclrtStream:
         return failures[0] if failures else None
 
     def _other_thread(self) -> threading.Thread | None:
-        """The thread to wait for, if any: not oneself, which would never end."""
+        """The thread, unless it is the calling one: a wait for itself would never end."""
         return None if self._worker is threading.current_thread() else self._worker
 
     def close(self) -> bool:
@@ -161,7 +161,7 @@ class aclrtEvent:
         self.latest: _Record | None = None
 
     def after_fork(self) -> None:
-        """In a forked child, what the parent's threads had yet to reach never comes."""
+        """Forget, in a forked child, a recording that only the parent's thread would reach."""
         if self.latest is not None and not self.latest.happened.is_set():
             self.latest = None
 
@@ -557,7 +557,7 @@ def aclrtEventElapsedTime(start: Any, end: Any) -> tuple[float, int]:
 
 
 class _Life:
-    """Whether aclInit and aclFinalize were called: they only keep each other company here."""
+    """Whether aclInit and aclFinalize were called; nothing else here depends on it."""
 
     def __init__(self, begin: str, end: str):
         self._names = begin, end
@@ -565,7 +565,7 @@ class _Life:
         self.after_fork()
 
     def after_fork(self) -> None:
-        """In a forked child nobody is left who could release the lock."""
+        """Make a new lock in a forked child: the thread that would release the old one is gone."""
         self._lock = threading.Lock()
 
     def begin(self) -> int:

@@ -219,8 +219,8 @@ cdef class EntryHandle:
         return executor
 
     def refuse_rank(self, aclOpExecutor executor):
-        """Ranks no plan can have still go through the rules: an earlier one may decide, and one of
-        them most likely knows a lower rank."""
+        """Check the rules for tensors of more dimensions than plans can have: an earlier one may be
+        broken too, and most operators have a rule about dimensions."""
         from aclnn.planning import phase_one, settings
 
         operands = [describe_tensor(tensor) for tensor in executor.bound]
@@ -316,7 +316,7 @@ cdef class EntryHandle:
 
 
 cdef void take_all(signature_t *signature, int n_parameters) noexcept:
-    """Every parameter has to be given, and goes where it stands."""
+    """Require all parameters, each of which fills the slot of its position."""
     cdef int index
     signature.n_positional = signature.n_required = n_parameters
     for index in range(n_parameters):

@@ -179,9 +179,9 @@ cdef class aclOpExecutor:
         Parameters
         ----------
         repeat : int
-            So many runs are timed.
+            How many runs are timed, at least 1.
         warmup : int
-            So many come before them and do not count.
+            How many runs come first, which are not timed.
 
         Returns
         -------
@@ -191,7 +191,7 @@ cdef class aclOpExecutor:
         Raises
         ------
         AclnnError
-            If these are no numbers of runs, or the executor is spent or destroyed.
+            If `repeat` or `warmup` is no such number, or the executor is spent or destroyed.
         """
         cdef aclOpExecutor runs = self
         from aclnn.reports import profiling
@@ -263,7 +263,7 @@ cdef class aclOpExecutor:
     cdef object addresses_now(self, char **addresses):
         """Where the operands are at this moment; refuses missing and freed memory.
 
-        What is returned keeps them there: another thread may bind, describe or destroy meanwhile.
+        The list returned keeps them alive: another thread may bind, describe or destroy meanwhile.
         Lists of what is bound are replaced, never changed.
         """
         cdef int index, last = len(self.names) - 1
@@ -299,9 +299,9 @@ cdef class aclOpExecutor:
         return 0
 
     cdef int execute(self, char **addresses, char *workspace) except -1:
-        """Run on these addresses, planning anew where inputs overlap the output in another way.
+        """Run on these addresses; plan again if inputs overlap the output in another way.
 
-        Without a workspace, and where that is not what the plan is for, with one of the run's own.
+        A run that is planned again, or given no workspace, has one of its own.
         """
         cdef request_t request
         cdef Plan plan = self.planned

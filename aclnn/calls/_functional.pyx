@@ -120,7 +120,7 @@ cdef class FunctionalHandle:
     parameters : sequence of str
         Of the function, in order, inputs first.
     n_positional : int
-        So many may be given by position.
+        How many may be given by position.
     """
 
     cdef readonly OperatorHandle handle
@@ -234,7 +234,7 @@ cdef class FunctionalHandle:
         return out
 
     cdef object switches_of(self, PyObject **given):
-        """The switches as a tuple; `None` where they are what they are by default."""
+        """The switches as a tuple; `None` if none of them was given."""
         cdef int index, n_given = 0
         for index in range(SWITCHES, SLOTS):
             n_given += given[index] != NULL
@@ -277,7 +277,7 @@ cdef class FunctionalHandle:
         return 0
 
     cdef object call_foreign(self, PyObject **given, object out, object switches):
-        """Some operand is no array that kernels can read."""
+        """Run a call with an operand whose memory kernels cannot read as it is."""
         cdef int index
         from aclnn.calls import arrays
 
@@ -371,7 +371,7 @@ cdef object not_real(FunctionalHandle handle, int index, object value):
 
 
 cdef list plain_numbers(FunctionalHandle handle, PyObject **given):
-    """Put floats and ints in the place of options that are neither; what is returned keeps them.
+    """Replace options that are no floats or ints by such; the list returned keeps these alive.
 
     Converting may run anything, and is therefore done before arrays are looked at.
     """
@@ -401,7 +401,7 @@ cdef object plain_number(FunctionalHandle handle, int index, object value):
 
 cdef double large_integer(FunctionalHandle handle, object value,
                           const request_t *request) except? -1.0:
-    """An integer that no double may hold, such that it is rounded once to what it takes part as."""
+    """An integer beyond what doubles hold exactly, rounded once, to the type it is computed in."""
     cdef int index
     if handle.handle.operator.scalars_as_double:
         for index in range(handle.handle.n_inputs):

@@ -1,4 +1,4 @@
-"""What the message of a failed phase one says beyond which rule was broken."""
+"""Messages of a failed phase one: the checks, the arguments, and programs that repeat the call."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ Named = list[tuple[Any, Any]]
 
 
 def _as_read(kind: str, value: Any) -> Any:
-    """What phase one makes of an argument: NumPy's numbers are numbers. What it refuses stays."""
+    """An argument as phase one reads it, NumPy's numbers as Python's; what is refused stays as it is."""
     try:
         return as_kind(kind, value)
     except Exception:  # whatever its __float__ raises
@@ -177,7 +177,7 @@ def _header(name: str) -> str:
 
 
 def _cpp_argument(parameter: Any, value: Any) -> tuple[list[str], str]:
-    """The lines that make an argument, and what is passed; nothing where C++ takes no such value."""
+    """The lines that make an argument, and the expression for it, null if C++ has no such value."""
     name, kind = parameter.name, parameter.kind
     if parameter.is_tensor and _is_tensor(value):
         return _cpp_tensor(name, value), name

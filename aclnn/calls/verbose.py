@@ -51,7 +51,7 @@ def _line(*fields: Any) -> None:
 
 
 def _print(text: str) -> None:
-    """Lines that nobody can read must not make calls fail."""
+    """Print a line; that it cannot be written must not make a call fail."""
     with suppress(OSError, ValueError):
         print(text, flush=True)
 

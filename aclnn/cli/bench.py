@@ -29,7 +29,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--operators", nargs="+", default=cells.OPERATORS, choices=REGISTRY, metavar="NAME")
     add("--dtypes", nargs="+", default=list(cells.DTYPES), choices=cells.DTYPES)
     add("--regimes", nargs="+", choices=regimes, help="columns of the matrix (default all)")
-    add("--sizes", nargs="+", type=positive, metavar="N", help="only cells of so many elements")
+    add("--sizes", nargs="+", type=positive, metavar="N", help="only cells of N elements")
     add(
         "--layout-size", type=positive, metavar="N", default=cells.LAYOUT_ELEMENTS,
         help="elements of the cells about layouts (default %(default)s)",
@@ -39,7 +39,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add(
         "--isa", nargs="+", default=[], choices=isa.available(), help="measure these builds of the kernels"
     )  # fmt: skip
-    add("--rounds", type=positive, help="medians of so many (default 9)")
+    add("--rounds", type=positive, help="rounds that medians are of (default 9)")
     add("--quick", action="store_true", help="no large operands, few rounds: half a minute")
     add("--targets", action="store_true", help="mark and list what misses its target")
     add("--json", metavar="FILE", help="write the report")
@@ -72,7 +72,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _check_files(names: Iterable[str]) -> None:
-    """Refuse names that cannot be written, before minutes of measuring are lost with them."""
+    """Refuse files that cannot be written before minutes are spent on measuring."""
     for path in map(Path, names):
         path.parent.mkdir(parents=True, exist_ok=True)
         if path.is_fifo():  # its reader would take the end of this look for that of the report

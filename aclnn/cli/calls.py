@@ -94,7 +94,7 @@ def _listed(name: str) -> list[dict[str, Any]]:
 
 
 def _known(call: dict[str, Any], place: int) -> dict[str, Any]:
-    """A call of a file, refused when it has a key that would go unheard."""
+    """A call of a file; one with a key that would be ignored is refused."""
     call = {key.replace("-", "_"): value for key, value in call.items()}
     known = {"operator", "materialize", "strategy", *_operands(), *_defaults()}
     for key in call:
@@ -121,7 +121,7 @@ def _executor(call: dict[str, Any]) -> Any:
 
 
 def _refuse_unheard(operator: Operator, call: dict[str, Any]) -> None:
-    """What another operator takes, and this one would not notice."""
+    """Refuse arguments that only other operators take, rather than ignore them."""
     taken = {*operator.inputs, *(a.role for a in operator.attributes)}
     for other in REGISTRY.values():
         for role in (*other.inputs, *(a.role for a in other.attributes)):

@@ -61,7 +61,7 @@ class Case:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What came of a case; the time is that of a first call, which has to be planned."""
+    """The outcome of a case; the time is that of a first call, planning included."""
 
     function: str
     what: str

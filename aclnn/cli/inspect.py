@@ -98,7 +98,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def refuse_two_in_one(options: argparse.Namespace) -> None:
-    """Of two things written to one file the first would be lost."""
+    """Refuse options that name the same file: what is written first would be lost."""
     seen: dict[str, str] = {}
     for option in ("html", "onnx", "output"):
         name = getattr(options, option)
@@ -159,7 +159,7 @@ def _as_json(executors: list[Any], view: str | None) -> str:
 
 
 def _data_of(view: View) -> Callable[[Any], Any]:
-    """What makes a view's data; of a format of its own, JSON as it is and anything else a string."""
+    """The function that gives a view's JSON data: its own, or its text, as an object if that is JSON."""
 
     def parsed(executor: Any) -> Any:
         text = view.text(executor)

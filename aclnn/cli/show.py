@@ -16,7 +16,7 @@ from aclnn.graph.views.extras import need
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """One way to show something: as text, and, where there are, as rich tables and as JSON data."""
+    """How to show something: as text, and optionally as rich tables and as JSON data."""
 
     text: Callable[[Any], str]
     rich: Callable[[Any], Any] | None = None

@@ -514,7 +514,7 @@ def profile() -> Iterator[Profile]:
 
     Notes
     -----
-    Outside such blocks a run pays for one comparison of an int.
+    Outside such blocks, what this costs a run is one comparison of integers.
 
     Examples
     --------
@@ -534,7 +534,7 @@ def profile() -> Iterator[Profile]:
 
 
 def check_runs(repeat: object, warmup: object) -> None:
-    """Refuse what are no numbers of runs.
+    """Raise an AclnnError for numbers of runs that make no sense.
 
     >>> check_runs(1, 0)
     """

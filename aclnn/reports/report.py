@@ -34,7 +34,7 @@ class Stage(NamedTuple):
 
 @dataclass(frozen=True)
 class Way:
-    """One of the two ways in which a call can be planned, and all that came of it."""
+    """One of the two ways to plan a call, fused or materialized, and its results."""
 
     name: str
     stages: tuple[Stage, ...]
@@ -112,7 +112,7 @@ def plural(count: int, word: str) -> str:
 
 
 def profiled(executor: Any) -> tuple[Any, str]:
-    """A profile, or none and the reason why runs would do more than write the output."""
+    """A profile, or None and the reason: runs would do more than write the output."""
     if not executor.schedule.steps:
         return None, "There is nothing to run."
     if not executor.repeatable:
