@@ -19,7 +19,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    chosen = [one for one in REGISTRY.values() if options.name in (None, *names_of(one))]
+    chosen = [one for one in REGISTRY.values() if options.name in (None, *one.names)]
     if not chosen:
         options.refuse(f"no operator is called {options.name!r}, they are {', '.join(REGISTRY)}")
     facts = [describe(operator) for operator in chosen]
@@ -28,16 +28,6 @@ def run(options: argparse.Namespace) -> int:
         return 0
     print("\n\n".join(_words(one, rules=options.name is not None) for one in facts))
     return 0
-
-
-def names_of(operator: Operator) -> list[str]:
-    """What an operator is called, functional names first.
-
-    >>> names_of(REGISTRY["leaky_relu"])
-    ['leaky_relu', 'leaky_relu_', 'aclnnLeakyRelu', 'aclnnInplaceLeakyRelu']
-    """
-    forms = [operator.name, operator.in_place, *(item.name for item in operator.entries)]
-    return [name for name in forms if name is not None]
 
 
 def describe(operator: Operator) -> dict[str, Any]:

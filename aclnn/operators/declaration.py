@@ -162,6 +162,12 @@ class Operator:
             )
 
     @property
+    def names(self) -> tuple[str, ...]:
+        """What it is called, functional names first."""
+        in_place = () if self.in_place is None else (self.in_place,)
+        return (self.name, *in_place, *(item.name for item in self.entries))
+
+    @property
     def kernel_operands(self) -> tuple[str, ...]:
         return self.operands or self.inputs
 
