@@ -90,47 +90,55 @@ cdef inline void compute(const tile_view *views, ptrdiff_t rows, ptrdiff_t cols,
     """Go through a tile by blocks; where an input is transposed, by parts that are turned first."""
     cdef block_t block
     cdef ptrdiff_t high, wide
-    cdef int n = state.n_inputs + 1
     cdef picked_t picked
     cdef copies_t copies
     cdef staging_t staging
     if rows > 1 and any_column_dense(views, state):
         compute_transposed(views, rows, cols, state, facts, flags, itself)
         return
-    picked.state, picked.scalars, picked.count = state, facts.p, 0
-    copies.repeated[0] = copies.repeated[1] = NO_ROW
-    staging.nbytes = 0
-    if rows > 1 and one_row(views, n, cols):
+    if rows > 1 and one_row(views, state.n_inputs + 1, cols):
         cols *= rows
         rows = 1
-    block_shape(views, n, rows, cols, &high, &wide)
-    if high == 1 and state.lanes != NULL:
-        wide = lane_width(views, state)
-    elif high == 1:
-        wide = loop_width(views, cols, state, sizeof(real), flags)
+    block_shape(views, state.n_inputs + 1, rows, cols, &high, &wide)
+    if high == 1:
+        wide = row_width(views, cols, state, flags, like)
     block.flags = flags
     block.dense = high == 1 and views[state.n_inputs].col_stride == state.cast.out_size
+    picked.state, picked.scalars, picked.count = state, facts.p, 0
     picked.recast = block.dense and not state.cast.copy
     picked.size = state.cast.out_size if picked.recast else state.result_size
+    copies.repeated[0] = copies.repeated[1] = NO_ROW
+    staging.nbytes = 0
     block.row = 0
     while block.row < rows:
         block.rows = min(high, rows - block.row)
         block.col = 0
-        # Long rows begin with what is left of a line: registers that cross lines take twice as
-        # long, and a line that is streamed must not be written in two ways.
-        block.cols = 0
+        block.cols = min(wide, cols)
         if high == 1 and (cols >= ALIGN_FROM or flags & TILE_STREAM):
-            block.cols = min(to_line(&views[state.n_inputs], block.row), cols)
-        if block.cols:
-            compute_block(views, &block, state, facts, &picked, &copies, &staging, like)
-            block.col = block.cols
+            block.cols = first_cols(&views[state.n_inputs], &block, cols)
         while block.col < cols:
-            block.cols = min(wide, cols - block.col)
             compute_block(views, &block, state, facts, &picked, &copies, &staging, like)
-            block.col += wide
+            block.col += block.cols
+            block.cols = min(wide, cols - block.col)
         block.row += high
     compute_picked(&picked)
     flush_staged(&staging, 0)
+
+
+cdef inline ptrdiff_t first_cols(const tile_view *out, const block_t *block,
+                                 ptrdiff_t cols) noexcept nogil:
+    """Long rows begin with what is left of a line: registers that cross lines take twice as long,
+    and a line that is streamed must not be written in two ways."""
+    cdef ptrdiff_t head = min(to_line(out, block.row), cols)
+    return head if head else block.cols
+
+
+cdef inline ptrdiff_t row_width(const tile_view *views, ptrdiff_t cols, const compute_state *state,
+                                int flags, real like) noexcept nogil:
+    """Elements of a row that are computed in one go."""
+    if state.lanes != NULL:
+        return lane_width(views, state)
+    return loop_width(views, cols, state, sizeof(real), flags)
 
 
 cdef inline void compute_block(const tile_view *views, const block_t *block,
