@@ -11,17 +11,8 @@ it did; `plan_workspace` gives every intermediate an offset; `compile` makes a `
 """
 
 from .builder import GraphBuilder
-from .ir import (
-    DType,
-    Graph,
-    GraphError,
-    Node,
-    Value,
-    broadcast_strides,
-    check,
-    contiguous_strides,
-    is_contiguous,
-)
+from .errors import GraphError
+from .ir import DType, Graph, Node, Value
 from .lifetime import Lifetime, lifetimes_from_csv, lifetimes_to_csv
 from .loops import Tiling
 from .passes import FUSED, MATERIALIZED, Note, PassResult, run_passes
@@ -36,7 +27,9 @@ from .plan import (
     validate,
 )
 from .planners import Assignment
+from .rules import check
 from .schedule import PARALLEL_FROM, STREAM_FROM, Schedule, compile
+from .strides import broadcast_strides, contiguous_strides, is_contiguous
 
 __all__ = [
     "FUSED",

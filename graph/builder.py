@@ -5,8 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from .ir import DType, Graph, GraphError, Node, Value, check, contiguous_strides, freeze_attrs
+from .errors import GraphError
+from .ir import DType, Graph, Node, Value, freeze_attrs
 from .names import Names
+from .rules import check
+from .strides import contiguous_strides
 
 
 class GraphBuilder:
@@ -318,7 +321,7 @@ class GraphBuilder:
         >>> b.build()
         Traceback (most recent call last):
         ...
-        aclnn.graph.ir.GraphError: out: an output is made by a node
+        aclnn.graph.errors.GraphError: out: an output is made by a node
         """
         graph = Graph(
             tuple(self._nodes), tuple(self._values), tuple(self._inputs), tuple(self._outputs)

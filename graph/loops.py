@@ -10,8 +10,10 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
 
-from .ir import Graph, GraphError, Node, Value, broadcast_strides
+from .errors import GraphError
+from .ir import Graph, Node, Value
 from .lifetime import whole_number
+from .strides import broadcast_strides
 
 ALIGNMENT = 64  # bytes: a cache line, and a register of the widest instruction set
 ACROSS = 4  # columns for each row of a tile whose operands lie across each other

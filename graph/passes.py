@@ -14,17 +14,10 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from .abi import MAX_OPERANDS
-from .ir import (
-    Graph,
-    Node,
-    Value,
-    broadcast_strides,
-    check,
-    contiguous_strides,
-    freeze_attrs,
-    root_of,
-)
+from .ir import Graph, Node, Value, freeze_attrs, root_of
 from .names import Names, called
+from .rules import check
+from .strides import broadcast_strides, contiguous_strides
 
 
 @dataclass(frozen=True, slots=True)

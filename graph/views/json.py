@@ -20,9 +20,10 @@ from types import NoneType
 from typing import Any, get_args, get_origin, get_type_hints
 
 from ..bounds import check_schedule
-from ..ir import Graph, Node, check, freeze_attrs
+from ..ir import Graph, Node, freeze_attrs
 from ..passes import PassResult, PassStep
 from ..plan import WorkspacePlan, validate
+from ..rules import check
 from ..schedule import Schedule
 from .diff import PlanDiff
 
