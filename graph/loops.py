@@ -12,7 +12,7 @@ from dataclasses import dataclass, fields
 
 from .errors import GraphError
 from .ir import Graph, Node, Value
-from .lifetime import whole_number
+from .numbers import positive_number
 from .strides import broadcast_strides
 
 ALIGNMENT = 64  # bytes: a cache line, and a register of the widest instruction set
@@ -54,9 +54,7 @@ class Tiling:
 
     def __post_init__(self) -> None:
         for one in fields(self):
-            count = whole_number(getattr(self, one.name), f"tiling: {one.name}")
-            if count < 1:
-                raise ValueError(f"tiling: {one.name} is {count}, must be at least 1")
+            count = positive_number(getattr(self, one.name), f"tiling: {one.name}")
             object.__setattr__(self, one.name, count)
 
 

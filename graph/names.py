@@ -1,9 +1,8 @@
-"""Names: free ones for what is made, and what functions are called."""
+"""Names: free ones for what is made."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
 
 
 class Names:
@@ -27,13 +26,3 @@ class Names:
         self._tried[name] = count
         self._taken.add(label)
         return label
-
-
-def called(function: Any) -> str:
-    """The name of a function; of anything else that can be called the name of its type.
-
-    >>> from functools import partial
-    >>> called(len), called(partial(len))
-    ('len', 'partial')
-    """
-    return getattr(function, "__name__", type(function).__name__)

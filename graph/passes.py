@@ -14,8 +14,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from .abi import MAX_OPERANDS
+from .callables import called
 from .ir import Graph, Node, Value, freeze_attrs, root_of
-from .names import Names, called
+from .names import Names
 from .rules import check
 from .strides import broadcast_strides, contiguous_strides
 

@@ -12,10 +12,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any
 
+from .callables import called
 from .ir import Graph, Node, Value
-from .lifetime import Lifetime, TilePart, whole_number
+from .lifetime import Lifetime, TilePart
 from .loops import ALIGNMENT, Tiling, loop_nest, pad
-from .names import called
+from .numbers import positive_number
 from .planners import (
     Assignment,
     Planner,
@@ -90,7 +91,7 @@ def graph_lifetimes(
     >>> [(life.name, life.first, life.last, life.nbytes) for life in graph_lifetimes(whole)]
     [('x_cast', 0, 1, 128)]
     """
-    steps, threads = graph.steps(), _thread_count(threads)
+    steps, threads = graph.steps(), positive_number(threads, "threads")
     tiles = [_tile_parts(graph, step, tiling or Tiling()) for step in steps]
     per_thread = max((size for size, _ in tiles), default=0)
     readers = _readers(graph, steps)
@@ -104,13 +105,6 @@ def graph_lifetimes(
             if value.storage == "workspace":
                 found.append(_lifetime(value, index, node, readers[value.id]))
     return tuple(found)
-
-
-def _thread_count(threads: int) -> int:
-    count = whole_number(threads, "threads")
-    if count < 1:
-        raise ValueError(f"threads is {threads}, must be at least 1")
-    return count
 
 
 def _readers(graph: Graph, steps: Sequence[tuple[Node, ...]]) -> dict[int, list[tuple[int, str]]]:
@@ -522,7 +516,8 @@ def plan_lifetimes(
     >>> plan.size, plan.lower_bound, plan.proof
     (192, 192, 'optimal')
     """
-    lives, planner, threads = tuple(lifetimes), planner_of(strategy), _thread_count(threads)
+    lives, planner = tuple(lifetimes), planner_of(strategy)
+    threads = positive_number(threads, "threads")
     for name, count in Counter(life.name for life in lives).items():
         if count > 1:
             raise ValueError(f"lifetimes: {count} are called {name!r}; each has a name of its own")
