@@ -14,7 +14,6 @@ from .builder import GraphBuilder
 from .errors import GraphError
 from .ir import DType, Graph, Node, Value
 from .lifetime import Lifetime, lifetimes_from_csv, lifetimes_to_csv
-from .loops import Tiling
 from .passes import FUSED, MATERIALIZED, Note, PassResult, run_passes
 from .plan import (
     BudgetError,
@@ -30,6 +29,7 @@ from .planners import Assignment
 from .rules import check
 from .schedule import PARALLEL_FROM, STREAM_FROM, Schedule, compile
 from .strides import broadcast_strides, contiguous_strides, is_contiguous
+from .tiling import Tiling
 
 __all__ = [
     "FUSED",

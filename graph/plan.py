@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from .callables import called
 from .ir import Graph, Node, Value
 from .lifetime import Lifetime, TilePart
-from .loops import ALIGNMENT, Tiling, loop_nest, pad
+from .loops import loop_nest
 from .numbers import positive_number
 from .planners import (
     Assignment,
@@ -27,6 +27,7 @@ from .planners import (
     naive,
     planner_of,
 )
+from .tiling import ALIGNMENT, Tiling, pad
 
 if TYPE_CHECKING:
     from .views.diff import PlanDiff
