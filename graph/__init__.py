@@ -15,7 +15,8 @@ from .errors import GraphError
 from .ir import DType, Graph, Node, Value
 from .lifetime import Lifetime, lifetimes_from_csv, lifetimes_to_csv
 from .liveness import graph_lifetimes
-from .passes import FUSED, MATERIALIZED, Note, PassResult, run_passes
+from .passes import Note
+from .pipeline import FUSED, MATERIALIZED, PassResult, run_passes
 from .plan import BudgetError, Buffer, WorkspacePlan, plan_lifetimes, plan_workspace
 from .planners import Assignment
 from .rules import check

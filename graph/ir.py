@@ -319,6 +319,34 @@ class Graph:
         """
         return tuple(node for node in self.nodes if id in node.inputs)
 
+    def readers(self, nodes: Iterable[Node] | None = None) -> dict[int, tuple[Node, ...]]:
+        """For each value that owns bytes the nodes that read them, themselves or through a view.
+
+        Parameters
+        ----------
+        nodes : iterable of Node, optional
+            That read values of this graph; None for its own.
+
+        Returns
+        -------
+        dict of int to tuple of Node
+            By id of the value, without those that nobody reads; nodes are in the order given.
+
+        Examples
+        --------
+        >>> from aclnn.graph import GraphBuilder
+        >>> b, f32 = GraphBuilder(), DType("float32", 4)
+        >>> x, out = b.input("x", (4,), f32), b.output("out", (4,), f32)
+        >>> b.view_copy(b.compute("relu", [x], (4,), f32), out)
+        >>> {id: [node.name for node in nodes] for id, nodes in b.build().readers().items()}
+        {0: ['relu'], 2: ['out_view_copy']}
+        """
+        found: dict[int, list[Node]] = {}
+        for node in self.nodes if nodes is None else nodes:
+            for root in {self.root(id).id for id in node.inputs}:
+                found.setdefault(root, []).append(node)
+        return {root: tuple(reading) for root, reading in found.items()}
+
     def memory_bytes(self, id: int) -> int:
         """Bytes moved when a value is read or written once; none for what lives in tiles.
 

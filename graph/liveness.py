@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Sequence
 
 from .ir import Graph, Node, Value
@@ -52,7 +51,8 @@ def graph_lifetimes(
     steps, threads = graph.steps(), positive_number(threads, "threads")
     tiles = [_tile_parts(graph, step, tiling or Tiling()) for step in steps]
     per_thread = max((size for size, _ in tiles), default=0)
-    readers = _readers(graph, steps)
+    step_of = {node.output: index for index, step in enumerate(steps) for node in step}
+    readers = graph.readers()
     found = []
     for index, step in enumerate(steps):
         if tiles[index][0]:
@@ -61,29 +61,18 @@ def graph_lifetimes(
         for node in step:
             value = graph.value(node.output)
             if value.storage == "workspace":
-                found.append(_lifetime(value, index, node, readers[value.id]))
+                reading = readers.get(value.id, ())
+                last = max([index, *(step_of[reader.output] for reader in reading)])
+                found.append(_lifetime(value, index, last, node, reading))
     return tuple(found)
 
 
-def _readers(graph: Graph, steps: Sequence[tuple[Node, ...]]) -> dict[int, list[tuple[int, str]]]:
-    """For every value that owns bytes the step and the name of each node that reads them."""
-    found: dict[int, list[tuple[int, str]]] = defaultdict(list)
-    for index, step in enumerate(steps):
-        for node in step:
-            for root in {graph.root(id).id for id in node.inputs}:
-                found[root].append((index, node.name))
-    return found
-
-
-def _lifetime(value: Value, index: int, node: Node, readers: list[tuple[int, str]]) -> Lifetime:
+def _lifetime(
+    value: Value, first: int, last: int, writer: Node, readers: Sequence[Node]
+) -> Lifetime:
+    consumers = tuple(reader.name for reader in readers)
     return Lifetime(
-        value.name,
-        index,
-        max([index, *(step for step, _ in readers)]) + 1,
-        value.nbytes,
-        node.name,
-        tuple(name for _, name in readers),
-        contents=str(value),
+        value.name, first, last + 1, value.nbytes, writer.name, consumers, contents=str(value)
     )
 
 

@@ -174,6 +174,16 @@ def test_views_of_views_lead_to_memory():
     assert graph.root(50) == graph.value(X)
 
 
+def test_readers_of_a_view_read_what_owns_its_bytes():
+    graph = Graph.from_json(with_views(51, X))
+    reader = replace(graph.nodes[0], inputs=(50,))
+    names = {id: [node.name for node in nodes] for id, nodes in graph.readers().items()}
+    assert names == {X: ["x_contiguous"], CONTIGUOUS: ["x_cast"], CAST: ["x_broadcast"],
+                     BROADCAST: ["relu"], RELU: ["out_view_copy"]}  # fmt: skip
+    often = replace(reader, inputs=(X, 50, 51))
+    assert graph.readers([often, reader]) == {X: (often, reader)}
+
+
 def test_a_circle_of_views_that_nobody_checked_has_no_root():
     circle = tuple(replace(chain().values[X], id=i, alias_of=1 - i) for i in range(2))
     with pytest.raises(GraphError, match="views of one another"):

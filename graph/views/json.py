@@ -21,7 +21,7 @@ from typing import Any, get_args, get_origin, get_type_hints
 
 from ..bounds import check_schedule
 from ..ir import Graph, Node, freeze_attrs
-from ..passes import PassResult, PassStep
+from ..pipeline import PassResult, PassStep
 from ..plan import WorkspacePlan
 from ..rules import check
 from ..schedule import Schedule
