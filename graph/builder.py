@@ -127,6 +127,11 @@ class GraphBuilder:
         int
             Its id.
 
+        Raises
+        ------
+        GraphError
+            When there is no value with the id `alias_of`.
+
         Examples
         --------
         >>> b, f32 = GraphBuilder(), DType("float32", 4)
@@ -136,6 +141,8 @@ class GraphBuilder:
         >>> b.build().value(out).alias_of == x
         True
         """
+        if alias_of is not None:
+            self._made(alias_of)
         name = self._names.fresh(name)
         value = self._value(name, shape, dtype, "output", strides, alias_of, note)
         self._outputs.append(value)
@@ -264,6 +271,11 @@ class GraphBuilder:
         int
             The id of the result.
 
+        Raises
+        ------
+        GraphError
+            When there is no value with one of these ids.
+
         Examples
         --------
         >>> b, f32 = GraphBuilder(), DType("float32", 4)
@@ -271,10 +283,11 @@ class GraphBuilder:
         >>> b.build().nodes[0].is_elementwise
         False
         """
+        operands = tuple(self._made(id).id for id in inputs)
         label = self._names.fresh(name or kernel)
         out = self._value(label, shape, dtype, "workspace")
         attrs["kernel"] = kernel
-        self._nodes.append(Node(label, "Compute", tuple(inputs), out, freeze_attrs(attrs)))
+        self._nodes.append(Node(label, "Compute", operands, out, freeze_attrs(attrs)))
         return out
 
     def view_copy(self, value: int, out: int, **attrs: Any) -> None:
@@ -289,7 +302,7 @@ class GraphBuilder:
         Raises
         ------
         GraphError
-            When there is no value with the id `out`.
+            When there is no value with one of these ids.
 
         Examples
         --------
@@ -299,6 +312,7 @@ class GraphBuilder:
         >>> b.build().nodes[0].name
         'out_view_copy'
         """
+        self._made(value)
         name = self._names.fresh(f"{self._made(out).name}_view_copy")
         self._nodes.append(Node(name, "ViewCopy", (value,), out, freeze_attrs(attrs)))
 

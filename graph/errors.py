@@ -23,3 +23,6 @@ class GraphError(ValueError):
         super().__init__(f"{node}: {rule}")
         self.node = node
         self.rule = rule
+
+    def __reduce__(self):
+        return type(self), (self.node, self.rule)

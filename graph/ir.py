@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from .errors import GraphError
+from .names import listed
 from .strides import is_contiguous
 
 
@@ -202,7 +203,39 @@ def root_of(values: Mapping[int, Value], id: int) -> Value:
         if not value.is_view:
             return value
         value = values[value.alias_of]  # type: ignore[index]
-    raise GraphError(values[id].name, "views of one another are views of nothing")
+    raise GraphError(values[id].name, f"views form a cycle: {_cycle_from(values, id)}")
+
+
+def _cycle_from(values: Mapping[int, Value], id: int) -> str:
+    """The ids from that of a view on, until one comes again."""
+    ids: list[int] = []
+    while id not in ids:
+        ids.append(id)
+        id = values[id].alias_of  # type: ignore[assignment]
+    return " -> ".join(map(str, (*ids, id)))
+
+
+class _ById(dict[int, Value]):
+    """Values by id; who asks for another id is told which there are."""
+
+    def __missing__(self, id: int) -> Value:
+        known = f"ids are {_spans(sorted(self))}" if self else "there are no values"
+        raise KeyError(f"no value has id {id!r}, {known}")
+
+
+def _spans(ids: Iterable[int]) -> str:
+    """Ascending ids in words, neighbours together.
+
+    >>> _spans([0, 1, 2, 4, 7, 8])
+    '0 to 2, 4, 7 to 8'
+    """
+    spans: list[tuple[int, int]] = []
+    for id in ids:
+        if spans and spans[-1][1] == id - 1:
+            spans[-1] = (spans[-1][0], id)
+        else:
+            spans.append((id, id))
+    return ", ".join(str(low) if low == high else f"{low} to {high}" for low, high in spans)
 
 
 @dataclass(frozen=True, slots=True)
@@ -227,7 +260,7 @@ class Graph:
     _by_id: dict[int, Value] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "_by_id", {value.id: value for value in self.values})
+        object.__setattr__(self, "_by_id", _ById({value.id: value for value in self.values}))
 
     def __reduce__(self):
         return Graph, (self.nodes, self.values, self.inputs, self.outputs)
@@ -246,7 +279,7 @@ class Graph:
         Raises
         ------
         KeyError
-            When the graph has no such value.
+            When the graph has no such value; it says which ids there are.
         """
         return self._by_id[id]
 
@@ -264,12 +297,13 @@ class Graph:
         Raises
         ------
         KeyError
-            When the graph has no such value.
+            When the graph has no such value; it says which names there are.
         """
         for value in self.values:
             if value.name == name:
                 return value
-        raise KeyError(name)
+        known = listed(value.name for value in self.values)
+        raise KeyError(f"no value is called {name!r}, there are {known}")
 
     def root(self, id: int) -> Value:
         """The value that owns the bytes of a value: itself, unless it is a view.

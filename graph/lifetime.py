@@ -59,7 +59,7 @@ class Lifetime:
             object.__setattr__(self, field, number)
         if not 0 <= self.lower < self.upper <= LATEST_STEP:
             raise ValueError(
-                f"{self.name}: [{self.lower}, {self.upper}) are no steps: "
+                f"{self.name}: [{self.lower}, {self.upper}) is not a range of steps: "
                 f"0 <= lower < upper <= {LATEST_STEP} must hold"
             )
         if not 0 <= self.nbytes <= MOST_BYTES:

@@ -1,4 +1,4 @@
-"""Names: free ones for what is made."""
+"""Names: free ones for what is made, and those there are for people who asked for another."""
 
 from __future__ import annotations
 
@@ -26,3 +26,14 @@ class Names:
         self._tried[name] = count
         self._taken.add(label)
         return label
+
+
+def listed(names: Iterable[str]) -> str:
+    """Names in a line; of many the first ten.
+
+    >>> listed("abc"), listed("abcdefghijkl"), listed("")
+    ('a, b, c', 'a, b, c, d, e, f, g, h, i, j and 2 more', 'none')
+    """
+    known = list(names)
+    more = f" and {len(known) - 10} more" if len(known) > 10 else ""
+    return ", ".join(known[:10]) + more or "none"

@@ -15,6 +15,7 @@ from .callables import called
 from .ir import Graph
 from .lifetime import Lifetime, TilePart
 from .liveness import graph_lifetimes
+from .names import listed
 from .numbers import positive_number
 from .planners import (
     Assignment,
@@ -148,12 +149,13 @@ class WorkspacePlan:
         Raises
         ------
         KeyError
-            When there is none.
+            When there is none; it says which there are.
         """
         for buffer in self.buffers:
             if buffer.name == name:
                 return buffer
-        raise KeyError(name)
+        known = listed(buffer.name for buffer in self.buffers)
+        raise KeyError(f"no buffer is called {name!r}, there are {known}")
 
     def live_at(self, step: int) -> tuple[Buffer, ...]:
         """Buffers needed at a step, by offset.
