@@ -147,7 +147,7 @@ class Schedule:
         ValueError
             Naming step, field, value and rule, when it cannot be run.
         """
-        from ._scheduler import PackedSchedule
+        from ._packed import PackedSchedule
 
         return PackedSchedule(self)
 
