@@ -89,13 +89,23 @@ cdef enum:
     SHARES = 4  # that each thread has of large tensors, if none is held up
 
 
-cdef inline char *place(const schedule_t *schedule, const schedule_operand *operand,
-                        char *const *addresses, char *workspace, int thread) noexcept nogil:
+cdef struct run_t:
+    # What a run is given, and all of its steps share.
+    const schedule_t *schedule
+    char *const *addresses
+    char *workspace
+    const double *scalars
+    schedule_event *events  # NULL where nobody looks
+
+
+cdef inline char *place(const run_t *run, const schedule_operand *operand,
+                        int thread) noexcept nogil:
     """Address of an operand's first element, for a thread."""
+    cdef char *workspace = run.workspace
     if operand.base >= 0:
-        return addresses[operand.base] + operand.offset
+        return run.addresses[operand.base] + operand.offset
     if operand.base == SCHEDULE_SCRATCH:
-        workspace += schedule.scratch_offset + thread * schedule.scratch_per_thread
+        workspace += run.schedule.scratch_offset + thread * run.schedule.scratch_per_thread
     return workspace + operand.offset
 
 
@@ -135,9 +145,8 @@ cdef struct walk_t:
     char *data[SCHEDULE_MAX_OPERANDS]    # where each operand of the tile begins
 
 
-cdef inline void walk_from(walk_t *walk, ptrdiff_t begin, const schedule_t *schedule,
-                           const schedule_step *step, char *const *addresses, char *workspace,
-                           int thread) noexcept nogil:
+cdef inline void walk_from(walk_t *walk, ptrdiff_t begin, const run_t *run,
+                           const schedule_step *step, int thread) noexcept nogil:
     """Set out at the tile number `begin`."""
     cdef int ndim = step.ndim, n = step.n_operands, d, k
     for d in range(ndim):
@@ -145,7 +154,7 @@ cdef inline void walk_from(walk_t *walk, ptrdiff_t begin, const schedule_t *sche
     walk.counts[ndim - 2] = (step.shape[ndim - 2] + step.tile_rows - 1) // step.tile_rows
     walk.counts[ndim - 1] = (step.shape[ndim - 1] + step.tile_cols - 1) // step.tile_cols
     for k in range(n):
-        walk.data[k] = place(schedule, &step.operands[k], addresses, workspace, thread)
+        walk.data[k] = place(run, &step.operands[k], thread)
     for d in range(ndim - 1, -1, -1):
         walk.index[d] = begin % walk.counts[d]
         begin = begin // walk.counts[d]
@@ -178,14 +187,13 @@ cdef inline void walk_on(walk_t *walk, const schedule_step *step, ptrdiff_t tile
         d -= 1
 
 
-cdef void run_tiles(const schedule_t *schedule, const schedule_step *step, char *const *addresses,
-                    char *workspace, const double *scalars, ptrdiff_t begin, ptrdiff_t end,
+cdef void run_tiles(const run_t *run, const schedule_step *step, ptrdiff_t begin, ptrdiff_t end,
                     int thread) noexcept nogil:
     """Run the tiles [begin, end) of a step."""
     cdef int row = step.ndim - 2, col = step.ndim - 1
     cdef ptrdiff_t merged, rows, cols
     cdef walk_t walk
-    walk_from(&walk, begin, schedule, step, addresses, workspace, thread)
+    walk_from(&walk, begin, run, step, thread)
     while begin < end:
         # A kernel gets tiles of a row as one: what it prepares, and what it waits for at its end,
         # is then there only once.
@@ -194,7 +202,7 @@ cdef void run_tiles(const schedule_t *schedule, const schedule_step *step, char 
             merged = min(end - begin, walk.counts[col] - walk.index[col])
         rows = min(step.tile_rows, step.shape[row] - walk.index[row] * step.tile_rows)
         cols = min(merged * step.tile_cols, step.shape[col] - walk.index[col] * step.tile_cols)
-        call_ops(step, walk.data, scalars, rows, cols)
+        call_ops(step, walk.data, run.scalars, rows, cols)
         walk_on(&walk, step, merged)
         begin += merged
 
@@ -213,14 +221,13 @@ cdef inline bint goes_back(const schedule_step *step) noexcept nogil:
     return not went_forwards
 
 
-cdef void run_back(const schedule_t *schedule, const schedule_step *step, char *const *addresses,
-                   char *workspace, const double *scalars, ptrdiff_t begin, ptrdiff_t end,
+cdef void run_back(const run_t *run, const schedule_step *step, ptrdiff_t begin, ptrdiff_t end,
                    int thread) noexcept nogil:
     """Run the tiles [begin, end) of a step, the last ones first."""
     cdef ptrdiff_t first
     while end > begin:
         first = max(begin, end - TURNED)
-        run_tiles(schedule, step, addresses, workspace, scalars, first, end, thread)
+        run_tiles(run, step, first, end, thread)
         end = first
 
 
@@ -240,22 +247,21 @@ cdef inline int threads_for(const schedule_t *schedule, const schedule_step *ste
     return <int>min(<ptrdiff_t>threads, step.n_tiles)
 
 
-cdef void run_part(const schedule_t *schedule, int s, char *const *addresses, char *workspace,
-                   const double *scalars, int part, int parts, int thread, bint back,
-                   schedule_event *events) noexcept nogil:
+cdef void run_part(const run_t *run, int s, int part, int parts, int thread,
+                   bint back) noexcept nogil:
     """Run one of the contiguous parts of the tiles of step `s`; a thread may run several."""
-    cdef const schedule_step *step = &schedule.steps[s]
+    cdef const schedule_step *step = &run.schedule.steps[s]
     cdef ptrdiff_t begin = step.n_tiles * part // parts
     cdef ptrdiff_t end = step.n_tiles * (part + 1) // parts
     cdef schedule_event *event = NULL
-    if events != NULL:
-        event = &events[<ptrdiff_t>s * schedule.max_threads + thread]
+    if run.events != NULL:
+        event = &run.events[<ptrdiff_t>s * run.schedule.max_threads + thread]
         if event.begin == 0:
             event.begin = team_clock()
     if back:
-        run_back(schedule, step, addresses, workspace, scalars, begin, end, thread)
+        run_back(run, step, begin, end, thread)
     else:
-        run_tiles(schedule, step, addresses, workspace, scalars, begin, end, thread)
+        run_tiles(run, step, begin, end, thread)
     wait_for_stores(step)
     if event != NULL:
         event.end = team_clock()
@@ -263,11 +269,7 @@ cdef void run_part(const schedule_t *schedule, int s, char *const *addresses, ch
 
 cdef struct team_step:
     # A step as the members of a team share it.
-    const schedule_t *schedule
-    char *const *addresses
-    char *workspace
-    const double *scalars
-    schedule_event *events
+    run_t run  # not a pointer: it would have to come from another CPU before what it points to
     int s, parts
     int next   # part that nobody has taken; parts are taken in turn where there are shares
     bint back, shares
@@ -277,24 +279,20 @@ cdef void run_member(void *context, int member) noexcept nogil:
     """A member's part, or as many as it gets to."""
     cdef team_step *shared = <team_step *>context
     cdef int part = member
-    prefetch(shared.scalars)  # comes from another CPU, while the tiles are found
+    prefetch(shared.run.scalars)  # comes from another CPU, while the tiles are found
     if shared.shares:
         part = __atomic_fetch_add(&shared.next, 1, __ATOMIC_RELAXED)
     while part < shared.parts:
-        run_part(shared.schedule, shared.s, shared.addresses, shared.workspace, shared.scalars,
-                 part, shared.parts, member, shared.back, shared.events)
+        run_part(&shared.run, shared.s, part, shared.parts, member, shared.back)
         if not shared.shares:
             return
         part = __atomic_fetch_add(&shared.next, 1, __ATOMIC_RELAXED)
 
 
-cdef void run_parallel(const schedule_t *schedule, int s, char *const *addresses, char *workspace,
-                       const double *scalars, int threads, bint back,
-                       schedule_event *events) noexcept nogil:
-    cdef const schedule_step *step = &schedule.steps[s]
+cdef void run_parallel(const run_t *run, int s, int threads, bint back) noexcept nogil:
+    cdef const schedule_step *step = &run.schedule.steps[s]
     cdef team_step shared
-    shared.schedule, shared.s, shared.events = schedule, s, events
-    shared.addresses, shared.workspace, shared.scalars = addresses, workspace, scalars
+    shared.run, shared.s = run[0], s
     shared.back, shared.next = back, 0
     # What no cache holds may run anywhere: a thread whose CPU is busy otherwise takes less.
     shared.shares = step.ops[0].flags & TILE_PREFETCH_FAR and step.n_tiles >= threads * SHARES
@@ -319,24 +317,27 @@ cdef void schedule_run(const schedule_t *schedule, char *const *addresses, char 
                        const double *scalars, int threads,
                        schedule_event *events) noexcept nogil:
     """Run all steps in order.  `events`, when given, has n_steps * max_threads rows."""
+    cdef run_t run
     cdef const schedule_step *step
     cdef char *data[SCHEDULE_MAX_OPERANDS]
     cdef int s, k, count
+    run.schedule, run.addresses, run.workspace = schedule, addresses, workspace
+    run.scalars, run.events = scalars, events
     if events != NULL:
         clear_events(schedule, events)
     for s in range(schedule.n_steps):
         step = &schedule.steps[s]
         if step.n_tiles == 1 and events == NULL:
             for k in range(step.n_operands):
-                data[k] = place(schedule, &step.operands[k], addresses, workspace, 0)
+                data[k] = place(&run, &step.operands[k], 0)
             call_ops(step, data, scalars, step.shape[step.ndim - 2], step.shape[step.ndim - 1])
             wait_for_stores(step)
             continue
         count = threads_for(schedule, step, threads)
         if count == 1:
-            run_part(schedule, s, addresses, workspace, scalars, 0, 1, 0, goes_back(step), events)
+            run_part(&run, s, 0, 1, 0, goes_back(step))
         else:
-            run_parallel(schedule, s, addresses, workspace, scalars, count, goes_back(step), events)
+            run_parallel(&run, s, count, goes_back(step))
 
 
 def header_constants():
