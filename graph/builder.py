@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+from .attrs import freeze_attrs
 from .errors import GraphError
-from .ir import DType, Graph, Node, Value, freeze_attrs
+from .ir import DType, Graph, Node, Value
 from .names import Names
 from .rules import check
 from .strides import contiguous_strides

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from .attrs import Attrs, freeze_attrs
 from .errors import GraphError
 from .names import listed
 from .strides import is_contiguous
@@ -101,25 +102,6 @@ class Value:
         return f"{self.dtype.name}[{dims}{tail}]"
 
 
-def _freeze(value: Any) -> Any:
-    """Make an attribute hashable, and NaN the one NaN, so that equal graphs compare equal."""
-    if isinstance(value, float) and math.isnan(value):
-        return math.nan
-    if isinstance(value, (list, tuple)):
-        return tuple(map(_freeze, value))
-    return value
-
-
-def freeze_attrs(attrs: Mapping[str, Any] | Iterable[tuple[str, Any]]) -> tuple:
-    """Turn a mapping into the sorted tuple of pairs that nodes keep.
-
-    >>> freeze_attrs({"slope": 0.5, "axes": [1, 2]})
-    (('axes', (1, 2)), ('slope', 0.5))
-    """
-    items = attrs.items() if isinstance(attrs, Mapping) else attrs
-    return tuple(sorted((key, _freeze(value)) for key, value in items))
-
-
 @dataclass(frozen=True, slots=True)
 class Node:
     """One operation: reads `inputs`, writes `output`, both by value id.
@@ -144,7 +126,7 @@ class Node:
     kind: str
     inputs: tuple[int, ...]
     output: int
-    attrs: tuple[tuple[str, Any], ...] = ()
+    attrs: Attrs = ()
 
     def attr(self, key: str, default: Any = None) -> Any:
         """The value of an attribute.
@@ -574,9 +556,9 @@ class Graph:
         ValueError
             Naming the field that does not fit; a `GraphError` when the graph is not well formed.
         """
-        from .views.json import graph_from_json
+        from .views.json import GRAPH_SCHEMA, read_document
 
-        return graph_from_json(text)
+        return read_document(text, Graph, GRAPH_SCHEMA)
 
     def __str__(self) -> str:
         return self.to_text()

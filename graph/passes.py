@@ -12,8 +12,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from .abi import MAX_OPERANDS
+from .attrs import freeze_attrs
 from .draft import Draft, rebuilt
-from .ir import Graph, Node, Value, freeze_attrs
+from .ir import Graph, Node, Value
 from .strides import contiguous_strides
 
 

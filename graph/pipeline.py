@@ -157,9 +157,18 @@ class PassResult(tuple[PassStep, ...]):
         ValueError
             Naming the field that does not fit; a `GraphError` when a graph is not well formed.
         """
-        from .views.json import passes_from_json
+        from .views.json import PASSES_SCHEMA, read_document
 
-        return passes_from_json(text)
+        found = read_document(text, _Document, PASSES_SCHEMA)
+        return PassResult(found.as_built, found.passes)
+
+
+@dataclass(frozen=True, slots=True)
+class _Document:
+    """What a document of passes has that does not follow from the rest."""
+
+    as_built: Graph
+    passes: tuple[PassStep, ...]
 
 
 def run_passes(graph: Graph, pipeline: Iterable[Pass] | str = FUSED) -> PassResult:

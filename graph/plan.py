@@ -314,9 +314,9 @@ at the peak, step 0, live are: a (128 bytes)
         ValueError
             Naming the field that does not fit; a `PlanError` when the plan is wrong.
         """
-        from .views.json import plan_from_json
+        from .views.json import PLAN_SCHEMA, read_document
 
-        return plan_from_json(text)
+        return read_document(text, WorkspacePlan, PLAN_SCHEMA)
 
     def to_svg(self) -> str:
         """Boxes over time, offset upwards.

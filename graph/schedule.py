@@ -221,9 +221,9 @@ class Schedule:
         ValueError
             Naming the field that does not fit, or what could not be run.
         """
-        from .views.json import schedule_from_json
+        from .views.json import SCHEDULE_SCHEMA, read_document
 
-        return schedule_from_json(text)
+        return read_document(text, Schedule, SCHEDULE_SCHEMA)
 
     def __str__(self) -> str:
         return self.to_text()
