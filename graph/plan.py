@@ -16,7 +16,7 @@ from .ir import Graph
 from .lifetime import Lifetime, TilePart
 from .liveness import graph_lifetimes
 from .names import listed
-from .numbers import positive_number
+from .numbers import positive_number, whole_number
 from .planners import (
     Assignment,
     Planner,
@@ -214,6 +214,8 @@ class WorkspacePlan:
         ------
         BudgetError
             Saying how many too many, and what is live at the peak.
+        ValueError
+            If `budget` is no whole number.
 
         Examples
         --------
@@ -223,7 +225,7 @@ class WorkspacePlan:
         aclnn.graph.plan.BudgetError: needs 128 bytes, 64 over the budget of 64; \
 at the peak, step 0, live are: a (128 bytes)
         """
-        if self.size <= budget:
+        if self.size <= whole_number(budget, "budget"):
             return self
         live = ", ".join(f"{b.name} ({b.padded} bytes)" for b in self.must_shrink)
         raise BudgetError(
@@ -251,6 +253,8 @@ at the peak, step 0, live are: a (128 bytes)
         """
         from .views.diff import plan_diff
 
+        if not isinstance(other, WorkspacePlan):
+            raise ValueError(f"other is {type(other).__name__}, must be a WorkspacePlan")
         return plan_diff(self, other)
 
     def to_text(self) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Any
 
 from .abi import (
@@ -134,6 +134,10 @@ class Schedule:
     scratch_per_thread: int
     max_threads: int
     kernels: tuple[Any, ...] = field(repr=False, compare=False, default=())
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickled and copied without kernels, which are of this process; so it cannot run."""
+        return Schedule, tuple(getattr(self, one.name) for one in fields(self) if one.compare)
 
     def pack(self):
         """The C arrays of this schedule, for the runner.

@@ -288,6 +288,15 @@ def test_the_budget_error_names_what_is_live_at_the_peak():
     assert [buffer.name for buffer in plan.must_shrink] == ["a", "b"]
 
 
+def test_budgets_and_plans_that_are_none():
+    plan = plan_lifetimes([Lifetime("a", 0, 2, 100)])
+    for budget in (None, "5", 1.5):
+        with pytest.raises(ValueError, match="^budget is .*, must be a whole number$"):
+            plan.check(budget)
+    with pytest.raises(ValueError, match="^other is NoneType, must be a WorkspacePlan$"):
+        plan.diff(None)
+
+
 @given(problems())
 def test_documents_read_back(lives):
     plan = plan_lifetimes(lives, steps=[f"s{i}" for i in range(20)])
