@@ -5,6 +5,7 @@ signatures.  The kernels' one Cython source becomes one C file, compiled once pe
 a module of its own; `aclnn.isa` picks the module at the first use.
 """
 
+import copy
 import os
 import re
 import subprocess
@@ -182,13 +183,10 @@ class BuildKernels(build_ext):
     """Compile the kernels' C file once per instruction set, each into its own module."""
 
     def build_extension(self, ext):
-        # Modules share one C file: keep their objects apart.
-        base = self.build_temp
-        self.build_temp = os.path.join(base, ext.name)
-        try:
-            super().build_extension(ext)
-        finally:
-            self.build_temp = base
+        # Modules share one C file: keep their objects apart, also where several are built at a time.
+        one = copy.copy(self)
+        one.build_temp = os.path.join(self.build_temp, ext.name)
+        build_ext.build_extension(one, ext)
 
 
 def kernel_extensions() -> list[Extension]:

@@ -18,7 +18,7 @@ from libc.stdlib cimport calloc, free
 
 cimport aclnn.kernels.formulas as formulas  # no-cython-lint: what is included needs it
 from aclnn.kernels.cast cimport cast_state, cast_tile
-from aclnn.kernels.computation cimport compute_state, double_loop, float_loop, prepared
+from aclnn.kernels.computation cimport compute_state, double_loop, float_loop, prepare_facts
 from aclnn.kernels.doubt cimport compute_picked, picked_t
 from aclnn.kernels.element cimport (
     bfloat16_t,
@@ -31,7 +31,17 @@ from aclnn.kernels.element cimport (
     store_fn,
 )
 from aclnn.kernels.formulas cimport real
-from aclnn.kernels.lane cimport SINGLE, facts_t, kind_t, lane_form_of, lane_form_t
+from aclnn.kernels.lane cimport (
+    BFLOAT,
+    HALF,
+    SINGLE,
+    facts_t,
+    kind_t,
+    lane_form_of,
+    lane_form_t,
+    lane_loop,
+    lane_loops_t,
+)
 from aclnn.kernels.lane_block cimport NO_ROW, compute_by_lanes, copies_t, lane_width
 from aclnn.kernels.loop_block cimport compute_by_loops, loop_width
 from aclnn.kernels.tile cimport (
@@ -46,8 +56,8 @@ from aclnn.kernels.tile cimport (
     tile_view,
     to_line,
 )
-from aclnn.kernels.transposed cimport any_across, compute_transposed
-from aclnn.kernels.waiting cimport send_home, waiting_t
+from aclnn.kernels.transposed cimport any_column_dense, compute_transposed, rows_fn
+from aclnn.kernels.staging cimport flush_staged, staging_t
 
 from aclnn.acl import dtypes
 
@@ -75,78 +85,95 @@ cdef enum:
 # --- The compute kernel ---------------------------------------------------------------------------
 
 cdef inline void compute(const tile_view *views, ptrdiff_t rows, ptrdiff_t cols,
-                         const compute_state *state, const double *scalars, int flags,
-                         tile_kernel itself, real like) noexcept nogil:
-    """Go through a tile by blocks; where an input lies across, by parts, each transposed first."""
+                         const compute_state *state, facts_t *facts, int flags, rows_fn itself,
+                         real like) noexcept nogil:
+    """Go through a tile by blocks; where an input is transposed, by parts that are turned first."""
     cdef block_t block
     cdef ptrdiff_t high, wide
-    cdef int n = state.n_inputs + 1
-    cdef facts_t facts
     cdef picked_t picked
     cdef copies_t copies
-    cdef waiting_t waiting
-    if rows > 1 and any_across(views, state):
-        compute_transposed(views, rows, cols, state, scalars, flags, itself)
+    cdef staging_t staging
+    if rows > 1 and any_column_dense(views, state):
+        compute_transposed(views, rows, cols, state, facts, flags, itself)
         return
-    if state.bare:
-        scalars = prepared(&facts, scalars, state, rows * cols)
-    picked.state, picked.scalars, picked.count = state, scalars, 0
-    copies.repeated[0] = copies.repeated[1] = NO_ROW
-    waiting.nbytes = 0
-    if rows > 1 and one_row(views, n, cols):
+    if rows > 1 and one_row(views, state.n_inputs + 1, cols):
         cols *= rows
         rows = 1
-    block_shape(views, n, rows, cols, &high, &wide)
-    if high == 1 and state.alike != NULL:
-        wide = lane_width(views, state)
-    elif high == 1:
-        wide = loop_width(views, cols, state, sizeof(real), flags)
+    block_shape(views, state.n_inputs + 1, rows, cols, &high, &wide)
+    if high == 1:
+        wide = row_width(views, cols, state, flags, like)
     block.flags = flags
     block.dense = high == 1 and views[state.n_inputs].col_stride == state.cast.out_size
+    picked.state, picked.scalars, picked.count = state, facts.p, 0
     picked.recast = block.dense and not state.cast.copy
     picked.size = state.cast.out_size if picked.recast else state.result_size
+    copies.repeated[0] = copies.repeated[1] = NO_ROW
+    staging.nbytes = 0
     block.row = 0
     while block.row < rows:
         block.rows = min(high, rows - block.row)
         block.col = 0
-        # Long rows begin with what is left of a line: registers that cross lines take twice as
-        # long, and a line that is streamed must not be written in two ways.
-        block.cols = 0
+        block.cols = min(wide, cols)
         if high == 1 and (cols >= ALIGN_FROM or flags & TILE_STREAM):
-            block.cols = min(to_line(&views[state.n_inputs], block.row), cols)
-        if block.cols:
-            compute_block(views, &block, state, scalars, &picked, &copies, &waiting, like)
-            block.col = block.cols
+            block.cols = first_cols(&views[state.n_inputs], &block, cols)
         while block.col < cols:
+            compute_block(views, &block, state, facts, &picked, &copies, &staging, like)
+            block.col += block.cols
             block.cols = min(wide, cols - block.col)
-            compute_block(views, &block, state, scalars, &picked, &copies, &waiting, like)
-            block.col += wide
         block.row += high
     compute_picked(&picked)
-    send_home(&waiting, 0)
+    flush_staged(&staging, 0)
+
+
+cdef inline ptrdiff_t first_cols(const tile_view *out, const block_t *block,
+                                 ptrdiff_t cols) noexcept nogil:
+    """Long rows begin with what is left of a line: registers that cross lines take twice as long,
+    and a line that is streamed must not be written in two ways."""
+    cdef ptrdiff_t head = min(to_line(out, block.row), cols)
+    return head if head else block.cols
+
+
+cdef inline ptrdiff_t row_width(const tile_view *views, ptrdiff_t cols, const compute_state *state,
+                                int flags, real like) noexcept nogil:
+    """Elements of a row that are computed in one go."""
+    if state.lanes != NULL:
+        return lane_width(views, state)
+    return loop_width(views, cols, state, sizeof(real), flags)
 
 
 cdef inline void compute_block(const tile_view *views, const block_t *block,
-                               const compute_state *state, const double *scalars,
-                               picked_t *picked, copies_t *copies, waiting_t *waiting,
+                               const compute_state *state, facts_t *facts,
+                               picked_t *picked, copies_t *copies, staging_t *staging,
                                real like) noexcept nogil:
     if real is float:
-        if state.alike != NULL:
-            compute_by_lanes(views, block, state, scalars, picked, copies, waiting)
+        if state.lanes != NULL:
+            compute_by_lanes(views, block, state, facts, picked, copies, staging)
             return
-    compute_by_loops(views, block, state, scalars, like)
+    compute_by_loops(views, block, state, facts.p, like)
+
+
+cdef void rows_in_float(const tile_view *views, ptrdiff_t rows, ptrdiff_t cols,
+                        const compute_state *state, facts_t *facts, int flags) noexcept nogil:
+    compute(views, rows, cols, state, facts, flags, rows_in_float, <float>0)
+
+
+cdef void rows_in_double(const tile_view *views, ptrdiff_t rows, ptrdiff_t cols,
+                         const compute_state *state, facts_t *facts, int flags) noexcept nogil:
+    compute(views, rows, cols, state, facts, flags, rows_in_double, <double>0)
 
 
 cdef void compute_in_float(const tile_view *views, ptrdiff_t rows, ptrdiff_t cols,
                            const void *state, const double *scalars, int flags) noexcept nogil:
-    compute(views, rows, cols, <const compute_state *>state, scalars, flags, compute_in_float,
-            <float>0)
+    cdef facts_t facts
+    prepare_facts(&facts, scalars, <const compute_state *>state, rows * cols)
+    rows_in_float(views, rows, cols, <const compute_state *>state, &facts, flags)
 
 
 cdef void compute_in_double(const tile_view *views, ptrdiff_t rows, ptrdiff_t cols,
                             const void *state, const double *scalars, int flags) noexcept nogil:
-    compute(views, rows, cols, <const compute_state *>state, scalars, flags, compute_in_double,
-            <double>0)
+    cdef facts_t facts
+    prepare_facts(&facts, scalars, <const compute_state *>state, rows * cols)
+    rows_in_double(views, rows, cols, <const compute_state *>state, &facts, flags)
 
 
 # --- Tables: what there is, by name -------------------------------------------------------------
@@ -175,11 +202,16 @@ cdef add(str name, int n_inputs, float_loop in_float, double_loop in_double,
 # The loops over the formulas and a call of `add` for each: made from their signatures by the build.
 include "formula_loops.pxi"
 
-# Places in the list of a formula's lane loops.
-KINDS = {"float32": 0, "float16": 1, "bfloat16": 2}
-FROM_FLOAT = (0, 3, 4)
+# What lanes read and round to.
+LANE_KINDS = {"float32": SINGLE, "float16": HALF, "bfloat16": BFLOAT}
 
-ITEM_SIZES = {kind.name: kind.itemsize for kind in dtypes.NUMPY.values()}
+ITEM_SIZES = {dtype.name: dtype.itemsize for dtype in dtypes.NUMPY.values()}
+
+
+cdef int item_size(str dtype) except -1:
+    if dtype not in ITEM_SIZES:
+        raise ValueError(f"no kernel knows {dtype!r}, dtypes are {', '.join(ITEM_SIZES)}")
+    return ITEM_SIZES[dtype]
 
 
 cdef load_fn loader(str dtype, real like) except NULL:
@@ -262,7 +294,7 @@ cdef class KernelRef:
 cdef KernelRef new_ref(str name, tuple operands, tile_kernel fn, size_t size):
     cdef KernelRef ref = KernelRef.__new__(KernelRef)
     ref.name = name
-    ref.itemsizes = tuple([ITEM_SIZES[dtype] for dtype in operands])
+    ref.itemsizes = tuple([item_size(dtype) for dtype in operands])
     ref.fn = <size_t>fn
     ref.memory = calloc(1, size)
     if ref.memory == NULL:
@@ -298,8 +330,7 @@ def compute_kernel(str formula, tuple in_dtypes, str out_dtype, str result_dtype
     """
     cdef const formula_t *row = &_formulas[number_of(formula)]
     cdef str result = result_dtype or out_dtype
-    cdef int kind = KINDS.get(result, -1)
-    cdef bint lanes = row.lanes.loops != NULL and kind >= 0
+    cdef bint lanes = row.lanes.loops != NULL and result in LANE_KINDS
     cdef bint wide = not lanes and (row.in_float == NULL or result != "float32")
     cdef KernelRef ref
     cdef compute_state *state
@@ -313,10 +344,10 @@ def compute_kernel(str formula, tuple in_dtypes, str out_dtype, str result_dtype
     state.n_inputs = row.n_inputs
     for k, dtype in enumerate(in_dtypes):
         state.loads[<int>k] = input_loader(dtype, wide, result)
-        state.sizes[<int>k] = ITEM_SIZES[dtype]
+        state.sizes[<int>k] = item_size(dtype)
         state.dense_input[<int>k] = dtype == ("float64" if wide else "float32")
-    state.sizes[state.n_inputs] = ITEM_SIZES[out_dtype]
-    state.result_size = ITEM_SIZES[result]
+    state.sizes[state.n_inputs] = item_size(out_dtype)
+    state.result_size = item_size(result)
     state.dense_result = result == ("float64" if wide else "float32")
     state.store = storer(result, <double>0) if wide else storer(result, <float>0)
     set_cast(&state.cast, result, out_dtype)
@@ -324,21 +355,31 @@ def compute_kernel(str formula, tuple in_dtypes, str out_dtype, str result_dtype
                   if result == "float64" else <void *>row.in_double)
     # A loop for halves could store the other kind too, but that hardly occurs.
     state.stores = state.cast.copy or (
-        lanes and out_dtype in KINDS and "float32" in (result, out_dtype))
+        lanes and out_dtype in LANE_KINDS and "float32" in (result, out_dtype))
     if lanes:
-        state.alike = row.lanes.loops[kind]
-        state.from_float = row.lanes.loops[FROM_FLOAT[kind]]
-        state.all_alike = set(in_dtypes) == {result}
-        state.read_size = state.result_size if state.all_alike else sizeof(float)
-        state.kind = <kind_t>kind if state.all_alike else SINGLE
-        state.rounded = <kind_t>kind
-        state.stored = <kind_t><int>KINDS.get(out_dtype, kind)
-        state.bare = True
-        state.prepare = row.lanes.prepare
-        state.mark = row.lanes.mark
-        state.exact = <void *>row.in_double
+        set_lanes(state, row, set(in_dtypes) == {result}, LANE_KINDS[result],
+                  LANE_KINDS.get(out_dtype, LANE_KINDS[result]))
         state.store_exact = storer(result, <double>0)
     return ref
+
+
+cdef void set_lanes(compute_state *state, const formula_t *row, bint all_alike, kind_t rounded,
+                    kind_t stored) noexcept:
+    state.all_alike = all_alike
+    state.kind = rounded if all_alike else SINGLE
+    state.lanes = lane_loop_of(row.lanes.loops, state.kind, rounded)
+    state.read_size = state.result_size if all_alike else sizeof(float)
+    state.rounded, state.stored = rounded, stored
+    state.prepare, state.mark = row.lanes.prepare, row.lanes.mark
+    state.exact = <void *>row.in_double
+
+
+cdef lane_loop lane_loop_of(const lane_loops_t *loops, kind_t read, kind_t rounded) noexcept:
+    if rounded == SINGLE:
+        return loops.single
+    if rounded == HALF:
+        return loops.half if read == HALF else loops.to_half
+    return loops.bfloat if read == BFLOAT else loops.to_bfloat
 
 
 def cast_kernel(str src, str dst):
@@ -360,7 +401,7 @@ def cast_kernel(str src, str dst):
 
 cdef int set_cast(cast_state *state, str src, str dst) except -1:
     cdef bint wide = "float64" in (src, dst) or dst == "complex128"
-    state.in_size, state.out_size = ITEM_SIZES[src], ITEM_SIZES[dst]
+    state.in_size, state.out_size = item_size(src), item_size(dst)
     state.copy = src == dst
     state.size = 8 if wide else 4
     state.from_it = src == ("float64" if wide else "float32")

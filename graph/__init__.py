@@ -11,32 +11,19 @@ it did; `plan_workspace` gives every intermediate an offset; `compile` makes a `
 """
 
 from .builder import GraphBuilder
-from .ir import (
-    DType,
-    Graph,
-    GraphError,
-    Node,
-    Value,
-    broadcast_strides,
-    check,
-    contiguous_strides,
-    is_contiguous,
-)
+from .errors import GraphError
+from .ir import DType, Graph, Node, Value
 from .lifetime import Lifetime, lifetimes_from_csv, lifetimes_to_csv
-from .loops import Tiling
-from .passes import FUSED, MATERIALIZED, Note, PassResult, run_passes
-from .plan import (
-    BudgetError,
-    Buffer,
-    PlanError,
-    WorkspacePlan,
-    graph_lifetimes,
-    plan_lifetimes,
-    plan_workspace,
-    validate,
-)
+from .liveness import graph_lifetimes
+from .passes import Note
+from .pipeline import FUSED, MATERIALIZED, PassResult, run_passes
+from .plan import BudgetError, Buffer, WorkspacePlan, plan_lifetimes, plan_workspace
 from .planners import Assignment
+from .rules import check
 from .schedule import PARALLEL_FROM, STREAM_FROM, Schedule, compile
+from .strides import broadcast_strides, contiguous_strides, is_contiguous
+from .tiling import Tiling
+from .validation import PlanError, validate
 
 __all__ = [
     "FUSED",

@@ -1,68 +1,27 @@
 # cython: wraparound=False
-"""Packs schedules into C arrays and runs them: no Python objects, no GIL, tiles over threads."""
+"""Runs schedules that are packed: no Python objects, no GIL, tiles over threads."""
 
-from libc.stddef cimport ptrdiff_t, size_t
+from libc.stddef cimport ptrdiff_t
 from libc.stdint cimport int64_t, uintptr_t
-from libc.stdlib cimport calloc, free
 
-from .bounds import check_schedule
-
-cdef extern from "tile_abi.h" nogil:
-    enum:
-        TILE_STREAM
-        TILE_PREFETCH_NEAR
-        TILE_PREFETCH_FAR
-        TILE_SAWTOOTH
-        TILE_SCALARS
-    ctypedef struct tile_view:
-        char *data
-        ptrdiff_t row_stride
-        ptrdiff_t col_stride
-    # `noexcept` matters: a kernel that could raise would need the GIL after every call.
-    ctypedef void (*tile_kernel)(const tile_view *views, ptrdiff_t rows, ptrdiff_t cols,
-                                 const void *state, const double *scalars,
-                                 int flags) noexcept nogil
-
-cdef extern from "schedule.h" nogil:
-    enum:
-        SCHEDULE_MAX_DIMS
-        SCHEDULE_MAX_OPERANDS
-        SCHEDULE_MAX_THREADS
-        SCHEDULE_WORKSPACE
-        SCHEDULE_SCRATCH
-    ctypedef struct schedule_operand:
-        int base
-        ptrdiff_t offset
-        ptrdiff_t strides[SCHEDULE_MAX_DIMS]
-    ctypedef struct schedule_op:
-        tile_kernel kernel
-        const void *state
-        int flags
-        int n_operands
-        int operands[SCHEDULE_MAX_OPERANDS]
-    ctypedef struct schedule_step:
-        int ndim
-        ptrdiff_t shape[SCHEDULE_MAX_DIMS]
-        ptrdiff_t tile_rows
-        ptrdiff_t tile_cols
-        ptrdiff_t n_tiles
-        ptrdiff_t parallel_from
-        int n_operands
-        schedule_operand operands[SCHEDULE_MAX_OPERANDS]
-        int n_ops
-        schedule_op *ops
-        int streams
-    ctypedef struct schedule_t:
-        int n_steps
-        schedule_step *steps
-        size_t scratch_offset
-        size_t scratch_per_thread
-        int max_threads
-    ctypedef struct schedule_event:
-        int step
-        int thread
-        int64_t begin
-        int64_t end
+from graph.abi cimport (
+    SCHEDULE_MAX_DIMS,
+    SCHEDULE_MAX_OPERANDS,
+    SCHEDULE_MAX_THREADS,
+    SCHEDULE_SCRATCH,
+    SCHEDULE_WORKSPACE,
+    TILE_PREFETCH_FAR,
+    TILE_PREFETCH_NEAR,
+    TILE_SAWTOOTH,
+    TILE_SCALARS,
+    TILE_STREAM,
+    schedule_event,
+    schedule_operand,
+    schedule_op,
+    schedule_step,
+    schedule_t,
+    tile_view,
+)
 
 cdef extern from "team.h" nogil:
     ctypedef void (*team_part)(void *context, int member) noexcept nogil
@@ -130,13 +89,23 @@ cdef enum:
     SHARES = 4  # that each thread has of large tensors, if none is held up
 
 
-cdef inline char *place(const schedule_t *schedule, const schedule_operand *operand,
-                        char *const *addresses, char *workspace, int thread) noexcept nogil:
+cdef struct run_t:
+    # What a run is given, and all of its steps share.
+    const schedule_t *schedule
+    char *const *addresses
+    char *workspace
+    const double *scalars
+    schedule_event *events  # NULL where nobody looks
+
+
+cdef inline char *place(const run_t *run, const schedule_operand *operand,
+                        int thread) noexcept nogil:
     """Address of an operand's first element, for a thread."""
+    cdef char *workspace = run.workspace
     if operand.base >= 0:
-        return addresses[operand.base] + operand.offset
+        return run.addresses[operand.base] + operand.offset
     if operand.base == SCHEDULE_SCRATCH:
-        workspace += schedule.scratch_offset + thread * schedule.scratch_per_thread
+        workspace += run.schedule.scratch_offset + thread * run.schedule.scratch_per_thread
     return workspace + operand.offset
 
 
@@ -176,9 +145,8 @@ cdef struct walk_t:
     char *data[SCHEDULE_MAX_OPERANDS]    # where each operand of the tile begins
 
 
-cdef inline void walk_from(walk_t *walk, ptrdiff_t begin, const schedule_t *schedule,
-                           const schedule_step *step, char *const *addresses, char *workspace,
-                           int thread) noexcept nogil:
+cdef inline void walk_from(walk_t *walk, ptrdiff_t begin, const run_t *run,
+                           const schedule_step *step, int thread) noexcept nogil:
     """Set out at the tile number `begin`."""
     cdef int ndim = step.ndim, n = step.n_operands, d, k
     for d in range(ndim):
@@ -186,7 +154,7 @@ cdef inline void walk_from(walk_t *walk, ptrdiff_t begin, const schedule_t *sche
     walk.counts[ndim - 2] = (step.shape[ndim - 2] + step.tile_rows - 1) // step.tile_rows
     walk.counts[ndim - 1] = (step.shape[ndim - 1] + step.tile_cols - 1) // step.tile_cols
     for k in range(n):
-        walk.data[k] = place(schedule, &step.operands[k], addresses, workspace, thread)
+        walk.data[k] = place(run, &step.operands[k], thread)
     for d in range(ndim - 1, -1, -1):
         walk.index[d] = begin % walk.counts[d]
         begin = begin // walk.counts[d]
@@ -219,14 +187,13 @@ cdef inline void walk_on(walk_t *walk, const schedule_step *step, ptrdiff_t tile
         d -= 1
 
 
-cdef void run_tiles(const schedule_t *schedule, const schedule_step *step, char *const *addresses,
-                    char *workspace, const double *scalars, ptrdiff_t begin, ptrdiff_t end,
+cdef void run_tiles(const run_t *run, const schedule_step *step, ptrdiff_t begin, ptrdiff_t end,
                     int thread) noexcept nogil:
     """Run the tiles [begin, end) of a step."""
     cdef int row = step.ndim - 2, col = step.ndim - 1
     cdef ptrdiff_t merged, rows, cols
     cdef walk_t walk
-    walk_from(&walk, begin, schedule, step, addresses, workspace, thread)
+    walk_from(&walk, begin, run, step, thread)
     while begin < end:
         # A kernel gets tiles of a row as one: what it prepares, and what it waits for at its end,
         # is then there only once.
@@ -235,7 +202,7 @@ cdef void run_tiles(const schedule_t *schedule, const schedule_step *step, char 
             merged = min(end - begin, walk.counts[col] - walk.index[col])
         rows = min(step.tile_rows, step.shape[row] - walk.index[row] * step.tile_rows)
         cols = min(merged * step.tile_cols, step.shape[col] - walk.index[col] * step.tile_cols)
-        call_ops(step, walk.data, scalars, rows, cols)
+        call_ops(step, walk.data, run.scalars, rows, cols)
         walk_on(&walk, step, merged)
         begin += merged
 
@@ -254,14 +221,13 @@ cdef inline bint goes_back(const schedule_step *step) noexcept nogil:
     return not went_forwards
 
 
-cdef void run_back(const schedule_t *schedule, const schedule_step *step, char *const *addresses,
-                   char *workspace, const double *scalars, ptrdiff_t begin, ptrdiff_t end,
+cdef void run_back(const run_t *run, const schedule_step *step, ptrdiff_t begin, ptrdiff_t end,
                    int thread) noexcept nogil:
     """Run the tiles [begin, end) of a step, the last ones first."""
     cdef ptrdiff_t first
     while end > begin:
         first = max(begin, end - TURNED)
-        run_tiles(schedule, step, addresses, workspace, scalars, first, end, thread)
+        run_tiles(run, step, first, end, thread)
         end = first
 
 
@@ -281,22 +247,21 @@ cdef inline int threads_for(const schedule_t *schedule, const schedule_step *ste
     return <int>min(<ptrdiff_t>threads, step.n_tiles)
 
 
-cdef void run_part(const schedule_t *schedule, int s, char *const *addresses, char *workspace,
-                   const double *scalars, int part, int parts, int thread, bint back,
-                   schedule_event *events) noexcept nogil:
+cdef void run_part(const run_t *run, int s, int part, int parts, int thread,
+                   bint back) noexcept nogil:
     """Run one of the contiguous parts of the tiles of step `s`; a thread may run several."""
-    cdef const schedule_step *step = &schedule.steps[s]
+    cdef const schedule_step *step = &run.schedule.steps[s]
     cdef ptrdiff_t begin = step.n_tiles * part // parts
     cdef ptrdiff_t end = step.n_tiles * (part + 1) // parts
     cdef schedule_event *event = NULL
-    if events != NULL:
-        event = &events[<ptrdiff_t>s * schedule.max_threads + thread]
+    if run.events != NULL:
+        event = &run.events[<ptrdiff_t>s * run.schedule.max_threads + thread]
         if event.begin == 0:
             event.begin = team_clock()
     if back:
-        run_back(schedule, step, addresses, workspace, scalars, begin, end, thread)
+        run_back(run, step, begin, end, thread)
     else:
-        run_tiles(schedule, step, addresses, workspace, scalars, begin, end, thread)
+        run_tiles(run, step, begin, end, thread)
     wait_for_stores(step)
     if event != NULL:
         event.end = team_clock()
@@ -304,11 +269,7 @@ cdef void run_part(const schedule_t *schedule, int s, char *const *addresses, ch
 
 cdef struct team_step:
     # A step as the members of a team share it.
-    const schedule_t *schedule
-    char *const *addresses
-    char *workspace
-    const double *scalars
-    schedule_event *events
+    run_t run  # not a pointer: it would have to come from another CPU before what it points to
     int s, parts
     int next   # part that nobody has taken; parts are taken in turn where there are shares
     bint back, shares
@@ -318,24 +279,20 @@ cdef void run_member(void *context, int member) noexcept nogil:
     """A member's part, or as many as it gets to."""
     cdef team_step *shared = <team_step *>context
     cdef int part = member
-    prefetch(shared.scalars)  # comes from another CPU, while the tiles are found
+    prefetch(shared.run.scalars)  # comes from another CPU, while the tiles are found
     if shared.shares:
         part = __atomic_fetch_add(&shared.next, 1, __ATOMIC_RELAXED)
     while part < shared.parts:
-        run_part(shared.schedule, shared.s, shared.addresses, shared.workspace, shared.scalars,
-                 part, shared.parts, member, shared.back, shared.events)
+        run_part(&shared.run, shared.s, part, shared.parts, member, shared.back)
         if not shared.shares:
             return
         part = __atomic_fetch_add(&shared.next, 1, __ATOMIC_RELAXED)
 
 
-cdef void run_parallel(const schedule_t *schedule, int s, char *const *addresses, char *workspace,
-                       const double *scalars, int threads, bint back,
-                       schedule_event *events) noexcept nogil:
-    cdef const schedule_step *step = &schedule.steps[s]
+cdef void run_parallel(const run_t *run, int s, int threads, bint back) noexcept nogil:
+    cdef const schedule_step *step = &run.schedule.steps[s]
     cdef team_step shared
-    shared.schedule, shared.s, shared.events = schedule, s, events
-    shared.addresses, shared.workspace, shared.scalars = addresses, workspace, scalars
+    shared.run, shared.s = run[0], s
     shared.back, shared.next = back, 0
     # What no cache holds may run anywhere: a thread whose CPU is busy otherwise takes less.
     shared.shares = step.ops[0].flags & TILE_PREFETCH_FAR and step.n_tiles >= threads * SHARES
@@ -360,24 +317,27 @@ cdef void schedule_run(const schedule_t *schedule, char *const *addresses, char 
                        const double *scalars, int threads,
                        schedule_event *events) noexcept nogil:
     """Run all steps in order.  `events`, when given, has n_steps * max_threads rows."""
+    cdef run_t run
     cdef const schedule_step *step
     cdef char *data[SCHEDULE_MAX_OPERANDS]
     cdef int s, k, count
+    run.schedule, run.addresses, run.workspace = schedule, addresses, workspace
+    run.scalars, run.events = scalars, events
     if events != NULL:
         clear_events(schedule, events)
     for s in range(schedule.n_steps):
         step = &schedule.steps[s]
         if step.n_tiles == 1 and events == NULL:
             for k in range(step.n_operands):
-                data[k] = place(schedule, &step.operands[k], addresses, workspace, 0)
+                data[k] = place(&run, &step.operands[k], 0)
             call_ops(step, data, scalars, step.shape[step.ndim - 2], step.shape[step.ndim - 1])
             wait_for_stores(step)
             continue
         count = threads_for(schedule, step, threads)
         if count == 1:
-            run_part(schedule, s, addresses, workspace, scalars, 0, 1, 0, goes_back(step), events)
+            run_part(&run, s, 0, 1, 0, goes_back(step))
         else:
-            run_parallel(schedule, s, addresses, workspace, scalars, count, goes_back(step), events)
+            run_parallel(&run, s, count, goes_back(step))
 
 
 def header_constants():
@@ -399,199 +359,3 @@ def header_constants():
 def run_address():
     """Address of `schedule_run`, a `schedule_run_fn`."""
     return <uintptr_t>&schedule_run
-
-
-# --- Packing ----------------------------------------------------------------------------------
-
-
-cdef class PackedSchedule:
-    """The C arrays of a schedule, and the schedule itself, whose kernels they point to.
-
-    A schedule may have been read from a file and edited: what cannot be run as it says, or reaches
-    out of the workspace, is refused with a ValueError.
-
-    Attributes
-    ----------
-    address : int
-        Of the `schedule_t`; valid as long as this object lives.
-    schedule : Schedule
-    n_events : int
-        Rows that a traced run writes: one per step and thread.
-    """
-
-    cdef schedule_t c
-    cdef readonly object schedule
-
-    def __cinit__(self, schedule):
-        self.schedule = schedule
-        n_ops = sum(len(step.ops) for step in schedule.steps)
-        if len(schedule.kernels) != n_ops:
-            raise ValueError(f"schedule: {len(schedule.kernels)} kernels for {n_ops} ops: every op "
-                             "has one; a schedule that was read back has none and cannot run")
-        check_schedule(schedule)
-        name = "schedule"
-        kernels = iter(schedule.kernels)
-        try:
-            self._pack_head(schedule)
-            for step in schedule.steps:
-                name = step.name
-                # Count a step before its parts are made, so that they are freed if one fails.
-                self.c.n_steps += 1
-                self._pack_step(&self.c.steps[self.c.n_steps - 1], step, kernels)
-        except OverflowError as error:
-            raise ValueError(f"{name}: {error}") from None
-
-    def __dealloc__(self):
-        cdef int s
-        if self.c.steps != NULL:
-            for s in range(self.c.n_steps):
-                free(self.c.steps[s].ops)
-        free(self.c.steps)
-
-    cdef int _pack_head(self, object schedule) except -1:
-        self.c.scratch_offset = schedule.scratch_offset
-        self.c.scratch_per_thread = schedule.scratch_per_thread
-        self.c.max_threads = schedule.max_threads
-        self.c.steps = <schedule_step *>calloc(max(1, len(schedule.steps)), sizeof(schedule_step))
-        if self.c.steps == NULL:
-            raise MemoryError
-        return 0
-
-    cdef int _pack_step(self, schedule_step *c, object step, object kernels) except -1:
-        cdef int k, d
-        c.ndim = len(step.shape)
-        for d in range(c.ndim):
-            c.shape[d] = step.shape[d]
-        c.tile_rows = step.tile_rows
-        c.tile_cols = step.tile_cols
-        c.n_tiles = step.n_tiles
-        c.parallel_from = step.parallel_from
-        c.ops = <schedule_op *>calloc(len(step.ops), sizeof(schedule_op))
-        if c.ops == NULL:
-            raise MemoryError
-        c.n_ops = len(step.ops)
-        c.n_operands = len(step.operands)
-        for k in range(c.n_operands):
-            c.operands[k].base = step.operands[k].base
-            c.operands[k].offset = step.operands[k].offset
-            for d in range(c.ndim):
-                c.operands[k].strides[d] = step.operands[k].strides[d]
-        for k in range(c.n_ops):
-            self._pack_op(&c.ops[k], step.ops[k], next(kernels), step.name)
-            c.streams |= c.ops[k].flags & TILE_STREAM
-        return 0
-
-    cdef int _pack_op(self, schedule_op *c, object op, object kernel, object name) except -1:
-        cdef int k
-        c.kernel = <tile_kernel><uintptr_t>kernel.fn
-        c.state = <const void *><uintptr_t>kernel.state
-        if c.kernel == NULL:
-            raise ValueError(f"{name}, {op.node}: its kernel has no address")
-        c.flags = op.flags
-        c.n_operands = len(op.operands)
-        for k in range(c.n_operands):
-            c.operands[k] = op.operands[k]
-        return 0
-
-    @property
-    def address(self):
-        return <uintptr_t>&self.c
-
-    @property
-    def n_events(self):
-        return <ptrdiff_t>self.c.n_steps * self.c.max_threads
-
-    def describe(self):
-        """Read the C arrays back: one dict per step, kernels named by what they point to."""
-        cdef schedule_step *c
-        cdef schedule_op *op
-        cdef int s, i, k, d
-        names = self._names()
-        steps = []
-        for s in range(self.c.n_steps):
-            c = &self.c.steps[s]
-            ops = []
-            for i in range(c.n_ops):
-                op = &c.ops[i]
-                ops.append({
-                    "node": names[s, i, <uintptr_t>op.kernel, <uintptr_t>op.state],
-                    "operands": [op.operands[k] for k in range(op.n_operands)],
-                    "flags": op.flags,
-                })
-            steps.append({
-                "shape": [c.shape[d] for d in range(c.ndim)],
-                "tile": [c.tile_rows, c.tile_cols],
-                "n_tiles": c.n_tiles,
-                "operands": [
-                    {
-                        "base": c.operands[k].base,
-                        "offset": c.operands[k].offset,
-                        "strides": [c.operands[k].strides[d] for d in range(c.ndim)],
-                    }
-                    for k in range(c.n_operands)
-                ],
-                "ops": ops,
-            })
-        return steps
-
-    def _names(self):
-        """Node names by place in the arrays and the addresses that must stand there."""
-        kernels = iter(self.schedule.kernels)
-        found = {}
-        for s, step in enumerate(self.schedule.steps):
-            for i, op in enumerate(step.ops):
-                kernel = next(kernels)
-                found[s, i, kernel.fn, kernel.state] = op.node
-        return found
-
-    def run(self, addresses, workspace=0, scalars=(), threads=1, trace=False):
-        """Run once.
-
-        Parameters
-        ----------
-        addresses : sequence of int
-            Of the first elements of the arguments.
-        workspace : int
-            Address of at least `schedule.workspace_size` bytes.
-        scalars : sequence of float
-            What the kernels take, at most four; 0 stands for those that lack.
-        threads : int
-        trace : bool
-            Return the events, a list of (step, thread, begin, end), times in nanoseconds.
-        """
-        cdef int n = len(addresses), m = len(scalars), count = threads
-        cdef ptrdiff_t i
-        cdef char *base = <char *><uintptr_t>workspace
-        cdef char **pointers = NULL
-        cdef double values[TILE_SCALARS]
-        cdef schedule_event *events = NULL
-        if m > TILE_SCALARS:
-            raise ValueError(f"takes at most {TILE_SCALARS} scalars, {m} given")
-        if n != len(self.schedule.arguments):
-            raise ValueError(f"takes {len(self.schedule.arguments)} addresses, {n} given")
-        if self.schedule.workspace_size and not workspace:
-            raise ValueError(f"needs a workspace of {self.schedule.workspace_size} bytes")
-        try:
-            pointers = <char **>calloc(n + 1, sizeof(char *))
-            if pointers == NULL:
-                raise MemoryError
-            if trace:
-                events = <schedule_event *>calloc(self.n_events + 1, sizeof(schedule_event))
-                if events == NULL:
-                    raise MemoryError
-            for i in range(n):
-                pointers[i] = <char *><uintptr_t>addresses[i]
-            for i in range(TILE_SCALARS):
-                values[i] = scalars[i] if i < m else 0.0
-            with nogil:
-                schedule_run(&self.c, <char *const *>pointers, base, values, count, events)
-            if not trace:
-                return None
-            return [
-                (events[i].step, events[i].thread, events[i].begin, events[i].end)
-                for i in range(self.n_events)
-                if events[i].end
-            ]
-        finally:
-            free(pointers)
-            free(events)

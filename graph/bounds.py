@@ -21,8 +21,8 @@ from .abi import (
     TILE_STREAM,
     WORKSPACE,
 )
-from .ir import extent
-from .loops import count_tiles
+from .strides import extent
+from .tiling import count_tiles
 
 if TYPE_CHECKING:
     from .schedule import Op, Operand, Schedule, Step

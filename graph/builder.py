@@ -5,8 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from .ir import DType, Graph, GraphError, Node, Value, check, contiguous_strides, freeze_attrs
+from .attrs import freeze_attrs
+from .errors import GraphError
+from .ir import DType, Graph, Node, Value
 from .names import Names
+from .rules import check
+from .strides import contiguous_strides
 
 
 class GraphBuilder:
@@ -124,6 +128,11 @@ class GraphBuilder:
         int
             Its id.
 
+        Raises
+        ------
+        GraphError
+            When there is no value with the id `alias_of`.
+
         Examples
         --------
         >>> b, f32 = GraphBuilder(), DType("float32", 4)
@@ -133,6 +142,8 @@ class GraphBuilder:
         >>> b.build().value(out).alias_of == x
         True
         """
+        if alias_of is not None:
+            self._made(alias_of)
         name = self._names.fresh(name)
         value = self._value(name, shape, dtype, "output", strides, alias_of, note)
         self._outputs.append(value)
@@ -261,6 +272,11 @@ class GraphBuilder:
         int
             The id of the result.
 
+        Raises
+        ------
+        GraphError
+            When there is no value with one of these ids.
+
         Examples
         --------
         >>> b, f32 = GraphBuilder(), DType("float32", 4)
@@ -268,10 +284,11 @@ class GraphBuilder:
         >>> b.build().nodes[0].is_elementwise
         False
         """
+        operands = tuple(self._made(id).id for id in inputs)
         label = self._names.fresh(name or kernel)
         out = self._value(label, shape, dtype, "workspace")
         attrs["kernel"] = kernel
-        self._nodes.append(Node(label, "Compute", tuple(inputs), out, freeze_attrs(attrs)))
+        self._nodes.append(Node(label, "Compute", operands, out, freeze_attrs(attrs)))
         return out
 
     def view_copy(self, value: int, out: int, **attrs: Any) -> None:
@@ -286,7 +303,7 @@ class GraphBuilder:
         Raises
         ------
         GraphError
-            When there is no value with the id `out`.
+            When there is no value with one of these ids.
 
         Examples
         --------
@@ -296,6 +313,7 @@ class GraphBuilder:
         >>> b.build().nodes[0].name
         'out_view_copy'
         """
+        self._made(value)
         name = self._names.fresh(f"{self._made(out).name}_view_copy")
         self._nodes.append(Node(name, "ViewCopy", (value,), out, freeze_attrs(attrs)))
 
@@ -318,7 +336,7 @@ class GraphBuilder:
         >>> b.build()
         Traceback (most recent call last):
         ...
-        aclnn.graph.ir.GraphError: out: an output is made by a node
+        aclnn.graph.errors.GraphError: out: an output is made by a node
         """
         graph = Graph(
             tuple(self._nodes), tuple(self._values), tuple(self._inputs), tuple(self._outputs)

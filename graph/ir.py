@@ -1,4 +1,4 @@
-"""What a graph is: immutable values and nodes, and the rules that make them well formed.
+"""What a graph is: immutable values, and nodes between them.
 
 A value is a description of memory (shape, strides, dtype, and who owns the bytes); a node reads
 values and writes one.  Nothing here computes anything and nothing can change: passes make new
@@ -12,30 +12,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-KINDS = ("Contiguous", "BroadcastTo", "Cast", "Compute", "ViewCopy")
-STORAGES = ("input", "output", "workspace", "tile", "constant")
-
-
-class GraphError(ValueError):
-    """A graph that breaks a rule.
-
-    Attributes
-    ----------
-    node : str
-        Name of the offending node or value.
-    rule : str
-        The rule it breaks, in words.
-
-    Examples
-    --------
-    >>> GraphError("relu", "is made before use")
-    GraphError('relu: is made before use')
-    """
-
-    def __init__(self, node: str, rule: str):
-        super().__init__(f"{node}: {rule}")
-        self.node = node
-        self.rule = rule
+from .attrs import Attrs, freeze_attrs
+from .errors import GraphError
+from .names import listed
+from .strides import is_contiguous
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,93 +31,6 @@ class DType:
 
     def __str__(self) -> str:
         return self.name
-
-
-def contiguous_strides(shape: tuple[int, ...]) -> tuple[int, ...]:
-    """Row-major strides, in elements.
-
-    Parameters
-    ----------
-    shape : tuple of int
-
-    Returns
-    -------
-    tuple of int
-        One stride for each dimension, the last one 1.
-
-    Examples
-    --------
-    >>> contiguous_strides((2, 3, 4))
-    (12, 4, 1)
-    """
-    strides, step = [], 1
-    for size in reversed(shape):
-        strides.append(step)
-        step *= max(size, 1)
-    return tuple(reversed(strides))
-
-
-def is_contiguous(shape: tuple[int, ...], strides: tuple[int, ...]) -> bool:
-    """Tell whether elements lie in row-major order without gaps.
-
-    Parameters
-    ----------
-    shape, strides : tuple of int
-        In elements.  The strides of dimensions of size 1 are ignored.
-
-    Returns
-    -------
-    bool
-        True for no elements, and for a single one.
-
-    Examples
-    --------
-    >>> is_contiguous((1, 3), (99, 1)), is_contiguous((2, 3), (1, 2))
-    (True, False)
-    """
-    if math.prod(shape) <= 1:
-        return True
-    return all(
-        size == 1 or stride == dense
-        for size, stride, dense in zip(shape, strides, contiguous_strides(shape), strict=True)
-    )
-
-
-def broadcast_strides(
-    shape: tuple[int, ...], strides: tuple[int, ...], target: tuple[int, ...]
-) -> tuple[int, ...]:
-    """Strides that read a view of `shape` as if it had the shape `target`, by NumPy's rule.
-
-    Parameters
-    ----------
-    shape, strides : tuple of int
-        Of the view, in elements.
-    target : tuple of int
-        The shape to read it with.
-
-    Returns
-    -------
-    tuple of int
-        One stride for each dimension of `target`, 0 along those that are repeated.
-
-    Raises
-    ------
-    ValueError
-        When `shape` does not broadcast to `target`.
-
-    Examples
-    --------
-    >>> broadcast_strides((3, 1), (5, 1), (2, 3, 4))
-    (0, 5, 0)
-    """
-    missing = len(target) - len(shape)
-    if missing < 0 or any(a not in (b, 1) for a, b in zip(shape, target[missing:], strict=True)):
-        raise ValueError(f"{shape} does not broadcast to {target}")
-    kept = (
-        stride if size == wanted else 0
-        for size, stride, wanted in zip(shape, strides, target[missing:], strict=True)
-    )
-    return (0,) * missing + tuple(kept)
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,25 +102,6 @@ class Value:
         return f"{self.dtype.name}[{dims}{tail}]"
 
 
-def _freeze(value: Any) -> Any:
-    """Make an attribute hashable, and NaN the one NaN, so that equal graphs compare equal."""
-    if isinstance(value, float) and math.isnan(value):
-        return math.nan
-    if isinstance(value, (list, tuple)):
-        return tuple(map(_freeze, value))
-    return value
-
-
-def freeze_attrs(attrs: Mapping[str, Any] | Iterable[tuple[str, Any]]) -> tuple:
-    """Turn a mapping into the sorted tuple of pairs that nodes keep.
-
-    >>> freeze_attrs({"slope": 0.5, "axes": [1, 2]})
-    (('axes', (1, 2)), ('slope', 0.5))
-    """
-    items = attrs.items() if isinstance(attrs, Mapping) else attrs
-    return tuple(sorted((key, _freeze(value)) for key, value in items))
-
-
 @dataclass(frozen=True, slots=True)
 class Node:
     """One operation: reads `inputs`, writes `output`, both by value id.
@@ -252,7 +126,7 @@ class Node:
     kind: str
     inputs: tuple[int, ...]
     output: int
-    attrs: tuple[tuple[str, Any], ...] = ()
+    attrs: Attrs = ()
 
     def attr(self, key: str, default: Any = None) -> Any:
         """The value of an attribute.
@@ -311,7 +185,39 @@ def root_of(values: Mapping[int, Value], id: int) -> Value:
         if not value.is_view:
             return value
         value = values[value.alias_of]  # type: ignore[index]
-    raise GraphError(values[id].name, "views of one another are views of nothing")
+    raise GraphError(values[id].name, f"views form a cycle: {_cycle_from(values, id)}")
+
+
+def _cycle_from(values: Mapping[int, Value], id: int) -> str:
+    """The ids from that of a view on, until one comes again."""
+    ids: list[int] = []
+    while id not in ids:
+        ids.append(id)
+        id = values[id].alias_of  # type: ignore[assignment]
+    return " -> ".join(map(str, (*ids, id)))
+
+
+class _ById(dict[int, Value]):
+    """Values by id; who asks for another id is told which there are."""
+
+    def __missing__(self, id: int) -> Value:
+        known = f"ids are {_spans(sorted(self))}" if self else "there are no values"
+        raise KeyError(f"no value has id {id!r}, {known}")
+
+
+def _spans(ids: Iterable[int]) -> str:
+    """Ascending ids in words, neighbours together.
+
+    >>> _spans([0, 1, 2, 4, 7, 8])
+    '0 to 2, 4, 7 to 8'
+    """
+    spans: list[tuple[int, int]] = []
+    for id in ids:
+        if spans and spans[-1][1] == id - 1:
+            spans[-1] = (spans[-1][0], id)
+        else:
+            spans.append((id, id))
+    return ", ".join(str(low) if low == high else f"{low} to {high}" for low, high in spans)
 
 
 @dataclass(frozen=True, slots=True)
@@ -336,7 +242,7 @@ class Graph:
     _by_id: dict[int, Value] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "_by_id", {value.id: value for value in self.values})
+        object.__setattr__(self, "_by_id", _ById({value.id: value for value in self.values}))
 
     def __reduce__(self):
         return Graph, (self.nodes, self.values, self.inputs, self.outputs)
@@ -355,7 +261,7 @@ class Graph:
         Raises
         ------
         KeyError
-            When the graph has no such value.
+            When the graph has no such value; it says which ids there are.
         """
         return self._by_id[id]
 
@@ -373,12 +279,13 @@ class Graph:
         Raises
         ------
         KeyError
-            When the graph has no such value.
+            When the graph has no such value; it says which names there are.
         """
         for value in self.values:
             if value.name == name:
                 return value
-        raise KeyError(name)
+        known = listed(value.name for value in self.values)
+        raise KeyError(f"no value is called {name!r}, there are {known}")
 
     def root(self, id: int) -> Value:
         """The value that owns the bytes of a value: itself, unless it is a view.
@@ -427,6 +334,34 @@ class Graph:
             In the order in which they run.
         """
         return tuple(node for node in self.nodes if id in node.inputs)
+
+    def readers(self, nodes: Iterable[Node] | None = None) -> dict[int, tuple[Node, ...]]:
+        """For each value that owns bytes the nodes that read them, themselves or through a view.
+
+        Parameters
+        ----------
+        nodes : iterable of Node, optional
+            That read values of this graph; None for its own.
+
+        Returns
+        -------
+        dict of int to tuple of Node
+            By id of the value, without those that nobody reads; nodes are in the order given.
+
+        Examples
+        --------
+        >>> from aclnn.graph import GraphBuilder
+        >>> b, f32 = GraphBuilder(), DType("float32", 4)
+        >>> x, out = b.input("x", (4,), f32), b.output("out", (4,), f32)
+        >>> b.view_copy(b.compute("relu", [x], (4,), f32), out)
+        >>> {id: [node.name for node in nodes] for id, nodes in b.build().readers().items()}
+        {0: ['relu'], 2: ['out_view_copy']}
+        """
+        found: dict[int, list[Node]] = {}
+        for node in self.nodes if nodes is None else nodes:
+            for root in {self.root(id).id for id in node.inputs}:
+                found.setdefault(root, []).append(node)
+        return {root: tuple(reading) for root, reading in found.items()}
 
     def memory_bytes(self, id: int) -> int:
         """Bytes moved when a value is read or written once; none for what lives in tiles.
@@ -621,193 +556,9 @@ class Graph:
         ValueError
             Naming the field that does not fit; a `GraphError` when the graph is not well formed.
         """
-        from .views.json import graph_from_json
+        from .views.json import GRAPH_SCHEMA, read_document
 
-        return graph_from_json(text)
+        return read_document(text, Graph, GRAPH_SCHEMA)
 
     def __str__(self) -> str:
         return self.to_text()
-
-
-# --- Rules ------------------------------------------------------------------------------------
-
-
-def check(graph: Graph) -> Graph:
-    """Return a graph that is well formed, raise `GraphError` for any other.
-
-    Parameters
-    ----------
-    graph : Graph
-
-    Returns
-    -------
-    Graph
-        The same one.
-
-    Raises
-    ------
-    GraphError
-        Naming the node or value, and the rule that it breaks.
-
-    Examples
-    --------
-    >>> from aclnn.graph import GraphBuilder
-    >>> b, f32 = GraphBuilder(), DType("float32", 4)
-    >>> x, out = b.input("x", (4,), f32), b.output("out", (4,), f32)
-    >>> b.view_copy(b.compute("relu", [x], (4,), f32), out)
-    >>> graph = check(b.build())
-    >>> try:
-    ...     check(replace(graph, nodes=graph.nodes[::-1]))
-    ... except GraphError as error:
-    ...     print(error.node, "-", error.rule)
-    out_view_copy - relu is made before use
-    """
-    _check_values(graph)
-    _check_order(graph)
-    for node in graph.nodes:
-        _check_kind(graph, node)
-    _check_loops(graph)
-    return graph
-
-
-def _require(holds: bool, name: str, rule: str) -> None:
-    if not holds:
-        raise GraphError(name, rule)
-
-
-def _require_own_names(what: str, things: Iterable[Value | Node]) -> None:
-    seen = set()
-    for thing in things:
-        _require(thing.name not in seen, thing.name, f"every {what} has a name of its own")
-        seen.add(thing.name)
-
-
-def _check_values(graph: Graph) -> None:
-    """Values by themselves: names, shapes, storage, and that arguments are arguments."""
-    _require(len(graph._by_id) == len(graph.values), "graph", "every value has an id of its own")
-    _require_own_names("value", graph.values)
-    made = {node.output for node in graph.nodes}
-    for value in graph.values:
-        known = not value.is_view or value.alias_of in graph._by_id
-        _require(known, value.name, "a view is of a value of the graph")
-    for value in graph.values:
-        _require(value.storage in STORAGES, value.name, f"storage is one of {STORAGES}")
-        _require(
-            len(value.strides) == len(value.shape), value.name, "as many strides as dimensions"
-        )
-        _require(all(size >= 0 for size in value.shape), value.name, "no negative dimension")
-        if value.is_view:
-            _check_view(graph, value, made)
-        elif value.storage in ("workspace", "tile"):
-            _require(value.is_contiguous, value.name, "intermediates are row-major")
-    for id in graph.inputs:
-        _require(id in graph._by_id, f"value {id}", "inputs are values of the graph")
-        _require(graph.value(id).storage == "input", graph.value(id).name, "storage is 'input'")
-    for id in graph.outputs:
-        _require(id in graph._by_id, f"value {id}", "outputs are values of the graph")
-        value = graph.value(id)
-        _require(value.storage == "output", value.name, "storage is 'output'")
-        _require(id in made, value.name, "an output is made by a node")
-        _require(
-            value.alias_of is None or value.alias_of in graph.inputs,
-            value.name,
-            "an output may be an alias of an input only",
-        )
-
-
-def extent(shape: Iterable[int], strides: Iterable[int]) -> tuple[int, int]:
-    """Lowest and highest place that a view touches, from its first element, where none is empty.
-
-    >>> extent((2, 3), (-3, 1))
-    (-3, 2)
-    """
-    reach = [(size - 1) * stride for size, stride in zip(shape, strides, strict=True)]
-    return sum(r for r in reach if r < 0), sum(r for r in reach if r > 0)
-
-
-def _check_view(graph: Graph, value: Value, made: set[int]) -> None:
-    """A view has the dtype and storage of what owns its bytes, and stays inside it."""
-    _require(value.id not in made, value.name, "a view is made by no node")
-    root = graph.root(value.id)
-    _require(value.dtype == root.dtype, value.name, "a view keeps the dtype")
-    _require(value.storage == root.storage, value.name, "a view keeps the storage class")
-    if value.size:
-        low, high = extent(value.shape, value.strides)
-        root_low, root_high = extent(root.shape, root.strides)
-        inside = root_low <= low and high <= root_high
-        _require(inside, value.name, f"a view stays inside {root.name}")
-
-
-def _check_order(graph: Graph) -> None:
-    """Nodes read what is there already, and every value is made once."""
-    ready = {v.id for v in graph.values if v.storage in ("input", "constant")}
-    written_output = False
-    _require_own_names("node", graph.nodes)
-    for node in graph.nodes:
-        _require(node.kind in KINDS, node.name, f"kind is one of {KINDS}")
-        for id in (*node.inputs, node.output):
-            _require(id in graph._by_id, node.name, f"value {id} exists")
-        for id in node.inputs:
-            value = graph.value(id)
-            _require(graph.root(id).id in ready, node.name, f"{value.name} is made before use")
-        out = graph.value(node.output)
-        _require(out.id not in ready, node.name, f"{out.name} is made once")
-        _require(not out.is_view, node.name, f"{out.name} is not a view")
-        if node.is_forced_copy:
-            _require(not written_output, node.name, "forced copies precede all output")
-        ready.add(out.id)
-        written_output |= out.storage == "output"
-
-
-def _check_kind(graph: Graph, node: Node) -> None:
-    """Operands fit the kind of a node."""
-    inputs = [graph.value(id) for id in node.inputs]
-    out = graph.value(node.output)
-    if node.kind == "Compute":
-        if node.is_elementwise:
-            same = all(value.shape == out.shape for value in inputs)
-            _require(same, node.name, "elementwise operands have the shape of the result")
-        return
-    _require(len(inputs) == 1, node.name, f"{node.kind} reads one value")
-    (source,) = inputs
-    if node.kind == "BroadcastTo":
-        try:
-            broadcast_strides(source.shape, source.strides, out.shape)
-        except ValueError as error:
-            raise GraphError(node.name, str(error)) from None
-    else:
-        _require(source.shape == out.shape, node.name, f"{node.kind} keeps the shape")
-    if node.kind != "Cast":
-        _require(source.dtype == out.dtype, node.name, f"{node.kind} keeps the dtype")
-    if node.kind == "Contiguous":
-        _require(out.is_contiguous, node.name, "the result of Contiguous is row-major")
-    if node.kind == "ViewCopy":
-        _require(out.storage == "output", node.name, "ViewCopy writes an output")
-
-
-def _check_loops(graph: Graph) -> None:
-    """Tile loops are steps of their own, and keep their tiles to themselves."""
-    seen = set()
-    for step in graph.steps():
-        loop = step[0].attr("loop")
-        if loop is not None:
-            _require(loop not in seen, step[0].name, f"the nodes of tile loop {loop} are together")
-            seen.add(loop)
-        shapes = {graph.value(node.output).shape for node in step}
-        _require(len(shapes) == 1, step[0].name, "the nodes of a tile loop have one shape")
-        inside = {node.output for node in step}
-        kept = any(graph.value(id).storage != "tile" for id in inside)
-        _require(kept, step[0].name, "a tile loop makes more than tiles")
-        for node in step:
-            _require(
-                loop is None or (node.is_elementwise and not node.is_forced_copy),
-                node.name,
-                "only elementwise nodes are fused",
-            )
-            for id in node.inputs:
-                value = graph.value(id)
-                _require(
-                    value.storage != "tile" or id in inside,
-                    node.name,
-                    f"{value.name} is a tile and is read in the loop that makes it",
-                )

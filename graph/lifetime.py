@@ -9,28 +9,11 @@ import csv
 import io
 import re
 from collections.abc import Iterable, Mapping
-from contextlib import suppress
 from dataclasses import dataclass
-from operator import index
-from typing import Any
+
+from .numbers import whole_number
 
 LATEST_STEP = MOST_BYTES = 2**62  # what is added to these stays within 64 bits
-
-
-def whole_number(value: Any, what: str) -> int:
-    """`value` as an int; `ValueError` says that `what` is none.  True and 1.0 are none.
-
-    >>> whole_number(2, "threads")
-    2
-    >>> whole_number(2.0, "threads")
-    Traceback (most recent call last):
-    ...
-    ValueError: threads is 2.0, must be a whole number
-    """
-    if not isinstance(value, bool):
-        with suppress(TypeError):
-            return index(value)  # NumPy's integers have an index too
-    raise ValueError(f"{what} is {value!r}, must be a whole number")
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +59,7 @@ class Lifetime:
             object.__setattr__(self, field, number)
         if not 0 <= self.lower < self.upper <= LATEST_STEP:
             raise ValueError(
-                f"{self.name}: [{self.lower}, {self.upper}) are no steps: "
+                f"{self.name}: [{self.lower}, {self.upper}) is not a range of steps: "
                 f"0 <= lower < upper <= {LATEST_STEP} must hold"
             )
         if not 0 <= self.nbytes <= MOST_BYTES:

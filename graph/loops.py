@@ -6,56 +6,15 @@ of any rank becomes one long row and a transpose becomes two dimensions.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 
-from .ir import Graph, GraphError, Node, Value, broadcast_strides
-from .lifetime import whole_number
+from .errors import GraphError
+from .ir import Graph, Node, Value
+from .strides import broadcast_strides
+from .tiling import ALIGNMENT, Tiling, count_tiles, pad
 
-ALIGNMENT = 64  # bytes: a cache line, and a register of the widest instruction set
 ACROSS = 4  # columns for each row of a tile whose operands lie across each other
-
-
-def pad(nbytes: int, alignment: int = ALIGNMENT) -> int:
-    """Round up to a multiple of `alignment`.
-
-    >>> pad(1), pad(64), pad(65)
-    (64, 64, 128)
-    """
-    return -(-nbytes // alignment) * alignment
-
-
-@dataclass(frozen=True, slots=True)
-class Tiling:
-    """How large tiles are, in elements.
-
-    Attributes
-    ----------
-    elements : int
-        Of a tile when no intermediate lives in tiles.
-    scratch_elements : int
-        Of a tile when some does, so that tiles stay in the first-level cache.
-    transpose : int
-        Rows of the tiles of steps that have operands lying across each other, and a quarter of
-        their columns.
-
-    Examples
-    --------
-    >>> Tiling(elements=1024)
-    Tiling(elements=1024, scratch_elements=4096, transpose=64)
-    """
-
-    elements: int = 16384
-    scratch_elements: int = 4096
-    transpose: int = 64
-
-    def __post_init__(self) -> None:
-        for one in fields(self):
-            count = whole_number(getattr(self, one.name), f"tiling: {one.name}")
-            if count < 1:
-                raise ValueError(f"tiling: {one.name} is {count}, must be at least 1")
-            object.__setattr__(self, one.name, count)
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,16 +43,6 @@ class LoopNest:
     def n_tiles(self) -> int:
         """Number of tiles, those at the edges included."""
         return count_tiles(self.shape, self.tile_rows, self.tile_cols)
-
-
-def count_tiles(shape: Sequence[int], tile_rows: int, tile_cols: int) -> int:
-    """Number of tiles that loops are cut into, those at the edges included.
-
-    >>> count_tiles((3, 5, 8), 2, 4)
-    18
-    """
-    *outer, rows, cols = shape
-    return math.prod(outer) * -(-rows // tile_rows) * -(-cols // tile_cols)
 
 
 def loop_nest(graph: Graph, step: tuple[Node, ...], tiling: Tiling) -> LoopNest:

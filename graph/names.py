@@ -1,9 +1,8 @@
-"""Names: free ones for what is made, and what functions are called."""
+"""Names: free ones for what is made, and those there are for people who asked for another."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
 
 
 class Names:
@@ -29,11 +28,12 @@ class Names:
         return label
 
 
-def called(function: Any) -> str:
-    """The name of a function; of anything else that can be called the name of its type.
+def listed(names: Iterable[str]) -> str:
+    """Names in a line; of many the first ten.
 
-    >>> from functools import partial
-    >>> called(len), called(partial(len))
-    ('len', 'partial')
+    >>> listed("abc"), listed("abcdefghijkl"), listed("")
+    ('a, b, c', 'a, b, c, d, e, f, g, h, i, j and 2 more', 'none')
     """
-    return getattr(function, "__name__", type(function).__name__)
+    known = list(names)
+    more = f" and {len(known) - 10} more" if len(known) > 10 else ""
+    return ", ".join(known[:10]) + more or "none"

@@ -8,23 +8,14 @@ destroys an input that is still to be read.
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 from .abi import MAX_OPERANDS
-from .ir import (
-    Graph,
-    Node,
-    Value,
-    broadcast_strides,
-    check,
-    contiguous_strides,
-    freeze_attrs,
-    root_of,
-)
-from .names import Names, called
+from .attrs import freeze_attrs
+from .draft import Draft, rebuilt
+from .ir import Graph, Node, Value
+from .strides import contiguous_strides
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +56,7 @@ def elide(graph: Graph) -> tuple[Graph, Notes]:
         out = graph.value(copy.output).name
         why = f"{out} is contiguous, so {writer.name} writes it directly"
         notes.append(Note(copy.name, "elided", why))
-    return _rebuilt(graph, nodes), tuple(notes)
+    return rebuilt(graph, nodes), tuple(notes)
 
 
 def _idle(graph: Graph, node: Node) -> str:
@@ -89,13 +80,13 @@ def _drop_view_copies(
 ) -> tuple[list[Node], list[tuple[Node, Node]]]:
     """Make producers write the outputs; returns the nodes and the (copy, producer) pairs."""
     place = {node.output: at for at, node in enumerate(nodes)}
-    readers = _readers(nodes, graph)
+    readers = graph.readers(nodes)
     forced = _last_forced_copy(nodes)
     kept = dict(enumerate(nodes))
     dropped = []
     for copy in [node for node in nodes if node.kind == "ViewCopy"]:
         (source,) = copy.inputs
-        if graph.value(source).storage == "output" or readers[source] != [copy]:
+        if graph.value(source).storage == "output" or readers.get(source) != (copy,):
             continue
         out, writer = graph.value(copy.output), kept.get(place.get(source, -1))
         if writer is None or place[source] <= forced or not allowed(out, writer):
@@ -111,20 +102,11 @@ def _last_forced_copy(nodes: Iterable[Node]) -> int:
     return max((at for at, node in enumerate(nodes) if node.is_forced_copy), default=-1)
 
 
-def _readers(nodes: Iterable[Node], graph: Graph) -> dict[int, list[Node]]:
-    """For every value that owns bytes the nodes that read them, in order."""
-    found: dict[int, list[Node]] = defaultdict(list)
-    for node in nodes:
-        for root in {graph.root(id).id for id in node.inputs}:
-            found[root].append(node)
-    return found
-
-
 def fold_strides(graph: Graph) -> tuple[Graph, Notes]:
     """Turn Contiguous, BroadcastTo and ViewCopy into the strides that their neighbours use."""
     notes: list[Note] = []
     nodes: list[Node] = []
-    draft = _Draft(graph)
+    draft = Draft(graph)
     # Of several such readers of a value the first is named.
     opaque = {
         id: node for node in reversed(graph.nodes) if not node.is_elementwise for id in node.inputs
@@ -147,7 +129,7 @@ def fold_strides(graph: Graph) -> tuple[Graph, Notes]:
     for copy, writer in copies:
         strides = graph.value(copy.output).strides
         notes.append(Note(copy.name, "folded", f"{writer.name} stores with strides {strides}"))
-    return _rebuilt(graph, nodes), tuple(notes)
+    return rebuilt(graph, nodes), tuple(notes)
 
 
 def _needs_a_copy(graph: Graph, node: Node, reader: Node | None) -> str:
@@ -189,7 +171,7 @@ def _casts_into_loads(graph: Graph) -> tuple[Graph, Notes]:
     notes: list[Note] = []
     casts = {node.output: node for node in graph.nodes if node.kind == "Cast"}
     nodes: list[Node] = []
-    draft = _Draft(graph)
+    draft = Draft(graph)
     for node in graph.nodes:
         if _converts(node):
             inputs = []
@@ -203,7 +185,7 @@ def _casts_into_loads(graph: Graph) -> tuple[Graph, Notes]:
         nodes.append(node)
     used = {draft.root(id).id for node in nodes for id in node.inputs} | set(graph.outputs)
     nodes = [node for node in nodes if node.kind != "Cast" or node.output in used]
-    return _rebuilt(draft.graph(), nodes), tuple(dict.fromkeys(notes))
+    return rebuilt(draft.graph(), nodes), tuple(dict.fromkeys(notes))
 
 
 def _casts_into_stores(graph: Graph) -> tuple[Graph, Notes]:
@@ -212,14 +194,14 @@ def _casts_into_stores(graph: Graph) -> tuple[Graph, Notes]:
     if not casts:
         return graph, ()
     notes: list[Note] = []
-    readers = _readers(graph.nodes, graph)
+    readers = graph.readers()
     place = {node.output: at for at, node in enumerate(graph.nodes)}
     forced = _last_forced_copy(graph.nodes)
     kept = dict(enumerate(graph.nodes))
     for cast in casts:
         (source,) = cast.inputs
         writer = kept.get(place.get(source, -1))
-        if writer is None or not _converts(writer) or readers[source] != [cast]:
+        if writer is None or not _converts(writer) or readers.get(source) != (cast,):
             continue
         # What an output is made of has to reach it, and a result is converted once.
         if graph.value(source).storage == "output" or writer.attr("result_dtype") is not None:
@@ -231,7 +213,7 @@ def _casts_into_stores(graph: Graph) -> tuple[Graph, Notes]:
         kept[place[source]] = stored
         del kept[place[cast.output]]
         notes.append(_cast_note(graph, cast, f"in the store of {writer.name}"))
-    return _rebuilt(graph, kept.values()), tuple(notes)
+    return rebuilt(graph, kept.values()), tuple(notes)
 
 
 def _cast_note(graph: Graph, cast: Node, where: str) -> Note:
@@ -249,8 +231,8 @@ def fuse(graph: Graph) -> tuple[Graph, Notes]:
             loops.append([node])
     nodes: list[Node] = []
     notes: list[Note] = []
-    draft = _Draft(graph)
-    readers = _readers(graph.nodes, graph)
+    draft = Draft(graph)
+    readers = graph.readers()
     number = 0
     for group in loops:
         if not _loopable(group[0]):
@@ -265,7 +247,7 @@ def fuse(graph: Graph) -> tuple[Graph, Notes]:
         for value in inner:
             draft.put(replace(value, storage="tile"))
         notes += [_fuse_note(graph, node, group, number, inner) for node in group]
-    return _rebuilt(draft.graph(), nodes), tuple(notes)
+    return rebuilt(draft.graph(), nodes), tuple(notes)
 
 
 def _fuse_note(graph: Graph, node: Node, group: list[Node], number: int, inner: list[Value]):
@@ -327,7 +309,7 @@ def in_place(graph: Graph) -> tuple[Graph, Notes]:
         reason = _hazard(graph, out, writer, step)
         if not reason:
             why = "same address and layout"
-            if not _readers(step, graph)[out.alias_of]:
+            if out.alias_of not in graph.readers(step):
                 why = "the input is read before the output is written"
             action = f"writes {out.name} in place of input {number}"
             notes.append(Note(writer.name, action, f"safe: {why}"))
@@ -364,7 +346,7 @@ def _same_layout(a: Value, b: Value) -> bool:
 def _copied_first(graph: Graph, id: int) -> tuple[Graph, str]:
     """Insert a forced copy of input `id` before all nodes and make every reader read the copy."""
     source = graph.value(id)
-    draft = _Draft(graph)
+    draft = Draft(graph)
     copy = draft.add(
         replace(
             source,
@@ -382,303 +364,4 @@ def _copied_first(graph: Graph, id: int) -> tuple[Graph, str]:
             for used in reader.inputs
         ]
         nodes.append(replace(reader, inputs=tuple(inputs)))
-    return _rebuilt(draft.graph(), nodes), copy.name
-
-
-# --- Rebuilding -------------------------------------------------------------------------------
-
-
-class _Draft:
-    """The values of a graph while a pass adds and replaces some; `graph` makes a graph of them.
-
-    Were a graph made for each change, passes would take a time that grows with its size squared.
-    """
-
-    def __init__(self, graph: Graph):
-        self._graph = graph
-        self._values = {value.id: value for value in graph.values}
-        self._changed = False
-        self._names: Names | None = None  # found when first something is added, as the id is
-        self._next_id = 0
-
-    def value(self, id: int) -> Value:
-        return self._values[id]
-
-    def root(self, id: int) -> Value:
-        return root_of(self._values, id)
-
-    def put(self, value: Value) -> Value:
-        """Take `value` in place of the one that has its id."""
-        self._values[value.id] = value
-        self._changed = True
-        return value
-
-    def add(self, value: Value) -> Value:
-        """Take `value` under an id of its own, and a name like its own."""
-        if self._names is None:
-            taken = [value.name for value in self._graph.values]
-            self._names = Names([*taken, *(node.name for node in self._graph.nodes)])
-            self._next_id = max(self._values) + 1
-        new = replace(value, id=self._next_id, name=self._names.fresh(value.name))
-        self._next_id += 1
-        return self.put(new)
-
-    def view(self, source: Value, like: Value) -> Value:
-        """`source` read with the shape of `like`, under the id and name of `like`."""
-        return self.put(self._view(source, like))
-
-    def load_of(self, source: Value, id: int) -> int:
-        """The id to read where `id` was read and `source` has its elements: itself, or a view."""
-        view = self.value(id)
-        if view.shape == source.shape:
-            return source.id
-        name = f"{self.root(source.id).name}_load"
-        return self.add(replace(self._view(source, view), name=name)).id
-
-    def graph(self) -> Graph:
-        """The graph with these values and the nodes that it had; what is unused is still there."""
-        if not self._changed:
-            return self._graph
-        return replace(self._graph, values=tuple(self._values.values()))
-
-    def _view(self, source: Value, like: Value) -> Value:
-        root = self.root(source.id)
-        return replace(
-            like,
-            strides=broadcast_strides(source.shape, source.strides, like.shape),
-            dtype=source.dtype,
-            storage=root.storage,
-            alias_of=root.id,
-        )
-
-
-def _rebuilt(graph: Graph, nodes: Iterable[Node]) -> Graph:
-    """The graph with these nodes and only the values that they need."""
-    nodes = tuple(nodes)
-    if nodes == graph.nodes:
-        return graph
-    used = {id for node in nodes for id in (*node.inputs, node.output)}
-    used |= {*graph.inputs, *graph.outputs}
-    used |= {graph.root(id).id for id in used}
-    values = (value for value in graph.values if value.id in used)
-    # What a view was of may be gone; the owner of its bytes is not.
-    values = (replace(v, alias_of=graph.root(v.id).id) if v.is_view else v for v in values)
-    return replace(graph, nodes=nodes, values=tuple(values))
-
-
-# --- Pipelines --------------------------------------------------------------------------------
-
-FUSED: tuple[Pass, ...] = (elide, fold_strides, fold_casts, fuse, in_place)
-MATERIALIZED: tuple[Pass, ...] = (elide, in_place)
-PIPELINES = {"fused": FUSED, "materialized": MATERIALIZED}
-
-
-@dataclass(frozen=True, slots=True)
-class PassStep:
-    """One pass of a run: its name, the graph after it, and what it did.  Unpacks to the three."""
-
-    name: str
-    graph: Graph
-    notes: Notes
-
-    def __iter__(self):
-        return iter((self.name, self.graph, self.notes))
-
-
-class PassResult(tuple[PassStep, ...]):
-    """All graphs of a run of a pipeline: a tuple of `PassStep` that shows itself.
-
-    Attributes
-    ----------
-    as_built : Graph
-    graph : Graph
-        After the last pass: what is planned and scheduled.
-
-    Examples
-    --------
-    >>> from aclnn.graph import DType, GraphBuilder, PassResult
-    >>> b, f32 = GraphBuilder(), DType("float32", 4)
-    >>> x, out = b.input("x", (4,), f32), b.output("out", (4,), f32)
-    >>> b.view_copy(b.compute("relu", [x], (4,), f32), out)
-    >>> passes: PassResult = run_passes(b.build())
-    >>> [name for name, _, _ in passes], passes.graph == passes[-1].graph
-    (['elide', 'fold_strides', 'fold_casts', 'fuse', 'in_place'], True)
-    """
-
-    as_built: Graph
-
-    def __new__(cls, as_built: Graph, steps: Iterable[PassStep]) -> PassResult:
-        made = super().__new__(cls, tuple(steps))
-        made.as_built = as_built
-        return made
-
-    def __reduce__(self):
-        return PassResult, (self.as_built, tuple(self))
-
-    @property
-    def graph(self) -> Graph:
-        """The graph after the last pass."""
-        return self[-1].graph if self else self.as_built
-
-    @property
-    def notes(self) -> Notes:
-        """What all passes did, in order."""
-        return tuple(note for step in self for note in step.notes)
-
-    def to_text(self) -> str:
-        """What each pass did and why, one line per note.
-
-        Returns
-        -------
-        str
-        """
-        lines = []
-        for step in self:
-            nodes = len(step.graph.nodes)
-            lines.append(f"{step.name}  ({nodes} node{'s' * (nodes != 1)} after it)")
-            lines += [f"  {note}" for note in step.notes] or ["  nothing to do"]
-        return "\n".join(lines)
-
-    def side_by_side(self) -> str:
-        """A row for each node: as built, what every pass did to it and why, as scheduled.
-
-        Returns
-        -------
-        str
-        """
-        from .views.passes import passes_to_text
-
-        return passes_to_text(self)
-
-    def to_rich(self) -> Any:
-        """The table of `side_by_side` for `rich.print`.
-
-        Returns
-        -------
-        rich.console.Group
-
-        Raises
-        ------
-        ModuleNotFoundError
-            When the package rich is not installed.
-        """
-        from .views.passes import passes_to_rich
-
-        return passes_to_rich(self)
-
-    def to_svg(self) -> str:
-        """One picture of the graph as built and after each pass that changed it.
-
-        Returns
-        -------
-        str
-        """
-        from .views.passes import passes_to_svg
-
-        return passes_to_svg(self)
-
-    def _repr_svg_(self) -> str:
-        return self.to_svg()
-
-    def to_json(self, indent: int | None = None) -> str:
-        """A document of the schema `aclnn.graph.views.json.PASSES_SCHEMA`.
-
-        Parameters
-        ----------
-        indent : int, optional
-            Spaces for each level; None for a single line.
-
-        Returns
-        -------
-        str
-        """
-        from .views.json import passes_to_json
-
-        return passes_to_json(self, indent)
-
-    @staticmethod
-    def from_json(text: str) -> PassResult:
-        """What `to_json` wrote.
-
-        Parameters
-        ----------
-        text : str
-
-        Returns
-        -------
-        PassResult
-            Equal to the one that was written; its graphs are checked.
-
-        Raises
-        ------
-        ValueError
-            Naming the field that does not fit; a `GraphError` when a graph is not well formed.
-        """
-        from .views.json import passes_from_json
-
-        return passes_from_json(text)
-
-
-def run_passes(graph: Graph, pipeline: Iterable[Pass] | str = FUSED) -> PassResult:
-    """Run the passes of a pipeline in order, keeping every graph on the way.
-
-    Parameters
-    ----------
-    graph : Graph
-    pipeline : str or iterable of callable
-        'fused', 'materialized', or passes of your own: each takes a graph and gives another, and
-        notes on what it did.
-
-    Returns
-    -------
-    PassResult
-        The graph after every pass, and what each did.
-
-    Raises
-    ------
-    ValueError
-        When no pipeline has this name, or what should be a pass cannot be called.
-    GraphError
-        When a pass makes a graph that is not well formed.
-
-    Examples
-    --------
-    >>> from aclnn.graph import DType, GraphBuilder
-    >>> b, f32 = GraphBuilder(), DType("float32", 4)
-    >>> x, out = b.input("x", (4, 1), f32), b.output("out", (4, 8), f32)
-    >>> wide = b.broadcast_to(b.cast(b.contiguous(x), f32), (4, 8))
-    >>> b.view_copy(b.compute("relu", [wide], (4, 8), f32), out)
-    >>> print(run_passes(b.build()).to_text())
-    elide  (2 nodes after it)
-      x_contiguous: elided, already contiguous
-      x_cast: elided, already float32
-      out_view_copy: elided, out is contiguous, so relu writes it directly
-    fold_strides  (1 node after it)
-      x_broadcast: folded, stride 0 along dim 1
-    fold_casts  (1 node after it)
-      nothing to do
-    fuse  (1 node after it)
-      relu: becomes tile loop 1, nothing to fuse it with
-    in_place  (1 node after it)
-      nothing to do
-    """
-    steps, now, checked = [], graph, None
-    for run in _passes_of(pipeline):
-        now, notes = run(now)
-        if now is not checked:  # a pass that finds nothing to do gives back what it was given
-            checked = check(now)
-        steps.append(PassStep(called(run), now, notes))
-    return PassResult(graph, steps)
-
-
-def _passes_of(pipeline: Iterable[Pass] | str) -> tuple[Pass, ...]:
-    if isinstance(pipeline, str) and pipeline in PIPELINES:
-        return PIPELINES[pipeline]
-    if isinstance(pipeline, str) or not isinstance(pipeline, Iterable):
-        known = ", ".join(PIPELINES)
-        raise ValueError(f"pipeline is {pipeline!r}, must be one of {known}, or passes of your own")
-    passes = tuple(pipeline)
-    for run in passes:
-        if not callable(run):
-            raise ValueError(f"pipeline: {run!r} is no pass: it cannot be called")
-    return passes
+    return rebuilt(draft.graph(), nodes), copy.name

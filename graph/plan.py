@@ -1,31 +1,32 @@
 """Workspace plans: where each intermediate lies, and how good that is.
 
 `plan_workspace` (of a graph) and `plan_lifetimes` (of your own list) make a `WorkspacePlan` of
-what a planner decides; it knows its lower bound, draws itself and can be compared.  `validate`
-shares no code with the planners.
+what a planner decides; it knows its lower bound, draws itself and can be compared.
 """
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any
 
-from .ir import Graph, Node, Value
-from .lifetime import Lifetime, TilePart, whole_number
-from .loops import ALIGNMENT, Tiling, loop_nest, pad
-from .names import called
+from .callables import called
+from .ir import Graph
+from .lifetime import Lifetime, TilePart
+from .liveness import graph_lifetimes
+from .names import listed
+from .numbers import positive_number, whole_number
 from .planners import (
     Assignment,
     Planner,
     bucket,
-    default,
     live_bytes,
     lower_bound,
     naive,
     planner_of,
 )
+from .tiling import Tiling, pad
 
 if TYPE_CHECKING:
     from .views.diff import PlanDiff
@@ -41,144 +42,6 @@ class BudgetError(ValueError):
     ...     print(error)
     needs 128 bytes, 64 over the budget of 64; at the peak, step 0, live are: a (128 bytes)
     """
-
-
-class PlanError(ValueError):
-    """A plan is wrong; raised by `validate`.
-
-    >>> issubclass(PlanError, ValueError)
-    True
-    """
-
-
-# --- From graphs to lifetimes -----------------------------------------------------------------
-
-
-def graph_lifetimes(
-    graph: Graph, *, threads: int = 1, tiling: Tiling | None = None
-) -> tuple[Lifetime, ...]:
-    """Lifetimes of a graph's intermediates, in the order in which they are made.
-
-    The tiles of one tile loop are one entry: `threads` times what a thread needs.  Every loop
-    gives a thread the same space, so that one stride leads from thread to thread everywhere.
-
-    Parameters
-    ----------
-    graph : Graph
-        As built, or after passes.
-    threads : int
-        How many threads there are tiles for.
-    tiling : Tiling, optional
-        How large tiles are.
-
-    Returns
-    -------
-    tuple of Lifetime
-
-    Raises
-    ------
-    ValueError
-        When `threads` is no whole number, or less than 1.
-
-    Examples
-    --------
-    >>> from aclnn.graph import DType, GraphBuilder, run_passes
-    >>> b, f16, f32 = GraphBuilder(), DType("float16", 2), DType("float32", 4)
-    >>> x, out = b.input("x", (4, 8), f16), b.output("out", (4, 8), f32)
-    >>> b.view_copy(b.compute("relu", [b.cast(x, f32)], (4, 8), f32), out)
-    >>> whole = run_passes(b.build(), "materialized").graph
-    >>> [(life.name, life.first, life.last, life.nbytes) for life in graph_lifetimes(whole)]
-    [('x_cast', 0, 1, 128)]
-    """
-    steps, threads = graph.steps(), _thread_count(threads)
-    tiles = [_tile_parts(graph, step, tiling or Tiling()) for step in steps]
-    per_thread = max((size for size, _ in tiles), default=0)
-    readers = _readers(graph, steps)
-    found = []
-    for index, step in enumerate(steps):
-        if tiles[index][0]:
-            what = _tile_words(graph, tiles[index][1], threads)
-            found.append(_scratch(step, index, per_thread * threads, tiles[index][1], what))
-        for node in step:
-            value = graph.value(node.output)
-            if value.storage == "workspace":
-                found.append(_lifetime(value, index, node, readers[value.id]))
-    return tuple(found)
-
-
-def _thread_count(threads: int) -> int:
-    count = whole_number(threads, "threads")
-    if count < 1:
-        raise ValueError(f"threads is {threads}, must be at least 1")
-    return count
-
-
-def _readers(graph: Graph, steps: Sequence[tuple[Node, ...]]) -> dict[int, list[tuple[int, str]]]:
-    """For every value that owns bytes the step and the name of each node that reads them."""
-    found: dict[int, list[tuple[int, str]]] = defaultdict(list)
-    for index, step in enumerate(steps):
-        for node in step:
-            for root in {graph.root(id).id for id in node.inputs}:
-                found[root].append((index, node.name))
-    return found
-
-
-def _lifetime(value: Value, index: int, node: Node, readers: list[tuple[int, str]]) -> Lifetime:
-    return Lifetime(
-        value.name,
-        index,
-        max([index, *(step for step, _ in readers)]) + 1,
-        value.nbytes,
-        node.name,
-        tuple(name for _, name in readers),
-        contents=str(value),
-    )
-
-
-def _scratch(
-    step: tuple[Node, ...], index: int, nbytes: int, parts: tuple[TilePart, ...], contents: str
-) -> Lifetime:
-    """The lifetime of a loop's tiles, those of all threads together."""
-    made = {part.value for part in parts}
-    writers = [node.name for node in step if node.output in made]
-    readers = [node.name for node in step if made.intersection(node.inputs)]
-    name = "+".join(part.name for part in parts) + ".tiles"
-    made_by = "+".join(writers)
-    return Lifetime(name, index, index + 1, nbytes, made_by, tuple(readers), parts, contents)
-
-
-def _tile_words(graph: Graph, parts: tuple[TilePart, ...], threads: int) -> str:
-    """What the tiles of a loop hold, such as ``2 x (float32[1024])``."""
-    dtypes = ((graph.value(part.value).dtype, part.nbytes) for part in parts)
-    tiles = ", ".join(f"{dtype.name}[{nbytes // dtype.itemsize}]" for dtype, nbytes in dtypes)
-    return f"{threads} x ({tiles})"
-
-
-def _tile_parts(
-    graph: Graph, step: tuple[Node, ...], tiling: Tiling
-) -> tuple[int, tuple[TilePart, ...]]:
-    """Bytes that a thread needs for the tiles of a step, and where each tile lies in them."""
-    if not any(graph.value(node.output).storage == "tile" for node in step):
-        return 0, ()
-    nest = loop_nest(graph, step, tiling)
-    lives, ids = [], []
-    for at, node in enumerate(step):
-        value = graph.value(node.output)
-        if value.storage != "tile":
-            continue
-        last = max((i for i, other in enumerate(step) if value.id in other.inputs), default=at)
-        nbytes = nest.tile_rows * nest.tile_cols * value.dtype.itemsize
-        lives.append(Lifetime(value.name, at, last + 1, nbytes))
-        ids.append(value.id)
-    packed = default(lives)
-    parts = tuple(
-        TilePart(life.name, id, offset, life.nbytes)
-        for life, id, offset in zip(lives, ids, packed.offsets, strict=True)
-    )
-    return pad(packed.size), parts
-
-
-# --- Plans ------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -286,12 +149,13 @@ class WorkspacePlan:
         Raises
         ------
         KeyError
-            When there is none.
+            When there is none; it says which there are.
         """
         for buffer in self.buffers:
             if buffer.name == name:
                 return buffer
-        raise KeyError(name)
+        known = listed(buffer.name for buffer in self.buffers)
+        raise KeyError(f"no buffer is called {name!r}, there are {known}")
 
     def live_at(self, step: int) -> tuple[Buffer, ...]:
         """Buffers needed at a step, by offset.
@@ -350,6 +214,8 @@ class WorkspacePlan:
         ------
         BudgetError
             Saying how many too many, and what is live at the peak.
+        ValueError
+            If `budget` is no whole number.
 
         Examples
         --------
@@ -359,7 +225,7 @@ class WorkspacePlan:
         aclnn.graph.plan.BudgetError: needs 128 bytes, 64 over the budget of 64; \
 at the peak, step 0, live are: a (128 bytes)
         """
-        if self.size <= budget:
+        if self.size <= whole_number(budget, "budget"):
             return self
         live = ", ".join(f"{b.name} ({b.padded} bytes)" for b in self.must_shrink)
         raise BudgetError(
@@ -387,6 +253,8 @@ at the peak, step 0, live are: a (128 bytes)
         """
         from .views.diff import plan_diff
 
+        if not isinstance(other, WorkspacePlan):
+            raise ValueError(f"other is {type(other).__name__}, must be a WorkspacePlan")
         return plan_diff(self, other)
 
     def to_text(self) -> str:
@@ -450,9 +318,9 @@ at the peak, step 0, live are: a (128 bytes)
         ValueError
             Naming the field that does not fit; a `PlanError` when the plan is wrong.
         """
-        from .views.json import plan_from_json
+        from .views.json import PLAN_SCHEMA, read_document
 
-        return plan_from_json(text)
+        return read_document(text, WorkspacePlan, PLAN_SCHEMA)
 
     def to_svg(self) -> str:
         """Boxes over time, offset upwards.
@@ -522,7 +390,8 @@ def plan_lifetimes(
     >>> plan.size, plan.lower_bound, plan.proof
     (192, 192, 'optimal')
     """
-    lives, planner, threads = tuple(lifetimes), planner_of(strategy), _thread_count(threads)
+    lives, planner = tuple(lifetimes), planner_of(strategy)
+    threads = positive_number(threads, "threads")
     for name, count in Counter(life.name for life in lives).items():
         if count > 1:
             raise ValueError(f"lifetimes: {count} are called {name!r}; each has a name of its own")
@@ -613,56 +482,3 @@ def _buffers(lifetimes: Sequence[Lifetime], chosen: Assignment) -> tuple[Buffer,
         )
         for own, (life, (begin, end)) in enumerate(zip(lifetimes, spans, strict=True))
     )
-
-
-def validate(plan: WorkspacePlan) -> WorkspacePlan:
-    """Return a plan that is right, whoever made it, raise `PlanError` for any other.
-
-    No two buffers in use at one step may share a byte; every buffer has a name of its own and a
-    step, is aligned, large enough and inside the workspace; no space is asked for nothing.
-
-    Parameters
-    ----------
-    plan : WorkspacePlan
-
-    Returns
-    -------
-    WorkspacePlan
-        The same one.
-
-    Raises
-    ------
-    PlanError
-        Naming the buffers, and what is wrong with them.
-
-    Examples
-    --------
-    >>> from dataclasses import replace
-    >>> from aclnn.graph import Lifetime, plan_lifetimes
-    >>> plan = validate(plan_lifetimes([Lifetime("a", 0, 2, 100)]))
-    >>> validate(replace(plan, size=64))
-    Traceback (most recent call last):
-    ...
-    aclnn.graph.plan.PlanError: a: does not fit into its place or into the workspace
-    """
-    names: set[str] = set()
-    for a in plan.buffers:
-        if not 0 <= a.first <= a.last:
-            raise PlanError(f"{a.name}: its steps, {a.first} to {a.last}, are none")
-        if a.offset < 0 or a.offset % ALIGNMENT:
-            raise PlanError(f"{a.name}: offset {a.offset} is not a multiple of {ALIGNMENT}")
-        if a.nbytes > a.padded or a.offset + a.padded > plan.size:
-            raise PlanError(f"{a.name}: does not fit into its place or into the workspace")
-        if a.name in names:
-            raise PlanError(f"{a.name}: every buffer has a name of its own")
-        names.add(a.name)
-    live: list[Buffer] = []
-    for b in sorted(plan.buffers, key=lambda buffer: buffer.first):
-        live = [a for a in live if a.last >= b.first]
-        for a in live:
-            if a.offset < b.offset + b.nbytes and b.offset < a.offset + a.nbytes:
-                raise PlanError(f"{a.name} and {b.name} are in use together and overlap")
-        live.append(b)
-    if not plan.buffers and plan.size:
-        raise PlanError("asks for space without buffers")
-    return plan

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Any
 
 from .abi import (
@@ -17,9 +17,11 @@ from .abi import (
     TILE_STREAM,
     WORKSPACE,
 )
-from .ir import Graph, GraphError, Node, Value
+from .errors import GraphError
+from .ir import Graph, Node, Value
 from .loops import LoopNest, NestOperand, loop_nest
 from .plan import WorkspacePlan, step_name
+from .strides import is_dense, is_spread
 
 PARALLEL_FROM = 64 * 1024  # elements: about 20 us of work
 STREAM_FROM = 6 * 1024 * 1024  # bytes for each thread: far more than a core's own caches hold
@@ -133,6 +135,10 @@ class Schedule:
     max_threads: int
     kernels: tuple[Any, ...] = field(repr=False, compare=False, default=())
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickled and copied without kernels, which are of this process; so it cannot run."""
+        return Schedule, tuple(getattr(self, one.name) for one in fields(self) if one.compare)
+
     def pack(self):
         """The C arrays of this schedule, for the runner.
 
@@ -145,7 +151,7 @@ class Schedule:
         ValueError
             Naming step, field, value and rule, when it cannot be run.
         """
-        from ._scheduler import PackedSchedule
+        from ._packed import PackedSchedule
 
         return PackedSchedule(self)
 
@@ -219,9 +225,9 @@ class Schedule:
         ValueError
             Naming the field that does not fit, or what could not be run.
         """
-        from .views.json import schedule_from_json
+        from .views.json import SCHEDULE_SCHEMA, read_document
 
-        return schedule_from_json(text)
+        return read_document(text, Schedule, SCHEDULE_SCHEMA)
 
     def __str__(self) -> str:
         return self.to_text()
@@ -363,7 +369,8 @@ class _Compiler:
 
     def streams_from(self, nest: LoopNest) -> int:
         """Bytes for each thread from which results bypass the cache."""
-        if any(is_spread(self.graph.value(operand.value)) for operand in nest.operands):
+        values = (self.graph.value(operand.value) for operand in nest.operands)
+        if any(is_spread(value.shape, value.strides) for value in values):
             # Whole lines come in, of which only a part is counted.
             return min(self.stream_from, STREAM_FROM)
         return self.stream_from
@@ -373,7 +380,7 @@ class _Compiler:
         in_place = out.alias_of is not None and any(
             self.graph.root(operand.value).id == out.alias_of for operand in nest.operands
         )
-        return out.storage == "output" and not in_place and is_dense(out)
+        return out.storage == "output" and not in_place and is_dense(out.shape, out.strides)
 
     def operand(self, operand: NestOperand, nest: LoopNest) -> Operand:
         value = self.graph.value(operand.value)
@@ -402,33 +409,3 @@ class _Compiler:
 
 def _kernel_name(node: Node, kernel: Any) -> str:
     return str(getattr(kernel, "name", "") or node.attr("kernel", node.kind))
-
-
-def is_spread(value: Value) -> bool:
-    """Whether no element lies beside another one.
-
-    >>> from aclnn.graph import DType
-    >>> is_spread(Value(0, "x", (2, 3), (6, 2), DType("float32", 4), "input"))
-    True
-    >>> is_spread(Value(0, "x", (2, 3), (0, 1), DType("float32", 4), "input"))
-    False
-    """
-    pairs = zip(value.shape, value.strides, strict=True)
-    steps = [abs(stride) for size, stride in pairs if size > 1 and stride != 0]
-    return min(steps, default=1) > 1
-
-
-def is_dense(value: Value) -> bool:
-    """Whether a view covers a stretch of memory without gaps, in any order of dimensions.
-
-    >>> from aclnn.graph import DType
-    >>> is_dense(Value(0, "x", (2, 3), (1, 2), DType("float32", 4), "output"))
-    True
-    """
-    pairs = zip(value.shape, value.strides, strict=True)
-    expected = 1
-    for stride, size in sorted((abs(stride), size) for size, stride in pairs if size > 1):
-        if stride != expected:
-            return False
-        expected *= size
-    return True

@@ -11,6 +11,7 @@ from setups import fresh
 
 import aclnn
 from aclnn import cli
+from aclnn.acl import products
 from aclnn.calls import describe
 from aclnn.operators import REGISTRY
 
@@ -26,6 +27,23 @@ def test_the_demo_agrees_with_its_reference(capsys):
     outcomes = json.loads(out)
     assert len(outcomes) == 6
     assert all(0 <= outcome["max_ulp"] <= 1 for outcome in outcomes)
+
+
+@pytest.mark.parametrize("soc", products.FAMILIES)
+def test_the_demo_shows_what_the_product_has(capsys, monkeypatch, soc):
+    before = aclnn.get_soc_version()
+    aclnn.set_soc_version(soc)
+    try:
+        status, out = run(capsys, "demo", "--json")
+    finally:
+        aclnn.set_soc_version(before)
+    if not products.has_operators(soc):
+        assert status == 1
+        return
+    assert status == 0
+    functions = [outcome["function"] for outcome in json.loads(out)]
+    assert ("aclnnLogitGrad" in functions) == products.supports_bfloat16(soc)
+    assert len(functions) >= 5
 
 
 @pytest.mark.parametrize("seed", [2, 5])
@@ -106,6 +124,7 @@ def test_plan(capsys, tmp_path):
     [["inspect", "nonsense", "--self", "float32[3]"], ["inspect"], ["plan"], ["inspect", "gelu"],
      ["inspect", "gelu", "--self", "float33[3]"], ["inspect", "gelu", "--self", "3"],
      ["inspect", "gelu", "--self", "float32[3]", "--alpha", "1"],
+     ["inspect", "gelu", "--self", "float32[3]", "--approximate", "erf"],
      ["inspect", "gelu", "--self", "float32[3]", "--grad-output", "float32[3]"],
      ["ops", "nonsense"], ["bench", "--isa", "v99"], ["bench", "--threads", "5000"],
      ["plan", *GELU, "--budget", "-1"], ["nonsense"], [],
@@ -164,14 +183,13 @@ FILES = {
        (["plan", "gelu", "--self", "float32[3]", "--diff", "missing"], "missing: No such file"),
        (["plan", "--lifetimes", "missing"], "missing: No such file"),
        (["plan", "--lifetimes", "short.csv"], "short.csv: row 2 has no id, or fewer columns"),
-       (["plan", "--lifetimes", "early.csv"], "early.csv: b: [-1, 2) are no steps"),
+       (["plan", "--lifetimes", "early.csv"], "early.csv: b: [-1, 2) is not a range of steps"),
        (["plan", "--lifetimes", "nameless.csv"], "nameless.csv: row 1 has no id"),
        (["plan", "--lifetimes", "twice.csv"], "twice.csv: lifetimes: 2 are called 'a'"),
        (["plan", "--lifetimes", "words.csv"], "words.csv: row 2: upper is 'two', must be an int"),
        (["inspect", "--calls", "none.json"], "none.json: an empty list, nothing to look at"),
        (["plan", "--lifetimes", "long.csv"], "long.csv: field larger"),
        (["inspect", "--calls", "missing"], "missing: No such file"),
-       (["inspect", "gelu", "--self", "float32[3]", "--approximate", "erf"], "approximate is 'erf', must be"),
        (["inspect", "gelu_backward", "--self", "float32[3]", "--grad-output", "float32[4]"], "shapes do not broadcast: grad_output (4,), self (3,)"),
        (["inspect", "--calls", "deep.json"], "deep.json: maximum recursion depth"),
        (["inspect", "--calls", "calls.json", "--html", "/"], "/ is no name of a file"),
@@ -202,6 +220,29 @@ def test_a_report_and_a_model_are_both_written(capsys, tmp_path, monkeypatch):
     assert (tmp_path / "x.html").read_text().startswith("<!doctype html>")
     onnx.checker.check_model(onnx.load(tmp_path / "x.onnx"))
     assert "gelu_backward" in (tmp_path / "x.txt").read_text()
+
+
+@pytest.mark.parametrize("options", [["--json"], ["--view", "plan-json"], ["--view", "schedule"]])
+def test_a_view_is_printed_beside_a_report(capsys, tmp_path, monkeypatch, options):
+    pytest.importorskip("jinja2")
+    monkeypatch.chdir(tmp_path)
+    expected = run(capsys, "inspect", *GELU, *options)
+    assert run(capsys, "inspect", *GELU, *options, "--html", "x.html") == expected
+    assert (tmp_path / "x.html").exists()
+
+
+@pytest.mark.parametrize("number", ["-0.25", "-1e-3", "-1E+2", "-.5", "-inf", "-2."])
+def test_numbers_below_zero(capsys, number):
+    call = ["inspect", "leaky_relu", "--self", "float32[3]", "--json"]
+    joined = run(capsys, *call, f"--negative-slope={number}")
+    assert run(capsys, *call, "--negative-slope", number) == joined
+    assert joined[0] == 0
+
+
+@pytest.mark.parametrize("name", ["leaky_relu", "leaky_relu_", "aclnnInplaceLeakyRelu"])
+def test_inspect_finds_an_operator_by_any_of_its_names(capsys, name):
+    status, out = run(capsys, "inspect", name, "--self", "float32[3]", "--json")
+    assert (status, json.loads(out)[0]["operator"]) == (0, "leaky_relu")
 
 
 @pytest.mark.parametrize(

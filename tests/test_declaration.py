@@ -33,7 +33,6 @@ def test_roles_that_the_operator_lacks_or_the_function(signature, message):
         rules.dtype_among("slef"),
         rules.same_dtype("out", "slef"),
         rules.promotes(("self", "slef")),
-        rules.product_has_dtypes(("self", "slef")),
         rules.dtype_is_promoted("out", ("slef",)),
         rules.castable(("slef",)),
         rules.convertible_scalars("slef"),

@@ -81,6 +81,19 @@ def test_exporters_from_before_version_1():
     assert from_dlpack(OldExporter(x)).ctypes.data == x.ctypes.data
 
 
+def test_another_interface_serves_where_dlpack_fails():
+    class Both:
+        def __init__(self, array):
+            self.__array_interface__ = array.__array_interface__
+
+        def __dlpack__(self, **options):
+            raise BufferError("not now")
+
+    x = np.arange(5.0, dtype=np.float32)
+    np.testing.assert_array_equal(aclnn.leaky_relu(Both(x), 0.5), x)
+    assert aclnn.aclCreateTensor((5,), aclnn.ACL_FLOAT, None, 0, 2, (5,), Both(x)) is not None
+
+
 @pytest.mark.parametrize("version", VERSIONS)
 def test_an_array_lives_as_long_as_what_was_made_of_it(version):
     class Watched(np.ndarray):

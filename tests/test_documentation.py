@@ -2,6 +2,7 @@
 
 import ast
 import doctest
+import graphlib
 import importlib
 import inspect
 import math
@@ -418,6 +419,57 @@ def test_modules_use_what_stands_above_them_in_the_contributing_guide(path):
     here = row_of(path)
     if here is not None:
         assert [used for used in imported(path) if (row_of(used) or 0) > here] == []
+
+
+def statements_of_import(path):
+    """Home and names of what a module imports or cimports, in functions too, but not what only
+    type checkers import, which is never done."""
+    if not path.endswith(".py"):
+        pattern = r"^\s*from ([\w.]+) c?import (\([^)]*\)|.*)"
+        for home, names in re.findall(pattern, source(path), re.M):
+            yield home, re.findall(r"\w+", names)
+        return
+    waiting = [ast.parse(source(path))]
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
+            continue
+        if isinstance(node, ast.ImportFrom):
+            yield "." * node.level + (node.module or ""), [one.name for one in node.names]
+        elif isinstance(node, ast.Import):
+            yield from ((one.name, []) for one in node.names)
+        waiting += ast.iter_child_nodes(node)
+
+
+def module_name(path):
+    """The name of a module or package by its path from the root."""
+    return path.rpartition(".")[0].removesuffix("/__init__").replace("/", ".")
+
+
+def imports_inside_graph():
+    """For each module of `graph/` those of them that it imports."""
+    paths = [path for path in modules() if path.startswith("graph/")]
+    found = {module_name(path): set() for path in paths}
+    for path in paths:
+        for home, names in statements_of_import(path):
+            bare = home.lstrip(".")
+            above = path.split("/")[: -(len(home) - len(bare))] if bare != home else []
+            full = ".".join([*above, *filter(None, [bare])])
+            inner = {f"{full}.{name}".removeprefix("aclnn.") for name in names} & found.keys()
+            found[module_name(path)] |= inner or {full.removeprefix("aclnn.")} & found.keys()
+    return found
+
+
+def test_modules_of_graphs_import_one_another_in_no_circle():
+    found = imports_inside_graph()
+    assert "graph.strides" in found["graph.ir"]
+    assert "graph.views.text" in found["graph.ir"]  # in a function
+    assert "graph.abi" in found["graph._packed"]  # a cimport
+    assert "graph.views.tables" in found["graph.plan"]  # from .views
+    try:
+        graphlib.TopologicalSorter(found).prepare()
+    except graphlib.CycleError as error:
+        pytest.fail(" <- ".join(error.args[1]))
 
 
 DECLARE = """

@@ -157,9 +157,9 @@ def with_views(*aliases):
 @pytest.mark.parametrize(
     ("aliases", "rule"),
     [
-        ((50,), "view 0: views of one another are views of nothing"),
-        ((51, 50), "view 0: views of one another are views of nothing"),
-        ((51, 52, 51), "view 0: views of one another are views of nothing"),
+        ((50,), "view 0: views form a cycle: 50 -> 50"),
+        ((51, 50), "view 0: views form a cycle: 50 -> 51 -> 50"),
+        ((51, 52, 51), "view 0: views form a cycle: 50 -> 51 -> 52 -> 51"),
         ((51, 99), "view 1: a view is of a value of the graph"),
     ],
     ids=["itself", "each other", "a circle", "nothing"],
@@ -174,10 +174,61 @@ def test_views_of_views_lead_to_memory():
     assert graph.root(50) == graph.value(X)
 
 
+def test_readers_of_a_view_read_what_owns_its_bytes():
+    graph = Graph.from_json(with_views(51, X))
+    reader = replace(graph.nodes[0], inputs=(50,))
+    names = {id: [node.name for node in nodes] for id, nodes in graph.readers().items()}
+    assert names == {X: ["x_contiguous"], CONTIGUOUS: ["x_cast"], CAST: ["x_broadcast"],
+                     BROADCAST: ["relu"], RELU: ["out_view_copy"]}  # fmt: skip
+    often = replace(reader, inputs=(X, 50, 51))
+    assert graph.readers([often, reader]) == {X: (often, reader)}
+
+
 def test_a_circle_of_views_that_nobody_checked_has_no_root():
     circle = tuple(replace(chain().values[X], id=i, alias_of=1 - i) for i in range(2))
-    with pytest.raises(GraphError, match="views of one another"):
+    with pytest.raises(GraphError, match="views form a cycle: 0 -> 1 -> 0"):
         Graph((), circle, (), ()).root(0)
+
+
+def test_who_asks_for_a_value_that_is_not_there_is_told_which_are():
+    graph, empty = chain(), GraphBuilder().build()
+    gaps = replace(graph, values=graph.values[:2] + graph.values[4:])
+    for ask, words in (
+        (lambda: graph.value(7), "no value has id 7, ids are 0 to 5"),
+        (lambda: graph.root("x"), "no value has id 'x', ids are 0 to 5"),
+        (lambda: graph.memory_bytes(-1), "no value has id -1, ids are 0 to 5"),
+        (lambda: gaps.value(2), "no value has id 2, ids are 0 to 1, 4 to 5"),
+        (lambda: empty.value(0), "no value has id 0, there are no values"),
+        (
+            lambda: graph.named("y"),
+            "no value is called 'y', there are x, out, x_contiguous, x_cast",
+        ),
+        (lambda: empty.named("y"), "no value is called 'y', there are none"),
+    ):
+        with pytest.raises(KeyError) as caught:
+            ask()
+        assert caught.value.args[0].startswith(words)
+
+
+def test_the_builder_refuses_values_that_are_not_there_at_once():
+    b = GraphBuilder()
+    x, out = b.input("x", (2,), F32), b.output("out", (2,), F32)
+    for refused in (
+        lambda: b.compute("f", [x, 99], (2,), F32),
+        lambda: b.view_copy(99, out),
+        lambda: b.view_copy(x, 99),
+        lambda: b.output("other", (2,), F32, alias_of=99),
+        lambda: b.broadcast_to(99, (2,)),
+    ):
+        with pytest.raises(GraphError, match="value 99: there are 2 values so far"):
+            refused()
+    b.view_copy(b.compute("f", [x], (2,), F32), out)
+    assert [node.name for node in b.build().nodes] == ["f", "out_view_copy"]
+
+
+def test_errors_survive_pickling():
+    error = pickle.loads(pickle.dumps(GraphError("relu", "is made before use")))
+    assert (error.node, error.rule) == ("relu", "is made before use")
 
 
 def test_a_loop_makes_more_than_tiles():

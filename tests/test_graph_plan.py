@@ -66,8 +66,14 @@ def test_arguments_that_make_no_sense_are_named():
         (lambda: plan_lifetimes([one], ["naive"]), "strategy is ['naive'], must be one of"),
         (lambda: plan_lifetimes([one], threads=0), "threads is 0, must be at least 1"),
         (lambda: plan_lifetimes([one, one]), "2 are called 'a'; each has a name of its own"),
-        (lambda: Lifetime("a", 0, 2**70, 1), "a: [0, 1180591620717411303424) are no steps"),
-        (lambda: Lifetime("a", 2, 2, 1), "[2, 2) are no steps: 0 <= lower < upper <= 4611686"),
+        (
+            lambda: Lifetime("a", 0, 2**70, 1),
+            "a: [0, 1180591620717411303424) is not a range of steps",
+        ),
+        (
+            lambda: Lifetime("a", 2, 2, 1),
+            "[2, 2) is not a range of steps: 0 <= lower < upper <= 4611686",
+        ),
         (lambda: Lifetime("a", 0, 1, 1.5), "a: nbytes is 1.5, must be a whole number"),
         (lambda: Lifetime("a", 0, 1, True), "a: nbytes is True, must be a whole number"),
         (lambda: Lifetime("a", 0.0, 1, 1), "a: lower is 0.0, must be a whole number"),
@@ -90,6 +96,20 @@ def test_arguments_that_make_no_sense_are_named():
     ):
         with pytest.raises(ValueError, match=re.escape(words)):
             call()
+
+
+def test_who_asks_for_a_buffer_that_is_not_there_is_told_which_are():
+    lives = [Lifetime(f"life {i}", 0, 1, 1) for i in range(12)]
+    for plan, words in (
+        (plan_lifetimes(lives[:2]), "no buffer is called 'x', there are life 0, life 1"),
+        (plan_lifetimes(lives), "no buffer is called 'x', there are life 0, "),
+        (plan_lifetimes(()), "no buffer is called 'x', there are none"),
+    ):
+        with pytest.raises(KeyError) as caught:
+            plan.buffer("x")
+        assert caught.value.args[0].startswith(words)
+    with pytest.raises(KeyError, match="life 9 and 2 more"):
+        plan_lifetimes(lives).buffer("x")
 
 
 def test_numbers_of_numpy_are_numbers():
@@ -266,6 +286,15 @@ def test_the_budget_error_names_what_is_live_at_the_peak():
     with pytest.raises(BudgetError, match=r"needs 192 .* 1 over .* step 1, .* a \(128 .* b \(64"):
         plan.check(191)
     assert [buffer.name for buffer in plan.must_shrink] == ["a", "b"]
+
+
+def test_budgets_and_plans_that_are_none():
+    plan = plan_lifetimes([Lifetime("a", 0, 2, 100)])
+    for budget in (None, "5", 1.5):
+        with pytest.raises(ValueError, match="^budget is .*, must be a whole number$"):
+            plan.check(budget)
+    with pytest.raises(ValueError, match="^other is NoneType, must be a WorkspacePlan$"):
+        plan.diff(None)
 
 
 @given(problems())

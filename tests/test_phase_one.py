@@ -87,8 +87,8 @@ def test_first_null_argument_in_signature_order_is_named(name):
 @pytest.mark.parametrize("name", ENTRIES)
 def test_null_comes_before_every_other_check(name):
     tensors = [p.name for p in ENTRIES[name][1].parameters if p.is_tensor]
-    changes = {tensors[0]: tensor(dtype=T.ACL_INT32), tensors[-1]: None}
-    assert refused(name, **changes)[0] == NULLPTR
+    for wrong in (tensor(dtype=T.ACL_INT32), "no tensor"):
+        assert refused(name, **{tensors[0]: wrong, tensors[-1]: None})[0] == NULLPTR
 
 
 @pytest.mark.parametrize("name", ENTRIES)

@@ -124,6 +124,36 @@ def test_any_writable_buffer_of_any_alignment_is_a_workspace(kind, misalignment)
     np.testing.assert_array_equal(storage[1:], expected)
 
 
+class Exported:
+    """Memory that can be had by DLPack only."""
+
+    def __init__(self, array):
+        self.array = array
+
+    def __dlpack__(self, **options):
+        return self.array.__dlpack__(**options)
+
+
+@pytest.mark.parametrize("dtype", [np.uint8, np.float32])
+def test_what_exports_its_memory_is_a_workspace(dtype):
+    storage, size, executor = forced_workspace()
+    expected = np.where(storage[:-1] > 0, storage[:-1], storage[:-1] / 2)
+    memory = np.zeros(-(-size // np.dtype(dtype).itemsize), dtype)
+    assert aclnn.aclnnLeakyRelu(Exported(memory), size, executor, None) == OK
+    np.testing.assert_array_equal(storage[1:], expected)
+    assert memory.any(), "intermediates were there"
+
+
+@pytest.mark.parametrize("flaw", ["read-only", "with gaps"])
+def test_exported_memory_that_is_no_workspace(flaw):
+    _, size, executor = forced_workspace()
+    memory = np.zeros(2 * size, np.uint8)
+    memory = memory[::2] if flaw == "with gaps" else memory
+    memory.flags.writeable = flaw != "read-only"
+    assert aclnn.aclnnLeakyRelu(Exported(memory), size, executor, None) == INVALID
+    assert "workspace is Exported, must be a writable contiguous buffer" in message()
+
+
 @pytest.mark.parametrize("junk", [b"x" * 9999, "text", object(), 12345, 3.5])
 def test_junk_workspace(junk):
     _, size, executor = forced_workspace()

@@ -1,8 +1,10 @@
 """Profiles: what they record, and how they show it."""
 
+import copy
 import itertools
 import json
 import os
+import pickle
 import re
 import statistics
 import threading
@@ -74,6 +76,16 @@ def test_profiles_fit_their_schema_and_read_back():
         moved = step.bytes_read + step.bytes_written
         assert data["median_ns"] == statistics.median(step.times)
         assert data["gigabytes_per_second"] == pytest.approx(moved / step.median)
+
+
+@pytest.mark.parametrize("again", [lambda x: pickle.loads(pickle.dumps(x)), copy.deepcopy])
+def test_profiles_and_schedules_can_be_copied(again):
+    """Such as to the process that asked for them."""
+    ex = small_executor(materialize=True)
+    profile = ex.profile(repeat=2)
+    assert again(profile) == profile
+    assert again(ex.schedule) == ex.schedule
+    assert again(ex.schedule).kernels == ()
 
 
 def test_profiles_with_a_field_that_does_not_fit_are_refused():

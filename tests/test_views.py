@@ -37,6 +37,16 @@ def test_budgets():
     assert ex.plan.check(ex.workspace_size).size == ex.workspace_size
     with pytest.raises(aclnn.AclnnError, match=str(ex.workspace_size - 1)):
         ex.plan.check(ex.workspace_size - 1)
+    with pytest.raises(aclnn.AclnnError, match="budget is None, must be a whole number"):
+        ex.plan.check(None)
+
+
+def test_an_executors_plan_reads_back_as_one():
+    plan = small_executor(materialize=True).plan
+    again = type(plan).from_json(plan.to_json())
+    assert again == plan
+    with pytest.raises(aclnn.AclnnError):
+        again.check(plan.size - 1)
 
 
 def test_executors_graphs_plans_and_passes_draw_themselves():

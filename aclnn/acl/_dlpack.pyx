@@ -142,11 +142,16 @@ def array_of(exporter, bint any_dtype=False):
     Returns
     -------
     ndarray or None
-        None if `exporter` has neither. What these raise is raised.
+        None if `exporter` has neither. What the last one raises is raised.
     """
+    cdef bint numpy_too = hasattr(exporter, "__array_interface__")
     if hasattr(exporter, "__dlpack__"):
-        return from_dlpack(exporter, any_dtype)
-    return np.asarray(exporter) if hasattr(exporter, "__array_interface__") else None
+        try:
+            return from_dlpack(exporter, any_dtype)
+        except Exception:  # whatever it raises
+            if not numpy_too:
+                raise
+    return np.asarray(exporter) if numpy_too else None
 
 
 cdef bint _numpy_may_not_write(exporter):

@@ -15,6 +15,8 @@ class AclnnError(ValueError):
     ----------
     status : int
         A member of `aclnnStatus` or `aclError`.
+    message : str
+        Argument, value and rule.
 
     Examples
     --------
@@ -30,6 +32,7 @@ class AclnnError(ValueError):
     def __init__(self, status: int, message: str):
         super().__init__(message)
         self.status = int(status)
+        self.message = message
 
     def __reduce__(self) -> tuple[Any, ...]:
         return AclnnError, (self.status, str(self))

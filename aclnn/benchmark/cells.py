@@ -11,6 +11,8 @@ import numpy as np
 
 from aclnn.acl import dtypes
 from aclnn.operators import REGISTRY
+from aclnn.operators.rules import TensorSpec
+from aclnn.planning.settings import get_soc_version
 
 DTYPES = {name: dtypes.NUMPY[dtypes.of_name(name)] for name in ("float32", "float16", "bfloat16")}
 OPERATORS = (
@@ -21,8 +23,6 @@ OPERATORS = (
     "gelu_backward",
 )
 LAYOUT_OPERATORS = ("gelu_backward", "hardshrink_backward", "elu_backward")
-# Two inputs of one shape and dtype are all that it takes; only its output may be of another dtype.
-UNIFORM_OPERATORS = ("elu_backward",)
 MIXED = (("float16", "float32"), ("float32", "bfloat16"))
 
 # Spelled so that NumPy arrays, PyTorch tensors and JAX arrays all understand.
@@ -178,28 +178,33 @@ def _laid_out(
     operator: str, layout: str, side: int
 ) -> Iterator[tuple[tuple[Operand, ...], Operand]]:
     """Operands (gradient, input) and output of an operator's cells of one layout."""
-    square, uniform = (side, side), operator in UNIFORM_OPERATORS
+    square = (side, side)
     if layout == "mixed":
         for first, second in MIXED:
-            inputs = Operand(first, square), Operand(first if uniform else second, square)
-            yield inputs, Operand(second if uniform else "float32", square)
-        return
-    if layout.startswith("broadcast") and uniform:
+            inputs, out = (Operand(first, square), Operand(second, square)), "float32"
+            if not _accepted(operator, inputs, out):  # its output alone may be of another dtype
+                inputs, out = (Operand(first, square),) * 2, second
+            yield inputs, Operand(out, square)
         return
     for dtype in DTYPES:
-        whole = Operand(dtype, square)
-        yield (
-            {
-                "broadcast-row": (Operand(dtype, (1, side)), whole),
-                "broadcast-column": (Operand(dtype, (side, 1)), whole),
-                "transposed": (whole, Operand(dtype, square, "transposed")),
-                "strided": (
-                    Operand(dtype, (side, 2 * side), "strided"),
-                    Operand(dtype, (side, 2 * side), "strided"),
-                ),
-            }[layout],
-            whole,
-        )
+        whole, wide = Operand(dtype, square), Operand(dtype, (side, 2 * side), "strided")
+        inputs = {
+            "broadcast-row": (Operand(dtype, (1, side)), whole),
+            "broadcast-column": (Operand(dtype, (side, 1)), whole),
+            "transposed": (whole, Operand(dtype, square, "transposed")),
+            "strided": (wide, wide),
+        }[layout]
+        if not layout.startswith("broadcast") or _accepted(operator, inputs, dtype):
+            yield inputs, whole
+
+
+def _accepted(operator: str, inputs: Sequence[Operand], out: str) -> bool:
+    """Whether an operator takes such operands, for a whole output of a dtype."""
+    declared = REGISTRY[operator]
+    given = [*inputs, Operand(out, inputs[-1].shape)]
+    specs = [TensorSpec(dtypes.of_name(one.dtype), one.shape, ()) for one in given]
+    tensors = dict(zip((*declared.inputs, "out"), specs, strict=True))
+    return declared.accepts(tensors, get_soc_version())
 
 
 def build(cell: Cell, seed: int = 0) -> Memory:

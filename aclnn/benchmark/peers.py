@@ -82,6 +82,14 @@ def _aten() -> Any:
     return importlib.import_module("torch").ops.aten
 
 
+def _torch_gelu_backward(g: Any, x: Any, out: Any) -> Call:
+    """It broadcasts nothing: a gradient of another shape has to be copied out first."""
+    form = partial(_aten().gelu_backward.grad_input, approximate="none", grad_input=out)
+    if g.shape == out.shape:
+        return partial(form, g, x)
+    return lambda: form(g.expand(out.shape).contiguous(), x)
+
+
 TORCH_FORMS: dict[str, Callable[..., Call]] = {
     "leaky_relu": lambda x, out: partial(_aten().leaky_relu.out, x, 0.01, out=out),
     "leaky_relu_backward": lambda g, x, out: partial(
@@ -100,16 +108,8 @@ TORCH_FORMS: dict[str, Callable[..., Call]] = {
     "logit_backward": lambda g, x, out: partial(
         _aten().logit_backward.grad_input, g, x, None, grad_input=out
     ),
-    "gelu_backward": lambda g, x, out: partial(
-        _aten().gelu_backward.grad_input, g, x, approximate="none", grad_input=out
-    ),
+    "gelu_backward": _torch_gelu_backward,
 }
-
-
-def _copied_out(operands: list[Any], out: Any) -> None:
-    """PyTorch's gelu_backward broadcasts nothing: its gradient has to be copied out first."""
-    gradient, x = operands
-    TORCH_FORMS["gelu_backward"](gradient.expand(out.shape).contiguous(), x, out)()
 
 
 class Torch:
@@ -133,8 +133,6 @@ class Torch:
             for operand, base in zip(cell.inputs, memory.bases, strict=True)
         ]
         out = self._tensor(torch, memory.out)
-        if cell.operator == "gelu_backward" and cell.regime.layout.startswith("broadcast"):
-            return partial(_copied_out, tensors, out)
         return form(*tensors, out)
 
     @staticmethod

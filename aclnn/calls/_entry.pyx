@@ -231,7 +231,8 @@ cdef class EntryHandle:
         raise AclnnError(INVALID, f"tensors have more than {MAX_DIMS} dimensions")
 
     cdef int refuse_null(self, PyObject **arguments) except -1:
-        cdef int index, kind
+        """Null arguments come first, whatever else is wrong."""
+        cdef int index, kind, foreign = -1
         for index in range(self.n_parameters):
             kind, value = self.kinds[index], <object>arguments[index]
             if kind == FLOAT or (kind == SWITCH and self.switch_kinds[index] != "str"):
@@ -240,18 +241,14 @@ cdef class EntryHandle:
                 raise AclnnError(NULLPTR, f"{self.entry.parameters[index].name} is null")
             if kind == SWITCH:
                 continue
-            if kind == SCALAR:
-                if not isinstance(value, aclScalar):
-                    self.refuse(index, type(value).__name__, "an aclScalar")
-                if (<aclScalar>value).destroyed:
-                    raise AclnnError(
-                        NULLPTR, f"{self.entry.parameters[index].name} is a destroyed aclScalar")
-            else:
-                if not isinstance(value, aclTensor):
-                    self.refuse(index, type(value).__name__, "an aclTensor")
-                if (<aclTensor>value).destroyed:
-                    raise AclnnError(
-                        NULLPTR, f"{self.entry.parameters[index].name} is a destroyed aclTensor")
+            if not isinstance(value, aclScalar if kind == SCALAR else aclTensor):
+                foreign = index if foreign < 0 else foreign
+            elif (<aclScalar>value).destroyed if kind == SCALAR else (<aclTensor>value).destroyed:
+                raise AclnnError(NULLPTR, f"{self.entry.parameters[index].name} is a destroyed "
+                                 f"{type(value).__name__}")
+        if foreign >= 0:
+            self.refuse(foreign, type(<object>arguments[foreign]).__name__,
+                        "an aclScalar" if self.kinds[foreign] == SCALAR else "an aclTensor")
         return 0
 
     def refuse(self, index, what, wanted):

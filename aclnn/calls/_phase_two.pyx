@@ -6,6 +6,7 @@ from cpython.buffer cimport (
     PyBUF_FORMAT,
     PyBUF_WRITABLE,
     PyBuffer_Release,
+    PyObject_CheckBuffer,
     PyObject_GetBuffer,
 )
 from cpython.long cimport PyLong_AsLongLongAndOverflow
@@ -14,7 +15,9 @@ from libc.string cimport memcpy
 from aclnn.calls._executor cimport aclOpExecutor
 from aclnn.planning._plan cimport MAX_TENSORS, OperatorHandle
 
-from aclnn.acl import memory, stream as streams
+import numpy as np
+
+from aclnn.acl import _dlpack, memory, stream as streams
 from aclnn.acl._tensor import mentions_objects
 from aclnn.acl.arguments import as_int, shown
 from aclnn.acl.constants import (
@@ -151,6 +154,16 @@ cdef class Job:
         return 0
 
 
+cdef object with_buffer(workspace):
+    """The workspace, or an array of its bytes, where it exports its memory in another way."""
+    if PyObject_CheckBuffer(workspace):
+        return workspace
+    array = _dlpack.array_of(workspace, True)
+    if array is None or not array.flags.forc:
+        return workspace
+    return array.ravel("K").view(np.uint8)
+
+
 @cython.internal
 cdef class WorkspaceHold:
     """The caller's workspace, held for one run."""
@@ -171,7 +184,8 @@ cdef class WorkspaceHold:
             has_objects = getattr(getattr(workspace, "dtype", None), "hasobject", False)
             if not has_objects:
                 PyObject_GetBuffer(
-                    workspace, &self.view, PyBUF_ANY_CONTIGUOUS | PyBUF_FORMAT | PyBUF_WRITABLE)
+                    with_buffer(workspace), &self.view,
+                    PyBUF_ANY_CONTIGUOUS | PyBUF_FORMAT | PyBUF_WRITABLE)
         except Exception as error:  # whatever the object raises
             raise AclnnError(
                 INVALID, f"workspace is {type(workspace).__name__}, must be a writable contiguous "

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import importlib
 import io
+import re
 import sys
 from collections.abc import Sequence
 from contextlib import nullcontext
@@ -23,6 +24,8 @@ COMMANDS = {
     "bench": "timings against the peers that are installed",
     "config": "versions, instruction set, threads, product",
 }
+
+_BELOW_ZERO = re.compile(r"-((\d+\.?\d*|\.\d+)(e[-+]?\d+)?|inf(inity)?|nan)", re.IGNORECASE)
 
 
 def parser(command: str | None = None) -> argparse.ArgumentParser:
@@ -49,7 +52,7 @@ def parser(command: str | None = None) -> argparse.ArgumentParser:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command; 0 for success, 1 for a failed run, 2 for bad usage."""
     _print_to_any_encoding()
-    words = sys.argv[1:] if arguments is None else arguments
+    words = with_numbers(sys.argv[1:] if arguments is None else arguments)
     command = next((word for word in words if not word.startswith("-")), None)
     try:
         with environment.ignored() if {"-h", "--help"} & set(words) else nullcontext():
@@ -64,6 +67,22 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except OSError as error:  # of a file that cannot be read or written
         reason = error.strerror or str(error)
         return _failed(command, f"{error.filename}: {reason}" if error.filename else reason)
+
+
+def with_numbers(words: Sequence[str]) -> list[str]:
+    """Numbers below zero become part of their option: argparse takes ``-1e-3`` for an option.
+
+    >>> with_numbers(["--eps", "-1e-3", "--slope", "-inf", "-0.5"])
+    ['--eps=-1e-3', '--slope=-inf', '-0.5']
+    """
+    found: list[str] = []
+    for word in words:
+        option = bool(found) and found[-1].startswith("--") and "=" not in found[-1]
+        if option and _BELOW_ZERO.fullmatch(word):
+            found[-1] += f"={word}"
+        else:
+            found.append(word)
+    return found
 
 
 def _print_to_any_encoding() -> None:

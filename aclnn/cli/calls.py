@@ -12,7 +12,7 @@ from aclnn.acl.constants import ACLNN_ERR_PARAM_INVALID
 from aclnn.acl.errors import AclnnError, invalid
 from aclnn.calls import describe
 from aclnn.cli.values import truth_value
-from aclnn.operators import REGISTRY, Operator
+from aclnn.operators import REGISTRY, Attribute, Operator
 from aclnn.planning.settings import STRATEGIES
 
 
@@ -26,9 +26,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         parser.add_argument(
             _flag(role), dest=role, metavar="OPERAND", help="such as float16[64,1,1024]"
         )
-    for role, default in _defaults().items():
-        kind: Any = {bool: truth_value, str: str}.get(type(default), float)
-        parser.add_argument(_flag(role), dest=role, type=kind, metavar="VALUE")
+    for attribute in _attributes().values():
+        kind: Any = {"bool": truth_value, "str": str}.get(attribute.kind, float)
+        parser.add_argument(
+            _flag(attribute.role), dest=attribute.role, type=kind,
+            choices=attribute.choices or None, metavar="VALUE",
+        )  # fmt: skip
     parser.add_argument(
         "--materialize", action=argparse.BooleanOptionalAction,
         help="keep every intermediate whole (default: as ACLNN_MATERIALIZE says)",
@@ -41,9 +44,9 @@ def _operands() -> list[str]:
     return list(dict.fromkeys(role for o in REGISTRY.values() for role in (*o.inputs, "out")))
 
 
-def _defaults() -> dict[str, object]:
-    """The options of all operators, with their defaults."""
-    return {a.role: a.default for o in REGISTRY.values() for a in o.attributes}
+def _attributes() -> dict[str, Attribute]:
+    """The options of all operators, by role."""
+    return {a.role: a for o in REGISTRY.values() for a in o.attributes}
 
 
 def given(options: argparse.Namespace) -> list[str]:
@@ -51,7 +54,7 @@ def given(options: argparse.Namespace) -> list[str]:
     plain = vars(options)
     said = {"operator": options.operator}
     said |= {
-        _flag(role): plain[role] for role in ("calls", "materialize", *_operands(), *_defaults())
+        _flag(role): plain[role] for role in ("calls", "materialize", *_operands(), *_attributes())
     }
     return [words for words, value in said.items() if value is not None]
 
@@ -96,7 +99,7 @@ def _listed(name: str) -> list[dict[str, Any]]:
 def _known(call: dict[str, Any], place: int) -> dict[str, Any]:
     """A call of a file; one with a key that would be ignored is refused."""
     call = {key.replace("-", "_"): value for key, value in call.items()}
-    known = {"operator", "materialize", "strategy", *_operands(), *_defaults()}
+    known = {"operator", "materialize", "strategy", *_operands(), *_attributes()}
     for key in call:
         if key not in known:
             raise BadCallError(f"call {place}: {key!r} is none of {', '.join(sorted(known))}")
@@ -105,7 +108,7 @@ def _known(call: dict[str, Any], place: int) -> dict[str, Any]:
 
 def _executor(call: dict[str, Any]) -> Any:
     named = call["operator"]
-    operator = REGISTRY.get(named) if isinstance(named, str) else None
+    operator = next((one for one in REGISTRY.values() if named in one.names), None)
     if operator is None:
         raise BadCallError(f"no operator is called {named!r}, they are {', '.join(REGISTRY)}")
     _refuse_unheard(operator, call)

@@ -6,6 +6,7 @@ import argparse
 import json
 import os
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 from aclnn.cli import calls, show
@@ -85,8 +86,11 @@ def run(options: argparse.Namespace) -> int:
     refuse_two_in_one(options)
     executors = calls.executors(options)
     if options.html or options.onnx:
-        write_files(executors, options)
-        if not options.output:
+        paths = write_files(executors, options)
+        views = options.json or options.view
+        if options.output or not views:  # else a view is printed, which may be read by a program
+            print(*paths, sep="\n")
+        if not (options.output or views):
             return 0
     if options.json:
         written(_as_json(executors, options.view), options)
@@ -115,14 +119,16 @@ _FILES: dict[str, Callable[[Any], bytes]] = {
 }
 
 
-def write_files(executors: list[Any], options: argparse.Namespace) -> None:
+def write_files(executors: list[Any], options: argparse.Namespace) -> list[Path]:
     """Reports and models; numbered where there are several calls."""
+    written = []
     for place, executor in enumerate(executors, 1):
         for option, made in _FILES.items():
             if name := getattr(options, option):
                 path = show.numbered(name, place, len(executors))
                 path.write_bytes(made(executor))
-                print(path)
+                written.append(path)
+    return written
 
 
 def write_views(executors: list[Any], options: argparse.Namespace) -> None:

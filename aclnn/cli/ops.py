@@ -10,7 +10,7 @@ from aclnn.acl import products
 from aclnn.acl.constants import aclDataType
 from aclnn.calls.functional import signature
 from aclnn.operators import REGISTRY, Operator
-from aclnn.operators.rules import NOTHING_TO_DO, Call, ScalarSpec, TensorSpec
+from aclnn.operators.rules import TensorSpec
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -19,7 +19,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    chosen = [one for one in REGISTRY.values() if options.name in (None, *names_of(one))]
+    chosen = [one for one in REGISTRY.values() if options.name in (None, *one.names)]
     if not chosen:
         options.refuse(f"no operator is called {options.name!r}, they are {', '.join(REGISTRY)}")
     facts = [describe(operator) for operator in chosen]
@@ -28,16 +28,6 @@ def run(options: argparse.Namespace) -> int:
         return 0
     print("\n\n".join(_words(one, rules=options.name is not None) for one in facts))
     return 0
-
-
-def names_of(operator: Operator) -> list[str]:
-    """What an operator is called, functional names first.
-
-    >>> names_of(REGISTRY["leaky_relu"])
-    ['leaky_relu', 'leaky_relu_', 'aclnnLeakyRelu', 'aclnnInplaceLeakyRelu']
-    """
-    forms = [operator.name, operator.in_place, *(item.name for item in operator.entries)]
-    return [name for name in forms if name is not None]
 
 
 def describe(operator: Operator) -> dict[str, Any]:
@@ -60,22 +50,12 @@ def describe(operator: Operator) -> dict[str, Any]:
 
 def dtypes_on(operator: Operator, soc: str) -> list[str]:
     """The dtypes in which all tensors of a call may be on a product, by asking the rules."""
-    return [d.name.removeprefix("ACL_") for d in aclDataType if _accepts(operator, soc, d)]
-
-
-def _accepts(operator: Operator, soc: str, dtype: aclDataType) -> bool:
-    if not products.has_operators(soc):
-        return False
-    spec = TensorSpec(dtype, (2,), (1,))
     roles = (*operator.inputs, "out")
-    call = Call(
-        tensors=dict.fromkeys(roles, spec),
-        scalars={a.role: ScalarSpec() for a in operator.scalars},
-        switches={a.role: a.default for a in operator.switches},
-        names={role: role for role in (*roles, *(a.role for a in operator.attributes))},
-        soc=soc,
-    )
-    return all(rule.test(call) in (None, NOTHING_TO_DO) for rule in operator.rules)
+    return [
+        dtype.name.removeprefix("ACL_")
+        for dtype in aclDataType
+        if operator.accepts(dict.fromkeys(roles, TensorSpec(dtype, (2,), (1,))), soc)
+    ]
 
 
 def _words(facts: dict[str, Any], *, rules: bool) -> str:

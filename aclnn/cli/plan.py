@@ -95,7 +95,10 @@ def _saved(name: str, count: int) -> list[WorkspacePlan]:
     """The plans in a file that this command printed with --json."""
     try:
         found = json.loads(Path(name).read_text(encoding="utf-8"))
-        plans = [documents.plan_of(one) for one in (found if isinstance(found, list) else [found])]
+        plans = [
+            documents.read(WorkspacePlan, one)
+            for one in (found if isinstance(found, list) else [found])
+        ]
     except (ValueError, RecursionError) as error:
         raise invalid(f"{name}: {error}") from None
     if len(plans) != count:

@@ -7,9 +7,9 @@
 # cast          casts and copies of tiles
 # computation   what a compute kernel has to know
 # doubt         elements that lanes leave open
-# waiting       results that go past the cache, until their doubts are settled
+# staging       results that go past the cache, until their doubts are settled
 # lane_block    blocks by lanes
 # loop_block    blocks by plain loops
-# transposed    tiles with operands that lie across
+# transposed    tiles with transposed operands
 #
 # Their functions are inline because Cython lets files of this kind have no others.

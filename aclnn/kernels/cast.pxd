@@ -6,7 +6,7 @@ from aclnn.kernels.tile cimport (
     TILE_STREAM,
     block_shape,
     block_t,
-    lies_across,
+    is_column_dense,
     one_row,
     place,
     stream_bytes,
@@ -56,7 +56,7 @@ cdef inline void cast_block(const tile_view *views, const block_t *block, const 
     cdef char *source
     cdef char *target
     cdef ptrdiff_t i
-    if state.copy and lies_across(&views[0], state.in_size) and out_stride == state.in_size:
+    if state.copy and is_column_dense(&views[0], state.in_size) and out_stride == state.in_size:
         transpose_block(place(&views[0], block), in_stride, place(&views[1], block),
                         views[1].row_stride, block.rows, block.cols, state.in_size)
         return

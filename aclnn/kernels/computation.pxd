@@ -22,27 +22,24 @@ cdef struct compute_state:
     store_fn store           # from it
     cast_state cast          # of rounded results to the output's dtype, often the same
     void *loop               # a float_loop or a double_loop
-    # The rest is for lanes; `alike` is NULL where there are none.
-    lane_loop alike          # where all inputs have the result's dtype
-    lane_loop from_float     # where inputs were converted
-    bint all_alike
+    # The rest is for lanes; `lanes` is NULL where there are none.
+    lane_loop lanes          # for inputs as they are, or as floats they were converted to
+    bint all_alike           # inputs have the result's dtype, and are read as they are
     ptrdiff_t read_size      # of an element as they read it: the result's, or a float's
     bint stores              # its loop can store the output's dtype
     kind_t kind              # of the inputs, as they are read
     kind_t rounded           # of results
     kind_t stored            # of the output, if its loop can store it
-    bint bare                # the scalars come without the facts that lanes read beside them
     facts_fn prepare         # what a loop wants to know of the scalars beforehand; may be NULL
     mark_fn mark             # tells which elements are suspect; NULL: none ever is
     void *exact              # the double form, for suspect and doubtful elements
     store_fn store_exact     # from double
 
 
-cdef inline const double *prepared(facts_t *facts, const double *scalars,
-                                   const compute_state *state, ptrdiff_t n) noexcept nogil:
-    """Scalars with the facts beside them that loops by lanes read for so many elements."""
+cdef inline void prepare_facts(facts_t *facts, const double *scalars, const compute_state *state,
+                               ptrdiff_t n) noexcept nogil:
+    """The scalars, and what loops by lanes want to know of them, for so many elements."""
     memcpy(facts.p, scalars, sizeof(facts.p))
     facts.zeros = UNKNOWN
     if state.prepare != NULL:
         state.prepare(facts, n, state.kind)
-    return facts.p

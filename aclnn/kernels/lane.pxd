@@ -15,7 +15,7 @@ cdef extern from "lane_abi.h" nogil:
     int LANES
     int SUSPECTS
     int DOUBTS
-    int WAITING
+    int STAGED
     int PREFETCH_A
     int PREFETCH_B
     int PREFETCH_OUT
@@ -29,11 +29,11 @@ cdef extern from "lane_abi.h" nogil:
         const char *b
         char *out
         ptrdiff_t n
-        const void *facts
+        facts_t *facts
         uint16_t *doubts
         int stream
-        char *waiting
-        char *home
+        char *staging
+        char *staged_target
         int prefetch
         kind_t stored
 
@@ -44,12 +44,20 @@ cdef extern from "lane_abi.h" nogil:
 
 ctypedef int (*lane_loop)(const span_t *) noexcept nogil
 
+cdef extern from "lane_abi.h" nogil:
+    ctypedef struct lane_loops_t:
+        lane_loop single
+        lane_loop half
+        lane_loop bfloat
+        lane_loop to_half
+        lane_loop to_bfloat
+
 cdef extern from "lane_formulas.h" nogil:
     ctypedef void (*facts_fn)(facts_t *, ptrdiff_t, kind_t) noexcept
     ctypedef void (*mark_fn)(const float *, const float *, const float *, uint16_t *, ptrdiff_t,
                              const double *) noexcept
     ctypedef struct lane_form_t:
-        const lane_loop *loops   # NULL where the formula has no such form, or the build no lanes
-        facts_fn prepare         # what the loops want to know of the scalars; may be NULL
-        mark_fn mark             # tells which elements are suspect; NULL: none ever is
+        const lane_loops_t *loops   # NULL where the formula has no such form, or the build no lanes
+        facts_fn prepare            # what the loops want to know of the scalars; may be NULL
+        mark_fn mark                # tells which elements are suspect; NULL: none ever is
     lane_form_t lane_form_of(const char *) noexcept

@@ -17,7 +17,8 @@ from aclnn.kernels.lane cimport (
     PREFETCH_B,
     PREFETCH_FAR,
     PREFETCH_OUT,
-    WAITING,
+    STAGED,
+    facts_t,
     span_t,
 )
 from aclnn.kernels.tile cimport (
@@ -28,14 +29,14 @@ from aclnn.kernels.tile cimport (
     TILE_STREAM,
     block_t,
     copy_bytes,
-    lies_across,
+    is_column_dense,
     line_in,
     place,
     prefetch_row,
     tile_view,
     transpose_block,
 )
-from aclnn.kernels.waiting cimport lend_room, let_wait, waiting_t
+from aclnn.kernels.staging cimport lend_staging, keep_staged, staging_t
 
 cdef enum:
     # Elements of a block:
@@ -54,9 +55,9 @@ cdef struct copies_t:
 
 
 cdef inline void compute_by_lanes(const tile_view *views, const block_t *block,
-                                  const compute_state *state, const double *scalars,
+                                  const compute_state *state, facts_t *facts,
                                   picked_t *picked, copies_t *copies,
-                                  waiting_t *waiting) noexcept nogil:
+                                  staging_t *staging) noexcept nogil:
     """A block in one go, from operands where they lie if they are dense, else from buffers."""
     cdef char memory[BLOCK * 4 + LINE]
     cdef char *results = line_in(memory)
@@ -67,28 +68,28 @@ cdef inline void compute_by_lanes(const tile_view *views, const block_t *block,
     cdef span_t span
     cdef int found
     span.n = block.rows * block.cols
-    span.facts, span.doubts = scalars, doubts
+    span.facts, span.doubts = facts, doubts
     copied = take_inputs(&span, views, block, state, copies)
     span.out = place(out, block) if direct else results
     span.stored = state.stored if direct else state.rounded
     span.stream = direct and block.flags & TILE_STREAM and <uintptr_t>span.out % LINE == 0
-    span.waiting = span.home = NULL
+    span.staging = span.staged_target = NULL
     if span.stream and not copied:  # else blocks are too small to settle each of them
-        lend_room(waiting, &span)
+        lend_staging(staging, &span)
     if block.flags & TILE_PREFETCH_FAR:
         span.prefetch |= PREFETCH_FAR
     elif block.flags & TILE_PREFETCH_NEAR and direct and state.all_alike and state.cast.copy:
         span.prefetch |= PREFETCH_OUT
-    found = state.alike(&span) if state.all_alike else state.from_float(&span)
-    if found & WAITING:
-        let_wait(waiting, &span)
+    found = state.lanes(&span)
+    if found & STAGED:
+        keep_staged(staging, &span)
     picked.target = span.out
     if block.dense and not direct:
         picked.target = place(out, block)
         write_cast(out, block, &state.cast, results, block.flags)
     if found:
         settle(&span, found, picked)
-    if found & WAITING or not block.dense:
+    if found & STAGED or not block.dense:
         compute_picked(picked)
     if not block.dense:
         scatter(results, out, block, state)
@@ -221,7 +222,7 @@ cdef inline void scatter(const char *results, const tile_view *out, const block_
         cast_row(results, state.result_size, recast, size, block.rows * block.cols, &state.cast,
                  False)
         results = recast
-    if lies_across(out, size):
+    if is_column_dense(out, size):
         transpose_block(results, block.cols * size, target, out.col_stride, block.cols, block.rows,
                         size)
         return

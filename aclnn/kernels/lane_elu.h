@@ -7,6 +7,16 @@
 
 #ifdef LANES
 
+typedef struct {
+    float powers[16], shifts[16], near_powers[32], rate, scale;
+    int extreme;
+} elu_backward_t;
+typedef struct { float rate, scale, factor, factor_low, last; int extreme; } elu_t;
+FACTS_FIT(elu_backward_t);
+FACTS_FIT(elu_t);
+#define ELU_BACKWARD_FACTS(facts) OWN_FACTS(elu_backward_t, facts)
+#define ELU_FACTS(facts) OWN_FACTS(elu_t, facts)
+
 #define ELU_LAST 0xc2a00000u /* -80: the power's exponent must not run out */
 
 /* Scalars so far from 1 that the lanes might over- or underflow on the way. */
@@ -37,16 +47,16 @@ INLINED void scale_powers(const void *table, int steps, float factor, float *sca
 }
 
 _Static_assert(
-    sizeof(((elu_t *)0)->powers) >= EXP_STEPS * sizeof(float)
-        && sizeof(((elu_t *)0)->shifts) >= EXP_STEPS * sizeof(float)
-        && sizeof(((elu_t *)0)->near_powers) >= EXP_NEAR_STEPS * sizeof(float),
+    sizeof(((elu_backward_t *)0)->powers) >= EXP_STEPS * sizeof(float)
+        && sizeof(((elu_backward_t *)0)->shifts) >= EXP_STEPS * sizeof(float)
+        && sizeof(((elu_backward_t *)0)->near_powers) >= EXP_NEAR_STEPS * sizeof(float),
     "there is room for the tables");
 
 /* The slope joins the tables: its first twelve bits the powers, which stay exact, the logarithm of
  * the rest the shifts. */
-static void elu_facts(facts_t *facts, ptrdiff_t n, kind_t kind) {
+static void elu_backward_facts(facts_t *facts, ptrdiff_t n, kind_t kind) {
     const double *p = facts->p;
-    elu_t *elu = &facts->elu;
+    elu_backward_t *elu = ELU_BACKWARD_FACTS(facts);
     double slope = p[2] * p[0] * p[1];
     float near = (float)slope;
     float lead = f32_of_bits((bits_of_f32(near) + 0x800u) & 0xfffff000u);
@@ -62,7 +72,7 @@ static void elu_facts(facts_t *facts, ptrdiff_t n, kind_t kind) {
 }
 
 /* rate min(x, 0) = n octaves + the return value; `unit`: the rate is known to be 1. */
-INLINED lanes_t elu_reduced(const elu_t *elu, lanes_t x, int unit, int steps, whole_t *n, seen_t *seen) {
+INLINED lanes_t elu_reduced(const elu_backward_t *elu, lanes_t x, int unit, int steps, whole_t *n, seen_t *seen) {
     const lanes_t high = lanes_of(-LN2), low = lanes_of(-LN2_LOW);
     const lanes_t rate = lanes_of(elu->rate);
     lanes_t below = at_most(x, 0.0f);
@@ -74,7 +84,7 @@ INLINED lanes_t elu_reduced(const elu_t *elu, lanes_t x, int unit, int steps, wh
 }
 
 /* g slope e^y = g power + what the rest of the exponential adds to that, rounded together. */
-INLINED lanes_t elu_backward_single(const elu_t *elu, int unit, lanes_t g, lanes_t x, seen_t *seen) {
+INLINED lanes_t elu_backward_single(const elu_backward_t *elu, int unit, lanes_t g, lanes_t x, seen_t *seen) {
     whole_t n;
     lanes_t r = elu_reduced(elu, x, unit, EXP_STEPS, &n, seen);
     lanes_t rest = exp_rest(plus(r, pick_step(elu->shifts, n.steps)));
@@ -87,7 +97,7 @@ INLINED lanes_t elu_backward_single(const elu_t *elu, int unit, lanes_t g, lanes
     return show(seen, result);
 }
 
-INLINED lanes_t elu_backward_short(const elu_t *elu, int unit, lanes_t g, lanes_t x, seen_t *seen) {
+INLINED lanes_t elu_backward_short(const elu_backward_t *elu, int unit, lanes_t g, lanes_t x, seen_t *seen) {
     whole_t n;
     lanes_t rest = exp_near_rest(elu_reduced(elu, x, unit, EXP_NEAR_STEPS, &n, seen), 1.0f);
     lanes_t power = exp_power(pick_near_step(elu->near_powers, n.steps), EXP_NEAR_STEPS, n);
@@ -95,56 +105,55 @@ INLINED lanes_t elu_backward_short(const elu_t *elu, int unit, lanes_t g, lanes_
     return show(seen, times(g, slope));
 }
 
-#define ELU(s) (&((const facts_t *)(s))->elu)
-INLINED lanes_t elu_backward_single_lanes(const void *facts, lanes_t g, lanes_t x, seen_t *seen) {
-    return elu_backward_single(ELU(facts), 0, g, x, seen);
+INLINED lanes_t elu_backward_single_lanes(facts_t *facts, lanes_t g, lanes_t x, seen_t *seen) {
+    return elu_backward_single(ELU_BACKWARD_FACTS(facts), 0, g, x, seen);
 }
-INLINED lanes_t elu_backward_half_lanes(const void *facts, lanes_t g, lanes_t x, seen_t *seen) {
-    return elu_backward_short(ELU(facts), 0, g, x, seen);
+INLINED lanes_t elu_backward_half_lanes(facts_t *facts, lanes_t g, lanes_t x, seen_t *seen) {
+    return elu_backward_short(ELU_BACKWARD_FACTS(facts), 0, g, x, seen);
 }
-INLINED lanes_t elu_unit_single_lanes(const void *facts, lanes_t g, lanes_t x, seen_t *seen) {
-    return elu_backward_single(ELU(facts), 1, g, x, seen);
+INLINED lanes_t elu_unit_single_lanes(facts_t *facts, lanes_t g, lanes_t x, seen_t *seen) {
+    return elu_backward_single(ELU_BACKWARD_FACTS(facts), 1, g, x, seen);
 }
-INLINED lanes_t elu_unit_half_lanes(const void *facts, lanes_t g, lanes_t x, seen_t *seen) {
-    return elu_backward_short(ELU(facts), 1, g, x, seen);
+INLINED lanes_t elu_unit_half_lanes(facts_t *facts, lanes_t g, lanes_t x, seen_t *seen) {
+    return elu_backward_short(ELU_BACKWARD_FACTS(facts), 1, g, x, seen);
 }
 
-static const limits_t ELU_LIMITS = { .bound = 3.5e-7f, .most = ELU_LAST, .finite = 1 };
+static const limits_t ELU_BACKWARD_LIMITS = { .bound = 3.5e-7f, .most = ELU_LAST, .finite = 1 };
 LOOPS(elu_backward, elu_backward_half_lanes, elu_backward_half_lanes, elu_backward_single_lanes, a,
-      ELU_LIMITS, FACTS(s)->elu.extreme)
+      ELU_BACKWARD_LIMITS, ELU_BACKWARD_FACTS(s->facts)->extreme)
 LOOPS(elu_unit, elu_unit_half_lanes, elu_unit_half_lanes, elu_unit_single_lanes, a,
-      ELU_LIMITS, FACTS(s)->elu.extreme)
+      ELU_BACKWARD_LIMITS, ELU_BACKWARD_FACTS(s->facts)->extreme)
 #define ELU_BY_RATE(kind) \
-    static int elu_by_rate_##kind(const span_t *s) { \
-        return FACTS(s)->elu.rate == 1.0f ? elu_unit_##kind(s) : elu_backward_##kind(s); \
+    static int elu_by_rate_##kind##_loop(const span_t *s) { \
+        int unit = ELU_BACKWARD_FACTS(s->facts)->rate == 1.0f; \
+        return unit ? elu_unit_##kind##_loop(s) : elu_backward_##kind##_loop(s); \
     }
-ELU_BY_RATE(0)
-ELU_BY_RATE(1)
-ELU_BY_RATE(2)
-ELU_BY_RATE(3)
-ELU_BY_RATE(4)
+ELU_BY_RATE(single)
+ELU_BY_RATE(half)
+ELU_BY_RATE(bfloat)
+ELU_BY_RATE(to_half)
+ELU_BY_RATE(to_bfloat)
 LOOPS_TABLE(elu_by_rate)
 
-static void growth_facts(facts_t *facts, ptrdiff_t n, kind_t kind) {
+static void elu_facts(facts_t *facts, ptrdiff_t n, kind_t kind) {
     const double *p = facts->p;
-    growth_t *growth = &facts->growth;
+    elu_t *elu = ELU_FACTS(facts);
     double factor = p[0] * p[1];
-    growth->rate = (float)p[2];
-    growth->scale = (float)p[1];
-    growth->factor = (float)factor;
-    growth->factor_low = (float)(factor - growth->factor);
-    growth->last = (float)(-80.0 / p[2]);
-    growth->extreme = elu_extreme(p);
+    elu->rate = (float)p[2];
+    elu->scale = (float)p[1];
+    elu->factor = (float)factor;
+    elu->factor_low = (float)(factor - elu->factor);
+    elu->last = (float)(-80.0 / p[2]);
+    elu->extreme = elu_extreme(p);
 }
 
-#define GROWTH(s) (&((const facts_t *)(s))->growth)
 /* e^y for y = rate max(min(x, 0), last): power (1 + high + low + what a polynomial makes of both). From
  * `last` on e^y - 1 is -1 to the last digit. `high` is exact. */
 typedef struct { lanes_t power, high, low; } decay_t;
-INLINED decay_t elu_decay(const growth_t *growth, lanes_t x) {
-    const lanes_t rate = lanes_of(growth->rate);
+INLINED decay_t elu_decay(const elu_t *elu, lanes_t x) {
+    const lanes_t rate = lanes_of(elu->rate);
     decay_t d;
-    lanes_t below = at_least(at_most(x, 0.0f), lanes_of(growth->last)), y = times(rate, below);
+    lanes_t below = at_least(at_most(x, 0.0f), elu->last), y = times(rate, below);
     whole_t n = exp_whole(y, 1.0f, EXP_STEPS);
     d.high = fma_of(n.octaves, lanes_of(-LN2), y);
     d.low = fma_of(n.octaves, lanes_of(-LN2_LOW), pick_step(EXP_SHIFTS, n.steps));
@@ -152,49 +161,49 @@ INLINED decay_t elu_decay(const growth_t *growth, lanes_t x) {
     d.power = exp_power(pick_step((const float *)EXP_POWERS, n.steps), EXP_STEPS, n);
     return d;
 }
-INLINED lanes_t elu_chosen(const growth_t *growth, lanes_t x, lanes_t negative) {
-    return choose(above_zero(x), times(x, lanes_of(growth->scale)), negative);
+INLINED lanes_t elu_chosen(const elu_t *elu, lanes_t x, lanes_t negative) {
+    return choose(above_zero(x), times(x, lanes_of(elu->scale)), negative);
 }
 
 /* factor (power - 1 + power (high + rest)), every sum in two parts: near the root of e^y - 1 they are
  * as large as it, or larger. */
-INLINED lanes_t elu_single_lanes(const void *facts, lanes_t x, lanes_t same, seen_t *seen) {
-    const growth_t *growth = GROWTH(facts);
-    const lanes_t one = lanes_of(1.0f), factor = lanes_of(growth->factor);
-    decay_t d = elu_decay(growth, x);
+INLINED lanes_t elu_single_lanes(facts_t *facts, lanes_t x, lanes_t same, seen_t *seen) {
+    const elu_t *elu = ELU_FACTS(facts);
+    const lanes_t one = lanes_of(1.0f), factor = lanes_of(elu->factor);
+    decay_t d = elu_decay(elu, x);
     lanes_t r = plus(d.high, d.low);
     lanes_t rest = fma_of(times(r, r), exp_long_tail(r, 1.0f), d.low);
     lanes_t head = minus(d.power, one), head_low = minus(d.power, plus(head, one));
     lanes_t near = fma_of(d.power, d.high, head);
     lanes_t near_low = plus(fma_of(d.power, d.high, minus(head, near)), head_low);
     lanes_t low = fma_of(d.power, rest, near_low);
-    low = fma_of(lanes_of(growth->factor_low), near, times(factor, low));
+    low = fma_of(lanes_of(elu->factor_low), near, times(factor, low));
     choice_t some = not_zero(x);
-    lanes_t result = elu_chosen(growth, x, fma_of(factor, near, added_to(seen, low, some)));
+    lanes_t result = elu_chosen(elu, x, fma_of(factor, near, added_to(seen, low, some)));
     see_size(seen, x, some); /* of which a result of 0 may be all that is left */
     see_size(seen, result, some);
     return show(seen, result);
 }
 
-INLINED lanes_t elu_half_lanes(const void *facts, lanes_t x, lanes_t same, seen_t *seen) {
-    const growth_t *growth = GROWTH(facts);
-    decay_t d = elu_decay(growth, x);
+INLINED lanes_t elu_half_lanes(facts_t *facts, lanes_t x, lanes_t same, seen_t *seen) {
+    const elu_t *elu = ELU_FACTS(facts);
+    decay_t d = elu_decay(elu, x);
     lanes_t r = plus(d.high, d.low), rest = fma_of(times(r, r), exp_long_tail(r, 1.0f), r);
     lanes_t grown = fma_of(d.power, rest, minus(d.power, lanes_of(1.0f)));
-    return show(seen, elu_chosen(growth, x, times(grown, lanes_of(growth->factor))));
+    return show(seen, elu_chosen(elu, x, times(grown, lanes_of(elu->factor))));
 }
 
 /* The exponent is 2e-7 of the least that is not near 0; four roundings. */
-static const limits_t GROWTH_LIMITS = { .bound = 3.9e-7f, .finite = 1 };
-LOOPS(elu, elu_half_lanes, elu_half_lanes, elu_single_lanes, a, GROWTH_LIMITS, FACTS(s)->growth.extreme)
+static const limits_t ELU_LIMITS = { .bound = 3.9e-7f, .finite = 1 };
+LOOPS(elu, elu_half_lanes, elu_half_lanes, elu_single_lanes, a, ELU_LIMITS, ELU_FACTS(s->facts)->extreme)
 LOOPS_TABLE(elu)
 
 MARK(elu)
 MARK(elu_backward)
 
 #define ELU_FORMS \
-    { "elu", { elu_loops, growth_facts, elu_mark } }, \
-    { "elu_backward", { elu_by_rate_loops, elu_facts, elu_backward_mark } },
+    { "elu", { &elu_loops, elu_facts, elu_mark } }, \
+    { "elu_backward", { &elu_by_rate_loops, elu_backward_facts, elu_backward_mark } },
 
 #endif
 

@@ -22,7 +22,7 @@ typedef void (*mark_fn)(const float *, const float *, const float *, uint16_t *,
 
 /* The form for registers of a formula of `formulas.pxd`: its loops, the function that prepares facts
  * for them or NULL, and the one that marks elements, or NULL where it leaves none. */
-typedef struct { const lane_loop *loops; facts_fn prepare; mark_fn mark; } lane_form_t;
+typedef struct { const lane_loops_t *loops; facts_fn prepare; mark_fn mark; } lane_form_t;
 
 static const struct { const char *formula; lane_form_t form; } LANE_FORMS[] = {
 #ifdef LANES

@@ -44,7 +44,7 @@ static inline int gelu_tanh_suspect(float x, float same, float r, const double *
  * part in y is as smooth as F, and in its tables; that in r is in the polynomial of the rest. */
 /* z (rise + rise_low) + constant, which may be known to be 0. */
 typedef struct { lanes_t z, rise, rise_low, constant; int through_0; } shape_t;
-typedef struct { lanes_t power, r, lead; shape_t shape; } gelu_t;
+typedef struct { lanes_t power, r, lead; shape_t shape; } gelu_parts_t;
 #define EXP_LACK 0x1.82a316p-15f /* ln(2) is LN2 (1 + EXP_LACK) */
 
 /* How t is cut into intervals: (bits of place) >> shift numbers them, place = offset + scale t. There are
@@ -104,7 +104,7 @@ INLINED shape_t gelu_polynomial(polynomials_t p, lanes_t t, ints_t *interval) {
     lanes_t place = p.cut.scale == 1.0f ? plus(t, offset) : fma_of(t, lanes_of(p.cut.scale), offset);
     *interval = int_right(bits_of(place), p.cut.shift);
     lanes_t z = p.cut.centers ? minus(t, pick_interval(p.cut, p.cut.centers, *interval)) : t;
-    if (p.cut.stretched) z = over(z, place);
+    if (p.cut.stretched) z = divided(z, place);
     const int first = p.through_0 ? 0 : 1; /* row of what is linear */
     lanes_t sum = pick_interval(p.cut, p.rows + (p.count - 1) * p.cut.places, *interval);
     for (int k = p.count - 2; k > first; k--)
@@ -138,8 +138,8 @@ INLINED tanh_argument_t gelu_tanh_argument(lanes_t t) {
  * become any number, for there the factor is 0. */
 typedef struct { lanes_t t, y; int wraps; } gelu_argument_t;
 
-INLINED gelu_t gelu_single_parts(factor_t factor, gelu_argument_t at) {
-    gelu_t parts;
+INLINED gelu_parts_t gelu_single_parts(factor_t factor, gelu_argument_t at) {
+    gelu_parts_t parts;
     whole_t n;
     const lanes_t t = at.t, y = at.y;
     if (factor.of_phi) {
@@ -161,8 +161,8 @@ INLINED gelu_t gelu_single_parts(factor_t factor, gelu_argument_t at) {
 }
 
 /* For t that were halves: t^2 is exact. */
-INLINED gelu_t gelu_half_parts(polynomials_t factor, lanes_t t) {
-    gelu_t parts;
+INLINED gelu_parts_t gelu_half_parts(polynomials_t factor, lanes_t t) {
+    gelu_parts_t parts;
     lanes_t square = times(t, t);
     whole_t n = exp_whole(square, -0.5f, EXP_NEAR_STEPS);
     parts.r = fma_of(n.octaves, lanes_of(LN2_NEAR * 2.0f), square);
@@ -173,14 +173,14 @@ INLINED gelu_t gelu_half_parts(polynomials_t factor, lanes_t t) {
 }
 
 /* (1 + shape) (e^(-(1 + EXP_LACK) r/2) - 1) + addend. */
-INLINED lanes_t gelu_rest(const gelu_t *parts, lanes_t shape, lanes_t addend) {
+INLINED lanes_t gelu_rest(const gelu_parts_t *parts, lanes_t shape, lanes_t addend) {
     const float scale = -0.5f * (1.0f + EXP_LACK);
     lanes_t tail = fma_of(parts->r, exp_tail_lanes(parts->r, scale), lanes_of(scale));
     return fma_of(fma_of(parts->r, shape, parts->r), tail, addend);
 }
 
 /* (tail + low) times what lead and power leave of the product, but for `tail` itself. */
-INLINED lanes_t gelu_grown(factor_t factor, const gelu_t *parts, lanes_t tail, lanes_t low) {
+INLINED lanes_t gelu_grown(factor_t factor, const gelu_parts_t *parts, lanes_t tail, lanes_t low) {
     lanes_t shape = gelu_sum(parts->shape);
     lanes_t whole = plus(tail, low);
     if (factor.flat && LANES == 16) return fma_of(whole, gelu_rest(parts, shape, shape), low);
@@ -225,7 +225,7 @@ typedef struct { float near, low; } root_t;
 INLINED lanes_t gelu_backward_single(factor_t factor, root_t root, lanes_t g, lanes_t x, seen_t *seen) {
     const lanes_t one = lanes_of(1.0f);
     gelu_argument_t at = gelu_single_argument(factor, x, seen);
-    gelu_t parts = gelu_single_parts(factor, at);
+    gelu_parts_t parts = gelu_single_parts(factor, at);
     choice_t right = above_zero(x);
     lanes_t lead = negative_where(right, times(parts.power, parts.lead));
     lanes_t near = minus(lanes_of(root.near), at.t);
@@ -245,29 +245,29 @@ INLINED lanes_t gelu_backward_single(factor_t factor, root_t root, lanes_t g, la
     seen->nearest = least_magnitude(seen->nearest, near);
     return show(seen, result);
 }
-INLINED lanes_t gelu_backward_single_lanes(const void *none, lanes_t g, lanes_t x, seen_t *seen) {
+INLINED lanes_t gelu_backward_single_lanes(facts_t *none, lanes_t g, lanes_t x, seen_t *seen) {
     return gelu_backward_single(SLOPE, SLOPE_ROOT, g, x, seen);
 }
-INLINED lanes_t gelu_backward_tanh_single_lanes(const void *none, lanes_t g, lanes_t x, seen_t *seen) {
+INLINED lanes_t gelu_backward_tanh_single_lanes(facts_t *none, lanes_t g, lanes_t x, seen_t *seen) {
     return gelu_backward_single(TANH_SLOPE, TANH_SLOPE_ROOT, g, x, seen);
 }
 
 /* `t` may be less than the distance of x, so that exponents last. */
 INLINED lanes_t gelu_backward_short(lanes_t distance, lanes_t t, lanes_t g, lanes_t x, seen_t *seen) {
-    gelu_t parts = gelu_half_parts(SLOPE_NEAR, t);
+    gelu_parts_t parts = gelu_half_parts(SLOPE_NEAR, t);
     lanes_t near = plus(minus(lanes_of(SLOPE_ROOT.near), distance), lanes_of(SLOPE_ROOT.low));
     lanes_t rest = exp_near_rest(parts.r, -0.5f);
     lanes_t lead = times(times(near, parts.power), parts.lead);
     lanes_t tail = fma_of(lead, rest, lead);
-    return show(seen, times(g, rest_of_1_where(above_zero(x), tail)));
+    return show(seen, times(g, one_minus_where(above_zero(x), tail)));
 }
 
 /* Results are 0 long before, whatever a half is multiplied by; what is infinite stays it. */
-INLINED lanes_t gelu_backward_half_lanes(const void *none, lanes_t g, lanes_t x, seen_t *seen) {
+INLINED lanes_t gelu_backward_half_lanes(facts_t *none, lanes_t g, lanes_t x, seen_t *seen) {
     return gelu_backward_short(magnitude(x), gelu_bounded(x), g, x, seen);
 }
 
-INLINED lanes_t gelu_backward_bfloat_lanes(const void *none, lanes_t g, lanes_t x, seen_t *seen) {
+INLINED lanes_t gelu_backward_bfloat_lanes(facts_t *none, lanes_t g, lanes_t x, seen_t *seen) {
     see_argument(seen, x);
     lanes_t t = gelu_distance(x);
     return gelu_backward_short(t, t, g, x, seen);
@@ -275,18 +275,18 @@ INLINED lanes_t gelu_backward_bfloat_lanes(const void *none, lanes_t g, lanes_t 
 
 /* Of all halves the worst, with gradient 1, is 4.5e-7 off; another 6e-8 for the product with the
  * gradient, and for that with 1 + or - the bound, which is exact itself. */
-static const limits_t GELU_LIMITS = {
+static const limits_t GELU_BACKWARD_LIMITS = {
     .bound = 0x1.4p-21f, .most = GELU_LAST, .near = GELU_BESIDE, .finite = 1, .as_one = 1,
 };
 LOOPS(gelu_backward, gelu_backward_half_lanes, gelu_backward_bfloat_lanes, gelu_backward_single_lanes,
-      a, GELU_LIMITS, 0)
+      a, GELU_BACKWARD_LIMITS, 0)
 LOOPS_TABLE(gelu_backward)
 
 /* max(x, 0) - t Phi(-t); of the product with the tail's first part what rounding takes is exact. For
  * zeros all that is taken away is +0, so that they keep their signs. */
 INLINED lanes_t gelu_single(factor_t factor, lanes_t x, seen_t *seen) {
     gelu_argument_t at = gelu_single_argument(factor, x, seen);
-    gelu_t parts = gelu_single_parts(factor, at);
+    gelu_parts_t parts = gelu_single_parts(factor, at);
     lanes_t t = at.t, positive = positive_part(x);
     lanes_t tail = times(parts.power, parts.lead), shape = gelu_sum(parts.shape);
     lanes_t near = fnma_of(t, tail, positive);
@@ -298,42 +298,42 @@ INLINED lanes_t gelu_single(factor_t factor, lanes_t x, seen_t *seen) {
     see_size(seen, result, not_zero(x));
     return show(seen, result);
 }
-INLINED lanes_t gelu_single_lanes(const void *none, lanes_t x, lanes_t same, seen_t *seen) {
+INLINED lanes_t gelu_single_lanes(facts_t *none, lanes_t x, lanes_t same, seen_t *seen) {
     return gelu_single(MILLS, x, seen);
 }
-INLINED lanes_t gelu_tanh_single_lanes(const void *none, lanes_t x, lanes_t same, seen_t *seen) {
+INLINED lanes_t gelu_tanh_single_lanes(facts_t *none, lanes_t x, lanes_t same, seen_t *seen) {
     return gelu_single(TANH_SHARE, x, seen);
 }
 
 INLINED lanes_t gelu_short(lanes_t t, lanes_t x, seen_t *seen) {
-    gelu_t parts = gelu_half_parts(MILLS_NEAR, t);
+    gelu_parts_t parts = gelu_half_parts(MILLS_NEAR, t);
     lanes_t lead = times(parts.power, parts.lead);
     lanes_t tail = fma_of(lead, exp_near_rest(parts.r, -0.5f), lead);
     return show(seen, fnma_of(magnitude(x), tail, positive_part(x)));
 }
-INLINED lanes_t gelu_half_lanes(const void *none, lanes_t x, lanes_t same, seen_t *seen) {
+INLINED lanes_t gelu_half_lanes(facts_t *none, lanes_t x, lanes_t same, seen_t *seen) {
     return gelu_short(gelu_bounded(x), x, seen);
 }
-INLINED lanes_t gelu_bfloat_lanes(const void *none, lanes_t x, lanes_t same, seen_t *seen) {
+INLINED lanes_t gelu_bfloat_lanes(facts_t *none, lanes_t x, lanes_t same, seen_t *seen) {
     see_argument(seen, x);
     return gelu_short(gelu_distance(x), x, seen);
 }
 
 /* Half as much again as a bound with which every half still comes out right: nothing else takes part. */
-static const limits_t MILLS_LIMITS = { .bound = 0x1.8p-22f, .most = GELU_LAST, .finite = 1, .as_one = 1 };
-LOOPS(gelu, gelu_half_lanes, gelu_bfloat_lanes, gelu_single_lanes, a, MILLS_LIMITS, 0)
+static const limits_t GELU_LIMITS = { .bound = 0x1.8p-22f, .most = GELU_LAST, .finite = 1, .as_one = 1 };
+LOOPS(gelu, gelu_half_lanes, gelu_bfloat_lanes, gelu_single_lanes, a, GELU_LIMITS, 0)
 LOOPS_TABLE(gelu)
 
 /* With tanh halves are computed as floats are: with fewer digits of w their exponentials would be too far
  * off. */
-static const limits_t TANH_LIMITS = { .bound = 2e-7f, .most = GELU_TANH_LAST, .finite = 1 };
-static const limits_t TANH_SLOPE_LIMITS = {
+static const limits_t GELU_TANH_LIMITS = { .bound = 2e-7f, .most = GELU_TANH_LAST, .finite = 1 };
+static const limits_t GELU_BACKWARD_TANH_LIMITS = {
     .bound = 2e-7f, .most = GELU_TANH_LAST, .near = GELU_BESIDE, .finite = 1, .as_one = 1,
 };
-LOOPS(gelu_tanh, gelu_tanh_single_lanes, gelu_tanh_single_lanes, gelu_tanh_single_lanes, a, TANH_LIMITS, 0)
+LOOPS(gelu_tanh, gelu_tanh_single_lanes, gelu_tanh_single_lanes, gelu_tanh_single_lanes, a, GELU_TANH_LIMITS, 0)
 LOOPS_TABLE(gelu_tanh)
 LOOPS(gelu_backward_tanh, gelu_backward_tanh_single_lanes, gelu_backward_tanh_single_lanes,
-      gelu_backward_tanh_single_lanes, a, TANH_SLOPE_LIMITS, 0)
+      gelu_backward_tanh_single_lanes, a, GELU_BACKWARD_TANH_LIMITS, 0)
 LOOPS_TABLE(gelu_backward_tanh)
 
 MARK(gelu)
@@ -342,10 +342,10 @@ MARK(gelu_backward)
 MARK(gelu_backward_tanh)
 
 #define GELU_FORMS \
-    { "gelu", { gelu_loops, NULL, gelu_mark } }, \
-    { "gelu_tanh", { gelu_tanh_loops, NULL, gelu_tanh_mark } }, \
-    { "gelu_backward", { gelu_backward_loops, NULL, gelu_backward_mark } }, \
-    { "gelu_backward_tanh", { gelu_backward_tanh_loops, NULL, gelu_backward_tanh_mark } },
+    { "gelu", { &gelu_loops, NULL, gelu_mark } }, \
+    { "gelu_tanh", { &gelu_tanh_loops, NULL, gelu_tanh_mark } }, \
+    { "gelu_backward", { &gelu_backward_loops, NULL, gelu_backward_mark } }, \
+    { "gelu_backward_tanh", { &gelu_backward_tanh_loops, NULL, gelu_backward_tanh_mark } },
 
 #endif
 

@@ -6,12 +6,16 @@
 
 #ifdef LANES
 
+typedef struct { uint32_t low, reach; uint16_t half_low, half_reach, bfloat_low, bfloat_reach; } hardshrink_t;
+FACTS_FIT(hardshrink_t);
+#define HARDSHRINK_FACTS(facts) OWN_FACTS(hardshrink_t, facts)
+
 static const limits_t NO_LIMITS = { 0 };
 
 /* Which magnitudes pass, as bits of each type: from `low` on, `reach` more, up to infinity. */
-static void keep_facts(facts_t *facts, ptrdiff_t n, kind_t kind) {
+static void hardshrink_backward_facts(facts_t *facts, ptrdiff_t n, kind_t kind) {
     const double *p = facts->p;
-    keep_t *keep = &facts->line.keep;
+    hardshrink_t *keep = HARDSHRINK_FACTS(facts);
     float bound = p[0] <= 0 ? 0.0f : (float)p[0]; /* the sign of -0 would be part of its bits */
     uint32_t bits = bits_of_f32(bound);
     uint16_t half = half_of_f32(bound).bits;
@@ -29,46 +33,46 @@ static void keep_facts(facts_t *facts, ptrdiff_t n, kind_t kind) {
 }
 
 /* The forward form: with a bound below 0 zeros pass too. */
-static void keep_own_facts(facts_t *facts, ptrdiff_t n, kind_t kind) {
-    static const keep_t all = { 0, 0x7f800000u, 0, 0x7c00u, 0, 0x7f80u };
-    keep_facts(facts, n, kind);
-    if (facts->p[0] < 0) facts->line.keep = all;
+static void hardshrink_facts(facts_t *facts, ptrdiff_t n, kind_t kind) {
+    static const hardshrink_t all = { 0, 0x7f800000u, 0, 0x7c00u, 0, 0x7f80u };
+    hardshrink_backward_facts(facts, n, kind);
+    if (facts->p[0] < 0) *HARDSHRINK_FACTS(facts) = all;
 }
 
-INLINED ints_t hardshrink_single_line(const line_facts_t *facts, const char *a, const char *b, seen_t *seen) {
-    const keep_t *keep = &facts->keep;
+INLINED ints_t hardshrink_single_line(const void *facts, const char *a, const char *b, seen_t *seen) {
+    const hardshrink_t *keep = facts;
     return kept(ints_load(a), ints_load(b), keep->low, keep->reach);
 }
 INLINED ints_t kept_halves(const char *a, const char *b, uint16_t low, uint16_t reach) {
     ints_t size = int_and(ints_load(b), short_of(0x7fff));
     return short_within(size, low, reach, ints_load(a), ints_of(0u));
 }
-INLINED ints_t hardshrink_half_line(const line_facts_t *facts, const char *a, const char *b, seen_t *seen) {
-    const keep_t *keep = &facts->keep;
+INLINED ints_t hardshrink_half_line(const void *facts, const char *a, const char *b, seen_t *seen) {
+    const hardshrink_t *keep = facts;
     return kept_halves(a, b, keep->half_low, keep->half_reach);
 }
-INLINED ints_t hardshrink_bfloat_line(const line_facts_t *facts, const char *a, const char *b, seen_t *seen) {
-    const keep_t *keep = &facts->keep;
+INLINED ints_t hardshrink_bfloat_line(const void *facts, const char *a, const char *b, seen_t *seen) {
+    const hardshrink_t *keep = facts;
     return kept_halves(a, b, keep->bfloat_low, keep->bfloat_reach);
 }
-INLINED lanes_t hardshrink_from_float(const void *facts, lanes_t g, lanes_t x, seen_t *seen) {
-    const keep_t *keep = &((const facts_t *)facts)->line.keep;
+INLINED lanes_t hardshrink_from_float(facts_t *facts, lanes_t g, lanes_t x, seen_t *seen) {
+    const hardshrink_t *keep = HARDSHRINK_FACTS(facts);
     return floats_of(kept(bits_of(g), bits_of(x), keep->low, keep->reach));
 }
-LINE_LOOP(hardshrink_singles, hardshrink_single_line, SINGLE)
-LINE_LOOP(hardshrink_1, hardshrink_half_line, HALF)
-LINE_LOOP(hardshrink_2, hardshrink_bfloat_line, BFLOAT)
-LOOP(hardshrink_3, hardshrink_from_float, SINGLE, HALF, NO_LIMITS, 0)
-LOOP(hardshrink_4, hardshrink_from_float, SINGLE, BFLOAT, NO_LIMITS, 0)
+LINE_LOOP(hardshrink_singles, hardshrink_single_line, hardshrink_t, SINGLE)
+LINE_LOOP(hardshrink_half_loop, hardshrink_half_line, hardshrink_t, HALF)
+LINE_LOOP(hardshrink_bfloat_loop, hardshrink_bfloat_line, hardshrink_t, BFLOAT)
+LOOP(hardshrink_to_half_loop, hardshrink_from_float, SINGLE, HALF, NO_LIMITS, 0)
+LOOP(hardshrink_to_bfloat_loop, hardshrink_from_float, SINGLE, BFLOAT, NO_LIMITS, 0)
 LOOP(hardshrink_narrowed, hardshrink_from_float, SINGLE, SINGLE, NO_LIMITS, 0)
-static int hardshrink_0(const span_t *s) {
+static int hardshrink_single_loop(const span_t *s) {
     return s->stored == SINGLE ? hardshrink_singles(s) : hardshrink_narrowed(s);
 }
 LOOPS_TABLE(hardshrink)
 
 #define HARDSHRINK_FORMS \
-    { "hardshrink", { hardshrink_loops, keep_own_facts, NULL } }, \
-    { "hardshrink_backward", { hardshrink_loops, keep_facts, NULL } },
+    { "hardshrink", { &hardshrink_loops, hardshrink_facts, NULL } }, \
+    { "hardshrink_backward", { &hardshrink_loops, hardshrink_backward_facts, NULL } },
 
 #endif
 

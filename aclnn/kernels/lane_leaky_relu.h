@@ -6,20 +6,24 @@
 
 #ifdef LANES
 
+typedef struct { float slope, near; int at_once; } leaky_relu_t;
+FACTS_FIT(leaky_relu_t);
+#define LEAKY_RELU_FACTS(facts) OWN_FACTS(leaky_relu_t, facts)
+
 static inline int leaky_relu_suspect(float g, float x, float r, const double *p) { return is_extreme(r); }
 
-INLINED lanes_t leaky_relu_single_lanes(const void *facts, lanes_t g, lanes_t x, seen_t *seen) {
-    lanes_t slope = lanes_of(((const facts_t *)facts)->line.scale.slope);
+INLINED lanes_t leaky_relu_single_lanes(facts_t *facts, lanes_t g, lanes_t x, seen_t *seen) {
+    lanes_t slope = lanes_of(LEAKY_RELU_FACTS(facts)->slope);
     return show(seen, choose_times(not_above_zero(x), g, slope));
 }
 
-INLINED lanes_t leaky_relu_half_lanes(const void *facts, lanes_t g, lanes_t x, seen_t *seen) {
-    lanes_t slope = lanes_of(((const facts_t *)facts)->line.scale.slope);
+INLINED lanes_t leaky_relu_half_lanes(facts_t *facts, lanes_t g, lanes_t x, seen_t *seen) {
+    lanes_t slope = lanes_of(LEAKY_RELU_FACTS(facts)->slope);
     return show(seen, choose_times_to_odd(not_above_zero(x), g, slope));
 }
 
 /* Below what floats can tell apart, rounding to odd loses what it stands on. */
-INLINED lanes_t leaky_relu_bfloat_lanes(const void *facts, lanes_t g, lanes_t x, seen_t *seen) {
+INLINED lanes_t leaky_relu_bfloat_lanes(facts_t *facts, lanes_t g, lanes_t x, seen_t *seen) {
     lanes_t result = leaky_relu_half_lanes(facts, g, x, seen);
     see_size(seen, result, not_zero(result));
     return result;
@@ -60,8 +64,8 @@ static inline int never_in_the_middle(float slope) {
 /* Up to so many elements finding out takes longer than it saves. */
 enum { FEW_HALVES = 16384, FEW_BFLOATS = 512 };
 
-static void scale_facts(facts_t *facts, ptrdiff_t n, kind_t kind) {
-    scale_t *scale = &facts->line.scale;
+static void leaky_relu_facts(facts_t *facts, ptrdiff_t n, kind_t kind) {
+    leaky_relu_t *scale = LEAKY_RELU_FACTS(facts);
     float slope = scale->slope = scale->near = (float)facts->p[0];
     scale->at_once = 0;
     if (is_extreme(slope)) return;
@@ -75,18 +79,18 @@ static void scale_facts(facts_t *facts, ptrdiff_t n, kind_t kind) {
     }
 }
 
-static const limits_t LEAKY_LIMITS = { .finite = 1 };
-LOOP(leaky_relu_0, leaky_relu_single_lanes, SINGLE, SINGLE, LEAKY_LIMITS, 0)
-HALF_LOOPS(leaky_relu, leaky_relu_half_lanes, leaky_relu_bfloat_lanes, leaky_relu_bfloat_lanes, LEAKY_LIMITS, 0)
+static const limits_t LEAKY_RELU_LIMITS = { .finite = 1 };
+LOOP(leaky_relu_single_loop, leaky_relu_single_lanes, SINGLE, SINGLE, LEAKY_RELU_LIMITS, 0)
+HALF_LOOPS(leaky_relu, leaky_relu_half_lanes, leaky_relu_bfloat_lanes, leaky_relu_bfloat_lanes, LEAKY_RELU_LIMITS, 0)
 
-INLINED lanes_t scaled(const line_facts_t *facts, lanes_t g) {
-    return times(g, lanes_of(facts->scale.near));
+INLINED lanes_t scaled(const leaky_relu_t *facts, lanes_t g) {
+    return times(g, lanes_of(facts->near));
 }
-INLINED ints_t scaled_halves(const line_facts_t *facts, const char *g) {
+INLINED ints_t scaled_halves(const leaky_relu_t *facts, const char *g) {
     lanes_t low = load_kind(HALF, g), high = load_kind(HALF, g + 2 * LANES);
     return both_halves(to_halves(scaled(facts, low)), to_halves(scaled(facts, high)));
 }
-INLINED ints_t scaled_bfloats(const line_facts_t *facts, const char *p) {
+INLINED ints_t scaled_bfloats(const leaky_relu_t *facts, const char *p) {
     const ints_t middle = ints_of(0x8000u);
     ints_t g = ints_load(p);
     lanes_t even = floats_of(int_left(g, 16)), odd = floats_of(int_and(g, ints_of(0xffff0000u)));
@@ -94,51 +98,52 @@ INLINED ints_t scaled_bfloats(const line_facts_t *facts, const char *p) {
                        int_plus(bits_of(scaled(facts, odd)), middle));
 }
 INLINED ints_t leaky_relu_half_line(
-        const line_facts_t *facts, const char *x, const char *unused, seen_t *seen) {
+        const void *facts, const char *x, const char *unused, seen_t *seen) {
     ints_t same = ints_load(x), result = short_positive(same, same, scaled_halves(facts, x));
     see_short_most(seen, result);
     return result;
 }
 INLINED ints_t leaky_relu_bfloat_line(
-        const line_facts_t *facts, const char *x, const char *unused, seen_t *seen) {
+        const void *facts, const char *x, const char *unused, seen_t *seen) {
     ints_t same = ints_load(x), result = short_positive(same, same, scaled_bfloats(facts, x));
     see_short_sizes(seen, result);
     return result;
 }
 /* A NaN in x does not show in the result, if it is taken for positive. */
 INLINED ints_t leaky_backward_half_line(
-        const line_facts_t *facts, const char *g, const char *x, seen_t *seen) {
+        const void *facts, const char *g, const char *x, seen_t *seen) {
     ints_t result = short_within(ints_load(x), 1u, 0x7c00u - 1u, ints_load(g), scaled_halves(facts, g));
     see_short_most(seen, result);
     return result;
 }
 INLINED ints_t leaky_backward_bfloat_line(
-        const line_facts_t *facts, const char *g, const char *x, seen_t *seen) {
+        const void *facts, const char *g, const char *x, seen_t *seen) {
     ints_t result = short_within(ints_load(x), 1u, 0x7f80u - 1u, ints_load(g), scaled_bfloats(facts, g));
     see_short_sizes(seen, result);
     return result;
 }
-LINE_LOOP(leaky_relu_half, leaky_relu_half_line, HALF)
-LINE_LOOP(leaky_relu_bfloat, leaky_relu_bfloat_line, BFLOAT)
-LINE_LOOP(leaky_backward_half, leaky_backward_half_line, HALF)
-LINE_LOOP(leaky_backward_bfloat, leaky_backward_bfloat_line, BFLOAT)
-static int leaky_relu_by_slope_1(const span_t *s) {
-    if (!FACTS(s)->line.scale.at_once) return leaky_relu_1(s);
-    return s->a == s->b ? leaky_relu_half(s) : leaky_backward_half(s);
+LINE_LOOP(leaky_relu_at_once_half, leaky_relu_half_line, leaky_relu_t, HALF)
+LINE_LOOP(leaky_relu_at_once_bfloat, leaky_relu_bfloat_line, leaky_relu_t, BFLOAT)
+LINE_LOOP(leaky_backward_at_once_half, leaky_backward_half_line, leaky_relu_t, HALF)
+LINE_LOOP(leaky_backward_at_once_bfloat, leaky_backward_bfloat_line, leaky_relu_t, BFLOAT)
+static int leaky_relu_by_slope_half_loop(const span_t *s) {
+    if (!LEAKY_RELU_FACTS(s->facts)->at_once) return leaky_relu_half_loop(s);
+    return s->a == s->b ? leaky_relu_at_once_half(s) : leaky_backward_at_once_half(s);
 }
-static int leaky_relu_by_slope_2(const span_t *s) {
-    if (!FACTS(s)->line.scale.at_once) return leaky_relu_2(s);
-    return s->a == s->b ? leaky_relu_bfloat(s) : leaky_backward_bfloat(s);
+static int leaky_relu_by_slope_bfloat_loop(const span_t *s) {
+    if (!LEAKY_RELU_FACTS(s->facts)->at_once) return leaky_relu_bfloat_loop(s);
+    return s->a == s->b ? leaky_relu_at_once_bfloat(s) : leaky_backward_at_once_bfloat(s);
 }
-static const lane_loop leaky_relu_loops[5] = {
-    leaky_relu_0, leaky_relu_by_slope_1, leaky_relu_by_slope_2, leaky_relu_3, leaky_relu_4,
+static const lane_loops_t leaky_relu_loops = {
+    leaky_relu_single_loop, leaky_relu_by_slope_half_loop, leaky_relu_by_slope_bfloat_loop,
+    leaky_relu_to_half_loop, leaky_relu_to_bfloat_loop,
 };
 
 MARK(leaky_relu)
 
 #define LEAKY_RELU_FORMS \
-    { "leaky_relu", { leaky_relu_loops, scale_facts, leaky_relu_mark } }, \
-    { "leaky_relu_backward", { leaky_relu_loops, scale_facts, leaky_relu_mark } },
+    { "leaky_relu", { &leaky_relu_loops, leaky_relu_facts, leaky_relu_mark } }, \
+    { "leaky_relu_backward", { &leaky_relu_loops, leaky_relu_facts, leaky_relu_mark } },
 
 #endif
 

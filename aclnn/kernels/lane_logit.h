@@ -7,6 +7,13 @@
 
 #ifdef LANES
 
+typedef struct {
+    float low, high, first, last, outside;
+    int open, whole, symmetric, extreme, crossed;
+} logit_t;
+FACTS_FIT(logit_t);
+#define LOGIT_FACTS(facts) OWN_FACTS(logit_t, facts)
+
 #define LOGIT_FIRST 0x00800000u /* the least normal number */
 #define LOGIT_REACH (0x3f7fffffu - LOGIT_FIRST) /* and how far it is from there to what is less than 1 */
 
@@ -25,7 +32,7 @@ static inline int logit_backward_suspect(float x, float dy, float r, const doubl
 
 static void logit_facts(facts_t *facts, ptrdiff_t n, kind_t kind) {
     const double *p = facts->p;
-    logit_t *logit = &facts->logit;
+    logit_t *logit = LOGIT_FACTS(facts);
     float eps = (float)p[0];
     logit->low = eps < 0 ? 0.0f : eps;
     logit->high = eps < 0 ? 1.0f : 1.0f - eps;
@@ -40,7 +47,6 @@ static void logit_facts(facts_t *facts, ptrdiff_t n, kind_t kind) {
     logit->crossed = logit_crossed(p);
 }
 
-#define LOGIT(s) (&((const facts_t *)(s))->logit)
 INLINED lanes_t logit_inside(const logit_t *logit, lanes_t q, lanes_t x) {
     return choose(between(x, logit->low, logit->high), q, lanes_of(logit->outside));
 }
@@ -94,7 +100,7 @@ INLINED lanes_t log_odds_short(lanes_t z) {
 }
 
 INLINED lanes_t logit_clipped(const logit_t *logit, bounds_t bounds, lanes_t x) {
-    return bounds == OPEN ? x : at_most(at_least(x, lanes_of(logit->first)), logit->last);
+    return bounds == OPEN ? x : at_most(at_least(x, logit->first), logit->last);
 }
 INLINED lanes_t logit_single(const logit_t *logit, bounds_t bounds, lanes_t x, seen_t *seen) {
     lanes_t z = logit_clipped(logit, bounds, x);
@@ -108,39 +114,41 @@ INLINED lanes_t logit_at_ends(lanes_t z, lanes_t result, seen_t *seen) {
     see_size(seen, z, not_0);
     return choose(not_0, choose(not_1, result, lanes_of(INFINITY)), lanes_of(-INFINITY));
 }
-INLINED lanes_t logit_bounded_single_lanes(const void *facts, lanes_t x, lanes_t same, seen_t *seen) {
-    return logit_single(LOGIT(facts), ANY, x, seen);
+INLINED lanes_t logit_bounded_single_lanes(facts_t *facts, lanes_t x, lanes_t same, seen_t *seen) {
+    return logit_single(LOGIT_FACTS(facts), ANY, x, seen);
 }
 /* Bounds need not be halves, nor what lies between them one then. */
-INLINED lanes_t logit_bounded_half_lanes(const void *facts, lanes_t x, lanes_t same, seen_t *seen) {
-    lanes_t z = logit_clipped(LOGIT(facts), ANY, x);
+INLINED lanes_t logit_bounded_half_lanes(facts_t *facts, lanes_t x, lanes_t same, seen_t *seen) {
+    lanes_t z = logit_clipped(LOGIT_FACTS(facts), ANY, x);
     return logit_at_ends(z, log_odds(z), seen);
 }
-INLINED lanes_t logit_unbounded_single_lanes(const void *facts, lanes_t x, lanes_t same, seen_t *seen) {
-    return logit_single(LOGIT(facts), OPEN, x, seen);
+INLINED lanes_t logit_unbounded_single_lanes(facts_t *facts, lanes_t x, lanes_t same, seen_t *seen) {
+    return logit_single(LOGIT_FACTS(facts), OPEN, x, seen);
 }
-INLINED lanes_t logit_unbounded_half_lanes(const void *facts, lanes_t x, lanes_t same, seen_t *seen) {
+INLINED lanes_t logit_unbounded_half_lanes(facts_t *facts, lanes_t x, lanes_t same, seen_t *seen) {
     return logit_at_ends(x, log_odds_short(x), seen);
 }
 
 /* Of all halves the worst is 1.2e-7 off. */
-static const limits_t ODDS_LIMITS = { .bound = 2e-7f, .most = 0x3f800000u };
-static const limits_t SINGLE_ODDS_LIMITS = { .most = LOGIT_REACH };
-LOOP(logit_bounded_0, logit_bounded_single_lanes, SINGLE, SINGLE, SINGLE_ODDS_LIMITS, FACTS(s)->logit.crossed)
-LOOP(logit_bounded_1, logit_bounded_half_lanes, HALF, HALF, ODDS_LIMITS, FACTS(s)->logit.crossed)
-LOOP(logit_bounded_2, logit_bounded_half_lanes, BFLOAT, BFLOAT, ODDS_LIMITS, FACTS(s)->logit.crossed)
-LOOP(logit_3, logit_bounded_half_lanes, SINGLE, HALF, ODDS_LIMITS, FACTS(s)->logit.crossed)
-LOOP(logit_4, logit_bounded_half_lanes, SINGLE, BFLOAT, ODDS_LIMITS, FACTS(s)->logit.crossed)
-LOOP(logit_unbounded_0, logit_unbounded_single_lanes, SINGLE, SINGLE, SINGLE_ODDS_LIMITS, 0)
-LOOP(logit_unbounded_1, logit_unbounded_half_lanes, HALF, HALF, ODDS_LIMITS, 0)
-LOOP(logit_unbounded_2, logit_unbounded_half_lanes, BFLOAT, BFLOAT, ODDS_LIMITS, 0)
+static const limits_t LOGIT_LIMITS = { .bound = 2e-7f, .most = 0x3f800000u };
+static const limits_t LOGIT_SINGLE_LIMITS = { .most = LOGIT_REACH };
+#define CROSSED(s) LOGIT_FACTS(s->facts)->crossed
+LOOP(logit_bounded_single_loop, logit_bounded_single_lanes, SINGLE, SINGLE, LOGIT_SINGLE_LIMITS, CROSSED(s))
+LOOP(logit_bounded_half_loop, logit_bounded_half_lanes, HALF, HALF, LOGIT_LIMITS, CROSSED(s))
+LOOP(logit_bounded_bfloat_loop, logit_bounded_half_lanes, BFLOAT, BFLOAT, LOGIT_LIMITS, CROSSED(s))
+LOOP(logit_to_half_loop, logit_bounded_half_lanes, SINGLE, HALF, LOGIT_LIMITS, CROSSED(s))
+LOOP(logit_to_bfloat_loop, logit_bounded_half_lanes, SINGLE, BFLOAT, LOGIT_LIMITS, CROSSED(s))
+LOOP(logit_unbounded_single_loop, logit_unbounded_single_lanes, SINGLE, SINGLE, LOGIT_SINGLE_LIMITS, 0)
+LOOP(logit_unbounded_half_loop, logit_unbounded_half_lanes, HALF, HALF, LOGIT_LIMITS, 0)
+LOOP(logit_unbounded_bfloat_loop, logit_unbounded_half_lanes, BFLOAT, BFLOAT, LOGIT_LIMITS, 0)
 #define LOGIT_IF_BOUNDED(kind) \
-    static int logit_##kind(const span_t *s) { \
-        return FACTS(s)->logit.open ? logit_unbounded_##kind(s) : logit_bounded_##kind(s); \
+    static int logit_##kind##_loop(const span_t *s) { \
+        int open = LOGIT_FACTS(s->facts)->open; \
+        return open ? logit_unbounded_##kind##_loop(s) : logit_bounded_##kind##_loop(s); \
     }
-LOGIT_IF_BOUNDED(0)
-LOGIT_IF_BOUNDED(1)
-LOGIT_IF_BOUNDED(2)
+LOGIT_IF_BOUNDED(single)
+LOGIT_IF_BOUNDED(half)
+LOGIT_IF_BOUNDED(bfloat)
 LOOPS_TABLE(logit)
 
 /* x (1 - x) = y - y^2 for the lesser one of the two, y, which is exact where it is 1 - x; in two
@@ -163,76 +171,78 @@ INLINED lanes_t logit_backward_single(
     see_lowest(seen, y);
     return q;
 }
-INLINED lanes_t logit_backward_single_lanes(const void *facts, lanes_t x, lanes_t dy, seen_t *seen) {
-    return logit_backward_single(LOGIT(facts), ANY, x, dy, seen);
+INLINED lanes_t logit_backward_single_lanes(facts_t *facts, lanes_t x, lanes_t dy, seen_t *seen) {
+    return logit_backward_single(LOGIT_FACTS(facts), ANY, x, dy, seen);
 }
-INLINED lanes_t logit_symmetric_single_lanes(const void *facts, lanes_t x, lanes_t dy, seen_t *seen) {
-    return logit_backward_single(LOGIT(facts), SYMMETRIC, x, dy, seen);
+INLINED lanes_t logit_symmetric_single_lanes(facts_t *facts, lanes_t x, lanes_t dy, seen_t *seen) {
+    return logit_backward_single(LOGIT_FACTS(facts), SYMMETRIC, x, dy, seen);
 }
-INLINED lanes_t logit_whole_single_lanes(const void *facts, lanes_t x, lanes_t dy, seen_t *seen) {
-    return logit_backward_single(LOGIT(facts), WHOLE, x, dy, seen);
+INLINED lanes_t logit_whole_single_lanes(facts_t *facts, lanes_t x, lanes_t dy, seen_t *seen) {
+    return logit_backward_single(LOGIT_FACTS(facts), WHOLE, x, dy, seen);
 }
 
 /* With 0 and 1 for bounds, where x lies outside the product is negative. NaNs are expected then: the
  * formula makes them one. */
 INLINED lanes_t logit_backward_short(
         const logit_t *logit, bounds_t bounds, lanes_t x, lanes_t dy, seen_t *seen) {
-    lanes_t product = times(x, minus(lanes_of(1.0f), x)), q = over(dy, product);
+    lanes_t product = times(x, minus(lanes_of(1.0f), x)), q = divided(dy, product);
     if (bounds == OPEN) return choose(reaches_beside(product, 0.0f, q), q, lanes_of(logit->outside));
     show(seen, product);
     if (bounds == ANY) return logit_inside(logit, q, x);
     see_lowest(seen, product);
     return q;
 }
-INLINED lanes_t logit_backward_half_lanes(const void *facts, lanes_t x, lanes_t dy, seen_t *seen) {
-    return logit_backward_short(LOGIT(facts), ANY, x, dy, seen);
+INLINED lanes_t logit_backward_half_lanes(facts_t *facts, lanes_t x, lanes_t dy, seen_t *seen) {
+    return logit_backward_short(LOGIT_FACTS(facts), ANY, x, dy, seen);
 }
-INLINED lanes_t logit_open_half_lanes(const void *facts, lanes_t x, lanes_t dy, seen_t *seen) {
-    return logit_backward_short(LOGIT(facts), OPEN, x, dy, seen);
+INLINED lanes_t logit_open_half_lanes(facts_t *facts, lanes_t x, lanes_t dy, seen_t *seen) {
+    return logit_backward_short(LOGIT_FACTS(facts), OPEN, x, dy, seen);
 }
-INLINED lanes_t logit_whole_half_lanes(const void *facts, lanes_t x, lanes_t dy, seen_t *seen) {
-    return logit_backward_short(LOGIT(facts), WHOLE, x, dy, seen);
+INLINED lanes_t logit_whole_half_lanes(facts_t *facts, lanes_t x, lanes_t dy, seen_t *seen) {
+    return logit_backward_short(LOGIT_FACTS(facts), WHOLE, x, dy, seen);
 }
 
-static const limits_t LOGIT_LIMITS = { .bound = 2.5e-7f, .finite = 1, .nan = 1 };
-static const limits_t OPEN_LIMITS = { .bound = 2.5e-7f };
-static const limits_t WHOLE_LIMITS = { .bound = 2.5e-7f, .finite = 1, .nan = 1, .outside = 1 };
+static const limits_t LOGIT_BACKWARD_LIMITS = { .bound = 2.5e-7f, .finite = 1, .nan = 1 };
+static const limits_t LOGIT_OPEN_LIMITS = { .bound = 2.5e-7f };
+static const limits_t LOGIT_WHOLE_LIMITS = { .bound = 2.5e-7f, .finite = 1, .nan = 1, .outside = 1 };
 LOOPS(logit_backward, logit_backward_half_lanes, logit_backward_half_lanes, logit_backward_half_lanes,
-      b, LOGIT_LIMITS, FACTS(s)->logit.extreme)
-SINGLE_LOOP(logit_whole_0, logit_whole_single_lanes, b, WHOLE_LIMITS, 0)
-LOOP(logit_whole_1, logit_whole_half_lanes, HALF, HALF, WHOLE_LIMITS, 0)
-LOOP(logit_whole_2, logit_whole_half_lanes, BFLOAT, BFLOAT, WHOLE_LIMITS, 0)
-SINGLE_LOOP(logit_symmetric_0, logit_symmetric_single_lanes, b, LOGIT_LIMITS, FACTS(s)->logit.extreme)
-LOOP(logit_open_1, logit_open_half_lanes, HALF, HALF, OPEN_LIMITS, 0)
-LOOP(logit_open_2, logit_open_half_lanes, BFLOAT, BFLOAT, OPEN_LIMITS, 0)
+      b, LOGIT_BACKWARD_LIMITS, LOGIT_FACTS(s->facts)->extreme)
+SINGLE_LOOP(logit_whole_single_loop, logit_whole_single_lanes, b, LOGIT_WHOLE_LIMITS, 0)
+LOOP(logit_whole_half_loop, logit_whole_half_lanes, HALF, HALF, LOGIT_WHOLE_LIMITS, 0)
+LOOP(logit_whole_bfloat_loop, logit_whole_half_lanes, BFLOAT, BFLOAT, LOGIT_WHOLE_LIMITS, 0)
+SINGLE_LOOP(logit_symmetric_single_loop, logit_symmetric_single_lanes, b, LOGIT_BACKWARD_LIMITS,
+            LOGIT_FACTS(s->facts)->extreme)
+LOOP(logit_open_half_loop, logit_open_half_lanes, HALF, HALF, LOGIT_OPEN_LIMITS, 0)
+LOOP(logit_open_bfloat_loop, logit_open_half_lanes, BFLOAT, BFLOAT, LOGIT_OPEN_LIMITS, 0)
 /* Inputs are never where results go: what turns out to need bounds can be computed once more. Where one
  * element lies outside, others do too: the blocks that follow are not expected not to. Facts belong to
- * one run of a kernel, on one thread. What waited is gone after the first time. */
+ * one run of a kernel, on one thread. What was staged is gone after the first time. */
 #define LOGIT_BY_BOUNDS(kind, special) \
-    static int logit_by_bounds_##kind(const span_t *s) { \
-        logit_t *logit = &((facts_t *)s->facts)->logit; \
+    static int logit_by_bounds_##kind##_loop(const span_t *s) { \
+        logit_t *logit = LOGIT_FACTS(s->facts); \
         span_t span = *s; \
         if (logit->whole) { \
-            int found = logit_whole_##kind(s); \
+            int found = logit_whole_##kind##_loop(s); \
             if (!(found & OUTSIDE)) return found; \
             logit->whole = 0; \
-            span.home = NULL; \
+            span.staged_target = NULL; \
         } \
-        return logit->special ? logit_##special##_##kind(&span) : logit_backward_##kind(&span); \
+        return logit->special ? logit_##special##_##kind##_loop(&span) : logit_backward_##kind##_loop(&span); \
     }
-LOGIT_BY_BOUNDS(0, symmetric)
-LOGIT_BY_BOUNDS(1, open)
-LOGIT_BY_BOUNDS(2, open)
-static const lane_loop logit_by_bounds_loops[5] = {
-    logit_by_bounds_0, logit_by_bounds_1, logit_by_bounds_2, logit_backward_3, logit_backward_4,
+LOGIT_BY_BOUNDS(single, symmetric)
+LOGIT_BY_BOUNDS(half, open)
+LOGIT_BY_BOUNDS(bfloat, open)
+static const lane_loops_t logit_by_bounds_loops = {
+    logit_by_bounds_single_loop, logit_by_bounds_half_loop, logit_by_bounds_bfloat_loop,
+    logit_backward_to_half_loop, logit_backward_to_bfloat_loop,
 };
 
 MARK(logit)
 MARK(logit_backward)
 
 #define LOGIT_FORMS \
-    { "logit", { logit_loops, logit_facts, logit_mark } }, \
-    { "logit_backward", { logit_by_bounds_loops, logit_facts, logit_backward_mark } },
+    { "logit", { &logit_loops, logit_facts, logit_mark } }, \
+    { "logit_backward", { &logit_by_bounds_loops, logit_facts, logit_backward_mark } },
 
 #endif
 

@@ -12,6 +12,10 @@
 
 #ifdef LANES
 
+/* What loops find besides that were made for operands without it: an element outside of the formula's bounds,
+ * a zero. Bits beside those of `lane_abi.h`, which tiles get to see. */
+enum { OUTSIDE = 16, ZEROS = 32 };
+
 /* Bytes between what is read and what is prefetched: into the cache nearby, and, a page ahead, into the one
  * behind it: what processors prefetch by themselves ends with a page. */
 enum { NEAR_AHEAD = 1024, FAR_AHEAD = 4096 };
@@ -80,7 +84,7 @@ INLINED void put_rounded(uint16_t *target, lanes_t x, float bound, uint16_t *dou
     *doubt = doubts_of(halves_load(target), x, bound);
 }
 
-typedef lanes_t (*lane_formula)(const void *, lanes_t, lanes_t, seen_t *);
+typedef lanes_t (*lane_formula)(facts_t *, lanes_t, lanes_t, seen_t *);
 
 /* Ask for what comes after the n bytes at `offset` of operands that are alike. */
 INLINED void prefetch_operands(const span_t *s, ptrdiff_t offset, ptrdiff_t n, distance_t distance) {
@@ -197,21 +201,21 @@ INLINED void put_kind(char *out, ptrdiff_t offset, ints_t line, kind_t kind, kin
     put_lanes(target + LANES, from_kind(kind, high_halves(line)), stream);
 }
 
-/* Whether results wait for their doubts to be settled before they go past the cache. */
-INLINED int is_waiting(kind_t out, kind_t stored, limits_t limits, const span_t *s) {
-    return out != SINGLE && stored == out && limits.bound != 0 && s->waiting;
+/* Whether results are staged until their doubts are settled, before they go past the cache. */
+INLINED int is_staged(kind_t out, kind_t stored, limits_t limits, const span_t *s) {
+    return out != SINGLE && stored == out && limits.bound != 0 && s->staging;
 }
-/* Takes the place of a line that waits, which goes home. */
-INLINED void put_waiting(const span_t *s, ptrdiff_t offset, ints_t line) {
-    if (s->home) ints_stream(s->home + offset, ints_load(s->waiting + offset));
-    ints_store(s->waiting + offset, line);
+/* Takes the place of a staged line, which is streamed. */
+INLINED void put_staged(const span_t *s, ptrdiff_t offset, ints_t line) {
+    if (s->staged_target) ints_stream(s->staged_target + offset, ints_load(s->staging + offset));
+    ints_store(s->staging + offset, line);
 }
 /* A line of halves, i elements from the beginning. */
 INLINED void put_halves_line(
         kind_t out, kind_t stored, limits_t limits, const span_t *s, ptrdiff_t i, ints_t line, int stream,
         seen_t *seen) {
     if (limits.nan) see_short_most(seen, line);
-    if (stream && is_waiting(out, stored, limits, s)) put_waiting(s, 2 * i, line);
+    if (stream && is_staged(out, stored, limits, s)) put_staged(s, 2 * i, line);
     else put_kind(s->out, 2 * i, line, out, stored, stream);
 }
 
@@ -308,7 +312,7 @@ INLINED int over_lanes(
            : distance == NEAR    ? over_pairs(formula, in, out, stored, limits, NEAR, &s, done, seen)
            : distance == SHIFTED ? over_pairs(formula, in, out, stored, limits, SHIFTED, &s, done, seen)
                                  : over_pairs(formula, in, out, stored, limits, HERE, &s, done, seen);
-    if (is_waiting(out, stored, limits, &s)) s.out = s.waiting;
+    if (is_staged(out, stored, limits, &s)) s.out = s.staging;
     while (done < s.n) {
         /* A line that went past the cache must not be written again. */
         if (out == SINGLE && !s.stream && s.n >= LANES && s.n - done < LANES) done = s.n - LANES;
@@ -347,9 +351,9 @@ static inline int any_doubt(const uint16_t *doubts, ptrdiff_t n) {
                     : s->stored == HALF    ? over_lanes(formula, in, out, HALF, limits, *s) \
                                            : over_lanes(formula, in, out, BFLOAT, limits, *s); \
         int doubts = out != SINGLE && limits.bound != 0 && any_doubt(s->doubts, s->n); \
-        int turns = in == BFLOAT && out == BFLOAT ? TURNS : 0; \
-        if (is_waiting(out, s->stored, limits, s)) found |= WAITING; \
-        return found | ((extreme) ? SUSPECTS : 0) | (doubts ? DOUBTS | turns : 0); \
+        int order = in == BFLOAT && out == BFLOAT ? INTERLEAVED : 0; \
+        if (is_staged(out, s->stored, limits, s)) found |= STAGED; \
+        return found | ((extreme) ? SUSPECTS : 0) | (doubts ? DOUBTS | order : 0); \
     }
 
 INLINED limits_t without_zeros(limits_t limits) {
@@ -371,7 +375,7 @@ INLINED zeros_t zeros_among(const char *singles, ptrdiff_t n) {
  * operand turns out to have zeros. Inputs are never where results go: a block can be computed once more.
  * Facts belong to one run of a kernel, on one thread. */
 INLINED int by_zeros(const span_t *s, const char *operand, lane_loop nonzero, lane_loop any) {
-    facts_t *facts = (facts_t *)s->facts;
+    facts_t *facts = s->facts;
     if (s->stored != SINGLE || s->n < FEW_SINGLES) return any(s);
     if (facts->zeros == UNKNOWN) facts->zeros = zeros_among(operand, FIRST_SINGLES);
     int found = facts->zeros == NONE ? nonzero(s) : ZEROS;
@@ -392,23 +396,25 @@ INLINED int by_zeros(const span_t *s, const char *operand, lane_loop nonzero, la
 /* Operands that are all alike, then halves from float32 buffers. The forms for halves may stand on
  * inputs that were halves; `from_float` does not. */
 #define LOOPS(name, half, bfloat, from_float, operand, limits, extreme) \
-    SINGLE_LOOP(name##_0, name##_single_lanes, operand, limits, extreme) \
+    SINGLE_LOOP(name##_single_loop, name##_single_lanes, operand, limits, extreme) \
     HALF_LOOPS(name, half, bfloat, from_float, limits, extreme)
 #define HALF_LOOPS(name, half, bfloat, from_float, limits, extreme) \
-    LOOP(name##_1, half, HALF, HALF, limits, extreme) \
-    LOOP(name##_2, bfloat, BFLOAT, BFLOAT, limits, extreme) \
-    LOOP(name##_3, from_float, SINGLE, HALF, limits, extreme) \
-    LOOP(name##_4, from_float, SINGLE, BFLOAT, limits, extreme)
+    LOOP(name##_half_loop, half, HALF, HALF, limits, extreme) \
+    LOOP(name##_bfloat_loop, bfloat, BFLOAT, BFLOAT, limits, extreme) \
+    LOOP(name##_to_half_loop, from_float, SINGLE, HALF, limits, extreme) \
+    LOOP(name##_to_bfloat_loop, from_float, SINGLE, BFLOAT, limits, extreme)
 #define LOOPS_TABLE(name) \
-    static const lane_loop name##_loops[5] = { name##_0, name##_1, name##_2, name##_3, name##_4 };
+    static const lane_loops_t name##_loops = { \
+        name##_single_loop, name##_half_loop, name##_bfloat_loop, name##_to_half_loop, name##_to_bfloat_loop, \
+    };
 
 /* What needs no more than bits, or is rounded at once, goes by lines: registers of memory, whatever
- * they hold. Span and facts are copied: they might lie where results go, for all that is known of
- * pointers, and would be read again for every line. */
-typedef ints_t (*line_formula)(const line_facts_t *facts, const char *a, const char *b, seen_t *seen);
+ * they hold. Span and the formula's own facts are copied: they might lie where results go, for all that is
+ * known of pointers, and would be read again for every line. */
+typedef ints_t (*line_formula)(const void *facts, const char *a, const char *b, seen_t *seen);
 
 INLINED ptrdiff_t over_whole_lines(
-        line_formula formula, kind_t kind, kind_t stored, const span_t *s, const line_facts_t *facts,
+        line_formula formula, kind_t kind, kind_t stored, const span_t *s, const void *facts,
         ptrdiff_t i, ptrdiff_t bytes, distance_t distance, seen_t *seen) {
     enum { WIDE = LANES * 4 };
     const int stream = distance == FAR && s->stream;
@@ -424,26 +430,26 @@ INLINED ptrdiff_t over_whole_lines(
     return i;
 }
 
-INLINED int over_lines(line_formula formula, kind_t kind, kind_t stored, span_t s, line_facts_t facts) {
+INLINED int over_lines(line_formula formula, kind_t kind, kind_t stored, span_t s, const void *facts) {
     enum { WIDE = LANES * 4 };
     const ptrdiff_t size = size_of(kind);
     seen_t seen = nothing_seen(0);
     ptrdiff_t bytes = s.n * size;
     distance_t distance = distance_of(&s);
     ptrdiff_t i = kind == stored ? bytes_to_register(&s, size) : 0;
-    if (i) ints_store(s.out, formula(&facts, s.a, s.b, &seen));
-    i = distance == FAR    ? over_whole_lines(formula, kind, stored, &s, &facts, i, bytes, FAR, &seen)
-        : distance == NEAR ? over_whole_lines(formula, kind, stored, &s, &facts, i, bytes, NEAR, &seen)
-                           : over_whole_lines(formula, kind, stored, &s, &facts, i, bytes, HERE, &seen);
+    if (i) ints_store(s.out, formula(facts, s.a, s.b, &seen));
+    i = distance == FAR    ? over_whole_lines(formula, kind, stored, &s, facts, i, bytes, FAR, &seen)
+        : distance == NEAR ? over_whole_lines(formula, kind, stored, &s, facts, i, bytes, NEAR, &seen)
+                           : over_whole_lines(formula, kind, stored, &s, facts, i, bytes, HERE, &seen);
     if (i < bytes && bytes >= WIDE && !s.stream) {
         i = bytes - WIDE;
-        put_kind(s.out, i, formula(&facts, s.a + i, s.b + i, &seen), kind, stored, 0);
+        put_kind(s.out, i, formula(facts, s.a + i, s.b + i, &seen), kind, stored, 0);
     } else if (i < bytes) {
         char a[WIDE], b[WIDE], result[2 * WIDE];
         ptrdiff_t rest = bytes - i;
         ints_store(a, first_bytes(s.a + i, rest, FILLER));
         ints_store(b, first_bytes(s.b + i, rest, FILLER));
-        put_kind(result, 0, formula(&facts, a, b, &seen), kind, stored, 0);
+        put_kind(result, 0, formula(facts, a, b, &seen), kind, stored, 0);
         if (kind == stored) put_first_bytes(s.out + i, rest, ints_load(result));
         else memcpy(s.out + 2 * i, result, (size_t)(2 * rest));
     }
@@ -452,10 +458,11 @@ INLINED int over_lines(line_formula formula, kind_t kind, kind_t stored, span_t 
     return nan_seen(&seen, infinity) | any_short_at_most(seen.least, 0xffu) ? SUSPECTS : 0;
 }
 
-#define LINE_LOOP(name, formula, kind) \
+#define LINE_LOOP(name, formula, type, kind) \
     static int name(const span_t *s) { \
-        if (s->stored != kind) return over_lines(formula, kind, SINGLE, *s, FACTS(s)->line); \
-        return over_lines(formula, kind, kind, *s, FACTS(s)->line); \
+        const type facts = *OWN_FACTS(type, s->facts); \
+        if (s->stored != kind) return over_lines(formula, kind, SINGLE, *s, &facts); \
+        return over_lines(formula, kind, kind, *s, &facts); \
     }
 
 #endif

@@ -35,11 +35,11 @@ INLINED lanes_t fms_of(lanes_t a, lanes_t b, lanes_t c) { return _mm512_fmsub_ps
 INLINED lanes_t fnma_of(lanes_t a, lanes_t b, lanes_t c) { return _mm512_fnmadd_ps(a, b, c); }
 /* A NaN in `x` stays. */
 INLINED lanes_t at_most(lanes_t x, float bound) { return _mm512_min_ps(lanes_of(bound), x); }
-INLINED lanes_t at_least(lanes_t x, lanes_t bound) { return _mm512_max_ps(bound, x); }
+INLINED lanes_t at_least(lanes_t x, float bound) { return _mm512_max_ps(lanes_of(bound), x); }
 /* The larger one of 0 and x; of two zeros, and of a NaN, x itself. */
-INLINED lanes_t positive_part(lanes_t x) { return at_least(x, lanes_of(0.0f)); }
+INLINED lanes_t positive_part(lanes_t x) { return at_least(x, 0.0f); }
 INLINED lanes_t magnitude(lanes_t x) { return _mm512_abs_ps(x); }
-INLINED lanes_t over(lanes_t a, lanes_t b) { return _mm512_div_ps(a, b); }
+INLINED lanes_t divided(lanes_t a, lanes_t b) { return _mm512_div_ps(a, b); }
 /* 1 / x, or 2^-14 of it off. */
 INLINED lanes_t near_inverse(lanes_t x) { return _mm512_rcp14_ps(x); }
 INLINED lanes_t lesser(lanes_t a, lanes_t b) { return _mm512_min_ps(a, b); }
@@ -73,7 +73,7 @@ INLINED lanes_t negative_where(choice_t c, lanes_t a) {
     return _mm512_mask_sub_ps(a, c, lanes_of(-0.0f), a);
 }
 /* 1 - a where `c`, a elsewhere. */
-INLINED lanes_t rest_of_1_where(choice_t c, lanes_t a) {
+INLINED lanes_t one_minus_where(choice_t c, lanes_t a) {
     return _mm512_mask_sub_ps(a, c, lanes_of(1.0f), a);
 }
 INLINED choice_t not_zero(lanes_t x) {
@@ -244,12 +244,12 @@ INLINED lanes_t times(lanes_t a, lanes_t b) { return _mm256_mul_ps(a, b); }
 INLINED lanes_t fma_of(lanes_t a, lanes_t b, lanes_t c) { return _mm256_fmadd_ps(a, b, c); }
 INLINED lanes_t fms_of(lanes_t a, lanes_t b, lanes_t c) { return _mm256_fmsub_ps(a, b, c); }
 INLINED lanes_t fnma_of(lanes_t a, lanes_t b, lanes_t c) { return _mm256_fnmadd_ps(a, b, c); }
-INLINED lanes_t over(lanes_t a, lanes_t b) { return _mm256_div_ps(a, b); }
-INLINED lanes_t near_inverse(lanes_t x) { return over(lanes_of(1.0f), x); }
+INLINED lanes_t divided(lanes_t a, lanes_t b) { return _mm256_div_ps(a, b); }
+INLINED lanes_t near_inverse(lanes_t x) { return divided(lanes_of(1.0f), x); }
 INLINED lanes_t lesser(lanes_t a, lanes_t b) { return _mm256_min_ps(a, b); }
 INLINED lanes_t at_most(lanes_t x, float bound) { return _mm256_min_ps(lanes_of(bound), x); }
-INLINED lanes_t at_least(lanes_t x, lanes_t bound) { return _mm256_max_ps(bound, x); }
-INLINED lanes_t positive_part(lanes_t x) { return at_least(x, lanes_of(0.0f)); }
+INLINED lanes_t at_least(lanes_t x, float bound) { return _mm256_max_ps(lanes_of(bound), x); }
+INLINED lanes_t positive_part(lanes_t x) { return at_least(x, 0.0f); }
 INLINED lanes_t magnitude(lanes_t x) { return _mm256_andnot_ps(lanes_of(-0.0f), x); }
 INLINED ints_t int_plus(ints_t a, ints_t b) { return _mm256_add_epi32(a, b); }
 INLINED ints_t int_minus(ints_t a, ints_t b) { return _mm256_sub_epi32(a, b); }
@@ -281,7 +281,7 @@ INLINED lanes_t minus_where(choice_t c, lanes_t a, lanes_t b) {
 INLINED lanes_t negative_where(choice_t c, lanes_t a) {
     return _mm256_xor_ps(a, _mm256_and_ps(c, lanes_of(-0.0f)));
 }
-INLINED lanes_t rest_of_1_where(choice_t c, lanes_t a) {
+INLINED lanes_t one_minus_where(choice_t c, lanes_t a) {
     return plus_where(c, negative_where(c, a), lanes_of(1.0f));
 }
 INLINED lanes_t with_sign_of(lanes_t x, lanes_t s, choice_t some) {
@@ -412,6 +412,20 @@ INLINED lanes_t pick8(const float *table, ints_t index) {
 INLINED lanes_t pick16(const float *table, ints_t index) {
     lanes_t upper = floats_of(int_left(index, 28)); /* whose sign is the fourth bit */
     return choose(upper, pick8(table + 8, index), pick8(table, index));
+}
+#endif
+
+#if !defined(LANES) || LANES != 16
+/* What registers of sixteen have an operation for. */
+static inline int list_words(const void *words, int first, int *listed) {
+    int count = 0;
+    for (int k = 0; k < 8; k++) {
+        uint64_t word;
+        memcpy(&word, (const char *)words + 8 * k, 8);
+        listed[count] = first + k;
+        count += word != 0;
+    }
+    return count;
 }
 #endif
 

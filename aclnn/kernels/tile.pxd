@@ -89,7 +89,7 @@ cdef inline bint is_transposed(const tile_view *view) noexcept nogil:
     return view.row_stride != 0 and llabs(view.row_stride) < llabs(view.col_stride)
 
 
-cdef inline bint lies_across(const tile_view *view, ptrdiff_t size) noexcept nogil:
+cdef inline bint is_column_dense(const tile_view *view, ptrdiff_t size) noexcept nogil:
     """Whether elements of this size follow one another along a column."""
     return view.row_stride == size and is_transposed(view)
 

@@ -1,4 +1,4 @@
-/* Blocks that lie across: eight by eight elements in registers, so that every line is read and written
+/* Transposing blocks: eight by eight elements in registers, so that every line is read and written
  * once, as a whole. */
 #ifndef ACLNN_TRANSPOSE_H
 #define ACLNN_TRANSPOSE_H

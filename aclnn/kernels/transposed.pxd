@@ -1,72 +1,74 @@
-"""Tiles with operands that lie across: transposed by parts, then computed a few rows at a time."""
+"""Tiles with operands that are dense along columns.
+
+Parts of them are transposed, then computed a few rows at a time.
+"""
 
 from libc.stdint cimport uintptr_t
 
-from aclnn.kernels.computation cimport compute_state, prepared
+from aclnn.kernels.computation cimport compute_state
 from aclnn.kernels.lane cimport facts_t
 from aclnn.kernels.tile cimport (
     LINE,
     TILE_PREFETCH_NEAR,
     block_t,
     is_transposed,
-    lies_across,
+    is_column_dense,
     line_in,
     one_row,
     place,
     prefetch,
-    tile_kernel,
     tile_view,
     transpose_block,
 )
 
 cdef enum:
-    TRANSPOSED = 32768    # bytes of the copy of a part that lies across
+    TRANSPOSED = 32768    # bytes of the copy of a part of an operand
     TRANSPOSED_ROW = 512  # bytes of its rows
     AS_ONE = 2048         # elements of rows that follow one another, to compute in one go
     TOGETHER = 256        # the same of rows that do not
 
 
 cdef struct transposed_t:
-    # A part of a tile with copies of what lies across, and from a certain row on.
+    # A part of a tile with copies of transposed operands, and from a certain row on.
     tile_view views[3]
     tile_view now[3]
     char memory[2][TRANSPOSED + LINE]
 
 
+ctypedef void (*rows_fn)(const tile_view *views, ptrdiff_t rows, ptrdiff_t cols,
+                         const compute_state *state, facts_t *facts, int flags) noexcept nogil
+
+
 cdef inline void compute_transposed(const tile_view *views, ptrdiff_t rows, ptrdiff_t cols,
-                                    const compute_state *whole, const double *scalars, int flags,
-                                    tile_kernel compute_rows) noexcept nogil:
+                                    const compute_state *state, facts_t *facts, int flags,
+                                    rows_fn compute_rows) noexcept nogil:
     """A tile by parts, each transposed first and then computed a few rows at a time."""
-    cdef compute_state state = whole[0]
-    cdef facts_t facts
     cdef transposed_t transposed
     cdef block_t part
     cdef ptrdiff_t row, group, high = rows, wide = cols
-    if state.bare:  # once for all parts
-        scalars = prepared(&facts, scalars, &state, rows * cols)
-        state.bare = False
-    part_shape(&state, &high, &wide)
+    part_shape(state, &high, &wide)
     part.row = 0
     while part.row < rows:
         part.rows = min(high, rows - part.row)
         part.col = 0
         while part.col < cols:
             part.cols = min(wide, cols - part.col)
-            group = transpose_part(views, &part, &state, &transposed)
+            group = transpose_part(views, &part, state, &transposed)
             row = 0
             while row < part.rows:
                 group = min(group, part.rows - row)
-                go_to_row(views, &part, &state, row, group, flags, &transposed)
-                compute_rows(transposed.now, group, part.cols, &state, scalars, 0)
+                go_to_row(views, &part, state, row, group, flags, &transposed)
+                compute_rows(transposed.now, group, part.cols, state, facts, 0)
                 row += group
             part.col += wide
         part.row += high
 
 
-cdef inline bint any_across(const tile_view *views, const compute_state *state) noexcept nogil:
+cdef inline bint any_column_dense(const tile_view *views,
+                                  const compute_state *state) noexcept nogil:
     cdef int k
     for k in range(state.n_inputs):
-        if lies_across(&views[k], state.sizes[k]):
+        if is_column_dense(&views[k], state.sizes[k]):
             return True
     return False
 
@@ -82,7 +84,7 @@ cdef inline void part_shape(const compute_state *state, ptrdiff_t *high,
 cdef inline ptrdiff_t transpose_part(const tile_view *views, const block_t *part,
                                      const compute_state *state,
                                      transposed_t *transposed) noexcept nogil:
-    """Put dense copies in the place of what lies across; how many rows to compute in one go."""
+    """Put dense copies in the place of transposed operands; how many rows to compute in one go."""
     cdef tile_view *view
     cdef char *dense
     cdef ptrdiff_t size
@@ -91,7 +93,7 @@ cdef inline ptrdiff_t transpose_part(const tile_view *views, const block_t *part
         view, size = &transposed.views[k], state.sizes[k]
         view[0] = views[k]
         view.data = place(&views[k], part)
-        if k == state.n_inputs or not lies_across(view, size):
+        if k == state.n_inputs or not is_column_dense(view, size):
             continue
         dense = line_in(transposed.memory[k])
         transpose_block(view.data, view.col_stride, dense, part.cols * size, part.rows, part.cols,

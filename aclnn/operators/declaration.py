@@ -13,7 +13,8 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
-from aclnn.operators.rules import Rule
+from aclnn.acl import products
+from aclnn.operators.rules import NOTHING_TO_DO, Call, Rule, ScalarSpec, TensorSpec
 
 # What a signature says, and what a parameter is called.
 KINDS = {"in": "input", "out": "output"} | {
@@ -162,6 +163,12 @@ class Operator:
             )
 
     @property
+    def names(self) -> tuple[str, ...]:
+        """What it is called, functional names first."""
+        in_place = () if self.in_place is None else (self.in_place,)
+        return (self.name, *in_place, *(item.name for item in self.entries))
+
+    @property
     def kernel_operands(self) -> tuple[str, ...]:
         return self.operands or self.inputs
 
@@ -174,6 +181,20 @@ class Operator:
     def switches(self) -> tuple[Attribute, ...]:
         """The attributes that choose a formula instead of entering it."""
         return tuple(a for a in self.attributes if a.kind not in ("scalar", "float"))
+
+    def accepts(self, tensors: Mapping[str, TensorSpec], soc: str) -> bool:
+        """Whether the rules accept these operands on a product, with the options' defaults."""
+        if not products.has_operators(soc):
+            return False
+        roles = (*self.inputs, "out", *(attribute.role for attribute in self.attributes))
+        call = Call(
+            tensors=tensors,
+            scalars={attribute.role: ScalarSpec() for attribute in self.scalars},
+            switches={attribute.role: attribute.default for attribute in self.switches},
+            names={role: role for role in roles},
+            soc=soc,
+        )
+        return all(rule.test(call) in (None, NOTHING_TO_DO) for rule in self.rules)
 
     def formula_for(self, switches: Mapping[str, object]) -> str:
         return self.formula if isinstance(self.formula, str) else self.formula(switches)

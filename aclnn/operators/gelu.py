@@ -7,7 +7,6 @@ from aclnn.operators.rules import (
     broadcasts,
     dtype_among,
     dtype_is_promoted,
-    product_has_dtypes,
     promotes,
     same_dtype,
     same_shape,
@@ -67,7 +66,6 @@ gelu_backward = Operator(
     ),
     rules=(
         promotes(("grad_output", "self")),
-        product_has_dtypes(("grad_output", "self", "out")),
         at_most_8_dims("grad_output", "self"),
         broadcasts("grad_output", "self"),
         broadcast_shape("out", ("grad_output", "self")),

@@ -10,7 +10,6 @@ from aclnn.operators.rules import (
     convertible_scalars,
     dtype_among,
     not_negative_when,
-    product_has_dtypes,
     promotes,
     same_shape,
 )
@@ -69,7 +68,6 @@ leaky_relu_backward = Operator(
     ),
     rules=(
         promotes(("grad_output", "self"), FLOATING_AND_DOUBLE),
-        product_has_dtypes(("grad_output", "self", "out")),
         convertible_scalars("negative_slope"),
         castable(("grad_output", "self")),
         at_most_8_dims("grad_output", "self", "out"),

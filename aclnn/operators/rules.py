@@ -148,20 +148,17 @@ def promotes(roles: tuple[str, ...], allowed: tuple[aclDataType, ...] = FLOATING
             return f"dtypes do not promote: {pair}"
         if result not in allowed:
             return f"dtypes promote to {_name(result)}, must be {_names(allowed)}: {pair}"
-        return None
-
-    names = " and ".join(f"`{r}`" for r in roles)
-    return Rule(f"the dtypes of {names} promote to {_names(allowed)}", test, roles)
-
-
-def product_has_dtypes(roles: tuple[str, ...]) -> Rule:
-    def test(call: Call) -> str | None:
-        for role in call.given(roles):
+        for role in call.given((*roles, "out")):
             if message := _refuse_bfloat16(call, call.names[role], call.dtype(role)):
                 return message
         return None
 
-    return Rule("BF16 tensors only where the product has BF16", test, roles)
+    names = " and ".join(f"`{r}`" for r in roles)
+    return Rule(
+        f"the dtypes of {names} promote to {_names(allowed)} (BF16 where the product has it)",
+        test,
+        roles,
+    )
 
 
 def dtype_is_promoted(role: str, roles: tuple[str, ...]) -> Rule:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import fields
 
 from aclnn.acl.errors import invalid
-from aclnn.graph import BudgetError, WorkspacePlan
+from aclnn.graph import WorkspacePlan
 
 
 class ExecutorPlan(WorkspacePlan):
@@ -27,8 +27,28 @@ class ExecutorPlan(WorkspacePlan):
         """
         try:
             return WorkspacePlan.check(self, budget)
-        except BudgetError as error:
+        except ValueError as error:  # a BudgetError, or the budget is no number
             raise invalid(str(error)) from None
+
+    @staticmethod
+    def from_json(text: str) -> ExecutorPlan:
+        """The plan that `to_json` wrote, whose broken budget is an `AclnnError` again.
+
+        Parameters
+        ----------
+        text : str
+
+        Returns
+        -------
+        ExecutorPlan
+            Equal to the one that was written, and validated.
+
+        Raises
+        ------
+        ValueError
+            Naming the field that does not fit; a `PlanError` when the plan is wrong.
+        """
+        return for_executor(WorkspacePlan.from_json(text))
 
 
 def for_executor(plan: WorkspacePlan) -> ExecutorPlan:

@@ -132,6 +132,10 @@ class Profile:
 
     __hash__ = None  # type: ignore[assignment]  # it fills
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickled and copied as what its document says: plans hold kernels, which are of a process."""
+        return Profile.from_json, (self.to_json(),)
+
     @property
     def total_ns(self) -> int:
         """Nanoseconds of all runs together."""

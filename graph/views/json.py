@@ -12,19 +12,24 @@ import json
 import math
 import reprlib
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, fields, is_dataclass
+from dataclasses import asdict, fields, is_dataclass
 from functools import cache
 from itertools import chain, repeat
 from pathlib import Path
 from types import NoneType
-from typing import Any, get_args, get_origin, get_type_hints
+from typing import TYPE_CHECKING, Any, get_args, get_origin, get_type_hints
 
+from ..attrs import Attrs, freeze_attrs
 from ..bounds import check_schedule
-from ..ir import Graph, Node, check, freeze_attrs
-from ..passes import PassResult, PassStep
-from ..plan import WorkspacePlan, validate
-from ..schedule import Schedule
-from .diff import PlanDiff
+from ..rules import check
+from ..validation import validate
+
+if TYPE_CHECKING:
+    from ..ir import Graph, Node
+    from ..pipeline import PassResult
+    from ..plan import WorkspacePlan
+    from ..schedule import Schedule
+    from .diff import PlanDiff
 
 GRAPH = "aclnn.graph/1"
 PASSES = "aclnn.passes/1"
@@ -44,11 +49,12 @@ PASSES_SCHEMA = load_schema(_FOLDER, "passes")
 PLAN_SCHEMA = load_schema(_FOLDER, "plan")
 PLAN_DIFF_SCHEMA = load_schema(_FOLDER, "plan_diff")
 SCHEDULE_SCHEMA = load_schema(_FOLDER, "schedule")
-# Documents that lie in others: their schemas, and what else must hold.
-_DOCUMENTS: dict[type, tuple[dict[str, Any], Callable[[Any], Any]]] = {
-    Graph: (GRAPH_SCHEMA, check),
-    WorkspacePlan: (PLAN_SCHEMA, validate),
-    Schedule: (SCHEDULE_SCHEMA, check_schedule),
+# Documents that lie in others: their schemas, and what else must hold.  Classes go by their names:
+# each hands itself over to be read, and this module needs none of them.
+_DOCUMENTS: dict[str, tuple[dict[str, Any], Callable[[Any], Any]]] = {
+    "Graph": (GRAPH_SCHEMA, check),
+    "WorkspacePlan": (PLAN_SCHEMA, validate),
+    "Schedule": (SCHEDULE_SCHEMA, check_schedule),
 }
 
 
@@ -66,7 +72,6 @@ LARGEST_INTEGER = 2**63 - 1  # that other readers of a document have room for
 _FLOATS = ("nan", "inf", "-inf")
 _WORDS = {int: "an integer", str: "a string", list: "a list", dict: "an object"}
 _hints = cache(get_type_hints)
-_ATTRS = _hints(Node)["attrs"]  # in documents an object, whose values are of any type
 
 
 def read_document(text: str, kind: type, schema: dict[str, Any]) -> Any:
@@ -119,7 +124,7 @@ def read(kind: Any, data: Any, where: str = "") -> Any:
     inner = get_args(kind)
     if NoneType in inner:
         return None if data is None else read(inner[0], data, where)
-    if kind == _ATTRS:
+    if kind == Attrs:  # in documents an object, whose values are of any type
         items = _of_type(dict, data, where).items()
         return freeze_attrs({key: _decoded(value, f"{where}.{key}") for key, value in items})
     if get_origin(kind) is tuple:
@@ -138,7 +143,7 @@ def _tuple(kinds: tuple[Any, ...], items: list[Any], where: str) -> tuple[Any, .
 
 def _object(kind: Any, data: Any, where: str) -> Any:
     """A dataclass; what else an object has follows from its fields, or is of a later version."""
-    schema, sound = _DOCUMENTS.get(kind, (None, None))
+    schema, sound = _DOCUMENTS.get(kind.__name__, (None, None))
     if schema is not None:
         checked_document(data, schema, where)
     made, hints = {}, _hints(kind)
@@ -198,10 +203,6 @@ def graph_to_json(graph: Graph, indent: int | None = None) -> str:
     return json.dumps(graph_data(graph), indent=indent, allow_nan=False)
 
 
-def graph_from_json(text: str) -> Graph:
-    return read_document(text, Graph, GRAPH_SCHEMA)
-
-
 # --- Passes -----------------------------------------------------------------------------------
 
 
@@ -232,17 +233,6 @@ def passes_to_json(passes: PassResult, indent: int | None = None) -> str:
     return json.dumps(passes_data(passes), indent=indent, allow_nan=False)
 
 
-@dataclass(frozen=True, slots=True)
-class _Passes:
-    as_built: Graph
-    passes: tuple[PassStep, ...]
-
-
-def passes_from_json(text: str) -> PassResult:
-    found = read_document(text, _Passes, PASSES_SCHEMA)
-    return PassResult(found.as_built, found.passes)
-
-
 # --- Plan -------------------------------------------------------------------------------------
 
 
@@ -258,17 +248,8 @@ def plan_data(plan: WorkspacePlan) -> dict[str, Any]:
     return {"schema": PLAN} | asdict(plan) | {"summary": summary}
 
 
-def plan_of(document: Any) -> WorkspacePlan:
-    """The plan of a document as plain data."""
-    return read(WorkspacePlan, document)
-
-
 def plan_to_json(plan: WorkspacePlan, indent: int | None = None) -> str:
     return json.dumps(plan_data(plan), indent=indent)
-
-
-def plan_from_json(text: str) -> WorkspacePlan:
-    return read_document(text, WorkspacePlan, PLAN_SCHEMA)
 
 
 def plan_diff_data(diff: PlanDiff) -> dict[str, Any]:
@@ -297,7 +278,3 @@ def schedule_data(schedule: Schedule) -> dict[str, Any]:
 
 def schedule_to_json(schedule: Schedule, indent: int | None = None) -> str:
     return json.dumps(schedule_data(schedule), indent=indent)
-
-
-def schedule_from_json(text: str) -> Schedule:
-    return read_document(text, Schedule, SCHEDULE_SCHEMA)

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ..ir import Graph, Node, Value
 from .extras import need
 
 if TYPE_CHECKING:
+    from ..ir import Graph, Node, Value
     from ..plan import Buffer, WorkspacePlan
 
 DOMAIN = "aclnn.graph"

@@ -1,0 +1,41 @@
+"""Results that are staged in the cache until their doubts are settled, and only then go past it.
+
+To mend one result of a line that was streamed, all of the line would have to be read from memory,
+which holds up whatever is streamed after it.  So the results of a block are streamed while those of
+the next one take their place.
+"""
+
+from aclnn.kernels.doubt cimport HALVES_IN_PLACE
+from aclnn.kernels.lane cimport LANES, span_t
+from aclnn.kernels.tile cimport LINE, line_in, stream_bytes
+
+
+cdef struct staging_t:
+    char memory[HALVES_IN_PLACE * 2 + LINE]
+    char *target        # where they go, which begins with a line
+    ptrdiff_t nbytes    # of them; 0: nothing is staged
+
+
+cdef inline void flush_staged(staging_t *staging, ptrdiff_t begin) noexcept nogil:
+    """Stream what is staged, from byte `begin` on."""
+    if begin < staging.nbytes:
+        stream_bytes(staging.target + begin, line_in(staging.memory) + begin,
+                     staging.nbytes - begin)
+
+
+cdef inline void lend_staging(staging_t *staging, span_t *span) noexcept nogil:
+    """Let results of a span be staged; its whole lines stream what they take the place of."""
+    cdef ptrdiff_t whole = span.n // (2 * LANES) * (4 * LANES)
+    span.staging = line_in(staging.memory)
+    if staging.nbytes < whole:
+        flush_staged(staging, 0)
+        return
+    flush_staged(staging, whole)
+    span.staged_target = staging.target
+
+
+cdef inline void keep_staged(staging_t *staging, span_t *span) noexcept nogil:
+    """Results of a span are staged now: that is where they are to be found, and mended."""
+    staging.target = span.out
+    staging.nbytes = 2 * span.n
+    span.out = span.staging

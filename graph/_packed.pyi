@@ -1,0 +1,19 @@
+from collections.abc import Sequence
+from typing import Any
+
+class PackedSchedule:
+    schedule: Any
+    def __init__(self, schedule: Any) -> None: ...
+    @property
+    def address(self) -> int: ...
+    @property
+    def n_events(self) -> int: ...
+    def describe(self) -> Any: ...
+    def run(
+        self,
+        addresses: Sequence[int],
+        workspace: int = 0,
+        scalars: Sequence[float] = (),
+        threads: int = 1,
+        trace: bool = False,
+    ) -> list[tuple[int, int, int, int]] | None: ...

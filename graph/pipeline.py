@@ -1,0 +1,236 @@
+"""Pipelines: passes in an order, and every graph on the way."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from .callables import called
+from .ir import Graph
+from .passes import Notes, Pass, elide, fold_casts, fold_strides, fuse, in_place
+from .rules import check
+
+FUSED: tuple[Pass, ...] = (elide, fold_strides, fold_casts, fuse, in_place)
+MATERIALIZED: tuple[Pass, ...] = (elide, in_place)
+PIPELINES = {"fused": FUSED, "materialized": MATERIALIZED}
+
+
+@dataclass(frozen=True, slots=True)
+class PassStep:
+    """One pass of a run: its name, the graph after it, and what it did.  Unpacks to the three."""
+
+    name: str
+    graph: Graph
+    notes: Notes
+
+    def __iter__(self):
+        return iter((self.name, self.graph, self.notes))
+
+
+class PassResult(tuple[PassStep, ...]):
+    """All graphs of a run of a pipeline: a tuple of `PassStep` that shows itself.
+
+    Attributes
+    ----------
+    as_built : Graph
+    graph : Graph
+        After the last pass: what is planned and scheduled.
+
+    Examples
+    --------
+    >>> from aclnn.graph import DType, GraphBuilder, PassResult
+    >>> b, f32 = GraphBuilder(), DType("float32", 4)
+    >>> x, out = b.input("x", (4,), f32), b.output("out", (4,), f32)
+    >>> b.view_copy(b.compute("relu", [x], (4,), f32), out)
+    >>> passes: PassResult = run_passes(b.build())
+    >>> [name for name, _, _ in passes], passes.graph == passes[-1].graph
+    (['elide', 'fold_strides', 'fold_casts', 'fuse', 'in_place'], True)
+    """
+
+    as_built: Graph
+
+    def __new__(cls, as_built: Graph, steps: Iterable[PassStep]) -> PassResult:
+        made = super().__new__(cls, tuple(steps))
+        made.as_built = as_built
+        return made
+
+    def __reduce__(self):
+        return PassResult, (self.as_built, tuple(self))
+
+    @property
+    def graph(self) -> Graph:
+        """The graph after the last pass."""
+        return self[-1].graph if self else self.as_built
+
+    @property
+    def notes(self) -> Notes:
+        """What all passes did, in order."""
+        return tuple(note for step in self for note in step.notes)
+
+    def to_text(self) -> str:
+        """What each pass did and why, one line per note.
+
+        Returns
+        -------
+        str
+        """
+        lines = []
+        for step in self:
+            nodes = len(step.graph.nodes)
+            lines.append(f"{step.name}  ({nodes} node{'s' * (nodes != 1)} after it)")
+            lines += [f"  {note}" for note in step.notes] or ["  nothing to do"]
+        return "\n".join(lines)
+
+    def side_by_side(self) -> str:
+        """A row for each node: as built, what every pass did to it and why, as scheduled.
+
+        Returns
+        -------
+        str
+        """
+        from .views.passes import passes_to_text
+
+        return passes_to_text(self)
+
+    def to_rich(self) -> Any:
+        """The table of `side_by_side` for `rich.print`.
+
+        Returns
+        -------
+        rich.console.Group
+
+        Raises
+        ------
+        ModuleNotFoundError
+            When the package rich is not installed.
+        """
+        from .views.passes import passes_to_rich
+
+        return passes_to_rich(self)
+
+    def to_svg(self) -> str:
+        """One picture of the graph as built and after each pass that changed it.
+
+        Returns
+        -------
+        str
+        """
+        from .views.passes import passes_to_svg
+
+        return passes_to_svg(self)
+
+    def _repr_svg_(self) -> str:
+        return self.to_svg()
+
+    def to_json(self, indent: int | None = None) -> str:
+        """A document of the schema `aclnn.graph.views.json.PASSES_SCHEMA`.
+
+        Parameters
+        ----------
+        indent : int, optional
+            Spaces for each level; None for a single line.
+
+        Returns
+        -------
+        str
+        """
+        from .views.json import passes_to_json
+
+        return passes_to_json(self, indent)
+
+    @staticmethod
+    def from_json(text: str) -> PassResult:
+        """What `to_json` wrote.
+
+        Parameters
+        ----------
+        text : str
+
+        Returns
+        -------
+        PassResult
+            Equal to the one that was written; its graphs are checked.
+
+        Raises
+        ------
+        ValueError
+            Naming the field that does not fit; a `GraphError` when a graph is not well formed.
+        """
+        from .views.json import PASSES_SCHEMA, read_document
+
+        found = read_document(text, _Document, PASSES_SCHEMA)
+        return PassResult(found.as_built, found.passes)
+
+
+@dataclass(frozen=True, slots=True)
+class _Document:
+    """What a document of passes has that does not follow from the rest."""
+
+    as_built: Graph
+    passes: tuple[PassStep, ...]
+
+
+def run_passes(graph: Graph, pipeline: Iterable[Pass] | str = FUSED) -> PassResult:
+    """Run the passes of a pipeline in order, keeping every graph on the way.
+
+    Parameters
+    ----------
+    graph : Graph
+    pipeline : str or iterable of callable
+        'fused', 'materialized', or passes of your own: each takes a graph and gives another, and
+        notes on what it did.
+
+    Returns
+    -------
+    PassResult
+        The graph after every pass, and what each did.
+
+    Raises
+    ------
+    ValueError
+        When no pipeline has this name, or what should be a pass cannot be called.
+    GraphError
+        When a pass makes a graph that is not well formed.
+
+    Examples
+    --------
+    >>> from aclnn.graph import DType, GraphBuilder
+    >>> b, f32 = GraphBuilder(), DType("float32", 4)
+    >>> x, out = b.input("x", (4, 1), f32), b.output("out", (4, 8), f32)
+    >>> wide = b.broadcast_to(b.cast(b.contiguous(x), f32), (4, 8))
+    >>> b.view_copy(b.compute("relu", [wide], (4, 8), f32), out)
+    >>> print(run_passes(b.build()).to_text())
+    elide  (2 nodes after it)
+      x_contiguous: elided, already contiguous
+      x_cast: elided, already float32
+      out_view_copy: elided, out is contiguous, so relu writes it directly
+    fold_strides  (1 node after it)
+      x_broadcast: folded, stride 0 along dim 1
+    fold_casts  (1 node after it)
+      nothing to do
+    fuse  (1 node after it)
+      relu: becomes tile loop 1, nothing to fuse it with
+    in_place  (1 node after it)
+      nothing to do
+    """
+    steps, now, checked = [], graph, None
+    for run in _passes_of(pipeline):
+        now, notes = run(now)
+        if now is not checked:  # a pass that finds nothing to do gives back what it was given
+            checked = check(now)
+        steps.append(PassStep(called(run), now, notes))
+    return PassResult(graph, steps)
+
+
+def _passes_of(pipeline: Iterable[Pass] | str) -> tuple[Pass, ...]:
+    if isinstance(pipeline, str) and pipeline in PIPELINES:
+        return PIPELINES[pipeline]
+    if isinstance(pipeline, str) or not isinstance(pipeline, Iterable):
+        known = ", ".join(PIPELINES)
+        raise ValueError(f"pipeline is {pipeline!r}, must be one of {known}, or passes of your own")
+    passes = tuple(pipeline)
+    for run in passes:
+        if not callable(run):
+            raise ValueError(f"pipeline: {run!r} is no pass: it cannot be called")
+    return passes

@@ -1,0 +1,60 @@
+"""Tiles: how large they are, how many, and what their bytes are padded to."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+
+from .numbers import positive_number
+
+ALIGNMENT = 64  # bytes: a cache line, and a register of the widest instruction set
+
+
+def pad(nbytes: int, alignment: int = ALIGNMENT) -> int:
+    """Round up to a multiple of `alignment`.
+
+    >>> pad(1), pad(64), pad(65)
+    (64, 64, 128)
+    """
+    return -(-nbytes // alignment) * alignment
+
+
+@dataclass(frozen=True, slots=True)
+class Tiling:
+    """How large tiles are, in elements.
+
+    Attributes
+    ----------
+    elements : int
+        Of a tile when no intermediate lives in tiles.
+    scratch_elements : int
+        Of a tile when some does, so that tiles stay in the first-level cache.
+    transpose : int
+        Rows of the tiles of steps that have operands lying across each other, and a quarter of
+        their columns.
+
+    Examples
+    --------
+    >>> Tiling(elements=1024)
+    Tiling(elements=1024, scratch_elements=4096, transpose=64)
+    """
+
+    elements: int = 16384
+    scratch_elements: int = 4096
+    transpose: int = 64
+
+    def __post_init__(self) -> None:
+        for one in fields(self):
+            count = positive_number(getattr(self, one.name), f"tiling: {one.name}")
+            object.__setattr__(self, one.name, count)
+
+
+def count_tiles(shape: Sequence[int], tile_rows: int, tile_cols: int) -> int:
+    """Number of tiles that loops are cut into, those at the edges included.
+
+    >>> count_tiles((3, 5, 8), 2, 4)
+    18
+    """
+    *outer, rows, cols = shape
+    return math.prod(outer) * -(-rows // tile_rows) * -(-cols // tile_cols)
