@@ -454,8 +454,6 @@ def rebind(aclOpExecutor executor, arrays):
     cdef operand_t found[MAX_TENSORS]
     cdef char *addresses[MAX_TENSORS]
     cdef int slot
-    from aclnn.calls import arrays as interchange
-
     planned_for = executor.bound
     refuse_destroyed(executor)
     if executor.from_tensors:
@@ -469,16 +467,7 @@ def rebind(aclOpExecutor executor, arrays):
                 f"{executor.origin}: no operand is called {name!r}, "
                 f"they are {', '.join(executor.names)}")
         slot = executor.names.index(name)
-        array = interchange.as_ndarray(given, name)
-        if not read_array(array, &found[slot]):
-            refuse_layout(name, array)
-        if not fits(&found[slot], &executor.request.operands[slot]):
-            raise invalid(
-                f"{executor.origin}: {name} is {describe(array)}, but the plan is for "
-                f"{describe(planned_for[slot])}")
-        if slot == len(executor.names) - 1 and not found[slot].writable:
-            raise invalid(f"{executor.origin}: {name} is read-only")
-        slots[slot] = (array, given)
+        slots[slot] = fitting_array(executor, slot, given, planned_for[slot], &found[slot]), given
     # Nothing below lets another thread run: what is replaced is let go of at the end.
     refuse_destroyed(executor)
     _before = executor.bound, executor.result
@@ -492,6 +481,24 @@ def rebind(aclOpExecutor executor, arrays):
         addresses[slot] = executor.request.operands[slot].data
     executor.bound = bound
     return bound, executor.result, (<char *>addresses)[:len(executor.names) * sizeof(char *)]
+
+
+cdef object fitting_array(aclOpExecutor executor, int slot, object given, object planned_for,
+                          operand_t *found):
+    """What is given for an operand as an array, if it is of the planned description."""
+    from aclnn.calls import arrays as interchange
+
+    name = executor.names[slot]
+    array = interchange.as_ndarray(given, name)
+    if not read_array(array, found):
+        refuse_layout(name, array)
+    if not fits(found, &executor.request.operands[slot]):
+        raise invalid(
+            f"{executor.origin}: {name} is {describe(array)}, but the plan is for "
+            f"{describe(planned_for)}")
+    if slot == len(executor.names) - 1 and not found.writable:
+        raise invalid(f"{executor.origin}: {name} is read-only")
+    return array
 
 
 cdef int refuse_destroyed(aclOpExecutor executor) except -1:
