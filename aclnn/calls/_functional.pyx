@@ -212,10 +212,7 @@ cdef class FunctionalHandle:
                     <object>given[index], &request.operands[index])):
                 return self.call_foreign(given, out, switches)
         if out is None:
-            request.operands[n_inputs].ndim = ABSENT
-            request.operands[n_inputs].dtype = 0
-            request.operands[n_inputs].format = FORMAT_ND
-            request.operands[n_inputs].writable = True
+            take_absent(&request.operands[n_inputs])
         elif not (cnp.PyArray_Check(out) and read_array(out, &request.operands[n_inputs])):
             return self.call_foreign(given, out, switches)
         for index in range(MAX_SCALARS):
@@ -265,8 +262,7 @@ cdef class FunctionalHandle:
         request.operator_id = self.handle.id
         request.n_inputs = self.handle.n_inputs
         request.scalar_signs = 0
-        request.materialize = INHERIT
-        request.strategy = 0
+        request.materialize = request.strategy = INHERIT
         request.numbers = scalars
         for index in range(self.handle.n_scalars):
             request.scalar_signs |= (<float>scalars[index] < 0) << 2 * index
@@ -301,9 +297,7 @@ cdef class FunctionalHandle:
             if not read_array(array, &executor.request.operands[index]):
                 refuse_layout(self.operand_names[index], array)
         if out is None:
-            executor.request.operands[n_inputs].ndim = ABSENT
-            executor.request.operands[n_inputs].format = FORMAT_ND
-            executor.request.operands[n_inputs].writable = True
+            take_absent(&executor.request.operands[n_inputs])
         elif not read_array(out, &executor.request.operands[n_inputs]):
             refuse_layout("out", out)
         for index in range(MAX_SCALARS):
@@ -317,7 +311,7 @@ cdef class FunctionalHandle:
         if materialize is not None:
             executor.request.materialize = bool(materialize)
         if strategy is not None:
-            executor.request.strategy = strategy + 1
+            executor.request.strategy = strategy
         memcpy(executor.scalars, executor.exact_scalars, sizeof(executor.scalars))
         executor.handle, executor.origin = self.handle, self.name
         executor.names = self.operand_names
@@ -429,6 +423,11 @@ cdef object in_callers_kind(object arrays_of_caller, object out):
         return given
     foreign = [array for array in inputs if not isinstance(array, np.ndarray)]
     return interchange.like(foreign[0], out) if foreign else out
+
+
+cdef inline void take_absent(operand_t *out) noexcept:
+    """An output that is still to be made."""
+    out.ndim, out.dtype, out.format, out.writable = ABSENT, 0, FORMAT_ND, True
 
 
 cdef object new_output(Plan plan):

@@ -33,7 +33,7 @@ from aclnn.planning.workspace import for_executor
 
 MOST_ELEMENTS = 2**47  # no machine of today addresses more bytes
 # How an input may lie to the output; the numbers are those of `_plan.pxd`.
-APART, SAME, CROSSING = range(3)
+SAME, CROSSING = 1, 2
 
 Operand = tuple[int, tuple[int, ...], tuple[int, ...], int, bool]
 
