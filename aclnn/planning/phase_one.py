@@ -27,7 +27,7 @@ from aclnn.operators.rules import (
     broadcast_shapes,
     promoted,
 )
-from aclnn.planning import caches
+from aclnn.planning import cpu_caches
 from aclnn.planning.settings import STRATEGIES
 from aclnn.planning.workspace import for_executor
 
@@ -101,7 +101,7 @@ def scheduled(
         empty = graph.plan_lifetimes((), strategy, threads=threads)
         return for_executor(empty), graph.Schedule((), names, 0, 0, 0, threads)
     plan = for_executor(graph.plan_workspace(passed, strategy, threads=threads))
-    kernels, stream_from = partial(kernel_of, passed), caches.stream_from(threads)
+    kernels, stream_from = partial(kernel_of, passed), cpu_caches.stream_from(threads)
     return plan, graph.compile(passed, plan, kernels, stream_from=stream_from)
 
 
