@@ -14,7 +14,7 @@ from .strides import broadcast_strides, extent
 if TYPE_CHECKING:
     from .ir import Graph, Node, Value
 
-KINDS = ("Contiguous", "BroadcastTo", "Cast", "Compute", "ViewCopy")
+NODE_KINDS = ("Contiguous", "BroadcastTo", "Cast", "Compute", "ViewCopy")
 STORAGES = ("input", "output", "workspace", "tile", "constant")
 
 
@@ -123,7 +123,7 @@ def _check_order(graph: Graph) -> None:
     written_output = False
     _require_own_names("node", graph.nodes)
     for node in graph.nodes:
-        _require(node.kind in KINDS, node.name, f"kind is one of {KINDS}")
+        _require(node.kind in NODE_KINDS, node.name, f"kind is one of {NODE_KINDS}")
         for id in (*node.inputs, node.output):
             _require(id in ids, node.name, f"value {id} exists")
         for id in node.inputs:

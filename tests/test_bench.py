@@ -25,7 +25,7 @@ from aclnn.benchmark import (
     table,
     targets,
 )
-from aclnn.planning import caches
+from aclnn.planning import cpu_caches
 
 SMALL = {"sizes": [16, 100, 1024], "layout_elements": 1024}
 TINY = matrix.Settings(**SMALL, rounds=1, budget=1e-6)
@@ -257,7 +257,7 @@ def test_side_by_side_runs_every_call_so_often():
 )
 def test_limits_move_the_bytes_they_say(size, threads, streams, monkeypatch):
     moved = []
-    monkeypatch.setattr(caches, "last_level_bytes", lambda: 0)
+    monkeypatch.setattr(cpu_caches, "last_level_bytes", lambda: 0)
     monkeypatch.setattr(limits, "side_by_side", lambda calls: moved.append(calls) or calls)
     made = limits.timers(size, threads)
     for call in (*made["copy"], *made["triad"]):

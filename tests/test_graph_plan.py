@@ -291,9 +291,9 @@ def test_the_budget_error_names_what_is_live_at_the_peak():
 def test_budgets_and_plans_that_are_none():
     plan = plan_lifetimes([Lifetime("a", 0, 2, 100)])
     for budget in (None, "5", 1.5):
-        with pytest.raises(ValueError, match="^budget is .*, must be a whole number$"):
+        with pytest.raises(ValueError, match=r"^budget is .*, must be a whole number$"):
             plan.check(budget)
-    with pytest.raises(ValueError, match="^other is NoneType, must be a WorkspacePlan$"):
+    with pytest.raises(ValueError, match=r"^other is NoneType, must be a WorkspacePlan$"):
         plan.diff(None)
 
 

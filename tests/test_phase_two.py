@@ -144,6 +144,23 @@ def test_what_exports_its_memory_is_a_workspace(dtype):
     assert memory.any(), "intermediates were there"
 
 
+@pytest.mark.parametrize(("begin", "shared"), [(0, "self"), (99, "self"), (100, "out"), (101, "")])
+def test_a_workspace_lies_apart_from_the_operands(begin, shared):
+    storage = np.arange(-50, 1000, dtype=np.float32)
+    kept = storage.copy()
+    given = tensor(storage, shape=(100,))
+    size, executor = leaky(given, tensor(storage, shape=(100,), offset=1))
+    workspace = storage[begin : begin + size // 4]
+    status = aclnn.aclnnLeakyRelu(workspace, size, executor, None)
+    if shared:
+        assert status == INVALID
+        assert f"workspace shares memory with {shared}, must lie apart" in message()
+        np.testing.assert_array_equal(storage, kept)
+        return
+    assert status == OK
+    np.testing.assert_array_equal(storage[1:101], np.where(kept > 0, kept, kept / 2)[:100])
+
+
 @pytest.mark.parametrize("flaw", ["read-only", "with gaps"])
 def test_exported_memory_that_is_no_workspace(flaw):
     _, size, executor = forced_workspace()

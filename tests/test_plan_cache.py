@@ -8,7 +8,7 @@ import pytest
 from aclnn.graph.abi import TILE_STREAM
 
 import aclnn
-from aclnn.planning import caches
+from aclnn.planning import cpu_caches
 
 
 def test_plans_are_cached_by_description_and_not_by_scalars():
@@ -78,7 +78,7 @@ def test_results_bypass_the_caches_from_a_share_of_the_last_one_on(
     monkeypatch, last_level, threads, streams
 ):
     """8 MiB, of which each of two threads moves less than 6."""
-    monkeypatch.setattr(caches, "last_level_bytes", lambda: last_level)
+    monkeypatch.setattr(cpu_caches, "last_level_bytes", lambda: last_level)
     before = aclnn.get_num_threads()
     aclnn.set_num_threads(threads)
     aclnn.clear_cache()
@@ -90,7 +90,7 @@ def test_results_bypass_the_caches_from_a_share_of_the_last_one_on(
 
 
 def test_operands_with_gaps_bypass_the_caches_as_if_the_last_one_were_small(monkeypatch):
-    monkeypatch.setattr(caches, "last_level_bytes", lambda: 1 << 40)
+    monkeypatch.setattr(cpu_caches, "last_level_bytes", lambda: 1 << 40)
     aclnn.clear_cache()
     before = aclnn.get_num_threads()
     aclnn.set_num_threads(1)
@@ -105,8 +105,8 @@ def test_operands_with_gaps_bypass_the_caches_as_if_the_last_one_were_small(monk
 
 
 def test_what_the_system_says_of_caches(tmp_path, monkeypatch):
-    monkeypatch.setattr(caches, "_CACHES", tmp_path)
-    caches.last_level_bytes.cache_clear()
+    monkeypatch.setattr(cpu_caches, "_CACHES", tmp_path)
+    cpu_caches.last_level_bytes.cache_clear()
     try:
         for name, level, size in (
             ("index0", "1", "48K"),
@@ -116,7 +116,7 @@ def test_what_the_system_says_of_caches(tmp_path, monkeypatch):
             (tmp_path / name).mkdir()
             (tmp_path / name / "level").write_text(level + "\n")
             (tmp_path / name / "size").write_text(size + "\n")
-        assert caches.last_level_bytes() == 32 << 20
-        assert caches.stream_from(1) == 6 << 20
+        assert cpu_caches.last_level_bytes() == 32 << 20
+        assert cpu_caches.stream_from(1) == 6 << 20
     finally:
-        caches.last_level_bytes.cache_clear()
+        cpu_caches.last_level_bytes.cache_clear()

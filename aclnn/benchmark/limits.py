@@ -18,7 +18,7 @@ import numpy as np
 
 from aclnn import isa
 from aclnn.benchmark.measure import Timer, side_by_side
-from aclnn.planning import caches
+from aclnn.planning import cpu_caches
 
 # Below, a call costs more than its bytes do.
 LEAST_BYTES = 1 << 19
@@ -35,7 +35,7 @@ def timers(nbytes: int, threads: int) -> dict[str, Timer]:
     """
     if nbytes < LEAST_BYTES:
         return {}
-    streamed = nbytes >= caches.stream_from(threads) * threads
+    streamed = nbytes >= cpu_caches.stream_from(threads) * threads
     return {
         "copy": side_by_side([_copy(n, streamed) for n in _parts(nbytes // 2, threads)]),
         "triad": side_by_side([_add(n) for n in _parts(nbytes // 3, threads)]),

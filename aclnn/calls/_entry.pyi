@@ -14,6 +14,6 @@ class EntryHandle:
         self, module: str, plan_doc: str, run_doc: str
     ) -> tuple[Callable[..., tuple[int, aclOpExecutor | None, int]], Callable[..., int]]: ...
 
-def set_verbose(
+def set_call_hook(
     hook: Callable[[str, str, aclOpExecutor | None, int, int], None] | None,
 ) -> None: ...

@@ -150,22 +150,22 @@ cdef class EntryHandle:
     cdef object plan(self, PyObject **arguments):
         """Phase one: ``(workspaceSize, executor, status)``."""
         cdef aclOpExecutor executor
-        cdef long long began = monotonic_ns() if settings_verbose else 0
+        cdef long long began = monotonic_ns() if _has_hook else 0
         try:
             executor = self.read(arguments)
             executor.planned = find_plan(
                 self.handle, &executor.request, self.names, executor.scalar_texts,
                 executor.switches,
             )
-            if settings_verbose:
-                _report("plan", self.name, executor, monotonic_ns() - began, OK)
+            if _has_hook:
+                _hook("plan", self.name, executor, monotonic_ns() - began, OK)
             return executor.planned.workspace_size, executor, OK
         except AclnnError as error:
             status = errors.fail(error.status, self.explained(error, self.as_tuple(arguments)))
         except MemoryError as error:
             status = errors.fail(INNER, f"{self.plan_name}: {error}")
-        if settings_verbose:
-            _report("plan", self.name, None, monotonic_ns() - began, status)
+        if _has_hook:
+            _hook("plan", self.name, None, monotonic_ns() - began, status)
         return 0, None, status
 
     cdef tuple as_tuple(self, PyObject **arguments):
@@ -189,7 +189,7 @@ cdef class EntryHandle:
         executor.bound = [None] * (self.handle.n_inputs + 1)
         executor.request.operator_id = self.handle.id
         executor.request.n_inputs = self.handle.n_inputs
-        executor.request.materialize = INHERIT
+        executor.request.materialize = executor.request.strategy = INHERIT
         self.refuse_null(arguments)
         for index in range(self.n_parameters):
             kind, slot, value = self.kinds[index], self.slots[index], <object>arguments[index]
@@ -307,8 +307,8 @@ cdef class EntryHandle:
             status = errors.fail(error.status, f"{self.name}: {error}")
         except MemoryError as error:
             status = errors.fail(INNER, f"{self.name}: {error}")
-        if settings_verbose:
-            _report("run", self.name, executor, 0, status)
+        if _has_hook:
+            _hook("run", self.name, executor, 0, status)
         return status
 
 
@@ -363,17 +363,17 @@ cdef void read_operand(aclTensor tensor, operand_t *operand) noexcept:
     memcpy(operand.strides, tensor.strides, operand.ndim * sizeof(int64_t))
 
 
-cdef bint settings_verbose = False
+cdef bint _has_hook = False
 
 
-def set_verbose(hook):
+def set_call_hook(hook):
     """Have ``hook(what, name, executor, nanoseconds, status)`` called after both phases.
 
     `what` is "plan" or "run", `executor` None where phase one failed.
     """
-    global settings_verbose, _report
-    settings_verbose = hook is not None
-    _report = hook
+    global _has_hook, _hook
+    _has_hook = hook is not None
+    _hook = hook
 
 
-_report = None
+_hook = None

@@ -212,10 +212,7 @@ cdef class FunctionalHandle:
                     <object>given[index], &request.operands[index])):
                 return self.call_foreign(given, out, switches)
         if out is None:
-            request.operands[n_inputs].ndim = ABSENT
-            request.operands[n_inputs].dtype = 0
-            request.operands[n_inputs].format = FORMAT_ND
-            request.operands[n_inputs].writable = True
+            take_absent(&request.operands[n_inputs])
         elif not (cnp.PyArray_Check(out) and read_array(out, &request.operands[n_inputs])):
             return self.call_foreign(given, out, switches)
         for index in range(MAX_SCALARS):
@@ -265,8 +262,7 @@ cdef class FunctionalHandle:
         request.operator_id = self.handle.id
         request.n_inputs = self.handle.n_inputs
         request.scalar_signs = 0
-        request.materialize = INHERIT
-        request.strategy = 0
+        request.materialize = request.strategy = INHERIT
         request.numbers = scalars
         for index in range(self.handle.n_scalars):
             request.scalar_signs |= (<float>scalars[index] < 0) << 2 * index
@@ -301,9 +297,7 @@ cdef class FunctionalHandle:
             if not read_array(array, &executor.request.operands[index]):
                 refuse_layout(self.operand_names[index], array)
         if out is None:
-            executor.request.operands[n_inputs].ndim = ABSENT
-            executor.request.operands[n_inputs].format = FORMAT_ND
-            executor.request.operands[n_inputs].writable = True
+            take_absent(&executor.request.operands[n_inputs])
         elif not read_array(out, &executor.request.operands[n_inputs]):
             refuse_layout("out", out)
         for index in range(MAX_SCALARS):
@@ -317,7 +311,7 @@ cdef class FunctionalHandle:
         if materialize is not None:
             executor.request.materialize = bool(materialize)
         if strategy is not None:
-            executor.request.strategy = strategy + 1
+            executor.request.strategy = strategy
         memcpy(executor.scalars, executor.exact_scalars, sizeof(executor.scalars))
         executor.handle, executor.origin = self.handle, self.name
         executor.names = self.operand_names
@@ -431,6 +425,11 @@ cdef object in_callers_kind(object arrays_of_caller, object out):
     return interchange.like(foreign[0], out) if foreign else out
 
 
+cdef inline void take_absent(operand_t *out) noexcept:
+    """An output that is still to be made."""
+    out.ndim, out.dtype, out.format, out.writable = ABSENT, 0, FORMAT_ND, True
+
+
 cdef object new_output(Plan plan):
     if plan.out_dtype == ACL_BF16:
         return np.empty(plan.out_shape, _BFLOAT16)
@@ -454,8 +453,6 @@ def rebind(aclOpExecutor executor, arrays):
     cdef operand_t found[MAX_TENSORS]
     cdef char *addresses[MAX_TENSORS]
     cdef int slot
-    from aclnn.calls import arrays as interchange
-
     planned_for = executor.bound
     refuse_destroyed(executor)
     if executor.from_tensors:
@@ -469,16 +466,7 @@ def rebind(aclOpExecutor executor, arrays):
                 f"{executor.origin}: no operand is called {name!r}, "
                 f"they are {', '.join(executor.names)}")
         slot = executor.names.index(name)
-        array = interchange.as_ndarray(given, name)
-        if not read_array(array, &found[slot]):
-            refuse_layout(name, array)
-        if not fits(&found[slot], &executor.request.operands[slot]):
-            raise invalid(
-                f"{executor.origin}: {name} is {describe(array)}, but the plan is for "
-                f"{describe(planned_for[slot])}")
-        if slot == len(executor.names) - 1 and not found[slot].writable:
-            raise invalid(f"{executor.origin}: {name} is read-only")
-        slots[slot] = (array, given)
+        slots[slot] = fitting_array(executor, slot, given, planned_for[slot], &found[slot]), given
     # Nothing below lets another thread run: what is replaced is let go of at the end.
     refuse_destroyed(executor)
     _before = executor.bound, executor.result
@@ -492,6 +480,24 @@ def rebind(aclOpExecutor executor, arrays):
         addresses[slot] = executor.request.operands[slot].data
     executor.bound = bound
     return bound, executor.result, (<char *>addresses)[:len(executor.names) * sizeof(char *)]
+
+
+cdef object fitting_array(aclOpExecutor executor, int slot, object given, object planned_for,
+                          operand_t *found):
+    """What is given for an operand as an array, if it is of the planned description."""
+    from aclnn.calls import arrays as interchange
+
+    name = executor.names[slot]
+    array = interchange.as_ndarray(given, name)
+    if not read_array(array, found):
+        refuse_layout(name, array)
+    if not fits(found, &executor.request.operands[slot]):
+        raise invalid(
+            f"{executor.origin}: {name} is {describe(array)}, but the plan is for "
+            f"{describe(planned_for)}")
+    if slot == len(executor.names) - 1 and not found.writable:
+        raise invalid(f"{executor.origin}: {name} is read-only")
+    return array
 
 
 cdef int refuse_destroyed(aclOpExecutor executor) except -1:

@@ -13,7 +13,7 @@ from cpython.long cimport PyLong_AsLongLongAndOverflow
 from libc.string cimport memcpy
 
 from aclnn.calls._executor cimport aclOpExecutor
-from aclnn.planning._plan cimport MAX_TENSORS, OperatorHandle
+from aclnn.planning._plan cimport MAX_TENSORS, OperatorHandle, Plan
 
 import numpy as np
 
@@ -58,6 +58,8 @@ cdef object run_phase_two(OperatorHandle handle, str name, object workspace,
         raise AclnnError(INNER, "executor is destroyed")
     held = executor.addresses_now(addresses)
     check_life(handle, name, executor, was_spent)
+    if hold is not None:
+        refuse_shared(executor, addresses, hold.address)
     return launch(executor, addresses, held, hold, stream)
 
 
@@ -100,6 +102,21 @@ cdef int check_life(OperatorHandle handle, str name, aclOpExecutor executor,
         maker = (f"{executor.origin}GetWorkspaceSize" if executor.from_tensors
                  else f"aclnn.executor({executor.origin!r})")
         raise AclnnError(INNER, f"executor was made by {maker}")
+    return 0
+
+
+cdef int refuse_shared(aclOpExecutor executor, char **addresses, char *workspace) except -1:
+    """Intermediates must not replace what is still to be read, nor results."""
+    cdef Plan plan = executor.planned
+    cdef char *end = workspace + plan.workspace_size
+    cdef char *at
+    cdef int index
+    for index in range(plan.n_inputs + 1):
+        at = addresses[index]
+        if at + plan.low[index] < end and workspace < at + plan.high[index]:
+            raise AclnnError(
+                INVALID, f"workspace shares memory with {executor.names[index]}, must lie apart "
+                "from all operands")
     return 0
 
 

@@ -42,7 +42,7 @@ def start() -> None:
             _line(f"run:{status}" if status else "run", name, "-", "-", "-", 0)
 
     _plan.add_observer(_ran)
-    _entry.set_verbose(called)
+    _entry.set_call_hook(called)
 
 
 def _line(*fields: Any) -> None:

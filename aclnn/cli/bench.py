@@ -39,7 +39,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add(
         "--isa", nargs="+", default=[], choices=isa.available(), help="measure these builds of the kernels"
     )  # fmt: skip
-    add("--rounds", type=positive, help="rounds that medians are of (default 9)")
+    add("--rounds", type=positive, help=f"rounds that medians are of (default {matrix.ROUNDS})")
     add("--quick", action="store_true", help="no large operands, few rounds: half a minute")
     add("--targets", action="store_true", help="mark and list what misses its target")
     add("--json", metavar="FILE", help="write the report")

@@ -17,7 +17,7 @@ from aclnn.acl import products
 from aclnn.operators.rules import NOTHING_TO_DO, Call, Rule, ScalarSpec, TensorSpec
 
 # What a signature says, and what a parameter is called.
-KINDS = {"in": "input", "out": "output"} | {
+PARAMETER_KINDS = {"in": "input", "out": "output"} | {
     kind: kind for kind in ("inout", "scalar", "bool", "int", "float", "str")
 }
 
@@ -214,9 +214,11 @@ def entry(name: str, signature: str, **fixed: object) -> Entry:
     for word in signature.split():
         left, _, kind = word.partition(":")
         cann, _, role = left.partition("=")
-        if kind and kind not in KINDS:
-            raise ValueError(f"{name}: {cann} is of kind {kind!r}, must be one of {_listed(KINDS)}")
-        kind = KINDS[kind or "in"]
+        if kind and kind not in PARAMETER_KINDS:
+            raise ValueError(
+                f"{name}: {cann} is of kind {kind!r}, must be one of {_listed(PARAMETER_KINDS)}"
+            )
+        kind = PARAMETER_KINDS[kind or "in"]
         parameters.append(Parameter(cann, role or _role_of(cann, kind), kind))
     return Entry(name, tuple(parameters), tuple(fixed.items()))
 

@@ -21,7 +21,7 @@ cdef enum:
     MAX_DIMS = 8
     MAX_TENSORS = 4
     ABSENT = -1  # ndim of an output that is still to be made
-    INHERIT = 2  # materialize as the process is set to
+    INHERIT = -1  # as the process is set to
     UNSEEN = 0x7FFF  # number of switches that no plan had yet
 
 cdef enum Overlap:
@@ -44,8 +44,8 @@ cdef struct request_t:
     int n_inputs
     int switches       # bits, see OperatorHandle
     int scalar_signs   # two bits each: negative, not convertible
-    int materialize    # 0, 1, or 2 for what the process is set to
-    int strategy       # a number of settings.STRATEGIES plus 1, or 0 for what the process is set to
+    int materialize    # 0, 1 or INHERIT
+    int strategy       # a number of settings.STRATEGIES or INHERIT
     operand_t operands[MAX_TENSORS]
     const double *numbers  # the scalars, for messages; NULL where these have other texts
 

@@ -107,8 +107,8 @@ cdef inline settings_t settings_of(const request_t *request) noexcept nogil:
     cdef settings_t now = settings
     if request.materialize != INHERIT:
         now.materialize = request.materialize
-    if request.strategy:
-        now.strategy = request.strategy - 1
+    if request.strategy != INHERIT:
+        now.strategy = request.strategy
     return now
 
 

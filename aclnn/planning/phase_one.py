@@ -27,13 +27,13 @@ from aclnn.operators.rules import (
     broadcast_shapes,
     promoted,
 )
-from aclnn.planning import caches
+from aclnn.planning import cpu_caches
 from aclnn.planning.settings import STRATEGIES
 from aclnn.planning.workspace import for_executor
 
 MOST_ELEMENTS = 2**47  # no machine of today addresses more bytes
 # How an input may lie to the output; the numbers are those of `_plan.pxd`.
-APART, SAME, CROSSING = range(3)
+SAME, CROSSING = 1, 2
 
 Operand = tuple[int, tuple[int, ...], tuple[int, ...], int, bool]
 
@@ -101,7 +101,7 @@ def scheduled(
         empty = graph.plan_lifetimes((), strategy, threads=threads)
         return for_executor(empty), graph.Schedule((), names, 0, 0, 0, threads)
     plan = for_executor(graph.plan_workspace(passed, strategy, threads=threads))
-    kernels, stream_from = partial(kernel_of, passed), caches.stream_from(threads)
+    kernels, stream_from = partial(kernel_of, passed), cpu_caches.stream_from(threads)
     return plan, graph.compile(passed, plan, kernels, stream_from=stream_from)
 
 

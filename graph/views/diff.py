@@ -15,7 +15,7 @@ TOTALS = (
     "size", "lower_bound", "gap", "naive_size", "bucket_size", "peak_bytes", "fragmentation",
     "strategy", "proof",
 )  # fmt: skip
-KINDS = ("added", "removed", "moved", "resized", "lifetime_changed")
+CHANGES = ("added", "removed", "moved", "resized", "lifetime_changed")
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +52,7 @@ class PlanDiff(str):
         return self.after.size - self.before.size
 
     def __bool__(self) -> bool:
-        return any(getattr(self, kind) for kind in KINDS) or self.size_change != 0
+        return any(getattr(self, kind) for kind in CHANGES) or self.size_change != 0
 
     @property
     def changed(self) -> tuple[str, ...]:
@@ -63,7 +63,7 @@ class PlanDiff(str):
 
     def changes(self, name: str) -> tuple[str, ...]:
         """How a buffer differs, in words."""
-        return tuple(kind for kind in KINDS if name in getattr(self, kind))
+        return tuple(kind for kind in CHANGES if name in getattr(self, kind))
 
     def to_text(self) -> str:
         """A table of the numbers and of the buffers that differ."""
