@@ -22,7 +22,7 @@ def test_messages_of_a_failed_phase_one_explain_it():
     assert text.splitlines()[0] == (
         "aclnnGeluBackwardGetWorkspaceSize: gradInput has shape (3, 2), but must have the broadcast shape (2, 3)"
     )
-    assert "5. `out` has the broadcast shape of the inputs   <-- broken" in text
+    assert "4. `out` has the broadcast shape of the inputs   <-- broken" in text
     assert text.count("<-- broken") == 1
     call = text[text.index("in Python:") + 10 : text.index("in C++:")].strip()
     assert eval(call)[2] == 161002
