@@ -157,9 +157,6 @@ def what_it_gives(function):
     return ast.unparse(stubs[function.__name__]) if function.__name__ in stubs else "Any"
 
 
-WITHOUT_RETURNS = ("aclrtGetSocName", "get_num_threads", "get_soc_version")  # yet to be written
-
-
 @pytest.mark.parametrize(("function", "of_object"), DOCUMENTED)
 def test_docstrings_say_what_is_taken_and_given(function, of_object):
     sections = sections_of(function.__doc__)
@@ -168,8 +165,7 @@ def test_docstrings_say_what_is_taken_and_given(function, of_object):
     assert terms == list(inspect.signature(function).parameters)[of_object:]
     gives = what_it_gives(function)
     title = "Yields" if gives.startswith("Iterator") else "Returns"
-    gives_something = gives != "None" and function.__name__ not in WITHOUT_RETURNS
-    assert {"Returns", "Yields"} & sections.keys() == ({title} if gives_something else set())
+    assert {"Returns", "Yields"} & sections.keys() == ({title} if gives != "None" else set())
 
 
 STATUSES = {

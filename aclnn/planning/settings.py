@@ -49,6 +49,11 @@ def set_soc_version(name: str) -> None:
 def get_soc_version() -> str:
     """The family whose dtype rules hold.
 
+    Returns
+    -------
+    str
+        One of the families that `set_soc_version` lists, spelled as there.
+
     Examples
     --------
     >>> import aclnn
@@ -60,6 +65,11 @@ def get_soc_version() -> str:
 
 def aclrtGetSocName() -> str:
     """The product whose dtype rules hold; see `aclnn.set_soc_version`.
+
+    Returns
+    -------
+    str
+        The family, as `aclnn.get_soc_version` has it.
 
     Examples
     --------
@@ -100,6 +110,11 @@ def set_num_threads(n: int) -> None:
 
 def get_num_threads() -> int:
     """The number of threads a run may use.
+
+    Returns
+    -------
+    int
+        From 1 to 1024. Small tensors use one thread, whatever it is.
 
     Examples
     --------
