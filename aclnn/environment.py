@@ -25,6 +25,7 @@ from aclnn.graph.planners import STRATEGIES
 T = TypeVar("T")
 
 MOST_PLANS = 2**31 - 1  # kept as a C int
+INSTRUCTION_SETS = ("generic", "v2", "v3", "v4")  # that kernels are built for, best last
 _TRUE, _FALSE = ("1", "true", "yes", "on"), ("0", "false", "no", "off")
 
 
@@ -84,7 +85,11 @@ class Variable(Generic[T]):
         try:
             return self.parse(text)
         except ValueError as rule:
-            raise invalid(f"{self.name} is {shown(text)}, {rule}") from None
+            raise self.refused(rule) from None
+
+    def refused(self, rule: object) -> AclnnError:
+        """The error that says which rule the text breaks."""
+        return invalid(f"{self.name} is {shown(self.text)}, {rule}")
 
 
 _WHOLE = re.compile("([+-]?)([0-9]+)")
@@ -121,20 +126,10 @@ def truth(text: str) -> bool:
     return text.lower() in _TRUE
 
 
-def _one_of(text: str, names: Sequence[str], note: str = "") -> str:
+def _one_of(text: str, names: Sequence[str]) -> str:
     if text.lower() not in names:
-        raise ValueError(f"must be one of {', '.join(names)}{note}")
+        raise ValueError(f"must be one of {', '.join(names)}")
     return text.lower()
-
-
-def _isa(text: str) -> str:
-    from aclnn import isa
-
-    return _one_of(text, isa.available(), " on this CPU")
-
-
-def _strategy(text: str) -> str:
-    return _one_of(text, tuple(STRATEGIES))
 
 
 def _product(text: str) -> str:
@@ -147,9 +142,9 @@ def _product(text: str) -> str:
 ISA: Variable[str | None] = Variable(
     "ACLNN_ISA",
     "The instruction set whose kernels run.",
-    "`generic`, `v2`, `v3`, `v4`, as far as the CPU has them",
+    f"{', '.join(f'`{name}`' for name in INSTRUCTION_SETS)}, as far as the CPU has them",
     None,
-    _isa,
+    partial(_one_of, names=INSTRUCTION_SETS),
     "the best that the CPU has",
 )
 NUM_THREADS: Variable[int | None] = Variable(
@@ -172,7 +167,7 @@ PLANNER = Variable(
     "How workspaces are planned; see `aclnn.executor`.",
     "`default`, `bucket`, `naive`",
     "default",
-    _strategy,
+    partial(_one_of, names=tuple(STRATEGIES)),
 )
 MATERIALIZE = Variable(
     "ACLNN_MATERIALIZE",

@@ -13,7 +13,7 @@ from types import ModuleType
 
 from aclnn import environment
 
-LEVELS = {"generic": 0, "v2": 2, "v3": 3, "v4": 4}
+LEVELS = dict(zip(environment.INSTRUCTION_SETS, (0, 2, 3, 4), strict=True))
 
 
 @cache
@@ -40,7 +40,10 @@ def name() -> str:
     AclnnError
         If ``ACLNN_ISA`` names one that does not exist or that this CPU does not have.
     """
-    return environment.ISA.read() or available()[-1]
+    chosen = environment.ISA.read()
+    if chosen is not None and chosen not in available():
+        raise environment.ISA.refused(f"must be one of {', '.join(available())} on this CPU")
+    return chosen or available()[-1]
 
 
 def kernels(isa: str | None = None) -> ModuleType:

@@ -23,7 +23,6 @@ class aclScalar:
     as_float: float
     as_double: float
 
-def memory_of(data: Any, name: str) -> tuple[object, int, int, bool]: ...
 def aclCreateTensor(
     viewDims: Sequence[int],  # noqa: N803
     dataType: int,  # noqa: N803

@@ -1,24 +1,18 @@
 """Tensors and scalars of the C-shaped layer: descriptions of memory that own none of it."""
 
 cimport cython
-from cpython.buffer cimport (
-    PyBUF_FULL_RO,
-    PyBuffer_IsContiguous,
-    PyBuffer_Release,
-    PyObject_GetBuffer,
-)
 from libc.stdint cimport int64_t
 from libc.stdlib cimport free, malloc
 
 import math
 import operator
-import re
 from decimal import Decimal
 from numbers import Real
 
 import numpy as np
 
-from aclnn.acl import dtypes, errors
+from aclnn.acl import dtypes, errors, memory
+from aclnn.acl._buffer import memory_of
 from aclnn.acl.arguments import as_int, as_member, shown
 from aclnn.acl.constants import (
     ACLNN_ERR_INNER,
@@ -35,21 +29,6 @@ cdef int NULLPTR = int(ACLNN_ERR_PARAM_NULLPTR)
 cdef int INVALID = int(ACLNN_ERR_PARAM_INVALID)
 cdef int INNER = int(ACLNN_ERR_INNER)
 MOST_ELEMENTS = 2**62  # of a tensor, and what sizes, strides and offsets may be
-
-
-cdef class Storage:
-    """Memory of a buffer object, held as long as a tensor looks at it."""
-
-    cdef Py_buffer view
-    cdef bint held
-
-    def __cinit__(self, given):
-        PyObject_GetBuffer(given, &self.view, PyBUF_FULL_RO)
-        self.held = True
-
-    def __dealloc__(self):
-        if self.held:
-            PyBuffer_Release(&self.view)
 
 
 # What only this module has: tensors and scalars are made by its functions, and by nothing else.
@@ -137,8 +116,6 @@ cdef class aclTensor:
         needed = self.bytes_needed()
         number = as_int(data)
         if number is not None:
-            from aclnn.acl import memory
-
             owner = memory.resolve(number, needed, name)
             address = <char *><size_t>number
             nbytes, writable, device = needed, True, True
@@ -171,64 +148,6 @@ cdef class aclTensor:
         """
         elements = elements_needed(self.dims(), self.steps(), self.offset)
         return elements * dtypes.item_size(self.dtype)
-
-
-def memory_of(data, name):
-    """Where an object's bytes are: what keeps them, address, length, and whether it is writable.
-
-    A buffer's length is that from its first byte to the end of its last element, gaps included; no
-    element may lie before the first.
-    """
-    cdef Storage held
-    array = None
-    if isinstance(data, np.ndarray):
-        array = data
-    else:
-        try:
-            held = Storage(data)
-        except Exception:  # no buffer, or whatever its __buffer__ raises
-            array = foreign_array(data, name)
-        else:
-            refuse_objects(held.view.format != NULL and mentions_objects(held.view.format), name)
-            if PyBuffer_IsContiguous(&held.view, b"A"):
-                return held, <size_t>held.view.buf, held.view.len, not held.view.readonly
-            array = foreign_array(data, name)
-    refuse_objects(array.dtype.hasobject, name)
-    if array.size and any(step < 0 for step in array.strides):
-        raise AclnnError(
-            INVALID, f"{name} has negative strides: no storage begins at its first element")
-    reach = sum((size - 1) * step for size, step in zip(array.shape, array.strides))
-    length = reach + array.itemsize if array.size else 0
-    return array, array.ctypes.data, length, array.flags.writeable
-
-
-def mentions_objects(bytes format):
-    """Whether a buffer's format has references to objects; names of fields stand between colons.
-
-    >>> mentions_objects(b"T{O:self:}"), mentions_objects(b"T{(4)<f:Offset:}")
-    (True, False)
-    """
-    return b"O" in re.sub(rb":[^:]*:", b"", format)
-
-
-def refuse_objects(bint found, name):
-    """Bytes of references to Python objects must not be written."""
-    if found:
-        raise AclnnError(INVALID, f"{name} holds references to Python objects")
-
-
-def foreign_array(data, name):
-    from aclnn.acl import _dlpack
-
-    try:
-        array = np.asarray(data) if isinstance(data, memoryview) else _dlpack.array_of(data, True)
-    except Exception as error:
-        raise AclnnError(INVALID, f"{name} cannot be read: {error}") from None
-    if array is not None:
-        return array
-    raise AclnnError(
-        INVALID, f"{name} is {type(data).__name__}, must be None, a buffer, an object with "
-        "__array_interface__ or __dlpack__, or an address from aclrtMalloc")
 
 
 def elements_needed(dims, strides, offset):

@@ -20,6 +20,8 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from aclnn.acl import stream as streams
+from aclnn.acl._buffer import memory_of
 from aclnn.acl.arguments import as_int, as_member, shown
 from aclnn.acl.constants import (
     ACL_ERROR_RT_MEMORY_ALLOCATION,
@@ -311,8 +313,6 @@ def aclrtMemcpyAsync(dst: Any, destMax: int, src: Any, count: int, kind: int, st
     >>> aclnn.aclrtDestroyStream(stream), room
     (0, bytearray(b'abcd'))
     """
-    from aclnn.acl import stream as streams
-
     try:
         copy = _Copy("aclrtMemcpyAsync", dst, destMax, src, count, kind)
     except ValueError as error:
@@ -420,8 +420,6 @@ class _Side:
 
 
 def _host_memory(given: Any, what: str) -> tuple[Any, int, int, bool]:
-    from aclnn.acl._tensor import memory_of
-
     if given is None:
         raise ValueError(f"{what} is null")
     try:

@@ -18,7 +18,7 @@ from aclnn.planning._plan cimport MAX_TENSORS, OperatorHandle, Plan
 import numpy as np
 
 from aclnn.acl import _dlpack, memory, stream as streams
-from aclnn.acl._tensor import mentions_objects
+from aclnn.acl._buffer import mentions_objects
 from aclnn.acl.arguments import as_int, shown
 from aclnn.acl.constants import (
     ACLNN_ERR_INNER,

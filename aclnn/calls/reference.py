@@ -182,7 +182,8 @@ def phase_two_doc(operator: Operator, item: Entry) -> str:
     ]
     status = (
         "ACLNN_SUCCESS (0); ACLNN_ERR_PARAM_NULLPTR (161001) for a null executor, workspace or data "
-        "pointer; ACLNN_ERR_PARAM_INVALID (161002) for a workspace that is too small or freed; "
+        "pointer; ACLNN_ERR_PARAM_INVALID (161002) for a workspace that is too small or freed, or "
+        "shares memory with an operand; "
         "ACLNN_ERR_INNER (561000) for an executor that was used, was destroyed or is another "
         "function's; ACL_ERROR_RT_INVALID_HANDLE (107017) for what is no stream, or a destroyed one. "
         "What fails on a stream is told when it is synchronised, by ACLNN_ERR_RUNTIME_ERROR (361001)."

@@ -251,7 +251,7 @@ cdef Plan make_plan(OperatorHandle handle, request_t *request, const settings_t 
     lies = [overlaps >> 2 * index & 3 for index in range(request.n_inputs)]
     asked = phase_one.Request(handle.operator, operands, signs_of(request, handle.n_scalars),
                               scalar_texts, switches, names)
-    return phase_one.plan_call(asked, lies, as_dict(now))
+    return Plan(**phase_one.plan_call(asked, lies, as_dict(now)))
 
 
 cdef list signs_of(const request_t *request, int n_scalars):

@@ -17,6 +17,7 @@ from aclnn import graph, isa
 from aclnn.acl import dtypes, products
 from aclnn.acl.constants import ACLNN_ERR_PARAM_INVALID, aclDataType, aclFormat
 from aclnn.acl.errors import AclnnError
+from aclnn.graph import planners
 from aclnn.operators import Operator
 from aclnn.operators.rules import (
     NOTHING_TO_DO,
@@ -28,7 +29,6 @@ from aclnn.operators.rules import (
     promoted,
 )
 from aclnn.planning import cpu_caches
-from aclnn.planning.settings import STRATEGIES
 from aclnn.planning.workspace import for_executor
 
 MOST_ELEMENTS = 2**47  # no machine of today addresses more bytes
@@ -62,10 +62,16 @@ class Request:
     names: Mapping[str, str]
 
 
-def plan_call(request: Request, overlaps: Sequence[int], settings: Mapping[str, Any]) -> Any:
-    """Phase one of a call that was not seen before; see `aclnn.planning._plan.Plan`."""
-    from aclnn.planning._plan import Plan
+def plan_call(
+    request: Request, overlaps: Sequence[int], settings: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Phase one of a call that was not seen before.
 
+    Returns
+    -------
+    dict
+        What an `aclnn.planning._plan.Plan` is made of, by the names of its parameters.
+    """
     operator = request.operator
     call, done = check_call(request, products.FAMILIES[settings["soc"]])
     out = call.tensors.get("out") or _new_output(operator, call)
@@ -75,21 +81,21 @@ def plan_call(request: Request, overlaps: Sequence[int], settings: Mapping[str, 
     formula = operator.formula_for(call.switches)
     built = build_graph(operator, formula, *_drawn(tensors, done), result, overlaps)
     passed = graph.run_passes(built, "materialized" if settings["materialize"] else "fused")
-    strategy = STRATEGIES[settings["strategy"]]
+    strategy = tuple(planners.STRATEGIES)[settings["strategy"]]
     nothing = out.size == 0 or done
     workspace, schedule = scheduled(passed.graph, strategy, settings["threads"], nothing)
-    return Plan(
-        operator=operator,
-        call=call,
-        graph_as_built=built,
-        passes=passed,
-        workspace=workspace,
-        schedule=schedule,
-        packed=None if nothing else schedule.pack(),
-        tensors=tensors,
-        overlaps=overlaps,
-        scalars_as_double=operator.scalars_as_double and result == aclDataType.ACL_DOUBLE,
-    )
+    return {
+        "operator": operator,
+        "call": call,
+        "graph_as_built": built,
+        "passes": passed,
+        "workspace": workspace,
+        "schedule": schedule,
+        "packed": None if nothing else schedule.pack(),
+        "tensors": tensors,
+        "overlaps": overlaps,
+        "scalars_as_double": operator.scalars_as_double and result == aclDataType.ACL_DOUBLE,
+    }
 
 
 def scheduled(

@@ -16,8 +16,8 @@ from aclnn.graph import planners
 from aclnn.graph.abi import MAX_THREADS
 from aclnn.planning import _plan
 
+STRATEGIES = tuple(planners.STRATEGIES)  # keys of plans have their numbers
 MOST_BY_THEMSELVES = 64  # threads that nobody asked for
-STRATEGIES = tuple(planners.STRATEGIES)  # plans know them by number
 
 
 def set_soc_version(name: str) -> None:

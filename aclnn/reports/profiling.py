@@ -347,7 +347,7 @@ class Profile:
         str
             JSON: a slice for each step and thread, and as a counter the bytes of workspace that
             are alive, over all runs that go on at the same time. Times are in microseconds from
-            the begin of the first run.
+            the beginning of the first run.
         """
         process, runs = os.getpid(), list(self.runs)
         callers = {run.caller for run in runs}

@@ -1,0 +1,89 @@
+"""Memory of the caller's objects, seen through whatever interface they have."""
+
+from cpython.buffer cimport (
+    PyBUF_FULL_RO,
+    PyBuffer_IsContiguous,
+    PyBuffer_Release,
+    PyObject_GetBuffer,
+)
+
+import re
+
+import numpy as np
+
+from aclnn.acl import _dlpack
+from aclnn.acl.constants import ACLNN_ERR_PARAM_INVALID
+from aclnn.acl.errors import AclnnError
+
+cdef int INVALID = int(ACLNN_ERR_PARAM_INVALID)
+
+
+cdef class Storage:
+    """Memory of a buffer object, held as long as a tensor looks at it."""
+
+    cdef Py_buffer view
+    cdef bint held
+
+    def __cinit__(self, given):
+        PyObject_GetBuffer(given, &self.view, PyBUF_FULL_RO)
+        self.held = True
+
+    def __dealloc__(self):
+        if self.held:
+            PyBuffer_Release(&self.view)
+
+
+def memory_of(data, name):
+    """Where an object's bytes are: what keeps them, address, length, and whether it is writable.
+
+    A buffer's length is that from its first byte to the end of its last element, gaps included; no
+    element may lie before the first.
+    """
+    cdef Storage held
+    array = None
+    if isinstance(data, np.ndarray):
+        array = data
+    else:
+        try:
+            held = Storage(data)
+        except Exception:  # no buffer, or whatever its __buffer__ raises
+            array = foreign_array(data, name)
+        else:
+            refuse_objects(held.view.format != NULL and mentions_objects(held.view.format), name)
+            if PyBuffer_IsContiguous(&held.view, b"A"):
+                return held, <size_t>held.view.buf, held.view.len, not held.view.readonly
+            array = foreign_array(data, name)
+    refuse_objects(array.dtype.hasobject, name)
+    if array.size and any(step < 0 for step in array.strides):
+        raise AclnnError(
+            INVALID, f"{name} has negative strides: no storage begins at its first element")
+    reach = sum((size - 1) * step for size, step in zip(array.shape, array.strides))
+    length = reach + array.itemsize if array.size else 0
+    return array, array.ctypes.data, length, array.flags.writeable
+
+
+def mentions_objects(bytes format):
+    """Whether a buffer's format has references to objects; names of fields stand between colons.
+
+    >>> mentions_objects(b"T{O:self:}"), mentions_objects(b"T{(4)<f:Offset:}")
+    (True, False)
+    """
+    return b"O" in re.sub(rb":[^:]*:", b"", format)
+
+
+def refuse_objects(bint found, name):
+    """Bytes of references to Python objects must not be written."""
+    if found:
+        raise AclnnError(INVALID, f"{name} holds references to Python objects")
+
+
+def foreign_array(data, name):
+    try:
+        array = np.asarray(data) if isinstance(data, memoryview) else _dlpack.array_of(data, True)
+    except Exception as error:
+        raise AclnnError(INVALID, f"{name} cannot be read: {error}") from None
+    if array is not None:
+        return array
+    raise AclnnError(
+        INVALID, f"{name} is {type(data).__name__}, must be None, a buffer, an object with "
+        "__array_interface__ or __dlpack__, or an address from aclrtMalloc")
