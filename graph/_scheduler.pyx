@@ -52,14 +52,14 @@ cdef extern from *:
     }
 
     /* Whether the last walk that this thread began went forwards. */
-    static __thread int went_forwards;
+    static __thread int walked_forwards;
     """
     int omp_get_max_threads() noexcept nogil
     int omp_get_thread_limit() noexcept nogil
     void omp_set_num_threads(int) noexcept nogil
     int have_openmp() noexcept nogil
     void store_fence() noexcept nogil
-    int went_forwards
+    int walked_forwards
     int __atomic_fetch_add(int *, int, int) noexcept nogil
     int __ATOMIC_RELAXED
     void prefetch "__builtin_prefetch"(const void *) noexcept nogil
@@ -85,7 +85,7 @@ def openmp_enabled():
 # --- Running ----------------------------------------------------------------------------------
 
 cdef enum:
-    TURNED = 4  # tiles that a walk back does at once, forwards
+    SAWTOOTH_TILES = 4  # tiles that a walk back does at once, forwards
     SHARES = 4  # that each thread has of large tensors, if none is held up
 
 
@@ -207,18 +207,18 @@ cdef void run_tiles(const run_t *run, const schedule_step *step, ptrdiff_t begin
         begin += merged
 
 
-cdef inline bint goes_back(const schedule_step *step) noexcept nogil:
+cdef inline bint walks_back(const schedule_step *step) noexcept nogil:
     """Whether to walk from the last tile to the first.
 
     The caches hold the end of what was walked over last, and the same tensors often come next.
     Walks that take turns meet it at once; those that always begin at the other end drive it out
     before they get there.
     """
-    global went_forwards
+    global walked_forwards
     if not step.ops[0].flags & TILE_SAWTOOTH:
         return False
-    went_forwards = not went_forwards
-    return not went_forwards
+    walked_forwards = not walked_forwards
+    return not walked_forwards
 
 
 cdef void run_back(const run_t *run, const schedule_step *step, ptrdiff_t begin, ptrdiff_t end,
@@ -226,7 +226,7 @@ cdef void run_back(const run_t *run, const schedule_step *step, ptrdiff_t begin,
     """Run the tiles [begin, end) of a step, the last ones first."""
     cdef ptrdiff_t first
     while end > begin:
-        first = max(begin, end - TURNED)
+        first = max(begin, end - SAWTOOTH_TILES)
         run_tiles(run, step, first, end, thread)
         end = first
 
@@ -335,9 +335,9 @@ cdef void schedule_run(const schedule_t *schedule, char *const *addresses, char 
             continue
         count = threads_for(schedule, step, threads)
         if count == 1:
-            run_part(&run, s, 0, 1, 0, goes_back(step))
+            run_part(&run, s, 0, 1, 0, walks_back(step))
         else:
-            run_parallel(&run, s, count, goes_back(step))
+            run_parallel(&run, s, count, walks_back(step))
 
 
 def header_constants():

@@ -14,7 +14,7 @@ from .ir import Graph, Node, Value
 from .strides import broadcast_strides
 from .tiling import ALIGNMENT, Tiling, count_tiles, pad
 
-ACROSS = 4  # columns for each row of a tile whose operands lie across each other
+TRANSPOSE_ASPECT = 4  # columns for each row of a tile whose operands are transposed to each other
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,8 +72,8 @@ def loop_nest(graph: Graph, step: tuple[Node, ...], tiling: Tiling) -> LoopNest:
     shape = tuple(max(1, size) for size in graph.value(step[-1].output).shape)
     dims, starts = collapse(shape, columns, memory.index(_lead_key(graph, step, memory)))
     area = tiling.scratch_elements if len(memory) < len(keys) else tiling.elements
-    dims, across = _with_row_dim(dims, items, area)
-    rows, cols = _tile(dims, across, tiling, area)
+    dims, transposed = _with_row_dim(dims, items, area)
+    rows, cols = _tile(dims, transposed, tiling, area)
     walked = {
         key: NestOperand(key[0], start, tuple(strides[i] for _, strides in dims))
         for i, (key, start) in enumerate(zip(memory, starts, strict=True))
@@ -190,12 +190,12 @@ def _with_row_dim(dims: list[Dim], items: list[int], area: int) -> tuple[list[Di
     return [*dims[:row], *dims[row + 1 : -1], dims[row], dims[-1]], any(votes)
 
 
-def _tile(dims: list[Dim], across: bool, tiling: Tiling, area: int) -> tuple[int, int]:
+def _tile(dims: list[Dim], transposed: bool, tiling: Tiling, area: int) -> tuple[int, int]:
     """Rows and columns of a tile of about `area` elements, or of those for a transpose."""
     rows, cols = dims[-2][0], dims[-1][0]
-    if across:
-        area = ACROSS * tiling.transpose**2
-        tile_cols = min(cols, ACROSS * tiling.transpose)
+    if transposed:
+        area = TRANSPOSE_ASPECT * tiling.transpose**2
+        tile_cols = min(cols, TRANSPOSE_ASPECT * tiling.transpose)
         return min(rows, area // tile_cols), tile_cols
     tile_cols = _even_share(cols, area)
     return _even_share(rows, max(1, area // tile_cols)), tile_cols

@@ -25,7 +25,7 @@ from .strides import is_dense, is_spread
 
 PARALLEL_FROM = 64 * 1024  # elements: about 20 us of work
 STREAM_FROM = 6 * 1024 * 1024  # bytes for each thread: far more than a core's own caches hold
-TURN_FROM = 3 * 512 * 1024  # bytes for each thread: nearly as much as these hold
+SAWTOOTH_FROM = 3 * 512 * 1024  # bytes for each thread: nearly as much as these hold
 PREFETCH_FROM = 256 * 1024  # bytes for each thread: more than the nearest cache holds
 
 
@@ -240,7 +240,7 @@ def compile(
     *,
     parallel_from: int = PARALLEL_FROM,
     stream_from: int = STREAM_FROM,
-    turn_from: int = TURN_FROM,
+    sawtooth_from: int = SAWTOOTH_FROM,
 ) -> Schedule:
     """Turn a graph and its plan into a schedule.
 
@@ -259,7 +259,7 @@ def compile(
     stream_from : int
         Bytes for each thread from which dense outputs bypass the cache; where elements of an
         operand do not lie beside each other, at most `STREAM_FROM`.
-    turn_from : int
+    sawtooth_from : int
         Bytes for each thread from which, below `stream_from`, runs walk back and forth.
 
     Returns
@@ -284,7 +284,7 @@ def compile(
     >>> schedule.arguments, schedule.steps[0].shape
     (('x', 'out'), (1, 32))
     """
-    compiler = _Compiler(graph, plan, parallel_from, stream_from, turn_from)
+    compiler = _Compiler(graph, plan, parallel_from, stream_from, sawtooth_from)
     return compiler.schedule(kernel_of)
 
 
@@ -297,13 +297,13 @@ class _Compiler:
         plan: WorkspacePlan,
         parallel_from: int,
         stream_from: int,
-        turn_from: int,
+        sawtooth_from: int,
     ):
         self.graph = graph
         self.plan = plan
         self.parallel_from = parallel_from
         self.stream_from = stream_from
-        self.turn_from = turn_from
+        self.sawtooth_from = sawtooth_from
         self.arguments = (*graph.inputs, *graph.outputs)
         scratch = [buffer for buffer in plan.buffers if buffer.parts]
         self.scratch_offset = scratch[0].offset if scratch else 0
@@ -364,8 +364,8 @@ class _Compiler:
         if moved >= self.streams_from(nest) * self.plan.threads:
             streams = self.goes_past_the_cache(self.graph.value(node.output), nest)
             return TILE_PREFETCH_NEAR | TILE_PREFETCH_FAR | (TILE_STREAM if streams else 0)
-        turns = TILE_SAWTOOTH if moved >= self.turn_from * self.plan.threads else 0
-        return turns | (TILE_PREFETCH_NEAR if moved >= PREFETCH_FROM * self.plan.threads else 0)
+        walk = TILE_SAWTOOTH if moved >= self.sawtooth_from * self.plan.threads else 0
+        return walk | (TILE_PREFETCH_NEAR if moved >= PREFETCH_FROM * self.plan.threads else 0)
 
     def streams_from(self, nest: LoopNest) -> int:
         """Bytes for each thread from which results bypass the cache."""

@@ -31,7 +31,7 @@ class Tiling:
     scratch_elements : int
         Of a tile when some does, so that tiles stay in the first-level cache.
     transpose : int
-        Rows of the tiles of steps that have operands lying across each other, and a quarter of
+        Rows of the tiles of steps that have operands transposed to each other, and a quarter of
         their columns.
 
     Examples

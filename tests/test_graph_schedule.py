@@ -179,11 +179,15 @@ turns = st.sampled_from([0, 1 << 60])  # runs go back and forth, or always forth
 
 
 @pytest.mark.parametrize("pipeline", ["fused", "materialized"])
-@given(graph=as_built(in_place=True), threads=st.integers(1, 3), tiling=tilings, turn_from=turns)
-def test_a_run_gives_what_the_graph_means(pipeline, graph, threads, tiling, turn_from):
+@given(
+    graph=as_built(in_place=True), threads=st.integers(1, 3), tiling=tilings, sawtooth_from=turns
+)
+def test_a_run_gives_what_the_graph_means(pipeline, graph, threads, tiling, sawtooth_from):
     memory = Memory(graph)
     before = {name: bytes(buffer) for name, (buffer, _) in memory.buffers.items()}
-    _, schedule = scheduled(graph, pipeline, threads, tiling, parallel_from=1, turn_from=turn_from)
+    _, schedule = scheduled(
+        graph, pipeline, threads, tiling, parallel_from=1, sawtooth_from=sawtooth_from
+    )
     buffer, address = workspace(schedule)
     schedule.pack().run(memory.addresses, address, (), threads)
     interpret(graph, memory.numbers)
@@ -203,10 +207,12 @@ def test_a_run_gives_what_the_graph_means(pipeline, graph, threads, tiling, turn
     assert buffer[schedule.workspace_size] == b"\0"
 
 
-@given(graph=as_built(), threads=st.integers(1, 3), tiling=tilings, turn_from=turns)
-def test_every_element_is_written_exactly_once(graph, threads, tiling, turn_from):
+@given(graph=as_built(), threads=st.integers(1, 3), tiling=tilings, sawtooth_from=turns)
+def test_every_element_is_written_exactly_once(graph, threads, tiling, sawtooth_from):
     memory = Memory(graph)
-    _, schedule = scheduled(graph, "fused", threads, tiling, parallel_from=1, turn_from=turn_from)
+    _, schedule = scheduled(
+        graph, "fused", threads, tiling, parallel_from=1, sawtooth_from=sawtooth_from
+    )
     _, address = workspace(schedule)
     schedule.pack().run(memory.addresses, address, (), threads)
     kernels = iter(schedule.kernels)
@@ -292,7 +298,7 @@ def test_tile_shapes():
     assert nest(unary((65536,), out_dtype=F16))[1] == (1, 4096)
     # Rows that do not merge: as many as a tile holds.
     assert nest(unary((512, 16), x_strides=(32, 1))) == ((512, 16), (512, 16), 1)
-    # Operands lying across each other: several rows, the input's unit stride along them.
+    # Operands transposed to each other: several rows, the input's unit stride along them.
     assert nest(unary((256, 512), x_strides=(1, 256))) == ((256, 512), (64, 256), 8)
     (step,) = scheduled(
         unary((3, 256, 512), x_strides=(131072, 1, 256)), kernel=lambda *_: Nothing()
@@ -394,7 +400,7 @@ def test_flags_reach_the_kernel():
 def test_runs_walk_back_and_forth():
     graph = unary((150,))
     tiling = Tiling(elements=10)
-    _, schedule = scheduled(graph, tiling=tiling, turn_from=0)
+    _, schedule = scheduled(graph, tiling=tiling, sawtooth_from=0)
     memory, packed = Memory(graph), schedule.pack()
     kernel = schedule.kernels[0]
     starts = []

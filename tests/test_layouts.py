@@ -393,7 +393,7 @@ def test_zeros_that_come_late_keep_their_signs(formula):
                 assert_near(computed(level, formula, operands, scalars), plain)
 
 
-ACROSS = {
+TRANSPOSED = {
     "gelu_backward": ("float16", "float16"), "elu_backward": ("float16", "float32"),
     "hardshrink_backward": ("bfloat16", "bfloat16"), "logit_backward": ("float64", "float64"),
     "elu": ("float32",), "leaky_relu": ("float16",), "gelu": ("int8",),
@@ -403,11 +403,11 @@ ACROSS = {
 @pytest.mark.parametrize(
     "shape", [(1, 9), (8, 8), (9, 7), (33, 65), (130, 517), (600, 40), (3, 999)]
 )
-@pytest.mark.parametrize("formula", ACROSS)
-def test_operands_that_lie_across(formula, shape):
+@pytest.mark.parametrize("formula", TRANSPOSED)
+def test_transposed_operands(formula, shape):
     """Every element goes where it belongs, from parts and remainders, beside others that lie along."""
     rng = np.random.default_rng(12)
-    names = ACROSS[formula]
+    names = TRANSPOSED[formula]
     kinds = [dtypes.NUMPY[dtypes.of_name(name)] for name in names]
     dense = [(rng.random(shape) * 3).astype(kind) for kind in kinds]
     lying = [np.asfortranarray(dense[0]), *dense[1:]], [np.asfortranarray(m) for m in dense]
@@ -436,7 +436,7 @@ def test_operands_that_lie_across(formula, shape):
 
 @pytest.mark.parametrize("name", ["bool", "float16", "float32", "float64", "complex128"])
 @pytest.mark.parametrize("shape", [(8, 8), (33, 65), (130, 517)])
-def test_copies_of_what_lies_across(name, shape):
+def test_copies_of_transposed_operands(name, shape):
     kind = np.dtype(np.bool_) if name == "bool" else dtypes.NUMPY[dtypes.of_name(name)]
     whole = np.random.default_rng(13).integers(0, 2, shape).astype(kind)
     source = np.asfortranarray(whole)
