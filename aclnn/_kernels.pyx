@@ -102,6 +102,7 @@ cdef inline void compute(const tile_view *views, ptrdiff_t rows, ptrdiff_t cols,
     block_shape(views, state.n_inputs + 1, rows, cols, &high, &wide)
     if high == 1:
         wide = row_width(views, cols, state, flags, like)
+    block.widest = min(wide, cols)
     block.flags = flags
     block.dense = high == 1 and views[state.n_inputs].col_stride == state.cast.out_size
     picked.state, picked.scalars, picked.count = state, facts.p, 0
@@ -113,7 +114,7 @@ cdef inline void compute(const tile_view *views, ptrdiff_t rows, ptrdiff_t cols,
     while block.row < rows:
         block.rows = min(high, rows - block.row)
         block.col = 0
-        block.cols = min(wide, cols)
+        block.cols = block.widest
         if high == 1 and (cols >= ALIGN_FROM or flags & TILE_STREAM):
             block.cols = first_cols(&views[state.n_inputs], &block, cols)
         while block.col < cols:

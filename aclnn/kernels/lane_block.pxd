@@ -43,6 +43,7 @@ cdef enum:
     IN_PLACE = 8192      # that lanes read and write where it lies; halves have their own number
     CONVERTED = 1024     # that lanes read from conversions
     COPIED_BYTES = 1024  # that lanes read from copies, in bytes
+    REPEATED_BYTES = 4096  # of which each operand is read where it lies or repeats one element
     FILLED = 256         # of a row that is copied while the next ones are prefetched
     NO_ROW = -1
 
@@ -150,7 +151,7 @@ cdef inline bint all_in_place(const tile_view *views, const compute_state *state
 cdef inline ptrdiff_t filled_width(const tile_view *views,
                                    const compute_state *state) noexcept nogil:
     """Elements of a block when some operand is copied: few, so that fetching, computing and storing
-    take turns; twice as many where nothing has to be fetched."""
+    take turns; more where nothing has to be fetched."""
     cdef int k
     if not state.all_alike:
         return CONVERTED
@@ -161,7 +162,7 @@ cdef inline ptrdiff_t filled_width(const tile_view *views,
 
 
 cdef inline ptrdiff_t repeated_width(const compute_state *state) noexcept nogil:
-    return 2 * COPIED_BYTES // state.result_size if state.all_alike else CONVERTED
+    return REPEATED_BYTES // state.result_size if state.all_alike else CONVERTED
 
 
 cdef inline void fill(const tile_view *view, const block_t *block, const compute_state *state,
@@ -171,9 +172,9 @@ cdef inline void fill(const tile_view *view, const block_t *block, const compute
     cdef char *buffer = copies.buffers[k]
     cdef ptrdiff_t size = state.read_size
     cdef ptrdiff_t _i
-    if view.col_stride == 0 and block.rows == 1 and block.cols <= repeated_width(state):
+    if view.col_stride == 0 and block.rows == 1 and block.widest <= repeated_width(state):
         if copies.repeated[k] != block.row:
-            repeat(source, buffer, state, k)
+            repeat(source, buffer, block.widest, state, k)
         copies.repeated[k] = block.row
         return
     copies.repeated[k] = NO_ROW
@@ -183,14 +184,13 @@ cdef inline void fill(const tile_view *view, const block_t *block, const compute
         buffer += block.cols * size
 
 
-cdef inline void repeat(const char *source, char *buffer, const compute_state *state,
+cdef inline void repeat(const char *source, char *buffer, ptrdiff_t n, const compute_state *state,
                         int k) noexcept nogil:
-    """Fill a buffer with one element."""
+    """Fill a buffer with n times one element."""
     if state.all_alike:
-        copy_elements(source, 0, buffer, state.result_size, repeated_width(state),
-                      state.result_size)
+        copy_elements(source, 0, buffer, state.result_size, n, state.result_size)
     else:
-        state.loads[k](source, 0, buffer, repeated_width(state))
+        state.loads[k](source, 0, buffer, n)
 
 
 cdef inline void fill_row(const char *source, ptrdiff_t stride, char *buffer, const block_t *block,

@@ -37,6 +37,7 @@ cdef enum:
 cdef struct block_t:
     # A rectangle of a tile.
     ptrdiff_t row, col, rows, cols
+    ptrdiff_t widest         # columns of the widest one
     int flags                # of the tile
     bint dense               # its rows are: results need not be spread
 
