@@ -170,7 +170,7 @@ def extensions() -> list[Extension]:
             inner = path.relative_to(HERE / folder)
             name = ".".join([package, *inner.with_suffix("").parts])
             ext = extension(name, f"{folder}/{inner.as_posix()}")
-            if path.stem in ("_dlpack", "_functional"):
+            if path.stem in ("_dlpack", "_operand"):
                 ext.include_dirs.append(numpy.get_include())
             if path.stem == "_scheduler":
                 ext.extra_compile_args += threads

@@ -5,6 +5,7 @@ from aclnn.planning._plan cimport (
     OperatorHandle,
     Plan,
     item_size,
+    operand_t,
     request_t,
 )
 
@@ -25,6 +26,9 @@ cdef class aclOpExecutor:
     cdef bint from_tensors
     cdef unsigned int versions[MAX_TENSORS]  # of tensors, when phase one read them
 
+    cdef tuple bind(self, object arrays, char **addresses)
+    cdef object fitting(self, int slot, object given, object planned_for, operand_t *found)
+    cdef int refuse_destroyed(self) except -1
     cdef aclOpExecutor snapshot(self, object held)
     cdef const double *scalar_values(self)
     cdef object addresses_now(self, char **addresses)

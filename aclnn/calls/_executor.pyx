@@ -4,8 +4,10 @@ cimport cython
 from libc.string cimport memcpy
 
 from aclnn.acl._tensor cimport aclTensor
+from aclnn.calls._operand cimport fits, read_or_refuse
 from aclnn.planning._plan cimport (
     find_plan,
+    operand_t,
     overlaps_as_planned,
     run_plan,
     run_with_own_workspace,
@@ -20,7 +22,9 @@ from aclnn.acl.constants import (
     ACLNN_ERR_PARAM_NULLPTR,
     ACLNN_SUCCESS,
 )
-from aclnn.acl.errors import AclnnError
+from aclnn.acl.errors import AclnnError, invalid
+from aclnn.calls import arrays as interchange
+from aclnn.calls._operand import describe
 
 cdef int OK = int(ACLNN_SUCCESS)
 cdef int NULLPTR = int(ACLNN_ERR_PARAM_NULLPTR)
@@ -142,10 +146,7 @@ cdef class aclOpExecutor:
                              + ("destroyed" if self.destroyed else "spent"))
         # From here on other threads may bind, destroy or free: this run holds what it needs.
         if arrays:
-            from aclnn.calls import _functional
-
-            held, result, places = _functional.rebind(self, arrays)
-            memcpy(addresses, <const char *>places, len(places))
+            held, result = self.bind(arrays, addresses)
         else:
             held, result = self.addresses_now(addresses), self.result
         if self.from_tensors and not self.repeatable:
@@ -169,9 +170,8 @@ cdef class aclOpExecutor:
             read-only, the executor is destroyed, or it was made by a C-shaped function. Nothing
             is bound then.
         """
-        from aclnn.calls import _functional
-
-        _functional.rebind(self, arrays)
+        cdef char *addresses[MAX_TENSORS]
+        self.bind(arrays, addresses)
 
     def profile(self, repeat=100, warmup=3):
         """Time every step. An executor for one run is spent afterwards.
@@ -245,6 +245,60 @@ cdef class aclOpExecutor:
         state = "destroyed" if self.destroyed else "spent" if self.spent else "ready"
         return (f"<aclOpExecutor {self.origin}: {len(self.graph.nodes)} nodes, "
                 f"workspace {self.workspace_size} bytes, {state}>")
+
+    cdef tuple bind(self, object arrays, char **addresses):
+        """Bind other arrays of the planned description.
+
+        Returns what is bound then and the output in the caller's kind, with the addresses of all
+        operands. All of it is of one moment, whatever other threads bind.
+        """
+        cdef operand_t found[MAX_TENSORS]
+        cdef int slot
+        planned_for = self.bound
+        self.refuse_destroyed()
+        if self.from_tensors:
+            raise invalid(
+                f"{self.origin}: bind other memory with aclSetTensorAddr; arrays by name are for "
+                "executors made by aclnn.executor()")
+        slots = {}
+        for name, given in arrays.items():
+            if name not in self.names:
+                raise invalid(
+                    f"{self.origin}: no operand is called {name!r}, "
+                    f"they are {', '.join(self.names)}")
+            slot = self.names.index(name)
+            slots[slot] = self.fitting(slot, given, planned_for[slot], &found[slot]), given
+        # Nothing below lets another thread run: what is replaced is let go of at the end.
+        self.refuse_destroyed()
+        _before = self.bound, self.result
+        bound = list(self.bound)
+        for slot in range(len(self.names)):
+            if slot in slots:
+                bound[slot], given = slots[slot]
+                self.request.operands[slot].data = found[slot].data
+                if slot == len(self.names) - 1:
+                    self.result = given
+            addresses[slot] = self.request.operands[slot].data
+        self.bound = bound
+        return bound, self.result
+
+    cdef object fitting(self, int slot, object given, object planned_for, operand_t *found):
+        """What is given for an operand as an array, if it is of the planned description."""
+        name = self.names[slot]
+        array = interchange.as_ndarray(given, name)
+        read_or_refuse(name, array, found)
+        if not fits(found, &self.request.operands[slot]):
+            raise invalid(
+                f"{self.origin}: {name} is {describe(array)}, but the plan is for "
+                f"{describe(planned_for)}")
+        if slot == len(self.names) - 1 and not found.writable:
+            raise invalid(f"{self.origin}: {name} is read-only")
+        return array
+
+    cdef int refuse_destroyed(self) except -1:
+        if self.destroyed:
+            raise AclnnError(INNER, f"{self.origin}: executor is destroyed")
+        return 0
 
     cdef aclOpExecutor snapshot(self, object held):
         """The executor as it is now: a queued run must not see what is bound later."""

@@ -5,7 +5,6 @@ array may be (a DLPack exporter, a byte-swapped or misaligned array) is turned i
 first, by `aclnn.calls.arrays`.
 """
 
-cimport numpy as cnp
 from cpython.long cimport PyLong_AsLongLongAndOverflow
 from cpython.object cimport PyObject
 from libc.string cimport memcpy, memset
@@ -14,100 +13,35 @@ import sys
 
 from aclnn.calls._arguments cimport function_t, new_function, take_arguments
 from aclnn.calls._executor cimport aclOpExecutor, new_executor
+from aclnn.calls._operand cimport new_output, read_array, read_or_refuse, take_absent
 from aclnn.planning._plan cimport (
-    ABSENT,
     INHERIT,
-    MAX_DIMS,
     MAX_SCALARS,
     MAX_TENSORS,
     MOST_INPUTS,
     OperatorHandle,
     Plan,
     find_plan,
-    operand_t,
     plain,
     request_t,
     run_with_own_workspace,
-    same_layout,
 )
 
-import numpy as np
-
-from aclnn.acl import dtypes
 from aclnn.acl.arguments import as_int, as_real, as_truth, shown
-from aclnn.acl.constants import ACLNN_ERR_INNER, aclDataType
-from aclnn.acl.errors import AclnnError, invalid
+from aclnn.acl.constants import aclDataType
+from aclnn.acl.errors import invalid
 from aclnn.acl.rounding import as_float_once
-
-cnp.import_array()
-
-cdef extern from "numpy/arrayobject.h":
-    bint PyArray_ISBEHAVED_RO(cnp.ndarray array)
+from aclnn.calls import arrays
 
 cdef double EXACT = 2.0**53  # up to here doubles hold all integers
 
-cdef object _BFLOAT16 = dtypes.NUMPY[aclDataType.ACL_BF16]
-cdef int BFLOAT16_NUMBER = _BFLOAT16.num
 cdef enum:
-    FORMAT_ND = 2
-    ACL_BF16 = 27
-    NO_DTYPE = -1
     # Where the arguments of a call go: operands in the kernels' order, numbers, then switches.
     FIRST = 0
     OUT = FIRST + MOST_INPUTS
     NUMBERS = OUT + 1
     SWITCHES = NUMBERS + MAX_SCALARS
     SLOTS = SWITCHES + 4
-
-# CANN's number for each of NumPy's own type numbers.
-cdef int[32] ACL_NUMBER
-ACL_NUMBER[:] = [NO_DTYPE] * 32
-for _acl, _kind in dtypes.NUMPY.items():
-    if _kind.num < 32:
-        ACL_NUMBER[_kind.num] = _acl
-ACL_NUMBER[np.dtype("longlong").num] = aclDataType.ACL_INT64
-ACL_NUMBER[np.dtype("ulonglong").num] = aclDataType.ACL_UINT64
-cdef dict _DTYPE_OF = {int(acl): kind for acl, kind in dtypes.NUMPY.items()}
-
-
-cdef int acl_number(object array) noexcept:
-    cdef int number = cnp.PyArray_TYPE(array)
-    if number == BFLOAT16_NUMBER:
-        return ACL_BF16
-    return ACL_NUMBER[number] if 0 <= number < 32 else NO_DTYPE
-
-
-cdef bint read_array(object array, operand_t *operand) noexcept:
-    """Take an array's header; False where its memory is not what kernels can read."""
-    cdef int axis
-    cdef cnp.npy_intp size, stride
-    operand.dtype = acl_number(array)
-    operand.ndim = cnp.PyArray_NDIM(array)
-    if operand.dtype == NO_DTYPE or operand.ndim > MAX_DIMS:
-        return False
-    if not PyArray_ISBEHAVED_RO(<cnp.ndarray>array):
-        return False
-    size = cnp.PyArray_ITEMSIZE(<cnp.ndarray>array)
-    operand.data = <char *>cnp.PyArray_DATA(array)
-    operand.format = FORMAT_ND
-    operand.writable = cnp.PyArray_ISWRITEABLE(array)
-    for axis in range(operand.ndim):
-        stride = cnp.PyArray_STRIDE(array, axis)
-        if stride != size:
-            if stride % size:
-                return False
-            stride //= size
-        else:
-            stride = 1
-        operand.shape[axis] = cnp.PyArray_DIM(array, axis)
-        operand.strides[axis] = stride
-    return True
-
-
-def reads(array):
-    """Whether kernels can work on the array's own memory."""
-    cdef operand_t operand
-    return read_array(array, &operand)
 
 
 cdef class FunctionalHandle:
@@ -208,12 +142,12 @@ cdef class FunctionalHandle:
         cdef object switches = self.switches_of(given)
         cdef list _kept = plain_numbers(self, given)
         for index in range(n_inputs):
-            if given[index] == NULL or not (cnp.PyArray_Check(<object>given[index]) and read_array(
-                    <object>given[index], &request.operands[index])):
+            if given[index] == NULL or not read_array(<object>given[index],
+                                                      &request.operands[index]):
                 return self.call_foreign(given, out, switches)
         if out is None:
             take_absent(&request.operands[n_inputs])
-        elif not (cnp.PyArray_Check(out) and read_array(out, &request.operands[n_inputs])):
+        elif not read_array(out, &request.operands[n_inputs]):
             return self.call_foreign(given, out, switches)
         for index in range(MAX_SCALARS):
             scalars[index] = self.default_numbers[index]
@@ -223,8 +157,7 @@ cdef class FunctionalHandle:
         plan = find_plan(self.handle, &request, self.names, None,
                          self.default_switches if switches is None else switches)
         if out is None:
-            out = new_output(plan)
-            request.operands[n_inputs].data = <char *>cnp.PyArray_DATA(out)
+            out = new_output(plan, &request.operands[n_inputs])
         for index in range(n_inputs + 1):
             addresses[index] = request.operands[index].data
         run_with_own_workspace(plan, addresses, scalars)
@@ -275,8 +208,6 @@ cdef class FunctionalHandle:
     cdef object call_foreign(self, PyObject **given, object out, object switches):
         """Run a call with an operand whose memory kernels cannot read as it is."""
         cdef int index
-        from aclnn.calls import arrays
-
         operands = tuple([
             None if given[index] == NULL else <object>given[index]
             for index in range(self.handle.n_inputs)])
@@ -294,12 +225,11 @@ cdef class FunctionalHandle:
         cdef int index
         numbers = [plain_number(self, index, value) for index, value in enumerate(numbers)]
         for index, array in enumerate(operands):
-            if not read_array(array, &executor.request.operands[index]):
-                refuse_layout(self.operand_names[index], array)
+            read_or_refuse(self.operand_names[index], array, &executor.request.operands[index])
         if out is None:
             take_absent(&executor.request.operands[n_inputs])
-        elif not read_array(out, &executor.request.operands[n_inputs]):
-            refuse_layout("out", out)
+        else:
+            read_or_refuse("out", out, &executor.request.operands[n_inputs])
         for index in range(MAX_SCALARS):
             executor.exact_scalars[index] = 0.0 if index >= len(numbers) else number(
                 self, index, numbers[index], &executor.request)
@@ -319,10 +249,11 @@ cdef class FunctionalHandle:
         executor.planned = find_plan(self.handle, &executor.request, self.names, None,
                                      executor.switches)
         if out is None:
-            out = new_output(executor.planned)
+            out = new_output(executor.planned, &executor.request.operands[n_inputs])
             read_array(out, &executor.request.operands[n_inputs])
         executor.bound = [*operands, out]
-        executor.result = in_callers_kind(arrays_of_caller, out)
+        *inputs, given = arrays_of_caller
+        executor.result = arrays.like_inputs(inputs, out) if given is None else given
         executor.repeatable = True
         return executor
 
@@ -412,109 +343,3 @@ cdef object as_switch(FunctionalHandle handle, object attribute, object value):
             raise invalid(f"{handle.name}: {attribute.role} is {shown(value)}, must be {choices}")
         return plain(value)
     return as_truth(f"{handle.name}: {attribute.role}", value)
-
-
-cdef object in_callers_kind(object arrays_of_caller, object out):
-    """The output as the caller knows it: the object given, or the inputs' kind of array."""
-    from aclnn.calls import arrays as interchange
-
-    *inputs, given = arrays_of_caller
-    if given is not None:
-        return given
-    foreign = [array for array in inputs if not isinstance(array, np.ndarray)]
-    return interchange.like(foreign[0], out) if foreign else out
-
-
-cdef inline void take_absent(operand_t *out) noexcept:
-    """An output that is still to be made."""
-    out.ndim, out.dtype, out.format, out.writable = ABSENT, 0, FORMAT_ND, True
-
-
-cdef object new_output(Plan plan):
-    if plan.out_dtype == ACL_BF16:
-        return np.empty(plan.out_shape, _BFLOAT16)
-    return cnp.PyArray_EMPTY(plan.out_ndim, <cnp.npy_intp *>plan.out_dims,
-                             (<object>_DTYPE_OF[plan.out_dtype]).num, 0)
-
-
-def refuse_layout(name, array):
-    raise invalid(
-        f"{name} is an array of dtype {array.dtype} with {array.ndim} dimensions and strides "
-        f"{array.strides}; executors need a native, aligned array of a known dtype with at most "
-        f"{MAX_DIMS} dimensions")
-
-
-def rebind(aclOpExecutor executor, arrays):
-    """Bind other arrays of the planned description to an executor.
-
-    Returns what is bound then, the output in the caller's kind, and the addresses of all operands
-    as bytes. All of it is of one moment, whatever other threads bind.
-    """
-    cdef operand_t found[MAX_TENSORS]
-    cdef char *addresses[MAX_TENSORS]
-    cdef int slot
-    planned_for = executor.bound
-    refuse_destroyed(executor)
-    if executor.from_tensors:
-        raise invalid(
-            f"{executor.origin}: bind other memory with aclSetTensorAddr; arrays by name are for "
-            "executors made by aclnn.executor()")
-    slots = {}
-    for name, given in arrays.items():
-        if name not in executor.names:
-            raise invalid(
-                f"{executor.origin}: no operand is called {name!r}, "
-                f"they are {', '.join(executor.names)}")
-        slot = executor.names.index(name)
-        slots[slot] = fitting_array(executor, slot, given, planned_for[slot], &found[slot]), given
-    # Nothing below lets another thread run: what is replaced is let go of at the end.
-    refuse_destroyed(executor)
-    _before = executor.bound, executor.result
-    bound = list(executor.bound)
-    for slot in range(len(executor.names)):
-        if slot in slots:
-            bound[slot], given = slots[slot]
-            executor.request.operands[slot].data = found[slot].data
-            if slot == len(executor.names) - 1:
-                executor.result = given
-        addresses[slot] = executor.request.operands[slot].data
-    executor.bound = bound
-    return bound, executor.result, (<char *>addresses)[:len(executor.names) * sizeof(char *)]
-
-
-cdef object fitting_array(aclOpExecutor executor, int slot, object given, object planned_for,
-                          operand_t *found):
-    """What is given for an operand as an array, if it is of the planned description."""
-    from aclnn.calls import arrays as interchange
-
-    name = executor.names[slot]
-    array = interchange.as_ndarray(given, name)
-    if not read_array(array, found):
-        refuse_layout(name, array)
-    if not fits(found, &executor.request.operands[slot]):
-        raise invalid(
-            f"{executor.origin}: {name} is {describe(array)}, but the plan is for "
-            f"{describe(planned_for)}")
-    if slot == len(executor.names) - 1 and not found.writable:
-        raise invalid(f"{executor.origin}: {name} is read-only")
-    return array
-
-
-cdef int refuse_destroyed(aclOpExecutor executor) except -1:
-    if executor.destroyed:
-        raise AclnnError(ACLNN_ERR_INNER, f"{executor.origin}: executor is destroyed")
-    return 0
-
-
-def describe(array):
-    """
-    >>> describe(np.zeros((2, 3), np.float16))
-    'float16[2, 3] with strides (3, 1)'
-    """
-    strides = tuple(stride // max(1, array.itemsize) for stride in array.strides)
-    return f"{array.dtype}{list(array.shape)} with strides {strides}"
-
-
-cdef bint fits(const operand_t *found, const operand_t *planned) noexcept:
-    """Whether the description is the planned one."""
-    return found.dtype == planned.dtype and same_layout(found, planned)

@@ -14,7 +14,7 @@ import numpy as np
 
 from aclnn.acl import _dlpack, dtypes
 from aclnn.acl.errors import AclnnError, invalid
-from aclnn.calls._functional import reads
+from aclnn.calls._operand import reads
 from aclnn.operators.rules import MAX_DIMS
 
 
@@ -55,6 +55,12 @@ def like(kind: Any, array: np.ndarray) -> Any:
         if hasattr(library, "from_dlpack"):
             return library.from_dlpack(_dlpack.to_dlpack(array))
     return array
+
+
+def like_inputs(inputs: Sequence[Any], result: np.ndarray) -> Any:
+    """Hand a result over as the kind of array that the first input has which is not NumPy's."""
+    kind = next((given for given in inputs if not isinstance(given, np.ndarray)), result)
+    return like(kind, result)
 
 
 def _libraries_of(kind: Any) -> Iterator[Any]:
@@ -101,9 +107,7 @@ def call_foreign(
         for operand, role in zip(given, handle.handle.operator.kernel_operands, strict=True)
     ]
     if out is None:
-        result = handle.call(operands, None, numbers, switches)
-        kind = next((operand for operand in given if not isinstance(operand, np.ndarray)), result)
-        return like(kind, result)
+        return like_inputs(given, handle.call(operands, None, numbers, switches))
     name = handle.names["out"]
     if isinstance(out, np.generic):
         raise invalid(
