@@ -9,6 +9,7 @@ import threading
 import ml_dtypes
 import numpy as np
 import pytest
+from setups import fresh
 
 import aclnn
 from aclnn.calls.functional import FUNCTIONS, HANDLES_BY_NAME, signature
@@ -34,6 +35,24 @@ def test_a_function_says_what_it_is(name):
     assert (function.__name__, function.__module__) == (name, "aclnn.calls.functional")
     assert function.__doc__.startswith(operator.summary)
     assert pickle.loads(pickle.dumps(function)) is function
+
+
+@pytest.mark.parametrize(
+    "name", ["leaky_relu", "leaky_relu_", "aclnnElu", "aclnnEluGetWorkspaceSize"]
+)
+def test_functions_and_their_handles_can_be_pickled_into_another_process(name):
+    function = getattr(aclnn, name)
+    handle = function.__self__
+    assert pickle.loads(pickle.dumps(handle)) is handle
+    assert getattr(handle, name) is function
+    assert not hasattr(handle, "gelu")
+    code = f"""
+import pickle
+handle, function = pickle.loads({pickle.dumps((handle, function))!r})
+import aclnn
+print(function is aclnn.{name}, function.__self__ is handle)
+"""
+    assert fresh(code).stdout == "True True\n"
 
 
 @pytest.mark.parametrize("name", NAMES)

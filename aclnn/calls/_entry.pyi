@@ -9,7 +9,9 @@ class EntryHandle:
     entry: Any
     name: str
     names: dict[str, str]
-    def __init__(self, handle: OperatorHandle, entry: Any) -> None: ...
+    def __init__(
+        self, handle: OperatorHandle, entry: Any, find: Callable[[str], EntryHandle]
+    ) -> None: ...
     def functions(
         self, module: str, plan_doc: str, run_doc: str
     ) -> tuple[Callable[..., tuple[int, aclOpExecutor | None, int]], Callable[..., int]]: ...

@@ -53,7 +53,16 @@ cdef tuple RUN_PARAMETERS = tuple(
 
 
 cdef class EntryHandle:
-    """A C-shaped function pair as phase one walks through it: a slot for every parameter."""
+    """A C-shaped function pair as phase one walks through it: a slot for every parameter.
+
+    Parameters
+    ----------
+    handle : OperatorHandle
+    entry : Entry
+        The declaration of the pair.
+    find : callable
+        Finds the handle by the entry's name: pickles hold these two. Importable by its own name.
+    """
 
     cdef readonly OperatorHandle handle
     cdef readonly object entry
@@ -71,11 +80,15 @@ cdef class EntryHandle:
     cdef tuple parameter_names
     cdef function_t plan_function, run_function
     cdef tuple c_texts
+    cdef object find  # by name
+    cdef dict made    # the functions by name, once there are any
 
-    def __init__(self, OperatorHandle handle, entry):
+    def __init__(self, OperatorHandle handle, entry, find):
         operator = handle.operator
         self.handle = handle
         self.entry = entry
+        self.find = find
+        self.made = {}
         self.name = entry.name
         self.plan_name = f"{entry.name}GetWorkspaceSize"
         self.names = {p.role: p.name for p in entry.parameters}
@@ -127,25 +140,21 @@ cdef class EntryHandle:
         self.c_texts = tuple([text.encode() for text in (
             self.plan_name, plan_doc, self.name, run_doc)])
         plan_name, plan_doc_text, run_name, run_doc_text = self.c_texts
-        return (
-            new_function(&self.plan_function, self, module, plan_name, plan_doc_text,
-                         <void *>call_phase_one),
-            new_function(&self.run_function, self, module, run_name, run_doc_text,
-                         <void *>call_phase_two),
-        )
+        plan = new_function(&self.plan_function, self, module, plan_name, plan_doc_text,
+                            <void *>call_phase_one)
+        run = new_function(&self.run_function, self, module, run_name, run_doc_text,
+                           <void *>call_phase_two)
+        self.made = {self.plan_name: plan, self.name: run}
+        return plan, run
 
     def __reduce__(self):
-        from aclnn.calls import entries
-
-        return entries.entry, (self.name,)
+        return self.find, (self.name,)
 
     def __getattr__(self, name):
         """Functions are pickled as attributes of what they belong to."""
-        from aclnn.calls import entries
-
-        if name not in (self.name, self.plan_name):
+        if name not in self.made:
             raise AttributeError(name)
-        return entries.FUNCTIONS[name]
+        return self.made[name]
 
     cdef object plan(self, PyObject **arguments):
         """Phase one: ``(workspaceSize, executor, status)``."""

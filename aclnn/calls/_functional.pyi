@@ -9,7 +9,12 @@ class FunctionalHandle:
     name: str
     names: dict[str, str]
     def __init__(
-        self, handle: OperatorHandle, name: str, parameters: Sequence[str], n_positional: int
+        self,
+        handle: OperatorHandle,
+        name: str,
+        parameters: Sequence[str],
+        n_positional: int,
+        find: Callable[[str], FunctionalHandle],
     ) -> None: ...
     def function(self, module: str, doc: str) -> Callable[..., Any]: ...
     def call(

@@ -55,6 +55,8 @@ cdef class FunctionalHandle:
         Of the function, in order, inputs first.
     n_positional : int
         How many may be given by position.
+    find : callable
+        Finds the handle by `name`: pickles hold these two. Importable by its own name.
     """
 
     cdef readonly OperatorHandle handle
@@ -69,11 +71,14 @@ cdef class FunctionalHandle:
     cdef double[MAX_SCALARS] default_numbers
     cdef function_t own_function
     cdef bytes c_name, c_doc
+    cdef object find  # by name
+    cdef object made  # the function, once there is one
 
-    def __init__(self, OperatorHandle handle, str name, parameters, int n_positional):
+    def __init__(self, OperatorHandle handle, str name, parameters, int n_positional, find):
         operator = handle.operator
         self.handle = handle
         self.name = name
+        self.find = find
         self.in_place = name == operator.in_place
         roles = (*operator.inputs, "out", *(a.role for a in operator.attributes))
         self.names = {role: role for role in roles}
@@ -116,21 +121,18 @@ cdef class FunctionalHandle:
             Its docstring, after a line with its signature, one of two hyphens, and an empty one.
         """
         self.c_name, self.c_doc = self.name.encode(), doc.encode()
-        return new_function(&self.own_function, self, module, self.c_name, self.c_doc,
-                            <void *>call_with_names)
+        self.made = new_function(&self.own_function, self, module, self.c_name, self.c_doc,
+                                 <void *>call_with_names)
+        return self.made
 
     def __reduce__(self):
-        from aclnn.calls import functional
-
-        return functional.form, (self.name,)
+        return self.find, (self.name,)
 
     def __getattr__(self, name):
         """Functions are pickled as attributes of what they belong to."""
-        from aclnn.calls import functional
-
-        if name != self.name:
+        if name != self.name or self.made is None:
             raise AttributeError(name)
-        return functional.FUNCTIONS[name]
+        return self.made
 
     cdef object call_slots(self, PyObject **given):
         cdef request_t request

@@ -14,10 +14,6 @@ from aclnn.calls.handles import HANDLES
 from aclnn.calls.reference import phase_one_doc, phase_two_doc
 from aclnn.operators import ENTRIES
 
-HANDLES_BY_ENTRY = {
-    name: EntryHandle(HANDLES[operator.name], item) for name, (operator, item) in ENTRIES.items()
-}
-
 
 def entry(name: str) -> EntryHandle:
     """The handle of a pair of functions.
@@ -26,6 +22,12 @@ def entry(name: str) -> EntryHandle:
     'aclnnGelu'
     """
     return HANDLES_BY_ENTRY[name]
+
+
+HANDLES_BY_ENTRY = {
+    name: EntryHandle(HANDLES[operator.name], item, entry)
+    for name, (operator, item) in ENTRIES.items()
+}
 
 
 def _make(name: str) -> dict[str, Callable[..., object]]:

@@ -10,12 +10,21 @@ from aclnn.calls.reference import functional_doc
 from aclnn.operators import REGISTRY, Operator
 
 
+def form(name: str) -> FunctionalHandle:
+    """The handle of a functional form.
+
+    >>> form("gelu").name
+    'gelu'
+    """
+    return HANDLES_BY_NAME[name]
+
+
 def _form(operator: Operator, name: str) -> FunctionalHandle:
     positional = [*operator.inputs, *(a.role for a in operator.attributes if not a.keyword_only)]
     keyword = [a.role for a in operator.attributes if a.keyword_only]
     out = [] if name == operator.in_place else ["out"]
     parameters = (*positional, *keyword, *out)
-    return FunctionalHandle(HANDLES[operator.name], name, parameters, len(positional))
+    return FunctionalHandle(HANDLES[operator.name], name, parameters, len(positional), form)
 
 
 HANDLES_BY_NAME = {
@@ -24,15 +33,6 @@ HANDLES_BY_NAME = {
     for name in (operator.name, operator.in_place)
     if name is not None
 }
-
-
-def form(name: str) -> FunctionalHandle:
-    """The handle of a functional form.
-
-    >>> form("gelu").name
-    'gelu'
-    """
-    return HANDLES_BY_NAME[name]
 
 
 def signature(operator: Operator, *, in_place: bool = False) -> str:
