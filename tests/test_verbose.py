@@ -45,6 +45,31 @@ def test_verbose_lines():
     assert all(float(fields[place][6]) > 0 for place in (0, 1, 3, 6))
 
 
+PHASES = "plan, run = home.aclnnGeluGetWorkspaceSize, home.aclnnGelu"
+FIRST_USES = {
+    "function": "import aclnn; aclnn.gelu(x)",
+    "executor": "import aclnn; aclnn.executor('gelu', x).run()",
+    "phases": f"import aclnn as home; {PHASES}",
+    "phases by their module": f"from aclnn.calls import entries as home; {PHASES}",
+}
+
+
+@pytest.mark.parametrize("layer", FIRST_USES)
+def test_whichever_layer_is_used_first_prints_its_lines(layer):
+    code = f"""
+import numpy as np
+x = np.zeros(3, np.float32)
+{FIRST_USES[layer]}
+if "plan" in globals():
+    from aclnn.acl import _tensor
+    t = _tensor.aclCreateTensor((3,), 0, None, 0, 2, (3,), x)
+    run(None, *plan(t, t)[:2], None)
+"""
+    lines = fresh(code, ACLNN_VERBOSE="1").stdout.splitlines()
+    phases = ["plan", "run"] if "phases" in layer else ["run"]
+    assert [line.split(",")[1] for line in lines] == phases
+
+
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs a device that is full")
 def test_lines_that_nobody_can_read_do_no_harm():
     code = (

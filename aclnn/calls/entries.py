@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from aclnn.calls._entry import EntryHandle
+from aclnn.calls import verbose
+from aclnn.calls._entry import EntryHandle, set_call_hook
 from aclnn.calls.handles import HANDLES
 from aclnn.calls.reference import phase_one_doc, phase_two_doc
 from aclnn.operators import ENTRIES
@@ -46,3 +47,5 @@ FUNCTIONS = {
 }
 globals().update(FUNCTIONS)
 __all__ = list(FUNCTIONS)
+
+set_call_hook(verbose.phase_hook())

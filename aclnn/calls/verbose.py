@@ -17,7 +17,9 @@ The line of a run is printed when it is done, so on a stream later than the call
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import suppress
+from functools import cache
 from typing import Any
 
 from aclnn import environment
@@ -28,21 +30,29 @@ from aclnn.planning import _plan
 MARKER = "aclnn_verbose"
 
 
+@cache  # the layers begin at different times, and are told the same
+def level() -> int:
+    """What the environment said when it was first asked: 0 for no lines, 2 for plans too."""
+    return environment.VERBOSE.read()
+
+
 def start() -> None:
-    """Do what the environment says; called when the operators' handles are made."""
-    level = environment.VERBOSE.read()
-    if level == 0:
-        return
-    from aclnn.calls import _entry
+    """Print a line for every run from now on, if lines are wanted; called when the operators' handles
+    are made, which all layers share."""
+    if level():
+        _plan.add_observer(_ran)
 
-    def called(what: str, name: str, executor: Any, took: int, status: int) -> None:
-        if what == "plan":
-            _planned(name, executor, took, status, plans=level == 2)
-        elif status or not executor.schedule.steps:  # runs that happen are seen when they end
-            _line(f"run:{status}" if status else "run", name, "-", "-", "-", 0)
 
-    _plan.add_observer(_ran)
-    _entry.set_call_hook(called)
+def phase_hook() -> Callable[[str, str, Any, int, int], None] | None:
+    """What prints the lines of both phases, to be called after them; None if none are wanted."""
+    return _called if level() else None
+
+
+def _called(what: str, name: str, executor: Any, took: int, status: int) -> None:
+    if what == "plan":
+        _planned(name, executor, took, status, plans=level() == 2)
+    elif status or not executor.schedule.steps:  # runs that happen are seen when they end
+        _line(f"run:{status}" if status else "run", name, "-", "-", "-", 0)
 
 
 def _line(*fields: Any) -> None:
