@@ -22,13 +22,21 @@ cdef extern from "stream_store.h" nogil:
     void copy_bytes(char *, const char *, ptrdiff_t) noexcept
     void prefetch "__builtin_prefetch"(const char *) noexcept
 
+cdef extern from * nogil:
+    """
+    #define prefetch_behind(p) __builtin_prefetch(p, 0, 2)
+    """
+    void prefetch_behind(const char *) noexcept  # into the cache behind the nearest one
+
 cdef extern from "transpose.h" nogil:
     void transpose_block(const char *, ptrdiff_t, char *, ptrdiff_t, ptrdiff_t, ptrdiff_t,
                          ptrdiff_t) noexcept
 
 cdef enum:
     LINE = 64     # bytes of a cache line
-    AHEAD = 4096  # bytes from what is read to what is prefetched: a page
+    # Bytes from what is read to what is prefetched into the nearest cache; into the one behind it,
+    # from twice as far: a page.
+    AHEAD = 2048
     # Elements of a block:
     BLOCK = 1024  # at most, where it has buffers: three of them in double are 24 KiB
     PATCH = 32    # side of a square block, for what lies transposed otherwise
@@ -96,8 +104,10 @@ cdef inline bint is_column_dense(const tile_view *view, ptrdiff_t size) noexcept
 
 
 cdef inline void prefetch_row(const char *source, ptrdiff_t nbytes) noexcept nogil:
-    """Prefetch what a later block will read; nothing, where the stride is not positive."""
+    """Prefetch what later blocks will read; nothing, where the stride is not positive."""
+    cdef uintptr_t ahead = <uintptr_t>source + AHEAD
     cdef ptrdiff_t i = 0
     while i < nbytes:
-        prefetch(<const char *>(<uintptr_t>source + AHEAD + i))
+        prefetch(<const char *>(ahead + i))
+        prefetch_behind(<const char *>(ahead + AHEAD + i))
         i += LINE
