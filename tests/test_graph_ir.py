@@ -1,15 +1,12 @@
 """Values, nodes, graphs: what is well formed, what is equal."""
 
-import inspect
 import json
 import math
 import pickle
-import re
 import subprocess
 import sys
 from dataclasses import FrozenInstanceError, replace
 
-import aclnn.graph
 import pytest
 from aclnn.graph import Graph, GraphBuilder, GraphError, Node, check, is_contiguous
 from graph_tools import F16, F32, as_built
@@ -266,27 +263,3 @@ def test_the_graph_loads_nothing_else_of_the_package_and_no_numpy():
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr
-
-
-def documented():
-    """Public functions, and methods of public classes, that are written in the package."""
-    for name in aclnn.graph.__all__:
-        value = getattr(aclnn.graph, name)
-        if inspect.isfunction(value):
-            yield pytest.param(value, id=name)
-        for own, method in vars(value).items() if isinstance(value, type) else ():
-            method = getattr(method, "__func__", method)
-            if inspect.isfunction(method) and not own.startswith("_"):
-                yield pytest.param(method, id=f"{name}.{own}")
-
-
-@pytest.mark.parametrize("function", list(documented()))
-def test_docstrings_say_what_is_taken_and_given(function):
-    doc = inspect.cleandoc(function.__doc__)
-    found = inspect.signature(function)
-    names = [name for name in found.parameters if name != "self"]
-    section = re.search(r"^Parameters\n-+\n(.*?)(\n\n|\Z)", doc, re.DOTALL | re.MULTILINE)
-    described = re.findall(r"^(\S[^:\n]*)", section[1], re.MULTILINE) if section else []
-    terms = [one.strip(" *") for line in described for one in line.split(",")]
-    assert terms == names
-    assert ("\nReturns\n-------\n" in doc) == (found.return_annotation != "None")
