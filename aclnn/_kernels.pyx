@@ -44,6 +44,7 @@ from aclnn.kernels.lane cimport (
 )
 from aclnn.kernels.lane_block cimport NO_ROW, compute_by_lanes, copies_t, lane_width
 from aclnn.kernels.loop_block cimport compute_by_loops, loop_width
+from aclnn.kernels.staging cimport flush_staged, staging_t
 from aclnn.kernels.tile cimport (
     TILE_SCALARS,
     TILE_STREAM,
@@ -57,7 +58,6 @@ from aclnn.kernels.tile cimport (
     to_line,
 )
 from aclnn.kernels.transposed cimport any_column_dense, compute_transposed, rows_fn
-from aclnn.kernels.staging cimport flush_staged, staging_t
 
 from aclnn.acl import dtypes
 

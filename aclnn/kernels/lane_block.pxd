@@ -21,6 +21,7 @@ from aclnn.kernels.lane cimport (
     facts_t,
     span_t,
 )
+from aclnn.kernels.staging cimport keep_staged, lend_staging, staging_t
 from aclnn.kernels.tile cimport (
     BLOCK,
     LINE,
@@ -36,7 +37,6 @@ from aclnn.kernels.tile cimport (
     tile_view,
     transpose_block,
 )
-from aclnn.kernels.staging cimport lend_staging, keep_staged, staging_t
 
 cdef enum:
     # Elements of a block:
