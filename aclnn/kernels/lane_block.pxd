@@ -43,7 +43,7 @@ cdef enum:
     IN_PLACE = 8192      # that lanes read and write where it lies; halves have their own number
     CONVERTED = 1024     # that lanes read from conversions
     COPIED_BYTES = 1024  # that lanes read from copies, in bytes
-    REPEATED_BYTES = 4096  # of which each operand is read where it lies or repeats one element
+    REPEATED_BYTES = 4096  # the same, where copies only repeat an element
     FILLED = 256         # of a row that is copied while the next ones are prefetched
     NO_ROW = -1
 
