@@ -242,6 +242,7 @@ cdef class EntryHandle:
     cdef int refuse_null(self, PyObject **arguments) except -1:
         """Null arguments come first, whatever else is wrong."""
         cdef int index, kind, foreign = -1
+        cdef bint known, gone
         for index in range(self.n_parameters):
             kind, value = self.kinds[index], <object>arguments[index]
             if kind == FLOAT or (kind == SWITCH and self.switch_kinds[index] != "str"):
@@ -250,11 +251,17 @@ cdef class EntryHandle:
                 raise AclnnError(NULLPTR, f"{self.entry.parameters[index].name} is null")
             if kind == SWITCH:
                 continue
-            if not isinstance(value, aclScalar if kind == SCALAR else aclTensor):
-                foreign = index if foreign < 0 else foreign
-            elif (<aclScalar>value).destroyed if kind == SCALAR else (<aclTensor>value).destroyed:
+            if kind == SCALAR:
+                known = isinstance(value, aclScalar)
+                gone = known and (<aclScalar>value).destroyed
+            else:
+                known = isinstance(value, aclTensor)
+                gone = known and (<aclTensor>value).destroyed
+            if gone:
                 raise AclnnError(NULLPTR, f"{self.entry.parameters[index].name} is a destroyed "
                                  f"{type(value).__name__}")
+            if not known and foreign < 0:
+                foreign = index
         if foreign >= 0:
             self.refuse(foreign, type(<object>arguments[foreign]).__name__,
                         "an aclScalar" if self.kinds[foreign] == SCALAR else "an aclTensor")
