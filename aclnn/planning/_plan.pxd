@@ -1,20 +1,11 @@
 from libc.stdint cimport int64_t
 
-cdef extern from "tile_abi.h":
-    enum:
-        MAX_SCALARS "TILE_SCALARS"
-
-cdef extern from "schedule.h":
-    ctypedef struct schedule_t:
-        pass
-    ctypedef struct schedule_event:
-        int step
-        int thread
-        int64_t begin
-        int64_t end
-    ctypedef void (*schedule_run_fn)(const schedule_t *schedule, char *const *addresses,
-                                     char *workspace, const double *scalars, int threads,
-                                     schedule_event *events) noexcept nogil
+from graph.abi cimport (
+    TILE_SCALARS as MAX_SCALARS,
+    schedule_event,
+    schedule_run_fn,
+    schedule_t,
+)
 
 cdef enum:
     MOST_INPUTS = 2  # that kernels and functional forms have places for
