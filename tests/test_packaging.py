@@ -1,12 +1,16 @@
 """What is built and installed."""
 
+import os
 import pathlib
 import re
 import runpy
 import shutil
 import subprocess
 import sys
+import threading
 import tomllib
+from concurrent.futures import ThreadPoolExecutor
+from types import SimpleNamespace
 
 import pytest
 
@@ -65,6 +69,26 @@ def test_loops_are_made_from_signatures(setup_in, tmp_path):
         SystemExit, match="takes one or two numbers and p, not: cdef inline double three"
     ):
         setup_in["formulas"]()
+
+
+def test_kernels_that_are_built_at_a_time_keep_their_objects_apart(setup_in, monkeypatch):
+    from setuptools import Distribution
+    from setuptools.command.build_ext import build_ext
+
+    command, both = setup_in["BuildKernels"](Distribution()), threading.Barrier(2)
+    command.build_temp = "temp"
+    seen = {}
+
+    def build(own, ext):
+        both.wait(30)
+        seen[ext.name] = own.build_temp
+        both.wait(30)
+
+    monkeypatch.setattr(build_ext, "build_extension", build)
+    with ThreadPoolExecutor(2) as pool:
+        for name in ("v3", "v4"):
+            pool.submit(command.build_extension, SimpleNamespace(name=name))
+    assert seen == {name: os.path.join("temp", name) for name in ("v3", "v4")}
 
 
 def test_a_change_of_any_header_is_built():
