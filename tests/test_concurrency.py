@@ -256,7 +256,7 @@ def test_the_thread_limit_of_openmp_holds():
 
 
 def test_little_stack_is_enough():
-    """Calls take up to 310 KiB of it; threads have as much unless they are asked to have less."""
+    """Calls take up to 280 KiB of it; threads have as much unless they are asked to have less."""
     code = """
 import itertools, threading, ml_dtypes, numpy as np, aclnn
 numbers = np.random.default_rng(0).standard_normal((80, 80))
