@@ -123,7 +123,7 @@ def test_bfloat16_only_where_the_product_has_it(name, soc):
     changes = {t: tensor(dtype=T.ACL_BF16) for t in tensors}
     assert phase_one(name, **changes)[2] == OK
     aclnn.set_soc_version(soc)
-    assert phase_one(name, **changes)[2] != OK, "a rule has to refuse BF16: product_has_dtypes"
+    assert phase_one(name, **changes)[2] != OK, "a rule about dtypes has to refuse BF16"
     status, message = refused(name, **changes)
     assert status == INVALID
     assert soc in message
