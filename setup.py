@@ -69,16 +69,32 @@ def openmp_flags() -> list[str]:
     return ["-fopenmp"] if compiles(["-fopenmp"], source) else []
 
 
+def asks_for(level: str) -> str:
+    """A program that asks the CPU for a level: Clang 16 and GCC 11 have the flags, but cannot ask."""
+    return f'int main(void) {{ return !__builtin_cpu_supports("x86-64-{level}"); }}\n'
+
+
+def has_x86_levels() -> bool:
+    return all(compiles([], asks_for(name)) for name in X86_LEVELS)
+
+
 def kernel_variants() -> dict[str, list[str]]:
+    """The compiler's flags for each instruction set that kernels are built for."""
     variants = {"generic": []}
     # What is built for, not on: macOS may build for two architectures at once.
     if sysconfig.get_platform().lower().endswith(("x86_64", "amd64")):
         for name, flags in X86_LEVELS.items():
-            # Clang 16 and GCC 11 have the flags, but cannot ask the CPU.
-            asks = f'int main(void) {{ return !__builtin_cpu_supports("x86-64-{name}"); }}\n'
-            if compiles(flags, asks):
+            if compiles(flags, asks_for(name)):
                 variants[name] = flags
-    return variants
+    return chosen_variants(variants)
+
+
+def chosen_variants(variants: dict[str, list[str]]) -> dict[str, list[str]]:
+    """Those that `ACLNN_BUILD_ISA` lists, such as `v4` or `generic,v3`; all where it is unset."""
+    chosen = os.environ.get("ACLNN_BUILD_ISA", "").replace(",", " ").split()
+    if unknown := [name for name in chosen if name not in variants]:
+        sys.exit(f"ACLNN_BUILD_ISA: {', '.join(unknown)} is none of {', '.join(variants)}")
+    return {name: flags for name, flags in variants.items() if not chosen or name in chosen}
 
 
 class Formula(NamedTuple):
@@ -170,6 +186,8 @@ def extensions() -> list[Extension]:
             inner = path.relative_to(HERE / folder)
             name = ".".join([package, *inner.with_suffix("").parts])
             ext = extension(name, f"{folder}/{inner.as_posix()}")
+            if path.stem == "_cpu" and not has_x86_levels():
+                ext.define_macros.append(("ACLNN_NO_X86_LEVELS", "1"))
             if path.stem in ("_dlpack", "_operand"):
                 ext.include_dirs.append(numpy.get_include())
             if path.stem == "_scheduler":
@@ -194,14 +212,12 @@ def kernel_extensions() -> list[Extension]:
         sys.exit(f"{HERE} has no aclnn/_kernels.pyx: without it the package would have no kernels")
     write_loops()
     (translated,) = translate([extension("aclnn._kernels", "aclnn/_kernels.pyx")])
-    found, variants = [], kernel_variants()
-    for name, flags in variants.items():
+    found = []
+    for name, flags in kernel_variants().items():
         ext = extension(f"aclnn._kernels_{name}", translated.sources[0], tuple(flags))
         # The C file is written for a module called _kernels; the variant's own name is needed
         # only where the interpreter looks its entry point up.
         ext.define_macros.append(("PyInit__kernels", f"PyInit__kernels_{name}"))
-        if len(variants) > 1:  # the compiler can ask which of them the CPU has
-            ext.define_macros.append(("ACLNN_X86_LEVELS", "1"))
         found.append(ext)
     return found
 

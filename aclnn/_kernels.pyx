@@ -61,22 +61,6 @@ from aclnn.kernels.transposed cimport any_column_dense, compute_transposed, rows
 
 from aclnn.acl import dtypes
 
-cdef extern from *:
-    """
-    #ifdef ACLNN_X86_LEVELS
-    static int cpu_has(int level) {
-        __builtin_cpu_init();
-        if (level == 2) return __builtin_cpu_supports("x86-64-v2");
-        if (level == 3) return __builtin_cpu_supports("x86-64-v3");
-        if (level == 4) return __builtin_cpu_supports("x86-64-v4");
-        return 1;
-    }
-    #else
-    static int cpu_has(int level) { return level == 0; }
-    #endif
-    """
-    int cpu_has(int) nogil
-
 cdef enum:
     ALIGN_FROM = 8192   # elements of a row that is worth cutting at a line boundary
     MOST_FORMULAS = 32
@@ -411,15 +395,6 @@ cdef int set_cast(cast_state *state, str src, str dst) except -1:
         state.load = loader(src, <double>0) if wide else loader(src, <float>0)
         state.store = storer(dst, <double>0) if wide else storer(dst, <float>0)
     return 0
-
-
-def cpu_supports(int level):
-    """Whether this CPU has x86-64-v2, v3 or v4 (`level` 2, 3, 4); level 0 is any CPU.
-
-    >>> cpu_supports(0)
-    True
-    """
-    return bool(cpu_has(level))
 
 
 def run(KernelRef ref, inputs, output, Py_ssize_t rows, Py_ssize_t cols, scalars=(), int flags=0):

@@ -110,6 +110,18 @@ def test_openmp_is_left_out_on_demand(setup_in, monkeypatch, word):
     assert setup_in["openmp_flags"]() == []
 
 
+def test_a_build_may_be_for_some_instruction_sets_only(setup_in, monkeypatch):
+    every = {name: [] for name in ("generic", "v2", "v3", "v4")}
+    choose = setup_in["chosen_variants"]
+    monkeypatch.delenv("ACLNN_BUILD_ISA", raising=False)
+    assert choose(every) == every
+    monkeypatch.setenv("ACLNN_BUILD_ISA", "v3, generic")
+    assert list(choose(every)) == ["generic", "v3"]
+    monkeypatch.setenv("ACLNN_BUILD_ISA", "v9")
+    with pytest.raises(SystemExit, match="ACLNN_BUILD_ISA: v9 is none of generic, v2, v3, v4"):
+        choose(every)
+
+
 @pytest.mark.parametrize("extra", [name for name in EXTRAS if name not in ("all", "test", "dev")])
 def test_every_extra_is_for_something(extra):
     """A package that nothing imports would be installed for nothing."""
