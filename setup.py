@@ -31,7 +31,7 @@ COMMON_FLAGS = [
     "-O3", "-fno-math-errno", "-fno-trapping-math", "-ffp-contract=off", "-fno-strict-aliasing",
     "-fwrapv", "-g0",
 ]  # fmt: skip
-INCLUDES = ["graph", "aclnn/kernels"]
+INCLUDES = ["graph/runtime", "aclnn/kernels"]
 GENERATED = "build/cython"
 X86_LEVELS = {
     "v2": ["-march=x86-64-v2"],
@@ -83,9 +83,7 @@ def kernel_variants() -> dict[str, list[str]]:
     variants = {"generic": []}
     # What is built for, not on: macOS may build for two architectures at once.
     if sysconfig.get_platform().lower().endswith(("x86_64", "amd64")):
-        for name, flags in X86_LEVELS.items():
-            if compiles(flags, asks_for(name)):
-                variants[name] = flags
+        variants |= {n: f for n, f in X86_LEVELS.items() if compiles(f, asks_for(n))}
     return chosen_variants(variants)
 
 
@@ -150,8 +148,8 @@ def write_loops() -> None:
 
 def headers(source: str) -> list[str]:
     """What a C file is made of besides, which Cython does not know."""
-    kernels = ("aclnn/kernels/*.h", "graph/tile_abi.h")
-    patterns = kernels if Path(source).stem == "_kernels" else ("graph/*.h",)
+    kernels = ("aclnn/kernels/*.h", "graph/runtime/kernel_abi.h")
+    patterns = kernels if Path(source).stem == "_kernels" else ("graph/runtime/*.h",)
     return [str(p.relative_to(HERE)) for pattern in patterns for p in HERE.glob(pattern)]
 
 
@@ -234,7 +232,7 @@ if __name__ == "__main__":
         package_data={
             "aclnn": ["py.typed", "*.pyi", "*/*.pyi"],
             "aclnn.reports": ["templates/*", "schemas/*.json"],
-            "aclnn.graph": ["py.typed", "*.pyi", "*.h"],
+            "aclnn.graph": ["py.typed", "*/*.pyi", "*/*.h"],
             "aclnn.graph.views": ["schemas/*.json"],
         },
         include_package_data=False,

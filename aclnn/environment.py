@@ -19,8 +19,8 @@ from typing import Any, Generic, TypeVar
 from aclnn.acl import products
 from aclnn.acl.arguments import shown
 from aclnn.acl.errors import AclnnError, invalid
-from aclnn.graph.abi import MAX_THREADS
-from aclnn.graph.planners import STRATEGIES
+from aclnn.graph.planner.strategies import STRATEGIES
+from aclnn.graph.runtime.abi import MAX_THREADS
 
 T = TypeVar("T")
 

@@ -9,8 +9,8 @@ from .attrs import freeze_attrs
 from .errors import GraphError
 from .ir import DType, Graph, Node, Value
 from .names import Names
-from .rules import check
 from .strides import contiguous_strides
+from .verify.graph import check
 
 
 class GraphBuilder:

@@ -6,7 +6,7 @@ import threading
 
 import numpy as np
 import pytest
-from aclnn.graph import _scheduler
+from aclnn.graph.runtime import _scheduler
 from setups import fresh, planned, tensor
 
 import aclnn

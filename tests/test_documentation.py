@@ -460,8 +460,8 @@ def imports_inside(folder):
 IMPORTS = {
     "graph/": {
         "graph.ir": {"graph.strides", "graph.views.text"},  # the latter in a function
-        "graph._packed": {"graph.abi"},  # a cimport
-        "graph.plan": {"graph.views.tables"},  # from .views
+        "graph.runtime._program": {"graph.runtime.abi"},  # a cimport
+        "graph.planner.plan": {"graph.views.tables"},  # from .views
     },
     "aclnn/": {
         "calls._functional": {"calls._executor", "calls.arrays"},  # a cimport, and an import

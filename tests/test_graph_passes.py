@@ -5,7 +5,7 @@ from functools import partial
 
 import pytest
 from aclnn.graph import FUSED, GraphBuilder, GraphError, check, plan_workspace, run_passes
-from aclnn.graph.passes import elide, fold_strides
+from aclnn.graph.passes.simplify import elide, fold_strides
 from graph_tools import F16, F32, as_built, at, fresh_memory, indices, interpret
 from hypothesis import given
 

@@ -21,14 +21,13 @@ from aclnn.graph import (
     GraphError,
     Schedule,
     Tiling,
-    _scheduler,
-    abi,
     compile,
     plan_workspace,
     run_passes,
 )
-from aclnn.graph.abi import MAX_THREADS
-from aclnn.graph.loops import collapse
+from aclnn.graph.lower.loop_nest import collapse
+from aclnn.graph.runtime import _scheduler, abi
+from aclnn.graph.runtime.abi import MAX_THREADS
 from graph_tools import (
     CODES,
     F16,

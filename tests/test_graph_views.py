@@ -20,12 +20,12 @@ from aclnn.graph import (
     PassResult,
     Schedule,
     WorkspacePlan,
-    abi,
     compile,
     plan_lifetimes,
     plan_workspace,
     run_passes,
 )
+from aclnn.graph.runtime import abi
 from aclnn.graph.views import json as documents
 from graph_tools import LARGE, as_built, assert_damage_is_refused, changed, numbers_in
 from hypothesis import given, settings

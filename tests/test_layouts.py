@@ -9,7 +9,7 @@ from functools import partial
 import ml_dtypes
 import numpy as np
 import pytest
-from aclnn.graph import abi
+from aclnn.graph.runtime import abi
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from setups import fresh

@@ -93,7 +93,10 @@ def test_kernels_that_are_built_at_a_time_keep_their_objects_apart(setup_in, mon
 
 def test_a_change_of_any_header_is_built():
     headers = runpy.run_path(str(ROOT / "setup.py"))["headers"]
-    kernels, others = headers("build/cython/aclnn/_kernels.c"), headers("graph/_scheduler.pyx")
+    kernels, others = (
+        headers("build/cython/aclnn/_kernels.c"),
+        headers("graph/runtime/_scheduler.pyx"),
+    )
     every = {
         str(p.relative_to(ROOT)) for top in ("aclnn", "graph") for p in (ROOT / top).rglob("*.h")
     }

@@ -5,7 +5,7 @@ import sys
 
 import numpy as np
 import pytest
-from aclnn.graph.abi import TILE_STREAM
+from aclnn.graph.runtime.abi import TILE_STREAM
 
 import aclnn
 from aclnn.planning import cpu_caches

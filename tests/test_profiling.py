@@ -13,7 +13,7 @@ import jsonschema
 import numpy as np
 import pytest
 from aclnn.graph import graph_lifetimes
-from aclnn.graph.abi import MAX_THREADS
+from aclnn.graph.runtime.abi import MAX_THREADS
 from graph_tools import assert_damage_is_refused
 from schemas import VALIDATORS, validated
 from setups import small_executor

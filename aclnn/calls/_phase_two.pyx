@@ -27,7 +27,7 @@ from aclnn.acl.constants import (
     ACLNN_SUCCESS,
 )
 from aclnn.acl.errors import AclnnError
-from aclnn.graph import _scheduler
+from aclnn.graph.runtime import _scheduler
 
 cdef extern from "Python.h":
     Py_ssize_t PY_SSIZE_T_MAX

@@ -9,7 +9,7 @@ from typing import TypeVar
 
 from aclnn.acl.arguments import shown
 from aclnn.environment import truth, whole
-from aclnn.graph.abi import MAX_THREADS
+from aclnn.graph.runtime.abi import MAX_THREADS
 
 T = TypeVar("T")
 

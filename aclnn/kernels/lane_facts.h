@@ -2,7 +2,7 @@
 #ifndef ACLNN_LANE_FACTS_H
 #define ACLNN_LANE_FACTS_H
 
-#include "tile_abi.h"
+#include "kernel_abi.h"
 
 /* Whether an operand has zeros, as far as blocks before have told. */
 typedef enum { UNKNOWN, NONE, SOME } zeros_t;

@@ -3,7 +3,7 @@
 from libc.stdint cimport uintptr_t
 from libc.stdlib cimport llabs
 
-cdef extern from "tile_abi.h":
+cdef extern from "kernel_abi.h":
     ctypedef struct tile_view:
         char *data
         ptrdiff_t row_stride

@@ -12,7 +12,7 @@ from libc.stdlib cimport calloc, free, malloc
 
 from aclnn.acl import dtypes
 from aclnn.acl.constants import aclDataType
-from aclnn.graph import _scheduler
+from aclnn.graph.runtime import _scheduler
 
 cdef schedule_run_fn run_schedule = <schedule_run_fn><size_t>_scheduler.run_address()
 

@@ -17,7 +17,7 @@ from aclnn import graph, isa
 from aclnn.acl import dtypes, products
 from aclnn.acl.constants import ACLNN_ERR_PARAM_INVALID, aclDataType, aclFormat
 from aclnn.acl.errors import AclnnError
-from aclnn.graph import planners
+from aclnn.graph.planner import strategies
 from aclnn.operators import Operator
 from aclnn.operators.rules import (
     NOTHING_TO_DO,
@@ -81,7 +81,7 @@ def plan_call(
     formula = operator.formula_for(call.switches)
     built = build_graph(operator, formula, *_drawn(tensors, done), result, overlaps)
     passed = graph.run_passes(built, "materialized" if settings["materialize"] else "fused")
-    strategy = tuple(planners.STRATEGIES)[settings["strategy"]]
+    strategy = tuple(strategies.STRATEGIES)[settings["strategy"]]
     nothing = out.size == 0 or done
     workspace, schedule = scheduled(passed.graph, strategy, settings["threads"], nothing)
     return {

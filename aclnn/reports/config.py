@@ -9,7 +9,7 @@ from typing import Any
 from aclnn import environment, isa
 from aclnn._version import __version__
 from aclnn.calls import handles
-from aclnn.graph import _scheduler
+from aclnn.graph.runtime import _scheduler
 from aclnn.planning import settings
 
 

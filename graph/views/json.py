@@ -20,15 +20,15 @@ from types import NoneType
 from typing import TYPE_CHECKING, Any, get_args, get_origin, get_type_hints
 
 from ..attrs import Attrs, freeze_attrs
-from ..bounds import check_schedule
-from ..rules import check
-from ..validation import validate
+from ..verify.graph import check
+from ..verify.plan import validate
+from ..verify.schedule import check_schedule
 
 if TYPE_CHECKING:
     from ..ir import Graph, Node
-    from ..pipeline import PassResult
-    from ..plan import WorkspacePlan
-    from ..schedule import Schedule
+    from ..lower.schedule import Schedule
+    from ..passes.pipeline import PassResult
+    from ..planner.plan import WorkspacePlan
     from .diff import PlanDiff
 
 GRAPH = "aclnn.graph/1"

@@ -11,7 +11,7 @@ from .text import dims, xml_words
 
 if TYPE_CHECKING:
     from ..ir import Graph, Node
-    from ..pipeline import PassResult
+    from ..passes.pipeline import PassResult
 
 WRAP = 24  # characters: seven columns stay readable
 UNTOUCHED, GONE = "=", ""

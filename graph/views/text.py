@@ -7,13 +7,13 @@ from collections.abc import Iterable
 from html import escape
 from typing import TYPE_CHECKING
 
-from ..abi import SCRATCH, TILE_STREAM, WORKSPACE
+from ..runtime.abi import SCRATCH, TILE_STREAM, WORKSPACE
 from .tables import Part, Sheet, make, to_text
 
 if TYPE_CHECKING:
     from ..ir import Graph, Node, Value
-    from ..plan import WorkspacePlan
-    from ..schedule import Schedule, Step
+    from ..lower.schedule import Schedule, Step
+    from ..planner.plan import WorkspacePlan
 
 
 def dims(numbers: Iterable[int]) -> str:

@@ -6,10 +6,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from .callables import called
-from .ir import Graph
-from .passes import Notes, Pass, elide, fold_casts, fold_strides, fuse, in_place
-from .rules import check
+from ..callables import called
+from ..ir import Graph
+from ..verify.graph import check
+from .simplify import Notes, Pass, elide, fold_casts, fold_strides, fuse, in_place
 
 FUSED: tuple[Pass, ...] = (elide, fold_strides, fold_casts, fuse, in_place)
 MATERIALIZED: tuple[Pass, ...] = (elide, in_place)
@@ -89,7 +89,7 @@ class PassResult(tuple[PassStep, ...]):
         -------
         str
         """
-        from .views.passes import passes_to_text
+        from ..views.passes import passes_to_text
 
         return passes_to_text(self)
 
@@ -105,7 +105,7 @@ class PassResult(tuple[PassStep, ...]):
         ModuleNotFoundError
             When the package rich is not installed.
         """
-        from .views.passes import passes_to_rich
+        from ..views.passes import passes_to_rich
 
         return passes_to_rich(self)
 
@@ -116,7 +116,7 @@ class PassResult(tuple[PassStep, ...]):
         -------
         str
         """
-        from .views.passes import passes_to_svg
+        from ..views.passes import passes_to_svg
 
         return passes_to_svg(self)
 
@@ -135,7 +135,7 @@ class PassResult(tuple[PassStep, ...]):
         -------
         str
         """
-        from .views.json import passes_to_json
+        from ..views.json import passes_to_json
 
         return passes_to_json(self, indent)
 
@@ -157,7 +157,7 @@ class PassResult(tuple[PassStep, ...]):
         ValueError
             Naming the field that does not fit; a `GraphError` when a graph is not well formed.
         """
-        from .views.json import PASSES_SCHEMA, read_document
+        from ..views.json import PASSES_SCHEMA, read_document
 
         found = read_document(text, _Document, PASSES_SCHEMA)
         return PassResult(found.as_built, found.passes)

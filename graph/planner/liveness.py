@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from .ir import Graph, Node, Value
-from .lifetime import Lifetime, TilePart
-from .loops import loop_nest
-from .numbers import positive_number
-from .planners import default
-from .tiling import Tiling, pad
+from ..ir import Graph, Node, Value
+from ..lower.loop_nest import loop_nest
+from ..lower.tiling import Tiling, pad
+from ..numbers import positive_number
+from ..planner.lifetimes import Lifetime, TilePart
+from ..planner.strategies import default
 
 
 def graph_lifetimes(

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
 
-from .numbers import positive_number
+from ..numbers import positive_number
 
 ALIGNMENT = 64  # bytes: a cache line, and a register of the widest instruction set
 

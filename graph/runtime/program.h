@@ -3,7 +3,7 @@
 #ifndef ACLNN_SCHEDULE_H
 #define ACLNN_SCHEDULE_H
 
-#include "tile_abi.h"
+#include "kernel_abi.h"
 
 enum {
     SCHEDULE_MAX_DIMS = 8,

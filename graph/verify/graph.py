@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from .errors import GraphError
-from .strides import broadcast_strides, extent
+from ..errors import GraphError
+from ..strides import broadcast_strides, extent
 
 if TYPE_CHECKING:
-    from .ir import Graph, Node, Value
+    from ..ir import Graph, Node, Value
 
 NODE_KINDS = ("Contiguous", "BroadcastTo", "Cast", "Compute", "ViewCopy")
 STORAGES = ("input", "output", "workspace", "tile", "constant")

@@ -7,7 +7,11 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, fields
 from typing import Any
 
-from .abi import (
+from ..errors import GraphError
+from ..ir import Graph, Node, Value
+from ..lower.loop_nest import LoopNest, NestOperand, loop_nest
+from ..planner.plan import WorkspacePlan, step_name
+from ..runtime.abi import (
     MAX_DIMS,
     MAX_OPERANDS,
     SCRATCH,
@@ -17,11 +21,7 @@ from .abi import (
     TILE_STREAM,
     WORKSPACE,
 )
-from .errors import GraphError
-from .ir import Graph, Node, Value
-from .loops import LoopNest, NestOperand, loop_nest
-from .plan import WorkspacePlan, step_name
-from .strides import is_dense, is_spread
+from ..strides import is_dense, is_spread
 
 PARALLEL_FROM = 64 * 1024  # elements: about 20 us of work
 STREAM_FROM = 6 * 1024 * 1024  # bytes for each thread: far more than a core's own caches hold
@@ -151,7 +151,7 @@ class Schedule:
         ValueError
             Naming step, field, value and rule, when it cannot be run.
         """
-        from ._packed import PackedSchedule
+        from ..runtime._program import PackedSchedule
 
         return PackedSchedule(self)
 
@@ -171,7 +171,7 @@ class Schedule:
         -------
         str
         """
-        from .views.text import schedule_to_text
+        from ..views.text import schedule_to_text
 
         return schedule_to_text(self)
 
@@ -187,7 +187,7 @@ class Schedule:
         ModuleNotFoundError
             When the package rich is not installed.
         """
-        from .views import tables, text
+        from ..views import tables, text
 
         return tables.to_rich(text.schedule_sheet(self))
 
@@ -203,7 +203,7 @@ class Schedule:
         -------
         str
         """
-        from .views.json import schedule_to_json
+        from ..views.json import schedule_to_json
 
         return schedule_to_json(self, indent)
 
@@ -225,7 +225,7 @@ class Schedule:
         ValueError
             Naming the field that does not fit, or what could not be run.
         """
-        from .views.json import SCHEDULE_SCHEMA, read_document
+        from ..views.json import SCHEDULE_SCHEMA, read_document
 
         return read_document(text, Schedule, SCHEDULE_SCHEMA)
 

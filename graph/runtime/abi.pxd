@@ -1,9 +1,9 @@
-"""What `schedule.h` and `tile_abi.h` declare; `abi.py` has their numbers for Python."""
+"""What `program.h` and `tile_abi.h` declare; `abi.py` has their numbers for Python."""
 
 from libc.stddef cimport ptrdiff_t, size_t
 from libc.stdint cimport int64_t
 
-cdef extern from "tile_abi.h" nogil:
+cdef extern from "kernel_abi.h" nogil:
     enum:
         TILE_STREAM
         TILE_PREFETCH_NEAR
@@ -19,7 +19,7 @@ cdef extern from "tile_abi.h" nogil:
                                  const void *state, const double *scalars,
                                  int flags) noexcept nogil
 
-cdef extern from "schedule.h" nogil:
+cdef extern from "program.h" nogil:
     enum:
         SCHEDULE_MAX_DIMS
         SCHEDULE_MAX_OPERANDS

@@ -5,7 +5,7 @@ from libc.stddef cimport ptrdiff_t
 from libc.stdint cimport uintptr_t
 from libc.stdlib cimport calloc, free
 
-from graph.abi cimport (
+from graph.runtime.abi cimport (
     TILE_SCALARS,
     TILE_STREAM,
     schedule_event,
@@ -16,8 +16,8 @@ from graph.abi cimport (
     tile_kernel,
 )
 
-from ._scheduler import run_address
-from .bounds import check_schedule
+from ..runtime._scheduler import run_address
+from ..verify.schedule import check_schedule
 
 cdef schedule_run_fn schedule_run = <schedule_run_fn><uintptr_t>run_address()
 

@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from .errors import GraphError
-from .ir import Graph, Node, Value
-from .strides import broadcast_strides
-from .tiling import ALIGNMENT, Tiling, count_tiles, pad
+from ..errors import GraphError
+from ..ir import Graph, Node, Value
+from ..lower.tiling import ALIGNMENT, Tiling, count_tiles, pad
+from ..strides import broadcast_strides
 
 TRANSPOSE_ASPECT = 4  # columns for each row of a tile whose operands are transposed to each other
 

@@ -10,7 +10,8 @@ from collections.abc import Iterator, Sequence
 from itertools import repeat
 from typing import TYPE_CHECKING
 
-from .abi import (
+from ..lower.tiling import count_tiles
+from ..runtime.abi import (
     MAX_DIMS,
     MAX_OPERANDS,
     MAX_THREADS,
@@ -21,11 +22,10 @@ from .abi import (
     TILE_STREAM,
     WORKSPACE,
 )
-from .strides import extent
-from .tiling import count_tiles
+from ..strides import extent
 
 if TYPE_CHECKING:
-    from .schedule import Op, Operand, Schedule, Step
+    from ..lower.schedule import Op, Operand, Schedule, Step
 
 MOST_ELEMENTS_OF_A_STEP = 2**48  # the runner multiplies them by threads, in 64 bits
 FLAGS = TILE_STREAM | TILE_PREFETCH_NEAR | TILE_PREFETCH_FAR | TILE_SAWTOOTH

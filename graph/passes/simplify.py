@@ -11,11 +11,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from .abi import MAX_OPERANDS
-from .attrs import freeze_attrs
-from .draft import Draft, rebuilt
-from .ir import Graph, Node, Value
-from .strides import contiguous_strides
+from ..attrs import freeze_attrs
+from ..ir import Graph, Node, Value
+from ..rewriter import Draft, rebuilt
+from ..runtime.abi import MAX_OPERANDS
+from ..strides import contiguous_strides
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,7 @@
 from libc.stddef cimport ptrdiff_t
 from libc.stdint cimport int64_t, uintptr_t
 
-from graph.abi cimport (
+from graph.runtime.abi cimport (
     SCHEDULE_MAX_DIMS,
     SCHEDULE_MAX_OPERANDS,
     SCHEDULE_MAX_THREADS,
@@ -23,7 +23,7 @@ from graph.abi cimport (
     tile_view,
 )
 
-cdef extern from "team.h" nogil:
+cdef extern from "thread_pool.h" nogil:
     ctypedef void (*team_part)(void *context, int member) noexcept nogil
     void team_run(int members, team_part part, void *context) noexcept
     void team_watch_forks() noexcept

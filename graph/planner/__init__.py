@@ -1,0 +1,1 @@
+"""The workspace planner: lifetimes, strategies, and plans."""

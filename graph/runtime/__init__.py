@@ -1,0 +1,1 @@
+"""The runtime: programs in C arrays, the scheduler that runs them, the thread pool."""

@@ -1,0 +1,1 @@
+"""Verifiers: what makes graphs, plans and schedules well formed."""
