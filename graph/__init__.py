@@ -12,11 +12,11 @@ it did; `plan_workspace` gives every intermediate an offset; `compile` makes a `
 
 from .builder import GraphBuilder
 from .errors import GraphError
-from .ir import DType, Graph, Node, Value
-from .lower.schedule import PARALLEL_FROM, STREAM_FROM, Schedule, compile
+from .ir import Argument, DType, Graph, Node, Value
+from .lower.schedule import PARALLEL_WORK, STREAM_FROM, Schedule, compile
 from .lower.tiling import Tiling
+from .passes.notes import Note
 from .passes.pipeline import FUSED, MATERIALIZED, PassResult, run_passes
-from .passes.simplify import Note
 from .planner.lifetimes import Lifetime, lifetimes_from_csv, lifetimes_to_csv
 from .planner.liveness import graph_lifetimes
 from .planner.plan import BudgetError, Buffer, WorkspacePlan, plan_lifetimes, plan_workspace
@@ -28,8 +28,9 @@ from .verify.plan import PlanError, validate
 __all__ = [
     "FUSED",
     "MATERIALIZED",
-    "PARALLEL_FROM",
+    "PARALLEL_WORK",
     "STREAM_FROM",
+    "Argument",
     "Assignment",
     "BudgetError",
     "Buffer",

@@ -9,7 +9,7 @@ from .attrs import freeze_attrs
 from .errors import GraphError
 from .ir import DType, Graph, Node, Value
 from .names import Names
-from .strides import contiguous_strides
+from .strides import broadcast_strides, contiguous_strides
 from .verify.graph import check
 
 
@@ -252,7 +252,7 @@ class GraphBuilder:
         name: str | None = None,
         **attrs: Any,
     ) -> int:
-        """The result of an opaque node; `elementwise=False` unless it works element by element.
+        """The result of a kernel; it is pointwise unless `domain` says otherwise, see `Node`.
 
         Parameters
         ----------
@@ -280,19 +280,220 @@ class GraphBuilder:
         Examples
         --------
         >>> b, f32 = GraphBuilder(), DType("float32", 4)
-        >>> total = b.compute("sum", [b.input("x", (4,), f32)], (), f32, elementwise=False)
-        >>> b.build().nodes[0].is_elementwise
-        False
+        >>> total = b.compute("sum", [b.input("x", (4,), f32)], (1,), f32, domain="row", axis=-1)
+        >>> b.build().nodes[0].domain
+        'row'
         """
-        operands = tuple(self._made(id).id for id in inputs)
+        return self.compute_all(kernel, inputs, [(shape, dtype)], name=name, **attrs)[0]
+
+    def compute_all(
+        self,
+        kernel: str,
+        inputs: Iterable[int],
+        outputs: Iterable[tuple[Iterable[int], DType]],
+        *,
+        name: str | None = None,
+        **attrs: Any,
+    ) -> tuple[int, ...]:
+        """The results of a kernel that has several.
+
+        Parameters
+        ----------
+        kernel : str
+            What computes them.
+        inputs : iterable of int
+        outputs : iterable of (shape, dtype)
+            Of each result.
+        name : str, optional
+            Of node and results, which are numbered; None for that of the kernel.
+        **attrs
+            Attributes of the node, see `Node`.
+
+        Returns
+        -------
+        tuple of int
+            The ids of the results.
+
+        Raises
+        ------
+        GraphError
+            When there is no value with one of these ids.
+
+        Examples
+        --------
+        >>> b, f32 = GraphBuilder(), DType("float32", 4)
+        >>> x = b.input("x", (4, 8), f32)
+        >>> y, mean = b.compute_all("norm", [x], [((4, 8), f32), ((4, 1), f32)], domain="row", axis=-1)
+        >>> [str(b.build().value(id)) for id in (y, mean)]
+        ['float32[4,8]', 'float32[4,1]']
+        """
+        operands = tuple([self._made(id).id for id in inputs])
         label = self._names.fresh(name or kernel)
-        out = self._value(label, shape, dtype, "workspace")
+        made = []
+        for number, (shape, dtype) in enumerate(outputs):
+            own = self._names.fresh(f"{label}_{number}") if number else label
+            made.append(self._value(own, shape, dtype, "workspace"))
         attrs["kernel"] = kernel
-        self._nodes.append(Node(label, "Compute", operands, out, freeze_attrs(attrs)))
-        return out
+        self._nodes.append(Node(label, "Compute", operands, tuple(made), freeze_attrs(attrs)))
+        return tuple(made)
+
+    def view(
+        self,
+        value: int,
+        shape: Iterable[int],
+        strides: Iterable[int],
+        offset: int = 0,
+        *,
+        name: str | None = None,
+    ) -> int:
+        """Other shape and strides for the bytes of a value: a slice, a transpose, a reshape.
+
+        Parameters
+        ----------
+        value : int
+        shape, strides : iterable of int
+            Of the view, in elements.
+        offset : int
+            From the first element of `value` to that of the view, in elements.
+        name : str, optional
+
+        Returns
+        -------
+        int
+            The id of the view.  A view of an output, or of a `buffer`, is a part that `view_copy`
+            writes.
+
+        Raises
+        ------
+        GraphError
+            When there is no value with this id.
+
+        Examples
+        --------
+        >>> b = GraphBuilder()
+        >>> x = b.input("x", (2, 6), DType("float32", 4))
+        >>> right = b.view(x, (2, 3), (6, 1), 3)
+        >>> str(b.build().value(right))
+        'float32[2,3:strides=6,1:offset=3]'
+        """
+        source = self._made(value)
+        storage = "part" if source.storage == "output" else source.storage
+        root = source.alias_of if source.is_view else source.id
+        label = self._names.fresh(name or f"{self._stems[value]}_view")
+        made = self._value(
+            label, shape, source.dtype, storage, strides, root, offset=source.offset + offset
+        )
+        self._stems[made] = self._stems[value]
+        return made
+
+    def buffer(self, name: str, shape: Iterable[int], dtype: DType) -> int:
+        """Row-major memory of the workspace whose parts are written by themselves.
+
+        Parameters
+        ----------
+        name : str
+        shape : iterable of int
+        dtype : DType
+
+        Returns
+        -------
+        int
+            Its id; `view` makes the parts, `view_copy` writes them.
+
+        Examples
+        --------
+        >>> b, f32 = GraphBuilder(), DType("float32", 4)
+        >>> x, both = b.input("x", (2,), f32), b.buffer("both", (2, 2), f32)
+        >>> for row in (0, 1):
+        ...     b.view_copy(x, b.view(both, (2,), (1,), 2 * row))
+        >>> len(b.build().nodes)
+        2
+        """
+        return self._value(self._names.fresh(name), shape, dtype, "workspace")
+
+    def transpose(self, value: int, axes: Iterable[int]) -> int:
+        """A view with the dimensions in another order.
+
+        Parameters
+        ----------
+        value : int
+        axes : iterable of int
+            The dimensions of `value`, in their new order.
+
+        Returns
+        -------
+        int
+            The id of the view.
+
+        Examples
+        --------
+        >>> b = GraphBuilder()
+        >>> x = b.input("x", (2, 3), DType("float32", 4))
+        >>> str(b.build().value(b.transpose(x, (1, 0))))
+        'float32[3,2:strides=1,3]'
+        """
+        source, axes = self._made(value), tuple(axes)
+        shape = [source.shape[axis] for axis in axes]
+        return self.view(value, shape, [source.strides[axis] for axis in axes])
+
+    def expand(self, value: int, shape: Iterable[int]) -> int:
+        """A view repeated to `shape`, by NumPy's rule, with strides of 0.
+
+        Parameters
+        ----------
+        value : int
+        shape : iterable of int
+
+        Returns
+        -------
+        int
+            The id of the view, or `value` where it has this shape.
+
+        Examples
+        --------
+        >>> b = GraphBuilder()
+        >>> x = b.input("x", (3,), DType("float32", 4))
+        >>> str(b.build().value(b.expand(x, (2, 3))))
+        'float32[2,3:strides=0,1]'
+        """
+        source, shape = self._made(value), tuple(shape)
+        if source.shape == shape:
+            return value
+        return self.view(value, shape, broadcast_strides(source.shape, source.strides, shape))
+
+    def shape(self, value: int) -> tuple[int, ...]:
+        """The shape of a value that was made.
+
+        Parameters
+        ----------
+        value : int
+
+        Returns
+        -------
+        tuple of int
+        """
+        return self._made(value).shape
+
+    def value(self, value: int) -> Value:
+        """A value that was made, by its id.
+
+        Parameters
+        ----------
+        value : int
+
+        Returns
+        -------
+        Value
+
+        Raises
+        ------
+        GraphError
+            When there is no value with this id.
+        """
+        return self._made(value)
 
     def view_copy(self, value: int, out: int, **attrs: Any) -> None:
-        """Write `value` into the output `out`, whatever its strides.
+        """Write `value` into an output, or a part of one or of a `buffer`, whatever its strides.
 
         Parameters
         ----------
@@ -315,10 +516,15 @@ class GraphBuilder:
         """
         self._made(value)
         name = self._names.fresh(f"{self._made(out).name}_view_copy")
-        self._nodes.append(Node(name, "ViewCopy", (value,), out, freeze_attrs(attrs)))
+        self._nodes.append(Node(name, "ViewCopy", (value,), (out,), freeze_attrs(attrs)))
 
-    def build(self) -> Graph:
+    def build(self, *, verify: bool = True) -> Graph:
         """The graph so far, checked.
+
+        Parameters
+        ----------
+        verify : bool
+            Whether to check it; who makes many and knows them to be right may leave it out.
 
         Returns
         -------
@@ -341,7 +547,7 @@ class GraphBuilder:
         graph = Graph(
             tuple(self._nodes), tuple(self._values), tuple(self._inputs), tuple(self._outputs)
         )
-        return check(graph)
+        return check(graph) if verify else graph
 
     def _made(self, value: int) -> Value:
         """The value with this id, which a caller gave."""
@@ -357,7 +563,9 @@ class GraphBuilder:
         label = self._names.fresh(f"{self._stems[source]}_{suffix}")
         out = self._value(label, shape, dtype, "workspace")
         self._stems[out] = self._stems[source]
-        self._nodes.append(Node(label, kind, (source,), out, freeze_attrs(attrs)))
+        self._nodes.append(
+            Node(label, kind, (source,), (out,), freeze_attrs(attrs) if attrs else ())
+        )
         return out
 
     def _value(
@@ -369,10 +577,11 @@ class GraphBuilder:
         strides: Iterable[int] | None = None,
         alias_of: int | None = None,
         note: str = "",
+        offset: int = 0,
     ) -> int:
         shape = tuple(shape)
         steps = contiguous_strides(shape) if strides is None else tuple(strides)
         id = len(self._values)
-        self._values.append(Value(id, label, shape, steps, dtype, storage, alias_of, note))
+        self._values.append(Value(id, label, shape, steps, dtype, storage, alias_of, note, offset))
         self._stems[id] = label
         return id

@@ -1,15 +1,15 @@
-"""What a graph is: immutable values, and nodes between them.
+"""The graph: immutable values, and nodes between them.
 
-A value is a description of memory (shape, strides, dtype, and who owns the bytes); a node reads
-values and writes one.  Nothing here computes anything and nothing can change: passes make new
-graphs.  Strides count elements, not bytes.
+A value describes memory (shape, strides, dtype, and who owns the bytes); a node reads values and
+writes others.  Nothing here computes anything and nothing can change: passes make new graphs.
+Strides and offsets count elements, not bytes.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 from .attrs import Attrs, freeze_attrs
@@ -46,13 +46,16 @@ class Value:
     shape, strides : tuple of int
         Strides are in elements and may be zero or negative.
     dtype : DType
-    storage : {'input', 'output', 'workspace', 'tile', 'constant'}
+    storage : {'input', 'output', 'workspace', 'tile', 'constant', 'part'}
         Who owns the bytes.  'tile': a cache-sized piece per thread, inside one tile loop.
+        'part': a view of an output, which a node writes.
     alias_of : int or None
         For an output: the input whose first element has the same address.  For any other value:
-        the value whose bytes this is a view of; such a value is made by no node.
+        the value whose bytes this is a view of.
     note : str
         Anything worth showing.
+    offset : int
+        For a view: from the first element of the value that owns the bytes to its own.
 
     Examples
     --------
@@ -69,6 +72,7 @@ class Value:
     storage: str
     alias_of: int | None = None
     note: str = ""
+    offset: int = 0
 
     @property
     def size(self) -> int:
@@ -99,34 +103,76 @@ class Value:
     def __str__(self) -> str:
         dims = ",".join(map(str, self.shape))
         tail = "" if self.is_contiguous else ":strides=" + ",".join(map(str, self.strides))
+        tail += f":offset={self.offset}" if self.offset else ""
         return f"{self.dtype.name}[{dims}{tail}]"
 
 
 @dataclass(frozen=True, slots=True)
+class Argument:
+    """A number that a run is given: the `place`-th of its arguments that are numbers.
+
+    `kind` is what a kernel gets: 'real' or 'whole'.
+
+    >>> Argument(0)
+    Argument(place=0, kind='real')
+    """
+
+    place: int
+    kind: str = "real"
+
+
+@dataclass(frozen=True, slots=True)
 class Node:
-    """One operation: reads `inputs`, writes `output`, both by value id.
+    """One operation: reads `inputs`, writes `outputs`, both by value id.
 
     `attrs` is a sorted tuple of pairs.  Those that this package gives a meaning to:
 
-    ========== ============================================================================
-    kernel     (Compute) what computes it; opaque here
-    elementwise (Compute) False: element [i] of the result may need more than elements [i]
-    any_dtype  (Compute) False: inputs must have the dtype they were cast to, and so the result
-    result_dtype (Compute) results are rounded to it before they become of the output's
-    reason     (Contiguous) 'overlap': a forced copy, which no pass may remove or fuse
-    loop       the tile loop that the node was fused into
-    ========== ============================================================================
+    ============= =========================================================================
+    kernel        (Compute) what computes it; opaque here
+    domain        (Compute) what the node needs of the loop around it: 'point' (the default),
+                  'row' or 'opaque', see below
+    axis          (row) the dimension that the kernel gets as a whole, counted from the last: -1
+    reads_strided (Compute) whether it reads operands by their strides; opaque nodes do not unless
+                  they say so
+    converts      (Compute) whether it reads and writes other dtypes than it was built with: casts
+                  may become part of loads and stores; opaque nodes do not unless they say so
+    reads         (Compute) the dtype that the kernel converts operands to before it computes
+    result_dtype  (Compute) results are rounded to it before they become of the output's
+    params        (Compute) numbers that the kernel takes: constants, or `Argument`
+    effects       (opaque) whether it does more than write its outputs, and so is never merged
+    reason        (Contiguous) 'overlap': a forced copy, which no pass may remove or fuse
+    loop          the tile loop that the node was fused into
+    ============= =========================================================================
 
-    >>> node = Node("relu", "Compute", inputs=(0,), output=1, attrs=(("kernel", "relu"),))
-    >>> node.attr("kernel"), node.is_elementwise
-    ('relu', True)
+    A 'point' node needs elements [i] of its operands for element [i] of its result.  A 'row' node
+    needs whole rows along one axis; its operands have one rank, and in each dimension the size of
+    the largest one or 1.  An 'opaque' node is called once.
+
+    >>> node = Node("relu", "Compute", inputs=(0,), outputs=(1,), attrs=(("kernel", "relu"),))
+    >>> node.attr("kernel"), node.domain, node.output
+    ('relu', 'point', 1)
     """
 
     name: str
     kind: str
     inputs: tuple[int, ...]
-    output: int
+    outputs: tuple[int, ...]
     attrs: Attrs = ()
+
+    @property
+    def output(self) -> int:
+        """The id of the first output, for most nodes the only one."""
+        return self.outputs[0]
+
+    @property
+    def operands(self) -> tuple[int, ...]:
+        """Ids of inputs, then outputs."""
+        return self.inputs + self.outputs
+
+    @property
+    def domain(self) -> str:
+        """What the node needs of the loop around it: 'point', 'row' or 'opaque'."""
+        return self.attr("domain", "point")
 
     def attr(self, key: str, default: Any = None) -> Any:
         """The value of an attribute.
@@ -143,10 +189,13 @@ class Node:
 
         Examples
         --------
-        >>> Node("f", "Compute", (0,), 1).attr("kernel", "none")
+        >>> Node("f", "Compute", (0,), (1,)).attr("kernel", "none")
         'none'
         """
-        return next((value for name, value in self.attrs if name == key), default)
+        for name, value in self.attrs:
+            if name == key:
+                return value
+        return default
 
     def with_attrs(self, **attrs: Any) -> Node:
         """The same node with attributes added or replaced.
@@ -162,10 +211,11 @@ class Node:
 
         Examples
         --------
-        >>> Node("f", "Compute", (0,), 1).with_attrs(slope=0.5).attrs
+        >>> Node("f", "Compute", (0,), (1,)).with_attrs(slope=0.5).attrs
         (('slope', 0.5),)
         """
-        return replace(self, attrs=freeze_attrs(dict(self.attrs) | attrs))
+        merged = freeze_attrs({**dict(self.attrs), **attrs})
+        return Node(self.name, self.kind, self.inputs, self.outputs, merged)
 
     @property
     def is_forced_copy(self) -> bool:
@@ -173,9 +223,14 @@ class Node:
         return self.kind == "Contiguous" and self.attr("reason") == "overlap"
 
     @property
-    def is_elementwise(self) -> bool:
-        """Whether element [i] of the result needs only elements [i] of the operands."""
-        return self.kind != "Compute" or bool(self.attr("elementwise", True))
+    def reads_strided(self) -> bool:
+        """Whether the node reads operands by their strides, whatever they are."""
+        return self.attr("reads_strided", self.domain != "opaque")
+
+    @property
+    def converts(self) -> bool:
+        """Whether the node reads and writes other dtypes than it was built with."""
+        return self.kind == "Compute" and self.attr("converts", self.domain != "opaque")
 
 
 def root_of(values: Mapping[int, Value], id: int) -> Value:
@@ -240,9 +295,11 @@ class Graph:
     inputs: tuple[int, ...]
     outputs: tuple[int, ...]
     _by_id: dict[int, Value] = field(init=False, repr=False, compare=False)
+    _index: dict[str, Any] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "_by_id", _ById({value.id: value for value in self.values}))
+        object.__setattr__(self, "_index", {})
 
     def __reduce__(self):
         return Graph, (self.nodes, self.values, self.inputs, self.outputs)
@@ -319,7 +376,34 @@ class Graph:
         Node or None
             None for inputs, constants and views, which no node writes.
         """
-        return next((node for node in self.nodes if node.output == id), None)
+        writers = self.writers().get(id, ())
+        return writers[0] if writers else None
+
+    def writers(self) -> dict[int, tuple[Node, ...]]:
+        """The nodes that write each value, themselves or through a view.
+
+        Returns
+        -------
+        dict of int to tuple of Node
+            By id of what is written, a value or a view, and of the value that owns its bytes.
+
+        Examples
+        --------
+        >>> from aclnn.graph import GraphBuilder
+        >>> b, f32 = GraphBuilder(), DType("float32", 4)
+        >>> x, out = b.input("x", (4,), f32), b.output("out", (4,), f32)
+        >>> b.view_copy(x, out)
+        >>> {id: [node.name for node in nodes] for id, nodes in b.build().writers().items()}
+        {1: ['out_view_copy']}
+        """
+        if "writers" not in self._index:
+            found: dict[int, list[Node]] = {}
+            for node in self.nodes:
+                for id in node.outputs:
+                    for place in {id, self.root(id).id}:
+                        found.setdefault(place, []).append(node)
+            self._index["writers"] = {id: tuple(nodes) for id, nodes in found.items()}
+        return self._index["writers"]
 
     def consumers(self, id: int) -> tuple[Node, ...]:
         """The nodes that read a value itself, not only a view of it.
@@ -333,7 +417,13 @@ class Graph:
         tuple of Node
             In the order in which they run.
         """
-        return tuple(node for node in self.nodes if id in node.inputs)
+        if "consumers" not in self._index:
+            found: dict[int, list[Node]] = {}
+            for node in self.nodes:
+                for one in dict.fromkeys(node.inputs):
+                    found.setdefault(one, []).append(node)
+            self._index["consumers"] = {one: tuple(nodes) for one, nodes in found.items()}
+        return self._index["consumers"].get(id, ())
 
     def readers(self, nodes: Iterable[Node] | None = None) -> dict[int, tuple[Node, ...]]:
         """For each value that owns bytes the nodes that read them, themselves or through a view.
@@ -409,7 +499,26 @@ class Graph:
         -------
         int
         """
-        return self.memory_bytes(node.output)
+        return sum(map(self.memory_bytes, node.outputs))
+
+    def iteration(self, node: Node) -> tuple[tuple[int, ...], int | None]:
+        """The shape that a node loops over, and the axis that its kernel gets as a whole.
+
+        Parameters
+        ----------
+        node : Node
+            Of this graph.
+
+        Returns
+        -------
+        shape : tuple of int
+        axis : int or None
+            Negative, counted from the last dimension; None for nodes that are not row-wise.
+        """
+        if node.domain != "row":
+            return self._by_id[node.outputs[0]].shape, None
+        shapes = [self._by_id[id].shape for id in node.operands]
+        return tuple(map(max, zip(*shapes, strict=True))), node.attr("axis", -1)
 
     def steps(self) -> tuple[tuple[Node, ...], ...]:
         """Nodes grouped into steps: neighbours in the same tile loop run together.
@@ -418,14 +527,18 @@ class Graph:
         -------
         tuple of tuple of Node
         """
-        found: list[list[Node]] = []
-        for node in self.nodes:
-            loop = node.attr("loop")
-            if found and loop is not None and found[-1][0].attr("loop") == loop:
-                found[-1].append(node)
-            else:
-                found.append([node])
-        return tuple(map(tuple, found))
+        if "steps" not in self._index:
+            found: list[list[Node]] = []
+            last = None
+            for node in self.nodes:
+                loop = node.attr("loop")
+                if loop is not None and loop == last:
+                    found[-1].append(node)
+                else:
+                    found.append([node])
+                last = loop
+            self._index["steps"] = tuple(map(tuple, found))
+        return self._index["steps"]
 
     # Views: each is a function in `aclnn.graph.views`, loaded when first asked for.
 

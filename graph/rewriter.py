@@ -1,4 +1,4 @@
-"""Drafts: graphs in the making, while a pass changes their values and nodes."""
+"""The rewriter: a graph in the making, while a pass changes its values and nodes."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from dataclasses import replace
 
 from .ir import Graph, Node, Value, root_of
 from .names import Names
-from .strides import broadcast_strides
+from .strides import broadcast_strides, restrided
 
 
-class Draft:
+class Rewriter:
     """The values of a graph while a pass adds and replaces some; `graph` makes a graph of them.
 
     Were a graph made for each change, passes would take a time that grows with its size squared.
@@ -22,12 +22,22 @@ class Draft:
         self._changed = False
         self._names: Names | None = None  # found when first something is added, as the id is
         self._next_id = 0
+        self._views: dict[int, list[int]] | None = None  # by the value that owns the bytes
 
     def value(self, id: int) -> Value:
         return self._values[id]
 
     def root(self, id: int) -> Value:
         return root_of(self._values, id)
+
+    def views_of(self, root: int) -> tuple[Value, ...]:
+        """The views of the bytes that a value of the graph owns, as they were at first."""
+        if self._views is None:
+            self._views = {}
+            for value in self._graph.values:
+                if value.is_view:
+                    self._views.setdefault(self._graph.root(value.id).id, []).append(value.id)
+        return tuple([self._values[id] for id in self._views.get(root, ())])
 
     def put(self, value: Value) -> Value:
         """Take `value` in place of the one that has its id."""
@@ -50,18 +60,83 @@ class Draft:
         return self.put(self._view(source, like))
 
     def load_of(self, source: Value, id: int) -> int:
-        """The id to read where `id` was read and `source` has its elements: itself, or a view."""
+        """The id to read where `id` was read and `source` has the elements of its root: itself, or
+        a view."""
         view = self.value(id)
-        if view.shape == source.shape:
+        if view.shape == source.shape and _is_whole(self.root(id), view):
             return source.id
         name = f"{self.root(source.id).name}_load"
-        return self.add(replace(self._view(source, view), name=name)).id
+        return self.add(replace(self._viewed_alike(source, view), name=name)).id
+
+    def can_load(self, source: Value, id: int) -> bool:
+        """Whether `load_of` can make such a view."""
+        view = self.value(id)
+        return not view.is_view or self._alike(source, view) is not None
+
+    def move_views(self, old: Value, source: Value) -> bool:
+        """Make the views of `old`, which is row-major and owns its bytes, views of `source`, which
+        has the same elements; False, with nothing changed, where one of them cannot be."""
+        moved = []
+        for view in self.views_of(old.id):
+            if self.root(view.id).id != old.id:
+                continue
+            found = restrided(old.shape, view.shape, view.strides, view.offset, source.strides)
+            if found is None:
+                return False
+            moved.append((view, found))
+        root = self.root(source.id)
+        for view, (strides, offset) in moved:
+            self.put(
+                replace(
+                    view,
+                    strides=strides,
+                    offset=source.offset + offset,
+                    dtype=source.dtype,
+                    storage=part_of(root),
+                    alias_of=root.id,
+                )
+            )
+        return True
 
     def graph(self) -> Graph:
         """The graph with these values and the nodes that it had; what is unused is still there."""
         if not self._changed:
             return self._graph
-        return replace(self._graph, values=tuple(self._values.values()))
+        graph = self._graph
+        return Graph(graph.nodes, tuple(self._values.values()), graph.inputs, graph.outputs)
+
+    def rebuilt(self, nodes: Iterable[Node]) -> Graph:
+        """The graph with these nodes and only the values that they need."""
+        return rebuilt(self.graph(), nodes)
+
+    def _alike(self, source: Value, view: Value) -> tuple[tuple[int, ...], int] | None:
+        """Strides and offset of `view`, which is one of a root with the elements of `source`."""
+        root = self.root(view.id)
+        if root.shape == source.shape:
+            offset = view.offset - root.offset
+            if root.is_contiguous:
+                return restrided(root.shape, view.shape, view.strides, offset, source.strides)
+        if view.offset == root.offset:
+            try:
+                return broadcast_strides(source.shape, source.strides, view.shape), 0
+            except ValueError:
+                return None
+        return None
+
+    def _viewed_alike(self, source: Value, view: Value) -> Value:
+        found = self._alike(source, view) if view.is_view else None
+        if found is None:
+            return self._view(source, view)
+        strides, offset = found
+        root = self.root(source.id)
+        return replace(
+            view,
+            strides=strides,
+            dtype=source.dtype,
+            storage=part_of(root),
+            alias_of=root.id,
+            offset=source.offset + offset,
+        )
 
     def _view(self, source: Value, like: Value) -> Value:
         root = self.root(source.id)
@@ -69,9 +144,21 @@ class Draft:
             like,
             strides=broadcast_strides(source.shape, source.strides, like.shape),
             dtype=source.dtype,
-            storage=root.storage,
+            storage=part_of(root),
             alias_of=root.id,
+            offset=source.offset,
         )
+
+
+def _is_whole(root: Value, view: Value) -> bool:
+    """Whether a view shows all elements of its root as they lie."""
+    same = view.shape == root.shape and view.strides == root.strides
+    return same and view.offset == root.offset
+
+
+def part_of(root: Value) -> str:
+    """The storage class of a view of `root`."""
+    return "part" if root.storage == "output" else root.storage
 
 
 def rebuilt(graph: Graph, nodes: Iterable[Node]) -> Graph:
@@ -79,10 +166,16 @@ def rebuilt(graph: Graph, nodes: Iterable[Node]) -> Graph:
     nodes = tuple(nodes)
     if nodes == graph.nodes:
         return graph
-    used = {id for node in nodes for id in (*node.inputs, node.output)}
-    used |= {*graph.inputs, *graph.outputs}
+    used = {id for node in nodes for id in node.inputs + node.outputs}
+    used.update(graph.inputs)
+    used.update(graph.outputs)
     used |= {graph.root(id).id for id in used}
-    values = (value for value in graph.values if value.id in used)
-    # What a view was of may be gone; the owner of its bytes is not.
-    values = (replace(v, alias_of=graph.root(v.id).id) if v.is_view else v for v in values)
-    return replace(graph, nodes=nodes, values=tuple(values))
+    values = []
+    for value in graph.values:
+        if value.id not in used:
+            continue
+        if value.is_view and (root := graph.root(value.id).id) != value.alias_of:
+            # What a view was of may be gone; the owner of its bytes is not.
+            value = replace(value, alias_of=root)
+        values.append(value)
+    return Graph(nodes, tuple(values), graph.inputs, graph.outputs)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
+from typing import Any
 
 
 def contiguous_strides(shape: tuple[int, ...]) -> tuple[int, ...]:
@@ -129,3 +130,118 @@ def is_dense(shape: tuple[int, ...], strides: tuple[int, ...]) -> bool:
             return False
         expected *= size
     return True
+
+
+def reshaped_strides(
+    shape: tuple[int, ...], strides: tuple[int, ...], target: tuple[int, ...]
+) -> tuple[int, ...] | None:
+    """Strides that read a view of `shape` as the shape `target`, in row-major order of elements.
+
+    Parameters
+    ----------
+    shape, strides : tuple of int
+        Of the view, in elements.
+    target : tuple of int
+        A shape with as many elements.
+
+    Returns
+    -------
+    tuple of int or None
+        None where only a copy has that shape.
+
+    Examples
+    --------
+    >>> reshaped_strides((2, 3), (6, 2), (2, 1, 3)), reshaped_strides((2, 3), (6, 2), (6,))
+    ((6, 6, 2), (2,))
+    >>> reshaped_strides((2, 3), (1, 2), (6,)) is None
+    True
+    """
+    if math.prod(shape) <= 1 or shape == target:
+        return strides if shape == target else contiguous_strides(target)
+    dims = [(size, stride) for size, stride in zip(shape, strides, strict=True) if size != 1]
+    runs: list[tuple[int, int]] = []  # dimensions that merge, as one
+    for size, stride in dims:
+        if runs and runs[-1][1] == stride * size:
+            runs[-1] = (runs[-1][0] * size, stride)
+        else:
+            runs.append((size, stride))
+    found: list[int] = []
+    left, step = runs.pop()
+    for size in reversed(target):
+        if size == 1:
+            found.append(step)
+            continue
+        if left == 1:
+            left, step = runs.pop()
+        if left % size:
+            return None
+        found.append(step)
+        left //= size
+        step *= size
+    return tuple(reversed(found))
+
+
+def restrided(
+    shape: tuple[int, ...],
+    view_shape: tuple[int, ...],
+    view_strides: tuple[int, ...],
+    view_offset: int,
+    strides: tuple[int, ...],
+) -> tuple[tuple[int, ...], int] | None:
+    """A view of row-major memory of `shape`, where that memory gets other strides.
+
+    Parameters
+    ----------
+    shape : tuple of int
+        Of the memory that is viewed, row-major so far.
+    view_shape, view_strides : tuple of int
+    view_offset : int
+        Of the view, in elements of that memory.
+    strides : tuple of int
+        That the memory gets.
+
+    Returns
+    -------
+    (tuple of int, int) or None
+        Strides and offset of the view then; None where it has none, because one of its
+        dimensions walks over several of the memory's.
+
+    Examples
+    --------
+    A slice of columns of a matrix that turns out to be transposed:
+
+    >>> restrided((4, 6), (4, 3), (6, 1), 3, (1, 4))
+    ((1, 4), 12)
+    """
+    dense = contiguous_strides(shape)
+    start, offset, rest = [], 0, view_offset
+    for size, old, new in zip(shape, dense, strides, strict=True):
+        index, rest = divmod(rest, old) if size > 1 else (0, rest)
+        start.append(index)
+        offset += index * new
+    if rest or math.prod(view_shape) == 0:
+        return None if rest else ((0,) * len(view_shape), 0)
+    room = [size - index for size, index in zip(shape, start, strict=True)]
+    found = []
+    for size, stride in zip(view_shape, view_strides, strict=True):
+        if size == 1 or stride == 0:
+            found.append(0)
+            continue
+        for axis, old in enumerate(dense):
+            times = stride // old
+            if shape[axis] > 1 and stride % old == 0 and 0 < times * (size - 1) < room[axis]:
+                room[axis] -= times * (size - 1)
+                found.append(times * strides[axis])
+                break
+        else:
+            return None
+    return tuple(found), offset
+
+
+def same_layout(a: Any, b: Any) -> bool:
+    """Whether elements [i] of two values have the same bytes when the first ones have the same
+    address."""
+    if a.shape != b.shape or a.dtype.itemsize != b.dtype.itemsize:
+        return False
+    strides = zip(a.shape, a.strides, b.strides, strict=True)
+    return all(size <= 1 or stride == other for size, stride, other in strides)

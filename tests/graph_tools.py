@@ -96,7 +96,7 @@ def as_built(draw, in_place=False, any_dtype=None):
         alias, dtype = value, item
         strides = same if own == shape and draw(st.booleans()) else strides
     out = b.output("out", shape, dtype, strides=strides, alias_of=alias)
-    casts = {"any_dtype": draw(st.booleans()) if any_dtype is None else any_dtype}
+    casts = {"converts": draw(st.booleans()) if any_dtype is None else any_dtype}
     result = b.compute("sum", views, shape, work, **casts)
     for _ in range(draw(st.integers(0, 2))):
         result = b.compute("sum", [result, draw(st.sampled_from(views))], shape, work, **casts)

@@ -40,7 +40,7 @@ def test_a_graph_survives_pickling():
 
 
 def test_nan_attributes_do_not_break_equality():
-    one, two = (Node("n", "Compute", (), 0).with_attrs(eps=float("nan")) for _ in range(2))
+    one, two = (Node("n", "Compute", (), (0,)).with_attrs(eps=float("nan")) for _ in range(2))
     assert one == two
     assert math.isnan(one.attr("eps"))
 
@@ -85,13 +85,13 @@ X, OUT, CONTIGUOUS, CAST, BROADCAST, RELU = range(6)  # ids of the chain's value
         (swapped(0, kind="Magic"), "x_contiguous", "kind is one of"),
         (swapped(0, inputs=(99,)), "x_contiguous", "value 99 exists"),
         (swapped(0, inputs=(X, X)), "x_contiguous", "Contiguous reads one value"),
-        (swapped(1, output=CONTIGUOUS), "x_cast", "x_contiguous is made once"),
+        (swapped(1, outputs=(CONTIGUOUS,)), "x_cast", "x_contiguous is made once"),
         (swapped(1, kind="Contiguous"), "x_cast", "Contiguous keeps the dtype"),
         (swapped(2, kind="Contiguous"), "x_broadcast", "Contiguous keeps the shape"),
         (swapped(2, inputs=(X,)), "x_broadcast", "BroadcastTo keeps the dtype"),
-        (swapped(3, inputs=(CAST,)), "relu", "elementwise operands have the shape"),
+        (swapped(3, inputs=(CAST,)), "relu", "operands of a pointwise node have the shape"),
         (swapped(3, kind="ViewCopy"), "relu", "ViewCopy writes an output"),
-        (swapped(2, output=X), "x_broadcast", "x is made once"),
+        (swapped(2, outputs=(X,)), "x_broadcast", "x is made once"),
         (swapped(2, name="x_cast"), "x_cast", "every node has a name of its own"),
     ],
 )

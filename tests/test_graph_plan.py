@@ -447,9 +447,9 @@ def test_a_graph_of_opaque_nodes_can_be_planned_and_drawn():
     b = GraphBuilder()
     x = b.input("tokens", (128, 512), F16)
     w = b.constant("weights", (512, 2048), F16)
-    h = b.compute("matmul", [x, w], (128, 2048), F16, elementwise=False)
+    h = b.compute("matmul", [x, w], (128, 2048), F16, domain="opaque")
     out = b.output("out", (128,), F16)
-    b.view_copy(b.compute("sum", [h], (128,), F16, elementwise=False), out)
+    b.view_copy(b.compute("sum", [h], (128,), F16, domain="opaque"), out)
     graph = run_passes(b.build()).graph
     plan = validate(plan_workspace(graph))
     assert [(buffer.name, buffer.nbytes) for buffer in plan.buffers] == [("matmul", 128 * 2048 * 2)]

@@ -276,7 +276,7 @@ def unary(shape, x_strides=None, out_strides=None, dtype=F32, out_dtype=None, al
     x = b.input("x", shape, dtype, strides=x_strides)
     out_dtype = out_dtype or dtype
     out = b.output("out", shape, out_dtype, strides=out_strides, alias_of=x if alias else None)
-    result = b.compute("f", [b.contiguous(x)], shape, dtype, any_dtype=False)
+    result = b.compute("f", [b.contiguous(x)], shape, dtype, converts=False)
     b.view_copy(b.cast(result, out_dtype), out)
     return b.build()
 
@@ -463,7 +463,7 @@ def test_what_cannot_be_scheduled_says_why():
         scheduled(unary((4, 0)), kernel=lambda *_: Nothing())
     b = GraphBuilder()
     x, out = b.input("x", (4, 4), F32), b.output("out", (4, 4), F32)
-    b.view_copy(b.compute("matmul", [x, x], (4, 4), F32, elementwise=False), out)
+    b.view_copy(b.compute("matmul", [x, x], (4, 4), F32, domain="opaque"), out)
     with pytest.raises(GraphError, match=r"matmul: .* no tile loop"):
         scheduled(b.build(), kernel=lambda *_: Nothing())
     b = GraphBuilder()

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 
 from ..errors import GraphError
 from ..ir import Graph, Node, Value
-from ..lower.tiling import ALIGNMENT, Tiling, count_tiles, pad
 from ..strides import broadcast_strides
+from .tiling import ALIGNMENT, Tiling, count_tiles, pad
 
 TRANSPOSE_ASPECT = 4  # columns for each row of a tile whose operands are transposed to each other
 
@@ -60,59 +60,120 @@ def loop_nest(graph: Graph, step: tuple[Node, ...], tiling: Tiling) -> LoopNest:
     (1, 192)
     """
     for node in step:
-        if not node.is_elementwise:
-            raise GraphError(node.name, "a node that is not elementwise has no tile loop")
+        if node.domain == "opaque":
+            raise GraphError(node.name, "an opaque node has no tile loop")
     keys, ops = _operand_keys(graph, step)
     memory = [key for key in keys if graph.value(key[0]).storage != "tile"]
     items = [graph.value(id).dtype.itemsize for id, _ in memory]
     columns = [
-        tuple(s * item for s in strides) for (_, strides), item in zip(memory, items, strict=True)
+        tuple([s * item for s in strides]) for (_, strides), item in zip(memory, items, strict=True)
     ]
+    sizes, axis = _iteration(graph, step)
     # An empty value is never scheduled; it is planned as if it had an element.
-    shape = tuple(max(1, size) for size in graph.value(step[-1].output).shape)
-    dims, starts = collapse(shape, columns, memory.index(_lead_key(graph, step, memory)))
-    area = tiling.scratch_elements if len(memory) < len(keys) else tiling.elements
-    dims, transposed = _with_row_dim(dims, items, area)
-    rows, cols = _tile(dims, transposed, tiling, area)
+    shape = tuple([max(1, size) for size in sizes])
+    lead = memory.index(_lead_key(graph, step, memory))
+    slot = _tile_bytes(graph, step) if len(memory) < len(keys) else 0
+    area = tiling.area(slot) if slot else tiling.elements
+    if axis is None:
+        dims, starts = collapse(shape, columns, lead)
+        dims, transposed = _with_row_dim(dims, items, area)
+        rows, cols = _tile(dims, transposed, tiling, area)
+    else:
+        dims, starts = _around_axis(shape, columns, lead, axis)
+        dims, rows, cols = _whole_rows(dims, items, tiling, area)
     walked = {
-        key: NestOperand(key[0], start, tuple(strides[i] for _, strides in dims))
+        key: NestOperand(key[0], start, tuple([strides[i] for _, strides in dims]))
         for i, (key, start) in enumerate(zip(memory, starts, strict=True))
     }
     operands = tuple(
-        walked.get(key) or _tile_operand(graph.value(key[0]), len(dims), cols) for key in keys
+        [walked.get(key) or _tile_operand(graph.value(key[0]), len(dims), cols) for key in keys]
     )
-    return LoopNest(tuple(size for size, _ in dims), rows, cols, operands, ops)
+    return LoopNest(tuple([size for size, _ in dims]), rows, cols, operands, ops)
 
 
 Key = tuple[int, tuple[int, ...]]  # id of a value, element strides that it is read with
 Dim = tuple[int, tuple[int, ...]]  # size, byte stride of every operand
 
 
+def _iteration(graph: Graph, step: tuple[Node, ...]) -> tuple[tuple[int, ...], int | None]:
+    """The shape of the loops, and the axis that some kernel gets as a whole."""
+    for node in step:
+        shape, axis = graph.iteration(node)
+        if axis is not None:
+            return shape, axis
+    return graph.iteration(step[-1])
+
+
+def _tile_bytes(graph: Graph, step: tuple[Node, ...]) -> int:
+    """Bytes that an element takes in all tiles that are in use at once."""
+    last = {id: at for at, node in enumerate(step) for id in node.inputs}
+    live = peak = 0
+    for at, node in enumerate(step):
+        tiles = [v for v in map(graph.value, node.outputs) if v.storage == "tile"]
+        live += sum([value.dtype.itemsize for value in tiles])
+        peak = max(peak, live)
+        dying = [id for id in dict.fromkeys(node.inputs) if last[id] == at]
+        for value in map(graph.value, dying):
+            live -= value.dtype.itemsize if value.storage == "tile" else 0
+    return peak
+
+
 def _operand_keys(graph: Graph, step: tuple[Node, ...]) -> tuple[list[Key], tuple]:
     """Distinct (value, strides) pairs of a step, and every node's places among them."""
-    keys: list[Key] = []
+    places: dict[Key, int] = {}
     ops = []
     for node in step:
-        shape = graph.value(node.output).shape
-        places = []
-        for id in (*node.inputs, node.output):
+        shape = graph.iteration(node)[0]
+        found = []
+        for id in node.operands:
             value = graph.value(id)
-            key = (id, broadcast_strides(value.shape, value.strides, shape))
-            if key not in keys:
-                keys.append(key)
-            places.append(keys.index(key))
-        ops.append(tuple(places))
-    return keys, tuple(ops)
+            strides = value.strides
+            if value.shape != shape:
+                strides = broadcast_strides(value.shape, strides, shape)
+            found.append(places.setdefault((id, strides), len(places)))
+        ops.append(tuple(found))
+    return list(places), tuple(ops)
 
 
 def _lead_key(graph: Graph, step: tuple[Node, ...], memory: list[Key]) -> Key:
     """The operand whose layout decides the order of the loops: an output of the graph if any."""
-    written = [node.output for node in step]
+    written = {id for node in step for id in node.outputs}
     outside = [key for key in memory if key[0] in written]
     for key in outside:
-        if graph.value(key[0]).storage == "output":
+        value = graph.value(key[0])
+        if value.storage in ("output", "part") and 0 not in key[1]:
             return key
-    return outside[-1]
+    return max(outside, key=lambda key: graph.value(key[0]).size)
+
+
+def _around_axis(
+    shape: tuple[int, ...], columns: Sequence[Sequence[int]], lead: int, axis: int
+) -> tuple[list[Dim], list[int]]:
+    """Dimensions with the axis as the innermost, which neither merges nor turns around."""
+    place = len(shape) + axis
+    own = (shape[place], tuple([column[place] for column in columns]))
+    rest = [(*column[:place], *column[place + 1 :]) for column in columns]
+    dims, starts = collapse((*shape[:place], *shape[place + 1 :]), rest, lead)
+    return [*dims, own], starts
+
+
+def _whole_rows(
+    dims: list[Dim], items: list[int], tiling: Tiling, area: int
+) -> tuple[list[Dim], int, int]:
+    """Tiles of whole rows; several where rows lie side by side, so that they share lines."""
+    *outer, inner = dims
+    cols = inner[0]
+    votes = [
+        sum([abs(own) == item for own, item in zip(strides, items, strict=True)])
+        for _, strides in outer
+    ]
+    row = max(range(len(outer)), key=lambda i: (votes[i], i))
+    beside = votes[row] and any(
+        abs(step) > item for step, item in zip(inner[1], items, strict=True)
+    )
+    rows = max(tiling.transpose if beside else 1, area // cols)
+    dims = [*outer[:row], *outer[row + 1 :], outer[row], inner]
+    return dims, _even_share(outer[row][0], rows), cols
 
 
 def collapse(

@@ -8,12 +8,11 @@ from dataclasses import dataclass, field, fields
 from typing import Any
 
 from ..errors import GraphError
-from ..ir import Graph, Node, Value
-from ..lower.loop_nest import LoopNest, NestOperand, loop_nest
+from ..ir import Argument, Graph, Node, Value
+from ..planner.liveness import scratch_name
 from ..planner.plan import WorkspacePlan, step_name
 from ..runtime.abi import (
     MAX_DIMS,
-    MAX_OPERANDS,
     SCRATCH,
     TILE_PREFETCH_FAR,
     TILE_PREFETCH_NEAR,
@@ -22,8 +21,10 @@ from ..runtime.abi import (
     WORKSPACE,
 )
 from ..strides import is_dense, is_spread
+from .loop_nest import LoopNest, NestOperand, loop_nest
 
-PARALLEL_FROM = 64 * 1024  # elements: about 20 us of work
+PARALLEL_WORK = 20_000  # nanoseconds: waking a thread takes nearly as long
+ELEMENT_COST = 0.3  # nanoseconds, of kernels that do not say what an element costs
 STREAM_FROM = 6 * 1024 * 1024  # bytes for each thread: far more than a core's own caches hold
 SAWTOOTH_FROM = 3 * 512 * 1024  # bytes for each thread: nearly as much as these hold
 PREFETCH_FROM = 256 * 1024  # bytes for each thread: more than the nearest cache holds
@@ -33,9 +34,10 @@ PREFETCH_FROM = 256 * 1024  # bytes for each thread: more than the nearest cache
 class Operand:
     """A value as a step walks it.
 
-    `base` is an index into the call's addresses (the graph's inputs, then its outputs), or
+    `base` is an index into the call's addresses (the graph's inputs, outputs and constants), or
     `WORKSPACE`, or `SCRATCH` (this thread's tiles); `offset` and `strides` are bytes.  `nbytes`
-    counts distinct elements, of scratch those of one tile.
+    counts distinct elements, of scratch those of one tile.  `shape` is that of an operand of an
+    opaque kernel, which gets it as a whole; in loops it is empty.
     """
 
     name: str
@@ -44,22 +46,34 @@ class Operand:
     strides: tuple[int, ...]
     dtype: str
     nbytes: int
+    shape: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Op:
-    """A kernel call for every tile; `operands` are places in the step's, the output's last."""
+    """A kernel call for every tile.
+
+    `operands` are places in the step's, inputs first; the last `outputs` of them are written.
+    `params` are the numbers that the kernel takes: constants, or the run's by their place.
+    `scratch` is where memory of its own lies in a thread's scratch, -1 without any.
+    """
 
     node: str
     kind: str
     kernel: str
     operands: tuple[int, ...]
     flags: int = 0
+    outputs: int = 1
+    params: tuple[float | int | Argument, ...] = ()
+    scratch: int = -1
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """Loops over `shape`, in tiles along the last two dimensions, calling `ops` for each."""
+    """Loops over `shape`, in tiles along the last two dimensions, calling `ops` for each.
+
+    A step of an opaque kernel (`is_call`) is called `n_tiles` times, each time for a share of it.
+    """
 
     name: str
     shape: tuple[int, ...]
@@ -69,6 +83,7 @@ class Step:
     parallel_from: int
     operands: tuple[Operand, ...]
     ops: tuple[Op, ...]
+    is_call: bool = False
 
     @property
     def elements(self) -> int:
@@ -91,7 +106,10 @@ class Step:
 
     def _traffic(self, written: bool) -> int:
         """Bytes of distinct operands outside the tiles, those that are written or those that are read."""
-        places = {i for op in self.ops for i in (op.operands[-1:] if written else op.operands[:-1])}
+        places = set()
+        for op in self.ops:
+            first = len(op.operands) - op.outputs
+            places.update(op.operands[first:] if written else op.operands[:first])
         return sum(self.operands[i].nbytes for i in places if self.operands[i].base != SCRATCH)
 
 
@@ -103,7 +121,7 @@ class Schedule:
     ----------
     steps : tuple of Step
     arguments : tuple of str
-        Names of the addresses that a run takes: the graph's inputs, then its outputs.
+        Names of the addresses that a run takes: the graph's inputs, its outputs, then its constants.
     workspace_size : int
     scratch_offset, scratch_per_thread : int
         Where the threads' tiles start in the workspace, and how many bytes each has.
@@ -140,20 +158,20 @@ class Schedule:
         return Schedule, tuple(getattr(self, one.name) for one in fields(self) if one.compare)
 
     def pack(self):
-        """The C arrays of this schedule, for the runner.
+        """The program of this schedule: C arrays, for the runner.
 
         Returns
         -------
-        PackedSchedule
+        Program
 
         Raises
         ------
         ValueError
             Naming step, field, value and rule, when it cannot be run.
         """
-        from ..runtime._program import PackedSchedule
+        from ..runtime._program import Program
 
-        return PackedSchedule(self)
+        return Program(self)
 
     def node_names(self) -> tuple[str, ...]:
         """Names of the nodes in the order in which they run.
@@ -238,7 +256,7 @@ def compile(
     plan: WorkspacePlan,
     kernel_of: Callable[[Node], Any],
     *,
-    parallel_from: int = PARALLEL_FROM,
+    parallel_from: int | None = None,
     stream_from: int = STREAM_FROM,
     sawtooth_from: int = SAWTOOTH_FROM,
 ) -> Schedule:
@@ -251,11 +269,14 @@ def compile(
     plan : WorkspacePlan
         Of this graph, by `plan_workspace`; it holds the threads and the tile sizes.
     kernel_of : callable
-        Gives for a node an object with the integer attributes `fn` (address of a `tile_kernel`)
-        and `state`, and may be `itemsizes`, how many bytes an element of every operand has; the
+        Gives for a node an object with the integer attributes `fn` (address of a `tile_kernel`, or
+        of a `call_kernel` for an opaque node) and `state`. It may have `itemsizes`, how many bytes
+        an element of every operand has; `cost`, the nanoseconds that an element takes (of an
+        opaque kernel, the whole call); `prepare` and `params_size`, see kernel_abi.h; `chunks`,
+        a function that gives for a number of threads how often an opaque kernel is called. The
         schedule keeps it alive.
-    parallel_from : int
-        Elements from which a step uses several threads.
+    parallel_from : int, optional
+        Elements from which a step uses several threads; None: where its work takes `PARALLEL_WORK`.
     stream_from : int
         Bytes for each thread from which dense outputs bypass the cache; where elements of an
         operand do not lie beside each other, at most `STREAM_FROM`.
@@ -269,8 +290,8 @@ def compile(
     Raises
     ------
     GraphError
-        When a value is empty or neither an argument nor in the plan, a node is not elementwise, or
-        a step has more operands or dimensions than the runner takes.
+        When a value is empty or neither an argument nor in the plan, or a step has more dimensions
+        than the runner takes.
 
     Examples
     --------
@@ -295,7 +316,7 @@ class _Compiler:
         self,
         graph: Graph,
         plan: WorkspacePlan,
-        parallel_from: int,
+        parallel_from: int | None,
         stream_from: int,
         sawtooth_from: int,
     ):
@@ -304,26 +325,38 @@ class _Compiler:
         self.parallel_from = parallel_from
         self.stream_from = stream_from
         self.sawtooth_from = sawtooth_from
-        self.arguments = (*graph.inputs, *graph.outputs)
+        constants = [value.id for value in graph.values if value.storage == "constant"]
+        self.arguments = (
+            *graph.inputs,
+            *graph.outputs,
+            *[i for i in constants if not self.is_view(i)],
+        )
+        self.number_of = {id: number for number, id in enumerate(self.arguments)}
         scratch = [buffer for buffer in plan.buffers if buffer.parts]
         self.scratch_offset = scratch[0].offset if scratch else 0
         self.places: dict[str, int] = {b.name: b.offset for b in plan.buffers if not b.parts}
         # Loops whose scratch lies elsewhere reach it by a constant from the first one's.
         self.tiles = {
-            part.value: buffer.offset - self.scratch_offset + part.offset
+            part.name: buffer.offset - self.scratch_offset + part.offset
             for buffer in scratch
             for part in buffer.parts
         }
+
+    def is_view(self, id: int) -> bool:
+        return self.graph.value(id).is_view
 
     def schedule(self, kernel_of: Callable[[Node], Any]) -> Schedule:
         steps, kernels = [], []
         for nodes in self.graph.steps():
             found = [kernel_of(node) for node in nodes]
-            steps.append(self.step(nodes, found))
+            if nodes[0].domain == "opaque":
+                steps.append(self.call(nodes[0], found[0]))
+            else:
+                steps.append(self.step(nodes, found))
             kernels += found
         return Schedule(
             steps=tuple(steps),
-            arguments=tuple(self.graph.value(id).name for id in self.arguments),
+            arguments=tuple([self.graph.value(id).name for id in self.arguments]),
             workspace_size=self.plan.size,
             scratch_offset=self.scratch_offset,
             scratch_per_thread=self.plan.scratch_per_thread,
@@ -333,19 +366,18 @@ class _Compiler:
 
     def step(self, nodes: tuple[Node, ...], kernels: list[Any]) -> Step:
         name = step_name(nodes)
-        if self.graph.value(nodes[-1].output).size == 0:
-            raise GraphError(name, "empty values are not scheduled")
+        for node in nodes:
+            if self.graph.value(node.output).size == 0:
+                raise GraphError(name, "empty values are not scheduled")
         nest = loop_nest(self.graph, nodes, self.plan.tiling)
-        if len(nest.operands) > MAX_OPERANDS:
-            raise GraphError(name, f"a step has at most {MAX_OPERANDS} operands")
         if len(nest.shape) > MAX_DIMS:
             raise GraphError(name, f"a step has at most {MAX_DIMS} dimensions")
-        for node, places in zip(nodes, nest.ops, strict=True):
-            if len(places) > MAX_OPERANDS:
-                raise GraphError(node.name, f"a node has at most {MAX_OPERANDS} operands")
+        flags = self.traffic_flags(nest)
         ops = tuple(
-            Op(node.name, node.kind, _kernel_name(node, kernel), places, self.flags(node, nest))
-            for node, kernel, places in zip(nodes, kernels, nest.ops, strict=True)
+            [
+                self.op(node, kernel, places, self.flags(node, nest, flags))
+                for node, kernel, places in zip(nodes, kernels, nest.ops, strict=True)
+            ]
         )
         return Step(
             name=name,
@@ -353,19 +385,78 @@ class _Compiler:
             tile_rows=nest.tile_rows,
             tile_cols=nest.tile_cols,
             n_tiles=nest.n_tiles,
-            parallel_from=self.parallel_from,
-            operands=tuple(self.operand(operand, nest) for operand in nest.operands),
+            parallel_from=self.worth_threads(kernels),
+            operands=tuple([self.operand(operand, nest) for operand in nest.operands]),
             ops=ops,
         )
 
-    def flags(self, node: Node, nest: LoopNest) -> int:
-        """What a kernel is told of caches, by how much a step moves."""
-        moved = sum(self.graph.memory_bytes(operand.value) for operand in nest.operands)
+    def call(self, node: Node, kernel: Any) -> Step:
+        """The step of an opaque kernel, which gets its operands as they are."""
+        operands = []
+        for value in map(self.graph.value, node.operands):
+            if value.size == 0 and value.id in node.outputs:
+                raise GraphError(node.name, "empty values are not scheduled")
+            base, offset = self.address(value)
+            item = value.dtype.itemsize
+            strides = tuple([stride * item for stride in value.strides])
+            operands.append(
+                Operand(
+                    value.name,
+                    base,
+                    offset,
+                    strides,
+                    value.dtype.name,
+                    value.distinct_bytes,
+                    value.shape,
+                )
+            )
+        chunks = getattr(kernel, "chunks", None)
+        count = chunks(self.plan.threads) if chunks else 1
+        cost = getattr(kernel, "cost", 0.0)
+        return Step(
+            name=node.name,
+            shape=(1, count),
+            tile_rows=1,
+            tile_cols=1,
+            n_tiles=count,
+            parallel_from=1 if cost >= PARALLEL_WORK else count + 1,
+            operands=tuple(operands),
+            ops=(self.op(node, kernel, tuple(range(len(operands))), 0),),
+            is_call=True,
+        )
+
+    def op(self, node: Node, kernel: Any, places: tuple[int, ...], flags: int) -> Op:
+        return Op(
+            node=node.name,
+            kind=node.kind,
+            kernel=_kernel_name(node, kernel),
+            operands=places,
+            flags=flags,
+            outputs=len(node.outputs),
+            params=node.attr("params", ()),
+            scratch=self.tiles.get(scratch_name(node), -1) if self.tiles else -1,
+        )
+
+    def worth_threads(self, kernels: list[Any]) -> int:
+        """Elements from which a step is worth several threads."""
+        if self.parallel_from is not None:
+            return self.parallel_from
+        cost = sum([getattr(kernel, "cost", ELEMENT_COST) for kernel in kernels])
+        return max(1, int(PARALLEL_WORK / max(cost, 0.01)))
+
+    def traffic_flags(self, nest: LoopNest) -> int:
+        """What kernels are told of caches, by how much a step moves."""
+        moved = sum([self.graph.memory_bytes(operand.value) for operand in nest.operands])
         if moved >= self.streams_from(nest) * self.plan.threads:
-            streams = self.goes_past_the_cache(self.graph.value(node.output), nest)
-            return TILE_PREFETCH_NEAR | TILE_PREFETCH_FAR | (TILE_STREAM if streams else 0)
+            return TILE_PREFETCH_NEAR | TILE_PREFETCH_FAR | TILE_STREAM
         walk = TILE_SAWTOOTH if moved >= self.sawtooth_from * self.plan.threads else 0
         return walk | (TILE_PREFETCH_NEAR if moved >= PREFETCH_FROM * self.plan.threads else 0)
+
+    def flags(self, node: Node, nest: LoopNest, flags: int) -> int:
+        """Those of a step, and whether the results of one of its nodes bypass the cache."""
+        if flags & TILE_STREAM and not self.goes_past_the_cache(node, nest):
+            return flags & ~TILE_STREAM
+        return flags
 
     def streams_from(self, nest: LoopNest) -> int:
         """Bytes for each thread from which results bypass the cache."""
@@ -375,12 +466,14 @@ class _Compiler:
             return min(self.stream_from, STREAM_FROM)
         return self.stream_from
 
-    def goes_past_the_cache(self, out: Value, nest: LoopNest) -> bool:
+    def goes_past_the_cache(self, node: Node, nest: LoopNest) -> bool:
         """Whether nobody reads a large output soon: it belongs to the caller, who has it dense."""
-        in_place = out.alias_of is not None and any(
-            self.graph.root(operand.value).id == out.alias_of for operand in nest.operands
+        out = self.graph.value(node.output)
+        root = self.graph.root(out.id)
+        in_place = root.alias_of is not None and any(
+            self.graph.root(operand.value).id == root.alias_of for operand in nest.operands
         )
-        return out.storage == "output" and not in_place and is_dense(out.shape, out.strides)
+        return root.storage == "output" and not in_place and is_dense(out.shape, out.strides)
 
     def operand(self, operand: NestOperand, nest: LoopNest) -> Operand:
         value = self.graph.value(operand.value)
@@ -396,14 +489,16 @@ class _Compiler:
         )
 
     def address(self, value: Value) -> tuple[int, int]:
-        """Base and offset of a value, as `Operand` has them."""
+        """Base and offset in bytes of a value, as `Operand` has them."""
         root = self.graph.root(value.id)
-        if root.id in self.arguments:
-            return self.arguments.index(root.id), 0
+        number = self.number_of.get(root.id)
+        offset = value.offset * value.dtype.itemsize
+        if number is not None:
+            return number, offset
         if value.storage == "tile":
-            return SCRATCH, self.tiles[value.id]
+            return SCRATCH, self.tiles[value.name]
         if root.name in self.places:
-            return WORKSPACE, self.places[root.name]
+            return WORKSPACE, self.places[root.name] + offset
         raise GraphError(value.name, "it is neither an argument nor in the plan")
 
 

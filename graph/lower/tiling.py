@@ -29,7 +29,11 @@ class Tiling:
     elements : int
         Of a tile when no intermediate lives in tiles.
     scratch_elements : int
-        Of a tile when some does, so that tiles stay in the first-level cache.
+        Of a tile when some does, so that tiles stay in the first-level cache; fewer, where many
+        tiles are in use together.
+    scratch_bytes : int
+        That the tiles of a thread may take where rows cannot be cut: nodes that would need more
+        are not fused.
     transpose : int
         Rows of the tiles of steps that have operands transposed to each other, and a quarter of
         their columns.
@@ -37,12 +41,18 @@ class Tiling:
     Examples
     --------
     >>> Tiling(elements=1024)
-    Tiling(elements=1024, scratch_elements=4096, transpose=64)
+    Tiling(elements=1024, scratch_elements=4096, scratch_bytes=131072, transpose=64)
     """
 
     elements: int = 16384
     scratch_elements: int = 4096
+    scratch_bytes: int = 128 * 1024
     transpose: int = 64
+
+    def area(self, slot: int) -> int:
+        """Elements of a tile when tiles in use together take `slot` bytes for each element."""
+        most = max(self.scratch_elements // 8, self.scratch_elements * 8 // slot)
+        return min(self.scratch_elements, most)
 
     def __post_init__(self) -> None:
         for one in fields(self):

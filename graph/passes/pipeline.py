@@ -9,11 +9,17 @@ from typing import Any
 from ..callables import called
 from ..ir import Graph
 from ..verify.graph import check
-from .simplify import Notes, Pass, elide, fold_casts, fold_strides, fuse, in_place
+from .elide import elide
+from .fold import fold_casts, fold_strides
+from .fuse import fuse
+from .in_place import in_place
+from .notes import Notes, Pass
+from .tidy import tidy
 
-FUSED: tuple[Pass, ...] = (elide, fold_strides, fold_casts, fuse, in_place)
-MATERIALIZED: tuple[Pass, ...] = (elide, in_place)
+FUSED: tuple[Pass, ...] = (tidy, elide, fold_strides, fold_casts, fuse, in_place)
+MATERIALIZED: tuple[Pass, ...] = (tidy, elide, in_place)
 PIPELINES = {"fused": FUSED, "materialized": MATERIALIZED}
+_KNOWN = frozenset(FUSED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +51,7 @@ class PassResult(tuple[PassStep, ...]):
     >>> b.view_copy(b.compute("relu", [x], (4,), f32), out)
     >>> passes: PassResult = run_passes(b.build())
     >>> [name for name, _, _ in passes], passes.graph == passes[-1].graph
-    (['elide', 'fold_strides', 'fold_casts', 'fuse', 'in_place'], True)
+    (['tidy', 'elide', 'fold_strides', 'fold_casts', 'fuse', 'in_place'], True)
     """
 
     as_built: Graph
@@ -171,7 +177,9 @@ class _Document:
     passes: tuple[PassStep, ...]
 
 
-def run_passes(graph: Graph, pipeline: Iterable[Pass] | str = FUSED) -> PassResult:
+def run_passes(
+    graph: Graph, pipeline: Iterable[Pass] | str = FUSED, *, verify: bool = False
+) -> PassResult:
     """Run the passes of a pipeline in order, keeping every graph on the way.
 
     Parameters
@@ -180,6 +188,9 @@ def run_passes(graph: Graph, pipeline: Iterable[Pass] | str = FUSED) -> PassResu
     pipeline : str or iterable of callable
         'fused', 'materialized', or passes of your own: each takes a graph and gives another, and
         notes on what it did.
+    verify : bool
+        Whether to verify the graph after each of this package's passes too; those of your own
+        are always followed by the verifier.
 
     Returns
     -------
@@ -201,6 +212,8 @@ def run_passes(graph: Graph, pipeline: Iterable[Pass] | str = FUSED) -> PassResu
     >>> wide = b.broadcast_to(b.cast(b.contiguous(x), f32), (4, 8))
     >>> b.view_copy(b.compute("relu", [wide], (4, 8), f32), out)
     >>> print(run_passes(b.build()).to_text())
+    tidy  (4 nodes after it)
+      nothing to do
     elide  (2 nodes after it)
       x_contiguous: elided, already contiguous
       x_cast: elided, already float32
@@ -214,11 +227,12 @@ def run_passes(graph: Graph, pipeline: Iterable[Pass] | str = FUSED) -> PassResu
     in_place  (1 node after it)
       nothing to do
     """
-    steps, now, checked = [], graph, None
+    steps, now = [], graph
     for run in _passes_of(pipeline):
-        now, notes = run(now)
-        if now is not checked:  # a pass that finds nothing to do gives back what it was given
-            checked = check(now)
+        before = now
+        now, notes = run(before)
+        if now is not before and (verify or run not in _KNOWN):
+            check(now)
         steps.append(PassStep(called(run), now, notes))
     return PassResult(graph, steps)
 

@@ -52,6 +52,7 @@ class Lifetime:
     consumers: tuple[str, ...] = ()
     parts: tuple[TilePart, ...] = ()
     contents: str = ""
+    same_as: str | None = None
 
     def __post_init__(self) -> None:
         for field in ("lower", "upper", "nbytes"):

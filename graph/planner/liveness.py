@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from ..ir import Graph, Node, Value
 from ..lower.loop_nest import loop_nest
 from ..lower.tiling import Tiling, pad
 from ..numbers import positive_number
-from ..planner.lifetimes import Lifetime, TilePart
-from ..planner.strategies import default
+from ..strides import same_layout
+from .lifetimes import Lifetime, TilePart
+from .strategies import default
+
+ScratchOf = Callable[[Node, int, int], int]
 
 
 def graph_lifetimes(
-    graph: Graph, *, threads: int = 1, tiling: Tiling | None = None
+    graph: Graph,
+    *,
+    threads: int = 1,
+    tiling: Tiling | None = None,
+    scratch_of: ScratchOf | None = None,
 ) -> tuple[Lifetime, ...]:
     """Lifetimes of a graph's intermediates, in the order in which they are made.
 
@@ -28,6 +35,9 @@ def graph_lifetimes(
         How many threads there are tiles for.
     tiling : Tiling, optional
         How large tiles are.
+    scratch_of : callable, optional
+        Gives for a node, and rows and columns of its tiles, the bytes of memory of its own that
+        its kernel needs on each thread.
 
     Returns
     -------
@@ -49,30 +59,100 @@ def graph_lifetimes(
     [('x_cast', 0, 1, 128)]
     """
     steps, threads = graph.steps(), positive_number(threads, "threads")
-    tiles = [_tile_parts(graph, step, tiling or Tiling()) for step in steps]
-    per_thread = max((size for size, _ in tiles), default=0)
-    step_of = {node.output: index for index, step in enumerate(steps) for node in step}
+    tiles = [_tile_parts(graph, step, tiling or Tiling(), scratch_of) for step in steps]
+    per_thread = max([size for size, _ in tiles], default=0)
+    step_of = {node.name: index for index, step in enumerate(steps) for node in step}
     readers = graph.readers()
-    found = []
+    heirs = _in_place_results(graph, steps, step_of, readers)
+    found: list[Lifetime] = []
+    planned: set[int] = set()
     for index, step in enumerate(steps):
         if tiles[index][0]:
             what = _tile_words(graph, tiles[index][1], threads)
             found.append(_scratch(step, index, per_thread * threads, tiles[index][1], what))
         for node in step:
-            value = graph.value(node.output)
-            if value.storage == "workspace":
+            for id in node.outputs:
+                value = graph.root(id)
+                if value.storage != "workspace" or value.id in planned:
+                    continue
+                planned.add(value.id)
                 reading = readers.get(value.id, ())
-                last = max([index, *(step_of[reader.output] for reader in reading)])
-                found.append(_lifetime(value, index, last, node, reading))
+                writing = graph.writers()[value.id]
+                last = max([step_of[one.name] for one in (*reading, *writing)])
+                heir = heirs.get(value.id)
+                found.append(_lifetime(value, index, last, node, reading, heir))
     return tuple(found)
 
 
+def _in_place_results(
+    graph: Graph,
+    steps: Sequence[tuple[Node, ...]],
+    step_of: Mapping[str, int],
+    readers: Mapping[int, tuple[Node, ...]],
+) -> dict[int, str]:
+    """Results that take the place of an operand that dies: what they replace, by id.
+
+    A kernel may write over an operand that lies just as its result does.  Nobody may read the
+    operand afterwards, later nodes of the same loop included.
+    """
+    found: dict[int, str] = {}
+    taken: set[int] = set()
+    for index, step in enumerate(steps):
+        place = {node.name: at for at, node in enumerate(step)}
+        for at, node in enumerate(step):
+            if node.domain == "opaque" or len(node.outputs) > 1:
+                continue
+            result = graph.value(node.output)
+            if result.storage != "workspace" or result.is_view:
+                continue
+            for id in node.inputs:
+                dying = graph.value(id)
+                if dying.storage != "workspace" or dying.is_view or id in taken:
+                    continue
+                reading = readers[id]
+                dies = all(
+                    step_of[one.name] < index
+                    or (step_of[one.name] == index and place[one.name] <= at)
+                    for one in reading
+                )
+                alone = (
+                    len(graph.writers()[id]) == 1 and step_of[graph.writers()[id][0].name] < index
+                )
+                if (
+                    dies
+                    and alone
+                    and same_layout(dying, result)
+                    and _only_whole(graph, reading, id)
+                ):
+                    found[result.id] = dying.name
+                    taken.add(id)
+                    break
+    return found
+
+
+def _only_whole(graph: Graph, reading: Iterable[Node], id: int) -> bool:
+    """Whether a value is read as it is, never through a view."""
+    return all(one == id for node in reading for one in node.inputs if graph.root(one).id == id)
+
+
 def _lifetime(
-    value: Value, first: int, last: int, writer: Node, readers: Sequence[Node]
+    value: Value,
+    first: int,
+    last: int,
+    writer: Node,
+    readers: Sequence[Node],
+    same_as: str | None,
 ) -> Lifetime:
-    consumers = tuple(reader.name for reader in readers)
+    consumers = tuple([reader.name for reader in readers])
     return Lifetime(
-        value.name, first, last + 1, value.nbytes, writer.name, consumers, contents=str(value)
+        value.name,
+        first,
+        last + 1,
+        value.nbytes,
+        writer.name,
+        consumers,
+        contents=str(value),
+        same_as=same_as,
     )
 
 
@@ -81,39 +161,67 @@ def _scratch(
 ) -> Lifetime:
     """The lifetime of a loop's tiles, those of all threads together."""
     made = {part.value for part in parts}
-    writers = [node.name for node in step if node.output in made]
+    writers = [node.name for node in step if made.intersection(node.outputs)]
     readers = [node.name for node in step if made.intersection(node.inputs)]
-    name = "+".join(part.name for part in parts) + ".tiles"
-    made_by = "+".join(writers)
-    return Lifetime(name, index, index + 1, nbytes, made_by, tuple(readers), parts, contents)
+    name = "+".join([part.name for part in parts[:4]])
+    name += f"+{len(parts) - 4}" if len(parts) > 4 else ""
+    made_by = "+".join(writers) or step[0].name
+    return Lifetime(
+        f"{name}.tiles", index, index + 1, nbytes, made_by, tuple(readers), parts, contents
+    )
 
 
 def _tile_words(graph: Graph, parts: tuple[TilePart, ...], threads: int) -> str:
     """What the tiles of a loop hold, such as ``2 x (float32[1024])``."""
-    dtypes = ((graph.value(part.value).dtype, part.nbytes) for part in parts)
-    tiles = ", ".join(f"{dtype.name}[{nbytes // dtype.itemsize}]" for dtype, nbytes in dtypes)
-    return f"{threads} x ({tiles})"
+    tiles = []
+    for part in parts:
+        if part.value < 0:
+            tiles.append(f"{part.nbytes} bytes")
+            continue
+        dtype = graph.value(part.value).dtype
+        tiles.append(f"{dtype.name}[{part.nbytes // dtype.itemsize}]")
+    return f"{threads} x ({', '.join(tiles)})"
 
 
 def _tile_parts(
-    graph: Graph, step: tuple[Node, ...], tiling: Tiling
+    graph: Graph, step: tuple[Node, ...], tiling: Tiling, scratch_of: ScratchOf | None
 ) -> tuple[int, tuple[TilePart, ...]]:
     """Bytes that a thread needs for the tiles of a step, and where each tile lies in them."""
-    if not any(graph.value(node.output).storage == "tile" for node in step):
+    inner = [id for node in step for id in node.outputs if graph.value(id).storage == "tile"]
+    if not inner and scratch_of is None:
         return 0, ()
-    nest = loop_nest(graph, step, tiling)
+    rows = cols = 1
+    if step[0].domain != "opaque":
+        nest = loop_nest(graph, step, tiling)
+        rows, cols = nest.tile_rows, nest.tile_cols
     lives, ids = [], []
+    last = {id: at for at, node in enumerate(step) for id in node.inputs}
     for at, node in enumerate(step):
-        value = graph.value(node.output)
-        if value.storage != "tile":
-            continue
-        last = max((i for i, other in enumerate(step) if value.id in other.inputs), default=at)
-        nbytes = nest.tile_rows * nest.tile_cols * value.dtype.itemsize
-        lives.append(Lifetime(value.name, at, last + 1, nbytes))
-        ids.append(value.id)
+        own = scratch_of(node, rows, cols) if scratch_of else 0
+        if own:
+            lives.append(Lifetime(scratch_name(node), at, at + 1, own))
+            ids.append(-1)
+        for value in map(graph.value, node.outputs):
+            if value.storage == "tile":
+                nbytes = rows * cols * value.dtype.itemsize
+                lives.append(Lifetime(value.name, at, last.get(value.id, at) + 1, nbytes))
+                ids.append(value.id)
+    if not lives:
+        return 0, ()
     packed = default(lives)
     parts = tuple(
-        TilePart(life.name, id, offset, life.nbytes)
-        for life, id, offset in zip(lives, ids, packed.offsets, strict=True)
+        [
+            TilePart(life.name, id, offset, life.nbytes)
+            for life, id, offset in zip(lives, ids, packed.offsets, strict=True)
+        ]
     )
     return pad(packed.size), parts
+
+
+def scratch_name(node: Node) -> str:
+    """What the memory is called that a node's kernel has for itself.
+
+    >>> scratch_name(Node("norm", "Compute", (0,), (1,)))
+    'norm.scratch'
+    """
+    return f"{node.name}.scratch"

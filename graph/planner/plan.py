@@ -16,9 +16,9 @@ from ..ir import Graph
 from ..lower.tiling import Tiling, pad
 from ..names import listed
 from ..numbers import positive_number, whole_number
-from ..planner.lifetimes import Lifetime, TilePart
-from ..planner.liveness import graph_lifetimes
-from ..planner.strategies import (
+from .lifetimes import Lifetime, TilePart
+from .liveness import ScratchOf, graph_lifetimes
+from .strategies import (
     Assignment,
     Planner,
     bucket,
@@ -30,6 +30,9 @@ from ..planner.strategies import (
 
 if TYPE_CHECKING:
     from ..views.diff import PlanDiff
+
+
+STEP_NAMES = 6  # nodes of a step that it is named after
 
 
 class BudgetError(ValueError):
@@ -420,6 +423,7 @@ def plan_workspace(
     *,
     threads: int = 1,
     tiling: Tiling | None = None,
+    scratch_of: ScratchOf | None = None,
 ) -> WorkspacePlan:
     """Plan the intermediates of a graph, with tiles for `threads` threads.
 
@@ -429,6 +433,8 @@ def plan_workspace(
         As built, or after passes.
     strategy, threads, tiling
         As for `plan_lifetimes`; the plan holds tiles for so many threads.
+    scratch_of : callable, optional
+        As for `graph_lifetimes`.
 
     Returns
     -------
@@ -449,14 +455,15 @@ def plan_workspace(
     896
     """
     tiling = tiling or Tiling()
-    lives = graph_lifetimes(graph, threads=threads, tiling=tiling)
+    lives = graph_lifetimes(graph, threads=threads, tiling=tiling, scratch_of=scratch_of)
     steps = [step_name(step) for step in graph.steps()]
     return plan_lifetimes(lives, strategy, steps=steps, threads=threads, tiling=tiling)
 
 
 def step_name(step: Sequence) -> str:
-    """What a step is called: its nodes' names."""
-    return "+".join(node.name for node in step)
+    """What a step is called: its nodes' names; of many the first ones, and how many more."""
+    more = f"+{len(step) - STEP_NAMES}" if len(step) > STEP_NAMES else ""
+    return "+".join([node.name for node in step[:STEP_NAMES]]) + more
 
 
 def _buffers(lifetimes: Sequence[Lifetime], chosen: Assignment) -> tuple[Buffer, ...]:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from itertools import accumulate
 
 from ..lower.tiling import pad
-from ..planner.lifetimes import Lifetime
+from .lifetimes import Lifetime
 
 NPU_BLOCK = 512  # bytes that the NPU library's buffers are multiples of
 NPU_EXTRA = 32  # bytes that it adds before it rounds up

@@ -1,28 +1,38 @@
 # cython: wraparound=False
-"""Packs schedules into the C arrays that are run, and reads them back."""
+"""Programs: schedules as the C arrays that run, which can be read back."""
 
 from libc.stddef cimport ptrdiff_t
 from libc.stdint cimport uintptr_t
 from libc.stdlib cimport calloc, free
 
 from graph.runtime.abi cimport (
-    TILE_SCALARS,
+    PROGRAM_CONSTANT,
+    PROGRAM_NO_MEMORY,
     TILE_STREAM,
-    schedule_event,
-    schedule_op,
-    schedule_run_fn,
-    schedule_step,
-    schedule_t,
+    call_kernel,
+    kernel_number,
+    prepare_kernel,
+    program_event,
+    program_number,
+    program_op,
+    program_operand,
+    program_run_fn,
+    program_step,
+    program_t,
     tile_kernel,
 )
 
-from ..runtime._scheduler import run_address
+from ..ir import Argument
 from ..verify.schedule import check_schedule
+from ._scheduler import run_address
 
-cdef schedule_run_fn schedule_run = <schedule_run_fn><uintptr_t>run_address()
+cdef program_run_fn program_run = <program_run_fn><uintptr_t>run_address()
+
+cdef enum:
+    ALIGNMENT = 64  # of each op's parameters
 
 
-cdef class PackedSchedule:
+cdef class Program:
     """The C arrays of a schedule, and the schedule itself, whose kernels they point to.
 
     A schedule may have been read from a file and edited: what cannot be run as it says, or reaches
@@ -31,18 +41,21 @@ cdef class PackedSchedule:
     Attributes
     ----------
     address : int
-        Of the `schedule_t`; valid as long as this object lives.
+        Of the `program_t`; valid as long as this object lives.
     schedule : Schedule
     n_events : int
         Rows that a traced run writes: one per step and thread.
+    n_numbers : int
+        How many numbers a run is given.
     """
 
-    cdef schedule_t c
+    cdef program_t c
     cdef readonly object schedule
+    cdef readonly int n_numbers
 
     def __cinit__(self, schedule):
         self.schedule = schedule
-        n_ops = sum(len(step.ops) for step in schedule.steps)
+        n_ops = sum([len(step.ops) for step in schedule.steps])
         if len(schedule.kernels) != n_ops:
             raise ValueError(f"schedule: {len(schedule.kernels)} kernels for {n_ops} ops: every op "
                              "has one; a schedule that was read back has none and cannot run")
@@ -60,23 +73,26 @@ cdef class PackedSchedule:
             raise ValueError(f"{name}: {error}") from None
 
     def __dealloc__(self):
-        cdef int s
+        cdef int s, i
         if self.c.steps != NULL:
             for s in range(self.c.n_steps):
+                for i in range(self.c.steps[s].n_ops):
+                    free(self.c.steps[s].ops[i].operands)
+                    free(self.c.steps[s].ops[i].numbers)
                 free(self.c.steps[s].ops)
+                free(self.c.steps[s].operands)
         free(self.c.steps)
 
     cdef int _pack_head(self, object schedule) except -1:
         self.c.scratch_offset = schedule.scratch_offset
         self.c.scratch_per_thread = schedule.scratch_per_thread
         self.c.max_threads = schedule.max_threads
-        self.c.steps = <schedule_step *>calloc(max(1, len(schedule.steps)), sizeof(schedule_step))
-        if self.c.steps == NULL:
-            raise MemoryError
+        self.c.steps = <program_step *>zeroed(len(schedule.steps), sizeof(program_step))
         return 0
 
-    cdef int _pack_step(self, schedule_step *c, object step, object kernels) except -1:
+    cdef int _pack_step(self, program_step *c, object step, object kernels) except -1:
         cdef int k, d
+        c.is_call = step.is_call
         c.ndim = len(step.shape)
         for d in range(c.ndim):
             c.shape[d] = step.shape[d]
@@ -84,31 +100,56 @@ cdef class PackedSchedule:
         c.tile_cols = step.tile_cols
         c.n_tiles = step.n_tiles
         c.parallel_from = step.parallel_from
-        c.ops = <schedule_op *>calloc(len(step.ops), sizeof(schedule_op))
-        if c.ops == NULL:
-            raise MemoryError
-        c.n_ops = len(step.ops)
+        c.operands = <program_operand *>zeroed(len(step.operands), sizeof(program_operand))
         c.n_operands = len(step.operands)
         for k in range(c.n_operands):
-            c.operands[k].base = step.operands[k].base
-            c.operands[k].offset = step.operands[k].offset
-            for d in range(c.ndim):
-                c.operands[k].strides[d] = step.operands[k].strides[d]
+            pack_operand(&c.operands[k], step.operands[k])
+        c.ops = <program_op *>zeroed(len(step.ops), sizeof(program_op))
+        c.n_ops = len(step.ops)
         for k in range(c.n_ops):
-            self._pack_op(&c.ops[k], step.ops[k], next(kernels), step.name)
+            self._pack_op(&c.ops[k], step.ops[k], next(kernels), step)
             c.streams |= c.ops[k].flags & TILE_STREAM
+            c.most_operands = max(c.most_operands, c.ops[k].n_operands)
         return 0
 
-    cdef int _pack_op(self, schedule_op *c, object op, object kernel, object name) except -1:
+    cdef int _pack_op(self, program_op *c, object op, object kernel, object step) except -1:
         cdef int k
-        c.kernel = <tile_kernel><uintptr_t>kernel.fn
+        cdef size_t size
+        if step.is_call:
+            c.kernel.call = <call_kernel><uintptr_t>kernel.fn
+        else:
+            c.kernel.tile = <tile_kernel><uintptr_t>kernel.fn
         c.state = <const void *><uintptr_t>kernel.state
-        if c.kernel == NULL:
-            raise ValueError(f"{name}, {op.node}: its kernel has no address")
+        if kernel.fn == 0:
+            raise ValueError(f"{step.name}, {op.node}: its kernel has no address")
+        c.prepare = <prepare_kernel><uintptr_t>getattr(kernel, "prepare", 0)
         c.flags = op.flags
+        c.scratch = op.scratch
+        c.operands = <int *>zeroed(len(op.operands), sizeof(int))
         c.n_operands = len(op.operands)
         for k in range(c.n_operands):
             c.operands[k] = op.operands[k]
+        c.numbers = <program_number *>zeroed(len(op.params), sizeof(program_number))
+        c.n_numbers = len(op.params)
+        for k in range(c.n_numbers):
+            self._pack_number(&c.numbers[k], op.params[k])
+        size = c.n_numbers * sizeof(kernel_number)
+        if c.prepare != NULL:
+            size = kernel.params_size
+            self.c.most_numbers = max(self.c.most_numbers, c.n_numbers)
+        c.params = self.c.params_size
+        self.c.params_size += (size + ALIGNMENT - 1) // ALIGNMENT * ALIGNMENT
+        return 0
+
+    cdef int _pack_number(self, program_number *c, object number) except -1:
+        c.place = PROGRAM_CONSTANT
+        if isinstance(number, Argument):
+            c.place = number.place
+            self.n_numbers = max(self.n_numbers, c.place + 1)
+        elif isinstance(number, int):
+            c.constant.whole = number
+        else:
+            c.constant.real = number
         return 0
 
     @property
@@ -121,8 +162,8 @@ cdef class PackedSchedule:
 
     def describe(self):
         """Read the C arrays back: one dict per step, kernels named by what they point to."""
-        cdef schedule_step *c
-        cdef schedule_op *op
+        cdef program_step *c
+        cdef program_op *op
         cdef int s, i, k, d
         names = self._names()
         steps = []
@@ -132,7 +173,7 @@ cdef class PackedSchedule:
             for i in range(c.n_ops):
                 op = &c.ops[i]
                 ops.append({
-                    "node": names[s, i, <uintptr_t>op.kernel, <uintptr_t>op.state],
+                    "node": names[s, i, <uintptr_t>op.kernel.tile, <uintptr_t>op.state],
                     "operands": [op.operands[k] for k in range(op.n_operands)],
                     "flags": op.flags,
                 })
@@ -162,7 +203,7 @@ cdef class PackedSchedule:
                 found[s, i, kernel.fn, kernel.state] = op.node
         return found
 
-    def run(self, addresses, workspace=0, scalars=(), threads=1, trace=False):
+    def run(self, addresses, workspace=0, numbers=(), threads=1, trace=False):
         """Run once.
 
         Parameters
@@ -171,45 +212,76 @@ cdef class PackedSchedule:
             Of the first elements of the arguments.
         workspace : int
             Address of at least `schedule.workspace_size` bytes.
-        scalars : sequence of float
-            What the kernels take, at most four; 0 stands for those that lack.
+        numbers : sequence of float or int
+            That kernels take, by their place; an int is a whole number.
         threads : int
         trace : bool
             Return the events, a list of (step, thread, begin, end), times in nanoseconds.
+
+        Raises
+        ------
+        ValueError
+            When there are not as many addresses as arguments, too few numbers, or no workspace.
+        RuntimeError
+            When an opaque kernel fails.
         """
-        cdef int n = len(addresses), m = len(scalars), count = threads
+        cdef int n = len(addresses), m = len(numbers), count = threads, failed
         cdef ptrdiff_t i
         cdef char *base = <char *><uintptr_t>workspace
         cdef char **pointers = NULL
-        cdef double values[TILE_SCALARS]
-        cdef schedule_event *events = NULL
-        if m > TILE_SCALARS:
-            raise ValueError(f"takes at most {TILE_SCALARS} scalars, {m} given")
+        cdef kernel_number *values = NULL
+        cdef program_event *events = NULL
         if n != len(self.schedule.arguments):
             raise ValueError(f"takes {len(self.schedule.arguments)} addresses, {n} given")
+        if m < self.n_numbers:
+            raise ValueError(f"takes {self.n_numbers} numbers, {m} given")
         if self.schedule.workspace_size and not workspace:
             raise ValueError(f"needs a workspace of {self.schedule.workspace_size} bytes")
         try:
-            pointers = <char **>calloc(n + 1, sizeof(char *))
-            if pointers == NULL:
-                raise MemoryError
+            pointers = <char **>zeroed(n, sizeof(char *))
+            values = <kernel_number *>zeroed(m, sizeof(kernel_number))
             if trace:
-                events = <schedule_event *>calloc(self.n_events + 1, sizeof(schedule_event))
-                if events == NULL:
-                    raise MemoryError
+                events = <program_event *>zeroed(self.n_events, sizeof(program_event))
             for i in range(n):
                 pointers[i] = <char *><uintptr_t>addresses[i]
-            for i in range(TILE_SCALARS):
-                values[i] = scalars[i] if i < m else 0.0
+            for i in range(m):
+                if isinstance(numbers[i], int):
+                    values[i].whole = numbers[i]
+                else:
+                    values[i].real = numbers[i]
             with nogil:
-                schedule_run(&self.c, <char *const *>pointers, base, values, count, events)
-            if not trace:
-                return None
-            return [
-                (events[i].step, events[i].thread, events[i].begin, events[i].end)
-                for i in range(self.n_events)
-                if events[i].end
-            ]
+                failed = program_run(&self.c, <char *const *>pointers, base, values, count, events)
+            if failed == PROGRAM_NO_MEMORY:
+                raise MemoryError
+            if failed:
+                raise RuntimeError(f"an opaque kernel failed: it gave {failed}")
+            found = []
+            if trace:
+                for i in range(self.n_events):
+                    if events[i].end:
+                        found.append(
+                            (events[i].step, events[i].thread, events[i].begin, events[i].end))
+            return found if trace else None
         finally:
             free(pointers)
+            free(values)
             free(events)
+
+
+cdef void *zeroed(size_t count, size_t size) except NULL:
+    cdef void *memory = calloc(max(1, count), size)
+    if memory == NULL:
+        raise MemoryError
+    return memory
+
+
+cdef int pack_operand(program_operand *c, object operand) except -1:
+    cdef int d
+    c.base = operand.base
+    c.offset = operand.offset
+    for d in range(len(operand.strides)):
+        c.strides[d] = operand.strides[d]
+    c.ndim = len(operand.shape)
+    for d in range(c.ndim):
+        c.shape[d] = operand.shape[d]
+    return 0

@@ -1,25 +1,28 @@
 # cython: wraparound=False
-"""Runs schedules that are packed: no Python objects, no GIL, tiles over threads."""
+"""The scheduler: runs programs, no Python objects, no GIL, tiles over threads."""
 
 from libc.stddef cimport ptrdiff_t
 from libc.stdint cimport int64_t, uintptr_t
+from libc.stdlib cimport free, malloc
 
 from graph.runtime.abi cimport (
-    SCHEDULE_MAX_DIMS,
-    SCHEDULE_MAX_OPERANDS,
-    SCHEDULE_MAX_THREADS,
-    SCHEDULE_SCRATCH,
-    SCHEDULE_WORKSPACE,
+    PROGRAM_CONSTANT,
+    PROGRAM_MAX_DIMS,
+    PROGRAM_MAX_THREADS,
+    PROGRAM_NO_MEMORY,
+    PROGRAM_SCRATCH,
+    PROGRAM_WORKSPACE,
     TILE_PREFETCH_FAR,
     TILE_PREFETCH_NEAR,
     TILE_SAWTOOTH,
-    TILE_SCALARS,
     TILE_STREAM,
-    schedule_event,
-    schedule_operand,
-    schedule_op,
-    schedule_step,
-    schedule_t,
+    array_view,
+    kernel_number,
+    program_event,
+    program_op,
+    program_operand,
+    program_step,
+    program_t,
     tile_view,
 )
 
@@ -38,8 +41,8 @@ cdef extern from *:
     #include <omp.h>
     static int have_openmp(void) { return 1; }
     #else
-    static int omp_get_max_threads(void) { return SCHEDULE_MAX_THREADS; }
-    static int omp_get_thread_limit(void) { return SCHEDULE_MAX_THREADS; }
+    static int omp_get_max_threads(void) { return PROGRAM_MAX_THREADS; }
+    static int omp_get_thread_limit(void) { return PROGRAM_MAX_THREADS; }
     static void omp_set_num_threads(int n) {}
     static int have_openmp(void) { return 0; }
     #endif
@@ -63,6 +66,8 @@ cdef extern from *:
     int __atomic_fetch_add(int *, int, int) noexcept nogil
     int __ATOMIC_RELAXED
     void prefetch "__builtin_prefetch"(const void *) noexcept nogil
+    # On the stack of the function that asks, for as long as it runs.
+    void *on_stack "__builtin_alloca"(size_t) noexcept nogil
 
 team_watch_forks()
 
@@ -91,30 +96,36 @@ cdef enum:
 
 cdef struct run_t:
     # What a run is given, and all of its steps share.
-    const schedule_t *schedule
+    const program_t *program
     char *const *addresses
     char *workspace
-    const double *scalars
-    schedule_event *events  # NULL where nobody looks
+    const char *params      # prepared, of all ops
+    program_event *events   # NULL where nobody looks
+    int failed              # what an opaque kernel gave that is not 0
 
 
-cdef inline char *place(const run_t *run, const schedule_operand *operand,
+cdef inline char *scratch_of(const run_t *run, int thread) noexcept nogil:
+    return (run.workspace + run.program.scratch_offset
+            + <size_t>thread * run.program.scratch_per_thread)
+
+
+cdef inline char *place(const run_t *run, const program_operand *operand,
                         int thread) noexcept nogil:
     """Address of an operand's first element, for a thread."""
-    cdef char *workspace = run.workspace
     if operand.base >= 0:
         return run.addresses[operand.base] + operand.offset
-    if operand.base == SCHEDULE_SCRATCH:
-        workspace += run.schedule.scratch_offset + thread * run.schedule.scratch_per_thread
-    return workspace + operand.offset
+    if operand.base == PROGRAM_SCRATCH:
+        return scratch_of(run, thread) + operand.offset
+    return run.workspace + operand.offset
 
 
-cdef inline void call_ops(const schedule_step *step, char *const *data, const double *scalars,
-                          ptrdiff_t rows, ptrdiff_t cols) noexcept nogil:
+cdef inline void call_ops(const run_t *run, const program_step *step, char *const *data,
+                          tile_view *views, ptrdiff_t rows, ptrdiff_t cols,
+                          int thread) noexcept nogil:
     """Run the kernels of a step on one tile."""
-    cdef tile_view views[SCHEDULE_MAX_OPERANDS]
-    cdef const schedule_op *op
-    cdef const schedule_operand *operand
+    cdef const program_op *op
+    cdef const program_operand *operand
+    cdef char *scratch
     cdef int i, k, row = step.ndim - 2
     for i in range(step.n_ops):
         op = &step.ops[i]
@@ -123,32 +134,50 @@ cdef inline void call_ops(const schedule_step *step, char *const *data, const do
             views[k].data = data[op.operands[k]]
             views[k].row_stride = operand.strides[row]
             views[k].col_stride = operand.strides[row + 1]
-        op.kernel(views, rows, cols, op.state, scalars, op.flags)
+        scratch = NULL if op.scratch < 0 else scratch_of(run, thread) + op.scratch
+        op.kernel.tile(views, rows, cols, op.state, run.params + op.params, scratch, op.flags)
 
 
-cdef inline void wait_for_stores(const schedule_step *step) noexcept nogil:
+cdef int call_opaque(const run_t *run, const program_step *step, ptrdiff_t chunk,
+                     int thread) noexcept nogil:
+    """Call an opaque kernel for one of its shares."""
+    cdef const program_op *op = step.ops
+    cdef array_view *views = <array_view *>on_stack(op.n_operands * sizeof(array_view))
+    cdef const program_operand *operand
+    cdef char *scratch = NULL if op.scratch < 0 else scratch_of(run, thread) + op.scratch
+    cdef int k
+    for k in range(op.n_operands):
+        operand = &step.operands[op.operands[k]]
+        views[k].data = place(run, operand, thread)
+        views[k].ndim, views[k].shape = operand.ndim, operand.shape
+        views[k].strides = operand.strides
+    return op.kernel.call(views, op.state, run.params + op.params, scratch, chunk, step.n_tiles)
+
+
+cdef inline void wait_for_stores(const program_step *step) noexcept nogil:
     """What one thread has streamed, another may read after this."""
     if step.streams:
         store_fence()
 
 
-cdef inline bint takes_long_rows(const schedule_step *step) noexcept nogil:
+cdef inline bint takes_long_rows(const program_step *step) noexcept nogil:
     """Whether a step has one kernel, so that nothing waits in a cache, and tiles of one row."""
-    return step.n_ops == 1 and step.tile_rows == 1
+    return step.n_ops == 1 and step.tile_rows == 1 and step.ops[0].scratch < 0
 
 
 cdef struct walk_t:
     # A way through the tiles of a step, in row-major order.
-    ptrdiff_t counts[SCHEDULE_MAX_DIMS]  # of tiles, along each dimension
-    ptrdiff_t index[SCHEDULE_MAX_DIMS]   # of the tile that it is at
-    ptrdiff_t jumps[SCHEDULE_MAX_DIMS][SCHEDULE_MAX_OPERANDS]  # bytes from a tile to the next
-    char *data[SCHEDULE_MAX_OPERANDS]    # where each operand of the tile begins
+    ptrdiff_t counts[PROGRAM_MAX_DIMS]  # of tiles, along each dimension
+    ptrdiff_t index[PROGRAM_MAX_DIMS]   # of the tile that it is at
+    ptrdiff_t *jumps  # bytes from a tile to the next: for each dimension, of each operand
+    char **data       # where each operand of the tile begins
 
 
 cdef inline void walk_from(walk_t *walk, ptrdiff_t begin, const run_t *run,
-                           const schedule_step *step, int thread) noexcept nogil:
+                           const program_step *step, int thread) noexcept nogil:
     """Set out at the tile number `begin`."""
     cdef int ndim = step.ndim, n = step.n_operands, d, k
+    cdef ptrdiff_t *jumps
     for d in range(ndim):
         walk.counts[d] = step.shape[d]
     walk.counts[ndim - 2] = (step.shape[ndim - 2] + step.tile_rows - 1) // step.tile_rows
@@ -156,43 +185,49 @@ cdef inline void walk_from(walk_t *walk, ptrdiff_t begin, const run_t *run,
     for k in range(n):
         walk.data[k] = place(run, &step.operands[k], thread)
     for d in range(ndim - 1, -1, -1):
+        jumps = walk.jumps + d * n
         walk.index[d] = begin % walk.counts[d]
         begin = begin // walk.counts[d]
         for k in range(n):
             # A scratch tile stays where it is, whatever part of the tensors it stands for.
-            walk.jumps[d][k] = 0
-            if step.operands[k].base != SCHEDULE_SCRATCH:
-                walk.jumps[d][k] = step.operands[k].strides[d]
+            jumps[k] = 0
+            if step.operands[k].base != PROGRAM_SCRATCH:
+                jumps[k] = step.operands[k].strides[d]
                 if d == ndim - 2:
-                    walk.jumps[d][k] *= step.tile_rows
+                    jumps[k] *= step.tile_rows
                 elif d == ndim - 1:
-                    walk.jumps[d][k] *= step.tile_cols
-            walk.data[k] += walk.index[d] * walk.jumps[d][k]
+                    jumps[k] *= step.tile_cols
+            walk.data[k] += walk.index[d] * jumps[k]
 
 
-cdef inline void walk_on(walk_t *walk, const schedule_step *step, ptrdiff_t tiles) noexcept nogil:
+cdef inline void walk_on(walk_t *walk, const program_step *step, ptrdiff_t tiles) noexcept nogil:
     """Go on by so many tiles, which end in the same row of them."""
     cdef int n = step.n_operands, d = step.ndim - 1, k
+    cdef const ptrdiff_t *jumps
     while d >= 0:
+        jumps = walk.jumps + d * n
         walk.index[d] += tiles
         for k in range(n):
-            walk.data[k] += tiles * walk.jumps[d][k]
+            walk.data[k] += tiles * jumps[k]
         if walk.index[d] < walk.counts[d]:
             return
         # The first of the next row.
         tiles = 1
         for k in range(n):
-            walk.data[k] -= walk.counts[d] * walk.jumps[d][k]
+            walk.data[k] -= walk.counts[d] * jumps[k]
         walk.index[d] = 0
         d -= 1
 
 
-cdef void run_tiles(const run_t *run, const schedule_step *step, ptrdiff_t begin, ptrdiff_t end,
+cdef void run_tiles(run_t *run, const program_step *step, ptrdiff_t begin, ptrdiff_t end,
                     int thread) noexcept nogil:
     """Run the tiles [begin, end) of a step."""
-    cdef int row = step.ndim - 2, col = step.ndim - 1
+    cdef int row = step.ndim - 2, col = step.ndim - 1, n = step.n_operands
     cdef ptrdiff_t merged, rows, cols
+    cdef tile_view *views = <tile_view *>on_stack(step.most_operands * sizeof(tile_view))
     cdef walk_t walk
+    walk.jumps = <ptrdiff_t *>on_stack(step.ndim * n * sizeof(ptrdiff_t))
+    walk.data = <char **>on_stack(n * sizeof(char *))
     walk_from(&walk, begin, run, step, thread)
     while begin < end:
         # A kernel gets tiles of a row as one: what it prepares, and what it waits for at its end,
@@ -202,12 +237,23 @@ cdef void run_tiles(const run_t *run, const schedule_step *step, ptrdiff_t begin
             merged = min(end - begin, walk.counts[col] - walk.index[col])
         rows = min(step.tile_rows, step.shape[row] - walk.index[row] * step.tile_rows)
         cols = min(merged * step.tile_cols, step.shape[col] - walk.index[col] * step.tile_cols)
-        call_ops(step, walk.data, run.scalars, rows, cols)
+        call_ops(run, step, walk.data, views, rows, cols, thread)
         walk_on(&walk, step, merged)
         begin += merged
 
 
-cdef inline bint walks_back(const schedule_step *step) noexcept nogil:
+cdef void run_calls(run_t *run, const program_step *step, ptrdiff_t begin, ptrdiff_t end,
+                    int thread) noexcept nogil:
+    """Call an opaque kernel for the shares [begin, end), as long as none fails."""
+    cdef int failed
+    while begin < end and not run.failed:
+        failed = call_opaque(run, step, begin, thread)
+        if failed:
+            run.failed = failed
+        begin += 1
+
+
+cdef inline bint walks_back(const program_step *step) noexcept nogil:
     """Whether to walk from the last tile to the first.
 
     The caches hold the end of what was walked over last, and the same tensors often come next.
@@ -221,7 +267,7 @@ cdef inline bint walks_back(const schedule_step *step) noexcept nogil:
     return not walked_forwards
 
 
-cdef void run_back(const run_t *run, const schedule_step *step, ptrdiff_t begin, ptrdiff_t end,
+cdef void run_back(run_t *run, const program_step *step, ptrdiff_t begin, ptrdiff_t end,
                    int thread) noexcept nogil:
     """Run the tiles [begin, end) of a step, the last ones first."""
     cdef ptrdiff_t first
@@ -231,13 +277,13 @@ cdef void run_back(const run_t *run, const schedule_step *step, ptrdiff_t begin,
         end = first
 
 
-cdef inline int threads_for(const schedule_t *schedule, const schedule_step *step,
+cdef inline int threads_for(const program_t *program, const program_step *step,
                             int threads) noexcept nogil:
     """How many threads a step is worth."""
     cdef ptrdiff_t elements = 1
     cdef int d
-    if threads > schedule.max_threads:
-        threads = schedule.max_threads
+    if threads > program.max_threads:
+        threads = program.max_threads
     if threads <= 1 or step.n_tiles == 1:
         return 1
     for d in range(step.ndim):
@@ -247,18 +293,20 @@ cdef inline int threads_for(const schedule_t *schedule, const schedule_step *ste
     return <int>min(<ptrdiff_t>threads, step.n_tiles)
 
 
-cdef void run_part(const run_t *run, int s, int part, int parts, int thread,
+cdef void run_part(run_t *run, int s, int part, int parts, int thread,
                    bint back) noexcept nogil:
     """Run one of the contiguous parts of the tiles of step `s`; a thread may run several."""
-    cdef const schedule_step *step = &run.schedule.steps[s]
+    cdef const program_step *step = &run.program.steps[s]
     cdef ptrdiff_t begin = step.n_tiles * part // parts
     cdef ptrdiff_t end = step.n_tiles * (part + 1) // parts
-    cdef schedule_event *event = NULL
+    cdef program_event *event = NULL
     if run.events != NULL:
-        event = &run.events[<ptrdiff_t>s * run.schedule.max_threads + thread]
+        event = &run.events[<ptrdiff_t>s * run.program.max_threads + thread]
         if event.begin == 0:
             event.begin = team_clock()
-    if back:
+    if step.is_call:
+        run_calls(run, step, begin, end, thread)
+    elif back:
         run_back(run, step, begin, end, thread)
     else:
         run_tiles(run, step, begin, end, thread)
@@ -279,7 +327,7 @@ cdef void run_member(void *context, int member) noexcept nogil:
     """A member's part, or as many as it gets to."""
     cdef team_step *shared = <team_step *>context
     cdef int part = member
-    prefetch(shared.run.scalars)  # comes from another CPU, while the tiles are found
+    prefetch(shared.run.params)  # comes from another CPU, while the tiles are found
     if shared.shares:
         part = __atomic_fetch_add(&shared.next, 1, __ATOMIC_RELAXED)
     while part < shared.parts:
@@ -289,8 +337,8 @@ cdef void run_member(void *context, int member) noexcept nogil:
         part = __atomic_fetch_add(&shared.next, 1, __ATOMIC_RELAXED)
 
 
-cdef void run_parallel(const run_t *run, int s, int threads, bint back) noexcept nogil:
-    cdef const schedule_step *step = &run.schedule.steps[s]
+cdef void run_parallel(run_t *run, int s, int threads, bint back) noexcept nogil:
+    cdef const program_step *step = &run.program.steps[s]
     cdef team_step shared
     shared.run, shared.s = run[0], s
     shared.back, shared.next = back, 0
@@ -298,14 +346,15 @@ cdef void run_parallel(const run_t *run, int s, int threads, bint back) noexcept
     shared.shares = step.ops[0].flags & TILE_PREFETCH_FAR and step.n_tiles >= threads * SHARES
     shared.parts = threads * SHARES if shared.shares else threads
     team_run(threads, run_member, &shared)
+    run.failed = shared.run.failed
 
 
-cdef void clear_events(const schedule_t *schedule, schedule_event *events) noexcept nogil:
+cdef void clear_events(const program_t *program, program_event *events) noexcept nogil:
     """Number the rows; rows of threads that do not run keep begin == end == 0."""
     cdef int s, t
-    cdef schedule_event *event = events
-    for s in range(schedule.n_steps):
-        for t in range(schedule.max_threads):
+    cdef program_event *event = events
+    for s in range(program.n_steps):
+        for t in range(program.max_threads):
             event.step = s
             event.thread = t
             event.begin = 0
@@ -313,49 +362,102 @@ cdef void clear_events(const schedule_t *schedule, schedule_event *events) noexc
             event += 1
 
 
-cdef void schedule_run(const schedule_t *schedule, char *const *addresses, char *workspace,
-                       const double *scalars, int threads,
-                       schedule_event *events) noexcept nogil:
+cdef enum:
+    MOST_ON_STACK = 4096  # bytes of prepared parameters
+    BLOCK_ALIGNMENT = 64
+
+
+cdef void prepare_params(const program_t *program, const kernel_number *given,
+                         char *block) noexcept nogil:
+    """Make the parameters of every op from the run's numbers and its own."""
+    cdef const program_step *step
+    cdef const program_op *op
+    cdef kernel_number *numbers
+    cdef int s, i, k
+    for s in range(program.n_steps):
+        step = &program.steps[s]
+        for i in range(step.n_ops):
+            op = &step.ops[i]
+            # Numbers stand where the prepared block begins, unless a kernel prepares another.
+            numbers = <kernel_number *>(block + op.params)
+            if op.prepare != NULL:
+                numbers = <kernel_number *>(block + program.params_size)
+            for k in range(op.n_numbers):
+                if op.numbers[k].place == PROGRAM_CONSTANT:
+                    numbers[k] = op.numbers[k].constant
+                else:
+                    numbers[k] = given[op.numbers[k].place]
+            if op.prepare != NULL:
+                op.prepare(block + op.params, op.state, numbers, op.n_numbers)
+
+
+cdef int program_run(const program_t *program, char *const *addresses, char *workspace,
+                     const kernel_number *numbers, int threads,
+                     program_event *events) noexcept nogil:
     """Run all steps in order.  `events`, when given, has n_steps * max_threads rows."""
     cdef run_t run
-    cdef const schedule_step *step
-    cdef char *data[SCHEDULE_MAX_OPERANDS]
-    cdef int s, k, count
-    run.schedule, run.addresses, run.workspace = schedule, addresses, workspace
-    run.scalars, run.events = scalars, events
+    cdef size_t size = program.params_size + program.most_numbers * sizeof(kernel_number)
+    cdef char *memory = NULL
+    cdef char *block
+    run.program, run.addresses, run.workspace = program, addresses, workspace
+    run.events, run.failed = events, 0
+    if size <= MOST_ON_STACK:
+        block = <char *>on_stack(size + BLOCK_ALIGNMENT)
+    else:
+        block = memory = <char *>malloc(size + BLOCK_ALIGNMENT)
+        if memory == NULL:
+            return PROGRAM_NO_MEMORY
+    block += -<ptrdiff_t>block & (BLOCK_ALIGNMENT - 1)
+    prepare_params(program, numbers, block)
+    run.params = block
     if events != NULL:
-        clear_events(schedule, events)
-    for s in range(schedule.n_steps):
-        step = &schedule.steps[s]
-        if step.n_tiles == 1 and events == NULL:
-            for k in range(step.n_operands):
-                data[k] = place(&run, &step.operands[k], 0)
-            call_ops(step, data, scalars, step.shape[step.ndim - 2], step.shape[step.ndim - 1])
-            wait_for_stores(step)
+        clear_events(program, events)
+    run_steps(&run, threads)
+    free(memory)
+    return run.failed
+
+
+cdef void run_steps(run_t *run, int threads) noexcept nogil:
+    cdef const program_step *step
+    cdef int s, count
+    for s in range(run.program.n_steps):
+        if run.failed:
+            return
+        step = &run.program.steps[s]
+        if step.n_tiles == 1 and run.events == NULL and not step.is_call:
+            run_one_tile(run, step)
             continue
-        count = threads_for(schedule, step, threads)
+        count = threads_for(run.program, step, threads)
         if count == 1:
-            run_part(&run, s, 0, 1, 0, walks_back(step))
+            run_part(run, s, 0, 1, 0, walks_back(step))
         else:
-            run_parallel(&run, s, count, walks_back(step))
+            run_parallel(run, s, count, walks_back(step))
+
+
+cdef void run_one_tile(run_t *run, const program_step *step) noexcept nogil:
+    cdef tile_view *views = <tile_view *>on_stack(step.most_operands * sizeof(tile_view))
+    cdef char **data = <char **>on_stack(step.n_operands * sizeof(char *))
+    cdef int k
+    for k in range(step.n_operands):
+        data[k] = place(run, &step.operands[k], 0)
+    call_ops(run, step, data, views, step.shape[step.ndim - 2], step.shape[step.ndim - 1], 0)
+    wait_for_stores(step)
 
 
 def header_constants():
-    """The constants of `schedule.h` and `tile_abi.h`, by their names in `aclnn.graph.abi`."""
+    """The constants of `program.h` and `kernel_abi.h`, by their names in `aclnn.graph.abi`."""
     return {
-        "MAX_DIMS": SCHEDULE_MAX_DIMS,
-        "MAX_OPERANDS": SCHEDULE_MAX_OPERANDS,
-        "MAX_THREADS": SCHEDULE_MAX_THREADS,
-        "WORKSPACE": SCHEDULE_WORKSPACE,
-        "SCRATCH": SCHEDULE_SCRATCH,
+        "MAX_DIMS": PROGRAM_MAX_DIMS,
+        "MAX_THREADS": PROGRAM_MAX_THREADS,
+        "WORKSPACE": PROGRAM_WORKSPACE,
+        "SCRATCH": PROGRAM_SCRATCH,
         "TILE_STREAM": TILE_STREAM,
         "TILE_PREFETCH_NEAR": TILE_PREFETCH_NEAR,
         "TILE_PREFETCH_FAR": TILE_PREFETCH_FAR,
         "TILE_SAWTOOTH": TILE_SAWTOOTH,
-        "SCALARS": TILE_SCALARS,
     }
 
 
 def run_address():
-    """Address of `schedule_run`, a `schedule_run_fn`."""
-    return <uintptr_t>&schedule_run
+    """Address of `program_run`, a `program_run_fn`."""
+    return <uintptr_t>&program_run

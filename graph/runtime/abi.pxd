@@ -1,4 +1,4 @@
-"""What `program.h` and `tile_abi.h` declare; `abi.py` has their numbers for Python."""
+"""What `program.h` and `kernel_abi.h` declare; `abi.py` has their numbers for Python."""
 
 from libc.stddef cimport ptrdiff_t, size_t
 from libc.stdint cimport int64_t
@@ -9,56 +9,85 @@ cdef extern from "kernel_abi.h" nogil:
         TILE_PREFETCH_NEAR
         TILE_PREFETCH_FAR
         TILE_SAWTOOTH
-        TILE_SCALARS
     ctypedef struct tile_view:
         char *data
         ptrdiff_t row_stride
         ptrdiff_t col_stride
+    ctypedef union kernel_number:
+        double real
+        int64_t whole
+    ctypedef struct array_view:
+        char *data
+        int ndim
+        const ptrdiff_t *shape
+        const ptrdiff_t *strides
     # `noexcept` matters: a kernel that could raise would need the GIL after every call.
     ctypedef void (*tile_kernel)(const tile_view *views, ptrdiff_t rows, ptrdiff_t cols,
-                                 const void *state, const double *scalars,
+                                 const void *state, const void *params, void *scratch,
                                  int flags) noexcept nogil
+    ctypedef void (*prepare_kernel)(void *params, const void *state,
+                                    const kernel_number *numbers, int n_numbers) noexcept nogil
+    ctypedef int (*call_kernel)(const array_view *views, const void *state, const void *params,
+                                void *scratch, ptrdiff_t chunk, ptrdiff_t chunks) noexcept nogil
 
 cdef extern from "program.h" nogil:
     enum:
-        SCHEDULE_MAX_DIMS
-        SCHEDULE_MAX_OPERANDS
-        SCHEDULE_MAX_THREADS
-        SCHEDULE_WORKSPACE
-        SCHEDULE_SCRATCH
-    ctypedef struct schedule_operand:
+        PROGRAM_MAX_DIMS
+        PROGRAM_MAX_THREADS
+        PROGRAM_WORKSPACE
+        PROGRAM_SCRATCH
+        PROGRAM_CONSTANT
+        PROGRAM_NO_MEMORY
+    ctypedef struct program_operand:
         int base
+        int ndim
         ptrdiff_t offset
-        ptrdiff_t strides[SCHEDULE_MAX_DIMS]
-    ctypedef struct schedule_op:
-        tile_kernel kernel
+        ptrdiff_t strides[PROGRAM_MAX_DIMS]
+        ptrdiff_t shape[PROGRAM_MAX_DIMS]
+    ctypedef struct program_number:
+        int place
+        kernel_number constant
+    ctypedef union program_kernel:
+        tile_kernel tile
+        call_kernel call
+    ctypedef struct program_op:
+        program_kernel kernel
         const void *state
+        prepare_kernel prepare
         int flags
         int n_operands
-        int operands[SCHEDULE_MAX_OPERANDS]
-    ctypedef struct schedule_step:
+        int *operands
+        ptrdiff_t scratch
+        ptrdiff_t params
+        int n_numbers
+        program_number *numbers
+    ctypedef struct program_step:
+        int is_call
         int ndim
-        ptrdiff_t shape[SCHEDULE_MAX_DIMS]
+        ptrdiff_t shape[PROGRAM_MAX_DIMS]
         ptrdiff_t tile_rows
         ptrdiff_t tile_cols
         ptrdiff_t n_tiles
         ptrdiff_t parallel_from
         int n_operands
-        schedule_operand operands[SCHEDULE_MAX_OPERANDS]
+        program_operand *operands
         int n_ops
-        schedule_op *ops
+        program_op *ops
         int streams
-    ctypedef struct schedule_t:
+        int most_operands
+    ctypedef struct program_t:
         int n_steps
-        schedule_step *steps
+        program_step *steps
         size_t scratch_offset
         size_t scratch_per_thread
         int max_threads
-    ctypedef struct schedule_event:
+        size_t params_size
+        int most_numbers
+    ctypedef struct program_event:
         int step
         int thread
         int64_t begin
         int64_t end
-    ctypedef void (*schedule_run_fn)(const schedule_t *schedule, char *const *addresses,
-                                     char *workspace, const double *scalars, int threads,
-                                     schedule_event *events) noexcept nogil
+    ctypedef int (*program_run_fn)(const program_t *program, char *const *addresses,
+                                   char *workspace, const kernel_number *numbers, int threads,
+                                   program_event *events) noexcept nogil

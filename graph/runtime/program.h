@@ -1,61 +1,82 @@
-/* A schedule as the second phase sees it: flat arrays, no Python objects.  `abi.py` has the constants
- * for Python. */
-#ifndef ACLNN_SCHEDULE_H
-#define ACLNN_SCHEDULE_H
+/* A program: a schedule as the second phase runs it, flat arrays without Python objects.  `abi.py` has the
+ * constants for Python. */
+#ifndef ACLNN_PROGRAM_H
+#define ACLNN_PROGRAM_H
 
 #include "kernel_abi.h"
 
 enum {
-    SCHEDULE_MAX_DIMS = 8,
-    SCHEDULE_MAX_OPERANDS = 8,
-    SCHEDULE_MAX_THREADS = 1024,
-    SCHEDULE_WORKSPACE = -1, /* base is the workspace */
-    SCHEDULE_SCRATCH = -2    /* base is this thread's part of the workspace */
+    PROGRAM_MAX_DIMS = 8,
+    PROGRAM_MAX_THREADS = 1024,
+    PROGRAM_WORKSPACE = -1, /* base is the workspace */
+    PROGRAM_SCRATCH = -2,   /* base is this thread's part of the workspace */
+    PROGRAM_CONSTANT = -1   /* place of a number that is not an argument of the run */
 };
 
 typedef struct {
-    int base;            /* index into the call's addresses, SCHEDULE_WORKSPACE or SCHEDULE_SCRATCH */
+    int base;            /* index into the call's addresses, PROGRAM_WORKSPACE or PROGRAM_SCRATCH */
+    int ndim;            /* of an operand of an opaque kernel */
     ptrdiff_t offset;    /* bytes from the base */
-    ptrdiff_t strides[SCHEDULE_MAX_DIMS]; /* bytes, for the step's loop dimensions; scratch operands
+    ptrdiff_t strides[PROGRAM_MAX_DIMS]; /* bytes, for the step's loop dimensions; scratch operands
                             are dense tiles and leave the outer ones 0 */
-} schedule_operand;
+    ptrdiff_t shape[PROGRAM_MAX_DIMS];   /* of an operand of an opaque kernel */
+} program_operand;
+
+/* A number that a kernel takes: one of the run's by its place, or a constant. */
+typedef struct {
+    int place;
+    kernel_number constant;
+} program_number;
+
+typedef union { tile_kernel tile; call_kernel call; } program_kernel;
 
 typedef struct {
-    tile_kernel kernel;
+    program_kernel kernel;
     const void *state;
+    prepare_kernel prepare;  /* NULL: the kernel takes its numbers as they are */
     int flags;
-    int n_operands;                     /* inputs first, the output last */
-    int operands[SCHEDULE_MAX_OPERANDS]; /* indices into the step's operands */
-} schedule_op;
+    int n_operands;          /* inputs first, then outputs */
+    int *operands;           /* indices into the step's operands */
+    ptrdiff_t scratch;       /* where its own memory lies in the thread's scratch, -1 without any */
+    ptrdiff_t params;        /* where its parameters lie in the run's block */
+    int n_numbers;
+    program_number *numbers;
+} program_op;
 
 typedef struct {
+    int is_call;                      /* one opaque kernel, called n_tiles times */
     int ndim;                         /* at least 2; the last two are the tile's */
-    ptrdiff_t shape[SCHEDULE_MAX_DIMS];
+    ptrdiff_t shape[PROGRAM_MAX_DIMS];
     ptrdiff_t tile_rows, tile_cols;
     ptrdiff_t n_tiles;
     ptrdiff_t parallel_from;          /* threads are used when the shape has at least this many elements */
     int n_operands;
-    schedule_operand operands[SCHEDULE_MAX_OPERANDS];
+    program_operand *operands;
     int n_ops;
-    schedule_op *ops;
+    program_op *ops;
     int streams;                      /* whether some op has TILE_STREAM */
-} schedule_step;
+    int most_operands;                /* of any op */
+} program_step;
 
 typedef struct {
     int n_steps;
-    schedule_step *steps;
+    program_step *steps;
     size_t scratch_offset;     /* where the threads' tiles start in the workspace */
     size_t scratch_per_thread; /* bytes, 0 when no step needs a tile of its own */
     int max_threads;           /* the workspace holds scratch for this many */
-} schedule_t;
+    size_t params_size;        /* bytes of all prepared parameters */
+    int most_numbers;          /* that any op has which prepares them */
+} program_t;
 
 /* One row per (step, thread) when tracing: nanoseconds of a monotonic clock. */
 typedef struct {
     int step, thread;
     int64_t begin, end;
-} schedule_event;
+} program_event;
 
-typedef void (*schedule_run_fn)(const schedule_t *schedule, char *const *addresses, char *workspace,
-                                const double *scalars, int threads, schedule_event *events);
+/* 0: done; PROGRAM_NO_MEMORY; or what an opaque kernel gave that failed. */
+enum { PROGRAM_NO_MEMORY = -1 };
+typedef int (*program_run_fn)(const program_t *program, char *const *addresses, char *workspace,
+                              const kernel_number *numbers, int threads, program_event *events);
 
 #endif

@@ -1,6 +1,6 @@
-"""The rules that make a graph well formed.
+"""The verifier of graphs: what makes one well formed.
 
-They ask a graph and make nothing, so that they need none of the classes of `ir`.
+It asks a graph and makes nothing, so that it needs none of the classes of `ir`.
 """
 
 from __future__ import annotations
@@ -15,7 +15,8 @@ if TYPE_CHECKING:
     from ..ir import Graph, Node, Value
 
 NODE_KINDS = ("Contiguous", "BroadcastTo", "Cast", "Compute", "ViewCopy")
-STORAGES = ("input", "output", "workspace", "tile", "constant")
+STORAGES = ("input", "output", "workspace", "tile", "constant", "part")
+DOMAINS = ("point", "row", "opaque")
 
 
 def check(graph: Graph) -> Graph:
@@ -57,6 +58,10 @@ def check(graph: Graph) -> Graph:
     return graph
 
 
+def _refuse(name: str, rule: str) -> None:
+    raise GraphError(name, rule)
+
+
 def _require(holds: bool, name: str, rule: str) -> None:
     if not holds:
         raise GraphError(name, rule)
@@ -65,7 +70,8 @@ def _require(holds: bool, name: str, rule: str) -> None:
 def _require_own_names(what: str, things: Iterable[Value | Node]) -> None:
     seen = set()
     for thing in things:
-        _require(thing.name not in seen, thing.name, f"every {what} has a name of its own")
+        if thing.name in seen:
+            _refuse(thing.name, f"every {what} has a name of its own")
         seen.add(thing.name)
 
 
@@ -74,23 +80,15 @@ def _check_values(graph: Graph) -> None:
     ids = {value.id for value in graph.values}
     _require(len(ids) == len(graph.values), "graph", "every value has an id of its own")
     _require_own_names("value", graph.values)
-    made = {node.output for node in graph.nodes}
     for value in graph.values:
-        known = not value.is_view or value.alias_of in ids
-        _require(known, value.name, "a view is of a value of the graph")
+        if value.is_view and value.alias_of not in ids:
+            _refuse(value.name, "a view is of a value of the graph")
     for value in graph.values:
-        _require(value.storage in STORAGES, value.name, f"storage is one of {STORAGES}")
-        _require(
-            len(value.strides) == len(value.shape), value.name, "as many strides as dimensions"
-        )
-        _require(all(size >= 0 for size in value.shape), value.name, "no negative dimension")
-        if value.is_view:
-            _check_view(graph, value, made)
-        elif value.storage in ("workspace", "tile"):
-            _require(value.is_contiguous, value.name, "intermediates are row-major")
+        _check_value(graph, value)
     for id in graph.inputs:
         _require(id in ids, f"value {id}", "inputs are values of the graph")
         _require(graph.value(id).storage == "input", graph.value(id).name, "storage is 'input'")
+    made = {graph.root(id).id for node in graph.nodes for id in node.outputs if id in ids}
     for id in graph.outputs:
         _require(id in ids, f"value {id}", "outputs are values of the graph")
         value = graph.value(id)
@@ -103,39 +101,68 @@ def _check_values(graph: Graph) -> None:
         )
 
 
-def _check_view(graph: Graph, value: Value, made: set[int]) -> None:
+def _check_value(graph: Graph, value: Value) -> None:
+    if value.storage not in STORAGES:
+        _refuse(value.name, f"storage is one of {STORAGES}")
+    if len(value.strides) != len(value.shape):
+        _refuse(value.name, "as many strides as dimensions")
+    if min(value.shape, default=0) < 0:
+        _refuse(value.name, "no negative dimension")
+    if value.is_view:
+        _check_view(graph, value)
+    elif value.storage in ("workspace", "tile"):
+        _require(value.is_contiguous, value.name, "intermediates are row-major")
+    elif value.storage == "part":
+        _refuse(value.name, "a part is a view of an output")
+    elif value.offset:
+        _refuse(value.name, "only views have an offset")
+
+
+def _check_view(graph: Graph, value: Value) -> None:
     """A view has the dtype and storage of what owns its bytes, and stays inside it."""
-    _require(value.id not in made, value.name, "a view is made by no node")
     root = graph.root(value.id)
     _require(value.dtype == root.dtype, value.name, "a view keeps the dtype")
-    _require(value.storage == root.storage, value.name, "a view keeps the storage class")
+    storage = "part" if root.storage == "output" else root.storage
+    _require(value.storage == storage, value.name, "a view keeps the storage class")
     if value.size:
         low, high = extent(value.shape, value.strides)
         root_low, root_high = extent(root.shape, root.strides)
-        inside = root_low <= low and high <= root_high
+        inside = root_low <= low + value.offset and high + value.offset <= root_high
         _require(inside, value.name, f"a view stays inside {root.name}")
 
 
 def _check_order(graph: Graph) -> None:
-    """Nodes read what is there already, and every value is made once."""
+    """Nodes read what is there already, and every value is made once, or in parts."""
     ids = {value.id for value in graph.values}
     ready = {v.id for v in graph.values if v.storage in ("input", "constant")}
+    parts: set[int] = set()
     written_output = False
     _require_own_names("node", graph.nodes)
     for node in graph.nodes:
-        _require(node.kind in NODE_KINDS, node.name, f"kind is one of {NODE_KINDS}")
-        for id in (*node.inputs, node.output):
-            _require(id in ids, node.name, f"value {id} exists")
+        if node.kind not in NODE_KINDS:
+            _refuse(node.name, f"kind is one of {NODE_KINDS}")
+        _require(bool(node.outputs), node.name, "a node has an output")
+        for id in node.operands:
+            if id not in ids:
+                _refuse(node.name, f"value {id} exists")
         for id in node.inputs:
-            value = graph.value(id)
-            _require(graph.root(id).id in ready, node.name, f"{value.name} is made before use")
-        out = graph.value(node.output)
-        _require(out.id not in ready, node.name, f"{out.name} is made once")
-        _require(not out.is_view, node.name, f"{out.name} is not a view")
+            if graph.root(id).id not in ready:
+                _refuse(node.name, f"{graph.value(id).name} is made before use")
+        for id in node.outputs:
+            written_output |= _check_written(graph, node, id, ready, parts)
         if node.is_forced_copy:
             _require(not written_output, node.name, "forced copies precede all output")
-        ready.add(out.id)
-        written_output |= out.storage == "output"
+
+
+def _check_written(graph: Graph, node: Node, id: int, ready: set[int], parts: set[int]) -> bool:
+    """What a node makes is not there yet, unless it is another part; whether it is of an output."""
+    out, root = graph.value(id), graph.root(id)
+    again = id in parts or (root.id in ready and not (out.is_view and root.id in parts))
+    _require(not again, node.name, f"{out.name} is made once")
+    if out.is_view:
+        parts.update((id, root.id))
+    ready.add(root.id)
+    return root.storage == "output"
 
 
 def _check_kind(graph: Graph, node: Node) -> None:
@@ -143,25 +170,45 @@ def _check_kind(graph: Graph, node: Node) -> None:
     inputs = [graph.value(id) for id in node.inputs]
     out = graph.value(node.output)
     if node.kind == "Compute":
-        if node.is_elementwise:
-            same = all(value.shape == out.shape for value in inputs)
-            _require(same, node.name, "elementwise operands have the shape of the result")
+        _check_domain(graph, node)
         return
     _require(len(inputs) == 1, node.name, f"{node.kind} reads one value")
+    _require(len(node.outputs) == 1, node.name, f"{node.kind} writes one value")
     (source,) = inputs
     if node.kind == "BroadcastTo":
         try:
             broadcast_strides(source.shape, source.strides, out.shape)
         except ValueError as error:
             raise GraphError(node.name, str(error)) from None
-    else:
-        _require(source.shape == out.shape, node.name, f"{node.kind} keeps the shape")
-    if node.kind != "Cast":
-        _require(source.dtype == out.dtype, node.name, f"{node.kind} keeps the dtype")
-    if node.kind == "Contiguous":
-        _require(out.is_contiguous, node.name, "the result of Contiguous is row-major")
-    if node.kind == "ViewCopy":
-        _require(out.storage == "output", node.name, "ViewCopy writes an output")
+    elif source.shape != out.shape:
+        _refuse(node.name, f"{node.kind} keeps the shape")
+    if node.kind != "Cast" and source.dtype != out.dtype:
+        _refuse(node.name, f"{node.kind} keeps the dtype")
+    if node.kind == "Contiguous" and not out.is_contiguous:
+        _refuse(node.name, "the result of Contiguous is row-major")
+    if node.kind == "ViewCopy" and out.storage == "workspace" and not out.is_view:
+        _refuse(node.name, "ViewCopy writes an output, or a part of something")
+
+
+def _check_domain(graph: Graph, node: Node) -> None:
+    if node.domain not in DOMAINS:
+        _refuse(node.name, f"domain is one of {DOMAINS}")
+    shapes = [graph.value(id).shape for id in node.operands]
+    if node.domain == "point":
+        same = all(shape == shapes[-1] for shape in shapes)
+        _require(same, node.name, "operands of a pointwise node have the shape of the result")
+    if node.domain == "row":
+        _require(
+            len({*map(len, shapes)}) == 1, node.name, "operands of a row-wise node have one rank"
+        )
+        axis, rank = node.attr("axis", -1), len(shapes[0])
+        within = isinstance(axis, int) and -rank <= axis < 0
+        _require(within, node.name, f"axis is from {-rank} to -1")
+        for sizes in zip(*shapes, strict=True):
+            if not {*sizes} <= {1, max(sizes)}:
+                _refuse(
+                    node.name, "operands of a row-wise node have in each dimension one size, or 1"
+                )
 
 
 def _check_loops(graph: Graph) -> None:
@@ -172,21 +219,23 @@ def _check_loops(graph: Graph) -> None:
         if loop is not None:
             _require(loop not in seen, step[0].name, f"the nodes of tile loop {loop} are together")
             seen.add(loop)
-        shapes = {graph.value(node.output).shape for node in step}
-        _require(len(shapes) == 1, step[0].name, "the nodes of a tile loop have one shape")
-        inside = {node.output for node in step}
-        kept = any(graph.value(id).storage != "tile" for id in inside)
-        _require(kept, step[0].name, "a tile loop makes more than tiles")
+        inside = {id for node in step for id in node.outputs}
+        if all(graph.value(id).storage == "tile" for id in inside):
+            _refuse(step[0].name, "a tile loop makes more than tiles")
+        if loop is not None:
+            _check_loop(graph, step)
         for node in step:
-            _require(
-                loop is None or (node.is_elementwise and not node.is_forced_copy),
-                node.name,
-                "only elementwise nodes are fused",
-            )
             for id in node.inputs:
-                value = graph.value(id)
-                _require(
-                    value.storage != "tile" or id in inside,
-                    node.name,
-                    f"{value.name} is a tile and is read in the loop that makes it",
-                )
+                if graph.value(id).storage == "tile" and id not in inside:
+                    name = graph.value(id).name
+                    _refuse(node.name, f"{name} is a tile and is read in the loop that makes it")
+
+
+def _check_loop(graph: Graph, step: tuple[Node, ...]) -> None:
+    found = [graph.iteration(node) for node in step]
+    shapes, axes = {shape for shape, _ in found}, {axis for _, axis in found} - {None}
+    _require(len(shapes) == 1, step[0].name, "the nodes of a tile loop have one shape")
+    _require(len(axes) <= 1, step[0].name, "the row-wise nodes of a tile loop have one axis")
+    for node in step:
+        if node.domain == "opaque" or node.is_forced_copy:
+            _refuse(node.name, "opaque nodes and forced copies have no tile loop")

@@ -1,4 +1,4 @@
-"""What must hold for a schedule to be run, which may have been read from a file and edited.
+"""The verifier of schedules, which may have been read from a file and edited: whether one can run.
 
 How far arguments reach is the caller's affair; what lies in the workspace stays there.
 """
@@ -10,10 +10,9 @@ from collections.abc import Iterator, Sequence
 from itertools import repeat
 from typing import TYPE_CHECKING
 
-from ..lower.tiling import count_tiles
+from ..lower.tiling import ALIGNMENT, count_tiles
 from ..runtime.abi import (
     MAX_DIMS,
-    MAX_OPERANDS,
     MAX_THREADS,
     SCRATCH,
     TILE_PREFETCH_FAR,
@@ -56,6 +55,7 @@ def check_schedule(schedule: Schedule) -> Schedule:
         for op in step.ops:
             itemsizes = getattr(next(kernels), "itemsizes", None) or [0] * len(op.operands)
             _insist(f"{step.name}, {op.node}", _of_op(op, step, itemsizes))
+            _insist(f"{step.name}, {op.node}", _of_scratch(op, schedule))
             for place, itemsize in zip(op.operands, itemsizes, strict=True):
                 operand = step.operands[place]
                 if operand.base < 0:
@@ -84,10 +84,9 @@ def _of_schedule(schedule: Schedule) -> Rules:
 
 def _of_loops(step: Step) -> Rules:
     """Loops and tiles that the runner can count."""
-    shape, count = step.shape, len(step.operands)
+    shape = step.shape
     rule = f"a step has from 2 to {MAX_DIMS} dimensions"
     yield 2 <= len(shape) <= MAX_DIMS, "shape", shape, rule
-    yield count <= MAX_OPERANDS, "operands", count, f"a step has at most {MAX_OPERANDS}"
     yield bool(step.ops), "ops", 0, "a step has at least one"
     rule = f"a step has from 1 to {MOST_ELEMENTS_OF_A_STEP} elements"
     yield min(shape) >= 1 and step.elements <= MOST_ELEMENTS_OF_A_STEP, "shape", shape, rule
@@ -101,9 +100,12 @@ def _of_loops(step: Step) -> Rules:
 
 
 def _of_operand(operand: Operand, step: Step, schedule: Schedule) -> Rules:
-    dims, arguments, base = len(step.shape), len(schedule.arguments), operand.base
+    dims = len(operand.shape if step.is_call else step.shape)
+    arguments, base = len(schedule.arguments), operand.base
     rule = f"there is one for each of {dims} dimensions"
     yield len(operand.strides) == dims, "strides", operand.strides, rule
+    rule = f"at most {MAX_DIMS} dimensions"
+    yield dims <= MAX_DIMS, "strides", operand.strides, rule
     rule = (
         f"it is the index of one of {arguments} arguments, {WORKSPACE} for the workspace, or "
         f"{SCRATCH} for a thread's tiles"
@@ -113,18 +115,28 @@ def _of_operand(operand: Operand, step: Step, schedule: Schedule) -> Rules:
 
 def _of_op(op: Op, step: Step, itemsizes: Sequence[int]) -> Rules:
     count, places = len(op.operands), len(step.operands)
-    rule = f"a kernel takes from 1 to {MAX_OPERANDS}, the output last"
-    yield 1 <= count <= MAX_OPERANDS, "operands", op.operands, rule
+    yield count >= 1, "operands", op.operands, "a kernel takes at least 1"
+    rule = f"at least 1 and at most {count} of the operands are written"
+    yield 1 <= op.outputs <= count, "outputs", op.outputs, rule
     rule = f"they are places among {places} operands"
     yield all(0 <= place < places for place in op.operands), "operands", op.operands, rule
-    rule = f"this kernel takes {len(itemsizes)}, the output last"
+    rule = f"this kernel takes {len(itemsizes)}, outputs last"
     yield count == len(itemsizes), "operands", op.operands, rule
     yield 0 <= op.flags <= FLAGS, "flags", op.flags, f"they add up to at most {FLAGS}"
 
 
+def _of_scratch(op: Op, schedule: Schedule) -> Rules:
+    """The memory that a kernel has for itself, whose size the kernel knows."""
+    each = schedule.scratch_per_thread
+    rule = f"it is -1, or a place in the {each} bytes of scratch_per_thread"
+    inside = op.scratch == -1 or (0 <= op.scratch < each and op.scratch % ALIGNMENT == 0)
+    yield inside, "scratch", op.scratch, rule
+
+
 def _of_place(operand: Operand, itemsize: int, step: Step, schedule: Schedule) -> Rules:
     """It lies in the workspace, on whatever thread."""
-    sizes, start, last_thread = step.shape, operand.offset, 0
+    sizes = operand.shape if step.is_call else step.shape
+    start, last_thread = operand.offset, 0
     each = schedule.scratch_per_thread
     if operand.base == SCRATCH:
         yield each > 0, "base", SCRATCH, "scratch_per_thread is 0: there are no tiles"

@@ -1,0 +1,142 @@
+"""Letting the nodes that make a result write it where it belongs, without a copy."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+
+from ..ir import Graph, Node, Value
+from ..rewriter import Rewriter, part_of
+from ..strides import reshaped_strides, restrided
+
+Allowed = Callable[[Value, Node], bool]
+
+
+def drop_view_copies(
+    graph: Graph, nodes: list[Node], allowed: Allowed
+) -> tuple[Graph, list[Node], list[tuple[Node, Node]]]:
+    """Make producers write what their results are copied to.
+
+    Parameters
+    ----------
+    graph : Graph
+        That has the values.
+    nodes : list of Node
+        In the order in which they run.
+    allowed : callable
+        Tells of the value that a copy writes, and of a producer, whether this may write it.
+
+    Returns
+    -------
+    graph : Graph
+        With values for parts that are now written.
+    nodes : list of Node
+    dropped : list of (Node, Node)
+        Copies, and the producer of each.
+    """
+    copies = [node for node in nodes if node.kind == "ViewCopy"]
+    if not copies:
+        return graph, nodes, []
+    stores = _Stores(graph, nodes, allowed)
+    for copy in copies:
+        stores.drop(copy)
+    return stores.draft.graph(), list(stores.kept.values()), stores.dropped
+
+
+def last_forced_copy(nodes: Iterable[Node]) -> int:
+    """The place of the last forced copy, -1 without one: no output is written before it."""
+    return max((at for at, node in enumerate(nodes) if node.is_forced_copy), default=-1)
+
+
+class _Stores:
+    """Copies on their way out, and what looking at each of them needs."""
+
+    def __init__(self, graph: Graph, nodes: list[Node], allowed: Allowed):
+        self.graph = graph
+        self.draft = Rewriter(graph)
+        self.allowed = allowed
+        self.kept = dict(enumerate(nodes))
+        self.place_of = {node.name: at for at, node in enumerate(nodes)}
+        self.readers = graph.readers(nodes)
+        self.forced = last_forced_copy(nodes)
+        self.dropped: list[tuple[Node, Node]] = []
+        self.writers: dict[int, list[int]] = {}
+        for at, node in self.kept.items():
+            for id in node.outputs:
+                self.writers.setdefault(graph.root(id).id, []).append(at)
+
+    def drop(self, copy: Node) -> None:
+        """Drop a copy, if those that make what it copies can write its output."""
+        source, out = self.graph.value(copy.inputs[0]), self.graph.value(copy.output)
+        root = self.graph.root(source.id)
+        places = self.writers.get(root.id, [])
+        if root.storage != "workspace" or not places or root.dtype != out.dtype:
+            return
+        if self.readers.get(root.id) != (self.kept[self.place_of[copy.name]],):
+            return
+        writers = [self.kept[at] for at in places]
+        early = self.graph.root(out.id).storage == "output" and min(places) <= self.forced
+        if early or not all(self.allowed(out, writer) for writer in writers):
+            return
+        moved = self.targets(root, source, out, writers)
+        if moved is None:
+            return
+        for at, writer in zip(places, writers, strict=True):
+            outputs = tuple([moved.get(id, id) for id in writer.outputs])
+            self.kept[at] = replace(writer, outputs=outputs)
+        self.writers[self.graph.root(out.id).id].remove(self.place_of[copy.name])
+        self.writers[self.graph.root(out.id).id] += places
+        del self.kept[self.place_of[copy.name]]
+        self.dropped.append((copy, writers[0]))
+
+    def targets(
+        self, root: Value, source: Value, out: Value, writers: Sequence[Node]
+    ) -> dict[int, int] | None:
+        """What to write instead of `root` or parts of it, by id; None where there is no such."""
+        if source.id == root.id:
+            shape, strides = out.shape, out.strides
+        else:
+            whole = source.offset == 0 and source.size == root.size and source.is_contiguous
+            strides = reshaped_strides(out.shape, out.strides, root.shape) if whole else None
+            if strides is None:
+                return None
+            shape = root.shape
+        moved: dict[int, int] = {}
+        for writer in writers:
+            for id in writer.outputs:
+                value = self.graph.value(id)
+                if self.graph.root(id).id != root.id:
+                    continue
+                target = self.target(value, root, shape, strides, out)
+                if target is None:
+                    return None
+                moved[id] = target
+        return moved
+
+    def target(
+        self,
+        value: Value,
+        root: Value,
+        shape: tuple[int, ...],
+        strides: tuple[int, ...],
+        out: Value,
+    ) -> int | None:
+        """The part of `out` that stands for `value`, which is `root` or a part of it."""
+        if value.id == root.id and shape == out.shape:
+            return out.id
+        found: tuple[tuple[int, ...], int] | None = (strides, 0)
+        if value.id != root.id:
+            found = restrided(root.shape, value.shape, value.strides, value.offset, strides)
+        if found is None:
+            return None
+        owner = self.graph.root(out.id)
+        return self.draft.add(
+            replace(
+                value,
+                name=f"{out.name}_part",
+                strides=found[0],
+                storage=part_of(owner),
+                alias_of=owner.id,
+                offset=out.offset + found[1],
+            )
+        ).id
