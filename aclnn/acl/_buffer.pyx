@@ -62,7 +62,7 @@ def memory_of(data, name):
     return array, array.ctypes.data, length, array.flags.writeable
 
 
-def mentions_objects(bytes format):
+def mentions_objects(bytes format not None):
     """Whether a buffer's format has references to objects; names of fields stand between colons.
 
     >>> mentions_objects(b"T{O:self:}"), mentions_objects(b"T{(4)<f:Offset:}")
