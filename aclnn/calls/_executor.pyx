@@ -470,7 +470,7 @@ def aclSetInputTensorAddr(executor, index, tensor, addr):
         ACLNN_SUCCESS (0); ACLNN_ERR_INNER_NULLPTR (561103) for an executor or tensor that is null,
         destroyed or of another type; ACLNN_ERR_PARAM_INVALID (161002) for an index out of range,
         for memory that does not fit or is read-only where the output goes, and for an executor
-        made by `aclnn.executor`.
+        made by `aclnn.executor`; ACLNN_ERR_INNER (561000) if memory ran out.
 
     Examples
     --------
@@ -514,7 +514,7 @@ def aclSetOutputTensorAddr(executor, index, tensor, addr):
         ACLNN_SUCCESS (0); ACLNN_ERR_INNER_NULLPTR (561103) for an executor or tensor that is null,
         destroyed or of another type; ACLNN_ERR_PARAM_INVALID (161002) for an index out of range,
         for memory that does not fit or is read-only where the output goes, and for an executor
-        made by `aclnn.executor`.
+        made by `aclnn.executor`; ACLNN_ERR_INNER (561000) if memory ran out.
 
     Examples
     --------
@@ -558,7 +558,7 @@ def aclSetTensorAddr(executor, index, tensor, addr):
         ACLNN_SUCCESS (0); ACLNN_ERR_INNER_NULLPTR (561103) for an executor or tensor that is null,
         destroyed or of another type; ACLNN_ERR_PARAM_INVALID (161002) for an index out of range,
         for memory that does not fit or is read-only where the output goes, and for an executor
-        made by `aclnn.executor`.
+        made by `aclnn.executor`; ACLNN_ERR_INNER (561000) if memory ran out.
 
     Examples
     --------
@@ -593,35 +593,40 @@ cdef object helper_problem(object executor):
 
 cdef object set_address(object executor, object index, object tensor, object addr, str function,
                         bint inputs, bint outputs):
-    cdef aclOpExecutor found
-    if problem := helper_problem(executor):
-        return errors.fail(INNER_NULLPTR, f"{function}: {problem}")
-    if not isinstance(tensor, aclTensor) or (<aclTensor>tensor).destroyed:
-        return errors.fail(INNER_NULLPTR, f"{function}: tensor is null, destroyed or no aclTensor")
-    found = <aclOpExecutor>executor
-    if not found.from_tensors:
-        return errors.fail(
-            INVALID, f"{function}: executor was made by aclnn.executor(), which binds arrays: "
-            "executor.run(...) takes others by name")
-    slots = operand_slots(found, inputs, outputs)
-    place = as_int(index)
-    if place is None or not 0 <= place < len(slots):
-        return errors.fail(
-            INVALID, f"{function}: index is {shown(index)}, must be from 0 to {len(slots) - 1}")
     try:
-        new = {slot: (<aclTensor>found.bound[slot]).with_data(addr) for slot in slots[place]}
+        if problem := helper_problem(executor):
+            raise AclnnError(INNER_NULLPTR, problem)
+        if not isinstance(tensor, aclTensor) or (<aclTensor>tensor).destroyed:
+            raise AclnnError(INNER_NULLPTR, "tensor is null, destroyed or no aclTensor")
+        bind_address(<aclOpExecutor>executor, index, addr, inputs, outputs)
     except AclnnError as error:
         return errors.fail(error.status, f"{function}: {error}")
-    output = new.get(found.handle.n_inputs)
-    if output is not None and not output.writable and output.bytes_needed():
-        return errors.fail(
-            INVALID, f"{function}: addr is read-only, but {found.names[-1]} is the output")
-    # Asking `addr` may have run anything. Nothing below does: what is replaced goes at the end.
-    if found.destroyed:
-        return errors.fail(INNER_NULLPTR, f"{function}: executor is destroyed")
-    before = found.bound
-    found.bound = [new.get(slot, tensor) for slot, tensor in enumerate(before)]
+    except MemoryError as error:
+        return errors.fail(INNER, f"{function}: {error}")
     return OK
+
+
+cdef int bind_address(aclOpExecutor executor, object index, object addr, bint inputs,
+                      bint outputs) except -1:
+    # Reading `index` and `addr` may run anything, which may destroy the executor.
+    cdef list planned_for = executor.bound
+    if not executor.from_tensors:
+        raise invalid("executor was made by aclnn.executor(), which binds arrays: "
+                      "executor.run(...) takes others by name")
+    slots = operand_slots(executor, inputs, outputs)
+    place = as_int(index)
+    if place is None or not 0 <= place < len(slots):
+        raise invalid(f"index is {shown(index)}, must be from 0 to {len(slots) - 1}")
+    new = {slot: (<aclTensor>planned_for[slot]).with_data(addr) for slot in slots[place]}
+    output = new.get(executor.handle.n_inputs)
+    if output is not None and not output.writable and output.bytes_needed():
+        raise invalid(f"addr is read-only, but {executor.names[-1]} is the output")
+    # Nothing below runs anything: what is replaced goes at the end.
+    if executor.destroyed:
+        raise AclnnError(INNER_NULLPTR, "executor is destroyed")
+    before = executor.bound
+    executor.bound = [new.get(slot, tensor) for slot, tensor in enumerate(before)]
+    return 0
 
 
 cdef list operand_slots(aclOpExecutor executor, bint inputs, bint outputs):
