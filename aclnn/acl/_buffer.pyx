@@ -40,9 +40,10 @@ def memory_of(data, name):
     element may lie before the first.
     """
     cdef Storage held
-    array = None
-    if isinstance(data, np.ndarray):
-        array = data
+    if issubclass(type(data), np.ndarray):  # `__class__` may tell anything
+        # By its own header, whatever attributes a subclass defines; the view keeps what it is of,
+        # but that may be less than all of `data`.
+        array, keep = np.asarray(data), data
     else:
         try:
             held = Storage(data)
@@ -53,13 +54,14 @@ def memory_of(data, name):
             if PyBuffer_IsContiguous(&held.view, b"A"):
                 return held, <size_t>held.view.buf, held.view.len, not held.view.readonly
             array = foreign_array(data, name)
+        keep = array
     refuse_objects(array.dtype.hasobject, name)
     if array.size and any(step < 0 for step in array.strides):
         raise AclnnError(
             INVALID, f"{name} has negative strides: no storage begins at its first element")
     reach = sum((size - 1) * step for size, step in zip(array.shape, array.strides))
     length = reach + array.itemsize if array.size else 0
-    return array, array.ctypes.data, length, array.flags.writeable
+    return keep, array.ctypes.data, length, array.flags.writeable
 
 
 def mentions_objects(bytes format not None):

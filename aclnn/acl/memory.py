@@ -431,7 +431,7 @@ def _host_memory(given: Any, what: str) -> tuple[Any, int, int, bool]:
         keep, address, length, writable = memory_of(given, what)
     except AclnnError as error:
         raise ValueError(str(error)) from None
-    if isinstance(keep, np.ndarray) and keep.nbytes != length:
+    if isinstance(keep, np.ndarray) and np.asarray(keep).nbytes != length:
         raise ValueError(
             f"{what} has gaps: shape {keep.shape}, strides {keep.strides} bytes; copies are of "
             "consecutive bytes"
