@@ -73,6 +73,10 @@ cdef class aclOpExecutor:
     Executors may be shared by threads as long as they run it with different memory; two runs into
     the same output race, as they would with any other writer.
 
+    Memory that is bound later may lie so that an input crosses the output. Such a run is planned
+    anew, with a workspace of its own, and the attributes show the plan of the run that began last.
+    Phase two goes on asking for the workspace that phase one told of.
+
     Examples
     --------
     >>> import numpy as np
@@ -89,27 +93,27 @@ cdef class aclOpExecutor:
 
     @property
     def workspace_size(self):
-        return self.planned.workspace_size
+        return self.plan_shown().workspace_size
 
     @property
     def graph(self):
-        return self.planned.graph
+        return self.plan_shown().graph
 
     @property
     def graph_as_built(self):
-        return self.planned.graph_as_built
+        return self.plan_shown().graph_as_built
 
     @property
     def passes(self):
-        return self.planned.passes
+        return self.plan_shown().passes
 
     @property
     def plan(self):
-        return self.planned.workspace
+        return self.plan_shown().workspace
 
     @property
     def schedule(self):
-        return self.planned.schedule
+        return self.plan_shown().schedule
 
     @property
     def operator(self):
@@ -193,14 +197,15 @@ cdef class aclOpExecutor:
         AclnnError
             If `repeat` or `warmup` is no such number, or the executor is spent or destroyed.
         """
-        cdef aclOpExecutor runs = self
+        cdef aclOpExecutor runs
         from aclnn.reports import profiling
 
         profiling.check_runs(repeat, warmup)
-        if not (self.repeatable or self.spent or self.destroyed):
-            runs = self.snapshot(self.keep)
-            runs.from_tensors, runs.repeatable = self.from_tensors, True
-            self.spent = True
+        # What others bind or run meanwhile is not what is timed.
+        runs = self.snapshot(self.keep)
+        runs.from_tensors, runs.repeatable = self.from_tensors, True
+        runs.spent, runs.destroyed = self.spent, self.destroyed
+        self.spent |= not self.repeatable
         return profiling.profile_executor(runs, repeat=repeat, warmup=warmup)
 
     def to_html(self):
@@ -221,6 +226,7 @@ cdef class aclOpExecutor:
         """
         from aclnn.reports import report
 
+        self.show_next()
         return report.to_html(self)
 
     def _repr_svg_(self):
@@ -245,6 +251,21 @@ cdef class aclOpExecutor:
         state = "destroyed" if self.destroyed else "spent" if self.spent else "ready"
         return (f"<aclOpExecutor {self.origin}: {len(self.graph.nodes)} nodes, "
                 f"workspace {self.workspace_size} bytes, {state}>")
+
+    cdef int show_next(self) except -1:
+        """Show the plan of the next run, if there can be one: other memory may have been bound."""
+        cdef char *addresses[MAX_TENSORS]
+        if self.destroyed or self.spent:
+            return 0
+        try:
+            _held = self.addresses_now(addresses)
+            self.latest = self.plan_for(addresses)
+        except AclnnError:  # the next run raises it as well
+            pass
+        return 0
+
+    cdef Plan plan_shown(self):
+        return self.planned if self.latest is None else self.latest
 
     cdef tuple bind(self, object arrays, char **addresses):
         """Bind other arrays of the planned description.
@@ -305,6 +326,7 @@ cdef class aclOpExecutor:
         cdef aclOpExecutor twin = new_executor()
         twin.planned, twin.handle, twin.origin = self.planned, self.handle, self.origin
         twin.names, twin.bound, twin.keep = self.names, self.bound, held
+        twin.latest, twin.original = self.latest, self
         twin.switches, twin.scalar_texts = self.switches, self.scalar_texts
         memcpy(twin.scalars, self.scalars, sizeof(self.scalars))
         memcpy(twin.exact_scalars, self.exact_scalars, sizeof(self.exact_scalars))
@@ -353,24 +375,32 @@ cdef class aclOpExecutor:
         return 0
 
     cdef int execute(self, char **addresses, char *workspace) except -1:
-        """Run on these addresses; plan again if inputs overlap the output in another way.
+        """Run on these addresses.
 
         A run that is planned again, or given no workspace, has one of its own.
         """
+        cdef Plan plan = self.plan_for(addresses)
+        self.latest = plan
+        if self.original is not None:
+            self.original.latest = plan
+        if workspace == NULL or plan is not self.planned:
+            run_with_own_workspace(plan, addresses, self.scalar_values())
+        else:
+            run_plan(plan, addresses, workspace, self.scalar_values())
+        return 0
+
+    cdef Plan plan_for(self, char **addresses):
+        """The plan for these addresses, another one if inputs overlap the output in another way."""
         cdef request_t request
-        cdef Plan plan = self.planned
         cdef int index
-        if overlaps_as_planned(plan, addresses):
-            if workspace == NULL:
-                return run_with_own_workspace(plan, addresses, self.scalar_values())
-            return run_plan(plan, addresses, workspace, self.scalar_values())
+        if overlaps_as_planned(self.planned, addresses):
+            return self.planned
         memcpy(&request, &self.request, sizeof(request_t))
         for index in range(len(self.names)):
             request.operands[index].data = addresses[index]
         names = {role: name for role, name in zip(
             (*self.handle.operator.kernel_operands, "out"), self.names)}
-        plan = find_plan(self.handle, &request, names, self.scalar_texts, self.switches)
-        return run_with_own_workspace(plan, addresses, self.scalar_values())
+        return find_plan(self.handle, &request, names, self.scalar_texts, self.switches)
 
     cdef const double *scalar_values(self):
         if self.planned.scalars_as_double:
