@@ -292,6 +292,64 @@ def test_arrays_that_never_change_are_no_outputs():
     np.testing.assert_array_equal(found.array, aclnn.gelu(X))
 
 
+def test_masked_arrays_are_refused_wherever_arrays_are_taken():
+    x = np.ma.masked_less(X, 0)
+    executor = aclnn.executor("gelu", X)
+    calls = [
+        lambda: aclnn.gelu(x),
+        lambda: aclnn.gelu(X, out=np.ma.array(X.copy())),
+        lambda: aclnn.leaky_relu_(x),
+        lambda: aclnn.gelu(np.ma.masked),
+        lambda: aclnn.gelu_backward(X, x),
+        lambda: aclnn.executor("gelu", x),
+        lambda: aclnn.executor("gelu", X, out=np.ma.array(X.copy())),
+        lambda: executor.run(self=x),
+        lambda: executor.rebind({"out": x}),
+    ]
+    for call in calls:
+        with pytest.raises(
+            aclnn.AclnnError, match=r"masked array.*\.filled\(\.\.\.\) or its \.data"
+        ) as it:
+            call()
+        assert it.value.status == 161002
+    assert tensor_of(x) is None
+    assert "masked array" in aclnn.aclGetRecentErrMsg()
+    assert aclnn.aclrtMemcpy(np.zeros_like(X), X.nbytes, x, X.nbytes, 0) == 107000
+    np.testing.assert_array_equal(aclnn.gelu(x.data), aclnn.gelu(X))
+    assert executor.run() is not None
+
+
+def tensor_of(array):
+    return aclnn.aclCreateTensor(
+        np.shape(array), aclnn.ACL_FLOAT, None, 0, aclnn.ACL_FORMAT_ND, np.shape(array), array
+    )
+
+
+def test_masks_are_known_without_loading_what_masks():
+    code = """
+import sys
+import numpy as np
+import aclnn
+class Mine(np.ndarray):
+    pass
+x = np.ones(3, np.float32).view(Mine)
+print(aclnn.leaky_relu(x), "numpy.ma" in sys.modules)
+"""
+    done = fresh(code)
+    assert (done.stdout, done.stderr) == ("[1. 1. 1.] False\n", "")
+
+
+def test_other_subclasses_of_arrays_are_arrays():
+    class Mine(np.ndarray):
+        pass
+
+    for kind in (Mine, np.recarray, np.memmap):
+        np.testing.assert_array_equal(aclnn.gelu(X.view(kind)), aclnn.gelu(X))
+        out = np.zeros_like(X).view(kind)
+        assert aclnn.executor("gelu", X.view(kind), out=out).run() is out
+        np.testing.assert_array_equal(out, aclnn.gelu(X))
+
+
 def test_a_subclass_comes_back_as_what_its_library_makes():
     torch = pytest.importorskip("torch")
 

@@ -6,8 +6,10 @@ from cpython.buffer cimport (
     PyBuffer_Release,
     PyObject_GetBuffer,
 )
+from cpython.type cimport PyType_IsSubtype
 
 import re
+import sys
 
 import numpy as np
 
@@ -41,6 +43,7 @@ def memory_of(data, name):
     """
     cdef Storage held
     if issubclass(type(data), np.ndarray):  # `__class__` may tell anything
+        refuse_mask(data, name)
         # By its own header, whatever attributes a subclass defines; the view keeps what it is of,
         # but that may be less than all of `data`.
         array, keep = np.asarray(data), data
@@ -62,6 +65,23 @@ def memory_of(data, name):
     reach = sum((size - 1) * step for size, step in zip(array.shape, array.strides))
     length = reach + array.itemsize if array.size else 0
     return keep, array.ctypes.data, length, array.flags.writeable
+
+
+def refuse_mask(array, name):
+    """What is masked must not silently be taken for values."""
+    if is_masked(array):
+        raise AclnnError(
+            INVALID, f"{name} is a masked array, and masks are not known here: give its "
+            ".filled(...) or its .data")
+
+
+cdef bint is_masked(object array):
+    """Whether it is a masked array; asks its type alone, which runs nothing.
+
+    No such array is there before the module that has them, which NumPy loads when it is needed.
+    """
+    masked = getattr(sys.modules.get("numpy.ma"), "MaskedArray", None)
+    return isinstance(masked, type) and PyType_IsSubtype(type(array), masked)
 
 
 def mentions_objects(bytes format not None):

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from aclnn.acl import _dlpack, dtypes
+from aclnn.acl._buffer import refuse_mask
 from aclnn.acl.errors import AclnnError, invalid
 from aclnn.calls._operand import reads
 from aclnn.operators.rules import MAX_DIMS
@@ -31,9 +32,10 @@ def as_ndarray(given: Any, name: str) -> np.ndarray:
     Raises
     ------
     AclnnError
-        With status ACLNN_ERR_PARAM_INVALID, if it is no such thing.
+        With status ACLNN_ERR_PARAM_INVALID, if it is no such thing, or a masked array.
     """
     if isinstance(given, np.ndarray):
+        refuse_mask(given, name)
         return given
     try:
         array = _dlpack.array_of(given)
