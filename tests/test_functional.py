@@ -350,6 +350,57 @@ def test_other_subclasses_of_arrays_are_arrays():
         np.testing.assert_array_equal(out, aclnn.gelu(X))
 
 
+def run_phase_two_into(torch, x):
+    executor = aclnn.executor("gelu", torch.ones(3), out=x)
+    assert aclnn.aclnnGelu(None, 0, executor, None) == 0
+
+
+def run_queued_into(torch, x):
+    stream = aclnn.aclrtCreateStream()[0]
+    executor = aclnn.executor("gelu", torch.ones(3), out=x)
+    assert aclnn.aclnnGelu(None, 0, executor, stream) == 0
+    assert aclnn.aclrtSynchronizeStream(stream) == 0
+    assert aclnn.aclrtDestroyStream(stream) == 0
+
+
+@pytest.mark.parametrize(
+    "write",
+    [
+        lambda torch, x: aclnn.leaky_relu_(x),
+        lambda torch, x: aclnn.elu_(x),
+        lambda torch, x: aclnn.gelu(torch.ones(3), out=x),
+        lambda torch, x: aclnn.executor("gelu", torch.ones(3)).run(out=x),
+        lambda torch, x: aclnn.executor("gelu", x, out=x).profile(repeat=1),
+        run_phase_two_into,
+        run_queued_into,
+    ],
+)
+def test_pytorch_is_told_what_was_written(write):
+    torch = pytest.importorskip("torch")
+    x = torch.full((3,), -2.0, requires_grad=True)
+    y = x * x
+    write(torch, x.detach())
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        y.sum().backward()
+
+
+def test_pytorch_is_told_of_writes_only():
+    torch = pytest.importorskip("torch")
+    x, out = torch.ones(3), torch.zeros(2)
+    aclnn.gelu(x)
+    with pytest.raises(aclnn.AclnnError):
+        aclnn.gelu(x, out=out)
+    assert (x._version, out._version) == (0, 0)
+    with torch.inference_mode():  # such tensors have no versions
+        inferred = torch.full((3,), -1.0)
+    assert aclnn.leaky_relu_(inferred, 0.5).tolist() == [-0.5] * 3
+    executor = aclnn.executor("gelu", x)
+    found = executor.run()
+    version = found._version
+    assert executor.run() is found
+    assert found._version == version + 1
+
+
 def test_a_subclass_comes_back_as_what_its_library_makes():
     torch = pytest.importorskip("torch")
 

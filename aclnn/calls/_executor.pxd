@@ -38,7 +38,7 @@ cdef class aclOpExecutor:
     cdef Plan plan_shown(self)
     cdef int show_next(self) except -1
     cdef Plan plan_for(self, char **addresses)
-    cdef int execute(self, char **addresses, char *workspace) except -1
+    cdef int execute(self, char **addresses, char *workspace, object result) except -1
 cdef aclOpExecutor new_executor()
 
 cdef inline char *address_of(aclTensor tensor) noexcept:

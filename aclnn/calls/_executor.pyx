@@ -13,6 +13,8 @@ from aclnn.planning._plan cimport (
     run_with_own_workspace,
 )
 
+from numpy import ndarray
+
 from aclnn.acl import errors, memory
 from aclnn.acl.arguments import as_int, shown
 from aclnn.acl.constants import (
@@ -155,7 +157,7 @@ cdef class aclOpExecutor:
             held, result = self.addresses_now(addresses), self.result
         if self.from_tensors and not self.repeatable:
             self.spent = True
-        self.execute(addresses, NULL)
+        self.execute(addresses, NULL, result)
         return result
 
     def rebind(self, arrays):
@@ -326,7 +328,7 @@ cdef class aclOpExecutor:
         cdef aclOpExecutor twin = new_executor()
         twin.planned, twin.handle, twin.origin = self.planned, self.handle, self.origin
         twin.names, twin.bound, twin.keep = self.names, self.bound, held
-        twin.latest, twin.original = self.latest, self
+        twin.result, twin.latest, twin.original = self.result, self.latest, self
         twin.switches, twin.scalar_texts = self.switches, self.scalar_texts
         memcpy(twin.scalars, self.scalars, sizeof(self.scalars))
         memcpy(twin.exact_scalars, self.exact_scalars, sizeof(self.exact_scalars))
@@ -374,8 +376,8 @@ cdef class aclOpExecutor:
             raise AclnnError(NULLPTR, f"{self.names[index]} has no data")
         return 0
 
-    cdef int execute(self, char **addresses, char *workspace) except -1:
-        """Run on these addresses.
+    cdef int execute(self, char **addresses, char *workspace, object result) except -1:
+        """Run on these addresses, of which the output's are those of `result`.
 
         A run that is planned again, or given no workspace, has one of its own.
         """
@@ -387,6 +389,8 @@ cdef class aclOpExecutor:
             run_with_own_workspace(plan, addresses, self.scalar_values())
         else:
             run_plan(plan, addresses, workspace, self.scalar_values())
+        if result is not None and not isinstance(result, ndarray):
+            interchange.mark_written(result)
         return 0
 
     cdef Plan plan_for(self, char **addresses):

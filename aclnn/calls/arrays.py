@@ -65,6 +65,17 @@ def like_inputs(inputs: Sequence[Any], result: np.ndarray) -> Any:
     return like(kind, result)
 
 
+def mark_written(given: Any) -> None:
+    """Tell the library of an array that its elements were changed, where it wants to know.
+
+    PyTorch counts changes of a tensor, so that gradients that need what was there before are refused.
+    """
+    torch = sys.modules.get("torch")
+    tensor = getattr(torch, "Tensor", None)
+    if torch is not None and tensor is not None and isinstance(given, tensor):
+        torch.autograd.graph.increment_version(given)
+
+
 def _libraries_of(kind: Any) -> Iterator[Any]:
     """The modules that may know how to make an array of this kind, the likeliest first."""
     if hasattr(kind, "__array_namespace__"):
@@ -120,6 +131,7 @@ def call_foreign(
     check(target, name)
     if reads(target):
         handle.call(operands, target, numbers, switches)
+        mark_written(out)
         return out
     if not target.flags.writeable:
         raise invalid(f"{handle.name}: {name} is read-only")
@@ -127,4 +139,5 @@ def call_foreign(
     beside = readable(target, name)
     handle.call(operands, beside, numbers, switches)
     np.copyto(target, beside)
+    mark_written(out)
     return out
