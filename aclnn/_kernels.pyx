@@ -294,7 +294,8 @@ cdef int number_of(str formula) except -1:
     return _formula_numbers[formula]
 
 
-def compute_kernel(str formula, tuple in_dtypes, str out_dtype, str result_dtype=None):
+def compute_kernel(str formula not None, tuple in_dtypes not None, str out_dtype not None,
+                   str result_dtype=None):
     """The kernel of a formula for these dtypes.
 
     Parameters
@@ -367,7 +368,7 @@ cdef lane_loop lane_loop_of(const lane_loops_t *loops, kind_t read, kind_t round
     return loops.bfloat if read == BFLOAT else loops.to_bfloat
 
 
-def cast_kernel(str src, str dst):
+def cast_kernel(str src not None, str dst not None):
     """The kernel that converts `src` to `dst`, rounding once; a copy where they are the same.
 
     Parameters
@@ -397,7 +398,8 @@ cdef int set_cast(cast_state *state, str src, str dst) except -1:
     return 0
 
 
-def run(KernelRef ref, inputs, output, Py_ssize_t rows, Py_ssize_t cols, scalars=(), int flags=0):
+def run(KernelRef ref not None, inputs, output, Py_ssize_t rows, Py_ssize_t cols, scalars=(),
+        int flags=0):
     """Run a kernel on one tile, for tests.
 
     Parameters

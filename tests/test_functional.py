@@ -292,6 +292,115 @@ def test_arrays_that_never_change_are_no_outputs():
     np.testing.assert_array_equal(found.array, aclnn.gelu(X))
 
 
+def test_masked_arrays_are_refused_wherever_arrays_are_taken():
+    x = np.ma.masked_less(X, 0)
+    executor = aclnn.executor("gelu", X)
+    calls = [
+        lambda: aclnn.gelu(x),
+        lambda: aclnn.gelu(X, out=np.ma.array(X.copy())),
+        lambda: aclnn.leaky_relu_(x),
+        lambda: aclnn.gelu(np.ma.masked),
+        lambda: aclnn.gelu_backward(X, x),
+        lambda: aclnn.executor("gelu", x),
+        lambda: aclnn.executor("gelu", X, out=np.ma.array(X.copy())),
+        lambda: executor.run(self=x),
+        lambda: executor.rebind({"out": x}),
+    ]
+    for call in calls:
+        with pytest.raises(
+            aclnn.AclnnError, match=r"masked array.*\.filled\(\.\.\.\) or its \.data"
+        ) as it:
+            call()
+        assert it.value.status == 161002
+    assert tensor_of(x) is None
+    assert "masked array" in aclnn.aclGetRecentErrMsg()
+    assert aclnn.aclrtMemcpy(np.zeros_like(X), X.nbytes, x, X.nbytes, 0) == 107000
+    np.testing.assert_array_equal(aclnn.gelu(x.data), aclnn.gelu(X))
+    assert executor.run() is not None
+
+
+def tensor_of(array):
+    return aclnn.aclCreateTensor(
+        np.shape(array), aclnn.ACL_FLOAT, None, 0, aclnn.ACL_FORMAT_ND, np.shape(array), array
+    )
+
+
+def test_masks_are_known_without_loading_what_masks():
+    code = """
+import sys
+import numpy as np
+import aclnn
+class Mine(np.ndarray):
+    pass
+x = np.ones(3, np.float32).view(Mine)
+print(aclnn.leaky_relu(x), "numpy.ma" in sys.modules)
+"""
+    done = fresh(code)
+    assert (done.stdout, done.stderr) == ("[1. 1. 1.] False\n", "")
+
+
+def test_other_subclasses_of_arrays_are_arrays():
+    class Mine(np.ndarray):
+        pass
+
+    for kind in (Mine, np.recarray, np.memmap):
+        np.testing.assert_array_equal(aclnn.gelu(X.view(kind)), aclnn.gelu(X))
+        out = np.zeros_like(X).view(kind)
+        assert aclnn.executor("gelu", X.view(kind), out=out).run() is out
+        np.testing.assert_array_equal(out, aclnn.gelu(X))
+
+
+def run_phase_two_into(torch, x):
+    executor = aclnn.executor("gelu", torch.ones(3), out=x)
+    assert aclnn.aclnnGelu(None, 0, executor, None) == 0
+
+
+def run_queued_into(torch, x):
+    stream = aclnn.aclrtCreateStream()[0]
+    executor = aclnn.executor("gelu", torch.ones(3), out=x)
+    assert aclnn.aclnnGelu(None, 0, executor, stream) == 0
+    assert aclnn.aclrtSynchronizeStream(stream) == 0
+    assert aclnn.aclrtDestroyStream(stream) == 0
+
+
+@pytest.mark.parametrize(
+    "write",
+    [
+        lambda torch, x: aclnn.leaky_relu_(x),
+        lambda torch, x: aclnn.elu_(x),
+        lambda torch, x: aclnn.gelu(torch.ones(3), out=x),
+        lambda torch, x: aclnn.executor("gelu", torch.ones(3)).run(out=x),
+        lambda torch, x: aclnn.executor("gelu", x, out=x).profile(repeat=1),
+        run_phase_two_into,
+        run_queued_into,
+    ],
+)
+def test_pytorch_is_told_what_was_written(write):
+    torch = pytest.importorskip("torch")
+    x = torch.full((3,), -2.0, requires_grad=True)
+    y = x * x
+    write(torch, x.detach())
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        y.sum().backward()
+
+
+def test_pytorch_is_told_of_writes_only():
+    torch = pytest.importorskip("torch")
+    x, out = torch.ones(3), torch.zeros(2)
+    aclnn.gelu(x)
+    with pytest.raises(aclnn.AclnnError):
+        aclnn.gelu(x, out=out)
+    assert (x._version, out._version) == (0, 0)
+    with torch.inference_mode():  # such tensors have no versions
+        inferred = torch.full((3,), -1.0)
+    assert aclnn.leaky_relu_(inferred, 0.5).tolist() == [-0.5] * 3
+    executor = aclnn.executor("gelu", x)
+    found = executor.run()
+    version = found._version
+    assert executor.run() is found
+    assert found._version == version + 1
+
+
 def test_a_subclass_comes_back_as_what_its_library_makes():
     torch = pytest.importorskip("torch")
 

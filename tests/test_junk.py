@@ -2,11 +2,13 @@
 
 import inspect
 import math
+import re
+from pathlib import Path
 
 import ml_dtypes
 import numpy as np
 import pytest
-from setups import Hostile, planned, tensor
+from setups import Hostile, fresh, planned, tensor
 
 import aclnn
 
@@ -221,3 +223,69 @@ def test_junk_gives_statuses_and_never_crashes(name):
                 refused = status_of(result) != OK
                 assert type(status_of(result)) is int
             assert bool(aclnn.aclGetRecentErrMsg()) == refused
+
+
+# What is written in Cython trusts the types that its parameters name, but for None.
+SOURCES = [path for folder in ("aclnn", "graph")
+           for path in (Path(__file__).parent.parent / folder).rglob("*.pyx")]  # fmt: skip
+C_TYPES = {"int", "bint", "double", "float", "size_t", "Py_ssize_t", "ptrdiff_t", "uintptr_t",
+           "int64_t", "uint64_t"}  # fmt: skip
+
+
+def typed_parameters(source):
+    """Function, type, and what else is said, of each parameter with a type that Python can reach."""
+    for name, given in re.findall(r"^ *def (\w+)\(([^)]*)\)", source, re.MULTILINE):
+        for parameter in given.split(","):
+            words = parameter.partition("=")[0].split()
+            if len(words) > 1 and words[0] not in C_TYPES and "=" not in parameter:
+                yield name, words
+
+
+def test_no_typed_parameter_takes_none():
+    found = [(path.name, name, words) for path in SOURCES
+             for name, words in typed_parameters(path.read_text(encoding="utf-8"))]  # fmt: skip
+    assert ("_kernels.pyx", "cast_kernel", ["str", "src", "not", "None"]) in found
+    assert [one for one in found if one[2][2:] != ["not", "None"]] == []
+
+
+NONES = """
+from aclnn import isa
+from aclnn.acl import _buffer
+from aclnn.calls import entries, functional
+from aclnn.planning._plan import OperatorHandle, Plan
+kernels = isa.kernels()
+entry, form = entries.entry("aclnnGelu"), functional.form("gelu")
+calls = [
+    lambda: type(entry)(None, entry.entry, None),
+    lambda: type(entry)(entry.handle, None, None),
+    lambda: type(entry).__new__(type(entry)).functions("m", "a", "b"),
+    lambda: entry.functions(None, None, None),
+    lambda: type(form)(None, "gelu", ("self",), 1, None),
+    lambda: type(form)(form.handle, None, ("self",), 1, None),
+    lambda: type(form)(form.handle, "gelu", None, 1, None),
+    lambda: type(form).__new__(type(form)).bind([], None, [], None, []),
+    lambda: form.function(None, None),
+    lambda: OperatorHandle(None, 0),
+    lambda: OperatorHandle.__new__(OperatorHandle),
+    lambda: Plan.__new__(Plan),
+    lambda: kernels.run(None, [], (0, 0, 0), 1, 1),
+    lambda: kernels.compute_kernel(None, (), "float32"),
+    lambda: kernels.compute_kernel("gelu", None, "float32"),
+    lambda: kernels.compute_kernel("gelu", ("float32",), None),
+    lambda: kernels.cast_kernel(None, "float32"),
+    lambda: _buffer.mentions_objects(None),
+]
+for place, call in enumerate(calls):
+    try:
+        call()
+    except (TypeError, AttributeError):
+        print(place, end=" ")
+    except Exception as error:
+        print(place, repr(error))
+"""
+
+
+def test_nothing_written_in_cython_crashes_with_none():
+    done = fresh(NONES)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.split() == list(map(str, range(NONES.count("lambda:"))))

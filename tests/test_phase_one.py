@@ -195,6 +195,9 @@ def test_shape_of_the_output(name):
         ((2, 4), (3, 1), True),  # the last of a row is the first of the next
         ((1, 4), (0, 1), False),
         ((3, 1, 2), (2, 0, 1), False),
+        ((2, 3), (0, 0), True),
+        ((2, 3, 4), (0, 4, 0), True),
+        ((3,), (0,), True),
         ((2048, 2048), (1, 1), True),
         ((2, 600_000), (3, 2), False),  # too many to look at all
         ((3, 600_000), (3, 2), True),

@@ -12,6 +12,7 @@ import aclnn
 from aclnn import aclDataType as T
 from aclnn.acl.stream import submit
 from aclnn.operators import ENTRIES
+from aclnn.planning import _plan
 
 OK, NULLPTR, INVALID, INNER, INNER_NULLPTR = 0, 161001, 161002, 561000, 561103
 
@@ -281,6 +282,83 @@ def test_rebinding_to_memory_that_overlaps_is_still_as_if_copied():
     assert aclnn.aclSetOutputTensorAddr(executor, 0, tensor(shape=(100,)), storage[1:]) == OK
     assert aclnn.aclnnLeakyRelu(None, 0, executor, None) == OK
     np.testing.assert_array_equal(storage[1:], expected)
+
+
+def shows(executor):
+    """Everything in which an executor shows its plan."""
+    seen = executor.graph, executor.plan, executor.schedule, executor.passes
+    assert executor.workspace_size == executor.plan.size == executor.schedule.workspace_size
+    nodes = len(executor.graph.nodes)
+    assert f": {nodes} nodes, workspace {executor.workspace_size} bytes," in repr(executor)
+    return seen
+
+
+def crossing_arrays():
+    memory = np.arange(-50, 51, dtype=np.float32)
+    return {"self": memory[:-1], "out": memory[1:]}
+
+
+def test_executors_show_the_plan_that_ran():
+    x, out = np.ones(100, np.float32), np.zeros(100, np.float32)
+    executor = aclnn.executor("elu", x, out=out)
+    first = shows(executor)
+    executor.run(**crossing_arrays())
+    crossing = aclnn.executor("elu", **crossing_arrays())
+    assert shows(executor) == shows(crossing) != first
+    assert executor.workspace_size >= 400
+    executor.run(self=x, out=out)
+    assert shows(executor) == first
+
+
+@pytest.mark.parametrize("warmup", [0, 1])
+def test_profiles_are_of_the_plan_that_ran(warmup):
+    executor = aclnn.executor("elu", np.ones(100, np.float32))
+    executor.rebind(crossing_arrays())
+    profile = executor.profile(repeat=3, warmup=warmup)
+    assert len(profile) == 3
+    assert [len(step.times) for step in profile.steps] == [3] * len(executor.schedule.steps)
+    assert executor.workspace_size >= 400
+
+
+def test_profiles_are_of_what_was_bound_when_they_began():
+    x, out = np.ones(100, np.float32), np.zeros(100, np.float32)
+    executor = aclnn.executor("elu", x, out=out)
+
+    def bind_others(plan, begin, end, events):
+        if not plan.workspace_size:  # else it is the run below
+            executor.run(**crossing_arrays())
+
+    _plan.add_observer(bind_others)
+    try:
+        profile = executor.profile(repeat=3, warmup=0)
+    finally:
+        _plan.remove_observer(bind_others)
+    assert len(profile) == 3
+    assert {run.plan.workspace_size for run in profile.runs} == {0}
+
+
+@pytest.mark.parametrize("queued", [False, True])
+def test_phase_two_asks_for_the_workspace_it_told_of(queued):
+    x, out = np.ones(100, np.float32), np.zeros(100, np.float32)
+    size, executor = leaky(x, out)
+    aclnn.aclSetAclOpExecutorRepeatable(executor)
+    first, arrays = shows(executor), crossing_arrays()
+    stream = aclnn.aclrtCreateStream()[0] if queued else None
+
+    def run(source, target):
+        for index, array in enumerate((source, target)):
+            given = tensor(shape=(100,))
+            assert aclnn.aclSetTensorAddr(executor, index, given, array) == OK
+        assert aclnn.aclnnLeakyRelu(None, size, executor, stream) == OK
+        assert aclnn.aclrtSynchronizeStream(stream) == OK
+
+    run(arrays["self"], arrays["out"])
+    assert executor.workspace_size >= 400
+    run(x, out)
+    assert shows(executor) == first
+    assert (out == 1).all()
+    if queued:
+        assert aclnn.aclrtDestroyStream(stream) == OK
 
 
 def test_in_place_pair_and_its_single_tensor():

@@ -9,7 +9,7 @@ from setups import fresh, tensor
 
 import aclnn
 
-OK, INVALID = 0, 161002
+OK, INVALID, INNER, INNER_NULLPTR = 0, 161002, 561000, 561103
 
 
 class Exporter:
@@ -83,6 +83,68 @@ def test_a_binding_made_while_another_is_looked_at_is_kept():
     assert aclnn.aclnnLeakyRelu(None, 0, executor, None) == OK
     assert (other == -4).all()
     assert not out.any()
+
+
+BINDERS = [
+    (aclnn.aclSetInputTensorAddr, 0),
+    (aclnn.aclSetOutputTensorAddr, 0),
+    (aclnn.aclSetTensorAddr, 0),
+]
+
+
+@pytest.mark.parametrize(("bind", "index"), BINDERS)
+def test_an_executor_destroyed_while_an_address_is_read(bind, index):
+    x, destroyed = tensor(np.ones(4, np.float32)), []
+    slope = aclnn.aclCreateScalar(0.5, aclnn.ACL_FLOAT)
+    # In place, so that the address is read for two operands.
+    _, executor, status = aclnn.aclnnInplaceLeakyReluGetWorkspaceSize(x, slope)
+    assert status == OK
+
+    def destroy():
+        destroyed.append(aclnn.aclDestroyAclOpExecutor(executor))
+
+    addr = Exporter(np.ones(4, np.float32), destroy)
+    assert bind(executor, index, x, addr) == INNER_NULLPTR
+    assert "executor is destroyed" in aclnn.aclGetRecentErrMsg()
+    assert destroyed[0] == OK
+
+
+@pytest.mark.parametrize(("bind", "index"), BINDERS)
+def test_an_executor_destroyed_while_an_index_is_shown(bind, index):
+    x = tensor(np.ones(4, np.float32))
+    executor = leaky(x, x)
+
+    class Index:
+        def __repr__(self):
+            return str(aclnn.aclDestroyAclOpExecutor(executor))
+
+    assert bind(executor, Index(), x, None) == INVALID
+
+
+@pytest.mark.parametrize(("bind", "index"), BINDERS)
+def test_memory_that_runs_out_while_an_address_is_bound(bind, index, monkeypatch):
+    x = tensor(np.ones(4, np.float32))
+    executor, address = leaky(x, x), aclnn.aclrtMalloc(64, 0)[0]
+    monkeypatch.setattr(aclnn.acl.memory, "LIVE", Short())
+    assert bind(executor, index, x, address) == INNER
+    assert aclnn.aclSetRawTensorAddr(x, address) == INNER
+    monkeypatch.undo()
+    assert aclnn.aclrtFree(address) == OK
+
+
+class Short:
+    """Live allocations, for whose list there is no memory."""
+
+    def find(self, address):
+        raise MemoryError
+
+    add = find
+
+
+def test_memory_that_runs_out_while_an_allocation_is_kept(monkeypatch):
+    monkeypatch.setattr(aclnn.acl.memory, "LIVE", Short())
+    assert aclnn.aclrtMalloc(64, 0) == (0, 207001)
+    assert "64 bytes cannot be allocated" in aclnn.aclGetRecentErrMsg()
 
 
 def test_memory_freed_while_other_memory_is_freed():

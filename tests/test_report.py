@@ -149,6 +149,16 @@ def test_reports_leave_inputs_as_they_are():
     assert "An input shares memory with the output" in page
 
 
+def test_reports_are_of_what_is_bound_when_they_are_made():
+    memory = np.linspace(-3, 3, 7, dtype=np.float32)
+    before = memory.copy()
+    executor = aclnn.executor("elu", np.ones(6, np.float32))
+    executor.rebind({"self": memory[:-1], "out": memory[1:]})
+    page = executor.to_html()
+    assert np.array_equal(memory, before)
+    assert "An input shares memory with the output" in page
+
+
 def test_reports_do_not_spend_executors():
     x, out = np.full(3, -1, np.float32), np.zeros(3, np.float32)
     slope = aclnn.aclCreateScalar(0.5, aclnn.ACL_FLOAT)

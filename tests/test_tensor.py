@@ -327,6 +327,52 @@ def test_a_view_must_lie_in_its_storage(axes, offset, room):
     aclnn.aclGetRecentErrMsg()
 
 
+def test_arrays_that_lie_are_read_by_their_own_header():
+    class Liar(np.ndarray):
+        shape, strides, size, itemsize, nbytes = (1 << 20,), (4,), 1 << 20, 4, 4 << 20
+        flags, ctypes, dtype = None, None, np.dtype(np.int8)
+
+    x = np.arange(6, dtype=np.float32)
+    liar = x.view(Liar)
+    assert create((1 << 20,), data=liar) is None
+    assert f"has {x.nbytes} bytes" in message()
+    assert aclnn.aclGetRawTensorAddr(create((6,), data=liar))[0] == x.ctypes.data
+    target = np.zeros(6, np.float32)
+    assert aclnn.aclrtMemcpy(target, 4 << 20, liar, 4 << 20, 0) == 107000
+    assert aclnn.aclrtMemcpy(target, 24, liar, 24, 0) == OK
+    np.testing.assert_array_equal(target, x)
+    np.testing.assert_array_equal(aclnn.gelu(liar), aclnn.gelu(x))
+
+
+def test_what_only_claims_to_be_an_array_is_none():
+    class Claim:
+        __class__ = np.ndarray
+        dtype = np.dtype(np.float32)
+        shape, strides, size, itemsize = (6,), (4,), 6, 4
+        ctypes = flags = type("Any", (), {"data": 4096, "writeable": True})
+
+        def __array__(self, dtype=None, copy=None):
+            return np.zeros(6, np.float32)
+
+    assert create((6,), data=Claim()) is None
+    assert "must be None, a buffer" in message()
+
+
+def test_a_workspace_is_as_large_as_its_own_header_says():
+    class Liar(np.ndarray):
+        size = nbytes = 1 << 20
+        shape, strides = (1 << 20,), (1,)
+
+    storage = np.arange(101, dtype=np.float32)
+    x, out = (create((100,), storage=(101,), offset=k, data=storage) for k in (0, 1))
+    slope = aclnn.aclCreateScalar(0.5, T.ACL_FLOAT)
+    size, executor, _ = aclnn.aclnnLeakyReluGetWorkspaceSize(x, slope, out)
+    assert size >= 400
+    short = np.zeros(8, np.uint8).view(Liar)
+    assert aclnn.aclnnLeakyRelu(short, size, executor, None) == INVALID
+    assert "workspace has 8 bytes" in message()
+
+
 def test_a_tensor_keeps_its_memory_alive():
     class Watched(np.ndarray):
         pass

@@ -6,8 +6,10 @@ from cpython.buffer cimport (
     PyBuffer_Release,
     PyObject_GetBuffer,
 )
+from cpython.type cimport PyType_IsSubtype
 
 import re
+import sys
 
 import numpy as np
 
@@ -40,9 +42,11 @@ def memory_of(data, name):
     element may lie before the first.
     """
     cdef Storage held
-    array = None
-    if isinstance(data, np.ndarray):
-        array = data
+    if issubclass(type(data), np.ndarray):  # `__class__` may tell anything
+        refuse_mask(data, name)
+        # By its own header, whatever attributes a subclass defines; the view keeps what it is of,
+        # but that may be less than all of `data`.
+        array, keep = np.asarray(data), data
     else:
         try:
             held = Storage(data)
@@ -53,16 +57,34 @@ def memory_of(data, name):
             if PyBuffer_IsContiguous(&held.view, b"A"):
                 return held, <size_t>held.view.buf, held.view.len, not held.view.readonly
             array = foreign_array(data, name)
+        keep = array
     refuse_objects(array.dtype.hasobject, name)
     if array.size and any(step < 0 for step in array.strides):
         raise AclnnError(
             INVALID, f"{name} has negative strides: no storage begins at its first element")
     reach = sum((size - 1) * step for size, step in zip(array.shape, array.strides))
     length = reach + array.itemsize if array.size else 0
-    return array, array.ctypes.data, length, array.flags.writeable
+    return keep, array.ctypes.data, length, array.flags.writeable
 
 
-def mentions_objects(bytes format):
+def refuse_mask(array, name):
+    """What is masked must not silently be taken for values."""
+    if is_masked(array):
+        raise AclnnError(
+            INVALID, f"{name} is a masked array, and masks are not known here: give its "
+            ".filled(...) or its .data")
+
+
+cdef bint is_masked(object array):
+    """Whether it is a masked array; asks its type alone, which runs nothing.
+
+    No such array is there before the module that has them, which NumPy loads when it is needed.
+    """
+    masked = getattr(sys.modules.get("numpy.ma"), "MaskedArray", None)
+    return isinstance(masked, type) and PyType_IsSubtype(type(array), masked)
+
+
+def mentions_objects(bytes format not None):
     """Whether a buffer's format has references to objects; names of fields stand between colons.
 
     >>> mentions_objects(b"T{O:self:}"), mentions_objects(b"T{(4)<f:Offset:}")

@@ -573,7 +573,7 @@ def aclSetRawTensorAddr(tensor, addr):
     int
         ACLNN_SUCCESS (0); ACLNN_ERR_PARAM_NULLPTR (161001) for a null or destroyed tensor;
         ACLNN_ERR_PARAM_INVALID (161002) for what is no tensor and for memory that the view does
-        not fit.
+        not fit; ACLNN_ERR_INNER (561000) if memory ran out.
 
     Examples
     --------
@@ -591,8 +591,8 @@ def aclSetRawTensorAddr(tensor, addr):
         return status
     try:
         (<aclTensor>tensor).attach(addr, "addr")
-    except AclnnError as error:
-        return errors.fail(error.status, f"aclSetRawTensorAddr: {error}")
+    except (AclnnError, MemoryError) as error:
+        return errors.fail(getattr(error, "status", INNER), f"aclSetRawTensorAddr: {error}")
     return OK
 
 

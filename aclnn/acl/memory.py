@@ -14,6 +14,7 @@ import bisect
 import ctypes
 import operator
 import os
+import sys
 import threading
 from collections.abc import Callable
 from typing import Any, TypeVar
@@ -46,7 +47,7 @@ __all__ = [
 
 _T = TypeVar("_T")
 ALIGNMENT = 512
-_LARGEST = 2**47  # no machine of today addresses more
+_LARGEST = min(2**47, sys.maxsize // 2)  # no machine of today addresses more
 
 
 class Allocation:
@@ -190,21 +191,25 @@ def aclrtMalloc(size: int, policy: int) -> tuple[int, int]:
     try:
         nbytes = _count("size", size)
         as_member("policy", policy, aclrtMemMallocPolicy)
+        if nbytes == 0:
+            raise ValueError("size is 0, must be at least 1")
+        return _allocated(nbytes).address, OK
     except ValueError as error:
         return 0, fail(ACL_ERROR_RT_PARAM_INVALID, f"aclrtMalloc: {error}")
-    if nbytes == 0:
-        return 0, fail(ACL_ERROR_RT_PARAM_INVALID, "aclrtMalloc: size is 0, must be at least 1")
-    try:
-        if nbytes > _LARGEST:
-            raise MemoryError
-        allocation = Allocation(nbytes)
-    except (MemoryError, ValueError):
+    except MemoryError:
         return 0, fail(
             ACL_ERROR_RT_MEMORY_ALLOCATION,
-            f"aclrtMalloc: {shown(nbytes)} bytes cannot be allocated",
+            f"aclrtMalloc: {shown(size)} bytes cannot be allocated",
         )
+
+
+def _allocated(nbytes: int) -> Allocation:
+    """A new allocation among the live ones; raises MemoryError where there is no room for it."""
+    if nbytes > _LARGEST:
+        raise MemoryError
+    allocation = Allocation(nbytes)
     LIVE.add(allocation)
-    return allocation.address, OK
+    return allocation
 
 
 def aclrtFree(address: int) -> int:
@@ -426,7 +431,7 @@ def _host_memory(given: Any, what: str) -> tuple[Any, int, int, bool]:
         keep, address, length, writable = memory_of(given, what)
     except AclnnError as error:
         raise ValueError(str(error)) from None
-    if isinstance(keep, np.ndarray) and keep.nbytes != length:
+    if isinstance(keep, np.ndarray) and np.asarray(keep).nbytes != length:
         raise ValueError(
             f"{what} has gaps: shape {keep.shape}, strides {keep.strides} bytes; copies are of "
             "consecutive bytes"

@@ -83,7 +83,7 @@ cdef class EntryHandle:
     cdef object find  # by name
     cdef dict made    # the functions by name, once there are any
 
-    def __init__(self, OperatorHandle handle, entry, find):
+    def __cinit__(self, OperatorHandle handle not None, entry, find):
         operator = handle.operator
         self.handle = handle
         self.entry = entry
@@ -126,7 +126,7 @@ cdef class EntryHandle:
                 fixed_one = self.fixed_switches[self.slots[index]]
                 self.shares_kind[index] = type(fixed_one).__name__ == parameter.kind
 
-    def functions(self, str module, str plan_doc, str run_doc):
+    def functions(self, str module not None, str plan_doc not None, str run_doc not None):
         """Both phases as functions that are called without a frame of their own.
 
         Parameters
@@ -227,7 +227,7 @@ cdef class EntryHandle:
             self.refuse_rank(executor)
         return executor
 
-    def refuse_rank(self, aclOpExecutor executor):
+    cdef int refuse_rank(self, aclOpExecutor executor) except -1:
         """Check the rules for tensors of more dimensions than plans can have: an earlier one may be
         broken too, and most operators have a rule about dimensions."""
         from aclnn.planning import phase_one, settings

@@ -10,7 +10,9 @@ from aclnn.planning._plan cimport (
 )
 
 cdef class aclOpExecutor:
-    cdef readonly Plan planned
+    cdef readonly Plan planned     # what phase one made, and told the workspace's size of
+    cdef readonly Plan latest      # what the latest run used; None before the first
+    cdef aclOpExecutor original    # the executor that a snapshot was taken of
     cdef OperatorHandle handle
     cdef readonly str origin       # the C-shaped function or functional name it was made by
     cdef tuple names               # operand names in that function's spelling, output last
@@ -33,7 +35,10 @@ cdef class aclOpExecutor:
     cdef const double *scalar_values(self)
     cdef object addresses_now(self, char **addresses)
     cdef int check_tensor(self, aclTensor tensor, int index) except -1
-    cdef int execute(self, char **addresses, char *workspace) except -1
+    cdef Plan plan_shown(self)
+    cdef int show_next(self) except -1
+    cdef Plan plan_for(self, char **addresses)
+    cdef int execute(self, char **addresses, char *workspace, object result) except -1
 cdef aclOpExecutor new_executor()
 
 cdef inline char *address_of(aclTensor tensor) noexcept:

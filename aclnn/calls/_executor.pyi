@@ -5,6 +5,7 @@ from aclnn.planning._plan import Plan
 
 class aclOpExecutor:
     planned: Plan
+    latest: Plan | None
     origin: str
     repeatable: bool
     spent: bool

@@ -13,6 +13,8 @@ from aclnn.planning._plan cimport (
     run_with_own_workspace,
 )
 
+from numpy import ndarray
+
 from aclnn.acl import errors, memory
 from aclnn.acl.arguments import as_int, shown
 from aclnn.acl.constants import (
@@ -73,6 +75,10 @@ cdef class aclOpExecutor:
     Executors may be shared by threads as long as they run it with different memory; two runs into
     the same output race, as they would with any other writer.
 
+    Memory that is bound later may lie so that an input crosses the output. Such a run is planned
+    anew, with a workspace of its own, and the attributes show the plan of the run that began last.
+    Phase two goes on asking for the workspace that phase one told of.
+
     Examples
     --------
     >>> import numpy as np
@@ -89,27 +95,27 @@ cdef class aclOpExecutor:
 
     @property
     def workspace_size(self):
-        return self.planned.workspace_size
+        return self.plan_shown().workspace_size
 
     @property
     def graph(self):
-        return self.planned.graph
+        return self.plan_shown().graph
 
     @property
     def graph_as_built(self):
-        return self.planned.graph_as_built
+        return self.plan_shown().graph_as_built
 
     @property
     def passes(self):
-        return self.planned.passes
+        return self.plan_shown().passes
 
     @property
     def plan(self):
-        return self.planned.workspace
+        return self.plan_shown().workspace
 
     @property
     def schedule(self):
-        return self.planned.schedule
+        return self.plan_shown().schedule
 
     @property
     def operator(self):
@@ -151,7 +157,7 @@ cdef class aclOpExecutor:
             held, result = self.addresses_now(addresses), self.result
         if self.from_tensors and not self.repeatable:
             self.spent = True
-        self.execute(addresses, NULL)
+        self.execute(addresses, NULL, result)
         return result
 
     def rebind(self, arrays):
@@ -193,14 +199,15 @@ cdef class aclOpExecutor:
         AclnnError
             If `repeat` or `warmup` is no such number, or the executor is spent or destroyed.
         """
-        cdef aclOpExecutor runs = self
+        cdef aclOpExecutor runs
         from aclnn.reports import profiling
 
         profiling.check_runs(repeat, warmup)
-        if not (self.repeatable or self.spent or self.destroyed):
-            runs = self.snapshot(self.keep)
-            runs.from_tensors, runs.repeatable = self.from_tensors, True
-            self.spent = True
+        # What others bind or run meanwhile is not what is timed.
+        runs = self.snapshot(self.keep)
+        runs.from_tensors, runs.repeatable = self.from_tensors, True
+        runs.spent, runs.destroyed = self.spent, self.destroyed
+        self.spent |= not self.repeatable
         return profiling.profile_executor(runs, repeat=repeat, warmup=warmup)
 
     def to_html(self):
@@ -221,6 +228,7 @@ cdef class aclOpExecutor:
         """
         from aclnn.reports import report
 
+        self.show_next()
         return report.to_html(self)
 
     def _repr_svg_(self):
@@ -245,6 +253,21 @@ cdef class aclOpExecutor:
         state = "destroyed" if self.destroyed else "spent" if self.spent else "ready"
         return (f"<aclOpExecutor {self.origin}: {len(self.graph.nodes)} nodes, "
                 f"workspace {self.workspace_size} bytes, {state}>")
+
+    cdef int show_next(self) except -1:
+        """Show the plan of the next run, if there can be one: other memory may have been bound."""
+        cdef char *addresses[MAX_TENSORS]
+        if self.destroyed or self.spent:
+            return 0
+        try:
+            _held = self.addresses_now(addresses)
+            self.latest = self.plan_for(addresses)
+        except AclnnError:  # the next run raises it as well
+            pass
+        return 0
+
+    cdef Plan plan_shown(self):
+        return self.planned if self.latest is None else self.latest
 
     cdef tuple bind(self, object arrays, char **addresses):
         """Bind other arrays of the planned description.
@@ -305,6 +328,7 @@ cdef class aclOpExecutor:
         cdef aclOpExecutor twin = new_executor()
         twin.planned, twin.handle, twin.origin = self.planned, self.handle, self.origin
         twin.names, twin.bound, twin.keep = self.names, self.bound, held
+        twin.result, twin.latest, twin.original = self.result, self.latest, self
         twin.switches, twin.scalar_texts = self.switches, self.scalar_texts
         memcpy(twin.scalars, self.scalars, sizeof(self.scalars))
         memcpy(twin.exact_scalars, self.exact_scalars, sizeof(self.exact_scalars))
@@ -352,25 +376,35 @@ cdef class aclOpExecutor:
             raise AclnnError(NULLPTR, f"{self.names[index]} has no data")
         return 0
 
-    cdef int execute(self, char **addresses, char *workspace) except -1:
-        """Run on these addresses; plan again if inputs overlap the output in another way.
+    cdef int execute(self, char **addresses, char *workspace, object result) except -1:
+        """Run on these addresses, of which the output's are those of `result`.
 
         A run that is planned again, or given no workspace, has one of its own.
         """
+        cdef Plan plan = self.plan_for(addresses)
+        self.latest = plan
+        if self.original is not None:
+            self.original.latest = plan
+        if workspace == NULL or plan is not self.planned:
+            run_with_own_workspace(plan, addresses, self.scalar_values())
+        else:
+            run_plan(plan, addresses, workspace, self.scalar_values())
+        if result is not None and not isinstance(result, ndarray):
+            interchange.mark_written(result)
+        return 0
+
+    cdef Plan plan_for(self, char **addresses):
+        """The plan for these addresses, another one if inputs overlap the output in another way."""
         cdef request_t request
-        cdef Plan plan = self.planned
         cdef int index
-        if overlaps_as_planned(plan, addresses):
-            if workspace == NULL:
-                return run_with_own_workspace(plan, addresses, self.scalar_values())
-            return run_plan(plan, addresses, workspace, self.scalar_values())
+        if overlaps_as_planned(self.planned, addresses):
+            return self.planned
         memcpy(&request, &self.request, sizeof(request_t))
         for index in range(len(self.names)):
             request.operands[index].data = addresses[index]
         names = {role: name for role, name in zip(
             (*self.handle.operator.kernel_operands, "out"), self.names)}
-        plan = find_plan(self.handle, &request, names, self.scalar_texts, self.switches)
-        return run_with_own_workspace(plan, addresses, self.scalar_values())
+        return find_plan(self.handle, &request, names, self.scalar_texts, self.switches)
 
     cdef const double *scalar_values(self):
         if self.planned.scalars_as_double:
@@ -470,7 +504,7 @@ def aclSetInputTensorAddr(executor, index, tensor, addr):
         ACLNN_SUCCESS (0); ACLNN_ERR_INNER_NULLPTR (561103) for an executor or tensor that is null,
         destroyed or of another type; ACLNN_ERR_PARAM_INVALID (161002) for an index out of range,
         for memory that does not fit or is read-only where the output goes, and for an executor
-        made by `aclnn.executor`.
+        made by `aclnn.executor`; ACLNN_ERR_INNER (561000) if memory ran out.
 
     Examples
     --------
@@ -514,7 +548,7 @@ def aclSetOutputTensorAddr(executor, index, tensor, addr):
         ACLNN_SUCCESS (0); ACLNN_ERR_INNER_NULLPTR (561103) for an executor or tensor that is null,
         destroyed or of another type; ACLNN_ERR_PARAM_INVALID (161002) for an index out of range,
         for memory that does not fit or is read-only where the output goes, and for an executor
-        made by `aclnn.executor`.
+        made by `aclnn.executor`; ACLNN_ERR_INNER (561000) if memory ran out.
 
     Examples
     --------
@@ -558,7 +592,7 @@ def aclSetTensorAddr(executor, index, tensor, addr):
         ACLNN_SUCCESS (0); ACLNN_ERR_INNER_NULLPTR (561103) for an executor or tensor that is null,
         destroyed or of another type; ACLNN_ERR_PARAM_INVALID (161002) for an index out of range,
         for memory that does not fit or is read-only where the output goes, and for an executor
-        made by `aclnn.executor`.
+        made by `aclnn.executor`; ACLNN_ERR_INNER (561000) if memory ran out.
 
     Examples
     --------
@@ -593,35 +627,40 @@ cdef object helper_problem(object executor):
 
 cdef object set_address(object executor, object index, object tensor, object addr, str function,
                         bint inputs, bint outputs):
-    cdef aclOpExecutor found
-    if problem := helper_problem(executor):
-        return errors.fail(INNER_NULLPTR, f"{function}: {problem}")
-    if not isinstance(tensor, aclTensor) or (<aclTensor>tensor).destroyed:
-        return errors.fail(INNER_NULLPTR, f"{function}: tensor is null, destroyed or no aclTensor")
-    found = <aclOpExecutor>executor
-    if not found.from_tensors:
-        return errors.fail(
-            INVALID, f"{function}: executor was made by aclnn.executor(), which binds arrays: "
-            "executor.run(...) takes others by name")
-    slots = operand_slots(found, inputs, outputs)
-    place = as_int(index)
-    if place is None or not 0 <= place < len(slots):
-        return errors.fail(
-            INVALID, f"{function}: index is {shown(index)}, must be from 0 to {len(slots) - 1}")
     try:
-        new = {slot: (<aclTensor>found.bound[slot]).with_data(addr) for slot in slots[place]}
+        if problem := helper_problem(executor):
+            raise AclnnError(INNER_NULLPTR, problem)
+        if not isinstance(tensor, aclTensor) or (<aclTensor>tensor).destroyed:
+            raise AclnnError(INNER_NULLPTR, "tensor is null, destroyed or no aclTensor")
+        bind_address(<aclOpExecutor>executor, index, addr, inputs, outputs)
     except AclnnError as error:
         return errors.fail(error.status, f"{function}: {error}")
-    output = new.get(found.handle.n_inputs)
-    if output is not None and not output.writable and output.bytes_needed():
-        return errors.fail(
-            INVALID, f"{function}: addr is read-only, but {found.names[-1]} is the output")
-    # Asking `addr` may have run anything. Nothing below does: what is replaced goes at the end.
-    if found.destroyed:
-        return errors.fail(INNER_NULLPTR, f"{function}: executor is destroyed")
-    before = found.bound
-    found.bound = [new.get(slot, tensor) for slot, tensor in enumerate(before)]
+    except MemoryError as error:
+        return errors.fail(INNER, f"{function}: {error}")
     return OK
+
+
+cdef int bind_address(aclOpExecutor executor, object index, object addr, bint inputs,
+                      bint outputs) except -1:
+    # Reading `index` and `addr` may run anything, which may destroy the executor.
+    cdef list planned_for = executor.bound
+    if not executor.from_tensors:
+        raise invalid("executor was made by aclnn.executor(), which binds arrays: "
+                      "executor.run(...) takes others by name")
+    slots = operand_slots(executor, inputs, outputs)
+    place = as_int(index)
+    if place is None or not 0 <= place < len(slots):
+        raise invalid(f"index is {shown(index)}, must be from 0 to {len(slots) - 1}")
+    new = {slot: (<aclTensor>planned_for[slot]).with_data(addr) for slot in slots[place]}
+    output = new.get(executor.handle.n_inputs)
+    if output is not None and not output.writable and output.bytes_needed():
+        raise invalid(f"addr is read-only, but {executor.names[-1]} is the output")
+    # Nothing below runs anything: what is replaced goes at the end.
+    if executor.destroyed:
+        raise AclnnError(INNER_NULLPTR, "executor is destroyed")
+    before = executor.bound
+    executor.bound = [new.get(slot, tensor) for slot, tensor in enumerate(before)]
+    return 0
 
 
 cdef list operand_slots(aclOpExecutor executor, bint inputs, bint outputs):

@@ -74,7 +74,8 @@ cdef class FunctionalHandle:
     cdef object find  # by name
     cdef object made  # the function, once there is one
 
-    def __init__(self, OperatorHandle handle, str name, parameters, int n_positional, find):
+    def __cinit__(self, OperatorHandle handle not None, str name not None, parameters,
+                  int n_positional, find):
         operator = handle.operator
         self.handle = handle
         self.name = name
@@ -110,7 +111,7 @@ cdef class FunctionalHandle:
         places |= {a.role: NUMBERS + k for k, a in enumerate(operator.scalars)}
         return places | {a.role: SWITCHES + k for k, a in enumerate(operator.switches)}
 
-    def function(self, str module, str doc):
+    def function(self, str module not None, str doc not None):
         """The form as a function that is called without a frame or a dictionary of its own.
 
         Parameters

@@ -2,6 +2,7 @@
 
 cimport numpy as cnp
 
+from aclnn.acl._buffer cimport is_masked
 from aclnn.planning._plan cimport MAX_DIMS, Plan, operand_t, same_layout
 
 import numpy as np
@@ -44,7 +45,7 @@ cdef bint read_array(object given, operand_t *operand) noexcept:
     cdef int axis
     cdef cnp.npy_intp size, stride
     cdef cnp.ndarray array
-    if not cnp.PyArray_Check(given):
+    if not cnp.PyArray_CheckExact(given) and not is_unmasked_subclass(given):
         return False
     array = <cnp.ndarray>given
     operand.dtype = acl_number(array)
@@ -68,6 +69,10 @@ cdef bint read_array(object given, operand_t *operand) noexcept:
         operand.shape[axis] = cnp.PyArray_DIM(array, axis)
         operand.strides[axis] = stride
     return True
+
+
+cdef bint is_unmasked_subclass(object given) noexcept:
+    return cnp.PyArray_Check(given) and not is_masked(given)
 
 
 def reads(array):

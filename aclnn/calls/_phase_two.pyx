@@ -126,7 +126,8 @@ cdef object launch(aclOpExecutor executor, char **addresses, object held, Worksp
     cdef Job job
     if stream is None:
         try:
-            executor.execute(addresses, hold.address if hold is not None else NULL)
+            executor.execute(addresses, hold.address if hold is not None else NULL,
+                             executor.result)
         finally:
             if hold is not None:
                 hold.release()
@@ -155,7 +156,7 @@ cdef class Job:
         try:
             self.refuse_freed()
             _scheduler.limit_omp_threads(self.omp_threads)
-            self.executor.execute(self.addresses, workspace)
+            self.executor.execute(self.addresses, workspace, self.executor.result)
         except (AclnnError, MemoryError) as error:
             return INNER, f"{self.executor.origin}: {error}"
         finally:

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from aclnn.acl import _dlpack, dtypes
+from aclnn.acl._buffer import refuse_mask
 from aclnn.acl.errors import AclnnError, invalid
 from aclnn.calls._operand import reads
 from aclnn.operators.rules import MAX_DIMS
@@ -31,9 +32,10 @@ def as_ndarray(given: Any, name: str) -> np.ndarray:
     Raises
     ------
     AclnnError
-        With status ACLNN_ERR_PARAM_INVALID, if it is no such thing.
+        With status ACLNN_ERR_PARAM_INVALID, if it is no such thing, or a masked array.
     """
     if isinstance(given, np.ndarray):
+        refuse_mask(given, name)
         return given
     try:
         array = _dlpack.array_of(given)
@@ -61,6 +63,17 @@ def like_inputs(inputs: Sequence[Any], result: np.ndarray) -> Any:
     """Hand a result over as the kind of array that the first input has which is not NumPy's."""
     kind = next((given for given in inputs if not isinstance(given, np.ndarray)), result)
     return like(kind, result)
+
+
+def mark_written(given: Any) -> None:
+    """Tell the library of an array that its elements were changed, where it wants to know.
+
+    PyTorch counts changes of a tensor, so that gradients that need what was there before are refused.
+    """
+    torch = sys.modules.get("torch")
+    tensor = getattr(torch, "Tensor", None)
+    if torch is not None and tensor is not None and isinstance(given, tensor):
+        torch.autograd.graph.increment_version(given)
 
 
 def _libraries_of(kind: Any) -> Iterator[Any]:
@@ -118,6 +131,7 @@ def call_foreign(
     check(target, name)
     if reads(target):
         handle.call(operands, target, numbers, switches)
+        mark_written(out)
         return out
     if not target.flags.writeable:
         raise invalid(f"{handle.name}: {name} is read-only")
@@ -125,4 +139,5 @@ def call_foreign(
     beside = readable(target, name)
     handle.call(operands, beside, numbers, switches)
     np.copyto(target, beside)
+    mark_written(out)
     return out

@@ -149,7 +149,7 @@ cdef inline bint is_key(bytes packed, const int64_t *key, Py_ssize_t nbytes) noe
 cdef class OperatorHandle:
     """An operator as the fast paths know it: a number, counts, and the plan it used last."""
 
-    def __init__(self, operator, int identifier):
+    def __cinit__(self, operator, int identifier):
         if len(operator.kernel_operands) > MOST_INPUTS or len(operator.scalars) > MAX_SCALARS:
             raise ValueError(
                 f"{operator.name} has {len(operator.kernel_operands)} inputs and "
@@ -382,8 +382,8 @@ cdef class Plan:
         Bytes that phase two needs.
     """
 
-    def __init__(self, operator, call, graph_as_built, passes, workspace, schedule, packed, tensors,
-                 overlaps, bint scalars_as_double):
+    def __cinit__(self, operator, call, graph_as_built, passes, workspace, schedule, packed,
+                  tensors, overlaps, bint scalars_as_double):
         self.operator = operator
         self.call = call
         self.graph_as_built = graph_as_built

@@ -195,6 +195,8 @@ def _elements_meet(spec: TensorSpec) -> bool:
         dims.pop()
     if not dims:
         return False
+    if dims[0][0] == 0:  # all elements along it are one
+        return True
     if len(dims) == 2:
         (low, many), (high, more) = dims
         return high // math.gcd(low, high) < many and low // math.gcd(low, high) < more

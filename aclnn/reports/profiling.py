@@ -556,10 +556,10 @@ def profile_executor(executor: Any, repeat: int = 100, warmup: int = 3) -> Profi
     for _ in range(warmup):
         executor.run()
     seen = Profile()
-    planned, caller = executor.planned, threading.get_ident()
+    caller = threading.get_ident()
 
     def record(plan: Any, begin: int, end: int, events: Any) -> None:
-        if plan is planned and threading.get_ident() == caller:
+        if plan is executor.latest and threading.get_ident() == caller:
             seen.record(plan, begin, end, events)
 
     _plan.add_observer(record)

@@ -1,0 +1,1 @@
+cdef bint is_masked(object array)
