@@ -21,4 +21,6 @@ cdef class aclScalar:
     cdef readonly bint is_real, destroyed
     cdef readonly double as_float        # nearest float32, held in a double
     cdef readonly double as_double
+    cdef readonly bint is_whole
+    cdef readonly long long as_whole     # where it is whole
     cdef object __weakref__

@@ -661,6 +661,8 @@ def aclCreateScalar(value, dataType):
     if made.is_real:
         made.as_double = stored
         made.as_float = nearest_float32(stored)
+        made.is_whole = isinstance(stored, int) and -(2**63) <= stored < 2**63
+        made.as_whole = stored if made.is_whole else 0
     return made
 
 

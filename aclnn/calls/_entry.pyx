@@ -4,6 +4,7 @@ from cpython.object cimport PyObject
 from libc.stdint cimport int64_t
 from libc.string cimport memcpy, memset
 
+from aclnn.acl._lists cimport aclBoolArray, aclIntArray, aclTensorList
 from aclnn.acl._tensor cimport aclScalar, aclTensor
 from aclnn.calls._arguments cimport (
     MAX_PARAMETERS,
@@ -15,24 +16,31 @@ from aclnn.calls._arguments cimport (
 from aclnn.calls._executor cimport aclOpExecutor, address_of, new_executor
 from aclnn.calls._phase_two cimport run_phase_two
 from aclnn.planning._plan cimport (
+    ABSENT,
     INHERIT,
     MAX_DIMS,
+    NEGATIVE,
+    NOT_REAL,
     OperatorHandle,
     find_plan,
+    numbers_of,
     operand_t,
-    signs_of,
+    put_number,
+    put_whole,
+    request_t,
 )
 
 import sys
 from time import monotonic_ns
 
 from aclnn.acl import errors
-from aclnn.acl.arguments import as_kind, as_real, shown
+from aclnn.acl.arguments import as_kind, as_member, as_real, shown
 from aclnn.acl.constants import (
     ACLNN_ERR_INNER,
     ACLNN_ERR_PARAM_INVALID,
     ACLNN_ERR_PARAM_NULLPTR,
     ACLNN_SUCCESS,
+    aclDataType,
 )
 from aclnn.acl.errors import AclnnError
 
@@ -42,11 +50,18 @@ cdef int INVALID = int(ACLNN_ERR_PARAM_INVALID)
 cdef int INNER = int(ACLNN_ERR_INNER)
 
 cdef enum:
-    INPUT, OUTPUT, INOUT, SCALAR, FLOAT, SWITCH
+    INPUT, OUTPUT, INOUT, LIST, SCALAR, FLOAT, SWITCH
+    ACL_DOUBLE = 11
 
 cdef dict KINDS = {
-    "input": INPUT, "output": OUTPUT, "inout": INOUT, "scalar": SCALAR, "float": FLOAT,
-    "bool": SWITCH, "int": SWITCH, "str": SWITCH,
+    "input": INPUT, "output": OUTPUT, "inout": INOUT, "inputs": LIST, "scalar": SCALAR,
+    "float": FLOAT, "bool": SWITCH, "int": SWITCH, "str": SWITCH, "ints": SWITCH, "bools": SWITCH,
+    "dtype": SWITCH,
+}
+# What parameters are that are objects of CANN's, and so may be null or destroyed.
+cdef dict OBJECTS = {
+    "input": aclTensor, "output": aclTensor, "inout": aclTensor, "inputs": aclTensorList,
+    "scalar": aclScalar, "ints": aclIntArray, "bools": aclBoolArray,
 }
 cdef tuple RUN_PARAMETERS = tuple(
     [sys.intern(name) for name in ("workspace", "workspaceSize", "executor", "stream")])
@@ -70,9 +85,13 @@ cdef class EntryHandle:
     cdef readonly dict names
     cdef str plan_name
     cdef tuple operand_names
+    cdef tuple own_order  # of operands, where none is a list
     cdef int n_parameters
     cdef int kinds[MAX_PARAMETERS]
-    cdef int slots[MAX_PARAMETERS]
+    cdef int slots[MAX_PARAMETERS]    # of outputs, their number among them
+    cdef bint nullable[MAX_PARAMETERS]
+    cdef tuple objects  # the type of each parameter that is an object
+    cdef request_t defaults  # the numbers that the pair does not take
     cdef tuple fixed_switches
     cdef bint shares_kind[MAX_PARAMETERS]  # the fixed switch and what is given here
     cdef int fixed_code
@@ -92,10 +111,9 @@ cdef class EntryHandle:
         self.name = entry.name
         self.plan_name = f"{entry.name}GetWorkspaceSize"
         self.names = {p.role: p.name for p in entry.parameters}
-        if "out" not in self.names:
-            self.names["out"] = next(p.name for p in entry.parameters if p.kind == "inout")
+        self.name_outputs(entry)
         self.operand_names = tuple(
-            self.names[role] for role in (*operator.kernel_operands, "out")
+            self.names.get(role, role) for role in (*operator.kernel_operands, *operator.outputs)
         )
         self.n_parameters = len(entry.parameters)
         if self.n_parameters > MAX_PARAMETERS:
@@ -113,18 +131,31 @@ cdef class EntryHandle:
         self.switch_kinds = tuple(p.kind for p in entry.parameters)
         choices = {attribute.role: attribute.choices for attribute in operator.attributes}
         self.choices = tuple(choices.get(p.role, ()) for p in entry.parameters)
+        self.objects = tuple(OBJECTS.get(p.kind) for p in entry.parameters)
+        for index, attribute in enumerate(operator.scalars):
+            default = fixed.get(attribute.role, attribute.default)
+            put_number(&self.defaults, index, -1.0 if default is None else float(default), 0)
         for index, parameter in enumerate(entry.parameters):
             self.kinds[index] = KINDS[parameter.kind]
-            if parameter.kind in ("input", "inout"):
+            self.nullable[index] = parameter.optional
+            if parameter.kind in ("input", "inout", "inputs"):
                 self.slots[index] = operator.kernel_operands.index(parameter.role)
             elif parameter.kind == "output":
-                self.slots[index] = handle.n_inputs
+                self.slots[index] = operator.outputs.index(parameter.role)
             elif parameter.kind in ("scalar", "float"):
                 self.slots[index] = handle.scalar_roles.index(parameter.role)
             else:
                 self.slots[index] = switch_roles.index(parameter.role)
                 fixed_one = self.fixed_switches[self.slots[index]]
                 self.shares_kind[index] = type(fixed_one).__name__ == parameter.kind
+        self.own_order = self.order_of(handle.n_inputs)
+
+    def name_outputs(self, entry):
+        """An output that is a parameter in place has that parameter's name."""
+        in_place = [p.name for p in entry.parameters if p.kind == "inout"]
+        for role in self.handle.operator.outputs:
+            if role not in self.names and in_place:
+                self.names[role] = in_place.pop(0)
 
     def functions(self, str module not None, str plan_doc not None, str run_doc not None):
         """Both phases as functions that are called without a frame of their own.
@@ -188,18 +219,19 @@ cdef class EntryHandle:
     cdef aclOpExecutor read(self, PyObject **arguments):
         """Check for null arguments and take the call apart."""
         cdef aclOpExecutor executor = new_executor()
-        cdef int index, kind, slot
-        cdef bint deep = False
+        cdef int index, kind, slot, n_inputs
         cdef object switches = None
+        self.refuse_null(arguments)
+        n_inputs = self.count_inputs(arguments)
         executor.handle = self.handle
         executor.origin = self.name
-        executor.names = self.operand_names
         executor.from_tensors = True
-        executor.bound = [None] * (self.handle.n_inputs + 1)
+        executor.make_room(n_inputs, self.handle.n_outputs)
+        executor.names = self.operand_names
+        executor.bound = [None] * (n_inputs + self.handle.n_outputs)
         executor.request.operator_id = self.handle.id
-        executor.request.n_inputs = self.handle.n_inputs
         executor.request.materialize = executor.request.strategy = INHERIT
-        self.refuse_null(arguments)
+        self.take_defaults(&executor.request)
         for index in range(self.n_parameters):
             kind, slot, value = self.kinds[index], self.slots[index], <object>arguments[index]
             if kind == SWITCH:
@@ -213,58 +245,137 @@ cdef class EntryHandle:
             elif kind == FLOAT:
                 self.read_float(executor, index, slot, value)
             else:
-                deep |= (<aclTensor>value).ndim > MAX_DIMS
-                self.read_tensor(executor, slot, <aclTensor>value)
-                if kind == INOUT:
-                    self.read_tensor(executor, self.handle.n_inputs, <aclTensor>value)
+                self.read_tensors(executor, kind, slot, value)
         if switches is None:
             executor.switches = self.fixed_switches
             executor.request.switches = self.fixed_code
         else:
             executor.switches = tuple(switches)
             executor.request.switches = self.handle.switch_code(executor.switches)
-        if deep:
-            self.refuse_rank(executor)
+        if self.handle.is_variadic:
+            self.name_list(executor)
+        executor.order = self.order_of(n_inputs) if self.handle.is_variadic else self.own_order
+        self.refuse_rank(executor)
         return executor
+
+    cdef int count_inputs(self, PyObject **arguments) except -1:
+        """How many inputs there are, those of a list included."""
+        cdef int index
+        if not self.handle.is_variadic:
+            return self.handle.n_inputs
+        for index in range(self.n_parameters):
+            if self.kinds[index] == LIST:
+                return self.handle.n_inputs - 1 + len((<aclTensorList>arguments[index]).items)
+        return self.handle.n_inputs
+
+    cdef void take_defaults(self, request_t *request) noexcept:
+        """Numbers that the pair does not take; and every operand absent."""
+        cdef int index
+        request.n_numbers = self.handle.n_scalars
+        memcpy(request.numbers, self.defaults.numbers, sizeof(request.numbers))
+        memcpy(request.facts, self.defaults.facts, sizeof(request.facts))
+        for index in range(request.n_inputs + request.n_outputs):
+            request.operands[index].ndim = ABSENT
+            request.operands[index].data = NULL
+            request.operands[index].dtype = request.operands[index].format = 0
+            request.operands[index].writable = True
+
+    cdef int name_list(self, aclOpExecutor executor) except -1:
+        """A name for each tensor of the list."""
+        cdef int first = self.handle.n_inputs - 1, count = executor.request.n_inputs - first
+        cdef int place
+        names = list(self.operand_names)
+        listed = []
+        for place in range(count):
+            listed.append(f"{names[first]}[{place}]")
+        names[first:first + 1] = listed
+        executor.names = tuple(names)
+        return 0
+
+    def order_of(self, int n_inputs):
+        """The slots that each tensor parameter stands for, in the order of the signature: inputs,
+        then outputs; a tensor in place is both."""
+        inputs, outputs = [], []
+        shared = [p.role for p in self.entry.parameters if p.kind == "inout"]
+        left = [n for n, role in enumerate(self.handle.operator.outputs)
+                if role not in [p.role for p in self.entry.parameters]]
+        for index, parameter in enumerate(self.entry.parameters):
+            if parameter.kind == "inputs":
+                inputs += [(slot,) for slot in range(self.slots[<int>index], n_inputs)]
+            elif parameter.kind == "input":
+                inputs.append((self.slots[<int>index],))
+            elif parameter.kind == "inout":
+                number = left[shared.index(parameter.role)]
+                inputs.append((self.slots[<int>index], n_inputs + number))
+            elif parameter.kind == "output":
+                outputs.append((n_inputs + self.slots[<int>index],))
+        return (*inputs, *outputs)
+
+    cdef int read_tensors(self, aclOpExecutor executor, int kind, int slot, object value) except -1:
+        cdef int place
+        if value is None:  # which may be
+            return 0
+        if kind == OUTPUT:
+            return self.read_tensor(executor, executor.request.n_inputs + slot, <aclTensor>value)
+        if kind == LIST:
+            for place, tensor in enumerate((<aclTensorList>value).items):
+                self.read_tensor(executor, slot + place, <aclTensor>tensor)
+            return 0
+        self.read_tensor(executor, slot, <aclTensor>value)
+        if kind == INOUT:
+            for found in self.own_order:
+                if found[0] == slot:
+                    self.read_tensor(executor, found[1], <aclTensor>value)
+        return 0
 
     cdef int refuse_rank(self, aclOpExecutor executor) except -1:
         """Check the rules for tensors of more dimensions than plans can have: an earlier one may be
         broken too, and most operators have a rule about dimensions."""
+        for tensor in executor.bound:
+            if tensor is not None and (<aclTensor>tensor).ndim > MAX_DIMS:
+                break
+        else:
+            return 0
         from aclnn.planning import phase_one, settings
 
-        operands = [describe_tensor(tensor) for tensor in executor.bound]
-        signs = signs_of(&executor.request, self.handle.n_scalars)
-        asked = phase_one.Request(self.handle.operator, operands, signs, executor.scalar_texts,
-                                  executor.switches, self.names)
+        operands = []
+        for tensor in executor.bound:
+            operands.append(None if tensor is None else describe_tensor(tensor))
+        asked = phase_one.Request(
+            self.handle.operator, operands, executor.request.n_inputs,
+            numbers_of(&executor.request), executor.scalar_texts, executor.switches, self.names)
         phase_one.check_call(asked, settings.get_soc_version())
         raise AclnnError(INVALID, f"tensors have more than {MAX_DIMS} dimensions")
 
     cdef int refuse_null(self, PyObject **arguments) except -1:
         """Null arguments come first, whatever else is wrong."""
-        cdef int index, kind, foreign = -1
-        cdef bint known, gone
+        cdef int index, foreign = -1
         for index in range(self.n_parameters):
-            kind, value = self.kinds[index], <object>arguments[index]
-            if kind == FLOAT or (kind == SWITCH and self.switch_kinds[index] != "str"):
-                continue
+            value, wanted = <object>arguments[index], self.objects[index]
             if value is None:
-                raise AclnnError(NULLPTR, f"{self.entry.parameters[index].name} is null")
-            if kind == SWITCH:
+                if not self.nullable[index] and (wanted is not None
+                                                 or self.switch_kinds[index] == "str"):
+                    raise AclnnError(NULLPTR, f"{self.entry.parameters[index].name} is null")
                 continue
-            if kind == SCALAR:
-                known = isinstance(value, aclScalar)
-                gone = known and (<aclScalar>value).destroyed
-            else:
-                known = isinstance(value, aclTensor)
-                gone = known and (<aclTensor>value).destroyed
-            if gone:
+            if wanted is None:
+                continue
+            if type(value) is not wanted and not isinstance(value, wanted):
+                foreign = index if foreign < 0 else foreign
+            elif is_destroyed(value, self.kinds[index]):
                 raise AclnnError(NULLPTR, f"{self.entry.parameters[index].name} is a destroyed "
                                  f"{type(value).__name__}")
-            if not known and foreign < 0:
-                foreign = index
+            elif self.kinds[index] == LIST:
+                self.refuse_dead(index, <aclTensorList>value)
         if foreign >= 0:
-            self.refuse(foreign, type(<object>arguments[foreign]).__name__,
-                        "an aclScalar" if self.kinds[foreign] == SCALAR else "an aclTensor")
+            wanted = self.objects[foreign].__name__
+            self.refuse(foreign, type(<object>arguments[foreign]).__name__, f"an {wanted}")
+        return 0
+
+    cdef int refuse_dead(self, int index, aclTensorList listed) except -1:
+        for place, tensor in enumerate(listed.items):
+            if (<aclTensor>tensor).destroyed:
+                name = self.entry.parameters[index].name
+                raise AclnnError(NULLPTR, f"{name}[{place}] is a destroyed aclTensor")
         return 0
 
     def refuse(self, index, what, wanted):
@@ -273,26 +384,40 @@ cdef class EntryHandle:
 
     cdef object read_switch(self, int index, object value):
         kind = self.switch_kinds[index]
+        if value is None and self.nullable[index]:
+            return None
+        if kind == "ints":
+            return ints_of(<aclIntArray>value)
+        if kind == "bools":
+            return bools_of(<aclBoolArray>value)
+        if kind == "dtype":
+            return self.read_dtype(index, value)
         try:
             found = as_kind(kind, value)
         except TypeError:
             self.refuse(index, shown(value), f"{'an' if kind == 'int' else 'a'} {kind}")
         if kind != "int":
             return found
+        if not -(2**63) <= found < 2**63:
+            self.refuse(index, shown(value), "an int of 64 bits")
         choices = self.choices[index]
         return choices[found] if 0 <= found < len(choices) else found
 
+    def read_dtype(self, int index, value):
+        name = self.entry.parameters[index].name
+        return aclDataType(as_member(name, value, aclDataType))
+
     cdef int read_scalar(self, aclOpExecutor executor, int index, int slot,
                          aclScalar value) except -1:
-        cdef int signs = 0
+        cdef request_t *request = &executor.request
         if not value.is_real:
-            signs = 2
+            put_number(request, slot, 0.0, value.dtype)
+            request.facts[slot] |= NOT_REAL
+        elif value.is_whole:
+            put_whole(request, slot, value.as_float, value.as_whole, value.dtype)
         else:
-            executor.scalars[slot] = value.as_float
-            executor.exact_scalars[slot] = value.as_double
-            signs = value.as_float < 0
-        executor.request.scalar_signs |= signs << 2 * slot
-        if signs:
+            put_number(request, slot, value.as_double, value.dtype)
+        if request.facts[slot] & (NEGATIVE | NOT_REAL):
             if executor.scalar_texts is None:
                 executor.scalar_texts = {}
             executor.scalar_texts[self.handle.scalar_roles[slot]] = repr(value)
@@ -300,12 +425,11 @@ cdef class EntryHandle:
 
     cdef int read_float(self, aclOpExecutor executor, int index, int slot, object value) except -1:
         try:
-            executor.exact_scalars[slot] = value if type(value) is float else as_real(value)
+            found = value if type(value) is float else as_real(value)
         except Exception:  # whatever its __float__ raises
             name = self.entry.parameters[index].name
             raise AclnnError(INVALID, f"{name} is {shown(value)}, must be a real number") from None
-        executor.scalars[slot] = executor.exact_scalars[slot]
-        executor.request.scalar_signs |= (<float>executor.exact_scalars[slot] < 0) << 2 * slot
+        put_number(&executor.request, slot, found, ACL_DOUBLE)
         return 0
 
     cdef int read_tensor(self, aclOpExecutor executor, int slot, aclTensor value) except -1:
@@ -356,6 +480,28 @@ cdef object call_phase_two(object form, PyObject *const *values, Py_ssize_t n_va
     take_arguments(entry.name, RUN_PARAMETERS, &entry.run_function.signature, values, n_values,
                    names, given)
     return entry.run(<object>given[0], <object>given[1], <object>given[2], <object>given[3])
+
+
+cdef bint is_destroyed(object value, int kind):
+    if kind in (INPUT, OUTPUT, INOUT):
+        return (<aclTensor>value).destroyed
+    return value.destroyed
+
+
+cdef tuple ints_of(aclIntArray given):
+    cdef Py_ssize_t place
+    found = []
+    for place in range(given.size):
+        found.append(given.values[place])
+    return tuple(found)
+
+
+cdef tuple bools_of(aclBoolArray given):
+    cdef Py_ssize_t place
+    found = []
+    for place in range(given.size):
+        found.append(bool(given.values[place]))
+    return tuple(found)
 
 
 cdef object describe_tensor(aclTensor tensor):

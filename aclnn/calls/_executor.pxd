@@ -1,7 +1,7 @@
 from aclnn.acl._tensor cimport aclTensor
 from aclnn.planning._plan cimport (
-    MAX_SCALARS,
-    MAX_TENSORS,
+    FEW,
+    MANY,
     OperatorHandle,
     Plan,
     item_size,
@@ -15,24 +15,27 @@ cdef class aclOpExecutor:
     cdef aclOpExecutor original    # the executor that a snapshot was taken of
     cdef OperatorHandle handle
     cdef readonly str origin       # the C-shaped function or functional name it was made by
-    cdef tuple names               # operand names in that function's spelling, output last
-    cdef list bound                # aclTensor or ndarray per operand, output last; None: no data
+    cdef tuple names               # operand names in that function's spelling, outputs last
+    cdef tuple order               # operands in the order of its signature, inputs and outputs
+    cdef list bound                # aclTensor or ndarray per operand, outputs last; None: no data
     cdef object result             # what run() gives back, in the caller's kind of array
     cdef object keep               # whatever the arrays' memory hangs on
-    cdef double scalars[MAX_SCALARS]
-    cdef double exact_scalars[MAX_SCALARS]
     cdef object scalar_texts, switches
     cdef request_t request
     cdef readonly bint repeatable, spent, destroyed
     cdef object __weakref__
     cdef bint from_tensors
-    cdef unsigned int versions[MAX_TENSORS]  # of tensors, when phase one read them
+    cdef operand_t few_operands[FEW]
+    cdef unsigned int few_versions[FEW]
+    cdef unsigned int *versions    # of tensors, when phase one read them
+    cdef bytes room                # where operands and versions lie that are not few
 
+    cdef int make_room(self, int n_inputs, int n_outputs) except -1
     cdef tuple bind(self, object arrays, char **addresses)
     cdef object fitting(self, int slot, object given, object planned_for, operand_t *found)
+    cdef bint is_absent(self, int slot) noexcept
     cdef int refuse_destroyed(self) except -1
     cdef aclOpExecutor snapshot(self, object held)
-    cdef const double *scalar_values(self)
     cdef object addresses_now(self, char **addresses)
     cdef int check_tensor(self, aclTensor tensor, int index) except -1
     cdef Plan plan_shown(self)

@@ -5,7 +5,10 @@ from libc.string cimport memcpy
 
 from aclnn.acl._tensor cimport aclTensor
 from aclnn.calls._operand cimport fits, read_or_refuse
+from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
+
 from aclnn.planning._plan cimport (
+    ABSENT,
     find_plan,
     operand_t,
     overlaps_as_planned,
@@ -146,7 +149,7 @@ cdef class aclOpExecutor:
             If the executor is spent or destroyed, an operand has no data, or an array does not
             fit the plan.
         """
-        cdef char *addresses[MAX_TENSORS]
+        cdef char *addresses[MANY]
         if self.destroyed or self.spent:
             raise AclnnError(INNER, f"{self.origin}: executor is "
                              + ("destroyed" if self.destroyed else "spent"))
@@ -176,7 +179,7 @@ cdef class aclOpExecutor:
             read-only, the executor is destroyed, or it was made by a C-shaped function. Nothing
             is bound then.
         """
-        cdef char *addresses[MAX_TENSORS]
+        cdef char *addresses[MANY]
         self.bind(arrays, addresses)
 
     def profile(self, repeat=100, warmup=3):
@@ -254,9 +257,28 @@ cdef class aclOpExecutor:
         return (f"<aclOpExecutor {self.origin}: {len(self.graph.nodes)} nodes, "
                 f"workspace {self.workspace_size} bytes, {state}>")
 
+    cdef int make_room(self, int n_inputs, int n_outputs) except -1:
+        """Have room for the descriptions of so many operands."""
+        cdef int count = n_inputs + n_outputs
+        cdef Py_ssize_t size = count * <Py_ssize_t>sizeof(operand_t)
+        if count > MANY:
+            raise invalid(f"{self.origin}: {count} tensors, at most {MANY} are possible")
+        self.request.n_inputs, self.request.n_outputs = n_inputs, n_outputs
+        self.request.operands, self.versions = self.few_operands, self.few_versions
+        if count > FEW:
+            self.room = PyBytes_FromStringAndSize(
+                NULL, size + count * <Py_ssize_t>sizeof(unsigned int))
+            self.request.operands = <operand_t *>PyBytes_AS_STRING(self.room)
+            self.versions = <unsigned int *>(PyBytes_AS_STRING(self.room) + size)
+        return 0
+
+    cdef bint is_absent(self, int slot) noexcept:
+        """Whether an operand is one that may be null, and is."""
+        return self.request.operands[slot].ndim == ABSENT
+
     cdef int show_next(self) except -1:
         """Show the plan of the next run, if there can be one: other memory may have been bound."""
-        cdef char *addresses[MAX_TENSORS]
+        cdef char *addresses[MANY]
         if self.destroyed or self.spent:
             return 0
         try:
@@ -275,7 +297,7 @@ cdef class aclOpExecutor:
         Returns what is bound then and the output in the caller's kind, with the addresses of all
         operands. All of it is of one moment, whatever other threads bind.
         """
-        cdef operand_t found[MAX_TENSORS]
+        cdef operand_t found[MANY]
         cdef int slot
         planned_for = self.bound
         self.refuse_destroyed()
@@ -299,11 +321,17 @@ cdef class aclOpExecutor:
             if slot in slots:
                 bound[slot], given = slots[slot]
                 self.request.operands[slot].data = found[slot].data
-                if slot == len(self.names) - 1:
-                    self.result = given
+                if slot >= self.request.n_inputs:
+                    self.result = self.result_with(slot - self.request.n_inputs, given)
             addresses[slot] = self.request.operands[slot].data
         self.bound = bound
         return bound, self.result
+
+    def result_with(self, int number, given):
+        """What a run gives back when one of the outputs is another."""
+        if self.request.n_outputs == 1:
+            return given
+        return tuple(given if n == number else old for n, old in enumerate(self.result))
 
     cdef object fitting(self, int slot, object given, object planned_for, operand_t *found):
         """What is given for an operand as an array, if it is of the planned description."""
@@ -314,7 +342,7 @@ cdef class aclOpExecutor:
             raise invalid(
                 f"{self.origin}: {name} is {describe(array)}, but the plan is for "
                 f"{describe(planned_for)}")
-        if slot == len(self.names) - 1 and not found.writable:
+        if slot >= self.request.n_inputs and not found.writable:
             raise invalid(f"{self.origin}: {name} is read-only")
         return array
 
@@ -330,12 +358,12 @@ cdef class aclOpExecutor:
         twin.names, twin.bound, twin.keep = self.names, self.bound, held
         twin.result, twin.latest, twin.original = self.result, self.latest, self
         twin.switches, twin.scalar_texts = self.switches, self.scalar_texts
-        memcpy(twin.scalars, self.scalars, sizeof(self.scalars))
-        memcpy(twin.exact_scalars, self.exact_scalars, sizeof(self.exact_scalars))
-        memcpy(twin.versions, self.versions, sizeof(self.versions))
+        cdef int count = self.request.n_inputs + self.request.n_outputs
+        twin.order = self.order
         twin.request = self.request
-        if self.request.numbers != NULL:
-            twin.request.numbers = twin.exact_scalars
+        twin.make_room(self.request.n_inputs, self.request.n_outputs)
+        memcpy(twin.request.operands, self.request.operands, count * sizeof(operand_t))
+        memcpy(twin.versions, self.versions, count * sizeof(unsigned int))
         return twin
 
     cdef object addresses_now(self, char **addresses):
@@ -344,25 +372,31 @@ cdef class aclOpExecutor:
         The list returned keeps them alive: another thread may bind, describe or destroy meanwhile.
         Lists of what is bound are replaced, never changed.
         """
-        cdef int index, last = len(self.names) - 1
+        cdef int index, count = self.request.n_inputs + self.request.n_outputs
         cdef list held, bound = self.bound
         cdef aclTensor tensor
         if not self.from_tensors:
-            for index in range(last + 1):
+            for index in range(count):
                 addresses[index] = self.request.operands[index].data
             return bound
-        for index in range(last + 1):
+        for index in range(count):
+            if self.is_absent(index):
+                continue
             tensor = <aclTensor>bound[index]
             if tensor.device and not memory.is_alive(tensor.owner):
                 raise AclnnError(INVALID, f"{self.names[index]} lies in memory that was freed")
-        held = [None] * (last + 1)
-        for index in range(last + 1):  # nothing in here lets another thread run
+        held = [None] * count
+        for index in range(count):  # nothing in here lets another thread run
+            addresses[index] = NULL
+            if self.is_absent(index):
+                continue
             tensor = <aclTensor>bound[index]
             self.check_tensor(tensor, index)
             addresses[index] = address_of(tensor)
             held[index] = tensor.owner
-        if not tensor.writable and self.planned.elements:
-            raise AclnnError(INVALID, f"{self.names[last]} is read-only, but is the output")
+            if index >= self.request.n_inputs and not tensor.writable and self.planned.elements:
+                raise AclnnError(
+                    INVALID, f"{self.names[index]} is read-only, but is the output")
         return held
 
     cdef int check_tensor(self, aclTensor tensor, int index) except -1:
@@ -386,30 +420,24 @@ cdef class aclOpExecutor:
         if self.original is not None:
             self.original.latest = plan
         if workspace == NULL or plan is not self.planned:
-            run_with_own_workspace(plan, addresses, self.scalar_values())
+            run_with_own_workspace(plan, addresses, self.request.numbers)
         else:
-            run_plan(plan, addresses, workspace, self.scalar_values())
+            run_plan(plan, addresses, workspace, self.request.numbers)
         if result is not None and not isinstance(result, ndarray):
             interchange.mark_written(result)
         return 0
 
     cdef Plan plan_for(self, char **addresses):
         """The plan for these addresses, another one if inputs overlap the output in another way."""
-        cdef request_t request
+        cdef aclOpExecutor twin
         cdef int index
         if overlaps_as_planned(self.planned, addresses):
             return self.planned
-        memcpy(&request, &self.request, sizeof(request_t))
-        for index in range(len(self.names)):
-            request.operands[index].data = addresses[index]
-        names = {role: name for role, name in zip(
-            (*self.handle.operator.kernel_operands, "out"), self.names)}
-        return find_plan(self.handle, &request, names, self.scalar_texts, self.switches)
-
-    cdef const double *scalar_values(self):
-        if self.planned.scalars_as_double:
-            return &self.exact_scalars[0]
-        return &self.scalars[0]
+        twin = self.snapshot(None)
+        for index in range(self.request.n_inputs + self.request.n_outputs):
+            twin.request.operands[index].data = addresses[index]
+        return find_plan(self.handle, &twin.request, self.planned.call.names, self.scalar_texts,
+                         self.switches)
 
 
 def aclSetAclOpExecutorRepeatable(executor):
@@ -651,10 +679,15 @@ cdef int bind_address(aclOpExecutor executor, object index, object addr, bint in
     place = as_int(index)
     if place is None or not 0 <= place < len(slots):
         raise invalid(f"index is {shown(index)}, must be from 0 to {len(slots) - 1}")
-    new = {slot: (<aclTensor>planned_for[slot]).with_data(addr) for slot in slots[place]}
-    output = new.get(executor.handle.n_inputs)
-    if output is not None and not output.writable and output.bytes_needed():
-        raise invalid(f"addr is read-only, but {executor.names[-1]} is the output")
+    new = {}
+    for slot in slots[place]:
+        if executor.is_absent(slot):
+            raise invalid(f"{executor.names[slot]} was null at phase one")
+        new[slot] = (<aclTensor>planned_for[slot]).with_data(addr)
+    for slot, tensor in new.items():
+        written = slot >= executor.request.n_inputs
+        if written and not tensor.writable and tensor.bytes_needed():
+            raise invalid(f"addr is read-only, but {executor.names[slot]} is the output")
     # Nothing below runs anything: what is replaced goes at the end.
     if executor.destroyed:
         raise AclnnError(INNER_NULLPTR, "executor is destroyed")
@@ -665,11 +698,12 @@ cdef int bind_address(aclOpExecutor executor, object index, object addr, bint in
 
 cdef list operand_slots(aclOpExecutor executor, bint inputs, bint outputs):
     """The operands each index stands for; an in-place tensor is input and output in one."""
-    last = len(executor.names) - 1
-    shared = [slot for slot in range(last) if executor.names[slot] == executor.names[last]]
+    cdef int first_output = executor.request.n_inputs
     slots = []
-    if inputs:
-        slots += [[slot, last] if slot in shared else [slot] for slot in range(last)]
-    if outputs and not (inputs and shared):
-        slots.append([*shared, last])
+    for found in executor.order:
+        wanted = False
+        for slot in found:
+            wanted = wanted or (inputs if slot < first_output else outputs)
+        if wanted:
+            slots.append(list(found))
     return slots

@@ -9,6 +9,33 @@ from cpython.long cimport PyLong_AsLongLongAndOverflow
 from cpython.object cimport PyObject
 from libc.string cimport memcpy, memset
 
+from graph.runtime.abi cimport kernel_number
+
+import sys
+
+import numpy as np
+
+from aclnn.calls._arguments cimport function_t, new_function, take_arguments
+from aclnn.calls._executor cimport aclOpExecutor, new_executor
+from aclnn.calls._operand cimport new_output, read_array, read_or_refuse, take_absent
+from aclnn.planning._plan cimport (
+    ABSENT,
+    INHERIT,
+    MANY,
+    MAX_NUMBERS,
+    NUMBER_FORMS,
+    SEVERAL,
+    OperatorHandle,
+    Plan,
+    find_plan,
+    operand_t,
+    plain,
+    put_number,
+    put_whole,
+    request_t,
+    run_with_own_workspace,
+)
+
 import sys
 
 from aclnn.calls._arguments cimport function_t, new_function, take_arguments
@@ -32,16 +59,23 @@ from aclnn.acl.constants import aclDataType
 from aclnn.acl.errors import invalid
 from aclnn.acl.rounding import as_float_once
 from aclnn.calls import arrays
+from aclnn.calls.options import as_option
 
 cdef double EXACT = 2.0**53  # up to here doubles hold all integers
 
 cdef enum:
-    # Where the arguments of a call go: operands in the kernels' order, numbers, then switches.
+    # Where the arguments of a call go: operands in the kernels' order, outputs, numbers, switches.
+    MOST_INPUTS = 16
     FIRST = 0
     OUT = FIRST + MOST_INPUTS
     NUMBERS = OUT + 1
-    SWITCHES = NUMBERS + MAX_SCALARS
-    SLOTS = SWITCHES + 4
+    SWITCHES = NUMBERS + MAX_NUMBERS
+    MOST_SWITCHES = 8
+    SLOTS = SWITCHES + MOST_SWITCHES
+    # What numbers are for rules that ask: Python's own.
+    ACL_FLOAT = 0
+    ACL_INT64 = 9
+    ACL_BOOL = 12
 
 
 cdef class FunctionalHandle:
@@ -53,8 +87,8 @@ cdef class FunctionalHandle:
     name : str
     parameters : sequence of str
         Of the function, in order, inputs first.
-    n_positional : int
-        How many may be given by position.
+    n_positional, n_required : int
+        How many may be given by position, and how many have to be given, the first ones.
     find : callable
         Finds the handle by `name`: pickles hold these two. Importable by its own name.
     """
@@ -68,40 +102,44 @@ cdef class FunctionalHandle:
     cdef tuple parameter_names
     cdef int default_code
     cdef bint in_place
-    cdef double[MAX_SCALARS] default_numbers
+    cdef request_t defaults  # the numbers that hold where none are given
+    cdef readonly tuple outputs
+    cdef FunctionalHandle number_form  # what takes a number where an operand is expected
+    cdef int number_slot
     cdef function_t own_function
     cdef bytes c_name, c_doc
     cdef object find  # by name
     cdef object made  # the function, once there is one
 
     def __cinit__(self, OperatorHandle handle not None, str name not None, parameters,
-                  int n_positional, find):
+                  int n_positional, int n_required, find):
         operator = handle.operator
         self.handle = handle
         self.name = name
         self.find = find
         self.in_place = name == operator.in_place
-        roles = (*operator.inputs, "out", *(a.role for a in operator.attributes))
+        self.outputs = operator.outputs
+        roles = (*operator.inputs, *operator.outputs, *(a.role for a in operator.attributes))
         self.names = {role: role for role in roles}
         if self.in_place:
             self.names["out"] = operator.inputs[0]
-        self.operand_names = (*operator.kernel_operands, "out")
+        self.operand_names = (*operator.kernel_operands, *operator.outputs)
         self.scalar_defaults = tuple(a.default for a in operator.scalars)
         self.default_switches = tuple(a.default for a in operator.switches)
         self.default_code = handle.learn_switches(self.default_switches) if operator.switches else 0
-        if len(operator.switches) > SLOTS - SWITCHES:
-            raise ValueError(f"{name} has {len(operator.switches)} switches, at most "
-                             f"{SLOTS - SWITCHES} are possible")
+        if len(operator.switches) > MOST_SWITCHES or len(operator.inputs) > MOST_INPUTS:
+            raise ValueError(f"{name} has {len(operator.inputs)} inputs and "
+                             f"{len(operator.switches)} switches, at most {MOST_INPUTS} and "
+                             f"{MOST_SWITCHES} are possible")
         self.own_function.signature.n_positional = n_positional
-        self.own_function.signature.n_required = len(operator.inputs)
+        self.own_function.signature.n_required = n_required
         self.parameter_names = tuple(sys.intern(parameter) for parameter in parameters)
         places = self.places_of(operator)
         for index, parameter in enumerate(self.parameter_names):
             self.own_function.signature.slots[<int>index] = places[parameter]
-        for index in range(MAX_SCALARS):
-            self.default_numbers[<int>index] = 0.0
+        self.defaults.n_numbers = handle.n_scalars
         for index, default in enumerate(self.scalar_defaults):
-            self.default_numbers[<int>index] = number(self, index, default, NULL)
+            take_number(self, index, default, &self.defaults)
 
     @staticmethod
     def places_of(operator):
@@ -135,36 +173,73 @@ cdef class FunctionalHandle:
             raise AttributeError(name)
         return self.made
 
+    def take_numbers_by(self, FunctionalHandle other not None, int slot):
+        """Let `other` take the call where the operand in a slot is a number."""
+        self.number_form, self.number_slot = other, slot
+
     cdef object call_slots(self, PyObject **given):
         cdef request_t request
-        cdef double scalars[MAX_SCALARS]
-        cdef char *addresses[MAX_TENSORS]
+        cdef operand_t operands[SEVERAL]
+        cdef char *addresses[SEVERAL]
         cdef Plan plan
-        cdef int index, n_inputs = self.handle.n_inputs
-        cdef object out = None if given[OUT] == NULL else <object>given[OUT]
-        cdef object switches = self.switches_of(given)
-        cdef list _kept = plain_numbers(self, given)
+        cdef int index, n_inputs = self.handle.n_inputs, n_outputs = self.handle.n_outputs
+        cdef object switches
+        cdef list _kept
+        if self.number_form is not None and given[self.number_slot] != NULL:
+            if is_number(<object>given[self.number_slot]):
+                return self.call_number_form(given)
+        switches = self.switches_of(given)
+        _kept = plain_numbers(self, given)
+        if self.handle.is_variadic:
+            return self.call_foreign(given, switches)
+        request.operands = operands
         for index in range(n_inputs):
-            if given[index] == NULL or not read_array(<object>given[index],
-                                                      &request.operands[index]):
-                return self.call_foreign(given, out, switches)
-        if out is None:
-            take_absent(&request.operands[n_inputs])
-        elif not read_array(out, &request.operands[n_inputs]):
-            return self.call_foreign(given, out, switches)
-        for index in range(MAX_SCALARS):
-            scalars[index] = self.default_numbers[index]
-            if index < self.handle.n_scalars and given[NUMBERS + index] != NULL:
-                scalars[index] = number(self, index, <object>given[NUMBERS + index], &request)
-        self.read_options(&request, scalars, switches)
+            if given[index] == NULL or <object>given[index] is None:
+                if not self.may_lack(index):
+                    return self.call_foreign(given, switches)
+                operands[index].ndim = ABSENT
+                operands[index].data = NULL
+            elif not read_array(<object>given[index], &operands[index]):
+                return self.call_foreign(given, switches)
+        if n_outputs > 1:
+            if given[OUT] != NULL and <object>given[OUT] is not None:
+                return self.call_foreign(given, switches)
+            for index in range(n_outputs):
+                take_absent(&operands[n_inputs + index])
+        elif given[OUT] == NULL or <object>given[OUT] is None:
+            take_absent(&operands[n_inputs])
+        elif not read_array(<object>given[OUT], &operands[n_inputs]):
+            return self.call_foreign(given, switches)
+        self.read_options(&request, given, switches)
         plan = find_plan(self.handle, &request, self.names, None,
                          self.default_switches if switches is None else switches)
+        out = None if given[OUT] == NULL else <object>given[OUT]
         if out is None:
-            out = new_output(plan, &request.operands[n_inputs])
-        for index in range(n_inputs + 1):
-            addresses[index] = request.operands[index].data
-        run_with_own_workspace(plan, addresses, scalars)
+            out = new_outputs(plan, operands)
+        for index in range(n_inputs + n_outputs):
+            addresses[index] = operands[index].data
+        run_with_own_workspace(plan, addresses, request.numbers)
         return out
+
+    cdef bint may_lack(self, int slot):
+        """Whether the operand in a slot may be left out."""
+        return self.operand_names[slot] in self.handle.operator.optional
+
+    cdef object call_number_form(self, PyObject **given):
+        """Hand a call over whose second operand is a number."""
+        cdef PyObject *moved[SLOTS]
+        cdef FunctionalHandle other = self.number_form
+        cdef int index
+        memset(moved, 0, sizeof(moved))
+        places, others = self.places_of(self.handle.operator), other.places_of(other.handle.operator)
+        for role, place in places.items():
+            index = place
+            if given[index] == NULL:
+                continue
+            moved[<int>others[role]] = given[index]
+        if self.in_place:
+            moved[OUT] = moved[FIRST]
+        return other.call_slots(moved)
 
     cdef object switches_of(self, PyObject **given):
         """The switches as a tuple; `None` if none of them was given."""
@@ -181,84 +256,139 @@ cdef class FunctionalHandle:
             found.append(as_switch(self, attribute, value))
         return tuple(found)
 
-    def call(self, operands, out, numbers, switches):
-        """Run on arrays that kernels can read, operands in the kernels' order."""
-        cdef PyObject *given[SLOTS]
-        cdef int first, index
-        memset(given, 0, sizeof(given))
-        given[OUT] = <PyObject *>out
-        for first, values in ((FIRST, operands), (NUMBERS, numbers), (SWITCHES, switches or ())):
-            for index in range(len(values)):
-                given[first + index] = <PyObject *>values[index]
-        return self.call_slots(given)
+    def call(self, inputs not None, outputs not None, numbers not None, switches):
+        """Run on arrays that kernels can read: all inputs in the kernels' order, lists taken apart,
+        and outputs, of which those that are None are made.
 
-    cdef int read_options(self, request_t *request, const double *scalars,
+        Returns
+        -------
+        list of array
+            The outputs.
+        """
+        cdef aclOpExecutor executor = self.planned(inputs, outputs, numbers, switches, None, None)
+        cdef char *addresses[MANY]
+        cdef int index
+        for index in range(executor.request.n_inputs + executor.request.n_outputs):
+            addresses[index] = executor.request.operands[index].data
+        run_with_own_workspace(executor.planned, addresses, executor.request.numbers)
+        return executor.bound[executor.request.n_inputs:]
+
+    cdef int read_options(self, request_t *request, PyObject **given,
                           object switches) except -1:
         cdef int index
         request.operator_id = self.handle.id
-        request.n_inputs = self.handle.n_inputs
-        request.scalar_signs = 0
+        request.n_inputs, request.n_outputs = self.handle.n_inputs, self.handle.n_outputs
         request.materialize = request.strategy = INHERIT
-        request.numbers = scalars
+        request.n_numbers = self.handle.n_scalars
         for index in range(self.handle.n_scalars):
-            request.scalar_signs |= (<float>scalars[index] < 0) << 2 * index
+            if given[NUMBERS + index] == NULL:
+                self.take_default(request, index)
+            else:
+                take_number(self, index, <object>given[NUMBERS + index], request)
+        self.read_switches(request, switches)
+        return 0
+
+    cdef void take_default(self, request_t *request, int index) noexcept:
+        request.facts[index] = self.defaults.facts[index]
+        memcpy(&request.numbers[NUMBER_FORMS * index], &self.defaults.numbers[NUMBER_FORMS * index],
+               NUMBER_FORMS * sizeof(kernel_number))
+
+    cdef int read_switches(self, request_t *request, object switches) except -1:
         if switches is None:
             request.switches = self.default_code
         else:
             request.switches = self.handle.switch_code(switches)
         return 0
 
-    cdef object call_foreign(self, PyObject **given, object out, object switches):
-        """Run a call with an operand whose memory kernels cannot read as it is."""
+    cdef object call_foreign(self, PyObject **given, object switches):
+        """Run a call with an operand whose memory kernels cannot read as it is, or a list."""
         cdef int index
-        operands = tuple([
-            None if given[index] == NULL else <object>given[index]
-            for index in range(self.handle.n_inputs)])
-        numbers = tuple([
-            self.scalar_defaults[index] if given[NUMBERS + index] == NULL
-            else <object>given[NUMBERS + index]
-            for index in range(self.handle.n_scalars)])
+        operands, numbers = [], []
+        for index in range(self.handle.n_inputs):
+            operands.append(None if given[index] == NULL else <object>given[index])
+        for index in range(self.handle.n_scalars):
+            numbers.append(self.scalar_defaults[index] if given[NUMBERS + index] == NULL
+                           else <object>given[NUMBERS + index])
+        out = None if given[OUT] == NULL else <object>given[OUT]
         return arrays.call_foreign(self, operands, out, numbers, switches)
 
-    def bind(self, operands, out, numbers, switches, arrays_of_caller, materialize=None,
-             strategy=None):
-        """An executor for these arrays, planned and bound; see `aclnn.executor`."""
+    cdef aclOpExecutor planned(self, inputs, outputs, numbers, switches, materialize, strategy):
+        """An executor for these arrays, planned and bound; missing outputs are made."""
         cdef aclOpExecutor executor = new_executor()
-        cdef int n_inputs = self.handle.n_inputs
-        cdef int index
-        numbers = [plain_number(self, index, value) for index, value in enumerate(numbers)]
-        for index, array in enumerate(operands):
-            read_or_refuse(self.operand_names[index], array, &executor.request.operands[index])
-        if out is None:
-            take_absent(&executor.request.operands[n_inputs])
-        else:
-            read_or_refuse("out", out, &executor.request.operands[n_inputs])
-        for index in range(MAX_SCALARS):
-            executor.exact_scalars[index] = 0.0 if index >= len(numbers) else number(
-                self, index, numbers[index], &executor.request)
+        cdef int index, n_inputs = len(inputs), count = n_inputs + len(outputs)
+        executor.handle, executor.origin = self.handle, self.name
+        executor.make_room(n_inputs, len(outputs))
+        executor.names = self.names_of(n_inputs)
+        executor.order = ()
+        exact = []
+        for index, value in enumerate(numbers):
+            exact.append(plain_number(self, index, value))
+        for index, array in enumerate((*inputs, *outputs)):
+            if array is None:
+                take_absent(&executor.request.operands[index])
+            else:
+                read_or_refuse(executor.names[index], array, &executor.request.operands[index])
+        executor.request.operator_id = self.handle.id
+        executor.request.materialize = executor.request.strategy = INHERIT
+        executor.request.n_numbers = self.handle.n_scalars
+        for index in range(self.handle.n_scalars):
+            take_number(self, index, exact[index], &executor.request)
         if switches is not None:
-            switches = tuple([
-                as_switch(self, attribute, value)
-                for attribute, value in zip(self.handle.operator.switches, switches)])
-        self.read_options(&executor.request, executor.exact_scalars, switches)
+            read = []
+            for attribute, value in zip(self.handle.operator.switches, switches):
+                read.append(as_switch(self, attribute, value))
+            switches = tuple(read)
+        self.read_switches(&executor.request, switches)
         if materialize is not None:
             executor.request.materialize = bool(materialize)
         if strategy is not None:
             executor.request.strategy = strategy
-        memcpy(executor.scalars, executor.exact_scalars, sizeof(executor.scalars))
-        executor.handle, executor.origin = self.handle, self.name
-        executor.names = self.operand_names
         executor.switches = self.default_switches if switches is None else switches
         executor.planned = find_plan(self.handle, &executor.request, self.names, None,
                                      executor.switches)
-        if out is None:
-            out = new_output(executor.planned, &executor.request.operands[n_inputs])
-            read_array(out, &executor.request.operands[n_inputs])
-        executor.bound = [*operands, out]
-        *inputs, given = arrays_of_caller
-        executor.result = arrays.like_inputs(inputs, out) if given is None else given
+        bound = list(inputs)
+        for index in range(n_inputs, count):
+            array = outputs[index - n_inputs]
+            if array is None:
+                array = new_output(executor.planned, index - n_inputs,
+                                   &executor.request.operands[index])
+            bound.append(array)
+        executor.bound = bound
         executor.repeatable = True
         return executor
+
+    cdef tuple names_of(self, int n_inputs):
+        """A name for each operand; the tensors of a list are numbered."""
+        cdef int index
+        if not self.handle.is_variadic:
+            return self.operand_names
+        *single, listed = self.handle.operator.kernel_operands
+        found = list(single)
+        for index in range(n_inputs - len(single)):
+            found.append(f"{listed}[{index}]")
+        return (*found, *self.handle.operator.outputs)
+
+    def bind(self, inputs not None, outputs not None, numbers not None, switches,
+             arrays_of_caller, materialize=None, strategy=None):
+        """An executor for these arrays, planned and bound; see `aclnn.executor`."""
+        cdef aclOpExecutor executor = self.planned(inputs, outputs, numbers, switches, materialize,
+                                                   strategy)
+        given = []
+        for out, own in zip(outputs, executor.bound[len(inputs):]):
+            given.append(arrays.like_inputs(arrays_of_caller, own) if out is None else out)
+        executor.result = given[0] if len(given) == 1 else tuple(given)
+        return executor
+
+
+cdef object new_outputs(Plan plan, operand_t *operands):
+    """Arrays for all of a plan's results: one, or a tuple of them."""
+    cdef int index
+    if plan.n_outputs == 1:
+        return new_output(plan, 0, &operands[plan.n_inputs])
+    made = []
+    for index in range(plan.n_outputs):
+        made.append(new_output(plan, index, &operands[plan.n_inputs + index]))
+    return tuple(made)
 
 
 # --- Arguments ----------------------------------------------------------------------------------
@@ -276,20 +406,35 @@ cdef object call_with_names(object form, PyObject *const *values, Py_ssize_t n_v
     return handle.call_slots(given)
 
 
-cdef double number(FunctionalHandle handle, int index, object value,
-                   const request_t *request) except? -1.0:
-    """An option as a double; None stands for -1, CANN's way of saying that there is none."""
-    if type(value) is float:
-        return <double>value
-    if value is None and index < handle.handle.n_scalars:
-        if handle.scalar_defaults[index] is None:
-            return -1.0
+cdef bint is_number(object value):
+    """Whether an operand is a number, and no array: Python's own, or NumPy's scalars."""
+    return type(value) in (float, int, bool) or isinstance(value, (float, int, np.generic))
+
+
+cdef int take_number(FunctionalHandle handle, int index, object value,
+                     request_t *request) except -1:
+    """Take an option; None stands for -1, CANN's way of saying that there is none."""
     cdef int overflow = 0
     cdef long long whole
+    if type(value) is float:
+        put_number(request, index, <double>value, ACL_FLOAT)
+        return 0
+    if value is None and index < handle.handle.n_scalars:
+        if handle.scalar_defaults[index] is None:
+            put_number(request, index, -1.0, ACL_FLOAT)
+            return 0
+    if type(value) is bool:
+        put_whole(request, index, <double>(value is True), value is True, ACL_BOOL)
+        return 0
     if type(value) is int:
         whole = PyLong_AsLongLongAndOverflow(value, &overflow)
-        return whole if -EXACT <= whole <= EXACT and not overflow else large_integer(
-            handle, value, request)
+        if overflow:
+            put_number(request, index, large_integer(handle, value, request), ACL_FLOAT)
+        elif -EXACT <= whole <= EXACT:
+            put_whole(request, index, <double><float>whole, whole, ACL_INT64)
+        else:
+            put_whole(request, index, as_float_once(value), whole, ACL_INT64)
+        return 0
     raise not_real(handle, index, value)
 
 
@@ -309,7 +454,7 @@ cdef list plain_numbers(FunctionalHandle handle, PyObject **given):
         if given[NUMBERS + index] == NULL:
             continue
         value = <object>given[NUMBERS + index]
-        if value is None or type(value) is float or type(value) is int:
+        if value is None or type(value) in (float, int, bool):
             continue
         value = plain_number(handle, index, value)
         kept = [value] if kept is None else [*kept, value]
@@ -318,7 +463,7 @@ cdef list plain_numbers(FunctionalHandle handle, PyObject **given):
 
 
 cdef object plain_number(FunctionalHandle handle, int index, object value):
-    if value is None or type(value) is float:
+    if value is None or type(value) in (float, bool):
         return value
     try:
         whole = as_int(value)
@@ -332,7 +477,7 @@ cdef double large_integer(FunctionalHandle handle, object value,
     """An integer beyond what doubles hold exactly, rounded once, to the type it is computed in."""
     cdef int index
     if handle.handle.operator.scalars_as_double:
-        for index in range(handle.handle.n_inputs):
+        for index in range(request.n_inputs):
             if request.operands[index].dtype == aclDataType.ACL_DOUBLE:
                 return as_real(value)
     return as_float_once(value)
@@ -340,9 +485,11 @@ cdef double large_integer(FunctionalHandle handle, object value,
 
 cdef object as_switch(FunctionalHandle handle, object attribute, object value):
     """A switch as Python reads it."""
-    if attribute.kind != "bool":
+    if attribute.kind == "bool":
+        return as_truth(f"{handle.name}: {attribute.role}", value)
+    if attribute.kind == "str":
         if not isinstance(value, str):
             choices = " or ".join(map(repr, attribute.choices))
             raise invalid(f"{handle.name}: {attribute.role} is {shown(value)}, must be {choices}")
         return plain(value)
-    return as_truth(f"{handle.name}: {attribute.role}", value)
+    return as_option(f"{handle.name}: {attribute.role}", attribute, value)

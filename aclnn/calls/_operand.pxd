@@ -5,7 +5,7 @@ cdef enum:
 
 cdef bint read_array(object given, operand_t *operand) noexcept
 cdef int read_or_refuse(object name, object array, operand_t *operand) except -1
-cdef object new_output(Plan plan, operand_t *operand)
+cdef object new_output(Plan plan, int number, operand_t *operand)
 cdef bint fits(const operand_t *found, const operand_t *planned) noexcept
 
 

@@ -105,12 +105,15 @@ def describe(array):
     return f"{array.dtype}{list(array.shape)} with strides {strides}"
 
 
-cdef object new_output(Plan plan, operand_t *operand):
-    """An array for a plan's result, whose address the operand gets."""
-    if plan.out_dtype == ACL_BF16:
-        out = np.empty(plan.out_shape, _BFLOAT16)
+cdef object new_output(Plan plan, int number, operand_t *operand):
+    """An array for one of a plan's results, whose description the operand gets."""
+    cdef operand_t *planned = &plan.operands[plan.n_inputs + number]
+    operand[0] = planned[0]
+    operand.format, operand.writable = FORMAT_ND, True
+    if planned.dtype == ACL_BF16:
+        out = np.empty(plan.out_shapes[number], _BFLOAT16)
     else:
-        out = cnp.PyArray_EMPTY(plan.out_ndim, <cnp.npy_intp *>plan.out_dims,
-                                (<object>_DTYPE_OF[plan.out_dtype]).num, 0)
+        out = cnp.PyArray_EMPTY(planned.ndim, <cnp.npy_intp *>planned.shape,
+                                (<object>_DTYPE_OF[planned.dtype]).num, 0)
     operand.data = <char *>cnp.PyArray_DATA(out)
     return out

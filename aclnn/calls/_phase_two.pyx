@@ -13,7 +13,7 @@ from cpython.long cimport PyLong_AsLongLongAndOverflow
 from libc.string cimport memcpy
 
 from aclnn.calls._executor cimport aclOpExecutor
-from aclnn.planning._plan cimport MAX_TENSORS, OperatorHandle, Plan
+from aclnn.planning._plan cimport MANY, OperatorHandle, Plan
 
 import numpy as np
 
@@ -42,7 +42,7 @@ cdef object run_phase_two(OperatorHandle handle, str name, object workspace,
                           object workspaceSize, object executor_or_none, object stream):
     """What a call of ``aclnnXxx``, whose name is `name`, does; its status."""
     cdef aclOpExecutor executor
-    cdef char *addresses[MAX_TENSORS]
+    cdef char *addresses[MANY]
     cdef bint was_spent
     if executor_or_none is None:
         raise AclnnError(NULLPTR, "executor is null")
@@ -111,7 +111,7 @@ cdef int refuse_shared(aclOpExecutor executor, char **addresses, char *workspace
     cdef char *end = workspace + plan.workspace_size
     cdef char *at
     cdef int index
-    for index in range(plan.n_inputs + 1):
+    for index in range(plan.n_inputs + plan.n_outputs):
         at = addresses[index]
         if at + plan.low[index] < end and workspace < at + plan.high[index]:
             raise AclnnError(
@@ -148,7 +148,7 @@ cdef class Job:
 
     cdef aclOpExecutor executor
     cdef WorkspaceHold hold
-    cdef char *addresses[MAX_TENSORS]
+    cdef char *addresses[MANY]
     cdef int omp_threads  # OpenMP's limit for the thread that queued it
 
     def __call__(self):

@@ -114,14 +114,66 @@ def call_foreign(
     numbers: Sequence[Any],
     switches: Sequence[Any] | None,
 ) -> Any:
-    """Run a functional form on operands of which at least one is no plain NumPy array."""
-    operands = [
-        readable(as_ndarray(operand, role), role)
-        for operand, role in zip(given, handle.handle.operator.kernel_operands, strict=True)
+    """Run a functional form on operands of which at least one is no plain NumPy array, or a list."""
+    operands, callers = taken_apart(handle.handle.operator, given)
+    inputs = [
+        None if operand is None else readable(as_ndarray(operand, role), role)
+        for role, operand in operands
     ]
+    count = len(handle.outputs)
     if out is None:
-        return like_inputs(given, handle.call(operands, None, numbers, switches))
-    name = handle.names["out"]
+        made = handle.call(inputs, [None] * count, numbers, switches)
+        found = [like_inputs(callers, array) for array in made]
+        return found[0] if count == 1 else tuple(found)
+    targets = _targets(handle, out)
+    places = [_beside(handle, name, target) for name, target in targets]
+    handle.call(inputs, [beside for beside, _ in places], numbers, switches)
+    for (beside, target), (_, given_out) in zip(places, targets, strict=True):
+        if target is not beside:
+            np.copyto(target, beside)
+        if given_out is not None:
+            mark_written(given_out)
+    return out
+
+
+def taken_apart(operator: Any, given: Sequence[Any]) -> tuple[list[tuple[str, Any]], list[Any]]:
+    """The operands of a call with their roles, lists of arrays taken apart; and all that are there.
+
+    An input that may be left out is None.
+    """
+    found: list[tuple[str, Any]] = []
+    for role, operand in zip(operator.kernel_operands, given, strict=True):
+        if role in operator.lists:
+            found += [(f"{role}[{n}]", one) for n, one in enumerate(_listed(role, operand))]
+        elif operand is None and role not in operator.optional:
+            raise invalid(f"{role} is None, must be an array")
+        else:
+            found.append((role, operand))
+    return found, [operand for _, operand in found if operand is not None]
+
+
+def _listed(role: str, operand: Any) -> Sequence[Any]:
+    if isinstance(operand, str | bytes) or not hasattr(operand, "__iter__"):
+        raise invalid(f"{role} is {type(operand).__name__}, must be a sequence of arrays")
+    return list(operand)
+
+
+def _targets(handle: Any, out: Any) -> list[tuple[str, Any]]:
+    """What a caller gave to write into, with the names of the outputs."""
+    if len(handle.outputs) == 1:
+        return [(handle.names["out"], out)]
+    if not isinstance(out, tuple | list) or len(out) != len(handle.outputs):
+        raise invalid(
+            f"{handle.name}: out must be a tuple of {len(handle.outputs)} arrays: "
+            f"{', '.join(handle.outputs)}"
+        )
+    return list(zip(handle.outputs, out, strict=True))
+
+
+def _beside(handle: Any, name: str, out: Any) -> tuple[Any, Any]:
+    """Where kernels write, and the array that gets it: mostly the same."""
+    if out is None:
+        return None, None
     if isinstance(out, np.generic):
         raise invalid(
             f"{handle.name}: {name} is a NumPy scalar, which cannot be written; "
@@ -130,14 +182,8 @@ def call_foreign(
     target = as_ndarray(out, name)
     check(target, name)
     if reads(target):
-        handle.call(operands, target, numbers, switches)
-        mark_written(out)
-        return out
+        return target, target
     if not target.flags.writeable:
         raise invalid(f"{handle.name}: {name} is read-only")
     # Kernels cannot write there: compute beside it, then copy.
-    beside = readable(target, name)
-    handle.call(operands, beside, numbers, switches)
-    np.copyto(target, beside)
-    mark_written(out)
-    return out
+    return readable(target, name), target

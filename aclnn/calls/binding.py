@@ -10,6 +10,7 @@ from aclnn.acl.errors import invalid
 from aclnn.calls import arrays
 from aclnn.calls.functional import HANDLES_BY_NAME
 from aclnn.operators import REGISTRY, Operator
+from aclnn.operators.declaration import REQUIRED
 from aclnn.planning.settings import STRATEGIES
 
 
@@ -63,43 +64,53 @@ def executor(
     """
     handle = HANDLES_BY_NAME.get(name) if isinstance(name, str) else None
     if handle is None or handle.handle.operator.name != name:
-        raise invalid(f"no operator is called {shown(name)}, they are {', '.join(REGISTRY)}")
+        known = ", ".join(name for name, operator in REGISTRY.items() if operator.functional)
+        raise invalid(f"no operator is called {shown(name)}, they are {known}")
     operator = handle.handle.operator
     given = _bound_arguments(operator, operands, options)
-    roles = operator.kernel_operands
-    ordered = [arrays.as_ndarray(given[role], role) for role in roles]
-    target = None if out is None else arrays.as_ndarray(out, "out")
-    numbers = [given[attribute.role] for attribute in operator.scalars]
-    switches = tuple(given[a.role] for a in operator.switches)
-    caller = [given[role] for role in roles]
+    parts, callers = arrays.taken_apart(
+        operator, [given[role] for role in operator.kernel_operands]
+    )
+    inputs = [None if one is None else arrays.as_ndarray(one, role) for role, one in parts]
+    targets = _targets(operator, out)
+    switches = tuple([given[a.role] for a in operator.switches])
     return handle.bind(
-        ordered,
-        target,
-        numbers,
+        inputs,
+        targets,
+        [given[attribute.role] for attribute in operator.scalars],
         switches or None,
-        [*caller, out],
+        callers,
         None if materialize is None else as_truth("materialize", materialize),
         _number(strategy),
     )
+
+
+def _targets(operator: Operator, out: Any) -> list[Any]:
+    """What to write into: an array for each output, or None for one that is to be made."""
+    count = len(operator.outputs)
+    if out is None:
+        return [None] * count
+    given = [out] if count == 1 else list(out)
+    if len(given) != count:
+        raise invalid(f"out must be a tuple of {count} arrays: {', '.join(operator.outputs)}")
+    return [None if one is None else arrays.as_ndarray(one, "out") for one in given]
 
 
 def _bound_arguments(
     operator: Operator, operands: Sequence[Any], options: Mapping[str, Any]
 ) -> dict[str, Any]:
     """Operands and options by role, defaults filled in."""
-    given = {attribute.role: attribute.default for attribute in operator.attributes}
-    known = {*operator.inputs, *given}
-    positional = dict(zip(operator.inputs, operands, strict=False))
+    known = (*operator.inputs, *[a.role for a in operator.attributes])
+    places = operator.positional
+    positional = dict(zip(places, operands, strict=False))
     unknown = [role for role in options if role not in known or role in positional]
-    if unknown or len(operands) > len(operator.inputs):
+    if unknown or len(operands) > len(places):
         wrong = unknown[0] if unknown else f"operand {len(operands)}"
-        raise invalid(
-            f"{operator.name} does not take {wrong}; it takes {', '.join((*operator.inputs, *given))}"
-        )
-    given |= positional | dict(options)
-    missing = [role for role in operator.inputs if role not in given]
-    if missing:
-        raise invalid(f"{operator.name}: {missing[0]} is missing")
+        raise invalid(f"{operator.name} does not take {wrong}; it takes {', '.join(known)}")
+    given = {role: operator.default_of(role) for role in known} | positional | dict(options)
+    for role in known:
+        if given[role] is REQUIRED:
+            raise invalid(f"{operator.name}: {role} is missing")
     return given
 
 

@@ -12,13 +12,28 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from aclnn.acl import products
 from aclnn.operators.rules import NOTHING_TO_DO, Call, Rule, ScalarSpec, TensorSpec
 
+class Required:
+    """The default of what has none: it has to be given.
+
+    >>> REQUIRED
+    <required>
+    """
+
+    def __repr__(self) -> str:
+        return "<required>"
+
+
+REQUIRED = Required()
+
 # What a signature says, and what a parameter is called.
-PARAMETER_KINDS = {"in": "input", "out": "output"} | {
-    kind: kind for kind in ("inout", "scalar", "bool", "int", "float", "str")
+PARAMETER_KINDS = {"in": "input", "out": "output", "tensors": "inputs"} | {
+    kind: kind
+    for kind in ("inout", "scalar", "bool", "int", "float", "str", "ints", "bools", "dtype")
 }
 
 
@@ -32,13 +47,18 @@ class Parameter:
         CANN's spelling.
     role : str
         The operand or attribute of the operator it stands for, in snake case.
-    kind : {'input', 'output', 'inout', 'scalar', 'bool', 'int', 'float', 'str'}
-        `scalar` is an `aclScalar`; the last four are plain Python values.
+    kind : str
+        'input', 'output', 'inout': an `aclTensor`; 'inputs': an `aclTensorList`; 'scalar': an
+        `aclScalar`; 'ints', 'bools': an `aclIntArray` or `aclBoolArray`; 'bool', 'int', 'float',
+        'str', 'dtype': plain Python values.
+    optional : bool
+        Whether it may be null.
     """
 
     name: str
     role: str
     kind: str
+    optional: bool = False
 
     @property
     def is_tensor(self) -> bool:
@@ -55,14 +75,17 @@ class Attribute:
         Its name in the functional form.
     default : object
         What holds where it is not given.
-    kind : {'scalar', 'float', 'bool', 'str'}
-        The first two are numbers that reach kernels, the others choose a formula.
+    kind : {'scalar', 'float', 'bool', 'str', 'int', 'ints', 'bools', 'dtype'}
+        The first two are numbers that reach kernels at run time, the others shape the plan.
     keyword_only : bool
         Whether the functional form takes it by name only.
     doc : str
         A sentence for people.
     choices : tuple of str
         What a `str` may be. Where a C-shaped function takes an `int`, it numbers them.
+    facts : tuple of {'zero', 'one', 'nan', 'whole', 'dtype'}
+        Of a number, what plans depend on besides its sign: checks and lowering may ask for no
+        other.
     """
 
     role: str
@@ -71,6 +94,7 @@ class Attribute:
     keyword_only: bool = True
     doc: str = ""
     choices: tuple[str, ...] = ()
+    facts: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,10 +134,29 @@ class Operator:
         Options, in the functional form's order.
     entries : tuple of Entry
         The C-shaped pairs; the first is the one whose name stands for the operator.
-    formula : str or callable
-        Name of the kernels' formula, or a function of the switches that gives it.
+    formula : str or callable, optional
+        Of a pointwise operator: the name of the kernels' formula, or a function of the switches
+        that gives it.
     operands : tuple of str
         Roles of the inputs in the order in which the formula takes them.
+    outputs : tuple of str
+        Roles of the results.
+    optional : tuple of str
+        Roles of inputs and outputs that may be null.
+    lists : tuple of str
+        Roles of inputs that are lists of tensors; the last of the inputs only.
+    infer : callable, optional
+        Gives for a `Call` the dtype and shape of each output by role. Pointwise operators have the
+        promoted dtype and the broadcast shape of their inputs.
+    lower : callable, optional
+        Makes the nodes of a call on a `Lowering`, and gives the value of each output by role.
+        Pointwise operators compute their formula.
+    functional : bool
+        Whether there is a functional form.
+    parameters : tuple of str
+        What the functional form takes by position, where that is not all inputs, then attributes.
+    number_form : (str, str), optional
+        An input that may also be a number in the functional form, and the operator that takes it.
     expression : str
         The formula as documented, for people.
     rules : tuple of Rule
@@ -131,10 +174,18 @@ class Operator:
     name: str
     inputs: tuple[str, ...]
     entries: tuple[Entry, ...]
-    formula: str | Callable[[Mapping[str, object]], str]
     expression: str
     rules: tuple[Rule, ...]
     summary: str
+    formula: str | Callable[[Mapping[str, object]], str] | None = None
+    outputs: tuple[str, ...] = ("out",)
+    optional: tuple[str, ...] = ()
+    lists: tuple[str, ...] = ()
+    infer: Callable[[Call], Mapping[str, tuple[Any, tuple[int, ...]]]] | None = None
+    lower: Callable[[Any], Mapping[str, int]] | None = None
+    functional: bool = True
+    parameters: tuple[str, ...] = ()
+    number_form: tuple[str, str] | None = None
     notes: str = ""
     attributes: tuple[Attribute, ...] = ()
     operands: tuple[str, ...] = ()
@@ -145,7 +196,13 @@ class Operator:
     example: tuple[str, str] | None = None
 
     def __post_init__(self) -> None:
-        known = {*self.inputs, *(attribute.role for attribute in self.attributes), "out"}
+        known = {*self.inputs, *(a.role for a in self.attributes), *self.outputs}
+        if (self.formula is None) == (self.lower is None):
+            raise ValueError(f"{self.name}: declare either a formula or how it is lowered")
+        if (self.infer is None) != (self.lower is None):
+            raise ValueError(f"{self.name}: declare what it makes, and how: infer and lower")
+        if unknown := {*self.optional, *self.lists} - {*self.inputs, *self.outputs}:
+            raise ValueError(f"{self.name}: {_listed(unknown)} are no inputs or outputs")
         if unknown := {*self.operands} - {*self.inputs}:
             raise ValueError(f"{self.name}: operands {_listed(unknown)} are no inputs")
         for rule in self.rules:
@@ -153,7 +210,7 @@ class Operator:
         for item in self.entries:
             roles = {p.role for p in item.parameters} | {role for role, _ in item.fixed}
             self._refuse_unknown(item.name, roles - known, known)
-            if missing := {*self.inputs} - roles:
+            if missing := {*self.inputs} - {*self.optional} - roles:
                 raise ValueError(f"{self.name}: {item.name} does not take {_listed(missing)}")
 
     def _refuse_unknown(self, where: str, unknown: set[str], known: set[str]) -> None:
@@ -163,10 +220,27 @@ class Operator:
             )
 
     @property
+    def positional(self) -> tuple[str, ...]:
+        """What the functional form takes by position, in order."""
+        if self.parameters:
+            return self.parameters
+        return (*self.inputs, *[a.role for a in self.attributes if not a.keyword_only])
+
+    def default_of(self, role: str) -> object:
+        """What holds where a parameter of the functional form is not given."""
+        if role in self.inputs:
+            return None if role in self.optional else REQUIRED
+        return next(a.default for a in self.attributes if a.role == role)
+
+    def is_required(self, role: str) -> bool:
+        """Whether the functional form has to be given a parameter."""
+        return self.default_of(role) is REQUIRED
+
+    @property
     def names(self) -> tuple[str, ...]:
         """What it is called, functional names first."""
-        in_place = () if self.in_place is None else (self.in_place,)
-        return (self.name, *in_place, *(item.name for item in self.entries))
+        forms = [n for n in (self.name, self.in_place) if n and self.functional]
+        return (*forms, *[item.name for item in self.entries])
 
     @property
     def kernel_operands(self) -> tuple[str, ...]:
@@ -186,7 +260,7 @@ class Operator:
         """Whether the rules accept these operands on a product, with the options' defaults."""
         if not products.has_operators(soc):
             return False
-        roles = (*self.inputs, "out", *(attribute.role for attribute in self.attributes))
+        roles = (*self.inputs, *self.outputs, *(a.role for a in self.attributes))
         call = Call(
             tensors=tensors,
             scalars={attribute.role: ScalarSpec() for attribute in self.scalars},
@@ -197,6 +271,7 @@ class Operator:
         return all(rule.test(call) in (None, NOTHING_TO_DO) for rule in self.rules)
 
     def formula_for(self, switches: Mapping[str, object]) -> str:
+        assert self.formula is not None, f"{self.name} is not pointwise"
         return self.formula if isinstance(self.formula, str) else self.formula(switches)
 
 
@@ -204,8 +279,9 @@ def entry(name: str, signature: str, **fixed: object) -> Entry:
     """Read a C-shaped signature.
 
     Each word is ``name``, ``name:kind`` or ``name=role`` with or without ``:kind``; a role is the
-    name in snake case unless given.  Kinds: `in` (default), `out`, `inout`, `scalar`, `bool`,
-    `int`, `float`, `str`.
+    name in snake case unless given.  Kinds: `in` (default), `out`, `inout`, `tensors` (an
+    aclTensorList), `scalar`, `ints` (an aclIntArray), `bools`, `bool`, `int`, `float`, `str`,
+    `dtype`; one that ends in a question mark may be null.
 
     >>> [(p.name, p.role, p.kind) for p in entry("aclnnGeluV2", "x=self approximate:int y=out:out").parameters]
     [('x', 'self', 'input'), ('approximate', 'approximate', 'int'), ('y', 'out', 'output')]
@@ -214,12 +290,13 @@ def entry(name: str, signature: str, **fixed: object) -> Entry:
     for word in signature.split():
         left, _, kind = word.partition(":")
         cann, _, role = left.partition("=")
+        optional, kind = kind.endswith("?"), kind.removesuffix("?")
         if kind and kind not in PARAMETER_KINDS:
             raise ValueError(
                 f"{name}: {cann} is of kind {kind!r}, must be one of {_listed(PARAMETER_KINDS)}"
             )
         kind = PARAMETER_KINDS[kind or "in"]
-        parameters.append(Parameter(cann, role or _role_of(cann, kind), kind))
+        parameters.append(Parameter(cann, role or _role_of(cann, kind), kind, optional))
     return Entry(name, tuple(parameters), tuple(fixed.items()))
 
 

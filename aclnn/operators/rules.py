@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from aclnn.acl import dtypes, products
 from aclnn.acl.arguments import shown
@@ -42,14 +42,20 @@ class TensorSpec:
 
 @dataclass(frozen=True, slots=True)
 class ScalarSpec:
-    """What rules may know of a number: its dtype, and whether it is below zero.
+    """What rules may know of a number: whether it converts, and whether it is below zero.
 
-    Plans are shared by calls whose scalars differ, so the value itself is not here.
+    Plans are shared by calls whose scalars differ, so the value itself is not here; `zero`, `one`,
+    `nan`, `whole` and `dtype` hold for all of them only where the attribute's `facts` list them.
     """
 
     convertible: bool = True
     negative: bool = False
     text: str = ""
+    dtype: aclDataType = aclDataType.ACL_FLOAT
+    zero: bool = False
+    one: bool = False
+    nan: bool = False
+    whole: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +67,7 @@ class Call:
     switches: Mapping[str, object]
     names: Mapping[str, str]
     soc: str
+    lists: Mapping[str, tuple[TensorSpec, ...]] = field(default_factory=dict)
 
     def dtype(self, role: str) -> aclDataType:
         return self.tensors[role].dtype

@@ -1,24 +1,42 @@
 from libc.stdint cimport int64_t
 
 from graph.runtime.abi cimport (
-    TILE_SCALARS as MAX_SCALARS,
-    schedule_event,
-    schedule_run_fn,
-    schedule_t,
+    PROGRAM_NO_MEMORY,
+    kernel_number,
+    program_event,
+    program_run_fn,
+    program_t,
 )
 
 cdef enum:
-    MOST_INPUTS = 2  # that kernels and functional forms have places for
     MAX_DIMS = 8
-    MAX_TENSORS = 4
-    ABSENT = -1  # ndim of an output that is still to be made
-    INHERIT = -1  # as the process is set to
-    UNSEEN = 0x7FFF  # number of switches that no plan had yet
+    MAX_NUMBERS = 8   # arguments of an operator that are numbers and reach kernels at run time
+    NUMBER_FORMS = 3  # of each: rounded to float32, as it is, and whole
+    FEW = 4           # operands that calls and executors have room for without asking for memory
+    SEVERAL = 34      # operands that a functional call has room for: 16 inputs and outputs each
+    MANY = 256        # operands that any call may have, those of lists included
+    ABSENT = -1       # ndim of an output that is still to be made, and of an input that is null
+    INHERIT = -1      # as the process is set to
+    UNSEEN = 0x7FFF   # number of switches that no plan had yet
+
+cdef enum NumberForm:
+    ROUNDED = 0
+    EXACT = 1
+    WHOLE = 2
 
 cdef enum Overlap:
     APART = 0  # no byte in common, as far as the extents tell
     SAME = 1  # the same elements at the same addresses: safe in place
     CROSSING = 2  # bytes in common in another way: the input must be copied first
+
+cdef enum NumberFact:
+    # What a plan may depend on of a number, besides its dtype.
+    NEGATIVE = 1
+    NOT_REAL = 2   # does not convert to a float
+    IS_ZERO = 4
+    IS_ONE = 8
+    IS_NAN = 16
+    IS_WHOLE = 32
 
 cdef struct operand_t:
     char *data
@@ -30,15 +48,17 @@ cdef struct operand_t:
     int64_t strides[MAX_DIMS]  # elements
 
 cdef struct request_t:
-    # One call as the plan cache sees it; inputs in the kernels' order, the output last.
+    # One call as the plan cache sees it; inputs in the operator's order, then outputs.
     int operator_id
     int n_inputs
-    int switches       # bits, see OperatorHandle
-    int scalar_signs   # two bits each: negative, not convertible
+    int n_outputs
+    int switches       # number of their values, see OperatorHandle
     int materialize    # 0, 1 or INHERIT
-    int strategy       # place in aclnn.graph.planner.strategies.STRATEGIES, or INHERIT
-    operand_t operands[MAX_TENSORS]
-    const double *numbers  # the scalars, for messages; NULL where these have other texts
+    int strategy       # place in aclnn.graph.planner.STRATEGIES, or INHERIT
+    int n_numbers
+    unsigned short facts[MAX_NUMBERS]  # NumberFact, and from the eighth bit on the dtype
+    kernel_number numbers[MAX_NUMBERS * NUMBER_FORMS]
+    operand_t *operands
 
 cdef class Plan:
     cdef readonly object operator, call
@@ -46,23 +66,23 @@ cdef class Plan:
     cdef readonly object packed
     cdef readonly Py_ssize_t workspace_size
     cdef readonly int64_t elements
-    cdef readonly tuple out_shape
-    cdef const schedule_t *steps
-    cdef int n_inputs, out_ndim, out_dtype
-    cdef int64_t out_dims[MAX_DIMS]
-    cdef int overlaps
-    cdef bint scalars_as_double
-    cdef int64_t low[MAX_TENSORS]   # bytes from an operand's address to its lowest byte, <= 0
-    cdef int64_t high[MAX_TENSORS]  # ... and to the one past its highest
-    cdef bint same_layout[MAX_TENSORS]
+    cdef readonly tuple out_shapes
+    cdef const program_t *steps
+    cdef int n_inputs, n_outputs
+    cdef operand_t *operands        # without addresses
+    cdef int64_t *low               # bytes from an operand's address to its lowest byte, <= 0
+    cdef int64_t *high              # ... and to the one past its highest
+    cdef unsigned char *overlaps    # of each input with each output, in turn
     cdef unsigned long last_used
-    cdef _describe(self, tensors)
+    cdef int _describe(self, tensors, overlaps) except -1
 
 cdef class OperatorHandle:
     cdef readonly object operator
-    cdef readonly int id, n_inputs, n_scalars
+    cdef readonly int id, n_inputs, n_outputs, n_scalars
+    cdef readonly bint is_variadic  # some input is a list of tensors
     cdef readonly dict switch_codes
     cdef readonly tuple scalar_roles
+    cdef unsigned short fact_masks[MAX_NUMBERS]
     cdef bytes last_key
     cdef Plan last_plan
     cdef int switch_code(self, object values) except -1
@@ -70,11 +90,17 @@ cdef class OperatorHandle:
 
 cdef object plain(object value)
 cdef int item_size(int dtype) noexcept nogil
-cdef list signs_of(const request_t *request, int n_scalars)
+cdef void put_number(request_t *request, int index, double value, int dtype) noexcept nogil
+cdef void put_whole(request_t *request, int index, double rounded, int64_t value,
+                    int dtype) noexcept nogil
 cdef bint same_layout(const operand_t *a, const operand_t *b) noexcept nogil
 cdef void extent(const operand_t *operand, int64_t *low, int64_t *high) noexcept nogil
+cdef object describe(const operand_t *operand)
+cdef list numbers_of(const request_t *request)
 cdef Plan find_plan(OperatorHandle handle, request_t *request, object names, object scalar_texts,
                     object switches)
 cdef bint overlaps_as_planned(Plan plan, char **addresses) noexcept nogil
-cdef int run_plan(Plan plan, char **addresses, char *workspace, const double *scalars) except -1
-cdef int run_with_own_workspace(Plan plan, char **addresses, const double *scalars) except -1
+cdef int run_plan(Plan plan, char **addresses, char *workspace,
+                  const kernel_number *numbers) except -1
+cdef int run_with_own_workspace(Plan plan, char **addresses,
+                                const kernel_number *numbers) except -1

@@ -14,10 +14,11 @@ from aclnn.acl import dtypes
 from aclnn.acl.constants import aclDataType
 from aclnn.graph.runtime import _scheduler
 
-cdef schedule_run_fn run_schedule = <schedule_run_fn><size_t>_scheduler.run_address()
+cdef program_run_fn run_program = <program_run_fn><size_t>_scheduler.run_address()
 
 cdef enum:
-    KEY_WORDS = 4 + MAX_TENSORS * (1 + 2 * MAX_DIMS)
+    # Words of a key that its call has room for; the keys of longer ones are made elsewhere.
+    KEY_WORDS = 256
     # Below this many elements a run is shorter than handing the interpreter to another thread.
     KEEP_GIL_BELOW = 16384
     WORKSPACE_ALIGNMENT = 64
@@ -83,23 +84,41 @@ cdef bint same_layout(const operand_t *a, const operand_t *b) noexcept nogil:
     return True
 
 
-cdef int overlap(const operand_t *a, const operand_t *out) noexcept nogil:
-    cdef int64_t a_low, a_high, out_low, out_high
-    if a.data == NULL or out.data == NULL or out.ndim == ABSENT:
+cdef Overlap overlap(const operand_t *a, const operand_t *out, int64_t out_low,
+                     int64_t out_high) noexcept nogil:
+    cdef int64_t a_low, a_high
+    if a.data == NULL or a.ndim == ABSENT:
         return APART
     extent(a, &a_low, &a_high)
-    extent(out, &out_low, &out_high)
     if a.data + a_high <= out.data + out_low or out.data + out_high <= a.data + a_low:
         return APART
     return SAME if a.data == out.data and same_layout(a, out) else CROSSING
 
 
-cdef int overlaps_of(const request_t *request) noexcept nogil:
-    """Two bits for each input: how it lies to the output."""
-    cdef int index, found = 0
-    for index in range(request.n_inputs):
-        found |= overlap(&request.operands[index], &request.operands[request.n_inputs]) << 2 * index
-    return found
+cdef void put_number(request_t *request, int index, double value, int dtype) noexcept nogil:
+    """Take a number that a float64 holds, in every form that kernels may ask for."""
+    cdef int64_t whole = 0
+    cdef bint fits = -9.2e18 < value < 9.2e18
+    if fits:
+        whole = <int64_t>value
+    put_forms(request, index, <double><float>value, value, whole, dtype,
+              fits and <double>whole == value)
+
+
+cdef void put_whole(request_t *request, int index, double rounded, int64_t value,
+                    int dtype) noexcept nogil:
+    """Take an integer, and what it is when rounded to float32 once."""
+    put_forms(request, index, rounded, <double>value, value, dtype, True)
+
+
+cdef void put_forms(request_t *request, int index, double rounded, double exact, int64_t whole,
+                    int dtype, bint is_whole) noexcept nogil:
+    cdef kernel_number *forms = &request.numbers[NUMBER_FORMS * index]
+    forms[<int>ROUNDED].real, forms[<int>EXACT].real, forms[<int>WHOLE].whole = rounded, exact, whole
+    request.facts[index] = <unsigned short>(
+        (NEGATIVE if rounded < 0 else 0) | (IS_ZERO if exact == 0 else 0)
+        | (IS_ONE if exact == 1 else 0) | (IS_NAN if exact != exact else 0)
+        | (IS_WHOLE if is_whole else 0) | dtype << 8)
 
 
 cdef inline settings_t settings_of(const request_t *request) noexcept nogil:
@@ -112,17 +131,28 @@ cdef inline settings_t settings_of(const request_t *request) noexcept nogil:
     return now
 
 
-cdef Py_ssize_t write_key(const request_t *request, const settings_t *now, int overlaps,
-                          int64_t *key) noexcept nogil:
-    cdef Py_ssize_t n = 4
-    cdef int index, axis
+cdef Py_ssize_t key_words(const request_t *request) noexcept nogil:
+    """How many words a key has at most."""
+    cdef int pairs = request.n_inputs * request.n_outputs
+    return (6 + (request.n_inputs + request.n_outputs) * (1 + 2 * MAX_DIMS) + pairs // 32)
+
+
+cdef Py_ssize_t write_key(OperatorHandle handle, const request_t *request,
+                          const settings_t *now, int64_t *key) noexcept nogil:
+    """Write everything that shapes a plan; gives how many bytes it takes."""
+    cdef Py_ssize_t n = 3
+    cdef int index, axis, count = request.n_inputs + request.n_outputs
     cdef const operand_t *operand
-    key[0] = request.operator_id | (<int64_t>request.switches << 16) | (
-        <int64_t>request.scalar_signs << 32)
-    key[1] = overlaps | (<int64_t>now.soc << 16) | (<int64_t>now.threads << 32)
-    key[2] = now.materialize | (now.strategy << 8)
-    key[3] = request.n_inputs
-    for index in range(request.n_inputs + 1):
+    key[0] = request.operator_id | (<int64_t>request.switches << 16) | (<int64_t>now.soc << 32)
+    key[1] = now.threads | (<int64_t>now.materialize << 16) | (<int64_t>now.strategy << 24)
+    key[2] = request.n_inputs | (<int64_t>request.n_outputs << 16)
+    for index in range(request.n_numbers):
+        if index % 4 == 0:
+            key[n] = 0
+            n += 1
+        key[n - 1] |= <int64_t>(request.facts[index] & handle.fact_masks[index]) << (
+            16 * (index % 4))
+    for index in range(count):
         operand = &request.operands[index]
         key[n] = (operand.dtype & 0xFF) | ((operand.format & 0xFF) << 8) | (
             <int64_t>(operand.ndim + 1) << 16) | (<int64_t>operand.writable << 32)
@@ -131,7 +161,28 @@ cdef Py_ssize_t write_key(const request_t *request, const settings_t *now, int o
             key[n] = operand.shape[axis]
             key[n + 1] = operand.strides[axis]
             n += 2
-    return n * <Py_ssize_t>sizeof(int64_t)
+    return write_overlaps(request, key, n) * <Py_ssize_t>sizeof(int64_t)
+
+
+cdef Py_ssize_t write_overlaps(const request_t *request, int64_t *key,
+                               Py_ssize_t n) noexcept nogil:
+    """How each input lies to each output, two bits for a pair."""
+    cdef int64_t low, high
+    cdef int index, out, pair = 0
+    cdef const operand_t *target
+    for out in range(request.n_outputs):
+        target = &request.operands[request.n_inputs + out]
+        if target.ndim != ABSENT and target.data != NULL:
+            extent(target, &low, &high)
+        for index in range(request.n_inputs):
+            if pair % 32 == 0:
+                key[n] = 0
+                n += 1
+            if target.ndim != ABSENT and target.data != NULL:
+                key[n - 1] |= <int64_t>overlap(&request.operands[index], target, low, high) << (
+                    2 * (pair % 32))
+            pair += 1
+    return n
 
 
 cdef inline bint is_key(bytes packed, const int64_t *key, Py_ssize_t nbytes) noexcept:
@@ -146,21 +197,33 @@ cdef inline bint is_key(bytes packed, const int64_t *key, Py_ssize_t nbytes) noe
     return apart == 0
 
 
+cdef int mask_of(object attribute) except -1:
+    """The bits of a number's facts that its operator's plans depend on."""
+    cdef int mask = NEGATIVE | NOT_REAL
+    for fact, bit in (("zero", IS_ZERO), ("one", IS_ONE), ("nan", IS_NAN), ("whole", IS_WHOLE),
+                      ("dtype", 0xFF00)):
+        if fact in attribute.facts:
+            mask |= bit
+    return mask
+
+
 cdef class OperatorHandle:
     """An operator as the fast paths know it: a number, counts, and the plan it used last."""
 
-    def __cinit__(self, operator, int identifier):
-        if len(operator.kernel_operands) > MOST_INPUTS or len(operator.scalars) > MAX_SCALARS:
-            raise ValueError(
-                f"{operator.name} has {len(operator.kernel_operands)} inputs and "
-                f"{len(operator.scalars)} numbers, at most {MOST_INPUTS} and {MAX_SCALARS} "
-                "are possible")
+    def __cinit__(self, operator not None, int identifier):
+        if len(operator.scalars) > MAX_NUMBERS:
+            raise ValueError(f"{operator.name} has {len(operator.scalars)} numbers, at most "
+                             f"{MAX_NUMBERS} are possible")
         self.operator = operator
         self.id = identifier
         self.n_inputs = len(operator.kernel_operands)
+        self.n_outputs = len(operator.outputs)
+        self.is_variadic = bool(operator.lists)
         self.n_scalars = len(operator.scalars)
-        self.scalar_roles = tuple(attribute.role for attribute in operator.scalars)
+        self.scalar_roles = tuple([attribute.role for attribute in operator.scalars])
         self.switch_codes = {}
+        for index, attribute in enumerate(operator.scalars):
+            self.fact_masks[<int>index] = mask_of(attribute)
         _handles.append(self)
 
     cdef int switch_code(self, object values) except -1:
@@ -200,33 +263,44 @@ cdef object switch_key(object values):
 cdef Plan find_plan(OperatorHandle handle, request_t *request, object names, object scalar_texts,
                     object switches):
     """The plan for a call, from the cache or made now; raises `AclnnError` for a bad call."""
-    global _clock, _hits, _misses
-    cdef int64_t key[KEY_WORDS]
-    cdef int overlaps = overlaps_of(request)
+    global _clock, _hits
+    cdef int64_t few[KEY_WORDS]
+    cdef int64_t *key = few
     cdef settings_t now = settings_of(request)
-    cdef Py_ssize_t nbytes = write_key(request, &now, overlaps, key)
-    cdef PyObject *found
+    cdef Py_ssize_t nbytes, words = key_words(request)
     cdef Plan plan
-    cdef bytes packed
+    cdef bytes room = None
+    if words > KEY_WORDS:
+        room = PyBytes_FromStringAndSize(NULL, words * <Py_ssize_t>sizeof(int64_t))
+        key = <int64_t *>PyBytes_AS_STRING(room)
+    nbytes = write_key(handle, request, &now, key)
     _clock += 1
     if handle.last_key is not None and is_key(handle.last_key, key, nbytes):
         plan = handle.last_plan
         plan.last_used = _clock
         _hits += 1
         return plan
-    packed = PyBytes_FromStringAndSize(<char *>key, nbytes)
-    found = PyDict_GetItem(_plans, packed)
+    return look_up(handle, request, &now, key, nbytes, names, scalar_texts, switches)
+
+
+cdef Plan look_up(OperatorHandle handle, request_t *request, const settings_t *now, int64_t *key,
+                  Py_ssize_t nbytes, object names, object scalar_texts, object switches):
+    """The plan of a description that is not the one of the operator's latest call."""
+    global _hits, _misses
+    cdef bytes packed = PyBytes_FromStringAndSize(<char *>key, nbytes)
+    cdef PyObject *found = PyDict_GetItem(_plans, packed)
+    cdef Plan plan
     if found != NULL:
         plan = <Plan>found
         _hits += 1
     else:
         _misses += 1
-        plan = make_plan(handle, request, &now, overlaps, names, scalar_texts, switches)
+        plan = make_plan(handle, request, now, names, scalar_texts, switches)
         if now.cache_limit == 0:
             return plan
         if request.switches == UNSEEN:
             request.switches = handle.learn_switches(switches)
-            nbytes = write_key(request, &now, overlaps, key)
+            nbytes = write_key(handle, request, now, key)
             packed = PyBytes_FromStringAndSize(<char *>key, nbytes)
         plan.last_used = _clock  # or it would be the oldest itself
         _plans[packed] = plan
@@ -240,39 +314,57 @@ cdef Plan find_plan(OperatorHandle handle, request_t *request, object names, obj
     return plan
 
 
-cdef Plan make_plan(OperatorHandle handle, request_t *request, const settings_t *now, int overlaps,
+cdef Plan make_plan(OperatorHandle handle, request_t *request, const settings_t *now,
                     object names, object scalar_texts, object switches):
     from aclnn.planning import phase_one
 
-    operands = [describe(&request.operands[index]) for index in range(request.n_inputs + 1)]
-    if scalar_texts is None and request.numbers != NULL:
-        scalar_texts = {role: repr(request.numbers[index])
-                        for index, role in enumerate(handle.scalar_roles)}
-    lies = [overlaps >> 2 * index & 3 for index in range(request.n_inputs)]
-    asked = phase_one.Request(handle.operator, operands, signs_of(request, handle.n_scalars),
+    cdef int index
+    operands = []
+    for index in range(request.n_inputs + request.n_outputs):
+        operands.append(describe(&request.operands[index]))
+    asked = phase_one.Request(handle.operator, operands, request.n_inputs, numbers_of(request),
                               scalar_texts, switches, names)
-    return Plan(**phase_one.plan_call(asked, lies, as_dict(now)))
+    return Plan(**phase_one.plan_call(asked, overlaps_of(request), as_dict(now)))
 
 
-cdef list signs_of(const request_t *request, int n_scalars):
-    """Whether each scalar converts, and whether it is below zero."""
-    return [
-        (not (request.scalar_signs >> 2 * index & 2), bool(request.scalar_signs >> 2 * index & 1))
-        for index in range(n_scalars)
-    ]
+cdef list overlaps_of(const request_t *request):
+    """How each input lies to each output, in a row for each output."""
+    cdef int64_t low, high
+    cdef int index, out
+    cdef const operand_t *target
+    rows = []
+    for out in range(request.n_outputs):
+        target = &request.operands[request.n_inputs + out]
+        row = []
+        known = target.ndim != ABSENT and target.data != NULL
+        if known:
+            extent(target, &low, &high)
+        for index in range(request.n_inputs):
+            row.append(<int>overlap(&request.operands[index], target, low, high) if known else 0)
+        rows.append(row)
+    return rows
+
+
+cdef list numbers_of(const request_t *request):
+    """What rules may know of each number: its dtype, `NumberFact`, and its value for messages."""
+    cdef int index
+    found = []
+    for index in range(request.n_numbers):
+        found.append((request.facts[index] >> 8, request.facts[index] & 0xFF,
+                      request.numbers[NUMBER_FORMS * index + <int>EXACT].real))
+    return found
 
 
 cdef object describe(const operand_t *operand):
-    """An operand as plain Python data for the slow path, `None` for an output to be made."""
+    """An operand as plain Python data for the slow path, `None` for what is absent."""
+    cdef int axis
     if operand.ndim == ABSENT:
         return None
-    return (
-        operand.dtype,
-        tuple([operand.shape[axis] for axis in range(operand.ndim)]),
-        tuple([operand.strides[axis] for axis in range(operand.ndim)]),
-        operand.format,
-        bool(operand.writable),
-    )
+    shape, strides = [], []
+    for axis in range(operand.ndim):
+        shape.append(operand.shape[axis])
+        strides.append(operand.strides[axis])
+    return operand.dtype, tuple(shape), tuple(strides), operand.format, bool(operand.writable)
 
 
 cdef object forget_oldest():
@@ -382,8 +474,9 @@ cdef class Plan:
         Bytes that phase two needs.
     """
 
-    def __cinit__(self, operator, call, graph_as_built, passes, workspace, schedule, packed,
-                  tensors, overlaps, bint scalars_as_double):
+    def __cinit__(self, operator not None, call not None, graph_as_built, passes not None,
+                  workspace not None, schedule, packed, tensors not None, int n_inputs,
+                  overlaps not None):
         self.operator = operator
         self.call = call
         self.graph_as_built = graph_as_built
@@ -393,75 +486,109 @@ cdef class Plan:
         self.schedule = schedule
         self.packed = packed
         self.workspace_size = workspace.size
-        self.scalars_as_double = scalars_as_double
-        self.steps = <const schedule_t *><size_t>packed.address if packed is not None else NULL
-        self.overlaps = sum([lies << 2 * index for index, lies in enumerate(overlaps)])
-        self._describe(tensors)
+        self.steps = <const program_t *><size_t>packed.address if packed is not None else NULL
+        self.n_inputs = n_inputs
+        self.n_outputs = len(tensors) - n_inputs
+        self._describe(tensors, overlaps)
 
-    cdef _describe(self, tensors):
-        """Keep what runs compare: extents, layouts, and the output's shape."""
-        cdef operand_t operands[MAX_TENSORS]
-        cdef int index
-        self.n_inputs = len(tensors) - 1
+    def __dealloc__(self):
+        free(self.operands)
+        free(self.low)
+        free(self.high)
+        free(self.overlaps)
+
+    cdef int _describe(self, tensors, overlaps) except -1:
+        """Keep what runs compare: extents, layouts, and how inputs lie to outputs."""
+        cdef int index, out, count = len(tensors)
+        self.operands = <operand_t *>zeroed(count, sizeof(operand_t))
+        self.low = <int64_t *>zeroed(count, sizeof(int64_t))
+        self.high = <int64_t *>zeroed(count, sizeof(int64_t))
+        self.overlaps = <unsigned char *>zeroed(self.n_inputs * self.n_outputs, 1)
         for index, spec in enumerate(tensors):
-            read_spec(spec, &operands[index])
-            extent(&operands[index], &self.low[index], &self.high[index])
-        for index in range(self.n_inputs):
-            self.same_layout[index] = same_layout(&operands[index], &operands[self.n_inputs])
-        out = tensors[-1]
-        self.out_shape = out.shape
-        self.out_ndim = len(out.shape)
-        self.out_dtype = out.dtype
-        self.elements = out.size if self.steps != NULL else 0
-        for index in range(self.out_ndim):
-            self.out_dims[index] = out.shape[index]
+            read_spec(spec, &self.operands[index])
+            if spec is not None:
+                extent(&self.operands[index], &self.low[index], &self.high[index])
+        for out in range(self.n_outputs):
+            for index in range(self.n_inputs):
+                self.overlaps[out * self.n_inputs + index] = overlaps[out][index]
+        shapes, largest = [], 0
+        for spec in tensors[self.n_inputs:]:
+            shapes.append(None if spec is None else spec.shape)
+            largest = max(largest, 0 if spec is None else spec.size)
+        self.out_shapes = tuple(shapes)
+        self.elements = largest if self.steps != NULL else 0
+        return 0
 
 
-cdef void read_spec(object spec, operand_t *operand) except *:
+cdef void *zeroed(size_t count, size_t size) except NULL:
+    cdef void *memory = calloc(max(1, count), size)
+    if memory == NULL:
+        raise MemoryError
+    return memory
+
+
+cdef int read_spec(object spec, operand_t *operand) except -1:
     cdef int axis
     operand.data = NULL
+    operand.ndim = ABSENT
+    if spec is None:
+        return 0
     operand.dtype = spec.dtype
     operand.ndim = min(len(spec.shape), MAX_DIMS)
     for axis in range(operand.ndim):
         operand.shape[axis] = spec.shape[axis]
         operand.strides[axis] = spec.strides[axis]
+    return 0
 
 
 cdef bint overlaps_as_planned(Plan plan, char **addresses) noexcept nogil:
-    """Tell whether every input lies to the output as the plan took it to lie."""
-    cdef char *out = addresses[plan.n_inputs]
-    cdef char *begin = out + plan.low[plan.n_inputs]
-    cdef char *end = out + plan.high[plan.n_inputs]
-    cdef int index, planned
-    for index in range(plan.n_inputs):
-        planned = plan.overlaps >> 2 * index & 3
-        if planned == CROSSING:
-            continue  # a copy is made first: right wherever the input lies
-        if (addresses[index] + plan.high[index] <= begin
-                or end <= addresses[index] + plan.low[index]):
+    """Tell whether every input lies to every output as the plan took it to lie."""
+    cdef char *begin
+    cdef char *end
+    cdef int index, out, at, planned
+    for out in range(plan.n_outputs):
+        at = plan.n_inputs + out
+        if plan.low[at] == plan.high[at]:  # absent, or empty
             continue
-        if not (addresses[index] == out and plan.same_layout[index]):
-            return False
+        begin = addresses[at] + plan.low[at]
+        end = addresses[at] + plan.high[at]
+        for index in range(plan.n_inputs):
+            planned = plan.overlaps[out * plan.n_inputs + index]
+            if planned == CROSSING:
+                continue  # a copy is made first: right wherever the input lies
+            if (addresses[index] + plan.high[index] <= begin
+                    or end <= addresses[index] + plan.low[index]):
+                continue
+            if not (addresses[index] == addresses[at]
+                    and same_layout(&plan.operands[index], &plan.operands[at])):
+                return False
+            if plan.n_outputs > 1 and planned != SAME:
+                return False  # which of them may be written first was not thought of
     return True
 
 
-cdef int run_plan(Plan plan, char **addresses, char *workspace, const double *scalars) except -1:
+cdef int run_plan(Plan plan, char **addresses, char *workspace,
+                  const kernel_number *numbers) except -1:
     """Run the schedule on these addresses; checks are the caller's."""
-    cdef double rounded[MAX_SCALARS]
-    cdef int index, threads
+    cdef int threads, failed
     if plan.steps == NULL:
         return 0
-    for index in range(MAX_SCALARS):
-        rounded[index] = scalars[index] if plan.scalars_as_double else <double><float>scalars[index]
     if settings.observed:
-        return run_observed(plan, addresses, workspace, rounded)
+        return run_observed(plan, addresses, workspace, numbers)
     if plan.elements < KEEP_GIL_BELOW:
-        run_schedule(plan.steps, addresses, workspace, rounded, 1, NULL)
-        return 0
-    threads = usable_threads()
-    with nogil:
-        run_schedule(plan.steps, addresses, workspace, rounded, threads, NULL)
-    return 0
+        failed = run_program(plan.steps, addresses, workspace, numbers, 1, NULL)
+    else:
+        threads = usable_threads()
+        with nogil:
+            failed = run_program(plan.steps, addresses, workspace, numbers, threads, NULL)
+    return 0 if failed == 0 else refuse_failed(plan, failed)
+
+
+cdef int refuse_failed(Plan plan, int failed) except -1:
+    """Raise what made a run stop."""
+    if failed == PROGRAM_NO_MEMORY:
+        raise MemoryError("no memory for the parameters of the kernels")
+    raise RuntimeError(f"{plan.operator.name}: an opaque kernel failed and gave {failed}")
 
 
 cdef int usable_threads():
@@ -470,19 +597,20 @@ cdef int usable_threads():
 
 
 cdef int run_observed(Plan plan, char **addresses, char *workspace,
-                      const double *scalars) except -1:
+                      const kernel_number *numbers) except -1:
     """As `run_plan`, with a clock around every step and every thread."""
     import time
 
     cdef int threads = usable_threads()
     cdef Py_ssize_t rows = plan.packed.n_events
-    cdef schedule_event *events = <schedule_event *>calloc(rows, sizeof(schedule_event))
+    cdef int failed
+    cdef program_event *events = <program_event *>calloc(max(1, rows), sizeof(program_event))
     if events == NULL:
         raise MemoryError
     try:
         begin = time.monotonic_ns()
         with nogil:
-            run_schedule(plan.steps, addresses, workspace, scalars, threads, events)
+            failed = run_program(plan.steps, addresses, workspace, numbers, threads, events)
         end = time.monotonic_ns()
         seen = [
             (events[row].step, events[row].thread, events[row].begin, events[row].end)
@@ -490,23 +618,26 @@ cdef int run_observed(Plan plan, char **addresses, char *workspace,
         ]
     finally:
         free(events)
+    if failed:
+        refuse_failed(plan, failed)
     for observer in _observers:
         observer(plan, begin, end, seen)
     return 0
 
 
-cdef int run_with_own_workspace(Plan plan, char **addresses, const double *scalars) except -1:
+cdef int run_with_own_workspace(Plan plan, char **addresses,
+                                const kernel_number *numbers) except -1:
     """Run with a workspace of the call's own, for callers that never see one."""
     cdef char *memory
     cdef char *workspace
     if plan.workspace_size == 0:
-        return run_plan(plan, addresses, NULL, scalars)
+        return run_plan(plan, addresses, NULL, numbers)
     memory = <char *>malloc(plan.workspace_size + WORKSPACE_ALIGNMENT)
     if memory == NULL:
         raise MemoryError(f"no memory for a workspace of {plan.workspace_size} bytes")
     workspace = memory + (-<Py_ssize_t><size_t>memory & (WORKSPACE_ALIGNMENT - 1))
     try:
-        run_plan(plan, addresses, workspace, scalars)
+        run_plan(plan, addresses, workspace, numbers)
     finally:
         free(memory)
     return 0

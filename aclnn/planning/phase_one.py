@@ -7,18 +7,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from functools import partial
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from aclnn import graph, isa
-from aclnn.acl import dtypes, products
+from aclnn import graph
+from aclnn.acl import products
 from aclnn.acl.constants import ACLNN_ERR_PARAM_INVALID, aclDataType, aclFormat
 from aclnn.acl.errors import AclnnError
 from aclnn.graph.planner import strategies
 from aclnn.operators import Operator
+from aclnn.operators.lowering import Lowering, graph_dtype, pointwise
 from aclnn.operators.rules import (
     NOTHING_TO_DO,
     Call,
@@ -29,6 +29,7 @@ from aclnn.operators.rules import (
     promoted,
 )
 from aclnn.planning import cpu_caches
+from aclnn.planning.kernel_table import kernel_of, scratch_of
 from aclnn.planning.workspace import for_executor
 
 MOST_ELEMENTS = 2**47  # no machine of today addresses more bytes
@@ -50,20 +51,23 @@ class RefusedError(AclnnError):
 class Request:
     """A call as phase one is given it, before anything of it was checked.
 
-    `operands` are the kernel's inputs and the output, `None` where that is to be made; `signs` say of
-    each scalar whether it converts, and whether it is below zero.
+    `operands` are the inputs and the outputs, `None` where an input is null, or an output is null
+    or to be made; `numbers` say of each number its dtype, its facts (bits, see `_plan.pxd`) and its
+    value, for messages.
     """
 
     operator: Operator
     operands: Sequence[Operand | None]
-    signs: Sequence[tuple[bool, bool]]
+    n_inputs: int
+    numbers: Sequence[tuple[int, int, float]]
     scalar_texts: Mapping[str, str] | None
     switches: Sequence[object]
     names: Mapping[str, str]
+    wanted: frozenset[str] | None = None  # outputs that are made where absent; None: all
 
 
 def plan_call(
-    request: Request, overlaps: Sequence[int], settings: Mapping[str, Any]
+    request: Request, overlaps: Sequence[Sequence[int]], settings: Mapping[str, Any]
 ) -> dict[str, Any]:
     """Phase one of a call that was not seen before.
 
@@ -74,15 +78,15 @@ def plan_call(
     """
     operator = request.operator
     call, done = check_call(request, products.FAMILIES[settings["soc"]])
-    out = call.tensors.get("out") or _new_output(operator, call)
-    _refuse_size(request.names["out"], out)
-    tensors = (*(call.tensors[role] for role in operator.kernel_operands), out)
-    result = _result_dtype(operator, call)
-    formula = operator.formula_for(call.switches)
-    built = build_graph(operator, formula, *_drawn(tensors, done), result, overlaps)
+    given = all(role in call.tensors for role in operator.outputs)
+    results = {} if done and given else infer(operator, call)
+    outputs = _outputs(request, call, results)
+    for role, spec in outputs.items():
+        _refuse_size(call.names[role], spec)
+    nothing = done or all(spec.size == 0 for spec in outputs.values())
+    built = build_graph(request, call, outputs, results, overlaps, nothing)
     passed = graph.run_passes(built, "materialized" if settings["materialize"] else "fused")
     strategy = tuple(strategies.STRATEGIES)[settings["strategy"]]
-    nothing = out.size == 0 or done
     workspace, schedule = scheduled(passed.graph, strategy, settings["threads"], nothing)
     return {
         "operator": operator,
@@ -92,10 +96,56 @@ def plan_call(
         "workspace": workspace,
         "schedule": schedule,
         "packed": None if nothing else schedule.pack(),
-        "tensors": tensors,
+        "tensors": _tensors(request, call, outputs),
+        "n_inputs": request.n_inputs,
         "overlaps": overlaps,
-        "scalars_as_double": operator.scalars_as_double and result == aclDataType.ACL_DOUBLE,
     }
+
+
+def infer(
+    operator: Operator, call: Call
+) -> Mapping[str, tuple[aclDataType, tuple[int, ...]]]:
+    """The dtype and shape of each result, by role."""
+    if operator.infer is not None:
+        return operator.infer(call)
+    dtype = promoted(call, operator.kernel_operands)
+    assert dtype is not None, "a rule of every operator sees to it that the inputs promote"
+    shape = broadcast_shapes(*(call.shape(role) for role in operator.kernel_operands))
+    if "out" in call.tensors:
+        shape = call.shape("out")
+    elif shape is None:
+        raise RefusedError(
+            "the inputs' shapes do not broadcast, so the output has no shape; give one"
+        )
+    return {"out": (dtype, shape)}
+
+
+def _outputs(
+    request: Request, call: Call, results: Mapping[str, tuple[aclDataType, tuple[int, ...]]]
+) -> dict[str, TensorSpec]:
+    """The outputs by role, in order: as given, or dense ones of the results' dtypes."""
+    found = {}
+    for role in request.operator.outputs:
+        if role in call.tensors:
+            found[role] = call.tensors[role]
+        elif role in results and (request.wanted is None or role in request.wanted):
+            dtype, shape = results[role]
+            found[role] = TensorSpec(dtype, shape, graph.contiguous_strides(shape))
+    return found
+
+
+def _tensors(
+    request: Request, call: Call, outputs: Mapping[str, TensorSpec]
+) -> list[TensorSpec | None]:
+    """All operands, in the order of the request's."""
+    operator = request.operator
+    found: list[TensorSpec | None] = []
+    for role in operator.kernel_operands:
+        if role in operator.lists:
+            found += call.lists[role]
+        else:
+            found.append(call.tensors.get(role))
+    return [*found, *[outputs.get(role) for role in operator.outputs]]
 
 
 def scheduled(
@@ -103,23 +153,19 @@ def scheduled(
 ) -> tuple[graph.WorkspacePlan, graph.Schedule]:
     """Workspace and schedule of a graph after its passes; both are empty where there is `nothing` to do."""
     if nothing:
-        names = tuple(passed.value(id).name for id in (*passed.inputs, *passed.outputs))
+        names = tuple([passed.value(id).name for id in (*passed.inputs, *passed.outputs)])
         empty = graph.plan_lifetimes((), strategy, threads=threads)
         return for_executor(empty), graph.Schedule((), names, 0, 0, 0, threads)
-    plan = for_executor(graph.plan_workspace(passed, strategy, threads=threads))
-    kernels, stream_from = partial(kernel_of, passed), cpu_caches.stream_from(threads)
-    return plan, graph.compile(passed, plan, kernels, stream_from=stream_from)
-
-
-def _drawn(tensors: Sequence[TensorSpec], done: bool) -> tuple[Sequence[TensorSpec], TensorSpec]:
-    """The inputs and the output that the graph shows.
-
-    Where there is nothing to do, shapes need not fit each other; then it shows empty ones.
-    """
-    *inputs, out = tensors
-    if done and broadcast_shapes(*(spec.shape for spec in inputs)) != out.shape:
-        *inputs, out = (replace(spec, shape=(0,), strides=(1,)) for spec in tensors)
-    return inputs, out
+    kernels = {node.name: kernel_of(passed, node) for node in passed.nodes}
+    plan = for_executor(
+        graph.plan_workspace(
+            passed, strategy, threads=threads, scratch_of=scratch_of(kernels, threads)
+        )
+    )
+    stream_from = cpu_caches.stream_from(threads)
+    return plan, graph.compile(
+        passed, plan, lambda node: kernels[node.name], stream_from=stream_from
+    )
 
 
 def check_call(request: Request, soc: str) -> tuple[Call, bool]:
@@ -140,24 +186,27 @@ def check_call(request: Request, soc: str) -> tuple[Call, bool]:
             return call, True
         if message is not None:
             raise RefusedError(message, rule)
-    _check_output(call)
+    _check_outputs(request.operator, call)
     return call, False
 
 
 def _as_call(request: Request, soc: str) -> Call:
-    operator, names, texts = request.operator, request.names, request.scalar_texts or {}
-    roles = (*operator.kernel_operands, "out")
+    operator, names = request.operator, request.names
+    roles = (*operator.kernel_operands, *operator.outputs)
+    inputs = [None if o is None else TensorSpec(aclDataType(o[0]), *o[1:]) for o in request.operands]
+    lists = {}
+    if operator.lists:
+        (role,) = operator.lists
+        first, last = operator.kernel_operands.index(role), request.n_inputs
+        lists[role] = tuple([spec for spec in inputs[first:last] if spec is not None])
+        inputs[first:last] = [None]
     return Call(
         tensors={
-            role: TensorSpec(aclDataType(operand[0]), *operand[1:])
-            for role, operand in zip(roles, request.operands, strict=True)
-            if operand is not None
+            role: spec for role, spec in zip(roles, inputs, strict=True) if spec is not None
         },
         scalars={
-            attribute.role: ScalarSpec(convertible, negative, texts.get(attribute.role, "negative"))
-            for attribute, (convertible, negative) in zip(
-                operator.scalars, request.signs, strict=True
-            )
+            attribute.role: _scalar(attribute.role, found, request.scalar_texts or {})
+            for attribute, found in zip(operator.scalars, request.numbers, strict=True)
         },
         switches={
             a.role: value for a, value in zip(operator.switches, request.switches, strict=True)
@@ -165,21 +214,41 @@ def _as_call(request: Request, soc: str) -> Call:
         names={role: names.get(role, role) for role in (*roles, *names)}
         | {a.role: names.get(a.role, a.role) for a in operator.attributes},
         soc=soc,
+        lists=lists,
     )
 
 
-def _check_output(call: Call) -> None:
-    """What holds for every operator: the output is writable and no two elements share bytes."""
-    out = call.tensors.get("out")
-    if out is None or out.size == 0:
-        return
-    if not out.writable:
-        raise RefusedError(f"{call.names['out']} is read-only, but is the output")
-    if _elements_meet(out):
-        raise RefusedError(
-            f"{call.names['out']} has strides {out.strides} for shape {out.shape}, which make "
-            "elements of the output share memory"
-        )
+# The bits of a number's facts, as `_plan.pxd` has them.
+NEGATIVE, NOT_REAL, IS_ZERO, IS_ONE, IS_NAN, IS_WHOLE = (1 << bit for bit in range(6))
+
+
+def _scalar(role: str, found: tuple[int, int, float], texts: Mapping[str, str]) -> ScalarSpec:
+    dtype, facts, value = found
+    return ScalarSpec(
+        convertible=not facts & NOT_REAL,
+        negative=bool(facts & NEGATIVE),
+        text=texts.get(role) or repr(value),
+        dtype=aclDataType(dtype),
+        zero=bool(facts & IS_ZERO),
+        one=bool(facts & IS_ONE),
+        nan=bool(facts & IS_NAN),
+        whole=bool(facts & IS_WHOLE),
+    )
+
+
+def _check_outputs(operator: Operator, call: Call) -> None:
+    """What holds for every operator: outputs are writable, no two of their elements share bytes."""
+    for role in operator.outputs:
+        out = call.tensors.get(role)
+        if out is None or out.size == 0:
+            continue
+        if not out.writable:
+            raise RefusedError(f"{call.names[role]} is read-only, but is the output")
+        if _elements_meet(out):
+            raise RefusedError(
+                f"{call.names[role]} has strides {out.strides} for shape {out.shape}, which make "
+                "elements of the output share memory"
+            )
 
 
 def _elements_meet(spec: TensorSpec) -> bool:
@@ -208,23 +277,6 @@ def _elements_meet(spec: TensorSpec) -> bool:
     return np.unique(offsets).size < offsets.size
 
 
-def _result_dtype(operator: Operator, call: Call) -> aclDataType:
-    """The dtype that the formula's value is rounded to first."""
-    found = promoted(call, operator.kernel_operands)
-    assert found is not None, "a rule of every operator sees to it that the inputs promote"
-    return found
-
-
-def _new_output(operator: Operator, call: Call) -> TensorSpec:
-    """The output of a functional call that gave none: dense, of the result's dtype."""
-    shape = broadcast_shapes(*(call.shape(role) for role in operator.kernel_operands))
-    if shape is None:
-        raise RefusedError(
-            "the inputs' shapes do not broadcast, so the output has no shape; give one"
-        )
-    return TensorSpec(_result_dtype(operator, call), shape, graph.contiguous_strides(shape))
-
-
 def _refuse_size(name: str, spec: TensorSpec) -> None:
     """Inputs are no larger: what they share with the output is all that is walked over."""
     if spec.size > MOST_ELEMENTS:
@@ -234,52 +286,125 @@ def _refuse_size(name: str, spec: TensorSpec) -> None:
 
 
 def build_graph(
-    operator: Operator,
-    formula: str,
-    inputs: Sequence[TensorSpec],
-    out: TensorSpec,
-    result: aclDataType,
-    overlaps: Sequence[int],
+    request: Request,
+    call: Call,
+    outputs: Mapping[str, TensorSpec],
+    results: Mapping[str, tuple[aclDataType, tuple[int, ...]]],
+    overlaps: Sequence[Sequence[int]],
+    nothing: bool,
 ) -> graph.Graph:
     """The op-graph as the NPU library would build it: every step present, also those that idle.
 
-    Input by input Contiguous, Cast and BroadcastTo; one Compute in the result's dtype; Cast to
-    the output's dtype; ViewCopy into the output's strides.
+    What the operator lowers its call to; then for each output a Cast to its dtype, and a ViewCopy
+    into its strides.  A call that does nothing is drawn as one copy of nothing.
     """
     builder = graph.GraphBuilder()
-    values = [
-        builder.input(role, spec.shape, _dtype(spec.dtype), strides=spec.strides, note=_note(spec))
-        for role, spec in zip(operator.kernel_operands, inputs, strict=True)
-    ]
-    same = next((v for v, lies in zip(values, overlaps, strict=True) if lies == SAME), None)
-    target = builder.output(
-        "out", out.shape, _dtype(out.dtype), strides=out.strides, alias_of=same, note=_note(out)
-    )
-    operands = []
-    for value, spec, lies in zip(values, inputs, overlaps, strict=True):
-        dense = builder.contiguous(value, reason="overlap" if lies == CROSSING else None)
-        wide = builder.cast(dense, _dtype(_operand_dtype(spec.dtype, result)))
-        operands.append(builder.broadcast_to(wide, out.shape))
-    computed = builder.compute(
-        formula, operands, out.shape, _dtype(result), expression=operator.expression
-    )
-    builder.view_copy(builder.cast(computed, _dtype(out.dtype)), target)
-    return builder.build()
+    if nothing:
+        return _nothing(builder, request, outputs)
+    values, lists, first = _inputs(builder, request, call, overlaps)
+    targets = {
+        role: builder.output(
+            role,
+            spec.shape,
+            graph_dtype(spec.dtype),
+            strides=spec.strides,
+            alias_of=_alias(first, overlaps, request.operator.outputs.index(role)),
+            note=_note(spec),
+        )
+        for role, spec in outputs.items()
+    }
+    numbers = {a.role: number for number, a in enumerate(request.operator.scalars)}
+    wanted = {role: found for role, found in results.items() if role in outputs}
+    lowering = Lowering(builder, call, values, lists, wanted, numbers)
+    for role, value in _lowered(request.operator, call, lowering).items():
+        if role in targets:
+            cast = builder.cast(value, graph_dtype(outputs[role].dtype))
+            builder.view_copy(cast, targets[role])
+    return builder.build(verify=False)
 
 
-def _operand_dtype(dtype: aclDataType, result: aclDataType) -> aclDataType:
-    """What an input is cast to: the promoted dtype, but never through a narrower float.
+def _lowered(operator: Operator, call: Call, lowering: Lowering) -> Mapping[str, int]:
+    if operator.lower is not None:
+        return operator.lower(lowering)
+    return pointwise(lowering, operator, operator.formula_for(call.switches))
 
-    Formulas see inputs as if converted to float32, so an integer that promotes to a half goes
-    to float32 at once.
+
+def _nothing(
+    builder: graph.GraphBuilder, request: Request, outputs: Mapping[str, TensorSpec]
+) -> graph.Graph:
+    """A graph that shows the operands of a call with nothing to do."""
+    operator = request.operator
+    source = None
+    for role in operator.kernel_operands:
+        spec = request.operands[operator.kernel_operands.index(role)]
+        if spec is not None:
+            dtype = graph_dtype(aclDataType(spec[0]))
+            source = builder.input(role, (0,), dtype)
+    for role, spec in outputs.items():
+        made = builder.compute(
+            operator.name, [source] if source is not None else [], (0,), graph_dtype(spec.dtype)
+        )
+        builder.view_copy(made, builder.output(role, (0,), graph_dtype(spec.dtype)))
+    return builder.build(verify=False)
+
+
+def _inputs(
+    builder: graph.GraphBuilder,
+    request: Request,
+    call: Call,
+    overlaps: Sequence[Sequence[int]],
+) -> tuple[dict[str, int], dict[str, tuple[int, ...]], list[int | None]]:
+    """The inputs by role, single ones and lists, and in order as they are declared.
+
+    An input that an output crosses is copied before anything is written.
     """
-    if dtype == result or result == aclDataType.ACL_DOUBLE:
-        return result
-    return aclDataType.ACL_FLOAT
+    operator = request.operator
+    values: dict[str, int] = {}
+    lists: dict[str, tuple[int, ...]] = {}
+    declared: list[int | None] = []
+
+    def declare(name: str, spec: TensorSpec) -> int:
+        value = builder.input(
+            name, spec.shape, graph_dtype(spec.dtype), strides=spec.strides, note=_note(spec)
+        )
+        declared.append(value)
+        return value
+
+    for role in operator.kernel_operands:
+        if role in operator.lists:
+            lists[role] = tuple(
+                [declare(f"{role}_{n}", spec) for n, spec in enumerate(call.lists[role])]
+            )
+        elif role in call.tensors:
+            values[role] = declare(role, call.tensors[role])
+        else:
+            declared.append(None)
+    crossed = {
+        value
+        for row in overlaps
+        for value, lies in zip(declared, row, strict=True)
+        if lies == CROSSING
+    }
+    if not crossed:
+        return values, lists, declared
+    copies = {
+        value: builder.contiguous(value, reason="overlap")
+        for value in declared
+        if value is not None and value in crossed
+    }
+    values = {role: copies.get(value, value) for role, value in values.items()}
+    lists = {role: tuple([copies.get(v, v) for v in found]) for role, found in lists.items()}
+    return values, lists, [None if value in copies else value for value in declared]
 
 
-def _dtype(dtype: aclDataType) -> graph.DType:
-    return graph.DType(dtypes.name(dtype), dtypes.item_size(dtype))
+def _alias(
+    declared: Sequence[int | None], overlaps: Sequence[Sequence[int]], out: int
+) -> int | None:
+    """The input whose elements an output takes the place of."""
+    for value, lies in zip(declared, overlaps[out], strict=True):
+        if lies == SAME and value is not None:
+            return value
+    return None
 
 
 def _note(spec: TensorSpec) -> str:
@@ -294,12 +419,3 @@ PLAIN_FORMATS = frozenset(
 )
 
 
-def kernel_of(owner: graph.Graph, node: graph.Node) -> Any:
-    """The kernel of a node, from those of the instruction set in use."""
-    inputs = tuple(owner.value(id).dtype.name for id in node.inputs)
-    output = owner.value(node.output).dtype.name
-    kernels = isa.kernels()
-    if node.kind == "Compute":
-        result = node.attr("result_dtype", output)
-        return kernels.compute_kernel(node.attr("kernel"), inputs, output, result)
-    return kernels.cast_kernel(inputs[0], output)

@@ -1,0 +1,190 @@
+"""Lowering: how a call's operands become nodes of an op-graph."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from aclnn import graph
+from aclnn.acl import dtypes
+from aclnn.acl.constants import aclDataType
+from aclnn.operators.rules import Call
+
+NUMBER_FORMS = ("rounded", "exact", "whole")  # of each number of a run, in the order of `_plan.pxd`
+
+
+def graph_dtype(dtype: aclDataType) -> graph.DType:
+    """A dtype as graphs know it.
+
+    >>> graph_dtype(aclDataType.ACL_FLOAT16)
+    DType(name='float16', itemsize=2)
+    """
+    return _DTYPES[dtype]
+
+
+_DTYPES = {
+    dtype: graph.DType(dtypes.name(dtype), dtypes.item_size(dtype))
+    for dtype in dtypes.NUMPY
+}
+
+
+class Lowering:
+    """A call while an operator makes its nodes.
+
+    Attributes
+    ----------
+    builder : GraphBuilder
+        What makes nodes and views.
+    call : Call
+        What is known of the call: dtypes, shapes, strides, attributes.
+    results : mapping of str to (dtype, shape)
+        What the operator said that it makes, by role; only of outputs that are wanted.
+    """
+
+    def __init__(
+        self,
+        builder: graph.GraphBuilder,
+        call: Call,
+        values: Mapping[str, int],
+        lists: Mapping[str, tuple[int, ...]],
+        results: Mapping[str, tuple[aclDataType, tuple[int, ...]]],
+        numbers: Mapping[str, int],
+    ):
+        self.builder = builder
+        self.call = call
+        self.results = results
+        self._values = values
+        self._lists = lists
+        self._numbers = numbers
+
+    def has(self, role: str) -> bool:
+        """Whether an optional input was given."""
+        return role in self._values
+
+    def wants(self, role: str) -> bool:
+        """Whether an optional output was given."""
+        return role in self.results
+
+    def value(self, role: str) -> int:
+        """An input as it is, whatever its strides and dtype."""
+        return self._values[role]
+
+    def values(self, role: str) -> tuple[int, ...]:
+        """The tensors of an input that is a list."""
+        return self._lists[role]
+
+    def dense(
+        self,
+        value: int | str,
+        dtype: aclDataType | None = None,
+        shape: tuple[int, ...] | None = None,
+    ) -> int:
+        """A value, or an input by its role, row-major, as another dtype, broadcast to a shape.
+
+        These are the steps that the NPU's library takes; passes turn them into strides and loads
+        where kernels need no copy.
+        """
+        id = self._values[value] if isinstance(value, str) else value
+        id = self.builder.contiguous(id)
+        if dtype is not None:
+            id = self.builder.cast(id, graph_dtype(dtype))
+        return id if shape is None else self.builder.broadcast_to(id, shape)
+
+    def number(self, role: str, form: str = "rounded") -> graph.Argument:
+        """A number of the call, which a kernel reads at run time.
+
+        `form` is 'rounded' (to float32), 'exact' (a float64) or 'whole' (an integer of 64 bits).
+        """
+        place = len(NUMBER_FORMS) * self._numbers[role] + NUMBER_FORMS.index(form)
+        return graph.Argument(place, "whole" if form == "whole" else "real")
+
+    def point(
+        self,
+        formula: str,
+        operands: Iterable[int],
+        dtype: aclDataType,
+        shape: tuple[int, ...],
+        *,
+        params: tuple[Any, ...] = (),
+        reads: str | None = None,
+        **attrs: Any,
+    ) -> int:
+        """The result of a pointwise formula."""
+        if reads is None:
+            reads = reads_of(dtype)
+        return self.builder.compute(
+            formula, operands, shape, graph_dtype(dtype), params=params, reads=reads, **attrs
+        )
+
+    def rows(
+        self,
+        kernel: str,
+        operands: Iterable[int],
+        outputs: Iterable[tuple[aclDataType, tuple[int, ...]]],
+        axis: int,
+        *,
+        params: tuple[Any, ...] = (),
+        **attrs: Any,
+    ) -> tuple[int, ...]:
+        """The results of a row-wise kernel along an axis, which is counted from the last: -1."""
+        made = [(shape, graph_dtype(dtype)) for dtype, shape in outputs]
+        return self.builder.compute_all(
+            kernel, operands, made, domain="row", axis=axis, params=params, **attrs
+        )
+
+
+_READS = {
+    aclDataType.ACL_DOUBLE: "float64",
+    aclDataType.ACL_COMPLEX64: "complex128",
+    aclDataType.ACL_COMPLEX128: "complex128",
+} | dict.fromkeys(
+    (
+        aclDataType.ACL_INT8,
+        aclDataType.ACL_INT16,
+        aclDataType.ACL_INT32,
+        aclDataType.ACL_INT64,
+        aclDataType.ACL_UINT8,
+        aclDataType.ACL_UINT16,
+        aclDataType.ACL_UINT32,
+        aclDataType.ACL_UINT64,
+        aclDataType.ACL_BOOL,
+    ),
+    "int64",
+)
+
+
+def reads_of(dtype: aclDataType) -> str:
+    """What a kernel converts operands to before it computes a result of this dtype.
+
+    >>> reads_of(aclDataType.ACL_FLOAT16), reads_of(aclDataType.ACL_INT8)
+    ('float32', 'int64')
+    """
+    return _READS.get(dtype, "float32")
+
+
+def pointwise(lowering: Lowering, operator: Any, formula: str) -> Mapping[str, int]:
+    """The nodes of a pointwise operator: every operand as the result's dtype and shape."""
+    dtype, shape = lowering.results["out"]
+    operands = [
+        lowering.dense(role, operand_dtype(lowering.call.dtype(role), dtype), shape)
+        for role in operator.kernel_operands
+    ]
+    exact = operator.scalars_as_double and dtype == aclDataType.ACL_DOUBLE
+    params = tuple(
+        [lowering.number(a.role, "exact" if exact else "rounded") for a in operator.scalars]
+    )
+    made = lowering.point(
+        formula, operands, dtype, shape, params=params, expression=operator.expression
+    )
+    return {"out": made}
+
+
+def operand_dtype(dtype: aclDataType, result: aclDataType) -> aclDataType:
+    """What an input is cast to: the promoted dtype, but never through a narrower float.
+
+    Formulas see inputs as if converted to float32, so an integer that promotes to a half goes
+    to float32 at once.
+    """
+    if dtype == result or reads_of(result) != "float32":
+        return result
+    return aclDataType.ACL_FLOAT
