@@ -11,10 +11,6 @@ from libc.string cimport memcpy, memset
 
 from graph.runtime.abi cimport kernel_number
 
-import sys
-
-import numpy as np
-
 from aclnn.calls._arguments cimport function_t, new_function, take_arguments
 from aclnn.calls._executor cimport aclOpExecutor, new_executor
 from aclnn.calls._operand cimport new_output, read_array, read_or_refuse, take_absent
@@ -38,21 +34,7 @@ from aclnn.planning._plan cimport (
 
 import sys
 
-from aclnn.calls._arguments cimport function_t, new_function, take_arguments
-from aclnn.calls._executor cimport aclOpExecutor, new_executor
-from aclnn.calls._operand cimport new_output, read_array, read_or_refuse, take_absent
-from aclnn.planning._plan cimport (
-    INHERIT,
-    MAX_SCALARS,
-    MAX_TENSORS,
-    MOST_INPUTS,
-    OperatorHandle,
-    Plan,
-    find_plan,
-    plain,
-    request_t,
-    run_with_own_workspace,
-)
+import numpy as np
 
 from aclnn.acl.arguments import as_int, as_real, as_truth, shown
 from aclnn.acl.constants import aclDataType
