@@ -150,8 +150,8 @@ def write_loops() -> None:
 
 def headers(source: str) -> list[str]:
     """What a C file is made of besides, which Cython does not know."""
-    kernels = ("aclnn/kernels/*.h", "graph/tile_abi.h")
-    patterns = kernels if Path(source).stem == "_kernels" else ("graph/*.h",)
+    kernels = ("aclnn/kernels/*.h", "graph/*_abi.h")
+    patterns = kernels if Path(source).stem in ("_kernels", "_products") else ("graph/*.h",)
     return [str(p.relative_to(HERE)) for pattern in patterns for p in HERE.glob(pattern)]
 
 
