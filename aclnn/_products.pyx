@@ -1,9 +1,9 @@
 """The kernels of matrix products: out = beta*c + alpha*(a@b), for batches and any strides.
 
 Float32 and float64 operands that BLAS can read go there as they are (`products/whole.pxd`). All
-others, halves among them, are converted panel by panel, and results are rounded once when their sum is
-complete (`products/panels.pxd`). What BLAS there is decides about registers: this module is built
-once, for all instruction sets.
+others, halves among them, are converted panel by panel, and results are rounded once when their sum
+is complete (`products/panels.pxd`). What BLAS there is decides about registers: this module is
+built once, for all instruction sets.
 """
 
 from libc.stdint cimport uintptr_t
@@ -38,7 +38,6 @@ from aclnn.kernels.products.product cimport (
 from aclnn.kernels.products.whole cimport multiply_entries
 
 from aclnn import blas
-from aclnn.acl import dtypes
 
 cdef enum:
     MOST_OPERANDS = 4

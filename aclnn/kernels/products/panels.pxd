@@ -1,7 +1,7 @@
-"""Products by panels of results, summed up in float or double: for halves, mixed dtypes, any strides.
+"""Products by panels of results that are summed up in float or double, whatever the operands are.
 
-The panels' rows of a and columns of b are converted to dense strips that stay in the cache.  Results
-are rounded once, when a panel is complete.
+The panels' rows of a and columns of b are converted to dense strips that stay in the cache.
+Results are rounded once, when a panel is complete.
 """
 
 from libc.stdlib cimport llabs
