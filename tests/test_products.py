@@ -298,6 +298,8 @@ def test_how_work_is_cut():
     assert linear.chunks(8) == 1  # it is one matrix of 1024 rows
     batch = kernel(("float32", "float32"), "float32", batch_shape=(64,), m=128, n=128, k=64)
     assert (batch.chunks(1), batch.chunks(8), batch.scratch) == (1, 8, 0)
+    large = kernel(("float32", "float32"), "float32", batch_shape=(4,), m=1024, n=512, k=512)
+    assert large.chunks(8) == 1  # BLAS has threads for each
     half = kernel(("float16", "float16"), "float16", m=1024, n=1024, k=1024)
     assert (half.chunks(1), half.chunks(8)) == (1, 8)
     assert 0 < half.scratch < 2**20

@@ -28,7 +28,7 @@ cdef enum:
     DEPTH = 112       # of them; STRIP * STRIP * DEPTH is below SERIAL_WORK
     PANEL = 256       # rows and columns of results that are summed up at a time, at most
     # Multiplications of a matrix of a batch above which BLAS's own threads do better than ours.
-    LARGE_ENTRY = 33554432
+    LARGE_ENTRY = 134217728
     CHUNK_WORK = 1048576  # multiplications that are worth handing to a thread: 20 microseconds
 
 
