@@ -36,7 +36,7 @@ test: $(STAMP)
 lint: $(STAMP)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	PATH="$(BIN):$$PATH" $(BIN)/cython-lint aclnn/*.pyx aclnn/*/*.pyx aclnn/*/*.pxd graph/*/*.pyx graph/*/*.pxd
+	PATH="$(BIN):$$PATH" $(BIN)/cython-lint aclnn/*.pyx aclnn/*/*.pyx aclnn/*/*.pxd aclnn/*/*/*.pxd graph/*/*.pyx graph/*/*.pxd
 	$(BIN)/mypy
 
 bench: $(STAMP)

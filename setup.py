@@ -210,7 +210,7 @@ def write_loops() -> None:
 def headers(source: str) -> list[str]:
     """What a C file is made of besides, which Cython does not know."""
     kernels = ("aclnn/kernels/*.h", "graph/runtime/kernel_abi.h")
-    patterns = kernels if Path(source).stem == "_kernels" else ("graph/runtime/*.h",)
+    patterns = kernels if Path(source).stem in ("_kernels", "_row_kernels", "_products") else ("graph/runtime/*.h",)
     return [str(p.relative_to(HERE)) for pattern in patterns for p in HERE.glob(pattern)]
 
 

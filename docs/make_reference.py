@@ -40,9 +40,21 @@ RUNTIME: dict[str, tuple[str, ...]] = {
         "aclGetDataType", "aclGetRawTensorAddr", "aclSetRawTensorAddr",
     ),
     "Scalars": ("aclScalar", "aclCreateScalar", "aclDestroyScalar"),
+    "Arrays": (
+        "aclIntArray", "aclCreateIntArray", "aclDestroyIntArray", "aclGetIntArraySize",
+        "aclFloatArray", "aclCreateFloatArray", "aclDestroyFloatArray",
+        "aclGetFloatArraySize", "aclBoolArray", "aclCreateBoolArray", "aclDestroyBoolArray",
+        "aclGetBoolArraySize",
+    ),
+    "Lists": (
+        "aclTensorList", "aclCreateTensorList", "aclDestroyTensorList",
+        "aclGetTensorListSize", "aclScalarList", "aclCreateScalarList",
+        "aclDestroyScalarList", "aclGetScalarListSize",
+    ),
     "Executors": (
         "aclSetAclOpExecutorRepeatable", "aclDestroyAclOpExecutor", "aclSetInputTensorAddr",
-        "aclSetOutputTensorAddr", "aclSetTensorAddr",
+        "aclSetOutputTensorAddr", "aclSetTensorAddr", "AclSetInputTensorAddr",
+        "AclSetOutputTensorAddr", "AclSetTensorAddr",
     ),
     "Library and device": (
         "aclInit", "aclFinalize", "aclnnInit", "aclnnFinalize", "aclrtSetDevice",
@@ -217,6 +229,8 @@ def constant(kind: Any) -> str:
 def function(name: str, home: Any = aclnn) -> str:
     """A function or class: heading, signature, docstring, and a class's methods."""
     value = getattr(home, name)
+    if value.__name__ != name:
+        return f"### {name}\n\nThe older spelling of `{value.__name__}`."
     parts = [
         f"### {name}",
         f"```python\n{home.__name__}.{signature(name, value)}\n```",

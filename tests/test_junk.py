@@ -191,13 +191,18 @@ ARGUMENTS = [None, 0, -1, 2**80, 3.5, math.nan, "x", b"", (), [1], {}, object(),
 
 STATELESS = [
     n for n in dir(aclnn)
-    if n.startswith("acl") and callable(getattr(aclnn, n)) and not isinstance(getattr(aclnn, n), type)
+    if n.lower().startswith("acl") and callable(getattr(aclnn, n)) and not isinstance(getattr(aclnn, n), type)
     and n not in ("aclInit", "aclFinalize", "aclGetRecentErrMsg")
 ]  # fmt: skip
 # They give an object instead of a status, or None.
 MAKERS = {
     "aclCreateTensor": aclnn.aclTensor,
     "aclCreateScalar": aclnn.aclScalar,
+    "aclCreateIntArray": aclnn.aclIntArray,
+    "aclCreateFloatArray": aclnn.aclFloatArray,
+    "aclCreateBoolArray": aclnn.aclBoolArray,
+    "aclCreateTensorList": aclnn.aclTensorList,
+    "aclCreateScalarList": aclnn.aclScalarList,
     "aclrtGetSocName": str,
 }
 

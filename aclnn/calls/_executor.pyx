@@ -547,6 +547,8 @@ def aclSetInputTensorAddr(executor, index, tensor, addr):
     >>> other = np.float32([-4, 8])
     >>> aclnn.aclSetInputTensorAddr(executor, 0, tensor(x), other)
     0
+    >>> aclnn.AclSetInputTensorAddr(executor, 0, tensor(x), other)  # the older spelling
+    0
     >>> aclnn.aclnnLeakyRelu(None, size, executor, None)
     0
     >>> out
@@ -590,6 +592,8 @@ def aclSetOutputTensorAddr(executor, index, tensor, addr):
     >>> size, executor, status = aclnn.aclnnLeakyReluGetWorkspaceSize(tensor(x), slope, tensor(out))
     >>> other = np.empty(2, np.float32)
     >>> aclnn.aclSetOutputTensorAddr(executor, 0, tensor(out), other)
+    0
+    >>> aclnn.AclSetOutputTensorAddr(executor, 0, tensor(out), other)  # the older spelling
     0
     >>> aclnn.aclnnLeakyRelu(None, size, executor, None)
     0
@@ -635,12 +639,20 @@ def aclSetTensorAddr(executor, index, tensor, addr):
     >>> other = np.empty(2, np.float32)
     >>> aclnn.aclSetTensorAddr(executor, 1, tensor(out), other)
     0
+    >>> aclnn.AclSetTensorAddr(executor, 1, tensor(out), other)  # the older spelling
+    0
     >>> aclnn.aclnnLeakyRelu(None, size, executor, None)
     0
     >>> other
     array([-0.5,  2. ], dtype=float32)
     """
     return set_address(executor, index, tensor, addr, "aclSetTensorAddr", True, True)
+
+
+# CANN's older spelling.
+AclSetInputTensorAddr = aclSetInputTensorAddr
+AclSetOutputTensorAddr = aclSetOutputTensorAddr
+AclSetTensorAddr = aclSetTensorAddr
 
 
 cdef object helper_problem(object executor):

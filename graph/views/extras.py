@@ -6,8 +6,10 @@ import importlib
 from typing import Any
 
 
-def need(module: str, what: str, extra: str = "") -> Any:
+def need(module: str, what: str, extra: str = "", called: str = "") -> Any:
     """Import a module of an extra, or say which extra has it.
+
+    `called` names what is missing where the package's name does not say it.
 
     >>> need("json", "documents").__name__
     'json'
@@ -22,6 +24,7 @@ def need(module: str, what: str, extra: str = "") -> Any:
     except ModuleNotFoundError as error:
         if error.name != package:
             raise  # the package is there and broken, which is another story
-        hint = f"{what} need the package {package}: pip install 'aclnn-cpu[{extra or package}]'"
+        missing = called or f"the package {package}"
+        hint = f"{what} need {missing}: pip install 'aclnn-cpu[{extra or package}]'"
         raise ModuleNotFoundError(hint, name=package) from None
     return importlib.import_module(module)

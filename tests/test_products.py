@@ -1,0 +1,350 @@
+"""Matrix products: against exact sums, in any layout, by any number of threads at once."""
+
+import itertools
+import math
+import threading
+from fractions import Fraction
+
+import ml_dtypes
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from setups import fresh
+
+pytest.importorskip("scipy")
+from aclnn import _products
+
+DTYPES = {
+    "float32": np.float32, "float64": np.float64, "float16": np.float16,
+    "bfloat16": ml_dtypes.bfloat16,
+}  # fmt: skip
+HALF_ULP = {"float32": 2.0**-24, "float64": 2.0**-53, "float16": 2.0**-11, "bfloat16": 2.0**-8}
+BORDERS = [1, 2, 3, 16, 63, 64, 65, 112, 113, 130, 257]
+LAYOUTS = ("rows", "columns", "gaps", "backwards", "broadcast")
+
+
+def operand(rng, shape, dtype, layout):
+    """An array of random elements that lie in memory as `layout` says."""
+    *batch, rows, cols = shape
+    if layout == "broadcast":
+        return np.broadcast_to(random(rng, (rows, cols), dtype), shape)
+    if layout == "columns":
+        return random(rng, (*batch, cols, rows), dtype).swapaxes(-1, -2)
+    if layout == "gaps":
+        return random(rng, (*batch, 2 * rows, 3 * cols), dtype)[..., ::2, ::3]
+    found = random(rng, shape, dtype)
+    return found[..., ::-1, ::-1] if layout == "backwards" else found
+
+
+def random(rng, shape, dtype):
+    return rng.standard_normal(shape).astype(DTYPES[dtype])
+
+
+def view(array):
+    return array.__array_interface__["data"][0], array.shape, array.strides
+
+
+def kernel_of(operands, scaled=False, **options):
+    *inputs, out = operands
+    return _products.product_kernel(
+        tuple(x.dtype.name for x in inputs), out.dtype.name, batch_shape=out.shape[:-2],
+        m=out.shape[-2], n=out.shape[-1], k=inputs[0].shape[-1],
+        strides=[x.strides for x in operands], scaled=scaled, **options,
+    )  # fmt: skip
+
+
+def multiply(*operands, numbers=(), chunks=1, **options):
+    ref = kernel_of(operands, bool(numbers), **options)
+    assert _products.run(ref, [view(x) for x in operands], numbers, chunks) == 0
+    return operands[-1]
+
+
+def exact(a, b):
+    """The product, and the bound of its error where it is computed in float32, in float64."""
+    wide, other = a.astype(np.float64), b.astype(np.float64)
+    return wide @ other, np.abs(wide) @ np.abs(other)
+
+
+def assert_near(out, a, b, c=None, alpha=1.0, beta=1.0, inner=2.0**-24):
+    """Within k * 2^-24 of the sum of magnitudes, then rounded once."""
+    want, magnitude = exact(a, b)
+    want, magnitude = alpha * want, abs(alpha) * magnitude
+    if c is not None and beta:
+        want = want + beta * c.astype(np.float64)
+        magnitude = magnitude + abs(beta) * np.abs(c.astype(np.float64))
+    bound = magnitude * (a.shape[-1] + 3) * inner + np.abs(want) * HALF_ULP[out.dtype.name] + 1e-7
+    assert (np.abs(out.astype(np.float64) - want) <= bound).all()
+
+
+sizes = st.sampled_from(BORDERS)
+layouts = st.sampled_from(LAYOUTS)
+dtypes = st.sampled_from(["float32", "float16", "bfloat16"])
+
+
+@settings(deadline=None, max_examples=150)
+@given(
+    st.tuples(sizes, sizes, sizes), st.sampled_from([(), (1,), (3,), (2, 3)]), st.data(),
+    st.integers(1, 5),
+)  # fmt: skip
+def test_products_of_any_layout_and_dtype(mnk, batch, data, chunks):
+    m, n, k = mnk
+    rng = np.random.default_rng(m * n + k)
+    a = operand(rng, (*batch, m, k), data.draw(dtypes), data.draw(layouts))
+    b = operand(rng, (*batch, k, n), data.draw(dtypes), data.draw(layouts))
+    out = operand(rng, (*batch, m, n), data.draw(dtypes), data.draw(st.sampled_from(LAYOUTS[:4])))
+    out[...] = np.nan
+    assert_near(multiply(a, b, out, chunks=chunks), a, b)
+
+
+@settings(deadline=None, max_examples=100)
+@given(
+    st.tuples(sizes, sizes, sizes), st.sampled_from([(), (3,)]), st.data(),
+    st.sampled_from([1.0, -0.5, 0.0]), st.sampled_from([1.0, 2.5, 0.0]), dtypes,
+)  # fmt: skip
+def test_what_is_added(mnk, batch, data, alpha, beta, dtype):
+    m, n, k = mnk
+    rng = np.random.default_rng(m + n + k)
+    a = operand(rng, (*batch, m, k), dtype, data.draw(layouts))
+    b = operand(rng, (*batch, k, n), dtype, data.draw(layouts))
+    shape = data.draw(st.sampled_from([(*batch, m, n), (m, n), (1, n), (m, 1), (1, 1)]))
+    c = np.broadcast_to(random(rng, shape, data.draw(dtypes)), (*batch, m, n))
+    if beta == 0:
+        c = np.full_like(c, np.nan)
+    out = np.full((*batch, m, n), np.nan, DTYPES[dtype])
+    multiply(a, b, c, out, numbers=(alpha, beta))
+    assert_near(out, a, b, c, alpha, beta)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16"])
+@pytest.mark.parametrize("batch", [(), (4,)])
+def test_the_output_may_be_what_is_added(dtype, batch):
+    rng = np.random.default_rng(1)
+    a, b = random(rng, (*batch, 70, 130), dtype), random(rng, (*batch, 130, 90), dtype)
+    c = random(rng, (*batch, 70, 90), dtype)
+    out = c.copy()
+    multiply(a, b, out, out, numbers=(2.0, 0.5), chunks=3)
+    assert_near(out, a, b, c, 2.0, 0.5)
+
+
+@pytest.mark.parametrize(("m", "n"), [(1, 300), (300, 1), (1, 1), (300, 200)])
+@pytest.mark.parametrize("dtype", ["float32", "float64", "bfloat16"])
+def test_an_output_of_nans_is_forgotten(m, n, dtype):
+    """A beta of 0 is no factor: what the output held before does not count."""
+    rng = np.random.default_rng(2)
+    a, b = random(rng, (m, 40), dtype), random(rng, (40, n), dtype)
+    out = np.full((m, n), np.nan, DTYPES[dtype])
+    assert_near(multiply(a, b, out), a, b)
+    out[...] = np.nan
+    assert_near(multiply(a, b, np.full_like(out, np.nan), out, numbers=(1.0, 0.0)), a, b)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16"])
+def test_sums_of_nothing(dtype):
+    a, b = np.empty((5, 0), DTYPES[dtype]), np.empty((0, 3), DTYPES[dtype])
+    c, out = np.full((5, 3), 2, DTYPES[dtype]), np.full((5, 3), np.nan, DTYPES[dtype])
+    assert (multiply(a, b, out) == 0).all()
+    assert (multiply(a, b, c, out, numbers=(1.0, 1.5)) == 3).all()
+
+
+@pytest.mark.parametrize("layouts", [*itertools.product(LAYOUTS, LAYOUTS, LAYOUTS[:4])])
+@pytest.mark.parametrize("batch", [(), (2,)])
+def test_float64_is_computed_in_float64(layouts, batch):
+    rng = np.random.default_rng(3)
+    a = operand(rng, (*batch, 30, 150), "float64", layouts[0])
+    b = operand(rng, (*batch, 150, 70), "float64", layouts[1])
+    out = operand(rng, (*batch, 30, 70), "float64", layouts[2])
+    multiply(a, b, out)
+    want, magnitude = exact(a, b)
+    assert (np.abs(out - want) <= magnitude * 300 * 2.0**-53).all()
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_halves_are_rounded_once(dtype):
+    """Sums that float32 holds exactly: the result is the half nearest to the exact one."""
+    rng = np.random.default_rng(4)
+    a = rng.integers(-16, 17, (50, 200)).astype(DTYPES[dtype])
+    b = (rng.integers(-16, 17, (200, 40)) / 64).astype(DTYPES[dtype])
+    c = rng.integers(-8, 9, (1, 40)).astype(DTYPES[dtype])
+    out = np.empty((50, 40), DTYPES[dtype])
+    multiply(a, b, np.broadcast_to(c, out.shape), out)
+    want = a.astype(np.float64) @ b.astype(np.float64) + c.astype(np.float64)
+    assert (want != want.astype(np.float32).astype(DTYPES[dtype])).any()  # some are rounded
+    np.testing.assert_array_equal(out, want.astype(np.float32).astype(DTYPES[dtype]))
+
+
+def test_float32_against_fractions():
+    rng = np.random.default_rng(5)
+    a, b = random(rng, (3, 500), "float32"), random(rng, (500, 2), "float32")
+    out = multiply(a, b, np.empty((3, 2), np.float32))
+    for i, j in itertools.product(range(3), range(2)):
+        terms = [
+            Fraction(float(x)) * Fraction(float(y)) for x, y in zip(a[i], b[:, j], strict=True)
+        ]
+        assert abs(Fraction(float(out[i, j])) - sum(terms)) <= sum(map(abs, terms)) * 500 / 2**24
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16"])
+@pytest.mark.parametrize(("m", "n"), [(3, 70), (1, 70), (70, 1)])
+def test_nan_and_infinity_reach_their_row_and_column(dtype, m, n):
+    a, b = np.ones((m, 130), DTYPES[dtype]), np.ones((130, n), DTYPES[dtype])
+    a[0, 120], b[5, -1] = np.inf, np.nan
+    out = multiply(a, b, np.empty((m, n), DTYPES[dtype])).astype(np.float64)
+    assert np.isnan(out[:, -1]).all()
+    assert (out[0, :-1] == math.inf).all()
+    assert (out[1:, :-1] == 130).all()
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_inputs_may_be_rounded_to_float16_first(dtype):
+    rng = np.random.default_rng(6)
+    a, b = random(rng, (20, 30), dtype), random(rng, (30, 10), dtype)
+    out = np.empty((20, 10), DTYPES[dtype])
+    multiply(a, b, out, round_inputs_to_half=True)
+    halves = [x.astype(np.float16) for x in (a, b)]
+    assert_near(out, *halves)
+    with pytest.raises(AssertionError):
+        assert_near(out, a, b)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16"])
+@pytest.mark.parametrize(
+    "shape", [(3, 4, 200, 90, 130), (1, 1, 300, 300, 300), (1, 1, 513, 64, 120)]
+)
+def test_bits_do_not_depend_on_chunks(dtype, shape):
+    *batch, m, n, k = shape
+    rng = np.random.default_rng(7)
+    a, b = random(rng, (*batch, m, k), dtype), random(rng, (*batch, k, n), dtype)
+    once = multiply(a, b, np.empty((*batch, m, n), DTYPES[dtype]))
+    for chunks in (2, 3, 7, 50):
+        again = np.full_like(once, np.nan)
+        multiply(a, b, again, chunks=chunks)
+        np.testing.assert_array_equal(again, once)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16"])
+@pytest.mark.parametrize("layout", ["rows", "columns", "gaps"])
+def test_memory_around_the_output_is_left_alone(dtype, layout):
+    rng = np.random.default_rng(8)
+    a, b = random(rng, (3, 65, 113), dtype), random(rng, (3, 113, 67), dtype)
+    memory = np.full((3, 200, 300), 77, DTYPES[dtype])
+    step = 2 if layout == "gaps" else 1
+    inside = (slice(None), slice(7, 7 + 65 * step, step), slice(9, 9 + 67 * step, step))
+    if layout == "columns":
+        memory, inside = memory.swapaxes(1, 2), (slice(None), slice(9, 74), slice(7, 74))
+    assert_near(multiply(a, b, memory[inside], chunks=2), a, b)
+    rest = np.ones(memory.shape, bool)
+    rest[inside] = False
+    assert (memory[rest] == 77).all()
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16"])
+def test_many_threads_at_once_with_data_of_their_own(dtype):
+    failures, start = [], threading.Barrier(6)
+
+    def work(seed):
+        rng = np.random.default_rng(seed)
+        a, b = random(rng, (2, 150, 140), dtype), random(rng, (2, 140, 160), dtype)
+        out = np.empty((2, 150, 160), DTYPES[dtype])
+        start.wait(30)
+        for _ in range(10):
+            out[...] = np.nan
+            try:
+                assert_near(multiply(a, b, out, chunks=2), a, b)
+            except BaseException as error:
+                failures.append(error)
+                return
+
+    threads = [threading.Thread(target=work, args=(seed,)) for seed in range(6)]
+    for one in threads:
+        one.start()
+    for one in threads:
+        one.join()
+    assert not failures
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16"])
+def test_chunks_of_one_product_run_side_by_side(dtype):
+    rng = np.random.default_rng(9)
+    a, b = random(rng, (8, 100, 130), dtype), random(rng, (8, 130, 90), dtype)
+    out = np.full((8, 100, 90), np.nan, DTYPES[dtype])
+    ref = kernel_of((a, b, out))
+    chunks = ref.chunks(4)
+    assert chunks == 4
+    views, statuses = [view(x) for x in (a, b, out)], []
+    threads = [
+        threading.Thread(
+            target=lambda c=c: statuses.append(_products.run(ref, views, (), chunks, c))
+        )
+        for c in range(chunks)
+    ]
+    for one in threads:
+        one.start()
+    for one in threads:
+        one.join()
+    assert statuses == [0] * chunks
+    assert_near(out, a, b)
+
+
+def test_how_work_is_cut():
+    kernel = _products.product_kernel
+    one = kernel(("float32", "float32"), "float32", m=2048, n=2048, k=2048)
+    assert (one.chunks(8), one.scratch) == (1, 0)  # BLAS has threads of its own
+    assert one.cost == pytest.approx(2 * 2048**3 / 50)
+    linear = kernel(
+        ("float32", "float32"), "float32", batch_shape=(8,), m=128, n=256, k=256,
+        strides=[(128 * 256 * 4, 1024, 4), (0, 1024, 4), None],
+    )  # fmt: skip
+    assert linear.chunks(8) == 1  # it is one matrix of 1024 rows
+    batch = kernel(("float32", "float32"), "float32", batch_shape=(64,), m=128, n=128, k=64)
+    assert (batch.chunks(1), batch.chunks(8), batch.scratch) == (1, 8, 0)
+    large = kernel(("float32", "float32"), "float32", batch_shape=(4,), m=1024, n=512, k=512)
+    assert large.chunks(8) == 1  # BLAS has threads for each
+    half = kernel(("float16", "float16"), "float16", m=1024, n=1024, k=1024)
+    assert (half.chunks(1), half.chunks(8)) == (1, 8)
+    assert 0 < half.scratch < 2**20
+    assert kernel(("float16", "float16"), "float16", m=8, n=8, k=8).chunks(8) == 1
+    assert half.itemsizes == (2, 2, 2)
+    assert (half.prepare, half.params_size) == (0, 0)
+    assert half.name == "matmul[float16,float16->float16]"
+
+
+def test_arrays_that_are_not_those_of_the_plan_fail():
+    a, out = np.ones((4, 4), np.float32), np.zeros((4, 4), np.float32)
+    ref = kernel_of((a, a, out))
+    assert _products.run(ref, [view(a), view(a[:, ::2]), view(out)]) != 0
+    gaps = np.ones((8, 8), np.float32)[::2, ::2]
+    assert _products.run(ref, [view(a), view(gaps), view(out)]) != 0  # it needs scratch
+    assert (out == 0).all()
+
+
+@pytest.mark.parametrize("dtypes", [("int32", "float32"), ("float32", "bool"), ("complex64",) * 2])
+def test_other_dtypes_are_refused(dtypes):
+    with pytest.raises(ValueError, match="no product is computed in"):
+        _products.product_kernel(dtypes, "float32", m=2, n=2, k=2)
+
+
+@pytest.mark.parametrize(
+    ("shape", "strides", "reads"),
+    [((3, 4), (16, 4), True), ((4, 3), (4, 16), True), ((3, 4), (32, 4), True),
+     ((3, 4), (32, 8), False), ((3, 4), (0, 4), False), ((3, 4), (-16, 4), False),
+     ((3, 4), (4, 0), False), ((1, 4), (0, 12), True), ((4, 1), (12, 0), True),
+     ((3, 4), (18, 4), False), ((3, 4), (12, 4), False), ((3, 4), (2**35, 4), False),
+     ((1, 1), (0, 0), True), ((5, 3, 4), (0, 16, 4), True)],
+)  # fmt: skip
+def test_what_blas_can_read(shape, strides, reads):
+    assert _products.blas_can_read(shape, strides, 4) is reads
+
+
+def test_without_scipy_it_is_said_what_to_install():
+    code = (
+        "import sys; sys.modules['scipy'] = None\n"
+        "from aclnn import _products\n"
+        "try: _products.product_kernel(('float32', 'float32'), 'float32', m=2, n=2, k=2)\n"
+        "except ModuleNotFoundError as error: print(error)"
+    )
+    done = fresh(code)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.strip() == (
+        "matrix products need SciPy's BLAS: pip install 'aclnn-cpu[blas]'"
+    )
