@@ -33,6 +33,7 @@ COMMON_FLAGS = [
 ]  # fmt: skip
 INCLUDES = ["graph/runtime", "aclnn/kernels"]
 GENERATED = "build/cython"
+KERNELS = ("_kernels", "_row_kernels")  # sources that are compiled once per instruction set
 X86_LEVELS = {
     "v2": ["-march=x86-64-v2"],
     "v3": ["-march=x86-64-v3"],
@@ -209,8 +210,9 @@ def write_loops() -> None:
 
 def headers(source: str) -> list[str]:
     """What a C file is made of besides, which Cython does not know."""
-    kernels = ("aclnn/kernels/*.h", "graph/runtime/kernel_abi.h")
-    patterns = kernels if Path(source).stem in ("_kernels", "_row_kernels", "_products") else ("graph/runtime/*.h",)
+    kernels = ("aclnn/kernels/**/*.h", "graph/runtime/kernel_abi.h")
+    is_kernel = Path(source).stem in (*KERNELS, "_products")
+    patterns = kernels if is_kernel else ("graph/runtime/*.h",)
     return [str(p.relative_to(HERE)) for pattern in patterns for p in HERE.glob(pattern)]
 
 
@@ -240,7 +242,7 @@ def extensions() -> list[Extension]:
     found = []
     for folder, package in (("aclnn", "aclnn"), ("graph", "aclnn.graph")):
         for path in sorted((HERE / folder).rglob("*.pyx")):
-            if path.stem == "_kernels":
+            if path.stem in KERNELS:
                 continue
             inner = path.relative_to(HERE / folder)
             name = ".".join([package, *inner.with_suffix("").parts])
@@ -267,17 +269,21 @@ class BuildKernels(build_ext):
 
 
 def kernel_extensions() -> list[Extension]:
-    if not (HERE / "aclnn" / "_kernels.pyx").exists():
-        sys.exit(f"{HERE} has no aclnn/_kernels.pyx: without it the package would have no kernels")
+    for stem in KERNELS:
+        if not (HERE / "aclnn" / f"{stem}.pyx").exists():
+            sys.exit(
+                f"{HERE} has no aclnn/{stem}.pyx: without it the package would have no kernels"
+            )
     write_loops()
-    (translated,) = translate([extension("aclnn._kernels", "aclnn/_kernels.pyx")])
+    sources = translate([extension(f"aclnn.{stem}", f"aclnn/{stem}.pyx") for stem in KERNELS])
     found = []
     for name, flags in kernel_variants().items():
-        ext = extension(f"aclnn._kernels_{name}", translated.sources[0], tuple(flags))
-        # The C file is written for a module called _kernels; the variant's own name is needed
-        # only where the interpreter looks its entry point up.
-        ext.define_macros.append(("PyInit__kernels", f"PyInit__kernels_{name}"))
-        found.append(ext)
+        for stem, translated in zip(KERNELS, sources, strict=True):
+            ext = extension(f"aclnn.{stem}_{name}", translated.sources[0], tuple(flags))
+            # The C file is written for a module called _kernels; the variant's own name is needed
+            # only where the interpreter looks its entry point up.
+            ext.define_macros.append((f"PyInit_{stem}", f"PyInit_{stem}_{name}"))
+            found.append(ext)
     return found
 
 

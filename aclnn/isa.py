@@ -51,3 +51,8 @@ def name() -> str:
 def kernels(isa: str | None = None) -> ModuleType:
     """The kernels of an instruction set, by default of the one in use."""
     return importlib.import_module(f"aclnn._kernels_{isa or name()}")
+
+
+def row_kernels(isa: str | None = None) -> ModuleType:
+    """The row-wise kernels of an instruction set, by default of the one in use."""
+    return importlib.import_module(f"aclnn._row_kernels_{isa or name()}")

@@ -41,7 +41,7 @@ MODULES = sorted(
     module.name
     for package in (aclnn, aclnn.graph)
     for module in pkgutil.walk_packages(package.__path__, package.__name__ + ".")
-    if not module.name.endswith("__main__") and "._kernels" not in module.name
+    if not module.name.endswith("__main__") and "_kernels_" not in module.name
 )
 
 

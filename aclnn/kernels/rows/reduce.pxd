@@ -1,0 +1,185 @@
+"""Passes of sum, mean and amax, and what passes of all kernels are made of."""
+
+from libc.math cimport INFINITY
+
+from aclnn.kernels.rows.sums cimport average, total
+from aclnn.kernels.rows.vecd cimport (
+    elem_t,
+    load_vecd,
+    store_vecd,
+    v_abs,
+    v_add,
+    v_all_at_most,
+    v_lanes_from,
+    v_max_or_nan,
+    v_mul,
+    v_set,
+    v_two_sum,
+    v_where_less,
+    vecd,
+)
+from aclnn.kernels.rows.walk cimport group_t, kernel_number, run_t
+
+cdef extern from *:
+    """
+    /* Of the absolute values' sum: a sum of which so much is left needs no more bits. */
+    #define LEAST_SHARE 0x1p-22
+    """
+    double LEAST_SHARE
+
+
+cdef inline const elem_t *at(const elem_t *first, ptrdiff_t offset) noexcept nogil:
+    return <const elem_t *>(<const char *>first + offset)
+
+
+cdef inline void put(const run_t *run, ptrdiff_t k, vecd value, const elem_t *like) noexcept nogil:
+    store_vecd(<elem_t *>(run.out + k * run.out_step), value)
+
+
+cdef inline void add_term(vecd *parts, vecd term, ptrdiff_t k, const run_t *run) noexcept nogil:
+    if k == run.partial:
+        term = v_lanes_from(term, v_set(0), run.live)
+    parts[k & run.part_mask] = v_add(parts[k & run.part_mask], term)
+
+
+# The partial sums of one row are held in registers as long as there are registers that are full.
+cdef enum:
+    HELD = 4
+
+
+cdef inline ptrdiff_t held_until(const run_t *run) noexcept nogil:
+    """Registers of a block whose sums can be held, and may come one after the other."""
+    if run.part_mask != HELD - 1:
+        return 0
+    return (run.n if run.partial < 0 else run.partial) // HELD * HELD
+
+
+cdef inline void hold(vecd *held, const vecd *parts) noexcept nogil:
+    held[0], held[1], held[2], held[3] = parts[0], parts[1], parts[2], parts[3]
+
+
+cdef inline void release(vecd *parts, const vecd *held) noexcept nogil:
+    parts[0], parts[1], parts[2], parts[3] = held[0], held[1], held[2], held[3]
+
+
+cdef inline void add_elements(const elem_t *x, group_t *group, const run_t *told) noexcept nogil:
+    cdef run_t run = told[0]
+    cdef vecd *parts = group.sums[0].parts
+    cdef vecd held[HELD]
+    cdef ptrdiff_t k = 0, until = held_until(&run)
+    cdef int i
+    hold(held, parts)
+    while k < until:
+        for i in range(HELD):
+            held[i] = v_add(held[i], load_vecd(at(x, (k + i) * run.step)))
+        k += HELD
+    release(parts, held)
+    for k in range(until, run.n):
+        add_term(parts, load_vecd(at(x, k * run.step)), k, &run)
+
+
+cdef inline void add_elements_and_sizes(const elem_t *x, group_t *group,
+                                        const run_t *told) noexcept nogil:
+    """Sums of elements, and of their absolute values."""
+    cdef run_t run = told[0]
+    cdef vecd *parts = group.sums[0].parts
+    cdef vecd *sizes = group.sums[1].parts
+    cdef vecd held[HELD]
+    cdef vecd held_sizes[HELD]
+    cdef vecd term
+    cdef ptrdiff_t k = 0, until = held_until(&run)
+    cdef int i
+    hold(held, parts)
+    hold(held_sizes, sizes)
+    while k < until:
+        for i in range(HELD):
+            term = load_vecd(at(x, (k + i) * run.step))
+            held[i] = v_add(held[i], term)
+            held_sizes[i] = v_add(held_sizes[i], v_abs(term))
+        k += HELD
+    release(parts, held)
+    release(sizes, held_sizes)
+    for k in range(until, run.n):
+        term = load_vecd(at(x, k * run.step))
+        add_term(parts, term, k, &run)
+        add_term(sizes, v_abs(term), k, &run)
+
+
+cdef inline void add_exactly(const elem_t *x, group_t *group, const run_t *told) noexcept nogil:
+    """What an addition loses is added up besides: terms may cancel."""
+    cdef run_t run = told[0]
+    cdef vecd *parts = group.sums[0].parts
+    cdef vecd *errors = group.sums[1].parts
+    cdef vecd term, lost
+    cdef ptrdiff_t k, part
+    for k in range(run.n):
+        part = k & run.part_mask
+        term = load_vecd(at(x, k * run.step))
+        if k == run.partial:
+            term = v_lanes_from(term, v_set(0), run.live)
+        parts[part] = v_two_sum(parts[part], term, &lost)
+        errors[part] = v_add(errors[part], lost)
+
+
+cdef inline void find_most_or_nan(const elem_t *x, group_t *group,
+                                  const run_t *told) noexcept nogil:
+    cdef run_t run = told[0]
+    cdef vecd *parts = group.sums[0].parts
+    cdef vecd held[HELD]
+    cdef vecd term
+    cdef ptrdiff_t k = 0, until = held_until(&run)
+    cdef int i
+    hold(held, parts)
+    while k < until:
+        for i in range(HELD):
+            held[i] = v_max_or_nan(held[i], load_vecd(at(x, (k + i) * run.step)))
+        k += HELD
+    release(parts, held)
+    for k in range(until, run.n):
+        term = load_vecd(at(x, k * run.step))
+        if k == run.partial:
+            term = v_lanes_from(term, v_set(-INFINITY), run.live)
+        parts[k & run.part_mask] = v_max_or_nan(parts[k & run.part_mask], term)
+
+
+cdef inline void give_sum(group_t *group, ptrdiff_t cols,
+                          const kernel_number *numbers) noexcept nogil:
+    cdef vecd low
+    give_exact(group, total(&group.sums[0], &low))
+
+
+cdef inline void give_mean(group_t *group, ptrdiff_t cols,
+                           const kernel_number *numbers) noexcept nogil:
+    cdef vecd low
+    give_exact(group, average(&group.sums[0], cols, &low))
+
+
+cdef inline void give_exact(group_t *group, vecd exact) noexcept nogil:
+    """In place of rows' results that a pass before left in doubt, or of all."""
+    group.results[0] = exact if not group.doubt else v_where_less(
+        v_abs(group.values[0]), group.values[1], exact, group.values[0])
+
+
+cdef inline void try_sum(group_t *group, ptrdiff_t cols,
+                         const kernel_number *numbers) noexcept nogil:
+    cdef vecd low
+    try_result(group, total(&group.sums[0], &low), total(&group.sums[1], &low))
+
+
+cdef inline void try_mean(group_t *group, ptrdiff_t cols,
+                          const kernel_number *numbers) noexcept nogil:
+    cdef vecd low
+    try_result(group, average(&group.sums[0], cols, &low), average(&group.sums[1], cols, &low))
+
+
+cdef inline void try_result(group_t *group, vecd result, vecd size) noexcept nogil:
+    """A sum is off by at most 2^-48 of the absolute values' sum: few bits of a float32, unless
+    terms cancel."""
+    group.values[0] = group.results[0] = result
+    group.values[1] = v_mul(size, v_set(LEAST_SHARE))
+    group.doubt = not v_all_at_most(group.values[1], v_abs(result))
+
+
+cdef inline void give_most(group_t *group, ptrdiff_t cols,
+                           const kernel_number *numbers) noexcept nogil:
+    group.results[0] = group.sums[0].high

@@ -1,0 +1,203 @@
+"""A tile of rows: panel by panel, each in passes, each pass block by block."""
+
+from aclnn.kernels.rows.blocks cimport (
+    out_place,
+    read_block,
+    read_wide,
+    write_block,
+    write_result,
+)
+from aclnn.kernels.rows.sums cimport CHUNK, begin_sums, end_chunk, parts_of
+from aclnn.kernels.rows.vecd cimport VECD
+from aclnn.kernels.rows.walk cimport (
+    BLOCK,
+    COLUMNS,
+    GIVEN,
+    GROUPS,
+    INPUTS,
+    KEPT,
+    PANEL,
+    RESULTS,
+    element,
+    goes_along,
+    group_t,
+    kernel_number,
+    pass_t,
+    row_state,
+    run_fn,
+    run_t,
+    spot_t,
+    tile_view,
+    walk_t,
+    work_t,
+)
+
+
+cdef inline void row_tile(const tile_view *views, ptrdiff_t rows, ptrdiff_t cols,
+                          const void *opaque, const void *params, void *scratch,
+                          int flags) noexcept nogil:
+    cdef walk_t walk
+    cdef ptrdiff_t row = 0, group_rows
+    cdef int p
+    begin_walk(&walk, views, rows, cols, <const row_state *>opaque, <work_t *>scratch)
+    group_rows = 1 if walk.along else VECD
+    while row < rows:
+        row = begin_panel(&walk, row, rows, group_rows)
+        for p in range(walk.state.n_passes):
+            run_pass(&walk, p, <const kernel_number *>params)
+        write_results(&walk)
+
+
+cdef inline void begin_walk(walk_t *walk, const tile_view *views, ptrdiff_t rows, ptrdiff_t cols,
+                            const row_state *state, work_t *work) noexcept nogil:
+    walk.views, walk.state, walk.work, walk.cols = views, state, work, cols
+    walk.along = goes_along(views, state, rows, cols)
+    walk.wide = BLOCK * (VECD if walk.along else 1)
+    walk.registers = (cols + VECD - 1) // VECD if walk.along else cols
+
+
+cdef inline ptrdiff_t panel_groups(const walk_t *walk) noexcept nogil:
+    """Rows share lines of memory across, and weights along, where the cache holds several."""
+    cdef ptrdiff_t row_bytes = walk.cols * walk.state.size
+    if not walk.along:
+        return GROUPS
+    if walk.state.columns[0].view < 0 and walk.state.columns[1].view < 0:
+        return 1
+    return min(GROUPS, max(1, PANEL // row_bytes))
+
+
+cdef inline ptrdiff_t begin_panel(walk_t *walk, ptrdiff_t row, ptrdiff_t rows,
+                                  ptrdiff_t group_rows) noexcept nogil:
+    """The next groups of rows, with what is given for these; the row behind them."""
+    cdef ptrdiff_t most = panel_groups(walk)
+    cdef group_t *group
+    walk.groups = 0
+    while walk.groups < most and row < rows:
+        group = &walk.work.groups[walk.groups]
+        group.row = row
+        group.rows = min(group_rows, rows - row)
+        group.doubt = False
+        read_given(walk, group)
+        row += group.rows
+        walk.groups += 1
+    walk.keep = walk.state.run_kept != NULL and walk.groups * walk.registers <= KEPT
+    return row
+
+
+cdef inline void read_given(const walk_t *walk, group_t *group) noexcept nogil:
+    cdef spot_t spot
+    cdef int k
+    # As if these were columns of which registers hold one: of a single row, eight times the same.
+    spot.row, spot.rows, spot.col, spot.cols = group.row, group.rows, 0, 1
+    spot.n, spot.along, spot.full = 1, False, group.rows == VECD
+    for k in range(GIVEN):
+        if walk.along and walk.state.given[k].view >= 0:
+            spread_given(walk, group, k)
+        else:
+            read_wide(walk.views, &walk.state.given[k], &spot, &group.given[k],
+                      <char *>walk.work.raw)
+
+
+cdef inline void spread_given(const walk_t *walk, group_t *group, int k) noexcept nogil:
+    cdef const tile_view *view = &walk.views[walk.state.given[k].view]
+    walk.state.given[k].load(element(view, group.row, 0), 0, &group.given[k], VECD)
+
+
+cdef inline void run_pass(walk_t *walk, int number, const kernel_number *numbers) noexcept nogil:
+    cdef const pass_t *step = &walk.state.passes[number]
+    cdef spot_t spot
+    cdef ptrdiff_t g
+    if step.if_doubtful and not any_doubt(walk):
+        return
+    for g in range(walk.groups):
+        begin_sums(walk.work.groups[g].sums, step.reduction, walk.along)
+    spot.along = walk.along
+    spot.col = 0
+    while spot.col < walk.cols:
+        spot.cols = min(walk.wide, walk.cols - spot.col)
+        spot.n = (spot.cols + VECD - 1) // VECD if walk.along else spot.cols
+        run_blocks(walk, number, &spot)
+        spot.col += spot.cols
+    if step.finish != NULL:
+        for g in range(walk.groups):
+            if is_due(step, &walk.work.groups[g]):
+                step.finish(&walk.work.groups[g], walk.cols, numbers)
+
+
+cdef inline bint is_due(const pass_t *step, const group_t *group) noexcept nogil:
+    return group.doubt or not step.if_doubtful
+
+
+cdef inline bint any_doubt(const walk_t *walk) noexcept nogil:
+    cdef ptrdiff_t g
+    for g in range(walk.groups):
+        if walk.work.groups[g].doubt:
+            return True
+    return False
+
+
+cdef inline void run_blocks(walk_t *walk, int number, spot_t *spot) noexcept nogil:
+    """The same columns of all groups: weights are read once, and lines of memory as a whole."""
+    cdef const pass_t *step = &walk.state.passes[number]
+    cdef bint ends = (spot.col + spot.cols) % CHUNK == 0 or spot.col + spot.cols == walk.cols
+    cdef run_t run
+    cdef ptrdiff_t g
+    cdef int k
+    spot.row, spot.rows = walk.work.groups[0].row, VECD
+    spot.full = not walk.along or spot.cols % VECD == 0
+    for k in range(COLUMNS):
+        if step.columns:
+            read_wide(walk.views, &walk.state.columns[k], spot, walk.work.columns[k],
+                      <char *>walk.work.raw)
+        run.columns[k] = walk.work.columns[k]
+    run.n = spot.n
+    run.part_mask = parts_of(walk.along) - 1
+    run.live = spot.cols % VECD
+    run.partial = -1 if spot.full else run.n - 1
+    for g in range(walk.groups):
+        if not is_due(step, &walk.work.groups[g]):
+            continue
+        run_block(walk, number, spot, &run, g)
+        if ends:
+            end_chunk(walk.work.groups[g].sums, step.reduction, walk.along)
+
+
+cdef inline void run_block(walk_t *walk, int number, spot_t *spot, run_t *run,
+                           ptrdiff_t g) noexcept nogil:
+    cdef const row_state *state = walk.state
+    cdef const pass_t *step = &state.passes[number]
+    cdef group_t *group = &walk.work.groups[g]
+    cdef char *made = <char *>walk.work.made
+    cdef const char *first = NULL
+    cdef bint kept = walk.keep and number == state.n_passes - 1
+    spot.row, spot.rows = group.row, group.rows
+    spot.full = spot.cols % VECD == 0 if walk.along else group.rows == VECD
+    run.kept = NULL
+    if walk.keep:
+        run.kept = walk.work.kept + g * walk.registers + (
+            spot.col // VECD if walk.along else spot.col)
+    if not kept:
+        first = read_block(walk.views, &state.inputs[0], spot, <char *>walk.work.staged[0],
+                           <char *>walk.work.raw, &run.step)
+    if step.inputs == INPUTS:
+        run.second = read_block(walk.views, &state.inputs[1], spot, <char *>walk.work.staged[1],
+                                <char *>walk.work.raw, &run.second_step)
+    if not step.writes:
+        step.run(first, group, run)
+        return
+    run.out = out_place(walk.views, &state.out, spot, made, &run.out_step)
+    (state.run_kept if kept else step.run)(first, group, run)
+    if run.out == made:
+        write_block(walk.views, &state.out, spot, made, <char *>walk.work.raw)
+
+
+cdef inline void write_results(const walk_t *walk) noexcept nogil:
+    cdef group_t *group
+    cdef ptrdiff_t g
+    cdef int k
+    for g in range(walk.groups):
+        group = &walk.work.groups[g]
+        for k in range(RESULTS):
+            if walk.state.results[k].view >= 0:
+                write_result(walk.views, &walk.state.results[k], group.row, group.rows,
+                             group.results[k], <char *>walk.work.raw)

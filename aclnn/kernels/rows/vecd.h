@@ -1,0 +1,361 @@
+/* Eight doubles, whatever registers they take: what row-wise kernels compute with.
+ *
+ * An operation gives the same bits on every instruction set that has FMA.  In a `vecd` lie eight columns of
+ * one row, or one column of eight rows.
+ */
+#ifndef ACLNN_VECD_H
+#define ACLNN_VECD_H
+
+#include <math.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+#include "../half.h"
+
+#define VECD_INLINE static inline __attribute__((always_inline))
+
+enum { VECD = 8 };
+
+#if defined(__AVX512F__) && defined(__AVX512DQ__) && defined(__AVX512BW__) && defined(__AVX512VL__)
+#include <immintrin.h>
+
+typedef __m512d vecd;
+
+VECD_INLINE vecd v_set(double x) { return _mm512_set1_pd(x); }
+VECD_INLINE vecd v_load(const double *p) { return _mm512_loadu_pd(p); }
+VECD_INLINE void v_store(double *p, vecd a) { _mm512_storeu_pd(p, a); }
+VECD_INLINE vecd v_add(vecd a, vecd b) { return _mm512_add_pd(a, b); }
+VECD_INLINE vecd v_sub(vecd a, vecd b) { return _mm512_sub_pd(a, b); }
+VECD_INLINE vecd v_mul(vecd a, vecd b) { return _mm512_mul_pd(a, b); }
+VECD_INLINE vecd v_div(vecd a, vecd b) { return _mm512_div_pd(a, b); }
+VECD_INLINE vecd v_sqrt(vecd a) { return _mm512_sqrt_pd(a); }
+VECD_INLINE vecd v_fma(vecd a, vecd b, vecd c) { return _mm512_fmadd_pd(a, b, c); }
+/* The larger one; `b` where either is a NaN. */
+VECD_INLINE vecd v_max(vecd a, vecd b) { return _mm512_max_pd(a, b); }
+VECD_INLINE vecd v_min(vecd a, vecd b) { return _mm512_min_pd(a, b); }
+/* a where x < y, else b. */
+VECD_INLINE vecd v_where_less(vecd x, vecd y, vecd a, vecd b) {
+    return _mm512_mask_mov_pd(b, _mm512_cmp_pd_mask(x, y, _CMP_LT_OQ), a);
+}
+/* a where x is a number, else b. */
+VECD_INLINE vecd v_where_number(vecd x, vecd a, vecd b) {
+    return _mm512_mask_mov_pd(b, _mm512_cmp_pd_mask(x, x, _CMP_ORD_Q), a);
+}
+/* The bits of `a` from bit 52 on, moved there from bit 0 on. */
+VECD_INLINE vecd v_as_exponent(vecd a) {
+    return _mm512_castsi512_pd(_mm512_slli_epi64(_mm512_castpd_si512(a), 52));
+}
+VECD_INLINE vecd v_add_bits(vecd a, vecd b) {
+    return _mm512_castsi512_pd(
+        _mm512_add_epi64(_mm512_castpd_si512(a), _mm512_castpd_si512(b)));
+}
+/* Lane i has that of i ^ 4, i ^ 2 or i ^ 1. */
+VECD_INLINE vecd v_swap_fours(vecd a) { return _mm512_shuffle_f64x2(a, a, 0x4e); }
+VECD_INLINE vecd v_swap_twos(vecd a) { return _mm512_permutex_pd(a, 0x4e); }
+VECD_INLINE vecd v_swap_ones(vecd a) { return _mm512_permute_pd(a, 0x55); }
+VECD_INLINE vecd v_abs(vecd a) { return _mm512_abs_pd(a); }
+VECD_INLINE vecd v_load_f32(const float *p) { return _mm512_cvtps_pd(_mm256_loadu_ps(p)); }
+VECD_INLINE vecd v_load_half(const half_t *p) {
+    return _mm512_cvtps_pd(_mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)p)));
+}
+VECD_INLINE vecd v_load_bfloat16(const bfloat16_t *p) {
+    __m256i wide = _mm256_cvtepu16_epi32(_mm_loadu_si128((const __m128i *)p));
+    return _mm512_cvtps_pd(_mm256_castsi256_ps(_mm256_slli_epi32(wide, 16)));
+}
+VECD_INLINE void v_store_as_f32(float *p, vecd a) { _mm256_storeu_ps(p, _mm512_cvtpd_ps(a)); }
+/* Rounded to odd, so that rounding once more is as if it were done once. */
+VECD_INLINE __m256 v_odd_floats(vecd a) {
+    __m256 near = _mm512_cvt_roundpd_ps(a, _MM_FROUND_TO_ZERO | _MM_FROUND_NO_EXC);
+    __mmask8 inexact = _mm512_cmp_pd_mask(_mm512_cvtps_pd(near), a, _CMP_NEQ_OQ);
+    __m256i bits = _mm256_castps_si256(near);
+    return _mm256_castsi256_ps(
+        _mm256_mask_or_epi32(bits, inexact, bits, _mm256_set1_epi32(1)));
+}
+VECD_INLINE void v_store_as_half(half_t *p, vecd a) {
+    _mm_storeu_si128((__m128i *)p, _mm256_cvtps_ph(v_odd_floats(a), 0));
+}
+VECD_INLINE void v_store_as_bfloat16(bfloat16_t *p, vecd a) {
+    __m256i b = _mm256_castps_si256(v_odd_floats(a));
+    __m256i last = _mm256_and_si256(_mm256_srli_epi32(b, 16), _mm256_set1_epi32(1));
+    b = _mm256_add_epi32(b, _mm256_add_epi32(last, _mm256_set1_epi32(0x7fff)));
+    _mm_storeu_si128((__m128i *)p, _mm256_cvtepi32_epi16(_mm256_srli_epi32(b, 16)));
+}
+
+#elif defined(__AVX2__) && defined(__FMA__) && defined(__F16C__)
+#include <immintrin.h>
+
+typedef struct { __m256d low, high; } vecd;
+
+#define VECD_UNARY(name, intrinsic) \
+    VECD_INLINE vecd name(vecd a) { vecd r = { intrinsic(a.low), intrinsic(a.high) }; return r; }
+#define VECD_BINARY(name, intrinsic) \
+    VECD_INLINE vecd name(vecd a, vecd b) { \
+        vecd r = { intrinsic(a.low, b.low), intrinsic(a.high, b.high) }; \
+        return r; \
+    }
+VECD_BINARY(v_add, _mm256_add_pd)
+VECD_BINARY(v_sub, _mm256_sub_pd)
+VECD_BINARY(v_mul, _mm256_mul_pd)
+VECD_BINARY(v_div, _mm256_div_pd)
+VECD_BINARY(v_max, _mm256_max_pd)
+VECD_BINARY(v_min, _mm256_min_pd)
+VECD_UNARY(v_sqrt, _mm256_sqrt_pd)
+
+VECD_INLINE vecd v_set(double x) {
+    vecd r = { _mm256_set1_pd(x), _mm256_set1_pd(x) };
+    return r;
+}
+VECD_INLINE vecd v_load(const double *p) {
+    vecd r = { _mm256_loadu_pd(p), _mm256_loadu_pd(p + 4) };
+    return r;
+}
+VECD_INLINE void v_store(double *p, vecd a) {
+    _mm256_storeu_pd(p, a.low);
+    _mm256_storeu_pd(p + 4, a.high);
+}
+VECD_INLINE vecd v_fma(vecd a, vecd b, vecd c) {
+    vecd r = { _mm256_fmadd_pd(a.low, b.low, c.low), _mm256_fmadd_pd(a.high, b.high, c.high) };
+    return r;
+}
+VECD_INLINE vecd v_where_less(vecd x, vecd y, vecd a, vecd b) {
+    vecd r = {
+        _mm256_blendv_pd(b.low, a.low, _mm256_cmp_pd(x.low, y.low, _CMP_LT_OQ)),
+        _mm256_blendv_pd(b.high, a.high, _mm256_cmp_pd(x.high, y.high, _CMP_LT_OQ)),
+    };
+    return r;
+}
+VECD_INLINE vecd v_where_number(vecd x, vecd a, vecd b) {
+    vecd r = {
+        _mm256_blendv_pd(b.low, a.low, _mm256_cmp_pd(x.low, x.low, _CMP_ORD_Q)),
+        _mm256_blendv_pd(b.high, a.high, _mm256_cmp_pd(x.high, x.high, _CMP_ORD_Q)),
+    };
+    return r;
+}
+VECD_INLINE __m256d four_as_exponent(__m256d a) {
+    return _mm256_castsi256_pd(_mm256_slli_epi64(_mm256_castpd_si256(a), 52));
+}
+VECD_UNARY(v_as_exponent, four_as_exponent)
+VECD_INLINE __m256d four_add_bits(__m256d a, __m256d b) {
+    return _mm256_castsi256_pd(
+        _mm256_add_epi64(_mm256_castpd_si256(a), _mm256_castpd_si256(b)));
+}
+VECD_BINARY(v_add_bits, four_add_bits)
+VECD_INLINE vecd v_swap_fours(vecd a) {
+    vecd r = { a.high, a.low };
+    return r;
+}
+VECD_INLINE __m256d four_swap_twos(__m256d a) { return _mm256_permute2f128_pd(a, a, 1); }
+VECD_UNARY(v_swap_twos, four_swap_twos)
+VECD_INLINE __m256d four_swap_ones(__m256d a) { return _mm256_permute_pd(a, 5); }
+VECD_UNARY(v_swap_ones, four_swap_ones)
+VECD_INLINE __m256d four_abs(__m256d a) { return _mm256_andnot_pd(_mm256_set1_pd(-0.0), a); }
+VECD_UNARY(v_abs, four_abs)
+VECD_INLINE vecd v_of_floats(__m256 x) {
+    vecd r = {
+        _mm256_cvtps_pd(_mm256_castps256_ps128(x)), _mm256_cvtps_pd(_mm256_extractf128_ps(x, 1)),
+    };
+    return r;
+}
+VECD_INLINE vecd v_load_f32(const float *p) { return v_of_floats(_mm256_loadu_ps(p)); }
+VECD_INLINE vecd v_load_half(const half_t *p) {
+    return v_of_floats(_mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)p)));
+}
+VECD_INLINE vecd v_load_bfloat16(const bfloat16_t *p) {
+    __m256i wide = _mm256_cvtepu16_epi32(_mm_loadu_si128((const __m128i *)p));
+    return v_of_floats(_mm256_castsi256_ps(_mm256_slli_epi32(wide, 16)));
+}
+VECD_INLINE void v_store_as_f32(float *p, vecd a) {
+    _mm_storeu_ps(p, _mm256_cvtpd_ps(a.low));
+    _mm_storeu_ps(p + 4, _mm256_cvtpd_ps(a.high));
+}
+/* The low half of each of four masks. */
+VECD_INLINE __m128i four_masks(__m256d mask) {
+    __m256 wide = _mm256_castpd_ps(mask);
+    return _mm_castps_si128(_mm_shuffle_ps(
+        _mm256_castps256_ps128(wide), _mm256_extractf128_ps(wide, 1), 0x88));
+}
+/* Rounded to odd, so that rounding once more is as if it were done once: an even neighbour that is
+ * inexact becomes the odd one on the other side of the number. */
+VECD_INLINE __m128 four_odd_floats(__m256d a) {
+    __m128 near = _mm256_cvtpd_ps(a);
+    __m256d back = _mm256_cvtps_pd(near);
+    __m128i bits = _mm_castps_si128(near);
+    __m128i inexact = four_masks(_mm256_cmp_pd(back, a, _CMP_NEQ_OQ));
+    __m128i inward = four_masks(_mm256_xor_pd(
+        _mm256_cmp_pd(back, a, _CMP_LT_OQ), _mm256_cmp_pd(a, _mm256_setzero_pd(), _CMP_GT_OQ)));
+    __m128i step = _mm_or_si128(inward, _mm_set1_epi32(1)); /* -1 inward, 1 outward */
+    __m128i odd = _mm_cmpeq_epi32(_mm_and_si128(bits, _mm_set1_epi32(1)), _mm_set1_epi32(1));
+    step = _mm_andnot_si128(odd, _mm_and_si128(step, inexact));
+    return _mm_castsi128_ps(_mm_add_epi32(bits, step));
+}
+VECD_INLINE void v_store_as_half(half_t *p, vecd a) {
+    __m256 odd = _mm256_set_m128(four_odd_floats(a.high), four_odd_floats(a.low));
+    _mm_storeu_si128((__m128i *)p, _mm256_cvtps_ph(odd, 0));
+}
+VECD_INLINE __m128i four_bfloats(__m128 odd) {
+    __m128i b = _mm_castps_si128(odd);
+    __m128i last = _mm_and_si128(_mm_srli_epi32(b, 16), _mm_set1_epi32(1));
+    return _mm_srli_epi32(_mm_add_epi32(b, _mm_add_epi32(last, _mm_set1_epi32(0x7fff))), 16);
+}
+VECD_INLINE void v_store_as_bfloat16(bfloat16_t *p, vecd a) {
+    __m128i low = four_bfloats(four_odd_floats(a.low));
+    __m128i high = four_bfloats(four_odd_floats(a.high));
+    _mm_storeu_si128((__m128i *)p, _mm_packus_epi32(low, high));
+}
+
+#else
+
+typedef struct { double v[VECD]; } vecd;
+
+#define VECD_EACH(expression) \
+    vecd r; \
+    for (int k = 0; k < VECD; k++) r.v[k] = (expression); \
+    return r;
+VECD_INLINE vecd v_set(double x) { VECD_EACH(x) }
+VECD_INLINE vecd v_load(const double *p) { VECD_EACH(p[k]) }
+VECD_INLINE void v_store(double *p, vecd a) { memcpy(p, a.v, sizeof a.v); }
+VECD_INLINE vecd v_add(vecd a, vecd b) { VECD_EACH(a.v[k] + b.v[k]) }
+VECD_INLINE vecd v_sub(vecd a, vecd b) { VECD_EACH(a.v[k] - b.v[k]) }
+VECD_INLINE vecd v_mul(vecd a, vecd b) { VECD_EACH(a.v[k] * b.v[k]) }
+VECD_INLINE vecd v_div(vecd a, vecd b) { VECD_EACH(a.v[k] / b.v[k]) }
+VECD_INLINE vecd v_sqrt(vecd a) { VECD_EACH(sqrt(a.v[k])) }
+VECD_INLINE vecd v_fma(vecd a, vecd b, vecd c) { VECD_EACH(fma_f64(a.v[k], b.v[k], c.v[k])) }
+VECD_INLINE vecd v_max(vecd a, vecd b) { VECD_EACH(a.v[k] > b.v[k] ? a.v[k] : b.v[k]) }
+VECD_INLINE vecd v_min(vecd a, vecd b) { VECD_EACH(a.v[k] < b.v[k] ? a.v[k] : b.v[k]) }
+VECD_INLINE vecd v_where_less(vecd x, vecd y, vecd a, vecd b) {
+    VECD_EACH(x.v[k] < y.v[k] ? a.v[k] : b.v[k])
+}
+VECD_INLINE vecd v_where_number(vecd x, vecd a, vecd b) {
+    VECD_EACH(x.v[k] == x.v[k] ? a.v[k] : b.v[k])
+}
+VECD_INLINE vecd v_as_exponent(vecd a) { VECD_EACH(f64_of_bits(bits_of_f64(a.v[k]) << 52)) }
+VECD_INLINE vecd v_add_bits(vecd a, vecd b) {
+    VECD_EACH(f64_of_bits(bits_of_f64(a.v[k]) + bits_of_f64(b.v[k])))
+}
+VECD_INLINE vecd v_swap_fours(vecd a) { VECD_EACH(a.v[k ^ 4]) }
+VECD_INLINE vecd v_swap_twos(vecd a) { VECD_EACH(a.v[k ^ 2]) }
+VECD_INLINE vecd v_swap_ones(vecd a) { VECD_EACH(a.v[k ^ 1]) }
+VECD_INLINE vecd v_abs(vecd a) { VECD_EACH(fabs(a.v[k])) }
+VECD_INLINE vecd v_load_f32(const float *p) { VECD_EACH((double)p[k]) }
+VECD_INLINE vecd v_load_half(const half_t *p) { VECD_EACH((double)half_to_f32(p[k])) }
+VECD_INLINE vecd v_load_bfloat16(const bfloat16_t *p) { VECD_EACH((double)bfloat16_to_f32(p[k])) }
+VECD_INLINE void v_store_as_f32(float *p, vecd a) {
+    for (int k = 0; k < VECD; k++) p[k] = (float)a.v[k];
+}
+VECD_INLINE void v_store_as_half(half_t *p, vecd a) {
+    for (int k = 0; k < VECD; k++) p[k] = half_of_f64(a.v[k]);
+}
+VECD_INLINE void v_store_as_bfloat16(bfloat16_t *p, vecd a) {
+    for (int k = 0; k < VECD; k++) p[k] = bfloat16_of_f64(a.v[k]);
+}
+#endif
+
+/* One NaN for all: bits must not depend on where an element lies. */
+VECD_INLINE vecd v_canonical(vecd a) { return v_where_number(a, a, v_set(NAN)); }
+VECD_INLINE void v_store_f64(double *p, vecd a) { v_store(p, v_canonical(a)); }
+VECD_INLINE void v_store_f32(float *p, vecd a) { v_store_as_f32(p, v_canonical(a)); }
+VECD_INLINE void v_store_half(half_t *p, vecd a) { v_store_as_half(p, v_canonical(a)); }
+VECD_INLINE void v_store_bfloat16(bfloat16_t *p, vecd a) { v_store_as_bfloat16(p, v_canonical(a)); }
+
+VECD_INLINE vecd v_spread_first(vecd a) {
+    double lanes[VECD];
+    v_store(lanes, a);
+    return v_set(lanes[0]);
+}
+
+/* Whether x <= y in every lane. */
+VECD_INLINE int v_all_at_most(vecd x, vecd y) {
+    double a[VECD], b[VECD];
+    int all = 1;
+    v_store(a, x);
+    v_store(b, y);
+    for (int k = 0; k < VECD; k++) all &= a[k] <= b[k];
+    return all;
+}
+
+/* The larger one, or a NaN where either is one. */
+VECD_INLINE vecd v_max_or_nan(vecd a, vecd b) { return v_where_number(a, v_max(a, b), a); }
+
+/* The first `count` lanes of `a`, and those of `b` behind them. */
+VECD_INLINE vecd v_lanes_from(vecd a, vecd b, ptrdiff_t count) {
+    static const double places[VECD] = { 0, 1, 2, 3, 4, 5, 6, 7 };
+    return v_where_less(v_load(places), v_set((double)count), a, b);
+}
+
+/* a + b, and what that loses (Knuth's TwoSum). */
+VECD_INLINE vecd v_two_sum(vecd a, vecd b, vecd *lost) {
+    vecd sum = v_add(a, b);
+    vecd taken = v_sub(sum, a);
+    *lost = v_add(v_sub(a, v_sub(sum, taken)), v_sub(b, taken));
+    return sum;
+}
+
+/* a * b - p for p = the rounded product: exact. */
+VECD_INLINE vecd v_product_error(vecd a, vecd b, vecd p) {
+    double x[VECD], y[VECD], z[VECD];
+    v_store(x, a);
+    v_store(y, b);
+    v_store(z, p);
+    for (int k = 0; k < VECD; k++) x[k] = product_error(x[k], y[k], z[k]);
+    return v_load(x);
+}
+
+VECD_INLINE vecd v_log(vecd a) {
+    double x[VECD];
+    v_store(x, a);
+    for (int k = 0; k < VECD; k++) x[k] = log_f64(x[k]);
+    return v_load(x);
+}
+
+/* ln(1 + t) for t >= 0: the logarithm of the rounded sum, and what rounding took. */
+VECD_INLINE vecd v_log1p(vecd t) {
+    vecd lost, sum = v_two_sum(v_set(1.0), t, &lost);
+    vecd r = v_add(v_log(sum), v_div(lost, sum));
+    return v_where_less(t, v_set(INFINITY), r, t);
+}
+
+/* e^y for results of 24 bits or fewer, error 2^-32; y is a float32's difference from another, at most
+ * 709. What is less than -708 is 2^-1021 and counts as nothing beside the 1 of the largest element. */
+VECD_INLINE vecd v_exp_short(vecd y) {
+    const vecd magic = v_set(0x1.8p52);
+    y = v_min(v_set(709.0), v_max(v_set(-708.0), y));
+    vecd shifted = v_fma(y, v_set(0x1.71547652b82fep+0), magic);
+    vecd r = v_fma(v_sub(shifted, magic), v_set(-0x1.62e42fefa39efp-1), y);
+    vecd p = v_set(0x1.a124e3f154d32p-13);
+    p = v_fma(p, r, v_set(0x1.6d431504c53d3p-10));
+    p = v_fma(p, r, v_set(0x1.1110e0f726534p-7));
+    p = v_fma(p, r, v_set(0x1.5554e9114ecf9p-5));
+    p = v_fma(p, r, v_set(0x1.5555555a78232p-3));
+    p = v_fma(p, r, v_set(0x1.0000000b8f62bp-1));
+    p = v_fma(p, r, v_set(1.0));
+    p = v_fma(p, r, v_set(1.0));
+    return v_add_bits(p, v_as_exponent(shifted));
+}
+
+/* e^(y + low) for any y, |low| less than a few of its last places, to a few units of 2^-53. The power of
+ * two is two factors: results reach from subnormal numbers to infinity. */
+VECD_INLINE vecd v_exp_long(vecd y, vecd low) {
+    const vecd magic = v_set(0x1.8p52), one = v_set(1.0);
+    y = v_min(v_set(1400.0), v_max(v_set(-1400.0), y));
+    vecd n = v_sub(v_fma(y, v_set(0x1.71547652b82fep+0), magic), magic);
+    vecd r = v_fma(n, v_set(-0x1.62e42fefa3800p-1), y);
+    low = v_fma(n, v_set(-0x1.ef35793c76730p-45), low);
+    r = v_add(r, low);
+    vecd p = v_set(0x1.af3ce42b12b24p-26);
+    p = v_fma(p, r, v_set(0x1.2894f52583578p-22));
+    p = v_fma(p, r, v_set(0x1.71de0be2b5e96p-19));
+    p = v_fma(p, r, v_set(0x1.a019b621f9d08p-16));
+    p = v_fma(p, r, v_set(0x1.a01a01a83ba17p-13));
+    p = v_fma(p, r, v_set(0x1.6c16c1794e1dcp-10));
+    p = v_fma(p, r, v_set(0x1.1111111110918p-7));
+    p = v_fma(p, r, v_set(0x1.5555555553b6cp-5));
+    p = v_fma(p, r, v_set(0x1.5555555555556p-3));
+    p = v_fma(p, r, v_set(0x1.0000000000001p-1));
+    p = v_add(v_fma(v_mul(r, r), p, r), one);
+    vecd half = v_fma(n, v_set(0.5), magic);
+    vecd rest = v_add(v_sub(n, v_sub(half, magic)), magic);
+    vecd first = v_add_bits(one, v_as_exponent(half));
+    return v_mul(v_mul(p, first), v_add_bits(one, v_as_exponent(rest)));
+}
+
+#endif

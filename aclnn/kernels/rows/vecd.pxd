@@ -1,0 +1,70 @@
+"""Eight doubles (`vecd.h`), and elements of the floating dtypes loaded and stored as such."""
+
+from aclnn.kernels.element cimport bfloat16_t, half_t
+
+cdef extern from "rows/vecd.h" nogil:
+    ctypedef struct vecd:
+        pass
+    enum:
+        VECD
+    vecd v_set(double) noexcept
+    vecd v_load(const double *) noexcept
+    void v_store(double *, vecd) noexcept
+    vecd v_add(vecd, vecd) noexcept
+    vecd v_sub(vecd, vecd) noexcept
+    vecd v_mul(vecd, vecd) noexcept
+    vecd v_div(vecd, vecd) noexcept
+    vecd v_sqrt(vecd) noexcept
+    vecd v_fma(vecd, vecd, vecd) noexcept
+    vecd v_max(vecd, vecd) noexcept
+    vecd v_where_less(vecd, vecd, vecd, vecd) noexcept
+    vecd v_where_number(vecd, vecd, vecd) noexcept
+    vecd v_swap_fours(vecd) noexcept
+    vecd v_swap_twos(vecd) noexcept
+    vecd v_swap_ones(vecd) noexcept
+    vecd v_spread_first(vecd) noexcept
+    vecd v_abs(vecd) noexcept
+    bint v_all_at_most(vecd, vecd) noexcept
+    vecd v_load_f32(const float *) noexcept
+    vecd v_load_half(const half_t *) noexcept
+    vecd v_load_bfloat16(const bfloat16_t *) noexcept
+    void v_store_f64(double *, vecd) noexcept
+    void v_store_f32(float *, vecd) noexcept
+    void v_store_half(half_t *, vecd) noexcept
+    void v_store_bfloat16(bfloat16_t *, vecd) noexcept
+    vecd v_max_or_nan(vecd, vecd) noexcept
+    vecd v_lanes_from(vecd, vecd, ptrdiff_t) noexcept
+    vecd v_two_sum(vecd, vecd, vecd *) noexcept
+    vecd v_product_error(vecd, vecd, vecd) noexcept
+    vecd v_log1p(vecd) noexcept
+    vecd v_exp_short(vecd) noexcept
+    vecd v_exp_long(vecd, vecd) noexcept
+
+ctypedef fused elem_t:
+    float
+    double
+    half_t
+    bfloat16_t
+
+
+cdef inline vecd load_vecd(const elem_t *p) noexcept nogil:
+    if elem_t is float:
+        return v_load_f32(p)
+    elif elem_t is double:
+        return v_load(p)
+    elif elem_t is half_t:
+        return v_load_half(p)
+    else:
+        return v_load_bfloat16(p)
+
+
+cdef inline void store_vecd(elem_t *p, vecd a) noexcept nogil:
+    """Rounded once; every NaN is the same one."""
+    if elem_t is float:
+        v_store_f32(p, a)
+    elif elem_t is double:
+        v_store_f64(p, a)
+    elif elem_t is half_t:
+        v_store_half(p, a)
+    else:
+        v_store_bfloat16(p, a)

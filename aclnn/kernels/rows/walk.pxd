@@ -1,0 +1,153 @@
+"""What passes over rows are told, and how a tile is walked: panels of groups, blocks of columns.
+
+A group is the rows that a `vecd` has elements of: one, where registers go along rows, else eight.
+"""
+
+from libc.stdlib cimport llabs
+
+from aclnn.kernels.element cimport load_fn, store_fn
+from aclnn.kernels.rows.sums cimport reduction_t, sum_t
+from aclnn.kernels.rows.vecd cimport VECD, vecd
+
+cdef extern from "kernel_abi.h":
+    ctypedef struct tile_view:
+        char *data
+        ptrdiff_t row_stride
+        ptrdiff_t col_stride
+    ctypedef union kernel_number:
+        double real
+    ctypedef void (*tile_kernel)(const tile_view *views, ptrdiff_t rows, ptrdiff_t cols,
+                                 const void *state, const void *params, void *scratch,
+                                 int flags) noexcept nogil
+
+cdef enum:
+    BLOCK = 64      # registers of a block: 4 KiB
+    GROUPS = 4      # of a panel, at most
+    KEPT = 512      # registers of a panel's exponentials, if they are kept for the next pass
+    PANEL = 65536   # bytes of a panel of single rows
+    FEW_COLS = 16   # up to so many, registers hold several rows
+    INPUTS = 2
+    COLUMNS = 2
+    GIVEN = 2
+    RESULTS = 2
+    PASSES = 3
+
+
+cdef struct group_t:
+    sum_t sums[2]
+    vecd given[GIVEN]        # of its rows: mean, rstd, as they were put in
+    vecd values[4]           # what passes find out for the next ones
+    vecd results[RESULTS]    # one element of each row
+    ptrdiff_t row, rows
+    bint doubt               # a pass that only doubtful groups need has to run
+
+
+cdef struct run_t:
+    # A block of a group: for each of n registers, where the elements of operands lie.
+    ptrdiff_t n
+    ptrdiff_t part_mask      # register k belongs to the partial sum k & part_mask
+    ptrdiff_t partial        # the register that is not full, or -1
+    ptrdiff_t live           # its elements
+    const char *second       # of the second input
+    char *out
+    ptrdiff_t step           # bytes from register to register: of the first input
+    ptrdiff_t second_step
+    ptrdiff_t out_step
+    const vecd *columns[COLUMNS]    # one element for each column: weights
+    vecd *kept               # what one pass leaves for the next
+
+
+# The first input has the type that the pass was made for, so have the others and the output.
+ctypedef void (*run_fn)(const void *, group_t *, const run_t *) noexcept nogil
+ctypedef void (*finish_fn)(group_t *, ptrdiff_t cols, const kernel_number *) noexcept nogil
+
+
+cdef struct pass_t:
+    run_fn run
+    finish_fn finish         # what follows from the sums; may be NULL
+    reduction_t reduction
+    int inputs               # how many it reads
+    bint columns             # whether it reads these
+    bint writes              # the output
+    bint if_doubtful         # only for groups that the pass before left in doubt
+
+
+cdef struct operand_t:
+    int view                 # its place; -1: there is none
+    int size
+    bint same                # it has the type that is computed on
+    load_fn load             # to double
+    double otherwise         # what every element is where there are none
+
+
+cdef struct output_t:
+    int view
+    int size
+    bint same
+    store_fn store           # from double
+    int result_size          # of the dtype that results are rounded to first; 0: there is none
+    store_fn round
+    load_fn rounded
+
+
+cdef struct row_state:
+    int size                 # of the type that is computed on
+    operand_t inputs[INPUTS]
+    operand_t columns[COLUMNS]
+    operand_t given[GIVEN]
+    output_t out
+    output_t results[RESULTS]
+    pass_t passes[PASSES]
+    int n_passes
+    run_fn run_kept          # the last pass, where the one before it left what it needs
+
+
+cdef struct work_t:
+    group_t groups[GROUPS]
+    vecd columns[COLUMNS][BLOCK]
+    vecd staged[INPUTS][BLOCK]
+    vecd made[BLOCK]
+    vecd raw[BLOCK]
+    vecd kept[KEPT]          # last: there is less of it where less is needed
+
+
+cdef struct walk_t:
+    const tile_view *views
+    const row_state *state
+    work_t *work
+    bint along               # registers go along rows
+    bint keep
+    ptrdiff_t cols
+    ptrdiff_t groups         # of the panel
+    ptrdiff_t wide           # columns of a block
+    ptrdiff_t registers      # of a row
+
+
+cdef struct spot_t:
+    # A block of a group.
+    ptrdiff_t row, rows, col, cols
+    ptrdiff_t n
+    bint along
+    bint full                # every register is
+
+
+cdef inline bint goes_along(const tile_view *views, const row_state *state, ptrdiff_t rows,
+                            ptrdiff_t cols) noexcept nogil:
+    """Whether registers hold columns of a row: not where rows are beside each other in memory."""
+    cdef int k
+    if rows == 1:
+        return True
+    if cols <= FEW_COLS and rows >= VECD:
+        return False
+    for k in range(INPUTS):
+        if state.inputs[k].view >= 0 and is_across(&views[state.inputs[k].view]):
+            return False
+    return state.out.view < 0 or not is_across(&views[state.out.view])
+
+
+cdef inline bint is_across(const tile_view *view) noexcept nogil:
+    return view.row_stride != 0 and llabs(view.row_stride) < llabs(view.col_stride)
+
+
+cdef inline char *element(const tile_view *view, ptrdiff_t row, ptrdiff_t col) noexcept nogil:
+    return view.data + row * view.row_stride + col * view.col_stride
