@@ -3,7 +3,7 @@
 PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
-SOURCES := setup.py pyproject.toml $(wildcard aclnn/*.pyx aclnn/*/*.pyx aclnn/*/*.pxd aclnn/kernels/*.pxi.in aclnn/kernels/*.h graph/*.pyx graph/*.pxd graph/*.h)
+SOURCES := setup.py pyproject.toml $(wildcard aclnn/*.pyx aclnn/*/*.pyx aclnn/*/*.pxd aclnn/kernels/*.pxi.in aclnn/kernels/*.h graph/*.pyx graph/*/*.pyx graph/*.pxd graph/*.h)
 STAMP := $(VENV)/.built
 
 .PHONY: demo test bench lint pictures reference wheel clean help
@@ -36,7 +36,7 @@ test: $(STAMP)
 lint: $(STAMP)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	PATH="$(BIN):$$PATH" $(BIN)/cython-lint aclnn/*.pyx aclnn/*/*.pyx aclnn/*/*.pxd graph/*.pyx graph/*.pxd
+	PATH="$(BIN):$$PATH" $(BIN)/cython-lint aclnn/*.pyx aclnn/*/*.pyx aclnn/*/*.pxd graph/*.pyx graph/*/*.pyx graph/*.pxd
 	$(BIN)/mypy
 
 bench: $(STAMP)

@@ -20,7 +20,7 @@ from aclnn.acl import products
 from aclnn.acl.arguments import shown
 from aclnn.acl.errors import AclnnError, invalid
 from aclnn.graph.abi import MAX_THREADS
-from aclnn.graph.planners import STRATEGIES
+from aclnn.graph.planner.strategies import STRATEGIES
 
 T = TypeVar("T")
 

@@ -13,17 +13,17 @@ it did; `plan_workspace` gives every intermediate an offset; `compile` makes a `
 from .builder import GraphBuilder
 from .errors import GraphError
 from .ir import DType, Graph, Node, Value
-from .lifetime import Lifetime, lifetimes_from_csv, lifetimes_to_csv
 from .liveness import graph_lifetimes
 from .passes import Note
 from .pipeline import FUSED, MATERIALIZED, PassResult, run_passes
-from .plan import BudgetError, Buffer, WorkspacePlan, plan_lifetimes, plan_workspace
-from .planners import Assignment
+from .planner.lifetimes import Lifetime, lifetimes_from_csv, lifetimes_to_csv
+from .planner.plan import BudgetError, Buffer, WorkspacePlan, plan_lifetimes, plan_workspace
+from .planner.strategies import Assignment
 from .rules import check
 from .schedule import PARALLEL_FROM, STREAM_FROM, Schedule, compile
 from .strides import broadcast_strides, contiguous_strides, is_contiguous
 from .tiling import Tiling
-from .validation import PlanError, validate
+from .verify.plan import PlanError, validate
 
 __all__ = [
     "FUSED",

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from .ir import Graph, Node, Value
-from .lifetime import Lifetime, TilePart
 from .loops import loop_nest
 from .numbers import positive_number
-from .planners import default
+from .planner.lifetimes import Lifetime, TilePart
+from .planner.strategies import default
 from .tiling import Tiling, pad
 
 

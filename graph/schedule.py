@@ -20,7 +20,7 @@ from .abi import (
 from .errors import GraphError
 from .ir import Graph, Node, Value
 from .loops import LoopNest, NestOperand, loop_nest
-from .plan import WorkspacePlan, step_name
+from .planner.plan import WorkspacePlan, step_name
 from .strides import is_dense, is_spread
 
 PARALLEL_FROM = 64 * 1024  # elements: about 20 us of work

@@ -461,7 +461,7 @@ IMPORTS = {
     "graph/": {
         "graph.ir": {"graph.strides", "graph.views.text"},  # the latter in a function
         "graph._packed": {"graph.abi"},  # a cimport
-        "graph.plan": {"graph.views.tables"},  # from .views
+        "graph.planner.plan": {"graph.views.tables"},  # from .views
     },
     "aclnn/": {
         "calls._functional": {"calls._executor", "calls.arrays"},  # a cimport, and an import

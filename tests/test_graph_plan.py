@@ -25,7 +25,7 @@ from aclnn.graph import (
     run_passes,
     validate,
 )
-from aclnn.graph.planners import naive, npu_padded
+from aclnn.graph.planner.strategies import naive, npu_padded
 from graph_tools import F16, F32, as_built
 from hypothesis import example, given, settings
 from hypothesis import strategies as st

@@ -36,7 +36,7 @@ cdef struct request_t:
     int switches       # bits, see OperatorHandle
     int scalar_signs   # two bits each: negative, not convertible
     int materialize    # 0, 1 or INHERIT
-    int strategy       # place in aclnn.graph.planners.STRATEGIES, or INHERIT
+    int strategy       # place in aclnn.graph.planner.strategies.STRATEGIES, or INHERIT
     operand_t operands[MAX_TENSORS]
     const double *numbers  # the scalars, for messages; NULL where these have other texts
 

@@ -17,7 +17,7 @@ from aclnn import graph, isa
 from aclnn.acl import dtypes, products
 from aclnn.acl.constants import ACLNN_ERR_PARAM_INVALID, aclDataType, aclFormat
 from aclnn.acl.errors import AclnnError
-from aclnn.graph import planners
+from aclnn.graph.planner import strategies as planners
 from aclnn.operators import Operator
 from aclnn.operators.rules import (
     NOTHING_TO_DO,

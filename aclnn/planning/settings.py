@@ -12,8 +12,8 @@ from aclnn import environment
 from aclnn.acl import products
 from aclnn.acl.arguments import as_int, shown
 from aclnn.acl.errors import invalid
-from aclnn.graph import planners
 from aclnn.graph.abi import MAX_THREADS
+from aclnn.graph.planner import strategies as planners
 from aclnn.planning import _plan
 
 STRATEGIES = tuple(planners.STRATEGIES)  # keys of plans have their numbers

@@ -17,7 +17,7 @@ from typing import Any
 from aclnn.acl.arguments import as_int, shown
 from aclnn.acl.errors import invalid
 from aclnn.graph.abi import MAX_THREADS
-from aclnn.graph.plan import WorkspacePlan
+from aclnn.graph.planner.plan import WorkspacePlan
 from aclnn.graph.schedule import Schedule, Step
 from aclnn.graph.views import json as documents
 from aclnn.graph.views.tables import Sheet, make, to_rich, to_text

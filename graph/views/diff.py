@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from .tables import Sheet, make, to_rich, to_text
 
 if TYPE_CHECKING:
-    from ..plan import Buffer, WorkspacePlan
+    from ..planner.plan import Buffer, WorkspacePlan
 
 TOTALS = (
     "size", "lower_bound", "gap", "naive_size", "bucket_size", "peak_bytes", "fragmentation",

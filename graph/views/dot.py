@@ -8,7 +8,7 @@ from .text import attr_words, dims, human_bytes, places, storage_words
 
 if TYPE_CHECKING:
     from ..ir import Graph, Node, Value
-    from ..plan import WorkspacePlan
+    from ..planner.plan import WorkspacePlan
 
 
 def graph_to_dot(graph: Graph, plan: WorkspacePlan | None = None) -> str:

@@ -22,12 +22,12 @@ from typing import TYPE_CHECKING, Any, get_args, get_origin, get_type_hints
 from ..attrs import Attrs, freeze_attrs
 from ..bounds import check_schedule
 from ..rules import check
-from ..validation import validate
+from ..verify.plan import validate
 
 if TYPE_CHECKING:
     from ..ir import Graph, Node
     from ..pipeline import PassResult
-    from ..plan import WorkspacePlan
+    from ..planner.plan import WorkspacePlan
     from ..schedule import Schedule
     from .diff import PlanDiff
 

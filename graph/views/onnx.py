@@ -13,7 +13,7 @@ from .extras import need
 
 if TYPE_CHECKING:
     from ..ir import Graph, Node, Value
-    from ..plan import Buffer, WorkspacePlan
+    from ..planner.plan import Buffer, WorkspacePlan
 
 DOMAIN = "aclnn.graph"
 _ELEMENTS = {

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from ..plan import Buffer, WorkspacePlan
+    from ..planner.plan import Buffer, WorkspacePlan
 
 BASE = 0x7F00_0000_0000  # where the arena is shown to lie; addresses of 0 look like no address
 

@@ -15,7 +15,7 @@ from .text import attr_words, dims, human_bytes, places, plan_summary, storage_w
 
 if TYPE_CHECKING:
     from ..ir import Graph, Node, Value
-    from ..plan import Buffer, WorkspacePlan
+    from ..planner.plan import Buffer, WorkspacePlan
 
 STYLE = """
 .bg{fill:#fff}.t{fill:#1f2328;font:12px ui-monospace,monospace}.b{font-weight:700}

@@ -12,7 +12,7 @@ from .tables import Part, Sheet, make, to_text
 
 if TYPE_CHECKING:
     from ..ir import Graph, Node, Value
-    from ..plan import WorkspacePlan
+    from ..planner.plan import WorkspacePlan
     from ..schedule import Schedule, Step
 
 

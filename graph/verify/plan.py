@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from .tiling import ALIGNMENT
+from ..tiling import ALIGNMENT
 
 if TYPE_CHECKING:
-    from .plan import Buffer, WorkspacePlan
+    from ..planner.plan import Buffer, WorkspacePlan
 
 
 class PlanError(ValueError):
@@ -46,7 +46,7 @@ def validate(plan: WorkspacePlan) -> WorkspacePlan:
     >>> validate(replace(plan, size=64))
     Traceback (most recent call last):
     ...
-    aclnn.graph.validation.PlanError: a: does not fit into its place or into the workspace
+    aclnn.graph.verify.plan.PlanError: a: does not fit into its place or into the workspace
     """
     names: set[str] = set()
     for a in plan.buffers:

@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from .numbers import whole_number
+from ..numbers import whole_number
 
 LATEST_STEP = MOST_BYTES = 2**62  # what is added to these stays within 64 bits
 

@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 
-from .lifetime import Lifetime
-from .tiling import pad
+from ..tiling import pad
+from .lifetimes import Lifetime
 
 NPU_BLOCK = 512  # bytes that the NPU library's buffers are multiples of
 NPU_EXTRA = 32  # bytes that it adds before it rounds up

@@ -11,13 +11,14 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any
 
-from .callables import called
-from .ir import Graph
-from .lifetime import Lifetime, TilePart
-from .liveness import graph_lifetimes
-from .names import listed
-from .numbers import positive_number, whole_number
-from .planners import (
+from ..callables import called
+from ..ir import Graph
+from ..liveness import graph_lifetimes
+from ..names import listed
+from ..numbers import positive_number, whole_number
+from ..tiling import Tiling, pad
+from .lifetimes import Lifetime, TilePart
+from .strategies import (
     Assignment,
     Planner,
     bucket,
@@ -26,10 +27,9 @@ from .planners import (
     naive,
     planner_of,
 )
-from .tiling import Tiling, pad
 
 if TYPE_CHECKING:
-    from .views.diff import PlanDiff
+    from ..views.diff import PlanDiff
 
 
 class BudgetError(ValueError):
@@ -222,7 +222,7 @@ class WorkspacePlan:
         >>> plan_lifetimes([Lifetime("a", 0, 1, 100)]).check(64)
         Traceback (most recent call last):
         ...
-        aclnn.graph.plan.BudgetError: needs 128 bytes, 64 over the budget of 64; \
+        aclnn.graph.planner.plan.BudgetError: needs 128 bytes, 64 over the budget of 64; \
 at the peak, step 0, live are: a (128 bytes)
         """
         if self.size <= whole_number(budget, "budget"):
@@ -251,7 +251,7 @@ at the peak, step 0, live are: a (128 bytes)
         >>> bool(one.diff(one)), one.diff(two).resized
         (False, ('a',))
         """
-        from .views.diff import plan_diff
+        from ..views.diff import plan_diff
 
         if not isinstance(other, WorkspacePlan):
             raise ValueError(f"other is {type(other).__name__}, must be a WorkspacePlan")
@@ -264,7 +264,7 @@ at the peak, step 0, live are: a (128 bytes)
         -------
         str
         """
-        from .views.text import plan_to_text
+        from ..views.text import plan_to_text
 
         return plan_to_text(self)
 
@@ -280,7 +280,7 @@ at the peak, step 0, live are: a (128 bytes)
         -------
         str
         """
-        from .views.json import plan_to_json
+        from ..views.json import plan_to_json
 
         return plan_to_json(self, indent)
 
@@ -296,7 +296,7 @@ at the peak, step 0, live are: a (128 bytes)
         ModuleNotFoundError
             When the package rich is not installed.
         """
-        from .views import tables, text
+        from ..views import tables, text
 
         return tables.to_rich(text.plan_sheet(self))
 
@@ -318,7 +318,7 @@ at the peak, step 0, live are: a (128 bytes)
         ValueError
             Naming the field that does not fit; a `PlanError` when the plan is wrong.
         """
-        from .views.json import PLAN_SCHEMA, read_document
+        from ..views.json import PLAN_SCHEMA, read_document
 
         return read_document(text, WorkspacePlan, PLAN_SCHEMA)
 
@@ -329,7 +329,7 @@ at the peak, step 0, live are: a (128 bytes)
         -------
         str
         """
-        from .views.svg import plan_to_svg
+        from ..views.svg import plan_to_svg
 
         return plan_to_svg(self)
 
@@ -343,7 +343,7 @@ at the peak, step 0, live are: a (128 bytes)
         -------
         dict
         """
-        from .views.snapshot import plan_to_snapshot
+        from ..views.snapshot import plan_to_snapshot
 
         return plan_to_snapshot(self)
 

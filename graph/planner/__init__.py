@@ -1,0 +1,1 @@
+"""Workspace planning: lifetimes, planners, and the plans they make."""

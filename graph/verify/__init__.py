@@ -1,0 +1,1 @@
+"""Verifiers: whether what others made is right, by code of their own."""
