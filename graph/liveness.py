@@ -9,7 +9,7 @@ from .loops import loop_nest
 from .numbers import positive_number
 from .planner.lifetimes import Lifetime, TilePart
 from .planner.strategies import default
-from .tiling import Tiling, pad
+from .tiling import DEFAULT_TILING, Tiling, pad
 
 
 def graph_lifetimes(
@@ -49,7 +49,7 @@ def graph_lifetimes(
     [('x_cast', 0, 1, 128)]
     """
     steps, threads = graph.steps(), positive_number(threads, "threads")
-    tiles = [_tile_parts(graph, step, tiling or Tiling()) for step in steps]
+    tiles = [_tile_parts(graph, step, tiling or DEFAULT_TILING) for step in steps]
     per_thread = max((size for size, _ in tiles), default=0)
     step_of = {node.output: index for index, step in enumerate(steps) for node in step}
     readers = graph.readers()
