@@ -164,6 +164,18 @@ def test_exact_proves_more_than_the_peak():
     assert WorkspacePlan.from_json(plan.to_json()) == plan
 
 
+@settings(max_examples=60, deadline=None)
+@given(st.lists(st.sampled_from((-64, 0, 0, 0, 64)), min_size=7, max_size=7), st.integers(1, 3))
+def test_exact_is_right_where_the_peak_is_not_reached(more, factor):
+    lives = [
+        replace(life, nbytes=max(64, life.nbytes * factor + extra))
+        for life, extra in zip(UNREACHABLE, more, strict=True)
+    ]
+    for strategy in ("default", "exact"):
+        plan = validate(plan_lifetimes(lives, strategy))
+        assert (plan.size, plan.proof) == (smallest(lives), "optimal")
+
+
 def hard():
     """What `exact` does not finish."""
     return list(families.instances("challenging", seeds=1))[-1]

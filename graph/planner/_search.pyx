@@ -19,8 +19,8 @@ cdef extern from "<time.h>" nogil:
     struct timespec:
         long tv_sec
         long tv_nsec
-    enum: TIME_UTC
-    int timespec_get(timespec *now, int base)
+    enum: CLOCK_MONOTONIC
+    int clock_gettime(int which, timespec *now)
 
 cdef extern from "Python.h":
     int check_signals "PyErr_CheckSignals"() noexcept
@@ -119,7 +119,7 @@ cdef inline bint meet(const buffer_t *a, const buffer_t *b) noexcept nogil:
 
 cdef double clock() noexcept nogil:
     cdef timespec now
-    timespec_get(&now, TIME_UTC)
+    clock_gettime(CLOCK_MONOTONIC, &now)
     return <double>now.tv_sec + 1e-9 * <double>now.tv_nsec
 
 
