@@ -165,7 +165,7 @@ SOC_VERSION = Variable(
 PLANNER = Variable(
     "ACLNN_PLANNER",
     "How workspaces are planned; see `aclnn.executor`.",
-    "`default`, `bucket`, `naive`",
+    ", ".join(f"`{name}`" for name in STRATEGIES),
     "default",
     partial(_one_of, names=tuple(STRATEGIES)),
 )

@@ -17,6 +17,8 @@ def whole_number(value: Any, what: str) -> int:
     ...
     ValueError: threads is 2.0, must be a whole number
     """
+    if type(value) is int:
+        return value
     if not isinstance(value, bool):
         with suppress(TypeError):
             return index(value)  # NumPy's integers have an index too

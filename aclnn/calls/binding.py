@@ -36,8 +36,9 @@ def executor(
         Whether every intermediate is written to the workspace as a whole tensor, for looking at
         it, instead of passing through cache-sized tiles. The result has the same bits. Default:
         the environment's ``ACLNN_MATERIALIZE``, else False.
-    strategy : {'default', 'bucket', 'naive'}, optional
-        How the workspace is planned. Default: the environment's ``ACLNN_PLANNER``.
+    strategy : {'default', 'bucket', 'naive', 'exact'}, optional
+        How the workspace is planned; 'exact' searches for at most a second. Default: the
+        environment's ``ACLNN_PLANNER``.
     **options
         The operator's options, and inputs by name.
 

@@ -1,7 +1,7 @@
 """Plan a workspace: of an operator's call, or of lifetimes of your own in a CSV file.
 
-The CSV file has the columns id, lower, upper and size, as MiniMalloc's. With --budget the exit
-status is 1 when a plan needs more, so that a CI job can hold it.
+The CSV file has the columns id, lower, upper and size, as MiniMalloc's; --csv writes these and the
+offsets. With --budget the exit status is 1 when a plan needs more, so that a CI job can hold it.
 """
 
 from __future__ import annotations
@@ -15,8 +15,14 @@ from typing import Any
 from aclnn.acl.errors import AclnnError, invalid
 from aclnn.cli import calls, show
 from aclnn.cli.show import View
-from aclnn.cli.values import natural
-from aclnn.graph import WorkspacePlan, lifetimes_from_csv, plan_lifetimes
+from aclnn.cli.values import natural, seconds
+from aclnn.graph import (
+    Lifetime,
+    WorkspacePlan,
+    lifetimes_from_csv,
+    lifetimes_to_csv,
+    plan_lifetimes,
+)
 from aclnn.graph.views import json as documents
 from aclnn.planning.workspace import for_executor
 
@@ -28,9 +34,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     calls.add_arguments(parser)
     parser.add_argument("--lifetimes", metavar="FILE", help="plan these instead of a call")
     parser.add_argument(
+        "--timeout", type=seconds, metavar="S",
+        help="seconds that --strategy exact may search for lifetimes (default: 1)",
+    )  # fmt: skip
+    parser.add_argument(
         "--budget", type=natural, metavar="BYTES", help="fail when a plan needs more"
     )
     parser.add_argument("--svg", metavar="FILE", help="write the plan's picture")
+    parser.add_argument("--csv", metavar="FILE", help="write the lifetimes and their offsets")
     compared = parser.add_mutually_exclusive_group()
     compared.add_argument(
         "--diff", metavar="FILE", help="what changed since the plan that --json printed there"
@@ -54,9 +65,18 @@ def run(options: argparse.Namespace) -> int:
         if options.svg:
             path = show.numbered(options.svg, place, len(named))
             path.write_text(plan.to_svg(), encoding="utf-8")
+        if options.csv:
+            path = show.numbered(options.csv, place, len(named))
+            path.write_text(_places_as_csv(plan), encoding="utf-8")
     if options.budget is not None:
         _check(named, options.budget)
     return 0
+
+
+def _places_as_csv(plan: WorkspacePlan) -> str:
+    """What was planned, in the columns of --lifetimes, and where it is."""
+    lives = [Lifetime(one.name, one.first, one.last + 1, one.nbytes) for one in plan.buffers]
+    return lifetimes_to_csv(lives, [one.offset for one in plan.buffers])
 
 
 def _check(named: Named, budget: int) -> None:
@@ -107,18 +127,29 @@ def _saved(name: str, count: int) -> list[WorkspacePlan]:
 
 
 def _plans(options: argparse.Namespace, strategy: str | None) -> Named:
+    if options.timeout is not None:
+        _refuse_timeout(options)
     if options.lifetimes is None:
         executors = calls.executors(options, strategy)
         return [(executor.operator.name, executor.plan) for executor in executors]
     if unheard := calls.given(options):
         options.refuse(f"--lifetimes is planned instead of a call, and takes no {unheard[0]}")
-    return [(options.lifetimes, _plan_of_file(options.lifetimes, strategy or "default"))]
+    timeout = options.timeout if strategy == "exact" else None
+    return [(options.lifetimes, _plan_of_file(options.lifetimes, strategy or "default", timeout))]
 
 
-def _plan_of_file(name: str, strategy: str) -> WorkspacePlan:
+def _refuse_timeout(options: argparse.Namespace) -> None:
+    """Only the search for lifetimes has a limit to set."""
+    if options.lifetimes is None:
+        options.refuse("--timeout is for --lifetimes")
+    if "exact" not in (options.strategy, options.diff_strategy):
+        options.refuse("--timeout is for --strategy exact")
+
+
+def _plan_of_file(name: str, strategy: str, timeout: float | None) -> WorkspacePlan:
     """The plan of the lifetimes in a file, or an error that names it."""
     try:
         lifetimes = lifetimes_from_csv(Path(name).read_text(encoding="utf-8"))
-        return for_executor(plan_lifetimes(lifetimes, strategy))
+        return for_executor(plan_lifetimes(lifetimes, strategy, timeout=timeout))
     except (ValueError, csv.Error) as error:
         raise invalid(f"{name}: {error}") from None

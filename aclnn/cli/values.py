@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import re
 from collections.abc import Callable
 from functools import partial
 from typing import TypeVar
@@ -36,7 +37,14 @@ def option(parse: Callable[[str], T]) -> Callable[[str], T]:
     return parsed
 
 
+def _duration(text: str) -> float:
+    if not re.fullmatch(r"[0-9]{1,9}(\.[0-9]{0,9})?|\.[0-9]{1,9}", text) or not float(text):
+        raise ValueError("must be a number of seconds above 0")
+    return float(text)
+
+
 natural = option(partial(whole, low=0, high=MOST_COUNTED))
 positive = option(partial(whole, low=1, high=MOST_COUNTED))
 threads = option(partial(whole, low=1, high=MAX_THREADS))
 truth_value = option(truth)
+seconds = option(_duration)

@@ -102,9 +102,7 @@ def plan_call(
     }
 
 
-def infer(
-    operator: Operator, call: Call
-) -> Mapping[str, tuple[aclDataType, tuple[int, ...]]]:
+def infer(operator: Operator, call: Call) -> Mapping[str, tuple[aclDataType, tuple[int, ...]]]:
     """The dtype and shape of each result, by role."""
     if operator.infer is not None:
         return operator.infer(call)
@@ -193,7 +191,9 @@ def check_call(request: Request, soc: str) -> tuple[Call, bool]:
 def _as_call(request: Request, soc: str) -> Call:
     operator, names = request.operator, request.names
     roles = (*operator.kernel_operands, *operator.outputs)
-    inputs = [None if o is None else TensorSpec(aclDataType(o[0]), *o[1:]) for o in request.operands]
+    inputs = [
+        None if o is None else TensorSpec(aclDataType(o[0]), *o[1:]) for o in request.operands
+    ]
     lists = {}
     if operator.lists:
         (role,) = operator.lists
@@ -201,9 +201,7 @@ def _as_call(request: Request, soc: str) -> Call:
         lists[role] = tuple([spec for spec in inputs[first:last] if spec is not None])
         inputs[first:last] = [None]
     return Call(
-        tensors={
-            role: spec for role, spec in zip(roles, inputs, strict=True) if spec is not None
-        },
+        tensors={role: spec for role, spec in zip(roles, inputs, strict=True) if spec is not None},
         scalars={
             attribute.role: _scalar(attribute.role, found, request.scalar_texts or {})
             for attribute, found in zip(operator.scalars, request.numbers, strict=True)
@@ -417,5 +415,3 @@ PLAIN_FORMATS = frozenset(
     aclFormat[f"ACL_FORMAT_{name}"]
     for name in ("UNDEFINED", "ND", "NCHW", "NHWC", "HWCN", "NDHWC", "NCDHW", "NC", "NCL")
 )
-
-

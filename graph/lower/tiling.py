@@ -60,6 +60,9 @@ class Tiling:
             object.__setattr__(self, one.name, count)
 
 
+DEFAULT_TILING = Tiling()
+
+
 def count_tiles(shape: Sequence[int], tile_rows: int, tile_cols: int) -> int:
     """Number of tiles that loops are cut into, those at the edges included.
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 import csv
 import io
 import re
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from ..numbers import whole_number
 
@@ -30,7 +30,9 @@ class TilePart:
 class Lifetime:
     """Something that needs `nbytes` from step `lower` until before step `upper`.
 
-    `contents` says in words what it holds, such as ``float32[4,8]``.
+    `contents` says in words what it holds, such as ``float32[4,8]``.  `same_as` names the lifetime
+    whose bytes it takes over, as a result in place takes those of its operand: both get one
+    offset, and are planned as one lifetime from the first start to the last end.
 
     Raises
     ------
@@ -52,12 +54,14 @@ class Lifetime:
     consumers: tuple[str, ...] = ()
     parts: tuple[TilePart, ...] = ()
     contents: str = ""
-    same_as: str | None = None
+    same_as: str = ""
 
     def __post_init__(self) -> None:
-        for field in ("lower", "upper", "nbytes"):
-            number = whole_number(getattr(self, field), f"{self.name}: {field}")
-            object.__setattr__(self, field, number)
+        # Nearly all are plain numbers, and every call that is planned makes some.
+        if not type(self.lower) is type(self.upper) is type(self.nbytes) is int:
+            for field in ("lower", "upper", "nbytes"):
+                number = whole_number(getattr(self, field), f"{self.name}: {field}")
+                object.__setattr__(self, field, number)
         if not 0 <= self.lower < self.upper <= LATEST_STEP:
             raise ValueError(
                 f"{self.name}: [{self.lower}, {self.upper}) is not a range of steps: "
@@ -91,15 +95,69 @@ class Lifetime:
         return self.lower < other.upper and other.lower < self.upper
 
 
+def merged(lifetimes: Sequence[Lifetime]) -> tuple[tuple[Lifetime, ...], list[int]]:
+    """Lifetimes in which those that share their bytes are one, and the place of each one's there.
+
+    >>> lives = Lifetime("a", 0, 2, 64), Lifetime("b", 0, 4, 8), Lifetime("c", 1, 3, 64, same_as="a")
+    >>> one, places = merged(lives)
+    >>> [(life.name, life.lower, life.upper) for life in one], places
+    ([('a', 0, 3), ('b', 0, 4)], [0, 1, 0])
+    """
+    roots = _roots(lifetimes)
+    groups: dict[int, list[Lifetime]] = {}
+    for life, root in zip(lifetimes, roots, strict=True):
+        groups.setdefault(root, []).append(life)
+    place_of = {root: place for place, root in enumerate(groups)}
+    return tuple(map(_hull, groups.values())), [place_of[root] for root in roots]
+
+
+def _hull(group: Sequence[Lifetime]) -> Lifetime:
+    """A lifetime that covers all of a group."""
+    return replace(
+        group[0],
+        lower=min(life.lower for life in group),
+        upper=max(life.upper for life in group),
+        nbytes=max(life.nbytes for life in group),
+        same_as="",
+    )
+
+
+def _roots(lifetimes: Sequence[Lifetime]) -> list[int]:
+    """For each lifetime the place of the one whose bytes it has in the end."""
+    place_of = {life.name: place for place, life in enumerate(lifetimes)}
+    roots = [-1] * len(lifetimes)
+    for place in range(len(lifetimes)):
+        path, at = [], place
+        while roots[at] < 0:
+            path.append(at)
+            roots[at] = len(lifetimes)  # on the path
+            target = lifetimes[at].same_as
+            if not target:
+                roots[at] = at
+            elif target not in place_of:
+                raise ValueError(
+                    f"{lifetimes[at].name}: same_as is {target!r}, which is no lifetime"
+                )
+            else:
+                at = place_of[target]
+        if roots[at] == len(lifetimes):
+            raise ValueError(f"{lifetimes[at].name}: same_as leads back to it")
+        for step in path:
+            roots[step] = roots[at]
+    return roots
+
+
 # --- MiniMalloc's CSV -------------------------------------------------------------------------
 
 
-def lifetimes_to_csv(lifetimes: Iterable[Lifetime]) -> str:
+def lifetimes_to_csv(lifetimes: Iterable[Lifetime], offsets: Sequence[int] | None = None) -> str:
     r"""Lifetimes as MiniMalloc reads them.
 
     Parameters
     ----------
     lifetimes : iterable of Lifetime
+    offsets : sequence of int, optional
+        Where each of them is; a column more.
 
     Returns
     -------
@@ -110,11 +168,16 @@ def lifetimes_to_csv(lifetimes: Iterable[Lifetime]) -> str:
     --------
     >>> lifetimes_to_csv([Lifetime("a", 0, 2, 100)])
     'id,lower,upper,size\na,0,2,100\n'
+    >>> lifetimes_to_csv([Lifetime("a", 0, 2, 100)], [64])
+    'id,lower,upper,size,offset\na,0,2,100,64\n'
     """
+    rows: list[list[object]] = [[one.name, one.lower, one.upper, one.nbytes] for one in lifetimes]
+    headers = ["id", "lower", "upper", "size"]
+    if offsets is not None:
+        headers.append("offset")
+        rows = [[*row, offset] for row, offset in zip(rows, offsets, strict=True)]
     out = io.StringIO()
-    writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(["id", "lower", "upper", "size"])
-    writer.writerows([life.name, life.lower, life.upper, life.nbytes] for life in lifetimes)
+    csv.writer(out, lineterminator="\n").writerows([headers, *rows])
     return out.getvalue()
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from ..ir import Graph, Node, Value
 from ..lower.loop_nest import loop_nest
-from ..lower.tiling import Tiling, pad
+from ..lower.tiling import DEFAULT_TILING, Tiling, pad
 from ..numbers import positive_number
 from ..strides import same_layout
 from .lifetimes import Lifetime, TilePart
@@ -59,7 +59,7 @@ def graph_lifetimes(
     [('x_cast', 0, 1, 128)]
     """
     steps, threads = graph.steps(), positive_number(threads, "threads")
-    tiles = [_tile_parts(graph, step, tiling or Tiling(), scratch_of) for step in steps]
+    tiles = [_tile_parts(graph, step, tiling or DEFAULT_TILING, scratch_of) for step in steps]
     per_thread = max([size for size, _ in tiles], default=0)
     step_of = {node.name: index for index, step in enumerate(steps) for node in step}
     readers = graph.readers()

@@ -8,25 +8,19 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, fields
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from ..callables import called
 from ..ir import Graph
-from ..lower.tiling import Tiling, pad
+from ..lower.tiling import DEFAULT_TILING, Tiling
 from ..names import listed
 from ..numbers import positive_number, whole_number
-from .lifetimes import Lifetime, TilePart
+from ._search import Search, sharers
+from .lifetimes import Lifetime, TilePart, merged
 from .liveness import ScratchOf, graph_lifetimes
-from .strategies import (
-    Assignment,
-    Planner,
-    bucket,
-    live_bytes,
-    lower_bound,
-    naive,
-    planner_of,
-)
+from .strategies import Assignment, Planner, live_bytes, planner_of
 
 if TYPE_CHECKING:
     from ..views.diff import PlanDiff
@@ -51,9 +45,10 @@ class BudgetError(ValueError):
 class Buffer:
     """One intermediate in the workspace.
 
-    `first` and `last` are steps, both included.  `shared_with` names the buffers that use some
-    of the same bytes at other times.  `parts` is filled for the tiles of a tile loop: where
-    each lies in the space of one thread.  `contents` is its dtype and shape in words.
+    `first` and `last` are steps, both included.  `shared_with` names the first 16 of the buffers
+    that use some of the same bytes at other times, `shared_count` is how many there are.
+    `parts` is filled for the tiles of a tile loop: where each lies in the space of one thread.
+    `contents` is its dtype and shape in words.  `same_as` is the buffer whose place it takes over.
 
     >>> Buffer("a", offset=64, nbytes=100, padded=128, first=0, last=1).offset
     64
@@ -70,11 +65,19 @@ class Buffer:
     consumers: tuple[str, ...] = ()
     parts: tuple[TilePart, ...] = ()
     contents: str = ""
+    shared_count: int = 0
+    same_as: str = ""
 
     @property
     def end(self) -> int:
         """The first byte behind it."""
         return self.offset + self.padded
+
+    @property
+    def sharing(self) -> str:
+        """`shared_with` in words, empty when nothing shares its bytes."""
+        more = self.shared_count - len(self.shared_with)
+        return ", ".join(self.shared_with) + (f" and {more} more" if more > 0 else "")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -88,7 +91,8 @@ class WorkspacePlan:
     size : int
         Bytes to allocate; 0 when nothing needs space.
     lower_bound : int
-        Largest sum of padded bytes live at one step, at 64 byte alignment.
+        Largest sum of padded bytes live at one step, at 64 byte alignment; for the strategy
+        'exact' the largest size that it proved no plan to be below.
     naive_size, bucket_size : int
         What the other two strategies would need for the same buffers.
     proof : {'optimal', 'feasible'}
@@ -123,7 +127,7 @@ class WorkspacePlan:
     proof: str
     steps: tuple[str, ...] = ()
     threads: int = 1
-    tiling: Tiling = field(default_factory=Tiling)
+    tiling: Tiling = DEFAULT_TILING
     scratch_per_thread: int = 0
 
     def __eq__(self, other: object) -> bool:
@@ -182,13 +186,21 @@ class WorkspacePlan:
     @property
     def peak_step(self) -> int:
         """The first step at which most bytes are live."""
-        live = live_bytes((b.first, b.last + 1, b.padded) for b in self.buffers)
-        return max(live, key=live.__getitem__, default=0)
+        return self._peak()[0]
 
     @property
     def peak_bytes(self) -> int:
         """Padded bytes live at the peak."""
-        return sum(buffer.padded for buffer in self.live_at(self.peak_step))
+        return self._peak()[1]
+
+    def _peak(self) -> tuple[int, int]:
+        spans = [(b.first, b.last + 1, b.padded) for b in self.buffers]
+        if any(buffer.same_as for buffer in self.buffers):
+            places = merged([_as_lifetime(buffer) for buffer in self.buffers])[0]
+            spans = [(life.lower, life.upper, life.nbytes) for life in places]
+        live = live_bytes(spans)
+        step = max(live, key=live.__getitem__, default=0)
+        return step, live.get(step, 0)
 
     @property
     def fragmentation(self) -> float:
@@ -230,7 +242,7 @@ at the peak, step 0, live are: a (128 bytes)
         """
         if self.size <= whole_number(budget, "budget"):
             return self
-        live = ", ".join(f"{b.name} ({b.padded} bytes)" for b in self.must_shrink)
+        live = listed(f"{b.name} ({b.padded} bytes)" for b in self.must_shrink)
         raise BudgetError(
             f"needs {self.size} bytes, {self.size - budget} over the budget of {budget}; "
             f"at the peak, step {self.peak_step}, live are: {live}"
@@ -361,6 +373,7 @@ def plan_lifetimes(
     steps: Sequence[str] = (),
     threads: int = 1,
     tiling: Tiling | None = None,
+    timeout: float | None = None,
 ) -> WorkspacePlan:
     """Plan a list of lifetimes, whoever made it.
 
@@ -369,14 +382,16 @@ def plan_lifetimes(
     lifetimes : iterable of Lifetime
         Each with a name of its own.
     strategy : str or callable
-        'default', 'bucket' or 'naive', or a planner of your own, whatever can be called: it takes
-        the lifetimes and gives an `Assignment`.
+        'default', 'bucket', 'naive' or 'exact', or a planner of your own, whatever can be called:
+        it takes the lifetimes and gives an `Assignment`.  Lifetimes with `same_as` reach it as one.
     steps : sequence of str
         Names of the steps.
     threads : int
         Threads that lifetimes with `parts` hold tiles for.
     tiling : Tiling, optional
         What the tiles were cut by.
+    timeout : float, optional
+        Seconds that 'exact' may search for; 1 if not given.
 
     Returns
     -------
@@ -393,28 +408,44 @@ def plan_lifetimes(
     >>> plan.size, plan.lower_bound, plan.proof
     (192, 192, 'optimal')
     """
-    lives, planner = tuple(lifetimes), planner_of(strategy)
+    lives, planner = tuple(lifetimes), planner_of(strategy, timeout)
     threads = positive_number(threads, "threads")
-    for name, count in Counter(life.name for life in lives).items():
-        if count > 1:
-            raise ValueError(f"lifetimes: {count} are called {name!r}; each has a name of its own")
+    if not lives and not steps and tiling is None and isinstance(strategy, str):
+        return _nothing(strategy, threads)
+    _check_names(lives)
     name = strategy if isinstance(strategy, str) else called(strategy)
-    chosen = planner(lives)
-    bound = lower_bound(lives, [pad(life.nbytes) for life in lives])
+    apart, places = lives, None
+    if any(life.same_as for life in lives):
+        apart, places = merged(lives)
+    chosen, search = planner(apart), Search(apart)
+    bound = max(search.peak, chosen.bound)
     optimal = chosen.searched or chosen.size == bound
     return WorkspacePlan(
         size=chosen.size,
         lower_bound=bound,
-        naive_size=naive(lives).size,
-        bucket_size=bucket(lives).size,
-        buffers=_buffers(lives, chosen),
+        naive_size=search.naive,
+        bucket_size=search.bucket,
+        buffers=_buffers(lives, chosen, places) if lives else (),
         strategy=name,
         proof="optimal" if optimal else "feasible",
         steps=tuple(steps),
         threads=threads,
-        tiling=tiling or Tiling(),
-        scratch_per_thread=max((life.nbytes // threads for life in lives if life.parts), default=0),
+        tiling=tiling or DEFAULT_TILING,
+        scratch_per_thread=max([life.nbytes // threads for life in lives if life.parts], default=0),
     )
+
+
+@cache
+def _nothing(strategy: str, threads: int) -> WorkspacePlan:
+    """The plan of no lifetimes, which most calls have."""
+    return WorkspacePlan(0, 0, 0, 0, (), strategy, "optimal", threads=threads)
+
+
+def _check_names(lives: Sequence[Lifetime]) -> None:
+    if len({life.name for life in lives}) == len(lives):
+        return
+    (name, count), *_ = Counter(life.name for life in lives).most_common(1)
+    raise ValueError(f"lifetimes: {count} are called {name!r}; each has a name of its own")
 
 
 def plan_workspace(
@@ -423,6 +454,7 @@ def plan_workspace(
     *,
     threads: int = 1,
     tiling: Tiling | None = None,
+    timeout: float | None = None,
     scratch_of: ScratchOf | None = None,
 ) -> WorkspacePlan:
     """Plan the intermediates of a graph, with tiles for `threads` threads.
@@ -431,7 +463,7 @@ def plan_workspace(
     ----------
     graph : Graph
         As built, or after passes.
-    strategy, threads, tiling
+    strategy, threads, tiling, timeout
         As for `plan_lifetimes`; the plan holds tiles for so many threads.
     scratch_of : callable, optional
         As for `graph_lifetimes`.
@@ -454,10 +486,11 @@ def plan_workspace(
     >>> plan_workspace(b.build()).size
     896
     """
-    tiling = tiling or Tiling()
     lives = graph_lifetimes(graph, threads=threads, tiling=tiling, scratch_of=scratch_of)
     steps = [step_name(step) for step in graph.steps()]
-    return plan_lifetimes(lives, strategy, steps=steps, threads=threads, tiling=tiling)
+    return plan_lifetimes(
+        lives, strategy, steps=steps, threads=threads, tiling=tiling, timeout=timeout
+    )
 
 
 def step_name(step: Sequence) -> str:
@@ -466,26 +499,28 @@ def step_name(step: Sequence) -> str:
     return "+".join([node.name for node in step[:STEP_NAMES]]) + more
 
 
-def _buffers(lifetimes: Sequence[Lifetime], chosen: Assignment) -> tuple[Buffer, ...]:
-    spans = [(o, o + n) for o, n in zip(chosen.offsets, chosen.padded, strict=True)]
-    # In long chains many buffers have the same place: who shares it is asked once.
-    sharers = {
-        (begin, end): [i for i, (low, high) in enumerate(spans) if low < end and begin < high]
-        for begin, end in set(spans)
-    }
+def _buffers(
+    lifetimes: Sequence[Lifetime], chosen: Assignment, places: Sequence[int] | None
+) -> tuple[Buffer, ...]:
+    """Buffers of lifetimes, of which those with one place among `places` have one in the workspace."""
+    offsets, padded = chosen.offsets, chosen.padded
+    if places is not None:
+        offsets = tuple(offsets[place] for place in places)
+        padded = tuple(padded[place] for place in places)
+    beside = sharers(offsets, padded, [life.name for life in lifetimes])
     return tuple(
         Buffer(
-            name=life.name,
-            offset=begin,
-            nbytes=life.nbytes,
-            padded=end - begin,
-            first=life.first,
-            last=life.last,
-            shared_with=tuple(lifetimes[i].name for i in sharers[begin, end] if i != own),
-            producer=life.producer,
-            consumers=life.consumers,
-            parts=life.parts,
-            contents=life.contents,
+            life.name, offset, life.nbytes, size, life.lower, life.upper - 1, names,
+            life.producer, life.consumers, life.parts, life.contents, count, life.same_as,
         )
-        for own, (life, (begin, end)) in enumerate(zip(lifetimes, spans, strict=True))
+        for life, offset, size, (names, count) in zip(
+            lifetimes, offsets, padded, beside, strict=True
+        )
+    )  # fmt: skip
+
+
+def _as_lifetime(buffer: Buffer) -> Lifetime:
+    """The lifetime of a buffer with its padding."""
+    return Lifetime(
+        buffer.name, buffer.first, buffer.last + 1, buffer.padded, same_as=buffer.same_as
     )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from ..lower.tiling import ALIGNMENT
@@ -21,8 +23,9 @@ class PlanError(ValueError):
 def validate(plan: WorkspacePlan) -> WorkspacePlan:
     """Return a plan that is right, whoever made it, raise `PlanError` for any other.
 
-    No two buffers in use at one step may share a byte; every buffer has a name of its own and a
-    step, is aligned, large enough and inside the workspace; no space is asked for nothing.
+    No two buffers in use at one step may share a byte, unless one takes the other's place over;
+    every buffer has a name of its own and a step, is aligned, large enough and inside the
+    workspace; no space is asked for nothing.
 
     Parameters
     ----------
@@ -48,7 +51,7 @@ def validate(plan: WorkspacePlan) -> WorkspacePlan:
     ...
     aclnn.graph.verify.plan.PlanError: a: does not fit into its place or into the workspace
     """
-    names: set[str] = set()
+    by_name: dict[str, Buffer] = {}
     for a in plan.buffers:
         if not 0 <= a.first <= a.last:
             raise PlanError(f"{a.name}: its steps, {a.first} to {a.last}, are none")
@@ -56,16 +59,62 @@ def validate(plan: WorkspacePlan) -> WorkspacePlan:
             raise PlanError(f"{a.name}: offset {a.offset} is not a multiple of {ALIGNMENT}")
         if a.nbytes > a.padded or a.offset + a.padded > plan.size:
             raise PlanError(f"{a.name}: does not fit into its place or into the workspace")
-        if a.name in names:
+        if a.name in by_name:
             raise PlanError(f"{a.name}: every buffer has a name of its own")
-        names.add(a.name)
-    live: list[Buffer] = []
-    for b in sorted(plan.buffers, key=lambda buffer: buffer.first):
-        live = [a for a in live if a.last >= b.first]
-        for a in live:
-            if a.offset < b.offset + b.nbytes and b.offset < a.offset + a.nbytes:
-                raise PlanError(f"{a.name} and {b.name} are in use together and overlap")
-        live.append(b)
+        by_name[a.name] = a
+    _check_apart(plan.buffers, [_owner(a, by_name) for a in plan.buffers])
     if not plan.buffers and plan.size:
         raise PlanError("asks for space without buffers")
     return plan
+
+
+def _owner(buffer: Buffer, by_name: dict[str, Buffer]) -> str:
+    """The buffer whose place this one takes over in the end, often its own."""
+    at, seen = buffer, {buffer.name}
+    while at.same_as:
+        if at.same_as not in by_name or at.same_as in seen:
+            raise PlanError(
+                f"{at.name}: takes the place of {at.same_as}, which has none of its own"
+            )
+        at = by_name[at.same_as]
+        seen.add(at.name)
+    if at.offset != buffer.offset:
+        raise PlanError(f"{buffer.name}: is not in the place of {at.name}")
+    return at.name
+
+
+def _check_apart(buffers: Sequence[Buffer], owners: Sequence[str]) -> None:
+    """Go through the steps with the places in use; a new one is compared with its neighbours."""
+    events = [(b.first, 1, i) for i, b in enumerate(buffers) if b.nbytes]
+    events += [(b.last + 1, 0, i) for i, b in enumerate(buffers) if b.nbytes]
+    offsets: list[int] = []  # in use, ascending
+    users: list[list[Buffer]] = []  # of these places, several where they have one owner
+    owner_at: list[str] = []
+    for _, begins, i in sorted(events):
+        b = buffers[i]
+        at = bisect_left(offsets, b.offset)
+        taken = at < len(offsets) and offsets[at] == b.offset
+        if not begins:
+            users[at].remove(b)
+            if not users[at]:
+                del offsets[at], users[at], owner_at[at]
+            continue
+        if taken and owner_at[at] != owners[i]:
+            raise _overlap(users[at][0], b)
+        if not taken:
+            offsets.insert(at, b.offset)
+            users.insert(at, [])
+            owner_at.insert(at, owners[i])
+        users[at].append(b)
+        if at and (before := max(users[at - 1], key=_end)) and _end(before) > b.offset:
+            raise _overlap(before, b)
+        if at + 1 < len(offsets) and offsets[at + 1] < _end(b):
+            raise _overlap(users[at + 1][0], b)
+
+
+def _end(buffer: Buffer) -> int:
+    return buffer.offset + buffer.nbytes
+
+
+def _overlap(a: Buffer, b: Buffer) -> PlanError:
+    return PlanError(f"{a.name} and {b.name} are in use together and overlap")

@@ -65,6 +65,14 @@ class PlanDiff(str):
         """How a buffer differs, in words."""
         return tuple(kind for kind in CHANGES if name in getattr(self, kind))
 
+    def _kinds(self) -> dict[str, list[str]]:
+        """`changes` of all buffers that differ."""
+        found: dict[str, list[str]] = {}
+        for kind in CHANGES:
+            for name in getattr(self, kind):
+                found.setdefault(name, []).append(kind)
+        return found
+
     def to_text(self) -> str:
         """A table of the numbers and of the buffers that differ."""
         return str.__str__(self)
@@ -82,13 +90,14 @@ class PlanDiff(str):
     def as_data(self) -> dict[str, Any]:
         """The numbers of both plans, and the buffers that differ."""
         old, new = _by_name(self.before), _by_name(self.after)
+        kinds = self._kinds()
         return {
             "before": {key: getattr(self.before, key) for key in TOTALS},
             "after": {key: getattr(self.after, key) for key in TOTALS},
             "buffers": [
                 {
                     "name": name,
-                    "changes": self.changes(name),
+                    "changes": tuple(kinds[name]),
                     "before": _place_data(old.get(name)),
                     "after": _place_data(new.get(name)),
                 }
@@ -106,8 +115,9 @@ class PlanDiff(str):
                 differs = "" if a == b else "differs"
                 rows.append([key, a, b, f"{b - a:+d}" if isinstance(a, int) else differs])
         old, new = _by_name(self.before), _by_name(self.after)
+        kinds = self._kinds()
         rows += [
-            [name, _place(old.get(name)), _place(new.get(name)), ", ".join(self.changes(name))]
+            [name, _place(old.get(name)), _place(new.get(name)), ", ".join(kinds[name])]
             for name in self.changed
         ]
         return (make(["", "before", "after", "change"], rows),)

@@ -80,7 +80,7 @@ def _attributes(graph: Graph, node: Node, plan: WorkspacePlan | None) -> dict[st
             "plan_padding": buffer.padded - buffer.nbytes,
             "plan_first_step": buffer.first,
             "plan_last_step": buffer.last,
-            "plan_shares_with": ", ".join(buffer.shared_with),
+            "plan_shares_with": buffer.sharing,
         }
     return found
 

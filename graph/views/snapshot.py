@@ -69,12 +69,14 @@ def _frames(plan: WorkspacePlan, buffer: Buffer) -> list[dict[str, Any]]:
     """The viewer's stack of an allocation: what it is, who makes it, who reads it."""
     step = plan.steps[buffer.first] if 0 <= buffer.first < len(plan.steps) else ""
     what = f"{buffer.contents or 'buffer'}, {buffer.nbytes} bytes at offset {buffer.offset}"
+    more = buffer.shared_count - len(buffer.shared_with)
+    shared = [*buffer.shared_with, *([f"{more} more"] if more > 0 else [])]
     padding = f", padded to {buffer.padded}" if buffer.padded != buffer.nbytes else ""
     return [
         _frame(buffer.name, buffer.producer or step, buffer.first),
         _frame(what + padding, "workspace", buffer.offset),
         *(_frame(f"read by {name}", "until step", buffer.last) for name in buffer.consumers),
-        *(_frame(f"shares space with {name}", "workspace", 0) for name in buffer.shared_with),
+        *(_frame(f"shares space with {name}", "workspace", 0) for name in shared),
     ]
 
 

@@ -360,7 +360,7 @@ class _Chart:
             parts.append(_text(x + width / 2, top - 4, name, "s", "middle"))
         if height < THIN:
             parts.append(_rect(x, top + (height - THIN) / 2, width, THIN, "hit", 0))
-        shared = ", ".join(buffer.shared_with) or "nothing"
+        shared = buffer.sharing or "nothing"
         title = (
             f"{buffer.name}: {buffer.contents or 'tiles'}\n"
             f"{buffer.nbytes:,} bytes, {buffer.padded - buffer.nbytes} of padding\n"

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from html import escape
 from typing import TYPE_CHECKING
 
+from ..names import listed
 from ..runtime.abi import SCRATCH, TILE_STREAM, WORKSPACE
 from .tables import Part, Sheet, make, to_text
 
@@ -136,7 +137,7 @@ def plan_sheet(plan: WorkspacePlan) -> Sheet:
             buffer.offset,
             buffer.nbytes,
             buffer.padded - buffer.nbytes,
-            ", ".join(buffer.shared_with) or "-",
+            buffer.sharing or "-",
         ]
         for buffer in plan.buffers
     ]
@@ -156,7 +157,7 @@ def plan_sheet(plan: WorkspacePlan) -> Sheet:
 
 def plan_summary(plan: WorkspacePlan) -> str:
     """What the numbers of a plan say, in lines."""
-    shrink = ", ".join(f"{b.name} ({human_bytes(b.padded)})" for b in plan.must_shrink)
+    shrink = listed(f"{b.name} ({human_bytes(b.padded)})" for b in plan.must_shrink)
     peak = f"step {plan.peak_step}"
     if plan.peak_step < len(plan.steps):
         peak += f", {plan.steps[plan.peak_step]}"
