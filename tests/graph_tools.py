@@ -163,7 +163,7 @@ def numbers_in(document, path=()):
     for key, value in parts:
         if isinstance(value, (dict, list)):
             yield from numbers_in(value, (*path, key))
-        elif isinstance(value, int):
+        elif isinstance(value, int) and not isinstance(value, bool):
             yield (*path, key)
 
 
