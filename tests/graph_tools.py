@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import random
 import struct
 
 import pytest
@@ -183,3 +184,64 @@ def changed(document, path, value):
         place = place[key]
     place[last] = value
     return document
+
+
+# --- Large graphs -----------------------------------------------------------------------------
+
+
+def chain(count: int, **attrs) -> Graph:
+    """`count` nodes, each reading the one before it."""
+    b = GraphBuilder()
+    x, out = b.input("x", (64,), F32), b.output("out", (64,), F32)
+    for _ in range(count - 1):
+        x = b.compute("f", [x], (64,), F32, **attrs)
+    b.view_copy(x, out)
+    return b.build()
+
+
+def wide(count: int, **attrs) -> Graph:
+    """Half of `count` nodes read the input, the others copy their results to parts of the output."""
+    b, half = GraphBuilder(), count // 2
+    x, out = b.input("x", (64,), F32), b.output("out", (half, 64), F32)
+    for row in range(half):
+        part = b.view(out, (64,), (1,), 64 * row)
+        b.view_copy(b.compute("f", [x], (64,), F32, at=row, **attrs), part)
+    return b.build()
+
+
+def layered(count: int, width: int = 100, seed: int = 1, **attrs) -> Graph:
+    """Layers of `width` nodes, each reading two of the layer before it; the last are added up.
+
+    Each node reads the one above it, so that all are needed.
+    """
+    b, draw = GraphBuilder(), random.Random(seed)
+    x, out = b.input("x", (64,), F32), b.output("out", (64,), F32)
+    layer = [x] * width
+    for _ in range(max(1, count // width - 1)):
+        layer = [
+            b.compute("f", [above, draw.choice(layer)], (64,), F32, at=at, **attrs)
+            for at, above in enumerate(layer)
+        ]
+    b.view_copy(_added(b, layer, attrs), out)
+    return b.build()
+
+
+def alive(count: int, **attrs) -> Graph:
+    """Half of `count` nodes read the input; only then the others add up all results."""
+    b = GraphBuilder()
+    x, out = b.input("x", (64,), F32), b.output("out", (64,), F32)
+    made = [b.compute("f", [x], (64,), F32, at=at, **attrs) for at in range(count // 2)]
+    b.view_copy(_added(b, made, attrs), out)
+    return b.build()
+
+
+def _added(b: GraphBuilder, values: list[int], attrs: dict) -> int:
+    """The sum of values, two at a time, in a balanced tree."""
+    while len(values) > 1:
+        pairs = zip(values[::2], values[1::2], strict=False)
+        odd = values[len(values) // 2 * 2 :]
+        values = [b.compute("add", pair, (64,), F32, **attrs) for pair in pairs] + odd
+    return values[0]
+
+
+LARGE_GRAPHS = (chain, wide, layered, alive)
