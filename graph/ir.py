@@ -362,7 +362,10 @@ class Graph:
         GraphError
             When views lead in a circle, which no graph does that `check` accepts.
         """
-        return root_of(self._by_id, id)
+        roots = self._index.setdefault("roots", {})
+        if id not in roots:
+            roots[id] = root_of(self._by_id, id)
+        return roots[id]
 
     def producer(self, id: int) -> Node | None:
         """The node that writes a value.
