@@ -8,7 +8,17 @@ import random
 import struct
 
 import pytest
-from aclnn.graph import DType, Graph, GraphBuilder
+from aclnn.graph import (
+    Argument,
+    Buffer,
+    DType,
+    Graph,
+    GraphBuilder,
+    WorkspacePlan,
+    graph_lifetimes,
+)
+from aclnn.graph.lower.tiling import pad
+from aclnn.graph.planner.plan import step_name
 from hypothesis import strategies as st
 
 F64 = DType("float64", 8)
@@ -235,6 +245,17 @@ def alive(count: int, **attrs) -> Graph:
     return b.build()
 
 
+def updates(count: int, **attrs) -> Graph:
+    """Half of `count` nodes update an input, the others store the results in its place."""
+    b = GraphBuilder()
+    step = b.input("step", (64,), F32)
+    for _ in range(count // 2):
+        x = b.input("x", (64,), F32)
+        out = b.output("out", (64,), F32, alias_of=x)
+        b.view_copy(b.compute("f", [x, step], (64,), F32, **attrs), out)
+    return b.build()
+
+
 def _added(b: GraphBuilder, values: list[int], attrs: dict) -> int:
     """The sum of values, two at a time, in a balanced tree."""
     while len(values) > 1:
@@ -244,4 +265,43 @@ def _added(b: GraphBuilder, values: list[int], attrs: dict) -> int:
     return values[0]
 
 
-LARGE_GRAPHS = (chain, wide, layered, alive)
+LARGE_GRAPHS = (chain, wide, layered, alive, updates)
+
+
+def planned(graph: Graph) -> WorkspacePlan:
+    """A plan with a place of its own for every intermediate, made without a planner."""
+    lives = graph_lifetimes(graph)
+    ends = [*itertools.accumulate((pad(life.nbytes) for life in lives), initial=0)]
+    buffers = [
+        Buffer(
+            life.name, begin, life.nbytes, end - begin, life.first, life.last,
+            producer=life.producer, consumers=life.consumers, parts=life.parts,
+            contents=life.contents,
+        )
+        for life, (begin, end) in zip(lives, itertools.pairwise(ends), strict=True)
+    ]  # fmt: skip
+    return WorkspacePlan(
+        size=ends[-1], lower_bound=0, naive_size=ends[-1], bucket_size=ends[-1],
+        buffers=tuple(buffers), strategy="planned", proof="feasible",
+        steps=tuple(map(step_name, graph.steps())),
+        scratch_per_thread=max((life.nbytes for life in lives if life.parts), default=0),
+    )  # fmt: skip
+
+
+def of_all_kinds() -> Graph:
+    """A graph with a node of each domain, several outputs, parts, constants and numbers of a run."""
+    b = GraphBuilder()
+    x, out = b.input("x", (4, 8), F32), b.output("out", (4, 12), F32)
+    scale = b.constant("scale", (1, 8), F32)
+    params = (0.5, 3, float("inf"), Argument(1), Argument(0, "whole"))
+    y, mean = b.compute_all(
+        "norm", [x, scale], [((4, 8), F32), ((4, 1), F32)], domain="row", axis=-1, params=params
+    )
+    both = b.buffer("both", (2, 4, 8), F32)
+    b.view_copy(y, b.view(both, (4, 8), (8, 1), 0, name="upper"))
+    b.view_copy(b.compute("f", [y], (4, 8), F32), b.view(both, (4, 8), (8, 1), 32, name="lower"))
+    attrs = {"domain": "opaque", "params": params}
+    halves = b.compute_all("split", [both, mean], [((4, 8), F32), ((4, 4), F32)], **attrs)
+    b.view_copy(halves[0], b.view(out, (4, 8), (12, 1), name="left"))
+    b.view_copy(halves[1], b.view(out, (4, 4), (12, 1), 8, name="right"))
+    return b.build()
