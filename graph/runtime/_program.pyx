@@ -22,7 +22,7 @@ from graph.runtime.abi cimport (
     tile_kernel,
 )
 
-from ..ir import Argument
+from ..attrs import Argument
 from ..verify.schedule import check_schedule
 from ._scheduler import run_address
 
