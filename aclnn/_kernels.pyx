@@ -69,17 +69,14 @@ cdef enum:
 # --- The compute kernel ---------------------------------------------------------------------------
 
 cdef inline void compute(const tile_view *views, ptrdiff_t rows, ptrdiff_t cols,
-                         const compute_state *state, facts_t *facts, int flags, rows_fn itself,
+                         const compute_state *state, facts_t *facts, int flags,
                          real like) noexcept nogil:
-    """Go through a tile by blocks; where an input is transposed, by parts that are turned first."""
+    """Go through a tile by blocks."""
     cdef block_t block
     cdef ptrdiff_t high, wide
     cdef picked_t picked
     cdef copies_t copies
     cdef staging_t staging
-    if rows > 1 and any_column_dense(views, state):
-        compute_transposed(views, rows, cols, state, facts, flags, itself)
-        return
     if rows > 1 and one_row(views, state.n_inputs + 1, cols):
         cols *= rows
         rows = 1
@@ -139,26 +136,40 @@ cdef inline void compute_block(const tile_view *views, const block_t *block,
 
 cdef void rows_in_float(const tile_view *views, ptrdiff_t rows, ptrdiff_t cols,
                         const compute_state *state, facts_t *facts, int flags) noexcept nogil:
-    compute(views, rows, cols, state, facts, flags, rows_in_float, <float>0)
+    compute(views, rows, cols, state, facts, flags, <float>0)
 
 
 cdef void rows_in_double(const tile_view *views, ptrdiff_t rows, ptrdiff_t cols,
                          const compute_state *state, facts_t *facts, int flags) noexcept nogil:
-    compute(views, rows, cols, state, facts, flags, rows_in_double, <double>0)
+    compute(views, rows, cols, state, facts, flags, <double>0)
+
+
+cdef inline void compute_tile(const tile_view *views, ptrdiff_t rows, ptrdiff_t cols,
+                              const compute_state *state, facts_t *facts, int flags,
+                              rows_fn compute_rows) noexcept nogil:
+    """Go through a tile; where an input is transposed, by parts that are turned first.
+
+    Rows are a function of their own, so that their buffers are on the stack once, and those of the
+    parts only where there are parts.
+    """
+    if rows > 1 and any_column_dense(views, state):
+        compute_transposed(views, rows, cols, state, facts, flags, compute_rows)
+        return
+    compute_rows(views, rows, cols, state, facts, flags)
 
 
 cdef void compute_in_float(const tile_view *views, ptrdiff_t rows, ptrdiff_t cols,
                            const void *state, const double *scalars, int flags) noexcept nogil:
     cdef facts_t facts
     prepare_facts(&facts, scalars, <const compute_state *>state, rows * cols)
-    rows_in_float(views, rows, cols, <const compute_state *>state, &facts, flags)
+    compute_tile(views, rows, cols, <const compute_state *>state, &facts, flags, rows_in_float)
 
 
 cdef void compute_in_double(const tile_view *views, ptrdiff_t rows, ptrdiff_t cols,
                             const void *state, const double *scalars, int flags) noexcept nogil:
     cdef facts_t facts
     prepare_facts(&facts, scalars, <const compute_state *>state, rows * cols)
-    rows_in_double(views, rows, cols, <const compute_state *>state, &facts, flags)
+    compute_tile(views, rows, cols, <const compute_state *>state, &facts, flags, rows_in_double)
 
 
 # --- Tables: what there is, by name -------------------------------------------------------------

@@ -28,6 +28,7 @@ from aclnn.acl.constants import (
     ACLNN_ERR_RUNTIME_ERROR,
 )
 from aclnn.acl.errors import fail
+from aclnn.graph import _scheduler
 
 OK = int(ACL_SUCCESS)
 
@@ -96,7 +97,7 @@ class aclrtStream:
             return
         if self._worker is None or self._worker.retire():
             self._worker = _Worker(self._queue)  # known before it starts
-            self._worker.start()
+            _scheduler.start_with_stack(self._worker)
         self._started = True
 
     def synchronize(self) -> str | None:

@@ -11,8 +11,14 @@ from cpython.ref cimport PyObject
 from libc.stdlib cimport calloc, free, malloc
 
 from aclnn.acl import dtypes
-from aclnn.acl.constants import aclDataType
+from aclnn.acl.constants import ACLNN_ERR_INNER, aclDataType
+from aclnn.acl.errors import AclnnError
 from aclnn.graph import _scheduler
+
+cdef extern from "stack.h" nogil:
+    size_t stack_left() noexcept
+    size_t stack_size() noexcept
+    bint stack_is_short(size_t needed) noexcept
 
 cdef schedule_run_fn run_schedule = <schedule_run_fn><size_t>_scheduler.run_address()
 
@@ -21,6 +27,10 @@ cdef enum:
     # Below this many elements a run is shorter than handing the interpreter to another thread.
     KEEP_GIL_BELOW = 16384
     WORKSPACE_ALIGNMENT = 64
+    # Bytes of a thread's stack. Kernels take up to 208 KiB, most of it where an input is transposed
+    # and the output of another dtype: `gcc -fstack-usage` adds up to that for each instruction set.
+    RUN_STACK = 224 << 10
+    PLANNING_STACK = 64 << 10  # the interpreter takes some 30 KiB for phase one
 
 cdef struct settings_t:
     int soc
@@ -242,6 +252,8 @@ cdef Plan find_plan(OperatorHandle handle, request_t *request, object names, obj
 
 cdef Plan make_plan(OperatorHandle handle, request_t *request, const settings_t *now, int overlaps,
                     object names, object scalar_texts, object switches):
+    if stack_left() < PLANNING_STACK:
+        refuse_stack(PLANNING_STACK)
     from aclnn.planning import phase_one
 
     operands = [describe(&request.operands[index]) for index in range(request.n_inputs + 1)]
@@ -451,6 +463,8 @@ cdef int run_plan(Plan plan, char **addresses, char *workspace, const double *sc
     cdef int index, threads
     if plan.steps == NULL:
         return 0
+    if stack_is_short(RUN_STACK):
+        refuse_stack(RUN_STACK)
     for index in range(MAX_SCALARS):
         rounded[index] = scalars[index] if plan.scalars_as_double else <double><float>scalars[index]
     if settings.observed:
@@ -462,6 +476,18 @@ cdef int run_plan(Plan plan, char **addresses, char *workspace, const double *sc
     with nogil:
         run_schedule(plan.steps, addresses, workspace, rounded, threads, NULL)
     return 0
+
+
+cdef int refuse_stack(size_t needed) except -1:
+    """Kernels and the interpreter that go past the end of a stack end the process."""
+    import threading
+
+    name = threading.current_thread().name
+    raise AclnnError(
+        ACLNN_ERR_INNER,
+        f"thread {name!r} has {stack_left() >> 10} KiB left of its stack of {stack_size() >> 10} KiB, "
+        f"but {needed >> 10} KiB are needed: threading.stack_size sets how much threads get that "
+        "start afterwards")
 
 
 cdef int usable_threads():
