@@ -5,6 +5,7 @@ from libc.stdint cimport int64_t
 from libc.string cimport memcpy, memset
 
 from aclnn.acl._tensor cimport aclScalar, aclTensor
+from aclnn.acl.numbers cimport numbers_of
 from aclnn.calls._arguments cimport (
     MAX_PARAMETERS,
     function_t,
@@ -49,7 +50,7 @@ cdef dict KINDS = {
     "bool": SWITCH, "int": SWITCH, "str": SWITCH,
 }
 cdef tuple RUN_PARAMETERS = tuple(
-    [sys.intern(name) for name in ("workspace", "workspaceSize", "executor", "stream")])
+    map(sys.intern, ("workspace", "workspaceSize", "executor", "stream")))
 
 
 cdef class EntryHandle:
@@ -101,10 +102,10 @@ cdef class EntryHandle:
         if self.n_parameters > MAX_PARAMETERS:
             raise ValueError(f"{entry.name} has {self.n_parameters} parameters, at most "
                              f"{MAX_PARAMETERS} are possible")
-        self.parameter_names = tuple([sys.intern(p.name) for p in entry.parameters])
+        self.parameter_names = tuple(sys.intern(p.name) for p in entry.parameters)
         take_all(&self.plan_function.signature, self.n_parameters)
         take_all(&self.run_function.signature, len(RUN_PARAMETERS))
-        switch_roles = [attribute.role for attribute in operator.switches]
+        switch_roles = tuple(attribute.role for attribute in operator.switches)
         fixed = dict(entry.fixed)
         self.fixed_switches = tuple(
             fixed.get(attribute.role, attribute.default) for attribute in operator.switches
@@ -137,8 +138,8 @@ cdef class EntryHandle:
             Their docstrings, each after a line with its signature, and one of two hyphens, and an
             empty one.
         """
-        self.c_texts = tuple([text.encode() for text in (
-            self.plan_name, plan_doc, self.name, run_doc)])
+        self.c_texts = tuple(map(str.encode, (
+            self.plan_name, plan_doc, self.name, run_doc)))
         plan_name, plan_doc_text, run_name, run_doc_text = self.c_texts
         plan = new_function(&self.plan_function, self, module, plan_name, plan_doc_text,
                             <void *>call_phase_one)
@@ -178,7 +179,11 @@ cdef class EntryHandle:
         return 0, None, status
 
     cdef tuple as_tuple(self, PyObject **arguments):
-        return tuple([<object>arguments[index] for index in range(self.n_parameters)])
+        cdef list found = []
+        cdef int index
+        for index in range(self.n_parameters):
+            found.append(<object>arguments[index])
+        return tuple(found)
 
     def explained(self, error, arguments):
         from aclnn.calls import diagnosis
@@ -232,7 +237,9 @@ cdef class EntryHandle:
         broken too, and most operators have a rule about dimensions."""
         from aclnn.planning import phase_one, settings
 
-        operands = [describe_tensor(tensor) for tensor in executor.bound]
+        operands = []
+        for tensor in executor.bound:
+            operands.append(describe_tensor(tensor))
         signs = signs_of(&executor.request, self.handle.n_scalars)
         asked = phase_one.Request(self.handle.operator, operands, signs, executor.scalar_texts,
                                   executor.switches, self.names)
@@ -361,8 +368,8 @@ cdef object call_phase_two(object form, PyObject *const *values, Py_ssize_t n_va
 cdef object describe_tensor(aclTensor tensor):
     return (
         tensor.dtype,
-        tuple([tensor.shape[axis] for axis in range(tensor.ndim)]),
-        tuple([tensor.strides[axis] for axis in range(tensor.ndim)]),
+        numbers_of(tensor.shape, tensor.ndim),
+        numbers_of(tensor.strides, tensor.ndim),
         tensor.format,
         tensor.writable or tensor.storage == NULL,
     )

@@ -620,17 +620,24 @@ cdef object set_address(object executor, object index, object tensor, object add
     if found.destroyed:
         return errors.fail(INNER_NULLPTR, f"{function}: executor is destroyed")
     before = found.bound
-    found.bound = [new.get(slot, tensor) for slot, tensor in enumerate(before)]
+    after = list(before)
+    for slot, tensor in new.items():
+        after[slot] = tensor
+    found.bound = after
     return OK
 
 
 cdef list operand_slots(aclOpExecutor executor, bint inputs, bint outputs):
     """The operands each index stands for; an in-place tensor is input and output in one."""
     last = len(executor.names) - 1
-    shared = [slot for slot in range(last) if executor.names[slot] == executor.names[last]]
-    slots = []
-    if inputs:
-        slots += [[slot, last] if slot in shared else [slot] for slot in range(last)]
+    shared, slots = [], []
+    for slot in range(last):
+        in_place = executor.names[slot] == executor.names[last]
+        if in_place:
+            shared.append(slot)
+        if inputs:
+            slots.append([slot, last] if in_place else [slot])
     if outputs and not (inputs and shared):
-        slots.append([*shared, last])
+        shared.append(last)
+        slots.append(shared)
     return slots
