@@ -290,7 +290,10 @@ cdef class KernelRef:
 cdef KernelRef new_ref(str name, tuple operands, tile_kernel fn, size_t size):
     cdef KernelRef ref = KernelRef.__new__(KernelRef)
     ref.name = name
-    ref.itemsizes = tuple([item_size(dtype) for dtype in operands])
+    sizes = []
+    for dtype in operands:
+        sizes.append(item_size(dtype))
+    ref.itemsizes = tuple(sizes)
     ref.fn = <size_t>fn
     ref.memory = calloc(1, size)
     if ref.memory == NULL:
@@ -332,7 +335,7 @@ def compute_kernel(str formula, tuple in_dtypes, str out_dtype, str result_dtype
     cdef compute_state *state
     if len(in_dtypes) != row.n_inputs:
         raise ValueError(f"{formula} takes {row.n_inputs} inputs, {len(in_dtypes)} dtypes given")
-    stages = [",".join(in_dtypes), *dict.fromkeys((result, out_dtype))]
+    stages = (",".join(in_dtypes), *dict.fromkeys((result, out_dtype)))
     name = f"{formula}[{'->'.join(stages)}]"
     ref = new_ref(name, (*in_dtypes, out_dtype), compute_in_double if wide else compute_in_float,
                   sizeof(compute_state))
@@ -423,7 +426,7 @@ def run(KernelRef ref, inputs, output, Py_ssize_t rows, Py_ssize_t cols, scalars
     cdef tile_view views[4]
     cdef double values[TILE_SCALARS]
     cdef int k
-    operands = [*inputs, output]
+    operands = (*inputs, output)
     if ref.fn == 0 or len(operands) > 4:
         raise ValueError("takes a kernel that was made, and up to four operands")
     if len(scalars) > TILE_SCALARS:

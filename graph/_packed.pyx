@@ -22,6 +22,14 @@ from .bounds import check_schedule
 cdef schedule_run_fn schedule_run = <schedule_run_fn><uintptr_t>run_address()
 
 
+cdef list extents(const ptrdiff_t *values, int n):
+    cdef list found = []
+    cdef int d
+    for d in range(n):
+        found.append(values[d])
+    return found
+
+
 cdef class PackedSchedule:
     """The C arrays of a schedule, and the schedule itself, whose kernels they point to.
 
@@ -123,31 +131,33 @@ cdef class PackedSchedule:
         """Read the C arrays back: one dict per step, kernels named by what they point to."""
         cdef schedule_step *c
         cdef schedule_op *op
-        cdef int s, i, k, d
+        cdef int s, i, k
         names = self._names()
         steps = []
         for s in range(self.c.n_steps):
             c = &self.c.steps[s]
-            ops = []
+            ops, operands = [], []
             for i in range(c.n_ops):
                 op = &c.ops[i]
+                places = []
+                for k in range(op.n_operands):
+                    places.append(op.operands[k])
                 ops.append({
                     "node": names[s, i, <uintptr_t>op.kernel, <uintptr_t>op.state],
-                    "operands": [op.operands[k] for k in range(op.n_operands)],
+                    "operands": places,
                     "flags": op.flags,
                 })
+            for k in range(c.n_operands):
+                operands.append({
+                    "base": c.operands[k].base,
+                    "offset": c.operands[k].offset,
+                    "strides": extents(c.operands[k].strides, c.ndim),
+                })
             steps.append({
-                "shape": [c.shape[d] for d in range(c.ndim)],
+                "shape": extents(c.shape, c.ndim),
                 "tile": [c.tile_rows, c.tile_cols],
                 "n_tiles": c.n_tiles,
-                "operands": [
-                    {
-                        "base": c.operands[k].base,
-                        "offset": c.operands[k].offset,
-                        "strides": [c.operands[k].strides[d] for d in range(c.ndim)],
-                    }
-                    for k in range(c.n_operands)
-                ],
+                "operands": operands,
                 "ops": ops,
             })
         return steps
@@ -205,11 +215,12 @@ cdef class PackedSchedule:
                 schedule_run(&self.c, <char *const *>pointers, base, values, count, events)
             if not trace:
                 return None
-            return [
-                (events[i].step, events[i].thread, events[i].begin, events[i].end)
-                for i in range(self.n_events)
-                if events[i].end
-            ]
+            seen = []
+            for i in range(self.n_events):
+                if events[i].end:
+                    seen.append(
+                        (events[i].step, events[i].thread, events[i].begin, events[i].end))
+            return seen
         finally:
             free(pointers)
             free(events)

@@ -86,8 +86,8 @@ def limit_omp_threads(int n):
 def start_with_stack(thread):
     """Start a `threading.Thread` with as much stack as the scheduler's own threads have.
 
-    It is to run kernels, so what `threading.stack_size` asks for does not matter here. It counts for
-    the whole process: what somebody sets meanwhile stays.
+    It is to run kernels, so what `threading.stack_size` asks for does not matter here. That counts
+    for the whole process: what somebody sets meanwhile stays.
     """
     cdef size_t asked = PyThread_get_stacksize()
     cdef bint changed = asked < TEAM_STACK and PyThread_set_stacksize(TEAM_STACK) == 0

@@ -210,14 +210,13 @@ cdef class FunctionalHandle:
     cdef object call_foreign(self, PyObject **given, object out, object switches):
         """Run a call with an operand whose memory kernels cannot read as it is."""
         cdef int index
-        operands = tuple([
-            None if given[index] == NULL else <object>given[index]
-            for index in range(self.handle.n_inputs)])
-        numbers = tuple([
-            self.scalar_defaults[index] if given[NUMBERS + index] == NULL
-            else <object>given[NUMBERS + index]
-            for index in range(self.handle.n_scalars)])
-        return arrays.call_foreign(self, operands, out, numbers, switches)
+        operands, numbers = [], []
+        for index in range(self.handle.n_inputs):
+            operands.append(None if given[index] == NULL else <object>given[index])
+        for index in range(self.handle.n_scalars):
+            numbers.append(self.scalar_defaults[index] if given[NUMBERS + index] == NULL
+                           else <object>given[NUMBERS + index])
+        return arrays.call_foreign(self, tuple(operands), out, tuple(numbers), switches)
 
     def bind(self, operands, out, numbers, switches, arrays_of_caller, materialize=None,
              strategy=None):
@@ -225,7 +224,9 @@ cdef class FunctionalHandle:
         cdef aclOpExecutor executor = new_executor()
         cdef int n_inputs = self.handle.n_inputs
         cdef int index
-        numbers = [plain_number(self, index, value) for index, value in enumerate(numbers)]
+        exact = []
+        for index, value in enumerate(numbers):
+            exact.append(plain_number(self, index, value))
         for index, array in enumerate(operands):
             read_or_refuse(self.operand_names[index], array, &executor.request.operands[index])
         if out is None:
@@ -233,12 +234,13 @@ cdef class FunctionalHandle:
         else:
             read_or_refuse("out", out, &executor.request.operands[n_inputs])
         for index in range(MAX_SCALARS):
-            executor.exact_scalars[index] = 0.0 if index >= len(numbers) else number(
-                self, index, numbers[index], &executor.request)
+            executor.exact_scalars[index] = 0.0 if index >= len(exact) else number(
+                self, index, exact[index], &executor.request)
         if switches is not None:
-            switches = tuple([
-                as_switch(self, attribute, value)
-                for attribute, value in zip(self.handle.operator.switches, switches)])
+            plain_switches = []
+            for attribute, value in zip(self.handle.operator.switches, switches):
+                plain_switches.append(as_switch(self, attribute, value))
+            switches = tuple(plain_switches)
         self.read_options(&executor.request, executor.exact_scalars, switches)
         if materialize is not None:
             executor.request.materialize = bool(materialize)
@@ -253,7 +255,7 @@ cdef class FunctionalHandle:
         if out is None:
             out = new_output(executor.planned, &executor.request.operands[n_inputs])
             read_array(out, &executor.request.operands[n_inputs])
-        executor.bound = [*operands, out]
+        executor.bound = list((*operands, out))
         *inputs, given = arrays_of_caller
         executor.result = arrays.like_inputs(inputs, out) if given is None else given
         executor.repeatable = True
@@ -311,7 +313,8 @@ cdef list plain_numbers(FunctionalHandle handle, PyObject **given):
         if value is None or type(value) is float or type(value) is int:
             continue
         value = plain_number(handle, index, value)
-        kept = [value] if kept is None else [*kept, value]
+        kept = [] if kept is None else kept
+        kept.append(value)
         given[NUMBERS + index] = <PyObject *>value
     return kept
 

@@ -164,7 +164,8 @@ cdef class Job:
         return OK
 
     cdef int refuse_freed(self) except -1:
-        owners = [*self.executor.keep, None if self.hold is None else self.hold.owner]
+        owners = list(self.executor.keep)
+        owners.append(None if self.hold is None else self.hold.owner)
         for name, owner in zip((*self.executor.names, "workspace"), owners):
             if not memory.is_alive(owner):
                 raise AclnnError(INVALID, f"{name} lies in memory that was freed")

@@ -10,6 +10,8 @@ from cpython.dict cimport PyDict_GetItem
 from cpython.ref cimport PyObject
 from libc.stdlib cimport calloc, free, malloc
 
+from aclnn.acl.numbers cimport numbers_of
+
 from aclnn.acl import dtypes
 from aclnn.acl.constants import ACLNN_ERR_INNER, aclDataType
 from aclnn.acl.errors import AclnnError
@@ -204,7 +206,7 @@ cdef object plain(object value):
 
 cdef object switch_key(object values):
     """Equal values of other types are other values: 1 is not True."""
-    return tuple([(type(value), value) for value in values])
+    return tuple(zip(map(type, values), values))
 
 
 cdef Plan find_plan(OperatorHandle handle, request_t *request, object names, object scalar_texts,
@@ -256,11 +258,14 @@ cdef Plan make_plan(OperatorHandle handle, request_t *request, const settings_t 
         refuse_stack(PLANNING_STACK)
     from aclnn.planning import phase_one
 
-    operands = [describe(&request.operands[index]) for index in range(request.n_inputs + 1)]
+    operands, lies = [], []
+    for index in range(request.n_inputs + 1):
+        operands.append(describe(&request.operands[index]))
+    for index in range(request.n_inputs):
+        lies.append(overlaps >> 2 * index & 3)
     if scalar_texts is None and request.numbers != NULL:
         scalar_texts = {role: repr(request.numbers[index])
                         for index, role in enumerate(handle.scalar_roles)}
-    lies = [overlaps >> 2 * index & 3 for index in range(request.n_inputs)]
     asked = phase_one.Request(handle.operator, operands, signs_of(request, handle.n_scalars),
                               scalar_texts, switches, names)
     return Plan(**phase_one.plan_call(asked, lies, as_dict(now)))
@@ -268,10 +273,12 @@ cdef Plan make_plan(OperatorHandle handle, request_t *request, const settings_t 
 
 cdef list signs_of(const request_t *request, int n_scalars):
     """Whether each scalar converts, and whether it is below zero."""
-    return [
-        (not (request.scalar_signs >> 2 * index & 2), bool(request.scalar_signs >> 2 * index & 1))
-        for index in range(n_scalars)
-    ]
+    cdef list signs = []
+    cdef int index, bits
+    for index in range(n_scalars):
+        bits = request.scalar_signs >> 2 * index
+        signs.append((not bits & 2, bool(bits & 1)))
+    return signs
 
 
 cdef object describe(const operand_t *operand):
@@ -280,8 +287,8 @@ cdef object describe(const operand_t *operand):
         return None
     return (
         operand.dtype,
-        tuple([operand.shape[axis] for axis in range(operand.ndim)]),
-        tuple([operand.strides[axis] for axis in range(operand.ndim)]),
+        numbers_of(operand.shape, operand.ndim),
+        numbers_of(operand.strides, operand.ndim),
         operand.format,
         bool(operand.writable),
     )
@@ -293,7 +300,10 @@ cdef object forget_oldest():
         return
     # No lock, but a copy: collecting garbage may run a destructor that comes here too.
     plans = _plans.copy()
-    ages = sorted((<Plan>plan).last_used for plan in plans.values())
+    ages = []
+    for plan in plans.values():
+        ages.append((<Plan>plan).last_used)
+    ages.sort()
     limit = ages[len(ages) // 8] if ages else 0
     for key, plan in plans.items():
         if (<Plan>plan).last_used <= limit:
@@ -407,7 +417,9 @@ cdef class Plan:
         self.workspace_size = workspace.size
         self.scalars_as_double = scalars_as_double
         self.steps = <const schedule_t *><size_t>packed.address if packed is not None else NULL
-        self.overlaps = sum([lies << 2 * index for index, lies in enumerate(overlaps)])
+        self.overlaps = 0
+        for index, lies in enumerate(overlaps):
+            self.overlaps |= lies << 2 * index
         self._describe(tensors)
 
     cdef _describe(self, tensors):
@@ -485,8 +497,8 @@ cdef int refuse_stack(size_t needed) except -1:
     name = threading.current_thread().name
     raise AclnnError(
         ACLNN_ERR_INNER,
-        f"thread {name!r} has {stack_left() >> 10} KiB left of its stack of {stack_size() >> 10} KiB, "
-        f"but {needed >> 10} KiB are needed: threading.stack_size sets how much threads get that "
+        f"thread {name!r} has {stack_left() >> 10} KiB left of its stack of "
+        f"{stack_size() >> 10} KiB, but {needed >> 10} KiB are needed: threading.stack_size sets how much threads get that "
         "start afterwards")
 
 
@@ -510,10 +522,11 @@ cdef int run_observed(Plan plan, char **addresses, char *workspace,
         with nogil:
             run_schedule(plan.steps, addresses, workspace, scalars, threads, events)
         end = time.monotonic_ns()
-        seen = [
-            (events[row].step, events[row].thread, events[row].begin, events[row].end)
-            for row in range(rows) if events[row].end
-        ]
+        seen = []
+        for row in range(rows):
+            if events[row].end:
+                seen.append(
+                    (events[row].step, events[row].thread, events[row].begin, events[row].end))
     finally:
         free(events)
     for observer in _observers:
