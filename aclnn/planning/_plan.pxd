@@ -76,5 +76,6 @@ cdef void extent(const operand_t *operand, int64_t *low, int64_t *high) noexcept
 cdef Plan find_plan(OperatorHandle handle, request_t *request, object names, object scalar_texts,
                     object switches)
 cdef bint overlaps_as_planned(Plan plan, char **addresses) noexcept nogil
+cdef void run_was_submitted(int64_t nanoseconds) noexcept
 cdef int run_plan(Plan plan, char **addresses, char *workspace, const double *scalars) except -1
 cdef int run_with_own_workspace(Plan plan, char **addresses, const double *scalars) except -1

@@ -22,6 +22,13 @@ cdef extern from "stack.h" nogil:
     size_t stack_size() noexcept
     bint stack_is_short(size_t needed) noexcept
 
+cdef extern from *:
+    """
+    /* When the run that this thread is at was given to its stream; 0 for one that was not. */
+    static __thread int64_t submitted_at;
+    """
+    int64_t submitted_at
+
 cdef schedule_run_fn run_schedule = <schedule_run_fn><size_t>_scheduler.run_address()
 
 cdef enum:
@@ -241,7 +248,7 @@ cdef Plan find_plan(OperatorHandle handle, request_t *request, object names, obj
             nbytes = write_key(request, &now, overlaps, key)
             packed = PyBytes_FromStringAndSize(<char *>key, nbytes)
         plan.last_used = _clock  # or it would be the oldest itself
-        _plans[packed] = plan
+        plan = _plans.setdefault(packed, plan)  # another thread may have been first meanwhile
         if len(_plans) > now.cache_limit:
             forget_oldest()
     plan.last_used = _clock
@@ -377,7 +384,10 @@ cdef dict as_dict(const settings_t *now):
 
 
 def add_observer(observer):
-    """Have ``observer(plan, begin, end, events)`` called after every run, on its thread."""
+    """Have ``observer(plan, begin, end, events, submitted)`` called after every run, on its thread.
+
+    ``submitted`` is when phase two gave the run to a stream, `None` for one that ran at once.
+    """
     global _observers
     _observers = (*_observers, observer)
     settings.observed = len(_observers)
@@ -498,8 +508,14 @@ cdef int refuse_stack(size_t needed) except -1:
     raise AclnnError(
         ACLNN_ERR_INNER,
         f"thread {name!r} has {stack_left() >> 10} KiB left of its stack of "
-        f"{stack_size() >> 10} KiB, but {needed >> 10} KiB are needed: threading.stack_size sets how much threads get that "
-        "start afterwards")
+        f"{stack_size() >> 10} KiB, but {needed >> 10} KiB are needed: threading.stack_size sets "
+        "how much threads get that start afterwards")
+
+
+cdef void run_was_submitted(int64_t nanoseconds) noexcept:
+    """Note when this thread's next runs were given to its stream; 0 for those that were not."""
+    global submitted_at
+    submitted_at = nanoseconds
 
 
 cdef int usable_threads():
@@ -530,7 +546,7 @@ cdef int run_observed(Plan plan, char **addresses, char *workspace,
     finally:
         free(events)
     for observer in _observers:
-        observer(plan, begin, end, seen)
+        observer(plan, begin, end, seen, submitted_at or None)
     return 0
 
 
