@@ -147,7 +147,7 @@ def damages(document, path="", whole=None):
         if isinstance(was, (dict, list)):
             yield from damages(was, name, whole)
         others = [one for one in OF_EVERY_TYPE if type(one) is not type(was)]
-        if key in ("alias_of", "schedule"):  # which may be null
+        if key in ("alias_of", "schedule", "submitted"):  # which may be null
             others = [one for one in others if one not in (None, 7)]
         for document[key] in others:
             yield json.dumps(whole), name
