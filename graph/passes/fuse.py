@@ -47,9 +47,7 @@ def fuse(graph: Graph) -> tuple[Graph, Notes]:
     return draft.rebuilt(nodes), tuple(notes)
 
 
-def _note(
-    graph: Graph, node: Node, group: Sequence[Node], number: int, tiles: set[int]
-) -> Note:
+def _note(graph: Graph, node: Node, group: Sequence[Node], number: int, tiles: set[int]) -> Note:
     if len(group) == 1:
         return Note(node.name, f"becomes tile loop {number}", "nothing to fuse it with")
     out = graph.value(node.output)
@@ -113,7 +111,9 @@ class _Fusion:
         self.after: list[list[int]] = [[] for _ in range(count)]
         self.missing = [0] * count
         self.readers: dict[int, list[int]] = {}
-        self.passed: dict[int, int] = {}  # of the readers of a value: how many at the front are done
+        self.passed: dict[
+            int, int
+        ] = {}  # of the readers of a value: how many at the front are done
         self.budget = Tiling().scratch_bytes
         self._edges()
         self.done = [False] * len(self.after)

@@ -239,9 +239,7 @@ def _stretches(boxes: list[_Box]) -> Iterator[list[_Box]]:
     return (nodes[start : start + each] for start in range(0, len(nodes), each))
 
 
-def _grouped(
-    boxes: Iterable[_Box], key: Callable[[_Box], Hashable | None]
-) -> Iterator[list[_Box]]:
+def _grouped(boxes: Iterable[_Box], key: Callable[[_Box], Hashable | None]) -> Iterator[list[_Box]]:
     """Boxes with the same key, those with None left out."""
     groups: dict[Hashable, list[_Box]] = {}
     for box in boxes:

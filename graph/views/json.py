@@ -59,8 +59,13 @@ _DOCUMENTS: dict[str, tuple[dict[str, Any], Callable[[Any], Any]]] = {
 }
 
 
+_LEAVES = frozenset({int, str, bool, NoneType})
+
+
 def plain(value: Any) -> Any:
     """What JSON has for a dataclass, a tuple, a number."""
+    if type(value) in _LEAVES:
+        return value
     if isinstance(value, Argument):
         return {"argument": value.place, "kind": value.kind}
     if is_dataclass(value):

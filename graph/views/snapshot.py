@@ -76,7 +76,10 @@ def _frames(plan: WorkspacePlan, buffer: Buffer) -> list[dict[str, Any]]:
         _frame(buffer.name, buffer.producer or step, buffer.first),
         _frame(what + padding, "workspace", buffer.offset),
         *(_frame(f"read by {name}", "until step", buffer.last) for name in _some(buffer.consumers)),
-        *(_frame(f"shares space with {name}", "workspace", 0) for name in _some(buffer.shared_with)),
+        *(
+            _frame(f"shares space with {name}", "workspace", 0)
+            for name in _some(buffer.shared_with)
+        ),
     ]
 
 
