@@ -69,7 +69,7 @@ def plain(value: Any) -> Any:
     if isinstance(value, Argument):
         return {"argument": value.place, "kind": value.kind}
     if is_dataclass(value):
-        return {name: plain(getattr(value, name)) for name in _field_names(type(value))}
+        return {name: plain(getattr(value, name)) for name in _field_names(value.__class__)}
     if isinstance(value, (tuple, list)):
         return [plain(item) for item in value]
     if isinstance(value, float) and not math.isfinite(value):

@@ -115,7 +115,7 @@ def _value_words(graph: Graph, id: int) -> str:
 
 def scheduled_words(graph: Graph) -> dict[str, str]:
     """The step that each node runs in, by name."""
-    found = {}
+    found: dict[str, str] = {}
     for number, step in enumerate(graph.steps()):
         loop = step[0].attr("loop")
         words = f"step {number}" + ("" if loop is None else f", tile loop {loop}")
