@@ -320,7 +320,7 @@ cdef class EntryHandle:
         return (*inputs, *outputs)
 
     cdef int read_tensors(self, aclOpExecutor executor, int kind, int slot, object value) except -1:
-        """Take a tensor, or those of a list; whether any has more dimensions than plans can have."""
+        """Take a tensor, or a list; whether any has more dimensions than plans can have."""
         cdef int place
         cdef bint deep = False
         if value is None:  # which may be

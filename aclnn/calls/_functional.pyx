@@ -213,7 +213,8 @@ cdef class FunctionalHandle:
         cdef FunctionalHandle other = self.number_form
         cdef int index
         memset(moved, 0, sizeof(moved))
-        places, others = self.places_of(self.handle.operator), other.places_of(other.handle.operator)
+        places = self.places_of(self.handle.operator)
+        others = other.places_of(other.handle.operator)
         for role, place in places.items():
             index = place
             if given[index] == NULL:

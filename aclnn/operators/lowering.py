@@ -23,8 +23,7 @@ def graph_dtype(dtype: aclDataType) -> graph.DType:
 
 
 _DTYPES = {
-    dtype: graph.DType(dtypes.name(dtype), dtypes.item_size(dtype))
-    for dtype in dtypes.NUMPY
+    dtype: graph.DType(dtypes.name(dtype), dtypes.item_size(dtype)) for dtype in dtypes.NUMPY
 }
 
 
