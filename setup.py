@@ -97,41 +97,102 @@ def chosen_variants(variants: dict[str, list[str]]) -> dict[str, list[str]]:
     return {name: flags for name, flags in variants.items() if not chosen or name in chosen}
 
 
-class Formula(NamedTuple):
-    """What the signature of a formula in `formulas.pxd` says of its loop."""
+# What a formula is said to compute in, and the types of the loops over it.
+COMPUTED_IN = {
+    "number": ("float", "double", "int64_t"),
+    "real": ("float", "double"),
+    "double": ("double",),
+    "float": ("float",),
+    "int64_t": ("int64_t",),
+    "complex_t": ("complex_t",),
+}
+# Further forms of a formula have its name and one of these.
+ENDINGS = {"_half": "float", "_f64": "double", "_whole": "int64_t", "_complex": "complex_t"}
+SIGNATURE = re.compile(
+    rf"^cdef inline ({'|'.join(COMPUTED_IN)}) (\w+)\(((?:\1 \w+,\s+)*)"
+    r"const (double|kernel_number) \*p\)",
+    re.MULTILINE,
+)
+
+
+class Function(NamedTuple):
+    """What the signature of a function in `formulas.pxd` says of the loops over it."""
 
     name: str
-    real: str  # what it computes in: 'double', or 'real' for a form in float and one in double
-    elements: list[str]
-    in_float64: str  # the loop for float64 results, where there is one of its own, else NULL
+    computed_in: str
+    inputs: int
+    numbers: str  # the type of `p`
+
+    def loops(self) -> list[dict[str, str]]:
+        """Of each loop: its name and its type, and what it calls."""
+        types = COMPUTED_IN[self.computed_in]
+        found = []
+        for one in types:
+            specialised = f"[{one}]" if len(types) > 1 else ""
+            elements = "".join(f"<{one}>{name}[i], " for name in "abcd"[: self.inputs])
+            found.append(
+                {
+                    "name": f"{self.name}_in_{one}",
+                    "type": one if one == "complex_t" else f"unaligned_{one.removesuffix('_t')}",
+                    "call": f"formulas.{self.name}{specialised}({elements}p)",
+                }
+            )
+        return found
+
+
+class Formula(NamedTuple):
+    """A formula and its further forms, whose names are its own with an ending, or ''."""
+
+    function: Function
+    endings: dict[str, str]
 
     @property
-    def in_float(self) -> str:
-        return f"{self.name}[float]" if self.real == "real" else "NULL"
+    def name(self) -> str:
+        return self.function.name
 
-    @property
-    def in_double(self) -> str:
-        return f"{self.name}[double]" if self.real == "real" else self.name
+    def arguments(self) -> str:
+        """Of the call that enters it into the kernels' table: loops by what they serve, or NULL."""
+        own = {one: f"{self.name}_in_{one}" for one in COMPUTED_IN[self.function.computed_in]}
+        forms = {
+            ending: f"{name}_in_{ENDINGS[ending]}" if name else "NULL"
+            for ending, name in self.endings.items()
+        }
+        if self.function.computed_in == "number":
+            forms |= {"_half": own["float"], "_whole": own["int64_t"]}
+        if forms["_f64"] == "NULL":
+            forms["_f64"] = own["double"]
+        loops = (own.get("float", "NULL"), forms["_half"], own["double"], *list(forms.values())[1:])
+        exact = self.function.computed_in == "number"
+        return f'"{self.name}", {self.function.inputs}, {exact}, {", ".join(loops)}'
+
+
+def functions() -> list[Function]:
+    """Those of `formulas.pxd` that take up to four elements and a node's numbers `p`."""
+    text = (HERE / "aclnn" / "kernels" / "formulas.pxd").read_text(encoding="utf-8")
+    found = [
+        Function(name, computed_in, inputs.count(","), numbers)
+        for computed_in, name, inputs, numbers in SIGNATURE.findall(text)
+    ]
+    names = {function.name for function in found}
+    for name in re.findall(r"^cdef inline \w+ (\w+)\([^)]*\*p\)", text, re.MULTILINE):
+        if name not in names:
+            sys.exit(f"formulas.pxd: {name}: a formula takes elements of what it returns, and p")
+    if most := [function.name for function in found if function.inputs > 4]:
+        sys.exit(f"formulas.pxd: a formula takes at most four elements, not {', '.join(most)}")
+    return found
 
 
 def formulas() -> list[Formula]:
-    """What `formulas.pxd` has: functions of one or two numbers and the call's scalars `p`."""
-    text = (HERE / "aclnn" / "kernels" / "formulas.pxd").read_text(encoding="utf-8")
-    number = r"(?:real|double) \w+"
-    signature = rf"^cdef inline (real|double) (\w+)\(({number}(?:, {number})?), const double \*p\)"
-    found = re.findall(signature, text, re.MULTILINE)
-    names = {name for _, name, _ in found}
-    for line in re.findall(r"^cdef inline .*\bp\b\).*", text, re.MULTILINE):
-        if not re.match(signature, line):
-            sys.exit(f"formulas.pxd: a formula takes one or two numbers and p, not: {line}")
+    """Functions that are no further form of another."""
+    found = {function.name: function for function in functions()}
+    forms = {name + ending: name for name in found for ending in ENDINGS}
     return [
         Formula(
-            name,
-            real,
-            ["a[i]", "b[i]"][: inputs.count(",") + 1],
-            f"{name}_f64" if f"{name}_f64" in names else "NULL",
+            function,
+            {ending: name + ending if name + ending in found else "" for ending in ENDINGS},
         )
-        for real, name, inputs in found
+        for name, function in found.items()
+        if forms.get(name) not in found
     ]
 
 
@@ -140,7 +201,7 @@ def write_loops() -> None:
     template = Tempita.Template(
         (HERE / "aclnn" / "kernels" / "formula_loops.pxi.in").read_text(encoding="utf-8")
     )
-    text = template.substitute(formulas=formulas())
+    text = template.substitute(functions=functions(), formulas=formulas())
     target = HERE / GENERATED / "formula_loops.pxi"
     target.parent.mkdir(parents=True, exist_ok=True)
     # A file that is written is newer than what was made of it.
@@ -150,7 +211,7 @@ def write_loops() -> None:
 
 def headers(source: str) -> list[str]:
     """What a C file is made of besides, which Cython does not know."""
-    kernels = ("aclnn/kernels/*.h", "graph/tile_abi.h")
+    kernels = ("aclnn/kernels/*.h", "graph/kernel_abi.h")
     patterns = kernels if Path(source).stem == "_kernels" else ("graph/*.h",)
     return [str(p.relative_to(HERE)) for pattern in patterns for p in HERE.glob(pattern)]
 

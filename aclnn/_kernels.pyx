@@ -13,83 +13,109 @@ the plain loop in double.
 This file is compiled once per instruction set, each time into a module of its own.
 """
 
-from libc.stdint cimport int8_t, int16_t, int32_t, int64_t, uint8_t, uintptr_t
+from libc.stdint cimport int8_t, int64_t, uint8_t, uintptr_t
 from libc.stdlib cimport calloc, free
+from libc.string cimport memcpy, memset
 
 cimport aclnn.kernels.formulas as formulas  # no-cython-lint: what is included needs it
 from aclnn.kernels.cast cimport cast_state, cast_tile
-from aclnn.kernels.computation cimport compute_state, double_loop, float_loop, prepare_facts
+from aclnn.kernels.computation cimport MOST_INPUTS, compute_state, loop_fn
 from aclnn.kernels.doubt cimport compute_picked, picked_t
 from aclnn.kernels.element cimport (
     bfloat16_t,
+    bool_t,
     half_t,
     load,
-    load_by_float,
     load_fn,
+    load_odd,
+    number_t,
     store,
-    store_complex,
     store_fn,
+    unaligned_complex64,
+    unaligned_complex128,
+    unaligned_double,
+    unaligned_float,
+    unaligned_int16,
+    unaligned_int32,
+    unaligned_int64,
+    unaligned_uint16,
+    unaligned_uint32,
+    unaligned_uint64,
 )
-from aclnn.kernels.formulas cimport real
+from aclnn.kernels.formulas cimport complex_t  # no-cython-lint: what is included needs it
 from aclnn.kernels.lane cimport (
     BFLOAT,
     HALF,
+    PARAMS_NUMBERS,
     SINGLE,
-    facts_t,
+    UNKNOWN,
+    hints_t,
     kind_t,
     lane_form_of,
     lane_form_t,
     lane_loop,
     lane_loops_t,
+    params_t,
 )
 from aclnn.kernels.lane_block cimport NO_ROW, compute_by_lanes, copies_t, lane_width
-from aclnn.kernels.loop_block cimport compute_by_loops, loop_width
+from aclnn.kernels.loop_block cimport compute_by_loops, loop_block_limit, loop_width
 from aclnn.kernels.staging cimport flush_staged, staging_t
 from aclnn.kernels.tile cimport (
-    TILE_SCALARS,
+    BLOCK,
     TILE_STREAM,
     block_shape,
     block_t,
+    kernel_number,
     one_row,
+    prepare_kernel,
     stream_bytes,
     stream_fence,
     tile_kernel,
     tile_view,
     to_line,
 )
-from aclnn.kernels.transposed cimport any_column_dense, compute_transposed, rows_fn
+from aclnn.kernels.transposed cimport any_column_dense, compute_transposed
 
 from aclnn.acl import dtypes
 
 cdef enum:
     ALIGN_FROM = 8192   # elements of a row that is worth cutting at a line boundary
-    MOST_FORMULAS = 32
+    MOST_FORMULAS = 256
+    MOST_NUMBERS = 4    # that `run` hands to a kernel
 
 
 # --- The compute kernel ---------------------------------------------------------------------------
 
-cdef inline void compute(const tile_view *views, ptrdiff_t rows, ptrdiff_t cols,
-                         const compute_state *state, facts_t *facts, int flags, rows_fn itself,
-                         real like) noexcept nogil:
+cdef void compute_tile(const tile_view *views, ptrdiff_t rows, ptrdiff_t cols, const void *state,
+                       const void *params, void *scratch, int flags) noexcept nogil:
+    cdef hints_t hints
+    hints.zeros, hints.outside = UNKNOWN, 0
+    compute_rows(views, rows, cols, <const compute_state *>state, params, &hints, flags)
+
+
+cdef void compute_rows(const tile_view *views, ptrdiff_t rows, ptrdiff_t cols,
+                       const compute_state *state, const void *params, hints_t *hints,
+                       int flags) noexcept nogil:
     """Go through a tile by blocks; where an input is transposed, by parts that are turned first."""
     cdef block_t block
     cdef ptrdiff_t high, wide
     cdef picked_t picked
     cdef copies_t copies
     cdef staging_t staging
+    cdef const tile_view *out = &views[state.n_inputs]
     if rows > 1 and any_column_dense(views, state):
-        compute_transposed(views, rows, cols, state, facts, flags, itself)
+        compute_transposed(views, rows, cols, state, params, hints, flags, compute_rows)
         return
     if rows > 1 and one_row(views, state.n_inputs + 1, cols):
         cols *= rows
         rows = 1
-    block_shape(views, state.n_inputs + 1, rows, cols, &high, &wide)
+    block_shape(views, state.n_inputs + 1, rows, cols, block_limit(state), &high, &wide)
     if high == 1:
-        wide = row_width(views, cols, state, flags, like)
+        wide = row_width(views, cols, state, flags)
     block.widest = min(wide, cols)
     block.flags = flags
-    block.dense = high == 1 and views[state.n_inputs].col_stride == state.cast.out_size
-    picked.state, picked.scalars, picked.count = state, facts.p, 0
+    block.dense = high == 1 and out.col_stride == state.cast.out_size
+    picked.state, picked.params, picked.count = state, params, 0
     picked.recast = block.dense and not state.cast.copy
     picked.size = state.cast.out_size if picked.recast else state.result_size
     copies.repeated[0] = copies.repeated[1] = NO_ROW
@@ -100,9 +126,13 @@ cdef inline void compute(const tile_view *views, ptrdiff_t rows, ptrdiff_t cols,
         block.col = 0
         block.cols = block.widest
         if high == 1 and (cols >= ALIGN_FROM or flags & TILE_STREAM):
-            block.cols = first_cols(&views[state.n_inputs], &block, cols)
+            block.cols = first_cols(out, &block, cols)
         while block.col < cols:
-            compute_block(views, &block, state, facts, &picked, &copies, &staging, like)
+            if state.lanes != NULL:
+                compute_by_lanes(views, &block, state, <const params_t *>params, hints, &picked,
+                                 &copies, &staging)
+            else:
+                compute_by_loops(views, &block, state, params)
             block.col += block.cols
             block.cols = min(wide, cols - block.col)
         block.row += high
@@ -118,70 +148,55 @@ cdef inline ptrdiff_t first_cols(const tile_view *out, const block_t *block,
     return head if head else block.cols
 
 
+cdef inline ptrdiff_t block_limit(const compute_state *state) noexcept nogil:
+    return BLOCK if state.lanes != NULL else loop_block_limit(state)
+
+
 cdef inline ptrdiff_t row_width(const tile_view *views, ptrdiff_t cols, const compute_state *state,
-                                int flags, real like) noexcept nogil:
+                                int flags) noexcept nogil:
     """Elements of a row that are computed in one go."""
     if state.lanes != NULL:
         return lane_width(views, state)
-    return loop_width(views, cols, state, sizeof(real), flags)
+    return loop_width(views, cols, state, flags)
 
 
-cdef inline void compute_block(const tile_view *views, const block_t *block,
-                               const compute_state *state, facts_t *facts,
-                               picked_t *picked, copies_t *copies, staging_t *staging,
-                               real like) noexcept nogil:
-    if real is float:
-        if state.lanes != NULL:
-            compute_by_lanes(views, block, state, facts, picked, copies, staging)
-            return
-    compute_by_loops(views, block, state, facts.p, like)
-
-
-cdef void rows_in_float(const tile_view *views, ptrdiff_t rows, ptrdiff_t cols,
-                        const compute_state *state, facts_t *facts, int flags) noexcept nogil:
-    compute(views, rows, cols, state, facts, flags, rows_in_float, <float>0)
-
-
-cdef void rows_in_double(const tile_view *views, ptrdiff_t rows, ptrdiff_t cols,
-                         const compute_state *state, facts_t *facts, int flags) noexcept nogil:
-    compute(views, rows, cols, state, facts, flags, rows_in_double, <double>0)
-
-
-cdef void compute_in_float(const tile_view *views, ptrdiff_t rows, ptrdiff_t cols,
-                           const void *state, const double *scalars, int flags) noexcept nogil:
-    cdef facts_t facts
-    prepare_facts(&facts, scalars, <const compute_state *>state, rows * cols)
-    rows_in_float(views, rows, cols, <const compute_state *>state, &facts, flags)
-
-
-cdef void compute_in_double(const tile_view *views, ptrdiff_t rows, ptrdiff_t cols,
-                            const void *state, const double *scalars, int flags) noexcept nogil:
-    cdef facts_t facts
-    prepare_facts(&facts, scalars, <const compute_state *>state, rows * cols)
-    rows_in_double(views, rows, cols, <const compute_state *>state, &facts, flags)
+cdef void prepare_params(void *params, const void *state, const kernel_number *numbers,
+                         int n_numbers) noexcept nogil:
+    """The numbers, and what loops by lanes make of them."""
+    cdef params_t *prepared = <params_t *>params
+    cdef const compute_state *made_for = <const compute_state *>state
+    cdef int given = min(n_numbers, <int>PARAMS_NUMBERS)
+    memset(prepared.p, 0, sizeof(prepared.p))
+    memcpy(prepared.p, numbers, given * sizeof(kernel_number))
+    made_for.prepare(prepared, made_for.kind)
 
 
 # --- Tables: what there is, by name -------------------------------------------------------------
 
 cdef struct formula_t:
     int n_inputs
-    float_loop in_float      # for float32 results; NULL: the double form serves every dtype
-    double_loop in_double    # the precise form, for what is rounded once more
-    double_loop in_float64   # for float64 results, where these are rounded otherwise
-    lane_form_t lanes        # for float32 and halves, where the instruction set has them
+    bint exact             # in whatever type
+    loop_fn in_float       # for float32 results; NULL: the double form serves every dtype
+    loop_fn in_half        # in float, for results and inputs that are halves of one dtype; or NULL
+    loop_fn in_double      # the precise form, for what is rounded once more
+    loop_fn in_float64     # for float64 results, where these are rounded otherwise
+    loop_fn in_whole       # or NULL
+    loop_fn in_complex     # or NULL
+    lane_form_t lanes      # for float32 and halves, where the instruction set has them
 
 cdef dict _formula_numbers = {}
 cdef formula_t[MOST_FORMULAS] _formulas
 
 
-cdef add(str name, int n_inputs, float_loop in_float, double_loop in_double,
-         double_loop in_float64=NULL):
+cdef add(str name, int n_inputs, bint exact, loop_fn in_float, loop_fn in_half, loop_fn in_double,
+         loop_fn in_float64, loop_fn in_whole, loop_fn in_complex):
     number = len(_formula_numbers)
-    if number == MOST_FORMULAS or not 1 <= n_inputs <= 2:
-        raise ValueError(f"{name}: kernels have places for {MOST_FORMULAS} formulas of two inputs")
+    if number == MOST_FORMULAS or not 0 <= n_inputs <= MOST_INPUTS:
+        raise ValueError(f"{name}: kernels have places for {MOST_FORMULAS} formulas of at most "
+                         f"{MOST_INPUTS} inputs")
     _formula_numbers[name] = number
-    _formulas[number] = formula_t(n_inputs, in_float, in_double, in_float64 or in_double,
-                                  lane_form_of(name.encode()))
+    _formulas[number] = formula_t(n_inputs, exact, in_float, in_half, in_double, in_float64,
+                                  in_whole, in_complex, lane_form_of(name.encode()))
 
 
 # The loops over the formulas and a call of `add` for each: made from their signatures by the build.
@@ -189,6 +204,10 @@ include "formula_loops.pxi"
 
 # What lanes read and round to.
 LANE_KINDS = {"float32": SINGLE, "float16": HALF, "bfloat16": BFLOAT}
+
+# Nanoseconds that an element takes, in cache, of float32 operands: as measured, roughly.
+COSTS = dict.fromkeys(_formula_numbers, 1.0)
+COPY_COST, CAST_COST = 0.1, 0.2
 
 ITEM_SIZES = {dtype.name: dtype.itemsize for dtype in dtypes.NUMPY.values()}
 
@@ -199,53 +218,133 @@ cdef int item_size(str dtype) except -1:
     return ITEM_SIZES[dtype]
 
 
-cdef load_fn loader(str dtype, real like) except NULL:
+cdef load_fn loader(str dtype, const number_t *like) except NULL:
     if dtype == "float32":
-        return <load_fn>load[float, real]
+        return <load_fn>load[unaligned_float, number_t]
     if dtype == "float64":
-        return <load_fn>load[double, real]
+        return <load_fn>load[unaligned_double, number_t]
     if dtype == "float16":
-        return <load_fn>load[half_t, real]
+        return <load_fn>load[half_t, number_t]
     if dtype == "bfloat16":
-        return <load_fn>load[bfloat16_t, real]
+        return <load_fn>load[bfloat16_t, number_t]
+    if dtype == "bool":
+        return <load_fn>load[bool_t, number_t]
     if dtype == "int8":
-        return <load_fn>load[int8_t, real]
-    if dtype in ("uint8", "bool"):
-        return <load_fn>load[uint8_t, real]
+        return <load_fn>load[int8_t, number_t]
+    if dtype == "uint8":
+        return <load_fn>load[uint8_t, number_t]
     if dtype == "int16":
-        return <load_fn>load[int16_t, real]
+        return <load_fn>load[unaligned_int16, number_t]
+    if dtype == "uint16":
+        return <load_fn>load[unaligned_uint16, number_t]
     if dtype == "int32":
-        return <load_fn>load[int32_t, real]
+        return <load_fn>load[unaligned_int32, number_t]
+    if dtype == "uint32":
+        return <load_fn>load[unaligned_uint32, number_t]
     if dtype == "int64":
-        return <load_fn>load[int64_t, real]
+        return <load_fn>load[unaligned_int64, number_t]
+    if dtype == "uint64":
+        return <load_fn>load[unaligned_uint64, number_t]
+    if dtype == "complex64":
+        return <load_fn>load[unaligned_complex64, number_t]
+    if dtype == "complex128":
+        return <load_fn>load[unaligned_complex128, number_t]
     raise ValueError(f"no kernel reads {dtype}")
 
 
-cdef load_fn input_loader(str dtype, bint wide, str result) except NULL:
-    """Into what a formula computes in: inputs are read as float32, unless results are float64."""
-    if not wide:
-        return loader(dtype, <float>0)
-    if result != "float64" and dtype == "int32":
-        return <load_fn>load_by_float[int32_t]
-    if result != "float64" and dtype == "int64":
-        return <load_fn>load_by_float[int64_t]
-    return loader(dtype, <double>0)
-
-
-cdef store_fn storer(str dtype, real like) except NULL:
+cdef store_fn storer(str dtype, const number_t *like) except NULL:
     if dtype == "float32":
-        return <store_fn>store[real, float]
+        return <store_fn>store[number_t, unaligned_float]
     if dtype == "float64":
-        return <store_fn>store[real, double]
+        return <store_fn>store[number_t, unaligned_double]
     if dtype == "float16":
-        return <store_fn>store[real, half_t]
+        return <store_fn>store[number_t, half_t]
     if dtype == "bfloat16":
-        return <store_fn>store[real, bfloat16_t]
+        return <store_fn>store[number_t, bfloat16_t]
+    if dtype == "bool":
+        return <store_fn>store[number_t, bool_t]
+    if dtype == "int8":
+        return <store_fn>store[number_t, int8_t]
+    if dtype == "uint8":
+        return <store_fn>store[number_t, uint8_t]
+    if dtype == "int16":
+        return <store_fn>store[number_t, unaligned_int16]
+    if dtype == "uint16":
+        return <store_fn>store[number_t, unaligned_uint16]
+    if dtype == "int32":
+        return <store_fn>store[number_t, unaligned_int32]
+    if dtype == "uint32":
+        return <store_fn>store[number_t, unaligned_uint32]
+    if dtype == "int64":
+        return <store_fn>store[number_t, unaligned_int64]
+    if dtype == "uint64":
+        return <store_fn>store[number_t, unaligned_uint64]
     if dtype == "complex64":
-        return <store_fn>store_complex[real, float]
+        return <store_fn>store[number_t, unaligned_complex64]
     if dtype == "complex128":
-        return <store_fn>store_complex[real, double]
+        return <store_fn>store[number_t, unaligned_complex128]
     raise ValueError(f"no kernel writes {dtype}")
+
+
+# --- What is computed in --------------------------------------------------------------------------
+
+cdef enum number_type:
+    IN_FLOAT
+    IN_DOUBLE
+    IN_WHOLE
+    IN_COMPLEX
+
+# The dtype of each: elements of it need no conversion.
+cdef tuple DTYPE_OF = ("float32", "float64", "int64", "complex128")
+
+
+cdef load_fn load_as(str dtype, number_type computed) except NULL:
+    if computed == IN_FLOAT:
+        return loader(dtype, <const unaligned_float *>NULL)
+    if computed == IN_DOUBLE:
+        return loader(dtype, <const unaligned_double *>NULL)
+    if computed == IN_WHOLE:
+        return loader(dtype, <const unaligned_int64 *>NULL)
+    return loader(dtype, <const unaligned_complex128 *>NULL)
+
+
+cdef store_fn store_from(str dtype, number_type computed) except NULL:
+    if computed == IN_FLOAT:
+        return storer(dtype, <const unaligned_float *>NULL)
+    if computed == IN_DOUBLE:
+        return storer(dtype, <const unaligned_double *>NULL)
+    if computed == IN_WHOLE:
+        return storer(dtype, <const unaligned_int64 *>NULL)
+    return storer(dtype, <const unaligned_complex128 *>NULL)
+
+
+COMPLEX = {"complex64", "complex128"}
+HALVES = {"float16", "bfloat16"}
+WHOLE = {"bool", *(f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64))}
+LONG = {"int64", "uint64"}
+# What every number of these fits into, besides themselves and what holds more still.
+HOLDS = {
+    "float16": {"bool", "int8", "uint8"},
+    "bfloat16": {"bool", "int8", "uint8"},
+    "float32": {"bool", "int8", "uint8", "int16", "uint16", "float16", "bfloat16"},
+    "float64": WHOLE - LONG | HALVES | {"float32"},
+    "int64": WHOLE - {"uint64"},
+    "complex64": {"bool", "int8", "uint8", "int16", "uint16", "float32", "float16", "bfloat16"},
+    "complex128": WHOLE - LONG | HALVES | {"float32", "float64", "complex64"},
+}
+
+
+def default_reads(str result, tuple in_dtypes):
+    """The dtype that operands are converted to first where nobody says it."""
+    if result == "float64" or result in COMPLEX:
+        return result
+    if result not in WHOLE:
+        return "float32"
+    for reads, kinds in (("complex128", COMPLEX), ("float64", {"float64"}),
+                         ("float32", {"float32", *HALVES})):
+        if kinds & set(in_dtypes):
+            return reads
+    return "int64"
 
 
 cdef class KernelRef:
@@ -258,11 +357,19 @@ cdef class KernelRef:
     name : str
     itemsizes : tuple of int
         Bytes of an element of every operand, inputs first, the output last.
+    prepare, params_size : int
+        Address of a `prepare_kernel` and the bytes that it fills; 0 where the kernel takes the
+        node's numbers as they are.
+    numbers : str
+        What these are: "real" or "whole".
+    cost : float
+        Nanoseconds that an element takes on one core of today, in cache, roughly.
     """
 
-    cdef readonly str name
+    cdef readonly str name, numbers
     cdef readonly tuple itemsizes
-    cdef readonly size_t fn
+    cdef readonly size_t fn, prepare, params_size
+    cdef readonly double cost
     cdef void *memory
 
     def __dealloc__(self):
@@ -272,14 +379,20 @@ cdef class KernelRef:
     def state(self):
         return <size_t>self.memory
 
+    def scratch_bytes(self, rows, cols):
+        """Bytes of scratch that a tile of this size needs: none."""
+        return 0
+
     def __repr__(self):
         return f"<KernelRef {self.name}>"
 
 
-cdef KernelRef new_ref(str name, tuple operands, tile_kernel fn, size_t size):
+cdef KernelRef new_ref(str name, tuple itemsizes, tile_kernel fn, size_t size, double cost):
     cdef KernelRef ref = KernelRef.__new__(KernelRef)
     ref.name = name
-    ref.itemsizes = tuple([item_size(dtype) for dtype in operands])
+    ref.numbers = "real"
+    ref.cost = cost
+    ref.itemsizes = itemsizes
     ref.fn = <size_t>fn
     ref.memory = calloc(1, size)
     if ref.memory == NULL:
@@ -294,7 +407,19 @@ cdef int number_of(str formula) except -1:
     return _formula_numbers[formula]
 
 
-def compute_kernel(str formula, tuple in_dtypes, str out_dtype, str result_dtype=None):
+def formula_names():
+    """The names of all formulas, in the order of `formulas.pxd`."""
+    return tuple(_formula_numbers)
+
+
+# Formulas that move elements, all but the first of which have one dtype: the dtypes that stand for it,
+# by its size, so that every bit is kept, of NaNs too; and what these are computed in, which holds them.
+MOVES = {"where"}
+STAND_INS = {1: "uint8", 2: "uint16", 4: "float32", 8: "float64", 16: "complex128"}
+
+
+def compute_kernel(str formula, tuple in_dtypes, str out_dtype, str result_dtype=None,
+                   str reads=None):
     """The kernel of a formula for these dtypes.
 
     Parameters
@@ -302,12 +427,16 @@ def compute_kernel(str formula, tuple in_dtypes, str out_dtype, str result_dtype
     formula : str
         A name that `add` was given.
     in_dtypes : tuple of str
-        Of the inputs, in the formula's order; each is read as if converted to float32, for float64
-        results to float64.
+        Of the inputs, in the formula's order.
     out_dtype : str
     result_dtype : str, optional
-        'float32', 'float16', 'bfloat16' or 'float64': what the exact value is rounded to, once;
-        the output's by default. Results then become of the output's dtype, which may be any.
+        What the exact value is rounded to, once; the output's dtype by default. Results then become
+        of the output's dtype, which may be any.
+    reads : str, optional
+        The dtype that every input is converted to first, such as 'float32', or 'int64', which is
+        computed in whole numbers. By default float32; for float64 and complex results these; for
+        others the least of float32, float64 and complex128 that inputs of these kinds are, or int64
+        where no input has such a dtype.
 
     Returns
     -------
@@ -315,37 +444,97 @@ def compute_kernel(str formula, tuple in_dtypes, str out_dtype, str result_dtype
     """
     cdef const formula_t *row = &_formulas[number_of(formula)]
     cdef str result = result_dtype or out_dtype
-    cdef bint lanes = row.lanes.loops != NULL and result in LANE_KINDS
-    cdef bint wide = not lanes and (row.in_float == NULL or result != "float32")
+    cdef str wanted = reads or default_reads(result, in_dtypes)
     cdef KernelRef ref
-    cdef compute_state *state
     if len(in_dtypes) != row.n_inputs:
         raise ValueError(f"{formula} takes {row.n_inputs} inputs, {len(in_dtypes)} dtypes given")
-    stages = [",".join(in_dtypes), *dict.fromkeys((result, out_dtype))]
-    name = f"{formula}[{'->'.join(stages)}]"
-    ref = new_ref(name, (*in_dtypes, out_dtype), compute_in_double if wide else compute_in_float,
-                  sizeof(compute_state))
-    state = <compute_state *>ref.memory
+    itemsizes = tuple([item_size(dtype) for dtype in (*in_dtypes, out_dtype, result)])
+    stages = [",".join(in_dtypes), *([reads] if reads else ()), *dict.fromkeys((result, out_dtype))]
+    ref = new_ref(f"{formula}[{'->'.join(stages)}]", itemsizes[:-1], compute_tile,
+                  sizeof(compute_state), COSTS[formula])
+    if formula in MOVES and {*in_dtypes[1:], result, wanted} == {out_dtype}:
+        stand_in = STAND_INS[itemsizes[-1]]
+        in_dtypes = (in_dtypes[0], *[stand_in] * (row.n_inputs - 1))
+        out_dtype = result = stand_in
+        wanted = "float32" if itemsizes[-1] < 4 else stand_in
+    set_compute(ref, row, in_dtypes, out_dtype, result, wanted, formula)
+    return ref
+
+
+cdef int set_compute(KernelRef ref, const formula_t *row, tuple in_dtypes, str out_dtype,
+                     str result, str reads, str formula) except -1:
+    cdef compute_state *state = <compute_state *>ref.memory
+    cdef bint alike = {*in_dtypes} == {result}
+    cdef bint lanes = row.lanes.loops != NULL and result in LANE_KINDS and reads == "float32"
+    cdef number_type computed = IN_FLOAT if lanes else number_type_of(row, result, reads, alike)
+    cdef bint own_form = computed == IN_FLOAT and result in HALVES and not row.exact
+    cdef int k
     state.n_inputs = row.n_inputs
+    state.number_size = item_size(DTYPE_OF[computed])
     for k, dtype in enumerate(in_dtypes):
-        state.loads[<int>k] = input_loader(dtype, wide, result)
-        state.sizes[<int>k] = item_size(dtype)
-        state.dense_input[<int>k] = dtype == ("float64" if wide else "float32")
+        set_input(state, k, dtype, reads, computed)
     state.sizes[state.n_inputs] = item_size(out_dtype)
     state.result_size = item_size(result)
-    state.dense_result = result == ("float64" if wide else "float32")
-    state.store = storer(result, <double>0) if wide else storer(result, <float>0)
+    state.dense_result = result == DTYPE_OF[computed]
+    state.store = store_from(result, computed)
     set_cast(&state.cast, result, out_dtype)
-    state.loop = (<void *>row.in_float if not wide else <void *>row.in_float64
-                  if result == "float64" else <void *>row.in_double)
+    state.loop = loop_of(row, computed, own_form, result)
+    if state.loop == NULL and not lanes:
+        raise ValueError(f"{formula} is not computed in {DTYPE_OF[computed]}, which {reads} is read as")
+    ref.numbers = "whole" if computed == IN_WHOLE else "real"
     # A loop for halves could store the other kind too, but that hardly occurs.
     state.stores = state.cast.copy or (
         lanes and out_dtype in LANE_KINDS and "float32" in (result, out_dtype))
     if lanes:
-        set_lanes(state, row, set(in_dtypes) == {result}, LANE_KINDS[result],
+        set_lanes(state, row, alike, LANE_KINDS[result],
                   LANE_KINDS.get(out_dtype, LANE_KINDS[result]))
-        state.store_exact = storer(result, <double>0)
-    return ref
+        state.store_exact = storer(result, <const unaligned_double *>NULL)
+        if state.prepare != NULL:
+            ref.prepare, ref.params_size = <size_t>prepare_params, sizeof(params_t)
+    return 0
+
+
+cdef number_type number_type_of(const formula_t *row, str result, str reads,
+                                bint alike) except *:
+    """What to compute in, so that results are rounded once."""
+    if reads in COMPLEX:
+        return IN_COMPLEX
+    if reads in WHOLE:
+        return IN_WHOLE
+    if reads == "float64":
+        return IN_DOUBLE
+    if row.exact:
+        return IN_FLOAT
+    if row.in_half != NULL and result in HALVES and alike:
+        return IN_FLOAT
+    return IN_FLOAT if row.in_float != NULL and result == "float32" else IN_DOUBLE
+
+
+cdef loop_fn loop_of(const formula_t *row, number_type computed, bint own_form,
+                     str result) noexcept:
+    if computed == IN_COMPLEX:
+        return row.in_complex
+    if computed == IN_WHOLE:
+        return row.in_whole
+    if computed == IN_DOUBLE:
+        return row.in_float64 if result == "float64" else row.in_double
+    return row.in_half if own_form and row.in_half != NULL else row.in_float
+
+
+cdef int set_input(compute_state *state, int k, str dtype, str reads,
+                   number_type computed) except -1:
+    """An input is loaded at once, unless conversions would round twice or not at all."""
+    cdef str held = DTYPE_OF[computed]
+    state.sizes[k] = item_size(dtype)
+    state.dense_input[k] = dtype == held
+    state.converted[k] = (
+        reads != held and dtype != reads and dtype not in HOLDS.get(reads, ())
+        and not (computed == IN_FLOAT and reads == "float32"))
+    if state.converted[k]:
+        set_cast(&state.casts[k], dtype, reads)
+        state.dense_input[k] = False
+    state.loads[k] = load_as(reads if state.converted[k] else dtype, computed)
+    return 0
 
 
 cdef void set_lanes(compute_state *state, const formula_t *row, bint all_alike, kind_t rounded,
@@ -356,7 +545,7 @@ cdef void set_lanes(compute_state *state, const formula_t *row, bint all_alike, 
     state.read_size = state.result_size if all_alike else sizeof(float)
     state.rounded, state.stored = rounded, stored
     state.prepare, state.mark = row.lanes.prepare, row.lanes.mark
-    state.exact = <void *>row.in_double
+    state.exact = row.in_double
 
 
 cdef lane_loop lane_loop_of(const lane_loops_t *loops, kind_t read, kind_t rounded) noexcept:
@@ -379,22 +568,52 @@ def cast_kernel(str src, str dst):
     -------
     KernelRef
     """
-    cdef KernelRef ref = new_ref(f"cast[{src}->{dst}]", (src, dst), cast_tile, sizeof(cast_state))
+    cdef KernelRef ref = new_ref(f"cast[{src}->{dst}]", (item_size(src), item_size(dst)), cast_tile,
+                                 sizeof(cast_state), COPY_COST if src == dst else CAST_COST)
     set_cast(<cast_state *>ref.memory, src, dst)
     return ref
 
 
+def copy_kernel(int itemsize):
+    """The kernel that copies elements of so many bytes, from 1 to 16."""
+    if not 1 <= itemsize <= 16:
+        raise ValueError(f"kernels copy elements of 1 to 16 bytes, not of {itemsize}")
+    cdef KernelRef ref = new_ref(f"copy[{itemsize}]", (itemsize, itemsize), cast_tile,
+                                 sizeof(cast_state), COPY_COST)
+    cdef cast_state *state = <cast_state *>ref.memory
+    state.in_size = state.out_size = itemsize
+    state.copy = True
+    return ref
+
+
 cdef int set_cast(cast_state *state, str src, str dst) except -1:
-    cdef bint wide = "float64" in (src, dst) or dst == "complex128"
+    cdef number_type held = cast_type(src, dst)
     state.in_size, state.out_size = item_size(src), item_size(dst)
     state.copy = src == dst
-    state.size = 8 if wide else 4
-    state.from_it = src == ("float64" if wide else "float32")
-    state.to_it = dst == ("float64" if wide else "float32")
-    if not state.copy:
-        state.load = loader(src, <double>0) if wide else loader(src, <float>0)
-        state.store = storer(dst, <double>0) if wide else storer(dst, <float>0)
+    state.size = item_size(DTYPE_OF[held])
+    state.from_it = src == DTYPE_OF[held]
+    state.to_it = dst == DTYPE_OF[held]
+    if state.copy:
+        return 0
+    state.load, state.store = load_as(src, held), store_from(dst, held)
+    # What a double cannot hold is rounded to odd on its way to what has fewer digits.
+    if held == IN_DOUBLE and dst not in ("float64", "complex128"):
+        if src == "int64":
+            state.load = <load_fn>load_odd[unaligned_int64]
+        elif src == "uint64":
+            state.load = <load_fn>load_odd[unaligned_uint64]
     return 0
+
+
+cdef number_type cast_type(str src, str dst) except *:
+    """By way of which a cast rounds once, and keeps what both dtypes hold."""
+    if src in COMPLEX and (dst in COMPLEX or dst == "bool"):
+        return IN_COMPLEX
+    if src in WHOLE and dst in WHOLE:
+        return IN_WHOLE
+    if src in HOLDS["float32"] or src in ("float32", "complex64"):
+        return IN_DOUBLE if dst in ("float64", "complex128") else IN_FLOAT
+    return IN_DOUBLE
 
 
 def run(KernelRef ref, inputs, output, Py_ssize_t rows, Py_ssize_t cols, scalars=(), int flags=0):
@@ -406,26 +625,36 @@ def run(KernelRef ref, inputs, output, Py_ssize_t rows, Py_ssize_t cols, scalars
     inputs, output
         Triples of address, row stride and column stride, in bytes.
     rows, cols : int
-    scalars : sequence of float
+    scalars : sequence of float or int
+        The numbers that the kernel takes.
     flags : int
     """
-    cdef tile_view views[4]
-    cdef double values[TILE_SCALARS]
+    cdef tile_view views[MOST_INPUTS + 1]
+    cdef kernel_number values[MOST_NUMBERS]
+    cdef params_t prepared  # which is aligned
+    cdef void *params = values
     cdef int k
     operands = [*inputs, output]
-    if ref.fn == 0 or len(operands) > 4:
-        raise ValueError("takes a kernel that was made, and up to four operands")
-    if len(scalars) > TILE_SCALARS:
-        raise ValueError(f"takes at most {TILE_SCALARS} scalars, {len(scalars)} given")
+    if ref.fn == 0 or len(operands) != len(ref.itemsizes):
+        raise ValueError(f"takes a kernel that was made, and as many operands: {len(operands)} given")
+    if len(scalars) > MOST_NUMBERS:
+        raise ValueError(f"takes at most {MOST_NUMBERS} scalars, {len(scalars)} given")
     for k in range(len(operands)):
         address, row_stride, col_stride = operands[k]
         views[k].data = <char *><uintptr_t>address
         views[k].row_stride = row_stride
         views[k].col_stride = col_stride
-    for k in range(TILE_SCALARS):
-        values[k] = scalars[k] if k < len(scalars) else 0.0
+    for k in range(MOST_NUMBERS):
+        number = scalars[k] if k < len(scalars) else 0
+        if ref.numbers == "whole":
+            values[k].whole = number
+        else:
+            values[k].real = number
     with nogil:
-        (<tile_kernel>ref.fn)(views, rows, cols, ref.memory, values, flags)
+        if ref.prepare:
+            params = &prepared
+            (<prepare_kernel>ref.prepare)(params, ref.memory, values, MOST_NUMBERS)
+        (<tile_kernel>ref.fn)(views, rows, cols, ref.memory, params, NULL, flags)
         stream_fence()
 
 

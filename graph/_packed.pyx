@@ -6,8 +6,12 @@ from libc.stdint cimport uintptr_t
 from libc.stdlib cimport calloc, free
 
 from graph.abi cimport (
-    TILE_SCALARS,
+    SCHEDULE_NUMBERS,
+    SCHEDULE_PARAMS,
+    SCHEDULE_PARAMS_ALIGNMENT,
     TILE_STREAM,
+    kernel_number,
+    prepare_kernel,
     schedule_event,
     schedule_op,
     schedule_run_fn,
@@ -39,6 +43,7 @@ cdef class PackedSchedule:
 
     cdef schedule_t c
     cdef readonly object schedule
+    cdef size_t params_size
 
     def __cinit__(self, schedule):
         self.schedule = schedule
@@ -105,6 +110,14 @@ cdef class PackedSchedule:
         c.state = <const void *><uintptr_t>kernel.state
         if c.kernel == NULL:
             raise ValueError(f"{name}, {op.node}: its kernel has no address")
+        c.prepare = <prepare_kernel><uintptr_t>getattr(kernel, "prepare", 0)
+        if c.prepare != NULL:
+            c.params_offset = self.params_size
+            # Each begins with a line of the cache.
+            self.params_size += -(-kernel.params_size // SCHEDULE_PARAMS_ALIGNMENT) * SCHEDULE_PARAMS_ALIGNMENT
+        if self.params_size > SCHEDULE_PARAMS:
+            raise ValueError(f"{name}, {op.node}: kernels prepare {self.params_size} bytes of "
+                             f"parameters, a run has room for {SCHEDULE_PARAMS}")
         c.flags = op.flags
         c.n_operands = len(op.operands)
         for k in range(c.n_operands):
@@ -181,10 +194,10 @@ cdef class PackedSchedule:
         cdef ptrdiff_t i
         cdef char *base = <char *><uintptr_t>workspace
         cdef char **pointers = NULL
-        cdef double values[TILE_SCALARS]
+        cdef kernel_number values[SCHEDULE_NUMBERS]
         cdef schedule_event *events = NULL
-        if m > TILE_SCALARS:
-            raise ValueError(f"takes at most {TILE_SCALARS} scalars, {m} given")
+        if m > SCHEDULE_NUMBERS:
+            raise ValueError(f"takes at most {SCHEDULE_NUMBERS} scalars, {m} given")
         if n != len(self.schedule.arguments):
             raise ValueError(f"takes {len(self.schedule.arguments)} addresses, {n} given")
         if self.schedule.workspace_size and not workspace:
@@ -199,8 +212,8 @@ cdef class PackedSchedule:
                     raise MemoryError
             for i in range(n):
                 pointers[i] = <char *><uintptr_t>addresses[i]
-            for i in range(TILE_SCALARS):
-                values[i] = scalars[i] if i < m else 0.0
+            for i in range(SCHEDULE_NUMBERS):
+                values[i].real = scalars[i] if i < m else 0.0
             with nogil:
                 schedule_run(&self.c, <char *const *>pointers, base, values, count, events)
             if not trace:

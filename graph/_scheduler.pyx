@@ -8,13 +8,16 @@ from graph.abi cimport (
     SCHEDULE_MAX_DIMS,
     SCHEDULE_MAX_OPERANDS,
     SCHEDULE_MAX_THREADS,
+    SCHEDULE_NUMBERS,
+    SCHEDULE_PARAMS,
+    SCHEDULE_PARAMS_ALIGNMENT,
     SCHEDULE_SCRATCH,
     SCHEDULE_WORKSPACE,
     TILE_PREFETCH_FAR,
     TILE_PREFETCH_NEAR,
     TILE_SAWTOOTH,
-    TILE_SCALARS,
     TILE_STREAM,
+    kernel_number,
     schedule_event,
     schedule_operand,
     schedule_op,
@@ -94,7 +97,8 @@ cdef struct run_t:
     const schedule_t *schedule
     char *const *addresses
     char *workspace
-    const double *scalars
+    const kernel_number *numbers
+    const char *params      # what kernels have prepared of them
     schedule_event *events  # NULL where nobody looks
 
 
@@ -109,12 +113,13 @@ cdef inline char *place(const run_t *run, const schedule_operand *operand,
     return workspace + operand.offset
 
 
-cdef inline void call_ops(const schedule_step *step, char *const *data, const double *scalars,
+cdef inline void call_ops(const run_t *run, const schedule_step *step, char *const *data,
                           ptrdiff_t rows, ptrdiff_t cols) noexcept nogil:
     """Run the kernels of a step on one tile."""
     cdef tile_view views[SCHEDULE_MAX_OPERANDS]
     cdef const schedule_op *op
     cdef const schedule_operand *operand
+    cdef const void *params
     cdef int i, k, row = step.ndim - 2
     for i in range(step.n_ops):
         op = &step.ops[i]
@@ -123,7 +128,10 @@ cdef inline void call_ops(const schedule_step *step, char *const *data, const do
             views[k].data = data[op.operands[k]]
             views[k].row_stride = operand.strides[row]
             views[k].col_stride = operand.strides[row + 1]
-        op.kernel(views, rows, cols, op.state, scalars, op.flags)
+        params = run.numbers
+        if op.prepare != NULL:
+            params = run.params + op.params_offset
+        op.kernel(views, rows, cols, op.state, params, NULL, op.flags)
 
 
 cdef inline void wait_for_stores(const schedule_step *step) noexcept nogil:
@@ -202,7 +210,7 @@ cdef void run_tiles(const run_t *run, const schedule_step *step, ptrdiff_t begin
             merged = min(end - begin, walk.counts[col] - walk.index[col])
         rows = min(step.tile_rows, step.shape[row] - walk.index[row] * step.tile_rows)
         cols = min(merged * step.tile_cols, step.shape[col] - walk.index[col] * step.tile_cols)
-        call_ops(step, walk.data, run.scalars, rows, cols)
+        call_ops(run, step, walk.data, rows, cols)
         walk_on(&walk, step, merged)
         begin += merged
 
@@ -279,7 +287,9 @@ cdef void run_member(void *context, int member) noexcept nogil:
     """A member's part, or as many as it gets to."""
     cdef team_step *shared = <team_step *>context
     cdef int part = member
-    prefetch(shared.run.scalars)  # comes from another CPU, while the tiles are found
+    # These come from another CPU, while the tiles are found.
+    prefetch(shared.run.numbers)
+    prefetch(shared.run.params)
     if shared.shares:
         part = __atomic_fetch_add(&shared.next, 1, __ATOMIC_RELAXED)
     while part < shared.parts:
@@ -313,16 +323,32 @@ cdef void clear_events(const schedule_t *schedule, schedule_event *events) noexc
             event += 1
 
 
+cdef inline const char *prepare_params(const schedule_t *schedule, const kernel_number *numbers,
+                                       char *memory) noexcept nogil:
+    """Prepare what kernels make of the numbers, from the first multiple of the alignment on."""
+    cdef char *params = memory + (-<ptrdiff_t><uintptr_t>memory & (SCHEDULE_PARAMS_ALIGNMENT - 1))
+    cdef const schedule_op *op
+    cdef int s, i
+    for s in range(schedule.n_steps):
+        for i in range(schedule.steps[s].n_ops):
+            op = &schedule.steps[s].ops[i]
+            if op.prepare != NULL:
+                op.prepare(params + op.params_offset, op.state, numbers, SCHEDULE_NUMBERS)
+    return params
+
+
 cdef void schedule_run(const schedule_t *schedule, char *const *addresses, char *workspace,
-                       const double *scalars, int threads,
+                       const kernel_number *numbers, int threads,
                        schedule_event *events) noexcept nogil:
     """Run all steps in order.  `events`, when given, has n_steps * max_threads rows."""
     cdef run_t run
     cdef const schedule_step *step
     cdef char *data[SCHEDULE_MAX_OPERANDS]
+    cdef char params[SCHEDULE_PARAMS + SCHEDULE_PARAMS_ALIGNMENT]
     cdef int s, k, count
     run.schedule, run.addresses, run.workspace = schedule, addresses, workspace
-    run.scalars, run.events = scalars, events
+    run.numbers, run.events = numbers, events
+    run.params = prepare_params(schedule, numbers, params)
     if events != NULL:
         clear_events(schedule, events)
     for s in range(schedule.n_steps):
@@ -330,7 +356,7 @@ cdef void schedule_run(const schedule_t *schedule, char *const *addresses, char 
         if step.n_tiles == 1 and events == NULL:
             for k in range(step.n_operands):
                 data[k] = place(&run, &step.operands[k], 0)
-            call_ops(step, data, scalars, step.shape[step.ndim - 2], step.shape[step.ndim - 1])
+            call_ops(&run, step, data, step.shape[step.ndim - 2], step.shape[step.ndim - 1])
             wait_for_stores(step)
             continue
         count = threads_for(schedule, step, threads)
@@ -341,7 +367,7 @@ cdef void schedule_run(const schedule_t *schedule, char *const *addresses, char 
 
 
 def header_constants():
-    """The constants of `schedule.h` and `tile_abi.h`, by their names in `aclnn.graph.abi`."""
+    """The constants of `schedule.h` and `kernel_abi.h`, by their names in `aclnn.graph.abi`."""
     return {
         "MAX_DIMS": SCHEDULE_MAX_DIMS,
         "MAX_OPERANDS": SCHEDULE_MAX_OPERANDS,
@@ -352,7 +378,7 @@ def header_constants():
         "TILE_PREFETCH_NEAR": TILE_PREFETCH_NEAR,
         "TILE_PREFETCH_FAR": TILE_PREFETCH_FAR,
         "TILE_SAWTOOTH": TILE_SAWTOOTH,
-        "SCALARS": TILE_SCALARS,
+        "SCALARS": SCHEDULE_NUMBERS,
     }
 
 

@@ -1,29 +1,36 @@
-"""What `schedule.h` and `tile_abi.h` declare; `abi.py` has their numbers for Python."""
+"""What `schedule.h` and `kernel_abi.h` declare; `abi.py` has their numbers for Python."""
 
 from libc.stddef cimport ptrdiff_t, size_t
 from libc.stdint cimport int64_t
 
-cdef extern from "tile_abi.h" nogil:
+cdef extern from "kernel_abi.h" nogil:
     enum:
         TILE_STREAM
         TILE_PREFETCH_NEAR
         TILE_PREFETCH_FAR
         TILE_SAWTOOTH
-        TILE_SCALARS
     ctypedef struct tile_view:
         char *data
         ptrdiff_t row_stride
         ptrdiff_t col_stride
+    ctypedef union kernel_number:
+        double real
+        int64_t whole
     # `noexcept` matters: a kernel that could raise would need the GIL after every call.
     ctypedef void (*tile_kernel)(const tile_view *views, ptrdiff_t rows, ptrdiff_t cols,
-                                 const void *state, const double *scalars,
+                                 const void *state, const void *params, void *scratch,
                                  int flags) noexcept nogil
+    ctypedef void (*prepare_kernel)(void *params, const void *state, const kernel_number *numbers,
+                                    int n_numbers) noexcept nogil
 
 cdef extern from "schedule.h" nogil:
     enum:
         SCHEDULE_MAX_DIMS
         SCHEDULE_MAX_OPERANDS
         SCHEDULE_MAX_THREADS
+        SCHEDULE_NUMBERS
+        SCHEDULE_PARAMS
+        SCHEDULE_PARAMS_ALIGNMENT
         SCHEDULE_WORKSPACE
         SCHEDULE_SCRATCH
     ctypedef struct schedule_operand:
@@ -33,6 +40,8 @@ cdef extern from "schedule.h" nogil:
     ctypedef struct schedule_op:
         tile_kernel kernel
         const void *state
+        prepare_kernel prepare
+        size_t params_offset
         int flags
         int n_operands
         int operands[SCHEDULE_MAX_OPERANDS]
@@ -60,5 +69,5 @@ cdef extern from "schedule.h" nogil:
         int64_t begin
         int64_t end
     ctypedef void (*schedule_run_fn)(const schedule_t *schedule, char *const *addresses,
-                                     char *workspace, const double *scalars, int threads,
+                                     char *workspace, const kernel_number *numbers, int threads,
                                      schedule_event *events) noexcept nogil

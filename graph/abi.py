@@ -1,4 +1,4 @@
-"""The numbers of `schedule.h` and `tile_abi.h`, for Python: a test holds them together.
+"""The numbers of `schedule.h` and `kernel_abi.h`, for Python: a test holds them together.
 
 They are written again, and not read from the compiled scheduler, so that graphs are built, planned
 and drawn without it.
@@ -8,7 +8,7 @@ MAX_DIMS = 8  # that a step loops over
 MAX_OPERANDS = 8  # of a step, and that one kernel call takes, its output included
 MAX_THREADS = 1024  # that a schedule may have tiles for
 
-SCALARS = 4  # that kernels are called with
+SCALARS = 4  # that a run is given
 
 WORKSPACE = -1  # base of an operand: it lies in the workspace
 SCRATCH = -2  # or in the tiles that each thread has there

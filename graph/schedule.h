@@ -3,12 +3,15 @@
 #ifndef ACLNN_SCHEDULE_H
 #define ACLNN_SCHEDULE_H
 
-#include "tile_abi.h"
+#include "kernel_abi.h"
 
 enum {
     SCHEDULE_MAX_DIMS = 8,
     SCHEDULE_MAX_OPERANDS = 8,
     SCHEDULE_MAX_THREADS = 1024,
+    SCHEDULE_NUMBERS = 4,    /* that a run is given; those that a call lacks are 0 */
+    SCHEDULE_PARAMS = 8192,  /* bytes of prepared parameters that a run has room for */
+    SCHEDULE_PARAMS_ALIGNMENT = 64,
     SCHEDULE_WORKSPACE = -1, /* base is the workspace */
     SCHEDULE_SCRATCH = -2    /* base is this thread's part of the workspace */
 };
@@ -23,6 +26,8 @@ typedef struct {
 typedef struct {
     tile_kernel kernel;
     const void *state;
+    prepare_kernel prepare; /* NULL: the kernel takes the numbers as they are */
+    size_t params_offset;   /* of what it prepares, in the run's block */
     int flags;
     int n_operands;                     /* inputs first, the output last */
     int operands[SCHEDULE_MAX_OPERANDS]; /* indices into the step's operands */
@@ -56,6 +61,6 @@ typedef struct {
 } schedule_event;
 
 typedef void (*schedule_run_fn)(const schedule_t *schedule, char *const *addresses, char *workspace,
-                                const double *scalars, int threads, schedule_event *events);
+                                const kernel_number *numbers, int threads, schedule_event *events);
 
 #endif

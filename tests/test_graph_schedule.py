@@ -64,6 +64,7 @@ KERNEL = ctypes.CFUNCTYPE(
     ctypes.c_ssize_t,
     ctypes.c_void_p,
     ctypes.POINTER(ctypes.c_double),
+    ctypes.c_void_p,
     ctypes.c_int,
 )
 
@@ -80,7 +81,7 @@ class PythonKernel:
         self.state = 0
         self.name = f"python {node.kind}"
 
-    def call(self, views, rows, cols, state, scalars, flags):
+    def call(self, views, rows, cols, state, numbers, scratch, flags):
         operands = [views[i] for i in range(len(self.dtypes))]
         steps = [(v.data, v.row_stride, v.col_stride) for v in operands]
         self.tiles.append((rows, cols, steps, flags))
@@ -448,7 +449,7 @@ def test_threads_have_tiles_of_their_own():
 
 def test_scalars_and_state_reach_the_kernel():
     seen = []
-    callback = KERNEL(lambda v, r, c, state, scalars, f: seen.append((state, *scalars[:4])))
+    callback = KERNEL(lambda v, r, c, state, numbers, s, f: seen.append((state, *numbers[:4])))
     kernel = SimpleNamespace(
         fn=ctypes.cast(callback, ctypes.c_void_p).value, state=1234, name="spy"
     )
@@ -516,7 +517,7 @@ class Recorder(Nothing):
         self.callback = KERNEL(self.call)
         self.fn = ctypes.cast(self.callback, ctypes.c_void_p).value
 
-    def call(self, views, rows, cols, state, scalars, flags):
+    def call(self, views, rows, cols, state, numbers, scratch, flags):
         for place in range(self.count):
             view = views[place]
             reach = ((rows - 1) * view.row_stride, (cols - 1) * view.col_stride)

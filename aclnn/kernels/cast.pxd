@@ -16,12 +16,13 @@ from aclnn.kernels.tile cimport (
 
 cdef enum:
     RECAST = 512  # elements of a block of results that are converted once more
+    WIDEST = 16   # bytes of the largest element, and of the largest number that is computed in
 
 
 cdef struct cast_state:
     int in_size
     int out_size
-    int size                 # of the type that is computed in: float or double
+    int size                 # of the type by way of which it goes
     bint copy
     bint from_it             # the input has this type
     bint to_it               # the output has it
@@ -30,14 +31,15 @@ cdef struct cast_state:
 
 
 cdef inline void cast_tile(const tile_view *views, ptrdiff_t rows, ptrdiff_t cols,
-                           const void *opaque, const double *scalars, int flags) noexcept nogil:
+                           const void *opaque, const void *params, void *scratch,
+                           int flags) noexcept nogil:
     cdef const cast_state *state = <const cast_state *>opaque
     cdef block_t block
     cdef ptrdiff_t high, wide
     if rows > 1 and one_row(views, 2, cols):
         cols *= rows
         rows = 1
-    block_shape(views, 2, rows, cols, &high, &wide)
+    block_shape(views, 2, rows, cols, BLOCK, &high, &wide)
     block.row = 0
     while block.row < rows:
         block.rows = min(high, rows - block.row)
@@ -74,22 +76,22 @@ cdef inline void cast_block(const tile_view *views, const block_t *block, const 
 cdef inline void cast_row(const char *source, ptrdiff_t in_stride, char *target,
                           ptrdiff_t out_stride, ptrdiff_t n, const cast_state *state,
                           bint stream) noexcept nogil:
-    """By way of the type that is computed in, which operands may have already."""
-    cdef double buffer[BLOCK]
-    cdef double rounded[2 * BLOCK]
+    """By way of a type that holds the elements of one of both, which they may have already."""
+    cdef char buffer[WIDEST * BLOCK]
+    cdef char rounded[WIDEST * BLOCK]
     if state.to_it and out_stride == state.size and not stream:
         state.load(source, in_stride, target, n)
         return
     if not (state.from_it and in_stride == state.size):
         state.load(source, in_stride, buffer, n)
-        source = <const char *>buffer
+        source = buffer
     if not stream:
         state.store(source, target, out_stride, n)
     elif state.to_it:
         stream_bytes(target, source, n * state.size)
     else:
-        state.store(source, <char *>rounded, state.out_size, n)
-        stream_bytes(target, <const char *>rounded, n * state.out_size)
+        state.store(source, rounded, state.out_size, n)
+        stream_bytes(target, rounded, n * state.out_size)
 
 
 cdef inline void write_cast(const tile_view *view, const block_t *block, const cast_state *state,

@@ -1,27 +1,30 @@
 """What a compute kernel has to know: how it reads, computes, rounds and writes."""
 
-from libc.string cimport memcpy
-
 from aclnn.kernels.cast cimport cast_state
 from aclnn.kernels.element cimport load_fn, store_fn
-from aclnn.kernels.lane cimport UNKNOWN, facts_fn, facts_t, kind_t, lane_loop, mark_fn
+from aclnn.kernels.lane cimport kind_t, lane_loop, mark_fn, prepare_fn
 
-ctypedef void (*float_loop)(const float *, const float *, float *, ptrdiff_t,
-                            const double *) noexcept nogil
-ctypedef void (*double_loop)(const double *, const double *, double *, ptrdiff_t,
-                             const double *) noexcept nogil
+cdef enum:
+    MOST_INPUTS = 4  # of a formula
+
+# Inputs and results are dense runs of what is computed in. `params`: the node's numbers come first.
+ctypedef void (*loop_fn)(const void *const *inputs, void *results, ptrdiff_t n,
+                         const void *params) noexcept nogil
 
 
 cdef struct compute_state:
     int n_inputs
-    bint dense_input[2]      # in the compute type already: may be read in place
-    ptrdiff_t sizes[3]       # of elements; the output's is the last
+    int number_size                  # of what is computed in
+    bint dense_input[MOST_INPUTS]    # has this type already: may be read in place
+    bint converted[MOST_INPUTS]      # is converted to another dtype first, by its cast
+    ptrdiff_t sizes[MOST_INPUTS + 1]  # of elements; the output's is the last
     bint dense_result
     int result_size
-    load_fn loads[2]         # to the compute type
-    store_fn store           # from it
-    cast_state cast          # of rounded results to the output's dtype, often the same
-    void *loop               # a float_loop or a double_loop
+    load_fn loads[MOST_INPUTS]       # to what is computed in, from what an input is or was converted to
+    cast_state casts[MOST_INPUTS]
+    store_fn store                   # from what is computed in
+    cast_state cast                  # of rounded results to the output's dtype, often the same
+    loop_fn loop
     # The rest is for lanes; `lanes` is NULL where there are none.
     lane_loop lanes          # for inputs as they are, or as floats they were converted to
     bint all_alike           # inputs have the result's dtype, and are read as they are
@@ -30,16 +33,7 @@ cdef struct compute_state:
     kind_t kind              # of the inputs, as they are read
     kind_t rounded           # of results
     kind_t stored            # of the output, if its loop can store it
-    facts_fn prepare         # what a loop wants to know of the scalars beforehand; may be NULL
+    prepare_fn prepare       # what a loop makes of the numbers beforehand; may be NULL
     mark_fn mark             # tells which elements are suspect; NULL: none ever is
-    void *exact              # the double form, for suspect and doubtful elements
+    loop_fn exact            # the double form, for suspect and doubtful elements
     store_fn store_exact     # from double
-
-
-cdef inline void prepare_facts(facts_t *facts, const double *scalars, const compute_state *state,
-                               ptrdiff_t n) noexcept nogil:
-    """The scalars, and what loops by lanes want to know of them, for so many elements."""
-    memcpy(facts.p, scalars, sizeof(facts.p))
-    facts.zeros = UNKNOWN
-    if state.prepare != NULL:
-        state.prepare(facts, n, state.kind)

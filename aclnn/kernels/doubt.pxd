@@ -4,8 +4,8 @@ from libc.stdint cimport uint16_t, uint64_t
 from libc.string cimport memcpy, memset
 
 from aclnn.kernels.cast cimport cast_row
-from aclnn.kernels.computation cimport compute_state, double_loop
-from aclnn.kernels.element cimport bfloat16_t, copy_element, half_t, load
+from aclnn.kernels.computation cimport compute_state
+from aclnn.kernels.element cimport bfloat16_t, copy_element, half_t, load, unaligned_float
 from aclnn.kernels.lane cimport (
     DOUBTS,
     DOUBTS_TOGETHER,
@@ -36,7 +36,7 @@ cdef struct picked_t:
     # Elements of a tile that are computed once more, in double, a batch at a time: what they are
     # made of, and where the result belongs.
     const compute_state *state
-    const double *scalars
+    const void *params       # of which the node's numbers come first
     char *target             # of the block's first element
     ptrdiff_t size           # of an element there
     bint recast              # it has the output's dtype, not the result's
@@ -93,10 +93,10 @@ cdef inline void pick_doubts(const span_t *span, int found, picked_t *picked) no
 cdef inline void pick_suspects(const span_t *span, picked_t *picked) noexcept nogil:
     """Suspect elements, which may have been doubtful too: computing one twice does no harm."""
     cdef const compute_state *state = picked.state
-    cdef float values[3][BLOCK]
-    cdef const float *a
-    cdef const float *b
-    cdef const float *r
+    cdef unaligned_float values[3][BLOCK]
+    cdef const unaligned_float *a
+    cdef const unaligned_float *b
+    cdef const unaligned_float *r
     cdef uint16_t suspect[BLOCK + 3]
     cdef ptrdiff_t i, n, begin = 0
     while begin < span.n:
@@ -105,7 +105,7 @@ cdef inline void pick_suspects(const span_t *span, picked_t *picked) noexcept no
         b = floats_at(span.b, begin, n, state.kind, values[1])
         r = floats_at(span.out, begin, n, span.stored, values[2])
         memset(suspect, 0, sizeof(suspect))
-        state.mark(a, b, r, suspect, n, picked.scalars)
+        state.mark(a, b, r, suspect, n, <const double *>picked.params)
         i = 0
         while i < n:
             if none_of_four(&suspect[i]):
@@ -117,11 +117,11 @@ cdef inline void pick_suspects(const span_t *span, picked_t *picked) noexcept no
         begin += BLOCK
 
 
-cdef inline const float *floats_at(const char *source, ptrdiff_t begin, ptrdiff_t n, kind_t kind,
-                                   float *values) noexcept nogil:
+cdef inline const unaligned_float *floats_at(const char *source, ptrdiff_t begin, ptrdiff_t n,
+                                             kind_t kind, unaligned_float *values) noexcept nogil:
     """Elements of a span in float: where they lie, or converted into `values`."""
     if kind == SINGLE:
-        return <const float *>source + begin
+        return <const unaligned_float *>source + begin
     if kind == HALF:
         load(<const half_t *>source + begin, sizeof(half_t), values, n)
     else:
@@ -131,9 +131,10 @@ cdef inline const float *floats_at(const char *source, ptrdiff_t begin, ptrdiff_
 
 cdef inline void compute_picked(picked_t *picked) noexcept nogil:
     cdef const compute_state *state = picked.state
-    cdef float values[BATCH]
-    cdef const float *narrow
+    cdef unaligned_float values[BATCH]
+    cdef const unaligned_float *narrow
     cdef double wide[2][BATCH]
+    cdef const void *inputs[2]
     cdef double results[BATCH]
     cdef char rounded[BATCH * 4]
     cdef char recast[BATCH * 16]
@@ -148,7 +149,8 @@ cdef inline void compute_picked(picked_t *picked) noexcept nogil:
         narrow = floats_at(picked.inputs[i], 0, n, state.kind, values)
         for j in range(n):
             wide[i][j] = narrow[j]
-    (<double_loop>state.exact)(wide[0], wide[1], results, n, picked.scalars)
+        inputs[i] = wide[i]
+    state.exact(inputs, results, n, picked.params)
     state.store_exact(<const char *>results, rounded, state.result_size, n)
     if picked.recast:
         cast_row(rounded, state.result_size, recast, picked.size, n, &state.cast, False)

@@ -3,7 +3,17 @@
 from libc.stdint cimport int8_t, int16_t, int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 from libc.string cimport memcpy
 
-from aclnn.kernels.formulas cimport real
+cdef extern from "unaligned.h" nogil:
+    ctypedef float unaligned_float
+    ctypedef double unaligned_double
+    ctypedef int16_t unaligned_int16
+    ctypedef int32_t unaligned_int32
+    ctypedef int64_t unaligned_int64
+    ctypedef uint16_t unaligned_uint16
+    ctypedef uint32_t unaligned_uint32
+    ctypedef uint64_t unaligned_uint64
+    ctypedef struct unaligned_pair:
+        pass
 
 cdef extern from "half.h" nogil:
     ctypedef struct half_t:
@@ -16,126 +26,248 @@ cdef extern from "half.h" nogil:
     bfloat16_t bfloat16_of_f32(float) noexcept
     half_t half_of_f64(double) noexcept
     bfloat16_t bfloat16_of_f64(double) noexcept
-    void halves_to_floats(const half_t *, float *, ptrdiff_t) noexcept
-    void floats_to_halves(const float *, half_t *, ptrdiff_t) noexcept
+    void halves_to_floats(const half_t *, unaligned_float *, ptrdiff_t) noexcept
+    void floats_to_halves(const unaligned_float *, half_t *, ptrdiff_t) noexcept
 
-ctypedef fused source_t:
-    float
-    double
+cdef extern from "number.h" nogil:
+    ctypedef struct bool_t:
+        uint8_t truth
+    ctypedef struct unaligned_complex64:
+        float real
+        float imag
+    ctypedef struct unaligned_complex128:
+        double real
+        double imag
+    double odd_of_i64(int64_t) noexcept
+    double odd_of_u64(uint64_t) noexcept
+    int64_t i64_of(double) noexcept
+    uint64_t u64_of(double) noexcept
+    int64_t bounded_whole(double, double, double) noexcept
+    int32_t bounded_i32(float, float, float) noexcept
+
+# What is computed in, in memory.
+ctypedef fused number_t:
+    unaligned_float
+    unaligned_double
+    unaligned_int64
+    unaligned_complex128
+
+ctypedef fused real_t:
+    unaligned_float
+    unaligned_double
+
+# What elements are.
+ctypedef fused element_t:
+    unaligned_float
+    unaligned_double
     half_t
     bfloat16_t
     int8_t
     uint8_t
-    int16_t
-    int32_t
-    int64_t
+    bool_t
+    unaligned_int16
+    unaligned_uint16
+    unaligned_int32
+    unaligned_uint32
+    unaligned_int64
+    unaligned_uint64
+    unaligned_complex64
+    unaligned_complex128
+
+ctypedef fused integer_t:
+    int8_t
+    uint8_t
+    unaligned_int16
+    unaligned_uint16
+    unaligned_int32
+    unaligned_uint32
+    unaligned_int64
+    unaligned_uint64
 
 ctypedef fused long_t:
-    int32_t
-    int64_t
-
-ctypedef fused target_t:
-    float
-    double
-    half_t
-    bfloat16_t
-
-ctypedef struct pair_t:
-    uint64_t low
-    uint64_t high
-
-ctypedef fused part_t:
-    float
-    double
+    unaligned_int64
+    unaligned_uint64
 
 ctypedef fused bits_t:
     uint8_t
-    uint16_t
-    uint32_t
-    uint64_t
-    pair_t
+    unaligned_uint16
+    unaligned_uint32
+    unaligned_uint64
+    unaligned_pair
 
 ctypedef void (*load_fn)(const char *, ptrdiff_t, void *, ptrdiff_t) noexcept nogil
 ctypedef void (*store_fn)(const void *, char *, ptrdiff_t, ptrdiff_t) noexcept nogil
 
 
-cdef inline real loaded(source_t x, real like) noexcept nogil:
-    if source_t is half_t:
-        return half_to_f32(x)
-    elif source_t is bfloat16_t:
-        return bfloat16_to_f32(x)
+cdef inline number_t from_real(double x, const number_t *like) noexcept nogil:
+    """A floating number in another type, which holds it, or a whole number of it."""
+    cdef unaligned_complex128 z
+    if number_t is unaligned_complex128:
+        z.real, z.imag = x, 0
+        return z
+    elif number_t is unaligned_int64:
+        return i64_of(x)
     else:
-        return <real>x
+        return <number_t>x
 
 
-cdef inline void load(const source_t *src, ptrdiff_t stride, real *dst, ptrdiff_t n) noexcept nogil:
-    """Convert `n` elements, `stride` bytes apart, to a dense run of float or double."""
+cdef inline number_t loaded(element_t x, const number_t *like) noexcept nogil:
+    """An element, rounded at most once; of a complex one the real part, unless complex is wanted."""
+    cdef unaligned_complex128 z
+    if element_t is half_t:
+        if number_t is unaligned_float:
+            return half_to_f32(x)
+        else:
+            return from_real(half_to_f32(x), like)
+    elif element_t is bfloat16_t:
+        if number_t is unaligned_float:
+            return bfloat16_to_f32(x)
+        else:
+            return from_real(bfloat16_to_f32(x), like)
+    elif element_t is unaligned_complex64 or element_t is unaligned_complex128:
+        if number_t is unaligned_complex128:
+            z.real, z.imag = x.real, x.imag
+            return z
+        elif number_t is unaligned_int64:
+            return i64_of(x.real)
+        else:
+            return <number_t>x.real
+    elif element_t is bool_t:
+        if number_t is unaligned_complex128:
+            return from_real(x.truth != 0, like)
+        else:
+            return <number_t>(x.truth != 0)
+    elif number_t is unaligned_complex128:
+        return from_real(<double>x, like)
+    elif number_t is unaligned_int64 and (element_t is unaligned_float
+                                          or element_t is unaligned_double):
+        return i64_of(x)
+    else:
+        return <number_t>x
+
+
+cdef inline void load(const element_t *src, ptrdiff_t stride, number_t *dst,
+                      ptrdiff_t n) noexcept nogil:
+    """Convert `n` elements, `stride` bytes apart, to a dense run of what is computed in."""
     cdef ptrdiff_t i
-    cdef real value
-    if stride == sizeof(source_t):
-        if source_t is half_t:
-            if real is float:
+    cdef number_t value
+    if stride == sizeof(element_t):
+        if element_t is half_t:
+            if number_t is unaligned_float:
                 halves_to_floats(src, dst, n)
                 return
         for i in range(n):
-            dst[i] = loaded(src[i], <real>0)
+            dst[i] = loaded(src[i], dst)
     elif stride == 0:
-        value = loaded(src[0], <real>0)
+        value = loaded(src[0], dst)
         for i in range(n):
             dst[i] = value
     else:
         for i in range(n):
-            dst[i] = loaded((<const source_t *>(<const char *>src + i * stride))[0], <real>0)
+            dst[i] = loaded((<const element_t *>(<const char *>src + i * stride))[0], dst)
 
 
-cdef inline void load_by_float(const long_t *src, ptrdiff_t stride, double *dst,
-                               ptrdiff_t n) noexcept nogil:
-    """What a float cannot hold is rounded to one, as where the formula is computed in float."""
+cdef inline void load_odd(const long_t *src, ptrdiff_t stride, unaligned_double *dst,
+                          ptrdiff_t n) noexcept nogil:
+    """What a double cannot hold is rounded to odd, and then once more, to fewer bits."""
     cdef ptrdiff_t i
+    cdef const long_t *element
     for i in range(n):
-        dst[i] = <float>(<const long_t *>(<const char *>src + i * stride))[0]
+        element = <const long_t *>(<const char *>src + i * stride)
+        dst[i] = odd_of_i64(element[0]) if long_t is unaligned_int64 else odd_of_u64(element[0])
 
 
-cdef inline target_t stored(real x, target_t like) noexcept nogil:
-    if target_t is half_t:
-        if real is float:
-            return half_of_f32(x)
-        else:
-            return half_of_f64(x)
-    elif target_t is bfloat16_t:
-        if real is float:
-            return bfloat16_of_f32(x)
-        else:
-            return bfloat16_of_f64(x)
+cdef inline integer_t to_integer(real_t x, const integer_t *like) noexcept nogil:
+    """Towards zero; what is too large becomes the largest, a NaN 0."""
+    if integer_t is unaligned_int64:
+        return i64_of(x)
+    elif integer_t is unaligned_uint64:
+        return u64_of(x)
+    elif integer_t is unaligned_int32:
+        return <int32_t>bounded_whole(x, -2147483648.0, 2147483647.0)
+    elif integer_t is unaligned_uint32:
+        return <uint32_t>bounded_whole(x, 0, 4294967295.0)
+    elif real_t is unaligned_double:
+        return <integer_t>bounded_whole(x, least(like), most(like))
     else:
-        return <target_t>x
+        return <integer_t>bounded_i32(x, least(like), most(like))
 
 
-cdef inline void store(const real *src, target_t *dst, ptrdiff_t stride,
+cdef inline int least(const integer_t *like) noexcept nogil:
+    """Of integers of at most 16 bits."""
+    if integer_t is int8_t:
+        return -128
+    elif integer_t is unaligned_int16:
+        return -32768
+    else:
+        return 0
+
+
+cdef inline int most(const integer_t *like) noexcept nogil:
+    if integer_t is int8_t:
+        return 127
+    elif integer_t is uint8_t:
+        return 255
+    elif integer_t is unaligned_int16:
+        return 32767
+    else:
+        return 65535
+
+
+cdef inline element_t stored(number_t x, const element_t *like) noexcept nogil:
+    """A number as an element, rounded once; whole numbers wrap, complex ones lose their imaginary part."""
+    cdef bool_t truth
+    cdef element_t z
+    if element_t is bool_t:
+        if number_t is unaligned_complex128:
+            truth.truth = (x.real != 0) | (x.imag != 0)
+        else:
+            truth.truth = x != 0
+        return truth
+    elif element_t is unaligned_complex64 or element_t is unaligned_complex128:
+        if number_t is unaligned_complex128:
+            z.real, z.imag = x.real, x.imag
+        else:
+            z.real, z.imag = x, 0
+        return z
+    elif number_t is unaligned_complex128:
+        return stored(<unaligned_double>x.real, like)
+    elif element_t is half_t:
+        if number_t is unaligned_float:
+            return half_of_f32(x)
+        elif number_t is unaligned_double:
+            return half_of_f64(x)
+        else:
+            return half_of_f64(odd_of_i64(x))
+    elif element_t is bfloat16_t:
+        if number_t is unaligned_float:
+            return bfloat16_of_f32(x)
+        elif number_t is unaligned_double:
+            return bfloat16_of_f64(x)
+        else:
+            return bfloat16_of_f64(odd_of_i64(x))
+    elif element_t is unaligned_float or element_t is unaligned_double:
+        return <element_t>x
+    elif number_t is unaligned_int64:
+        return <element_t>x
+    else:
+        return to_integer(x, like)
+
+
+cdef inline void store(const number_t *src, element_t *dst, ptrdiff_t stride,
                        ptrdiff_t n) noexcept nogil:
     """Round a dense run to elements `stride` bytes apart."""
     cdef ptrdiff_t i
-    if stride == sizeof(target_t):
-        if target_t is half_t:
-            if real is float:
+    if stride == sizeof(element_t):
+        if element_t is half_t:
+            if number_t is unaligned_float:
                 floats_to_halves(src, dst, n)
                 return
         for i in range(n):
-            dst[i] = stored(src[i], dst[0])
+            dst[i] = stored(src[i], dst)
     else:
         for i in range(n):
-            (<target_t *>(<char *>dst + i * stride))[0] = stored(src[i], dst[0])
-
-
-cdef inline void store_complex(const real *src, part_t *dst, ptrdiff_t stride,
-                               ptrdiff_t n) noexcept nogil:
-    """Real parts from a dense run, imaginary parts zero."""
-    cdef ptrdiff_t i
-    cdef part_t *element
-    for i in range(n):
-        element = <part_t *>(<char *>dst + i * stride)
-        element[0] = <part_t>src[i]
-        element[1] = 0
+            (<element_t *>(<char *>dst + i * stride))[0] = stored(src[i], dst)
 
 
 cdef inline void copy_bits(const bits_t *src, ptrdiff_t src_stride, bits_t *dst,
@@ -163,16 +295,22 @@ cdef inline void copy_bits(const bits_t *src, ptrdiff_t src_stride, bits_t *dst,
 
 cdef inline void copy_elements(const char *src, ptrdiff_t src_stride, char *dst,
                                ptrdiff_t dst_stride, ptrdiff_t n, int size) noexcept nogil:
+    cdef ptrdiff_t i
     if size == 1:
         copy_bits(<const uint8_t *>src, src_stride, <uint8_t *>dst, dst_stride, n)
     elif size == 2:
-        copy_bits(<const uint16_t *>src, src_stride, <uint16_t *>dst, dst_stride, n)
+        copy_bits(<const unaligned_uint16 *>src, src_stride, <unaligned_uint16 *>dst, dst_stride, n)
     elif size == 4:
-        copy_bits(<const uint32_t *>src, src_stride, <uint32_t *>dst, dst_stride, n)
+        copy_bits(<const unaligned_uint32 *>src, src_stride, <unaligned_uint32 *>dst, dst_stride, n)
     elif size == 8:
-        copy_bits(<const uint64_t *>src, src_stride, <uint64_t *>dst, dst_stride, n)
+        copy_bits(<const unaligned_uint64 *>src, src_stride, <unaligned_uint64 *>dst, dst_stride, n)
+    elif size == 16:
+        copy_bits(<const unaligned_pair *>src, src_stride, <unaligned_pair *>dst, dst_stride, n)
+    elif src_stride == size and dst_stride == size:
+        memcpy(dst, src, n * size)
     else:
-        copy_bits(<const pair_t *>src, src_stride, <pair_t *>dst, dst_stride, n)
+        for i in range(n):
+            memcpy(dst + i * dst_stride, src + i * src_stride, size)
 
 
 cdef inline void copy_element(char *target, const char *source, ptrdiff_t size) noexcept nogil:

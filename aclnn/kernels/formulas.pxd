@@ -4,11 +4,58 @@ Both arms of a choice are computed and one is selected, so that the loops around
 vectorise; an overflow in the arm not taken therefore never shows.  Formulas follow CANN's public
 operator documentation.
 
-`p` are the call's scalars.  Most have besides a form that is made for registers and computes in
-float (`lane_formulas.h` lists them); what that leaves open, the double form here decides.
+`p` are the node's numbers.  A formula takes up to four elements, then `p`; what it computes in says
+what it is for:
+
+- `double`: every real result, rounded once from it.
+- `real`, which is float or double: the same, and in float for float32 results, which a float
+  loses nothing of but by its one rounding.
+- `number`, which may be a whole number besides: exact in each of them, so that float serves halves
+  and truth values too.
+
+More forms of a formula have its name and an ending: `_half` computes halves of one dtype in float,
+and says why no second rounding shows; `_f64` is for float64 results, where the first form rounds in a
+way that suits less precise ones; `_whole` is on int64, `_complex` on complex numbers.
+
+Some have besides a form that is made for registers and computes in float (`lane_formulas.h` lists
+them); what that leaves open, the double form here decides.
 """
 
-from libc.math cimport NAN
+from libc.math cimport INFINITY, NAN
+from libc.stdint cimport int64_t
+
+cdef extern from "kernel_abi.h":
+    ctypedef union kernel_number:
+        double real
+        int64_t whole
+
+cdef extern from "number.h":
+    ctypedef struct complex_t "unaligned_complex128":
+        double real
+        double imag
+
+cdef extern from "<math.h>" nogil:
+    float floor_f32 "floorf"(float) noexcept
+    double floor_f64 "floor"(double) noexcept
+    float ceil_f32 "ceilf"(float) noexcept
+    double ceil_f64 "ceil"(double) noexcept
+    float sqrt_f32 "sqrtf"(float) noexcept
+    double sqrt_f64 "sqrt"(double) noexcept
+    float abs_f32 "fabsf"(float) noexcept
+    double fabs(double) noexcept
+    # Accurate to a unit in the last place or so, over the whole range, but element by element.
+    double libm_exp "exp"(double) noexcept
+    double libm_exp2 "exp2"(double) noexcept
+    double libm_expm1 "expm1"(double) noexcept
+    double libm_log "log"(double) noexcept
+    double libm_log1p "log1p"(double) noexcept
+    double libm_log2 "log2"(double) noexcept
+    double libm_log10 "log10"(double) noexcept
+    double libm_sin "sin"(double) noexcept
+    double libm_cos "cos"(double) noexcept
+    double libm_erf "erf"(double) noexcept
+    double libm_pow "pow"(double, double) noexcept
+    double libm_copysign "copysign"(double, double) noexcept
 
 cdef extern from "vector_math.h" nogil:
     double fma_f64(double, double, double) noexcept
@@ -16,14 +63,19 @@ cdef extern from "vector_math.h" nogil:
     double ordered_f64(double, double) noexcept
     double product_error(double, double, double) noexcept
     double odd_f64(double, double) noexcept
-    double exp_f64(double) noexcept
-    double expm1_f64(double) noexcept
+    double odd_scaled_sum(double, double, double) noexcept
+    float scaled_sum_f32(float, float, float) noexcept
+    float scaled_sum_half(float, float, float) noexcept
+    double scaled_sum_f64(double, double, double) noexcept
+    float product_half(float, float) noexcept
+    float quotient_half(float, float) noexcept
+    double exp_of "exp_f64"(double) noexcept
+    double exp2_of "exp2_f64"(double) noexcept
+    double expm1_of "expm1_f64"(double) noexcept
     double mills_variable(double) noexcept
     double gelu_slope_factor(double) noexcept
     double mills_factor(double) noexcept
-    double log_f64(double) noexcept
-    double fabs(double) noexcept
-    double INFINITY
+    double log_of "log_f64"(double) noexcept
 
 cdef extern from *:
     """
@@ -34,6 +86,11 @@ cdef extern from *:
 ctypedef fused real:
     float
     double
+
+ctypedef fused number:
+    float
+    double
+    int64_t
 
 
 cdef inline real ordered(real r, real x) noexcept nogil:
@@ -94,7 +151,7 @@ cdef inline double elu(double x, const double *p) noexcept nogil:
     cdef double below = x if x <= 0 else 0
     cdef double far = p[2] * below
     cdef double y = exponent(far)
-    cdef double growth = expm1_f64(y)
+    cdef double growth = expm1_of(y)
     # What a double does not show: the second part of y + y^2/2, and that e^y - 1 never reaches -1.
     cdef double low = 0.5 * y * y if growth == y else 0
     cdef double more = BARELY if growth == -1 else 0
@@ -114,11 +171,11 @@ cdef inline double elu_f64(double x, const double *p) noexcept nogil:
     cdef double far = p[2] * below
     cdef double y = exponent(far)
     cdef double lost = product_error(p[2], below, far)
-    cdef double grown = expm1_f64(y)
+    cdef double grown = expm1_of(y)
     cdef double growth = grown + (grown + 1) * lost
     growth = growth if fabs(lost) < 1 else grown  # always, unless it is no number
     growth = INFINITY if far == INFINITY else growth
-    cdef double rest = exp_f64(exponent(far - y if far > y else 0))
+    cdef double rest = exp_of(exponent(far - y if far > y else 0))
     cdef double scale = p[1] * p[0]
     cdef double slope = scale * p[2]
     cdef double tiny = 1e-17 if slope != 0 else 0
@@ -134,7 +191,7 @@ cdef inline double elu_f64(double x, const double *p) noexcept nogil:
 cdef inline double elu_backward(double g, double x, const double *p) noexcept nogil:
     cdef double below = x if x < 0 else 0
     cdef double y = p[2] * below
-    cdef double decay = exp_f64(exponent(y))
+    cdef double decay = exp_of(exponent(y))
     # A double may not show that e^y is less or more than 1; its neighbours do, and break ties.
     cdef double beside = 0.9999999999999999 if y < 0 else 1.0
     beside = 1.0000000000000002 if y > 0 else beside
@@ -179,7 +236,7 @@ cdef inline double gelu(double x, const double *p) noexcept nogil:
     cdef double t = fabs(x)
     t = t if t < 37.5 else 37.5
     cdef double ratio = mills_factor(mills_variable(t)) / (t + 4.0)
-    cdef double tail = exp_f64(-0.5 * t * t) * 0.3989422804014327 * ratio
+    cdef double tail = exp_of(-0.5 * t * t) * 0.3989422804014327 * ratio
     cdef double r = times_slope(x, 1.0 - tail if x > 0 else tail, x, 0.3989422804014327, -BARELY)
     r = x - x if x == -INFINITY else r
     return canonical(r)
@@ -192,7 +249,7 @@ cdef inline double gelu_backward(double g, double x, const double *p) noexcept n
     """
     cdef double t = fabs(x)
     t = t if t < 37.5 else 37.5
-    cdef double tail = exp_f64(-0.5 * t * t) * 0.3989422804014327 * (
+    cdef double tail = exp_of(-0.5 * t * t) * 0.3989422804014327 * (
         (0.7517915246935645 - t) - 5.98e-17) * gelu_slope_factor(mills_variable(t))
     cdef double slope = 1.0 - tail if x > 0 else tail
     cdef double r = times_slope(g, slope, x, 0.7978845608028654, BARELY)
@@ -209,7 +266,7 @@ cdef inline double bounded(double x) noexcept nogil:
 cdef inline double decay_of_tanh_form(double near) noexcept nogil:
     """e^(-2|w|) with w = sqrt(2/pi) (x + 0.044715 x^3); (1 + tanh(w))/2 = 1/(1 + e^(-2w))."""
     cdef double w2 = near * fma_f64(0.07135481627260025, near * near, 1.5957691216057308)
-    return exp_f64(exponent(-fabs(w2)))
+    return exp_of(exponent(-fabs(w2)))
 
 
 cdef inline double gelu_tanh(double x, const double *p) noexcept nogil:
@@ -241,7 +298,7 @@ cdef inline double logit(double x, const double *p) noexcept nogil:
     cdef double high = 1.0 if eps < 0 else <double>(<float>1.0 - <float>eps)
     cdef double z = high if x > high else x
     z = low if x < low else z  # decides where eps is more than 1/2
-    cdef double r = log_f64(z / (1.0 - z))
+    cdef double r = log_of(z / (1.0 - z))
     r = -INFINITY if z == 0 else r
     r = INFINITY if z == 1 else r
     r = r if (z >= 0) & (z <= 1) else NAN
@@ -264,3 +321,721 @@ cdef inline double logit_backward(double x, double dy, const double *p) noexcept
     cdef bint inside = (x >= low) & (x <= high) & (eps < 1)
     cdef double q = dy / (x * (1 - x)) if inside else outside_of_logit(dy, eps)
     return canonical(q if x - x == 0 else NAN)
+
+
+# --- Sums, products, quotients: rounded once, whatever the dtype ----------------------------------
+#
+# Halves of one dtype: a float has more than twice their digits and two more, so that rounding a sum
+# or a quotient of two of them, or a root, to it first does not show (Figueroa). Products are exact.
+# What is less than the smallest normal float, which bfloat16 reaches as well, is made odd.
+
+cdef inline real scaled_sum(real a, real b, double c) noexcept nogil:
+    """a + c b: in float rounded once, in double to odd, for what is rounded once more."""
+    if real is float:
+        return canonical(scaled_sum_f32(a, b, <float>c))
+    else:
+        return canonical(odd_scaled_sum(a, b, c))
+
+
+cdef inline real add(real a, real b, const double *p) noexcept nogil:
+    return scaled_sum(a, b, p[0])
+
+
+cdef inline float add_half(float a, float b, const double *p) noexcept nogil:
+    return canonical(scaled_sum_half(a, b, <float>p[0]))
+
+
+cdef inline double add_f64(double a, double b, const double *p) noexcept nogil:
+    return canonical(scaled_sum_f64(a, b, p[0]))
+
+
+cdef inline int64_t add_whole(int64_t a, int64_t b, const kernel_number *p) noexcept nogil:
+    return a + p[0].whole * b
+
+
+cdef inline real sub(real a, real b, const double *p) noexcept nogil:
+    return scaled_sum(a, b, -p[0])
+
+
+cdef inline float sub_half(float a, float b, const double *p) noexcept nogil:
+    return canonical(scaled_sum_half(a, b, <float>-p[0]))
+
+
+cdef inline double sub_f64(double a, double b, const double *p) noexcept nogil:
+    return canonical(scaled_sum_f64(a, b, -p[0]))
+
+
+cdef inline int64_t sub_whole(int64_t a, int64_t b, const kernel_number *p) noexcept nogil:
+    return a - p[0].whole * b
+
+
+cdef inline real rsub(real a, real b, const double *p) noexcept nogil:
+    """b - alpha a."""
+    return scaled_sum(b, a, -p[0])
+
+
+cdef inline float rsub_half(float a, float b, const double *p) noexcept nogil:
+    return canonical(scaled_sum_half(b, a, <float>-p[0]))
+
+
+cdef inline double rsub_f64(double a, double b, const double *p) noexcept nogil:
+    return canonical(scaled_sum_f64(b, a, -p[0]))
+
+
+cdef inline int64_t rsub_whole(int64_t a, int64_t b, const kernel_number *p) noexcept nogil:
+    return b - p[0].whole * a
+
+
+cdef inline real mul(real a, real b, const double *p) noexcept nogil:
+    return canonical(a * b)
+
+
+cdef inline float mul_half(float a, float b, const double *p) noexcept nogil:
+    return canonical(product_half(a, b))
+
+
+cdef inline int64_t mul_whole(int64_t a, int64_t b, const kernel_number *p) noexcept nogil:
+    return a * b
+
+
+cdef inline real div(real a, real b, const double *p) noexcept nogil:
+    return canonical(a / b)
+
+
+cdef inline float div_half(float a, float b, const double *p) noexcept nogil:
+    return canonical(quotient_half(a, b))
+
+
+cdef inline int64_t quotient(int64_t a, int64_t b) noexcept nogil:
+    """Towards zero; 0 where the divisor is; the one quotient that is too large wraps."""
+    cdef bint divides = (b != 0) & (b != -1)
+    return a // b if divides else (-a if b else 0)
+
+
+cdef inline int64_t div_whole(int64_t a, int64_t b, const kernel_number *p) noexcept nogil:
+    return quotient(a, b)
+
+
+# With a number in the place of the second operand: p[0]; of sums, alpha is p[1]. Numbers are floats,
+# but for float64 results: the products are exact in double.
+
+cdef inline real adds(real a, const double *p) noexcept nogil:
+    return scaled_sum(a, <real>p[0], p[1])
+
+
+cdef inline double adds_f64(double a, const double *p) noexcept nogil:
+    return canonical(scaled_sum_f64(a, p[0], p[1]))
+
+
+cdef inline int64_t adds_whole(int64_t a, const kernel_number *p) noexcept nogil:
+    return a + p[1].whole * p[0].whole
+
+
+cdef inline real subs(real a, const double *p) noexcept nogil:
+    return scaled_sum(a, <real>p[0], -p[1])
+
+
+cdef inline double subs_f64(double a, const double *p) noexcept nogil:
+    return canonical(scaled_sum_f64(a, p[0], -p[1]))
+
+
+cdef inline int64_t subs_whole(int64_t a, const kernel_number *p) noexcept nogil:
+    return a - p[1].whole * p[0].whole
+
+
+cdef inline real rsubs(real a, const double *p) noexcept nogil:
+    """p[0] - alpha a."""
+    return scaled_sum(<real>p[0], a, -p[1])
+
+
+cdef inline double rsubs_f64(double a, const double *p) noexcept nogil:
+    return canonical(scaled_sum_f64(p[0], a, -p[1]))
+
+
+cdef inline int64_t rsubs_whole(int64_t a, const kernel_number *p) noexcept nogil:
+    return p[0].whole - p[1].whole * a
+
+
+cdef inline real muls(real a, const double *p) noexcept nogil:
+    return canonical(a * <real>p[0])
+
+
+cdef inline int64_t muls_whole(int64_t a, const kernel_number *p) noexcept nogil:
+    return a * p[0].whole
+
+
+cdef inline real divs(real a, const double *p) noexcept nogil:
+    return canonical(a / <real>p[0])
+
+
+cdef inline int64_t divs_whole(int64_t a, const kernel_number *p) noexcept nogil:
+    return quotient(a, p[0].whole)
+
+
+cdef inline real square(real x, const double *p) noexcept nogil:
+    return canonical(x * x)
+
+
+cdef inline float square_half(float x, const double *p) noexcept nogil:
+    return canonical(product_half(x, x))
+
+
+cdef inline int64_t square_whole(int64_t x, const kernel_number *p) noexcept nogil:
+    return x * x
+
+
+cdef inline real reciprocal(real x, const double *p) noexcept nogil:
+    return canonical(1 / x)
+
+
+cdef inline float reciprocal_half(float x, const double *p) noexcept nogil:
+    return canonical(quotient_half(1, x))
+
+
+cdef inline real root(real x) noexcept nogil:
+    if real is float:
+        return sqrt_f32(x)
+    else:
+        return sqrt_f64(x)
+
+
+cdef inline real sqrt(real x, const double *p) noexcept nogil:
+    return canonical(root(x))
+
+
+cdef inline float sqrt_half(float x, const double *p) noexcept nogil:
+    return canonical(root(x))
+
+
+cdef inline double rsqrt(double x, const double *p) noexcept nogil:
+    return canonical(1 / sqrt_f64(x))
+
+
+# --- Choices, comparisons: no bit is computed -------------------------------------------------------
+
+cdef inline number taken(const kernel_number *p, number like) noexcept nogil:
+    """A number of the node, as what is computed in."""
+    if number is int64_t:
+        return p.whole
+    else:
+        return <number>p.real
+
+
+cdef inline number neg(number x, const kernel_number *p) noexcept nogil:
+    return -x
+
+
+cdef inline number abs(number x, const kernel_number *p) noexcept nogil:
+    if number is float:
+        return abs_f32(x)
+    elif number is double:
+        return fabs(x)
+    else:
+        return -x if x < 0 else x
+
+
+cdef inline number floor(number x, const kernel_number *p) noexcept nogil:
+    if number is float:
+        return floor_f32(x)
+    elif number is double:
+        return floor_f64(x)
+    else:
+        return x
+
+
+cdef inline number ceil(number x, const kernel_number *p) noexcept nogil:
+    if number is float:
+        return ceil_f32(x)
+    elif number is double:
+        return ceil_f64(x)
+    else:
+        return x
+
+
+cdef inline number maximum(number a, number b, const kernel_number *p) noexcept nogil:
+    """A NaN in either wins."""
+    return a if (a > b) | (a != a) else b
+
+
+cdef inline number minimum(number a, number b, const kernel_number *p) noexcept nogil:
+    return a if (a < b) | (a != a) else b
+
+
+cdef inline number clamp(number x, const kernel_number *p) noexcept nogil:
+    """min(max(x, p[0]), p[1]); a NaN in any of them wins."""
+    cdef number low = taken(&p[0], x), high = taken(&p[1], x)
+    cdef number above = low if (x < low) | (low != low) else x
+    return high if (above > high) | (high != high) else above
+
+
+cdef inline number relu(number x, const kernel_number *p) noexcept nogil:
+    """A NaN stays."""
+    return <number>0 if x <= 0 else x
+
+
+cdef inline number relu_backward(number g, number x, const kernel_number *p) noexcept nogil:
+    """Where x is a NaN the gradient passes."""
+    return <number>0 if x <= 0 else g
+
+
+cdef inline number threshold(number x, const kernel_number *p) noexcept nogil:
+    """x above p[0], else p[1]; a NaN stays."""
+    return taken(&p[1], x) if x <= taken(&p[0], x) else x
+
+
+cdef inline number threshold_backward(number g, number x, const kernel_number *p) noexcept nogil:
+    return <number>0 if x <= taken(&p[0], x) else g
+
+
+cdef inline number where(number c, number a, number b, const kernel_number *p) noexcept nogil:
+    return a if c != 0 else b
+
+
+cdef inline number eq(number a, number b, const kernel_number *p) noexcept nogil:
+    return <number>1 if a == b else <number>0
+
+
+cdef inline number ne(number a, number b, const kernel_number *p) noexcept nogil:
+    return <number>1 if a != b else <number>0
+
+
+cdef inline number lt(number a, number b, const kernel_number *p) noexcept nogil:
+    return <number>1 if a < b else <number>0
+
+
+cdef inline number le(number a, number b, const kernel_number *p) noexcept nogil:
+    return <number>1 if a <= b else <number>0
+
+
+cdef inline number gt(number a, number b, const kernel_number *p) noexcept nogil:
+    return <number>1 if a > b else <number>0
+
+
+cdef inline number ge(number a, number b, const kernel_number *p) noexcept nogil:
+    return <number>1 if a >= b else <number>0
+
+
+cdef inline number logical_and(number a, number b, const kernel_number *p) noexcept nogil:
+    return <number>1 if (a != 0) & (b != 0) else <number>0
+
+
+cdef inline number logical_or(number a, number b, const kernel_number *p) noexcept nogil:
+    return <number>1 if (a != 0) | (b != 0) else <number>0
+
+
+cdef inline number logical_xor(number a, number b, const kernel_number *p) noexcept nogil:
+    return <number>1 if (a != 0) != (b != 0) else <number>0
+
+
+cdef inline number logical_not(number x, const kernel_number *p) noexcept nogil:
+    return <number>1 if x == 0 else <number>0
+
+
+cdef inline double fill(const double *p) noexcept nogil:
+    return p[0]
+
+
+cdef inline int64_t fill_whole(const kernel_number *p) noexcept nogil:
+    return p[0].whole
+
+
+# --- Exponentials, logarithms, powers, trigonometry -------------------------------------------------
+
+cdef inline double beside(double r, double x, double error) noexcept nogil:
+    """r, or, where it is x itself, a number that tells on which side of x the exact value lies.
+
+    That may be all that breaks a tie, if the result has fewer digits than x.
+    """
+    return odd_f64(r, error) if (r == x) & (x != 0) & (x - x == 0) else r
+
+
+cdef inline double exp(double x, const double *p) noexcept nogil:
+    return canonical(exp_of(exponent(x)))
+
+
+cdef inline double exp_f64(double x, const double *p) noexcept nogil:
+    return canonical(libm_exp(x))
+
+
+cdef inline double exp2(double x, const double *p) noexcept nogil:
+    """Of whole numbers powers of two, which may be ties of halves."""
+    return canonical(exp2_of(exponent(x)))
+
+
+cdef inline double exp2_f64(double x, const double *p) noexcept nogil:
+    return canonical(libm_exp2(x))
+
+
+cdef inline double expm1(double x, const double *p) noexcept nogil:
+    """x + x^2/2 near 0, of which the second part may be all that breaks a tie."""
+    cdef double second = 0.5 * x * x
+    cdef double near = beside(x + second if x != 0 else x, x, second)
+    return canonical(near if fabs(x) < 1e-8 else expm1_of(exponent(x)))
+
+
+cdef inline double expm1_f64(double x, const double *p) noexcept nogil:
+    return canonical(libm_expm1(x))
+
+
+cdef inline double logarithm(double x, double scale) noexcept nogil:
+    cdef double r = log_of(x) * scale
+    r = -INFINITY if x == 0 else r
+    r = INFINITY if x == INFINITY else r
+    return NAN if (x < 0) | (x != x) else r
+
+
+cdef inline double log(double x, const double *p) noexcept nogil:
+    return logarithm(x, 1)
+
+
+cdef inline double log_f64(double x, const double *p) noexcept nogil:
+    return canonical(libm_log(x))
+
+
+cdef inline double log2(double x, const double *p) noexcept nogil:
+    return logarithm(x, 1.4426950408889634)
+
+
+cdef inline double log2_f64(double x, const double *p) noexcept nogil:
+    return canonical(libm_log2(x))
+
+
+cdef inline double log10(double x, const double *p) noexcept nogil:
+    return logarithm(x, 0.4342944819032518)
+
+
+cdef inline double log10_f64(double x, const double *p) noexcept nogil:
+    return canonical(libm_log10(x))
+
+
+cdef inline double log1p(double x, const double *p) noexcept nogil:
+    """What rounding takes from 1 + x is divided by it and comes back; near 0, x - x^2/2."""
+    cdef double u = 1 + x
+    cdef double r = log_of(u) + (x - (u - 1)) / u
+    cdef double second = -0.5 * x * x
+    r = beside(x + second if x != 0 else x, x, second) if fabs(x) < 1e-8 else r
+    r = x if x == INFINITY else r
+    r = -INFINITY if x == -1 else r
+    return NAN if (x < -1) | (x != x) else r
+
+
+cdef inline double log1p_f64(double x, const double *p) noexcept nogil:
+    return canonical(libm_log1p(x))
+
+
+cdef inline double pow(double a, double b, const double *p) noexcept nogil:
+    return canonical(libm_pow(a, b))
+
+
+cdef inline double pows(double a, const double *p) noexcept nogil:
+    """a to the power of p[0]."""
+    return canonical(libm_pow(a, p[0]))
+
+
+cdef inline double rpows(double b, const double *p) noexcept nogil:
+    """p[0] to the power of b."""
+    return canonical(libm_pow(p[0], b))
+
+
+cdef inline int64_t power(int64_t a, int64_t b) noexcept nogil:
+    """By squaring; wraps. With a negative exponent 1 and -1 have whole powers, all else gives 0."""
+    cdef int64_t r = 1, n = b if b >= 0 else (b & 1)
+    if b < 0 and a != 1 and a != -1:
+        return 0
+    while n:
+        if n & 1:
+            r *= a
+        a *= a
+        n >>= 1
+    return r
+
+
+cdef inline int64_t pow_whole(int64_t a, int64_t b, const kernel_number *p) noexcept nogil:
+    return power(a, b)
+
+
+cdef inline int64_t pows_whole(int64_t a, const kernel_number *p) noexcept nogil:
+    return power(a, p[0].whole)
+
+
+cdef inline int64_t rpows_whole(int64_t b, const kernel_number *p) noexcept nogil:
+    return power(p[0].whole, b)
+
+
+cdef inline double sin(double x, const double *p) noexcept nogil:
+    return canonical(beside(libm_sin(x), x, -x))
+
+
+cdef inline double sin_f64(double x, const double *p) noexcept nogil:
+    return canonical(libm_sin(x))
+
+
+cdef inline double cos(double x, const double *p) noexcept nogil:
+    return canonical(libm_cos(x))
+
+
+cdef inline double erf(double x, const double *p) noexcept nogil:
+    return canonical(libm_erf(x))
+
+
+cdef inline double tanh(double x, const double *p) noexcept nogil:
+    """(1 - e^(-2|x|)) / (1 + e^(-2|x|)) with the sign of x."""
+    cdef double grown = expm1_of(exponent(-2 * fabs(x)))
+    cdef double r = -grown / (2 + grown)
+    r = -r if x < 0 else r
+    return canonical(beside(r if x != 0 else x, x, -x))
+
+
+cdef inline double tanh_f64(double x, const double *p) noexcept nogil:
+    """e^(2|x|) - 1, which is accurate where it is small; 1 less a little where it is large."""
+    cdef double t = fabs(x)
+    cdef double grown = libm_expm1(2 * (t if t < 22 else 22))
+    cdef double total = grown + 2
+    cdef double lost = grown - (total - 2)
+    cdef double small = grown / total
+    small -= small * (lost / total)
+    cdef double r = 1 - 2 / total if t > 0.5 else small
+    return canonical(libm_copysign(r, x) if x == x else x)
+
+
+# --- Sigmoid, SiLU, SwiGLU --------------------------------------------------------------------------
+
+cdef inline double decay(double x) noexcept nogil:
+    return exp_of(exponent(-fabs(x)))
+
+
+cdef inline double sigma(double x, double e) noexcept nogil:
+    """1 / (1 + e^-x), where e is e^-|x|."""
+    return (e if x < 0 else 1.0) / (1.0 + e)
+
+
+cdef inline double slope_of_silu(double x, double e) noexcept nogil:
+    """s (1 + x (1 - s)); its limits at the infinities."""
+    cdef double near = x if x < 800 else 800
+    near = near if near > -800 else -800
+    near = near if x == x else x
+    return sigma(x, e) * fma_f64(near, (1.0 if x < 0 else e) / (1.0 + e), 1.0)
+
+
+cdef inline double sigmoid(double x, const double *p) noexcept nogil:
+    return canonical(sigma(x, decay(x)))
+
+
+cdef inline double sigmoid_f64(double x, const double *p) noexcept nogil:
+    return canonical(sigma(x, libm_exp(-fabs(x))))
+
+
+cdef inline double sigmoid_backward(double g, double y, const double *p) noexcept nogil:
+    """g y (1 - y), from the result; what rounding takes from 1 - y may be all that breaks a tie."""
+    cdef double rest = 1 - y
+    return canonical(odd_product(g * y, rest, (1 - rest) - y))
+
+
+cdef inline double sigmoid_backward_f64(double g, double y, const double *p) noexcept nogil:
+    return canonical(g * (y * (1 - y)))
+
+
+cdef inline double tanh_backward(double g, double y, const double *p) noexcept nogil:
+    """g (1 - y^2), from the result."""
+    cdef double square = y * y
+    cdef double rest = 1 - square
+    return canonical(odd_product(g, rest, (1 - rest) - square))
+
+
+cdef inline double tanh_backward_f64(double g, double y, const double *p) noexcept nogil:
+    return canonical(g * ((1 - y) * (1 + y)))
+
+
+cdef inline double times_sigma(double a, double x) noexcept nogil:
+    """a / (1 + e^-x), where a is a product with x: at minus infinity 0 times infinity."""
+    cdef double r = times_slope(a, sigma(x, decay(x)), x, 0.25, -BARELY)
+    return canonical(NAN if x == -INFINITY else ordered(r, x))
+
+
+cdef inline double times_sigma_f64(double a, double x) noexcept nogil:
+    """e^x in two parts where it is so small that it would lose digits."""
+    cdef double far = 64.0 if x < -640 else 0.0
+    cdef double e = libm_exp((x if x < 0 else -x) + far)
+    cdef double low = 1.603810890548638e-28 if x < -640 else 1.0
+    cdef double r = a / (1 + e) if x >= 0 else a * e / (1 + e * low) * low
+    return canonical(NAN if x == -INFINITY else ordered(r, x))
+
+
+cdef inline double silu(double x, const double *p) noexcept nogil:
+    return times_sigma(x, x)
+
+
+cdef inline double silu_f64(double x, const double *p) noexcept nogil:
+    return times_sigma_f64(x, x)
+
+
+cdef inline double silu_backward(double g, double x, const double *p) noexcept nogil:
+    cdef double r = times_slope(g, slope_of_silu(x, decay(x)), x, 0.5, BARELY)
+    return ordered(r, x)
+
+
+cdef inline double slope_of_silu_f64(double x) noexcept nogil:
+    """What rounding takes of each part comes back: beside the root, near -1.28, the parts cancel, and
+    the error is that of the exponential."""
+    cdef double near = x if x < 800 else 800
+    near = near if near > -800 else -800
+    near = near if x == x else x
+    cdef double e = libm_exp(-fabs(near))
+    cdef double total = 1 + e
+    cdef double lost = e - (total - 1)
+    cdef double above = 1.0 if near < 0 else e
+    cdef double rest = above / total
+    cdef double rest_low = (-product_error(rest, total, above) - rest * lost) / total
+    cdef double scaled = near * rest
+    cdef double low = product_error(near, rest, scaled) + near * rest_low
+    cdef double one = 1 + scaled
+    cdef double taken = one - scaled
+    low += (1 - taken) + (scaled - (one - taken))
+    return (e if near < 0 else 1.0) / total * (one + low)
+
+
+cdef inline double silu_backward_f64(double g, double x, const double *p) noexcept nogil:
+    return ordered(g * slope_of_silu_f64(x), x)
+
+
+cdef inline double swiglu(double a, double b, const double *p) noexcept nogil:
+    """silu(a) b."""
+    return times_sigma(a * b, a)
+
+
+cdef inline double swiglu_f64(double a, double b, const double *p) noexcept nogil:
+    return canonical(times_sigma_f64(a, a) * b)
+
+
+cdef inline double swiglu_backward_a(double g, double a, double b,
+                                     const double *p) noexcept nogil:
+    cdef double r = times_slope(g * b, slope_of_silu(a, decay(a)), a, 0.5, BARELY)
+    return ordered(r, a)
+
+
+cdef inline double swiglu_backward_a_f64(double g, double a, double b,
+                                         const double *p) noexcept nogil:
+    return ordered(g * slope_of_silu_f64(a) * b, a)
+
+
+cdef inline double swiglu_backward_b(double g, double a, const double *p) noexcept nogil:
+    return times_sigma(g * a, a)
+
+
+cdef inline double swiglu_backward_b_f64(double g, double a, const double *p) noexcept nogil:
+    return canonical(times_sigma_f64(a, a) * g)
+
+
+# --- Complex numbers: the plain formulas; a number of the node takes two places ----------------------
+
+cdef inline complex_t complex_of(double x, double y) noexcept nogil:
+    cdef complex_t z
+    z.real, z.imag = x, y
+    return z
+
+
+cdef inline complex_t product(complex_t a, complex_t b) noexcept nogil:
+    return complex_of(a.real * b.real - a.imag * b.imag, a.real * b.imag + a.imag * b.real)
+
+
+cdef inline complex_t ratio(complex_t a, complex_t b) noexcept nogil:
+    """Of numbers that are scaled by the larger part of the divisor (Smith)."""
+    cdef double r, d
+    if fabs(b.real) >= fabs(b.imag):
+        r = b.imag / b.real
+        d = b.real + b.imag * r
+        return complex_of((a.real + a.imag * r) / d, (a.imag - a.real * r) / d)
+    r = b.real / b.imag
+    d = b.real * r + b.imag
+    return complex_of((a.real * r + a.imag) / d, (a.imag * r - a.real) / d)
+
+
+cdef inline complex_t total(complex_t a, complex_t b, double x, double y) noexcept nogil:
+    """a + (x + iy) b."""
+    cdef complex_t c = product(complex_of(x, y), b)
+    if (x == 1 or x == -1) and y == 0:
+        return complex_of(a.real + x * b.real, a.imag + x * b.imag)
+    return complex_of(a.real + c.real, a.imag + c.imag)
+
+
+cdef inline complex_t add_complex(complex_t a, complex_t b, const double *p) noexcept nogil:
+    return total(a, b, p[0], p[1])
+
+
+cdef inline complex_t sub_complex(complex_t a, complex_t b, const double *p) noexcept nogil:
+    return total(a, b, -p[0], -p[1])
+
+
+cdef inline complex_t rsub_complex(complex_t a, complex_t b, const double *p) noexcept nogil:
+    return total(b, a, -p[0], -p[1])
+
+
+cdef inline complex_t mul_complex(complex_t a, complex_t b, const double *p) noexcept nogil:
+    return product(a, b)
+
+
+cdef inline complex_t div_complex(complex_t a, complex_t b, const double *p) noexcept nogil:
+    return ratio(a, b)
+
+
+cdef inline complex_t adds_complex(complex_t a, const double *p) noexcept nogil:
+    return total(a, complex_of(p[0], p[1]), p[2], p[3])
+
+
+cdef inline complex_t subs_complex(complex_t a, const double *p) noexcept nogil:
+    return total(a, complex_of(p[0], p[1]), -p[2], -p[3])
+
+
+cdef inline complex_t rsubs_complex(complex_t a, const double *p) noexcept nogil:
+    return total(complex_of(p[0], p[1]), a, -p[2], -p[3])
+
+
+cdef inline complex_t muls_complex(complex_t a, const double *p) noexcept nogil:
+    return product(a, complex_of(p[0], p[1]))
+
+
+cdef inline complex_t divs_complex(complex_t a, const double *p) noexcept nogil:
+    return ratio(a, complex_of(p[0], p[1]))
+
+
+cdef inline complex_t neg_complex(complex_t x, const double *p) noexcept nogil:
+    return complex_of(-x.real, -x.imag)
+
+
+cdef inline complex_t square_complex(complex_t x, const double *p) noexcept nogil:
+    return product(x, x)
+
+
+cdef inline complex_t reciprocal_complex(complex_t x, const double *p) noexcept nogil:
+    return ratio(complex_of(1, 0), x)
+
+
+cdef inline complex_t exp_complex(complex_t x, const double *p) noexcept nogil:
+    """Real numbers stay real, whatever their exponential is."""
+    cdef double size = libm_exp(x.real)
+    if x.imag == 0:
+        return complex_of(size, x.imag)
+    return complex_of(size * libm_cos(x.imag), size * libm_sin(x.imag))
+
+
+cdef inline complex_t sigmoid_backward_complex(complex_t g, complex_t y,
+                                               const double *p) noexcept nogil:
+    """With the conjugates of y and 1 - y, as gradients of complex functions have."""
+    return product(g, product(complex_of(1 - y.real, y.imag), complex_of(y.real, -y.imag)))
+
+
+cdef inline complex_t where_complex(complex_t c, complex_t a, complex_t b,
+                                    const double *p) noexcept nogil:
+    return a if (c.real != 0) | (c.imag != 0) else b
+
+
+cdef inline complex_t eq_complex(complex_t a, complex_t b, const double *p) noexcept nogil:
+    return complex_of((a.real == b.real) & (a.imag == b.imag), 0)
+
+
+cdef inline complex_t ne_complex(complex_t a, complex_t b, const double *p) noexcept nogil:
+    return complex_of((a.real != b.real) | (a.imag != b.imag), 0)
+
+
+cdef inline complex_t fill_complex(const double *p) noexcept nogil:
+    return complex_of(p[0], p[1])

@@ -9,14 +9,15 @@
 
 #include <stddef.h>
 #include <stdint.h>
+#include "unaligned.h"
 #include "vector_math.h"
 
 #if defined(__F16C__)
 #include <immintrin.h>
 #endif
 
-typedef struct { uint16_t bits; } half_t;
-typedef struct { uint16_t bits; } bfloat16_t;
+typedef struct UNALIGNED { uint16_t bits; } half_t;
+typedef struct UNALIGNED { uint16_t bits; } bfloat16_t;
 
 static inline float bfloat16_to_f32(bfloat16_t x) { return f32_of_bits((uint32_t)x.bits << 16); }
 
@@ -51,22 +52,11 @@ static inline half_t half_of_f32(float x) {
     return r;
 }
 
-/* The float32 nearest to x, but to odd: a second rounding, to fewer bits, then gives what one
- * rounding would have. */
-static inline float f32_to_odd(double x) {
-    float near = (float)x;
-    double back = (double)near;
-    uint32_t b = bits_of_f32(near);
-    uint32_t inexact = (uint32_t)(back != x) & (uint32_t)(x == x) & ~b & 1u;
-    uint32_t outward = (uint32_t)((back < x) == (x > 0.0));
-    /* An even neighbour becomes the odd one on x's side; infinity goes back to the largest. */
-    return f32_of_bits(b + (inexact ? (outward ? 1u : 0xffffffffu) : 0u));
-}
-
 static inline half_t half_of_f64(double x) { return half_of_f32(f32_to_odd(x)); }
 static inline bfloat16_t bfloat16_of_f64(double x) { return bfloat16_of_f32(f32_to_odd(x)); }
 
-static inline void halves_to_floats(const half_t *restrict src, float *restrict dst, ptrdiff_t n) {
+static inline void halves_to_floats(
+        const half_t *restrict src, unaligned_float *restrict dst, ptrdiff_t n) {
     ptrdiff_t i = 0;
 #if defined(__AVX512F__)
     for (; i + 16 <= n; i += 16)
@@ -79,7 +69,8 @@ static inline void halves_to_floats(const half_t *restrict src, float *restrict 
     for (; i < n; i++) dst[i] = half_to_f32(src[i]);
 }
 
-static inline void floats_to_halves(const float *restrict src, half_t *restrict dst, ptrdiff_t n) {
+static inline void floats_to_halves(
+        const unaligned_float *restrict src, half_t *restrict dst, ptrdiff_t n) {
     ptrdiff_t i = 0;
 #if defined(__AVX512F__)
     for (; i + 16 <= n; i += 16)

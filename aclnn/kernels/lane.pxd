@@ -2,14 +2,18 @@
 
 from libc.stdint cimport uint16_t
 
-from aclnn.kernels.tile cimport TILE_SCALARS
+from aclnn.kernels.element cimport unaligned_float
 
-cdef extern from "lane_facts.h" nogil:
+cdef extern from "lane_params.h" nogil:
+    enum:
+        PARAMS_NUMBERS
     ctypedef enum zeros_t:
         UNKNOWN
-    ctypedef struct facts_t:
-        double p[TILE_SCALARS]
+    ctypedef struct params_t:
+        double p[PARAMS_NUMBERS]
+    ctypedef struct hints_t:
         zeros_t zeros
+        int outside
 
 cdef extern from "lane_abi.h" nogil:
     int LANES
@@ -29,7 +33,8 @@ cdef extern from "lane_abi.h" nogil:
         const char *b
         char *out
         ptrdiff_t n
-        facts_t *facts
+        const params_t *params
+        hints_t *hints
         uint16_t *doubts
         int stream
         char *staging
@@ -53,11 +58,12 @@ cdef extern from "lane_abi.h" nogil:
         lane_loop to_bfloat
 
 cdef extern from "lane_formulas.h" nogil:
-    ctypedef void (*facts_fn)(facts_t *, ptrdiff_t, kind_t) noexcept
-    ctypedef void (*mark_fn)(const float *, const float *, const float *, uint16_t *, ptrdiff_t,
+    ctypedef void (*prepare_fn)(params_t *, kind_t) noexcept
+    ctypedef void (*mark_fn)(const unaligned_float *, const unaligned_float *,
+                             const unaligned_float *, uint16_t *, ptrdiff_t,
                              const double *) noexcept
     ctypedef struct lane_form_t:
         const lane_loops_t *loops   # NULL where the formula has no such form, or the build no lanes
-        facts_fn prepare            # what the loops want to know of the scalars; may be NULL
+        prepare_fn prepare          # what the loops make of a node's numbers; may be NULL
         mark_fn mark                # tells which elements are suspect; NULL: none ever is
     lane_form_t lane_form_of(const char *) noexcept

@@ -5,7 +5,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "lane_facts.h"
+#include "lane_params.h"
 #include "lanes.h"
 
 #ifndef LANES
@@ -21,7 +21,8 @@ typedef struct {
     const char *a, *b; /* the same where there is one input */
     char *out;
     ptrdiff_t n;
-    facts_t *facts; /* of one run of a kernel, on one thread */
+    const params_t *params;
+    hints_t *hints; /* of one call of a kernel */
     uint16_t *doubts; /* a bit for each lane, a number for each register */
     int stream; /* past the cache */
     char *staging; /* room for halves that are streamed only when their doubts are settled; NULL: none */

@@ -18,7 +18,8 @@ from aclnn.kernels.lane cimport (
     PREFETCH_FAR,
     PREFETCH_OUT,
     STAGED,
-    facts_t,
+    hints_t,
+    params_t,
     span_t,
 )
 from aclnn.kernels.staging cimport keep_staged, lend_staging, staging_t
@@ -56,8 +57,8 @@ cdef struct copies_t:
 
 
 cdef inline void compute_by_lanes(const tile_view *views, const block_t *block,
-                                  const compute_state *state, facts_t *facts,
-                                  picked_t *picked, copies_t *copies,
+                                  const compute_state *state, const params_t *params,
+                                  hints_t *hints, picked_t *picked, copies_t *copies,
                                   staging_t *staging) noexcept nogil:
     """A block in one go, from operands where they lie if they are dense, else from buffers."""
     cdef char memory[BLOCK * 4 + LINE]
@@ -69,7 +70,7 @@ cdef inline void compute_by_lanes(const tile_view *views, const block_t *block,
     cdef span_t span
     cdef int found
     span.n = block.rows * block.cols
-    span.facts, span.doubts = facts, doubts
+    span.params, span.hints, span.doubts = params, hints, doubts
     copied = take_inputs(&span, views, block, state, copies)
     span.out = place(out, block) if direct else results
     span.stored = state.stored if direct else state.rounded

@@ -12,10 +12,10 @@ typedef struct {
     int extreme;
 } elu_backward_t;
 typedef struct { float rate, scale, factor, factor_low, last; int extreme; } elu_t;
-FACTS_FIT(elu_backward_t);
-FACTS_FIT(elu_t);
-#define ELU_BACKWARD_FACTS(facts) OWN_FACTS(elu_backward_t, facts)
-#define ELU_FACTS(facts) OWN_FACTS(elu_t, facts)
+PARAMS_FIT(elu_backward_t);
+PARAMS_FIT(elu_t);
+#define ELU_BACKWARD_PARAMS(params) OWN_PARAMS(elu_backward_t, params)
+#define ELU_PARAMS(params) OWN_PARAMS(elu_t, params)
 
 #define ELU_LAST 0xc2a00000u /* -80: the power's exponent must not run out */
 
@@ -54,9 +54,9 @@ _Static_assert(
 
 /* The slope joins the tables: its first twelve bits the powers, which stay exact, the logarithm of
  * the rest the shifts. */
-static void elu_backward_facts(facts_t *facts, ptrdiff_t n, kind_t kind) {
-    const double *p = facts->p;
-    elu_backward_t *elu = ELU_BACKWARD_FACTS(facts);
+static void prepare_elu_backward(params_t *params, kind_t kind) {
+    const double *p = params->p;
+    elu_backward_t *elu = ELU_BACKWARD_PARAMS(params);
     double slope = p[2] * p[0] * p[1];
     float near = (float)slope;
     float lead = f32_of_bits((bits_of_f32(near) + 0x800u) & 0xfffff000u);
@@ -105,27 +105,27 @@ INLINED lanes_t elu_backward_short(const elu_backward_t *elu, int unit, lanes_t 
     return show(seen, times(g, slope));
 }
 
-INLINED lanes_t elu_backward_single_lanes(facts_t *facts, lanes_t g, lanes_t x, seen_t *seen) {
-    return elu_backward_single(ELU_BACKWARD_FACTS(facts), 0, g, x, seen);
+INLINED lanes_t elu_backward_single_lanes(const params_t *params, lanes_t g, lanes_t x, seen_t *seen) {
+    return elu_backward_single(ELU_BACKWARD_PARAMS(params), 0, g, x, seen);
 }
-INLINED lanes_t elu_backward_half_lanes(facts_t *facts, lanes_t g, lanes_t x, seen_t *seen) {
-    return elu_backward_short(ELU_BACKWARD_FACTS(facts), 0, g, x, seen);
+INLINED lanes_t elu_backward_half_lanes(const params_t *params, lanes_t g, lanes_t x, seen_t *seen) {
+    return elu_backward_short(ELU_BACKWARD_PARAMS(params), 0, g, x, seen);
 }
-INLINED lanes_t elu_unit_single_lanes(facts_t *facts, lanes_t g, lanes_t x, seen_t *seen) {
-    return elu_backward_single(ELU_BACKWARD_FACTS(facts), 1, g, x, seen);
+INLINED lanes_t elu_unit_single_lanes(const params_t *params, lanes_t g, lanes_t x, seen_t *seen) {
+    return elu_backward_single(ELU_BACKWARD_PARAMS(params), 1, g, x, seen);
 }
-INLINED lanes_t elu_unit_half_lanes(facts_t *facts, lanes_t g, lanes_t x, seen_t *seen) {
-    return elu_backward_short(ELU_BACKWARD_FACTS(facts), 1, g, x, seen);
+INLINED lanes_t elu_unit_half_lanes(const params_t *params, lanes_t g, lanes_t x, seen_t *seen) {
+    return elu_backward_short(ELU_BACKWARD_PARAMS(params), 1, g, x, seen);
 }
 
 static const limits_t ELU_BACKWARD_LIMITS = { .bound = 3.5e-7f, .most = ELU_LAST, .finite = 1 };
 LOOPS(elu_backward, elu_backward_half_lanes, elu_backward_half_lanes, elu_backward_single_lanes, a,
-      ELU_BACKWARD_LIMITS, ELU_BACKWARD_FACTS(s->facts)->extreme)
+      ELU_BACKWARD_LIMITS, ELU_BACKWARD_PARAMS(s->params)->extreme)
 LOOPS(elu_unit, elu_unit_half_lanes, elu_unit_half_lanes, elu_unit_single_lanes, a,
-      ELU_BACKWARD_LIMITS, ELU_BACKWARD_FACTS(s->facts)->extreme)
+      ELU_BACKWARD_LIMITS, ELU_BACKWARD_PARAMS(s->params)->extreme)
 #define ELU_BY_RATE(kind) \
     static int elu_by_rate_##kind##_loop(const span_t *s) { \
-        int unit = ELU_BACKWARD_FACTS(s->facts)->rate == 1.0f; \
+        int unit = ELU_BACKWARD_PARAMS(s->params)->rate == 1.0f; \
         return unit ? elu_unit_##kind##_loop(s) : elu_backward_##kind##_loop(s); \
     }
 ELU_BY_RATE(single)
@@ -135,9 +135,9 @@ ELU_BY_RATE(to_half)
 ELU_BY_RATE(to_bfloat)
 LOOPS_TABLE(elu_by_rate)
 
-static void elu_facts(facts_t *facts, ptrdiff_t n, kind_t kind) {
-    const double *p = facts->p;
-    elu_t *elu = ELU_FACTS(facts);
+static void prepare_elu(params_t *params, kind_t kind) {
+    const double *p = params->p;
+    elu_t *elu = ELU_PARAMS(params);
     double factor = p[0] * p[1];
     elu->rate = (float)p[2];
     elu->scale = (float)p[1];
@@ -167,8 +167,8 @@ INLINED lanes_t elu_chosen(const elu_t *elu, lanes_t x, lanes_t negative) {
 
 /* factor (power - 1 + power (high + rest)), every sum in two parts: near the root of e^y - 1 they are
  * as large as it, or larger. */
-INLINED lanes_t elu_single_lanes(facts_t *facts, lanes_t x, lanes_t same, seen_t *seen) {
-    const elu_t *elu = ELU_FACTS(facts);
+INLINED lanes_t elu_single_lanes(const params_t *params, lanes_t x, lanes_t same, seen_t *seen) {
+    const elu_t *elu = ELU_PARAMS(params);
     const lanes_t one = lanes_of(1.0f), factor = lanes_of(elu->factor);
     decay_t d = elu_decay(elu, x);
     lanes_t r = plus(d.high, d.low);
@@ -185,8 +185,8 @@ INLINED lanes_t elu_single_lanes(facts_t *facts, lanes_t x, lanes_t same, seen_t
     return show(seen, result);
 }
 
-INLINED lanes_t elu_half_lanes(facts_t *facts, lanes_t x, lanes_t same, seen_t *seen) {
-    const elu_t *elu = ELU_FACTS(facts);
+INLINED lanes_t elu_half_lanes(const params_t *params, lanes_t x, lanes_t same, seen_t *seen) {
+    const elu_t *elu = ELU_PARAMS(params);
     decay_t d = elu_decay(elu, x);
     lanes_t r = plus(d.high, d.low), rest = fma_of(times(r, r), exp_long_tail(r, 1.0f), r);
     lanes_t grown = fma_of(d.power, rest, minus(d.power, lanes_of(1.0f)));
@@ -195,15 +195,15 @@ INLINED lanes_t elu_half_lanes(facts_t *facts, lanes_t x, lanes_t same, seen_t *
 
 /* The exponent is 2e-7 of the least that is not near 0; four roundings. */
 static const limits_t ELU_LIMITS = { .bound = 3.9e-7f, .finite = 1 };
-LOOPS(elu, elu_half_lanes, elu_half_lanes, elu_single_lanes, a, ELU_LIMITS, ELU_FACTS(s->facts)->extreme)
+LOOPS(elu, elu_half_lanes, elu_half_lanes, elu_single_lanes, a, ELU_LIMITS, ELU_PARAMS(s->params)->extreme)
 LOOPS_TABLE(elu)
 
 MARK(elu)
 MARK(elu_backward)
 
 #define ELU_FORMS \
-    { "elu", { &elu_loops, elu_facts, elu_mark } }, \
-    { "elu_backward", { &elu_by_rate_loops, elu_backward_facts, elu_backward_mark } },
+    { "elu", { &elu_loops, prepare_elu, elu_mark } }, \
+    { "elu_backward", { &elu_by_rate_loops, prepare_elu_backward, elu_backward_mark } },
 
 #endif
 

@@ -15,14 +15,16 @@
 #include "lane_leaky_relu.h"
 #include "lane_logit.h"
 
-/* Prepares facts of a call's scalars, for so many elements, of a kind that all operands have; SINGLE, if
- * they differ. */
-typedef void (*facts_fn)(facts_t *, ptrdiff_t, kind_t);
-typedef void (*mark_fn)(const float *, const float *, const float *, uint16_t *, ptrdiff_t, const double *);
+/* Prepares parameters from a node's numbers, which they hold already, for elements of a kind that all
+ * operands have; SINGLE, if they differ. */
+typedef void (*prepare_fn)(params_t *, kind_t);
+typedef void (*mark_fn)(
+    const unaligned_float *, const unaligned_float *, const unaligned_float *, uint16_t *, ptrdiff_t,
+    const double *);
 
-/* The form for registers of a formula of `formulas.pxd`: its loops, the function that prepares facts
+/* The form for registers of a formula of `formulas.pxd`: its loops, the function that prepares parameters
  * for them or NULL, and the one that marks elements, or NULL where it leaves none. */
-typedef struct { const lane_loops_t *loops; facts_fn prepare; mark_fn mark; } lane_form_t;
+typedef struct { const lane_loops_t *loops; prepare_fn prepare; mark_fn mark; } lane_form_t;
 
 static const struct { const char *formula; lane_form_t form; } LANE_FORMS[] = {
 #ifdef LANES

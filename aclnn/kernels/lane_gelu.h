@@ -245,10 +245,10 @@ INLINED lanes_t gelu_backward_single(factor_t factor, root_t root, lanes_t g, la
     seen->nearest = least_magnitude(seen->nearest, near);
     return show(seen, result);
 }
-INLINED lanes_t gelu_backward_single_lanes(facts_t *none, lanes_t g, lanes_t x, seen_t *seen) {
+INLINED lanes_t gelu_backward_single_lanes(const params_t *none, lanes_t g, lanes_t x, seen_t *seen) {
     return gelu_backward_single(SLOPE, SLOPE_ROOT, g, x, seen);
 }
-INLINED lanes_t gelu_backward_tanh_single_lanes(facts_t *none, lanes_t g, lanes_t x, seen_t *seen) {
+INLINED lanes_t gelu_backward_tanh_single_lanes(const params_t *none, lanes_t g, lanes_t x, seen_t *seen) {
     return gelu_backward_single(TANH_SLOPE, TANH_SLOPE_ROOT, g, x, seen);
 }
 
@@ -263,11 +263,11 @@ INLINED lanes_t gelu_backward_short(lanes_t distance, lanes_t t, lanes_t g, lane
 }
 
 /* Results are 0 long before, whatever a half is multiplied by; what is infinite stays it. */
-INLINED lanes_t gelu_backward_half_lanes(facts_t *none, lanes_t g, lanes_t x, seen_t *seen) {
+INLINED lanes_t gelu_backward_half_lanes(const params_t *none, lanes_t g, lanes_t x, seen_t *seen) {
     return gelu_backward_short(magnitude(x), gelu_bounded(x), g, x, seen);
 }
 
-INLINED lanes_t gelu_backward_bfloat_lanes(facts_t *none, lanes_t g, lanes_t x, seen_t *seen) {
+INLINED lanes_t gelu_backward_bfloat_lanes(const params_t *none, lanes_t g, lanes_t x, seen_t *seen) {
     see_argument(seen, x);
     lanes_t t = gelu_distance(x);
     return gelu_backward_short(t, t, g, x, seen);
@@ -298,10 +298,10 @@ INLINED lanes_t gelu_single(factor_t factor, lanes_t x, seen_t *seen) {
     see_size(seen, result, not_zero(x));
     return show(seen, result);
 }
-INLINED lanes_t gelu_single_lanes(facts_t *none, lanes_t x, lanes_t same, seen_t *seen) {
+INLINED lanes_t gelu_single_lanes(const params_t *none, lanes_t x, lanes_t same, seen_t *seen) {
     return gelu_single(MILLS, x, seen);
 }
-INLINED lanes_t gelu_tanh_single_lanes(facts_t *none, lanes_t x, lanes_t same, seen_t *seen) {
+INLINED lanes_t gelu_tanh_single_lanes(const params_t *none, lanes_t x, lanes_t same, seen_t *seen) {
     return gelu_single(TANH_SHARE, x, seen);
 }
 
@@ -311,10 +311,10 @@ INLINED lanes_t gelu_short(lanes_t t, lanes_t x, seen_t *seen) {
     lanes_t tail = fma_of(lead, exp_near_rest(parts.r, -0.5f), lead);
     return show(seen, fnma_of(magnitude(x), tail, positive_part(x)));
 }
-INLINED lanes_t gelu_half_lanes(facts_t *none, lanes_t x, lanes_t same, seen_t *seen) {
+INLINED lanes_t gelu_half_lanes(const params_t *none, lanes_t x, lanes_t same, seen_t *seen) {
     return gelu_short(gelu_bounded(x), x, seen);
 }
-INLINED lanes_t gelu_bfloat_lanes(facts_t *none, lanes_t x, lanes_t same, seen_t *seen) {
+INLINED lanes_t gelu_bfloat_lanes(const params_t *none, lanes_t x, lanes_t same, seen_t *seen) {
     see_argument(seen, x);
     return gelu_short(gelu_distance(x), x, seen);
 }

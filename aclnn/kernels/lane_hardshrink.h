@@ -7,15 +7,15 @@
 #ifdef LANES
 
 typedef struct { uint32_t low, reach; uint16_t half_low, half_reach, bfloat_low, bfloat_reach; } hardshrink_t;
-FACTS_FIT(hardshrink_t);
-#define HARDSHRINK_FACTS(facts) OWN_FACTS(hardshrink_t, facts)
+PARAMS_FIT(hardshrink_t);
+#define HARDSHRINK_PARAMS(params) OWN_PARAMS(hardshrink_t, params)
 
 static const limits_t NO_LIMITS = { 0 };
 
 /* Which magnitudes pass, as bits of each type: from `low` on, `reach` more, up to infinity. */
-static void hardshrink_backward_facts(facts_t *facts, ptrdiff_t n, kind_t kind) {
-    const double *p = facts->p;
-    hardshrink_t *keep = HARDSHRINK_FACTS(facts);
+static void prepare_hardshrink_backward(params_t *params, kind_t kind) {
+    const double *p = params->p;
+    hardshrink_t *keep = HARDSHRINK_PARAMS(params);
     float bound = p[0] <= 0 ? 0.0f : (float)p[0]; /* the sign of -0 would be part of its bits */
     uint32_t bits = bits_of_f32(bound);
     uint16_t half = half_of_f32(bound).bits;
@@ -33,30 +33,30 @@ static void hardshrink_backward_facts(facts_t *facts, ptrdiff_t n, kind_t kind) 
 }
 
 /* The forward form: with a bound below 0 zeros pass too. */
-static void hardshrink_facts(facts_t *facts, ptrdiff_t n, kind_t kind) {
+static void prepare_hardshrink(params_t *params, kind_t kind) {
     static const hardshrink_t all = { 0, 0x7f800000u, 0, 0x7c00u, 0, 0x7f80u };
-    hardshrink_backward_facts(facts, n, kind);
-    if (facts->p[0] < 0) *HARDSHRINK_FACTS(facts) = all;
+    prepare_hardshrink_backward(params, kind);
+    if (params->p[0] < 0) *HARDSHRINK_PARAMS(params) = all;
 }
 
-INLINED ints_t hardshrink_single_line(const void *facts, const char *a, const char *b, seen_t *seen) {
-    const hardshrink_t *keep = facts;
+INLINED ints_t hardshrink_single_line(const void *params, const char *a, const char *b, seen_t *seen) {
+    const hardshrink_t *keep = params;
     return kept(ints_load(a), ints_load(b), keep->low, keep->reach);
 }
 INLINED ints_t kept_halves(const char *a, const char *b, uint16_t low, uint16_t reach) {
     ints_t size = int_and(ints_load(b), short_of(0x7fff));
     return short_within(size, low, reach, ints_load(a), ints_of(0u));
 }
-INLINED ints_t hardshrink_half_line(const void *facts, const char *a, const char *b, seen_t *seen) {
-    const hardshrink_t *keep = facts;
+INLINED ints_t hardshrink_half_line(const void *params, const char *a, const char *b, seen_t *seen) {
+    const hardshrink_t *keep = params;
     return kept_halves(a, b, keep->half_low, keep->half_reach);
 }
-INLINED ints_t hardshrink_bfloat_line(const void *facts, const char *a, const char *b, seen_t *seen) {
-    const hardshrink_t *keep = facts;
+INLINED ints_t hardshrink_bfloat_line(const void *params, const char *a, const char *b, seen_t *seen) {
+    const hardshrink_t *keep = params;
     return kept_halves(a, b, keep->bfloat_low, keep->bfloat_reach);
 }
-INLINED lanes_t hardshrink_from_float(facts_t *facts, lanes_t g, lanes_t x, seen_t *seen) {
-    const hardshrink_t *keep = HARDSHRINK_FACTS(facts);
+INLINED lanes_t hardshrink_from_float(const params_t *params, lanes_t g, lanes_t x, seen_t *seen) {
+    const hardshrink_t *keep = HARDSHRINK_PARAMS(params);
     return floats_of(kept(bits_of(g), bits_of(x), keep->low, keep->reach));
 }
 LINE_LOOP(hardshrink_singles, hardshrink_single_line, hardshrink_t, SINGLE)
@@ -71,8 +71,8 @@ static int hardshrink_single_loop(const span_t *s) {
 LOOPS_TABLE(hardshrink)
 
 #define HARDSHRINK_FORMS \
-    { "hardshrink", { &hardshrink_loops, hardshrink_facts, NULL } }, \
-    { "hardshrink_backward", { &hardshrink_loops, hardshrink_backward_facts, NULL } },
+    { "hardshrink", { &hardshrink_loops, prepare_hardshrink, NULL } }, \
+    { "hardshrink_backward", { &hardshrink_loops, prepare_hardshrink_backward, NULL } },
 
 #endif
 

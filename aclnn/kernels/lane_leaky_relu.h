@@ -7,24 +7,24 @@
 #ifdef LANES
 
 typedef struct { float slope, near; int at_once; } leaky_relu_t;
-FACTS_FIT(leaky_relu_t);
-#define LEAKY_RELU_FACTS(facts) OWN_FACTS(leaky_relu_t, facts)
+PARAMS_FIT(leaky_relu_t);
+#define LEAKY_RELU_PARAMS(params) OWN_PARAMS(leaky_relu_t, params)
 
 static inline int leaky_relu_suspect(float g, float x, float r, const double *p) { return is_extreme(r); }
 
-INLINED lanes_t leaky_relu_single_lanes(facts_t *facts, lanes_t g, lanes_t x, seen_t *seen) {
-    lanes_t slope = lanes_of(LEAKY_RELU_FACTS(facts)->slope);
+INLINED lanes_t leaky_relu_single_lanes(const params_t *params, lanes_t g, lanes_t x, seen_t *seen) {
+    lanes_t slope = lanes_of(LEAKY_RELU_PARAMS(params)->slope);
     return show(seen, choose_times(not_above_zero(x), g, slope));
 }
 
-INLINED lanes_t leaky_relu_half_lanes(facts_t *facts, lanes_t g, lanes_t x, seen_t *seen) {
-    lanes_t slope = lanes_of(LEAKY_RELU_FACTS(facts)->slope);
+INLINED lanes_t leaky_relu_half_lanes(const params_t *params, lanes_t g, lanes_t x, seen_t *seen) {
+    lanes_t slope = lanes_of(LEAKY_RELU_PARAMS(params)->slope);
     return show(seen, choose_times_to_odd(not_above_zero(x), g, slope));
 }
 
 /* Below what floats can tell apart, rounding to odd loses what it stands on. */
-INLINED lanes_t leaky_relu_bfloat_lanes(facts_t *facts, lanes_t g, lanes_t x, seen_t *seen) {
-    lanes_t result = leaky_relu_half_lanes(facts, g, x, seen);
+INLINED lanes_t leaky_relu_bfloat_lanes(const params_t *params, lanes_t g, lanes_t x, seen_t *seen) {
+    lanes_t result = leaky_relu_half_lanes(params, g, x, seen);
     see_size(seen, result, not_zero(result));
     return result;
 }
@@ -61,64 +61,76 @@ static inline int never_in_the_middle(float slope) {
     return !found;
 }
 
-/* Up to so many elements finding out takes longer than it saves. */
-enum { FEW_HALVES = 16384, FEW_BFLOATS = 512 };
-
-static void leaky_relu_facts(facts_t *facts, ptrdiff_t n, kind_t kind) {
-    leaky_relu_t *scale = LEAKY_RELU_FACTS(facts);
-    float slope = scale->slope = scale->near = (float)facts->p[0];
-    scale->at_once = 0;
-    if (is_extreme(slope)) return;
-    if (kind == BFLOAT && n >= FEW_BFLOATS) scale->at_once = never_in_the_middle(slope);
-    if (kind != HALF || n < FEW_HALVES) return;
+/* Whether all halves of a kind may be rounded at once; `near` is what they are multiplied by then. */
+static int can_round_at_once(kind_t kind, float slope, float *near) {
+    *near = slope;
+    if (kind == SINGLE || is_extreme(slope)) return 0;
+    if (kind == BFLOAT) return never_in_the_middle(slope);
     /* Decimal fractions often come close to middles, and their neighbours do not. */
-    for (int step = 0; step < 3 && !scale->at_once; step++) {
-        uint32_t bits = bits_of_f32(slope) + (step == 2 ? 0xffffffffu : (uint32_t)step);
-        scale->near = f32_of_bits(bits);
-        scale->at_once = on_same_sides(slope, scale->near);
+    for (int step = 0; step < 3; step++) {
+        *near = f32_of_bits(bits_of_f32(slope) + (step == 2 ? 0xffffffffu : (uint32_t)step));
+        if (on_same_sides(slope, *near)) return 1;
     }
+    return 0;
+}
+
+/* What a thread found out last: runs mostly come with one slope, and a short one takes less time than to
+ * find out. */
+typedef struct { kind_t kind; uint32_t slope; leaky_relu_t found; } leaky_relu_memo_t;
+static _Thread_local leaky_relu_memo_t leaky_relu_memo = { SINGLE, 0, { 0.0f, 0.0f, 0 } };
+
+static void prepare_leaky_relu(params_t *params, kind_t kind) {
+    leaky_relu_memo_t *memo = &leaky_relu_memo;
+    float slope = (float)params->p[0];
+    if (kind != memo->kind || bits_of_f32(slope) != memo->slope) {
+        memo->kind = kind;
+        memo->slope = bits_of_f32(slope);
+        memo->found.slope = slope;
+        memo->found.at_once = can_round_at_once(kind, slope, &memo->found.near);
+    }
+    *LEAKY_RELU_PARAMS(params) = memo->found;
 }
 
 static const limits_t LEAKY_RELU_LIMITS = { .finite = 1 };
 LOOP(leaky_relu_single_loop, leaky_relu_single_lanes, SINGLE, SINGLE, LEAKY_RELU_LIMITS, 0)
 HALF_LOOPS(leaky_relu, leaky_relu_half_lanes, leaky_relu_bfloat_lanes, leaky_relu_bfloat_lanes, LEAKY_RELU_LIMITS, 0)
 
-INLINED lanes_t scaled(const leaky_relu_t *facts, lanes_t g) {
-    return times(g, lanes_of(facts->near));
+INLINED lanes_t scaled(const leaky_relu_t *params, lanes_t g) {
+    return times(g, lanes_of(params->near));
 }
-INLINED ints_t scaled_halves(const leaky_relu_t *facts, const char *g) {
+INLINED ints_t scaled_halves(const leaky_relu_t *params, const char *g) {
     lanes_t low = load_kind(HALF, g), high = load_kind(HALF, g + 2 * LANES);
-    return both_halves(to_halves(scaled(facts, low)), to_halves(scaled(facts, high)));
+    return both_halves(to_halves(scaled(params, low)), to_halves(scaled(params, high)));
 }
-INLINED ints_t scaled_bfloats(const leaky_relu_t *facts, const char *p) {
+INLINED ints_t scaled_bfloats(const leaky_relu_t *params, const char *p) {
     const ints_t middle = ints_of(0x8000u);
     ints_t g = ints_load(p);
     lanes_t even = floats_of(int_left(g, 16)), odd = floats_of(int_and(g, ints_of(0xffff0000u)));
-    return interleave_upper(int_plus(bits_of(scaled(facts, even)), middle),
-                       int_plus(bits_of(scaled(facts, odd)), middle));
+    return interleave_upper(int_plus(bits_of(scaled(params, even)), middle),
+                       int_plus(bits_of(scaled(params, odd)), middle));
 }
 INLINED ints_t leaky_relu_half_line(
-        const void *facts, const char *x, const char *unused, seen_t *seen) {
-    ints_t same = ints_load(x), result = short_positive(same, same, scaled_halves(facts, x));
+        const void *params, const char *x, const char *unused, seen_t *seen) {
+    ints_t same = ints_load(x), result = short_positive(same, same, scaled_halves(params, x));
     see_short_most(seen, result);
     return result;
 }
 INLINED ints_t leaky_relu_bfloat_line(
-        const void *facts, const char *x, const char *unused, seen_t *seen) {
-    ints_t same = ints_load(x), result = short_positive(same, same, scaled_bfloats(facts, x));
+        const void *params, const char *x, const char *unused, seen_t *seen) {
+    ints_t same = ints_load(x), result = short_positive(same, same, scaled_bfloats(params, x));
     see_short_sizes(seen, result);
     return result;
 }
 /* A NaN in x does not show in the result, if it is taken for positive. */
 INLINED ints_t leaky_backward_half_line(
-        const void *facts, const char *g, const char *x, seen_t *seen) {
-    ints_t result = short_within(ints_load(x), 1u, 0x7c00u - 1u, ints_load(g), scaled_halves(facts, g));
+        const void *params, const char *g, const char *x, seen_t *seen) {
+    ints_t result = short_within(ints_load(x), 1u, 0x7c00u - 1u, ints_load(g), scaled_halves(params, g));
     see_short_most(seen, result);
     return result;
 }
 INLINED ints_t leaky_backward_bfloat_line(
-        const void *facts, const char *g, const char *x, seen_t *seen) {
-    ints_t result = short_within(ints_load(x), 1u, 0x7f80u - 1u, ints_load(g), scaled_bfloats(facts, g));
+        const void *params, const char *g, const char *x, seen_t *seen) {
+    ints_t result = short_within(ints_load(x), 1u, 0x7f80u - 1u, ints_load(g), scaled_bfloats(params, g));
     see_short_sizes(seen, result);
     return result;
 }
@@ -127,11 +139,11 @@ LINE_LOOP(leaky_relu_at_once_bfloat, leaky_relu_bfloat_line, leaky_relu_t, BFLOA
 LINE_LOOP(leaky_backward_at_once_half, leaky_backward_half_line, leaky_relu_t, HALF)
 LINE_LOOP(leaky_backward_at_once_bfloat, leaky_backward_bfloat_line, leaky_relu_t, BFLOAT)
 static int leaky_relu_by_slope_half_loop(const span_t *s) {
-    if (!LEAKY_RELU_FACTS(s->facts)->at_once) return leaky_relu_half_loop(s);
+    if (!LEAKY_RELU_PARAMS(s->params)->at_once) return leaky_relu_half_loop(s);
     return s->a == s->b ? leaky_relu_at_once_half(s) : leaky_backward_at_once_half(s);
 }
 static int leaky_relu_by_slope_bfloat_loop(const span_t *s) {
-    if (!LEAKY_RELU_FACTS(s->facts)->at_once) return leaky_relu_bfloat_loop(s);
+    if (!LEAKY_RELU_PARAMS(s->params)->at_once) return leaky_relu_bfloat_loop(s);
     return s->a == s->b ? leaky_relu_at_once_bfloat(s) : leaky_backward_at_once_bfloat(s);
 }
 static const lane_loops_t leaky_relu_loops = {
@@ -142,8 +154,8 @@ static const lane_loops_t leaky_relu_loops = {
 MARK(leaky_relu)
 
 #define LEAKY_RELU_FORMS \
-    { "leaky_relu", { &leaky_relu_loops, leaky_relu_facts, leaky_relu_mark } }, \
-    { "leaky_relu_backward", { &leaky_relu_loops, leaky_relu_facts, leaky_relu_mark } },
+    { "leaky_relu", { &leaky_relu_loops, prepare_leaky_relu, leaky_relu_mark } }, \
+    { "leaky_relu_backward", { &leaky_relu_loops, prepare_leaky_relu, leaky_relu_mark } },
 
 #endif
 

@@ -11,8 +11,8 @@ typedef struct {
     float low, high, first, last, outside;
     int open, whole, symmetric, extreme, crossed;
 } logit_t;
-FACTS_FIT(logit_t);
-#define LOGIT_FACTS(facts) OWN_FACTS(logit_t, facts)
+PARAMS_FIT(logit_t);
+#define LOGIT_PARAMS(params) OWN_PARAMS(logit_t, params)
 
 #define LOGIT_FIRST 0x00800000u /* the least normal number */
 #define LOGIT_REACH (0x3f7fffffu - LOGIT_FIRST) /* and how far it is from there to what is less than 1 */
@@ -30,9 +30,9 @@ static inline int logit_backward_suspect(float x, float dy, float r, const doubl
     return logit_extreme(p) | is_extreme(r) | is_extreme(dy) | (product == 0) | (product - product != 0);
 }
 
-static void logit_facts(facts_t *facts, ptrdiff_t n, kind_t kind) {
-    const double *p = facts->p;
-    logit_t *logit = LOGIT_FACTS(facts);
+static void prepare_logit(params_t *params, kind_t kind) {
+    const double *p = params->p;
+    logit_t *logit = LOGIT_PARAMS(params);
     float eps = (float)p[0];
     logit->low = eps < 0 ? 0.0f : eps;
     logit->high = eps < 0 ? 1.0f : 1.0f - eps;
@@ -114,25 +114,25 @@ INLINED lanes_t logit_at_ends(lanes_t z, lanes_t result, seen_t *seen) {
     see_size(seen, z, not_0);
     return choose(not_0, choose(not_1, result, lanes_of(INFINITY)), lanes_of(-INFINITY));
 }
-INLINED lanes_t logit_bounded_single_lanes(facts_t *facts, lanes_t x, lanes_t same, seen_t *seen) {
-    return logit_single(LOGIT_FACTS(facts), ANY, x, seen);
+INLINED lanes_t logit_bounded_single_lanes(const params_t *params, lanes_t x, lanes_t same, seen_t *seen) {
+    return logit_single(LOGIT_PARAMS(params), ANY, x, seen);
 }
 /* Bounds need not be halves, nor what lies between them one then. */
-INLINED lanes_t logit_bounded_half_lanes(facts_t *facts, lanes_t x, lanes_t same, seen_t *seen) {
-    lanes_t z = logit_clipped(LOGIT_FACTS(facts), ANY, x);
+INLINED lanes_t logit_bounded_half_lanes(const params_t *params, lanes_t x, lanes_t same, seen_t *seen) {
+    lanes_t z = logit_clipped(LOGIT_PARAMS(params), ANY, x);
     return logit_at_ends(z, log_odds(z), seen);
 }
-INLINED lanes_t logit_unbounded_single_lanes(facts_t *facts, lanes_t x, lanes_t same, seen_t *seen) {
-    return logit_single(LOGIT_FACTS(facts), OPEN, x, seen);
+INLINED lanes_t logit_unbounded_single_lanes(const params_t *params, lanes_t x, lanes_t same, seen_t *seen) {
+    return logit_single(LOGIT_PARAMS(params), OPEN, x, seen);
 }
-INLINED lanes_t logit_unbounded_half_lanes(facts_t *facts, lanes_t x, lanes_t same, seen_t *seen) {
+INLINED lanes_t logit_unbounded_half_lanes(const params_t *params, lanes_t x, lanes_t same, seen_t *seen) {
     return logit_at_ends(x, log_odds_short(x), seen);
 }
 
 /* Of all halves the worst is 1.2e-7 off. */
 static const limits_t LOGIT_LIMITS = { .bound = 2e-7f, .most = 0x3f800000u };
 static const limits_t LOGIT_SINGLE_LIMITS = { .most = LOGIT_REACH };
-#define CROSSED(s) LOGIT_FACTS(s->facts)->crossed
+#define CROSSED(s) LOGIT_PARAMS(s->params)->crossed
 LOOP(logit_bounded_single_loop, logit_bounded_single_lanes, SINGLE, SINGLE, LOGIT_SINGLE_LIMITS, CROSSED(s))
 LOOP(logit_bounded_half_loop, logit_bounded_half_lanes, HALF, HALF, LOGIT_LIMITS, CROSSED(s))
 LOOP(logit_bounded_bfloat_loop, logit_bounded_half_lanes, BFLOAT, BFLOAT, LOGIT_LIMITS, CROSSED(s))
@@ -143,7 +143,7 @@ LOOP(logit_unbounded_half_loop, logit_unbounded_half_lanes, HALF, HALF, LOGIT_LI
 LOOP(logit_unbounded_bfloat_loop, logit_unbounded_half_lanes, BFLOAT, BFLOAT, LOGIT_LIMITS, 0)
 #define LOGIT_IF_BOUNDED(kind) \
     static int logit_##kind##_loop(const span_t *s) { \
-        int open = LOGIT_FACTS(s->facts)->open; \
+        int open = LOGIT_PARAMS(s->params)->open; \
         return open ? logit_unbounded_##kind##_loop(s) : logit_bounded_##kind##_loop(s); \
     }
 LOGIT_IF_BOUNDED(single)
@@ -171,14 +171,14 @@ INLINED lanes_t logit_backward_single(
     see_lowest(seen, y);
     return q;
 }
-INLINED lanes_t logit_backward_single_lanes(facts_t *facts, lanes_t x, lanes_t dy, seen_t *seen) {
-    return logit_backward_single(LOGIT_FACTS(facts), ANY, x, dy, seen);
+INLINED lanes_t logit_backward_single_lanes(const params_t *params, lanes_t x, lanes_t dy, seen_t *seen) {
+    return logit_backward_single(LOGIT_PARAMS(params), ANY, x, dy, seen);
 }
-INLINED lanes_t logit_symmetric_single_lanes(facts_t *facts, lanes_t x, lanes_t dy, seen_t *seen) {
-    return logit_backward_single(LOGIT_FACTS(facts), SYMMETRIC, x, dy, seen);
+INLINED lanes_t logit_symmetric_single_lanes(const params_t *params, lanes_t x, lanes_t dy, seen_t *seen) {
+    return logit_backward_single(LOGIT_PARAMS(params), SYMMETRIC, x, dy, seen);
 }
-INLINED lanes_t logit_whole_single_lanes(facts_t *facts, lanes_t x, lanes_t dy, seen_t *seen) {
-    return logit_backward_single(LOGIT_FACTS(facts), WHOLE, x, dy, seen);
+INLINED lanes_t logit_whole_single_lanes(const params_t *params, lanes_t x, lanes_t dy, seen_t *seen) {
+    return logit_backward_single(LOGIT_PARAMS(params), WHOLE, x, dy, seen);
 }
 
 /* With 0 and 1 for bounds, where x lies outside the product is negative. NaNs are expected then: the
@@ -192,39 +192,39 @@ INLINED lanes_t logit_backward_short(
     see_lowest(seen, product);
     return q;
 }
-INLINED lanes_t logit_backward_half_lanes(facts_t *facts, lanes_t x, lanes_t dy, seen_t *seen) {
-    return logit_backward_short(LOGIT_FACTS(facts), ANY, x, dy, seen);
+INLINED lanes_t logit_backward_half_lanes(const params_t *params, lanes_t x, lanes_t dy, seen_t *seen) {
+    return logit_backward_short(LOGIT_PARAMS(params), ANY, x, dy, seen);
 }
-INLINED lanes_t logit_open_half_lanes(facts_t *facts, lanes_t x, lanes_t dy, seen_t *seen) {
-    return logit_backward_short(LOGIT_FACTS(facts), OPEN, x, dy, seen);
+INLINED lanes_t logit_open_half_lanes(const params_t *params, lanes_t x, lanes_t dy, seen_t *seen) {
+    return logit_backward_short(LOGIT_PARAMS(params), OPEN, x, dy, seen);
 }
-INLINED lanes_t logit_whole_half_lanes(facts_t *facts, lanes_t x, lanes_t dy, seen_t *seen) {
-    return logit_backward_short(LOGIT_FACTS(facts), WHOLE, x, dy, seen);
+INLINED lanes_t logit_whole_half_lanes(const params_t *params, lanes_t x, lanes_t dy, seen_t *seen) {
+    return logit_backward_short(LOGIT_PARAMS(params), WHOLE, x, dy, seen);
 }
 
 static const limits_t LOGIT_BACKWARD_LIMITS = { .bound = 2.5e-7f, .finite = 1, .nan = 1 };
 static const limits_t LOGIT_OPEN_LIMITS = { .bound = 2.5e-7f };
 static const limits_t LOGIT_WHOLE_LIMITS = { .bound = 2.5e-7f, .finite = 1, .nan = 1, .outside = 1 };
 LOOPS(logit_backward, logit_backward_half_lanes, logit_backward_half_lanes, logit_backward_half_lanes,
-      b, LOGIT_BACKWARD_LIMITS, LOGIT_FACTS(s->facts)->extreme)
+      b, LOGIT_BACKWARD_LIMITS, LOGIT_PARAMS(s->params)->extreme)
 SINGLE_LOOP(logit_whole_single_loop, logit_whole_single_lanes, b, LOGIT_WHOLE_LIMITS, 0)
 LOOP(logit_whole_half_loop, logit_whole_half_lanes, HALF, HALF, LOGIT_WHOLE_LIMITS, 0)
 LOOP(logit_whole_bfloat_loop, logit_whole_half_lanes, BFLOAT, BFLOAT, LOGIT_WHOLE_LIMITS, 0)
 SINGLE_LOOP(logit_symmetric_single_loop, logit_symmetric_single_lanes, b, LOGIT_BACKWARD_LIMITS,
-            LOGIT_FACTS(s->facts)->extreme)
+            LOGIT_PARAMS(s->params)->extreme)
 LOOP(logit_open_half_loop, logit_open_half_lanes, HALF, HALF, LOGIT_OPEN_LIMITS, 0)
 LOOP(logit_open_bfloat_loop, logit_open_half_lanes, BFLOAT, BFLOAT, LOGIT_OPEN_LIMITS, 0)
 /* Inputs are never where results go: what turns out to need bounds can be computed once more. Where one
- * element lies outside, others do too: the blocks that follow are not expected not to. Facts belong to
- * one run of a kernel, on one thread. What was staged is gone after the first time. */
+ * element lies outside, others do too: the blocks that follow are not expected not to. What was staged is
+ * gone after the first time. */
 #define LOGIT_BY_BOUNDS(kind, special) \
     static int logit_by_bounds_##kind##_loop(const span_t *s) { \
-        logit_t *logit = LOGIT_FACTS(s->facts); \
+        const logit_t *logit = LOGIT_PARAMS(s->params); \
         span_t span = *s; \
-        if (logit->whole) { \
+        if (logit->whole && !s->hints->outside) { \
             int found = logit_whole_##kind##_loop(s); \
             if (!(found & OUTSIDE)) return found; \
-            logit->whole = 0; \
+            s->hints->outside = 1; \
             span.staged_target = NULL; \
         } \
         return logit->special ? logit_##special##_##kind##_loop(&span) : logit_backward_##kind##_loop(&span); \
@@ -241,8 +241,8 @@ MARK(logit)
 MARK(logit_backward)
 
 #define LOGIT_FORMS \
-    { "logit", { &logit_loops, logit_facts, logit_mark } }, \
-    { "logit_backward", { &logit_by_bounds_loops, logit_facts, logit_backward_mark } },
+    { "logit", { &logit_loops, prepare_logit, logit_mark } }, \
+    { "logit_backward", { &logit_by_bounds_loops, prepare_logit, logit_backward_mark } },
 
 #endif
 

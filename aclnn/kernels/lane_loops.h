@@ -7,7 +7,7 @@
 #define ACLNN_LANE_LOOPS_H
 
 #include "lane_abi.h"
-#include "lane_facts.h"
+#include "lane_params.h"
 #include "lane_suspects.h"
 
 #ifdef LANES
@@ -84,7 +84,7 @@ INLINED void put_rounded(uint16_t *target, lanes_t x, float bound, uint16_t *dou
     *doubt = doubts_of(halves_load(target), x, bound);
 }
 
-typedef lanes_t (*lane_formula)(facts_t *, lanes_t, lanes_t, seen_t *);
+typedef lanes_t (*lane_formula)(const params_t *, lanes_t, lanes_t, seen_t *);
 
 /* Ask for what comes after the n bytes at `offset` of operands that are alike. */
 INLINED void prefetch_operands(const span_t *s, ptrdiff_t offset, ptrdiff_t n, distance_t distance) {
@@ -146,7 +146,7 @@ INLINED lanes_t at(
         lane_formula formula, kind_t in, const span_t *s, ptrdiff_t i, seen_t *seen, shifted_t *shifted) {
     lanes_t a = shifted ? next_shifted(&shifted[0], i) : load_kind(in, s->a + i * size_of(in)), b = a;
     if (s->a != s->b) b = shifted ? next_shifted(&shifted[1], i) : load_kind(in, s->b + i * size_of(in));
-    return formula(s->facts, a, b, seen);
+    return formula(s->params, a, b, seen);
 }
 
 /* Loads and rounds two registers of bfloats, which take turns in memory. */
@@ -157,8 +157,8 @@ INLINED ints_t at_interleaved(
     ints_t a = ints_load(s->a + 2 * i), b = s->a == s->b ? a : ints_load(s->b + 2 * i);
     lanes_t even_a = floats_of(int_left(a, 16)), odd_a = floats_of(int_and(a, upper));
     lanes_t even_b = floats_of(int_left(b, 16)), odd_b = floats_of(int_and(b, upper));
-    lanes_t even = formula(s->facts, even_a, even_b, &seen[0]), shown = seen[0].shown;
-    lanes_t odd = formula(s->facts, odd_a, odd_b, &seen[!limits.as_one]);
+    lanes_t even = formula(s->params, even_a, even_b, &seen[0]), shown = seen[0].shown;
+    lanes_t odd = formula(s->params, odd_a, odd_b, &seen[!limits.as_one]);
     if (limits.finite) see_finite(&seen[0], shown, seen[!limits.as_one].shown);
     return interleave_upper(rounded_bfloats(even, limits.bound, doubt),
                        rounded_bfloats(odd, limits.bound, doubt + 1));
@@ -288,7 +288,7 @@ INLINED void over_one(
 
 INLINED span_t span_at(const span_t *s, ptrdiff_t i, ptrdiff_t in_size, ptrdiff_t out_size) {
     span_t part = {
-        s->a + i * in_size, s->b + i * in_size, s->out + i * out_size, LANES, s->facts,
+        s->a + i * in_size, s->b + i * in_size, s->out + i * out_size, LANES, s->params, s->hints,
         s->doubts + i / LANES, 0, NULL, NULL, 0, s->stored,
     };
     return part;
@@ -372,15 +372,14 @@ INLINED zeros_t zeros_among(const char *singles, ptrdiff_t n) {
 }
 
 /* Zeros keep their signs, and are not too small: that is a few operations, which are left out until an
- * operand turns out to have zeros. Inputs are never where results go: a block can be computed once more.
- * Facts belong to one run of a kernel, on one thread. */
+ * operand turns out to have zeros. Inputs are never where results go: a block can be computed once more. */
 INLINED int by_zeros(const span_t *s, const char *operand, lane_loop nonzero, lane_loop any) {
-    facts_t *facts = s->facts;
+    hints_t *hints = s->hints;
     if (s->stored != SINGLE || s->n < FEW_SINGLES) return any(s);
-    if (facts->zeros == UNKNOWN) facts->zeros = zeros_among(operand, FIRST_SINGLES);
-    int found = facts->zeros == NONE ? nonzero(s) : ZEROS;
+    if (hints->zeros == UNKNOWN) hints->zeros = zeros_among(operand, FIRST_SINGLES);
+    int found = hints->zeros == NONE ? nonzero(s) : ZEROS;
     if (!(found & ZEROS)) return found;
-    facts->zeros = SOME;
+    hints->zeros = SOME;
     return any(s);
 }
 
@@ -409,47 +408,47 @@ INLINED int by_zeros(const span_t *s, const char *operand, lane_loop nonzero, la
     };
 
 /* What needs no more than bits, or is rounded at once, goes by lines: registers of memory, whatever
- * they hold. Span and the formula's own facts are copied: they might lie where results go, for all that is
+ * they hold. Span and the formula's own params are copied: they might lie where results go, for all that is
  * known of pointers, and would be read again for every line. */
-typedef ints_t (*line_formula)(const void *facts, const char *a, const char *b, seen_t *seen);
+typedef ints_t (*line_formula)(const void *params, const char *a, const char *b, seen_t *seen);
 
 INLINED ptrdiff_t over_whole_lines(
-        line_formula formula, kind_t kind, kind_t stored, const span_t *s, const void *facts,
+        line_formula formula, kind_t kind, kind_t stored, const span_t *s, const void *params,
         ptrdiff_t i, ptrdiff_t bytes, distance_t distance, seen_t *seen) {
     enum { WIDE = LANES * 4 };
     const int stream = distance == FAR && s->stream;
     for (; i + 2 * WIDE <= bytes; i += 2 * WIDE) {
         prefetch_operands(s, i, 2 * WIDE, distance);
-        ints_t line = formula(facts, s->a + i, s->b + i, seen);
-        ints_t next = formula(facts, s->a + i + WIDE, s->b + i + WIDE, seen);
+        ints_t line = formula(params, s->a + i, s->b + i, seen);
+        ints_t next = formula(params, s->a + i + WIDE, s->b + i + WIDE, seen);
         put_kind(s->out, i, line, kind, stored, stream);
         put_kind(s->out, i + WIDE, next, kind, stored, stream);
     }
     for (; i + WIDE <= bytes; i += WIDE)
-        put_kind(s->out, i, formula(facts, s->a + i, s->b + i, seen), kind, stored, stream);
+        put_kind(s->out, i, formula(params, s->a + i, s->b + i, seen), kind, stored, stream);
     return i;
 }
 
-INLINED int over_lines(line_formula formula, kind_t kind, kind_t stored, span_t s, const void *facts) {
+INLINED int over_lines(line_formula formula, kind_t kind, kind_t stored, span_t s, const void *params) {
     enum { WIDE = LANES * 4 };
     const ptrdiff_t size = size_of(kind);
     seen_t seen = nothing_seen(0);
     ptrdiff_t bytes = s.n * size;
     distance_t distance = distance_of(&s);
     ptrdiff_t i = kind == stored ? bytes_to_register(&s, size) : 0;
-    if (i) ints_store(s.out, formula(facts, s.a, s.b, &seen));
-    i = distance == FAR    ? over_whole_lines(formula, kind, stored, &s, facts, i, bytes, FAR, &seen)
-        : distance == NEAR ? over_whole_lines(formula, kind, stored, &s, facts, i, bytes, NEAR, &seen)
-                           : over_whole_lines(formula, kind, stored, &s, facts, i, bytes, HERE, &seen);
+    if (i) ints_store(s.out, formula(params, s.a, s.b, &seen));
+    i = distance == FAR    ? over_whole_lines(formula, kind, stored, &s, params, i, bytes, FAR, &seen)
+        : distance == NEAR ? over_whole_lines(formula, kind, stored, &s, params, i, bytes, NEAR, &seen)
+                           : over_whole_lines(formula, kind, stored, &s, params, i, bytes, HERE, &seen);
     if (i < bytes && bytes >= WIDE && !s.stream) {
         i = bytes - WIDE;
-        put_kind(s.out, i, formula(facts, s.a + i, s.b + i, &seen), kind, stored, 0);
+        put_kind(s.out, i, formula(params, s.a + i, s.b + i, &seen), kind, stored, 0);
     } else if (i < bytes) {
         char a[WIDE], b[WIDE], result[2 * WIDE];
         ptrdiff_t rest = bytes - i;
         ints_store(a, first_bytes(s.a + i, rest, FILLER));
         ints_store(b, first_bytes(s.b + i, rest, FILLER));
-        put_kind(result, 0, formula(facts, a, b, &seen), kind, stored, 0);
+        put_kind(result, 0, formula(params, a, b, &seen), kind, stored, 0);
         if (kind == stored) put_first_bytes(s.out + i, rest, ints_load(result));
         else memcpy(s.out + 2 * i, result, (size_t)(2 * rest));
     }
@@ -460,9 +459,9 @@ INLINED int over_lines(line_formula formula, kind_t kind, kind_t stored, span_t 
 
 #define LINE_LOOP(name, formula, type, kind) \
     static int name(const span_t *s) { \
-        const type facts = *OWN_FACTS(type, s->facts); \
-        if (s->stored != kind) return over_lines(formula, kind, SINGLE, *s, &facts); \
-        return over_lines(formula, kind, kind, *s, &facts); \
+        const type params = *OWN_PARAMS(type, s->params); \
+        if (s->stored != kind) return over_lines(formula, kind, SINGLE, *s, &params); \
+        return over_lines(formula, kind, kind, *s, &params); \
     }
 
 #endif

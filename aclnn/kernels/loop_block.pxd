@@ -1,10 +1,10 @@
-"""Blocks by plain loops: loaded into float or double, computed there, rounded when stored."""
+"""Blocks by plain loops: loaded into what is computed in, computed there, rounded when stored."""
 
-from aclnn.kernels.cast cimport RECAST, write_cast
-from aclnn.kernels.computation cimport compute_state, double_loop, float_loop
-from aclnn.kernels.formulas cimport real
+from aclnn.kernels.cast cimport RECAST, WIDEST, cast_row, cast_state, write_cast
+from aclnn.kernels.computation cimport MOST_INPUTS, compute_state
 from aclnn.kernels.tile cimport (
     BLOCK,
+    BLOCK_OF_MANY,
     LINE,
     TILE_PREFETCH_FAR,
     TILE_STREAM,
@@ -19,82 +19,102 @@ from aclnn.kernels.tile cimport (
 cdef enum:
     # Elements of a block whose results bypass the cache: few, so that reads and writes take turns.
     STREAMED = 512
+    ROOM = 3 * BLOCK * 8  # bytes of the blocks of all inputs and of the results
+
+
+cdef inline ptrdiff_t loop_block_limit(const compute_state *state) noexcept nogil:
+    """Elements of a block, at most, so that there is room for all operands."""
+    return BLOCK if (state.n_inputs + 1) * state.number_size * BLOCK <= ROOM else BLOCK_OF_MANY
 
 
 cdef inline void compute_by_loops(const tile_view *views, const block_t *block,
-                                  const compute_state *state, const double *scalars,
-                                  real like) noexcept nogil:
+                                  const compute_state *state, const void *params) noexcept nogil:
     cdef int flags = block.flags
-    cdef char memory[3 * BLOCK * 8 + LINE]
-    cdef real *buffers = <real *>line_in(memory)
-    cdef const real *inputs[2]
+    cdef char memory[ROOM + LINE]
+    cdef char *buffers = line_in(memory)
+    cdef ptrdiff_t room = loop_block_limit(state) * state.number_size
+    cdef const void *inputs[MOST_INPUTS]
     cdef const tile_view *out = &views[state.n_inputs]
-    cdef ptrdiff_t count = block.rows * block.cols
-    cdef real *result = buffers + 2 * BLOCK
-    cdef bint direct = block.rows == 1 and writes_in_place(out, state, sizeof(real), flags)
+    cdef char *results = buffers + state.n_inputs * room
+    cdef bint direct = block.rows == 1 and writes_in_place(views, state, flags)
     cdef int k
-    inputs[0] = inputs[1] = buffers + BLOCK
     for k in range(state.n_inputs):
         if flags & TILE_PREFETCH_FAR and block.rows == 1:
             prefetch_row(place(&views[k], block), block.cols * views[k].col_stride)
-        inputs[k] = <const real *>read_block(&views[k], block, state, k,
-                                             <char *>(buffers + k * BLOCK), sizeof(real))
+        inputs[k] = read_block(&views[k], block, state, k, buffers + k * room)
     if direct:
-        result = <real *>place(out, block)
-    if real is float:
-        (<float_loop>state.loop)(inputs[0], inputs[1], result, count, scalars)
-    else:
-        (<double_loop>state.loop)(inputs[0], inputs[1], result, count, scalars)
+        results = place(out, block)
+    state.loop(inputs, results, block.rows * block.cols, params)
     if not direct:
-        write_block(out, block, state, <const char *>result, sizeof(real), flags)
+        write_block(out, block, state, results, flags)
 
 
 cdef inline ptrdiff_t loop_width(const tile_view *views, ptrdiff_t cols, const compute_state *state,
-                                 ptrdiff_t size, int flags) noexcept nogil:
-    """Elements of a row that are computed in one go; `size` is of what is computed in."""
-    if nothing_to_convert(views, state, size, flags):
+                                 int flags) noexcept nogil:
+    """Elements of a row that are computed in one go."""
+    cdef ptrdiff_t most = loop_block_limit(state)
+    if nothing_to_convert(views, state, flags):
         return cols  # no buffer limits what is read and written where it lies
     if not state.stores:
-        return RECAST
-    return STREAMED if flags & TILE_STREAM else BLOCK
+        return min(most, <ptrdiff_t>RECAST)
+    return min(most, <ptrdiff_t>STREAMED) if flags & TILE_STREAM else most
 
 
 cdef inline bint nothing_to_convert(const tile_view *views, const compute_state *state,
-                                    ptrdiff_t size, int flags) noexcept nogil:
+                                    int flags) noexcept nogil:
     cdef int k
     for k in range(state.n_inputs):
-        if not state.dense_input[k] or views[k].col_stride != size:
+        if not state.dense_input[k] or views[k].col_stride != state.number_size:
             return False
-    return writes_in_place(&views[state.n_inputs], state, size, flags)
+    return writes_in_place(views, state, flags)
 
 
-cdef inline bint writes_in_place(const tile_view *out, const compute_state *state, ptrdiff_t size,
+cdef inline bint writes_in_place(const tile_view *views, const compute_state *state,
                                  int flags) noexcept nogil:
-    """Whether a row of results has the compute type and is stored like any other memory."""
-    return (state.dense_result and state.cast.copy and out.col_stride == size
+    """Whether a row of results has the type that is computed in, is stored like any other memory, and
+    lies over no input: compilers make fast loops of what does not overlap."""
+    cdef const tile_view *out = &views[state.n_inputs]
+    cdef int k
+    for k in range(state.n_inputs):
+        if views[k].data == out.data:
+            return False
+    return (state.dense_result and state.cast.copy and out.col_stride == state.number_size
             and not flags & TILE_STREAM)
 
 
-cdef inline const void *read_block(const tile_view *view, const block_t *block,
-                                   const compute_state *state, int k, char *buffer,
-                                   ptrdiff_t size) noexcept nogil:
-    """The block of an input in the compute type: its own memory, or converted into `buffer`."""
+cdef inline const char *read_block(const tile_view *view, const block_t *block,
+                                   const compute_state *state, int k, char *buffer) noexcept nogil:
+    """The block of an input as what is computed in: its own memory, or converted into `buffer`."""
     cdef char *source = place(view, block)
-    cdef ptrdiff_t i
-    if state.dense_input[k] and block.rows == 1 and view.col_stride == size:
+    cdef char *target = buffer
+    cdef ptrdiff_t _i
+    if state.dense_input[k] and block.rows == 1 and view.col_stride == state.number_size:
         return source
-    for i in range(block.rows):
-        state.loads[k](source + i * view.row_stride, view.col_stride,
-                       buffer + i * block.cols * size, block.cols)
+    for _i in range(block.rows):
+        if state.converted[k]:
+            load_converted(source, view.col_stride, target, block.cols, state, k)
+        else:
+            state.loads[k](source, view.col_stride, target, block.cols)
+        source += view.row_stride
+        target += block.cols * state.number_size
     return buffer
 
 
+cdef inline void load_converted(const char *source, ptrdiff_t stride, char *target, ptrdiff_t n,
+                                const compute_state *state, int k) noexcept nogil:
+    """By way of the dtype that an input is converted to first."""
+    cdef char converted[WIDEST * BLOCK]
+    cdef const cast_state *cast = &state.casts[k]
+    cast_row(source, stride, converted, cast.out_size, n, cast, False)
+    state.loads[k](converted, cast.out_size, target, n)
+
+
 cdef inline void write_block(const tile_view *view, const block_t *block,
-                             const compute_state *state, const char *buffer, ptrdiff_t size,
+                             const compute_state *state, const char *buffer,
                              int flags) noexcept nogil:
     cdef char *target = place(view, block)
-    cdef char rounded[BLOCK * 8]
-    cdef ptrdiff_t i
+    cdef char rounded[WIDEST * BLOCK]
+    cdef ptrdiff_t i, size = state.number_size
     if not state.cast.copy:
         if not state.dense_result:
             state.store(buffer, rounded, state.result_size, block.rows * block.cols)

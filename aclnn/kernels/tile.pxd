@@ -1,9 +1,9 @@
 """A tile and its blocks: rectangles whose buffers stay in the first-level cache."""
 
-from libc.stdint cimport uintptr_t
+from libc.stdint cimport int64_t, uintptr_t
 from libc.stdlib cimport llabs
 
-cdef extern from "tile_abi.h":
+cdef extern from "kernel_abi.h":
     ctypedef struct tile_view:
         char *data
         ptrdiff_t row_stride
@@ -11,10 +11,14 @@ cdef extern from "tile_abi.h":
     int TILE_STREAM
     int TILE_PREFETCH_NEAR
     int TILE_PREFETCH_FAR
-    enum:
-        TILE_SCALARS
+    ctypedef union kernel_number:
+        double real
+        int64_t whole
     ctypedef void (*tile_kernel)(const tile_view *views, ptrdiff_t rows, ptrdiff_t cols,
-                                 const void *state, const double *scalars, int flags) noexcept nogil
+                                 const void *state, const void *params, void *scratch,
+                                 int flags) noexcept nogil
+    ctypedef void (*prepare_kernel)(void *params, const void *state, const kernel_number *numbers,
+                                    int n_numbers) noexcept nogil
 
 cdef extern from "stream_store.h" nogil:
     void stream_bytes(char *, const char *, ptrdiff_t) noexcept
@@ -40,6 +44,9 @@ cdef enum:
     # Elements of a block:
     BLOCK = 1024  # at most, where it has buffers: three of them in double are 24 KiB
     PATCH = 32    # side of a square block, for what lies transposed otherwise
+    # The same of larger numbers, or of more than two operands that are read.
+    BLOCK_OF_MANY = 256
+    PATCH_OF_MANY = 16
 
 
 cdef struct block_t:
@@ -78,20 +85,23 @@ cdef inline bint one_row(const tile_view *views, int n, ptrdiff_t cols) noexcept
 
 
 cdef inline void block_shape(const tile_view *views, int n, ptrdiff_t rows, ptrdiff_t cols,
-                             ptrdiff_t *high, ptrdiff_t *wide) noexcept nogil:
-    """Long rows as they are, short rows together, square patches where an operand is transposed."""
+                             ptrdiff_t most, ptrdiff_t *high, ptrdiff_t *wide) noexcept nogil:
+    """Long rows as they are, short rows together, square patches where an operand is transposed.
+
+    Blocks have at most so many elements: BLOCK, or BLOCK_OF_MANY.
+    """
     cdef int k
     high[0] = 1
-    wide[0] = BLOCK
+    wide[0] = most
     if rows == 1:
         return
     for k in range(n):
         if is_transposed(&views[k]):
-            high[0] = wide[0] = PATCH
+            high[0] = wide[0] = PATCH if most == BLOCK else PATCH_OF_MANY
             return
-    if cols < BLOCK:
+    if cols < most:
         wide[0] = cols
-        high[0] = BLOCK // cols
+        high[0] = most // cols
 
 
 cdef inline bint is_transposed(const tile_view *view) noexcept nogil:

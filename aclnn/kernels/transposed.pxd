@@ -5,8 +5,8 @@ Parts of them are transposed, then computed a few rows at a time.
 
 from libc.stdint cimport uintptr_t
 
-from aclnn.kernels.computation cimport compute_state
-from aclnn.kernels.lane cimport facts_t
+from aclnn.kernels.computation cimport MOST_INPUTS, compute_state
+from aclnn.kernels.lane cimport hints_t
 from aclnn.kernels.tile cimport (
     LINE,
     TILE_PREFETCH_NEAR,
@@ -22,7 +22,7 @@ from aclnn.kernels.tile cimport (
 )
 
 cdef enum:
-    TRANSPOSED = 32768    # bytes of the copy of a part of an operand
+    TRANSPOSED = 65536    # bytes of the copies of a part of all operands
     TRANSPOSED_ROW = 512  # bytes of its rows
     AS_ONE = 2048         # elements of rows that follow one another, to compute in one go
     TOGETHER = 256        # the same of rows that do not
@@ -30,17 +30,19 @@ cdef enum:
 
 cdef struct transposed_t:
     # A part of a tile with copies of transposed operands, and from a certain row on.
-    tile_view views[3]
-    tile_view now[3]
-    char memory[2][TRANSPOSED + LINE]
+    tile_view views[MOST_INPUTS + 1]
+    tile_view now[MOST_INPUTS + 1]
+    char memory[TRANSPOSED + MOST_INPUTS * LINE]
 
 
 ctypedef void (*rows_fn)(const tile_view *views, ptrdiff_t rows, ptrdiff_t cols,
-                         const compute_state *state, facts_t *facts, int flags) noexcept nogil
+                         const compute_state *state, const void *params, hints_t *hints,
+                         int flags) noexcept nogil
 
 
 cdef inline void compute_transposed(const tile_view *views, ptrdiff_t rows, ptrdiff_t cols,
-                                    const compute_state *state, facts_t *facts, int flags,
+                                    const compute_state *state, const void *params,
+                                    hints_t *hints, int flags,
                                     rows_fn compute_rows) noexcept nogil:
     """A tile by parts, each transposed first and then computed a few rows at a time."""
     cdef transposed_t transposed
@@ -58,7 +60,7 @@ cdef inline void compute_transposed(const tile_view *views, ptrdiff_t rows, ptrd
             while row < part.rows:
                 group = min(group, part.rows - row)
                 go_to_row(views, &part, state, row, group, flags, &transposed)
-                compute_rows(transposed.now, group, part.cols, state, facts, 0)
+                compute_rows(transposed.now, group, part.cols, state, params, hints, 0)
                 row += group
             part.col += wide
         part.row += high
@@ -76,9 +78,17 @@ cdef inline bint any_column_dense(const tile_view *views,
 cdef inline void part_shape(const compute_state *state, ptrdiff_t *high,
                             ptrdiff_t *wide) noexcept nogil:
     """So that a copy fits into the nearest cache beside what is computed from it."""
-    cdef ptrdiff_t size = max(state.sizes[0], state.sizes[state.n_inputs - 1])
+    cdef ptrdiff_t size = state.sizes[0]
+    cdef int k
+    for k in range(1, state.n_inputs):
+        size = max(size, state.sizes[k])
     wide[0] = min(wide[0], TRANSPOSED_ROW // size)
-    high[0] = min(high[0], TRANSPOSED // (wide[0] * size))
+    high[0] = min(high[0], copy_bytes_of(state) // (wide[0] * size))
+
+
+cdef inline ptrdiff_t copy_bytes_of(const compute_state *state) noexcept nogil:
+    """Room for the copy of an operand: where there are more than two, each gets less."""
+    return TRANSPOSED // max(2, state.n_inputs)
 
 
 cdef inline ptrdiff_t transpose_part(const tile_view *views, const block_t *part,
@@ -95,7 +105,7 @@ cdef inline ptrdiff_t transpose_part(const tile_view *views, const block_t *part
         view.data = place(&views[k], part)
         if k == state.n_inputs or not is_column_dense(view, size):
             continue
-        dense = line_in(transposed.memory[k])
+        dense = line_in(transposed.memory + k * (copy_bytes_of(state) + LINE))
         transpose_block(view.data, view.col_stride, dense, part.cols * size, part.rows, part.cols,
                         size)
         view.data, view.row_stride, view.col_stride = dense, part.cols * size, size

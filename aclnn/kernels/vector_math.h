@@ -48,6 +48,78 @@ static inline double odd_f64(double near, double error) {
     return f64_of_bits(b + inexact - ((inexact & inward) << 1));
 }
 
+/* a + c b of floats, or of less precise numbers, rounded to odd. The sum's rounding error and the product's
+ * are added: where one is all that is left of the sum, the other is nothing. */
+static inline double odd_scaled_sum(double a, double b, double c) {
+    double product = c * b, low = product_error(c, b, product);
+    double sum = a + product, taken = sum - a;
+    double rest = (a - (sum - taken)) + (product - taken) + low;
+    double near = rest == 0.0 ? sum : sum + rest; /* -0 stays */
+    double odd = odd_f64(near, rest - (near - sum));
+    return sum - sum == 0.0 ? odd : sum;
+}
+
+/* The float32 nearest to x, but to odd: a second rounding, to fewer bits, then gives what one
+ * rounding would have. */
+static inline float f32_to_odd(double x) {
+    float near = (float)x;
+    double back = (double)near;
+    uint32_t b = bits_of_f32(near);
+    uint32_t inexact = (uint32_t)(back != x) & (uint32_t)(x == x) & ~b & 1u;
+    uint32_t outward = (uint32_t)((back < x) == (x > 0.0));
+    /* An even neighbour becomes the odd one on x's side; infinity goes back to the largest. */
+    return f32_of_bits(b + (inexact ? (outward ? 1u : 0xffffffffu) : 0u));
+}
+
+/* a + c b, rounded once. */
+static inline float scaled_sum_f32(float a, float b, float c) {
+#if defined(__FMA__) || defined(__aarch64__)
+    return __builtin_fmaf(c, b, a);
+#else
+    return c == 1.0f ? a + b : c == -1.0f ? a - b : (float)odd_scaled_sum(a, b, c);
+#endif
+}
+static inline double scaled_sum_f64(double a, double b, double c) {
+#if defined(__FMA__) || defined(__aarch64__)
+    return __builtin_fma(c, b, a);
+#else
+    if (c == 1.0) return a + b;
+    if (c == -1.0) return a - b;
+    return fma(c, b, a);
+#endif
+}
+/* Of halves of one dtype, for a rounding to it: c = 1 and -1 leave nothing that shows. */
+static inline float scaled_sum_half(float a, float b, float c) {
+    if (c == 1.0f) return a + b;
+    if (c == -1.0f) return a - b;
+    return f32_to_odd(odd_scaled_sum(a, b, c));
+}
+
+/* Below it floats have fewer digits than halves need to be rounded once: they are made odd. */
+#define SCARCE 0x1p-100f
+#define AMPLE 0x1p100f
+
+/* r, made odd as `ample`, which is the exact value times 2^100 or rounded from it with all digits, says. */
+static inline float scarce_to_odd(float r, float ample) {
+    float back = r * AMPLE;
+    uint32_t b = bits_of_f32(r);
+    uint32_t inexact = back != ample ? ~b & 1u : 0u;
+    uint32_t step = __builtin_fabsf(ample) > __builtin_fabsf(back) ? 1u : 0xffffffffu;
+    uint32_t odd = b + (inexact ? step : 0u);
+    return __builtin_fabsf(r) < SCARCE ? f32_of_bits(odd) : r;
+}
+/* Products of halves of one dtype: exact, unless they are scarce. */
+static inline float product_half(float a, float b) {
+    int first = __builtin_fabsf(a) < __builtin_fabsf(b);
+    float less = first ? a : b, more = first ? b : a;
+    return scarce_to_odd(a * b, less * AMPLE * more);
+}
+static inline float quotient_half(float a, float b) {
+    /* Of larger numerators only an infinite divisor makes scarce quotients, and any numerator the same. */
+    float near = __builtin_fabsf(a) < 0x1p28f ? a : 1.0f;
+    return scarce_to_odd(a / b, near * AMPLE / b);
+}
+
 /* r, or the one NaN where r or x is any: bits of NaNs must not depend on the lane. */
 static inline float ordered_f32(float r, float x) {
     return __builtin_isunordered(r, x) ? __builtin_nanf("") : r;
@@ -94,6 +166,15 @@ static inline double expm1_f64(double y) {
     double r = exp_reduce(y, &scale);
     double small = fma_f64(r * r, exp_tail(r), r);
     return fma_f64(small, scale, scale - 1.0);
+}
+
+/* 2^x for |x| <= 708, to 2^-52, and exact for whole numbers. */
+static inline double exp2_f64(double x) {
+    const double magic = 0x1.8p52;
+    double shifted = x + magic;
+    double rest = (x - (shifted - magic)) * 0x1.62e42fefa39efp-1;
+    double scale = f64_of_bits((bits_of_f64(shifted) << 52) + 0x3ff0000000000000ull);
+    return fma_f64(rest * rest, exp_tail(rest), rest + 1.0) * scale;
 }
 
 /* The variable of the two functions below: maps t in [0, inf) to [-1, 1). */

@@ -1,7 +1,8 @@
 from libc.stdint cimport int64_t
 
 from graph.abi cimport (
-    TILE_SCALARS as MAX_SCALARS,
+    SCHEDULE_NUMBERS as MAX_SCALARS,
+    kernel_number,
     schedule_event,
     schedule_run_fn,
     schedule_t,

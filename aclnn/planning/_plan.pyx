@@ -447,20 +447,21 @@ cdef bint overlaps_as_planned(Plan plan, char **addresses) noexcept nogil:
 
 cdef int run_plan(Plan plan, char **addresses, char *workspace, const double *scalars) except -1:
     """Run the schedule on these addresses; checks are the caller's."""
-    cdef double rounded[MAX_SCALARS]
+    cdef kernel_number numbers[MAX_SCALARS]
     cdef int index, threads
     if plan.steps == NULL:
         return 0
     for index in range(MAX_SCALARS):
-        rounded[index] = scalars[index] if plan.scalars_as_double else <double><float>scalars[index]
+        numbers[index].real = (scalars[index] if plan.scalars_as_double
+                               else <double><float>scalars[index])
     if settings.observed:
-        return run_observed(plan, addresses, workspace, rounded)
+        return run_observed(plan, addresses, workspace, numbers)
     if plan.elements < KEEP_GIL_BELOW:
-        run_schedule(plan.steps, addresses, workspace, rounded, 1, NULL)
+        run_schedule(plan.steps, addresses, workspace, numbers, 1, NULL)
         return 0
     threads = usable_threads()
     with nogil:
-        run_schedule(plan.steps, addresses, workspace, rounded, threads, NULL)
+        run_schedule(plan.steps, addresses, workspace, numbers, threads, NULL)
     return 0
 
 
@@ -470,7 +471,7 @@ cdef int usable_threads():
 
 
 cdef int run_observed(Plan plan, char **addresses, char *workspace,
-                      const double *scalars) except -1:
+                      const kernel_number *numbers) except -1:
     """As `run_plan`, with a clock around every step and every thread."""
     import time
 
@@ -482,7 +483,7 @@ cdef int run_observed(Plan plan, char **addresses, char *workspace,
     try:
         begin = time.monotonic_ns()
         with nogil:
-            run_schedule(plan.steps, addresses, workspace, scalars, threads, events)
+            run_schedule(plan.steps, addresses, workspace, numbers, threads, events)
         end = time.monotonic_ns()
         seen = [
             (events[row].step, events[row].thread, events[row].begin, events[row].end)

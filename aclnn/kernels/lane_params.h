@@ -1,0 +1,31 @@
+/* What formulas by lanes make of a node's numbers, once a run: the prepared parameters. */
+#ifndef ACLNN_LANE_PARAMS_H
+#define ACLNN_LANE_PARAMS_H
+
+#include "kernel_abi.h"
+
+enum { PARAMS_NUMBERS = 4 }; /* of a node, at most, whose formula prepares parameters */
+
+/* `p`: the numbers; those that the node lacks are 0. `own`: what the function of a formula that prepares
+ * parameters makes of them, a struct of the formula's header. Immutable while the run lasts: all threads
+ * share it. */
+typedef struct {
+    double p[PARAMS_NUMBERS];
+    _Alignas(64) char own[512];
+} params_t;
+
+#define OWN_PARAMS(type, params) ((type *)(params)->own)
+#define PARAMS_FIT(type) \
+    _Static_assert(sizeof(type) <= sizeof(((params_t *)0)->own), "there is room for these parameters")
+
+/* Whether an operand has zeros, as far as blocks before have told. */
+typedef enum { UNKNOWN, NONE, SOME } zeros_t;
+
+/* What the blocks of one call of a kernel have told so far: it decides how fast the next ones are
+ * computed, never what comes out. */
+typedef struct {
+    zeros_t zeros;
+    int outside; /* some element lay outside of what a formula was made for */
+} hints_t;
+
+#endif
