@@ -15,7 +15,6 @@ This file is compiled once per instruction set, each time into a module of its o
 
 from libc.stdint cimport int8_t, int64_t, uint8_t, uintptr_t
 from libc.stdlib cimport calloc, free
-from libc.string cimport memcpy, memset
 
 cimport aclnn.kernels.formulas as formulas  # no-cython-lint: what is included needs it
 from aclnn.kernels.cast cimport cast_state, cast_tile
@@ -165,9 +164,9 @@ cdef void prepare_params(void *params, const void *state, const kernel_number *n
     """The numbers, and what loops by lanes make of them."""
     cdef params_t *prepared = <params_t *>params
     cdef const compute_state *made_for = <const compute_state *>state
-    cdef int given = min(n_numbers, <int>PARAMS_NUMBERS)
-    memset(prepared.p, 0, sizeof(prepared.p))
-    memcpy(prepared.p, numbers, given * sizeof(kernel_number))
+    cdef int k
+    for k in range(PARAMS_NUMBERS):
+        prepared.p[k] = numbers[k].real if k < n_numbers else 0
     made_for.prepare(prepared, made_for.kind)
 
 
@@ -452,7 +451,8 @@ def compute_kernel(str formula, tuple in_dtypes, str out_dtype, str result_dtype
     stages = [",".join(in_dtypes), *([reads] if reads else ()), *dict.fromkeys((result, out_dtype))]
     ref = new_ref(f"{formula}[{'->'.join(stages)}]", itemsizes[:-1], compute_tile,
                   sizeof(compute_state), COSTS[formula])
-    if formula in MOVES and {*in_dtypes[1:], result, wanted} == {out_dtype}:
+    if (formula in MOVES and {*in_dtypes[1:], result} == {out_dtype}
+            and reads in (None, out_dtype)):
         stand_in = STAND_INS[itemsizes[-1]]
         in_dtypes = (in_dtypes[0], *[stand_in] * (row.n_inputs - 1))
         out_dtype = result = stand_in

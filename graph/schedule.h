@@ -10,7 +10,7 @@ enum {
     SCHEDULE_MAX_OPERANDS = 8,
     SCHEDULE_MAX_THREADS = 1024,
     SCHEDULE_NUMBERS = 4,    /* that a run is given; those that a call lacks are 0 */
-    SCHEDULE_PARAMS = 8192,  /* bytes of prepared parameters that a run has room for */
+    SCHEDULE_PARAMS = 4096,  /* bytes of prepared parameters that a run has room for */
     SCHEDULE_PARAMS_ALIGNMENT = 64,
     SCHEDULE_WORKSPACE = -1, /* base is the workspace */
     SCHEDULE_SCRATCH = -2    /* base is this thread's part of the workspace */

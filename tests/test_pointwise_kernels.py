@@ -82,7 +82,8 @@ def rounded_exactly(x, dtype):
     exponent -= size < Fraction(2) ** exponent
     step = Fraction(2) ** (max(exponent, least) - digits + 1)
     r = round(exact / step) * step  # ties to even
-    return math.copysign(math.inf, exact) if abs(r) >= Fraction(2) ** (most + 1) else float(r)
+    size = math.inf if abs(r) >= Fraction(2) ** (most + 1) else abs(float(r))
+    return math.copysign(size, exact)
 
 
 def every_half(dtype):
@@ -362,8 +363,8 @@ def test_functions_of_several_numbers(kernels, formula, dtype):
                 assert float(result) == wanted, [one[k] for one in operands]
                 continue
             error = abs(mpmath.mpf(float(result)) - exact) / float(quantum(np.float64(wanted), dtype))
-            near_root = dtype == FLOAT64 and "silu" in formula + "_a" and abs(operands[-1][k] + 1.2785) < 0.3
-            limit = 1 if dtype == FLOAT32 else 2.5
+            near_root = dtype == FLOAT64 and abs(operands[1][k] + 1.2785) < 0.05
+            limit = 1 if dtype == FLOAT32 else 2
             assert error <= limit or near_root, ([one[k] for one in operands], float(error))
 
 
@@ -387,6 +388,12 @@ COMPARED = {
     "logical_xor": np.logical_xor,
 }  # fmt: skip
 CHOSEN = {"maximum": np.maximum, "minimum": np.minimum}
+
+
+def same(found, wanted, what=""):
+    """NumPy takes no bfloat16's NaN for another."""
+    both = [one.astype(float) if one.dtype == BFLOAT16 else one for one in (found, wanted)]
+    np.testing.assert_array_equal(*both, err_msg=what)
 
 
 def edges_of(dtype):
@@ -428,17 +435,17 @@ def test_choices_keep_what_they_choose(kernels, dtype):
     reads = "int64" if integer else None
     for formula, judged in CHOSEN.items():
         found = apply(kernels, formula, [a, b], dtype, reads=reads)
-        np.testing.assert_array_equal(found, judged(a, b), err_msg=formula)
+        same(found, judged(a, b), formula)
     low, high = (0, 3) if integer else (-1.0, 1.5)
     wanted = np.minimum(np.maximum(a, np.array(low).astype(dtype)), np.array(high).astype(dtype))
-    np.testing.assert_array_equal(apply(kernels, "clamp", [a], dtype, (low, high), reads=reads), wanted)
+    same(apply(kernels, "clamp", [a], dtype, (low, high), reads=reads), wanted)
     found = apply(kernels, "threshold_backward", [a, b], dtype, (1,), reads=reads)
-    np.testing.assert_array_equal(found, np.where(b <= np.array(1).astype(dtype), np.array(0, dtype), a))
+    same(found, np.where(b <= np.array(1).astype(dtype), np.array(0, dtype), a))
     found = apply(kernels, "relu_backward", [a, b], dtype, reads=reads)
-    np.testing.assert_array_equal(found, np.where(b <= np.array(0).astype(dtype), np.array(0, dtype), a))
+    same(found, np.where(b <= np.array(0).astype(dtype), np.array(0, dtype), a))
     found = apply(kernels, "threshold", [a], dtype, (1, 7 if dtype != bool else 1), reads=reads)
     seven = np.array(7 if dtype != bool else 1).astype(dtype)
-    np.testing.assert_array_equal(found, np.where(a <= np.array(1).astype(dtype), seven, a))
+    same(found, np.where(a <= np.array(1).astype(dtype), seven, a))
 
 
 def test_clamps_by_no_number_are_none(kernels):
@@ -648,7 +655,7 @@ def cast_edges(dtype):
 def test_casts_round_once(kernels, dtype, to):
     source = cast_edges(dtype)
     source = np.tile(source, 3)  # whole registers, and what is left of them
-    wanted = np.array([converted(one, to) for one in source[: source.size // 3]])
+    wanted = np.array([converted(one, to) for one in source[: source.size // 3]], object)
     found = cast(kernels, source, to)
     if to == dtype:
         assert found.tobytes() == source.tobytes()

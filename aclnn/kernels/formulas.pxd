@@ -779,11 +779,13 @@ cdef inline double erf(double x, const double *p) noexcept nogil:
 
 
 cdef inline double tanh(double x, const double *p) noexcept nogil:
-    """(1 - e^(-2|x|)) / (1 + e^(-2|x|)) with the sign of x."""
+    """(1 - e^(-2|x|)) / (1 + e^(-2|x|)) with the sign of x; near 0, x - x^3/3."""
     cdef double grown = expm1_of(exponent(-2 * fabs(x)))
     cdef double r = -grown / (2 + grown)
+    cdef double third = x * x * x * -0.3333333333333333
+    cdef double near = beside(x + third if x != 0 else x, x, -x)
     r = -r if x < 0 else r
-    return canonical(beside(r if x != 0 else x, x, -x))
+    return canonical(near if fabs(x) < 1e-5 else r)
 
 
 cdef inline double tanh_f64(double x, const double *p) noexcept nogil:
@@ -852,13 +854,32 @@ cdef inline double times_sigma(double a, double x) noexcept nogil:
     return canonical(NAN if x == -INFINITY else ordered(r, x))
 
 
-cdef inline double times_sigma_f64(double a, double x) noexcept nogil:
-    """e^x in two parts where it is so small that it would lose digits."""
-    cdef double far = 64.0 if x < -640 else 0.0
-    cdef double e = libm_exp((x if x < 0 else -x) + far)
-    cdef double low = 1.603810890548638e-28 if x < -640 else 1.0
-    cdef double r = a / (1 + e) if x >= 0 else a * e / (1 + e * low) * low
-    return canonical(NAN if x == -INFINITY else ordered(r, x))
+cdef inline double finite_or_none(double low) noexcept nogil:
+    """What is added to a result: nothing, where that is an infinity or NaN."""
+    return low if low - low == 0 else 0
+
+
+cdef inline double silu_in_parts(double x, double *low) noexcept nogil:
+    """x / (1 + e^-x) in two doubles, as far as the exponential has so many digits.
+
+    With e^x in two parts where it is so small that it would lose digits.
+    """
+    cdef double far = x * libm_exp(x + 64) * 1.603810890548638e-28
+    cdef double e = libm_exp(-x)
+    cdef double total = 1 + e
+    cdef double lost = e - (total - 1) if e < 1 else 1 - (total - e)
+    cdef double r = x / total
+    cdef double rest = (-product_error(r, total, x) - r * lost) / total
+    r = far if x < -700 else r
+    low[0] = finite_or_none(rest) if x > -700 else 0
+    return NAN if x == -INFINITY else r
+
+
+cdef inline double times_silu_f64(double a, double x) noexcept nogil:
+    cdef double low
+    cdef double high = silu_in_parts(x, &low)
+    cdef double r = a * high
+    return canonical(r + finite_or_none(product_error(a, high, r) + a * low))
 
 
 cdef inline double silu(double x, const double *p) noexcept nogil:
@@ -866,7 +887,7 @@ cdef inline double silu(double x, const double *p) noexcept nogil:
 
 
 cdef inline double silu_f64(double x, const double *p) noexcept nogil:
-    return times_sigma_f64(x, x)
+    return times_silu_f64(1, x)
 
 
 cdef inline double silu_backward(double g, double x, const double *p) noexcept nogil:
@@ -874,7 +895,7 @@ cdef inline double silu_backward(double g, double x, const double *p) noexcept n
     return ordered(r, x)
 
 
-cdef inline double slope_of_silu_f64(double x) noexcept nogil:
+cdef inline double times_slope_of_silu_f64(double a, double a_low, double x) noexcept nogil:
     """What rounding takes of each part comes back: beside the root, near -1.28, the parts cancel, and
     the error is that of the exponential."""
     cdef double near = x if x < 800 else 800
@@ -891,11 +912,17 @@ cdef inline double slope_of_silu_f64(double x) noexcept nogil:
     cdef double one = 1 + scaled
     cdef double taken = one - scaled
     low += (1 - taken) + (scaled - (one - taken))
-    return (e if near < 0 else 1.0) / total * (one + low)
+    cdef double share = e if near < 0 else 1.0
+    cdef double s = share / total
+    cdef double s_low = (-product_error(s, total, share) - s * lost) / total
+    cdef double slope = s * one
+    cdef double slope_low = product_error(s, one, slope) + (s * low + s_low * one)
+    cdef double r = a * slope
+    return ordered(r + finite_or_none(product_error(a, slope, r) + (a * slope_low + a_low * slope)), x)
 
 
 cdef inline double silu_backward_f64(double g, double x, const double *p) noexcept nogil:
-    return ordered(g * slope_of_silu_f64(x), x)
+    return times_slope_of_silu_f64(g, 0, x)
 
 
 cdef inline double swiglu(double a, double b, const double *p) noexcept nogil:
@@ -904,7 +931,7 @@ cdef inline double swiglu(double a, double b, const double *p) noexcept nogil:
 
 
 cdef inline double swiglu_f64(double a, double b, const double *p) noexcept nogil:
-    return canonical(times_sigma_f64(a, a) * b)
+    return times_silu_f64(b, a)
 
 
 cdef inline double swiglu_backward_a(double g, double a, double b,
@@ -915,7 +942,9 @@ cdef inline double swiglu_backward_a(double g, double a, double b,
 
 cdef inline double swiglu_backward_a_f64(double g, double a, double b,
                                          const double *p) noexcept nogil:
-    return ordered(g * slope_of_silu_f64(a) * b, a)
+    cdef double gradient = g * b
+    return times_slope_of_silu_f64(
+        gradient, finite_or_none(product_error(g, b, gradient)), a)
 
 
 cdef inline double swiglu_backward_b(double g, double a, const double *p) noexcept nogil:
@@ -923,7 +952,7 @@ cdef inline double swiglu_backward_b(double g, double a, const double *p) noexce
 
 
 cdef inline double swiglu_backward_b_f64(double g, double a, const double *p) noexcept nogil:
-    return canonical(times_sigma_f64(a, a) * g)
+    return times_silu_f64(g, a)
 
 
 # --- Complex numbers: the plain formulas; a number of the node takes two places ----------------------
