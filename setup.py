@@ -122,6 +122,7 @@ class Function(NamedTuple):
     computed_in: str
     inputs: int
     numbers: str  # the type of `p`
+    used: int  # so many of them, as far as it names them itself
 
     def loops(self) -> list[dict[str, str]]:
         """Of each loop: its name and its type, and what it calls."""
@@ -130,11 +131,12 @@ class Function(NamedTuple):
         for one in types:
             specialised = f"[{one}]" if len(types) > 1 else ""
             elements = "".join(f"<{one}>{name}[i], " for name in "abcd"[: self.inputs])
+            numbers = "own" if self.used else "p"
             found.append(
                 {
                     "name": f"{self.name}_in_{one}",
                     "type": one if one == "complex_t" else f"unaligned_{one.removesuffix('_t')}",
-                    "call": f"formulas.{self.name}{specialised}({elements}p)",
+                    "call": f"formulas.{self.name}{specialised}({elements}{numbers})",
                 }
             )
         return found
@@ -169,10 +171,12 @@ class Formula(NamedTuple):
 def functions() -> list[Function]:
     """Those of `formulas.pxd` that take up to four elements and a node's numbers `p`."""
     text = (HERE / "aclnn" / "kernels" / "formulas.pxd").read_text(encoding="utf-8")
-    found = [
-        Function(name, computed_in, inputs.count(","), numbers)
-        for computed_in, name, inputs, numbers in SIGNATURE.findall(text)
-    ]
+    found = []
+    for match in SIGNATURE.finditer(text):
+        computed_in, name, inputs, numbers = match.groups()
+        body = text[match.end() : text.find("\ncdef ", match.end())]
+        used = max((int(index) + 1 for index in re.findall(r"\bp\[(\d)\]", body)), default=0)
+        found.append(Function(name, computed_in, inputs.count(","), numbers, used))
     names = {function.name for function in found}
     for name in re.findall(r"^cdef inline \w+ (\w+)\([^)]*\*p\)", text, re.MULTILINE):
         if name not in names:

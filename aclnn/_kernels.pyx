@@ -13,7 +13,7 @@ the plain loop in double.
 This file is compiled once per instruction set, each time into a module of its own.
 """
 
-from libc.stdint cimport int8_t, int64_t, uint8_t, uintptr_t
+from libc.stdint cimport int8_t, uint8_t, uintptr_t
 from libc.stdlib cimport calloc, free
 
 cimport aclnn.kernels.formulas as formulas  # no-cython-lint: what is included needs it
@@ -89,22 +89,23 @@ cdef void compute_tile(const tile_view *views, ptrdiff_t rows, ptrdiff_t cols, c
                        const void *params, void *scratch, int flags) noexcept nogil:
     cdef hints_t hints
     hints.zeros, hints.outside = UNKNOWN, 0
+    if rows > 1 and any_column_dense(views, <const compute_state *>state):
+        compute_transposed(views, rows, cols, <const compute_state *>state, params, &hints, flags,
+                           compute_rows)
+        return
     compute_rows(views, rows, cols, <const compute_state *>state, params, &hints, flags)
 
 
 cdef void compute_rows(const tile_view *views, ptrdiff_t rows, ptrdiff_t cols,
                        const compute_state *state, const void *params, hints_t *hints,
                        int flags) noexcept nogil:
-    """Go through a tile by blocks; where an input is transposed, by parts that are turned first."""
+    """Go through a tile, or a part of one that was transposed first, by blocks."""
     cdef block_t block
     cdef ptrdiff_t high, wide
     cdef picked_t picked
     cdef copies_t copies
     cdef staging_t staging
     cdef const tile_view *out = &views[state.n_inputs]
-    if rows > 1 and any_column_dense(views, state):
-        compute_transposed(views, rows, cols, state, params, hints, flags, compute_rows)
-        return
     if rows > 1 and one_row(views, state.n_inputs + 1, cols):
         cols *= rows
         rows = 1
@@ -205,7 +206,26 @@ include "formula_loops.pxi"
 LANE_KINDS = {"float32": SINGLE, "float16": HALF, "bfloat16": BFLOAT}
 
 # Nanoseconds that an element takes, in cache, of float32 operands: as measured, roughly.
-COSTS = dict.fromkeys(_formula_numbers, 1.0)
+COSTS = {
+    name: cost
+    for cost, names in {
+        0.15: "adds subs rsubs muls divs neg abs square reciprocal floor ceil clamp relu threshold "
+              "logical_not",
+        0.2: "add sub rsub mul div sqrt maximum minimum relu_backward threshold_backward where "
+             "fill eq ne lt le gt ge logical_and logical_or logical_xor "
+             "leaky_relu leaky_relu_backward hardshrink hardshrink_backward",
+        0.7: "elu elu_backward gelu gelu_backward logit logit_backward",
+        1.0: "elu_backward_result gelu_tanh gelu_backward_tanh exp exp2 log log2 log10 rsqrt "
+             "sigmoid_backward tanh_backward",
+        1.5: "expm1 log1p sigmoid",
+        2.5: "tanh silu swiglu swiglu_backward_b",
+        3.0: "silu_backward swiglu_backward_a",
+        7.0: "erf rpows",
+        9.0: "sin cos",
+        11.0: "pow pows",
+    }.items()
+    for name in names.split()
+}
 COPY_COST, CAST_COST = 0.1, 0.2
 
 ITEM_SIZES = {dtype.name: dtype.itemsize for dtype in dtypes.NUMPY.values()}
@@ -411,8 +431,8 @@ def formula_names():
     return tuple(_formula_numbers)
 
 
-# Formulas that move elements, all but the first of which have one dtype: the dtypes that stand for it,
-# by its size, so that every bit is kept, of NaNs too; and what these are computed in, which holds them.
+# Formulas that move elements, and the dtypes that stand for theirs, by size, so that every bit is
+# kept, of NaNs too. The first operand chooses.
 MOVES = {"where"}
 STAND_INS = {1: "uint8", 2: "uint16", 4: "float32", 8: "float64", 16: "complex128"}
 
@@ -480,7 +500,7 @@ cdef int set_compute(KernelRef ref, const formula_t *row, tuple in_dtypes, str o
     set_cast(&state.cast, result, out_dtype)
     state.loop = loop_of(row, computed, own_form, result)
     if state.loop == NULL and not lanes:
-        raise ValueError(f"{formula} is not computed in {DTYPE_OF[computed]}, which {reads} is read as")
+        raise ValueError(f"{formula} is not computed in {DTYPE_OF[computed]}, as {reads} would be")
     ref.numbers = "whole" if computed == IN_WHOLE else "real"
     # A loop for halves could store the other kind too, but that hardly occurs.
     state.stores = state.cast.copy or (
@@ -636,7 +656,7 @@ def run(KernelRef ref, inputs, output, Py_ssize_t rows, Py_ssize_t cols, scalars
     cdef int k
     operands = [*inputs, output]
     if ref.fn == 0 or len(operands) != len(ref.itemsizes):
-        raise ValueError(f"takes a kernel that was made, and as many operands: {len(operands)} given")
+        raise ValueError(f"takes a kernel that was made, and its operands: {len(operands)} given")
     if len(scalars) > MOST_NUMBERS:
         raise ValueError(f"takes at most {MOST_NUMBERS} scalars, {len(scalars)} given")
     for k in range(len(operands)):

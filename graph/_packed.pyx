@@ -113,8 +113,8 @@ cdef class PackedSchedule:
         c.prepare = <prepare_kernel><uintptr_t>getattr(kernel, "prepare", 0)
         if c.prepare != NULL:
             c.params_offset = self.params_size
-            # Each begins with a line of the cache.
-            self.params_size += -(-kernel.params_size // SCHEDULE_PARAMS_ALIGNMENT) * SCHEDULE_PARAMS_ALIGNMENT
+            lines = -(-kernel.params_size // SCHEDULE_PARAMS_ALIGNMENT)
+            self.params_size += lines * SCHEDULE_PARAMS_ALIGNMENT
         if self.params_size > SCHEDULE_PARAMS:
             raise ValueError(f"{name}, {op.node}: kernels prepare {self.params_size} bytes of "
                              f"parameters, a run has room for {SCHEDULE_PARAMS}")

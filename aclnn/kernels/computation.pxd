@@ -19,7 +19,7 @@ cdef struct compute_state:
     ptrdiff_t sizes[MOST_INPUTS + 1]  # of elements; the output's is the last
     bint dense_result
     int result_size
-    load_fn loads[MOST_INPUTS]       # to what is computed in, from what an input is or was converted to
+    load_fn loads[MOST_INPUTS]       # to what is computed in, from what an input is converted to
     store_fn store                   # from what is computed in
     cast_state cast                  # of rounded results to the output's dtype, often the same
     loop_fn loop

@@ -14,8 +14,8 @@ what it is for:
   and truth values too.
 
 More forms of a formula have its name and an ending: `_half` computes halves of one dtype in float,
-and says why no second rounding shows; `_f64` is for float64 results, where the first form rounds in a
-way that suits less precise ones; `_whole` is on int64, `_complex` on complex numbers.
+and says why no second rounding shows; `_f64` is for float64 results, where the first form rounds
+in a way that suits less precise ones; `_whole` is on int64, `_complex` on complex numbers.
 
 Some have besides a form that is made for registers and computes in float (`lane_formulas.h` lists
 them); what that leaves open, the double form here decides.
@@ -416,7 +416,7 @@ cdef inline int64_t div_whole(int64_t a, int64_t b, const kernel_number *p) noex
     return quotient(a, b)
 
 
-# With a number in the place of the second operand: p[0]; of sums, alpha is p[1]. Numbers are floats,
+# With a number in the place of the second operand: p[0]; of sums, alpha is p[1]. They are floats,
 # but for float64 results: the products are exact in double.
 
 cdef inline real adds(real a, const double *p) noexcept nogil:
@@ -511,7 +511,7 @@ cdef inline double rsqrt(double x, const double *p) noexcept nogil:
     return canonical(1 / sqrt_f64(x))
 
 
-# --- Choices, comparisons: no bit is computed -------------------------------------------------------
+# --- Choices, comparisons: no bit is computed ---------------------------------------------------
 
 cdef inline number taken(const kernel_number *p, number like) noexcept nogil:
     """A number of the node, as what is computed in."""
@@ -639,7 +639,7 @@ cdef inline int64_t fill_whole(const kernel_number *p) noexcept nogil:
     return p[0].whole
 
 
-# --- Exponentials, logarithms, powers, trigonometry -------------------------------------------------
+# --- Exponentials, logarithms, powers, trigonometry ---------------------------------------------
 
 cdef inline double beside(double r, double x, double error) noexcept nogil:
     """r, or, where it is x itself, a number that tells on which side of x the exact value lies.
@@ -800,7 +800,7 @@ cdef inline double tanh_f64(double x, const double *p) noexcept nogil:
     return canonical(libm_copysign(r, x) if x == x else x)
 
 
-# --- Sigmoid, SiLU, SwiGLU --------------------------------------------------------------------------
+# --- Sigmoid, SiLU, SwiGLU ----------------------------------------------------------------------
 
 cdef inline double decay(double x) noexcept nogil:
     return exp_of(exponent(-fabs(x)))
@@ -896,8 +896,8 @@ cdef inline double silu_backward(double g, double x, const double *p) noexcept n
 
 
 cdef inline double times_slope_of_silu_f64(double a, double a_low, double x) noexcept nogil:
-    """What rounding takes of each part comes back: beside the root, near -1.28, the parts cancel, and
-    the error is that of the exponential."""
+    """What rounding takes of each part comes back: beside the root, near -1.28, the parts cancel,
+    and the error is that of the exponential."""
     cdef double near = x if x < 800 else 800
     near = near if near > -800 else -800
     near = near if x == x else x
@@ -918,7 +918,8 @@ cdef inline double times_slope_of_silu_f64(double a, double a_low, double x) noe
     cdef double slope = s * one
     cdef double slope_low = product_error(s, one, slope) + (s * low + s_low * one)
     cdef double r = a * slope
-    return ordered(r + finite_or_none(product_error(a, slope, r) + (a * slope_low + a_low * slope)), x)
+    low = product_error(a, slope, r) + (a * slope_low + a_low * slope)
+    return ordered(r + finite_or_none(low), x)
 
 
 cdef inline double silu_backward_f64(double g, double x, const double *p) noexcept nogil:
@@ -955,7 +956,7 @@ cdef inline double swiglu_backward_b_f64(double g, double a, const double *p) no
     return times_silu_f64(g, a)
 
 
-# --- Complex numbers: the plain formulas; a number of the node takes two places ----------------------
+# --- Complex numbers: the plain formulas; a number of the node takes two places -------------------
 
 cdef inline complex_t complex_of(double x, double y) noexcept nogil:
     cdef complex_t z
