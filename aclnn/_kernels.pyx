@@ -13,7 +13,7 @@ the plain loop in double.
 This file is compiled once per instruction set, each time into a module of its own.
 """
 
-from libc.stdint cimport int8_t, int16_t, int32_t, int64_t, uint8_t, uintptr_t
+from libc.stdint cimport int8_t, uint8_t, uintptr_t
 from libc.stdlib cimport calloc, free
 
 cimport aclnn.kernels.formulas as formulas  # no-cython-lint: what is included needs it
@@ -26,9 +26,15 @@ from aclnn.kernels.element cimport (
     load,
     load_by_float,
     load_fn,
+    real_t,
     store,
     store_complex,
     store_fn,
+    unaligned_double,
+    unaligned_float,
+    unaligned_int16,
+    unaligned_int32,
+    unaligned_int64,
 )
 from aclnn.kernels.formulas cimport real
 from aclnn.kernels.lane cimport (
@@ -199,52 +205,52 @@ cdef int item_size(str dtype) except -1:
     return ITEM_SIZES[dtype]
 
 
-cdef load_fn loader(str dtype, real like) except NULL:
+cdef load_fn loader(str dtype, real_t like) except NULL:
     if dtype == "float32":
-        return <load_fn>load[float, real]
+        return <load_fn>load[unaligned_float, real_t]
     if dtype == "float64":
-        return <load_fn>load[double, real]
+        return <load_fn>load[unaligned_double, real_t]
     if dtype == "float16":
-        return <load_fn>load[half_t, real]
+        return <load_fn>load[half_t, real_t]
     if dtype == "bfloat16":
-        return <load_fn>load[bfloat16_t, real]
+        return <load_fn>load[bfloat16_t, real_t]
     if dtype == "int8":
-        return <load_fn>load[int8_t, real]
+        return <load_fn>load[int8_t, real_t]
     if dtype in ("uint8", "bool"):
-        return <load_fn>load[uint8_t, real]
+        return <load_fn>load[uint8_t, real_t]
     if dtype == "int16":
-        return <load_fn>load[int16_t, real]
+        return <load_fn>load[unaligned_int16, real_t]
     if dtype == "int32":
-        return <load_fn>load[int32_t, real]
+        return <load_fn>load[unaligned_int32, real_t]
     if dtype == "int64":
-        return <load_fn>load[int64_t, real]
+        return <load_fn>load[unaligned_int64, real_t]
     raise ValueError(f"no kernel reads {dtype}")
 
 
 cdef load_fn input_loader(str dtype, bint wide, str result) except NULL:
     """Into what a formula computes in: inputs are read as float32, unless results are float64."""
     if not wide:
-        return loader(dtype, <float>0)
+        return loader(dtype, <unaligned_float>0)
     if result != "float64" and dtype == "int32":
-        return <load_fn>load_by_float[int32_t]
+        return <load_fn>load_by_float[unaligned_int32]
     if result != "float64" and dtype == "int64":
-        return <load_fn>load_by_float[int64_t]
-    return loader(dtype, <double>0)
+        return <load_fn>load_by_float[unaligned_int64]
+    return loader(dtype, <unaligned_double>0)
 
 
-cdef store_fn storer(str dtype, real like) except NULL:
+cdef store_fn storer(str dtype, real_t like) except NULL:
     if dtype == "float32":
-        return <store_fn>store[real, float]
+        return <store_fn>store[real_t, unaligned_float]
     if dtype == "float64":
-        return <store_fn>store[real, double]
+        return <store_fn>store[real_t, unaligned_double]
     if dtype == "float16":
-        return <store_fn>store[real, half_t]
+        return <store_fn>store[real_t, half_t]
     if dtype == "bfloat16":
-        return <store_fn>store[real, bfloat16_t]
+        return <store_fn>store[real_t, bfloat16_t]
     if dtype == "complex64":
-        return <store_fn>store_complex[real, float]
+        return <store_fn>store_complex[real_t, unaligned_float]
     if dtype == "complex128":
-        return <store_fn>store_complex[real, double]
+        return <store_fn>store_complex[real_t, unaligned_double]
     raise ValueError(f"no kernel writes {dtype}")
 
 
@@ -334,7 +340,8 @@ def compute_kernel(str formula, tuple in_dtypes, str out_dtype, str result_dtype
     state.sizes[state.n_inputs] = item_size(out_dtype)
     state.result_size = item_size(result)
     state.dense_result = result == ("float64" if wide else "float32")
-    state.store = storer(result, <double>0) if wide else storer(result, <float>0)
+    state.store = (storer(result, <unaligned_double>0) if wide
+                   else storer(result, <unaligned_float>0))
     set_cast(&state.cast, result, out_dtype)
     state.loop = (<void *>row.in_float if not wide else <void *>row.in_float64
                   if result == "float64" else <void *>row.in_double)
@@ -344,7 +351,7 @@ def compute_kernel(str formula, tuple in_dtypes, str out_dtype, str result_dtype
     if lanes:
         set_lanes(state, row, set(in_dtypes) == {result}, LANE_KINDS[result],
                   LANE_KINDS.get(out_dtype, LANE_KINDS[result]))
-        state.store_exact = storer(result, <double>0)
+        state.store_exact = storer(result, <unaligned_double>0)
     return ref
 
 
@@ -392,8 +399,8 @@ cdef int set_cast(cast_state *state, str src, str dst) except -1:
     state.from_it = src == ("float64" if wide else "float32")
     state.to_it = dst == ("float64" if wide else "float32")
     if not state.copy:
-        state.load = loader(src, <double>0) if wide else loader(src, <float>0)
-        state.store = storer(dst, <double>0) if wide else storer(dst, <float>0)
+        state.load = loader(src, <unaligned_double>0) if wide else loader(src, <unaligned_float>0)
+        state.store = storer(dst, <unaligned_double>0) if wide else storer(dst, <unaligned_float>0)
     return 0
 
 

@@ -22,12 +22,12 @@ from setup import COMMON_FLAGS, INCLUDES, formulas, kernel_variants  # noqa: E40
 
 FOLDERS = [*INCLUDES, sysconfig.get_paths()["include"]]
 FLAGS = [*COMMON_FLAGS, "-fPIC", *(f"-I{folder}" for folder in FOLDERS)]
-FUNCTION = re.compile(r"static void (?:__pyx_fuse_\d)?__pyx_f_5aclnn_8_kernels_(\w+)\(.* \{$")
+FUNCTION = re.compile(r"static void __pyx_f_5aclnn_8_kernels_(\w+)_in_(?:float|double)\(.* \{$")
 REPORT = re.compile(r"_kernels\.c:(\d+):\d+: optimized: loop vectorized")
 
 
 def bodies(lines):
-    """First and last line of every loop, those of fused types more than once."""
+    """First and last line of every loop, those in float and double more than once."""
     begins = [
         (number, found[1])
         for number, line in enumerate(lines, 1)

@@ -3,13 +3,13 @@
 from libc.string cimport memcpy
 
 from aclnn.kernels.cast cimport cast_state
-from aclnn.kernels.element cimport load_fn, store_fn
+from aclnn.kernels.element cimport load_fn, store_fn, unaligned_double, unaligned_float
 from aclnn.kernels.lane cimport UNKNOWN, facts_fn, facts_t, kind_t, lane_loop, mark_fn
 
-ctypedef void (*float_loop)(const float *, const float *, float *, ptrdiff_t,
-                            const double *) noexcept nogil
-ctypedef void (*double_loop)(const double *, const double *, double *, ptrdiff_t,
-                             const double *) noexcept nogil
+ctypedef void (*float_loop)(const unaligned_float *, const unaligned_float *, unaligned_float *,
+                            ptrdiff_t, const double *) noexcept nogil
+ctypedef void (*double_loop)(const unaligned_double *, const unaligned_double *, unaligned_double *,
+                             ptrdiff_t, const double *) noexcept nogil
 
 
 cdef struct compute_state:

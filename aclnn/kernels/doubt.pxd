@@ -5,7 +5,14 @@ from libc.string cimport memcpy, memset
 
 from aclnn.kernels.cast cimport cast_row
 from aclnn.kernels.computation cimport compute_state, double_loop
-from aclnn.kernels.element cimport bfloat16_t, copy_element, half_t, load
+from aclnn.kernels.element cimport (
+    bfloat16_t,
+    copy_element,
+    half_t,
+    load,
+    unaligned_double,
+    unaligned_float,
+)
 from aclnn.kernels.lane cimport (
     DOUBTS,
     DOUBTS_TOGETHER,
@@ -93,10 +100,10 @@ cdef inline void pick_doubts(const span_t *span, int found, picked_t *picked) no
 cdef inline void pick_suspects(const span_t *span, picked_t *picked) noexcept nogil:
     """Suspect elements, which may have been doubtful too: computing one twice does no harm."""
     cdef const compute_state *state = picked.state
-    cdef float values[3][BLOCK]
-    cdef const float *a
-    cdef const float *b
-    cdef const float *r
+    cdef unaligned_float values[3][BLOCK]
+    cdef const unaligned_float *a
+    cdef const unaligned_float *b
+    cdef const unaligned_float *r
     cdef uint16_t suspect[BLOCK + 3]
     cdef ptrdiff_t i, n, begin = 0
     while begin < span.n:
@@ -117,11 +124,11 @@ cdef inline void pick_suspects(const span_t *span, picked_t *picked) noexcept no
         begin += BLOCK
 
 
-cdef inline const float *floats_at(const char *source, ptrdiff_t begin, ptrdiff_t n, kind_t kind,
-                                   float *values) noexcept nogil:
+cdef inline const unaligned_float *floats_at(const char *source, ptrdiff_t begin, ptrdiff_t n,
+                                             kind_t kind, unaligned_float *values) noexcept nogil:
     """Elements of a span in float: where they lie, or converted into `values`."""
     if kind == SINGLE:
-        return <const float *>source + begin
+        return <const unaligned_float *>source + begin
     if kind == HALF:
         load(<const half_t *>source + begin, sizeof(half_t), values, n)
     else:
@@ -131,10 +138,10 @@ cdef inline const float *floats_at(const char *source, ptrdiff_t begin, ptrdiff_
 
 cdef inline void compute_picked(picked_t *picked) noexcept nogil:
     cdef const compute_state *state = picked.state
-    cdef float values[BATCH]
-    cdef const float *narrow
-    cdef double wide[2][BATCH]
-    cdef double results[BATCH]
+    cdef unaligned_float values[BATCH]
+    cdef const unaligned_float *narrow
+    cdef unaligned_double wide[2][BATCH]
+    cdef unaligned_double results[BATCH]
     cdef char rounded[BATCH * 4]
     cdef char recast[BATCH * 16]
     cdef const char *source = rounded

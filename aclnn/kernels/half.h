@@ -9,14 +9,15 @@
 
 #include <stddef.h>
 #include <stdint.h>
+#include "unaligned.h"
 #include "vector_math.h"
 
 #if defined(__F16C__)
 #include <immintrin.h>
 #endif
 
-typedef struct { uint16_t bits; } half_t;
-typedef struct { uint16_t bits; } bfloat16_t;
+typedef struct UNALIGNED { uint16_t bits; } half_t;
+typedef struct UNALIGNED { uint16_t bits; } bfloat16_t;
 
 static inline float bfloat16_to_f32(bfloat16_t x) { return f32_of_bits((uint32_t)x.bits << 16); }
 
@@ -66,7 +67,8 @@ static inline float f32_to_odd(double x) {
 static inline half_t half_of_f64(double x) { return half_of_f32(f32_to_odd(x)); }
 static inline bfloat16_t bfloat16_of_f64(double x) { return bfloat16_of_f32(f32_to_odd(x)); }
 
-static inline void halves_to_floats(const half_t *restrict src, float *restrict dst, ptrdiff_t n) {
+static inline void halves_to_floats(
+        const half_t *restrict src, unaligned_float *restrict dst, ptrdiff_t n) {
     ptrdiff_t i = 0;
 #if defined(__AVX512F__)
     for (; i + 16 <= n; i += 16)
@@ -79,7 +81,8 @@ static inline void halves_to_floats(const half_t *restrict src, float *restrict 
     for (; i < n; i++) dst[i] = half_to_f32(src[i]);
 }
 
-static inline void floats_to_halves(const float *restrict src, half_t *restrict dst, ptrdiff_t n) {
+static inline void floats_to_halves(
+        const unaligned_float *restrict src, half_t *restrict dst, ptrdiff_t n) {
     ptrdiff_t i = 0;
 #if defined(__AVX512F__)
     for (; i + 16 <= n; i += 16)

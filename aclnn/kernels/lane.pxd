@@ -2,6 +2,7 @@
 
 from libc.stdint cimport uint16_t
 
+from aclnn.kernels.element cimport unaligned_float
 from aclnn.kernels.tile cimport TILE_SCALARS
 
 cdef extern from "lane_facts.h" nogil:
@@ -54,7 +55,8 @@ cdef extern from "lane_abi.h" nogil:
 
 cdef extern from "lane_formulas.h" nogil:
     ctypedef void (*facts_fn)(facts_t *, ptrdiff_t, kind_t) noexcept
-    ctypedef void (*mark_fn)(const float *, const float *, const float *, uint16_t *, ptrdiff_t,
+    ctypedef void (*mark_fn)(const unaligned_float *, const unaligned_float *,
+                             const unaligned_float *, uint16_t *, ptrdiff_t,
                              const double *) noexcept
     ctypedef struct lane_form_t:
         const lane_loops_t *loops   # NULL where the formula has no such form, or the build no lanes

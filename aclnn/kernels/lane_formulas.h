@@ -18,7 +18,9 @@
 /* Prepares facts of a call's scalars, for so many elements, of a kind that all operands have; SINGLE, if
  * they differ. */
 typedef void (*facts_fn)(facts_t *, ptrdiff_t, kind_t);
-typedef void (*mark_fn)(const float *, const float *, const float *, uint16_t *, ptrdiff_t, const double *);
+typedef void (*mark_fn)(
+    const unaligned_float *, const unaligned_float *, const unaligned_float *, uint16_t *, ptrdiff_t,
+    const double *);
 
 /* The form for registers of a formula of `formulas.pxd`: its loops, the function that prepares facts
  * for them or NULL, and the one that marks elements, or NULL where it leaves none. */

@@ -102,8 +102,8 @@ static inline int nan_seen(const seen_t *seen, uint16_t infinity) {
 
 /* Mark the elements that lanes leave to the double form. */
 #define MARK(name) \
-    static void name##_mark(const float *a, const float *b, const float *r, uint16_t *suspect, \
-                            ptrdiff_t n, const double *p) { \
+    static void name##_mark(const unaligned_float *a, const unaligned_float *b, const unaligned_float *r, \
+                            uint16_t *suspect, ptrdiff_t n, const double *p) { \
         for (ptrdiff_t i = 0; i < n; i++) suspect[i] |= name##_suspect(a[i], b[i], r[i], p); \
     }
 

@@ -2,6 +2,7 @@
 
 from aclnn.kernels.cast cimport RECAST, write_cast
 from aclnn.kernels.computation cimport compute_state, double_loop, float_loop
+from aclnn.kernels.element cimport unaligned_double, unaligned_float
 from aclnn.kernels.formulas cimport real
 from aclnn.kernels.tile cimport (
     BLOCK,
@@ -26,27 +27,31 @@ cdef inline void compute_by_loops(const tile_view *views, const block_t *block,
                                   real like) noexcept nogil:
     cdef int flags = block.flags
     cdef char memory[3 * BLOCK * 8 + LINE]
-    cdef real *buffers = <real *>line_in(memory)
-    cdef const real *inputs[2]
+    cdef char *buffers = line_in(memory)
+    cdef const char *inputs[2]
     cdef const tile_view *out = &views[state.n_inputs]
     cdef ptrdiff_t count = block.rows * block.cols
-    cdef real *result = buffers + 2 * BLOCK
+    cdef ptrdiff_t room = BLOCK * sizeof(real)
+    cdef char *result = buffers + 2 * room
     cdef bint direct = block.rows == 1 and writes_in_place(out, state, sizeof(real), flags)
     cdef int k
-    inputs[0] = inputs[1] = buffers + BLOCK
+    inputs[0] = inputs[1] = buffers + room
     for k in range(state.n_inputs):
         if flags & TILE_PREFETCH_FAR and block.rows == 1:
             prefetch_row(place(&views[k], block), block.cols * views[k].col_stride)
-        inputs[k] = <const real *>read_block(&views[k], block, state, k,
-                                             <char *>(buffers + k * BLOCK), sizeof(real))
+        inputs[k] = read_block(&views[k], block, state, k, buffers + k * room, sizeof(real))
     if direct:
-        result = <real *>place(out, block)
+        result = place(out, block)
     if real is float:
-        (<float_loop>state.loop)(inputs[0], inputs[1], result, count, scalars)
+        (<float_loop>state.loop)(
+            <const unaligned_float *>inputs[0], <const unaligned_float *>inputs[1],
+            <unaligned_float *>result, count, scalars)
     else:
-        (<double_loop>state.loop)(inputs[0], inputs[1], result, count, scalars)
+        (<double_loop>state.loop)(
+            <const unaligned_double *>inputs[0], <const unaligned_double *>inputs[1],
+            <unaligned_double *>result, count, scalars)
     if not direct:
-        write_block(out, block, state, <const char *>result, sizeof(real), flags)
+        write_block(out, block, state, result, sizeof(real), flags)
 
 
 cdef inline ptrdiff_t loop_width(const tile_view *views, ptrdiff_t cols, const compute_state *state,
@@ -75,7 +80,7 @@ cdef inline bint writes_in_place(const tile_view *out, const compute_state *stat
             and not flags & TILE_STREAM)
 
 
-cdef inline const void *read_block(const tile_view *view, const block_t *block,
+cdef inline const char *read_block(const tile_view *view, const block_t *block,
                                    const compute_state *state, int k, char *buffer,
                                    ptrdiff_t size) noexcept nogil:
     """The block of an input in the compute type: its own memory, or converted into `buffer`."""
