@@ -42,7 +42,6 @@ from aclnn.kernels.lane cimport (
     HALF,
     SINGLE,
     facts_t,
-    kind_t,
     lane_form_of,
     lane_form_t,
     lane_loop,
@@ -321,7 +320,8 @@ def compute_kernel(str formula, tuple in_dtypes, str out_dtype, str result_dtype
     """
     cdef const formula_t *row = &_formulas[number_of(formula)]
     cdef str result = result_dtype or out_dtype
-    cdef bint lanes = row.lanes.loops != NULL and result in LANE_KINDS
+    cdef bint all_alike = set(in_dtypes) == {result}
+    cdef bint lanes = lane_loop_of(row.lanes.loops, all_alike, result) != NULL
     cdef bint wide = not lanes and (row.in_float == NULL or result != "float32")
     cdef KernelRef ref
     cdef compute_state *state
@@ -349,29 +349,35 @@ def compute_kernel(str formula, tuple in_dtypes, str out_dtype, str result_dtype
     state.stores = state.cast.copy or (
         lanes and out_dtype in LANE_KINDS and "float32" in (result, out_dtype))
     if lanes:
-        set_lanes(state, row, set(in_dtypes) == {result}, LANE_KINDS[result],
-                  LANE_KINDS.get(out_dtype, LANE_KINDS[result]))
+        set_lanes(state, row, all_alike, result, out_dtype)
         state.store_exact = storer(result, <unaligned_double>0)
     return ref
 
 
-cdef void set_lanes(compute_state *state, const formula_t *row, bint all_alike, kind_t rounded,
-                    kind_t stored) noexcept:
+cdef int set_lanes(compute_state *state, const formula_t *row, bint all_alike, str result,
+                   str out_dtype) except -1:
     state.all_alike = all_alike
-    state.kind = rounded if all_alike else SINGLE
-    state.lanes = lane_loop_of(row.lanes.loops, state.kind, rounded)
+    state.rounded = LANE_KINDS[result]
+    state.stored = LANE_KINDS.get(out_dtype, state.rounded)
+    state.kind = state.rounded if all_alike else SINGLE
+    state.lanes = lane_loop_of(row.lanes.loops, all_alike, result)
     state.read_size = state.result_size if all_alike else sizeof(float)
-    state.rounded, state.stored = rounded, stored
     state.prepare, state.mark = row.lanes.prepare, row.lanes.mark
+    if state.rounded == SINGLE and row.lanes.mark_singles != NULL:
+        state.mark = row.lanes.mark_singles
     state.exact = <void *>row.in_double
+    return 0
 
 
-cdef lane_loop lane_loop_of(const lane_loops_t *loops, kind_t read, kind_t rounded) noexcept:
-    if rounded == SINGLE:
+cdef lane_loop lane_loop_of(const lane_loops_t *loops, bint all_alike, str result) except? NULL:
+    """For inputs that all have the result's dtype, or are read as floats; NULL: there is none."""
+    if loops == NULL or result not in LANE_KINDS:
+        return NULL
+    if result == "float32":
         return loops.single
-    if rounded == HALF:
-        return loops.half if read == HALF else loops.to_half
-    return loops.bfloat if read == BFLOAT else loops.to_bfloat
+    if result == "float16":
+        return loops.half if all_alike else loops.to_half
+    return loops.bfloat if all_alike else loops.to_bfloat
 
 
 def cast_kernel(str src, str dst):

@@ -481,6 +481,36 @@ def test_every_element_is_written_and_no_other(formula, dtype):
             assert (out[start + n :] == -7).all(), (level, n)
 
 
+# Signaling NaNs of either sign, a quiet one; and the same, quiet.
+NANS = {
+    "float16": ([0x7C01, 0xFD55, 0x7E11], [0x7E01, 0xFF55, 0x7E11]),
+    "bfloat16": ([0x7F81, 0xFF95, 0x7FC1], [0x7FC1, 0xFFD5, 0x7FC1]),
+    "float32": ([0x7F800001, 0xFFA12345, 0x7FC00011], [0x7FC00001, 0xFFE12345, 0x7FC00011]),
+}
+
+
+@pytest.mark.parametrize("count", [3, 600, 20_000])
+@pytest.mark.parametrize("dtype", DTYPES, ids=lambda d: d.name)
+def test_gradients_that_are_nans(dtype, count):
+    """hardshrink's keep their bits, leaky ReLU's the payload; halves, which are converted, get quiet."""
+    given, quiet = (np.array(nans, f"u{dtype.itemsize}").view(dtype) for nans in NANS[dtype.name])
+    g, x = np.resize(given, count), np.ones(count, dtype)
+    kept = g if dtype == FLOAT32 else np.resize(quiet, count)
+    for level in isa.available():
+        same_bits(computed(level, "hardshrink_backward", [g, x], (0.5,)), g)
+        zeros = computed(level, "hardshrink_backward", [g, np.zeros_like(x)], (0.5,))
+        same_bits(zeros, np.zeros_like(x))
+        for slope in (0.01, 0.5):
+            same_bits(computed(level, "leaky_relu_backward", [g, x], (slope,)), kept)
+
+
+def test_nans_of_bfloat16_become_float32_as_they_are():
+    g, x = np.array(NANS["bfloat16"][0], np.uint16).view(BFLOAT16), np.ones(3, BFLOAT16)
+    for level in isa.available():
+        out = computed(level, "hardshrink_backward", [g, x], (0.5,), FLOAT32, "bfloat16")
+        np.testing.assert_array_equal(bits(out), bits(g).astype(np.uint32) << 16)
+
+
 def moved(array, by):
     """A copy that begins `by` bytes behind a multiple of 64."""
     room = np.empty(array.nbytes + 128, np.uint8)
