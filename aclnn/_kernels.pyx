@@ -13,7 +13,7 @@ the plain loop in double.
 This file is compiled once per instruction set, each time into a module of its own.
 """
 
-from libc.stdint cimport int8_t, uint8_t, uintptr_t
+from libc.stdint cimport int8_t, int64_t, uint8_t, uintptr_t  # no-cython-lint: as below
 from libc.stdlib cimport calloc, free
 
 cimport aclnn.kernels.formulas as formulas  # no-cython-lint: what is included needs it
@@ -49,7 +49,6 @@ from aclnn.kernels.lane cimport (
     SINGLE,
     UNKNOWN,
     hints_t,
-    kind_t,
     lane_form_of,
     lane_form_t,
     lane_loop,
@@ -485,7 +484,8 @@ cdef int set_compute(KernelRef ref, const formula_t *row, tuple in_dtypes, str o
                      str result, str reads, str formula) except -1:
     cdef compute_state *state = <compute_state *>ref.memory
     cdef bint alike = {*in_dtypes} == {result}
-    cdef bint lanes = row.lanes.loops != NULL and result in LANE_KINDS and reads == "float32"
+    cdef bint lanes = (reads == "float32"
+                       and lane_loop_of(row.lanes.loops, alike, result) != NULL)
     cdef number_type computed = IN_FLOAT if lanes else number_type_of(row, result, reads, alike)
     cdef bint own_form = computed == IN_FLOAT and result in HALVES and not row.exact
     cdef int k
@@ -506,8 +506,7 @@ cdef int set_compute(KernelRef ref, const formula_t *row, tuple in_dtypes, str o
     state.stores = state.cast.copy or (
         lanes and out_dtype in LANE_KINDS and "float32" in (result, out_dtype))
     if lanes:
-        set_lanes(state, row, alike, LANE_KINDS[result],
-                  LANE_KINDS.get(out_dtype, LANE_KINDS[result]))
+        set_lanes(state, row, alike, result, out_dtype)
         state.store_exact = storer(result, <const unaligned_double *>NULL)
         if state.prepare != NULL:
             ref.prepare, ref.params_size = <size_t>prepare_params, sizeof(params_t)
@@ -557,23 +556,30 @@ cdef int set_input(compute_state *state, int k, str dtype, str reads,
     return 0
 
 
-cdef void set_lanes(compute_state *state, const formula_t *row, bint all_alike, kind_t rounded,
-                    kind_t stored) noexcept:
+cdef int set_lanes(compute_state *state, const formula_t *row, bint all_alike, str result,
+                   str out_dtype) except -1:
     state.all_alike = all_alike
-    state.kind = rounded if all_alike else SINGLE
-    state.lanes = lane_loop_of(row.lanes.loops, state.kind, rounded)
+    state.rounded = LANE_KINDS[result]
+    state.stored = LANE_KINDS.get(out_dtype, state.rounded)
+    state.kind = state.rounded if all_alike else SINGLE
+    state.lanes = lane_loop_of(row.lanes.loops, all_alike, result)
     state.read_size = state.result_size if all_alike else sizeof(float)
-    state.rounded, state.stored = rounded, stored
     state.prepare, state.mark = row.lanes.prepare, row.lanes.mark
+    if state.rounded == SINGLE and row.lanes.mark_singles != NULL:
+        state.mark = row.lanes.mark_singles
     state.exact = row.in_double
+    return 0
 
 
-cdef lane_loop lane_loop_of(const lane_loops_t *loops, kind_t read, kind_t rounded) noexcept:
-    if rounded == SINGLE:
+cdef lane_loop lane_loop_of(const lane_loops_t *loops, bint all_alike, str result) except? NULL:
+    """For inputs that all have the result's dtype, or are read as floats; NULL: there is none."""
+    if loops == NULL or result not in LANE_KINDS:
+        return NULL
+    if result == "float32":
         return loops.single
-    if rounded == HALF:
-        return loops.half if read == HALF else loops.to_half
-    return loops.bfloat if read == BFLOAT else loops.to_bfloat
+    if result == "float16":
+        return loops.half if all_alike else loops.to_half
+    return loops.bfloat if all_alike else loops.to_bfloat
 
 
 def cast_kernel(str src, str dst):

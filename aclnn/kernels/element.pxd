@@ -215,7 +215,7 @@ cdef inline int most(const integer_t *like) noexcept nogil:
 
 
 cdef inline element_t stored(number_t x, const element_t *like) noexcept nogil:
-    """A number as an element, rounded once; whole ones wrap, complex ones lose what is imaginary."""
+    """A number as an element, rounded once; whole ones wrap, complex ones become real."""
     cdef bool_t truth
     cdef element_t z
     if element_t is bool_t:
