@@ -150,10 +150,6 @@ class Formula(NamedTuple):
     function: Function
     endings: dict[str, str]
 
-    def elements(self, real: str) -> str:
-        """What the loop hands to the formula."""
-        return ", ".join([f"<{real}>a[i]", f"<{real}>b[i]"][: self.inputs])
-
     @property
     def name(self) -> str:
         return self.function.name
