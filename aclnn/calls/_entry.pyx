@@ -353,7 +353,10 @@ cdef class EntryHandle:
             self.handle.operator, operands, executor.request.n_inputs,
             number_facts(&executor.request), executor.scalar_texts, executor.switches, self.names)
         phase_one.check_call(asked, settings.get_soc_version())
-        raise AclnnError(INVALID, f"tensors have more than {MAX_DIMS} dimensions")
+        for name, tensor in zip(executor.names, executor.bound):
+            if tensor is not None and (<aclTensor>tensor).ndim > MAX_DIMS:
+                raise AclnnError(INVALID, f"{name} has {tensor.ndim} dimensions, at most {MAX_DIMS} "
+                                 "are supported")
 
     cdef int refuse_null(self, PyObject **arguments) except -1:
         """Null arguments come first, whatever else is wrong."""

@@ -207,6 +207,7 @@ where = Operator(
     infer=_infer_where,
     lower=_lower_where,
     inputs=_THREE,
+    unlike={"condition": {"dtype": aclDataType.ACL_BOOL}},
     entries=(entry("aclnnSWhere", "condition self=input other out:out"),),
     rules=(
         dtype_among("condition", (aclDataType.ACL_BOOL, aclDataType.ACL_UINT8)),

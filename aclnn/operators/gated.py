@@ -102,6 +102,7 @@ swiglu_backward = Operator(
     infer=lambda call: {"out": (call.dtype("input"), call.shape("input"))},
     lower=_lower_backward,
     inputs=("grad_output", "input"),
+    unlike={"grad_output": {"shape": (1,)}},
     attributes=(_DIM,),
     entries=(entry("aclnnSwiGluGrad", "yGrad=grad_output x=input dim:int out:out"),),
     rules=(
