@@ -16,6 +16,8 @@ from aclnn.calls.functional import FUNCTIONS, HANDLES_BY_NAME, signature
 
 X = np.linspace(-2, 2, 5, dtype=np.float32)
 NAMES = sorted(FUNCTIONS)
+# Whose arguments cannot all be float32 arrays of one shape.
+UNLIKE = ("cast", "cat", "permute", "swiglu", "swiglu_backward", "where")
 
 
 INVALID = 161002
@@ -55,7 +57,7 @@ print(function is aclnn.{name}, function.__self__ is handle)
     assert fresh(code).stdout == "True True\n"
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", [name for name in NAMES if name not in UNLIKE])
 def test_every_parameter_can_be_given_by_its_name(name):
     operator, function = form(name)
     rng = np.random.default_rng(0)
@@ -79,8 +81,10 @@ def test_arguments_that_do_not_fit_are_type_errors(name):
         TypeError, match=rf"^{name}\(\) takes {positional} positional arguments? but"
     ):
         function(*[X] * (positional + 1))
-    with pytest.raises(TypeError, match=rf"^{name}\(\) got an unexpected keyword argument 'other'"):
-        function(*arrays, other=1)
+    with pytest.raises(
+        TypeError, match=rf"^{name}\(\) got an unexpected keyword argument 'stranger'"
+    ):
+        function(*arrays, stranger=1)
     first, last = operator.inputs[0], operator.inputs[-1]
     with pytest.raises(TypeError, match=rf"^{name}\(\) got multiple values for argument '{first}'"):
         function(*arrays, **{first: X})

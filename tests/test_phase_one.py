@@ -1,6 +1,7 @@
 """Phase one of every C-shaped pair: what it accepts, what it refuses, and in which order."""
 
 import numpy as np
+import oracle
 import pytest
 
 import aclnn
@@ -8,6 +9,23 @@ from aclnn import aclDataType as T
 from aclnn.operators import ENTRIES
 
 OK, NULLPTR, INVALID = 0, 161001, 161002
+# Pairs whose tensors may all be alike, of floating dtypes only; the rules of others have their own tests.
+ALIKE = [name for name, (operator, _) in ENTRIES.items() if operator.name in oracle.JUDGES]
+# What others take instead of tensors of shape (2, 3) and plain options.
+INSTEAD = {
+    "aclnnCast": {"dtype": lambda: T.ACL_FLOAT},
+    "aclnnPermute": {
+        "dims": lambda: aclnn.aclCreateIntArray([1, 0]),
+        "out": lambda: tensor((3, 2)),
+    },
+    "aclnnCat": {
+        "tensors": lambda: aclnn.aclCreateTensorList([tensor(), tensor()]),
+        "out": lambda: tensor((4, 3)),
+    },
+    "aclnnSWhere": {"condition": lambda: tensor(dtype=T.ACL_BOOL)},
+    "aclnnSwiGlu": {"out": lambda: tensor((1, 3))},
+    "aclnnSwiGluGrad": {"yGrad": lambda: tensor((1, 3))},
+}
 
 
 def tensor(shape=(2, 3), dtype=T.ACL_FLOAT, strides=None, data=None):
@@ -24,7 +42,8 @@ def arguments(name, **changes):
     """Good arguments for an entry, by CANN's parameter names, with some of them changed."""
     _, entry = ENTRIES[name]
     defaults = {"scalar": scalar(0.5), "bool": False, "int": 0, "float": -1.0, "str": "none"}
-    given = {p.name: tensor() if p.is_tensor else defaults[p.kind] for p in entry.parameters}
+    given = {p.name: tensor() if p.is_tensor else defaults.get(p.kind) for p in entry.parameters}
+    given |= {parameter: make() for parameter, make in INSTEAD.get(name, {}).items()}
     unknown = set(changes) - set(given)
     assert not unknown, unknown
     return list((given | changes).values())
@@ -54,9 +73,11 @@ def default_product():
 
 @pytest.mark.parametrize("name", ENTRIES)
 def test_good_arguments_make_an_executor_that_needs_no_workspace(name):
+    """But for comparisons with a number, which have a tile that is full of it."""
     size, executor, status = phase_one(name)
     assert status == OK, aclnn.aclGetRecentErrMsg()
-    assert size == 0
+    operator, _ = ENTRIES[name]
+    assert (size == 0) != operator.name.endswith("_scalar")
     assert isinstance(executor, aclnn.aclOpExecutor)
 
 
@@ -66,7 +87,7 @@ def test_good_arguments_make_an_executor_that_needs_no_workspace(name):
         (n, p.name)
         for n, (_, e) in ENTRIES.items()
         for p in e.parameters
-        if p.is_tensor or p.kind in ("scalar", "str")
+        if p.is_tensor or p.kind in ("scalar", "str", "ints", "inputs")
     ],
 )
 def test_null_arguments(name, parameter):
@@ -107,7 +128,7 @@ def test_junk_instead_of_tensors_is_refused(name, junk):
     assert first in message
 
 
-@pytest.mark.parametrize("name", ENTRIES)
+@pytest.mark.parametrize("name", ALIKE)
 @pytest.mark.parametrize("dtype", [T.ACL_INT8, T.ACL_BOOL, T.ACL_COMPLEX64, T.ACL_DT_UNDEFINED])
 def test_dtypes_no_operator_computes_with(name, dtype):
     tensors = [p.name for p in ENTRIES[name][1].parameters if p.is_tensor]
@@ -116,7 +137,7 @@ def test_dtypes_no_operator_computes_with(name, dtype):
     assert dtype.name.removeprefix("ACL_") in message
 
 
-@pytest.mark.parametrize("name", ENTRIES)
+@pytest.mark.parametrize("name", ALIKE)
 @pytest.mark.parametrize("soc", ["Ascend310P", "Ascend910"])
 def test_bfloat16_only_where_the_product_has_it(name, soc):
     tensors = [p.name for p in ENTRIES[name][1].parameters if p.is_tensor]
@@ -153,7 +174,7 @@ def test_logit_exists_on_three_products(name, soc, status):
     assert phase_one(name)[2] == status
 
 
-@pytest.mark.parametrize("name", ENTRIES)
+@pytest.mark.parametrize("name", ALIKE)
 @pytest.mark.parametrize("rank", [0, 1, 8])
 def test_up_to_8_dims(name, rank):
     tensors = [p.name for p in ENTRIES[name][1].parameters if p.is_tensor]
@@ -161,7 +182,7 @@ def test_up_to_8_dims(name, rank):
     assert phase_one(name, **{t: tensor(shape) for t in tensors})[2] == OK
 
 
-@pytest.mark.parametrize("name", ENTRIES)
+@pytest.mark.parametrize("name", ALIKE)
 @pytest.mark.parametrize("rank", [9, 20])
 def test_more_than_8_dims(name, rank):
     tensors = [p.name for p in ENTRIES[name][1].parameters if p.is_tensor]
@@ -171,7 +192,7 @@ def test_more_than_8_dims(name, rank):
     assert str(rank) in message
 
 
-@pytest.mark.parametrize("name", ENTRIES)
+@pytest.mark.parametrize("name", ALIKE)
 def test_shape_of_the_output(name):
     outputs = [p.name for p in ENTRIES[name][1].parameters if p.kind == "output"]
     if not outputs:

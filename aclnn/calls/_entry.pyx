@@ -44,6 +44,7 @@ from aclnn.acl.constants import (
     aclDataType,
 )
 from aclnn.acl.errors import AclnnError
+from aclnn.operators.declaration import REQUIRED
 
 cdef int OK = int(ACLNN_SUCCESS)
 cdef int NULLPTR = int(ACLNN_ERR_PARAM_NULLPTR)
@@ -135,7 +136,8 @@ cdef class EntryHandle:
         self.objects = tuple(OBJECTS.get(p.kind) for p in entry.parameters)
         for index, attribute in enumerate(operator.scalars):
             default = fixed.get(attribute.role, attribute.default)
-            put_number(&self.defaults, index, -1.0 if default is None else float(default), 0)
+            if default is not REQUIRED:
+                put_number(&self.defaults, index, -1.0 if default is None else float(default), 0)
         for index, parameter in enumerate(entry.parameters):
             self.kinds[index] = KINDS[parameter.kind]
             self.nullable[index] = parameter.optional
@@ -352,7 +354,10 @@ cdef class EntryHandle:
             self.handle.operator, operands, executor.request.n_inputs,
             number_facts(&executor.request), executor.scalar_texts, executor.switches, self.names)
         phase_one.check_call(asked, settings.get_soc_version())
-        raise AclnnError(INVALID, f"tensors have more than {MAX_DIMS} dimensions")
+        for name, tensor in zip(executor.names, executor.bound):
+            if tensor is not None and (<aclTensor>tensor).ndim > MAX_DIMS:
+                raise AclnnError(INVALID, f"{name} has {tensor.ndim} dimensions, at most {MAX_DIMS} "
+                                 "are supported")
 
     cdef int refuse_null(self, PyObject **arguments) except -1:
         """Null arguments come first, whatever else is wrong."""

@@ -42,6 +42,7 @@ from aclnn.acl.errors import invalid
 from aclnn.acl.rounding import as_float_once
 from aclnn.calls import arrays
 from aclnn.calls.options import as_option
+from aclnn.operators.declaration import REQUIRED
 
 cdef double EXACT = 2.0**53  # up to here doubles hold all integers
 
@@ -88,6 +89,7 @@ cdef class FunctionalHandle:
     cdef readonly tuple outputs
     cdef FunctionalHandle number_form  # what takes a number where an operand is expected
     cdef int number_slot
+    cdef tuple moves  # from where to where the arguments go then
     cdef function_t own_function
     cdef bytes c_name, c_doc
     cdef object find  # by name
@@ -121,7 +123,8 @@ cdef class FunctionalHandle:
             self.own_function.signature.slots[<int>index] = places[parameter]
         self.defaults.n_numbers = handle.n_scalars
         for index, default in enumerate(self.scalar_defaults):
-            take_number(self, index, default, &self.defaults)
+            if default is not REQUIRED:
+                take_number(self, index, default, &self.defaults)
 
     @staticmethod
     def places_of(operator):
@@ -158,6 +161,9 @@ cdef class FunctionalHandle:
     def take_numbers_by(self, FunctionalHandle other not None, int slot):
         """Let `other` take the call where the operand in a slot is a number."""
         self.number_form, self.number_slot = other, slot
+        others = other.places_of(other.handle.operator)
+        self.moves = tuple([(place, others[role]) for role, place
+                            in self.places_of(self.handle.operator).items()])
 
     cdef object call_slots(self, PyObject **given):
         cdef request_t request
@@ -211,15 +217,10 @@ cdef class FunctionalHandle:
         """Hand a call over whose second operand is a number."""
         cdef PyObject *moved[SLOTS]
         cdef FunctionalHandle other = self.number_form
-        cdef int index
+        cdef int place, to
         memset(moved, 0, sizeof(moved))
-        places = self.places_of(self.handle.operator)
-        others = other.places_of(other.handle.operator)
-        for role, place in places.items():
-            index = place
-            if given[index] == NULL:
-                continue
-            moved[<int>others[role]] = given[index]
+        for place, to in self.moves:
+            moved[to] = given[place]
         if self.in_place:
             moved[OUT] = moved[FIRST]
         return other.call_slots(moved)

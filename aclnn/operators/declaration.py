@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from aclnn.acl import products
@@ -168,6 +168,9 @@ class Operator:
         Name of the functional form that writes into its first input.
     domain : pair of float
         Where generated inputs lie, in demonstrations and benchmarks.
+    unlike : mapping of str to mapping
+        For tensors that cannot be like the others, by role, what is different: parts of a
+        `TensorSpec`.  Rules are asked about such when dtypes are listed.
     example : pair of str, optional
         A call and what it prints, run as a test of the documentation.
     """
@@ -193,6 +196,7 @@ class Operator:
     scalars_as_double: bool = False
     in_place: str | None = None
     domain: tuple[float, float] = (-4.0, 4.0)
+    unlike: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     seealso: tuple[str, ...] = ()
     example: tuple[str, str] | None = None
 
@@ -200,7 +204,7 @@ class Operator:
         known = {*self.inputs, *(a.role for a in self.attributes), *self.outputs}
         if (self.formula is None) == (self.lower is None):
             raise ValueError(f"{self.name}: declare either a formula or how it is lowered")
-        if (self.infer is None) != (self.lower is None):
+        if self.lower is not None and self.infer is None:
             raise ValueError(f"{self.name}: declare what it makes, and how: infer and lower")
         if unknown := {*self.optional, *self.lists} - {*self.inputs, *self.outputs}:
             raise ValueError(f"{self.name}: {_listed(unknown)} are no inputs or outputs")
@@ -258,18 +262,48 @@ class Operator:
         return tuple(a for a in self.attributes if a.kind not in ("scalar", "float"))
 
     def accepts(self, tensors: Mapping[str, TensorSpec], soc: str) -> bool:
-        """Whether the rules accept these operands on a product, with the options' defaults."""
+        """Whether the rules accept these operands on a product, with the options' defaults.
+
+        `tensors` may have the outputs, of any shape: they are taken in that of the results.
+        """
         if not products.has_operators(soc):
             return False
+        tensors = {
+            role: replace(spec, **self.unlike.get(role, {})) for role, spec in tensors.items()
+        }
+        inputs = {role: tensors[role] for role in self.inputs if role not in self.optional}
+        call = self._sample(inputs, soc)
+        if not self._holds(call):
+            return False
+        shapes = (
+            {role: shape for role, (_, shape) in self.infer(call).items()} if self.infer else {}
+        )
+        outputs = {
+            role: replace(tensors[role], shape=shapes.get(role, tensors[role].shape))
+            for role in self.outputs
+            if role in tensors
+        }
+        return self._holds(self._sample(inputs | outputs, soc))
+
+    def _holds(self, call: Call) -> bool:
+        return all(rule.test(call) in (None, NOTHING_TO_DO) for rule in self.rules)
+
+    def _sample(self, tensors: Mapping[str, TensorSpec], soc: str) -> Call:
+        """A call with these tensors, and options that suit them."""
+        first = tensors[self.inputs[0]]
+        suits = {"dtype": first.dtype, "ints": tuple(range(len(first.shape))), "int": 0}
         roles = (*self.inputs, *self.outputs, *(a.role for a in self.attributes))
-        call = Call(
-            tensors=tensors,
+        return Call(
+            tensors={role: spec for role, spec in tensors.items() if role not in self.lists},
             scalars={attribute.role: ScalarSpec() for attribute in self.scalars},
-            switches={attribute.role: attribute.default for attribute in self.switches},
+            switches={
+                a.role: suits.get(a.kind) if a.default is REQUIRED else a.default
+                for a in self.switches
+            },
             names={role: role for role in roles},
             soc=soc,
+            lists={role: (tensors[role],) for role in self.lists},
         )
-        return all(rule.test(call) in (None, NOTHING_TO_DO) for rule in self.rules)
 
     def formula_for(self, switches: Mapping[str, object]) -> str:
         assert self.formula is not None, f"{self.name} is not pointwise"
