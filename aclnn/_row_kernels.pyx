@@ -84,13 +84,11 @@ from aclnn.kernels.rows.sums cimport (
     reduction_t,
 )
 from aclnn.kernels.rows.tile cimport row_tile
-from aclnn.kernels.rows.vecd cimport VECD, elem_t, vecd
+from aclnn.kernels.rows.vecd cimport elem_t
 from aclnn.kernels.rows.walk cimport (
     COLUMNS,
     GIVEN,
-    GROUPS,
     INPUTS,
-    KEPT,
     RESULTS,
     finish_fn,
     kernel_number,
@@ -363,13 +361,7 @@ cdef class RowKernelRef:
 
     def scratch_bytes(self, Py_ssize_t rows, Py_ssize_t cols):
         """How much scratch a tile of this size takes."""
-        if self.fn != <size_t><tile_kernel>row_tile:
-            return 0
-        kept = 0
-        if (<row_state *>self.memory).run_kept != NULL:
-            groups = min(GROUPS, (rows + VECD - 1) // VECD)
-            kept = min(KEPT, max((cols + VECD - 1) // VECD, groups * cols))
-        return sizeof(work_t) - (KEPT - kept) * sizeof(vecd)
+        return sizeof(work_t) if self.fn == <size_t><tile_kernel>row_tile else 0
 
     def __repr__(self):
         return f"<RowKernelRef {self.name}>"

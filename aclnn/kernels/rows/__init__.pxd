@@ -2,7 +2,7 @@
 #
 # vecd          eight doubles, and elements of each dtype as such (`vecd.h`)
 # sums          sums and maxima along rows, in one order for all layouts
-# walk          tiles, their panels and blocks; what a pass over a row is told
+# walk          how tiles are walked; what a pass over a row is told
 # blocks        operands' blocks: in place, or staged as dense ones
 # tile          a tile by panels, passes and blocks
 # softmax, norm, reduce    the passes of the kernels

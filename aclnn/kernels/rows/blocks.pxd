@@ -3,11 +3,13 @@
 A staged block has the element type that is computed on; elements of other dtypes become double.
 """
 
-from libc.string cimport memset
+from libc.string cimport memcpy, memset
 
 from aclnn.kernels.element cimport copy_elements
 from aclnn.kernels.rows.vecd cimport VECD, v_set, v_store, vecd
 from aclnn.kernels.rows.walk cimport (
+    ACROSS,
+    GROUPS,
     element,
     operand_t,
     output_t,
@@ -109,6 +111,54 @@ cdef inline void scatter(const tile_view *view, char *target, const spot_t *spot
         for j in range(spot.cols):
             copy_elements(dense + j * VECD * size, size, target + j * view.col_stride,
                           view.row_stride, spot.rows, size)
+
+
+# --- Panels: rows beside each other, of which lines of memory hold several groups' --------------
+
+cdef inline bint is_beside(const tile_view *view, ptrdiff_t size) noexcept nogil:
+    return view.row_stride == size
+
+
+cdef inline void gather_panel(const tile_view *view, const spot_t *spot, char *staged,
+                              ptrdiff_t size) noexcept nogil:
+    """All groups of a panel, a block for each: every line is read once, before others displace it
+    that lie as far apart as columns do."""
+    cdef const char *source = element(view, spot.row, spot.col)
+    if size == 2:
+        move_panel(source, view.col_stride, VECD * 2, staged, VECD * 2, ACROSS * VECD * 2, spot.n,
+                   VECD * 2)
+    elif size == 4:
+        move_panel(source, view.col_stride, VECD * 4, staged, VECD * 4, ACROSS * VECD * 4, spot.n,
+                   VECD * 4)
+    else:
+        move_panel(source, view.col_stride, VECD * 8, staged, VECD * 8, ACROSS * VECD * 8, spot.n,
+                   VECD * 8)
+
+
+cdef inline void scatter_panel(const tile_view *view, const spot_t *spot, const char *made,
+                               ptrdiff_t size) noexcept nogil:
+    cdef char *target = element(view, spot.row, spot.col)
+    if size == 2:
+        move_panel(made, VECD * 2, ACROSS * VECD * 2, target, view.col_stride, VECD * 2, spot.n,
+                   VECD * 2)
+    elif size == 4:
+        move_panel(made, VECD * 4, ACROSS * VECD * 4, target, view.col_stride, VECD * 4, spot.n,
+                   VECD * 4)
+    else:
+        move_panel(made, VECD * 8, ACROSS * VECD * 8, target, view.col_stride, VECD * 8, spot.n,
+                   VECD * 8)
+
+
+cdef inline void move_panel(const char *source, ptrdiff_t source_step, ptrdiff_t source_group,
+                            char *target, ptrdiff_t target_step, ptrdiff_t target_group,
+                            ptrdiff_t n, size_t nbytes) noexcept nogil:
+    """Column by column, of each group so many bytes; a constant, so that they are registers."""
+    cdef ptrdiff_t j
+    cdef int g
+    for j in range(n):
+        for g in range(GROUPS):
+            memcpy(target + j * target_step + g * target_group,
+                   source + j * source_step + g * source_group, nbytes)
 
 
 cdef inline char *out_place(const tile_view *views, const output_t *out, const spot_t *spot,

@@ -1,27 +1,32 @@
 """A tile of rows: panel by panel, each in passes, each pass block by block."""
 
 from aclnn.kernels.rows.blocks cimport (
+    gather_panel,
+    is_beside,
     out_place,
     read_block,
     read_wide,
+    scatter_panel,
     write_block,
     write_result,
 )
 from aclnn.kernels.rows.sums cimport CHUNK, begin_sums, end_chunk, parts_of
-from aclnn.kernels.rows.vecd cimport VECD
+from aclnn.kernels.rows.vecd cimport VECD, vecd
 from aclnn.kernels.rows.walk cimport (
+    ACROSS,
     BLOCK,
     COLUMNS,
     GIVEN,
     GROUPS,
     INPUTS,
     KEPT,
-    PANEL,
+    RESIDENT,
     RESULTS,
     element,
     goes_along,
     group_t,
     kernel_number,
+    operand_t,
     pass_t,
     row_state,
     run_fn,
@@ -52,26 +57,18 @@ cdef inline void begin_walk(walk_t *walk, const tile_view *views, ptrdiff_t rows
                             const row_state *state, work_t *work) noexcept nogil:
     walk.views, walk.state, walk.work, walk.cols = views, state, work, cols
     walk.along = goes_along(views, state, rows, cols)
-    walk.wide = BLOCK * (VECD if walk.along else 1)
+    walk.wide = BLOCK * VECD if walk.along else ACROSS
     walk.registers = (cols + VECD - 1) // VECD if walk.along else cols
-
-
-cdef inline ptrdiff_t panel_groups(const walk_t *walk) noexcept nogil:
-    """Rows share lines of memory across, and weights along, where the cache holds several."""
-    cdef ptrdiff_t row_bytes = walk.cols * walk.state.size
-    if not walk.along:
-        return GROUPS
-    if walk.state.columns[0].view < 0 and walk.state.columns[1].view < 0:
-        return 1
-    return min(GROUPS, max(1, PANEL // row_bytes))
 
 
 cdef inline ptrdiff_t begin_panel(walk_t *walk, ptrdiff_t row, ptrdiff_t rows,
                                   ptrdiff_t group_rows) noexcept nogil:
     """The next groups of rows, with what is given for these; the row behind them."""
-    cdef ptrdiff_t most = panel_groups(walk)
+    cdef ptrdiff_t most = 1 if walk.along else GROUPS
     cdef group_t *group
     walk.groups = 0
+    walk.first = row == 0
+    walk.whole = not walk.along and rows - row >= GROUPS * VECD
     while walk.groups < most and row < rows:
         group = &walk.work.groups[walk.groups]
         group.row = row
@@ -142,24 +139,69 @@ cdef inline void run_blocks(walk_t *walk, int number, spot_t *spot) noexcept nog
     cdef bint ends = (spot.col + spot.cols) % CHUNK == 0 or spot.col + spot.cols == walk.cols
     cdef run_t run
     cdef ptrdiff_t g
-    cdef int k
     spot.row, spot.rows = walk.work.groups[0].row, VECD
     spot.full = not walk.along or spot.cols % VECD == 0
-    for k in range(COLUMNS):
-        if step.columns:
-            read_wide(walk.views, &walk.state.columns[k], spot, walk.work.columns[k],
-                      <char *>walk.work.raw)
-        run.columns[k] = walk.work.columns[k]
+    if step.columns:
+        read_columns(walk, spot, &run)
     run.n = spot.n
     run.part_mask = parts_of(walk.along) - 1
     run.live = spot.cols % VECD
     run.partial = -1 if spot.full else run.n - 1
+    stage_panel(walk, number, spot)
     for g in range(walk.groups):
         if not is_due(step, &walk.work.groups[g]):
             continue
         run_block(walk, number, spot, &run, g)
         if ends:
             end_chunk(walk.work.groups[g].sums, step.reduction, walk.along)
+    if step.writes and in_panel(walk, walk.state.out.view, walk.state.out.same):
+        spot.row = walk.work.groups[0].row
+        scatter_panel(&walk.views[walk.state.out.view], spot, <char *>walk.work.made,
+                      walk.state.size)
+
+
+cdef inline void read_columns(walk_t *walk, const spot_t *spot, run_t *run) noexcept nogil:
+    """Operands of which all rows have the same: for a whole tile, where there is room for them."""
+    cdef bint resident = walk.along and walk.registers <= RESIDENT
+    cdef ptrdiff_t place = spot.col // VECD if resident else 0
+    cdef vecd *columns
+    cdef int k
+    for k in range(COLUMNS):
+        columns = walk.work.kept + k * RESIDENT + place
+        if walk.first or not resident:
+            read_wide(walk.views, &walk.state.columns[k], spot, columns,
+                      <char *>walk.work.raw)
+        run.columns[k] = columns
+
+
+cdef inline bint in_panel(const walk_t *walk, int view, bint same) noexcept nogil:
+    """Whether an operand's rows lie beside each other: lines of memory hold parts of all groups."""
+    return walk.whole and same and is_beside(&walk.views[view], walk.state.size)
+
+
+cdef inline bint is_kept(const walk_t *walk, int number) noexcept nogil:
+    """Whether the pass before left what this one needs."""
+    return walk.keep and number == walk.state.n_passes - 1
+
+
+cdef inline void stage_panel(const walk_t *walk, int number, const spot_t *spot) noexcept nogil:
+    cdef int k
+    if is_kept(walk, number):
+        return
+    for k in range(walk.state.passes[number].inputs):
+        if in_panel(walk, walk.state.inputs[k].view, walk.state.inputs[k].same):
+            gather_panel(&walk.views[walk.state.inputs[k].view], spot,
+                         <char *>walk.work.staged[k], walk.state.size)
+
+
+cdef inline const char *input_block(const walk_t *walk, int k, const spot_t *spot, ptrdiff_t g,
+                                    ptrdiff_t *step) noexcept nogil:
+    cdef const operand_t *operand = &walk.state.inputs[k]
+    if in_panel(walk, operand.view, operand.same):
+        step[0] = VECD * operand.size
+        return <const char *>walk.work.staged[k] + g * ACROSS * step[0]
+    return read_block(walk.views, operand, spot, <char *>walk.work.staged[k],
+                      <char *>walk.work.raw, step)
 
 
 cdef inline void run_block(walk_t *walk, int number, spot_t *spot, run_t *run,
@@ -169,24 +211,27 @@ cdef inline void run_block(walk_t *walk, int number, spot_t *spot, run_t *run,
     cdef group_t *group = &walk.work.groups[g]
     cdef char *made = <char *>walk.work.made
     cdef const char *first = NULL
-    cdef bint kept = walk.keep and number == state.n_passes - 1
+    cdef run_fn todo = state.run_kept if is_kept(walk, number) else step.run
     spot.row, spot.rows = group.row, group.rows
     spot.full = spot.cols % VECD == 0 if walk.along else group.rows == VECD
     run.kept = NULL
     if walk.keep:
         run.kept = walk.work.kept + g * walk.registers + (
             spot.col // VECD if walk.along else spot.col)
-    if not kept:
-        first = read_block(walk.views, &state.inputs[0], spot, <char *>walk.work.staged[0],
-                           <char *>walk.work.raw, &run.step)
+    if not is_kept(walk, number):
+        first = input_block(walk, 0, spot, g, &run.step)
     if step.inputs == INPUTS:
-        run.second = read_block(walk.views, &state.inputs[1], spot, <char *>walk.work.staged[1],
-                                <char *>walk.work.raw, &run.second_step)
+        run.second = input_block(walk, 1, spot, g, &run.second_step)
     if not step.writes:
-        step.run(first, group, run)
+        todo(first, group, run)
+        return
+    if in_panel(walk, state.out.view, state.out.same):
+        run.out_step = VECD * state.size
+        run.out = made + g * ACROSS * run.out_step
+        todo(first, group, run)
         return
     run.out = out_place(walk.views, &state.out, spot, made, &run.out_step)
-    (state.run_kept if kept else step.run)(first, group, run)
+    todo(first, group, run)
     if run.out == made:
         write_block(walk.views, &state.out, spot, made, <char *>walk.work.raw)
 

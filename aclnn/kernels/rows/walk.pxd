@@ -21,10 +21,11 @@ cdef extern from "kernel_abi.h":
                                  int flags) noexcept nogil
 
 cdef enum:
-    BLOCK = 64      # registers of a block: 4 KiB
-    GROUPS = 4      # of a panel, at most
-    KEPT = 512      # registers of a panel's exponentials, if they are kept for the next pass
-    PANEL = 65536   # bytes of a panel of single rows
+    BLOCK = 64      # registers of a block along a row: 4 KiB
+    GROUPS = 4      # of a panel across: its rows share lines of memory
+    ACROSS = 32     # registers of a block across, for each group
+    RESIDENT = 128  # registers of an operand of one row, to be read once for a tile
+    KEPT = 256      # registers of a panel's exponentials, to be kept for the next pass
     FEW_COLS = 16   # up to so many, registers hold several rows
     INPUTS = 2
     COLUMNS = 2
@@ -104,11 +105,10 @@ cdef struct row_state:
 
 cdef struct work_t:
     group_t groups[GROUPS]
-    vecd columns[COLUMNS][BLOCK]
-    vecd staged[INPUTS][BLOCK]
-    vecd made[BLOCK]
+    vecd staged[INPUTS][GROUPS * ACROSS]
+    vecd made[GROUPS * ACROSS]
     vecd raw[BLOCK]
-    vecd kept[KEPT]          # last: there is less of it where less is needed
+    vecd kept[KEPT]          # of columns' operands, or of exponentials: no kernel has both
 
 
 cdef struct walk_t:
@@ -119,6 +119,8 @@ cdef struct walk_t:
     bint keep
     ptrdiff_t cols
     ptrdiff_t groups         # of the panel
+    bint whole               # the panel: its rows fill registers
+    bint first               # panel of the tile
     ptrdiff_t wide           # columns of a block
     ptrdiff_t registers      # of a row
 
