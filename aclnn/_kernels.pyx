@@ -448,7 +448,7 @@ def compute_kernel(str formula, tuple in_dtypes, str out_dtype, str result_dtype
     cdef KernelRef ref
     if len(in_dtypes) != row.n_inputs:
         raise ValueError(f"{formula} takes {row.n_inputs} inputs, {len(in_dtypes)} dtypes given")
-    itemsizes = tuple([item_size(dtype) for dtype in (*in_dtypes, out_dtype, result)])
+    itemsizes = tuple(item_size(dtype) for dtype in (*in_dtypes, out_dtype, result))
     stages = [",".join(in_dtypes), *([reads] if reads else ()), *dict.fromkeys((result, out_dtype))]
     ref = new_ref(f"{formula}[{'->'.join(stages)}]", itemsizes[:-1], compute_tile,
                   sizeof(compute_state), COSTS[formula])

@@ -282,7 +282,7 @@ def product_kernel(tuple in_dtypes, str out_dtype, *, tuple batch_shape=(), m, n
     operands = (*in_dtypes, out_dtype)
     if len(in_dtypes) not in (2, 3):
         raise ValueError(f"a product takes a, b and maybe c, {len(in_dtypes)} dtypes given")
-    if unknown := [dtype for dtype in operands if dtype not in SIZES]:
+    if unknown := tuple(dtype for dtype in operands if dtype not in SIZES):
         raise ValueError(f"no product is computed in {', '.join(unknown)}")
     ref.itemsizes = tuple([SIZES[dtype] for dtype in operands])
     ref.name = f"matmul[{','.join(in_dtypes)}->{out_dtype}]"

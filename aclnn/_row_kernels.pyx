@@ -424,8 +424,8 @@ cdef tuple operands_of(str name, present):
     if not chosen <= optional:
         unknown = ", ".join(sorted(chosen - optional))
         raise ValueError(f"{name} has no optional operand {unknown}")
-    inputs = [o for o in kernel.inputs if not o.optional or o.name in chosen]
-    outputs = [o for o in kernel.outputs if not o.optional or o.name in chosen]
+    inputs = tuple(o for o in kernel.inputs if not o.optional or o.name in chosen)
+    outputs = tuple(o for o in kernel.outputs if not o.optional or o.name in chosen)
     if not outputs:
         raise ValueError(f"{name} needs an output")
     if name == "layer_norm_backward_params" and "dweight" not in chosen:
@@ -435,7 +435,7 @@ cdef tuple operands_of(str name, present):
 
 cdef int check_count(str name, str what, operands, dtypes) except -1:
     if len(operands) != len(dtypes):
-        names = ", ".join([o.name for o in operands])
+        names = ", ".join(o.name for o in operands)
         raise ValueError(f"{name} has the {what} {names}; {len(dtypes)} dtypes given")
     return 0
 

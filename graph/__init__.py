@@ -10,9 +10,10 @@ it did; `plan_workspace` gives every intermediate an offset; `compile` makes a `
 `pack()` is what the second phase runs.
 """
 
+from .attrs import Argument
 from .builder import GraphBuilder
 from .errors import GraphError
-from .ir import Argument, DType, Graph, Node, Value
+from .ir import DType, Graph, Node, Value
 from .lower.schedule import PARALLEL_WORK, STREAM_FROM, Schedule, compile
 from .lower.tiling import Tiling
 from .passes.notes import Note

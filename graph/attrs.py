@@ -4,9 +4,25 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 Attrs = tuple[tuple[str, Any], ...]
+ARGUMENT_KINDS = ("real", "whole")
+
+
+@dataclass(frozen=True, slots=True)
+class Argument:
+    """A number that a run is given: the `place`-th of its arguments that are numbers.
+
+    `kind` is what a kernel gets: 'real' or 'whole'.
+
+    >>> Argument(0)
+    Argument(place=0, kind='real')
+    """
+
+    place: int
+    kind: str = "real"
 
 
 def _freeze(value: Any) -> Any:

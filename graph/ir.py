@@ -108,20 +108,6 @@ class Value:
 
 
 @dataclass(frozen=True, slots=True)
-class Argument:
-    """A number that a run is given: the `place`-th of its arguments that are numbers.
-
-    `kind` is what a kernel gets: 'real' or 'whole'.
-
-    >>> Argument(0)
-    Argument(place=0, kind='real')
-    """
-
-    place: int
-    kind: str = "real"
-
-
-@dataclass(frozen=True, slots=True)
 class Node:
     """One operation: reads `inputs`, writes `outputs`, both by value id.
 
@@ -362,7 +348,10 @@ class Graph:
         GraphError
             When views lead in a circle, which no graph does that `check` accepts.
         """
-        return root_of(self._by_id, id)
+        roots = self._index.setdefault("roots", {})
+        if id not in roots:
+            roots[id] = root_of(self._by_id, id)
+        return roots[id]
 
     def producer(self, id: int) -> Node | None:
         """The node that writes a value.
@@ -607,7 +596,7 @@ class Graph:
         -------
         str
         """
-        from .views.svg import graph_to_svg
+        from .views.graph_svg import graph_to_svg
 
         return graph_to_svg(self, plan)
 

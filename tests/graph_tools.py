@@ -4,10 +4,21 @@ from __future__ import annotations
 
 import itertools
 import json
+import random
 import struct
 
 import pytest
-from aclnn.graph import DType, Graph, GraphBuilder
+from aclnn.graph import (
+    Argument,
+    Buffer,
+    DType,
+    Graph,
+    GraphBuilder,
+    WorkspacePlan,
+    graph_lifetimes,
+)
+from aclnn.graph.lower.tiling import pad
+from aclnn.graph.planner.plan import step_name
 from hypothesis import strategies as st
 
 F64 = DType("float64", 8)
@@ -136,7 +147,7 @@ def damages(document, path="", whole=None):
         if isinstance(was, (dict, list)):
             yield from damages(was, name, whole)
         others = [one for one in OF_EVERY_TYPE if type(one) is not type(was)]
-        if key in ("alias_of", "schedule"):  # which may be null
+        if key in ("alias_of", "schedule", "submitted"):  # which may be null
             others = [one for one in others if one not in (None, 7)]
         for document[key] in others:
             yield json.dumps(whole), name
@@ -163,7 +174,7 @@ def numbers_in(document, path=()):
     for key, value in parts:
         if isinstance(value, (dict, list)):
             yield from numbers_in(value, (*path, key))
-        elif isinstance(value, int):
+        elif isinstance(value, int) and not isinstance(value, bool):
             yield (*path, key)
 
 
@@ -183,3 +194,114 @@ def changed(document, path, value):
         place = place[key]
     place[last] = value
     return document
+
+
+# --- Large graphs -----------------------------------------------------------------------------
+
+
+def chain(count: int, **attrs) -> Graph:
+    """`count` nodes, each reading the one before it."""
+    b = GraphBuilder()
+    x, out = b.input("x", (64,), F32), b.output("out", (64,), F32)
+    for _ in range(count - 1):
+        x = b.compute("f", [x], (64,), F32, **attrs)
+    b.view_copy(x, out)
+    return b.build()
+
+
+def wide(count: int, **attrs) -> Graph:
+    """Half of `count` nodes read the input, the others copy their results to parts of the output."""
+    b, half = GraphBuilder(), count // 2
+    x, out = b.input("x", (64,), F32), b.output("out", (half, 64), F32)
+    for row in range(half):
+        part = b.view(out, (64,), (1,), 64 * row)
+        b.view_copy(b.compute("f", [x], (64,), F32, at=row, **attrs), part)
+    return b.build()
+
+
+def layered(count: int, width: int = 100, seed: int = 1, **attrs) -> Graph:
+    """Layers of `width` nodes, each reading two of the layer before it; the last are added up.
+
+    Each node reads the one above it, so that all are needed.
+    """
+    b, draw = GraphBuilder(), random.Random(seed)
+    x, out = b.input("x", (64,), F32), b.output("out", (64,), F32)
+    layer = [x] * width
+    for _ in range(max(1, count // width - 1)):
+        layer = [
+            b.compute("f", [above, draw.choice(layer)], (64,), F32, at=at, **attrs)
+            for at, above in enumerate(layer)
+        ]
+    b.view_copy(_added(b, layer, attrs), out)
+    return b.build()
+
+
+def alive(count: int, **attrs) -> Graph:
+    """Half of `count` nodes read the input; only then the others add up all results."""
+    b = GraphBuilder()
+    x, out = b.input("x", (64,), F32), b.output("out", (64,), F32)
+    made = [b.compute("f", [x], (64,), F32, at=at, **attrs) for at in range(count // 2)]
+    b.view_copy(_added(b, made, attrs), out)
+    return b.build()
+
+
+def updates(count: int, **attrs) -> Graph:
+    """Half of `count` nodes update an input, the others store the results in its place."""
+    b = GraphBuilder()
+    step = b.input("step", (64,), F32)
+    for _ in range(count // 2):
+        x = b.input("x", (64,), F32)
+        out = b.output("out", (64,), F32, alias_of=x)
+        b.view_copy(b.compute("f", [x, step], (64,), F32, **attrs), out)
+    return b.build()
+
+
+def _added(b: GraphBuilder, values: list[int], attrs: dict) -> int:
+    """The sum of values, two at a time, in a balanced tree."""
+    while len(values) > 1:
+        pairs = zip(values[::2], values[1::2], strict=False)
+        odd = values[len(values) // 2 * 2 :]
+        values = [b.compute("add", pair, (64,), F32, **attrs) for pair in pairs] + odd
+    return values[0]
+
+
+LARGE_GRAPHS = (chain, wide, layered, alive, updates)
+
+
+def planned(graph: Graph) -> WorkspacePlan:
+    """A plan with a place of its own for every intermediate, made without a planner."""
+    lives = graph_lifetimes(graph)
+    ends = [*itertools.accumulate((pad(life.nbytes) for life in lives), initial=0)]
+    buffers = [
+        Buffer(
+            life.name, begin, life.nbytes, end - begin, life.first, life.last,
+            producer=life.producer, consumers=life.consumers, parts=life.parts,
+            contents=life.contents,
+        )
+        for life, (begin, end) in zip(lives, itertools.pairwise(ends), strict=True)
+    ]  # fmt: skip
+    return WorkspacePlan(
+        size=ends[-1], lower_bound=0, naive_size=ends[-1], bucket_size=ends[-1],
+        buffers=tuple(buffers), strategy="planned", proof="feasible",
+        steps=tuple(map(step_name, graph.steps())),
+        scratch_per_thread=max((life.nbytes for life in lives if life.parts), default=0),
+    )  # fmt: skip
+
+
+def of_all_kinds() -> Graph:
+    """A graph with a node of each domain, several outputs, parts, constants and numbers of a run."""
+    b = GraphBuilder()
+    x, out = b.input("x", (4, 8), F32), b.output("out", (4, 12), F32)
+    scale = b.constant("scale", (1, 8), F32)
+    params = (0.5, 3, float("inf"), Argument(1), Argument(0, "whole"))
+    y, mean = b.compute_all(
+        "norm", [x, scale], [((4, 8), F32), ((4, 1), F32)], domain="row", axis=-1, params=params
+    )
+    both = b.buffer("both", (2, 4, 8), F32)
+    b.view_copy(y, b.view(both, (4, 8), (8, 1), 0, name="upper"))
+    b.view_copy(b.compute("f", [y], (4, 8), F32), b.view(both, (4, 8), (8, 1), 32, name="lower"))
+    attrs = {"domain": "opaque", "params": params}
+    halves = b.compute_all("split", [both, mean], [((4, 8), F32), ((4, 4), F32)], **attrs)
+    b.view_copy(halves[0], b.view(out, (4, 8), (12, 1), name="left"))
+    b.view_copy(halves[1], b.view(out, (4, 4), (12, 1), 8, name="right"))
+    return b.build()

@@ -336,7 +336,7 @@ def test_every_view_has_json(capsys):
         assert status == 0
         assert len(json.loads(out)) == 1
     (data,) = json.loads(run(capsys, "inspect", *GELU, "--view", "passes", "--json")[1])
-    assert data["schema"] == "aclnn.passes/1"
+    assert data["schema"] == "aclnn.passes/2"
 
 
 @pytest.mark.parametrize(
@@ -432,7 +432,7 @@ def test_plans_are_compared(capsys, tmp_path):
     assert "removed" in text
 
 
-@pytest.mark.parametrize("text", ["", "[]", "[1]", '{"schema": "aclnn.plan/1"}'])
+@pytest.mark.parametrize("text", ["", "[]", "[1]", '{"schema": "aclnn.plan/2"}'])
 def test_plans_that_cannot_be_compared(capsys, tmp_path, text):
     (tmp_path / "plan.json").write_text(text)
     assert cli.main(["plan", *GELU, "--diff", str(tmp_path / "plan.json")]) == 1

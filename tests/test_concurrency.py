@@ -256,7 +256,7 @@ def test_the_thread_limit_of_openmp_holds():
 
 
 def test_little_stack_is_enough():
-    """Calls take up to 280 KiB of it; threads have as much unless they are asked to have less."""
+    """Runs want 224 KiB of it; threads have as much unless they are asked to have less."""
     code = """
 import itertools, threading, ml_dtypes, numpy as np, aclnn
 numbers = np.random.default_rng(0).standard_normal((80, 80))
@@ -268,8 +268,59 @@ def calls():
         for call in (aclnn.elu, aclnn.leaky_relu):
             call(x, out=g.copy().T), call(numbers.T, out=numbers.copy())
 calls()
-threading.stack_size(512 << 10)
+threading.stack_size(256 << 10)
 thread = threading.Thread(target=calls); thread.start(); thread.join()
+"""
+    done = fresh(code)
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("size", [64, 96, 128, 192])
+def test_a_thread_with_too_little_stack_is_refused(size):
+    """By each way to call, planned already or not; its process goes on, and so does what it calls."""
+    code = f"""
+import threading, numpy as np, aclnn
+x = np.random.default_rng(0).standard_normal((300, 300), np.float32)
+executor = aclnn.executor("gelu", x.T)
+tensor = lambda a: aclnn.aclCreateTensor(
+    a.shape, aclnn.ACL_FLOAT, None, 0, aclnn.ACL_FORMAT_ND, a.shape, a)
+out = np.empty_like(x)
+one_shot = aclnn.aclnnGeluGetWorkspaceSize(tensor(x), tensor(out))[1]
+messages = []
+def calls():
+    for call in (lambda: aclnn.gelu(x.T), lambda: aclnn.elu(x.T), executor.run):
+        try:
+            call()
+        except aclnn.AclnnError as error:
+            assert error.status == aclnn.ACLNN_ERR_INNER == 561000
+            messages.append(str(error))
+    assert aclnn.aclnnGelu(None, 0, one_shot, None) == 561000
+    messages.append(aclnn.aclGetRecentErrMsg())
+threading.stack_size({size} << 10)
+thread = threading.Thread(target=calls, name="the little one"); thread.start(); thread.join()
+assert len(messages) == 4, messages
+for message in messages:
+    assert "thread 'the little one' has " in message and "KiB are needed" in message, message
+assert executor.run().shape == (300, 300)
+"""
+    done = fresh(code)
+    assert done.returncode == 0, done.stderr
+
+
+def test_streams_have_stack_whatever_other_threads_are_to_have():
+    code = """
+import threading, numpy as np, aclnn
+x = np.random.default_rng(0).standard_normal((300, 300), np.float32)
+out = np.empty_like(x)
+tensor = lambda a: aclnn.aclCreateTensor(
+    a.shape, aclnn.ACL_FLOAT, None, 0, aclnn.ACL_FORMAT_ND, a.shape, a)
+executor = aclnn.aclnnGeluGetWorkspaceSize(tensor(x), tensor(out))[1]
+stream, _ = aclnn.aclrtCreateStream()
+threading.stack_size(64 << 10)
+assert aclnn.aclnnGelu(None, 0, executor, stream) == 0
+assert aclnn.aclrtSynchronizeStream(stream) == 0, aclnn.aclGetRecentErrMsg()
+assert threading.stack_size() == 64 << 10
+assert aclnn.aclrtDestroyStream(stream) == 0
 """
     done = fresh(code)
     assert done.returncode == 0, done.stderr

@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+import threading
 
 import numpy as np
 import pytest
@@ -68,6 +69,30 @@ def test_a_plan_is_made_by_the_product_that_it_is_kept_for(monkeypatch):
             aclnn.gelu_backward(x, x)
     finally:
         aclnn.set_soc_version(soc)
+
+
+def test_threads_that_plan_the_same_at_one_time_have_one_plan(monkeypatch):
+    from aclnn.planning import phase_one
+
+    plan_call, both = phase_one.plan_call, threading.Barrier(2, timeout=30)
+
+    def at_one_time(*arguments):
+        both.wait()
+        return plan_call(*arguments)
+
+    aclnn.clear_cache()
+    monkeypatch.setattr(phase_one, "plan_call", at_one_time)
+    x, plans = np.zeros(5, np.float32), []
+    threads = [
+        threading.Thread(target=lambda: plans.append(aclnn.executor("gelu", x).planned))
+        for _ in range(2)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(plans) == 2
+    assert plans[0] is plans[1]
 
 
 @pytest.mark.parametrize(

@@ -8,11 +8,14 @@ import pickle
 import re
 import statistics
 import threading
+import time
+from types import SimpleNamespace
 
 import jsonschema
 import numpy as np
 import pytest
 from aclnn.graph import graph_lifetimes
+from aclnn.graph.lower.schedule import Op, Operand, Schedule, Step
 from aclnn.graph.runtime.abi import MAX_THREADS
 from graph_tools import assert_damage_is_refused
 from schemas import VALIDATORS, validated
@@ -71,7 +74,7 @@ def test_profiles_fit_their_schema_and_read_back():
     assert again.timeline() == seen.timeline()
     again.runs.pop()
     assert again != seen
-    assert sum(step["share"] for step in document["steps"]) == pytest.approx(1)
+    assert sum(total["share"] for total in document["totals"]) == pytest.approx(1)
     for step, data in zip(seen.steps, document["steps"], strict=True):
         moved = step.bytes_read + step.bytes_written
         assert data["median_ns"] == statistics.median(step.times)
@@ -90,7 +93,7 @@ def test_profiles_and_schedules_can_be_copied(again):
 
 def test_profiles_with_a_field_that_does_not_fit_are_refused():
     document = json.loads(small_executor(materialize=True).profile(repeat=1).to_json())
-    for derived in ("steps", "runs", "total_ns"):
+    for derived in ("steps", "totals", "runs", "total_ns"):
         del document[derived]
     assert_damage_is_refused(aclnn.Profile.from_json, document)
 
@@ -224,3 +227,120 @@ def test_numbers_of_runs_that_make_no_sense(runs):
     with pytest.raises(aclnn.AclnnError, match=f"{next(iter(runs))} is .*, must be an int from"):
         ex.profile(**runs)
     ex.run()
+
+
+def made_up(plan, runs):
+    """A profile of runs that are given by the times of their steps and the time between two steps."""
+    seen = aclnn.Profile()
+    for times, between in runs:
+        at, events = 1000, []
+        for step, took in enumerate(times):
+            events.append((step, 0, at, at + took))
+            at += took + between
+        seen.record(plan, 1000, at, events)
+    return seen
+
+
+def test_shares_are_of_medians_so_that_outliers_do_not_show():
+    plan = small_executor(materialize=True).planned
+    steps = len(plan.schedule.steps)
+    usual = ([100] * (steps - 1) + [300], 10)
+    held_up = ([100000] + [100] * (steps - 2) + [300], 10)
+    calm, shaken = made_up(plan, [usual] * 5), made_up(plan, [usual, held_up, usual, usual, usual])
+    assert [step.share for step in calm.steps] == [step.share for step in shaken.steps]
+    (one,) = shaken.executors
+    assert one.median == 100 * (steps - 1) + 300 + 10 * steps
+    assert one.between_median == 10 * steps
+    assert one.steps[-1].share == pytest.approx(300 / one.median)
+    assert one.between_share == pytest.approx(10 * steps / one.median)
+    assert one.share == pytest.approx(1)
+
+
+def test_tables_say_shapes_dtypes_and_what_lies_between_steps():
+    g = np.ones((64, 32), np.float16).T
+    ex = aclnn.executor("gelu_backward", g, np.ones((32, 64), np.float32), materialize=True)
+    *_, last, between, whole = ex.profile(repeat=3).to_text().splitlines()
+    assert last.split()[:6] == ["gelu_backward", "(1,2048)", "float32,", "float32", "->", "float32"]
+    assert between.startswith("between the steps ")
+    assert whole.startswith("whole run of gelu_backward ")
+    assert whole.endswith(" 100%")
+
+
+def test_a_loop_of_several_operators_divides_its_time_by_estimate():
+    """By the bytes of each: a cast of 2 to 4 bytes, and a sum that reads 4 and 4 and writes 4."""
+    values = (("h", 0, "float16", 2), ("wide", -2, "float32", 4), ("x", 1, "float32", 4),
+              ("out", 2, "float32", 4))  # fmt: skip
+    operands = tuple(
+        Operand(name, base, 0, (0, size), dtype, 8 * size) for name, base, dtype, size in values
+    )
+    ops = (Op("to_wide", "Cast", "cast", (0, 1), 0), Op("sum", "Compute", "add", (1, 2, 3), 0))
+    step = Step("to_wide+sum", (1, 8), 1, 8, 1, 1 << 16, operands, ops)
+    plan = small_executor().planned
+    schedule = Schedule((step,), ("h", "x", "out"), 0, 0, 32, 1)
+    alike = SimpleNamespace(operator=plan.operator, workspace=plan.workspace, schedule=schedule)
+    (seen,) = made_up(alike, [([900], 0)]).steps
+    assert [(op.node, op.estimated_ns) for op in seen.ops] == [("to_wide", 300), ("sum", 600)]
+    assert seen.dtypes == ("float16", "float32", "float32")
+    text = made_up(alike, [([900], 0)]).to_text()
+    assert "≈ to_wide" in text
+    assert validated(made_up(alike, [([900], 0)]).to_json(), "profile")["steps"][0]["ops"]
+
+
+def on_a_stream():
+    """A profile of two runs on a stream that is busy until both wait in its queue."""
+    x, out = np.ones((2, 1000), np.float32)
+    tensors = [
+        aclnn.aclCreateTensor(a.shape, aclnn.ACL_FLOAT, None, 0, aclnn.ACL_FORMAT_ND, a.shape, a)
+        for a in (x, out)
+    ]
+    _, executor, _ = aclnn.aclnnGeluGetWorkspaceSize(*tensors)
+    aclnn.aclSetAclOpExecutorRepeatable(executor)
+    stream, _ = aclnn.aclrtCreateStream()
+    opened = threading.Event()
+    with aclnn.profile() as seen:
+        stream.submit(lambda: opened.wait(10))
+        for _ in range(2):
+            assert aclnn.aclnnGelu(None, 0, executor, stream) == 0
+        queued = time.monotonic_ns()
+        time.sleep(0.01)
+        opened.set()
+        assert aclnn.aclrtDestroyStream(stream) == 0
+        aclnn.gelu(x)
+    return seen, queued
+
+
+def test_the_time_in_a_streams_queue_is_shown():
+    seen, queued = on_a_stream()
+    first, second, at_once = seen.runs
+    assert at_once.submitted is None
+    for run in (first, second):
+        assert run.submitted <= queued
+        assert run.begin - run.submitted >= 10_000_000
+    assert first.submitted <= second.submitted
+    waits = [wait for one in seen.executors for wait in one.queued]
+    assert waits == [run.begin - run.submitted for run in (first, second)]
+    assert "in the stream's queue" in seen.to_text()
+    assert "in the stream's queue" not in small_executor().profile(repeat=1).to_text()
+    document = validated(seen.to_json(), "profile")
+    assert [wait for total in document["totals"] for wait in total["queued_ns"]] == waits
+    assert aclnn.Profile.from_json(seen.to_json()) == seen
+    events = json.loads(seen.to_chrome_trace())["traceEvents"]
+    assert min(event["ts"] for event in events if "ts" in event) == 0
+    pairs = {(e["id"], e["ph"]): e["ts"] for e in events if e["ph"] in "be"}
+    for place, wait in enumerate(waits):
+        assert pairs[place, "e"] - pairs[place, "b"] == pytest.approx(wait / 1000)
+
+
+def test_plans_of_one_description_are_one_executor():
+    x = np.ones(100, np.float32)
+    ex, again = aclnn.executor("gelu", x), None
+    aclnn.clear_cache()
+    again = aclnn.executor("gelu", x)
+    assert ex.planned is not again.planned
+    with aclnn.profile() as seen:
+        ex.run(), again.run()
+    (step,) = seen.steps
+    assert len(step.times) == 2
+    document = json.loads(seen.to_json())
+    assert len(document["executors"]) == 1
+    assert aclnn.Profile.from_json(seen.to_json()) == seen

@@ -7,7 +7,7 @@ from html.parser import HTMLParser
 
 import numpy as np
 import pytest
-from aclnn.graph.passes import simplify as passes
+from aclnn.graph.passes import pipeline as passes
 from setups import tensor
 
 import aclnn

@@ -251,6 +251,59 @@ def test_a_stream_without_a_thread_says_so_and_tries_again(stream, monkeypatch):
     assert bytes(target) == b"abcd"
 
 
+class Interrupted(BaseException):
+    """What a signal handler raises."""
+
+
+@pytest.mark.parametrize("started", [True, False])
+def test_a_start_that_is_broken_off_leaves_one_thread_at_the_queue(stream, monkeypatch, started):
+    """A signal handler may raise in `Thread.start`, before or after there is a thread."""
+    real_start, threads = threading.Thread.start, []
+
+    def start(thread):
+        threads.append(thread)
+        if started or len(threads) > 1:
+            real_start(thread)
+        if len(threads) == 1:
+            raise Interrupted
+
+    monkeypatch.setattr(threading.Thread, "start", start)
+    order = []
+    with pytest.raises(Interrupted):
+        submit(stream, lambda: order.append("never"))
+    workers = set()
+    for number in range(200):
+        submit(stream, lambda n=number: [order.append(n), workers.add(threading.get_ident())])
+    monkeypatch.undo()
+    in_thread(lambda: aclnn.aclrtDestroyStream(stream))()
+    assert order == list(range(200))
+    assert len(workers) == 1
+    for thread in threads:
+        if thread.ident is not None:
+            thread.join(PATIENCE)
+            assert not thread.is_alive()
+
+
+@pytest.mark.parametrize("started", [True, False])
+def test_a_stream_whose_start_was_broken_off_can_be_destroyed(stream, monkeypatch, started):
+    real_start, threads = threading.Thread.start, []
+
+    def start(thread):
+        threads.append(thread)
+        if started:
+            real_start(thread)
+        raise Interrupted
+
+    monkeypatch.setattr(threading.Thread, "start", start)
+    with pytest.raises(Interrupted):
+        submit(stream, lambda: OK)
+    monkeypatch.undo()
+    assert in_thread(lambda: aclnn.aclrtDestroyStream(stream))() == OK
+    if started:
+        threads[0].join(PATIENCE)
+        assert not threads[0].is_alive()
+
+
 def test_streams_cannot_be_copied(stream):
     with pytest.raises(TypeError, match="cannot be copied"):
         copy.copy(stream)

@@ -12,6 +12,8 @@ from cpython.pycapsule cimport (
 from cpython.ref cimport Py_INCREF, PyObject
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 
+from aclnn.acl.numbers cimport numbers_of
+
 import numpy as np
 
 from aclnn.acl import dtypes
@@ -205,7 +207,7 @@ cdef object _array_on(DLTensor *tensor, Borrowed owner, bint read_only, bint any
     if tensor.data == NULL or count == 0:
         if count != 0:
             raise BufferError("the tensor has elements, but no data")
-        return np.empty([tensor.shape[axis] for axis in range(tensor.ndim)], dtype)
+        return np.empty(numbers_of(tensor.shape, tensor.ndim), dtype)
     step = dtype.itemsize
     for axis in reversed(range(tensor.ndim)):
         shape[axis] = tensor.shape[axis]

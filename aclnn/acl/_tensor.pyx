@@ -4,6 +4,8 @@ cimport cython
 from libc.stdint cimport int64_t
 from libc.stdlib cimport free, malloc
 
+from aclnn.acl.numbers cimport numbers_of
+
 import math
 import operator
 from decimal import Decimal
@@ -71,7 +73,7 @@ cdef class aclTensor:
         -------
         tuple of int
         """
-        return tuple([self.shape[axis] for axis in range(self.ndim)])
+        return numbers_of(self.shape, self.ndim)
 
     def steps(self):
         """The view's strides.
@@ -81,7 +83,7 @@ cdef class aclTensor:
         tuple of int
             In elements, one for each dimension.
         """
-        return tuple([self.strides[axis] for axis in range(self.ndim)])
+        return numbers_of(self.strides, self.ndim)
 
     def with_data(self, data):
         """The same view of other memory.
@@ -221,7 +223,10 @@ def sizes(name, given):
         kind = "null" if given is None else type(given).__name__
         raise AclnnError(NULLPTR if given is None else INVALID,
                          f"{name} is {kind}, must be a sequence of ints") from None
-    return tuple([whole(f"{name}[{index}]", entry) for index, entry in enumerate(entries)])
+    found = []
+    for index, entry in enumerate(entries):
+        found.append(whole(f"{name}[{index}]", entry))
+    return tuple(found)
 
 
 def whole(name, value):

@@ -28,6 +28,7 @@ from aclnn.acl.constants import (
     ACLNN_ERR_RUNTIME_ERROR,
 )
 from aclnn.acl.errors import fail
+from aclnn.graph.runtime import _scheduler
 
 OK = int(ACL_SUCCESS)
 
@@ -70,7 +71,8 @@ class aclrtStream:
         """Begin anew in a forked child: it has no thread, and queued work is the parent's."""
         self._queue: queue.SimpleQueue[tuple[aclrtStream, Job] | None] = queue.SimpleQueue()
         self._lock = threading.RLock()  # a destructor may come back here
-        self._worker: threading.Thread | None = None
+        self._worker: _Worker | None = None
+        self._started = False  # whether the worker is known to work: start() came back
         self._failures: list[str] = []
 
     def submit(self, job: Job) -> bool:
@@ -81,14 +83,22 @@ class aclrtStream:
         with self._lock:
             if self.destroyed:
                 return False
-            if self._worker is None:
-                worker = threading.Thread(
-                    target=_work, args=(self._queue,), name="aclrtStream", daemon=True
-                )
-                worker.start()  # where it cannot, the next work tries again
-                self._worker = worker
+            self._have_worker()
             self._queue.put((self, job))
             return True
+
+    def _have_worker(self) -> None:
+        """Start the thread, unless it works already.
+
+        A signal handler may raise anywhere in here, and nobody can tell then whether there is a
+        thread: the next work finds out, and never are there two that take from the queue.
+        """
+        if self._started:
+            return
+        if self._worker is None or self._worker.retire():
+            self._worker = _Worker(self._queue)  # known before it starts
+            _scheduler.start_with_stack(self._worker)
+        self._started = True
 
     def synchronize(self) -> str | None:
         """Wait for all work queued so far; the message of the first failure since the last time."""
@@ -103,7 +113,7 @@ class aclrtStream:
     def join(self) -> None:
         """Wait for a closed stream's thread."""
         worker = self._other_thread()
-        if worker is not None:
+        if worker is not None and (self._started or not worker.retire()):
             worker.join()
 
     def take_failure(self) -> str | None:
@@ -111,7 +121,7 @@ class aclrtStream:
             failures, self._failures = self._failures, []
         return failures[0] if failures else None
 
-    def _other_thread(self) -> threading.Thread | None:
+    def _other_thread(self) -> _Worker | None:
         """The thread, unless it is the calling one: a wait for itself would never end."""
         return None if self._worker is threading.current_thread() else self._worker
 
@@ -137,11 +147,25 @@ class aclrtStream:
         self.close()  # who finds it in the weak set meanwhile must not wait for what never runs
 
 
-def _work(jobs: queue.SimpleQueue[tuple[aclrtStream, Job] | None]) -> None:
-    while (item := jobs.get()) is not None:
-        stream, job = item
-        stream.run(job)
-        del item, stream, job  # the next wait must hold nothing
+class _Worker(threading.Thread):
+    """A stream's thread, which knows only the queue: works, unless it was retired before it could."""
+
+    def __init__(self, jobs: queue.SimpleQueue[tuple[aclrtStream, Job] | None]) -> None:
+        super().__init__(name="aclrtStream", daemon=True)
+        self._jobs = jobs
+        self._fate: dict[str, str] = {}  # what is set first stays, whichever thread sets it
+
+    def retire(self) -> bool:
+        """Keep it from ever working; False where it works, or has worked, already."""
+        return self._fate.setdefault("is", "retired") == "retired"
+
+    def run(self) -> None:
+        if self._fate.setdefault("is", "working") == "retired":
+            return
+        while (item := self._jobs.get()) is not None:
+            stream, job = item
+            stream.run(job)
+            del item, stream, job  # the next wait must hold nothing
 
 
 def _failure(job: Job) -> str | None:

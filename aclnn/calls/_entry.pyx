@@ -6,6 +6,7 @@ from libc.string cimport memcpy, memset
 
 from aclnn.acl._lists cimport aclBoolArray, aclIntArray, aclTensorList
 from aclnn.acl._tensor cimport aclScalar, aclTensor
+from aclnn.acl.numbers cimport numbers_of
 from aclnn.calls._arguments cimport (
     MAX_PARAMETERS,
     function_t,
@@ -23,7 +24,7 @@ from aclnn.planning._plan cimport (
     NOT_REAL,
     OperatorHandle,
     find_plan,
-    numbers_of,
+    number_facts,
     operand_t,
     put_number,
     put_whole,
@@ -64,7 +65,7 @@ cdef dict OBJECTS = {
     "scalar": aclScalar, "ints": aclIntArray, "bools": aclBoolArray,
 }
 cdef tuple RUN_PARAMETERS = tuple(
-    [sys.intern(name) for name in ("workspace", "workspaceSize", "executor", "stream")])
+    map(sys.intern, ("workspace", "workspaceSize", "executor", "stream")))
 
 
 cdef class EntryHandle:
@@ -119,10 +120,10 @@ cdef class EntryHandle:
         if self.n_parameters > MAX_PARAMETERS:
             raise ValueError(f"{entry.name} has {self.n_parameters} parameters, at most "
                              f"{MAX_PARAMETERS} are possible")
-        self.parameter_names = tuple([sys.intern(p.name) for p in entry.parameters])
+        self.parameter_names = tuple(sys.intern(p.name) for p in entry.parameters)
         take_all(&self.plan_function.signature, self.n_parameters)
         take_all(&self.run_function.signature, len(RUN_PARAMETERS))
-        switch_roles = [attribute.role for attribute in operator.switches]
+        switch_roles = tuple(attribute.role for attribute in operator.switches)
         fixed = dict(entry.fixed)
         self.fixed_switches = tuple(
             fixed.get(attribute.role, attribute.default) for attribute in operator.switches
@@ -152,10 +153,10 @@ cdef class EntryHandle:
 
     def name_outputs(self, entry):
         """An output that is a parameter in place has that parameter's name."""
-        in_place = [p.name for p in entry.parameters if p.kind == "inout"]
+        in_place = iter(tuple(p.name for p in entry.parameters if p.kind == "inout"))
         for role in self.handle.operator.outputs:
-            if role not in self.names and in_place:
-                self.names[role] = in_place.pop(0)
+            if role not in self.names:
+                self.names[role] = next(in_place, role)
 
     def functions(self, str module not None, str plan_doc not None, str run_doc not None):
         """Both phases as functions that are called without a frame of their own.
@@ -168,8 +169,8 @@ cdef class EntryHandle:
             Their docstrings, each after a line with its signature, and one of two hyphens, and an
             empty one.
         """
-        self.c_texts = tuple([text.encode() for text in (
-            self.plan_name, plan_doc, self.name, run_doc)])
+        self.c_texts = tuple(map(str.encode, (
+            self.plan_name, plan_doc, self.name, run_doc)))
         plan_name, plan_doc_text, run_name, run_doc_text = self.c_texts
         plan = new_function(&self.plan_function, self, module, plan_name, plan_doc_text,
                             <void *>call_phase_one)
@@ -209,7 +210,11 @@ cdef class EntryHandle:
         return 0, None, status
 
     cdef tuple as_tuple(self, PyObject **arguments):
-        return tuple([<object>arguments[index] for index in range(self.n_parameters)])
+        cdef list found = []
+        cdef int index
+        for index in range(self.n_parameters):
+            found.append(<object>arguments[index])
+        return tuple(found)
 
     def explained(self, error, arguments):
         from aclnn.calls import diagnosis
@@ -296,12 +301,13 @@ cdef class EntryHandle:
         """The slots that each tensor parameter stands for, in the order of the signature: inputs,
         then outputs; a tensor in place is both."""
         inputs, outputs = [], []
-        shared = [p.role for p in self.entry.parameters if p.kind == "inout"]
-        left = [n for n, role in enumerate(self.handle.operator.outputs)
-                if role not in [p.role for p in self.entry.parameters]]
+        known = frozenset(p.role for p in self.entry.parameters)
+        shared = tuple(p.role for p in self.entry.parameters if p.kind == "inout")
+        left = tuple(n for n, role in enumerate(self.handle.operator.outputs) if role not in known)
         for index, parameter in enumerate(self.entry.parameters):
             if parameter.kind == "inputs":
-                inputs += [(slot,) for slot in range(self.slots[<int>index], n_inputs)]
+                for slot in range(self.slots[<int>index], n_inputs):
+                    inputs.append((slot,))
             elif parameter.kind == "input":
                 inputs.append((self.slots[<int>index],))
             elif parameter.kind == "inout":
@@ -343,7 +349,7 @@ cdef class EntryHandle:
             operands.append(None if tensor is None else describe_tensor(tensor))
         asked = phase_one.Request(
             self.handle.operator, operands, executor.request.n_inputs,
-            numbers_of(&executor.request), executor.scalar_texts, executor.switches, self.names)
+            number_facts(&executor.request), executor.scalar_texts, executor.switches, self.names)
         phase_one.check_call(asked, settings.get_soc_version())
         raise AclnnError(INVALID, f"tensors have more than {MAX_DIMS} dimensions")
 
@@ -507,8 +513,8 @@ cdef tuple bools_of(aclBoolArray given):
 cdef object describe_tensor(aclTensor tensor):
     return (
         tensor.dtype,
-        tuple([tensor.shape[axis] for axis in range(tensor.ndim)]),
-        tuple([tensor.strides[axis] for axis in range(tensor.ndim)]),
+        numbers_of(tensor.shape, tensor.ndim),
+        numbers_of(tensor.strides, tensor.ndim),
         tensor.format,
         tensor.writable or tensor.storage == NULL,
     )

@@ -704,7 +704,10 @@ cdef int bind_address(aclOpExecutor executor, object index, object addr, bint in
     if executor.destroyed:
         raise AclnnError(INNER_NULLPTR, "executor is destroyed")
     before = executor.bound
-    executor.bound = [new.get(slot, tensor) for slot, tensor in enumerate(before)]
+    after = list(before)
+    for slot, tensor in new.items():
+        after[slot] = tensor
+    executor.bound = after
     return 0
 
 

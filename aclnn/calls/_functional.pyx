@@ -439,7 +439,8 @@ cdef list plain_numbers(FunctionalHandle handle, PyObject **given):
         if value is None or type(value) in (float, int, bool):
             continue
         value = plain_number(handle, index, value)
-        kept = [value] if kept is None else [*kept, value]
+        kept = [] if kept is None else kept
+        kept.append(value)
         given[NUMBERS + index] = <PyObject *>value
     return kept
 

@@ -10,10 +10,13 @@ from cpython.buffer cimport (
     PyObject_GetBuffer,
 )
 from cpython.long cimport PyLong_AsLongLongAndOverflow
+from libc.stdint cimport int64_t
 from libc.string cimport memcpy
 
 from aclnn.calls._executor cimport aclOpExecutor
-from aclnn.planning._plan cimport MANY, OperatorHandle, Plan
+from aclnn.planning._plan cimport MANY, OperatorHandle, Plan, run_was_submitted
+
+from time import monotonic_ns
 
 import numpy as np
 
@@ -134,6 +137,7 @@ cdef object launch(aclOpExecutor executor, char **addresses, object held, Worksp
         return OK
     job = Job.__new__(Job)
     job.executor, job.hold = executor.snapshot(held), hold
+    job.submitted = monotonic_ns()
     job.omp_threads = _scheduler.omp_threads()
     memcpy(job.addresses, addresses, sizeof(job.addresses))
     return streams.submit(stream, job, executor.origin)
@@ -149,6 +153,7 @@ cdef class Job:
     cdef aclOpExecutor executor
     cdef WorkspaceHold hold
     cdef char *addresses[MANY]
+    cdef int64_t submitted  # when, for profiles
     cdef int omp_threads  # OpenMP's limit for the thread that queued it
 
     def __call__(self):
@@ -156,16 +161,19 @@ cdef class Job:
         try:
             self.refuse_freed()
             _scheduler.limit_omp_threads(self.omp_threads)
+            run_was_submitted(self.submitted)
             self.executor.execute(self.addresses, workspace, self.executor.result)
         except (AclnnError, MemoryError) as error:
             return INNER, f"{self.executor.origin}: {error}"
         finally:
+            run_was_submitted(0)
             if self.hold is not None:
                 self.hold.release()
         return OK
 
     cdef int refuse_freed(self) except -1:
-        owners = [*self.executor.keep, None if self.hold is None else self.hold.owner]
+        owners = list(self.executor.keep)
+        owners.append(None if self.hold is None else self.hold.owner)
         for name, owner in zip((*self.executor.names, "workspace"), owners):
             if not memory.is_alive(owner):
                 raise AclnnError(INVALID, f"{name} lies in memory that was freed")

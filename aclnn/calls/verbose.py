@@ -76,7 +76,7 @@ def _planned(name: str, executor: Any, took: int, status: int, *, plans: bool) -
         _print(plan.workspace.to_text())
 
 
-def _ran(plan: Any, begin: int, end: int, events: Any) -> None:
+def _ran(plan: Any, begin: int, end: int, events: Any, submitted: int | None) -> None:
     threads = len({thread for _, thread, _, _ in events})
     work = f"steps:{len(plan.schedule.steps)} threads:{threads}"
     memory = f"workspace:{plan.workspace_size}"

@@ -96,10 +96,11 @@ cdef void put_whole(request_t *request, int index, double rounded, int64_t value
 cdef bint same_layout(const operand_t *a, const operand_t *b) noexcept nogil
 cdef void extent(const operand_t *operand, int64_t *low, int64_t *high) noexcept nogil
 cdef object describe(const operand_t *operand)
-cdef list numbers_of(const request_t *request)
+cdef list number_facts(const request_t *request)
 cdef Plan find_plan(OperatorHandle handle, request_t *request, object names, object scalar_texts,
                     object switches)
 cdef bint overlaps_as_planned(Plan plan, char **addresses) noexcept nogil
+cdef void run_was_submitted(int64_t nanoseconds) noexcept
 cdef int run_plan(Plan plan, char **addresses, char *workspace,
                   const kernel_number *numbers) except -1
 cdef int run_with_own_workspace(Plan plan, char **addresses,

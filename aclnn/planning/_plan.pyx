@@ -10,9 +10,23 @@ from cpython.dict cimport PyDict_GetItem
 from cpython.ref cimport PyObject
 from libc.stdlib cimport calloc, free, malloc
 
+
 from aclnn.acl import dtypes
-from aclnn.acl.constants import aclDataType
+from aclnn.acl.constants import ACLNN_ERR_INNER, aclDataType
+from aclnn.acl.errors import AclnnError
 from aclnn.graph.runtime import _scheduler
+
+cdef extern from "stack.h" nogil:
+    size_t stack_left() noexcept
+    size_t stack_size() noexcept
+    bint stack_is_short(size_t needed) noexcept
+
+cdef extern from *:
+    """
+    /* When the run that this thread is at was given to its stream; 0 for one that was not. */
+    static __thread int64_t submitted_at;
+    """
+    int64_t submitted_at
 
 cdef program_run_fn run_program = <program_run_fn><size_t>_scheduler.run_address()
 
@@ -22,6 +36,10 @@ cdef enum:
     # Below this many elements a run is shorter than handing the interpreter to another thread.
     KEEP_GIL_BELOW = 16384
     WORKSPACE_ALIGNMENT = 64
+    # Bytes of a thread's stack. Kernels take up to 208 KiB, most of it where an input is transposed
+    # and the output of another dtype: `gcc -fstack-usage` adds up to that for each instruction set.
+    RUN_STACK = 224 << 10
+    PLANNING_STACK = 64 << 10  # the interpreter takes some 30 KiB for phase one
 
 cdef struct settings_t:
     int soc
@@ -220,7 +238,7 @@ cdef class OperatorHandle:
         self.n_outputs = len(operator.outputs)
         self.is_variadic = bool(operator.lists)
         self.n_scalars = len(operator.scalars)
-        self.scalar_roles = tuple([attribute.role for attribute in operator.scalars])
+        self.scalar_roles = tuple(attribute.role for attribute in operator.scalars)
         self.switch_codes = {}
         for index, attribute in enumerate(operator.scalars):
             self.fact_masks[<int>index] = mask_of(attribute)
@@ -257,7 +275,7 @@ cdef object plain(object value):
 
 cdef object switch_key(object values):
     """Equal values of other types are other values: 1 is not True."""
-    return tuple([(type(value), value) for value in values])
+    return tuple(zip(map(type, values), values))
 
 
 cdef Plan find_plan(OperatorHandle handle, request_t *request, object names, object scalar_texts,
@@ -303,7 +321,7 @@ cdef Plan look_up(OperatorHandle handle, request_t *request, const settings_t *n
             nbytes = write_key(handle, request, now, key)
             packed = PyBytes_FromStringAndSize(<char *>key, nbytes)
         plan.last_used = _clock  # or it would be the oldest itself
-        _plans[packed] = plan
+        plan = _plans.setdefault(packed, plan)  # another thread may have been first meanwhile
         if len(_plans) > now.cache_limit:
             forget_oldest()
     plan.last_used = _clock
@@ -316,13 +334,17 @@ cdef Plan look_up(OperatorHandle handle, request_t *request, const settings_t *n
 
 cdef Plan make_plan(OperatorHandle handle, request_t *request, const settings_t *now,
                     object names, object scalar_texts, object switches):
+    if stack_left() < PLANNING_STACK:
+        refuse_stack(PLANNING_STACK)
+    cdef int index
+    if stack_left() < PLANNING_STACK:
+        refuse_stack(PLANNING_STACK)
     from aclnn.planning import phase_one
 
-    cdef int index
     operands = []
     for index in range(request.n_inputs + request.n_outputs):
         operands.append(describe(&request.operands[index]))
-    asked = phase_one.Request(handle.operator, operands, request.n_inputs, numbers_of(request),
+    asked = phase_one.Request(handle.operator, operands, request.n_inputs, number_facts(request),
                               scalar_texts, switches, names)
     return Plan(**phase_one.plan_call(asked, overlaps_of(request), as_dict(now)))
 
@@ -345,7 +367,7 @@ cdef list overlaps_of(const request_t *request):
     return rows
 
 
-cdef list numbers_of(const request_t *request):
+cdef list number_facts(const request_t *request):
     """What rules may know of each number: its dtype, `NumberFact`, and its value for messages."""
     cdef int index
     found = []
@@ -373,7 +395,10 @@ cdef object forget_oldest():
         return
     # No lock, but a copy: collecting garbage may run a destructor that comes here too.
     plans = _plans.copy()
-    ages = sorted((<Plan>plan).last_used for plan in plans.values())
+    ages = []
+    for plan in plans.values():
+        ages.append((<Plan>plan).last_used)
+    ages.sort()
     limit = ages[len(ages) // 8] if ages else 0
     for key, plan in plans.items():
         if (<Plan>plan).last_used <= limit:
@@ -447,7 +472,10 @@ cdef dict as_dict(const settings_t *now):
 
 
 def add_observer(observer):
-    """Have ``observer(plan, begin, end, events)`` called after every run, on its thread."""
+    """Have ``observer(plan, begin, end, events, submitted)`` called after every run, on its thread.
+
+    ``submitted`` is when phase two gave the run to a stream, `None` for one that ran at once.
+    """
     global _observers
     _observers = (*_observers, observer)
     settings.observed = len(_observers)
@@ -573,6 +601,8 @@ cdef int run_plan(Plan plan, char **addresses, char *workspace,
     cdef int threads, failed
     if plan.steps == NULL:
         return 0
+    if stack_is_short(RUN_STACK):
+        refuse_stack(RUN_STACK)
     if settings.observed:
         return run_observed(plan, addresses, workspace, numbers)
     if plan.elements < KEEP_GIL_BELOW:
@@ -589,6 +619,24 @@ cdef int refuse_failed(Plan plan, int failed) except -1:
     if failed == PROGRAM_NO_MEMORY:
         raise MemoryError("no memory for the parameters of the kernels")
     raise RuntimeError(f"{plan.operator.name}: an opaque kernel failed and gave {failed}")
+
+
+cdef int refuse_stack(size_t needed) except -1:
+    """Kernels and the interpreter that go past the end of a stack end the process."""
+    import threading
+
+    name = threading.current_thread().name
+    raise AclnnError(
+        ACLNN_ERR_INNER,
+        f"thread {name!r} has {stack_left() >> 10} KiB left of its stack of "
+        f"{stack_size() >> 10} KiB, but {needed >> 10} KiB are needed: threading.stack_size sets "
+        "how much threads get that start afterwards")
+
+
+cdef void run_was_submitted(int64_t nanoseconds) noexcept:
+    """Note when this thread's next runs were given to its stream; 0 for those that were not."""
+    global submitted_at
+    submitted_at = nanoseconds
 
 
 cdef int usable_threads():
@@ -612,16 +660,17 @@ cdef int run_observed(Plan plan, char **addresses, char *workspace,
         with nogil:
             failed = run_program(plan.steps, addresses, workspace, numbers, threads, events)
         end = time.monotonic_ns()
-        seen = [
-            (events[row].step, events[row].thread, events[row].begin, events[row].end)
-            for row in range(rows) if events[row].end
-        ]
+        seen = []
+        for row in range(rows):
+            if events[row].end:
+                seen.append(
+                    (events[row].step, events[row].thread, events[row].begin, events[row].end))
     finally:
         free(events)
     if failed:
         refuse_failed(plan, failed)
     for observer in _observers:
-        observer(plan, begin, end, seen)
+        observer(plan, begin, end, seen, submitted_at or None)
     return 0
 
 

@@ -14,6 +14,7 @@ from statistics import median
 from types import SimpleNamespace
 from typing import Any
 
+from aclnn.acl import dtypes
 from aclnn.acl.arguments import as_int, shown
 from aclnn.acl.errors import invalid
 from aclnn.graph.lower.schedule import Schedule, Step
@@ -24,16 +25,32 @@ from aclnn.graph.views.tables import Sheet, make, to_rich, to_text
 from aclnn.graph.views.text import base_words, dims
 from aclnn.planning import _plan
 
+ITEM_SIZES = {dtype.name: dtype.itemsize for dtype in dtypes.NUMPY.values()}
 PROFILE = "aclnn.profile/1"
 NOTHING = "nothing ran"
 PROFILE_SCHEMA = documents.load_schema(Path(__file__).parent / "schemas", "profile")
 
 
 @dataclass(frozen=True, slots=True)
+class OpTime:
+    """One of several operators that a step's loop runs, tile by tile.
+
+    A run does not tell them apart: the time is estimated, as the part of the step's median that the
+    operator has of the bytes that all of them read and write, in memory or in a tile.
+    """
+
+    node: str
+    kernel: str
+    estimated_ns: float
+
+
+@dataclass(frozen=True, slots=True)
 class StepTime:
     """One step over all its runs; times in nanoseconds, bytes per run.
 
-    `share` is its part of the time of all steps of the profile.
+    `dtypes` are of what it reads, in order, and of what it writes at last. `share` is its median's
+    part of the medians of everything in the profile, each counted as often as it ran. `ops` is empty
+    for a step that runs one operator.
     """
 
     name: str
@@ -44,6 +61,9 @@ class StepTime:
     threads: int
     operator: str = ""
     share: float = 0.0
+    shape: tuple[int, ...] = ()
+    dtypes: tuple[str, ...] = ()
+    ops: tuple[OpTime, ...] = ()
 
     @property
     def median(self) -> float:
@@ -56,14 +76,60 @@ class StepTime:
 
 
 @dataclass(frozen=True, slots=True)
+class ExecutorTime:
+    """An executor over all its runs; times in nanoseconds.
+
+    `times` are of whole runs, `between` what of them lies before, between and after the steps,
+    `queued` how long runs that were given to a stream waited until they began. `share` is that of
+    the steps and of what lies between them.
+    """
+
+    operator: str
+    steps: tuple[StepTime, ...]
+    times: tuple[int, ...]
+    between: tuple[int, ...]
+    between_share: float
+    queued: tuple[int, ...] = ()
+
+    @property
+    def median(self) -> float:
+        return float(median(self.times))
+
+    @property
+    def between_median(self) -> float:
+        return float(median(self.between))
+
+    @property
+    def queued_median(self) -> float | None:
+        """None where no run was given to a stream."""
+        return float(median(self.queued)) if self.queued else None
+
+    @property
+    def share(self) -> float:
+        return min(1.0, self.between_share + sum(step.share for step in self.steps))
+
+    @property
+    def bytes_read(self) -> int:
+        return sum(step.bytes_read for step in self.steps)
+
+    @property
+    def bytes_written(self) -> int:
+        return sum(step.bytes_written for step in self.steps)
+
+
+@dataclass(frozen=True, slots=True)
 class Run:
-    """One run: its plan, its begin and end, and an event for each step and thread."""
+    """One run: its plan, its begin and end, and an event for each step and thread.
+
+    `submitted` is when it was given to a stream, None where it ran at once.
+    """
 
     plan: Any = field(repr=False)
     begin: int
     end: int
     events: tuple[tuple[int, int, int, int], ...]
     caller: int
+    submitted: int | None = None
 
     @property
     def name(self) -> str:
@@ -80,12 +146,15 @@ class Run:
             for step, spans in sorted(rows.items())
         }
 
+    @property
+    def description(self) -> tuple[Any, ...]:
+        """What makes plans the same: threads that plan one call at the same moment make two."""
+        return self.name, self.plan.schedule, self.plan.workspace
+
     def facts(self) -> tuple[Any, ...]:
         """Everything that makes two runs the same."""
-        plan = self.plan
         return (
-            self.name, plan.schedule, plan.workspace, self.begin, self.end, self.events,
-            self.caller,
+            *self.description, self.begin, self.end, self.events, self.caller, self.submitted,
         )  # fmt: skip
 
 
@@ -111,7 +180,9 @@ class Profile:
     def __init__(self) -> None:
         self.runs: list[Run] = []
 
-    def record(self, plan: Any, begin: int, end: int, events: Any) -> None:
+    def record(
+        self, plan: Any, begin: int, end: int, events: Any, submitted: int | None = None
+    ) -> None:
         """Add a run that the calling thread has just ended.
 
         Parameters
@@ -122,8 +193,10 @@ class Profile:
             Nanoseconds of the clock of `time.perf_counter_ns`.
         events : iterable of tuple of int
             For each step and thread: number of the step, number of the thread, begin and end.
+        submitted : int, optional
+            When it was given to a stream, on the same clock.
         """
-        self.runs.append(Run(plan, begin, end, tuple(events), threading.get_ident()))
+        self.runs.append(Run(plan, begin, end, tuple(events), threading.get_ident(), submitted))
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Profile):
@@ -142,41 +215,30 @@ class Profile:
         return sum(run.end - run.begin for run in self.runs)
 
     @property
+    def executors(self) -> tuple[ExecutorTime, ...]:
+        """Every plan that ran, in the order of the first runs."""
+        groups = _by_plan(list(self.runs))  # others may end meanwhile
+        whole = sum(
+            len(runs) * time for runs in groups for time in (*_medians(runs).values(), _idle(runs))
+        )
+        return tuple(_executor_time(runs, whole or 1.0) for runs in groups)
+
+    @property
     def steps(self) -> tuple[StepTime, ...]:
         """Every step of every plan that ran, in order."""
-        runs = list(self.runs)  # others may end meanwhile
-        times: dict[tuple[int, int], list[int]] = {}
-        threads: dict[tuple[int, int], int] = {}
-        plans = {id(run.plan): run.plan for run in runs}
-        for run in runs:
-            for index, (begin, end, count) in run.step_spans.items():
-                key = id(run.plan), index
-                times.setdefault(key, []).append(end - begin)
-                threads[key] = max(threads.get(key, 0), count)
-        whole = max(sum(map(sum, times.values())), 1)
-        return tuple(
-            StepTime(
-                name=step.name,
-                elements=step.elements,
-                bytes_read=step.bytes_read,
-                bytes_written=step.bytes_written,
-                times=tuple(took),
-                threads=threads[plan, index],
-                operator=plans[plan].operator.name,
-                share=sum(took) / whole,
-            )
-            for (plan, index), took in times.items()
-            for step in [plans[plan].schedule.steps[index]]
-        )
+        return tuple(step for executor in self.executors for step in executor.steps)
 
     def to_text(self) -> str:
-        """A table with a line for each step.
+        """A table with a line for each step and each whole run.
 
         Returns
         -------
         str
-            Elements, runs, threads, median and least time in microseconds, bytes read and written
-            in a run, bandwidth in gigabytes per second, and share of the time of all steps.
+            Shape of the loops, dtypes, elements, runs, threads, median and least time in
+            microseconds, bytes read and written in a run, bandwidth in gigabytes per second, and
+            share of the medians. Lines that begin with ≈ are estimates for the operators of one
+            step. After an executor's steps come what of its runs lies between them, the whole run,
+            and the time that runs waited in their stream's queue, if they did.
         """
         return to_text(self._sheet())
 
@@ -197,26 +259,12 @@ class Profile:
     def _sheet(self) -> Sheet:
         if not self.runs:
             return (NOTHING,)
-        rows = [
-            (
-                step.name,
-                f"{step.elements:,}",
-                len(step.times),
-                step.threads,
-                f"{step.median / 1000:.2f}",
-                f"{min(step.times) / 1000:.2f}",
-                f"{step.bytes_read:,}",
-                f"{step.bytes_written:,}",
-                f"{step.bandwidth:.1f}",
-                f"{step.share:.0%}",
-            )
-            for step in self.steps
-        ]
+        rows = [row for executor in self.executors for row in _rows(executor)]
         headers = (
-            "step", "elements", "runs", "threads", "median µs", "least µs", "bytes read",
-            "bytes written", "GB/s", "share",
+            "step", "shape", "dtypes", "elements", "runs", "threads", "median µs", "least µs",
+            "bytes read", "bytes written", "GB/s", "share",
         )  # fmt: skip
-        return (make(headers, rows, right=",".join(headers[1:]), accent="step"),)
+        return (make(headers, rows, right=",".join(headers[3:]), accent="step"),)
 
     def timeline(self, run: int = -1, width: int = 64) -> str:
         """What each thread did in one run, as a line of step numbers.
@@ -275,20 +323,22 @@ class Profile:
         return self._as_it_is()._to_json(indent)
 
     def _to_json(self, indent: int | None) -> str:
-        plans = list({id(run.plan): run.plan for run in self.runs}.values())
-        places = {id(plan): place for place, plan in enumerate(plans)}
+        groups, executors = _by_plan(self.runs), self.executors
+        places = {run.description: place for place, (run, *_) in enumerate(groups)}
         document = {
             "schema": PROFILE,
             "runs": len(self.runs),
             "total_ns": self.total_ns,
             "steps": [_step_data(step) for step in self.steps],
-            "executors": [_plan_data(plan) for plan in plans],
+            "totals": [_total_data(place, one) for place, one in enumerate(executors)],
+            "executors": [_plan_data(run.plan) for run, *_ in groups],
             "recorded": [
                 {
-                    "executor": places[id(run.plan)],
+                    "executor": places[run.description],
                     "begin": run.begin,
                     "end": run.end,
                     "caller": run.caller,
+                    "submitted": run.submitted,
                     "events": run.events,
                 }
                 for run in self.runs
@@ -336,7 +386,8 @@ class Profile:
         made = Profile()
         for place, one in enumerate(found.recorded):
             _check_numbers(one, found.executors, f"recorded[{place}]")
-            made.runs.append(Run(plans[one.executor], one.begin, one.end, one.events, one.caller))
+            plan = plans[one.executor]
+            made.runs.append(Run(plan, one.begin, one.end, one.events, one.caller, one.submitted))
         return made
 
     def to_chrome_trace(self) -> str:
@@ -345,14 +396,15 @@ class Profile:
         Returns
         -------
         str
-            JSON: a slice for each step and thread, and as a counter the bytes of workspace that
-            are alive, over all runs that go on at the same time. Times are in microseconds from
+            JSON: a slice for each step and thread, one that lies apart for each run that waited in
+            a stream's queue, and as a counter the bytes of workspace that are alive, over all runs
+            that go on at the same time. Times are in microseconds from the first submission or
             the beginning of the first run.
         """
         process, runs = os.getpid(), list(self.runs)
         callers = {run.caller for run in runs}
         numbers = {caller: place for place, caller in enumerate(sorted(callers))}
-        origin = min((run.begin for run in runs), default=0)
+        origin = min((run.submitted or run.begin for run in runs), default=0)
         tracks = {(numbers[run.caller], thread) for run in runs for _, thread, _, _ in run.events}
         named = [_name(process, 0, "process_name", "aclnn")]
         named += [
@@ -366,14 +418,155 @@ class Profile:
             for run in runs
             for step, thread, begin, end in run.events
         ]
+        waits = _waits(runs, process, origin)
         counters = _counters(runs, process, origin)
-        return json.dumps({"traceEvents": [*named, *slices, *counters], "displayTimeUnit": "ns"})
+        events = [*named, *slices, *waits, *counters]
+        return json.dumps({"traceEvents": events, "displayTimeUnit": "ns"})
 
     def __str__(self) -> str:
         return self.to_text()
 
     def __len__(self) -> int:
         return len(self.runs)
+
+
+# --- Adding up --------------------------------------------------------------------------------
+
+
+def _by_plan(runs: Sequence[Run]) -> list[list[Run]]:
+    """Runs of each plan; those of one description are one plan's."""
+    groups: dict[tuple[Any, ...], list[Run]] = {}
+    known = {id(run.plan): run.description for run in runs}  # to be hashed once for each plan
+    numbers = {plan: groups.setdefault(words, []) for plan, words in known.items()}
+    for run in runs:
+        numbers[id(run.plan)].append(run)
+    return list(groups.values())
+
+
+def _step_times(runs: Sequence[Run]) -> dict[int, tuple[int, ...]]:
+    times: dict[int, list[int]] = {}
+    for run in runs:
+        for index, (begin, end, _) in run.step_spans.items():
+            times.setdefault(index, []).append(end - begin)
+    return {index: tuple(took) for index, took in sorted(times.items())}
+
+
+def _between(runs: Sequence[Run]) -> tuple[int, ...]:
+    """What of each run no step takes."""
+    return tuple(
+        max(run.end - run.begin - sum(end - begin for begin, end, _ in run.step_spans.values()), 0)
+        for run in runs
+    )
+
+
+def _medians(runs: Sequence[Run]) -> dict[int, float]:
+    return {index: float(median(took)) for index, took in _step_times(runs).items()}
+
+
+def _idle(runs: Sequence[Run]) -> float:
+    return float(median(_between(runs)))
+
+
+def _executor_time(runs: Sequence[Run], whole: float) -> ExecutorTime:
+    plan, between = runs[0].plan, _between(runs)
+    spans = [run.step_spans for run in runs]
+    return ExecutorTime(
+        operator=plan.operator.name,
+        steps=tuple(
+            _step_time(
+                plan, index, took, max(s[index][2] for s in spans if index in s), len(runs) / whole
+            )
+            for index, took in _step_times(runs).items()
+        ),
+        times=tuple(run.end - run.begin for run in runs),
+        between=between,
+        between_share=float(median(between)) * len(runs) / whole,
+        queued=tuple(run.begin - run.submitted for run in runs if run.submitted is not None),
+    )
+
+
+def _step_time(
+    plan: Any, index: int, times: tuple[int, ...], threads: int, weight: float
+) -> StepTime:
+    step = plan.schedule.steps[index]
+    return StepTime(
+        name=step.name,
+        elements=step.elements,
+        bytes_read=step.bytes_read,
+        bytes_written=step.bytes_written,
+        times=times,
+        threads=threads,
+        operator=plan.operator.name,
+        share=float(median(times)) * weight,
+        shape=step.shape,
+        dtypes=_dtypes_of(step),
+        ops=_estimated(step, float(median(times))),
+    )
+
+
+def _dtypes_of(step: Step) -> tuple[str, ...]:
+    """Of what a step reads from memory, in order, and of what it writes at last."""
+    made = {op.operands[-1] for op in step.ops}
+    read = dict.fromkeys(place for op in step.ops for place in op.operands[:-1])
+    places = [*(place for place in read if place not in made), step.ops[-1].operands[-1]]
+    return tuple(step.operands[place].dtype for place in places)
+
+
+def _estimated(step: Step, took: float) -> tuple[OpTime, ...]:
+    if len(step.ops) < 2:
+        return ()
+    moved = [sum(ITEM_SIZES[step.operands[k].dtype] for k in op.operands) for op in step.ops]
+    return tuple(
+        OpTime(op.node, op.kernel, took * part / sum(moved))
+        for op, part in zip(step.ops, moved, strict=True)
+    )
+
+
+def _microseconds(nanoseconds: float) -> str:
+    return f"{nanoseconds / 1000:.2f}"
+
+
+def _rows(one: ExecutorTime) -> Iterator[tuple[Any, ...]]:
+    """Of the table: an executor's steps, then its whole runs."""
+    for step in one.steps:
+        reads, writes = step.dtypes[:-1], step.dtypes[-1]
+        yield (
+            step.name,
+            dims(step.shape),
+            f"{', '.join(reads)} -> {writes}",
+            f"{step.elements:,}",
+            len(step.times),
+            step.threads,
+            _microseconds(step.median),
+            _microseconds(min(step.times)),
+            f"{step.bytes_read:,}",
+            f"{step.bytes_written:,}",
+            f"{step.bandwidth:.1f}",
+            f"{step.share:.0%}",
+        )
+        for op in step.ops:
+            estimate = _microseconds(op.estimated_ns)
+            yield (f"≈ {op.node}", "", "", "", "", "", estimate, "", "", "", "", "")
+    yield _time_row("between the steps", one.between, share=f"{one.between_share:.0%}")
+    moved = one.bytes_read + one.bytes_written
+    yield _time_row(
+        f"whole run of {one.operator}", one.times, f"{one.bytes_read:,}", f"{one.bytes_written:,}",
+        f"{moved / max(one.median, 1.0):.1f}", f"{one.share:.0%}",
+    )  # fmt: skip
+    if one.queued:
+        yield _time_row("in the stream's queue", one.queued)
+
+
+def _time_row(
+    name: str,
+    times: Sequence[int],
+    read: str = "",
+    written: str = "",
+    speed: str = "",
+    share: str = "",
+) -> tuple[Any, ...]:
+    took = _microseconds(float(median(times))), _microseconds(min(times))
+    return (name, "", "", "", len(times), "", *took, read, written, speed, share)
 
 
 _DIGITS = "0123456789abcdefghijklmnopqrstuvwxyz"
@@ -392,6 +585,7 @@ class _Recorded:
     begin: int
     end: int
     caller: int
+    submitted: int | None
     events: tuple[tuple[int, int, int, int], ...]
 
 
@@ -417,6 +611,8 @@ def _step_data(step: StepTime) -> dict[str, Any]:
     return {
         "operator": step.operator,
         "name": step.name,
+        "shape": step.shape,
+        "dtypes": step.dtypes,
         "elements": step.elements,
         "bytes_read": step.bytes_read,
         "bytes_written": step.bytes_written,
@@ -425,6 +621,25 @@ def _step_data(step: StepTime) -> dict[str, Any]:
         "threads": step.threads,
         "gigabytes_per_second": step.bandwidth,
         "share": step.share,
+        "ops": [
+            {"node": op.node, "kernel": op.kernel, "estimated_ns": op.estimated_ns}
+            for op in step.ops
+        ],
+    }
+
+
+def _total_data(place: int, one: ExecutorTime) -> dict[str, Any]:
+    return {
+        "executor": place,
+        "operator": one.operator,
+        "median_ns": one.median,
+        "times_ns": one.times,
+        "between_median_ns": one.between_median,
+        "between_ns": one.between,
+        "between_share": one.between_share,
+        "queued_median_ns": one.queued_median,
+        "queued_ns": one.queued,
+        "share": one.share,
     }
 
 
@@ -480,6 +695,24 @@ def _operand_words(run: Run, step: Step) -> dict[str, str]:
         )
         for place, operand in enumerate(step.operands)
     }
+
+
+def _waits(runs: list[Run], process: int, origin: int) -> list[dict[str, Any]]:
+    """A pair of events for each run that waited in a queue: several may wait at the same time."""
+    return [
+        {
+            "ph": phase,
+            "pid": process,
+            "tid": 0,
+            "id": place,
+            "name": f"{run.name} in the stream's queue",
+            "cat": "queue",
+            "ts": (at - origin) / 1000,
+        }
+        for place, run in enumerate(runs)
+        if run.submitted is not None
+        for phase, at in (("b", run.submitted), ("e", run.begin))
+    ]
 
 
 def _counters(runs: list[Run], process: int, origin: int) -> list[dict[str, Any]]:
@@ -558,9 +791,9 @@ def profile_executor(executor: Any, repeat: int = 100, warmup: int = 3) -> Profi
     seen = Profile()
     caller = threading.get_ident()
 
-    def record(plan: Any, begin: int, end: int, events: Any) -> None:
+    def record(plan: Any, begin: int, end: int, events: Any, submitted: int | None) -> None:
         if plan is executor.latest and threading.get_ident() == caller:
-            seen.record(plan, begin, end, events)
+            seen.record(plan, begin, end, events, submitted)
 
     _plan.add_observer(record)
     try:

@@ -13,9 +13,9 @@ from typing import Any, NamedTuple
 
 from aclnn.acl.errors import AclnnError
 from aclnn.graph import Graph, Schedule, WorkspacePlan, run_passes
-from aclnn.graph.passes import simplify as known_passes
-from aclnn.graph.passes.simplify import Note
-from aclnn.graph.passes.simplify.pipeline import PassStep
+from aclnn.graph.passes import pipeline as known_passes
+from aclnn.graph.passes.notes import Note
+from aclnn.graph.passes.pipeline import PassStep
 from aclnn.graph.views.extras import need
 from aclnn.graph.views.text import base_words, human_bytes
 from aclnn.planning.phase_one import scheduled

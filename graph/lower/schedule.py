@@ -7,8 +7,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, fields
 from typing import Any
 
+from ..attrs import Argument
 from ..errors import GraphError
-from ..ir import Argument, Graph, Node, Value
+from ..ir import Graph, Node, Value
 from ..planner.liveness import scratch_name
 from ..planner.plan import WorkspacePlan, step_name
 from ..runtime.abi import (

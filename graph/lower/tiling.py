@@ -51,7 +51,7 @@ class Tiling:
 
     def area(self, slot: int) -> int:
         """Elements of a tile when tiles in use together take `slot` bytes for each element."""
-        most = max(self.scratch_elements // 8, self.scratch_elements * 8 // slot)
+        most = max(1, self.scratch_elements // 8, self.scratch_elements * 8 // slot)
         return min(self.scratch_elements, most)
 
     def __post_init__(self) -> None:

@@ -169,7 +169,7 @@ def _casts_into_stores(graph: Graph) -> tuple[Graph, Notes]:
         made = graph.value(source)
         if made.storage != "workspace" or made.is_view or writer.attr("result_dtype") is not None:
             continue
-        if graph.root(cast.output).id in graph.outputs and place[source] <= forced:
+        if graph.root(cast.output).storage == "output" and place[source] <= forced:
             continue
         if len(writer.outputs) > 1:
             continue

@@ -42,17 +42,16 @@ def fuse(graph: Graph) -> tuple[Graph, Notes]:
         inner = _only_inside(graph, group, readers)
         for value in inner:
             draft.put(replace(value, storage="tile"))
-        notes += [_note(graph, node, group, number, inner) for node in group]
+        tiles = {value.id for value in inner}
+        notes += [_note(graph, node, group, number, tiles) for node in group]
     return draft.rebuilt(nodes), tuple(notes)
 
 
-def _note(
-    graph: Graph, node: Node, group: Sequence[Node], number: int, inner: Sequence[Value]
-) -> Note:
+def _note(graph: Graph, node: Node, group: Sequence[Node], number: int, tiles: set[int]) -> Note:
     if len(group) == 1:
         return Note(node.name, f"becomes tile loop {number}", "nothing to fuse it with")
     out = graph.value(node.output)
-    why = f"{out.name} stays in a tile" if out in inner else f"it writes {out.name}"
+    why = f"{out.name} stays in a tile" if out.id in tiles else f"it writes {out.name}"
     return Note(node.name, f"fused into tile loop {number}", why)
 
 
@@ -94,6 +93,7 @@ class _Loop:
     live: int = 0  # bytes of an element of all tiles that are in use
     peak: int = 0
     outputs: int = 0  # values that are arguments
+    overwritten: set[int] = field(default_factory=set)  # inputs, by outputs in their place
 
     def row_bytes(self, peak: int, axis: int | None) -> int:
         """Bytes of the tiles of one row, which is never cut."""
@@ -111,28 +111,44 @@ class _Fusion:
         self.after: list[list[int]] = [[] for _ in range(count)]
         self.missing = [0] * count
         self.readers: dict[int, list[int]] = {}
+        self.passed: dict[
+            int, int
+        ] = {}  # of the readers of a value: how many at the front are done
         self.budget = Tiling().scratch_bytes
         self._edges()
-        self.done = [False] * count
+        self.done = [False] * len(self.after)
         self.ready = [i for i in range(count) if not self.missing[i]]  # a heap: ascending
 
     def _edges(self) -> None:
         """What each node waits for: who writes its operands, and who has to be before it."""
         writers: dict[int, list[int]] = {}
-        forced = [i for i, node in enumerate(self.nodes) if node.is_forced_copy]
+        barriers: dict[int, list[int]] = {}
+        forced: list[int] = []
         for at, node in enumerate(self.nodes):
-            before = set()
-            for id in node.inputs:
-                root = self.roots[id]
-                before.update(writers.get(root, ()))
+            before: set[int] = set()
+            for root in dict.fromkeys([self.roots[id] for id in node.inputs]):
+                before.update(self._barrier(barriers.get(root, [])))
                 self.readers.setdefault(root, []).append(at)
-            for id in node.outputs:
-                root = self.roots[id]
+            for root in dict.fromkeys([self.roots[id] for id in node.outputs]):
                 writers.setdefault(root, []).append(at)
+                barriers.setdefault(root, []).append(at)
                 if self.graph.value(root).storage == "output":
-                    before.update(i for i in forced if i < at)
+                    before.update(self._barrier(forced))
+            if node.is_forced_copy:
+                forced.append(at)
             self._wait(at, before)
         self._after_readers(writers)
+
+    def _barrier(self, nodes: list[int]) -> list[int]:
+        """What to wait for instead of several nodes: an entry that waits for them, and that the
+        list holds from now on.  Else what many nodes write and many read has their product of
+        edges."""
+        if len(nodes) > 1:
+            self.after.append([])
+            self.missing.append(0)
+            self._wait(len(self.after) - 1, nodes)
+            nodes[:] = [len(self.after) - 1]
+        return nodes
 
     def _wait(self, at: int, before: Iterable[int]) -> None:
         for i in before:
@@ -145,9 +161,10 @@ class _Fusion:
         for id in self.graph.outputs:
             alias = self.graph.value(id).alias_of
             for writer in writers.get(id, ()) if alias is not None else ():
-                late = self._reached(writer)
-                for reader in self.readers.get(alias, ()):
-                    if reader != writer and reader not in late and writer not in self.after[reader]:
+                reading = [i for i in self.readers.get(alias, ()) if i != writer]
+                late = self._reached(writer) if reading else set()
+                for reader in reading:
+                    if reader not in late and writer not in self.after[reader]:
                         self._wait(writer, [reader])
 
     def _reached(self, start: int) -> set[int]:
@@ -177,13 +194,17 @@ class _Fusion:
 
     def _release(self, at: int) -> list[int]:
         """Count a node as done; those that are ready then."""
-        self.done[at] = True
-        freed = []
-        for other in self.after[at]:
-            self.missing[other] -= 1
-            if not self.missing[other]:
-                heapq.heappush(self.ready, other)
-                freed.append(other)
+        freed, todo = [], [at]
+        while todo:
+            over = todo.pop()
+            self.done[over] = True
+            for other in self.after[over]:
+                self.missing[other] -= 1
+                if self.missing[other]:
+                    continue
+                (freed if other < len(self.nodes) else todo).append(other)
+        for other in freed:
+            heapq.heappush(self.ready, other)
         return freed
 
     def _grow(self, first: int) -> list[int]:
@@ -207,7 +228,12 @@ class _Fusion:
         loop.members.append(at)
         if node.domain == "row":
             loop.axis = self.graph.iteration(node)[1]
-        loop.live, loop.peak = self._tiles(loop, node, count=True)
+        loop.live, loop.peak = self._tiles(loop, node)
+        for id in dict.fromkeys(node.inputs):
+            if id in loop.waiting:
+                loop.waiting[id] -= 1
+        for id in self._made_tiles(node):
+            loop.waiting[id] = len(self.readers[id])
         for id in node.inputs:
             if id not in loop.made:
                 loop.read.add(self.roots[id])
@@ -215,29 +241,44 @@ class _Fusion:
             loop.made.add(id)
             loop.written.add(self.roots[id])
             loop.outputs += self.graph.value(self.roots[id]).storage == "output"
+            alias = self._in_place_of(id)
+            if alias is not None:
+                loop.overwritten.add(alias)
         near = self._release(at)
         for root in {self.roots[id] for id in node.inputs} - looked:
             looked.add(root)
-            near += self.readers[root][:NEIGHBOURS]
+            near += self._neighbours(root)
         return [i for i in near if not self.done[i] and not self.missing[i]]
 
-    def _tiles(self, loop: _Loop, node: Node, *, count: bool = False) -> tuple[int, int]:
+    def _neighbours(self, root: int) -> list[int]:
+        """The next readers of a value, without those at the front that are done."""
+        readers, start = self.readers[root], self.passed.get(root, 0)
+        while start < len(readers) and self.done[readers[start]]:
+            start += 1
+        self.passed[root] = start
+        return readers[start : start + NEIGHBOURS]
+
+    def _tiles(self, loop: _Loop, node: Node) -> tuple[int, int]:
         """Bytes of an element in the loop's tiles after a node, and at the most."""
-        live, freed = loop.live, 0
-        waiting = loop.waiting if count else dict(loop.waiting)
-        for id in node.outputs:
-            value = self.graph.value(id)
-            readers = len(self.readers.get(id, ()))
-            if value.storage == "workspace" and not value.is_view and readers:
-                waiting[id] = readers
-                live += value.dtype.itemsize
+        made = self._made_tiles(node)
+        live = loop.live + sum([self._itemsize(id) for id in made])
         peak = max(loop.peak, live)
         for id in dict.fromkeys(node.inputs):
-            if id in waiting:
-                waiting[id] -= 1
-                if not waiting[id]:
-                    freed += self.graph.value(id).dtype.itemsize
-        return live - freed, peak
+            if loop.waiting.get(id) == 1:
+                live -= self._itemsize(id)
+        return live, peak
+
+    def _made_tiles(self, node: Node) -> list[int]:
+        """The results of a node that are tiles as long as all their readers join."""
+        values = map(self.graph.value, node.outputs)
+        return [
+            value.id
+            for value in values
+            if value.storage == "workspace" and not value.is_view and self.readers.get(value.id)
+        ]
+
+    def _itemsize(self, id: int) -> int:
+        return self.graph.value(id).dtype.itemsize
 
     def _fits(self, loop: _Loop, node: Node) -> bool:
         """Whether a node that is ready can run tile by tile after those of the loop."""
@@ -269,15 +310,15 @@ class _Fusion:
     def _in_place_is_safe(self, loop: _Loop, node: Node) -> bool:
         """Whether an output in place of an input lies as all that is read of it in the loop."""
         for id in node.outputs:
-            alias = self.graph.value(id).alias_of if id in self.graph.outputs else None
-            if alias is not None and not self._all_alike(alias, id, [*loop.members], node):
+            alias = self._in_place_of(id)
+            if alias is not None and not self._all_alike(alias, id, loop.members, node):
                 return False
-        for out in loop.made:
-            value = self.graph.value(out)
-            written = value.alias_of if value.storage == "output" else None
-            if written is not None and any(self.roots[id] == written for id in node.inputs):
-                return False  # it would read what is written already
-        return True
+        return not any(self.roots[id] in loop.overwritten for id in node.inputs)
+
+    def _in_place_of(self, id: int) -> int | None:
+        """The input that an output takes the place of."""
+        value = self.graph.value(id)
+        return value.alias_of if value.storage == "output" else None
 
     def _all_alike(self, alias: int, out: int, members: Sequence[int], node: Node) -> bool:
         written = self.graph.value(out)

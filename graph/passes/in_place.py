@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 from ..attrs import freeze_attrs
@@ -13,58 +14,63 @@ from .notes import Note, Notes
 
 def in_place(graph: Graph) -> tuple[Graph, Notes]:
     """Check every output that is also an input, and copy the input first where it must be."""
-    notes: list[Note] = []
-    for id in graph.outputs:
-        out = graph.value(id)
-        if out.alias_of is None:
-            continue
-        number = graph.inputs.index(out.alias_of)
-        writers = graph.writers()[id]
-        reason = _hazard(graph, out, writers)
+    outs = [out for out in map(graph.value, graph.outputs) if out.alias_of is not None]
+    if not outs:
+        return graph, ()
+    order, notes = _Order(graph), []
+    number = {id: at for at, id in enumerate(graph.inputs)}
+    draft, copies = Rewriter(graph), dict[int, Value]()
+    for out in outs:
+        alias: int = out.alias_of  # type: ignore[assignment]
+        writers = graph.writers()[out.id]
+        # Nobody reads an input that was copied for another output.
+        reason = "" if alias in copies else order.hazard(out, writers)
         if not reason:
             why = "same address and layout"
-            if not any(_reads(graph, node, out.alias_of) for node in _step_of(graph, writers[0])):
+            if alias in copies or not order.reads_in_step(writers[0], alias):
                 why = "the input is read before the output is written"
-            action = f"writes {out.name} in place of input {number}"
+            action = f"writes {out.name} in place of input {number[alias]}"
             notes.append(Note(writers[0].name, action, f"safe: {why}"))
         else:
-            graph, copy = _copied_first(graph, out.alias_of)
-            why = f"{reason}, so input {number} is copied before {out.name} is written"
-            notes.append(Note(copy, "added", why))
-    return graph, tuple(notes)
+            copies[alias] = _copy(draft, graph.value(alias))
+            why = f"{reason}, so input {number[alias]} is copied before {out.name} is written"
+            notes.append(Note(copies[alias].name, "added", why))
+    return _copied_first(graph, draft, copies), tuple(notes)
 
 
-def _step_of(graph: Graph, node: Node) -> tuple[Node, ...]:
-    loop = node.attr("loop")
-    return (node,) if loop is None else next(s for s in graph.steps() if s[0].attr("loop") == loop)
+class _Order:
+    """Who runs when, and reads what."""
+
+    def __init__(self, graph: Graph):
+        self.graph = graph
+        self.place = {node.name: at for at, node in enumerate(graph.nodes)}
+        self.step = {node.name: step for step in graph.steps() for node in step}
+        self.readers = graph.readers()
+
+    def reads_in_step(self, node: Node, root: int) -> bool:
+        """Whether the step of a node reads the bytes of a value."""
+        graph = self.graph
+        return any(graph.root(id).id == root for one in self.step[node.name] for id in one.inputs)
+
+    def hazard(self, out: Value, writers: tuple[Node, ...]) -> str:
+        """Why writing `out` would destroy input elements that are still to be read."""
+        first, graph = writers[0], self.graph
+        step = self.step[first.name]
+        for node in self.readers.get(out.alias_of, ()):  # type: ignore[arg-type]
+            if self.place[node.name] > self.place[first.name]:
+                return f"{node.name} reads it after {first.name} wrote"
+            if self.step[node.name] is not step:
+                continue
+            reads = [id for id in node.inputs if graph.root(id).id == out.alias_of]
+            alike = all(same_layout(graph.value(id), out) for id in reads)
+            if not alike or node.domain == "opaque" or len(writers) > 1:
+                return f"{node.name} reads it in another layout"
+        return ""
 
 
-def _reads(graph: Graph, node: Node, root: int) -> bool:
-    return any(graph.root(id).id == root for id in node.inputs)
-
-
-def _hazard(graph: Graph, out: Value, writers: tuple[Node, ...]) -> str:
-    """Why writing `out` would destroy input elements that are still to be read."""
-    place = {node.name: at for at, node in enumerate(graph.nodes)}
-    first = writers[0]
-    step = {node.name for node in _step_of(graph, first)}
-    for node in graph.readers().get(out.alias_of, ()):  # type: ignore[arg-type]
-        if place[node.name] > place[first.name]:
-            return f"{node.name} reads it after {first.name} wrote"
-        if node.name not in step:
-            continue
-        reads = [id for id in node.inputs if graph.root(id).id == out.alias_of]
-        alike = all(same_layout(graph.value(id), out) for id in reads)
-        if not alike or node.domain == "opaque" or len(writers) > 1:
-            return f"{node.name} reads it in another layout"
-    return ""
-
-
-def _copied_first(graph: Graph, id: int) -> tuple[Graph, str]:
-    """Insert a forced copy of input `id` before all nodes and make every reader read the copy."""
-    source = graph.value(id)
-    draft = Rewriter(graph)
-    copy = draft.add(
+def _copy(draft: Rewriter, source: Value) -> Value:
+    """A value for the row-major copy of an input."""
+    return draft.add(
         replace(
             source,
             name=f"{source.name}_copy",
@@ -74,16 +80,26 @@ def _copied_first(graph: Graph, id: int) -> tuple[Graph, str]:
             note="",
         )
     )
-    nodes = [Node(copy.name, "Contiguous", (id,), (copy.id,), freeze_attrs({"reason": "overlap"}))]
-    if all(draft.can_load(copy, used) for node in graph.nodes for used in node.inputs
-           if graph.root(used).id == id):  # fmt: skip
-        nodes += [_reading(graph, draft, node, id, copy) for node in graph.nodes]
-        return draft.rebuilt(nodes), copy.name
-    raise AssertionError(f"{source.name}: a view of it has no strides in a dense copy")
 
 
-def _reading(graph: Graph, draft: Rewriter, node: Node, id: int, copy: Value) -> Node:
-    inputs = [
-        draft.load_of(copy, used) if graph.root(used).id == id else used for used in node.inputs
+def _copied_first(graph: Graph, draft: Rewriter, copies: Mapping[int, Value]) -> Graph:
+    """Insert forced copies of inputs before all nodes, and make every reader read the copy."""
+    if not copies:
+        return graph
+    forced = freeze_attrs({"reason": "overlap"})
+    nodes = [
+        Node(copy.name, "Contiguous", (id,), (copy.id,), forced)
+        for id, copy in reversed(copies.items())
     ]
-    return replace(node, inputs=tuple(inputs))
+    nodes += [_reading(graph, draft, node, copies) for node in graph.nodes]
+    return draft.rebuilt(nodes)
+
+
+def _reading(graph: Graph, draft: Rewriter, node: Node, copies: Mapping[int, Value]) -> Node:
+    inputs = []
+    for id in node.inputs:
+        root = graph.root(id)
+        if root.id in copies and not draft.can_load(copies[root.id], id):
+            raise AssertionError(f"{root.name}: a view of it has no strides in a dense copy")
+        inputs.append(draft.load_of(copies[root.id], id) if root.id in copies else id)
+    return node if tuple(inputs) == node.inputs else replace(node, inputs=tuple(inputs))

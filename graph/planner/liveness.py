@@ -98,8 +98,7 @@ def _in_place_results(
     found: dict[int, str] = {}
     taken: set[int] = set()
     for index, step in enumerate(steps):
-        place = {node.name: at for at, node in enumerate(step)}
-        for at, node in enumerate(step):
+        for node in step:
             if node.domain == "opaque" or len(node.outputs) > 1:
                 continue
             result = graph.value(node.output)
@@ -110,11 +109,7 @@ def _in_place_results(
                 if dying.storage != "workspace" or dying.is_view or id in taken:
                     continue
                 reading = readers[id]
-                dies = all(
-                    step_of[one.name] < index
-                    or (step_of[one.name] == index and place[one.name] <= at)
-                    for one in reading
-                )
+                dies = reading[-1] is node  # of nodes in the order in which they run
                 alone = (
                     len(graph.writers()[id]) == 1 and step_of[graph.writers()[id][0].name] < index
                 )

@@ -22,7 +22,7 @@ from graph.runtime.abi cimport (
     tile_kernel,
 )
 
-from ..ir import Argument
+from ..attrs import Argument
 from ..verify.schedule import check_schedule
 from ._scheduler import run_address
 
@@ -30,6 +30,14 @@ cdef program_run_fn program_run = <program_run_fn><uintptr_t>run_address()
 
 cdef enum:
     ALIGNMENT = 64  # of each op's parameters
+
+
+cdef list extents(const ptrdiff_t *values, int n):
+    cdef list found = []
+    cdef int d
+    for d in range(n):
+        found.append(values[d])
+    return found
 
 
 cdef class Program:
@@ -55,7 +63,7 @@ cdef class Program:
 
     def __cinit__(self, schedule):
         self.schedule = schedule
-        n_ops = sum([len(step.ops) for step in schedule.steps])
+        n_ops = sum(len(step.ops) for step in schedule.steps)
         if len(schedule.kernels) != n_ops:
             raise ValueError(f"schedule: {len(schedule.kernels)} kernels for {n_ops} ops: every op "
                              "has one; a schedule that was read back has none and cannot run")
@@ -164,31 +172,33 @@ cdef class Program:
         """Read the C arrays back: one dict per step, kernels named by what they point to."""
         cdef program_step *c
         cdef program_op *op
-        cdef int s, i, k, d
+        cdef int s, i, k
         names = self._names()
         steps = []
         for s in range(self.c.n_steps):
             c = &self.c.steps[s]
-            ops = []
+            ops, operands = [], []
             for i in range(c.n_ops):
                 op = &c.ops[i]
+                places = []
+                for k in range(op.n_operands):
+                    places.append(op.operands[k])
                 ops.append({
                     "node": names[s, i, <uintptr_t>op.kernel.tile, <uintptr_t>op.state],
-                    "operands": [op.operands[k] for k in range(op.n_operands)],
+                    "operands": places,
                     "flags": op.flags,
                 })
+            for k in range(c.n_operands):
+                operands.append({
+                    "base": c.operands[k].base,
+                    "offset": c.operands[k].offset,
+                    "strides": extents(c.operands[k].strides, c.ndim),
+                })
             steps.append({
-                "shape": [c.shape[d] for d in range(c.ndim)],
+                "shape": extents(c.shape, c.ndim),
                 "tile": [c.tile_rows, c.tile_cols],
                 "n_tiles": c.n_tiles,
-                "operands": [
-                    {
-                        "base": c.operands[k].base,
-                        "offset": c.operands[k].offset,
-                        "strides": [c.operands[k].strides[d] for d in range(c.ndim)],
-                    }
-                    for k in range(c.n_operands)
-                ],
+                "operands": operands,
                 "ops": ops,
             })
         return steps

@@ -26,7 +26,13 @@ from graph.runtime.abi cimport (
     tile_view,
 )
 
+cdef extern from "Python.h":
+    size_t PyThread_get_stacksize()
+    int PyThread_set_stacksize(size_t size)
+
 cdef extern from "thread_pool.h" nogil:
+    enum:
+        TEAM_STACK
     ctypedef void (*team_part)(void *context, int member) noexcept nogil
     void team_run(int members, team_part part, void *context) noexcept
     void team_watch_forks() noexcept
@@ -80,6 +86,21 @@ def omp_threads():
 def limit_omp_threads(int n):
     """Let OpenMP use at most `n` threads for the calling thread, for which alone a limit is set."""
     omp_set_num_threads(n)
+
+
+def start_with_stack(thread):
+    """Start a `threading.Thread` with as much stack as the scheduler's own threads have.
+
+    It is to run kernels, so what `threading.stack_size` asks for does not matter here. That counts
+    for the whole process: what somebody sets meanwhile stays.
+    """
+    cdef size_t asked = PyThread_get_stacksize()
+    cdef bint changed = asked < TEAM_STACK and PyThread_set_stacksize(TEAM_STACK) == 0
+    try:
+        thread.start()
+    finally:
+        if changed and PyThread_get_stacksize() == TEAM_STACK:
+            PyThread_set_stacksize(asked)
 
 
 def openmp_enabled():

@@ -88,6 +88,7 @@ def _check_values(graph: Graph) -> None:
     for id in graph.inputs:
         _require(id in ids, f"value {id}", "inputs are values of the graph")
         _require(graph.value(id).storage == "input", graph.value(id).name, "storage is 'input'")
+    inputs = frozenset(graph.inputs)
     made = {graph.root(id).id for node in graph.nodes for id in node.outputs if id in ids}
     for id in graph.outputs:
         _require(id in ids, f"value {id}", "outputs are values of the graph")
@@ -95,7 +96,7 @@ def _check_values(graph: Graph) -> None:
         _require(value.storage == "output", value.name, "storage is 'output'")
         _require(id in made, value.name, "an output is made by a node")
         _require(
-            value.alias_of is None or value.alias_of in graph.inputs,
+            value.alias_of is None or value.alias_of in inputs,
             value.name,
             "an output may be an alias of an input only",
         )

@@ -57,21 +57,20 @@ class PlanDiff(str):
     @property
     def changed(self) -> tuple[str, ...]:
         """Names of all buffers that differ, in the order of the plans."""
-        differ = {*self.added, *self.removed, *self.moved, *self.resized, *self.lifetime_changed}
-        names = dict.fromkeys(b.name for plan in (self.before, self.after) for b in plan.buffers)
-        return tuple(name for name in names if name in differ)
+        return tuple(self._all_changes())
 
     def changes(self, name: str) -> tuple[str, ...]:
         """How a buffer differs, in words."""
         return tuple(kind for kind in CHANGES if name in getattr(self, kind))
 
-    def _kinds(self) -> dict[str, list[str]]:
-        """`changes` of all buffers that differ."""
+    def _all_changes(self) -> dict[str, list[str]]:
+        """How each buffer differs that does, in the order of the plans."""
         found: dict[str, list[str]] = {}
         for kind in CHANGES:
             for name in getattr(self, kind):
                 found.setdefault(name, []).append(kind)
-        return found
+        names = dict.fromkeys(b.name for plan in (self.before, self.after) for b in plan.buffers)
+        return {name: found[name] for name in names if name in found}
 
     def to_text(self) -> str:
         """A table of the numbers and of the buffers that differ."""
@@ -90,18 +89,17 @@ class PlanDiff(str):
     def as_data(self) -> dict[str, Any]:
         """The numbers of both plans, and the buffers that differ."""
         old, new = _by_name(self.before), _by_name(self.after)
-        kinds = self._kinds()
         return {
             "before": {key: getattr(self.before, key) for key in TOTALS},
             "after": {key: getattr(self.after, key) for key in TOTALS},
             "buffers": [
                 {
                     "name": name,
-                    "changes": tuple(kinds[name]),
+                    "changes": changes,
                     "before": _place_data(old.get(name)),
                     "after": _place_data(new.get(name)),
                 }
-                for name in self.changed
+                for name, changes in self._all_changes().items()
             ],
         }
 
@@ -115,10 +113,9 @@ class PlanDiff(str):
                 differs = "" if a == b else "differs"
                 rows.append([key, a, b, f"{b - a:+d}" if isinstance(a, int) else differs])
         old, new = _by_name(self.before), _by_name(self.after)
-        kinds = self._kinds()
         rows += [
-            [name, _place(old.get(name)), _place(new.get(name)), ", ".join(kinds[name])]
-            for name in self.changed
+            [name, _place(old.get(name)), _place(new.get(name)), ", ".join(changes)]
+            for name, changes in self._all_changes().items()
         ]
         return (make(["", "before", "after", "change"], rows),)
 

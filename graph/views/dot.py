@@ -4,7 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from .text import attr_words, dims, human_bytes, places, storage_words
+from .text import (
+    Places,
+    arguments,
+    attr_words,
+    dims,
+    human_bytes,
+    kind_words,
+    places,
+    storage_words,
+)
 
 if TYPE_CHECKING:
     from ..ir import Graph, Node, Value
@@ -13,15 +22,14 @@ if TYPE_CHECKING:
 
 def graph_to_dot(graph: Graph, plan: WorkspacePlan | None = None) -> str:
     where = places(plan)
-    boxes = {node.output: f"n{place}" for place, node in enumerate(graph.nodes)}
+    boxes = {node.name: f"n{place}" for place, node in enumerate(graph.nodes)}
     lines = [
         "digraph executor {",
         '  node [shape=box, style="rounded", fontname="monospace", fontsize=10];',
         '  edge [fontname="monospace", fontsize=9];',
     ]
-    arguments = [v for v in graph.values if v.storage in ("input", "constant") and not v.is_view]
-    for value in [*arguments, *(graph.value(id) for id in graph.outputs)]:
-        label = _quoted(value.name, str(value), _layout(value), storage_words(graph, value))
+    for value in [*arguments(graph), *gathered(graph)]:
+        label = _quoted(value.name, str(value), _layout(value), *_place(graph, value, where))
         lines.append(f"  v{value.id} [shape=ellipse, label={label}];")
     for step in graph.steps():
         loop = step[0].attr("loop")
@@ -29,31 +37,58 @@ def graph_to_dot(graph: Graph, plan: WorkspacePlan | None = None) -> str:
             lines.append(f"  subgraph cluster_loop_{loop} {{")
             lines.append(f'    label="tile loop {loop}"; style=dashed; fontname="monospace";')
         indent = "  " if loop is None else "    "
-        lines += [f"{indent}{boxes[node.output]} {_label(graph, node, where)};" for node in step]
+        lines += [f"{indent}{boxes[node.name]} {_label(graph, node, where)};" for node in step]
         if loop is not None:
             lines.append("  }")
-    for node in graph.nodes:
-        box = boxes[node.output]
-        for id in node.inputs:
-            root = graph.root(id)
-            argument = root.id not in boxes or root.storage == "output"
-            source = f"v{root.id}" if argument else boxes[root.id]
-            lines.append(f"  {source} -> {box} {_operand(graph, id)};")
-        if node.output in graph.outputs:
-            lines.append(f"  {box} -> v{node.output};")
+    lines += _edges(graph, boxes)
     return "\n".join([*lines, "}"]) + "\n"
 
 
-def _label(graph: Graph, node: Node, where: dict[str, str]) -> str:
-    value = graph.value(node.output)
-    words = [node.name, node.kind, str(value), storage_words(graph, value), _layout(value)]
-    if value.name in where:
-        words.append(f"workspace offset {where[value.name]}")
+def gathered(graph: Graph) -> list[Value]:
+    """What has a box of its own beside those of the nodes that write it: outputs, and values that
+    several nodes write."""
+    writers = graph.writers()
+    several = [
+        value
+        for value in graph.values
+        if value.storage == "workspace" and not value.is_view and len(writers.get(value.id, ())) > 1
+    ]
+    return [*several, *map(graph.value, graph.outputs)]
+
+
+def _edges(graph: Graph, boxes: dict[str, str]) -> list[str]:
+    """From whoever makes a value to those who read it; by its own box, where it has one."""
+    own = {value.id for value in [*arguments(graph), *gathered(graph)]}
+    lines = []
+    for node in graph.nodes:
+        box = boxes[node.name]
+        for id in node.inputs:
+            root = graph.root(id).id
+            source = f"v{root}" if root in own else boxes[graph.writers()[root][0].name]
+            lines.append(f"  {source} -> {box} {_operand(graph, id)};")
+        for id in node.outputs:
+            root = graph.root(id).id
+            label = f" {_operand(graph, id)}" if id != root else ""
+            lines += [f"  {box} -> v{root}{label};"] if root in own else []
+    return lines
+
+
+def _label(graph: Graph, node: Node, where: Places) -> str:
+    words = [node.name, kind_words(node)]
+    for value in map(graph.value, node.outputs):
+        named = "" if value.name == node.name else f"{value.name}: "
+        words += [f"{named}{value}", *_place(graph, value, where), _layout(value)]
     read, written = graph.bytes_read(node), graph.bytes_written(node)
     words.append(f"reads {human_bytes(read)}, writes {human_bytes(written)}")
     if attr_words(node):
         words.append(attr_words(node))
     return f"[label={_quoted(*words)}]"
+
+
+def _place(graph: Graph, value: Value, where: Places) -> list[str]:
+    """Who owns the bytes of a value, and where they lie."""
+    offset = where.of(graph, value)
+    return [storage_words(graph, value), *([f"workspace offset {offset}"] if offset else [])]
 
 
 def _operand(graph: Graph, id: int) -> str:

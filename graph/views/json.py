@@ -1,9 +1,10 @@
 """JSON documents of graphs, passes, plans and schedules, all of which read back as equal objects.
 
-Every document names its schema and version, `aclnn.graph/1` and so on; the schemas are the JSON
+Every document names its schema and version, `aclnn.graph/2` and so on; the schemas are the JSON
 Schema files in `aclnn/graph/views/schemas`, and the constants of this module.  What follows from
 the rest of a document (bytes of traffic, a plan's summary) is there for readers and ignored when
-it is read back.  Numbers that JSON lacks are written as ``{"float": "nan"}``.
+it is read back.  Numbers that JSON lacks are written as ``{"float": "nan"}``, those that a run is
+given as ``{"argument": 0, "kind": "real"}``.
 """
 
 from __future__ import annotations
@@ -12,14 +13,14 @@ import json
 import math
 import reprlib
 from collections.abc import Callable
-from dataclasses import asdict, fields, is_dataclass
+from dataclasses import fields, is_dataclass
 from functools import cache
 from itertools import chain, repeat
 from pathlib import Path
-from types import NoneType
+from types import NoneType, UnionType
 from typing import TYPE_CHECKING, Any, get_args, get_origin, get_type_hints
 
-from ..attrs import Attrs, freeze_attrs
+from ..attrs import ARGUMENT_KINDS, Argument, Attrs, freeze_attrs
 from ..verify.graph import check
 from ..verify.plan import validate
 from ..verify.schedule import check_schedule
@@ -31,11 +32,11 @@ if TYPE_CHECKING:
     from ..planner.plan import WorkspacePlan
     from .diff import PlanDiff
 
-GRAPH = "aclnn.graph/1"
-PASSES = "aclnn.passes/1"
-PLAN = "aclnn.plan/1"
+GRAPH = "aclnn.graph/2"
+PASSES = "aclnn.passes/2"
+PLAN = "aclnn.plan/2"
 PLAN_DIFF = "aclnn.plan-diff/1"
-SCHEDULE = "aclnn.schedule/1"
+SCHEDULE = "aclnn.schedule/2"
 
 
 def load_schema(folder: Path, name: str) -> dict[str, Any]:
@@ -58,19 +59,36 @@ _DOCUMENTS: dict[str, tuple[dict[str, Any], Callable[[Any], Any]]] = {
 }
 
 
-def _encoded(value: Any) -> Any:
+def plain(value: Any) -> Any:
+    """What JSON has for a dataclass, a tuple, a number."""
+    if isinstance(value, Argument):
+        return {"argument": value.place, "kind": value.kind}
+    if is_dataclass(value):
+        return {name: plain(getattr(value, name)) for name in _field_names(type(value))}
+    if isinstance(value, (tuple, list)):
+        return [plain(item) for item in value]
     if isinstance(value, float) and not math.isfinite(value):
         return {"float": str(value)}
-    if isinstance(value, (tuple, list)):
-        return [_encoded(item) for item in value]
     return value
+
+
+@cache
+def _field_names(kind: Any) -> tuple[str, ...]:
+    return tuple(one.name for one in fields(kind))
 
 
 # --- From documents ---------------------------------------------------------------------------
 
 LARGEST_INTEGER = 2**63 - 1  # that other readers of a document have room for
 _FLOATS = ("nan", "inf", "-inf")
-_WORDS = {int: "an integer", str: "a string", list: "a list", dict: "an object"}
+_ARGUMENT_RULE = {"properties": {"argument": {"minimum": 0}, "kind": {"enum": ARGUMENT_KINDS}}}
+_WORDS = {
+    int: "an integer",
+    bool: "true or false",
+    str: "a string",
+    list: "a list",
+    dict: "an object",
+}
 _hints = cache(get_type_hints)
 
 
@@ -127,6 +145,8 @@ def read(kind: Any, data: Any, where: str = "") -> Any:
     if kind == Attrs:  # in documents an object, whose values are of any type
         items = _of_type(dict, data, where).items()
         return freeze_attrs({key: _decoded(value, f"{where}.{key}") for key, value in items})
+    if get_origin(kind) is UnionType:
+        return _param(data, where)
     if get_origin(kind) is tuple:
         return _tuple(inner, _of_type(list, data, where), where)
     return _object(kind, data, where) if is_dataclass(kind) else _of_type(kind, data, where)
@@ -169,12 +189,35 @@ def _decoded(value: Any, where: str) -> Any:
     """An attribute's value, which may be a number that JSON lacks."""
     if isinstance(value, list):
         return tuple(_decoded(item, where) for item in value)
-    if not isinstance(value, dict):
-        return value
+    return _of_object(value, where) if isinstance(value, dict) else value
+
+
+def _param(data: Any, where: str) -> float | int | Argument:
+    """A number that a kernel takes."""
+    if isinstance(data, dict):
+        return _of_object(data, where)
+    if type(data) not in (int, float):
+        raise ValueError(f"{where} is {reprlib.repr(data)}, must be a number or an argument")
+    return data if isinstance(data, float) else _of_type(int, data, where)
+
+
+def _of_object(value: dict[str, Any], where: str) -> float | Argument:
+    """A number that JSON lacks, or one that a run is given."""
+    if value.keys() & {"argument", "kind"}:
+        return _argument(value, where)
     found = value.get("float")
     if len(value) != 1 or found not in _FLOATS:
         raise ValueError(f"{where} is {reprlib.repr(value)}, must be a number, string or list")
     return float(found)
+
+
+def _argument(value: dict[str, Any], where: str) -> Argument:
+    for field in ("argument", "kind"):
+        if field not in value:
+            raise ValueError(f"{where}.{field} is missing")
+    _check_ranges(value, _ARGUMENT_RULE, where)
+    place = _of_type(int, value["argument"], f"{where}.argument")
+    return Argument(place, _of_type(str, value["kind"], f"{where}.kind"))
 
 
 # --- Graph ------------------------------------------------------------------------------------
@@ -186,14 +229,14 @@ def graph_data(graph: Graph) -> dict[str, Any]:
         "schema": GRAPH,
         "inputs": graph.inputs,
         "outputs": graph.outputs,
-        "values": [asdict(value) for value in graph.values],
+        "values": plain(graph.values),
         "nodes": [_node_data(graph, node) for node in graph.nodes],
     }
 
 
 def _node_data(graph: Graph, node: Node) -> dict[str, Any]:
-    return asdict(node) | {
-        "attrs": {key: _encoded(value) for key, value in node.attrs},
+    return plain(node) | {
+        "attrs": {key: plain(value) for key, value in node.attrs},
         "bytes_read": graph.bytes_read(node),
         "bytes_written": graph.bytes_written(node),
     }
@@ -208,7 +251,7 @@ def graph_to_json(graph: Graph, indent: int | None = None) -> str:
 
 def passes_data(passes: PassResult) -> dict[str, Any]:
     """The document as plain data."""
-    from .passes import node_names, node_row
+    from .passes import node_rows
 
     stages = ["as built", *(step.name for step in passes), "as scheduled"]
     return {
@@ -217,14 +260,14 @@ def passes_data(passes: PassResult) -> dict[str, Any]:
         "passes": [
             {
                 "name": step.name,
-                "notes": [asdict(note) for note in step.notes],
+                "notes": plain(step.notes),
                 "graph": graph_data(step.graph),
             }
             for step in passes
         ],
         "nodes": [
-            {"name": name, "stages": dict(zip(stages, node_row(passes, name)[1:], strict=True))}
-            for name in node_names(passes)
+            {"name": name, "stages": dict(zip(stages, words, strict=True))}
+            for name, *words in node_rows(passes)
         ],
     }
 
@@ -245,7 +288,7 @@ def plan_data(plan: WorkspacePlan) -> dict[str, Any]:
         "fragmentation": plan.fragmentation,
         "must_shrink": [buffer.name for buffer in plan.must_shrink],
     }
-    return {"schema": PLAN} | asdict(plan) | {"summary": summary}
+    return {"schema": PLAN} | plain(plan) | {"summary": summary}
 
 
 def plan_to_json(plan: WorkspacePlan, indent: int | None = None) -> str:
@@ -270,7 +313,7 @@ def schedule_data(schedule: Schedule) -> dict[str, Any]:
         "scratch_per_thread": schedule.scratch_per_thread,
         "max_threads": schedule.max_threads,
         "steps": [
-            asdict(step) | {"bytes_read": step.bytes_read, "bytes_written": step.bytes_written}
+            plain(step) | {"bytes_read": step.bytes_read, "bytes_written": step.bytes_written}
             for step in schedule.steps
         ],
     }

@@ -7,9 +7,14 @@ workspace are ONNX attributes.
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from ..names import Names
 from .extras import need
+from .text import arguments, attr_value_words, storage_words
 
 if TYPE_CHECKING:
     from ..ir import Graph, Node, Value
@@ -27,29 +32,23 @@ def graph_to_onnx(graph: Graph, plan: WorkspacePlan | None = None) -> bytes:
     onnx = need("onnx", "ONNX models")
     helper = onnx.helper
 
-    def info(value: Value) -> Any:
+    def info(value: Value, name: str = "") -> Any:
         element = _ELEMENTS.get(value.dtype.name, value.dtype.name.upper())
         number = getattr(onnx.TensorProto, element, onnx.TensorProto.UINT8)
-        return helper.make_tensor_value_info(value.name, number, list(value.shape))
+        return helper.make_tensor_value_info(name or value.name, number, list(value.shape))
 
-    nodes = [
-        helper.make_node(
-            node.kind,
-            [graph.root(id).name for id in node.inputs],
-            [graph.value(node.output).name],
-            name=node.name,
-            domain=DOMAIN,
-            **_attributes(graph, node, plan),
-        )
-        for node in graph.nodes
-    ]
-    inner = [graph.value(n.output) for n in graph.nodes if n.output not in graph.outputs]
+    buffers = _buffers(plan)
     made = helper.make_graph(
-        nodes,
+        [_made(helper, graph, entry, buffers) for entry in _entries(graph)],
         "executor",
-        [info(graph.value(id)) for id in graph.inputs],
+        [info(value) for value in arguments(graph)],
         [info(graph.value(id)) for id in graph.outputs],
-        value_info=[info(value) for value in inner],
+        value_info=[
+            info(graph.value(id))
+            for node in graph.nodes
+            for id in node.outputs
+            if graph.value(id).storage != "output"
+        ],
     )
     imports = [helper.make_opsetid(DOMAIN, 1), helper.make_opsetid("", 17)]
     model = helper.make_model(made, producer_name=DOMAIN, opset_imports=imports, ir_version=8)
@@ -58,8 +57,61 @@ def graph_to_onnx(graph: Graph, plan: WorkspacePlan | None = None) -> bytes:
     return model.SerializeToString()
 
 
-def _attributes(graph: Graph, node: Node, plan: WorkspacePlan | None) -> dict[str, Any]:
-    out = graph.value(node.output)
+@dataclass(frozen=True, slots=True)
+class _Entry:
+    """A node of the model; without `node` it gathers the parts of a value that were written."""
+
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+    node: Node | None = None
+
+
+def _entries(graph: Graph) -> Iterator[_Entry]:
+    """The nodes of the model.
+
+    In ONNX a tensor is made once, and as a whole: where parts of a value were written, a node of
+    kind Parts gathers them before the value is read, and at the end.
+    """
+    left = Counter(graph.root(id).id for node in graph.nodes for id in node.outputs)
+    names = Names([value.name for value in graph.values])
+    latest: dict[int, str] = {}
+    pending: dict[int, list[str]] = {}
+
+    def gathered(root: int) -> Iterator[_Entry]:
+        parts = (*([latest[root]] if root in latest else []), *pending.pop(root))
+        name = graph.value(root).name
+        latest[root] = names.fresh(name) if left[root] else name
+        yield _Entry(parts, (latest[root],))
+
+    for node in graph.nodes:
+        read = [graph.root(id).id for id in node.inputs]
+        for root in dict.fromkeys(read):
+            yield from gathered(root) if root in pending else ()
+        reads = tuple([latest.get(root, graph.value(root).name) for root in read])
+        yield _Entry(reads, tuple([graph.value(id).name for id in node.outputs]), node)
+        for id in node.outputs:
+            root = graph.root(id).id
+            left[root] -= 1
+            if id != root:
+                pending.setdefault(root, []).append(graph.value(id).name)
+    for root in list(pending):
+        yield from gathered(root)
+
+
+def _made(helper: Any, graph: Graph, entry: _Entry, buffers: dict[str, Buffer]) -> Any:
+    if entry.node is None:
+        return helper.make_node("Parts", entry.inputs, entry.outputs, domain=DOMAIN)
+    name = entry.node.name
+    made = helper.make_node(entry.node.kind, entry.inputs, entry.outputs, name=name, domain=DOMAIN)
+    # Not as keywords: a node may have attributes such as domain.
+    facts = _attributes(graph, entry.node, buffers)
+    made.attribute.extend(
+        helper.make_attribute(key, fact) for key, fact in sorted(facts.items()) if fact != []
+    )
+    return made
+
+
+def _attributes(graph: Graph, node: Node, buffers: dict[str, Buffer]) -> dict[str, Any]:
     found: dict[str, Any] = {key: _plain(value) for key, value in node.attrs}
     sources = [graph.value(id) for id in node.inputs]
     found["reads"] = [str(value) for value in sources]
@@ -67,36 +119,47 @@ def _attributes(graph: Graph, node: Node, plan: WorkspacePlan | None) -> dict[st
     found["read_strides"] = [",".join(map(str, value.strides)) for value in sources]
     found["bytes_read"] = graph.bytes_read(node)
     found["bytes_written"] = graph.bytes_written(node)
-    found["writes"] = str(out)
-    found["storage"] = out.storage
-    found["nbytes"] = out.nbytes
-    if out.strides:
-        found["strides"] = list(out.strides)
-    buffer = _buffer_of(out, plan)
-    if buffer is not None:
-        found |= {
-            "plan_offset": buffer.offset,
-            "plan_bytes": buffer.padded,
-            "plan_padding": buffer.padded - buffer.nbytes,
-            "plan_first_step": buffer.first,
-            "plan_last_step": buffer.last,
-            "plan_shares_with": buffer.sharing,
-        }
+    for place, value in enumerate(map(graph.value, node.outputs)):
+        tail = f"_{place}" if place else ""
+        facts = _facts_of_result(graph, value, buffers)
+        found |= {f"{key}{tail}": fact for key, fact in facts.items()}
     return found
 
 
-def _buffer_of(value: Value, plan: WorkspacePlan | None) -> Buffer | None:
-    """The buffer that holds a value: its own, or the one of the tiles of its loop."""
-    for buffer in plan.buffers if plan else ():
-        if buffer.name == value.name or any(part.name == value.name for part in buffer.parts):
-            return buffer
-    return None
+def _facts_of_result(graph: Graph, out: Value, buffers: dict[str, Buffer]) -> dict[str, Any]:
+    """What is known of a result, which several results of a node have by number."""
+    found: dict[str, Any] = {
+        "writes": str(out),
+        "storage": out.storage,
+        "nbytes": out.nbytes,
+        "place": storage_words(graph, out),
+    }
+    if out.strides:
+        found["strides"] = list(out.strides)
+    buffer = buffers.get(out.name) or buffers.get(graph.root(out.id).name)
+    if buffer is None:
+        return found
+    return found | {
+        "plan_offset": buffer.offset,
+        "plan_bytes": buffer.padded,
+        "plan_padding": buffer.padded - buffer.nbytes,
+        "plan_first_step": buffer.first,
+        "plan_last_step": buffer.last,
+        "plan_shares_with": buffer.sharing,
+    }
+
+
+def _buffers(plan: WorkspacePlan | None) -> dict[str, Buffer]:
+    """The buffers that hold values: their own, or those of the tiles of their loops."""
+    buffers = plan.buffers if plan else ()
+    tiles = {part.name: buffer for buffer in buffers for part in buffer.parts}
+    return tiles | {buffer.name: buffer for buffer in buffers}
 
 
 def _plain(value: Any) -> Any:
     if isinstance(value, bool):
         return int(value)
-    return value if isinstance(value, int | float | str) else str(value)
+    return value if isinstance(value, int | float | str) else attr_value_words(value)
 
 
 def _plan_facts(plan: WorkspacePlan) -> dict[str, str]:

@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import re
 import textwrap
+from collections.abc import Iterable, Iterator
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from .tables import Sheet, make, to_rich, to_text
-from .text import dims, xml_words
+from .text import dims, kind_words, xml_words
 
 if TYPE_CHECKING:
     from ..ir import Graph, Node
+    from ..passes.notes import Note
     from ..passes.pipeline import PassResult
 
 WRAP = 24  # characters: seven columns stay readable
+MOST_NOTES = 60  # below a picture
 UNTOUCHED, GONE = "=", ""
 
 
@@ -29,7 +33,7 @@ def passes_sheet(passes: PassResult) -> Sheet:
     """A row for each node that ever was, a column for each stage."""
     stages = [step.name for step in passes]
     headers = ["node", "as built", *stages, "as scheduled"]
-    rows = [node_row(passes, name) for name in node_names(passes)]
+    rows = list(node_rows(passes))
     counts = [len(passes.as_built.nodes), *(len(step.graph.nodes) for step in passes)]
     steps = len(passes.graph.steps())
     rows.append(["nodes", *(str(count) for count in counts), f"{steps} step{'s' * (steps != 1)}"])
@@ -39,65 +43,90 @@ def passes_sheet(passes: PassResult) -> Sheet:
 
 def node_names(passes: PassResult) -> tuple[str, ...]:
     """Names of all nodes of all stages, those that passes added where they run."""
-    names = [node.name for node in passes.as_built.nodes]
+    after: dict[str, str | None] = {}  # by name the next one; the first is that of ""
+    _link(after, "", [node.name for node in passes.as_built.nodes])
     for step in passes:
-        for place, node in enumerate(step.graph.nodes):
-            if node.name not in names:
-                names.insert(_behind(names, step.graph, place), node.name)
+        before = ""
+        for node in step.graph.nodes:
+            if node.name not in after:
+                _link(after, before, [node.name])
+            before = node.name
+    names, name = [], after[""]
+    while name is not None:
+        names.append(name)
+        name = after[name]
     return tuple(names)
 
 
-def _behind(names: list[str], graph: Graph, place: int) -> int:
-    """Where in `names` a new node at `place` of a graph belongs: behind the one before it."""
-    return names.index(graph.nodes[place - 1].name) + 1 if place else 0
+def _link(after: dict[str, str | None], before: str, names: Iterable[str]) -> None:
+    """Put names behind `before` in a list of which each knows the next."""
+    last = after.get(before)
+    for name in names:
+        after[before] = name
+        before = name
+    after[before] = last
 
 
-def node_row(passes: PassResult, name: str) -> list[str]:
-    """What became of one node, stage by stage."""
-    built = _find(passes.as_built, name)
-    row = [name, node_words(passes.as_built, built) if built else GONE]
-    before = passes.as_built
-    for step in passes:
-        notes = [f"{note.action}: {note.why}" for note in step.notes if note.node == name]
-        row.append("\n".join(notes) or _silent(before, step.graph, name))
-        before = step.graph
-    return [*row, scheduled_words(passes.graph, name)]
+def node_rows(passes: PassResult) -> Iterator[list[str]]:
+    """What became of each node, stage by stage."""
+    stages = [_Stage(passes.as_built, ()), *(_Stage(step.graph, step.notes) for step in passes)]
+    scheduled = scheduled_words(passes.graph)
+    for name in node_names(passes):
+        built = stages[0].words(name)
+        row = [name, GONE if built is None else built]
+        row += [_change(old, new, name) for old, new in pairwise(stages)]
+        yield [*row, scheduled.get(name, GONE)]
 
 
-def _silent(before: Graph, after: Graph, name: str) -> str:
-    """What to show where a pass has nothing to say of a node."""
-    old, new = _find(before, name), _find(after, name)
+class _Stage:
+    """A graph after a pass, by the names of its nodes, and what the pass did."""
+
+    def __init__(self, graph: Graph, notes: Iterable[Note]):
+        self.graph = graph
+        self.nodes = {node.name: node for node in graph.nodes}
+        self.notes: dict[str, list[str]] = {}
+        for note in notes:
+            self.notes.setdefault(note.node, []).append(f"{note.action}: {note.why}")
+
+    def words(self, name: str) -> str | None:
+        node = self.nodes.get(name)
+        return None if node is None else node_words(self.graph, node)
+
+
+def _change(before: _Stage, after: _Stage, name: str) -> str:
+    """What a pass did to a node, in its own words if it has any."""
+    if name in after.notes:
+        return "\n".join(after.notes[name])
+    old, new = before.words(name), after.words(name)
     if new is None:
-        return "dropped: nothing reads it" if old is not None else GONE
+        return GONE if old is None else "dropped: nothing reads it"
     if old is None:
         return "added"
-    return UNTOUCHED if node_words(before, old) == node_words(after, new) else "its operands change"
+    return UNTOUCHED if old == new else "its operands change"
 
 
 def node_words(graph: Graph, node: Node) -> str:
     """A node with its operands: ``Cast float16(4,1) -> float32(4,1)``."""
     reads = ", ".join(_value_words(graph, id) for id in node.inputs)
-    return f"{node.kind} {reads} -> {_value_words(graph, node.output)}"
+    writes = ", ".join(_value_words(graph, id) for id in node.outputs)
+    return f"{kind_words(node)} {reads} -> {writes}"
 
 
 def _value_words(graph: Graph, id: int) -> str:
     value = graph.value(id)
-    gap = "" if value.is_contiguous else f" strides {dims(value.strides)}"
-    return f"{value.dtype.name}{dims(value.shape)}{gap}"
+    words = f"{value.dtype.name}{dims(value.shape)}"
+    words += "" if value.is_contiguous else f" strides {dims(value.strides)}"
+    return words + (f" offset {value.offset}" if value.offset else "")
 
 
-def scheduled_words(graph: Graph, name: str) -> str:
-    """The step that a node runs in."""
+def scheduled_words(graph: Graph) -> dict[str, str]:
+    """The step that each node runs in, by name."""
+    found = {}
     for number, step in enumerate(graph.steps()):
-        for node in step:
-            if node.name == name:
-                loop = node.attr("loop")
-                return f"step {number}" + ("" if loop is None else f", tile loop {loop}")
-    return GONE
-
-
-def _find(graph: Graph, name: str) -> Node | None:
-    return next((node for node in graph.nodes if node.name == name), None)
+        loop = step[0].attr("loop")
+        words = f"step {number}" + ("" if loop is None else f", tile loop {loop}")
+        found |= dict.fromkeys([node.name for node in step], words)
+    return found
 
 
 # --- Picture ----------------------------------------------------------------------------------
@@ -144,6 +173,8 @@ def _column(x: float, title: str, graph: Graph, notes: list[str]) -> tuple[float
     words = [_words(x + 12, 16, title, "t b")]
     foot = _HEAD + tall + _LINE
     room = max(int((width - 12) / _CHAR), 48)
+    left = len(notes) - MOST_NOTES
+    notes = [*notes[:MOST_NOTES], *([f"+{left} more"] if left > 0 else [])]
     notes = [line for note in notes for line in textwrap.wrap(note, room, subsequent_indent="  ")]
     words += [_words(x + 12, foot + i * _LINE, note, "s") for i, note in enumerate(notes)]
     width = max(width, *(12 + len(line) * _CHAR for line in (title, *notes)))

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from .text import MOST_NAMED
+
 if TYPE_CHECKING:
     from ..planner.plan import Buffer, WorkspacePlan
 
@@ -75,9 +77,14 @@ def _frames(plan: WorkspacePlan, buffer: Buffer) -> list[dict[str, Any]]:
     return [
         _frame(buffer.name, buffer.producer or step, buffer.first),
         _frame(what + padding, "workspace", buffer.offset),
-        *(_frame(f"read by {name}", "until step", buffer.last) for name in buffer.consumers),
+        *(_frame(f"read by {name}", "until step", buffer.last) for name in _some(buffer.consumers)),
         *(_frame(f"shares space with {name}", "workspace", 0) for name in shared),
     ]
+
+
+def _some(names: tuple[str, ...]) -> tuple[str, ...]:
+    left = len(names) - MOST_NAMED
+    return names if left <= 0 else (*names[:MOST_NAMED], f"{left} more")
 
 
 def _frame(name: str, file: str, line: int) -> dict[str, Any]:

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from html import escape
 from typing import TYPE_CHECKING
 
-from ..names import listed
+from ..attrs import Argument
 from ..runtime.abi import SCRATCH, TILE_STREAM, WORKSPACE
 from .tables import Part, Sheet, make, to_text
 
 if TYPE_CHECKING:
     from ..ir import Graph, Node, Value
-    from ..lower.schedule import Schedule, Step
+    from ..lower.schedule import Op, Schedule, Step
     from ..planner.plan import WorkspacePlan
 
 
@@ -36,6 +37,19 @@ def human_bytes(count: int) -> str:
     return f"{size:.4g} {unit}"
 
 
+MOST_NAMED = 12  # of the buffers that share the bytes of one, of the nodes that read a value
+
+
+def some(names: Sequence[str], most: int = MOST_NAMED) -> str:
+    """Names in a line; of many the first ones, and how many more.
+
+    >>> some(["a", "b", "c"], 2), some([])
+    ('a, b, +1 more', '-')
+    """
+    more = [f"+{len(names) - most} more"] if len(names) > most else []
+    return ", ".join([*names[:most], *more]) or "-"
+
+
 _NOT_IN_XML = re.compile(r"[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
@@ -52,32 +66,81 @@ def xml_words(words: str) -> str:
 
 
 def storage_words(graph: Graph, value: Value) -> str:
-    """The storage class, with the name of what a value is a view or an alias of."""
+    """The storage class, with the name of what a value is a view, a part or an alias of."""
     words = "tile, never whole" if value.storage == "tile" else value.storage
     if value.is_view:
-        words += f", view of {graph.root(value.id).name}"
+        words = view_words(graph, value)
     elif value.alias_of is not None:
         words += f", starts where {graph.value(value.alias_of).name} does"
     return f"{words} ({value.note})" if value.note else words
 
 
+def view_words(graph: Graph, value: Value) -> str:
+    """What a view is of: ``part of out at 32`` where a node writes it, offsets in elements."""
+    root = graph.root(value.id)
+    if value.storage == "part" or value.id in graph.writers():
+        return f"part of {root.name} at {value.offset}"
+    return f"{value.storage}, view of {root.name}" + (f" at {value.offset}" if value.offset else "")
+
+
+def kind_words(node: Node) -> str:
+    """The kind of a node, and what it needs of the loop around it."""
+    if node.domain == "point":
+        return node.kind
+    along = f"row-wise along axis {node.attr('axis', -1)}" if node.domain == "row" else node.domain
+    return f"{node.kind}, {along}"
+
+
+def written_words(graph: Graph, node: Node) -> str:
+    """The name of a node, with those of its results that are called otherwise."""
+    names = [graph.value(id).name for id in node.outputs]
+    return node.name if names == [node.name] else f"{node.name} > {', '.join(names)}"
+
+
 def attr_words(node: Node) -> str:
-    """Attributes in one line."""
-    return ", ".join(f"{key}={value}" for key, value in node.attrs if key != "loop")
+    """Attributes in one line, but for those that `kind_words` tells, and the loop."""
+    told = {"loop", "domain"} | ({"axis"} if node.domain == "row" else set())
+    return ", ".join(f"{key}={attr_value_words(v)}" for key, v in node.attrs if key not in told)
 
 
-def places(plan: WorkspacePlan | None) -> dict[str, str]:
+def attr_value_words(value: object) -> str:
+    """What an attribute holds."""
+    if not isinstance(value, tuple):
+        return argument_words(value)
+    return f"({', '.join(map(attr_value_words, value))}{',' * (len(value) == 1)})"
+
+
+def argument_words(value: object) -> str:
+    """A number that a kernel takes: itself, or which one of a run's."""
+    return f"{value.kind} argument {value.place}" if isinstance(value, Argument) else str(value)
+
+
+@dataclass(frozen=True, slots=True)
+class Places:
+    """Where values lie in the workspace: offsets, for tiles those of every thread."""
+
+    offsets: dict[str, int]
+    tiles: dict[str, str]
+
+    def of(self, graph: Graph, value: Value) -> str:
+        """The offset of a value in words; empty where it is not known."""
+        if value.name in self.tiles:
+            return self.tiles[value.name]
+        start = self.offsets.get(graph.root(value.id).name)
+        return "" if start is None else str(start + value.offset * value.dtype.itemsize)
+
+
+def places(plan: WorkspacePlan | None) -> Places:
     """Where values lie in the workspace, by name: an offset, for tiles that of every thread."""
     if plan is None:
-        return {}
-    whole = {buffer.name: str(buffer.offset) for buffer in plan.buffers}
+        return Places({}, {})
     step = plan.scratch_per_thread
     tiles = {
         part.name: f"{buffer.offset + part.offset}+{step}*thread"
         for buffer in plan.buffers
         for part in buffer.parts
     }
-    return whole | tiles
+    return Places({buffer.name: buffer.offset for buffer in plan.buffers}, tiles)
 
 
 def graph_to_text(graph: Graph, plan: WorkspacePlan | None = None) -> str:
@@ -85,34 +148,44 @@ def graph_to_text(graph: Graph, plan: WorkspacePlan | None = None) -> str:
 
 
 def graph_sheet(graph: Graph, plan: WorkspacePlan | None = None) -> Sheet:
-    """Inputs, then the nodes step by step, each with its operands; then their attributes."""
+    """Arguments, then the nodes step by step, each with its operands; then their attributes."""
     where = places(plan)
     headers = ["step", "node", "kind", "dtype", "shape", "strides"]
     headers += ["bytes", "read", "written", *(["offset"] if plan else []), "storage"]
     rows: list[list[object]] = []
 
-    def add(step: str, label: str, kind: str, value: Value, read: object, written: object) -> None:
+    def add(step: str, label: str, kind: str, id: int, read: object, written: object) -> None:
+        value = graph.value(id)
         row = [step, label, kind, value.dtype.name, dims(value.shape), dims(value.strides)]
         row += [str(value.nbytes), str(read), str(written)]
         if plan:
-            row.append(where.get(graph.root(value.id).name, ""))
+            row.append(where.of(graph, value))
         rows.append([*row, storage_words(graph, value)])
 
-    for id in graph.inputs:
-        add("", graph.value(id).name, "input", graph.value(id), "", "")
+    for value in arguments(graph):
+        add("", value.name, value.storage, value.id, "", "")
     for number, step in enumerate(graph.steps()):
         loop = step[0].attr("loop")
         label = f"{number}" if loop is None else f"{number} loop {loop}"
         for node in step:
-            target = graph.value(node.output)
-            name = node.name if target.name == node.name else f"{node.name} > {target.name}"
-            add(label, name, node.kind, target, graph.bytes_read(node), graph.bytes_written(node))
+            first, *others = node.outputs
+            read, written = graph.bytes_read(node), graph.bytes_written(node)
+            target = graph.value(first).name
+            name = node.name if target == node.name else f"{node.name} > {target}"
+            add(label, name, kind_words(node), first, read, written)
+            for id in others:
+                add("", f"  > {graph.value(id).name}", "", id, "", graph.memory_bytes(id))
             for id in node.inputs:
-                value = graph.value(id)
-                add("", f"  < {value.name}", "", value, graph.memory_bytes(id), "")
+                add("", f"  < {graph.value(id).name}", "", id, graph.memory_bytes(id), "")
     sheet: list[Part] = [make(headers, rows, "bytes,read,written,offset", "node")]
     attrs = [f"  {node.name}: {attr_words(node)}" for node in graph.nodes if attr_words(node)]
     return (*sheet, *(["attributes", *attrs] if attrs else []))
+
+
+def arguments(graph: Graph) -> list[Value]:
+    """What is there before the first step: inputs in their order, then constants."""
+    constants = [v for v in graph.values if v.storage == "constant" and not v.is_view]
+    return [*map(graph.value, graph.inputs), *constants]
 
 
 # --- Plan -------------------------------------------------------------------------------------
@@ -131,7 +204,7 @@ def plan_sheet(plan: WorkspacePlan) -> Sheet:
             buffer.name,
             buffer.contents or "-",
             buffer.producer or "-",
-            ", ".join(buffer.consumers) or "-",
+            some(buffer.consumers),
             buffer.first,
             buffer.last,
             buffer.offset,
@@ -157,7 +230,7 @@ def plan_sheet(plan: WorkspacePlan) -> Sheet:
 
 def plan_summary(plan: WorkspacePlan) -> str:
     """What the numbers of a plan say, in lines."""
-    shrink = listed(f"{b.name} ({human_bytes(b.padded)})" for b in plan.must_shrink)
+    shrink = some([f"{b.name} ({human_bytes(b.padded)})" for b in plan.must_shrink])
     peak = f"step {plan.peak_step}"
     if plan.peak_step < len(plan.steps):
         peak += f", {plan.steps[plan.peak_step]}"
@@ -198,14 +271,6 @@ def base_words(schedule: Schedule, base: int) -> str:
 
 
 def _step_parts(schedule: Schedule, number: int, step: Step) -> Sheet:
-    tile = f"{step.tile_rows}x{step.tile_cols}"
-    head = (
-        f"step {number}: {step.name}\n"
-        f"  loops {dims(step.shape)}, {step.n_tiles} tile{'s' * (step.n_tiles != 1)} of {tile}, "
-        f"up to {step.threads(schedule.max_threads)} thread"
-        f"{'s' * (step.threads(schedule.max_threads) != 1)}, "
-        f"reads {human_bytes(step.bytes_read)}, writes {human_bytes(step.bytes_written)}"
-    )
     rows = [
         [
             f"  {place}",
@@ -213,15 +278,39 @@ def _step_parts(schedule: Schedule, number: int, step: Step) -> Sheet:
             operand.dtype,
             base_words(schedule, operand.base),
             operand.offset,
+            *([dims(operand.shape)] if step.is_call else []),
             dims(operand.strides),
             operand.nbytes,
         ]
         for place, operand in enumerate(step.operands)
     ]
-    headers = ["  #", "operand", "dtype", "base", "offset", "byte strides", "bytes"]
-    ops = [
-        f"  {op.node}: {op.kernel}({', '.join(f'#{i}' for i in op.operands[:-1])}) "
-        f"-> #{op.operands[-1]}{', streaming stores' if op.flags & TILE_STREAM else ''}"
-        for op in step.ops
+    shape = ["shape"] if step.is_call else []
+    headers = ["  #", "operand", "dtype", "base", "offset", *shape, "byte strides", "bytes"]
+    table = make(headers, rows, "offset,bytes", "operand")
+    return (*_step_head(schedule, number, step), table, *map(op_words, step.ops))
+
+
+def _step_head(schedule: Schedule, number: int, step: Step) -> list[str]:
+    """What a step runs over, and how."""
+    threads, count = step.threads(schedule.max_threads), step.n_tiles
+    loops = f"loops {dims(step.shape)}, {count} tile{'s' * (count != 1)}"
+    loops += f" of {step.tile_rows}x{step.tile_cols}"
+    if step.is_call:
+        loops = "called once" if count == 1 else f"called {count} times, each time for a share"
+    return [
+        f"step {number}: {step.name}",
+        f"  {loops}, up to {threads} thread{'s' * (threads != 1)}, "
+        f"reads {human_bytes(step.bytes_read)}, writes {human_bytes(step.bytes_written)}",
     ]
-    return (*head.split("\n"), make(headers, rows, "offset,bytes", "operand"), *ops)
+
+
+def op_words(op: Op) -> str:
+    """A kernel call: its operands by their place, its numbers, what it has and does besides."""
+    first = len(op.operands) - op.outputs
+    reads, writes = (
+        ", ".join(f"#{i}" for i in some) for some in (op.operands[:first], op.operands[first:])
+    )
+    params = "; " + ", ".join(map(argument_words, op.params)) if op.params else ""
+    scratch = f", memory of its own at {op.scratch} of scratch" if op.scratch >= 0 else ""
+    stream = ", streaming stores" if op.flags & TILE_STREAM else ""
+    return f"  {op.node}: {op.kernel}({reads}{params}) -> {writes}{scratch}{stream}"
