@@ -349,7 +349,8 @@ cdef class EntryHandle:
             operands.append(None if tensor is None else describe_tensor(tensor))
         asked = phase_one.Request(
             self.handle.operator, operands, executor.request.n_inputs,
-            number_facts(&executor.request), executor.scalar_texts, executor.switches, self.names)
+            number_facts(&executor.request), executor.scalar_texts, executor.switches, self.names,
+            frozenset())
         phase_one.check_call(asked, settings.get_soc_version())
         raise AclnnError(INVALID, f"tensors have more than {MAX_DIMS} dimensions")
 
