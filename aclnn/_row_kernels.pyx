@@ -380,7 +380,8 @@ cdef RowKernelRef new_ref(str name, tuple in_dtypes, tuple out_dtypes, double co
     return ref
 
 
-def row_kernel(str name, tuple in_dtypes, tuple out_dtypes, *, str result_dtype=None,
+def row_kernel(str name not None, tuple in_dtypes not None, tuple out_dtypes not None, *,
+               str result_dtype=None,
                present=None):
     """The kernel of an operation on rows, for these dtypes and operands.
 
@@ -531,7 +532,7 @@ cdef int set_output(output_t *out, int view, str dtype, str computed, str result
     return 0
 
 
-def run(RowKernelRef ref, inputs, outputs, Py_ssize_t rows, Py_ssize_t cols, numbers=(),
+def run(RowKernelRef ref not None, inputs, outputs, Py_ssize_t rows, Py_ssize_t cols, numbers=(),
         int flags=0):
     """Run a kernel on one tile, for tests.
 

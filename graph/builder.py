@@ -429,7 +429,7 @@ class GraphBuilder:
         --------
         >>> b = GraphBuilder()
         >>> x = b.input("x", (2, 3), DType("float32", 4))
-        >>> str(b.build().value(b.transpose(x, (1, 0))))
+        >>> str(b.value(b.transpose(x, (1, 0))))
         'float32[3,2:strides=1,3]'
         """
         source, axes = self._made(value), tuple(axes)
@@ -453,7 +453,7 @@ class GraphBuilder:
         --------
         >>> b = GraphBuilder()
         >>> x = b.input("x", (3,), DType("float32", 4))
-        >>> str(b.build().value(b.expand(x, (2, 3))))
+        >>> str(b.value(b.expand(x, (2, 3))))
         'float32[2,3:strides=0,1]'
         """
         source, shape = self._made(value), tuple(shape)

@@ -27,7 +27,14 @@ from aclnn.graph import (
 )
 from aclnn.graph.runtime import abi
 from aclnn.graph.views import json as documents
-from graph_tools import LARGE, as_built, assert_damage_is_refused, changed, numbers_in
+from graph_tools import (
+    LARGE,
+    as_built,
+    assert_damage_is_refused,
+    changed,
+    numbers_in,
+    of_all_kinds,
+)
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from schemas import SCHEMAS, VALIDATORS, validated
@@ -178,9 +185,9 @@ def test_documents_hold_what_follows_from_the_rest(graph):
         assert data["bytes_written"] == passes.graph.value(node.output).nbytes
     summary = json.loads(plan.to_json())["summary"]
     assert summary["gap"] == plan.size - plan.lower_bound
-    assert summary["peak_bytes"] == max(
-        [sum(b.padded for b in plan.live_at(t)) for t in range(len(plan.steps))]
-    )
+    # A result that takes the place of an operand has the same bytes.
+    taken = [{(b.offset, b.end) for b in plan.live_at(t)} for t in range(len(plan.steps))]
+    assert summary["peak_bytes"] == max(sum(end - begin for begin, end in at) for at in taken)
     assert summary["must_shrink"] == [buffer.name for buffer in plan.must_shrink]
     assert plan.size == 0 or summary["fragmentation"] == 1 - plan.peak_bytes / plan.size
 
@@ -448,3 +455,103 @@ def test_plan_summaries_are_complete():
     ):  # fmt: skip
         assert words in text
     assert all(buffer.contents in text for buffer in plan.buffers)
+
+
+# --- Nodes of all kinds -----------------------------------------------------------------------
+
+
+def scheduled_of_all_kinds(pipeline):
+    passes = run_passes(of_all_kinds(), pipeline)
+    own = lambda node, rows, cols: 100 * (node.name == "norm")  # noqa: E731
+    plan = plan_workspace(passes.graph, scratch_of=own)
+    return passes, plan, compile(passes.graph, plan, lambda _: SimpleNamespace(fn=0, state=0))
+
+
+@pytest.mark.parametrize("pipeline", ["fused", "materialized"])
+def test_documents_of_all_kinds_of_nodes_read_back(pipeline):
+    passes, plan, schedule = scheduled_of_all_kinds(pipeline)
+    for thing, name in (
+        (passes.as_built, "graph"), (passes.graph, "graph"), (passes, "passes"), (plan, "plan"),
+        (schedule, "schedule"),
+    ):  # fmt: skip
+        validated(thing.to_json(), name)
+        assert type(thing).from_json(thing.to_json()) == thing
+    assert_damage_is_refused(Schedule.from_json, json.loads(schedule.to_json()))
+    document = json.loads(schedule.to_json())
+    params = [0.5, 3, {"float": "inf"}, {"argument": 1, "kind": "real"}]
+    params.append({"argument": 0, "kind": "whole"})
+    op = document["steps"][0]["ops"][0]
+    assert (op["outputs"], op["params"], op["scratch"]) == (2, params, 0)
+    assert json.loads(passes.graph.to_json())["nodes"][0]["attrs"]["params"] == params
+
+
+@pytest.mark.parametrize(
+    ("param", "words"),
+    [({"argument": -1, "kind": "real"}, ".argument is -1, must be at least 0"),
+     ({"argument": 0, "kind": "odd"}, ".kind is 'odd', must be one of real, whole"),
+     ({"argument": True, "kind": "real"}, ".argument is True, must be an integer"),
+     ({"argument": 0}, ".kind is missing"),
+     ("x", " is 'x', must be a number or an argument")],
+)  # fmt: skip
+def test_params_that_do_not_fit_are_refused(param, words):
+    document = json.loads(scheduled_of_all_kinds("fused")[2].to_json())
+    document["steps"][0]["ops"][0]["params"] = [param]
+    with pytest.raises(ValueError, match=re.escape(f"steps[0].ops[0].params[0]{words}")):
+        Schedule.from_json(json.dumps(document))
+
+
+def test_tables_show_all_results_parts_and_domains():
+    passes, plan, schedule = scheduled_of_all_kinds("fused")
+    rows = [line.split() for line in passes.graph.to_text(plan).splitlines()]
+    (first,) = [row for row in rows if "split" in row and "opaque" in row]
+    assert first[:6] == ["1", "split", ">", "left", "Compute,", "opaque"]
+    (second,) = [row for row in rows if row[:2] == [">", "right"]]
+    assert second[-5:] == ["part", "of", "out", "at", "8"]
+    text = passes.graph.to_text(plan)
+    for words in ("Compute, row-wise along axis -1", "part of both at 32", "> norm_1", " constant"):
+        assert words in text
+    (lower,) = [row for row in rows if "lower" in row]
+    start = plan.buffer("both").offset
+    assert str(start + 32 * 4) in lower
+    assert "params=(0.5, 3, inf, real argument 1, whole argument 0)" in text
+    steps = schedule.to_text()
+    assert (
+        "(#0, #1; 0.5, 3, inf, real argument 1, whole argument 0) -> #2, #3, memory of its" in steps
+    )
+    assert "  called once, up to 1 thread" in steps
+    assert "(2,4,8)" in steps
+
+
+@pytest.mark.parametrize("pipeline", ["fused", "materialized"])
+def test_pictures_show_all_results_parts_and_writers(pipeline):
+    graph = scheduled_of_all_kinds(pipeline)[0].graph
+    both = graph.named("both").id
+    dot = graph.to_dot()
+    assert len(re.findall(rf"n\d+ -> v{both} ", dot)) == 2
+    for picture in (dot, graph.to_svg()):
+        for words in ("norm_1", "part of out at 8", "opaque", "row-wise along axis -1", "scale"):
+            assert words in picture
+    edges = re.findall(r'<g data-names="([^"]*)"><path class="edge"', graph.to_svg())
+    assert {"both upper", "both lower", "out left", "out right"} <= set(edges)
+
+
+def test_onnx_models_gather_parts():
+    onnx = pytest.importorskip("onnx")
+    passes, plan, _ = scheduled_of_all_kinds("fused")
+    model = onnx.load_from_string(passes.graph.to_onnx(plan))
+    onnx.checker.check_model(model)
+    parts = {node.output[0]: [*node.input] for node in model.graph.node if node.op_type == "Parts"}
+    assert parts == {"both": ["upper", "lower"], "out": ["left", "right"]}
+    (split,) = [node for node in model.graph.node if node.name == "split"]
+    facts = {a.name: onnx.helper.get_attribute_value(a) for a in split.attribute}
+    assert [*split.output] == ["left", "right"]
+    assert (facts["domain"], facts["place"], facts["place_1"]) == (
+        b"opaque", b"part of out at 0", b"part of out at 8",
+    )  # fmt: skip
+
+
+def test_rows_of_passes_have_all_results():
+    stages = json.loads(run_passes(of_all_kinds()).to_json())["nodes"][0]["stages"]
+    assert stages["as built"] == (
+        "Compute, row-wise along axis -1 float32(4,8), float32(1,8) -> float32(4,8), float32(4,1)"
+    )

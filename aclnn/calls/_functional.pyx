@@ -213,7 +213,8 @@ cdef class FunctionalHandle:
         cdef FunctionalHandle other = self.number_form
         cdef int index
         memset(moved, 0, sizeof(moved))
-        places, others = self.places_of(self.handle.operator), other.places_of(other.handle.operator)
+        places = self.places_of(self.handle.operator)
+        others = other.places_of(other.handle.operator)
         for role, place in places.items():
             index = place
             if given[index] == NULL:
@@ -353,12 +354,12 @@ cdef class FunctionalHandle:
         return (*found, *self.handle.operator.outputs)
 
     def bind(self, inputs not None, outputs not None, numbers not None, switches,
-             arrays_of_caller, materialize=None, strategy=None):
+             arrays_of_caller, outputs_of_caller not None, materialize=None, strategy=None):
         """An executor for these arrays, planned and bound; see `aclnn.executor`."""
         cdef aclOpExecutor executor = self.planned(inputs, outputs, numbers, switches, materialize,
                                                    strategy)
         given = []
-        for out, own in zip(outputs, executor.bound[len(inputs):]):
+        for out, own in zip(outputs_of_caller, executor.bound[len(inputs):]):
             made = None if own is None else arrays.like_inputs(arrays_of_caller, own)
             given.append(made if out is None else out)
         executor.result = given[0] if len(given) == 1 else tuple(given)

@@ -17,6 +17,7 @@ from typing import Any
 from aclnn.acl import products
 from aclnn.operators.rules import NOTHING_TO_DO, Call, Rule, ScalarSpec, TensorSpec
 
+
 class Required:
     """The default of what has none: it has to be given.
 

@@ -27,8 +27,7 @@ def graph_dtype(dtype: aclDataType) -> graph.DType:
 FLOATING_NAMES = ("float32", "float16", "bfloat16", "float64")
 
 _DTYPES = {
-    dtype: graph.DType(dtypes.name(dtype), dtypes.item_size(dtype))
-    for dtype in dtypes.NUMPY
+    dtype: graph.DType(dtypes.name(dtype), dtypes.item_size(dtype)) for dtype in dtypes.NUMPY
 }
 
 

@@ -132,7 +132,9 @@ cdef void put_whole(request_t *request, int index, double rounded, int64_t value
 cdef void put_forms(request_t *request, int index, double rounded, double exact, int64_t whole,
                     int dtype, bint is_whole) noexcept nogil:
     cdef kernel_number *forms = &request.numbers[NUMBER_FORMS * index]
-    forms[<int>ROUNDED].real, forms[<int>EXACT].real, forms[<int>WHOLE].whole = rounded, exact, whole
+    forms[<int>ROUNDED].real = rounded
+    forms[<int>EXACT].real = exact
+    forms[<int>WHOLE].whole = whole
     request.facts[index] = <unsigned short>(
         (NEGATIVE if rounded < 0 else 0) | (IS_ZERO if exact == 0 else 0)
         | (IS_ONE if exact == 1 else 0) | (IS_NAN if exact != exact else 0)

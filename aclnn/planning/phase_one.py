@@ -347,9 +347,9 @@ def _nothing(
     operator = request.operator
     source = None
     for role in operator.kernel_operands:
-        spec = request.operands[operator.kernel_operands.index(role)]
-        if spec is not None:
-            dtype = graph_dtype(aclDataType(spec[0]))
+        given = request.operands[operator.kernel_operands.index(role)]
+        if given is not None:
+            dtype = graph_dtype(aclDataType(given[0]))
             source = builder.input(role, (0,), dtype)
     for role, spec in outputs.items():
         made = builder.compute(

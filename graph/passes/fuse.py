@@ -160,7 +160,9 @@ class _Fusion:
         they wait for it: then the pass `in_place` copies the input."""
         for id in self.graph.outputs:
             alias = self.graph.value(id).alias_of
-            for writer in writers.get(id, ()) if alias is not None else ():
+            if alias is None:
+                continue
+            for writer in writers.get(id, ()):
                 reading = [i for i in self.readers.get(alias, ()) if i != writer]
                 late = self._reached(writer) if reading else set()
                 for reader in reading:
@@ -194,7 +196,8 @@ class _Fusion:
 
     def _release(self, at: int) -> list[int]:
         """Count a node as done; those that are ready then."""
-        freed, todo = [], [at]
+        freed: list[int] = []
+        todo = [at]
         while todo:
             over = todo.pop()
             self.done[over] = True

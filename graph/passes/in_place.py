@@ -103,7 +103,7 @@ def _copied_first(graph: Graph, draft: Rewriter, copies: Mapping[int, Value]) ->
     forced = freeze_attrs({"reason": "overlap"})
     nodes = [
         Node(copy.name, "Contiguous", (id,), (copy.id,), forced)
-        for id, copy in reversed(copies.items())
+        for id, copy in reversed([*copies.items()])
     ]
     nodes += [_reading(graph, draft, node, copies) for node in graph.nodes]
     return draft.rebuilt(nodes)

@@ -212,7 +212,7 @@ def run_passes(
     >>> wide = b.broadcast_to(b.cast(b.contiguous(x), f32), (4, 8))
     >>> b.view_copy(b.compute("relu", [wide], (4, 8), f32), out)
     >>> print(run_passes(b.build()).to_text())
-    tidy  (4 nodes after it)
+    tidy  (5 nodes after it)
       nothing to do
     elide  (2 nodes after it)
       x_contiguous: elided, already contiguous

@@ -97,10 +97,10 @@ class _Stores:
             shape, strides = out.shape, out.strides
         else:
             whole = source.offset == 0 and source.size == root.size and source.is_contiguous
-            strides = reshaped_strides(out.shape, out.strides, root.shape) if whole else None
-            if strides is None:
+            found = reshaped_strides(out.shape, out.strides, root.shape) if whole else None
+            if found is None:
                 return None
-            shape = root.shape
+            shape, strides = root.shape, found
         moved: dict[int, int] = {}
         for writer in writers:
             for id in writer.outputs:

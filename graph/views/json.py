@@ -59,12 +59,17 @@ _DOCUMENTS: dict[str, tuple[dict[str, Any], Callable[[Any], Any]]] = {
 }
 
 
+_LEAVES = frozenset({int, str, bool, NoneType})
+
+
 def plain(value: Any) -> Any:
     """What JSON has for a dataclass, a tuple, a number."""
+    if type(value) in _LEAVES:
+        return value
     if isinstance(value, Argument):
         return {"argument": value.place, "kind": value.kind}
     if is_dataclass(value):
-        return {name: plain(getattr(value, name)) for name in _field_names(type(value))}
+        return {name: plain(getattr(value, name)) for name in _field_names(value.__class__)}
     if isinstance(value, (tuple, list)):
         return [plain(item) for item in value]
     if isinstance(value, float) and not math.isfinite(value):

@@ -72,32 +72,26 @@ def node_rows(passes: PassResult) -> Iterator[list[str]]:
     stages = [_Stage(passes.as_built, ()), *(_Stage(step.graph, step.notes) for step in passes)]
     scheduled = scheduled_words(passes.graph)
     for name in node_names(passes):
-        built = stages[0].words(name)
-        row = [name, GONE if built is None else built]
+        row = [name, stages[0].words.get(name, GONE)]
         row += [_change(old, new, name) for old, new in pairwise(stages)]
         yield [*row, scheduled.get(name, GONE)]
 
 
 class _Stage:
-    """A graph after a pass, by the names of its nodes, and what the pass did."""
+    """A graph after a pass, in words by the names of its nodes, and what the pass did."""
 
     def __init__(self, graph: Graph, notes: Iterable[Note]):
-        self.graph = graph
-        self.nodes = {node.name: node for node in graph.nodes}
+        self.words = {node.name: node_words(graph, node) for node in graph.nodes}
         self.notes: dict[str, list[str]] = {}
         for note in notes:
             self.notes.setdefault(note.node, []).append(f"{note.action}: {note.why}")
-
-    def words(self, name: str) -> str | None:
-        node = self.nodes.get(name)
-        return None if node is None else node_words(self.graph, node)
 
 
 def _change(before: _Stage, after: _Stage, name: str) -> str:
     """What a pass did to a node, in its own words if it has any."""
     if name in after.notes:
         return "\n".join(after.notes[name])
-    old, new = before.words(name), after.words(name)
+    old, new = before.words.get(name), after.words.get(name)
     if new is None:
         return GONE if old is None else "dropped: nothing reads it"
     if old is None:
@@ -121,7 +115,7 @@ def _value_words(graph: Graph, id: int) -> str:
 
 def scheduled_words(graph: Graph) -> dict[str, str]:
     """The step that each node runs in, by name."""
-    found = {}
+    found: dict[str, str] = {}
     for number, step in enumerate(graph.steps()):
         loop = step[0].attr("loop")
         words = f"step {number}" + ("" if loop is None else f", tile loop {loop}")

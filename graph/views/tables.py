@@ -108,21 +108,22 @@ def _markdown(made: Table) -> str:
 def to_rich(sheet: Sheet) -> Any:
     """The sheet as something that `rich.print` shows; needs the package rich."""
     console = need("rich.console", "rich tables")
-    text = need("rich.text", "rich tables")
-    parts = (text.Text(part) if isinstance(part, str) else _rich_table(part) for part in sheet)
-    return console.Group(*parts)
-
-
-def _rich_table(made: Table) -> Any:
-    rich = need("rich.table", "rich tables")
-    text = need("rich.text", "rich tables")
-    box = need("rich.box", "rich tables")
-    table = rich.Table(
-        title=made.title or None, title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False
+    text = need("rich.text", "rich tables").Text
+    table = need("rich.table", "rich tables").Table
+    simple = need("rich.box", "rich tables").SIMPLE_HEAD
+    return console.Group(
+        *(
+            text(part) if isinstance(part, str) else _rich_table(part, table, text, simple)
+            for part in sheet
+        )
     )
+
+
+def _rich_table(made: Table, table: Any, text: Any, box: Any) -> Any:
+    shown = table(title=made.title or None, title_justify="left", box=box, pad_edge=False)
     for header in map(str.strip, made.headers):
-        table.add_column(
-            text.Text(header),
+        shown.add_column(
+            text(header),
             justify="right" if header in made.right else "left",
             style="bold" if header in made.accent else "",
             overflow="fold",
@@ -131,7 +132,5 @@ def _rich_table(made: Table) -> Any:
     for row in made.rows:
         # Names and strides are no markup.
         alarming = (made.alarm and cell.endswith(made.alarm) for cell in row)
-        table.add_row(
-            *(text.Text(c, "red" if a else "") for c, a in zip(row, alarming, strict=True))
-        )
-    return table
+        shown.add_row(*(text(c, "red" if a else "") for c, a in zip(row, alarming, strict=True)))
+    return shown
