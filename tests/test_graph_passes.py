@@ -439,3 +439,15 @@ def test_the_report_names_every_pass():
     assert [line.split()[0] for line in text.splitlines() if line[0] != " "] == [
         run.__name__ for run in FUSED
     ]
+
+
+def test_casts_into_parts_of_an_output_are_kept():
+    """Nobody reads what they write, which is the result."""
+    builder = GraphBuilder()
+    halves = [builder.input(name, (4,), F16) for name in ("x", "y")]
+    out = builder.output("out", (2, 4), F32)
+    for row, half in enumerate(halves):
+        builder.view_copy(builder.cast(half, F32), builder.view(out, (4,), (1,), 4 * row))
+    after = run_passes(builder.build()).graph
+    assert [node.kind for node in after.nodes] == ["Cast", "Cast"]
+    check(after)

@@ -44,6 +44,7 @@ from aclnn.acl.constants import (
     aclDataType,
 )
 from aclnn.acl.errors import AclnnError
+from aclnn.operators.declaration import REQUIRED
 
 cdef int OK = int(ACLNN_SUCCESS)
 cdef int NULLPTR = int(ACLNN_ERR_PARAM_NULLPTR)
@@ -135,7 +136,8 @@ cdef class EntryHandle:
         self.objects = tuple(OBJECTS.get(p.kind) for p in entry.parameters)
         for index, attribute in enumerate(operator.scalars):
             default = fixed.get(attribute.role, attribute.default)
-            put_number(&self.defaults, index, -1.0 if default is None else float(default), 0)
+            if default is not REQUIRED:
+                put_number(&self.defaults, index, -1.0 if default is None else float(default), 0)
         for index, parameter in enumerate(entry.parameters):
             self.kinds[index] = KINDS[parameter.kind]
             self.nullable[index] = parameter.optional

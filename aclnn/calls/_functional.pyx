@@ -42,6 +42,7 @@ from aclnn.acl.errors import invalid
 from aclnn.acl.rounding import as_float_once
 from aclnn.calls import arrays
 from aclnn.calls.options import as_option
+from aclnn.operators.declaration import REQUIRED
 
 cdef double EXACT = 2.0**53  # up to here doubles hold all integers
 
@@ -121,7 +122,8 @@ cdef class FunctionalHandle:
             self.own_function.signature.slots[<int>index] = places[parameter]
         self.defaults.n_numbers = handle.n_scalars
         for index, default in enumerate(self.scalar_defaults):
-            take_number(self, index, default, &self.defaults)
+            if default is not REQUIRED:
+                take_number(self, index, default, &self.defaults)
 
     @staticmethod
     def places_of(operator):

@@ -12,16 +12,32 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from aclnn.operators import Attribute, Entry, Operator, Parameter
+from aclnn.operators.declaration import REQUIRED
 
 SOURCE = "Formula after CANN's public operator documentation"
 _ACCURACY = (
     "Float32 results lie within 1 ULP of the exact value, float16 and bfloat16 results are "
     "correctly rounded."
 )
+_PYTHON_KINDS = {
+    "scalar": "float",
+    "ints": "sequence of int",
+    "bools": "sequence of bool",
+    "dtype": "dtype or str",
+}
 _WIDTH = 92
 _ROLE = re.compile(r"`(\w+)`")
 
-_KINDS = {"input": "aclTensor", "output": "aclTensor", "inout": "aclTensor", "scalar": "aclScalar"}
+_KINDS = {
+    "input": "aclTensor",
+    "output": "aclTensor",
+    "inout": "aclTensor",
+    "inputs": "aclTensorList",
+    "scalar": "aclScalar",
+    "ints": "aclIntArray",
+    "bools": "aclBoolArray",
+    "dtype": "aclDataType",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,11 +93,12 @@ def functional_doc(operator: Operator, name: str) -> str:
     tensors = operator.inputs if in_place else (*operator.inputs, "out")
     form = _Form(operator, {r: r for r in (*tensors, *(a.role for a in operator.attributes))})
     changed = " It is overwritten by the result." if in_place else ""
+    attributes = {attribute.role: attribute for attribute in operator.attributes}
     parameters = [
-        _defined(f"{role} : array", f"{form.input(role)} Any strides.{changed}")
-        for role in operator.inputs
-    ]
-    parameters += [_option(attribute) for attribute in operator.attributes]
+        _option(attributes[role]) if role in attributes
+        else _input(form, role, changed if role == operator.inputs[0] else "")
+        for role in (*operator.positional, *_by_keyword(operator))
+    ]  # fmt: skip
     if not in_place:
         where = "Where the result goes; made if not given. It may overlap inputs in any way."
         parameters.append(_defined("out : array, optional", form.tensor("out", where)))
@@ -102,7 +119,25 @@ def functional_doc(operator: Operator, name: str) -> str:
     )
 
 
+def _by_keyword(operator: Operator) -> list[str]:
+    """What the functional form takes by name only."""
+    others = [*(a.role for a in operator.attributes), *operator.inputs]
+    return [role for role in others if role not in operator.positional]
+
+
+def _input(form: _Form, role: str, changed: str) -> str:
+    kind = "sequence of arrays" if role in form.operator.lists else "array"
+    if form.operator.number_form is not None and role == form.operator.number_form[0]:
+        kind += " or float"
+    if role in form.operator.optional:
+        kind += ", optional"
+    return _defined(f"{role} : {kind}", f"{form.input(role)} Any strides.{changed}")
+
+
 def _option(attribute: Attribute) -> str:
+    if attribute.default is REQUIRED:
+        kind = _PYTHON_KINDS.get(attribute.kind, attribute.kind)
+        return _defined(f"{attribute.role} : {kind}", attribute.doc)
     kind = "float" if attribute.default is None else type(attribute.default).__name__
     words = f"{attribute.doc} Default {attribute.default!r}."
     return _defined(f"{attribute.role} : {kind}, optional", words)
@@ -112,13 +147,13 @@ def _returned(operator: Operator, *, in_place: bool) -> str:
     if in_place:
         return _defined("array", f"`{operator.inputs[0]}` itself.")
     alike = (
-        f"dtype and shape of `{operator.inputs[0]}`"
+        ""
+        if operator.infer is not None
+        else f", with the dtype and shape of `{operator.inputs[0]}`"
         if len(operator.inputs) == 1
-        else "dtype that the inputs promote to and the shape that they broadcast to"
+        else ", with the dtype that the inputs promote to and the shape that they broadcast to"
     )
-    return _defined(
-        "array", f"`out` if given, else a new one of the caller's kind, with the {alike}."
-    )
+    return _defined("array", f"`out` if given, else a new one of the caller's kind{alike}.")
 
 
 # --- The C-shaped functions -------------------------------------------------------------------
@@ -135,7 +170,7 @@ def phase_one_doc(operator: Operator, item: Entry) -> str:
         _defined(
             f"{p.name} : {_KINDS.get(p.kind, p.kind)}",
             _tensor_words(form, p)
-            if p.is_tensor
+            if p.is_tensor or p.kind == "inputs"
             else _option_words(operator, p, attributes[p.role]),
         )
         for p in item.parameters
@@ -215,7 +250,7 @@ def _tensor_words(form: _Form, parameter: Parameter) -> str:
 def _option_words(operator: Operator, parameter: Parameter, attribute: Attribute) -> str:
     if parameter.kind == "scalar":
         return f"{attribute.doc} Any dtype that can be converted to FLOAT."
-    if parameter.kind != "int":
+    if parameter.kind != "int" or not attribute.choices:
         return attribute.doc
     numbered = (f"{number} is {choice!r}" for number, choice in enumerate(attribute.choices))
     return f"{attribute.doc} Here by number: {', '.join(numbered)}."

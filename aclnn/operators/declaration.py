@@ -200,7 +200,7 @@ class Operator:
         known = {*self.inputs, *(a.role for a in self.attributes), *self.outputs}
         if (self.formula is None) == (self.lower is None):
             raise ValueError(f"{self.name}: declare either a formula or how it is lowered")
-        if (self.infer is None) != (self.lower is None):
+        if self.lower is not None and self.infer is None:
             raise ValueError(f"{self.name}: declare what it makes, and how: infer and lower")
         if unknown := {*self.optional, *self.lists} - {*self.inputs, *self.outputs}:
             raise ValueError(f"{self.name}: {_listed(unknown)} are no inputs or outputs")

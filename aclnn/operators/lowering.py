@@ -187,18 +187,42 @@ def reads_of(dtype: aclDataType) -> str:
 def pointwise(lowering: Lowering, operator: Any, formula: str) -> Mapping[str, int]:
     """The nodes of a pointwise operator: every operand as the result's dtype and shape."""
     dtype, shape = lowering.results["out"]
-    operands = [
-        lowering.dense(role, operand_dtype(lowering.call.dtype(role), dtype), shape)
-        for role in operator.kernel_operands
-    ]
-    exact = operator.scalars_as_double and dtype == aclDataType.ACL_DOUBLE
-    params = tuple(
-        [lowering.number(a.role, "exact" if exact else "rounded") for a in operator.scalars]
-    )
+    operands = operands_as(lowering, operator.kernel_operands, dtype, shape)
+    form = number_form(dtype, exact=operator.scalars_as_double)
+    params = tuple([lowering.number(a.role, form) for a in operator.scalars])
+    if reads_of(dtype) == "complex128":
+        params = complex_params(params)
     made = lowering.point(
         formula, operands, dtype, shape, params=params, expression=operator.expression
     )
     return {"out": made}
+
+
+def operands_as(
+    lowering: Lowering, roles: Iterable[str], dtype: aclDataType, shape: tuple[int, ...]
+) -> list[int]:
+    """Inputs in a shape, as what a pointwise formula with a result of this dtype takes."""
+    return [
+        lowering.dense(role, operand_dtype(lowering.call.dtype(role), dtype), shape)
+        for role in roles
+    ]
+
+
+def number_form(dtype: aclDataType, *, exact: bool = True) -> str:
+    """How numbers take part in a result of this dtype; `exact`: as float64 in float64 ones.
+
+    >>> number_form(aclDataType.ACL_FLOAT16), number_form(aclDataType.ACL_INT8)
+    ('rounded', 'whole')
+    """
+    reads = reads_of(dtype)
+    if reads == "int64":
+        return "whole"
+    return "exact" if exact and reads != "float32" else "rounded"
+
+
+def complex_params(numbers: Iterable[Any]) -> tuple[Any, ...]:
+    """Real numbers as complex formulas take them: each with an imaginary part."""
+    return tuple([part for number in numbers for part in (number, 0.0)])
 
 
 def operand_dtype(dtype: aclDataType, result: aclDataType) -> aclDataType:

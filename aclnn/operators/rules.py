@@ -8,14 +8,28 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from aclnn.acl import dtypes, products
 from aclnn.acl.arguments import shown
-from aclnn.acl.constants import ACLNN_ERR_PARAM_INVALID, aclDataType
+from aclnn.acl.constants import ACLNN_ERR_PARAM_INVALID, aclDataType, aclFormat
 
 FLOATING = (aclDataType.ACL_FLOAT, aclDataType.ACL_FLOAT16, aclDataType.ACL_BF16)
 FLOATING_AND_DOUBLE = (*FLOATING, aclDataType.ACL_DOUBLE)
+INTEGERS = (
+    aclDataType.ACL_INT8,
+    aclDataType.ACL_INT16,
+    aclDataType.ACL_INT32,
+    aclDataType.ACL_INT64,
+    aclDataType.ACL_UINT8,
+)
+COMPLEX = (aclDataType.ACL_COMPLEX64, aclDataType.ACL_COMPLEX128)
+REAL = (*FLOATING_AND_DOUBLE, *INTEGERS, aclDataType.ACL_BOOL)
+NUMERIC = (*REAL, *COMPLEX)
+PLAIN_FORMATS = frozenset(
+    aclFormat[f"ACL_FORMAT_{name}"]
+    for name in ("UNDEFINED", "ND", "NCHW", "NHWC", "HWCN", "NDHWC", "NCDHW", "NC", "NCL")
+)
 MAX_DIMS = 8
 
 NOTHING_TO_DO = "nothing to do"
@@ -83,8 +97,10 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """A sentence for documentation, a test for calls, the roles that the test looks at, and the
-    status of a call that breaks it."""
+    """A sentence for documentation, a test for calls, and the roles that the test looks at.
+
+    A call that breaks it gets `status`.
+    """
 
     text: str
     test: Callable[[Call], str | None]
@@ -118,6 +134,23 @@ def broadcast_shapes(*shapes: tuple[int, ...]) -> tuple[int, ...] | None:
     return tuple(result)
 
 
+def answering(status: int, *rules: Rule) -> tuple[Rule, ...]:
+    """The same rules with another status for calls that break them."""
+    return tuple([replace(rule, status=status) for rule in rules])
+
+
+def in_place(rule: Rule, role: str = "input") -> Rule:
+    """A rule that counts only where the result takes the place of an input.
+
+    What functions in place check first is, but for its place, among the rules of all forms.
+    """
+
+    def test(call: Call) -> str | None:
+        return rule.test(call) if call.names.get("out") == call.names[role] else None
+
+    return replace(rule, text=f"in place, {rule.text}", test=test, roles=(role, *rule.roles))
+
+
 def exists_on(families: tuple[str, ...]) -> Rule:
     def test(call: Call) -> str | None:
         if call.soc in families:
@@ -136,6 +169,32 @@ def dtype_among(role: str, allowed: tuple[aclDataType, ...] = FLOATING) -> Rule:
         return _refuse_dtype(call, call.names[role], call.dtype(role), allowed)
 
     return Rule(f"`{role}` is {names} (BF16 where the product has it)", test, (role,))
+
+
+def option_dtype_among(switch: str, allowed: tuple[aclDataType, ...]) -> Rule:
+    names = _names(allowed)
+
+    def test(call: Call) -> str | None:
+        dtype = call.switches[switch]
+        if not isinstance(dtype, aclDataType):
+            return f"{call.names[switch]} is {shown(dtype)}, must be a dtype"
+        if message := _refuse_dtype(call, call.names[switch], dtype, allowed):
+            return message.replace(" has dtype ", " is ")
+        return None
+
+    return Rule(f"`{switch}` is {names} (BF16 where the product has it)", test, (switch,))
+
+
+def list_dtype_among(role: str, allowed: tuple[aclDataType, ...]) -> Rule:
+    names = _names(allowed)
+
+    def test(call: Call) -> str | None:
+        for place, one in enumerate(call.lists[role]):
+            if message := _refuse_dtype(call, f"{call.names[role]}[{place}]", one.dtype, allowed):
+                return message
+        return None
+
+    return Rule(f"`{role}` are {names} (BF16 where the product has it)", test, (role,))
 
 
 def same_dtype(role: str, like: str) -> Rule:
@@ -210,6 +269,165 @@ def castable(sources: tuple[str, ...], role: str = "out") -> Rule:
         )
 
     return Rule(f"the result's dtype can be cast to that of `{role}`", test, (role, *sources))
+
+
+def result_castable(result: Callable[[Call], aclDataType | None], role: str = "out") -> Rule:
+    """As `castable`, of a result whose dtype is not just what tensors promote to."""
+
+    def test(call: Call) -> str | None:
+        if role not in call.tensors:
+            return None
+        source = result(call)
+        if dtypes.can_cast(source, call.dtype(role)):
+            return _refuse_bfloat16(call, call.names[role], call.dtype(role))
+        return (
+            f"{call.names[role]} has dtype {_name(call.dtype(role))}, to which the result's dtype "
+            f"{_name(source)} cannot be cast"
+        )
+
+    return Rule(f"the result's dtype can be cast to that of `{role}`", test, (role,))
+
+
+def promoted_with_number(call: Call, role: str, scalar: str) -> aclDataType | None:
+    """The dtype of a tensor together with a number, or None.
+
+    A floating tensor keeps its dtype, as an integer one does beside an integer; else both promote.
+    An Ascend950 knows numbers by their kind only: a floating one makes float32 of integers.
+    """
+    own, other = call.dtype(role), call.scalars[scalar].dtype
+    both = dtypes.promote(own, other)
+    if own in COMPLEX or other in COMPLEX:
+        return both
+    if own in FLOATING_AND_DOUBLE:
+        return own
+    if other in FLOATING_AND_DOUBLE:
+        single = "out" in call.tensors and call.dtype("out") == aclDataType.ACL_FLOAT
+        if call.soc == "Ascend950" or (other == aclDataType.ACL_DOUBLE and single):
+            return aclDataType.ACL_FLOAT
+        return both
+    return both if own == aclDataType.ACL_BOOL else own
+
+
+def promotes_with_number(role: str, scalar: str) -> Rule:
+    def test(call: Call) -> str | None:
+        number = call.scalars[scalar]
+        if promoted_with_number(call, role, scalar) is not None:
+            return None
+        return (
+            f"dtypes do not promote: {call.names[role]} {_name(call.dtype(role))}, "
+            f"{call.names[scalar]} {_name(number.dtype)}"
+        )
+
+    return Rule(f"the dtypes of `{role}` and `{scalar}` promote", test, (role, scalar))
+
+
+def number_castable(scalar: str, result: Callable[[Call], aclDataType | None]) -> Rule:
+    """Truth values take whole numbers as factors."""
+
+    def test(call: Call) -> str | None:
+        source, target = call.scalars[scalar].dtype, result(call)
+        if target == aclDataType.ACL_BOOL:
+            target = aclDataType.ACL_INT64
+        if dtypes.can_cast(source, target):
+            return None
+        return (
+            f"{call.names[scalar]} has dtype {_name(source)}, which cannot be cast to the result's "
+            f"dtype {_name(result(call))}"
+        )
+
+    return Rule(f"`{scalar}` can be cast to the result's dtype", test, (scalar,))
+
+
+def plain_format(role: str, like: str) -> Rule:
+    def test(call: Call) -> str | None:
+        if role not in call.tensors:
+            return None
+        for one in (like, role):
+            if call.tensors[one].format not in PLAIN_FORMATS:
+                name = aclFormat(call.tensors[one].format).name
+                return f"{call.names[one]} has the private format {name}, which is not supported"
+        if call.tensors[role].format == call.tensors[like].format:
+            return None
+        pair = [aclFormat(call.tensors[one].format).name for one in (role, like)]
+        return (
+            f"{call.names[role]} has format {pair[0]}, but must have that of {call.names[like]}, "
+            f"{pair[1]}"
+        )
+
+    return Rule(f"`{role}` has the format of `{like}`, which is not private", test, (role, like))
+
+
+def same_rank(role: str, like: str) -> Rule:
+    def test(call: Call) -> str | None:
+        if role not in call.tensors or len(call.shape(role)) == len(call.shape(like)):
+            return None
+        return (
+            f"{call.names[role]} has {len(call.shape(role))} dimensions, but must have as many as "
+            f"{call.names[like]}, {len(call.shape(like))}"
+        )
+
+    return Rule(f"`{role}` has as many dimensions as `{like}`", test, (role, like))
+
+
+def broadcasts_to(role: str, like: str) -> Rule:
+    def test(call: Call) -> str | None:
+        shape = call.shape(like)
+        if broadcast_shapes(call.shape(role), shape) == shape:
+            return None
+        return (
+            f"{call.names[role]} has shape {call.shape(role)}, which does not broadcast to that of "
+            f"{call.names[like]}, {shape}"
+        )
+
+    return Rule(f"`{role}` broadcasts to the shape of `{like}`", test, (role, like))
+
+
+def axis_of(call: Call, role: str, switch: str = "dim") -> int:
+    """A dimension of an input, counted from the first; a rule saw to it that there is one."""
+    dim, rank = call.switches[switch], len(call.shape(role))
+    assert isinstance(dim, int)
+    return dim % rank
+
+
+def has_dims(role: str) -> Rule:
+    def test(call: Call) -> str | None:
+        return None if call.shape(role) else f"{call.names[role]} has no dimensions"
+
+    return Rule(f"`{role}` has at least one dimension", test, (role,))
+
+
+def dim_in_range(role: str, switch: str = "dim") -> Rule:
+    def test(call: Call) -> str | None:
+        dim, rank = call.switches[switch], len(call.shape(role))
+        if isinstance(dim, int) and -rank <= dim < rank:
+            return None
+        return f"{call.names[switch]} is {shown(dim)}, must be from {-rank} to {rank - 1}"
+
+    return Rule(f"`{switch}` is one of the dimensions of `{role}`", test, (switch, role))
+
+
+def even_along(role: str, switch: str = "dim") -> Rule:
+    def test(call: Call) -> str | None:
+        size = call.shape(role)[axis_of(call, role, switch)]
+        if size % 2 == 0:
+            return None
+        return (
+            f"{call.names[role]} has the odd size {size} along {call.names[switch]} "
+            f"{call.switches[switch]}, must have an even one"
+        )
+
+    return Rule(f"`{role}` has an even size along `{switch}`", test, (role, switch))
+
+
+def has_shape(role: str, wanted: Callable[[Call], tuple[int, ...]], words: str) -> Rule:
+    """`wanted` gives the shape, `words` what it is, with roles in backticks."""
+
+    def test(call: Call) -> str | None:
+        if role not in call.tensors or call.shape(role) == wanted(call):
+            return None
+        return f"{call.names[role]} has shape {call.shape(role)}, but must have {wanted(call)}"
+
+    return Rule(f"`{role}` has {words}", test, (role,))
 
 
 def convertible_scalars(*roles: str) -> Rule:

@@ -264,7 +264,7 @@ cdef class OperatorHandle:
         return self.switch_codes.setdefault(switch_key(values), len(self.switch_codes))
 
 
-PLAIN = (str, bool, int)
+PLAIN = (str, bool, int, tuple, type(None), aclDataType)  # tuples are of plain numbers
 
 
 cdef object plain(object value):

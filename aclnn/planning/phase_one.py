@@ -21,6 +21,7 @@ from aclnn.operators import Operator
 from aclnn.operators.lowering import Lowering, graph_dtype, pointwise
 from aclnn.operators.rules import (
     NOTHING_TO_DO,
+    PLAIN_FORMATS,
     Call,
     Rule,
     ScalarSpec,
@@ -422,9 +423,3 @@ def _note(spec: TensorSpec) -> str:
     if spec.format in PLAIN_FORMATS:
         return ""
     return f"{aclFormat(spec.format).name}: its storage is taken as laid out plainly"
-
-
-PLAIN_FORMATS = frozenset(
-    aclFormat[f"ACL_FORMAT_{name}"]
-    for name in ("UNDEFINED", "ND", "NCHW", "NHWC", "HWCN", "NDHWC", "NCDHW", "NC", "NCL")
-)

@@ -132,7 +132,7 @@ def _casts_into_loads(graph: Graph) -> tuple[Graph, Notes]:
             node = replace(node, inputs=tuple(inputs))
         nodes.append(node)
     used = {draft.root(id).id for node in nodes for id in node.inputs} | set(graph.outputs)
-    nodes = [node for node in nodes if node.kind != "Cast" or node.output in used]
+    nodes = [n for n in nodes if n.kind != "Cast" or draft.root(n.output).id in used]
     return draft.rebuilt(nodes), tuple(dict.fromkeys(notes))
 
 
