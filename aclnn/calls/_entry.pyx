@@ -352,7 +352,8 @@ cdef class EntryHandle:
             operands.append(None if tensor is None else describe_tensor(tensor))
         asked = phase_one.Request(
             self.handle.operator, operands, executor.request.n_inputs,
-            number_facts(&executor.request), executor.scalar_texts, executor.switches, self.names)
+            number_facts(&executor.request), executor.scalar_texts, executor.switches, self.names,
+            frozenset())
         phase_one.check_call(asked, settings.get_soc_version())
         for name, tensor in zip(executor.names, executor.bound):
             if tensor is not None and (<aclTensor>tensor).ndim > MAX_DIMS:

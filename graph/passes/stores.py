@@ -104,9 +104,10 @@ class _Stores:
         moved: dict[int, int] = {}
         for writer in writers:
             for id in writer.outputs:
-                value = self.graph.value(id)
-                if self.graph.root(id).id != root.id:
+                # Another result of the same node may be a part that was made for it just now.
+                if self.draft.root(id).id != root.id:
                     continue
+                value = self.graph.value(id)
                 target = self.target(value, root, shape, strides, out)
                 if target is None:
                     return None
