@@ -77,7 +77,7 @@ RUNTIME: dict[str, tuple[str, ...]] = {
 # The same for the page about aclnn.graph.
 GRAPH: dict[str, tuple[str, ...]] = {
     "Graphs": (
-        "DType", "GraphBuilder", "Graph", "Node", "Value", "GraphError", "check",
+        "DType", "GraphBuilder", "Graph", "Node", "Value", "Argument", "GraphError", "check",
         "contiguous_strides", "broadcast_strides", "is_contiguous",
     ),
     "Passes": ("run_passes", "PassResult", "Note"),
@@ -91,7 +91,7 @@ GRAPH: dict[str, tuple[str, ...]] = {
 GRAPH_CONSTANTS = {
     "FUSED": "the passes of a graph that runs as fused loops",
     "MATERIALIZED": "the passes of a graph whose every intermediate is kept whole",
-    "PARALLEL_FROM": "elements from which a step uses several threads",
+    "PARALLEL_WORK": "nanoseconds of work from which a step uses several threads",
     "STREAM_FROM": "bytes for each thread from which results bypass the cache",
 }
 

@@ -15,6 +15,7 @@ import shlex
 import subprocess
 import sys
 import textwrap
+from dataclasses import replace
 
 import aclnn.graph
 import numpy as np
@@ -26,6 +27,8 @@ import aclnn
 from aclnn import cli
 from aclnn.acl import stream
 from aclnn.operators import ENTRIES, REGISTRY
+from aclnn.operators.rules import TensorSpec
+from aclnn.planning import phase_one
 from aclnn.reports.profiling import PROFILE_SCHEMA
 
 
@@ -327,14 +330,14 @@ def test_the_readme_lists_every_document(name):
 def test_thresholds_are_those_of_the_sources():
     section = document("architecture.md").partition("## Thresholds")[2]
     rows = re.findall(
-        r"^\| ([0-9]+) ?(Ki|Mi)?.*\| `(\w+)` in `([\w./]+)` \|", section, re.MULTILINE
+        r"^\| ([0-9]+) ?(Ki|Mi|µs)?.*\| `(\w+)` in `([\w./]+)` \|", section, re.MULTILINE
     )
     assert len(rows) == section.count("\n| ") - 2  # the heads of the table
     inline = re.findall(r"(\d+) (KiB) \(`(\w+)` in `([\w./]+)`\)", section)
     for number, unit, name, path in rows + inline:
         source = (ROOT / path).read_text(encoding="utf-8")
-        (value,) = re.findall(rf"\b{name} = ([0-9* ]*[0-9])", source)
-        size = {"": 1, "Ki": 1 << 10, "KiB": 1 << 10, "Mi": 1 << 20}[unit]
+        (value,) = re.findall(rf"\b{name} = ([0-9_* ]*[0-9])", source)
+        size = {"": 1, "Ki": 1 << 10, "KiB": 1 << 10, "Mi": 1 << 20, "µs": 1000}[unit]
         assert math.prod(map(int, value.split("*"))) == int(number) * size, name
 
 
@@ -493,13 +496,19 @@ operators.ENTRIES = {**operators.ENTRIES, **{entry.name: (new, entry) for entry 
 """
 
 
+def code_of_the_contributing_guide():
+    """A pointwise declaration, what judges it, and a row-wise declaration."""
+    blocks = re.findall(r"```python\n(.*?)```", source("CONTRIBUTING.md"), re.DOTALL)
+    return [textwrap.dedent(block) for block in blocks]
+
+
 def declared_softshrink(code, without=""):
     """Run where the contributing guide's example is declared, with a formula that there is.
 
     `without` is what to leave out of the declaration.
     """
-    block, _ = re.findall(r"```python\n(.*?)```", source("CONTRIBUTING.md"), re.DOTALL)
-    declaration = textwrap.dedent(block).replace('formula="softshrink"', 'formula="hardshrink"')
+    block, _, _ = code_of_the_contributing_guide()
+    declaration = block.replace('formula="softshrink"', 'formula="hardshrink"')
     assert without in declaration
     declaration = declaration.replace(without, "")
     done = subprocess.run(
@@ -546,16 +555,36 @@ print(aclnn.aclGetRecentErrMsg().splitlines()[0])
 
 def test_a_judge_is_one_function():
     """The contributing guide's example, in float64 and with many digits."""
-    _, block = re.findall(r"```python\n(.*?)```", source("CONTRIBUTING.md"), re.DOTALL)
+    _, block, _ = code_of_the_contributing_guide()
     namespace = {
         "judge": lambda *cases: lambda formula: oracle.Judge(formula, False, cases, "", None)
     }
-    exec(textwrap.dedent(block), namespace)
+    exec(block, namespace)
     judge = namespace["softshrink"]
     for options, expected in zip(judge.cases, ([-1.5, 0, 0], [-1.75, 0, 0.25]), strict=True):
         points = np.array([-2, 0.125, 0.5])
         np.testing.assert_array_equal(judge.arrays(points, **options), expected)
         assert [float(judge.digits(x, **options)) for x in points] == expected
+
+
+@pytest.mark.parametrize("dim", [0, 1, -1])
+def test_a_row_wise_declaration_becomes_a_row_wise_node(dim):
+    """The contributing guide's example: its rules, its results, and its nodes."""
+    _, _, block = code_of_the_contributing_guide()
+    namespace = {}
+    exec(block, namespace)
+    softmax = namespace["softmax"]
+    given = (int(aclnn.ACL_FLOAT16), (4, 6), (1, 4), int(aclnn.ACL_FORMAT_ND), True)
+    request = phase_one.Request(softmax, [given, None], 1, (), None, (dim,), {})
+    call, done = phase_one.check_call(request, aclnn.get_soc_version())
+    results = phase_one.infer(softmax, call)
+    outputs = {"out": TensorSpec(*results["out"], (6, 1))}
+    graph = phase_one.build_graph(request, call, outputs, results, [[0]], done)
+    (node,) = [node for node in graph.nodes if node.kind == "Compute"]
+    assert (node.attr("kernel"), node.domain, node.attr("axis")) == ("softmax", "row", dim % 2 - 2)
+    assert (str(graph.value(node.output)), done) == ("float16[4,6]", False)
+    with pytest.raises(phase_one.RefusedError, match="dim is 2, must be from -2 to 1"):
+        phase_one.check_call(replace(request, switches=(2,)), aclnn.get_soc_version())
 
 
 # --- The reference pages ------------------------------------------------------------------------

@@ -32,6 +32,7 @@ cdef class aclOpExecutor:
 
     cdef int make_room(self, int n_inputs, int n_outputs) except -1
     cdef tuple bind(self, object arrays, char **addresses)
+    cdef object result_with(self, int number, object given)
     cdef object fitting(self, int slot, object given, object planned_for, operand_t *found)
     cdef bint is_absent(self, int slot) noexcept
     cdef int refuse_destroyed(self) except -1

@@ -327,11 +327,14 @@ cdef class aclOpExecutor:
         self.bound = bound
         return bound, self.result
 
-    def result_with(self, int number, given):
+    cdef object result_with(self, int number, object given):
         """What a run gives back when one of the outputs is another."""
         if self.request.n_outputs == 1:
             return given
-        return tuple(given if n == number else old for n, old in enumerate(self.result))
+        cdef list results = []
+        for n, old in enumerate(self.result):
+            results.append(given if n == number else old)
+        return tuple(results)
 
     cdef object fitting(self, int slot, object given, object planned_for, operand_t *found):
         """What is given for an operand as an array, if it is of the planned description."""

@@ -50,7 +50,17 @@ class Tiling:
     transpose: int = 64
 
     def area(self, slot: int) -> int:
-        """Elements of a tile when tiles in use together take `slot` bytes for each element."""
+        """Elements of a tile when an intermediate lives in tiles.
+
+        Parameters
+        ----------
+        slot : int
+            Bytes that the tiles in use together take for each element.
+
+        Returns
+        -------
+        int
+        """
         most = max(1, self.scratch_elements // 8, self.scratch_elements * 8 // slot)
         return min(self.scratch_elements, most)
 

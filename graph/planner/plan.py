@@ -483,8 +483,11 @@ def plan_workspace(
     >>> b, f32 = GraphBuilder(), DType("float32", 4)
     >>> x, out = b.input("x", (100,), f32), b.output("out", (100,), f32)
     >>> b.view_copy(b.compute("g", [b.compute("f", [x], (100,), f32)], (100,), f32), out)
-    >>> plan_workspace(b.build()).size
-    896
+    >>> plan = plan_workspace(b.build())
+    >>> plan.size, [buffer.same_as for buffer in plan.buffers]
+    (448, ['', 'f'])
+
+    The result of `g` takes over the bytes of that of `f`, which nobody reads later.
     """
     lives = graph_lifetimes(graph, threads=threads, tiling=tiling, scratch_of=scratch_of)
     steps = [step_name(step) for step in graph.steps()]
