@@ -6,11 +6,27 @@ BIN := $(VENV)/bin
 SOURCES := setup.py pyproject.toml $(wildcard aclnn/*.pyx aclnn/*/*.pyx aclnn/*/*.pxd aclnn/*/*/*.pxd aclnn/kernels/*.pxi.in aclnn/kernels/*.h aclnn/kernels/*/*.h graph/*/*.pyx graph/*/*.pxd graph/*/*.h)
 STAMP := $(VENV)/.built
 
-.PHONY: demo test bench lint pictures reference wheel clean help
+# A build of its own, beside the usual one: of one instruction set, as it takes minutes to compile.
+SANITIZED := build/sanitize
+SANITIZE_ISA ?= v3
+# Python is not built for it, so that the libraries come first, and what it keeps until its end is no
+# leak; with its own allocator, errors in the memory of Python's objects would go unseen. It is the
+# environment's Python without the environment, which would find this folder's usual build.
+SANITIZED_PYTHON = LD_PRELOAD="$$(gcc -print-file-name=libasan.so) $$(gcc -print-file-name=libstdc++.so.6)" PYTHONMALLOC=malloc PYTHONSAFEPATH=1 \
+	PYTHONPATH="$(CURDIR)/$(SANITIZED)/lib:$(CURDIR)/tests:$$($(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')" \
+	UBSAN_OPTIONS=print_stacktrace=1 ASAN_OPTIONS=detect_leaks=0:allocator_may_return_null=1 \
+	"$$($(BIN)/python -c 'import sys; print(sys._base_executable)')"
+FUZZ_CALLS ?= 20000
+# Other calls every day.
+FUZZ_SEED ?= $(shell date +%j)
+
+.PHONY: demo test bench lint pictures reference wheel clean help sanitize sanitized-build fuzz
 
 help:
 	@echo "make demo       six functions through both phases, checked, with graph, plan and timings"
 	@echo "make test       the whole test suite"
+	@echo "make sanitize   a build with AddressSanitizer and UBSan: the suite, then calls made at random"
+	@echo "make fuzz       the same build, and only the calls made at random"
 	@echo "make lint       ruff, cython-lint and mypy"
 	@echo "make bench      the benchmark matrix against the peers that are installed, and its picture"
 	@echo "make pictures   the pictures of the documentation, made anew"
@@ -38,6 +54,18 @@ lint: $(STAMP)
 	$(BIN)/ruff format --check .
 	PATH="$(BIN):$$PATH" $(BIN)/cython-lint aclnn/*.pyx aclnn/*/*.pyx aclnn/*/*.pxd aclnn/*/*/*.pxd graph/*/*.pyx graph/*/*.pxd
 	$(BIN)/mypy
+
+# Modules that are gone would be found there still.
+sanitized-build: $(STAMP)
+	if [ -d $(SANITIZED)/lib ]; then find $(SANITIZED)/lib -name '*.py' -delete; fi
+	CC=gcc ACLNN_BUILD_SANITIZE=1 ACLNN_BUILD_ISA=$(SANITIZE_ISA) $(BIN)/python setup.py --quiet build \
+		--build-base $(SANITIZED) --build-lib $(SANITIZED)/lib --parallel 2
+
+sanitize: sanitized-build fuzz
+	$(SANITIZED_PYTHON) -m pytest $(UNSANITIZED)
+
+fuzz: sanitized-build
+	$(SANITIZED_PYTHON) tests/fuzz_calls.py --calls $(FUZZ_CALLS) --seed $(FUZZ_SEED)
 
 bench: $(STAMP)
 	$(BIN)/aclnn bench --threads 1 2 --targets --json build/bench.json --markdown build/bench.md --plot docs/pictures/speed.svg

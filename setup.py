@@ -32,6 +32,11 @@ COMMON_FLAGS = [
     "-O3", "-fno-math-errno", "-fno-trapping-math", "-ffp-contract=off", "-fno-strict-aliasing",
     "-fwrapv", "-falign-loops=32", "-g0",
 ]  # fmt: skip
+# Errors of memory and undefined behaviour end the process. Little is optimised, so that it builds soon.
+SANITIZE_FLAGS = [
+    "-O1", "-g1", "-fno-omit-frame-pointer", "-fsanitize=address,undefined",
+    "-fno-sanitize-recover=undefined",
+]  # fmt: skip
 INCLUDES = ["graph/runtime", "aclnn/kernels"]
 GENERATED = "build/cython"
 KERNELS = ("_kernels", "_row_kernels")  # sources that are compiled once per instruction set
@@ -63,9 +68,15 @@ def compiles(flags: list[str], source: str = "int main(void) { return 0; }\n") -
             return False
 
 
+def is_on(variable: str, default: str) -> bool:
+    """Whether a variable of the build is set to what does not mean no."""
+    value = os.environ.get(variable, "").strip().lower() or default
+    return value not in ("0", "false", "no", "off")
+
+
 def openmp_flags() -> list[str]:
     """`-fopenmp` where it works and `ACLNN_OPENMP` is not off: runs obey the limits of OpenMP then."""
-    if os.environ.get("ACLNN_OPENMP", "").strip().lower() in ("0", "false", "no", "off"):
+    if not is_on("ACLNN_OPENMP", "1"):
         return []
     source = "#include <omp.h>\nint main(void) { return omp_get_max_threads() < 1; }\n"
     return ["-fopenmp"] if compiles(["-fopenmp"], source) else []
@@ -215,6 +226,15 @@ def write_loops() -> None:
         target.write_text(text)
 
 
+def compiler_flags() -> list[str]:
+    """Those of every extension: with `ACLNN_BUILD_SANITIZE=1` for AddressSanitizer and UBSan."""
+    return [*COMMON_FLAGS, *(SANITIZE_FLAGS if is_on("ACLNN_BUILD_SANITIZE", "0") else ())]
+
+
+def linker_flags() -> list[str]:
+    return ["-fsanitize=address,undefined"] if is_on("ACLNN_BUILD_SANITIZE", "0") else []
+
+
 def headers(source: str) -> list[str]:
     """What a C file is made of besides, which Cython does not know."""
     kernels = ("aclnn/kernels/**/*.h", "graph/runtime/kernel_abi.h")
@@ -230,7 +250,8 @@ def extension(name: str, source: str, flags: tuple[str, ...] = ()) -> Extension:
         include_dirs=INCLUDES,
         depends=headers(source),
         define_macros=[("NPY_NO_DEPRECATED_API", "NPY_1_7_API_VERSION")],
-        extra_compile_args=[*COMMON_FLAGS, *flags],
+        extra_compile_args=[*compiler_flags(), *flags],
+        extra_link_args=linker_flags(),
     )
 
 
@@ -260,7 +281,7 @@ def extensions() -> list[Extension]:
                 ext.include_dirs.append(numpy.get_include())
             if path.stem == "_scheduler":
                 ext.extra_compile_args += threads
-                ext.extra_link_args = list(threads)
+                ext.extra_link_args += threads
             found.append(ext)
     return found
 
@@ -311,8 +332,8 @@ if __name__ == "__main__":
         },
         include_package_data=False,
         ext_modules=[
+            *kernel_extensions(),  # what takes longest begins first, where several are built at a time
             *translate(extensions()),
-            *kernel_extensions(),
         ],
         cmdclass={"build_ext": BuildKernels},
     )

@@ -115,6 +115,17 @@ def test_openmp_is_left_out_on_demand(setup_in, monkeypatch, word):
     assert setup_in["openmp_flags"]() == []
 
 
+def test_a_build_may_look_for_errors(setup_in, monkeypatch):
+    """The last flag of a kind decides."""
+    monkeypatch.delenv("ACLNN_BUILD_SANITIZE", raising=False)
+    assert setup_in["linker_flags"]() == []
+    assert setup_in["compiler_flags"]() == setup_in["COMMON_FLAGS"]
+    monkeypatch.setenv("ACLNN_BUILD_SANITIZE", "1")
+    assert setup_in["linker_flags"]() == ["-fsanitize=address,undefined"]
+    levels = [flag for flag in setup_in["compiler_flags"]() if flag.startswith(("-O", "-g"))]
+    assert levels == ["-O3", "-g0", "-O1", "-g1"]
+
+
 def test_a_build_may_be_for_some_instruction_sets_only(setup_in, monkeypatch):
     every = {name: [] for name in ("generic", "v2", "v3", "v4")}
     choose = setup_in["chosen_variants"]
