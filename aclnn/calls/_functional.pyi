@@ -8,6 +8,7 @@ class FunctionalHandle:
     handle: OperatorHandle
     name: str
     names: dict[str, str]
+    number_form: FunctionalHandle | None
     def __init__(
         self,
         handle: OperatorHandle,
