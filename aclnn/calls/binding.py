@@ -73,6 +73,7 @@ def executor(
     given = _bound_arguments(operator, operands, options)
     if operator.number_form is not None and _is_number(given[operator.number_form[0]]):
         handle = handle.number_form
+        assert handle is not None, "every such operator has one"
         operator = handle.handle.operator
     parts, callers = arrays.taken_apart(
         operator, [given[role] for role in operator.kernel_operands]
