@@ -13,6 +13,7 @@ import aclnn
 from aclnn import cli
 from aclnn.acl import products
 from aclnn.calls import describe
+from aclnn.cli.calls import form_of
 from aclnn.operators import REGISTRY
 
 
@@ -67,7 +68,7 @@ def test_ops(capsys, name):
     assert facts["name"] == name
     assert "BF16" in facts["dtypes"]["Ascend910B"]
     assert facts["dtypes"]["Ascend310B"] == []
-    assert run(capsys, "ops", name)[1].startswith(name)
+    assert run(capsys, "ops", name)[1].startswith(form_of(REGISTRY[name]).name)
 
 
 GELU = [

@@ -161,6 +161,13 @@ def test_arithmetic_with_a_number_is_rounded_once(name, dtype):
     np.testing.assert_array_equal(actual, rounded(wanted, dtype))
 
 
+def test_executors_with_a_number():
+    x = np.float32([1, 2])
+    executor = aclnn.executor("add", x, 2.5, alpha=2)
+    np.testing.assert_array_equal(executor.run(), [6, 7])
+    np.testing.assert_array_equal(aclnn.executor("eq", x, 2).run(), [False, True])
+
+
 @named("name", ["add", "sub", "mul", "div"])
 def test_infinities_and_nans(name):
     ends = np.array([np.inf, -np.inf, np.nan, 0.0, -0.0, 1.0], np.float32)

@@ -9,6 +9,7 @@ class FunctionalHandle:
     name: str
     names: dict[str, str]
     outputs: tuple[str, ...]
+    number_form: FunctionalHandle | None
     def __init__(
         self,
         handle: OperatorHandle,

@@ -87,7 +87,7 @@ cdef class FunctionalHandle:
     cdef bint in_place
     cdef request_t defaults  # the numbers that hold where none are given
     cdef readonly tuple outputs
-    cdef FunctionalHandle number_form  # what takes a number where an operand is expected
+    cdef readonly FunctionalHandle number_form  # what takes a number where an operand is expected
     cdef int number_slot
     cdef tuple moves  # from where to where the arguments go then
     cdef function_t own_function

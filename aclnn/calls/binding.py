@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy as np
+
 from aclnn.acl.arguments import as_truth, shown
 from aclnn.acl.errors import invalid
 from aclnn.calls import arrays
@@ -69,6 +71,10 @@ def executor(
         raise invalid(f"no operator is called {shown(name)}, they are {known}")
     operator = handle.handle.operator
     given = _bound_arguments(operator, operands, options)
+    if operator.number_form is not None and _is_number(given[operator.number_form[0]]):
+        handle = handle.number_form
+        assert handle is not None, "every such operator has one"
+        operator = handle.handle.operator
     parts, callers = arrays.taken_apart(
         operator, [given[role] for role in operator.kernel_operands]
     )
@@ -86,6 +92,11 @@ def executor(
         None if materialize is None else as_truth("materialize", materialize),
         _number(strategy),
     )
+
+
+def _is_number(given: Any) -> bool:
+    """Whether an operand is a number, and no array."""
+    return isinstance(given, float | int | np.generic)
 
 
 def _outputs(operator: Operator, out: Any) -> list[Any]:

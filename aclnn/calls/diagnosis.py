@@ -8,10 +8,13 @@ import re
 from typing import Any
 
 from aclnn.acl import dtypes
+from aclnn.acl._lists import aclBoolArray, aclIntArray, aclTensorList
 from aclnn.acl._tensor import aclScalar, aclTensor
 from aclnn.acl.arguments import as_kind, shown
 from aclnn.acl.constants import ACLNN_ERR_PARAM_NULLPTR, aclDataType, aclFormat
 from aclnn.acl.errors import AclnnError
+
+_LISTS = (aclTensorList, aclIntArray, aclBoolArray)
 
 
 def failed_phase_one(handle: Any, error: AclnnError, arguments: tuple[Any, ...]) -> str:
@@ -101,7 +104,17 @@ def _python_word(value: Any) -> str:
         return f"aclnn.aclCreateScalar({_python_number(value.value)}, {value.dtype})"
     if isinstance(value, aclTensor | aclScalar):
         return "None"  # destroyed, which phase one takes for null
+    if isinstance(value, _LISTS):
+        return "None" if value.destroyed else _python_list(value)
+    if isinstance(value, aclDataType):
+        return str(int(value))
     return _python_number(value) if _is_plain(value) else "..."
+
+
+def _python_list(value: Any) -> str:
+    if isinstance(value, aclTensorList):
+        return f"aclnn.aclCreateTensorList([{', '.join(map(_python_word, value.items))}])"
+    return f"aclnn.aclCreate{type(value).__name__.removeprefix('acl')}({list(value.numbers())})"
 
 
 def _python_number(value: Any) -> str:
@@ -113,7 +126,8 @@ def _python_number(value: Any) -> str:
 
 
 def _python_remark(name: str, value: Any) -> str:
-    if _is_tensor(value) or _is_scalar(value) or _is_plain(value):
+    known = isinstance(value, (*_LISTS, aclDataType))
+    if known or _is_tensor(value) or _is_scalar(value) or _is_plain(value):
         return f"  # {name}"
     return f"  # {name}: {_comment(value)}"
 
@@ -183,10 +197,35 @@ def _cpp_argument(parameter: Any, value: Any) -> tuple[list[str], str]:
         return _cpp_tensor(name, value), name
     if kind == "scalar" and _is_scalar(value):
         return _cpp_scalar(name, value), name
+    if isinstance(value, _LISTS) and not value.destroyed:
+        return _cpp_list(name, value), name
+    if kind == "dtype" and isinstance(value, aclDataType):
+        return [], value.name
     if type(value).__name__ == kind and _is_plain(value):
         return [], json.dumps(value) if kind == "str" else _cpp_number(value, _C_KINDS[kind])
     nothing = "{}" if kind in _C_KINDS else "nullptr"
     return [], nothing if value is None else f"{nothing} /* {_comment(value)} */"
+
+
+def _cpp_list(name: str, value: Any) -> list[str]:
+    """The lines that make an array of numbers or a list of tensors."""
+    kind = type(value).__name__.removeprefix("acl")
+    if isinstance(value, aclTensorList):
+        names = [f"{name}{place}" for place in range(len(value.items))]
+        lines = [
+            line
+            for one, tensor in zip(names, value.items, strict=True)
+            for line in _cpp_tensor(one, tensor)
+        ]
+        items = f"std::vector<aclTensor *> {name}Items = {{{', '.join(names)}}};"
+        made = f"aclCreateTensorList({name}Items.data(), {name}Items.size())"
+        return [*lines, items, f"aclTensorList *{name} = {made};"]
+    element = "bool" if isinstance(value, aclBoolArray) else "int64_t"
+    words = [_cpp_number(number, element) for number in value.numbers()]
+    return [
+        f"{element} {name}Values[] = {{{', '.join(words or ['0'])}}};",
+        f"acl{kind} *{name} = aclCreate{kind}({name}Values, {len(words)});",
+    ]
 
 
 def _cpp_scalar(name: str, scalar: aclScalar) -> list[str]:

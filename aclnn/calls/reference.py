@@ -194,7 +194,7 @@ def phase_one_doc(operator: Operator, item: Entry) -> str:
             *_section("Parameters", parameters),
             *_section("Returns", returned),
             *_section("Raises", [_TYPE_ERROR]),
-            *_see_also((item.name, operator.name)),
+            *_see_also((item.name, *_functional_name(operator))),
             *_section("Notes", _notes(operator, item.name, item.fixed)),
             *_c_example(operator, item),
         ]
@@ -231,7 +231,7 @@ def phase_two_doc(operator: Operator, item: Entry) -> str:
             *_section("Parameters", parameters),
             *_section("Returns", [_defined("status : int", status)]),
             *_section("Raises", [_TYPE_ERROR]),
-            *_see_also((f"{item.name}GetWorkspaceSize", operator.name)),
+            *_see_also((f"{item.name}GetWorkspaceSize", *_functional_name(operator))),
             *_section("Notes", _notes(operator, item.name, item.fixed)),
             *_c_example(operator, item),
         ]
@@ -355,6 +355,10 @@ def _notes(
         f"{SOURCE} ({entries}). {_ACCURACY}",
     ]
     return ["\n\n".join(_filled(words) for words in told if words)]
+
+
+def _functional_name(operator: Operator) -> tuple[str, ...]:
+    return (operator.name,) if operator.functional else operator.seealso
 
 
 def _see_also(names: tuple[str, ...]) -> list[str]:

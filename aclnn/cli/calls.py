@@ -26,8 +26,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         parser.add_argument(
             _flag(role), dest=role, metavar="OPERAND", help="such as float16[64,1,1024]"
         )
+    operands = _operands()
     for attribute in _attributes().values():
-        kind: Any = {"bool": truth_value, "str": str}.get(attribute.kind, float)
+        if attribute.role in operands:  # of another operator
+            continue
+        kind: Any = {"bool": truth_value, "scalar": float, "float": float}.get(attribute.kind, str)
         parser.add_argument(
             _flag(attribute.role), dest=attribute.role, type=kind,
             choices=attribute.choices or None, metavar="VALUE",
@@ -108,19 +111,51 @@ def _known(call: dict[str, Any], place: int) -> dict[str, Any]:
 
 def _executor(call: dict[str, Any]) -> Any:
     named = call["operator"]
-    operator = next((one for one in REGISTRY.values() if named in one.names), None)
+    operator = next((o for o in REGISTRY.values() if named in (o.name, *o.names)), None)
     if operator is None:
         raise BadCallError(f"no operator is called {named!r}, they are {', '.join(REGISTRY)}")
     _refuse_unheard(operator, call)
     if not isinstance(call["materialize"], bool | None):
         raise BadCallError(f"materialize is {call['materialize']!r}, must be true, false or null")
-    operands = [_operand(operator, call, role, seed) for seed, role in enumerate(operator.inputs)]
+    operands = {
+        role: _operand(operator, call, role, seed) for seed, role in enumerate(operator.inputs)
+    }
     out = _array("out", call["out"], 0, 0) if call.get("out") is not None else None
-    chosen = {a.role: call[a.role] for a in operator.attributes if call.get(a.role) is not None}
+    chosen = {
+        a.role: _option(a, call[a.role])
+        for a in operator.attributes
+        if call.get(a.role) is not None
+    }
     return aclnn.executor(
-        operator.name, *operands, out=out, materialize=call["materialize"],
-        strategy=call["strategy"], **chosen,
+        form_of(operator).name, out=out, materialize=call["materialize"],
+        strategy=call["strategy"], **operands, **chosen,
     )  # fmt: skip
+
+
+def form_of(operator: Operator) -> Operator:
+    """The operator that has the functional form: for a variant with a number that with a tensor."""
+    owners = (o for o in REGISTRY.values() if o.number_form and o.number_form[1] == operator.name)
+    return operator if operator.functional else next(owners)
+
+
+def _option(attribute: Attribute, value: Any) -> Any:
+    """An option as its operator takes it: the command line has words for all but numbers."""
+    if not isinstance(value, str):
+        return value
+    try:
+        if attribute.kind in ("scalar", "float"):
+            return float(value)
+        if attribute.kind == "int" and not attribute.choices:
+            return int(value)
+        if attribute.kind == "ints":
+            return [int(word) for word in value.split(",") if word.strip()]
+        if attribute.kind == "bools":
+            return [truth_value(word.strip()) for word in value.split(",") if word.strip()]
+    except (ValueError, argparse.ArgumentTypeError):
+        kind = {"ints": "numbers with commas between them", "int": "a whole number"}
+        wanted = kind.get(attribute.kind, "a number")
+        raise BadCallError(f"{_flag(attribute.role)} is {value!r}, must be {wanted}") from None
+    return value
 
 
 def _refuse_unheard(operator: Operator, call: dict[str, Any]) -> None:
@@ -134,8 +169,13 @@ def _refuse_unheard(operator: Operator, call: dict[str, Any]) -> None:
 
 def _operand(operator: Operator, call: dict[str, Any], role: str, seed: int) -> Any:
     text = call.get(role)
+    if text is None and role in operator.optional:
+        return None
     if text is None:
         raise BadCallError(f"{operator.name}: {_flag(role)} is missing")
+    if role in operator.lists:
+        words = text if isinstance(text, list) else str(text).split()
+        return [_array(role, word, *operator.domain, seed=seed + n) for n, word in enumerate(words)]
     return _array(role, text, *operator.domain, seed=seed)
 
 

@@ -9,6 +9,7 @@ from typing import Any
 from aclnn.acl import products
 from aclnn.acl.constants import aclDataType
 from aclnn.calls.functional import signature
+from aclnn.cli.calls import form_of
 from aclnn.operators import REGISTRY, Operator
 from aclnn.operators.rules import TensorSpec
 
@@ -19,7 +20,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    chosen = [one for one in REGISTRY.values() if options.name in (None, *one.names)]
+    chosen = [one for one in REGISTRY.values() if options.name in (None, one.name, *one.names)]
     if not chosen:
         options.refuse(f"no operator is called {options.name!r}, they are {', '.join(REGISTRY)}")
     facts = [describe(operator) for operator in chosen]
@@ -35,7 +36,7 @@ def describe(operator: Operator) -> dict[str, Any]:
     return {
         "name": operator.name,
         "summary": operator.summary,
-        "functional": f"{operator.name}({signature(operator)})",
+        "functional": f"{form_of(operator).name}({signature(operator)})",
         "in_place": operator.in_place,
         "entries": [
             f"{item.name}GetWorkspaceSize({', '.join(p.name for p in item.parameters)})"

@@ -245,7 +245,7 @@ class Operator:
     def names(self) -> tuple[str, ...]:
         """What it is called, functional names first."""
         forms = [n for n in (self.name, self.in_place) if n and self.functional]
-        return (*forms, *[item.name for item in self.entries])
+        return tuple(dict.fromkeys((*forms, *[item.name for item in self.entries])))
 
     @property
     def kernel_operands(self) -> tuple[str, ...]:

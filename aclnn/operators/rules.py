@@ -328,7 +328,7 @@ def number_castable(scalar: str, result: Callable[[Call], aclDataType | None]) -
         source, target = call.scalars[scalar].dtype, result(call)
         if target == aclDataType.ACL_BOOL:
             target = aclDataType.ACL_INT64
-        if dtypes.can_cast(source, target):
+        if target is not None and dtypes.can_cast(source, target):
             return None
         return (
             f"{call.names[scalar]} has dtype {_name(source)}, which cannot be cast to the result's "
