@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
+from aclnn.acl.constants import ACLNN_ERR_PARAM_INVALID
 from aclnn.operators import Attribute, Entry, Operator, Parameter
 from aclnn.operators.declaration import REQUIRED
 
@@ -59,7 +60,15 @@ class _Form:
 
     def numbered(self) -> list[str]:
         """The rules as phase one checks them, in order."""
-        return [_filled(f"{number}. {text}.", "    ", " " * 7) for number, _, text in self.rules()]
+        return [
+            _filled(f"{number}. {text}{self.status(number)}.", "    ", " " * 7)
+            for number, _, text in self.rules()
+        ]
+
+    def status(self, number: int) -> str:
+        """What answers a call that breaks a rule, where that is not as of most."""
+        status = self.operator.rules[number - 1].status
+        return "" if status == ACLNN_ERR_PARAM_INVALID else f" ({int(status)})"
 
     def tensor(self, role: str, words: str) -> str:
         """What a tensor is, and what the rules ask of its dtype and shape."""
@@ -90,7 +99,7 @@ def _input_words(operator: Operator, role: str) -> str:
 def functional_doc(operator: Operator, name: str) -> str:
     """The docstring of ``aclnn.<name>``, in numpydoc style."""
     in_place = name == operator.in_place
-    tensors = operator.inputs if in_place else (*operator.inputs, "out")
+    tensors = operator.inputs if in_place else (*operator.inputs, *operator.outputs)
     form = _Form(operator, {r: r for r in (*tensors, *(a.role for a in operator.attributes))})
     changed = " It is overwritten by the result." if in_place else ""
     attributes = {attribute.role: attribute for attribute in operator.attributes}
@@ -100,8 +109,7 @@ def functional_doc(operator: Operator, name: str) -> str:
         for role in (*operator.positional, *_by_keyword(operator))
     ]  # fmt: skip
     if not in_place:
-        where = "Where the result goes; made if not given. It may overlap inputs in any way."
-        parameters.append(_defined("out : array, optional", form.tensor("out", where)))
+        parameters.append(_out(form))
     broken = (
         "With a message and a status: ACLNN_ERR_PARAM_INVALID (161002) if one of these is broken, "
         "in order:"
@@ -134,6 +142,17 @@ def _input(form: _Form, role: str, changed: str) -> str:
     return _defined(f"{role} : {kind}", f"{form.input(role)} Any strides.{changed}")
 
 
+def _out(form: _Form) -> str:
+    where = "Where the result goes; made if not given. It may overlap inputs in any way."
+    count = len(form.operator.outputs)
+    if count == 1:
+        return _defined("out : array, optional", form.tensor("out", where))
+    words = (
+        f"Where the {count} results go, None for one that is to be made. They may overlap inputs."
+    )
+    return _defined("out : tuple of array, optional", words)
+
+
 def _option(attribute: Attribute) -> str:
     if attribute.default is REQUIRED:
         kind = _PYTHON_KINDS.get(attribute.kind, attribute.kind)
@@ -146,6 +165,10 @@ def _option(attribute: Attribute) -> str:
 def _returned(operator: Operator, *, in_place: bool) -> str:
     if in_place:
         return _defined("array", f"`{operator.inputs[0]}` itself.")
+    if len(operator.outputs) > 1:
+        listed = ", ".join(operator.outputs)
+        words = f"{listed}: `out` if given, else new ones of the caller's kind."
+        return _defined("tuple of array", words)
     alike = (
         ""
         if operator.infer is not None
@@ -278,8 +301,8 @@ _TENSOR_OF = """\
 
 
 def _c_example(operator: Operator, item: Entry) -> list[str]:
-    """The functional form's example, through both phases."""
-    if not operator.example:
+    """The functional form's example, through both phases, where the result is like the input."""
+    if not operator.example or operator.infer is not None:
         return []
     call, result = operator.example
     given = _arguments(operator, call)
@@ -352,7 +375,7 @@ def _notes(
     told = [
         f"{operator.expression}.{chosen}",
         operator.notes,
-        f"{SOURCE} ({entries}). {_ACCURACY}",
+        f"{SOURCE}{f' ({entries})' if entries else ''}. {operator.accuracy or _ACCURACY}",
     ]
     return ["\n\n".join(_filled(words) for words in told if words)]
 

@@ -31,6 +31,12 @@ class Required:
 
 REQUIRED = Required()
 
+ROW_ACCURACY = (
+    "Float32 results lie within 1 ULP of the exact value, float16 and bfloat16 ones within 0.501; "
+    "what cancels does so in float64."
+)
+GRADIENT_ACCURACY = ROW_ACCURACY.replace("1 ULP", "2 ULP")
+
 # What a signature says, and what a parameter is called.
 PARAMETER_KINDS = {"in": "input", "out": "output", "tensors": "inputs"} | {
     kind: kind
@@ -173,6 +179,8 @@ class Operator:
         `TensorSpec`.  Rules are asked about such when dtypes are listed.
     example : pair of str, optional
         A call and what it prints, run as a test of the documentation.
+    accuracy : str
+        How near results lie to exact ones, where that is not as of pointwise operators.
     """
 
     name: str
@@ -199,6 +207,7 @@ class Operator:
     unlike: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     seealso: tuple[str, ...] = ()
     example: tuple[str, str] | None = None
+    accuracy: str = ""
 
     def __post_init__(self) -> None:
         known = {*self.inputs, *(a.role for a in self.attributes), *self.outputs}

@@ -9,7 +9,6 @@ from aclnn.acl.constants import aclDataType, aclFormat
 from aclnn.operators.declaration import Attribute, Operator, entry
 from aclnn.operators.lowering import FLOATING_NAMES, Lowering, graph_dtype
 from aclnn.operators.rules import (
-    FLOATING,
     Call,
     Rule,
     broadcast_shapes,
@@ -252,6 +251,11 @@ _ROUNDED = (
     "361001."
 )
 
+_ACCURACY = (
+    "Results lie within K·2⁻²⁴ of the product of magnitudes, K being how many products are summed "
+    "up, and half a unit of the last place."
+)
+
 matmul = Operator(
     name="matmul",
     summary="Matrix product, of batches too.",
@@ -283,6 +287,7 @@ matmul = Operator(
         "array([3., 7.], dtype=float32)",
     ),
     seealso=("mm", "bmm", "addmm"),
+    accuracy=_ACCURACY,
 )
 
 
@@ -313,6 +318,7 @@ def _of_rank(name: str, item: str, rank: int, summary: str, example: tuple[str, 
         lower=_lower("input", "mat2"),
         example=example,
         seealso=("matmul",),
+        accuracy=_ACCURACY,
     )
 
 
@@ -377,4 +383,5 @@ addmm = Operator(
         "array([[13.]], dtype=float32)",
     ),
     seealso=("matmul", "mm"),
+    accuracy=_ACCURACY,
 )

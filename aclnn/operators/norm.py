@@ -11,7 +11,14 @@ from aclnn.acl.constants import (
     ACLNN_ERR_PARAM_NULLPTR,
     aclDataType,
 )
-from aclnn.operators.declaration import REQUIRED, Attribute, Operator, entry
+from aclnn.operators.declaration import (
+    GRADIENT_ACCURACY,
+    REQUIRED,
+    ROW_ACCURACY,
+    Attribute,
+    Operator,
+    entry,
+)
 from aclnn.operators.lowering import Lowering
 from aclnn.operators.rules import (
     MAX_DIMS,
@@ -263,6 +270,7 @@ native_layer_norm = Operator(
         "array([-1.,  1.], dtype=float32)",
     ),
     seealso=("layer_norm", "native_layer_norm_backward"),
+    accuracy=ROW_ACCURACY,
 )
 
 layer_norm = Operator(
@@ -289,6 +297,7 @@ layer_norm = Operator(
         "array([-1.,  1.], dtype=float32)",
     ),
     seealso=("native_layer_norm",),
+    accuracy=ROW_ACCURACY,
 )
 
 
@@ -408,6 +417,7 @@ native_layer_norm_backward = Operator(
     ),
     infer=_infer_gradients,
     lower=_lower_gradients,
+    accuracy=GRADIENT_ACCURACY,
     seealso=("native_layer_norm",),
 )
 
@@ -505,6 +515,7 @@ native_rms_norm = Operator(
         "array([1., 2.], dtype=float32)",
     ),
     seealso=("rms_norm",),
+    accuracy=ROW_ACCURACY,
 )
 
 rms_norm = Operator(
@@ -535,4 +546,5 @@ rms_norm = Operator(
     lower=lambda lowering: _lower_rms_norm(lowering, "input", "weight", "eps"),
     example=("rms_norm(np.float32([3, -3]), (2,), eps=0.0)", "array([ 1., -1.], dtype=float32)"),
     seealso=("native_rms_norm",),
+    accuracy=ROW_ACCURACY,
 )

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from aclnn.acl import dtypes, products
 from aclnn.acl.constants import aclDataType
 from aclnn.graph.strides import contiguous_strides
-from aclnn.operators.declaration import Attribute, Operator, entry
+from aclnn.operators.declaration import ROW_ACCURACY, Attribute, Operator, entry
 from aclnn.operators.lowering import Lowering
 from aclnn.operators.rules import (
     FLOATING_AND_DOUBLE,
@@ -132,7 +132,7 @@ def _lower_sum(lowering: Lowering) -> Mapping[str, int]:
     return {"out": lowering.builder.view(value, shape, contiguous_strides(shape))}
 
 
-sum = Operator(  # noqa: A001
+sum = Operator(
     name="sum",
     summary="Sum over dimensions.",
     expression="Σ x over the elements along dim",
@@ -181,4 +181,5 @@ sum = Operator(  # noqa: A001
     infer=lambda call: {"out": (_result_dtype(call), _shape(call))},
     lower=_lower_sum,
     example=("sum(np.float32([[1, 2], [3, 4]]), 1)", "array([3., 7.], dtype=float32)"),
+    accuracy=ROW_ACCURACY,
 )

@@ -5,7 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from aclnn.acl.constants import aclDataType
-from aclnn.operators.declaration import REQUIRED, Attribute, Operator, entry
+from aclnn.operators.declaration import (
+    GRADIENT_ACCURACY,
+    REQUIRED,
+    ROW_ACCURACY,
+    Attribute,
+    Operator,
+    entry,
+)
 from aclnn.operators.lowering import Lowering
 from aclnn.operators.rules import (
     FLOATING_AND_DOUBLE,
@@ -76,6 +83,7 @@ softmax = Operator(
         "array([0.25, 0.25, 0.25, 0.25], dtype=float32)",
     ),
     seealso=("softmax_backward", "log_softmax"),
+    accuracy=ROW_ACCURACY,
 )
 
 log_softmax = Operator(
@@ -100,6 +108,7 @@ log_softmax = Operator(
         "array([-0.6931472, -0.6931472], dtype=float32)",
     ),
     seealso=("log_softmax_backward", "softmax"),
+    accuracy=ROW_ACCURACY,
 )
 
 softmax_backward = Operator(
@@ -123,6 +132,7 @@ softmax_backward = Operator(
     ),
     infer=_like_first,
     lower=_along_dim("softmax_backward", "grad_output", "output"),
+    accuracy=GRADIENT_ACCURACY,
     example=(
         "softmax_backward(np.float32([1, 0]), np.float32([0.5, 0.5]), 0)",
         "array([ 0.25, -0.25], dtype=float32)",
@@ -150,6 +160,7 @@ log_softmax_backward = Operator(
     ),
     infer=_like_first,
     lower=_along_dim("log_softmax_backward", "grad_output", "output"),
+    accuracy=GRADIENT_ACCURACY,
     example=(
         "log_softmax_backward(np.float32([1, 0]), np.float32([0, 0]), 0)",
         "array([ 0., -1.], dtype=float32)",

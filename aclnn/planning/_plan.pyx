@@ -517,7 +517,9 @@ cdef class Plan:
         self.workspace = workspace
         self.schedule = schedule
         self.packed = packed
-        self.workspace_size = workspace.size
+        self.is_aligned = schedule is not None and has_scratch(schedule)
+        # Callers may have a workspace of any alignment.
+        self.workspace_size = workspace.size + (WORKSPACE_ALIGNMENT - 1 if self.is_aligned else 0)
         self.steps = <const program_t *><size_t>packed.address if packed is not None else NULL
         self.n_inputs = n_inputs
         self.n_outputs = len(tensors) - n_inputs
@@ -555,14 +557,26 @@ cdef class Plan:
         return 0
 
     cdef int _leave_out(self, arguments) except -1:
-        """Keep which operands the steps take: absent ones, and outputs without elements, they do not.
-        """
+        """Keep which operands the steps take: no absent ones, and no outputs without elements."""
         cdef int index
         self.n_arguments = len(arguments)
         self.slots = <int *>zeroed(len(arguments), sizeof(int))
         for index, slot in enumerate(arguments):
             self.slots[index] = slot
         return 0
+
+
+cdef bint has_scratch(schedule):
+    """Whether a kernel has memory of its own."""
+    for step in schedule.steps:
+        for op in step.ops:
+            if op.scratch >= 0:
+                return True
+    return False
+
+
+cdef char *aligned(char *memory) noexcept nogil:
+    return memory + (-<Py_ssize_t><size_t>memory & (WORKSPACE_ALIGNMENT - 1))
 
 
 cdef void *zeroed(size_t count, size_t size) except NULL:
@@ -623,6 +637,8 @@ cdef int run_plan(Plan plan, char **addresses, char *workspace,
         for index in range(plan.n_arguments):
             taken[index] = addresses[plan.slots[index]]
         addresses = taken
+    if plan.is_aligned:
+        workspace = aligned(workspace)
     if stack_is_short(RUN_STACK):
         refuse_stack(RUN_STACK)
     if settings.observed:
@@ -706,7 +722,7 @@ cdef int run_with_own_workspace(Plan plan, char **addresses,
     memory = <char *>malloc(plan.workspace_size + WORKSPACE_ALIGNMENT)
     if memory == NULL:
         raise MemoryError(f"no memory for a workspace of {plan.workspace_size} bytes")
-    workspace = memory + (-<Py_ssize_t><size_t>memory & (WORKSPACE_ALIGNMENT - 1))
+    workspace = aligned(memory)
     try:
         run_plan(plan, addresses, workspace, numbers)
     finally:

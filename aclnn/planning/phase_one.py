@@ -397,6 +397,8 @@ def _inputs(
         for value, lies in zip(declared, row, strict=True)
         if lies == CROSSING
     }
+    if operator.lower is not None:
+        crossed |= _hidden_aliases(declared, overlaps)
     if not crossed:
         return values, lists, declared
     copies = {
@@ -407,6 +409,18 @@ def _inputs(
     values = {role: copies.get(value, value) for role, value in values.items()}
     lists = {role: tuple([copies.get(v, v) for v in found]) for role, found in lists.items()}
     return values, lists, [None if value in copies else value for value in declared]
+
+
+def _hidden_aliases(declared: Sequence[int | None], overlaps: Sequence[Sequence[int]]) -> set[int]:
+    """Inputs that an output takes the place of without being called their alias: one only is.
+
+    Pointwise operators have read all of their inputs' elements when they write one.
+    """
+    found: set[int] = set()
+    for row in overlaps:
+        alike = [v for v, lies in zip(declared, row, strict=True) if lies == SAME and v is not None]
+        found.update(alike[1:])
+    return found
 
 
 def _alias(
