@@ -13,9 +13,8 @@ the plain loop in double.
 This file is compiled once per instruction set, each time into a module of its own.
 """
 
-from libc.stdint cimport int8_t, int64_t, uint8_t, uintptr_t
+from libc.stdint cimport int8_t, int64_t, uint8_t, uintptr_t  # no-cython-lint: as below
 from libc.stdlib cimport calloc, free
-from libc.string cimport memcpy, memset
 
 cimport aclnn.kernels.formulas as formulas  # no-cython-lint: what is included needs it
 from aclnn.kernels.cast cimport cast_state, cast_tile
@@ -50,7 +49,6 @@ from aclnn.kernels.lane cimport (
     SINGLE,
     UNKNOWN,
     hints_t,
-    kind_t,
     lane_form_of,
     lane_form_t,
     lane_loop,
@@ -90,22 +88,23 @@ cdef void compute_tile(const tile_view *views, ptrdiff_t rows, ptrdiff_t cols, c
                        const void *params, void *scratch, int flags) noexcept nogil:
     cdef hints_t hints
     hints.zeros, hints.outside = UNKNOWN, 0
+    if rows > 1 and any_column_dense(views, <const compute_state *>state):
+        compute_transposed(views, rows, cols, <const compute_state *>state, params, &hints, flags,
+                           compute_rows)
+        return
     compute_rows(views, rows, cols, <const compute_state *>state, params, &hints, flags)
 
 
 cdef void compute_rows(const tile_view *views, ptrdiff_t rows, ptrdiff_t cols,
                        const compute_state *state, const void *params, hints_t *hints,
                        int flags) noexcept nogil:
-    """Go through a tile by blocks; where an input is transposed, by parts that are turned first."""
+    """Go through a tile, or a part of one that was transposed first, by blocks."""
     cdef block_t block
     cdef ptrdiff_t high, wide
     cdef picked_t picked
     cdef copies_t copies
     cdef staging_t staging
     cdef const tile_view *out = &views[state.n_inputs]
-    if rows > 1 and any_column_dense(views, state):
-        compute_transposed(views, rows, cols, state, params, hints, flags, compute_rows)
-        return
     if rows > 1 and one_row(views, state.n_inputs + 1, cols):
         cols *= rows
         rows = 1
@@ -165,9 +164,9 @@ cdef void prepare_params(void *params, const void *state, const kernel_number *n
     """The numbers, and what loops by lanes make of them."""
     cdef params_t *prepared = <params_t *>params
     cdef const compute_state *made_for = <const compute_state *>state
-    cdef int given = min(n_numbers, <int>PARAMS_NUMBERS)
-    memset(prepared.p, 0, sizeof(prepared.p))
-    memcpy(prepared.p, numbers, given * sizeof(kernel_number))
+    cdef int k
+    for k in range(PARAMS_NUMBERS):
+        prepared.p[k] = numbers[k].real if k < n_numbers else 0
     made_for.prepare(prepared, made_for.kind)
 
 
@@ -206,7 +205,26 @@ include "formula_loops.pxi"
 LANE_KINDS = {"float32": SINGLE, "float16": HALF, "bfloat16": BFLOAT}
 
 # Nanoseconds that an element takes, in cache, of float32 operands: as measured, roughly.
-COSTS = dict.fromkeys(_formula_numbers, 1.0)
+COSTS = {
+    name: cost
+    for cost, names in {
+        0.15: "adds subs rsubs muls divs neg abs square reciprocal floor ceil clamp relu threshold "
+              "logical_not",
+        0.2: "add sub rsub mul div sqrt maximum minimum relu_backward threshold_backward where "
+             "fill eq ne lt le gt ge logical_and logical_or logical_xor "
+             "leaky_relu leaky_relu_backward hardshrink hardshrink_backward",
+        0.7: "elu elu_backward gelu gelu_backward logit logit_backward",
+        1.0: "elu_backward_result gelu_tanh gelu_backward_tanh exp exp2 log log2 log10 rsqrt "
+             "sigmoid_backward tanh_backward",
+        1.5: "expm1 log1p sigmoid",
+        2.5: "tanh silu swiglu swiglu_backward_b",
+        3.0: "silu_backward swiglu_backward_a",
+        7.0: "erf rpows",
+        9.0: "sin cos",
+        11.0: "pow pows",
+    }.items()
+    for name in names.split()
+}
 COPY_COST, CAST_COST = 0.1, 0.2
 
 ITEM_SIZES = {dtype.name: dtype.itemsize for dtype in dtypes.NUMPY.values()}
@@ -412,8 +430,8 @@ def formula_names():
     return tuple(_formula_numbers)
 
 
-# Formulas that move elements, all but the first of which have one dtype: the dtypes that stand for it,
-# by its size, so that every bit is kept, of NaNs too; and what these are computed in, which holds them.
+# Formulas that move elements, and the dtypes that stand for theirs, by size, so that every bit is
+# kept, of NaNs too. The first operand chooses.
 MOVES = {"where"}
 STAND_INS = {1: "uint8", 2: "uint16", 4: "float32", 8: "float64", 16: "complex128"}
 
@@ -448,11 +466,12 @@ def compute_kernel(str formula, tuple in_dtypes, str out_dtype, str result_dtype
     cdef KernelRef ref
     if len(in_dtypes) != row.n_inputs:
         raise ValueError(f"{formula} takes {row.n_inputs} inputs, {len(in_dtypes)} dtypes given")
-    itemsizes = tuple(item_size(dtype) for dtype in (*in_dtypes, out_dtype, result))
+    itemsizes = tuple([item_size(dtype) for dtype in (*in_dtypes, out_dtype, result)])
     stages = [",".join(in_dtypes), *([reads] if reads else ()), *dict.fromkeys((result, out_dtype))]
     ref = new_ref(f"{formula}[{'->'.join(stages)}]", itemsizes[:-1], compute_tile,
                   sizeof(compute_state), COSTS[formula])
-    if formula in MOVES and {*in_dtypes[1:], result, wanted} == {out_dtype}:
+    if (formula in MOVES and {*in_dtypes[1:], result} == {out_dtype}
+            and reads in (None, out_dtype)):
         stand_in = STAND_INS[itemsizes[-1]]
         in_dtypes = (in_dtypes[0], *[stand_in] * (row.n_inputs - 1))
         out_dtype = result = stand_in
@@ -465,7 +484,8 @@ cdef int set_compute(KernelRef ref, const formula_t *row, tuple in_dtypes, str o
                      str result, str reads, str formula) except -1:
     cdef compute_state *state = <compute_state *>ref.memory
     cdef bint alike = {*in_dtypes} == {result}
-    cdef bint lanes = row.lanes.loops != NULL and result in LANE_KINDS and reads == "float32"
+    cdef bint lanes = (reads == "float32"
+                       and lane_loop_of(row.lanes.loops, alike, result) != NULL)
     cdef number_type computed = IN_FLOAT if lanes else number_type_of(row, result, reads, alike)
     cdef bint own_form = computed == IN_FLOAT and result in HALVES and not row.exact
     cdef int k
@@ -480,14 +500,13 @@ cdef int set_compute(KernelRef ref, const formula_t *row, tuple in_dtypes, str o
     set_cast(&state.cast, result, out_dtype)
     state.loop = loop_of(row, computed, own_form, result)
     if state.loop == NULL and not lanes:
-        raise ValueError(f"{formula} is not computed in {DTYPE_OF[computed]}, which {reads} is read as")
+        raise ValueError(f"{formula} is not computed in {DTYPE_OF[computed]}, as {reads} would be")
     ref.numbers = "whole" if computed == IN_WHOLE else "real"
     # A loop for halves could store the other kind too, but that hardly occurs.
     state.stores = state.cast.copy or (
         lanes and out_dtype in LANE_KINDS and "float32" in (result, out_dtype))
     if lanes:
-        set_lanes(state, row, alike, LANE_KINDS[result],
-                  LANE_KINDS.get(out_dtype, LANE_KINDS[result]))
+        set_lanes(state, row, alike, result, out_dtype)
         state.store_exact = storer(result, <const unaligned_double *>NULL)
         if state.prepare != NULL:
             ref.prepare, ref.params_size = <size_t>prepare_params, sizeof(params_t)
@@ -537,23 +556,30 @@ cdef int set_input(compute_state *state, int k, str dtype, str reads,
     return 0
 
 
-cdef void set_lanes(compute_state *state, const formula_t *row, bint all_alike, kind_t rounded,
-                    kind_t stored) noexcept:
+cdef int set_lanes(compute_state *state, const formula_t *row, bint all_alike, str result,
+                   str out_dtype) except -1:
     state.all_alike = all_alike
-    state.kind = rounded if all_alike else SINGLE
-    state.lanes = lane_loop_of(row.lanes.loops, state.kind, rounded)
+    state.rounded = LANE_KINDS[result]
+    state.stored = LANE_KINDS.get(out_dtype, state.rounded)
+    state.kind = state.rounded if all_alike else SINGLE
+    state.lanes = lane_loop_of(row.lanes.loops, all_alike, result)
     state.read_size = state.result_size if all_alike else sizeof(float)
-    state.rounded, state.stored = rounded, stored
     state.prepare, state.mark = row.lanes.prepare, row.lanes.mark
+    if state.rounded == SINGLE and row.lanes.mark_singles != NULL:
+        state.mark = row.lanes.mark_singles
     state.exact = row.in_double
+    return 0
 
 
-cdef lane_loop lane_loop_of(const lane_loops_t *loops, kind_t read, kind_t rounded) noexcept:
-    if rounded == SINGLE:
+cdef lane_loop lane_loop_of(const lane_loops_t *loops, bint all_alike, str result) except? NULL:
+    """For inputs that all have the result's dtype, or are read as floats; NULL: there is none."""
+    if loops == NULL or result not in LANE_KINDS:
+        return NULL
+    if result == "float32":
         return loops.single
-    if rounded == HALF:
-        return loops.half if read == HALF else loops.to_half
-    return loops.bfloat if read == BFLOAT else loops.to_bfloat
+    if result == "float16":
+        return loops.half if all_alike else loops.to_half
+    return loops.bfloat if all_alike else loops.to_bfloat
 
 
 def cast_kernel(str src, str dst):
@@ -636,7 +662,7 @@ def run(KernelRef ref, inputs, output, Py_ssize_t rows, Py_ssize_t cols, scalars
     cdef int k
     operands = [*inputs, output]
     if ref.fn == 0 or len(operands) != len(ref.itemsizes):
-        raise ValueError(f"takes a kernel that was made, and as many operands: {len(operands)} given")
+        raise ValueError(f"takes a kernel that was made, and its operands: {len(operands)} given")
     if len(scalars) > MOST_NUMBERS:
         raise ValueError(f"takes at most {MOST_NUMBERS} scalars, {len(scalars)} given")
     for k in range(len(operands)):

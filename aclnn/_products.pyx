@@ -237,7 +237,8 @@ def blas_can_read(shape, strides, itemsize):
     return bool(as_operand(&matrix, itemsize, &operand))
 
 
-def product_kernel(tuple in_dtypes, str out_dtype, *, tuple batch_shape=(), m, n, k, strides=None,
+def product_kernel(tuple in_dtypes not None, str out_dtype not None, *,
+                   tuple batch_shape not None=(), m, n, k, strides=None,
                    bint scaled=False, bint round_inputs_to_half=False):
     """The kernel of out = beta*c + alpha*(a@b) for these dtypes, shapes and strides.
 
@@ -325,7 +326,7 @@ cdef int set_state(ProductKernelRef ref, tuple in_dtypes, str out_dtype, bint wi
 
 # --- For tests ------------------------------------------------------------------------------------
 
-def run(ProductKernelRef ref, operands, numbers=(), ptrdiff_t chunks=1, chunk=None):
+def run(ProductKernelRef ref not None, operands, numbers=(), ptrdiff_t chunks=1, chunk=None):
     """Run a kernel, one chunk after the other, for tests.
 
     Parameters

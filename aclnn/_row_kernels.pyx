@@ -380,7 +380,8 @@ cdef RowKernelRef new_ref(str name, tuple in_dtypes, tuple out_dtypes, double co
     return ref
 
 
-def row_kernel(str name, tuple in_dtypes, tuple out_dtypes, *, str result_dtype=None,
+def row_kernel(str name not None, tuple in_dtypes not None, tuple out_dtypes not None, *,
+               str result_dtype=None,
                present=None):
     """The kernel of an operation on rows, for these dtypes and operands.
 
@@ -450,7 +451,7 @@ cdef RowKernelRef whole_kernel(str title, tuple in_dtypes, tuple out_dtypes):
     return ref
 
 
-cdef RowKernelRef floating_kernel(str name, str title, list inputs, tuple in_dtypes, list outputs,
+cdef RowKernelRef floating_kernel(str name, str title, tuple inputs, tuple in_dtypes, tuple outputs,
                                   tuple out_dtypes, str result_dtype):
     cdef str computed = computed_dtype(inputs, in_dtypes, outputs, out_dtypes, result_dtype)
     cdef RowKernelRef ref = new_ref(title, in_dtypes, out_dtypes, KERNELS[name].cost, row_tile,
@@ -472,12 +473,12 @@ cdef RowKernelRef floating_kernel(str name, str title, list inputs, tuple in_dty
     return ref
 
 
-cdef bint is_bias_gradient(list inputs, list outputs):
+cdef bint is_bias_gradient(tuple inputs, tuple outputs):
     """dbias alone is the gradient's sum."""
     return len(inputs) == 1 and outputs[0].name == "dbias"
 
 
-cdef str computed_dtype(list inputs, tuple in_dtypes, list outputs, tuple out_dtypes,
+cdef str computed_dtype(tuple inputs, tuple in_dtypes, tuple outputs, tuple out_dtypes,
                         str result_dtype):
     """What inputs and output have in common, and can be read and written as it is; else double."""
     found = {dtype for o, dtype in zip(inputs, in_dtypes) if o.role == "input"}
@@ -531,7 +532,7 @@ cdef int set_output(output_t *out, int view, str dtype, str computed, str result
     return 0
 
 
-def run(RowKernelRef ref, inputs, outputs, Py_ssize_t rows, Py_ssize_t cols, numbers=(),
+def run(RowKernelRef ref not None, inputs, outputs, Py_ssize_t rows, Py_ssize_t cols, numbers=(),
         int flags=0):
     """Run a kernel on one tile, for tests.
 

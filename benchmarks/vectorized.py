@@ -18,16 +18,21 @@ from pathlib import Path
 ROOT = Path(__file__).parent.parent
 SOURCE = ROOT / "build" / "cython" / "aclnn" / "_kernels.c"
 sys.path.insert(0, str(ROOT))
-from setup import COMMON_FLAGS, INCLUDES, formulas, kernel_variants  # noqa: E402
+from setup import COMMON_FLAGS, INCLUDES, functions, kernel_variants  # noqa: E402
 
 FOLDERS = [*INCLUDES, sysconfig.get_paths()["include"]]
 FLAGS = [*COMMON_FLAGS, "-fPIC", *(f"-I{folder}" for folder in FOLDERS)]
-FUNCTION = re.compile(r"static void (?:__pyx_fuse_\d)?__pyx_f_5aclnn_8_kernels_(\w+)\(.* \{$")
+FUNCTION = re.compile(r"static void __pyx_f_5aclnn_8_kernels_(\w+_in_\w+)\(.* \{$")
+# What no instruction set has, or what functions of the C library compute one by one.
+ELEMENT_BY_ELEMENT = re.compile(
+    r"(div|divs|pow|pows|rpows)_(whole_)?in_|\w+_complex_in_|(erf|sin|cos|pow|pows|rpows)_in_|"
+    r"(exp|exp2|expm1|log|log2|log10|log1p|sin|tanh|sigmoid|silu|silu_backward|swiglu|swiglu_backward_[ab])_f64_in_"
+)
 REPORT = re.compile(r"_kernels\.c:(\d+):\d+: optimized: loop vectorized")
 
 
 def bodies(lines):
-    """First and last line of every loop, those of fused types more than once."""
+    """First and last line of every loop."""
     begins = [
         (number, found[1])
         for number, line in enumerate(lines, 1)
@@ -52,7 +57,9 @@ def main():
     variants = kernel_variants()
     chosen = sys.argv[1:] or list(variants)
     found = {isa: reported(variants[isa]) for isa in chosen}
-    wanted, seen, whole = {f.name for f in formulas()}, set(), True
+    wanted = {loop["name"] for function in functions() for loop in function.loops()}
+    wanted = {name for name in wanted if not ELEMENT_BY_ELEMENT.match(name)}
+    seen, whole = set(), True
     for name, first, last in bodies(SOURCE.read_text(encoding="utf-8").splitlines()):
         if name not in wanted:
             continue

@@ -122,6 +122,8 @@ class Node:
                   they say so
     converts      (Compute) whether it reads and writes other dtypes than it was built with: casts
                   may become part of loads and stores; opaque nodes do not unless they say so
+    loads, stores (Compute) names of the dtypes that it converts from, and to; all where absent
+    in_place      (opaque) places of the inputs that its result may be written over
     reads         (Compute) the dtype that the kernel converts operands to before it computes
     result_dtype  (Compute) results are rounded to it before they become of the output's
     params        (Compute) numbers that the kernel takes: constants, or `Argument`
@@ -217,6 +219,14 @@ class Node:
     def converts(self) -> bool:
         """Whether the node reads and writes other dtypes than it was built with."""
         return self.kind == "Compute" and self.attr("converts", self.domain != "opaque")
+
+    def can_load(self, dtype: DType) -> bool:
+        """Whether it reads a dtype instead of one that it was built with."""
+        return self.converts and dtype.name in self.attr("loads", (dtype.name,))
+
+    def can_store(self, dtype: DType) -> bool:
+        """Whether it writes a dtype instead of one that it was built with."""
+        return self.converts and dtype.name in self.attr("stores", (dtype.name,))
 
 
 def root_of(values: Mapping[int, Value], id: int) -> Value:

@@ -214,6 +214,8 @@ def restrided(
     ((1, 4), 12)
     """
     dense = contiguous_strides(shape)
+    if strides == dense:
+        return view_strides, view_offset
     start, offset, rest = [], 0, view_offset
     for size, old, new in zip(shape, dense, strides, strict=True):
         index, rest = divmod(rest, old) if size > 1 else (0, rest)

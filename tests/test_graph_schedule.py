@@ -690,7 +690,6 @@ X, TILE, OP = (*STEP, "operands", 0), (*STEP, "operands", 1), (*STEP, "ops", 0)
         ((*TILE, "strides"), [513, 4], "f+f_cast, f: offset is 0: it reaches from byte 0 to"),
         ((*TILE, "strides"), [512, -4], "f+f_cast, f: offset is 0: it reaches from byte -508 to"),
         ((*OP, "operands"), [], "f+f_cast, f: operands is (): a kernel takes at least 1"),
-        ((*OP, "operands"), [0] * 9, "f+f_cast, f: operands is (0, 0, 0, 0, 0, 0, 0, 0, 0): a k"),
         ((*OP, "operands"), [0, 3], "f+f_cast, f: operands is (0, 3): they are places among 3"),
         ((*OP, "operands"), [-1, 1], "steps[0].ops[0].operands[0] is -1, must be at least 0"),
         ((*OP, "flags"), 16, "steps[0].ops[0].flags is 16, must be at most 15"),

@@ -251,12 +251,12 @@ def test_inputs_and_outputs_of_two_sizes_at_the_same_address(kinds):
     same_bits(out, wanted)
 
 
-def computed(level, formula, operands, scalars, dtype=None):
+def computed(level, formula, operands, scalars, dtype=None, rounded_to=None):
     """One run of a kernel over operands, all at once, into their dtype or another."""
     kernels = isa.kernels(level)
     dtype = operands[0].dtype if dtype is None else dtype
     names = tuple(operand.dtype.name for operand in operands)
-    ref = kernels.compute_kernel(formula, names, dtype.name)
+    ref = kernels.compute_kernel(formula, names, dtype.name, rounded_to)
     out = np.empty(operands[0].size, dtype)
     places = [(a.ctypes.data, 0, a.itemsize) for a in (*operands, out)]
     kernels.run(ref, places[:-1], places[-1], 1, out.size, scalars)
@@ -479,6 +479,101 @@ def test_every_element_is_written_and_no_other(formula, dtype):
             same_bits(out[start : start + n], whole[start : start + n])
             assert (out[:start] == -7).all(), (level, n)
             assert (out[start + n :] == -7).all(), (level, n)
+
+
+# Signaling NaNs of either sign, a quiet one; and the same, quiet.
+NANS = {
+    "float16": ([0x7C01, 0xFD55, 0x7E11], [0x7E01, 0xFF55, 0x7E11]),
+    "bfloat16": ([0x7F81, 0xFF95, 0x7FC1], [0x7FC1, 0xFFD5, 0x7FC1]),
+    "float32": ([0x7F800001, 0xFFA12345, 0x7FC00011], [0x7FC00001, 0xFFE12345, 0x7FC00011]),
+}
+
+
+@pytest.mark.parametrize("count", [3, 600, 20_000])
+@pytest.mark.parametrize("dtype", DTYPES, ids=lambda d: d.name)
+def test_gradients_that_are_nans(dtype, count):
+    """hardshrink's keep their bits, leaky ReLU's the payload; halves, which are converted, get quiet."""
+    given, quiet = (np.array(nans, f"u{dtype.itemsize}").view(dtype) for nans in NANS[dtype.name])
+    g, x = np.resize(given, count), np.ones(count, dtype)
+    kept = g if dtype == FLOAT32 else np.resize(quiet, count)
+    for level in isa.available():
+        same_bits(computed(level, "hardshrink_backward", [g, x], (0.5,)), g)
+        zeros = computed(level, "hardshrink_backward", [g, np.zeros_like(x)], (0.5,))
+        same_bits(zeros, np.zeros_like(x))
+        for slope in (0.01, 0.5):
+            same_bits(computed(level, "leaky_relu_backward", [g, x], (slope,)), kept)
+
+
+def test_nans_of_bfloat16_become_float32_as_they_are():
+    g, x = np.array(NANS["bfloat16"][0], np.uint16).view(BFLOAT16), np.ones(3, BFLOAT16)
+    for level in isa.available():
+        out = computed(level, "hardshrink_backward", [g, x], (0.5,), FLOAT32, "bfloat16")
+        np.testing.assert_array_equal(bits(out), bits(g).astype(np.uint32) << 16)
+
+
+def moved(array, by):
+    """A copy that begins `by` bytes behind a multiple of 64."""
+    room = np.empty(array.nbytes + 128, np.uint8)
+    start = -room.ctypes.data % 64 + by
+    copy = room[start : start + array.nbytes].view(array.dtype).reshape(array.shape)
+    copy[...] = array
+    return copy
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+@pytest.mark.parametrize("formula", SCALARS)
+def test_elements_at_any_address(formula, dtype):
+    """Where that is undefined, only a build with UBSan fails: `make sanitize`."""
+    rng = np.random.default_rng(31)
+    scalars = SCALARS[formula][0]
+    shape = 40, 130
+    n_inputs = 1 + ("_backward" in formula)
+    for kinds in [(dtype,) * n_inputs, (np.dtype(np.int32),) + (dtype,) * (n_inputs - 1)]:
+        operands = [(rng.random(shape) * 3).astype(kind) for kind in kinds]
+        operands[0].flat[::97] = np.inf if kinds[0] == dtype else 2**31 - 1
+        for level in isa.available():
+            kernels = isa.kernels(level)
+            for target in (dtype, np.dtype(np.float64), np.dtype(np.complex64)):
+                names = tuple(kind.name for kind in kinds)
+                ref = kernels.compute_kernel(formula, names, target.name, dtype.name)
+                results = []
+                for by in (0, 1, 2, 3):
+                    out = moved(np.zeros(shape, target), by)
+                    straight, turned = ([moved(m, by) for m in operands],
+                                        [moved(m.T, by) for m in operands])  # fmt: skip
+                    for places in (
+                        [(m.ctypes.data, *m.strides) for m in straight],
+                        [(m.ctypes.data, *m.strides[::-1]) for m in turned],
+                    ):
+                        kernels.run(ref, places, (out.ctypes.data, *out.strides), *shape, scalars)
+                        results.append(out.tobytes())
+                assert len(set(results)) == 1, (level, target)
+
+
+@pytest.mark.parametrize("target", [*DTYPES, np.dtype(np.float64), np.dtype(np.int64)], ids=str)
+def test_casts_and_copies_at_any_address(target):
+    rng = np.random.default_rng(32)
+    for kind in (*DTYPES, np.dtype(np.float64), np.dtype(np.int16), np.dtype(np.int64)):
+        if target.kind == "i" and kind != target:
+            continue
+        x = (rng.random((30, 70)) * 9).astype(kind)
+        for level in isa.available():
+            kernels = isa.kernels(level)
+            ref = kernels.cast_kernel(kind.name, target.name)
+            results = []
+            for by in (0, 1, 3):
+                source, turned = moved(x, by), moved(x.T, by)
+                out = moved(np.zeros(x.shape, target), by)
+                for place in (
+                    (source.ctypes.data, *source.strides),
+                    (turned.ctypes.data, *turned.strides[::-1]),
+                ):
+                    for flags in (0, STREAMED):
+                        kernels.run(
+                            ref, [place], (out.ctypes.data, *out.strides), *x.shape, (), flags
+                        )
+                        results.append(out.tobytes())
+            assert len(set(results)) == 1, (level, kind)
 
 
 STREAMED = abi.TILE_PREFETCH_NEAR | abi.TILE_PREFETCH_FAR | abi.TILE_STREAM

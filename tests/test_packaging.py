@@ -50,16 +50,18 @@ def test_loops_are_made_from_signatures(setup_in, tmp_path):
         "cdef inline double sum_f64(double a, double b, const double *p) noexcept nogil:\n"
     )
     twice, both, wide = setup_in["formulas"]()
-    assert (twice.name, twice.elements) == ("twice", ["a[i]"])
+    assert (twice.name, twice.elements("float")) == ("twice", "<float>a[i]")
     assert (twice.in_float, twice.in_double, twice.in_float64) == (
-        "twice[float]", "twice[double]", "NULL",
+        "twice_in_float", "twice_in_double", "NULL",
     )  # fmt: skip
-    assert (both.in_float, both.in_double, both.in_float64) == ("NULL", "sum", "sum_f64")
-    assert both.elements == wide.elements == ["a[i]", "b[i]"]
+    assert (both.in_float, both.in_double, both.in_float64) == (
+        "NULL", "sum_in_double", "sum_f64_in_double",
+    )  # fmt: skip
+    assert both.elements("double") == wide.elements("double") == "<double>a[i], <double>b[i]"
     shutil.copy(ROOT / "aclnn" / "kernels" / "formula_loops.pxi.in", page.parent)
     setup_in["write_loops"]()
     made = (tmp_path / "build" / "cython" / "formula_loops.pxi").read_text()
-    assert 'add("sum", 2, NULL, sum, sum_f64)' in made
+    assert 'add("sum", 2, NULL, sum_in_double, sum_f64_in_double)' in made
     assert 'add("sum_f64"' not in made
     with page.open("a") as text:
         text.write(

@@ -181,7 +181,7 @@ def test_executors_that_cannot_run_have_a_report():
 def test_names_are_escaped():
     from aclnn.graph.views import svg
 
-    assert svg._hover("a < b", "", 'x"y').startswith('<g data-names="x&quot;y"><title>a &lt; b')
+    assert svg.hover("a < b", "", 'x"y').startswith('<g data-names="x&quot;y"><title>a &lt; b')
 
 
 def test_edges_know_what_they_carry():

@@ -62,7 +62,7 @@ def test_executors_graphs_plans_and_passes_draw_themselves():
 def test_passes_of_executors_are_a_tuple():
     ex = small_executor()
     assert isinstance(ex.passes, tuple)
-    assert ex.passes[0].name == "elide"
+    assert ex.passes[0].name == "tidy"
     assert ex.passes.as_built is ex.graph_as_built
     assert ex.passes[-1].graph == ex.passes.graph == ex.graph
     assert PassResult.from_json(ex.passes.to_json()) == ex.passes

@@ -227,6 +227,7 @@ cdef class EntryHandle:
         """Check for null arguments and take the call apart."""
         cdef aclOpExecutor executor = new_executor()
         cdef int index, kind, slot, n_inputs
+        cdef bint deep = False
         cdef object switches = None
         self.refuse_null(arguments)
         n_inputs = self.count_inputs(arguments)
@@ -252,7 +253,7 @@ cdef class EntryHandle:
             elif kind == FLOAT:
                 self.read_float(executor, index, slot, value)
             else:
-                self.read_tensors(executor, kind, slot, value)
+                deep |= self.read_tensors(executor, kind, slot, value)
         if switches is None:
             executor.switches = self.fixed_switches
             executor.request.switches = self.fixed_code
@@ -262,7 +263,8 @@ cdef class EntryHandle:
         if self.handle.is_variadic:
             self.name_list(executor)
         executor.order = self.order_of(n_inputs) if self.handle.is_variadic else self.own_order
-        self.refuse_rank(executor)
+        if deep:
+            self.refuse_rank(executor)
         return executor
 
     cdef int count_inputs(self, PyObject **arguments) except -1:
@@ -320,30 +322,29 @@ cdef class EntryHandle:
         return (*inputs, *outputs)
 
     cdef int read_tensors(self, aclOpExecutor executor, int kind, int slot, object value) except -1:
+        """Take a tensor, or a list; whether any has more dimensions than plans can have."""
         cdef int place
+        cdef bint deep = False
         if value is None:  # which may be
             return 0
-        if kind == OUTPUT:
-            return self.read_tensor(executor, executor.request.n_inputs + slot, <aclTensor>value)
         if kind == LIST:
             for place, tensor in enumerate((<aclTensorList>value).items):
                 self.read_tensor(executor, slot + place, <aclTensor>tensor)
-            return 0
-        self.read_tensor(executor, slot, <aclTensor>value)
+                deep |= (<aclTensor>tensor).ndim > MAX_DIMS
+            return deep
+        if kind == OUTPUT:
+            self.read_tensor(executor, executor.request.n_inputs + slot, <aclTensor>value)
+        else:
+            self.read_tensor(executor, slot, <aclTensor>value)
         if kind == INOUT:
             for found in self.own_order:
                 if found[0] == slot:
                     self.read_tensor(executor, found[1], <aclTensor>value)
-        return 0
+        return (<aclTensor>value).ndim > MAX_DIMS
 
     cdef int refuse_rank(self, aclOpExecutor executor) except -1:
         """Check the rules for tensors of more dimensions than plans can have: an earlier one may be
         broken too, and most operators have a rule about dimensions."""
-        for tensor in executor.bound:
-            if tensor is not None and (<aclTensor>tensor).ndim > MAX_DIMS:
-                break
-        else:
-            return 0
         from aclnn.planning import phase_one, settings
 
         operands = []
@@ -351,7 +352,8 @@ cdef class EntryHandle:
             operands.append(None if tensor is None else describe_tensor(tensor))
         asked = phase_one.Request(
             self.handle.operator, operands, executor.request.n_inputs,
-            number_facts(&executor.request), executor.scalar_texts, executor.switches, self.names)
+            number_facts(&executor.request), executor.scalar_texts, executor.switches, self.names,
+            frozenset())
         phase_one.check_call(asked, settings.get_soc_version())
         for name, tensor in zip(executor.names, executor.bound):
             if tensor is not None and (<aclTensor>tensor).ndim > MAX_DIMS:
@@ -362,7 +364,10 @@ cdef class EntryHandle:
         """Null arguments come first, whatever else is wrong."""
         cdef int index, foreign = -1
         for index in range(self.n_parameters):
-            value, wanted = <object>arguments[index], self.objects[index]
+            value = <object>arguments[index]
+            if self.is_alive(index, value):
+                continue
+            wanted = self.objects[index]
             if value is None:
                 if not self.nullable[index] and (wanted is not None
                                                  or self.switch_kinds[index] == "str"):
@@ -381,6 +386,15 @@ cdef class EntryHandle:
             wanted = self.objects[foreign].__name__
             self.refuse(foreign, type(<object>arguments[foreign]).__name__, f"an {wanted}")
         return 0
+
+    cdef bint is_alive(self, int index, object value) noexcept:
+        """Whether an argument is a tensor or a scalar that may be used: what most are."""
+        cdef int kind = self.kinds[index]
+        if kind == SCALAR:
+            return type(value) is aclScalar and not (<aclScalar>value).destroyed
+        if kind == INPUT or kind == OUTPUT or kind == INOUT:
+            return type(value) is aclTensor and not (<aclTensor>value).destroyed
+        return False
 
     cdef int refuse_dead(self, int index, aclTensorList listed) except -1:
         for place, tensor in enumerate(listed.items):

@@ -9,29 +9,33 @@ class FunctionalHandle:
     name: str
     names: dict[str, str]
     number_form: FunctionalHandle | None
+    outputs: tuple[str, ...]
     def __init__(
         self,
         handle: OperatorHandle,
         name: str,
         parameters: Sequence[str],
         n_positional: int,
+        n_required: int,
         find: Callable[[str], FunctionalHandle],
     ) -> None: ...
     def function(self, module: str, doc: str) -> Callable[..., Any]: ...
+    def take_numbers_by(self, other: FunctionalHandle, slot: int) -> None: ...
     def call(
         self,
-        operands: Sequence[Any],
-        out: Any,
+        inputs: Sequence[Any],
+        outputs: Sequence[Any],
         numbers: Sequence[Any],
         switches: Sequence[Any] | None,
-    ) -> Any: ...
+    ) -> list[Any]: ...
     def bind(
         self,
-        operands: Sequence[Any],
-        out: Any,
+        inputs: Sequence[Any],
+        outputs: Sequence[Any],
         numbers: Sequence[Any],
         switches: tuple[object, ...] | None,
-        arrays_of_caller: Any,
+        arrays_of_caller: Sequence[Any],
+        outputs_of_caller: Sequence[Any],
         materialize: bool | None = None,
         strategy: int | None = None,
     ) -> aclOpExecutor: ...

@@ -263,6 +263,7 @@ cdef class FunctionalHandle:
         request.operator_id = self.handle.id
         request.n_inputs, request.n_outputs = self.handle.n_inputs, self.handle.n_outputs
         request.materialize = request.strategy = INHERIT
+        request.makes_absent = True
         request.n_numbers = self.handle.n_scalars
         for index in range(self.handle.n_scalars):
             if given[NUMBERS + index] == NULL:
@@ -314,6 +315,7 @@ cdef class FunctionalHandle:
                 read_or_refuse(executor.names[index], array, &executor.request.operands[index])
         executor.request.operator_id = self.handle.id
         executor.request.materialize = executor.request.strategy = INHERIT
+        executor.request.makes_absent = True
         executor.request.n_numbers = self.handle.n_scalars
         for index in range(self.handle.n_scalars):
             take_number(self, index, exact[index], &executor.request)
@@ -353,13 +355,14 @@ cdef class FunctionalHandle:
         return (*found, *self.handle.operator.outputs)
 
     def bind(self, inputs not None, outputs not None, numbers not None, switches,
-             arrays_of_caller, materialize=None, strategy=None):
+             arrays_of_caller, outputs_of_caller not None, materialize=None, strategy=None):
         """An executor for these arrays, planned and bound; see `aclnn.executor`."""
         cdef aclOpExecutor executor = self.planned(inputs, outputs, numbers, switches, materialize,
                                                    strategy)
         given = []
-        for out, own in zip(outputs, executor.bound[len(inputs):]):
-            given.append(arrays.like_inputs(arrays_of_caller, own) if out is None else out)
+        for out, own in zip(outputs_of_caller, executor.bound[len(inputs):]):
+            made = None if own is None else arrays.like_inputs(arrays_of_caller, own)
+            given.append(made if out is None else out)
         executor.result = given[0] if len(given) == 1 else tuple(given)
         return executor
 

@@ -3,7 +3,7 @@
 cimport numpy as cnp
 
 from aclnn.acl._buffer cimport is_masked
-from aclnn.planning._plan cimport MAX_DIMS, Plan, operand_t, same_layout
+from aclnn.planning._plan cimport ABSENT, MAX_DIMS, Plan, operand_t, same_layout
 
 import numpy as np
 
@@ -106,9 +106,12 @@ def describe(array):
 
 
 cdef object new_output(Plan plan, int number, operand_t *operand):
-    """An array for one of a plan's results, whose description the operand gets."""
+    """An array for one of a plan's results, whose description the operand gets; None for one that
+    the options leave out."""
     cdef operand_t *planned = &plan.operands[plan.n_inputs + number]
     operand[0] = planned[0]
+    if planned.ndim == ABSENT:
+        return None
     operand.format, operand.writable = FORMAT_ND, True
     if planned.dtype == ACL_BF16:
         out = np.empty(plan.out_shapes[number], _BFLOAT16)

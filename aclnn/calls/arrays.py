@@ -123,7 +123,7 @@ def call_foreign(
     count = len(handle.outputs)
     if out is None:
         made = handle.call(inputs, [None] * count, numbers, switches)
-        found = [like_inputs(callers, array) for array in made]
+        found = [None if one is None else like_inputs(callers, one) for one in made]
         return found[0] if count == 1 else tuple(found)
     targets = _targets(handle, out)
     places = [_beside(handle, name, target) for name, target in targets]

@@ -79,7 +79,8 @@ def executor(
         operator, [given[role] for role in operator.kernel_operands]
     )
     inputs = [None if one is None else arrays.as_ndarray(one, role) for role, one in parts]
-    targets = _targets(operator, out)
+    outs = _outputs(operator, out)
+    targets = [None if one is None else arrays.as_ndarray(one, "out") for one in outs]
     switches = tuple([given[a.role] for a in operator.switches])
     return handle.bind(
         inputs,
@@ -87,6 +88,7 @@ def executor(
         [given[attribute.role] for attribute in operator.scalars],
         switches or None,
         callers,
+        outs,
         None if materialize is None else as_truth("materialize", materialize),
         _number(strategy),
     )
@@ -97,7 +99,7 @@ def _is_number(given: Any) -> bool:
     return isinstance(given, float | int | np.generic)
 
 
-def _targets(operator: Operator, out: Any) -> list[Any]:
+def _outputs(operator: Operator, out: Any) -> list[Any]:
     """What to write into: an array for each output, or None for one that is to be made."""
     count = len(operator.outputs)
     if out is None:
@@ -105,7 +107,7 @@ def _targets(operator: Operator, out: Any) -> list[Any]:
     given = [out] if count == 1 else list(out)
     if len(given) != count:
         raise invalid(f"out must be a tuple of {count} arrays: {', '.join(operator.outputs)}")
-    return [None if one is None else arrays.as_ndarray(one, "out") for one in given]
+    return given
 
 
 def _bound_arguments(

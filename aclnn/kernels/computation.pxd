@@ -16,12 +16,10 @@ cdef struct compute_state:
     int n_inputs
     int number_size                  # of what is computed in
     bint dense_input[MOST_INPUTS]    # has this type already: may be read in place
-    bint converted[MOST_INPUTS]      # is converted to another dtype first, by its cast
     ptrdiff_t sizes[MOST_INPUTS + 1]  # of elements; the output's is the last
     bint dense_result
     int result_size
-    load_fn loads[MOST_INPUTS]       # to what is computed in, from what an input is or was converted to
-    cast_state casts[MOST_INPUTS]
+    load_fn loads[MOST_INPUTS]       # to what is computed in, from what an input is converted to
     store_fn store                   # from what is computed in
     cast_state cast                  # of rounded results to the output's dtype, often the same
     loop_fn loop
@@ -37,3 +35,6 @@ cdef struct compute_state:
     mark_fn mark             # tells which elements are suspect; NULL: none ever is
     loop_fn exact            # the double form, for suspect and doubtful elements
     store_fn store_exact     # from double
+    # The rest is for inputs that are converted to another dtype first.
+    bint converted[MOST_INPUTS]
+    cast_state casts[MOST_INPUTS]

@@ -112,7 +112,7 @@ cdef inline number_t from_real(double x, const number_t *like) noexcept nogil:
 
 
 cdef inline number_t loaded(element_t x, const number_t *like) noexcept nogil:
-    """An element, rounded at most once; of a complex one the real part, unless complex is wanted."""
+    """An element, rounded at most once; of a complex one the real part, where that is wanted."""
     cdef unaligned_complex128 z
     if element_t is half_t:
         if number_t is unaligned_float:
@@ -215,7 +215,7 @@ cdef inline int most(const integer_t *like) noexcept nogil:
 
 
 cdef inline element_t stored(number_t x, const element_t *like) noexcept nogil:
-    """A number as an element, rounded once; whole numbers wrap, complex ones lose their imaginary part."""
+    """A number as an element, rounded once; whole ones wrap, complex ones become real."""
     cdef bool_t truth
     cdef element_t z
     if element_t is bool_t:

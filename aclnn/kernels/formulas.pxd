@@ -14,8 +14,8 @@ what it is for:
   and truth values too.
 
 More forms of a formula have its name and an ending: `_half` computes halves of one dtype in float,
-and says why no second rounding shows; `_f64` is for float64 results, where the first form rounds in a
-way that suits less precise ones; `_whole` is on int64, `_complex` on complex numbers.
+and says why no second rounding shows; `_f64` is for float64 results, where the first form rounds
+in a way that suits less precise ones; `_whole` is on int64, `_complex` on complex numbers.
 
 Some have besides a form that is made for registers and computes in float (`lane_formulas.h` lists
 them); what that leaves open, the double form here decides.
@@ -416,7 +416,7 @@ cdef inline int64_t div_whole(int64_t a, int64_t b, const kernel_number *p) noex
     return quotient(a, b)
 
 
-# With a number in the place of the second operand: p[0]; of sums, alpha is p[1]. Numbers are floats,
+# With a number in the place of the second operand: p[0]; of sums, alpha is p[1]. They are floats,
 # but for float64 results: the products are exact in double.
 
 cdef inline real adds(real a, const double *p) noexcept nogil:
@@ -511,7 +511,7 @@ cdef inline double rsqrt(double x, const double *p) noexcept nogil:
     return canonical(1 / sqrt_f64(x))
 
 
-# --- Choices, comparisons: no bit is computed -------------------------------------------------------
+# --- Choices, comparisons: no bit is computed ---------------------------------------------------
 
 cdef inline number taken(const kernel_number *p, number like) noexcept nogil:
     """A number of the node, as what is computed in."""
@@ -639,7 +639,7 @@ cdef inline int64_t fill_whole(const kernel_number *p) noexcept nogil:
     return p[0].whole
 
 
-# --- Exponentials, logarithms, powers, trigonometry -------------------------------------------------
+# --- Exponentials, logarithms, powers, trigonometry ---------------------------------------------
 
 cdef inline double beside(double r, double x, double error) noexcept nogil:
     """r, or, where it is x itself, a number that tells on which side of x the exact value lies.
@@ -667,7 +667,10 @@ cdef inline double exp2_f64(double x, const double *p) noexcept nogil:
 
 
 cdef inline double expm1(double x, const double *p) noexcept nogil:
-    return canonical(beside(expm1_of(exponent(x)) if x != 0 else x, x, 1))
+    """x + x^2/2 near 0, of which the second part may be all that breaks a tie."""
+    cdef double second = 0.5 * x * x
+    cdef double near = beside(x + second if x != 0 else x, x, second)
+    return canonical(near if fabs(x) < 1e-8 else expm1_of(exponent(x)))
 
 
 cdef inline double expm1_f64(double x, const double *p) noexcept nogil:
@@ -706,11 +709,12 @@ cdef inline double log10_f64(double x, const double *p) noexcept nogil:
 
 
 cdef inline double log1p(double x, const double *p) noexcept nogil:
-    """What rounding takes from 1 + x is divided by it and comes back."""
+    """What rounding takes from 1 + x is divided by it and comes back; near 0, x - x^2/2."""
     cdef double u = 1 + x
     cdef double r = log_of(u) + (x - (u - 1)) / u
-    r = beside(r, x, -1)
-    r = x if (x == 0) | (x == INFINITY) else r
+    cdef double second = -0.5 * x * x
+    r = beside(x + second if x != 0 else x, x, second) if fabs(x) < 1e-8 else r
+    r = x if x == INFINITY else r
     r = -INFINITY if x == -1 else r
     return NAN if (x < -1) | (x != x) else r
 
@@ -775,22 +779,28 @@ cdef inline double erf(double x, const double *p) noexcept nogil:
 
 
 cdef inline double tanh(double x, const double *p) noexcept nogil:
-    """(1 - e^(-2|x|)) / (1 + e^(-2|x|)) with the sign of x."""
+    """(1 - e^(-2|x|)) / (1 + e^(-2|x|)) with the sign of x; near 0, x - x^3/3."""
     cdef double grown = expm1_of(exponent(-2 * fabs(x)))
     cdef double r = -grown / (2 + grown)
+    cdef double third = x * x * x * -0.3333333333333333
+    cdef double near = beside(x + third if x != 0 else x, x, -x)
     r = -r if x < 0 else r
-    return canonical(beside(r if x != 0 else x, x, -x))
+    return canonical(near if fabs(x) < 1e-5 else r)
 
 
 cdef inline double tanh_f64(double x, const double *p) noexcept nogil:
     """e^(2|x|) - 1, which is accurate where it is small; 1 less a little where it is large."""
     cdef double t = fabs(x)
     cdef double grown = libm_expm1(2 * (t if t < 22 else 22))
-    cdef double r = 1 - 2 / (grown + 2) if t > 0.5 else grown / (grown + 2)
+    cdef double total = grown + 2
+    cdef double lost = grown - (total - 2)
+    cdef double small = grown / total
+    small -= small * (lost / total)
+    cdef double r = 1 - 2 / total if t > 0.5 else small
     return canonical(libm_copysign(r, x) if x == x else x)
 
 
-# --- Sigmoid, SiLU, SwiGLU --------------------------------------------------------------------------
+# --- Sigmoid, SiLU, SwiGLU ----------------------------------------------------------------------
 
 cdef inline double decay(double x) noexcept nogil:
     return exp_of(exponent(-fabs(x)))
@@ -844,13 +854,32 @@ cdef inline double times_sigma(double a, double x) noexcept nogil:
     return canonical(NAN if x == -INFINITY else ordered(r, x))
 
 
-cdef inline double times_sigma_f64(double a, double x) noexcept nogil:
-    """e^x in two parts where it is so small that it would lose digits."""
-    cdef double far = 64.0 if x < -640 else 0.0
-    cdef double e = libm_exp((x if x < 0 else -x) + far)
-    cdef double low = 1.603810890548638e-28 if x < -640 else 1.0
-    cdef double r = a / (1 + e) if x >= 0 else a * e / (1 + e * low) * low
-    return canonical(NAN if x == -INFINITY else ordered(r, x))
+cdef inline double finite_or_none(double low) noexcept nogil:
+    """What is added to a result: nothing, where that is an infinity or NaN."""
+    return low if low - low == 0 else 0
+
+
+cdef inline double silu_in_parts(double x, double *low) noexcept nogil:
+    """x / (1 + e^-x) in two doubles, as far as the exponential has so many digits.
+
+    With e^x in two parts where it is so small that it would lose digits.
+    """
+    cdef double far = x * libm_exp(x + 64) * 1.603810890548638e-28
+    cdef double e = libm_exp(-x)
+    cdef double total = 1 + e
+    cdef double lost = e - (total - 1) if e < 1 else 1 - (total - e)
+    cdef double r = x / total
+    cdef double rest = (-product_error(r, total, x) - r * lost) / total
+    r = far if x < -700 else r
+    low[0] = finite_or_none(rest) if x > -700 else 0
+    return NAN if x == -INFINITY else r
+
+
+cdef inline double times_silu_f64(double a, double x) noexcept nogil:
+    cdef double low
+    cdef double high = silu_in_parts(x, &low)
+    cdef double r = a * high
+    return canonical(r + finite_or_none(product_error(a, high, r) + a * low))
 
 
 cdef inline double silu(double x, const double *p) noexcept nogil:
@@ -858,13 +887,43 @@ cdef inline double silu(double x, const double *p) noexcept nogil:
 
 
 cdef inline double silu_f64(double x, const double *p) noexcept nogil:
-    return times_sigma_f64(x, x)
+    return times_silu_f64(1, x)
 
 
 cdef inline double silu_backward(double g, double x, const double *p) noexcept nogil:
-    """Beside its root, near -1.28, a float64 result is as accurate as what it is the difference of."""
     cdef double r = times_slope(g, slope_of_silu(x, decay(x)), x, 0.5, BARELY)
     return ordered(r, x)
+
+
+cdef inline double times_slope_of_silu_f64(double a, double a_low, double x) noexcept nogil:
+    """What rounding takes of each part comes back: beside the root, near -1.28, the parts cancel,
+    and the error is that of the exponential."""
+    cdef double near = x if x < 800 else 800
+    near = near if near > -800 else -800
+    near = near if x == x else x
+    cdef double e = libm_exp(-fabs(near))
+    cdef double total = 1 + e
+    cdef double lost = e - (total - 1)
+    cdef double above = 1.0 if near < 0 else e
+    cdef double rest = above / total
+    cdef double rest_low = (-product_error(rest, total, above) - rest * lost) / total
+    cdef double scaled = near * rest
+    cdef double low = product_error(near, rest, scaled) + near * rest_low
+    cdef double one = 1 + scaled
+    cdef double taken = one - scaled
+    low += (1 - taken) + (scaled - (one - taken))
+    cdef double share = e if near < 0 else 1.0
+    cdef double s = share / total
+    cdef double s_low = (-product_error(s, total, share) - s * lost) / total
+    cdef double slope = s * one
+    cdef double slope_low = product_error(s, one, slope) + (s * low + s_low * one)
+    cdef double r = a * slope
+    low = product_error(a, slope, r) + (a * slope_low + a_low * slope)
+    return ordered(r + finite_or_none(low), x)
+
+
+cdef inline double silu_backward_f64(double g, double x, const double *p) noexcept nogil:
+    return times_slope_of_silu_f64(g, 0, x)
 
 
 cdef inline double swiglu(double a, double b, const double *p) noexcept nogil:
@@ -873,7 +932,7 @@ cdef inline double swiglu(double a, double b, const double *p) noexcept nogil:
 
 
 cdef inline double swiglu_f64(double a, double b, const double *p) noexcept nogil:
-    return canonical(times_sigma_f64(a, a) * b)
+    return times_silu_f64(b, a)
 
 
 cdef inline double swiglu_backward_a(double g, double a, double b,
@@ -882,15 +941,22 @@ cdef inline double swiglu_backward_a(double g, double a, double b,
     return ordered(r, a)
 
 
+cdef inline double swiglu_backward_a_f64(double g, double a, double b,
+                                         const double *p) noexcept nogil:
+    cdef double gradient = g * b
+    return times_slope_of_silu_f64(
+        gradient, finite_or_none(product_error(g, b, gradient)), a)
+
+
 cdef inline double swiglu_backward_b(double g, double a, const double *p) noexcept nogil:
     return times_sigma(g * a, a)
 
 
 cdef inline double swiglu_backward_b_f64(double g, double a, const double *p) noexcept nogil:
-    return canonical(times_sigma_f64(a, a) * g)
+    return times_silu_f64(g, a)
 
 
-# --- Complex numbers: the plain formulas; a number of the node takes two places ----------------------
+# --- Complex numbers: the plain formulas; a number of the node takes two places -------------------
 
 cdef inline complex_t complex_of(double x, double y) noexcept nogil:
     cdef complex_t z

@@ -66,4 +66,5 @@ cdef extern from "lane_formulas.h" nogil:
         const lane_loops_t *loops   # NULL where the formula has no such form, or the build no lanes
         prepare_fn prepare          # what the loops make of a node's numbers; may be NULL
         mark_fn mark                # tells which elements are suspect; NULL: none ever is
+        mark_fn mark_singles        # the same for float32 results; NULL: `mark` does
     lane_form_t lane_form_of(const char *) noexcept

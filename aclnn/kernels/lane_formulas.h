@@ -22,19 +22,21 @@ typedef void (*mark_fn)(
     const unaligned_float *, const unaligned_float *, const unaligned_float *, uint16_t *, ptrdiff_t,
     const double *);
 
-/* The form for registers of a formula of `formulas.pxd`: its loops, the function that prepares parameters
- * for them or NULL, and the one that marks elements, or NULL where it leaves none. */
-typedef struct { const lane_loops_t *loops; prepare_fn prepare; mark_fn mark; } lane_form_t;
+/* The form for registers of a formula of `formulas.pxd`: its loops, some of which may be NULL; the
+ * function that prepares parameters for them or NULL; the one that marks elements, or NULL where it leaves
+ * none; and the one that does so where results are singles, or NULL where that is the same one.
+ * hardshrink, which needs no more than bits, has loops without registers too. */
+typedef struct { const lane_loops_t *loops; prepare_fn prepare; mark_fn mark, mark_singles; } lane_form_t;
 
 static const struct { const char *formula; lane_form_t form; } LANE_FORMS[] = {
+    HARDSHRINK_FORMS
 #ifdef LANES
     ELU_FORMS
     GELU_FORMS
-    HARDSHRINK_FORMS
     LEAKY_RELU_FORMS
     LOGIT_FORMS
 #endif
-    { NULL, { NULL, NULL, NULL } },
+    { NULL, { NULL, NULL, NULL, NULL } },
 };
 
 static inline lane_form_t lane_form_of(const char *formula) {

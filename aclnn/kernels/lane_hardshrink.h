@@ -4,13 +4,9 @@
 
 #include "lane_loops.h"
 
-#ifdef LANES
-
 typedef struct { uint32_t low, reach; uint16_t half_low, half_reach, bfloat_low, bfloat_reach; } hardshrink_t;
 PARAMS_FIT(hardshrink_t);
 #define HARDSHRINK_PARAMS(params) OWN_PARAMS(hardshrink_t, params)
-
-static const limits_t NO_LIMITS = { 0 };
 
 /* Which magnitudes pass, as bits of each type: from `low` on, `reach` more, up to infinity. */
 static void prepare_hardshrink_backward(params_t *params, kind_t kind) {
@@ -38,6 +34,10 @@ static void prepare_hardshrink(params_t *params, kind_t kind) {
     prepare_hardshrink_backward(params, kind);
     if (params->p[0] < 0) *HARDSHRINK_PARAMS(params) = all;
 }
+
+#ifdef LANES
+
+static const limits_t NO_LIMITS = { 0 };
 
 INLINED ints_t hardshrink_single_line(const void *params, const char *a, const char *b, seen_t *seen) {
     const hardshrink_t *keep = params;
@@ -70,10 +70,38 @@ static int hardshrink_single_loop(const span_t *s) {
 }
 LOOPS_TABLE(hardshrink)
 
+#else
+
+/* Halves are bits here too: by way of a double, a signaling NaN would come back as a quiet one. What has
+ * other types goes by the plain form, which keeps them itself or has to convert them. */
+INLINED uint16_t kept_bits(uint16_t g, uint16_t x, uint16_t low, uint16_t reach) {
+    return (uint16_t)((x & 0x7fffu) - low) <= reach ? g : 0;
+}
+#define HARDSHRINK_LOOP(name, type, low, reach) \
+    static int name(const span_t *s) { \
+        const hardshrink_t keep = *HARDSHRINK_PARAMS(s->params); \
+        const unaligned_uint16 *g = (const unaligned_uint16 *)s->a, *x = (const unaligned_uint16 *)s->b; \
+        unaligned_uint16 *out = (unaligned_uint16 *)s->out; \
+        unaligned_float *single = (unaligned_float *)s->out; \
+        const ptrdiff_t n = s->n; \
+        if (s->stored != SINGLE) { \
+            for (ptrdiff_t i = 0; i < n; i++) out[i] = kept_bits(g[i], x[i], keep.low, keep.reach); \
+            return 0; \
+        } \
+        for (ptrdiff_t i = 0; i < n; i++) { \
+            type##_t kept = { kept_bits(g[i], x[i], keep.low, keep.reach) }; \
+            single[i] = type##_to_f32(kept); \
+        } \
+        return 0; \
+    }
+HARDSHRINK_LOOP(hardshrink_half_loop, half, half_low, half_reach)
+HARDSHRINK_LOOP(hardshrink_bfloat_loop, bfloat16, bfloat_low, bfloat_reach)
+static const lane_loops_t hardshrink_loops = { NULL, hardshrink_half_loop, hardshrink_bfloat_loop, NULL, NULL };
+
+#endif
+
 #define HARDSHRINK_FORMS \
     { "hardshrink", { &hardshrink_loops, prepare_hardshrink, NULL } }, \
     { "hardshrink_backward", { &hardshrink_loops, prepare_hardshrink_backward, NULL } },
-
-#endif
 
 #endif

@@ -153,9 +153,16 @@ static const lane_loops_t leaky_relu_loops = {
 
 MARK(leaky_relu)
 
+/* What a single keeps is not computed: not even a NaN, which by way of a double would become quiet. Halves
+ * are converted, so that theirs become quiet anyway. */
+static inline int leaky_relu_computed_suspect(float g, float x, float r, const double *p) {
+    return is_extreme(r) & !(x > 0.0f);
+}
+MARK(leaky_relu_computed)
+
 #define LEAKY_RELU_FORMS \
-    { "leaky_relu", { &leaky_relu_loops, prepare_leaky_relu, leaky_relu_mark } }, \
-    { "leaky_relu_backward", { &leaky_relu_loops, prepare_leaky_relu, leaky_relu_mark } },
+    { "leaky_relu", { &leaky_relu_loops, prepare_leaky_relu, leaky_relu_mark, leaky_relu_computed_mark } }, \
+    { "leaky_relu_backward", { &leaky_relu_loops, prepare_leaky_relu, leaky_relu_mark, leaky_relu_computed_mark } },
 
 #endif
 

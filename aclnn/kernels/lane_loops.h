@@ -39,8 +39,8 @@ INLINED lanes_t from_kind(kind_t kind, halves_t h) {
     return kind == HALF ? from_halves(h) : from_bfloats(h);
 }
 INLINED lanes_t load_kind(kind_t kind, const char *p) {
-    if (kind == SINGLE) return lanes_load((const float *)p);
-    return from_kind(kind, halves_load((const uint16_t *)p));
+    if (kind == SINGLE) return lanes_load(p);
+    return from_kind(kind, halves_load(p));
 }
 
 /* The upper halves become those of x rounded; see `rounded`. */
@@ -79,7 +79,7 @@ INLINED halves_t rounded(kind_t kind, lanes_t x, float bound, uint16_t *doubt) {
 }
 
 /* The same of float16, to where they belong. */
-INLINED void put_rounded(uint16_t *target, lanes_t x, float bound, uint16_t *doubt) {
+INLINED void put_rounded(char *target, lanes_t x, float bound, uint16_t *doubt) {
     put_halves(target, times(x, lanes_of(1.0f - bound)));
     *doubt = doubts_of(halves_load(target), x, bound);
 }
@@ -126,11 +126,11 @@ INLINED shifted_t shifted_from(const char *operand, ptrdiff_t i) {
     unsigned before = (unsigned)((uintptr_t)(operand + 4 * i) % 64 / 4);
     /* Where a register is a line, it is all of the next one. */
     shifted_t from = { operand - 4 * (before ? before : LANES), numbers_from(before ? before : LANES) };
-    from.last = before ? lanes_load((const float *)(from.lines + 4 * i)) : lanes_of(0.0f);
+    from.last = before ? lanes_load(from.lines + 4 * i) : lanes_of(0.0f);
     return from;
 }
 INLINED lanes_t next_shifted(shifted_t *from, ptrdiff_t i) {
-    lanes_t next = lanes_load((const float *)(from->lines + 4 * (i + LANES)));
+    lanes_t next = lanes_load(from->lines + 4 * (i + LANES));
     lanes_t register_of_both = pick_of_both(from->last, from->picked, next);
     from->last = next;
     return register_of_both;
@@ -182,7 +182,7 @@ INLINED ints_t both_rounded(kind_t kind, both_t both, float bound, uint16_t *dou
     return both_halves(low, rounded(kind, both.high, bound, doubt + 1));
 }
 
-INLINED void put_lanes(float *target, lanes_t x, int stream) {
+INLINED void put_lanes(char *target, lanes_t x, int stream) {
     if (stream) stream_lanes(target, x);
     else lanes_store(target, x);
 }
@@ -196,9 +196,9 @@ INLINED void put_kind(char *out, ptrdiff_t offset, ints_t line, kind_t kind, kin
         put_line(out + offset, line, stream);
         return;
     }
-    float *target = (float *)(out + 2 * offset);
+    char *target = out + 2 * offset;
     put_lanes(target, from_kind(kind, low_halves(line)), stream);
-    put_lanes(target + LANES, from_kind(kind, high_halves(line)), stream);
+    put_lanes(target + 4 * LANES, from_kind(kind, high_halves(line)), stream);
 }
 
 /* Whether results are staged until their doubts are settled, before they go past the cache. */
@@ -224,10 +224,10 @@ INLINED void put_both(
         kind_t out, kind_t stored, limits_t limits, const span_t *s, ptrdiff_t i, both_t both, int stream,
         seen_t *seen) {
     char *target = s->out + i * size_of(stored);
-    uint16_t *halves = (uint16_t *)target, *doubt = s->doubts + i / LANES;
+    uint16_t *doubt = s->doubts + i / LANES;
     if (out == SINGLE && stored == SINGLE) {
-        put_lanes((float *)target, both.low, stream);
-        put_lanes((float *)target + LANES, both.high, stream);
+        put_lanes(target, both.low, stream);
+        put_lanes(target + 4 * LANES, both.high, stream);
         return;
     }
     if (out == SINGLE) {
@@ -235,8 +235,8 @@ INLINED void put_both(
         return;
     }
     if (out == HALF && stored == HALF && limits.bound != 0 && !limits.nan && !stream) {
-        put_rounded(halves, both.low, limits.bound, doubt);
-        put_rounded(halves + LANES, both.high, limits.bound, doubt + 1);
+        put_rounded(target, both.low, limits.bound, doubt);
+        put_rounded(target + 2 * LANES, both.high, limits.bound, doubt + 1);
         return;
     }
     ints_t line = both_rounded(out, both, limits.bound, doubt);
@@ -276,14 +276,14 @@ INLINED void over_one(
     lanes_t x = at(formula, in, s, 0, seen, NULL);
     if (limits.finite) see_finite(seen, seen->shown, lanes_of(0.0f));
     if (out == SINGLE) {
-        if (stored == SINGLE) lanes_store((float *)s->out, x);
-        else halves_store((uint16_t *)s->out, narrowed(stored, x));
+        if (stored == SINGLE) lanes_store(s->out, x);
+        else halves_store(s->out, narrowed(stored, x));
         return;
     }
     halves_t h = rounded(out, x, limits.bound, s->doubts);
     if (limits.nan) see_short_most(seen, both_halves(h, h));
-    if (stored == SINGLE) lanes_store((float *)s->out, from_kind(out, h));
-    else halves_store((uint16_t *)s->out, h);
+    if (stored == SINGLE) lanes_store(s->out, from_kind(out, h));
+    else halves_store(s->out, h);
 }
 
 INLINED span_t span_at(const span_t *s, ptrdiff_t i, ptrdiff_t in_size, ptrdiff_t out_size) {

@@ -23,8 +23,8 @@ typedef __mmask16 choice_t;
 
 INLINED lanes_t lanes_of(float x) { return _mm512_set1_ps(x); }
 INLINED ints_t ints_of(uint32_t x) { return _mm512_set1_epi32((int)x); }
-INLINED lanes_t lanes_load(const float *p) { return _mm512_loadu_ps(p); }
-INLINED void lanes_store(float *p, lanes_t x) { _mm512_storeu_ps(p, x); }
+INLINED lanes_t lanes_load(const void *p) { return _mm512_loadu_ps(p); }
+INLINED void lanes_store(void *p, lanes_t x) { _mm512_storeu_ps(p, x); }
 INLINED ints_t bits_of(lanes_t x) { return _mm512_castps_si512(x); }
 INLINED lanes_t floats_of(ints_t x) { return _mm512_castsi512_ps(x); }
 INLINED lanes_t plus(lanes_t a, lanes_t b) { return _mm512_add_ps(a, b); }
@@ -135,12 +135,12 @@ INLINED lanes_t choose_times_to_odd(choice_t c, lanes_t a, lanes_t b) {
 
 /* Halves: as many as there are lanes. */
 typedef __m256i halves_t;
-INLINED halves_t halves_load(const uint16_t *p) { return _mm256_loadu_si256((const __m256i *)p); }
-INLINED void halves_store(uint16_t *p, halves_t h) { _mm256_storeu_si256((__m256i *)p, h); }
+INLINED halves_t halves_load(const void *p) { return _mm256_loadu_si256((const __m256i *)p); }
+INLINED void halves_store(void *p, halves_t h) { _mm256_storeu_si256((__m256i *)p, h); }
 INLINED lanes_t from_halves(halves_t h) { return _mm512_cvtph_ps(h); }
 INLINED halves_t to_halves(lanes_t x) { return _mm512_cvtps_ph(x, 0); }
 /* What is converted on its way to memory takes half as many operations as in a register. */
-INLINED void put_halves(uint16_t *p, lanes_t x) {
+INLINED void put_halves(void *p, lanes_t x) {
     __asm__("vcvtps2ph $0, %1, %0" : "=m"(*(__m256i_u *)p) : "v"(x));
 }
 INLINED lanes_t from_bfloats(halves_t h) {
@@ -155,7 +155,7 @@ INLINED ints_t nearest_upper(ints_t x) {
 }
 INLINED unsigned which_differ(halves_t a, halves_t b) { return _mm256_cmpneq_epi16_mask(a, b); }
 INLINED unsigned which_miss(ints_t x, ints_t bits) { return _mm512_testn_epi32_mask(x, bits); }
-INLINED void stream_lanes(float *p, lanes_t x) { _mm512_stream_ps(p, x); }
+INLINED void stream_lanes(void *p, lanes_t x) { _mm512_stream_ps(p, x); }
 
 /* Twice as many halves, a register full. */
 INLINED ints_t both_halves(halves_t low, halves_t high) {
@@ -234,8 +234,8 @@ typedef __m256 choice_t;
 
 INLINED lanes_t lanes_of(float x) { return _mm256_set1_ps(x); }
 INLINED ints_t ints_of(uint32_t x) { return _mm256_set1_epi32((int)x); }
-INLINED lanes_t lanes_load(const float *p) { return _mm256_loadu_ps(p); }
-INLINED void lanes_store(float *p, lanes_t x) { _mm256_storeu_ps(p, x); }
+INLINED lanes_t lanes_load(const void *p) { return _mm256_loadu_ps(p); }
+INLINED void lanes_store(void *p, lanes_t x) { _mm256_storeu_ps(p, x); }
 INLINED ints_t bits_of(lanes_t x) { return _mm256_castps_si256(x); }
 INLINED lanes_t floats_of(ints_t x) { return _mm256_castsi256_ps(x); }
 INLINED lanes_t plus(lanes_t a, lanes_t b) { return _mm256_add_ps(a, b); }
@@ -332,11 +332,11 @@ INLINED lanes_t choose_times_to_odd(choice_t c, lanes_t a, lanes_t b) {
 }
 
 typedef __m128i halves_t;
-INLINED halves_t halves_load(const uint16_t *p) { return _mm_loadu_si128((const __m128i *)p); }
-INLINED void halves_store(uint16_t *p, halves_t h) { _mm_storeu_si128((__m128i *)p, h); }
+INLINED halves_t halves_load(const void *p) { return _mm_loadu_si128((const __m128i *)p); }
+INLINED void halves_store(void *p, halves_t h) { _mm_storeu_si128((__m128i *)p, h); }
 INLINED lanes_t from_halves(halves_t h) { return _mm256_cvtph_ps(h); }
 INLINED halves_t to_halves(lanes_t x) { return _mm256_cvtps_ph(x, 0); }
-INLINED void put_halves(uint16_t *p, lanes_t x) {
+INLINED void put_halves(void *p, lanes_t x) {
     __asm__("vcvtps2ph $0, %1, %0" : "=m"(*(__m128i_u *)p) : "x"(x));
 }
 INLINED lanes_t from_bfloats(halves_t h) {
@@ -358,7 +358,7 @@ INLINED unsigned which_miss(ints_t x, ints_t bits) {
     __m256i miss = _mm256_cmpeq_epi32(_mm256_and_si256(x, bits), _mm256_setzero_si256());
     return (unsigned)_mm256_movemask_ps(floats_of(miss));
 }
-INLINED void stream_lanes(float *p, lanes_t x) { _mm256_stream_ps(p, x); }
+INLINED void stream_lanes(void *p, lanes_t x) { _mm256_stream_ps(p, x); }
 
 INLINED ints_t both_halves(halves_t low, halves_t high) {
     return _mm256_inserti128_si256(_mm256_castsi128_si256(low), high, 1);

@@ -71,8 +71,8 @@ cdef inline bint nothing_to_convert(const tile_view *views, const compute_state 
 
 cdef inline bint writes_in_place(const tile_view *views, const compute_state *state,
                                  int flags) noexcept nogil:
-    """Whether a row of results has the type that is computed in, is stored like any other memory, and
-    lies over no input: compilers make fast loops of what does not overlap."""
+    """Whether a row of results has the type that is computed in, is stored like any other memory,
+    and lies over no input: compilers make fast loops of what does not overlap."""
     cdef const tile_view *out = &views[state.n_inputs]
     cdef int k
     for k in range(state.n_inputs):

@@ -117,7 +117,7 @@ static inline __attribute__((always_inline)) void transpose_sized(
 #endif
 
 /* Row i of `to` becomes column i of `from`: `rows` and `cols` are those of `to`. Elements of `size`
- * bytes, a power of two up to 16, follow one another in the rows of both. */
+ * bytes follow one another in the rows of both. */
 static inline void transpose_block(
         const char *from, ptrdiff_t from_stride, char *to, ptrdiff_t to_stride, ptrdiff_t rows,
         ptrdiff_t cols, ptrdiff_t size) {
@@ -125,7 +125,8 @@ static inline void transpose_block(
     else if (size == 2) transpose_sized(from, from_stride, to, to_stride, rows, cols, 2);
     else if (size == 8) transpose_scalar(from, from_stride, to, to_stride, rows, cols, 8);
     else if (size == 1) transpose_scalar(from, from_stride, to, to_stride, rows, cols, 1);
-    else transpose_scalar(from, from_stride, to, to_stride, rows, cols, 16);
+    else if (size == 16) transpose_scalar(from, from_stride, to, to_stride, rows, cols, 16);
+    else transpose_scalar(from, from_stride, to, to_stride, rows, cols, (size_t)size);
 }
 
 #endif

@@ -88,11 +88,14 @@ static inline double scaled_sum_f64(double a, double b, double c) {
     return fma(c, b, a);
 #endif
 }
+/* Not inlined: loops over what is shorter ask for c only once. */
+__attribute__((noinline, const)) static float scaled_sum_to_odd(float a, float b, float c) {
+    return f32_to_odd(odd_scaled_sum(a, b, c));
+}
 /* Of halves of one dtype, for a rounding to it: c = 1 and -1 leave nothing that shows. */
 static inline float scaled_sum_half(float a, float b, float c) {
-    if (c == 1.0f) return a + b;
-    if (c == -1.0f) return a - b;
-    return f32_to_odd(odd_scaled_sum(a, b, c));
+    if (c == 1.0f || c == -1.0f) return a + c * b;
+    return scaled_sum_to_odd(a, b, c);
 }
 
 /* Below it floats have fewer digits than halves need to be rounded once: they are made odd. */

@@ -8,6 +8,7 @@ from typing import Any
 from aclnn import graph
 from aclnn.acl import dtypes
 from aclnn.acl.constants import aclDataType
+from aclnn.graph.strides import contiguous_strides, reshaped_strides
 from aclnn.operators.rules import Call
 
 NUMBER_FORMS = ("rounded", "exact", "whole")  # of each number of a run, in the order of `_plan.pxd`
@@ -21,6 +22,9 @@ def graph_dtype(dtype: aclDataType) -> graph.DType:
     """
     return _DTYPES[dtype]
 
+
+# What kernels of rows and products read and write.
+FLOATING_NAMES = ("float32", "float16", "bfloat16", "float64")
 
 _DTYPES = {
     dtype: graph.DType(dtypes.name(dtype), dtypes.item_size(dtype)) for dtype in dtypes.NUMPY
@@ -89,6 +93,24 @@ class Lowering:
             id = self.builder.cast(id, graph_dtype(dtype))
         return id if shape is None else self.builder.broadcast_to(id, shape)
 
+    def reshaped(self, value: int | str, shape: tuple[int, ...]) -> int:
+        """A value, or an input by its role, with its elements in another shape.
+
+        That is a view wherever the strides allow it, and a view of a copy elsewhere.
+        """
+        id = self._values[value] if isinstance(value, str) else value
+        found = self.builder.value(id)
+        if found.shape == shape:
+            return id
+        strides = reshaped_strides(found.shape, found.strides, shape)
+        if strides is None:
+            id, strides = self.builder.contiguous(id), contiguous_strides(shape)
+        return self.builder.view(id, shape, strides)
+
+    def filled(self, number: float, dtype: aclDataType, shape: tuple[int, ...]) -> int:
+        """A value all of whose elements are one number."""
+        return self.point("fill", (), dtype, shape, params=(number,))
+
     def number(self, role: str, form: str = "rounded") -> graph.Argument:
         """A number of the call, which a kernel reads at run time.
 
@@ -126,6 +148,7 @@ class Lowering:
         **attrs: Any,
     ) -> tuple[int, ...]:
         """The results of a row-wise kernel along an axis, which is counted from the last: -1."""
+        attrs = {"loads": FLOATING_NAMES, "stores": FLOATING_NAMES} | attrs
         made = [(shape, graph_dtype(dtype)) for dtype, shape in outputs]
         return self.builder.compute_all(
             kernel, operands, made, domain="row", axis=axis, params=params, **attrs

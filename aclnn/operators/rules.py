@@ -82,6 +82,7 @@ class Call:
     names: Mapping[str, str]
     soc: str
     lists: Mapping[str, tuple[TensorSpec, ...]] = field(default_factory=dict)
+    makes_absent: bool = True  # whether outputs that are absent are made, or not wanted
 
     def dtype(self, role: str) -> aclDataType:
         return self.tensors[role].dtype
@@ -198,7 +199,7 @@ def list_dtype_among(role: str, allowed: tuple[aclDataType, ...]) -> Rule:
 
 def same_dtype(role: str, like: str) -> Rule:
     def test(call: Call) -> str | None:
-        if role not in call.tensors or call.dtype(role) == call.dtype(like):
+        if len(call.given((role, like))) < 2 or call.dtype(role) == call.dtype(like):
             return None
         return (
             f"{call.names[role]} has dtype {_name(call.dtype(role))}, but must have that of "
@@ -206,6 +207,20 @@ def same_dtype(role: str, like: str) -> Rule:
         )
 
     return Rule(f"`{role}` has the dtype of `{like}`", test, (role, like))
+
+
+def dtype_like_or(
+    role: str, like: str, other: aclDataType = aclDataType.ACL_FLOAT
+) -> Rule:
+    def test(call: Call) -> str | None:
+        if role not in call.tensors or call.dtype(role) in (other, call.dtype(like)):
+            return None
+        return (
+            f"{call.names[role]} has dtype {_name(call.dtype(role))}, must be {_name(other)} or "
+            f"that of {call.names[like]}, {_name(call.dtype(like))}"
+        )
+
+    return Rule(f"`{role}` is {_name(other)} or has the dtype of `{like}`", test, (role, like))
 
 
 def promotes(roles: tuple[str, ...], allowed: tuple[aclDataType, ...] = FLOATING) -> Rule:
@@ -452,15 +467,34 @@ def at_most_8_dims(*roles: str) -> Rule:
     return Rule(f"at most {MAX_DIMS} dimensions", test, roles)
 
 
-def done_if_empty(*roles: str) -> Rule:
+def done_if_empty(*roles: str, except_on: tuple[str, ...] = ()) -> Rule:
     def test(call: Call) -> str | None:
         empty = any(call.tensors[role].size == 0 for role in roles)
-        return NOTHING_TO_DO if empty else None
+        return NOTHING_TO_DO if empty and call.soc not in except_on else None
 
     names = " or ".join(f"`{r}`" for r in roles)
+    unless = f", except on {', '.join(except_on)}" if except_on else ""
     return Rule(
-        f"if {names} is empty there is nothing to do, and nothing more is checked", test, roles
+        f"if {names} is empty there is nothing to do, and nothing more is checked{unless}",
+        test,
+        roles,
     )
+
+
+def axis_within(option: str, role: str) -> Rule:
+    """A tensor without dimensions counts as one with a single one."""
+
+    def test(call: Call) -> str | None:
+        axis, rank = call.switches[option], max(1, len(call.shape(role)))
+        assert isinstance(axis, int)
+        if -rank <= axis < rank:
+            return None
+        return (
+            f"{call.names[option]} is {axis}, must be from {-rank} to {rank - 1} for "
+            f"{call.names[role]} of shape {call.shape(role)}"
+        )
+
+    return Rule(f"`{option}` is a dimension of `{role}`", test, (option, role))
 
 
 def broadcasts(*roles: str) -> Rule:

@@ -55,6 +55,7 @@ cdef struct request_t:
     int switches       # number of their values, see OperatorHandle
     int materialize    # 0, 1 or INHERIT
     int strategy       # place in aclnn.graph.planner.STRATEGIES, or INHERIT
+    bint makes_absent  # whether outputs that are absent are made, or not wanted
     int n_numbers
     unsigned short facts[MAX_NUMBERS]  # NumberFact, and from the eighth bit on the dtype
     kernel_number numbers[MAX_NUMBERS * NUMBER_FORMS]
@@ -70,11 +71,14 @@ cdef class Plan:
     cdef const program_t *steps
     cdef int n_inputs, n_outputs
     cdef operand_t *operands        # without addresses
+    cdef int *slots                 # operands that the steps take; NULL where they take all
+    cdef int n_arguments            # how many these are
     cdef int64_t *low               # bytes from an operand's address to its lowest byte, <= 0
     cdef int64_t *high              # ... and to the one past its highest
     cdef unsigned char *overlaps    # of each input with each output, in turn
     cdef unsigned long last_used
     cdef int _describe(self, tensors, overlaps) except -1
+    cdef int _leave_out(self, arguments) except -1
 
 cdef class OperatorHandle:
     cdef readonly object operator

@@ -132,7 +132,9 @@ cdef void put_whole(request_t *request, int index, double rounded, int64_t value
 cdef void put_forms(request_t *request, int index, double rounded, double exact, int64_t whole,
                     int dtype, bint is_whole) noexcept nogil:
     cdef kernel_number *forms = &request.numbers[NUMBER_FORMS * index]
-    forms[<int>ROUNDED].real, forms[<int>EXACT].real, forms[<int>WHOLE].whole = rounded, exact, whole
+    forms[<int>ROUNDED].real = rounded
+    forms[<int>EXACT].real = exact
+    forms[<int>WHOLE].whole = whole
     request.facts[index] = <unsigned short>(
         (NEGATIVE if rounded < 0 else 0) | (IS_ZERO if exact == 0 else 0)
         | (IS_ONE if exact == 1 else 0) | (IS_NAN if exact != exact else 0)
@@ -162,7 +164,8 @@ cdef Py_ssize_t write_key(OperatorHandle handle, const request_t *request,
     cdef int index, axis, count = request.n_inputs + request.n_outputs
     cdef const operand_t *operand
     key[0] = request.operator_id | (<int64_t>request.switches << 16) | (<int64_t>now.soc << 32)
-    key[1] = now.threads | (<int64_t>now.materialize << 16) | (<int64_t>now.strategy << 24)
+    key[1] = (now.threads | (<int64_t>now.materialize << 16) | (<int64_t>now.strategy << 24)
+              | (<int64_t>request.makes_absent << 32))
     key[2] = request.n_inputs | (<int64_t>request.n_outputs << 16)
     for index in range(request.n_numbers):
         if index % 4 == 0:
@@ -345,7 +348,8 @@ cdef Plan make_plan(OperatorHandle handle, request_t *request, const settings_t 
     for index in range(request.n_inputs + request.n_outputs):
         operands.append(describe(&request.operands[index]))
     asked = phase_one.Request(handle.operator, operands, request.n_inputs, number_facts(request),
-                              scalar_texts, switches, names)
+                              scalar_texts, switches, names,
+                              None if request.makes_absent else frozenset())
     return Plan(**phase_one.plan_call(asked, overlaps_of(request), as_dict(now)))
 
 
@@ -503,8 +507,8 @@ cdef class Plan:
     """
 
     def __cinit__(self, operator not None, call not None, graph_as_built, passes not None,
-                  workspace not None, schedule, packed, tensors not None, int n_inputs,
-                  overlaps not None):
+                  workspace not None, schedule, packed, tensors not None, arguments not None,
+                  int n_inputs, overlaps not None):
         self.operator = operator
         self.call = call
         self.graph_as_built = graph_as_built
@@ -518,9 +522,12 @@ cdef class Plan:
         self.n_inputs = n_inputs
         self.n_outputs = len(tensors) - n_inputs
         self._describe(tensors, overlaps)
+        if len(arguments) < len(tensors):
+            self._leave_out(arguments)
 
     def __dealloc__(self):
         free(self.operands)
+        free(self.slots)
         free(self.low)
         free(self.high)
         free(self.overlaps)
@@ -545,6 +552,16 @@ cdef class Plan:
             largest = max(largest, 0 if spec is None else spec.size)
         self.out_shapes = tuple(shapes)
         self.elements = largest if self.steps != NULL else 0
+        return 0
+
+    cdef int _leave_out(self, arguments) except -1:
+        """Keep which operands the steps take: absent ones, and outputs without elements, they do not.
+        """
+        cdef int index
+        self.n_arguments = len(arguments)
+        self.slots = <int *>zeroed(len(arguments), sizeof(int))
+        for index, slot in enumerate(arguments):
+            self.slots[index] = slot
         return 0
 
 
@@ -598,9 +615,14 @@ cdef bint overlaps_as_planned(Plan plan, char **addresses) noexcept nogil:
 cdef int run_plan(Plan plan, char **addresses, char *workspace,
                   const kernel_number *numbers) except -1:
     """Run the schedule on these addresses; checks are the caller's."""
-    cdef int threads, failed
+    cdef char *taken[MANY]
+    cdef int threads, failed, index
     if plan.steps == NULL:
         return 0
+    if plan.slots != NULL:
+        for index in range(plan.n_arguments):
+            taken[index] = addresses[plan.slots[index]]
+        addresses = taken
     if stack_is_short(RUN_STACK):
         refuse_stack(RUN_STACK)
     if settings.observed:

@@ -63,10 +63,11 @@ def scratch_of(kernels: Mapping[str, Any], threads: int) -> Callable[..., int] |
         kernel = own.get(node.name)
         if kernel is None:
             return 0
-        return kernel.scratch_bytes(rows, cols) if node.domain != "opaque" else kernel.scratch
+        return kernel.scratch if node.domain == "opaque" else kernel.scratch_bytes(rows, cols)
 
     return scratch
 
 
 def needs_scratch(kernel: Any) -> bool:
-    return bool(getattr(kernel, "has_scratch", False) or getattr(kernel, "scratch", 0))
+    """Whether a kernel may need memory of its own: for each call, or by the size of a tile."""
+    return hasattr(kernel, "scratch_bytes") or getattr(kernel, "scratch", 0) > 0

@@ -84,10 +84,12 @@ def plan_call(
     outputs = _outputs(request, call, results)
     for role, spec in outputs.items():
         _refuse_size(call.names[role], spec)
-    nothing = done or all(spec.size == 0 for spec in outputs.values())
-    built = build_graph(request, call, outputs, results, overlaps, nothing)
+    written = {role: spec for role, spec in outputs.items() if spec.size and role in results}
+    nothing = done or not written
+    built = build_graph(request, call, outputs if nothing else written, results, overlaps, nothing)
     passed = graph.run_passes(built, "materialized" if settings["materialize"] else "fused")
     strategy = tuple(strategies.STRATEGIES)[settings["strategy"]]
+    tensors = _tensors(request, call, outputs)
     workspace, schedule = scheduled(passed.graph, strategy, settings["threads"], nothing)
     return {
         "operator": operator,
@@ -97,7 +99,8 @@ def plan_call(
         "workspace": workspace,
         "schedule": schedule,
         "packed": None if nothing else schedule.pack(),
-        "tensors": _tensors(request, call, outputs),
+        "tensors": tensors,
+        "arguments": _arguments(request, tensors, written),
         "n_inputs": request.n_inputs,
         "overlaps": overlaps,
     }
@@ -145,6 +148,15 @@ def _tensors(
         else:
             found.append(call.tensors.get(role))
     return [*found, *[outputs.get(role) for role in operator.outputs]]
+
+
+def _arguments(
+    request: Request, tensors: Sequence[TensorSpec | None], written: Mapping[str, TensorSpec]
+) -> list[int]:
+    """The places of the operands that a graph has: inputs that are there, outputs that are written."""
+    inputs = [place for place, spec in enumerate(tensors[: request.n_inputs]) if spec is not None]
+    outputs = enumerate(request.operator.outputs, request.n_inputs)
+    return inputs + [place for place, role in outputs if role in written]
 
 
 def scheduled(
@@ -214,6 +226,7 @@ def _as_call(request: Request, soc: str) -> Call:
         | {a.role: names.get(a.role, a.role) for a in operator.attributes},
         soc=soc,
         lists=lists,
+        makes_absent=request.wanted is None,
     )
 
 
@@ -335,9 +348,9 @@ def _nothing(
     operator = request.operator
     source = None
     for role in operator.kernel_operands:
-        spec = request.operands[operator.kernel_operands.index(role)]
-        if spec is not None:
-            dtype = graph_dtype(aclDataType(spec[0]))
+        given = request.operands[operator.kernel_operands.index(role)]
+        if given is not None:
+            dtype = graph_dtype(aclDataType(given[0]))
             source = builder.input(role, (0,), dtype)
     for role, spec in outputs.items():
         made = builder.compute(

@@ -107,7 +107,7 @@ class Step:
 
     def _traffic(self, written: bool) -> int:
         """Bytes of distinct operands outside the tiles, those that are written or those that are read."""
-        places = set()
+        places: set[int] = set()
         for op in self.ops:
             first = len(op.operands) - op.outputs
             places.update(op.operands[first:] if written else op.operands[:first])

@@ -139,6 +139,8 @@ def _casts_into_loads(graph: Graph) -> tuple[Graph, Notes]:
 def _folds(draft: Rewriter, node: Node, cast: Node, id: int) -> bool:
     """Whether a node computes the same from what was cast."""
     source, result = draft.value(cast.inputs[0]), draft.value(cast.output)
+    if not node.can_load(source.dtype):
+        return False
     if not is_exact(source.dtype.name, result.dtype.name):
         reads = node.attr("reads")
         if reads != result.dtype.name or not _is_real(source.dtype.name):
@@ -163,7 +165,9 @@ def _casts_into_stores(graph: Graph) -> tuple[Graph, Notes]:
     for cast in casts:
         (source,) = cast.inputs
         writer = kept.get(place.get(source, -1))
-        if writer is None or not writer.converts or readers.get(source) != (cast,):
+        if writer is None or readers.get(source) != (cast,):
+            continue
+        if not writer.can_store(graph.value(cast.output).dtype):
             continue
         # What an output is made of has to reach it, and a result is converted once.
         made = graph.value(source)

@@ -56,16 +56,30 @@ class _Order:
         """Why writing `out` would destroy input elements that are still to be read."""
         first, graph = writers[0], self.graph
         step = self.step[first.name]
+        written = next(graph.value(id) for id in first.outputs if graph.root(id).id == out.id)
         for node in self.readers.get(out.alias_of, ()):  # type: ignore[arg-type]
             if self.place[node.name] > self.place[first.name]:
                 return f"{node.name} reads it after {first.name} wrote"
             if self.step[node.name] is not step:
                 continue
             reads = [id for id in node.inputs if graph.root(id).id == out.alias_of]
-            alike = all(same_layout(graph.value(id), out) for id in reads)
-            if not alike or node.domain == "opaque" or len(writers) > 1:
+            alike = all(_lie_alike(graph.value(id), written) for id in reads)
+            if not alike or not _may_write_over(node, reads) or len(writers) > 1:
                 return f"{node.name} reads it in another layout"
         return ""
+
+
+def _lie_alike(read: Value, written: Value) -> bool:
+    """Whether elements [i] of two values, whose roots begin at one address, are the same bytes."""
+    return read.offset == written.offset and same_layout(read, written)
+
+
+def _may_write_over(node: Node, reads: list[int]) -> bool:
+    """Whether a node reads each element before it writes the one in its place."""
+    if node.domain != "opaque":
+        return True
+    places = node.attr("in_place", ())
+    return all(node.inputs.index(id) in places for id in reads)
 
 
 def _copy(draft: Rewriter, source: Value) -> Value:

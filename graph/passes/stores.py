@@ -97,16 +97,17 @@ class _Stores:
             shape, strides = out.shape, out.strides
         else:
             whole = source.offset == 0 and source.size == root.size and source.is_contiguous
-            strides = reshaped_strides(out.shape, out.strides, root.shape) if whole else None
-            if strides is None:
+            found = reshaped_strides(out.shape, out.strides, root.shape) if whole else None
+            if found is None:
                 return None
-            shape = root.shape
+            shape, strides = root.shape, found
         moved: dict[int, int] = {}
         for writer in writers:
             for id in writer.outputs:
-                value = self.graph.value(id)
-                if self.graph.root(id).id != root.id:
+                # Another result of the same node may be a part that was made for it just now.
+                if self.draft.root(id).id != root.id:
                     continue
+                value = self.graph.value(id)
                 target = self.target(value, root, shape, strides, out)
                 if target is None:
                     return None

@@ -79,7 +79,7 @@ def graph_lifetimes(
                 reading = readers.get(value.id, ())
                 writing = graph.writers()[value.id]
                 last = max([step_of[one.name] for one in (*reading, *writing)])
-                heir = heirs.get(value.id)
+                heir = heirs.get(value.id, "")
                 found.append(_lifetime(value, index, last, node, reading, heir))
     return tuple(found)
 
@@ -136,7 +136,7 @@ def _lifetime(
     last: int,
     writer: Node,
     readers: Sequence[Node],
-    same_as: str | None,
+    same_as: str,
 ) -> Lifetime:
     consumers = tuple([reader.name for reader in readers])
     return Lifetime(

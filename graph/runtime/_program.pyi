@@ -1,8 +1,9 @@
 from collections.abc import Sequence
 from typing import Any
 
-class PackedSchedule:
+class Program:
     schedule: Any
+    n_numbers: int
     def __init__(self, schedule: Any) -> None: ...
     @property
     def address(self) -> int: ...
@@ -13,7 +14,7 @@ class PackedSchedule:
         self,
         addresses: Sequence[int],
         workspace: int = 0,
-        scalars: Sequence[float] = (),
+        numbers: Sequence[float | int] = (),
         threads: int = 1,
         trace: bool = False,
     ) -> list[tuple[int, int, int, int]] | None: ...
