@@ -74,7 +74,9 @@ def _cube_math(first: str, second: str, *, batched: bool = False) -> Rule:
         if chosen == USE_FP16 and dtype == aclDataType.ACL_BF16 and not batched:
             return f"{name} is {USE_FP16}, which BF16 is not multiplied with"
         if chosen == USE_HF32 and (not single or call.soc in _HALF_ONLY):
-            return f"{name} is {USE_HF32}, which is for FLOAT, and not on {' and '.join(_HALF_ONLY)}"
+            return (
+                f"{name} is {USE_HF32}, which is for FLOAT, and not on {' and '.join(_HALF_ONLY)}"
+            )
         if chosen == KEEP_DTYPE and single and call.soc in _HALF_ONLY:
             return f"{name} is {KEEP_DTYPE}, but {call.soc} does not multiply FLOAT"
         return None
@@ -284,9 +286,7 @@ matmul = Operator(
 )
 
 
-def _of_rank(
-    name: str, item: str, rank: int, summary: str, example: tuple[str, str]
-) -> Operator:
+def _of_rank(name: str, item: str, rank: int, summary: str, example: tuple[str, str]) -> Operator:
     """A product whose operands have so many dimensions."""
     return Operator(
         name=name,

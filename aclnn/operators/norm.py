@@ -307,7 +307,9 @@ def _infer_gradients(call: Call) -> Inferred:
         (parameter, normalized),
     )
     mask = call.switches["output_mask"]
-    return {role: made for role, made, wanted in zip(_GRADIENTS, found, mask, strict=True) if wanted}  # type: ignore[call-overload]
+    return {
+        role: made for role, made, wanted in zip(_GRADIENTS, found, mask, strict=True) if wanted
+    }  # type: ignore[call-overload]
 
 
 def _lower_gradients(lowering: Lowering) -> Mapping[str, int]:
@@ -365,7 +367,14 @@ native_layer_norm_backward = Operator(
     optional=("weight", "bias", *_GRADIENTS),
     attributes=(_SHAPE, _MASK),
     parameters=(
-        "grad_out", "input", "normalized_shape", "mean", "rstd", "weight", "bias", "output_mask",
+        "grad_out",
+        "input",
+        "normalized_shape",
+        "mean",
+        "rstd",
+        "weight",
+        "bias",
+        "output_mask",
     ),
     entries=(
         entry(
@@ -446,9 +455,7 @@ def _lower_rms_norm(lowering: Lowering, x: str, gamma: str, epsilon: str) -> Map
     columns = [_columns(lowering, gamma, len(lead), cols)] if lowering.has(gamma) else []
     statistics = ["rstd"] if lowering.wants("rstd") else []
     # None is handed on as a negative number.
-    number = (
-        _FLOAT_EPSILON if call.scalars[epsilon].negative else lowering.number(epsilon, "exact")
-    )
+    number = _FLOAT_EPSILON if call.scalars[epsilon].negative else lowering.number(epsilon, "exact")
     made = lowering.rows(
         "rms_norm",
         [lowering.dense(lowering.reshaped(x, (*lead, cols))), *columns],
@@ -473,9 +480,7 @@ native_rms_norm = Operator(
     inputs=("x", "gamma"),
     outputs=("out", "rstd"),
     attributes=(
-        Attribute(
-            "epsilon", 1e-6, "float", keyword_only=False, doc="Added to the mean square."
-        ),
+        Attribute("epsilon", 1e-6, "float", keyword_only=False, doc="Added to the mean square."),
     ),
     entries=(entry("aclnnRmsNorm", "x gamma epsilon:float yOut=out:out rstdOut=rstd:out"),),
     rules=(
@@ -490,9 +495,7 @@ native_rms_norm = Operator(
         ),
         _wrong_shape(same_shape("out", "x")),
         _wrong_shape(
-            Rule(
-                "`rstd` has the leading dimensions of `x`, then ones", _test_rstd, ("rstd", "x")
-            )
+            Rule("`rstd` has the leading dimensions of `x`, then ones", _test_rstd, ("rstd", "x"))
         ),
     ),
     infer=_infer_both_of_rms_norm,

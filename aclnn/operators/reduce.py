@@ -128,9 +128,7 @@ def _lower_sum(lowering: Lowering) -> Mapping[str, int]:
     for place in reversed(places):
         sizes[place] = 1
         made = dtype if place == places[0] else wide
-        (value,) = lowering.rows(
-            "sum", [value], [(made, tuple(sizes))], place - len(runs), **attrs
-        )
+        (value,) = lowering.rows("sum", [value], [(made, tuple(sizes))], place - len(runs), **attrs)
     return {"out": lowering.builder.view(value, shape, contiguous_strides(shape))}
 
 

@@ -209,9 +209,7 @@ def same_dtype(role: str, like: str) -> Rule:
     return Rule(f"`{role}` has the dtype of `{like}`", test, (role, like))
 
 
-def dtype_like_or(
-    role: str, like: str, other: aclDataType = aclDataType.ACL_FLOAT
-) -> Rule:
+def dtype_like_or(role: str, like: str, other: aclDataType = aclDataType.ACL_FLOAT) -> Rule:
     def test(call: Call) -> str | None:
         if role not in call.tensors or call.dtype(role) in (other, call.dtype(like)):
             return None

@@ -71,7 +71,10 @@ softmax = Operator(
     ),
     infer=_like_first,
     lower=_along_dim("softmax", "input"),
-    example=("softmax(np.float32([0, 0, 0, 0]), 0)", "array([0.25, 0.25, 0.25, 0.25], dtype=float32)"),
+    example=(
+        "softmax(np.float32([0, 0, 0, 0]), 0)",
+        "array([0.25, 0.25, 0.25, 0.25], dtype=float32)",
+    ),
     seealso=("softmax_backward", "log_softmax"),
 )
 
@@ -92,7 +95,10 @@ log_softmax = Operator(
     ),
     infer=_in_dtype_of_out,
     lower=_along_dim("log_softmax", "input"),
-    example=("log_softmax(np.float32([0, 0]), 0)", "array([-0.6931472, -0.6931472], dtype=float32)"),
+    example=(
+        "log_softmax(np.float32([0, 0]), 0)",
+        "array([-0.6931472, -0.6931472], dtype=float32)",
+    ),
     seealso=("log_softmax_backward", "softmax"),
 )
 
