@@ -26,6 +26,7 @@ _PYTHON_KINDS = {
     "bools": "sequence of bool",
     "dtype": "dtype or str",
 }
+_BUILT_KINDS = ("inputs", "ints", "bools", "dtype")  # of objects that examples do not make
 _WIDTH = 92
 _ROLE = re.compile(r"`(\w+)`")
 
@@ -301,8 +302,9 @@ _TENSOR_OF = """\
 
 
 def _c_example(operator: Operator, item: Entry) -> list[str]:
-    """The functional form's example, through both phases, where the result is like the input."""
-    if not operator.example or operator.infer is not None:
+    """The functional form's example, through both phases, where its arguments are of plain kinds."""
+    plain = not any(p.optional or p.kind in _BUILT_KINDS for p in item.parameters)
+    if not operator.example or not plain or len(operator.outputs) > 1:
         return []
     call, result = operator.example
     given = _arguments(operator, call)
@@ -350,6 +352,8 @@ def _plain_value(operator: Operator, parameter: Parameter, given: str) -> str:
     if parameter.kind != "int":
         return given
     (choices,) = (a.choices for a in operator.attributes if a.role == parameter.role)
+    if not choices:
+        return given
     return str(choices.index(ast.literal_eval(given)))
 
 
