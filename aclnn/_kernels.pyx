@@ -352,7 +352,7 @@ HOLDS = {
 }
 
 
-def default_reads(str result, tuple in_dtypes):
+def default_reads(str result not None, tuple in_dtypes not None):
     """The dtype that operands are converted to first where nobody says it."""
     if result == "float64" or result in COMPLEX:
         return result
@@ -436,7 +436,8 @@ MOVES = {"where"}
 STAND_INS = {1: "uint8", 2: "uint16", 4: "float32", 8: "float64", 16: "complex128"}
 
 
-def compute_kernel(str formula, tuple in_dtypes, str out_dtype, str result_dtype=None,
+def compute_kernel(str formula not None, tuple in_dtypes not None, str out_dtype not None,
+                   str result_dtype=None,
                    str reads=None):
     """The kernel of a formula for these dtypes.
 
@@ -466,8 +467,9 @@ def compute_kernel(str formula, tuple in_dtypes, str out_dtype, str result_dtype
     cdef KernelRef ref
     if len(in_dtypes) != row.n_inputs:
         raise ValueError(f"{formula} takes {row.n_inputs} inputs, {len(in_dtypes)} dtypes given")
-    itemsizes = tuple([item_size(dtype) for dtype in (*in_dtypes, out_dtype, result)])
-    stages = [",".join(in_dtypes), *([reads] if reads else ()), *dict.fromkeys((result, out_dtype))]
+    itemsizes = tuple(item_size(dtype) for dtype in (*in_dtypes, out_dtype, result))
+    stages = (",".join(in_dtypes),) + ((reads,) if reads else ()) + tuple(
+        dict.fromkeys((result, out_dtype)))
     ref = new_ref(f"{formula}[{'->'.join(stages)}]", itemsizes[:-1], compute_tile,
                   sizeof(compute_state), COSTS[formula])
     if (formula in MOVES and {*in_dtypes[1:], result} == {out_dtype}
@@ -582,7 +584,7 @@ cdef lane_loop lane_loop_of(const lane_loops_t *loops, bint all_alike, str resul
     return loops.bfloat if all_alike else loops.to_bfloat
 
 
-def cast_kernel(str src, str dst):
+def cast_kernel(str src not None, str dst not None):
     """The kernel that converts `src` to `dst`, rounding once; a copy where they are the same.
 
     Parameters
@@ -642,7 +644,7 @@ cdef number_type cast_type(str src, str dst) except *:
     return IN_DOUBLE
 
 
-def run(KernelRef ref, inputs, output, Py_ssize_t rows, Py_ssize_t cols, scalars=(), int flags=0):
+def run(KernelRef ref not None, inputs, output, Py_ssize_t rows, Py_ssize_t cols, scalars=(), int flags=0):
     """Run a kernel on one tile, for tests.
 
     Parameters
@@ -660,7 +662,7 @@ def run(KernelRef ref, inputs, output, Py_ssize_t rows, Py_ssize_t cols, scalars
     cdef params_t prepared  # which is aligned
     cdef void *params = values
     cdef int k
-    operands = [*inputs, output]
+    operands = (*inputs, output)
     if ref.fn == 0 or len(operands) != len(ref.itemsizes):
         raise ValueError(f"takes a kernel that was made, and its operands: {len(operands)} given")
     if len(scalars) > MOST_NUMBERS:

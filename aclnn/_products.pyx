@@ -285,7 +285,7 @@ def product_kernel(tuple in_dtypes not None, str out_dtype not None, *,
         raise ValueError(f"a product takes a, b and maybe c, {len(in_dtypes)} dtypes given")
     if unknown := tuple(dtype for dtype in operands if dtype not in SIZES):
         raise ValueError(f"no product is computed in {', '.join(unknown)}")
-    ref.itemsizes = tuple([SIZES[dtype] for dtype in operands])
+    ref.itemsizes = tuple(SIZES[dtype] for dtype in operands)
     ref.name = f"matmul[{','.join(in_dtypes)}->{out_dtype}]"
     set_state(ref, in_dtypes, out_dtype, wide, round_inputs_to_half)
     ref.kept.scaled = scaled

@@ -372,7 +372,7 @@ cdef RowKernelRef new_ref(str name, tuple in_dtypes, tuple out_dtypes, double co
     cdef RowKernelRef ref = RowKernelRef.__new__(RowKernelRef)
     ref.name = name
     ref.cost = cost
-    ref.itemsizes = tuple([ITEM_SIZES[dtype] for dtype in (*in_dtypes, *out_dtypes)])
+    ref.itemsizes = tuple(ITEM_SIZES[dtype] for dtype in (*in_dtypes, *out_dtypes))
     ref.fn = <size_t>fn
     ref.memory = calloc(1, size)
     if ref.memory == NULL:
@@ -407,7 +407,8 @@ def row_kernel(str name not None, tuple in_dtypes not None, tuple out_dtypes not
     inputs, outputs = operands_of(name, present)
     check_count(name, "inputs", inputs, in_dtypes)
     check_count(name, "outputs", outputs, out_dtypes)
-    stages = [",".join(in_dtypes), *([result_dtype] if result_dtype else []), ",".join(out_dtypes)]
+    stages = (",".join(in_dtypes),) + ((result_dtype,) if result_dtype else ()) + (
+        ",".join(out_dtypes),)
     title = f"{name}[{'->'.join(stages)}]"
     if name == "sum" and in_dtypes[0] in WHOLE:
         return whole_kernel(title, in_dtypes, out_dtypes)
@@ -550,7 +551,7 @@ def run(RowKernelRef ref not None, inputs, outputs, Py_ssize_t rows, Py_ssize_t 
     cdef void *memory
     cdef void *scratch
     cdef int k
-    operands = [*inputs, *outputs]
+    operands = (*inputs, *outputs)
     if ref.fn == 0 or len(operands) != len(ref.itemsizes) or len(numbers) > MOST_NUMBERS:
         raise ValueError(f"{ref.name} has {len(ref.itemsizes)} operands, {len(operands)} given")
     if rows < 1 or cols < 1:

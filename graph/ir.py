@@ -221,11 +221,29 @@ class Node:
         return self.kind == "Compute" and self.attr("converts", self.domain != "opaque")
 
     def can_load(self, dtype: DType) -> bool:
-        """Whether it reads a dtype instead of one that it was built with."""
+        """Whether it reads a dtype instead of one that it was built with.
+
+        Parameters
+        ----------
+        dtype : DType
+
+        Returns
+        -------
+        bool
+        """
         return self.converts and dtype.name in self.attr("loads", (dtype.name,))
 
     def can_store(self, dtype: DType) -> bool:
-        """Whether it writes a dtype instead of one that it was built with."""
+        """Whether it writes a dtype instead of one that it was built with.
+
+        Parameters
+        ----------
+        dtype : DType
+
+        Returns
+        -------
+        bool
+        """
         return self.converts and dtype.name in self.attr("stores", (dtype.name,))
 
 

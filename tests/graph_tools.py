@@ -149,7 +149,7 @@ def damages(document, path="", whole=None):
         others = [one for one in OF_EVERY_TYPE if type(one) is not type(was)]
         if path.endswith("params"):  # any number will do
             others = [one for one in others if type(one) not in (int, float)]
-        if key in ("alias_of", "schedule"):  # which may be null
+        if key in ("alias_of", "schedule", "submitted"):  # which may be null
             others = [one for one in others if one not in (None, 7)]
         for document[key] in others:
             yield json.dumps(whole), name

@@ -242,7 +242,8 @@ def typed_parameters(source):
     for name, given in re.findall(r"^ *def (\w+)\(([^)]*)\)", source, re.MULTILINE):
         for parameter in given.split(","):
             words = parameter.partition("=")[0].split()
-            if len(words) > 1 and words[0] not in C_TYPES and "=" not in parameter:
+            typed = len(words) > 1 and words[1] != "not"  # else it is of any type
+            if typed and words[0] not in C_TYPES and "=" not in parameter:
                 yield name, words
 
 

@@ -49,27 +49,21 @@ def test_loops_are_made_from_signatures(setup_in, tmp_path):
         "cdef inline double sum(double a, double b, const double *p) noexcept nogil:\n"
         "cdef inline double sum_f64(double a, double b, const double *p) noexcept nogil:\n"
     )
-    twice, both, wide = setup_in["formulas"]()
-    assert (twice.name, twice.elements("float")) == ("twice", "<float>a[i]")
-    assert (twice.in_float, twice.in_double, twice.in_float64) == (
-        "twice_in_float", "twice_in_double", "NULL",
-    )  # fmt: skip
-    assert (both.in_float, both.in_double, both.in_float64) == (
-        "NULL", "sum_in_double", "sum_f64_in_double",
-    )  # fmt: skip
-    assert both.elements("double") == wide.elements("double") == "<double>a[i], <double>b[i]"
+    twice, both = setup_in["formulas"]()
+    assert [(one.name, one.function.inputs) for one in (twice, both)] == [("twice", 1), ("sum", 2)]
+    assert both.endings["_f64"] == "sum_f64"
     shutil.copy(ROOT / "aclnn" / "kernels" / "formula_loops.pxi.in", page.parent)
     setup_in["write_loops"]()
     made = (tmp_path / "build" / "cython" / "formula_loops.pxi").read_text()
-    assert 'add("sum", 2, NULL, sum_in_double, sum_f64_in_double)' in made
+    assert f"add({both.arguments()})" in made
+    assert "sum_f64_in_double" in both.arguments()
     assert 'add("sum_f64"' not in made
     with page.open("a") as text:
         text.write(
-            "cdef inline double three(double a, double b, double c, const double *p) nogil:\n"
+            "cdef inline double five(double a, double b, double c, double d, double e,"
+            " const double *p) noexcept nogil:\n"
         )
-    with pytest.raises(
-        SystemExit, match="takes one or two numbers and p, not: cdef inline double three"
-    ):
+    with pytest.raises(SystemExit, match="a formula takes at most four elements, not five"):
         setup_in["formulas"]()
 
 

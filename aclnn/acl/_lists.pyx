@@ -154,7 +154,7 @@ cdef class aclIntArray:
         -------
         tuple of int
         """
-        return tuple([self.values[i] for i in range(self.size)])
+        return tuple(self.values[i] for i in range(self.size))
 
 
 def aclCreateIntArray(value):
@@ -182,7 +182,7 @@ def aclCreateIntArray(value):
     cdef Py_ssize_t i
     try:
         given = entries_of("value", value)
-        numbers = [whole_number(f"value[{i}]", one) for i, one in enumerate(given)]
+        numbers = tuple(whole_number(f"value[{i}]", one) for i, one in enumerate(given))
         made.values = <int64_t *>room(len(numbers), sizeof(int64_t))
     except (AclnnError, MemoryError) as error:
         return refused("aclCreateIntArray", error)
@@ -281,7 +281,7 @@ cdef class aclFloatArray:
         -------
         tuple of float
         """
-        return tuple([self.values[i] for i in range(self.size)])
+        return tuple(self.values[i] for i in range(self.size))
 
 
 def aclCreateFloatArray(value):
@@ -309,7 +309,7 @@ def aclCreateFloatArray(value):
     cdef Py_ssize_t i
     try:
         given = entries_of("value", value)
-        numbers = [real_number(f"value[{i}]", one) for i, one in enumerate(given)]
+        numbers = tuple(real_number(f"value[{i}]", one) for i, one in enumerate(given))
         made.values = <float *>room(len(numbers), sizeof(float))
     except (AclnnError, MemoryError) as error:
         return refused("aclCreateFloatArray", error)
@@ -408,7 +408,7 @@ cdef class aclBoolArray:
         -------
         tuple of bool
         """
-        return tuple([bool(self.values[i]) for i in range(self.size)])
+        return tuple(bool(self.values[i]) for i in range(self.size))
 
 
 def aclCreateBoolArray(value):
@@ -436,7 +436,7 @@ def aclCreateBoolArray(value):
     cdef Py_ssize_t i
     try:
         given = entries_of("value", value)
-        numbers = [truth(f"value[{i}]", one) for i, one in enumerate(given)]
+        numbers = tuple(truth(f"value[{i}]", one) for i, one in enumerate(given))
         made.values = <bint *>room(len(numbers), sizeof(bint))
     except (AclnnError, MemoryError) as error:
         return refused("aclCreateBoolArray", error)
@@ -555,7 +555,7 @@ def aclCreateTensorList(value):
     cdef aclTensorList made = aclTensorList.__new__(aclTensorList, _OURS)
     try:
         given = entries_of("value", value)
-        made.items = tuple([tensor_item(f"value[{i}]", one) for i, one in enumerate(given)])
+        made.items = tuple(tensor_item(f"value[{i}]", one) for i, one in enumerate(given))
     except (AclnnError, MemoryError) as error:
         return refused("aclCreateTensorList", error)
     made.size = len(made.items)
@@ -679,7 +679,7 @@ def aclCreateScalarList(value):
     cdef aclScalarList made = aclScalarList.__new__(aclScalarList, _OURS)
     try:
         given = entries_of("value", value)
-        made.items = tuple([scalar_item(f"value[{i}]", one) for i, one in enumerate(given)])
+        made.items = tuple(scalar_item(f"value[{i}]", one) for i, one in enumerate(given))
     except (AclnnError, MemoryError) as error:
         return refused("aclCreateScalarList", error)
     made.size = len(made.items)

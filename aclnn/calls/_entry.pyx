@@ -357,8 +357,8 @@ cdef class EntryHandle:
         phase_one.check_call(asked, settings.get_soc_version())
         for name, tensor in zip(executor.names, executor.bound):
             if tensor is not None and (<aclTensor>tensor).ndim > MAX_DIMS:
-                raise AclnnError(INVALID, f"{name} has {tensor.ndim} dimensions, at most {MAX_DIMS} "
-                                 "are supported")
+                raise AclnnError(INVALID, f"{name} has {tensor.ndim} dimensions, at most "
+                                 f"{MAX_DIMS} are supported")
 
     cdef int refuse_null(self, PyObject **arguments) except -1:
         """Null arguments come first, whatever else is wrong."""

@@ -162,8 +162,8 @@ cdef class FunctionalHandle:
         """Let `other` take the call where the operand in a slot is a number."""
         self.number_form, self.number_slot = other, slot
         others = other.places_of(other.handle.operator)
-        self.moves = tuple([(place, others[role]) for role, place
-                            in self.places_of(self.handle.operator).items()])
+        self.moves = tuple((place, others[role]) for role, place
+                           in self.places_of(self.handle.operator).items())
 
     cdef object call_slots(self, PyObject **given):
         cdef request_t request

@@ -16,9 +16,9 @@ def kernel_of(
     operands = [owner.value(id) for id in node.operands]
     *batch, m, n = operands[-1].shape
     try:
-        from aclnn import _products
+        from aclnn._products import product_kernel
 
-        return _products.product_kernel(
+        return product_kernel(
             inputs,
             outputs[0],
             batch_shape=tuple(batch),

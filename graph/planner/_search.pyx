@@ -1209,17 +1209,17 @@ cdef class Search:
     def padded(self):
         """The lifetimes' sizes, padded."""
         cdef int i
-        return tuple([self.lives[i].size for i in range(self.count)])
+        return tuple(self.lives[i].size for i in range(self.count))
 
     def bucket_offsets(self):
         """Where each lifetime is by the NPU library's policy."""
         cdef int i
-        return tuple([self.bucket_of[self.lives[i].bucket].npu_place for i in range(self.count)])
+        return tuple(self.bucket_of[self.lives[i].bucket].npu_place for i in range(self.count))
 
     def npu_padded(self):
         """The lifetimes' sizes as the NPU library pads them."""
         cdef int i
-        return tuple([self.lives[i].npu_size for i in range(self.count)])
+        return tuple(self.lives[i].npu_size for i in range(self.count))
 
 
 cdef struct span_t:
@@ -1289,7 +1289,7 @@ def sharers(offsets, sizes, names):
                 count = below(begins, taking, spans[i].end) - 1
                 count -= below(ends, taking, spans[i].begin + 1)
             listed = list_sharers(spans, n, i, count, found) if count else 0
-            result.append((tuple([names[found[k]] for k in range(listed)]), count))
+            result.append((tuple(names[found[k]] for k in range(listed)), count))
     finally:
         free(spans)
     return result

@@ -1,0 +1,34 @@
+from collections.abc import Sequence
+from typing import Any
+
+class ProductKernelRef:
+    fn: int
+    state: int
+    name: str
+    itemsizes: tuple[int, ...]
+    prepare: int
+    params_size: int
+    cost: float
+    scratch: int
+    def chunks(self, threads: int) -> int: ...
+
+def blas_can_read(shape: Sequence[int], strides: Sequence[int], itemsize: int) -> bool: ...
+def product_kernel(
+    in_dtypes: tuple[str, ...],
+    out_dtype: str,
+    *,
+    batch_shape: tuple[int, ...] = (),
+    m: int,
+    n: int,
+    k: int,
+    strides: Any = None,
+    scaled: bool = False,
+    round_inputs_to_half: bool = False,
+) -> ProductKernelRef: ...
+def run(
+    ref: ProductKernelRef,
+    operands: Any,
+    numbers: Sequence[float] = (),
+    chunks: int = 1,
+    chunk: int | None = None,
+) -> Any: ...
