@@ -165,8 +165,10 @@ cdef void prepare_params(void *params, const void *state, const kernel_number *n
     cdef params_t *prepared = <params_t *>params
     cdef const compute_state *made_for = <const compute_state *>state
     cdef int k
-    for k in range(PARAMS_NUMBERS):
-        prepared.p[k] = numbers[k].real if k < n_numbers else 0
+    for k in range(min(n_numbers, <int>PARAMS_NUMBERS)):
+        prepared.p[k] = numbers[k].real
+    for k in range(n_numbers, PARAMS_NUMBERS):
+        prepared.p[k] = 0
     made_for.prepare(prepared, made_for.kind)
 
 
@@ -644,7 +646,8 @@ cdef number_type cast_type(str src, str dst) except *:
     return IN_DOUBLE
 
 
-def run(KernelRef ref not None, inputs, output, Py_ssize_t rows, Py_ssize_t cols, scalars=(), int flags=0):
+def run(KernelRef ref not None, inputs, output, Py_ssize_t rows, Py_ssize_t cols, scalars=(),
+        int flags=0):
     """Run a kernel on one tile, for tests.
 
     Parameters

@@ -21,7 +21,8 @@ sys.path.insert(0, str(ROOT))
 from setup import COMMON_FLAGS, INCLUDES, functions, kernel_variants  # noqa: E402
 
 FOLDERS = [*INCLUDES, sysconfig.get_paths()["include"]]
-FLAGS = [*COMMON_FLAGS, "-fPIC", *(f"-I{folder}" for folder in FOLDERS)]
+# Loops that are the same would be made once.
+FLAGS = [*COMMON_FLAGS, "-fPIC", "-fno-ipa-icf", *(f"-I{folder}" for folder in FOLDERS)]
 FUNCTION = re.compile(r"static void __pyx_f_5aclnn_8_kernels_(\w+_in_\w+)\(.* \{$")
 # What no instruction set has, or what functions of the C library compute one by one.
 ELEMENT_BY_ELEMENT = re.compile(

@@ -64,7 +64,7 @@ static inline int never_in_the_middle(float slope) {
 /* Whether all halves of a kind may be rounded at once; `near` is what they are multiplied by then. */
 static int can_round_at_once(kind_t kind, float slope, float *near) {
     *near = slope;
-    if (kind == SINGLE || is_extreme(slope)) return 0;
+    if (is_extreme(slope)) return 0;
     if (kind == BFLOAT) return never_in_the_middle(slope);
     /* Decimal fractions often come close to middles, and their neighbours do not. */
     for (int step = 0; step < 3; step++) {
@@ -82,6 +82,10 @@ static _Thread_local leaky_relu_memo_t leaky_relu_memo = { SINGLE, 0, { 0.0f, 0.
 static void prepare_leaky_relu(params_t *params, kind_t kind) {
     leaky_relu_memo_t *memo = &leaky_relu_memo;
     float slope = (float)params->p[0];
+    if (kind == SINGLE) {
+        *LEAKY_RELU_PARAMS(params) = (leaky_relu_t){ slope, slope, 0 };
+        return;
+    }
     if (kind != memo->kind || bits_of_f32(slope) != memo->slope) {
         memo->kind = kind;
         memo->slope = bits_of_f32(slope);
