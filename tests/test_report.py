@@ -344,7 +344,7 @@ def test_stages_that_hold_the_pinned_value_are_marked(browser):
     find(browser, '#fused [data-stage="0"]')[0].click()
     one(browser, '#fused .stage g[data-names~="grad_output_cast"][data-details]').click()
     marked = [tab.text.split()[-1] for tab in find(browser, "#fused .tabs .holds")]
-    assert marked == ["built", "elide", "fold_strides"]
+    assert marked == ["built", "tidy", "elide", "fold_strides"]
 
 
 def test_the_keyboard_reaches_boxes(browser):
@@ -393,7 +393,7 @@ def test_both_ways_in_one_place(browser, executor):
     find(browser, "[value=fused]")[0].click()
     assert shown() == ["fused"]
     assert "nothing needs space" in one(browser, "#fused .plan").text
-    assert one(browser, "#fused .stage").get_attribute("id") == "fused-6"
+    assert one(browser, "#fused .stage").get_attribute("id") == "fused-7"
     find(browser, "[value=materialized]")[0].click()
     assert shown() == ["materialized"]
 
