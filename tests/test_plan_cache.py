@@ -145,3 +145,14 @@ def test_what_the_system_says_of_caches(tmp_path, monkeypatch):
         assert cpu_caches.stream_from(1) == 6 << 20
     finally:
         cpu_caches.last_level_bytes.cache_clear()
+
+
+def test_plans_for_options_of_several_numbers_and_for_dtypes_are_cached():
+    x = np.ones((2, 3), np.float32)
+    aclnn.permute(x, (1, 0)), aclnn.cast(x, np.int32)
+    before = aclnn.cache_info()
+    for _ in range(3):
+        aclnn.permute(x, [-1, 0]), aclnn.permute(x, (1, 0)), aclnn.cast(x, "int32")
+    after = aclnn.cache_info()
+    assert after["misses"] - before["misses"] == 1, "other numbers are another call"
+    assert after["hits"] - before["hits"] == 8

@@ -1,0 +1,325 @@
+"""Sums, differences, products and quotients: of two tensors, and of a tensor and a number."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from aclnn.acl.constants import aclDataType
+from aclnn.operators.declaration import REQUIRED, Attribute, Operator, entry
+from aclnn.operators.lowering import (
+    Lowering,
+    complex_params,
+    number_form,
+    operands_as,
+    reads_of,
+)
+from aclnn.operators.rules import (
+    INTEGERS,
+    NUMERIC,
+    Call,
+    Rule,
+    at_most_8_dims,
+    broadcast_shape,
+    broadcast_shapes,
+    broadcasts,
+    convertible_scalars,
+    dtype_among,
+    in_place,
+    number_castable,
+    promoted,
+    promoted_with_number,
+    promotes,
+    promotes_with_number,
+    result_castable,
+    same_shape,
+)
+
+_BOTH = ("input", "other")
+_NUMBERS = (
+    "Numbers take part as float32, with float64 and complex tensors as float64, and with tensors of "
+    "integers as integers; results of integers wrap around."
+)
+_TRUTH = "Of truth values the sum is 'or', the difference 'exclusive or'."
+_ALPHA = Attribute("alpha", 1, doc="Factor of `other`.", facts=("dtype", "zero"))
+_OTHER = Attribute("other", REQUIRED, keyword_only=False, doc="A number.", facts=("dtype",))
+
+
+def _of_tensors(call: Call) -> aclDataType | None:
+    return promoted(call, _BOTH)
+
+
+def _with_number(call: Call) -> aclDataType | None:
+    return promoted_with_number(call, "input", "other")
+
+
+def _quotient_of(
+    result: Callable[[Call], aclDataType | None],
+) -> Callable[[Call], aclDataType | None]:
+    """The dtype of a quotient: that of integers is float32 on an Ascend950 only."""
+
+    def quotient(call: Call) -> aclDataType | None:
+        dtype = result(call)
+        whole = dtype in INTEGERS or dtype == aclDataType.ACL_BOOL
+        return aclDataType.ACL_FLOAT if whole and call.soc == "Ascend950" else dtype
+
+    return quotient
+
+
+def _shape(call: Call) -> tuple[int, ...]:
+    shape = broadcast_shapes(*(call.shape(role) for role in _BOTH if role in call.tensors))
+    assert shape is not None, "a rule of every operator sees to it that the inputs broadcast"
+    return shape
+
+
+def _infer(
+    result: Callable[[Call], aclDataType | None],
+) -> Callable[[Call], Mapping[str, tuple[Any, tuple[int, ...]]]]:
+    return lambda call: {"out": (result(call), _shape(call))}
+
+
+def _lower_sum(formula: str, expression: str) -> Callable[[Lowering], Mapping[str, int]]:
+    """The nodes of a sum or difference, of which alpha is a factor."""
+
+    def lower(lowering: Lowering) -> Mapping[str, int]:
+        dtype, shape = lowering.results["out"]
+        tensors = [role for role in _BOTH if role in lowering.call.tensors]
+        form = number_form(dtype)
+        params: tuple[Any, ...] = tuple(
+            [
+                lowering.number(role, form)
+                for role in (*_BOTH, "alpha")
+                if role in lowering.call.scalars
+            ]
+        )
+        if dtype == aclDataType.ACL_BOOL:  # whatever alpha is, it counts as a truth value
+            params = (*params[:-1], int(not lowering.call.scalars["alpha"].zero))
+        if reads_of(dtype) == "complex128":
+            params = complex_params(params)
+        operands = operands_as(lowering, tensors, dtype, shape)
+        made = lowering.point(formula, operands, dtype, shape, params=params, expression=expression)
+        return {"out": made}
+
+    return lower
+
+
+def _tensor_rules(
+    result: Callable[[Call], aclDataType | None], *numbers: Rule, shapes_first: bool = False
+) -> tuple[Rule, ...]:
+    dtypes = (
+        dtype_among("input", NUMERIC),
+        dtype_among("other", NUMERIC),
+        promotes(_BOTH, NUMERIC),
+        *numbers,
+        result_castable(result),
+    )
+    shapes = (
+        at_most_8_dims(*_BOTH),
+        broadcasts(*_BOTH),
+        broadcast_shape("out", _BOTH),
+    )
+    first = (in_place(broadcasts(*_BOTH)), in_place(broadcast_shape("out", _BOTH)))
+    return (*first, *shapes, *dtypes) if shapes_first else (*first, *dtypes, *shapes)
+
+
+def _number_rules(
+    result: Callable[[Call], aclDataType | None], *numbers: Rule, shapes_first: bool = False
+) -> tuple[Rule, ...]:
+    dtypes = (
+        dtype_among("input", NUMERIC),
+        convertible_scalars("other"),
+        promotes_with_number("input", "other"),
+        *numbers,
+        result_castable(result),
+    )
+    shapes = (at_most_8_dims("input", "out"), same_shape("out", "input"))
+    return (*shapes, *dtypes) if shapes_first else (*dtypes, *shapes)
+
+
+def _factor(result: Callable[[Call], aclDataType | None]) -> tuple[Rule, ...]:
+    return convertible_scalars("alpha"), number_castable("alpha", result)
+
+
+add = Operator(
+    name="add",
+    in_place="add_",
+    summary="Sum, with a factor for the second operand.",
+    expression="input + alpha·other",
+    notes=f"{_NUMBERS} {_TRUTH}",
+    infer=_infer(_of_tensors),
+    lower=_lower_sum("add", "input + alpha·other"),
+    inputs=_BOTH,
+    number_form=("other", "adds"),
+    attributes=(_ALPHA,),
+    entries=(
+        entry("aclnnAdd", "self=input other alpha:scalar out:out"),
+        entry("aclnnInplaceAdd", "selfRef=input:inout other alpha:scalar"),
+    ),
+    rules=_tensor_rules(_of_tensors, *_factor(_of_tensors)),
+    example=(
+        "add(np.float32([1, 2]), np.float32([3, 4]), alpha=10)",
+        "array([31., 42.], dtype=float32)",
+    ),
+    seealso=("sub",),
+)
+
+adds = Operator(
+    name="adds",
+    functional=False,
+    summary="Sum of a tensor and a number, with a factor for the number.",
+    expression="input + alpha·other",
+    notes=_NUMBERS,
+    infer=_infer(_with_number),
+    lower=_lower_sum("adds", "input + alpha·other"),
+    inputs=("input",),
+    attributes=(_OTHER, _ALPHA),
+    entries=(
+        entry("aclnnAdds", "self=input other:scalar alpha:scalar out:out"),
+        entry("aclnnInplaceAdds", "selfRef=input:inout other:scalar alpha:scalar"),
+    ),
+    rules=_number_rules(_with_number, *_factor(_with_number)),
+    seealso=("add",),
+)
+
+sub = Operator(
+    name="sub",
+    in_place="sub_",
+    summary="Difference, with a factor for the second operand.",
+    expression="input - alpha·other",
+    notes=f"{_NUMBERS} {_TRUTH}",
+    infer=_infer(_of_tensors),
+    lower=_lower_sum("sub", "input - alpha·other"),
+    inputs=_BOTH,
+    number_form=("other", "subs"),
+    attributes=(_ALPHA,),
+    entries=(
+        entry("aclnnSub", "self=input other alpha:scalar out:out"),
+        entry("aclnnInplaceSub", "selfRef=input:inout other alpha:scalar"),
+    ),
+    rules=_tensor_rules(_of_tensors, *_factor(_of_tensors)),
+    example=(
+        "sub(np.float32([1, 2]), np.float32([3, 4]), alpha=10)",
+        "array([-29., -38.], dtype=float32)",
+    ),
+    seealso=("add",),
+)
+
+subs = Operator(
+    name="subs",
+    functional=False,
+    summary="Difference of a tensor and a number, with a factor for the number.",
+    expression="input - alpha·other",
+    notes=_NUMBERS,
+    infer=_infer(_with_number),
+    lower=_lower_sum("subs", "input - alpha·other"),
+    inputs=("input",),
+    attributes=(_OTHER, _ALPHA),
+    entries=(
+        entry("aclnnSubs", "self=input other:scalar alpha:scalar out:out"),
+        entry("aclnnInplaceSubs", "selfRef=input:inout other:scalar alpha:scalar"),
+    ),
+    rules=_number_rules(_with_number, *_factor(_with_number)),
+    seealso=("sub",),
+)
+
+mul = Operator(
+    name="mul",
+    in_place="mul_",
+    summary="Product.",
+    expression="input·other",
+    notes=_NUMBERS,
+    formula="mul",
+    inputs=_BOTH,
+    number_form=("other", "muls"),
+    entries=(
+        entry("aclnnMul", "self=input other out:out"),
+        entry("aclnnInplaceMul", "selfRef=input:inout other"),
+    ),
+    rules=(
+        in_place(broadcasts(*_BOTH)),
+        in_place(broadcast_shape("out", _BOTH)),
+        dtype_among("input", NUMERIC),
+        dtype_among("other", NUMERIC),
+        dtype_among("out", NUMERIC),
+        promotes(_BOTH, NUMERIC),
+        result_castable(_of_tensors),
+        at_most_8_dims(*_BOTH),
+        broadcasts(*_BOTH),
+        broadcast_shape("out", _BOTH),
+    ),
+    example=(
+        "mul(np.float32([1, 2]), np.float32([3, 4]))",
+        "array([3., 8.], dtype=float32)",
+    ),
+    seealso=("div",),
+)
+
+muls = Operator(
+    name="muls",
+    functional=False,
+    summary="Product of a tensor and a number.",
+    expression="input·other",
+    notes=_NUMBERS,
+    formula="muls",
+    infer=_infer(_with_number),
+    scalars_as_double=True,
+    inputs=("input",),
+    attributes=(_OTHER,),
+    entries=(
+        entry("aclnnMuls", "self=input other:scalar out:out"),
+        entry("aclnnInplaceMuls", "selfRef=input:inout other:scalar"),
+    ),
+    rules=(
+        dtype_among("input", NUMERIC),
+        dtype_among("out", NUMERIC),
+        convertible_scalars("other"),
+        promotes_with_number("input", "other"),
+        result_castable(_with_number),
+        same_shape("out", "input"),
+    ),
+    seealso=("mul",),
+)
+
+_QUOTIENT = (
+    "Integers have an integer quotient, rounded towards zero, and 0 where the divisor is 0; on an "
+    "Ascend950 they are divided as float32."
+)
+
+div = Operator(
+    name="div",
+    in_place="div_",
+    summary="Quotient.",
+    expression="input/other",
+    notes=f"{_QUOTIENT} {_NUMBERS}",
+    formula="div",
+    infer=_infer(_quotient_of(_of_tensors)),
+    inputs=_BOTH,
+    number_form=("other", "divs"),
+    entries=(
+        entry("aclnnDiv", "self=input other out:out"),
+        entry("aclnnInplaceDiv", "selfRef=input:inout other"),
+    ),
+    rules=_tensor_rules(_quotient_of(_of_tensors), shapes_first=True),
+    example=(
+        "div(np.float32([1, 2]), np.float32([4, 8]))",
+        "array([0.25, 0.25], dtype=float32)",
+    ),
+    seealso=("mul",),
+)
+
+divs = Operator(
+    name="divs",
+    functional=False,
+    summary="Quotient of a tensor and a number.",
+    expression="input/other",
+    notes=f"{_QUOTIENT} {_NUMBERS}",
+    formula="divs",
+    infer=_infer(_quotient_of(_with_number)),
+    scalars_as_double=True,
+    inputs=("input",),
+    attributes=(_OTHER,),
+    entries=(
+        entry("aclnnDivs", "self=input other:scalar out:out"),
+        entry("aclnnInplaceDivs", "selfRef=input:inout other:scalar"),
+    ),
+    rules=_number_rules(_quotient_of(_with_number), shapes_first=True),
+    seealso=("div",),
+)

@@ -1,0 +1,222 @@
+"""Comparisons, with a tensor and with a number; the larger, the smaller, and choices of elements."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from aclnn.acl.constants import aclDataType
+from aclnn.operators.declaration import REQUIRED, Attribute, Operator, entry
+from aclnn.operators.lowering import (
+    Lowering,
+    complex_params,
+    graph_dtype,
+    number_form,
+    operands_as,
+    reads_of,
+)
+from aclnn.operators.rules import (
+    NUMERIC,
+    REAL,
+    Call,
+    at_most_8_dims,
+    broadcast_shape,
+    broadcast_shapes,
+    broadcasts,
+    convertible_scalars,
+    dtype_among,
+    promoted,
+    promoted_with_number,
+    promotes,
+    promotes_with_number,
+    result_castable,
+    same_shape,
+)
+
+_BOTH = ("input", "other")
+_OTHER = Attribute("other", REQUIRED, keyword_only=False, doc="A number.", facts=("dtype",))
+
+
+def _truth(_: Call) -> aclDataType:
+    return aclDataType.ACL_BOOL
+
+
+def _infer(call: Call) -> Mapping[str, tuple[Any, tuple[int, ...]]]:
+    shape = broadcast_shapes(*(call.shape(role) for role in _BOTH if role in call.tensors))
+    assert shape is not None, "a rule of every operator sees to it that the inputs broadcast"
+    return {"out": (aclDataType.ACL_BOOL, shape)}
+
+
+def _lower(formula: str, expression: str) -> Callable[[Lowering], Mapping[str, int]]:
+    """The nodes of a comparison: operands are promoted, and compared in what holds that dtype."""
+
+    def lower(lowering: Lowering) -> Mapping[str, int]:
+        call, (result, shape) = lowering.call, lowering.results["out"]
+        if "other" in call.tensors:
+            dtype = promoted(call, _BOTH)
+            assert dtype is not None
+            operands = operands_as(lowering, _BOTH, dtype, shape)
+        else:
+            dtype = promoted_with_number(call, "input", "other")
+            assert dtype is not None
+            operands = [
+                *operands_as(lowering, ("input",), dtype, shape),
+                _filled(lowering, dtype, shape),
+            ]
+        made = lowering.point(
+            formula, operands, result, shape, reads=reads_of(dtype), expression=expression
+        )
+        return {"out": made}
+
+    return lower
+
+
+def _filled(lowering: Lowering, dtype: aclDataType, shape: tuple[int, ...]) -> int:
+    """The number `other`, rounded to the dtype of what it is compared with."""
+    params: tuple[Any, ...] = (lowering.number("other", number_form(dtype)),)
+    if reads_of(dtype) == "complex128":
+        params = complex_params(params)
+    return lowering.point("fill", (), dtype, shape, params=params)
+
+
+def _comparison(
+    name: str, sign: str, words: str, dtypes: tuple[aclDataType, ...] = REAL
+) -> tuple[Operator, Operator]:
+    """A comparison of two tensors, and that of a tensor and a number."""
+    expression = f"input {sign} other"
+    cann = name.capitalize()
+    of_tensors = Operator(
+        name=name,
+        summary=f"Whether elements {words}.",
+        expression=expression,
+        infer=_infer,
+        lower=_lower(name, expression),
+        inputs=_BOTH,
+        number_form=("other", f"{name}_scalar"),
+        entries=(entry(f"aclnn{cann}Tensor", "self=input other out:out"),),
+        rules=(
+            dtype_among("input", dtypes),
+            dtype_among("other", dtypes),
+            promotes(_BOTH, dtypes),
+            result_castable(_truth),
+            at_most_8_dims(*_BOTH),
+            broadcasts(*_BOTH),
+            broadcast_shape("out", _BOTH),
+        ),
+    )
+    of_number = Operator(
+        name=f"{name}_scalar",
+        functional=False,
+        summary=f"Whether elements {words}, which is a number.",
+        expression=expression,
+        notes="The number is first rounded to the dtype in which it is compared.",
+        infer=_infer,
+        lower=_lower(name, expression),
+        inputs=("input",),
+        attributes=(_OTHER,),
+        entries=(entry(f"aclnn{cann}Scalar", "self=input other:scalar out:out"),),
+        rules=(
+            dtype_among("input", dtypes),
+            convertible_scalars("other"),
+            promotes_with_number("input", "other"),
+            result_castable(_truth),
+            at_most_8_dims("input"),
+            same_shape("out", "input"),
+        ),
+        seealso=(name,),
+    )
+    return of_tensors, of_number
+
+
+eq, eq_scalar = _comparison("eq", "=", "equal those of another tensor", NUMERIC)
+ne, ne_scalar = _comparison("ne", "≠", "differ from those of another tensor", NUMERIC)
+lt, lt_scalar = _comparison("lt", "<", "are less than those of another tensor")
+le, le_scalar = _comparison("le", "≤", "are at most those of another tensor")
+gt, gt_scalar = _comparison("gt", ">", "are greater than those of another tensor")
+ge, ge_scalar = _comparison("ge", "≥", "are at least those of another tensor")
+
+_EXTREMUM_RULES = (
+    dtype_among("input", REAL),
+    dtype_among("other", REAL),
+    promotes(_BOTH, REAL),
+    result_castable(lambda call: promoted(call, _BOTH)),
+    at_most_8_dims(*_BOTH),
+    broadcasts(*_BOTH),
+    broadcast_shape("out", _BOTH),
+)
+
+maximum = Operator(
+    name="maximum",
+    summary="The larger of two elements.",
+    expression="max(input, other)",
+    notes="A NaN in either gives NaN.",
+    formula="maximum",
+    inputs=_BOTH,
+    entries=(entry("aclnnMaximum", "self=input other out:out"),),
+    rules=_EXTREMUM_RULES,
+    example=(
+        "maximum(np.float32([1, 4]), np.float32([3, 2]))",
+        "array([3., 4.], dtype=float32)",
+    ),
+    seealso=("minimum",),
+)
+
+minimum = Operator(
+    name="minimum",
+    summary="The smaller of two elements.",
+    expression="min(input, other)",
+    notes="A NaN in either gives NaN.",
+    formula="minimum",
+    inputs=_BOTH,
+    entries=(entry("aclnnMinimum", "self=input other out:out"),),
+    rules=_EXTREMUM_RULES,
+    example=(
+        "minimum(np.float32([1, 4]), np.float32([3, 2]))",
+        "array([1., 2.], dtype=float32)",
+    ),
+    seealso=("maximum",),
+)
+
+_THREE = ("condition", *_BOTH)
+
+
+def _infer_where(call: Call) -> Mapping[str, tuple[Any, tuple[int, ...]]]:
+    shape = broadcast_shapes(*(call.shape(role) for role in _THREE))
+    assert shape is not None, "a rule sees to it that the inputs broadcast"
+    return {"out": (promoted(call, _BOTH), shape)}
+
+
+def _lower_where(lowering: Lowering) -> Mapping[str, int]:
+    dtype, shape = lowering.results["out"]
+    operands = [lowering.dense("condition", None, shape)]
+    operands += [lowering.dense(role, dtype, shape) for role in _BOTH]
+    made = lowering.point(
+        "where",
+        operands,
+        dtype,
+        shape,
+        reads=graph_dtype(dtype).name,
+        expression="condition: input; else other",
+    )
+    return {"out": made}
+
+
+where = Operator(
+    name="where",
+    summary="Elements of one tensor where a condition holds, of another where it does not.",
+    expression="condition: input; else other",
+    notes="Elements keep their bits; of a UINT8 condition everything but 0 holds.",
+    infer=_infer_where,
+    lower=_lower_where,
+    inputs=_THREE,
+    unlike={"condition": {"dtype": aclDataType.ACL_BOOL}},
+    entries=(entry("aclnnSWhere", "condition self=input other out:out"),),
+    rules=(
+        dtype_among("condition", (aclDataType.ACL_BOOL, aclDataType.ACL_UINT8)),
+        dtype_among("input", NUMERIC),
+        dtype_among("other", NUMERIC),
+        promotes(_BOTH, NUMERIC),
+        result_castable(lambda call: promoted(call, _BOTH)),
+        at_most_8_dims(*_THREE),
+        broadcasts(*_THREE),
+        broadcast_shape("out", _THREE),
+    ),
+)

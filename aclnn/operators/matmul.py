@@ -1,0 +1,387 @@
+"""Matrix products: of matrices, of batches of them, and with something added."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from aclnn.acl import dtypes
+from aclnn.acl.constants import aclDataType, aclFormat
+from aclnn.operators.declaration import Attribute, Operator, entry
+from aclnn.operators.lowering import FLOATING_NAMES, Lowering, graph_dtype
+from aclnn.operators.rules import (
+    Call,
+    Rule,
+    broadcast_shapes,
+    castable,
+    convertible_scalars,
+    dtype_among,
+    promoted,
+)
+
+Shape = tuple[int, ...]
+MOST_DIMS = 6
+# What cubeMathType numbers.
+KEEP_DTYPE, ALLOW_FP32_DOWN_PRECISION, USE_FP16, USE_HF32, USE_FP32_ADD = range(5)
+# Of float32 these products multiply only what is rounded to float16.
+_HALF_ONLY = ("Ascend910", "Ascend310P")
+# Here bfloat16 does not promote with other dtypes.
+_STRICT = ("Ascend910B", "Ascend910_93")
+
+_CUBE_MATH = Attribute(
+    "cube_math_type",
+    ALLOW_FP32_DOWN_PRECISION,
+    "int",
+    doc=(
+        "How float32 is multiplied: 0, 1, 3 and 4 as float32, where NPUs may lose digits; "
+        "2 rounds it to float16 first."
+    ),
+)
+
+
+# --- Rules --------------------------------------------------------------------------------------
+
+
+def _promotes(*roles: str) -> Rule:
+    """As elsewhere, but for bfloat16."""
+
+    def test(call: Call) -> str | None:
+        found = {call.dtype(role) for role in roles}
+        if len(found) == 1 or aclDataType.ACL_BF16 not in found or call.soc not in _STRICT:
+            return None
+        pair = ", ".join(f"{call.names[r]} {dtypes.name(call.dtype(r))}" for r in roles)
+        return f"dtypes do not promote on {call.soc}: {pair}"
+
+    names = " and ".join(f"`{role}`" for role in roles)
+    return Rule(
+        f"the dtypes of {names} promote: on {' and '.join(_STRICT)} BF16 only with itself",
+        test,
+        roles,
+    )
+
+
+def _cube_math(first: str, second: str, *, batched: bool = False) -> Rule:
+    """What each product takes, by the dtype that the matrices promote to."""
+
+    def test(call: Call) -> str | None:
+        chosen, name = call.switches["cube_math_type"], call.names["cube_math_type"]
+        dtype = promoted(call, (first, second))
+        assert dtype is not None
+        last = USE_HF32 if batched else USE_FP32_ADD
+        if chosen not in range(last + 1):
+            return f"{name} is {chosen}, must be from {KEEP_DTYPE} to {last}"
+        single = dtype == aclDataType.ACL_FLOAT
+        if chosen == USE_FP16 and dtype == aclDataType.ACL_BF16 and not batched:
+            return f"{name} is {USE_FP16}, which BF16 is not multiplied with"
+        if chosen == USE_HF32 and (not single or call.soc in _HALF_ONLY):
+            return (
+                f"{name} is {USE_HF32}, which is for FLOAT, and not on {' and '.join(_HALF_ONLY)}"
+            )
+        if chosen == KEEP_DTYPE and single and call.soc in _HALF_ONLY:
+            return f"{name} is {KEEP_DTYPE}, but {call.soc} does not multiply FLOAT"
+        return None
+
+    text = "`cube_math_type` is one that the product has for the dtype"
+    return Rule(text, test, ("cube_math_type", first, second))
+
+
+def _result_dtype_is_promoted(*roles: str) -> Rule:
+    def test(call: Call) -> str | None:
+        if "out" not in call.tensors or call.dtype("out") == _result_dtype(call, roles):
+            return None
+        return (
+            f"{call.names['out']} has dtype {dtypes.name(call.dtype('out'))}, must have the "
+            f"promoted dtype, {dtypes.name(_result_dtype(call, roles))}"
+        )
+
+    text = "`out` has the dtype that the matrices promote to; on Ascend950 it may be FLOAT"
+    return Rule(text, test, ("out", *roles))
+
+
+def _result_dtype(call: Call, roles: tuple[str, ...]) -> aclDataType:
+    """What the inputs promote to; Ascend950 gives the float32 sums of halves where asked to."""
+    dtype = promoted(call, roles)
+    assert dtype is not None
+    single = aclDataType.ACL_FLOAT
+    if call.soc == "Ascend950" and "out" in call.tensors and call.dtype("out") == single:
+        return single
+    return dtype
+
+
+def _has_dims(role: str, least: int, most: int) -> Rule:
+    counts = f"{least}" if least == most else f"{least} to {most}"
+
+    def test(call: Call) -> str | None:
+        rank = len(call.shape(role))
+        if least <= rank <= most:
+            return None
+        return f"{call.names[role]} has {rank} dimensions, must have {counts}"
+
+    return Rule(f"`{role}` has {counts} dimensions", test, (role,))
+
+
+def _inner_sizes_agree(first: str, second: str) -> Rule:
+    def test(call: Call) -> str | None:
+        a, b = call.shape(first), call.shape(second)
+        if a[-1] == b[-2:][0]:
+            return None
+        return (
+            f"{call.names[first]} of shape {a} has rows of {a[-1]} elements, {call.names[second]} "
+            f"of shape {b} columns of {b[-2:][0]}"
+        )
+
+    text = f"rows of `{first}` are as long as columns of `{second}`"
+    return Rule(text, test, (first, second))
+
+
+def _batches_fit(first: str, second: str) -> Rule:
+    def test(call: Call) -> str | None:
+        a, b = call.shape(first), call.shape(second)
+        if broadcast_shapes(a[:-2], b[:-2]) is not None:
+            return None
+        return f"batches do not broadcast: {call.names[first]} {a}, {call.names[second]} {b}"
+
+    return Rule(f"the batches of `{first}` and `{second}` broadcast", test, (first, second))
+
+
+def _has_product_shape(first: str, second: str) -> Rule:
+    def test(call: Call) -> str | None:
+        wanted = _product_shape(call, first, second)
+        if "out" not in call.tensors or call.shape("out") == wanted:
+            return None
+        return f"{call.names['out']} has shape {call.shape('out')}, must have {wanted}"
+
+    return Rule("`out` has the shape of the product", test, ("out", first, second))
+
+
+def _reaches_product(role: str, first: str, second: str) -> Rule:
+    def test(call: Call) -> str | None:
+        wanted = _product_shape(call, first, second)
+        if broadcast_shapes(call.shape(role), wanted) == wanted:
+            return None
+        return (
+            f"{call.names[role]} has shape {call.shape(role)}, which does not broadcast to that of "
+            f"the product, {wanted}"
+        )
+
+    return Rule(f"`{role}` broadcasts to the product", test, (role, first, second))
+
+
+def _plain_format(*roles: str) -> Rule:
+    def test(call: Call) -> str | None:
+        for role in call.given(roles):
+            if call.tensors[role].format == aclFormat.ACL_FORMAT_FRACTAL_NZ:
+                return f"{call.names[role]} has the format FRACTAL_NZ, which only mat2 may have"
+        return None
+
+    return Rule(f"{' and '.join(f'`{r}`' for r in roles)} are not FRACTAL_NZ", test, roles)
+
+
+# --- Shapes and nodes ---------------------------------------------------------------------------
+
+
+def _product_shape(call: Call, first: str, second: str) -> Shape:
+    """PyTorch's rule: operands of one dimension get one, which the result loses again."""
+    a, b = call.shape(first), call.shape(second)
+    batch = broadcast_shapes(a[:-2], b[:-2])
+    assert batch is not None
+    return (*batch, *a[-2:-1], *(b[-1:] if len(b) > 1 else ()))
+
+
+def _infer(first: str, second: str, *added: str) -> Callable[[Call], Mapping[str, tuple]]:
+    def infer(call: Call) -> Mapping[str, tuple[aclDataType, Shape]]:
+        dtype = _result_dtype(call, (*added, first, second))
+        return {"out": (dtype, _product_shape(call, first, second))}
+
+    return infer
+
+
+def _lower(first: str, second: str, *added: str) -> Callable[[Lowering], Mapping[str, int]]:
+    """What lowers an operator to one node, which reads matrices where they lie."""
+
+    def lower(lowering: Lowering) -> Mapping[str, int]:
+        dtype, shape = lowering.results["out"]
+        own = promoted(lowering.call, (*added, first, second))
+        a, b = lowering.call.shape(first), lowering.call.shape(second)
+        a = a if len(a) > 1 else (1, *a)
+        b = b if len(b) > 1 else (*b, 1)
+        batch = broadcast_shapes(a[:-2], b[:-2])
+        assert batch is not None
+        (m, k), n = a[-2:], b[-1]
+        operands = [
+            lowering.dense(lowering.reshaped(first, a), own, (*batch, m, k)),
+            lowering.dense(lowering.reshaped(second, b), own, (*batch, k, n)),
+            *[lowering.dense(role, own, (m, n)) for role in added],
+        ]
+        made = _multiply(lowering, operands, (*batch, m, n), dtype, scaled=bool(added))
+        return {"out": lowering.reshaped(made, shape)}
+
+    return lower
+
+
+def _multiply(
+    lowering: Lowering, operands: list[int], shape: Shape, dtype: aclDataType, *, scaled: bool
+) -> int:
+    by_half = lowering.call.switches["cube_math_type"] == USE_FP16
+    # Of bfloat16 that was cast to float32 all digits are there to be rounded.
+    loads = tuple([name for name in FLOATING_NAMES if not by_half or name != "bfloat16"])
+    # Kernels round sums once, to the dtype that they write.
+    single = dtype == aclDataType.ACL_FLOAT
+    return lowering.builder.compute(
+        "matmul",
+        operands,
+        shape,
+        graph_dtype(dtype),
+        domain="opaque",
+        reads_strided=True,
+        writes_strided=True,
+        converts=True,
+        loads=loads,
+        stores=FLOATING_NAMES if single else (),
+        in_place=(2,),
+        round_inputs_to_half=by_half,
+        params=tuple([lowering.number(role) for role in ("alpha", "beta")]) if scaled else (),
+    )
+
+
+# --- Operators ----------------------------------------------------------------------------------
+
+_ROUNDED = (
+    "Halves are multiplied and summed up in float32, and the result is rounded once. Without "
+    "elements to sum up it is 0. It needs SciPy, whose BLAS multiplies; without it a call answers "
+    "361001."
+)
+
+_ACCURACY = (
+    "Results lie within K·2⁻²⁴ of the product of magnitudes, K being how many products are summed "
+    "up, and half a unit of the last place."
+)
+
+matmul = Operator(
+    name="matmul",
+    summary="Matrix product, of batches too.",
+    expression="input @ other",
+    notes=(
+        "Operands have 1 to 6 dimensions, by PyTorch's rules: batches broadcast; a vector stands "
+        f"for a row on the left and for a column on the right. {_ROUNDED}"
+    ),
+    inputs=("input", "other"),
+    attributes=(_CUBE_MATH,),
+    entries=(entry("aclnnMatmul", "self=input mat2=other out:out cubeMathType:int"),),
+    rules=(
+        dtype_among("input"),
+        dtype_among("other"),
+        _promotes("input", "other"),
+        castable(("input", "other")),
+        _cube_math("input", "other"),
+        _plain_format("input", "out"),
+        _has_dims("input", 1, MOST_DIMS),
+        _has_dims("other", 1, MOST_DIMS),
+        _inner_sizes_agree("input", "other"),
+        _batches_fit("input", "other"),
+        _has_product_shape("input", "other"),
+    ),
+    infer=_infer("input", "other"),
+    lower=_lower("input", "other"),
+    example=(
+        "matmul(np.float32([[1, 2], [3, 4]]), np.float32([1, 1]))",
+        "array([3., 7.], dtype=float32)",
+    ),
+    seealso=("mm", "bmm", "addmm"),
+    accuracy=_ACCURACY,
+)
+
+
+def _of_rank(name: str, item: str, rank: int, summary: str, example: tuple[str, str]) -> Operator:
+    """A product whose operands have so many dimensions."""
+    return Operator(
+        name=name,
+        summary=summary,
+        expression="input @ mat2",
+        notes=_ROUNDED,
+        inputs=("input", "mat2"),
+        attributes=(_CUBE_MATH,),
+        entries=(entry(item, "self=input mat2 out:out cubeMathType:int"),),
+        rules=(
+            dtype_among("input"),
+            dtype_among("mat2"),
+            _promotes("input", "mat2"),
+            _result_dtype_is_promoted("input", "mat2"),
+            _cube_math("input", "mat2", batched=rank == 3),
+            _plain_format("input", "out"),
+            _has_dims("input", rank, rank),
+            _has_dims("mat2", rank, rank),
+            _inner_sizes_agree("input", "mat2"),
+            *([_batches_fit("input", "mat2")] if rank == 3 else []),
+            _has_product_shape("input", "mat2"),
+        ),
+        infer=_infer("input", "mat2"),
+        lower=_lower("input", "mat2"),
+        example=example,
+        seealso=("matmul",),
+        accuracy=_ACCURACY,
+    )
+
+
+mm = _of_rank(
+    "mm",
+    "aclnnMm",
+    2,
+    "Product of two matrices.",
+    ("mm(np.float32([[1, 2]]), np.float32([[3], [4]]))", "array([[11.]], dtype=float32)"),
+)
+
+bmm = _of_rank(
+    "bmm",
+    "aclnnBatchMatMul",
+    3,
+    "Products of the matrices of two batches, of which one may have a single matrix.",
+    ("bmm(np.float32([[[1, 2]]]), np.float32([[[3], [4]]]))", "array([[[11.]]], dtype=float32)"),
+)
+
+addmm = Operator(
+    name="addmm",
+    in_place="addmm_",
+    summary="Product of two matrices, added to a third.",
+    expression="beta·input + alpha·(mat1 @ mat2)",
+    notes=f"With a beta of 0 `input` does not count, its NaNs neither. {_ROUNDED}",
+    inputs=("input", "mat1", "mat2"),
+    attributes=(
+        Attribute("beta", 1.0, doc="Factor of `input`."),
+        Attribute("alpha", 1.0, doc="Factor of the product."),
+        _CUBE_MATH,
+    ),
+    entries=(
+        entry(
+            "aclnnAddmm",
+            "self=input mat1 mat2 beta:scalar alpha:scalar out:out cubeMathType:int",
+        ),
+        entry(
+            "aclnnInplaceAddmm",
+            "selfRef=input:inout mat1 mat2 beta:scalar alpha:scalar cubeMathType:int",
+        ),
+    ),
+    rules=(
+        dtype_among("input"),
+        dtype_among("mat1"),
+        dtype_among("mat2"),
+        _promotes("input", "mat1", "mat2"),
+        castable(("input", "mat1", "mat2")),
+        convertible_scalars("beta", "alpha"),
+        _cube_math("mat1", "mat2"),
+        _plain_format("input", "mat1", "out"),
+        _has_dims("mat1", 2, 2),
+        _has_dims("mat2", 2, 2),
+        _inner_sizes_agree("mat1", "mat2"),
+        _has_dims("input", 1, 2),
+        _reaches_product("input", "mat1", "mat2"),
+        _has_product_shape("mat1", "mat2"),
+    ),
+    infer=_infer("mat1", "mat2", "input"),
+    lower=_lower("mat1", "mat2", "input"),
+    example=(
+        "addmm(np.float32([1]), np.float32([[1, 2]]), np.float32([[3], [4]]), beta=2)",
+        "array([[13.]], dtype=float32)",
+    ),
+    seealso=("matmul", "mm"),
+    accuracy=_ACCURACY,
+)

@@ -1,0 +1,550 @@
+"""Layer norm, its gradient, and RMS norm: over the trailing dimensions."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import replace
+
+from aclnn.acl.constants import (
+    ACLNN_ERR_INNER_TILING_ERROR,
+    ACLNN_ERR_PARAM_NULLPTR,
+    aclDataType,
+)
+from aclnn.operators.declaration import (
+    GRADIENT_ACCURACY,
+    REQUIRED,
+    ROW_ACCURACY,
+    Attribute,
+    Operator,
+    entry,
+)
+from aclnn.operators.lowering import Lowering
+from aclnn.operators.rules import (
+    MAX_DIMS,
+    Call,
+    Rule,
+    at_most_8_dims,
+    dtype_among,
+    dtype_like_or,
+    exists_on,
+    same_dtype,
+    same_shape,
+)
+
+Shape = tuple[int, ...]
+Inferred = Mapping[str, tuple[aclDataType, Shape]]
+
+_LAYER_NORM_PRODUCTS = ("Ascend950", "Ascend910_93", "Ascend910B", "Ascend910")
+_RMS_NORM_PRODUCTS = ("Ascend950", "Ascend910_93", "Ascend910B", "Ascend310P")
+# What PyTorch takes for no epsilon: that of float32, in which it computes halves too.
+_FLOAT_EPSILON = 2.0**-23
+
+_SHAPE = Attribute(
+    "normalized_shape",
+    REQUIRED,
+    "ints",
+    keyword_only=False,
+    doc="Sizes of the trailing dimensions that are normalized together.",
+)
+_EPS = Attribute("eps", 1e-5, "float", keyword_only=False, doc="Added to the variance.")
+_MASK = Attribute(
+    "output_mask",
+    (True, True, True),
+    "bools",
+    keyword_only=False,
+    doc="Which of the three gradients are made; the others are None.",
+)
+
+
+# --- Shapes -------------------------------------------------------------------------------------
+
+
+def _normalized(call: Call) -> Shape:
+    """The trailing dimensions that belong together: those of `gamma`, or as the option says."""
+    if "gamma" in call.tensors:
+        return call.shape("gamma")
+    return call.switches["normalized_shape"]  # type: ignore[return-value]
+
+
+def _leading(call: Call, role: str) -> Shape:
+    shape = call.shape(role)
+    return shape[: len(shape) - len(_normalized(call))]
+
+
+def _statistic(call: Call, role: str, like: str) -> Shape:
+    """The shape of a mean or rstd: as given, or the leading dimensions, then ones."""
+    if role in call.tensors:
+        return call.shape(role)
+    return (*_leading(call, like), *[1] * len(_normalized(call)))
+
+
+# --- Rules --------------------------------------------------------------------------------------
+
+
+def _test_length(call: Call) -> str | None:
+    count = len(_normalized(call))
+    if 1 <= count <= MAX_DIMS:
+        return None
+    return f"{call.names['normalized_shape']} has {count} sizes, must have from 1 to {MAX_DIMS}"
+
+
+def _trails(role: str) -> Rule:
+    def test(call: Call) -> str | None:
+        wanted, shape = _normalized(call), call.shape(role)
+        if shape[len(shape) - len(wanted) :] == wanted and len(shape) >= len(wanted):
+            return None
+        name = call.names["normalized_shape"]
+        return f"{call.names[role]} has shape {shape}, which does not end in {name}, {wanted}"
+
+    text = f"the shape of `{role}` ends in `normalized_shape`"
+    return Rule(text, test, (role, "normalized_shape"))
+
+
+def _has_normalized_shape(role: str) -> Rule:
+    def test(call: Call) -> str | None:
+        wanted = _normalized(call)
+        if role not in call.tensors or call.shape(role) == wanted:
+            return None
+        return f"{call.names[role]} has shape {call.shape(role)}, must have {wanted}"
+
+    text = f"`{role}` has the shape `normalized_shape`"
+    return Rule(text, test, (role, "normalized_shape"))
+
+
+def _one_for_each_row(role: str, like: str, exact_on: tuple[str, ...] = ()) -> Rule:
+    def test(call: Call) -> str | None:
+        if role not in call.tensors:
+            return None
+        lead = _leading(call, like)
+        shape, wanted = call.shape(role), (*lead, *[1] * len(_normalized(call)))
+        if shape == wanted:
+            return None
+        if call.soc in exact_on:
+            return f"{call.names[role]} has shape {shape}, must have {wanted}"
+        if math.prod(shape) == math.prod(lead):
+            return None
+        return f"{call.names[role]} has shape {shape}, must have {math.prod(lead)} elements"
+
+    unless = f", and the shape [leading, 1...] on {', '.join(exact_on)}" if exact_on else ""
+    text = f"`{role}` has an element for each row that is normalized{unless}"
+    return Rule(text, test, (role, like))
+
+
+def _test_mask(call: Call) -> str | None:
+    count = len(call.switches["output_mask"])  # type: ignore[arg-type]
+    return None if count == 3 else f"{call.names['output_mask']} has {count} elements, must have 3"
+
+
+def _given_where_wanted(role: str, place: int) -> Rule:
+    def test(call: Call) -> str | None:
+        wanted = call.switches["output_mask"][place]  # type: ignore[index]
+        if not wanted or role in call.tensors or call.makes_absent:
+            return None
+        return f"{call.names[role]} is null, but outputMask[{place}] is true"
+
+    text = f"`{role}` is not null where `output_mask` asks for it"
+    return Rule(text, test, (role, "output_mask"), ACLNN_ERR_PARAM_NULLPTR)
+
+
+_LENGTH = Rule(
+    f"`normalized_shape` has from 1 to {MAX_DIMS} sizes", _test_length, ("normalized_shape",)
+)
+_NORM_RULES = (
+    dtype_among("input"),
+    dtype_like_or("weight", "input"),
+    dtype_like_or("bias", "input"),
+    same_dtype("bias", "weight"),
+)
+_NORM_SHAPES = (
+    _LENGTH,
+    _trails("input"),
+    _has_normalized_shape("weight"),
+    _has_normalized_shape("bias"),
+    same_shape("out", "input"),
+)
+
+
+# --- Layer norm ---------------------------------------------------------------------------------
+
+
+def _infer_layer_norm(call: Call) -> Inferred:
+    return {"out": (call.dtype("input"), call.shape("input"))}
+
+
+def _infer_all_of_layer_norm(call: Call) -> Inferred:
+    # Statistics are rounded once, to the dtype that they are wanted in.
+    single = aclDataType.ACL_FLOAT
+    return {
+        **_infer_layer_norm(call),
+        **{
+            role: (
+                call.dtype(role) if role in call.tensors else single,
+                _statistic(call, role, "input"),
+            )
+            for role in ("mean", "rstd")
+        },
+    }
+
+
+def _lower_layer_norm(lowering: Lowering) -> Mapping[str, int]:
+    call = lowering.call
+    lead, cols = _leading(call, "input"), math.prod(_normalized(call))
+    statistics = [role for role in ("mean", "rstd") if lowering.wants(role)]
+    if cols == 0:
+        empty = {"mean": 0.0, "rstd": math.nan}
+        return {r: lowering.filled(empty[r], *lowering.results[r]) for r in statistics}
+    parameters = [role for role in ("weight", "bias") if lowering.has(role)]
+    made = lowering.rows(
+        "layer_norm",
+        [
+            lowering.dense(lowering.reshaped("input", (*lead, cols))),
+            *[_columns(lowering, role, len(lead), cols) for role in parameters],
+        ],
+        [
+            (call.dtype("input"), (*lead, cols)),
+            *[(lowering.results[role][0], (*lead, 1)) for role in statistics],
+        ],
+        -1,
+        params=(lowering.number("eps", "exact"),),
+        present=(*parameters, *statistics),
+    )
+    return _as_results(lowering, ("out", *statistics), made)
+
+
+def _columns(lowering: Lowering, role: str, lead: int, cols: int) -> int:
+    """A parameter as one row for all."""
+    return lowering.dense(lowering.reshaped(role, (*[1] * lead, cols)))
+
+
+def _as_results(
+    lowering: Lowering, roles: tuple[str, ...], made: tuple[int, ...]
+) -> Mapping[str, int]:
+    """What row-wise kernels made, in the shapes that the results have."""
+    return {
+        role: lowering.reshaped(value, lowering.results[role][1])
+        for role, value in zip(roles, made, strict=True)
+        if lowering.wants(role)
+    }
+
+
+_LAYER_NORM = "(x - mean)·rstd·weight + bias, rstd = 1/√(var + eps), var = Σ(x - mean)²/N"
+_LAYER_NORM_ORDER = ("input", "normalized_shape", "weight", "bias", "eps")
+
+native_layer_norm = Operator(
+    name="native_layer_norm",
+    summary="Layer norm with the mean and the inverse deviation of each row.",
+    expression=_LAYER_NORM,
+    notes=(
+        "Without a weight it is 1, without a bias 0. Mean and rstd are float32 unless arrays of "
+        "float16 or bfloat16 are given for them; they are computed in float64 and rounded once. "
+        "Where a row has no elements its mean is 0, and its rstd NaN."
+    ),
+    inputs=("input", "weight", "bias"),
+    outputs=("out", "mean", "rstd"),
+    optional=("weight", "bias", "mean", "rstd"),
+    attributes=(_SHAPE, _EPS),
+    parameters=_LAYER_NORM_ORDER,
+    entries=(
+        entry(
+            "aclnnLayerNorm",
+            "input normalizedShape:ints weightOptional=weight:in? biasOptional=bias:in? eps:float "
+            "out:out meanOutOptional=mean:out? rstdOutOptional=rstd:out?",
+        ),
+    ),
+    rules=(
+        exists_on(_LAYER_NORM_PRODUCTS),
+        *_NORM_RULES,
+        dtype_among("out"),
+        dtype_among("mean"),
+        dtype_among("rstd"),
+        at_most_8_dims("input", "weight", "bias", "out", "mean", "rstd"),
+        *_NORM_SHAPES,
+        _one_for_each_row("mean", "input", exact_on=("Ascend950",)),
+        _one_for_each_row("rstd", "input", exact_on=("Ascend950",)),
+    ),
+    infer=_infer_all_of_layer_norm,
+    lower=_lower_layer_norm,
+    example=(
+        "native_layer_norm(np.float32([-1, 1]), (2,), eps=0.0)[0]",
+        "array([-1.,  1.], dtype=float32)",
+    ),
+    seealso=("layer_norm", "native_layer_norm_backward"),
+    accuracy=ROW_ACCURACY,
+)
+
+layer_norm = Operator(
+    name="layer_norm",
+    summary="Layer norm: trailing dimensions with mean 0 and variance 1.",
+    expression=_LAYER_NORM,
+    notes="Without a weight it is 1, without a bias 0.",
+    inputs=("input", "weight", "bias"),
+    optional=("weight", "bias"),
+    attributes=(_SHAPE, _EPS),
+    parameters=_LAYER_NORM_ORDER,
+    entries=(),
+    rules=(
+        exists_on(_LAYER_NORM_PRODUCTS),
+        *_NORM_RULES,
+        dtype_among("out"),
+        at_most_8_dims("input", "weight", "bias", "out"),
+        *_NORM_SHAPES,
+    ),
+    infer=_infer_layer_norm,
+    lower=_lower_layer_norm,
+    example=(
+        "layer_norm(np.float32([-1, 1]), (2,), eps=0.0)",
+        "array([-1.,  1.], dtype=float32)",
+    ),
+    seealso=("native_layer_norm",),
+    accuracy=ROW_ACCURACY,
+)
+
+
+# --- Its gradient -------------------------------------------------------------------------------
+
+_GRADIENTS = ("grad_input", "grad_weight", "grad_bias")
+
+
+def _infer_gradients(call: Call) -> Inferred:
+    own = call.dtype("input")
+    parameter = next((call.dtype(r) for r in ("weight", "bias") if r in call.tensors), own)
+    normalized = _normalized(call)
+    found = (
+        (own, call.shape("input")),
+        (parameter, normalized),
+        (parameter, normalized),
+    )
+    mask = call.switches["output_mask"]
+    return {
+        role: made for role, made, wanted in zip(_GRADIENTS, found, mask, strict=True) if wanted
+    }  # type: ignore[call-overload]
+
+
+def _lower_gradients(lowering: Lowering) -> Mapping[str, int]:
+    made = _gradient_of_input(lowering) if lowering.wants("grad_input") else {}
+    return {**made, **_gradients_of_parameters(lowering)}
+
+
+def _gradient_of_input(lowering: Lowering) -> Mapping[str, int]:
+    call = lowering.call
+    lead, cols = _leading(call, "input"), math.prod(_normalized(call))
+    weight = ("weight",) if lowering.has("weight") else ()
+    made = lowering.rows(
+        "layer_norm_backward_input",
+        [
+            *[lowering.dense(lowering.reshaped(r, (*lead, cols))) for r in ("grad_out", "input")],
+            *[lowering.dense(lowering.reshaped(r, (*lead, 1))) for r in ("mean", "rstd")],
+            *[_columns(lowering, role, len(lead), cols) for role in weight],
+        ],
+        [(lowering.results["grad_input"][0], (*lead, cols))],
+        -1,
+        present=weight,
+    )
+    return _as_results(lowering, ("grad_input",), made)
+
+
+def _gradients_of_parameters(lowering: Lowering) -> Mapping[str, int]:
+    """Sums over all rows: their reduction runs along the leading dimensions, as one."""
+    roles = [role for role in _GRADIENTS[1:] if lowering.wants(role)]
+    call = lowering.call
+    lead, cols = math.prod(_leading(call, "input")), math.prod(_normalized(call))
+    if lead == 0 or not roles:
+        return {role: lowering.filled(0.0, *lowering.results[role]) for role in roles}
+    shapes = {"grad_out": (lead, cols), "input": (lead, cols), "mean": (lead, 1), "rstd": (lead, 1)}
+    taken = tuple(shapes) if "grad_weight" in roles else ("grad_out",)
+    made = lowering.rows(
+        "layer_norm_backward_params",
+        [lowering.dense(lowering.reshaped(role, shapes[role])) for role in taken],
+        [(lowering.results[role][0], (1, cols)) for role in roles],
+        -2,
+        present=tuple([role.replace("grad_", "d") for role in roles]),
+    )
+    return _as_results(lowering, tuple(roles), made)
+
+
+native_layer_norm_backward = Operator(
+    name="native_layer_norm_backward",
+    summary="Gradients of layer norm for its input, weight and bias.",
+    expression=(
+        "with h = (x - mean)·rstd and q = g·weight: grad_input = rstd·(q - mean(q) - h·mean(q·h)), "
+        "grad_weight = Σ g·h and grad_bias = Σ g over the rows"
+    ),
+    notes="Gradients of parameters have the dtype of the parameters, without any that of `input`.",
+    inputs=("grad_out", "input", "mean", "rstd", "weight", "bias"),
+    outputs=_GRADIENTS,
+    optional=("weight", "bias", *_GRADIENTS),
+    attributes=(_SHAPE, _MASK),
+    parameters=(
+        "grad_out",
+        "input",
+        "normalized_shape",
+        "mean",
+        "rstd",
+        "weight",
+        "bias",
+        "output_mask",
+    ),
+    entries=(
+        entry(
+            "aclnnLayerNormBackward",
+            "gradOut input normalizedShape:ints mean rstd weightOptional=weight:in? "
+            "biasOptional=bias:in? outputMask:bools gradInputOut=grad_input:out? "
+            "gradWeightOut=grad_weight:out? gradBiasOut=grad_bias:out?",
+        ),
+    ),
+    rules=(
+        Rule("`output_mask` has 3 elements", _test_mask, ("output_mask",)),
+        *[_given_where_wanted(role, place) for place, role in enumerate(_GRADIENTS)],
+        exists_on(_LAYER_NORM_PRODUCTS),
+        dtype_among("grad_out"),
+        same_dtype("input", "grad_out"),
+        dtype_among("mean"),
+        dtype_among("rstd"),
+        *_NORM_RULES[1:],
+        *[dtype_among(role) for role in _GRADIENTS],
+        at_most_8_dims("grad_out", "input", "mean", "rstd", "weight", "bias"),
+        _LENGTH,
+        _trails("input"),
+        same_shape("grad_out", "input"),
+        _one_for_each_row("mean", "input"),
+        _one_for_each_row("rstd", "input"),
+        _has_normalized_shape("weight"),
+        _has_normalized_shape("bias"),
+        same_shape("grad_input", "input"),
+        _has_normalized_shape("grad_weight"),
+        _has_normalized_shape("grad_bias"),
+    ),
+    infer=_infer_gradients,
+    lower=_lower_gradients,
+    accuracy=GRADIENT_ACCURACY,
+    seealso=("native_layer_norm",),
+)
+
+
+# --- RMS norm -----------------------------------------------------------------------------------
+
+
+def _wrong_shape(rule: Rule) -> Rule:
+    """Shapes that do not fit are found where the work is divided."""
+    return replace(rule, status=ACLNN_ERR_INNER_TILING_ERROR)
+
+
+def _test_gamma(call: Call) -> str | None:
+    x, gamma = call.shape("x"), call.shape("gamma")
+    if 1 <= len(gamma) <= len(x) and x[len(x) - len(gamma) :] == gamma and math.prod(gamma):
+        return None
+    return (
+        f"{call.names['gamma']} has shape {gamma}, must have that of the last dimensions of "
+        f"{call.names['x']}, {x}, and not be empty"
+    )
+
+
+def _test_rstd(call: Call) -> str | None:
+    if "rstd" not in call.tensors:
+        return None
+    wanted = (*_leading(call, "x"), *[1] * len(call.shape("gamma")))
+    if call.shape("rstd") == wanted:
+        return None
+    return f"{call.names['rstd']} has shape {call.shape('rstd')}, must have {wanted}"
+
+
+def _infer_rms_norm(call: Call) -> Inferred:
+    role = "x" if "x" in call.tensors else "input"
+    return {"out": (call.dtype(role), call.shape(role))}
+
+
+def _infer_both_of_rms_norm(call: Call) -> Inferred:
+    single = aclDataType.ACL_FLOAT
+    return {**_infer_rms_norm(call), "rstd": (single, _statistic(call, "rstd", "x"))}
+
+
+def _lower_rms_norm(lowering: Lowering, x: str, gamma: str, epsilon: str) -> Mapping[str, int]:
+    call = lowering.call
+    lead, cols = _leading(call, x), math.prod(_normalized(call))
+    columns = [_columns(lowering, gamma, len(lead), cols)] if lowering.has(gamma) else []
+    statistics = ["rstd"] if lowering.wants("rstd") else []
+    # None is handed on as a negative number.
+    number = _FLOAT_EPSILON if call.scalars[epsilon].negative else lowering.number(epsilon, "exact")
+    made = lowering.rows(
+        "rms_norm",
+        [lowering.dense(lowering.reshaped(x, (*lead, cols))), *columns],
+        [
+            (call.dtype(x), (*lead, cols)),
+            *[(lowering.results[role][0], (*lead, 1)) for role in statistics],
+        ],
+        -1,
+        params=(number,),
+        present=(*(["gamma"] if columns else []), *statistics),
+    )
+    return _as_results(lowering, ("out", *statistics), made)
+
+
+_RMS_NORM = "x·rstd·gamma, rstd = 1/√(Σx²/N + eps)"
+
+native_rms_norm = Operator(
+    name="native_rms_norm",
+    summary="RMS norm with the inverse root of each row's mean square.",
+    expression=_RMS_NORM,
+    notes="It is over the trailing dimensions that `gamma` has. rstd is float32.",
+    inputs=("x", "gamma"),
+    outputs=("out", "rstd"),
+    attributes=(
+        Attribute("epsilon", 1e-6, "float", keyword_only=False, doc="Added to the mean square."),
+    ),
+    entries=(entry("aclnnRmsNorm", "x gamma epsilon:float yOut=out:out rstdOut=rstd:out"),),
+    rules=(
+        exists_on(_RMS_NORM_PRODUCTS),
+        dtype_among("x"),
+        dtype_like_or("gamma", "x"),
+        same_dtype("out", "x"),
+        dtype_among("rstd", (aclDataType.ACL_FLOAT,)),
+        _wrong_shape(at_most_8_dims("x", "gamma", "out", "rstd")),
+        _wrong_shape(
+            Rule("`gamma` has the shape of the last dimensions of `x`", _test_gamma, ("gamma", "x"))
+        ),
+        _wrong_shape(same_shape("out", "x")),
+        _wrong_shape(
+            Rule("`rstd` has the leading dimensions of `x`, then ones", _test_rstd, ("rstd", "x"))
+        ),
+    ),
+    infer=_infer_both_of_rms_norm,
+    lower=lambda lowering: _lower_rms_norm(lowering, "x", "gamma", "epsilon"),
+    example=(
+        "native_rms_norm(np.float32([3, 3]), np.float32([1, 2]), 0.0)[0]",
+        "array([1., 2.], dtype=float32)",
+    ),
+    seealso=("rms_norm",),
+    accuracy=ROW_ACCURACY,
+)
+
+rms_norm = Operator(
+    name="rms_norm",
+    summary="RMS norm: trailing dimensions with mean square 1.",
+    expression=_RMS_NORM,
+    notes="Without an `eps`, or with a negative one, it is that of float32, 2⁻²³, as in PyTorch.",
+    inputs=("input", "weight"),
+    optional=("weight",),
+    attributes=(
+        _SHAPE,
+        Attribute("eps", None, "float", keyword_only=False, doc="Added to the mean square."),
+    ),
+    parameters=("input", "normalized_shape", "weight", "eps"),
+    entries=(),
+    rules=(
+        exists_on(_RMS_NORM_PRODUCTS),
+        dtype_among("input"),
+        dtype_like_or("weight", "input"),
+        dtype_among("out"),
+        at_most_8_dims("input", "weight", "out"),
+        _LENGTH,
+        _trails("input"),
+        _has_normalized_shape("weight"),
+        same_shape("out", "input"),
+    ),
+    infer=_infer_rms_norm,
+    lower=lambda lowering: _lower_rms_norm(lowering, "input", "weight", "eps"),
+    example=("rms_norm(np.float32([3, -3]), (2,), eps=0.0)", "array([ 1., -1.], dtype=float32)"),
+    seealso=("native_rms_norm",),
+    accuracy=ROW_ACCURACY,
+)

@@ -1,0 +1,720 @@
+"""Sums, products, comparisons, choices and moves of elements, against exact numbers and PyTorch."""
+
+import itertools
+import math
+from fractions import Fraction
+
+import ml_dtypes
+import mpmath
+import numpy as np
+import pytest
+
+import aclnn
+from aclnn import aclDataType as T
+from aclnn.acl import dtypes
+from aclnn.acl.rounding import nearest_bfloat16, nearest_float16, nearest_float32
+
+BF16 = np.dtype(ml_dtypes.bfloat16)
+FLOATS = [np.dtype(kind) for kind in (np.float32, np.float16, BF16, np.float64)]
+WHOLE = [np.dtype(kind) for kind in ("i1", "i2", "i4", "i8", "u1")]
+BOOL = np.dtype(bool)
+REAL = [*FLOATS, *WHOLE, BOOL]
+COMPLEX = [np.dtype(np.complex64), np.dtype(np.complex128)]
+NEAREST = {
+    "float32": nearest_float32,
+    "float16": nearest_float16,
+    "bfloat16": nearest_bfloat16,
+    "float64": float,
+}
+OK, NULLPTR, INVALID = 0, 161001, 161002
+named = pytest.mark.parametrize
+
+
+def numbers(dtype, count=300, seed=0):
+    """Of any size that the dtype has, some of them special."""
+    rng = np.random.default_rng(seed)
+    if dtype == BOOL:
+        return rng.integers(0, 2, count).astype(bool)
+    if dtype.kind in "iu":
+        info = np.iinfo(dtype)
+        return rng.integers(info.min, info.max, count, dtype, endpoint=True)
+    if dtype.kind == "c":
+        parts = rng.standard_normal((2, count))
+        return (parts[0] + 1j * parts[1]).astype(dtype)
+    found = rng.standard_normal(count) * 2.0 ** rng.integers(-12, 12, count)
+    return found.astype(dtype)
+
+
+def exact(value):
+    return (
+        Fraction(float(value))
+        if isinstance(value, np.floating | ml_dtypes.bfloat16)
+        else int(value)
+    )
+
+
+def rounded(values, dtype):
+    """Exact numbers as an array: rounded once, or of integers as many bits as there are."""
+    if dtype.kind in "iu":
+        bits = dtype.itemsize * 8
+        wrapped = np.array([int(v) % 2**bits for v in values], np.uint64)
+        return wrapped.astype(f"u{dtype.itemsize}").view(dtype)
+    with np.errstate(over="ignore"):
+        return np.array([NEAREST[dtype.name](v) for v in values]).astype(dtype)
+
+
+def tensor(array):
+    array = np.asarray(array)
+    steps = tuple(step // array.itemsize for step in array.strides)
+    reach = 1 + sum((size - 1) * step for size, step in zip(array.shape, steps, strict=True))
+    made = aclnn.aclCreateTensor(
+        array.shape,
+        dtypes.of_numpy(array.dtype),
+        steps,
+        0,
+        aclnn.ACL_FORMAT_ND,
+        (reach,),
+        np.lib.stride_tricks.as_strided(array, (reach,), (array.itemsize,)),
+    )
+    assert made is not None, aclnn.aclGetRecentErrMsg()
+    return made
+
+
+def empty(shape=(2, 3), dtype=T.ACL_FLOAT, format=None):
+    """A description without memory."""
+    return aclnn.aclCreateTensor(
+        shape, dtype, None, 0, aclnn.ACL_FORMAT_ND if format is None else format, shape, None
+    )
+
+
+def scalar(value, dtype=T.ACL_FLOAT):
+    return aclnn.aclCreateScalar(value, dtype)
+
+
+def run(name, *arguments):
+    size, executor, status = getattr(aclnn, f"{name}GetWorkspaceSize")(*arguments)
+    assert status == OK, aclnn.aclGetRecentErrMsg()
+    space = np.empty(size, np.uint8) if size else None
+    assert getattr(aclnn, name)(space, size, executor, None) == OK, aclnn.aclGetRecentErrMsg()
+
+
+def refused(name, *arguments):
+    size, executor, status = getattr(aclnn, f"{name}GetWorkspaceSize")(*arguments)
+    assert (size, executor) == (0, None)
+    return status, aclnn.aclGetRecentErrMsg()
+
+
+@pytest.fixture
+def on_950():
+    before = aclnn.get_soc_version()
+    aclnn.set_soc_version("Ascend950")
+    yield
+    aclnn.set_soc_version(before)
+
+
+# --- Arithmetic -----------------------------------------------------------------------------------
+
+EXACT = {
+    "add": lambda a, b, alpha: a + alpha * b,
+    "sub": lambda a, b, alpha: a - alpha * b,
+    "mul": lambda a, b, _: a * b,
+    "div": lambda a, b, _: a / b if isinstance(a, Fraction) else quotient(a, b),
+}
+
+
+def quotient(a, b):
+    if b == 0:
+        return 0
+    return abs(a) // abs(b) * (1 if (a < 0) == (b < 0) else -1)
+
+
+@named("dtype", [*FLOATS, *WHOLE], ids=str)
+@named("alpha", [1, 3, -0.7])
+@named("name", EXACT)
+def test_arithmetic_is_rounded_once(name, alpha, dtype):
+    if dtype.kind in "iu" and not isinstance(alpha, int):
+        alpha = 2**40 + 1
+    a, b = numbers(dtype, seed=1), numbers(dtype, seed=2)
+    options = {"alpha": alpha} if name in ("add", "sub") else {}
+    factor = alpha
+    if isinstance(alpha, float) and dtype != np.float64:
+        factor = nearest_float32(alpha)
+    factor = Fraction(factor) if isinstance(alpha, float) else alpha
+    actual = getattr(aclnn, name)(a, b, **options)
+    assert actual.dtype == dtype
+    wanted = [EXACT[name](exact(x), exact(y), factor) for x, y in zip(a, b, strict=True)]
+    np.testing.assert_array_equal(actual, rounded(wanted, dtype))
+
+
+@named("dtype", [*FLOATS, *WHOLE], ids=str)
+@named("name", EXACT)
+def test_arithmetic_with_a_number_is_rounded_once(name, dtype):
+    number = 7 if dtype.kind in "iu" else 0.7
+    a = numbers(dtype, seed=3)
+    options = {"alpha": 3} if name in ("add", "sub") else {}
+    actual = getattr(aclnn, name)(a, number, **options)
+    assert actual.dtype == dtype
+    other = number if dtype.kind in "iu" else exact(np.float64(number))
+    if dtype.kind not in "iu" and dtype != np.float64:
+        other = Fraction(nearest_float32(number))
+    wanted = [EXACT[name](exact(x), other, 3) for x in a]
+    np.testing.assert_array_equal(actual, rounded(wanted, dtype))
+
+
+def test_executors_with_a_number():
+    x = np.float32([1, 2])
+    executor = aclnn.executor("add", x, 2.5, alpha=2)
+    np.testing.assert_array_equal(executor.run(), [6, 7])
+    np.testing.assert_array_equal(aclnn.executor("eq", x, 2).run(), [False, True])
+
+
+@named("name", ["add", "sub", "mul", "div"])
+def test_infinities_and_nans(name):
+    ends = np.array([np.inf, -np.inf, np.nan, 0.0, -0.0, 1.0], np.float32)
+    a, b = ends[:, None], ends[None, :]
+    with np.errstate(all="ignore"):
+        wanted = {"add": a + b, "sub": a - b, "mul": a * b, "div": a / b}[name]
+    actual = getattr(aclnn, name)(a, b)
+    np.testing.assert_array_equal(actual, wanted)
+    np.testing.assert_array_equal(np.signbit(actual)[wanted == 0], np.signbit(wanted)[wanted == 0])
+
+
+@named("name", ["add", "sub", "mul", "div"])
+@named("dtype", COMPLEX, ids=str)
+def test_complex_arithmetic(name, dtype):
+    a, b = numbers(dtype, seed=1), numbers(dtype, seed=2)
+    wanted = {"add": a + 2 * b, "sub": a - 2 * b, "mul": a * b, "div": a / b}[name]
+    options = {"alpha": 2} if name in ("add", "sub") else {}
+    tolerance = 1e-6 if dtype == np.complex64 else 1e-14
+    np.testing.assert_allclose(getattr(aclnn, name)(a, b, **options), wanted, rtol=tolerance)
+    wanted = {"add": a + 6, "sub": a - 6, "mul": a * 3, "div": a / 3}[name]
+    np.testing.assert_allclose(getattr(aclnn, name)(a, 3, **options), wanted, rtol=tolerance)
+
+
+def test_truth_values():
+    a, b = np.array([0, 0, 1, 1], bool), np.array([0, 1, 0, 1], bool)
+    for alpha in (1, -1, 2):
+        np.testing.assert_array_equal(aclnn.add(a, b, alpha=alpha), a | b)
+        np.testing.assert_array_equal(aclnn.sub(a, b, alpha=alpha), a ^ b)
+    np.testing.assert_array_equal(aclnn.add(a, b, alpha=0), a)
+    np.testing.assert_array_equal(aclnn.mul(a, b), a & b)
+    np.testing.assert_array_equal(aclnn.add(a, True), np.ones(4, bool))
+    assert aclnn.add(a, 2).dtype == np.int64
+    with pytest.raises(aclnn.AclnnError, match="alpha has dtype FLOAT"):
+        aclnn.add(a, b, alpha=0.5)
+
+
+@named(("a", "b"), [*itertools.combinations_with_replacement([*REAL, *COMPLEX], 2)])
+def test_tensors_promote_as_pytorchs_do(a, b):
+    torch = pytest.importorskip("torch")
+    wanted = torch.result_type(
+        *(torch.empty(2, dtype=getattr(torch, kind.name)) for kind in (a, b))
+    )
+    for name in ("add", "mul", "where"):
+        operands = [np.ones(2, a), np.ones(2, b)]
+        if name == "where":
+            operands.insert(0, np.ones(2, bool))
+        assert getattr(aclnn, name)(*operands).dtype.name == str(wanted).removeprefix("torch.")
+
+
+@named(
+    ("tensor_dtype", "number", "result"),
+    [
+        (np.float16, scalar(1.0, T.ACL_DOUBLE), np.float16),
+        (BF16, scalar(1.0, T.ACL_FLOAT), BF16),
+        (np.float32, scalar(1, T.ACL_INT64), np.float32),
+        (np.int8, scalar(1, T.ACL_INT64), np.int8),
+        (np.uint8, scalar(1, T.ACL_INT8), np.uint8),
+        (np.int32, scalar(1, T.ACL_BOOL), np.int32),
+        (np.int32, scalar(1.0, T.ACL_FLOAT16), np.float16),
+        (np.int32, scalar(1.0, T.ACL_FLOAT), np.float32),
+        (np.int64, scalar(1.0, T.ACL_DOUBLE), np.float64),
+        (bool, scalar(1, T.ACL_INT8), np.int8),
+        (bool, scalar(1.0, T.ACL_FLOAT), np.float32),
+        (np.complex64, scalar(1.0, T.ACL_DOUBLE), np.complex128),
+    ],
+)
+def test_a_tensor_and_a_number_promote(tensor_dtype, number, result):
+    """An output that the result's dtype casts to is taken, the next narrower one is not."""
+    narrower = {"float64": T.ACL_INT64, "float32": T.ACL_INT64, "float16": T.ACL_INT64}
+    narrower |= {"complex128": T.ACL_DOUBLE, "bfloat16": T.ACL_INT64}
+    x = np.ones(2, tensor_dtype)
+    out = np.zeros(2, result)
+    run("aclnnMuls", tensor(x), number, tensor(out))
+    np.testing.assert_array_equal(out, np.ones(2, result))
+    if np.dtype(result).name in narrower:
+        bad = empty((2,), narrower[np.dtype(result).name])
+        status, message = refused("aclnnMuls", tensor(x), number, bad)
+        assert status == INVALID
+        assert "cannot be cast" in message
+
+
+def test_a_double_beside_integers_is_single_where_the_output_is():
+    x, out = np.array([16777217], np.int64), np.zeros(1, np.float32)
+    run("aclnnAdds", tensor(x), scalar(1.0, T.ACL_DOUBLE), scalar(1, T.ACL_INT64), tensor(out))
+    assert out[0] == 16777216 + 1  # of float32 operands; float64 would give 16777218
+    wide = np.zeros(1, np.float64)
+    run("aclnnAdds", tensor(x), scalar(1.0, T.ACL_DOUBLE), scalar(1, T.ACL_INT64), tensor(wide))
+    assert wide[0] == 16777218
+
+
+def test_integers_are_divided_by_product(on_950):
+    x, y = np.int32([7, -7, 7]), np.int32([2, 2, 0])
+    np.testing.assert_array_equal(aclnn.div(x, y), np.float32([3.5, -3.5, np.inf]))
+    np.testing.assert_array_equal(aclnn.div(x, 2), np.float32([3.5, -3.5, 3.5]))
+    aclnn.set_soc_version("Ascend910B")
+    np.testing.assert_array_equal(aclnn.div(x, y), np.int32([3, -3, 0]))
+    np.testing.assert_array_equal(aclnn.div(x, 2), np.int32([3, -3, 3]))
+    with pytest.raises(aclnn.AclnnError):
+        aclnn.div(x, 2.0, out=np.zeros(3, np.int32))
+
+
+@named("name", ["add", "sub", "mul", "div"])
+def test_arithmetic_in_place(name):
+    x, y = numbers(FLOATS[0], 6).reshape(2, 3), numbers(FLOATS[1], 3)
+    wanted = getattr(aclnn, name)(x, y)
+    given = x.copy()
+    assert getattr(aclnn, f"{name}_")(given, y) is given
+    np.testing.assert_array_equal(given, wanted)
+    given = x.copy()
+    cann = name.capitalize()
+    factor = [scalar(1)] if name in ("add", "sub") else []
+    run(f"aclnnInplace{cann}", tensor(given), tensor(y), *factor)
+    np.testing.assert_array_equal(given, wanted)
+    assert getattr(aclnn, f"{name}_")(given, 3) is given
+    np.testing.assert_array_equal(given, getattr(aclnn, name)(wanted, 3))
+    given = wanted.copy()
+    run(f"aclnnInplace{cann}s", tensor(given), scalar(3.0), *factor)
+    np.testing.assert_array_equal(given, getattr(aclnn, name)(wanted, 3))
+
+
+@named("name", ["add", "sub", "mul", "div", "maximum", "minimum", "where"])
+def test_overlap_strides_and_broadcasting(name):
+    """The result is that of copies, wherever the output lies."""
+    store = numbers(FLOATS[0], 64)
+    x, y = store[0:40:4].reshape(2, 5), store[3:8]
+    first = [np.array([[True], [False]])] if name == "where" else []
+    function = getattr(aclnn, name)
+    wanted = function(*first, x.copy(), y.copy())
+    for out in (store[1:11].reshape(2, 5), store[30:20:-1].reshape(2, 5)):
+        before = store.copy()
+        assert function(*first, x, y, out=out) is out
+        np.testing.assert_array_equal(out, wanted)
+        store[:] = before
+    wide = np.zeros((5, 2), np.float64).T
+    function(*first, x, y, out=wide)
+    np.testing.assert_array_equal(wide, wanted.astype(np.float64))
+    assert function(*[one[:0] for one in first], x[:0], y).shape == (0, 5)
+
+
+@named(
+    ("arguments", "status", "words"),
+    [
+        ((None, empty(), scalar(1), empty()), NULLPTR, "self is null"),
+        ((empty(), empty(), None, empty()), NULLPTR, "alpha is null"),
+        (
+            (empty(dtype=T.ACL_UINT16), empty(dtype=T.ACL_UINT32), scalar(1), empty()),
+            INVALID,
+            "self",
+        ),
+        (
+            (empty(), empty(dtype=T.ACL_UINT32), scalar(1j, T.ACL_COMPLEX64), empty()),
+            INVALID,
+            "other",
+        ),
+        (
+            (empty(), empty(), scalar(1j, T.ACL_COMPLEX64), empty(dtype=T.ACL_INT8)),
+            INVALID,
+            "alpha",
+        ),
+        (
+            (
+                empty(dtype=T.ACL_INT8),
+                empty(dtype=T.ACL_INT8),
+                scalar(1.0),
+                empty(dtype=T.ACL_BOOL),
+            ),
+            INVALID,
+            "alpha has dtype FLOAT",
+        ),
+        ((empty((4,)), empty((3,)), scalar(1), empty(dtype=T.ACL_INT8)), INVALID, "out has dtype"),
+        ((empty((1,) * 9), empty((3,)), scalar(1), empty((4,))), INVALID, "9 dimensions"),
+        ((empty((2,)), empty((3,)), scalar(1), empty((4,))), INVALID, "do not broadcast"),
+        ((empty((1,)), empty((3,)), scalar(1), empty((4,))), INVALID, "out has shape"),
+    ],
+)
+def test_the_checks_of_add_in_order(arguments, status, words):
+    """Each of these calls breaks what is checked later, too."""
+    found, message = refused("aclnnAdd", *arguments)
+    assert found == status
+    assert words in message
+
+
+def test_what_is_checked_in_another_order():
+    ints = empty((4,), T.ACL_UINT16)
+    assert "broadcast" in refused("aclnnInplaceAdd", ints, empty((3,)), scalar(1))[1]
+    assert (
+        "must have the broadcast shape" in refused("aclnnInplaceMul", empty((1,)), empty((3,)))[1]
+    )
+    assert "do not broadcast" in refused("aclnnDiv", ints, empty((3,)), empty((3,)))[1]
+    assert "out has dtype UINT16" in refused("aclnnMul", empty((4,)), empty((3,)), ints)[1]
+    assert "out has shape" in refused("aclnnDivs", ints, scalar(2.0), empty((3,)))[1]
+    assert "self has dtype" in refused("aclnnMuls", ints, scalar(2.0), empty((3,)))[1]
+
+
+# --- Functions of one number ------------------------------------------------------------------------
+
+mpmath.mp.dps = 60
+UNARY = {
+    "neg": lambda x: -x,
+    "exp": mpmath.exp,
+    "sqrt": lambda x: mpmath.sqrt(x) if x >= 0 else mpmath.nan,
+    "sigmoid": lambda x: 1 / (1 + mpmath.exp(-x)),
+    "tanh": mpmath.tanh,
+    "silu": lambda x: x / (1 + mpmath.exp(-x)),
+    "relu": lambda x: max(x, 0),
+}
+
+
+def nearest(value, dtype):
+    """An mpmath number, rounded once."""
+    if mpmath.isnan(value):
+        return math.nan
+    if value == 0:
+        return 0.0
+    sign, mantissa, exponent, _ = value._mpf_
+    number = Fraction(int(mantissa)) * Fraction(2) ** exponent * (-1 if sign else 1)
+    return NEAREST[dtype.name](number)
+
+
+@named("dtype", FLOATS[:3], ids=str)
+@named("name", UNARY)
+def test_functions_of_one_number(name, dtype):
+    """Halves, and what IEEE asks of single ones, are correctly rounded; others within 1 ULP."""
+    x = numbers(dtype, 200, seed=5)
+    actual = getattr(aclnn, name)(x)
+    assert actual.dtype == dtype
+    with np.errstate(over="ignore"):
+        wanted = np.array([nearest(UNARY[name](mpmath.mpf(float(v))), dtype) for v in x]).astype(
+            dtype
+        )
+    if dtype != np.float32 or name in ("neg", "sqrt", "relu"):
+        np.testing.assert_array_equal(actual.astype(float), wanted.astype(float))
+    else:
+        np.testing.assert_array_max_ulp(actual, wanted, 1)
+
+
+@named("name", ["exp", "sqrt", "sigmoid"])
+def test_float64(name):
+    x = np.abs(numbers(FLOATS[3], 200, seed=6))
+    wanted = np.array([float(UNARY[name](mpmath.mpf(v))) for v in x])
+    np.testing.assert_array_max_ulp(getattr(aclnn, name)(x), wanted, 2)
+
+
+@named("name", UNARY)
+def test_infinities_and_nans_of_functions(name):
+    torch = pytest.importorskip("torch")
+    x = np.float32([np.inf, -np.inf, np.nan, 0.0, -0.0])
+    function = getattr(torch, name) if hasattr(torch, name) else getattr(torch.nn.functional, name)
+    np.testing.assert_array_equal(getattr(aclnn, name)(x), function(torch.tensor(x)).numpy())
+
+
+@named(
+    ("name", "dtype", "result"),
+    [
+        ("exp", np.int64, np.float32),
+        ("exp", bool, np.float32),
+        ("sqrt", np.uint8, np.float32),
+        ("sqrt", np.int16, np.float32),
+        ("sigmoid", np.int32, np.float32),
+        ("tanh", bool, np.float32),
+        ("tanh", np.int64, np.float32),
+        ("neg", np.int8, np.int8),
+        ("relu", np.int64, np.int64),
+        ("relu", np.uint8, np.uint8),
+        ("exp", np.complex64, np.complex64),
+        ("neg", np.complex128, np.complex128),
+    ],
+)
+def test_dtypes_of_functions(name, dtype, result):
+    x = np.array([0, 1, 4]).astype(dtype)
+    actual = getattr(aclnn, name)(x)
+    assert actual.dtype == result
+    wanted = {"neg": lambda v: 0 - v, "relu": lambda v: v}.get(name, getattr(np, name, None))
+    wanted = wanted or (lambda v: 1 / (1 + np.exp(-v)))
+    kind = x if np.dtype(dtype).kind == "c" else x.astype(np.float64)
+    tolerance = 1e-6
+    np.testing.assert_allclose(actual.astype(kind.dtype), wanted(kind), rtol=tolerance)
+
+
+@named(
+    ("name", "dtype"),
+    [
+        ("neg", np.bool_),
+        ("neg", np.uint8),
+        ("neg", np.int16),
+        ("exp", np.int32),
+        ("sqrt", np.complex64),
+        ("sigmoid", np.complex64),
+        ("tanh", np.float64),
+        ("silu", np.float64),
+        ("relu", np.int16),
+        ("relu", np.float64),
+        ("exp_", np.int64),
+        ("sqrt_", np.int32),
+        ("sigmoid_", np.int32),
+        ("tanh_", np.int32),
+    ],
+)
+def test_dtypes_that_functions_refuse(name, dtype):
+    with pytest.raises(aclnn.AclnnError, match="input has dtype") as caught:
+        getattr(aclnn, name)(np.ones(2, dtype))
+    assert caught.value.status == INVALID
+
+
+@named("name", ["neg", "exp", "sqrt", "sigmoid", "tanh", "relu"])
+def test_functions_in_place(name):
+    x = np.abs(numbers(FLOATS[0], 12)).reshape(3, 4)[:, ::2]
+    wanted = getattr(aclnn, name)(x)
+    given = x.copy()
+    assert getattr(aclnn, f"{name}_")(given) is given
+    np.testing.assert_array_equal(given, wanted)
+    run(f"aclnnInplace{name.capitalize()}", tensor(x))
+    np.testing.assert_array_equal(x, wanted)
+
+
+def test_what_outputs_of_functions_may_be():
+    x = np.float64([0.3, 700.0])
+    out = np.zeros(2, np.float16)
+    np.testing.assert_array_equal(aclnn.sigmoid(x, out=out), aclnn.sigmoid(x).astype(np.float16))
+    whole = np.int32([3, -3])
+    wide = aclnn.sigmoid(whole, out=np.zeros(2))
+    np.testing.assert_array_max_ulp(wide, 1 / (1 + np.exp(-whole.astype(float))), 2)
+    with pytest.raises(aclnn.AclnnError, match="out has dtype INT32"):
+        aclnn.sigmoid(x, out=whole)
+    with pytest.raises(aclnn.AclnnError, match="cannot be cast"):
+        aclnn.tanh(np.float32([1]), out=np.zeros(1, np.int8))
+    with pytest.raises(aclnn.AclnnError, match="must have that of input"):
+        aclnn.relu(np.float32([1]), out=np.zeros(1, np.float16))
+
+
+def test_tanh_compares_formats():
+    nhwc = empty((1, 1, 2, 3), format=aclnn.ACL_FORMAT_NHWC)
+    nchw = empty((1, 1, 2, 3), format=aclnn.ACL_FORMAT_NCHW)
+    private = empty((1, 1, 2, 3), format=aclnn.ACL_FORMAT_NC1HWC0)
+    assert "format" in refused("aclnnTanh", nhwc, nchw)[1]
+    assert "private" in refused("aclnnTanh", private, private)[1]
+    assert aclnn.aclnnTanhGetWorkspaceSize(nhwc, nhwc)[2] == OK
+
+
+# --- Comparisons, choices ---------------------------------------------------------------------------
+
+COMPARE = {
+    "eq": np.equal,
+    "ne": np.not_equal,
+    "lt": np.less,
+    "le": np.less_equal,
+    "gt": np.greater,
+    "ge": np.greater_equal,
+}
+
+
+@named("dtype", [*REAL, *COMPLEX], ids=str)
+@named("name", COMPARE)
+def test_comparisons(name, dtype):
+    a, b = numbers(dtype, seed=1), numbers(dtype, seed=2)
+    b[::3] = a[::3]
+    if dtype.kind == "c" and name not in ("eq", "ne"):
+        with pytest.raises(aclnn.AclnnError, match="input has dtype"):
+            getattr(aclnn, name)(a, b)
+        return
+    if dtype.kind in "fc":
+        a[5] = b[6] = a[7] = b[7] = np.nan
+    actual = getattr(aclnn, name)(a, b)
+    assert actual.dtype == bool
+    np.testing.assert_array_equal(actual, COMPARE[name](a, b))
+    number = a[0].item() if dtype.kind != "c" else 0.5
+    if dtype == BF16:
+        number = float(a[0])
+    np.testing.assert_array_equal(
+        getattr(aclnn, name)(a, number), COMPARE[name](a, dtype.type(number))
+    )
+    wide = getattr(aclnn, name)(a, b, out=np.zeros(a.shape, np.float16))
+    np.testing.assert_array_equal(wide, COMPARE[name](a, b).astype(np.float16))
+
+
+def test_numbers_are_compared_in_the_dtype_of_the_tensor():
+    x = np.float16([0.1, 0.25])
+    np.testing.assert_array_equal(aclnn.eq(x, 0.1), [True, False])
+    np.testing.assert_array_equal(aclnn.gt(np.int8([1, 2, 3]), 2.5), [False, False, True])
+    np.testing.assert_array_equal(aclnn.eq(np.int64([2**53 + 1, 2**53]), 2**53 + 1), [True, False])
+    big = np.int64([2**62 + 1])
+    np.testing.assert_array_equal(aclnn.lt(np.int64([2**62]), big), [True])
+
+
+@named("name", COMPARE)
+def test_comparisons_through_both_phases(name):
+    x, out = np.float32([[1, 2, 3]]), np.zeros((2, 3), bool)
+    run(f"aclnn{name.capitalize()}Tensor", tensor(x), tensor(np.float32([[2], [3]])), tensor(out))
+    np.testing.assert_array_equal(out, COMPARE[name](x, np.float32([[2], [3]])))
+    out = np.zeros((1, 3), np.int8)
+    run(f"aclnn{name.capitalize()}Scalar", tensor(x), scalar(2.0), tensor(out))
+    np.testing.assert_array_equal(out, COMPARE[name](x, 2))
+
+
+@named("dtype", REAL, ids=str)
+@named("name", ["maximum", "minimum"])
+def test_extrema(name, dtype):
+    a, b = numbers(dtype, seed=1), numbers(dtype, seed=2)
+    if dtype.kind == "f":
+        a[5] = b[6] = np.nan
+    np.testing.assert_array_equal(getattr(aclnn, name)(a, b), getattr(np, name)(a, b))
+
+
+@named("dtype", [*REAL, *COMPLEX], ids=str)
+@named("condition", [bool, np.uint8])
+def test_where_keeps_bits(condition, dtype):
+    rng = np.random.default_rng(4)
+    raw = rng.integers(0, 2 if dtype == BOOL else 256, (2, 40 * dtype.itemsize), np.uint8)
+    a, b = raw.view(dtype)
+    chosen = rng.integers(0, 3, a.shape).astype(condition)
+    actual = aclnn.where(chosen, a, b)
+    assert actual.tobytes() == np.where(chosen != 0, a, b).tobytes()
+
+
+def test_where_promotes_and_refuses():
+    c = np.array([[True], [False]])
+    actual = aclnn.where(c, np.int64([2**53 + 1]), np.float64([0.5, 1.5]))
+    np.testing.assert_array_equal(actual, [[2.0**53, 2.0**53], [0.5, 1.5]])
+    with pytest.raises(aclnn.AclnnError, match="condition has dtype FLOAT"):
+        aclnn.where(np.float32([1]), c, c)
+    with pytest.raises(aclnn.AclnnError, match="do not broadcast"):
+        aclnn.where(np.ones(4, bool), np.ones((2, 3)), np.ones(3))
+
+
+# --- Moves ------------------------------------------------------------------------------------------
+
+
+@named("target", [*REAL, *COMPLEX], ids=str)
+@named("source", [*REAL, *COMPLEX], ids=str)
+def test_cast(source, target):
+    x = numbers(source, seed=7)
+    actual = aclnn.cast(x, target)
+    assert actual.dtype == target
+    x = x.real if source.kind == "c" and target.kind in "iu" else x
+    if source.kind not in "iub" and target.kind in "iu":  # NumPy leaves open what is out of range
+        info = np.iinfo(target)
+        wanted = [max(info.min, min(info.max, math.trunc(float(v)))) for v in x]
+        np.testing.assert_array_equal(actual, np.array(wanted).astype(target))
+        return
+    if target.kind in "fV" and source.kind not in "c":
+        wanted = rounded([exact(v) for v in x], target) if source != BOOL else x.astype(target)
+        np.testing.assert_array_equal(actual, wanted)
+        return
+    if source.kind == "c" and target.kind in "iufV":
+        x = x.real
+    with np.errstate(all="ignore"):
+        np.testing.assert_array_equal(actual, x.astype(target))
+
+
+def test_cast_through_both_phases():
+    out = np.zeros((2, 3), np.float64)
+    x = np.float32([[1.7, -1.7, np.nan], [3, 4, 5]])
+    run("aclnnCast", tensor(x), T.ACL_INT32, tensor(out))
+    np.testing.assert_array_equal(out, [[1, -1, 0], [3, 4, 5]])
+    status, message = refused("aclnnCast", empty(), T.ACL_STRING, empty())
+    assert (status, "dtype is STRING" in message) == (INVALID, True)
+    assert "cast" in message.lower()
+
+
+@named("dtype", [np.float32, np.int8, np.complex128, BF16], ids=str)
+def test_permute(dtype):
+    x = np.arange(24).reshape(2, 3, 4).astype(dtype)
+    for dims in itertools.permutations(range(3)):
+        shifted = [d - 3 if d % 2 else d for d in dims]
+        np.testing.assert_array_equal(aclnn.permute(x, dims), x.transpose(dims))
+        np.testing.assert_array_equal(
+            aclnn.permute(x[::-1, 1:], shifted), x[::-1, 1:].transpose(dims)
+        )
+        out = np.zeros_like(x.transpose(dims))
+        axes = aclnn.aclCreateIntArray(shifted)
+        run("aclnnPermute", tensor(x), axes, tensor(out))
+        np.testing.assert_array_equal(out, x.transpose(dims))
+    square = x[0, :, :3].copy()
+    wanted = square.T.copy()
+    assert aclnn.permute(square, (1, 0), out=square) is square
+    np.testing.assert_array_equal(square, wanted)
+
+
+def test_what_permute_refuses():
+    def axes(*dims):
+        return aclnn.aclCreateIntArray(dims)
+
+    x = empty((2, 3))
+    assert refused("aclnnPermute", x, None, x) == (NULLPTR, refused("aclnnPermute", x, None, x)[1])
+    assert "must have that of" in refused("aclnnPermute", x, axes(0), empty((6,), T.ACL_INT8))[1]
+    assert "1 dimensions, but" in refused("aclnnPermute", x, axes(0), empty((6,)))[1]
+    assert "has 1 numbers" in refused("aclnnPermute", x, axes(0), x)[1]
+    assert "twice" in refused("aclnnPermute", x, axes(0, -2), x)[1]
+    assert "must be from -2 to 1" in refused("aclnnPermute", x, axes(0, 3), x)[1]
+    assert "must have (3, 2)" in refused("aclnnPermute", x, axes(1, 0), x)[1]
+
+
+@named("dtype", [np.float32, np.int16, bool, np.complex64, BF16], ids=str)
+def test_copy_broadcasts_and_casts(dtype):
+    x = np.zeros((4, 6), dtype)[:, ::2]
+    src = np.float64([[0.0], [1.0], [2.0], [3.0]])
+    assert aclnn.copy_(x, src) is x
+    np.testing.assert_array_equal(x, np.broadcast_to(src, (4, 3)).astype(dtype))
+    run("aclnnInplaceCopy", tensor(x), tensor(np.int32([1, 0, 1])))
+    np.testing.assert_array_equal(x, np.broadcast_to([1, 0, 1], (4, 3)).astype(dtype))
+    status, message = refused("aclnnInplaceCopy", tensor(x), empty((2,)))
+    assert status == INVALID
+    assert "does not broadcast to that of selfRef" in message
+
+
+def test_copy_from_what_overlaps():
+    store = np.arange(20.0, dtype=np.float32)
+    wanted = store[:12].copy()
+    aclnn.copy_(store[4:16], store[:12])
+    np.testing.assert_array_equal(store[4:16], wanted)
+
+
+@named("out", [None, np.float64, np.complex64])
+def test_cat(out):
+    a, b, c = np.float32([[1, 2], [3, 4]]), np.int8([[5], [6]]), np.zeros(0, np.float16)
+    wanted = np.concatenate([a, b, a], 1)
+    target = None if out is None else np.zeros((5, 2), out).T
+    actual = aclnn.cat([a, b, c, a[:, ::-1][:, ::-1]], dim=-1, out=target)
+    assert actual.dtype == (out or np.float32)
+    np.testing.assert_array_equal(actual, wanted)
+    np.testing.assert_array_equal(aclnn.cat([a.T, a]), np.concatenate([a.T, a]))
+    assert aclnn.cat([c, c]).shape == (0,)
+
+
+def test_cat_through_both_phases_and_in_overlap():
+    store = np.arange(12.0, dtype=np.float32)
+    parts, out = [store[0:4], store[2:6]], store[1:9]
+    wanted = np.concatenate(parts)
+    tensors = aclnn.aclCreateTensorList([tensor(part) for part in parts])
+    run("aclnnCat", tensors, 0, tensor(out))
+    np.testing.assert_array_equal(out, wanted)
+
+
+@named(
+    ("shapes", "kinds", "dim", "out", "words"),
+    [
+        ([], [], 0, (2,), "tensors is empty"),
+        ([(2,), (2,)], [T.ACL_UINT16, T.ACL_FLOAT], 5, (2,), "do not promote"),
+        ([(), (2,)], [T.ACL_FLOAT] * 2, 5, (2,), "tensors[0] has 0 dimensions"),
+        ([(2,), (2, 2)], [T.ACL_FLOAT] * 2, 5, (2,), "dim is 5"),
+        ([(2, 3), (2, 2)], [T.ACL_FLOAT] * 2, 0, (2,), "differ not only along dim 0"),
+        ([(2, 3), (2, 3)], [T.ACL_FLOAT] * 2, 0, (2,), "must have (4, 3)"),
+    ],
+)
+def test_what_cat_refuses(shapes, kinds, dim, out, words):
+    parts = [empty(shape, kind) for shape, kind in zip(shapes, kinds, strict=True)]
+    tensors = aclnn.aclCreateTensorList(parts)
+    status, message = refused("aclnnCat", tensors, dim, empty(out))
+    assert status == INVALID
+    assert words in message

@@ -1,0 +1,214 @@
+"""Matrix products: against exact sums, in any layout; what is refused, and when."""
+
+import ml_dtypes
+import numpy as np
+import pytest
+from setups import fresh
+from test_operators_rows import bits, call, layouts, plan, status
+
+import aclnn
+
+pytest.importorskip("scipy")
+BF16 = ml_dtypes.bfloat16
+FLOATS = (np.float32, np.float16, BF16)
+HALF_ULP = {np.float32: 2.0**-24, np.float16: 2.0**-11, BF16: 2.0**-8}
+SUCCESS, NULLPTR, INVALID, MISSING = 0, 161001, 161002, 361001
+
+
+@pytest.fixture
+def rng():
+    return np.random.default_rng(3)
+
+
+@pytest.fixture
+def on():
+    """Sets the product until the test ends."""
+    before = aclnn.get_soc_version()
+    yield aclnn.set_soc_version
+    aclnn.set_soc_version(before)
+
+
+def random(rng, shape, dtype=np.float32):
+    return rng.standard_normal(shape).astype(dtype)
+
+
+def assert_product(found, a, b, added=0.0, alpha=1.0):
+    """Within k * 2^-24 of the product of magnitudes, and rounded once."""
+    a, b = a.astype(np.float64), b.astype(np.float64)
+    want = alpha * np.matmul(a, b) + added
+    size = abs(alpha) * np.matmul(np.abs(a), np.abs(b)) + np.abs(added)
+    assert found.shape == want.shape
+    bound = (a.shape[-1] + 2) * 2.0**-24 * size + HALF_ULP[found.dtype.type] * np.abs(want)
+    assert (np.abs(found.astype(np.float64) - want) <= bound * 1.001).all()
+
+
+SHAPES = [
+    ((70, 65), (65, 33)), ((65,), (65, 33)), ((70, 65), (65,)), ((65,), (65,)),
+    ((3, 1, 7, 65), (2, 65, 5)), ((65,), (4, 65, 5)), ((4, 5, 65), (65,)),
+    ((2, 1, 3, 1, 7, 9), (1, 2, 1, 2, 9, 4)), ((1, 65), (65, 1)), ((6, 3, 4), (4, 5)),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("left", "right"), SHAPES)
+@pytest.mark.parametrize("dtype", FLOATS)
+def test_matmul(left, right, dtype, rng):
+    a, b = random(rng, left, dtype), random(rng, right, dtype)
+    found = aclnn.matmul(a, b)
+    assert found.dtype == dtype
+    assert_product(found, a, b)
+    for one, other in zip(layouts(a), layouts(b), strict=True):
+        wide = np.zeros([2 * n for n in found.shape], dtype)
+        out = wide[(..., *[slice(None, None, 2)] * found.ndim)]
+        assert_product(aclnn.matmul(one, other, out=out), a, b)
+
+
+def test_transposed_operands_are_not_copied(rng):
+    a, b, out = random(rng, (300, 200)), random(rng, (250, 300)), np.empty((250, 200), np.float32)
+    for executor in (
+        aclnn.executor("mm", a.T, b.T, out=out.T),
+        aclnn.executor("bmm", a.T[None], b.T[None]),
+        aclnn.executor("addmm", out.T[0, :], a.T, b.T),
+    ):
+        assert executor.workspace_size == 0
+
+
+def test_mixed_dtypes_and_other_outputs(rng, on):
+    a, b = random(rng, (20, 30), np.float16), random(rng, (30, 10), np.float32)
+    assert_product(aclnn.matmul(a, b), a, b)
+    half = np.empty((20, 10), np.float16)
+    aclnn.matmul(a, b, out=half)
+    assert bits(half) == bits(aclnn.matmul(a, b).astype(np.float16))
+    # A product of halves is rounded to one first, but on Ascend950.
+    single, b = np.empty((20, 10), np.float32), b.astype(np.float16)
+    call("aclnnMatmul", a, b, single, 0)
+    assert bits(single) == bits(aclnn.matmul(a, b).astype(np.float32))
+    assert status("aclnnMm", a, b, single, 0) == INVALID
+    on("Ascend950")
+    call("aclnnMm", a, b, single, 0)
+    assert_product(single, a, b)
+    assert bits(single) != bits(aclnn.matmul(a, b).astype(np.float32))
+
+
+def test_float16_as_cube_math(rng):
+    a, b = random(rng, (20, 30)), random(rng, (30, 10))
+    found = aclnn.mm(a, b, cube_math_type=2)
+    assert_product(found, a.astype(np.float16), b.astype(np.float16))
+    assert bits(found) != bits(aclnn.mm(a, b))
+    for same in (0, 1, 3, 4):
+        assert bits(aclnn.mm(a, b, cube_math_type=same)) == bits(aclnn.mm(a, b))
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+@pytest.mark.parametrize("shape", [(40, 30), (30,), (1, 30), (40, 1), (1,)])
+@pytest.mark.parametrize(("beta", "alpha"), [(1, 1), (0.5, -2), (0, 3), (2, 0)])
+def test_addmm(dtype, shape, beta, alpha, rng):
+    c, a, b = (random(rng, s, dtype) for s in (shape, (40, 50), (50, 30)))
+    added = beta * np.broadcast_to(c.astype(np.float64), (40, 30))
+    assert_product(aclnn.addmm(c, a, b, beta=beta, alpha=alpha), a, b, added, alpha)
+
+
+def test_a_beta_of_zero_ignores_what_is_added(rng):
+    a, b = random(rng, (4, 5)), random(rng, (5, 6))
+    assert_product(aclnn.addmm(np.full(6, np.nan, np.float32), a, b, beta=0), a, b)
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+def test_addmm_in_place(dtype, rng):
+    c, a, b = (random(rng, s, dtype) for s in ((80, 70), (80, 50), (50, 70)))
+    want = bits(aclnn.addmm(c, a, b, beta=2))
+    for memory in (c.copy(), np.asfortranarray(c)):
+        assert aclnn.executor("addmm", memory, a, b, out=memory).graph.nodes[0].kind == "Compute"
+        aclnn.addmm_(memory, a, b, beta=2)
+        assert_product(memory, a, b, 2 * c.astype(np.float64))
+    memory = c.copy()
+    two, one = (aclnn.aclCreateScalar(n, aclnn.ACL_FLOAT) for n in (2.0, 1.0))
+    call("aclnnInplaceAddmm", memory, a, b, two, one, 1)
+    assert bits(memory) == want
+
+
+def test_outputs_that_cross_operands(rng):
+    memory = random(rng, (9, 8))
+    a, b = memory[:8].copy(), random(rng, (8, 8))
+    aclnn.mm(memory[:8], b, out=memory[1:])
+    assert_product(memory[1:], a, b)
+    square = a.copy()
+    aclnn.mm(square, square, out=square)
+    assert_product(square, a, a)
+
+
+def test_nothing_to_sum_up():
+    a, b = np.zeros((3, 0), np.float32), np.zeros((0, 2), np.float32)
+    assert aclnn.matmul(a, b).tolist() == [[0, 0]] * 3
+    assert aclnn.addmm(np.ones(2, np.float32), a, b, beta=3).tolist() == [[3, 3]] * 3
+    assert aclnn.matmul(a.T, np.zeros((3, 2), np.float32)).shape == (0, 2)
+    assert aclnn.matmul(a[0], b[:, 0]) == 0
+
+
+def test_matmul_checks_in_order(on):
+    def zeros(*shape, dtype=np.float32):
+        return np.zeros(shape, dtype)
+
+    def refused(name, *arguments):
+        assert status(name, *arguments) == INVALID
+        return aclnn.aclGetRecentErrMsg().partition("\n")[0]
+
+    x, out = zeros(2, 2), zeros(2, 2)
+    assert status("aclnnMatmul", x, None, out, 9) == NULLPTR
+    assert "DOUBLE" in refused("aclnnMatmul", x.astype(np.float64), x, out, 9)
+    brain, half = x.astype(BF16), x.astype(np.float16)
+    assert "do not promote on Ascend910B" in refused("aclnnMatmul", brain, half, out, 9)
+    assert "cubeMathType is 9" in refused("aclnnMatmul", zeros(), x, out, 9)
+    assert "cubeMathType is 4" in refused("aclnnBatchMatMul", x[None], x[None], x[None], 4)
+    assert "BF16" in refused("aclnnMatmul", brain, brain, brain, 2)
+    assert "for FLOAT" in refused("aclnnMatmul", half, half, half, 3)
+    assert "self has 0 dimensions" in refused("aclnnMatmul", zeros(), x, out, 0)
+    assert "mat2 has 7 dimensions" in refused("aclnnMatmul", x, zeros(*[1] * 7), out, 0)
+    assert "rows of 2 elements" in refused("aclnnMatmul", x, zeros(3, 2), zeros(1), 0)
+    assert "do not broadcast" in refused("aclnnMatmul", zeros(2, 2, 2), zeros(3, 2, 2), out, 0)
+    assert "must have (2, 2)" in refused("aclnnMatmul", x, x, zeros(2, 3), 0)
+    assert "self has 3 dimensions, must have 2" in refused("aclnnMm", x[None], x, out, 0)
+    on("Ascend910")
+    assert "does not multiply FLOAT" in refused("aclnnMatmul", x, x, out, 0)
+    assert status("aclnnMatmul", x, x, out, 1) == SUCCESS
+
+
+def test_addmm_checks_in_order():
+    x = np.zeros((2, 2), np.float32)
+    one, odd = aclnn.aclCreateScalar(1.0, aclnn.ACL_FLOAT), aclnn.aclCreateScalar(1j, 16)
+    assert status("aclnnAddmm", x, x, x, None, odd, x, 9) == NULLPTR
+    assert status("aclnnAddmm", x, x, x, one, odd, x, 9) == INVALID
+    assert "cannot be converted to FLOAT" in aclnn.aclGetRecentErrMsg()
+    for added, words in (
+        (x[None], "self has 3 dimensions"),
+        (x[:, :1][[0, 1, 0]], "does not broadcast"),
+    ):
+        assert status("aclnnAddmm", added, x, x, one, one, x[:1], 0) == INVALID
+        assert words in aclnn.aclGetRecentErrMsg()
+    assert status("aclnnAddmm", x, x, x, one, one, x[:1], 0) == INVALID
+    assert "out has shape (1, 2)" in aclnn.aclGetRecentErrMsg()
+    assert plan("aclnnAddmm", x, x, x, one, one, x, 0)[2] == SUCCESS
+
+
+WITHOUT_SCIPY = """
+import sys
+sys.modules["scipy"] = None
+import numpy as np
+import aclnn
+from aclnn.calls.c_shaped import tensor
+x = np.ones((2, 2), np.float32)
+try:
+    aclnn.matmul(x, x)
+except aclnn.AclnnError as error:
+    print(error.status, error)
+print(aclnn.aclnnMmGetWorkspaceSize(tensor(x), tensor(x), tensor(x), 0)[2])
+print(aclnn.aclGetRecentErrMsg().partition("\\n")[0])
+"""
+
+
+def test_without_scipy():
+    found = fresh(WITHOUT_SCIPY)
+    lines = found.stdout.splitlines()
+    hint = "matrix products need SciPy's BLAS: pip install 'aclnn-cpu[blas]'"
+    assert lines == [f"{MISSING} {hint}", f"{MISSING}", f"aclnnMmGetWorkspaceSize: {hint}"], (
+        found.stderr
+    )

@@ -1,0 +1,494 @@
+"""Softmax, norms and sums: against references in more digits, in any layout; what is refused, and when."""
+
+import itertools
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+import aclnn
+from aclnn.acl import dtypes
+from aclnn.calls.c_shaped import tensor
+
+BF16 = ml_dtypes.bfloat16
+FLOATS = (np.float32, np.float16, BF16)
+DIGITS = {np.float32: 24, np.float16: 11, BF16: 8, np.float64: 53}
+LEAST = {np.float32: -149, np.float16: -24, BF16: -133, np.float64: -1074}
+WIDE = np.longdouble
+SUCCESS, NULLPTR, INVALID, TILING = 0, 161001, 161002, 561002
+
+
+def random(rng, shape, dtype=np.float32):
+    return (3 * rng.standard_normal(shape)).astype(dtype)
+
+
+@pytest.fixture
+def rng():
+    return np.random.default_rng(7)
+
+
+def ulps(found, want):
+    """How far results lie from exact ones, in units of the last place of their dtype."""
+    kind = found.dtype.type
+    _, exponent = np.frexp(np.where(want == 0, 1, want))
+    unit = np.exp2(np.maximum(exponent - DIGITS[kind], LEAST[kind]).astype(WIDE))
+    return np.max(np.abs(found.astype(WIDE) - want) / unit, initial=0)
+
+
+def assert_near(found, want, single=1.0):
+    kind = found.dtype.type
+    assert found.shape == want.shape
+    # Nothing is promised of float64, in which logarithms near 0 cancel.
+    bound = {np.float32: single, np.float64: 64.0}.get(kind, 0.501)
+    assert ulps(found, want) <= bound
+
+
+def bits(array):
+    return np.ascontiguousarray(array).view(np.uint8).tobytes()
+
+
+def layouts(array):
+    """The same elements in other layouts."""
+    axes = tuple(reversed(range(array.ndim)))
+    yield np.ascontiguousarray(array.transpose(axes)).transpose(axes)
+    wide = np.zeros([2 * size for size in array.shape], array.dtype)
+    wide[tuple([slice(None, None, 2)] * array.ndim)] = array
+    yield wide[tuple([slice(None, None, 2)] * array.ndim)]
+    yield array[..., ::-1].copy()[..., ::-1]
+
+
+def plan(name, *arguments):
+    """Phase one with arrays for tensors: the executor's status, and what is needed to run."""
+    made = [tensor(a) if isinstance(a, np.ndarray) else a for a in arguments]
+    return getattr(aclnn, f"{name}GetWorkspaceSize")(*made)
+
+
+def status(name, *arguments):
+    return plan(name, *arguments)[2]
+
+
+def call(name, *arguments):
+    size, executor, found = plan(name, *arguments)
+    assert found == SUCCESS, aclnn.aclGetRecentErrMsg()
+    # A workspace of any alignment will do.
+    workspace = np.empty(size + 1, np.uint8)[1:] if size else None
+    assert getattr(aclnn, name)(workspace, size, executor, None) == SUCCESS
+
+
+def ints(*values):
+    return aclnn.aclCreateIntArray(values)
+
+
+def bools(*values):
+    return aclnn.aclCreateBoolArray(values)
+
+
+# --- References -----------------------------------------------------------------------------------
+
+
+def softmax(x, axis):
+    e = np.exp(x.astype(WIDE) - x.astype(WIDE).max(axis, keepdims=True))
+    return e / e.sum(axis, keepdims=True)
+
+
+def log_softmax(x, axis):
+    shifted = x.astype(WIDE) - x.astype(WIDE).max(axis, keepdims=True)
+    return shifted - np.log(np.exp(shifted).sum(axis, keepdims=True))
+
+
+def softmax_backward(g, y, axis):
+    g, y = g.astype(WIDE), y.astype(WIDE)
+    return y * (g - (g * y).sum(axis, keepdims=True))
+
+
+def log_softmax_backward(g, y, axis):
+    g, y = g.astype(WIDE), y.astype(WIDE)
+    return g - np.exp(y) * g.sum(axis, keepdims=True)
+
+
+def layer_norm(x, count, weight=None, bias=None, eps=1e-5):
+    x, axes = x.astype(WIDE), tuple(range(-count, 0))
+    mean = x.mean(axes, keepdims=True)
+    rstd = 1 / np.sqrt(((x - mean) ** 2).mean(axes, keepdims=True) + WIDE(eps))
+    y = (x - mean) * rstd
+    y = y if weight is None else y * weight.astype(WIDE)
+    return y if bias is None else y + bias.astype(WIDE), mean, rstd
+
+
+def layer_norm_backward(g, x, mean, rstd, count, weight=None):
+    g, x, axes = g.astype(WIDE), x.astype(WIDE), tuple(range(-count, 0))
+    h = (x - mean.astype(WIDE)) * rstd.astype(WIDE)
+    q = g if weight is None else g * weight.astype(WIDE)
+    shares = q - q.mean(axes, keepdims=True) - h * (q * h).mean(axes, keepdims=True)
+    rows = tuple(range(x.ndim - count))
+    return rstd.astype(WIDE) * shares, (g * h).sum(rows), g.sum(rows)
+
+
+FORWARD = {"softmax": softmax, "log_softmax": log_softmax}
+BACKWARD = {"softmax": softmax_backward, "log_softmax": log_softmax_backward}
+
+
+# --- Softmax --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", FORWARD)
+@pytest.mark.parametrize("dtype", [*FLOATS, np.float64])
+@pytest.mark.parametrize("axis", [0, 1, -1])
+def test_softmax_is_the_exact_one_rounded(name, dtype, axis, rng):
+    x = random(rng, (5, 37, 70), dtype)
+    found = getattr(aclnn, name)(x, axis)
+    assert found.dtype == dtype
+    assert_near(found, FORWARD[name](x, axis))
+    for other in layouts(x):
+        out = np.empty(x.shape[::-1], dtype).T
+        assert bits(getattr(aclnn, name)(other, axis, out=out)) == bits(found)
+        assert aclnn.executor(name, other, axis, out=out).workspace_size < 1 << 18  # no copy of x
+
+
+@pytest.mark.parametrize("name", BACKWARD)
+@pytest.mark.parametrize("dtype", FLOATS)
+@pytest.mark.parametrize("axis", [0, 1, -1])
+def test_gradients_of_softmax(name, dtype, axis, rng):
+    g = random(rng, (5, 37, 70), dtype)
+    y = FORWARD[name](random(rng, g.shape), axis).astype(dtype)
+    backward = getattr(aclnn, f"{name}_backward")
+    found, want = backward(g, y, axis), BACKWARD[name](g, y, axis)
+    # What cancels does so in float64, of which 2^-40 is left of the largest addend.
+    far = np.abs(found.astype(WIDE) - want) > 2.0**-40 * np.abs(g.astype(WIDE)).max()
+    assert_near(
+        np.where(far, found, want.astype(dtype)), np.where(far, want, want.astype(dtype)), 2
+    )
+    for one, other in zip(layouts(g), layouts(y), strict=True):
+        assert bits(backward(one, other, axis)) == bits(found)
+
+
+@pytest.mark.parametrize("name", FORWARD)
+def test_special_rows(name):
+    inf, nan = np.inf, np.nan
+    x = np.float32([[-inf, -inf], [inf, 0], [nan, 0], [-inf, 0], [inf, inf]])
+    found = getattr(aclnn, name)(x, 1)
+    assert np.isnan(found[[0, 1, 2, 4]]).all()
+    assert found[3].tolist() == {"softmax": [0, 1], "log_softmax": [-inf, 0]}[name]
+
+
+@pytest.mark.parametrize("name", FORWARD)
+def test_no_dimensions_count_as_one(name):
+    for axis in (-1, 0):
+        found = getattr(aclnn, name)(np.full((), 3, np.float32), axis)
+        assert (found.shape, float(found)) == ((), {"softmax": 1, "log_softmax": 0}[name])
+    with pytest.raises(aclnn.AclnnError, match="dim is 1, must be from -1 to 0"):
+        getattr(aclnn, name)(np.full((), 3, np.float32), 1)
+
+
+def test_other_dtypes_of_the_output(rng):
+    """Softmax is computed in the input's dtype and then cast, its logarithm in the output's."""
+    x = random(rng, (8, 65))
+    half = np.empty(x.shape, np.float16)
+    aclnn.softmax(x, 1, out=half)
+    assert bits(half) == bits(aclnn.softmax(x, 1).astype(np.float16))
+    aclnn.log_softmax(x, 1, out=half)
+    assert bits(half) == bits(aclnn.log_softmax(x.astype(np.float16), 1))
+    single = np.empty(x.shape, np.float32)
+    aclnn.softmax(half, 1, out=single)
+    assert bits(single) == bits(aclnn.softmax(half, 1).astype(np.float32))
+    whole = np.empty(x.shape, np.complex64)
+    call("aclnnSoftmaxBackward", x, x, 1, whole)
+    assert bits(whole) == bits(aclnn.softmax_backward(x, x, 1).astype(np.complex64))
+
+
+def test_rows_in_place_and_crossing(rng):
+    x = random(rng, (6, 40, 12))
+    want = aclnn.softmax(x, 1)
+    for build in (lambda m: (m[:6], m[:6]), lambda m: (m[:6], m[1:7]), lambda m: (m[1:7], m[:6])):
+        given, out = build(np.zeros((7, 40, 12), np.float32))
+        given[...] = x
+        aclnn.softmax(given, 1, out=out)
+        assert bits(out) == bits(want)
+
+
+@pytest.mark.parametrize("strategy", ["default", "naive"])
+@pytest.mark.parametrize("materialize", [False, True])
+def test_threads_and_pipelines_give_the_same_bits(strategy, materialize, rng):
+    x = random(rng, (300, 700), np.float16)
+    before, want = aclnn.get_num_threads(), aclnn.softmax(x.T, 0)
+    for threads in (1, 2, 5):
+        aclnn.set_num_threads(threads)
+        made = aclnn.executor("softmax", x.T, 0, strategy=strategy, materialize=materialize)
+        assert bits(made.run()) == bits(want)
+    aclnn.set_num_threads(before)
+
+
+def test_softmax_checks_in_order():
+    x, empty = np.zeros((2, 3), np.float32), np.zeros((0, 3), np.int32)
+    assert status("aclnnSoftmax", None, 9, x) == NULLPTR
+    assert status("aclnnSoftmax", empty, 9, x) == SUCCESS  # before all else
+    assert status("aclnnSoftmax", x.astype(np.int32), 9, x) == INVALID
+    assert "dtype INT32" in aclnn.aclGetRecentErrMsg()
+    assert status("aclnnSoftmax", x, 2, x[:1]) == INVALID
+    assert "dim is 2, must be from -2 to 1" in aclnn.aclGetRecentErrMsg()
+    assert status("aclnnSoftmax", x, 1, x[:1]) == INVALID
+    assert "out has shape (1, 3)" in aclnn.aclGetRecentErrMsg()
+    assert (
+        status("aclnnSoftmax", *(np.zeros([1] * 9, np.float32), 0, np.zeros([1] * 9, np.float32)))
+        == INVALID
+    )
+    # Of the logarithm the dimension comes first, empties last.
+    assert status("aclnnLogSoftmax", empty, 9, x) == INVALID
+    assert "dim is 9" in aclnn.aclGetRecentErrMsg()
+    assert status("aclnnLogSoftmax", empty, 0, x) == INVALID
+    assert (
+        status("aclnnLogSoftmax", empty.astype(np.float32), 0, empty.astype(np.float32)) == SUCCESS
+    )
+
+
+def test_checks_of_gradients_in_order():
+    x, empty = np.zeros((2, 3), np.float32), np.zeros((0, 3), np.int32)
+    assert status("aclnnSoftmaxBackward", empty, x, 9, x) == SUCCESS
+    assert status("aclnnSoftmaxBackward", x, x.astype(np.float16), 9, x) == INVALID
+    assert "output has dtype FLOAT16" in aclnn.aclGetRecentErrMsg()
+    assert status("aclnnSoftmaxBackward", x, x[:1], 9, x) == INVALID
+    assert "dim is 9" in aclnn.aclGetRecentErrMsg()
+    assert status("aclnnLogSoftmaxBackward", x, x[:1], 9, x) == INVALID
+    assert "output has shape (1, 3)" in aclnn.aclGetRecentErrMsg()
+    assert status("aclnnSoftmaxBackward", x, x, 0, x.astype(np.int32)) == INVALID
+    before = aclnn.get_soc_version()
+    aclnn.set_soc_version("Ascend950")
+    assert status("aclnnSoftmaxBackward", empty, x, 9, x) == INVALID
+    aclnn.set_soc_version(before)
+
+
+# --- Norms ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+@pytest.mark.parametrize("normalized", [(70,), (6, 70), (5, 6, 70)])
+@pytest.mark.parametrize("given", [(), ("weight",), ("bias",), ("weight", "bias")])
+def test_layer_norm(dtype, normalized, given, rng):
+    x = random(rng, (3, 5, 6, 70), dtype)
+    options = {role: random(rng, normalized, np.float32) for role in given}
+    found, mean, rstd = aclnn.native_layer_norm(x, normalized, **options)
+    want = layer_norm(x, len(normalized), **options)
+    # A bias cancels in float64.
+    assert (
+        np.abs(found.astype(WIDE) - want[0]).max() <= 2.0 ** -DIGITS[dtype] * np.abs(want[0]).max()
+    )
+    if "bias" not in given:
+        assert_near(found, want[0])
+    assert mean.dtype == rstd.dtype == np.float32
+    assert mean.shape == want[1].shape
+    assert_near(rstd, want[2])
+    assert np.abs(mean - want[1]).max() < 1e-6
+    assert bits(aclnn.layer_norm(x, normalized, **options)) == bits(found)
+    for other in layouts(x):
+        swapped = {role: next(layouts(value)) for role, value in options.items()}
+        assert bits(aclnn.layer_norm(other, normalized, **swapped)) == bits(found)
+
+
+def test_strided_rows_of_a_norm_are_not_copied(rng):
+    x = random(rng, (4096, 3, 64))[:, 1]
+    assert aclnn.executor("layer_norm", x, 64).workspace_size < 1 << 18
+    assert aclnn.executor("layer_norm", x.T, 4096).workspace_size < 1 << 18
+
+
+def test_layer_norm_through_both_phases(rng):
+    x, weight = random(rng, (4, 6, 10), np.float16), random(rng, (6, 10))
+    out, mean, rstd = np.empty_like(x), np.zeros((4, 1, 1), BF16), np.zeros((4, 1, 1), np.float16)
+    want = layer_norm(x, 2, weight)
+    call("aclnnLayerNorm", x, ints(6, 10), weight, None, 1e-5, out, mean, rstd)
+    assert_near(out, want[0])
+    assert_near(rstd, want[2])
+    # Null outputs are not written, whichever they are.
+    for kept in ((mean, None), (None, rstd), (None, None)):
+        before = bits(mean), bits(rstd)
+        out[...] = 0
+        call("aclnnLayerNorm", x, ints(6, 10), weight, None, 1e-5, out, *kept)
+        assert (bits(mean), bits(rstd)) == before
+        assert_near(out, want[0])
+
+
+def test_layer_norm_in_place_over_several_dimensions(rng):
+    x = random(rng, (4, 6, 10))
+    want = bits(aclnn.layer_norm(x, (6, 10)))
+    for memory in (x.copy(), np.asfortranarray(x)):
+        aclnn.layer_norm(memory, (6, 10), out=memory)
+        assert bits(memory) == want
+
+
+def test_layer_norm_without_elements():
+    out, mean, rstd = aclnn.native_layer_norm(np.zeros((2, 0), np.float32), (0,))
+    assert (out.shape, mean.tolist()) == ((2, 0), [[0], [0]])
+    assert np.isnan(rstd).all()
+    assert rstd.shape == (2, 1)
+    out, mean, rstd = aclnn.native_layer_norm(np.zeros((0, 3), np.float32), (3,))
+    assert (out.shape, mean.shape, rstd.shape) == ((0, 3), (0, 1), (0, 1))
+
+
+def test_layer_norm_checks_in_order(rng):
+    x, w = np.zeros((2, 3, 4), np.float32), np.zeros((3, 4), np.float32)
+    half, out, stats = np.float16, np.zeros((2, 3, 4), np.float32), np.zeros((2, 1, 1), np.float32)
+
+    def found(x=x, shape=(3, 4), w=w, b=w, out=out, mean=stats, rstd=stats):
+        sizes = None if shape is None else ints(*shape)
+        found = status("aclnnLayerNorm", x, sizes, w, b, 1e-5, out, mean, rstd)
+        return found, (aclnn.aclGetRecentErrMsg() or "").partition("\n")[0]
+
+    assert found()[0] == found(w=None)[0] == found(b=None, mean=None)[0] == SUCCESS
+    assert found(x=None, shape=())[0] == found(shape=None)[0] == found(out=None)[0] == NULLPTR
+    for wrong, words in (
+        ({"x": x.astype(np.int32), "shape": ()}, "input has dtype INT32"),
+        ({"w": w.astype(half), "shape": ()}, "weightOptional has dtype FLOAT16"),
+        ({"x": x.astype(half), "b": w.astype(half), "shape": ()}, "biasOptional has dtype FLOAT16"),
+        ({"mean": stats.astype(np.float64), "shape": ()}, "meanOutOptional has dtype DOUBLE"),
+        ({"shape": (), "w": w[0]}, "normalizedShape has 0 sizes"),
+        ({"shape": (1, 2, 3, 4), "w": w[0]}, "does not end in normalizedShape"),
+        ({"shape": (3, 5), "w": w[0]}, "does not end in normalizedShape"),
+        ({"w": w[0], "b": w[0]}, "weightOptional has shape (4,)"),
+        ({"b": w[:2]}, "biasOptional has shape (2, 4)"),
+        ({"out": out[:1], "mean": stats[:1]}, "out has shape (1, 3, 4)"),
+        ({"mean": stats[:1]}, "meanOutOptional has shape (1, 1, 1)"),
+    ):
+        code, message = found(**wrong)
+        assert code == INVALID
+        assert words in message
+    assert found(mean=np.zeros(2, np.float32))[0] == SUCCESS  # as many elements
+
+
+MASKS = list(itertools.product((True, False), repeat=3))
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+@pytest.mark.parametrize("mask", MASKS)
+def test_gradients_of_layer_norm(dtype, mask, rng):
+    x, g = random(rng, (3, 20, 6, 7), dtype), random(rng, (3, 20, 6, 7), dtype)
+    weight = random(rng, (6, 7))
+    _, mean, rstd = aclnn.native_layer_norm(x, (6, 7))
+    found = aclnn.native_layer_norm_backward(g, x, (6, 7), mean, rstd, weight, None, mask)
+    want = layer_norm_backward(g, x, mean, rstd, 2, weight)
+    for one, other, wanted in zip(found, want, mask, strict=True):
+        assert (one is not None) == wanted
+        if wanted:
+            error = np.abs(one.astype(WIDE) - other)
+            unit = 2.0 ** -DIGITS[one.dtype.type]
+            assert (error <= 2.01 * unit * np.abs(other) + 2.0**-40).all()
+    for one, other in zip(layouts(x), layouts(g), strict=True):
+        again = aclnn.native_layer_norm_backward(other, one, (6, 7), mean, rstd, weight, None, mask)
+        assert all(a is None or bits(a) == bits(b) for a, b in zip(again, found, strict=True))
+
+
+def test_gradients_of_layer_norm_without_rows():
+    empty, one = np.zeros((0, 4), np.float32), np.zeros((0, 1), np.float32)
+    found = aclnn.native_layer_norm_backward(empty, empty, 4, one, one)
+    assert [f.shape for f in found] == [(0, 4), (4,), (4,)]
+    assert [f.sum() for f in found] == [0, 0, 0]
+
+
+def test_gradients_over_what_they_are_made_of(rng):
+    x, row = random(rng, (50, 4)), np.ones((50, 1), np.float32)
+    want = aclnn.native_layer_norm_backward(x, x, 4, row, row)
+    memory, others = x.copy(), (np.empty(4, np.float32), np.empty(4, np.float32))
+    found = aclnn.native_layer_norm_backward(memory, memory, 4, row, row, out=(memory, *others))
+    assert [bits(one) for one in found] == [bits(one) for one in want]
+
+
+def test_null_gradients(rng):
+    x, row = random(rng, (5, 4)), np.ones((5, 1), np.float32)
+    grads = np.zeros_like(x), np.zeros(4, np.float32), np.full(4, 9, np.float32)
+
+    def arguments(mask, outputs):
+        return x, x, ints(4), row, row, None, None, bools(*mask), *outputs
+
+    name = "aclnnLayerNormBackward"
+    call(name, *arguments((True, True, False), (*grads[:2], None)))
+    want = layer_norm_backward(x, x, row, row, 1)
+    assert np.allclose(grads[0], want[0].astype(float), atol=1e-5)
+    call(name, *arguments((False, True, False), (None, *grads[1:])))
+    assert np.allclose(grads[1], want[1].astype(float), atol=1e-5)
+    assert (grads[2] == 9).all()
+    call(name, *arguments((False, False, False), (None, None, None)))
+    assert status(name, *arguments((True, True, True), (*grads[:2], None))) == NULLPTR
+    assert "gradBiasOut is null, but outputMask[2] is true" in aclnn.aclGetRecentErrMsg()
+    assert status(name, *arguments((True, True), (None, None, None))) == INVALID
+    assert "outputMask has 2 elements" in aclnn.aclGetRecentErrMsg()
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+@pytest.mark.parametrize("count", [1, 2])
+def test_rms_norm(dtype, count, rng):
+    x = random(rng, (5, 6, 70), dtype)
+    gamma = random(rng, x.shape[-count:], dtype)
+    wide, axes = x.astype(WIDE), tuple(range(-count, 0))
+    rstd = 1 / np.sqrt((wide**2).mean(axes, keepdims=True) + WIDE(1e-6))
+    found = aclnn.native_rms_norm(x, gamma)
+    assert_near(found[0], wide * rstd * gamma.astype(WIDE))
+    assert_near(found[1], rstd)
+    assert found[1].dtype == np.float32
+    assert bits(aclnn.rms_norm(x, gamma.shape, gamma, 1e-6)) == bits(found[0])
+    tiny = 1 / np.sqrt((wide**2).mean(axes, keepdims=True) + WIDE(2.0**-23))
+    assert_near(aclnn.rms_norm(x, gamma.shape), wide * tiny)
+
+
+def test_rms_norm_checks_in_order():
+    x, gamma = np.zeros((2, 3), np.float32), np.zeros(3, np.float32)
+    rstd = np.zeros((2, 1), np.float32)
+    assert status("aclnnRmsNorm", x, None, 1e-6, x, rstd) == NULLPTR
+    assert status("aclnnRmsNorm", x, gamma[:2], 1e-6, x, rstd.astype(np.float16)) == INVALID
+    assert status("aclnnRmsNorm", x, gamma[:2], 1e-6, x, rstd) == TILING
+    assert status("aclnnRmsNorm", x, gamma, 1e-6, x, rstd[:1]) == TILING
+    assert status("aclnnRmsNorm", x[:, :0], gamma[:0], 1e-6, x[:, :0], rstd) == TILING
+    assert status("aclnnRmsNorm", x[:0], gamma, 1e-6, x[:0], rstd[:0]) == SUCCESS
+
+
+# --- Sums -----------------------------------------------------------------------------------------
+
+DIMS = [None, (), 0, 1, -1, (0, 1), (1, 2), (0, 2), (0, -1, 1)]
+
+
+@pytest.mark.parametrize("dim", DIMS)
+@pytest.mark.parametrize("keepdim", [False, True])
+@pytest.mark.parametrize("dtype", FLOATS)
+def test_sums(dim, keepdim, dtype, rng):
+    x = random(rng, (7, 20, 33), dtype)
+    axes = (0, 1, 2) if dim in (None, ()) else dim
+    found, want = aclnn.sum(x, dim, keepdim), x.astype(WIDE).sum(axes, keepdims=keepdim)
+    assert_near(np.asarray(found), np.asarray(want))
+    for other in layouts(x):
+        assert bits(aclnn.sum(other, dim, keepdim)) == bits(found)
+
+
+def test_sums_that_cancel_are_exact(rng):
+    big = random(rng, (3, 500)) * np.float32(2.0**60)
+    x = np.concatenate([big, np.ones((3, 1), np.float32), -big], axis=1)
+    assert aclnn.sum(x, 1).tolist() == aclnn.sum(x.T, 0).tolist() == [1, 1, 1]
+
+
+def test_sums_of_integers(rng):
+    x = rng.integers(-100, 100, (4, 5, 6)).astype(np.int8)
+    assert aclnn.sum(x, (0, 2)).dtype == np.int64
+    assert aclnn.sum(x, (0, 2)).tolist() == x.sum((0, 2), np.int64).tolist()
+    assert aclnn.sum(x, dtype=np.int8) == x.sum(dtype=np.int8)  # wraps around
+    assert aclnn.sum(x, dtype=np.float32) == np.float32(x.sum(dtype=np.int64))
+    assert aclnn.sum(x > 0, 1).tolist() == (x > 0).sum(1).tolist()
+    out = np.empty(5, np.float32)
+    wrapped = x.sum((0, 2), np.int8)
+    assert aclnn.sum(x, (0, 2), dtype="int8", out=out).tolist() == wrapped.tolist()
+
+
+def test_sums_without_elements():
+    assert aclnn.sum(np.zeros((3, 0), np.float32), 1).tolist() == [0, 0, 0]
+    assert aclnn.sum(np.zeros((3, 0), np.float32), 0).shape == (0,)
+    assert aclnn.sum(np.zeros((0,), np.int32)) == 0
+    assert aclnn.sum(np.full((), 3, np.float32)) == 3
+
+
+def test_reduce_sum_through_both_phases(rng):
+    x, out = random(rng, (4, 5)), np.empty((1, 5), np.float16)
+    single = dtypes.of_name("float32")
+    call("aclnnReduceSum", x, ints(0), True, single, out)
+    assert bits(out) == bits(aclnn.sum(x, 0, True).astype(np.float16))
+    assert status("aclnnReduceSum", x, None, True, single, out) == NULLPTR
+    assert status("aclnnReduceSum", x, ints(9), True, dtypes.of_name("int32"), out) == INVALID
+    assert "cannot be cast" in aclnn.aclGetRecentErrMsg()
+    assert status("aclnnReduceSum", x, ints(0, -2), True, single, out) == INVALID
+    assert "twice" in aclnn.aclGetRecentErrMsg()
+    assert status("aclnnReduceSum", x, ints(1), True, single, out) == INVALID
+    assert "out has shape (1, 5), must have (4, 1)" in aclnn.aclGetRecentErrMsg()
