@@ -518,6 +518,24 @@ class GraphBuilder:
         name = self._names.fresh(f"{self._made(out).name}_view_copy")
         self._nodes.append(Node(name, "ViewCopy", (value,), (out,), freeze_attrs(attrs)))
 
+    def mark(self, first: int, mark: str) -> None:
+        """Give the attribute `of` to all nodes from the `first`-th on, if one of them is opaque.
+
+        Parameters
+        ----------
+        first : int
+        mark : str
+            That no other nodes have.
+        """
+        made = self._nodes[first:]
+        if any(node.domain == "opaque" for node in made):
+            self._nodes[first:] = [node.with_attrs(of=mark) for node in made]
+
+    @property
+    def n_nodes(self) -> int:
+        """How many nodes there are so far."""
+        return len(self._nodes)
+
     def build(self, *, verify: bool = True) -> Graph:
         """The graph so far, checked.
 

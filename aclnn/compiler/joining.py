@@ -266,6 +266,7 @@ class Recording:
                 writes_strided=True,
                 effects=True,
                 own=key,
+                of=key,
             )
 
         self._steps.append(join)
@@ -570,11 +571,13 @@ class _Called:
             {role: self.results[role] for role in full},
             {a.role: n for a, n in zip(self.operator.scalars, self.numbers, strict=True)},
         )
+        first = builder.n_nodes
         for role, id in phase_one.lowered(self.operator, self.call, lowering).items():
             if role not in full:
                 continue
             id = builder.cast(id, graph_dtype(spec(full[role]).dtype))
             ids[full[role]] = builder.contiguous(id) if builder.value(id).is_view else id
+        builder.mark(first, f"call {first}")
 
 
 def _dense(dtype: aclDataType, shape: tuple[int, ...]) -> TensorSpec:

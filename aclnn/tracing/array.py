@@ -181,11 +181,11 @@ class TracedArray:
         return iter([self[place] for place in range(len(self))])
 
     @property
-    def T(self) -> TracedArray:
+    def T(self) -> TracedArray:  # noqa: N802
         return self.transpose()
 
     @property
-    def mT(self) -> TracedArray:
+    def mT(self) -> TracedArray:  # noqa: N802
         return self.swapaxes(-1, -2)
 
     def transpose(self, *axes: Any) -> TracedArray:

@@ -8,7 +8,7 @@ import inspect
 import itertools
 import linecache
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import MethodType
 from typing import Any
@@ -29,7 +29,7 @@ from aclnn.execution.specs import ArraySpec
 from aclnn.graph.runtime.abi import MAX_THREADS
 from aclnn.operators.checks import TensorSpec
 from aclnn.tracing.array import TracedArray
-from aclnn.tracing.nesting import ARRAY, is_array, mapped, names_of, put_together, taken_apart
+from aclnn.tracing.nesting import ARRAY, mapped, names_of, put_together, taken_apart
 from aclnn.tracing.trace import Memory, Trace, spec_of
 
 PACKAGE = str(Path(__file__).resolve().parents[1])
@@ -159,10 +159,10 @@ class Compiled:
     def __call__(self, *args: Any, out: Any = None, **named: Any) -> Any:
         leaves: list[Any] = []
         form = (taken_apart(args, leaves), taken_apart(named, leaves) if named else None)
-        if any([isinstance(one, TracedArray) for one in leaves]):
+        if any(isinstance(one, TracedArray) for one in leaves):
             return self._inline(args, named, out)
         inputs = leaves
-        if not all([type(one) is np.ndarray for one in leaves]):
+        if not all(type(one) is np.ndarray for one in leaves):
             inputs = [arrays.readable(arrays.as_ndarray(x, "argument"), "argument") for x in leaves]
         traced = self._traced(form, inputs)
         return traced.executor.run_on(inputs, out, _kind(leaves) if inputs is not leaves else None)
@@ -187,8 +187,7 @@ class Compiled:
         inputs = [arrays.as_ndarray(x, "argument") for x in leaves]
         traced = self._traced(form, inputs)
         given = None if out is None else traced.flat_outputs(out)
-        made = self._executor(traced, inputs, given, _kind(leaves), form)
-        return made
+        return self._executor(traced, inputs, given, _kind(leaves), form)
 
     def cache_info(self) -> dict[str, int]:
         """Hits, misses, size and limit of the function's cache of plans."""

@@ -101,9 +101,9 @@ def mapped(form: Any, given: Any, visit: Callable[[Any], None]) -> bool:
     if issubclass(kind, tuple | list):
         if not isinstance(given, tuple | list) or len(given) != len(rest[0]):
             return False
-        return all([mapped(one, part, visit) for one, part in zip(rest[0], given, strict=True)])
+        return all(mapped(one, part, visit) for one, part in zip(rest[0], given, strict=True))
     if issubclass(kind, dict):
         if not isinstance(given, dict) or set(given) != set(rest[0]):
             return False
-        return all([mapped(f, given[key], visit) for key, f in zip(rest[0], rest[1], strict=True)])
+        return all(mapped(f, given[key], visit) for key, f in zip(rest[0], rest[1], strict=True))
     return True
