@@ -314,6 +314,23 @@ class Recording:
         self._steps.append(join)
         return made
 
+    def laid_out(self, value: int, like: int) -> int:
+        """The elements of a value as those of another one lie, where that has no gaps."""
+        found, strides = self._specs[value], self._specs[like].strides
+        rank = len(found.shape)
+        order = tuple(sorted(range(rank), key=lambda axis: (-abs(strides[axis]), axis)))
+        back = tuple(sorted(range(rank), key=order.__getitem__))
+        dense = contiguous_strides(tuple([found.shape[axis] for axis in order]))
+        made = self._value(replace(found, strides=tuple([dense[place] for place in back])))
+
+        def join(joining: _Joining) -> None:
+            builder = joining.builder
+            turned = builder.contiguous(builder.transpose(joining.ids[value], order))
+            joining.ids[made] = builder.transpose(turned, back)
+
+        self._steps.append(join)
+        return made
+
     # --- Views --------------------------------------------------------------------------------------
 
     def sliced(self, value: int, pieces: Pieces) -> int:
@@ -571,12 +588,13 @@ class _Called:
             {role: self.results[role] for role in full},
             {a.role: n for a, n in zip(self.operator.scalars, self.numbers, strict=True)},
         )
-        first = builder.n_nodes
+        first, builder.leaves_idle_out = builder.n_nodes, True
         for role, id in phase_one.lowered(self.operator, self.call, lowering).items():
             if role not in full:
                 continue
             id = builder.cast(id, graph_dtype(spec(full[role]).dtype))
             ids[full[role]] = builder.contiguous(id) if builder.value(id).is_view else id
+        builder.leaves_idle_out = False
         builder.mark(first, f"call {first}")
 
 

@@ -283,7 +283,8 @@ class Compiled:
             nested = taken_apart(result, leaves)
             return trace, (nested, [trace.taken(one) for one in leaves])
         except AclnnError as error:
-            raise _with_line(error, self._function)
+            _add_line(error, self._function)
+            raise
 
     def _names(self, form: Any) -> list[str]:
         """A name for each array among the arguments."""
@@ -380,13 +381,12 @@ def _kind(leaves: Sequence[Any]) -> Any:
     return arrays.library_of(next((x for x in leaves if not isinstance(x, np.ndarray)), None))
 
 
-def _with_line(error: AclnnError, function: Callable[..., Any]) -> AclnnError:
-    """The error of a single call, with the line of the function that made it."""
+def _add_line(error: AclnnError, function: Callable[..., Any]) -> None:
+    """Have the error of a single call name the line of the function that made it."""
     where = _line_in(error, function)
     if where and where not in str(error):
         error.message = f"{error}\n  {where}"
         error.args = (error.message,)
-    return error
 
 
 def _line_in(error: BaseException, function: Callable[..., Any]) -> str:

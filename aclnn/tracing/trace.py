@@ -13,6 +13,7 @@ from aclnn.api.functional import HANDLES_BY_NAME
 from aclnn.compiler.joining import Recording
 from aclnn.execution import arrays
 from aclnn.execution._operand import reads
+from aclnn.graph import is_contiguous
 from aclnn.operators.checks import TensorSpec
 from aclnn.operators.lowering import Number
 
@@ -24,7 +25,7 @@ class Memory:
 
     def __init__(self, trace: Trace, value: int, place: int | None = None, name: str = ""):
         self.trace = trace
-        self.value = value
+        self.value = self.like = value
         self.place = place  # among the inputs of the trace; None for what it made itself
         self.name = name
         self.version = 0
@@ -38,7 +39,12 @@ class Memory:
 
     def write(self, path: Path, value: int) -> None:
         """Let a view hold a value, which has its shape and dtype."""
-        self.value = self._written(self.value, path, value)
+        recording, like = self.trace.recording, self.like
+        value = self._written(self.value, path, value)
+        spec = recording.spec(like)
+        if not is_contiguous(spec.shape, spec.strides):
+            value = recording.laid_out(value, like)
+        self.value = value
         self.version += 1
 
     def _written(self, old: int, path: Path, new: int) -> int:

@@ -33,6 +33,9 @@ _EXACT = {
 }
 
 
+_FOLDS = ("Contiguous", "BroadcastTo", "Cast")
+
+
 def is_exact(source: str, target: str) -> bool:
     """Whether every value of one dtype survives the conversion to another.
 
@@ -47,11 +50,7 @@ def fold_strides(graph: Graph) -> tuple[Graph, Notes]:
     notes: list[Note] = []
     nodes: list[Node] = []
     draft = Rewriter(graph)
-    opaque: dict[int, list[Node]] = {}
-    for node in graph.nodes:
-        if node.domain == "opaque":
-            for root in {graph.root(id).id for id in node.inputs}:
-                opaque.setdefault(root, []).append(node)
+    opaque = _opaque_readers(graph)
     for node in graph.nodes:
         if node.kind not in ("Contiguous", "BroadcastTo") or node.is_forced_copy:
             nodes.append(node)
@@ -69,6 +68,24 @@ def fold_strides(graph: Graph) -> tuple[Graph, Notes]:
         strides = graph.value(copy.output).strides
         notes.append(Note(copy.name, "folded", f"{writer.name} stores with strides {strides}"))
     return Rewriter(graph).rebuilt(nodes), tuple(notes)
+
+
+def _opaque_readers(graph: Graph) -> dict[int, list[Node]]:
+    """The opaque nodes that read each value, through nodes too that are going to fold into them."""
+    found: dict[int, list[Node]] = {}
+    for node in graph.nodes:
+        if node.domain != "opaque":
+            continue
+        reading = {graph.root(id).id for id in node.inputs}
+        while reading:
+            root = reading.pop()
+            found.setdefault(root, []).append(node)
+            source = graph.producer(root)
+            if source is None or source.kind not in _FOLDS:
+                continue
+            if node.reads_strided and node.takes_in(source):
+                reading.add(graph.root(source.inputs[0]).id)
+    return found
 
 
 def _stores_strided(_: Value, writer: Node, copy: Node) -> bool:
