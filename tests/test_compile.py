@@ -556,7 +556,7 @@ def test_executors_are_those_of_single_calls(weights):
     assert executor.outputs["out"].dtype == np.float32
     assert executor.options["strategy"] == "default"
     assert executor.workspace_size == executor.plan.size + 63
-    assert [step.name for step in executor.passes][0] == "tidy"
+    assert executor.passes[0].name == "tidy"
     assert len(executor.profile(repeat=2)) == 2
     assert "matmul" in executor.to_html()
     out = np.empty((32, 16), np.float32)

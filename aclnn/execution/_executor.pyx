@@ -5,7 +5,14 @@ from libc.stdlib cimport free
 from libc.string cimport memcpy
 
 from aclnn.acl._tensor cimport aclTensor
-from aclnn.execution._operand cimport fits, new_output, read_or_refuse, spec_of, words_of
+from aclnn.execution._operand cimport (
+    fits,
+    new_output,
+    read_array,
+    read_or_refuse,
+    spec_of,
+    words_of,
+)
 from aclnn.execution._workspace cimport WorkspaceHold, refuse_shared
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
 
@@ -37,7 +44,7 @@ from aclnn.acl.constants import (
 )
 from aclnn.acl.errors import AclnnError, invalid
 from aclnn.execution import arrays as interchange
-from aclnn.execution._operand import describe
+from aclnn.execution._operand import array_key, describe
 from aclnn.execution._workspace import WorkspacePool
 
 cdef extern from "stdlib.h" nogil:
@@ -236,7 +243,7 @@ cdef class aclOpExecutor:
         self.run_in(addresses, workspace)
         return self.handed_back(results, out)
 
-    def run_on(self, list inputs not None, out, kind):
+    def run_on(self, inputs not None, out, kind):
         """Run on other arrays, of the planned descriptions, without binding them.
 
         `inputs` are the first ones; outputs that are made become arrays of the library `kind`.
@@ -249,7 +256,8 @@ cdef class aclOpExecutor:
         for index in range(self.request.n_inputs):
             addresses[index] = self.request.operands[index].data
         for index, array in enumerate(inputs):
-            read_or_refuse(self.names[index], array, &found)
+            if not read_array(array, &found):
+                read_or_refuse(self.names[index], array, &found)
             addresses[index] = found.data
         for index in range(self.request.n_outputs):
             addresses[self.request.n_inputs + index] = NULL
@@ -401,8 +409,11 @@ cdef class aclOpExecutor:
         """Leave in `named` the inputs to bind; gives the outputs of this run by their slot."""
         cdef int slot, n_inputs = self.request.n_inputs
         cdef dict outs = {}
+        if self.nest is None and self.request.n_outputs == 1 and not arrays and not named:
+            return {n_inputs: out}
         if arrays:
-            arrays = tuple(self.nest.flat_inputs(arrays)) if self.nest is not None else arrays
+            if self.nest is not None and array_key(arrays, True) is None:
+                arrays = tuple(self.nest.flat_inputs(arrays))
             if len(arrays) > n_inputs:
                 raise invalid(f"{self.origin}: takes {n_inputs} arrays, {len(arrays)} were given")
             for slot, one in enumerate(arrays):
@@ -589,9 +600,10 @@ cdef class aclOpExecutor:
 
     cdef object fitting(self, int slot, object given, operand_t *found):
         """What is given for an operand as an array, if it is of the planned description."""
-        name = self.names[slot]
-        array = interchange.as_ndarray(given, name)
-        read_or_refuse(name, array, found)
+        name, array = self.names[slot], given
+        if not read_array(given, found):
+            array = interchange.as_ndarray(given, name)
+            read_or_refuse(name, array, found)
         if not fits(found, &self.request.operands[slot]):
             raise invalid(
                 f"{self.origin}: {name} is {describe(array)}, but the plan is for "

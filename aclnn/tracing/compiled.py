@@ -62,6 +62,7 @@ class Traced:
         self.shared = shared
         self.last_used = next(_clock)
         self.executor: aclOpExecutor
+        self.plain_key: bytes | None = None
         self._plans: dict[Any, CompiledCall] = {}
 
     def plan(self, overlaps: Sequence[Sequence[int]] | None = None) -> CompiledCall:
@@ -138,6 +139,7 @@ class Compiled:
         self._strategy = STRATEGIES.index(options["strategy"])
         self._name = getattr(function, "__name__", type(function).__name__)
         self._found: dict[Any, Traced] = {}
+        self._plain: dict[bytes | None, Traced] = {}  # those of nothing but arrays, by their key
         self._hits = self._misses = 0
         self._lock = threading.Lock()
 
@@ -157,6 +159,12 @@ class Compiled:
         return Compiled, (self._function, self._options)
 
     def __call__(self, *args: Any, out: Any = None, **named: Any) -> Any:
+        if not named:
+            found = self._plain.get(array_key(args, True))
+            if found is not None:
+                self._hits += 1
+                found.last_used = next(_clock)
+                return found.executor.run_on(args, out, None)
         leaves: list[Any] = []
         form = (taken_apart(args, leaves), taken_apart(named, leaves) if named else None)
         if any(isinstance(one, TracedArray) for one in leaves):
@@ -165,6 +173,8 @@ class Compiled:
         if not all(type(one) is np.ndarray for one in leaves):
             inputs = [arrays.readable(arrays.as_ndarray(x, "argument"), "argument") for x in leaves]
         traced = self._traced(form, inputs)
+        if inputs is leaves and not named and len(args) == len(leaves):
+            self._keep_plain(traced, array_key(leaves))
         return traced.executor.run_on(inputs, out, _kind(leaves) if inputs is not leaves else None)
 
     def executor(self, *args: Any, out: Any = None, **named: Any) -> aclOpExecutor:
@@ -202,6 +212,7 @@ class Compiled:
         """Forget all plans, and the arrays that the function closes over."""
         with self._lock:
             self._found.clear()
+            self._plain.clear()
             self._hits = self._misses = 0
 
     # --- Looking up ---------------------------------------------------------------------------------
@@ -216,7 +227,7 @@ class Compiled:
 
     def _traced(self, form: Any, inputs: Sequence[np.ndarray]) -> Traced:
         settings = current_settings()
-        key = form, array_key(inputs), settings["soc"], settings["threads"]
+        key = form, array_key(inputs)
         found = self._found.get(key)
         if found is not None:
             self._hits += 1
@@ -230,8 +241,16 @@ class Compiled:
         with self._lock:
             found = self._found.setdefault(key, found)
             while len(self._found) > limit:
-                del self._found[min(self._found, key=lambda k: self._found[k].last_used)]
+                oldest = self._found.pop(min(self._found, key=lambda k: self._found[k].last_used))
+                self._plain.pop(oldest.plain_key, None)
         return found
+
+    def _keep_plain(self, traced: Traced, key: bytes) -> None:
+        """Let a trace that is in the cache be found by its arrays alone."""
+        with self._lock:
+            if any(traced is one for one in self._found.values()):
+                traced.plain_key = key
+                self._plain[key] = traced
 
     def _inline(self, args: Any, named: Any, out: Any) -> Any:
         """What a call among traced arrays does: it becomes part of their trace."""
@@ -343,7 +362,7 @@ class Compiled:
             self._name,
             [*inputs, *traced.held, *targets, *tied],
             recording.numbers,
-            traced,
+            None if traced.result is ARRAY and traced.ties is None else traced,
             traced.ties,
             kind,
             [*given, *tied],
