@@ -93,8 +93,8 @@ class Recording:
     ...     value = recording.call(operator, call, [value])["out"]
     >>> recording.output("out", value)
     >>> plan = recording.plan()
-    >>> [node.name for node in plan.graph.nodes], plan.workspace_size
-    (['relu', 'silu'], 128)
+    >>> [node.name for node in plan.graph.nodes], len(plan.schedule.steps)
+    (['relu', 'silu'], 1)
     """
 
     def __init__(self, name: str, soc: str | None = None):

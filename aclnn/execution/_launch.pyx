@@ -7,7 +7,7 @@ from libc.string cimport memcpy
 
 from aclnn.execution._executor cimport aclOpExecutor
 from aclnn.execution._workspace cimport WorkspaceHold, refuse_shared
-from aclnn.compiler._compiled_call cimport MANY, OperatorHandle, CompiledCall, run_was_submitted
+from aclnn.compiler._compiled_call cimport MANY, OperatorHandle, run_was_submitted
 
 from time import monotonic_ns
 

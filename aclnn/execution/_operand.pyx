@@ -94,8 +94,8 @@ def reads(array):
 
 
 def array_key(arrays not None, bint plain=False):
-    """What shapes a plan of arrays, as bytes: their descriptions, which of them are the same memory,
-    and what the process is set to.
+    """What shapes a plan of arrays, as bytes: their descriptions, which of them are the same
+    memory, and what the process is set to.
 
     Parameters
     ----------
@@ -119,7 +119,8 @@ def array_key(arrays not None, bint plain=False):
     cdef bytes _more, _longer
     if count > FEW_ARRAYS:
         _more = PyBytes_FromStringAndSize(NULL, count * <Py_ssize_t>sizeof(operand_t))
-        _longer = PyBytes_FromStringAndSize(NULL, (count * WORDS + 1) * <Py_ssize_t>sizeof(int64_t))
+        _longer = PyBytes_FromStringAndSize(
+            NULL, (count * WORDS + 1) * <Py_ssize_t>sizeof(int64_t))
         seen, key = <operand_t *>PyBytes_AS_STRING(_more), <int64_t *>PyBytes_AS_STRING(_longer)
     key[0] = settings_word()
     for index, array in enumerate(arrays):

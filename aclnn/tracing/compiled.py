@@ -23,7 +23,7 @@ from aclnn.compiler.joining import Recording
 from aclnn.compiler.phase_one import SAME
 from aclnn.compiler.settings import STRATEGIES
 from aclnn.execution import arrays
-from aclnn.execution._executor import aclOpExecutor, join_executor
+from aclnn.execution._executor import aclOpExecutor, join_executor, run_on
 from aclnn.execution._operand import array_key
 from aclnn.execution.specs import ArraySpec
 from aclnn.graph.runtime.abi import MAX_THREADS
@@ -164,7 +164,7 @@ class Compiled:
             if found is not None:
                 self._hits += 1
                 found.last_used = next(_clock)
-                return found.executor.run_on(args, out, None)
+                return run_on(found.executor, args, out, None)
         leaves: list[Any] = []
         form = (taken_apart(args, leaves), taken_apart(named, leaves) if named else None)
         if any(isinstance(one, TracedArray) for one in leaves):
@@ -175,7 +175,8 @@ class Compiled:
         traced = self._traced(form, inputs)
         if inputs is leaves and not named and len(args) == len(leaves):
             self._keep_plain(traced, array_key(leaves))
-        return traced.executor.run_on(inputs, out, _kind(leaves) if inputs is not leaves else None)
+        kind = _kind(leaves) if inputs is not leaves else None
+        return run_on(traced.executor, inputs, out, kind)
 
     def executor(self, *args: Any, out: Any = None, **named: Any) -> aclOpExecutor:
         """An executor of the plan for these arguments, bound to them.
