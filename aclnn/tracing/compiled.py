@@ -9,7 +9,6 @@ import itertools
 import linecache
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
 from types import MethodType
 from typing import Any
 
@@ -30,9 +29,8 @@ from aclnn.graph.runtime.abi import MAX_THREADS
 from aclnn.operators.checks import TensorSpec
 from aclnn.tracing.array import TracedArray
 from aclnn.tracing.nesting import ARRAY, mapped, names_of, put_together, taken_apart
-from aclnn.tracing.trace import Memory, Trace, spec_of
+from aclnn.tracing.trace import PACKAGE, Memory, Trace, spec_of
 
-PACKAGE = str(Path(__file__).resolve().parents[1])
 _clock = itertools.count()
 
 
@@ -525,13 +523,10 @@ def compile(
     if strategy not in STRATEGIES:
         known = ", ".join(STRATEGIES)
         raise invalid(f"planning strategy is {shown(strategy)}, must be one of {known}")
-    options = {
-        "threads": count,
-        "strategy": strategy,
-        "materialize": as_truth("materialize", materialize),
-    }
+    whole = as_truth("materialize", materialize)
     if function is None:
-        return functools.partial(compile, **options)
+        return functools.partial(compile, threads=count, strategy=strategy, materialize=whole)
     if not callable(function):
         raise invalid(f"{shown(function)} cannot be compiled: it is no function")
+    options = {"threads": count, "strategy": strategy, "materialize": whole}
     return Compiled(function, options)
