@@ -15,6 +15,7 @@ from aclnn.graph.views.tables import to_markdown, to_text
 from aclnn import cli, isa
 from aclnn.benchmark import (
     cells,
+    chains,
     limits,
     matrix,
     measure,
@@ -506,3 +507,17 @@ def test_the_default_is_the_whole_matrix():
     quick = command._settings(parser.parse_args(["--quick"]))
     assert max(cell.regime.elements for cell in quick.cells()) == 1 << 18
     assert quick.rounds < matrix.ROUNDS
+
+
+@pytest.mark.parametrize("name", chains.CHAINS)
+@pytest.mark.parametrize("peer", [peers.OneByOne(), peers.Torch()], ids=lambda p: p.key)
+def test_chains_compute_what_peers_compute_into_the_same_memory(name, peer):
+    if peer.version() is None:
+        pytest.skip(f"{peer.title} is not installed")
+    (cell,) = cells.select([name], dtypes=["float32"], sizes=[4096], regimes=["4096"])
+    memory = cells.build(cell)
+    other = cells.Memory(memory.bases, memory.inputs, np.empty_like(memory.out))
+    ours.prepare(cell, memory)()
+    peer.prepare(cell, other)()
+    np.testing.assert_allclose(memory.out, other.out, rtol=1e-5, atol=1e-6)
+    assert not np.isnan(memory.out).any()

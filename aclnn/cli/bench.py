@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from aclnn import isa
-from aclnn.benchmark import cells, matrix, plot, table, targets
+from aclnn.benchmark import cells, chains, matrix, plot, table, targets
 from aclnn.cli import show
 from aclnn.cli.values import positive, threads
 from aclnn.graph.views.tables import Table, to_markdown, to_rich, to_text
@@ -26,7 +26,8 @@ QUICK_ROUNDS, QUICK_BUDGET = 3, 1e-3
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     regimes = [*(regime.name for regime in cells.REGIMES), "layout"]
     add = parser.add_argument
-    add("--operators", nargs="+", default=cells.OPERATORS, choices=REGISTRY, metavar="NAME")
+    names = [*REGISTRY, *chains.CHAINS]
+    add("--operators", nargs="+", default=cells.OPERATORS, choices=names, metavar="NAME")
     add("--dtypes", nargs="+", default=list(cells.DTYPES), choices=cells.DTYPES)
     add("--regimes", nargs="+", choices=regimes, help="columns of the matrix (default all)")
     add("--sizes", nargs="+", type=positive, metavar="N", help="only cells of N elements")
