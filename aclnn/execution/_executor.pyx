@@ -1,6 +1,7 @@
 """Executors: a plan, the memory it is bound to, and CANN's functions that bind other memory."""
 
 cimport cython
+from cpython.list cimport PyList_GET_ITEM
 from libc.string cimport memcpy
 
 from aclnn.acl._tensor cimport aclTensor
@@ -11,6 +12,7 @@ from aclnn.compiler._compiled_call cimport (
     ABSENT,
     find_plan,
     operand_t,
+    all_apart,
     overlaps_as_planned,
     run_plan,
     run_with_own_workspace,
@@ -385,7 +387,7 @@ cdef class aclOpExecutor:
         for index in range(count):
             if self.is_absent(index):
                 continue
-            tensor = <aclTensor>bound[index]
+            tensor = <aclTensor>PyList_GET_ITEM(bound, index)
             if tensor.device and not memory.is_alive(tensor.owner):
                 raise AclnnError(INVALID, f"{self.names[index]} lies in memory that was freed")
         held = [None] * count
@@ -393,8 +395,9 @@ cdef class aclOpExecutor:
             addresses[index] = NULL
             if self.is_absent(index):
                 continue
-            tensor = <aclTensor>bound[index]
-            self.check_tensor(tensor, index)
+            tensor = <aclTensor>PyList_GET_ITEM(bound, index)
+            if tensor.destroyed or tensor.version != self.versions[index] or tensor.storage == NULL:
+                self.check_tensor(tensor, index)
             addresses[index] = address_of(tensor)
             held[index] = tensor.owner
             if index >= self.request.n_inputs and not tensor.writable and self.planned.elements:
@@ -418,24 +421,31 @@ cdef class aclOpExecutor:
 
         A run that is planned again, or given no workspace, has one of its own.
         """
-        cdef CompiledCall plan = self.plan_for(addresses)
-        self.latest = plan
+        cdef CompiledCall plan = self.planned
+        if not all_apart(plan, addresses) and not overlaps_as_planned(plan, addresses):
+            plan = self.plan_anew(addresses)
+        if self.latest is not plan:
+            self.latest = plan
         if self.original is not None:
             self.original.latest = plan
         if workspace == NULL or plan is not self.planned:
             run_with_own_workspace(plan, addresses, self.request.numbers)
         else:
             run_plan(plan, addresses, workspace, self.request.numbers)
-        if result is not None and not isinstance(result, ndarray):
+        if result is not None and type(result) is not ndarray and not isinstance(result, ndarray):
             interchange.mark_written(result)
         return 0
 
     cdef CompiledCall plan_for(self, char **addresses):
         """The plan for these addresses, another one if inputs overlap the output in another way."""
-        cdef aclOpExecutor twin
-        cdef int index
         if overlaps_as_planned(self.planned, addresses):
             return self.planned
+        return self.plan_anew(addresses)
+
+    cdef CompiledCall plan_anew(self, char **addresses):
+        """A plan for inputs that overlap the output in another way than was planned for."""
+        cdef aclOpExecutor twin
+        cdef int index
         twin = self.snapshot(None)
         for index in range(self.request.n_inputs + self.request.n_outputs):
             twin.request.operands[index].data = addresses[index]
