@@ -48,6 +48,8 @@ _SHAPE = Attribute(
     doc="Sizes of the trailing dimensions that are normalized together.",
 )
 _EPS = Attribute("eps", 1e-5, "float", keyword_only=False, doc="Added to the variance.")
+# A shape, and statistics, for tensors of two elements.
+_PAIRS = {"normalized_shape": (2,), "mean": {"shape": (1,)}, "rstd": {"shape": (1,)}}
 _MASK = Attribute(
     "output_mask",
     (True, True, True),
@@ -243,6 +245,7 @@ native_layer_norm = Operator(
     inputs=("input", "weight", "bias"),
     outputs=("out", "mean", "rstd"),
     optional=("weight", "bias", "mean", "rstd"),
+    unlike=_PAIRS,
     attributes=(_SHAPE, _EPS),
     parameters=_LAYER_NORM_ORDER,
     entries=(
@@ -280,6 +283,7 @@ layer_norm = Operator(
     notes="Without a weight it is 1, without a bias 0.",
     inputs=("input", "weight", "bias"),
     optional=("weight", "bias"),
+    unlike=_PAIRS,
     attributes=(_SHAPE, _EPS),
     parameters=_LAYER_NORM_ORDER,
     entries=(),
@@ -374,6 +378,7 @@ native_layer_norm_backward = Operator(
     inputs=("grad_out", "input", "mean", "rstd", "weight", "bias"),
     outputs=_GRADIENTS,
     optional=("weight", "bias", *_GRADIENTS),
+    unlike=_PAIRS,
     attributes=(_SHAPE, _MASK),
     parameters=(
         "grad_out",
@@ -525,6 +530,7 @@ rms_norm = Operator(
     notes="Without an `eps`, or with a negative one, it is that of float32, 2⁻²³, as in PyTorch.",
     inputs=("input", "weight"),
     optional=("weight",),
+    unlike=_PAIRS,
     attributes=(
         _SHAPE,
         Attribute("eps", None, "float", keyword_only=False, doc="Added to the mean square."),
