@@ -127,13 +127,20 @@ def call_foreign(
         return found[0] if count == 1 else tuple(found)
     targets = _targets(handle, out)
     places = [_beside(handle, name, target) for name, target in targets]
-    handle.call(inputs, [beside for beside, _ in places], numbers, switches)
+    made = handle.call(inputs, [beside for beside, _ in places], numbers, switches)
     for (beside, target), (_, given_out) in zip(places, targets, strict=True):
         if target is not beside:
             np.copyto(target, beside)
         if given_out is not None:
             mark_written(given_out)
-    return out
+    if count == 1 or all(given_out is not None for _, given_out in targets):
+        return out
+    return tuple(
+        [
+            like_inputs(callers, one) if given_out is None and one is not None else given_out
+            for one, (_, given_out) in zip(made, targets, strict=True)
+        ]
+    )
 
 
 def taken_apart(operator: Any, given: Sequence[Any]) -> tuple[list[tuple[str, Any]], list[Any]]:
