@@ -56,10 +56,7 @@ def test_examples(name):
 
 
 FUNCTIONAL = {
-    name: (operator, None)
-    for operator in REGISTRY.values()
-    for name in (operator.name, operator.in_place)
-    if name is not None
+    name: (operator, None) for operator in REGISTRY.values() for name in operator.functional_names
 }
 C_SHAPED = {
     f"{name}{part}": pair for name, pair in ENTRIES.items() for part in ("GetWorkspaceSize", "")
@@ -595,7 +592,7 @@ REFERENCE = DOCS / "reference"
 @pytest.fixture(scope="module")
 def reference():
     """What tools/make_reference.py defines."""
-    path = DOCS / "make_reference.py"
+    path = ROOT / "tools" / "make_reference.py"
     if not path.exists():
         pytest.skip("run from an installation without sources")
     return runpy.run_path(str(path))
@@ -618,7 +615,7 @@ def test_the_readmes_table_is_what_the_declarations_say(reference):
 
 
 def test_tables_of_runs_have_their_places_on_the_page_about_speed(tmp_path, monkeypatch):
-    made = runpy.run_path(str(DOCS / "make_performance.py"))
+    made = runpy.run_path(str(ROOT / "tools" / "make_performance.py"))
     page = source("docs/performance.md")
     places = made["PLACE"].findall(page)
     assert len(places) == page.count("<!-- ") == 8
@@ -641,7 +638,9 @@ def test_tables_of_runs_have_their_places_on_the_page_about_speed(tmp_path, monk
 def test_the_type_stub_is_what_the_declarations_say():
     """And has every public name, and each function's parameters."""
     written = source("aclnn/__init__.pyi")
-    assert runpy.run_path(str(DOCS / "make_stub.py"))["stub"]() == written, "run `make reference`"
+    assert runpy.run_path(str(ROOT / "tools" / "make_stub.py"))["stub"]() == written, (
+        "run `make reference`"
+    )
     tree = ast.parse(written)
     functions = {node.name: node.args for node in tree.body if isinstance(node, ast.FunctionDef)}
     named = {node.target.id for node in tree.body if isinstance(node, ast.AnnAssign)}
@@ -656,6 +655,34 @@ def test_the_type_stub_is_what_the_declarations_say():
         if name != "__dir__":
             found = inspect.signature(getattr(aclnn, name)).parameters
             assert [a.arg for a in (*arguments.args, *arguments.kwonlyargs)] == list(found), name
+            optional = [*arguments.defaults, *[d for d in arguments.kw_defaults if d is not None]]
+            given = [p for p in found.values() if p.default is not p.empty]
+            assert [ast.unparse(d) for d in optional] == [repr(p.default) for p in given], name
+
+
+@pytest.mark.parametrize(
+    ("name", "types"),
+    [
+        ("softmax", ["Any", "int", "Any"]),
+        ("sum", ["Any", "int | Sequence[int] | None", "bool", "Any", "Any"]),
+        ("cat", ["Sequence[Any]", "int", "Any"]),
+        ("gelu", ["Any", "Literal['none', 'tanh']", "Any"]),
+        ("rms_norm", ["Any", "int | Sequence[int]", "Any", "float | None", "Any"]),
+        ("native_rms_norm", ["Any", "Any", "float", "Any"]),
+        ("aclnnCatGetWorkspaceSize", ["aclTensorList | None", "int", "aclTensor | None"]),
+        (
+            "aclnnReduceSumGetWorkspaceSize",
+            ["aclTensor | None", "aclIntArray | None", "bool", "int", "aclTensor | None"],
+        ),
+    ],
+)
+def test_the_type_stub_has_types_by_kind(name, types):
+    tree = ast.parse(source("aclnn/__init__.pyi"))
+    (found,) = [n for n in tree.body if isinstance(n, ast.FunctionDef) and n.name == name]
+    arguments = [*found.args.args, *found.args.kwonlyargs]
+    assert [ast.unparse(a.annotation) for a in arguments] == types
+    given = "tuple[Any, Any]" if name == "native_rms_norm" else "Any"
+    assert name.startswith("aclnn") or ast.unparse(found.returns) == given
 
 
 def test_every_public_name_is_on_a_reference_page(reference):

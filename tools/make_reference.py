@@ -125,7 +125,7 @@ def readme(text: str) -> str:
     """The README with its table of operators as the declarations have it, a row for each family."""
     rows = []
     for family in FAMILIES.values():
-        names = [name for one in family for name in functional_names(one)]
+        names = [name for one in family for name in one.functional_names]
         rows.append((code(*names), ", ".join(e.name for one in family for e in one.entries)))
     made = table(("functional", "C-shaped"), rows)
     before, heading, after = text.partition("\n## Operators\n\n")
@@ -166,12 +166,6 @@ def index() -> str:
     )
 
 
-def functional_names(one: Operator) -> list[str]:
-    """What its functional forms are called, each once."""
-    names = (one.name, one.in_place) if one.functional else ()
-    return list(dict.fromkeys(name for name in names if name))
-
-
 def operator(one: Operator) -> str:
     """An operator: its dtypes, its functional forms, and its C-shaped functions."""
     facts = ops.describe(one)
@@ -181,7 +175,7 @@ def operator(one: Operator) -> str:
         one.summary,
         table(("product", "dtypes, where all tensors have one"), dtypes),
     ]
-    parts += [function(name) for name in functional_names(one)]
+    parts += [function(name) for name in one.functional_names]
     parts += [function(f"{entry.name}GetWorkspaceSize") for entry in one.entries]
     return "\n\n".join(parts)
 

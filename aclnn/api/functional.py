@@ -33,9 +33,7 @@ def _form(operator: Operator, name: str) -> FunctionalHandle:
 HANDLES_BY_NAME = {
     name: _form(operator, name)
     for operator in REGISTRY.values()
-    if operator.functional
-    for name in (operator.name, operator.in_place)
-    if name is not None
+    for name in operator.functional_names
 }
 
 

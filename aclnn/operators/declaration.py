@@ -251,10 +251,16 @@ class Operator:
         return self.default_of(role) is REQUIRED
 
     @property
+    def functional_names(self) -> tuple[str, ...]:
+        """Names of its functional forms: none of an operator that only C-shaped functions call."""
+        if not self.functional:
+            return ()
+        return tuple(dict.fromkeys([name for name in (self.name, self.in_place) if name]))
+
+    @property
     def names(self) -> tuple[str, ...]:
         """What it is called, functional names first."""
-        forms = [n for n in (self.name, self.in_place) if n and self.functional]
-        return tuple(dict.fromkeys((*forms, *[item.name for item in self.entries])))
+        return (*self.functional_names, *[item.name for item in self.entries])
 
     @property
     def kernel_operands(self) -> tuple[str, ...]:

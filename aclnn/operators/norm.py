@@ -316,9 +316,10 @@ def _infer_gradients(call: Call) -> Inferred:
         (parameter, normalized),
     )
     mask = call.switches["output_mask"]
+    assert isinstance(mask, tuple)
     return {
         role: made for role, made, wanted in zip(_GRADIENTS, found, mask, strict=True) if wanted
-    }  # type: ignore[call-overload]
+    }
 
 
 def _lower_gradients(lowering: Lowering) -> Mapping[str, int]:
@@ -432,7 +433,7 @@ def _wrong_shape(rule: Rule) -> Rule:
 
 def _test_gamma(call: Call) -> str | None:
     x, gamma = call.shape("x"), call.shape("gamma")
-    if 1 <= len(gamma) <= len(x) and x[len(x) - len(gamma) :] == gamma and math.prod(gamma):
+    if 1 <= len(gamma) <= len(x) and x[len(x) - len(gamma) :] == gamma and 0 not in gamma:
         return None
     return (
         f"{call.names['gamma']} has shape {gamma}, must have that of the last dimensions of "
