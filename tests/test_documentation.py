@@ -346,7 +346,7 @@ def test_the_readme_links_to_what_exists():
     if not readme.exists():
         pytest.skip("run from an installation without sources")
     targets = re.findall(r"\]\(([^)#:]+)[^)]*\)", readme.read_text(encoding="utf-8"))
-    assert "docs/reference/README.md" in targets
+    assert targets
     for target in targets:
         assert (DOCS.parent / target).exists(), target
 
@@ -610,8 +610,6 @@ def test_a_row_wise_declaration_becomes_a_row_wise_node(dim):
 
 # --- The reference pages ------------------------------------------------------------------------
 
-REFERENCE = DOCS / "reference"
-
 
 @pytest.fixture(scope="module")
 def reference():
@@ -622,12 +620,14 @@ def reference():
     return runpy.run_path(str(path))
 
 
-def test_the_reference_pages_are_what_the_code_says(reference):
-    pages = reference["pages"]()
-    assert sorted(pages) == sorted(path.name for path in REFERENCE.iterdir())
-    for name, text in pages.items():
-        written = (REFERENCE / name).read_text(encoding="utf-8")
-        assert written == text, f"docs/reference/{name} is not up to date: run `make reference`"
+def test_reference_pages_are_written_where_documentation_is_built(reference, tmp_path, monkeypatch):
+    main = reference["main"]
+    monkeypatch.setitem(main.__globals__, "ROOT", tmp_path)
+    monkeypatch.setitem(main.__globals__, "FOLDER", tmp_path / "docs" / "reference")
+    monkeypatch.setattr(sys, "argv", ["make_reference.py", "--pages"])
+    main()
+    written = {path.name: path.read_text("utf-8") for path in tmp_path.glob("docs/reference/*")}
+    assert written == reference["pages"]()
 
 
 def test_the_readmes_table_is_what_the_declarations_say(reference):
