@@ -57,6 +57,30 @@ def test_operands_that_are_no_inputs():
         replace(GELU, operands=("self", "grad_output"))
 
 
+@pytest.mark.parametrize(
+    ("call", "printed", "message"),
+    [
+        ("gelu(np.float32([0])", "array([0.])", "the example is not one: "),
+        ("gelu", "array([0.])", "the example is not one: gelu is no call"),
+        ("gelu(np.float32([0]), 1)", "array([0.])", "the example is not one: .* by position"),
+        ("gelu(np.float32([0]))", "0.0", "the example is not one: "),
+        ("elu(np.float32([0]))", "array([0.])", "the example calls elu$"),
+        ("gelu(approximate='none')", "array([0.])", "the example does not give self$"),
+        ("gelu(np.float32([0]), lambd=1)", "array([0.])", "the example takes lambd, but there"),
+    ],
+)
+def test_examples_that_are_none(call, printed, message):
+    """They would show when docstrings are made, those of all operators."""
+    with pytest.raises(ValueError, match=f"^gelu: {message}"):
+        replace(GELU, example=(call, printed))
+
+
+def test_examples_with_other_results():
+    native = REGISTRY["native_rms_norm"]
+    with pytest.raises(ValueError, match=r"^native_rms_norm: the example does not print 2 results"):
+        replace(native, example=(native.example[0], "(array([1.]), array([1.]), array([1.]))"))
+
+
 def test_no_name_is_declared_twice():
     with pytest.raises(ValueError, match=r"^gelu is declared twice$"):
         operators._by_name([("gelu", GELU), ("elu", REGISTRY["elu"]), ("gelu", replace(GELU))])

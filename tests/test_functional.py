@@ -14,12 +14,12 @@ import samples
 from setups import fresh
 
 import aclnn
-from aclnn.api.functional import FUNCTIONS, HANDLES_BY_NAME, signature
+from aclnn.api.functional import HANDLES_BY_NAME, signature
 from aclnn.operators import REGISTRY
 from aclnn.operators.declaration import REQUIRED
 
 X = np.linspace(-2, 2, 5, dtype=np.float32)
-NAMES = sorted(FUNCTIONS)
+NAMES = sorted(HANDLES_BY_NAME)
 
 
 INVALID = 161002

@@ -176,6 +176,7 @@ adds = Operator(
         entry("aclnnInplaceAdds", "selfRef=input:inout other:scalar alpha:scalar"),
     ),
     rules=_number_rules(_with_number, *_factor(_with_number)),
+    example=("adds(np.float32([1, 2]), 3, alpha=10)", "array([31., 32.], dtype=float32)"),
     seealso=("add",),
 )
 
@@ -217,6 +218,7 @@ subs = Operator(
         entry("aclnnInplaceSubs", "selfRef=input:inout other:scalar alpha:scalar"),
     ),
     rules=_number_rules(_with_number, *_factor(_with_number)),
+    example=("subs(np.float32([1, 2]), 3, alpha=10)", "array([-29., -28.], dtype=float32)"),
     seealso=("sub",),
 )
 
@@ -275,6 +277,7 @@ muls = Operator(
         result_castable(_with_number),
         same_shape("out", "input"),
     ),
+    example=("muls(np.float32([1, 2]), 3)", "array([3., 6.], dtype=float32)"),
     seealso=("mul",),
 )
 
@@ -321,5 +324,6 @@ divs = Operator(
         entry("aclnnInplaceDivs", "selfRef=input:inout other:scalar"),
     ),
     rules=_number_rules(_quotient_of(_with_number), shapes_first=True),
+    example=("divs(np.float32([1, 2]), 4)", "array([0.25, 0.5 ], dtype=float32)"),
     seealso=("div",),
 )

@@ -78,9 +78,12 @@ def _filled(lowering: Lowering, dtype: aclDataType, shape: tuple[int, ...]) -> i
 
 
 def _comparison(
-    name: str, sign: str, words: str, dtypes: tuple[aclDataType, ...] = REAL
+    name: str, sign: str, words: str, found: str, dtypes: tuple[aclDataType, ...] = REAL
 ) -> tuple[Operator, Operator]:
-    """A comparison of two tensors, and that of a tensor and a number."""
+    """A comparison of two tensors, and that of a tensor and a number.
+
+    `found` is what it finds of 1, 2 and 3 beside 2.
+    """
     expression = f"input {sign} other"
     cann = name.capitalize()
     of_tensors = Operator(
@@ -101,6 +104,7 @@ def _comparison(
             broadcasts(*_BOTH),
             broadcast_shape("out", _BOTH),
         ),
+        example=(f"{name}(np.float32([1, 2, 3]), np.float32([2, 2, 2]))", f"array([{found}])"),
     )
     of_number = Operator(
         name=f"{name}_scalar",
@@ -121,17 +125,28 @@ def _comparison(
             at_most_8_dims("input"),
             same_shape("out", "input"),
         ),
+        example=(f"{name}_scalar(np.float32([1, 2, 3]), 2)", f"array([{found}])"),
         seealso=(name,),
     )
     return of_tensors, of_number
 
 
-eq, eq_scalar = _comparison("eq", "=", "equal those of another tensor", NUMERIC)
-ne, ne_scalar = _comparison("ne", "≠", "differ from those of another tensor", NUMERIC)
-lt, lt_scalar = _comparison("lt", "<", "are less than those of another tensor")
-le, le_scalar = _comparison("le", "≤", "are at most those of another tensor")
-gt, gt_scalar = _comparison("gt", ">", "are greater than those of another tensor")
-ge, ge_scalar = _comparison("ge", "≥", "are at least those of another tensor")
+eq, eq_scalar = _comparison(
+    "eq", "=", "equal those of another tensor", "False,  True, False", NUMERIC
+)
+ne, ne_scalar = _comparison(
+    "ne", "≠", "differ from those of another tensor", " True, False,  True", NUMERIC
+)
+lt, lt_scalar = _comparison(
+    "lt", "<", "are less than those of another tensor", " True, False, False"
+)
+le, le_scalar = _comparison("le", "≤", "are at most those of another tensor", " True,  True, False")
+gt, gt_scalar = _comparison(
+    "gt", ">", "are greater than those of another tensor", "False, False,  True"
+)
+ge, ge_scalar = _comparison(
+    "ge", "≥", "are at least those of another tensor", "False,  True,  True"
+)
 
 _EXTREMUM_RULES = (
     dtype_among("input", REAL),
@@ -218,5 +233,9 @@ where = Operator(
         at_most_8_dims(*_THREE),
         broadcasts(*_THREE),
         broadcast_shape("out", _THREE),
+    ),
+    example=(
+        "where(np.bool_([True, False]), np.float32([1, 2]), np.float32([3, 4]))",
+        "array([1., 4.], dtype=float32)",
     ),
 )

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from aclnn.acl import socs
+from aclnn.operators import examples
 from aclnn.operators.checks import NOTHING_TO_DO, Call, Rule, ScalarSpec, TensorSpec
 
 
@@ -227,6 +228,27 @@ class Operator:
             self._refuse_unknown(item.name, roles - known, known)
             if missing := {*self.inputs} - {*self.optional} - roles:
                 raise ValueError(f"{self.name}: {item.name} does not take {_listed(missing)}")
+        if self.example is not None:
+            self._check_example(*self.example)
+
+    def _check_example(self, call: str, printed: str) -> None:
+        """Refuse an example of another function, with other parameters, or with other results."""
+        try:
+            given = examples.arguments(call, self.positional)
+            shown = [
+                examples.shape_and_dtype(r) for r in examples.results(printed, len(self.outputs))
+            ]
+        except (ValueError, SyntaxError, AttributeError) as error:
+            raise ValueError(f"{self.name}: the example is not one: {error}") from None
+        if examples.called(call) != self.name:
+            raise ValueError(f"{self.name}: the example calls {examples.called(call)}")
+        known = {*self.inputs, *(a.role for a in self.attributes)}
+        self._refuse_unknown("the example", {*given} - known, known)
+        required = {role for role in self.positional if self.is_required(role)}
+        if missing := required - {*given}:
+            raise ValueError(f"{self.name}: the example does not give {_listed(missing)}")
+        if len(shown) != len(self.outputs):
+            raise ValueError(f"{self.name}: the example does not print {len(self.outputs)} results")
 
     def _refuse_unknown(self, where: str, unknown: set[str], known: set[str]) -> None:
         if unknown:
@@ -252,10 +274,16 @@ class Operator:
         return self.default_of(role) is REQUIRED
 
     @property
+    def functional_names(self) -> tuple[str, ...]:
+        """Names of its functional forms: none of an operator that only C-shaped functions call."""
+        if not self.functional:
+            return ()
+        return tuple(dict.fromkeys([name for name in (self.name, self.in_place) if name]))
+
+    @property
     def names(self) -> tuple[str, ...]:
         """What it is called, functional names first."""
-        forms = [n for n in (self.name, self.in_place) if n and self.functional]
-        return tuple(dict.fromkeys((*forms, *[item.name for item in self.entries])))
+        return (*self.functional_names, *[item.name for item in self.entries])
 
     @property
     def kernel_operands(self) -> tuple[str, ...]:

@@ -381,7 +381,7 @@ addmm = Operator(
     infer=_infer("mat1", "mat2", "input"),
     lower=_lower("mat1", "mat2", "input"),
     example=(
-        "addmm(np.float32([1]), np.float32([[1, 2]]), np.float32([[3], [4]]), beta=2)",
+        "addmm(np.float32([[1]]), np.float32([[1, 2]]), np.float32([[3], [4]]), beta=2)",
         "array([[13.]], dtype=float32)",
     ),
     seealso=("matmul", "mm"),

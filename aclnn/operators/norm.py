@@ -269,8 +269,9 @@ native_layer_norm = Operator(
     infer=_infer_all_of_layer_norm,
     lower=_lower_layer_norm,
     example=(
-        "native_layer_norm(np.float32([-1, 1]), (2,), eps=0.0)[0]",
-        "array([-1.,  1.], dtype=float32)",
+        "native_layer_norm(np.float32([-1, 1]), (2,), eps=0.0)",
+        "(array([-1.,  1.], dtype=float32), array([0.], dtype=float32), "
+        "array([1.], dtype=float32))",
     ),
     seealso=("layer_norm", "native_layer_norm_backward"),
     accuracy=ROW_ACCURACY,
@@ -320,9 +321,10 @@ def _infer_gradients(call: Call) -> Inferred:
         (parameter, normalized),
     )
     mask = call.switches["output_mask"]
+    assert isinstance(mask, tuple)
     return {
         role: made for role, made, wanted in zip(_GRADIENTS, found, mask, strict=True) if wanted
-    }  # type: ignore[call-overload]
+    }
 
 
 def _lower_gradients(lowering: Lowering) -> Mapping[str, int]:
@@ -423,6 +425,12 @@ native_layer_norm_backward = Operator(
     infer=_infer_gradients,
     lower=_lower_gradients,
     accuracy=GRADIENT_ACCURACY,
+    example=(
+        "native_layer_norm_backward(np.float32([4, 0, 0, 0]), np.float32([-1, 1, -1, 1]), (4,), "
+        "np.float32([0]), np.float32([1]))",
+        "(array([ 2.,  0., -2.,  0.], dtype=float32), array([-4.,  0.,  0.,  0.], dtype=float32), "
+        "array([4., 0., 0., 0.], dtype=float32))",
+    ),
     seealso=("native_layer_norm",),
 )
 
@@ -437,7 +445,7 @@ def _wrong_shape(rule: Rule) -> Rule:
 
 def _test_gamma(call: Call) -> str | None:
     x, gamma = call.shape("x"), call.shape("gamma")
-    if 1 <= len(gamma) <= len(x) and x[len(x) - len(gamma) :] == gamma and math.prod(gamma):
+    if 1 <= len(gamma) <= len(x) and x[len(x) - len(gamma) :] == gamma and 0 not in gamma:
         return None
     return (
         f"{call.names['gamma']} has shape {gamma}, must have that of the last dimensions of "
@@ -516,8 +524,8 @@ native_rms_norm = Operator(
     infer=_infer_both_of_rms_norm,
     lower=lambda lowering: _lower_rms_norm(lowering, "x", "gamma", "epsilon"),
     example=(
-        "native_rms_norm(np.float32([3, 3]), np.float32([1, 2]), 0.0)[0]",
-        "array([1., 2.], dtype=float32)",
+        "native_rms_norm(np.float32([2, 2]), np.float32([1, 3]), 0.0)",
+        "(array([1., 3.], dtype=float32), array([0.5], dtype=float32))",
     ),
     seealso=("rms_norm",),
     accuracy=ROW_ACCURACY,
