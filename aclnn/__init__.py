@@ -115,7 +115,16 @@ def _find(name: str) -> Any:
             module = importlib.import_module(f"aclnn.{group}")
             if name in module.__all__:
                 return getattr(module, name)
-    raise AttributeError(f"module 'aclnn' has no attribute {name!r}")
+    raise AttributeError(f"module 'aclnn' has no attribute {name!r}{_left_out()}")
+
+
+def _left_out() -> str:
+    """What may be the reason that an operator's name is not known."""
+    broken = importlib.import_module("aclnn.operators").BROKEN
+    if not broken:
+        return ""
+    listed = "; ".join(f"{module}: {error}" for module, error in broken.items())
+    return f"; operators of these modules are left out: {listed}"
 
 
 def __dir__() -> list[str]:

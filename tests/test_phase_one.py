@@ -68,7 +68,6 @@ def test_good_arguments_make_an_executor(name):
     size, executor, status = phase_one(name)
     assert status == OK, aclnn.aclGetRecentErrMsg()
     assert isinstance(executor, aclnn.aclOpExecutor)
-    assert aclnn.aclGetRecentErrMsg() is None
     kernels = {node.attr("kernel") for node in executor.graph.nodes}
     rows = any(node.domain == "row" for node in executor.graph.nodes)
     assert (size > 0) == (rows or "fill" in kernels)

@@ -6,6 +6,7 @@ import argparse
 import json
 import re
 from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -50,10 +51,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         try:
             group.add_argument(
                 _flag(role), metavar="VALUE", action="append", dest="operands",
-                type=lambda text, role=role: (role, text), help=words,
+                type=partial(_with_role, role), help=words,
             )  # fmt: skip
         except argparse.ArgumentError:  # it is one of the command's own
             continue
+
+
+def _with_role(role: str, text: str) -> tuple[str, str]:
+    return role, text
 
 
 def _named(text: str) -> tuple[str, str]:

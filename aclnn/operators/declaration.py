@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from aclnn.acl import socs
-from aclnn.operators import examples
+from aclnn.operators import consistency, examples
 from aclnn.operators.checks import NOTHING_TO_DO, Call, Rule, ScalarSpec, TensorSpec
 
 
@@ -228,6 +228,8 @@ class Operator:
             self._refuse_unknown(item.name, roles - known, known)
             if missing := {*self.inputs} - {*self.optional} - roles:
                 raise ValueError(f"{self.name}: {item.name} does not take {_listed(missing)}")
+        for flaw in consistency.flaws(self):
+            raise ValueError(f"{self.name}: {flaw}")
         if self.example is not None:
             self._check_example(*self.example)
 
