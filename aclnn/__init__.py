@@ -81,6 +81,12 @@ _HOMES = {
         "AclSetInputTensorAddr",
         "AclSetOutputTensorAddr",
         "AclSetTensorAddr",
+        "aclSetDynamicInputTensorAddr",
+        "aclSetDynamicOutputTensorAddr",
+        "aclSetDynamicTensorAddr",
+        "AclSetDynamicInputTensorAddr",
+        "AclSetDynamicOutputTensorAddr",
+        "AclSetDynamicTensorAddr",
     ),
     "api.executor": ("executor",),
     "api.handles": ("cache_info", "clear_cache"),  # of `_plan`, set as the environment says
