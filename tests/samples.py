@@ -61,6 +61,7 @@ UNLIKE = {
     "native_layer_norm_backward": _norm(**_ROWS),
     "rms_norm": _norm(),
     "native_rms_norm": Unlike({"gamma": (3,)}),
+    "rms_norm_backward": Unlike({"gamma": (3,), "rstd": (2, 1)}, {"rstd": np.float32}),
 } | {
     name: Unlike(options={"other": 0.5})
     for name, operator in REGISTRY.items()

@@ -18,7 +18,10 @@ TENSORS = [(name, p.name) for name, (_, e) in ENTRIES.items() for p in e.paramet
 # What null pointers are made of: objects, and text.
 NULLABLE = ("input", "output", "inout", "inputs", "scalar", "ints", "bools", "str")
 # What shapes that do not fit get, where that is found when the work is divided.
-SHAPES = {"aclnnSwiGlu": 561002, "aclnnSwiGluGrad": 561002, "aclnnRmsNorm": 561002}
+TILING = 561002
+SHAPES = dict.fromkeys(
+    ("aclnnSwiGlu", "aclnnSwiGluGrad", "aclnnRmsNorm", "aclnnRmsNormGrad"), TILING
+)
 
 
 def tensor(shape=(2, 3), dtype=T.ACL_FLOAT, strides=None, data=None):

@@ -46,13 +46,25 @@ AclSetOutputTensorAddr = aclSetOutputTensorAddr
 AclSetTensorAddr = aclSetTensorAddr
 
 def aclSetDynamicInputTensorAddr(
-    executor: Any, irIndex: Any, relativeIndex: Any, tensors: Any, addr: Any
+    executor: Any,
+    irIndex: Any,  # noqa: N803
+    relativeIndex: Any,  # noqa: N803
+    tensors: Any,
+    addr: Any,
 ) -> int: ...
 def aclSetDynamicOutputTensorAddr(
-    executor: Any, irIndex: Any, relativeIndex: Any, tensors: Any, addr: Any
+    executor: Any,
+    irIndex: Any,  # noqa: N803
+    relativeIndex: Any,  # noqa: N803
+    tensors: Any,
+    addr: Any,
 ) -> int: ...
 def aclSetDynamicTensorAddr(
-    executor: Any, irIndex: Any, relativeIndex: Any, tensors: Any, addr: Any
+    executor: Any,
+    irIndex: Any,  # noqa: N803
+    relativeIndex: Any,  # noqa: N803
+    tensors: Any,
+    addr: Any,
 ) -> int: ...
 
 AclSetDynamicInputTensorAddr = aclSetDynamicInputTensorAddr
