@@ -109,6 +109,7 @@ def test_calls_from_a_file(capsys, tmp_path):
 ANY_KIND = {
     "add": [("--input", "int32[2,3]"), ("--other", "2"), ("--alpha", "-3")],
     "add of tensors": [("--input", "int32[2,3]"), ("--other", "float16[3]")],
+    "where": [("--condition", "bool[3]"), ("--input", "1.5"), ("--other", "float16[3]")],
     "adds": [("--input", "float32[3]"), ("--other", "-0.5")],
     "cast": [("--input", "float32[3]"), ("--dtype", "bfloat16")],
     "cat": [("--tensors", "float32[2]"), ("--tensors", "float16[3]"), ("--dim", "-1")],

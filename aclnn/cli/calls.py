@@ -281,7 +281,7 @@ def _each(text: Any) -> list[Any]:
 
 
 def _takes_numbers(operator: Operator, role: str) -> bool:
-    return operator.number_form is not None and operator.number_form[0] == role
+    return role in (*operator.numbers, *(operator.number_form or ())[:1])
 
 
 def _as_number(given: Any) -> float | int | None:

@@ -59,6 +59,8 @@ def _flaws_of_roles(operator: Operator) -> Iterator[str]:
         yield f"only the last input may be a list, not {', '.join(operator.lists)}"
     if operator.number_form is not None and operator.number_form[0] not in operator.inputs:
         yield f"{operator.number_form[0]}, which may be a number, is no input"
+    if unknown := set(operator.numbers) - set(operator.inputs):
+        yield f"{', '.join(sorted(unknown))}, which may be numbers, are no inputs"
     if not operator.functional and not operator.entries:
         yield "it has neither a functional form nor a C-shaped one"
 

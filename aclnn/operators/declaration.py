@@ -165,6 +165,9 @@ class Operator:
         What the functional form takes by position, where that is not all inputs, then attributes.
     number_form : (str, str), optional
         An input that may also be a number in the functional form, and the operator that takes it.
+    numbers : tuple of str
+        Inputs that may be numbers in the functional form, and count as tensors without dimensions
+        then.
     expression : str
         The formula as documented, for people.
     rules : tuple of Rule
@@ -200,6 +203,7 @@ class Operator:
     functional: bool = True
     parameters: tuple[str, ...] = ()
     number_form: tuple[str, str] | None = None
+    numbers: tuple[str, ...] = ()
     notes: str = ""
     attributes: tuple[Attribute, ...] = ()
     operands: tuple[str, ...] = ()
