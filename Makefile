@@ -20,7 +20,7 @@ FUZZ_CALLS ?= 20000
 # Other calls every day.
 FUZZ_SEED ?= $(shell date +%j)
 
-.PHONY: demo test bench lint pictures reference wheel clean help sanitize sanitized-build fuzz
+.PHONY: demo test bench lint pictures docs reference wheel clean help sanitize sanitized-build fuzz
 
 help:
 	@echo "make demo       six functions through both phases, checked, with graph, plan and timings"
@@ -30,7 +30,8 @@ help:
 	@echo "make lint       ruff, cython-lint and mypy"
 	@echo "make bench      the benchmark matrix against the peers that are installed, and its picture"
 	@echo "make pictures   the pictures of the documentation, made anew"
-	@echo "make reference  the reference pages and the type stub, made anew from docstrings and declarations"
+	@echo "make docs       reference pages in build/docs/reference, from docstrings and declarations"
+	@echo "make reference  the same, and what is committed of it: the README's table and the type stub"
 	@echo "make wheel      build sdist and wheel into dist/"
 
 # Without either, the environment would be half made, or the build fail late.
@@ -73,6 +74,9 @@ bench: $(STAMP)
 pictures: $(STAMP)
 	$(BIN)/python tools/make_pictures.py
 	$(BIN)/python tools/make_tutorial_pictures.py
+
+docs: $(STAMP)
+	$(BIN)/python tools/make_reference.py --pages
 
 reference: $(STAMP)
 	$(BIN)/python tools/make_reference.py

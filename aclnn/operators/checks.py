@@ -161,19 +161,15 @@ def exists_on(families: tuple[str, ...]) -> Rule:
 
 
 def dtype_among(role: str, allowed: tuple[aclDataType, ...] = FLOATING) -> Rule:
-    names = _names(allowed)
-
     def test(call: Call) -> str | None:
         if role not in call.tensors:
             return None
         return _refuse_dtype(call, call.names[role], call.dtype(role), allowed)
 
-    return Rule(f"`{role}` is {names} (BF16 where the product has it)", test, (role,))
+    return Rule(f"`{role}` is {_names_on_socs(allowed)}", test, (role,))
 
 
 def option_dtype_among(switch: str, allowed: tuple[aclDataType, ...]) -> Rule:
-    names = _names(allowed)
-
     def test(call: Call) -> str | None:
         dtype = call.switches[switch]
         if not isinstance(dtype, aclDataType):
@@ -182,19 +178,17 @@ def option_dtype_among(switch: str, allowed: tuple[aclDataType, ...]) -> Rule:
             return message.replace(" has dtype ", " is ")
         return None
 
-    return Rule(f"`{switch}` is {names} (BF16 where the product has it)", test, (switch,))
+    return Rule(f"`{switch}` is {_names_on_socs(allowed)}", test, (switch,))
 
 
 def list_dtype_among(role: str, allowed: tuple[aclDataType, ...]) -> Rule:
-    names = _names(allowed)
-
     def test(call: Call) -> str | None:
         for place, one in enumerate(call.lists[role]):
             if message := _refuse_dtype(call, f"{call.names[role]}[{place}]", one.dtype, allowed):
                 return message
         return None
 
-    return Rule(f"`{role}` are {names} (BF16 where the product has it)", test, (role,))
+    return Rule(f"`{role}` are {_names_on_socs(allowed)}", test, (role,))
 
 
 def same_dtype(role: str, like: str) -> Rule:
@@ -236,7 +230,7 @@ def promotes(roles: tuple[str, ...], allowed: tuple[aclDataType, ...] = FLOATING
 
     names = " and ".join(f"`{r}`" for r in roles)
     return Rule(
-        f"the dtypes of {names} promote to {_names(allowed)} (BF16 where the product has it)",
+        f"the dtypes of {names} promote to {_names_on_socs(allowed)}",
         test,
         roles,
     )
@@ -558,6 +552,11 @@ def _refuse_bfloat16(call: Call, name: str, dtype: aclDataType) -> str | None:
 
 def _name(dtype: aclDataType | None) -> str:
     return dtype.name.removeprefix("ACL_") if dtype is not None else "none"
+
+
+def _names_on_socs(allowed: tuple[aclDataType, ...]) -> str:
+    limited = " (BF16 on SoCs that have it)" if aclDataType.ACL_BF16 in allowed else ""
+    return f"{_names(allowed)}{limited}"
 
 
 def _names(allowed: tuple[aclDataType, ...]) -> str:
