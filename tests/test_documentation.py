@@ -322,17 +322,21 @@ PAGES = sorted(
 )
 
 
+def prose(page):
+    """A page without its blocks of code."""
+    return re.sub(r"^```.*?^```$", "", page.read_text("utf-8"), flags=re.MULTILINE | re.DOTALL)
+
+
 def anchors(page):
     """The anchors that viewers make of a page's headings."""
-    text = re.sub(r"^```.*?^```$", "", page.read_text("utf-8"), flags=re.MULTILINE | re.DOTALL)
-    headings = re.findall(r"^#+ (.*)$", text, re.MULTILINE)
+    headings = re.findall(r"^#+ (.*)$", prose(page), re.MULTILINE)
     return {re.sub(r"[^\w -]", "", title.lower()).replace(" ", "-") for title in headings}
 
 
 @pytest.mark.parametrize("name", PAGES)
 def test_links_lead_to_what_exists(name):
     page = DOCS.parent / name
-    for target, anchor in re.findall(r"\]\(([^)#:]*)#?([^)]*)\)", page.read_text("utf-8")):
+    for target, anchor in re.findall(r"\]\(([^)#:]*)#?([^)]*)\)", prose(page)):
         found = page.parent / target if target else page
         assert found.exists(), target
         assert not anchor or anchor in anchors(found), f"{target}#{anchor}"
