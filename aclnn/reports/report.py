@@ -1,4 +1,4 @@
-"""A report of one executor that is one HTML file: no network, no other files, no scripts needed.
+"""HTML reports: one self-contained file per executor.
 
 A script that comes with the page adds what paper cannot do: stages to step through, details beside
 the pointer, one value followed through all views. Without it everything is still there to read.
