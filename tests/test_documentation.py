@@ -659,6 +659,7 @@ def test_the_readmes_table_is_what_the_declarations_say(reference):
 def test_tables_of_runs_have_their_places_on_the_page_about_speed(tmp_path, monkeypatch):
     made = runpy.run_path(str(ROOT / "tools" / "make_performance.py"))
     page = source("docs/performance.md")
+    assert made["PAGE"].resolve() == (DOCS / "performance.md").resolve()
     places = made["PLACE"].findall(page)
     assert len(places) == page.count("<!-- ") == 8
     monkeypatch.setitem(made["filled"].__globals__, "MADE", tmp_path)
@@ -767,6 +768,12 @@ def test_links_between_reference_pages_lead_somewhere(reference):
     for page, anchor in links:
         headings = re.findall(r"^#+ (.*)$", pages[page], re.MULTILINE)
         assert anchor in map(reference["anchor"], headings), (page, anchor)
+
+
+@pytest.mark.parametrize("name", ["make_pictures.py", "make_tutorial_pictures.py"])
+def test_pictures_are_made_where_pages_show_them(name):
+    made = runpy.run_path(str(ROOT / "tools" / name))
+    assert made["FOLDER"].resolve() == (DOCS / "pictures").resolve()
 
 
 EXAMPLES = sorted((pathlib.Path(__file__).parent.parent / "examples").glob("*.py"))

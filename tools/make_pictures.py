@@ -1,4 +1,4 @@
-"""Make the documentation's pictures anew, from the code they show.
+"""Pictures of the documentation, made from the code they show.
 
 Pictures of the report need Chromium, ChromeDriver and selenium, and stay as they are without.
 """
@@ -11,7 +11,7 @@ import numpy as np
 
 import aclnn
 
-FOLDER = Path(__file__).parent / "pictures"
+FOLDER = Path(__file__).parent.parent / "docs" / "pictures"
 
 
 def main() -> None:
