@@ -134,7 +134,7 @@ def _shares_memory(graph: Graph) -> bool:
 def both_ways(executor: Any) -> tuple[Way, Way]:
     """The executor's way of planning its call, then the other one.
 
-    Planning needs descriptions only, so the other way takes no memory and runs nothing.
+    Planning needs descriptions only, so the other mode takes no memory and runs nothing.
     """
     mine, other = ("fused", "materialized")
     if not any(step.name == "fuse" for step in executor.passes):
