@@ -81,6 +81,12 @@ _HOMES = {
         "AclSetInputTensorAddr",
         "AclSetOutputTensorAddr",
         "AclSetTensorAddr",
+        "aclSetDynamicInputTensorAddr",
+        "aclSetDynamicOutputTensorAddr",
+        "aclSetDynamicTensorAddr",
+        "AclSetDynamicInputTensorAddr",
+        "AclSetDynamicOutputTensorAddr",
+        "AclSetDynamicTensorAddr",
     ),
     "api.executor": ("executor",),
     "api.handles": ("cache_info", "clear_cache"),  # of `_plan`, set as the environment says
@@ -115,7 +121,16 @@ def _find(name: str) -> Any:
             module = importlib.import_module(f"aclnn.{group}")
             if name in module.__all__:
                 return getattr(module, name)
-    raise AttributeError(f"module 'aclnn' has no attribute {name!r}")
+    raise AttributeError(f"module 'aclnn' has no attribute {name!r}{_left_out()}")
+
+
+def _left_out() -> str:
+    """What may be the reason that an operator's name is not known."""
+    broken = importlib.import_module("aclnn.operators").BROKEN
+    if not broken:
+        return ""
+    listed = "; ".join(f"{module}: {error}" for module, error in broken.items())
+    return f"; operators of these modules are left out: {listed}"
 
 
 def __dir__() -> list[str]:

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from wide import (
     DIGITS,
+    LEAST,
     WIDE,
     layer_norm,
     layer_norm_backward,
@@ -406,6 +407,74 @@ def test_rms_norm_checks_in_order():
     assert status("aclnnRmsNorm", x, gamma, 1e-6, x, rstd[:1]) == TILING
     assert status("aclnnRmsNorm", x[:, :0], gamma[:0], 1e-6, x[:, :0], rstd) == TILING
     assert status("aclnnRmsNorm", x[:0], gamma, 1e-6, x[:0], rstd[:0]) == SUCCESS
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+@pytest.mark.parametrize("count", [1, 2])
+@pytest.mark.parametrize("parameter", ["float32", "own"])
+def test_gradients_of_rms_norm(dtype, count, parameter, rng):
+    x, g = random(rng, (9, 8, 70), dtype), random(rng, (9, 8, 70), dtype)
+    gamma = random(rng, x.shape[-count:], np.float32 if parameter == "float32" else dtype)
+    _, rstd = aclnn.native_rms_norm(x, gamma)
+    dx, dgamma = aclnn.rms_norm_backward(g, x, gamma, rstd)
+    assert (dx.dtype, dgamma.dtype) == (dtype, np.float32)
+    axes, rows = tuple(range(-count, 0)), tuple(range(3 - count))
+    h, q = x.astype(WIDE) * rstd.astype(WIDE), g.astype(WIDE) * gamma.astype(WIDE)
+    want = rstd.astype(WIDE) * (q - h * (q * h).mean(axes, keepdims=True))
+    for one, other in ((dx, want), (dgamma, (g.astype(WIDE) * h).sum(rows))):
+        error, kind = np.abs(one.astype(WIDE) - other), one.dtype.type
+        least = 2.0**-40 + 2.0 ** (LEAST[kind] - 1)  # what cancels, and subnormal halves
+        assert (error <= 2.01 * 2.0 ** -DIGITS[kind] * np.abs(other) + least).all()
+    for one, other in zip(layouts(x), layouts(g), strict=True):
+        again = aclnn.rms_norm_backward(other, one, gamma, rstd.ravel())
+        assert [bits(a) for a in again] == [bits(dx), bits(dgamma)]
+
+
+def test_the_gradient_of_rms_norm_is_pytorchs(rng):
+    torch = pytest.importorskip("torch")
+    x, g, gamma = (torch.from_numpy(random(rng, s)).double() for s in ((6, 50), (6, 50), (50,)))
+    x.requires_grad_(), gamma.requires_grad_()
+    torch.nn.functional.rms_norm(x, (50,), gamma, 1e-6).backward(g)
+    single = [one.detach().numpy().astype(np.float32) for one in (g, x, gamma)]
+    _, rstd = aclnn.native_rms_norm(single[1], single[2])
+    found = aclnn.rms_norm_backward(*single, rstd)
+    for one, other in zip(found, (x.grad, gamma.grad), strict=True):
+        np.testing.assert_allclose(one, other.numpy(), 2e-5, 2e-5)
+
+
+def test_gradients_of_rms_norm_are_checked_in_order():
+    x, gamma, dgamma = np.zeros((2, 3), np.float32), *np.zeros((2, 3), np.float32)
+    rstd, half = np.zeros((2, 1), np.float32), np.float16
+    good = {"dy": x, "x": x, "rstd": rstd, "gamma": gamma, "dx": x.copy(), "dgamma": dgamma}
+    assert status("aclnnRmsNormGrad", *good.values()) == SUCCESS
+    wrong = {
+        "dgamma": (dgamma[:2], TILING, "dgammaOut has shape (2,)"),
+        "dx": (x[:1].copy(), TILING, "dxOut has shape (1, 3)"),
+        "rstd": (rstd[:1], TILING, "rstd has shape (1, 1), must have 2 elements"),
+        "dy": (x[:1], TILING, "dy has shape (1, 3)"),
+        "gamma": (gamma[:2], TILING, "gamma has shape (2,)"),
+        "x": (x[0], TILING, "x has 1 dimensions, must have from 2 to 8"),
+        "dgamma ": (dgamma.astype(half), INVALID, "dgammaOut has dtype FLOAT16"),
+        "rstd ": (rstd.astype(half), INVALID, "rstd has dtype FLOAT16"),
+        "dy ": (x.astype(half), INVALID, "x has dtype FLOAT"),
+    }
+    found = good
+    for role, (
+        array,
+        code,
+        words,
+    ) in wrong.items():  # each comes before those that were wrong before
+        found = found | {role.strip(): array}
+        assert status("aclnnRmsNormGrad", *found.values()) == code
+        assert words in aclnn.aclGetRecentErrMsg()
+    assert status("aclnnRmsNormGrad", *(found | {"dgamma": None}).values()) == NULLPTR
+
+
+def test_gradients_of_rms_norm_without_rows():
+    empty = np.zeros((0, 4), np.float32)
+    found = aclnn.rms_norm_backward(empty, empty, np.ones(4, np.float32), empty[:, :1])
+    assert [f.shape for f in found] == [(0, 4), (4,)]
+    assert found[1].sum() == 0
 
 
 # --- Sums -----------------------------------------------------------------------------------------

@@ -57,7 +57,9 @@ RUNTIME: dict[str, tuple[str, ...]] = {
     "Executors": (
         "aclSetAclOpExecutorRepeatable", "aclDestroyAclOpExecutor", "aclSetInputTensorAddr",
         "aclSetOutputTensorAddr", "aclSetTensorAddr", "AclSetInputTensorAddr",
-        "AclSetOutputTensorAddr", "AclSetTensorAddr",
+        "AclSetOutputTensorAddr", "AclSetTensorAddr", "aclSetDynamicInputTensorAddr",
+        "aclSetDynamicOutputTensorAddr", "aclSetDynamicTensorAddr", "AclSetDynamicInputTensorAddr",
+        "AclSetDynamicOutputTensorAddr", "AclSetDynamicTensorAddr",
     ),
     "Library and device": (
         "aclInit", "aclFinalize", "aclnnInit", "aclnnFinalize", "aclrtSetDevice",

@@ -22,6 +22,8 @@ from aclnn.compiler._compiled_call cimport (
     MAX_DIMS,
     NEGATIVE,
     NOT_REAL,
+    NUMBER_FORMS,
+    WHOLE,
     OperatorHandle,
     find_plan,
     number_facts,
@@ -436,7 +438,9 @@ cdef class EntryHandle:
                          aclScalar value) except -1:
         cdef request_t *request = &executor.request
         if not value.is_real:
-            put_number(request, slot, 0.0, value.dtype)
+            put_number(request, slot, value.value.real, value.dtype)
+            # What has no integer has an imaginary part in its place: `Lowering.complex_number`.
+            request.numbers[NUMBER_FORMS * slot + WHOLE].real = value.value.imag
             request.facts[slot] |= NOT_REAL
         elif value.is_whole:
             put_whole(request, slot, value.as_float, value.as_whole, value.dtype)

@@ -135,7 +135,7 @@ def _by_keyword(operator: Operator) -> list[str]:
 
 def _input(form: _Form, role: str, changed: str) -> str:
     kind = "sequence of arrays" if role in form.operator.lists else "array"
-    if form.operator.number_form is not None and role == form.operator.number_form[0]:
+    if role in (*form.operator.numbers, *(form.operator.number_form or ())[:1]):
         kind += " or float"
     if role in form.operator.optional:
         kind += ", optional"

@@ -24,9 +24,7 @@ from aclnn.operators.checks import (
 from aclnn.operators.declaration import REQUIRED, Attribute, Operator, entry
 from aclnn.operators.lowering import (
     Lowering,
-    complex_params,
     graph_dtype,
-    number_form,
     operands_as,
     reads_of,
 )
@@ -71,10 +69,7 @@ def _lower(formula: str, expression: str) -> Callable[[Lowering], Mapping[str, i
 
 def _filled(lowering: Lowering, dtype: aclDataType, shape: tuple[int, ...]) -> int:
     """The number `other`, rounded to the dtype of what it is compared with."""
-    params: tuple[Any, ...] = (lowering.number("other", number_form(dtype)),)
-    if reads_of(dtype) == "complex128":
-        params = complex_params(params)
-    return lowering.point("fill", (), dtype, shape, params=params)
+    return lowering.point("fill", (), dtype, shape, params=lowering.params(("other",), dtype))
 
 
 def _comparison(
@@ -94,6 +89,7 @@ def _comparison(
         lower=_lower(name, expression),
         inputs=_BOTH,
         number_form=("other", f"{name}_scalar"),
+        numbers=("other",),
         entries=(entry(f"aclnn{cann}Tensor", "self=input other out:out"),),
         rules=(
             dtype_among("input", dtypes),
@@ -119,7 +115,7 @@ def _comparison(
         entries=(entry(f"aclnn{cann}Scalar", "self=input other:scalar out:out"),),
         rules=(
             dtype_among("input", dtypes),
-            convertible_scalars("other"),
+            *(() if aclDataType.ACL_COMPLEX64 in dtypes else (convertible_scalars("other"),)),
             promotes_with_number("input", "other"),
             result_castable(_truth),
             at_most_8_dims("input"),
@@ -218,10 +214,14 @@ where = Operator(
     name="where",
     summary="Elements of one tensor where a condition holds, of another where it does not.",
     expression="condition: input; else other",
-    notes="Elements keep their bits; of a UINT8 condition everything but 0 holds.",
+    notes=(
+        "Elements keep their bits; of a UINT8 condition everything but 0 holds. A number does not "
+        "promote a tensor of its kind: whole, floating or complex."
+    ),
     infer=_infer_where,
     lower=_lower_where,
     inputs=_THREE,
+    numbers=_BOTH,
     unlike={"condition": {"dtype": aclDataType.ACL_BOOL}},
     entries=(entry("aclnnSWhere", "condition self=input other out:out"),),
     rules=(

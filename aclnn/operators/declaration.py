@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from aclnn.acl import socs
-from aclnn.operators import examples
+from aclnn.operators import consistency, examples
 from aclnn.operators.checks import NOTHING_TO_DO, Call, Rule, ScalarSpec, TensorSpec
 
 
@@ -164,6 +164,9 @@ class Operator:
         What the functional form takes by position, where that is not all inputs, then attributes.
     number_form : (str, str), optional
         An input that may also be a number in the functional form, and the operator that takes it.
+    numbers : tuple of str
+        Inputs that may be numbers in the functional form, and count as tensors without dimensions
+        then.
     expression : str
         The formula as documented, for people.
     rules : tuple of Rule
@@ -174,9 +177,10 @@ class Operator:
         Name of the functional form that writes into its first input.
     domain : pair of float
         Where generated inputs lie, in demonstrations and benchmarks.
-    unlike : mapping of str to mapping
-        For tensors that cannot be like the others, by role, what is different: parts of a
-        `TensorSpec`.  Rules are asked about such when dtypes are listed.
+    unlike : mapping of str to mapping or object
+        Rules are asked about tensors that are all alike when dtypes are listed. For those that
+        cannot be, by role, what is different: parts of a `TensorSpec`; for options that have to
+        suit the tensors, their values.
     example : pair of str, optional
         A call and what it prints, run as a test of the documentation.
     accuracy : str
@@ -198,13 +202,14 @@ class Operator:
     functional: bool = True
     parameters: tuple[str, ...] = ()
     number_form: tuple[str, str] | None = None
+    numbers: tuple[str, ...] = ()
     notes: str = ""
     attributes: tuple[Attribute, ...] = ()
     operands: tuple[str, ...] = ()
     scalars_as_double: bool = False
     in_place: str | None = None
     domain: tuple[float, float] = (-4.0, 4.0)
-    unlike: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    unlike: Mapping[str, Any] = field(default_factory=dict)
     seealso: tuple[str, ...] = ()
     example: tuple[str, str] | None = None
     accuracy: str = ""
@@ -226,6 +231,8 @@ class Operator:
             self._refuse_unknown(item.name, roles - known, known)
             if missing := {*self.inputs} - {*self.optional} - roles:
                 raise ValueError(f"{self.name}: {item.name} does not take {_listed(missing)}")
+        for flaw in consistency.flaws(self):
+            raise ValueError(f"{self.name}: {flaw}")
         if self.example is not None:
             self._check_example(*self.example)
 
@@ -328,14 +335,14 @@ class Operator:
         """A call with these tensors, and options that suit them."""
         first = tensors[self.inputs[0]]
         suits = {"dtype": first.dtype, "ints": tuple(range(len(first.shape))), "int": 0}
+        options = {
+            a.role: suits.get(a.kind) if a.default is REQUIRED else a.default for a in self.switches
+        }
         roles = (*self.inputs, *self.outputs, *(a.role for a in self.attributes))
         return Call(
             tensors={role: spec for role, spec in tensors.items() if role not in self.lists},
             scalars={attribute.role: ScalarSpec() for attribute in self.scalars},
-            switches={
-                a.role: suits.get(a.kind) if a.default is REQUIRED else a.default
-                for a in self.switches
-            },
+            switches={role: self.unlike.get(role, value) for role, value in options.items()},
             names={role: role for role in roles},
             soc=soc,
             lists={role: (tensors[role],) for role in self.lists},
