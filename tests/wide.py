@@ -60,6 +60,13 @@ def rms_norm(x, count, gamma=None, eps=1e-6):
     return x * rstd if gamma is None else x * rstd * gamma.astype(WIDE), rstd
 
 
+def rms_norm_backward(g, x, rstd, count, gamma):
+    g, h, axes = g.astype(WIDE), x.astype(WIDE) * rstd.astype(WIDE), tuple(range(-count, 0))
+    q = g * gamma.astype(WIDE)
+    grad_input = rstd.astype(WIDE) * (q - h * (q * h).mean(axes, keepdims=True))
+    return grad_input, (g * h).sum(tuple(range(x.ndim - count)))
+
+
 # --- Pointwise: `m` is NumPy, on arrays in extended precision, or mpmath, on single numbers ---------
 
 

@@ -245,6 +245,19 @@ def rms_norm(kind, shape, axis):
     return {role: (a, b, 0) for role, a, b in zip(("out", "rstd"), found, want, strict=True)}
 
 
+def rms_norm_backward(kind, shape, axis):
+    last = shape[axis:]
+    x, g, gamma = numbers(kind, shape, shape, last)
+    _, rstd = aclnn.native_rms_norm(x, gamma)
+    found = aclnn.rms_norm_backward(g, x, gamma, rstd)
+    want = wide.rms_norm_backward(g, x, rstd, len(last), gamma)
+    most = float(np.abs(g).max()) * float(np.abs(x).max()) * (x.size // gamma.size)
+    return {
+        role: (a, b, most)
+        for role, a, b in zip(("grad_input", "grad_gamma"), found, want, strict=True)
+    }
+
+
 def summed(kind, shape, axis):
     (x,) = numbers(kind, shape)
     exact = np.apply_along_axis(math.fsum, axis, x.astype(np.float64))
@@ -259,6 +272,7 @@ ROWS = {
     "native_layer_norm": layer_norm,
     "native_layer_norm_backward": layer_norm_backward,
     "native_rms_norm": rms_norm,
+    "rms_norm_backward": rms_norm_backward,
     "sum": summed,
 }
 SHAPES = [((3000, 8), -1), ((2000, 100), -1), ((300, 1000), -1), ((20, 20000), -1)]
