@@ -20,9 +20,13 @@ FUZZ_CALLS ?= 20000
 # Other calls every day.
 FUZZ_SEED ?= $(shell date +%j)
 
-.PHONY: demo test bench lint pictures docs reference wheel clean help sanitize sanitized-build fuzz
+# Without a target, the package is built into the environment.
+.DEFAULT_GOAL := build
+
+.PHONY: build demo test bench lint pictures docs reference wheel clean help sanitize sanitized-build fuzz
 
 help:
+	@echo "make            the package, built into .venv"
 	@echo "make demo       six functions through both phases, checked, with graph, plan and timings"
 	@echo "make test       the whole test suite"
 	@echo "make sanitize   a build with AddressSanitizer and UBSan: the suite, then calls made at random"
@@ -43,6 +47,8 @@ $(BIN)/python:
 $(STAMP): $(BIN)/python $(SOURCES)
 	$(BIN)/python -m pip install --quiet --editable ".[dev]"
 	@touch $(STAMP)
+
+build: $(STAMP)
 
 demo: $(STAMP)
 	$(BIN)/aclnn demo

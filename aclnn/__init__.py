@@ -1,4 +1,4 @@
-"""aclnn on the CPU: CANN's two-phase operator interface, run anywhere.
+"""The aclnn two-phase operator interface of Ascend's CANN, on any CPU.
 
 Three layers, each usable alone: C-shaped functions with CANN's names, functional forms on arrays,
 and executors that plan once and run often.  Names are loaded when they are first used, so that

@@ -1,5 +1,6 @@
-"""Write the reference pages to `build/docs/reference`, and the README's table of operators, from the
-docstrings and declarations that they repeat.
+"""Reference pages in `build/docs/reference`, and the README's table of operators.
+
+They are generated from docstrings and declarations.
 """
 
 from __future__ import annotations

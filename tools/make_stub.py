@@ -1,6 +1,4 @@
-"""Make `aclnn/__init__.pyi` anew: what type checkers and editors know of names that are found when
-they are first used.
-"""
+"""Generation of `aclnn/__init__.pyi`, the types of names that are created when first used."""
 
 from __future__ import annotations
 

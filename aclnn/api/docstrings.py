@@ -1,7 +1,7 @@
-"""Docstrings of the generated functions, made from the declarations.
+"""Docstrings of the generated functions.
 
-Whatever a docstring says of an operator, its declaration says: what a tensor may be is what the
-rules ask of it, and the C-shaped functions' example is the functional form's, spelled their way.
+All of their content comes from the declaration: requirements on tensors from its rules, examples of all
+functions from its one example.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Examples in docstrings, made from the one of the declaration: in place, and through both phases."""
+"""Examples in docstrings, generated from the declaration's: in place and through both phases."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""The functional layer, made from the declarations: arrays in, arrays out.
+"""The functional layer: functions from arrays to arrays, made from the declarations.
 
-A function is made when it is first looked up: nobody waits for docstrings of operators that he does
-not use, and what is wrong with one operator's takes no other away.
+A function is created when it is first looked up: docstrings of unused operators cost nothing, and a
+defect in one of them affects no other function.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """The C-shaped functions, made from the declarations.
 
-For each entry of each operator there are two: ``aclnnXxxGetWorkspaceSize`` and ``aclnnXxx``.
-They have CANN's parameter names, so that a wrong number of arguments is a `TypeError` and `help()`
-shows the signature.  A pair is made when one of the two is first looked up.
+Each entry of an operator is a pair: ``aclnnXxxGetWorkspaceSize`` and ``aclnnXxx``.  They have CANN's
+parameter names, so a wrong number of arguments is a `TypeError` and `help()` shows the signature.  A
+pair is created when one of the two is first looked up.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The matrix: which operator, on what operands, called in which way."""
+"""The benchmark matrix: operators, operands and ways to call them."""
 
 from __future__ import annotations
 

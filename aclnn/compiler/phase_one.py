@@ -1,4 +1,4 @@
-"""The slow half of phase one: check a call's description, build its graph, plan and schedule it.
+"""Compilation of a call: rules, graph, passes, plan and schedule.
 
 Runs once for each description; `aclnn.compiler._compiled_call` keeps the result.
 """

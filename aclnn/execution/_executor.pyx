@@ -1,4 +1,4 @@
-"""Executors: a plan, the memory it is bound to, and CANN's functions that bind other memory."""
+"""Executors: a compiled call, the memory it is bound to, and CANN's functions for rebinding."""
 
 cimport cython
 from cpython.list cimport PyList_GET_ITEM

@@ -1,4 +1,4 @@
-"""Arrays of other kinds: what the functional layer takes besides plain NumPy arrays.
+"""Arrays of other libraries as operands of the functional layer.
 
 Anything with ``__dlpack__`` (PyTorch's CPU tensors, bfloat16 included) or
 ``__array_interface__`` is read in place; results come back in the caller's kind.

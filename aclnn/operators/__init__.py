@@ -1,4 +1,4 @@
-"""The operators, a declaration each.
+"""The registry of operators.
 
 `REGISTRY` maps functional names, `ENTRIES` maps names of C-shaped functions, `FAMILIES` the names of
 this folder's modules to the operators that they declare.  A module whose declarations are wrong is

@@ -1,4 +1,4 @@
-"""Sums, differences, products and quotients: of two tensors, and of a tensor and a number."""
+"""Addition, subtraction, multiplication and division, of tensors and of a tensor and a scalar."""
 
 from collections.abc import Callable, Mapping
 from typing import Any

@@ -1,7 +1,8 @@
-"""What phase one checks: small rules with a sentence for people and a test for calls.
+"""Rules that phase one checks: a sentence for people and a test on calls.
 
-Operators list rules in CANN's order; the first that a call breaks decides.  A rule's test gets a
-`Call` and gives `None` when it holds, else a message that names argument, value and rule.
+Operators list rules in CANN's order; the first one that a call violates determines status and message.
+The test of a rule takes a `Call` and returns `None` if the rule holds, otherwise a message that names
+argument, value and rule.
 """
 
 from __future__ import annotations

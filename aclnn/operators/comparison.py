@@ -1,4 +1,4 @@
-"""Comparisons, with a tensor and with a number; the larger, the smaller, and choices of elements."""
+"""Comparisons with a tensor or a scalar, maximum, minimum and where."""
 
 from collections.abc import Callable, Mapping
 from typing import Any

@@ -1,10 +1,9 @@
-"""What an operator is: one declaration from which everything else follows.
+"""Declarations of operators: the single source of everything that is known about them.
 
-An `Operator` says which tensors and attributes it takes, which rules phase one checks and in
-which order, which formula the kernels evaluate, and how it is documented.  The C-shaped
-functions, the functional form, their docstrings, ``aclnn ops`` and the reference pages are all
-derived from it; none of them knows an operator by name. What judges an operator (references, cases,
-peers to compare with) is written apart from it.
+An `Operator` declares its tensors and attributes, the rules of phase one in their order, its formula or
+its lowering, and its documentation.  The C-shaped functions, the functional forms, their docstrings,
+``aclnn ops`` and the reference pages are derived from it; none of them refers to an operator by name.
+References, test cases and competing implementations are kept apart from it.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Examples of declarations, taken apart: what a call gives each parameter, and what it prints."""
+"""Parsing of the examples in declarations: the arguments of a call, and its printed results."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Gated linear units: a tensor is split in two along a dimension, one half gates the other."""
+"""Gated linear units and their gradients."""
 
 from collections.abc import Mapping
 

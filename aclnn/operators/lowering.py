@@ -1,4 +1,4 @@
-"""Lowering: how a call's operands become nodes of an op-graph."""
+"""Lowering of calls to nodes of a graph."""
 
 from __future__ import annotations
 

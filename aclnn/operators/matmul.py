@@ -1,4 +1,4 @@
-"""Matrix products: of matrices, of batches of them, and with something added."""
+"""Matrix products: matmul, mm, bmm and addmm."""
 
 from __future__ import annotations
 

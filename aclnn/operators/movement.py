@@ -1,4 +1,4 @@
-"""What moves elements and computes nothing: casts, permutations, copies and concatenation."""
+"""Data movement: casts, permutations, copies and concatenation."""
 
 from collections.abc import Mapping
 from typing import Any

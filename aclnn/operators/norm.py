@@ -1,4 +1,4 @@
-"""Layer norm, its gradient, and RMS norm: over the trailing dimensions."""
+"""Layer norm, its gradient, and RMS norm."""
 
 from __future__ import annotations
 
