@@ -1222,6 +1222,67 @@ cdef class Search:
         return tuple(self.lives[i].npu_size for i in range(self.count))
 
 
+# --- Memory of outputs ------------------------------------------------------------------------
+
+
+cdef struct held_t:
+    int64_t begin
+    int64_t end
+    int64_t lower
+    int64_t upper
+
+
+cdef int64_t lowest_gap(
+    const held_t *held, int count, const held_t *one, int64_t nbytes, int64_t capacity
+) noexcept nogil:
+    """The lowest place beside what is held at the same time, -1 where none ends in time."""
+    cdef int64_t top = 0, size = (nbytes + ALIGNMENT - 1) & -<int64_t>ALIGNMENT
+    cdef int j
+    for j in range(count):
+        if held[j].lower >= one.upper or one.lower >= held[j].upper:
+            continue
+        if held[j].begin - top >= size:
+            break
+        top = max(top, held[j].end)
+    return top if top + nbytes <= capacity else -1
+
+
+def fit_below(lives, int64_t capacity):
+    """Where lifetimes lie in `capacity` bytes, those in front first; -1 for those without a place.
+
+    Each is (lower, upper, bytes).
+    """
+    cdef int n = len(lives), count = 0, at
+    cdef int64_t nbytes, visits = 0
+    cdef held_t one
+    cdef held_t *held = <held_t *>malloc(n * sizeof(held_t) + 1)
+    if held == NULL:
+        raise MemoryError
+    found = []
+    try:
+        for one.lower, one.upper, nbytes in lives:
+            one.begin = -1
+            if visits < VISITS and nbytes <= capacity:
+                visits += count
+                one.begin = lowest_gap(held, count, &one, nbytes, capacity)
+            found.append(one.begin)
+            if one.begin < 0:
+                continue
+            one.end = one.begin + ((nbytes + ALIGNMENT - 1) & -<int64_t>ALIGNMENT)
+            at = count
+            while at > 0 and held[at - 1].begin > one.begin:
+                at -= 1
+            memmove(&held[at + 1], &held[at], (count - at) * sizeof(held_t))
+            held[at] = one
+            count += 1
+    finally:
+        free(held)
+    return found
+
+
+# --- Who shares bytes -------------------------------------------------------------------------
+
+
 cdef struct span_t:
     int64_t begin
     int64_t end
