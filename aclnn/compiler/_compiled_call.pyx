@@ -519,6 +519,7 @@ cdef class CompiledCall:
         self.schedule = schedule
         self.packed = packed
         self.is_aligned = schedule is not None and has_scratch(schedule)
+        self.uses_outputs = has_buffer_in_output(workspace)
         # Callers may have a workspace of any alignment.
         self.workspace_size = workspace.size + (WORKSPACE_ALIGNMENT - 1 if self.is_aligned else 0)
         self.steps = <const program_t *><size_t>packed.address if packed is not None else NULL
@@ -576,6 +577,14 @@ cdef bint has_scratch(schedule):
     return False
 
 
+cdef bint has_buffer_in_output(workspace):
+    """Whether an intermediate lies in the memory of an output, before anything is written there."""
+    for buffer in workspace.buffers:
+        if buffer.output:
+            return True
+    return False
+
+
 cdef char *aligned(char *memory) noexcept nogil:
     return memory + (-<Py_ssize_t><size_t>memory & (WORKSPACE_ALIGNMENT - 1))
 
@@ -622,7 +631,7 @@ cdef bint overlaps_as_planned(CompiledCall plan, char **addresses) noexcept nogi
             if not (addresses[index] == addresses[at]
                     and same_layout(&plan.operands[index], &plan.operands[at])):
                 return False
-            if plan.n_outputs > 1 and planned != SAME:
+            if planned != SAME and (plan.n_outputs > 1 or plan.uses_outputs):
                 return False  # which of them may be written first was not thought of
     return True
 
