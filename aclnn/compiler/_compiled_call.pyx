@@ -561,6 +561,7 @@ cdef class CompiledCall:
         self.schedule = schedule
         self.packed = packed
         self.is_aligned = schedule is not None and has_scratch(schedule)
+        self.uses_outputs = has_buffer_in_output(workspace)
         # Callers may have a workspace of any alignment.
         self.workspace_size = workspace.size + (WORKSPACE_ALIGNMENT - 1 if self.is_aligned else 0)
         self.steps = <const program_t *><size_t>packed.address if packed is not None else NULL
@@ -634,6 +635,14 @@ cdef bint has_scratch(schedule):
     return False
 
 
+cdef bint has_buffer_in_output(workspace):
+    """Whether an intermediate lies in the memory of an output, before anything is written there."""
+    for buffer in workspace.buffers:
+        if buffer.output:
+            return True
+    return False
+
+
 cdef char *aligned(char *memory) noexcept nogil:
     return memory + (-<Py_ssize_t><size_t>memory & (WORKSPACE_ALIGNMENT - 1))
 
@@ -694,7 +703,7 @@ cdef bint overlaps_alike(CompiledCall plan, char **addresses, int index, int at,
     if not same_layout(&plan.operands[index], &plan.operands[at]):
         return False
     # Which of several may be written first was not thought of.
-    return plan.n_outputs == 1 or planned == SAME
+    return planned == SAME or (plan.n_outputs == 1 and not plan.uses_outputs)
 
 
 cdef int run_plan(CompiledCall plan, char **addresses, char *workspace,
