@@ -74,7 +74,8 @@ cdef class CompiledCall:
     cdef readonly object graph_as_built, passes, graph, workspace, schedule
     cdef readonly object packed
     cdef readonly Py_ssize_t workspace_size
-    cdef readonly int64_t elements
+    cdef readonly int64_t elements  # of the largest operand or loop; 0 where nothing runs
+    cdef public int own_threads     # that runs may use; 0: as the process is set to
     cdef readonly tuple out_shapes
     cdef const program_t *steps
     cdef int n_inputs, n_outputs
@@ -105,6 +106,7 @@ cdef class OperatorHandle:
     cdef int switch_code(self, object values) except -1
     cdef int learn_switches(self, object values) except -1
 
+cdef int64_t settings_word() noexcept nogil
 cdef object plain(object value)
 cdef int item_size(int dtype) noexcept nogil
 cdef inline void put_sign(request_t *request, int index, double value, int dtype) noexcept nogil:
@@ -121,6 +123,7 @@ cdef void put_whole(request_t *request, int index, double rounded, int64_t value
 cdef bint same_layout(const operand_t *a, const operand_t *b) noexcept nogil
 cdef void extent(const operand_t *operand, int64_t *low, int64_t *high) noexcept nogil
 cdef object describe(const operand_t *operand)
+cdef list overlaps_of(const request_t *request)
 cdef list number_facts(const request_t *request)
 cdef CompiledCall find_plan(OperatorHandle handle, request_t *request, object names,
                             object scalar_texts, object switches)

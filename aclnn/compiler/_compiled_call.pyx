@@ -13,6 +13,9 @@ from libc.stdint cimport int64_t, uint64_t
 from libc.stdlib cimport calloc, free, malloc
 
 
+from math import prod
+from threading import get_ident
+
 from aclnn.acl import dtypes
 from aclnn.acl.constants import ACLNN_ERR_INNER, aclDataType
 from aclnn.acl.errors import AclnnError
@@ -141,6 +144,11 @@ cdef void put_forms(request_t *request, int index, double rounded, double exact,
         (NEGATIVE if rounded < 0 else 0) | (IS_ZERO if exact == 0 else 0)
         | (IS_ONE if exact == 1 else 0) | (IS_NAN if exact != exact else 0)
         | (IS_WHOLE if is_whole else 0) | dtype << 8)
+
+
+cdef int64_t settings_word() noexcept nogil:
+    """What plans depend on that the process is set to, but for how they are planned."""
+    return settings.soc | <int64_t>settings.threads << 8
 
 
 cdef inline settings_t settings_of(const request_t *request) noexcept nogil:
@@ -571,6 +579,14 @@ cdef class CompiledCall:
         if len(arguments) < len(tensors):
             self._leave_out(arguments)
 
+    @property
+    def materialized(self):
+        """Whether every intermediate is written as a whole."""
+        for step in self.passes:
+            if step.name == "fuse":
+                return False
+        return True
+
     def __dealloc__(self):
         free(self.operands)
         free(self.slots)
@@ -597,12 +613,16 @@ cdef class CompiledCall:
         for out in range(self.n_outputs):
             for index in range(self.n_inputs):
                 self._pair(index, self.n_inputs + out, overlaps[out][index])
-        shapes, largest = [], 0
+        shapes, sizes = [], [0]
         for spec in tensors[self.n_inputs:]:
             shapes.append(None if spec is None else spec.shape)
-            largest = max(largest, 0 if spec is None else spec.size)
         self.out_shapes = tuple(shapes)
-        self.elements = largest if self.steps != NULL else 0
+        for spec in tensors:
+            if spec is not None:
+                sizes.append(spec.size)
+        for step in self.schedule.steps:
+            sizes.append(prod(step.shape))
+        self.elements = max(sizes) if self.steps != NULL else 0
         return 0
 
     cdef int _pair(self, int index, int at, int planned) except -1:
@@ -738,14 +758,26 @@ cdef inline int run_steps(CompiledCall plan, char **addresses, char *workspace,
     if plan.elements < KEEP_GIL_BELOW:
         failed = run_program(plan.steps, addresses, workspace, numbers, 1, NULL)
     else:
-        threads = usable_threads()
+        threads = usable_threads(plan)
         with nogil:
             failed = run_program(plan.steps, addresses, workspace, numbers, threads, NULL)
     return 0 if failed == 0 else refuse_failed(plan, failed)
 
 
+# What functions raised that are kernels, by thread, until the run that they end has stopped.
+cdef dict _raised = {}
+
+
+def note_failure(error):
+    """Keep what ends this thread's run, for its caller."""
+    _raised[get_ident()] = error
+
+
 cdef int refuse_failed(CompiledCall plan, int failed) except -1:
     """Raise what made a run stop."""
+    error = _raised.pop(get_ident(), None)
+    if error is not None:
+        raise error
     if failed == PROGRAM_NO_MEMORY:
         raise MemoryError("no memory for the parameters of the kernels")
     raise RuntimeError(f"{plan.operator.name}: an opaque kernel failed and gave {failed}")
@@ -769,9 +801,9 @@ cdef void run_was_submitted(int64_t nanoseconds) noexcept:
     submitted_at = nanoseconds
 
 
-cdef int usable_threads():
+cdef int usable_threads(CompiledCall plan):
     """The set number of threads, or fewer where OpenMP's own limit (threadpoolctl) is lower."""
-    return min(settings.threads, <int>_scheduler.omp_threads())
+    return min(plan.own_threads or settings.threads, <int>_scheduler.omp_threads())
 
 
 cdef int run_observed(CompiledCall plan, char **addresses, char *workspace,
@@ -779,7 +811,7 @@ cdef int run_observed(CompiledCall plan, char **addresses, char *workspace,
     """As `run_plan`, with a clock around every step and every thread."""
     import time
 
-    cdef int threads = usable_threads()
+    cdef int threads = usable_threads(plan)
     cdef Py_ssize_t rows = plan.packed.n_events
     cdef int failed
     cdef program_event *events = <program_event *>calloc(max(1, rows), sizeof(program_event))
