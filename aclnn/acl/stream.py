@@ -16,6 +16,7 @@ import weakref
 from collections.abc import Callable
 from typing import Any
 
+from aclnn.acl import capture as captures
 from aclnn.acl.arguments import as_int, shown
 from aclnn.acl.constants import (
     ACL_ERROR_REPEAT_FINALIZE,
@@ -23,6 +24,7 @@ from aclnn.acl.constants import (
     ACL_ERROR_RT_EVENT_TIMESTAMP_INVALID,
     ACL_ERROR_RT_INVALID_DEVICEID,
     ACL_ERROR_RT_INVALID_HANDLE,
+    ACL_ERROR_RT_STREAM_CAPTURE_IMPLICIT,
     ACL_ERROR_UNINITIALIZE,
     ACL_SUCCESS,
     ACLNN_ERR_RUNTIME_ERROR,
@@ -65,6 +67,8 @@ class aclrtStream:
 
     def __init__(self) -> None:
         self.destroyed = False
+        self.number = next(captures.numbers)
+        self.redirect: captures.Capture | captures.Update | None = None  # takes the work instead
         self.forget_worker()
 
     def forget_worker(self) -> None:
@@ -182,7 +186,10 @@ class aclrtEvent:
 
     def __init__(self) -> None:
         self.destroyed = False
+        self.number = next(captures.numbers)
         self.latest: _Record | None = None
+        self.captured_by: captures.Capture | None = None  # the latest capture that recorded it
+        self.captured_at = 0  # the task that did
 
     def after_fork(self) -> None:
         """Forget, in a forked child, a recording that only the parent's thread would reach."""
@@ -256,7 +263,7 @@ def _bad_handle(function: str, name: str, handle: Any, kind: Any) -> int:
     return _destroyed(function, name) if handle.destroyed else OK
 
 
-def _bad_stream(function: str, stream: Any) -> int:
+def bad_stream(function: str, stream: Any) -> int:
     """As `_bad_handle`, where the default stream, None, is fine."""
     return OK if stream is None else _bad_handle(function, "stream", stream, aclrtStream)
 
@@ -275,6 +282,9 @@ def submit(stream: Any, job: Job, function: str = "stream") -> int:
         outcome = job()
         return fail(*outcome) if isinstance(outcome, tuple) else outcome
     if status := _bad_handle(function, "stream", stream, aclrtStream):
+        return status
+    redirect = stream.redirect
+    if redirect is not None and (status := redirect.launch(stream, job, function)) is not None:
         return status
     try:
         return OK if stream.submit(job) else _destroyed(function, "stream")
@@ -330,6 +340,8 @@ def aclrtDestroyStream(stream: Any) -> int:
         return OK
     if status := _bad_handle("aclrtDestroyStream", "stream", stream, aclrtStream):
         return status
+    if stream.redirect is not None:
+        return stream.redirect.refuse("aclrtDestroyStream", stream)
     if not stream.close():
         return _destroyed("aclrtDestroyStream", "stream")
     stream.join()
@@ -364,8 +376,10 @@ def aclrtSynchronizeStream(stream: Any) -> int:
     >>> aclnn.aclrtDestroyStream(stream)
     0
     """
-    if status := _bad_stream("aclrtSynchronizeStream", stream):
+    if status := bad_stream("aclrtSynchronizeStream", stream):
         return status
+    if (capture := captures.capture_of(stream)) is not None:
+        return capture.refuse("aclrtSynchronizeStream", stream)
     return OK if stream is None else _outcome(stream.synchronize())
 
 
@@ -384,6 +398,11 @@ def aclrtSynchronizeDevice() -> int:
     >>> aclnn.aclrtSynchronizeDevice()
     0
     """
+    return captures.refuse_device("aclrtSynchronizeDevice") or _synchronized()
+
+
+def _synchronized() -> int:
+    """Wait for every stream; the status of the first failure."""
     failures = [stream.synchronize() for stream in _handles.streams()]
     return _outcome(next((failure for failure in failures if failure), None))
 
@@ -468,8 +487,15 @@ def aclrtRecordEvent(event: Any, stream: Any) -> int:
     """
     if status := _bad_handle("aclrtRecordEvent", "event", event, aclrtEvent):
         return status
-    if status := _bad_stream("aclrtRecordEvent", stream):
+    if status := bad_stream("aclrtRecordEvent", stream):
         return status
+    capture = captures.capture_of(stream)
+    if capture is not None and (status := capture.record(event, stream)) is not None:
+        return status
+    if (other := captures.capture_of_event(event)) is not None:
+        if stream is None:
+            return _implicit("aclrtRecordEvent", event, other)
+        return other.refuse_event("aclrtRecordEvent", "event", event)
     record = _Record()
     status = submit(stream, record.mark, "aclrtRecordEvent")
     if status == OK:  # a recording that no stream reaches must not be waited for
@@ -506,10 +532,32 @@ def aclrtStreamWaitEvent(stream: Any, event: Any) -> int:
     """
     if status := _bad_handle("aclrtStreamWaitEvent", "event", event, aclrtEvent):
         return status
-    if status := _bad_stream("aclrtStreamWaitEvent", stream):
+    if status := bad_stream("aclrtStreamWaitEvent", stream):
+        return status
+    if (status := _captured_wait(stream, event)) is not None:
         return status
     record = event.latest
     return OK if record is None else submit(stream, record.wait, "aclrtStreamWaitEvent")
+
+
+def _captured_wait(stream: Any, event: Any) -> int | None:
+    """Have a capture record the wait, where stream or event belong to one."""
+    capture, other = captures.capture_of(stream), captures.capture_of_event(event)
+    if other is None:
+        return None if capture is None else capture.wait(stream, event)
+    if stream is None:
+        return _implicit("aclrtStreamWaitEvent", event, other)
+    if capture not in (None, other):
+        return capture.conflict("aclrtStreamWaitEvent", event, stream)
+    return other.wait(stream, event)
+
+
+def _implicit(function: str, event: aclrtEvent, capture: captures.Capture) -> int:
+    return fail(
+        ACL_ERROR_RT_STREAM_CAPTURE_IMPLICIT,
+        f"{function}: event {event.number} belongs to {capture.of()}, which the default stream "
+        f"cannot join. {capture.summary()}",
+    )
 
 
 def aclrtSynchronizeEvent(event: Any) -> int:
@@ -535,6 +583,8 @@ def aclrtSynchronizeEvent(event: Any) -> int:
     """
     if status := _bad_handle("aclrtSynchronizeEvent", "event", event, aclrtEvent):
         return status
+    if (capture := captures.capture_of_event(event)) is not None:
+        return capture.refuse_event("aclrtSynchronizeEvent", "event", event)
     record = event.latest
     return OK if record is None else record.wait()
 
@@ -570,6 +620,8 @@ def aclrtEventElapsedTime(start: Any, end: Any) -> tuple[float, int]:
     for name, event in (("start", start), ("end", end)):
         if status := _bad_handle("aclrtEventElapsedTime", name, event, aclrtEvent):
             return 0.0, status
+        if (capture := captures.capture_of_event(event)) is not None:
+            return 0.0, capture.refuse_event("aclrtEventElapsedTime", name, event)
         record = event.latest
         if record is None or not record.happened.is_set():
             return 0.0, fail(
@@ -655,7 +707,7 @@ def aclFinalize() -> int:
     >>> aclnn.aclInit(), aclnn.aclFinalize(), aclnn.aclFinalize()
     (0, 0, 100037)
     """
-    return _runtime.finish() or aclrtSynchronizeDevice()
+    return captures.refuse_device("aclFinalize") or _runtime.finish() or _synchronized()
 
 
 def aclnnInit(configPath: Any = None) -> int:
@@ -742,7 +794,7 @@ def aclrtResetDevice(deviceId: int) -> int:
     """
     if status := _check_device("aclrtResetDevice", deviceId):
         return status
-    return aclrtSynchronizeDevice()
+    return captures.refuse_device("aclrtResetDevice") or _synchronized()
 
 
 def _check_device(function: str, device: Any) -> int:
