@@ -101,6 +101,7 @@ cdef void put_whole(request_t *request, int index, double rounded, int64_t value
 cdef bint same_layout(const operand_t *a, const operand_t *b) noexcept nogil
 cdef void extent(const operand_t *operand, int64_t *low, int64_t *high) noexcept nogil
 cdef object describe(const operand_t *operand)
+cdef list overlaps_of(const request_t *request)
 cdef list number_facts(const request_t *request)
 cdef CompiledCall find_plan(OperatorHandle handle, request_t *request, object names,
                             object scalar_texts, object switches)

@@ -1,4 +1,5 @@
 from aclnn.acl._tensor cimport aclTensor
+from graph.runtime.abi cimport kernel_number
 from aclnn.compiler._compiled_call cimport (
     FEW,
     MANY,
@@ -21,6 +22,8 @@ cdef class aclOpExecutor:
     cdef object result             # what run() gives back, in the caller's kind of array
     cdef object keep               # whatever the arrays' memory hangs on
     cdef object scalar_texts, switches
+    cdef object replan             # plans joined calls for other overlaps; None for a single call
+    cdef bytes more_numbers        # those of joined calls, as kernels take them; None: the request's
     cdef request_t request
     cdef readonly bint repeatable, spent, destroyed
     cdef object __weakref__
@@ -42,6 +45,7 @@ cdef class aclOpExecutor:
     cdef CompiledCall plan_shown(self)
     cdef int show_next(self) except -1
     cdef CompiledCall plan_for(self, char **addresses)
+    cdef const kernel_number *numbers_now(self) noexcept
     cdef int execute(self, char **addresses, char *workspace, object result) except -1
 cdef aclOpExecutor new_executor()
 

@@ -7,10 +7,14 @@ from aclnn.acl._tensor cimport aclTensor
 from aclnn.execution._operand cimport fits, read_or_refuse
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
 
+from graph.runtime.abi cimport kernel_number
+
 from aclnn.compiler._compiled_call cimport (
     ABSENT,
+    NUMBER_FORMS,
     find_plan,
     operand_t,
+    overlaps_of,
     overlaps_as_planned,
     run_plan,
     run_with_own_workspace,
@@ -361,6 +365,7 @@ cdef class aclOpExecutor:
         twin.names, twin.bound, twin.keep = self.names, self.bound, held
         twin.result, twin.latest, twin.original = self.result, self.latest, self
         twin.switches, twin.scalar_texts = self.switches, self.scalar_texts
+        twin.replan, twin.more_numbers = self.replan, self.more_numbers
         cdef int count = self.request.n_inputs + self.request.n_outputs
         twin.order = self.order
         twin.request = self.request
@@ -423,9 +428,9 @@ cdef class aclOpExecutor:
         if self.original is not None:
             self.original.latest = plan
         if workspace == NULL or plan is not self.planned:
-            run_with_own_workspace(plan, addresses, self.request.numbers)
+            run_with_own_workspace(plan, addresses, self.numbers_now())
         else:
-            run_plan(plan, addresses, workspace, self.request.numbers)
+            run_plan(plan, addresses, workspace, self.numbers_now())
         if result is not None and not isinstance(result, ndarray):
             interchange.mark_written(result)
         return 0
@@ -439,8 +444,60 @@ cdef class aclOpExecutor:
         twin = self.snapshot(None)
         for index in range(self.request.n_inputs + self.request.n_outputs):
             twin.request.operands[index].data = addresses[index]
+        if self.replan is not None:
+            return self.replan(overlaps_of(&twin.request))
         return find_plan(self.handle, &twin.request, self.planned.call.names, self.scalar_texts,
                          self.switches)
+
+    cdef const kernel_number *numbers_now(self) noexcept:
+        """The numbers that a run gives to kernels."""
+        if self.more_numbers is None:
+            return self.request.numbers
+        return <const kernel_number *>PyBytes_AS_STRING(self.more_numbers)
+
+
+def join_executor(CompiledCall plan not None, replan, str origin not None, arrays not None, result,
+                  numbers=()):
+    """An executor of calls that were joined to one plan, bound to arrays.
+
+    Parameters
+    ----------
+    plan : CompiledCall
+    replan : callable
+        Gives a plan for other overlaps of inputs with outputs: a row for each output.
+    origin : str
+        What messages call it.
+    arrays : sequence of array
+        Inputs, then outputs, as they were planned.
+    result : object
+        What a run gives back.
+    numbers : sequence of (float, float, int)
+        That kernels read at run time: rounded to float32, as they are, and whole.
+    """
+    cdef aclOpExecutor executor = new_executor()
+    cdef int index
+    executor.planned, executor.replan, executor.origin = plan, replan, origin
+    executor.names = (*plan.operator.inputs, *plan.operator.outputs)
+    executor.order = ()
+    executor.make_room(plan.n_inputs, plan.n_outputs)
+    for index, array in enumerate(arrays):
+        read_or_refuse(executor.names[index], array, &executor.request.operands[index])
+    executor.bound = list(arrays)
+    executor.result = result
+    executor.more_numbers = packed_numbers(numbers)
+    executor.repeatable = True
+    return executor
+
+
+cdef bytes packed_numbers(object numbers):
+    """Numbers as kernels read them."""
+    cdef bytes room = PyBytes_FromStringAndSize(
+        NULL, NUMBER_FORMS * len(numbers) * <Py_ssize_t>sizeof(kernel_number))
+    cdef kernel_number *forms = <kernel_number *>PyBytes_AS_STRING(room)
+    for rounded, exact, whole in numbers:
+        forms[0].real, forms[1].real, forms[2].whole = rounded, exact, whole
+        forms += NUMBER_FORMS
+    return room
 
 
 def aclSetAclOpExecutorRepeatable(executor):
