@@ -354,7 +354,7 @@ def aclrtMemcpy(dst: Any, destMax: int, src: Any, count: int, kind: int) -> int:
     if status := captures.refuse_unsafe("aclrtMemcpy"):
         return status
     try:
-        copy = _Copy("aclrtMemcpy", dst, destMax, src, count, kind)
+        copy = Copy("aclrtMemcpy", dst, destMax, src, count, kind)
     except ValueError as error:
         return fail(ACL_ERROR_RT_PARAM_INVALID, f"aclrtMemcpy: {error}")
     outcome = copy()
@@ -395,7 +395,7 @@ def aclrtMemcpyAsync(dst: Any, destMax: int, src: Any, count: int, kind: int, st
     (0, bytearray(b'abcd'))
     """
     try:
-        copy = _Copy("aclrtMemcpyAsync", dst, destMax, src, count, kind)
+        copy = Copy("aclrtMemcpyAsync", dst, destMax, src, count, kind)
     except ValueError as error:
         return fail(ACL_ERROR_RT_PARAM_INVALID, f"aclrtMemcpyAsync: {error}")
     if status := _refuse_async(copy, stream):
@@ -403,7 +403,7 @@ def aclrtMemcpyAsync(dst: Any, destMax: int, src: Any, count: int, kind: int, st
     return streams.submit(stream, copy, "aclrtMemcpyAsync")
 
 
-def _refuse_async(copy: _Copy, stream: Any) -> int:
+def _refuse_async(copy: Copy, stream: Any) -> int:
     """ACL_SUCCESS, or the status of a queued copy that a capture forbids."""
     for side, name in ((copy.src, "src"), (copy.dst, "dst")):
         if not isinstance(side.keep, Allocation):
@@ -540,7 +540,7 @@ _FROM_DEVICE = (
 )
 
 
-class _Copy:
+class Copy:
     """A checked copy, ready to run, any number of times where a capture records it."""
 
     kind = "MEMCPY_ASYNC"

@@ -3,19 +3,30 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-from aclnn.acl import memory
-from aclnn.acl.capture import Task
-from aclnn.acl.constants import ACL_SUCCESS, ACLNN_ERR_INNER, ACLNN_ERR_PARAM_INVALID
+import numpy as np
+
+from aclnn.acl import dtypes, memory
+from aclnn.acl.capture import KERNEL, Task
+from aclnn.acl.constants import (
+    ACL_SUCCESS,
+    ACL_UINT8,
+    ACLNN_ERR_INNER,
+    ACLNN_ERR_PARAM_INVALID,
+    aclDataType,
+)
 from aclnn.acl.errors import AclnnError
+from aclnn.compiler.capturing import Layout, Memory, flat
+from aclnn.execution._executor import join_executor
 
 OK = int(ACL_SUCCESS)
+MOST_OPERANDS = 256  # of an executor
 
 
 class Replay:
-    """A recording that runs: its tasks, and what of them became one plan.
+    """A recording that runs: its tasks, and the executors that they became.
 
     Parameters
     ----------
@@ -24,30 +35,47 @@ class Replay:
     began : int
         When the capture did, on the monotonic clock: what was allocated later and freed before it
         ended is nobody else's.
+
+    Attributes
+    ----------
+    executors : tuple of aclOpExecutor
+        One, where all tasks are operators and copies that an executor has room for.
     """
 
     def __init__(self, tasks: Sequence[Task], began: int):
         self._lock = threading.Lock()  # runs share the frozen memory: one at a time
-        self._began = began
         self._private = frozenset(
             owner
             for task in tasks
             for _, owner in _owners(task.job)
-            if isinstance(owner, memory.Allocation)
-            and owner.made_at > began
-            and not owner.alive
+            if isinstance(owner, memory.Allocation) and owner.made_at > began and not owner.alive
         )
         self._take(tuple(tasks))
 
     def _take(self, tasks: tuple[Task, ...]) -> None:
-        self.tasks = tasks
-        self._needed = [
+        needed = [
             (task, name, owner)
             for task in tasks
             for name, owner in _owners(task.job)
             if isinstance(owner, memory.Allocation) and owner not in self._private
         ]
-        self._steps = [task.job for task in tasks if task.job is not None]
+        parts = [*_parts(tasks)]
+        last = len(parts) - 1
+        steps = []
+        for place, part in enumerate(parts):
+            if isinstance(part, Task):
+                steps.append(_runner(part.job))
+            else:
+                steps += self._joined(part, is_last=place == last)
+        if not any(isinstance(step, _Joined) for step in steps):
+            steps += self._joined([], is_last=True)  # which shows that there is nothing
+        self.tasks, self._needed, self._steps = tasks, needed, steps
+        self.executors = tuple([step.executor for step in steps if isinstance(step, _Joined)])
+
+    @property
+    def executor(self) -> Any:
+        """The executor; of several, the one with the most nodes."""
+        return max(self.executors, key=lambda executor: len(executor.graph_as_built.nodes))
 
     def freed(self) -> str | None:
         """What of the memory that a run needs was freed."""
@@ -66,7 +94,7 @@ class Replay:
                 return ACLNN_ERR_PARAM_INVALID, f"{function}: {freed}"
             try:
                 for step in self._steps:
-                    _replayed(step)
+                    step()
             except (AclnnError, MemoryError) as error:
                 return ACLNN_ERR_INNER, f"{function}: {error}"
         return OK
@@ -74,19 +102,165 @@ class Replay:
     def update(self, jobs: Mapping[int, Any]) -> int | tuple[int, str]:
         """Put other calls in the place of some tasks', by number."""
         with self._lock:
-            self._take(tuple([_with_job(task, jobs.get(task.number)) for task in self.tasks]))
+            try:
+                self._take(tuple([_with_job(task, jobs.get(task.number)) for task in self.tasks]))
+            except (AclnnError, MemoryError) as error:
+                return ACLNN_ERR_INNER, f"aclmdlRICaptureTaskUpdateEnd: {error}"
         return OK
+
+    def _joined(self, tasks: Sequence[Task], *, is_last: bool) -> list[_Joined]:
+        """Tasks as executors: one, or more where there are too many operands for one."""
+        found = []
+        held = Memory("capture")
+        for place, task in enumerate(tasks):
+            if len(held) + len(_layouts(task.job)) > MOST_OPERANDS:
+                found.append(_Joined(held, None))
+                held = Memory("capture")
+            if task.kind == KERNEL:
+                _record_call(held, task.job)
+            else:
+                _record_copy(held, task.job, tasks[place + 1 :])
+        found.append(_Joined(held, self._is_seen if is_last else None))
+        return found
+
+    def _is_seen(self, layout: Layout) -> bool:
+        return not isinstance(layout.owner, memory.Allocation) or layout.owner not in self._private
+
+
+class _Joined:
+    """Tasks that became one executor."""
+
+    def __init__(self, held: Memory, is_seen: Callable[[Layout], bool] | None):
+        outputs = held.finish(is_seen)
+        recording = held.recording
+        self.executor = join_executor(
+            recording.plan(held.overlaps(outputs)),
+            recording.plan,
+            recording.name,
+            [_array_at(layout, writable=False) for layout in held.inputs]
+            + [_array_at(layout, writable=True) for layout in outputs],
+            None,
+            recording.numbers,
+        )
+
+    def __call__(self) -> None:
+        self.executor.run()
+
+
+class _Span:
+    """Bytes at an address, for NumPy, and what keeps them there."""
+
+    def __init__(self, low: int, high: int, owner: Any, writable: bool):
+        self.owner = owner
+        self.__array_interface__ = {
+            "version": 3,
+            "typestr": "|u1",
+            "shape": (high - low,),
+            "data": (low, not writable),
+        }
+
+
+def _array_at(layout: Layout, *, writable: bool) -> np.ndarray:
+    dtype = dtypes.NUMPY[layout.dtype]
+    if layout.is_empty:
+        return np.empty(layout.shape, dtype)
+    return np.ndarray(
+        layout.shape,
+        dtype,
+        np.asarray(_Span(layout.low, layout.high, layout.owner, writable)),
+        layout.address - layout.low,
+        [stride * layout.itemsize for stride in layout.strides],
+    )
+
+
+def _parts(tasks: Sequence[Task]) -> Iterator[Task | list[Task]]:
+    """What runs, in order: tasks that can be joined together, others by themselves."""
+    together: list[Task] = []
+    for task in tasks:
+        if task.job is None or _does_nothing(task):
+            continue
+        if _joins(task):
+            together.append(task)
+            continue
+        if together:
+            yield together
+            together = []
+        yield task
+    if together:
+        yield together
+
+
+def _does_nothing(task: Task) -> bool:
+    return task.kind == KERNEL and task.job.call()[-1].packed is None
+
+
+def _joins(task: Task) -> bool:
+    """Whether an executor can have a task in it: its arrays are aligned as NumPy wants it."""
+    if task.kind == KERNEL:
+        return all(
+            layout.address % layout.itemsize == 0 for _, layout in filter(None, _layouts(task.job))
+        )
+    return isinstance(task.job, memory.Copy)
+
+
+def _layouts(job: Any) -> list[tuple[str, Layout] | None]:
+    """The operands of a call or of a copy, with their names; None where one is null."""
+    if isinstance(job, memory.Copy):
+        return [("dst", _side(job.dst, job.nbytes)), ("src", _side(job.src, job.nbytes))]
+    found: list[tuple[str, Layout] | None] = []
+    owners = [owner for _, owner in job.owners()]
+    for place, operand in enumerate(job.operands()):
+        if operand is None:
+            found.append(None)
+            continue
+        name, address, (dtype, shape, strides, _, _) = operand
+        layout = Layout(address, aclDataType(dtype), shape, strides, owners[place])
+        found.append((name, layout))
+    return found
+
+
+def _side(side: Any, nbytes: int, dtype: aclDataType = ACL_UINT8) -> Layout:
+    return flat(side.address, side.address + nbytes, aclDataType(dtype), side.keep)
+
+
+def _record_call(held: Memory, job: Any) -> None:
+    operator, n_inputs, _, planned = job.call()
+    layouts = _layouts(job)
+    outputs = {
+        role: layout
+        for role, layout in zip(operator.outputs, layouts[n_inputs:], strict=True)
+        if layout is not None
+    }
+    held.call(operator, planned.call, layouts[:n_inputs], outputs, job.numbers()[1])
+
+
+def _record_copy(held: Memory, copy: Any, later: Sequence[Task]) -> None:
+    """A copy of bytes, as elements of the dtype that a later call reads there."""
+    if copy.nbytes == 0:
+        return
+    dtype = aclDataType(ACL_UINT8)
+    for task in later:
+        for _, layout in filter(None, _layouts(task.job)):
+            if layout.address == copy.dst.address and _has_whole(copy, layout.itemsize):
+                dtype = layout.dtype
+                break
+        else:
+            continue
+        break
+    held.copy(_side(copy.dst, copy.nbytes, dtype), _side(copy.src, copy.nbytes, dtype))
+
+
+def _has_whole(copy: Any, itemsize: int) -> bool:
+    """Whether both sides of a copy are whole, aligned elements."""
+    return not (copy.nbytes % itemsize or copy.src.address % itemsize or copy.dst.address % itemsize)
+
+
+def _runner(job: Any) -> Callable[[], Any]:
+    return job.replay if hasattr(job, "replay") else job
 
 
 def _owners(job: Any) -> list[tuple[str, Any]]:
     return job.owners() if hasattr(job, "owners") else []
-
-
-def _replayed(job: Any) -> None:
-    if hasattr(job, "replay"):
-        job.replay()
-    else:
-        job()
 
 
 def _with_job(task: Task, job: Any) -> Task:
