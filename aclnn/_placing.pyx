@@ -116,7 +116,7 @@ cdef class PlacingKernel:
     def __cinit__(self, base_size, out_size, nbytes, piece_size=0, offset=0, strides=()):
         cdef int axis
         if len(strides) > MOST_DIMS:
-            raise ValueError(f"a piece has {len(strides)} dimensions, at most {MOST_DIMS} are possible")
+            raise ValueError(f"{len(strides)} dimensions, at most {MOST_DIMS} are possible")
         self.name = "place" if piece_size else "bytes"
         pieces = (piece_size,) if piece_size else ()
         self.itemsizes = (base_size, *pieces, out_size)

@@ -445,7 +445,7 @@ def test_destroying_waits_for_no_run(stream):
     succeeds(call("aclnnInplaceRelu", tensor(x), stream=stream))
     model = ended(stream)
     gate, other = threading.Event(), new_stream()
-    aclnn.acl.stream.submit(other, lambda: OK if gate.wait() else OK)
+    aclnn.acl.stream.submit(other, lambda: int(not gate.wait()))
     succeeds(aclnn.aclmdlRIExecuteAsync(model, other))
     assert aclnn.aclmdlRIDestroy(model) == 107037
     gate.set()
@@ -458,7 +458,7 @@ def test_runs_with_a_time_limit(stream):
     succeeds(aclnn.aclmdlRICaptureBegin(stream, GLOBAL))
     succeeds(call("aclnnInplaceRelu", tensor(x), stream=stream))
     gate = threading.Event()
-    aclnn.acl.stream.submit(stream, lambda: OK if gate.wait() else OK)
+    aclnn.acl.stream.submit(stream, lambda: int(not gate.wait()))
     model = ended(stream)
     for timeout in (0, -2, "1", None):
         assert aclnn.aclmdlRIExecute(model, timeout) == WRONG_ARGUMENT
@@ -590,6 +590,7 @@ def test_names_and_traces(captured, tmp_path):
         assert trace[2]["ts"] >= trace[1]["ts"] + trace[1]["dur"], "waits begin behind records"
         assert ("Kernel Args" in trace[0]["args"]) == bool(flags)
         assert trace[0]["args"]["Model Id"] == model.number
+        assert trace[0]["args"]["ExtendInfo"].startswith("step test_capture.py:")
     assert f"{x.ctypes.data:#x}" in trace[0]["args"]["Kernel Args"]
     assert aclnn.aclmdlRIDebugJsonPrint(model, str(path), 2) == WRONG_ARGUMENT
     assert aclnn.aclmdlRIDebugJsonPrint(model, str(tmp_path / "no" / "file"), 0) == WRONG_ARGUMENT
@@ -597,7 +598,11 @@ def test_names_and_traces(captured, tmp_path):
 
 
 def test_the_executor_has_every_view(captured):
-    x, h, y = np.ones((4, 8), np.float32), np.empty((4, 8), np.float32), np.empty((4, 8), np.float32)
+    x, h, y = (
+        np.ones((4, 8), np.float32),
+        np.empty((4, 8), np.float32),
+        np.empty((4, 8), np.float32),
+    )
     succeeds(call("aclnnRelu", tensor(x), tensor(h), stream=captured))
     succeeds(call("aclnnSoftmax", tensor(h), -1, tensor(y), stream=captured))
     executor = ended(captured).executor
@@ -641,7 +646,9 @@ def programs(draw):
     steps = []
     for _ in range(draw(st.integers(1, 8))):
         dtype = draw(st.sampled_from((np.float32, np.float32, np.float32, np.float16)))
-        kind = draw(st.sampled_from(("unary", "unary", "in place", "add", "copy", "softmax", "sync")))
+        kind = draw(
+            st.sampled_from(("unary", "unary", "in place", "add", "copy", "softmax", "sync"))
+        )
         size = np.dtype(dtype).itemsize
         out = draw(views(size))
         other = draw(st.one_of(st.just(out), views(size, out[1]), views(size, out[1])))
@@ -670,9 +677,7 @@ def run_step(step, room, stream):
     if kind == "softmax":
         return call("aclnnSoftmax", at(other), -1, at(out), stream=stream)
     if kind == "copy":
-        return aclnn.aclrtMemcpyAsync(
-            room + out[0], count, room + other[0], count, D2D, stream
-        )
+        return aclnn.aclrtMemcpyAsync(room + out[0], count, room + other[0], count, D2D, stream)
     alpha = aclnn.aclCreateScalar(float(count), aclnn.ACL_FLOAT)
     return call("aclnnAdd", at(other), at(third), alpha, at(out), stream=stream)
 

@@ -62,7 +62,7 @@ RUNTIME: dict[str, tuple[str, ...]] = {
     ),
     "Memory": (
         "aclrtMalloc", "aclrtFree", "aclrtMemcpy", "aclrtMemcpyAsync", "aclrtMemset",
-        "aclrtGetMemInfo",
+        "aclrtMallocHost", "aclrtFreeHost", "aclrtGetMemInfo",
     ),
     "Streams": (
         "aclrtCreateStream", "aclrtDestroyStream", "aclrtSynchronizeStream",
@@ -71,6 +71,15 @@ RUNTIME: dict[str, tuple[str, ...]] = {
     "Events": (
         "aclrtCreateEvent", "aclrtDestroyEvent", "aclrtRecordEvent", "aclrtStreamWaitEvent",
         "aclrtSynchronizeEvent", "aclrtEventElapsedTime",
+    ),
+    "Stream capture": (
+        "aclmdlRI", "aclmdlRICaptureBegin", "aclmdlRICaptureGetInfo", "aclmdlRICaptureEnd",
+        "aclmdlRICaptureThreadExchangeMode", "aclmdlRIExecute", "aclmdlRIExecuteAsync",
+        "aclmdlRIDestroy", "aclmdlRISetName", "aclmdlRIGetName", "aclmdlRIDebugJsonPrint",
+    ),
+    "Task groups": (
+        "aclmdlRICaptureTaskGrpBegin", "aclmdlRICaptureTaskGrpEnd",
+        "aclmdlRICaptureTaskUpdateBegin", "aclmdlRICaptureTaskUpdateEnd",
     ),
 }  # fmt: skip
 

@@ -12,6 +12,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
+from types import FrameType
 from typing import Any
 
 from aclnn.acl import _captures
@@ -60,9 +61,11 @@ class Task:
         What runs; None for events, which only order.
     event : int or None
         The event's number.
+    place : str
+        File and line of the call.
     """
 
-    __slots__ = ("after", "event", "job", "kind", "name", "number", "stream")
+    __slots__ = ("after", "event", "job", "kind", "name", "number", "place", "stream")
 
     def __init__(
         self, number: int, kind: str, name: str, stream: int, after: tuple[int, ...], job: Any
@@ -70,10 +73,12 @@ class Task:
         self.number, self.kind, self.name = number, kind, name
         self.stream, self.after, self.job = stream, after, job
         self.event: int | None = None
+        self.place = _caller()
 
     def frozen(self) -> str:
         """What the recording holds fast of the call: addresses, shapes, numbers, workspace."""
-        return self.job.frozen() if hasattr(self.job, "frozen") else self.name
+        text = self.job.frozen() if hasattr(self.job, "frozen") else self.name
+        return f"{text} at {self.place}"
 
 
 class TaskGroup:
@@ -263,8 +268,8 @@ class Capture:
             )
         for task in self._unmet:
             return ACL_ERROR_RT_CAPTURE_DEPENDENCY, (
-                f"waits on stream {task.stream} (task {task.number}) for event {task.event}, "
-                "which it did not record before"
+                f"waits on stream {task.stream} (task {task.number}, {task.place}) for event "
+                f"{task.event}, which it did not record before"
             )
         return self._unjoined()
 
@@ -272,12 +277,14 @@ class Capture:
         end = self._latest[self.origin]
         joined = set() if end is None else self._all_before(end)
         for stream, last in self._latest.items():
-            if last is None or stream is self.origin or (
-                last.kind == RECORD and last.number in joined
+            if (
+                last is None
+                or stream is self.origin
+                or (last.kind == RECORD and last.number in joined)
             ):
                 continue
             if last.kind != RECORD:
-                problem = f"its last task is {last.kind} {last.name}, not the record of an event"
+                problem = f"its last task is {last.name} ({last.place}), not the record of an event"
             elif not any(last.number in task.after and task.kind == WAIT for task in self.tasks):
                 problem = f"nothing waits for its last record, of event {last.event}"
             else:
@@ -478,7 +485,7 @@ def _caller() -> str:
 
 
 def _frames() -> Iterator[Any]:
-    frame = sys._getframe(1)
+    frame: FrameType | None = sys._getframe(1)
     while frame is not None:
         yield frame
         frame = frame.f_back

@@ -406,9 +406,9 @@ def aclrtMemcpyAsync(dst: Any, destMax: int, src: Any, count: int, kind: int, st
 def _refuse_async(copy: Copy, stream: Any) -> int:
     """ACL_SUCCESS, or the status of a queued copy that a capture forbids."""
     for side, name in ((copy.src, "src"), (copy.dst, "dst")):
-        if not isinstance(side.keep, Allocation):
-            if status := captures.refuse_pageable("aclrtMemcpyAsync", name):
-                return status
+        is_pageable = not isinstance(side.keep, Allocation)
+        if is_pageable and (status := captures.refuse_pageable("aclrtMemcpyAsync", name)):
+            return status
     return OK if stream is not None else captures.refuse_default_stream("aclrtMemcpyAsync")
 
 

@@ -143,7 +143,10 @@ class aclmdlRI:
 
     def __repr__(self) -> str:
         state = (
-            "destroyed" if self.destroyed else f"{len(self.tasks)} tasks" if self.complete
+            "destroyed"
+            if self.destroyed
+            else f"{len(self.tasks)} tasks"
+            if self.complete
             else "captured"
         )
         label = f" {self.name!r}" if self.name else ""
@@ -677,8 +680,7 @@ def aclmdlRICaptureTaskGrpEnd(stream: Any) -> tuple[captures.TaskGroup | None, i
         if stream not in capture.groups:
             return None, fail(
                 ACL_ERROR_STREAM_TASK_GROUP_STATUS,
-                f"{function}: {captures.named(stream)} has no open task group. "
-                f"{capture.summary()}",
+                f"{function}: {captures.named(stream)} has no open task group. {capture.summary()}",
             )
         return capture.groups.pop(stream), OK
 
@@ -889,8 +891,7 @@ def _trace_args(model: aclmdlRI, task: captures.Task, *, verbose: bool) -> dict[
         "Task Id": task.number,
         "Task Type": task.kind,
     }
-    if model.name:
-        args["ExtendInfo"] = model.name
+    args["ExtendInfo"] = f"{model.name} {task.place}".lstrip()
     if verbose and task.job is not None:
         text = task.frozen()
         args |= {"Kernel Args": text, "Kernel Args Size": len(text)}

@@ -490,8 +490,10 @@ def aclrtRecordEvent(event: Any, stream: Any) -> int:
     if status := bad_stream("aclrtRecordEvent", stream):
         return status
     capture = captures.capture_of(stream)
-    if capture is not None and (status := capture.record(event, stream)) is not None:
-        return status
+    if capture is not None:
+        recorded = capture.record(event, stream)
+        if recorded is not None:
+            return recorded
     if (other := captures.capture_of_event(event)) is not None:
         if stream is None:
             return _implicit("aclrtRecordEvent", event, other)
@@ -534,8 +536,8 @@ def aclrtStreamWaitEvent(stream: Any, event: Any) -> int:
         return status
     if status := bad_stream("aclrtStreamWaitEvent", stream):
         return status
-    if (status := _captured_wait(stream, event)) is not None:
-        return status
+    if (recorded := _captured_wait(stream, event)) is not None:
+        return recorded
     record = event.latest
     return OK if record is None else submit(stream, record.wait, "aclrtStreamWaitEvent")
 

@@ -16,7 +16,7 @@ from typing import Any
 from aclnn import graph
 from aclnn._placing import PlacingKernel
 from aclnn.acl import dtypes
-from aclnn.acl.constants import ACL_UINT8, aclDataType
+from aclnn.acl.constants import aclDataType
 from aclnn.compiler import phase_one
 from aclnn.compiler.joining import Recording
 from aclnn.operators.checks import TensorSpec
@@ -334,7 +334,7 @@ def _common_dtype(layouts: Sequence[Layout], low: int) -> aclDataType:
         for layout in layouts
     ):
         return first.dtype
-    return aclDataType(ACL_UINT8)
+    return aclDataType.ACL_UINT8
 
 
 def _overlap(source: Layout, output: Layout) -> int:

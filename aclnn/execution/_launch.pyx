@@ -238,7 +238,7 @@ cdef class Job:
             if operand is not None:
                 name, address, (dtype, shape, *_) = operand
                 parts.append(f"{name}={address:#x} {aclDataType(dtype).name[4:]}{list(shape)}")
-        facts, forms = self.numbers()
+        _, forms = self.numbers()
         for attribute, (_, value, _) in zip(self.executor.handle.operator.scalars, forms):
             parts.append(f"{attribute.role}={value:g}")
         if self.hold is not None:

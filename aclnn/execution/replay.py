@@ -12,7 +12,6 @@ from aclnn.acl import dtypes, memory
 from aclnn.acl.capture import KERNEL, Task
 from aclnn.acl.constants import (
     ACL_SUCCESS,
-    ACL_UINT8,
     ACLNN_ERR_INNER,
     ACLNN_ERR_PARAM_INVALID,
     aclDataType,
@@ -22,6 +21,7 @@ from aclnn.compiler.capturing import Layout, Memory, flat
 from aclnn.execution._executor import join_executor
 
 OK = int(ACL_SUCCESS)
+BYTES = aclDataType.ACL_UINT8
 MOST_OPERANDS = 256  # of an executor
 
 
@@ -219,8 +219,8 @@ def _layouts(job: Any) -> list[tuple[str, Layout] | None]:
     return found
 
 
-def _side(side: Any, nbytes: int, dtype: aclDataType = ACL_UINT8) -> Layout:
-    return flat(side.address, side.address + nbytes, aclDataType(dtype), side.keep)
+def _side(side: Any, nbytes: int, dtype: aclDataType = BYTES) -> Layout:
+    return flat(side.address, side.address + nbytes, dtype, side.keep)
 
 
 def _record_call(held: Memory, job: Any) -> None:
@@ -238,7 +238,7 @@ def _record_copy(held: Memory, copy: Any, later: Sequence[Task]) -> None:
     """A copy of bytes, as elements of the dtype that a later call reads there."""
     if copy.nbytes == 0:
         return
-    dtype = aclDataType(ACL_UINT8)
+    dtype = BYTES
     for task in later:
         for _, layout in filter(None, _layouts(task.job)):
             if layout.address == copy.dst.address and _has_whole(copy, layout.itemsize):
@@ -252,7 +252,9 @@ def _record_copy(held: Memory, copy: Any, later: Sequence[Task]) -> None:
 
 def _has_whole(copy: Any, itemsize: int) -> bool:
     """Whether both sides of a copy are whole, aligned elements."""
-    return not (copy.nbytes % itemsize or copy.src.address % itemsize or copy.dst.address % itemsize)
+    return not (
+        copy.nbytes % itemsize or copy.src.address % itemsize or copy.dst.address % itemsize
+    )
 
 
 def _runner(job: Any) -> Callable[[], Any]:
@@ -267,5 +269,5 @@ def _with_job(task: Task, job: Any) -> Task:
     if job is None:
         return task
     changed = Task(task.number, task.kind, task.name, task.stream, task.after, job)
-    changed.event = task.event
+    changed.event, changed.place = task.event, task.place
     return changed
