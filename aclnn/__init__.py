@@ -93,6 +93,7 @@ _GROUPS = (
     "acl.constants",
     "acl.memory",
     "acl.stream",
+    "acl.events",
     "acl.model_ri",
     "api.functional",
     "api.two_phase",

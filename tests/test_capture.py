@@ -399,6 +399,19 @@ def test_an_intermediate_is_stored_unless_it_is_overwritten(captured):
     assert (h.tolist(), y.tolist(), z.tolist()) == ([0, 2], [0, 2], [0, -2])
 
 
+def test_pieces_of_memory_are_stored_once(captured):
+    x, y = np.arange(-4, 4, dtype=np.float32), np.zeros(4, np.float32)
+    succeeds(call("aclnnInplaceRelu", tensor(x[:4]), stream=captured))
+    succeeds(call("aclnnInplaceNeg", tensor(x[4:]), stream=captured))
+    succeeds(call("aclnnExp", tensor(x[2:6]), tensor(y), stream=captured))  # of both
+    succeeds(call("aclnnInplaceNeg", tensor(x[:4]), stream=captured))
+    model = ended(captured)
+    assert len(model.executor.graph.outputs) == 3
+    succeeds(aclnn.aclmdlRIExecute(model, -1))
+    assert x.tolist() == [0, 0, 0, 0, 0, -1, -2, -3]
+    np.testing.assert_allclose(y, np.exp([0, 0, 0, -1]), rtol=1e-6)
+
+
 def test_copies_on_captured_streams(captured, malloc):
     x = np.float32([-1, 2, -3, 4])
     host, device, target = aclnn.aclrtMallocHost(16)[0], malloc(16), malloc(16)
@@ -410,6 +423,7 @@ def test_copies_on_captured_streams(captured, malloc):
     succeeds(call("aclnnRelu", tensor(x, device), tensor(x, target), stream=captured))
     succeeds(aclnn.aclrtMemcpyAsync(host, 16, target, 16, d2h, captured))
     model = ended(captured)
+    assert [node.name for node in model.executor.graph.nodes if node.domain == "opaque"] == []
     assert bytes_at(host, 16) == x.tobytes()
     succeeds(aclnn.aclmdlRIExecute(model, -1))
     assert bytes_at(host, 16) == np.maximum(x, 0).tobytes()
@@ -554,6 +568,83 @@ def test_task_groups_refuse_what_they_cannot_take(captured, malloc):
     update = new_stream()
     assert aclnn.aclmdlRICaptureTaskUpdateBegin(update, None) == BAD_HANDLE
     assert aclnn.aclmdlRICaptureTaskUpdateBegin(None, None) == 107031
+
+
+def test_updates_and_runs_meet_at_an_external_event(captured):
+    x, y, z = np.float32([-1, 2]), np.zeros(2, np.float32), np.zeros(2, np.float32)
+    gate, status = aclnn.aclrtCreateEventExWithFlag(aclnn.ACL_EVENT_EXTERNAL)
+    succeeds(status)
+    succeeds(call("aclnnNeg", tensor(x), tensor(z), stream=captured))
+    succeeds(aclnn.aclrtStreamWaitEvent(captured, gate))
+    succeeds(aclnn.aclrtResetEvent(gate, captured))
+    succeeds(aclnn.aclmdlRICaptureTaskGrpBegin(captured))
+    succeeds(call("aclnnRelu", tensor(x), tensor(y), stream=captured))
+    group, _ = aclnn.aclmdlRICaptureTaskGrpEnd(captured)
+    model = ended(captured)
+    update = new_stream()
+    for value in (-3, 5):
+        other = np.float32([value, value])
+        y[:] = z[:] = 7
+        succeeds(aclnn.aclmdlRIExecuteAsync(model, captured))
+        assert aclnn.aclrtSynchronizeStreamWithTimeout(captured, 50) == 507046
+        assert aclnn.aclrtStreamQuery(captured) == (1, OK)
+        assert (y.tolist(), z.tolist()) == ([7, 7], [1, -2]), "the group waits"
+        succeeds(aclnn.aclmdlRICaptureTaskUpdateBegin(update, group))
+        succeeds(call("aclnnRelu", tensor(other), tensor(y), stream=update))
+        succeeds(aclnn.aclmdlRICaptureTaskUpdateEnd(update))
+        succeeds(aclnn.aclrtRecordEvent(gate, update))
+        succeeds(aclnn.aclrtSynchronizeStreamWithTimeout(captured, 10_000))
+        assert y.tolist() == [max(value, 0)] * 2
+        assert aclnn.aclrtQueryEventStatus(gate) == (0, OK), "the model has reset it"
+        assert aclnn.aclrtStreamQuery(captured) == (0, OK)
+
+
+def test_flags_of_records_and_waits(captured):
+    event = new_event()
+    x = np.float32([-1, 2])
+    assert aclnn.aclrtRecordEventWithFlag(event, new_stream(), 1) == 107029
+    assert aclnn.aclrtStreamWaitEventWithFlag(new_stream(), event, 0, 1) == 107029
+    assert aclnn.aclrtRecordEventWithFlag(event, captured, 2) == WRONG_ARGUMENT
+    assert aclnn.aclrtStreamWaitEventWithFlag(captured, event, 1, 1) == WRONG_ARGUMENT
+    succeeds(call("aclnnInplaceRelu", tensor(x), stream=captured))
+    succeeds(aclnn.aclrtRecordEventWithFlag(event, captured, 1))
+    succeeds(aclnn.aclrtSynchronizeEvent(event))  # it is not the capture's
+    model = ended(captured)
+    assert aclnn.aclrtEventGetTimestamp(event) == (0, 107006)
+    succeeds(aclnn.aclmdlRIExecute(model, -1))
+    assert aclnn.aclrtEventGetTimestamp(event)[0] > 0
+    assert x.tolist() == [0, 2]
+
+
+def test_event_flags():
+    make = aclnn.aclrtCreateEventWithFlag
+    for flag in (0, 4, 0x80, -1, "1", aclnn.ACL_EVENT_EXTERNAL | aclnn.ACL_EVENT_SYNC):
+        assert make(flag) == (None, WRONG_ARGUMENT)
+    assert make(aclnn.ACL_EVENT_IPC) == (None, 207000)
+    event, status = make(aclnn.ACL_EVENT_TIME_LINE | aclnn.ACL_EVENT_SYNC)
+    succeeds(status)
+    assert aclnn.aclrtResetEvent(event, None) == WRONG_ARGUMENT
+
+
+def test_queries_of_what_is_captured(captured):
+    event, gate = new_event(), threading.Event()
+    succeeds(aclnn.aclrtRecordEvent(event, captured))
+    assert aclnn.aclrtQueryEventStatus(event) == (0, 107028)
+    assert aclnn.aclrtEventGetTimestamp(event) == (0, 107028)
+    assert aclnn.aclrtSynchronizeEventWithTimeout(event, 1) == 107028
+    assert aclnn.aclrtStreamQuery(captured) == (1, 107027)
+    assert aclnn.aclrtSynchronizeStreamWithTimeout(captured, 1) == 107027
+    ended(captured)
+    aclnn.acl.stream.submit(captured, lambda: int(not gate.wait()))
+    succeeds(aclnn.aclrtRecordEvent(event, captured))
+    assert aclnn.aclrtQueryEventStatus(event) == (0, OK)
+    assert aclnn.aclrtSynchronizeEventWithTimeout(event, 5) == 507047
+    second = new_stream()
+    succeeds(aclnn.aclrtStreamWaitEventWithTimeout(second, event, 5))
+    assert aclnn.aclrtSynchronizeStream(second) == 361001
+    gate.set()
+    succeeds(aclnn.aclrtSynchronizeEventWithTimeout(event, 10_000))
+    assert aclnn.aclrtQueryEventStatus(event) == (1, OK)
 
 
 # --- Seeing it --------------------------------------------------------------------------------------

@@ -66,11 +66,15 @@ RUNTIME: dict[str, tuple[str, ...]] = {
     ),
     "Streams": (
         "aclrtCreateStream", "aclrtDestroyStream", "aclrtSynchronizeStream",
-        "aclrtSynchronizeDevice",
+        "aclrtSynchronizeStreamWithTimeout", "aclrtStreamQuery", "aclrtSynchronizeDevice",
     ),
     "Events": (
         "aclrtCreateEvent", "aclrtDestroyEvent", "aclrtRecordEvent", "aclrtStreamWaitEvent",
-        "aclrtSynchronizeEvent", "aclrtEventElapsedTime",
+        "aclrtSynchronizeEvent", "aclrtEventElapsedTime", "aclrtCreateEventWithFlag",
+        "aclrtCreateEventExWithFlag", "aclrtResetEvent", "aclrtRecordEventWithFlag",
+        "aclrtStreamWaitEventWithFlag", "aclrtStreamWaitEventWithTimeout",
+        "aclrtSynchronizeEventWithTimeout", "aclrtQueryEventStatus", "aclrtEventGetTimestamp",
+        "aclrtGetEventId",
     ),
     "Stream capture": (
         "aclmdlRI", "aclmdlRICaptureBegin", "aclmdlRICaptureGetInfo", "aclmdlRICaptureEnd",

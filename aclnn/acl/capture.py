@@ -125,6 +125,7 @@ class Capture:
             if status := self._refuse_task(stream, kind, function):
                 return status
             task = self._add(stream, kind, getattr(job, "name", function), job)
+            task.event = getattr(job, "event_number", None)
             if stream in self.groups:
                 self.groups[stream].tasks.append(task)
             return OK

@@ -134,6 +134,43 @@ class aclmdlRICaptureStatus(IntEnum):
     ACL_MODEL_RI_CAPTURE_STATUS_INVALIDATED = 2
 
 
+class aclrtEventFlag(IntEnum):
+    """What events are for; flags that add up, but for the last two, which stand alone.
+
+    >>> aclrtEventFlag.ACL_EVENT_TIME_LINE
+    <aclrtEventFlag.ACL_EVENT_TIME_LINE: 8>
+    """
+
+    ACL_EVENT_SYNC = 0x1
+    ACL_EVENT_CAPTURE_STREAM_PROGRESS = 0x2
+    ACL_EVENT_TIME_LINE = 0x8
+    ACL_EVENT_DEVICE_USE_ONLY = 0x10
+    ACL_EVENT_EXTERNAL = 0x20
+    ACL_EVENT_IPC = 0x40
+
+
+class aclrtEventRecordedStatus(IntEnum):
+    """What `aclrtQueryEventStatus` tells of an event.
+
+    >>> aclrtEventRecordedStatus.ACL_EVENT_RECORDED_STATUS_COMPLETE
+    <aclrtEventRecordedStatus.ACL_EVENT_RECORDED_STATUS_COMPLETE: 1>
+    """
+
+    ACL_EVENT_RECORDED_STATUS_NOT_READY = 0
+    ACL_EVENT_RECORDED_STATUS_COMPLETE = 1
+
+
+class aclrtStreamStatus(IntEnum):
+    """What `aclrtStreamQuery` tells of a stream.
+
+    >>> aclrtStreamStatus.ACL_STREAM_STATUS_NOT_READY
+    <aclrtStreamStatus.ACL_STREAM_STATUS_NOT_READY: 1>
+    """
+
+    ACL_STREAM_STATUS_COMPLETE = 0
+    ACL_STREAM_STATUS_NOT_READY = 1
+
+
 class aclmdlRIDebugJsonFlag(IntEnum):
     """How much `aclmdlRIDebugJsonPrint` writes of each task.
 
@@ -190,6 +227,7 @@ class aclError(IntEnum):
     ACL_ERROR_RT_FEATURE_NOT_SUPPORT_UPDATE_OP = 207019
     ACL_ERROR_RT_INTERNAL_ERROR = 507000
     ACL_ERROR_RT_STREAM_SYNC_TIMEOUT = 507046
+    ACL_ERROR_RT_EVENT_SYNC_TIMEOUT = 507047
     ACL_ERROR_RT_STREAM_CAPTURE_INVALIDATED = 507903
 
 
@@ -238,6 +276,9 @@ ENUMERATIONS = (
     aclmdlRICaptureMode,
     aclmdlRICaptureStatus,
     aclmdlRIDebugJsonFlag,
+    aclrtEventFlag,
+    aclrtEventRecordedStatus,
+    aclrtStreamStatus,
     aclError,
     aclnnStatus,
 )

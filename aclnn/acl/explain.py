@@ -173,8 +173,12 @@ _MEANINGS: dict[int, tuple[str, str]] = {
         "Make the calls of an update in the order of the group's.",
     ),
     aclError.ACL_ERROR_RT_STREAM_SYNC_TIMEOUT: (
-        "A model had not ended when the time was up; it goes on.",
+        "A model or stream had not ended when the time was up; it goes on.",
         "Give it longer, or -1.",
+    ),
+    aclError.ACL_ERROR_RT_EVENT_SYNC_TIMEOUT: (
+        "An event had not happened when the time was up.",
+        "Give it longer, or look at why what records it does not get there.",
     ),
     aclError.ACL_ERROR_RT_STREAM_CAPTURE_INVALIDATED: (
         "A call of the capture could not be recorded, so there is no model.",

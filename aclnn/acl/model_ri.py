@@ -103,36 +103,36 @@ class aclmdlRI:
 
     @property
     def executor(self) -> Any:
-        return self.replay("executor").executor
+        return self._complete("executor").executor
 
     @property
     def complete(self) -> bool:
         """Whether its capture has ended well."""
         return self._replay is not None
 
-    def finish(self, capture: captures.Capture) -> None:
+    def _finish(self, capture: captures.Capture) -> None:
         """Become what a capture has recorded."""
         from aclnn.execution import replay
 
         self.tasks = tuple(capture.tasks)
         self._replay = replay.Replay(self.tasks, capture.began)
 
-    def replay(self, function: str) -> Any:
+    def _complete(self, function: str) -> Any:
         if self._replay is None:
             raise AclnnError(
                 ACL_ERROR_RT_MODEL_CAPTURED, f"{function}: model {self.number} is still captured"
             )
         return self._replay
 
-    def begin_run(self) -> None:
+    def _begin_run(self) -> None:
         with self._count:
             self._pending += 1
 
-    def end_run(self) -> None:
+    def _end_run(self) -> None:
         with self._count:
             self._pending -= 1
 
-    def destroy(self) -> bool:
+    def _destroy(self) -> bool:
         """Let go of everything, unless it runs or is about to."""
         with self._count:
             if self._pending:
@@ -163,9 +163,9 @@ class _Run:
 
     def __init__(self, model: aclmdlRI, function: str):
         self.model, self.function = model, function
-        self.replay = model.replay(function)
+        self.replay = model._complete(function)
         self.thread, self.omp_threads = threading.get_ident(), _scheduler.omp_threads()
-        model.begin_run()
+        model._begin_run()
 
     def __call__(self) -> int | tuple[int, str]:
         try:
@@ -173,7 +173,7 @@ class _Run:
                 _scheduler.limit_omp_threads(self.omp_threads)
             return self.replay.run(self.function)
         finally:
-            self.model.end_run()
+            self.model._end_run()
 
 
 def _bad_model(function: str, model: Any, *, complete: bool = True) -> int:
@@ -338,7 +338,7 @@ def aclmdlRICaptureEnd(stream: Any) -> tuple[aclmdlRI | None, int]:
     if status := _refuse_end(function, capture):
         return None, status
     try:
-        capture.model.finish(capture)
+        capture.model._finish(capture)
     except AclnnError as error:
         return None, fail(error.status, f"{function}: {capture.of()}: {error}")
     return capture.model, OK
@@ -440,12 +440,12 @@ def _given(run: _Run, stream: Any) -> int:
         status = streams.submit(stream, run, run.function)
     finally:
         if status and stream is not None:
-            run.model.end_run()
+            run.model._end_run()
     return status
 
 
 def _refuse_freed(function: str, model: aclmdlRI) -> int:
-    freed = model.replay(function).freed()
+    freed = model._complete(function).freed()
     if freed is None:
         return OK
     return fail(
@@ -538,7 +538,7 @@ def aclmdlRIDestroy(modelRI: Any) -> int:
     function = "aclmdlRIDestroy"
     if status := _bad_model(function, modelRI):
         return status
-    if modelRI.destroy():
+    if modelRI._destroy():
         return OK
     return fail(
         ACL_ERROR_RT_MODEL_RUNNING,
@@ -790,7 +790,7 @@ def _apply(function: str, stream: Any, update: captures.Update) -> int:
             f"{function}: {given} operators were given for the {len(group.tasks)} of the task "
             "group, which stays as it was",
         )
-    replay = group.model.replay(function)
+    replay = group.model._complete(function)
     numbers = [task.number for task in group.tasks]
     return streams.submit(
         stream, lambda: replay.update(dict(zip(numbers, update.jobs, strict=True))), function
@@ -866,7 +866,7 @@ def _trace(model: aclmdlRI, *, verbose: bool) -> list[dict[str, Any]]:
     ends: dict[int, float] = {}
     begins: dict[int, float] = {}  # of the next task of each stream
     trace = []
-    for task in model.replay("aclmdlRIDebugJsonPrint").tasks:
+    for task in model._complete("aclmdlRIDebugJsonPrint").tasks:
         step = _STEPS.get(task.kind, _OTHER_STEP)
         begin = max([begins.get(task.stream, 0.0), *[ends[number] + 0.5 for number in task.after]])
         begins[task.stream], ends[task.number] = begin + step, begin + step - 0.5

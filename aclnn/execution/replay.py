@@ -43,7 +43,8 @@ class Replay:
     """
 
     def __init__(self, tasks: Sequence[Task], began: int):
-        self._lock = threading.Lock()  # runs share the frozen memory: one at a time
+        self._turn = threading.Lock()  # runs share the frozen memory: one at a time
+        self._change = threading.Lock()
         self._private = frozenset(
             owner
             for task in tasks
@@ -59,22 +60,24 @@ class Replay:
             for name, owner in _owners(task.job)
             if isinstance(owner, memory.Allocation) and owner not in self._private
         ]
-        parts = [*_parts(tasks)]
+        parts = [*_parts(tasks)] or [[]]
         last = len(parts) - 1
-        steps = []
-        for place, part in enumerate(parts):
-            if isinstance(part, Task):
-                steps.append(_runner(part.job))
-            else:
-                steps += self._joined(part, is_last=place == last)
-        if not any(isinstance(step, _Joined) for step in steps):
-            steps += self._joined([], is_last=True)  # which shows that there is nothing
+        steps = [
+            [_runner(part.job)]
+            if isinstance(part, Task)
+            else self._joined(part, is_last=place == last)
+            for place, part in enumerate(parts)
+        ]
+        self.executors = tuple(
+            [step.executor for part in steps for step in part if isinstance(step, _Joined)]
+        )
         self.tasks, self._needed, self._steps = tasks, needed, steps
-        self.executors = tuple([step.executor for step in steps if isinstance(step, _Joined)])
 
     @property
     def executor(self) -> Any:
         """The executor; of several, the one with the most nodes."""
+        if not self.executors:
+            raise AclnnError(ACLNN_ERR_PARAM_INVALID, "the model has no operators")
         return max(self.executors, key=lambda executor: len(executor.graph_as_built.nodes))
 
     def freed(self) -> str | None:
@@ -89,23 +92,27 @@ class Replay:
 
     def run(self, function: str) -> int | tuple[int, str]:
         """Run everything in order, on the calling thread."""
-        with self._lock:
+        with self._turn:
             if (freed := self.freed()) is not None:
                 return ACLNN_ERR_PARAM_INVALID, f"{function}: {freed}"
             try:
-                for step in self._steps:
-                    step()
+                for place in range(len(self._steps)):
+                    for step in self._steps[place]:  # as the latest update has left it
+                        step()
             except (AclnnError, MemoryError) as error:
                 return ACLNN_ERR_INNER, f"{function}: {error}"
         return OK
 
     def update(self, jobs: Mapping[int, Any]) -> int | tuple[int, str]:
-        """Put other calls in the place of some tasks', by number."""
-        with self._lock:
-            try:
+        """Put other calls in the place of some tasks', by number.
+
+        A run that waits for an external event may be under way: it goes on with the new ones.
+        """
+        try:
+            with self._change:
                 self._take(tuple([_with_job(task, jobs.get(task.number)) for task in self.tasks]))
-            except (AclnnError, MemoryError) as error:
-                return ACLNN_ERR_INNER, f"aclmdlRICaptureTaskUpdateEnd: {error}"
+        except (AclnnError, MemoryError) as error:
+            return ACLNN_ERR_INNER, f"aclmdlRICaptureTaskUpdateEnd: {error}"
         return OK
 
     def _joined(self, tasks: Sequence[Task], *, is_last: bool) -> list[_Joined]:
