@@ -118,7 +118,7 @@ def _created(function: str, flag: Any) -> tuple[streams.aclrtEvent | None, int]:
         return None, fail(
             ACL_ERROR_RT_FEATURE_NOT_SUPPORT, f"{function}: no event is shared by processes"
         )
-    event = streams.HANDLES.add_event(streams.aclrtEvent())
+    event = streams.new_event()
     event.flags = flags
     event.signal = threading.Event() if flags == EXTERNAL else None
     return event, OK

@@ -310,9 +310,9 @@ class _Handles:
             event.after_fork()
 
 
-HANDLES = _Handles()
+_handles = _Handles()
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=HANDLES.after_fork)
+    os.register_at_fork(after_in_child=_handles.after_fork)
 
 
 def bad_handle(function: str, name: str, handle: Any, kind: Any) -> int:
@@ -375,7 +375,7 @@ def aclrtCreateStream() -> tuple[aclrtStream, int]:
     >>> status, aclnn.aclrtSynchronizeStream(stream), aclnn.aclrtDestroyStream(stream)
     (0, 0, 0)
     """
-    return HANDLES.add_stream(aclrtStream()), OK
+    return _handles.add_stream(aclrtStream()), OK
 
 
 def aclrtDestroyStream(stream: Any) -> int:
@@ -467,7 +467,7 @@ def aclrtSynchronizeDevice() -> int:
 
 def _synchronized() -> int:
     """Wait for every stream; the status of the first failure."""
-    failures = [stream.synchronize() for stream in HANDLES.streams()]
+    failures = [stream.synchronize() for stream in _handles.streams()]
     return _outcome(next((failure for failure in failures if failure), None))
 
 
@@ -492,7 +492,12 @@ def aclrtCreateEvent() -> tuple[aclrtEvent, int]:
     >>> status, aclnn.aclrtRecordEvent(event, None), aclnn.aclrtDestroyEvent(event)
     (0, 0, 0)
     """
-    return HANDLES.add_event(aclrtEvent()), OK
+    return new_event(), OK
+
+
+def new_event() -> aclrtEvent:
+    """An event that forked children know of, too."""
+    return _handles.add_event(aclrtEvent())
 
 
 def aclrtDestroyEvent(event: Any) -> int:
