@@ -83,6 +83,9 @@ _HOMES = {
         "AclSetTensorAddr",
     ),
     "api.executor": ("executor",),
+    "execution._workspace": ("WorkspacePool",),
+    "tracing.compiled": ("compile",),
+    "tracing.opaque": ("call",),
     "api.handles": ("cache_info", "clear_cache"),  # of `_plan`, set as the environment says
     "reports.config": ("show_config",),
     "reports.profiling": ("Profile", "profile"),

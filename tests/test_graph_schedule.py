@@ -17,6 +17,7 @@ from types import SimpleNamespace
 import pytest
 from aclnn.graph import (
     Argument,
+    Assignment,
     DType,
     GraphBuilder,
     GraphError,
@@ -27,6 +28,7 @@ from aclnn.graph import (
     run_passes,
 )
 from aclnn.graph.lower.loop_nest import collapse
+from aclnn.graph.lower.tiling import pad
 from aclnn.graph.runtime import _scheduler, abi
 from aclnn.graph.runtime.abi import MAX_THREADS
 from graph_tools import (
@@ -467,6 +469,35 @@ def test_threads_have_tiles_of_their_own():
     assert places == {0, each, 2 * each}
     assert each >= 4000 * 4
     assert each * 3 == schedule.workspace_size
+
+
+def test_kernels_reach_their_memory_wherever_the_plan_puts_it():
+    def downwards(lives):
+        """The first one on top."""
+        tops = [*itertools.accumulate(pad(life.nbytes) for life in reversed(lives))]
+        offsets = [top - pad(life.nbytes) for top, life in zip(tops, reversed(lives), strict=True)]
+        return Assignment(tuple(offsets[::-1]), tuple(pad(life.nbytes) for life in lives), tops[-1])
+
+    class Scratch(Nothing):
+        def __init__(self, node):
+            super().__init__(node.name)
+            self.callback = KERNEL(lambda *given: seen.append((node.name, given[5])))
+            self.fn = ctypes.cast(self.callback, ctypes.c_void_p).value
+
+    seen = []
+    b = GraphBuilder()
+    x, out = b.input("x", (8,), F32), b.output("out", (8,), F32)
+    for _ in range(2):
+        x = b.compute("f", [x], (8,), F32, domain="row")
+    b.view_copy(x, out)
+    graph = run_passes(b.build(), "materialized").graph
+    plan = plan_workspace(graph, downwards, threads=2, scratch_of=lambda *_: 100)
+    schedule = compile(graph, plan, Scratch)
+    memory, (_, address) = Memory(graph), workspace(schedule)
+    schedule.pack().run(memory.addresses, address, (), 2)
+    places = {part.name: buffer.offset for buffer in plan.buffers for part in buffer.parts}
+    assert seen == [(name, address + places[f"{name}.scratch"]) for name in ("f", "f_2")]
+    assert places["f.scratch"] > places["f_2.scratch"]
 
 
 def test_scalars_and_state_reach_the_kernel():

@@ -21,16 +21,14 @@ def spec_of(array):
 def record(recording, name, *inputs, numbers=(), constants=(), switches=()):
     operator = REGISTRY[name]
     facts = [(0, 0, 0.5)] * len(operator.scalars)
-    call = recording.describe(operator, inputs, facts, switches)
+    call, _ = recording.describe(operator, inputs, facts, switches)
     found = recording.call(operator, call, inputs, numbers or constants)
     return next(iter(found.values()))
 
 
 def bound(recording, arrays, outs, overlaps=None):
     plan = recording.plan(overlaps)
-    return join_executor(
-        plan, recording.plan, recording.name, [*arrays, *outs], outs[0], recording.numbers
-    )
+    return join_executor(plan, recording.plan, recording.name, [*arrays, *outs], recording.numbers)
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ from graph.runtime.abi cimport kernel_number
 
 from aclnn.api._arguments cimport function_t, new_function, take_arguments
 from aclnn.execution._executor cimport aclOpExecutor, new_executor
-from aclnn.execution._operand cimport new_output, read_array, read_or_refuse, take_absent
+from aclnn.execution._operand cimport describe_output, new_output, read_array, read_or_refuse, take_absent
 from aclnn.compiler._compiled_call cimport (
     ABSENT,
     INHERIT,
@@ -24,6 +24,7 @@ from aclnn.compiler._compiled_call cimport (
     OperatorHandle,
     CompiledCall,
     find_plan,
+    number_facts,
     operand_t,
     plain,
     put_number,
@@ -252,10 +253,32 @@ cdef class FunctionalHandle:
         cdef aclOpExecutor executor = self.planned(inputs, outputs, numbers, switches, None, None)
         cdef char *addresses[MANY]
         cdef int index
+        executor.make_outputs()
         for index in range(executor.request.n_inputs + executor.request.n_outputs):
             addresses[index] = executor.request.operands[index].data
         run_with_own_workspace(executor.planned, addresses, executor.request.numbers)
         return executor.bound[executor.request.n_inputs:]
+
+    def described(self, numbers not None, switches, dtypes not None):
+        """Options as a plan knows them: facts of each number, its forms, and the switches.
+
+        `dtypes` are those of the inputs.
+        """
+        cdef request_t request
+        cdef operand_t operands[SEVERAL]
+        cdef int index
+        request.operands = operands
+        request.n_inputs = min(len(dtypes), <int>SEVERAL)
+        request.n_numbers = self.handle.n_scalars
+        for index in range(request.n_inputs):
+            operands[index].dtype = dtypes[index]
+        forms = []
+        for index, value in enumerate(numbers):
+            take_number(self, index, plain_number(self, index, value), &request)
+            found = &request.numbers[NUMBER_FORMS * index]
+            forms.append((found[0].real, found[1].real, found[2].whole))
+        return (number_facts(&request), forms,
+                self.default_switches if switches is None else switches)
 
     cdef int read_options(self, request_t *request, PyObject **given,
                           object switches) except -1:
@@ -332,15 +355,12 @@ cdef class FunctionalHandle:
         executor.switches = self.default_switches if switches is None else switches
         executor.planned = find_plan(self.handle, &executor.request, self.names, None,
                                      executor.switches)
-        bound = list(inputs)
         for index in range(n_inputs, count):
-            array = outputs[index - n_inputs]
-            if array is None:
-                array = new_output(executor.planned, index - n_inputs,
-                                   &executor.request.operands[index])
-            bound.append(array)
-        executor.bound = bound
-        executor.repeatable = True
+            if outputs[index - n_inputs] is None:
+                describe_output(executor.planned, index - n_inputs,
+                                &executor.request.operands[index])
+        executor.bound = [*inputs, *outputs]
+        executor.form, executor.repeatable = self, True
         return executor
 
     cdef tuple names_of(self, int n_inputs):
@@ -355,15 +375,16 @@ cdef class FunctionalHandle:
         return (*found, *self.handle.operator.outputs)
 
     def bind(self, inputs not None, outputs not None, numbers not None, switches,
-             arrays_of_caller, outputs_of_caller not None, materialize=None, strategy=None):
+             arrays_of_caller, outputs_of_caller not None, materialize=None, strategy=None,
+             description=None):
         """An executor for these arrays, planned and bound; see `aclnn.executor`."""
         cdef aclOpExecutor executor = self.planned(inputs, outputs, numbers, switches, materialize,
                                                    strategy)
-        given = []
-        for out, own in zip(outputs_of_caller, executor.bound[len(inputs):]):
-            made = None if own is None else arrays.like_inputs(arrays_of_caller, own)
-            given.append(made if out is None else out)
-        executor.result = given[0] if len(given) == 1 else tuple(given)
+        executor.given, executor.description = list(outputs_of_caller), description
+        for one in arrays_of_caller:
+            if not isinstance(one, np.ndarray):
+                executor.kind = arrays.library_of(one)
+                break
         return executor
 
 

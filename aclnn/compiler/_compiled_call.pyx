@@ -11,6 +11,9 @@ from cpython.ref cimport PyObject
 from libc.stdlib cimport calloc, free, malloc
 
 
+from math import prod
+from threading import get_ident
+
 from aclnn.acl import dtypes
 from aclnn.acl.constants import ACLNN_ERR_INNER, aclDataType
 from aclnn.acl.errors import AclnnError
@@ -528,6 +531,14 @@ cdef class CompiledCall:
         if len(arguments) < len(tensors):
             self._leave_out(arguments)
 
+    @property
+    def materialized(self):
+        """Whether every intermediate is written as a whole."""
+        for step in self.passes:
+            if step.name == "fuse":
+                return False
+        return True
+
     def __dealloc__(self):
         free(self.operands)
         free(self.slots)
@@ -549,12 +560,16 @@ cdef class CompiledCall:
         for out in range(self.n_outputs):
             for index in range(self.n_inputs):
                 self.overlaps[out * self.n_inputs + index] = overlaps[out][index]
-        shapes, largest = [], 0
+        shapes, sizes = [], [0]
         for spec in tensors[self.n_inputs:]:
             shapes.append(None if spec is None else spec.shape)
-            largest = max(largest, 0 if spec is None else spec.size)
         self.out_shapes = tuple(shapes)
-        self.elements = largest if self.steps != NULL else 0
+        for spec in tensors:
+            if spec is not None:
+                sizes.append(spec.size)
+        for step in self.schedule.steps:
+            sizes.append(prod(step.shape))
+        self.elements = max(sizes) if self.steps != NULL else 0
         return 0
 
     cdef int _leave_out(self, arguments) except -1:
@@ -647,14 +662,26 @@ cdef int run_plan(CompiledCall plan, char **addresses, char *workspace,
     if plan.elements < KEEP_GIL_BELOW:
         failed = run_program(plan.steps, addresses, workspace, numbers, 1, NULL)
     else:
-        threads = usable_threads()
+        threads = usable_threads(plan)
         with nogil:
             failed = run_program(plan.steps, addresses, workspace, numbers, threads, NULL)
     return 0 if failed == 0 else refuse_failed(plan, failed)
 
 
+# What functions raised that are kernels, by thread, until the run that they end has stopped.
+cdef dict _raised = {}
+
+
+def note_failure(error):
+    """Keep what ends this thread's run, for its caller."""
+    _raised[get_ident()] = error
+
+
 cdef int refuse_failed(CompiledCall plan, int failed) except -1:
     """Raise what made a run stop."""
+    error = _raised.pop(get_ident(), None)
+    if error is not None:
+        raise error
     if failed == PROGRAM_NO_MEMORY:
         raise MemoryError("no memory for the parameters of the kernels")
     raise RuntimeError(f"{plan.operator.name}: an opaque kernel failed and gave {failed}")
@@ -678,9 +705,9 @@ cdef void run_was_submitted(int64_t nanoseconds) noexcept:
     submitted_at = nanoseconds
 
 
-cdef int usable_threads():
+cdef int usable_threads(CompiledCall plan):
     """The set number of threads, or fewer where OpenMP's own limit (threadpoolctl) is lower."""
-    return min(settings.threads, <int>_scheduler.omp_threads())
+    return min(plan.own_threads or settings.threads, <int>_scheduler.omp_threads())
 
 
 cdef int run_observed(CompiledCall plan, char **addresses, char *workspace,
@@ -688,7 +715,7 @@ cdef int run_observed(CompiledCall plan, char **addresses, char *workspace,
     """As `run_plan`, with a clock around every step and every thread."""
     import time
 
-    cdef int threads = usable_threads()
+    cdef int threads = usable_threads(plan)
     cdef Py_ssize_t rows = plan.packed.n_events
     cdef int failed
     cdef program_event *events = <program_event *>calloc(max(1, rows), sizeof(program_event))

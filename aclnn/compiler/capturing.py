@@ -200,6 +200,11 @@ class Memory:
             if role in made:
                 self.write(layout, made[role], name)
 
+    def dtype_at(self, low: int, high: int) -> aclDataType | None:
+        """The dtype of what a call has left in a stretch of memory, if it is one value."""
+        met = self._meeting(low, high)
+        return met[0].layout.dtype if len(met) == 1 else None
+
     def copy(self, target: Layout, source: Layout) -> None:
         """Record that bytes are copied: both are flat and of one dtype."""
         self.write(target, self.read(source, "src"), "dst")

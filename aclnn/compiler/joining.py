@@ -23,7 +23,7 @@ from aclnn.graph.planner import strategies
 from aclnn.graph.strides import broadcast_strides, contiguous_strides, reshaped_strides
 from aclnn.operators import Operator
 from aclnn.operators.checks import Call, TensorSpec
-from aclnn.operators.lowering import NUMBER_FORMS, Lowering, Number, graph_dtype
+from aclnn.operators.lowering import Lowering, Number, complex_params, graph_dtype, reads_of
 
 Pieces = tuple[tuple[int, int, int], ...]  # start, step and size along each dimension
 Settings = Mapping[str, Any]
@@ -87,10 +87,11 @@ class Recording:
     >>> from aclnn.operators import REGISTRY
     >>> recording = Recording("twice")
     >>> spec = TensorSpec(aclDataType.ACL_FLOAT, (4, 8), (8, 1))
-    >>> x = recording.input("x", spec)
-    >>> h = recording.call(REGISTRY["relu"], recording.describe(REGISTRY["relu"], [x]), [x])["out"]
-    >>> y = recording.call(REGISTRY["silu"], recording.describe(REGISTRY["silu"], [h]), [h])["out"]
-    >>> recording.output("out", y)
+    >>> value = recording.input("x", spec)
+    >>> for operator in (REGISTRY["relu"], REGISTRY["silu"]):
+    ...     call, _ = recording.describe(operator, [value])
+    ...     value = recording.call(operator, call, [value])["out"]
+    >>> recording.output("out", value)
     >>> plan = recording.plan()
     >>> [node.name for node in plan.graph.nodes], plan.workspace_size
     (['relu', 'silu'], 128)
@@ -150,8 +151,9 @@ class Recording:
         numbers: Sequence[tuple[int, int, float]] = (),
         switches: Sequence[object] = (),
         names: Mapping[str, str] | None = None,
-    ) -> Call:
-        """A call on values of the recording, after its operator's rules.
+        outputs: Sequence[TensorSpec | None] | None = None,
+    ) -> tuple[Call, bool]:
+        """A call on values of the recording, after its operator's rules; whether it is done by that.
 
         Parameters
         ----------
@@ -163,6 +165,8 @@ class Recording:
         switches : sequence
         names : mapping of str to str, optional
             What messages call operands.
+        outputs : sequence of TensorSpec or None, optional
+            What each output is written into, None where it is made.
 
         Raises
         ------
@@ -170,17 +174,17 @@ class Recording:
             That of the single call.
         """
         operands = [None if value is None else _operand(self._specs[value]) for value in inputs]
+        given = outputs or [None] * len(operator.outputs)
         request = phase_one.Request(
             operator,
-            [*operands, *[None] * len(operator.outputs)],
+            [*operands, *[None if one is None else _operand(one) for one in given]],
             len(operands),
             numbers,
             None,
             switches,
             names or {},
         )
-        call, _ = phase_one.check_call(request, self.soc)
-        return call
+        return phase_one.check_call(request, self.soc)
 
     def call(
         self,
@@ -246,6 +250,9 @@ class Recording:
         made = self._value(_dense(dtype, shape))
 
         def join(joining: _Joining) -> None:
+            if not _size(shape):
+                joining.ids[made] = joining.builder.buffer(name, shape, graph_dtype(dtype))
+                return
             key = f"{name}#{len(self._kernels)}"
             self._kernels[key] = kernel
             joining.ids[made] = joining.builder.compute(
@@ -259,6 +266,26 @@ class Recording:
                 writes_strided=True,
                 effects=True,
                 own=key,
+                of=key,
+            )
+
+        self._steps.append(join)
+        return made
+
+    def filled(
+        self, forms: tuple[float, float, int], dtype: aclDataType, shape: tuple[int, ...]
+    ) -> int:
+        """A value all of whose elements are one number."""
+        made = self._value(_dense(dtype, shape))
+        reads = reads_of(dtype)
+        number: float | int = forms[0] if reads == "float32" else forms[1]
+        if reads == "int64":
+            number = forms[2]
+
+        def join(joining: _Joining) -> None:
+            params = complex_params((number,)) if reads == "complex128" else (number,)
+            joining.ids[made] = joining.builder.compute(
+                "fill", (), shape, graph_dtype(dtype), params=params, reads=reads
             )
 
         self._steps.append(join)
@@ -283,6 +310,23 @@ class Recording:
 
         def join(joining: _Joining) -> None:
             joining.ids[made] = joining.builder.contiguous(joining.ids[value])
+
+        self._steps.append(join)
+        return made
+
+    def laid_out(self, value: int, like: int) -> int:
+        """The elements of a value as those of another one lie, where that has no gaps."""
+        found, strides = self._specs[value], self._specs[like].strides
+        rank = len(found.shape)
+        order = tuple(sorted(range(rank), key=lambda axis: (-abs(strides[axis]), axis)))
+        back = tuple(sorted(range(rank), key=order.__getitem__))
+        dense = contiguous_strides(tuple([found.shape[axis] for axis in order]))
+        made = self._value(replace(found, strides=tuple([dense[place] for place in back])))
+
+        def join(joining: _Joining) -> None:
+            builder = joining.builder
+            turned = builder.contiguous(builder.transpose(joining.ids[value], order))
+            joining.ids[made] = builder.transpose(turned, back)
 
         self._steps.append(join)
         return made
@@ -544,11 +588,14 @@ class _Called:
             {role: self.results[role] for role in full},
             {a.role: n for a, n in zip(self.operator.scalars, self.numbers, strict=True)},
         )
+        first, builder.leaves_idle_out = builder.n_nodes, True
         for role, id in phase_one.lowered(self.operator, self.call, lowering).items():
             if role not in full:
                 continue
             id = builder.cast(id, graph_dtype(spec(full[role]).dtype))
             ids[full[role]] = builder.contiguous(id) if builder.value(id).is_view else id
+        builder.leaves_idle_out = False
+        builder.mark(first, f"call {first}")
 
 
 def _dense(dtype: aclDataType, shape: tuple[int, ...]) -> TensorSpec:
@@ -621,6 +668,3 @@ def _others(piece: tuple[int, int, int], size: int) -> list[tuple[int, int, int]
         return [(0, 1, first), (last + 1, 1, size - last - 1)]
     between = [(first + n, step, count - 1) for n in range(1, step)]
     return [(0, 1, first), *between, (last + 1, 1, size - last - 1)]
-
-
-assert len(NUMBER_FORMS) == 3, "numbers of a recording have as many forms"

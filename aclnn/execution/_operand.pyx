@@ -1,6 +1,8 @@
 """NumPy arrays as operands: their headers as plans know them, and new arrays for outputs."""
 
 cimport numpy as cnp
+from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
+from libc.stdint cimport int64_t
 
 from aclnn.acl._buffer cimport is_masked
 from aclnn.compiler._compiled_call cimport ABSENT, MAX_DIMS, CompiledCall, operand_t, same_layout
@@ -10,6 +12,7 @@ import numpy as np
 from aclnn.acl import dtypes
 from aclnn.acl.constants import aclDataType
 from aclnn.acl.errors import invalid
+from aclnn.execution.specs import ArraySpec
 
 cnp.import_array()
 
@@ -81,6 +84,37 @@ def reads(array):
     return read_array(array, &operand)
 
 
+def array_key(arrays not None):
+    """What shapes a plan of arrays, as bytes: their descriptions, and which are the same memory.
+
+    >>> a, b = np.zeros(2), np.zeros(2)
+    >>> array_key([a, b]) == array_key([b, a]), array_key([a, b]) == array_key([a, a])
+    (True, False)
+    """
+    cdef operand_t operand
+    cdef int n = 0, index, axis, other, count = len(arrays)
+    cdef bytes room = PyBytes_FromStringAndSize(
+        NULL, count * (2 + 2 * MAX_DIMS) * <Py_ssize_t>sizeof(int64_t))
+    cdef bytes places = PyBytes_FromStringAndSize(NULL, count * <Py_ssize_t>sizeof(operand_t))
+    cdef int64_t *key = <int64_t *>PyBytes_AS_STRING(room)
+    cdef operand_t *seen = <operand_t *>PyBytes_AS_STRING(places)
+    for index, array in enumerate(arrays):
+        if not read_array(array, &seen[index]):
+            read_or_refuse(f"argument {index}", array, &operand)
+        key[n] = seen[index].dtype | seen[index].ndim << 8 | (
+            <int64_t>seen[index].writable << 16)
+        n += 1
+        for axis in range(seen[index].ndim):
+            key[n], key[n + 1] = seen[index].shape[axis], seen[index].strides[axis]
+            n += 2
+        for other in range(index):
+            if seen[other].data == seen[index].data and fits(&seen[other], &seen[index]):
+                key[n] = -1 - other
+                n += 1
+                break
+    return room[:n * <Py_ssize_t>sizeof(int64_t)]
+
+
 cdef int read_or_refuse(object name, object array, operand_t *operand) except -1:
     """Take the header of an array that an executor is to be bound to."""
     if not read_array(array, operand):
@@ -105,14 +139,40 @@ def describe(array):
     return f"{array.dtype}{list(array.shape)} with strides {strides}"
 
 
+cdef object words_of(const operand_t *operand):
+    """What `describe` says of an array with this description."""
+    cdef int axis
+    shape, strides = [], []
+    for axis in range(operand.ndim):
+        shape.append(operand.shape[axis])
+        strides.append(operand.strides[axis])
+    return f"{_DTYPE_OF[operand.dtype]}{shape} with strides {tuple(strides)}"
+
+
+cdef object spec_of(const operand_t *operand):
+    """Shape, strides in bytes and dtype of an operand."""
+    cdef int axis
+    kind = _DTYPE_OF[operand.dtype]
+    shape, strides = [], []
+    for axis in range(operand.ndim):
+        shape.append(operand.shape[axis])
+        strides.append(operand.strides[axis] * kind.itemsize)
+    return ArraySpec(tuple(shape), tuple(strides), kind)
+
+
+cdef void describe_output(CompiledCall plan, int number, operand_t *operand) noexcept:
+    """Take the description of a result that runs make; it is absent where options leave it out."""
+    operand[0] = plan.operands[plan.n_inputs + number]
+    operand.format, operand.writable, operand.data = FORMAT_ND, True, NULL
+
+
 cdef object new_output(CompiledCall plan, int number, operand_t *operand):
     """An array for one of a plan's results, whose description the operand gets; None for one that
     the options leave out."""
     cdef operand_t *planned = &plan.operands[plan.n_inputs + number]
-    operand[0] = planned[0]
+    describe_output(plan, number, operand)
     if planned.ndim == ABSENT:
         return None
-    operand.format, operand.writable = FORMAT_ND, True
     if planned.dtype == ACL_BF16:
         out = np.empty(plan.out_shapes[number], _BFLOAT16)
     else:

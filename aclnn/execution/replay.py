@@ -146,7 +146,6 @@ class _Joined:
             recording.name,
             [_array_at(layout, writable=False) for layout in held.inputs]
             + [_array_at(layout, writable=True) for layout in outputs],
-            None,
             recording.numbers,
         )
 
@@ -242,26 +241,22 @@ def _record_call(held: Memory, job: Any) -> None:
 
 
 def _record_copy(held: Memory, copy: Any, later: Sequence[Task]) -> None:
-    """A copy of bytes, as elements of the dtype that a later call reads there."""
+    """A copy of bytes, as elements of what the source holds, or else of what is read later."""
     if copy.nbytes == 0:
         return
-    dtype = BYTES
+    found = [held.dtype_at(copy.src.address, copy.src.address + copy.nbytes)]
     for task in later:
         for _, layout in filter(None, _layouts(task.job)):
-            if layout.address == copy.dst.address and _has_whole(copy, layout.itemsize):
-                dtype = layout.dtype
-                break
-        else:
-            continue
-        break
+            if layout.address == copy.dst.address:
+                found.append(layout.dtype)
+    dtype = next((one for one in found if one is not None and _has_whole(copy, one)), BYTES)
     held.copy(_side(copy.dst, copy.nbytes, dtype), _side(copy.src, copy.nbytes, dtype))
 
 
-def _has_whole(copy: Any, itemsize: int) -> bool:
+def _has_whole(copy: Any, dtype: aclDataType) -> bool:
     """Whether both sides of a copy are whole, aligned elements."""
-    return not (
-        copy.nbytes % itemsize or copy.src.address % itemsize or copy.dst.address % itemsize
-    )
+    size = dtypes.item_size(dtype)
+    return not (copy.nbytes % size or copy.src.address % size or copy.dst.address % size)
 
 
 def _runner(job: Any) -> Callable[[], Any]:

@@ -334,9 +334,9 @@ class _Compiler:
         )
         self.number_of = {id: number for number, id in enumerate(self.arguments)}
         scratch = [buffer for buffer in plan.buffers if buffer.parts]
-        self.scratch_offset = scratch[0].offset if scratch else 0
+        self.scratch_offset = min([buffer.offset for buffer in scratch], default=0)
         self.places: dict[str, int] = {b.name: b.offset for b in plan.buffers if not b.parts}
-        # Loops whose scratch lies elsewhere reach it by a constant from the first one's.
+        # Steps whose scratch lies elsewhere reach it by a constant from the lowest one.
         self.tiles = {
             part.name: buffer.offset - self.scratch_offset + part.offset
             for buffer in scratch
