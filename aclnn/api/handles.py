@@ -3,6 +3,7 @@
 from aclnn.api import verbose
 
 # All plans are made for handles; this reads what the environment says of plans.
+from aclnn.compiler import settings as settings
 from aclnn.compiler._compiled_call import OperatorHandle
 from aclnn.compiler._compiled_call import cache_info as cache_info
 from aclnn.compiler._compiled_call import clear_cache as clear_cache

@@ -119,14 +119,16 @@ class Replay:
         """Tasks as executors: one, or more where there are too many operands for one."""
         found = []
         held = Memory("capture")
-        for place, task in enumerate(tasks):
-            if len(held) + len(_layouts(task.job)) > MOST_OPERANDS:
+        operands = [_layouts(task.job) for task in tasks]
+        dtypes_at = _dtypes_at(operands)
+        for place, (task, layouts) in enumerate(zip(tasks, operands, strict=True)):
+            if len(held) + len(layouts) > MOST_OPERANDS:
                 found.append(_Joined(held, None))
                 held = Memory("capture")
             if task.kind == KERNEL:
-                _record_call(held, task.job)
+                _record_call(held, task.job, layouts)
             else:
-                _record_copy(held, task.job, tasks[place + 1 :])
+                _record_copy(held, task.job, dtypes_at.get(task.job.dst.address, ()), place)
         found.append(_Joined(held, self._is_seen if is_last else None))
         return found
 
@@ -229,9 +231,19 @@ def _side(side: Any, nbytes: int, dtype: aclDataType = BYTES) -> Layout:
     return flat(side.address, side.address + nbytes, dtype, side.keep)
 
 
-def _record_call(held: Memory, job: Any) -> None:
+def _dtypes_at(
+    operands: Sequence[Sequence[tuple[str, Layout] | None]],
+) -> dict[int, list[tuple[int, aclDataType]]]:
+    """As what operands are used at each address, with the places of the tasks, in order."""
+    found: dict[int, list[tuple[int, aclDataType]]] = {}
+    for place, layouts in enumerate(operands):
+        for _, layout in filter(None, layouts):
+            found.setdefault(layout.address, []).append((place, layout.dtype))
+    return found
+
+
+def _record_call(held: Memory, job: Any, layouts: Sequence[tuple[str, Layout] | None]) -> None:
     operator, n_inputs, _, planned = job.call()
-    layouts = _layouts(job)
     outputs = {
         role: layout
         for role, layout in zip(operator.outputs, layouts[n_inputs:], strict=True)
@@ -240,15 +252,14 @@ def _record_call(held: Memory, job: Any) -> None:
     held.call(operator, planned.call, layouts[:n_inputs], outputs, job.numbers()[1])
 
 
-def _record_copy(held: Memory, copy: Any, later: Sequence[Task]) -> None:
-    """A copy of bytes, as elements of what the source holds, or else of what is read later."""
+def _record_copy(
+    held: Memory, copy: Any, uses: Sequence[tuple[int, aclDataType]], place: int
+) -> None:
+    """A copy of bytes, as elements of what the source holds, or else of what is used later."""
     if copy.nbytes == 0:
         return
-    found = [held.dtype_at(copy.src.address, copy.src.address + copy.nbytes)]
-    for task in later:
-        for _, layout in filter(None, _layouts(task.job)):
-            if layout.address == copy.dst.address:
-                found.append(layout.dtype)
+    now = held.dtype_at(copy.src.address, copy.src.address + copy.nbytes)
+    found = [now, *[dtype for later, dtype in uses if later > place]]
     dtype = next((one for one in found if one is not None and _has_whole(copy, one)), BYTES)
     held.copy(_side(copy.dst, copy.nbytes, dtype), _side(copy.src, copy.nbytes, dtype))
 
