@@ -551,6 +551,41 @@ def test_task_groups_take_new_arguments(captured):
     assert z.tolist() == [1, -8]
 
 
+def test_updates_go_on_with_a_known_plan(captured):
+    room = np.zeros((6, 4), np.float32)
+    x, y, z = room[0], room[1], room[2]
+    succeeds(aclnn.aclmdlRICaptureTaskGrpBegin(captured))
+    slope = aclnn.aclCreateScalar(0.5, aclnn.ACL_FLOAT)
+    succeeds(call("aclnnLeakyRelu", tensor(x), slope, tensor(y), stream=captured))
+    group, _ = aclnn.aclmdlRICaptureTaskGrpEnd(captured)
+    succeeds(call("aclnnNeg", tensor(y), tensor(z), stream=captured))
+    model = ended(captured)
+    plans = [model.executor.schedule]
+
+    def update(source, target, number):
+        room[3:] = [[-8, 1, 2, 3], [-4, 5, 6, 7], [9, 9, 9, 9]]
+        slope = aclnn.aclCreateScalar(number, aclnn.ACL_FLOAT)
+        succeeds(aclnn.aclmdlRICaptureTaskUpdateBegin(captured, group))
+        succeeds(call("aclnnLeakyRelu", tensor(source), slope, tensor(target), stream=captured))
+        succeeds(aclnn.aclmdlRICaptureTaskUpdateEnd(captured))
+        succeeds(aclnn.aclmdlRIExecuteAsync(model, captured))
+        succeeds(aclnn.aclrtSynchronizeStream(captured))
+        plans.append(model.executor.schedule)
+
+    update(x, y, 0.25)
+    assert plans[1] is plans[0], "other numbers"
+    update(room[3], y, 0.25)
+    assert (y.tolist(), z.tolist()) == ([-2, 1, 2, 3], [2, -1, -2, -3])
+    assert plans[2] is not plans[0], "behind what is written, not before it"
+    update(room[4], y, 0.5)
+    assert (y.tolist(), z.tolist()) == ([-2, 5, 6, 7], [2, -5, -6, -7])
+    assert plans[3] is plans[2], "elsewhere, but as far as it matters as before"
+    y[:] = 1
+    update(room[4], room[5], 0.5)
+    assert plans[4] is not plans[2], "what is negated is not the group's result any more"
+    assert (room[5].tolist(), z.tolist()) == ([-2, 5, 6, 7], [-1] * 4)
+
+
 def test_task_groups_refuse_what_they_cannot_take(captured, malloc):
     second, fork = new_stream(), new_event()
     x, address = np.ones(2, np.float32), malloc(16)

@@ -17,12 +17,14 @@ from aclnn.acl.constants import (
     aclDataType,
 )
 from aclnn.acl.errors import AclnnError
+from aclnn.compiler._compiled_call import current_settings
 from aclnn.compiler.capturing import Layout, Memory, flat
 from aclnn.execution._executor import join_executor
 
 OK = int(ACL_SUCCESS)
 BYTES = aclDataType.ACL_UINT8
 MOST_OPERANDS = 256  # of an executor
+MOST_PLANS = 16  # that a model keeps for its updates
 
 
 class Replay:
@@ -45,6 +47,7 @@ class Replay:
     def __init__(self, tasks: Sequence[Task], began: int):
         self._turn = threading.Lock()  # runs share the frozen memory: one at a time
         self._change = threading.Lock()
+        self._plans: dict[Any, Any] = {}  # by what shapes them: updates go on with known ones
         self._private = frozenset(
             owner
             for task in tasks
@@ -121,16 +124,47 @@ class Replay:
         held = Memory("capture")
         operands = [_layouts(task.job) for task in tasks]
         dtypes_at = _dtypes_at(operands)
+        shape = (is_last, self._shape_of(tasks, operands), tuple(current_settings().items()))
         for place, (task, layouts) in enumerate(zip(tasks, operands, strict=True)):
             if len(held) + len(layouts) > MOST_OPERANDS:
-                found.append(_Joined(held, None))
+                found.append(self._planned(held, None, (shape, place)))
                 held = Memory("capture")
             if task.kind == KERNEL:
                 _record_call(held, task.job, layouts)
             else:
                 _record_copy(held, task.job, dtypes_at.get(task.job.dst.address, ()), place)
-        found.append(_Joined(held, self._is_seen if is_last else None))
+        found.append(self._planned(held, self._is_seen if is_last else None, (shape, -1)))
         return found
+
+    def _planned(
+        self, held: Memory, is_seen: Callable[[Layout], bool] | None, shape: Any
+    ) -> _Joined:
+        """An executor of what was recorded, with the plan of an earlier one of the same shape."""
+        outputs = held.finish(is_seen)
+        plan = self._plans.get(shape)
+        if plan is None:
+            plan = held.recording.plan(held.overlaps(outputs))
+            if len(self._plans) >= MOST_PLANS:
+                self._plans.clear()
+            self._plans[shape] = plan
+        return _Joined(held, outputs, plan)
+
+    def _shape_of(
+        self, tasks: Sequence[Task], operands: Sequence[Sequence[tuple[str, Layout] | None]]
+    ) -> tuple[Any, ...]:
+        """All that a plan of tasks depends on: their calls, and how operands lie to each other."""
+        places = _places([layout for row in operands for _, layout in filter(None, row)])
+        found: list[Any] = []
+        for task, layouts in zip(tasks, operands, strict=True):
+            found.append(task.job.call()[-1] if task.kind == KERNEL else task.job.nbytes)
+            for given in layouts:
+                if given is None:
+                    found.append(None)
+                    continue
+                name, layout = given
+                found.append((name, layout.dtype, layout.shape, layout.strides))
+                found.append((*places[layout], layout.address % 16, self._is_seen(layout)))
+        return tuple(found)
 
     def _is_seen(self, layout: Layout) -> bool:
         return not isinstance(layout.owner, memory.Allocation) or layout.owner not in self._private
@@ -139,11 +173,10 @@ class Replay:
 class _Joined:
     """Tasks that became one executor."""
 
-    def __init__(self, held: Memory, is_seen: Callable[[Layout], bool] | None):
-        outputs = held.finish(is_seen)
+    def __init__(self, held: Memory, outputs: Sequence[Layout], plan: Any):
         recording = held.recording
         self.executor = join_executor(
-            recording.plan(held.overlaps(outputs)),
+            plan,
             recording.plan,
             recording.name,
             [_array_at(layout, writable=False) for layout in held.inputs]
@@ -229,6 +262,21 @@ def _layouts(job: Any) -> list[tuple[str, Layout] | None]:
 
 def _side(side: Any, nbytes: int, dtype: aclDataType = BYTES) -> Layout:
     return flat(side.address, side.address + nbytes, dtype, side.keep)
+
+
+def _places(layouts: Sequence[Layout]) -> dict[Layout, tuple[int, int]]:
+    """For each operand the number of the stretch that it shares with others, and where it is there.
+
+    Stretches are numbered by address: what lies in different ones never meets.
+    """
+    found: dict[Layout, tuple[int, int]] = {}
+    number, begin, end = -1, 0, -1
+    for layout in sorted(layouts, key=lambda layout: layout.low):
+        if layout.low >= end:
+            number, begin = number + 1, layout.low
+        end = max(end, layout.high)
+        found[layout] = number, layout.address - begin
+    return found
 
 
 def _dtypes_at(
