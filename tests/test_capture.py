@@ -4,6 +4,7 @@ import ctypes
 import gc
 import json
 import threading
+import weakref
 
 import numpy as np
 import pytest
@@ -450,6 +451,17 @@ def test_arrays_live_as_long_as_the_model(captured):
     assert out.tolist() == [0, -2]
 
 
+def test_events_do_not_keep_what_a_destroyed_model_held(captured):
+    x, event = np.ones(4, np.float32), new_event()
+    succeeds(call("aclnnInplaceRelu", tensor(x), stream=captured))
+    succeeds(aclnn.aclrtRecordEvent(event, captured))
+    gone = weakref.ref(x)
+    succeeds(aclnn.aclmdlRIDestroy(ended(captured)))
+    del x
+    gc.collect()
+    assert gone() is None
+
+
 # --- Runs -------------------------------------------------------------------------------------------
 
 
@@ -745,6 +757,7 @@ def test_the_executor_has_every_view(captured):
 
 ROOM = 256  # bytes that all operands of a program lie in
 UNARY = ("aclnnRelu", "aclnnSilu", "aclnnNeg")
+KINDS = ("unary", "unary", "in place", "add", "copy", "softmax", "cast", "norm", "mm", "sync")
 IN_PLACE = ("aclnnInplaceRelu", "aclnnInplaceNeg")
 
 
@@ -772,9 +785,7 @@ def programs(draw):
     steps = []
     for _ in range(draw(st.integers(1, 8))):
         dtype = draw(st.sampled_from((np.float32, np.float32, np.float32, np.float16)))
-        kind = draw(
-            st.sampled_from(("unary", "unary", "in place", "add", "copy", "softmax", "sync"))
-        )
+        kind = draw(st.sampled_from(KINDS))
         size = np.dtype(dtype).itemsize
         out = draw(views(size))
         other = draw(st.one_of(st.just(out), views(size, out[1]), views(size, out[1])))
@@ -802,6 +813,17 @@ def run_step(step, room, stream):
         return call(name, at(other), at(out), stream=stream)
     if kind == "softmax":
         return call("aclnnSoftmax", at(other), -1, at(out), stream=stream)
+    if kind == "cast":
+        narrow = tensor_in(room, other, np.float16)
+        return call("aclnnCast", narrow, DTYPES[np.dtype(dtype)], at(out), stream=stream)
+    if kind == "norm":
+        rows, one = out[1], (*out[1][:-1], 1)
+        mean = tensor_in(room, (3 * ROOM // 4, one, (1,) * len(one)), np.float32)
+        sizes = aclnn.aclCreateIntArray(rows[-1:])
+        return call("aclnnLayerNorm", at(other), sizes, None, None, 1e-5, at(out), mean, None,
+                    stream=stream)  # fmt: skip
+    if kind == "mm":
+        return call("aclnnMm", at(other), at(third), at(out), 0, stream=stream)
     if kind == "copy":
         return aclnn.aclrtMemcpyAsync(room + out[0], count, room + other[0], count, D2D, stream)
     alpha = aclnn.aclCreateScalar(float(count), aclnn.ACL_FLOAT)
@@ -811,6 +833,10 @@ def run_step(step, room, stream):
 def allowed(step):
     """Copies that leave the room are none; the other steps that are no calls only change streams."""
     kind, _, _, out, other, _, count, _ = step
+    if kind == "norm" and max(out[0], other[0]) >= ROOM // 2:  # it would meet the means
+        return False
+    if kind == "mm" and (len(out[1]) != 2 or out[1][0] != out[1][1]):
+        return False
     return kind != "sync" and not (kind == "copy" and max(out[0], other[0]) + count > ROOM)
 
 
@@ -839,6 +865,7 @@ def check_program(steps, seed):
         for step in filter(allowed, steps):
             succeeds(run_step(step, eager, None))
         succeeds(aclnn.aclmdlRIExecute(model, -1))
+        assert model.executor.latest is model.executor.planned, "no run is planned anew"
         np.testing.assert_array_equal(
             np.frombuffer(bytes_at(frozen, ROOM), np.uint16),
             np.frombuffer(bytes_at(eager, ROOM), np.uint16),

@@ -259,6 +259,10 @@ class Capture:
             self.active = False
             _replace_active([other for other in _active if other is not self])
 
+    def forget(self) -> None:
+        """Let go of what was recorded, once it is a model or dropped: events remember the capture."""
+        self.tasks, self.groups, self._latest, self._unmet = [], {}, {}, []
+
     def incomplete(self) -> tuple[int, str] | None:
         """Why the recording is no model: status and message."""
         if self.failure is not None:

@@ -335,13 +335,15 @@ def aclmdlRICaptureEnd(stream: Any) -> tuple[aclmdlRI | None, int]:
                 f"{captures.named(capture.origin)}",
             )
         capture.close()
-    if status := _refuse_end(function, capture):
-        return None, status
     try:
-        capture.model._finish(capture)
+        status = _refuse_end(function, capture)
+        if not status:
+            capture.model._finish(capture)
     except AclnnError as error:
-        return None, fail(error.status, f"{function}: {capture.of()}: {error}")
-    return capture.model, OK
+        status = fail(error.status, f"{function}: {capture.of()}: {error}")
+    finally:
+        capture.forget()
+    return (None if status else capture.model), status
 
 
 def _refuse_end(function: str, capture: captures.Capture) -> int:
