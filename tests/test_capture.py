@@ -342,7 +342,7 @@ def test_a_run_that_cannot_be_recorded_invalidates(captured, malloc):
     assert aclnn.aclmdlRICaptureGetInfo(captured)[0] == INVALIDATED
     assert call("aclnnInplaceRelu", tensor(x), stream=captured) == 507903
     assert aclnn.aclmdlRICaptureEnd(captured) == (None, 507903)
-    message_has("aclnnInplaceRelu", "freed")
+    message_has("aclnnInplaceRelu", "freed", f"on stream {captured.number}, test_capture.py:")
     assert aclnn.aclmdlRICaptureGetInfo(captured)[0] == NONE
     succeeds(call("aclnnInplaceRelu", tensor(x), stream=captured))
     succeeds(aclnn.aclrtSynchronizeStream(captured))

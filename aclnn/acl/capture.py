@@ -470,7 +470,7 @@ def operation_failed(stream: Any, message: str) -> None:
     """Note that work for a stream was refused: a capture of it lacks something."""
     capture = capture_of(stream)
     if capture is not None:
-        capture.invalidate(message)
+        capture.invalidate(f"{message} (on {named(stream)}, {_caller()})")
 
 
 def named(stream: Any) -> str:

@@ -1,6 +1,5 @@
 """Phase two: the checks before a run, the workspace, and the run itself, now or on a stream."""
 
-cimport cython
 from cpython.long cimport PyLong_AsLongLongAndOverflow
 from libc.stdint cimport int64_t
 from libc.string cimport memcpy
@@ -11,7 +10,6 @@ from aclnn.execution._workspace cimport WorkspaceHold, refuse_shared
 from aclnn.compiler._compiled_call cimport (
     MANY,
     NUMBER_FORMS,
-    CompiledCall,
     OperatorHandle,
     describe,
     number_facts,

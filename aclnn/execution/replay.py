@@ -88,8 +88,8 @@ class Replay:
         for task, name, owner in self._needed:
             if not owner.alive:
                 return (
-                    f"{name} of task {task.number}, {task.frozen()}, lies in memory that was freed: "
-                    f"{owner.nbytes} bytes at {owner.address:#x}"
+                    f"{name} of task {task.number} on stream {task.stream}, {task.frozen()}, lies in "
+                    f"memory that was freed: {owner.nbytes} bytes at {owner.address:#x}"
                 )
         return None
 
