@@ -32,6 +32,7 @@ class GraphBuilder:
 
     def __init__(self) -> None:
         self.leaves_idle_out = False  # whether nodes that would change nothing are not made
+        self.note = ""  # of values that are made without one
         self._values: list[Value] = []
         self._nodes: list[Node] = []
         self._inputs: list[int] = []
@@ -608,6 +609,8 @@ class GraphBuilder:
         shape = tuple(shape)
         steps = contiguous_strides(shape) if strides is None else tuple(strides)
         id = len(self._values)
-        self._values.append(Value(id, label, shape, steps, dtype, storage, alias_of, note, offset))
+        self._values.append(
+            Value(id, label, shape, steps, dtype, storage, alias_of, note or self.note, offset)
+        )
         self._stems[id] = label
         return id

@@ -381,6 +381,9 @@ def test_tensors_come_back_as_tensors(weights):
     same(out.numpy(), found.numpy())
     executor = mlp.executor(*tensors)
     assert isinstance(executor.run(), torch.Tensor)
+    held = tensors[1]
+    closed = aclnn.compile(lambda x: aclnn.relu(x @ held))
+    assert torch.equal(closed(tensors[0]), aclnn.relu(aclnn.matmul(tensors[0], held)))
 
 
 # --- Errors ---------------------------------------------------------------------------------------
@@ -556,12 +559,19 @@ def test_executors_are_those_of_single_calls(weights):
     assert executor.outputs["out"].dtype == np.float32
     assert executor.options["strategy"] == "default"
     assert executor.workspace_size == executor.plan.size + 63
-    assert [step.name for step in executor.passes][0] == "tidy"
+    assert executor.passes[0].name == "tidy"
     assert len(executor.profile(repeat=2)) == 2
     assert "matmul" in executor.to_html()
     out = np.empty((32, 16), np.float32)
     assert mlp.executor(*weights, out=out).run() is out
     same(out, expected)
+
+
+def test_graphs_tell_the_line_of_each_value(weights):
+    first = mlp.__wrapped__.__code__.co_firstlineno
+    graph = mlp.executor(*weights).graph
+    notes = [(node.name, graph.value(node.output).note) for node in graph.nodes[:3]]
+    assert notes == [(name, f"test_compile.py:{first + 2}") for name in ("matmul", "add", "gelu")]
 
 
 def test_executors_take_arrays_in_order_or_by_name(weights):

@@ -41,4 +41,5 @@ class FunctionalHandle:
         outputs_of_caller: Sequence[Any],
         materialize: bool | None = None,
         strategy: int | None = None,
+        description: Callable[[Any], tuple[Any, Any]] | None = None,
     ) -> aclOpExecutor: ...

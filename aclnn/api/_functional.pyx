@@ -13,7 +13,13 @@ from graph.runtime.abi cimport kernel_number
 
 from aclnn.api._arguments cimport function_t, new_function, take_arguments
 from aclnn.execution._executor cimport aclOpExecutor, new_executor
-from aclnn.execution._operand cimport describe_output, new_output, read_array, read_or_refuse, take_absent
+from aclnn.execution._operand cimport (
+    describe_output,
+    new_output,
+    read_array,
+    read_or_refuse,
+    take_absent,
+)
 from aclnn.compiler._compiled_call cimport (
     ABSENT,
     INHERIT,

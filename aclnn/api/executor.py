@@ -13,6 +13,7 @@ from aclnn.acl.errors import invalid
 from aclnn.api.functional import HANDLES_BY_NAME
 from aclnn.compiler.settings import STRATEGIES
 from aclnn.execution import arrays
+from aclnn.execution._executor import unbind
 from aclnn.operators import REGISTRY, Operator
 from aclnn.operators.declaration import REQUIRED
 
@@ -134,7 +135,7 @@ def _planned_anew(
         **{role: _placeholders(spec) for role, spec in specs.items()},
         **options,
     )
-    made.unbind()
+    unbind(made)
     return made
 
 

@@ -94,6 +94,7 @@ cdef class OperatorHandle:
     cdef int switch_code(self, object values) except -1
     cdef int learn_switches(self, object values) except -1
 
+cdef int64_t settings_word() noexcept nogil
 cdef object plain(object value)
 cdef int item_size(int dtype) noexcept nogil
 cdef void put_number(request_t *request, int index, double value, int dtype) noexcept nogil

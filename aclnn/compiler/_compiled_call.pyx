@@ -144,6 +144,11 @@ cdef void put_forms(request_t *request, int index, double rounded, double exact,
         | (IS_WHOLE if is_whole else 0) | dtype << 8)
 
 
+cdef int64_t settings_word() noexcept nogil:
+    """What plans depend on that the process is set to, but for how they are planned."""
+    return settings.soc | <int64_t>settings.threads << 8
+
+
 cdef inline settings_t settings_of(const request_t *request) noexcept nogil:
     """What the process is set to now, but for what the request itself says."""
     cdef settings_t now = settings

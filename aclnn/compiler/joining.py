@@ -74,6 +74,8 @@ class Recording:
         What messages, reports and profiles call it.
     soc : str
         Whose dtype rules hold.
+    where : str
+        What the steps to come are of, such as a line: a note of the values that they make.
     inputs : list of int
         The values that a run is given, in order.
     outputs : list of Output
@@ -93,19 +95,20 @@ class Recording:
     ...     value = recording.call(operator, call, [value])["out"]
     >>> recording.output("out", value)
     >>> plan = recording.plan()
-    >>> [node.name for node in plan.graph.nodes], plan.workspace_size
-    (['relu', 'silu'], 128)
+    >>> [node.name for node in plan.graph.nodes], len(plan.schedule.steps)
+    (['relu', 'silu'], 1)
     """
 
     def __init__(self, name: str, soc: str | None = None):
         self.name = name
         self.soc = soc or socs.FAMILIES[current_settings()["soc"]]
+        self.where = ""  # what the next steps are of, such as a line: a note of what they make
         self.inputs: list[int] = []
         self.input_names: list[str] = []
         self.outputs: list[Output] = []
         self.numbers: list[tuple[float, float, int]] = []
         self._specs: list[TensorSpec] = []
-        self._steps: list[Step] = []
+        self._steps: list[tuple[Step, str]] = []
         self._kernels: dict[str, Any] = {}
 
     def spec(self, value: int) -> TensorSpec:
@@ -233,9 +236,7 @@ class Recording:
         if operator.lists:
             first = len(operator.kernel_operands) - 1
             lists[operator.lists[0]] = tuple([v for v in inputs[first:] if v is not None])
-        self._steps.append(
-            _Called(self, operator, call, results, operands, lists, made, tuple(numbers))
-        )
+        self._record(_Called(self, operator, call, results, operands, lists, made, tuple(numbers)))
         return made
 
     def opaque(
@@ -269,7 +270,7 @@ class Recording:
                 of=key,
             )
 
-        self._steps.append(join)
+        self._record(join)
         return made
 
     def filled(
@@ -288,7 +289,7 @@ class Recording:
                 "fill", (), shape, graph_dtype(dtype), params=params, reads=reads
             )
 
-        self._steps.append(join)
+        self._record(join)
         return made
 
     def cast(self, value: int, dtype: aclDataType) -> int:
@@ -300,7 +301,7 @@ class Recording:
             dense = joining.builder.contiguous(joining.ids[value])
             joining.ids[made] = joining.builder.cast(dense, graph_dtype(dtype))
 
-        self._steps.append(join)
+        self._record(join)
         return made
 
     def copy(self, value: int) -> int:
@@ -311,7 +312,7 @@ class Recording:
         def join(joining: _Joining) -> None:
             joining.ids[made] = joining.builder.contiguous(joining.ids[value])
 
-        self._steps.append(join)
+        self._record(join)
         return made
 
     def laid_out(self, value: int, like: int) -> int:
@@ -328,7 +329,7 @@ class Recording:
             turned = builder.contiguous(builder.transpose(joining.ids[value], order))
             joining.ids[made] = builder.transpose(turned, back)
 
-        self._steps.append(join)
+        self._record(join)
         return made
 
     # --- Views --------------------------------------------------------------------------------------
@@ -348,7 +349,7 @@ class Recording:
 
         strides = tuple([a * b for a, b in zip(found.strides, steps, strict=True)])
         made = self._value(replace(found, shape=shape, strides=strides))
-        self._steps.append(join)
+        self._record(join)
         return made
 
     def transposed(self, value: int, axes: Sequence[int]) -> int:
@@ -365,7 +366,7 @@ class Recording:
         def join(joining: _Joining) -> None:
             joining.ids[made] = joining.builder.transpose(joining.ids[value], axes)
 
-        self._steps.append(join)
+        self._record(join)
         return made
 
     def expanded(self, value: int, shape: tuple[int, ...]) -> int:
@@ -377,7 +378,7 @@ class Recording:
         def join(joining: _Joining) -> None:
             joining.ids[made] = joining.builder.expand(joining.ids[value], shape)
 
-        self._steps.append(join)
+        self._record(join)
         return made
 
     def reshaped(self, value: int, shape: tuple[int, ...]) -> int:
@@ -396,7 +397,7 @@ class Recording:
                 id, steps = builder.contiguous(id), contiguous_strides(shape)
             joining.ids[made] = builder.view(id, shape, steps)
 
-        self._steps.append(join)
+        self._record(join)
         return made
 
     def strided(
@@ -412,7 +413,7 @@ class Recording:
         def join(joining: _Joining) -> None:
             joining.ids[made] = joining.builder.view(joining.ids[value], shape, strides, offset)
 
-        self._steps.append(join)
+        self._record(join)
         return made
 
     def replaced(self, value: int, pieces: Pieces, by: int) -> int:
@@ -428,7 +429,7 @@ class Recording:
                 builder.view_copy(_part(builder, source, rest), _part(builder, whole, rest))
             joining.ids[made] = whole
 
-        self._steps.append(join)
+        self._record(join)
         return made
 
     # --- The plan -----------------------------------------------------------------------------------
@@ -457,8 +458,9 @@ class Recording:
             self._target(joining, declared, copies, output, rows[place])
             for place, output in enumerate(self.outputs)
         ]
-        for step in self._steps:
+        for step, builder.note in self._steps:
             step(joining)
+        builder.note = ""
         for output, target in zip(self.outputs, targets, strict=True):
             if target is not None:
                 cast = builder.cast(joining.ids[output.value], graph_dtype(output.spec.dtype))
@@ -552,6 +554,9 @@ class Recording:
             alias_of=alias,
             note=phase_one.note_of(spec),
         )
+
+    def _record(self, step: Step) -> None:
+        self._steps.append((step, self.where))
 
     def _value(self, spec: TensorSpec) -> int:
         self._specs.append(spec)

@@ -29,7 +29,7 @@ cdef class aclOpExecutor:
     cdef object keep               # whatever the arrays' memory hangs on
     cdef object scalar_texts, switches
     cdef object replan             # plans joined calls for other overlaps; None for a single call
-    cdef bytes more_numbers        # those of joined calls, as kernels take them; None: the request's
+    cdef bytes more_numbers        # of joined calls, as kernels take them; None: the request's
     cdef request_t request
     cdef readonly bint repeatable, spent, destroyed
     cdef object __weakref__
@@ -45,6 +45,11 @@ cdef class aclOpExecutor:
     cdef int slot_of(self, object name) except -1
     cdef dict sort_arguments(self, tuple arrays, dict named, object out)
     cdef int take_numbers(self, dict named) except -1
+    cdef dict specs(self, int first, int end)
+    cdef object outputs_given(self, object out)
+    cdef int refuse_arrays(self) except -1
+    cdef int make_outputs(self) except -1
+    cdef object run_with(self, object inputs, object out, object kind)
     cdef list place_outputs(self, list bound, dict outs, char **addresses, object kind)
     cdef object handed_back(self, list results, object out)
     cdef int run_spare(self, char **addresses, const kernel_number *numbers) except -1

@@ -5,7 +5,14 @@ from libc.stdlib cimport free
 from libc.string cimport memcpy
 
 from aclnn.acl._tensor cimport aclTensor
-from aclnn.execution._operand cimport fits, new_output, read_or_refuse, spec_of, words_of
+from aclnn.execution._operand cimport (
+    fits,
+    new_output,
+    read_array,
+    read_or_refuse,
+    spec_of,
+    words_of,
+)
 from aclnn.execution._workspace cimport WorkspaceHold, refuse_shared
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
 
@@ -37,7 +44,7 @@ from aclnn.acl.constants import (
 )
 from aclnn.acl.errors import AclnnError, invalid
 from aclnn.execution import arrays as interchange
-from aclnn.execution._operand import describe
+from aclnn.execution._operand import array_key, describe
 from aclnn.execution._workspace import WorkspacePool
 
 cdef extern from "stdlib.h" nogil:
@@ -170,7 +177,7 @@ cdef class aclOpExecutor:
                 found[role] = self.request.numbers[NUMBER_FORMS * index + <int>EXACT].real
         return found
 
-    def specs(self, int first, int end):
+    cdef dict specs(self, int first, int end):
         """Descriptions of operands that are there, by name."""
         cdef int slot
         found = {}
@@ -236,7 +243,7 @@ cdef class aclOpExecutor:
         self.run_in(addresses, workspace)
         return self.handed_back(results, out)
 
-    def run_on(self, list inputs not None, out, kind):
+    cdef object run_with(self, object inputs, object out, object kind):
         """Run on other arrays, of the planned descriptions, without binding them.
 
         `inputs` are the first ones; outputs that are made become arrays of the library `kind`.
@@ -249,7 +256,8 @@ cdef class aclOpExecutor:
         for index in range(self.request.n_inputs):
             addresses[index] = self.request.operands[index].data
         for index, array in enumerate(inputs):
-            read_or_refuse(self.names[index], array, &found)
+            if not read_array(array, &found):
+                read_or_refuse(self.names[index], array, &found)
             addresses[index] = found.data
         for index in range(self.request.n_outputs):
             addresses[self.request.n_inputs + index] = NULL
@@ -401,8 +409,11 @@ cdef class aclOpExecutor:
         """Leave in `named` the inputs to bind; gives the outputs of this run by their slot."""
         cdef int slot, n_inputs = self.request.n_inputs
         cdef dict outs = {}
+        if self.nest is None and self.request.n_outputs == 1 and not arrays and not named:
+            return {n_inputs: out}
         if arrays:
-            arrays = tuple(self.nest.flat_inputs(arrays)) if self.nest is not None else arrays
+            if self.nest is not None and array_key(arrays, True) is None:
+                arrays = tuple(self.nest.flat_inputs(arrays))
             if len(arrays) > n_inputs:
                 raise invalid(f"{self.origin}: takes {n_inputs} arrays, {len(arrays)} were given")
             for slot, one in enumerate(arrays):
@@ -423,7 +434,7 @@ cdef class aclOpExecutor:
                 outs[slot] = one
         return outs
 
-    def outputs_given(self, out):
+    cdef object outputs_given(self, object out):
         """The arrays of `out` in the order of the outputs, None where there is none."""
         cdef int place
         if self.nest is not None:
@@ -443,7 +454,7 @@ cdef class aclOpExecutor:
 
     cdef int take_numbers(self, dict named) except -1:
         """Take the numbers that are given by name, if the plan holds for them too."""
-        cdef int index, form
+        cdef int index
         roles = self.handle.scalar_roles
         given = [role for role in named if role in roles]
         if not given:
@@ -478,7 +489,7 @@ cdef class aclOpExecutor:
         raise invalid(
             f"{self.origin}: no operand is called {name!r}, they are {', '.join(self.names)}")
 
-    def refuse_arrays(self):
+    cdef int refuse_arrays(self) except -1:
         raise invalid(
             f"{self.origin}: bind other memory with aclSetTensorAddr; arrays by name are for "
             "executors made by aclnn.executor()")
@@ -550,19 +561,20 @@ cdef class aclOpExecutor:
             return self.nest.built(results)
         return results[0] if len(results) == 1 else tuple(results)
 
-    def make_outputs(self):
+    cdef int make_outputs(self) except -1:
         """Have an array for every output that runs would make."""
         cdef operand_t found
         cdef int place
         bound = list(self.bound)
         if self.from_tensors or self.destroyed:
-            return
+            return 0
         for place in range(self.request.n_outputs):
             slot = self.request.n_inputs + place
             if bound[slot] is None and not self.is_absent(slot):
                 bound[slot] = new_output(self.planned, place, &found)
                 self.request.operands[slot].data = found.data
         self.bound = bound
+        return 0
 
     cdef int tell_written(self) except -1:
         """Tell other libraries that a run wrote their arrays."""
@@ -571,27 +583,21 @@ cdef class aclOpExecutor:
                 interchange.mark_written(one)
         return 0
 
-    def unbind(self):
-        """Let go of all arrays: runs have to be given inputs, and make their outputs."""
-        cdef int slot
-        cdef int count = self.request.n_inputs + self.request.n_outputs
-        self.bound, self.given = [None] * count, [None] * self.request.n_outputs
-        for slot in range(count):
-            self.request.operands[slot].data = NULL
-
     cdef int refuse_unbound(self, char **addresses) except -1:
         """Refuse to run where an operand has no memory: an executor that was unpickled has none."""
         cdef int slot
         for slot in range(self.request.n_inputs):
             if addresses[slot] == NULL and not self.is_absent(slot):
-                raise invalid(f"{self.origin}: {self.names[slot]} has no array: give one to the run")
+                raise invalid(
+                    f"{self.origin}: {self.names[slot]} has no array: give one to the run")
         return 0
 
     cdef object fitting(self, int slot, object given, operand_t *found):
         """What is given for an operand as an array, if it is of the planned description."""
-        name = self.names[slot]
-        array = interchange.as_ndarray(given, name)
-        read_or_refuse(name, array, found)
+        name, array = self.names[slot], given
+        if not read_array(given, found):
+            array = interchange.as_ndarray(given, name)
+            read_or_refuse(name, array, found)
         if not fits(found, &self.request.operands[slot]):
             raise invalid(
                 f"{self.origin}: {name} is {describe(array)}, but the plan is for "
@@ -710,21 +716,21 @@ cdef class aclOpExecutor:
 
     cdef int run_spare(self, char **addresses, const kernel_number *numbers) except -1:
         """Run with the executor's workspace, or one more where another run has that."""
-        cdef char *memory = self.spare
+        cdef char *spare = self.spare
         self.spare = NULL
-        if memory == NULL:
-            memory = <char *>aligned_alloc(
+        if spare == NULL:
+            spare = <char *>aligned_alloc(
                 WORKSPACE_ALIGNMENT, -(-self.planned.workspace_size // WORKSPACE_ALIGNMENT)
                 * WORKSPACE_ALIGNMENT)
-        if memory == NULL:
+        if spare == NULL:
             raise MemoryError(f"no memory for a workspace of {self.planned.workspace_size} bytes")
         try:
-            run_plan(self.planned, addresses, memory, numbers)
+            run_plan(self.planned, addresses, spare, numbers)
         finally:
             if self.spare == NULL and not self.destroyed:
-                self.spare = memory
+                self.spare = spare
             else:
-                free(memory)
+                free(spare)
         return 0
 
     cdef CompiledCall plan_for(self, char **addresses):
@@ -786,6 +792,23 @@ def join_executor(CompiledCall plan not None, replan, str origin not None, array
     executor.more_numbers = packed_numbers(numbers)
     executor.repeatable = True
     return executor
+
+
+def run_on(aclOpExecutor executor not None, inputs not None, out, kind):
+    """Run on other arrays, of the planned descriptions, without binding them.
+
+    `inputs` are the first ones; outputs that are made become arrays of the library `kind`.
+    """
+    return executor.run_with(inputs, out, kind)
+
+
+def unbind(aclOpExecutor executor not None):
+    """Let go of all arrays: runs have to be given inputs, and make their outputs."""
+    cdef int slot
+    cdef int count = executor.request.n_inputs + executor.request.n_outputs
+    executor.bound, executor.given = [None] * count, [None] * executor.request.n_outputs
+    for slot in range(count):
+        executor.request.operands[slot].data = NULL
 
 
 cdef bytes packed_numbers(object numbers):

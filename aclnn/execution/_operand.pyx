@@ -5,7 +5,14 @@ from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
 from libc.stdint cimport int64_t
 
 from aclnn.acl._buffer cimport is_masked
-from aclnn.compiler._compiled_call cimport ABSENT, MAX_DIMS, CompiledCall, operand_t, same_layout
+from aclnn.compiler._compiled_call cimport (
+    ABSENT,
+    MAX_DIMS,
+    CompiledCall,
+    operand_t,
+    same_layout,
+    settings_word,
+)
 
 import numpy as np
 
@@ -24,6 +31,8 @@ cdef int BFLOAT16_NUMBER = _BFLOAT16.num
 cdef enum:
     ACL_BF16 = 27
     NO_DTYPE = -1
+    FEW_ARRAYS = 16
+    WORDS = 2 + 2 * MAX_DIMS  # of the key of an array, at most
 
 # CANN's number for each of NumPy's own type numbers.
 cdef int[32] ACL_NUMBER
@@ -84,25 +93,45 @@ def reads(array):
     return read_array(array, &operand)
 
 
-def array_key(arrays not None):
-    """What shapes a plan of arrays, as bytes: their descriptions, and which are the same memory.
+def array_key(arrays not None, bint plain=False):
+    """What shapes a plan of arrays, as bytes: their descriptions, which of them are the same
+    memory, and what the process is set to.
 
+    Parameters
+    ----------
+    arrays : sequence of array
+    plain : bool
+        Whether to give None where one is no NumPy array that kernels can read, instead of refusing.
+
+    Examples
+    --------
     >>> a, b = np.zeros(2), np.zeros(2)
     >>> array_key([a, b]) == array_key([b, a]), array_key([a, b]) == array_key([a, a])
     (True, False)
+    >>> array_key([a, 1.0], plain=True)
     """
-    cdef operand_t operand
-    cdef int n = 0, index, axis, other, count = len(arrays)
-    cdef bytes room = PyBytes_FromStringAndSize(
-        NULL, count * (2 + 2 * MAX_DIMS) * <Py_ssize_t>sizeof(int64_t))
-    cdef bytes places = PyBytes_FromStringAndSize(NULL, count * <Py_ssize_t>sizeof(operand_t))
-    cdef int64_t *key = <int64_t *>PyBytes_AS_STRING(room)
-    cdef operand_t *seen = <operand_t *>PyBytes_AS_STRING(places)
+    cdef operand_t few[FEW_ARRAYS]
+    cdef int64_t words[FEW_ARRAYS * WORDS + 1]
+    cdef operand_t *seen = few
+    cdef int64_t *key = words
+    cdef Py_ssize_t n = 1, count = len(arrays)
+    cdef int index, axis, other
+    cdef bytes _more, _longer
+    if count > FEW_ARRAYS:
+        _more = PyBytes_FromStringAndSize(NULL, count * <Py_ssize_t>sizeof(operand_t))
+        _longer = PyBytes_FromStringAndSize(
+            NULL, (count * WORDS + 1) * <Py_ssize_t>sizeof(int64_t))
+        seen, key = <operand_t *>PyBytes_AS_STRING(_more), <int64_t *>PyBytes_AS_STRING(_longer)
+    key[0] = settings_word()
     for index, array in enumerate(arrays):
+        if plain and not cnp.PyArray_CheckExact(array):
+            return None
         if not read_array(array, &seen[index]):
-            read_or_refuse(f"argument {index}", array, &operand)
-        key[n] = seen[index].dtype | seen[index].ndim << 8 | (
-            <int64_t>seen[index].writable << 16)
+            if plain:
+                return None
+            read_or_refuse(f"argument {index}", array, &seen[index])
+        key[n] = (seen[index].dtype | <int64_t>seen[index].ndim << 8
+                  | <int64_t>seen[index].writable << 16)
         n += 1
         for axis in range(seen[index].ndim):
             key[n], key[n + 1] = seen[index].shape[axis], seen[index].strides[axis]
@@ -112,7 +141,7 @@ def array_key(arrays not None):
                 key[n] = -1 - other
                 n += 1
                 break
-    return room[:n * <Py_ssize_t>sizeof(int64_t)]
+    return PyBytes_FromStringAndSize(<char *>key, n * <Py_ssize_t>sizeof(int64_t))
 
 
 cdef int read_or_refuse(object name, object array, operand_t *operand) except -1:

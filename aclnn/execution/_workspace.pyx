@@ -125,7 +125,8 @@ class WorkspacePool:
             self._free.clear()
 
     def _take(self, nbytes):
-        """The smallest workspace that is large enough, or a new one; None if others have too much."""
+        """The smallest workspace that is large enough, or a new one; None if others have too much.
+        """
         found = None
         for place, one in enumerate(self._free):
             if one.nbytes >= nbytes:

@@ -129,6 +129,7 @@ class Replay:
             if len(held) + len(layouts) > MOST_OPERANDS:
                 found.append(self._planned(held, None, (shape, place)))
                 held = Memory("capture")
+            held.recording.where = task.place  # graphs show it
             if task.kind == KERNEL:
                 _record_call(held, task.job, layouts)
             else:

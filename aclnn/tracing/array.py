@@ -16,6 +16,7 @@ from aclnn.graph.strides import reshaped_strides
 from aclnn.operators.checks import TensorSpec, broadcast_shapes
 from aclnn.tracing import numpy_forms
 from aclnn.tracing.indexing import pieces_of
+from aclnn.tracing.nesting import is_array
 from aclnn.tracing.trace import Memory, Path, Trace, is_number
 
 
@@ -46,7 +47,7 @@ def _in_place(name: str) -> Callable[[Any, Any], Any]:
 
 
 def _is_operand(given: Any) -> bool:
-    return is_number(given) or isinstance(given, TracedArray | np.ndarray)
+    return is_number(given) or is_array(given)
 
 
 class TracedArray:
@@ -148,7 +149,7 @@ class TracedArray:
         _binary("power", swapped=True),
         _in_place("power"),
     )
-    __eq__, __ne__ = _binary("equal"), _binary("not_equal")  # type: ignore[assignment]
+    __eq__, __ne__ = _binary("equal"), _binary("not_equal")
     __lt__, __le__ = _binary("less"), _binary("less_equal")
     __gt__, __ge__ = _binary("greater"), _binary("greater_equal")
 

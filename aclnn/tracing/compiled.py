@@ -9,7 +9,6 @@ import itertools
 import linecache
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
 from types import MethodType
 from typing import Any
 
@@ -23,16 +22,15 @@ from aclnn.compiler.joining import Recording
 from aclnn.compiler.phase_one import SAME
 from aclnn.compiler.settings import STRATEGIES
 from aclnn.execution import arrays
-from aclnn.execution._executor import aclOpExecutor, join_executor
+from aclnn.execution._executor import aclOpExecutor, join_executor, run_on
 from aclnn.execution._operand import array_key
 from aclnn.execution.specs import ArraySpec
 from aclnn.graph.runtime.abi import MAX_THREADS
 from aclnn.operators.checks import TensorSpec
 from aclnn.tracing.array import TracedArray
 from aclnn.tracing.nesting import ARRAY, mapped, names_of, put_together, taken_apart
-from aclnn.tracing.trace import Memory, Trace, spec_of
+from aclnn.tracing.trace import PACKAGE, Memory, Trace, spec_of
 
-PACKAGE = str(Path(__file__).resolve().parents[1])
 _clock = itertools.count()
 
 
@@ -62,6 +60,7 @@ class Traced:
         self.shared = shared
         self.last_used = next(_clock)
         self.executor: aclOpExecutor
+        self.plain_key: bytes | None = None
         self._plans: dict[Any, CompiledCall] = {}
 
     def plan(self, overlaps: Sequence[Sequence[int]] | None = None) -> CompiledCall:
@@ -138,6 +137,7 @@ class Compiled:
         self._strategy = STRATEGIES.index(options["strategy"])
         self._name = getattr(function, "__name__", type(function).__name__)
         self._found: dict[Any, Traced] = {}
+        self._plain: dict[bytes | None, Traced] = {}  # those of nothing but arrays, by their key
         self._hits = self._misses = 0
         self._lock = threading.Lock()
 
@@ -157,6 +157,12 @@ class Compiled:
         return Compiled, (self._function, self._options)
 
     def __call__(self, *args: Any, out: Any = None, **named: Any) -> Any:
+        if not named:
+            found = self._plain.get(array_key(args, True))
+            if found is not None:
+                self._hits += 1
+                found.last_used = next(_clock)
+                return run_on(found.executor, args, out, None)
         leaves: list[Any] = []
         form = (taken_apart(args, leaves), taken_apart(named, leaves) if named else None)
         if any(isinstance(one, TracedArray) for one in leaves):
@@ -165,7 +171,10 @@ class Compiled:
         if not all(type(one) is np.ndarray for one in leaves):
             inputs = [arrays.readable(arrays.as_ndarray(x, "argument"), "argument") for x in leaves]
         traced = self._traced(form, inputs)
-        return traced.executor.run_on(inputs, out, _kind(leaves) if inputs is not leaves else None)
+        if inputs is leaves and not named and len(args) == len(leaves):
+            self._keep_plain(traced, array_key(leaves))
+        kind = _kind(leaves) if inputs is not leaves else None
+        return run_on(traced.executor, inputs, out, kind)
 
     def executor(self, *args: Any, out: Any = None, **named: Any) -> aclOpExecutor:
         """An executor of the plan for these arguments, bound to them.
@@ -202,6 +211,7 @@ class Compiled:
         """Forget all plans, and the arrays that the function closes over."""
         with self._lock:
             self._found.clear()
+            self._plain.clear()
             self._hits = self._misses = 0
 
     # --- Looking up ---------------------------------------------------------------------------------
@@ -216,7 +226,7 @@ class Compiled:
 
     def _traced(self, form: Any, inputs: Sequence[np.ndarray]) -> Traced:
         settings = current_settings()
-        key = form, array_key(inputs), settings["soc"], settings["threads"]
+        key = form, array_key(inputs)
         found = self._found.get(key)
         if found is not None:
             self._hits += 1
@@ -230,8 +240,16 @@ class Compiled:
         with self._lock:
             found = self._found.setdefault(key, found)
             while len(self._found) > limit:
-                del self._found[min(self._found, key=lambda k: self._found[k].last_used)]
+                oldest = self._found.pop(min(self._found, key=lambda k: self._found[k].last_used))
+                self._plain.pop(oldest.plain_key, None)
         return found
+
+    def _keep_plain(self, traced: Traced, key: bytes) -> None:
+        """Let a trace that is in the cache be found by its arrays alone."""
+        with self._lock:
+            if any(traced is one for one in self._found.values()):
+                traced.plain_key = key
+                self._plain[key] = traced
 
     def _inline(self, args: Any, named: Any, out: Any) -> Any:
         """What a call among traced arrays does: it becomes part of their trace."""
@@ -343,7 +361,7 @@ class Compiled:
             self._name,
             [*inputs, *traced.held, *targets, *tied],
             recording.numbers,
-            traced,
+            None if traced.result is ARRAY and traced.ties is None else traced,
             traced.ties,
             kind,
             [*given, *tied],
@@ -505,13 +523,10 @@ def compile(
     if strategy not in STRATEGIES:
         known = ", ".join(STRATEGIES)
         raise invalid(f"planning strategy is {shown(strategy)}, must be one of {known}")
-    options = {
-        "threads": count,
-        "strategy": strategy,
-        "materialize": as_truth("materialize", materialize),
-    }
+    whole = as_truth("materialize", materialize)
     if function is None:
-        return functools.partial(compile, **options)
+        return functools.partial(compile, threads=count, strategy=strategy, materialize=whole)
     if not callable(function):
         raise invalid(f"{shown(function)} cannot be compiled: it is no function")
+    options = {"threads": count, "strategy": strategy, "materialize": whole}
     return Compiled(function, options)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import numpy as np
@@ -83,6 +83,7 @@ def names_of(form: Any, name: str) -> list[str]:
     if form is ARRAY:
         return [name]
     kind, *rest = form
+    parts: Iterable[tuple[Any, Any]]
     if issubclass(kind, tuple | list):
         parts = enumerate(rest[0])
     elif issubclass(kind, dict):

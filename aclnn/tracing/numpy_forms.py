@@ -65,7 +65,8 @@ def ufunc(trace: Trace, name: str, operands: Sequence[Any], out: Any = None) -> 
     if operator not in HANDLES_BY_NAME:
         raise no_counterpart(name)
     if operator in _EXCHANGE and is_number(operands[0]):
-        return _EXCHANGE[operator](trace, *operands, out=out)
+        number, array = operands
+        return _EXCHANGE[operator](trace, number, array, out)
     return trace.form(operator, *operands, out=out)
 
 

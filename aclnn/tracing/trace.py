@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import sys
 from collections.abc import Callable, Sequence
+from pathlib import Path as FilePath
 from typing import Any
 
 import numpy as np
@@ -17,6 +20,7 @@ from aclnn.graph import is_contiguous
 from aclnn.operators.checks import TensorSpec
 from aclnn.operators.lowering import Number
 
+PACKAGE = str(FilePath(__file__).resolve().parents[1])
 Path = tuple[tuple[str, Any], ...]  # views, one of another: what makes it of a recording, and how
 
 
@@ -80,6 +84,13 @@ class Trace:
         self._known: dict[tuple[Any, ...], Memory] = {}
         self._make = make  # of a memory and a path a traced array
 
+    def line(self) -> str:
+        """The line that runs now, outside this package."""
+        frame = sys._getframe(1)
+        while frame.f_back is not None and frame.f_code.co_filename.startswith(PACKAGE):
+            frame = frame.f_back
+        return f"{os.path.basename(frame.f_code.co_filename)}:{frame.f_lineno}"
+
     # --- Arrays -------------------------------------------------------------------------------------
 
     def argument(self, name: str, spec: TensorSpec) -> Memory:
@@ -130,6 +141,7 @@ class Trace:
     ) -> Any:
         """Record the call of a functional form."""
         operator, recording = handle.handle.operator, self.recording
+        recording.where = self.line()
         operands, _ = arrays.taken_apart(operator, given)
         values = [None if one is None else self.value_of(one, role) for role, one in operands]
         specs = [recording.spec(value) for value in values if value is not None]
