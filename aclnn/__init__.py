@@ -98,7 +98,15 @@ _HOMES = {
 }
 _NAMES = {name: home for home, names in _HOMES.items() for name in names}
 # Modules all of whose public names (`__all__`) are ours; asked in this order.
-_GROUPS = ("acl.constants", "acl.memory", "acl.stream", "api.functional", "api.two_phase")
+_GROUPS = (
+    "acl.constants",
+    "acl.memory",
+    "acl.stream",
+    "acl.events",
+    "acl.model_ri",
+    "api.functional",
+    "api.two_phase",
+)
 _MODULES = ("graph", "isa", "operators")
 
 

@@ -37,7 +37,7 @@ from aclnn.compiler._compiled_call cimport (
 import sys
 from time import monotonic_ns
 
-from aclnn.acl import errors
+from aclnn.acl import capture as captures, errors, stream as streams
 from aclnn.acl.arguments import as_kind, as_member, as_real, shown
 from aclnn.acl.constants import (
     ACLNN_ERR_INNER,
@@ -475,12 +475,19 @@ cdef class EntryHandle:
             status = run_phase_two(
                 self.handle, self.name, workspace, workspaceSize, executor, stream)
         except AclnnError as error:
-            status = errors.fail(error.status, f"{self.name}: {error}")
+            status = self.failed(error.status, error, executor, stream)
         except MemoryError as error:
-            status = errors.fail(INNER, f"{self.name}: {error}")
+            status = self.failed(INNER, error, executor, stream)
         if _has_hook:
             _hook("run", self.name, executor, 0, status)
         return status
+
+    cdef object failed(self, int status, error, executor, stream):
+        """The status of a phase two that failed, which a capture of its stream cannot record."""
+        message = f"{self.name}: {error}"
+        if isinstance(executor, aclOpExecutor) and isinstance(stream, streams.aclrtStream):
+            captures.operation_failed(stream, message)
+        return errors.fail(status, message)
 
 
 cdef void take_all(signature_t *signature, int n_parameters) noexcept:
