@@ -6,7 +6,7 @@ float or double (or read in place where it is such a block already), the formula
 the block, and the result is rounded once as it is stored.  Loads, formulas and stores add up
 instead of multiplying.
 
-Where the instruction set has lanes (`lane_formulas.h`), what people run most is loaded, computed,
+Where the instruction set has lanes (`simd/formulas.h`), what people run most is loaded, computed,
 rounded and stored register by register instead; the few elements that lanes leave open go through
 the plain loop in double.
 
@@ -19,7 +19,7 @@ from libc.stdlib cimport calloc, free
 cimport aclnn.kernels.formulas as formulas  # no-cython-lint: what is included needs it
 from aclnn.kernels.cast cimport cast_state, cast_tile
 from aclnn.kernels.computation cimport MOST_INPUTS, compute_state, loop_fn
-from aclnn.kernels.doubt cimport compute_picked, picked_t
+from aclnn.kernels.recompute cimport recompute_pending, pending_t
 from aclnn.kernels.element cimport (
     bfloat16_t,
     bool_t,
@@ -42,20 +42,20 @@ from aclnn.kernels.element cimport (
     unaligned_uint64,
 )
 from aclnn.kernels.formulas cimport complex_t  # no-cython-lint: what is included needs it
-from aclnn.kernels.lane cimport (
-    BFLOAT,
-    HALF,
+from aclnn.kernels.simd.paths cimport (
+    BF16,
+    F16,
     PARAMS_NUMBERS,
-    SINGLE,
-    UNKNOWN,
+    F32,
+    ZEROS_UNKNOWN,
     hints_t,
-    lane_form_of,
-    lane_form_t,
-    lane_loop,
-    lane_loops_t,
+    simd_path_of,
+    simd_path_t,
+    simd_loop,
+    simd_loops_t,
     params_t,
 )
-from aclnn.kernels.lane_block cimport NO_ROW, compute_by_lanes, copies_t, lane_width
+from aclnn.kernels.simd_block cimport NO_ROW, compute_by_simd, copies_t, simd_width
 from aclnn.kernels.loop_block cimport compute_by_loops, loop_block_limit, loop_width
 from aclnn.kernels.staging cimport flush_staged, staging_t
 from aclnn.kernels.tile cimport (
@@ -87,7 +87,7 @@ cdef enum:
 cdef void compute_tile(const tile_view *views, ptrdiff_t rows, ptrdiff_t cols, const void *state,
                        const void *params, void *scratch, int flags) noexcept nogil:
     cdef hints_t hints
-    hints.zeros, hints.outside = UNKNOWN, 0
+    hints.zeros, hints.outside = ZEROS_UNKNOWN, 0
     if rows > 1 and any_column_dense(views, <const compute_state *>state):
         compute_transposed(views, rows, cols, <const compute_state *>state, params, &hints, flags,
                            compute_rows)
@@ -101,7 +101,7 @@ cdef void compute_rows(const tile_view *views, ptrdiff_t rows, ptrdiff_t cols,
     """Go through a tile, or a part of one that was transposed first, by blocks."""
     cdef block_t block
     cdef ptrdiff_t high, wide
-    cdef picked_t picked
+    cdef pending_t pending
     cdef copies_t copies
     cdef staging_t staging
     cdef const tile_view *out = &views[state.n_inputs]
@@ -114,9 +114,9 @@ cdef void compute_rows(const tile_view *views, ptrdiff_t rows, ptrdiff_t cols,
     block.widest = min(wide, cols)
     block.flags = flags
     block.dense = high == 1 and out.col_stride == state.cast.out_size
-    picked.state, picked.params, picked.count = state, params, 0
-    picked.recast = block.dense and not state.cast.copy
-    picked.size = state.cast.out_size if picked.recast else state.result_size
+    pending.state, pending.params, pending.count = state, params, 0
+    pending.recast = block.dense and not state.cast.copy
+    pending.size = state.cast.out_size if pending.recast else state.result_size
     copies.repeated[0] = copies.repeated[1] = NO_ROW
     staging.nbytes = 0
     block.row = 0
@@ -127,15 +127,15 @@ cdef void compute_rows(const tile_view *views, ptrdiff_t rows, ptrdiff_t cols,
         if high == 1 and (cols >= ALIGN_FROM or flags & TILE_STREAM):
             block.cols = first_cols(out, &block, cols)
         while block.col < cols:
-            if state.lanes != NULL:
-                compute_by_lanes(views, &block, state, <const params_t *>params, hints, &picked,
+            if state.simd != NULL:
+                compute_by_simd(views, &block, state, <const params_t *>params, hints, &pending,
                                  &copies, &staging)
             else:
                 compute_by_loops(views, &block, state, params)
             block.col += block.cols
             block.cols = min(wide, cols - block.col)
         block.row += high
-    compute_picked(&picked)
+    recompute_pending(&pending)
     flush_staged(&staging, 0)
 
 
@@ -148,14 +148,14 @@ cdef inline ptrdiff_t first_cols(const tile_view *out, const block_t *block,
 
 
 cdef inline ptrdiff_t block_limit(const compute_state *state) noexcept nogil:
-    return BLOCK if state.lanes != NULL else loop_block_limit(state)
+    return BLOCK if state.simd != NULL else loop_block_limit(state)
 
 
 cdef inline ptrdiff_t row_width(const tile_view *views, ptrdiff_t cols, const compute_state *state,
                                 int flags) noexcept nogil:
     """Elements of a row that are computed in one go."""
-    if state.lanes != NULL:
-        return lane_width(views, state)
+    if state.simd != NULL:
+        return simd_width(views, state)
     return loop_width(views, cols, state, flags)
 
 
@@ -169,7 +169,7 @@ cdef void prepare_params(void *params, const void *state, const kernel_number *n
         prepared.p[k] = numbers[k].real
     for k in range(n_numbers, PARAMS_NUMBERS):
         prepared.p[k] = 0
-    made_for.prepare(prepared, made_for.kind)
+    made_for.prepare(prepared, made_for.read_type)
 
 
 # --- Tables: what there is, by name -------------------------------------------------------------
@@ -183,7 +183,7 @@ cdef struct formula_t:
     loop_fn in_float64     # for float64 results, where these are rounded otherwise
     loop_fn in_whole       # or NULL
     loop_fn in_complex     # or NULL
-    lane_form_t lanes      # for float32 and halves, where the instruction set has them
+    simd_path_t simd      # for float32 and halves, where the instruction set has them
 
 cdef dict _formula_numbers = {}
 cdef formula_t[MOST_FORMULAS] _formulas
@@ -197,14 +197,14 @@ cdef add(str name, int n_inputs, bint exact, loop_fn in_float, loop_fn in_half, 
                          f"{MOST_INPUTS} inputs")
     _formula_numbers[name] = number
     _formulas[number] = formula_t(n_inputs, exact, in_float, in_half, in_double, in_float64,
-                                  in_whole, in_complex, lane_form_of(name.encode()))
+                                  in_whole, in_complex, simd_path_of(name.encode()))
 
 
 # The loops over the formulas and a call of `add` for each: made from their signatures by the build.
 include "formula_loops.pxi"
 
 # What lanes read and round to.
-LANE_KINDS = {"float32": SINGLE, "float16": HALF, "bfloat16": BFLOAT}
+SIMD_TYPES = {"float32": F32, "float16": F16, "bfloat16": BF16}
 
 # Nanoseconds that an element takes, in cache, of float32 operands: as measured, roughly.
 COSTS = {
@@ -488,9 +488,9 @@ cdef int set_compute(KernelRef ref, const formula_t *row, tuple in_dtypes, str o
                      str result, str reads, str formula) except -1:
     cdef compute_state *state = <compute_state *>ref.memory
     cdef bint alike = {*in_dtypes} == {result}
-    cdef bint lanes = (reads == "float32"
-                       and lane_loop_of(row.lanes.loops, alike, result) != NULL)
-    cdef number_type computed = IN_FLOAT if lanes else number_type_of(row, result, reads, alike)
+    cdef bint simd = (reads == "float32"
+                       and simd_loop_of(row.simd.loops, alike, result) != NULL)
+    cdef number_type computed = IN_FLOAT if simd else number_type_of(row, result, reads, alike)
     cdef bint own_form = computed == IN_FLOAT and result in HALVES and not row.exact
     cdef int k
     state.n_inputs = row.n_inputs
@@ -503,14 +503,14 @@ cdef int set_compute(KernelRef ref, const formula_t *row, tuple in_dtypes, str o
     state.store = store_from(result, computed)
     set_cast(&state.cast, result, out_dtype)
     state.loop = loop_of(row, computed, own_form, result)
-    if state.loop == NULL and not lanes:
+    if state.loop == NULL and not simd:
         raise ValueError(f"{formula} is not computed in {DTYPE_OF[computed]}, as {reads} would be")
     ref.numbers = "whole" if computed == IN_WHOLE else "real"
     # A loop for halves could store the other kind too, but that hardly occurs.
     state.stores = state.cast.copy or (
-        lanes and out_dtype in LANE_KINDS and "float32" in (result, out_dtype))
-    if lanes:
-        set_lanes(state, row, alike, result, out_dtype)
+        simd and out_dtype in SIMD_TYPES and "float32" in (result, out_dtype))
+    if simd:
+        set_simd(state, row, alike, result, out_dtype)
         state.store_exact = storer(result, <const unaligned_double *>NULL)
         if state.prepare != NULL:
             ref.prepare, ref.params_size = <size_t>prepare_params, sizeof(params_t)
@@ -560,30 +560,30 @@ cdef int set_input(compute_state *state, int k, str dtype, str reads,
     return 0
 
 
-cdef int set_lanes(compute_state *state, const formula_t *row, bint all_alike, str result,
+cdef int set_simd(compute_state *state, const formula_t *row, bint all_alike, str result,
                    str out_dtype) except -1:
     state.all_alike = all_alike
-    state.rounded = LANE_KINDS[result]
-    state.stored = LANE_KINDS.get(out_dtype, state.rounded)
-    state.kind = state.rounded if all_alike else SINGLE
-    state.lanes = lane_loop_of(row.lanes.loops, all_alike, result)
+    state.rounded = SIMD_TYPES[result]
+    state.stored = SIMD_TYPES.get(out_dtype, state.rounded)
+    state.read_type = state.rounded if all_alike else F32
+    state.simd = simd_loop_of(row.simd.loops, all_alike, result)
     state.read_size = state.result_size if all_alike else sizeof(float)
-    state.prepare, state.mark = row.lanes.prepare, row.lanes.mark
-    if state.rounded == SINGLE and row.lanes.mark_singles != NULL:
-        state.mark = row.lanes.mark_singles
+    state.prepare, state.classify = row.simd.prepare, row.simd.classify
+    if state.rounded == F32 and row.simd.classify_f32 != NULL:
+        state.classify = row.simd.classify_f32
     state.exact = row.in_double
     return 0
 
 
-cdef lane_loop lane_loop_of(const lane_loops_t *loops, bint all_alike, str result) except? NULL:
+cdef simd_loop simd_loop_of(const simd_loops_t *loops, bint all_alike, str result) except? NULL:
     """For inputs that all have the result's dtype, or are read as floats; NULL: there is none."""
-    if loops == NULL or result not in LANE_KINDS:
+    if loops == NULL or result not in SIMD_TYPES:
         return NULL
     if result == "float32":
-        return loops.single
+        return loops.f32
     if result == "float16":
-        return loops.half if all_alike else loops.to_half
-    return loops.bfloat if all_alike else loops.to_bfloat
+        return loops.f16 if all_alike else loops.to_f16
+    return loops.bf16 if all_alike else loops.to_bf16
 
 
 def cast_kernel(str src not None, str dst not None):

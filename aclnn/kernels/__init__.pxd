@@ -3,7 +3,7 @@
 # tile          a tile, its blocks, and where they lie
 # formulas      the operators, a number at a time
 # element       elements of all dtypes: loads, stores, copies
-# lane          what loops by lanes offer: `lane_abi.h`, `lane_formulas.h`
+# lane          what loops by lanes offer: `simd/abi.h`, `simd/formulas.h`
 # cast          casts and copies of tiles
 # computation   what a compute kernel has to know
 # doubt         elements that lanes leave open

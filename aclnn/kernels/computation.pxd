@@ -2,7 +2,7 @@
 
 from aclnn.kernels.cast cimport cast_state
 from aclnn.kernels.element cimport load_fn, store_fn
-from aclnn.kernels.lane cimport kind_t, lane_loop, mark_fn, prepare_fn
+from aclnn.kernels.simd.paths cimport elem_type, simd_loop, classify_fn, prepare_fn
 
 cdef enum:
     MOST_INPUTS = 4  # of a formula
@@ -24,15 +24,15 @@ cdef struct compute_state:
     cast_state cast                  # of rounded results to the output's dtype, often the same
     loop_fn loop
     # The rest is for lanes; `lanes` is NULL where there are none.
-    lane_loop lanes          # for inputs as they are, or as floats they were converted to
+    simd_loop simd          # for inputs as they are, or as floats they were converted to
     bint all_alike           # inputs have the result's dtype, and are read as they are
     ptrdiff_t read_size      # of an element as they read it: the result's, or a float's
     bint stores              # its loop can store the output's dtype
-    kind_t kind              # of the inputs, as they are read
-    kind_t rounded           # of results
-    kind_t stored            # of the output, if its loop can store it
+    elem_type read_type             # of the inputs, as they are read
+    elem_type rounded           # of results
+    elem_type stored            # of the output, if its loop can store it
     prepare_fn prepare       # what a loop makes of the numbers beforehand; may be NULL
-    mark_fn mark             # tells which elements are suspect; NULL: none ever is
+    classify_fn classify             # tells which elements are suspect; NULL: none ever is
     loop_fn exact            # the double form, for suspect and doubtful elements
     store_fn store_exact     # from double
     # The rest is for inputs that are converted to another dtype first.

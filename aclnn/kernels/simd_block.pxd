@@ -4,15 +4,15 @@ from libc.stdint cimport uint16_t, uintptr_t
 
 from aclnn.kernels.cast cimport RECAST, cast_row, write_cast
 from aclnn.kernels.computation cimport compute_state
-from aclnn.kernels.doubt cimport (
-    DOUBTS_ROOM,
+from aclnn.kernels.recompute cimport (
+    MASKS_ROOM,
     HALVES_IN_PLACE,
-    compute_picked,
-    picked_t,
-    settle,
+    recompute_pending,
+    pending_t,
+    enqueue_found,
 )
 from aclnn.kernels.element cimport copy_elements
-from aclnn.kernels.lane cimport (
+from aclnn.kernels.simd.paths cimport (
     PREFETCH_A,
     PREFETCH_B,
     PREFETCH_FAR,
@@ -20,7 +20,7 @@ from aclnn.kernels.lane cimport (
     STAGED,
     hints_t,
     params_t,
-    span_t,
+    loop_args,
 )
 from aclnn.kernels.staging cimport keep_staged, lend_staging, staging_t
 from aclnn.kernels.tile cimport (
@@ -56,55 +56,55 @@ cdef struct copies_t:
     ptrdiff_t repeated[2]
 
 
-cdef inline void compute_by_lanes(const tile_view *views, const block_t *block,
+cdef inline void compute_by_simd(const tile_view *views, const block_t *block,
                                   const compute_state *state, const params_t *params,
-                                  hints_t *hints, picked_t *picked, copies_t *copies,
+                                  hints_t *hints, pending_t *pending, copies_t *copies,
                                   staging_t *staging) noexcept nogil:
     """A block in one go, from operands where they lie if they are dense, else from buffers."""
     cdef char memory[BLOCK * 4 + LINE]
     cdef char *results = line_in(memory)
-    cdef uint16_t doubts[DOUBTS_ROOM]
+    cdef uint16_t hard[MASKS_ROOM]
     cdef const tile_view *out = &views[state.n_inputs]
     cdef bint direct = block.dense and state.stores
     cdef bint copied
-    cdef span_t span
+    cdef loop_args args
     cdef int found
-    span.n = block.rows * block.cols
-    span.params, span.hints, span.doubts = params, hints, doubts
-    copied = take_inputs(&span, views, block, state, copies)
-    span.out = place(out, block) if direct else results
-    span.stored = state.stored if direct else state.rounded
-    span.stream = direct and block.flags & TILE_STREAM and <uintptr_t>span.out % LINE == 0
-    span.staging = span.staged_target = NULL
-    if span.stream and not copied:  # else blocks are too small to settle each of them
-        lend_staging(staging, &span)
+    args.n = block.rows * block.cols
+    args.params, args.hints, args.hard = params, hints, hard
+    copied = take_inputs(&args, views, block, state, copies)
+    args.out = place(out, block) if direct else results
+    args.stored = state.stored if direct else state.rounded
+    args.stream = direct and block.flags & TILE_STREAM and <uintptr_t>args.out % LINE == 0
+    args.staging = args.staged_target = NULL
+    if args.stream and not copied:  # else blocks are too small to settle each of them
+        lend_staging(staging, &args)
     if block.flags & TILE_PREFETCH_FAR:
-        span.prefetch |= PREFETCH_FAR
+        args.prefetch |= PREFETCH_FAR
     elif block.flags & TILE_PREFETCH_NEAR and direct and state.all_alike and state.cast.copy:
-        span.prefetch |= PREFETCH_OUT
-    found = state.lanes(&span)
+        args.prefetch |= PREFETCH_OUT
+    found = state.simd(&args)
     if found & STAGED:
-        keep_staged(staging, &span)
-    picked.target = span.out
+        keep_staged(staging, &args)
+    pending.target = args.out
     if block.dense and not direct:
-        picked.target = place(out, block)
+        pending.target = place(out, block)
         write_cast(out, block, &state.cast, results, block.flags)
     if found:
-        settle(&span, found, picked)
+        enqueue_found(&args, found, pending)
     if found & STAGED or not block.dense:
-        compute_picked(picked)
+        recompute_pending(pending)
     if not block.dense:
         scatter(results, out, block, state)
 
 
-cdef inline bint take_inputs(span_t *span, const tile_view *views, const block_t *block,
+cdef inline bint take_inputs(loop_args *args, const tile_view *views, const block_t *block,
                              const compute_state *state, copies_t *copies) noexcept nogil:
     """Where a span's inputs are, and which of them are prefetched; whether any had to be copied."""
     cdef const tile_view *out = &views[state.n_inputs]
     cdef const char *inputs[2]
     cdef bint copied = False
     cdef int k
-    span.prefetch = 0
+    args.prefetch = 0
     for k in range(state.n_inputs):
         inputs[k] = place(&views[k], block)
         if not (block.dense and in_place(&views[k], out, state, k)):
@@ -112,13 +112,13 @@ cdef inline bint take_inputs(span_t *span, const tile_view *views, const block_t
             inputs[k] = copies.buffers[k]
             copied = True
         elif block.flags & TILE_PREFETCH_NEAR and (views[k].row_stride or not out.row_stride):
-            span.prefetch |= PREFETCH_B if k else PREFETCH_A  # a row that is repeated is near
-    span.a = inputs[0]
-    span.b = inputs[state.n_inputs - 1]
+            args.prefetch |= PREFETCH_B if k else PREFETCH_A  # a row that is repeated is near
+    args.a = inputs[0]
+    args.b = inputs[state.n_inputs - 1]
     return copied
 
 
-cdef inline ptrdiff_t lane_width(const tile_view *views, const compute_state *state) noexcept nogil:
+cdef inline ptrdiff_t simd_width(const tile_view *views, const compute_state *state) noexcept nogil:
     """Elements of a row that are computed in one go."""
     if not state.stores:
         return RECAST

@@ -1,6 +1,6 @@
 /* What formulas by lanes make of a node's numbers, once a run: the prepared parameters. */
-#ifndef ACLNN_LANE_PARAMS_H
-#define ACLNN_LANE_PARAMS_H
+#ifndef ACLNN_SIMD_PARAMS_H
+#define ACLNN_SIMD_PARAMS_H
 
 #include "kernel_abi.h"
 
@@ -19,7 +19,7 @@ typedef struct {
     _Static_assert(sizeof(type) <= sizeof(((params_t *)0)->own), "there is room for these parameters")
 
 /* Whether an operand has zeros, as far as blocks before have told. */
-typedef enum { UNKNOWN, NONE, SOME } zeros_t;
+typedef enum { ZEROS_UNKNOWN, NO_ZEROS, SOME_ZEROS } zeros_t;
 
 /* What the blocks of one call of a kernel have told so far: it decides how fast the next ones are
  * computed, never what comes out. */

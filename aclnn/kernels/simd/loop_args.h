@@ -1,20 +1,20 @@
 /* What kernels hand to loops by lanes, and get back. */
-#ifndef ACLNN_LANE_ABI_H
-#define ACLNN_LANE_ABI_H
+#ifndef ACLNN_SIMD_LOOP_ARGS_H
+#define ACLNN_SIMD_LOOP_ARGS_H
 
 #include <stddef.h>
 #include <stdint.h>
 
-#include "lane_params.h"
-#include "lanes.h"
+#include "simd/params.h"
+#include "simd.h"
 
 #ifndef LANES
 enum { LANES = 16 };
 #endif
 
 /* What elements are, in memory. */
-typedef enum { SINGLE, HALF, BFLOAT } kind_t;
-enum { SUSPECTS = 1, DOUBTS = 2, INTERLEAVED = 4, STAGED = 8 };
+typedef enum { F32, F16, BF16 } elem_type;
+enum { EXCEPTIONAL = 1, HARD_TO_ROUND = 2, INTERLEAVED = 4, STAGED = 8 };
 enum { PREFETCH_A = 1, PREFETCH_B = 2, PREFETCH_OUT = 4, PREFETCH_FAR = 8 };
 
 typedef struct {
@@ -23,34 +23,34 @@ typedef struct {
     ptrdiff_t n;
     const params_t *params;
     hints_t *hints; /* of one call of a kernel */
-    uint16_t *doubts; /* a bit for each lane, a number for each register */
+    uint16_t *hard; /* a bit for each lane, a number for each register */
     int stream; /* past the cache */
     char *staging; /* room for halves that are streamed only when their doubts are settled; NULL: none */
     char *staged_target; /* where those belong that are there already; NULL: none are */
     int prefetch; /* ahead of reads: bits of PREFETCH_... */
-    kind_t stored; /* results, once rounded: as what they are; halves as floats or floats as halves */
-} span_t;
+    elem_type stored; /* results, once rounded: as what they are; halves as floats or floats as halves */
+} loop_args;
 
-/* What a loop finds: SUSPECTS, DOUBTS or both; doubts are only set for halves. INTERLEAVED: elements took
+/* What a loop finds: EXCEPTIONAL, DOUBTS or both; doubts are only set for halves. INTERLEAVED: elements took
  * turns in two registers, as long as they filled both, and so do doubts. STAGED: results are not in `out` but
  * in `staging`, and those that were there have gone to their own target, as far as whole lines took their
  * place. */
-typedef int (*lane_loop)(const span_t *);
+typedef int (*simd_loop)(const loop_args *);
 
 /* A formula's: for operands and results of one kind, then for floats whose results are rounded to halves. */
-typedef struct { lane_loop single, half, bfloat, to_half, to_bfloat; } lane_loops_t;
+typedef struct { simd_loop f32, f16, bf16, to_f16, to_bf16; } simd_loops_t;
 
 /* Doubts of four registers are looked at together: lists which fours have any, returns how many. They are
  * read and listed by eights; what is read beyond the last must be 0. */
-enum { DOUBTS_TOGETHER = 32 };
-static inline int list_doubts(const uint16_t *doubts, int fours, int *listed) {
+enum { MASKS_TOGETHER = 32 };
+static inline int list_hard(const uint16_t *hard, int fours, int *listed) {
     int count = 0;
-    for (int k = 0; k < fours; k += 8) count += list_words(doubts + 4 * k, k, listed + count);
+    for (int k = 0; k < fours; k += 8) count += list_nonzero_words(hard + 4 * k, k, listed + count);
     return count;
 }
 
 /* The number of the element that a bit of a four's doubts is about. */
-static inline ptrdiff_t doubted(const span_t *s, int found, int four, int bit) {
+static inline ptrdiff_t hard_element(const loop_args *s, int found, int four, int bit) {
     int lane = bit % 16, part = bit / 16;
     ptrdiff_t plain = (ptrdiff_t)(4 * four + part) * LANES + lane;
     ptrdiff_t pair = (ptrdiff_t)(4 * four + part / 2 * 2) * LANES;

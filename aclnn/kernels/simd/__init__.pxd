@@ -1,0 +1,1 @@
+# Fast paths over vectors: what they are handed, their loops and the formulas.

@@ -1,0 +1,173 @@
+/* Leaky ReLU and its gradient by lanes. */
+#ifndef ACLNN_SIMD_LEAKY_RELU_H
+#define ACLNN_SIMD_LEAKY_RELU_H
+
+#include "simd/loops.h"
+
+#ifdef LANES
+
+typedef struct { float slope, near; int at_once; } leaky_relu_t;
+PARAMS_FIT(leaky_relu_t);
+#define LEAKY_RELU_PARAMS(params) OWN_PARAMS(leaky_relu_t, params)
+
+static inline int leaky_relu_is_exceptional(float g, float x, float r, const double *p) { return is_extreme(r); }
+
+INLINED vecf leaky_relu_f32_vec(const params_t *params, vecf g, vecf x, track_t *track) {
+    vecf slope = vf_set(LEAKY_RELU_PARAMS(params)->slope);
+    return track_result(track, vf_mul_where(vf_is_not_positive(x), g, slope));
+}
+
+INLINED vecf leaky_relu_f16_vec(const params_t *params, vecf g, vecf x, track_t *track) {
+    vecf slope = vf_set(LEAKY_RELU_PARAMS(params)->slope);
+    return track_result(track, vf_mul_to_odd_where(vf_is_not_positive(x), g, slope));
+}
+
+/* Below what floats can tell apart, rounding to odd loses what it stands on. */
+INLINED vecf leaky_relu_bf16_vec(const params_t *params, vecf g, vecf x, track_t *track) {
+    vecf result = leaky_relu_f16_vec(params, g, x, track);
+    track_magnitude(track, result, vf_is_nonzero(result));
+    return result;
+}
+
+/* A product that is rounded to a float and then to a half may come out wrong: where the first
+ * rounding lands in the middle of two halves. Whether that happens depends on the digits of the
+ * slope and of the half alone, so that all halves can be tried before.
+ *
+ * Whether the product with `near`, rounded to a float, lies on the same side of every middle as the
+ * exact product with `slope`: the same first twelve digits, and after them nothing, or something. */
+static inline int on_same_sides(float slope, float near) {
+    const unsigned all = (1u << LANES) - 1u;
+    unsigned wrong = 0;
+    for (uint32_t j = 0; j < 1u << 10; j += LANES) {
+        veci mantissa = vi_shift_left(vi_count_from(j), 13);
+        vecf x = vi_as_floats(vi_add(mantissa, vi_set(0x3f800000u)));
+        veci odd = vf_bits(vf_mul_to_odd_where(vf_is_positive(x), x, vf_set(slope)));
+        veci rounded = vf_bits(vf_mul(x, vf_set(near)));
+        wrong |= all & ~vi_misses(vi_xor(odd, rounded), vi_set(0xfffff000u));
+        wrong |= vi_misses(odd, vi_set(0xfffu)) ^ vi_misses(rounded, vi_set(0xfffu));
+    }
+    return !wrong;
+}
+
+/* Whether no product of a bfloat with the slope becomes a middle: then ties need no care either. */
+static inline int never_in_the_middle(float slope) {
+    unsigned found = 0;
+    for (uint32_t j = 0; j < 1u << 7; j += LANES) {
+        veci mantissa = vi_shift_left(vi_count_from(j), 16);
+        vecf x = vi_as_floats(vi_add(mantissa, vi_set(0x3f800000u)));
+        veci product = vf_bits(vf_mul(x, vf_set(slope)));
+        found |= vi_misses(vi_xor(product, vi_set(0x8000u)), vi_set(0xffffu));
+    }
+    return !found;
+}
+
+/* Whether all halves of a kind may be rounded at once; `near` is what they are multiplied by then. */
+static int can_round_at_once(elem_type type, float slope, float *near) {
+    *near = slope;
+    if (is_extreme(slope)) return 0;
+    if (type == BF16) return never_in_the_middle(slope);
+    /* Decimal fractions often come close to middles, and their neighbours do not. */
+    for (int step = 0; step < 3; step++) {
+        *near = f32_of_bits(bits_of_f32(slope) + (step == 2 ? 0xffffffffu : (uint32_t)step));
+        if (on_same_sides(slope, *near)) return 1;
+    }
+    return 0;
+}
+
+/* What a thread found out last: runs mostly come with one slope, and a short one takes less time than to
+ * find out. */
+typedef struct { elem_type type; uint32_t slope; leaky_relu_t found; } leaky_relu_memo_t;
+static _Thread_local leaky_relu_memo_t leaky_relu_memo = { F32, 0, { 0.0f, 0.0f, 0 } };
+
+static void prepare_leaky_relu(params_t *params, elem_type type) {
+    leaky_relu_memo_t *memo = &leaky_relu_memo;
+    float slope = (float)params->p[0];
+    if (type == F32) {
+        *LEAKY_RELU_PARAMS(params) = (leaky_relu_t){ slope, slope, 0 };
+        return;
+    }
+    if (type != memo->type || bits_of_f32(slope) != memo->slope) {
+        memo->type = type;
+        memo->slope = bits_of_f32(slope);
+        memo->found.slope = slope;
+        memo->found.at_once = can_round_at_once(type, slope, &memo->found.near);
+    }
+    *LEAKY_RELU_PARAMS(params) = memo->found;
+}
+
+static const domain_t LEAKY_RELU_DOMAIN = { .check_finite = 1 };
+LOOP(leaky_relu_f32_loop, leaky_relu_f32_vec, F32, F32, LEAKY_RELU_DOMAIN, 0)
+F16_LOOPS(leaky_relu, leaky_relu_f16_vec, leaky_relu_bf16_vec, leaky_relu_bf16_vec, LEAKY_RELU_DOMAIN, 0)
+
+INLINED vecf scaled(const leaky_relu_t *params, vecf g) {
+    return vf_mul(g, vf_set(params->near));
+}
+INLINED veci scaled_f16(const leaky_relu_t *params, const char *g) {
+    vecf low = load_elems(F16, g), high = load_elems(F16, g + 2 * LANES);
+    return vi_join(vf_to_f16(scaled(params, low)), vf_to_f16(scaled(params, high)));
+}
+INLINED veci scaled_bf16(const leaky_relu_t *params, const char *p) {
+    const veci middle = vi_set(0x8000u);
+    veci g = vi_load(p);
+    vecf even = vi_as_floats(vi_shift_left(g, 16)), odd = vi_as_floats(vi_and(g, vi_set(0xffff0000u)));
+    return vi_interleave_upper(vi_add(vf_bits(scaled(params, even)), middle),
+                       vi_add(vf_bits(scaled(params, odd)), middle));
+}
+INLINED veci leaky_relu_f16_line(
+        const void *params, const char *x, const char *unused, track_t *track) {
+    veci same = vi_load(x), result = vi16_select_positive(same, same, scaled_f16(params, x));
+    track_f16_max(track, result);
+    return result;
+}
+INLINED veci leaky_relu_bf16_line(
+        const void *params, const char *x, const char *unused, track_t *track) {
+    veci same = vi_load(x), result = vi16_select_positive(same, same, scaled_bf16(params, x));
+    track_f16_range(track, result);
+    return result;
+}
+/* A NaN in x does not show in the result, if it is taken for positive. */
+INLINED veci leaky_backward_f16_line(
+        const void *params, const char *g, const char *x, track_t *track) {
+    veci result = vi16_select_within(vi_load(x), 1u, 0x7c00u - 1u, vi_load(g), scaled_f16(params, g));
+    track_f16_max(track, result);
+    return result;
+}
+INLINED veci leaky_backward_bf16_line(
+        const void *params, const char *g, const char *x, track_t *track) {
+    veci result = vi16_select_within(vi_load(x), 1u, 0x7f80u - 1u, vi_load(g), scaled_bf16(params, g));
+    track_f16_range(track, result);
+    return result;
+}
+LINE_LOOP(leaky_relu_at_once_f16, leaky_relu_f16_line, leaky_relu_t, F16)
+LINE_LOOP(leaky_relu_at_once_bf16, leaky_relu_bf16_line, leaky_relu_t, BF16)
+LINE_LOOP(leaky_backward_at_once_f16, leaky_backward_f16_line, leaky_relu_t, F16)
+LINE_LOOP(leaky_backward_at_once_bf16, leaky_backward_bf16_line, leaky_relu_t, BF16)
+static int leaky_relu_by_slope_f16_loop(const loop_args *s) {
+    if (!LEAKY_RELU_PARAMS(s->params)->at_once) return leaky_relu_f16_loop(s);
+    return s->a == s->b ? leaky_relu_at_once_f16(s) : leaky_backward_at_once_f16(s);
+}
+static int leaky_relu_by_slope_bf16_loop(const loop_args *s) {
+    if (!LEAKY_RELU_PARAMS(s->params)->at_once) return leaky_relu_bf16_loop(s);
+    return s->a == s->b ? leaky_relu_at_once_bf16(s) : leaky_backward_at_once_bf16(s);
+}
+static const simd_loops_t leaky_relu_loops = {
+    leaky_relu_f32_loop, leaky_relu_by_slope_f16_loop, leaky_relu_by_slope_bf16_loop,
+    leaky_relu_to_f16_loop, leaky_relu_to_bf16_loop,
+};
+
+CLASSIFY(leaky_relu)
+
+/* What a single keeps is not computed: not even a NaN, which by way of a double would become quiet. Halves
+ * are converted, so that theirs become quiet anyway. */
+static inline int leaky_relu_computed_is_exceptional(float g, float x, float r, const double *p) {
+    return is_extreme(r) & !(x > 0.0f);
+}
+CLASSIFY(leaky_relu_computed)
+
+#define LEAKY_RELU_PATHS \
+    { "leaky_relu", { &leaky_relu_loops, prepare_leaky_relu, leaky_relu_classify, leaky_relu_computed_classify } }, \
+    { "leaky_relu_backward", { &leaky_relu_loops, prepare_leaky_relu, leaky_relu_classify, leaky_relu_computed_classify } },
+
+#endif
+
+#endif
