@@ -39,12 +39,17 @@ SANITIZE_FLAGS = [
 ]  # fmt: skip
 INCLUDES = ["graph/runtime", "aclnn/kernels"]
 GENERATED = "build/cython"
-KERNELS = ("_kernels", "_row_kernels")  # sources that are compiled once per instruction set
+# Sources that are compiled once per instruction set. What takes longest comes first, where several are
+# compiled at a time.
+KERNELS = ("_kernels", "_simd_kernels", "_row_kernels")
 X86_LEVELS = {
     "v2": ["-march=x86-64-v2"],
     "v3": ["-march=x86-64-v3"],
     "v4": ["-march=x86-64-v4", "-mprefer-vector-width=512"],
 }
+VECTORS = ("v3", "v4")  # instruction sets with vectors that `simd.h` has operations for
+# Loops over vectors are generic functions that are specialised by being inlined, all of them.
+ALWAYS_INLINE = ("CYTHON_INLINE", "inline __attribute__((always_inline))")
 
 
 DIRECTIVES = {
@@ -307,10 +312,14 @@ def kernel_extensions() -> list[Extension]:
     found = []
     for name, flags in kernel_variants().items():
         for stem, translated in zip(KERNELS, sources, strict=True):
+            if stem == "_simd_kernels" and name not in VECTORS:
+                continue
             ext = extension(f"aclnn.{stem}_{name}", translated.sources[0], tuple(flags))
             # The C file is written for a module called _kernels; the variant's own name is needed
             # only where the interpreter looks its entry point up.
             ext.define_macros.append((f"PyInit_{stem}", f"PyInit_{stem}_{name}"))
+            if stem == "_simd_kernels":
+                ext.define_macros.append(ALWAYS_INLINE)
             found.append(ext)
     return found
 

@@ -6,9 +6,9 @@ float or double (or read in place where it is such a block already), the formula
 the block, and the result is rounded once as it is stored.  Loads, formulas and stores add up
 instead of multiplying.
 
-Where the instruction set has lanes (`simd/formulas.h`), what people run most is loaded, computed,
-rounded and stored register by register instead; the few elements that lanes leave open go through
-the plain loop in double.
+Where the instruction set has vectors, formulas that people run most have a fast path
+(`_simd_kernels.pyx`), which loads, computes, rounds and stores vector by vector; the few elements
+that it leaves open go through the plain loop in double.
 
 This file is compiled once per instruction set, each time into a module of its own.
 """
@@ -42,18 +42,22 @@ from aclnn.kernels.element cimport (
     unaligned_uint64,
 )
 from aclnn.kernels.formulas cimport complex_t  # no-cython-lint: what is included needs it
-from aclnn.kernels.simd.paths cimport (
+from aclnn.kernels.simd.loop_args cimport (
     BF16,
     F16,
-    PARAMS_NUMBERS,
     F32,
+    PARAMS_NUMBERS,
     ZEROS_UNKNOWN,
     hints_t,
-    simd_path_of,
-    simd_path_t,
-    simd_loop,
-    simd_loops_t,
     params_t,
+    simd_loop,
+    simd_path_t,
+)
+from aclnn.kernels.simd.scalar cimport (
+    hardshrink_bf16_scalar,
+    hardshrink_f16_scalar,
+    prepare_hardshrink,
+    prepare_hardshrink_backward,
 )
 from aclnn.kernels.simd_block cimport NO_ROW, compute_by_simd, copies_t, simd_width
 from aclnn.kernels.loop_block cimport compute_by_loops, loop_block_limit, loop_width
@@ -73,6 +77,9 @@ from aclnn.kernels.tile cimport (
     to_line,
 )
 from aclnn.kernels.transposed cimport any_column_dense, compute_transposed
+
+import importlib
+import importlib.util
 
 from aclnn.acl import dtypes
 
@@ -161,7 +168,7 @@ cdef inline ptrdiff_t row_width(const tile_view *views, ptrdiff_t cols, const co
 
 cdef void prepare_params(void *params, const void *state, const kernel_number *numbers,
                          int n_numbers) noexcept nogil:
-    """The numbers, and what loops by lanes make of them."""
+    """The numbers, and what the fast path makes of them."""
     cdef params_t *prepared = <params_t *>params
     cdef const compute_state *made_for = <const compute_state *>state
     cdef int k
@@ -183,10 +190,34 @@ cdef struct formula_t:
     loop_fn in_float64     # for float64 results, where these are rounded otherwise
     loop_fn in_whole       # or NULL
     loop_fn in_complex     # or NULL
-    simd_path_t simd      # for float32 and halves, where the instruction set has them
+    simd_path_t simd      # the fast path, if there is one
 
 cdef dict _formula_numbers = {}
 cdef formula_t[MOST_FORMULAS] _formulas
+
+
+def find_simd_paths():
+    """Addresses of the fast paths by formula; none where the instruction set has no vectors."""
+    name = __name__.replace("._kernels_", "._simd_kernels_")
+    if name == __name__ or importlib.util.find_spec(name) is None:
+        return {}
+    return importlib.import_module(name).paths()
+
+
+cdef dict _simd_paths = find_simd_paths()
+
+
+cdef simd_path_t simd_path_of(str formula) except *:
+    """All of its loops are NULL where a formula has no fast path."""
+    if formula in _simd_paths:
+        return (<simd_path_t *><size_t>_simd_paths[formula])[0]
+    if formula == "hardshrink":
+        return simd_path_t(NULL, hardshrink_f16_scalar, hardshrink_bf16_scalar, NULL, NULL,
+                           prepare_hardshrink, NULL, NULL)
+    if formula == "hardshrink_backward":
+        return simd_path_t(NULL, hardshrink_f16_scalar, hardshrink_bf16_scalar, NULL, NULL,
+                           prepare_hardshrink_backward, NULL, NULL)
+    return simd_path_t(NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL)
 
 
 cdef add(str name, int n_inputs, bint exact, loop_fn in_float, loop_fn in_half, loop_fn in_double,
@@ -197,13 +228,13 @@ cdef add(str name, int n_inputs, bint exact, loop_fn in_float, loop_fn in_half, 
                          f"{MOST_INPUTS} inputs")
     _formula_numbers[name] = number
     _formulas[number] = formula_t(n_inputs, exact, in_float, in_half, in_double, in_float64,
-                                  in_whole, in_complex, simd_path_of(name.encode()))
+                                  in_whole, in_complex, simd_path_of(name))
 
 
 # The loops over the formulas and a call of `add` for each: made from their signatures by the build.
 include "formula_loops.pxi"
 
-# What lanes read and round to.
+# What fast paths read and round to.
 SIMD_TYPES = {"float32": F32, "float16": F16, "bfloat16": BF16}
 
 # Nanoseconds that an element takes, in cache, of float32 operands: as measured, roughly.
@@ -489,7 +520,7 @@ cdef int set_compute(KernelRef ref, const formula_t *row, tuple in_dtypes, str o
     cdef compute_state *state = <compute_state *>ref.memory
     cdef bint alike = {*in_dtypes} == {result}
     cdef bint simd = (reads == "float32"
-                       and simd_loop_of(row.simd.loops, alike, result) != NULL)
+                       and simd_loop_of(&row.simd, alike, result) != NULL)
     cdef number_type computed = IN_FLOAT if simd else number_type_of(row, result, reads, alike)
     cdef bint own_form = computed == IN_FLOAT and result in HALVES and not row.exact
     cdef int k
@@ -566,7 +597,7 @@ cdef int set_simd(compute_state *state, const formula_t *row, bint all_alike, st
     state.rounded = SIMD_TYPES[result]
     state.stored = SIMD_TYPES.get(out_dtype, state.rounded)
     state.read_type = state.rounded if all_alike else F32
-    state.simd = simd_loop_of(row.simd.loops, all_alike, result)
+    state.simd = simd_loop_of(&row.simd, all_alike, result)
     state.read_size = state.result_size if all_alike else sizeof(float)
     state.prepare, state.classify = row.simd.prepare, row.simd.classify
     if state.rounded == F32 and row.simd.classify_f32 != NULL:
@@ -575,15 +606,15 @@ cdef int set_simd(compute_state *state, const formula_t *row, bint all_alike, st
     return 0
 
 
-cdef simd_loop simd_loop_of(const simd_loops_t *loops, bint all_alike, str result) except? NULL:
+cdef simd_loop simd_loop_of(const simd_path_t *path, bint all_alike, str result) except? NULL:
     """For inputs that all have the result's dtype, or are read as floats; NULL: there is none."""
-    if loops == NULL or result not in SIMD_TYPES:
+    if result not in SIMD_TYPES:
         return NULL
     if result == "float32":
-        return loops.f32
+        return path.f32
     if result == "float16":
-        return loops.f16 if all_alike else loops.to_f16
-    return loops.bf16 if all_alike else loops.to_bf16
+        return path.f16 if all_alike else path.to_f16
+    return path.bf16 if all_alike else path.to_bf16
 
 
 def cast_kernel(str src not None, str dst not None):

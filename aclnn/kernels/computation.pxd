@@ -2,7 +2,7 @@
 
 from aclnn.kernels.cast cimport cast_state
 from aclnn.kernels.element cimport load_fn, store_fn
-from aclnn.kernels.simd.paths cimport elem_type, simd_loop, classify_fn, prepare_fn
+from aclnn.kernels.simd.loop_args cimport elem_type, simd_loop, classify_fn, prepare_fn
 
 cdef enum:
     MOST_INPUTS = 4  # of a formula

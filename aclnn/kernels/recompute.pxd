@@ -6,7 +6,7 @@ from libc.string cimport memcpy, memset
 from aclnn.kernels.cast cimport cast_row
 from aclnn.kernels.computation cimport compute_state
 from aclnn.kernels.element cimport bfloat16_t, copy_element, half_t, load, unaligned_float
-from aclnn.kernels.simd.paths cimport (
+from aclnn.kernels.simd.loop_args cimport (
     HARD_TO_ROUND,
     MASKS_TOGETHER,
     F16,

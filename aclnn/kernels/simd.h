@@ -161,8 +161,8 @@ INLINED void vf_stream(void *p, vecf x) { _mm512_stream_ps(p, x); }
 INLINED veci vi_join(vech low, vech high) {
     return _mm512_inserti64x4(_mm512_castsi256_si512(low), high, 1);
 }
-INLINED vech vi_low_f16(veci both) { return _mm512_castsi512_si256(both); }
-INLINED vech vi_high_f16(veci both) { return _mm512_extracti64x4_epi64(both, 1); }
+INLINED vech vi_low_half(veci both) { return _mm512_castsi512_si256(both); }
+INLINED vech vi_high_half(veci both) { return _mm512_extracti64x4_epi64(both, 1); }
 /* The upper halves of two registers, taking turns. */
 INLINED veci vi_interleave_upper(veci even, veci odd) {
     return _mm512_mask_mov_epi16(vi_shift_right(even, 16), 0xaaaaaaaau, odd);
@@ -220,7 +220,7 @@ INLINED vecf vf_lookup32(const float *table, veci index) {
     return _mm512_permutex2var_ps(_mm512_loadu_ps(table), index, _mm512_loadu_ps(table + 16));
 }
 
-/* Of two registers that follow one another. */
+/* The same of two vectors that follow one another. */
 INLINED vecf vf_lookup_both(vecf low, veci index, vecf high) {
     return _mm512_permutex2var_ps(low, index, high);
 }
@@ -363,8 +363,8 @@ INLINED void vf_stream(void *p, vecf x) { _mm256_stream_ps(p, x); }
 INLINED veci vi_join(vech low, vech high) {
     return _mm256_inserti128_si256(_mm256_castsi128_si256(low), high, 1);
 }
-INLINED vech vi_low_f16(veci both) { return _mm256_castsi256_si128(both); }
-INLINED vech vi_high_f16(veci both) { return _mm256_extracti128_si256(both, 1); }
+INLINED vech vi_low_half(veci both) { return _mm256_castsi256_si128(both); }
+INLINED vech vi_high_half(veci both) { return _mm256_extracti128_si256(both, 1); }
 INLINED veci vi_interleave_upper(veci even, veci odd) {
     return _mm256_blend_epi16(vi_shift_right(even, 16), odd, 0xaa);
 }
@@ -412,6 +412,20 @@ INLINED vecf vf_lookup8(const float *table, veci index) {
 INLINED vecf vf_lookup16(const float *table, veci index) {
     vecf upper = vi_as_floats(vi_shift_left(index, 28)); /* whose sign is the fourth bit */
     return vf_select(upper, vf_lookup8(table + 8, index), vf_lookup8(table, index));
+}
+INLINED vecf vf_lookup_both(vecf low, veci index, vecf high) {
+    vecf upper = vi_as_floats(vi_shift_left(index, 28));
+    vecf from_low = _mm256_permutevar8x32_ps(low, index);
+    return vf_select(upper, _mm256_permutevar8x32_ps(high, index), from_low);
+}
+#endif
+
+#ifdef LANES
+/* The same through memory: half as many operations as in a register. */
+INLINED vech vf_to_f16_by_memory(vecf x) {
+    uint16_t halves[LANES] __attribute__((aligned(LANES * 2)));
+    vf_store_f16(halves, x);
+    return vh_load(halves);
 }
 #endif
 

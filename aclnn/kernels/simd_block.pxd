@@ -12,7 +12,7 @@ from aclnn.kernels.recompute cimport (
     enqueue_found,
 )
 from aclnn.kernels.element cimport copy_elements
-from aclnn.kernels.simd.paths cimport (
+from aclnn.kernels.simd.loop_args cimport (
     PREFETCH_A,
     PREFETCH_B,
     PREFETCH_FAR,

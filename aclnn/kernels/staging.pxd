@@ -6,7 +6,7 @@ the next one take their place.
 """
 
 from aclnn.kernels.recompute cimport HALVES_IN_PLACE
-from aclnn.kernels.simd.paths cimport LANES, loop_args
+from aclnn.kernels.simd.loop_args cimport LANES, loop_args
 from aclnn.kernels.tile cimport LINE, line_in, stream_bytes
 
 

@@ -6,7 +6,7 @@ Parts of them are transposed, then computed a few rows at a time.
 from libc.stdint cimport uintptr_t
 
 from aclnn.kernels.computation cimport MOST_INPUTS, compute_state
-from aclnn.kernels.simd.paths cimport hints_t
+from aclnn.kernels.simd.loop_args cimport hints_t
 from aclnn.kernels.tile cimport (
     LINE,
     TILE_PREFETCH_NEAR,

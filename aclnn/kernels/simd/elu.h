@@ -3,7 +3,8 @@
 #define ACLNN_SIMD_ELU_H
 
 #include "simd/exp.h"
-#include "simd/loops.h"
+#include "simd/params.h"
+#include "simd/track.h"
 
 #ifdef LANES
 
@@ -108,32 +109,17 @@ INLINED vecf elu_backward_short(const elu_backward_t *elu, int unit, vecf g, vec
 INLINED vecf elu_backward_f32_vec(const params_t *params, vecf g, vecf x, track_t *track) {
     return elu_backward_f32(ELU_BACKWARD_PARAMS(params), 0, g, x, track);
 }
-INLINED vecf elu_backward_f16_vec(const params_t *params, vecf g, vecf x, track_t *track) {
+INLINED vecf elu_backward_half_vec(const params_t *params, vecf g, vecf x, track_t *track) {
     return elu_backward_short(ELU_BACKWARD_PARAMS(params), 0, g, x, track);
 }
 INLINED vecf elu_unit_f32_vec(const params_t *params, vecf g, vecf x, track_t *track) {
     return elu_backward_f32(ELU_BACKWARD_PARAMS(params), 1, g, x, track);
 }
-INLINED vecf elu_unit_f16_vec(const params_t *params, vecf g, vecf x, track_t *track) {
+INLINED vecf elu_unit_half_vec(const params_t *params, vecf g, vecf x, track_t *track) {
     return elu_backward_short(ELU_BACKWARD_PARAMS(params), 1, g, x, track);
 }
 
 static const domain_t ELU_BACKWARD_DOMAIN = { .rel_error = 3.5e-7f, .max_bits = ELU_LAST, .check_finite = 1 };
-LOOPS(elu_backward, elu_backward_f16_vec, elu_backward_f16_vec, elu_backward_f32_vec, a,
-      ELU_BACKWARD_DOMAIN, ELU_BACKWARD_PARAMS(s->params)->extreme)
-LOOPS(elu_unit, elu_unit_f16_vec, elu_unit_f16_vec, elu_unit_f32_vec, a,
-      ELU_BACKWARD_DOMAIN, ELU_BACKWARD_PARAMS(s->params)->extreme)
-#define ELU_BY_RATE(type) \
-    static int elu_by_rate_##type##_loop(const loop_args *s) { \
-        int unit = ELU_BACKWARD_PARAMS(s->params)->rate == 1.0f; \
-        return unit ? elu_unit_##type##_loop(s) : elu_backward_##type##_loop(s); \
-    }
-ELU_BY_RATE(f32)
-ELU_BY_RATE(f16)
-ELU_BY_RATE(bf16)
-ELU_BY_RATE(to_f16)
-ELU_BY_RATE(to_bf16)
-LOOPS_TABLE(elu_by_rate)
 
 static void prepare_elu(params_t *params, elem_type type) {
     const double *p = params->p;
@@ -185,7 +171,7 @@ INLINED vecf elu_f32_vec(const params_t *params, vecf x, vecf same, track_t *tra
     return track_result(track, result);
 }
 
-INLINED vecf elu_f16_vec(const params_t *params, vecf x, vecf same, track_t *track) {
+INLINED vecf elu_half_vec(const params_t *params, vecf x, vecf same, track_t *track) {
     const elu_t *elu = ELU_PARAMS(params);
     decay_t d = elu_decay(elu, x);
     vecf r = vf_add(d.high, d.low), rest = vf_fma(vf_mul(r, r), exp_long_tail(r, 1.0f), r);
@@ -195,15 +181,6 @@ INLINED vecf elu_f16_vec(const params_t *params, vecf x, vecf same, track_t *tra
 
 /* The exponent is 2e-7 of the least that is not near 0; four roundings. */
 static const domain_t ELU_DOMAIN = { .rel_error = 3.9e-7f, .check_finite = 1 };
-LOOPS(elu, elu_f16_vec, elu_f16_vec, elu_f32_vec, a, ELU_DOMAIN, ELU_PARAMS(s->params)->extreme)
-LOOPS_TABLE(elu)
-
-CLASSIFY(elu)
-CLASSIFY(elu_backward)
-
-#define ELU_PATHS \
-    { "elu", { &elu_loops, prepare_elu, elu_classify } }, \
-    { "elu_backward", { &elu_by_rate_loops, prepare_elu_backward, elu_backward_classify } },
 
 #endif
 

@@ -3,7 +3,8 @@
 #define ACLNN_SIMD_GELU_H
 
 #include "simd/exp.h"
-#include "simd/loops.h"
+#include "simd/params.h"
+#include "simd/track.h"
 
 #ifdef LANES
 
@@ -278,9 +279,6 @@ INLINED vecf gelu_backward_bf16_vec(const params_t *none, vecf g, vecf x, track_
 static const domain_t GELU_BACKWARD_DOMAIN = {
     .rel_error = 0x1.4p-21f, .max_bits = GELU_LAST, .root_gap = GELU_BESIDE, .check_finite = 1, .share_tracking = 1,
 };
-LOOPS(gelu_backward, gelu_backward_f16_vec, gelu_backward_bf16_vec, gelu_backward_f32_vec,
-      a, GELU_BACKWARD_DOMAIN, 0)
-LOOPS_TABLE(gelu_backward)
 
 /* max(x, 0) - t Phi(-t); of the product with the tail's first part what rounding takes is exact. For
  * zeros all that is taken away is +0, so that they keep their signs. */
@@ -321,8 +319,6 @@ INLINED vecf gelu_bf16_vec(const params_t *none, vecf x, vecf same, track_t *tra
 
 /* Half as much again as a bound with which every half still comes out right: nothing else takes part. */
 static const domain_t GELU_DOMAIN = { .rel_error = 0x1.8p-22f, .max_bits = GELU_LAST, .check_finite = 1, .share_tracking = 1 };
-LOOPS(gelu, gelu_f16_vec, gelu_bf16_vec, gelu_f32_vec, a, GELU_DOMAIN, 0)
-LOOPS_TABLE(gelu)
 
 /* With tanh halves are computed as floats are: with fewer digits of w their exponentials would be too far
  * off. */
@@ -330,22 +326,6 @@ static const domain_t GELU_TANH_DOMAIN = { .rel_error = 2e-7f, .max_bits = GELU_
 static const domain_t GELU_BACKWARD_TANH_DOMAIN = {
     .rel_error = 2e-7f, .max_bits = GELU_TANH_LAST, .root_gap = GELU_BESIDE, .check_finite = 1, .share_tracking = 1,
 };
-LOOPS(gelu_tanh, gelu_tanh_f32_vec, gelu_tanh_f32_vec, gelu_tanh_f32_vec, a, GELU_TANH_DOMAIN, 0)
-LOOPS_TABLE(gelu_tanh)
-LOOPS(gelu_backward_tanh, gelu_backward_tanh_f32_vec, gelu_backward_tanh_f32_vec,
-      gelu_backward_tanh_f32_vec, a, GELU_BACKWARD_TANH_DOMAIN, 0)
-LOOPS_TABLE(gelu_backward_tanh)
-
-CLASSIFY(gelu)
-CLASSIFY(gelu_tanh)
-CLASSIFY(gelu_backward)
-CLASSIFY(gelu_backward_tanh)
-
-#define GELU_PATHS \
-    { "gelu", { &gelu_loops, NULL, gelu_classify } }, \
-    { "gelu_tanh", { &gelu_tanh_loops, NULL, gelu_tanh_classify } }, \
-    { "gelu_backward", { &gelu_backward_loops, NULL, gelu_backward_classify } }, \
-    { "gelu_backward_tanh", { &gelu_backward_tanh_loops, NULL, gelu_backward_tanh_classify } },
 
 #endif
 

@@ -2,7 +2,8 @@
 #ifndef ACLNN_SIMD_HARDSHRINK_H
 #define ACLNN_SIMD_HARDSHRINK_H
 
-#include "simd/loops.h"
+#include "simd/params.h"
+#include "simd/track.h"
 
 typedef struct { uint32_t low, reach; uint16_t half_low, half_reach, bf16_low, bf16_reach; } hardshrink_t;
 PARAMS_FIT(hardshrink_t);
@@ -37,7 +38,7 @@ static void prepare_hardshrink(params_t *params, elem_type type) {
 
 #ifdef LANES
 
-static const domain_t NO_DOMAIN = { 0 };
+static const domain_t HARDSHRINK_DOMAIN = { 0 };
 
 INLINED veci hardshrink_f32_line(const void *params, const char *a, const char *b, track_t *track) {
     const hardshrink_t *keep = params;
@@ -55,53 +56,11 @@ INLINED veci hardshrink_bf16_line(const void *params, const char *a, const char 
     const hardshrink_t *keep = params;
     return keep_f16(a, b, keep->bf16_low, keep->bf16_reach);
 }
-INLINED vecf hardshrink_from_float(const params_t *params, vecf g, vecf x, track_t *track) {
+INLINED vecf hardshrink_vec(const params_t *params, vecf g, vecf x, track_t *track) {
     const hardshrink_t *keep = HARDSHRINK_PARAMS(params);
     return vi_as_floats(vi_keep_within(vf_bits(g), vf_bits(x), keep->low, keep->reach));
 }
-LINE_LOOP(hardshrink_f32_lines, hardshrink_f32_line, hardshrink_t, F32)
-LINE_LOOP(hardshrink_f16_loop, hardshrink_f16_line, hardshrink_t, F16)
-LINE_LOOP(hardshrink_bf16_loop, hardshrink_bf16_line, hardshrink_t, BF16)
-LOOP(hardshrink_to_f16_loop, hardshrink_from_float, F32, F16, NO_DOMAIN, 0)
-LOOP(hardshrink_to_bf16_loop, hardshrink_from_float, F32, BF16, NO_DOMAIN, 0)
-LOOP(hardshrink_narrowed, hardshrink_from_float, F32, F32, NO_DOMAIN, 0)
-static int hardshrink_f32_loop(const loop_args *s) {
-    return s->stored == F32 ? hardshrink_f32_lines(s) : hardshrink_narrowed(s);
-}
-LOOPS_TABLE(hardshrink)
-
-#else
-
-/* Halves are bits here too: by way of a double, a signaling NaN would come back as a quiet one. What has
- * other types goes by the plain form, which keeps them itself or has to convert them. */
-INLINED uint16_t kept_bits(uint16_t g, uint16_t x, uint16_t low, uint16_t reach) {
-    return (uint16_t)((x & 0x7fffu) - low) <= reach ? g : 0;
-}
-#define HARDSHRINK_LOOP(name, type, low, reach) \
-    static int name(const loop_args *s) { \
-        const hardshrink_t keep = *HARDSHRINK_PARAMS(s->params); \
-        const unaligned_uint16 *g = (const unaligned_uint16 *)s->a, *x = (const unaligned_uint16 *)s->b; \
-        unaligned_uint16 *out = (unaligned_uint16 *)s->out; \
-        unaligned_float *single = (unaligned_float *)s->out; \
-        const ptrdiff_t n = s->n; \
-        if (s->stored != F32) { \
-            for (ptrdiff_t i = 0; i < n; i++) out[i] = kept_bits(g[i], x[i], keep.low, keep.reach); \
-            return 0; \
-        } \
-        for (ptrdiff_t i = 0; i < n; i++) { \
-            type##_t vi_keep_within = { kept_bits(g[i], x[i], keep.low, keep.reach) }; \
-            single[i] = type##_to_f32(vi_keep_within); \
-        } \
-        return 0; \
-    }
-HARDSHRINK_LOOP(hardshrink_f16_loop, half, half_low, half_reach)
-HARDSHRINK_LOOP(hardshrink_bf16_loop, bfloat16, bf16_low, bf16_reach)
-static const simd_loops_t hardshrink_loops = { NULL, hardshrink_f16_loop, hardshrink_bf16_loop, NULL, NULL };
 
 #endif
-
-#define HARDSHRINK_PATHS \
-    { "hardshrink", { &hardshrink_loops, prepare_hardshrink, NULL } }, \
-    { "hardshrink_backward", { &hardshrink_loops, prepare_hardshrink_backward, NULL } },
 
 #endif

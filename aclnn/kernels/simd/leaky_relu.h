@@ -2,7 +2,8 @@
 #ifndef ACLNN_SIMD_LEAKY_RELU_H
 #define ACLNN_SIMD_LEAKY_RELU_H
 
-#include "simd/loops.h"
+#include "simd/params.h"
+#include "simd/track.h"
 
 #ifdef LANES
 
@@ -96,14 +97,12 @@ static void prepare_leaky_relu(params_t *params, elem_type type) {
 }
 
 static const domain_t LEAKY_RELU_DOMAIN = { .check_finite = 1 };
-LOOP(leaky_relu_f32_loop, leaky_relu_f32_vec, F32, F32, LEAKY_RELU_DOMAIN, 0)
-F16_LOOPS(leaky_relu, leaky_relu_f16_vec, leaky_relu_bf16_vec, leaky_relu_bf16_vec, LEAKY_RELU_DOMAIN, 0)
 
 INLINED vecf scaled(const leaky_relu_t *params, vecf g) {
     return vf_mul(g, vf_set(params->near));
 }
 INLINED veci scaled_f16(const leaky_relu_t *params, const char *g) {
-    vecf low = load_elems(F16, g), high = load_elems(F16, g + 2 * LANES);
+    vecf low = vf_from_f16(vh_load(g)), high = vf_from_f16(vh_load(g + 2 * LANES));
     return vi_join(vf_to_f16(scaled(params, low)), vf_to_f16(scaled(params, high)));
 }
 INLINED veci scaled_bf16(const leaky_relu_t *params, const char *p) {
@@ -116,57 +115,34 @@ INLINED veci scaled_bf16(const leaky_relu_t *params, const char *p) {
 INLINED veci leaky_relu_f16_line(
         const void *params, const char *x, const char *unused, track_t *track) {
     veci same = vi_load(x), result = vi16_select_positive(same, same, scaled_f16(params, x));
-    track_f16_max(track, result);
+    track_half_max(track, result);
     return result;
 }
 INLINED veci leaky_relu_bf16_line(
         const void *params, const char *x, const char *unused, track_t *track) {
     veci same = vi_load(x), result = vi16_select_positive(same, same, scaled_bf16(params, x));
-    track_f16_range(track, result);
+    track_half_range(track, result);
     return result;
 }
 /* A NaN in x does not show in the result, if it is taken for positive. */
 INLINED veci leaky_backward_f16_line(
         const void *params, const char *g, const char *x, track_t *track) {
     veci result = vi16_select_within(vi_load(x), 1u, 0x7c00u - 1u, vi_load(g), scaled_f16(params, g));
-    track_f16_max(track, result);
+    track_half_max(track, result);
     return result;
 }
 INLINED veci leaky_backward_bf16_line(
         const void *params, const char *g, const char *x, track_t *track) {
     veci result = vi16_select_within(vi_load(x), 1u, 0x7f80u - 1u, vi_load(g), scaled_bf16(params, g));
-    track_f16_range(track, result);
+    track_half_range(track, result);
     return result;
 }
-LINE_LOOP(leaky_relu_at_once_f16, leaky_relu_f16_line, leaky_relu_t, F16)
-LINE_LOOP(leaky_relu_at_once_bf16, leaky_relu_bf16_line, leaky_relu_t, BF16)
-LINE_LOOP(leaky_backward_at_once_f16, leaky_backward_f16_line, leaky_relu_t, F16)
-LINE_LOOP(leaky_backward_at_once_bf16, leaky_backward_bf16_line, leaky_relu_t, BF16)
-static int leaky_relu_by_slope_f16_loop(const loop_args *s) {
-    if (!LEAKY_RELU_PARAMS(s->params)->at_once) return leaky_relu_f16_loop(s);
-    return s->a == s->b ? leaky_relu_at_once_f16(s) : leaky_backward_at_once_f16(s);
-}
-static int leaky_relu_by_slope_bf16_loop(const loop_args *s) {
-    if (!LEAKY_RELU_PARAMS(s->params)->at_once) return leaky_relu_bf16_loop(s);
-    return s->a == s->b ? leaky_relu_at_once_bf16(s) : leaky_backward_at_once_bf16(s);
-}
-static const simd_loops_t leaky_relu_loops = {
-    leaky_relu_f32_loop, leaky_relu_by_slope_f16_loop, leaky_relu_by_slope_bf16_loop,
-    leaky_relu_to_f16_loop, leaky_relu_to_bf16_loop,
-};
-
-CLASSIFY(leaky_relu)
 
 /* What a single keeps is not computed: not even a NaN, which by way of a double would become quiet. Halves
  * are converted, so that theirs become quiet anyway. */
 static inline int leaky_relu_computed_is_exceptional(float g, float x, float r, const double *p) {
     return is_extreme(r) & !(x > 0.0f);
 }
-CLASSIFY(leaky_relu_computed)
-
-#define LEAKY_RELU_PATHS \
-    { "leaky_relu", { &leaky_relu_loops, prepare_leaky_relu, leaky_relu_classify, leaky_relu_computed_classify } }, \
-    { "leaky_relu_backward", { &leaky_relu_loops, prepare_leaky_relu, leaky_relu_classify, leaky_relu_computed_classify } },
 
 #endif
 

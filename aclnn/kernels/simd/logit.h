@@ -3,7 +3,8 @@
 #define ACLNN_SIMD_LOGIT_H
 
 #include "simd/exp.h"
-#include "simd/loops.h"
+#include "simd/params.h"
+#include "simd/track.h"
 
 #ifdef LANES
 
@@ -118,38 +119,20 @@ INLINED vecf logit_bounded_f32_vec(const params_t *params, vecf x, vecf same, tr
     return logit_f32(LOGIT_PARAMS(params), ANY, x, track);
 }
 /* Bounds need not be halves, nor what lies between them one then. */
-INLINED vecf logit_bounded_f16_vec(const params_t *params, vecf x, vecf same, track_t *track) {
+INLINED vecf logit_bounded_half_vec(const params_t *params, vecf x, vecf same, track_t *track) {
     vecf z = logit_clipped(LOGIT_PARAMS(params), ANY, x);
     return logit_at_ends(z, log_odds(z), track);
 }
 INLINED vecf logit_unbounded_f32_vec(const params_t *params, vecf x, vecf same, track_t *track) {
     return logit_f32(LOGIT_PARAMS(params), OPEN, x, track);
 }
-INLINED vecf logit_unbounded_f16_vec(const params_t *params, vecf x, vecf same, track_t *track) {
+INLINED vecf logit_unbounded_half_vec(const params_t *params, vecf x, vecf same, track_t *track) {
     return logit_at_ends(x, log_odds_short(x), track);
 }
 
 /* Of all halves the worst is 1.2e-7 off. */
 static const domain_t LOGIT_DOMAIN = { .rel_error = 2e-7f, .max_bits = 0x3f800000u };
-static const domain_t LOGIT_SINGLE_DOMAIN = { .max_bits = LOGIT_REACH };
-#define CROSSED(s) LOGIT_PARAMS(s->params)->crossed
-LOOP(logit_bounded_f32_loop, logit_bounded_f32_vec, F32, F32, LOGIT_SINGLE_DOMAIN, CROSSED(s))
-LOOP(logit_bounded_f16_loop, logit_bounded_f16_vec, F16, F16, LOGIT_DOMAIN, CROSSED(s))
-LOOP(logit_bounded_bf16_loop, logit_bounded_f16_vec, BF16, BF16, LOGIT_DOMAIN, CROSSED(s))
-LOOP(logit_to_f16_loop, logit_bounded_f16_vec, F32, F16, LOGIT_DOMAIN, CROSSED(s))
-LOOP(logit_to_bf16_loop, logit_bounded_f16_vec, F32, BF16, LOGIT_DOMAIN, CROSSED(s))
-LOOP(logit_unbounded_f32_loop, logit_unbounded_f32_vec, F32, F32, LOGIT_SINGLE_DOMAIN, 0)
-LOOP(logit_unbounded_f16_loop, logit_unbounded_f16_vec, F16, F16, LOGIT_DOMAIN, 0)
-LOOP(logit_unbounded_bf16_loop, logit_unbounded_f16_vec, BF16, BF16, LOGIT_DOMAIN, 0)
-#define LOGIT_IF_BOUNDED(type) \
-    static int logit_##type##_loop(const loop_args *s) { \
-        int open = LOGIT_PARAMS(s->params)->open; \
-        return open ? logit_unbounded_##type##_loop(s) : logit_bounded_##type##_loop(s); \
-    }
-LOGIT_IF_BOUNDED(f32)
-LOGIT_IF_BOUNDED(f16)
-LOGIT_IF_BOUNDED(bf16)
-LOOPS_TABLE(logit)
+static const domain_t LOGIT_F32_DOMAIN = { .max_bits = LOGIT_REACH };
 
 /* x (1 - x) = y - y^2 for the lesser one of the two, y, which is exact where it is 1 - x; in two
  * parts, because y is at most twice the difference. The residual of a quotient that is 2^-14 off
@@ -192,57 +175,19 @@ INLINED vecf logit_backward_short(
     track_lowest(track, product);
     return q;
 }
-INLINED vecf logit_backward_f16_vec(const params_t *params, vecf x, vecf dy, track_t *track) {
+INLINED vecf logit_backward_half_vec(const params_t *params, vecf x, vecf dy, track_t *track) {
     return logit_backward_short(LOGIT_PARAMS(params), ANY, x, dy, track);
 }
-INLINED vecf logit_open_f16_vec(const params_t *params, vecf x, vecf dy, track_t *track) {
+INLINED vecf logit_open_half_vec(const params_t *params, vecf x, vecf dy, track_t *track) {
     return logit_backward_short(LOGIT_PARAMS(params), OPEN, x, dy, track);
 }
-INLINED vecf logit_whole_f16_vec(const params_t *params, vecf x, vecf dy, track_t *track) {
+INLINED vecf logit_whole_half_vec(const params_t *params, vecf x, vecf dy, track_t *track) {
     return logit_backward_short(LOGIT_PARAMS(params), WHOLE, x, dy, track);
 }
 
 static const domain_t LOGIT_BACKWARD_DOMAIN = { .rel_error = 2.5e-7f, .check_finite = 1, .one_nan = 1 };
 static const domain_t LOGIT_OPEN_DOMAIN = { .rel_error = 2.5e-7f };
 static const domain_t LOGIT_WHOLE_DOMAIN = { .rel_error = 2.5e-7f, .check_finite = 1, .one_nan = 1, .check_negative = 1 };
-LOOPS(logit_backward, logit_backward_f16_vec, logit_backward_f16_vec, logit_backward_f16_vec,
-      b, LOGIT_BACKWARD_DOMAIN, LOGIT_PARAMS(s->params)->extreme)
-F32_LOOP(logit_whole_f32_loop, logit_whole_f32_vec, b, LOGIT_WHOLE_DOMAIN, 0)
-LOOP(logit_whole_f16_loop, logit_whole_f16_vec, F16, F16, LOGIT_WHOLE_DOMAIN, 0)
-LOOP(logit_whole_bf16_loop, logit_whole_f16_vec, BF16, BF16, LOGIT_WHOLE_DOMAIN, 0)
-F32_LOOP(logit_symmetric_f32_loop, logit_symmetric_f32_vec, b, LOGIT_BACKWARD_DOMAIN,
-            LOGIT_PARAMS(s->params)->extreme)
-LOOP(logit_open_f16_loop, logit_open_f16_vec, F16, F16, LOGIT_OPEN_DOMAIN, 0)
-LOOP(logit_open_bf16_loop, logit_open_f16_vec, BF16, BF16, LOGIT_OPEN_DOMAIN, 0)
-/* Inputs are never where results go: what turns out to need bounds can be computed once more. Where one
- * element lies outside, others do too: the blocks that follow are not expected not to. What was staged is
- * gone after the first time. */
-#define LOGIT_BY_BOUNDS(type, special) \
-    static int logit_by_bounds_##type##_loop(const loop_args *s) { \
-        const logit_t *logit = LOGIT_PARAMS(s->params); \
-        loop_args args = *s; \
-        if (logit->whole && !s->hints->outside) { \
-            int found = logit_whole_##type##_loop(s); \
-            if (!(found & OUT_OF_DOMAIN)) return found; \
-            s->hints->outside = 1; \
-            args.staged_target = NULL; \
-        } \
-        return logit->special ? logit_##special##_##type##_loop(&args) : logit_backward_##type##_loop(&args); \
-    }
-LOGIT_BY_BOUNDS(f32, symmetric)
-LOGIT_BY_BOUNDS(f16, open)
-LOGIT_BY_BOUNDS(bf16, open)
-static const simd_loops_t logit_by_bounds_loops = {
-    logit_by_bounds_f32_loop, logit_by_bounds_f16_loop, logit_by_bounds_bf16_loop,
-    logit_backward_to_f16_loop, logit_backward_to_bf16_loop,
-};
-
-CLASSIFY(logit)
-CLASSIFY(logit_backward)
-
-#define LOGIT_PATHS \
-    { "logit", { &logit_loops, prepare_logit, logit_classify } }, \
-    { "logit_backward", { &logit_by_bounds_loops, prepare_logit, logit_backward_classify } },
 
 #endif
 

@@ -14,7 +14,7 @@ enum { LANES = 16 };
 
 /* What elements are, in memory. */
 typedef enum { F32, F16, BF16 } elem_type;
-enum { EXCEPTIONAL = 1, HARD_TO_ROUND = 2, INTERLEAVED = 4, STAGED = 8 };
+enum { EXCEPTIONAL = 1, HARD_TO_ROUND = 2, INTERLEAVED = 4, STAGED = 8, OUT_OF_DOMAIN = 16, HAS_ZEROS = 32 };
 enum { PREFETCH_A = 1, PREFETCH_B = 2, PREFETCH_OUT = 4, PREFETCH_FAR = 8 };
 
 typedef struct {
@@ -35,11 +35,6 @@ typedef struct {
  * turns in two registers, as long as they filled both, and so do doubts. STAGED: results are not in `out` but
  * in `staging`, and those that were there have gone to their own target, as far as whole lines took their
  * place. */
-typedef int (*simd_loop)(const loop_args *);
-
-/* A formula's: for operands and results of one kind, then for floats whose results are rounded to halves. */
-typedef struct { simd_loop f32, f16, bf16, to_f16, to_bf16; } simd_loops_t;
-
 /* Doubts of four registers are looked at together: lists which fours have any, returns how many. They are
  * read and listed by eights; what is read beyond the last must be 0. */
 enum { MASKS_TOGETHER = 32 };

@@ -4,14 +4,17 @@
 
 #include "kernel_abi.h"
 
-enum { PARAMS_NUMBERS = 4 }; /* of a node, at most, whose formula prepares parameters */
+enum {
+    PARAMS_NUMBERS = 4, /* of a node, at most, whose formula prepares parameters */
+    PARAMS_BYTES = 512
+};
 
 /* `p`: the numbers; those that the node lacks are 0. `own`: what the function of a formula that prepares
  * parameters makes of them, a struct of the formula's header. Immutable while the run lasts: all threads
  * share it. */
 typedef struct {
     double p[PARAMS_NUMBERS];
-    _Alignas(64) char own[512];
+    _Alignas(64) char own[PARAMS_BYTES];
 } params_t;
 
 #define OWN_PARAMS(type, params) ((type *)(params)->own)

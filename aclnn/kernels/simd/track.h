@@ -50,10 +50,10 @@ INLINED vecf zero_safe_addend(const track_t *track, vecf x, mask_t some) {
     return track->nonzero ? x : vf_signed_addend(x, some);
 }
 /* Of halves: the most, without signs, and the least that is not 0. */
-INLINED void track_f16_max(track_t *track, veci r) {
+INLINED void track_half_max(track_t *track, veci r) {
     track->max_bits = vi16_max(track->max_bits, vi16_add(r, r));
 }
-INLINED void track_f16_range(track_t *track, veci r) {
+INLINED void track_half_range(track_t *track, veci r) {
     veci twice = vi16_add(r, r);
     track->max_bits = vi16_max(track->max_bits, twice);
     track->min_bits = vi16_min(track->min_bits, vi16_add(twice, vi16_set(0xffffu)));
@@ -99,13 +99,6 @@ static inline int has_zero(const track_t *track) { return mask_any(vi_le(track->
 static inline int has_nan(const track_t *track, uint16_t infinity) {
     return vi16_any_ge(track->max_bits, (uint16_t)(2 * infinity + 1));
 }
-
-/* Mark the elements that lanes leave to the double form. */
-#define CLASSIFY(name) \
-    static void name##_classify(const unaligned_float *a, const unaligned_float *b, const unaligned_float *r, \
-                            uint16_t *exceptional, ptrdiff_t n, const double *p) { \
-        for (ptrdiff_t i = 0; i < n; i++) exceptional[i] |= name##_is_exceptional(a[i], b[i], r[i], p); \
-    }
 
 #endif
 
