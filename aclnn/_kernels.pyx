@@ -1,7 +1,7 @@
 """The kernels: load, compute, store, each by blocks that stay in the first-level cache.
 
-An operator's loop is written once, over its formula; conversions are written once, over the
-dtypes.  A compute kernel puts them together at run time: every input is loaded into a block of
+An operator's loop is written once, over its formula (`_formula_kernels.pyx`); conversions are
+written once, over the dtypes.  A compute kernel puts them together at run time: every input is loaded into a block of
 float or double (or read in place where it is such a block already), the formula's loop runs over
 the block, and the result is rounded once as it is stored.  Loads, formulas and stores add up
 instead of multiplying.
@@ -16,9 +16,14 @@ This file is compiled once per instruction set, each time into a module of its o
 from libc.stdint cimport int8_t, int64_t, uint8_t, uintptr_t  # no-cython-lint: as below
 from libc.stdlib cimport calloc, free
 
-cimport aclnn.kernels.formulas as formulas  # no-cython-lint: what is included needs it
 from aclnn.kernels.cast cimport cast_state, cast_tile
-from aclnn.kernels.computation cimport MOST_INPUTS, compute_state, loop_fn
+from aclnn.kernels.computation cimport compute_state
+from aclnn.kernels.formula_loops cimport (
+    MOST_FORMULAS,
+    MOST_INPUTS,
+    formula_loops_t,
+    loop_fn,
+)
 from aclnn.kernels.recompute cimport recompute_pending, pending_t
 from aclnn.kernels.element cimport (
     bfloat16_t,
@@ -41,7 +46,6 @@ from aclnn.kernels.element cimport (
     unaligned_uint32,
     unaligned_uint64,
 )
-from aclnn.kernels.formulas cimport complex_t  # no-cython-lint: what is included needs it
 from aclnn.kernels.simd.loop_args cimport (
     BF16,
     F16,
@@ -85,7 +89,6 @@ from aclnn.acl import dtypes
 
 cdef enum:
     ALIGN_FROM = 8192   # elements of a row that is worth cutting at a line boundary
-    MOST_FORMULAS = 256
     MOST_NUMBERS = 4    # that `run` hands to a kernel
 
 
@@ -182,35 +185,22 @@ cdef void prepare_params(void *params, const void *state, const kernel_number *n
 # --- Tables: what there is, by name -------------------------------------------------------------
 
 cdef struct formula_t:
-    int n_inputs
-    bint exact             # in whatever type
-    loop_fn in_float       # for float32 results; NULL: the double form serves every dtype
-    loop_fn in_half        # in float, for results and inputs that are halves of one dtype; or NULL
-    loop_fn in_double      # the precise form, for what is rounded once more
-    loop_fn in_float64     # for float64 results, where these are rounded otherwise
-    loop_fn in_whole       # or NULL
-    loop_fn in_complex     # or NULL
-    simd_path_t simd      # the fast path, if there is one
+    const formula_loops_t *loops
+    simd_path_t simd       # for float32 and half precision; all of its loops may be NULL
 
 cdef dict _formula_numbers = {}
 cdef formula_t[MOST_FORMULAS] _formulas
 
 
-def find_simd_paths():
-    """Addresses of the fast paths by formula; none where the instruction set has no vectors."""
-    name = __name__.replace("._kernels_", "._simd_kernels_")
-    if name == __name__ or importlib.util.find_spec(name) is None:
-        return {}
-    return importlib.import_module(name).paths()
+cdef object same_isa(str stem):
+    """The module of that name for the instruction set of this one, or None."""
+    name = __name__.replace("._kernels_", f".{stem}_")
+    return importlib.import_module(name) if importlib.util.find_spec(name) else None
 
 
-cdef dict _simd_paths = find_simd_paths()
-
-
-cdef simd_path_t simd_path_of(str formula) except *:
-    """All of its loops are NULL where a formula has no fast path."""
-    if formula in _simd_paths:
-        return (<simd_path_t *><size_t>_simd_paths[formula])[0]
+cdef simd_path_t simd_path_of(str formula, dict paths) except *:
+    if formula in paths:
+        return (<simd_path_t *><size_t>paths[formula])[0]
     if formula == "hardshrink":
         return simd_path_t(NULL, hardshrink_f16_scalar, hardshrink_bf16_scalar, NULL, NULL,
                            prepare_hardshrink, NULL, NULL)
@@ -220,19 +210,18 @@ cdef simd_path_t simd_path_of(str formula) except *:
     return simd_path_t(NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL)
 
 
-cdef add(str name, int n_inputs, bint exact, loop_fn in_float, loop_fn in_half, loop_fn in_double,
-         loop_fn in_float64, loop_fn in_whole, loop_fn in_complex):
-    number = len(_formula_numbers)
-    if number == MOST_FORMULAS or not 0 <= n_inputs <= MOST_INPUTS:
-        raise ValueError(f"{name}: kernels have places for {MOST_FORMULAS} formulas of at most "
-                         f"{MOST_INPUTS} inputs")
-    _formula_numbers[name] = number
-    _formulas[number] = formula_t(n_inputs, exact, in_float, in_half, in_double, in_float64,
-                                  in_whole, in_complex, simd_path_of(name))
+cdef int take_formulas() except -1:
+    """Of the modules that hold their loops: there are fast paths where there are vectors."""
+    simd_kernels = same_isa("_simd_kernels")
+    cdef dict paths = simd_kernels.paths() if simd_kernels else {}
+    for number, (formula, address) in enumerate(same_isa("_formula_kernels").loops().items()):
+        _formula_numbers[formula] = number
+        _formulas[<int>number].loops = <formula_loops_t *><size_t>address
+        _formulas[<int>number].simd = simd_path_of(formula, paths)
+    return 0
 
 
-# The loops over the formulas and a call of `add` for each: made from their signatures by the build.
-include "formula_loops.pxi"
+take_formulas()
 
 # What fast paths read and round to.
 SIMD_TYPES = {"float32": F32, "float16": F16, "bfloat16": BF16}
@@ -498,8 +487,8 @@ def compute_kernel(str formula not None, tuple in_dtypes not None, str out_dtype
     cdef str result = result_dtype or out_dtype
     cdef str wanted = reads or default_reads(result, in_dtypes)
     cdef KernelRef ref
-    if len(in_dtypes) != row.n_inputs:
-        raise ValueError(f"{formula} takes {row.n_inputs} inputs, {len(in_dtypes)} dtypes given")
+    if len(in_dtypes) != row.loops.n_inputs:
+        raise ValueError(f"{formula} takes {row.loops.n_inputs} inputs, {len(in_dtypes)} dtypes given")
     itemsizes = tuple(item_size(dtype) for dtype in (*in_dtypes, out_dtype, result))
     stages = (",".join(in_dtypes),) + ((reads,) if reads else ()) + tuple(
         dict.fromkeys((result, out_dtype)))
@@ -508,7 +497,7 @@ def compute_kernel(str formula not None, tuple in_dtypes not None, str out_dtype
     if (formula in MOVES and {*in_dtypes[1:], result} == {out_dtype}
             and reads in (None, out_dtype)):
         stand_in = STAND_INS[itemsizes[-1]]
-        in_dtypes = (in_dtypes[0], *[stand_in] * (row.n_inputs - 1))
+        in_dtypes = (in_dtypes[0], *[stand_in] * (row.loops.n_inputs - 1))
         out_dtype = result = stand_in
         wanted = "float32" if itemsizes[-1] < 4 else stand_in
     set_compute(ref, row, in_dtypes, out_dtype, result, wanted, formula)
@@ -522,9 +511,9 @@ cdef int set_compute(KernelRef ref, const formula_t *row, tuple in_dtypes, str o
     cdef bint simd = (reads == "float32"
                        and simd_loop_of(&row.simd, alike, result) != NULL)
     cdef number_type computed = IN_FLOAT if simd else number_type_of(row, result, reads, alike)
-    cdef bint own_form = computed == IN_FLOAT and result in HALVES and not row.exact
+    cdef bint own_form = computed == IN_FLOAT and result in HALVES and not row.loops.exact
     cdef int k
-    state.n_inputs = row.n_inputs
+    state.n_inputs = row.loops.n_inputs
     state.number_size = item_size(DTYPE_OF[computed])
     for k, dtype in enumerate(in_dtypes):
         set_input(state, k, dtype, reads, computed)
@@ -557,22 +546,22 @@ cdef number_type number_type_of(const formula_t *row, str result, str reads,
         return IN_WHOLE
     if reads == "float64":
         return IN_DOUBLE
-    if row.exact:
+    if row.loops.exact:
         return IN_FLOAT
-    if row.in_half != NULL and result in HALVES and alike:
+    if row.loops.in_half != NULL and result in HALVES and alike:
         return IN_FLOAT
-    return IN_FLOAT if row.in_float != NULL and result == "float32" else IN_DOUBLE
+    return IN_FLOAT if row.loops.in_float != NULL and result == "float32" else IN_DOUBLE
 
 
 cdef loop_fn loop_of(const formula_t *row, number_type computed, bint own_form,
                      str result) noexcept:
     if computed == IN_COMPLEX:
-        return row.in_complex
+        return row.loops.in_complex
     if computed == IN_WHOLE:
-        return row.in_whole
+        return row.loops.in_whole
     if computed == IN_DOUBLE:
-        return row.in_float64 if result == "float64" else row.in_double
-    return row.in_half if own_form and row.in_half != NULL else row.in_float
+        return row.loops.in_float64 if result == "float64" else row.loops.in_double
+    return row.loops.in_half if own_form and row.loops.in_half != NULL else row.loops.in_float
 
 
 cdef int set_input(compute_state *state, int k, str dtype, str reads,
@@ -602,7 +591,7 @@ cdef int set_simd(compute_state *state, const formula_t *row, bint all_alike, st
     state.prepare, state.classify = row.simd.prepare, row.simd.classify
     if state.rounded == F32 and row.simd.classify_f32 != NULL:
         state.classify = row.simd.classify_f32
-    state.exact = row.in_double
+    state.exact = row.loops.in_double
     return 0
 
 

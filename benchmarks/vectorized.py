@@ -16,20 +16,20 @@ import tempfile
 from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
-SOURCE = ROOT / "build" / "cython" / "aclnn" / "_kernels.c"
+SOURCE = ROOT / "build" / "cython" / "aclnn" / "_formula_kernels.c"
 sys.path.insert(0, str(ROOT))
 from setup import COMMON_FLAGS, INCLUDES, functions, kernel_variants  # noqa: E402
 
 FOLDERS = [*INCLUDES, sysconfig.get_paths()["include"]]
 # Loops that are the same would be made once.
 FLAGS = [*COMMON_FLAGS, "-fPIC", "-fno-ipa-icf", *(f"-I{folder}" for folder in FOLDERS)]
-FUNCTION = re.compile(r"static void __pyx_f_5aclnn_8_kernels_(\w+_in_\w+)\(.* \{$")
+FUNCTION = re.compile(r"static void __pyx_f_5aclnn_16_formula_kernels_(\w+_in_\w+)\(.* \{$")
 # What no instruction set has, or what functions of the C library compute one by one.
 ELEMENT_BY_ELEMENT = re.compile(
     r"(div|divs|pow|pows|rpows)_(whole_)?in_|\w+_complex_in_|(erf|sin|cos|pow|pows|rpows)_in_|"
     r"(exp|exp2|expm1|log|log2|log10|log1p|sin|tanh|sigmoid|silu|silu_backward|swiglu|swiglu_backward_[ab])_f64_in_"
 )
-REPORT = re.compile(r"_kernels\.c:(\d+):\d+: optimized: loop vectorized")
+REPORT = re.compile(r"_formula_kernels\.c:(\d+):\d+: optimized: loop vectorized")
 
 
 def bodies(lines):

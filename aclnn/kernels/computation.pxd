@@ -2,14 +2,8 @@
 
 from aclnn.kernels.cast cimport cast_state
 from aclnn.kernels.element cimport load_fn, store_fn
-from aclnn.kernels.simd.loop_args cimport elem_type, simd_loop, classify_fn, prepare_fn
-
-cdef enum:
-    MOST_INPUTS = 4  # of a formula
-
-# Inputs and results are dense runs of what is computed in. `params`: the node's numbers come first.
-ctypedef void (*loop_fn)(const void *const *inputs, void *results, ptrdiff_t n,
-                         const void *params) noexcept nogil
+from aclnn.kernels.formula_loops cimport MOST_INPUTS, loop_fn
+from aclnn.kernels.simd.loop_args cimport classify_fn, elem_type, prepare_fn, simd_loop
 
 
 cdef struct compute_state:

@@ -17,12 +17,14 @@ More forms of a formula have its name and an ending: `_half` computes halves of 
 and says why no second rounding shows; `_f64` is for float64 results, where the first form rounds
 in a way that suits less precise ones; `_whole` is on int64, `_complex` on complex numbers.
 
-Some have besides a form that is made for registers and computes in float (`lane_formulas.h` lists
-them); what that leaves open, the double form here decides.
+Some have a fast path over vectors as well, which computes in float (`_simd_kernels.pyx` lists them);
+what it cannot round with certainty, the double form here decides.
 """
 
 from libc.math cimport INFINITY, NAN
 from libc.stdint cimport int64_t
+
+from aclnn.kernels.number cimport number, real
 
 cdef extern from "kernel_abi.h":
     ctypedef union kernel_number:
@@ -82,15 +84,6 @@ cdef extern from *:
     #define STICKY 0x1p-80 /* no double shows it beside 1 */
     """
     double STICKY
-
-ctypedef fused real:
-    float
-    double
-
-ctypedef fused number:
-    float
-    double
-    int64_t
 
 
 cdef inline real ordered(real r, real x) noexcept nogil:

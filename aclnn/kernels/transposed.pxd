@@ -5,7 +5,8 @@ Parts of them are transposed, then computed a few rows at a time.
 
 from libc.stdint cimport uintptr_t
 
-from aclnn.kernels.computation cimport MOST_INPUTS, compute_state
+from aclnn.kernels.computation cimport compute_state
+from aclnn.kernels.formula_loops cimport MOST_INPUTS
 from aclnn.kernels.simd.loop_args cimport hints_t
 from aclnn.kernels.tile cimport (
     LINE,

@@ -2,7 +2,7 @@
 
 from libc.stdint cimport uint16_t
 
-from aclnn.kernels.element cimport unaligned_float
+from aclnn.kernels.unaligned cimport unaligned_float
 from aclnn.kernels.simd.loop_args cimport BF16, F16, F32, loop_args, params_t
 from aclnn.kernels.simd.loops cimport classify, run, run_f32
 from aclnn.kernels.simd.track cimport domain_t, track_t

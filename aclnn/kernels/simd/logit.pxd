@@ -2,7 +2,7 @@
 
 from libc.stdint cimport uint16_t
 
-from aclnn.kernels.element cimport unaligned_float
+from aclnn.kernels.unaligned cimport unaligned_float
 from aclnn.kernels.simd.loop_args cimport (
     BF16,
     EXCEPTIONAL,

@@ -7,7 +7,7 @@ known to the compiler: what a loop does not need costs nothing.
 from libc.stdint cimport uint16_t, uintptr_t
 from libc.string cimport memcpy
 
-from aclnn.kernels.element cimport unaligned_float
+from aclnn.kernels.unaligned cimport unaligned_float
 from aclnn.kernels.simd.convert cimport (
     from_half_type,
     load_as_f32,
