@@ -8,11 +8,8 @@ from libc.stdint cimport int64_t  # no-cython-lint: what is included needs it
 cimport aclnn.kernels.formulas as formulas  # no-cython-lint: as above
 from aclnn.kernels.formula_loops cimport MOST_FORMULAS, MOST_INPUTS, formula_loops_t, loop_fn
 from aclnn.kernels.formulas cimport complex_t, kernel_number  # no-cython-lint: as above
-from aclnn.kernels.unaligned cimport (  # no-cython-lint: as above
-    unaligned_double,
-    unaligned_float,
-    unaligned_int64,
-)
+from aclnn.kernels.unaligned cimport unaligned_double  # no-cython-lint: as above
+from aclnn.kernels.unaligned cimport unaligned_float, unaligned_int64  # no-cython-lint
 
 cdef dict _numbers = {}
 cdef formula_loops_t[MOST_FORMULAS] _loops

@@ -1,10 +1,10 @@
 """The kernels: load, compute, store, each by blocks that stay in the first-level cache.
 
 An operator's loop is written once, over its formula (`_formula_kernels.pyx`); conversions are
-written once, over the dtypes.  A compute kernel puts them together at run time: every input is loaded into a block of
-float or double (or read in place where it is such a block already), the formula's loop runs over
-the block, and the result is rounded once as it is stored.  Loads, formulas and stores add up
-instead of multiplying.
+written once, over the dtypes.  A compute kernel puts them together at run time: every input is
+loaded into a block of float or double (or read in place where it is such a block already), the
+formula's loop runs over the block, and the result is rounded once as it is stored.  Loads, formulas
+and stores add up instead of multiplying.
 
 Where the instruction set has vectors, formulas that people run most have a fast path
 (`_simd_kernels.pyx`), which loads, computes, rounds and stores vector by vector; the few elements
@@ -13,18 +13,11 @@ that it leaves open go through the plain loop in double.
 This file is compiled once per instruction set, each time into a module of its own.
 """
 
-from libc.stdint cimport int8_t, int64_t, uint8_t, uintptr_t  # no-cython-lint: as below
+from libc.stdint cimport int8_t, uint8_t, uintptr_t
 from libc.stdlib cimport calloc, free
 
 from aclnn.kernels.cast cimport cast_state, cast_tile
 from aclnn.kernels.computation cimport compute_state
-from aclnn.kernels.formula_loops cimport (
-    MOST_FORMULAS,
-    MOST_INPUTS,
-    formula_loops_t,
-    loop_fn,
-)
-from aclnn.kernels.recompute cimport recompute_pending, pending_t
 from aclnn.kernels.element cimport (
     bfloat16_t,
     bool_t,
@@ -35,8 +28,8 @@ from aclnn.kernels.element cimport (
     number_t,
     store,
     store_fn,
-    unaligned_complex64,
     unaligned_complex128,
+    unaligned_complex64,
     unaligned_double,
     unaligned_float,
     unaligned_int16,
@@ -46,6 +39,9 @@ from aclnn.kernels.element cimport (
     unaligned_uint32,
     unaligned_uint64,
 )
+from aclnn.kernels.formula_loops cimport MOST_FORMULAS, MOST_INPUTS, formula_loops_t, loop_fn
+from aclnn.kernels.loop_block cimport compute_by_loops, loop_block_limit, loop_width
+from aclnn.kernels.recompute cimport recompute_pending, pending_t
 from aclnn.kernels.simd.loop_args cimport (
     BF16,
     F16,
@@ -64,7 +60,6 @@ from aclnn.kernels.simd.scalar cimport (
     prepare_hardshrink_backward,
 )
 from aclnn.kernels.simd_block cimport NO_ROW, compute_by_simd, copies_t, simd_width
-from aclnn.kernels.loop_block cimport compute_by_loops, loop_block_limit, loop_width
 from aclnn.kernels.staging cimport flush_staged, staging_t
 from aclnn.kernels.tile cimport (
     BLOCK,
@@ -139,7 +134,7 @@ cdef void compute_rows(const tile_view *views, ptrdiff_t rows, ptrdiff_t cols,
         while block.col < cols:
             if state.simd != NULL:
                 compute_by_simd(views, &block, state, <const params_t *>params, hints, &pending,
-                                 &copies, &staging)
+                                &copies, &staging)
             else:
                 compute_by_loops(views, &block, state, params)
             block.col += block.cols
@@ -488,7 +483,8 @@ def compute_kernel(str formula not None, tuple in_dtypes not None, str out_dtype
     cdef str wanted = reads or default_reads(result, in_dtypes)
     cdef KernelRef ref
     if len(in_dtypes) != row.loops.n_inputs:
-        raise ValueError(f"{formula} takes {row.loops.n_inputs} inputs, {len(in_dtypes)} dtypes given")
+        raise ValueError(f"{formula} takes {row.loops.n_inputs} inputs, "
+                         f"{len(in_dtypes)} dtypes given")
     itemsizes = tuple(item_size(dtype) for dtype in (*in_dtypes, out_dtype, result))
     stages = (",".join(in_dtypes),) + ((reads,) if reads else ()) + tuple(
         dict.fromkeys((result, out_dtype)))
@@ -509,7 +505,7 @@ cdef int set_compute(KernelRef ref, const formula_t *row, tuple in_dtypes, str o
     cdef compute_state *state = <compute_state *>ref.memory
     cdef bint alike = {*in_dtypes} == {result}
     cdef bint simd = (reads == "float32"
-                       and simd_loop_of(&row.simd, alike, result) != NULL)
+                      and simd_loop_of(&row.simd, alike, result) != NULL)
     cdef number_type computed = IN_FLOAT if simd else number_type_of(row, result, reads, alike)
     cdef bint own_form = computed == IN_FLOAT and result in HALVES and not row.loops.exact
     cdef int k
@@ -581,7 +577,7 @@ cdef int set_input(compute_state *state, int k, str dtype, str reads,
 
 
 cdef int set_simd(compute_state *state, const formula_t *row, bint all_alike, str result,
-                   str out_dtype) except -1:
+                  str out_dtype) except -1:
     state.all_alike = all_alike
     state.rounded = SIMD_TYPES[result]
     state.stored = SIMD_TYPES.get(out_dtype, state.rounded)

@@ -17,8 +17,8 @@ More forms of a formula have its name and an ending: `_half` computes halves of 
 and says why no second rounding shows; `_f64` is for float64 results, where the first form rounds
 in a way that suits less precise ones; `_whole` is on int64, `_complex` on complex numbers.
 
-Some have a fast path over vectors as well, which computes in float (`_simd_kernels.pyx` lists them);
-what it cannot round with certainty, the double form here decides.
+Some have a fast path over vectors as well, which computes in float (`_simd_kernels.pyx` lists
+them); what it cannot round with certainty, the double form here decides.
 """
 
 from libc.math cimport INFINITY, NAN

@@ -1,4 +1,4 @@
-"""Elements that lanes leave open, doubtful or suspect: picked, and computed once more in double."""
+"""Results that a fast path leaves open, hard to round or exceptional: recomputed in double."""
 
 from libc.stdint cimport uint16_t, uint64_t
 from libc.string cimport memcpy, memset
@@ -7,14 +7,14 @@ from aclnn.kernels.cast cimport cast_row
 from aclnn.kernels.computation cimport compute_state
 from aclnn.kernels.element cimport bfloat16_t, copy_element, half_t, load, unaligned_float
 from aclnn.kernels.simd.loop_args cimport (
-    HARD_TO_ROUND,
-    MASKS_TOGETHER,
-    F16,
-    LANES,
-    F32,
     EXCEPTIONAL,
-    hard_element,
+    F16,
+    F32,
+    HARD_TO_ROUND,
+    LANES,
+    MASKS_TOGETHER,
     elem_type,
+    hard_element,
     list_hard,
     loop_args,
 )
@@ -24,17 +24,17 @@ cdef extern from * nogil:
     int __builtin_ctzll(uint64_t) noexcept
 
 cdef enum:
-    HALVES_IN_PLACE = 16384               # elements of a block whose doubts are settled together
-    MASKS_MOST = HALVES_IN_PLACE // 8    # registers of such a block, of eight elements or more
+    HALVES_IN_PLACE = 16384              # elements of a block of half precision
+    MASKS_MOST = HALVES_IN_PLACE // 8    # vectors of such a block, of eight elements or more
     MASKS_ROOM = MASKS_MOST + MASKS_TOGETHER
-    BATCH = 64                            # so many elements are computed again at a time
-    WHOLE = 8                             # up to a multiple of this, so that loops have no rest
-    MASKS_LISTED = MASKS_MOST // 4 + 8  # four registers are looked at together, and eight fours
+    BATCH = 64                           # elements that are recomputed at a time
+    WHOLE = 8                            # in multiples of this, so that loops have no remainder
+    MASKS_LISTED = MASKS_MOST // 4 + 8   # four masks are read together, and eight fours
 
 
 cdef struct pending_t:
-    # Elements of a tile that are computed once more, in double, a batch at a time: what they are
-    # made of, and where the result belongs.
+    # The queue of elements of a tile that are recomputed in double, a batch at a time: their
+    # operands, and where the results belong.
     const compute_state *state
     const void *params       # of which the node's numbers come first
     char *target             # of the block's first element
@@ -46,14 +46,15 @@ cdef struct pending_t:
 
 
 cdef inline void enqueue_found(const loop_args *args, int found, pending_t *pending) noexcept nogil:
-    """Pick suspect and doubtful elements, to be rounded from double."""
+    """Enqueue what a loop reported."""
     if found & HARD_TO_ROUND:
         enqueue_hard(args, found, pending)
     if found & EXCEPTIONAL:
         enqueue_exceptional(args, pending)
 
 
-cdef inline void enqueue(const loop_args *args, ptrdiff_t where, pending_t *pending) noexcept nogil:
+cdef inline void enqueue(const loop_args *args, ptrdiff_t where,
+                         pending_t *pending) noexcept nogil:
     cdef const compute_state *state = pending.state
     cdef ptrdiff_t size = state.read_size
     if pending.count == BATCH:
@@ -61,7 +62,8 @@ cdef inline void enqueue(const loop_args *args, ptrdiff_t where, pending_t *pend
     copy_element(pending.inputs[0] + pending.count * size, args.a + where * size, size)
     copy_element(pending.inputs[1] + pending.count * size, args.b + where * size, size)
     pending.places[pending.count] = pending.target + where * pending.size
-    prefetch(pending.places[pending.count])  # a line that was streamed would hold up later ones
+    # A line that bypassed the cache would hold up later ones.
+    prefetch(pending.places[pending.count])
     pending.count += 1
 
 
@@ -72,7 +74,7 @@ cdef inline bint none_of_four(const uint16_t *marks) noexcept nogil:
 
 
 cdef inline void enqueue_hard(const loop_args *args, int found, pending_t *pending) noexcept nogil:
-    """First what has doubts is listed, without branches, which no processor could predict."""
+    """Masks that are not zero are listed first, without branches that no processor can predict."""
     cdef ptrdiff_t groups = (args.n + LANES - 1) // LANES
     cdef int listed[MASKS_LISTED]
     cdef int i, bit, count
@@ -91,7 +93,7 @@ cdef inline void enqueue_hard(const loop_args *args, int found, pending_t *pendi
 
 
 cdef inline void enqueue_exceptional(const loop_args *args, pending_t *pending) noexcept nogil:
-    """Suspect elements, which may have been doubtful too: computing one twice does no harm."""
+    """Exceptional results; some may be enqueued already: recomputing one twice does no harm."""
     cdef const compute_state *state = pending.state
     cdef unaligned_float values[3][BLOCK]
     cdef const unaligned_float *a
@@ -118,8 +120,9 @@ cdef inline void enqueue_exceptional(const loop_args *args, pending_t *pending) 
 
 
 cdef inline const unaligned_float *floats_at(const char *source, ptrdiff_t begin, ptrdiff_t n,
-                                             elem_type type, unaligned_float *values) noexcept nogil:
-    """Elements of a span in float: where they lie, or converted into `values`."""
+                                             elem_type type,
+                                             unaligned_float *values) noexcept nogil:
+    """Elements as float32: in place, or converted into `values`."""
     if type == F32:
         return <const unaligned_float *>source + begin
     if type == F16:
@@ -143,7 +146,7 @@ cdef inline void recompute_pending(pending_t *pending) noexcept nogil:
     cdef ptrdiff_t n = (pending.count + WHOLE - 1) & ~<ptrdiff_t>(WHOLE - 1)
     if n == 0:
         return
-    # Whole registers: the loops' remainders would take longer than all the rest.
+    # Whole vectors: a remainder of the loops would take longer than all the rest.
     for i in range(2):
         memset(pending.inputs[i] + pending.count * size, 0x38, (n - pending.count) * size)
         narrow = floats_at(pending.inputs[i], 0, n, state.read_type, values)

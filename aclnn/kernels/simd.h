@@ -1,8 +1,9 @@
-/* As many floats as a register holds, sixteen with AVX-512 and eight with AVX2: the operations that
- * the formulas of `simd/elu.h` and its like are made of. Compilers vectorise plain loops well, but do not
- * look tables up in registers, which is what makes exponentials cheap.
+/* Operations on vectors of float32 (vecf), of 32-bit integers (veci) and of half as many bits (vech):
+ * sixteen lanes with AVX-512, eight with AVX2. Compilers vectorise plain loops well, but do not look
+ * tables up in registers, which is what makes exponentials cheap.
  *
- * LANES is not defined where there are no such registers; plain loops then do the work.
+ * A prefix tells the operand: vf_ float32, vi_ 32-bit integers, vi16_ 16-bit integers, vh_ half precision.
+ * LANES is not defined where there are no such vectors; there are no fast paths then.
  */
 #ifndef ACLNN_SIMD_H
 #define ACLNN_SIMD_H
@@ -11,7 +12,7 @@
 #include <stdint.h>
 #include <string.h>
 
-/* Loops over lanes hold no calls, however many loops there are. */
+/* Loops over vectors hold no calls, however many loops there are. */
 #define INLINED static inline __attribute__((always_inline))
 
 #if defined(__AVX512F__) && defined(__AVX512DQ__) && defined(__AVX512BW__)
@@ -36,11 +37,11 @@ INLINED vecf vf_fnma(vecf a, vecf b, vecf c) { return _mm512_fnmadd_ps(a, b, c);
 /* A NaN in `x` stays. */
 INLINED vecf vf_at_most(vecf x, float bound) { return _mm512_min_ps(vf_set(bound), x); }
 INLINED vecf vf_at_least(vecf x, float bound) { return _mm512_max_ps(vf_set(bound), x); }
-/* The larger one of 0 and x; of two zeros, and of a NaN, x itself. */
+/* max(0, x); x itself if it is a zero or a NaN. */
 INLINED vecf vf_positive_part(vecf x) { return vf_at_least(x, 0.0f); }
 INLINED vecf vf_abs(vecf x) { return _mm512_abs_ps(x); }
 INLINED vecf vf_div(vecf a, vecf b) { return _mm512_div_ps(a, b); }
-/* 1 / x, or 2^-14 of it off. */
+/* 1 / x, with a relative error of at most 2^-14. */
 INLINED vecf vf_reciprocal_estimate(vecf x) { return _mm512_rcp14_ps(x); }
 INLINED vecf vf_min(vecf a, vecf b) { return _mm512_min_ps(a, b); }
 INLINED veci vi_add(veci a, veci b) { return _mm512_add_epi32(a, b); }
@@ -79,7 +80,7 @@ INLINED vecf vf_one_minus_where(mask_t c, vecf a) {
 INLINED mask_t vf_is_nonzero(vecf x) {
     return _mm512_cmp_ps_mask(x, _mm512_setzero_ps(), _CMP_NEQ_UQ);
 }
-/* Where `some` is not set, x and s are zeros, and s has the sign that x should have. */
+/* Where `some` is not set, x and s are zeros, and x gets the sign of s. */
 INLINED vecf vf_zeros_signed_as(vecf x, vecf s, mask_t some) {
     return _mm512_mask_mov_ps(s, some, x);
 }
@@ -126,20 +127,20 @@ INLINED mask_t vf_is_not_positive(vecf x) {
 INLINED vecf vf_mul_where(mask_t c, vecf a, vecf b) {
     return _mm512_mask_mul_ps(a, c, a, b);
 }
-/* The same rounded to odd: a later rounding to a half then gives what one rounding would have. */
+/* The same rounded to odd, so that a later rounding to half precision is correct. */
 INLINED vecf vf_mul_to_odd_where(mask_t c, vecf a, vecf b) {
     vecf p = _mm512_mask_mul_round_ps(a, c, a, b, _MM_FROUND_TO_ZERO | _MM_FROUND_NO_EXC);
     mask_t inexact = _mm512_mask_cmp_ps_mask(c, vf_fms(a, b, p), _mm512_setzero_ps(), _CMP_NEQ_UQ);
     return vi_as_floats(_mm512_mask_or_epi32(vf_bits(p), inexact, vf_bits(p), vi_set(1u)));
 }
 
-/* Halves: as many as there are lanes. */
+/* Half precision: as many elements as there are lanes. */
 typedef __m256i vech;
 INLINED vech vh_load(const void *p) { return _mm256_loadu_si256((const __m256i *)p); }
 INLINED void vh_store(void *p, vech h) { _mm256_storeu_si256((__m256i *)p, h); }
 INLINED vecf vf_from_f16(vech h) { return _mm512_cvtph_ps(h); }
 INLINED vech vf_to_f16(vecf x) { return _mm512_cvtps_ph(x, 0); }
-/* What is converted on its way to memory takes half as many operations as in a register. */
+/* A conversion on the way to memory takes half as many operations as one in a register. */
 INLINED void vf_store_f16(void *p, vecf x) {
     __asm__("vcvtps2ph $0, %1, %0" : "=m"(*(__m256i_u *)p) : "v"(x));
 }
@@ -157,13 +158,13 @@ INLINED unsigned vh_differ(vech a, vech b) { return _mm256_cmpneq_epi16_mask(a, 
 INLINED unsigned vi_misses(veci x, veci bits) { return _mm512_testn_epi32_mask(x, bits); }
 INLINED void vf_stream(void *p, vecf x) { _mm512_stream_ps(p, x); }
 
-/* Twice as many halves, a register full. */
+/* Twice as many elements of half precision. */
 INLINED veci vi_join(vech low, vech high) {
     return _mm512_inserti64x4(_mm512_castsi256_si512(low), high, 1);
 }
 INLINED vech vi_low_half(veci both) { return _mm512_castsi512_si256(both); }
 INLINED vech vi_high_half(veci both) { return _mm512_extracti64x4_epi64(both, 1); }
-/* The upper halves of two registers, taking turns. */
+/* The upper halves of two vectors, interleaved. */
 INLINED veci vi_interleave_upper(veci even, veci odd) {
     return _mm512_mask_mov_epi16(vi_shift_right(even, 16), 0xaaaaaaaau, odd);
 }
@@ -182,7 +183,7 @@ INLINED veci vi16_select_within(veci x, uint16_t low, uint16_t reach, veci yes, 
     __mmask32 c = _mm512_cmple_epu16_mask(_mm512_sub_epi16(x, vi16_set(low)), vi16_set(reach));
     return _mm512_mask_mov_epi16(no, c, yes);
 }
-/* `yes` where x, as a half or a bfloat, is positive or a NaN without a sign, `no` elsewhere. */
+/* `yes` where x, in half precision, is positive or a NaN without a sign, `no` elsewhere. */
 INLINED veci vi16_select_positive(veci x, veci yes, veci no) {
     return _mm512_mask_mov_epi16(no, _mm512_cmpgt_epi16_mask(x, _mm512_setzero_si512()), yes);
 }
@@ -203,8 +204,8 @@ INLINED int list_nonzero_words(const void *words, int first, int *listed) {
     return __builtin_popcount(some);
 }
 INLINED void vi_stream(void *p, veci x) { _mm512_stream_si512((__m512i *)p, x); }
-/* The first n bytes of a register from memory, the others of `filler`; and the first n to memory.
- * Nothing beyond them is touched. */
+/* The first n bytes of a vector from memory, the others of `filler`; and the first n to memory.
+ * Nothing beyond them is accessed. */
 INLINED veci vi_load_first(const void *p, ptrdiff_t n, char filler) {
     return _mm512_mask_loadu_epi8(_mm512_set1_epi8(filler), ((__mmask64)1 << n) - 1u, p);
 }
@@ -430,7 +431,7 @@ INLINED vech vf_to_f16_by_memory(vecf x) {
 #endif
 
 #if !defined(LANES) || LANES != 16
-/* What registers of sixteen have an operation for. */
+/* What sixteen lanes have an operation for. */
 static inline int list_nonzero_words(const void *words, int first, int *listed) {
     int count = 0;
     for (int k = 0; k < 8; k++) {

@@ -1,17 +1,17 @@
-"""Blocks by lanes: from operands where they lie if they are dense, else from copies."""
+"""Blocks computed by a fast path: from operands in place if they are dense, else from copies."""
 
 from libc.stdint cimport uint16_t, uintptr_t
 
 from aclnn.kernels.cast cimport RECAST, cast_row, write_cast
 from aclnn.kernels.computation cimport compute_state
-from aclnn.kernels.recompute cimport (
-    MASKS_ROOM,
-    HALVES_IN_PLACE,
-    recompute_pending,
-    pending_t,
-    enqueue_found,
-)
 from aclnn.kernels.element cimport copy_elements
+from aclnn.kernels.recompute cimport (
+    HALVES_IN_PLACE,
+    MASKS_ROOM,
+    enqueue_found,
+    pending_t,
+    recompute_pending,
+)
 from aclnn.kernels.simd.loop_args cimport (
     PREFETCH_A,
     PREFETCH_B,
@@ -19,8 +19,8 @@ from aclnn.kernels.simd.loop_args cimport (
     PREFETCH_OUT,
     STAGED,
     hints_t,
-    params_t,
     loop_args,
+    params_t,
 )
 from aclnn.kernels.staging cimport keep_staged, lend_staging, staging_t
 from aclnn.kernels.tile cimport (
@@ -41,25 +41,25 @@ from aclnn.kernels.tile cimport (
 
 cdef enum:
     # Elements of a block:
-    IN_PLACE = 8192      # that lanes read and write where it lies; halves have their own number
-    CONVERTED = 1024     # that lanes read from conversions
-    COPIED_BYTES = 1024  # that lanes read from copies, in bytes
+    IN_PLACE = 8192      # that is read and written in place; half precision has its own number
+    CONVERTED = 1024     # that is read from conversions
+    COPIED_BYTES = 1024  # that is read from copies, in bytes
     REPEATED_BYTES = 4096  # the same, where copies only repeat an element
     FILLED = 256         # of a row that is copied while the next ones are prefetched
     NO_ROW = -1
 
 
 cdef struct copies_t:
-    # A block of each operand that lanes cannot read where it lies. What is repeated along a row
+    # A block of each operand that cannot be read in place. What is repeated along a row
     # stays for the whole row, whose number is kept.
     char buffers[2][BLOCK * 4]
     ptrdiff_t repeated[2]
 
 
 cdef inline void compute_by_simd(const tile_view *views, const block_t *block,
-                                  const compute_state *state, const params_t *params,
-                                  hints_t *hints, pending_t *pending, copies_t *copies,
-                                  staging_t *staging) noexcept nogil:
+                                 const compute_state *state, const params_t *params,
+                                 hints_t *hints, pending_t *pending, copies_t *copies,
+                                 staging_t *staging) noexcept nogil:
     """A block in one go, from operands where they lie if they are dense, else from buffers."""
     cdef char memory[BLOCK * 4 + LINE]
     cdef char *results = line_in(memory)
@@ -76,7 +76,7 @@ cdef inline void compute_by_simd(const tile_view *views, const block_t *block,
     args.stored = state.stored if direct else state.rounded
     args.stream = direct and block.flags & TILE_STREAM and <uintptr_t>args.out % LINE == 0
     args.staging = args.staged_target = NULL
-    if args.stream and not copied:  # else blocks are too small to settle each of them
+    if args.stream and not copied:  # else blocks are too small to recompute for each of them
         lend_staging(staging, &args)
     if block.flags & TILE_PREFETCH_FAR:
         args.prefetch |= PREFETCH_FAR
@@ -99,7 +99,7 @@ cdef inline void compute_by_simd(const tile_view *views, const block_t *block,
 
 cdef inline bint take_inputs(loop_args *args, const tile_view *views, const block_t *block,
                              const compute_state *state, copies_t *copies) noexcept nogil:
-    """Where a span's inputs are, and which of them are prefetched; whether any had to be copied."""
+    """Where inputs are, and which of them are prefetched; whether any had to be copied."""
     cdef const tile_view *out = &views[state.n_inputs]
     cdef const char *inputs[2]
     cdef bint copied = False
@@ -124,7 +124,7 @@ cdef inline ptrdiff_t simd_width(const tile_view *views, const compute_state *st
         return RECAST
     if not all_in_place(views, state):
         return filled_width(views, state)
-    # Halves have doubts to settle, which is quicker for many at a time.
+    # Recomputing what is hard to round is faster for many at a time.
     return IN_PLACE if state.result_size == 4 else HALVES_IN_PLACE
 
 
@@ -132,7 +132,7 @@ cdef inline bint in_place(const tile_view *view, const tile_view *out, const com
                           int k) noexcept nogil:
     """Whether an input's row can be read where it lies, and does not lie where results go.
 
-    What is settled afterwards is read again, so results must not have replaced it.
+    Operands of recomputed results are read again, so results must not have replaced them.
     """
     cdef ptrdiff_t size = state.read_size
     if not (state.all_alike or state.dense_input[k]):

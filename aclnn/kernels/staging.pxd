@@ -1,8 +1,8 @@
-"""Results that are staged in the cache until their doubts are settled, and only then go past it.
+"""Results that bypass the cache, staged in it until those hard to round are recomputed.
 
-To mend one result of a line that was streamed, all of the line would have to be read from memory,
-which holds up whatever is streamed after it.  So the results of a block are streamed while those of
-the next one take their place.
+To replace one result of a line that was stored past the cache, all of the line would have to be
+read from memory, which holds up the stores after it.  So the results of a block are streamed while
+those of the next one take their place.
 """
 
 from aclnn.kernels.recompute cimport HALVES_IN_PLACE
@@ -24,7 +24,7 @@ cdef inline void flush_staged(staging_t *staging, ptrdiff_t begin) noexcept nogi
 
 
 cdef inline void lend_staging(staging_t *staging, loop_args *args) noexcept nogil:
-    """Let results of a span be staged; its whole lines stream what they take the place of."""
+    """Let a loop stage its results; its whole lines stream what they take the place of."""
     cdef ptrdiff_t whole = args.n // (2 * LANES) * (4 * LANES)
     args.staging = line_in(staging.memory)
     if staging.nbytes < whole:
@@ -35,7 +35,7 @@ cdef inline void lend_staging(staging_t *staging, loop_args *args) noexcept nogi
 
 
 cdef inline void keep_staged(staging_t *staging, loop_args *args) noexcept nogil:
-    """Results of a span are staged now: that is where they are to be found, and mended."""
+    """The results of a loop are staged now: there they are found and replaced."""
     staging.target = args.out
     staging.nbytes = 2 * args.n
     args.out = args.staging

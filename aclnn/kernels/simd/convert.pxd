@@ -10,8 +10,8 @@ from libc.stdint cimport uint16_t, uint32_t
 from aclnn.kernels.simd.loop_args cimport F16, F32, elem_type
 from aclnn.kernels.simd.vector cimport (
     LANES,
-    vech,
     vecf,
+    vech,
     veci,
     vf_add,
     vf_bits,

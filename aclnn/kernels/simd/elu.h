@@ -1,9 +1,9 @@
-/* ELU and its gradient by lanes. */
+/* ELU and its gradient over vectors. */
 #ifndef ACLNN_SIMD_ELU_H
 #define ACLNN_SIMD_ELU_H
 
 #include "simd/exp.h"
-#include "simd/params.h"
+#include "simd/loop_args.h"
 #include "simd/track.h"
 
 #ifdef LANES
@@ -20,7 +20,7 @@ PARAMS_FIT(elu_t);
 
 #define ELU_LAST 0xc2a00000u /* -80: the power's exponent must not run out */
 
-/* Scalars so far from 1 that the lanes might over- or underflow on the way. */
+/* Scalars so far from 1 that intermediate results might overflow or underflow. */
 static inline int elu_backward_extreme(const double *p) {
     double slope = p[0] * p[1] * p[2];
     return !(p[2] > 0 && p[2] <= 1024 && slope <= 1048576 && slope >= 9.5e-7);

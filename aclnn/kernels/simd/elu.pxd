@@ -2,7 +2,6 @@
 
 from libc.stdint cimport uint16_t
 
-from aclnn.kernels.unaligned cimport unaligned_float
 from aclnn.kernels.simd.loop_args cimport (
     BF16,
     EXCEPTIONAL,
@@ -15,6 +14,7 @@ from aclnn.kernels.simd.loop_args cimport (
 from aclnn.kernels.simd.loops cimport classify, run, run_f32
 from aclnn.kernels.simd.track cimport domain_t, track_t
 from aclnn.kernels.simd.vector cimport vecf
+from aclnn.kernels.unaligned cimport unaligned_float
 
 cdef extern from "simd/elu.h" nogil:
     ctypedef struct elu_t:

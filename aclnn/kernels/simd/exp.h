@@ -1,4 +1,4 @@
-/* Exponentials by lanes: octaves and their steps from tables in registers, the rest a polynomial. */
+/* Exponentials over vectors: octaves and their steps from tables in registers, the rest a polynomial. */
 #ifndef ACLNN_SIMD_EXP_H
 #define ACLNN_SIMD_EXP_H
 
@@ -7,7 +7,7 @@
 
 #ifdef LANES
 
-/* Exponentials by steps of an octave: as many as a register, or two of them, can look up. */
+/* Steps of an octave: as many as a lookup in one vector, or in two, can tell apart. */
 #if LANES == 16
 enum { EXP_STEPS = 16, EXP_NEAR_STEPS = 32 };
 #define lookup_step vf_lookup16

@@ -1,16 +1,16 @@
-/* GELU and its gradient by lanes, exact and with tanh. */
+/* GELU and its gradient over vectors, exact and with tanh. */
 #ifndef ACLNN_SIMD_GELU_H
 #define ACLNN_SIMD_GELU_H
 
 #include "simd/exp.h"
-#include "simd/params.h"
+#include "simd/loop_args.h"
 #include "simd/track.h"
 
 #ifdef LANES
 
 #define GELU_LAST 0xc13fffffu /* beside -12, where the tables end */
 #define GELU_FARTHEST 0x1.7ffffep+3f /* the distance of that */
-#define GELU_BEYOND 0x1.9p+3f /* a distance at which all factors are 0, of sixteen lanes */
+#define GELU_BEYOND 0x1.9p+3f /* with sixteen lanes all factors are 0 from there on */
 #define GELU_TANH_LAST 0xc10fffffu /* beside -9, where e^(-2w) is 2^-96 and its tables end */
 #define GELU_TANH_FARTHEST 0x1.1ffffep+3f
 /* Roots of the gradients, negative: multiples of 2^-20, whose distance to larger numbers is exact. */
@@ -49,7 +49,7 @@ typedef struct { vecf power, r, lead; shape_t shape; } gelu_parts_t;
 #define EXP_LACK 0x1.82a316p-15f /* ln(2) is LN2 (1 + EXP_LACK) */
 
 /* How t is cut into intervals: (bits of place) >> shift numbers them, place = offset + scale t. There are
- * many where a register, or two of them, look many up. Where they are few and long, z is stretched, which
+ * many where a vector, or two of them, hold many entries. Where they are few and long, z is stretched, which
  * saves three of eight coefficients of a factor of phi. */
 typedef struct { const float *centers; float offset, scale; int shift, places, stretched; } cut_t;
 #if LANES == 16
@@ -161,7 +161,7 @@ INLINED gelu_parts_t gelu_f32_parts(factor_t factor, gelu_argument_t at) {
     return parts;
 }
 
-/* For t that were halves: t^2 is exact. */
+/* For t in half precision: t^2 is exact. */
 INLINED gelu_parts_t gelu_f16_parts(polynomials_t factor, vecf t) {
     gelu_parts_t parts;
     vecf square = vf_mul(t, t);
@@ -198,8 +198,8 @@ INLINED vecf gelu_grown(factor_t factor, const gelu_parts_t *parts, vecf tail, v
 /* t, as far as there are intervals: beyond, they begin again. */
 INLINED vecf gelu_bounded(vecf x) { return vf_at_most(vf_abs(x), GELU_FARTHEST); }
 
-/* The same for those that find out what lies beyond. With sixteen lanes factors of phi need no look at x
- * for that: their tables end in zeros, which are seen. */
+/* The same where arguments that are farther are tracked. With sixteen lanes factors of phi need no tracking of
+ * x for that: their tables end in zeros, which the tracked magnitudes show. */
 #if LANES == 16
 INLINED vecf gelu_distance(vecf x) { return vf_abs(x); }
 #else
@@ -263,7 +263,7 @@ INLINED vecf gelu_backward_short(vecf distance, vecf t, vecf g, vecf x, track_t 
     return track_result(track, vf_mul(g, vf_one_minus_where(vf_is_positive(x), tail)));
 }
 
-/* Results are 0 long before, whatever a half is multiplied by; what is infinite stays it. */
+/* Results are 0 long before, whatever they are multiplied by; infinities stay. */
 INLINED vecf gelu_backward_f16_vec(const params_t *none, vecf g, vecf x, track_t *track) {
     return gelu_backward_short(vf_abs(x), gelu_bounded(x), g, x, track);
 }
@@ -274,8 +274,8 @@ INLINED vecf gelu_backward_bf16_vec(const params_t *none, vecf g, vecf x, track_
     return gelu_backward_short(t, t, g, x, track);
 }
 
-/* Of all halves the worst, with gradient 1, is 4.5e-7 off; another 6e-8 for the product with the
- * gradient, and for that with 1 + or - the bound, which is exact itself. */
+/* Over all numbers of half precision the largest error, with gradient 1, is 4.5e-7; another 6e-8 for the
+ * product with the gradient, and for that with 1 + or - the bound, which is exact itself. */
 static const domain_t GELU_BACKWARD_DOMAIN = {
     .rel_error = 0x1.4p-21f, .max_bits = GELU_LAST, .root_gap = GELU_BESIDE, .check_finite = 1, .share_tracking = 1,
 };
@@ -317,11 +317,12 @@ INLINED vecf gelu_bf16_vec(const params_t *none, vecf x, vecf same, track_t *tra
     return gelu_short(gelu_distance(x), x, track);
 }
 
-/* Half as much again as a bound with which every half still comes out right: nothing else takes part. */
+/* Half as much again as a bound with which every result in half precision is correctly rounded: nothing else
+ * takes part. */
 static const domain_t GELU_DOMAIN = { .rel_error = 0x1.8p-22f, .max_bits = GELU_LAST, .check_finite = 1, .share_tracking = 1 };
 
-/* With tanh halves are computed as floats are: with fewer digits of w their exponentials would be too far
- * off. */
+/* With tanh, half precision is computed as float32 is: with fewer digits of w the exponentials would be too
+ * inaccurate. */
 static const domain_t GELU_TANH_DOMAIN = { .rel_error = 2e-7f, .max_bits = GELU_TANH_LAST, .check_finite = 1 };
 static const domain_t GELU_BACKWARD_TANH_DOMAIN = {
     .rel_error = 2e-7f, .max_bits = GELU_TANH_LAST, .root_gap = GELU_BESIDE, .check_finite = 1, .share_tracking = 1,

@@ -2,11 +2,11 @@
 
 from libc.stdint cimport uint16_t
 
-from aclnn.kernels.unaligned cimport unaligned_float
 from aclnn.kernels.simd.loop_args cimport BF16, F16, F32, loop_args, params_t
 from aclnn.kernels.simd.loops cimport classify, run, run_f32
 from aclnn.kernels.simd.track cimport domain_t, track_t
 from aclnn.kernels.simd.vector cimport vecf
+from aclnn.kernels.unaligned cimport unaligned_float
 
 cdef extern from "simd/gelu.h" nogil:
     const domain_t GELU_DOMAIN

@@ -1,8 +1,8 @@
-/* Hard shrinkage and its gradient by lanes. */
+/* Hard shrinkage and its gradient over vectors. */
 #ifndef ACLNN_SIMD_HARDSHRINK_H
 #define ACLNN_SIMD_HARDSHRINK_H
 
-#include "simd/params.h"
+#include "simd/loop_args.h"
 #include "simd/track.h"
 
 typedef struct { uint32_t low, reach; uint16_t half_low, half_reach, bf16_low, bf16_reach; } hardshrink_t;

@@ -2,18 +2,11 @@
 
 from libc.stdint cimport uint16_t
 
-from aclnn.kernels.unaligned cimport unaligned_float
-from aclnn.kernels.simd.loop_args cimport (
-    BF16,
-    F16,
-    F32,
-    elem_type,
-    loop_args,
-    params_t,
-)
+from aclnn.kernels.simd.loop_args cimport BF16, F16, F32, elem_type, loop_args, params_t
 from aclnn.kernels.simd.loops cimport run, run_lines, run_lines_as
 from aclnn.kernels.simd.track cimport domain_t, track_t
 from aclnn.kernels.simd.vector cimport vecf, veci
+from aclnn.kernels.unaligned cimport unaligned_float
 
 cdef extern from "simd/hardshrink.h" nogil:
     ctypedef struct hardshrink_t:

@@ -1,8 +1,8 @@
-/* Leaky ReLU and its gradient by lanes. */
+/* Leaky ReLU and its gradient over vectors. */
 #ifndef ACLNN_SIMD_LEAKY_RELU_H
 #define ACLNN_SIMD_LEAKY_RELU_H
 
-#include "simd/params.h"
+#include "simd/loop_args.h"
 #include "simd/track.h"
 
 #ifdef LANES
@@ -30,12 +30,12 @@ INLINED vecf leaky_relu_bf16_vec(const params_t *params, vecf g, vecf x, track_t
     return result;
 }
 
-/* A product that is rounded to a float and then to a half may come out wrong: where the first
- * rounding lands in the middle of two halves. Whether that happens depends on the digits of the
- * slope and of the half alone, so that all halves can be tried before.
+/* A product that is rounded to float32 and then to half precision is rounded wrongly where the first
+ * rounding gives a midpoint of the second. That depends on the digits of the slope and of the operand
+ * alone, so that all operands can be tried beforehand.
  *
- * Whether the product with `near`, rounded to a float, lies on the same side of every middle as the
- * exact product with `slope`: the same first twelve digits, and after them nothing, or something. */
+ * Whether the product with `near`, rounded to float32, lies on the same side of every midpoint as the
+ * exact product with `slope`: the same first twelve bits, and after them nothing, or something. */
 static inline int on_same_sides(float slope, float near) {
     const unsigned all = (1u << LANES) - 1u;
     unsigned wrong = 0;
@@ -50,7 +50,7 @@ static inline int on_same_sides(float slope, float near) {
     return !wrong;
 }
 
-/* Whether no product of a bfloat with the slope becomes a middle: then ties need no care either. */
+/* Whether no product of a bfloat16 with the slope becomes a midpoint: then ties need no care either. */
 static inline int never_in_the_middle(float slope) {
     unsigned found = 0;
     for (uint32_t j = 0; j < 1u << 7; j += LANES) {
@@ -62,12 +62,12 @@ static inline int never_in_the_middle(float slope) {
     return !found;
 }
 
-/* Whether all halves of a kind may be rounded at once; `near` is what they are multiplied by then. */
+/* Whether all results of a type may be rounded at once; `near` is what operands are multiplied by then. */
 static int can_round_at_once(elem_type type, float slope, float *near) {
     *near = slope;
     if (is_extreme(slope)) return 0;
     if (type == BF16) return never_in_the_middle(slope);
-    /* Decimal fractions often come close to middles, and their neighbours do not. */
+    /* Products with decimal fractions often come close to midpoints, those with their neighbours do not. */
     for (int step = 0; step < 3; step++) {
         *near = f32_of_bits(bits_of_f32(slope) + (step == 2 ? 0xffffffffu : (uint32_t)step));
         if (on_same_sides(slope, *near)) return 1;
@@ -75,8 +75,8 @@ static int can_round_at_once(elem_type type, float slope, float *near) {
     return 0;
 }
 
-/* What a thread found out last: runs mostly come with one slope, and a short one takes less time than to
- * find out. */
+/* The last answer of a thread: most runs have the same slope, and a short one takes less time than the
+ * search. */
 typedef struct { elem_type type; uint32_t slope; leaky_relu_t found; } leaky_relu_memo_t;
 static _Thread_local leaky_relu_memo_t leaky_relu_memo = { F32, 0, { 0.0f, 0.0f, 0 } };
 
@@ -124,7 +124,7 @@ INLINED veci leaky_relu_bf16_line(
     track_half_range(track, result);
     return result;
 }
-/* A NaN in x does not show in the result, if it is taken for positive. */
+/* A NaN in x that was taken for positive would not show in the result. */
 INLINED veci leaky_backward_f16_line(
         const void *params, const char *g, const char *x, track_t *track) {
     veci result = vi16_select_within(vi_load(x), 1u, 0x7c00u - 1u, vi_load(g), scaled_f16(params, g));
@@ -138,8 +138,8 @@ INLINED veci leaky_backward_bf16_line(
     return result;
 }
 
-/* What a single keeps is not computed: not even a NaN, which by way of a double would become quiet. Halves
- * are converted, so that theirs become quiet anyway. */
+/* Float32 elements that are kept are not recomputed: through double, a signaling NaN would become quiet. Half
+ * precision is converted, so that its NaNs become quiet anyway. */
 static inline int leaky_relu_computed_is_exceptional(float g, float x, float r, const double *p) {
     return is_extreme(r) & !(x > 0.0f);
 }

@@ -2,18 +2,11 @@
 
 from libc.stdint cimport uint16_t
 
-from aclnn.kernels.unaligned cimport unaligned_float
-from aclnn.kernels.simd.loop_args cimport (
-    BF16,
-    F16,
-    F32,
-    elem_type,
-    loop_args,
-    params_t,
-)
+from aclnn.kernels.simd.loop_args cimport BF16, F16, F32, elem_type, loop_args, params_t
 from aclnn.kernels.simd.loops cimport classify, run, run_lines
 from aclnn.kernels.simd.track cimport domain_t, track_t
 from aclnn.kernels.simd.vector cimport vecf, veci
+from aclnn.kernels.unaligned cimport unaligned_float
 
 cdef extern from "simd/leaky_relu.h" nogil:
     ctypedef struct leaky_relu_t:

@@ -1,9 +1,9 @@
-/* Logit and its gradient by lanes. */
+/* Logit and its gradient over vectors. */
 #ifndef ACLNN_SIMD_LOGIT_H
 #define ACLNN_SIMD_LOGIT_H
 
 #include "simd/exp.h"
-#include "simd/params.h"
+#include "simd/loop_args.h"
 #include "simd/track.h"
 
 #ifdef LANES
@@ -41,7 +41,7 @@ static void prepare_logit(params_t *params, elem_type type) {
     logit->open = eps < 0;
     logit->first = eps < 0 ? -INFINITY : logit->low;
     logit->last = eps < 0 ? INFINITY : logit->high;
-    /* Registers of sixteen test for bounds faster than halves are looked through for NaNs. */
+    /* Sixteen lanes test for bounds faster than half precision is searched for NaNs. */
     logit->whole = logit->open && (type == F32 || LANES == 8);
     logit->symmetric = logit->high >= 0.5f && logit->low == 1.0f - logit->high;
     logit->extreme = logit_extreme(p);
@@ -53,7 +53,7 @@ INLINED vecf logit_inside(const logit_t *logit, vecf q, vecf x) {
 }
 
 /* What is known of the bounds: nothing; that they are as far from 0 as from 1; that they are 0 and 1;
- * and that, besides, most likely all x lie between them. */
+ * and that most likely all x are between these as well. */
 typedef enum { ANY, SYMMETRIC, OPEN, WHOLE } bounds_t;
 
 /* z/(1 - z) = 2^octaves w/rest, w/rest between 0.66 and 1.51; the bits of a number are its logarithm, near
@@ -91,7 +91,7 @@ INLINED vecf log_odds(vecf z) {
     low = vf_fma(two, near_low, vf_fma(odds.octaves, vf_set(LN2_LOW * 0x1p-23f), low));
     return vf_add(main, atanh_rest(vf_add(near, near_low), low));
 }
-/* The same of what was a half: then w + rest is exact where there are no octaves. */
+/* The same in half precision: then w + rest is exact where there are no octaves. */
 INLINED vecf log_odds_short(vecf z) {
     odds_t odds = logit_odds(z);
     vecf sum = vf_add(odds.w, odds.rest), difference = vf_sub(odds.w, odds.rest);
@@ -108,7 +108,7 @@ INLINED vecf logit_f32(const logit_t *logit, bounds_t bounds, vecf x, track_t *t
     track->max_bits = vi_max(track->max_bits, vi_sub(vf_bits(z), vi_set(LOGIT_FIRST)));
     return log_odds(z);
 }
-/* Of halves many are 0 or 1. */
+/* In half precision many are 0 or 1. */
 INLINED vecf logit_at_ends(vecf z, vecf result, track_t *track) {
     mask_t not_0 = vf_is_nonzero(z), not_1 = vf_is_nonzero(vf_sub(vf_set(1.0f), z));
     track_argument(track, z);
@@ -118,7 +118,7 @@ INLINED vecf logit_at_ends(vecf z, vecf result, track_t *track) {
 INLINED vecf logit_bounded_f32_vec(const params_t *params, vecf x, vecf same, track_t *track) {
     return logit_f32(LOGIT_PARAMS(params), ANY, x, track);
 }
-/* Bounds need not be halves, nor what lies between them one then. */
+/* Bounds need not be representable in half precision, nor is a clamped x then. */
 INLINED vecf logit_bounded_half_vec(const params_t *params, vecf x, vecf same, track_t *track) {
     vecf z = logit_clipped(LOGIT_PARAMS(params), ANY, x);
     return logit_at_ends(z, log_odds(z), track);
@@ -130,7 +130,7 @@ INLINED vecf logit_unbounded_half_vec(const params_t *params, vecf x, vecf same,
     return logit_at_ends(x, log_odds_short(x), track);
 }
 
-/* Of all halves the worst is 1.2e-7 off. */
+/* Over all numbers of half precision the largest error is 1.2e-7. */
 static const domain_t LOGIT_DOMAIN = { .rel_error = 2e-7f, .max_bits = 0x3f800000u };
 static const domain_t LOGIT_F32_DOMAIN = { .max_bits = LOGIT_REACH };
 

@@ -1,4 +1,4 @@
-/* What kernels hand to loops by lanes, and get back. */
+/* What a loop over vectors is called with, and what it reports. */
 #ifndef ACLNN_SIMD_LOOP_ARGS_H
 #define ACLNN_SIMD_LOOP_ARGS_H
 
@@ -12,9 +12,19 @@
 enum { LANES = 16 };
 #endif
 
-/* What elements are, in memory. */
+/* Of elements in memory. */
 typedef enum { F32, F16, BF16 } elem_type;
-enum { EXCEPTIONAL = 1, HARD_TO_ROUND = 2, INTERLEAVED = 4, STAGED = 8, OUT_OF_DOMAIN = 16, HAS_ZEROS = 32 };
+
+/* What a loop reports. The last two make a formula's loop run another one, and tiles do not see them. */
+enum {
+    EXCEPTIONAL = 1,   /* some result is exceptional: `classify` tells which */
+    HARD_TO_ROUND = 2, /* some result of half precision failed the rounding test, as `hard` tells */
+    INTERLEAVED = 4,   /* while two vectors were full, even elements were in one, odd ones in the other */
+    STAGED = 8,        /* results are in `staging`; as far as whole lines took their place, those that were
+                          there have gone to `staged_target` */
+    OUT_OF_DOMAIN = 16, /* some element is outside of the domain that the loop was made for */
+    HAS_ZEROS = 32      /* the loop was made for operands without zeros */
+};
 enum { PREFETCH_A = 1, PREFETCH_B = 2, PREFETCH_OUT = 4, PREFETCH_FAR = 8 };
 
 typedef struct {
@@ -23,20 +33,16 @@ typedef struct {
     ptrdiff_t n;
     const params_t *params;
     hints_t *hints; /* of one call of a kernel */
-    uint16_t *hard; /* a bit for each lane, a number for each register */
-    int stream; /* past the cache */
-    char *staging; /* room for halves that are streamed only when their doubts are settled; NULL: none */
+    uint16_t *hard; /* a mask for each vector of results: the lanes that failed the rounding test */
+    int stream; /* bypass the cache with non-temporal stores */
+    char *staging; /* where results that bypass the cache wait for being recomputed; NULL: they do not */
     char *staged_target; /* where those belong that are there already; NULL: none are */
     int prefetch; /* ahead of reads: bits of PREFETCH_... */
-    elem_type stored; /* results, once rounded: as what they are; halves as floats or floats as halves */
+    elem_type stored; /* what rounded results are stored as */
 } loop_args;
 
-/* What a loop finds: EXCEPTIONAL, DOUBTS or both; doubts are only set for halves. INTERLEAVED: elements took
- * turns in two registers, as long as they filled both, and so do doubts. STAGED: results are not in `out` but
- * in `staging`, and those that were there have gone to their own target, as far as whole lines took their
- * place. */
-/* Doubts of four registers are looked at together: lists which fours have any, returns how many. They are
- * read and listed by eights; what is read beyond the last must be 0. */
+/* Masks are read four at a time: lists the fours that are not zero, and returns how many there are. Fours are
+ * read by eights; what is read behind the last must be 0. */
 enum { MASKS_TOGETHER = 32 };
 static inline int list_hard(const uint16_t *hard, int fours, int *listed) {
     int count = 0;
@@ -44,7 +50,7 @@ static inline int list_hard(const uint16_t *hard, int fours, int *listed) {
     return count;
 }
 
-/* The number of the element that a bit of a four's doubts is about. */
+/* The element that a bit of four masks stands for. */
 static inline ptrdiff_t hard_element(const loop_args *s, int found, int four, int bit) {
     int lane = bit % 16, part = bit / 16;
     ptrdiff_t plain = (ptrdiff_t)(4 * four + part) * LANES + lane;

@@ -7,7 +7,6 @@ known to the compiler: what a loop does not need costs nothing.
 from libc.stdint cimport uint16_t, uintptr_t
 from libc.string cimport memcpy
 
-from aclnn.kernels.unaligned cimport unaligned_float
 from aclnn.kernels.simd.convert cimport (
     from_half_type,
     load_as_f32,
@@ -88,6 +87,7 @@ from aclnn.kernels.simd.vector cimport (
     vi_store_first,
     vi_stream,
 )
+from aclnn.kernels.unaligned cimport unaligned_float
 
 cdef enum:
     VECTOR_BYTES = 64   # of the widest

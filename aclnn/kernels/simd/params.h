@@ -1,4 +1,4 @@
-/* What formulas by lanes make of a node's numbers, once a run: the prepared parameters. */
+/* Prepared parameters: what a fast path makes of a node's numbers, once a run. */
 #ifndef ACLNN_SIMD_PARAMS_H
 #define ACLNN_SIMD_PARAMS_H
 
@@ -21,14 +21,14 @@ typedef struct {
 #define PARAMS_FIT(type) \
     _Static_assert(sizeof(type) <= sizeof(((params_t *)0)->own), "there is room for these parameters")
 
-/* Whether an operand has zeros, as far as blocks before have told. */
+/* Whether an operand has zeros, as far as is known from the blocks before. */
 typedef enum { ZEROS_UNKNOWN, NO_ZEROS, SOME_ZEROS } zeros_t;
 
-/* What the blocks of one call of a kernel have told so far: it decides how fast the next ones are
- * computed, never what comes out. */
+/* What is known from the blocks of one call of a kernel: it decides how fast the next ones are computed,
+ * never their results. */
 typedef struct {
     zeros_t zeros;
-    int outside; /* some element lay outside of what a formula was made for */
+    int outside; /* some element was outside of a formula's domain */
 } hints_t;
 
 #endif

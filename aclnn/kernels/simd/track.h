@@ -1,5 +1,5 @@
-/* Which results by lanes have to be computed again: what loops look at while they run, all elements
- * together, and what tells a single one.
+/* Exceptional cases: what loops over vectors track to tell whether there are any, and what tells whether a
+ * single result is one.
  */
 #ifndef ACLNN_SIMD_TRACK_H
 #define ACLNN_SIMD_TRACK_H
@@ -17,14 +17,14 @@ static inline int is_extreme(float r) {
 
 #ifdef LANES
 
-/* What a loop saw so far, lane by lane. */
+/* What a loop has tracked so far, lane by lane. */
 typedef struct {
-    vecf products;/* a sum of products of two: finite if all that was shown is, and not too large */
-    vecf last;    /* what was shown last */
-    vecf lowest;  /* how near it came to a root; or the lowest of what must not be negative */
-    veci min_bits;/* the least magnitude that is not 0 */
-    veci max_bits;/* the most of the bits of an argument; or of halves, without their signs */
-    int nonzero;     /* known to the compiler: the loop is made for operands without zeros */
+    vecf products; /* a sum of products of two results: finite if all of them are, and not too large */
+    vecf last;     /* the last result that has to be finite */
+    vecf lowest;   /* the least distance from a root; or the least of what must not be negative */
+    veci min_bits; /* the least magnitude that is not 0 */
+    veci max_bits; /* the largest bits of an argument; of half precision, of a magnitude */
+    int nonzero;   /* known to the compiler: the loop is made for operands without zeros */
 } track_t;
 
 INLINED track_t track_init(int nonzero) {
@@ -33,7 +33,7 @@ INLINED track_t track_init(int nonzero) {
     };
     return track;
 }
-/* Show what has to be finite; loops take account of what they were shown, two at a time. */
+/* A result that has to be finite; loops track two of them at a time. */
 INLINED vecf track_result(track_t *track, vecf r) {
     track->last = r;
     return r;
@@ -41,15 +41,16 @@ INLINED vecf track_result(track_t *track, vecf r) {
 INLINED void track_finite(track_t *track, vecf one, vecf other) {
     track->products = vf_fma(one, other, track->products);
 }
-/* Of r where `some`, because the operand it is made of is not 0. */
+/* The magnitude of r where `some`, because its operand is not 0. */
 INLINED void track_magnitude(track_t *track, vecf r, mask_t some) {
-    track->min_bits = track->nonzero ? vi_min_magnitude(track->min_bits, r) : vi_min_magnitude_where(track->min_bits, r, some);
+    veci least = track->min_bits;
+    track->min_bits = track->nonzero ? vi_min_magnitude(least, r) : vi_min_magnitude_where(least, r, some);
 }
-/* x, to be added to what is a zero where not `some`, and must keep its sign then. */
+/* x, which is added to a zero where not `some`; that zero must keep its sign. */
 INLINED vecf zero_safe_addend(const track_t *track, vecf x, mask_t some) {
     return track->nonzero ? x : vf_signed_addend(x, some);
 }
-/* Of halves: the most, without signs, and the least that is not 0. */
+/* Of half precision: the largest magnitude, and the least that is not 0. */
 INLINED void track_half_max(track_t *track, veci r) {
     track->max_bits = vi16_max(track->max_bits, vi16_add(r, r));
 }
@@ -58,13 +59,13 @@ INLINED void track_half_range(track_t *track, veci r) {
     track->max_bits = vi16_max(track->max_bits, twice);
     track->min_bits = vi16_min(track->min_bits, vi16_add(twice, vi16_set(0xffffu)));
 }
-/* Where nothing must be negative. Zeros are not, whatever their sign; of a NaN and another number the
- * lesser one is the second. */
+/* Of what must not be negative. Zeros are not, whatever their sign; of a NaN and a number the lesser one is
+ * the number. */
 INLINED void track_lowest(track_t *track, vecf x) { track->lowest = vf_min(x, track->lowest); }
 INLINED void track_argument(track_t *track, vecf x) {
     track->max_bits = vi_max(track->max_bits, vf_bits(x));
 }
-/* Two that looked in turns, so that neither waits for the other, become one. */
+/* Two that tracked in turns, so that neither waited for the other. */
 INLINED track_t track_merge(const track_t *a, const track_t *b) {
     track_t both = {
         vf_add(a->products, b->products), a->last, vf_min(a->lowest, b->lowest),
@@ -73,16 +74,17 @@ INLINED track_t track_merge(const track_t *a, const track_t *b) {
     return both;
 }
 
-/* What a formula's lanes were made for. */
+/* The domain that a formula over vectors is made for, and what its loops have to track and test. */
 typedef struct {
-    float rel_error; /* of a half's relative error before it is rounded; 0: rounded to odd, or exact */
-    uint32_t max_bits; /* the bits of the largest argument; 0: there is none */
-    uint32_t root_gap; /* the bits of the distance to a root up to which too few digits are left; 0: none */
-    int check_finite;/* it shows what has to be finite */
-    int one_nan;   /* its NaNs have to be made one */
-    int share_tracking;/* it needs so many registers that two of them share what they have seen */
-    int check_negative;/* it shows what is negative outside of what it was made for */
-    int nonzero;   /* it was made for operands without zeros; results of 0 count as such */
+    float rel_error;    /* bound of a result's relative error before it is rounded to half precision; 0: it is
+                           exact, or rounded to odd */
+    uint32_t max_bits;  /* the bits of the largest argument; 0: any */
+    uint32_t root_gap;  /* the bits of the distance from a root at which too few digits are left; 0: no root */
+    int check_finite;   /* it tracks results that have to be finite */
+    int one_nan;        /* its NaNs have to be made one */
+    int share_tracking; /* it needs so many registers that two vectors track together */
+    int check_negative; /* it tracks what is negative outside of the domain */
+    int nonzero;        /* it is made for operands without zeros; results of 0 count as such */
 } domain_t;
 
 static inline int is_range_exceptional(const track_t *track, domain_t domain) {
