@@ -71,12 +71,12 @@ bench: $(STAMP)
 	$(BIN)/aclnn bench --threads 1 2 --targets --json build/bench.json --markdown build/bench.md --plot docs/pictures/speed.svg
 
 pictures: $(STAMP)
-	$(BIN)/python docs/make_pictures.py
-	$(BIN)/python docs/make_tutorial_pictures.py
+	$(BIN)/python tools/make_pictures.py
+	$(BIN)/python tools/make_tutorial_pictures.py
 
 reference: $(STAMP)
-	$(BIN)/python docs/make_reference.py
-	$(BIN)/python docs/make_stub.py
+	$(BIN)/python tools/make_reference.py
+	$(BIN)/python tools/make_stub.py
 
 wheel: $(STAMP)
 	$(BIN)/python -m build

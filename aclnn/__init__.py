@@ -24,7 +24,7 @@ from aclnn._version import __version__ as __version__
 # Module -> the public names it has; whole groups (constants, operators) are looked up below.
 _HOMES = {
     "acl.errors": ("AclnnError", "aclGetRecentErrMsg"),
-    "acl.meanings": ("explain",),
+    "acl.explain": ("explain",),
     "acl._tensor": (
         "aclTensor",
         "aclScalar",
@@ -64,14 +64,14 @@ _HOMES = {
         "aclDestroyScalarList",
         "aclGetScalarListSize",
     ),
-    "planning.settings": (
+    "compiler.settings": (
         "aclrtGetSocName",
         "get_num_threads",
         "get_soc_version",
         "set_num_threads",
         "set_soc_version",
     ),
-    "calls._executor": (
+    "execution._executor": (
         "aclOpExecutor",
         "aclSetAclOpExecutorRepeatable",
         "aclDestroyAclOpExecutor",
@@ -82,14 +82,14 @@ _HOMES = {
         "AclSetOutputTensorAddr",
         "AclSetTensorAddr",
     ),
-    "calls.binding": ("executor",),
-    "calls.handles": ("cache_info", "clear_cache"),  # of `_plan`, set as the environment says
+    "api.executor": ("executor",),
+    "api.handles": ("cache_info", "clear_cache"),  # of `_plan`, set as the environment says
     "reports.config": ("show_config",),
     "reports.profiling": ("Profile", "profile"),
 }
 _NAMES = {name: home for home, names in _HOMES.items() for name in names}
 # Modules all of whose public names (`__all__`) are ours; asked in this order.
-_GROUPS = ("acl.constants", "acl.memory", "acl.stream", "calls.functional", "calls.entries")
+_GROUPS = ("acl.constants", "acl.memory", "acl.stream", "api.functional", "api.two_phase")
 _MODULES = ("graph", "isa", "operators")
 
 

@@ -1,4 +1,4 @@
-# Made by docs/make_stub.py (`make reference`); changes here are lost.
+# Made by tools/make_stub.py (`make reference`); changes here are lost.
 
 from typing import Any, Literal
 
@@ -49,7 +49,7 @@ from aclnn.acl.constants import aclrtMemMallocPolicy as aclrtMemMallocPolicy
 from aclnn.acl.constants import aclrtMemcpyKind as aclrtMemcpyKind
 from aclnn.acl.errors import AclnnError as AclnnError
 from aclnn.acl.errors import aclGetRecentErrMsg as aclGetRecentErrMsg
-from aclnn.acl.meanings import explain as explain
+from aclnn.acl.explain import explain as explain
 from aclnn.acl.memory import aclrtFree as aclrtFree
 from aclnn.acl.memory import aclrtGetMemInfo as aclrtGetMemInfo
 from aclnn.acl.memory import aclrtMalloc as aclrtMalloc
@@ -74,23 +74,23 @@ from aclnn.acl.stream import aclrtStreamWaitEvent as aclrtStreamWaitEvent
 from aclnn.acl.stream import aclrtSynchronizeDevice as aclrtSynchronizeDevice
 from aclnn.acl.stream import aclrtSynchronizeEvent as aclrtSynchronizeEvent
 from aclnn.acl.stream import aclrtSynchronizeStream as aclrtSynchronizeStream
-from aclnn.calls._executor import AclSetInputTensorAddr as AclSetInputTensorAddr
-from aclnn.calls._executor import AclSetOutputTensorAddr as AclSetOutputTensorAddr
-from aclnn.calls._executor import AclSetTensorAddr as AclSetTensorAddr
-from aclnn.calls._executor import aclDestroyAclOpExecutor as aclDestroyAclOpExecutor
-from aclnn.calls._executor import aclOpExecutor as aclOpExecutor
-from aclnn.calls._executor import aclSetAclOpExecutorRepeatable as aclSetAclOpExecutorRepeatable
-from aclnn.calls._executor import aclSetInputTensorAddr as aclSetInputTensorAddr
-from aclnn.calls._executor import aclSetOutputTensorAddr as aclSetOutputTensorAddr
-from aclnn.calls._executor import aclSetTensorAddr as aclSetTensorAddr
-from aclnn.calls.binding import executor as executor
-from aclnn.planning._plan import cache_info as cache_info
-from aclnn.planning._plan import clear_cache as clear_cache
-from aclnn.planning.settings import aclrtGetSocName as aclrtGetSocName
-from aclnn.planning.settings import get_num_threads as get_num_threads
-from aclnn.planning.settings import get_soc_version as get_soc_version
-from aclnn.planning.settings import set_num_threads as set_num_threads
-from aclnn.planning.settings import set_soc_version as set_soc_version
+from aclnn.api.executor import executor as executor
+from aclnn.compiler._compiled_call import cache_info as cache_info
+from aclnn.compiler._compiled_call import clear_cache as clear_cache
+from aclnn.compiler.settings import aclrtGetSocName as aclrtGetSocName
+from aclnn.compiler.settings import get_num_threads as get_num_threads
+from aclnn.compiler.settings import get_soc_version as get_soc_version
+from aclnn.compiler.settings import set_num_threads as set_num_threads
+from aclnn.compiler.settings import set_soc_version as set_soc_version
+from aclnn.execution._executor import AclSetInputTensorAddr as AclSetInputTensorAddr
+from aclnn.execution._executor import AclSetOutputTensorAddr as AclSetOutputTensorAddr
+from aclnn.execution._executor import AclSetTensorAddr as AclSetTensorAddr
+from aclnn.execution._executor import aclDestroyAclOpExecutor as aclDestroyAclOpExecutor
+from aclnn.execution._executor import aclOpExecutor as aclOpExecutor
+from aclnn.execution._executor import aclSetAclOpExecutorRepeatable as aclSetAclOpExecutorRepeatable
+from aclnn.execution._executor import aclSetInputTensorAddr as aclSetInputTensorAddr
+from aclnn.execution._executor import aclSetOutputTensorAddr as aclSetOutputTensorAddr
+from aclnn.execution._executor import aclSetTensorAddr as aclSetTensorAddr
 from aclnn.reports.config import show_config as show_config
 from aclnn.reports.profiling import Profile as Profile
 from aclnn.reports.profiling import profile as profile

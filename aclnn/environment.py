@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Generic, TypeVar
 
-from aclnn.acl import products
+from aclnn.acl import socs
 from aclnn.acl.arguments import shown
 from aclnn.acl.errors import AclnnError, invalid
 from aclnn.graph.planner.strategies import STRATEGIES
@@ -134,9 +134,9 @@ def _one_of(text: str, names: Sequence[str]) -> str:
 
 def _product(text: str) -> str:
     try:
-        return products.family(text)
+        return socs.family(text)
     except AclnnError:
-        raise ValueError(products.RULE) from None
+        raise ValueError(socs.RULE) from None
 
 
 ISA: Variable[str | None] = Variable(

@@ -25,7 +25,7 @@ from aclnn.benchmark import (
     table,
     targets,
 )
-from aclnn.planning import cpu_caches
+from aclnn.compiler import cpu_caches
 
 SMALL = {"sizes": [16, 100, 1024], "layout_elements": 1024}
 TINY = matrix.Settings(**SMALL, rounds=1, budget=1e-6)

@@ -11,8 +11,8 @@ from setups import fresh
 
 import aclnn
 from aclnn import cli
-from aclnn.acl import products
-from aclnn.calls import describe
+from aclnn.acl import socs
+from aclnn.api import tensor_text
 from aclnn.cli.calls import form_of
 from aclnn.operators import REGISTRY
 
@@ -30,7 +30,7 @@ def test_the_demo_agrees_with_its_reference(capsys):
     assert all(0 <= outcome["max_ulp"] <= 1 for outcome in outcomes)
 
 
-@pytest.mark.parametrize("soc", products.FAMILIES)
+@pytest.mark.parametrize("soc", socs.FAMILIES)
 def test_the_demo_shows_what_the_product_has(capsys, monkeypatch, soc):
     before = aclnn.get_soc_version()
     aclnn.set_soc_version(soc)
@@ -38,12 +38,12 @@ def test_the_demo_shows_what_the_product_has(capsys, monkeypatch, soc):
         status, out = run(capsys, "demo", "--json")
     finally:
         aclnn.set_soc_version(before)
-    if not products.has_operators(soc):
+    if not socs.has_operators(soc):
         assert status == 1
         return
     assert status == 0
     functions = [outcome["function"] for outcome in json.loads(out)]
-    assert ("aclnnLogitGrad" in functions) == products.supports_bfloat16(soc)
+    assert ("aclnnLogitGrad" in functions) == socs.supports_bfloat16(soc)
     assert len(functions) >= 5
 
 
@@ -287,9 +287,9 @@ def test_help_everywhere(capsys, command):
      "float64[2,2:strides=-2,1:offset=1]"],
 )  # fmt: skip
 def test_descriptions_read_back(text):
-    described = describe.parse(text)
+    described = tensor_text.parse(text)
     assert str(described) == text
-    assert describe.parse(str(described)) == described
+    assert tensor_text.parse(str(described)) == described
     array = described.array(-1, 1)
     assert array.shape == described.shape
     assert array.strides == tuple(s * array.itemsize for s in described.strides)
@@ -302,7 +302,7 @@ def test_descriptions_read_back(text):
 )  # fmt: skip
 def test_descriptions_that_make_no_sense(text):
     with pytest.raises(aclnn.AclnnError, match="operand"):
-        describe.parse(text)
+        tensor_text.parse(text)
 
 
 @pytest.mark.parametrize("view", ["rich", "passes", "graph", "plan", "schedule", "profile", "dot"])

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from aclnn import operators
-from aclnn.operators import REGISTRY, entry, rules
+from aclnn.operators import REGISTRY, checks, entry
 
 GELU = REGISTRY["gelu"]
 
@@ -30,19 +30,19 @@ def test_roles_that_the_operator_lacks_or_the_function(signature, message):
 @pytest.mark.parametrize(
     "rule",
     [
-        rules.dtype_among("slef"),
-        rules.same_dtype("out", "slef"),
-        rules.promotes(("self", "slef")),
-        rules.dtype_is_promoted("out", ("slef",)),
-        rules.castable(("slef",)),
-        rules.convertible_scalars("slef"),
-        rules.same_shape("out", "slef"),
-        rules.at_most_8_dims("self", "slef"),
-        rules.done_if_empty("slef"),
-        rules.broadcasts("self", "slef"),
-        rules.broadcast_shape("out", ("self", "slef")),
-        rules.not_negative_when("slef", "approximate"),
-        rules.switch_among("slef", ("none",)),
+        checks.dtype_among("slef"),
+        checks.same_dtype("out", "slef"),
+        checks.promotes(("self", "slef")),
+        checks.dtype_is_promoted("out", ("slef",)),
+        checks.castable(("slef",)),
+        checks.convertible_scalars("slef"),
+        checks.same_shape("out", "slef"),
+        checks.at_most_8_dims("self", "slef"),
+        checks.done_if_empty("slef"),
+        checks.broadcasts("self", "slef"),
+        checks.broadcast_shape("out", ("self", "slef")),
+        checks.not_negative_when("slef", "approximate"),
+        checks.switch_among("slef", ("none",)),
     ],
     ids=lambda rule: rule.text,
 )

@@ -26,9 +26,9 @@ from aclnn.graph.views import json as documents
 import aclnn
 from aclnn import cli
 from aclnn.acl import stream
+from aclnn.compiler import phase_one
 from aclnn.operators import ENTRIES, REGISTRY
-from aclnn.operators.rules import TensorSpec
-from aclnn.planning import phase_one
+from aclnn.operators.checks import TensorSpec
 from aclnn.reports.profiling import PROFILE_SCHEMA
 
 
@@ -205,7 +205,7 @@ def test_signatures_are_canns(name):
     assert list(inspect.signature(plan).parameters) == [p.name for p in entry.parameters]
     assert str(inspect.signature(run)) == "(workspace, workspaceSize, executor, stream)"
     for function in (plan, run):
-        assert function.__module__ == "aclnn.calls.entries"
+        assert function.__module__ == "aclnn.api.two_phase"
         assert pickle.loads(pickle.dumps(function)) is function
 
 
@@ -364,7 +364,7 @@ def source(path):
 
 def test_every_operator_is_in_the_table_of_accuracy():
     rows = re.findall(r"^\| (\w+) \| .* \| 0 \| 0 \|$", source("docs/numbers.md"), re.MULTILINE)
-    assert set(rows) == set(REGISTRY), "run `python benchmarks/accuracy.py NAME --write`"
+    assert set(rows) == set(REGISTRY), "run `python tools/accuracy.py NAME --write`"
 
 
 def rows_of_places():
@@ -467,8 +467,8 @@ IMPORTS = {
         "graph.planner.plan": {"graph.views.tables"},  # from .views
     },
     "aclnn/": {
-        "calls._functional": {"calls._executor", "calls.arrays"},  # a cimport, and an import
-        "calls._entry": {"calls.diagnosis"},  # in a function
+        "api._functional": {"execution._executor", "api.arrays"},  # a cimport, and an import
+        "api._two_phase": {"api.error_report"},  # in a function
         "isa": {"environment"},  # from aclnn
     },
 }
@@ -594,7 +594,7 @@ REFERENCE = DOCS / "reference"
 
 @pytest.fixture(scope="module")
 def reference():
-    """What docs/make_reference.py defines."""
+    """What tools/make_reference.py defines."""
     path = DOCS / "make_reference.py"
     if not path.exists():
         pytest.skip("run from an installation without sources")

@@ -8,9 +8,9 @@ from setups import fresh
 
 import aclnn
 from aclnn import cli, environment, isa
-from aclnn.calls import describe, handles
+from aclnn.api import handles, tensor_text
 from aclnn.cli import values
-from aclnn.planning import settings
+from aclnn.compiler import settings
 
 BAD = [
     ("ACLNN_ISA", "avx512"), ("ACLNN_ISA", "v"),
@@ -66,9 +66,9 @@ READERS = {
     "natural": values.natural,
     "positive": values.positive,
     "threads": values.threads,
-    "size": lambda text: describe.parse(f"float32[{text}]").shape[0],
-    "stride": lambda text: describe.parse(f"float32[2:strides={text}]").strides[0],
-    "offset": lambda text: describe.parse(f"float32[2:offset={text}]").offset,
+    "size": lambda text: tensor_text.parse(f"float32[{text}]").shape[0],
+    "stride": lambda text: tensor_text.parse(f"float32[2:strides={text}]").strides[0],
+    "offset": lambda text: tensor_text.parse(f"float32[2:offset={text}]").offset,
 }
 
 

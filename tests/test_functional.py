@@ -12,7 +12,7 @@ import pytest
 from setups import fresh
 
 import aclnn
-from aclnn.calls.functional import FUNCTIONS, HANDLES_BY_NAME, signature
+from aclnn.api.functional import FUNCTIONS, HANDLES_BY_NAME, signature
 
 X = np.linspace(-2, 2, 5, dtype=np.float32)
 NAMES = sorted(FUNCTIONS)
@@ -34,7 +34,7 @@ def test_a_function_says_what_it_is(name):
     declared = f"({signature(operator, in_place=name == operator.in_place)})"
     assert str(inspect.signature(function)) == declared
     assert inspect.isroutine(function)
-    assert (function.__name__, function.__module__) == (name, "aclnn.calls.functional")
+    assert (function.__name__, function.__module__) == (name, "aclnn.api.functional")
     assert function.__doc__.startswith(operator.summary)
     assert pickle.loads(pickle.dumps(function)) is function
 

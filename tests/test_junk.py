@@ -257,10 +257,10 @@ def test_no_typed_parameter_takes_none():
 NONES = """
 from aclnn import isa
 from aclnn.acl import _buffer
-from aclnn.calls import entries, functional
-from aclnn.planning._plan import OperatorHandle, Plan
+from aclnn.api import two_phase, functional
+from aclnn.compiler._compiled_call import OperatorHandle, CompiledCall
 kernels = isa.kernels()
-entry, form = entries.entry("aclnnGelu"), functional.form("gelu")
+entry, form = two_phase.entry("aclnnGelu"), functional.form("gelu")
 calls = [
     lambda: type(entry)(None, entry.entry, None),
     lambda: type(entry)(entry.handle, None, None),
@@ -273,7 +273,7 @@ calls = [
     lambda: form.function(None, None),
     lambda: OperatorHandle(None, 0),
     lambda: OperatorHandle.__new__(OperatorHandle),
-    lambda: Plan.__new__(Plan),
+    lambda: CompiledCall.__new__(CompiledCall),
     lambda: kernels.run(None, [], (0, 0, 0), 1, 1),
     lambda: kernels.compute_kernel(None, (), "float32"),
     lambda: kernels.compute_kernel("gelu", None, "float32"),

@@ -16,7 +16,7 @@ import pytest
 
 import aclnn
 from aclnn import isa
-from aclnn.acl import products
+from aclnn.acl import socs
 from aclnn.cli.ops import dtypes_on
 from aclnn.operators import REGISTRY
 
@@ -98,7 +98,7 @@ def test_the_table_of_accuracy_is_what_its_script_prints():
     header, line, *rows = done.stdout.splitlines()
     assert len(rows) == sum(name in names for name, _ in CASES)
     table = (root / "docs" / "numbers.md").read_text(encoding="utf-8").splitlines()
-    assert {header, line, *rows} <= set(table), "run `python benchmarks/accuracy.py NAME --write`"
+    assert {header, line, *rows} <= set(table), "run `python tools/accuracy.py NAME --write`"
 
 
 def test_the_root_of_gelus_derivative_and_its_neighbours():
@@ -142,7 +142,7 @@ OF_DOUBLES = [
     name
     for name, operator in REGISTRY.items()
     if name in oracle.JUDGES
-    and any("DOUBLE" in dtypes_on(operator, family) for family in products.FAMILIES)
+    and any("DOUBLE" in dtypes_on(operator, family) for family in socs.FAMILIES)
 ]
 
 

@@ -194,7 +194,7 @@ import sys
 sys.modules["scipy"] = None
 import numpy as np
 import aclnn
-from aclnn.calls.c_shaped import tensor
+from aclnn.api.c_shaped import tensor
 x = np.ones((2, 2), np.float32)
 try:
     aclnn.matmul(x, x)

@@ -8,7 +8,7 @@ import pytest
 
 import aclnn
 from aclnn.acl import dtypes
-from aclnn.calls.c_shaped import tensor
+from aclnn.api.c_shaped import tensor
 
 BF16 = ml_dtypes.bfloat16
 FLOATS = (np.float32, np.float16, BF16)

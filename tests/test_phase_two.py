@@ -11,8 +11,8 @@ import pytest
 import aclnn
 from aclnn import aclDataType as T
 from aclnn.acl.stream import submit
+from aclnn.compiler import _compiled_call
 from aclnn.operators import ENTRIES
-from aclnn.planning import _plan
 
 OK, NULLPTR, INVALID, INNER, INNER_NULLPTR = 0, 161001, 161002, 561000, 561103
 
@@ -328,11 +328,11 @@ def test_profiles_are_of_what_was_bound_when_they_began():
         if not plan.workspace_size:  # else it is the run below
             executor.run(**crossing_arrays())
 
-    _plan.add_observer(bind_others)
+    _compiled_call.add_observer(bind_others)
     try:
         profile = executor.profile(repeat=3, warmup=0)
     finally:
-        _plan.remove_observer(bind_others)
+        _compiled_call.remove_observer(bind_others)
     assert len(profile) == 3
     assert {run.plan.workspace_size for run in profile.runs} == {0}
 

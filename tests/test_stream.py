@@ -531,7 +531,7 @@ def test_a_forked_child_starts_afresh():
 )
 def test_a_forked_child_does_not_wait_for_locks_that_threads_of_the_parent_hold(lock, use):
     printed = run_python(f"""
-        import os, signal, threading, aclnn.calls.handles, aclnn.acl.memory, aclnn.acl.stream
+        import os, signal, threading, aclnn.api.handles, aclnn.acl.memory, aclnn.acl.stream
         held, go = threading.Event(), threading.Event()
         def hold():
             with {lock}:

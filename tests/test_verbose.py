@@ -50,7 +50,7 @@ FIRST_USES = {
     "function": "import aclnn; aclnn.gelu(x)",
     "executor": "import aclnn; aclnn.executor('gelu', x).run()",
     "phases": f"import aclnn as home; {PHASES}",
-    "phases by their module": f"from aclnn.calls import entries as home; {PHASES}",
+    "phases by their module": f"from aclnn.api import two_phase as home; {PHASES}",
 }
 
 

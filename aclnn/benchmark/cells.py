@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 
 from aclnn.acl import dtypes
+from aclnn.compiler.settings import get_soc_version
 from aclnn.operators import REGISTRY
-from aclnn.operators.rules import TensorSpec
-from aclnn.planning.settings import get_soc_version
+from aclnn.operators.checks import TensorSpec
 
 DTYPES = {name: dtypes.NUMPY[dtypes.of_name(name)] for name in ("float32", "float16", "bfloat16")}
 OPERATORS = (

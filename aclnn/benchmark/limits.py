@@ -18,7 +18,7 @@ import numpy as np
 
 from aclnn import isa
 from aclnn.benchmark.measure import Timer, side_by_side
-from aclnn.planning import cpu_caches
+from aclnn.compiler import cpu_caches
 
 # Below, a call costs more than its bytes do.
 LEAST_BYTES = 1 << 19

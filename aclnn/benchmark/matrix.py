@@ -28,7 +28,7 @@ from aclnn.benchmark.cells import Cell, Memory
 from aclnn.benchmark.measure import Sample, Timer, alternate, looped
 from aclnn.benchmark.peers import PEERS, Call, Peer
 from aclnn.benchmark.progress import tracked
-from aclnn.planning import settings
+from aclnn.compiler import settings
 from aclnn.reports.config import config
 
 Row = dict[str, Any]

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 import aclnn
+from aclnn.api import c_shaped
 from aclnn.benchmark.cells import Cell, Memory
-from aclnn.calls import c_shaped
 from aclnn.operators import REGISTRY
 
 

@@ -10,10 +10,10 @@ from typing import Any
 import aclnn
 from aclnn.acl.constants import ACLNN_ERR_PARAM_INVALID
 from aclnn.acl.errors import AclnnError, invalid
-from aclnn.calls import describe
+from aclnn.api import tensor_text
 from aclnn.cli.values import truth_value
+from aclnn.compiler.settings import STRATEGIES
 from aclnn.operators import REGISTRY, Attribute, Operator
-from aclnn.planning.settings import STRATEGIES
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -184,7 +184,7 @@ def _array(role: str, text: Any, low: float, high: float, seed: int = 0) -> Any:
     if not isinstance(text, str):
         raise BadCallError(f"{role} is {text!r}, must be such as 'float16[64,1,1024]'")
     try:
-        described = describe.parse(text)
+        described = tensor_text.parse(text)
     except AclnnError as error:
         raise BadCallError(str(error)) from None
     try:

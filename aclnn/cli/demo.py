@@ -20,9 +20,9 @@ import ml_dtypes
 import numpy as np
 
 import aclnn
-from aclnn.acl import products
+from aclnn.acl import socs
 from aclnn.acl.errors import invalid
-from aclnn.calls import c_shaped
+from aclnn.api import c_shaped
 from aclnn.cli.ops import dtypes_on
 from aclnn.cli.values import natural
 from aclnn.operators import ENTRIES, Entry
@@ -127,7 +127,7 @@ def cases_here(rng: np.random.Generator) -> list[Case]:
 
 def short_float() -> np.dtype:
     """bfloat16, on products that have it."""
-    return BFLOAT16 if products.supports_bfloat16(aclnn.get_soc_version()) else np.dtype(np.float16)
+    return BFLOAT16 if socs.supports_bfloat16(aclnn.get_soc_version()) else np.dtype(np.float16)
 
 
 def cases(rng: np.random.Generator) -> list[Case]:

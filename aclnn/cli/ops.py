@@ -6,12 +6,12 @@ import argparse
 import json
 from typing import Any
 
-from aclnn.acl import products
+from aclnn.acl import socs
 from aclnn.acl.constants import aclDataType
-from aclnn.calls.functional import signature
+from aclnn.api.functional import signature
 from aclnn.cli.calls import form_of
 from aclnn.operators import REGISTRY, Operator
-from aclnn.operators.rules import TensorSpec
+from aclnn.operators.checks import TensorSpec
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -44,7 +44,7 @@ def describe(operator: Operator) -> dict[str, Any]:
         ],
         "formula": operator.expression,
         "notes": operator.notes,
-        "dtypes": {soc: dtypes_on(operator, soc) for soc in products.FAMILIES},
+        "dtypes": {soc: dtypes_on(operator, soc) for soc in socs.FAMILIES},
         "rules": [rule.text for rule in operator.rules],
     }
 
@@ -68,7 +68,7 @@ def _words(facts: dict[str, Any], *, rules: bool) -> str:
     by_dtypes: dict[str, list[str]] = {}
     for soc, names in facts["dtypes"].items():
         by_dtypes.setdefault(", ".join(names) or "does not exist", []).append(soc)
-    lines += [f"    {names}: {', '.join(socs)}" for names, socs in by_dtypes.items()]
+    lines += [f"    {names}: {', '.join(them)}" for names, them in by_dtypes.items()]
     if rules:
         lines += [f"    {facts['notes']}"] if facts["notes"] else []
         lines += ["    rules, in order:"]

@@ -16,6 +16,7 @@ from aclnn.acl.errors import AclnnError, invalid
 from aclnn.cli import calls, show
 from aclnn.cli.show import View
 from aclnn.cli.values import natural, seconds
+from aclnn.compiler.workspace import for_executor
 from aclnn.graph import (
     Lifetime,
     WorkspacePlan,
@@ -24,7 +25,6 @@ from aclnn.graph import (
     plan_lifetimes,
 )
 from aclnn.graph.views import json as documents
-from aclnn.planning.workspace import for_executor
 
 Named = list[tuple[str, WorkspacePlan]]
 _TABLE = View(lambda shown: shown.to_text(), lambda shown: shown.to_rich())

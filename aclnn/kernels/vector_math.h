@@ -1,6 +1,6 @@
 /* The functions that formulas are made of, in double: branch-free, so that loops vectorise.
  *
- * Polynomials are Chebyshev interpolants of the functions named; `benchmarks/coefficients.py`
+ * Polynomials are Chebyshev interpolants of the functions named; `tools/coefficients.py`
  * makes the constants.  Every error stated is relative and of the approximation; evaluation adds
  * a few units of 2^-53.
  */

@@ -4,15 +4,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from aclnn.acl.constants import aclDataType
-from aclnn.operators.declaration import REQUIRED, Attribute, Operator, entry
-from aclnn.operators.lowering import (
-    Lowering,
-    complex_params,
-    number_form,
-    operands_as,
-    reads_of,
-)
-from aclnn.operators.rules import (
+from aclnn.operators.checks import (
     INTEGERS,
     NUMERIC,
     Call,
@@ -31,6 +23,14 @@ from aclnn.operators.rules import (
     promotes_with_number,
     result_castable,
     same_shape,
+)
+from aclnn.operators.declaration import REQUIRED, Attribute, Operator, entry
+from aclnn.operators.lowering import (
+    Lowering,
+    complex_params,
+    number_form,
+    operands_as,
+    reads_of,
 )
 
 _BOTH = ("input", "other")

@@ -14,8 +14,8 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from aclnn.acl import products
-from aclnn.operators.rules import NOTHING_TO_DO, Call, Rule, ScalarSpec, TensorSpec
+from aclnn.acl import socs
+from aclnn.operators.checks import NOTHING_TO_DO, Call, Rule, ScalarSpec, TensorSpec
 
 
 class Required:
@@ -275,7 +275,7 @@ class Operator:
 
         `tensors` may have the outputs, of any shape: they are taken in that of the results.
         """
-        if not products.has_operators(soc):
+        if not socs.has_operators(soc):
             return False
         tensors = {
             role: replace(spec, **self.unlike.get(role, {})) for role, spec in tensors.items()

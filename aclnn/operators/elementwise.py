@@ -4,8 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from aclnn.acl.constants import aclDataType
-from aclnn.operators.declaration import Operator, entry
-from aclnn.operators.rules import (
+from aclnn.operators.checks import (
     COMPLEX,
     FLOATING_AND_DOUBLE,
     INTEGERS,
@@ -18,6 +17,7 @@ from aclnn.operators.rules import (
     result_castable,
     same_shape,
 )
+from aclnn.operators.declaration import Operator, entry
 
 _NOT_FLOATING = (*INTEGERS, aclDataType.ACL_BOOL)
 

@@ -1,7 +1,6 @@
 """ELU and its gradient."""
 
-from aclnn.operators.declaration import Attribute, Operator, entry
-from aclnn.operators.rules import (
+from aclnn.operators.checks import (
     FLOATING_AND_DOUBLE,
     at_most_8_dims,
     castable,
@@ -11,6 +10,7 @@ from aclnn.operators.rules import (
     same_dtype,
     same_shape,
 )
+from aclnn.operators.declaration import Attribute, Operator, entry
 
 _SCALARS = (
     Attribute("alpha", 1.0, doc="Where negative inputs saturate."),

@@ -3,9 +3,7 @@
 from collections.abc import Mapping
 
 from aclnn.acl.constants import ACLNN_ERR_INNER_TILING_ERROR
-from aclnn.operators.declaration import Attribute, Operator, entry
-from aclnn.operators.lowering import Lowering, graph_dtype
-from aclnn.operators.rules import (
+from aclnn.operators.checks import (
     FLOATING,
     Call,
     answering,
@@ -19,6 +17,8 @@ from aclnn.operators.rules import (
     same_dtype,
     same_shape,
 )
+from aclnn.operators.declaration import Attribute, Operator, entry
+from aclnn.operators.lowering import Lowering, graph_dtype
 
 _DIM = Attribute("dim", -1, "int", keyword_only=False, doc="Along which `input` is split in two.")
 _SILU = "silu(a)·b, a and b the halves of `input` along `dim`, silu(a) = a/(1 + exp(-a))"

@@ -1,7 +1,6 @@
 """GELU and its gradient, exact and in the tanh form."""
 
-from aclnn.operators.declaration import Attribute, Operator, entry
-from aclnn.operators.rules import (
+from aclnn.operators.checks import (
     at_most_8_dims,
     broadcast_shape,
     broadcasts,
@@ -12,6 +11,7 @@ from aclnn.operators.rules import (
     same_shape,
     switch_among,
 )
+from aclnn.operators.declaration import Attribute, Operator, entry
 
 _APPROXIMATE = Attribute(
     "approximate",

@@ -1,7 +1,6 @@
 """Hard shrinkage and its gradient."""
 
-from aclnn.operators.declaration import Attribute, Operator, entry
-from aclnn.operators.rules import (
+from aclnn.operators.checks import (
     at_most_8_dims,
     broadcast_shape,
     broadcasts,
@@ -11,6 +10,7 @@ from aclnn.operators.rules import (
     dtype_among,
     same_shape,
 )
+from aclnn.operators.declaration import Attribute, Operator, entry
 
 _LAMBD = Attribute(
     "lambd", 0.5, keyword_only=False, doc="Half the width of the interval that shrinks to zero."

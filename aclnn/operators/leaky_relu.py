@@ -1,7 +1,6 @@
 """Leaky ReLU, in place too, and its gradient."""
 
-from aclnn.operators.declaration import Attribute, Operator, entry
-from aclnn.operators.rules import (
+from aclnn.operators.checks import (
     FLOATING_AND_DOUBLE,
     at_most_8_dims,
     broadcast_shape,
@@ -13,6 +12,7 @@ from aclnn.operators.rules import (
     promotes,
     same_shape,
 )
+from aclnn.operators.declaration import Attribute, Operator, entry
 
 _SLOPE = Attribute(
     "negative_slope", 0.01, keyword_only=False, doc="Factor of inputs that are not above zero."

@@ -1,8 +1,7 @@
 """Logit and its gradient."""
 
-from aclnn.acl.products import BFLOAT16_FAMILIES
-from aclnn.operators.declaration import Attribute, Operator, entry
-from aclnn.operators.rules import (
+from aclnn.acl.socs import BFLOAT16_FAMILIES
+from aclnn.operators.checks import (
     at_most_8_dims,
     castable,
     dtype_among,
@@ -10,6 +9,7 @@ from aclnn.operators.rules import (
     same_dtype,
     same_shape,
 )
+from aclnn.operators.declaration import Attribute, Operator, entry
 
 _EPS = Attribute(
     "eps",

@@ -9,7 +9,7 @@ from aclnn import graph
 from aclnn.acl import dtypes
 from aclnn.acl.constants import aclDataType
 from aclnn.graph.strides import contiguous_strides, reshaped_strides
-from aclnn.operators.rules import Call
+from aclnn.operators.checks import Call
 
 NUMBER_FORMS = ("rounded", "exact", "whole")  # of each number of a run, in the order of `_plan.pxd`
 

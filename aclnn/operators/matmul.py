@@ -6,9 +6,7 @@ from collections.abc import Callable, Mapping
 
 from aclnn.acl import dtypes
 from aclnn.acl.constants import aclDataType, aclFormat
-from aclnn.operators.declaration import Attribute, Operator, entry
-from aclnn.operators.lowering import FLOATING_NAMES, Lowering, graph_dtype
-from aclnn.operators.rules import (
+from aclnn.operators.checks import (
     Call,
     Rule,
     broadcast_shapes,
@@ -17,6 +15,8 @@ from aclnn.operators.rules import (
     dtype_among,
     promoted,
 )
+from aclnn.operators.declaration import Attribute, Operator, entry
+from aclnn.operators.lowering import FLOATING_NAMES, Lowering, graph_dtype
 
 Shape = tuple[int, ...]
 MOST_DIMS = 6

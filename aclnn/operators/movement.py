@@ -7,9 +7,7 @@ from aclnn.acl import dtypes
 from aclnn.acl.arguments import shown
 from aclnn.acl.constants import aclDataType
 from aclnn.graph.strides import contiguous_strides
-from aclnn.operators.declaration import REQUIRED, Attribute, Operator, entry
-from aclnn.operators.lowering import Lowering, graph_dtype
-from aclnn.operators.rules import (
+from aclnn.operators.checks import (
     MAX_DIMS,
     Call,
     Rule,
@@ -23,6 +21,8 @@ from aclnn.operators.rules import (
     same_rank,
     same_shape,
 )
+from aclnn.operators.declaration import REQUIRED, Attribute, Operator, entry
+from aclnn.operators.lowering import Lowering, graph_dtype
 
 _ANY = tuple(dtypes.NUMPY)
 

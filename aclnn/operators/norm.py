@@ -11,16 +11,7 @@ from aclnn.acl.constants import (
     ACLNN_ERR_PARAM_NULLPTR,
     aclDataType,
 )
-from aclnn.operators.declaration import (
-    GRADIENT_ACCURACY,
-    REQUIRED,
-    ROW_ACCURACY,
-    Attribute,
-    Operator,
-    entry,
-)
-from aclnn.operators.lowering import Lowering
-from aclnn.operators.rules import (
+from aclnn.operators.checks import (
     MAX_DIMS,
     Call,
     Rule,
@@ -31,6 +22,15 @@ from aclnn.operators.rules import (
     same_dtype,
     same_shape,
 )
+from aclnn.operators.declaration import (
+    GRADIENT_ACCURACY,
+    REQUIRED,
+    ROW_ACCURACY,
+    Attribute,
+    Operator,
+    entry,
+)
+from aclnn.operators.lowering import Lowering
 
 Shape = tuple[int, ...]
 Inferred = Mapping[str, tuple[aclDataType, Shape]]

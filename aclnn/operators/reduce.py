@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from aclnn.acl import dtypes, products
+from aclnn.acl import dtypes, socs
 from aclnn.acl.constants import aclDataType
 from aclnn.graph.strides import contiguous_strides
-from aclnn.operators.declaration import ROW_ACCURACY, Attribute, Operator, entry
-from aclnn.operators.lowering import Lowering
-from aclnn.operators.rules import (
+from aclnn.operators.checks import (
     FLOATING_AND_DOUBLE,
     Call,
     Rule,
     at_most_8_dims,
     dtype_among,
 )
+from aclnn.operators.declaration import ROW_ACCURACY, Attribute, Operator, entry
+from aclnn.operators.lowering import Lowering
 
 _WHOLE = (
     aclDataType.ACL_INT8,
@@ -58,7 +58,7 @@ def _test_dtype(call: Call) -> str | None:
     if result not in _SUMMED:
         known = ", ".join(map(dtypes.name, _SUMMED))
         return f"{call.names['dtype']} is {name}, must be one of {known}"
-    if result == aclDataType.ACL_BF16 and not products.supports_bfloat16(call.soc):
+    if result == aclDataType.ACL_BF16 and not socs.supports_bfloat16(call.soc):
         return f"{call.names['dtype']} is {name}, which {call.soc} does not support"
     if dtypes.can_cast(own, result):
         return None

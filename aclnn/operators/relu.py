@@ -1,8 +1,8 @@
 """ReLU, in place too."""
 
 from aclnn.acl.constants import aclDataType
+from aclnn.operators.checks import FLOATING, at_most_8_dims, dtype_among, same_dtype, same_shape
 from aclnn.operators.declaration import Operator, entry
-from aclnn.operators.rules import FLOATING, at_most_8_dims, dtype_among, same_dtype, same_shape
 
 relu = Operator(
     name="relu",

@@ -4,9 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from aclnn.acl.constants import aclDataType
-from aclnn.operators.declaration import Operator, entry
-from aclnn.operators.elementwise import floating, infer_floating
-from aclnn.operators.rules import (
+from aclnn.operators.checks import (
     FLOATING,
     FLOATING_AND_DOUBLE,
     INTEGERS,
@@ -20,6 +18,8 @@ from aclnn.operators.rules import (
     same_dtype,
     same_shape,
 )
+from aclnn.operators.declaration import Operator, entry
+from aclnn.operators.elementwise import floating, infer_floating
 
 
 def _infer_sigmoid(call: Call) -> Mapping[str, tuple[Any, tuple[int, ...]]]:

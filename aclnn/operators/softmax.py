@@ -5,16 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from aclnn.acl.constants import aclDataType
-from aclnn.operators.declaration import (
-    GRADIENT_ACCURACY,
-    REQUIRED,
-    ROW_ACCURACY,
-    Attribute,
-    Operator,
-    entry,
-)
-from aclnn.operators.lowering import Lowering
-from aclnn.operators.rules import (
+from aclnn.operators.checks import (
     FLOATING_AND_DOUBLE,
     Call,
     at_most_8_dims,
@@ -25,6 +16,15 @@ from aclnn.operators.rules import (
     same_dtype,
     same_shape,
 )
+from aclnn.operators.declaration import (
+    GRADIENT_ACCURACY,
+    REQUIRED,
+    ROW_ACCURACY,
+    Attribute,
+    Operator,
+    entry,
+)
+from aclnn.operators.lowering import Lowering
 
 _DIM = Attribute(
     "dim", REQUIRED, "int", keyword_only=False, doc="The dimension whose elements belong together."

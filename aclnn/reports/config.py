@@ -8,9 +8,9 @@ from typing import Any
 
 from aclnn import environment, isa
 from aclnn._version import __version__
-from aclnn.calls import handles
+from aclnn.api import handles
+from aclnn.compiler import settings
 from aclnn.graph.runtime import _scheduler
-from aclnn.planning import settings
 
 
 def config() -> dict[str, Any]:

@@ -17,13 +17,13 @@ from typing import Any
 from aclnn.acl import dtypes
 from aclnn.acl.arguments import as_int, shown
 from aclnn.acl.errors import invalid
+from aclnn.compiler import _compiled_call
 from aclnn.graph.lower.schedule import Schedule, Step
 from aclnn.graph.planner.plan import WorkspacePlan
 from aclnn.graph.runtime.abi import MAX_THREADS
 from aclnn.graph.views import json as documents
 from aclnn.graph.views.tables import Sheet, make, to_rich, to_text
 from aclnn.graph.views.text import base_words, dims
-from aclnn.planning import _plan
 
 ITEM_SIZES = {dtype.name: dtype.itemsize for dtype in dtypes.NUMPY.values()}
 PROFILE = "aclnn.profile/1"
@@ -187,7 +187,7 @@ class Profile:
 
         Parameters
         ----------
-        plan : Plan
+        plan : CompiledCall
             What ran.
         begin, end : int
             Nanoseconds of the clock of `time.perf_counter_ns`.
@@ -763,11 +763,11 @@ def profile() -> Iterator[Profile]:
     ['gelu']
     """
     seen = Profile()
-    _plan.add_observer(seen.record)
+    _compiled_call.add_observer(seen.record)
     try:
         yield seen
     finally:
-        _plan.remove_observer(seen.record)
+        _compiled_call.remove_observer(seen.record)
 
 
 def check_runs(repeat: object, warmup: object) -> None:
@@ -795,10 +795,10 @@ def profile_executor(executor: Any, repeat: int = 100, warmup: int = 3) -> Profi
         if plan is executor.latest and threading.get_ident() == caller:
             seen.record(plan, begin, end, events, submitted)
 
-    _plan.add_observer(record)
+    _compiled_call.add_observer(record)
     try:
         for _ in range(repeat):
             executor.run()
     finally:
-        _plan.remove_observer(record)
+        _compiled_call.remove_observer(record)
     return seen

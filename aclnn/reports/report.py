@@ -12,13 +12,13 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from aclnn.acl.errors import AclnnError
+from aclnn.compiler.phase_one import scheduled
 from aclnn.graph import Graph, Schedule, WorkspacePlan, run_passes
 from aclnn.graph.passes import pipeline as known_passes
 from aclnn.graph.passes.notes import Note
 from aclnn.graph.passes.pipeline import PassStep
 from aclnn.graph.views.extras import need
 from aclnn.graph.views.text import base_words, human_bytes
-from aclnn.planning.phase_one import scheduled
 
 TEMPLATES = Path(__file__).parent / "templates"
 REPEAT = 20  # runs of the profile

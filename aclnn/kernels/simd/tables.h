@@ -1,4 +1,4 @@
-/* Tables for `simd/exp.h` and `simd/gelu.h`; `benchmarks/coefficients.py` makes them.
+/* Tables for `simd/exp.h` and `simd/gelu.h`; `tools/coefficients.py` makes them.
  *
  * EXP_POWERS: 2^(j/16) to twelve bits; EXP_SHIFTS: the logarithm of what the rounding left out;
  * GELU_SHIFTS: what that adds to t^2. EXP_NEAR_POWERS: 2^(j/32) to 24 bits. WIDE: the same of

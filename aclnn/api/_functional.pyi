@@ -1,0 +1,41 @@
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from aclnn.compiler._compiled_call import OperatorHandle
+from aclnn.execution._executor import aclOpExecutor
+
+class FunctionalHandle:
+    handle: OperatorHandle
+    name: str
+    names: dict[str, str]
+    outputs: tuple[str, ...]
+    number_form: FunctionalHandle | None
+    def __init__(
+        self,
+        handle: OperatorHandle,
+        name: str,
+        parameters: Sequence[str],
+        n_positional: int,
+        n_required: int,
+        find: Callable[[str], FunctionalHandle],
+    ) -> None: ...
+    def function(self, module: str, doc: str) -> Callable[..., Any]: ...
+    def take_numbers_by(self, other: FunctionalHandle, slot: int) -> None: ...
+    def call(
+        self,
+        inputs: Sequence[Any],
+        outputs: Sequence[Any],
+        numbers: Sequence[Any],
+        switches: Sequence[Any] | None,
+    ) -> list[Any]: ...
+    def bind(
+        self,
+        inputs: Sequence[Any],
+        outputs: Sequence[Any],
+        numbers: Sequence[Any],
+        switches: tuple[object, ...] | None,
+        arrays_of_caller: Sequence[Any],
+        outputs_of_caller: Sequence[Any],
+        materialize: bool | None = None,
+        strategy: int | None = None,
+    ) -> aclOpExecutor: ...

@@ -1,0 +1,483 @@
+"""The functional layer's fast path: arrays in, arrays out.
+
+A call on NumPy arrays reads their headers, finds the plan, and runs it.  Everything else an
+array may be (a DLPack exporter, a byte-swapped or misaligned array) is turned into such arrays
+first, by `aclnn.execution.arrays`.
+"""
+
+from cpython.long cimport PyLong_AsLongLongAndOverflow
+from cpython.object cimport PyObject
+from libc.string cimport memcpy, memset
+
+from graph.runtime.abi cimport kernel_number
+
+from aclnn.api._arguments cimport function_t, new_function, take_arguments
+from aclnn.execution._executor cimport aclOpExecutor, new_executor
+from aclnn.execution._operand cimport new_output, read_array, read_or_refuse, take_absent
+from aclnn.compiler._compiled_call cimport (
+    ABSENT,
+    INHERIT,
+    MANY,
+    MAX_NUMBERS,
+    NUMBER_FORMS,
+    SEVERAL,
+    OperatorHandle,
+    CompiledCall,
+    find_plan,
+    operand_t,
+    plain,
+    put_number,
+    put_whole,
+    request_t,
+    run_with_own_workspace,
+)
+
+import sys
+
+import numpy as np
+
+from aclnn.acl.arguments import as_int, as_real, as_truth, shown
+from aclnn.acl.constants import aclDataType
+from aclnn.acl.errors import invalid
+from aclnn.acl.rounding import as_float_once
+from aclnn.execution import arrays
+from aclnn.api.options import as_option
+from aclnn.operators.declaration import REQUIRED
+
+cdef double EXACT = 2.0**53  # up to here doubles hold all integers
+
+cdef enum:
+    # Where the arguments of a call go: operands in the kernels' order, outputs, numbers, switches.
+    MOST_INPUTS = 16
+    FIRST = 0
+    OUT = FIRST + MOST_INPUTS
+    NUMBERS = OUT + 1
+    SWITCHES = NUMBERS + MAX_NUMBERS
+    MOST_SWITCHES = 8
+    SLOTS = SWITCHES + MOST_SWITCHES
+    # What numbers are for rules that ask: Python's own.
+    ACL_FLOAT = 0
+    ACL_INT64 = 9
+    ACL_BOOL = 12
+
+
+cdef class FunctionalHandle:
+    """One functional form: its operator, the order of its operands, and their names.
+
+    Parameters
+    ----------
+    handle : OperatorHandle
+    name : str
+    parameters : sequence of str
+        Of the function, in order, inputs first.
+    n_positional, n_required : int
+        How many may be given by position, and how many have to be given, the first ones.
+    find : callable
+        Finds the handle by `name`: pickles hold these two. Importable by its own name.
+    """
+
+    cdef readonly OperatorHandle handle
+    cdef readonly str name
+    cdef readonly dict names
+    cdef tuple operand_names
+    cdef object default_switches
+    cdef tuple scalar_defaults
+    cdef tuple parameter_names
+    cdef int default_code
+    cdef bint in_place
+    cdef request_t defaults  # the numbers that hold where none are given
+    cdef readonly tuple outputs
+    cdef readonly FunctionalHandle number_form  # what takes a number where an operand is expected
+    cdef int number_slot
+    cdef tuple moves  # from where to where the arguments go then
+    cdef function_t own_function
+    cdef bytes c_name, c_doc
+    cdef object find  # by name
+    cdef object made  # the function, once there is one
+
+    def __cinit__(self, OperatorHandle handle not None, str name not None, parameters,
+                  int n_positional, int n_required, find):
+        operator = handle.operator
+        self.handle = handle
+        self.name = name
+        self.find = find
+        self.in_place = name == operator.in_place
+        self.outputs = operator.outputs
+        roles = (*operator.inputs, *operator.outputs, *(a.role for a in operator.attributes))
+        self.names = {role: role for role in roles}
+        if self.in_place:
+            self.names["out"] = operator.inputs[0]
+        self.operand_names = (*operator.kernel_operands, *operator.outputs)
+        self.scalar_defaults = tuple(a.default for a in operator.scalars)
+        self.default_switches = tuple(a.default for a in operator.switches)
+        self.default_code = handle.learn_switches(self.default_switches) if operator.switches else 0
+        if len(operator.switches) > MOST_SWITCHES or len(operator.inputs) > MOST_INPUTS:
+            raise ValueError(f"{name} has {len(operator.inputs)} inputs and "
+                             f"{len(operator.switches)} switches, at most {MOST_INPUTS} and "
+                             f"{MOST_SWITCHES} are possible")
+        self.own_function.signature.n_positional = n_positional
+        self.own_function.signature.n_required = n_required
+        self.parameter_names = tuple(sys.intern(parameter) for parameter in parameters)
+        places = self.places_of(operator)
+        for index, parameter in enumerate(self.parameter_names):
+            self.own_function.signature.slots[<int>index] = places[parameter]
+        self.defaults.n_numbers = handle.n_scalars
+        for index, default in enumerate(self.scalar_defaults):
+            if default is not REQUIRED:
+                take_number(self, index, default, &self.defaults)
+
+    @staticmethod
+    def places_of(operator):
+        """The slot of every parameter."""
+        places = {"out": OUT}
+        places |= {role: FIRST + k for k, role in enumerate(operator.kernel_operands)}
+        places |= {a.role: NUMBERS + k for k, a in enumerate(operator.scalars)}
+        return places | {a.role: SWITCHES + k for k, a in enumerate(operator.switches)}
+
+    def function(self, str module not None, str doc not None):
+        """The form as a function that is called without a frame or a dictionary of its own.
+
+        Parameters
+        ----------
+        module : str
+            Where it can be imported from.
+        doc : str
+            Its docstring, after a line with its signature, one of two hyphens, and an empty one.
+        """
+        self.c_name, self.c_doc = self.name.encode(), doc.encode()
+        self.made = new_function(&self.own_function, self, module, self.c_name, self.c_doc,
+                                 <void *>call_with_names)
+        return self.made
+
+    def __reduce__(self):
+        return self.find, (self.name,)
+
+    def __getattr__(self, name):
+        """Functions are pickled as attributes of what they belong to."""
+        if name != self.name or self.made is None:
+            raise AttributeError(name)
+        return self.made
+
+    def take_numbers_by(self, FunctionalHandle other not None, int slot):
+        """Let `other` take the call where the operand in a slot is a number."""
+        self.number_form, self.number_slot = other, slot
+        others = other.places_of(other.handle.operator)
+        self.moves = tuple((place, others[role]) for role, place
+                           in self.places_of(self.handle.operator).items())
+
+    cdef object call_slots(self, PyObject **given):
+        cdef request_t request
+        cdef operand_t operands[SEVERAL]
+        cdef char *addresses[SEVERAL]
+        cdef CompiledCall plan
+        cdef int index, n_inputs = self.handle.n_inputs, n_outputs = self.handle.n_outputs
+        cdef object switches
+        cdef list _kept
+        if self.number_form is not None and given[self.number_slot] != NULL:
+            if is_number(<object>given[self.number_slot]):
+                return self.call_number_form(given)
+        switches = self.switches_of(given)
+        _kept = plain_numbers(self, given)
+        if self.handle.is_variadic:
+            return self.call_foreign(given, switches)
+        request.operands = operands
+        for index in range(n_inputs):
+            if given[index] == NULL or <object>given[index] is None:
+                if not self.may_lack(index):
+                    return self.call_foreign(given, switches)
+                operands[index].ndim = ABSENT
+                operands[index].data = NULL
+            elif not read_array(<object>given[index], &operands[index]):
+                return self.call_foreign(given, switches)
+        if n_outputs > 1:
+            if given[OUT] != NULL and <object>given[OUT] is not None:
+                return self.call_foreign(given, switches)
+            for index in range(n_outputs):
+                take_absent(&operands[n_inputs + index])
+        elif given[OUT] == NULL or <object>given[OUT] is None:
+            take_absent(&operands[n_inputs])
+        elif not read_array(<object>given[OUT], &operands[n_inputs]):
+            return self.call_foreign(given, switches)
+        self.read_options(&request, given, switches)
+        plan = find_plan(self.handle, &request, self.names, None,
+                         self.default_switches if switches is None else switches)
+        out = None if given[OUT] == NULL else <object>given[OUT]
+        if out is None:
+            out = new_outputs(plan, operands)
+        for index in range(n_inputs + n_outputs):
+            addresses[index] = operands[index].data
+        run_with_own_workspace(plan, addresses, request.numbers)
+        return out
+
+    cdef bint may_lack(self, int slot):
+        """Whether the operand in a slot may be left out."""
+        return self.operand_names[slot] in self.handle.operator.optional
+
+    cdef object call_number_form(self, PyObject **given):
+        """Hand a call over whose second operand is a number."""
+        cdef PyObject *moved[SLOTS]
+        cdef FunctionalHandle other = self.number_form
+        cdef int place, to
+        memset(moved, 0, sizeof(moved))
+        for place, to in self.moves:
+            moved[to] = given[place]
+        if self.in_place:
+            moved[OUT] = moved[FIRST]
+        return other.call_slots(moved)
+
+    cdef object switches_of(self, PyObject **given):
+        """The switches as a tuple; `None` if none of them was given."""
+        cdef int index, n_given = 0
+        for index in range(SWITCHES, SLOTS):
+            n_given += given[index] != NULL
+        if n_given == 0:
+            return None
+        found = []
+        for index, attribute in enumerate(self.handle.operator.switches):
+            value = attribute.default
+            if given[SWITCHES + index] != NULL:
+                value = <object>given[SWITCHES + index]
+            found.append(as_switch(self, attribute, value))
+        return tuple(found)
+
+    def call(self, inputs not None, outputs not None, numbers not None, switches):
+        """Run on arrays that kernels can read: all inputs in the kernels' order, lists taken apart,
+        and outputs, of which those that are None are made.
+
+        Returns
+        -------
+        list of array
+            The outputs.
+        """
+        cdef aclOpExecutor executor = self.planned(inputs, outputs, numbers, switches, None, None)
+        cdef char *addresses[MANY]
+        cdef int index
+        for index in range(executor.request.n_inputs + executor.request.n_outputs):
+            addresses[index] = executor.request.operands[index].data
+        run_with_own_workspace(executor.planned, addresses, executor.request.numbers)
+        return executor.bound[executor.request.n_inputs:]
+
+    cdef int read_options(self, request_t *request, PyObject **given,
+                          object switches) except -1:
+        cdef int index
+        request.operator_id = self.handle.id
+        request.n_inputs, request.n_outputs = self.handle.n_inputs, self.handle.n_outputs
+        request.materialize = request.strategy = INHERIT
+        request.makes_absent = True
+        request.n_numbers = self.handle.n_scalars
+        for index in range(self.handle.n_scalars):
+            if given[NUMBERS + index] == NULL:
+                self.take_default(request, index)
+            else:
+                take_number(self, index, <object>given[NUMBERS + index], request)
+        self.read_switches(request, switches)
+        return 0
+
+    cdef void take_default(self, request_t *request, int index) noexcept:
+        request.facts[index] = self.defaults.facts[index]
+        memcpy(&request.numbers[NUMBER_FORMS * index], &self.defaults.numbers[NUMBER_FORMS * index],
+               NUMBER_FORMS * sizeof(kernel_number))
+
+    cdef int read_switches(self, request_t *request, object switches) except -1:
+        if switches is None:
+            request.switches = self.default_code
+        else:
+            request.switches = self.handle.switch_code(switches)
+        return 0
+
+    cdef object call_foreign(self, PyObject **given, object switches):
+        """Run a call with an operand whose memory kernels cannot read as it is, or a list."""
+        cdef int index
+        operands, numbers = [], []
+        for index in range(self.handle.n_inputs):
+            operands.append(None if given[index] == NULL else <object>given[index])
+        for index in range(self.handle.n_scalars):
+            numbers.append(self.scalar_defaults[index] if given[NUMBERS + index] == NULL
+                           else <object>given[NUMBERS + index])
+        out = None if given[OUT] == NULL else <object>given[OUT]
+        return arrays.call_foreign(self, operands, out, numbers, switches)
+
+    cdef aclOpExecutor planned(self, inputs, outputs, numbers, switches, materialize, strategy):
+        """An executor for these arrays, planned and bound; missing outputs are made."""
+        cdef aclOpExecutor executor = new_executor()
+        cdef int index, n_inputs = len(inputs), count = n_inputs + len(outputs)
+        executor.handle, executor.origin = self.handle, self.name
+        executor.make_room(n_inputs, len(outputs))
+        executor.names = self.names_of(n_inputs)
+        executor.order = ()
+        exact = []
+        for index, value in enumerate(numbers):
+            exact.append(plain_number(self, index, value))
+        for index, array in enumerate((*inputs, *outputs)):
+            if array is None:
+                take_absent(&executor.request.operands[index])
+            else:
+                read_or_refuse(executor.names[index], array, &executor.request.operands[index])
+        executor.request.operator_id = self.handle.id
+        executor.request.materialize = executor.request.strategy = INHERIT
+        executor.request.makes_absent = True
+        executor.request.n_numbers = self.handle.n_scalars
+        for index in range(self.handle.n_scalars):
+            take_number(self, index, exact[index], &executor.request)
+        if switches is not None:
+            read = []
+            for attribute, value in zip(self.handle.operator.switches, switches):
+                read.append(as_switch(self, attribute, value))
+            switches = tuple(read)
+        self.read_switches(&executor.request, switches)
+        if materialize is not None:
+            executor.request.materialize = bool(materialize)
+        if strategy is not None:
+            executor.request.strategy = strategy
+        executor.switches = self.default_switches if switches is None else switches
+        executor.planned = find_plan(self.handle, &executor.request, self.names, None,
+                                     executor.switches)
+        bound = list(inputs)
+        for index in range(n_inputs, count):
+            array = outputs[index - n_inputs]
+            if array is None:
+                array = new_output(executor.planned, index - n_inputs,
+                                   &executor.request.operands[index])
+            bound.append(array)
+        executor.bound = bound
+        executor.repeatable = True
+        return executor
+
+    cdef tuple names_of(self, int n_inputs):
+        """A name for each operand; the tensors of a list are numbered."""
+        cdef int index
+        if not self.handle.is_variadic:
+            return self.operand_names
+        *single, listed = self.handle.operator.kernel_operands
+        found = list(single)
+        for index in range(n_inputs - len(single)):
+            found.append(f"{listed}[{index}]")
+        return (*found, *self.handle.operator.outputs)
+
+    def bind(self, inputs not None, outputs not None, numbers not None, switches,
+             arrays_of_caller, outputs_of_caller not None, materialize=None, strategy=None):
+        """An executor for these arrays, planned and bound; see `aclnn.executor`."""
+        cdef aclOpExecutor executor = self.planned(inputs, outputs, numbers, switches, materialize,
+                                                   strategy)
+        given = []
+        for out, own in zip(outputs_of_caller, executor.bound[len(inputs):]):
+            made = None if own is None else arrays.like_inputs(arrays_of_caller, own)
+            given.append(made if out is None else out)
+        executor.result = given[0] if len(given) == 1 else tuple(given)
+        return executor
+
+
+cdef object new_outputs(CompiledCall plan, operand_t *operands):
+    """Arrays for all of a plan's results: one, or a tuple of them."""
+    cdef int index
+    if plan.n_outputs == 1:
+        return new_output(plan, 0, &operands[plan.n_inputs])
+    made = []
+    for index in range(plan.n_outputs):
+        made.append(new_output(plan, index, &operands[plan.n_inputs + index]))
+    return tuple(made)
+
+
+# --- Arguments ----------------------------------------------------------------------------------
+
+cdef object call_with_names(object form, PyObject *const *values, Py_ssize_t n_values,
+                            PyObject *names):
+    """What a call of a form's function does: `values` by position, then those with `names`."""
+    cdef FunctionalHandle handle = <FunctionalHandle>form
+    cdef PyObject *given[SLOTS]
+    memset(given, 0, sizeof(given))
+    take_arguments(handle.name, handle.parameter_names, &handle.own_function.signature, values,
+                   n_values, names, given)
+    if handle.in_place:
+        given[OUT] = given[FIRST]
+    return handle.call_slots(given)
+
+
+cdef bint is_number(object value):
+    """Whether an operand is a number, and no array: Python's own, or NumPy's scalars."""
+    return type(value) in (float, int, bool) or isinstance(value, (float, int, np.generic))
+
+
+cdef int take_number(FunctionalHandle handle, int index, object value,
+                     request_t *request) except -1:
+    """Take an option; None stands for -1, CANN's way of saying that there is none."""
+    cdef int overflow = 0
+    cdef long long whole
+    if type(value) is float:
+        put_number(request, index, <double>value, ACL_FLOAT)
+        return 0
+    if value is None and index < handle.handle.n_scalars:
+        if handle.scalar_defaults[index] is None:
+            put_number(request, index, -1.0, ACL_FLOAT)
+            return 0
+    if type(value) is bool:
+        put_whole(request, index, <double>(value is True), value is True, ACL_BOOL)
+        return 0
+    if type(value) is int:
+        whole = PyLong_AsLongLongAndOverflow(value, &overflow)
+        if overflow:
+            put_number(request, index, large_integer(handle, value, request), ACL_FLOAT)
+        elif -EXACT <= whole <= EXACT:
+            put_whole(request, index, <double><float>whole, whole, ACL_INT64)
+        else:
+            put_whole(request, index, as_float_once(value), whole, ACL_INT64)
+        return 0
+    raise not_real(handle, index, value)
+
+
+cdef object not_real(FunctionalHandle handle, int index, object value):
+    role = handle.handle.scalar_roles[index]
+    return invalid(f"{handle.name}: {role} is {shown(value)}, must be a real number")
+
+
+cdef list plain_numbers(FunctionalHandle handle, PyObject **given):
+    """Replace options that are no floats or ints by such; the list returned keeps these alive.
+
+    Converting may run anything, and is therefore done before arrays are looked at.
+    """
+    cdef int index
+    cdef list kept = None
+    for index in range(handle.handle.n_scalars):
+        if given[NUMBERS + index] == NULL:
+            continue
+        value = <object>given[NUMBERS + index]
+        if value is None or type(value) in (float, int, bool):
+            continue
+        value = plain_number(handle, index, value)
+        kept = [] if kept is None else kept
+        kept.append(value)
+        given[NUMBERS + index] = <PyObject *>value
+    return kept
+
+
+cdef object plain_number(FunctionalHandle handle, int index, object value):
+    if value is None or type(value) in (float, bool):
+        return value
+    try:
+        whole = as_int(value)
+        return as_real(value) if whole is None else whole
+    except Exception:  # whatever its __float__ raises
+        raise not_real(handle, index, value) from None
+
+
+cdef double large_integer(FunctionalHandle handle, object value,
+                          const request_t *request) except? -1.0:
+    """An integer beyond what doubles hold exactly, rounded once, to the type it is computed in."""
+    cdef int index
+    if handle.handle.operator.scalars_as_double:
+        for index in range(request.n_inputs):
+            if request.operands[index].dtype == aclDataType.ACL_DOUBLE:
+                return as_real(value)
+    return as_float_once(value)
+
+
+cdef object as_switch(FunctionalHandle handle, object attribute, object value):
+    """A switch as Python reads it."""
+    if attribute.kind == "bool":
+        return as_truth(f"{handle.name}: {attribute.role}", value)
+    if attribute.kind == "str":
+        if not isinstance(value, str):
+            choices = " or ".join(map(repr, attribute.choices))
+            raise invalid(f"{handle.name}: {attribute.role} is {shown(value)}, must be {choices}")
+        return plain(value)
+    return as_option(f"{handle.name}: {attribute.role}", attribute, value)

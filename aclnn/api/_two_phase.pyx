@@ -1,0 +1,566 @@
+"""The C-shaped function pairs: what phase one makes of a call, and the two phases as functions."""
+
+from cpython.object cimport PyObject
+from libc.stdint cimport int64_t
+from libc.string cimport memcpy, memset
+
+from aclnn.acl._lists cimport aclBoolArray, aclIntArray, aclTensorList
+from aclnn.acl._tensor cimport aclScalar, aclTensor
+from aclnn.acl.numbers cimport numbers_of
+from aclnn.api._arguments cimport (
+    MAX_PARAMETERS,
+    function_t,
+    new_function,
+    signature_t,
+    take_arguments,
+)
+from aclnn.execution._executor cimport aclOpExecutor, address_of, new_executor
+from aclnn.execution._launch cimport run_phase_two
+from aclnn.compiler._compiled_call cimport (
+    ABSENT,
+    INHERIT,
+    MAX_DIMS,
+    NEGATIVE,
+    NOT_REAL,
+    OperatorHandle,
+    find_plan,
+    number_facts,
+    operand_t,
+    put_number,
+    put_whole,
+    request_t,
+)
+
+import sys
+from time import monotonic_ns
+
+from aclnn.acl import errors
+from aclnn.acl.arguments import as_kind, as_member, as_real, shown
+from aclnn.acl.constants import (
+    ACLNN_ERR_INNER,
+    ACLNN_ERR_PARAM_INVALID,
+    ACLNN_ERR_PARAM_NULLPTR,
+    ACLNN_SUCCESS,
+    aclDataType,
+)
+from aclnn.acl.errors import AclnnError
+from aclnn.operators.declaration import REQUIRED
+
+cdef int OK = int(ACLNN_SUCCESS)
+cdef int NULLPTR = int(ACLNN_ERR_PARAM_NULLPTR)
+cdef int INVALID = int(ACLNN_ERR_PARAM_INVALID)
+cdef int INNER = int(ACLNN_ERR_INNER)
+
+cdef enum:
+    INPUT, OUTPUT, INOUT, LIST, SCALAR, FLOAT, SWITCH
+    ACL_DOUBLE = 11
+
+cdef dict KINDS = {
+    "input": INPUT, "output": OUTPUT, "inout": INOUT, "inputs": LIST, "scalar": SCALAR,
+    "float": FLOAT, "bool": SWITCH, "int": SWITCH, "str": SWITCH, "ints": SWITCH, "bools": SWITCH,
+    "dtype": SWITCH,
+}
+# What parameters are that are objects of CANN's, and so may be null or destroyed.
+cdef dict OBJECTS = {
+    "input": aclTensor, "output": aclTensor, "inout": aclTensor, "inputs": aclTensorList,
+    "scalar": aclScalar, "ints": aclIntArray, "bools": aclBoolArray,
+}
+cdef tuple RUN_PARAMETERS = tuple(
+    map(sys.intern, ("workspace", "workspaceSize", "executor", "stream")))
+
+
+cdef class EntryHandle:
+    """A C-shaped function pair as phase one walks through it: a slot for every parameter.
+
+    Parameters
+    ----------
+    handle : OperatorHandle
+    entry : Entry
+        The declaration of the pair.
+    find : callable
+        Finds the handle by the entry's name: pickles hold these two. Importable by its own name.
+    """
+
+    cdef readonly OperatorHandle handle
+    cdef readonly object entry
+    cdef readonly str name
+    cdef readonly dict names
+    cdef str plan_name
+    cdef tuple operand_names
+    cdef tuple own_order  # of operands, where none is a list
+    cdef int n_parameters
+    cdef int kinds[MAX_PARAMETERS]
+    cdef int slots[MAX_PARAMETERS]    # of outputs, their number among them
+    cdef bint nullable[MAX_PARAMETERS]
+    cdef tuple objects  # the type of each parameter that is an object
+    cdef request_t defaults  # the numbers that the pair does not take
+    cdef tuple fixed_switches
+    cdef bint shares_kind[MAX_PARAMETERS]  # the fixed switch and what is given here
+    cdef int fixed_code
+    cdef tuple switch_kinds, choices
+    cdef tuple parameter_names
+    cdef function_t plan_function, run_function
+    cdef tuple c_texts
+    cdef object find  # by name
+    cdef dict made    # the functions by name, once there are any
+
+    def __cinit__(self, OperatorHandle handle not None, entry, find):
+        operator = handle.operator
+        self.handle = handle
+        self.entry = entry
+        self.find = find
+        self.made = {}
+        self.name = entry.name
+        self.plan_name = f"{entry.name}GetWorkspaceSize"
+        self.names = {p.role: p.name for p in entry.parameters}
+        self.name_outputs(entry)
+        self.operand_names = tuple(
+            self.names.get(role, role) for role in (*operator.kernel_operands, *operator.outputs)
+        )
+        self.n_parameters = len(entry.parameters)
+        if self.n_parameters > MAX_PARAMETERS:
+            raise ValueError(f"{entry.name} has {self.n_parameters} parameters, at most "
+                             f"{MAX_PARAMETERS} are possible")
+        self.parameter_names = tuple(sys.intern(p.name) for p in entry.parameters)
+        take_all(&self.plan_function.signature, self.n_parameters)
+        take_all(&self.run_function.signature, len(RUN_PARAMETERS))
+        switch_roles = tuple(attribute.role for attribute in operator.switches)
+        fixed = dict(entry.fixed)
+        self.fixed_switches = tuple(
+            fixed.get(attribute.role, attribute.default) for attribute in operator.switches
+        )
+        self.fixed_code = handle.learn_switches(self.fixed_switches) if operator.switches else 0
+        self.switch_kinds = tuple(p.kind for p in entry.parameters)
+        choices = {attribute.role: attribute.choices for attribute in operator.attributes}
+        self.choices = tuple(choices.get(p.role, ()) for p in entry.parameters)
+        self.objects = tuple(OBJECTS.get(p.kind) for p in entry.parameters)
+        for index, attribute in enumerate(operator.scalars):
+            default = fixed.get(attribute.role, attribute.default)
+            if default is not REQUIRED:
+                put_number(&self.defaults, index, -1.0 if default is None else float(default), 0)
+        for index, parameter in enumerate(entry.parameters):
+            self.kinds[index] = KINDS[parameter.kind]
+            self.nullable[index] = parameter.optional
+            if parameter.kind in ("input", "inout", "inputs"):
+                self.slots[index] = operator.kernel_operands.index(parameter.role)
+            elif parameter.kind == "output":
+                self.slots[index] = operator.outputs.index(parameter.role)
+            elif parameter.kind in ("scalar", "float"):
+                self.slots[index] = handle.scalar_roles.index(parameter.role)
+            else:
+                self.slots[index] = switch_roles.index(parameter.role)
+                fixed_one = self.fixed_switches[self.slots[index]]
+                self.shares_kind[index] = type(fixed_one).__name__ == parameter.kind
+        self.own_order = self.order_of(handle.n_inputs)
+
+    def name_outputs(self, entry):
+        """An output that is a parameter in place has that parameter's name."""
+        in_place = iter(tuple(p.name for p in entry.parameters if p.kind == "inout"))
+        for role in self.handle.operator.outputs:
+            if role not in self.names:
+                self.names[role] = next(in_place, role)
+
+    def functions(self, str module not None, str plan_doc not None, str run_doc not None):
+        """Both phases as functions that are called without a frame of their own.
+
+        Parameters
+        ----------
+        module : str
+            Where they can be imported from.
+        plan_doc, run_doc : str
+            Their docstrings, each after a line with its signature, and one of two hyphens, and an
+            empty one.
+        """
+        self.c_texts = tuple(map(str.encode, (
+            self.plan_name, plan_doc, self.name, run_doc)))
+        plan_name, plan_doc_text, run_name, run_doc_text = self.c_texts
+        plan = new_function(&self.plan_function, self, module, plan_name, plan_doc_text,
+                            <void *>call_phase_one)
+        run = new_function(&self.run_function, self, module, run_name, run_doc_text,
+                           <void *>call_phase_two)
+        self.made = {self.plan_name: plan, self.name: run}
+        return plan, run
+
+    def __reduce__(self):
+        return self.find, (self.name,)
+
+    def __getattr__(self, name):
+        """Functions are pickled as attributes of what they belong to."""
+        if name not in self.made:
+            raise AttributeError(name)
+        return self.made[name]
+
+    cdef object plan(self, PyObject **arguments):
+        """Phase one: ``(workspaceSize, executor, status)``."""
+        cdef aclOpExecutor executor
+        cdef long long began = monotonic_ns() if _has_hook else 0
+        try:
+            executor = self.read(arguments)
+            executor.planned = find_plan(
+                self.handle, &executor.request, self.names, executor.scalar_texts,
+                executor.switches,
+            )
+            if _has_hook:
+                _hook("plan", self.name, executor, monotonic_ns() - began, OK)
+            return executor.planned.workspace_size, executor, OK
+        except AclnnError as error:
+            status = errors.fail(error.status, self.explained(error, self.as_tuple(arguments)))
+        except MemoryError as error:
+            status = errors.fail(INNER, f"{self.plan_name}: {error}")
+        if _has_hook:
+            _hook("plan", self.name, None, monotonic_ns() - began, status)
+        return 0, None, status
+
+    cdef tuple as_tuple(self, PyObject **arguments):
+        cdef list found = []
+        cdef int index
+        for index in range(self.n_parameters):
+            found.append(<object>arguments[index])
+        return tuple(found)
+
+    def explained(self, error, arguments):
+        from aclnn.api import error_report
+
+        return error_report.failed_phase_one(self, error, arguments)
+
+    cdef aclOpExecutor read(self, PyObject **arguments):
+        """Check for null arguments and take the call apart."""
+        cdef aclOpExecutor executor = new_executor()
+        cdef int index, kind, slot, n_inputs
+        cdef bint deep = False
+        cdef object switches = None
+        self.refuse_null(arguments)
+        n_inputs = self.count_inputs(arguments)
+        executor.handle = self.handle
+        executor.origin = self.name
+        executor.from_tensors = True
+        executor.make_room(n_inputs, self.handle.n_outputs)
+        executor.names = self.operand_names
+        executor.bound = [None] * (n_inputs + self.handle.n_outputs)
+        executor.request.operator_id = self.handle.id
+        executor.request.materialize = executor.request.strategy = INHERIT
+        self.take_defaults(&executor.request)
+        for index in range(self.n_parameters):
+            kind, slot, value = self.kinds[index], self.slots[index], <object>arguments[index]
+            if kind == SWITCH:
+                if value is self.fixed_switches[slot] and self.shares_kind[index]:
+                    continue
+                if switches is None:
+                    switches = list(self.fixed_switches)
+                switches[slot] = self.read_switch(index, value)
+            elif kind == SCALAR:
+                self.read_scalar(executor, index, slot, value)
+            elif kind == FLOAT:
+                self.read_float(executor, index, slot, value)
+            else:
+                deep |= self.read_tensors(executor, kind, slot, value)
+        if switches is None:
+            executor.switches = self.fixed_switches
+            executor.request.switches = self.fixed_code
+        else:
+            executor.switches = tuple(switches)
+            executor.request.switches = self.handle.switch_code(executor.switches)
+        if self.handle.is_variadic:
+            self.name_list(executor)
+        executor.order = self.order_of(n_inputs) if self.handle.is_variadic else self.own_order
+        if deep:
+            self.refuse_rank(executor)
+        return executor
+
+    cdef int count_inputs(self, PyObject **arguments) except -1:
+        """How many inputs there are, those of a list included."""
+        cdef int index
+        if not self.handle.is_variadic:
+            return self.handle.n_inputs
+        for index in range(self.n_parameters):
+            if self.kinds[index] == LIST:
+                return self.handle.n_inputs - 1 + len((<aclTensorList>arguments[index]).items)
+        return self.handle.n_inputs
+
+    cdef void take_defaults(self, request_t *request) noexcept:
+        """Numbers that the pair does not take; and every operand absent."""
+        cdef int index
+        request.n_numbers = self.handle.n_scalars
+        memcpy(request.numbers, self.defaults.numbers, sizeof(request.numbers))
+        memcpy(request.facts, self.defaults.facts, sizeof(request.facts))
+        for index in range(request.n_inputs + request.n_outputs):
+            request.operands[index].ndim = ABSENT
+            request.operands[index].data = NULL
+            request.operands[index].dtype = request.operands[index].format = 0
+            request.operands[index].writable = True
+
+    cdef int name_list(self, aclOpExecutor executor) except -1:
+        """A name for each tensor of the list."""
+        cdef int first = self.handle.n_inputs - 1, count = executor.request.n_inputs - first
+        cdef int place
+        names = list(self.operand_names)
+        listed = []
+        for place in range(count):
+            listed.append(f"{names[first]}[{place}]")
+        names[first:first + 1] = listed
+        executor.names = tuple(names)
+        return 0
+
+    def order_of(self, int n_inputs):
+        """The slots that each tensor parameter stands for, in the order of the signature: inputs,
+        then outputs; a tensor in place is both."""
+        inputs, outputs = [], []
+        known = frozenset(p.role for p in self.entry.parameters)
+        shared = tuple(p.role for p in self.entry.parameters if p.kind == "inout")
+        left = tuple(n for n, role in enumerate(self.handle.operator.outputs) if role not in known)
+        for index, parameter in enumerate(self.entry.parameters):
+            if parameter.kind == "inputs":
+                for slot in range(self.slots[<int>index], n_inputs):
+                    inputs.append((slot,))
+            elif parameter.kind == "input":
+                inputs.append((self.slots[<int>index],))
+            elif parameter.kind == "inout":
+                number = left[shared.index(parameter.role)]
+                inputs.append((self.slots[<int>index], n_inputs + number))
+            elif parameter.kind == "output":
+                outputs.append((n_inputs + self.slots[<int>index],))
+        return (*inputs, *outputs)
+
+    cdef int read_tensors(self, aclOpExecutor executor, int kind, int slot, object value) except -1:
+        """Take a tensor, or a list; whether any has more dimensions than plans can have."""
+        cdef int place
+        cdef bint deep = False
+        if value is None:  # which may be
+            return 0
+        if kind == LIST:
+            for place, tensor in enumerate((<aclTensorList>value).items):
+                self.read_tensor(executor, slot + place, <aclTensor>tensor)
+                deep |= (<aclTensor>tensor).ndim > MAX_DIMS
+            return deep
+        if kind == OUTPUT:
+            self.read_tensor(executor, executor.request.n_inputs + slot, <aclTensor>value)
+        else:
+            self.read_tensor(executor, slot, <aclTensor>value)
+        if kind == INOUT:
+            for found in self.own_order:
+                if found[0] == slot:
+                    self.read_tensor(executor, found[1], <aclTensor>value)
+        return (<aclTensor>value).ndim > MAX_DIMS
+
+    cdef int refuse_rank(self, aclOpExecutor executor) except -1:
+        """Check the rules for tensors of more dimensions than plans can have: an earlier one may be
+        broken too, and most operators have a rule about dimensions."""
+        from aclnn.compiler import phase_one, settings
+
+        operands = []
+        for tensor in executor.bound:
+            operands.append(None if tensor is None else describe_tensor(tensor))
+        asked = phase_one.Request(
+            self.handle.operator, operands, executor.request.n_inputs,
+            number_facts(&executor.request), executor.scalar_texts, executor.switches, self.names,
+            frozenset())
+        phase_one.check_call(asked, settings.get_soc_version())
+        for name, tensor in zip(executor.names, executor.bound):
+            if tensor is not None and (<aclTensor>tensor).ndim > MAX_DIMS:
+                raise AclnnError(INVALID, f"{name} has {tensor.ndim} dimensions, at most "
+                                 f"{MAX_DIMS} are supported")
+
+    cdef int refuse_null(self, PyObject **arguments) except -1:
+        """Null arguments come first, whatever else is wrong."""
+        cdef int index, foreign = -1
+        for index in range(self.n_parameters):
+            value = <object>arguments[index]
+            if self.is_alive(index, value):
+                continue
+            wanted = self.objects[index]
+            if value is None:
+                if not self.nullable[index] and (wanted is not None
+                                                 or self.switch_kinds[index] == "str"):
+                    raise AclnnError(NULLPTR, f"{self.entry.parameters[index].name} is null")
+                continue
+            if wanted is None:
+                continue
+            if type(value) is not wanted and not isinstance(value, wanted):
+                foreign = index if foreign < 0 else foreign
+            elif is_destroyed(value, self.kinds[index]):
+                raise AclnnError(NULLPTR, f"{self.entry.parameters[index].name} is a destroyed "
+                                 f"{type(value).__name__}")
+            elif self.kinds[index] == LIST:
+                self.refuse_dead(index, <aclTensorList>value)
+        if foreign >= 0:
+            wanted = self.objects[foreign].__name__
+            self.refuse(foreign, type(<object>arguments[foreign]).__name__, f"an {wanted}")
+        return 0
+
+    cdef bint is_alive(self, int index, object value) noexcept:
+        """Whether an argument is a tensor or a scalar that may be used: what most are."""
+        cdef int kind = self.kinds[index]
+        if kind == SCALAR:
+            return type(value) is aclScalar and not (<aclScalar>value).destroyed
+        if kind == INPUT or kind == OUTPUT or kind == INOUT:
+            return type(value) is aclTensor and not (<aclTensor>value).destroyed
+        return False
+
+    cdef int refuse_dead(self, int index, aclTensorList listed) except -1:
+        for place, tensor in enumerate(listed.items):
+            if (<aclTensor>tensor).destroyed:
+                name = self.entry.parameters[index].name
+                raise AclnnError(NULLPTR, f"{name}[{place}] is a destroyed aclTensor")
+        return 0
+
+    def refuse(self, index, what, wanted):
+        name = self.entry.parameters[index].name
+        raise AclnnError(INVALID, f"{name} is {what}, must be {wanted}")
+
+    cdef object read_switch(self, int index, object value):
+        kind = self.switch_kinds[index]
+        if value is None and self.nullable[index]:
+            return None
+        if kind == "ints":
+            return ints_of(<aclIntArray>value)
+        if kind == "bools":
+            return bools_of(<aclBoolArray>value)
+        if kind == "dtype":
+            return self.read_dtype(index, value)
+        try:
+            found = as_kind(kind, value)
+        except TypeError:
+            self.refuse(index, shown(value), f"{'an' if kind == 'int' else 'a'} {kind}")
+        if kind != "int":
+            return found
+        if not -(2**63) <= found < 2**63:
+            self.refuse(index, shown(value), "an int of 64 bits")
+        choices = self.choices[index]
+        return choices[found] if 0 <= found < len(choices) else found
+
+    def read_dtype(self, int index, value):
+        name = self.entry.parameters[index].name
+        return aclDataType(as_member(name, value, aclDataType))
+
+    cdef int read_scalar(self, aclOpExecutor executor, int index, int slot,
+                         aclScalar value) except -1:
+        cdef request_t *request = &executor.request
+        if not value.is_real:
+            put_number(request, slot, 0.0, value.dtype)
+            request.facts[slot] |= NOT_REAL
+        elif value.is_whole:
+            put_whole(request, slot, value.as_float, value.as_whole, value.dtype)
+        else:
+            put_number(request, slot, value.as_double, value.dtype)
+        if request.facts[slot] & (NEGATIVE | NOT_REAL):
+            if executor.scalar_texts is None:
+                executor.scalar_texts = {}
+            executor.scalar_texts[self.handle.scalar_roles[slot]] = repr(value)
+        return 0
+
+    cdef int read_float(self, aclOpExecutor executor, int index, int slot, object value) except -1:
+        try:
+            found = value if type(value) is float else as_real(value)
+        except Exception:  # whatever its __float__ raises
+            name = self.entry.parameters[index].name
+            raise AclnnError(INVALID, f"{name} is {shown(value)}, must be a real number") from None
+        put_number(&executor.request, slot, found, ACL_DOUBLE)
+        return 0
+
+    cdef int read_tensor(self, aclOpExecutor executor, int slot, aclTensor value) except -1:
+        executor.bound[slot] = value
+        executor.versions[slot] = value.version
+        read_operand(value, &executor.request.operands[slot])
+        return 0
+
+    cdef object run(self, workspace, workspaceSize, executor, stream):
+        """Phase two: check, then run at once or queue on the stream."""
+        try:
+            status = run_phase_two(
+                self.handle, self.name, workspace, workspaceSize, executor, stream)
+        except AclnnError as error:
+            status = errors.fail(error.status, f"{self.name}: {error}")
+        except MemoryError as error:
+            status = errors.fail(INNER, f"{self.name}: {error}")
+        if _has_hook:
+            _hook("run", self.name, executor, 0, status)
+        return status
+
+
+cdef void take_all(signature_t *signature, int n_parameters) noexcept:
+    """Require all parameters, each of which fills the slot of its position."""
+    cdef int index
+    signature.n_positional = signature.n_required = n_parameters
+    for index in range(n_parameters):
+        signature.slots[index] = index
+
+
+cdef object call_phase_one(object form, PyObject *const *values, Py_ssize_t n_values,
+                           PyObject *names):
+    """What a call of ``aclnnXxxGetWorkspaceSize`` does."""
+    cdef EntryHandle entry = <EntryHandle>form
+    cdef PyObject *given[MAX_PARAMETERS]
+    memset(given, 0, sizeof(given))
+    take_arguments(entry.plan_name, entry.parameter_names, &entry.plan_function.signature,
+                   values, n_values, names, given)
+    return entry.plan(given)
+
+
+cdef object call_phase_two(object form, PyObject *const *values, Py_ssize_t n_values,
+                           PyObject *names):
+    """What a call of ``aclnnXxx`` does."""
+    cdef EntryHandle entry = <EntryHandle>form
+    cdef PyObject *given[MAX_PARAMETERS]
+    memset(given, 0, sizeof(given))
+    take_arguments(entry.name, RUN_PARAMETERS, &entry.run_function.signature, values, n_values,
+                   names, given)
+    return entry.run(<object>given[0], <object>given[1], <object>given[2], <object>given[3])
+
+
+cdef bint is_destroyed(object value, int kind):
+    if kind in (INPUT, OUTPUT, INOUT):
+        return (<aclTensor>value).destroyed
+    return value.destroyed
+
+
+cdef tuple ints_of(aclIntArray given):
+    cdef Py_ssize_t place
+    found = []
+    for place in range(given.size):
+        found.append(given.values[place])
+    return tuple(found)
+
+
+cdef tuple bools_of(aclBoolArray given):
+    cdef Py_ssize_t place
+    found = []
+    for place in range(given.size):
+        found.append(bool(given.values[place]))
+    return tuple(found)
+
+
+cdef object describe_tensor(aclTensor tensor):
+    return (
+        tensor.dtype,
+        numbers_of(tensor.shape, tensor.ndim),
+        numbers_of(tensor.strides, tensor.ndim),
+        tensor.format,
+        tensor.writable or tensor.storage == NULL,
+    )
+
+
+cdef void read_operand(aclTensor tensor, operand_t *operand) noexcept:
+    """A tensor's description and present address, for ranks that plans can have."""
+    operand.data = address_of(tensor)
+    operand.dtype = tensor.dtype
+    operand.format = tensor.format
+    operand.ndim = min(tensor.ndim, MAX_DIMS)
+    operand.writable = tensor.writable or tensor.storage == NULL
+    memcpy(operand.shape, tensor.shape, operand.ndim * sizeof(int64_t))
+    memcpy(operand.strides, tensor.strides, operand.ndim * sizeof(int64_t))
+
+
+cdef bint _has_hook = False
+
+
+def set_call_hook(hook):
+    """Have ``hook(what, name, executor, nanoseconds, status)`` called after both phases.
+
+    `what` is "plan" or "run", `executor` None where phase one failed.
+    """
+    global _has_hook, _hook
+    _has_hook = hook is not None
+    _hook = hook
+
+
+_hook = None

@@ -1,0 +1,139 @@
+"""Executors of arrays: a call's operands and options by name, planned and bound to memory."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from aclnn.acl.arguments import as_truth, shown
+from aclnn.acl.errors import invalid
+from aclnn.api.functional import HANDLES_BY_NAME
+from aclnn.compiler.settings import STRATEGIES
+from aclnn.execution import arrays
+from aclnn.operators import REGISTRY, Operator
+from aclnn.operators.declaration import REQUIRED
+
+
+def executor(
+    name: str,
+    *operands: Any,
+    out: Any = None,
+    materialize: bool | None = None,
+    strategy: str | None = None,
+    **options: Any,
+) -> Any:
+    """Plan a call for these arrays, to be run often.
+
+    Parameters
+    ----------
+    name : str
+        An operator's functional name, such as ``"gelu_backward"``.
+    *operands : array
+        Its inputs, in the order of the functional form.
+    out : array, optional
+        Where the result goes; made if not given.
+    materialize : bool, optional
+        Whether every intermediate is written to the workspace as a whole tensor, for looking at
+        it, instead of passing through cache-sized tiles. The result has the same bits. Default:
+        the environment's ``ACLNN_MATERIALIZE``, else False.
+    strategy : {'default', 'bucket', 'naive', 'exact'}, optional
+        How the workspace is planned; 'exact' searches for at most a second. Default: the
+        environment's ``ACLNN_PLANNER``.
+    **options
+        The operator's options, and inputs by name.
+
+    Returns
+    -------
+    aclOpExecutor
+        Bound to these arrays and repeatable.
+
+    Raises
+    ------
+    AclnnError
+        If there is no such operator or the call breaks one of its rules.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import aclnn
+    >>> x = np.linspace(-1, 1, 3, dtype=np.float32)
+    >>> ex = aclnn.executor("leaky_relu", x, negative_slope=0.5)
+    >>> ex.run()
+    array([-0.5,  0. ,  1. ], dtype=float32)
+    >>> ex.workspace_size
+    0
+    """
+    handle = HANDLES_BY_NAME.get(name) if isinstance(name, str) else None
+    if handle is None or handle.handle.operator.name != name:
+        known = ", ".join(name for name, operator in REGISTRY.items() if operator.functional)
+        raise invalid(f"no operator is called {shown(name)}, they are {known}")
+    operator = handle.handle.operator
+    given = _bound_arguments(operator, operands, options)
+    if operator.number_form is not None and _is_number(given[operator.number_form[0]]):
+        handle = handle.number_form
+        assert handle is not None, "every such operator has one"
+        operator = handle.handle.operator
+    parts, callers = arrays.taken_apart(
+        operator, [given[role] for role in operator.kernel_operands]
+    )
+    inputs = [None if one is None else arrays.as_ndarray(one, role) for role, one in parts]
+    outs = _outputs(operator, out)
+    targets = [None if one is None else arrays.as_ndarray(one, "out") for one in outs]
+    switches = tuple([given[a.role] for a in operator.switches])
+    return handle.bind(
+        inputs,
+        targets,
+        [given[attribute.role] for attribute in operator.scalars],
+        switches or None,
+        callers,
+        outs,
+        None if materialize is None else as_truth("materialize", materialize),
+        _number(strategy),
+    )
+
+
+def _is_number(given: Any) -> bool:
+    """Whether an operand is a number, and no array."""
+    return isinstance(given, float | int | np.generic)
+
+
+def _outputs(operator: Operator, out: Any) -> list[Any]:
+    """What to write into: an array for each output, or None for one that is to be made."""
+    count = len(operator.outputs)
+    if out is None:
+        return [None] * count
+    given = [out] if count == 1 else list(out)
+    if len(given) != count:
+        raise invalid(f"out must be a tuple of {count} arrays: {', '.join(operator.outputs)}")
+    return given
+
+
+def _bound_arguments(
+    operator: Operator, operands: Sequence[Any], options: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Operands and options by role, defaults filled in."""
+    known = (*operator.inputs, *[a.role for a in operator.attributes])
+    places = operator.positional
+    positional = dict(zip(places, operands, strict=False))
+    unknown = [role for role in options if role not in known or role in positional]
+    if unknown or len(operands) > len(places):
+        wrong = unknown[0] if unknown else f"operand {len(operands)}"
+        raise invalid(f"{operator.name} does not take {wrong}; it takes {', '.join(known)}")
+    given = {role: operator.default_of(role) for role in known} | positional | dict(options)
+    for role in known:
+        if given[role] is REQUIRED:
+            raise invalid(f"{operator.name}: {role} is missing")
+    return given
+
+
+def _number(strategy: str | None) -> int | None:
+    """The number of a planning strategy."""
+    if strategy is None:
+        return None
+    if strategy not in STRATEGIES:
+        raise invalid(
+            f"planning strategy is {shown(strategy)}, must be one of {', '.join(STRATEGIES)}"
+        )
+    return STRATEGIES.index(strategy)

@@ -1,0 +1,90 @@
+"""The functional layer, made from the declarations: arrays in, arrays out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from aclnn.api._functional import FunctionalHandle
+from aclnn.api.docstrings import functional_doc
+from aclnn.api.handles import HANDLES
+from aclnn.operators import REGISTRY, Operator
+
+
+def form(name: str) -> FunctionalHandle:
+    """The handle of a functional form.
+
+    >>> form("gelu").name
+    'gelu'
+    """
+    return HANDLES_BY_NAME[name]
+
+
+def _form(operator: Operator, name: str) -> FunctionalHandle:
+    positional = operator.positional
+    keyword = [a.role for a in operator.attributes if a.role not in positional]
+    keyword += [role for role in operator.inputs if role not in positional]
+    out = [] if name == operator.in_place else ["out"]
+    required = sum(1 for role in positional if operator.is_required(role))
+    return FunctionalHandle(
+        HANDLES[operator.name], name, (*positional, *keyword, *out), len(positional), required, form
+    )
+
+
+HANDLES_BY_NAME = {
+    name: _form(operator, name)
+    for operator in REGISTRY.values()
+    if operator.functional
+    for name in (operator.name, operator.in_place)
+    if name is not None
+}
+
+
+def _let_numbers_be_taken() -> None:
+    """Let operators take over whose other operand is a number."""
+    for handle in HANDLES_BY_NAME.values():
+        operator = handle.handle.operator
+        if operator.number_form is None:
+            continue
+        role, other = operator.number_form
+        target = _form(REGISTRY[other], operator.name)
+        handle.take_numbers_by(target, operator.kernel_operands.index(role))
+
+
+_let_numbers_be_taken()
+
+
+def signature(operator: Operator, *, in_place: bool = False) -> str:
+    """The parameter list of a functional form.
+
+    >>> signature(REGISTRY["leaky_relu"])
+    'self, negative_slope=0.01, *, out=None'
+    >>> signature(REGISTRY["leaky_relu"], in_place=True)
+    'self, negative_slope=0.01'
+    """
+    positional = operator.positional
+    words = [_with_default(operator, role) for role in positional]
+    others = [a.role for a in operator.attributes] + [*operator.inputs]
+    keyword = [_with_default(operator, role) for role in others if role not in positional]
+    if not in_place:
+        keyword.append("out=None")
+    return ", ".join([*words, *(["*", *keyword] if keyword else [])])
+
+
+def _with_default(operator: Operator, role: str) -> str:
+    if operator.is_required(role):
+        return role
+    return f"{role}={operator.default_of(role)!r}"
+
+
+def _make(operator: Operator, name: str) -> Callable[..., object]:
+    line = f"{name}({signature(operator, in_place=name == operator.in_place)})"
+    return HANDLES_BY_NAME[name].function(
+        __name__, f"{line}\n--\n\n{functional_doc(operator, name)}"
+    )
+
+
+FUNCTIONS: dict[str, Callable[..., object]] = {
+    name: _make(handle.handle.operator, name) for name, handle in HANDLES_BY_NAME.items()
+}
+globals().update(FUNCTIONS)
+__all__ = list(FUNCTIONS)

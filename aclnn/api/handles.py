@@ -1,0 +1,16 @@
+"""One handle for each operator, shared by all layers, so that they share plans."""
+
+from aclnn.api import verbose
+
+# All plans are made for handles; this reads what the environment says of plans.
+from aclnn.compiler._compiled_call import OperatorHandle
+from aclnn.compiler._compiled_call import cache_info as cache_info
+from aclnn.compiler._compiled_call import clear_cache as clear_cache
+from aclnn.operators import REGISTRY
+
+HANDLES = {
+    name: OperatorHandle(operator, number)
+    for number, (name, operator) in enumerate(REGISTRY.items())
+}
+
+verbose.start()

@@ -1,0 +1,112 @@
+from libc.stdint cimport int64_t
+
+from graph.runtime.abi cimport (
+    PROGRAM_NO_MEMORY,
+    kernel_number,
+    program_event,
+    program_run_fn,
+    program_t,
+)
+
+cdef enum:
+    MAX_DIMS = 8
+    MAX_NUMBERS = 8   # arguments of an operator that are numbers and reach kernels at run time
+    NUMBER_FORMS = 3  # of each: rounded to float32, as it is, and whole
+    FEW = 4           # operands that calls and executors have room for without asking for memory
+    SEVERAL = 34      # operands that a functional call has room for: 16 inputs and outputs each
+    MANY = 256        # operands that any call may have, those of lists included
+    ABSENT = -1       # ndim of an output that is still to be made, and of an input that is null
+    INHERIT = -1      # as the process is set to
+    UNSEEN = 0x7FFF   # number of switches that no plan had yet
+
+cdef enum NumberForm:
+    ROUNDED = 0
+    EXACT = 1
+    WHOLE = 2
+
+cdef enum Overlap:
+    APART = 0  # no byte in common, as far as the extents tell
+    SAME = 1  # the same elements at the same addresses: safe in place
+    CROSSING = 2  # bytes in common in another way: the input must be copied first
+
+cdef enum NumberFact:
+    # What a plan may depend on of a number, besides its dtype.
+    NEGATIVE = 1
+    NOT_REAL = 2   # does not convert to a float
+    IS_ZERO = 4
+    IS_ONE = 8
+    IS_NAN = 16
+    IS_WHOLE = 32
+
+cdef struct operand_t:
+    char *data
+    int dtype
+    int format
+    int ndim
+    bint writable
+    int64_t shape[MAX_DIMS]
+    int64_t strides[MAX_DIMS]  # elements
+
+cdef struct request_t:
+    # One call as the plan cache sees it; inputs in the operator's order, then outputs.
+    int operator_id
+    int n_inputs
+    int n_outputs
+    int switches       # number of their values, see OperatorHandle
+    int materialize    # 0, 1 or INHERIT
+    int strategy       # place in aclnn.graph.planner.STRATEGIES, or INHERIT
+    bint makes_absent  # whether outputs that are absent are made, or not wanted
+    int n_numbers
+    unsigned short facts[MAX_NUMBERS]  # NumberFact, and from the eighth bit on the dtype
+    kernel_number numbers[MAX_NUMBERS * NUMBER_FORMS]
+    operand_t *operands
+
+cdef class CompiledCall:
+    cdef readonly object operator, call
+    cdef readonly object graph_as_built, passes, graph, workspace, schedule
+    cdef readonly object packed
+    cdef readonly Py_ssize_t workspace_size
+    cdef readonly int64_t elements
+    cdef readonly tuple out_shapes
+    cdef const program_t *steps
+    cdef int n_inputs, n_outputs
+    cdef operand_t *operands        # without addresses
+    cdef int *slots                 # operands that the steps take; NULL where they take all
+    cdef int n_arguments            # how many these are
+    cdef bint is_aligned            # kernels have memory of their own: it begins with a line
+    cdef int64_t *low               # bytes from an operand's address to its lowest byte, <= 0
+    cdef int64_t *high              # ... and to the one past its highest
+    cdef unsigned char *overlaps    # of each input with each output, in turn
+    cdef unsigned long last_used
+    cdef int _describe(self, tensors, overlaps) except -1
+    cdef int _leave_out(self, arguments) except -1
+
+cdef class OperatorHandle:
+    cdef readonly object operator
+    cdef readonly int id, n_inputs, n_outputs, n_scalars
+    cdef readonly bint is_variadic  # some input is a list of tensors
+    cdef readonly dict switch_codes
+    cdef readonly tuple scalar_roles
+    cdef unsigned short fact_masks[MAX_NUMBERS]
+    cdef bytes last_key
+    cdef CompiledCall last_plan
+    cdef int switch_code(self, object values) except -1
+    cdef int learn_switches(self, object values) except -1
+
+cdef object plain(object value)
+cdef int item_size(int dtype) noexcept nogil
+cdef void put_number(request_t *request, int index, double value, int dtype) noexcept nogil
+cdef void put_whole(request_t *request, int index, double rounded, int64_t value,
+                    int dtype) noexcept nogil
+cdef bint same_layout(const operand_t *a, const operand_t *b) noexcept nogil
+cdef void extent(const operand_t *operand, int64_t *low, int64_t *high) noexcept nogil
+cdef object describe(const operand_t *operand)
+cdef list number_facts(const request_t *request)
+cdef CompiledCall find_plan(OperatorHandle handle, request_t *request, object names,
+                            object scalar_texts, object switches)
+cdef bint overlaps_as_planned(CompiledCall plan, char **addresses) noexcept nogil
+cdef void run_was_submitted(int64_t nanoseconds) noexcept
+cdef int run_plan(CompiledCall plan, char **addresses, char *workspace,
+                  const kernel_number *numbers) except -1
+cdef int run_with_own_workspace(CompiledCall plan, char **addresses,
+                                const kernel_number *numbers) except -1

@@ -1,0 +1,731 @@
+"""Plans, the cache that finds them again, and the loop that runs them.
+
+A plan holds all that phase one can know without addresses.  It is immutable and shared: by
+threads, by executors, and by the C-shaped and the functional layer alike.  Its key is made of
+everything that shapes it; scalars are not part of it, because kernels read them at run time.
+"""
+
+from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
+from cpython.dict cimport PyDict_GetItem
+from cpython.ref cimport PyObject
+from libc.stdlib cimport calloc, free, malloc
+
+
+from aclnn.acl import dtypes
+from aclnn.acl.constants import ACLNN_ERR_INNER, aclDataType
+from aclnn.acl.errors import AclnnError
+from aclnn.graph.runtime import _scheduler
+
+cdef extern from "stack.h" nogil:
+    size_t stack_left() noexcept
+    size_t stack_size() noexcept
+    bint stack_is_short(size_t needed) noexcept
+
+cdef extern from *:
+    """
+    /* When the run that this thread is at was given to its stream; 0 for one that was not. */
+    static __thread int64_t submitted_at;
+    """
+    int64_t submitted_at
+
+cdef program_run_fn run_program = <program_run_fn><size_t>_scheduler.run_address()
+
+cdef enum:
+    # Words of a key that its call has room for; the keys of longer ones are made elsewhere.
+    KEY_WORDS = 256
+    # Below this many elements a run is shorter than handing the interpreter to another thread.
+    KEEP_GIL_BELOW = 16384
+    WORKSPACE_ALIGNMENT = 64
+    # Bytes of a thread's stack. Kernels take up to 208 KiB, most of it where an input is transposed
+    # and the output of another dtype: `gcc -fstack-usage` adds up to that for each instruction set.
+    RUN_STACK = 224 << 10
+    PLANNING_STACK = 64 << 10  # the interpreter takes some 30 KiB for phase one
+
+cdef struct settings_t:
+    int soc
+    int threads
+    int materialize
+    int strategy
+    int cache_limit   # plans kept; 0 switches the cache off
+    int observed      # how many want to see every run
+
+cdef settings_t settings
+settings.threads = 1
+
+cdef dict _plans = {}
+cdef list _handles = []  # each remembers its last plan
+cdef unsigned long _clock = 0
+cdef unsigned long _hits = 0
+cdef unsigned long _misses = 0
+_observers = ()
+
+# Bytes per element by CANN's number, for code without the interpreter's lock.
+cdef int[64] ITEM_SIZES
+ITEM_SIZES[:] = [0] * 64
+for _dtype in aclDataType:
+    if _dtype >= 0:
+        ITEM_SIZES[<int>_dtype] = dtypes.item_size(_dtype)
+
+
+cdef int item_size(int dtype) noexcept nogil:
+    return ITEM_SIZES[dtype] if 0 <= dtype < 64 else 0
+
+
+cdef void extent(const operand_t *operand, int64_t *low, int64_t *high) noexcept nogil:
+    """The bytes an operand can touch, counted from its first element's address."""
+    cdef int64_t size = item_size(operand.dtype)
+    cdef int64_t reach
+    cdef int axis
+    low[0] = 0
+    high[0] = size
+    for axis in range(operand.ndim):
+        if operand.shape[axis] == 0:
+            low[0] = high[0] = 0
+            return
+        reach = (operand.shape[axis] - 1) * operand.strides[axis] * size
+        if reach < 0:
+            low[0] += reach
+        else:
+            high[0] += reach
+
+
+cdef bint same_layout(const operand_t *a, const operand_t *b) noexcept nogil:
+    """Whether elements lie alike; a stride along a single element is none."""
+    cdef int axis
+    if a.ndim != b.ndim or item_size(a.dtype) != item_size(b.dtype):
+        return False
+    for axis in range(a.ndim):
+        if a.shape[axis] != b.shape[axis]:
+            return False
+        if a.shape[axis] > 1 and a.strides[axis] != b.strides[axis]:
+            return False
+    return True
+
+
+cdef Overlap overlap(const operand_t *a, const operand_t *out, int64_t out_low,
+                     int64_t out_high) noexcept nogil:
+    cdef int64_t a_low, a_high
+    if a.data == NULL or a.ndim == ABSENT:
+        return APART
+    extent(a, &a_low, &a_high)
+    if a.data + a_high <= out.data + out_low or out.data + out_high <= a.data + a_low:
+        return APART
+    return SAME if a.data == out.data and same_layout(a, out) else CROSSING
+
+
+cdef void put_number(request_t *request, int index, double value, int dtype) noexcept nogil:
+    """Take a number that a float64 holds, in every form that kernels may ask for."""
+    cdef int64_t whole = 0
+    cdef bint fits = -9.2e18 < value < 9.2e18
+    if fits:
+        whole = <int64_t>value
+    put_forms(request, index, <double><float>value, value, whole, dtype,
+              fits and <double>whole == value)
+
+
+cdef void put_whole(request_t *request, int index, double rounded, int64_t value,
+                    int dtype) noexcept nogil:
+    """Take an integer, and what it is when rounded to float32 once."""
+    put_forms(request, index, rounded, <double>value, value, dtype, True)
+
+
+cdef void put_forms(request_t *request, int index, double rounded, double exact, int64_t whole,
+                    int dtype, bint is_whole) noexcept nogil:
+    cdef kernel_number *forms = &request.numbers[NUMBER_FORMS * index]
+    forms[<int>ROUNDED].real = rounded
+    forms[<int>EXACT].real = exact
+    forms[<int>WHOLE].whole = whole
+    request.facts[index] = <unsigned short>(
+        (NEGATIVE if rounded < 0 else 0) | (IS_ZERO if exact == 0 else 0)
+        | (IS_ONE if exact == 1 else 0) | (IS_NAN if exact != exact else 0)
+        | (IS_WHOLE if is_whole else 0) | dtype << 8)
+
+
+cdef inline settings_t settings_of(const request_t *request) noexcept nogil:
+    """What the process is set to now, but for what the request itself says."""
+    cdef settings_t now = settings
+    if request.materialize != INHERIT:
+        now.materialize = request.materialize
+    if request.strategy != INHERIT:
+        now.strategy = request.strategy
+    return now
+
+
+cdef Py_ssize_t key_words(const request_t *request) noexcept nogil:
+    """How many words a key has at most."""
+    cdef int pairs = request.n_inputs * request.n_outputs
+    return (6 + (request.n_inputs + request.n_outputs) * (1 + 2 * MAX_DIMS) + pairs // 32)
+
+
+cdef Py_ssize_t write_key(OperatorHandle handle, const request_t *request,
+                          const settings_t *now, int64_t *key) noexcept nogil:
+    """Write everything that shapes a plan; gives how many bytes it takes."""
+    cdef Py_ssize_t n = 3
+    cdef int index, axis, count = request.n_inputs + request.n_outputs
+    cdef const operand_t *operand
+    key[0] = request.operator_id | (<int64_t>request.switches << 16) | (<int64_t>now.soc << 32)
+    key[1] = (now.threads | (<int64_t>now.materialize << 16) | (<int64_t>now.strategy << 24)
+              | (<int64_t>request.makes_absent << 32))
+    key[2] = request.n_inputs | (<int64_t>request.n_outputs << 16)
+    for index in range(request.n_numbers):
+        if index % 4 == 0:
+            key[n] = 0
+            n += 1
+        key[n - 1] |= <int64_t>(request.facts[index] & handle.fact_masks[index]) << (
+            16 * (index % 4))
+    for index in range(count):
+        operand = &request.operands[index]
+        key[n] = (operand.dtype & 0xFF) | ((operand.format & 0xFF) << 8) | (
+            <int64_t>(operand.ndim + 1) << 16) | (<int64_t>operand.writable << 32)
+        n += 1
+        for axis in range(operand.ndim):
+            key[n] = operand.shape[axis]
+            key[n + 1] = operand.strides[axis]
+            n += 2
+    return write_overlaps(request, key, n) * <Py_ssize_t>sizeof(int64_t)
+
+
+cdef Py_ssize_t write_overlaps(const request_t *request, int64_t *key,
+                               Py_ssize_t n) noexcept nogil:
+    """How each input lies to each output, two bits for a pair."""
+    cdef int64_t low, high
+    cdef int index, out, pair = 0
+    cdef const operand_t *target
+    for out in range(request.n_outputs):
+        target = &request.operands[request.n_inputs + out]
+        if target.ndim != ABSENT and target.data != NULL:
+            extent(target, &low, &high)
+        for index in range(request.n_inputs):
+            if pair % 32 == 0:
+                key[n] = 0
+                n += 1
+            if target.ndim != ABSENT and target.data != NULL:
+                key[n - 1] |= <int64_t>overlap(&request.operands[index], target, low, high) << (
+                    2 * (pair % 32))
+            pair += 1
+    return n
+
+
+cdef inline bint is_key(bytes packed, const int64_t *key, Py_ssize_t nbytes) noexcept:
+    """Word by word: keys are so short that calling memcmp would take longer."""
+    cdef const int64_t *words = <const int64_t *>PyBytes_AS_STRING(packed)
+    cdef Py_ssize_t k
+    cdef int64_t apart = 0
+    if PyBytes_GET_SIZE(packed) != nbytes:
+        return False
+    for k in range(nbytes // <Py_ssize_t>sizeof(int64_t)):
+        apart |= words[k] ^ key[k]
+    return apart == 0
+
+
+cdef int mask_of(object attribute) except -1:
+    """The bits of a number's facts that its operator's plans depend on."""
+    cdef int mask = NEGATIVE | NOT_REAL
+    for fact, bit in (("zero", IS_ZERO), ("one", IS_ONE), ("nan", IS_NAN), ("whole", IS_WHOLE),
+                      ("dtype", 0xFF00)):
+        if fact in attribute.facts:
+            mask |= bit
+    return mask
+
+
+cdef class OperatorHandle:
+    """An operator as the fast paths know it: a number, counts, and the plan it used last."""
+
+    def __cinit__(self, operator not None, int identifier):
+        if len(operator.scalars) > MAX_NUMBERS:
+            raise ValueError(f"{operator.name} has {len(operator.scalars)} numbers, at most "
+                             f"{MAX_NUMBERS} are possible")
+        self.operator = operator
+        self.id = identifier
+        self.n_inputs = len(operator.kernel_operands)
+        self.n_outputs = len(operator.outputs)
+        self.is_variadic = bool(operator.lists)
+        self.n_scalars = len(operator.scalars)
+        self.scalar_roles = tuple(attribute.role for attribute in operator.scalars)
+        self.switch_codes = {}
+        for index, attribute in enumerate(operator.scalars):
+            self.fact_masks[<int>index] = mask_of(attribute)
+        _handles.append(self)
+
+    cdef int switch_code(self, object values) except -1:
+        """A small number for the values of the switches, `UNSEEN` before a plan had them."""
+        cdef PyObject *found
+        for value in values:
+            if type(value) not in PLAIN:  # which cannot even be looked up, or has rules of its own
+                return UNSEEN
+        found = PyDict_GetItem(self.switch_codes, switch_key(values))
+        return UNSEEN if found == NULL else <object>found
+
+    cdef int learn_switches(self, object values) except -1:
+        """Give values that the rules have let pass a number, so that plans with them are kept.
+
+        Values that are refused have none: there is no end to them.
+        """
+        return self.switch_codes.setdefault(switch_key(values), len(self.switch_codes))
+
+
+PLAIN = (str, bool, int, tuple, type(None), aclDataType)  # tuples are of plain numbers
+
+
+cdef object plain(object value):
+    """A switch's value without what a subclass of str or int adds."""
+    if isinstance(value, str):
+        return str.__str__(value)
+    if isinstance(value, int) and not isinstance(value, bool):
+        return int.__int__(value)
+    return value
+
+
+cdef object switch_key(object values):
+    """Equal values of other types are other values: 1 is not True."""
+    return tuple(zip(map(type, values), values))
+
+
+cdef CompiledCall find_plan(OperatorHandle handle, request_t *request, object names,
+                            object scalar_texts, object switches):
+    """The plan for a call, from the cache or made now; raises `AclnnError` for a bad call."""
+    global _clock, _hits
+    cdef int64_t few[KEY_WORDS]
+    cdef int64_t *key = few
+    cdef settings_t now = settings_of(request)
+    cdef Py_ssize_t nbytes, words = key_words(request)
+    cdef CompiledCall plan
+    cdef bytes room = None
+    if words > KEY_WORDS:
+        room = PyBytes_FromStringAndSize(NULL, words * <Py_ssize_t>sizeof(int64_t))
+        key = <int64_t *>PyBytes_AS_STRING(room)
+    nbytes = write_key(handle, request, &now, key)
+    _clock += 1
+    if handle.last_key is not None and is_key(handle.last_key, key, nbytes):
+        plan = handle.last_plan
+        plan.last_used = _clock
+        _hits += 1
+        return plan
+    return look_up(handle, request, &now, key, nbytes, names, scalar_texts, switches)
+
+
+cdef CompiledCall look_up(OperatorHandle handle, request_t *request, const settings_t *now,
+                          int64_t *key, Py_ssize_t nbytes, object names, object scalar_texts,
+                          object switches):
+    """The plan of a description that is not the one of the operator's latest call."""
+    global _hits, _misses
+    cdef bytes packed = PyBytes_FromStringAndSize(<char *>key, nbytes)
+    cdef PyObject *found = PyDict_GetItem(_plans, packed)
+    cdef CompiledCall plan
+    if found != NULL:
+        plan = <CompiledCall>found
+        _hits += 1
+    else:
+        _misses += 1
+        plan = make_plan(handle, request, now, names, scalar_texts, switches)
+        if now.cache_limit == 0:
+            return plan
+        if request.switches == UNSEEN:
+            request.switches = handle.learn_switches(switches)
+            nbytes = write_key(handle, request, now, key)
+            packed = PyBytes_FromStringAndSize(<char *>key, nbytes)
+        plan.last_used = _clock  # or it would be the oldest itself
+        plan = _plans.setdefault(packed, plan)  # another thread may have been first meanwhile
+        if len(_plans) > now.cache_limit:
+            forget_oldest()
+    plan.last_used = _clock
+    if now.cache_limit:
+        handle.last_key = None  # never one plan's key with another plan
+        handle.last_plan = plan
+        handle.last_key = packed
+    return plan
+
+
+cdef CompiledCall make_plan(OperatorHandle handle, request_t *request, const settings_t *now,
+                            object names, object scalar_texts, object switches):
+    if stack_left() < PLANNING_STACK:
+        refuse_stack(PLANNING_STACK)
+    cdef int index
+    if stack_left() < PLANNING_STACK:
+        refuse_stack(PLANNING_STACK)
+    from aclnn.compiler import phase_one
+
+    operands = []
+    for index in range(request.n_inputs + request.n_outputs):
+        operands.append(describe(&request.operands[index]))
+    asked = phase_one.Request(handle.operator, operands, request.n_inputs, number_facts(request),
+                              scalar_texts, switches, names,
+                              None if request.makes_absent else frozenset())
+    return CompiledCall(**phase_one.plan_call(asked, overlaps_of(request), as_dict(now)))
+
+
+cdef list overlaps_of(const request_t *request):
+    """How each input lies to each output, in a row for each output."""
+    cdef int64_t low, high
+    cdef int index, out
+    cdef const operand_t *target
+    rows = []
+    for out in range(request.n_outputs):
+        target = &request.operands[request.n_inputs + out]
+        row = []
+        known = target.ndim != ABSENT and target.data != NULL
+        if known:
+            extent(target, &low, &high)
+        for index in range(request.n_inputs):
+            row.append(<int>overlap(&request.operands[index], target, low, high) if known else 0)
+        rows.append(row)
+    return rows
+
+
+cdef list number_facts(const request_t *request):
+    """What rules may know of each number: its dtype, `NumberFact`, and its value for messages."""
+    cdef int index
+    found = []
+    for index in range(request.n_numbers):
+        found.append((request.facts[index] >> 8, request.facts[index] & 0xFF,
+                      request.numbers[NUMBER_FORMS * index + <int>EXACT].real))
+    return found
+
+
+cdef object describe(const operand_t *operand):
+    """An operand as plain Python data for the slow path, `None` for what is absent."""
+    cdef int axis
+    if operand.ndim == ABSENT:
+        return None
+    shape, strides = [], []
+    for axis in range(operand.ndim):
+        shape.append(operand.shape[axis])
+        strides.append(operand.strides[axis])
+    return operand.dtype, tuple(shape), tuple(strides), operand.format, bool(operand.writable)
+
+
+cdef object forget_oldest():
+    """Drop the eighth of the plans that has not been used for longest."""
+    if len(_plans) <= settings.cache_limit:  # somebody else has
+        return
+    # No lock, but a copy: collecting garbage may run a destructor that comes here too.
+    plans = _plans.copy()
+    ages = []
+    for plan in plans.values():
+        ages.append((<CompiledCall>plan).last_used)
+    ages.sort()
+    limit = ages[len(ages) // 8] if ages else 0
+    for key, plan in plans.items():
+        if (<CompiledCall>plan).last_used <= limit:
+            _plans.pop(key, None)
+
+
+def cache_info():
+    """Hits, misses, size and limit of the plan cache.
+
+    Returns
+    -------
+    dict
+        ``hits``, ``misses``, ``size`` and ``limit``, all counts.
+
+    Examples
+    --------
+    >>> from aclnn.compiler._compiled_call import cache_info
+    >>> sorted(cache_info())
+    ['hits', 'limit', 'misses', 'size']
+    """
+    return {"hits": _hits, "misses": _misses, "size": len(_plans), "limit": settings.cache_limit}
+
+
+def clear_cache():
+    """Forget every plan and count from zero.
+
+    Examples
+    --------
+    >>> import aclnn
+    >>> aclnn.clear_cache()
+    >>> info = aclnn.cache_info()
+    >>> info["hits"], info["misses"], info["size"]
+    (0, 0, 0)
+    """
+    global _hits, _misses
+    _plans.clear()
+    for handle in _handles:
+        (<OperatorHandle>handle).last_key = None
+        (<OperatorHandle>handle).last_plan = None
+    _hits = _misses = 0
+
+
+def configure(**changes):
+    """Set what shapes plans beyond a call's own arguments."""
+    global settings
+    if "soc" in changes:
+        settings.soc = changes["soc"]
+    if "threads" in changes:
+        settings.threads = changes["threads"]
+    if "materialize" in changes:
+        settings.materialize = changes["materialize"]
+    if "strategy" in changes:
+        settings.strategy = changes["strategy"]
+    if "cache_limit" in changes:
+        settings.cache_limit = changes["cache_limit"]
+        clear_cache()
+
+
+def current_settings():
+    return as_dict(&settings)
+
+
+cdef dict as_dict(const settings_t *now):
+    return {
+        "soc": now.soc,
+        "threads": now.threads,
+        "materialize": bool(now.materialize),
+        "strategy": now.strategy,
+        "cache_limit": now.cache_limit,
+    }
+
+
+def add_observer(observer):
+    """Have ``observer(plan, begin, end, events, submitted)`` called after every run, on its thread.
+
+    ``submitted`` is when phase two gave the run to a stream, `None` for one that ran at once.
+    """
+    global _observers
+    _observers = (*_observers, observer)
+    settings.observed = len(_observers)
+
+
+def remove_observer(observer):
+    global _observers
+    _observers = tuple(known for known in _observers if known != observer)
+    settings.observed = len(_observers)
+
+
+cdef class CompiledCall:
+    """All that phase one found out about a call.
+
+    Attributes
+    ----------
+    operator, call
+        The declaration, and the call as the rules saw it.
+    graph_as_built, passes, graph
+        The op-graph before, between and after the passes.
+    workspace, schedule
+        Where the intermediates lie, and the steps that phase two runs.
+    workspace_size : int
+        Bytes that phase two needs.
+    """
+
+    def __cinit__(self, operator not None, call not None, graph_as_built, passes not None,
+                  workspace not None, schedule, packed, tensors not None, arguments not None,
+                  int n_inputs, overlaps not None):
+        self.operator = operator
+        self.call = call
+        self.graph_as_built = graph_as_built
+        self.passes = passes
+        self.graph = passes.graph
+        self.workspace = workspace
+        self.schedule = schedule
+        self.packed = packed
+        self.is_aligned = schedule is not None and has_scratch(schedule)
+        # Callers may have a workspace of any alignment.
+        self.workspace_size = workspace.size + (WORKSPACE_ALIGNMENT - 1 if self.is_aligned else 0)
+        self.steps = <const program_t *><size_t>packed.address if packed is not None else NULL
+        self.n_inputs = n_inputs
+        self.n_outputs = len(tensors) - n_inputs
+        self._describe(tensors, overlaps)
+        if len(arguments) < len(tensors):
+            self._leave_out(arguments)
+
+    def __dealloc__(self):
+        free(self.operands)
+        free(self.slots)
+        free(self.low)
+        free(self.high)
+        free(self.overlaps)
+
+    cdef int _describe(self, tensors, overlaps) except -1:
+        """Keep what runs compare: extents, layouts, and how inputs lie to outputs."""
+        cdef int index, out, count = len(tensors)
+        self.operands = <operand_t *>zeroed(count, sizeof(operand_t))
+        self.low = <int64_t *>zeroed(count, sizeof(int64_t))
+        self.high = <int64_t *>zeroed(count, sizeof(int64_t))
+        self.overlaps = <unsigned char *>zeroed(self.n_inputs * self.n_outputs, 1)
+        for index, spec in enumerate(tensors):
+            read_spec(spec, &self.operands[index])
+            if spec is not None:
+                extent(&self.operands[index], &self.low[index], &self.high[index])
+        for out in range(self.n_outputs):
+            for index in range(self.n_inputs):
+                self.overlaps[out * self.n_inputs + index] = overlaps[out][index]
+        shapes, largest = [], 0
+        for spec in tensors[self.n_inputs:]:
+            shapes.append(None if spec is None else spec.shape)
+            largest = max(largest, 0 if spec is None else spec.size)
+        self.out_shapes = tuple(shapes)
+        self.elements = largest if self.steps != NULL else 0
+        return 0
+
+    cdef int _leave_out(self, arguments) except -1:
+        """Keep which operands the steps take: no absent ones, and no outputs without elements."""
+        cdef int index
+        self.n_arguments = len(arguments)
+        self.slots = <int *>zeroed(len(arguments), sizeof(int))
+        for index, slot in enumerate(arguments):
+            self.slots[index] = slot
+        return 0
+
+
+cdef bint has_scratch(schedule):
+    """Whether a kernel has memory of its own."""
+    for step in schedule.steps:
+        for op in step.ops:
+            if op.scratch >= 0:
+                return True
+    return False
+
+
+cdef char *aligned(char *memory) noexcept nogil:
+    return memory + (-<Py_ssize_t><size_t>memory & (WORKSPACE_ALIGNMENT - 1))
+
+
+cdef void *zeroed(size_t count, size_t size) except NULL:
+    cdef void *memory = calloc(max(1, count), size)
+    if memory == NULL:
+        raise MemoryError
+    return memory
+
+
+cdef int read_spec(object spec, operand_t *operand) except -1:
+    cdef int axis
+    operand.data = NULL
+    operand.ndim = ABSENT
+    if spec is None:
+        return 0
+    operand.dtype = spec.dtype
+    operand.ndim = min(len(spec.shape), MAX_DIMS)
+    for axis in range(operand.ndim):
+        operand.shape[axis] = spec.shape[axis]
+        operand.strides[axis] = spec.strides[axis]
+    return 0
+
+
+cdef bint overlaps_as_planned(CompiledCall plan, char **addresses) noexcept nogil:
+    """Tell whether every input lies to every output as the plan took it to lie."""
+    cdef char *begin
+    cdef char *end
+    cdef int index, out, at, planned
+    for out in range(plan.n_outputs):
+        at = plan.n_inputs + out
+        if plan.low[at] == plan.high[at]:  # absent, or empty
+            continue
+        begin = addresses[at] + plan.low[at]
+        end = addresses[at] + plan.high[at]
+        for index in range(plan.n_inputs):
+            planned = plan.overlaps[out * plan.n_inputs + index]
+            if planned == CROSSING:
+                continue  # a copy is made first: right wherever the input lies
+            if (addresses[index] + plan.high[index] <= begin
+                    or end <= addresses[index] + plan.low[index]):
+                continue
+            if not (addresses[index] == addresses[at]
+                    and same_layout(&plan.operands[index], &plan.operands[at])):
+                return False
+            if plan.n_outputs > 1 and planned != SAME:
+                return False  # which of them may be written first was not thought of
+    return True
+
+
+cdef int run_plan(CompiledCall plan, char **addresses, char *workspace,
+                  const kernel_number *numbers) except -1:
+    """Run the schedule on these addresses; checks are the caller's."""
+    cdef char *taken[MANY]
+    cdef int threads, failed, index
+    if plan.steps == NULL:
+        return 0
+    if plan.slots != NULL:
+        for index in range(plan.n_arguments):
+            taken[index] = addresses[plan.slots[index]]
+        addresses = taken
+    if plan.is_aligned:
+        workspace = aligned(workspace)
+    if stack_is_short(RUN_STACK):
+        refuse_stack(RUN_STACK)
+    if settings.observed:
+        return run_observed(plan, addresses, workspace, numbers)
+    if plan.elements < KEEP_GIL_BELOW:
+        failed = run_program(plan.steps, addresses, workspace, numbers, 1, NULL)
+    else:
+        threads = usable_threads()
+        with nogil:
+            failed = run_program(plan.steps, addresses, workspace, numbers, threads, NULL)
+    return 0 if failed == 0 else refuse_failed(plan, failed)
+
+
+cdef int refuse_failed(CompiledCall plan, int failed) except -1:
+    """Raise what made a run stop."""
+    if failed == PROGRAM_NO_MEMORY:
+        raise MemoryError("no memory for the parameters of the kernels")
+    raise RuntimeError(f"{plan.operator.name}: an opaque kernel failed and gave {failed}")
+
+
+cdef int refuse_stack(size_t needed) except -1:
+    """Kernels and the interpreter that go past the end of a stack end the process."""
+    import threading
+
+    name = threading.current_thread().name
+    raise AclnnError(
+        ACLNN_ERR_INNER,
+        f"thread {name!r} has {stack_left() >> 10} KiB left of its stack of "
+        f"{stack_size() >> 10} KiB, but {needed >> 10} KiB are needed: threading.stack_size sets "
+        "how much threads get that start afterwards")
+
+
+cdef void run_was_submitted(int64_t nanoseconds) noexcept:
+    """Note when this thread's next runs were given to its stream; 0 for those that were not."""
+    global submitted_at
+    submitted_at = nanoseconds
+
+
+cdef int usable_threads():
+    """The set number of threads, or fewer where OpenMP's own limit (threadpoolctl) is lower."""
+    return min(settings.threads, <int>_scheduler.omp_threads())
+
+
+cdef int run_observed(CompiledCall plan, char **addresses, char *workspace,
+                      const kernel_number *numbers) except -1:
+    """As `run_plan`, with a clock around every step and every thread."""
+    import time
+
+    cdef int threads = usable_threads()
+    cdef Py_ssize_t rows = plan.packed.n_events
+    cdef int failed
+    cdef program_event *events = <program_event *>calloc(max(1, rows), sizeof(program_event))
+    if events == NULL:
+        raise MemoryError
+    try:
+        begin = time.monotonic_ns()
+        with nogil:
+            failed = run_program(plan.steps, addresses, workspace, numbers, threads, events)
+        end = time.monotonic_ns()
+        seen = []
+        for row in range(rows):
+            if events[row].end:
+                seen.append(
+                    (events[row].step, events[row].thread, events[row].begin, events[row].end))
+    finally:
+        free(events)
+    if failed:
+        refuse_failed(plan, failed)
+    for observer in _observers:
+        observer(plan, begin, end, seen, submitted_at or None)
+    return 0
+
+
+cdef int run_with_own_workspace(CompiledCall plan, char **addresses,
+                                const kernel_number *numbers) except -1:
+    """Run with a workspace of the call's own, for callers that never see one."""
+    cdef char *memory
+    cdef char *workspace
+    if plan.workspace_size == 0:
+        return run_plan(plan, addresses, NULL, numbers)
+    memory = <char *>malloc(plan.workspace_size + WORKSPACE_ALIGNMENT)
+    if memory == NULL:
+        raise MemoryError(f"no memory for a workspace of {plan.workspace_size} bytes")
+    workspace = aligned(memory)
+    try:
+        run_plan(plan, addresses, workspace, numbers)
+    finally:
+        free(memory)
+    return 0

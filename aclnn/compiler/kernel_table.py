@@ -1,0 +1,73 @@
+"""The kernels of nodes, from the libraries that have them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from aclnn import graph, isa
+
+
+def kernel_of(owner: graph.Graph, node: graph.Node) -> Any:
+    """The kernel of a node, from those of the instruction set in use."""
+    inputs = tuple([owner.value(id).dtype.name for id in node.inputs])
+    outputs = tuple([owner.value(id).dtype.name for id in node.outputs])
+    if node.kind != "Compute":
+        return isa.kernels().cast_kernel(inputs[0], outputs[0])
+    return _LIBRARIES[node.domain](owner, node, inputs, outputs)
+
+
+def _pointwise(
+    owner: graph.Graph, node: graph.Node, inputs: tuple[str, ...], outputs: tuple[str, ...]
+) -> Any:
+    result = node.attr("result_dtype", outputs[0])
+    return isa.kernels().compute_kernel(
+        node.attr("kernel"), inputs, outputs[0], result, node.attr("reads")
+    )
+
+
+def _rows(
+    owner: graph.Graph, node: graph.Node, inputs: tuple[str, ...], outputs: tuple[str, ...]
+) -> Any:
+    return isa.row_kernels().row_kernel(
+        node.attr("kernel"),
+        inputs,
+        outputs,
+        result_dtype=node.attr("result_dtype"),
+        present=node.attr("present"),
+    )
+
+
+def _opaque(
+    owner: graph.Graph, node: graph.Node, inputs: tuple[str, ...], outputs: tuple[str, ...]
+) -> Any:
+    from aclnn.compiler import products
+
+    return products.kernel_of(owner, node, inputs, outputs)
+
+
+_LIBRARIES: Mapping[str, Callable[..., Any]] = {
+    "point": _pointwise,
+    "row": _rows,
+    "opaque": _opaque,
+}
+
+
+def scratch_of(kernels: Mapping[str, Any], threads: int) -> Callable[..., int] | None:
+    """What gives the bytes that a node's kernel has for itself; None where none has any."""
+    own = {name: kernel for name, kernel in kernels.items() if needs_scratch(kernel)}
+    if not own:
+        return None
+
+    def scratch(node: graph.Node, rows: int, cols: int) -> int:
+        kernel = own.get(node.name)
+        if kernel is None:
+            return 0
+        return kernel.scratch if node.domain == "opaque" else kernel.scratch_bytes(rows, cols)
+
+    return scratch
+
+
+def needs_scratch(kernel: Any) -> bool:
+    """Whether a kernel may need memory of its own: for each call, or by the size of a tile."""
+    return hasattr(kernel, "scratch_bytes") or getattr(kernel, "scratch", 0) > 0

@@ -1,0 +1,149 @@
+"""What calls run under: the product whose dtype rules hold, threads, and how to plan.
+
+The environment says what holds at first. A number of threads is a ceiling: small tensors never wake a
+second one, and a lower limit of OpenMP's own (``OMP_NUM_THREADS``, threadpoolctl) holds too.
+"""
+
+from __future__ import annotations
+
+import os
+
+from aclnn import environment
+from aclnn.acl import socs
+from aclnn.acl.arguments import as_int, shown
+from aclnn.acl.errors import invalid
+from aclnn.compiler import _compiled_call
+from aclnn.graph.planner import strategies
+from aclnn.graph.runtime.abi import MAX_THREADS
+
+STRATEGIES = tuple(strategies.STRATEGIES)  # keys of plans have their numbers
+MOST_BY_THEMSELVES = 64  # threads that nobody asked for
+
+
+def set_soc_version(name: str) -> None:
+    """Choose whose dtype rules hold.
+
+    Parameters
+    ----------
+    name : str
+        A family (``Ascend310P``, ``Ascend910``, ``Ascend910B``, ``Ascend910_93``, ``Ascend950``,
+        ``Ascend310B``) in any case, or the name of one of its products, such as ``Ascend910B2``.
+
+    Raises
+    ------
+    AclnnError
+        If there is no such product.
+
+    Examples
+    --------
+    >>> import aclnn
+    >>> before = aclnn.get_soc_version()
+    >>> aclnn.set_soc_version("ascend310p3")
+    >>> aclnn.get_soc_version()
+    'Ascend310P'
+    >>> aclnn.set_soc_version(before)
+    """
+    _compiled_call.configure(soc=socs.FAMILIES.index(socs.family(name)))
+
+
+def get_soc_version() -> str:
+    """The family whose dtype rules hold.
+
+    Returns
+    -------
+    str
+        One of the families that `set_soc_version` lists, spelled as there.
+
+    Examples
+    --------
+    >>> import aclnn
+    >>> aclnn.get_soc_version() in ("Ascend910B", "Ascend310P", "Ascend910")
+    True
+    """
+    return socs.FAMILIES[_compiled_call.current_settings()["soc"]]
+
+
+def aclrtGetSocName() -> str:
+    """The product whose dtype rules hold; see `aclnn.set_soc_version`.
+
+    Returns
+    -------
+    str
+        The family, as `aclnn.get_soc_version` has it.
+
+    Examples
+    --------
+    >>> import aclnn
+    >>> aclnn.aclrtGetSocName() == aclnn.get_soc_version()
+    True
+    """
+    return get_soc_version()
+
+
+def set_num_threads(n: int) -> None:
+    """Set how many threads a run may use.
+
+    Parameters
+    ----------
+    n : int
+        At least 1, at most 1024.
+
+    Raises
+    ------
+    AclnnError
+        If `n` is no such number.
+
+    Examples
+    --------
+    >>> import aclnn
+    >>> before = aclnn.get_num_threads()
+    >>> aclnn.set_num_threads(1)
+    >>> aclnn.get_num_threads()
+    1
+    >>> aclnn.set_num_threads(before)
+    """
+    number = as_int(n)
+    if number is None or not 1 <= number <= MAX_THREADS:
+        raise invalid(f"number of threads is {shown(n)}, must be an int from 1 to {MAX_THREADS}")
+    _compiled_call.configure(threads=number)
+
+
+def get_num_threads() -> int:
+    """The number of threads a run may use.
+
+    Returns
+    -------
+    int
+        From 1 to 1024. Small tensors use one thread, whatever it is.
+
+    Examples
+    --------
+    >>> import aclnn
+    >>> aclnn.get_num_threads() >= 1
+    True
+    """
+    return _compiled_call.current_settings()["threads"]
+
+
+def usable_cpus() -> int:
+    """How many CPUs the process may use, as far as the system tells.
+
+    >>> usable_cpus() >= 1
+    True
+    """
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def _from_environment() -> None:
+    set_soc_version(environment.SOC_VERSION.read())
+    set_num_threads(environment.NUM_THREADS.read() or min(usable_cpus(), MOST_BY_THEMSELVES))
+    _compiled_call.configure(
+        strategy=STRATEGIES.index(environment.PLANNER.read()),
+        materialize=environment.MATERIALIZE.read(),
+        cache_limit=environment.PLAN_CACHE.read(),
+    )
+
+
+_from_environment()

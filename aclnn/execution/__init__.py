@@ -1,0 +1,1 @@
+"""Executors: a compiled call bound to memory, and its launch."""

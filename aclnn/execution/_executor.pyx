@@ -1,0 +1,727 @@
+"""Executors: a plan, the memory it is bound to, and CANN's functions that bind other memory."""
+
+cimport cython
+from libc.string cimport memcpy
+
+from aclnn.acl._tensor cimport aclTensor
+from aclnn.execution._operand cimport fits, read_or_refuse
+from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
+
+from aclnn.compiler._compiled_call cimport (
+    ABSENT,
+    find_plan,
+    operand_t,
+    overlaps_as_planned,
+    run_plan,
+    run_with_own_workspace,
+)
+
+from numpy import ndarray
+
+from aclnn.acl import errors, memory
+from aclnn.acl.arguments import as_int, shown
+from aclnn.acl.constants import (
+    ACLNN_ERR_INNER,
+    ACLNN_ERR_INNER_NULLPTR,
+    ACLNN_ERR_PARAM_INVALID,
+    ACLNN_ERR_PARAM_NULLPTR,
+    ACLNN_SUCCESS,
+)
+from aclnn.acl.errors import AclnnError, invalid
+from aclnn.execution import arrays as interchange
+from aclnn.execution._operand import describe
+
+cdef int OK = int(ACLNN_SUCCESS)
+cdef int NULLPTR = int(ACLNN_ERR_PARAM_NULLPTR)
+cdef int INVALID = int(ACLNN_ERR_PARAM_INVALID)
+cdef int INNER = int(ACLNN_ERR_INNER)
+cdef int INNER_NULLPTR = int(ACLNN_ERR_INNER_NULLPTR)
+
+
+# How many are being made now: collecting garbage meanwhile may run a destructor, or another thread,
+# that makes one too. An argument that only this module has would take a tuple for each call.
+cdef int making = 0
+
+
+cdef aclOpExecutor new_executor():
+    """An empty executor: there is no other way to make one."""
+    global making
+    making += 1
+    try:
+        return aclOpExecutor.__new__(aclOpExecutor)
+    finally:
+        making -= 1
+
+
+@cython.final
+@cython.freelist(8)  # each call of phase one makes one, which is soon done with
+cdef class aclOpExecutor:
+    """A planned call, bound to memory.
+
+    Made by ``aclnnXxxGetWorkspaceSize`` and by `aclnn.executor`; never directly.
+
+    Attributes
+    ----------
+    workspace_size : int
+        Bytes of workspace that the plan needs; 0 when every intermediate was planned away.
+    graph, graph_as_built : aclnn.graph.Graph
+        The op-graph as scheduled and as built.
+    passes : tuple
+        What turned one into the other: name, graph after it, notes.
+    plan : aclnn.graph.WorkspacePlan
+        Where intermediates lie in the workspace.
+    schedule : aclnn.graph.Schedule
+        The steps that run.
+
+    Notes
+    -----
+    Executors may be shared by threads as long as they run it with different memory; two runs into
+    the same output race, as they would with any other writer.
+
+    Memory that is bound later may lie so that an input crosses the output. Such a run is planned
+    anew, with a workspace of its own, and the attributes show the plan of the run that began last.
+    Phase two goes on asking for the workspace that phase one told of.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import aclnn
+    >>> x = np.array([-2.0, 3.0], np.float32)
+    >>> with aclnn.executor("leaky_relu", x, negative_slope=0.5) as ex:
+    ...     ex.run()
+    array([-1.,  3.], dtype=float32)
+    """
+
+    def __cinit__(self):
+        if not making:  # nothing of it would be there
+            raise TypeError("executors are made by aclnn.executor() and aclnnXxxGetWorkspaceSize()")
+
+    @property
+    def workspace_size(self):
+        return self.plan_shown().workspace_size
+
+    @property
+    def graph(self):
+        return self.plan_shown().graph
+
+    @property
+    def graph_as_built(self):
+        return self.plan_shown().graph_as_built
+
+    @property
+    def passes(self):
+        return self.plan_shown().passes
+
+    @property
+    def plan(self):
+        return self.plan_shown().workspace
+
+    @property
+    def schedule(self):
+        return self.plan_shown().schedule
+
+    @property
+    def operator(self):
+        return self.planned.operator
+
+    @property
+    def operand_names(self):
+        return self.names
+
+    def run(self, **arrays):
+        """Run now, on this thread and with a workspace of its own.
+
+        Parameters
+        ----------
+        **arrays
+            Operands to bind from now on, by name: arrays of the dtype, shape and strides that
+            were planned.
+
+        Returns
+        -------
+        array or None
+            The output in the caller's kind; None for an executor of the C-shaped functions, whose
+            output is a tensor that was given to it.
+
+        Raises
+        ------
+        AclnnError
+            If the executor is spent or destroyed, an operand has no data, or an array does not
+            fit the plan.
+        """
+        cdef char *addresses[MANY]
+        if self.destroyed or self.spent:
+            raise AclnnError(INNER, f"{self.origin}: executor is "
+                             + ("destroyed" if self.destroyed else "spent"))
+        # From here on other threads may bind, destroy or free: this run holds what it needs.
+        if arrays:
+            held, result = self.bind(arrays, addresses)
+        else:
+            held, result = self.addresses_now(addresses), self.result
+        if self.from_tensors and not self.repeatable:
+            self.spent = True
+        self.execute(addresses, NULL, result)
+        return result
+
+    def rebind(self, arrays):
+        """Bind other arrays, which later runs use.
+
+        Parameters
+        ----------
+        arrays : dict of str to array
+            By operand name: arrays of the dtype, shape and strides that were planned. Operands
+            that are not named keep theirs.
+
+        Raises
+        ------
+        AclnnError
+            If there is no operand of that name, an array does not fit the plan, the output is
+            read-only, the executor is destroyed, or it was made by a C-shaped function. Nothing
+            is bound then.
+        """
+        cdef char *addresses[MANY]
+        self.bind(arrays, addresses)
+
+    def profile(self, repeat=100, warmup=3):
+        """Time every step. An executor for one run is spent afterwards.
+
+        Parameters
+        ----------
+        repeat : int
+            How many runs are timed, at least 1.
+        warmup : int
+            How many runs come first, which are not timed.
+
+        Returns
+        -------
+        Profile
+            Of the `repeat` runs, with times in nanoseconds.
+
+        Raises
+        ------
+        AclnnError
+            If `repeat` or `warmup` is no such number, or the executor is spent or destroyed.
+        """
+        cdef aclOpExecutor runs
+        from aclnn.reports import profiling
+
+        profiling.check_runs(repeat, warmup)
+        # What others bind or run meanwhile is not what is timed.
+        runs = self.snapshot(self.keep)
+        runs.from_tensors, runs.repeatable = self.from_tensors, True
+        runs.spent, runs.destroyed = self.spent, self.destroyed
+        self.spent |= not self.repeatable
+        return profiling.profile_executor(runs, repeat=repeat, warmup=warmup)
+
+    def to_html(self):
+        """Make a report that is one file: graph, plan, passes and profile.
+
+        The profile runs the executor, which writes its output. There is none where a run would do
+        more than that: spend the executor, or change an input.
+
+        Returns
+        -------
+        str
+            A page in HTML that needs no network and no other files.
+
+        Raises
+        ------
+        ModuleNotFoundError
+            If jinja2 is not installed; the message says how to.
+        """
+        from aclnn.reports import report
+
+        self.show_next()
+        return report.to_html(self)
+
+    def _repr_svg_(self):
+        return self.graph.to_svg(self.plan)
+
+    def destroy(self):
+        """Let go of all arrays and tensors; runs that are queued keep theirs.
+
+        To run or bind the executor afterwards is an error. It may be destroyed again.
+        """
+        self.destroyed = True
+        self.bound = [None] * len(self.bound)
+        self.result = self.keep = None
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *exc):
+        self.destroy()
+
+    def __repr__(self):
+        state = "destroyed" if self.destroyed else "spent" if self.spent else "ready"
+        return (f"<aclOpExecutor {self.origin}: {len(self.graph.nodes)} nodes, "
+                f"workspace {self.workspace_size} bytes, {state}>")
+
+    cdef int make_room(self, int n_inputs, int n_outputs) except -1:
+        """Have room for the descriptions of so many operands."""
+        cdef int count = n_inputs + n_outputs
+        cdef Py_ssize_t size = count * <Py_ssize_t>sizeof(operand_t)
+        if count > MANY:
+            raise invalid(f"{self.origin}: {count} tensors, at most {MANY} are possible")
+        self.request.n_inputs, self.request.n_outputs = n_inputs, n_outputs
+        self.request.operands, self.versions = self.few_operands, self.few_versions
+        if count > FEW:
+            self.room = PyBytes_FromStringAndSize(
+                NULL, size + count * <Py_ssize_t>sizeof(unsigned int))
+            self.request.operands = <operand_t *>PyBytes_AS_STRING(self.room)
+            self.versions = <unsigned int *>(PyBytes_AS_STRING(self.room) + size)
+        return 0
+
+    cdef bint is_absent(self, int slot) noexcept:
+        """Whether an operand is one that may be null, and is."""
+        return self.request.operands[slot].ndim == ABSENT
+
+    cdef int show_next(self) except -1:
+        """Show the plan of the next run, if there can be one: other memory may have been bound."""
+        cdef char *addresses[MANY]
+        if self.destroyed or self.spent:
+            return 0
+        try:
+            _held = self.addresses_now(addresses)
+            self.latest = self.plan_for(addresses)
+        except AclnnError:  # the next run raises it as well
+            pass
+        return 0
+
+    cdef CompiledCall plan_shown(self):
+        return self.planned if self.latest is None else self.latest
+
+    cdef tuple bind(self, object arrays, char **addresses):
+        """Bind other arrays of the planned description.
+
+        Returns what is bound then and the output in the caller's kind, with the addresses of all
+        operands. All of it is of one moment, whatever other threads bind.
+        """
+        cdef operand_t found[MANY]
+        cdef int slot
+        planned_for = self.bound
+        self.refuse_destroyed()
+        if self.from_tensors:
+            raise invalid(
+                f"{self.origin}: bind other memory with aclSetTensorAddr; arrays by name are for "
+                "executors made by aclnn.executor()")
+        slots = {}
+        for name, given in arrays.items():
+            if name not in self.names:
+                raise invalid(
+                    f"{self.origin}: no operand is called {name!r}, "
+                    f"they are {', '.join(self.names)}")
+            slot = self.names.index(name)
+            slots[slot] = self.fitting(slot, given, planned_for[slot], &found[slot]), given
+        # Nothing below lets another thread run: what is replaced is let go of at the end.
+        self.refuse_destroyed()
+        _before = self.bound, self.result
+        bound = list(self.bound)
+        for slot in range(len(self.names)):
+            if slot in slots:
+                bound[slot], given = slots[slot]
+                self.request.operands[slot].data = found[slot].data
+                if slot >= self.request.n_inputs:
+                    self.result = self.result_with(slot - self.request.n_inputs, given)
+            addresses[slot] = self.request.operands[slot].data
+        self.bound = bound
+        return bound, self.result
+
+    cdef object result_with(self, int number, object given):
+        """What a run gives back when one of the outputs is another."""
+        if self.request.n_outputs == 1:
+            return given
+        cdef list results = []
+        for n, old in enumerate(self.result):
+            results.append(given if n == number else old)
+        return tuple(results)
+
+    cdef object fitting(self, int slot, object given, object planned_for, operand_t *found):
+        """What is given for an operand as an array, if it is of the planned description."""
+        name = self.names[slot]
+        array = interchange.as_ndarray(given, name)
+        read_or_refuse(name, array, found)
+        if not fits(found, &self.request.operands[slot]):
+            raise invalid(
+                f"{self.origin}: {name} is {describe(array)}, but the plan is for "
+                f"{describe(planned_for)}")
+        if slot >= self.request.n_inputs and not found.writable:
+            raise invalid(f"{self.origin}: {name} is read-only")
+        return array
+
+    cdef int refuse_destroyed(self) except -1:
+        if self.destroyed:
+            raise AclnnError(INNER, f"{self.origin}: executor is destroyed")
+        return 0
+
+    cdef aclOpExecutor snapshot(self, object held):
+        """The executor as it is now: a queued run must not see what is bound later."""
+        cdef aclOpExecutor twin = new_executor()
+        twin.planned, twin.handle, twin.origin = self.planned, self.handle, self.origin
+        twin.names, twin.bound, twin.keep = self.names, self.bound, held
+        twin.result, twin.latest, twin.original = self.result, self.latest, self
+        twin.switches, twin.scalar_texts = self.switches, self.scalar_texts
+        cdef int count = self.request.n_inputs + self.request.n_outputs
+        twin.order = self.order
+        twin.request = self.request
+        twin.make_room(self.request.n_inputs, self.request.n_outputs)
+        memcpy(twin.request.operands, self.request.operands, count * sizeof(operand_t))
+        memcpy(twin.versions, self.versions, count * sizeof(unsigned int))
+        return twin
+
+    cdef object addresses_now(self, char **addresses):
+        """Where the operands are at this moment; refuses missing and freed memory.
+
+        The list returned keeps them alive: another thread may bind, describe or destroy meanwhile.
+        Lists of what is bound are replaced, never changed.
+        """
+        cdef int index, count = self.request.n_inputs + self.request.n_outputs
+        cdef list held, bound = self.bound
+        cdef aclTensor tensor
+        if not self.from_tensors:
+            for index in range(count):
+                addresses[index] = self.request.operands[index].data
+            return bound
+        for index in range(count):
+            if self.is_absent(index):
+                continue
+            tensor = <aclTensor>bound[index]
+            if tensor.device and not memory.is_alive(tensor.owner):
+                raise AclnnError(INVALID, f"{self.names[index]} lies in memory that was freed")
+        held = [None] * count
+        for index in range(count):  # nothing in here lets another thread run
+            addresses[index] = NULL
+            if self.is_absent(index):
+                continue
+            tensor = <aclTensor>bound[index]
+            self.check_tensor(tensor, index)
+            addresses[index] = address_of(tensor)
+            held[index] = tensor.owner
+            if index >= self.request.n_inputs and not tensor.writable and self.planned.elements:
+                raise AclnnError(
+                    INVALID, f"{self.names[index]} is read-only, but is the output")
+        return held
+
+    cdef int check_tensor(self, aclTensor tensor, int index) except -1:
+        if tensor.destroyed:
+            raise AclnnError(NULLPTR, f"{self.names[index]} is a destroyed aclTensor")
+        if tensor.version != self.versions[index]:
+            raise AclnnError(
+                INVALID, f"{self.names[index]} was described anew by aclInitTensor after phase "
+                "one, which planned for what it was")
+        if tensor.storage == NULL and self.planned.elements:
+            raise AclnnError(NULLPTR, f"{self.names[index]} has no data")
+        return 0
+
+    cdef int execute(self, char **addresses, char *workspace, object result) except -1:
+        """Run on these addresses, of which the output's are those of `result`.
+
+        A run that is planned again, or given no workspace, has one of its own.
+        """
+        cdef CompiledCall plan = self.plan_for(addresses)
+        self.latest = plan
+        if self.original is not None:
+            self.original.latest = plan
+        if workspace == NULL or plan is not self.planned:
+            run_with_own_workspace(plan, addresses, self.request.numbers)
+        else:
+            run_plan(plan, addresses, workspace, self.request.numbers)
+        if result is not None and not isinstance(result, ndarray):
+            interchange.mark_written(result)
+        return 0
+
+    cdef CompiledCall plan_for(self, char **addresses):
+        """The plan for these addresses, another one if inputs overlap the output in another way."""
+        cdef aclOpExecutor twin
+        cdef int index
+        if overlaps_as_planned(self.planned, addresses):
+            return self.planned
+        twin = self.snapshot(None)
+        for index in range(self.request.n_inputs + self.request.n_outputs):
+            twin.request.operands[index].data = addresses[index]
+        return find_plan(self.handle, &twin.request, self.planned.call.names, self.scalar_texts,
+                         self.switches)
+
+
+def aclSetAclOpExecutorRepeatable(executor):
+    """Let an executor run more than once.
+
+    Parameters
+    ----------
+    executor : aclOpExecutor
+        From phase one, not run yet.
+
+    Returns
+    -------
+    int
+        ACLNN_SUCCESS (0); ACLNN_ERR_INNER_NULLPTR (561103) for an executor that is null or
+        destroyed and for what is no executor; ACLNN_ERR_INNER (561000) for one that was used.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import aclnn
+    >>> def tensor(array):
+    ...     return aclnn.aclCreateTensor(array.shape, aclnn.ACL_FLOAT, None, 0,
+    ...                                  aclnn.ACL_FORMAT_ND, array.shape, array)
+    >>> x, out = np.float32([-1, 2]), np.empty(2, np.float32)
+    >>> slope = aclnn.aclCreateScalar(0.5, aclnn.ACL_FLOAT)
+    >>> size, executor, status = aclnn.aclnnLeakyReluGetWorkspaceSize(tensor(x), slope, tensor(out))
+    >>> aclnn.aclSetAclOpExecutorRepeatable(executor)
+    0
+    >>> [aclnn.aclnnLeakyRelu(None, size, executor, None) for _ in range(3)]
+    [0, 0, 0]
+    >>> aclnn.aclDestroyAclOpExecutor(executor)
+    0
+    """
+    if problem := helper_problem(executor):
+        return errors.fail(INNER_NULLPTR, f"aclSetAclOpExecutorRepeatable: {problem}")
+    if (<aclOpExecutor>executor).spent:
+        return errors.fail(INNER, "aclSetAclOpExecutorRepeatable: executor was used already")
+    (<aclOpExecutor>executor).repeatable = True
+    return OK
+
+
+def aclDestroyAclOpExecutor(executor):
+    """Destroy an executor; runs that are queued go on.
+
+    Parameters
+    ----------
+    executor : aclOpExecutor
+        From phase one or `aclnn.executor`.
+
+    Returns
+    -------
+    int
+        ACLNN_SUCCESS (0); ACLNN_ERR_INNER_NULLPTR (561103) for an executor that is null or
+        destroyed and for what is no executor.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import aclnn
+    >>> def tensor(array):
+    ...     return aclnn.aclCreateTensor(array.shape, aclnn.ACL_FLOAT, None, 0,
+    ...                                  aclnn.ACL_FORMAT_ND, array.shape, array)
+    >>> x, out = np.float32([-1, 2]), np.empty(2, np.float32)
+    >>> slope = aclnn.aclCreateScalar(0.5, aclnn.ACL_FLOAT)
+    >>> size, executor, status = aclnn.aclnnLeakyReluGetWorkspaceSize(tensor(x), slope, tensor(out))
+    >>> aclnn.aclDestroyAclOpExecutor(executor), aclnn.aclDestroyAclOpExecutor(executor)
+    (0, 561103)
+    """
+    if problem := helper_problem(executor):
+        return errors.fail(INNER_NULLPTR, f"aclDestroyAclOpExecutor: {problem}")
+    (<aclOpExecutor>executor).destroy()
+    return OK
+
+
+def aclSetInputTensorAddr(executor, index, tensor, addr):
+    """Bind other memory to the `index`-th tensor input, counted in signature order.
+
+    Parameters
+    ----------
+    executor : aclOpExecutor
+        From phase one.
+    index : int
+        Which tensor input, from 0. An in-place tensor is input and output in one.
+    tensor : aclTensor
+        Any that is not destroyed; the operand's shape, strides and dtype stay those of phase one.
+    addr : buffer, int or None
+        Anything that `aclCreateTensor` takes as `tensorData`; None leaves the operand without data.
+
+    Returns
+    -------
+    int
+        ACLNN_SUCCESS (0); ACLNN_ERR_INNER_NULLPTR (561103) for an executor or tensor that is null,
+        destroyed or of another type; ACLNN_ERR_PARAM_INVALID (161002) for an index out of range,
+        for memory that does not fit or is read-only where the output goes, and for an executor
+        made by `aclnn.executor`; ACLNN_ERR_INNER (561000) if memory ran out.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import aclnn
+    >>> def tensor(array):
+    ...     return aclnn.aclCreateTensor(array.shape, aclnn.ACL_FLOAT, None, 0,
+    ...                                  aclnn.ACL_FORMAT_ND, array.shape, array)
+    >>> x, out = np.float32([-1, 2]), np.empty(2, np.float32)
+    >>> slope = aclnn.aclCreateScalar(0.5, aclnn.ACL_FLOAT)
+    >>> size, executor, status = aclnn.aclnnLeakyReluGetWorkspaceSize(tensor(x), slope, tensor(out))
+    >>> other = np.float32([-4, 8])
+    >>> aclnn.aclSetInputTensorAddr(executor, 0, tensor(x), other)
+    0
+    >>> aclnn.AclSetInputTensorAddr(executor, 0, tensor(x), other)  # the older spelling
+    0
+    >>> aclnn.aclnnLeakyRelu(None, size, executor, None)
+    0
+    >>> out
+    array([-2.,  8.], dtype=float32)
+    """
+    return set_address(executor, index, tensor, addr, "aclSetInputTensorAddr", True, False)
+
+
+def aclSetOutputTensorAddr(executor, index, tensor, addr):
+    """Bind other memory to the `index`-th tensor output.
+
+    Parameters
+    ----------
+    executor : aclOpExecutor
+        From phase one.
+    index : int
+        Which tensor output: 0, as each operator has one. An in-place tensor is input and output
+        in one.
+    tensor : aclTensor
+        Any that is not destroyed; the operand's shape, strides and dtype stay those of phase one.
+    addr : buffer, int or None
+        Anything that `aclCreateTensor` takes as `tensorData`; None leaves the operand without data.
+
+    Returns
+    -------
+    int
+        ACLNN_SUCCESS (0); ACLNN_ERR_INNER_NULLPTR (561103) for an executor or tensor that is null,
+        destroyed or of another type; ACLNN_ERR_PARAM_INVALID (161002) for an index out of range,
+        for memory that does not fit or is read-only where the output goes, and for an executor
+        made by `aclnn.executor`; ACLNN_ERR_INNER (561000) if memory ran out.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import aclnn
+    >>> def tensor(array):
+    ...     return aclnn.aclCreateTensor(array.shape, aclnn.ACL_FLOAT, None, 0,
+    ...                                  aclnn.ACL_FORMAT_ND, array.shape, array)
+    >>> x, out = np.float32([-1, 2]), np.empty(2, np.float32)
+    >>> slope = aclnn.aclCreateScalar(0.5, aclnn.ACL_FLOAT)
+    >>> size, executor, status = aclnn.aclnnLeakyReluGetWorkspaceSize(tensor(x), slope, tensor(out))
+    >>> other = np.empty(2, np.float32)
+    >>> aclnn.aclSetOutputTensorAddr(executor, 0, tensor(out), other)
+    0
+    >>> aclnn.AclSetOutputTensorAddr(executor, 0, tensor(out), other)  # the older spelling
+    0
+    >>> aclnn.aclnnLeakyRelu(None, size, executor, None)
+    0
+    >>> other
+    array([-0.5,  2. ], dtype=float32)
+    """
+    return set_address(executor, index, tensor, addr, "aclSetOutputTensorAddr", False, True)
+
+
+def aclSetTensorAddr(executor, index, tensor, addr):
+    """Bind other memory to the `index`-th tensor.
+
+    Parameters
+    ----------
+    executor : aclOpExecutor
+        From phase one.
+    index : int
+        Which tensor, from 0: inputs in signature order, then the output. An in-place tensor is
+        input and output in one, and counts once.
+    tensor : aclTensor
+        Any that is not destroyed; the operand's shape, strides and dtype stay those of phase one.
+    addr : buffer, int or None
+        Anything that `aclCreateTensor` takes as `tensorData`; None leaves the operand without data.
+
+    Returns
+    -------
+    int
+        ACLNN_SUCCESS (0); ACLNN_ERR_INNER_NULLPTR (561103) for an executor or tensor that is null,
+        destroyed or of another type; ACLNN_ERR_PARAM_INVALID (161002) for an index out of range,
+        for memory that does not fit or is read-only where the output goes, and for an executor
+        made by `aclnn.executor`; ACLNN_ERR_INNER (561000) if memory ran out.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import aclnn
+    >>> def tensor(array):
+    ...     return aclnn.aclCreateTensor(array.shape, aclnn.ACL_FLOAT, None, 0,
+    ...                                  aclnn.ACL_FORMAT_ND, array.shape, array)
+    >>> x, out = np.float32([-1, 2]), np.empty(2, np.float32)
+    >>> slope = aclnn.aclCreateScalar(0.5, aclnn.ACL_FLOAT)
+    >>> size, executor, status = aclnn.aclnnLeakyReluGetWorkspaceSize(tensor(x), slope, tensor(out))
+    >>> other = np.empty(2, np.float32)
+    >>> aclnn.aclSetTensorAddr(executor, 1, tensor(out), other)
+    0
+    >>> aclnn.AclSetTensorAddr(executor, 1, tensor(out), other)  # the older spelling
+    0
+    >>> aclnn.aclnnLeakyRelu(None, size, executor, None)
+    0
+    >>> other
+    array([-0.5,  2. ], dtype=float32)
+    """
+    return set_address(executor, index, tensor, addr, "aclSetTensorAddr", True, True)
+
+
+# CANN's older spelling.
+AclSetInputTensorAddr = aclSetInputTensorAddr
+AclSetOutputTensorAddr = aclSetOutputTensorAddr
+AclSetTensorAddr = aclSetTensorAddr
+
+
+cdef object helper_problem(object executor):
+    if executor is None:
+        return "executor is null"
+    if not isinstance(executor, aclOpExecutor):
+        return f"executor is {type(executor).__name__}, must be an aclOpExecutor"
+    if (<aclOpExecutor>executor).destroyed:
+        return "executor is destroyed"
+    return None
+
+
+cdef object set_address(object executor, object index, object tensor, object addr, str function,
+                        bint inputs, bint outputs):
+    try:
+        if problem := helper_problem(executor):
+            raise AclnnError(INNER_NULLPTR, problem)
+        if not isinstance(tensor, aclTensor) or (<aclTensor>tensor).destroyed:
+            raise AclnnError(INNER_NULLPTR, "tensor is null, destroyed or no aclTensor")
+        bind_address(<aclOpExecutor>executor, index, addr, inputs, outputs)
+    except AclnnError as error:
+        return errors.fail(error.status, f"{function}: {error}")
+    except MemoryError as error:
+        return errors.fail(INNER, f"{function}: {error}")
+    return OK
+
+
+cdef int bind_address(aclOpExecutor executor, object index, object addr, bint inputs,
+                      bint outputs) except -1:
+    # Reading `index` and `addr` may run anything, which may destroy the executor.
+    cdef list planned_for = executor.bound
+    if not executor.from_tensors:
+        raise invalid("executor was made by aclnn.executor(), which binds arrays: "
+                      "executor.run(...) takes others by name")
+    slots = operand_slots(executor, inputs, outputs)
+    place = as_int(index)
+    if place is None or not 0 <= place < len(slots):
+        raise invalid(f"index is {shown(index)}, must be from 0 to {len(slots) - 1}")
+    new = {}
+    for slot in slots[place]:
+        if executor.is_absent(slot):
+            raise invalid(f"{executor.names[slot]} was null at phase one")
+        new[slot] = (<aclTensor>planned_for[slot]).with_data(addr)
+    for slot, tensor in new.items():
+        written = slot >= executor.request.n_inputs
+        if written and not tensor.writable and tensor.bytes_needed():
+            raise invalid(f"addr is read-only, but {executor.names[slot]} is the output")
+    # Nothing below runs anything: what is replaced goes at the end.
+    if executor.destroyed:
+        raise AclnnError(INNER_NULLPTR, "executor is destroyed")
+    before = executor.bound
+    after = list(before)
+    for slot, tensor in new.items():
+        after[slot] = tensor
+    executor.bound = after
+    return 0
+
+
+cdef list operand_slots(aclOpExecutor executor, bint inputs, bint outputs):
+    """The operands each index stands for; an in-place tensor is input and output in one."""
+    cdef int first_output = executor.request.n_inputs
+    slots = []
+    for found in executor.order:
+        wanted = False
+        for slot in found:
+            wanted = wanted or (inputs if slot < first_output else outputs)
+        if wanted:
+            slots.append(list(found))
+    return slots

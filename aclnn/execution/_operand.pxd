@@ -1,0 +1,14 @@
+from aclnn.compiler._compiled_call cimport ABSENT, CompiledCall, operand_t
+
+cdef enum:
+    FORMAT_ND = 2
+
+cdef bint read_array(object given, operand_t *operand) noexcept
+cdef int read_or_refuse(object name, object array, operand_t *operand) except -1
+cdef object new_output(CompiledCall plan, int number, operand_t *operand)
+cdef bint fits(const operand_t *found, const operand_t *planned) noexcept
+
+
+cdef inline void take_absent(operand_t *out) noexcept:
+    """An output that is still to be made."""
+    out.ndim, out.dtype, out.format, out.writable = ABSENT, 0, FORMAT_ND, True

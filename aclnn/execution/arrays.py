@@ -1,0 +1,189 @@
+"""Arrays of other kinds: what the functional layer takes besides plain NumPy arrays.
+
+Anything with ``__dlpack__`` (PyTorch's CPU tensors, bfloat16 included) or
+``__array_interface__`` is read in place; results come back in the caller's kind.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from aclnn.acl import _dlpack, dtypes
+from aclnn.acl._buffer import refuse_mask
+from aclnn.acl.errors import AclnnError, invalid
+from aclnn.execution._operand import reads
+from aclnn.operators.checks import MAX_DIMS
+
+
+def as_ndarray(given: Any, name: str) -> np.ndarray:
+    """See another kind of array as a NumPy array, without copying.
+
+    Parameters
+    ----------
+    given : object
+        A NumPy array, or anything with ``__dlpack__`` or ``__array_interface__``.
+    name : str
+        What the caller calls it, for messages.
+
+    Raises
+    ------
+    AclnnError
+        With status ACLNN_ERR_PARAM_INVALID, if it is no such thing, or a masked array.
+    """
+    if isinstance(given, np.ndarray):
+        refuse_mask(given, name)
+        return given
+    try:
+        array = _dlpack.array_of(given)
+    except Exception as error:  # whatever the object raises
+        raise invalid(f"{name} cannot be read as an array: {error}") from error
+    if array is not None:
+        return array
+    raise invalid(
+        f"{name} is {type(given).__name__}, must be a NumPy array or have __dlpack__ or "
+        "__array_interface__"
+    )
+
+
+def like(kind: Any, array: np.ndarray) -> Any:
+    """Hand `array` over as the kind of array that `kind` is, without copying."""
+    if isinstance(kind, np.ndarray | np.generic) or not hasattr(kind, "__dlpack__"):
+        return array
+    for library in _libraries_of(kind):
+        if hasattr(library, "from_dlpack"):
+            return library.from_dlpack(_dlpack.to_dlpack(array))
+    return array
+
+
+def like_inputs(inputs: Sequence[Any], result: np.ndarray) -> Any:
+    """Hand a result over as the kind of array that the first input has which is not NumPy's."""
+    kind = next((given for given in inputs if not isinstance(given, np.ndarray)), result)
+    return like(kind, result)
+
+
+def mark_written(given: Any) -> None:
+    """Tell the library of an array that its elements were changed, where it wants to know.
+
+    PyTorch counts changes of a tensor, so that gradients that need what was there before are refused.
+    """
+    torch = sys.modules.get("torch")
+    tensor = getattr(torch, "Tensor", None)
+    if torch is not None and tensor is not None and isinstance(given, tensor):
+        torch.autograd.graph.increment_version(given)
+
+
+def _libraries_of(kind: Any) -> Iterator[Any]:
+    """The modules that may know how to make an array of this kind, the likeliest first."""
+    if hasattr(kind, "__array_namespace__"):
+        yield kind.__array_namespace__()
+    for base in type(kind).__mro__:
+        yield sys.modules.get(base.__module__.partition(".")[0])
+
+
+def readable(array: np.ndarray, name: str) -> np.ndarray:
+    """The array itself, or a copy where its bytes are swapped or misaligned."""
+    check(array, name)
+    if reads(array):
+        return array
+    copy = np.array(array, dtype=array.dtype.newbyteorder("="), order="C")
+    if not reads(copy):
+        raise _unknown(array, name)
+    return copy
+
+
+def check(array: np.ndarray, name: str) -> None:
+    """Refuse what cannot be described to an operator at all."""
+    if array.ndim > MAX_DIMS:
+        raise invalid(f"{name} has {array.ndim} dimensions, at most {MAX_DIMS} are supported")
+    if not dtypes.is_known(array.dtype):
+        raise _unknown(array, name)
+
+
+def _unknown(array: np.ndarray, name: str) -> AclnnError:
+    return invalid(f"{name} has dtype {array.dtype}, which no operator takes")
+
+
+def call_foreign(
+    handle: Any,
+    given: Sequence[Any],
+    out: Any,
+    numbers: Sequence[Any],
+    switches: Sequence[Any] | None,
+) -> Any:
+    """Run a functional form on operands of which at least one is no plain NumPy array, or a list."""
+    operands, callers = taken_apart(handle.handle.operator, given)
+    inputs = [
+        None if operand is None else readable(as_ndarray(operand, role), role)
+        for role, operand in operands
+    ]
+    count = len(handle.outputs)
+    if out is None:
+        made = handle.call(inputs, [None] * count, numbers, switches)
+        found = [None if one is None else like_inputs(callers, one) for one in made]
+        return found[0] if count == 1 else tuple(found)
+    targets = _targets(handle, out)
+    places = [_beside(handle, name, target) for name, target in targets]
+    handle.call(inputs, [beside for beside, _ in places], numbers, switches)
+    for (beside, target), (_, given_out) in zip(places, targets, strict=True):
+        if target is not beside:
+            np.copyto(target, beside)
+        if given_out is not None:
+            mark_written(given_out)
+    return out
+
+
+def taken_apart(operator: Any, given: Sequence[Any]) -> tuple[list[tuple[str, Any]], list[Any]]:
+    """The operands of a call with their roles, lists of arrays taken apart; and all that are there.
+
+    An input that may be left out is None.
+    """
+    found: list[tuple[str, Any]] = []
+    for role, operand in zip(operator.kernel_operands, given, strict=True):
+        if role in operator.lists:
+            found += [(f"{role}[{n}]", one) for n, one in enumerate(_listed(role, operand))]
+        elif operand is None and role not in operator.optional:
+            raise invalid(f"{role} is None, must be an array")
+        else:
+            found.append((role, operand))
+    return found, [operand for _, operand in found if operand is not None]
+
+
+def _listed(role: str, operand: Any) -> Sequence[Any]:
+    if isinstance(operand, str | bytes) or not hasattr(operand, "__iter__"):
+        raise invalid(f"{role} is {type(operand).__name__}, must be a sequence of arrays")
+    return list(operand)
+
+
+def _targets(handle: Any, out: Any) -> list[tuple[str, Any]]:
+    """What a caller gave to write into, with the names of the outputs."""
+    if len(handle.outputs) == 1:
+        return [(handle.names["out"], out)]
+    if not isinstance(out, tuple | list) or len(out) != len(handle.outputs):
+        raise invalid(
+            f"{handle.name}: out must be a tuple of {len(handle.outputs)} arrays: "
+            f"{', '.join(handle.outputs)}"
+        )
+    return list(zip(handle.outputs, out, strict=True))
+
+
+def _beside(handle: Any, name: str, out: Any) -> tuple[Any, Any]:
+    """Where kernels write, and the array that gets it: mostly the same."""
+    if out is None:
+        return None, None
+    if isinstance(out, np.generic):
+        raise invalid(
+            f"{handle.name}: {name} is a NumPy scalar, which cannot be written; "
+            "use an array of shape ()"
+        )
+    target = as_ndarray(out, name)
+    check(target, name)
+    if reads(target):
+        return target, target
+    if not target.flags.writeable:
+        raise invalid(f"{handle.name}: {name} is read-only")
+    # Kernels cannot write there: compute beside it, then copy.
+    return readable(target, name), target

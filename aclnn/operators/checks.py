@@ -1,0 +1,565 @@
+"""What phase one checks: small rules with a sentence for people and a test for calls.
+
+Operators list rules in CANN's order; the first that a call breaks decides.  A rule's test gets a
+`Call` and gives `None` when it holds, else a message that names argument, value and rule.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+
+from aclnn.acl import dtypes, socs
+from aclnn.acl.arguments import shown
+from aclnn.acl.constants import ACLNN_ERR_PARAM_INVALID, aclDataType, aclFormat
+
+FLOATING = (aclDataType.ACL_FLOAT, aclDataType.ACL_FLOAT16, aclDataType.ACL_BF16)
+FLOATING_AND_DOUBLE = (*FLOATING, aclDataType.ACL_DOUBLE)
+INTEGERS = (
+    aclDataType.ACL_INT8,
+    aclDataType.ACL_INT16,
+    aclDataType.ACL_INT32,
+    aclDataType.ACL_INT64,
+    aclDataType.ACL_UINT8,
+)
+COMPLEX = (aclDataType.ACL_COMPLEX64, aclDataType.ACL_COMPLEX128)
+REAL = (*FLOATING_AND_DOUBLE, *INTEGERS, aclDataType.ACL_BOOL)
+NUMERIC = (*REAL, *COMPLEX)
+PLAIN_FORMATS = frozenset(
+    aclFormat[f"ACL_FORMAT_{name}"]
+    for name in ("UNDEFINED", "ND", "NCHW", "NHWC", "HWCN", "NDHWC", "NCDHW", "NC", "NCL")
+)
+MAX_DIMS = 8
+
+NOTHING_TO_DO = "nothing to do"
+"""Given by a rule whose call succeeds here and now, without looking at the rules after it."""
+
+
+@dataclass(frozen=True, slots=True)
+class TensorSpec:
+    """What phase one knows of a tensor: no memory, only its description.
+
+    Shape and strides count elements; `dtype` and `format` are CANN's numbers.
+    """
+
+    dtype: aclDataType
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+    format: int = 2
+    writable: bool = True
+
+    @property
+    def size(self) -> int:
+        return math.prod(self.shape)
+
+
+@dataclass(frozen=True, slots=True)
+class ScalarSpec:
+    """What rules may know of a number: whether it converts, and whether it is below zero.
+
+    Plans are shared by calls whose scalars differ, so the value itself is not here; `zero`, `one`,
+    `nan`, `whole` and `dtype` hold for all of them only where the attribute's `facts` list them.
+    """
+
+    convertible: bool = True
+    negative: bool = False
+    text: str = ""
+    dtype: aclDataType = aclDataType.ACL_FLOAT
+    zero: bool = False
+    one: bool = False
+    nan: bool = False
+    whole: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One call of an operator, as rules see it."""
+
+    tensors: Mapping[str, TensorSpec]
+    scalars: Mapping[str, ScalarSpec]
+    switches: Mapping[str, object]
+    names: Mapping[str, str]
+    soc: str
+    lists: Mapping[str, tuple[TensorSpec, ...]] = field(default_factory=dict)
+    makes_absent: bool = True  # whether outputs that are absent are made, or not wanted
+
+    def dtype(self, role: str) -> aclDataType:
+        return self.tensors[role].dtype
+
+    def shape(self, role: str) -> tuple[int, ...]:
+        return self.tensors[role].shape
+
+    def given(self, roles: tuple[str, ...]) -> list[str]:
+        """Those of `roles` that the call has: `out` may still have to be made."""
+        return [role for role in roles if role in self.tensors]
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """A sentence for documentation, a test for calls, and the roles that the test looks at.
+
+    A call that breaks it gets `status`.
+    """
+
+    text: str
+    test: Callable[[Call], str | None]
+    roles: tuple[str, ...] = ()
+    status: int = ACLNN_ERR_PARAM_INVALID
+
+
+def promoted(call: Call, roles: tuple[str, ...]) -> aclDataType | None:
+    """The dtype all of `roles` promote to, or `None`."""
+    result: aclDataType | None = call.dtype(roles[0])
+    for role in roles[1:]:
+        result = dtypes.promote(result, call.dtype(role)) if result is not None else None
+    return result
+
+
+def broadcast_shapes(*shapes: tuple[int, ...]) -> tuple[int, ...] | None:
+    """NumPy's rule, right-aligned; `None` where the shapes do not fit.
+
+    >>> broadcast_shapes((5, 1), (4,)), broadcast_shapes((0,), (1,)), broadcast_shapes((2,), (3,))
+    ((5, 4), (0,), None)
+    """
+    rank = max(map(len, shapes), default=0)
+    result = [1] * rank
+    for shape in shapes:
+        for axis, size in enumerate(shape, start=rank - len(shape)):
+            if size == 1 or size == result[axis]:
+                continue
+            if result[axis] != 1:
+                return None
+            result[axis] = size
+    return tuple(result)
+
+
+def answering(status: int, *rules: Rule) -> tuple[Rule, ...]:
+    """The same rules with another status for calls that break them."""
+    return tuple([replace(rule, status=status) for rule in rules])
+
+
+def in_place(rule: Rule, role: str = "input") -> Rule:
+    """A rule that counts only where the result takes the place of an input.
+
+    What functions in place check first is, but for its place, among the rules of all forms.
+    """
+
+    def test(call: Call) -> str | None:
+        return rule.test(call) if call.names.get("out") == call.names[role] else None
+
+    return replace(rule, text=f"in place, {rule.text}", test=test, roles=(role, *rule.roles))
+
+
+def exists_on(families: tuple[str, ...]) -> Rule:
+    def test(call: Call) -> str | None:
+        if call.soc in families:
+            return None
+        return f"the operator does not exist on {call.soc}; it does on {', '.join(families)}"
+
+    return Rule(f"the product is one of {', '.join(families)}", test)
+
+
+def dtype_among(role: str, allowed: tuple[aclDataType, ...] = FLOATING) -> Rule:
+    names = _names(allowed)
+
+    def test(call: Call) -> str | None:
+        if role not in call.tensors:
+            return None
+        return _refuse_dtype(call, call.names[role], call.dtype(role), allowed)
+
+    return Rule(f"`{role}` is {names} (BF16 where the product has it)", test, (role,))
+
+
+def option_dtype_among(switch: str, allowed: tuple[aclDataType, ...]) -> Rule:
+    names = _names(allowed)
+
+    def test(call: Call) -> str | None:
+        dtype = call.switches[switch]
+        if not isinstance(dtype, aclDataType):
+            return f"{call.names[switch]} is {shown(dtype)}, must be a dtype"
+        if message := _refuse_dtype(call, call.names[switch], dtype, allowed):
+            return message.replace(" has dtype ", " is ")
+        return None
+
+    return Rule(f"`{switch}` is {names} (BF16 where the product has it)", test, (switch,))
+
+
+def list_dtype_among(role: str, allowed: tuple[aclDataType, ...]) -> Rule:
+    names = _names(allowed)
+
+    def test(call: Call) -> str | None:
+        for place, one in enumerate(call.lists[role]):
+            if message := _refuse_dtype(call, f"{call.names[role]}[{place}]", one.dtype, allowed):
+                return message
+        return None
+
+    return Rule(f"`{role}` are {names} (BF16 where the product has it)", test, (role,))
+
+
+def same_dtype(role: str, like: str) -> Rule:
+    def test(call: Call) -> str | None:
+        if len(call.given((role, like))) < 2 or call.dtype(role) == call.dtype(like):
+            return None
+        return (
+            f"{call.names[role]} has dtype {_name(call.dtype(role))}, but must have that of "
+            f"{call.names[like]}, {_name(call.dtype(like))}"
+        )
+
+    return Rule(f"`{role}` has the dtype of `{like}`", test, (role, like))
+
+
+def dtype_like_or(role: str, like: str, other: aclDataType = aclDataType.ACL_FLOAT) -> Rule:
+    def test(call: Call) -> str | None:
+        if role not in call.tensors or call.dtype(role) in (other, call.dtype(like)):
+            return None
+        return (
+            f"{call.names[role]} has dtype {_name(call.dtype(role))}, must be {_name(other)} or "
+            f"that of {call.names[like]}, {_name(call.dtype(like))}"
+        )
+
+    return Rule(f"`{role}` is {_name(other)} or has the dtype of `{like}`", test, (role, like))
+
+
+def promotes(roles: tuple[str, ...], allowed: tuple[aclDataType, ...] = FLOATING) -> Rule:
+    def test(call: Call) -> str | None:
+        pair = ", ".join(f"{call.names[r]} {_name(call.dtype(r))}" for r in roles)
+        result = promoted(call, roles)
+        if result is None:
+            return f"dtypes do not promote: {pair}"
+        if result not in allowed:
+            return f"dtypes promote to {_name(result)}, must be {_names(allowed)}: {pair}"
+        for role in call.given((*roles, "out")):
+            if message := _refuse_bfloat16(call, call.names[role], call.dtype(role)):
+                return message
+        return None
+
+    names = " and ".join(f"`{r}`" for r in roles)
+    return Rule(
+        f"the dtypes of {names} promote to {_names(allowed)} (BF16 where the product has it)",
+        test,
+        roles,
+    )
+
+
+def dtype_is_promoted(role: str, roles: tuple[str, ...]) -> Rule:
+    def test(call: Call) -> str | None:
+        if role not in call.tensors or call.dtype(role) == promoted(call, roles):
+            return None
+        return (
+            f"{call.names[role]} has dtype {_name(call.dtype(role))}, but must have the promoted "
+            f"dtype of the inputs, {_name(promoted(call, roles))}"
+        )
+
+    return Rule(f"`{role}` has the promoted dtype of the inputs", test, (role, *roles))
+
+
+def castable(sources: tuple[str, ...], role: str = "out") -> Rule:
+    def test(call: Call) -> str | None:
+        source = promoted(call, sources)
+        if role not in call.tensors:
+            return None
+        if dtypes.can_cast(source, call.dtype(role)):
+            return _refuse_bfloat16(call, call.names[role], call.dtype(role))
+        return (
+            f"{call.names[role]} has dtype {_name(call.dtype(role))}, to which the result's dtype "
+            f"{_name(source)} cannot be cast"
+        )
+
+    return Rule(f"the result's dtype can be cast to that of `{role}`", test, (role, *sources))
+
+
+def result_castable(result: Callable[[Call], aclDataType | None], role: str = "out") -> Rule:
+    """As `castable`, of a result whose dtype is not just what tensors promote to."""
+
+    def test(call: Call) -> str | None:
+        if role not in call.tensors:
+            return None
+        source = result(call)
+        if dtypes.can_cast(source, call.dtype(role)):
+            return _refuse_bfloat16(call, call.names[role], call.dtype(role))
+        return (
+            f"{call.names[role]} has dtype {_name(call.dtype(role))}, to which the result's dtype "
+            f"{_name(source)} cannot be cast"
+        )
+
+    return Rule(f"the result's dtype can be cast to that of `{role}`", test, (role,))
+
+
+def promoted_with_number(call: Call, role: str, scalar: str) -> aclDataType | None:
+    """The dtype of a tensor together with a number, or None.
+
+    A floating tensor keeps its dtype, as an integer one does beside an integer; else both promote.
+    An Ascend950 knows numbers by their kind only: a floating one makes float32 of integers.
+    """
+    own, other = call.dtype(role), call.scalars[scalar].dtype
+    both = dtypes.promote(own, other)
+    if own in COMPLEX or other in COMPLEX:
+        return both
+    if own in FLOATING_AND_DOUBLE:
+        return own
+    if other in FLOATING_AND_DOUBLE:
+        single = "out" in call.tensors and call.dtype("out") == aclDataType.ACL_FLOAT
+        if call.soc == "Ascend950" or (other == aclDataType.ACL_DOUBLE and single):
+            return aclDataType.ACL_FLOAT
+        return both
+    return both if own == aclDataType.ACL_BOOL else own
+
+
+def promotes_with_number(role: str, scalar: str) -> Rule:
+    def test(call: Call) -> str | None:
+        number = call.scalars[scalar]
+        if promoted_with_number(call, role, scalar) is not None:
+            return None
+        return (
+            f"dtypes do not promote: {call.names[role]} {_name(call.dtype(role))}, "
+            f"{call.names[scalar]} {_name(number.dtype)}"
+        )
+
+    return Rule(f"the dtypes of `{role}` and `{scalar}` promote", test, (role, scalar))
+
+
+def number_castable(scalar: str, result: Callable[[Call], aclDataType | None]) -> Rule:
+    """Truth values take whole numbers as factors."""
+
+    def test(call: Call) -> str | None:
+        source, target = call.scalars[scalar].dtype, result(call)
+        if target == aclDataType.ACL_BOOL:
+            target = aclDataType.ACL_INT64
+        if target is not None and dtypes.can_cast(source, target):
+            return None
+        return (
+            f"{call.names[scalar]} has dtype {_name(source)}, which cannot be cast to the result's "
+            f"dtype {_name(result(call))}"
+        )
+
+    return Rule(f"`{scalar}` can be cast to the result's dtype", test, (scalar,))
+
+
+def plain_format(role: str, like: str) -> Rule:
+    def test(call: Call) -> str | None:
+        if role not in call.tensors:
+            return None
+        for one in (like, role):
+            if call.tensors[one].format not in PLAIN_FORMATS:
+                name = aclFormat(call.tensors[one].format).name
+                return f"{call.names[one]} has the private format {name}, which is not supported"
+        if call.tensors[role].format == call.tensors[like].format:
+            return None
+        pair = [aclFormat(call.tensors[one].format).name for one in (role, like)]
+        return (
+            f"{call.names[role]} has format {pair[0]}, but must have that of {call.names[like]}, "
+            f"{pair[1]}"
+        )
+
+    return Rule(f"`{role}` has the format of `{like}`, which is not private", test, (role, like))
+
+
+def same_rank(role: str, like: str) -> Rule:
+    def test(call: Call) -> str | None:
+        if role not in call.tensors or len(call.shape(role)) == len(call.shape(like)):
+            return None
+        return (
+            f"{call.names[role]} has {len(call.shape(role))} dimensions, but must have as many as "
+            f"{call.names[like]}, {len(call.shape(like))}"
+        )
+
+    return Rule(f"`{role}` has as many dimensions as `{like}`", test, (role, like))
+
+
+def broadcasts_to(role: str, like: str) -> Rule:
+    def test(call: Call) -> str | None:
+        shape = call.shape(like)
+        if broadcast_shapes(call.shape(role), shape) == shape:
+            return None
+        return (
+            f"{call.names[role]} has shape {call.shape(role)}, which does not broadcast to that of "
+            f"{call.names[like]}, {shape}"
+        )
+
+    return Rule(f"`{role}` broadcasts to the shape of `{like}`", test, (role, like))
+
+
+def axis_of(call: Call, role: str, switch: str = "dim") -> int:
+    """A dimension of an input, counted from the first; a rule saw to it that there is one."""
+    dim, rank = call.switches[switch], len(call.shape(role))
+    assert isinstance(dim, int)
+    return dim % rank
+
+
+def has_dims(role: str) -> Rule:
+    def test(call: Call) -> str | None:
+        return None if call.shape(role) else f"{call.names[role]} has no dimensions"
+
+    return Rule(f"`{role}` has at least one dimension", test, (role,))
+
+
+def dim_in_range(role: str, switch: str = "dim") -> Rule:
+    def test(call: Call) -> str | None:
+        dim, rank = call.switches[switch], len(call.shape(role))
+        if isinstance(dim, int) and -rank <= dim < rank:
+            return None
+        return f"{call.names[switch]} is {shown(dim)}, must be from {-rank} to {rank - 1}"
+
+    return Rule(f"`{switch}` is one of the dimensions of `{role}`", test, (switch, role))
+
+
+def even_along(role: str, switch: str = "dim") -> Rule:
+    def test(call: Call) -> str | None:
+        size = call.shape(role)[axis_of(call, role, switch)]
+        if size % 2 == 0:
+            return None
+        return (
+            f"{call.names[role]} has the odd size {size} along {call.names[switch]} "
+            f"{call.switches[switch]}, must have an even one"
+        )
+
+    return Rule(f"`{role}` has an even size along `{switch}`", test, (role, switch))
+
+
+def has_shape(role: str, wanted: Callable[[Call], tuple[int, ...]], words: str) -> Rule:
+    """`wanted` gives the shape, `words` what it is, with roles in backticks."""
+
+    def test(call: Call) -> str | None:
+        if role not in call.tensors or call.shape(role) == wanted(call):
+            return None
+        return f"{call.names[role]} has shape {call.shape(role)}, but must have {wanted(call)}"
+
+    return Rule(f"`{role}` has {words}", test, (role,))
+
+
+def convertible_scalars(*roles: str) -> Rule:
+    def test(call: Call) -> str | None:
+        for role in roles:
+            scalar = call.scalars[role]
+            if not scalar.convertible:
+                return f"{call.names[role]} is {scalar.text}, which cannot be converted to FLOAT"
+        return None
+
+    names = ", ".join(f"`{r}`" for r in roles)
+    return Rule(f"{names} can be converted to FLOAT", test, roles)
+
+
+def same_shape(role: str, like: str) -> Rule:
+    def test(call: Call) -> str | None:
+        if role not in call.tensors or call.shape(role) == call.shape(like):
+            return None
+        return (
+            f"{call.names[role]} has shape {call.shape(role)}, but must have that of "
+            f"{call.names[like]}, {call.shape(like)}"
+        )
+
+    return Rule(f"`{role}` has the shape of `{like}`", test, (role, like))
+
+
+def at_most_8_dims(*roles: str) -> Rule:
+    def test(call: Call) -> str | None:
+        for role in call.given(roles):
+            if len(call.shape(role)) > MAX_DIMS:
+                return (
+                    f"{call.names[role]} has {len(call.shape(role))} dimensions, "
+                    f"at most {MAX_DIMS} are supported"
+                )
+        return None
+
+    return Rule(f"at most {MAX_DIMS} dimensions", test, roles)
+
+
+def done_if_empty(*roles: str, except_on: tuple[str, ...] = ()) -> Rule:
+    def test(call: Call) -> str | None:
+        empty = any(call.tensors[role].size == 0 for role in roles)
+        return NOTHING_TO_DO if empty and call.soc not in except_on else None
+
+    names = " or ".join(f"`{r}`" for r in roles)
+    unless = f", except on {', '.join(except_on)}" if except_on else ""
+    return Rule(
+        f"if {names} is empty there is nothing to do, and nothing more is checked{unless}",
+        test,
+        roles,
+    )
+
+
+def axis_within(option: str, role: str) -> Rule:
+    """A tensor without dimensions counts as one with a single one."""
+
+    def test(call: Call) -> str | None:
+        axis, rank = call.switches[option], max(1, len(call.shape(role)))
+        assert isinstance(axis, int)
+        if -rank <= axis < rank:
+            return None
+        return (
+            f"{call.names[option]} is {axis}, must be from {-rank} to {rank - 1} for "
+            f"{call.names[role]} of shape {call.shape(role)}"
+        )
+
+    return Rule(f"`{option}` is a dimension of `{role}`", test, (option, role))
+
+
+def broadcasts(*roles: str) -> Rule:
+    def test(call: Call) -> str | None:
+        if broadcast_shapes(*(call.shape(role) for role in roles)) is not None:
+            return None
+        pair = ", ".join(f"{call.names[r]} {call.shape(r)}" for r in roles)
+        return f"shapes do not broadcast: {pair}"
+
+    return Rule(f"{' and '.join(f'`{r}`' for r in roles)} broadcast", test, roles)
+
+
+def broadcast_shape(role: str, roles: tuple[str, ...]) -> Rule:
+    def test(call: Call) -> str | None:
+        shape = broadcast_shapes(*(call.shape(r) for r in roles))
+        if role not in call.tensors or call.shape(role) == shape:
+            return None
+        return (
+            f"{call.names[role]} has shape {call.shape(role)}, but must have the broadcast shape "
+            f"{shape}"
+        )
+
+    return Rule(f"`{role}` has the broadcast shape of the inputs", test, (role, *roles))
+
+
+def not_negative_when(scalar: str, switch: str) -> Rule:
+    def test(call: Call) -> str | None:
+        if not (call.switches[switch] and call.scalars[scalar].negative):
+            return None
+        return (
+            f"{call.names[scalar]} is {call.scalars[scalar].text}, must not be negative when "
+            f"{call.names[switch]} is true: the result no longer tells the sign of the input"
+        )
+
+    return Rule(f"`{scalar}` is not negative when `{switch}` is true", test, (scalar, switch))
+
+
+def switch_among(switch: str, allowed: tuple[str, ...]) -> Rule:
+    def test(call: Call) -> str | None:
+        value = call.switches[switch]
+        if isinstance(value, str) and value in allowed:
+            return None
+        # A number that stands for none of them was left as it was.
+        choices = allowed if isinstance(value, str) else range(len(allowed))
+        return f"{call.names[switch]} is {shown(value)}, must be {' or '.join(map(repr, choices))}"
+
+    return Rule(f"`{switch}` is {' or '.join(map(repr, allowed))}", test, (switch,))
+
+
+def _refuse_dtype(
+    call: Call, name: str, dtype: aclDataType, allowed: tuple[aclDataType, ...]
+) -> str | None:
+    if dtype not in allowed:
+        return f"{name} has dtype {_name(dtype)}, must be {_names(allowed)}"
+    return _refuse_bfloat16(call, name, dtype)
+
+
+def _refuse_bfloat16(call: Call, name: str, dtype: aclDataType) -> str | None:
+    if dtype != aclDataType.ACL_BF16 or socs.supports_bfloat16(call.soc):
+        return None
+    return f"{name} has dtype BF16, which {call.soc} does not support"
+
+
+def _name(dtype: aclDataType | None) -> str:
+    return dtype.name.removeprefix("ACL_") if dtype is not None else "none"
+
+
+def _names(allowed: tuple[aclDataType, ...]) -> str:
+    *most, last = map(_name, allowed)
+    return f"{', '.join(most)} or {last}" if most else last

@@ -1,0 +1,78 @@
+"""Ask the compiler whether the plain loops run on whole registers; fails where one does not.
+
+A formula that the compiler cannot turn into selections is computed element by element, ten times
+slower, and no result tells. What it cannot is often a comparison with a value that was itself chosen
+by a comparison with a constant: the two become a branch. Run from the repository's root after
+`make test`: ``.venv/bin/python tools/vectorized.py``, with names of instruction sets where not
+all are asked about. It needs GCC, whose reports it reads.
+"""
+
+import os
+import re
+import subprocess
+import sys
+import sysconfig
+import tempfile
+from pathlib import Path
+
+ROOT = Path(__file__).parent.parent
+SOURCE = ROOT / "build" / "cython" / "aclnn" / "_formula_kernels.c"
+sys.path.insert(0, str(ROOT))
+from setup import COMMON_FLAGS, INCLUDES, functions, kernel_variants  # noqa: E402
+
+FOLDERS = [*INCLUDES, sysconfig.get_paths()["include"]]
+# Loops that are the same would be made once.
+FLAGS = [*COMMON_FLAGS, "-fPIC", "-fno-ipa-icf", *(f"-I{folder}" for folder in FOLDERS)]
+FUNCTION = re.compile(r"static void __pyx_f_5aclnn_16_formula_kernels_(\w+_in_\w+)\(.* \{$")
+# What no instruction set has, or what functions of the C library compute one by one.
+ELEMENT_BY_ELEMENT = re.compile(
+    r"(div|divs|pow|pows|rpows)_(whole_)?in_|\w+_complex_in_|(erf|sin|cos|pow|pows|rpows)_in_|"
+    r"(exp|exp2|expm1|log|log2|log10|log1p|sin|tanh|sigmoid|silu|silu_backward|swiglu|swiglu_backward_[ab])_f64_in_"
+)
+REPORT = re.compile(r"_formula_kernels\.c:(\d+):\d+: optimized: loop vectorized")
+
+
+def bodies(lines):
+    """First and last line of every loop."""
+    begins = [
+        (number, found[1])
+        for number, line in enumerate(lines, 1)
+        if (found := FUNCTION.match(line))
+    ]
+    for number, name in begins:
+        yield name, number, next(n for n in range(number, len(lines)) if lines[n] == "}")
+
+
+def reported(flags):
+    """The lines of loops that the compiler vectorised."""
+    with tempfile.TemporaryDirectory() as folder:
+        done = subprocess.run(
+            [*os.environ.get("CC", "gcc").split(), *FLAGS, *flags, "-fopt-info-vec-optimized",
+             "-c", str(SOURCE), "-o", str(Path(folder) / "kernels.o")],
+            capture_output=True, text=True, check=True, cwd=ROOT,
+        )  # fmt: skip
+    return {int(number) for number in REPORT.findall(done.stderr)}
+
+
+def main():
+    variants = kernel_variants()
+    chosen = sys.argv[1:] or list(variants)
+    found = {isa: reported(variants[isa]) for isa in chosen}
+    wanted = {loop["name"] for function in functions() for loop in function.loops()}
+    wanted = {name for name in wanted if not ELEMENT_BY_ELEMENT.match(name)}
+    seen, whole = set(), True
+    for name, first, last in bodies(SOURCE.read_text(encoding="utf-8").splitlines()):
+        if name not in wanted:
+            continue
+        seen.add(name)
+        single = [isa for isa in chosen if not any(first <= line <= last for line in found[isa])]
+        whole &= not single
+        verdict = f"element by element with {', '.join(single)}" if single else "vectorised"
+        print(f"{name:24} {verdict}")
+    for name in sorted(wanted - seen):
+        print(f"{name:24} not found in {SOURCE.name}")
+    return 0 if whole and seen == wanted else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
