@@ -140,15 +140,14 @@ cdef inline veci compute_interleaved(vector_formula formula, domain_t domain,
     cdef uint16_t *hard = args.hard + i // LANES
     cdef veci upper = vi_set(0xffff0000)
     cdef veci a = vi_load(args.a + 2 * i)
-    cdef veci b = a
-    cdef vecf even, odd, last
-    if args.a != args.b:
-        b = vi_load(args.b + 2 * i)
-    even = formula(args.params, vi_as_floats(vi_shift_left(a, 16)),
-                   vi_as_floats(vi_shift_left(b, 16)), &track[0])
-    last = track[0].last
-    odd = formula(args.params, vi_as_floats(vi_and(a, upper)), vi_as_floats(vi_and(b, upper)),
-                  other)
+    cdef veci b = a if args.a == args.b else vi_load(args.b + 2 * i)
+    cdef vecf even_a = vi_as_floats(vi_shift_left(a, 16))
+    cdef vecf odd_a = vi_as_floats(vi_and(a, upper))
+    cdef vecf even_b = vi_as_floats(vi_shift_left(b, 16))
+    cdef vecf odd_b = vi_as_floats(vi_and(b, upper))
+    cdef vecf even = formula(args.params, even_a, even_b, &track[0])
+    cdef vecf last = track[0].last
+    cdef vecf odd = formula(args.params, odd_a, odd_b, other)
     if domain.check_finite:
         track_finite(&track[0], last, other.last)
     return vi_interleave_upper(round_bf16(even, domain.rel_error, hard),
