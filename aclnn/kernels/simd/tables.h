@@ -1,4 +1,4 @@
-/* Tables for `lane_exp.h` and `lane_gelu.h`; `tools/coefficients.py` makes them.
+/* Tables for `simd/exp.h` and `simd/gelu.h`; `tools/coefficients.py` makes them.
  *
  * EXP_POWERS: 2^(j/16) to twelve bits; EXP_SHIFTS: the logarithm of what the rounding left out;
  * GELU_SHIFTS: what that adds to t^2. EXP_NEAR_POWERS: 2^(j/32) to 24 bits. WIDE: the same of
@@ -18,8 +18,8 @@
  * TANH: factors of e^(-2w) in the form with tanh, for t up to 9; place = 1 + 13/8 t, z = t - center,
  * lead (1 + a polynomial in z) and 32 intervals, WIDE 16. SLOPE: S of the derivative at -t, e^(-2w) (t0 - t) S(t); SHARE: 1 / (1 + e^(-2w)).
  */
-#ifndef ACLNN_LANE_TABLES_H
-#define ACLNN_LANE_TABLES_H
+#ifndef ACLNN_SIMD_TABLES_H
+#define ACLNN_SIMD_TABLES_H
 
 #include <stdint.h>
 

@@ -1,26 +1,26 @@
-"""Blocks by lanes: from operands where they lie if they are dense, else from copies."""
+"""Blocks computed by a fast path: from operands in place if they are dense, else from copies."""
 
 from libc.stdint cimport uint16_t, uintptr_t
 
 from aclnn.kernels.cast cimport RECAST, cast_row, write_cast
 from aclnn.kernels.computation cimport compute_state
-from aclnn.kernels.doubt cimport (
-    DOUBTS_ROOM,
-    HALVES_IN_PLACE,
-    compute_picked,
-    picked_t,
-    settle,
-)
 from aclnn.kernels.element cimport copy_elements
-from aclnn.kernels.lane cimport (
+from aclnn.kernels.recompute cimport (
+    HALVES_IN_PLACE,
+    MASKS_ROOM,
+    enqueue_found,
+    pending_t,
+    recompute_pending,
+)
+from aclnn.kernels.simd.loop_args cimport (
     PREFETCH_A,
     PREFETCH_B,
     PREFETCH_FAR,
     PREFETCH_OUT,
     STAGED,
     hints_t,
+    loop_args,
     params_t,
-    span_t,
 )
 from aclnn.kernels.staging cimport keep_staged, lend_staging, staging_t
 from aclnn.kernels.tile cimport (
@@ -41,70 +41,70 @@ from aclnn.kernels.tile cimport (
 
 cdef enum:
     # Elements of a block:
-    IN_PLACE = 8192      # that lanes read and write where it lies; halves have their own number
-    CONVERTED = 1024     # that lanes read from conversions
-    COPIED_BYTES = 1024  # that lanes read from copies, in bytes
+    IN_PLACE = 8192      # that is read and written in place; half precision has its own number
+    CONVERTED = 1024     # that is read from conversions
+    COPIED_BYTES = 1024  # that is read from copies, in bytes
     REPEATED_BYTES = 4096  # the same, where copies only repeat an element
     FILLED = 256         # of a row that is copied while the next ones are prefetched
     NO_ROW = -1
 
 
 cdef struct copies_t:
-    # A block of each operand that lanes cannot read where it lies. What is repeated along a row
+    # A block of each operand that cannot be read in place. What is repeated along a row
     # stays for the whole row, whose number is kept.
     char buffers[2][BLOCK * 4]
     ptrdiff_t repeated[2]
 
 
-cdef inline void compute_by_lanes(const tile_view *views, const block_t *block,
-                                  const compute_state *state, const params_t *params,
-                                  hints_t *hints, picked_t *picked, copies_t *copies,
-                                  staging_t *staging) noexcept nogil:
+cdef inline void compute_by_simd(const tile_view *views, const block_t *block,
+                                 const compute_state *state, const params_t *params,
+                                 hints_t *hints, pending_t *pending, copies_t *copies,
+                                 staging_t *staging) noexcept nogil:
     """A block in one go, from operands where they lie if they are dense, else from buffers."""
     cdef char memory[BLOCK * 4 + LINE]
     cdef char *results = line_in(memory)
-    cdef uint16_t doubts[DOUBTS_ROOM]
+    cdef uint16_t hard[MASKS_ROOM]
     cdef const tile_view *out = &views[state.n_inputs]
     cdef bint direct = block.dense and state.stores
     cdef bint copied
-    cdef span_t span
+    cdef loop_args args
     cdef int found
-    span.n = block.rows * block.cols
-    span.params, span.hints, span.doubts = params, hints, doubts
-    copied = take_inputs(&span, views, block, state, copies)
-    span.out = place(out, block) if direct else results
-    span.stored = state.stored if direct else state.rounded
-    span.stream = direct and block.flags & TILE_STREAM and <uintptr_t>span.out % LINE == 0
-    span.staging = span.staged_target = NULL
-    if span.stream and not copied:  # else blocks are too small to settle each of them
-        lend_staging(staging, &span)
+    args.n = block.rows * block.cols
+    args.params, args.hints, args.hard = params, hints, hard
+    copied = take_inputs(&args, views, block, state, copies)
+    args.out = place(out, block) if direct else results
+    args.stored = state.stored if direct else state.rounded
+    args.stream = direct and block.flags & TILE_STREAM and <uintptr_t>args.out % LINE == 0
+    args.staging = args.staged_target = NULL
+    if args.stream and not copied:  # else blocks are too small to recompute for each of them
+        lend_staging(staging, &args)
     if block.flags & TILE_PREFETCH_FAR:
-        span.prefetch |= PREFETCH_FAR
+        args.prefetch |= PREFETCH_FAR
     elif block.flags & TILE_PREFETCH_NEAR and direct and state.all_alike and state.cast.copy:
-        span.prefetch |= PREFETCH_OUT
-    found = state.lanes(&span)
+        args.prefetch |= PREFETCH_OUT
+    found = state.simd(&args)
     if found & STAGED:
-        keep_staged(staging, &span)
-    picked.target = span.out
+        keep_staged(staging, &args)
+    pending.target = args.out
     if block.dense and not direct:
-        picked.target = place(out, block)
+        pending.target = place(out, block)
         write_cast(out, block, &state.cast, results, block.flags)
     if found:
-        settle(&span, found, picked)
+        enqueue_found(&args, found, pending)
     if found & STAGED or not block.dense:
-        compute_picked(picked)
+        recompute_pending(pending)
     if not block.dense:
         scatter(results, out, block, state)
 
 
-cdef inline bint take_inputs(span_t *span, const tile_view *views, const block_t *block,
+cdef inline bint take_inputs(loop_args *args, const tile_view *views, const block_t *block,
                              const compute_state *state, copies_t *copies) noexcept nogil:
-    """Where a span's inputs are, and which of them are prefetched; whether any had to be copied."""
+    """Where inputs are, and which of them are prefetched; whether any had to be copied."""
     cdef const tile_view *out = &views[state.n_inputs]
     cdef const char *inputs[2]
     cdef bint copied = False
     cdef int k
-    span.prefetch = 0
+    args.prefetch = 0
     for k in range(state.n_inputs):
         inputs[k] = place(&views[k], block)
         if not (block.dense and in_place(&views[k], out, state, k)):
@@ -112,19 +112,19 @@ cdef inline bint take_inputs(span_t *span, const tile_view *views, const block_t
             inputs[k] = copies.buffers[k]
             copied = True
         elif block.flags & TILE_PREFETCH_NEAR and (views[k].row_stride or not out.row_stride):
-            span.prefetch |= PREFETCH_B if k else PREFETCH_A  # a row that is repeated is near
-    span.a = inputs[0]
-    span.b = inputs[state.n_inputs - 1]
+            args.prefetch |= PREFETCH_B if k else PREFETCH_A  # a row that is repeated is near
+    args.a = inputs[0]
+    args.b = inputs[state.n_inputs - 1]
     return copied
 
 
-cdef inline ptrdiff_t lane_width(const tile_view *views, const compute_state *state) noexcept nogil:
+cdef inline ptrdiff_t simd_width(const tile_view *views, const compute_state *state) noexcept nogil:
     """Elements of a row that are computed in one go."""
     if not state.stores:
         return RECAST
     if not all_in_place(views, state):
         return filled_width(views, state)
-    # Halves have doubts to settle, which is quicker for many at a time.
+    # Recomputing what is hard to round is faster for many at a time.
     return IN_PLACE if state.result_size == 4 else HALVES_IN_PLACE
 
 
@@ -132,7 +132,7 @@ cdef inline bint in_place(const tile_view *view, const tile_view *out, const com
                           int k) noexcept nogil:
     """Whether an input's row can be read where it lies, and does not lie where results go.
 
-    What is settled afterwards is read again, so results must not have replaced it.
+    Operands of recomputed results are read again, so results must not have replaced them.
     """
     cdef ptrdiff_t size = state.read_size
     if not (state.all_alike or state.dense_input[k]):
