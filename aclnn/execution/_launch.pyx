@@ -1,23 +1,31 @@
-"""Phase two: the checks before a run, the workspace, and the run itself, now or on a stream."""
+"""Phase two: checks before a run, the workspace, and the run, immediate or on a stream."""
 
-cimport cython
 from cpython.long cimport PyLong_AsLongLongAndOverflow
 from libc.stdint cimport int64_t
 from libc.string cimport memcpy
 
+from aclnn.acl cimport _captures
 from aclnn.execution._executor cimport aclOpExecutor
 from aclnn.execution._workspace cimport WorkspaceHold, refuse_shared
-from aclnn.compiler._compiled_call cimport MANY, OperatorHandle, run_was_submitted
+from aclnn.compiler._compiled_call cimport (
+    MANY,
+    NUMBER_FORMS,
+    OperatorHandle,
+    describe,
+    number_facts,
+    run_was_submitted,
+)
 
 from time import monotonic_ns
 
-from aclnn.acl import memory, stream as streams
+from aclnn.acl import capture as captures, memory, stream as streams
 from aclnn.acl.arguments import as_int, shown
 from aclnn.acl.constants import (
     ACLNN_ERR_INNER,
     ACLNN_ERR_PARAM_INVALID,
     ACLNN_ERR_PARAM_NULLPTR,
     ACLNN_SUCCESS,
+    aclDataType,
 )
 from aclnn.acl.errors import AclnnError
 from aclnn.graph.runtime import _scheduler
@@ -104,6 +112,8 @@ cdef object launch(aclOpExecutor executor, char **addresses, object held, Worksp
     """Run now on the default stream, else hand over the work, and what is held, to a thread."""
     cdef Job job
     if stream is None:
+        if _captures.active and (status := captures.refuse_default_stream(executor.origin)):
+            return status
         try:
             executor.execute(addresses, hold.address if hold is not None else NULL)
             executor.tell_written()
@@ -119,7 +129,6 @@ cdef object launch(aclOpExecutor executor, char **addresses, object held, Worksp
     return streams.submit(stream, job, executor.origin)
 
 
-@cython.internal
 cdef class Job:
     """A queued run: what it needs stays alive and unchanged until it is done.
 
@@ -147,6 +156,69 @@ cdef class Job:
             if self.hold is not None:
                 self.hold.release()
         return OK
+
+    # What captures ask of the work that they record.
+
+    kind = "KERNEL"
+
+    @property
+    def name(self):
+        return self.executor.origin
+
+    def replay(self):
+        """Run once more, without a look at whether the memory lives; the workspace stays held."""
+        cdef char *workspace = self.hold.address if self.hold is not None else NULL
+        self.executor.execute(self.addresses, workspace)
+
+    def owners(self):
+        """What keeps the memory of each operand, and the workspace, by name."""
+        found = list(zip(self.executor.names, self.executor.keep))
+        if self.hold is not None:
+            found.append(("workspace", self.hold.owner))
+        return found
+
+    def operands(self):
+        """Name, address and description of each operand, inputs first; None where it is null.
+
+        Descriptions are those that phase one reads: dtype, shape, strides, format, writability.
+        """
+        cdef int index
+        found = []
+        for index in range(self.executor.request.n_inputs + self.executor.request.n_outputs):
+            spec = describe(&self.executor.request.operands[index])
+            found.append(None if spec is None else (
+                self.executor.names[index], <size_t>self.addresses[index], spec))
+        return found
+
+    def numbers(self):
+        """The facts of each number, and its forms: rounded to float32, as it is, and whole."""
+        cdef int index
+        forms = []
+        for index in range(self.executor.request.n_numbers):
+            forms.append((
+                self.executor.request.numbers[NUMBER_FORMS * index].real,
+                self.executor.request.numbers[NUMBER_FORMS * index + 1].real,
+                self.executor.request.numbers[NUMBER_FORMS * index + 2].whole))
+        return number_facts(&self.executor.request), forms
+
+    def call(self):
+        """The operator, how many of the operands are inputs, the switches and the result's plan."""
+        return (self.executor.handle.operator, self.executor.request.n_inputs,
+                self.executor.switches, self.executor.planned)
+
+    def frozen(self):
+        """The call as a line: what is read and written where, and with which numbers."""
+        cdef list parts = []
+        for operand in self.operands():
+            if operand is not None:
+                name, address, (dtype, shape, *_) = operand
+                parts.append(f"{name}={address:#x} {aclDataType(dtype).name[4:]}{list(shape)}")
+        _, forms = self.numbers()
+        for attribute, (_, value, _) in zip(self.executor.handle.operator.scalars, forms):
+            parts.append(f"{attribute.role}={value:g}")
+        if self.hold is not None:
+            parts.append(f"workspace={<size_t>self.hold.address:#x}")
+        return f"{self.executor.origin}({', '.join(parts)})"
 
     cdef int refuse_freed(self) except -1:
         owners = list(self.executor.keep)
