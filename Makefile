@@ -20,11 +20,12 @@ FUZZ_CALLS ?= 20000
 # Other calls every day.
 FUZZ_SEED ?= $(shell date +%j)
 
-.PHONY: demo test bench lint pictures docs reference wheel clean help sanitize sanitized-build fuzz
+.PHONY: demo test quick bench lint pictures docs reference wheel clean help sanitize sanitized-build fuzz
 
 help:
 	@echo "make demo       six functions through both phases, checked, with graph, plan and timings"
 	@echo "make test       the whole test suite"
+	@echo "make quick      one case of each test, in half a minute"
 	@echo "make sanitize   a build with AddressSanitizer and UBSan: the suite, then calls made at random"
 	@echo "make fuzz       the same build, and only the calls made at random"
 	@echo "make lint       ruff, cython-lint and mypy"
@@ -49,6 +50,10 @@ demo: $(STAMP)
 
 test: $(STAMP)
 	$(BIN)/python -m pytest
+
+# One case of each test, in half a minute: for the inner loop, not instead of the suite.
+quick: $(STAMP)
+	$(BIN)/python -m pytest -q --quick
 
 lint: $(STAMP)
 	$(BIN)/ruff check .
