@@ -73,8 +73,10 @@ def stub_headers(folder, name):
     (folder / "acl" / "acl.h").write_text(ACL_STUB % tuple(members))
     words = re.findall("[A-Z][a-z0-9]*", name.replace("Inplace", ""))
     header = folder / "aclnnop" / ("_".join(["aclnn", *words]).lower() + ".h")
+    # What works in place is in the header of its like.
+    declared = header.read_text() if header.exists() else "#pragma once\n"
     header.write_text(
-        "#pragma once\n"
+        f"{declared}"
         f"aclnnStatus {name}GetWorkspaceSize({kinds}, uint64_t *, aclOpExecutor **);\n"
         f"aclnnStatus {name}(void *, uint64_t, aclOpExecutor *, aclrtStream);\n"
     )
