@@ -16,6 +16,7 @@ import subprocess
 import sys
 import textwrap
 from dataclasses import replace
+from functools import cache
 
 import aclnn.graph
 import numpy as np
@@ -152,11 +153,17 @@ def what_it_gives(function):
     if found is not inspect.Signature.empty:
         return found
     own = function.__module__.replace(".", "/") + ".pyi"
-    tree = ast.parse(source(own if (ROOT / own).exists() else "aclnn/__init__.pyi"))
-    stubs = {
-        node.name: node.returns for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)
-    }
-    return ast.unparse(stubs[function.__name__]) if function.__name__ in stubs else "Any"
+    stubs = stubs_of(own if (ROOT / own).exists() else "aclnn/__init__.pyi")
+    return stubs.get(function.__name__, "Any")
+
+
+@cache
+def stubs_of(path):
+    """What the functions of a stub give, by name."""
+    found = [
+        node for node in ast.walk(ast.parse(source(path))) if isinstance(node, ast.FunctionDef)
+    ]
+    return {node.name: ast.unparse(node.returns) for node in found}
 
 
 @pytest.mark.parametrize(("function", "of_object"), DOCUMENTED)
@@ -372,6 +379,7 @@ def source(path):
     return (ROOT / path).read_text(encoding="utf-8")
 
 
+<<<<<<< HEAD
 def test_every_operator_is_in_a_table_of_accuracy():
     page = source("docs/numbers.md").partition("\n## Choices")[0]
     exact = set(re.findall(r"`(\w+)`", page))
@@ -382,6 +390,11 @@ def test_every_operator_is_in_a_table_of_accuracy():
     misrounded = re.findall(r"^\| (\w+) \| .* \| (\d+) \| (\d+) \|$", page, re.MULTILINE)
     assert len(misrounded) > 30
     assert all((a, b) == ("0", "0") for _, a, b in misrounded)
+=======
+def test_every_operator_is_in_the_table_of_accuracy():
+    rows = re.findall(r"^\| (\w+) \| .* \| 0 \| 0 \|$", source("docs/numbers.md"), re.MULTILINE)
+    assert set(rows) == set(oracle.JUDGES), "run `python tools/accuracy.py NAME --write`"
+>>>>>>> ce3536fb13d10c30b3d91966354585e87caae1b1
 
 
 def rows_of_places():
