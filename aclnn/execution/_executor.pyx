@@ -661,7 +661,8 @@ def aclSetDynamicInputTensorAddr(executor, irIndex, relativeIndex, tensors, addr
     executor : aclOpExecutor
         From phase one.
     irIndex : int
-        Which tensor or list of tensors among the inputs, from 0, in the order of the signature: a list counts once.
+        Which tensor or list of tensors among the inputs, from 0, in the order of the signature. A
+        list counts once.
     relativeIndex : int
         Which tensor of that list, from 0.
     tensors : aclTensorList
@@ -708,7 +709,8 @@ def aclSetDynamicOutputTensorAddr(executor, irIndex, relativeIndex, tensors, add
     executor : aclOpExecutor
         From phase one.
     irIndex : int
-        Which tensor or list of tensors among the outputs, from 0, in the order of the signature: a list counts once.
+        Which tensor or list of tensors among the outputs, from 0, in the order of the signature. A
+        list counts once.
     relativeIndex : int
         Which tensor of that list, from 0.
     tensors : aclTensorList
@@ -753,7 +755,8 @@ def aclSetDynamicTensorAddr(executor, irIndex, relativeIndex, tensors, addr):
     executor : aclOpExecutor
         From phase one.
     irIndex : int
-        Which tensor or list of tensors: inputs, then outputs, from 0, in the order of the signature: a list counts once.
+        Which tensor or list of tensors, from 0: inputs, then outputs, in the order of the
+        signature. A list counts once.
     relativeIndex : int
         Which tensor of that list, from 0.
     tensors : aclTensorList
