@@ -690,7 +690,7 @@ def aclSetDynamicInputTensorAddr(executor, irIndex, relativeIndex, tensors, addr
     >>> size, executor, status = aclnn.aclnnCatGetWorkspaceSize(both, 0, tensor(out))
     >>> aclnn.aclSetDynamicInputTensorAddr(executor, 0, 1, both, np.float32([7]))
     0
-    >>> aclnn.AclSetDynamicInputTensorAddr(executor, 0, 1, both, np.float32([8]))  # the older spelling
+    >>> aclnn.AclSetDynamicInputTensorAddr(executor, 0, 1, both, np.float32([8]))
     0
     >>> aclnn.aclnnCat(None, size, executor, None)
     0
