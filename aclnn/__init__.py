@@ -89,13 +89,24 @@ _HOMES = {
         "AclSetDynamicTensorAddr",
     ),
     "api.executor": ("executor",),
+    "execution._workspace": ("WorkspacePool",),
+    "tracing.compiled": ("compile",),
+    "tracing.opaque": ("call",),
     "api.handles": ("cache_info", "clear_cache"),  # of `_plan`, set as the environment says
     "reports.config": ("show_config",),
     "reports.profiling": ("Profile", "profile"),
 }
 _NAMES = {name: home for home, names in _HOMES.items() for name in names}
 # Modules all of whose public names (`__all__`) are ours; asked in this order.
-_GROUPS = ("acl.constants", "acl.memory", "acl.stream", "api.functional", "api.two_phase")
+_GROUPS = (
+    "acl.constants",
+    "acl.memory",
+    "acl.stream",
+    "acl.events",
+    "acl.model_ri",
+    "api.functional",
+    "api.two_phase",
+)
 _MODULES = ("graph", "isa", "operators")
 
 

@@ -22,7 +22,7 @@ from aclnn.kernels.element cimport (
     store,
     store_fn,
 )
-from aclnn.kernels.formulas cimport real
+from aclnn.kernels.number cimport real
 from aclnn.kernels.products.blas cimport matrix_t, operand_t, as_operand
 from aclnn.kernels.products.panels cimport grid_of, grid_t, lay_out, multiply_panels, scratch_t
 from aclnn.kernels.products.product cimport (

@@ -50,9 +50,12 @@ def name() -> str:
 
 def kernels(isa: str | None = None) -> ModuleType:
     """The kernels of an instruction set, by default of the one in use."""
-    return importlib.import_module(f"aclnn._kernels_{isa or name()}")
+    return _module(f"aclnn._kernels_{isa or name()}")
 
 
 def row_kernels(isa: str | None = None) -> ModuleType:
     """The row-wise kernels of an instruction set, by default of the one in use."""
-    return importlib.import_module(f"aclnn._row_kernels_{isa or name()}")
+    return _module(f"aclnn._row_kernels_{isa or name()}")
+
+
+_module = cache(importlib.import_module)  # plans of many nodes ask for each of them

@@ -67,15 +67,28 @@ RUNTIME: dict[str, tuple[str, ...]] = {
     ),
     "Memory": (
         "aclrtMalloc", "aclrtFree", "aclrtMemcpy", "aclrtMemcpyAsync", "aclrtMemset",
-        "aclrtGetMemInfo",
+        "aclrtMallocHost", "aclrtFreeHost", "aclrtGetMemInfo",
     ),
     "Streams": (
         "aclrtCreateStream", "aclrtDestroyStream", "aclrtSynchronizeStream",
-        "aclrtSynchronizeDevice",
+        "aclrtSynchronizeStreamWithTimeout", "aclrtStreamQuery", "aclrtSynchronizeDevice",
     ),
     "Events": (
         "aclrtCreateEvent", "aclrtDestroyEvent", "aclrtRecordEvent", "aclrtStreamWaitEvent",
-        "aclrtSynchronizeEvent", "aclrtEventElapsedTime",
+        "aclrtSynchronizeEvent", "aclrtEventElapsedTime", "aclrtCreateEventWithFlag",
+        "aclrtCreateEventExWithFlag", "aclrtResetEvent", "aclrtRecordEventWithFlag",
+        "aclrtStreamWaitEventWithFlag", "aclrtStreamWaitEventWithTimeout",
+        "aclrtSynchronizeEventWithTimeout", "aclrtQueryEventStatus", "aclrtEventGetTimestamp",
+        "aclrtGetEventId",
+    ),
+    "Stream capture": (
+        "aclmdlRI", "aclmdlRICaptureBegin", "aclmdlRICaptureGetInfo", "aclmdlRICaptureEnd",
+        "aclmdlRICaptureThreadExchangeMode", "aclmdlRIExecute", "aclmdlRIExecuteAsync",
+        "aclmdlRIDestroy", "aclmdlRISetName", "aclmdlRIGetName", "aclmdlRIDebugJsonPrint",
+    ),
+    "Task groups": (
+        "aclmdlRICaptureTaskGrpBegin", "aclmdlRICaptureTaskGrpEnd",
+        "aclmdlRICaptureTaskUpdateBegin", "aclmdlRICaptureTaskUpdateEnd",
     ),
 }  # fmt: skip
 

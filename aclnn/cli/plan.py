@@ -74,9 +74,10 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _places_as_csv(plan: WorkspacePlan) -> str:
-    """What was planned, in the columns of --lifetimes, and where it is."""
-    lives = [Lifetime(one.name, one.first, one.last + 1, one.nbytes) for one in plan.buffers]
-    return lifetimes_to_csv(lives, [one.offset for one in plan.buffers])
+    """What is in the workspace, in the columns of --lifetimes, and where it is."""
+    inside = [buffer for buffer in plan.buffers if not buffer.output]
+    lives = [Lifetime(one.name, one.first, one.last + 1, one.nbytes) for one in inside]
+    return lifetimes_to_csv(lives, [one.offset for one in inside])
 
 
 def _check(named: Named, budget: int) -> None:

@@ -52,12 +52,19 @@ def as_ndarray(given: Any, name: str) -> np.ndarray:
 
 def like(kind: Any, array: np.ndarray) -> Any:
     """Hand `array` over as the kind of array that `kind` is, without copying."""
+    return handed_to(library_of(kind), array)
+
+
+def library_of(kind: Any) -> Any:
+    """What takes arrays over as the kind of array that `kind` is; None for NumPy's."""
     if isinstance(kind, np.ndarray | np.generic) or not hasattr(kind, "__dlpack__"):
-        return array
-    for library in _libraries_of(kind):
-        if hasattr(library, "from_dlpack"):
-            return library.from_dlpack(_dlpack.to_dlpack(array))
-    return array
+        return None
+    return next((one for one in _libraries_of(kind) if hasattr(one, "from_dlpack")), None)
+
+
+def handed_to(library: Any, array: np.ndarray) -> Any:
+    """An array as its library's kind, without copying."""
+    return array if library is None else library.from_dlpack(_dlpack.to_dlpack(array))
 
 
 def like_inputs(inputs: Sequence[Any], result: np.ndarray) -> Any:
@@ -115,8 +122,15 @@ def call_foreign(
     numbers: Sequence[Any],
     switches: Sequence[Any] | None,
 ) -> Any:
-    """Run a functional form on operands of which at least one is no plain NumPy array, or a list."""
+    """Run a functional form on operands of which at least one is no plain NumPy array, or a list.
+
+    An operand that has `__aclnn_function__` takes the call over: it is called with the handle, all
+    operands, `out`, numbers and switches.
+    """
     operands, callers = taken_apart(handle.handle.operator, given)
+    for one in (*callers, *(out if isinstance(out, tuple | list) else (out,))):
+        if hasattr(type(one), "__aclnn_function__"):
+            return one.__aclnn_function__(handle, given, out, numbers, switches)
     inputs = [
         None if operand is None else readable(as_ndarray(operand, role), role)
         for role, operand in operands

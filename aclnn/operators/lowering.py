@@ -12,6 +12,8 @@ from aclnn.graph.strides import contiguous_strides, reshaped_strides
 from aclnn.operators.checks import Call
 
 NUMBER_FORMS = ("rounded", "exact", "whole")  # of each number of a run, in the order of `_plan.pxd`
+# A number of a call: its place among those that a run is given, or its forms, which are constants.
+Number = int | tuple[float, float, int]
 
 
 def graph_dtype(dtype: aclDataType) -> graph.DType:
@@ -51,7 +53,7 @@ class Lowering:
         values: Mapping[str, int],
         lists: Mapping[str, tuple[int, ...]],
         results: Mapping[str, tuple[aclDataType, tuple[int, ...]]],
-        numbers: Mapping[str, int],
+        numbers: Mapping[str, Number],
     ):
         self.builder = builder
         self.call = call
@@ -111,13 +113,16 @@ class Lowering:
         """A value all of whose elements are one number."""
         return self.point("fill", (), dtype, shape, params=(number,))
 
-    def number(self, role: str, form: str = "rounded") -> graph.Argument:
-        """A number of the call, which a kernel reads at run time.
+    def number(self, role: str, form: str = "rounded") -> graph.Argument | float | int:
+        """A number of the call, which a kernel reads at run time unless it is a constant.
 
         `form` is 'rounded' (to float32), 'exact' (a float64) or 'whole' (an integer of 64 bits).
         """
-        place = len(NUMBER_FORMS) * self._numbers[role] + NUMBER_FORMS.index(form)
-        return graph.Argument(place, "whole" if form == "whole" else "real")
+        found, place = self._numbers[role], NUMBER_FORMS.index(form)
+        if isinstance(found, tuple):
+            return found[place]
+        kind = "whole" if form == "whole" else "real"
+        return graph.Argument(len(NUMBER_FORMS) * found + place, kind)
 
     def complex_number(self, role: str) -> tuple[graph.Argument, graph.Argument | float]:
         """A number as complex formulas take it: real and imaginary part.

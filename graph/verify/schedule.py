@@ -127,12 +127,14 @@ def _of_op(op: Op, step: Step, itemsizes: Sequence[int]) -> Rules:
 
 def _of_scratch(op: Op, schedule: Schedule) -> Rules:
     """The memory that a kernel has for itself, whose size the kernel knows."""
-    each, room = schedule.scratch_per_thread, schedule.workspace_size
-    # Scratch of one step may lie elsewhere than that of another: it is counted from the first.
-    last = schedule.scratch_offset + op.scratch + (schedule.max_threads - 1) * each
-    rule = f"it is -1, or a place in the workspace of {room} bytes, for each of {schedule.max_threads} threads"
-    inside = op.scratch >= 0 and op.scratch % ALIGNMENT == 0 and each > 0 and last < room
-    yield op.scratch == -1 or inside, "scratch", op.scratch, rule
+    if op.scratch == -1:
+        return
+    start = schedule.scratch_offset + op.scratch
+    last_thread = (schedule.max_threads - 1) * schedule.scratch_per_thread
+    room = schedule.workspace_size
+    rule = f"it is -1, or reaches a place in a workspace of {room} on each thread"
+    inside = op.scratch >= 0 and start + last_thread < room and schedule.scratch_per_thread > 0
+    yield inside and op.scratch % ALIGNMENT == 0, "scratch", op.scratch, rule
 
 
 def _of_place(operand: Operand, itemsize: int, step: Step, schedule: Schedule) -> Rules:
