@@ -32,6 +32,7 @@ class Chain:
     def __call__(self, *arrays: Any) -> Any:
         """The result, of arrays or of traced ones.
 
+        >>> import numpy as np
         >>> x = np.float32([-1, 1])
         >>> CHAINS["silu_gate"](x, x)
         array([0.26894143, 0.7310586 ], dtype=float32)
