@@ -151,7 +151,8 @@ def _released(
     number: int, edges: list[list[int]], missing: list[int], done: list[bool], steps: int
 ) -> list[int]:
     """Count a step as done, with the barriers that waited for it alone; the steps that are ready then."""
-    freed, todo = [], [number]
+    freed: list[int] = []
+    todo = [number]
     while todo:
         over = todo.pop()
         done[over] = True
