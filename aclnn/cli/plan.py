@@ -31,7 +31,6 @@ _TABLE = View(lambda shown: shown.to_text(), lambda shown: shown.to_rich())
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    calls.add_arguments(parser)
     parser.add_argument("--lifetimes", metavar="FILE", help="plan these instead of a call")
     parser.add_argument(
         "--timeout", type=seconds, metavar="S",
@@ -51,6 +50,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--json", action="store_true", help="print JSON")
     show.add_arguments(parser)
+    calls.add_arguments(parser)
 
 
 def run(options: argparse.Namespace) -> int:

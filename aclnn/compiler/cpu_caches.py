@@ -1,4 +1,4 @@
-"""What the caches of this machine hold, and from which size on results are written past them."""
+"""Cache sizes of this machine, and the size from which results bypass the caches."""
 
 from __future__ import annotations
 
