@@ -96,7 +96,7 @@ def memory_of(graph):
 def run(graph, pipeline, threads=1, spare_outputs=()):
     """The bytes of all outputs, and how many intermediates lay there before."""
     graph = check(run_passes(graph, pipeline).graph)
-    kernels = {node.name: kernel_of(graph, node) for node in graph.nodes}
+    kernels = {node.name: kernel_of(graph, node, {}) for node in graph.nodes}
     scratch = scratch_of(kernels, threads)
     options = {"threads": threads, "scratch_of": scratch, "spare_outputs": spare_outputs}
     plan = validate(plan_workspace(graph, **options))

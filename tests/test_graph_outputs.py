@@ -326,3 +326,48 @@ def test_materialized_calls_keep_intermediates_in_the_workspace(planned_products
     _, x, w = planned_products
     ex = aclnn.executor("mm", x, w, materialize=True)
     assert not any(buffer.output for buffer in ex.plan.buffers)
+
+
+# --- Compiled functions -----------------------------------------------------------------------
+
+
+def network(x, w):
+    for _ in range(3):
+        x = aclnn.relu(x @ w) + x
+    return x
+
+
+@pytest.fixture
+def compiled():
+    pytest.importorskip("scipy")
+    rng = np.random.default_rng(2)
+    x, w = (rng.standard_normal((32, 32)).astype(np.float32) for _ in range(2))
+    return aclnn.compile(network), x, w
+
+
+def test_compiled_functions_use_their_outputs(compiled):
+    function, x, w = compiled
+    ex = function.executor(x, w)
+    assert any(buffer.output for buffer in ex.plan.buffers)
+    assert ex.plan.size < 2 * x.nbytes + ex.plan.scratch_per_thread * ex.plan.threads
+    assert (function(x, w) == network(x, w)).all()
+    out = np.full_like(x, np.nan)
+    assert (function(x, w, out=out) == network(x, w)).all()
+
+
+@pytest.mark.parametrize("operand", [0, 1])
+def test_compiled_functions_whose_output_is_an_input_do_not(compiled, operand):
+    function, *arrays = compiled
+    expected = network(*arrays)
+    ex = function.executor(*arrays)
+    assert (ex.run(*arrays, out=arrays[operand]) == expected).all()
+    assert not any(buffer.output for buffer in ex.plan.buffers)
+
+
+def test_compiled_functions_whose_output_crosses_an_input_do_not(compiled):
+    function, x, w = compiled
+    memory = np.zeros(x.size + 40, np.float32)
+    within = memory[: x.size].reshape(x.shape)
+    within[:] = x
+    expected = network(x, w)
+    assert (function(within, w, out=memory[40:].reshape(x.shape)) == expected).all()

@@ -415,7 +415,7 @@ def test_plans_go_through_csv(capsys, tmp_path):
     )
     arguments = ["plan", "--lifetimes", str(given_file), "--csv", str(written)]
     assert cli.main([*arguments, "--strategy", "exact", "--timeout", "5", "--budget", "448"]) == 0
-    assert "strategy exact, optimal" in capsys.readouterr().out
+    assert "strategy exact, optimal for these lifetimes" in capsys.readouterr().out
     rows = list(csv.DictReader(io.StringIO(written.read_text())))
     assert list(rows[0]) == ["id", "lower", "upper", "size", "offset"]
     assert lifetimes_from_csv(written.read_text()) == tuple(UNREACHABLE)

@@ -295,7 +295,7 @@ def test_hovering_shows_details_and_follows_the_value(browser):
     title, size, space, made, shared = card.text.splitlines()
     assert title == "self_broadcast: float32[8,8,128]"
     assert "32,768 bytes, 0 of padding" in size
-    assert re.fullmatch(r"\[\d+, \d+\) in steps \d+ to \d+", space)
+    assert re.fullmatch(r"\[\d+, \d+\) of the workspace in steps \d+ to \d+", space)
     assert made == "made by self_broadcast, read by gelu_backward"
     assert shared.startswith("shares space with ")
     assert lit(browser, f"{SHOWN} .buffers tr") == ["self_broadcast"]

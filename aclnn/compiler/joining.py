@@ -480,8 +480,10 @@ class Recording:
         nothing = not any(output.spec.size for output in self.outputs)
         passes = graph.run_passes(built, "materialized" if settings["materialize"] else "fused")
         strategy = tuple(strategies.STRATEGIES)[settings["strategy"]]
+        # Intermediates of materialized plans are for looking at: they stay in the workspace.
+        spare = () if settings["materialize"] else self._apart(rows)
         workspace, schedule = phase_one.scheduled(
-            passes.graph, strategy, settings["threads"], nothing, own=self._kernels
+            passes.graph, strategy, settings["threads"], nothing, spare, self._kernels
         )
         tensors = [*map(self.spec, self.inputs), *[output.spec for output in self.outputs]]
         names = [*self.input_names, *[output.name for output in self.outputs]]
@@ -506,6 +508,11 @@ class Recording:
             n_inputs=first,
             overlaps=rows,
         )
+
+    def _apart(self, rows: Sequence[Sequence[int]]) -> tuple[str, ...]:
+        """The outputs that overlap no input."""
+        pairs = zip(self.outputs, rows, strict=True)
+        return tuple([output.name for output, row in pairs if output.spec.size and not any(row)])
 
     def overlaps_or_none(self, overlaps: Sequence[Sequence[int]] | None) -> Sequence[Sequence[int]]:
         """Rows of how inputs lie to outputs; where none are given, only as outputs replace them."""

@@ -17,6 +17,7 @@ from ..lower.tiling import Tiling
 from ..rewriter import Rewriter
 from ..strides import same_layout
 from .notes import Note, Notes
+from .order import ordered_for_peak
 
 MOST_OPERANDS = 64  # of a loop, in memory: beyond, tiles evict each other from the nearest cache
 NEIGHBOURS = 64  # readers of one input that are looked at for a loop that reads it too
@@ -24,11 +25,18 @@ NEIGHBOURS = 64  # readers of one input that are looked at for a loop that reads
 
 def fuse(graph: Graph) -> tuple[Graph, Notes]:
     """Group pointwise and row-wise nodes into tile loops with tile-sized intermediates."""
-    groups = _Fusion(graph).groups()
+    fusion = _Fusion(graph)
+    found = fusion.groups()
+    order, before, peak = ordered_for_peak(graph, found, fusion.after)
+    groups = [[graph.nodes[at] for at in group] for group in order]
     readers = graph.readers()
     nodes: list[Node] = []
     notes: list[Note] = []
     draft = Rewriter(graph)
+    if peak < before:
+        moved = next(after for at, after in zip(found, order, strict=True) if at != after)
+        why = f"intermediates take {peak} bytes at once, {before} in the order of the graph"
+        notes.append(Note(graph.nodes[moved[0]].name, "runs earlier", why))
     number = 0
     for group in groups:
         if not is_loopable(group[0]):
@@ -124,8 +132,12 @@ class _Fusion:
         writers: dict[int, list[int]] = {}
         barriers: dict[int, list[int]] = {}
         forced: list[int] = []
+        acting: list[int] = []  # the last node that does more than write its outputs
         for at, node in enumerate(self.nodes):
             before: set[int] = set()
+            if node.attr("effects"):
+                before.update(acting)
+                acting = [at]
             for root in dict.fromkeys([self.roots[id] for id in node.inputs]):
                 before.update(self._barrier(barriers.get(root, [])))
                 self.readers.setdefault(root, []).append(at)
@@ -179,15 +191,15 @@ class _Fusion:
                     todo.append(at)
         return found
 
-    def groups(self) -> list[list[Node]]:
-        """The nodes of every step, in an order in which steps can run."""
+    def groups(self) -> list[list[int]]:
+        """The nodes of every step, by number, in an order in which steps can run."""
         found = []
         while self.ready:
             first = heapq.heappop(self.ready)
             if self.done[first]:
                 continue
             members = self._grow(first) if is_loopable(self.nodes[first]) else self._alone(first)
-            found.append([self.nodes[i] for i in members])
+            found.append(members)
         return found
 
     def _alone(self, at: int) -> list[int]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
 from ..ir import Graph, Node, Value
 from ..lower.loop_nest import loop_nest
@@ -123,8 +123,11 @@ def _operand_below(graph: Graph, step_of: Mapping[str, int], out: Value) -> str:
     writers = graph.writers()[out.id]
     if len(writers) > 1 or writers[0].outputs != (out.id,):
         return ""
-    dying = _dying_operand(graph, step_of, graph.readers(), writers[0], out)
-    return "" if dying is None else dying.name
+    step = graph.steps()[step_of[writers[0].name]]
+    for node, dead in _dead_operands(graph, step, step_of, graph.readers()):
+        if node is writers[0]:
+            return next((value.name for value in dead if same_layout(value, out)), "")
+    return ""
 
 
 def _step_of(steps: Sequence[tuple[Node, ...]]) -> dict[str, int]:
@@ -140,41 +143,44 @@ def _in_place_results(
     """Results that take the place of an operand that dies: what they replace, by id."""
     found: dict[int, str] = {}
     for step in steps:
-        for node in step:
+        for node, dead in _dead_operands(graph, step, step_of, readers):
             result = graph.value(node.output)
-            if result.storage != "workspace" or result.is_view:
+            if result.storage != "workspace" or result.is_view or len(node.outputs) > 1:
                 continue
-            dying = _dying_operand(graph, step_of, readers, node, result)
-            if dying is not None:
-                found[result.id] = dying.name
+            alike = next((value for value in dead if same_layout(value, result)), None)
+            if alike is not None:
+                found[result.id] = alike.name
+                dead.remove(alike)
     return found
 
 
-def _dying_operand(
+def _dead_operands(
     graph: Graph,
+    step: tuple[Node, ...],
     step_of: Mapping[str, int],
     readers: Mapping[int, tuple[Node, ...]],
-    node: Node,
-    result: Value,
-) -> Value | None:
-    """An operand that a node may write its result over.
+) -> Iterator[tuple[Node, list[Value]]]:
+    """For each node of a loop the intermediates that it may write a result of their layout over.
 
-    A kernel may write over an operand that lies just as its result does.  Nobody may read the
-    operand afterwards, later nodes of the same loop included.
+    They were read by the node itself, these come first, or by earlier ones of the loop, which have
+    read what its tile covers; nobody reads them afterwards.  What is taken is to be removed.
     """
-    if node.domain == "opaque" or len(node.outputs) > 1:
-        return None
+    if step[0].domain == "opaque":
+        return
     writers = graph.writers()
-    for id in node.inputs:
-        dying = graph.value(id)
-        if dying.storage != "workspace" or dying.is_view or not same_layout(dying, result):
-            continue
-        reading = readers[id]
-        dies = reading[-1] is node  # of nodes in the order in which they run
-        early = len(writers[id]) == 1 and step_of[writers[id][0].name] < step_of[node.name]
-        if dies and early and _only_whole(graph, reading, id):
-            return dying
-    return None
+    dead: list[Value] = []
+    for node in step:
+        own = []
+        for value in [graph.value(id) for id in dict.fromkeys(node.inputs)]:
+            if value.storage != "workspace" or value.is_view:
+                continue
+            reading, makers = readers[value.id], writers[value.id]
+            dies = reading[-1] is node  # of nodes in the order in which they run
+            early = len(makers) == 1 and step_of[makers[0].name] < step_of[node.name]
+            if dies and early and _only_whole(graph, reading, value.id):
+                own.append(value)
+        dead[:0] = own
+        yield node, dead
 
 
 def _only_whole(graph: Graph, reading: Iterable[Node], id: int) -> bool:

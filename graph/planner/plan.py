@@ -426,7 +426,7 @@ def plan_lifetimes(
     name = strategy if isinstance(strategy, str) else called(strategy)
     apart, places = merged(lives) if any(life.same_as for life in lives) else (lives, [])
     numbers = places or range(len(lives))
-    heirs = {life.name: number for life, number in zip(lives, numbers, strict=True)}
+    heirs = _heirs(lives, numbers, spare)
     held = in_outputs(apart, spare, heirs) if spare and strategy in USE_OUTPUTS else {}
     inside = [life for i, life in enumerate(apart) if i not in held] if held else apart
     chosen, search = planner(inside), Search(apart)
@@ -446,6 +446,26 @@ def plan_lifetimes(
         scratch_per_thread=max([life.nbytes // threads for life in lives if life.parts], default=0),
         spare=spare,
     )
+
+
+def _heirs(
+    lives: Sequence[Lifetime], numbers: Sequence[int], spare: Sequence[SpareMemory]
+) -> dict[str, int]:
+    """The numbers of lifetimes that outputs are written over, by names; others with such a number are
+    over by then."""
+    ends = {memory.heir: memory.until for memory in spare if memory.heir}
+    if not ends:
+        return {}
+    found = {
+        life.name: number for life, number in zip(lives, numbers, strict=True) if life.name in ends
+    }
+    late = {
+        (number, until)
+        for life, number in zip(lives, numbers, strict=True)
+        for heir, until in ends.items()
+        if life.name != heir and life.upper > until
+    }
+    return {name: number for name, number in found.items() if (number, ends[name]) not in late}
 
 
 def _spots(count: int, chosen: Assignment, held: dict[int, Held]) -> list[Held]:

@@ -251,6 +251,13 @@ def spare_words(plan: WorkspacePlan) -> list[str]:
     return lines
 
 
+def proof_words(plan: WorkspacePlan) -> str:
+    """The proof, and what an optimal plan is optimal among."""
+    if plan.proof != "optimal":
+        return plan.proof
+    return f"optimal for {'this order of steps' if plan.steps else 'these lifetimes'}"
+
+
 def plan_summary(plan: WorkspacePlan) -> str:
     """What the numbers of a plan say, in lines."""
     shrink = some([f"{b.name} ({human_bytes(b.padded)})" for b in plan.must_shrink])
@@ -260,7 +267,7 @@ def plan_summary(plan: WorkspacePlan) -> str:
     return "\n".join(
         [
             f"workspace {plan.size} bytes ({human_bytes(plan.size)}), "
-            f"strategy {plan.strategy}, {plan.proof}",
+            f"strategy {plan.strategy}, {proof_words(plan)}",
             f"lower bound {plan.lower_bound}, gap {plan.gap}, "
             f"naive {plan.naive_size}, bucket {plan.bucket_size}",
             f"peak at {peak}: {plan.peak_bytes} bytes live, fragmentation {plan.fragmentation:.1%}",
