@@ -32,6 +32,9 @@ COMMON_FLAGS = [
     "-O3", "-fno-math-errno", "-fno-trapping-math", "-ffp-contract=off", "-fno-strict-aliasing",
     "-fwrapv", "-falign-loops=32", "-g0",
 ]  # fmt: skip
+# Modules that a call passes through: `rep stos`, with which GCC clears arrays of some hundred bytes, takes
+# as long to start as a call takes to read its arguments.
+CALL_FLAGS = ("-fno-builtin-memset",)
 # Errors of memory and undefined behaviour end the process. Little is optimised, so that it builds soon.
 SANITIZE_FLAGS = [
     "-O1", "-g1", "-fno-omit-frame-pointer", "-fsanitize=address,undefined",
@@ -298,7 +301,7 @@ def extensions() -> list[Extension]:
                 continue
             inner = path.relative_to(HERE / folder)
             name = ".".join([package, *inner.with_suffix("").parts])
-            ext = extension(name, f"{folder}/{inner.as_posix()}")
+            ext = extension(name, f"{folder}/{inner.as_posix()}", CALL_FLAGS)
             if path.stem == "_cpu" and not has_x86_levels():
                 ext.define_macros.append(("ACLNN_NO_X86_LEVELS", "1"))
             if path.stem in ("_dlpack", "_operand"):

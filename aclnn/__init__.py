@@ -1,4 +1,4 @@
-"""aclnn on the CPU: CANN's two-phase operator interface, run anywhere.
+"""The aclnn two-phase operator interface of Ascend's CANN, on any CPU.
 
 Three layers, each usable alone: C-shaped functions with CANN's names, functional forms on arrays,
 and executors that plan once and run often.  Names are loaded when they are first used, so that
@@ -81,15 +81,32 @@ _HOMES = {
         "AclSetInputTensorAddr",
         "AclSetOutputTensorAddr",
         "AclSetTensorAddr",
+        "aclSetDynamicInputTensorAddr",
+        "aclSetDynamicOutputTensorAddr",
+        "aclSetDynamicTensorAddr",
+        "AclSetDynamicInputTensorAddr",
+        "AclSetDynamicOutputTensorAddr",
+        "AclSetDynamicTensorAddr",
     ),
     "api.executor": ("executor",),
+    "execution._workspace": ("WorkspacePool",),
+    "tracing.compiled": ("compile",),
+    "tracing.opaque": ("call",),
     "api.handles": ("cache_info", "clear_cache"),  # of `_plan`, set as the environment says
     "reports.config": ("show_config",),
     "reports.profiling": ("Profile", "profile"),
 }
 _NAMES = {name: home for home, names in _HOMES.items() for name in names}
 # Modules all of whose public names (`__all__`) are ours; asked in this order.
-_GROUPS = ("acl.constants", "acl.memory", "acl.stream", "api.functional", "api.two_phase")
+_GROUPS = (
+    "acl.constants",
+    "acl.memory",
+    "acl.stream",
+    "acl.events",
+    "acl.model_ri",
+    "api.functional",
+    "api.two_phase",
+)
 _MODULES = ("graph", "isa", "operators")
 
 
@@ -115,7 +132,16 @@ def _find(name: str) -> Any:
             module = importlib.import_module(f"aclnn.{group}")
             if name in module.__all__:
                 return getattr(module, name)
-    raise AttributeError(f"module 'aclnn' has no attribute {name!r}")
+    raise AttributeError(f"module 'aclnn' has no attribute {name!r}{_left_out()}")
+
+
+def _left_out() -> str:
+    """What may be the reason that an operator's name is not known."""
+    broken = importlib.import_module("aclnn.operators").BROKEN
+    if not broken:
+        return ""
+    listed = "; ".join(f"{module}: {error}" for module, error in broken.items())
+    return f"; operators of these modules are left out: {listed}"
 
 
 def __dir__() -> list[str]:

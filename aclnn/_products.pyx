@@ -1,4 +1,4 @@
-"""The kernels of matrix products: out = beta*c + alpha*(a@b), for batches and any strides.
+"""Kernels of matrix products: out = beta*c + alpha*(a@b), for batches and any strides.
 
 Float32 and float64 operands that BLAS can read go there as they are (`products/whole.pxd`). All
 others, halves among them, are converted panel by panel, and results are rounded once when their sum

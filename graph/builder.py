@@ -31,6 +31,8 @@ class GraphBuilder:
     """
 
     def __init__(self) -> None:
+        self.leaves_idle_out = False  # whether nodes that would change nothing are not made
+        self.note = ""  # of values that are made without one
         self._values: list[Value] = []
         self._nodes: list[Node] = []
         self._inputs: list[int] = []
@@ -181,6 +183,8 @@ class GraphBuilder:
         if reason is not None:
             attrs["reason"] = reason
         source = self._made(value)
+        if self.leaves_idle_out and reason is None and source.is_contiguous:
+            return value
         return self._node("contiguous", "Contiguous", value, source.shape, source.dtype, attrs)
 
     def broadcast_to(self, value: int, shape: Iterable[int], **attrs: Any) -> int:
@@ -210,8 +214,10 @@ class GraphBuilder:
         >>> b.build().value(wide).shape
         (2, 3)
         """
-        dtype = self._made(value).dtype
-        return self._node("broadcast", "BroadcastTo", value, tuple(shape), dtype, attrs)
+        source, shape = self._made(value), tuple(shape)
+        if self.leaves_idle_out and source.shape == shape and source.is_contiguous:
+            return value
+        return self._node("broadcast", "BroadcastTo", value, shape, source.dtype, attrs)
 
     def cast(self, value: int, dtype: DType, **attrs: Any) -> int:
         """The value converted to `dtype`.
@@ -240,7 +246,10 @@ class GraphBuilder:
         >>> str(b.build().value(half))
         'float16[4]'
         """
-        return self._node("cast", "Cast", value, self._made(value).shape, dtype, attrs)
+        source = self._made(value)
+        if self.leaves_idle_out and source.dtype == dtype and source.is_contiguous:
+            return value
+        return self._node("cast", "Cast", value, source.shape, dtype, attrs)
 
     def compute(
         self,
@@ -518,6 +527,24 @@ class GraphBuilder:
         name = self._names.fresh(f"{self._made(out).name}_view_copy")
         self._nodes.append(Node(name, "ViewCopy", (value,), (out,), freeze_attrs(attrs)))
 
+    def mark(self, first: int, mark: str) -> None:
+        """Give the attribute `of` to all nodes from the `first`-th on, if one of them is opaque.
+
+        Parameters
+        ----------
+        first : int
+        mark : str
+            That no other nodes have.
+        """
+        made = self._nodes[first:]
+        if any(node.domain == "opaque" for node in made):
+            self._nodes[first:] = [node.with_attrs(of=mark) for node in made]
+
+    @property
+    def n_nodes(self) -> int:
+        """How many nodes there are so far."""
+        return len(self._nodes)
+
     def build(self, *, verify: bool = True) -> Graph:
         """The graph so far, checked.
 
@@ -582,6 +609,8 @@ class GraphBuilder:
         shape = tuple(shape)
         steps = contiguous_strides(shape) if strides is None else tuple(strides)
         id = len(self._values)
-        self._values.append(Value(id, label, shape, steps, dtype, storage, alias_of, note, offset))
+        self._values.append(
+            Value(id, label, shape, steps, dtype, storage, alias_of, note or self.note, offset)
+        )
         self._stems[id] = label
         return id

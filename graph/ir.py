@@ -127,6 +127,8 @@ class Node:
     reads         (Compute) the dtype that the kernel converts operands to before it computes
     result_dtype  (Compute) results are rounded to it before they become of the output's
     params        (Compute) numbers that the kernel takes: constants, or `Argument`
+    of            a mark that the nodes of one call share: what an opaque node reads and writes is
+                  changed only by folding nodes that have its mark
     effects       (opaque) whether it does more than write its outputs, and so is never merged
     reason        (Contiguous) 'overlap': a forced copy, which no pass may remove or fuse
     loop          the tile loop that the node was fused into
@@ -204,6 +206,21 @@ class Node:
         """
         merged = freeze_attrs({**dict(self.attrs), **attrs})
         return Node(self.name, self.kind, self.inputs, self.outputs, merged)
+
+    def takes_in(self, other: Node) -> bool:
+        """Whether a neighbour may be folded into what this node reads or writes.
+
+        The digits of an opaque node's result may depend on how its operands lie.
+
+        Parameters
+        ----------
+        other : Node
+
+        Returns
+        -------
+        bool
+        """
+        return self.domain != "opaque" or self.attr("of") == other.attr("of")
 
     @property
     def is_forced_copy(self) -> bool:

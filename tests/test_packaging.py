@@ -1,5 +1,6 @@
 """What is built and installed."""
 
+import ast
 import os
 import pathlib
 import re
@@ -147,6 +148,24 @@ def test_every_extra_is_for_something(extra):
     for requirement in EXTRAS[extra]:
         package = re.split("[<>=~!]", requirement)[0]
         assert re.search(rf'import {package}\b|(need|find_spec)\(\s*"{package}\b', text), package
+
+
+def test_type_stubs_are_installed():
+    """With the marker that makes type checkers look at them."""
+    given = {
+        one.arg: ast.literal_eval(one.value)
+        for one in ast.walk(ast.parse((ROOT / "setup.py").read_text(encoding="utf-8")))
+        if isinstance(one, ast.keyword) and one.arg in ("package_dir", "package_data")
+    }
+    installed = {
+        path
+        for package, patterns in given["package_data"].items()
+        for pattern in patterns
+        for path in (ROOT / given["package_dir"].get(package, "nowhere")).glob(pattern)
+    }
+    stubs = {path for top in ("aclnn", "graph") for path in (ROOT / top).rglob("*.pyi")}
+    assert ROOT / "aclnn" / "__init__.pyi" in stubs
+    assert stubs | {ROOT / top / "py.typed" for top in ("aclnn", "graph")} <= installed
 
 
 def test_the_version_is_read_without_importing_the_package(tmp_path):

@@ -1,4 +1,4 @@
-"""CANN's constants: data types, formats, copy kinds, allocation policies and statuses.
+"""CANN's constants: data types, formats, copy kinds, allocation policies and status codes.
 
 Each is a member of an enumeration and a name of this module, spelled and valued as in CANN's
 public headers.
@@ -110,6 +110,78 @@ class aclrtMemAttr(IntEnum):
     ACL_HBM_MEM = 1
 
 
+class aclmdlRICaptureMode(IntEnum):
+    """Which threads may not make unsafe calls while a stream is captured.
+
+    >>> aclmdlRICaptureMode.ACL_MODEL_RI_CAPTURE_MODE_RELAXED
+    <aclmdlRICaptureMode.ACL_MODEL_RI_CAPTURE_MODE_RELAXED: 2>
+    """
+
+    ACL_MODEL_RI_CAPTURE_MODE_GLOBAL = 0
+    ACL_MODEL_RI_CAPTURE_MODE_THREAD_LOCAL = 1
+    ACL_MODEL_RI_CAPTURE_MODE_RELAXED = 2
+
+
+class aclmdlRICaptureStatus(IntEnum):
+    """Whether a stream is captured.
+
+    >>> aclmdlRICaptureStatus.ACL_MODEL_RI_CAPTURE_STATUS_ACTIVE
+    <aclmdlRICaptureStatus.ACL_MODEL_RI_CAPTURE_STATUS_ACTIVE: 1>
+    """
+
+    ACL_MODEL_RI_CAPTURE_STATUS_NONE = 0
+    ACL_MODEL_RI_CAPTURE_STATUS_ACTIVE = 1
+    ACL_MODEL_RI_CAPTURE_STATUS_INVALIDATED = 2
+
+
+class aclrtEventFlag(IntEnum):
+    """What events are for; flags that add up, but for the last two, which stand alone.
+
+    >>> aclrtEventFlag.ACL_EVENT_TIME_LINE
+    <aclrtEventFlag.ACL_EVENT_TIME_LINE: 8>
+    """
+
+    ACL_EVENT_SYNC = 0x1
+    ACL_EVENT_CAPTURE_STREAM_PROGRESS = 0x2
+    ACL_EVENT_TIME_LINE = 0x8
+    ACL_EVENT_DEVICE_USE_ONLY = 0x10
+    ACL_EVENT_EXTERNAL = 0x20
+    ACL_EVENT_IPC = 0x40
+
+
+class aclrtEventRecordedStatus(IntEnum):
+    """What `aclrtQueryEventStatus` tells of an event.
+
+    >>> aclrtEventRecordedStatus.ACL_EVENT_RECORDED_STATUS_COMPLETE
+    <aclrtEventRecordedStatus.ACL_EVENT_RECORDED_STATUS_COMPLETE: 1>
+    """
+
+    ACL_EVENT_RECORDED_STATUS_NOT_READY = 0
+    ACL_EVENT_RECORDED_STATUS_COMPLETE = 1
+
+
+class aclrtStreamStatus(IntEnum):
+    """What `aclrtStreamQuery` tells of a stream.
+
+    >>> aclrtStreamStatus.ACL_STREAM_STATUS_NOT_READY
+    <aclrtStreamStatus.ACL_STREAM_STATUS_NOT_READY: 1>
+    """
+
+    ACL_STREAM_STATUS_COMPLETE = 0
+    ACL_STREAM_STATUS_NOT_READY = 1
+
+
+class aclmdlRIDebugJsonFlag(IntEnum):
+    """How much `aclmdlRIDebugJsonPrint` writes of each task.
+
+    >>> aclmdlRIDebugJsonFlag.ACL_MDLRI_DEBUG_JSON_PRINT_VERBOSE
+    <aclmdlRIDebugJsonFlag.ACL_MDLRI_DEBUG_JSON_PRINT_VERBOSE: 1>
+    """
+
+    ACL_MDLRI_DEBUG_JSON_PRINT_SUMMARY = 0
+    ACL_MDLRI_DEBUG_JSON_PRINT_VERBOSE = 1
+
+
 class aclError(IntEnum):
     """Statuses of the runtime functions.
 
@@ -128,9 +200,35 @@ class aclError(IntEnum):
     ACL_ERROR_RT_EVENT_TIMESTAMP_INVALID = 107006
     ACL_ERROR_RT_ADDR_UNALIGNED = 107008
     ACL_ERROR_RT_INVALID_HANDLE = 107017
+    ACL_ERROR_RT_CAPTURE_DEPENDENCY = 107024
+    ACL_ERROR_RT_STREAM_UNJOINED = 107025
+    ACL_ERROR_RT_MODEL_CAPTURED = 107026
+    ACL_ERROR_RT_STREAM_CAPTURED = 107027
+    ACL_ERROR_RT_EVENT_CAPTURED = 107028
+    ACL_ERROR_RT_STREAM_NOT_CAPTURED = 107029
+    ACL_ERROR_RT_CAPTURE_MODE_NOT_SUPPORT = 107030
+    ACL_ERROR_RT_STREAM_CAPTURE_IMPLICIT = 107031
+    ACL_ERROR_STREAM_CAPTURE_CONFLICT = 107032
+    ACL_ERROR_STREAM_TASK_GROUP_STATUS = 107033
+    ACL_ERROR_STREAM_TASK_GROUP_INTR = 107034
+    ACL_ERROR_RT_STREAM_CAPTURE_UNMATCHED = 107036
+    ACL_ERROR_RT_MODEL_RUNNING = 107037
+    ACL_ERROR_RT_STREAM_CAPTURE_WRONG_THREAD = 107038
+    ACL_ERROR_RT_INSUFFICIENT_INPUT_ARRAY = 107039
+    ACL_ERROR_RT_MODEL_UPDATE_FAILED = 107040
+    ACL_ERROR_RT_CAPTURE_MODE_BLOCK_ASYNC = 107041
+    ACL_ERROR_RT_SUB_ACLGRAPH_IS_CAPTURING = 107045
     ACL_ERROR_BAD_ALLOC = 200000
+    ACL_ERROR_RT_FEATURE_NOT_SUPPORT = 207000
     ACL_ERROR_RT_MEMORY_ALLOCATION = 207001
+    ACL_ERROR_RT_RESOURCE_ALLOC_FAIL = 207005
+    ACL_ERROR_RT_NO_STREAM_RESOURCE = 207008
+    ACL_ERROR_RT_NO_MODEL_RESOURCE = 207010
+    ACL_ERROR_RT_FEATURE_NOT_SUPPORT_UPDATE_OP = 207019
     ACL_ERROR_RT_INTERNAL_ERROR = 507000
+    ACL_ERROR_RT_STREAM_SYNC_TIMEOUT = 507046
+    ACL_ERROR_RT_EVENT_SYNC_TIMEOUT = 507047
+    ACL_ERROR_RT_STREAM_CAPTURE_INVALIDATED = 507903
 
 
 class aclnnStatus(IntEnum):
@@ -175,6 +273,12 @@ ENUMERATIONS = (
     aclrtMemcpyKind,
     aclrtMemMallocPolicy,
     aclrtMemAttr,
+    aclmdlRICaptureMode,
+    aclmdlRICaptureStatus,
+    aclmdlRIDebugJsonFlag,
+    aclrtEventFlag,
+    aclrtEventRecordedStatus,
+    aclrtStreamStatus,
     aclError,
     aclnnStatus,
 )

@@ -1,4 +1,4 @@
-"""What statuses mean, and what to do about them."""
+"""Explanations of status codes, with advice."""
 
 from __future__ import annotations
 
@@ -102,6 +102,87 @@ _MEANINGS: dict[int, tuple[str, str]] = {
     aclError.ACL_ERROR_RT_INVALID_HANDLE: (
         "A stream or event is null, destroyed, or no such thing.",
         "Keep handles until their last use; do not destroy one twice.",
+    ),
+    aclError.ACL_ERROR_RT_CAPTURE_DEPENDENCY: (
+        "A captured stream waits for an event that the capture did not record before.",
+        "Record the event on a stream of the capture first.",
+    ),
+    aclError.ACL_ERROR_RT_STREAM_UNJOINED: (
+        "A stream joined a capture and does not lead back to the origin.",
+        "Record an event on it after its last work, and let the origin wait for that.",
+    ),
+    aclError.ACL_ERROR_RT_MODEL_CAPTURED: (
+        "A model is used before its capture has ended.",
+        "Call aclmdlRICaptureEnd first.",
+    ),
+    aclError.ACL_ERROR_RT_STREAM_CAPTURED: (
+        "A captured stream was asked for what only a stream that runs can do.",
+        "The message names the capture. Synchronise and destroy streams after aclmdlRICaptureEnd.",
+    ),
+    aclError.ACL_ERROR_RT_EVENT_CAPTURED: (
+        "An event that a capture has recorded does not happen before its model runs.",
+        "Use other events for what runs now.",
+    ),
+    aclError.ACL_ERROR_RT_STREAM_NOT_CAPTURED: (
+        "The call makes sense on a captured stream only.",
+        "Call aclmdlRICaptureBegin first; the message names the stream.",
+    ),
+    aclError.ACL_ERROR_RT_CAPTURE_MODE_NOT_SUPPORT: (
+        "aclrtMemcpy or aclrtMemset while a stream is captured in a mode that forbids it.",
+        "Make the call before or after the capture, or between two calls of "
+        "aclmdlRICaptureThreadExchangeMode.",
+    ),
+    aclError.ACL_ERROR_RT_STREAM_CAPTURE_IMPLICIT: (
+        "The default stream can be no part of a capture, nor wait for one.",
+        "Use streams of aclrtCreateStream.",
+    ),
+    aclError.ACL_ERROR_STREAM_CAPTURE_CONFLICT: (
+        "An event would tie two captures together.",
+        "Use events of their own for each capture.",
+    ),
+    aclError.ACL_ERROR_STREAM_TASK_GROUP_STATUS: (
+        "A task group was begun, ended or updated out of turn, or with another number of tasks.",
+        "The message says what is open. Begin and end come in pairs on one stream.",
+    ),
+    aclError.ACL_ERROR_STREAM_TASK_GROUP_INTR: (
+        "Another stream of the capture was given work while a task group was open.",
+        "End the group first.",
+    ),
+    aclError.ACL_ERROR_RT_STREAM_CAPTURE_UNMATCHED: (
+        "A capture was ended on a stream that has only joined it.",
+        "End it on the stream that it was begun on.",
+    ),
+    aclError.ACL_ERROR_RT_MODEL_RUNNING: (
+        "A model is destroyed while it runs, or waits on a stream.",
+        "Synchronise the stream first.",
+    ),
+    aclError.ACL_ERROR_RT_STREAM_CAPTURE_WRONG_THREAD: (
+        "A capture was ended by another thread than the one that began it, and is dropped.",
+        "End it on its own thread, or begin it in the mode RELAXED.",
+    ),
+    aclError.ACL_ERROR_RT_CAPTURE_MODE_BLOCK_ASYNC: (
+        "A queued copy of ordinary host memory would wait, which the capture's mode forbids.",
+        "Allocate the host side with aclrtMallocHost.",
+    ),
+    aclError.ACL_ERROR_RT_FEATURE_NOT_SUPPORT: (
+        "A task group takes operators only.",
+        "Copies and events belong outside of the group.",
+    ),
+    aclError.ACL_ERROR_RT_FEATURE_NOT_SUPPORT_UPDATE_OP: (
+        "Only a call of the same function can replace a task of a group.",
+        "Make the calls of an update in the order of the group's.",
+    ),
+    aclError.ACL_ERROR_RT_STREAM_SYNC_TIMEOUT: (
+        "A model or stream had not ended when the time was up; it goes on.",
+        "Give it longer, or -1.",
+    ),
+    aclError.ACL_ERROR_RT_EVENT_SYNC_TIMEOUT: (
+        "An event had not happened when the time was up.",
+        "Give it longer, or look at why what records it does not get there.",
+    ),
+    aclError.ACL_ERROR_RT_STREAM_CAPTURE_INVALIDATED: (
+        "A call of the capture could not be recorded, so there is no model.",
+        "The message has that call's; capture again.",
     ),
     aclError.ACL_ERROR_BAD_ALLOC: ("Memory could not be allocated.", "Ask for less."),
     aclError.ACL_ERROR_RT_MEMORY_ALLOCATION: (

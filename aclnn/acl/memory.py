@@ -1,4 +1,4 @@
-"""Device memory: allocations that know whether they live, and copies that check every address.
+"""Device memory: allocations whose lifetime is tracked, and copies that check every address.
 
 The device is this machine's CPU, so its memory is the process's own. Addresses are plain ints and
 may be calculated with; each use is looked up among the live allocations, so that a freed, foreign
@@ -16,11 +16,13 @@ import operator
 import os
 import sys
 import threading
+import time
 from collections.abc import Callable
 from typing import Any, TypeVar
 
 import numpy as np
 
+from aclnn.acl import capture as captures
 from aclnn.acl import stream as streams
 from aclnn.acl._buffer import memory_of
 from aclnn.acl.arguments import as_int, as_member, shown
@@ -38,8 +40,10 @@ OK = int(ACL_SUCCESS)
 
 __all__ = [
     "aclrtFree",
+    "aclrtFreeHost",
     "aclrtGetMemInfo",
     "aclrtMalloc",
+    "aclrtMallocHost",
     "aclrtMemcpy",
     "aclrtMemcpyAsync",
     "aclrtMemset",
@@ -51,11 +55,13 @@ _LARGEST = min(2**47, sys.maxsize // 2)  # no machine of today addresses more
 
 
 class Allocation:
-    """A stretch of device memory, alive until it is freed."""
+    """A stretch of device memory, or of the host's that devices reach, alive until it is freed."""
 
-    __slots__ = ("__weakref__", "_bytes", "address", "alive", "nbytes")
+    __slots__ = ("__weakref__", "_bytes", "address", "alive", "is_host", "made_at", "nbytes")
 
-    def __init__(self, nbytes: int):
+    def __init__(self, nbytes: int, is_host: bool = False):
+        self.is_host = is_host
+        self.made_at = time.monotonic_ns()  # captures tell by it what was made inside them
         self._bytes = np.empty(nbytes + ALIGNMENT, np.uint8)
         self.address = -(-self._bytes.ctypes.data // ALIGNMENT) * ALIGNMENT
         self.nbytes = nbytes
@@ -83,12 +89,14 @@ class Registry:
     def add(self, allocation: Allocation) -> None:
         self._replace(lambda live: bisect.insort(live, allocation, key=_ADDRESS))
 
-    def remove(self, address: int) -> bool:
-        """End the allocation that begins at `address`; False when there is none."""
+    def remove(self, address: int, is_host: bool = False) -> bool:
+        """End the allocation that begins at `address`; False when there is none of that kind."""
 
         def take(live: list[Allocation]) -> Allocation | None:
             index = bisect.bisect_left(live, address, key=_ADDRESS)
             if index == len(live) or live[index].address != address:
+                return None
+            if live[index].is_host != is_host:
                 return None
             return live.pop(index)
 
@@ -189,25 +197,58 @@ def aclrtMalloc(size: int, policy: int) -> tuple[int, int]:
     (0, 0, 0)
     """
     try:
-        nbytes = _count("size", size)
         as_member("policy", policy, aclrtMemMallocPolicy)
-        if nbytes == 0:
-            raise ValueError("size is 0, must be at least 1")
-        return _allocated(nbytes).address, OK
     except ValueError as error:
         return 0, fail(ACL_ERROR_RT_PARAM_INVALID, f"aclrtMalloc: {error}")
+    return _allocate("aclrtMalloc", size)
+
+
+def aclrtMallocHost(size: int) -> tuple[int, int]:
+    """Allocate host memory that the device reaches, as queued copies need it during a capture.
+
+    Parameters
+    ----------
+    size : int
+        Bytes, at least 1.
+
+    Returns
+    -------
+    address : int
+        Aligned to 512 bytes; 0 on failure.
+    status : int
+        ACL_SUCCESS (0); ACL_ERROR_RT_PARAM_INVALID (107000) for a size below 1;
+        ACL_ERROR_RT_MEMORY_ALLOCATION (207001) when memory is short.
+
+    Examples
+    --------
+    >>> import aclnn
+    >>> address, status = aclnn.aclrtMallocHost(64)
+    >>> status, aclnn.aclrtFree(address), aclnn.aclrtFreeHost(address)
+    (0, 107000, 0)
+    """
+    return _allocate("aclrtMallocHost", size, is_host=True)
+
+
+def _allocate(function: str, size: Any, is_host: bool = False) -> tuple[int, int]:
+    try:
+        nbytes = _count("size", size)
+        if nbytes == 0:
+            raise ValueError("size is 0, must be at least 1")
+        return _allocated(nbytes, is_host).address, OK
+    except ValueError as error:
+        return 0, fail(ACL_ERROR_RT_PARAM_INVALID, f"{function}: {error}")
     except MemoryError:
         return 0, fail(
             ACL_ERROR_RT_MEMORY_ALLOCATION,
-            f"aclrtMalloc: {shown(size)} bytes cannot be allocated",
+            f"{function}: {shown(size)} bytes cannot be allocated",
         )
 
 
-def _allocated(nbytes: int) -> Allocation:
+def _allocated(nbytes: int, is_host: bool = False) -> Allocation:
     """A new allocation among the live ones; raises MemoryError where there is no room for it."""
     if nbytes > _LARGEST:
         raise MemoryError
-    allocation = Allocation(nbytes)
+    allocation = Allocation(nbytes, is_host)
     LIVE.add(allocation)
     return allocation
 
@@ -233,11 +274,39 @@ def aclrtFree(address: int) -> int:
     >>> aclnn.aclrtFree(address), aclnn.aclrtFree(address)
     (0, 107000)
     """
+    return _free("aclrtFree", address)
+
+
+def aclrtFreeHost(address: int) -> int:
+    """Free host memory.
+
+    Parameters
+    ----------
+    address : int
+        What `aclrtMallocHost` gave, not an address inside.
+
+    Returns
+    -------
+    int
+        ACL_SUCCESS (0); ACL_ERROR_RT_PARAM_INVALID (107000) for any other address, freed ones
+        and those of `aclrtMalloc` included.
+
+    Examples
+    --------
+    >>> import aclnn
+    >>> address, _ = aclnn.aclrtMallocHost(64)
+    >>> aclnn.aclrtFreeHost(address), aclnn.aclrtFreeHost(address)
+    (0, 107000)
+    """
+    return _free("aclrtFreeHost", address, is_host=True)
+
+
+def _free(function: str, address: Any, is_host: bool = False) -> int:
     start = as_int(address)
-    if start is None or not LIVE.remove(start):
+    if start is None or not LIVE.remove(start, is_host):
         return fail(
             ACL_ERROR_RT_PARAM_INVALID,
-            f"aclrtFree: address is {_shown(address)}, where no live allocation begins",
+            f"{function}: address is {_shown(address)}, where no live allocation begins",
         )
     return OK
 
@@ -264,7 +333,9 @@ def aclrtMemcpy(dst: Any, destMax: int, src: Any, count: int, kind: int) -> int:
     -------
     int
         ACL_SUCCESS (0); ACL_ERROR_RT_PARAM_INVALID (107000) when `count` exceeds `destMax` or
-        either side, an address is not live, a side or a number is none of the above.
+        either side, an address is not live, a side or a number is none of the above;
+        ACL_ERROR_RT_CAPTURE_MODE_NOT_SUPPORT (107030) while a stream is captured in a mode that
+        forbids it to the calling thread.
 
     Examples
     --------
@@ -280,8 +351,10 @@ def aclrtMemcpy(dst: Any, destMax: int, src: Any, count: int, kind: int) -> int:
     >>> aclnn.aclrtFree(address)
     0
     """
+    if status := captures.refuse_unsafe("aclrtMemcpy"):
+        return status
     try:
-        copy = _Copy("aclrtMemcpy", dst, destMax, src, count, kind)
+        copy = Copy("aclrtMemcpy", dst, destMax, src, count, kind)
     except ValueError as error:
         return fail(ACL_ERROR_RT_PARAM_INVALID, f"aclrtMemcpy: {error}")
     outcome = copy()
@@ -306,7 +379,10 @@ def aclrtMemcpyAsync(dst: Any, destMax: int, src: Any, count: int, kind: int, st
     int
         ACL_SUCCESS (0); ACL_ERROR_RT_PARAM_INVALID (107000) for arguments that `aclrtMemcpy` would
         refuse; ACL_ERROR_RT_INVALID_HANDLE (107017) for what is no stream, or a destroyed one;
-        ACLNN_ERR_RUNTIME_ERROR (361001) when no thread can be had for the stream.
+        ACLNN_ERR_RUNTIME_ERROR (361001) when no thread can be had for the stream. While a stream
+        is captured in a mode that binds the calling thread:
+        ACL_ERROR_RT_CAPTURE_MODE_BLOCK_ASYNC (107041) for a buffer, as host memory must come from
+        `aclrtMallocHost`, and ACL_ERROR_RT_STREAM_CAPTURE_IMPLICIT (107031) on the default stream.
 
     Examples
     --------
@@ -319,10 +395,21 @@ def aclrtMemcpyAsync(dst: Any, destMax: int, src: Any, count: int, kind: int, st
     (0, bytearray(b'abcd'))
     """
     try:
-        copy = _Copy("aclrtMemcpyAsync", dst, destMax, src, count, kind)
+        copy = Copy("aclrtMemcpyAsync", dst, destMax, src, count, kind)
     except ValueError as error:
         return fail(ACL_ERROR_RT_PARAM_INVALID, f"aclrtMemcpyAsync: {error}")
+    if status := _refuse_async(copy, stream):
+        return status
     return streams.submit(stream, copy, "aclrtMemcpyAsync")
+
+
+def _refuse_async(copy: Copy, stream: Any) -> int:
+    """ACL_SUCCESS, or the status of a queued copy that a capture forbids."""
+    for side, name in ((copy.src, "src"), (copy.dst, "dst")):
+        is_pageable = not isinstance(side.keep, Allocation)
+        if is_pageable and (status := captures.refuse_pageable("aclrtMemcpyAsync", name)):
+            return status
+    return OK if stream is not None else captures.refuse_default_stream("aclrtMemcpyAsync")
 
 
 def aclrtMemset(address: Any, maxCount: int, value: int, count: int) -> int:
@@ -343,7 +430,9 @@ def aclrtMemset(address: Any, maxCount: int, value: int, count: int) -> int:
     -------
     int
         ACL_SUCCESS (0); ACL_ERROR_RT_PARAM_INVALID (107000) when `count` exceeds `maxCount` or the
-        allocation, the address is not live, or `value` is no byte.
+        allocation, the address is not live, or `value` is no byte;
+        ACL_ERROR_RT_CAPTURE_MODE_NOT_SUPPORT (107030) while a stream is captured in a mode that
+        forbids it to the calling thread.
 
     Examples
     --------
@@ -357,6 +446,8 @@ def aclrtMemset(address: Any, maxCount: int, value: int, count: int) -> int:
     >>> aclnn.aclrtFree(address)
     0
     """
+    if status := captures.refuse_unsafe("aclrtMemset"):
+        return status
     try:
         room, nbytes = _count("maxCount", maxCount), _count("count", count)
         if nbytes > room:
@@ -449,11 +540,13 @@ _FROM_DEVICE = (
 )
 
 
-class _Copy:
-    """A checked copy, ready to run."""
+class Copy:
+    """A checked copy, ready to run, any number of times where a capture records it."""
+
+    kind = "MEMCPY_ASYNC"
 
     def __init__(self, function: str, dst: Any, destMax: Any, src: Any, count: Any, kind: Any):
-        self.function = function
+        self.function = self.name = function
         room, self.nbytes = _count("destMax", destMax), _count("count", count)
         as_member("kind", kind, aclrtMemcpyKind)
         if self.nbytes > room:
@@ -466,8 +559,23 @@ class _Copy:
             if not is_alive(side.keep):  # since it was checked
                 freed = f"{self.function}: {name} lies in memory that was freed"
                 return ACL_ERROR_RT_PARAM_INVALID, freed
-        ctypes.memmove(self.dst.address, self.src.address, self.nbytes)
+        self.replay()
         return OK
+
+    def replay(self) -> None:
+        """Copy, without a look at whether the memory lives."""
+        ctypes.memmove(self.dst.address, self.src.address, self.nbytes)
+
+    def owners(self) -> list[tuple[str, Any]]:
+        """What keeps either side, by name."""
+        return [("dst", self.dst.keep), ("src", self.src.keep)]
+
+    def frozen(self) -> str:
+        """The copy as a line."""
+        return (
+            f"{self.function}(dst={self.dst.address:#x}, src={self.src.address:#x}, "
+            f"{self.nbytes} bytes)"
+        )
 
 
 def _shown(value: Any) -> str:

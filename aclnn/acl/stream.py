@@ -1,4 +1,4 @@
-"""Streams, events and the device: work in order, off the calling thread, side by side.
+"""Streams, events and the device: queues of work with threads of their own.
 
 A stream is a queue with a thread that is started when the first work arrives. The default stream,
 `None`, runs work at once on the calling thread. Handles are checked at every use.
@@ -16,18 +16,21 @@ import weakref
 from collections.abc import Callable
 from typing import Any
 
+from aclnn.acl import capture as captures
 from aclnn.acl.arguments import as_int, shown
 from aclnn.acl.constants import (
     ACL_ERROR_REPEAT_FINALIZE,
     ACL_ERROR_REPEAT_INITIALIZE,
+    ACL_ERROR_RT_EVENT_SYNC_TIMEOUT,
     ACL_ERROR_RT_EVENT_TIMESTAMP_INVALID,
     ACL_ERROR_RT_INVALID_DEVICEID,
     ACL_ERROR_RT_INVALID_HANDLE,
+    ACL_ERROR_RT_STREAM_CAPTURE_IMPLICIT,
     ACL_ERROR_UNINITIALIZE,
     ACL_SUCCESS,
     ACLNN_ERR_RUNTIME_ERROR,
 )
-from aclnn.acl.errors import fail
+from aclnn.acl.errors import AclnnError, fail
 from aclnn.graph.runtime import _scheduler
 
 OK = int(ACL_SUCCESS)
@@ -65,18 +68,27 @@ class aclrtStream:
 
     def __init__(self) -> None:
         self.destroyed = False
+        self.number = next(captures.numbers)
+        self.redirect: captures.Capture | captures.Update | None = None  # takes the work instead
         self.forget_worker()
 
     def forget_worker(self) -> None:
         """Begin anew in a forked child: it has no thread, and queued work is the parent's."""
-        self._queue: queue.SimpleQueue[tuple[aclrtStream, Job] | None] = queue.SimpleQueue()
+        self._queue: queue.SimpleQueue[tuple[aclrtStream, Job | threading.Event] | None] = (
+            queue.SimpleQueue()
+        )
         self._lock = threading.RLock()  # a destructor may come back here
         self._worker: _Worker | None = None
         self._started = False  # whether the worker is known to work: start() came back
         self._failures: list[str] = []
+        self._given = self._done = 0  # jobs, counted under the lock and by the worker
 
-    def submit(self, job: Job) -> bool:
-        """Queue `job`; False when the stream is destroyed, so that nothing follows its end.
+    def is_idle(self) -> bool:
+        """Whether all work has been done that it was given."""
+        return self._given == self._done
+
+    def submit(self, job: Job | threading.Event) -> bool:
+        """Queue `job`, or an event to be set; False when the stream is destroyed, so that nothing follows its end.
 
         RuntimeError where no thread can be had for it.
         """
@@ -85,6 +97,7 @@ class aclrtStream:
                 return False
             self._have_worker()
             self._queue.put((self, job))
+            self._given += 1
             return True
 
     def _have_worker(self) -> None:
@@ -104,7 +117,7 @@ class aclrtStream:
         """Wait for all work queued so far; the message of the first failure since the last time."""
         done = threading.Event()
         if self._other_thread() is not None:
-            if self.submit(done.set):
+            if self.submit(done):
                 done.wait()
             else:
                 self.join()
@@ -134,11 +147,16 @@ class aclrtStream:
             self._queue.put(None)
             return True
 
-    def run(self, job: Job) -> None:
+    def run(self, job: Job | threading.Event) -> None:
+        if isinstance(job, threading.Event):  # who waits for it finds the stream idle
+            self._done += 1
+            job.set()
+            return
         failure = _failure(job)
         if failure is not None:
             with self._lock:
                 self._failures.append(failure)
+        self._done += 1
 
     def __reduce__(self) -> Any:
         raise TypeError("a stream cannot be copied or pickled: its thread is one")
@@ -150,7 +168,9 @@ class aclrtStream:
 class _Worker(threading.Thread):
     """A stream's thread, which knows only the queue: works, unless it was retired before it could."""
 
-    def __init__(self, jobs: queue.SimpleQueue[tuple[aclrtStream, Job] | None]) -> None:
+    def __init__(
+        self, jobs: queue.SimpleQueue[tuple[aclrtStream, Job | threading.Event] | None]
+    ) -> None:
         super().__init__(name="aclrtStream", daemon=True)
         self._jobs = jobs
         self._fate: dict[str, str] = {}  # what is set first stays, whichever thread sets it
@@ -182,12 +202,63 @@ class aclrtEvent:
 
     def __init__(self) -> None:
         self.destroyed = False
+        self.number = next(captures.numbers)
         self.latest: _Record | None = None
+        self.captured_by: captures.Capture | None = None  # the latest capture that recorded it
+        self.captured_at = 0  # the task that did
+        self.flags = 0
+        # Of an external event: whether it is recorded, as runs of models and other streams see it.
+        self.signal: threading.Event | None = None
 
     def after_fork(self) -> None:
         """Forget, in a forked child, a recording that only the parent's thread would reach."""
         if self.latest is not None and not self.latest.happened.is_set():
             self.latest = None
+
+
+class ExternalTask:
+    """What a stream does with an event that is not the capture's own, each time that it runs."""
+
+    def __init__(self, kind: str, event: aclrtEvent, seconds: float | None = None):
+        self.kind, self.name, self.event_number = kind, kind, event.number
+        self._event, self._seconds = event, seconds
+
+    def __call__(self) -> int | tuple[int, str]:
+        signal = self._event.signal
+        if signal is None:  # a plain event, recorded or waited for with the flag EXTERNAL
+            return self._plain()
+        if self.kind == captures.WAIT:
+            return OK if signal.wait(self._seconds) else self._timed_out()
+        if self.kind == captures.RECORD:
+            signal.set()
+        else:
+            signal.clear()
+        return OK
+
+    def _plain(self) -> int | tuple[int, str]:
+        event = self._event
+        if self.kind == captures.RESET:
+            event.latest = None
+        elif self.kind == captures.RECORD:
+            event.latest = _Record()
+            event.latest.mark()
+        elif event.latest is not None and not event.latest.happened.wait(self._seconds):
+            return self._timed_out()
+        return OK
+
+    def replay(self) -> None:
+        """As a task of a model: what goes wrong is raised."""
+        outcome = self()
+        if isinstance(outcome, tuple):
+            raise AclnnError(*outcome)
+
+    def _timed_out(self) -> tuple[int, str]:
+        message = f"event {self.event_number} was not recorded within {self._seconds} s"
+        return int(ACL_ERROR_RT_EVENT_SYNC_TIMEOUT), message
+
+    def frozen(self) -> str:
+        """The task as a line."""
+        return f"{self.kind} of event {self.event_number}"
 
 
 class _Record:
@@ -244,7 +315,7 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_handles.after_fork)
 
 
-def _bad_handle(function: str, name: str, handle: Any, kind: Any) -> int:
+def bad_handle(function: str, name: str, handle: Any, kind: Any) -> int:
     """ACL_SUCCESS for a live handle, else 107017 and a message."""
     if handle is None:
         return fail(ACL_ERROR_RT_INVALID_HANDLE, f"{function}: {name} is null")
@@ -256,9 +327,9 @@ def _bad_handle(function: str, name: str, handle: Any, kind: Any) -> int:
     return _destroyed(function, name) if handle.destroyed else OK
 
 
-def _bad_stream(function: str, stream: Any) -> int:
-    """As `_bad_handle`, where the default stream, None, is fine."""
-    return OK if stream is None else _bad_handle(function, "stream", stream, aclrtStream)
+def bad_stream(function: str, stream: Any) -> int:
+    """As `bad_handle`, where the default stream, None, is fine."""
+    return OK if stream is None else bad_handle(function, "stream", stream, aclrtStream)
 
 
 def _destroyed(function: str, name: str) -> int:
@@ -274,7 +345,10 @@ def submit(stream: Any, job: Job, function: str = "stream") -> int:
     if stream is None:
         outcome = job()
         return fail(*outcome) if isinstance(outcome, tuple) else outcome
-    if status := _bad_handle(function, "stream", stream, aclrtStream):
+    if status := bad_handle(function, "stream", stream, aclrtStream):
+        return status
+    redirect = stream.redirect
+    if redirect is not None and (status := redirect.launch(stream, job, function)) is not None:
         return status
     try:
         return OK if stream.submit(job) else _destroyed(function, "stream")
@@ -328,8 +402,10 @@ def aclrtDestroyStream(stream: Any) -> int:
     """
     if stream is None:
         return OK
-    if status := _bad_handle("aclrtDestroyStream", "stream", stream, aclrtStream):
+    if status := bad_handle("aclrtDestroyStream", "stream", stream, aclrtStream):
         return status
+    if stream.redirect is not None:
+        return stream.redirect.refuse("aclrtDestroyStream", stream)
     if not stream.close():
         return _destroyed("aclrtDestroyStream", "stream")
     stream.join()
@@ -364,8 +440,10 @@ def aclrtSynchronizeStream(stream: Any) -> int:
     >>> aclnn.aclrtDestroyStream(stream)
     0
     """
-    if status := _bad_stream("aclrtSynchronizeStream", stream):
+    if status := bad_stream("aclrtSynchronizeStream", stream):
         return status
+    if (capture := captures.capture_of(stream)) is not None:
+        return capture.refuse("aclrtSynchronizeStream", stream)
     return OK if stream is None else _outcome(stream.synchronize())
 
 
@@ -384,6 +462,11 @@ def aclrtSynchronizeDevice() -> int:
     >>> aclnn.aclrtSynchronizeDevice()
     0
     """
+    return captures.refuse_device("aclrtSynchronizeDevice") or _synchronized()
+
+
+def _synchronized() -> int:
+    """Wait for every stream; the status of the first failure."""
     failures = [stream.synchronize() for stream in _handles.streams()]
     return _outcome(next((failure for failure in failures if failure), None))
 
@@ -409,7 +492,12 @@ def aclrtCreateEvent() -> tuple[aclrtEvent, int]:
     >>> status, aclnn.aclrtRecordEvent(event, None), aclnn.aclrtDestroyEvent(event)
     (0, 0, 0)
     """
-    return _handles.add_event(aclrtEvent()), OK
+    return new_event(), OK
+
+
+def new_event() -> aclrtEvent:
+    """An event that forked children know of, too."""
+    return _handles.add_event(aclrtEvent())
 
 
 def aclrtDestroyEvent(event: Any) -> int:
@@ -435,7 +523,7 @@ def aclrtDestroyEvent(event: Any) -> int:
     """
     if event is None:
         return OK
-    if status := _bad_handle("aclrtDestroyEvent", "event", event, aclrtEvent):
+    if status := bad_handle("aclrtDestroyEvent", "event", event, aclrtEvent):
         return status
     event.destroyed = True
     return OK
@@ -466,10 +554,21 @@ def aclrtRecordEvent(event: Any, stream: Any) -> int:
     >>> aclnn.aclrtRecordEvent(event, None), aclnn.aclrtRecordEvent(None, None)
     (0, 107017)
     """
-    if status := _bad_handle("aclrtRecordEvent", "event", event, aclrtEvent):
+    if status := bad_handle("aclrtRecordEvent", "event", event, aclrtEvent):
         return status
-    if status := _bad_stream("aclrtRecordEvent", stream):
+    if status := bad_stream("aclrtRecordEvent", stream):
         return status
+    if event.signal is not None:
+        return submit(stream, ExternalTask(captures.RECORD, event), "aclrtRecordEvent")
+    capture = captures.capture_of(stream)
+    if capture is not None:
+        recorded = capture.record(event, stream)
+        if recorded is not None:
+            return recorded
+    if (other := captures.capture_of_event(event)) is not None:
+        if stream is None:
+            return _implicit("aclrtRecordEvent", event, other)
+        return other.refuse_event("aclrtRecordEvent", "event", event)
     record = _Record()
     status = submit(stream, record.mark, "aclrtRecordEvent")
     if status == OK:  # a recording that no stream reaches must not be waited for
@@ -504,12 +603,36 @@ def aclrtStreamWaitEvent(stream: Any, event: Any) -> int:
     >>> aclnn.aclrtDestroyStream(first), aclnn.aclrtDestroyStream(second)
     (0, 0)
     """
-    if status := _bad_handle("aclrtStreamWaitEvent", "event", event, aclrtEvent):
+    if status := bad_handle("aclrtStreamWaitEvent", "event", event, aclrtEvent):
         return status
-    if status := _bad_stream("aclrtStreamWaitEvent", stream):
+    if status := bad_stream("aclrtStreamWaitEvent", stream):
         return status
+    if event.signal is not None:
+        return submit(stream, ExternalTask(captures.WAIT, event), "aclrtStreamWaitEvent")
+    if (recorded := _captured_wait(stream, event)) is not None:
+        return recorded
     record = event.latest
     return OK if record is None else submit(stream, record.wait, "aclrtStreamWaitEvent")
+
+
+def _captured_wait(stream: Any, event: Any) -> int | None:
+    """Have a capture record the wait, where stream or event belong to one."""
+    capture, other = captures.capture_of(stream), captures.capture_of_event(event)
+    if other is None:
+        return None if capture is None else capture.wait(stream, event)
+    if stream is None:
+        return _implicit("aclrtStreamWaitEvent", event, other)
+    if capture not in (None, other):
+        return capture.conflict("aclrtStreamWaitEvent", event, stream)
+    return other.wait(stream, event)
+
+
+def _implicit(function: str, event: aclrtEvent, capture: captures.Capture) -> int:
+    return fail(
+        ACL_ERROR_RT_STREAM_CAPTURE_IMPLICIT,
+        f"{function}: event {event.number} belongs to {capture.of()}, which the default stream "
+        f"cannot join. {capture.summary()}",
+    )
 
 
 def aclrtSynchronizeEvent(event: Any) -> int:
@@ -533,8 +656,13 @@ def aclrtSynchronizeEvent(event: Any) -> int:
     >>> aclnn.aclrtRecordEvent(event, None), aclnn.aclrtSynchronizeEvent(event)
     (0, 0)
     """
-    if status := _bad_handle("aclrtSynchronizeEvent", "event", event, aclrtEvent):
+    if status := bad_handle("aclrtSynchronizeEvent", "event", event, aclrtEvent):
         return status
+    if (capture := captures.capture_of_event(event)) is not None:
+        return capture.refuse_event("aclrtSynchronizeEvent", "event", event)
+    if event.signal is not None:
+        event.signal.wait()
+        return OK
     record = event.latest
     return OK if record is None else record.wait()
 
@@ -568,8 +696,10 @@ def aclrtEventElapsedTime(start: Any, end: Any) -> tuple[float, int]:
     """
     times = []
     for name, event in (("start", start), ("end", end)):
-        if status := _bad_handle("aclrtEventElapsedTime", name, event, aclrtEvent):
+        if status := bad_handle("aclrtEventElapsedTime", name, event, aclrtEvent):
             return 0.0, status
+        if (capture := captures.capture_of_event(event)) is not None:
+            return 0.0, capture.refuse_event("aclrtEventElapsedTime", name, event)
         record = event.latest
         if record is None or not record.happened.is_set():
             return 0.0, fail(
@@ -655,7 +785,7 @@ def aclFinalize() -> int:
     >>> aclnn.aclInit(), aclnn.aclFinalize(), aclnn.aclFinalize()
     (0, 0, 100037)
     """
-    return _runtime.finish() or aclrtSynchronizeDevice()
+    return captures.refuse_device("aclFinalize") or _runtime.finish() or _synchronized()
 
 
 def aclnnInit(configPath: Any = None) -> int:
@@ -742,7 +872,7 @@ def aclrtResetDevice(deviceId: int) -> int:
     """
     if status := _check_device("aclrtResetDevice", deviceId):
         return status
-    return aclrtSynchronizeDevice()
+    return captures.refuse_device("aclrtResetDevice") or _synchronized()
 
 
 def _check_device(function: str, device: Any) -> int:

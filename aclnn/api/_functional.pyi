@@ -28,6 +28,9 @@ class FunctionalHandle:
         numbers: Sequence[Any],
         switches: Sequence[Any] | None,
     ) -> list[Any]: ...
+    def described(
+        self, numbers: Sequence[Any], switches: Sequence[Any] | None, dtypes: Sequence[int]
+    ) -> tuple[list[tuple[int, int, float]], list[tuple[float, float, int]], Sequence[Any]]: ...
     def bind(
         self,
         inputs: Sequence[Any],
@@ -38,4 +41,5 @@ class FunctionalHandle:
         outputs_of_caller: Sequence[Any],
         materialize: bool | None = None,
         strategy: int | None = None,
+        description: Callable[[Any], tuple[Any, Any]] | None = None,
     ) -> aclOpExecutor: ...

@@ -1,8 +1,9 @@
-"""Executors of arrays: a call's operands and options by name, planned and bound to memory."""
+"""Executors by operator name: operands and options of a call, planned and bound to memory."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ from aclnn.acl.errors import invalid
 from aclnn.api.functional import HANDLES_BY_NAME
 from aclnn.compiler.settings import STRATEGIES
 from aclnn.execution import arrays
+from aclnn.execution._executor import unbind
 from aclnn.operators import REGISTRY, Operator
 from aclnn.operators.declaration import REQUIRED
 
@@ -91,7 +93,54 @@ def executor(
         outs,
         None if materialize is None else as_truth("materialize", materialize),
         _number(strategy),
+        partial(
+            _description,
+            name,
+            [role for role in operator.kernel_operands if given[role] is not None],
+            {role: value for role, value in given.items() if role not in operator.inputs},
+            materialize,
+            strategy,
+        ),
     )
+
+
+def _description(
+    name: str,
+    roles: Sequence[str],
+    options: Mapping[str, Any],
+    materialize: Any,
+    strategy: Any,
+    made: Any,
+) -> tuple[Any, Any]:
+    """What pickles hold of an executor: the call, with descriptions in the place of arrays."""
+    operator = REGISTRY[made.operator.name]
+    specs: dict[str, Any] = {}
+    for role in roles:
+        if role in operator.lists:
+            specs[role] = [s for n, s in made.inputs.items() if n.startswith(f"{role}[")]
+        else:
+            specs[role] = made.inputs[role]
+    now = {a.role: made.options[a.role] for a in operator.scalars if options[a.role] is not None}
+    return _planned_anew, (name, specs, dict(options) | now, materialize, strategy)
+
+
+def _planned_anew(
+    name: str, specs: Mapping[str, Any], options: Mapping[str, Any], materialize: Any, strategy: Any
+) -> Any:
+    """An executor for a description: its inputs are to be given to a run."""
+    made = executor(
+        name,
+        materialize=materialize,
+        strategy=strategy,
+        **{role: _placeholders(spec) for role, spec in specs.items()},
+        **options,
+    )
+    unbind(made)
+    return made
+
+
+def _placeholders(spec: Any) -> Any:
+    return [one.placeholder() for one in spec] if isinstance(spec, list) else spec.placeholder()
 
 
 def _is_number(given: Any) -> bool:

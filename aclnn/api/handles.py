@@ -1,8 +1,9 @@
-"""One handle for each operator, shared by all layers, so that they share plans."""
+"""The operators' handles, which share compiled calls between all layers."""
 
 from aclnn.api import verbose
 
 # All plans are made for handles; this reads what the environment says of plans.
+from aclnn.compiler import settings as settings
 from aclnn.compiler._compiled_call import OperatorHandle
 from aclnn.compiler._compiled_call import cache_info as cache_info
 from aclnn.compiler._compiled_call import clear_cache as clear_cache

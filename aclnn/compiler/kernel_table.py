@@ -1,4 +1,4 @@
-"""The kernels of nodes, from the libraries that have them."""
+"""Selection of kernels for nodes."""
 
 from __future__ import annotations
 
@@ -8,8 +8,10 @@ from typing import Any
 from aclnn import graph, isa
 
 
-def kernel_of(owner: graph.Graph, node: graph.Node) -> Any:
-    """The kernel of a node, from those of the instruction set in use."""
+def kernel_of(owner: graph.Graph, node: graph.Node, own: Mapping[str, Any]) -> Any:
+    """The kernel of a node, from those of the instruction set in use, or one of the caller's `own`."""
+    if own and (key := node.attr("own")) is not None:
+        return own[key]
     inputs = tuple([owner.value(id).dtype.name for id in node.inputs])
     outputs = tuple([owner.value(id).dtype.name for id in node.outputs])
     if node.kind != "Compute":

@@ -1,4 +1,4 @@
-"""The slow half of phase one: check a call's description, build its graph, plan and schedule it.
+"""Compilation of a call: rules, graph, passes, plan and schedule.
 
 Runs once for each description; `aclnn.compiler._compiled_call` keeps the result.
 """
@@ -35,7 +35,7 @@ from aclnn.operators.lowering import Lowering, graph_dtype, pointwise
 
 MOST_ELEMENTS = 2**47  # no machine of today addresses more bytes
 # How an input may lie to the output; the numbers are those of `_plan.pxd`.
-SAME, CROSSING = 1, 2
+APART, SAME, CROSSING = 0, 1, 2
 
 Operand = tuple[int, tuple[int, ...], tuple[int, ...], int, bool]
 
@@ -83,14 +83,16 @@ def plan_call(
     results = {} if done and given else infer(operator, call)
     outputs = _outputs(request, call, results)
     for role, spec in outputs.items():
-        _refuse_size(call.names[role], spec)
+        refuse_size(call.names[role], spec)
     written = {role: spec for role, spec in outputs.items() if spec.size and role in results}
     nothing = done or not written
     built = build_graph(request, call, outputs if nothing else written, results, overlaps, nothing)
     passed = graph.run_passes(built, "materialized" if settings["materialize"] else "fused")
     strategy = tuple(strategies.STRATEGIES)[settings["strategy"]]
     tensors = _tensors(request, call, outputs)
-    workspace, schedule = scheduled(passed.graph, strategy, settings["threads"], nothing)
+    # Intermediates of materialized calls are for looking at: they stay in the workspace.
+    spare = () if settings["materialize"] else _apart(operator, written, overlaps)
+    workspace, schedule = scheduled(passed.graph, strategy, settings["threads"], nothing, spare)
     return {
         "operator": operator,
         "call": call,
@@ -159,18 +161,38 @@ def _arguments(
     return inputs + [place for place, role in outputs if role in written]
 
 
+def _apart(
+    operator: Operator, written: Mapping[str, TensorSpec], overlaps: Sequence[Sequence[int]]
+) -> tuple[str, ...]:
+    """The outputs that overlap no input."""
+    rows = zip(operator.outputs, overlaps, strict=True)
+    return tuple([role for role, lies in rows if role in written and not any(lies)])
+
+
 def scheduled(
-    passed: graph.Graph, strategy: str, threads: int, nothing: bool
+    passed: graph.Graph,
+    strategy: str,
+    threads: int,
+    nothing: bool,
+    spare: Sequence[str] = (),
+    own: Mapping[str, Any] | None = None,
 ) -> tuple[graph.WorkspacePlan, graph.Schedule]:
-    """Workspace and schedule of a graph after its passes; both are empty where there is `nothing` to do."""
+    """Workspace and schedule of a graph after its passes; both are empty where there is `nothing` to do.
+
+    `own` has the kernels of nodes that are not of this package, by their attribute `own`.
+    """
     if nothing:
         names = tuple([passed.value(id).name for id in (*passed.inputs, *passed.outputs)])
         empty = graph.plan_lifetimes((), strategy, threads=threads)
         return for_executor(empty), graph.Schedule((), names, 0, 0, 0, threads)
-    kernels = {node.name: kernel_of(passed, node) for node in passed.nodes}
+    kernels = {node.name: kernel_of(passed, node, own or {}) for node in passed.nodes}
     plan = for_executor(
         graph.plan_workspace(
-            passed, strategy, threads=threads, scratch_of=scratch_of(kernels, threads)
+            passed,
+            strategy,
+            threads=threads,
+            scratch_of=scratch_of(kernels, threads),
+            spare_outputs=spare,
         )
     )
     stream_from = cpu_caches.stream_from(threads)
@@ -289,7 +311,7 @@ def _elements_meet(spec: TensorSpec) -> bool:
     return np.unique(offsets).size < offsets.size
 
 
-def _refuse_size(name: str, spec: TensorSpec) -> None:
+def refuse_size(name: str, spec: TensorSpec) -> None:
     """Inputs are no larger: what they share with the output is all that is walked over."""
     if spec.size > MOST_ELEMENTS:
         raise RefusedError(
@@ -312,7 +334,9 @@ def build_graph(
     """
     builder = graph.GraphBuilder()
     if nothing:
-        return _nothing(builder, request, outputs)
+        given = zip(request.operator.kernel_operands, request.operands, strict=False)
+        sources = {role: TensorSpec(aclDataType(o[0]), *o[1:]) for role, o in given if o}
+        return nothing_graph(builder, request.operator.name, sources, outputs)
     values, lists, first = _inputs(builder, request, call, overlaps)
     targets = {
         role: builder.output(
@@ -321,42 +345,40 @@ def build_graph(
             graph_dtype(spec.dtype),
             strides=spec.strides,
             alias_of=_alias(first, overlaps, request.operator.outputs.index(role)),
-            note=_note(spec),
+            note=note_of(spec),
         )
         for role, spec in outputs.items()
     }
     numbers = {a.role: number for number, a in enumerate(request.operator.scalars)}
     wanted = {role: found for role, found in results.items() if role in outputs}
     lowering = Lowering(builder, call, values, lists, wanted, numbers)
-    for role, value in _lowered(request.operator, call, lowering).items():
+    for role, value in lowered(request.operator, call, lowering).items():
         if role in targets:
             cast = builder.cast(value, graph_dtype(outputs[role].dtype))
             builder.view_copy(cast, targets[role])
     return builder.build(verify=False)
 
 
-def _lowered(operator: Operator, call: Call, lowering: Lowering) -> Mapping[str, int]:
+def lowered(operator: Operator, call: Call, lowering: Lowering) -> Mapping[str, int]:
     if operator.lower is not None:
         return operator.lower(lowering)
     return pointwise(lowering, operator, operator.formula_for(call.switches))
 
 
-def _nothing(
-    builder: graph.GraphBuilder, request: Request, outputs: Mapping[str, TensorSpec]
+def nothing_graph(
+    builder: graph.GraphBuilder,
+    name: str,
+    inputs: Mapping[str, TensorSpec],
+    outputs: Mapping[str, TensorSpec],
 ) -> graph.Graph:
-    """A graph that shows the operands of a call with nothing to do."""
-    operator = request.operator
+    """A graph that shows the operands of calls with nothing to do."""
     source = None
-    for role in operator.kernel_operands:
-        given = request.operands[operator.kernel_operands.index(role)]
-        if given is not None:
-            dtype = graph_dtype(aclDataType(given[0]))
-            source = builder.input(role, (0,), dtype)
+    for role, spec in inputs.items():
+        source = builder.input(role, (0,), graph_dtype(spec.dtype))
     for role, spec in outputs.items():
-        made = builder.compute(
-            operator.name, [source] if source is not None else [], (0,), graph_dtype(spec.dtype)
-        )
-        builder.view_copy(made, builder.output(role, (0,), graph_dtype(spec.dtype)))
+        dtype = graph_dtype(spec.dtype)
+        made = builder.compute(name, [] if source is None else [source], (0,), dtype)
+        builder.view_copy(made, builder.output(role, (0,), dtype))
     return builder.build(verify=False)
 
 
@@ -377,7 +399,7 @@ def _inputs(
 
     def declare(name: str, spec: TensorSpec) -> int:
         value = builder.input(
-            name, spec.shape, graph_dtype(spec.dtype), strides=spec.strides, note=_note(spec)
+            name, spec.shape, graph_dtype(spec.dtype), strides=spec.strides, note=note_of(spec)
         )
         declared.append(value)
         return value
@@ -398,7 +420,7 @@ def _inputs(
         if lies == CROSSING
     }
     if operator.lower is not None:
-        crossed |= _hidden_aliases(declared, overlaps)
+        crossed |= hidden_aliases(declared, overlaps)
     if not crossed:
         return values, lists, declared
     copies = {
@@ -411,7 +433,7 @@ def _inputs(
     return values, lists, [None if value in copies else value for value in declared]
 
 
-def _hidden_aliases(declared: Sequence[int | None], overlaps: Sequence[Sequence[int]]) -> set[int]:
+def hidden_aliases(declared: Sequence[int | None], overlaps: Sequence[Sequence[int]]) -> set[int]:
     """Inputs that an output takes the place of without being called their alias: one only is.
 
     Pointwise operators have read all of their inputs' elements when they write one.
@@ -433,7 +455,7 @@ def _alias(
     return None
 
 
-def _note(spec: TensorSpec) -> str:
+def note_of(spec: TensorSpec) -> str:
     if spec.format in PLAIN_FORMATS:
         return ""
     return f"{aclFormat(spec.format).name}: its storage is taken as laid out plainly"

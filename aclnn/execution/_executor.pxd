@@ -1,4 +1,5 @@
 from aclnn.acl._tensor cimport aclTensor
+from graph.runtime.abi cimport kernel_number
 from aclnn.compiler._compiled_call cimport (
     FEW,
     MANY,
@@ -18,9 +19,17 @@ cdef class aclOpExecutor:
     cdef tuple names               # operand names in that function's spelling, outputs last
     cdef tuple order               # operands in the order of its signature, inputs and outputs
     cdef list bound                # aclTensor or ndarray per operand, outputs last; None: no data
-    cdef object result             # what run() gives back, in the caller's kind of array
+    cdef list given                # the caller's arrays for outputs; None for those that runs make
+    cdef object kind               # library whose arrays outputs that runs make are; None: NumPy
+    cdef object nest               # how a run's outputs are handed back, where that is no tuple
+    cdef tuple ties                # of each output the input whose memory it is, or -1; None: none
+    cdef object form               # reads numbers that are given by name
+    cdef object description        # called with the executor, gives what pickles hold
+    cdef char *spare               # a workspace that no run uses at the moment
     cdef object keep               # whatever the arrays' memory hangs on
     cdef object scalar_texts, switches
+    cdef object replan             # plans joined calls for other overlaps; None for a single call
+    cdef bytes more_numbers        # of joined calls, as kernels take them; None: the request's
     cdef request_t request
     cdef readonly bint repeatable, spent, destroyed
     cdef object __weakref__
@@ -31,9 +40,21 @@ cdef class aclOpExecutor:
     cdef bytes room                # where operands and versions lie that are not few
 
     cdef int make_room(self, int n_inputs, int n_outputs) except -1
-    cdef tuple bind(self, object arrays, char **addresses)
-    cdef object result_with(self, int number, object given)
-    cdef object fitting(self, int slot, object given, object planned_for, operand_t *found)
+    cdef list bind(self, object arrays, char **addresses)
+    cdef object fitting(self, int slot, object given, operand_t *found)
+    cdef int slot_of(self, object name) except -1
+    cdef dict sort_arguments(self, tuple arrays, dict named, object out)
+    cdef int take_numbers(self, dict named) except -1
+    cdef dict specs(self, int first, int end)
+    cdef object outputs_given(self, object out)
+    cdef int refuse_arrays(self) except -1
+    cdef int make_outputs(self) except -1
+    cdef object run_with(self, object inputs, object out, object kind)
+    cdef list place_outputs(self, list bound, dict outs, char **addresses, object kind)
+    cdef object handed_back(self, list results, object out)
+    cdef int run_spare(self, char **addresses, const kernel_number *numbers) except -1
+    cdef int tell_written(self) except -1
+    cdef int refuse_unbound(self, char **addresses) except -1
     cdef bint is_absent(self, int slot) noexcept
     cdef int refuse_destroyed(self) except -1
     cdef aclOpExecutor snapshot(self, object held)
@@ -42,8 +63,12 @@ cdef class aclOpExecutor:
     cdef CompiledCall plan_shown(self)
     cdef int show_next(self) except -1
     cdef CompiledCall plan_for(self, char **addresses)
-    cdef int execute(self, char **addresses, char *workspace, object result) except -1
+    cdef CompiledCall plan_anew(self, char **addresses)
+    cdef int run_in(self, char **addresses, object workspace) except -1
+    cdef int execute(self, char **addresses, char *workspace) except -1
 cdef aclOpExecutor new_executor()
 
 cdef inline char *address_of(aclTensor tensor) noexcept:
+    if tensor.offset == 0:
+        return tensor.storage
     return tensor.storage + tensor.offset * item_size(tensor.dtype) if tensor.storage else NULL

@@ -1,6 +1,7 @@
 from typing import Any
 
 from aclnn.compiler._compiled_call import CompiledCall
+from aclnn.execution.specs import ArraySpec
 from aclnn.graph import PassResult
 
 class aclOpExecutor:
@@ -26,7 +27,16 @@ class aclOpExecutor:
     def operator(self) -> Any: ...
     @property
     def operand_names(self) -> tuple[str, ...]: ...
-    def run(self, **arrays: Any) -> Any: ...
+    @property
+    def inputs(self) -> dict[str, ArraySpec]: ...
+    @property
+    def outputs(self) -> dict[str, ArraySpec]: ...
+    @property
+    def options(self) -> dict[str, Any]: ...
+    def __call__(
+        self, *arrays: Any, out: Any = None, workspace: Any = None, **named: Any
+    ) -> Any: ...
+    def run(self, *arrays: Any, out: Any = None, workspace: Any = None, **named: Any) -> Any: ...
     def rebind(self, arrays: dict[str, Any]) -> None: ...
     def profile(self, repeat: int = 100, warmup: int = 3) -> Any: ...
     def to_html(self) -> str: ...
@@ -35,6 +45,20 @@ class aclOpExecutor:
     def __enter__(self) -> aclOpExecutor: ...
     def __exit__(self, *exc: object) -> None: ...
 
+def join_executor(
+    plan: CompiledCall,
+    replan: Any,
+    origin: str,
+    arrays: Any,
+    numbers: Any = (),
+    nest: Any = None,
+    ties: Any = None,
+    kind: Any = None,
+    given: Any = None,
+    description: Any = None,
+) -> aclOpExecutor: ...
+def run_on(executor: aclOpExecutor, inputs: Any, out: Any, kind: Any) -> Any: ...
+def unbind(executor: aclOpExecutor) -> None: ...
 def aclSetAclOpExecutorRepeatable(executor: Any) -> int: ...
 def aclDestroyAclOpExecutor(executor: Any) -> int: ...
 def aclSetInputTensorAddr(executor: Any, index: Any, tensor: Any, addr: Any) -> int: ...
@@ -44,3 +68,29 @@ def aclSetTensorAddr(executor: Any, index: Any, tensor: Any, addr: Any) -> int: 
 AclSetInputTensorAddr = aclSetInputTensorAddr
 AclSetOutputTensorAddr = aclSetOutputTensorAddr
 AclSetTensorAddr = aclSetTensorAddr
+
+def aclSetDynamicInputTensorAddr(
+    executor: Any,
+    irIndex: Any,  # noqa: N803
+    relativeIndex: Any,  # noqa: N803
+    tensors: Any,
+    addr: Any,
+) -> int: ...
+def aclSetDynamicOutputTensorAddr(
+    executor: Any,
+    irIndex: Any,  # noqa: N803
+    relativeIndex: Any,  # noqa: N803
+    tensors: Any,
+    addr: Any,
+) -> int: ...
+def aclSetDynamicTensorAddr(
+    executor: Any,
+    irIndex: Any,  # noqa: N803
+    relativeIndex: Any,  # noqa: N803
+    tensors: Any,
+    addr: Any,
+) -> int: ...
+
+AclSetDynamicInputTensorAddr = aclSetDynamicInputTensorAddr
+AclSetDynamicOutputTensorAddr = aclSetDynamicOutputTensorAddr
+AclSetDynamicTensorAddr = aclSetDynamicTensorAddr

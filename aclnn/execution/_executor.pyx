@@ -1,16 +1,34 @@
-"""Executors: a plan, the memory it is bound to, and CANN's functions that bind other memory."""
+"""Executors: a compiled call, the memory it is bound to, and CANN's functions for rebinding."""
 
 cimport cython
+from cpython.list cimport PyList_GET_ITEM
+from libc.stdlib cimport free
 from libc.string cimport memcpy
 
+from aclnn.acl._lists cimport aclTensorList
 from aclnn.acl._tensor cimport aclTensor
-from aclnn.execution._operand cimport fits, read_or_refuse
+from aclnn.execution._operand cimport (
+    fits,
+    new_output,
+    read_array,
+    read_or_refuse,
+    spec_of,
+    words_of,
+)
+from aclnn.execution._workspace cimport WorkspaceHold, refuse_shared
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
+
+from graph.runtime.abi cimport kernel_number
 
 from aclnn.compiler._compiled_call cimport (
     ABSENT,
+    EXACT,
+    MAX_NUMBERS,
+    NUMBER_FORMS,
     find_plan,
     operand_t,
+    all_apart,
+    overlaps_of,
     overlaps_as_planned,
     run_plan,
     run_with_own_workspace,
@@ -29,7 +47,14 @@ from aclnn.acl.constants import (
 )
 from aclnn.acl.errors import AclnnError, invalid
 from aclnn.execution import arrays as interchange
-from aclnn.execution._operand import describe
+from aclnn.execution._operand import array_key, describe
+from aclnn.execution._workspace import WorkspacePool
+
+cdef extern from "stdlib.h" nogil:
+    void *aligned_alloc(size_t alignment, size_t size) noexcept
+
+cdef enum:
+    WORKSPACE_ALIGNMENT = 64
 
 cdef int OK = int(ACLNN_SUCCESS)
 cdef int NULLPTR = int(ACLNN_ERR_PARAM_NULLPTR)
@@ -128,20 +153,69 @@ cdef class aclOpExecutor:
     def operand_names(self):
         return self.names
 
-    def run(self, **arrays):
-        """Run now, on this thread and with a workspace of its own.
+    @property
+    def inputs(self):
+        """The inputs by name: shape, strides in bytes, and dtype of each."""
+        return self.specs(0, self.request.n_inputs)
+
+    @property
+    def outputs(self):
+        """The outputs by name: shape, strides in bytes, and dtype of each."""
+        return self.specs(self.request.n_inputs, self.request.n_inputs + self.request.n_outputs)
+
+    @property
+    def options(self):
+        """How the call was planned: product, threads, strategy, and the operator's options."""
+        cdef CompiledCall plan = self.planned
+        cdef int index
+        found = {
+            "soc": plan.call.soc,
+            "threads": plan.schedule.max_threads,
+            "strategy": plan.workspace.strategy,
+            "materialize": plan.materialized,
+        }
+        found.update(plan.call.switches)
+        if self.handle is not None:
+            for index, role in enumerate(self.handle.scalar_roles):
+                found[role] = self.request.numbers[NUMBER_FORMS * index + <int>EXACT].real
+        return found
+
+    cdef dict specs(self, int first, int end):
+        """Descriptions of operands that are there, by name."""
+        cdef int slot
+        found = {}
+        for slot in range(first, end):
+            tied = self.ties is not None and slot >= self.request.n_inputs
+            if not self.is_absent(slot) and not (
+                    tied and self.ties[slot - self.request.n_inputs] >= 0):
+                found[self.names[slot]] = spec_of(&self.request.operands[slot])
+        return found
+
+    def __call__(self, *arrays, out=None, workspace=None, **named):
+        return self.run(*arrays, out=out, workspace=workspace, **named)
+
+    def run(self, *arrays, out=None, workspace=None, **named):
+        """Run now, on this thread.
 
         Parameters
         ----------
-        **arrays
-            Operands to bind from now on, by name: arrays of the dtype, shape and strides that
-            were planned.
+        *arrays
+            Inputs to bind from now on, in order.
+        out : array, optional
+            Where the result of this run goes: an array, or as many as the executor gives back.
+        workspace : buffer or WorkspacePool, optional
+            At least `workspace_size` bytes for this run; by default the executor has its own.
+        **named
+            Inputs to bind from now on, by name: arrays of the dtype, shape and strides that were
+            planned. Outputs by name, for this run. Numbers by name, from now on, where they do not
+            shape the plan.
 
         Returns
         -------
         array or None
-            The output in the caller's kind; None for an executor of the C-shaped functions, whose
-            output is a tensor that was given to it.
+            `out`, or what the executor was made with, or an array of its own, in the caller's kind;
+            None for an executor of the C-shaped functions, whose output is a tensor that was given
+            to it.
 
         Raises
         ------
@@ -150,18 +224,49 @@ cdef class aclOpExecutor:
             fit the plan.
         """
         cdef char *addresses[MANY]
+        cdef dict outs = None
+        cdef list results = None
         if self.destroyed or self.spent:
             raise AclnnError(INNER, f"{self.origin}: executor is "
                              + ("destroyed" if self.destroyed else "spent"))
+        if self.from_tensors:
+            if arrays or named or out is not None:
+                self.refuse_arrays()
+            held = self.addresses_now(addresses)
+            if not self.repeatable:
+                self.spent = True
+            self.run_in(addresses, workspace)
+            return None
+        if arrays or named or out is not None:
+            outs = self.sort_arguments(arrays, named, out)
         # From here on other threads may bind, destroy or free: this run holds what it needs.
-        if arrays:
-            held, result = self.bind(arrays, addresses)
-        else:
-            held, result = self.addresses_now(addresses), self.result
-        if self.from_tensors and not self.repeatable:
-            self.spent = True
-        self.execute(addresses, NULL, result)
-        return result
+        held = self.bind(named, addresses) if named else self.addresses_now(addresses)
+        results = self.place_outputs(held, outs, addresses, self.kind)
+        self.refuse_unbound(addresses)
+        self.run_in(addresses, workspace)
+        return self.handed_back(results, out)
+
+    cdef object run_with(self, object inputs, object out, object kind):
+        """Run on other arrays, of the planned descriptions, without binding them.
+
+        `inputs` are the first ones; outputs that are made become arrays of the library `kind`.
+        """
+        cdef char *addresses[MANY]
+        cdef operand_t found
+        cdef int index
+        cdef list held = self.bound
+        cdef dict outs = None if out is None else self.sort_arguments((), {}, out)
+        for index in range(self.request.n_inputs):
+            addresses[index] = self.request.operands[index].data
+        for index, array in enumerate(inputs):
+            if not read_array(array, &found):
+                read_or_refuse(self.names[index], array, &found)
+            addresses[index] = found.data
+        for index in range(self.request.n_outputs):
+            addresses[self.request.n_inputs + index] = NULL
+        results = self.place_outputs(held, outs, addresses, kind)
+        self.execute(addresses, NULL)
+        return self.handed_back(results, out)
 
     def rebind(self, arrays):
         """Bind other arrays, which later runs use.
@@ -181,6 +286,11 @@ cdef class aclOpExecutor:
         """
         cdef char *addresses[MANY]
         self.bind(arrays, addresses)
+
+    def __reduce__(self):
+        if self.description is None:
+            raise TypeError(f"{self.origin}: an executor of tensors cannot be pickled")
+        return self.description(self)
 
     def profile(self, repeat=100, warmup=3):
         """Time every step. An executor for one run is spent afterwards.
@@ -209,6 +319,7 @@ cdef class aclOpExecutor:
         # What others bind or run meanwhile is not what is timed.
         runs = self.snapshot(self.keep)
         runs.from_tensors, runs.repeatable = self.from_tensors, True
+        runs.make_outputs()
         runs.spent, runs.destroyed = self.spent, self.destroyed
         self.spent |= not self.repeatable
         return profiling.profile_executor(runs, repeat=repeat, warmup=warmup)
@@ -244,7 +355,13 @@ cdef class aclOpExecutor:
         """
         self.destroyed = True
         self.bound = [None] * len(self.bound)
-        self.result = self.keep = None
+        self.given = [None] * self.request.n_outputs
+        self.keep = None
+        free(self.spare)
+        self.spare = NULL
+
+    def __dealloc__(self):
+        free(self.spare)
 
     def __enter__(self):
         return self
@@ -291,61 +408,205 @@ cdef class aclOpExecutor:
     cdef CompiledCall plan_shown(self):
         return self.planned if self.latest is None else self.latest
 
-    cdef tuple bind(self, object arrays, char **addresses):
+    cdef dict sort_arguments(self, tuple arrays, dict named, object out):
+        """Leave in `named` the inputs to bind; gives the outputs of this run by their slot."""
+        cdef int slot, n_inputs = self.request.n_inputs
+        cdef dict outs = {}
+        if self.nest is None and self.request.n_outputs == 1 and not arrays and not named:
+            return {n_inputs: out}
+        if arrays:
+            if self.nest is not None and array_key(arrays, True) is None:
+                arrays = tuple(self.nest.flat_inputs(arrays))
+            if len(arrays) > n_inputs:
+                raise invalid(f"{self.origin}: takes {n_inputs} arrays, {len(arrays)} were given")
+            for slot, one in enumerate(arrays):
+                if self.names[slot] in named:
+                    raise invalid(f"{self.origin}: {self.names[slot]} is given twice")
+                named[self.names[slot]] = one
+        if self.form is not None and named:
+            self.take_numbers(named)
+        for name in tuple(named):
+            slot = self.slot_of(name)
+            if slot >= n_inputs:
+                outs[slot] = named.pop(name)
+        if out is None:
+            return outs
+        given = self.outputs_given(out)
+        for slot, one in enumerate(given, n_inputs):
+            if one is not None:
+                outs[slot] = one
+        return outs
+
+    cdef object outputs_given(self, object out):
+        """The arrays of `out` in the order of the outputs, None where there is none."""
+        cdef int place
+        if self.nest is not None:
+            given = self.nest.flat_outputs(out)
+            if self.ties is None:
+                return given
+            rest = iter(given)
+            found = []
+            for place in range(self.request.n_outputs):
+                found.append(None if self.ties[place] >= 0 else next(rest))
+            return found
+        if self.request.n_outputs == 1:
+            return (out,)
+        if not isinstance(out, (tuple, list)) or len(out) != self.request.n_outputs:
+            raise invalid(f"{self.origin}: out must be a tuple of {self.request.n_outputs} arrays")
+        return out
+
+    cdef int take_numbers(self, dict named) except -1:
+        """Take the numbers that are given by name, if the plan holds for them too."""
+        cdef int index
+        roles = self.handle.scalar_roles
+        given = [role for role in named if role in roles]
+        if not given:
+            return 0
+        values = []
+        for index, role in enumerate(roles):
+            values.append(named.pop(role) if role in named
+                          else self.request.numbers[NUMBER_FORMS * index + <int>EXACT].real)
+        dtypes = []
+        for index in range(self.request.n_inputs):
+            dtypes.append(self.request.operands[index].dtype)
+        facts, forms, _ = self.form.described(values, None, dtypes)
+        for index, role in enumerate(roles):
+            if role not in given:
+                continue
+            dtype, bits, _ = facts[index]
+            mask = self.handle.fact_masks[index]
+            if (bits | dtype << 8) & mask != self.request.facts[index] & mask:
+                raise invalid(f"{self.origin}: {role} is {values[index]!r}, which shapes the plan: "
+                              "make another executor for it")
+        for index, role in enumerate(roles):
+            if role in given:
+                rounded, exact, whole = forms[index]
+                self.request.numbers[NUMBER_FORMS * index].real = rounded
+                self.request.numbers[NUMBER_FORMS * index + 1].real = exact
+                self.request.numbers[NUMBER_FORMS * index + 2].whole = whole
+        return 0
+
+    cdef int slot_of(self, object name) except -1:
+        if name in self.names:
+            return self.names.index(name)
+        raise invalid(
+            f"{self.origin}: no operand is called {name!r}, they are {', '.join(self.names)}")
+
+    cdef int refuse_arrays(self) except -1:
+        raise invalid(
+            f"{self.origin}: bind other memory with aclSetTensorAddr; arrays by name are for "
+            "executors made by aclnn.executor()")
+
+    cdef list bind(self, object arrays, char **addresses):
         """Bind other arrays of the planned description.
 
-        Returns what is bound then and the output in the caller's kind, with the addresses of all
-        operands. All of it is of one moment, whatever other threads bind.
+        Returns what is bound then, with the addresses of all operands. All of it is of one moment,
+        whatever other threads bind.
         """
         cdef operand_t found[MANY]
-        cdef int slot
-        planned_for = self.bound
+        cdef int slot, n_inputs = self.request.n_inputs
         self.refuse_destroyed()
         if self.from_tensors:
-            raise invalid(
-                f"{self.origin}: bind other memory with aclSetTensorAddr; arrays by name are for "
-                "executors made by aclnn.executor()")
+            self.refuse_arrays()
         slots = {}
         for name, given in arrays.items():
-            if name not in self.names:
-                raise invalid(
-                    f"{self.origin}: no operand is called {name!r}, "
-                    f"they are {', '.join(self.names)}")
-            slot = self.names.index(name)
-            slots[slot] = self.fitting(slot, given, planned_for[slot], &found[slot]), given
+            slot = self.slot_of(name)
+            slots[slot] = self.fitting(slot, given, &found[slot]), given
         # Nothing below lets another thread run: what is replaced is let go of at the end.
         self.refuse_destroyed()
-        _before = self.bound, self.result
-        bound = list(self.bound)
+        _before = self.bound, self.given
+        bound, outputs = list(self.bound), list(self.given)
         for slot in range(len(self.names)):
             if slot in slots:
                 bound[slot], given = slots[slot]
                 self.request.operands[slot].data = found[slot].data
-                if slot >= self.request.n_inputs:
-                    self.result = self.result_with(slot - self.request.n_inputs, given)
+                if slot >= n_inputs:
+                    outputs[slot - n_inputs] = given
             addresses[slot] = self.request.operands[slot].data
-        self.bound = bound
-        return bound, self.result
+        self.bound, self.given = bound, outputs
+        return bound
 
-    cdef object result_with(self, int number, object given):
-        """What a run gives back when one of the outputs is another."""
-        if self.request.n_outputs == 1:
-            return given
+    cdef list place_outputs(self, list bound, dict outs, char **addresses, object kind):
+        """Find or make what a run writes; gives what it hands back, by output."""
+        cdef operand_t found
+        cdef int place, slot, first = self.request.n_inputs
         cdef list results = []
-        for n, old in enumerate(self.result):
-            results.append(given if n == number else old)
-        return tuple(results)
+        cdef list given = self.given
+        for place in range(self.request.n_outputs):
+            slot = first + place
+            if self.ties is not None and self.ties[place] >= 0:
+                addresses[slot] = addresses[<int>self.ties[place]]
+                results.append(None)
+            elif outs is not None and slot in outs:
+                array = self.fitting(slot, outs[slot], &found)
+                addresses[slot] = found.data
+                bound = [*bound, array]
+                results.append(outs[slot])
+            elif self.is_absent(slot) or bound[slot] is not None:
+                results.append(given[place])
+            else:
+                array = new_output(self.planned, place, &found)
+                addresses[slot] = found.data
+                results.append(array if kind is None else interchange.handed_to(kind, array))
+                bound = [*bound, array]
+        results.append(bound)  # keeps all of it alive as long as the run goes on
+        return results
 
-    cdef object fitting(self, int slot, object given, object planned_for, operand_t *found):
+    cdef object handed_back(self, list results, object out):
+        """What a run gives: one output, a tuple, or as a function nests them; `out` if given."""
+        results.pop()
+        for result in results:
+            if result is not None and not isinstance(result, ndarray):
+                interchange.mark_written(result)
+        if out is not None:
+            return out
+        if self.nest is not None:
+            return self.nest.built(results)
+        return results[0] if len(results) == 1 else tuple(results)
+
+    cdef int make_outputs(self) except -1:
+        """Have an array for every output that runs would make."""
+        cdef operand_t found
+        cdef int place
+        bound = list(self.bound)
+        if self.from_tensors or self.destroyed:
+            return 0
+        for place in range(self.request.n_outputs):
+            slot = self.request.n_inputs + place
+            if bound[slot] is None and not self.is_absent(slot):
+                bound[slot] = new_output(self.planned, place, &found)
+                self.request.operands[slot].data = found.data
+        self.bound = bound
+        return 0
+
+    cdef int tell_written(self) except -1:
+        """Tell other libraries that a run wrote their arrays."""
+        for one in self.given or ():
+            if one is not None and not isinstance(one, ndarray):
+                interchange.mark_written(one)
+        return 0
+
+    cdef int refuse_unbound(self, char **addresses) except -1:
+        """Refuse to run where an operand has no memory: an executor that was unpickled has none."""
+        cdef int slot
+        for slot in range(self.request.n_inputs):
+            if addresses[slot] == NULL and not self.is_absent(slot):
+                raise invalid(
+                    f"{self.origin}: {self.names[slot]} has no array: give one to the run")
+        return 0
+
+    cdef object fitting(self, int slot, object given, operand_t *found):
         """What is given for an operand as an array, if it is of the planned description."""
-        name = self.names[slot]
-        array = interchange.as_ndarray(given, name)
-        read_or_refuse(name, array, found)
+        name, array = self.names[slot], given
+        if not read_array(given, found):
+            array = interchange.as_ndarray(given, name)
+            read_or_refuse(name, array, found)
         if not fits(found, &self.request.operands[slot]):
             raise invalid(
                 f"{self.origin}: {name} is {describe(array)}, but the plan is for "
-                f"{describe(planned_for)}")
-        if slot >= self.request.n_inputs and not found.writable:
+                f"{words_of(&self.request.operands[slot])}")
+        written = self.ties is not None and slot in self.ties
+        if (slot >= self.request.n_inputs or written) and not found.writable:
             raise invalid(f"{self.origin}: {name} is read-only")
         return array
 
@@ -359,8 +620,10 @@ cdef class aclOpExecutor:
         cdef aclOpExecutor twin = new_executor()
         twin.planned, twin.handle, twin.origin = self.planned, self.handle, self.origin
         twin.names, twin.bound, twin.keep = self.names, self.bound, held
-        twin.result, twin.latest, twin.original = self.result, self.latest, self
+        twin.given, twin.kind, twin.nest, twin.ties = self.given, self.kind, self.nest, self.ties
+        twin.latest, twin.original = self.latest, self
         twin.switches, twin.scalar_texts = self.switches, self.scalar_texts
+        twin.replan, twin.more_numbers = self.replan, self.more_numbers
         cdef int count = self.request.n_inputs + self.request.n_outputs
         twin.order = self.order
         twin.request = self.request
@@ -385,7 +648,7 @@ cdef class aclOpExecutor:
         for index in range(count):
             if self.is_absent(index):
                 continue
-            tensor = <aclTensor>bound[index]
+            tensor = <aclTensor>PyList_GET_ITEM(bound, index)
             if tensor.device and not memory.is_alive(tensor.owner):
                 raise AclnnError(INVALID, f"{self.names[index]} lies in memory that was freed")
         held = [None] * count
@@ -393,8 +656,9 @@ cdef class aclOpExecutor:
             addresses[index] = NULL
             if self.is_absent(index):
                 continue
-            tensor = <aclTensor>bound[index]
-            self.check_tensor(tensor, index)
+            tensor = <aclTensor>PyList_GET_ITEM(bound, index)
+            if tensor.destroyed or tensor.version != self.versions[index] or tensor.storage == NULL:
+                self.check_tensor(tensor, index)
             addresses[index] = address_of(tensor)
             held[index] = tensor.owner
             if index >= self.request.n_inputs and not tensor.writable and self.planned.elements:
@@ -413,34 +677,160 @@ cdef class aclOpExecutor:
             raise AclnnError(NULLPTR, f"{self.names[index]} has no data")
         return 0
 
-    cdef int execute(self, char **addresses, char *workspace, object result) except -1:
-        """Run on these addresses, of which the output's are those of `result`.
+    cdef int run_in(self, char **addresses, object workspace) except -1:
+        """Run with a workspace of the caller's, if there is one."""
+        cdef WorkspaceHold hold
+        if workspace is None or self.planned.workspace_size == 0:
+            self.execute(addresses, NULL)
+            return 0
+        if isinstance(workspace, WorkspacePool):
+            with workspace.lend(self.planned.workspace_size) as lent:
+                return self.run_in(addresses, lent)
+        hold = WorkspaceHold(workspace, self.planned.workspace_size)
+        try:
+            refuse_shared(self.planned, self.names, addresses, hold.address)
+            self.execute(addresses, hold.address)
+        finally:
+            hold.release()
+        return 0
+
+    cdef int execute(self, char **addresses, char *workspace) except -1:
+        """Run on these addresses.
 
         A run that is planned again, or given no workspace, has one of its own.
         """
-        cdef CompiledCall plan = self.plan_for(addresses)
-        self.latest = plan
+        cdef CompiledCall plan = self.planned
+        cdef kernel_number own[MAX_NUMBERS * NUMBER_FORMS]
+        cdef const kernel_number *numbers = own
+        cdef bytes kept = self.more_numbers
+        if not all_apart(plan, addresses) and not overlaps_as_planned(plan, addresses):
+            plan = self.plan_anew(addresses)
+        if self.latest is not plan:
+            self.latest = plan
         if self.original is not None:
             self.original.latest = plan
-        if workspace == NULL or plan is not self.planned:
-            run_with_own_workspace(plan, addresses, self.request.numbers)
+        if kept is None:  # others may be given while this run goes on
+            memcpy(own, self.request.numbers, sizeof(own))
         else:
-            run_plan(plan, addresses, workspace, self.request.numbers)
-        if result is not None and not isinstance(result, ndarray):
-            interchange.mark_written(result)
+            numbers = <const kernel_number *>PyBytes_AS_STRING(kept)
+        if plan is not self.planned:
+            run_with_own_workspace(plan, addresses, numbers)
+        elif workspace == NULL and plan.workspace_size:
+            self.run_spare(addresses, numbers)
+        else:
+            run_plan(plan, addresses, workspace, numbers)
+        return 0
+
+    cdef int run_spare(self, char **addresses, const kernel_number *numbers) except -1:
+        """Run with the executor's workspace, or one more where another run has that."""
+        cdef char *spare = self.spare
+        self.spare = NULL
+        if spare == NULL:
+            spare = <char *>aligned_alloc(
+                WORKSPACE_ALIGNMENT, -(-self.planned.workspace_size // WORKSPACE_ALIGNMENT)
+                * WORKSPACE_ALIGNMENT)
+        if spare == NULL:
+            raise MemoryError(f"no memory for a workspace of {self.planned.workspace_size} bytes")
+        try:
+            run_plan(self.planned, addresses, spare, numbers)
+        finally:
+            if self.spare == NULL and not self.destroyed:
+                self.spare = spare
+            else:
+                free(spare)
         return 0
 
     cdef CompiledCall plan_for(self, char **addresses):
         """The plan for these addresses, another one if inputs overlap the output in another way."""
-        cdef aclOpExecutor twin
-        cdef int index
         if overlaps_as_planned(self.planned, addresses):
             return self.planned
+        return self.plan_anew(addresses)
+
+    cdef CompiledCall plan_anew(self, char **addresses):
+        """A plan for inputs that overlap the output in another way than was planned for."""
+        cdef aclOpExecutor twin
+        cdef int index
         twin = self.snapshot(None)
         for index in range(self.request.n_inputs + self.request.n_outputs):
             twin.request.operands[index].data = addresses[index]
+        if self.replan is not None:
+            return self.replan(overlaps_of(&twin.request))
         return find_plan(self.handle, &twin.request, self.planned.call.names, self.scalar_texts,
                          self.switches)
+
+
+def join_executor(CompiledCall plan not None, replan, str origin not None, arrays not None,
+                  numbers=(), nest=None, ties=None, kind=None, given=None, description=None):
+    """An executor of calls that were joined to one plan, bound to arrays.
+
+    Parameters
+    ----------
+    plan : CompiledCall
+    replan : callable
+        Gives a plan for other overlaps of inputs with outputs: a row for each output.
+    origin : str
+        What messages call it.
+    arrays : sequence of array or None
+        Inputs, then outputs, as they were planned. None for an output that each run makes, or an
+        input that is still to be given.
+    numbers : sequence of (float, float, int)
+        That kernels read at run time: rounded to float32, as they are, and whole.
+    nest : object, optional
+        How outputs are handed back and taken: `built`, `flat_outputs`, `flat_inputs`.
+    ties : tuple of int, optional
+        For each output the place of the input whose memory it is, or -1.
+    kind : module, optional
+        The library whose kind of array outputs get that are made; by default NumPy's.
+    given : sequence, optional
+        What stands for each output in the result; by default the arrays.
+    description : callable, optional
+        Gives for the executor what pickles hold.
+    """
+    cdef aclOpExecutor executor = new_executor()
+    cdef int index
+    executor.planned, executor.replan, executor.origin = plan, replan, origin
+    executor.names = (*plan.operator.inputs, *plan.operator.outputs)
+    executor.order = ()
+    executor.make_room(plan.n_inputs, plan.n_outputs)
+    for index, array in enumerate(arrays):
+        executor.request.operands[index] = plan.operands[index]
+        if array is not None:
+            read_or_refuse(executor.names[index], array, &executor.request.operands[index])
+    executor.bound = list(arrays)
+    executor.given = executor.bound[plan.n_inputs:] if given is None else list(given)
+    executor.nest, executor.ties, executor.kind = nest, ties, kind
+    executor.description = description
+    executor.more_numbers = packed_numbers(numbers)
+    executor.repeatable = True
+    return executor
+
+
+def run_on(aclOpExecutor executor not None, inputs not None, out, kind):
+    """Run on other arrays, of the planned descriptions, without binding them.
+
+    `inputs` are the first ones; outputs that are made become arrays of the library `kind`.
+    """
+    return executor.run_with(inputs, out, kind)
+
+
+def unbind(aclOpExecutor executor not None):
+    """Let go of all arrays: runs have to be given inputs, and make their outputs."""
+    cdef int slot
+    cdef int count = executor.request.n_inputs + executor.request.n_outputs
+    executor.bound, executor.given = [None] * count, [None] * executor.request.n_outputs
+    for slot in range(count):
+        executor.request.operands[slot].data = NULL
+
+
+cdef bytes packed_numbers(object numbers):
+    """Numbers as kernels read them."""
+    cdef bytes room = PyBytes_FromStringAndSize(
+        NULL, NUMBER_FORMS * len(numbers) * <Py_ssize_t>sizeof(kernel_number))
+    cdef kernel_number *forms = <kernel_number *>PyBytes_AS_STRING(room)
+    for rounded, exact, whole in numbers:
+        forms[0].real, forms[1].real, forms[2].whole = rounded, exact, whole
+        forms += NUMBER_FORMS
+    return room
 
 
 def aclSetAclOpExecutorRepeatable(executor):
@@ -652,10 +1042,152 @@ def aclSetTensorAddr(executor, index, tensor, addr):
     return set_address(executor, index, tensor, addr, "aclSetTensorAddr", True, True)
 
 
+def aclSetDynamicInputTensorAddr(executor, irIndex, relativeIndex, tensors, addr):
+    """Bind other memory to one tensor of a list of inputs.
+
+    Parameters
+    ----------
+    executor : aclOpExecutor
+        From phase one.
+    irIndex : int
+        Which tensor or list of tensors among the inputs, from 0, in the order of the signature: a list counts once.
+    relativeIndex : int
+        Which tensor of that list, from 0.
+    tensors : aclTensorList
+        Any that is not destroyed; shapes, strides and dtypes stay those of phase one.
+    addr : buffer, int or None
+        Anything that `aclCreateTensor` takes as `tensorData`; None leaves the operand without data.
+
+    Returns
+    -------
+    int
+        ACLNN_SUCCESS (0); ACLNN_ERR_INNER_NULLPTR (561103) for an executor or a list that is null,
+        destroyed or of another type; ACLNN_ERR_PARAM_INVALID (161002) for an index out of range or
+        of what is no list, for memory that does not fit, and for an executor made by
+        `aclnn.executor`; ACLNN_ERR_INNER (561000) if memory ran out.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import aclnn
+    >>> def tensor(array):
+    ...     return aclnn.aclCreateTensor(array.shape, aclnn.ACL_FLOAT, None, 0,
+    ...                                  aclnn.ACL_FORMAT_ND, array.shape, array)
+    >>> a, b, out = np.float32([1, 2]), np.float32([3]), np.empty(3, np.float32)
+    >>> both = aclnn.aclCreateTensorList([tensor(a), tensor(b)])
+    >>> size, executor, status = aclnn.aclnnCatGetWorkspaceSize(both, 0, tensor(out))
+    >>> aclnn.aclSetDynamicInputTensorAddr(executor, 0, 1, both, np.float32([7]))
+    0
+    >>> aclnn.AclSetDynamicInputTensorAddr(executor, 0, 1, both, np.float32([8]))  # the older spelling
+    0
+    >>> aclnn.aclnnCat(None, size, executor, None)
+    0
+    >>> out
+    array([1., 2., 8.], dtype=float32)
+    """
+    return set_dynamic_address(executor, irIndex, relativeIndex, tensors, addr,
+                               "aclSetDynamicInputTensorAddr", True, False)
+
+
+def aclSetDynamicOutputTensorAddr(executor, irIndex, relativeIndex, tensors, addr):
+    """Bind other memory to one tensor of a list of outputs; so far no operator has one.
+
+    Parameters
+    ----------
+    executor : aclOpExecutor
+        From phase one.
+    irIndex : int
+        Which tensor or list of tensors among the outputs, from 0, in the order of the signature: a list counts once.
+    relativeIndex : int
+        Which tensor of that list, from 0.
+    tensors : aclTensorList
+        Any that is not destroyed; shapes, strides and dtypes stay those of phase one.
+    addr : buffer, int or None
+        Anything that `aclCreateTensor` takes as `tensorData`; None leaves the operand without data.
+
+    Returns
+    -------
+    int
+        ACLNN_SUCCESS (0); ACLNN_ERR_INNER_NULLPTR (561103) for an executor or a list that is null,
+        destroyed or of another type; ACLNN_ERR_PARAM_INVALID (161002) for an index out of range or
+        of what is no list, for memory that does not fit, and for an executor made by
+        `aclnn.executor`; ACLNN_ERR_INNER (561000) if memory ran out.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import aclnn
+    >>> def tensor(array):
+    ...     return aclnn.aclCreateTensor(array.shape, aclnn.ACL_FLOAT, None, 0,
+    ...                                  aclnn.ACL_FORMAT_ND, array.shape, array)
+    >>> a, b, out = np.float32([1, 2]), np.float32([3]), np.empty(3, np.float32)
+    >>> both = aclnn.aclCreateTensorList([tensor(a), tensor(b)])
+    >>> size, executor, status = aclnn.aclnnCatGetWorkspaceSize(both, 0, tensor(out))
+    >>> aclnn.aclSetDynamicOutputTensorAddr(executor, 0, 0, both, out)
+    161002
+    >>> aclnn.AclSetDynamicOutputTensorAddr(executor, 0, 0, both, out)  # the older spelling
+    161002
+    >>> aclnn.aclGetRecentErrMsg()
+    'aclSetDynamicOutputTensorAddr: irIndex is 0, which is out: no list of tensors'
+    """
+    return set_dynamic_address(executor, irIndex, relativeIndex, tensors, addr,
+                               "aclSetDynamicOutputTensorAddr", False, True)
+
+
+def aclSetDynamicTensorAddr(executor, irIndex, relativeIndex, tensors, addr):
+    """Bind other memory to one tensor of a list.
+
+    Parameters
+    ----------
+    executor : aclOpExecutor
+        From phase one.
+    irIndex : int
+        Which tensor or list of tensors: inputs, then outputs, from 0, in the order of the signature: a list counts once.
+    relativeIndex : int
+        Which tensor of that list, from 0.
+    tensors : aclTensorList
+        Any that is not destroyed; shapes, strides and dtypes stay those of phase one.
+    addr : buffer, int or None
+        Anything that `aclCreateTensor` takes as `tensorData`; None leaves the operand without data.
+
+    Returns
+    -------
+    int
+        ACLNN_SUCCESS (0); ACLNN_ERR_INNER_NULLPTR (561103) for an executor or a list that is null,
+        destroyed or of another type; ACLNN_ERR_PARAM_INVALID (161002) for an index out of range or
+        of what is no list, for memory that does not fit, and for an executor made by
+        `aclnn.executor`; ACLNN_ERR_INNER (561000) if memory ran out.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import aclnn
+    >>> def tensor(array):
+    ...     return aclnn.aclCreateTensor(array.shape, aclnn.ACL_FLOAT, None, 0,
+    ...                                  aclnn.ACL_FORMAT_ND, array.shape, array)
+    >>> a, b, out = np.float32([1, 2]), np.float32([3]), np.empty(3, np.float32)
+    >>> both = aclnn.aclCreateTensorList([tensor(a), tensor(b)])
+    >>> size, executor, status = aclnn.aclnnCatGetWorkspaceSize(both, 0, tensor(out))
+    >>> aclnn.aclSetDynamicTensorAddr(executor, 0, 1, both, np.float32([7]))
+    0
+    >>> aclnn.AclSetDynamicTensorAddr(executor, 0, 1, both, np.float32([8]))  # the older spelling
+    0
+    >>> aclnn.aclnnCat(None, size, executor, None)
+    0
+    >>> out
+    array([1., 2., 8.], dtype=float32)
+    """
+    return set_dynamic_address(executor, irIndex, relativeIndex, tensors, addr,
+                               "aclSetDynamicTensorAddr", True, True)
+
+
 # CANN's older spelling.
 AclSetInputTensorAddr = aclSetInputTensorAddr
 AclSetOutputTensorAddr = aclSetOutputTensorAddr
 AclSetTensorAddr = aclSetTensorAddr
+AclSetDynamicInputTensorAddr = aclSetDynamicInputTensorAddr
+AclSetDynamicOutputTensorAddr = aclSetDynamicOutputTensorAddr
+AclSetDynamicTensorAddr = aclSetDynamicTensorAddr
 
 
 cdef object helper_problem(object executor):
@@ -683,19 +1215,79 @@ cdef object set_address(object executor, object index, object tensor, object add
     return OK
 
 
+cdef object set_dynamic_address(object executor, object ir_index, object relative, object tensors,
+                                object addr, str function, bint inputs, bint outputs):
+    try:
+        if problem := helper_problem(executor):
+            raise AclnnError(INNER_NULLPTR, problem)
+        if not isinstance(tensors, aclTensorList) or (<aclTensorList>tensors).destroyed:
+            raise AclnnError(INNER_NULLPTR, "tensors is null, destroyed or no aclTensorList")
+        bind_in_list(<aclOpExecutor>executor, ir_index, relative, addr, inputs, outputs)
+    except AclnnError as error:
+        return errors.fail(error.status, f"{function}: {error}")
+    except MemoryError as error:
+        return errors.fail(INNER, f"{function}: {error}")
+    return OK
+
+
 cdef int bind_address(aclOpExecutor executor, object index, object addr, bint inputs,
                       bint outputs) except -1:
-    # Reading `index` and `addr` may run anything, which may destroy the executor.
-    cdef list planned_for = executor.bound
+    refuse_arrays(executor)
+    slots = operand_slots(executor, inputs, outputs)
+    bind_slots(executor, slots[place_of("index", index, len(slots))], addr)
+    return 0
+
+
+cdef int bind_in_list(aclOpExecutor executor, object ir_index, object relative, object addr,
+                      bint inputs, bint outputs) except -1:
+    refuse_arrays(executor)
+    parameters = parameter_slots(executor, inputs, outputs)
+    place = place_of("irIndex", ir_index, len(parameters))
+    name, listed = parameters[place]
+    if name is not None:
+        raise invalid(f"irIndex is {place}, which is {name}: no list of tensors")
+    bind_slots(executor, listed[place_of("relativeIndex", relative, len(listed))], addr)
+    return 0
+
+
+cdef int refuse_arrays(aclOpExecutor executor) except -1:
     if not executor.from_tensors:
         raise invalid("executor was made by aclnn.executor(), which binds arrays: "
                       "executor.run(...) takes others by name")
-    slots = operand_slots(executor, inputs, outputs)
+    return 0
+
+
+cdef object place_of(str name, object index, Py_ssize_t count):
     place = as_int(index)
-    if place is None or not 0 <= place < len(slots):
-        raise invalid(f"index is {shown(index)}, must be from 0 to {len(slots) - 1}")
+    if place is None or not 0 <= place < count:
+        raise invalid(f"{name} is {shown(index)}, must be from 0 to {count - 1}")
+    return place
+
+
+cdef list parameter_slots(aclOpExecutor executor, bint inputs, bint outputs):
+    """The name of each tensor of the signature, or for a list None and the slots of its tensors."""
+    cdef int first_output = executor.request.n_inputs, first_listed = executor.handle.n_inputs - 1
+    parameters, listed = [], None
+    for found in operand_slots(executor, inputs, outputs):
+        slot = found[0]
+        if not executor.handle.is_variadic or not first_listed <= slot < first_output:
+            parameters.append((executor.names[slot], None))
+        elif listed is None:
+            listed = [found]
+            parameters.append((None, listed))
+        else:
+            listed.append(found)
+    return parameters
+
+
+cdef int bind_slots(aclOpExecutor executor, object slots, object addr) except -1:
+    """Bind memory to an operand, which is input and output in one in place."""
+    # Reading `addr` may run anything, which may destroy the executor.
+    cdef list planned_for = executor.bound
+    if executor.destroyed:
+        raise AclnnError(INNER_NULLPTR, "executor is destroyed")
     new = {}
-    for slot in slots[place]:
+    for slot in slots:
         if executor.is_absent(slot):
             raise invalid(f"{executor.names[slot]} was null at phase one")
         new[slot] = (<aclTensor>planned_for[slot]).with_data(addr)

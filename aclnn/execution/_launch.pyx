@@ -1,33 +1,31 @@
-"""Phase two: the checks before a run, the workspace, and the run itself, now or on a stream."""
+"""Phase two: checks before a run, the workspace, and the run, immediate or on a stream."""
 
-cimport cython
-from cpython.buffer cimport (
-    PyBUF_ANY_CONTIGUOUS,
-    PyBUF_FORMAT,
-    PyBUF_WRITABLE,
-    PyBuffer_Release,
-    PyObject_CheckBuffer,
-    PyObject_GetBuffer,
-)
 from cpython.long cimport PyLong_AsLongLongAndOverflow
 from libc.stdint cimport int64_t
 from libc.string cimport memcpy
 
+from aclnn.acl cimport _captures
 from aclnn.execution._executor cimport aclOpExecutor
-from aclnn.compiler._compiled_call cimport MANY, OperatorHandle, CompiledCall, run_was_submitted
+from aclnn.execution._workspace cimport WorkspaceHold, refuse_shared
+from aclnn.compiler._compiled_call cimport (
+    MANY,
+    NUMBER_FORMS,
+    OperatorHandle,
+    describe,
+    number_facts,
+    run_was_submitted,
+)
 
 from time import monotonic_ns
 
-import numpy as np
-
-from aclnn.acl import _dlpack, memory, stream as streams
-from aclnn.acl._buffer import mentions_objects
+from aclnn.acl import capture as captures, memory, stream as streams
 from aclnn.acl.arguments import as_int, shown
 from aclnn.acl.constants import (
     ACLNN_ERR_INNER,
     ACLNN_ERR_PARAM_INVALID,
     ACLNN_ERR_PARAM_NULLPTR,
     ACLNN_SUCCESS,
+    aclDataType,
 )
 from aclnn.acl.errors import AclnnError
 from aclnn.graph.runtime import _scheduler
@@ -59,10 +57,11 @@ cdef object run_phase_two(OperatorHandle handle, str name, object workspace,
     hold = hold_workspace(workspace, workspaceSize, executor.planned.workspace_size)
     if executor.destroyed:
         raise AclnnError(INNER, "executor is destroyed")
+    executor.make_outputs()
     held = executor.addresses_now(addresses)
     check_life(handle, name, executor, was_spent)
     if hold is not None:
-        refuse_shared(executor, addresses, hold.address)
+        refuse_shared(executor.planned, executor.names, addresses, hold.address)
     return launch(executor, addresses, held, hold, stream)
 
 
@@ -108,29 +107,16 @@ cdef int check_life(OperatorHandle handle, str name, aclOpExecutor executor,
     return 0
 
 
-cdef int refuse_shared(aclOpExecutor executor, char **addresses, char *workspace) except -1:
-    """Intermediates must not replace what is still to be read, nor results."""
-    cdef CompiledCall plan = executor.planned
-    cdef char *end = workspace + plan.workspace_size
-    cdef char *at
-    cdef int index
-    for index in range(plan.n_inputs + plan.n_outputs):
-        at = addresses[index]
-        if at + plan.low[index] < end and workspace < at + plan.high[index]:
-            raise AclnnError(
-                INVALID, f"workspace shares memory with {executor.names[index]}, must lie apart "
-                "from all operands")
-    return 0
-
-
 cdef object launch(aclOpExecutor executor, char **addresses, object held, WorkspaceHold hold,
                    object stream):
     """Run now on the default stream, else hand over the work, and what is held, to a thread."""
     cdef Job job
     if stream is None:
+        if _captures.active and (status := captures.refuse_default_stream(executor.origin)):
+            return status
         try:
-            executor.execute(addresses, hold.address if hold is not None else NULL,
-                             executor.result)
+            executor.execute(addresses, hold.address if hold is not None else NULL)
+            executor.tell_written()
         finally:
             if hold is not None:
                 hold.release()
@@ -143,7 +129,6 @@ cdef object launch(aclOpExecutor executor, char **addresses, object held, Worksp
     return streams.submit(stream, job, executor.origin)
 
 
-@cython.internal
 cdef class Job:
     """A queued run: what it needs stays alive and unchanged until it is done.
 
@@ -162,7 +147,8 @@ cdef class Job:
             self.refuse_freed()
             _scheduler.limit_omp_threads(self.omp_threads)
             run_was_submitted(self.submitted)
-            self.executor.execute(self.addresses, workspace, self.executor.result)
+            self.executor.execute(self.addresses, workspace)
+            self.executor.tell_written()
         except (AclnnError, MemoryError) as error:
             return INNER, f"{self.executor.origin}: {error}"
         finally:
@@ -171,6 +157,69 @@ cdef class Job:
                 self.hold.release()
         return OK
 
+    # What captures ask of the work that they record.
+
+    kind = "KERNEL"
+
+    @property
+    def name(self):
+        return self.executor.origin
+
+    def replay(self):
+        """Run once more, without a look at whether the memory lives; the workspace stays held."""
+        cdef char *workspace = self.hold.address if self.hold is not None else NULL
+        self.executor.execute(self.addresses, workspace)
+
+    def owners(self):
+        """What keeps the memory of each operand, and the workspace, by name."""
+        found = list(zip(self.executor.names, self.executor.keep))
+        if self.hold is not None:
+            found.append(("workspace", self.hold.owner))
+        return found
+
+    def operands(self):
+        """Name, address and description of each operand, inputs first; None where it is null.
+
+        Descriptions are those that phase one reads: dtype, shape, strides, format, writability.
+        """
+        cdef int index
+        found = []
+        for index in range(self.executor.request.n_inputs + self.executor.request.n_outputs):
+            spec = describe(&self.executor.request.operands[index])
+            found.append(None if spec is None else (
+                self.executor.names[index], <size_t>self.addresses[index], spec))
+        return found
+
+    def numbers(self):
+        """The facts of each number, and its forms: rounded to float32, as it is, and whole."""
+        cdef int index
+        forms = []
+        for index in range(self.executor.request.n_numbers):
+            forms.append((
+                self.executor.request.numbers[NUMBER_FORMS * index].real,
+                self.executor.request.numbers[NUMBER_FORMS * index + 1].real,
+                self.executor.request.numbers[NUMBER_FORMS * index + 2].whole))
+        return number_facts(&self.executor.request), forms
+
+    def call(self):
+        """The operator, how many of the operands are inputs, the switches and the result's plan."""
+        return (self.executor.handle.operator, self.executor.request.n_inputs,
+                self.executor.switches, self.executor.planned)
+
+    def frozen(self):
+        """The call as a line: what is read and written where, and with which numbers."""
+        cdef list parts = []
+        for operand in self.operands():
+            if operand is not None:
+                name, address, (dtype, shape, *_) = operand
+                parts.append(f"{name}={address:#x} {aclDataType(dtype).name[4:]}{list(shape)}")
+        _, forms = self.numbers()
+        for attribute, (_, value, _) in zip(self.executor.handle.operator.scalars, forms):
+            parts.append(f"{attribute.role}={value:g}")
+        if self.hold is not None:
+            parts.append(f"workspace={<size_t>self.hold.address:#x}")
+        return f"{self.executor.origin}({', '.join(parts)})"
+
     cdef int refuse_freed(self) except -1:
         owners = list(self.executor.keep)
         owners.append(None if self.hold is None else self.hold.owner)
@@ -178,64 +227,3 @@ cdef class Job:
             if not memory.is_alive(owner):
                 raise AclnnError(INVALID, f"{name} lies in memory that was freed")
         return 0
-
-
-cdef object with_buffer(workspace):
-    """The workspace, or an array of its bytes, where it exports its memory in another way."""
-    if PyObject_CheckBuffer(workspace):
-        return workspace
-    array = _dlpack.array_of(workspace, True)
-    if array is None or not array.flags.forc:
-        return workspace
-    return array.ravel("K").view(np.uint8)
-
-
-@cython.internal
-cdef class WorkspaceHold:
-    """The caller's workspace, held for one run."""
-
-    cdef char *address
-    cdef Py_buffer view
-    cdef bint exported
-    cdef object owner
-
-    def __init__(self, workspace, Py_ssize_t needed):
-        self.exported = False
-        number = as_int(workspace)
-        if number is not None:
-            self.owner = memory.resolve(number, needed, "workspace")
-            self.address = <char *><size_t>number
-            return
-        try:
-            has_objects = getattr(getattr(workspace, "dtype", None), "hasobject", False)
-            if not has_objects:
-                PyObject_GetBuffer(
-                    with_buffer(workspace), &self.view,
-                    PyBUF_ANY_CONTIGUOUS | PyBUF_FORMAT | PyBUF_WRITABLE)
-        except Exception as error:  # whatever the object raises
-            raise AclnnError(
-                INVALID, f"workspace is {type(workspace).__name__}, must be a writable contiguous "
-                f"buffer or an address from aclrtMalloc: {error}") from None
-        if has_objects:
-            raise AclnnError(
-                INVALID, "workspace is an array of Python objects, must be plain memory: what runs "
-                "would overwrite references")
-        self.exported = True
-        if self.view.format != NULL and mentions_objects(self.view.format):
-            raise AclnnError(
-                INVALID, "workspace holds references to Python objects, must be plain memory")
-        self.address = <char *>self.view.buf
-        if self.view.len < needed:
-            raise AclnnError(
-                INVALID, f"workspace has {self.view.len} bytes, at least {needed} are needed")
-
-    cdef int release(self) except -1:
-        if self.exported:
-            self.exported = False
-            PyBuffer_Release(&self.view)
-        self.owner = None
-        return 0
-
-    def __dealloc__(self):
-        if self.exported:
-            PyBuffer_Release(&self.view)

@@ -1,15 +1,25 @@
-"""NumPy arrays as operands: their headers as plans know them, and new arrays for outputs."""
+"""NumPy arrays as operands: their descriptions, and allocation of outputs."""
 
 cimport numpy as cnp
+from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
+from libc.stdint cimport int64_t
 
 from aclnn.acl._buffer cimport is_masked
-from aclnn.compiler._compiled_call cimport ABSENT, MAX_DIMS, CompiledCall, operand_t, same_layout
+from aclnn.compiler._compiled_call cimport (
+    ABSENT,
+    MAX_DIMS,
+    CompiledCall,
+    operand_t,
+    same_layout,
+    settings_word,
+)
 
 import numpy as np
 
 from aclnn.acl import dtypes
 from aclnn.acl.constants import aclDataType
 from aclnn.acl.errors import invalid
+from aclnn.execution.specs import ArraySpec
 
 cnp.import_array()
 
@@ -21,6 +31,8 @@ cdef int BFLOAT16_NUMBER = _BFLOAT16.num
 cdef enum:
     ACL_BF16 = 27
     NO_DTYPE = -1
+    FEW_ARRAYS = 16
+    WORDS = 2 + 2 * MAX_DIMS  # of the key of an array, at most
 
 # CANN's number for each of NumPy's own type numbers.
 cdef int[32] ACL_NUMBER
@@ -81,6 +93,57 @@ def reads(array):
     return read_array(array, &operand)
 
 
+def array_key(arrays not None, bint plain=False):
+    """What shapes a plan of arrays, as bytes: their descriptions, which of them are the same
+    memory, and what the process is set to.
+
+    Parameters
+    ----------
+    arrays : sequence of array
+    plain : bool
+        Whether to give None where one is no NumPy array that kernels can read, instead of refusing.
+
+    Examples
+    --------
+    >>> a, b = np.zeros(2), np.zeros(2)
+    >>> array_key([a, b]) == array_key([b, a]), array_key([a, b]) == array_key([a, a])
+    (True, False)
+    >>> array_key([a, 1.0], plain=True)
+    """
+    cdef operand_t few[FEW_ARRAYS]
+    cdef int64_t words[FEW_ARRAYS * WORDS + 1]
+    cdef operand_t *seen = few
+    cdef int64_t *key = words
+    cdef Py_ssize_t n = 1, count = len(arrays)
+    cdef int index, axis, other
+    cdef bytes _more, _longer
+    if count > FEW_ARRAYS:
+        _more = PyBytes_FromStringAndSize(NULL, count * <Py_ssize_t>sizeof(operand_t))
+        _longer = PyBytes_FromStringAndSize(
+            NULL, (count * WORDS + 1) * <Py_ssize_t>sizeof(int64_t))
+        seen, key = <operand_t *>PyBytes_AS_STRING(_more), <int64_t *>PyBytes_AS_STRING(_longer)
+    key[0] = settings_word()
+    for index, array in enumerate(arrays):
+        if plain and not cnp.PyArray_CheckExact(array):
+            return None
+        if not read_array(array, &seen[index]):
+            if plain:
+                return None
+            read_or_refuse(f"argument {index}", array, &seen[index])
+        key[n] = (seen[index].dtype | <int64_t>seen[index].ndim << 8
+                  | <int64_t>seen[index].writable << 16)
+        n += 1
+        for axis in range(seen[index].ndim):
+            key[n], key[n + 1] = seen[index].shape[axis], seen[index].strides[axis]
+            n += 2
+        for other in range(index):
+            if seen[other].data == seen[index].data and fits(&seen[other], &seen[index]):
+                key[n] = -1 - other
+                n += 1
+                break
+    return PyBytes_FromStringAndSize(<char *>key, n * <Py_ssize_t>sizeof(int64_t))
+
+
 cdef int read_or_refuse(object name, object array, operand_t *operand) except -1:
     """Take the header of an array that an executor is to be bound to."""
     if not read_array(array, operand):
@@ -105,14 +168,40 @@ def describe(array):
     return f"{array.dtype}{list(array.shape)} with strides {strides}"
 
 
+cdef object words_of(const operand_t *operand):
+    """What `describe` says of an array with this description."""
+    cdef int axis
+    shape, strides = [], []
+    for axis in range(operand.ndim):
+        shape.append(operand.shape[axis])
+        strides.append(operand.strides[axis])
+    return f"{_DTYPE_OF[operand.dtype]}{shape} with strides {tuple(strides)}"
+
+
+cdef object spec_of(const operand_t *operand):
+    """Shape, strides in bytes and dtype of an operand."""
+    cdef int axis
+    kind = _DTYPE_OF[operand.dtype]
+    shape, strides = [], []
+    for axis in range(operand.ndim):
+        shape.append(operand.shape[axis])
+        strides.append(operand.strides[axis] * kind.itemsize)
+    return ArraySpec(tuple(shape), tuple(strides), kind)
+
+
+cdef void describe_output(CompiledCall plan, int number, operand_t *operand) noexcept:
+    """Take the description of a result that runs make; it is absent where options leave it out."""
+    operand[0] = plan.operands[plan.n_inputs + number]
+    operand.format, operand.writable, operand.data = FORMAT_ND, True, NULL
+
+
 cdef object new_output(CompiledCall plan, int number, operand_t *operand):
     """An array for one of a plan's results, whose description the operand gets; None for one that
     the options leave out."""
     cdef operand_t *planned = &plan.operands[plan.n_inputs + number]
-    operand[0] = planned[0]
+    describe_output(plan, number, operand)
     if planned.ndim == ABSENT:
         return None
-    operand.format, operand.writable = FORMAT_ND, True
     if planned.dtype == ACL_BF16:
         out = np.empty(plan.out_shapes[number], _BFLOAT16)
     else:

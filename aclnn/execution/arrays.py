@@ -1,4 +1,4 @@
-"""Arrays of other kinds: what the functional layer takes besides plain NumPy arrays.
+"""Arrays of other libraries as operands of the functional layer.
 
 Anything with ``__dlpack__`` (PyTorch's CPU tensors, bfloat16 included) or
 ``__array_interface__`` is read in place; results come back in the caller's kind.
@@ -14,6 +14,7 @@ import numpy as np
 
 from aclnn.acl import _dlpack, dtypes
 from aclnn.acl._buffer import refuse_mask
+from aclnn.acl.arguments import shown
 from aclnn.acl.errors import AclnnError, invalid
 from aclnn.execution._operand import reads
 from aclnn.operators.checks import MAX_DIMS
@@ -51,12 +52,19 @@ def as_ndarray(given: Any, name: str) -> np.ndarray:
 
 def like(kind: Any, array: np.ndarray) -> Any:
     """Hand `array` over as the kind of array that `kind` is, without copying."""
+    return handed_to(library_of(kind), array)
+
+
+def library_of(kind: Any) -> Any:
+    """What takes arrays over as the kind of array that `kind` is; None for NumPy's."""
     if isinstance(kind, np.ndarray | np.generic) or not hasattr(kind, "__dlpack__"):
-        return array
-    for library in _libraries_of(kind):
-        if hasattr(library, "from_dlpack"):
-            return library.from_dlpack(_dlpack.to_dlpack(array))
-    return array
+        return None
+    return next((one for one in _libraries_of(kind) if hasattr(one, "from_dlpack")), None)
+
+
+def handed_to(library: Any, array: np.ndarray) -> Any:
+    """An array as its library's kind, without copying."""
+    return array if library is None else library.from_dlpack(_dlpack.to_dlpack(array))
 
 
 def like_inputs(inputs: Sequence[Any], result: np.ndarray) -> Any:
@@ -114,8 +122,15 @@ def call_foreign(
     numbers: Sequence[Any],
     switches: Sequence[Any] | None,
 ) -> Any:
-    """Run a functional form on operands of which at least one is no plain NumPy array, or a list."""
+    """Run a functional form on operands of which at least one is no plain NumPy array, or a list.
+
+    An operand that has `__aclnn_function__` takes the call over: it is called with the handle, all
+    operands, `out`, numbers and switches.
+    """
     operands, callers = taken_apart(handle.handle.operator, given)
+    for one in (*callers, *(out if isinstance(out, tuple | list) else (out,))):
+        if hasattr(type(one), "__aclnn_function__"):
+            return one.__aclnn_function__(handle, given, out, numbers, switches)
     inputs = [
         None if operand is None else readable(as_ndarray(operand, role), role)
         for role, operand in operands
@@ -127,20 +142,29 @@ def call_foreign(
         return found[0] if count == 1 else tuple(found)
     targets = _targets(handle, out)
     places = [_beside(handle, name, target) for name, target in targets]
-    handle.call(inputs, [beside for beside, _ in places], numbers, switches)
+    made = handle.call(inputs, [beside for beside, _ in places], numbers, switches)
     for (beside, target), (_, given_out) in zip(places, targets, strict=True):
         if target is not beside:
             np.copyto(target, beside)
         if given_out is not None:
             mark_written(given_out)
-    return out
+    if count == 1 or all(given_out is not None for _, given_out in targets):
+        return out
+    return tuple(
+        [
+            like_inputs(callers, one) if given_out is None and one is not None else given_out
+            for one, (_, given_out) in zip(made, targets, strict=True)
+        ]
+    )
 
 
 def taken_apart(operator: Any, given: Sequence[Any]) -> tuple[list[tuple[str, Any]], list[Any]]:
     """The operands of a call with their roles, lists of arrays taken apart; and all that are there.
 
-    An input that may be left out is None.
+    An input that may be left out is None; numbers have become arrays without dimensions.
     """
+    if operator.numbers:
+        given = _with_arrays_for_numbers(operator, given)
     found: list[tuple[str, Any]] = []
     for role, operand in zip(operator.kernel_operands, given, strict=True):
         if role in operator.lists:
@@ -150,6 +174,53 @@ def taken_apart(operator: Any, given: Sequence[Any]) -> tuple[list[tuple[str, An
         else:
             found.append((role, operand))
     return found, [operand for _, operand in found if operand is not None]
+
+
+def _with_arrays_for_numbers(operator: Any, given: Sequence[Any]) -> list[Any]:
+    """A number is of the dtype that tensors have, unless it is of another kind than these."""
+    roles = operator.kernel_operands
+    numbers = {
+        role
+        for role, one in zip(roles, given, strict=True)
+        if role in operator.numbers
+        and isinstance(one, _NUMBERS)
+        and not isinstance(one, np.generic)
+    }
+    if not numbers:
+        return list(given)
+    own = {role for role in roles if "dtype" in operator.unlike.get(role, {})}
+    tensors = [
+        as_ndarray(one, role).dtype
+        for role, one in zip(roles, given, strict=True)
+        if role not in numbers and role not in own
+    ]
+    return [
+        _array_of_number(one, role, tensors) if role in numbers else one
+        for role, one in zip(roles, given, strict=True)
+    ]
+
+
+_NUMBERS = (bool, int, float, complex)
+# The kinds of dtypes in order, and what a number is beside tensors of an earlier kind.
+_KINDS = ("b", "iu", "fV", "c")
+_OWN = {bool: np.bool_, int: np.int64, float: np.float32, complex: np.complex64}
+
+
+def _array_of_number(number: Any, role: str, tensors: Sequence[np.dtype]) -> np.ndarray:
+    kind = next(kind for kind in _NUMBERS if isinstance(number, kind))
+    own = np.dtype(_OWN[kind])
+    dtype = next((one for one in tensors if _rank(one) >= _rank(own)), own)
+    if kind is complex and np.dtype(np.float64) in tensors:
+        dtype = np.dtype(np.complex128)
+    try:
+        with np.errstate(all="ignore"):
+            return np.asarray(number).astype(dtype)
+    except (OverflowError, TypeError, ValueError):
+        raise invalid(f"{role} is {shown(number)}, which {dtype} does not hold") from None
+
+
+def _rank(dtype: np.dtype) -> int:
+    return next((n for n, kinds in enumerate(_KINDS) if dtype.kind in kinds), 0)
 
 
 def _listed(role: str, operand: Any) -> Sequence[Any]:

@@ -1,4 +1,4 @@
-"""Profiles: how long each step of an executor takes, and how near the memory's speed it runs."""
+"""Profiles: the time of each step of an executor, compared with the memory bandwidth."""
 
 from __future__ import annotations
 
@@ -24,6 +24,7 @@ from aclnn.graph.runtime.abi import MAX_THREADS
 from aclnn.graph.views import json as documents
 from aclnn.graph.views.tables import Sheet, make, to_rich, to_text
 from aclnn.graph.views.text import base_words, dims
+from aclnn.reports import ascend
 
 ITEM_SIZES = {dtype.name: dtype.itemsize for dtype in dtypes.NUMPY.values()}
 PROFILE = "aclnn.profile/1"
@@ -425,6 +426,43 @@ class Profile:
 
     def __str__(self) -> str:
         return self.to_text()
+
+    def to_ascend(self, folder: str | os.PathLike[str]) -> Path:
+        """Write the runs as Ascend's profiler does, for viewers such as MindStudio Insight.
+
+        Parameters
+        ----------
+        folder : path
+            Where to; it must exist.
+
+        Returns
+        -------
+        Path
+            A new folder ``PROF_…``, in which ``mindstudio_profiler_output`` has the tables
+            (op_summary, task_time, op_statistic, api_statistic) and the timeline (msprof).
+
+        Raises
+        ------
+        OSError
+            If it cannot be written.
+
+        Notes
+        -----
+        Tasks are steps: a loop that several operators were fused into is one, of type AI_CPU. Streams
+        are threads that ran executors. What a CPU has not is N/A.
+
+        Examples
+        --------
+        >>> import tempfile
+        >>> import numpy as np
+        >>> import aclnn
+        >>> seen = aclnn.executor("gelu", np.zeros(4, np.float32)).profile(repeat=2)
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     made = seen.to_ascend(folder)
+        ...     len(list(made.glob("mindstudio_profiler_output/*.csv")))
+        4
+        """
+        return ascend.write(self._as_it_is(), folder)
 
     def __len__(self) -> int:
         return len(self.runs)

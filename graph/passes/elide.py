@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ..ir import Graph, Node
+from ..ir import Graph, Node, Value
 from ..rewriter import Rewriter
 from .notes import Note, Notes
 from .stores import drop_view_copies
@@ -27,15 +27,18 @@ def elide(graph: Graph) -> tuple[Graph, Notes]:
             notes.append(Note(node.name, "elided", why))
         else:
             nodes.append(node)
-    graph, nodes, copies = drop_view_copies(
-        draft.graph(), nodes, lambda out, _: out.is_contiguous or out.storage == "part"
-    )
+    graph, nodes, copies = drop_view_copies(draft.graph(), nodes, _may_write)
     for copy, writer in copies:
         out = graph.value(copy.output)
         what = "contiguous" if out.is_contiguous else "a part of an output"
         why = f"{out.name} is {what}, so {writer.name} writes it directly"
         notes.append(Note(copy.name, "elided", why))
     return Rewriter(graph).rebuilt(nodes), tuple(notes)
+
+
+def _may_write(out: Value, writer: Node, copy: Node) -> bool:
+    """Whether a producer may write what its result is copied to."""
+    return out.is_contiguous or (out.storage == "part" and writer.takes_in(copy))
 
 
 def _idle(graph: Graph, node: Node) -> str:

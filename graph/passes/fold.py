@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 
 from ..ir import Graph, Node, Value
@@ -32,6 +33,9 @@ _EXACT = {
 }
 
 
+_FOLDS = ("Contiguous", "BroadcastTo", "Cast")
+
+
 def is_exact(source: str, target: str) -> bool:
     """Whether every value of one dtype survives the conversion to another.
 
@@ -46,18 +50,12 @@ def fold_strides(graph: Graph) -> tuple[Graph, Notes]:
     notes: list[Note] = []
     nodes: list[Node] = []
     draft = Rewriter(graph)
-    # Of several such readers of a value the first is named.
-    opaque = {
-        graph.root(id).id: node
-        for node in reversed(graph.nodes)
-        if not node.reads_strided
-        for id in node.inputs
-    }
+    opaque = _opaque_readers(graph)
     for node in graph.nodes:
         if node.kind not in ("Contiguous", "BroadcastTo") or node.is_forced_copy:
             nodes.append(node)
             continue
-        why_not = _needs_a_copy(graph, draft, node, opaque.get(node.output))
+        why_not = _needs_a_copy(graph, draft, node, opaque.get(node.output, ()))
         if why_not:
             nodes.append(node)
             notes.append(Note(node.name, "kept", why_not))
@@ -72,18 +70,39 @@ def fold_strides(graph: Graph) -> tuple[Graph, Notes]:
     return Rewriter(graph).rebuilt(nodes), tuple(notes)
 
 
-def _stores_strided(_: Value, writer: Node) -> bool:
+def _opaque_readers(graph: Graph) -> dict[int, list[Node]]:
+    """The opaque nodes that read each value, through nodes too that are going to fold into them."""
+    found: dict[int, list[Node]] = {}
+    for node in graph.nodes:
+        if node.domain != "opaque":
+            continue
+        reading = {graph.root(id).id for id in node.inputs}
+        while reading:
+            root = reading.pop()
+            found.setdefault(root, []).append(node)
+            source = graph.producer(root)
+            if source is None or source.kind not in _FOLDS:
+                continue
+            if node.reads_strided and node.takes_in(source):
+                reading.add(graph.root(source.inputs[0]).id)
+    return found
+
+
+def _stores_strided(_: Value, writer: Node, copy: Node) -> bool:
     """Whether a node can write any strides."""
+    if not writer.takes_in(copy):
+        return False
     return writer.kind != "Contiguous" and writer.attr("writes_strided", writer.domain != "opaque")
 
 
-def _needs_a_copy(graph: Graph, draft: Rewriter, node: Node, reader: Node | None) -> str:
-    """Why the result must lie somewhere; `reader` is a node that cannot read it by strides."""
+def _needs_a_copy(graph: Graph, draft: Rewriter, node: Node, opaque: Iterable[Node]) -> str:
+    """Why the result must lie somewhere; `opaque` are nodes that read it as a whole."""
     out, source = graph.value(node.output), draft.value(node.inputs[0])
     if out.storage in ("output", "part") or out.is_view:
         return "it writes an output"
-    if reader is not None:
-        return f"{reader.name} reads row-major memory"
+    for reader in opaque:
+        if not reader.reads_strided or not reader.takes_in(node):
+            return f"{reader.name} reads row-major memory"
     if draft.views_of(out.id) and (source.shape != out.shape or not draft.move_views(out, source)):
         return "a view of it has no strides in what it is a copy of"
     return ""
@@ -131,15 +150,26 @@ def _casts_into_loads(graph: Graph) -> tuple[Graph, Notes]:
                 inputs.append(id)
             node = replace(node, inputs=tuple(inputs))
         nodes.append(node)
-    used = {draft.root(id).id for node in nodes for id in node.inputs} | set(graph.outputs)
-    nodes = [n for n in nodes if n.kind != "Cast" or draft.root(n.output).id in used]
-    return draft.rebuilt(nodes), tuple(dict.fromkeys(notes))
+    return draft.rebuilt(_without_idle_casts(draft, nodes)), tuple(dict.fromkeys(notes))
+
+
+def _without_idle_casts(draft: Rewriter, nodes: list[Node]) -> list[Node]:
+    """The nodes without casts that nobody reads, nor those that only such casts read."""
+    used: set[int] = set()
+    kept = []
+    for node in reversed(nodes):
+        made = draft.root(node.output)
+        if node.kind == "Cast" and made.storage == "workspace" and made.id not in used:
+            continue
+        used.update([draft.root(id).id for id in node.inputs])
+        kept.append(node)
+    return kept[::-1]
 
 
 def _folds(draft: Rewriter, node: Node, cast: Node, id: int) -> bool:
     """Whether a node computes the same from what was cast."""
     source, result = draft.value(cast.inputs[0]), draft.value(cast.output)
-    if not node.can_load(source.dtype):
+    if not node.can_load(source.dtype) or not node.takes_in(cast):
         return False
     if not is_exact(source.dtype.name, result.dtype.name):
         reads = node.attr("reads")
@@ -167,7 +197,7 @@ def _casts_into_stores(graph: Graph) -> tuple[Graph, Notes]:
         writer = kept.get(place.get(source, -1))
         if writer is None or readers.get(source) != (cast,):
             continue
-        if not writer.can_store(graph.value(cast.output).dtype):
+        if not writer.can_store(graph.value(cast.output).dtype) or not writer.takes_in(cast):
             continue
         # What an output is made of has to reach it, and a result is converted once.
         made = graph.value(source)

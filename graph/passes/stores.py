@@ -9,7 +9,7 @@ from ..ir import Graph, Node, Value
 from ..rewriter import Rewriter, part_of
 from ..strides import reshaped_strides, restrided
 
-Allowed = Callable[[Value, Node], bool]
+Allowed = Callable[[Value, Node, Node], bool]  # what is written, by whom, and the copy
 
 
 def drop_view_copies(
@@ -24,7 +24,8 @@ def drop_view_copies(
     nodes : list of Node
         In the order in which they run.
     allowed : callable
-        Tells of the value that a copy writes, and of a producer, whether this may write it.
+        Tells of the value that a copy writes, of a producer, and of the copy, whether the producer
+        may write it.
 
     Returns
     -------
@@ -76,7 +77,7 @@ class _Stores:
             return
         writers = [self.kept[at] for at in places]
         early = self.graph.root(out.id).storage == "output" and min(places) <= self.forced
-        if early or not all(self.allowed(out, writer) for writer in writers):
+        if early or not all(self.allowed(out, writer, copy) for writer in writers):
             return
         moved = self.targets(root, source, out, writers)
         if moved is None:
@@ -107,7 +108,7 @@ class _Stores:
                 # Another result of the same node may be a part that was made for it just now.
                 if self.draft.root(id).id != root.id:
                     continue
-                value = self.graph.value(id)
+                value = self.draft.value(id)
                 target = self.target(value, root, shape, strides, out)
                 if target is None:
                     return None

@@ -127,10 +127,14 @@ def _of_op(op: Op, step: Step, itemsizes: Sequence[int]) -> Rules:
 
 def _of_scratch(op: Op, schedule: Schedule) -> Rules:
     """The memory that a kernel has for itself, whose size the kernel knows."""
-    each = schedule.scratch_per_thread
-    rule = f"it is -1, or a place in the {each} bytes of scratch_per_thread"
-    inside = op.scratch == -1 or (0 <= op.scratch < each and op.scratch % ALIGNMENT == 0)
-    yield inside, "scratch", op.scratch, rule
+    if op.scratch == -1:
+        return
+    start = schedule.scratch_offset + op.scratch
+    last_thread = (schedule.max_threads - 1) * schedule.scratch_per_thread
+    room = schedule.workspace_size
+    rule = f"it is -1, or reaches a place in a workspace of {room} on each thread"
+    inside = op.scratch >= 0 and start + last_thread < room and schedule.scratch_per_thread > 0
+    yield inside and op.scratch % ALIGNMENT == 0, "scratch", op.scratch, rule
 
 
 def _of_place(operand: Operand, itemsize: int, step: Step, schedule: Schedule) -> Rules:

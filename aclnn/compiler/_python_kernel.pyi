@@ -1,0 +1,14 @@
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+class PythonKernel:
+    name: str
+    itemsizes: tuple[int, ...]
+    function: Callable[..., Any]
+    fn: int
+    state: int
+    def __init__(
+        self, function: Callable[..., Any], dtypes: Sequence[np.dtype], name: str
+    ) -> None: ...

@@ -1,0 +1,348 @@
+"""Memory as values: calls on memory that they share become one recording.
+
+`Memory` says of each stretch of memory which value of a `Recording` it holds. A read of what a call
+has written is that value, or a view of it; a read of anything else is an input. Where calls share
+memory in part, the stretch as a whole becomes a value of its own, into which pieces are placed.
+"""
+
+from __future__ import annotations
+
+import bisect
+import operator
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from aclnn import graph
+from aclnn._placing import PlacingKernel
+from aclnn.acl import dtypes
+from aclnn.acl.constants import aclDataType
+from aclnn.compiler import phase_one
+from aclnn.compiler.joining import Recording
+from aclnn.operators.checks import TensorSpec
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """An operand where it lies: address, dtype, shape, strides in elements, and what keeps it there."""
+
+    address: int
+    dtype: aclDataType
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+    owner: Any = field(default=None, compare=False)
+    low: int = field(init=False, compare=False)
+    high: int = field(init=False, compare=False)
+
+    def __post_init__(self) -> None:
+        size = self.itemsize
+        low, high = self.address, self.address + (size if 0 not in self.shape else 0)
+        for count, stride in zip(self.shape, self.strides, strict=True):
+            reach = (count - 1) * stride * size if high > self.address else 0
+            low, high = low + min(reach, 0), high + max(reach, 0)
+        object.__setattr__(self, "low", low)
+        object.__setattr__(self, "high", high)
+
+    @property
+    def itemsize(self) -> int:
+        return dtypes.item_size(self.dtype)
+
+    @property
+    def nbytes(self) -> int:
+        size = self.itemsize
+        for count in self.shape:
+            size *= count
+        return size
+
+    @property
+    def is_empty(self) -> bool:
+        return self.low == self.high
+
+    @property
+    def fills(self) -> bool:
+        """Whether it has every byte of its extent, where no two elements share any."""
+        return self.nbytes == self.high - self.low
+
+    @property
+    def is_row_major(self) -> bool:
+        return graph.is_contiguous(self.shape, self.strides)
+
+    @property
+    def spec(self) -> TensorSpec:
+        return TensorSpec(self.dtype, self.shape, self.strides)
+
+    def same_place(self, other: Layout) -> bool:
+        """Whether element by element both lie at the same addresses."""
+        if self.address != other.address or self.itemsize != other.itemsize:
+            return False
+        return _steps(self) == _steps(other)
+
+    def has(self, other: Layout) -> bool:
+        """Whether writing this leaves nothing of the other."""
+        if self.fills and self.low <= other.low and other.high <= self.high:
+            return True
+        return self.same_place(other)
+
+
+def _steps(layout: Layout) -> list[tuple[int, int]]:
+    """Sizes and strides, but those along single elements."""
+    pairs = zip(layout.shape, layout.strides, strict=True)
+    return [(size, stride if size > 1 else 0) for size, stride in pairs]
+
+
+def flat(low: int, high: int, dtype: aclDataType, owner: Any) -> Layout:
+    """All bytes from `low` to `high` as elements of one dtype."""
+    return Layout(low, dtype, ((high - low) // dtypes.item_size(dtype),), (1,), owner)
+
+
+@dataclass(slots=True, eq=False)
+class _Held:
+    """What a stretch of memory holds: a dense value that lies there as `layout` says.
+
+    `stores` are the layouts, in order, that calls have written: what has to be left there.
+    """
+
+    layout: Layout
+    value: int
+    stores: list[Layout]
+
+    @property
+    def low(self) -> int:
+        return self.layout.low
+
+    @property
+    def high(self) -> int:
+        return self.layout.high
+
+
+_LOW = operator.attrgetter("low")
+
+
+class Memory:
+    """A recording of calls on memory.
+
+    Attributes
+    ----------
+    recording : Recording
+    inputs : list of Layout
+        The operands that a run reads before any call has written them.
+
+    Examples
+    --------
+    >>> memory = Memory("example")
+    >>> x = Layout(4096, aclDataType.ACL_FLOAT, (4,), (1,))
+    >>> left = Layout(4096, aclDataType.ACL_FLOAT, (2,), (1,))
+    >>> value = memory.read(x)
+    >>> memory.write(Layout(8192, aclDataType.ACL_FLOAT, (4,), (1,)), value)
+    >>> memory.read(Layout(8192, aclDataType.ACL_FLOAT, (4,), (1,))) == value
+    True
+    >>> [hex(layout.address) for layout in memory.finish()]
+    ['0x2000']
+    """
+
+    def __init__(self, name: str, soc: str | None = None):
+        self.recording = Recording(name, soc)
+        self.inputs: list[Layout] = []
+        self._values: dict[Layout, int] = {}  # of the inputs
+        self._held: list[_Held] = []  # by address; no two extents meet
+        self._names: dict[str, int] = {}
+        self._labels: dict[int, str] = {}  # of what is held, by address
+
+    def __len__(self) -> int:
+        """How many operands a run would have."""
+        return len(self.inputs) + sum([len(held.stores) for held in self._held])
+
+    def read(self, layout: Layout, name: str = "input") -> int:
+        """The value that an operand has now."""
+        met = [] if layout.is_empty else self._meeting(layout.low, layout.high)
+        if not met:
+            return self._input(layout, name)
+        held = met[0]
+        if held.layout == layout:
+            return held.value
+        if not self._holds(held, layout):
+            held = self._merge(layout, met)
+        return self._view(held, layout)
+
+    def write(self, layout: Layout, value: int, name: str = "out") -> None:
+        """Note that an operand has a new value."""
+        if layout.is_empty:
+            return
+        self._labels[layout.address] = name
+        left = [
+            held for held in self._meeting(layout.low, layout.high) if not layout.has(held.layout)
+        ]
+        for held in self._meeting(layout.low, layout.high):
+            if held not in left:
+                self._held.remove(held)
+        if not left:
+            self._hold(_Held(layout, value, [layout]))
+            return
+        held = self._merge(layout, left)
+        held.value = self._placed(held, layout, value)
+        held.stores = [store for store in held.stores if not layout.has(store)]
+        if not any(store.has(layout) for store in held.stores):
+            held.stores.append(layout)
+
+    def call(
+        self,
+        operator: Any,
+        call: Any,
+        inputs: Sequence[tuple[str, Layout] | None],
+        outputs: Mapping[str, tuple[str, Layout]],
+        numbers: Iterable[tuple[float, float, int]] = (),
+    ) -> None:
+        """Record a call that phase one has checked, on operands with their names."""
+        values = [None if given is None else self.read(given[1], given[0]) for given in inputs]
+        places = [self.recording.number(forms) for forms in numbers]
+        made = self.recording.call(operator, call, values, places, frozenset(outputs))
+        for role, (name, layout) in outputs.items():
+            if role in made:
+                self.write(layout, made[role], name)
+
+    def dtype_at(self, low: int, high: int) -> aclDataType | None:
+        """The dtype of what a call has left in a stretch of memory, if it is one value."""
+        met = self._meeting(low, high)
+        return met[0].layout.dtype if len(met) == 1 else None
+
+    def copy(self, target: Layout, source: Layout) -> None:
+        """Record that bytes are copied: both are flat and of one dtype."""
+        self.write(target, self.read(source, "src"), "dst")
+
+    def finish(self, is_seen: Any = None) -> list[Layout]:
+        """Let runs leave what was written; gives the layouts of the outputs.
+
+        `is_seen` tells of a layout whether anybody can look there; by default of all.
+        """
+        outputs = []
+        for held in self._held:
+            for layout in held.stores:
+                if is_seen is not None and not is_seen(layout):
+                    continue
+                value = self._view(held, layout)
+                name = self._fresh(self._labels.get(layout.address, "out"))
+                self.recording.output(name, value, layout.spec)
+                outputs.append(layout)
+        return outputs
+
+    def overlaps(self, outputs: Sequence[Layout]) -> list[list[int]]:
+        """How each input lies to each output, in a row for each output."""
+        return [[_overlap(source, output) for source in self.inputs] for output in outputs]
+
+    # What memory holds.
+
+    def _meeting(self, low: int, high: int) -> list[_Held]:
+        last = bisect.bisect_left(self._held, high, key=_LOW)
+        first = last
+        while first and self._held[first - 1].high > low:
+            first -= 1
+        return self._held[first:last]
+
+    def _hold(self, held: _Held) -> None:
+        bisect.insort(self._held, held, key=_LOW)
+
+    @staticmethod
+    def _holds(held: _Held, layout: Layout) -> bool:
+        """Whether a value has all of an operand, at places that a view can name."""
+        if held.layout == layout:
+            return True
+        return (
+            held.layout.is_row_major
+            and held.low <= layout.low
+            and layout.high <= held.high
+            and held.layout.dtype == layout.dtype
+            and (layout.low - held.low) % layout.itemsize == 0
+        )
+
+    def _view(self, held: _Held, layout: Layout) -> int:
+        """What an operand has of a value."""
+        if held.layout == layout:
+            return held.value
+        value, dtype = held.value, held.layout.dtype
+        low = held.low
+        if dtype != layout.dtype:  # the bytes are those of the stretch: as another dtype
+            low = layout.low
+            value = self._bytes(held, low, layout.high, layout.dtype)
+        offset = (layout.address - low) // layout.itemsize
+        return self.recording.strided(value, layout.shape, layout.strides, offset)
+
+    def _merge(self, layout: Layout, met: list[_Held]) -> _Held:
+        """One value for a stretch that an operand and values lie in, each in part."""
+        low = min(layout.low, *[held.low for held in met])
+        high = max(layout.high, *[held.high for held in met])
+        dtype = _common_dtype([layout, *[held.layout for held in met]], low)
+        stretch = flat(low, high, dtype, layout.owner)
+        if _is_all_of(met[0].layout, stretch):  # then nothing else has met
+            value = self.recording.reshaped(met[0].value, stretch.shape)
+            whole = _Held(stretch, value, met[0].stores)
+        else:
+            whole = _Held(stretch, self._input(stretch, "memory"), [])
+            for held in met:
+                whole.value = self._placed(whole, held.layout, held.value)
+                whole.stores += held.stores
+        self._held = [held for held in self._held if held not in met]
+        self._hold(whole)
+        return whole
+
+    def _placed(self, whole: _Held, layout: Layout, value: int) -> int:
+        """The stretch with a value in it."""
+        stretch, size = whole.layout, layout.itemsize
+        kernel = PlacingKernel(
+            stretch.itemsize,
+            stretch.itemsize,
+            stretch.nbytes,
+            size,
+            layout.address - stretch.low,
+            tuple([stride * size for stride in layout.strides]),
+        )
+        return self.recording.opaque(
+            kernel, [whole.value, value], stretch.dtype, stretch.shape, "place"
+        )
+
+    def _bytes(self, held: _Held, low: int, high: int, dtype: aclDataType) -> int:
+        """Some bytes of a stretch, as elements of a dtype."""
+        stretch, recording = held.layout, self.recording
+        size = stretch.itemsize
+        piece = recording.sliced(held.value, (((low - held.low) // size, 1, (high - low) // size),))
+        found = flat(low, high, dtype, stretch.owner)
+        kernel = PlacingKernel(size, found.itemsize, found.nbytes)
+        return recording.opaque(kernel, [piece], dtype, found.shape, "bytes")
+
+    # Inputs and outputs.
+
+    def _input(self, layout: Layout, name: str) -> int:
+        if layout not in self._values:
+            self._values[layout] = self.recording.input(self._fresh(name), layout.spec)
+            self.inputs.append(layout)
+        return self._values[layout]
+
+    def _fresh(self, name: str) -> str:
+        count = self._names.get(name, 0)
+        self._names[name] = count + 1
+        return name if count == 0 else self._fresh(f"{name}_{count}")
+
+
+def _is_all_of(layout: Layout, stretch: Layout) -> bool:
+    """Whether a value has the elements of a stretch, in their order."""
+    return (
+        layout.is_row_major
+        and layout.dtype == stretch.dtype
+        and (layout.low, layout.high) == (stretch.low, stretch.high)
+    )
+
+
+def _common_dtype(layouts: Sequence[Layout], low: int) -> aclDataType:
+    """The dtype that all have, if all lie at its places in a stretch; else that of bytes."""
+    first = layouts[0]
+    if all(
+        layout.dtype == first.dtype and (layout.address - low) % first.itemsize == 0
+        for layout in layouts
+    ):
+        return first.dtype
+    return aclDataType.ACL_UINT8
+
+
+def _overlap(source: Layout, output: Layout) -> int:
+    if source.is_empty or source.high <= output.low or output.high <= source.low:
+        return phase_one.APART
+    return phase_one.SAME if source.same_place(output) else phase_one.CROSSING

@@ -1,0 +1,675 @@
+"""Joining calls: what several calls compute becomes one op-graph, and one plan.
+
+A `Recording` is a list of calls between values that are known by their descriptions alone. Each
+call is lowered as it is by itself, onto one builder that all of them share, and its results are
+cast to their dtypes, so that they have the bits that the single call would give. Values never
+change: to write into one is to make another. Who records (a traced function, a captured stream)
+keeps track of which value a piece of memory holds.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from aclnn import graph
+from aclnn.acl import socs
+from aclnn.acl.constants import aclDataType
+from aclnn.compiler import phase_one
+from aclnn.compiler._compiled_call import CompiledCall, current_settings
+from aclnn.graph.planner import strategies
+from aclnn.graph.strides import broadcast_strides, contiguous_strides, reshaped_strides
+from aclnn.operators import Operator
+from aclnn.operators.checks import Call, TensorSpec
+from aclnn.operators.lowering import Lowering, Number, complex_params, graph_dtype, reads_of
+
+Pieces = tuple[tuple[int, int, int], ...]  # start, step and size along each dimension
+Settings = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """What calls that were joined are called, in place of an operator."""
+
+    name: str
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+    summary: str = ""
+    expression: str = ""
+
+    @property
+    def kernel_operands(self) -> tuple[str, ...]:
+        return self.inputs
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    """A value that a run leaves in the caller's memory; `replaces` is the input that lies there."""
+
+    name: str
+    value: int
+    spec: TensorSpec
+    replaces: int | None = None
+
+
+@dataclass(slots=True)
+class _Joining:
+    """A recording while its graph is made: the builder, and the builder's id of each value."""
+
+    builder: graph.GraphBuilder
+    ids: dict[int, int] = field(default_factory=dict)
+
+
+Step = Callable[[_Joining], None]
+
+
+class Recording:
+    """Calls, views and copies in the order in which they were made.
+
+    Attributes
+    ----------
+    name : str
+        What messages, reports and profiles call it.
+    soc : str
+        Whose dtype rules hold.
+    where : str
+        What the steps to come are of, such as a line: a note of the values that they make.
+    inputs : list of int
+        The values that a run is given, in order.
+    outputs : list of Output
+        The values that a run leaves, in order.
+    numbers : list of tuple
+        The numbers that a run is given: each rounded to float32, as it is, and whole.
+
+    Examples
+    --------
+    >>> from aclnn.acl.constants import aclDataType
+    >>> from aclnn.operators import REGISTRY
+    >>> recording = Recording("twice")
+    >>> spec = TensorSpec(aclDataType.ACL_FLOAT, (4, 8), (8, 1))
+    >>> value = recording.input("x", spec)
+    >>> for operator in (REGISTRY["relu"], REGISTRY["silu"]):
+    ...     call, _ = recording.describe(operator, [value])
+    ...     value = recording.call(operator, call, [value])["out"]
+    >>> recording.output("out", value)
+    >>> plan = recording.plan()
+    >>> [node.name for node in plan.graph.nodes], len(plan.schedule.steps)
+    (['relu', 'silu'], 1)
+    """
+
+    def __init__(self, name: str, soc: str | None = None):
+        self.name = name
+        self.soc = soc or socs.FAMILIES[current_settings()["soc"]]
+        self.where = ""  # what the next steps are of, such as a line: a note of what they make
+        self.inputs: list[int] = []
+        self.input_names: list[str] = []
+        self.outputs: list[Output] = []
+        self.numbers: list[tuple[float, float, int]] = []
+        self._specs: list[TensorSpec] = []
+        self._steps: list[tuple[Step, str]] = []
+        self._kernels: dict[str, Any] = {}
+
+    def spec(self, value: int) -> TensorSpec:
+        """The description of a value; strides count elements."""
+        return self._specs[value]
+
+    def __len__(self) -> int:
+        """How many steps were recorded."""
+        return len(self._steps)
+
+    # --- Arguments ----------------------------------------------------------------------------------
+
+    def input(self, name: str, spec: TensorSpec) -> int:
+        """A value that a run is given."""
+        value = self._value(spec)
+        self.inputs.append(value)
+        self.input_names.append(name)
+        return value
+
+    def number(self, forms: tuple[float, float, int]) -> int:
+        """A number that a run is given, for `call`: its place."""
+        self.numbers.append(forms)
+        return len(self.numbers) - 1
+
+    def output(
+        self, name: str, value: int, spec: TensorSpec | None = None, replaces: int | None = None
+    ) -> None:
+        """Let runs leave a value in memory of a description, by default dense.
+
+        It is cast to that dtype. `replaces` is the input whose memory that is, element by element.
+        """
+        found = self._specs[value]
+        if spec is None:
+            spec = _dense(found.dtype, found.shape)
+        self.outputs.append(Output(name, value, spec, replaces))
+
+    # --- Calls --------------------------------------------------------------------------------------
+
+    def describe(
+        self,
+        operator: Operator,
+        inputs: Sequence[int | None],
+        numbers: Sequence[tuple[int, int, float]] = (),
+        switches: Sequence[object] = (),
+        names: Mapping[str, str] | None = None,
+        outputs: Sequence[TensorSpec | None] | None = None,
+    ) -> tuple[Call, bool]:
+        """A call on values of the recording, after its operator's rules; whether it is done by that.
+
+        Parameters
+        ----------
+        operator : Operator
+        inputs : sequence of int or None
+            In the kernels' order, lists taken apart.
+        numbers : sequence of (int, int, float)
+            The dtype, facts and value of each number.
+        switches : sequence
+        names : mapping of str to str, optional
+            What messages call operands.
+        outputs : sequence of TensorSpec or None, optional
+            What each output is written into, None where it is made.
+
+        Raises
+        ------
+        AclnnError
+            That of the single call.
+        """
+        operands = [None if value is None else _operand(self._specs[value]) for value in inputs]
+        given = outputs or [None] * len(operator.outputs)
+        request = phase_one.Request(
+            operator,
+            [*operands, *[None if one is None else _operand(one) for one in given]],
+            len(operands),
+            numbers,
+            None,
+            switches,
+            names or {},
+        )
+        return phase_one.check_call(request, self.soc)
+
+    def call(
+        self,
+        operator: Operator,
+        call: Call,
+        inputs: Sequence[int | None],
+        numbers: Sequence[Number] = (),
+        wanted: frozenset[str] | None = None,
+    ) -> dict[str, int]:
+        """Record a call that passed its rules.
+
+        Parameters
+        ----------
+        operator : Operator
+        call : Call
+            Outputs that it has give their dtype to the results; shapes are those that the operator
+            infers.
+        inputs : sequence of int or None
+            Values in the kernels' order, lists taken apart.
+        numbers : sequence of int or tuple
+            For each number of the operator its place, from `number`, or its forms: then it is part
+            of the plan.
+        wanted : frozenset of str, optional
+            The outputs that are made, by default all.
+
+        Returns
+        -------
+        dict of str to int
+            The value of each result by role.
+        """
+        results = phase_one.infer(operator, call)
+        made = {}
+        for role in operator.outputs:
+            if role in results and (wanted is None or role in wanted):
+                dtype, shape = results[role]
+                given = call.tensors.get(role)
+                made[role] = self._value(_dense(dtype if given is None else given.dtype, shape))
+        for role, value in made.items():
+            phase_one.refuse_size(call.names.get(role, role), self._specs[value])
+        operands = {
+            role: value
+            for role, value in zip(operator.kernel_operands, inputs, strict=False)
+            if value is not None and role not in operator.lists
+        }
+        lists = {}
+        if operator.lists:
+            first = len(operator.kernel_operands) - 1
+            lists[operator.lists[0]] = tuple([v for v in inputs[first:] if v is not None])
+        self._record(_Called(self, operator, call, results, operands, lists, made, tuple(numbers)))
+        return made
+
+    def opaque(
+        self,
+        kernel: Any,
+        inputs: Sequence[int],
+        dtype: aclDataType,
+        shape: tuple[int, ...],
+        name: str,
+    ) -> int:
+        """A value that a kernel of the caller's makes: it is called once, after all before it."""
+        made = self._value(_dense(dtype, shape))
+
+        def join(joining: _Joining) -> None:
+            if not _size(shape):
+                joining.ids[made] = joining.builder.buffer(name, shape, graph_dtype(dtype))
+                return
+            key = f"{name}#{len(self._kernels)}"
+            self._kernels[key] = kernel
+            joining.ids[made] = joining.builder.compute(
+                "call",
+                [joining.ids[value] for value in inputs],
+                shape,
+                graph_dtype(dtype),
+                name=name,
+                domain="opaque",
+                reads_strided=True,
+                writes_strided=True,
+                effects=True,
+                own=key,
+                of=key,
+            )
+
+        self._record(join)
+        return made
+
+    def filled(
+        self, forms: tuple[float, float, int], dtype: aclDataType, shape: tuple[int, ...]
+    ) -> int:
+        """A value all of whose elements are one number."""
+        made = self._value(_dense(dtype, shape))
+        reads = reads_of(dtype)
+        number: float | int = forms[0] if reads == "float32" else forms[1]
+        if reads == "int64":
+            number = forms[2]
+
+        def join(joining: _Joining) -> None:
+            params = complex_params((number,)) if reads == "complex128" else (number,)
+            joining.ids[made] = joining.builder.compute(
+                "fill", (), shape, graph_dtype(dtype), params=params, reads=reads
+            )
+
+        self._record(join)
+        return made
+
+    def cast(self, value: int, dtype: aclDataType) -> int:
+        """The elements of a value as another dtype, in new memory."""
+        found = self._specs[value]
+        made = self._value(_dense(dtype, found.shape))
+
+        def join(joining: _Joining) -> None:
+            dense = joining.builder.contiguous(joining.ids[value])
+            joining.ids[made] = joining.builder.cast(dense, graph_dtype(dtype))
+
+        self._record(join)
+        return made
+
+    def copy(self, value: int) -> int:
+        """The elements of a value in row-major order, in new memory."""
+        found = self._specs[value]
+        made = self._value(_dense(found.dtype, found.shape))
+
+        def join(joining: _Joining) -> None:
+            joining.ids[made] = joining.builder.contiguous(joining.ids[value])
+
+        self._record(join)
+        return made
+
+    def laid_out(self, value: int, like: int) -> int:
+        """The elements of a value as those of another one lie, where that has no gaps."""
+        found, strides = self._specs[value], self._specs[like].strides
+        rank = len(found.shape)
+        order = tuple(sorted(range(rank), key=lambda axis: (-abs(strides[axis]), axis)))
+        back = tuple(sorted(range(rank), key=order.__getitem__))
+        dense = contiguous_strides(tuple([found.shape[axis] for axis in order]))
+        made = self._value(replace(found, strides=tuple([dense[place] for place in back])))
+
+        def join(joining: _Joining) -> None:
+            builder = joining.builder
+            turned = builder.contiguous(builder.transpose(joining.ids[value], order))
+            joining.ids[made] = builder.transpose(turned, back)
+
+        self._record(join)
+        return made
+
+    # --- Views --------------------------------------------------------------------------------------
+
+    def sliced(self, value: int, pieces: Pieces) -> int:
+        """A view of every `step`-th element from `start` on along each dimension."""
+        found = self._specs[value]
+        shape = tuple([size for _, _, size in pieces])
+        steps = tuple([step for _, step, _ in pieces])
+
+        def join(joining: _Joining) -> None:
+            builder, source = joining.builder, joining.ids[value]
+            old = builder.value(source).strides
+            strides = tuple([a * b for a, b in zip(old, steps, strict=True)])
+            offset = sum([start * s for (start, _, _), s in zip(pieces, old, strict=True)])
+            joining.ids[made] = builder.view(source, shape, strides, offset if _size(shape) else 0)
+
+        strides = tuple([a * b for a, b in zip(found.strides, steps, strict=True)])
+        made = self._value(replace(found, shape=shape, strides=strides))
+        self._record(join)
+        return made
+
+    def transposed(self, value: int, axes: Sequence[int]) -> int:
+        """A view with the dimensions in another order."""
+        found, axes = self._specs[value], tuple(axes)
+        made = self._value(
+            replace(
+                found,
+                shape=tuple([found.shape[axis] for axis in axes]),
+                strides=tuple([found.strides[axis] for axis in axes]),
+            )
+        )
+
+        def join(joining: _Joining) -> None:
+            joining.ids[made] = joining.builder.transpose(joining.ids[value], axes)
+
+        self._record(join)
+        return made
+
+    def expanded(self, value: int, shape: tuple[int, ...]) -> int:
+        """A view that repeats a value to a shape, by NumPy's rule."""
+        found = self._specs[value]
+        strides = broadcast_strides(found.shape, found.strides, shape)
+        made = self._value(replace(found, shape=shape, strides=strides))
+
+        def join(joining: _Joining) -> None:
+            joining.ids[made] = joining.builder.expand(joining.ids[value], shape)
+
+        self._record(join)
+        return made
+
+    def reshaped(self, value: int, shape: tuple[int, ...]) -> int:
+        """The elements in another shape: a view where strides allow it, else one of a copy."""
+        found = self._specs[value]
+        strides = reshaped_strides(found.shape, found.strides, shape)
+        if strides is None:
+            strides = contiguous_strides(shape)
+        made = self._value(replace(found, shape=shape, strides=strides))
+
+        def join(joining: _Joining) -> None:
+            builder, id = joining.builder, joining.ids[value]
+            source = builder.value(id)
+            steps = reshaped_strides(source.shape, source.strides, shape)
+            if steps is None:
+                id, steps = builder.contiguous(id), contiguous_strides(shape)
+            joining.ids[made] = builder.view(id, shape, steps)
+
+        self._record(join)
+        return made
+
+    def strided(
+        self, value: int, shape: tuple[int, ...], strides: tuple[int, ...], offset: int
+    ) -> int:
+        """A view of row-major memory with any strides."""
+        found = self._specs[value]
+        assert graph.is_contiguous(found.shape, found.strides), (
+            "views by strides are of dense values"
+        )
+        made = self._value(replace(found, shape=shape, strides=strides))
+
+        def join(joining: _Joining) -> None:
+            joining.ids[made] = joining.builder.view(joining.ids[value], shape, strides, offset)
+
+        self._record(join)
+        return made
+
+    def replaced(self, value: int, pieces: Pieces, by: int) -> int:
+        """A value of which a slice, as `sliced` takes it, is another one."""
+        found = self._specs[value]
+        made = self._value(_dense(found.dtype, found.shape))
+
+        def join(joining: _Joining) -> None:
+            builder, source = joining.builder, joining.ids[value]
+            whole = builder.buffer("replaced", found.shape, graph_dtype(found.dtype))
+            builder.view_copy(joining.ids[by], _part(builder, whole, pieces))
+            for rest in _complement(found.shape, pieces):
+                builder.view_copy(_part(builder, source, rest), _part(builder, whole, rest))
+            joining.ids[made] = whole
+
+        self._record(join)
+        return made
+
+    # --- The plan -----------------------------------------------------------------------------------
+
+    def build(self, overlaps: Sequence[Sequence[int]] | None = None) -> graph.Graph:
+        """The op-graph of all calls, as built.
+
+        `overlaps` tell how each input lies to each output, in a row for each output, as they do for
+        a single call.
+        """
+        builder = graph.GraphBuilder()
+        joining = _Joining(builder)
+        self._kernels.clear()
+        written = [output for output in self.outputs if output.spec.size]
+        if not written:
+            return phase_one.nothing_graph(
+                builder,
+                self.name,
+                dict(zip(self.input_names, map(self.spec, self.inputs), strict=True)),
+                {output.name: output.spec for output in self.outputs},
+            )
+        declared = self._declare_inputs(joining)
+        rows = self.overlaps_or_none(overlaps)
+        copies = _copies(joining, declared, rows)
+        targets = [
+            self._target(joining, declared, copies, output, rows[place])
+            for place, output in enumerate(self.outputs)
+        ]
+        for step, builder.note in self._steps:
+            step(joining)
+        builder.note = ""
+        for output, target in zip(self.outputs, targets, strict=True):
+            if target is not None:
+                cast = builder.cast(joining.ids[output.value], graph_dtype(output.spec.dtype))
+                builder.view_copy(cast, target)
+        return builder.build(verify=False)
+
+    def plan(
+        self,
+        overlaps: Sequence[Sequence[int]] | None = None,
+        settings: Settings | None = None,
+        summary: str = "",
+    ) -> CompiledCall:
+        """Plan all calls as one, as phase one does with a single call."""
+        settings = current_settings() | dict(settings or {})
+        rows = self.overlaps_or_none(overlaps)
+        built = self.build(rows)
+        nothing = not any(output.spec.size for output in self.outputs)
+        passes = graph.run_passes(built, "materialized" if settings["materialize"] else "fused")
+        strategy = tuple(strategies.STRATEGIES)[settings["strategy"]]
+        workspace, schedule = phase_one.scheduled(
+            passes.graph, strategy, settings["threads"], nothing, self._kernels
+        )
+        tensors = [*map(self.spec, self.inputs), *[output.spec for output in self.outputs]]
+        names = [*self.input_names, *[output.name for output in self.outputs]]
+        first = len(self.inputs)
+        outputs = [place for place, output in enumerate(self.outputs, first) if output.spec.size]
+        return CompiledCall(
+            operator=Program(self.name, tuple(names[:first]), tuple(names[first:]), summary),
+            call=Call(
+                tensors=dict(zip(names, tensors, strict=True)),
+                scalars={},
+                switches={},
+                names={name: name for name in names},
+                soc=self.soc,
+            ),
+            graph_as_built=built,
+            passes=passes,
+            workspace=workspace,
+            schedule=schedule,
+            packed=None if nothing else schedule.pack(),
+            tensors=tensors,
+            arguments=[*range(first), *outputs],
+            n_inputs=first,
+            overlaps=rows,
+        )
+
+    def overlaps_or_none(self, overlaps: Sequence[Sequence[int]] | None) -> Sequence[Sequence[int]]:
+        """Rows of how inputs lie to outputs; where none are given, only as outputs replace them."""
+        if overlaps is not None:
+            return overlaps
+        same, apart = phase_one.SAME, phase_one.APART
+        return [
+            [same if output.replaces == value else apart for value in self.inputs]
+            for output in self.outputs
+        ]
+
+    def _declare_inputs(self, joining: _Joining) -> list[int]:
+        for name, value in zip(self.input_names, self.inputs, strict=True):
+            spec = self._specs[value]
+            joining.ids[value] = joining.builder.input(
+                name,
+                spec.shape,
+                graph_dtype(spec.dtype),
+                strides=spec.strides,
+                note=phase_one.note_of(spec),
+            )
+        return [joining.ids[value] for value in self.inputs]
+
+    def _target(
+        self,
+        joining: _Joining,
+        declared: Sequence[int],
+        copies: Mapping[int, int],
+        output: Output,
+        row: Sequence[int],
+    ) -> int | None:
+        """The output of the graph, None for one without elements."""
+        spec = output.spec
+        if not spec.size:
+            return None
+        alias = None
+        for value, lies in zip(declared, row, strict=True):
+            if lies == phase_one.SAME and value not in copies:
+                alias = value
+                break
+        return joining.builder.output(
+            output.name,
+            spec.shape,
+            graph_dtype(spec.dtype),
+            strides=spec.strides,
+            alias_of=alias,
+            note=phase_one.note_of(spec),
+        )
+
+    def _record(self, step: Step) -> None:
+        self._steps.append((step, self.where))
+
+    def _value(self, spec: TensorSpec) -> int:
+        self._specs.append(spec)
+        return len(self._specs) - 1
+
+
+@dataclass(frozen=True, slots=True)
+class _Called:
+    """A call that was recorded: makes its nodes when it is asked to join."""
+
+    recording: Recording
+    operator: Operator
+    call: Call
+    results: Mapping[str, tuple[aclDataType, tuple[int, ...]]]
+    operands: Mapping[str, int]
+    lists: Mapping[str, tuple[int, ...]]
+    made: Mapping[str, int]
+    numbers: tuple[Number, ...]
+
+    def __call__(self, joining: _Joining) -> None:
+        ids, builder, spec = joining.ids, joining.builder, self.recording.spec
+        full = {role: value for role, value in self.made.items() if spec(value).size}
+        for role, value in self.made.items():
+            if role not in full:  # nobody writes what has no elements
+                found = spec(value)
+                ids[value] = builder.buffer(role, found.shape, graph_dtype(found.dtype))
+        if not full:
+            return
+        lowering = Lowering(
+            builder,
+            self.call,
+            {role: ids[value] for role, value in self.operands.items()},
+            {role: tuple([ids[value] for value in many]) for role, many in self.lists.items()},
+            {role: self.results[role] for role in full},
+            {a.role: n for a, n in zip(self.operator.scalars, self.numbers, strict=True)},
+        )
+        first, builder.leaves_idle_out = builder.n_nodes, True
+        for role, id in phase_one.lowered(self.operator, self.call, lowering).items():
+            if role not in full:
+                continue
+            id = builder.cast(id, graph_dtype(spec(full[role]).dtype))
+            ids[full[role]] = builder.contiguous(id) if builder.value(id).is_view else id
+        builder.leaves_idle_out = False
+        builder.mark(first, f"call {first}")
+
+
+def _dense(dtype: aclDataType, shape: tuple[int, ...]) -> TensorSpec:
+    return TensorSpec(dtype, shape, contiguous_strides(shape))
+
+
+def _operand(spec: TensorSpec) -> phase_one.Operand:
+    return int(spec.dtype), spec.shape, spec.strides, spec.format, spec.writable
+
+
+def _size(shape: tuple[int, ...]) -> int:
+    return math.prod(shape)
+
+
+def _copies(
+    joining: _Joining, declared: Sequence[int], rows: Sequence[Sequence[int]]
+) -> dict[int, int]:
+    """Copies of the inputs that are read while an output takes their place, by the input's id."""
+    crossed = {
+        value
+        for row in rows
+        for value, lies in zip(declared, row, strict=True)
+        if lies == phase_one.CROSSING
+    }
+    crossed |= phase_one.hidden_aliases(declared, rows)
+    copies = {
+        value: joining.builder.contiguous(value, reason="overlap")
+        for value in declared
+        if value in crossed
+    }
+    joining.ids.update({value: copies[id] for value, id in joining.ids.items() if id in copies})
+    return copies
+
+
+def _part(builder: graph.GraphBuilder, source: int, pieces: Pieces) -> int:
+    """A slice of a value."""
+    old = builder.value(source).strides
+    return builder.view(
+        source,
+        tuple([size for _, _, size in pieces]),
+        tuple([s * step for s, (_, step, _) in zip(old, pieces, strict=True)]),
+        sum([start * s for s, (start, _, _) in zip(old, pieces, strict=True)]),
+    )
+
+
+def _complement(shape: tuple[int, ...], pieces: Pieces) -> list[Pieces]:
+    """Slices that together have all elements that a slice has not, each once.
+
+    >>> _complement((4,), ((1, 2, 2),))
+    [((0, 1, 1),), ((2, 2, 1),)]
+    """
+    found: list[Pieces] = []
+    whole = tuple([(0, 1, size) for size in shape])
+    for axis, (piece, size) in enumerate(zip(pieces, shape, strict=True)):
+        for rest in _others(piece, size):
+            slices = (*pieces[:axis], rest, *whole[axis + 1 :])
+            if all(n for _, _, n in slices):
+                found.append(slices)
+    return found
+
+
+def _others(piece: tuple[int, int, int], size: int) -> list[tuple[int, int, int]]:
+    """The places along a dimension that a slice leaves out, as slices."""
+    start, step, count = piece
+    if count == 0:
+        return [(0, 1, size)]
+    first = min(start, start + step * (count - 1))
+    last, step = max(start, start + step * (count - 1)), max(1, abs(step))
+    if step == 1 or count == 1:
+        return [(0, 1, first), (last + 1, 1, size - last - 1)]
+    between = [(first + n, step, count - 1) for n in range(1, step)]
+    return [(0, 1, first), *between, (last + 1, 1, size - last - 1)]

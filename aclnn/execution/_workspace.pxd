@@ -1,0 +1,10 @@
+from aclnn.compiler._compiled_call cimport CompiledCall
+
+cdef int refuse_shared(CompiledCall plan, tuple names, char **addresses, char *workspace) except -1
+
+cdef class WorkspaceHold:
+    cdef char *address
+    cdef Py_buffer view
+    cdef bint exported
+    cdef object owner
+    cdef int release(self) except -1

@@ -1,0 +1,204 @@
+"""Workspaces of the caller's: held for a run, or lent by a pool."""
+
+from cpython.buffer cimport (
+    PyBUF_ANY_CONTIGUOUS,
+    PyBUF_FORMAT,
+    PyBUF_WRITABLE,
+    PyBuffer_Release,
+    PyObject_CheckBuffer,
+    PyObject_GetBuffer,
+)
+
+from aclnn.compiler._compiled_call cimport CompiledCall
+
+import threading
+from contextlib import contextmanager
+
+import numpy as np
+
+from aclnn.acl import _dlpack, memory
+from aclnn.acl._buffer import mentions_objects
+from aclnn.acl.arguments import as_int, shown
+from aclnn.acl.constants import ACLNN_ERR_PARAM_INVALID
+from aclnn.acl.errors import AclnnError, invalid
+
+cdef int INVALID = int(ACLNN_ERR_PARAM_INVALID)
+
+
+cdef int refuse_shared(CompiledCall plan, tuple names, char **addresses, char *workspace) except -1:
+    """Intermediates must not replace what is still to be read, nor results."""
+    cdef char *end = workspace + plan.workspace_size
+    cdef char *at
+    cdef int index
+    for index in range(plan.n_inputs + plan.n_outputs):
+        at = addresses[index]
+        if at + plan.low[index] < end and workspace < at + plan.high[index]:
+            raise AclnnError(
+                INVALID, f"workspace shares memory with {names[index]}, must lie apart "
+                "from all operands")
+    return 0
+
+
+class WorkspacePool:
+    """Workspaces that runs borrow: a bounded number of bytes, shared by threads and executors.
+
+    Parameters
+    ----------
+    max_bytes : int
+        What all workspaces together may take. A run waits until others have given back what it
+        needs.
+
+    Attributes
+    ----------
+    max_bytes, allocated, lent : int
+        The bound; bytes of all workspaces there are, and of those that runs have at the moment.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import aclnn
+    >>> pool = aclnn.WorkspacePool(max_bytes=1 << 20)
+    >>> x = np.linspace(-3, 3, 4096, dtype=np.float32).reshape(64, 64)
+    >>> ex = aclnn.executor("gelu", x, materialize=True)
+    >>> y = ex.run(workspace=pool)
+    >>> pool.lent, pool.allocated >= ex.workspace_size
+    (0, True)
+    """
+
+    def __init__(self, max_bytes):
+        number = as_int(max_bytes)
+        if number is None or number < 1:
+            raise invalid(f"max_bytes is {shown(max_bytes)}, must be an int of at least 1")
+        self.max_bytes = number
+        self.allocated = self.lent = 0
+        self._free = []  # sorted by size
+        self._changed = threading.Condition()
+
+    def __repr__(self):
+        return (f"<WorkspacePool: {self.lent} of {self.allocated} bytes are lent, at most "
+                f"{self.max_bytes}>")
+
+    def __reduce__(self):
+        return WorkspacePool, (self.max_bytes,)
+
+    @contextmanager
+    def lend(self, nbytes):
+        """Lend a workspace for as long as a ``with`` statement runs.
+
+        Parameters
+        ----------
+        nbytes : int
+            How large it has to be.
+
+        Returns
+        -------
+        context manager
+            Gives an array of at least that many bytes.
+
+        Raises
+        ------
+        AclnnError
+            If that is more than the pool may have.
+        """
+        number = as_int(nbytes)
+        if number is None or not 0 <= number <= self.max_bytes:
+            raise invalid(f"a workspace of {shown(nbytes)} bytes is asked of a pool that has at "
+                          f"most {self.max_bytes}")
+        with self._changed:
+            lent = self._take(number)
+            while lent is None:
+                self._changed.wait()
+                lent = self._take(number)
+        try:
+            yield lent
+        finally:
+            with self._changed:
+                self.lent -= lent.nbytes
+                self._keep(lent)
+                self._changed.notify_all()
+
+    def clear(self):
+        """Let go of all workspaces that no run has."""
+        with self._changed:
+            for one in self._free:
+                self.allocated -= one.nbytes
+            self._free.clear()
+
+    def _take(self, nbytes):
+        """The smallest workspace that is large enough, or a new one; None if others have too much.
+        """
+        found = None
+        for place, one in enumerate(self._free):
+            if one.nbytes >= nbytes:
+                found = self._free.pop(place)
+                break
+        while found is None and self.allocated + nbytes > self.max_bytes and self._free:
+            self.allocated -= self._free.pop().nbytes
+        if found is None and self.allocated + nbytes > self.max_bytes:
+            return None
+        if found is None:
+            found = np.empty(nbytes, np.uint8)
+            self.allocated += nbytes
+        self.lent += found.nbytes
+        return found
+
+    def _keep(self, workspace):
+        place = 0
+        while place < len(self._free) and self._free[place].nbytes < workspace.nbytes:
+            place += 1
+        self._free.insert(place, workspace)
+
+
+cdef object with_buffer(workspace):
+    """The workspace, or an array of its bytes, where it exports its memory in another way."""
+    if PyObject_CheckBuffer(workspace):
+        return workspace
+    array = _dlpack.array_of(workspace, True)
+    if array is None or not array.flags.forc:
+        return workspace
+    return array.ravel("K").view(np.uint8)
+
+
+cdef class WorkspaceHold:
+    """The caller's workspace, held for one run."""
+
+    def __init__(self, workspace, Py_ssize_t needed):
+        self.exported = False
+        number = as_int(workspace)
+        if number is not None:
+            self.owner = memory.resolve(number, needed, "workspace")
+            self.address = <char *><size_t>number
+            return
+        try:
+            has_objects = getattr(getattr(workspace, "dtype", None), "hasobject", False)
+            if not has_objects:
+                PyObject_GetBuffer(
+                    with_buffer(workspace), &self.view,
+                    PyBUF_ANY_CONTIGUOUS | PyBUF_FORMAT | PyBUF_WRITABLE)
+        except Exception as error:  # whatever the object raises
+            raise AclnnError(
+                INVALID, f"workspace is {type(workspace).__name__}, must be a writable contiguous "
+                f"buffer or an address from aclrtMalloc: {error}") from None
+        if has_objects:
+            raise AclnnError(
+                INVALID, "workspace is an array of Python objects, must be plain memory: what runs "
+                "would overwrite references")
+        self.exported = True
+        if self.view.format != NULL and mentions_objects(self.view.format):
+            raise AclnnError(
+                INVALID, "workspace holds references to Python objects, must be plain memory")
+        self.address = <char *>self.view.buf
+        if self.view.len < needed:
+            raise AclnnError(
+                INVALID, f"workspace has {self.view.len} bytes, at least {needed} are needed")
+
+    cdef int release(self) except -1:
+        if self.exported:
+            self.exported = False
+            PyBuffer_Release(&self.view)
+        self.owner = None
+        return 0
+
+    def __dealloc__(self):
+        if self.exported:
+            PyBuffer_Release(&self.view)

@@ -1,0 +1,335 @@
+"""Replay of captured work: a recording becomes executors, which run as often as its model does."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from aclnn.acl import dtypes, memory
+from aclnn.acl.capture import KERNEL, Task
+from aclnn.acl.constants import (
+    ACL_SUCCESS,
+    ACLNN_ERR_INNER,
+    ACLNN_ERR_PARAM_INVALID,
+    aclDataType,
+)
+from aclnn.acl.errors import AclnnError
+from aclnn.compiler._compiled_call import current_settings
+from aclnn.compiler.capturing import Layout, Memory, flat
+from aclnn.execution._executor import join_executor
+
+OK = int(ACL_SUCCESS)
+BYTES = aclDataType.ACL_UINT8
+MOST_OPERANDS = 256  # of an executor
+MOST_PLANS = 16  # that a model keeps for its updates
+
+
+class Replay:
+    """A recording that runs: its tasks, and the executors that they became.
+
+    Parameters
+    ----------
+    tasks : sequence of Task
+        In the order in which they were recorded.
+    began : int
+        When the capture did, on the monotonic clock: what was allocated later and freed before it
+        ended is nobody else's.
+
+    Attributes
+    ----------
+    executors : tuple of aclOpExecutor
+        One, where all tasks are operators and copies that an executor has room for.
+    """
+
+    def __init__(self, tasks: Sequence[Task], began: int):
+        self._turn = threading.Lock()  # runs share the frozen memory: one at a time
+        self._change = threading.Lock()
+        self._plans: dict[Any, Any] = {}  # by what shapes them: updates go on with known ones
+        self._private = frozenset(
+            owner
+            for task in tasks
+            for _, owner in _owners(task.job)
+            if isinstance(owner, memory.Allocation) and owner.made_at > began and not owner.alive
+        )
+        self._take(tuple(tasks))
+
+    def _take(self, tasks: tuple[Task, ...]) -> None:
+        needed = [
+            (task, name, owner)
+            for task in tasks
+            for name, owner in _owners(task.job)
+            if isinstance(owner, memory.Allocation) and owner not in self._private
+        ]
+        parts = [*_parts(tasks)] or [[]]
+        last = len(parts) - 1
+        steps = [
+            [_runner(part.job)]
+            if isinstance(part, Task)
+            else self._joined(part, is_last=place == last)
+            for place, part in enumerate(parts)
+        ]
+        self.executors = tuple(
+            [step.executor for part in steps for step in part if isinstance(step, _Joined)]
+        )
+        self.tasks, self._needed, self._steps = tasks, needed, steps
+
+    @property
+    def executor(self) -> Any:
+        """The executor; of several, the one with the most nodes."""
+        if not self.executors:
+            raise AclnnError(ACLNN_ERR_PARAM_INVALID, "the model has no operators")
+        return max(self.executors, key=lambda executor: len(executor.graph_as_built.nodes))
+
+    def freed(self) -> str | None:
+        """What of the memory that a run needs was freed."""
+        for task, name, owner in self._needed:
+            if not owner.alive:
+                return (
+                    f"{name} of task {task.number} on stream {task.stream}, {task.frozen()}, lies in "
+                    f"memory that was freed: {owner.nbytes} bytes at {owner.address:#x}"
+                )
+        return None
+
+    def run(self, function: str) -> int | tuple[int, str]:
+        """Run everything in order, on the calling thread."""
+        with self._turn:
+            if (freed := self.freed()) is not None:
+                return ACLNN_ERR_PARAM_INVALID, f"{function}: {freed}"
+            try:
+                for place in range(len(self._steps)):
+                    for step in self._steps[place]:  # as the latest update has left it
+                        step()
+            except (AclnnError, MemoryError) as error:
+                return ACLNN_ERR_INNER, f"{function}: {error}"
+        return OK
+
+    def update(self, jobs: Mapping[int, Any]) -> int | tuple[int, str]:
+        """Put other calls in the place of some tasks', by number.
+
+        A run that waits for an external event may be under way: it goes on with the new ones.
+        """
+        try:
+            with self._change:
+                self._take(tuple([_with_job(task, jobs.get(task.number)) for task in self.tasks]))
+        except (AclnnError, MemoryError) as error:
+            return ACLNN_ERR_INNER, f"aclmdlRICaptureTaskUpdateEnd: {error}"
+        return OK
+
+    def _joined(self, tasks: Sequence[Task], *, is_last: bool) -> list[_Joined]:
+        """Tasks as executors: one, or more where there are too many operands for one."""
+        found = []
+        held = Memory("capture")
+        operands = [_layouts(task.job) for task in tasks]
+        dtypes_at = _dtypes_at(operands)
+        shape = (is_last, self._shape_of(tasks, operands), tuple(current_settings().items()))
+        for place, (task, layouts) in enumerate(zip(tasks, operands, strict=True)):
+            if len(held) + len(layouts) > MOST_OPERANDS:
+                found.append(self._planned(held, None, (shape, place)))
+                held = Memory("capture")
+            held.recording.where = task.place  # graphs show it
+            if task.kind == KERNEL:
+                _record_call(held, task.job, layouts)
+            else:
+                _record_copy(held, task.job, dtypes_at.get(task.job.dst.address, ()), place)
+        found.append(self._planned(held, self._is_seen if is_last else None, (shape, -1)))
+        return found
+
+    def _planned(
+        self, held: Memory, is_seen: Callable[[Layout], bool] | None, shape: Any
+    ) -> _Joined:
+        """An executor of what was recorded, with the plan of an earlier one of the same shape."""
+        outputs = held.finish(is_seen)
+        plan = self._plans.get(shape)
+        if plan is None:
+            plan = held.recording.plan(held.overlaps(outputs))
+            if len(self._plans) >= MOST_PLANS:
+                self._plans.clear()
+            self._plans[shape] = plan
+        return _Joined(held, outputs, plan)
+
+    def _shape_of(
+        self, tasks: Sequence[Task], operands: Sequence[Sequence[tuple[str, Layout] | None]]
+    ) -> tuple[Any, ...]:
+        """All that a plan of tasks depends on: their calls, and how operands lie to each other."""
+        places = _places([layout for row in operands for _, layout in filter(None, row)])
+        found: list[Any] = []
+        for task, layouts in zip(tasks, operands, strict=True):
+            found.append(task.job.call()[-1] if task.kind == KERNEL else task.job.nbytes)
+            for given in layouts:
+                if given is None:
+                    found.append(None)
+                    continue
+                name, layout = given
+                found.append((name, layout.dtype, layout.shape, layout.strides))
+                found.append((*places[layout], layout.address % 16, self._is_seen(layout)))
+        return tuple(found)
+
+    def _is_seen(self, layout: Layout) -> bool:
+        return not isinstance(layout.owner, memory.Allocation) or layout.owner not in self._private
+
+
+class _Joined:
+    """Tasks that became one executor."""
+
+    def __init__(self, held: Memory, outputs: Sequence[Layout], plan: Any):
+        recording = held.recording
+        self.executor = join_executor(
+            plan,
+            recording.plan,
+            recording.name,
+            [_array_at(layout, writable=False) for layout in held.inputs]
+            + [_array_at(layout, writable=True) for layout in outputs],
+            recording.numbers,
+        )
+
+    def __call__(self) -> None:
+        self.executor.run()
+
+
+class _Span:
+    """Bytes at an address, for NumPy, and what keeps them there."""
+
+    def __init__(self, low: int, high: int, owner: Any, writable: bool):
+        self.owner = owner
+        self.__array_interface__ = {
+            "version": 3,
+            "typestr": "|u1",
+            "shape": (high - low,),
+            "data": (low, not writable),
+        }
+
+
+def _array_at(layout: Layout, *, writable: bool) -> np.ndarray:
+    dtype = dtypes.NUMPY[layout.dtype]
+    if layout.is_empty:
+        return np.empty(layout.shape, dtype)
+    return np.ndarray(
+        layout.shape,
+        dtype,
+        np.asarray(_Span(layout.low, layout.high, layout.owner, writable)),
+        layout.address - layout.low,
+        [stride * layout.itemsize for stride in layout.strides],
+    )
+
+
+def _parts(tasks: Sequence[Task]) -> Iterator[Task | list[Task]]:
+    """What runs, in order: tasks that can be joined together, others by themselves."""
+    together: list[Task] = []
+    for task in tasks:
+        if task.job is None or _does_nothing(task):
+            continue
+        if _joins(task):
+            together.append(task)
+            continue
+        if together:
+            yield together
+            together = []
+        yield task
+    if together:
+        yield together
+
+
+def _does_nothing(task: Task) -> bool:
+    return task.kind == KERNEL and task.job.call()[-1].packed is None
+
+
+def _joins(task: Task) -> bool:
+    """Whether an executor can have a task in it: its arrays are aligned as NumPy wants it."""
+    if task.kind == KERNEL:
+        return all(
+            layout.address % layout.itemsize == 0 for _, layout in filter(None, _layouts(task.job))
+        )
+    return isinstance(task.job, memory.Copy)
+
+
+def _layouts(job: Any) -> list[tuple[str, Layout] | None]:
+    """The operands of a call or of a copy, with their names; None where one is null."""
+    if isinstance(job, memory.Copy):
+        return [("dst", _side(job.dst, job.nbytes)), ("src", _side(job.src, job.nbytes))]
+    found: list[tuple[str, Layout] | None] = []
+    owners = [owner for _, owner in job.owners()]
+    for place, operand in enumerate(job.operands()):
+        if operand is None:
+            found.append(None)
+            continue
+        name, address, (dtype, shape, strides, _, _) = operand
+        layout = Layout(address, aclDataType(dtype), shape, strides, owners[place])
+        found.append((name, layout))
+    return found
+
+
+def _side(side: Any, nbytes: int, dtype: aclDataType = BYTES) -> Layout:
+    return flat(side.address, side.address + nbytes, dtype, side.keep)
+
+
+def _places(layouts: Sequence[Layout]) -> dict[Layout, tuple[int, int]]:
+    """For each operand the number of the stretch that it shares with others, and where it is there.
+
+    Stretches are numbered by address: what lies in different ones never meets.
+    """
+    found: dict[Layout, tuple[int, int]] = {}
+    number, begin, end = -1, 0, -1
+    for layout in sorted(layouts, key=lambda layout: layout.low):
+        if layout.low >= end:
+            number, begin = number + 1, layout.low
+        end = max(end, layout.high)
+        found[layout] = number, layout.address - begin
+    return found
+
+
+def _dtypes_at(
+    operands: Sequence[Sequence[tuple[str, Layout] | None]],
+) -> dict[int, list[tuple[int, aclDataType]]]:
+    """As what operands are used at each address, with the places of the tasks, in order."""
+    found: dict[int, list[tuple[int, aclDataType]]] = {}
+    for place, layouts in enumerate(operands):
+        for _, layout in filter(None, layouts):
+            found.setdefault(layout.address, []).append((place, layout.dtype))
+    return found
+
+
+def _record_call(held: Memory, job: Any, layouts: Sequence[tuple[str, Layout] | None]) -> None:
+    operator, n_inputs, _, planned = job.call()
+    outputs = {
+        role: layout
+        for role, layout in zip(operator.outputs, layouts[n_inputs:], strict=True)
+        if layout is not None
+    }
+    held.call(operator, planned.call, layouts[:n_inputs], outputs, job.numbers()[1])
+
+
+def _record_copy(
+    held: Memory, copy: Any, uses: Sequence[tuple[int, aclDataType]], place: int
+) -> None:
+    """A copy of bytes, as elements of what the source holds, or else of what is used later."""
+    if copy.nbytes == 0:
+        return
+    now = held.dtype_at(copy.src.address, copy.src.address + copy.nbytes)
+    found = [now, *[dtype for later, dtype in uses if later > place]]
+    dtype = next((one for one in found if one is not None and _has_whole(copy, one)), BYTES)
+    held.copy(_side(copy.dst, copy.nbytes, dtype), _side(copy.src, copy.nbytes, dtype))
+
+
+def _has_whole(copy: Any, dtype: aclDataType) -> bool:
+    """Whether both sides of a copy are whole, aligned elements."""
+    size = dtypes.item_size(dtype)
+    return not (copy.nbytes % size or copy.src.address % size or copy.dst.address % size)
+
+
+def _runner(job: Any) -> Callable[[], Any]:
+    return job.replay if hasattr(job, "replay") else job
+
+
+def _owners(job: Any) -> list[tuple[str, Any]]:
+    return job.owners() if hasattr(job, "owners") else []
+
+
+def _with_job(task: Task, job: Any) -> Task:
+    if job is None:
+        return task
+    changed = Task(task.number, task.kind, task.name, task.stream, task.after, job)
+    changed.event, changed.place = task.event, task.place
+    return changed

@@ -1,0 +1,345 @@
+"""Traced arrays: they stand for the arguments of a function and record what it does with them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from aclnn.acl import dtypes
+from aclnn.acl.arguments import as_int, shown
+from aclnn.acl.errors import AclnnError, invalid
+from aclnn.api.options import as_dtype, as_ints
+from aclnn.graph import is_contiguous
+from aclnn.graph.strides import reshaped_strides
+from aclnn.operators.checks import TensorSpec, broadcast_shapes
+from aclnn.tracing import numpy_forms
+from aclnn.tracing.indexing import pieces_of
+from aclnn.tracing.nesting import is_array
+from aclnn.tracing.trace import Memory, Path, Trace, is_number
+
+
+def _refused(what: str) -> AclnnError:
+    return invalid(
+        f"{what} a traced array, which has a shape and a dtype but no elements yet; aclnn.call "
+        "embeds what needs them as a step of the plan"
+    )
+
+
+def _binary(name: str, *, swapped: bool = False) -> Callable[[Any, Any], Any]:
+    def method(self: TracedArray, other: Any) -> Any:
+        if not _is_operand(other):
+            return NotImplemented
+        pair = (other, self) if swapped else (self, other)
+        return numpy_forms.ufunc(self.trace, name, pair)
+
+    return method
+
+
+def _in_place(name: str) -> Callable[[Any, Any], Any]:
+    def method(self: TracedArray, other: Any) -> Any:
+        if not _is_operand(other):
+            return NotImplemented
+        return numpy_forms.ufunc(self.trace, name, (self, other), out=self)
+
+    return method
+
+
+def _is_operand(given: Any) -> bool:
+    return is_number(given) or is_array(given)
+
+
+class TracedArray:
+    """An array of a traced function: memory, and a way to see it.
+
+    Attributes
+    ----------
+    shape, strides : tuple of int
+        As NumPy's; strides count bytes.
+    dtype : numpy.dtype
+    """
+
+    __slots__ = ("_latest", "_memory", "_path", "_version")
+    __hash__ = None  # type: ignore[assignment]
+
+    def __init__(self, memory: Memory, path: Path = (), value: int | None = None):
+        self._memory = memory
+        self._path = path
+        self._latest = memory.value if value is None else value
+        self._version = memory.version
+
+    @property
+    def trace(self) -> Trace:
+        return self._memory.trace
+
+    @property
+    def value(self) -> int:
+        """The value in the recording, as it is now."""
+        if self._version != self._memory.version:
+            self._latest = self._memory.view(self._path)
+            self._version = self._memory.version
+        return self._latest
+
+    def value_in(self, trace: Trace) -> int:
+        if trace is not self.trace:
+            raise invalid("a traced array is used after the function that it belongs to ended")
+        return self.value
+
+    @property
+    def spec(self) -> TensorSpec:
+        return self.trace.recording.spec(self.value)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self.spec.shape
+
+    @property
+    def dtype(self) -> np.dtype:
+        return dtypes.NUMPY[self.spec.dtype]
+
+    @property
+    def strides(self) -> tuple[int, ...]:
+        item = self.dtype.itemsize
+        return tuple([stride * item for stride in self.spec.strides])
+
+    @property
+    def ndim(self) -> int:
+        return len(self.shape)
+
+    @property
+    def size(self) -> int:
+        return self.spec.size
+
+    @property
+    def itemsize(self) -> int:
+        return self.dtype.itemsize
+
+    @property
+    def nbytes(self) -> int:
+        return self.size * self.itemsize
+
+    def __repr__(self) -> str:
+        return f"<traced array {self.dtype}{list(self.shape)}>"
+
+    # --- What records calls -------------------------------------------------------------------------
+
+    def __aclnn_function__(
+        self, handle: Any, given: Sequence[Any], out: Any, numbers: Any, switches: Any
+    ) -> Any:
+        return self.trace.call(handle, given, out, numbers, switches)
+
+    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **options: Any) -> Any:
+        return numpy_forms.array_ufunc(self.trace, ufunc, method, inputs, options)
+
+    def __array_function__(self, function: Any, types: Any, args: Any, options: Any) -> Any:
+        return numpy_forms.array_function(self, function, args, options)
+
+    __add__, __radd__, __iadd__ = _binary("add"), _binary("add", swapped=True), _in_place("add")
+    __sub__, __rsub__ = _binary("subtract"), _binary("subtract", swapped=True)
+    __isub__ = _in_place("subtract")
+    __mul__, __rmul__ = _binary("multiply"), _binary("multiply", swapped=True)
+    __imul__ = _in_place("multiply")
+    __truediv__, __rtruediv__ = _binary("divide"), _binary("divide", swapped=True)
+    __itruediv__ = _in_place("divide")
+    __matmul__, __rmatmul__ = _binary("matmul"), _binary("matmul", swapped=True)
+    __imatmul__ = _in_place("matmul")
+    __pow__, __rpow__, __ipow__ = (
+        _binary("power"),
+        _binary("power", swapped=True),
+        _in_place("power"),
+    )
+    __eq__, __ne__ = _binary("equal"), _binary("not_equal")
+    __lt__, __le__ = _binary("less"), _binary("less_equal")
+    __gt__, __ge__ = _binary("greater"), _binary("greater_equal")
+
+    def __neg__(self) -> Any:
+        return numpy_forms.ufunc(self.trace, "negative", (self,))
+
+    def __pos__(self) -> TracedArray:
+        return self.copy()
+
+    def __abs__(self) -> Any:
+        return numpy_forms.ufunc(self.trace, "absolute", (self,))
+
+    # --- Views --------------------------------------------------------------------------------------
+
+    def __getitem__(self, index: Any) -> TracedArray:
+        pieces, left = pieces_of(index, self.shape)
+        whole = all(p == (0, 1, size) for p, size in zip(pieces, self.shape, strict=True))
+        view = self if whole else self._viewed("sliced", pieces)
+        return view if view.shape == left and view is not self else view._viewed("reshaped", left)
+
+    def __setitem__(self, index: Any, given: Any) -> None:
+        self[index].assign(given)
+
+    def __len__(self) -> int:
+        if not self.shape:
+            raise TypeError("len() of unsized object")
+        return self.shape[0]
+
+    def __iter__(self) -> Iterator[TracedArray]:
+        return iter([self[place] for place in range(len(self))])
+
+    @property
+    def T(self) -> TracedArray:  # noqa: N802
+        return self.transpose()
+
+    @property
+    def mT(self) -> TracedArray:  # noqa: N802
+        return self.swapaxes(-1, -2)
+
+    def transpose(self, *axes: Any) -> TracedArray:
+        """A view with the dimensions in another order, by default reversed."""
+        if len(axes) == 1 and (axes[0] is None or as_int(axes[0]) is None):
+            axes = () if axes[0] is None else tuple(axes[0])
+        order = [self._axis(axis) for axis in axes] or [*reversed(range(self.ndim))]
+        if sorted(order) != [*range(self.ndim)]:
+            raise invalid(f"axes are {shown(axes)}, must have every dimension of {self} once")
+        return self._viewed("transposed", tuple(order))
+
+    def swapaxes(self, first: Any, second: Any) -> TracedArray:
+        """A view with two dimensions exchanged."""
+        order = [*range(self.ndim)]
+        a, b = self._axis(first), self._axis(second)
+        order[a], order[b] = order[b], order[a]
+        return self._viewed("transposed", tuple(order))
+
+    def reshape(self, *shape: Any, order: str = "C") -> TracedArray:
+        """The elements in another shape: a view where strides allow it, else a copy."""
+        if order != "C":
+            raise invalid(f"order is {shown(order)}, must be 'C'")
+        given = shape[0] if len(shape) == 1 else shape
+        sizes = self._whole_shape(as_ints("shape", given))
+        spec = self.spec
+        if reshaped_strides(spec.shape, spec.strides, sizes) is None:
+            return self.copy()._viewed("reshaped", sizes)
+        return self._viewed("reshaped", sizes)
+
+    def ravel(self) -> TracedArray:
+        """All elements along one dimension: a view where strides allow it, else a copy."""
+        return self.reshape(-1)
+
+    def flatten(self) -> TracedArray:
+        """A copy with all elements along one dimension."""
+        return self.copy().reshape(-1)
+
+    def squeeze(self, axis: Any = None) -> TracedArray:
+        """A view without dimensions of size 1, by default all of them."""
+        shape = self.shape
+        axes = [n for n, size in enumerate(shape) if size == 1]
+        if axis is not None:
+            axes = [self._axis(one) for one in as_ints("axis", axis)]
+        for one in axes:
+            if shape[one] != 1:
+                raise invalid(f"axis {one} of {self} has size {shape[one]}, not 1")
+        left = tuple([size for n, size in enumerate(shape) if n not in axes])
+        return self._viewed("reshaped", left)
+
+    def broadcast_to(self, shape: Any) -> TracedArray:
+        """A view repeated to a shape, by NumPy's rule."""
+        sizes = as_ints("shape", shape)
+        if broadcast_shapes(self.shape, sizes) != sizes:
+            raise invalid(f"{self} does not broadcast to shape {sizes}")
+        return self._viewed("expanded", sizes)
+
+    def _viewed(self, make: str, how: Any) -> TracedArray:
+        value = getattr(self.trace.recording, make)(self.value, how)
+        return TracedArray(self._memory, (*self._path, (make, how)), value)
+
+    def _axis(self, axis: Any) -> int:
+        at = as_int(axis)
+        if at is None or not -self.ndim <= at < self.ndim:
+            raise invalid(f"axis is {shown(axis)}, must be from {-self.ndim} to {self.ndim - 1}")
+        return at % self.ndim
+
+    def _whole_shape(self, shape: tuple[int, ...]) -> tuple[int, ...]:
+        """A shape with the size that -1 stands for."""
+        known = int(np.prod([size for size in shape if size != -1], dtype=np.int64))
+        if shape.count(-1) == 1 and known and self.size % known == 0:
+            shape = tuple([self.size // known if size == -1 else size for size in shape])
+        if min(shape, default=0) < 0 or int(np.prod(shape, dtype=np.int64)) != self.size:
+            raise invalid(f"cannot reshape {self} into shape {shape}")
+        return shape
+
+    # --- Copies -------------------------------------------------------------------------------------
+
+    def astype(self, dtype: Any, copy: bool = True) -> TracedArray:
+        """The elements as another dtype."""
+        target = as_dtype("dtype", dtype)
+        if not copy and target == self.spec.dtype:
+            return self
+        return self.trace.made(self.trace.recording.cast(self.value, target))
+
+    def copy(self) -> TracedArray:
+        """The elements in row-major order, in memory of its own."""
+        return self.trace.made(self.trace.recording.copy(self.value))
+
+    def sum(self, axis: Any = None, dtype: Any = None, keepdims: bool = False) -> Any:
+        """Sum over dimensions, by default all."""
+        return numpy_forms.reduce_sum(self, axis, dtype, keepdims)
+
+    def write(self, value: int) -> None:
+        """Hold a value of this shape and dtype from now on."""
+        self._memory.write(self._path, value)
+
+    def assign(self, given: Any) -> None:
+        """Hold other elements from now on, cast and broadcast."""
+        trace, recording = self.trace, self.trace.recording
+        source = trace.number(given, self.dtype) if is_number(given) else trace.taken(given)
+        value, spec = source.value_in(trace), self.spec
+        if recording.spec(value).dtype != spec.dtype:
+            value = recording.cast(value, spec.dtype)
+        shape = recording.spec(value).shape
+        if shape != spec.shape:
+            if broadcast_shapes(shape, spec.shape) != spec.shape:
+                raise invalid(f"shape {shape} does not broadcast to {spec.shape}")
+            value = recording.expanded(value, spec.shape)
+        self.write(recording.copy(value))
+
+    def is_dense(self) -> bool:
+        """Whether the elements lie in row-major order without gaps."""
+        return is_contiguous(self.spec.shape, self.spec.strides)
+
+    # --- What there is no answer to -----------------------------------------------------------------
+
+    def __bool__(self) -> bool:
+        raise _refused("the truth value was asked of")
+
+    def __float__(self) -> float:
+        raise _refused("a number was asked of")
+
+    def __int__(self) -> int:
+        raise _refused("a number was asked of")
+
+    def __complex__(self) -> complex:
+        raise _refused("a number was asked of")
+
+    def __index__(self) -> int:
+        raise _refused("a number was asked of")
+
+    def item(self, *args: Any) -> Any:
+        raise _refused("a number was asked of")
+
+    def tolist(self) -> Any:
+        raise _refused("numbers were asked of")
+
+    def __array__(self, *args: Any, **options: Any) -> np.ndarray:
+        raise _refused("the memory was asked of")
+
+    def __dlpack__(self, *args: Any, **options: Any) -> Any:
+        raise _refused("the memory was asked of")
+
+    def tobytes(self, *args: Any) -> bytes:
+        raise _refused("the memory was asked of")
+
+    def __contains__(self, item: Any) -> bool:
+        raise _refused("the truth value was asked of")
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__") or not hasattr(np.ndarray, name):
+            raise AttributeError(f"a traced array has no attribute {name!r}")
+        raise invalid(
+            f"a traced array has no {name!r}: there is no counterpart among the operators; "
+            "aclnn.call embeds it as a step of the plan"
+        )
