@@ -22,9 +22,9 @@ SOURCE = ROOT / "build" / "cython" / "aclnn" / "_formula_kernels.c"
 FAST_PATHS = SOURCE.with_name("_simd_kernels.c")
 sys.path.insert(0, str(ROOT))
 from setup import (  # noqa: E402
-    ALWAYS_INLINE,
     COMMON_FLAGS,
     INCLUDES,
+    SIMD_FLAGS,
     VECTORS,
     functions,
     kernel_variants,
@@ -74,10 +74,9 @@ def reported(flags):
 
 def machine_code(flags):
     """Of each loop of the fast paths, by name."""
-    inline = f"-D{ALWAYS_INLINE[0]}={ALWAYS_INLINE[1]}"
     with tempfile.TemporaryDirectory() as folder:
         target = Path(folder) / "kernels.o"
-        compiled(FAST_PATHS, [*flags, inline], target)
+        compiled(FAST_PATHS, [*flags, *SIMD_FLAGS], target)
         done = subprocess.run(
             ["objdump", "-d", "--no-show-raw-insn", str(target)],
             capture_output=True, text=True, check=True,

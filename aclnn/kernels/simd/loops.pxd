@@ -1,7 +1,9 @@
 """Loops over vectors, whatever the formula: load, convert, compute, round and store.
 
 Every function here is inlined into the loops of a formula, whose types, domain and code are then
-known to the compiler: what a loop does not need costs nothing.
+known to the compiler: what a loop does not need costs nothing.  `tools/vectorized.py` tells whether
+a compiler did so.  The order of statements is that of the instructions: to take bfloat16 operands
+apart one after the other made logit 1.03 times as slow.
 """
 
 from libc.stdint cimport uint16_t, uintptr_t
