@@ -124,14 +124,17 @@ class Lowering:
         kind = "whole" if form == "whole" else "real"
         return graph.Argument(len(NUMBER_FORMS) * found + place, kind)
 
-    def complex_number(self, role: str) -> tuple[graph.Argument, graph.Argument | float]:
+    def complex_number(self, role: str) -> tuple[graph.Argument | float, graph.Argument | float]:
         """A number as complex formulas take it: real and imaginary part.
 
         That of a complex one stands where that of a real one has its integer.
         """
         if self.call.scalars[role].convertible:
             return self.number(role, "exact"), 0.0
-        return self.number(role, "exact"), graph.Argument(self.number(role, "whole").place, "real")
+        imaginary = self.number(role, "whole")
+        if isinstance(imaginary, graph.Argument):
+            imaginary = graph.Argument(imaginary.place, "real")
+        return self.number(role, "exact"), imaginary
 
     def params(
         self, roles: Iterable[str], dtype: aclDataType, *, exact: bool = True

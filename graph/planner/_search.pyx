@@ -652,9 +652,9 @@ cdef bint is_known(const beam_t *beam, int taken, uint64_t hash) noexcept nogil:
 # --- Dives ------------------------------------------------------------------------------------
 #
 # A beam of one state.  Of the next children those with the largest weights are looked at first, and
-# the first that adds no excess is taken: mostly few are looked at.  Weights make the difference: they
-# follow size and span, and vary from dive to dive; once some dive came below the best size, its
-# weights vary.
+# the first that adds no excess is taken: mostly few are looked at.  Weights make the difference:
+# they follow size and span, and vary from dive to dive; once some dive came below the best size,
+# its weights vary.
 
 cdef double NOISE = 1.5  # of weights of their own, in powers of two
 cdef double SHIFT = 6.0  # of weights that vary
