@@ -220,7 +220,7 @@ def test_the_readmes_code_runs():
     if not readme.exists():
         pytest.skip("run from an installation without sources")
     blocks = re.findall(r"```python\n(.*?)```", readme.read_text(), re.DOTALL)
-    assert len(blocks) == 3
+    assert len(blocks) == 4
     namespace = {}
     for block in blocks:
         exec(block, namespace)

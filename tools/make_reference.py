@@ -32,6 +32,7 @@ RUNTIME: dict[str, tuple[str, ...]] = {
     "Plan once, run often, look inside": (
         "executor", "aclOpExecutor", "profile", "Profile",
     ),
+    "Functions as plans": ("compile", "call", "WorkspacePool"),
     "Settings": (
         "show_config", "set_num_threads", "get_num_threads", "set_soc_version", "get_soc_version",
         "cache_info", "clear_cache",
@@ -101,7 +102,7 @@ GRAPH: dict[str, tuple[str, ...]] = {
     "Passes": ("run_passes", "PassResult", "Note"),
     "Workspace plans": (
         "plan_workspace", "plan_lifetimes", "WorkspacePlan", "Buffer", "Tiling", "Assignment",
-        "BudgetError", "PlanError", "validate", "Lifetime", "graph_lifetimes",
+        "BudgetError", "PlanError", "SpareMemory", "validate", "Lifetime", "graph_lifetimes",
         "lifetimes_from_csv", "lifetimes_to_csv",
     ),
     "Schedules": ("compile", "Schedule"),
