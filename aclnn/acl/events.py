@@ -379,7 +379,7 @@ def aclrtSynchronizeStreamWithTimeout(stream: Any, timeout: int) -> int:
     if status := _bad_query(function, stream):
         return status
     done = threading.Event()
-    if not stream.submit(done) or done.wait(limit):
+    if not stream.submit(done.set) or done.wait(limit):
         return streams.aclrtSynchronizeStream(stream)
     return fail(
         ACL_ERROR_RT_STREAM_SYNC_TIMEOUT,
