@@ -736,6 +736,29 @@ def test_names_and_traces(captured, tmp_path):
     assert aclnn.aclmdlRIDebugJsonPrint(model, None, 0) == WRONG_ARGUMENT
 
 
+def test_the_text_tells_what_becomes_of_memory(captured, malloc):
+    x, kept = np.float32([-1, 2]), malloc(8)
+    inside, _ = aclnn.aclrtMalloc(8, 0)
+    event = new_event()
+    succeeds(call("aclnnRelu", tensor(x), tensor(x, inside), stream=captured))
+    succeeds(aclnn.aclrtRecordEvent(event, captured))
+    succeeds(call("aclnnNeg", tensor(x, inside), tensor(x, kept), stream=captured))
+    succeeds(call("aclnnExp", tensor(x, inside), tensor(x, kept), stream=captured))
+    aclnn.aclrtFree(inside)
+    model = aclnn.aclmdlRICaptureGetInfo(captured)[1]
+    with pytest.raises(aclnn.AclnnError, match="still captured"):
+        model.to_text()
+    ended(captured)
+    lines = model.to_text().splitlines()
+    assert len(lines) == 5
+    assert lines[1].endswith(f"{inside:#x} FLOAT[2]  made and freed inside, not stored")
+    assert f"EVENT_RECORD of event {event.number}" in lines[2]
+    assert lines[3].endswith(f"{kept:#x} FLOAT[2]  overwritten by task 3, not stored")
+    assert lines[4].endswith(f"{kept:#x} FLOAT[2]  stored")
+    assert "test_capture.py:" in lines[4]
+    assert f"{inside:#x}" in lines[4]
+
+
 def test_the_executor_has_every_view(captured):
     x, h, y = (
         np.ones((4, 8), np.float32),
