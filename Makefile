@@ -20,9 +20,13 @@ FUZZ_CALLS ?= 20000
 # Other calls every day.
 FUZZ_SEED ?= $(shell date +%j)
 
-.PHONY: demo test bench lint pictures reference wheel clean help sanitize sanitized-build fuzz
+# Without a target, the package is built into the environment.
+.DEFAULT_GOAL := build
+
+.PHONY: build demo test bench lint pictures docs reference wheel clean help sanitize sanitized-build fuzz
 
 help:
+	@echo "make            the package, built into .venv"
 	@echo "make demo       six functions through both phases, checked, with graph, plan and timings"
 	@echo "make test       the whole test suite"
 	@echo "make sanitize   a build with AddressSanitizer and UBSan: the suite, then calls made at random"
@@ -30,7 +34,8 @@ help:
 	@echo "make lint       ruff, cython-lint and mypy"
 	@echo "make bench      the benchmark matrix against the peers that are installed, and its picture"
 	@echo "make pictures   the pictures of the documentation, made anew"
-	@echo "make reference  the reference pages and the type stub, made anew from docstrings and declarations"
+	@echo "make docs       reference pages in build/docs/reference, from docstrings and declarations"
+	@echo "make reference  the same, and what is committed of it: the README's table and the type stub"
 	@echo "make wheel      build sdist and wheel into dist/"
 
 # Without either, the environment would be half made, or the build fail late.
@@ -42,6 +47,8 @@ $(BIN)/python:
 $(STAMP): $(BIN)/python $(SOURCES)
 	$(BIN)/python -m pip install --quiet --editable ".[dev]"
 	@touch $(STAMP)
+
+build: $(STAMP)
 
 demo: $(STAMP)
 	$(BIN)/aclnn demo
@@ -73,6 +80,9 @@ bench: $(STAMP)
 pictures: $(STAMP)
 	$(BIN)/python tools/make_pictures.py
 	$(BIN)/python tools/make_tutorial_pictures.py
+
+docs: $(STAMP)
+	$(BIN)/python tools/make_reference.py --pages
 
 reference: $(STAMP)
 	$(BIN)/python tools/make_reference.py

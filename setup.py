@@ -32,6 +32,9 @@ COMMON_FLAGS = [
     "-O3", "-fno-math-errno", "-fno-trapping-math", "-ffp-contract=off", "-fno-strict-aliasing",
     "-fwrapv", "-falign-loops=32", "-g0",
 ]  # fmt: skip
+# Modules that a call passes through: `rep stos`, with which GCC clears arrays of some hundred bytes, takes
+# as long to start as a call takes to read its arguments.
+CALL_FLAGS = ("-fno-builtin-memset",)
 # Errors of memory and undefined behaviour end the process. Little is optimised, so that it builds soon.
 SANITIZE_FLAGS = [
     "-O1", "-g1", "-fno-omit-frame-pointer", "-fsanitize=address,undefined",
@@ -39,12 +42,17 @@ SANITIZE_FLAGS = [
 ]  # fmt: skip
 INCLUDES = ["graph/runtime", "aclnn/kernels"]
 GENERATED = "build/cython"
-KERNELS = ("_kernels", "_row_kernels")  # sources that are compiled once per instruction set
+# Sources that are compiled once per instruction set. What takes longest comes first, where several are
+# compiled at a time.
+KERNELS = ("_kernels", "_simd_kernels", "_formula_kernels", "_row_kernels")
 X86_LEVELS = {
     "v2": ["-march=x86-64-v2"],
     "v3": ["-march=x86-64-v3"],
     "v4": ["-march=x86-64-v4", "-mprefer-vector-width=512"],
 }
+VECTORS = ("v3", "v4")  # instruction sets with vectors that `simd.h` has operations for
+# Loops over vectors are generic functions that are specialised by being inlined, all of them.
+ALWAYS_INLINE = ("CYTHON_INLINE", "inline __attribute__((always_inline))")
 
 
 DIRECTIVES = {
@@ -121,6 +129,7 @@ COMPUTED_IN = {
 }
 # Further forms of a formula have its name and one of these.
 ENDINGS = {"_half": "float", "_f64": "double", "_whole": "int64_t", "_complex": "complex_t"}
+INCLUDED = re.compile(r'^\s*#\s*include "([^"]+)"', re.MULTILINE)
 SIGNATURE = re.compile(
     rf"^cdef inline ({'|'.join(COMPUTED_IN)}) (\w+)\(((?:\1 \w+,\s+)*)"
     r"const (double|kernel_number) \*p\)",
@@ -214,7 +223,7 @@ def formulas() -> list[Formula]:
 
 
 def write_loops() -> None:
-    """Make the loops over the formulas, which `_kernels.pyx` includes."""
+    """Make the loops over the formulas, which `_formula_kernels.pyx` includes."""
     template = Tempita.Template(
         (HERE / "aclnn" / "kernels" / "formula_loops.pxi.in").read_text(encoding="utf-8")
     )
@@ -236,11 +245,21 @@ def linker_flags() -> list[str]:
 
 
 def headers(source: str) -> list[str]:
-    """What a C file is made of besides, which Cython does not know."""
-    kernels = ("aclnn/kernels/**/*.h", "graph/runtime/kernel_abi.h")
-    is_kernel = Path(source).stem in (*KERNELS, "_products")
-    patterns = kernels if is_kernel else ("graph/runtime/*.h",)
-    return [str(p.relative_to(HERE)) for pattern in patterns for p in HERE.glob(pattern)]
+    """The headers that a C file includes, directly or not; of what is no C file yet, all there are."""
+    if not source.endswith(".c"):
+        return [str(p.relative_to(HERE)) for p in (HERE / "graph" / "runtime").glob("*.h")]
+    found, unread = [], [Path(source)]
+    while unread:
+        file = unread.pop()
+        for name in INCLUDED.findall((HERE / file).read_text(encoding="utf-8")):
+            # Those of the project, not the copies of them that lie beside what was translated.
+            folders = (*map(Path, INCLUDES), file.parent)
+            places = (Path(os.path.normpath(folder / name)) for folder in folders)
+            path = next((path for path in places if (HERE / path).exists()), None)
+            if path and path.as_posix() not in found:
+                found.append(path.as_posix())
+                unread.append(path)
+    return found
 
 
 def extension(name: str, source: str, flags: tuple[str, ...] = ()) -> Extension:
@@ -265,6 +284,13 @@ def translate(extensions: list[Extension]) -> list[Extension]:
     )
 
 
+def with_headers(extensions: list[Extension]) -> list[Extension]:
+    """Built again where a header changes that they include, but not where others do."""
+    for ext in extensions:
+        ext.depends = headers(ext.sources[0])
+    return extensions
+
+
 def extensions() -> list[Extension]:
     threads = ("-pthread", *openmp_flags())
     found = []
@@ -274,7 +300,7 @@ def extensions() -> list[Extension]:
                 continue
             inner = path.relative_to(HERE / folder)
             name = ".".join([package, *inner.with_suffix("").parts])
-            ext = extension(name, f"{folder}/{inner.as_posix()}")
+            ext = extension(name, f"{folder}/{inner.as_posix()}", CALL_FLAGS)
             if path.stem == "_cpu" and not has_x86_levels():
                 ext.define_macros.append(("ACLNN_NO_X86_LEVELS", "1"))
             if path.stem in ("_dlpack", "_operand"):
@@ -307,10 +333,14 @@ def kernel_extensions() -> list[Extension]:
     found = []
     for name, flags in kernel_variants().items():
         for stem, translated in zip(KERNELS, sources, strict=True):
+            if stem == "_simd_kernels" and name not in VECTORS:
+                continue
             ext = extension(f"aclnn.{stem}_{name}", translated.sources[0], tuple(flags))
             # The C file is written for a module called _kernels; the variant's own name is needed
             # only where the interpreter looks its entry point up.
             ext.define_macros.append((f"PyInit_{stem}", f"PyInit_{stem}_{name}"))
+            if stem == "_simd_kernels":
+                ext.define_macros.append(ALWAYS_INLINE)
             found.append(ext)
     return found
 
@@ -333,7 +363,7 @@ if __name__ == "__main__":
         include_package_data=False,
         ext_modules=[
             *kernel_extensions(),  # what takes longest begins first, where several are built at a time
-            *translate(extensions()),
+            *with_headers(translate(extensions())),
         ],
         cmdclass={"build_ext": BuildKernels},
     )

@@ -1,4 +1,4 @@
-"""aclnn on the CPU: CANN's two-phase operator interface, run anywhere.
+"""The aclnn two-phase operator interface of Ascend's CANN, on any CPU.
 
 Three layers, each usable alone: C-shaped functions with CANN's names, functional forms on arrays,
 and executors that plan once and run often.  Names are loaded when they are first used, so that
@@ -81,6 +81,12 @@ _HOMES = {
         "AclSetInputTensorAddr",
         "AclSetOutputTensorAddr",
         "AclSetTensorAddr",
+        "aclSetDynamicInputTensorAddr",
+        "aclSetDynamicOutputTensorAddr",
+        "aclSetDynamicTensorAddr",
+        "AclSetDynamicInputTensorAddr",
+        "AclSetDynamicOutputTensorAddr",
+        "AclSetDynamicTensorAddr",
     ),
     "api.executor": ("executor",),
     "execution._workspace": ("WorkspacePool",),
@@ -126,7 +132,16 @@ def _find(name: str) -> Any:
             module = importlib.import_module(f"aclnn.{group}")
             if name in module.__all__:
                 return getattr(module, name)
-    raise AttributeError(f"module 'aclnn' has no attribute {name!r}")
+    raise AttributeError(f"module 'aclnn' has no attribute {name!r}{_left_out()}")
+
+
+def _left_out() -> str:
+    """What may be the reason that an operator's name is not known."""
+    broken = importlib.import_module("aclnn.operators").BROKEN
+    if not broken:
+        return ""
+    listed = "; ".join(f"{module}: {error}" for module, error in broken.items())
+    return f"; operators of these modules are left out: {listed}"
 
 
 def __dir__() -> list[str]:

@@ -1,4 +1,4 @@
-"""What the CPU offers, asked without importing kernels that were compiled for it."""
+"""CPU features, queried without importing kernels that are compiled for them."""
 
 cdef extern from *:
     """

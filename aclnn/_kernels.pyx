@@ -1,25 +1,23 @@
 """The kernels: load, compute, store, each by blocks that stay in the first-level cache.
 
-An operator's loop is written once, over its formula; conversions are written once, over the
-dtypes.  A compute kernel puts them together at run time: every input is loaded into a block of
-float or double (or read in place where it is such a block already), the formula's loop runs over
-the block, and the result is rounded once as it is stored.  Loads, formulas and stores add up
-instead of multiplying.
+An operator's loop is written once, over its formula (`_formula_kernels.pyx`); conversions are
+written once, over the dtypes.  A compute kernel puts them together at run time: every input is
+loaded into a block of float or double (or read in place where it is such a block already), the
+formula's loop runs over the block, and the result is rounded once as it is stored.  Loads, formulas
+and stores add up instead of multiplying.
 
-Where the instruction set has lanes (`lane_formulas.h`), what people run most is loaded, computed,
-rounded and stored register by register instead; the few elements that lanes leave open go through
-the plain loop in double.
+Where the instruction set has vectors, formulas that people run most have a fast path
+(`_simd_kernels.pyx`), which loads, computes, rounds and stores vector by vector; the few elements
+that it leaves open go through the plain loop in double.
 
 This file is compiled once per instruction set, each time into a module of its own.
 """
 
-from libc.stdint cimport int8_t, int64_t, uint8_t, uintptr_t  # no-cython-lint: as below
+from libc.stdint cimport int8_t, uint8_t, uintptr_t
 from libc.stdlib cimport calloc, free
 
-cimport aclnn.kernels.formulas as formulas  # no-cython-lint: what is included needs it
 from aclnn.kernels.cast cimport cast_state, cast_tile
-from aclnn.kernels.computation cimport MOST_INPUTS, compute_state, loop_fn
-from aclnn.kernels.doubt cimport compute_picked, picked_t
+from aclnn.kernels.computation cimport compute_state
 from aclnn.kernels.element cimport (
     bfloat16_t,
     bool_t,
@@ -30,8 +28,8 @@ from aclnn.kernels.element cimport (
     number_t,
     store,
     store_fn,
-    unaligned_complex64,
     unaligned_complex128,
+    unaligned_complex64,
     unaligned_double,
     unaligned_float,
     unaligned_int16,
@@ -41,22 +39,27 @@ from aclnn.kernels.element cimport (
     unaligned_uint32,
     unaligned_uint64,
 )
-from aclnn.kernels.formulas cimport complex_t  # no-cython-lint: what is included needs it
-from aclnn.kernels.lane cimport (
-    BFLOAT,
-    HALF,
-    PARAMS_NUMBERS,
-    SINGLE,
-    UNKNOWN,
-    hints_t,
-    lane_form_of,
-    lane_form_t,
-    lane_loop,
-    lane_loops_t,
-    params_t,
-)
-from aclnn.kernels.lane_block cimport NO_ROW, compute_by_lanes, copies_t, lane_width
+from aclnn.kernels.formula_loops cimport MOST_FORMULAS, MOST_INPUTS, formula_loops_t, loop_fn
 from aclnn.kernels.loop_block cimport compute_by_loops, loop_block_limit, loop_width
+from aclnn.kernels.recompute cimport recompute_pending, pending_t
+from aclnn.kernels.simd.loop_args cimport (
+    BF16,
+    F16,
+    F32,
+    PARAMS_NUMBERS,
+    ZEROS_UNKNOWN,
+    hints_t,
+    params_t,
+    simd_loop,
+    simd_path_t,
+)
+from aclnn.kernels.simd.scalar cimport (
+    hardshrink_bf16_scalar,
+    hardshrink_f16_scalar,
+    prepare_hardshrink,
+    prepare_hardshrink_backward,
+)
+from aclnn.kernels.simd_block cimport NO_ROW, compute_by_simd, copies_t, simd_width
 from aclnn.kernels.staging cimport flush_staged, staging_t
 from aclnn.kernels.tile cimport (
     BLOCK,
@@ -74,11 +77,13 @@ from aclnn.kernels.tile cimport (
 )
 from aclnn.kernels.transposed cimport any_column_dense, compute_transposed
 
+import importlib
+import importlib.util
+
 from aclnn.acl import dtypes
 
 cdef enum:
     ALIGN_FROM = 8192   # elements of a row that is worth cutting at a line boundary
-    MOST_FORMULAS = 256
     MOST_NUMBERS = 4    # that `run` hands to a kernel
 
 
@@ -87,7 +92,7 @@ cdef enum:
 cdef void compute_tile(const tile_view *views, ptrdiff_t rows, ptrdiff_t cols, const void *state,
                        const void *params, void *scratch, int flags) noexcept nogil:
     cdef hints_t hints
-    hints.zeros, hints.outside = UNKNOWN, 0
+    hints.zeros, hints.outside = ZEROS_UNKNOWN, 0
     if rows > 1 and any_column_dense(views, <const compute_state *>state):
         compute_transposed(views, rows, cols, <const compute_state *>state, params, &hints, flags,
                            compute_rows)
@@ -101,7 +106,7 @@ cdef void compute_rows(const tile_view *views, ptrdiff_t rows, ptrdiff_t cols,
     """Go through a tile, or a part of one that was transposed first, by blocks."""
     cdef block_t block
     cdef ptrdiff_t high, wide
-    cdef picked_t picked
+    cdef pending_t pending
     cdef copies_t copies
     cdef staging_t staging
     cdef const tile_view *out = &views[state.n_inputs]
@@ -114,9 +119,9 @@ cdef void compute_rows(const tile_view *views, ptrdiff_t rows, ptrdiff_t cols,
     block.widest = min(wide, cols)
     block.flags = flags
     block.dense = high == 1 and out.col_stride == state.cast.out_size
-    picked.state, picked.params, picked.count = state, params, 0
-    picked.recast = block.dense and not state.cast.copy
-    picked.size = state.cast.out_size if picked.recast else state.result_size
+    pending.state, pending.params, pending.count = state, params, 0
+    pending.recast = block.dense and not state.cast.copy
+    pending.size = state.cast.out_size if pending.recast else state.result_size
     copies.repeated[0] = copies.repeated[1] = NO_ROW
     staging.nbytes = 0
     block.row = 0
@@ -127,15 +132,15 @@ cdef void compute_rows(const tile_view *views, ptrdiff_t rows, ptrdiff_t cols,
         if high == 1 and (cols >= ALIGN_FROM or flags & TILE_STREAM):
             block.cols = first_cols(out, &block, cols)
         while block.col < cols:
-            if state.lanes != NULL:
-                compute_by_lanes(views, &block, state, <const params_t *>params, hints, &picked,
-                                 &copies, &staging)
+            if state.simd != NULL:
+                compute_by_simd(views, &block, state, <const params_t *>params, hints, &pending,
+                                &copies, &staging)
             else:
                 compute_by_loops(views, &block, state, params)
             block.col += block.cols
             block.cols = min(wide, cols - block.col)
         block.row += high
-    compute_picked(&picked)
+    recompute_pending(&pending)
     flush_staged(&staging, 0)
 
 
@@ -148,20 +153,20 @@ cdef inline ptrdiff_t first_cols(const tile_view *out, const block_t *block,
 
 
 cdef inline ptrdiff_t block_limit(const compute_state *state) noexcept nogil:
-    return BLOCK if state.lanes != NULL else loop_block_limit(state)
+    return BLOCK if state.simd != NULL else loop_block_limit(state)
 
 
 cdef inline ptrdiff_t row_width(const tile_view *views, ptrdiff_t cols, const compute_state *state,
                                 int flags) noexcept nogil:
     """Elements of a row that are computed in one go."""
-    if state.lanes != NULL:
-        return lane_width(views, state)
+    if state.simd != NULL:
+        return simd_width(views, state)
     return loop_width(views, cols, state, flags)
 
 
 cdef void prepare_params(void *params, const void *state, const kernel_number *numbers,
                          int n_numbers) noexcept nogil:
-    """The numbers, and what loops by lanes make of them."""
+    """The numbers, and what the fast path makes of them."""
     cdef params_t *prepared = <params_t *>params
     cdef const compute_state *made_for = <const compute_state *>state
     cdef int k
@@ -169,42 +174,52 @@ cdef void prepare_params(void *params, const void *state, const kernel_number *n
         prepared.p[k] = numbers[k].real
     for k in range(n_numbers, PARAMS_NUMBERS):
         prepared.p[k] = 0
-    made_for.prepare(prepared, made_for.kind)
+    made_for.prepare(prepared, made_for.read_type)
 
 
 # --- Tables: what there is, by name -------------------------------------------------------------
 
 cdef struct formula_t:
-    int n_inputs
-    bint exact             # in whatever type
-    loop_fn in_float       # for float32 results; NULL: the double form serves every dtype
-    loop_fn in_half        # in float, for results and inputs that are halves of one dtype; or NULL
-    loop_fn in_double      # the precise form, for what is rounded once more
-    loop_fn in_float64     # for float64 results, where these are rounded otherwise
-    loop_fn in_whole       # or NULL
-    loop_fn in_complex     # or NULL
-    lane_form_t lanes      # for float32 and halves, where the instruction set has them
+    const formula_loops_t *loops
+    simd_path_t simd       # for float32 and half precision; all of its loops may be NULL
 
 cdef dict _formula_numbers = {}
 cdef formula_t[MOST_FORMULAS] _formulas
 
 
-cdef add(str name, int n_inputs, bint exact, loop_fn in_float, loop_fn in_half, loop_fn in_double,
-         loop_fn in_float64, loop_fn in_whole, loop_fn in_complex):
-    number = len(_formula_numbers)
-    if number == MOST_FORMULAS or not 0 <= n_inputs <= MOST_INPUTS:
-        raise ValueError(f"{name}: kernels have places for {MOST_FORMULAS} formulas of at most "
-                         f"{MOST_INPUTS} inputs")
-    _formula_numbers[name] = number
-    _formulas[number] = formula_t(n_inputs, exact, in_float, in_half, in_double, in_float64,
-                                  in_whole, in_complex, lane_form_of(name.encode()))
+cdef object same_isa(str stem):
+    """The module of that name for the instruction set of this one, or None."""
+    name = __name__.replace("._kernels_", f".{stem}_")
+    return importlib.import_module(name) if importlib.util.find_spec(name) else None
 
 
-# The loops over the formulas and a call of `add` for each: made from their signatures by the build.
-include "formula_loops.pxi"
+cdef simd_path_t simd_path_of(str formula, dict paths) except *:
+    if formula in paths:
+        return (<simd_path_t *><size_t>paths[formula])[0]
+    if formula == "hardshrink":
+        return simd_path_t(NULL, hardshrink_f16_scalar, hardshrink_bf16_scalar, NULL, NULL,
+                           prepare_hardshrink, NULL, NULL)
+    if formula == "hardshrink_backward":
+        return simd_path_t(NULL, hardshrink_f16_scalar, hardshrink_bf16_scalar, NULL, NULL,
+                           prepare_hardshrink_backward, NULL, NULL)
+    return simd_path_t(NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL)
 
-# What lanes read and round to.
-LANE_KINDS = {"float32": SINGLE, "float16": HALF, "bfloat16": BFLOAT}
+
+cdef int take_formulas() except -1:
+    """Of the modules that hold their loops: there are fast paths where there are vectors."""
+    simd_kernels = same_isa("_simd_kernels")
+    cdef dict paths = simd_kernels.paths() if simd_kernels else {}
+    for number, (formula, address) in enumerate(same_isa("_formula_kernels").loops().items()):
+        _formula_numbers[formula] = number
+        _formulas[<int>number].loops = <formula_loops_t *><size_t>address
+        _formulas[<int>number].simd = simd_path_of(formula, paths)
+    return 0
+
+
+take_formulas()
+
+# What fast paths read and round to.
+SIMD_TYPES = {"float32": F32, "float16": F16, "bfloat16": BF16}
 
 # Nanoseconds that an element takes, in cache, of float32 operands: as measured, roughly.
 COSTS = {
@@ -467,8 +482,9 @@ def compute_kernel(str formula not None, tuple in_dtypes not None, str out_dtype
     cdef str result = result_dtype or out_dtype
     cdef str wanted = reads or default_reads(result, in_dtypes)
     cdef KernelRef ref
-    if len(in_dtypes) != row.n_inputs:
-        raise ValueError(f"{formula} takes {row.n_inputs} inputs, {len(in_dtypes)} dtypes given")
+    if len(in_dtypes) != row.loops.n_inputs:
+        raise ValueError(f"{formula} takes {row.loops.n_inputs} inputs, "
+                         f"{len(in_dtypes)} dtypes given")
     itemsizes = tuple(item_size(dtype) for dtype in (*in_dtypes, out_dtype, result))
     stages = (",".join(in_dtypes),) + ((reads,) if reads else ()) + tuple(
         dict.fromkeys((result, out_dtype)))
@@ -477,7 +493,7 @@ def compute_kernel(str formula not None, tuple in_dtypes not None, str out_dtype
     if (formula in MOVES and {*in_dtypes[1:], result} == {out_dtype}
             and reads in (None, out_dtype)):
         stand_in = STAND_INS[itemsizes[-1]]
-        in_dtypes = (in_dtypes[0], *[stand_in] * (row.n_inputs - 1))
+        in_dtypes = (in_dtypes[0], *[stand_in] * (row.loops.n_inputs - 1))
         out_dtype = result = stand_in
         wanted = "float32" if itemsizes[-1] < 4 else stand_in
     set_compute(ref, row, in_dtypes, out_dtype, result, wanted, formula)
@@ -488,12 +504,12 @@ cdef int set_compute(KernelRef ref, const formula_t *row, tuple in_dtypes, str o
                      str result, str reads, str formula) except -1:
     cdef compute_state *state = <compute_state *>ref.memory
     cdef bint alike = {*in_dtypes} == {result}
-    cdef bint lanes = (reads == "float32"
-                       and lane_loop_of(row.lanes.loops, alike, result) != NULL)
-    cdef number_type computed = IN_FLOAT if lanes else number_type_of(row, result, reads, alike)
-    cdef bint own_form = computed == IN_FLOAT and result in HALVES and not row.exact
+    cdef bint simd = (reads == "float32"
+                      and simd_loop_of(&row.simd, alike, result) != NULL)
+    cdef number_type computed = IN_FLOAT if simd else number_type_of(row, result, reads, alike)
+    cdef bint own_form = computed == IN_FLOAT and result in HALVES and not row.loops.exact
     cdef int k
-    state.n_inputs = row.n_inputs
+    state.n_inputs = row.loops.n_inputs
     state.number_size = item_size(DTYPE_OF[computed])
     for k, dtype in enumerate(in_dtypes):
         set_input(state, k, dtype, reads, computed)
@@ -503,14 +519,14 @@ cdef int set_compute(KernelRef ref, const formula_t *row, tuple in_dtypes, str o
     state.store = store_from(result, computed)
     set_cast(&state.cast, result, out_dtype)
     state.loop = loop_of(row, computed, own_form, result)
-    if state.loop == NULL and not lanes:
+    if state.loop == NULL and not simd:
         raise ValueError(f"{formula} is not computed in {DTYPE_OF[computed]}, as {reads} would be")
     ref.numbers = "whole" if computed == IN_WHOLE else "real"
     # A loop for halves could store the other kind too, but that hardly occurs.
     state.stores = state.cast.copy or (
-        lanes and out_dtype in LANE_KINDS and "float32" in (result, out_dtype))
-    if lanes:
-        set_lanes(state, row, alike, result, out_dtype)
+        simd and out_dtype in SIMD_TYPES and "float32" in (result, out_dtype))
+    if simd:
+        set_simd(state, row, alike, result, out_dtype)
         state.store_exact = storer(result, <const unaligned_double *>NULL)
         if state.prepare != NULL:
             ref.prepare, ref.params_size = <size_t>prepare_params, sizeof(params_t)
@@ -526,22 +542,22 @@ cdef number_type number_type_of(const formula_t *row, str result, str reads,
         return IN_WHOLE
     if reads == "float64":
         return IN_DOUBLE
-    if row.exact:
+    if row.loops.exact:
         return IN_FLOAT
-    if row.in_half != NULL and result in HALVES and alike:
+    if row.loops.in_half != NULL and result in HALVES and alike:
         return IN_FLOAT
-    return IN_FLOAT if row.in_float != NULL and result == "float32" else IN_DOUBLE
+    return IN_FLOAT if row.loops.in_float != NULL and result == "float32" else IN_DOUBLE
 
 
 cdef loop_fn loop_of(const formula_t *row, number_type computed, bint own_form,
                      str result) noexcept:
     if computed == IN_COMPLEX:
-        return row.in_complex
+        return row.loops.in_complex
     if computed == IN_WHOLE:
-        return row.in_whole
+        return row.loops.in_whole
     if computed == IN_DOUBLE:
-        return row.in_float64 if result == "float64" else row.in_double
-    return row.in_half if own_form and row.in_half != NULL else row.in_float
+        return row.loops.in_float64 if result == "float64" else row.loops.in_double
+    return row.loops.in_half if own_form and row.loops.in_half != NULL else row.loops.in_float
 
 
 cdef int set_input(compute_state *state, int k, str dtype, str reads,
@@ -560,30 +576,30 @@ cdef int set_input(compute_state *state, int k, str dtype, str reads,
     return 0
 
 
-cdef int set_lanes(compute_state *state, const formula_t *row, bint all_alike, str result,
-                   str out_dtype) except -1:
+cdef int set_simd(compute_state *state, const formula_t *row, bint all_alike, str result,
+                  str out_dtype) except -1:
     state.all_alike = all_alike
-    state.rounded = LANE_KINDS[result]
-    state.stored = LANE_KINDS.get(out_dtype, state.rounded)
-    state.kind = state.rounded if all_alike else SINGLE
-    state.lanes = lane_loop_of(row.lanes.loops, all_alike, result)
+    state.rounded = SIMD_TYPES[result]
+    state.stored = SIMD_TYPES.get(out_dtype, state.rounded)
+    state.read_type = state.rounded if all_alike else F32
+    state.simd = simd_loop_of(&row.simd, all_alike, result)
     state.read_size = state.result_size if all_alike else sizeof(float)
-    state.prepare, state.mark = row.lanes.prepare, row.lanes.mark
-    if state.rounded == SINGLE and row.lanes.mark_singles != NULL:
-        state.mark = row.lanes.mark_singles
-    state.exact = row.in_double
+    state.prepare, state.classify = row.simd.prepare, row.simd.classify
+    if state.rounded == F32 and row.simd.classify_f32 != NULL:
+        state.classify = row.simd.classify_f32
+    state.exact = row.loops.in_double
     return 0
 
 
-cdef lane_loop lane_loop_of(const lane_loops_t *loops, bint all_alike, str result) except? NULL:
+cdef simd_loop simd_loop_of(const simd_path_t *path, bint all_alike, str result) except? NULL:
     """For inputs that all have the result's dtype, or are read as floats; NULL: there is none."""
-    if loops == NULL or result not in LANE_KINDS:
+    if result not in SIMD_TYPES:
         return NULL
     if result == "float32":
-        return loops.single
+        return path.f32
     if result == "float16":
-        return loops.half if all_alike else loops.to_half
-    return loops.bfloat if all_alike else loops.to_bfloat
+        return path.f16 if all_alike else path.to_f16
+    return path.bf16 if all_alike else path.to_bf16
 
 
 def cast_kernel(str src not None, str dst not None):

@@ -1,4 +1,4 @@
-"""The kernels of matrix products: out = beta*c + alpha*(a@b), for batches and any strides.
+"""Kernels of matrix products: out = beta*c + alpha*(a@b), for batches and any strides.
 
 Float32 and float64 operands that BLAS can read go there as they are (`products/whole.pxd`). All
 others, halves among them, are converted panel by panel, and results are rounded once when their sum
@@ -22,7 +22,7 @@ from aclnn.kernels.element cimport (
     store,
     store_fn,
 )
-from aclnn.kernels.formulas cimport real
+from aclnn.kernels.number cimport real
 from aclnn.kernels.products.blas cimport matrix_t, operand_t, as_operand
 from aclnn.kernels.products.panels cimport grid_of, grid_t, lay_out, multiply_panels, scratch_t
 from aclnn.kernels.products.product cimport (

@@ -1,4 +1,4 @@
-"""The BLAS that matrix products call: SciPy's, which C code can call without the interpreter."""
+"""The BLAS of matrix products: SciPy's, which C code calls without the GIL."""
 
 from __future__ import annotations
 

@@ -1,9 +1,8 @@
-"""The environment's variables: what each means, how it is read, and what holds without it.
+"""Environment variables: their meaning, validation and defaults.
 
-A variable is read once, when what it is about is first used, which for all of them is at the latest
-when the first call is planned. An empty value is none. A value that makes no sense is an `AclnnError`
-there, with the variable, the value and the rule in its message: whoever set a variable meant
-something by it, and a warning would drown where nobody looks.
+A variable is read once, when its setting is first used, which is at the latest when the first call is
+planned. An empty value counts as unset. An invalid value raises an `AclnnError` at that point, whose
+message has the variable, the value and the rule: warnings are easily overlooked.
 """
 
 from __future__ import annotations

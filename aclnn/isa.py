@@ -1,7 +1,7 @@
-"""Which instruction set's kernels run.
+"""Selection of the kernels' instruction set.
 
-The kernels are compiled once for each of x86-64-v2, v3 and v4 and once without any assumption;
-the best that this CPU has is chosen at the first use. ``ACLNN_ISA`` overrides the choice.
+The kernels are compiled for x86-64-v2, v3, v4 and for a generic CPU; the best version that this CPU
+supports is selected at first use. ``ACLNN_ISA`` overrides the choice.
 """
 
 from __future__ import annotations

@@ -18,7 +18,7 @@ from .lower.schedule import PARALLEL_WORK, STREAM_FROM, Schedule, compile
 from .lower.tiling import Tiling
 from .passes.notes import Note
 from .passes.pipeline import FUSED, MATERIALIZED, PassResult, run_passes
-from .planner.lifetimes import Lifetime, lifetimes_from_csv, lifetimes_to_csv
+from .planner.lifetimes import Lifetime, SpareMemory, lifetimes_from_csv, lifetimes_to_csv
 from .planner.liveness import graph_lifetimes
 from .planner.plan import BudgetError, Buffer, WorkspacePlan, plan_lifetimes, plan_workspace
 from .planner.strategies import Assignment
@@ -45,6 +45,7 @@ __all__ = [
     "PassResult",
     "PlanError",
     "Schedule",
+    "SpareMemory",
     "Tiling",
     "Value",
     "WorkspacePlan",

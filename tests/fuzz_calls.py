@@ -37,6 +37,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import samples
 from setups import Hostile
 
 import aclnn
@@ -305,22 +306,77 @@ class Fuzzer:
 
     # --- Kinds of calls
 
+    def alike(self) -> Callable[[Any, Any], Any]:
+        """What makes operands that are alike, or broadcast."""
+        shape = self.dims()
+
+        def make(parameter: Any, dtype: Any) -> Any:
+            if not parameter.is_tensor:
+                return self.of_kind(parameter.kind)
+            other = self.random.random() < 0.1
+            dims = self.thinned(shape) if parameter.kind == "input" else shape
+            return self.tensor(dims, self.dtype() if other else dtype)
+
+        return make
+
+    def sample(self, entry: Any) -> Callable[[Any, Any], Any]:
+        """What makes the operands of an operator's sample, larger or empty."""
+        operator, _ = ENTRIES[entry.name]
+        factor = self.random.choice([0, 1, 1, 2, 3, 40])
+        given = {
+            role: array.dtype
+            for role, array in samples.inputs(operator.name).items()
+            if role not in operator.lists
+        }
+        results = samples.results(operator.name)
+
+        def scaled(shape: Sequence[int]) -> list[int]:
+            return [size if size == 1 else factor * size for size in shape]
+
+        def make(parameter: Any, dtype: Any) -> Any:
+            role = parameter.role
+            if parameter.kind == "inputs":
+                shapes = samples.shape_of(operator.name, role)
+                listed = [self.tensor(scaled(shape), dtype) for shape in shapes]
+                return self.call("aclCreateTensorList", listed)
+            if not parameter.is_tensor:
+                return self.option(samples.options(operator.name).get(role), scaled, parameter)
+            found = results[role] if parameter.kind == "output" else given[role]
+            shape = (
+                results[role].shape if role in results else samples.shape_of(operator.name, role)
+            )
+            fixed = getattr(found, "dtype", found)
+            plain = fixed == np.float32
+            return self.tensor(scaled(shape), dtype if plain else dtypes.of_numpy(fixed))
+
+        return make
+
+    def option(self, value: Any, scaled: Callable[[Any], list[int]], parameter: Any) -> Any:
+        """An option of a sample: shapes grow as the operands do."""
+        if parameter.kind == "ints" and value is not None:
+            return self.call(
+                "aclCreateIntArray",
+                scaled(value) if parameter.role == "normalized_shape" else value,
+            )
+        if parameter.kind == "int" and isinstance(value, int):
+            return value
+        return self.of_kind(parameter.kind)
+
     def plan(self, name: str) -> None:
         """Phase one with operands that belong together, but for one here and there."""
         entry = self.functions[name].plans
         assert entry is not None
-        shape = self.dims()
         dtype = self.random.choice([aclnn.ACL_FLOAT, aclnn.ACL_FLOAT16, aclnn.ACL_BF16])
+        # Half of the calls have operands that are alike, the other half those of the sample.
+        made = self.alike() if self.random.random() < 0.5 else self.sample(entry)
         arguments = []
         for parameter in entry.parameters:
-            if self.random.random() < 0.04:
+            if self.random.random() < 0.03:
                 arguments.append(self.junk())
-            elif parameter.is_tensor:
-                other = self.random.random() < 0.1
-                dims = self.thinned(shape) if parameter.kind == "input" else shape
-                arguments.append(self.tensor(dims, self.dtype() if other else dtype))
+            elif parameter.optional and self.random.random() < 0.3:
+                arguments.append(None)
             else:
-                arguments.append(self.of_kind(parameter.kind))
+                arguments.append(made(parameter, dtype))
         result = self.call(name, *arguments)
         if not isinstance(result, tuple) or result[-1] != OK:
             return
@@ -508,7 +564,19 @@ class Fuzzer:
             return self.scalar()
         plain = {
             "bool": lambda: self.random.random() < 0.5,
-            "int": self.number,
+            "int": lambda: self.random.choice([-1, 0, 0, 1, 1, 2, 7]),
+            "dtype": self.dtype,
+            "ints": lambda: self.call(
+                "aclCreateIntArray",
+                self.random.choices([-1, 0, 1, 2, 3], k=self.random.randrange(4)),
+            ),
+            "bools": lambda: self.call(
+                "aclCreateBoolArray", self.random.choices([False, True], k=3)
+            ),
+            "inputs": lambda: self.call(
+                "aclCreateTensorList",
+                [self.one_of("aclTensor") for _ in range(self.random.randrange(1, 4))],
+            ),
             "float": lambda: self.random.choice([-1.0, 0.0, 0.25, 1e-6, math.nan, math.inf]),
             "str": lambda: self.random.choice(["none", "tanh", ""]),
         }

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import itertools
 import json
+import math
 import random
 import struct
+from collections.abc import Sequence
 
 import pytest
 from aclnn.graph import (
@@ -14,6 +16,7 @@ from aclnn.graph import (
     DType,
     Graph,
     GraphBuilder,
+    Node,
     WorkspacePlan,
     graph_lifetimes,
 )
@@ -24,13 +27,38 @@ from hypothesis import strategies as st
 F64 = DType("float64", 8)
 F32 = DType("float32", 4)
 F16 = DType("float16", 2)
-CODES = {"float64": "d", "float32": "f", "float16": "e"}
+I32 = DType("int32", 4)
+I16 = DType("int16", 2)
+BOOL = DType("bool", 1)
+DTYPES = {dtype.name: dtype for dtype in (F64, F32, F16, I32, I16, BOOL)}
+CODES = {"float64": "d", "float32": "f", "float16": "e", "int32": "i", "int16": "h", "bool": "?"}
 
 
 def rounded(value: float, dtype: DType) -> float:
-    """`value` as the dtype stores it."""
+    """`value` as the dtype stores it; whole numbers are cut off, and stay at the ends of their range."""
     code = CODES[dtype.name]
-    return struct.unpack(code, struct.pack(code, value))[0]
+    if dtype.name.startswith("int"):
+        most = 2 ** (8 * dtype.itemsize - 1) - 1
+        return 0 if math.isnan(value) else int(max(-most - 1, min(most, value)))
+    try:
+        return struct.unpack(code, struct.pack(code, float(value)))[0]
+    except OverflowError:
+        return math.copysign(math.inf, value)
+
+
+def computed(node: Node, numbers: Sequence[float], out: DType) -> float:
+    """An element of a node's result: Compute adds its operands and 1 in double precision.
+
+    Operands become what the node reads, and results what they are rounded to, where it says so.
+    """
+    if node.kind != "Compute":
+        return rounded(numbers[0], out)
+    if node.attr("reads"):
+        numbers = [rounded(number, DTYPES[node.attr("reads")]) for number in numbers]
+    total = sum(numbers, 1.0)
+    if node.attr("result_dtype"):
+        total = rounded(total, DTYPES[node.attr("result_dtype")])
+    return rounded(total, out)
 
 
 def indices(shape):
@@ -44,8 +72,8 @@ def at(strides, index):
 def interpret(graph: Graph, memory: dict[str, dict[int, float]]) -> None:
     """Run a graph on memories that map element offsets to numbers, one per argument name.
 
-    Node by node, each reading all its operands before it writes; Compute adds its operands and
-    1 in double precision and rounds once.  Arguments at the same address share one dict.
+    Node by node, each reading all its operands before it writes.  Arguments at the same address
+    share one dict.
     """
     memory = dict(memory)
     for node in graph.nodes:
@@ -58,8 +86,7 @@ def interpret(graph: Graph, memory: dict[str, dict[int, float]]) -> None:
                 tail = index[len(index) - len(value.shape) :]
                 place = [i if n > 1 else 0 for i, n in zip(tail, value.shape, strict=True)]
                 operands.append(memory[graph.root(id).name][at(value.strides, place)])
-            total = sum(operands, 1.0) if node.kind == "Compute" else operands[0]
-            results[at(out.strides, index)] = rounded(total, out.dtype)
+            results[at(out.strides, index)] = computed(node, operands, out.dtype)
         memory.setdefault(out.name, {}).update(results)
 
 
@@ -86,32 +113,44 @@ def operands(draw, shape):
 shapes = st.lists(st.integers(1, 5), max_size=4).map(tuple)
 
 
+def converted(draw, b, value, narrowing):
+    """A value after some casts, of which any may lose something."""
+    if narrowing:
+        for dtype in draw(st.lists(st.sampled_from((*DTYPES.values(),)), max_size=3)):
+            value = b.cast(value, dtype)
+    return value
+
+
 @st.composite
-def as_built(draw, in_place=False, any_dtype=None):
+def as_built(draw, in_place=False, any_dtype=None, narrowing=True):
     """Graphs as operators build them, with every node present."""
     shape = draw(shapes)
     b = GraphBuilder()
-    work = draw(st.sampled_from((F32, F64)))
+    work = draw(st.sampled_from((F32, F64, F16, I32) if narrowing else (F32, F64)))
+    dtypes = (F16, F32, F64, I16, I32) if narrowing else (F16, F32)
     arguments, views = [], []
     for name in "gx"[: draw(st.integers(1, 2))]:
         own, strides = draw(operands(shape))
-        dtype = draw(st.sampled_from((F16, F32)))
+        dtype = draw(st.sampled_from(dtypes))
         value = b.input(name, own, dtype, strides=strides)
         arguments.append((value, own, strides, dtype))
         forced = "overlap" if draw(st.integers(0, 5)) == 0 else None
-        wide = b.cast(b.contiguous(value, reason=forced), work)
-        views.append(b.broadcast_to(wide, shape))
-    dtype, strides, alias = draw(st.sampled_from((F16, F32))), draw(layouts(shape)), None
+        whole = converted(draw, b, b.contiguous(value, reason=forced), narrowing)
+        views.append(b.broadcast_to(b.cast(whole, work), shape))
+    dtype, strides, alias = draw(st.sampled_from(dtypes)), draw(layouts(shape)), None
     value, own, same, item = draw(st.sampled_from(arguments))
     if in_place and draw(st.booleans()):
         alias, dtype = value, item
         strides = same if own == shape and draw(st.booleans()) else strides
     out = b.output("out", shape, dtype, strides=strides, alias_of=alias)
     casts = {"converts": draw(st.booleans()) if any_dtype is None else any_dtype}
+    if draw(st.booleans()):
+        casts["reads"] = work.name
     result = b.compute("sum", views, shape, work, **casts)
     for _ in range(draw(st.integers(0, 2))):
+        result = b.cast(converted(draw, b, result, narrowing), work)
         result = b.compute("sum", [result, draw(st.sampled_from(views))], shape, work, **casts)
-    b.view_copy(b.cast(result, dtype), out)
+    b.view_copy(b.cast(converted(draw, b, result, narrowing), dtype), out)
     return b.build()
 
 
@@ -120,9 +159,9 @@ def fresh_memory(graph: Graph) -> dict[str, dict[int, float]]:
     memory: dict[str, dict[int, float]] = {}
     for id in graph.inputs:
         value = graph.value(id)
-        # Multiples of 1/4: exact in every dtype, so that sums do not depend on rounding.
+        # Thirds, and numbers beyond the range of narrow dtypes: each conversion shows.
         memory[value.name] = {
-            at(value.strides, index): (7 * n % 23) / 4 - 2
+            at(value.strides, index): rounded((7 * n % 23 - 6) / 3 * 10 ** (n % 7), value.dtype)
             for n, index in enumerate(indices(value.shape))
         }
     for id in graph.outputs:

@@ -104,6 +104,12 @@ ELSEWHERE = {
         *("cast", "permute", "copy_", "cat"),
     ),
     "test_operators_gated.py": ("swiglu", "swiglu_backward"),
+    "test_operators_rows.py": (
+        *("softmax", "log_softmax", "softmax_backward", "log_softmax_backward", "sum"),
+        *("layer_norm", "native_layer_norm", "native_layer_norm_backward"),
+        *("rms_norm", "native_rms_norm", "rms_norm_backward"),
+    ),
+    "test_operators_products.py": ("matmul", "mm", "bmm", "addmm"),
 }
 
 

@@ -106,6 +106,91 @@ def test_calls_from_a_file(capsys, tmp_path):
     assert [one["operator"] for one in json.loads(out)] == ["leaky_relu", "elu"]
 
 
+ANY_KIND = {
+    "add": [("--input", "int32[2,3]"), ("--other", "2"), ("--alpha", "-3")],
+    "add of tensors": [("--input", "int32[2,3]"), ("--other", "float16[3]")],
+    "where": [("--condition", "bool[3]"), ("--input", "1.5"), ("--other", "float16[3]")],
+    "adds": [("--input", "float32[3]"), ("--other", "-0.5")],
+    "cast": [("--input", "float32[3]"), ("--dtype", "bfloat16")],
+    "cat": [("--tensors", "float32[2]"), ("--tensors", "float16[3]"), ("--dim", "-1")],
+    "cat at once": [("--tensors", "float32[2] float16[3]")],
+    "permute": [("--input", "bool[2,3]"), ("--dims", "-1,0")],
+    "sum": [("--input", "int8[2,3,4]"), ("--dim", "0,-1"), ("--keepdim", "true"), ("--dtype", "int32")],
+    "softmax_backward": [("--grad-output", "float32[2,3]"), ("--operand", "output=float32[2,3]"), ("--dim", "1")],
+    "native_layer_norm": [("--input", "float32[2,3]"), ("--normalized-shape", "3"), ("--mean", "float16[2,1]")],
+    "native_layer_norm_backward": [
+        ("--grad-out", "float32[2,3]"), ("--input", "float32[2,3]"), ("--mean", "float32[2,1]"),
+        ("--rstd", "float32[2,1]"), ("--normalized-shape", "3"), ("--output-mask", "true,false,1"),
+    ],
+    "gelu": [("--operand", "self=float32[3]"), ("--operand", "approximate=tanh")],
+    "copy_": [("--input", "float32[2,3]"), ("--src", "float16[3]")],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("what", ANY_KIND)
+def test_operands_and_options_of_all_kinds(capsys, tmp_path, what):
+    """On the command line, and in a file."""
+    name, words = what.split()[0], ANY_KIND[what]
+    flags = [word for pair in words for word in pair]
+    status, out = run(capsys, "inspect", name, *flags, "--json")
+    assert status == 0
+    (found,) = json.loads(out)
+    assert found["operator"] == name or (name, found["operator"]) == ("add", "adds")
+    call = {"operator": name}
+    for flag, text in words:
+        role, value = text.split("=") if flag == "--operand" else (flag[2:], text)
+        call[role] = [*call.get(role, []), value] if role == "tensors" else value
+    (tmp_path / "calls.json").write_text(json.dumps([call]))
+    assert run(capsys, "inspect", "--calls", str(tmp_path / "calls.json"), "--json") == (0, out)
+
+
+def test_files_have_numbers_and_lists_as_such(capsys, tmp_path):
+    calls = [
+        {"operator": "add", "input": "int32[3]", "other": 2, "alpha": 3},
+        {"operator": "permute", "input": "int32[2,3]", "dims": [1, 0]},
+        {"operator": "cat", "tensors": ["float32[2]", "float32[3]"], "dim": 0},
+        {"operator": "sum", "input": "int32[3]", "keepdim": True},
+    ]
+    (tmp_path / "calls.json").write_text(json.dumps(calls))
+    status, out = run(capsys, "inspect", "--calls", str(tmp_path / "calls.json"), "--json")
+    assert status == 0
+    assert [one["operator"] for one in json.loads(out)] == ["adds", "permute", "cat", "sum"]
+
+
+def test_a_commands_own_flag_wins(capsys, tmp_path):
+    """--output is a file of `inspect`, and an operand of `plan`."""
+    call = ["softmax_backward", "--grad-output", "float32[2,3]", "--dim", "1"]
+    output, path = "float32[2,3]", str(tmp_path / "graph.txt")
+    named = ["--operand", f"output={output}"]
+    assert run(capsys, "inspect", *call, *named, "--output", path) == (0, "")
+    assert (tmp_path / "graph.txt").exists()
+    assert run(capsys, "plan", *call, "--output", output) == run(capsys, "plan", *call, *named)
+    with pytest.raises(SystemExit):
+        cli.main(["inspect", *call, "--output", str(tmp_path / "x")])
+    assert "output is missing, such as --operand output=" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [(["cast", "--input", "float32[3]", "--dtype", "float33"], "--dtype: 'float33' must be one of"),
+     (["permute", "--input", "float32[3]", "--dims", "0,x"], "--dims: '0,x' must be whole numbers"),
+     (["softmax", "--input", "float32[3]", "--dim", "0.5"], "--dim: '0.5' must be a whole number"),
+     (["leaky_relu", "--self", "float32[3]", "--negative-slope", "x"], "--negative-slope: 'x' must be a number"),
+     (["gelu", "--self", "float32[3]", "--approximate", "erf"], "--approximate: 'erf' must be 'none' or 'tanh'"),
+     (["gelu", "--self", "float32[3]", "--self", "float32[3]"], "--self is given twice"),
+     (["gelu", "--operand", "float32[3]"], "--operand: 'float32[3]' must be NAME=VALUE"),
+     (["gelu", "--operand", "slef=float32[3]"], "no operator has an operand or option 'slef'"),
+     (["gelu", "--self", "2"], "operand '2': must look like"),
+     (["native_layer_norm", "--input", "float32[3]"], "normalized_shape is missing"),
+     (["gelu", "--self", "float32[3]", "--mean", "float32[3]"], "gelu takes no --mean")],
+)  # fmt: skip
+def test_calls_that_cannot_be_made_are_bad_usage(capsys, arguments, words):
+    with pytest.raises(SystemExit) as ended:
+        cli.main(["inspect", *arguments])
+    assert ended.value.code == 2
+    assert words in capsys.readouterr().err.splitlines()[-1]
+
+
 def test_plan(capsys, tmp_path):
     status, out = run(capsys, "plan", *GELU, "--materialize", "--svg", str(tmp_path / "plan.svg"))
     assert status == 0
@@ -129,7 +214,9 @@ def test_plan(capsys, tmp_path):
      ["inspect", "gelu", "--self", "float32[3]", "--grad-output", "float32[3]"],
      ["ops", "nonsense"], ["bench", "--isa", "v99"], ["bench", "--threads", "5000"],
      ["plan", *GELU, "--budget", "-1"], ["nonsense"], [],
-     ["bench", "--operators", "logit_backward", "--regimes", "mixed"], ["bench", "--peers", "abacus"],
+     ["bench", "--operators", "logit_backward", "--regimes", "mixed"], ["bench", "--operators", "matmul"],
+     ["bench", "--operators", "adds"], ["bench", "--operators", "cast"],
+     ["bench", "--operators", "copy_"], ["bench", "--peers", "abacus"],
      ["demo", "--seed", "-1"], ["inspect", "--view", "x"], ["bench", "--threads", "0"],
      ["bench", "--sizes", "x"], ["bench", "--sizes", "9" * 30]],
 )  # fmt: skip

@@ -3,9 +3,11 @@
 from dataclasses import replace
 
 import pytest
+from setups import fresh
 
+import aclnn
 from aclnn import operators
-from aclnn.operators import REGISTRY, checks, entry
+from aclnn.operators import ENTRIES, REGISTRY, checks, entry
 
 GELU = REGISTRY["gelu"]
 
@@ -57,6 +59,188 @@ def test_operands_that_are_no_inputs():
         replace(GELU, operands=("self", "grad_output"))
 
 
-def test_no_name_is_declared_twice():
-    with pytest.raises(ValueError, match=r"^gelu is declared twice$"):
-        operators._by_name([("gelu", GELU), ("elu", REGISTRY["elu"]), ("gelu", replace(GELU))])
+@pytest.mark.parametrize(
+    ("call", "printed", "message"),
+    [
+        ("gelu(np.float32([0])", "array([0.])", "the example is not one: "),
+        ("gelu", "array([0.])", "the example is not one: gelu is no call"),
+        ("gelu(np.float32([0]), 1)", "array([0.])", "the example is not one: .* by position"),
+        ("gelu(np.float32([0]))", "0.0", "the example is not one: "),
+        ("elu(np.float32([0]))", "array([0.])", "the example calls elu$"),
+        ("gelu(approximate='none')", "array([0.])", "the example does not give self$"),
+        ("gelu(np.float32([0]), lambd=1)", "array([0.])", "the example takes lambd, but there"),
+    ],
+)
+def test_examples_that_are_none(call, printed, message):
+    """They would show when docstrings are made, those of all operators."""
+    with pytest.raises(ValueError, match=f"^gelu: {message}"):
+        replace(GELU, example=(call, printed))
+
+
+def test_examples_with_other_results():
+    native = REGISTRY["native_rms_norm"]
+    with pytest.raises(ValueError, match=r"^native_rms_norm: the example does not print 2 results"):
+        replace(native, example=(native.example[0], "(array([1.]), array([1.]), array([1.]))"))
+
+
+SLOPE = REGISTRY["leaky_relu"]
+SUM = REGISTRY["add"]
+NUMBER = SLOPE.attributes[0]
+BARE = {"rules": (), "entries": ()}
+
+
+@pytest.mark.parametrize(
+    ("operator", "changes", "message"),
+    [
+        (GELU, BARE | {"outputs": ("self",)}, "self is declared twice"),
+        (GELU, BARE | {"outputs": tuple("abcdefghijklmnopq")}, "there are 17 outputs, at most 16"),
+        (
+            SLOPE,
+            BARE | {"attributes": tuple(replace(NUMBER, role=f"a{n}") for n in range(9))},
+            "there are 9 options that are numbers, at most 8",
+        ),
+        (GELU, {"outputs": (), "rules": (), "entries": ()}, "there is no input, or no output"),
+        (SUM, {"operands": ("input",)}, "operands are not the inputs in another order"),
+        (SUM, {"lists": ("input",)}, "only the last input may be a list, not input"),
+        (SUM, {"number_form": ("alpha", "adds")}, "alpha, which may be a number, is no input"),
+        (GELU, {"functional": False, "entries": ()}, "it has neither a functional form"),
+        (SLOPE, {"attributes": (replace(NUMBER, kind="number"),)}, "option .* is of kind 'number'"),
+        (SLOPE, {"attributes": (replace(NUMBER, default="x"),)}, "option .* has the default 'x'"),
+        (SLOPE, {"attributes": (replace(NUMBER, facts=("odd",)),)}, "option .* has facts odd"),
+        (
+            GELU,
+            {"attributes": (replace(GELU.attributes[0], default="erf"),)},
+            "option approximate has the default 'erf'",
+        ),
+        (
+            GELU,
+            {"attributes": (replace(GELU.attributes[0], facts=("one",)),)},
+            "option approximate has facts, which only numbers have",
+        ),
+        (GELU, {"parameters": ("slef",)}, "parameters slef are neither inputs nor options"),
+        (GELU, {"parameters": ("self", "self")}, "parameter self is listed twice"),
+        (GELU, {"parameters": ("approximate", "self")}, "parameter approximate has a default, but"),
+        (
+            REGISTRY["softmax"],
+            {"entries": (entry("aclnnMine", "self=input out:out"),), "example": None},
+            "aclnnMine does not take dim, which has no default",
+        ),
+        *[
+            (GELU, {"entries": (entry(name, words, **fixed),)}, f"{name} {message}")
+            for name, words, fixed, message in (
+                ("aclnnMine", "self self out:out", {}, "takes self twice"),
+                (
+                    "aclnnMine",
+                    "self:scalar out:out",
+                    {},
+                    "takes self as scalar, but it is an input",
+                ),
+                ("aclnnMine", "self out", {}, "takes out as input, but it is an output"),
+                (
+                    "aclnnMine",
+                    "self approximate:bool out:out",
+                    {},
+                    "takes approximate as bool, but",
+                ),
+                ("aclnnMine", "self", {}, "has 0 parameters that are written, for 1 results"),
+                ("mine", "self out:out", {}, "has a name that does not begin with aclnn"),
+                ("aclnnMine", "self out:out", {"approximate": "erf"}, "fixes approximate to 'erf'"),
+            )
+        ],
+        (
+            REGISTRY["cat"],
+            {"entries": (entry("aclnnMine", "tensors dim:int out:out"),)},
+            "aclnnMine takes tensors as input, but it is a list",
+        ),
+    ],
+)
+def test_parts_that_do_not_fit_together(operator, changes, message):
+    with pytest.raises(ValueError, match=f"^{operator.name}: {message}"):
+        replace(operator, **changes)
+
+
+# A process whose operators are declared in one more folder than usual.
+WITH_FOLDER = """
+import importlib.util, sys, warnings
+spec = importlib.util.find_spec("aclnn.operators")
+spec.submodule_search_locations.append({folder!r})
+sys.modules[spec.name] = module = importlib.util.module_from_spec(spec)
+with warnings.catch_warnings(record=True) as said:
+    warnings.simplefilter("always")
+    spec.loader.exec_module(module)
+import numpy as np
+import aclnn
+aclnn.operators = module
+for warning in said:
+    print(warning.category.__name__, warning.message)
+x = np.float32([-1, 2])
+"""
+DECLARED = """
+from aclnn.operators.checks import dtype_among, same_dtype, same_shape
+from aclnn.operators.declaration import Operator, entry
+mine = Operator(
+    name={name!r}, summary="A rectified linear unit.", expression="max(self, 0)", formula="relu",
+    inputs=("self",), entries=(entry({entry!r}, "self out:out"),),
+    rules=(dtype_among("self"), same_dtype("out", "self"), same_shape("out", "self")),
+    {more}
+)
+"""
+
+
+def declared(name="mine", item="aclnnMine", more=""):
+    return DECLARED.format(name=name, entry=item, more=more)
+
+
+def in_a_process_with(folder, modules, code):
+    for name, text in modules.items():
+        (folder / f"{name}.py").write_text(text)
+    done = fresh(WITH_FOLDER.format(folder=str(folder)) + code)
+    assert done.stderr == ""
+    return done.stdout.splitlines()
+
+
+BROKEN = {
+    "def odd(:": "SyntaxError: invalid syntax",
+    "import no_such_module": "ModuleNotFoundError: No module named 'no_such_module'",
+    "raise KeyError('odd')": "KeyError: 'odd'",
+    declared(more="operands=('x',)"): "ValueError: mine: operands x are no inputs",
+    declared(item="mine"): "ValueError: mine: mine has a name that does not begin with aclnn",
+    declared(more="example=('mine(', '')"): "ValueError: mine: the example is not one",
+    declared(name="gelu"): "ValueError: gelu is declared twice",
+    declared(item="aclnnRelu"): "ValueError: aclnnRelu is declared twice",
+    declared(more="number_form=('self', 'mines')"): "ValueError: mine: there is no operator mines",
+}
+
+
+def test_broken_modules_take_no_others_along(tmp_path):
+    """Every other operator works, in all layers, and it is said what is wrong with these."""
+    code = """
+from aclnn.operators import BROKEN, ENTRIES, REGISTRY
+print(*BROKEN)
+try:
+    aclnn.mine
+except AttributeError as error:
+    print(error)
+print(aclnn.leaky_relu(x, 0.5), aclnn.also_mine(x), aclnn.executor("relu", x).run())
+print(len(REGISTRY), len(ENTRIES), all(hasattr(aclnn, name) for name in ENTRIES))
+print(all(hasattr(aclnn, name) for one in REGISTRY.values() for name in one.functional_names))
+"""
+    broken = {f"zz_broken{n}": text for n, text in enumerate(BROKEN)}
+    modules = broken | {"whole": declared("also_mine", "aclnnAlsoMine")}
+    lines = in_a_process_with(tmp_path, modules, code)
+    *warned, listed, unknown, results, counts, functional = lines
+    for name, line, message in zip(broken, warned, BROKEN.values(), strict=True):
+        said = f"RuntimeWarning the operators of aclnn.operators.{name} are left out: {message}"
+        assert line.startswith(said)
+        assert f"{name}: {message.partition(': ')[2]}" in unknown
+    assert listed.split() == list(broken)
+    assert unknown.startswith("module 'aclnn' has no attribute 'mine'; operators of these modules")
+    assert results == "[-0.5  2. ] [0. 2.] [0. 2.]"
+    assert counts == f"{len(REGISTRY) + 1} {len(ENTRIES) + 1} True"
+    assert functional == "True"
+
+
+def test_nothing_is_broken():
+    assert not operators.BROKEN
+    with pytest.raises(AttributeError, match=r"^module 'aclnn' has no attribute 'mine'$"):
+        _ = aclnn.mine

@@ -1,5 +1,6 @@
 """How functional forms take their arguments: as functions that were written in Python would."""
 
+import copy
 import gc
 import inspect
 import pickle
@@ -9,15 +10,16 @@ import threading
 import ml_dtypes
 import numpy as np
 import pytest
+import samples
 from setups import fresh
 
 import aclnn
-from aclnn.api.functional import FUNCTIONS, HANDLES_BY_NAME, signature
+from aclnn.api.functional import HANDLES_BY_NAME, signature
+from aclnn.operators import REGISTRY
+from aclnn.operators.declaration import REQUIRED
 
 X = np.linspace(-2, 2, 5, dtype=np.float32)
-NAMES = sorted(FUNCTIONS)
-# Whose arguments cannot all be float32 arrays of one shape.
-UNLIKE = ("cast", "cat", "permute", "swiglu", "swiglu_backward", "where")
+NAMES = sorted(HANDLES_BY_NAME)
 
 
 INVALID = 161002
@@ -57,42 +59,102 @@ print(function is aclnn.{name}, function.__self__ is handle)
     assert fresh(code).stdout == "True True\n"
 
 
-@pytest.mark.parametrize("name", [name for name in NAMES if name not in UNLIKE])
+def listed(found):
+    """A result as a list of arrays, of one or of several."""
+    return list(found) if isinstance(found, tuple) else [found]
+
+
+@pytest.mark.parametrize("name", NAMES)
 def test_every_parameter_can_be_given_by_its_name(name):
     operator, function = form(name)
-    rng = np.random.default_rng(0)
-    arrays = [rng.random(7, np.float32) for _ in operator.inputs]
-    options = {a.role: a.default for a in operator.attributes}
-    expected = function(*(a.copy() for a in arrays))
-    named = {role: a.copy() for role, a in zip(operator.inputs, arrays, strict=True)}
-    if name != operator.in_place:
-        named["out"] = np.empty(7, np.float32)
-    result = function(**dict(reversed((named | options).items())))
-    np.testing.assert_array_equal(result, expected)
-    assert result is (named[operator.inputs[0]] if name == operator.in_place else named["out"])
+    in_place, given = name == operator.in_place, samples.inputs(operator.name)
+    kept, options = copy.deepcopy(given), samples.options(operator.name)
+    expected = listed(function(**given, **options))
+    defaults = {role: operator.default_of(role) for role in parameters(operator)}
+    named = {role: value for role, value in defaults.items() if value is not REQUIRED}
+    named |= kept | options
+    if not in_place:
+        made = [np.empty_like(one) for one in expected]
+        named["out"] = made[0] if len(made) == 1 else tuple(made)
+    result = function(**dict(reversed(named.items())))
+    for found, wanted in zip(listed(result), expected, strict=True):
+        np.testing.assert_array_equal(found, wanted)
+    assert result is (kept[operator.inputs[0]] if in_place else named["out"])
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_parameter_can_be_given_by_position(name):
+    operator, function = form(name)
+    given, options = samples.inputs(operator.name), samples.options(operator.name)
+    expected = listed(function(**copy.deepcopy(given), **options))
+    rest = {role: value for role, value in options.items() if role not in operator.positional}
+    values = {role: operator.default_of(role) for role in operator.positional} | given | options
+    result = function(*[values[role] for role in operator.positional], **rest)
+    for found, wanted in zip(listed(result), expected, strict=True):
+        np.testing.assert_array_equal(found, wanted)
+
+
+def parameters(operator):
+    return (*operator.inputs, *[a.role for a in operator.attributes])
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_arguments_that_do_not_fit_are_type_errors(name):
     operator, function = form(name)
-    arrays = [X.copy() for _ in operator.inputs]
-    positional = len(arrays) + sum(not a.keyword_only for a in operator.attributes)
+    given = samples.inputs(operator.name) | samples.options(operator.name)
+    places = operator.positional
+    needed = [role for role in places if operator.is_required(role)]
     with pytest.raises(
-        TypeError, match=rf"^{name}\(\) takes {positional} positional arguments? but"
+        TypeError, match=rf"^{name}\(\) takes {len(places)} positional arguments? but"
     ):
-        function(*[X] * (positional + 1))
+        function(*[X] * (len(places) + 1))
     with pytest.raises(
         TypeError, match=rf"^{name}\(\) got an unexpected keyword argument 'stranger'"
     ):
-        function(*arrays, stranger=1)
-    first, last = operator.inputs[0], operator.inputs[-1]
+        function(**given, stranger=1)
+    first = places[0]
     with pytest.raises(TypeError, match=rf"^{name}\(\) got multiple values for argument '{first}'"):
-        function(*arrays, **{first: X})
-    with pytest.raises(TypeError, match=rf"^{name}\(\) missing required argument: '{last}'"):
-        function(*arrays[:-1])
+        function(given[first], **{first: X})
+    for role in needed:
+        others = {other: value for other, value in given.items() if other != role}
+        with pytest.raises(TypeError, match=rf"^{name}\(\) missing required argument: '{role}'"):
+            function(**others)
     if name == operator.in_place:
         with pytest.raises(TypeError, match="unexpected keyword argument 'out'"):
-            function(*arrays, out=X)
+            function(**given, out=X)
+
+
+@pytest.mark.parametrize("name", [name for name in samples.FUNCTIONAL if REGISTRY[name].optional])
+def test_optional_arrays_may_be_left_out_or_none(name):
+    operator, function = form(name)
+    given = samples.inputs(name) | samples.options(name)
+    optional = [role for role in operator.inputs if role in operator.optional]
+    bare = {role: value for role, value in given.items() if role not in optional}
+    expected, whole = listed(function(**bare)), listed(function(**given))
+    for found, wanted in zip(
+        listed(function(**bare, **dict.fromkeys(optional))), expected, strict=True
+    ):
+        np.testing.assert_array_equal(found, wanted)
+    assert not np.array_equal(expected[0], whole[0])
+
+
+@pytest.mark.parametrize("name", [n for n in samples.FUNCTIONAL if len(REGISTRY[n].outputs) > 1])
+def test_several_results_are_a_tuple(name):
+    operator, function = form(name)
+    given = samples.inputs(name) | samples.options(name)
+    made = samples.results(name)
+    result = function(**given)
+    assert isinstance(result, tuple)
+    assert [one.shape for one in result] == [made[role].shape for role in operator.outputs]
+    out = tuple(made.values())
+    assert all(a is b for a, b in zip(function(**given, out=out), out, strict=True))
+    some = (None, *out[1:])
+    found = function(**given, out=some)
+    assert found[0] is not None
+    assert found[1] is out[1]
+    for wrong in (out[:-1], out[0], (*out, out[0])):
+        with pytest.raises(aclnn.AclnnError, match=f"out must be a tuple of {len(out)} arrays"):
+            function(**given, out=wrong)
 
 
 def test_names_need_not_be_interned():

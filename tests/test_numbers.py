@@ -88,7 +88,7 @@ def test_float32_is_within_one_ulp(name, options, gradient):
 def test_the_table_of_accuracy_is_what_its_script_prints():
     """Of operators whose results are the same on every instruction set, and soon judged."""
     root = pathlib.Path(__file__).parent.parent
-    script = root / "benchmarks" / "accuracy.py"
+    script = root / "tools" / "accuracy.py"
     if not script.exists():
         pytest.skip("run from an installation without sources")
     names = ["leaky_relu", "hardshrink"]

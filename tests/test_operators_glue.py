@@ -191,6 +191,69 @@ def test_complex_arithmetic(name, dtype):
     np.testing.assert_allclose(getattr(aclnn, name)(a, 3, **options), wanted, rtol=tolerance)
 
 
+@named("name", ["add", "sub", "mul", "div"])
+@named("dtype", [*COMPLEX, *FLOATS, np.dtype(np.int32), BOOL], ids=str)
+def test_complex_numbers(name, dtype):
+    """With any tensor: the result is complex, of as many digits as both need."""
+    x, number, factor = numbers(dtype, seed=1), 0.75 - 2j, 1 + 0.5j
+    wide = x.astype(np.complex128)
+    wanted = {
+        "add": wide + factor * number, "sub": wide - factor * number,
+        "mul": wide * number, "div": wide / number,
+    }[name]  # fmt: skip
+    result = np.complex128 if dtype in (np.float64, np.complex128) else np.complex64
+    tolerance = 1e-5 if result == np.complex64 else 1e-13
+    alpha = (scalar(factor, T.ACL_COMPLEX64),) if name in ("add", "sub") else ()
+    out = np.zeros(x.shape, result)
+    function = f"aclnn{name.capitalize()}s"
+    given = scalar(number, T.ACL_COMPLEX64)
+    run(function, tensor(x), given, *alpha, tensor(out))
+    np.testing.assert_allclose(out, wanted, rtol=tolerance)
+    if dtype == result:
+        again = x.copy()
+        run(f"aclnnInplace{name.capitalize()}s", tensor(again), given, *alpha)
+        np.testing.assert_array_equal(again, out)
+    else:
+        status, message = refused(f"aclnnInplace{name.capitalize()}s", tensor(x), given, *alpha)
+        assert status == INVALID
+        assert "cannot be cast" in message
+    found = getattr(aclnn, name)(x, number)
+    plain = {"add": wide + number, "sub": wide - number}.get(name, wanted)
+    assert found.dtype == result
+    np.testing.assert_allclose(found, plain, rtol=tolerance)
+    np.testing.assert_array_equal(aclnn.executor(name, x, number).run(), found)
+
+
+def test_where_complex_numbers_do_not_fit():
+    x, half = tensor(np.ones(2, np.float32)), scalar(1 + 2j, T.ACL_COMPLEX64)
+    status, message = refused("aclnnAdds", x, scalar(1.0), half, x)
+    assert status == INVALID
+    assert "alpha has dtype COMPLEX64, which cannot be cast" in message
+    for name in ("Lt", "Ge"):
+        status, message = refused(f"aclnn{name}Scalar", x, half, x)
+        assert status == INVALID
+        assert "cannot be converted to FLOAT" in message
+    with pytest.raises(aclnn.AclnnError, match="must be a real number"):
+        aclnn.leaky_relu(np.ones(2, np.float32), 1j)
+
+
+def test_complex_numbers_are_compared():
+    x, out = np.complex64([1 + 2j, 1, 2j, 1 + 2j]), np.zeros(4, bool)
+    for name, wanted in (("Eq", x == 1 + 2j), ("Ne", x != 1 + 2j)):
+        run(f"aclnn{name}Scalar", tensor(x), scalar(1 + 2j, T.ACL_COMPLEX64), tensor(out))
+        np.testing.assert_array_equal(out, wanted)
+        np.testing.assert_array_equal(getattr(aclnn, name.lower())(x, 1 + 2j), wanted)
+
+
+def test_complex_and_real_numbers_have_plans_of_their_own():
+    x = np.complex64([1, 2])
+    for number in (1.0, 1j, 2.0, 2 + 1j, -1j):
+        out = np.zeros(2, np.complex64)
+        kind = T.ACL_COMPLEX64 if isinstance(number, complex) else T.ACL_FLOAT
+        run("aclnnMuls", tensor(x), scalar(number, kind), tensor(out))
+        np.testing.assert_array_equal(out, x * number)
+
+
 def test_truth_values():
     a, b = np.array([0, 0, 1, 1], bool), np.array([0, 1, 0, 1], bool)
     for alpha in (1, -1, 2):
@@ -590,6 +653,49 @@ def test_where_promotes_and_refuses():
         aclnn.where(np.float32([1]), c, c)
     with pytest.raises(aclnn.AclnnError, match="do not broadcast"):
         aclnn.where(np.ones(4, bool), np.ones((2, 3)), np.ones(3))
+
+
+WHERE = [
+    (1, 2), (1.5, 2), (True, 2), (True, False), (1j, 2), (1.5, 2j), ("float16", 3), ("int8", 3), ("int8", 3.5),
+    (3.5, "int32"), ("float64", 1j), ("bool", 3), ("bfloat16", 0.1), (2, "complex64"),
+]  # fmt: skip
+
+
+@named(("first", "second"), WHERE)
+def test_where_takes_numbers(first, second):
+    """The dtype of the result is PyTorch's."""
+    torch = pytest.importorskip("torch")
+    condition = torch.tensor([True, False])
+    given, wanted = (
+        [make(one) if isinstance(one, str) else one for one in (first, second)]
+        for make in (
+            lambda name: np.array([1, 0]).astype(dtypes.NUMPY[dtypes.of_name(name)]),
+            lambda name: torch.tensor([1, 0], dtype=getattr(torch, name)),
+        )
+    )
+    expected = torch.where(condition, *wanted)
+    found = aclnn.where(condition.numpy(), *given)
+    assert found.dtype.name == str(expected.dtype).removeprefix("torch.")
+    np.testing.assert_array_equal(found.astype(complex), expected.to(torch.complex128).numpy())
+    again = aclnn.where(condition, *wanted)
+    assert isinstance(again, torch.Tensor)
+    assert torch.equal(again, expected)
+    out = np.empty_like(found)
+    assert aclnn.where(condition.numpy(), *given, out=out) is out
+    assert out.tobytes() == found.tobytes()
+    assert aclnn.executor("where", condition.numpy(), *given).run().tobytes() == found.tobytes()
+
+
+def test_numbers_that_no_dtype_holds_and_junk():
+    condition, whole = np.array([True, False]), np.int8([1, 2])
+    with pytest.raises(aclnn.AclnnError, match=r"other is .*, which int8 does not hold"):
+        aclnn.where(condition, whole, 2**80)
+    assert aclnn.where(condition, whole, 300).tolist() == [1, 44]  # wraps around, as integers do
+    for junk in ("x", None, object(), []):
+        with pytest.raises(aclnn.AclnnError, match=r"other (is|cannot)"):
+            aclnn.where(condition, 1, junk)
+    with pytest.raises(aclnn.AclnnError, match="condition"):
+        aclnn.where(True, 1, 2)
 
 
 # --- Moves ------------------------------------------------------------------------------------------

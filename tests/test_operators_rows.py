@@ -5,6 +5,19 @@ import itertools
 import ml_dtypes
 import numpy as np
 import pytest
+from wide import (
+    DIGITS,
+    LEAST,
+    WIDE,
+    layer_norm,
+    layer_norm_backward,
+    log_softmax,
+    log_softmax_backward,
+    rms_norm_backward,
+    softmax,
+    softmax_backward,
+    ulps,
+)
 
 import aclnn
 from aclnn.acl import dtypes
@@ -12,9 +25,6 @@ from aclnn.api.c_shaped import tensor
 
 BF16 = ml_dtypes.bfloat16
 FLOATS = (np.float32, np.float16, BF16)
-DIGITS = {np.float32: 24, np.float16: 11, BF16: 8, np.float64: 53}
-LEAST = {np.float32: -149, np.float16: -24, BF16: -133, np.float64: -1074}
-WIDE = np.longdouble
 SUCCESS, NULLPTR, INVALID, TILING = 0, 161001, 161002, 561002
 
 
@@ -25,14 +35,6 @@ def random(rng, shape, dtype=np.float32):
 @pytest.fixture
 def rng():
     return np.random.default_rng(7)
-
-
-def ulps(found, want):
-    """How far results lie from exact ones, in units of the last place of their dtype."""
-    kind = found.dtype.type
-    _, exponent = np.frexp(np.where(want == 0, 1, want))
-    unit = np.exp2(np.maximum(exponent - DIGITS[kind], LEAST[kind]).astype(WIDE))
-    return np.max(np.abs(found.astype(WIDE) - want) / unit, initial=0)
 
 
 def assert_near(found, want, single=1.0):
@@ -83,47 +85,6 @@ def bools(*values):
     return aclnn.aclCreateBoolArray(values)
 
 
-# --- References -----------------------------------------------------------------------------------
-
-
-def softmax(x, axis):
-    e = np.exp(x.astype(WIDE) - x.astype(WIDE).max(axis, keepdims=True))
-    return e / e.sum(axis, keepdims=True)
-
-
-def log_softmax(x, axis):
-    shifted = x.astype(WIDE) - x.astype(WIDE).max(axis, keepdims=True)
-    return shifted - np.log(np.exp(shifted).sum(axis, keepdims=True))
-
-
-def softmax_backward(g, y, axis):
-    g, y = g.astype(WIDE), y.astype(WIDE)
-    return y * (g - (g * y).sum(axis, keepdims=True))
-
-
-def log_softmax_backward(g, y, axis):
-    g, y = g.astype(WIDE), y.astype(WIDE)
-    return g - np.exp(y) * g.sum(axis, keepdims=True)
-
-
-def layer_norm(x, count, weight=None, bias=None, eps=1e-5):
-    x, axes = x.astype(WIDE), tuple(range(-count, 0))
-    mean = x.mean(axes, keepdims=True)
-    rstd = 1 / np.sqrt(((x - mean) ** 2).mean(axes, keepdims=True) + WIDE(eps))
-    y = (x - mean) * rstd
-    y = y if weight is None else y * weight.astype(WIDE)
-    return y if bias is None else y + bias.astype(WIDE), mean, rstd
-
-
-def layer_norm_backward(g, x, mean, rstd, count, weight=None):
-    g, x, axes = g.astype(WIDE), x.astype(WIDE), tuple(range(-count, 0))
-    h = (x - mean.astype(WIDE)) * rstd.astype(WIDE)
-    q = g if weight is None else g * weight.astype(WIDE)
-    shares = q - q.mean(axes, keepdims=True) - h * (q * h).mean(axes, keepdims=True)
-    rows = tuple(range(x.ndim - count))
-    return rstd.astype(WIDE) * shares, (g * h).sum(rows), g.sum(rows)
-
-
 FORWARD = {"softmax": softmax, "log_softmax": log_softmax}
 BACKWARD = {"softmax": softmax_backward, "log_softmax": log_softmax_backward}
 
@@ -160,6 +121,17 @@ def test_gradients_of_softmax(name, dtype, axis, rng):
     )
     for one, other in zip(layouts(g), layouts(y), strict=True):
         assert bits(backward(one, other, axis)) == bits(found)
+
+
+@pytest.mark.parametrize("name", BACKWARD)
+def test_gradients_of_short_rows_that_cancel(name, rng):
+    """Some g agree with e^y times the sum in 13 bits or more."""
+    g = random(rng, (30000, 8))
+    y = FORWARD[name](random(rng, g.shape), -1).astype(np.float32)
+    found, want = getattr(aclnn, f"{name}_backward")(g, y, -1), BACKWARD[name](g, y, -1)
+    far = np.abs(want) > 2.0**-25
+    assert np.any(np.abs(want[far]) < 2.0**-13)
+    assert_near(found[far], want[far], 2)
 
 
 @pytest.mark.parametrize("name", FORWARD)
@@ -436,6 +408,72 @@ def test_rms_norm_checks_in_order():
     assert status("aclnnRmsNorm", x, gamma, 1e-6, x, rstd[:1]) == TILING
     assert status("aclnnRmsNorm", x[:, :0], gamma[:0], 1e-6, x[:, :0], rstd) == TILING
     assert status("aclnnRmsNorm", x[:0], gamma, 1e-6, x[:0], rstd[:0]) == SUCCESS
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+@pytest.mark.parametrize("count", [1, 2])
+@pytest.mark.parametrize("parameter", ["float32", "own"])
+def test_gradients_of_rms_norm(dtype, count, parameter, rng):
+    x, g = random(rng, (9, 8, 70), dtype), random(rng, (9, 8, 70), dtype)
+    gamma = random(rng, x.shape[-count:], np.float32 if parameter == "float32" else dtype)
+    _, rstd = aclnn.native_rms_norm(x, gamma)
+    dx, dgamma = aclnn.rms_norm_backward(g, x, gamma, rstd)
+    assert (dx.dtype, dgamma.dtype) == (dtype, np.float32)
+    wanted = rms_norm_backward(g, x, rstd, count, gamma)
+    for one, other in zip((dx, dgamma), wanted, strict=True):
+        error, kind = np.abs(one.astype(WIDE) - other), one.dtype.type
+        least = 2.0**-40 + 2.0 ** (LEAST[kind] - 1)  # what cancels, and subnormal halves
+        assert (error <= 2.01 * 2.0 ** -DIGITS[kind] * np.abs(other) + least).all()
+    for one, other in zip(layouts(x), layouts(g), strict=True):
+        again = aclnn.rms_norm_backward(other, one, gamma, rstd.ravel())
+        assert [bits(a) for a in again] == [bits(dx), bits(dgamma)]
+
+
+def test_the_gradient_of_rms_norm_is_pytorchs(rng):
+    torch = pytest.importorskip("torch")
+    x, g, gamma = (torch.from_numpy(random(rng, s)).double() for s in ((6, 50), (6, 50), (50,)))
+    x.requires_grad_(), gamma.requires_grad_()
+    torch.nn.functional.rms_norm(x, (50,), gamma, 1e-6).backward(g)
+    single = [one.detach().numpy().astype(np.float32) for one in (g, x, gamma)]
+    _, rstd = aclnn.native_rms_norm(single[1], single[2])
+    found = aclnn.rms_norm_backward(*single, rstd)
+    for one, other in zip(found, (x.grad, gamma.grad), strict=True):
+        np.testing.assert_allclose(one, other.numpy(), 2e-5, 2e-5)
+
+
+def test_gradients_of_rms_norm_are_checked_in_order():
+    x, gamma, dgamma = np.zeros((2, 3), np.float32), *np.zeros((2, 3), np.float32)
+    rstd, half = np.zeros((2, 1), np.float32), np.float16
+    good = {"dy": x, "x": x, "rstd": rstd, "gamma": gamma, "dx": x.copy(), "dgamma": dgamma}
+    assert status("aclnnRmsNormGrad", *good.values()) == SUCCESS
+    wrong = {
+        "dgamma": (dgamma[:2], TILING, "dgammaOut has shape (2,)"),
+        "dx": (x[:1].copy(), TILING, "dxOut has shape (1, 3)"),
+        "rstd": (rstd[:1], TILING, "rstd has shape (1, 1), must have 2 elements"),
+        "dy": (x[:1], TILING, "dy has shape (1, 3)"),
+        "gamma": (gamma[:2], TILING, "gamma has shape (2,)"),
+        "x": (x[0], TILING, "x has 1 dimensions, must have from 2 to 8"),
+        "dgamma ": (dgamma.astype(half), INVALID, "dgammaOut has dtype FLOAT16"),
+        "rstd ": (rstd.astype(half), INVALID, "rstd has dtype FLOAT16"),
+        "dy ": (x.astype(half), INVALID, "x has dtype FLOAT"),
+    }
+    found = good
+    for role, (
+        array,
+        code,
+        words,
+    ) in wrong.items():  # each comes before those that were wrong before
+        found = found | {role.strip(): array}
+        assert status("aclnnRmsNormGrad", *found.values()) == code
+        assert words in aclnn.aclGetRecentErrMsg()
+    assert status("aclnnRmsNormGrad", *(found | {"dgamma": None}).values()) == NULLPTR
+
+
+def test_gradients_of_rms_norm_without_rows():
+    empty = np.zeros((0, 4), np.float32)
+    found = aclnn.rms_norm_backward(empty, empty, np.ones(4, np.float32), empty[:, :1])
+    assert [f.shape for f in found] == [(0, 4), (4,)]
+    assert found[1].sum() == 0
 
 
 # --- Sums -----------------------------------------------------------------------------------------

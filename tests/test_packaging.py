@@ -1,5 +1,6 @@
 """What is built and installed."""
 
+import ast
 import os
 import pathlib
 import re
@@ -87,20 +88,27 @@ def test_kernels_that_are_built_at_a_time_keep_their_objects_apart(setup_in, mon
     assert seen == {name: os.path.join("temp", name) for name in ("v3", "v4")}
 
 
-def test_a_change_of_any_header_is_built():
+BUILD = ROOT / "build" / "cython"
+TRANSLATED = {
+    path.stem: path
+    for path in BUILD.rglob("*.c")
+    if (ROOT / path.relative_to(BUILD)).with_suffix(".pyx").exists()
+}
+
+
+@pytest.mark.skipif("_simd_kernels" not in TRANSLATED, reason="what was translated is not kept")
+def test_a_change_of_a_header_builds_what_includes_it():
     headers = runpy.run_path(str(ROOT / "setup.py"))["headers"]
-    kernels, others = (
-        headers("build/cython/aclnn/_kernels.c"),
-        headers("graph/runtime/_scheduler.pyx"),
-    )
+    of = {stem: set(headers(str(path.relative_to(ROOT)))) for stem, path in TRANSLATED.items()}
     every = {
         str(p.relative_to(ROOT)) for top in ("aclnn", "graph") for p in (ROOT / top).rglob("*.h")
     }
-    assert {*kernels, *others} == every
-    for found in (kernels, others):
-        texts = [(ROOT / path).read_text(encoding="utf-8") for path in found]
-        included = set(re.findall(r'#include "([\w.]+)"', "".join(texts)))
-        assert included <= {path.rpartition("/")[2] for path in found}
+    assert set().union(*of.values()) == every
+    assert "aclnn/kernels/simd/exp.h" in of["_simd_kernels"]  # by way of another one
+    assert "aclnn/kernels/half.h" in of["_row_kernels"]  # which lies in the folder above
+    assert "aclnn/kernels/simd/exp.h" not in of["_kernels"] | of["_row_kernels"]
+    assert "aclnn/kernels/simd.h" not in of["_formula_kernels"]
+    assert "graph/runtime/thread_pool.h" in of["_scheduler"]
 
 
 @pytest.mark.parametrize("word", ["0", "false", "OFF", " no "])
@@ -140,6 +148,24 @@ def test_every_extra_is_for_something(extra):
     for requirement in EXTRAS[extra]:
         package = re.split("[<>=~!]", requirement)[0]
         assert re.search(rf'import {package}\b|(need|find_spec)\(\s*"{package}\b', text), package
+
+
+def test_type_stubs_are_installed():
+    """With the marker that makes type checkers look at them."""
+    given = {
+        one.arg: ast.literal_eval(one.value)
+        for one in ast.walk(ast.parse((ROOT / "setup.py").read_text(encoding="utf-8")))
+        if isinstance(one, ast.keyword) and one.arg in ("package_dir", "package_data")
+    }
+    installed = {
+        path
+        for package, patterns in given["package_data"].items()
+        for pattern in patterns
+        for path in (ROOT / given["package_dir"].get(package, "nowhere")).glob(pattern)
+    }
+    stubs = {path for top in ("aclnn", "graph") for path in (ROOT / top).rglob("*.pyi")}
+    assert ROOT / "aclnn" / "__init__.pyi" in stubs
+    assert stubs | {ROOT / top / "py.typed" for top in ("aclnn", "graph")} <= installed
 
 
 def test_the_version_is_read_without_importing_the_package(tmp_path):

@@ -253,6 +253,65 @@ def test_rebinding_an_index_out_of_range(function, bad):
     assert "index" in message()
 
 
+def joined(first, second, out):
+    listed = aclnn.aclCreateTensorList([tensor(first), tensor(second)])
+    size, executor, status = aclnn.aclnnCatGetWorkspaceSize(listed, 0, tensor(out))
+    assert (size, status) == (0, OK), aclnn.aclGetRecentErrMsg()
+    assert aclnn.aclSetAclOpExecutorRepeatable(executor) == OK
+    return listed, executor
+
+
+@pytest.mark.parametrize("function", ["aclSetDynamicInputTensorAddr", "aclSetDynamicTensorAddr"])
+def test_rebinding_a_tensor_of_a_list(function):
+    first, second, out = np.float32([1, 2]), np.float32([3]), np.zeros(3, np.float32)
+    listed, executor = joined(first, second, out)
+    bind = getattr(aclnn, function)
+    assert bind(executor, 0, 1, listed, np.float32([7])) == OK
+    assert aclnn.aclnnCat(None, 0, executor, None) == OK
+    np.testing.assert_array_equal(out, [1, 2, 7])
+    assert bind(executor, 0, 0, listed, np.float32([8, 9])) == OK
+    assert aclnn.aclnnCat(None, 0, executor, None) == OK
+    np.testing.assert_array_equal(out, [8, 9, 7])
+    assert aclnn.aclSetInputTensorAddr(executor, 1, tensor(second), second) == OK
+    assert aclnn.aclnnCat(None, 0, executor, None) == OK
+    np.testing.assert_array_equal(out, [8, 9, 3])
+
+
+@pytest.mark.parametrize(
+    ("function", "places", "words"),
+    [
+        ("aclSetDynamicInputTensorAddr", (1, 0), "irIndex is 1, must be from 0 to 0"),
+        ("aclSetDynamicInputTensorAddr", ("0", 0), "irIndex is '0', must be from 0 to 0"),
+        ("aclSetDynamicInputTensorAddr", (0, 2), "relativeIndex is 2, must be from 0 to 1"),
+        ("aclSetDynamicTensorAddr", (0, -1), "relativeIndex is -1, must be from 0 to 1"),
+        ("aclSetDynamicTensorAddr", (1, 0), "irIndex is 1, which is out: no list"),
+        ("aclSetDynamicOutputTensorAddr", (0, 0), "irIndex is 0, which is out: no list"),
+    ],
+)
+def test_rebinding_what_is_in_no_list(function, places, words):
+    listed, executor = joined(*(np.zeros(n, np.float32) for n in (2, 1, 3)))
+    bind = getattr(aclnn, function)
+    assert bind(executor, *places, listed, np.zeros(2, np.float32)) == INVALID
+    assert words in message()
+    assert bind(None, 0, 0, listed, None) == INNER_NULLPTR
+    assert bind(executor, 0, 0, None, None) == INNER_NULLPTR
+    assert bind(executor, 0, 0, tensor(np.zeros(2, np.float32)), None) == INNER_NULLPTR
+    aclnn.aclDestroyTensorList(listed)
+    assert bind(executor, 0, 0, listed, None) == INNER_NULLPTR
+    assert "tensors is null, destroyed" in message()
+
+
+def test_rebinding_a_list_refuses_memory_that_is_too_small_and_executors_of_arrays():
+    listed, executor = joined(*(np.zeros(n, np.float32) for n in (2, 1, 3)))
+    bind = aclnn.aclSetDynamicInputTensorAddr
+    assert bind(executor, 0, 0, listed, np.zeros(1, np.float32)) == INVALID
+    assert bind(executor, 0, 0, listed, None) == OK
+    assert aclnn.aclnnCat(None, 0, executor, None) == NULLPTR
+    arrays = aclnn.executor("cat", [np.zeros(2, np.float32)])
+    assert bind(arrays, 0, 0, listed, np.zeros(2, np.float32)) == INVALID
+    assert "executor was made by aclnn.executor()" in message()
+
+
 def test_rebinding_refuses_null_and_memory_that_is_too_small():
     x = np.zeros(4, np.float32)
     _, executor = leaky(x, np.zeros(4, np.float32))

@@ -129,20 +129,37 @@ def test_operands_with_gaps_bypass_the_caches_as_if_the_last_one_were_small(monk
     assert streams == {"gaps": True, "a row": False, "rows apart": False}
 
 
-def test_what_the_system_says_of_caches(tmp_path, monkeypatch):
-    monkeypatch.setattr(cpu_caches, "_CACHES", tmp_path)
+@pytest.mark.parametrize(
+    ("size", "sharing", "allowed", "known", "from_size"),
+    [
+        ("32M", "0-1", {0, 1}, 32 << 20, 16 << 20),
+        ("32M", "0-7", {0, 1, 9}, 8 << 20, 6 << 20),
+        ("32768K", "0,2-3", {0, 2, 3}, 32 << 20, 16 << 20),
+        ("240M", "0-47", set(range(48)), 240 << 20, 20 << 20),
+        ("240M", "0-47", set(range(12)), 60 << 20, 30 << 20),
+        ("32M", "x", {0}, 0, 6 << 20),
+    ],
+)
+def test_what_the_system_says_of_caches(
+    size, sharing, allowed, known, from_size, tmp_path, monkeypatch
+):
+    monkeypatch.setattr(cpu_caches, "_CPUS", tmp_path)
+    monkeypatch.setattr(cpu_caches, "_allowed_cpus", lambda: allowed)
     cpu_caches.last_level_bytes.cache_clear()
     try:
-        for name, level, size in (
+        for name, level, held in (
             ("index0", "1", "48K"),
-            ("index3", "3", "32M"),
+            ("index3", "3", size),
             ("index4", "x", "1G"),
         ):
-            (tmp_path / name).mkdir()
-            (tmp_path / name / "level").write_text(level + "\n")
-            (tmp_path / name / "size").write_text(size + "\n")
-        assert cpu_caches.last_level_bytes() == 32 << 20
-        assert cpu_caches.stream_from(1) == 6 << 20
+            folder = tmp_path / "cpu0" / "cache" / name
+            folder.mkdir(parents=True)
+            (folder / "level").write_text(level + "\n")
+            (folder / "size").write_text(held + "\n")
+            (folder / "shared_cpu_list").write_text(sharing + "\n")
+        assert cpu_caches.last_level_bytes() == known
+        assert cpu_caches.stream_from(1) == from_size
+        assert cpu_caches.stream_from(2) == max(6 << 20, from_size // 2)
     finally:
         cpu_caches.last_level_bytes.cache_clear()
 

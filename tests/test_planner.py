@@ -33,8 +33,8 @@ from aclnn import cli
 
 # Largest ratio to the lower bound, which not every optimum reaches.
 MOST = {
-    "residuals": 1.01, "nested": 1.05, "heavy_tailed": 1.03, "pipelined": 1.03,
-    "sliced": 1.10, "challenging": 1.14,
+    "residuals": 1.01, "nested": 1.01, "heavy_tailed": 1.01, "pipelined": 1.01,
+    "sliced": 1.08, "challenging": 1.10,
 }  # fmt: skip
 
 
@@ -77,7 +77,7 @@ def test_default_gives_the_same_places_in_every_process(request):
         for seed in ("1", "2")
     }  # fmt: skip
     (printed,) = runs
-    assert hashlib.sha256(printed.encode()).hexdigest()[:16] == "1325de910a205ea3"
+    assert hashlib.sha256(printed.encode()).hexdigest()[:16] == "f91cf95942edb307"
 
 
 def test_default_gives_the_same_places_in_every_thread():

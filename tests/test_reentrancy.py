@@ -109,6 +109,27 @@ def test_an_executor_destroyed_while_an_address_is_read(bind, index):
     assert destroyed[0] == OK
 
 
+def test_an_executor_destroyed_while_an_address_of_a_list_is_read():
+    tensors = [tensor(np.ones(4, np.float32)), tensor(np.ones(4, np.float32))]
+    listed, out = aclnn.aclCreateTensorList(tensors), tensor(np.ones(8, np.float32))
+    _, executor, status = aclnn.aclnnCatGetWorkspaceSize(listed, 0, out)
+    assert status == OK
+    addr = Exporter(np.ones(4, np.float32), lambda: aclnn.aclDestroyAclOpExecutor(executor))
+    assert aclnn.aclSetDynamicInputTensorAddr(executor, 0, 1, listed, addr) == INNER_NULLPTR
+    assert "executor is destroyed" in aclnn.aclGetRecentErrMsg()
+
+
+def test_operands_of_a_list_are_looked_at_before_any_is_used():
+    """An exporter that changes its neighbour's memory: what it left is read."""
+    first, second = np.ones(2, np.float32), np.ones(2, np.float32)
+
+    def change():
+        first[:] = 5
+
+    found = aclnn.cat([first, Exporter(second, change)])
+    np.testing.assert_array_equal(np.from_dlpack(found), [5, 5, 1, 1])
+
+
 @pytest.mark.parametrize(("bind", "index"), BINDERS)
 def test_an_executor_destroyed_while_an_index_is_shown(bind, index):
     x = tensor(np.ones(4, np.float32))

@@ -1,31 +1,50 @@
-"""Print the table of largest errors and misrounded halves, operator by operator and dtype by dtype.
+"""Print the tables of accuracy: pointwise operators, row-wise operators and matrix products.
 
 Run from the repository's root after `make test`: ``.venv/bin/python tools/accuracy.py``, with
 the names of operators for their rows only, with ``--write`` to put them into `docs/numbers.md`.
 
-Halves are compared with the exact value rounded once, over all 65,536 inputs, with gradient 1, with
-random gradients and with the smallest ones; float32 at a million points and beside those where the
-error is large, with a float64 reference, and with 120 digits where that is in doubt. ``--every``
-looks at all float32 numbers from 2^-20 to 128 besides, which takes minutes for each row.
+Pointwise: results in half precision are compared with the correctly rounded ones, for all 65,536
+inputs, with other operands that are ones, random, and the smallest there are; float32 at a million
+points and, where `tests/oracle.py` has the formula, beside those where the error is large, with a
+float64 reference, and with 120 digits where that is in doubt. ``--every`` looks at all float32 numbers
+from 2^-20 to 128 besides, which takes minutes for each row. Rows are compared with references in
+extended precision, products with those in float64.
 """
 
 import argparse
+import itertools
+import math
 import sys
 from pathlib import Path
 
 import ml_dtypes
+import mpmath
 import numpy as np
 
 import aclnn
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
 import oracle
+import wide
+from wide import WIDE
 
-CASES = [(name, options) for name, judge in oracle.JUDGES.items() for options in judge.cases]
 PAGE = Path(__file__).parent.parent / "docs" / "numbers.md"
-HEADER = """\
+HALVES = [np.dtype(kind) for kind in (np.float16, ml_dtypes.bfloat16)]
+DTYPES = [np.dtype(np.float32), *HALVES]
+HEADERS = {
+    "pointwise": """\
 | operator | options | float32, max ULP | float16, misrounded | bfloat16, misrounded |
-| --- | --- | --- | --- | --- |"""
+| --- | --- | --- | --- | --- |""",
+    "rows": """\
+| operator | result | float32, max ULP | float16, max ULP | bfloat16, max ULP |
+| --- | --- | --- | --- | --- |""",
+    "products": """\
+| operator | K | float32 | float16 | bfloat16 |
+| --- | --- | --- | --- | --- |""",
+}
+
+
+# --- Pointwise operators whose formula is in tests/oracle.py --------------------------------------
 
 
 def misrounded(name, options, kind):
@@ -61,17 +80,287 @@ def largest_errors(name, options, every):
             yield oracle.error_and_distances(name, options, x, gradient)[0]
 
 
-def replaced(page, rows):
-    """The page with these rows in the place of those it has for the same operators and options."""
-    before, header, after = page.partition(f"{HEADER}\n")
-    table, blank, rest = after.partition("\n\n")
+def judged(name, options, every):
+    halves = [misrounded(name, options, kind) for kind in HALVES]
+    return f"{max(largest_errors(name, options, every)).ulp:.3f}", *halves
+
+
+# --- Other pointwise operators, in extended precision ---------------------------------------------
+
+
+def swiglu(a, b):
+    return aclnn.swiglu(np.concatenate([a, b]), 0)
+
+
+def swiglu_backward(half):
+    """The gradient for one of the halves, as if there were no other."""
+
+    def called(g, a, b):
+        return np.split(aclnn.swiglu_backward(g, np.concatenate([a, b]), 0), 2)[half]
+
+    return called
+
+
+FACTOR = 0.3
+ROUNDED = float(np.float32(FACTOR))  # scalars take part as float32
+# By operator and options: how it is called, its reference, and how many arrays both take.
+EXTENDED = {
+    ("exp", ""): (aclnn.exp, lambda m, x: m.exp(x), 1),
+    ("sqrt", ""): (aclnn.sqrt, lambda m, x: m.sqrt(x), 1),
+    ("sigmoid", ""): (aclnn.sigmoid, wide.sigmoid, 1),
+    ("tanh", ""): (aclnn.tanh, lambda m, x: m.tanh(x), 1),
+    ("silu", ""): (aclnn.silu, lambda m, x: x * wide.sigmoid(m, x), 1),
+    ("add", ""): (aclnn.add, lambda m, a, b: a + b, 2),
+    ("add", "alpha=0.3"): (
+        lambda a, b: aclnn.add(a, b, alpha=FACTOR), lambda m, a, b: a + ROUNDED * b, 2,
+    ),
+    ("adds", "other=0.3"): (lambda x: aclnn.add(x, FACTOR), lambda m, x: x + ROUNDED, 1),
+    ("sub", ""): (aclnn.sub, lambda m, a, b: a - b, 2),
+    ("subs", "other=0.3"): (lambda x: aclnn.sub(x, FACTOR), lambda m, x: x - ROUNDED, 1),
+    ("mul", ""): (aclnn.mul, lambda m, a, b: a * b, 2),
+    ("muls", "other=0.3"): (lambda x: aclnn.mul(x, FACTOR), lambda m, x: x * ROUNDED, 1),
+    ("div", ""): (aclnn.div, lambda m, a, b: a / b, 2),
+    ("divs", "other=0.3"): (lambda x: aclnn.div(x, FACTOR), lambda m, x: x / ROUNDED, 1),
+    ("swiglu", ""): (swiglu, wide.swiglu, 2),
+    ("swiglu_backward", "first half"): (
+        swiglu_backward(0), lambda m, *x: wide.swiglu_backward(m, *x)[0], 3,
+    ),
+    ("swiglu_backward", "second half"): (
+        swiglu_backward(1), lambda m, *x: wide.swiglu_backward(m, *x)[1], 3,
+    ),
+}  # fmt: skip
+
+
+def in_extended(call, reference, count):
+    """The largest error in float32, and how many halves are misrounded, for each dtype."""
+    halves = [misrounded_halves(call, reference, count, kind) for kind in HALVES]
+    return f"{error_of_singles(call, reference, count):.3f}", *halves
+
+
+def error_of_singles(call, reference, count):
+    x = oracle.float32_points("line")
+    rng = np.random.default_rng(5)
+    others = [
+        (rng.standard_normal(len(x)) * 2.0 ** rng.integers(-6, 7, len(x))).astype(np.float32)
+        for _ in range(count - 1)
+    ]
+    operands = around(x, others)
+    with np.errstate(all="ignore"):
+        found, want = call(*operands), reference(np, *[v.astype(WIDE) for v in operands])
+    near = np.isfinite(found) & np.isfinite(want) & (np.abs(want) >= 2.0**-126)
+    return float(wide.ulps(found[near], want[near]))
+
+
+def around(x, others):
+    """The operands of a call: a gradient stands before `x`, a second factor behind it."""
+    return [*others[1:], x, *others[:1]]
+
+
+def misrounded_halves(call, reference, count, kind):
+    """How many results are wrong, with each of three kinds of other operands; all are finite."""
+    wrong, every = 0, oracle.every(kind)
+    for other in oracle.half_gradients(kind).values() if count > 1 else [every]:
+        operands = around(every, [other, other[::-1]][: count - 1])
+        with np.errstate(invalid="ignore"):  # of signaling NaNs
+            finite = np.all([np.isfinite(v.astype(np.float32)) for v in operands], 0)
+        operands = [v[finite] for v in operands]
+        with np.errstate(all="ignore"):
+            found = call(*operands).astype(np.float32)
+            want = rounded(reference, operands, kind).astype(np.float32)
+        wrong += int(np.sum((found != want) & ~(np.isnan(found) & np.isnan(want))))
+    return wrong
+
+
+def rounded(reference, operands, kind):
+    """The exact results rounded once: in extended precision, with mpmath where that is in doubt."""
+    exact = reference(np, *[v.astype(WIDE) for v in operands]).astype(np.float64)
+    result, low, high = (
+        oracle.round_to_odd(exact * factor).astype(kind) for factor in (1, 1 - 2**-45, 1 + 2**-45)
+    )
+    doubt = (low.view(np.uint16) != high.view(np.uint16)) & np.isfinite(exact)
+    for index in np.flatnonzero(doubt):
+        with mpmath.workdps(oracle.DIGITS):
+            value = reference(mpmath, *[mpmath.mpf(float(v[index])) for v in operands])
+            result[index] = oracle.nearest_half(value, kind)
+    return result
+
+
+# --- Row-wise operators ---------------------------------------------------------------------------
+
+
+def numbers(kind, *shapes, seed=0):
+    rng = np.random.default_rng(seed)
+    return [(3 * rng.standard_normal(shape)).astype(kind) for shape in shapes]
+
+
+def of_one(name):
+    def compared(kind, shape, axis):
+        (x,) = numbers(kind, shape)
+        return {"": (getattr(aclnn, name)(x, axis), getattr(wide, name)(x, axis), 0)}
+
+    return compared
+
+
+def of_gradient(name):
+    forward = getattr(wide, name)
+
+    def compared(kind, shape, axis):
+        x, g = numbers(kind, shape, shape)
+        y = forward(x, axis).astype(kind)
+        found = getattr(aclnn, f"{name}_backward")(g, y, axis)
+        return {"": (found, getattr(wide, f"{name}_backward")(g, y, axis), np.abs(g).max())}
+
+    return compared
+
+
+def layer_norm(kind, shape, axis):
+    last = shape[axis:]
+    x, weight = numbers(kind, shape, last)
+    found = aclnn.native_layer_norm(x, last, weight)
+    want = wide.layer_norm(x, len(last), weight)
+    return {
+        role: (a, b, np.abs(x).max())
+        for role, a, b in zip(("out", "mean", "rstd"), found, want, strict=True)
+    }
+
+
+def layer_norm_backward(kind, shape, axis):
+    last = shape[axis:]
+    x, g, weight = numbers(kind, shape, shape, last)
+    _, mean, rstd = aclnn.native_layer_norm(x, last)
+    found = aclnn.native_layer_norm_backward(g, x, last, mean, rstd, weight)
+    want = wide.layer_norm_backward(g, x, mean, rstd, len(last), weight)
+    most = float(np.abs(g).max()) * float(np.abs(x).max()) * (x.size // weight.size)
+    return {
+        role: (a, b, most)
+        for role, a, b in zip(("grad_input", "grad_weight", "grad_bias"), found, want, strict=True)
+    }
+
+
+def rms_norm(kind, shape, axis):
+    last = shape[axis:]
+    x, gamma = numbers(kind, shape, last)
+    found = aclnn.native_rms_norm(x, gamma)
+    want = wide.rms_norm(x, len(last), gamma)
+    return {role: (a, b, 0) for role, a, b in zip(("out", "rstd"), found, want, strict=True)}
+
+
+def rms_norm_backward(kind, shape, axis):
+    last = shape[axis:]
+    x, g, gamma = numbers(kind, shape, shape, last)
+    _, rstd = aclnn.native_rms_norm(x, gamma)
+    found = aclnn.rms_norm_backward(g, x, gamma, rstd)
+    want = wide.rms_norm_backward(g, x, rstd, len(last), gamma)
+    most = float(np.abs(g).max()) * float(np.abs(x).max()) * (x.size // gamma.size)
+    return {
+        role: (a, b, most)
+        for role, a, b in zip(("grad_input", "grad_gamma"), found, want, strict=True)
+    }
+
+
+def summed(kind, shape, axis):
+    (x,) = numbers(kind, shape)
+    exact = np.apply_along_axis(math.fsum, axis, x.astype(np.float64))
+    return {"": (aclnn.sum(x, axis), exact.astype(WIDE), 0)}
+
+
+ROWS = {
+    "softmax": of_one("softmax"),
+    "log_softmax": of_one("log_softmax"),
+    "softmax_backward": of_gradient("softmax"),
+    "log_softmax_backward": of_gradient("log_softmax"),
+    "native_layer_norm": layer_norm,
+    "native_layer_norm_backward": layer_norm_backward,
+    "native_rms_norm": rms_norm,
+    "rms_norm_backward": rms_norm_backward,
+    "sum": summed,
+}
+SHAPES = [((3000, 8), -1), ((2000, 100), -1), ((300, 1000), -1), ((20, 20000), -1)]
+COLUMNS = [((100, 300, 7), 1), ((1000, 300), 0)]  # norms have trailing dimensions only
+
+
+def rows_of(name):
+    """The rows of an operator, one for each result."""
+    shapes = SHAPES if "norm" in name else SHAPES + COLUMNS
+    errors = {}
+    for kind in DTYPES:
+        for shape, axis in shapes:
+            for role, (found, want, most) in ROWS[name](kind, shape, axis).items():
+                # What cancels does so in float64, of which 2^-40 of the largest addend is left.
+                left = np.abs(want) > 2.0**-40 * float(most)
+                kept = errors.setdefault(role, dict.fromkeys(DTYPES, 0.0))
+                kept[kind] = max(kept[kind], float(wide.ulps(found[left], want[left])))
+    for role, kept in errors.items():
+        cells = [f"{kept[kind]:.4f}" for kind in DTYPES]
+        yield f"| {name} | {role} | {' | '.join(cells)} |"
+
+
+# --- Matrix products ------------------------------------------------------------------------------
+
+HALF_ULP = {24: 2.0**-24, 11: 2.0**-11, 8: 2.0**-8}
+K = (1, 16, 256, 4096)
+
+
+def product(name, kind, k):
+    """The largest error, as a part of what is promised."""
+    a, b, added = numbers(kind, (67, k), (k, 45), (67, 45), seed=k)
+    exact, size = (
+        a.astype(float) @ b.astype(float),
+        np.abs(a.astype(float)) @ np.abs(b).astype(float),
+    )
+    if name == "addmm":
+        found = aclnn.addmm(added, a, b)
+        exact, size = exact + added.astype(float), size + np.abs(added).astype(float)
+    elif name == "bmm":
+        found = aclnn.bmm(a[None], b[None])[0]
+    else:
+        found = getattr(aclnn, name)(a, b)
+    rounding = HALF_ULP[wide.DIGITS[kind.type]] * np.abs(exact)
+    return float(np.max(np.abs(found.astype(float) - exact) / (k * 2.0**-24 * size + rounding)))
+
+
+PRODUCTS = ("matmul", "mm", "bmm", "addmm")
+
+
+def products_of(name):
+    for k in K:
+        cells = [f"{product(name, kind, k):.2g}" for kind in DTYPES]
+        yield f"| {name} | {k} | {' | '.join(cells)} |"
+
+
+# --- Tables ---------------------------------------------------------------------------------------
+
+
+def pointwise(wanted, every):
+    for name, judge in oracle.JUDGES.items():
+        for options in judge.cases if name in wanted else ():
+            cells = judged(name, options, every)
+            yield f"| {name} | {oracle.words(options)} | {' | '.join(map(str, cells))} |"
+    for (name, options), case in EXTENDED.items():
+        if name in wanted:
+            yield f"| {name} | {options} | {' | '.join(map(str, in_extended(*case)))} |"
+
+
+def measured(wanted, every):
+    """Table by table, the rows of the operators that are wanted."""
+    yield "pointwise", pointwise(wanted, every)
+    yield "rows", (row for name in ROWS if name in wanted for row in rows_of(name))
+    yield "products", (row for name in PRODUCTS if name in wanted for row in products_of(name))
+
+
+OPERATORS = [*oracle.JUDGES, *dict.fromkeys(name for name, _ in EXTENDED), *ROWS, *PRODUCTS]
+
+
+def replaced(page, header, rows):
+    """The page with these rows in the place of those that its table has for the same operators."""
+    before, header, after = page.partition(f"{header}\n")
+    lines = after.splitlines(keepends=True)
+    table = list(itertools.takewhile(lambda line: line.startswith("|"), lines))
     known = {}
-    for row in [*table.splitlines(), *rows]:
-        name, options = (cell.strip() for cell in row.split("|")[1:3])
-        known[name, options] = row
-    cases = [(name, oracle.words(options)) for name, options in CASES]
-    ordered = [known[case] for case in cases if case in known]
-    return "".join([before, header, "\n".join(ordered), blank, rest])
+    for row in [*table, *(f"{row}\n" for row in rows)]:
+        known[tuple(cell.strip() for cell in row.split("|")[1:3])] = row
+    ordered = sorted(known, key=lambda case: OPERATORS.index(case[0]))
+    return "".join([before, header, *[known[case] for case in ordered], *lines[len(table) :]])
 
 
 def main():
@@ -80,20 +369,19 @@ def main():
     parser.add_argument("--every", action="store_true", help="look at every number in float32")
     parser.add_argument("--write", action="store_true", help=f"put the rows into {PAGE.name}")
     arguments = parser.parse_args()
-    wanted = arguments.operators or oracle.JUDGES
-    for name in set(wanted) - set(oracle.JUDGES):
-        parser.error(f"no operator {name}; there are {', '.join(oracle.JUDGES)}")
-    print(HEADER)
-    rows = []
-    for name, options in CASES:
-        if name not in wanted:
-            continue
-        halves = [misrounded(name, options, np.dtype(k)) for k in (np.float16, ml_dtypes.bfloat16)]
-        ulp = max(largest_errors(name, options, arguments.every)).ulp
-        rows.append(f"| {name} | {oracle.words(options)} | {ulp:.3f} | {halves[0]} | {halves[1]} |")
-        print(rows[-1], flush=True)
-    if arguments.write:
-        PAGE.write_text(replaced(PAGE.read_text(encoding="utf-8"), rows), encoding="utf-8")
+    wanted = arguments.operators or OPERATORS
+    for name in set(wanted) - set(OPERATORS):
+        parser.error(f"no operator {name}; there are {', '.join(OPERATORS)}")
+    for table, rows in measured(wanted, arguments.every):
+        made = []
+        for row in rows:
+            if not made:
+                print(HEADERS[table])
+            made.append(row)
+            print(row, flush=True)
+        if arguments.write:
+            page = replaced(PAGE.read_text(encoding="utf-8"), HEADERS[table], made)
+            PAGE.write_text(page, encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Make `lane_tables.h` of `aclnn/kernels/`, print the polynomials of `vector_math.h` and how they fit.
+"""Make `simd/tables.h` of `aclnn/kernels/`, print the polynomials of `vector_math.h` and how they fit.
 
 Every polynomial interpolates its function at Chebyshev nodes, computed with 60 digits, and is then
 rounded to the type it is evaluated in: ``python tools/coefficients.py``.
@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 from mpmath import atanh, cos, erfc, exp, findroot, log, lu_solve, matrix, mp, mpf, nstr, pi, sqrt
 
-TABLES = Path(__file__).parent.parent / "aclnn" / "kernels" / "lane_tables.h"
+TABLES = Path(__file__).parent.parent / "aclnn" / "kernels" / "simd" / "tables.h"
 
 mp.dps = 60
 
@@ -146,12 +146,12 @@ POLYNOMIALS = {
 }  # fmt: skip
 
 
-# --- Tables for lanes ---------------------------------------------------------------------------
+# --- Tables for vectors ---------------------------------------------------------------------------
 
 LN2, LN2_NEAR = mpf(float.fromhex("0x1.62ep-1")), mpf(float.fromhex("0x1.62e43p-1"))
 LACK, LACK_NEAR = (log(2) / short - 1 for short in (LN2, LN2_NEAR))
 TABLE_HEAD = """\
-/* Tables for `lane_exp.h` and `lane_gelu.h`; `tools/coefficients.py` makes them.
+/* Tables for `simd/exp.h` and `simd/gelu.h`; `tools/coefficients.py` makes them.
  *
  * EXP_POWERS: 2^(j/16) to twelve bits; EXP_SHIFTS: the logarithm of what the rounding left out;
  * GELU_SHIFTS: what that adds to t^2. EXP_NEAR_POWERS: 2^(j/32) to 24 bits. WIDE: the same of
@@ -171,8 +171,8 @@ TABLE_HEAD = """\
  * TANH: factors of e^(-2w) in the form with tanh, for t up to 9; place = 1 + 13/8 t, z = t - center,
  * lead (1 + a polynomial in z) and 32 intervals, WIDE 16. SLOPE: S of the derivative at -t, e^(-2w) (t0 - t) S(t); SHARE: 1 / (1 + e^(-2w)).
  */
-#ifndef ACLNN_LANE_TABLES_H
-#define ACLNN_LANE_TABLES_H
+#ifndef ACLNN_SIMD_TABLES_H
+#define ACLNN_SIMD_TABLES_H
 
 #include <stdint.h>
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-PAGE = Path(__file__).parent / "performance.md"
+PAGE = Path(__file__).parent.parent / "docs" / "performance.md"
 MADE = Path(__file__).parent.parent / "build"
 PLACE = re.compile(r"(<!-- (\S+\.md): (.*?) -->\n\n)((?:\|.*\n)+)")
 

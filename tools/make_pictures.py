@@ -1,4 +1,4 @@
-"""Make the documentation's pictures anew, from the code they show.
+"""Pictures of the documentation, made from the code they show.
 
 Pictures of the report need Chromium, ChromeDriver and selenium, and stay as they are without.
 """
@@ -11,7 +11,7 @@ import numpy as np
 
 import aclnn
 
-FOLDER = Path(__file__).parent / "pictures"
+FOLDER = Path(__file__).parent.parent / "docs" / "pictures"
 
 
 def main() -> None:
@@ -33,7 +33,7 @@ def main() -> None:
 
 
 def photograph(page: Path, scheme: str, picture: Path) -> None:
-    """What a reader who prefers `scheme` sees first, with a buffer of the plan pinned."""
+    """Save what a reader who prefers `scheme` sees first, with a buffer of the plan pinned."""
     driver, browser = shutil.which("chromedriver"), shutil.which("chromium")
     if driver is None or browser is None:
         print(f"{picture.name} stays as it is: no chromium and chromedriver on this machine")
@@ -52,6 +52,8 @@ def photograph(page: Path, scheme: str, picture: Path) -> None:
         box = '#materialized .plan g[data-names~="self_broadcast"]'
         chromium.find_elements("css selector", box)[0].click()
         chromium.execute_script("scrollTo(0, 0)")
+        away = {"type": "mouseMoved", "x": 1, "y": 1}  # what lies below the pointer is highlighted
+        chromium.execute_cdp_cmd("Input.dispatchMouseEvent", away)
         chromium.save_screenshot(str(picture))
 
 

@@ -1,9 +1,11 @@
-"""Make the reference pages and the README's table of operators anew, from the docstrings and
-declarations that they repeat.
+"""Reference pages in `build/docs/reference`, and the README's table of operators.
+
+They are generated from docstrings and declarations.
 """
 
 from __future__ import annotations
 
+import argparse
 import inspect
 import re
 from collections.abc import Iterable
@@ -20,9 +22,10 @@ from aclnn.acl import constants
 from aclnn.cli import ops
 from aclnn.operators import ENTRIES, FAMILIES, REGISTRY, Operator
 
-FOLDER = Path(__file__).parent / "reference"
-README = Path(__file__).parent.parent / "README.md"
-MADE = "<!-- Made by tools/make_reference.py (`make reference`); changes here are lost. -->"
+ROOT = Path(__file__).parent.parent
+FOLDER = ROOT / "build" / "docs" / "reference"
+README = ROOT / "README.md"
+MADE = "<!-- Made by tools/make_reference.py (`make docs`); changes here are lost. -->"
 
 # Title and names of the sections of the page about all that is no operator.
 RUNTIME: dict[str, tuple[str, ...]] = {
@@ -54,7 +57,9 @@ RUNTIME: dict[str, tuple[str, ...]] = {
     "Executors": (
         "aclSetAclOpExecutorRepeatable", "aclDestroyAclOpExecutor", "aclSetInputTensorAddr",
         "aclSetOutputTensorAddr", "aclSetTensorAddr", "AclSetInputTensorAddr",
-        "AclSetOutputTensorAddr", "AclSetTensorAddr",
+        "AclSetOutputTensorAddr", "AclSetTensorAddr", "aclSetDynamicInputTensorAddr",
+        "aclSetDynamicOutputTensorAddr", "aclSetDynamicTensorAddr", "AclSetDynamicInputTensorAddr",
+        "AclSetDynamicOutputTensorAddr", "AclSetDynamicTensorAddr",
     ),
     "Library and device": (
         "aclInit", "aclFinalize", "aclnnInit", "aclnnFinalize", "aclrtSetDevice",
@@ -138,7 +143,7 @@ def readme(text: str) -> str:
     """The README with its table of operators as the declarations have it, a row for each family."""
     rows = []
     for family in FAMILIES.values():
-        names = [name for one in family for name in functional_names(one)]
+        names = [name for one in family for name in one.functional_names]
         rows.append((code(*names), ", ".join(e.name for one in family for e in one.entries)))
     made = table(("functional", "C-shaped"), rows)
     before, heading, after = text.partition("\n## Operators\n\n")
@@ -170,19 +175,13 @@ def index() -> str:
             "## Constants",
             "Members are names of `aclnn` too: `aclnn.ACL_FLOAT`.",
             table(("enumeration", "what it is"), kinds),
-            "## Variables of the environment",
+            "## Environment variables",
             inspect.cleandoc(environment.__doc__ or "").partition("\n\n")[2],
             environment.to_markdown(),
             "When the package is built, `ACLNN_OPENMP=0` leaves OpenMP out, and with it the limits that "
             "threadpoolctl sets.",
         ]
     )
-
-
-def functional_names(one: Operator) -> list[str]:
-    """What its functional forms are called, each once."""
-    names = (one.name, one.in_place) if one.functional else ()
-    return list(dict.fromkeys(name for name in names if name))
 
 
 def operator(one: Operator) -> str:
@@ -192,9 +191,9 @@ def operator(one: Operator) -> str:
     parts = [
         f"## {one.name}",
         one.summary,
-        table(("product", "dtypes, where all tensors have one"), dtypes),
+        table(("SoC", "dtypes, where all tensors have one"), dtypes),
     ]
-    parts += [function(name) for name in functional_names(one)]
+    parts += [function(name) for name in one.functional_names]
     parts += [function(f"{entry.name}GetWorkspaceSize") for entry in one.entries]
     return "\n\n".join(parts)
 
@@ -343,11 +342,15 @@ def summary(value: Any) -> str:
 
 
 def main() -> None:
-    """Write the pages, and the table."""
-    README.write_text(readme(README.read_text(encoding="utf-8")), encoding="utf-8")
-    FOLDER.mkdir(exist_ok=True)
+    """Write the pages and, unless only these are wanted, the table."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n\n")[0])
+    parser.add_argument("--pages", action="store_true", help="leave the README as it is")
+    if not parser.parse_args().pages:
+        README.write_text(readme(README.read_text(encoding="utf-8")), encoding="utf-8")
+    FOLDER.mkdir(parents=True, exist_ok=True)
     for name, text in pages().items():
         (FOLDER / name).write_text(text, encoding="utf-8")
+        print(FOLDER.relative_to(ROOT) / name)
 
 
 if __name__ == "__main__":

@@ -1,6 +1,4 @@
-"""Make `aclnn/__init__.pyi` anew: what type checkers and editors know of names that are found when
-they are first used.
-"""
+"""Generation of `aclnn/__init__.pyi`, the types of names that are created when first used."""
 
 from __future__ import annotations
 
@@ -10,10 +8,12 @@ from pathlib import Path
 import aclnn
 from aclnn.acl import constants
 from aclnn.operators import ENTRIES, REGISTRY, Attribute, Operator, Parameter
+from aclnn.operators.declaration import REQUIRED
 
 STUB = Path(__file__).parent.parent / "aclnn" / "__init__.pyi"
 MADE = "# Made by tools/make_stub.py (`make reference`); changes here are lost."
 IMPORTS = """\
+from collections.abc import Sequence
 from typing import Any, Literal
 
 from aclnn import graph as graph
@@ -30,15 +30,26 @@ GIVEN = {
     "input": "aclTensor | None",
     "output": "aclTensor | None",
     "inout": "aclTensor | None",
+    "inputs": "aclTensorList | None",
     "scalar": "aclScalar | None",
+    "ints": "aclIntArray | None",
+    "bools": "aclBoolArray | None",
     "str": "str | None",
+    "dtype": "int",
+}
+# How an option of a functional form is given. A dtype may be NumPy's, PyTorch's, its name or a number.
+OPTIONS = {
+    "scalar": "float",
+    "ints": "int | Sequence[int]",
+    "bools": "Sequence[bool]",
+    "dtype": "Any",
 }
 
 
 def stub() -> str:
     """The whole file."""
     made = set(ENTRIES) | {f"{name}GetWorkspaceSize" for name in ENTRIES}
-    made |= {name for one in REGISTRY.values() for name in (one.name, one.in_place) if name}
+    made |= {name for one in REGISTRY.values() for name in one.functional_names}
     members = {member.name for kind in constants.ENUMERATIONS for member in kind}
     written = [name for name in dir(aclnn) if name not in made | members]
     parts = [
@@ -66,22 +77,38 @@ def _constants() -> Iterable[str]:
 
 def _forms(one: Operator) -> Iterable[str]:
     """The functional forms of an operator."""
-    operands = [f"{role}: Any" for role in one.inputs]
-    positional = [_option(a) for a in one.attributes if not a.keyword_only]
-    named = [_option(a) for a in one.attributes if a.keyword_only]
-    for name in filter(None, (one.name, one.in_place)):
-        last = [*named] if name == one.in_place else [*named, "out: Any = None"]
-        words = [*operands, *positional, *(["*", *last] if last else [])]
-        yield f"def {name}({', '.join(words)}) -> Any: ..."
+    options = {attribute.role: attribute for attribute in one.attributes}
+    given = {
+        role: _option(options[role]) if role in options else _tensor(one, role)
+        for role in (*one.positional, *options, *one.inputs)
+    }
+    positional = list(given.values())[: len(one.positional)]
+    named = list(given.values())[len(one.positional) :]
+    for name in one.functional_names:
+        last = named if name == one.in_place else [*named, "out: Any = None"]
+        words = [*positional, *(["*", *last] if last else [])]
+        yield f"def {name}({', '.join(words)}) -> {_results(one)}: ..."
+
+
+def _tensor(one: Operator, role: str) -> str:
+    kind = "Sequence[Any]" if role in one.lists else "Any"
+    return f"{role}: {kind}{' = None' if role in one.optional else ''}"
 
 
 def _option(attribute: Attribute) -> str:
-    kind = {"bool": "bool", "str": "str"}.get(attribute.kind, "float")
+    kind = OPTIONS.get(attribute.kind, attribute.kind)
     if attribute.choices:
         kind = f"Literal[{', '.join(map(repr, attribute.choices))}]"
-    if attribute.default is None:
+    if attribute.default is None and kind != "Any":
         kind += " | None"
-    return f"{attribute.role}: {kind} = {attribute.default!r}"
+    default = "" if attribute.default is REQUIRED else f" = {attribute.default!r}"
+    return f"{attribute.role}: {kind}{default}"
+
+
+def _results(one: Operator) -> str:
+    """The type of what a functional form gives."""
+    count = len(one.outputs)
+    return "Any" if count == 1 else f"tuple[{', '.join(['Any'] * count)}]"
 
 
 def _phases(name: str) -> Iterable[str]:

@@ -1,4 +1,4 @@
-"""Make the tutorial's pictures anew, from the call that it looks at."""
+"""Pictures of the tutorial, made from the call that it examines."""
 
 from pathlib import Path
 
@@ -6,7 +6,7 @@ import numpy as np
 
 import aclnn
 
-FOLDER = Path(__file__).parent / "pictures"
+FOLDER = Path(__file__).parent.parent / "docs" / "pictures"
 
 
 def main() -> None:

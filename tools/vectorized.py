@@ -2,7 +2,9 @@
 
 A formula that the compiler cannot turn into selections is computed element by element, ten times
 slower, and no result tells. What it cannot is often a comparison with a value that was itself chosen
-by a comparison with a constant: the two become a branch. Run from the repository's root after
+by a comparison with a constant: the two become a branch. Loops of fast paths are functions that take
+the formula and are specialised by being inlined: of these the machine code is searched for calls by
+address, which would be one for every vector. Run from the repository's root after
 `make test`: ``.venv/bin/python tools/vectorized.py``, with names of instruction sets where not
 all are asked about. It needs GCC, whose reports it reads.
 """
@@ -16,20 +18,31 @@ import tempfile
 from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
-SOURCE = ROOT / "build" / "cython" / "aclnn" / "_kernels.c"
+SOURCE = ROOT / "build" / "cython" / "aclnn" / "_formula_kernels.c"
+FAST_PATHS = SOURCE.with_name("_simd_kernels.c")
 sys.path.insert(0, str(ROOT))
-from setup import COMMON_FLAGS, INCLUDES, functions, kernel_variants  # noqa: E402
+from setup import (  # noqa: E402
+    ALWAYS_INLINE,
+    COMMON_FLAGS,
+    INCLUDES,
+    VECTORS,
+    functions,
+    kernel_variants,
+)
 
 FOLDERS = [*INCLUDES, sysconfig.get_paths()["include"]]
 # Loops that are the same would be made once.
 FLAGS = [*COMMON_FLAGS, "-fPIC", "-fno-ipa-icf", *(f"-I{folder}" for folder in FOLDERS)]
-FUNCTION = re.compile(r"static void __pyx_f_5aclnn_8_kernels_(\w+_in_\w+)\(.* \{$")
+FUNCTION = re.compile(r"static void __pyx_f_5aclnn_16_formula_kernels_(\w+_in_\w+)\(.* \{$")
 # What no instruction set has, or what functions of the C library compute one by one.
 ELEMENT_BY_ELEMENT = re.compile(
     r"(div|divs|pow|pows|rpows)_(whole_)?in_|\w+_complex_in_|(erf|sin|cos|pow|pows|rpows)_in_|"
     r"(exp|exp2|expm1|log|log2|log10|log1p|sin|tanh|sigmoid|silu|silu_backward|swiglu|swiglu_backward_[ab])_f64_in_"
 )
-REPORT = re.compile(r"_kernels\.c:(\d+):\d+: optimized: loop vectorized")
+FAST_PATH = re.compile(r"^\w+ <__pyx_f_5aclnn_7kernels_4simd_(\w+)>$")
+BY_ADDRESS = re.compile(r"\tcall +\*")
+VECTOR = re.compile(r"%[yz]mm\d")
+REPORT = re.compile(r"_formula_kernels\.c:(\d+):\d+: optimized: loop vectorized")
 
 
 def bodies(lines):
@@ -43,15 +56,44 @@ def bodies(lines):
         yield name, number, next(n for n in range(number, len(lines)) if lines[n] == "}")
 
 
+def compiled(source, flags, target):
+    """What GCC says while it compiles."""
+    done = subprocess.run(
+        [*os.environ.get("CC", "gcc").split(), *FLAGS, *flags, "-c", str(source), "-o", str(target)],
+        capture_output=True, text=True, check=True, cwd=ROOT,
+    )  # fmt: skip
+    return done.stderr
+
+
 def reported(flags):
     """The lines of loops that the compiler vectorised."""
     with tempfile.TemporaryDirectory() as folder:
+        said = compiled(SOURCE, [*flags, "-fopt-info-vec-optimized"], Path(folder) / "kernels.o")
+    return {int(number) for number in REPORT.findall(said)}
+
+
+def machine_code(flags):
+    """Of each loop of the fast paths, by name."""
+    inline = f"-D{ALWAYS_INLINE[0]}={ALWAYS_INLINE[1]}"
+    with tempfile.TemporaryDirectory() as folder:
+        target = Path(folder) / "kernels.o"
+        compiled(FAST_PATHS, [*flags, inline], target)
         done = subprocess.run(
-            [*os.environ.get("CC", "gcc").split(), *FLAGS, *flags, "-fopt-info-vec-optimized",
-             "-c", str(SOURCE), "-o", str(Path(folder) / "kernels.o")],
-            capture_output=True, text=True, check=True, cwd=ROOT,
+            ["objdump", "-d", "--no-show-raw-insn", str(target)],
+            capture_output=True, text=True, check=True,
         )  # fmt: skip
-    return {int(number) for number in REPORT.findall(done.stderr)}
+    texts = (text.partition(":\n") for text in done.stdout.split("\n\n"))
+    return {found[1]: code for head, _, code in texts if (found := FAST_PATH.search(head))}
+
+
+def all_specialised(isa, flags):
+    """Whether loops of fast paths use vectors, and call nothing by address."""
+    loops = machine_code(flags)
+    generic = [
+        name for name, code in loops.items() if BY_ADDRESS.search(code) or not VECTOR.search(code)
+    ]
+    print(f"{len(loops)} loops of fast paths with {isa}, not specialised: {generic or 'none'}")
+    return len(loops) > 0 and not generic
 
 
 def main():
@@ -71,6 +113,8 @@ def main():
         print(f"{name:24} {verdict}")
     for name in sorted(wanted - seen):
         print(f"{name:24} not found in {SOURCE.name}")
+    for isa in chosen:
+        whole &= isa not in VECTORS or all_specialised(isa, variants[isa])
     return 0 if whole and seen == wanted else 1
 
 

@@ -1,1 +1,1 @@
-"""What CANN calls acl: its numbers, dtypes, products and statuses, tensors, device memory, streams."""
+"""CANN's acl layer: constants, dtypes, SoCs, statuses, tensors, device memory, streams."""

@@ -1,4 +1,4 @@
-"""Memory of the caller's objects, seen through whatever interface they have."""
+"""Access to the memory of Python objects through the buffer and array interfaces."""
 
 from cpython.buffer cimport (
     PyBUF_FULL_RO,

@@ -1,4 +1,4 @@
-"""DLPack both ways, bfloat16 included, which NumPy does not know.
+"""DLPack import and export, including bfloat16, which NumPy lacks.
 
 The structures are those of the DLPack specification, version 1.
 """

@@ -1,4 +1,4 @@
-"""Tensors and scalars of the C-shaped layer: descriptions of memory that own none of it."""
+"""aclTensor and aclScalar: descriptions of memory that they do not own."""
 
 cimport cython
 from libc.stdint cimport int64_t

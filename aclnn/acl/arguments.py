@@ -1,4 +1,4 @@
-"""Arguments, which may be anything: read as what a function needs, or shown in a message."""
+"""Validation of arguments of any type, and their text in messages."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""CANN's constants: data types, formats, copy kinds, allocation policies and statuses.
+"""CANN's constants: data types, formats, copy kinds, allocation policies and status codes.
 
 Each is a member of an enumeration and a name of this module, spelled and valued as in CANN's
 public headers.

@@ -1,4 +1,4 @@
-"""Failures: statuses that are raised or given back, and the thread's most recent message."""
+"""Exceptions and status codes, and the message of a thread's most recent failure."""
 
 from __future__ import annotations
 

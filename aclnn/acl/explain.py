@@ -1,4 +1,4 @@
-"""What statuses mean, and what to do about them."""
+"""Explanations of status codes, with advice."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Device memory: allocations that know whether they live, and copies that check every address.
+"""Device memory: allocations whose lifetime is tracked, and copies that check every address.
 
 The device is this machine's CPU, so its memory is the process's own. Addresses are plain ints and
 may be calculated with; each use is looked up among the live allocations, so that a freed, foreign

@@ -1,4 +1,4 @@
-"""Real numbers of any kind (fractions and decimals too), rounded once to what a narrower type holds."""
+"""Correct rounding of real numbers (fractions and decimals too) to narrower types."""
 
 from __future__ import annotations
 

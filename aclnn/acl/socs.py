@@ -1,4 +1,4 @@
-"""Ascend's products, whose dtype rules differ; calls follow those of one product."""
+"""Ascend SoCs and the differences between their dtype rules."""
 
 from __future__ import annotations
 

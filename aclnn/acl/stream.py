@@ -1,4 +1,4 @@
-"""Streams, events and the device: work in order, off the calling thread, side by side.
+"""Streams, events and the device: queues of work with threads of their own.
 
 A stream is a queue with a thread that is started when the first work arrives. The default stream,
 `None`, runs work at once on the calling thread. Handles are checked at every use.

@@ -1,1 +1,1 @@
-"""The three ways to call an operator: C-shaped functions, functional forms, executors."""
+"""The three layers: C-shaped functions, functional forms, executors."""

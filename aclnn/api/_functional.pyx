@@ -5,6 +5,8 @@ array may be (a DLPack exporter, a byte-swapped or misaligned array) is turned i
 first, by `aclnn.execution.arrays`.
 """
 
+cimport cython
+from cpython.float cimport PyFloat_AS_DOUBLE
 from cpython.long cimport PyLong_AsLongLongAndOverflow
 from cpython.object cimport PyObject
 from libc.string cimport memcpy, memset
@@ -37,6 +39,8 @@ from aclnn.compiler._compiled_call cimport (
     put_whole,
     request_t,
     run_with_own_workspace,
+    put_sign,
+    SIGN_FACTS,
 )
 
 import sys
@@ -61,6 +65,7 @@ cdef enum:
     NUMBERS = OUT + 1
     SWITCHES = NUMBERS + MAX_NUMBERS
     MOST_SWITCHES = 8
+    MOST_SMALL = 6  # operands of most operators; a small frame stays in the nearest cache
     SLOTS = SWITCHES + MOST_SWITCHES
     # What numbers are for rules that ask: Python's own.
     ACL_FLOAT = 0
@@ -68,6 +73,7 @@ cdef enum:
     ACL_BOOL = 12
 
 
+@cython.final
 cdef class FunctionalHandle:
     """One functional form: its operator, the order of its operands, and their names.
 
@@ -88,6 +94,9 @@ cdef class FunctionalHandle:
     cdef readonly dict names
     cdef tuple operand_names
     cdef object default_switches
+    cdef int n_switches
+    cdef int used_slots[SLOTS]  # those that a call reads
+    cdef int n_used
     cdef tuple scalar_defaults
     cdef tuple parameter_names
     cdef int default_code
@@ -109,6 +118,7 @@ cdef class FunctionalHandle:
         self.name = name
         self.find = find
         self.in_place = name == operator.in_place
+        self.n_switches = len(operator.switches)
         self.outputs = operator.outputs
         roles = (*operator.inputs, *operator.outputs, *(a.role for a in operator.attributes))
         self.names = {role: role for role in roles}
@@ -126,6 +136,9 @@ cdef class FunctionalHandle:
         self.own_function.signature.n_required = n_required
         self.parameter_names = tuple(sys.intern(parameter) for parameter in parameters)
         places = self.places_of(operator)
+        for slot in sorted(places.values()):
+            self.used_slots[self.n_used] = slot
+            self.n_used += 1
         for index, parameter in enumerate(self.parameter_names):
             self.own_function.signature.slots[<int>index] = places[parameter]
         self.defaults.n_numbers = handle.n_scalars
@@ -173,17 +186,29 @@ cdef class FunctionalHandle:
                            in self.places_of(self.handle.operator).items())
 
     cdef object call_slots(self, PyObject **given):
-        cdef request_t request
+        cdef operand_t operands[MOST_SMALL]
+        cdef char *addresses[MOST_SMALL]
+        if self.handle.n_inputs + self.handle.n_outputs > MOST_SMALL:
+            return self.call_large(given)
+        return self.call_in(given, operands, addresses)
+
+    cdef object call_large(self, PyObject **given):
         cdef operand_t operands[SEVERAL]
         cdef char *addresses[SEVERAL]
+        return self.call_in(given, operands, addresses)
+
+    cdef inline object call_in(self, PyObject **given, operand_t *operands, char **addresses):
+        """Run a call, with room for the descriptions and the addresses of its operands."""
+        cdef request_t request
         cdef CompiledCall plan
         cdef int index, n_inputs = self.handle.n_inputs, n_outputs = self.handle.n_outputs
-        cdef object switches
+        cdef object switches = None
         cdef list _kept
         if self.number_form is not None and given[self.number_slot] != NULL:
             if is_number(<object>given[self.number_slot]):
                 return self.call_number_form(given)
-        switches = self.switches_of(given)
+        if self.n_switches:
+            switches = self.switches_of(given)
         _kept = plain_numbers(self, given)
         if self.handle.is_variadic:
             return self.call_foreign(given, switches)
@@ -234,10 +259,11 @@ cdef class FunctionalHandle:
 
     cdef object switches_of(self, PyObject **given):
         """The switches as a tuple; `None` if none of them was given."""
-        cdef int index, n_given = 0
-        for index in range(SWITCHES, SLOTS):
-            n_given += given[index] != NULL
-        if n_given == 0:
+        cdef int index
+        cdef bint is_given = False
+        for index in range(self.n_switches):
+            is_given |= given[SWITCHES + index] != NULL
+        if not is_given:
             return None
         found = []
         for index, attribute in enumerate(self.handle.operator.switches):
@@ -412,7 +438,9 @@ cdef object call_with_names(object form, PyObject *const *values, Py_ssize_t n_v
     """What a call of a form's function does: `values` by position, then those with `names`."""
     cdef FunctionalHandle handle = <FunctionalHandle>form
     cdef PyObject *given[SLOTS]
-    memset(given, 0, sizeof(given))
+    cdef int index
+    for index in range(handle.n_used):
+        given[handle.used_slots[index]] = NULL
     take_arguments(handle.name, handle.parameter_names, &handle.own_function.signature, values,
                    n_values, names, given)
     if handle.in_place:
@@ -431,7 +459,10 @@ cdef int take_number(FunctionalHandle handle, int index, object value,
     cdef int overflow = 0
     cdef long long whole
     if type(value) is float:
-        put_number(request, index, <double>value, ACL_FLOAT)
+        if handle.handle.fact_masks[index] == SIGN_FACTS:
+            put_sign(request, index, PyFloat_AS_DOUBLE(value), ACL_FLOAT)
+        else:
+            put_number(request, index, PyFloat_AS_DOUBLE(value), ACL_FLOAT)
         return 0
     if value is None and index < handle.handle.n_scalars:
         if handle.scalar_defaults[index] is None:

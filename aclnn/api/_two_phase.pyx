@@ -1,5 +1,6 @@
 """The C-shaped function pairs: what phase one makes of a call, and the two phases as functions."""
 
+cimport cython
 from cpython.object cimport PyObject
 from libc.stdint cimport int64_t
 from libc.string cimport memcpy, memset
@@ -22,6 +23,8 @@ from aclnn.compiler._compiled_call cimport (
     MAX_DIMS,
     NEGATIVE,
     NOT_REAL,
+    NUMBER_FORMS,
+    WHOLE,
     OperatorHandle,
     find_plan,
     number_facts,
@@ -69,6 +72,7 @@ cdef tuple RUN_PARAMETERS = tuple(
     map(sys.intern, ("workspace", "workspaceSize", "executor", "stream")))
 
 
+@cython.final
 cdef class EntryHandle:
     """A C-shaped function pair as phase one walks through it: a slot for every parameter.
 
@@ -436,7 +440,9 @@ cdef class EntryHandle:
                          aclScalar value) except -1:
         cdef request_t *request = &executor.request
         if not value.is_real:
-            put_number(request, slot, 0.0, value.dtype)
+            put_number(request, slot, value.value.real, value.dtype)
+            # What has no integer has an imaginary part in its place: `Lowering.complex_number`.
+            request.numbers[NUMBER_FORMS * slot + WHOLE].real = value.value.imag
             request.facts[slot] |= NOT_REAL
         elif value.is_whole:
             put_whole(request, slot, value.as_float, value.as_whole, value.dtype)
@@ -497,7 +503,7 @@ cdef object call_phase_one(object form, PyObject *const *values, Py_ssize_t n_va
     """What a call of ``aclnnXxxGetWorkspaceSize`` does."""
     cdef EntryHandle entry = <EntryHandle>form
     cdef PyObject *given[MAX_PARAMETERS]
-    memset(given, 0, sizeof(given))
+    memset(given, 0, entry.n_parameters * sizeof(given[0]))
     take_arguments(entry.plan_name, entry.parameter_names, &entry.plan_function.signature,
                    values, n_values, names, given)
     return entry.plan(given)
@@ -507,8 +513,8 @@ cdef object call_phase_two(object form, PyObject *const *values, Py_ssize_t n_va
                            PyObject *names):
     """What a call of ``aclnnXxx`` does."""
     cdef EntryHandle entry = <EntryHandle>form
-    cdef PyObject *given[MAX_PARAMETERS]
-    memset(given, 0, sizeof(given))
+    cdef PyObject *given[4]
+    given[0] = given[1] = given[2] = given[3] = NULL
     take_arguments(entry.name, RUN_PARAMETERS, &entry.run_function.signature, values, n_values,
                    names, given)
     return entry.run(<object>given[0], <object>given[1], <object>given[2], <object>given[3])

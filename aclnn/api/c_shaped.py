@@ -1,6 +1,6 @@
-"""What calls of the C-shaped functions are made of, from arrays and numbers.
+"""Arguments of C-shaped functions, made from arrays and numbers.
 
-For code of our own that has arrays and wants both phases; programs have tensors of their own.
+For the demo, the command line and tests; programs create tensors themselves.
 """
 
 from __future__ import annotations

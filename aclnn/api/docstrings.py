@@ -1,17 +1,17 @@
-"""Docstrings of the generated functions, made from the declarations.
+"""Docstrings of the generated functions.
 
-Whatever a docstring says of an operator, its declaration says: what a tensor may be is what the
-rules ask of it, and the C-shaped functions' example is the functional form's, spelled their way.
+All of their content comes from the declaration: requirements on tensors from its rules, examples of all
+functions from its one example.
 """
 
 from __future__ import annotations
 
-import ast
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from aclnn.acl.constants import ACLNN_ERR_PARAM_INVALID
+from aclnn.acl.constants import ACLNN_ERR_PARAM_INVALID, aclnnStatus
+from aclnn.api.examples import c_example, functional_example
 from aclnn.operators import Attribute, Entry, Operator, Parameter
 from aclnn.operators.declaration import REQUIRED
 
@@ -22,11 +22,10 @@ _ACCURACY = (
 )
 _PYTHON_KINDS = {
     "scalar": "float",
-    "ints": "sequence of int",
+    "ints": "int or sequence of int",
     "bools": "sequence of bool",
     "dtype": "dtype or str",
 }
-_BUILT_KINDS = ("inputs", "ints", "bools", "dtype")  # of objects that examples do not make
 _WIDTH = 92
 _ROLE = re.compile(r"`(\w+)`")
 
@@ -62,14 +61,14 @@ class _Form:
     def numbered(self) -> list[str]:
         """The rules as phase one checks them, in order."""
         return [
-            _filled(f"{number}. {text}{self.status(number)}.", "    ", " " * 7)
+            _filled(f"{number}. {text}{self.otherwise(number)}.", "    ", " " * 7)
             for number, _, text in self.rules()
         ]
 
-    def status(self, number: int) -> str:
-        """What answers a call that breaks a rule, where that is not as of most."""
-        status = self.operator.rules[number - 1].status
-        return "" if status == ACLNN_ERR_PARAM_INVALID else f" ({int(status)})"
+    def otherwise(self, number: int) -> str:
+        """The status of a call that breaks a rule, unless it is that of most."""
+        status = aclnnStatus(self.operator.rules[number - 1].status)
+        return "" if status == ACLNN_ERR_PARAM_INVALID else f", else {status.name} ({int(status)})"
 
     def tensor(self, role: str, words: str) -> str:
         """What a tensor is, and what the rules ask of its dtype and shape."""
@@ -86,9 +85,9 @@ class _Form:
 
 
 def _input_words(operator: Operator, role: str) -> str:
-    if role == "grad_output":
+    if role in ("grad_output", "grad_out"):
         return "Gradient of the operator's result."
-    if "grad_output" not in operator.inputs:
+    if not {"grad_output", "grad_out"} & {*operator.inputs}:
         return "What the operator is applied to."
     result = " or, with the option for it, gave" if "result" in role else ""
     return f"What the operator whose gradient this is took{result}."
@@ -119,11 +118,11 @@ def functional_doc(operator: Operator, name: str) -> str:
         [
             operator.summary + (" In place." if in_place else ""),
             *_section("Parameters", parameters),
-            *_section("Returns", [_returned(operator, in_place=in_place)]),
+            *_section("Returns", _returned(form, in_place=in_place)),
             *_section("Raises", [_defined("AclnnError", broken), *form.numbered()]),
             *_see_also(operator.seealso),
             *_section("Notes", _notes(operator, ", ".join(e.name for e in operator.entries))),
-            *_functional_example(operator, name),
+            *_section("Examples", functional_example(operator, name)),
         ]
     )
 
@@ -136,7 +135,7 @@ def _by_keyword(operator: Operator) -> list[str]:
 
 def _input(form: _Form, role: str, changed: str) -> str:
     kind = "sequence of arrays" if role in form.operator.lists else "array"
-    if form.operator.number_form is not None and role == form.operator.number_form[0]:
+    if role in (*form.operator.numbers, *(form.operator.number_form or ())[:1]):
         kind += " or float"
     if role in form.operator.optional:
         kind += ", optional"
@@ -155,29 +154,36 @@ def _out(form: _Form) -> str:
 
 
 def _option(attribute: Attribute) -> str:
+    kind = _PYTHON_KINDS.get(attribute.kind, attribute.kind)
     if attribute.default is REQUIRED:
-        kind = _PYTHON_KINDS.get(attribute.kind, attribute.kind)
         return _defined(f"{attribute.role} : {kind}", attribute.doc)
-    kind = "float" if attribute.default is None else type(attribute.default).__name__
     words = f"{attribute.doc} Default {attribute.default!r}."
     return _defined(f"{attribute.role} : {kind}, optional", words)
 
 
-def _returned(operator: Operator, *, in_place: bool) -> str:
+def _returned(form: _Form, *, in_place: bool) -> list[str]:
+    operator = form.operator
     if in_place:
-        return _defined("array", f"`{operator.inputs[0]}` itself.")
+        return [_defined("array", f"`{operator.inputs[0]}` itself.")]
+    own = "`out` if given, else a new one of the caller's kind"
     if len(operator.outputs) > 1:
-        listed = ", ".join(operator.outputs)
-        words = f"{listed}: `out` if given, else new ones of the caller's kind."
-        return _defined("tuple of array", words)
+        own = own.replace("`out`", "That of `out`")
+        return [_defined(f"{r} : array", form.tensor(r, f"{own}.")) for r in operator.outputs]
+    if operator.infer is not None:
+        return [_defined("array", f"{own}. {_shape_of_result(form)}")]
     alike = (
-        ""
-        if operator.infer is not None
-        else f", with the dtype and shape of `{operator.inputs[0]}`"
+        f"the dtype and shape of `{operator.inputs[0]}`"
         if len(operator.inputs) == 1
-        else ", with the dtype that the inputs promote to and the shape that they broadcast to"
+        else "the dtype that the inputs promote to and the shape that they broadcast to"
     )
-    return _defined("array", f"`out` if given, else a new one of the caller's kind{alike}.")
+    return [_defined("array", f"{own}, with {alike}.")]
+
+
+def _shape_of_result(form: _Form) -> str:
+    """What the rules say of the result's shape."""
+    (result,) = form.operator.outputs
+    told = [text for _, roles, text in form.rules() if roles[:1] == [result] and "shape" in text]
+    return _sentence("; ".join(told))
 
 
 # --- The C-shaped functions -------------------------------------------------------------------
@@ -220,7 +226,7 @@ def phase_one_doc(operator: Operator, item: Entry) -> str:
             *_section("Raises", [_TYPE_ERROR]),
             *_see_also((item.name, *_functional_name(operator))),
             *_section("Notes", _notes(operator, item.name, item.fixed)),
-            *_c_example(operator, item),
+            *_section("Examples", c_example(operator, item)),
         ]
     )
 
@@ -257,7 +263,7 @@ def phase_two_doc(operator: Operator, item: Entry) -> str:
             *_section("Raises", [_TYPE_ERROR]),
             *_see_also((f"{item.name}GetWorkspaceSize", *_functional_name(operator))),
             *_section("Notes", _notes(operator, item.name, item.fixed)),
-            *_c_example(operator, item),
+            *_section("Examples", c_example(operator, item)),
         ]
     )
 
@@ -280,92 +286,11 @@ def _option_words(operator: Operator, parameter: Parameter, attribute: Attribute
     return f"{attribute.doc} Here by number: {', '.join(numbered)}."
 
 
-# --- Examples ---------------------------------------------------------------------------------
-
-
-def _functional_example(operator: Operator, name: str) -> list[str]:
-    if not operator.example:
-        return []
-    call, result = operator.example
-    setup = ["import numpy as np", f"from aclnn import {name}"]
-    if name == operator.in_place:
-        first, *others = ast.parse(call, mode="eval").body.args  # type: ignore[attr-defined]
-        setup.append(f"x = {ast.unparse(first)}")
-        call = f"{name}({', '.join(['x', *map(ast.unparse, others)])})"
-    return _section("Examples", [*_prompted(*setup, call), result])
-
-
-_TENSOR_OF = """\
->>> def tensor(array):
-...     return aclnn.aclCreateTensor(array.shape, aclnn.ACL_FLOAT, None, 0,
-...                                  aclnn.ACL_FORMAT_ND, array.shape, array)"""
-
-
-def _c_example(operator: Operator, item: Entry) -> list[str]:
-    """The functional form's example, through both phases, where its arguments are of plain kinds."""
-    plain = not any(p.optional or p.kind in _BUILT_KINDS for p in item.parameters)
-    if not operator.example or not plain or len(operator.outputs) > 1:
-        return []
-    call, result = operator.example
-    given = _arguments(operator, call)
-    tensors = [parameter for parameter in item.parameters if parameter.is_tensor]
-    made = {
-        "output": lambda p: f"np.empty_like({tensors[0].name})",
-        "scalar": lambda p: f"aclnn.aclCreateScalar({given[p.role]}, aclnn.ACL_FLOAT)",
-    } | dict.fromkeys(("input", "inout"), lambda p: given[p.role])
-    lines = [f"{p.name} = {made[p.kind](p)}" for p in item.parameters if p.kind in made]
-    words = [
-        f"tensor({p.name})" if p.is_tensor
-        else p.name if p.kind in made
-        else _plain_value(operator, p, given[p.role])
-        for p in item.parameters
-    ]  # fmt: skip
-    lines = [
-        *_prompted("import numpy as np", "import aclnn"),
-        _TENSOR_OF,
-        *_prompted(*lines, f"size, executor, status = aclnn.{item.name}GetWorkspaceSize("),
-        _filled(f"{', '.join(words)})", "...     ", "...     "),
-        *_prompted("status, size"),
-        "(0, 0)",
-        *_prompted(f"aclnn.{item.name}(None, size, executor, None)"),
-        "0",
-        *_prompted(next(p.name for p in tensors if p.kind != "input")),
-        result,
-    ]
-    return _section("Examples", lines)
-
-
-def _arguments(operator: Operator, call: str) -> dict[str, str]:
-    """What a call of the functional form gives each role, and what is not given by default."""
-    parsed = ast.parse(call, mode="eval").body
-    assert isinstance(parsed, ast.Call), call
-    places = [*operator.inputs, *(a.role for a in operator.attributes if not a.keyword_only)]
-    given = {attribute.role: repr(attribute.default) for attribute in operator.attributes}
-    given |= dict(zip(places, map(ast.unparse, parsed.args), strict=False))
-    return given | {k.arg: ast.unparse(k.value) for k in parsed.keywords if k.arg is not None}
-
-
-def _plain_value(operator: Operator, parameter: Parameter, given: str) -> str:
-    """A plain argument as CANN has it: -1 for no bounds, numbers for the names of forms."""
-    if parameter.kind == "float" and given == "None":
-        return "-1.0"
-    if parameter.kind != "int":
-        return given
-    (choices,) = (a.choices for a in operator.attributes if a.role == parameter.role)
-    if not choices:
-        return given
-    return str(choices.index(ast.literal_eval(given)))
-
-
-def _prompted(*lines: str) -> list[str]:
-    return [f">>> {line}" for line in lines]
-
-
 # --- Parts of docstrings ----------------------------------------------------------------------
 
 
 def _section(title: str, lines: list[str]) -> list[str]:
-    return ["", title, "-" * len(title), *lines]
+    return ["", title, "-" * len(title), *lines] if lines else []
 
 
 def _defined(term: str, words: str) -> str:
@@ -389,7 +314,7 @@ def _functional_name(operator: Operator) -> tuple[str, ...]:
 
 
 def _see_also(names: tuple[str, ...]) -> list[str]:
-    return _section("See Also", [", ".join(names)]) if names else []
+    return _section("See Also", [", ".join(names)] if names else [])
 
 
 def _sentence(text: str) -> str:

@@ -1,4 +1,4 @@
-"""Messages of a failed phase one: the checks, the arguments, and programs that repeat the call."""
+"""Error messages of phase one: the checks, the arguments, and programs that reproduce the call."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Executors of arrays: a call's operands and options by name, planned and bound to memory."""
+"""Executors by operator name: operands and options of a call, planned and bound to memory."""
 
 from __future__ import annotations
 

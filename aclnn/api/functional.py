@@ -1,7 +1,12 @@
-"""The functional layer, made from the declarations: arrays in, arrays out."""
+"""The functional layer: functions from arrays to arrays, made from the declarations.
+
+A function is created when it is first looked up: docstrings of unused operators cost nothing, and a
+defect in one of them affects no other function.
+"""
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 
 from aclnn.api._functional import FunctionalHandle
@@ -11,11 +16,12 @@ from aclnn.operators import REGISTRY, Operator
 
 
 def form(name: str) -> FunctionalHandle:
-    """The handle of a functional form.
+    """The handle of a functional form, once its function has been made.
 
     >>> form("gelu").name
     'gelu'
     """
+    __getattr__(name)
     return HANDLES_BY_NAME[name]
 
 
@@ -33,9 +39,7 @@ def _form(operator: Operator, name: str) -> FunctionalHandle:
 HANDLES_BY_NAME = {
     name: _form(operator, name)
     for operator in REGISTRY.values()
-    if operator.functional
-    for name in (operator.name, operator.in_place)
-    if name is not None
+    for name in operator.functional_names
 }
 
 
@@ -83,8 +87,15 @@ def _make(operator: Operator, name: str) -> Callable[..., object]:
     )
 
 
-FUNCTIONS: dict[str, Callable[..., object]] = {
-    name: _make(handle.handle.operator, name) for name, handle in HANDLES_BY_NAME.items()
-}
-globals().update(FUNCTIONS)
-__all__ = list(FUNCTIONS)
+__all__ = list(HANDLES_BY_NAME)
+_FUNCTIONS: dict[str, Callable[..., object]] = {}
+_MAKING = threading.Lock()  # a handle has one function, which keeps its texts
+
+
+def __getattr__(name: str) -> Callable[..., object]:
+    if name not in HANDLES_BY_NAME:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    with _MAKING:
+        if name not in _FUNCTIONS:
+            _FUNCTIONS[name] = _make(HANDLES_BY_NAME[name].handle.operator, name)
+    return _FUNCTIONS[name]

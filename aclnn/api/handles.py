@@ -1,4 +1,4 @@
-"""One handle for each operator, shared by all layers, so that they share plans."""
+"""The operators' handles, which share compiled calls between all layers."""
 
 from aclnn.api import verbose
 

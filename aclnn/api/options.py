@@ -1,4 +1,4 @@
-"""Options that shape a plan: read as what an operator's declaration says."""
+"""Validation of options that shape a plan."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Operands in words: ``bfloat16[128,64:strides=1,128]``."""
+"""Text form of operands: ``bfloat16[128,64:strides=1,128]``."""
 
 from __future__ import annotations
 

@@ -1,12 +1,13 @@
 """The C-shaped functions, made from the declarations.
 
-For each entry of each operator there are two: ``aclnnXxxGetWorkspaceSize`` and ``aclnnXxx``.
-They have CANN's parameter names, so that a wrong number of arguments is a `TypeError` and `help()`
-shows the signature.
+Each entry of an operator is a pair: ``aclnnXxxGetWorkspaceSize`` and ``aclnnXxx``.  They have CANN's
+parameter names, so a wrong number of arguments is a `TypeError` and `help()` shows the signature.  A
+pair is created when one of the two is first looked up.
 """
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 
 from aclnn.api import verbose
@@ -17,11 +18,12 @@ from aclnn.operators import ENTRIES
 
 
 def entry(name: str) -> EntryHandle:
-    """The handle of a pair of functions.
+    """The handle of a pair of functions, once these have been made.
 
     >>> entry("aclnnGelu").name
     'aclnnGelu'
     """
+    __getattr__(name)
     return HANDLES_BY_ENTRY[name]
 
 
@@ -42,10 +44,19 @@ def _make(name: str) -> dict[str, Callable[..., object]]:
     return {f"{name}GetWorkspaceSize": plan, name: run}
 
 
-FUNCTIONS = {
-    name: function for entry_name in ENTRIES for name, function in _make(entry_name).items()
-}
-globals().update(FUNCTIONS)
-__all__ = list(FUNCTIONS)
+__all__ = [function for name in ENTRIES for function in (f"{name}GetWorkspaceSize", name)]
+_PUBLIC = frozenset(__all__)
+_FUNCTIONS: dict[str, Callable[..., object]] = {}
+_MAKING = threading.Lock()  # a handle has one pair, which keeps its texts
+
+
+def __getattr__(name: str) -> Callable[..., object]:
+    if name not in _PUBLIC:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    with _MAKING:
+        if name not in _FUNCTIONS:
+            _FUNCTIONS.update(_make(name.removesuffix("GetWorkspaceSize")))
+    return _FUNCTIONS[name]
+
 
 set_call_hook(verbose.phase_hook())

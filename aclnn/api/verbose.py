@@ -1,4 +1,4 @@
-"""``ACLNN_VERBOSE``: one line per call, for reading, searching and comparing.
+"""The log of calls that ``ACLNN_VERBOSE`` enables: one line per call.
 
 ``ACLNN_VERBOSE=1`` prints a line for every phase one and every phase two of the C-shaped layer, and
 for the runs of the other layers; ``ACLNN_VERBOSE=2`` adds the workspace plan of every phase one.

@@ -1,6 +1,6 @@
-"""The benchmark behind ``aclnn bench``: what is measured, against whom, and how.
+"""The benchmark behind ``aclnn bench``: cells, peers, measurement.
 
-`cells` says what there is to measure, `ours` and `peers` how each library is called, `limits` what the
-machine can do, `measure` the clock, `matrix` a run of all its cells, `targets` what we want to reach;
-`progress` is what one sees meanwhile, `table` and `plot` show the result.
+`cells` defines the matrix, `ours` and `peers` call each library, `limits` measures the memory bandwidth,
+`measure` times, `matrix` runs all cells, `targets` has the targets; `progress` shows a run, `table` and
+`plot` its result.
 """

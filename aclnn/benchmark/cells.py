@@ -1,4 +1,4 @@
-"""The matrix: which operator, on what operands, called in which way."""
+"""The benchmark matrix: operators, operands and ways to call them."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ from typing import Any
 import numpy as np
 
 from aclnn.acl import dtypes
+from aclnn.acl.errors import AclnnError
+from aclnn.api.executor import executor
 from aclnn.compiler.settings import get_soc_version
 from aclnn.operators import REGISTRY
 from aclnn.operators.checks import TensorSpec
@@ -115,6 +117,27 @@ class Memory:
     def nbytes(self) -> int:
         """Bytes that any implementation has to read and write once."""
         return sum(array.nbytes for array in (*self.inputs, self.out))
+
+
+def measurable() -> list[str]:
+    """The operators that cells can be made of: all operands are arrays of one shape, all options have
+    defaults.
+    """
+    return [name for name, operator in REGISTRY.items() if operator.functional and _is_plain(name)]
+
+
+def _is_plain(name: str) -> bool:
+    operator = REGISTRY[name]
+    if any(operator.is_required(a.role) for a in operator.attributes) or operator.lists:
+        return False
+    if len(operator.outputs) > 1 or operator.name == operator.in_place:
+        return False
+    ones = np.ones(2, np.float32)
+    try:
+        executor(name, *[ones] * len(operator.inputs), out=np.empty_like(ones))
+    except AclnnError:
+        return False
+    return True
 
 
 def select(

@@ -1,4 +1,4 @@
-"""What the machine can do: its speed at copying and adding as many bytes as a cell moves.
+"""Memory bandwidth of the machine: the speed of copying and adding as many bytes as a cell moves.
 
 Both run on as many threads as the operators may use, each thread on a part of its own.
 

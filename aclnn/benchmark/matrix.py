@@ -1,4 +1,4 @@
-"""A run of the matrix: a report of rows, as plain data.
+"""A benchmark run: a report of rows, as plain data.
 
 Thread counts and instruction sets cannot all be changed in a process that has started, so that each
 combination of them is measured in a process of its own; what is compared always runs in one.

@@ -1,4 +1,4 @@
-"""The clock: medians of rounds in which all contenders take turns."""
+"""Timing: medians of rounds in which the contenders alternate."""
 
 from __future__ import annotations
 

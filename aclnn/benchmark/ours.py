@@ -1,4 +1,4 @@
-"""Our own side of a cell: the operator, called in the three ways there are."""
+"""This package's side of a benchmark cell, in each of the three layers."""
 
 from __future__ import annotations
 

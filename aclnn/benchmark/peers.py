@@ -1,4 +1,4 @@
-"""The other libraries, an adapter each: the same operator on the same memory.
+"""Adapters for other libraries: the same operator on the same memory.
 
 An adapter has a key, a title, whether it writes into the cell's output, and
 

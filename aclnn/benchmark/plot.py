@@ -1,4 +1,4 @@
-"""A report as a picture; needs matplotlib."""
+"""Plots of benchmark reports, with matplotlib."""
 
 from __future__ import annotations
 

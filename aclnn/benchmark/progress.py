@@ -1,4 +1,4 @@
-"""A progress bar on standard error: rich's where it is installed, otherwise one plain line."""
+"""A progress bar on standard error, with rich if it is installed."""
 
 from __future__ import annotations
 

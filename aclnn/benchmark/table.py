@@ -1,4 +1,4 @@
-"""A report as tables."""
+"""Tables of benchmark reports."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What we want to reach: a bar for every cell, and which cells miss theirs."""
+"""Speed targets of benchmark cells, and which cells miss them."""
 
 from __future__ import annotations
 

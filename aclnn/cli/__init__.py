@@ -25,7 +25,8 @@ COMMANDS = {
     "config": "versions, instruction set, threads, product",
 }
 
-_BELOW_ZERO = re.compile(r"-((\d+\.?\d*|\.\d+)(e[-+]?\d+)?|inf(inity)?|nan)", re.IGNORECASE)
+_NUMBER = r"((\d+\.?\d*|\.\d+)(e[-+]?\d+)?|inf(inity)?|nan)"
+_BELOW_ZERO = re.compile(rf"-{_NUMBER}(,\s*-?{_NUMBER})*", re.IGNORECASE)
 
 
 def parser(command: str | None = None) -> argparse.ArgumentParser:
@@ -72,8 +73,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def with_numbers(words: Sequence[str]) -> list[str]:
     """Numbers below zero become part of their option: argparse takes ``-1e-3`` for an option.
 
-    >>> with_numbers(["--eps", "-1e-3", "--slope", "-inf", "-0.5"])
-    ['--eps=-1e-3', '--slope=-inf', '-0.5']
+    >>> with_numbers(["--eps", "-1e-3", "--slope", "-inf", "-0.5", "--dims", "-1,0"])
+    ['--eps=-1e-3', '--slope=-inf', '-0.5', '--dims=-1,0']
     """
     found: list[str] = []
     for word in words:

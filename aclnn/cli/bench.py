@@ -18,7 +18,6 @@ from aclnn.benchmark import cells, matrix, plot, table, targets
 from aclnn.cli import show
 from aclnn.cli.values import positive, threads
 from aclnn.graph.views.tables import Table, to_markdown, to_rich, to_text
-from aclnn.operators import REGISTRY
 
 QUICK_ROUNDS, QUICK_BUDGET = 3, 1e-3
 
@@ -26,7 +25,10 @@ QUICK_ROUNDS, QUICK_BUDGET = 3, 1e-3
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     regimes = [*(regime.name for regime in cells.REGIMES), "layout"]
     add = parser.add_argument
-    add("--operators", nargs="+", default=cells.OPERATORS, choices=REGISTRY, metavar="NAME")
+    add(
+        "--operators", nargs="+", default=cells.OPERATORS, choices=cells.measurable(), metavar="NAME",
+        help="of those whose operands may be arrays of one shape (default the matrix's)",
+    )  # fmt: skip
     add("--dtypes", nargs="+", default=list(cells.DTYPES), choices=cells.DTYPES)
     add("--regimes", nargs="+", choices=regimes, help="columns of the matrix (default all)")
     add("--sizes", nargs="+", type=positive, metavar="N", help="only cells of N elements")

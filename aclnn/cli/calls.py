@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import argparse
 import json
+import re
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import aclnn
+from aclnn.acl import dtypes
 from aclnn.acl.constants import ACLNN_ERR_PARAM_INVALID
 from aclnn.acl.errors import AclnnError, invalid
 from aclnn.api import tensor_text
@@ -15,50 +19,75 @@ from aclnn.cli.values import truth_value
 from aclnn.compiler.settings import STRATEGIES
 from aclnn.operators import REGISTRY, Attribute, Operator
 
+_EXAMPLE = "float16[64,1,1024]"
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Flags for one call, made from the declarations of all operators."""
+    """Flags for one call, made from the declarations of all operators.
+
+    To be called when the command has its own flags: these win, and what an operator calls alike is
+    given by ``--operand``.
+    """
     parser.add_argument("operator", nargs="?", metavar="OPERATOR", help=", ".join(REGISTRY))
     parser.add_argument(
         "--calls", metavar="FILE", help="a JSON list of calls: {'operator': ..., 'self': ..., ...}"
     )
-    for role in _operands():
-        parser.add_argument(
-            _flag(role), dest=role, metavar="OPERAND", help="such as float16[64,1,1024]"
-        )
-    operands = _operands()
-    for attribute in _attributes().values():
-        if attribute.role in operands:  # of another operator
-            continue
-        kind: Any = {"bool": truth_value, "scalar": float, "float": float}.get(attribute.kind, str)
-        parser.add_argument(
-            _flag(attribute.role), dest=attribute.role, type=kind,
-            choices=attribute.choices or None, metavar="VALUE",
-        )  # fmt: skip
+    parser.add_argument(
+        "--operand", metavar="NAME=VALUE", action="append", type=_named, dest="operands", default=[],
+        help="any operand or option by its name, also one that this command has a flag of its own for",
+    )  # fmt: skip
     parser.add_argument(
         "--materialize", action=argparse.BooleanOptionalAction,
         help="keep every intermediate whole (default: as ACLNN_MATERIALIZE says)",
     )  # fmt: skip
     parser.add_argument("--strategy", choices=STRATEGIES, help="how to plan the workspace")
+    group = parser.add_argument_group(
+        "operands and options of operators",
+        f"An operand is in words, such as {_EXAMPLE} or 'bfloat16[128,64:strides=1,128]', or a number "
+        "where the operator takes one; the tensors of a list have a flag each. Several numbers or "
+        "truth values have commas between them.",
+    )
+    for role, words in _described().items():
+        try:
+            group.add_argument(
+                _flag(role), metavar="VALUE", action="append", dest="operands",
+                type=partial(_with_role, role), help=words,
+            )  # fmt: skip
+        except argparse.ArgumentError:  # it is one of the command's own
+            continue
 
 
-def _operands() -> list[str]:
-    """The operands of all operators."""
-    return list(dict.fromkeys(role for o in REGISTRY.values() for role in (*o.inputs, "out")))
+def _with_role(role: str, text: str) -> tuple[str, str]:
+    return role, text
 
 
-def _attributes() -> dict[str, Attribute]:
-    """The options of all operators, by role."""
-    return {a.role: a for o in REGISTRY.values() for a in o.attributes}
+def _named(text: str) -> tuple[str, str]:
+    name, equals, value = text.partition("=")
+    if not equals:
+        raise argparse.ArgumentTypeError(f"{text!r} must be NAME=VALUE, such as self={_EXAMPLE}")
+    role = name.strip().replace("-", "_")
+    if role not in _described():
+        raise argparse.ArgumentTypeError(f"no operator has an operand or option {name!r}")
+    return role, value
+
+
+def _described() -> dict[str, str]:
+    """What operators take, by role: what is said of it."""
+    found: dict[str, str] = {}
+    for operator in REGISTRY.values():
+        found |= dict.fromkeys((*operator.inputs, *operator.outputs), "an operand")
+    for operator in REGISTRY.values():
+        for attribute in operator.attributes:
+            choices = " or ".join(attribute.choices)
+            found.setdefault(attribute.role, choices or _KIND_WORDS[attribute.kind])
+    return found
 
 
 def given(options: argparse.Namespace) -> list[str]:
     """What the command line says of a call, for commands that can do without one."""
-    plain = vars(options)
-    said = {"operator": options.operator}
-    said |= {
-        _flag(role): plain[role] for role in ("calls", "materialize", *_operands(), *_attributes())
-    }
+    said = {"operator": options.operator, "--calls": options.calls}
+    said |= {"--materialize": options.materialize}
+    said |= {_flag(role): text for role, text in options.operands}
     return [words for words, value in said.items() if value is not None]
 
 
@@ -74,16 +103,31 @@ def executors(options: argparse.Namespace, strategy: str | None = None) -> list[
 
     A bad call on the command line itself is bad usage; one in a file is a failed run.
     """
-    plain = vars(options)
     forced = {} if strategy is None else {"strategy": strategy}
-    if options.calls is not None:
-        return [_executor({**plain, **call, **forced}) for call in _listed(options.calls)]
-    if options.operator is None:
-        options.refuse("name an operator, or --calls FILE")
+    plain = {name: getattr(options, name) for name in ("operator", "materialize", "strategy")}
     try:
-        return [_executor({**plain, **forced})]
+        plain |= _by_role(options.operands)
+        if options.calls is None:
+            if options.operator is None:
+                options.refuse("name an operator, or --calls FILE")
+            return [_executor(plain | forced)]
     except BadCallError as error:
         return options.refuse(str(error))
+    return [_executor(plain | call | forced) for call in _listed(options.calls)]
+
+
+def _by_role(operands: Iterable[tuple[str, str]]) -> dict[str, Any]:
+    """What was given, by role; lists of tensors are given one by one."""
+    lists = {role for operator in REGISTRY.values() for role in operator.lists}
+    found: dict[str, Any] = {}
+    for role, text in operands:
+        if role in lists:
+            found.setdefault(role, []).append(text)
+        elif role in found:
+            raise BadCallError(f"{_flag(role)} is given twice")
+        else:
+            found[role] = text
+    return found
 
 
 def _listed(name: str) -> list[dict[str, Any]]:
@@ -102,14 +146,14 @@ def _listed(name: str) -> list[dict[str, Any]]:
 def _known(call: dict[str, Any], place: int) -> dict[str, Any]:
     """A call of a file; one with a key that would be ignored is refused."""
     call = {key.replace("-", "_"): value for key, value in call.items()}
-    known = {"operator", "materialize", "strategy", *_operands(), *_attributes()}
+    known = {"operator", "materialize", "strategy", *_described()}
     for key in call:
         if key not in known:
             raise BadCallError(f"call {place}: {key!r} is none of {', '.join(sorted(known))}")
     return call
 
 
-def _executor(call: dict[str, Any]) -> Any:
+def _executor(call: Mapping[str, Any]) -> Any:
     named = call["operator"]
     operator = next((o for o in REGISTRY.values() if named in (o.name, *o.names)), None)
     if operator is None:
@@ -117,19 +161,26 @@ def _executor(call: dict[str, Any]) -> Any:
     _refuse_unheard(operator, call)
     if not isinstance(call["materialize"], bool | None):
         raise BadCallError(f"materialize is {call['materialize']!r}, must be true, false or null")
-    operands = {
-        role: _operand(operator, call, role, seed) for seed, role in enumerate(operator.inputs)
-    }
-    out = _array("out", call["out"], 0, 0) if call.get("out") is not None else None
     chosen = {
         a.role: _option(a, call[a.role])
         for a in operator.attributes
-        if call.get(a.role) is not None
+        if _is_given(operator, call, a.role)
+    }
+    operands = {
+        role: _operand(operator, call, role, seed) if _is_given(operator, call, role) else None
+        for seed, role in enumerate(operator.inputs)
     }
     return aclnn.executor(
-        form_of(operator).name, out=out, materialize=call["materialize"],
+        form_of(operator).name, out=_out(operator, call), materialize=call["materialize"],
         strategy=call["strategy"], **operands, **chosen,
     )  # fmt: skip
+
+
+def _is_given(operator: Operator, call: Mapping[str, Any], role: str) -> bool:
+    """Whether a call has an operand or option; one that it lacks must be one that may be lacking."""
+    if call.get(role) is None and operator.is_required(role):
+        raise BadCallError(f"{operator.name}: {role} is missing, such as --operand {role}=VALUE")
+    return call.get(role) is not None
 
 
 def form_of(operator: Operator) -> Operator:
@@ -138,51 +189,126 @@ def form_of(operator: Operator) -> Operator:
     return operator if operator.functional else next(owners)
 
 
+# --- Options ------------------------------------------------------------------------------------
+
+
 def _option(attribute: Attribute, value: Any) -> Any:
-    """An option as its operator takes it: the command line has words for all but numbers."""
+    """An option as its operator takes it, of the words that the command line has for it."""
     if not isinstance(value, str):
         return value
     try:
-        if attribute.kind in ("scalar", "float"):
-            return float(value)
-        if attribute.kind == "int" and not attribute.choices:
-            return int(value)
-        if attribute.kind == "ints":
-            return [int(word) for word in value.split(",") if word.strip()]
-        if attribute.kind == "bools":
-            return [truth_value(word.strip()) for word in value.split(",") if word.strip()]
-    except (ValueError, argparse.ArgumentTypeError):
-        kind = {"ints": "numbers with commas between them", "int": "a whole number"}
-        wanted = kind.get(attribute.kind, "a number")
-        raise BadCallError(f"{_flag(attribute.role)} is {value!r}, must be {wanted}") from None
-    return value
+        return _PARSERS[attribute.kind](attribute, value)
+    except (ValueError, argparse.ArgumentTypeError) as error:
+        rule = str(error) if isinstance(error, argparse.ArgumentTypeError) else None
+        wanted = " or ".join(map(repr, attribute.choices)) or _KIND_WORDS[attribute.kind]
+        rule = rule or f"{value!r} must be {wanted}"
+        raise BadCallError(f"{_flag(attribute.role)}: {rule}") from None
 
 
-def _refuse_unheard(operator: Operator, call: dict[str, Any]) -> None:
+def _number(text: str) -> float | int:
+    """Whole numbers stay such: which dtype a result has may depend on that.
+
+    >>> _number("2"), _number("2.0")
+    (2, 2.0)
+    """
+    return int(text) if re.fullmatch(r"\s*[-+]?[0-9]+\s*", text) else float(text)
+
+
+def _words(text: str) -> list[str]:
+    return [word.strip() for word in text.split(",") if word.strip()]
+
+
+def _choice(attribute: Attribute, text: str) -> str:
+    if attribute.choices and text not in attribute.choices:
+        raise ValueError
+    return text
+
+
+def _dtype(text: str) -> str:
+    if text not in dtypes.NAMES:
+        raise ValueError
+    return text
+
+
+_PARSERS: Mapping[str, Callable[[Attribute, str], Any]] = {
+    "scalar": lambda _, text: _number(text),
+    "float": lambda _, text: _number(text),
+    "int": lambda _, text: int(text),
+    "bool": lambda _, text: truth_value(text),
+    "str": _choice,
+    "ints": lambda _, text: [int(word) for word in _words(text)],
+    "bools": lambda _, text: [truth_value(word) for word in _words(text)],
+    "dtype": lambda _, text: _dtype(text),
+}
+_KIND_WORDS = {
+    "scalar": "a number",
+    "float": "a number",
+    "int": "a whole number",
+    "bool": "a truth value",
+    "str": "a word",
+    "ints": "whole numbers with commas between them",
+    "bools": "truth values with commas between them",
+    "dtype": f"one of {', '.join(dtypes.NAMES)}",
+}
+
+
+# --- Operands -----------------------------------------------------------------------------------
+
+
+def _refuse_unheard(operator: Operator, call: Mapping[str, Any]) -> None:
     """Refuse arguments that only other operators take, rather than ignore them."""
-    taken = {*operator.inputs, *(a.role for a in operator.attributes)}
-    for other in REGISTRY.values():
-        for role in (*other.inputs, *(a.role for a in other.attributes)):
-            if role not in taken and call.get(role) is not None:
-                raise BadCallError(f"{operator.name} takes no {_flag(role)}")
+    taken = {*operator.inputs, *operator.outputs, *(a.role for a in operator.attributes)}
+    for role in _described():
+        if role not in taken and call.get(role) is not None:
+            raise BadCallError(f"{operator.name} takes no {_flag(role)}")
 
 
-def _operand(operator: Operator, call: dict[str, Any], role: str, seed: int) -> Any:
-    text = call.get(role)
-    if text is None and role in operator.optional:
-        return None
-    if text is None:
-        raise BadCallError(f"{operator.name}: {_flag(role)} is missing")
+def _operand(operator: Operator, call: Mapping[str, Any], role: str, seed: int) -> Any:
+    text = call[role]
     if role in operator.lists:
-        words = text if isinstance(text, list) else str(text).split()
+        words = [
+            word for one in (text if isinstance(text, list) else [text]) for word in _each(one)
+        ]
         return [_array(role, word, *operator.domain, seed=seed + n) for n, word in enumerate(words)]
+    if _takes_numbers(operator, role) and (number := _as_number(text)) is not None:
+        return number
     return _array(role, text, *operator.domain, seed=seed)
+
+
+def _each(text: Any) -> list[Any]:
+    """A list may also be given at once, with spaces between tensors."""
+    return text.split() if isinstance(text, str) else [text]
+
+
+def _takes_numbers(operator: Operator, role: str) -> bool:
+    return role in (*operator.numbers, *(operator.number_form or ())[:1])
+
+
+def _as_number(given: Any) -> float | int | None:
+    """An operand that is a number, in words or in a file."""
+    if isinstance(given, float | int):
+        return given
+    try:
+        return _number(given) if isinstance(given, str) else None
+    except ValueError:
+        return None
+
+
+def _out(operator: Operator, call: Mapping[str, Any]) -> Any:
+    """What to write into: an array, or a tuple of them where there are several outputs."""
+    found = [
+        None if call.get(role) is None else _array(role, call[role], 0, 0)
+        for role in operator.outputs
+    ]
+    if len(found) == 1:
+        return found[0]
+    return tuple(found) if any(one is not None for one in found) else None
 
 
 def _array(role: str, text: Any, low: float, high: float, seed: int = 0) -> Any:
     """An array as described, or an error that says which one cannot be made."""
     if not isinstance(text, str):
-        raise BadCallError(f"{role} is {text!r}, must be such as 'float16[64,1,1024]'")
+        raise BadCallError(f"{role} is {text!r}, must be such as {_EXAMPLE!r}")
     try:
         described = tensor_text.parse(text)
     except AclnnError as error:

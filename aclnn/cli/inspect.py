@@ -67,7 +67,6 @@ _HEADING = View(lambda name: f"--- {name} ---")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    calls.add_arguments(parser)
     parser.add_argument(
         "--view", choices=(*VIEWS, "rich"), help="one view instead of the summary; rich: as --rich"
     )
@@ -78,6 +77,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--json", action="store_true", help="JSON: of the view, else graph, plan and schedule"
     )
     show.add_arguments(parser)
+    calls.add_arguments(parser)
 
 
 def run(options: argparse.Namespace) -> int:

@@ -31,7 +31,6 @@ _TABLE = View(lambda shown: shown.to_text(), lambda shown: shown.to_rich())
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    calls.add_arguments(parser)
     parser.add_argument("--lifetimes", metavar="FILE", help="plan these instead of a call")
     parser.add_argument(
         "--timeout", type=seconds, metavar="S",
@@ -51,6 +50,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--json", action="store_true", help="print JSON")
     show.add_arguments(parser)
+    calls.add_arguments(parser)
 
 
 def run(options: argparse.Namespace) -> int:
@@ -74,9 +74,10 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _places_as_csv(plan: WorkspacePlan) -> str:
-    """What was planned, in the columns of --lifetimes, and where it is."""
-    lives = [Lifetime(one.name, one.first, one.last + 1, one.nbytes) for one in plan.buffers]
-    return lifetimes_to_csv(lives, [one.offset for one in plan.buffers])
+    """What is in the workspace, in the columns of --lifetimes, and where it is."""
+    inside = [buffer for buffer in plan.buffers if not buffer.output]
+    lives = [Lifetime(one.name, one.first, one.last + 1, one.nbytes) for one in inside]
+    return lifetimes_to_csv(lives, [one.offset for one in inside])
 
 
 def _check(named: Named, budget: int) -> None:

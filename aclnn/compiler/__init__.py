@@ -1,1 +1,1 @@
-"""Phase one: from a call's description to its plan, and the cache of plans."""
+"""Phase one: from the description of a call to a compiled call, and their cache."""

@@ -1,4 +1,4 @@
-from libc.stdint cimport int64_t
+from libc.stdint cimport int64_t, uint64_t
 
 from graph.runtime.abi cimport (
     PROGRAM_NO_MEMORY,
@@ -37,6 +37,7 @@ cdef enum NumberFact:
     IS_ONE = 8
     IS_NAN = 16
     IS_WHOLE = 32
+    SIGN_FACTS = 3  # what plans of most operators depend on
 
 cdef struct operand_t:
     char *data
@@ -61,6 +62,13 @@ cdef struct request_t:
     kernel_number numbers[MAX_NUMBERS * NUMBER_FORMS]
     operand_t *operands
 
+cdef struct pair_t:
+    # An input and an output. Their bytes meet where the distance of their addresses, less `below`,
+    # is less than `reach`, both without a sign.
+    int input, output
+    int64_t below
+    uint64_t reach
+
 cdef class CompiledCall:
     cdef readonly object operator, call
     cdef readonly object graph_as_built, passes, graph, workspace, schedule
@@ -75,11 +83,15 @@ cdef class CompiledCall:
     cdef int *slots                 # operands that the steps take; NULL where they take all
     cdef int n_arguments            # how many these are
     cdef bint is_aligned            # kernels have memory of their own: it begins with a line
+    cdef bint uses_outputs          # as workspace, before they are written
     cdef int64_t *low               # bytes from an operand's address to its lowest byte, <= 0
     cdef int64_t *high              # ... and to the one past its highest
     cdef unsigned char *overlaps    # of each input with each output, in turn
+    cdef pair_t *pairs              # of those that could meet
+    cdef int n_pairs
     cdef unsigned long last_used
     cdef int _describe(self, tensors, overlaps) except -1
+    cdef int _pair(self, int index, int at, int planned) except -1
     cdef int _leave_out(self, arguments) except -1
 
 cdef class OperatorHandle:
@@ -97,6 +109,14 @@ cdef class OperatorHandle:
 cdef int64_t settings_word() noexcept nogil
 cdef object plain(object value)
 cdef int item_size(int dtype) noexcept nogil
+cdef inline void put_sign(request_t *request, int index, double value, int dtype) noexcept nogil:
+    """Take a number of which no plan depends on more than the sign; else as `put_number`."""
+    cdef kernel_number *forms = &request.numbers[NUMBER_FORMS * index]
+    forms[<int>ROUNDED].real = <double><float>value
+    forms[<int>EXACT].real = value
+    forms[<int>WHOLE].whole = <int64_t>value if -9.2e18 < value < 9.2e18 else 0
+    request.facts[index] = <unsigned short>((NEGATIVE if value < 0 else 0) | dtype << 8)
+
 cdef void put_number(request_t *request, int index, double value, int dtype) noexcept nogil
 cdef void put_whole(request_t *request, int index, double rounded, int64_t value,
                     int dtype) noexcept nogil
@@ -107,6 +127,7 @@ cdef list overlaps_of(const request_t *request)
 cdef list number_facts(const request_t *request)
 cdef CompiledCall find_plan(OperatorHandle handle, request_t *request, object names,
                             object scalar_texts, object switches)
+cdef bint all_apart(CompiledCall plan, char **addresses) noexcept nogil
 cdef bint overlaps_as_planned(CompiledCall plan, char **addresses) noexcept nogil
 cdef void run_was_submitted(int64_t nanoseconds) noexcept
 cdef int run_plan(CompiledCall plan, char **addresses, char *workspace,

@@ -5,9 +5,11 @@ threads, by executors, and by the C-shaped and the functional layer alike.  Its 
 everything that shapes it; scalars are not part of it, because kernels read them at run time.
 """
 
+cimport cython
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
 from cpython.dict cimport PyDict_GetItem
 from cpython.ref cimport PyObject
+from libc.stdint cimport int64_t, uint64_t
 from libc.stdlib cimport calloc, free, malloc
 
 
@@ -35,7 +37,7 @@ cdef program_run_fn run_program = <program_run_fn><size_t>_scheduler.run_address
 
 cdef enum:
     # Words of a key that its call has room for; the keys of longer ones are made elsewhere.
-    KEY_WORDS = 256
+    KEY_WORDS = 96
     # Below this many elements a run is shorter than handing the interpreter to another thread.
     KEEP_GIL_BELOW = 16384
     WORKSPACE_ALIGNMENT = 64
@@ -167,63 +169,96 @@ cdef Py_ssize_t key_words(const request_t *request) noexcept nogil:
 
 cdef Py_ssize_t write_key(OperatorHandle handle, const request_t *request,
                           const settings_t *now, int64_t *key) noexcept nogil:
-    """Write everything that shapes a plan; gives how many bytes it takes."""
+    """Write everything that shapes a plan; gives how many words it takes."""
+    return write_overlaps(request, key, write_description(handle, request, now, key))
+
+
+cdef Py_ssize_t write_description(OperatorHandle handle, const request_t *request,
+                                  const settings_t *now, int64_t *key) noexcept nogil:
+    """Write all of a key but how inputs lie to outputs."""
     cdef Py_ssize_t n = 3
-    cdef int index, axis, count = request.n_inputs + request.n_outputs
+    cdef int index, axis, ndim, count = request.n_inputs + request.n_outputs
+    cdef int64_t *at
     cdef const operand_t *operand
     key[0] = request.operator_id | (<int64_t>request.switches << 16) | (<int64_t>now.soc << 32)
     key[1] = (now.threads | (<int64_t>now.materialize << 16) | (<int64_t>now.strategy << 24)
               | (<int64_t>request.makes_absent << 32))
     key[2] = request.n_inputs | (<int64_t>request.n_outputs << 16)
     for index in range(request.n_numbers):
-        if index % 4 == 0:
+        if index & 3 == 0:
             key[n] = 0
             n += 1
         key[n - 1] |= <int64_t>(request.facts[index] & handle.fact_masks[index]) << (
-            16 * (index % 4))
+            (index & 3) << 4)
     for index in range(count):
         operand = &request.operands[index]
-        key[n] = (operand.dtype & 0xFF) | ((operand.format & 0xFF) << 8) | (
-            <int64_t>(operand.ndim + 1) << 16) | (<int64_t>operand.writable << 32)
-        n += 1
-        for axis in range(operand.ndim):
-            key[n] = operand.shape[axis]
-            key[n + 1] = operand.strides[axis]
-            n += 2
-    return write_overlaps(request, key, n) * <Py_ssize_t>sizeof(int64_t)
+        ndim = operand.ndim
+        at = key + n
+        at[0] = (operand.dtype & 0xFF) | ((operand.format & 0xFF) << 8) | (
+            <int64_t>(ndim + 1) << 16) | (<int64_t>operand.writable << 32)
+        for axis in range(ndim):
+            at[2 * axis + 1] = operand.shape[axis]
+            at[2 * axis + 2] = operand.strides[axis]
+        n += 1 + (2 * ndim if ndim > 0 else 0)
+    return n
 
 
 cdef Py_ssize_t write_overlaps(const request_t *request, int64_t *key,
                                Py_ssize_t n) noexcept nogil:
     """How each input lies to each output, two bits for a pair."""
-    cdef int64_t low, high
+    cdef int64_t low = 0, high = 0
     cdef int index, out, pair = 0
+    cdef bint is_there
     cdef const operand_t *target
     for out in range(request.n_outputs):
         target = &request.operands[request.n_inputs + out]
-        if target.ndim != ABSENT and target.data != NULL:
+        is_there = target.ndim != ABSENT and target.data != NULL
+        if is_there:
             extent(target, &low, &high)
         for index in range(request.n_inputs):
-            if pair % 32 == 0:
+            if pair & 31 == 0:
                 key[n] = 0
                 n += 1
-            if target.ndim != ABSENT and target.data != NULL:
+            if is_there:
                 key[n - 1] |= <int64_t>overlap(&request.operands[index], target, low, high) << (
-                    2 * (pair % 32))
+                    (pair & 31) << 1)
             pair += 1
     return n
 
 
-cdef inline bint is_key(bytes packed, const int64_t *key, Py_ssize_t nbytes) noexcept:
-    """Word by word: keys are so short that calling memcmp would take longer."""
-    cdef const int64_t *words = <const int64_t *>PyBytes_AS_STRING(packed)
+cdef inline bint begins_with(bytes packed, const int64_t *key, Py_ssize_t words) noexcept:
+    """Word by word: memcmp, like a loop over vectors, would wait for what was just stored."""
+    cdef const int64_t *known = <const int64_t *>PyBytes_AS_STRING(packed)
     cdef Py_ssize_t k
-    cdef int64_t apart = 0
-    if PyBytes_GET_SIZE(packed) != nbytes:
+    if PyBytes_GET_SIZE(packed) < words * <Py_ssize_t>sizeof(int64_t):
         return False
-    for k in range(nbytes // <Py_ssize_t>sizeof(int64_t)):
-        apart |= words[k] ^ key[k]
-    return apart == 0
+    for k in range(words):
+        if known[k] != key[k]:
+            return False
+    return True
+
+
+cdef bint overlaps_match(CompiledCall plan, const request_t *request) noexcept nogil:
+    """Whether inputs of the plan's description lie to its outputs as it was planned for.
+
+    Cheaper than the rest of the key, because the plan knows the extents; False where in doubt.
+    """
+    cdef const pair_t *pair = plan.pairs
+    cdef const pair_t *end = pair + plan.n_pairs
+    cdef const char *input
+    cdef const char *output
+    cdef int lies
+    while pair != end:
+        input, output = request.operands[pair.input].data, request.operands[pair.output].data
+        lies = APART
+        if (<uint64_t>(input - output - pair.below) < pair.reach
+                and input != NULL and output != NULL):
+            # Where their layouts are not alike, the plan is for a crossing, and does not match.
+            lies = SAME if input == output else CROSSING
+        if plan.overlaps[(pair.output - plan.n_inputs) * plan.n_inputs + pair.input] != lies:
+            return False
+        pair += 1
+    return True
 
 
 cdef int mask_of(object attribute) except -1:
@@ -236,6 +271,7 @@ cdef int mask_of(object attribute) except -1:
     return mask
 
 
+@cython.final
 cdef class OperatorHandle:
     """An operator as the fast paths know it: a number, counts, and the plan it used last."""
 
@@ -296,28 +332,34 @@ cdef CompiledCall find_plan(OperatorHandle handle, request_t *request, object na
     cdef int64_t few[KEY_WORDS]
     cdef int64_t *key = few
     cdef settings_t now = settings_of(request)
-    cdef Py_ssize_t nbytes, words = key_words(request)
+    cdef Py_ssize_t words = key_words(request)
     cdef CompiledCall plan
     cdef bytes room = None
     if words > KEY_WORDS:
         room = PyBytes_FromStringAndSize(NULL, words * <Py_ssize_t>sizeof(int64_t))
         key = <int64_t *>PyBytes_AS_STRING(room)
-    nbytes = write_key(handle, request, &now, key)
+    words = write_description(handle, request, &now, key)
     _clock += 1
-    if handle.last_key is not None and is_key(handle.last_key, key, nbytes):
+    if handle.last_key is not None and begins_with(handle.last_key, key, words):
         plan = handle.last_plan
-        plan.last_used = _clock
-        _hits += 1
-        return plan
-    return look_up(handle, request, &now, key, nbytes, names, scalar_texts, switches)
+        if overlaps_match(plan, request):
+            plan.last_used = _clock
+            _hits += 1
+            return plan
+    words = write_overlaps(request, key, words)
+    return look_up(handle, request, &now, key, words, names, scalar_texts, switches)
+
+
+cdef bytes packed_key(const int64_t *key, Py_ssize_t words):
+    return PyBytes_FromStringAndSize(<const char *>key, words * <Py_ssize_t>sizeof(int64_t))
 
 
 cdef CompiledCall look_up(OperatorHandle handle, request_t *request, const settings_t *now,
-                          int64_t *key, Py_ssize_t nbytes, object names, object scalar_texts,
+                          int64_t *key, Py_ssize_t words, object names, object scalar_texts,
                           object switches):
     """The plan of a description that is not the one of the operator's latest call."""
     global _hits, _misses
-    cdef bytes packed = PyBytes_FromStringAndSize(<char *>key, nbytes)
+    cdef bytes packed = packed_key(key, words)
     cdef PyObject *found = PyDict_GetItem(_plans, packed)
     cdef CompiledCall plan
     if found != NULL:
@@ -330,8 +372,7 @@ cdef CompiledCall look_up(OperatorHandle handle, request_t *request, const setti
             return plan
         if request.switches == UNSEEN:
             request.switches = handle.learn_switches(switches)
-            nbytes = write_key(handle, request, now, key)
-            packed = PyBytes_FromStringAndSize(<char *>key, nbytes)
+            packed = packed_key(key, write_key(handle, request, now, key))
         plan.last_used = _clock  # or it would be the oldest itself
         plan = _plans.setdefault(packed, plan)  # another thread may have been first meanwhile
         if len(_plans) > now.cache_limit:
@@ -500,6 +541,7 @@ def remove_observer(observer):
     settings.observed = len(_observers)
 
 
+@cython.final
 cdef class CompiledCall:
     """All that phase one found out about a call.
 
@@ -527,6 +569,7 @@ cdef class CompiledCall:
         self.schedule = schedule
         self.packed = packed
         self.is_aligned = schedule is not None and has_scratch(schedule)
+        self.uses_outputs = has_buffer_in_output(workspace)
         # Callers may have a workspace of any alignment.
         self.workspace_size = workspace.size + (WORKSPACE_ALIGNMENT - 1 if self.is_aligned else 0)
         self.steps = <const program_t *><size_t>packed.address if packed is not None else NULL
@@ -550,6 +593,7 @@ cdef class CompiledCall:
         free(self.low)
         free(self.high)
         free(self.overlaps)
+        free(self.pairs)
 
     cdef int _describe(self, tensors, overlaps) except -1:
         """Keep what runs compare: extents, layouts, and how inputs lie to outputs."""
@@ -565,6 +609,10 @@ cdef class CompiledCall:
         for out in range(self.n_outputs):
             for index in range(self.n_inputs):
                 self.overlaps[out * self.n_inputs + index] = overlaps[out][index]
+        self.pairs = <pair_t *>zeroed(self.n_inputs * self.n_outputs, sizeof(pair_t))
+        for out in range(self.n_outputs):
+            for index in range(self.n_inputs):
+                self._pair(index, self.n_inputs + out, overlaps[out][index])
         shapes, sizes = [], [0]
         for spec in tensors[self.n_inputs:]:
             shapes.append(None if spec is None else spec.shape)
@@ -575,6 +623,17 @@ cdef class CompiledCall:
         for step in self.schedule.steps:
             sizes.append(prod(step.shape))
         self.elements = max(sizes) if self.steps != NULL else 0
+        return 0
+
+    cdef int _pair(self, int index, int at, int planned) except -1:
+        """Keep at which distances an input and an output have bytes in common."""
+        cdef pair_t *pair = &self.pairs[self.n_pairs]
+        if self.low[index] == self.high[index] or self.low[at] == self.high[at]:
+            return 0  # one of them is absent or empty
+        pair.input, pair.output = index, at
+        pair.below = self.low[at] - self.high[index] + 1
+        pair.reach = <uint64_t>(self.high[at] - self.low[index] - pair.below)
+        self.n_pairs += 1
         return 0
 
     cdef int _leave_out(self, arguments) except -1:
@@ -593,6 +652,14 @@ cdef bint has_scratch(schedule):
         for op in step.ops:
             if op.scratch >= 0:
                 return True
+    return False
+
+
+cdef bint has_buffer_in_output(workspace):
+    """Whether an intermediate lies in the memory of an output, before anything is written there."""
+    for buffer in workspace.buffers:
+        if buffer.output:
+            return True
     return False
 
 
@@ -621,43 +688,67 @@ cdef int read_spec(object spec, operand_t *operand) except -1:
     return 0
 
 
+cdef bint all_apart(CompiledCall plan, char **addresses) noexcept nogil:
+    """Whether no input has a byte in common with an output: right for every plan."""
+    cdef const pair_t *pair = plan.pairs
+    cdef const pair_t *end = pair + plan.n_pairs
+    while pair != end:
+        if <uint64_t>(addresses[pair.input] - addresses[pair.output] - pair.below) < pair.reach:
+            return False
+        pair += 1
+    return True
+
+
 cdef bint overlaps_as_planned(CompiledCall plan, char **addresses) noexcept nogil:
     """Tell whether every input lies to every output as the plan took it to lie."""
-    cdef char *begin
-    cdef char *end
-    cdef int index, out, at, planned
-    for out in range(plan.n_outputs):
-        at = plan.n_inputs + out
-        if plan.low[at] == plan.high[at]:  # absent, or empty
-            continue
-        begin = addresses[at] + plan.low[at]
-        end = addresses[at] + plan.high[at]
-        for index in range(plan.n_inputs):
-            planned = plan.overlaps[out * plan.n_inputs + index]
-            if planned == CROSSING:
-                continue  # a copy is made first: right wherever the input lies
-            if (addresses[index] + plan.high[index] <= begin
-                    or end <= addresses[index] + plan.low[index]):
-                continue
-            if not (addresses[index] == addresses[at]
-                    and same_layout(&plan.operands[index], &plan.operands[at])):
+    cdef const pair_t *pair = plan.pairs
+    cdef const pair_t *end = pair + plan.n_pairs
+    cdef int planned
+    while pair != end:
+        if <uint64_t>(addresses[pair.input] - addresses[pair.output] - pair.below) < pair.reach:
+            planned = plan.overlaps[(pair.output - plan.n_inputs) * plan.n_inputs + pair.input]
+            if not overlaps_alike(plan, addresses, pair.input, pair.output, planned):
                 return False
-            if plan.n_outputs > 1 and planned != SAME:
-                return False  # which of them may be written first was not thought of
+        pair += 1
     return True
+
+
+cdef bint overlaps_alike(CompiledCall plan, char **addresses, int index, int at,
+                         int planned) noexcept nogil:
+    """Whether the plan is right for an input and an output whose bytes meet."""
+    if planned == CROSSING:
+        return True  # a copy is made first: right wherever the input lies
+    if addresses[index] != addresses[at]:
+        return False
+    if not same_layout(&plan.operands[index], &plan.operands[at]):
+        return False
+    # Which of several may be written first was not thought of.
+    return planned == SAME or (plan.n_outputs == 1 and not plan.uses_outputs)
 
 
 cdef int run_plan(CompiledCall plan, char **addresses, char *workspace,
                   const kernel_number *numbers) except -1:
     """Run the schedule on these addresses; checks are the caller's."""
-    cdef char *taken[MANY]
-    cdef int threads, failed, index
     if plan.steps == NULL:
         return 0
     if plan.slots != NULL:
-        for index in range(plan.n_arguments):
-            taken[index] = addresses[plan.slots[index]]
-        addresses = taken
+        return run_some(plan, addresses, workspace, numbers)
+    return run_steps(plan, addresses, workspace, numbers)
+
+
+cdef int run_some(CompiledCall plan, char **addresses, char *workspace,
+                  const kernel_number *numbers) except -1:
+    """Run steps that take some of the operands only."""
+    cdef char *taken[MANY]
+    cdef int index
+    for index in range(plan.n_arguments):
+        taken[index] = addresses[plan.slots[index]]
+    return run_steps(plan, taken, workspace, numbers)
+
+
+cdef inline int run_steps(CompiledCall plan, char **addresses, char *workspace,
+                          const kernel_number *numbers) except -1:
+    cdef int threads, failed
     if plan.is_aligned:
         workspace = aligned(workspace)
     if stack_is_short(RUN_STACK):

@@ -1,4 +1,4 @@
-"""The kernels of nodes, from the libraries that have them."""
+"""Selection of kernels for nodes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The slow half of phase one: check a call's description, build its graph, plan and schedule it.
+"""Compilation of a call: rules, graph, passes, plan and schedule.
 
 Runs once for each description; `aclnn.compiler._compiled_call` keeps the result.
 """
@@ -90,7 +90,9 @@ def plan_call(
     passed = graph.run_passes(built, "materialized" if settings["materialize"] else "fused")
     strategy = tuple(strategies.STRATEGIES)[settings["strategy"]]
     tensors = _tensors(request, call, outputs)
-    workspace, schedule = scheduled(passed.graph, strategy, settings["threads"], nothing)
+    # Intermediates of materialized calls are for looking at: they stay in the workspace.
+    spare = () if settings["materialize"] else _apart(operator, written, overlaps)
+    workspace, schedule = scheduled(passed.graph, strategy, settings["threads"], nothing, spare)
     return {
         "operator": operator,
         "call": call,
@@ -159,11 +161,20 @@ def _arguments(
     return inputs + [place for place, role in outputs if role in written]
 
 
+def _apart(
+    operator: Operator, written: Mapping[str, TensorSpec], overlaps: Sequence[Sequence[int]]
+) -> tuple[str, ...]:
+    """The outputs that overlap no input."""
+    rows = zip(operator.outputs, overlaps, strict=True)
+    return tuple([role for role, lies in rows if role in written and not any(lies)])
+
+
 def scheduled(
     passed: graph.Graph,
     strategy: str,
     threads: int,
     nothing: bool,
+    spare: Sequence[str] = (),
     own: Mapping[str, Any] | None = None,
 ) -> tuple[graph.WorkspacePlan, graph.Schedule]:
     """Workspace and schedule of a graph after its passes; both are empty where there is `nothing` to do.
@@ -177,7 +188,11 @@ def scheduled(
     kernels = {node.name: kernel_of(passed, node, own or {}) for node in passed.nodes}
     plan = for_executor(
         graph.plan_workspace(
-            passed, strategy, threads=threads, scratch_of=scratch_of(kernels, threads)
+            passed,
+            strategy,
+            threads=threads,
+            scratch_of=scratch_of(kernels, threads),
+            spare_outputs=spare,
         )
     )
     stream_from = cpu_caches.stream_from(threads)

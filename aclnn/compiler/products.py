@@ -1,4 +1,4 @@
-"""The kernels of matrix products: how nodes of a graph become calls of BLAS."""
+"""Kernels of matrix products as nodes of a graph."""
 
 from __future__ import annotations
 

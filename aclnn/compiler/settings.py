@@ -1,7 +1,7 @@
-"""What calls run under: the product whose dtype rules hold, threads, and how to plan.
+"""Settings of calls: SoC, number of threads, planning mode and strategy.
 
-The environment says what holds at first. A number of threads is a ceiling: small tensors never wake a
-second one, and a lower limit of OpenMP's own (``OMP_NUM_THREADS``, threadpoolctl) holds too.
+Environment variables supply the initial values. The number of threads is an upper bound: small tensors
+use one thread, and a lower limit of OpenMP (``OMP_NUM_THREADS``, threadpoolctl) applies too.
 """
 
 from __future__ import annotations

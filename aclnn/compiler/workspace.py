@@ -1,4 +1,4 @@
-"""Workspace plans of executors: those of `aclnn.graph`, with this package's errors."""
+"""Workspace plans of executors: `aclnn.graph`'s, with this package's exceptions."""
 
 from __future__ import annotations
 

@@ -63,9 +63,12 @@ cdef class aclOpExecutor:
     cdef CompiledCall plan_shown(self)
     cdef int show_next(self) except -1
     cdef CompiledCall plan_for(self, char **addresses)
+    cdef CompiledCall plan_anew(self, char **addresses)
     cdef int run_in(self, char **addresses, object workspace) except -1
     cdef int execute(self, char **addresses, char *workspace) except -1
 cdef aclOpExecutor new_executor()
 
 cdef inline char *address_of(aclTensor tensor) noexcept:
+    if tensor.offset == 0:
+        return tensor.storage
     return tensor.storage + tensor.offset * item_size(tensor.dtype) if tensor.storage else NULL

@@ -68,3 +68,29 @@ def aclSetTensorAddr(executor: Any, index: Any, tensor: Any, addr: Any) -> int: 
 AclSetInputTensorAddr = aclSetInputTensorAddr
 AclSetOutputTensorAddr = aclSetOutputTensorAddr
 AclSetTensorAddr = aclSetTensorAddr
+
+def aclSetDynamicInputTensorAddr(
+    executor: Any,
+    irIndex: Any,  # noqa: N803
+    relativeIndex: Any,  # noqa: N803
+    tensors: Any,
+    addr: Any,
+) -> int: ...
+def aclSetDynamicOutputTensorAddr(
+    executor: Any,
+    irIndex: Any,  # noqa: N803
+    relativeIndex: Any,  # noqa: N803
+    tensors: Any,
+    addr: Any,
+) -> int: ...
+def aclSetDynamicTensorAddr(
+    executor: Any,
+    irIndex: Any,  # noqa: N803
+    relativeIndex: Any,  # noqa: N803
+    tensors: Any,
+    addr: Any,
+) -> int: ...
+
+AclSetDynamicInputTensorAddr = aclSetDynamicInputTensorAddr
+AclSetDynamicOutputTensorAddr = aclSetDynamicOutputTensorAddr
+AclSetDynamicTensorAddr = aclSetDynamicTensorAddr

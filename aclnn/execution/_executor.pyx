@@ -1,9 +1,11 @@
-"""Executors: a plan, the memory it is bound to, and CANN's functions that bind other memory."""
+"""Executors: a compiled call, the memory it is bound to, and CANN's functions for rebinding."""
 
 cimport cython
+from cpython.list cimport PyList_GET_ITEM
 from libc.stdlib cimport free
 from libc.string cimport memcpy
 
+from aclnn.acl._lists cimport aclTensorList
 from aclnn.acl._tensor cimport aclTensor
 from aclnn.execution._operand cimport (
     fits,
@@ -25,6 +27,7 @@ from aclnn.compiler._compiled_call cimport (
     NUMBER_FORMS,
     find_plan,
     operand_t,
+    all_apart,
     overlaps_of,
     overlaps_as_planned,
     run_plan,
@@ -645,7 +648,7 @@ cdef class aclOpExecutor:
         for index in range(count):
             if self.is_absent(index):
                 continue
-            tensor = <aclTensor>bound[index]
+            tensor = <aclTensor>PyList_GET_ITEM(bound, index)
             if tensor.device and not memory.is_alive(tensor.owner):
                 raise AclnnError(INVALID, f"{self.names[index]} lies in memory that was freed")
         held = [None] * count
@@ -653,8 +656,9 @@ cdef class aclOpExecutor:
             addresses[index] = NULL
             if self.is_absent(index):
                 continue
-            tensor = <aclTensor>bound[index]
-            self.check_tensor(tensor, index)
+            tensor = <aclTensor>PyList_GET_ITEM(bound, index)
+            if tensor.destroyed or tensor.version != self.versions[index] or tensor.storage == NULL:
+                self.check_tensor(tensor, index)
             addresses[index] = address_of(tensor)
             held[index] = tensor.owner
             if index >= self.request.n_inputs and not tensor.writable and self.planned.elements:
@@ -695,11 +699,14 @@ cdef class aclOpExecutor:
 
         A run that is planned again, or given no workspace, has one of its own.
         """
-        cdef CompiledCall plan = self.plan_for(addresses)
+        cdef CompiledCall plan = self.planned
         cdef kernel_number own[MAX_NUMBERS * NUMBER_FORMS]
         cdef const kernel_number *numbers = own
         cdef bytes kept = self.more_numbers
-        self.latest = plan
+        if not all_apart(plan, addresses) and not overlaps_as_planned(plan, addresses):
+            plan = self.plan_anew(addresses)
+        if self.latest is not plan:
+            self.latest = plan
         if self.original is not None:
             self.original.latest = plan
         if kept is None:  # others may be given while this run goes on
@@ -735,10 +742,14 @@ cdef class aclOpExecutor:
 
     cdef CompiledCall plan_for(self, char **addresses):
         """The plan for these addresses, another one if inputs overlap the output in another way."""
-        cdef aclOpExecutor twin
-        cdef int index
         if overlaps_as_planned(self.planned, addresses):
             return self.planned
+        return self.plan_anew(addresses)
+
+    cdef CompiledCall plan_anew(self, char **addresses):
+        """A plan for inputs that overlap the output in another way than was planned for."""
+        cdef aclOpExecutor twin
+        cdef int index
         twin = self.snapshot(None)
         for index in range(self.request.n_inputs + self.request.n_outputs):
             twin.request.operands[index].data = addresses[index]
@@ -1031,10 +1042,152 @@ def aclSetTensorAddr(executor, index, tensor, addr):
     return set_address(executor, index, tensor, addr, "aclSetTensorAddr", True, True)
 
 
+def aclSetDynamicInputTensorAddr(executor, irIndex, relativeIndex, tensors, addr):
+    """Bind other memory to one tensor of a list of inputs.
+
+    Parameters
+    ----------
+    executor : aclOpExecutor
+        From phase one.
+    irIndex : int
+        Which tensor or list of tensors among the inputs, from 0, in the order of the signature: a list counts once.
+    relativeIndex : int
+        Which tensor of that list, from 0.
+    tensors : aclTensorList
+        Any that is not destroyed; shapes, strides and dtypes stay those of phase one.
+    addr : buffer, int or None
+        Anything that `aclCreateTensor` takes as `tensorData`; None leaves the operand without data.
+
+    Returns
+    -------
+    int
+        ACLNN_SUCCESS (0); ACLNN_ERR_INNER_NULLPTR (561103) for an executor or a list that is null,
+        destroyed or of another type; ACLNN_ERR_PARAM_INVALID (161002) for an index out of range or
+        of what is no list, for memory that does not fit, and for an executor made by
+        `aclnn.executor`; ACLNN_ERR_INNER (561000) if memory ran out.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import aclnn
+    >>> def tensor(array):
+    ...     return aclnn.aclCreateTensor(array.shape, aclnn.ACL_FLOAT, None, 0,
+    ...                                  aclnn.ACL_FORMAT_ND, array.shape, array)
+    >>> a, b, out = np.float32([1, 2]), np.float32([3]), np.empty(3, np.float32)
+    >>> both = aclnn.aclCreateTensorList([tensor(a), tensor(b)])
+    >>> size, executor, status = aclnn.aclnnCatGetWorkspaceSize(both, 0, tensor(out))
+    >>> aclnn.aclSetDynamicInputTensorAddr(executor, 0, 1, both, np.float32([7]))
+    0
+    >>> aclnn.AclSetDynamicInputTensorAddr(executor, 0, 1, both, np.float32([8]))  # the older spelling
+    0
+    >>> aclnn.aclnnCat(None, size, executor, None)
+    0
+    >>> out
+    array([1., 2., 8.], dtype=float32)
+    """
+    return set_dynamic_address(executor, irIndex, relativeIndex, tensors, addr,
+                               "aclSetDynamicInputTensorAddr", True, False)
+
+
+def aclSetDynamicOutputTensorAddr(executor, irIndex, relativeIndex, tensors, addr):
+    """Bind other memory to one tensor of a list of outputs; so far no operator has one.
+
+    Parameters
+    ----------
+    executor : aclOpExecutor
+        From phase one.
+    irIndex : int
+        Which tensor or list of tensors among the outputs, from 0, in the order of the signature: a list counts once.
+    relativeIndex : int
+        Which tensor of that list, from 0.
+    tensors : aclTensorList
+        Any that is not destroyed; shapes, strides and dtypes stay those of phase one.
+    addr : buffer, int or None
+        Anything that `aclCreateTensor` takes as `tensorData`; None leaves the operand without data.
+
+    Returns
+    -------
+    int
+        ACLNN_SUCCESS (0); ACLNN_ERR_INNER_NULLPTR (561103) for an executor or a list that is null,
+        destroyed or of another type; ACLNN_ERR_PARAM_INVALID (161002) for an index out of range or
+        of what is no list, for memory that does not fit, and for an executor made by
+        `aclnn.executor`; ACLNN_ERR_INNER (561000) if memory ran out.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import aclnn
+    >>> def tensor(array):
+    ...     return aclnn.aclCreateTensor(array.shape, aclnn.ACL_FLOAT, None, 0,
+    ...                                  aclnn.ACL_FORMAT_ND, array.shape, array)
+    >>> a, b, out = np.float32([1, 2]), np.float32([3]), np.empty(3, np.float32)
+    >>> both = aclnn.aclCreateTensorList([tensor(a), tensor(b)])
+    >>> size, executor, status = aclnn.aclnnCatGetWorkspaceSize(both, 0, tensor(out))
+    >>> aclnn.aclSetDynamicOutputTensorAddr(executor, 0, 0, both, out)
+    161002
+    >>> aclnn.AclSetDynamicOutputTensorAddr(executor, 0, 0, both, out)  # the older spelling
+    161002
+    >>> aclnn.aclGetRecentErrMsg()
+    'aclSetDynamicOutputTensorAddr: irIndex is 0, which is out: no list of tensors'
+    """
+    return set_dynamic_address(executor, irIndex, relativeIndex, tensors, addr,
+                               "aclSetDynamicOutputTensorAddr", False, True)
+
+
+def aclSetDynamicTensorAddr(executor, irIndex, relativeIndex, tensors, addr):
+    """Bind other memory to one tensor of a list.
+
+    Parameters
+    ----------
+    executor : aclOpExecutor
+        From phase one.
+    irIndex : int
+        Which tensor or list of tensors: inputs, then outputs, from 0, in the order of the signature: a list counts once.
+    relativeIndex : int
+        Which tensor of that list, from 0.
+    tensors : aclTensorList
+        Any that is not destroyed; shapes, strides and dtypes stay those of phase one.
+    addr : buffer, int or None
+        Anything that `aclCreateTensor` takes as `tensorData`; None leaves the operand without data.
+
+    Returns
+    -------
+    int
+        ACLNN_SUCCESS (0); ACLNN_ERR_INNER_NULLPTR (561103) for an executor or a list that is null,
+        destroyed or of another type; ACLNN_ERR_PARAM_INVALID (161002) for an index out of range or
+        of what is no list, for memory that does not fit, and for an executor made by
+        `aclnn.executor`; ACLNN_ERR_INNER (561000) if memory ran out.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import aclnn
+    >>> def tensor(array):
+    ...     return aclnn.aclCreateTensor(array.shape, aclnn.ACL_FLOAT, None, 0,
+    ...                                  aclnn.ACL_FORMAT_ND, array.shape, array)
+    >>> a, b, out = np.float32([1, 2]), np.float32([3]), np.empty(3, np.float32)
+    >>> both = aclnn.aclCreateTensorList([tensor(a), tensor(b)])
+    >>> size, executor, status = aclnn.aclnnCatGetWorkspaceSize(both, 0, tensor(out))
+    >>> aclnn.aclSetDynamicTensorAddr(executor, 0, 1, both, np.float32([7]))
+    0
+    >>> aclnn.AclSetDynamicTensorAddr(executor, 0, 1, both, np.float32([8]))  # the older spelling
+    0
+    >>> aclnn.aclnnCat(None, size, executor, None)
+    0
+    >>> out
+    array([1., 2., 8.], dtype=float32)
+    """
+    return set_dynamic_address(executor, irIndex, relativeIndex, tensors, addr,
+                               "aclSetDynamicTensorAddr", True, True)
+
+
 # CANN's older spelling.
 AclSetInputTensorAddr = aclSetInputTensorAddr
 AclSetOutputTensorAddr = aclSetOutputTensorAddr
 AclSetTensorAddr = aclSetTensorAddr
+AclSetDynamicInputTensorAddr = aclSetDynamicInputTensorAddr
+AclSetDynamicOutputTensorAddr = aclSetDynamicOutputTensorAddr
+AclSetDynamicTensorAddr = aclSetDynamicTensorAddr
 
 
 cdef object helper_problem(object executor):
@@ -1062,19 +1215,79 @@ cdef object set_address(object executor, object index, object tensor, object add
     return OK
 
 
+cdef object set_dynamic_address(object executor, object ir_index, object relative, object tensors,
+                                object addr, str function, bint inputs, bint outputs):
+    try:
+        if problem := helper_problem(executor):
+            raise AclnnError(INNER_NULLPTR, problem)
+        if not isinstance(tensors, aclTensorList) or (<aclTensorList>tensors).destroyed:
+            raise AclnnError(INNER_NULLPTR, "tensors is null, destroyed or no aclTensorList")
+        bind_in_list(<aclOpExecutor>executor, ir_index, relative, addr, inputs, outputs)
+    except AclnnError as error:
+        return errors.fail(error.status, f"{function}: {error}")
+    except MemoryError as error:
+        return errors.fail(INNER, f"{function}: {error}")
+    return OK
+
+
 cdef int bind_address(aclOpExecutor executor, object index, object addr, bint inputs,
                       bint outputs) except -1:
-    # Reading `index` and `addr` may run anything, which may destroy the executor.
-    cdef list planned_for = executor.bound
+    refuse_arrays(executor)
+    slots = operand_slots(executor, inputs, outputs)
+    bind_slots(executor, slots[place_of("index", index, len(slots))], addr)
+    return 0
+
+
+cdef int bind_in_list(aclOpExecutor executor, object ir_index, object relative, object addr,
+                      bint inputs, bint outputs) except -1:
+    refuse_arrays(executor)
+    parameters = parameter_slots(executor, inputs, outputs)
+    place = place_of("irIndex", ir_index, len(parameters))
+    name, listed = parameters[place]
+    if name is not None:
+        raise invalid(f"irIndex is {place}, which is {name}: no list of tensors")
+    bind_slots(executor, listed[place_of("relativeIndex", relative, len(listed))], addr)
+    return 0
+
+
+cdef int refuse_arrays(aclOpExecutor executor) except -1:
     if not executor.from_tensors:
         raise invalid("executor was made by aclnn.executor(), which binds arrays: "
                       "executor.run(...) takes others by name")
-    slots = operand_slots(executor, inputs, outputs)
+    return 0
+
+
+cdef object place_of(str name, object index, Py_ssize_t count):
     place = as_int(index)
-    if place is None or not 0 <= place < len(slots):
-        raise invalid(f"index is {shown(index)}, must be from 0 to {len(slots) - 1}")
+    if place is None or not 0 <= place < count:
+        raise invalid(f"{name} is {shown(index)}, must be from 0 to {count - 1}")
+    return place
+
+
+cdef list parameter_slots(aclOpExecutor executor, bint inputs, bint outputs):
+    """The name of each tensor of the signature, or for a list None and the slots of its tensors."""
+    cdef int first_output = executor.request.n_inputs, first_listed = executor.handle.n_inputs - 1
+    parameters, listed = [], None
+    for found in operand_slots(executor, inputs, outputs):
+        slot = found[0]
+        if not executor.handle.is_variadic or not first_listed <= slot < first_output:
+            parameters.append((executor.names[slot], None))
+        elif listed is None:
+            listed = [found]
+            parameters.append((None, listed))
+        else:
+            listed.append(found)
+    return parameters
+
+
+cdef int bind_slots(aclOpExecutor executor, object slots, object addr) except -1:
+    """Bind memory to an operand, which is input and output in one in place."""
+    # Reading `addr` may run anything, which may destroy the executor.
+    cdef list planned_for = executor.bound
+    if executor.destroyed:
+        raise AclnnError(INNER_NULLPTR, "executor is destroyed")
     new = {}
-    for slot in slots[place]:
+    for slot in slots:
         if executor.is_absent(slot):
             raise invalid(f"{executor.names[slot]} was null at phase one")
         new[slot] = (<aclTensor>planned_for[slot]).with_data(addr)

@@ -1,4 +1,4 @@
-"""Phase two: the checks before a run, the workspace, and the run itself, now or on a stream."""
+"""Phase two: checks before a run, the workspace, and the run, immediate or on a stream."""
 
 from cpython.long cimport PyLong_AsLongLongAndOverflow
 from libc.stdint cimport int64_t

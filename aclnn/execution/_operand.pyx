@@ -1,4 +1,4 @@
-"""NumPy arrays as operands: their headers as plans know them, and new arrays for outputs."""
+"""NumPy arrays as operands: their descriptions, and allocation of outputs."""
 
 cimport numpy as cnp
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize

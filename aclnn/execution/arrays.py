@@ -1,4 +1,4 @@
-"""Arrays of other kinds: what the functional layer takes besides plain NumPy arrays.
+"""Arrays of other libraries as operands of the functional layer.
 
 Anything with ``__dlpack__`` (PyTorch's CPU tensors, bfloat16 included) or
 ``__array_interface__`` is read in place; results come back in the caller's kind.
@@ -14,6 +14,7 @@ import numpy as np
 
 from aclnn.acl import _dlpack, dtypes
 from aclnn.acl._buffer import refuse_mask
+from aclnn.acl.arguments import shown
 from aclnn.acl.errors import AclnnError, invalid
 from aclnn.execution._operand import reads
 from aclnn.operators.checks import MAX_DIMS
@@ -141,20 +142,29 @@ def call_foreign(
         return found[0] if count == 1 else tuple(found)
     targets = _targets(handle, out)
     places = [_beside(handle, name, target) for name, target in targets]
-    handle.call(inputs, [beside for beside, _ in places], numbers, switches)
+    made = handle.call(inputs, [beside for beside, _ in places], numbers, switches)
     for (beside, target), (_, given_out) in zip(places, targets, strict=True):
         if target is not beside:
             np.copyto(target, beside)
         if given_out is not None:
             mark_written(given_out)
-    return out
+    if count == 1 or all(given_out is not None for _, given_out in targets):
+        return out
+    return tuple(
+        [
+            like_inputs(callers, one) if given_out is None and one is not None else given_out
+            for one, (_, given_out) in zip(made, targets, strict=True)
+        ]
+    )
 
 
 def taken_apart(operator: Any, given: Sequence[Any]) -> tuple[list[tuple[str, Any]], list[Any]]:
     """The operands of a call with their roles, lists of arrays taken apart; and all that are there.
 
-    An input that may be left out is None.
+    An input that may be left out is None; numbers have become arrays without dimensions.
     """
+    if operator.numbers:
+        given = _with_arrays_for_numbers(operator, given)
     found: list[tuple[str, Any]] = []
     for role, operand in zip(operator.kernel_operands, given, strict=True):
         if role in operator.lists:
@@ -164,6 +174,53 @@ def taken_apart(operator: Any, given: Sequence[Any]) -> tuple[list[tuple[str, An
         else:
             found.append((role, operand))
     return found, [operand for _, operand in found if operand is not None]
+
+
+def _with_arrays_for_numbers(operator: Any, given: Sequence[Any]) -> list[Any]:
+    """A number is of the dtype that tensors have, unless it is of another kind than these."""
+    roles = operator.kernel_operands
+    numbers = {
+        role
+        for role, one in zip(roles, given, strict=True)
+        if role in operator.numbers
+        and isinstance(one, _NUMBERS)
+        and not isinstance(one, np.generic)
+    }
+    if not numbers:
+        return list(given)
+    own = {role for role in roles if "dtype" in operator.unlike.get(role, {})}
+    tensors = [
+        as_ndarray(one, role).dtype
+        for role, one in zip(roles, given, strict=True)
+        if role not in numbers and role not in own
+    ]
+    return [
+        _array_of_number(one, role, tensors) if role in numbers else one
+        for role, one in zip(roles, given, strict=True)
+    ]
+
+
+_NUMBERS = (bool, int, float, complex)
+# The kinds of dtypes in order, and what a number is beside tensors of an earlier kind.
+_KINDS = ("b", "iu", "fV", "c")
+_OWN = {bool: np.bool_, int: np.int64, float: np.float32, complex: np.complex64}
+
+
+def _array_of_number(number: Any, role: str, tensors: Sequence[np.dtype]) -> np.ndarray:
+    kind = next(kind for kind in _NUMBERS if isinstance(number, kind))
+    own = np.dtype(_OWN[kind])
+    dtype = next((one for one in tensors if _rank(one) >= _rank(own)), own)
+    if kind is complex and np.dtype(np.float64) in tensors:
+        dtype = np.dtype(np.complex128)
+    try:
+        with np.errstate(all="ignore"):
+            return np.asarray(number).astype(dtype)
+    except (OverflowError, TypeError, ValueError):
+        raise invalid(f"{role} is {shown(number)}, which {dtype} does not hold") from None
+
+
+def _rank(dtype: np.dtype) -> int:
+    return next((n for n, kinds in enumerate(_KINDS) if dtype.kind in kinds), 0)
 
 
 def _listed(role: str, operand: Any) -> Sequence[Any]:

@@ -1,15 +1,18 @@
-# What kernels are made of, from what knows nothing of the others on:
+# What kernels are made of; each only knows those above it.
 #
-# tile          a tile, its blocks, and where they lie
-# formulas      the operators, a number at a time
-# element       elements of all dtypes: loads, stores, copies
-# lane          what loops by lanes offer: `lane_abi.h`, `lane_formulas.h`
-# cast          casts and copies of tiles
-# computation   what a compute kernel has to know
-# doubt         elements that lanes leave open
-# staging       results that go past the cache, until their doubts are settled
-# lane_block    blocks by lanes
-# loop_block    blocks by plain loops
-# transposed    tiles with transposed operands
+# tile           a tile, its blocks, and where they are
+# number         the types that formulas and products compute in
+# unaligned      elements at any address
+# formulas       the operators, on single numbers
+# formula_loops  what the plain loops over them are called with
+# element        elements of all dtypes: loads, stores, copies
+# simd           fast paths over vectors: `simd/loops.pxd`, and a formula's family each
+# cast           casts and copies of tiles
+# computation    what a compute kernel has to know
+# recompute      results that a fast path leaves to the double form
+# staging        results that bypass the cache, until those are recomputed
+# simd_block     blocks computed by a fast path
+# loop_block     blocks computed by plain loops
+# transposed     tiles with transposed operands
 #
 # Their functions are inline because Cython lets files of this kind have no others.

@@ -2,14 +2,8 @@
 
 from aclnn.kernels.cast cimport cast_state
 from aclnn.kernels.element cimport load_fn, store_fn
-from aclnn.kernels.lane cimport kind_t, lane_loop, mark_fn, prepare_fn
-
-cdef enum:
-    MOST_INPUTS = 4  # of a formula
-
-# Inputs and results are dense runs of what is computed in. `params`: the node's numbers come first.
-ctypedef void (*loop_fn)(const void *const *inputs, void *results, ptrdiff_t n,
-                         const void *params) noexcept nogil
+from aclnn.kernels.formula_loops cimport MOST_INPUTS, loop_fn
+from aclnn.kernels.simd.loop_args cimport classify_fn, elem_type, prepare_fn, simd_loop
 
 
 cdef struct compute_state:
@@ -23,17 +17,17 @@ cdef struct compute_state:
     store_fn store                   # from what is computed in
     cast_state cast                  # of rounded results to the output's dtype, often the same
     loop_fn loop
-    # The rest is for lanes; `lanes` is NULL where there are none.
-    lane_loop lanes          # for inputs as they are, or as floats they were converted to
+    # The rest is for fast paths.
+    simd_loop simd           # NULL: there is none; inputs as they are, or converted to float32
     bint all_alike           # inputs have the result's dtype, and are read as they are
     ptrdiff_t read_size      # of an element as they read it: the result's, or a float's
     bint stores              # its loop can store the output's dtype
-    kind_t kind              # of the inputs, as they are read
-    kind_t rounded           # of results
-    kind_t stored            # of the output, if its loop can store it
+    elem_type read_type      # of the inputs, as they are read
+    elem_type rounded        # of results
+    elem_type stored         # of the output, if its loop can store it
     prepare_fn prepare       # what a loop makes of the numbers beforehand; may be NULL
-    mark_fn mark             # tells which elements are suspect; NULL: none ever is
-    loop_fn exact            # the double form, for suspect and doubtful elements
+    classify_fn classify     # marks exceptional results; NULL: there never are any
+    loop_fn exact            # the double form, for results that are recomputed
     store_fn store_exact     # from double
     # The rest is for inputs that are converted to another dtype first.
     bint converted[MOST_INPUTS]

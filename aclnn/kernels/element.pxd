@@ -3,17 +3,17 @@
 from libc.stdint cimport int8_t, int16_t, int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 from libc.string cimport memcpy
 
-cdef extern from "unaligned.h" nogil:
-    ctypedef float unaligned_float
-    ctypedef double unaligned_double
-    ctypedef int16_t unaligned_int16
-    ctypedef int32_t unaligned_int32
-    ctypedef int64_t unaligned_int64
-    ctypedef uint16_t unaligned_uint16
-    ctypedef uint32_t unaligned_uint32
-    ctypedef uint64_t unaligned_uint64
-    ctypedef struct unaligned_pair:
-        pass
+from aclnn.kernels.unaligned cimport (
+    unaligned_double,
+    unaligned_float,
+    unaligned_int16,
+    unaligned_int32,
+    unaligned_int64,
+    unaligned_pair,
+    unaligned_uint16,
+    unaligned_uint32,
+    unaligned_uint64,
+)
 
 cdef extern from "half.h" nogil:
     ctypedef struct half_t:

@@ -17,12 +17,14 @@ More forms of a formula have its name and an ending: `_half` computes halves of 
 and says why no second rounding shows; `_f64` is for float64 results, where the first form rounds
 in a way that suits less precise ones; `_whole` is on int64, `_complex` on complex numbers.
 
-Some have besides a form that is made for registers and computes in float (`lane_formulas.h` lists
-them); what that leaves open, the double form here decides.
+Some have a fast path over vectors as well, which computes in float (`_simd_kernels.pyx` lists
+them); what it cannot round with certainty, the double form here decides.
 """
 
 from libc.math cimport INFINITY, NAN
 from libc.stdint cimport int64_t
+
+from aclnn.kernels.number cimport number, real
 
 cdef extern from "kernel_abi.h":
     ctypedef union kernel_number:
@@ -79,18 +81,9 @@ cdef extern from "vector_math.h" nogil:
 
 cdef extern from *:
     """
-    #define BARELY 0x1p-80 /* no double shows it beside 1 */
+    #define STICKY 0x1p-80 /* no double shows it beside 1 */
     """
-    double BARELY
-
-ctypedef fused real:
-    float
-    double
-
-ctypedef fused number:
-    float
-    double
-    int64_t
+    double STICKY
 
 
 cdef inline real ordered(real r, real x) noexcept nogil:
@@ -112,7 +105,7 @@ cdef inline double exponent(double y) noexcept nogil:
     return 708 if not_low > 708 else not_low
 
 
-cdef inline double odd_product(double a, double b, double b_low) noexcept nogil:
+cdef inline double product_to_odd(double a, double b, double b_low) noexcept nogil:
     """a * (b + b_low), rounded to odd: a later rounding to a half breaks ties as it should."""
     cdef double p = a * b
     return odd_f64(p, product_error(a, b, p) + a * b_low)
@@ -154,9 +147,9 @@ cdef inline double elu(double x, const double *p) noexcept nogil:
     cdef double growth = expm1_of(y)
     # What a double does not show: the second part of y + y^2/2, and that e^y - 1 never reaches -1.
     cdef double low = 0.5 * y * y if growth == y else 0
-    cdef double more = BARELY if growth == -1 else 0
+    cdef double more = STICKY if growth == -1 else 0
     growth = INFINITY if far == INFINITY else growth
-    cdef double negative = odd_product(p[1] * p[0], growth, low + more)
+    cdef double negative = product_to_odd(p[1] * p[0], growth, low + more)
     negative = -(p[1] * p[0]) if far == -INFINITY else negative
     return canonical(negative if x <= 0 else x * p[1])
 
@@ -210,7 +203,7 @@ cdef inline double elu_backward_result(double g, double y, const double *p) noex
     cdef double total = y + floor
     cdef double taken = total - y
     cdef double lost = (y - (total - taken)) + (floor - taken)
-    cdef double negative = odd_product(g * p[2], total, lost)
+    cdef double negative = product_to_odd(g * p[2], total, lost)
     cdef double r = negative if y <= 0 else g * p[1]
     return canonical(r)
 
@@ -228,7 +221,7 @@ cdef inline double times_slope(double a, double slope, double x, double rate,
     cdef double high = 0.5 + linear if near else slope
     cdef double low = linear - (high - 0.5) if near else 0
     cdef double more = beyond if (slope == 1) & (x < INFINITY) else 0
-    return odd_product(a, high, low + more)
+    return product_to_odd(a, high, low + more)
 
 
 cdef inline double gelu(double x, const double *p) noexcept nogil:
@@ -237,7 +230,7 @@ cdef inline double gelu(double x, const double *p) noexcept nogil:
     t = t if t < 37.5 else 37.5
     cdef double ratio = mills_factor(mills_variable(t)) / (t + 4.0)
     cdef double tail = exp_of(-0.5 * t * t) * 0.3989422804014327 * ratio
-    cdef double r = times_slope(x, 1.0 - tail if x > 0 else tail, x, 0.3989422804014327, -BARELY)
+    cdef double r = times_slope(x, 1.0 - tail if x > 0 else tail, x, 0.3989422804014327, -STICKY)
     r = x - x if x == -INFINITY else r
     return canonical(r)
 
@@ -252,7 +245,7 @@ cdef inline double gelu_backward(double g, double x, const double *p) noexcept n
     cdef double tail = exp_of(-0.5 * t * t) * 0.3989422804014327 * (
         (0.7517915246935645 - t) - 5.98e-17) * gelu_slope_factor(mills_variable(t))
     cdef double slope = 1.0 - tail if x > 0 else tail
-    cdef double r = times_slope(g, slope, x, 0.7978845608028654, BARELY)
+    cdef double r = times_slope(g, slope, x, 0.7978845608028654, STICKY)
     r = g * 0 if x == -INFINITY else r
     return ordered(r, x)
 
@@ -272,7 +265,7 @@ cdef inline double decay_of_tanh_form(double near) noexcept nogil:
 cdef inline double gelu_tanh(double x, const double *p) noexcept nogil:
     cdef double e = decay_of_tanh_form(bounded(x))
     cdef double sigma = (e if x < 0 else 1.0) / (1.0 + e)
-    cdef double r = times_slope(x, sigma, x, 0.3989422804014327, -BARELY)
+    cdef double r = times_slope(x, sigma, x, 0.3989422804014327, -STICKY)
     r = x - x if x == -INFINITY else r
     return canonical(r)
 
@@ -284,7 +277,7 @@ cdef inline double gelu_backward_tanh(double g, double x, const double *p) noexc
     cdef double rate = fma_f64(0.21406444881780074, near * near, 1.5957691216057308)
     cdef double rest = (1.0 if x < 0 else e) / (1.0 + e)
     cdef double slope = (e if x < 0 else 1.0) / (1.0 + e) * fma_f64(near * rate, rest, 1.0)
-    cdef double r = times_slope(g, slope, x, 0.7978845608028654, BARELY)
+    cdef double r = times_slope(g, slope, x, 0.7978845608028654, STICKY)
     r = g * 0 if x == -INFINITY else r
     return ordered(r, x)
 
@@ -830,7 +823,7 @@ cdef inline double sigmoid_f64(double x, const double *p) noexcept nogil:
 cdef inline double sigmoid_backward(double g, double y, const double *p) noexcept nogil:
     """g y (1 - y), from the result; what rounding takes from 1 - y may be all that breaks a tie."""
     cdef double rest = 1 - y
-    return canonical(odd_product(g * y, rest, (1 - rest) - y))
+    return canonical(product_to_odd(g * y, rest, (1 - rest) - y))
 
 
 cdef inline double sigmoid_backward_f64(double g, double y, const double *p) noexcept nogil:
@@ -841,7 +834,7 @@ cdef inline double tanh_backward(double g, double y, const double *p) noexcept n
     """g (1 - y^2), from the result."""
     cdef double square = y * y
     cdef double rest = 1 - square
-    return canonical(odd_product(g, rest, (1 - rest) - square))
+    return canonical(product_to_odd(g, rest, (1 - rest) - square))
 
 
 cdef inline double tanh_backward_f64(double g, double y, const double *p) noexcept nogil:
@@ -850,7 +843,7 @@ cdef inline double tanh_backward_f64(double g, double y, const double *p) noexce
 
 cdef inline double times_sigma(double a, double x) noexcept nogil:
     """a / (1 + e^-x), where a is a product with x: at minus infinity 0 times infinity."""
-    cdef double r = times_slope(a, sigma(x, decay(x)), x, 0.25, -BARELY)
+    cdef double r = times_slope(a, sigma(x, decay(x)), x, 0.25, -STICKY)
     return canonical(NAN if x == -INFINITY else ordered(r, x))
 
 
@@ -891,7 +884,7 @@ cdef inline double silu_f64(double x, const double *p) noexcept nogil:
 
 
 cdef inline double silu_backward(double g, double x, const double *p) noexcept nogil:
-    cdef double r = times_slope(g, slope_of_silu(x, decay(x)), x, 0.5, BARELY)
+    cdef double r = times_slope(g, slope_of_silu(x, decay(x)), x, 0.5, STICKY)
     return ordered(r, x)
 
 
@@ -937,7 +930,7 @@ cdef inline double swiglu_f64(double a, double b, const double *p) noexcept nogi
 
 cdef inline double swiglu_backward_a(double g, double a, double b,
                                      const double *p) noexcept nogil:
-    cdef double r = times_slope(g * b, slope_of_silu(a, decay(a)), a, 0.5, BARELY)
+    cdef double r = times_slope(g * b, slope_of_silu(a, decay(a)), a, 0.5, STICKY)
     return ordered(r, a)
 
 

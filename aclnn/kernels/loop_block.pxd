@@ -1,7 +1,8 @@
 """Blocks by plain loops: loaded into what is computed in, computed there, rounded when stored."""
 
 from aclnn.kernels.cast cimport RECAST, WIDEST, cast_row, cast_state, write_cast
-from aclnn.kernels.computation cimport MOST_INPUTS, compute_state
+from aclnn.kernels.computation cimport compute_state
+from aclnn.kernels.formula_loops cimport MOST_INPUTS
 from aclnn.kernels.tile cimport (
     BLOCK,
     BLOCK_OF_MANY,

@@ -1,12 +1,12 @@
-"""Results that are staged in the cache until their doubts are settled, and only then go past it.
+"""Results that bypass the cache, staged in it until those hard to round are recomputed.
 
-To mend one result of a line that was streamed, all of the line would have to be read from memory,
-which holds up whatever is streamed after it.  So the results of a block are streamed while those of
-the next one take their place.
+To replace one result of a line that was stored past the cache, all of the line would have to be
+read from memory, which holds up the stores after it.  So the results of a block are streamed while
+those of the next one take their place.
 """
 
-from aclnn.kernels.doubt cimport HALVES_IN_PLACE
-from aclnn.kernels.lane cimport LANES, span_t
+from aclnn.kernels.recompute cimport HALVES_IN_PLACE
+from aclnn.kernels.simd.loop_args cimport LANES, loop_args
 from aclnn.kernels.tile cimport LINE, line_in, stream_bytes
 
 
@@ -23,19 +23,19 @@ cdef inline void flush_staged(staging_t *staging, ptrdiff_t begin) noexcept nogi
                      staging.nbytes - begin)
 
 
-cdef inline void lend_staging(staging_t *staging, span_t *span) noexcept nogil:
-    """Let results of a span be staged; its whole lines stream what they take the place of."""
-    cdef ptrdiff_t whole = span.n // (2 * LANES) * (4 * LANES)
-    span.staging = line_in(staging.memory)
+cdef inline void lend_staging(staging_t *staging, loop_args *args) noexcept nogil:
+    """Let a loop stage its results; its whole lines stream what they take the place of."""
+    cdef ptrdiff_t whole = args.n // (2 * LANES) * (4 * LANES)
+    args.staging = line_in(staging.memory)
     if staging.nbytes < whole:
         flush_staged(staging, 0)
         return
     flush_staged(staging, whole)
-    span.staged_target = staging.target
+    args.staged_target = staging.target
 
 
-cdef inline void keep_staged(staging_t *staging, span_t *span) noexcept nogil:
-    """Results of a span are staged now: that is where they are to be found, and mended."""
-    staging.target = span.out
-    staging.nbytes = 2 * span.n
-    span.out = span.staging
+cdef inline void keep_staged(staging_t *staging, loop_args *args) noexcept nogil:
+    """The results of a loop are staged now: there they are found and replaced."""
+    staging.target = args.out
+    staging.nbytes = 2 * args.n
+    args.out = args.staging

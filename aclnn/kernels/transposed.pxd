@@ -5,14 +5,15 @@ Parts of them are transposed, then computed a few rows at a time.
 
 from libc.stdint cimport uintptr_t
 
-from aclnn.kernels.computation cimport MOST_INPUTS, compute_state
-from aclnn.kernels.lane cimport hints_t
+from aclnn.kernels.computation cimport compute_state
+from aclnn.kernels.formula_loops cimport MOST_INPUTS
+from aclnn.kernels.simd.loop_args cimport hints_t
 from aclnn.kernels.tile cimport (
     LINE,
     TILE_PREFETCH_NEAR,
     block_t,
-    is_transposed,
     is_column_dense,
+    is_transposed,
     line_in,
     one_row,
     place,

@@ -1,4 +1,4 @@
-"""Sums, differences, products and quotients: of two tensors, and of a tensor and a number."""
+"""Addition, subtraction, multiplication and division, of tensors and of a tensor and a scalar."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -13,7 +13,6 @@ from aclnn.operators.checks import (
     broadcast_shape,
     broadcast_shapes,
     broadcasts,
-    convertible_scalars,
     dtype_among,
     in_place,
     number_castable,
@@ -27,16 +26,14 @@ from aclnn.operators.checks import (
 from aclnn.operators.declaration import REQUIRED, Attribute, Operator, entry
 from aclnn.operators.lowering import (
     Lowering,
-    complex_params,
-    number_form,
     operands_as,
-    reads_of,
 )
 
 _BOTH = ("input", "other")
 _NUMBERS = (
     "Numbers take part as float32, with float64 and complex tensors as float64, and with tensors of "
-    "integers as integers; results of integers wrap around."
+    "integers as integers; results of integers wrap around. With a complex number the result is "
+    "complex."
 )
 _TRUTH = "Of truth values the sum is 'or', the difference 'exclusive or'."
 _ALPHA = Attribute("alpha", 1, doc="Factor of `other`.", facts=("dtype", "zero"))
@@ -82,18 +79,10 @@ def _lower_sum(formula: str, expression: str) -> Callable[[Lowering], Mapping[st
     def lower(lowering: Lowering) -> Mapping[str, int]:
         dtype, shape = lowering.results["out"]
         tensors = [role for role in _BOTH if role in lowering.call.tensors]
-        form = number_form(dtype)
-        params: tuple[Any, ...] = tuple(
-            [
-                lowering.number(role, form)
-                for role in (*_BOTH, "alpha")
-                if role in lowering.call.scalars
-            ]
-        )
+        roles = [role for role in (*_BOTH, "alpha") if role in lowering.call.scalars]
+        params = lowering.params(roles, dtype)
         if dtype == aclDataType.ACL_BOOL:  # whatever alpha is, it counts as a truth value
             params = (*params[:-1], int(not lowering.call.scalars["alpha"].zero))
-        if reads_of(dtype) == "complex128":
-            params = complex_params(params)
         operands = operands_as(lowering, tensors, dtype, shape)
         made = lowering.point(formula, operands, dtype, shape, params=params, expression=expression)
         return {"out": made}
@@ -125,7 +114,6 @@ def _number_rules(
 ) -> tuple[Rule, ...]:
     dtypes = (
         dtype_among("input", NUMERIC),
-        convertible_scalars("other"),
         promotes_with_number("input", "other"),
         *numbers,
         result_castable(result),
@@ -135,7 +123,7 @@ def _number_rules(
 
 
 def _factor(result: Callable[[Call], aclDataType | None]) -> tuple[Rule, ...]:
-    return convertible_scalars("alpha"), number_castable("alpha", result)
+    return (number_castable("alpha", result),)
 
 
 add = Operator(
@@ -148,6 +136,7 @@ add = Operator(
     lower=_lower_sum("add", "input + alpha·other"),
     inputs=_BOTH,
     number_form=("other", "adds"),
+    numbers=("other",),  # complex ones: the other form takes what is real
     attributes=(_ALPHA,),
     entries=(
         entry("aclnnAdd", "self=input other alpha:scalar out:out"),
@@ -176,6 +165,7 @@ adds = Operator(
         entry("aclnnInplaceAdds", "selfRef=input:inout other:scalar alpha:scalar"),
     ),
     rules=_number_rules(_with_number, *_factor(_with_number)),
+    example=("adds(np.float32([1, 2]), 3, alpha=10)", "array([31., 32.], dtype=float32)"),
     seealso=("add",),
 )
 
@@ -189,6 +179,7 @@ sub = Operator(
     lower=_lower_sum("sub", "input - alpha·other"),
     inputs=_BOTH,
     number_form=("other", "subs"),
+    numbers=("other",),  # complex ones: the other form takes what is real
     attributes=(_ALPHA,),
     entries=(
         entry("aclnnSub", "self=input other alpha:scalar out:out"),
@@ -217,6 +208,7 @@ subs = Operator(
         entry("aclnnInplaceSubs", "selfRef=input:inout other:scalar alpha:scalar"),
     ),
     rules=_number_rules(_with_number, *_factor(_with_number)),
+    example=("subs(np.float32([1, 2]), 3, alpha=10)", "array([-29., -28.], dtype=float32)"),
     seealso=("sub",),
 )
 
@@ -229,6 +221,7 @@ mul = Operator(
     formula="mul",
     inputs=_BOTH,
     number_form=("other", "muls"),
+    numbers=("other",),  # complex ones: the other form takes what is real
     entries=(
         entry("aclnnMul", "self=input other out:out"),
         entry("aclnnInplaceMul", "selfRef=input:inout other"),
@@ -270,11 +263,11 @@ muls = Operator(
     rules=(
         dtype_among("input", NUMERIC),
         dtype_among("out", NUMERIC),
-        convertible_scalars("other"),
         promotes_with_number("input", "other"),
         result_castable(_with_number),
         same_shape("out", "input"),
     ),
+    example=("muls(np.float32([1, 2]), 3)", "array([3., 6.], dtype=float32)"),
     seealso=("mul",),
 )
 
@@ -293,6 +286,7 @@ div = Operator(
     infer=_infer(_quotient_of(_of_tensors)),
     inputs=_BOTH,
     number_form=("other", "divs"),
+    numbers=("other",),  # complex ones: the other form takes what is real
     entries=(
         entry("aclnnDiv", "self=input other out:out"),
         entry("aclnnInplaceDiv", "selfRef=input:inout other"),
@@ -321,5 +315,6 @@ divs = Operator(
         entry("aclnnInplaceDivs", "selfRef=input:inout other:scalar"),
     ),
     rules=_number_rules(_quotient_of(_with_number), shapes_first=True),
+    example=("divs(np.float32([1, 2]), 4)", "array([0.25, 0.5 ], dtype=float32)"),
     seealso=("div",),
 )

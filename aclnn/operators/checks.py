@@ -1,7 +1,8 @@
-"""What phase one checks: small rules with a sentence for people and a test for calls.
+"""Rules that phase one checks: a sentence for people and a test on calls.
 
-Operators list rules in CANN's order; the first that a call breaks decides.  A rule's test gets a
-`Call` and gives `None` when it holds, else a message that names argument, value and rule.
+Operators list rules in CANN's order; the first one that a call violates determines status and message.
+The test of a rule takes a `Call` and returns `None` if the rule holds, otherwise a message that names
+argument, value and rule.
 """
 
 from __future__ import annotations
@@ -161,19 +162,15 @@ def exists_on(families: tuple[str, ...]) -> Rule:
 
 
 def dtype_among(role: str, allowed: tuple[aclDataType, ...] = FLOATING) -> Rule:
-    names = _names(allowed)
-
     def test(call: Call) -> str | None:
         if role not in call.tensors:
             return None
         return _refuse_dtype(call, call.names[role], call.dtype(role), allowed)
 
-    return Rule(f"`{role}` is {names} (BF16 where the product has it)", test, (role,))
+    return Rule(f"`{role}` is {_names_on_socs(allowed)}", test, (role,))
 
 
 def option_dtype_among(switch: str, allowed: tuple[aclDataType, ...]) -> Rule:
-    names = _names(allowed)
-
     def test(call: Call) -> str | None:
         dtype = call.switches[switch]
         if not isinstance(dtype, aclDataType):
@@ -182,19 +179,17 @@ def option_dtype_among(switch: str, allowed: tuple[aclDataType, ...]) -> Rule:
             return message.replace(" has dtype ", " is ")
         return None
 
-    return Rule(f"`{switch}` is {names} (BF16 where the product has it)", test, (switch,))
+    return Rule(f"`{switch}` is {_names_on_socs(allowed)}", test, (switch,))
 
 
 def list_dtype_among(role: str, allowed: tuple[aclDataType, ...]) -> Rule:
-    names = _names(allowed)
-
     def test(call: Call) -> str | None:
         for place, one in enumerate(call.lists[role]):
             if message := _refuse_dtype(call, f"{call.names[role]}[{place}]", one.dtype, allowed):
                 return message
         return None
 
-    return Rule(f"`{role}` are {names} (BF16 where the product has it)", test, (role,))
+    return Rule(f"`{role}` are {_names_on_socs(allowed)}", test, (role,))
 
 
 def same_dtype(role: str, like: str) -> Rule:
@@ -236,7 +231,7 @@ def promotes(roles: tuple[str, ...], allowed: tuple[aclDataType, ...] = FLOATING
 
     names = " and ".join(f"`{r}`" for r in roles)
     return Rule(
-        f"the dtypes of {names} promote to {_names(allowed)} (BF16 where the product has it)",
+        f"the dtypes of {names} promote to {_names_on_socs(allowed)}",
         test,
         roles,
     )
@@ -558,6 +553,11 @@ def _refuse_bfloat16(call: Call, name: str, dtype: aclDataType) -> str | None:
 
 def _name(dtype: aclDataType | None) -> str:
     return dtype.name.removeprefix("ACL_") if dtype is not None else "none"
+
+
+def _names_on_socs(allowed: tuple[aclDataType, ...]) -> str:
+    limited = " (BF16 on SoCs that have it)" if aclDataType.ACL_BF16 in allowed else ""
+    return f"{_names(allowed)}{limited}"
 
 
 def _names(allowed: tuple[aclDataType, ...]) -> str:

@@ -1,4 +1,4 @@
-"""Comparisons, with a tensor and with a number; the larger, the smaller, and choices of elements."""
+"""Comparisons with a tensor or a scalar, maximum, minimum and where."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -24,9 +24,7 @@ from aclnn.operators.checks import (
 from aclnn.operators.declaration import REQUIRED, Attribute, Operator, entry
 from aclnn.operators.lowering import (
     Lowering,
-    complex_params,
     graph_dtype,
-    number_form,
     operands_as,
     reads_of,
 )
@@ -71,16 +69,16 @@ def _lower(formula: str, expression: str) -> Callable[[Lowering], Mapping[str, i
 
 def _filled(lowering: Lowering, dtype: aclDataType, shape: tuple[int, ...]) -> int:
     """The number `other`, rounded to the dtype of what it is compared with."""
-    params: tuple[Any, ...] = (lowering.number("other", number_form(dtype)),)
-    if reads_of(dtype) == "complex128":
-        params = complex_params(params)
-    return lowering.point("fill", (), dtype, shape, params=params)
+    return lowering.point("fill", (), dtype, shape, params=lowering.params(("other",), dtype))
 
 
 def _comparison(
-    name: str, sign: str, words: str, dtypes: tuple[aclDataType, ...] = REAL
+    name: str, sign: str, words: str, found: str, dtypes: tuple[aclDataType, ...] = REAL
 ) -> tuple[Operator, Operator]:
-    """A comparison of two tensors, and that of a tensor and a number."""
+    """A comparison of two tensors, and that of a tensor and a number.
+
+    `found` is what it finds of 1, 2 and 3 beside 2.
+    """
     expression = f"input {sign} other"
     cann = name.capitalize()
     of_tensors = Operator(
@@ -91,6 +89,7 @@ def _comparison(
         lower=_lower(name, expression),
         inputs=_BOTH,
         number_form=("other", f"{name}_scalar"),
+        numbers=("other",),
         entries=(entry(f"aclnn{cann}Tensor", "self=input other out:out"),),
         rules=(
             dtype_among("input", dtypes),
@@ -101,6 +100,7 @@ def _comparison(
             broadcasts(*_BOTH),
             broadcast_shape("out", _BOTH),
         ),
+        example=(f"{name}(np.float32([1, 2, 3]), np.float32([2, 2, 2]))", f"array([{found}])"),
     )
     of_number = Operator(
         name=f"{name}_scalar",
@@ -115,23 +115,34 @@ def _comparison(
         entries=(entry(f"aclnn{cann}Scalar", "self=input other:scalar out:out"),),
         rules=(
             dtype_among("input", dtypes),
-            convertible_scalars("other"),
+            *(() if aclDataType.ACL_COMPLEX64 in dtypes else (convertible_scalars("other"),)),
             promotes_with_number("input", "other"),
             result_castable(_truth),
             at_most_8_dims("input"),
             same_shape("out", "input"),
         ),
+        example=(f"{name}_scalar(np.float32([1, 2, 3]), 2)", f"array([{found}])"),
         seealso=(name,),
     )
     return of_tensors, of_number
 
 
-eq, eq_scalar = _comparison("eq", "=", "equal those of another tensor", NUMERIC)
-ne, ne_scalar = _comparison("ne", "≠", "differ from those of another tensor", NUMERIC)
-lt, lt_scalar = _comparison("lt", "<", "are less than those of another tensor")
-le, le_scalar = _comparison("le", "≤", "are at most those of another tensor")
-gt, gt_scalar = _comparison("gt", ">", "are greater than those of another tensor")
-ge, ge_scalar = _comparison("ge", "≥", "are at least those of another tensor")
+eq, eq_scalar = _comparison(
+    "eq", "=", "equal those of another tensor", "False,  True, False", NUMERIC
+)
+ne, ne_scalar = _comparison(
+    "ne", "≠", "differ from those of another tensor", " True, False,  True", NUMERIC
+)
+lt, lt_scalar = _comparison(
+    "lt", "<", "are less than those of another tensor", " True, False, False"
+)
+le, le_scalar = _comparison("le", "≤", "are at most those of another tensor", " True,  True, False")
+gt, gt_scalar = _comparison(
+    "gt", ">", "are greater than those of another tensor", "False, False,  True"
+)
+ge, ge_scalar = _comparison(
+    "ge", "≥", "are at least those of another tensor", "False,  True,  True"
+)
 
 _EXTREMUM_RULES = (
     dtype_among("input", REAL),
@@ -203,10 +214,14 @@ where = Operator(
     name="where",
     summary="Elements of one tensor where a condition holds, of another where it does not.",
     expression="condition: input; else other",
-    notes="Elements keep their bits; of a UINT8 condition everything but 0 holds.",
+    notes=(
+        "Elements keep their bits; of a UINT8 condition everything but 0 holds. A number does not "
+        "promote a tensor of its kind: whole, floating or complex."
+    ),
     infer=_infer_where,
     lower=_lower_where,
     inputs=_THREE,
+    numbers=_BOTH,
     unlike={"condition": {"dtype": aclDataType.ACL_BOOL}},
     entries=(entry("aclnnSWhere", "condition self=input other out:out"),),
     rules=(
@@ -218,5 +233,9 @@ where = Operator(
         at_most_8_dims(*_THREE),
         broadcasts(*_THREE),
         broadcast_shape("out", _THREE),
+    ),
+    example=(
+        "where(np.bool_([True, False]), np.float32([1, 2]), np.float32([3, 4]))",
+        "array([1., 4.], dtype=float32)",
     ),
 )

@@ -1,10 +1,9 @@
-"""What an operator is: one declaration from which everything else follows.
+"""Declarations of operators: the single source of everything that is known about them.
 
-An `Operator` says which tensors and attributes it takes, which rules phase one checks and in
-which order, which formula the kernels evaluate, and how it is documented.  The C-shaped
-functions, the functional form, their docstrings, ``aclnn ops`` and the reference pages are all
-derived from it; none of them knows an operator by name. What judges an operator (references, cases,
-peers to compare with) is written apart from it.
+An `Operator` declares its tensors and attributes, the rules of phase one in their order, its formula or
+its lowering, and its documentation.  The C-shaped functions, the functional forms, their docstrings,
+``aclnn ops`` and the reference pages are derived from it; none of them refers to an operator by name.
+References, test cases and competing implementations are kept apart from it.
 """
 
 from __future__ import annotations
@@ -15,6 +14,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from aclnn.acl import socs
+from aclnn.operators import consistency, examples
 from aclnn.operators.checks import NOTHING_TO_DO, Call, Rule, ScalarSpec, TensorSpec
 
 
@@ -164,6 +164,9 @@ class Operator:
         What the functional form takes by position, where that is not all inputs, then attributes.
     number_form : (str, str), optional
         An input that may also be a number in the functional form, and the operator that takes it.
+    numbers : tuple of str
+        Inputs that may be numbers in the functional form, and count as tensors without dimensions
+        then.
     expression : str
         The formula as documented, for people.
     rules : tuple of Rule
@@ -174,9 +177,10 @@ class Operator:
         Name of the functional form that writes into its first input.
     domain : pair of float
         Where generated inputs lie, in demonstrations and benchmarks.
-    unlike : mapping of str to mapping
-        For tensors that cannot be like the others, by role, what is different: parts of a
-        `TensorSpec`.  Rules are asked about such when dtypes are listed.
+    unlike : mapping of str to mapping or object
+        Rules are asked about tensors that are all alike when dtypes are listed. For those that
+        cannot be, by role, what is different: parts of a `TensorSpec`; for options that have to
+        suit the tensors, their values.
     example : pair of str, optional
         A call and what it prints, run as a test of the documentation.
     accuracy : str
@@ -198,13 +202,14 @@ class Operator:
     functional: bool = True
     parameters: tuple[str, ...] = ()
     number_form: tuple[str, str] | None = None
+    numbers: tuple[str, ...] = ()
     notes: str = ""
     attributes: tuple[Attribute, ...] = ()
     operands: tuple[str, ...] = ()
     scalars_as_double: bool = False
     in_place: str | None = None
     domain: tuple[float, float] = (-4.0, 4.0)
-    unlike: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    unlike: Mapping[str, Any] = field(default_factory=dict)
     seealso: tuple[str, ...] = ()
     example: tuple[str, str] | None = None
     accuracy: str = ""
@@ -226,6 +231,29 @@ class Operator:
             self._refuse_unknown(item.name, roles - known, known)
             if missing := {*self.inputs} - {*self.optional} - roles:
                 raise ValueError(f"{self.name}: {item.name} does not take {_listed(missing)}")
+        for flaw in consistency.flaws(self):
+            raise ValueError(f"{self.name}: {flaw}")
+        if self.example is not None:
+            self._check_example(*self.example)
+
+    def _check_example(self, call: str, printed: str) -> None:
+        """Refuse an example of another function, with other parameters, or with other results."""
+        try:
+            given = examples.arguments(call, self.positional)
+            shown = [
+                examples.shape_and_dtype(r) for r in examples.results(printed, len(self.outputs))
+            ]
+        except (ValueError, SyntaxError, AttributeError) as error:
+            raise ValueError(f"{self.name}: the example is not one: {error}") from None
+        if examples.called(call) != self.name:
+            raise ValueError(f"{self.name}: the example calls {examples.called(call)}")
+        known = {*self.inputs, *(a.role for a in self.attributes)}
+        self._refuse_unknown("the example", {*given} - known, known)
+        required = {role for role in self.positional if self.is_required(role)}
+        if missing := required - {*given}:
+            raise ValueError(f"{self.name}: the example does not give {_listed(missing)}")
+        if len(shown) != len(self.outputs):
+            raise ValueError(f"{self.name}: the example does not print {len(self.outputs)} results")
 
     def _refuse_unknown(self, where: str, unknown: set[str], known: set[str]) -> None:
         if unknown:
@@ -251,10 +279,16 @@ class Operator:
         return self.default_of(role) is REQUIRED
 
     @property
+    def functional_names(self) -> tuple[str, ...]:
+        """Names of its functional forms: none of an operator that only C-shaped functions call."""
+        if not self.functional:
+            return ()
+        return tuple(dict.fromkeys([name for name in (self.name, self.in_place) if name]))
+
+    @property
     def names(self) -> tuple[str, ...]:
         """What it is called, functional names first."""
-        forms = [n for n in (self.name, self.in_place) if n and self.functional]
-        return tuple(dict.fromkeys((*forms, *[item.name for item in self.entries])))
+        return (*self.functional_names, *[item.name for item in self.entries])
 
     @property
     def kernel_operands(self) -> tuple[str, ...]:
@@ -301,14 +335,14 @@ class Operator:
         """A call with these tensors, and options that suit them."""
         first = tensors[self.inputs[0]]
         suits = {"dtype": first.dtype, "ints": tuple(range(len(first.shape))), "int": 0}
+        options = {
+            a.role: suits.get(a.kind) if a.default is REQUIRED else a.default for a in self.switches
+        }
         roles = (*self.inputs, *self.outputs, *(a.role for a in self.attributes))
         return Call(
             tensors={role: spec for role, spec in tensors.items() if role not in self.lists},
             scalars={attribute.role: ScalarSpec() for attribute in self.scalars},
-            switches={
-                a.role: suits.get(a.kind) if a.default is REQUIRED else a.default
-                for a in self.switches
-            },
+            switches={role: self.unlike.get(role, value) for role, value in options.items()},
             names={role: role for role in roles},
             soc=soc,
             lists={role: (tensors[role],) for role in self.lists},

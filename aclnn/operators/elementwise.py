@@ -1,4 +1,4 @@
-"""Functions of single numbers: negation, exponential, square root."""
+"""Negation, exponential and square root."""
 
 from collections.abc import Mapping
 from typing import Any

@@ -1,4 +1,4 @@
-"""Gated linear units: a tensor is split in two along a dimension, one half gates the other."""
+"""Gated linear units and their gradients."""
 
 from collections.abc import Mapping
 
@@ -92,6 +92,7 @@ swiglu = Operator(
             has_shape("out", half_shape, "the shape of `input` with half the size along `dim`"),
         ),
     ),
+    example=("swiglu(np.float32([0, 1, 5, 2]))", "array([0.       , 1.4621172], dtype=float32)"),
     seealso=("swiglu_backward",),
 )
 
@@ -117,6 +118,10 @@ swiglu_backward = Operator(
             ),
             same_shape("out", "input"),
         ),
+    ),
+    example=(
+        "swiglu_backward(np.float32([1]), np.float32([0, 2]))",
+        "array([1., 0.], dtype=float32)",
     ),
     seealso=("swiglu",),
 )

@@ -1,4 +1,4 @@
-"""GELU and its gradient, exact and in the tanh form."""
+"""GELU and its gradient, in the exact form and the tanh form."""
 
 from aclnn.operators.checks import (
     at_most_8_dims,

@@ -1,4 +1,4 @@
-"""Leaky ReLU, in place too, and its gradient."""
+"""Leaky ReLU and its gradient."""
 
 from aclnn.operators.checks import (
     FLOATING_AND_DOUBLE,

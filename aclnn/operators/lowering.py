@@ -1,4 +1,4 @@
-"""Lowering: how a call's operands become nodes of an op-graph."""
+"""Lowering of calls to nodes of a graph."""
 
 from __future__ import annotations
 
@@ -124,6 +124,24 @@ class Lowering:
         kind = "whole" if form == "whole" else "real"
         return graph.Argument(len(NUMBER_FORMS) * found + place, kind)
 
+    def complex_number(self, role: str) -> tuple[graph.Argument, graph.Argument | float]:
+        """A number as complex formulas take it: real and imaginary part.
+
+        That of a complex one stands where that of a real one has its integer.
+        """
+        if self.call.scalars[role].convertible:
+            return self.number(role, "exact"), 0.0
+        return self.number(role, "exact"), graph.Argument(self.number(role, "whole").place, "real")
+
+    def params(
+        self, roles: Iterable[str], dtype: aclDataType, *, exact: bool = True
+    ) -> tuple[Any, ...]:
+        """Numbers as formulas with a result of this dtype take them."""
+        if reads_of(dtype) == "complex128":
+            return tuple([part for role in roles for part in self.complex_number(role)])
+        form = number_form(dtype, exact=exact)
+        return tuple([self.number(role, form) for role in roles])
+
     def point(
         self,
         formula: str,
@@ -193,10 +211,8 @@ def pointwise(lowering: Lowering, operator: Any, formula: str) -> Mapping[str, i
     """The nodes of a pointwise operator: every operand as the result's dtype and shape."""
     dtype, shape = lowering.results["out"]
     operands = operands_as(lowering, operator.kernel_operands, dtype, shape)
-    form = number_form(dtype, exact=operator.scalars_as_double)
-    params = tuple([lowering.number(a.role, form) for a in operator.scalars])
-    if reads_of(dtype) == "complex128":
-        params = complex_params(params)
+    roles = [a.role for a in operator.scalars]
+    params = lowering.params(roles, dtype, exact=operator.scalars_as_double)
     made = lowering.point(
         formula, operands, dtype, shape, params=params, expression=operator.expression
     )
@@ -223,11 +239,6 @@ def number_form(dtype: aclDataType, *, exact: bool = True) -> str:
     if reads == "int64":
         return "whole"
     return "exact" if exact and reads != "float32" else "rounded"
-
-
-def complex_params(numbers: Iterable[Any]) -> tuple[Any, ...]:
-    """Real numbers as complex formulas take them: each with an imaginary part."""
-    return tuple([part for number in numbers for part in (number, 0.0)])
 
 
 def operand_dtype(dtype: aclDataType, result: aclDataType) -> aclDataType:

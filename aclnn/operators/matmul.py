@@ -1,4 +1,4 @@
-"""Matrix products: of matrices, of batches of them, and with something added."""
+"""Matrix products: matmul, mm, bmm and addmm."""
 
 from __future__ import annotations
 
@@ -299,6 +299,7 @@ def _of_rank(name: str, item: str, rank: int, summary: str, example: tuple[str, 
         expression="input @ mat2",
         notes=_ROUNDED,
         inputs=("input", "mat2"),
+        unlike={role: {"shape": (1,) * rank} for role in ("input", "mat2")},
         attributes=(_CUBE_MATH,),
         entries=(entry(item, "self=input mat2 out:out cubeMathType:int"),),
         rules=(
@@ -345,6 +346,7 @@ addmm = Operator(
     expression="beta·input + alpha·(mat1 @ mat2)",
     notes=f"With a beta of 0 `input` does not count, its NaNs neither. {_ROUNDED}",
     inputs=("input", "mat1", "mat2"),
+    unlike={role: {"shape": (1, 1)} for role in ("input", "mat1", "mat2")},
     attributes=(
         Attribute("beta", 1.0, doc="Factor of `input`."),
         Attribute("alpha", 1.0, doc="Factor of the product."),
@@ -379,7 +381,7 @@ addmm = Operator(
     infer=_infer("mat1", "mat2", "input"),
     lower=_lower("mat1", "mat2", "input"),
     example=(
-        "addmm(np.float32([1]), np.float32([[1, 2]]), np.float32([[3], [4]]), beta=2)",
+        "addmm(np.float32([[1]]), np.float32([[1, 2]]), np.float32([[3], [4]]), beta=2)",
         "array([[13.]], dtype=float32)",
     ),
     seealso=("matmul", "mm"),

@@ -1,4 +1,4 @@
-"""What moves elements and computes nothing: casts, permutations, copies and concatenation."""
+"""Data movement: casts, permutations, copies and concatenation."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -59,6 +59,7 @@ cast = Operator(
         at_most_8_dims("input", "out"),
         same_shape("out", "input"),
     ),
+    example=('cast(np.float32([1.75, -2.5]), "int32")', "array([ 1, -2], dtype=int32)"),
 )
 
 
@@ -131,6 +132,7 @@ permute = Operator(
         _dims_in_range(),
         has_shape("out", _permuted_shape, "the shape of `input`, in the order of `dims`"),
     ),
+    example=("permute(np.float32([[1], [2]]), (1, 0))", "array([[1., 2.]], dtype=float32)"),
 )
 
 
@@ -158,6 +160,7 @@ copy_ = Operator(
         at_most_8_dims("input", "src"),
         broadcasts_to("src", "input"),
     ),
+    example=("copy_(np.float32([0, 0]), np.float32([7]))", "array([7., 7.], dtype=float32)"),
 )
 
 
@@ -307,4 +310,5 @@ cat = Operator(
         _shapes_join(),
         has_shape("out", _joined_shape, "the shape of the result"),
     ),
+    example=("cat([np.float32([1]), np.float32([2, 3])])", "array([1., 2., 3.], dtype=float32)"),
 )

@@ -1,4 +1,4 @@
-"""Layer norm, its gradient, and RMS norm: over the trailing dimensions."""
+"""Layer norm, its gradient, and RMS norm."""
 
 from __future__ import annotations
 
@@ -48,6 +48,8 @@ _SHAPE = Attribute(
     doc="Sizes of the trailing dimensions that are normalized together.",
 )
 _EPS = Attribute("eps", 1e-5, "float", keyword_only=False, doc="Added to the variance.")
+# A shape, and statistics, for tensors of two elements.
+_PAIRS = {"normalized_shape": (2,), "mean": {"shape": (1,)}, "rstd": {"shape": (1,)}}
 _MASK = Attribute(
     "output_mask",
     (True, True, True),
@@ -243,6 +245,7 @@ native_layer_norm = Operator(
     inputs=("input", "weight", "bias"),
     outputs=("out", "mean", "rstd"),
     optional=("weight", "bias", "mean", "rstd"),
+    unlike=_PAIRS,
     attributes=(_SHAPE, _EPS),
     parameters=_LAYER_NORM_ORDER,
     entries=(
@@ -266,8 +269,9 @@ native_layer_norm = Operator(
     infer=_infer_all_of_layer_norm,
     lower=_lower_layer_norm,
     example=(
-        "native_layer_norm(np.float32([-1, 1]), (2,), eps=0.0)[0]",
-        "array([-1.,  1.], dtype=float32)",
+        "native_layer_norm(np.float32([-1, 1]), (2,), eps=0.0)",
+        "(array([-1.,  1.], dtype=float32), array([0.], dtype=float32), "
+        "array([1.], dtype=float32))",
     ),
     seealso=("layer_norm", "native_layer_norm_backward"),
     accuracy=ROW_ACCURACY,
@@ -280,6 +284,7 @@ layer_norm = Operator(
     notes="Without a weight it is 1, without a bias 0.",
     inputs=("input", "weight", "bias"),
     optional=("weight", "bias"),
+    unlike=_PAIRS,
     attributes=(_SHAPE, _EPS),
     parameters=_LAYER_NORM_ORDER,
     entries=(),
@@ -316,9 +321,10 @@ def _infer_gradients(call: Call) -> Inferred:
         (parameter, normalized),
     )
     mask = call.switches["output_mask"]
+    assert isinstance(mask, tuple)
     return {
         role: made for role, made, wanted in zip(_GRADIENTS, found, mask, strict=True) if wanted
-    }  # type: ignore[call-overload]
+    }
 
 
 def _lower_gradients(lowering: Lowering) -> Mapping[str, int]:
@@ -374,6 +380,7 @@ native_layer_norm_backward = Operator(
     inputs=("grad_out", "input", "mean", "rstd", "weight", "bias"),
     outputs=_GRADIENTS,
     optional=("weight", "bias", *_GRADIENTS),
+    unlike=_PAIRS,
     attributes=(_SHAPE, _MASK),
     parameters=(
         "grad_out",
@@ -418,6 +425,12 @@ native_layer_norm_backward = Operator(
     infer=_infer_gradients,
     lower=_lower_gradients,
     accuracy=GRADIENT_ACCURACY,
+    example=(
+        "native_layer_norm_backward(np.float32([4, 0, 0, 0]), np.float32([-1, 1, -1, 1]), (4,), "
+        "np.float32([0]), np.float32([1]))",
+        "(array([ 2.,  0., -2.,  0.], dtype=float32), array([-4.,  0.,  0.,  0.], dtype=float32), "
+        "array([4., 0., 0., 0.], dtype=float32))",
+    ),
     seealso=("native_layer_norm",),
 )
 
@@ -432,7 +445,7 @@ def _wrong_shape(rule: Rule) -> Rule:
 
 def _test_gamma(call: Call) -> str | None:
     x, gamma = call.shape("x"), call.shape("gamma")
-    if 1 <= len(gamma) <= len(x) and x[len(x) - len(gamma) :] == gamma and math.prod(gamma):
+    if 1 <= len(gamma) <= len(x) and x[len(x) - len(gamma) :] == gamma and 0 not in gamma:
         return None
     return (
         f"{call.names['gamma']} has shape {gamma}, must have that of the last dimensions of "
@@ -480,6 +493,61 @@ def _lower_rms_norm(lowering: Lowering, x: str, gamma: str, epsilon: str) -> Map
     return _as_results(lowering, ("out", *statistics), made)
 
 
+def _infer_gradients_of_rms_norm(call: Call) -> Inferred:
+    return {
+        "grad_input": (call.dtype("x"), call.shape("x")),
+        "grad_gamma": (aclDataType.ACL_FLOAT, call.shape("gamma")),
+    }
+
+
+def _lower_gradients_of_rms_norm(lowering: Lowering) -> Mapping[str, int]:
+    made = _rms_gradient_of_input(lowering) if lowering.wants("grad_input") else {}
+    return {**made, **_gradient_of_gamma(lowering)}
+
+
+def _rms_gradient_of_input(lowering: Lowering) -> Mapping[str, int]:
+    lead, cols = _leading(lowering.call, "x"), math.prod(_normalized(lowering.call))
+    made = lowering.rows(
+        "rms_norm_backward_input",
+        [
+            *[lowering.dense(lowering.reshaped(r, (*lead, cols))) for r in ("grad_output", "x")],
+            lowering.dense(lowering.reshaped("rstd", (*lead, 1))),
+            _columns(lowering, "gamma", len(lead), cols),
+        ],
+        [(lowering.results["grad_input"][0], (*lead, cols))],
+        -1,
+        present=("gamma",),
+    )
+    return _as_results(lowering, ("grad_input",), made)
+
+
+def _gradient_of_gamma(lowering: Lowering) -> Mapping[str, int]:
+    """A sum over all rows: its reduction runs along the leading dimensions, as one."""
+    rows, cols = (
+        math.prod(sizes) for sizes in (_leading(lowering.call, "x"), _normalized(lowering.call))
+    )
+    if rows == 0:
+        return {"grad_gamma": lowering.filled(0.0, *lowering.results["grad_gamma"])}
+    shapes = {"grad_output": (rows, cols), "x": (rows, cols), "rstd": (rows, 1)}
+    made = lowering.rows(
+        "rms_norm_backward_gamma",
+        [lowering.dense(lowering.reshaped(role, shape)) for role, shape in shapes.items()],
+        [(lowering.results["grad_gamma"][0], (1, cols))],
+        -2,
+    )
+    return _as_results(lowering, ("grad_gamma",), made)
+
+
+def _test_rank(call: Call) -> str | None:
+    rank = len(call.shape("x"))
+    if 2 <= rank <= MAX_DIMS:
+        return None
+    return f"{call.names['x']} has {rank} dimensions, must have from 2 to {MAX_DIMS}"
+
+
+_GAMMA_TRAILS = _wrong_shape(
+    Rule("`gamma` has the shape of the last dimensions of `x`", _test_gamma, ("gamma", "x"))
+)
 _RMS_NORM = "x·rstd·gamma, rstd = 1/√(Σx²/N + eps)"
 
 native_rms_norm = Operator(
@@ -500,9 +568,7 @@ native_rms_norm = Operator(
         same_dtype("out", "x"),
         dtype_among("rstd", (aclDataType.ACL_FLOAT,)),
         _wrong_shape(at_most_8_dims("x", "gamma", "out", "rstd")),
-        _wrong_shape(
-            Rule("`gamma` has the shape of the last dimensions of `x`", _test_gamma, ("gamma", "x"))
-        ),
+        _GAMMA_TRAILS,
         _wrong_shape(same_shape("out", "x")),
         _wrong_shape(
             Rule("`rstd` has the leading dimensions of `x`, then ones", _test_rstd, ("rstd", "x"))
@@ -511,11 +577,61 @@ native_rms_norm = Operator(
     infer=_infer_both_of_rms_norm,
     lower=lambda lowering: _lower_rms_norm(lowering, "x", "gamma", "epsilon"),
     example=(
-        "native_rms_norm(np.float32([3, 3]), np.float32([1, 2]), 0.0)[0]",
-        "array([1., 2.], dtype=float32)",
+        "native_rms_norm(np.float32([2, 2]), np.float32([1, 3]), 0.0)",
+        "(array([1., 3.], dtype=float32), array([0.5], dtype=float32))",
     ),
-    seealso=("rms_norm",),
+    seealso=("rms_norm", "rms_norm_backward"),
     accuracy=ROW_ACCURACY,
+)
+
+rms_norm_backward = Operator(
+    name="rms_norm_backward",
+    summary="Gradients of RMS norm for its input and gamma.",
+    expression=(
+        "with h = x·rstd and q = g·gamma: grad_input = rstd·(q - h·mean(q·h)), and "
+        "grad_gamma = Σ g·h over the rows"
+    ),
+    notes=(
+        "rstd is what `native_rms_norm` gave, of any shape with as many elements; it is float32, as "
+        "the gradient of gamma is. Rows have the trailing dimensions that `gamma` has."
+    ),
+    inputs=("grad_output", "x", "gamma", "rstd"),
+    outputs=("grad_input", "grad_gamma"),
+    unlike={
+        "x": {"shape": (1, 2)},
+        "grad_output": {"shape": (1, 2)},
+        "rstd": {"shape": (1,), "dtype": aclDataType.ACL_FLOAT},
+    },
+    entries=(
+        entry(
+            "aclnnRmsNormGrad",
+            "dy=grad_output x rstd gamma dxOut=grad_input:out dgammaOut=grad_gamma:out",
+        ),
+    ),
+    rules=(
+        exists_on(_RMS_NORM_PRODUCTS),
+        dtype_among("grad_output"),
+        same_dtype("x", "grad_output"),
+        dtype_among("rstd", (aclDataType.ACL_FLOAT,)),
+        dtype_like_or("gamma", "x"),
+        same_dtype("grad_input", "x"),
+        dtype_among("grad_gamma", (aclDataType.ACL_FLOAT,)),
+        _wrong_shape(Rule(f"`x` has from 2 to {MAX_DIMS} dimensions", _test_rank, ("x",))),
+        _GAMMA_TRAILS,
+        _wrong_shape(same_shape("grad_output", "x")),
+        _wrong_shape(_one_for_each_row("rstd", "x")),
+        _wrong_shape(same_shape("grad_input", "x")),
+        _wrong_shape(same_shape("grad_gamma", "gamma")),
+    ),
+    infer=_infer_gradients_of_rms_norm,
+    lower=_lower_gradients_of_rms_norm,
+    example=(
+        "rms_norm_backward(np.float32([[1, -1]]), np.float32([[2, 2]]), np.float32([1, 1]), "
+        "np.float32([0.5]))",
+        "(array([[ 0.5, -0.5]], dtype=float32), array([ 1., -1.], dtype=float32))",
+    ),
+    accuracy=GRADIENT_ACCURACY,
+    seealso=("native_rms_norm",),
 )
 
 rms_norm = Operator(
@@ -525,6 +641,7 @@ rms_norm = Operator(
     notes="Without an `eps`, or with a negative one, it is that of float32, 2⁻²³, as in PyTorch.",
     inputs=("input", "weight"),
     optional=("weight",),
+    unlike=_PAIRS,
     attributes=(
         _SHAPE,
         Attribute("eps", None, "float", keyword_only=False, doc="Added to the mean square."),

@@ -101,7 +101,8 @@ def _runs(call: Call) -> list[tuple[int, bool]]:
 
     The shape alone decides, so that no stride changes an order of additions.
     """
-    axes, runs = _axes(call), []
+    axes = _axes(call)
+    runs: list[tuple[int, bool]] = []
     for axis, size in enumerate(call.shape("input")):
         summed = axis in axes
         if size == 1:

@@ -1,4 +1,4 @@
-"""ReLU, in place too."""
+"""ReLU."""
 
 from aclnn.acl.constants import aclDataType
 from aclnn.operators.checks import FLOATING, at_most_8_dims, dtype_among, same_dtype, same_shape

@@ -1,4 +1,4 @@
-"""Softmax and its logarithm along one dimension, and their gradients."""
+"""Softmax, log-softmax and their gradients."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""What ran and how: profiles, reports, the configuration."""
+"""Profiles, reports and the configuration."""

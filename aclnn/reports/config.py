@@ -1,4 +1,4 @@
-"""What this installation is and does: versions, instruction set, threads, product, cache."""
+"""The configuration: versions, instruction set, threads, SoC, cache."""
 
 from __future__ import annotations
 

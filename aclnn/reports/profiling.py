@@ -1,4 +1,4 @@
-"""Profiles: how long each step of an executor takes, and how near the memory's speed it runs."""
+"""Profiles: the time of each step of an executor, compared with the memory bandwidth."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A report of one executor that is one HTML file: no network, no other files, no scripts needed.
+"""HTML reports: one self-contained file per executor.
 
 A script that comes with the page adds what paper cannot do: stages to step through, details beside
 the pointer, one value followed through all views. Without it everything is still there to read.
@@ -134,7 +134,7 @@ def _shares_memory(graph: Graph) -> bool:
 def both_ways(executor: Any) -> tuple[Way, Way]:
     """The executor's way of planning its call, then the other one.
 
-    Planning needs descriptions only, so the other way takes no memory and runs nothing.
+    Planning needs descriptions only, so the other mode takes no memory and runs nothing.
     """
     mine, other = ("fused", "materialized")
     if not any(step.name == "fuse" for step in executor.passes):

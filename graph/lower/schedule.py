@@ -335,7 +335,12 @@ class _Compiler:
         self.number_of = {id: number for number, id in enumerate(self.arguments)}
         scratch = [buffer for buffer in plan.buffers if buffer.parts]
         self.scratch_offset = min([buffer.offset for buffer in scratch], default=0)
-        self.places: dict[str, int] = {b.name: b.offset for b in plan.buffers if not b.parts}
+        named = {graph.value(id).name: number for id, number in self.number_of.items()}
+        self.places: dict[str, tuple[int, int]] = {
+            b.name: (named[b.output] if b.output else WORKSPACE, b.offset)
+            for b in plan.buffers
+            if not b.parts
+        }
         # Steps whose scratch lies elsewhere reach it by a constant from the lowest one.
         self.tiles = {
             part.name: buffer.offset - self.scratch_offset + part.offset
@@ -471,10 +476,13 @@ class _Compiler:
         """Whether nobody reads a large output soon: it belongs to the caller, who has it dense."""
         out = self.graph.value(node.output)
         root = self.graph.root(out.id)
-        in_place = root.alias_of is not None and any(
-            self.graph.root(operand.value).id == root.alias_of for operand in nest.operands
-        )
-        return root.storage == "output" and not in_place and is_dense(out.shape, out.strides)
+        if root.storage != "output" or not is_dense(out.shape, out.strides):
+            return False
+        number = self.number_of[root.id]
+        for read in [self.graph.root(operand.value) for operand in nest.operands]:
+            if read.id == root.alias_of or self.places.get(read.name, (WORKSPACE, 0))[0] == number:
+                return False
+        return True
 
     def operand(self, operand: NestOperand, nest: LoopNest) -> Operand:
         value = self.graph.value(operand.value)
@@ -499,7 +507,8 @@ class _Compiler:
         if value.storage == "tile":
             return SCRATCH, self.tiles[value.name]
         if root.name in self.places:
-            return WORKSPACE, self.places[root.name] + offset
+            base, start = self.places[root.name]
+            return base, start + offset
         raise GraphError(value.name, "it is neither an argument nor in the plan")
 
 

@@ -150,9 +150,20 @@ def _casts_into_loads(graph: Graph) -> tuple[Graph, Notes]:
                 inputs.append(id)
             node = replace(node, inputs=tuple(inputs))
         nodes.append(node)
-    used = {draft.root(id).id for node in nodes for id in node.inputs} | set(graph.outputs)
-    nodes = [n for n in nodes if n.kind != "Cast" or draft.root(n.output).id in used]
-    return draft.rebuilt(nodes), tuple(dict.fromkeys(notes))
+    return draft.rebuilt(_without_idle_casts(draft, nodes)), tuple(dict.fromkeys(notes))
+
+
+def _without_idle_casts(draft: Rewriter, nodes: list[Node]) -> list[Node]:
+    """The nodes without casts that nobody reads, nor those that only such casts read."""
+    used: set[int] = set()
+    kept = []
+    for node in reversed(nodes):
+        made = draft.root(node.output)
+        if node.kind == "Cast" and made.storage == "workspace" and made.id not in used:
+            continue
+        used.update([draft.root(id).id for id in node.inputs])
+        kept.append(node)
+    return kept[::-1]
 
 
 def _folds(draft: Rewriter, node: Node, cast: Node, id: int) -> bool:

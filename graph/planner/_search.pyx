@@ -1,4 +1,4 @@
-"""Search for places: first fit, beam search and tree search over flat arrays.
+"""Search for places: first fit, dives, beam search and tree search over flat arrays.
 
 Steps are compressed first.  Two lifetimes are needed together exactly where both belong to one
 maximal set of lifetimes that are live at once; such sets, in the order of time, are the *sections*,
@@ -36,13 +36,13 @@ cdef enum:
     LARGEST_TREE = 1024    # buffers whose places are searched as a tree
     LARGEST_BEAM = 4096    # or by a beam
     MOST_MEMBERS = 1 << 22  # of all sections together, for a beam
-    TURNS = 6              # beams of a search
-    DESCENT_SHARE = 16     # the part of its visits that descents before and after them have
+    WEIGHING = 8           # visits that the weight of a buffer takes
+    FRESH = 20             # dives by weights of their own, before others vary the best ones
     WIDEST = 64            # beam of a search by default
     BEAM_BYTES = 1 << 25   # of the states of any
     CLOCK_EVERY = 256      # nodes between looks at the clock
     SIGNALS_EVERY = 65536  # and at signals
-    VISITS = 18000000      # of a search by default
+    VISITS = 21000000      # of a search by default
     MOST_SHARERS = 16      # that are named beside a buffer
 
 cdef enum: FOUND, NONE, STOPPED
@@ -300,6 +300,7 @@ cdef struct child_t:
 cdef struct beam_t:
     int64_t goal
     int64_t tolerated    # reach, for the sake of little excess
+    double *weights      # of buffers in a dive: the heaviest are tried first
     bint squared         # excess counts by its square
     int extent           # that the larger decides: 0 size, 1 area, 2 span
     int *starts          # of the members of each section
@@ -346,12 +347,20 @@ cdef inline void count_reach(
         child.excess += more * more - less * less if beam.squared else more - less
 
 
+cdef inline bint is_beaten(const child_t *child, const child_t *rival) noexcept nogil:
+    """Whether a child whose score only grows is no better than a rival already."""
+    if child.worst >= rival.rough:
+        return child.worst > rival.rough or child.excess >= rival.excess
+    return False
+
+
 cdef bint judge(
-    work_t *w, const part_t *p, const beam_t *beam, const state_t *s, child_t *child
+    work_t *w, const part_t *p, const beam_t *beam, const state_t *s, child_t *child,
+    const child_t *rival,
 ) noexcept nogil:
     """Score the state in which `child.which` is placed too; False when nothing better comes of it.
 
-    Only those sections are looked at whose reach that changes.
+    Only those sections are looked at whose reach that changes, and as long as no rival is as good.
     """
     cdef int c, j = child.which
     cdef const buffer_t *one = &p.buffers[j]
@@ -362,7 +371,7 @@ cdef bint judge(
     child.extent = one.size if beam.extent == 0 else one.last - one.first + 1
     if beam.extent == 1:
         child.extent *= min(one.size, ENDLESS // p.sections)
-    w.visits += (beam.high[j] - beam.low[j]) >> 1
+    w.visits += (one.last - one.first) >> 1
     for c in range(one.first, one.last + 1):
         rest = s.rest[c] - one.size
         floor = top
@@ -372,6 +381,9 @@ cdef bint judge(
     if child.worst >= p.size:
         return False
     for c in range(beam.low[j], beam.high[j] + 1):
+        if rival and is_beaten(child, rival):
+            w.visits += (c - beam.low[j]) >> 1
+            return False
         if one.first <= c <= one.last or s.floors[c] >= top:
             continue
         if not meet(&p.buffers[s.owner[c]], one):
@@ -380,6 +392,7 @@ cdef bint judge(
         if s.second[c] < top and meet(&p.buffers[s.heir[c]], one):
             floor = floor_beside(w, p, beam, s, c, one, top)
         count_reach(beam, child, s.reach[c], floor + s.rest[c])
+    w.visits += (beam.high[j] - beam.low[j]) >> 1
     child.rough = max(child.worst, beam.tolerated)
     return child.worst < p.size
 
@@ -399,10 +412,10 @@ cdef int64_t floor_beside(
     return floor
 
 
-cdef int expand(
+cdef int list_children(
     work_t *w, const part_t *p, const beam_t *beam, int parent, child_t *children
 ) noexcept nogil:
-    """What can lie lowest in the section with the lowest floor."""
+    """What can lie lowest in the section with the lowest floor, without scores."""
     cdef const state_t *s = &beam.now[parent]
     cdef int c, k, m, at = 0, found = 0
     cdef int64_t ceiling = ENDLESS
@@ -419,19 +432,32 @@ cdef int expand(
             children[found].parent = parent
             children[found].which = k
             children[found].place = s.lowest[k]
-            found += judge(w, p, beam, s, &children[found])
+            found += 1
+    w.visits += (p.sections >> 1) + beam.starts[at + 1] - beam.starts[at]
+    return found
+
+
+cdef int expand(
+    work_t *w, const part_t *p, const beam_t *beam, int parent, child_t *children
+) noexcept nogil:
+    """Those of the next children of which something better may come."""
+    cdef int i, found = 0, count = list_children(w, p, beam, parent, children)
+    for i in range(count):
+        children[found] = children[i]
+        found += judge(w, p, beam, &beam.now[parent], &children[found], NULL)
     return found
 
 
 cdef void advance(
     work_t *w, const part_t *p, const beam_t *beam, const child_t *child, state_t *z
 ) noexcept nogil:
-    """Make the state that `child` describes."""
+    """Make the state that `child` describes; it may be the one that it comes from."""
     cdef const state_t *s = &beam.now[child.parent]
     cdef int k, c, j = child.which
     cdef const buffer_t *one = &p.buffers[j]
     cdef int64_t top = child.place + one.size
-    memcpy(z.lowest, s.lowest, <char *>(s.heir + p.sections) - <char *>s.lowest)
+    if z != s:
+        memcpy(z.lowest, s.lowest, <char *>(s.heir + p.sections) - <char *>s.lowest)
     z.worst = child.worst
     z.excess = child.excess
     z.hash = child.hash
@@ -495,7 +521,7 @@ cdef bint set_up(beam_t *beam, const part_t *p, int width) noexcept nogil:
         return False
     beam.block = at = <char *>malloc(
         2 * width * (state + sizeof(state_t)) + (width * n + 1) * sizeof(child_t)
-        + (m + 1 + total + 2 * n) * sizeof(int)
+        + (m + 1 + total + 2 * n) * sizeof(int) + n * sizeof(double)
     )
     if at == NULL:
         return False
@@ -515,7 +541,8 @@ cdef bint set_up(beam_t *beam, const part_t *p, int width) noexcept nogil:
         one.owner = <int *>(one.reach + m)
         one.heir = one.owner + m
         at += state
-    beam.starts = <int *>at
+    beam.weights = <double *>at
+    beam.starts = <int *>(beam.weights + n)
     beam.members = beam.starts + m + 1
     beam.low = beam.members + total
     beam.high = beam.low + n
@@ -562,6 +589,7 @@ cdef void begin(work_t *w, const part_t *p, beam_t *beam) noexcept nogil:
     for c in range(p.sections):
         look_at(w, beam, s, c, 0)
         s.worst = max(s.worst, s.reach[c])
+    w.visits += beam.starts[p.sections] + p.count + p.sections
 
 
 cdef void search_beam(
@@ -619,6 +647,124 @@ cdef bint is_known(const beam_t *beam, int taken, uint64_t hash) noexcept nogil:
         if beam.then[i].hash == hash:
             return True
     return False
+
+
+# --- Dives ------------------------------------------------------------------------------------
+#
+# A beam of one state.  Of the next children those with the largest weights are looked at first, and
+# the first that adds no excess is taken: mostly few are looked at.  Weights make the difference: they
+# follow size and span, and vary from dive to dive; once some dive came below the best size, its
+# weights vary.
+
+cdef double NOISE = 1.5  # of weights of their own, in powers of two
+cdef double SHIFT = 6.0  # of weights that vary
+cdef double VARIED = 0.1  # how many of them do
+
+
+cdef inline double drawn(uint64_t *seed) noexcept nogil:
+    """A number from 0 to 1, by xorshift."""
+    seed[0] ^= seed[0] << 13
+    seed[0] ^= seed[0] >> 7
+    seed[0] ^= seed[0] << 17
+    return <double>(seed[0] >> 11) / 9007199254740992.0
+
+
+cdef double roughly_log2(int64_t number) noexcept nogil:
+    """Straight between powers of two, so that it is the same everywhere."""
+    cdef int power = 0
+    while number >> (power + 1):
+        power += 1
+    return power - 1 + <double>number / <double>(<int64_t>1 << power)
+
+
+cdef void weigh(const part_t *p, double *weights, int turn, uint64_t *seed) noexcept nogil:
+    """Weights by size and something of the span, the first without noise."""
+    cdef int k
+    cdef const buffer_t *one
+    for k in range(p.count):
+        one = &p.buffers[k]
+        weights[k] = roughly_log2(one.size)
+        weights[k] += (turn % 3) / 4.0 * roughly_log2(one.last - one.first + 1)
+        if turn > 2:
+            weights[k] += NOISE * drawn(seed)
+
+
+cdef void vary(const part_t *p, const double *best, double *weights, uint64_t *seed) noexcept nogil:
+    cdef int k
+    for k in range(p.count):
+        weights[k] = best[k]
+        if drawn(seed) < VARIED:
+            weights[k] += SHIFT * (drawn(seed) - 0.5)
+
+
+cdef bint next_child(
+    work_t *w, const part_t *p, const beam_t *beam, child_t *best
+) noexcept nogil:
+    """The heaviest child that adds no excess, or the one that adds least; False without any."""
+    cdef const state_t *s = &beam.now[0]
+    cdef child_t *left = beam.children
+    cdef int i, top, count = list_children(w, p, beam, 0, left)
+    best.which = -1
+    while count:
+        top = 0
+        for i in range(1, count):
+            if beam.weights[left[i].which] > beam.weights[left[top].which]:
+                top = i
+        w.visits += count
+        if judge(w, p, beam, s, &left[top], best if best.which >= 0 else NULL):
+            if best.which < 0 or left[top].rough < best.rough or (
+                left[top].rough == best.rough and left[top].excess < best.excess
+            ):
+                best[0] = left[top]
+            if best.worst == s.worst and best.excess == s.excess:
+                break
+        count -= 1
+        left[top] = left[count]
+    return best.which >= 0
+
+
+cdef bint dive(work_t *w, part_t *p, beam_t *beam) noexcept nogil:
+    """Place buffers one by one, as long as less than the best size may come of it."""
+    cdef int level
+    cdef child_t best
+    begin(w, p, beam)
+    beam.now.worst = max(beam.now.worst, beam.goal)
+    for level in range(p.count):
+        if not next_child(w, p, beam, &best):
+            return False
+        advance(w, p, beam, &best, beam.now)
+        if w.visits >= w.limit or level % CLOCK_EVERY == 0 and late(w):
+            return False
+    p.size = beam.now.worst
+    memcpy(p.best, beam.now.offsets, p.count * sizeof(int64_t))
+    return True
+
+
+cdef void search_dives(work_t *w, part_t *p, int64_t goal) noexcept nogil:
+    """Dive until the goal is reached or the work used up."""
+    cdef beam_t beam
+    cdef double *best
+    cdef int turn = 0
+    cdef bint found = False
+    cdef uint64_t seed = 88172645463325252
+    best = <double *>malloc(p.count * sizeof(double))
+    if best == NULL or not set_up(&beam, p, 1):
+        free(best)
+        return
+    beam.goal = beam.tolerated = goal
+    beam.squared = False
+    while p.size > goal and not over(w):
+        if turn < FRESH or not found:
+            weigh(p, beam.weights, turn, &seed)
+        else:
+            vary(p, best, beam.weights, &seed)
+        if dive(w, p, &beam):
+            memcpy(best, beam.weights, p.count * sizeof(double))
+            found = True
+        turn += 1
+        w.visits += WEIGHING * p.count
+    free(best)
+    free(beam.block)
 
 
 # --- Tree search ------------------------------------------------------------------------------
@@ -832,8 +978,7 @@ cdef void live_by_section(const part_t *p, int64_t *live) noexcept nogil:
 
 cdef void place(work_t *w, part_t *p, int64_t goal, int64_t *live) noexcept nogil:
     """Look for places below `goal`, in several ways, until the work is done or used up."""
-    cdef int key, tightest, turn, failed = 0
-    cdef int64_t left
+    cdef int key, tightest, failed = 0
     if p.size <= goal:
         return
     live_by_section(p, live)
@@ -846,11 +991,8 @@ cdef void place(work_t *w, part_t *p, int64_t goal, int64_t *live) noexcept nogi
     if p.count <= FEW:
         settle(w, p, goal)
         return
-    descend(w, p, goal, (w.limit - w.visits) // DESCENT_SHARE)
-    for turn in range(TURNS):
-        if p.size > goal and p.count <= LARGEST_BEAM and not over(w):
-            left = (w.limit - w.visits) // DESCENT_SHARE * (DESCENT_SHARE - 1)
-            search_beam(w, p, turn, WIDEST, goal, left // (TURNS - turn))
+    if p.count <= LARGEST_BEAM:
+        search_dives(w, p, goal)
     descend(w, p, goal, w.limit)
 
 
@@ -1220,6 +1362,67 @@ cdef class Search:
         """The lifetimes' sizes as the NPU library pads them."""
         cdef int i
         return tuple(self.lives[i].npu_size for i in range(self.count))
+
+
+# --- Memory of outputs ------------------------------------------------------------------------
+
+
+cdef struct held_t:
+    int64_t begin
+    int64_t end
+    int64_t lower
+    int64_t upper
+
+
+cdef int64_t lowest_gap(
+    const held_t *held, int count, const held_t *one, int64_t nbytes, int64_t capacity
+) noexcept nogil:
+    """The lowest place beside what is held at the same time, -1 where none ends in time."""
+    cdef int64_t top = 0, size = (nbytes + ALIGNMENT - 1) & -<int64_t>ALIGNMENT
+    cdef int j
+    for j in range(count):
+        if held[j].lower >= one.upper or one.lower >= held[j].upper:
+            continue
+        if held[j].begin - top >= size:
+            break
+        top = max(top, held[j].end)
+    return top if top + nbytes <= capacity else -1
+
+
+def fit_below(lives, int64_t capacity):
+    """Where lifetimes lie in `capacity` bytes, those in front first; -1 for those without a place.
+
+    Each is (lower, upper, bytes).
+    """
+    cdef int n = len(lives), count = 0, at
+    cdef int64_t nbytes, visits = 0
+    cdef held_t one
+    cdef held_t *held = <held_t *>malloc(n * sizeof(held_t) + 1)
+    if held == NULL:
+        raise MemoryError
+    found = []
+    try:
+        for one.lower, one.upper, nbytes in lives:
+            one.begin = -1
+            if visits < VISITS and nbytes <= capacity:
+                visits += count
+                one.begin = lowest_gap(held, count, &one, nbytes, capacity)
+            found.append(one.begin)
+            if one.begin < 0:
+                continue
+            one.end = one.begin + ((nbytes + ALIGNMENT - 1) & -<int64_t>ALIGNMENT)
+            at = count
+            while at > 0 and held[at - 1].begin > one.begin:
+                at -= 1
+            memmove(&held[at + 1], &held[at], (count - at) * sizeof(held_t))
+            held[at] = one
+            count += 1
+    finally:
+        free(held)
+    return found
+
+
+# --- Who shares bytes -------------------------------------------------------------------------
 
 
 cdef struct span_t:

@@ -95,6 +95,22 @@ class Lifetime:
         return self.lower < other.upper and other.lower < self.upper
 
 
+@dataclass(frozen=True, slots=True)
+class SpareMemory:
+    """The memory of an output, where intermediates may lie before step `until` writes any output.
+
+    `heir` names the intermediate that this step reads last while it writes the output over it.
+
+    >>> SpareMemory("out", nbytes=4096, until=3)
+    SpareMemory(output='out', nbytes=4096, until=3, heir='')
+    """
+
+    output: str
+    nbytes: int
+    until: int
+    heir: str = ""
+
+
 def merged(lifetimes: Sequence[Lifetime]) -> tuple[tuple[Lifetime, ...], list[int]]:
     """Lifetimes in which those that share their bytes are one, and the place of each one's there.
 

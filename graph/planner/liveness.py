@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
 from ..ir import Graph, Node, Value
 from ..lower.loop_nest import loop_nest
 from ..lower.tiling import DEFAULT_TILING, Tiling, pad
 from ..numbers import positive_number
-from ..strides import same_layout
-from .lifetimes import Lifetime, TilePart
+from ..strides import is_dense, same_layout
+from .lifetimes import Lifetime, SpareMemory, TilePart
 from .strategies import default
 
 ScratchOf = Callable[[Node, int, int], int]
@@ -61,7 +61,7 @@ def graph_lifetimes(
     steps, threads = graph.steps(), positive_number(threads, "threads")
     tiles = [_tile_parts(graph, step, tiling or DEFAULT_TILING, scratch_of) for step in steps]
     per_thread = max([size for size, _ in tiles], default=0)
-    step_of = {node.name: index for index, step in enumerate(steps) for node in step}
+    step_of = _step_of(steps)
     readers = graph.readers()
     heirs = _in_place_results(graph, steps, step_of, readers)
     found: list[Lifetime] = []
@@ -84,45 +84,97 @@ def graph_lifetimes(
     return tuple(found)
 
 
+def spare_memory(graph: Graph, outputs: Collection[str]) -> tuple[SpareMemory, ...]:
+    """What intermediates may use of the memory of outputs, of those that are named.
+
+    Such an output overlaps no input.  Outputs may overlap each other, so none of them is in use
+    when the first is written.
+
+    >>> from aclnn.graph import DType, GraphBuilder
+    >>> b, f32 = GraphBuilder(), DType("float32", 4)
+    >>> x, out = b.input("x", (100,), f32), b.output("out", (100,), f32)
+    >>> b.view_copy(b.compute("g", [b.compute("f", [x], (100,), f32)], (100,), f32), out)
+    >>> spare_memory(b.build(), ["out"])
+    (SpareMemory(output='out', nbytes=400, until=2, heir='g'),)
+    """
+    steps = graph.steps()
+    step_of, writers = _step_of(steps), graph.writers()
+    roots = dict.fromkeys([graph.root(id).id for id in graph.outputs])
+    until = min([step_of[writers[id][0].name] for id in roots], default=0)
+    found = []
+    for value in map(graph.value, graph.outputs):
+        if value.name in outputs and until and _is_one_stretch(value):
+            heir = _operand_below(graph, step_of, value) if len(roots) == 1 else ""
+            found.append(SpareMemory(value.name, value.nbytes, until, heir))
+    return tuple(found)
+
+
+def _is_one_stretch(value: Value) -> bool:
+    """Whether an output is a stretch of memory of its own, from its first element on."""
+    if value.alias_of is not None or value.size == 0:
+        return False
+    pairs = zip(value.shape, value.strides, strict=True)
+    ascending = all(size == 1 or stride > 0 for size, stride in pairs)
+    return ascending and is_dense(value.shape, value.strides)
+
+
+def _operand_below(graph: Graph, step_of: Mapping[str, int], out: Value) -> str:
+    """The intermediate that an output is written over as it is read for the last time."""
+    writers = graph.writers()[out.id]
+    if len(writers) > 1 or writers[0].outputs != (out.id,):
+        return ""
+    dying = _dying_operand(graph, step_of, graph.readers(), writers[0], out)
+    return "" if dying is None else dying.name
+
+
+def _step_of(steps: Sequence[tuple[Node, ...]]) -> dict[str, int]:
+    return {node.name: index for index, step in enumerate(steps) for node in step}
+
+
 def _in_place_results(
     graph: Graph,
     steps: Sequence[tuple[Node, ...]],
     step_of: Mapping[str, int],
     readers: Mapping[int, tuple[Node, ...]],
 ) -> dict[int, str]:
-    """Results that take the place of an operand that dies: what they replace, by id.
+    """Results that take the place of an operand that dies: what they replace, by id."""
+    found: dict[int, str] = {}
+    for step in steps:
+        for node in step:
+            result = graph.value(node.output)
+            if result.storage != "workspace" or result.is_view:
+                continue
+            dying = _dying_operand(graph, step_of, readers, node, result)
+            if dying is not None:
+                found[result.id] = dying.name
+    return found
+
+
+def _dying_operand(
+    graph: Graph,
+    step_of: Mapping[str, int],
+    readers: Mapping[int, tuple[Node, ...]],
+    node: Node,
+    result: Value,
+) -> Value | None:
+    """An operand that a node may write its result over.
 
     A kernel may write over an operand that lies just as its result does.  Nobody may read the
     operand afterwards, later nodes of the same loop included.
     """
-    found: dict[int, str] = {}
-    taken: set[int] = set()
-    for index, step in enumerate(steps):
-        for node in step:
-            if node.domain == "opaque" or len(node.outputs) > 1:
-                continue
-            result = graph.value(node.output)
-            if result.storage != "workspace" or result.is_view:
-                continue
-            for id in node.inputs:
-                dying = graph.value(id)
-                if dying.storage != "workspace" or dying.is_view or id in taken:
-                    continue
-                reading = readers[id]
-                dies = reading[-1] is node  # of nodes in the order in which they run
-                alone = (
-                    len(graph.writers()[id]) == 1 and step_of[graph.writers()[id][0].name] < index
-                )
-                if (
-                    dies
-                    and alone
-                    and same_layout(dying, result)
-                    and _only_whole(graph, reading, id)
-                ):
-                    found[result.id] = dying.name
-                    taken.add(id)
-                    break
-    return found
+    if node.domain == "opaque" or len(node.outputs) > 1:
+        return None
+    writers = graph.writers()
+    for id in node.inputs:
+        dying = graph.value(id)
+        if dying.storage != "workspace" or dying.is_view or not same_layout(dying, result):
+            continue
+        reading = readers[id]
+        dies = reading[-1] is node  # of nodes in the order in which they run
+        early = len(writers[id]) == 1 and step_of[writers[id][0].name] < step_of[node.name]
+        if dies and early and _only_whole(graph, reading, id):
+            return dying
+    return None
 
 
 def _only_whole(graph: Graph, reading: Iterable[Node], id: int) -> bool:

@@ -7,7 +7,7 @@ what a planner decides; it knows its lower bound, draws itself and can be compar
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, fields
 from functools import cache
 from typing import TYPE_CHECKING, Any
@@ -18,8 +18,9 @@ from ..lower.tiling import DEFAULT_TILING, Tiling
 from ..names import listed
 from ..numbers import positive_number, whole_number
 from ._search import Search, sharers
-from .lifetimes import Lifetime, TilePart, merged
-from .liveness import ScratchOf, graph_lifetimes
+from .lifetimes import Lifetime, SpareMemory, TilePart, merged
+from .liveness import ScratchOf, graph_lifetimes, spare_memory
+from .outputs import Held, bound_beside, in_outputs
 from .strategies import Assignment, Planner, live_bytes, planner_of
 
 if TYPE_CHECKING:
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 
 
 STEP_NAMES = 6  # nodes of a step that it is named after
+USE_OUTPUTS = ("default", "exact")  # strategies; the others do as the NPU library does
 
 
 class BudgetError(ValueError):
@@ -43,7 +45,7 @@ class BudgetError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Buffer:
-    """One intermediate in the workspace.
+    """One intermediate in the workspace, or in the memory of the output that `output` names.
 
     `first` and `last` are steps, both included.  `shared_with` names the first 16 of the buffers
     that use some of the same bytes at other times, `shared_count` is how many there are.
@@ -67,6 +69,7 @@ class Buffer:
     contents: str = ""
     shared_count: int = 0
     same_as: str = ""
+    output: str = ""
 
     @property
     def end(self) -> int:
@@ -91,12 +94,12 @@ class WorkspacePlan:
     size : int
         Bytes to allocate; 0 when nothing needs space.
     lower_bound : int
-        Largest sum of padded bytes live at one step, at 64 byte alignment; for the strategy
-        'exact' the largest size that it proved no plan to be below.
+        Largest sum of padded bytes live at one step, at 64 byte alignment, less what outputs could
+        hold of them; for the strategy 'exact' the largest size that it proved no plan to be below.
     naive_size, bucket_size : int
         What the other two strategies would need for the same buffers.
     proof : {'optimal', 'feasible'}
-        'optimal' when no plan can be smaller.
+        'optimal' when no plan can be smaller: of these lifetimes, thus for this order of steps.
     buffers : tuple of Buffer
     strategy : str
     steps : tuple of str
@@ -104,6 +107,8 @@ class WorkspacePlan:
     threads : int
         How many threads there is scratch for.
     tiling : Tiling
+    spare : tuple of SpareMemory
+        Outputs whose memory intermediates may use before it is written.
 
     Examples
     --------
@@ -129,6 +134,7 @@ class WorkspacePlan:
     threads: int = 1
     tiling: Tiling = DEFAULT_TILING
     scratch_per_thread: int = 0
+    spare: tuple[SpareMemory, ...] = ()
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, WorkspacePlan):
@@ -165,7 +171,7 @@ class WorkspacePlan:
         raise KeyError(f"no buffer is called {name!r}, there are {known}")
 
     def live_at(self, step: int) -> tuple[Buffer, ...]:
-        """Buffers needed at a step, by offset.
+        """Buffers of the workspace that are needed at a step, by offset.
 
         Parameters
         ----------
@@ -175,7 +181,7 @@ class WorkspacePlan:
         -------
         tuple of Buffer
         """
-        live = [buffer for buffer in self.buffers if buffer.first <= step <= buffer.last]
+        live = [b for b in self.buffers if b.first <= step <= b.last and not b.output]
         return tuple(sorted(live, key=lambda buffer: buffer.offset))
 
     @property
@@ -194,9 +200,10 @@ class WorkspacePlan:
         return self._peak()[1]
 
     def _peak(self) -> tuple[int, int]:
-        spans = [(b.first, b.last + 1, b.padded) for b in self.buffers]
-        if any(buffer.same_as for buffer in self.buffers):
-            places = merged([_as_lifetime(buffer) for buffer in self.buffers])[0]
+        buffers = [buffer for buffer in self.buffers if not buffer.output]
+        spans = [(b.first, b.last + 1, b.padded) for b in buffers]
+        if any(buffer.same_as for buffer in buffers):
+            places = merged([_as_lifetime(buffer) for buffer in buffers])[0]
             spans = [(life.lower, life.upper, life.nbytes) for life in places]
         live = live_bytes(spans)
         step = max(live, key=live.__getitem__, default=0)
@@ -374,6 +381,7 @@ def plan_lifetimes(
     threads: int = 1,
     tiling: Tiling | None = None,
     timeout: float | None = None,
+    spare: Iterable[SpareMemory] = (),
 ) -> WorkspacePlan:
     """Plan a list of lifetimes, whoever made it.
 
@@ -392,6 +400,8 @@ def plan_lifetimes(
         What the tiles were cut by.
     timeout : float, optional
         Seconds that 'exact' may search for; 1 if not given.
+    spare : iterable of SpareMemory
+        Outputs whose memory 'default' and 'exact' may use besides.
 
     Returns
     -------
@@ -409,30 +419,39 @@ def plan_lifetimes(
     (192, 192, 'optimal')
     """
     lives, planner = tuple(lifetimes), planner_of(strategy, timeout)
-    threads = positive_number(threads, "threads")
+    threads, spare = positive_number(threads, "threads"), tuple(spare)
     if not lives and not steps and tiling is None and isinstance(strategy, str):
         return _nothing(strategy, threads)
     _check_names(lives)
     name = strategy if isinstance(strategy, str) else called(strategy)
-    apart, places = lives, None
-    if any(life.same_as for life in lives):
-        apart, places = merged(lives)
-    chosen, search = planner(apart), Search(apart)
-    bound = max(search.peak, chosen.bound)
-    optimal = chosen.searched or chosen.size == bound
+    apart, places = merged(lives) if any(life.same_as for life in lives) else (lives, [])
+    numbers = places or range(len(lives))
+    heirs = {life.name: number for life, number in zip(lives, numbers, strict=True)}
+    held = in_outputs(apart, spare, heirs) if spare and strategy in USE_OUTPUTS else {}
+    inside = [life for i, life in enumerate(apart) if i not in held] if held else apart
+    chosen, search = planner(inside), Search(apart)
+    bound = bound_beside(apart, spare, heirs) if held else max(search.peak, chosen.bound)
+    optimal = chosen.size == bound or (chosen.searched and not held)
     return WorkspacePlan(
         size=chosen.size,
         lower_bound=bound,
         naive_size=search.naive,
         bucket_size=search.bucket,
-        buffers=_buffers(lives, chosen, places) if lives else (),
+        buffers=_buffers(lives, _spots(len(apart), chosen, held), numbers) if lives else (),
         strategy=name,
         proof="optimal" if optimal else "feasible",
         steps=tuple(steps),
         threads=threads,
         tiling=tiling or DEFAULT_TILING,
         scratch_per_thread=max([life.nbytes // threads for life in lives if life.parts], default=0),
+        spare=spare,
     )
+
+
+def _spots(count: int, chosen: Assignment, held: dict[int, Held]) -> list[Held]:
+    """Where each of `count` lifetimes lies; what no output holds is in the workspace."""
+    inside = (Held("", *place) for place in zip(chosen.offsets, chosen.padded, strict=True))
+    return [held[i] if i in held else next(inside) for i in range(count)]
 
 
 @cache
@@ -456,6 +475,7 @@ def plan_workspace(
     tiling: Tiling | None = None,
     timeout: float | None = None,
     scratch_of: ScratchOf | None = None,
+    spare_outputs: Collection[str] = (),
 ) -> WorkspacePlan:
     """Plan the intermediates of a graph, with tiles for `threads` threads.
 
@@ -467,6 +487,9 @@ def plan_workspace(
         As for `plan_lifetimes`; the plan holds tiles for so many threads.
     scratch_of : callable, optional
         As for `graph_lifetimes`.
+    spare_outputs : collection of str
+        Names of outputs that overlap no input: before any output is written, 'default' and 'exact'
+        put intermediates there.  A run that fails then leaves anything in them.
 
     Returns
     -------
@@ -487,12 +510,18 @@ def plan_workspace(
     >>> plan.size, [buffer.same_as for buffer in plan.buffers]
     (448, ['', 'f'])
 
-    The result of `g` takes over the bytes of that of `f`, which nobody reads later.
+    The result of `g` takes over the bytes of that of `f`, which nobody reads later.  Where the
+    output overlaps no input, both may lie there:
+
+    >>> plan = plan_workspace(b.build(), spare_outputs=["out"])
+    >>> plan.size, [(buffer.output, buffer.offset) for buffer in plan.buffers]
+    (0, [('out', 0), ('out', 0)])
     """
     lives = graph_lifetimes(graph, threads=threads, tiling=tiling, scratch_of=scratch_of)
     steps = [step_name(step) for step in graph.steps()]
+    spare = spare_memory(graph, spare_outputs) if lives and spare_outputs else ()
     return plan_lifetimes(
-        lives, strategy, steps=steps, threads=threads, tiling=tiling, timeout=timeout
+        lives, strategy, steps=steps, threads=threads, tiling=tiling, timeout=timeout, spare=spare
     )
 
 
@@ -503,23 +532,23 @@ def step_name(step: Sequence) -> str:
 
 
 def _buffers(
-    lifetimes: Sequence[Lifetime], chosen: Assignment, places: Sequence[int] | None
+    lifetimes: Sequence[Lifetime], spots: Sequence[Held], numbers: Sequence[int]
 ) -> tuple[Buffer, ...]:
-    """Buffers of lifetimes, of which those with one place among `places` have one in the workspace."""
-    offsets, padded = chosen.offsets, chosen.padded
-    if places is not None:
-        offsets = tuple(offsets[place] for place in places)
-        padded = tuple(padded[place] for place in places)
-    beside = sharers(offsets, padded, [life.name for life in lifetimes])
-    return tuple(
-        Buffer(
-            life.name, offset, life.nbytes, size, life.lower, life.upper - 1, names,
-            life.producer, life.consumers, life.parts, life.contents, count, life.same_as,
-        )
-        for life, offset, size, (names, count) in zip(
-            lifetimes, offsets, padded, beside, strict=True
-        )
-    )  # fmt: skip
+    """Buffers of lifetimes; those with one number have one place."""
+    found: dict[int, Buffer] = {}
+    for output in dict.fromkeys([spot.output for spot in spots]):
+        here = [i for i, number in enumerate(numbers) if spots[number].output == output]
+        places = [spots[numbers[i]] for i in here]
+        offsets, padded = [one.offset for one in places], [one.padded for one in places]
+        beside = sharers(offsets, padded, [lifetimes[i].name for i in here])
+        for i, spot, (names, count) in zip(here, places, beside, strict=True):
+            life = lifetimes[i]
+            found[i] = Buffer(
+                life.name, spot.offset, life.nbytes, spot.padded, life.lower, life.upper - 1,
+                names, life.producer, life.consumers, life.parts, life.contents, count,
+                life.same_as, output,
+            )  # fmt: skip
+    return tuple([found[i] for i in range(len(lifetimes))])
 
 
 def _as_lifetime(buffer: Buffer) -> Lifetime:

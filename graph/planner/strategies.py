@@ -84,8 +84,8 @@ def default(lifetimes: Sequence[Lifetime]) -> Assignment:
 
     Tried in turn until the lower bound is reached or the work used up, which is counted and not
     timed: buckets without the NPU's padding; the lowest gap, and the tightest one, by size,
-    span, area, step and busiest step; for few buffers all packings; orders in which whatever lay
-    too high comes earlier; beam searches from the ground upwards.
+    span, area, step and busiest step; for few buffers all packings; packings from the ground
+    upwards, heaviest first, by weights that vary from one to the next.
 
     >>> lives = [Lifetime("a", 0, 2, 64), Lifetime("b", 1, 3, 128), Lifetime("c", 2, 4, 64)]
     >>> default(lives).size

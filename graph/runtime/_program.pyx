@@ -8,6 +8,8 @@ from libc.stdlib cimport calloc, free
 from graph.runtime.abi cimport (
     PROGRAM_CONSTANT,
     PROGRAM_NO_MEMORY,
+    PROGRAM_SINGLE_BYTES,
+    PROGRAM_SINGLE_OPERANDS,
     TILE_STREAM,
     call_kernel,
     kernel_number,
@@ -77,6 +79,7 @@ cdef class Program:
                 # Count a step before its parts are made, so that they are freed if one fails.
                 self.c.n_steps += 1
                 self._pack_step(&self.c.steps[self.c.n_steps - 1], step, kernels)
+            self.c.is_single = self._is_single()
         except OverflowError as error:
             raise ValueError(f"{name}: {error}") from None
 
@@ -97,6 +100,22 @@ cdef class Program:
         self.c.max_threads = schedule.max_threads
         self.c.steps = <program_step *>zeroed(len(schedule.steps), sizeof(program_step))
         return 0
+
+    cdef bint _is_single(self) noexcept:
+        """Whether a run is one kernel call, whose operands are all the run's own."""
+        cdef const program_step *step = self.c.steps
+        cdef size_t bytes = self.c.params_size + self.c.most_numbers * sizeof(kernel_number)
+        cdef int k
+        if self.c.n_steps != 1 or step.is_call or step.n_ops != 1 or step.n_tiles != 1:
+            return False
+        if step.n_operands > PROGRAM_SINGLE_OPERANDS or bytes > PROGRAM_SINGLE_BYTES:
+            return False
+        if step.ops[0].scratch >= 0 or step.ops[0].n_operands != step.n_operands:
+            return False
+        for k in range(step.n_operands):
+            if step.operands[k].base < 0 or step.ops[0].operands[k] != k:
+                return False
+        return True
 
     cdef int _pack_step(self, program_step *c, object step, object kernels) except -1:
         cdef int k, d

@@ -11,6 +11,8 @@ from graph.runtime.abi cimport (
     PROGRAM_MAX_THREADS,
     PROGRAM_NO_MEMORY,
     PROGRAM_SCRATCH,
+    PROGRAM_SINGLE_BYTES,
+    PROGRAM_SINGLE_OPERANDS,
     PROGRAM_WORKSPACE,
     TILE_PREFETCH_FAR,
     TILE_PREFETCH_NEAR,
@@ -388,28 +390,33 @@ cdef enum:
     BLOCK_ALIGNMENT = 64
 
 
+cdef inline void prepare_op(const program_t *program, const program_op *op,
+                            const kernel_number *given, char *block) noexcept nogil:
+    """Make an op's parameters in the run's block."""
+    cdef kernel_number *numbers
+    cdef int k
+    # Numbers stand where the prepared block begins, unless a kernel prepares another.
+    numbers = <kernel_number *>(block + op.params)
+    if op.prepare != NULL:
+        numbers = <kernel_number *>(block + program.params_size)
+    for k in range(op.n_numbers):
+        if op.numbers[k].place == PROGRAM_CONSTANT:
+            numbers[k] = op.numbers[k].constant
+        else:
+            numbers[k] = given[op.numbers[k].place]
+    if op.prepare != NULL:
+        op.prepare(block + op.params, op.state, numbers, op.n_numbers)
+
+
 cdef void prepare_params(const program_t *program, const kernel_number *given,
                          char *block) noexcept nogil:
     """Make the parameters of every op from the run's numbers and its own."""
     cdef const program_step *step
-    cdef const program_op *op
-    cdef kernel_number *numbers
-    cdef int s, i, k
+    cdef int s, i
     for s in range(program.n_steps):
         step = &program.steps[s]
         for i in range(step.n_ops):
-            op = &step.ops[i]
-            # Numbers stand where the prepared block begins, unless a kernel prepares another.
-            numbers = <kernel_number *>(block + op.params)
-            if op.prepare != NULL:
-                numbers = <kernel_number *>(block + program.params_size)
-            for k in range(op.n_numbers):
-                if op.numbers[k].place == PROGRAM_CONSTANT:
-                    numbers[k] = op.numbers[k].constant
-                else:
-                    numbers[k] = given[op.numbers[k].place]
-            if op.prepare != NULL:
-                op.prepare(block + op.params, op.state, numbers, op.n_numbers)
+            prepare_op(program, &step.ops[i], given, block)
 
 
 cdef int program_run(const program_t *program, char *const *addresses, char *workspace,
@@ -420,6 +427,9 @@ cdef int program_run(const program_t *program, char *const *addresses, char *wor
     cdef size_t size = program.params_size + program.most_numbers * sizeof(kernel_number)
     cdef char *memory = NULL
     cdef char *block
+    if program.is_single and events == NULL:
+        run_single(program, addresses, numbers)
+        return 0
     run.program, run.addresses, run.workspace = program, addresses, workspace
     run.events, run.failed = events, 0
     if size <= MOST_ON_STACK:
@@ -436,6 +446,27 @@ cdef int program_run(const program_t *program, char *const *addresses, char *wor
     run_steps(&run, threads)
     free(memory)
     return run.failed
+
+
+cdef void run_single(const program_t *program, char *const *addresses,
+                     const kernel_number *numbers) noexcept nogil:
+    """Run a program that is one kernel call: what most single operators on small arrays are."""
+    cdef const program_step *step = program.steps
+    cdef const program_op *op = step.ops
+    cdef const program_operand *operand = step.operands
+    cdef int k, row = step.ndim - 2
+    cdef tile_view[PROGRAM_SINGLE_OPERANDS] views
+    cdef char[PROGRAM_SINGLE_BYTES + BLOCK_ALIGNMENT] memory
+    cdef char *block = memory
+    block += -<ptrdiff_t>block & (BLOCK_ALIGNMENT - 1)
+    prepare_op(program, op, numbers, block)
+    for k in range(step.n_operands):
+        views[k].data = addresses[operand.base] + operand.offset
+        views[k].row_stride = operand.strides[row]
+        views[k].col_stride = operand.strides[row + 1]
+        operand += 1
+    op.kernel.tile(views, step.shape[row], step.shape[row + 1], op.state, block, NULL, op.flags)
+    wait_for_stores(step)
 
 
 cdef void run_steps(run_t *run, int threads) noexcept nogil:

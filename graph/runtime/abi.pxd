@@ -38,6 +38,8 @@ cdef extern from "program.h" nogil:
         PROGRAM_SCRATCH
         PROGRAM_CONSTANT
         PROGRAM_NO_MEMORY
+        PROGRAM_SINGLE_OPERANDS
+        PROGRAM_SINGLE_BYTES
     ctypedef struct program_operand:
         int base
         int ndim
@@ -83,6 +85,7 @@ cdef extern from "program.h" nogil:
         int max_threads
         size_t params_size
         int most_numbers
+        int is_single
     ctypedef struct program_event:
         int step
         int thread

@@ -58,6 +58,9 @@ typedef struct {
     int most_operands;                /* of any op */
 } program_step;
 
+/* Of a program that is a single kernel call. */
+enum { PROGRAM_SINGLE_OPERANDS = 8, PROGRAM_SINGLE_BYTES = 1024 };
+
 typedef struct {
     int n_steps;
     program_step *steps;
@@ -66,6 +69,7 @@ typedef struct {
     int max_threads;           /* the workspace holds scratch for this many */
     size_t params_size;        /* bytes of all prepared parameters */
     int most_numbers;          /* that any op has which prepares them */
+    int is_single;             /* one kernel call on the run's operands, with few parameters: no loops */
 } program_t;
 
 /* One row per (step, thread) when tracing: nanoseconds of a monotonic clock. */

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from ..lower.tiling import ALIGNMENT
 
 if TYPE_CHECKING:
+    from ..planner.lifetimes import SpareMemory
     from ..planner.plan import Buffer, WorkspacePlan
 
 
@@ -25,7 +26,8 @@ def validate(plan: WorkspacePlan) -> WorkspacePlan:
 
     No two buffers in use at one step may share a byte, unless one takes the other's place over;
     every buffer has a name of its own and a step, is aligned, large enough and inside the
-    workspace; no space is asked for nothing.
+    workspace, or inside an output that is not written before the buffer's last step; no space is
+    asked for nothing.
 
     Parameters
     ----------
@@ -52,20 +54,40 @@ def validate(plan: WorkspacePlan) -> WorkspacePlan:
     aclnn.graph.verify.plan.PlanError: a: does not fit into its place or into the workspace
     """
     by_name: dict[str, Buffer] = {}
+    spare = {memory.output: memory for memory in plan.spare}
     for a in plan.buffers:
         if not 0 <= a.first <= a.last:
             raise PlanError(f"{a.name}: its steps, {a.first} to {a.last}, are none")
         if a.offset < 0 or a.offset % ALIGNMENT:
             raise PlanError(f"{a.name}: offset {a.offset} is not a multiple of {ALIGNMENT}")
-        if a.nbytes > a.padded or a.offset + a.padded > plan.size:
+        if a.nbytes > a.padded:
+            raise PlanError(f"{a.name}: does not fit into its place or into the workspace")
+        if a.output:
+            _check_in_output(a, spare.get(a.output))
+        elif a.offset + a.padded > plan.size:
             raise PlanError(f"{a.name}: does not fit into its place or into the workspace")
         if a.name in by_name:
             raise PlanError(f"{a.name}: every buffer has a name of its own")
         by_name[a.name] = a
-    _check_apart(plan.buffers, [_owner(a, by_name) for a in plan.buffers])
-    if not plan.buffers and plan.size:
+    for output in dict.fromkeys([a.output for a in plan.buffers]):
+        here = [a for a in plan.buffers if a.output == output]
+        _check_apart(here, [_owner(a, by_name) for a in here])
+    if plan.size and all(a.output for a in plan.buffers):
         raise PlanError("asks for space without buffers")
     return plan
+
+
+def _check_in_output(a: Buffer, memory: SpareMemory | None) -> None:
+    """It lies in the output's memory, and is over before that is written, or written over it."""
+    if memory is None:
+        raise PlanError(f"{a.name}: {a.output} is no output whose memory is spare")
+    if a.offset + a.padded > memory.nbytes:
+        raise PlanError(f"{a.name}: does not fit into the {memory.nbytes} bytes of {a.output}")
+    if a.parts:
+        raise PlanError(f"{a.name}: tiles lie in the workspace, not in {a.output}")
+    is_heir = a.name == memory.heir and a.offset == 0
+    if a.last >= memory.until + is_heir:
+        raise PlanError(f"{a.name}: {a.output} is written at step {memory.until}, before its end")
 
 
 def _owner(buffer: Buffer, by_name: dict[str, Buffer]) -> str:
@@ -78,7 +100,7 @@ def _owner(buffer: Buffer, by_name: dict[str, Buffer]) -> str:
             )
         at = by_name[at.same_as]
         seen.add(at.name)
-    if at.offset != buffer.offset:
+    if (at.offset, at.output) != (buffer.offset, buffer.output):
         raise PlanError(f"{buffer.name}: is not in the place of {at.name}")
     return at.name
 

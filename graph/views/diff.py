@@ -127,16 +127,18 @@ def _by_name(plan: WorkspacePlan) -> dict[str, Buffer]:
     return {buffer.name: buffer for buffer in plan.buffers}
 
 
-def _place_data(buffer: Buffer | None) -> dict[str, int] | None:
+def _place_data(buffer: Buffer | None) -> dict[str, int | str] | None:
     if buffer is None:
         return None
-    return {key: getattr(buffer, key) for key in ("offset", "nbytes", "padded", "first", "last")}
+    keys = ("output", "offset", "nbytes", "padded", "first", "last")
+    return {key: getattr(buffer, key) for key in keys}
 
 
 def _place(buffer: Buffer | None) -> str:
     if buffer is None:
         return "-"
-    return f"[{buffer.offset}, {buffer.end}) in steps {buffer.first}..{buffer.last}"
+    where = f" of {buffer.output}" if buffer.output else ""
+    return f"[{buffer.offset}, {buffer.end}){where} in steps {buffer.first}..{buffer.last}"
 
 
 def plan_diff(before: WorkspacePlan, after: WorkspacePlan) -> PlanDiff:
@@ -156,7 +158,7 @@ def plan_diff(before: WorkspacePlan, after: WorkspacePlan) -> PlanDiff:
         after,
         tuple(name for name in new if name not in old),
         tuple(name for name in old if name not in new),
-        differing("offset"),
+        differing("offset", "output"),
         differing("nbytes", "padded"),
         differing("first", "last"),
     )

@@ -88,7 +88,10 @@ def _label(graph: Graph, node: Node, where: Places) -> str:
 def _place(graph: Graph, value: Value, where: Places) -> list[str]:
     """Who owns the bytes of a value, and where they lie."""
     offset = where.of(graph, value)
-    return [storage_words(graph, value), *([f"workspace offset {offset}"] if offset else [])]
+    if not offset:
+        return [storage_words(graph, value)]
+    inside = graph.root(value.id).name in where.outputs
+    return [storage_words(graph, value), f"{'in' if inside else 'workspace offset'} {offset}"]
 
 
 def _operand(graph: Graph, id: int) -> str:

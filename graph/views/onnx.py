@@ -141,6 +141,7 @@ def _facts_of_result(graph: Graph, out: Value, buffers: dict[str, Buffer]) -> di
         return found
     return found | {
         "plan_offset": buffer.offset,
+        **({"plan_output": buffer.output} if buffer.output else {}),
         "plan_bytes": buffer.padded,
         "plan_padding": buffer.padded - buffer.nbytes,
         "plan_first_step": buffer.first,

@@ -1,8 +1,8 @@
 """The planned arena as a PyTorch memory snapshot, for the viewer that people know.
 
 Write it with ``pickle.dump(plan.to_memory_snapshot(), file)`` and drop the file on the memory
-viewer: the workspace is one segment, every buffer an allocation at its planned address, one
-step lasts one microsecond of the time axis.
+viewer: the workspace is one segment, and so is each output that holds intermediates; every
+buffer is an allocation at its planned address, one step lasts one microsecond of the time axis.
 """
 
 from __future__ import annotations
@@ -17,11 +17,34 @@ if TYPE_CHECKING:
 BASE = 0x7F00_0000_0000  # where the arena is shown to lie; addresses of 0 look like no address
 
 
+APART = 1 << 40  # from the arena to the first output, and from each to the next
+
+
 def plan_to_snapshot(plan: WorkspacePlan) -> dict[str, Any]:
-    segment = {
+    spans = _spans(plan)
+    return {
+        "segments": [_segment(address, size) for address, size in spans.values()],
+        "device_traces": [_events(plan, spans)],
+        "external_annotations": [],
+        "allocator_settings": {"strategy": plan.strategy},
+    }
+
+
+def _spans(plan: WorkspacePlan) -> dict[str, tuple[int, int]]:
+    """Address and bytes of the arena, which has no name, and of outputs by theirs."""
+    used = {buffer.output for buffer in plan.buffers}
+    found = {"": (BASE, plan.size)} if plan.size else {}
+    for place, memory in enumerate(plan.spare, 1):
+        if memory.output in used:
+            found[memory.output] = (BASE + place * APART, memory.nbytes)
+    return found
+
+
+def _segment(address: int, size: int) -> dict[str, Any]:
+    return {
         "device": 0,
-        "address": BASE,
-        "total_size": plan.size,
+        "address": address,
+        "total_size": size,
         "allocated_size": 0,
         "active_size": 0,
         "requested_size": 0,
@@ -30,13 +53,7 @@ def plan_to_snapshot(plan: WorkspacePlan) -> dict[str, Any]:
         "segment_pool_id": (0, 0),
         "is_expandable": False,
         "frames": [],
-        "blocks": [_block(BASE, plan.size)],
-    }
-    return {
-        "segments": [segment] if plan.size else [],
-        "device_traces": [_events(plan)],
-        "external_annotations": [],
-        "allocator_settings": {"strategy": plan.strategy},
+        "blocks": [_block(address, size)],
     }
 
 
@@ -45,21 +62,22 @@ def _block(address: int, size: int) -> dict[str, Any]:
     return {"address": address, "size": size, **inactive}
 
 
-def _events(plan: WorkspacePlan) -> list[dict[str, Any]]:
+def _events(plan: WorkspacePlan, spans: dict[str, tuple[int, int]]) -> list[dict[str, Any]]:
     """What happens step by step: what is over is freed before what begins is allocated."""
-    if not plan.size:
-        return []
     timed: list[tuple[int, int, dict[str, Any]]] = []
     for buffer in plan.buffers:
+        if buffer.output not in spans:
+            continue
         frames = _frames(plan, buffer)
-        place = {"addr": BASE + buffer.offset, "size": buffer.padded, "stream": 0}
+        address = spans[buffer.output][0] + buffer.offset
+        place = {"addr": address, "size": buffer.padded, "stream": 0}
         timed.append((buffer.first, 1, _event("alloc", place, frames, buffer.first)))
         over = buffer.last + 1
         timed.append((over, 0, _event("free_requested", place, frames, over)))
         timed.append((over, 0, _event("free_completed", place, frames, over)))
-    start = min(first for first, _, _ in timed)
-    arena = {"addr": BASE, "size": plan.size, "stream": 0}
-    events = [_event("segment_alloc", arena, [], start)]
+    start = min([first for first, _, _ in timed], default=0)
+    segments = [{"addr": at, "size": size, "stream": 0} for at, size in spans.values()]
+    events = [_event("segment_alloc", segment, [], start) for segment in segments]
     return events + [event for _, _, event in sorted(timed, key=lambda item: item[:2])]
 
 
@@ -74,11 +92,12 @@ def _frames(plan: WorkspacePlan, buffer: Buffer) -> list[dict[str, Any]]:
     more = buffer.shared_count - len(buffer.shared_with)
     shared = [*buffer.shared_with, *([f"{more} more"] if more > 0 else [])]
     padding = f", padded to {buffer.padded}" if buffer.padded != buffer.nbytes else ""
+    where = buffer.output or "workspace"
     return [
         _frame(buffer.name, buffer.producer or step, buffer.first),
-        _frame(what + padding, "workspace", buffer.offset),
+        _frame(what + padding, where, buffer.offset),
         *(_frame(f"read by {name}", "until step", buffer.last) for name in _some(buffer.consumers)),
-        *(_frame(f"shares space with {name}", "workspace", 0) for name in shared),
+        *(_frame(f"shares space with {name}", where, 0) for name in shared),
     ]
 
 

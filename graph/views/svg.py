@@ -86,7 +86,7 @@ LOOKED_AT = 50  # buffers that may be above another one
 
 
 def plan_to_svg(plan: WorkspacePlan) -> str:
-    if not plan.buffers or not plan.size:
+    if not any(buffer.nbytes for buffer in plan.buffers):
         words = words_at(MARGIN, MARGIN + 12, "workspace 0 bytes: nothing needs space", "t b")
         return document(420, 64, "workspace plan", [words])
     first = min(buffer.first for buffer in plan.buffers)
@@ -146,7 +146,10 @@ def _every(least: float) -> int:
 
 @dataclass
 class _Chart:
-    """The coordinates of the plan's picture: time across, offset upwards."""
+    """The coordinates of the plan's picture: time across, offset upwards.
+
+    Above the workspace are the outputs that hold intermediates.
+    """
 
     plan: WorkspacePlan
     first: int
@@ -154,14 +157,27 @@ class _Chart:
     right: float
 
     def __post_init__(self) -> None:
-        self.ascending = sorted(self.plan.buffers, key=lambda buffer: buffer.offset)
-        self.offsets = [buffer.offset for buffer in self.ascending]
+        used = {buffer.output for buffer in self.plan.buffers}
+        self.floors, self.total = {"": 0}, self.plan.size
+        for memory in self.plan.spare:
+            if memory.output in used:
+                self.floors[memory.output] = self.total
+                self.total += memory.nbytes
+        self.ascending = sorted(self.plan.buffers, key=self.low)
+        self.lows = [self.low(buffer) for buffer in self.ascending]
 
     def x(self, step: float) -> float:
         return LEFT + (step - self.first) * self.column
 
     def y(self, offset: float) -> float:
-        return MARGIN + PLOT_HEIGHT * (1 - offset / self.plan.size)
+        return MARGIN + PLOT_HEIGHT * (1 - offset / self.total)
+
+    def low(self, buffer: Buffer) -> int:
+        """Where the chart has the first byte of a buffer."""
+        return self.floors[buffer.output] + buffer.offset
+
+    def high(self, buffer: Buffer) -> int:
+        return self.low(buffer) + buffer.padded
 
     def frame(self, last: int) -> list[str]:
         peak = self.plan.peak_step
@@ -177,7 +193,7 @@ class _Chart:
                 middle = self.x(step + 0.5)
                 parts.append(words_at(middle, MARGIN + PLOT_HEIGHT + 16, str(step), "s", "middle"))
         for quarter in range(5):
-            offset = self.plan.size * quarter // 4
+            offset = self.total * quarter // 4
             words = human_bytes(offset)
             parts.append(words_at(LEFT - 8, self.y(offset) + 4, words, "s", "end"))
         return parts
@@ -186,22 +202,30 @@ class _Chart:
         y = self.y(self.plan.lower_bound)
         ends = f'x1="{LEFT}" x2="{self.right:.1f}" y1="{y:.1f}" y2="{y:.1f}"'
         line = f'<line class="bound" stroke-width="2" {ends}/>'
-        return [line, words_at(self.right + 8, y + 4, "lower bound", "s bt")]
+        parts = [line, words_at(self.right + 8, y + 4, "lower bound", "s bt")]
+        for output, floor in self.floors.items():
+            if output:
+                y = self.y(floor)
+                ends = f'x1="{LEFT}" x2="{self.right:.1f}" y1="{y:.1f}" y2="{y:.1f}"'
+                parts.append(f'<line class="edge" {ends}/>')
+                name = _clipped(f"in {output}", int((RIGHT - 8) / CHAR))
+                parts.append(words_at(self.right + 8, y - 6, name, "s"))
+        return parts
 
     def spot(self, buffer: Buffer) -> tuple[float, float, float, float]:
         """Left, top, width and height of a buffer's box."""
-        top = self.y(buffer.end)
+        top = self.y(self.high(buffer))
         width = self.column * (buffer.last - buffer.first + 1)
-        return self.x(buffer.first), top, width, self.y(buffer.offset) - top
+        return self.x(buffer.first), top, width, self.y(self.low(buffer)) - top
 
     def has_room_above(self, buffer: Buffer) -> bool:
         """Whether a line of text fits between a box and what lies above it."""
-        top = self.y(buffer.end)
+        top = self.y(self.high(buffer))
         if top - LINE < MARGIN:
             return False
-        start = bisect_left(self.offsets, buffer.end)
+        start = bisect_left(self.lows, self.high(buffer))
         for other in self.ascending[start : start + LOOKED_AT]:
-            if self.y(other.offset) <= top - LINE:
+            if self.y(self.low(other)) <= top - LINE:
                 return True
             if other.first <= buffer.last and buffer.first <= other.last:
                 return False
@@ -217,7 +241,8 @@ class _Chart:
         title = (
             f"{buffer.name}: {buffer.contents or 'tiles'}\n"
             f"{buffer.nbytes:,} bytes, {buffer.padded - buffer.nbytes} of padding\n"
-            f"[{buffer.offset}, {buffer.end}) in steps {buffer.first} to {buffer.last}\n"
+            f"[{buffer.offset}, {buffer.end}) of {buffer.output or 'the workspace'} "
+            f"in steps {buffer.first} to {buffer.last}\n"
             f"made by {buffer.producer or '-'}, read by {some(buffer.consumers)}\n"
             f"shares space with {buffer.sharing or 'nothing'}"
         )

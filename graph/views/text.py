@@ -15,7 +15,7 @@ from .tables import Part, Sheet, make, to_text
 if TYPE_CHECKING:
     from ..ir import Graph, Node, Value
     from ..lower.schedule import Op, Schedule, Step
-    from ..planner.plan import WorkspacePlan
+    from ..planner.plan import Buffer, WorkspacePlan
 
 
 def dims(numbers: Iterable[int]) -> str:
@@ -117,30 +117,38 @@ def argument_words(value: object) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Places:
-    """Where values lie in the workspace: offsets, for tiles those of every thread."""
+    """Where values lie: offsets in the workspace, for tiles those of every thread.
+
+    Of what lies in the memory of an output, `outputs` has its name.
+    """
 
     offsets: dict[str, int]
     tiles: dict[str, str]
+    outputs: dict[str, str]
 
     def of(self, graph: Graph, value: Value) -> str:
         """The offset of a value in words; empty where it is not known."""
         if value.name in self.tiles:
             return self.tiles[value.name]
-        start = self.offsets.get(graph.root(value.id).name)
-        return "" if start is None else str(start + value.offset * value.dtype.itemsize)
+        name = graph.root(value.id).name
+        if name not in self.offsets:
+            return ""
+        offset = self.offsets[name] + value.offset * value.dtype.itemsize
+        return f"{self.outputs[name]}+{offset}" if name in self.outputs else str(offset)
 
 
 def places(plan: WorkspacePlan | None) -> Places:
     """Where values lie in the workspace, by name: an offset, for tiles that of every thread."""
     if plan is None:
-        return Places({}, {})
+        return Places({}, {}, {})
     step = plan.scratch_per_thread
     tiles = {
         part.name: f"{buffer.offset + part.offset}+{step}*thread"
         for buffer in plan.buffers
         for part in buffer.parts
     }
-    return Places({buffer.name: buffer.offset for buffer in plan.buffers}, tiles)
+    outputs = {buffer.name: buffer.output for buffer in plan.buffers if buffer.output}
+    return Places({buffer.name: buffer.offset for buffer in plan.buffers}, tiles, outputs)
 
 
 def graph_to_text(graph: Graph, plan: WorkspacePlan | None = None) -> str:
@@ -207,7 +215,7 @@ def plan_sheet(plan: WorkspacePlan) -> Sheet:
             some(buffer.consumers),
             buffer.first,
             buffer.last,
-            buffer.offset,
+            buffer_place(buffer),
             buffer.nbytes,
             buffer.padded - buffer.nbytes,
             buffer.sharing or "-",
@@ -228,6 +236,21 @@ def plan_sheet(plan: WorkspacePlan) -> Sheet:
     return (*sheet, *plan_summary(plan).split("\n"))
 
 
+def buffer_place(buffer: Buffer) -> str:
+    """The offset in the workspace, or in an output: ``out+64``."""
+    return f"{buffer.output}+{buffer.offset}" if buffer.output else str(buffer.offset)
+
+
+def spare_words(plan: WorkspacePlan) -> list[str]:
+    """A line for each output that holds intermediates before it is written."""
+    lines = []
+    for memory in plan.spare:
+        held = [buffer.name for buffer in plan.buffers if buffer.output == memory.output]
+        if held:
+            lines.append(f"{memory.output} holds until step {memory.until} writes it: {some(held)}")
+    return lines
+
+
 def plan_summary(plan: WorkspacePlan) -> str:
     """What the numbers of a plan say, in lines."""
     shrink = some([f"{b.name} ({human_bytes(b.padded)})" for b in plan.must_shrink])
@@ -242,6 +265,7 @@ def plan_summary(plan: WorkspacePlan) -> str:
             f"naive {plan.naive_size}, bucket {plan.bucket_size}",
             f"peak at {peak}: {plan.peak_bytes} bytes live, fragmentation {plan.fragmentation:.1%}",
             f"to lower the peak, shrink: {shrink}",
+            *spare_words(plan),
         ]
     )
 

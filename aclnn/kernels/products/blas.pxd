@@ -1,6 +1,6 @@
 """The BLAS routines that matrix products call, and which matrices they can read."""
 
-from aclnn.kernels.formulas cimport real
+from aclnn.kernels.number cimport real
 
 cdef enum:
     MOST_INT = 2147483647

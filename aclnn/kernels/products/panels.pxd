@@ -8,7 +8,7 @@ from libc.stdlib cimport llabs
 from libc.string cimport memset
 
 from aclnn.kernels.element cimport load_fn
-from aclnn.kernels.formulas cimport real
+from aclnn.kernels.number cimport real
 from aclnn.kernels.products.blas cimport gemm, matrix_t, operand_t
 from aclnn.kernels.products.product cimport (
     A,

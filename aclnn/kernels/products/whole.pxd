@@ -2,7 +2,7 @@
 
 from libc.string cimport memset
 
-from aclnn.kernels.formulas cimport real
+from aclnn.kernels.number cimport real
 from aclnn.kernels.products.blas cimport (
     SERIAL_WORK,
     as_operand,

@@ -1,0 +1,34 @@
+"""The plain loops over the formulas of `kernels/formulas.pxd`, made from their signatures.
+
+This file is compiled once per instruction set, each time into a module of its own.
+"""
+
+from libc.stdint cimport int64_t  # no-cython-lint: what is included needs it
+
+cimport aclnn.kernels.formulas as formulas  # no-cython-lint: as above
+from aclnn.kernels.formula_loops cimport MOST_FORMULAS, MOST_INPUTS, formula_loops_t, loop_fn
+from aclnn.kernels.formulas cimport complex_t, kernel_number  # no-cython-lint: as above
+from aclnn.kernels.unaligned cimport unaligned_double  # no-cython-lint: as above
+from aclnn.kernels.unaligned cimport unaligned_float, unaligned_int64  # no-cython-lint
+
+cdef dict _numbers = {}
+cdef formula_loops_t[MOST_FORMULAS] _loops
+
+
+cdef add(str formula, int n_inputs, bint exact, loop_fn in_float, loop_fn in_half,
+         loop_fn in_double, loop_fn in_float64, loop_fn in_whole, loop_fn in_complex):
+    number = len(_numbers)
+    if number == MOST_FORMULAS or not 0 <= n_inputs <= MOST_INPUTS:
+        raise ValueError(f"{formula}: kernels have places for {MOST_FORMULAS} formulas of at most "
+                         f"{MOST_INPUTS} inputs")
+    _numbers[formula] = number
+    _loops[number] = formula_loops_t(n_inputs, exact, in_float, in_half, in_double, in_float64,
+                                     in_whole, in_complex)
+
+
+def loops():
+    """Addresses of a `formula_loops_t` for each formula, in the order of `formulas.pxd`."""
+    return {formula: <size_t>&_loops[<int>number] for formula, number in _numbers.items()}
+
+
+include "formula_loops.pxi"

@@ -1,0 +1,161 @@
+"""Examples in docstrings, generated from the declaration's: in place and through both phases."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable
+
+from aclnn.acl import dtypes
+from aclnn.operators import Entry, Operator, Parameter, examples
+
+_TENSOR_OF = """\
+>>> def tensor(array, dtype=aclnn.ACL_FLOAT):
+...     return aclnn.aclCreateTensor(array.shape, dtype, None, 0, aclnn.ACL_FORMAT_ND,
+...                                  array.shape, array)"""
+_WIDTH = 84
+
+
+def functional_example(operator: Operator, name: str) -> list[str]:
+    """The declaration's example; in place, the first argument is an array that is overwritten."""
+    if operator.example is None:
+        return []
+    call, result = operator.example
+    setup = ["import numpy as np", f"from aclnn import {name}"]
+    if name == operator.in_place:
+        first = next(iter(examples.arguments(call, operator.positional).values()))
+        setup.append(f"x = {first}")
+        call = examples.with_first(call, name, "x")
+    return [*_prompted(*setup, call), result]
+
+
+def c_example(operator: Operator, item: Entry) -> list[str]:
+    """The declaration's example through both phases."""
+    if operator.example is None:
+        return []
+    made = _Arguments(operator, item)
+    phase_one = f"size, executor, status = aclnn.{item.name}GetWorkspaceSize("
+    return [
+        *_prompted("import numpy as np", "import aclnn"),
+        _TENSOR_OF,
+        *_prompted(*made.lines, phase_one),
+        *_continued(f"{', '.join(made.words)})"),
+        *_prompted("status"),
+        "0",
+        *_prompted(f"aclnn.{item.name}(bytearray(size), size, executor, None)"),
+        "0",
+        *[line for name, result in made.results for line in (*_prompted(name), result)],
+    ]
+
+
+class _Arguments:
+    """What phase one is given: the lines that make it, and how it is written in the call."""
+
+    def __init__(self, operator: Operator, item: Entry) -> None:
+        assert operator.example is not None
+        call, printed = operator.example
+        self.defaults = {a.role: repr(a.default) for a in operator.attributes}
+        self.given = self.defaults | examples.arguments(call, operator.positional)
+        self.choices = {a.role: a.choices for a in operator.attributes}
+        results = examples.results(printed, len(operator.outputs))
+        self.printed = dict(zip(operator.outputs, results, strict=True))
+        self.dtype = self._first_dtype(operator)
+        self.lines: list[str] = []
+        self.words = [self._word(p) for p in item.parameters]
+        self.results = [
+            (p.name, self.printed["out" if p.kind == "inout" else p.role])
+            for p in item.parameters
+            if p.kind in ("output", "inout")
+        ]
+
+    def _first_dtype(self, operator: Operator) -> str:
+        made = self.given[operator.inputs[0]]
+        first = examples.items(made)[0] if operator.inputs[0] in operator.lists else made
+        return examples.dtype_of(first)
+
+    def _word(self, parameter: Parameter) -> str:
+        """How the argument is written; what has to be made first is a line of its own."""
+        if parameter.optional and parameter.role not in self.given | self.printed:
+            return "None"
+        made = self._MADE.get(parameter.kind)
+        if made is None:
+            return self._plain(parameter)
+        self.lines.append(f"{parameter.name} = {made(self, parameter)}")
+        if not parameter.is_tensor:
+            return parameter.name
+        if parameter.kind == "output":
+            return _tensor(
+                parameter.name, examples.shape_and_dtype(self.printed[parameter.role])[1]
+            )
+        return _tensor(parameter.name, examples.dtype_of(self.given[parameter.role]))
+
+    def _plain(self, parameter: Parameter) -> str:
+        """A plain argument as CANN has it: -1 for no bounds, numbers for the names of forms."""
+        given = self.given[parameter.role]
+        if parameter.kind == "float" and given == "None":
+            return "-1.0"
+        if parameter.kind == "dtype":
+            return _acl(self.dtype if given == "None" else ast.literal_eval(given))
+        choices = self.choices[parameter.role]
+        if parameter.kind == "int" and choices:
+            return str(choices.index(ast.literal_eval(given)))
+        return given
+
+    def _memory(self, parameter: Parameter) -> str:
+        shape, dtype = examples.shape_and_dtype(self.printed[parameter.role])
+        return f"np.empty({shape[0] if len(shape) == 1 else shape}, np.{_numpy(dtype)})"
+
+    def _list(self, parameter: Parameter) -> str:
+        arrays = examples.items(self.given[parameter.role])
+        tensors = [_tensor(one, examples.dtype_of(one)) for one in arrays]
+        return f"aclnn.aclCreateTensorList([{', '.join(tensors)}])"
+
+    def _ints(self, parameter: Parameter) -> str:
+        given = ast.literal_eval(self.given[parameter.role])
+        numbers = [given] if isinstance(given, int) else list(given or ())
+        return f"aclnn.aclCreateIntArray({numbers})"
+
+    def _bools(self, parameter: Parameter) -> str:
+        values = list(ast.literal_eval(self.given[parameter.role]))
+        return f"aclnn.aclCreateBoolArray({values})"
+
+    def _scalar(self, parameter: Parameter) -> str:
+        return f"aclnn.aclCreateScalar({self.given[parameter.role]}, aclnn.ACL_FLOAT)"
+
+    def _input(self, parameter: Parameter) -> str:
+        return self.given[parameter.role]
+
+    _MADE: dict[str, Callable[[_Arguments, Parameter], str]] = {  # noqa: RUF012
+        "input": _input,
+        "inout": _input,
+        "output": _memory,
+        "inputs": _list,
+        "scalar": _scalar,
+        "ints": _ints,
+        "bools": _bools,
+    }
+
+
+def _tensor(array: str, dtype: str) -> str:
+    return f"tensor({array})" if dtype == "float32" else f"tensor({array}, {_acl(dtype)})"
+
+
+def _acl(dtype: str) -> str:
+    return f"aclnn.{dtypes.of_name(dtype).name}"
+
+
+def _numpy(dtype: str) -> str:
+    return "bool_" if dtype == "bool" else dtype
+
+
+def _prompted(*lines: str) -> list[str]:
+    return [f">>> {line}" for line in lines]
+
+
+def _continued(words: str) -> list[str]:
+    """The rest of a call, as so many lines as it takes."""
+    lines = [""]
+    for word in words.split():
+        if lines[-1] and len(lines[-1]) + len(word) >= _WIDTH:
+            lines.append("")
+        lines[-1] += f" {word}" if lines[-1] else word
+    return [f"...     {line}" for line in lines]

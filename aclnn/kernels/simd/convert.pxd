@@ -1,0 +1,144 @@
+"""Vectors loaded from elements of any floating type, and rounded to it.
+
+A result that is to be half precision is rounded from a float32 whose relative error is bounded.
+Where both ends of the error's interval do not round to the same number, the rounding test fails:
+the result is hard to round, and is computed again in double.
+"""
+
+from libc.stdint cimport uint16_t, uint32_t
+
+from aclnn.kernels.simd.loop_args cimport F16, F32, elem_type
+from aclnn.kernels.simd.vector cimport (
+    LANES,
+    vecf,
+    vech,
+    veci,
+    vf_add,
+    vf_bits,
+    vf_from_bf16,
+    vf_from_f16,
+    vf_is_nan,
+    vf_load,
+    vf_mul,
+    vf_select,
+    vf_set,
+    vf_store,
+    vf_store_f16,
+    vf_stream,
+    vf_to_f16,
+    vf_to_f16_by_memory,
+    vh_differ,
+    vh_load,
+    vi_add,
+    vi_as_floats,
+    vi_high_half,
+    vi_join,
+    vi_low_half,
+    vi_misses,
+    vi_round_to_upper,
+    vi_set,
+    vi_store,
+    vi_stream,
+    vi_upper_halves,
+)
+
+
+cdef struct two_t:
+    # Two vectors that follow one another in memory.
+    vecf low
+    vecf high
+
+
+cdef inline ptrdiff_t size_of(elem_type type) noexcept nogil:
+    return 4 if type == F32 else 2
+
+
+cdef inline vecf from_half_type(elem_type type, vech h) noexcept nogil:
+    return vf_from_f16(h) if type == F16 else vf_from_bf16(h)
+
+
+cdef inline vecf load_as_f32(elem_type type, const char *p) noexcept nogil:
+    if type == F32:
+        return vf_load(p)
+    return from_half_type(type, vh_load(p))
+
+
+cdef inline vech narrow(elem_type type, vecf x) noexcept nogil:
+    """Float32 results as half precision; a NaN keeps its upper half and becomes quiet."""
+    if type == F16:
+        return vf_to_f16(x)
+    return vi_upper_halves(vf_bits(vf_select(
+        vf_is_nan(x), vf_add(x, x), vi_as_floats(vi_round_to_upper(vf_bits(x))))))
+
+
+# --- Rounding with a test -------------------------------------------------------------------------
+# `rel_error`: the bound of the relative error; 0: the result is exact or was rounded to odd.
+
+cdef inline veci round_bf16(vecf x, float rel_error, uint16_t *hard) noexcept nogil:
+    """The upper halves become the results."""
+    cdef uint32_t reach
+    cdef veci above
+    if rel_error == 0:
+        return vi_round_to_upper(vf_bits(x))
+    # Within so many units of the midpoint of two neighbours; elsewhere they do not matter.
+    reach = 8 if rel_error < 4e-7 else 16
+    above = vi_add(vf_bits(x), vi_set(0x8000 + reach))
+    hard[0] = <uint16_t>vi_misses(above, vi_set(0x10000 - 2 * reach))
+    return above
+
+
+cdef inline uint16_t test_rounding(vech low, vecf x, float rel_error) noexcept nogil:
+    """The lanes where `low`, of x less the bound, is not what x plus the bound rounds to."""
+    return <uint16_t>vh_differ(low, vf_to_f16_by_memory(vf_mul(x, vf_set(1 + rel_error))))
+
+
+cdef inline vech round_half(elem_type type, vecf x, float rel_error,
+                            uint16_t *hard) noexcept nogil:
+    cdef vech low
+    if type != F16:
+        return vi_upper_halves(round_bf16(x, rel_error, hard))
+    if rel_error == 0:
+        return vf_to_f16(x)
+    low = vf_to_f16(vf_mul(x, vf_set(1 - rel_error)))
+    hard[0] = test_rounding(low, x, rel_error)
+    return low
+
+
+cdef inline void store_rounded_f16(char *target, vecf x, float rel_error,
+                                   uint16_t *hard) noexcept nogil:
+    """The same, where results are stored right away."""
+    vf_store_f16(target, vf_mul(x, vf_set(1 - rel_error)))
+    hard[0] = test_rounding(vh_load(target), x, rel_error)
+
+
+cdef inline veci round_two(elem_type type, two_t two, float rel_error,
+                           uint16_t *hard) noexcept nogil:
+    cdef vech low = round_half(type, two.low, rel_error, hard)
+    return vi_join(low, round_half(type, two.high, rel_error, hard + 1))
+
+
+# --- Stores ---------------------------------------------------------------------------------------
+
+cdef inline void store_f32(char *target, vecf x, bint stream) noexcept nogil:
+    if stream:
+        vf_stream(target, x)
+    else:
+        vf_store(target, x)
+
+
+cdef inline void store_line(char *target, veci line, bint stream) noexcept nogil:
+    if stream:
+        vi_stream(target, line)
+    else:
+        vi_store(target, line)
+
+
+cdef inline void store_line_as(char *out, ptrdiff_t offset, veci line, elem_type type,
+                               elem_type stored, bint stream) noexcept nogil:
+    """A vector of elements, `offset` bytes from the first: as it is, or as two of float32."""
+    cdef char *target = out + 2 * offset
+    if stored == type:
+        store_line(out + offset, line, stream)
+        return
+    store_f32(target, from_half_type(type, vi_low_half(line)), stream)
+    store_f32(target + 4 * LANES, from_half_type(type, vi_high_half(line)), stream)

@@ -1,0 +1,689 @@
+/* Tables for `simd/exp.h` and `simd/gelu.h`; `tools/coefficients.py` makes them.
+ *
+ * EXP_POWERS: 2^(j/16) to twelve bits; EXP_SHIFTS: the logarithm of what the rounding left out;
+ * GELU_SHIFTS: what that adds to t^2. EXP_NEAR_POWERS: 2^(j/32) to 24 bits. WIDE: the same of
+ * 2^(j/8). BITS of 2^(j/n) are less j n-ths of an octave.
+ *
+ * The others describe factors of phi(t), over sqrt(2 pi): SLOPE, S of GELU'(-t) = phi(t) (t0 - t) S(t),
+ * and MILLS, Mills' ratio M of GELU(-t) = -t phi(t) M(t). They do on each of 32 intervals of t that the
+ * low five bits of (bits of place) >> 20 number, place = 1 + t, or, WIDE, 8 that the low three bits of
+ * (bits of place) >> 21 number, place = 7 + 7/4 t, as many as a register of eight looks up at once; the
+ * shapes of MILLS_WIDE: 16 that the low four bits of (bits of place) >> 21 number, place = 1 + 5/4 t.
+ * SHAPES: lead (1 + z times a polynomial in z), z = t - center, of SLOPE_WIDE over place; at the center
+ * the factor is the lead. NEAR_SHAPES: a polynomial in t, place = 1 + 9/8 t, WIDE in z of
+ * GELU_WIDE_CENTERS. Both are times e^(t^2 lack / 2), which
+ * is what an exponential lacks whose ln(2) is 1 / (1 + lack) of the true one. LEADS of the 32 are 0
+ * from 12 on: there a power may be less than floats can be.
+ *
+ * TANH: factors of e^(-2w) in the form with tanh, for t up to 9; place = 1 + 13/8 t, z = t - center,
+ * lead (1 + a polynomial in z) and 32 intervals, WIDE 16. SLOPE: S of the derivative at -t, e^(-2w) (t0 - t) S(t); SHARE: 1 / (1 + e^(-2w)).
+ */
+#ifndef ACLNN_SIMD_TABLES_H
+#define ACLNN_SIMD_TABLES_H
+
+#include <stdint.h>
+
+static const float EXP_POWERS[16] = {
+    0x1p+0f, 0x1.0b6p+0f, 0x1.172p+0f, 0x1.238p+0f,
+    0x1.306p+0f, 0x1.3dep+0f, 0x1.4cp+0f, 0x1.5acp+0f,
+    0x1.6ap+0f, 0x1.7a2p+0f, 0x1.8acp+0f, 0x1.9c4p+0f,
+    0x1.ae8p+0f, 0x1.c1ap+0f, 0x1.d58p+0f, 0x1.ea4p+0f,
+};
+static const float EXP_NEAR_POWERS[32] = {
+    0x1p+0f, 0x1.059b0ep+0f, 0x1.0b5586p+0f, 0x1.11301ep+0f,
+    0x1.172b84p+0f, 0x1.1d4874p+0f, 0x1.2387a6p+0f, 0x1.29e9ep+0f,
+    0x1.306fep+0f, 0x1.371a74p+0f, 0x1.3dea64p+0f, 0x1.44e086p+0f,
+    0x1.4bfdaep+0f, 0x1.5342b6p+0f, 0x1.5ab07ep+0f, 0x1.6247ecp+0f,
+    0x1.6a09e6p+0f, 0x1.71f75ep+0f, 0x1.7a1148p+0f, 0x1.82589ap+0f,
+    0x1.8ace54p+0f, 0x1.93737cp+0f, 0x1.9c4918p+0f, 0x1.a5503cp+0f,
+    0x1.ae89fap+0f, 0x1.b7f77p+0f, 0x1.c199bep+0f, 0x1.cb720ep+0f,
+    0x1.d5818ep+0f, 0x1.dfc974p+0f, 0x1.ea4afap+0f, 0x1.f50766p+0f,
+};
+static const uint32_t EXP_POWER_BITS[16] = {
+    0x3f800000u, 0x3f7db000u, 0x3f7b9000u, 0x3f79c000u,
+    0x3f783000u, 0x3f76f000u, 0x3f760000u, 0x3f756000u,
+    0x3f750000u, 0x3f751000u, 0x3f756000u, 0x3f762000u,
+    0x3f774000u, 0x3f78d000u, 0x3f7ac000u, 0x3f7d2000u,
+};
+static const float EXP_SHIFTS[16] = {
+    0x0p+0f, -0x1.40ea36p-13f, 0x1.51eb06p-13f, 0x1.ae102ap-14f,
+    0x1.ab493p-13f, 0x1.0bd64ap-13f, -0x1.ca8cep-16f, -0x1.6e6bdp-13f,
+    0x1.c00c4p-14f, -0x1.3ef782p-13f, 0x1.29552p-13f, 0x1.696bfcp-14f,
+    0x1.7b9c1cp-14f, -0x1.c81dd6p-15f, 0x1.b1d1bap-17f, 0x1.6ed6bap-14f,
+};
+static const float GELU_SHIFTS[16] = {
+    0x0p+0f, 0x1.40e66cp-12f, -0x1.51e70ap-12f, -0x1.ae0b18p-13f,
+    -0x1.ab4424p-12f, -0x1.0bd32p-12f, 0x1.ca8776p-15f, 0x1.6e677ep-12f,
+    -0x1.c006f8p-13f, 0x1.3ef3cp-12f, -0x1.29519ep-12f, -0x1.6967b8p-13f,
+    -0x1.7b97a2p-13f, 0x1.c81876p-14f, -0x1.b1cc9cp-16f, -0x1.6ed266p-13f,
+};
+static const uint32_t EXP_WIDE_POWER_BITS[8] = {
+    0x3f800000u, 0x3f7b9000u, 0x3f783000u, 0x3f760000u,
+    0x3f750000u, 0x3f756000u, 0x3f774000u, 0x3f7ac000u,
+};
+static const uint32_t EXP_WIDE_NEAR_POWER_BITS[8] = {
+    0x3f800000u, 0x3f7b95c2u, 0x3f7837f0u, 0x3f75fed7u,
+    0x3f7504f3u, 0x3f75672au, 0x3f7744fdu, 0x3f7ac0c7u,
+};
+static const float EXP_WIDE_SHIFTS[8] = {
+    0x0p+0f, 0x1.51eb06p-13f, 0x1.ab493p-13f, -0x1.ca8cep-16f,
+    0x1.c00c4p-14f, 0x1.29552p-13f, 0x1.7b9c1cp-14f, 0x1.b1d1bap-17f,
+};
+static const float GELU_WIDE_SHIFTS[8] = {
+    0x0p+0f, -0x1.51e70ap-12f, -0x1.ab4424p-12f, 0x1.ca8776p-15f,
+    -0x1.c006f8p-13f, -0x1.29519ep-12f, -0x1.7b97a2p-13f, -0x1.b1cc9cp-16f,
+};
+static const float GELU_WIDE_CENTERS[8] = {
+    0x1.145146p+0f, 0x1.1dec0ep+1f, 0x1.b13b14p+1f, 0x1.222222p+2f,
+    0x1.8a28a2p+2f, 0x1.0ef606p+3f, 0x1.589d8ap+3f, 0x1.111112p-2f,
+};
+static const float GELU_TANH_CENTERS[32] = {
+    0x1.627628p-1f, 0x1.b13b14p-1f, 0x1p+0f, 0x1.276276p+0f,
+    0x1.4ec4ecp+0f, 0x1.762762p+0f, 0x1.9d89d8p+0f, 0x1.c4ec4ep+0f,
+    0x1p+1f, 0x1.276276p+1f, 0x1.4ec4ecp+1f, 0x1.762762p+1f,
+    0x1.9d89d8p+1f, 0x1.c4ec4ep+1f, 0x1.ec4ec4p+1f, 0x1.09d89ep+2f,
+    0x1.276276p+2f, 0x1.4ec4ecp+2f, 0x1.762762p+2f, 0x1.9d89d8p+2f,
+    0x1.c4ec4ep+2f, 0x1.ec4ec4p+2f, 0x1.09d89ep+3f, 0x1.1d89d8p+3f,
+    0x1.3b13b2p-5f, 0x1.d89d8ap-4f, 0x1.89d89ep-3f, 0x1.13b13cp-2f,
+    0x1.627628p-2f, 0x1.b13b14p-2f, 0x1p-1f, 0x1.276276p-1f,
+};
+static const float GELU_TANH_WIDE_CENTERS[16] = {
+    0x1.89d89ep-1f, 0x1.13b13cp+0f, 0x1.627628p+0f, 0x1.b13b14p+0f,
+    0x1.13b13cp+1f, 0x1.627628p+1f, 0x1.b13b14p+1f, 0x1p+2f,
+    0x1.3b13b2p+2f, 0x1.89d89ep+2f, 0x1.d89d8ap+2f, 0x1.13b13cp+3f,
+    0x1.3b13b2p-4f, 0x1.d89d8ap-3f, 0x1.89d89ep-2f, 0x1.13b13cp-1f,
+};
+static const float SLOPE_CENTERS[32] = {
+    0x1.2347fp+0f, 0x1.5c58ep+0f, 0x1.9eec8ep+0f, 0x1.dcc624p+0f,
+    0x1.11e1a2p+1f, 0x1.28d3a2p+1f, 0x1.488fc4p+1f, 0x1.6d1fbp+1f,
+    0x1.a07a3p+1f, 0x1.e1a99ep+1f, 0x1.0e85e6p+2f, 0x1.2c3cap+2f,
+    0x1.4fda8ap+2f, 0x1.759b4p+2f, 0x1.8df684p+2f, 0x1.aaca64p+2f,
+    0x1.dedcaap+2f, 0x1.13b62cp+3f, 0x1.3091d8p+3f, 0x1.480976p+3f,
+    0x1.725872p+3f, 0x1.9p+3f, 0x1.bp+3f, 0x1.dp+3f,
+    0x1.f95acep-5f, 0x1.73772ep-3f, 0x1.539dacp-2f, 0x1.cc6078p-2f,
+    0x1.18b2c6p-1f, 0x1.6d7bap-1f, 0x1.a01dbep-1f, 0x1.d5af1ep-1f,
+};
+static const float SLOPE_LEADS[32] = {
+    0x1.16cp-1f, 0x1.104p-1f, 0x1.09ep-1f, 0x1.04ep-1f,
+    0x1p-1f, 0x1.fa8p-2f, 0x1.f3cp-2f, 0x1.edp-2f,
+    0x1.e5p-2f, 0x1.dccp-2f, 0x1.d6ap-2f, 0x1.d18p-2f,
+    0x1.cc6p-2f, 0x1.c7ep-2f, 0x1.c56p-2f, 0x1.c2cp-2f,
+    0x1.becp-2f, 0x1.ba6p-2f, 0x1.b7ap-2f, 0x1.b5cp-2f,
+    0x1.b3p-2f, 0x0p+0f, 0x0p+0f, 0x0p+0f,
+    0x1.4f2p-1f, 0x1.45ap-1f, 0x1.3b4p-1f, 0x1.342p-1f,
+    0x1.2ecp-1f, 0x1.26cp-1f, 0x1.228p-1f, 0x1.1e6p-1f,
+};
+static const float SLOPE_SHAPES[4][32] = {
+    {
+        -0x1.d1709ep-4f, -0x1.93a292p-4f, -0x1.58d87ep-4f, -0x1.2c4bfcp-4f,
+        -0x1.0270d2p-4f, -0x1.d73ab6p-5f, -0x1.a0ee42p-5f, -0x1.6cb93ep-5f,
+        -0x1.31d892p-5f, -0x1.f1d1bep-6f, -0x1.a2be22p-6f, -0x1.6472dp-6f,
+        -0x1.29e7bcp-6f, -0x1.f38272p-7f, -0x1.c0bc54p-7f, -0x1.8d9274p-7f,
+        -0x1.43e9b4p-7f, -0x1.f2b602p-8f, -0x1.9b5028p-8f, -0x1.6266dcp-8f,
+        -0x1.127c26p-8f, 0x0p+0f, 0x0p+0f, 0x0p+0f,
+        -0x1.025828p-2f, -0x1.d467acp-3f, -0x1.9f805ep-3f, -0x1.7b333cp-3f,
+        -0x1.5fe828p-3f, -0x1.378fcap-3f, -0x1.2253dp-3f, -0x1.0de52ap-3f,
+    },
+    {
+        0x1.65f432p-5f, 0x1.234c9ep-5f, 0x1.cf88a4p-6f, 0x1.7ae982p-6f,
+        0x1.303fp-6f, 0x1.09b5cap-6f, 0x1.bc07b8p-7f, 0x1.6cc2c8p-7f,
+        0x1.197d3cp-7f, 0x1.9faca4p-8f, 0x1.424cfep-8f, 0x1.fce3aep-9f,
+        0x1.877252p-9f, 0x1.2ef844p-9f, 0x1.038e02p-9f, 0x1.b4698cp-10f,
+        0x1.468598p-10f, 0x1.c6e146p-11f, 0x1.5f8d82p-11f, 0x1.21de92p-11f,
+        0x1.a6cb86p-12f, 0x0p+0f, 0x0p+0f, 0x0p+0f,
+        0x1.176f38p-3f, 0x1.e6814ep-4f, 0x1.9a7a8p-4f, 0x1.6871b2p-4f,
+        0x1.440c14p-4f, 0x1.104638p-4f, 0x1.ec26f6p-5f, 0x1.bb2e58p-5f,
+    },
+    {
+        -0x1.fada1ap-7f, -0x1.85adbep-7f, -0x1.22d1ap-7f, -0x1.c0bfa4p-8f,
+        -0x1.521044p-8f, -0x1.1b2732p-8f, -0x1.c0b51ap-9f, -0x1.5bbd18p-9f,
+        -0x1.f11a6cp-10f, -0x1.4da5bep-10f, -0x1.dce128p-11f, -0x1.5c68bp-11f,
+        -0x1.ec37acp-12f, -0x1.5d3c52p-12f, -0x1.1c4432p-12f, -0x1.c1cabcp-13f,
+        -0x1.319702p-13f, -0x1.754876p-14f, -0x1.06685ap-14f, -0x1.900e6p-15f,
+        -0x1.022dcep-15f, 0x0p+0f, 0x0p+0f, 0x0p+0f,
+        -0x1.094e68p-4f, -0x1.be4868p-5f, -0x1.68a04ep-5f, -0x1.32858ep-5f,
+        -0x1.0c10fp-5f, -0x1.ae5f8ap-6f, -0x1.7b0404p-6f, -0x1.4bd1a4p-6f,
+    },
+    {
+        0x1.550fp-8f, 0x1.de1e32p-9f, 0x1.5519f2p-9f, 0x1.ec456ep-10f,
+        0x1.6dc7e8p-10f, 0x1.0d9b7cp-10f, 0x1.995926p-11f, 0x1.3643dap-11f,
+        0x1.a96d3ap-12f, 0x1.07bdfp-12f, 0x1.513d3cp-13f, 0x1.be5d02p-14f,
+        0x1.319ef2p-14f, 0x1.a8bb2cp-15f, 0x1.306858p-15f, 0x1.b5ef46p-16f,
+        0x1.1bdcdep-16f, 0x1.49f938p-17f, 0x1.94d846p-18f, 0x1.023588p-18f,
+        0x1.569718p-19f, 0x0p+0f, 0x0p+0f, 0x0p+0f,
+        0x1.c408ap-6f, 0x1.6e386p-6f, 0x1.2b6ddep-6f, 0x1.e4f338p-7f,
+        0x1.8aa1dap-7f, 0x1.4746bp-7f, 0x1.0dc61cp-7f, 0x1.bf6724p-8f,
+    },
+};
+static const float SLOPE_NEAR_SHAPES[4][32] = {
+    {
+        0x1.51fc2ep-1f, 0x1.50305ep-1f, 0x1.4df94ep-1f, 0x1.4b6cep-1f,
+        0x1.48a12ep-1f, 0x1.45aa4cp-1f, 0x1.429958p-1f, 0x1.3f7c48p-1f,
+        0x1.3ae132p-1f, 0x1.34cddp-1f, 0x1.2f0948p-1f, 0x1.29a50cp-1f,
+        0x1.24a66ap-1f, 0x1.200bd2p-1f, 0x1.1bd01cp-1f, 0x1.17ec6ap-1f,
+        0x1.12bc82p-1f, 0x1.0ca7ap-1f, 0x1.0777aep-1f, 0x1.030206p-1f,
+        0x1.fe492cp-2f, 0x1.f788d2p-2f, 0x1.f1983cp-2f, 0x1.ec5564p-2f,
+        0x1.548518p-1f, 0x1.5483a4p-1f, 0x1.547bp-1f, 0x1.54639ep-1f,
+        0x1.543682p-1f, 0x1.53ee46p-1f, 0x1.53876p-1f, 0x1.530004p-1f,
+    },
+    {
+        -0x1.3c92a6p-3f, -0x1.2925c4p-3f, -0x1.152e7cp-3f, -0x1.017df4p-3f,
+        -0x1.dd308p-4f, -0x1.b9922cp-4f, -0x1.986aacp-4f, -0x1.79d086p-4f,
+        -0x1.51038ep-4f, -0x1.21fd8ep-4f, -0x1.f5e6f4p-5f, -0x1.b50d4ep-5f,
+        -0x1.7f005p-5f, -0x1.51b89cp-5f, -0x1.2b9062p-5f, -0x1.0b356ap-5f,
+        -0x1.c769a6p-6f, -0x1.750042p-6f, -0x1.368fdcp-6f, -0x1.064676p-6f,
+        -0x1.c07e4cp-7f, -0x1.839eap-7f, -0x1.523228p-7f, -0x1.298deep-7f,
+        -0x1.69c514p-3f, -0x1.69343p-3f, -0x1.6769cp-3f, -0x1.642506p-3f,
+        -0x1.5f6606p-3f, -0x1.594f64p-3f, -0x1.5213ecp-3f, -0x1.49eb92p-3f,
+    },
+    {
+        0x1.db1586p-5f, 0x1.94e8c8p-5f, 0x1.58d53ep-5f, 0x1.2612bp-5f,
+        0x1.f6eb72p-6f, 0x1.af8b84p-6f, 0x1.73c404p-6f, 0x1.419d32p-6f,
+        0x1.0554c2p-6f, 0x1.9137fep-7f, 0x1.3910e4p-7f, 0x1.f00b44p-8f,
+        0x1.8e81a2p-8f, 0x1.44403ep-8f, 0x1.0ae862p-8f, 0x1.bc11a8p-9f,
+        0x1.57bd14p-9f, 0x1.f532bcp-10f, 0x1.77dae8p-10f, 0x1.20abfep-10f,
+        0x1.c490dp-11f, 0x1.690e0ap-11f, 0x1.247e2cp-11f, 0x1.e04eb8p-12f,
+        0x1.8e5c8p-4f, 0x1.8485f4p-4f, 0x1.747b28p-4f, 0x1.60e05cp-4f,
+        0x1.4b80bap-4f, 0x1.358fc4p-4f, 0x1.1fd74p-4f, 0x1.0ad776p-4f,
+    },
+    {
+        -0x1.4bb08cp-7f, -0x1.ee052cp-8f, -0x1.7555c8p-8f, -0x1.1e00ap-8f,
+        -0x1.bbc71ep-9f, -0x1.5c5dbep-9f, -0x1.1478bap-9f, -0x1.bb4f3cp-10f,
+        -0x1.447694p-10f, -0x1.b79c6cp-11f, -0x1.32cd34p-11f, -0x1.b785dcp-12f,
+        -0x1.421ee4p-12f, -0x1.e1cef4p-13f, -0x1.6edd7cp-13f, -0x1.1bdc5cp-13f,
+        -0x1.8dbe7p-14f, -0x1.014778p-14f, -0x1.5ab47ep-15f, -0x1.e36b2ap-16f,
+        -0x1.5ae346p-16f, -0x1.fe495cp-17f, -0x1.7f6eccp-17f, -0x1.2589ap-17f,
+        -0x1.5ed75ap-5f, -0x1.22c61ep-5f, -0x1.e479e2p-6f, -0x1.95a002p-6f,
+        -0x1.553efcp-6f, -0x1.206beep-6f, -0x1.e9bd06p-7f, -0x1.a19664p-7f,
+    },
+};
+static const float MILLS_CENTERS[32] = {
+    0x1.1c8a94p+0f, 0x1.69dd7p+0f, 0x1.93bce6p+0f, 0x1.ed297cp+0f,
+    0x1.104cf2p+1f, 0x1.367004p+1f, 0x1.571952p+1f, 0x1.72613p+1f,
+    0x1.9b122ap+1f, 0x1.d656c8p+1f, 0x1.0ab8fcp+2f, 0x1.2e826ap+2f,
+    0x1.547574p+2f, 0x1.6a150cp+2f, 0x1.95d872p+2f, 0x1.b08552p+2f,
+    0x1.d8c93p+2f, 0x1.155b44p+3f, 0x1.31680ep+3f, 0x1.514b9ap+3f,
+    0x1.74f8dap+3f, 0x1.9p+3f, 0x1.bp+3f, 0x1.dp+3f,
+    0x1.410d64p-5f, 0x1.473572p-3f, 0x1.27b12ep-2f, 0x1.a5a4dep-2f,
+    0x1.22196cp-1f, 0x1.674086p-1f, 0x1.93fdd6p-1f, 0x1.ecb89ep-1f,
+};
+static const float MILLS_LEADS[32] = {
+    0x1.f9ep-3f, 0x1.b6p-3f, 0x1.97ap-3f, 0x1.62p-3f,
+    0x1.48ap-3f, 0x1.28ap-3f, 0x1.118p-3f, 0x1.00ap-3f,
+    0x1.d5ap-4f, 0x1.a16p-4f, 0x1.74cp-4f, 0x1.4c2p-4f,
+    0x1.298p-4f, 0x1.18cp-4f, 0x1.f7ep-5f, 0x1.da2p-5f,
+    0x1.b34p-5f, 0x1.74ep-5f, 0x1.538p-5f, 0x1.342p-5f,
+    0x1.174p-5f, 0x0p+0f, 0x0p+0f, 0x0p+0f,
+    0x1.f06p-2f, 0x1.c4cp-2f, 0x1.9c8p-2f, 0x1.7b4p-2f,
+    0x1.574p-2f, 0x1.3c4p-2f, 0x1.2cap-2f, 0x1.114p-2f,
+};
+static const float MILLS_SHAPES[5][32] = {
+    {
+        -0x1.01d744p-1f, -0x1.ceb448p-2f, -0x1.b592ap-2f, -0x1.86dc36p-2f,
+        -0x1.6fa62ap-2f, -0x1.514ea2p-2f, -0x1.3a9c72p-2f, -0x1.29a196p-2f,
+        -0x1.1326ep-2f, -0x1.eedcdcp-3f, -0x1.be2248p-3f, -0x1.90add2p-3f,
+        -0x1.692182p-3f, -0x1.55bd4p-3f, -0x1.33ff4p-3f, -0x1.22640ap-3f,
+        -0x1.0b32dap-3f, -0x1.cb1f52p-4f, -0x1.a26d26p-4f, -0x1.7be84cp-4f,
+        -0x1.583b78p-4f, 0x0p+0f, 0x0p+0f, 0x0p+0f,
+        -0x1.914f42p-1f, -0x1.7c2c2cp-1f, -0x1.673448p-1f, -0x1.54ae84p-1f,
+        -0x1.3f3edap-1f, -0x1.2e1ddp-1f, -0x1.23c0a4p-1f, -0x1.10ba4cp-1f,
+    },
+    {
+        0x1.c2c2b8p-3f, 0x1.71d864p-3f, 0x1.4dc528p-3f, 0x1.0ed81cp-3f,
+        0x1.e349aap-4f, 0x1.9b4018p-4f, 0x1.68a75ap-4f, 0x1.44b2f2p-4f,
+        0x1.17a94ap-4f, 0x1.c8892ap-5f, 0x1.760184p-5f, 0x1.2fd596p-5f,
+        0x1.f09846p-6f, 0x1.bdf892p-6f, 0x1.6c05cep-6f, 0x1.446782p-6f,
+        0x1.138edcp-6f, 0x1.98fcc4p-7f, 0x1.54bad4p-7f, 0x1.19c108p-7f,
+        0x1.d01c9ep-8f, 0x0p+0f, 0x0p+0f, 0x0p+0f,
+        0x1.f04b8p-2f, 0x1.c346e6p-2f, 0x1.98498cp-2f, 0x1.73ba0ep-2f,
+        0x1.4b1d62p-2f, 0x1.2c021cp-2f, 0x1.19c82p-2f, 0x1.f30a12p-3f,
+    },
+    {
+        -0x1.61a712p-4f, -0x1.0c75f2p-4f, -0x1.d12ef6p-5f, -0x1.5ac25ap-5f,
+        -0x1.2722dep-5f, -0x1.d570d2p-6f, -0x1.85481ap-6f, -0x1.4f0e0ap-6f,
+        -0x1.0e76dcp-6f, -0x1.939bc2p-7f, -0x1.2e4c74p-7f, -0x1.beb7ccp-8f,
+        -0x1.4c85bcp-8f, -0x1.1c0e7cp-8f, -0x1.a57292p-9f, -0x1.63b0f4p-9f,
+        -0x1.17930cp-9f, -0x1.67644ep-10f, -0x1.1225ap-10f, -0x1.9d5648p-11f,
+        -0x1.35b6f4p-11f, 0x0p+0f, 0x0p+0f, 0x0p+0f,
+        -0x1.05141ep-2f, -0x1.cae2ap-3f, -0x1.9062c2p-3f, -0x1.603e82p-3f,
+        -0x1.2c9d74p-3f, -0x1.06830ep-3f, -0x1.e19f98p-4f, -0x1.972f9p-4f,
+    },
+    {
+        0x1.fd7946p-6f, 0x1.675c88p-6f, 0x1.2c6122p-6f, 0x1.9eed7ap-7f,
+        0x1.532168p-7f, 0x1.fb0bdp-8f, 0x1.9374ap-8f, 0x1.49e548p-8f,
+        0x1.f5d812p-9f, 0x1.57405cp-9f, 0x1.d7dea2p-10f, 0x1.401a7ep-10f,
+        0x1.b495a2p-11f, 0x1.62b138p-11f, 0x1.de839ap-12f, 0x1.806be2p-12f,
+        0x1.180ff4p-12f, 0x1.37d5ep-13f, 0x1.b6953p-14f, 0x1.2d4a2cp-14f,
+        0x1.9ba294p-15f, 0x0p+0f, 0x0p+0f, 0x0p+0f,
+        0x1.e53208p-4f, 0x1.9f5b6cp-4f, 0x1.5f17f6p-4f, 0x1.2ba572p-4f,
+        0x1.ec2f52p-5f, 0x1.9fb498p-5f, 0x1.74e814p-5f, 0x1.2cf922p-5f,
+    },
+    {
+        -0x1.49bc5ep-7f, -0x1.f3fbdp-8f, -0x1.4eddb2p-8f, -0x1.fd382p-9f,
+        -0x1.7d4994p-9f, -0x1.105518p-9f, -0x1.65b13ap-10f, -0x1.359b9ep-10f,
+        -0x1.a511ep-11f, -0x1.00be9cp-11f, -0x1.423124p-12f, -0x1.b55f9ap-13f,
+        -0x1.1a2036p-13f, -0x1.9dd4ccp-14f, -0x1.221912p-14f, -0x1.7af842p-15f,
+        -0x1.fbc982p-16f, -0x1.2f43f6p-16f, -0x1.61661cp-17f, -0x1.d39d12p-18f,
+        -0x1.1c8d5ap-18f, 0x0p+0f, 0x0p+0f, 0x0p+0f,
+        -0x1.79e1dcp-5f, -0x1.4dc1f6p-5f, -0x1.1460f4p-5f, -0x1.c84f4cp-6f,
+        -0x1.7a5b4ap-6f, -0x1.3ecfa8p-6f, -0x1.eda9e2p-7f, -0x1.f102ccp-7f,
+    },
+};
+static const float MILLS_NEAR_SHAPES[5][32] = {
+    {
+        0x1.fb55f2p-2f, 0x1.f6e7c6p-2f, 0x1.f0cd4ap-2f, 0x1.e92892p-2f,
+        0x1.e0335ap-2f, 0x1.d6312ap-2f, 0x1.cb65dep-2f, 0x1.c01016p-2f,
+        0x1.aec03cp-2f, 0x1.971e94p-2f, 0x1.801704p-2f, 0x1.6a323ap-2f,
+        0x1.55b3c4p-2f, 0x1.42b326p-2f, 0x1.312ddcp-2f, 0x1.2112c4p-2f,
+        0x1.0ba408p-2f, 0x1.e5373ep-3f, 0x1.bad214p-3f, 0x1.96ab64p-3f,
+        0x1.7799d4p-3f, 0x1.5cb06p-3f, 0x1.453312p-3f, 0x1.308ccp-3f,
+        0x1p-1f, 0x1.ffff6cp-2f, 0x1.fff978p-2f, 0x1.ffe2bp-2f,
+        0x1.ffaab4p-2f, 0x1.ff3f2ap-2f, 0x1.fe8e6ap-2f, 0x1.fd8952p-2f,
+    },
+    {
+        -0x1.7f036ep-2f, -0x1.6f114ep-2f, -0x1.5cbf4p-2f, -0x1.49133ep-2f,
+        -0x1.34e652p-2f, -0x1.20dcacp-2f, -0x1.0d69bcp-2f, -0x1.f5b18ep-3f,
+        -0x1.c29b62p-3f, -0x1.85a57ap-3f, -0x1.51afb6p-3f, -0x1.25cb3ep-3f,
+        -0x1.00d3dap-3f, -0x1.c35a0cp-4f, -0x1.8eb488p-4f, -0x1.620a7ep-4f,
+        -0x1.2ba5fcp-4f, -0x1.e63046p-5f, -0x1.911d76p-5f, -0x1.4fdcdp-5f,
+        -0x1.1ce782p-5f, -0x1.e8e976p-6f, -0x1.a7c0ap-6f, -0x1.7292eap-6f,
+        -0x1.988432p-2f, -0x1.9871ep-2f, -0x1.980a1ep-2f, -0x1.96fc4p-2f,
+        -0x1.95076ep-2f, -0x1.92039cp-2f, -0x1.8de0fep-2f, -0x1.88a38ep-2f,
+    },
+    {
+        0x1.8b7c0cp-3f, 0x1.6056dcp-3f, 0x1.37072cp-3f, 0x1.1102acp-3f,
+        0x1.ddcc4p-4f, 0x1.a19456p-4f, 0x1.6cfbcap-4f, 0x1.3f588ep-4f,
+        0x1.06c422p-4f, 0x1.9772fcp-5f, 0x1.3f7184p-5f, 0x1.facc54p-6f,
+        0x1.96b8cap-6f, 0x1.4a14f8p-6f, 0x1.0ebc38p-6f, 0x1.c08adp-7f,
+        0x1.58f2b2p-7f, 0x1.f21246p-8f, 0x1.71f16p-8f, 0x1.198e5ep-8f,
+        0x1.b5ae3p-9f, 0x1.5a741p-9f, 0x1.16a5e8p-9f, 0x1.c68db4p-10f,
+        0x1.fff0eep-3f, 0x1.fe2c72p-3f, 0x1.f8cdep-3f, 0x1.ef608p-3f,
+        0x1.e2344p-3f, 0x1.d1f01ap-3f, 0x1.bf550ap-3f, 0x1.ab1ddep-3f,
+    },
+    {
+        -0x1.fd9db8p-5f, -0x1.959a7cp-5f, -0x1.42aa5cp-5f, -0x1.01476ap-5f,
+        -0x1.9beee8p-6f, -0x1.4b717ap-6f, -0x1.0c30d4p-6f, -0x1.b49dc6p-7f,
+        -0x1.451ee2p-7f, -0x1.beaea4p-8f, -0x1.3a1106p-8f, -0x1.c35668p-9f,
+        -0x1.4adacp-9f, -0x1.ee0706p-10f, -0x1.770c02p-10f, -0x1.2115fp-10f,
+        -0x1.92aec6p-11f, -0x1.01f6bap-11f, -0x1.5845dep-12f, -0x1.db94eep-13f,
+        -0x1.524ba2p-13f, -0x1.eda01ap-14f, -0x1.702518p-14f, -0x1.17e548p-14f,
+        -0x1.0ef744p-3f, -0x1.04c136p-3f, -0x1.e97044p-4f, -0x1.c3b9bep-4f,
+        -0x1.9c28e2p-4f, -0x1.751058p-4f, -0x1.4fcc32p-4f, -0x1.2d180ap-4f,
+    },
+    {
+        0x1.2fcb52p-7f, 0x1.a3164cp-8f, 0x1.2600b8p-8f, 0x1.a31e12p-9f,
+        0x1.2f3b62p-9f, 0x1.bcf834p-10f, 0x1.4accf2p-10f, 0x1.f1f492p-11f,
+        0x1.4d07e4p-11f, 0x1.9291f8p-12f, 0x1.f91ca6p-13f, 0x1.47827ep-13f,
+        0x1.b5512ep-14f, 0x1.2bac84p-14f, 0x1.a45f86p-15f, 0x1.2d0eb4p-15f,
+        0x1.7b043p-16f, 0x1.ae324ap-17f, 0x1.019946p-17f, 0x1.42a9dcp-18f,
+        0x1.a3d3dep-19f, 0x1.1a29ep-19f, 0x1.861b54p-20f, 0x1.145f5cp-20f,
+        0x1.c78922p-5f, 0x1.69b0b4p-5f, 0x1.20cac4p-5f, 0x1.cfb162p-6f,
+        0x1.763c7ep-6f, 0x1.2f9896p-6f, 0x1.ef0c06p-7f, 0x1.9593bcp-7f,
+    },
+};
+static const float SLOPE_WIDE_CENTERS[8] = {
+    0x1.fa5882p-1f, 0x1.40853cp+1f, 0x1.c5388cp+1f, 0x1.1c6152p+2f,
+    0x1.8df684p+2f, 0x1.0f09a8p+3f, 0x1.5dbc18p+3f, 0x1.1b2772p-2f,
+};
+static const float SLOPE_WIDE_LEADS[8] = {
+    0x1.1bcp-1f, 0x1.f56p-2f, 0x1.e02p-2f, 0x1.d42p-2f,
+    0x1.c56p-2f, 0x1.baep-2f, 0x1.b44p-2f, 0x1.3eep-1f,
+};
+static const float SLOPE_WIDE_SHAPES[4][8] = {
+    {
+        -0x1.18797ap+0f, -0x1.31c404p-1f, -0x1.c033a2p-2f, -0x1.6639eap-2f,
+        -0x1.f583b8p-3f, -0x1.5f49bp-3f, -0x1.fab9dap-4f, -0x1.95fe7ep+0f,
+    },
+    {
+        0x1.ed0756p+0f, 0x1.94cfc2p-1f, 0x1.f68abap-2f, 0x1.63b0cap-2f,
+        0x1.a323dcp-3f, 0x1.0da5a8p-3f, 0x1.a5a1eap-4f, 0x1.9902a8p+1f,
+    },
+    {
+        -0x1.1d1b82p+1f, -0x1.82fdc2p-1f, -0x1.972974p-2f, -0x1.e40338p-3f,
+        -0x1.4bbb02p-4f, 0x1.c4f29p-8f, 0x1.084ba4p-4f, -0x1.f2342ep+1f,
+    },
+    {
+        0x1.6dec38p+0f, 0x1.121fdp-1f, 0x1.2fc406p-2f, 0x1.a8bcfp-3f,
+        0x1.2d8acap-3f, 0x1.4fae8cp-3f, 0x1.a506b2p-3f, 0x1.14abd2p+1f,
+    },
+};
+static const float SLOPE_WIDE_NEAR_SHAPES[5][8] = {
+    {
+        0x1.18a2ecp-1f, 0x1.fcfc0ep-2f, 0x1.e2926ap-2f, 0x1.d2ec82p-2f,
+        0x1.c559ccp-2f, 0x1.ba26fp-2f, 0x1.b36b9ep-2f, 0x1.3f8b2p-1f,
+    },
+    {
+        -0x1.26bb9cp-1f, -0x1.4e2d8ep-2f, -0x1.bad2p-3f, -0x1.42fd7cp-3f,
+        -0x1.c9f292p-4f, -0x1.3e8724p-4f, -0x1.e46a4ep-5f, -0x1.fd9b18p-1f,
+    },
+    {
+        0x1.fc37e6p-1f, 0x1.cd334cp-2f, 0x1.f3bb0ep-3f, 0x1.317a7ap-3f,
+        0x1.5dc178p-4f, 0x1.7bad72p-5f, 0x1.d834eep-6f, 0x1.010abep+1f,
+    },
+    {
+        -0x1.24728ap+0f, -0x1.d23a6p-2f, -0x1.b5fc4p-3f, -0x1.d26528p-4f,
+        -0x1.bee7b8p-5f, -0x1.85e23ap-6f, -0x1.93a15cp-7f, -0x1.39997cp+1f,
+    },
+    {
+        0x1.7550acp-1f, 0x1.3092d8p-2f, 0x1.0e96dap-3f, 0x1.093d86p-4f,
+        0x1.bebee8p-6f, 0x1.46a3p-7f, 0x1.20561ep-8f, 0x1.5a3072p+0f,
+    },
+};
+static const float MILLS_WIDE_CENTERS[16] = {
+    0x1.080d92p+0f, 0x1.5b2c2p+0f, 0x1.c50fbap+0f, 0x1.216eep+1f,
+    0x1.6db51ap+1f, 0x1.cefb34p+1f, 0x1.156e42p+2f, 0x1.52a344p+2f,
+    0x1.9af914p+2f, 0x1.fc95ap+2f, 0x1.31680ep+3f, 0x1.5fbb42p+3f,
+    0x1.666cd4p-4f, 0x1.48920ap-2f, 0x1.1157ep-1f, 0x1.674086p-1f,
+};
+static const float MILLS_WIDE_LEADS[16] = {
+    0x1.078p-2f, 0x1.c1ap-3f, 0x1.786p-3f, 0x1.398p-3f,
+    0x1.036p-3f, 0x1.a74p-4f, 0x1.67ap-4f, 0x1.2bp-4f,
+    0x1.f1ep-5f, 0x1.95ap-5f, 0x1.538p-5f, 0x1.27cp-5f,
+    0x1.de2p-2f, 0x1.936p-2f, 0x1.5e6p-2f, 0x1.3c4p-2f,
+};
+static const float MILLS_WIDE_SHAPES[7][16] = {
+    {
+        -0x1.09aaecp-1f, -0x1.d814f2p-2f, -0x1.9aba3ep-2f, -0x1.617598p-2f,
+        -0x1.2c6c3p-2f, -0x1.f52efep-3f, -0x1.af8fc8p-3f, -0x1.6adbf8p-3f,
+        -0x1.3074cep-3f, -0x1.f2c632p-4f, -0x1.a26d26p-4f, -0x1.6ca50ep-4f,
+        -0x1.88a7b2p-1f, -0x1.623c28p-1f, -0x1.439c3ep-1f, -0x1.2e1ddp-1f,
+    },
+    {
+        0x1.dbe5ap-3f, 0x1.7fb112p-3f, 0x1.28f076p-3f, 0x1.c0fb62p-4f,
+        0x1.4a7f5ap-4f, 0x1.d3c834p-5f, 0x1.5ec80ap-5f, 0x1.f53b94p-6f,
+        0x1.63e164p-6f, 0x1.e14dbep-7f, 0x1.54bb0ep-7f, 0x1.03e8c2p-7f,
+        0x1.dda90ap-2f, 0x1.8e5906p-2f, 0x1.533bd6p-2f, 0x1.2c021ap-2f,
+    },
+    {
+        -0x1.7d44bp-4f, -0x1.1a9e86p-4f, -0x1.8ac118p-5f, -0x1.09e706p-5f,
+        -0x1.57a6eep-6f, -0x1.a1fa9p-7f, -0x1.135bfcp-7f, -0x1.5118c2p-8f,
+        -0x1.97ab82p-9f, -0x1.c986ecp-10f, -0x1.12272cp-10f, -0x1.6ea95ep-11f,
+        -0x1.efb49cp-3f, -0x1.83227p-3f, -0x1.36c428p-3f, -0x1.068396p-3f,
+    },
+    {
+        0x1.174112p-5f, 0x1.7ff562p-6f, 0x1.e87b6ap-7f, 0x1.29205cp-7f,
+        0x1.5410fap-8f, 0x1.6725ap-9f, 0x1.a36d02p-10f, 0x1.baa51ep-11f,
+        0x1.ca817p-12f, 0x1.ad3916p-13f, 0x1.b527p-14f, 0x1.011f3p-14f,
+        0x1.c838f4p-4f, 0x1.4fed04p-4f, 0x1.009f7p-4f, 0x1.9fc3cap-5f,
+    },
+    {
+        -0x1.7bc4a4p-7f, -0x1.e6a86ep-8f, -0x1.18095ep-8f, -0x1.3b8e9p-9f,
+        -0x1.4275cp-10f, -0x1.2c0edcp-11f, -0x1.392894p-12f, -0x1.1ba9ccp-13f,
+        -0x1.f94fa4p-15f, -0x1.8d1332p-16f, -0x1.5bc4fp-17f, -0x1.65fc18p-18f,
+        -0x1.813d32p-5f, -0x1.0d300ap-5f, -0x1.895fep-6f, -0x1.345c24p-6f,
+    },
+    {
+        0x1.ec9bbap-9f, 0x1.416d2cp-9f, 0x1.a350fcp-10f, 0x1.064a54p-12f,
+        0x1.2e0498p-12f, 0x1.ef6292p-14f, 0x1.7416cap-15f, 0x1.5a11d4p-16f,
+        0x1.188e36p-17f, 0x1.753634p-19f, 0x1.07355ap-20f, 0x1.53f554p-22f,
+        0x1.c6ebd4p-7f, 0x1.31049ap-6f, -0x1.122ca4p-9f, 0x1.bdc03cp-8f,
+    },
+    {
+        -0x1.07835cp-10f, -0x1.3f78dap-10f, -0x1.e7e93p-10f, -0x1.e45b04p-11f,
+        -0x1.e3e6dep-15f, -0x1.44221ap-17f, 0x1.17d9bcp-17f, -0x1.36682cp-18f,
+        -0x1.5622fep-20f, -0x1.73b3c6p-22f, -0x1.da3116p-26f, 0x1.ced876p-25f,
+        0x1.019666p-5f, 0x1.2622d2p-5f, -0x1.649dbap-5f, 0x1.c52ccp-7f,
+    },
+};
+static const float MILLS_WIDE_NEAR_SHAPES[6][8] = {
+    {
+        0x1.0114aap-2f, 0x1.3c753ap-3f, 0x1.c0952p-4f, 0x1.590122p-4f,
+        0x1.02d252p-4f, 0x1.7cc9dep-5f, 0x1.2ceafep-5f, 0x1.a2f98ap-2f,
+    },
+    {
+        -0x1.232f2cp+0f, -0x1.2c6244p-1f, -0x1.7615d2p-2f, -0x1.0582bep-2f,
+        -0x1.640c56p-3f, -0x1.ddc4e6p-4f, -0x1.632088p-4f, -0x1.150118p+1f,
+    },
+    {
+        0x1.3c5156p+1f, 0x1.0504a2p+0f, 0x1.08551ap-1f, 0x1.33b2fep-2f,
+        0x1.4f6b04p-3f, 0x1.5be45cp-4f, 0x1.a4071p-5f, 0x1.5dae9cp+2f,
+    },
+    {
+        -0x1.c7160ep+1f, -0x1.49592p+0f, -0x1.20230ap-1f, -0x1.22da98p-2f,
+        -0x1.079064p-3f, -0x1.b42d0ep-5f, -0x1.b3cfp-6f, -0x1.0a70b4p+3f,
+    },
+    {
+        0x1.842046p+1f, 0x1.1771ccp+0f, 0x1.c79fa2p-2f, 0x1.a32974p-3f,
+        0x1.4ab34p-4f, 0x1.c5edf4p-6f, 0x1.8034c8p-7f, 0x1.9d4c58p+2f,
+    },
+    {
+        -0x1.81fc64p-1f, -0x1.d828e6p-2f, -0x1.b15018p-3f, -0x1.919afcp-4f,
+        -0x1.2b1b1ap-5f, -0x1.6b586ap-7f, -0x1.0e5e82p-8f, 0x1.36f894p-2f,
+    },
+};
+static const float TANH_SLOPE_LEADS[32] = {
+    0x1.66p+0f, 0x1.974p+0f, 0x1.c5ep+0f, 0x1.f7cp+0f,
+    0x1.136p+1f, 0x1.2aap+1f, 0x1.41ap+1f, 0x1.5ap+1f,
+    0x1.7b2p+1f, 0x1.adp+1f, 0x1.db6p+1f, 0x1.0a2p+2f,
+    0x1.25cp+2f, 0x1.444p+2f, 0x1.664p+2f, 0x1.898p+2f,
+    0x1.c76p+2f, 0x1.11p+3f, 0x1.40ap+3f, 0x1.772p+3f,
+    0x1.b3cp+3f, 0x1.f5cp+3f, 0x1.1ecp+4f, 0x1.436p+4f,
+    0x1.64ep-1f, 0x1.8bp-1f, 0x1.b2p-1f, 0x1.d7ep-1f,
+    0x1.01cp+0f, 0x1.162p+0f, 0x1.2d4p+0f, 0x1.43ap+0f,
+};
+static const float TANH_SLOPE_SHAPES[6][32] = {
+    {
+        0x1.5d1f46p-9f, -0x1.02f53ep-9f, 0x1.6eaa6p-10f, -0x1.22321ap-9f,
+        -0x1.0feea8p-11f, 0x1.efdd62p-11f, 0x1.212686p-9f, -0x1.4006bcp-10f,
+        0x1.af9cp-9f, -0x1.c0a3ep-9f, 0x1.a433d8p-9f, -0x1.32fcbap-8f,
+        -0x1.a3ace8p-11f, 0x1.38c9b6p-10f, 0x1.7ea6d2p-12f, 0x1.afafb6p-9f,
+        -0x1.0d234p-9f, -0x1.44bcdep-8f, 0x1.33d2eap-9f, 0x1.bcadfap-9f,
+        0x1.1ef262p-9f, 0x1.20cc4ep-10f, -0x1.0c957p-11f, 0x1.0fb3a4p-8f,
+        0x1.678ae8p-9f, -0x1.1e1058p-10f, -0x1.0c4832p-9f, 0x1.9a76aap-9f,
+        -0x1.68c93ep-11f, 0x1.e9c168p-9f, 0x1.92577ap-12f, 0x1.7723c2p-10f,
+    },
+    {
+        0x1.b4efb4p-1f, 0x1.873ad4p-1f, 0x1.612fbcp-1f, 0x1.3d41e6p-1f,
+        0x1.1fab6ep-1f, 0x1.066842p-1f, 0x1.e295eep-2f, 0x1.be0f64p-2f,
+        0x1.9887dp-2f, 0x1.748f6ep-2f, 0x1.6485a2p-2f, 0x1.578c04p-2f,
+        0x1.522484p-2f, 0x1.4cbd9ep-2f, 0x1.45d78p-2f, 0x1.3f503p-2f,
+        0x1.313dap-2f, 0x1.1efbp-2f, 0x1.0fd398p-2f, 0x1.ff90d8p-3f,
+        0x1.e0c852p-3f, 0x1.c4adb6p-3f, 0x1.aadf38p-3f, 0x1.95f642p-3f,
+        0x1.4d81p+0f, 0x1.3d340ap+0f, 0x1.2e3ep+0f, 0x1.21762p+0f,
+        0x1.1279bcp+0f, 0x1.062f32p+0f, 0x1.f09e14p-1f, 0x1.d81466p-1f,
+    },
+    {
+        0x1.220156p-4f, 0x1.ddec22p-6f, 0x1.1f6c7ap-9f, -0x1.a99a46p-7f,
+        -0x1.35f1a6p-6f, -0x1.26bee8p-6f, -0x1.964a94p-7f, -0x1.0856bap-8f,
+        0x1.52009cp-7f, 0x1.c0f80ap-6f, 0x1.408b9ap-5f, 0x1.69777p-5f,
+        0x1.6fd5e2p-5f, 0x1.5ec476p-5f, 0x1.43017ep-5f, 0x1.26ab9ap-5f,
+        0x1.fabd72p-6f, 0x1.a41d6p-6f, 0x1.64c4dp-6f, 0x1.30d22p-6f,
+        0x1.06b64ep-6f, 0x1.c95b4ep-7f, 0x1.91705cp-7f, 0x1.65703ep-7f,
+        0x1.d60f08p-2f, 0x1.90be7ep-2f, 0x1.52e3eap-2f, 0x1.1cb77cp-2f,
+        0x1.d3225ap-3f, 0x1.7b92ep-3f, 0x1.2b6eaap-3f, 0x1.cd86dcp-4f,
+    },
+    {
+        -0x1.650f08p-4f, -0x1.0ce02p-4f, -0x1.6bc254p-5f, -0x1.933c0ep-6f,
+        -0x1.083d38p-7f, 0x1.39ef38p-8f, 0x1.c4ba7p-7f, 0x1.3ac7fcp-6f,
+        0x1.6a04d6p-6f, 0x1.3a753cp-6f, 0x1.bb24bcp-7f, 0x1.ffcbdp-8f,
+        0x1.ecf9e4p-9f, 0x1.70151cp-10f, 0x1.489f98p-12f, -0x1.096e6ap-14f,
+        -0x1.098c4p-13f, -0x1.e41c48p-15f, -0x1.095222p-16f, 0x1.3ccee6p-18f,
+        0x1.0082d6p-16f, 0x1.620522p-16f, 0x1.9abd2p-16f, 0x1.c0602p-16f,
+        -0x1.9d66ap-4f, -0x1.c733bcp-4f, -0x1.dfee52p-4f, -0x1.ebd722p-4f,
+        -0x1.e5d4p-4f, -0x1.d87052p-4f, -0x1.be1bb6p-4f, -0x1.9e7c92p-4f,
+    },
+    {
+        0x1.d53c5p-7f, 0x1.71de9p-6f, 0x1.ad62ccp-6f, 0x1.a6eae2p-6f,
+        0x1.7670f6p-6f, 0x1.2c669cp-6f, 0x1.b2768cp-7f, 0x1.116588p-7f,
+        0x1.3f2a5ep-9f, -0x1.244b3p-9f, -0x1.ec520cp-9f, -0x1.b7063p-9f,
+        -0x1.2942fep-9f, -0x1.3e0962p-10f, -0x1.08aca8p-11f, -0x1.373f36p-13f,
+        0x1.386862p-17f, 0x1.4a7518p-16f, 0x1.64f16p-17f, 0x1.9b1e2p-18f,
+        0x1.0d6378p-18f, 0x1.8b152ep-19f, 0x1.3b8cfp-19f, 0x1.0d8b9cp-19f,
+        -0x1.3405ep-4f, -0x1.f6592ep-5f, -0x1.8970dp-5f, -0x1.23bfc6p-5f,
+        -0x1.84ffe4p-6f, -0x1.ae4732p-7f, -0x1.d96672p-9f, 0x1.2b9786p-8f,
+    },
+    {
+        0x1.11de94p-6f, 0x1.68bb74p-7f, 0x1.67ea96p-8f, 0x1.a4d92ep-11f,
+        -0x1.523bep-9f, -0x1.2cb83cp-8f, -0x1.6094cp-8f, -0x1.56fb84p-8f,
+        -0x1.0b25eep-8f, -0x1.0b30ap-9f, -0x1.fa06cp-12f, 0x1.78b1cp-12f,
+        0x1.3e3792p-11f, 0x1.0ae92p-11f, 0x1.3d86d2p-12f, 0x1.1bf49cp-13f,
+        0x1.6d7d2ep-16f, -0x1.3d6b66p-19f, -0x1.a5040ep-20f, -0x1.6287dap-21f,
+        -0x1.2f6cccp-22f, -0x1.01fd4ap-23f, -0x1.8cd47cp-25f, -0x1.83e5fap-27f,
+        0x1.078eap-6f, 0x1.44c2fp-6f, 0x1.6df948p-6f, 0x1.86a4dp-6f,
+        0x1.8af0acp-6f, 0x1.83b70ep-6f, 0x1.6d12fp-6f, 0x1.4e1b6ap-6f,
+    },
+};
+static const float TANH_SHARE_LEADS[32] = {
+    0x1.82ap-1f, 0x1.99cp-1f, 0x1.ae6p-1f, 0x1.c02p-1f,
+    0x1.cep-1f, 0x1.dc4p-1f, 0x1.e3ep-1f, 0x1.ecp-1f,
+    0x1.f6p-1f, 0x1.f9cp-1f, 0x1.fe4p-1f, 0x1.ff6p-1f,
+    0x1.008p+0f, 0x1.fe4p-1f, 0x1p+0f, 0x1.ffp-1f,
+    0x1.fe4p-1f, 0x1.002p+0f, 0x1.004p+0f, 0x1.ff4p-1f,
+    0x1.004p+0f, 0x1.008p+0f, 0x1.00ap+0f, 0x1.01cp+0f,
+    0x1p-1f, 0x1.174p-1f, 0x1.26p-1f, 0x1.36cp-1f,
+    0x1.446p-1f, 0x1.52ap-1f, 0x1.61ep-1f, 0x1.6e6p-1f,
+};
+static const float TANH_SHARE_SHAPES[5][32] = {
+    {
+        0x1.419ec6p-11f, 0x1.2972b2p-10f, 0x1.a86b06p-11f, 0x1.c4aafcp-12f,
+        0x1.2ec348p-9f, -0x1.2f9e78p-9f, 0x1.fca40cp-10f, 0x1.8d0f5cp-11f,
+        -0x1.911ab8p-9f, 0x1.10c762p-9f, -0x1.40a2d6p-11f, -0x1.146638p-14f,
+        -0x1.15e752p-9f, 0x1.e3440cp-9f, 0x1.c5dac8p-12f, 0x1.468e1ep-9f,
+        0x1.0c54ecp-8f, 0x1.8126cp-12f, 0x1.d1b18cp-14f, 0x1.73401ap-9f,
+        0x1.746af4p-11f, 0x1.d3af38p-14f, 0x1.e947d6p-15f, -0x1.f3b6e2p-9f,
+        0x1.f6b698p-6f, 0x1.f78e4p-11f, 0x1.d0dcfp-9f, -0x1.5b21e6p-10f,
+        0x1.7dc1bcp-9f, 0x1.efea12p-9f, 0x1.ba6d16p-12f, 0x1.b94d5p-9f,
+    },
+    {
+        0x1.a97832p-2f, 0x1.64a14cp-2f, 0x1.26a34ap-2f, 0x1.dfc4b2p-3f,
+        0x1.817118p-3f, 0x1.2e980ap-3f, 0x1.d6fa5ep-4f, 0x1.65cd12p-4f,
+        0x1.c7875ep-5f, 0x1.d35e34p-6f, 0x1.b1450cp-7f, 0x1.6da98ep-8f,
+        0x1.1b6624p-9f, 0x1.b81d6p-11f, 0x1.a064cp-12f, 0x1.2c6e0ap-12f,
+        0x1.2e5634p-12f, 0x1.686308p-12f, 0x1.aec29p-12f, 0x1.fe82ep-12f,
+        0x1.29d7cp-11f, 0x1.58af32p-11f, 0x1.8b99fcp-11f, 0x1.c0b622p-11f,
+        0x1.9840dap-1f, 0x1.740c6p-1f, 0x1.5d35c2p-1f, 0x1.448d48p-1f,
+        0x1.2f9edp-1f, 0x1.1a560ep-1f, 0x1.04b7b2p-1f, 0x1.e328cp-2f,
+    },
+    {
+        -0x1.26ef76p-3f, -0x1.2dadb6p-3f, -0x1.26065p-3f, -0x1.13b0c6p-3f,
+        -0x1.f521e2p-4f, -0x1.b70b86p-4f, -0x1.794a1cp-4f, -0x1.39df7p-4f,
+        -0x1.c47574p-5f, -0x1.0d6adp-5f, -0x1.1d73f4p-6f, -0x1.0dd69ep-7f,
+        -0x1.bece12p-9f, -0x1.4088bep-10f, -0x1.7338f6p-12f, -0x1.0926ecp-14f,
+        0x1.2a4e5p-15f, 0x1.afa878p-15f, 0x1.e49a1cp-15f, 0x1.0ca6p-14f,
+        0x1.25bef8p-14f, 0x1.3f450ap-14f, 0x1.590212p-14f, 0x1.7164fep-14f,
+        -0x1.f6f708p-7f, -0x1.589dd2p-5f, -0x1.0da4fap-4f, -0x1.5ed658p-4f,
+        -0x1.a5e62p-4f, -0x1.df59p-4f, -0x1.05729cp-3f, -0x1.176064p-3f,
+    },
+    {
+        -0x1.23ba84p-5f, -0x1.05a198p-6f, 0x1.d3678ep-12f, 0x1.aff6bep-7f,
+        0x1.6c4902p-6f, 0x1.c4de5ep-6f, 0x1.efd654p-6f, 0x1.f06322p-6f,
+        0x1.bb9d4cp-6f, 0x1.4ba76cp-6f, 0x1.a8c47p-7f, 0x1.dc07ecp-8f,
+        0x1.cf543cp-9f, 0x1.88e2dp-10f, 0x1.1adc62p-11f, 0x1.5d4524p-13f,
+        0x1.a0a712p-16f, 0x1.0a68a2p-18f, 0x1.bdcdcap-19f, 0x1.bed7bp-19f,
+        0x1.bf0f54p-19f, 0x1.c02bd2p-19f, 0x1.c1c164p-19f, 0x1.c1dd1p-19f,
+        -0x1.10fe5p-3f, -0x1.eb881p-4f, -0x1.c2077cp-4f, -0x1.92773ep-4f,
+        -0x1.64d59cp-4f, -0x1.34fa32p-4f, -0x1.040c24p-4f, -0x1.ab64cp-5f,
+    },
+    {
+        0x1.f3bf5ap-6f, 0x1.cc6ce8p-6f, 0x1.85c152p-6f, 0x1.2dbe46p-6f,
+        0x1.a29f6p-7f, 0x1.e36a02p-8f, 0x1.6cf63p-9f, -0x1.c43af6p-11f,
+        -0x1.1ce10cp-8f, -0x1.890816p-8f, -0x1.5ec8bcp-8f, -0x1.f3f29ap-9f,
+        -0x1.28aa16p-9f, -0x1.2b3eaep-10f, -0x1.f6cbc2p-12f, -0x1.61ebcp-13f,
+        -0x1.b293fap-16f, -0x1.07292ap-20f, -0x1.a2bc16p-27f, 0x1.e929cep-29f,
+        0x1.28d536p-28f, 0x1.5bb18cp-28f, 0x1.930b4ap-28f, 0x1.ccff64p-28f,
+        0x1.00442ap-8f, 0x1.5d4834p-7f, 0x1.0efc56p-6f, 0x1.5c2a8p-6f,
+        0x1.9b9f9ap-6f, 0x1.c9a158p-6f, 0x1.e607eap-6f, 0x1.f6e6f6p-6f,
+    },
+};
+static const float TANH_SLOPE_WIDE_LEADS[16] = {
+    0x1.7fap+0f, 0x1.de8p+0f, 0x1.1dap+1f, 0x1.4e4p+1f,
+    0x1.924p+1f, 0x1.f78p+1f, 0x1.356p+2f, 0x1.794p+2f,
+    0x1.f0ap+2f, 0x1.5b2p+3f, 0x1.d6p+3f, 0x1.308p+4f,
+    0x1.78p-1f, 0x1.c62p-1f, 0x1.0b6p+0f, 0x1.394p+0f,
+};
+static const float TANH_SLOPE_WIDE_SHAPES[7][16] = {
+    {
+        -0x1.6169cp-9f, 0x1.8e6f34p-13f, 0x1.52ee4ep-8f, -0x1.b3141ep-11f,
+        0x1.ee3a1p-9f, -0x1.5f9dp-10f, -0x1.071772p-9f, -0x1.5a44p-9f,
+        0x1.e21858p-10f, 0x1.a02572p-9f, -0x1.4329ap-9f, 0x1.639fd4p-9f,
+        -0x1.0f795ap-14f, -0x1.3c6af6p-9f, 0x1.bef662p-9f, -0x1.e79e6p-10f,
+    },
+    {
+        0x1.9c3ab2p-1f, 0x1.4ed0acp-1f, 0x1.13dbfap-1f, 0x1.cebe2ap-2f,
+        0x1.85a52ap-2f, 0x1.5d1f0cp-2f, 0x1.4eba18p-2f, 0x1.413e6ep-2f,
+        0x1.29b9fep-2f, 0x1.07bf02p-2f, 0x1.d07deap-3f, 0x1.a08aep-3f,
+        0x1.4501dep+0f, 0x1.26f24ep+0f, 0x1.0ccb32p+0f, 0x1.e2e47ap-1f,
+    },
+    {
+        0x1.87f0dep-5f, -0x1.b95b8ep-8f, -0x1.3b989ep-6f, -0x1.1459a4p-7f,
+        0x1.3fdc64p-6f, 0x1.5aabdep-5f, 0x1.686d8ep-5f, 0x1.336374p-5f,
+        0x1.cf0e2ap-6f, 0x1.49657ep-6f, 0x1.e7a186p-7f, 0x1.7ac6bap-7f,
+        0x1.b230fep-2f, 0x1.363c9ep-2f, 0x1.a6e8e8p-3f, 0x1.072c1ep-3f,
+    },
+    {
+        -0x1.38ac14p-4f, -0x1.181ac8p-5f, -0x1.306b38p-10f, 0x1.150b0ep-6f,
+        0x1.5e1ab6p-6f, 0x1.5851c8p-7f, 0x1.38859ap-9f, 0x1.1556f4p-14f,
+        -0x1.83ee1p-14f, -0x1.fb1fb6p-19f, 0x1.36d51ap-16f, 0x1.afe51ep-16f,
+        -0x1.b462a8p-4f, -0x1.e643fep-4f, -0x1.e15772p-4f, -0x1.ade8b8p-4f,
+    },
+    {
+        0x1.3899acp-6f, 0x1.b1d886p-6f, 0x1.558b9ap-6f, 0x1.5f5a82p-7f,
+        -0x1.a1aae2p-12f, -0x1.e7a3acp-9f, -0x1.be61c6p-10f, -0x1.2bdf34p-12f,
+        0x1.91598cp-16f, 0x1.0982d8p-17f, 0x1.c51b74p-19f, 0x1.21ecd2p-19f,
+        -0x1.1750b6p-4f, -0x1.551094p-5f, -0x1.2c9674p-6f, 0x1.518cc6p-11f,
+    },
+    {
+        0x1.c45724p-7f, 0x1.8a4d6cp-9f, -0x1.e9becp-9f, -0x1.5fbd7cp-8f,
+        -0x1.8ec32ap-9f, 0x1.53c53cp-17f, 0x1.2e053ap-11f, 0x1.b957a8p-13f,
+        0x1.dfc514p-19f, -0x1.15f8fp-20f, -0x1.91f4e4p-23f, -0x1.c1ef36p-26f,
+        0x1.28626p-6f, 0x1.7afd56p-6f, 0x1.8950ep-6f, 0x1.5d4ep-6f,
+    },
+    {
+        -0x1.16f11ap-8f, -0x1.36e886p-8f, -0x1.486148p-9f, -0x1.0d278ep-12f,
+        0x1.dfe74cp-11f, 0x1.dafdp-12f, -0x1.a41dccp-16f, -0x1.4ea478p-14f,
+        -0x1.74c6b8p-18f, 0x1.aa124ap-23f, 0x1.344414p-25f, 0x1.235c82p-27f,
+        0x1.8ac158p-7f, 0x1.e72434p-8f, 0x1.87c67ap-9f, -0x1.9a9c98p-11f,
+    },
+};
+static const float TANH_SHARE_WIDE_LEADS[16] = {
+    0x1.8ecp-1f, 0x1.b9p-1f, 0x1.d4ep-1f, 0x1.e88p-1f,
+    0x1.f8ap-1f, 0x1.fep-1f, 0x1.004p+0f, 0x1.00ep+0f,
+    0x1.006p+0f, 0x1.fdcp-1f, 0x1.008p+0f, 0x1.004p+0f,
+    0x1p-1f, 0x1.2fp-1f, 0x1.4c2p-1f, 0x1.67ep-1f,
+};
+static const float TANH_SHARE_WIDE_SHAPES[7][16] = {
+    {
+        0x1.6027ccp-12f, -0x1.4bbd9ep-9f, 0x1.341a12p-10f, 0x1.6963aep-11f,
+        -0x1.ed25fp-11f, 0x1.951026p-10f, -0x1.cee104p-11f, -0x1.7ed3f2p-9f,
+        -0x1.73c45p-11f, 0x1.71909p-8f, -0x1.5ef326p-14f, 0x1.cdf57p-10f,
+        0x1.f65766p-5f, -0x1.dc6954p-11f, 0x1.abe08cp-10f, 0x1.708f52p-9f,
+    },
+    {
+        0x1.85f64cp-2f, 0x1.098486p-2f, 0x1.56a63cp-3f, 0x1.9b391p-4f,
+        0x1.49cd8ap-5f, 0x1.1d6074p-7f, 0x1.5d8932p-10f, 0x1.4e221p-12f,
+        0x1.483518p-12f, 0x1.d78e2ep-12f, 0x1.409f42p-11f, 0x1.a7422ap-11f,
+        0x1.9758aep-1f, 0x1.5014d4p-1f, 0x1.24620cp-1f, 0x1.f6939cp-2f,
+    },
+    {
+        -0x1.2c21dep-3f, -0x1.1d13ccp-3f, -0x1.d752e2p-4f, -0x1.590aap-4f,
+        -0x1.61a648p-5f, -0x1.8f4fccp-7f, -0x1.10cb72p-9f, -0x1.5cc3e2p-13f,
+        0x1.8933dep-15f, 0x1.0084f8p-14f, 0x1.325a82p-14f, 0x1.668518p-14f,
+        -0x1.f6ca22p-6f, -0x1.3769cap-4f, -0x1.c35bcp-4f, -0x1.0f4e78p-3f,
+    },
+    {
+        -0x1.a0494p-6f, 0x1.dec70cp-8f, 0x1.a0b3bap-6f, 0x1.f4b024p-6f,
+        0x1.879698p-6f, 0x1.431324p-7f, 0x1.300eap-9f, 0x1.38d44p-12f,
+        0x1.ad043cp-18f, 0x1.bf9024p-19f, 0x1.bf5cf2p-19f, 0x1.c36a26p-19f,
+        -0x1.0f3952p-3f, -0x1.a9bac6p-4f, -0x1.4c76f8p-4f, -0x1.da0158p-5f,
+    },
+    {
+        0x1.e5072ap-6f, 0x1.5a3588p-6f, 0x1.47f8eap-7f, 0x1.ae0a4p-11f,
+        -0x1.6d3522p-8f, -0x1.3033cp-8f, -0x1.ac69p-10f, -0x1.2d1ec4p-12f,
+        -0x1.467b66p-18f, 0x1.7a60d2p-29f, 0x1.4187e8p-28f, 0x1.b10eb4p-28f,
+        0x1.ff3a36p-8f, 0x1.37423ep-6f, 0x1.b401c4p-6f, 0x1.f0cc36p-6f,
+    },
+    {
+        -0x1.de6dcap-11f, -0x1.802f8ap-8f, -0x1.b2a33p-8f, -0x1.35213ap-8f,
+        -0x1.1cfbd2p-10f, 0x1.067246p-10f, 0x1.80e85ap-11f, 0x1.a4462p-13f,
+        0x1.f8c5eap-18f, 0x1.2f7988p-28f, 0x1.09f6c2p-32f, 0x1.38521p-32f,
+        0x1.48d5d4p-6f, 0x1.e9a592p-7f, 0x1.4fd768p-7f, 0x1.6240f8p-8f,
+    },
+    {
+        -0x1.018518p-8f, -0x1.c438f4p-10f, 0x1.555d18p-12f, 0x1.535a4ep-10f,
+        0x1.14440ap-10f, 0x1.1a32cap-13f, -0x1.6c8f1ep-13f, -0x1.852aacp-14f,
+        -0x1.6f97e8p-18f, -0x1.337332p-28f, 0x1.876268p-38f, 0x1.94740ap-38f,
+        -0x1.5bd968p-10f, -0x1.a1a4bp-9f, -0x1.1ba4p-8f, -0x1.3262bep-8f,
+    },
+};
+
+#endif

@@ -1,0 +1,162 @@
+"""Whether the parts of a declaration fit together: asked when it is made, so that it names itself.
+
+What is wrong would show at the first call otherwise, or when functions are made.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, Any
+
+from aclnn.acl.constants import aclDataType
+
+if TYPE_CHECKING:
+    from aclnn.operators.declaration import Attribute, Entry, Operator
+
+# What calls have room for; `_functional.pyx`, `_arguments.pxd` and `_compiled_call.pxd` hold it.
+MOST_OPERANDS, MOST_OPTIONS, MOST_PARAMETERS = 16, 8, 16
+
+FACTS = frozenset(("zero", "one", "nan", "whole", "dtype"))
+# The kinds of options that a kind of a C-shaped function's parameter may stand for.
+_STANDS_FOR = {
+    "scalar": ("scalar", "float"),
+    "float": ("scalar", "float"),
+    "int": ("int", "str"),
+} | {kind: (kind,) for kind in ("bool", "str", "ints", "bools", "dtype")}
+_NUMBERS = ("scalar", "float")
+
+
+def flaws(operator: Operator) -> Iterator[str]:
+    """What is wrong with a declaration, a sentence each."""
+    yield from _flaws_of_roles(operator)
+    for attribute in operator.attributes:
+        for flaw in _flaws_of_attribute(attribute, operator.is_required(attribute.role)):
+            yield f"option {attribute.role} {flaw}"
+    yield from _flaws_of_order(operator)
+    for item in operator.entries:
+        for flaw in _flaws_of_entry(operator, item):
+            yield f"{item.name} {flaw}"
+
+
+def _flaws_of_roles(operator: Operator) -> Iterator[str]:
+    roles = (*operator.inputs, *operator.outputs, *[a.role for a in operator.attributes])
+    if twice := _twice(roles):
+        yield f"{twice} is declared twice"
+    for words, count, most in (
+        ("inputs", len(operator.inputs), MOST_OPERANDS),
+        ("outputs", len(operator.outputs), MOST_OPERANDS),
+        ("options that are numbers", len(operator.scalars), MOST_OPTIONS),
+        ("options that are none", len(operator.switches), MOST_OPTIONS),
+    ):
+        if count > most:
+            yield f"there are {count} {words}, at most {most} are possible"
+    if not operator.outputs or not operator.inputs:
+        yield "there is no input, or no output"
+    if operator.operands and sorted(operator.operands) != sorted(operator.inputs):
+        yield "operands are not the inputs in another order"
+    if operator.lists and operator.lists != operator.inputs[-1:]:
+        yield f"only the last input may be a list, not {', '.join(operator.lists)}"
+    if operator.number_form is not None and operator.number_form[0] not in operator.inputs:
+        yield f"{operator.number_form[0]}, which may be a number, is no input"
+    if unknown := set(operator.numbers) - set(operator.inputs):
+        yield f"{', '.join(sorted(unknown))}, which may be numbers, are no inputs"
+    if not operator.functional and not operator.entries:
+        yield "it has neither a functional form nor a C-shaped one"
+
+
+def _flaws_of_attribute(attribute: Attribute, required: bool) -> Iterator[str]:
+    if attribute.kind not in _FITS:
+        yield f"is of kind {attribute.kind!r}, must be one of {', '.join(sorted(_FITS))}"
+        return
+    if not required and not fits(attribute, attribute.default):
+        yield f"has the default {attribute.default!r}, which is none of its kind, {attribute.kind}"
+    if unknown := set(attribute.facts) - FACTS:
+        yield f"has facts {', '.join(sorted(unknown))}, must be of {', '.join(sorted(FACTS))}"
+    if attribute.facts and attribute.kind not in _NUMBERS:
+        yield f"has facts, which only numbers have, and is of kind {attribute.kind}"
+
+
+def _of_numbers(kind: type) -> Any:
+    return lambda value: isinstance(value, tuple) and all(type(one) is kind for one in value)
+
+
+_FITS = {
+    "scalar": lambda value: isinstance(value, float | int) and not isinstance(value, bool),
+    "float": lambda value: isinstance(value, float | int) and not isinstance(value, bool),
+    "bool": lambda value: isinstance(value, bool),
+    "int": lambda value: type(value) is int,
+    "str": lambda value: isinstance(value, str),
+    "ints": _of_numbers(int),
+    "bools": _of_numbers(bool),
+    "dtype": lambda value: isinstance(value, aclDataType),
+}
+
+
+def fits(attribute: Attribute, value: object) -> bool:
+    """Whether a value is of an option's kind, None standing for none.
+
+    >>> from aclnn.operators.declaration import Attribute
+    >>> [fits(Attribute("dims", (), "ints"), value) for value in ((1, 0), 1, None)]
+    [True, False, True]
+    """
+    if value is None:
+        return True
+    if attribute.choices and value not in attribute.choices:
+        return False
+    return bool(_FITS[attribute.kind](value))
+
+
+def _flaws_of_order(operator: Operator) -> Iterator[str]:
+    """Of what the functional form takes by position."""
+    known = {*operator.inputs, *[a.role for a in operator.attributes]}
+    if unknown := set(operator.positional) - known:
+        yield f"parameters {', '.join(sorted(unknown))} are neither inputs nor options"
+        return
+    if twice := _twice(operator.positional):
+        yield f"parameter {twice} is listed twice"
+    needed = [operator.is_required(role) for role in operator.positional]
+    if needed != sorted(needed, reverse=True):
+        role = operator.positional[needed.index(False)]
+        yield f"parameter {role} has a default, but one after it has none"
+
+
+def _flaws_of_entry(operator: Operator, item: Entry) -> Iterator[str]:
+    given = [(p.role, p.kind) for p in item.parameters]
+    roles = [role for role, _ in given] + [role for role, _ in item.fixed]
+    if not item.name.startswith("aclnn"):
+        yield "has a name that does not begin with aclnn"
+    if twice := _twice(roles):
+        yield f"takes {twice} twice"
+    if len(item.parameters) > MOST_PARAMETERS:
+        yield f"takes {len(item.parameters)} parameters, at most {MOST_PARAMETERS} are possible"
+    for role, kind in given:
+        if flaw := _flaw_of_parameter(operator, role, kind):
+            yield f"takes {role} as {flaw}"
+    options = {a.role: a for a in operator.attributes}
+    for role, value in item.fixed:
+        if role in options and not fits(options[role], value):
+            yield f"fixes {role} to {value!r}, which is none of its kind, {options[role].kind}"
+    missing = [a.role for a in operator.attributes if operator.is_required(a.role)]
+    if lacking := [role for role in missing if role not in roles]:
+        yield f"does not take {', '.join(lacking)}, which has no default"
+    places = sum(kind in ("output", "inout") for _, kind in given)
+    if places != len(operator.outputs):
+        yield f"has {places} parameters that are written, for {len(operator.outputs)} results"
+
+
+def _flaw_of_parameter(operator: Operator, role: str, kind: str) -> str | None:
+    if role in operator.lists:
+        return None if kind == "inputs" else f"{kind}, but it is a list"
+    if role in operator.inputs:
+        return None if kind in ("input", "inout") else f"{kind}, but it is an input"
+    if role in operator.outputs:
+        return None if kind == "output" else f"{kind}, but it is an output"
+    attribute = next((a for a in operator.attributes if a.role == role), None)
+    if attribute is None or attribute.kind in _STANDS_FOR.get(kind, ()):
+        return None  # what is unknown is told elsewhere
+    return f"{kind}, but it is an option of kind {attribute.kind}"
+
+
+def _twice(words: Iterable[str]) -> str:
+    return ", ".join(word for word, count in Counter(words).items() if count > 1)

@@ -1,0 +1,472 @@
+"""What is promised of all operators, asked of each: layouts, dtypes, overlap, empties, both phases,
+streams, threads, cached plans, and everything that an executor shows.
+"""
+
+import copy
+import json
+import threading
+
+import numpy as np
+import pytest
+import samples
+
+import aclnn
+from aclnn.operators import ENTRIES, REGISTRY
+
+OK, INVALID = 0, 161002
+NAMES = samples.FUNCTIONAL
+OUT_OF_PLACE = [name for name in NAMES if name != REGISTRY[name].in_place]
+# Their sums are BLAS's, in the order that it likes for a layout.
+PRODUCTS = ("matmul", "mm", "bmm", "addmm")
+PROMOTE = (
+    *("add", "sub", "mul", "div", "eq", "ne", "lt", "le", "gt", "ge", "maximum", "minimum", "where"),
+    *("cat", "matmul", "mm", "bmm", "addmm", "gelu_backward", "hardshrink_backward", "leaky_relu_backward"),
+)  # fmt: skip
+BROADCAST = (
+    *(
+        "add",
+        "sub",
+        "mul",
+        "div",
+        "eq",
+        "ne",
+        "lt",
+        "le",
+        "gt",
+        "ge",
+        "maximum",
+        "minimum",
+        "where",
+    ),
+    *("gelu_backward", "hardshrink_backward", "leaky_relu_backward"),
+)
+TWO_ALIKE = [
+    name
+    for name in NAMES
+    if all(samples.shape_of(name, role) == samples.SHAPE for role in REGISTRY[name].inputs)
+    and len(REGISTRY[name].inputs) > 1
+]
+
+
+def listed(found):
+    return list(found) if isinstance(found, tuple) else [found]
+
+
+def computed(name, given, **changes):
+    """All results of a call, on inputs that it must not change unless it works in place."""
+    kept = copy.deepcopy(given)
+    found = listed(samples.run(name, given, **changes))
+    if "out" not in changes and name in OUT_OF_PLACE:
+        for one, other in zip(arrays_of(given), arrays_of(kept), strict=True):
+            np.testing.assert_array_equal(one, other)
+    return found
+
+
+def arrays_of(given):
+    """Arrays of a call, those of lists among them."""
+    return [
+        one for value in given.values() for one in (value if isinstance(value, list) else [value])
+    ]
+
+
+def with_arrays(given, made):
+    """The same call on other arrays."""
+    rest = iter(made)
+    return {
+        role: [next(rest) for _ in value] if isinstance(value, list) else next(rest)
+        for role, value in given.items()
+    }
+
+
+def same(name, found, wanted):
+    """Every result has the same bits, but that sums of products may be rounded otherwise."""
+    assert len(found) == len(wanted)
+    for one, other in zip(found, wanted, strict=True):
+        assert (one.shape, one.dtype) == (other.shape, other.dtype)
+        if name in PRODUCTS:
+            tolerance = 2.0**-20 if one.dtype == np.float32 else 2.0**-7
+            np.testing.assert_allclose(one.astype(float), other.astype(float), tolerance)
+        else:
+            assert one.tobytes() == other.tobytes()
+
+
+def dtypes_of(*names):
+    return [(name, dtype) for name in names for dtype in samples.FLOATS]
+
+
+# --- Layouts --------------------------------------------------------------------------------------
+
+
+def in_columns(array):
+    return np.asfortranarray(array)
+
+
+def backwards(array):
+    turned = tuple(slice(None, None, -1) for _ in array.shape)
+    return np.ascontiguousarray(array[turned])[turned]
+
+
+def with_gaps(array):
+    wide = np.ones([2 * size for size in array.shape], array.dtype)
+    view = wide[tuple(slice(None, None, 2) for _ in array.shape)]
+    view[...] = array
+    return view
+
+
+def inside(array):
+    whole = np.ones([size + 3 for size in array.shape], array.dtype)
+    view = whole[tuple(slice(1, size + 1) for size in array.shape)]
+    view[...] = array
+    return view
+
+
+LAYOUTS = (in_columns, backwards, with_gaps, inside)
+
+
+def storage_of(view):
+    while view.base is not None:
+        view = view.base
+    return view
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize(("name", "dtype"), dtypes_of(*NAMES), ids=str)
+def test_strides_of_inputs_do_not_show(name, dtype, layout):
+    given = samples.inputs(name, dtype)
+    other = with_arrays(given, [layout(array) for array in arrays_of(given)])
+    same(name, computed(name, other), computed(name, given))
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize(("name", "dtype"), dtypes_of(*OUT_OF_PLACE), ids=str)
+def test_outputs_have_any_strides_and_nothing_between_them_changes(name, dtype, layout):
+    given = samples.inputs(name, dtype)
+    wanted = computed(name, given)
+    outs = [layout(np.ones_like(one)) for one in wanted]
+    for out in outs:
+        storage_of(out)[...] = 0
+    out = outs[0] if len(outs) == 1 else tuple(outs)
+    same(name, computed(name, given, out=out), wanted)
+    for one in outs:
+        one[...] = 0
+        assert not storage_of(one).any()
+
+
+@pytest.mark.parametrize("name", TWO_ALIKE)
+def test_inputs_broadcast_or_are_refused(name):
+    given = samples.inputs(name)
+    thin = [array[:1] if n % 2 else array[:, :1] for n, array in enumerate(arrays_of(given))]
+    call = with_arrays(given, thin)
+    if name == "copy_":
+        whole = given["input"].copy()
+        aclnn.copy_(whole, call["src"])
+        np.testing.assert_array_equal(whole, np.broadcast_to(call["src"], whole.shape))
+        return
+    if name not in BROADCAST:
+        with pytest.raises(aclnn.AclnnError) as caught:
+            samples.run(name, call)
+        assert caught.value.status == INVALID
+        return
+    whole = [np.ascontiguousarray(one) for one in np.broadcast_arrays(*thin)]
+    same(name, computed(name, call), computed(name, with_arrays(given, whole)))
+
+
+# --- Dtypes ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "name", [n for n in NAMES if len(samples.inputs(n)) > 1 or REGISTRY[n].lists]
+)
+def test_dtypes_promote_or_are_refused(name):
+    """The last input is of another dtype: half of it is lost if it is not converted to float32."""
+    given = samples.inputs(name)
+    *first, last = arrays_of(given)
+    mixed = with_arrays(given, [*first, last.astype(np.float16)])
+    whole = with_arrays(given, [*first, last.astype(np.float16).astype(np.float32)])
+    if name in PROMOTE:
+        same(name, computed(name, mixed), computed(name, whole))
+        return
+    if name == "copy_":
+        same(name, computed(name, copy.deepcopy(mixed)), computed(name, whole))
+        return
+    with pytest.raises(aclnn.AclnnError) as caught:
+        samples.run(name, mixed)
+    assert caught.value.status == INVALID
+
+
+@pytest.mark.parametrize("name", OUT_OF_PLACE)
+def test_outputs_of_another_dtype_get_the_result_cast_or_are_refused(name):
+    given = samples.inputs(name, np.float16)
+    wanted = computed(name, given)
+    outs = [np.empty(one.shape, np.float32) for one in wanted]
+    try:
+        computed(name, given, out=outs[0] if len(outs) == 1 else tuple(outs))
+    except aclnn.AclnnError as refused:
+        assert refused.status == INVALID
+        assert "dtype" in refused.message
+        assert any("dtype" in rule.text for rule in REGISTRY[name].rules)
+        return
+    for role, found, one in zip(REGISTRY[name].outputs, outs, wanted, strict=True):
+        # Statistics, and what log_softmax computes in the output's dtype, are rounded there only.
+        exact = (name, role) not in (("log_softmax", "out"),) and role not in ("mean", "rstd")
+        tolerance = 0 if exact and name not in PRODUCTS else 2.0**-9
+        np.testing.assert_allclose(found, one.astype(np.float32), tolerance)
+
+
+# --- Overlap --------------------------------------------------------------------------------------
+
+
+def crossings():
+    """Calls one of whose results begins inside of one of their inputs, and those that begin with it."""
+    for name in OUT_OF_PLACE:
+        made = samples.results(name)
+        for number, array in enumerate(arrays_of(samples.inputs(name))):
+            for role, out in made.items():
+                if array.dtype == out.dtype:
+                    for shift in (0, 1, -2):
+                        yield name, number, role, shift
+
+
+@pytest.mark.parametrize(("name", "number", "role", "shift"), list(crossings()))
+def test_results_may_overlap_inputs(name, number, role, shift):
+    """It is as if these had been read first."""
+    given = samples.inputs(name)
+    wanted = computed(name, given)
+    outputs = REGISTRY[name].outputs
+    outs = [np.zeros_like(one) for one in wanted]
+    arrays, out = arrays_of(given), outs[outputs.index(role)]
+    memory = np.full(100, -7, np.float32)
+    first, begin = 30, 30 + shift
+    source = memory[first : first + arrays[number].size].reshape(arrays[number].shape)
+    target = memory[begin : begin + out.size].reshape(out.shape)
+    source[...] = arrays[number]
+    before = memory.copy()
+    arrays[number], outs[outputs.index(role)] = source, target
+    result = samples.run(
+        name, with_arrays(given, arrays), out=outs[0] if len(outs) == 1 else tuple(outs)
+    )
+    same(name, listed(result), wanted)
+    untouched = np.ones(100, bool)
+    untouched[begin : begin + out.size] = False
+    np.testing.assert_array_equal(memory[untouched], before[untouched])
+
+
+@pytest.mark.parametrize("name", [name for name in NAMES if REGISTRY[name].in_place])
+def test_forms_in_place_are_those_out_of_place(name):
+    operator, given = REGISTRY[name], samples.inputs(name)
+    first = given[operator.inputs[0]]
+    if name == operator.in_place:  # there is no other: what is copied is what was there
+        aclnn.copy_(first, given["src"])
+        np.testing.assert_array_equal(first, given["src"])
+        return
+    wanted = computed(name, given)
+    for layout in (lambda array: array.copy(), *LAYOUTS):
+        target = layout(first)
+        call = copy.deepcopy(given) | {operator.inputs[0]: target}
+        assert getattr(aclnn, operator.in_place)(**call, **samples.options(name)) is target
+        same(name, [target], wanted)
+
+
+# --- Empties --------------------------------------------------------------------------------------
+
+
+def emptied(given):
+    return with_arrays(
+        given,
+        [
+            np.empty([0 if size == 2 else size for size in array.shape], array.dtype)
+            for array in arrays_of(given)
+        ],
+    )
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_empties(name):
+    """Sums of nothing are 0; all else is of the shape that it has to be."""
+    given = samples.inputs(name)
+    wanted = [[0 if n == 2 else n for n in one.shape] for one in samples.results(name).values()]
+    if name == "cat":
+        wanted = [[4, 3]]
+    found = listed(samples.run(name, emptied(given)))
+    assert [list(one.shape) for one in found] == wanted
+    assert all((one == 0).all() for one in found if name != "cat")
+
+
+# --- Both phases ----------------------------------------------------------------------------------
+
+
+def roles_written(name):
+    return [p.role for p in ENTRIES[name][1].parameters if p.kind in ("output", "inout")]
+
+
+@pytest.fixture(scope="module")
+def stream():
+    made, status = aclnn.aclrtCreateStream()
+    assert status == OK
+    yield made
+    assert aclnn.aclrtDestroyStream(made) == OK
+
+
+def after_both_phases(name, dtype=np.float32, stream=None):
+    arrays = samples.memory(name, dtype)
+    assert samples.both_phases(name, samples.arguments(name, arrays), stream) == (OK, OK)
+    assert aclnn.aclrtSynchronizeStream(stream) == OK
+    return [arrays[role] for role in roles_written(name)]
+
+
+@pytest.mark.parametrize("name", ENTRIES)
+@pytest.mark.parametrize("dtype", samples.FLOATS, ids=str)
+def test_both_phases_give_what_the_functional_form_gives(name, dtype, stream):
+    operator, entry = ENTRIES[name]
+    options = dict(entry.fixed)
+    for parameter in entry.parameters:
+        if parameter.kind == "dtype":  # which has no default there
+            options[parameter.role] = "float32"
+    wanted = computed(operator.name, samples.inputs(operator.name, dtype), **options)
+    made = [one.astype(dtype) if operator.name in ("sum", "cast") else one for one in wanted]
+    for queue in (None, stream):
+        found = after_both_phases(name, dtype, queue)
+        if operator.name in ("sum", "cast"):
+            found = [one.astype(dtype) for one in found]
+        same(operator.name, found, made)
+
+
+@pytest.mark.parametrize("name", ENTRIES)
+def test_other_memory_is_bound_by_index(name):
+    """Inputs first, then outputs, in the order of the signature; a list's tensors one by one."""
+    operator, entry = ENTRIES[name]
+    wanted = after_both_phases(name)
+    first, other = samples.memory(name, seed=1), samples.memory(name)
+    given = samples.arguments(name, first)
+    size, executor, status = getattr(aclnn, f"{name}GetWorkspaceSize")(*given.values())
+    assert status == OK
+    inputs = [p for p in entry.parameters if p.kind in ("input", "inout", "inputs")]
+    outputs = [p for p in entry.parameters if p.kind == "output"]
+    arrays = [one for p in inputs for one in arrays_of({p.role: other[p.role]})]
+    for index, array in enumerate(arrays):
+        assert aclnn.aclSetInputTensorAddr(executor, index, samples.tensor(array), array) == OK
+    for index, parameter in enumerate(outputs):
+        array = other[parameter.role]
+        assert aclnn.aclSetOutputTensorAddr(executor, index, samples.tensor(array), array) == OK
+    workspace = np.empty(size, np.uint8) if size else None
+    assert getattr(aclnn, name)(workspace, size, executor, None) == OK
+    same(operator.name, [other[role] for role in roles_written(name)], wanted)
+
+
+# --- Executors, threads, cached plans -------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_an_executor_runs_in_every_pipeline(name, threads_as_before):
+    given = samples.inputs(name)
+    wanted = computed(name, copy.deepcopy(given))
+    for threads in (1, 2):
+        aclnn.set_num_threads(threads)
+        for settings in (
+            {},
+            {"materialize": True},
+            {"materialize": True, "strategy": "naive"},
+            {"materialize": True, "strategy": "bucket"},
+        ):
+            executor = aclnn.executor(name, **given, **samples.options(name), **settings)
+            same(name, listed(executor.run()), wanted)
+            same(name, listed(executor.run()), wanted)
+
+
+@pytest.mark.parametrize("materialize", [False, True])
+@pytest.mark.parametrize("name", NAMES)
+def test_everything_that_an_executor_shows(name, materialize):
+    given = samples.inputs(name, np.float16)
+    executor = aclnn.executor(name, **given, **samples.options(name), materialize=materialize)
+    for shown in (executor.graph_as_built, executor.graph, executor.plan, executor.schedule):
+        assert shown.to_text()
+        assert type(shown).from_json(shown.to_json()) == shown
+    assert executor.graph_as_built.to_dot().startswith("digraph")
+    assert executor.graph.to_svg(executor.plan).startswith("<svg")
+    assert executor.plan.to_svg().startswith("<svg")
+    assert executor.passes.to_text()
+    assert executor.passes.side_by_side()
+    assert name in repr(executor)
+    profile = executor.profile(repeat=2)
+    assert len(profile.steps) == len(executor.schedule.steps) > 0
+    assert json.loads(profile.to_json())
+    for role in REGISTRY[name].inputs:
+        assert role in executor.graph_as_built.to_text()
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_plans_are_made_once(name):
+    given = samples.inputs(name)
+    samples.run(name, copy.deepcopy(given))
+    before = aclnn.cache_info()
+    for _ in range(3):
+        samples.run(name, copy.deepcopy(given))
+    after = aclnn.cache_info()
+    assert after["misses"] == before["misses"]
+    assert after["hits"] == before["hits"] + 3
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_other_numbers_have_the_same_plan(name):
+    numbers = [a.role for a in REGISTRY[name].scalars]
+    if REGISTRY[name].number_form is not None:
+        numbers.append(REGISTRY[name].number_form[0])
+    given = samples.inputs(name)
+    for role in numbers:
+        samples.run(name, copy.deepcopy(given), **{role: 0.625})
+        before = aclnn.cache_info()["misses"]
+        samples.run(name, copy.deepcopy(given), **{role: 0.75})
+        assert aclnn.cache_info()["misses"] == before
+
+
+def test_all_operators_at_once():
+    """From several threads, while plans are forgotten."""
+    calls = [(name, samples.inputs(name, dtype)) for name, dtype in dtypes_of(*NAMES)]
+    wanted = [computed(name, copy.deepcopy(given)) for name, given in calls]
+    failures = []
+
+    def work(seed):
+        for place in np.random.default_rng(seed).permutation(len(calls)):
+            name, given = calls[place]
+            try:
+                same(name, listed(samples.run(name, copy.deepcopy(given))), wanted[place])
+            except Exception as error:
+                failures.append((name, error))
+            if seed == 0 and place % 16 == 0:
+                aclnn.clear_cache()
+
+    threads = [threading.Thread(target=work, args=(seed,)) for seed in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not failures
+
+
+# --- Arrays of other libraries --------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_tensors_of_pytorch(name):
+    torch = pytest.importorskip("torch")
+    given = samples.inputs(name)
+    wanted = computed(name, copy.deepcopy(given))
+    tensors = with_arrays(given, [torch.from_numpy(one.copy()) for one in arrays_of(given)])
+    found = listed(samples.run(name, tensors))
+    assert all(isinstance(one, torch.Tensor) for one in found)
+    same(name, [one.numpy() for one in found], wanted)
+
+
+@pytest.mark.parametrize("name", OUT_OF_PLACE)
+def test_outputs_that_cannot_be_written(name):
+    given = samples.inputs(name)
+    for number in range(len(REGISTRY[name].outputs)):
+        outs = list(samples.results(name).values())
+        outs[number].flags.writeable = False
+        with pytest.raises(aclnn.AclnnError, match="read-only"):
+            samples.run(name, given, out=outs[0] if len(outs) == 1 else tuple(outs))
+        outs = list(samples.results(name).values())
+        outs[number] = np.broadcast_to(outs[number].ravel()[0], outs[number].shape)
+        outs[number].flags.writeable = True
+        with pytest.raises(aclnn.AclnnError, match="share memory"):
+            samples.run(name, given, out=outs[0] if len(outs) == 1 else tuple(outs))

@@ -1,0 +1,85 @@
+"""References in extended precision: row-wise operators, and pointwise ones of several tensors."""
+
+import ml_dtypes
+import numpy as np
+
+WIDE = np.longdouble
+DIGITS = {np.float32: 24, np.float16: 11, ml_dtypes.bfloat16: 8, np.float64: 53}
+LEAST = {np.float32: -149, np.float16: -24, ml_dtypes.bfloat16: -133, np.float64: -1074}
+
+
+def ulps(found, want):
+    """How far results lie from exact ones, in units of the last place of their dtype."""
+    kind = found.dtype.type
+    _, exponent = np.frexp(np.where(want == 0, 1, want))
+    unit = np.exp2(np.maximum(exponent - DIGITS[kind], LEAST[kind]).astype(WIDE))
+    return np.max(np.abs(found.astype(WIDE) - want) / unit, initial=0)
+
+
+def softmax(x, axis):
+    e = np.exp(x.astype(WIDE) - x.astype(WIDE).max(axis, keepdims=True))
+    return e / e.sum(axis, keepdims=True)
+
+
+def log_softmax(x, axis):
+    shifted = x.astype(WIDE) - x.astype(WIDE).max(axis, keepdims=True)
+    return shifted - np.log(np.exp(shifted).sum(axis, keepdims=True))
+
+
+def softmax_backward(g, y, axis):
+    g, y = g.astype(WIDE), y.astype(WIDE)
+    return y * (g - (g * y).sum(axis, keepdims=True))
+
+
+def log_softmax_backward(g, y, axis):
+    g, y = g.astype(WIDE), y.astype(WIDE)
+    return g - np.exp(y) * g.sum(axis, keepdims=True)
+
+
+def layer_norm(x, count, weight=None, bias=None, eps=1e-5):
+    x, axes = x.astype(WIDE), tuple(range(-count, 0))
+    mean = x.mean(axes, keepdims=True)
+    rstd = 1 / np.sqrt(((x - mean) ** 2).mean(axes, keepdims=True) + WIDE(eps))
+    y = (x - mean) * rstd
+    y = y if weight is None else y * weight.astype(WIDE)
+    return y if bias is None else y + bias.astype(WIDE), mean, rstd
+
+
+def layer_norm_backward(g, x, mean, rstd, count, weight=None):
+    g, x, axes = g.astype(WIDE), x.astype(WIDE), tuple(range(-count, 0))
+    h = (x - mean.astype(WIDE)) * rstd.astype(WIDE)
+    q = g if weight is None else g * weight.astype(WIDE)
+    shares = q - q.mean(axes, keepdims=True) - h * (q * h).mean(axes, keepdims=True)
+    rows = tuple(range(x.ndim - count))
+    return rstd.astype(WIDE) * shares, (g * h).sum(rows), g.sum(rows)
+
+
+def rms_norm(x, count, gamma=None, eps=1e-6):
+    x, axes = x.astype(WIDE), tuple(range(-count, 0))
+    rstd = 1 / np.sqrt((x**2).mean(axes, keepdims=True) + WIDE(eps))
+    return x * rstd if gamma is None else x * rstd * gamma.astype(WIDE), rstd
+
+
+def rms_norm_backward(g, x, rstd, count, gamma):
+    g, h, axes = g.astype(WIDE), x.astype(WIDE) * rstd.astype(WIDE), tuple(range(-count, 0))
+    q = g * gamma.astype(WIDE)
+    grad_input = rstd.astype(WIDE) * (q - h * (q * h).mean(axes, keepdims=True))
+    return grad_input, (g * h).sum(tuple(range(x.ndim - count)))
+
+
+# --- Pointwise: `m` is NumPy, on arrays in extended precision, or mpmath, on single numbers ---------
+
+
+def sigmoid(m, x):
+    # How little it is less than 1 decides ties; single numbers have digits for e^-200.
+    return 1 / (1 + m.exp(-x if m is np else -max(-200, min(x, 200))))
+
+
+def swiglu(m, a, b):
+    return a * sigmoid(m, a) * b
+
+
+def swiglu_backward(m, g, a, b):
+    """The gradients for both halves."""
+    s = sigmoid(m, a)
+    return g * b * s * (1 + a * sigmoid(m, -a)), g * a * s
