@@ -23,7 +23,7 @@ from aclnn.graph.planner import strategies
 from aclnn.graph.strides import broadcast_strides, contiguous_strides, reshaped_strides
 from aclnn.operators import Operator
 from aclnn.operators.checks import Call, TensorSpec
-from aclnn.operators.lowering import Lowering, Number, complex_params, graph_dtype, reads_of
+from aclnn.operators.lowering import Lowering, Number, graph_dtype, reads_of
 
 Pieces = tuple[tuple[int, int, int], ...]  # start, step and size along each dimension
 Settings = Mapping[str, Any]
@@ -284,7 +284,7 @@ class Recording:
             number = forms[2]
 
         def join(joining: _Joining) -> None:
-            params = complex_params((number,)) if reads == "complex128" else (number,)
+            params = (number, 0.0) if reads == "complex128" else (number,)
             joining.ids[made] = joining.builder.compute(
                 "fill", (), shape, graph_dtype(dtype), params=params, reads=reads
             )
@@ -481,7 +481,7 @@ class Recording:
         passes = graph.run_passes(built, "materialized" if settings["materialize"] else "fused")
         strategy = tuple(strategies.STRATEGIES)[settings["strategy"]]
         workspace, schedule = phase_one.scheduled(
-            passes.graph, strategy, settings["threads"], nothing, self._kernels
+            passes.graph, strategy, settings["threads"], nothing, own=self._kernels
         )
         tensors = [*map(self.spec, self.inputs), *[output.spec for output in self.outputs]]
         names = [*self.input_names, *[output.name for output in self.outputs]]
