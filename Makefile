@@ -23,12 +23,13 @@ FUZZ_SEED ?= $(shell date +%j)
 # Without a target, the package is built into the environment.
 .DEFAULT_GOAL := build
 
-.PHONY: build demo test bench lint pictures docs reference wheel clean help sanitize sanitized-build fuzz
+.PHONY: build demo test quick bench lint pictures docs reference wheel clean help sanitize sanitized-build fuzz
 
 help:
 	@echo "make            the package, built into .venv"
 	@echo "make demo       six functions through both phases, checked, with graph, plan and timings"
 	@echo "make test       the whole test suite"
+	@echo "make quick      one case of each test, in half a minute"
 	@echo "make sanitize   a build with AddressSanitizer and UBSan: the suite, then calls made at random"
 	@echo "make fuzz       the same build, and only the calls made at random"
 	@echo "make lint       ruff, cython-lint and mypy"
@@ -55,6 +56,10 @@ demo: $(STAMP)
 
 test: $(STAMP)
 	$(BIN)/python -m pytest
+
+# One case of each test, in half a minute: for the inner loop, not instead of the suite.
+quick: $(STAMP)
+	$(BIN)/python -m pytest -q --quick
 
 lint: $(STAMP)
 	$(BIN)/ruff check .

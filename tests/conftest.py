@@ -1,4 +1,8 @@
-"""What holds for the whole suite."""
+"""What holds for the whole suite, and which part of it is quick."""
+
+import itertools
+import pathlib
+import zlib
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -9,6 +13,29 @@ import aclnn
 # are busy.
 settings.register_profile("untimed", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("untimed")
+
+
+SLOW = pathlib.Path(__file__).with_name("slow.txt")
+
+
+def pytest_addoption(parser):
+    parser.addoption(
+        "--quick", action="store_true", help="one case of each test but of those in tests/slow.txt"
+    )
+
+
+def pytest_collection_modifyitems(config, items):
+    """Of a test's cases always the same one, but not of all tests the first: operators take turns."""
+    if not config.getoption("--quick"):
+        return
+    slow, kept = set(SLOW.read_text(encoding="utf-8").splitlines()), []
+    for name, listed in itertools.groupby(items, lambda item: item.nodeid.partition("[")[0]):
+        cases = list(listed)
+        if name.removeprefix("tests/") not in slow:
+            kept.append(cases[zlib.crc32(name.encode()) % len(cases)])
+    chosen = set(kept)
+    config.hook.pytest_deselected(items=[item for item in items if item not in chosen])
+    items[:] = kept
 
 
 @pytest.fixture

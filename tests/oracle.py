@@ -350,12 +350,32 @@ class Error(NamedTuple):
 
 def largest_error(name, options, x, gradient=1.0):
     """The largest error at points, and at those beside the points where it is large."""
-    at_points, found = error_and_distances(name, options, x, gradient)
-    worst = x[np.argsort(found)[-60:]]
+    return largest_error_of(name, options, judged_points(name, options, x, gradient), gradient)
+
+
+class Judged(NamedTuple):
+    """Operands, and what float64 makes of the formula there: the same for whatever computes it."""
+
+    operands: list[np.ndarray]
+    exact: np.ndarray
+
+
+def judged_points(name, options, x, gradient):
+    judge = JUDGES[name]
+    operands = [gradients(judge, options, x, gradient), x] if judge.takes_gradient else [x]
+    return Judged(operands, judge.arrays(*(v.astype(np.float64) for v in operands), **options))
+
+
+def largest_error_of(name, options, points, gradient=1.0):
+    """The same, of points that are judged already."""
+    at_points, found = error_and_distances(name, options, points)
+    x = points.operands[-1]
+    worst = x[np.argpartition(found, -60)[-60:]]
     beside = (worst.view(np.int32)[:, None] + np.arange(-4000, 4000, dtype=np.int32)).ravel()
-    beside = np.unique(beside).view(np.float32)
+    beside = beside.view(np.float32)
     beside = beside[np.isfinite(beside) & (beside != 0)]
-    return max(at_points, error_and_distances(name, options, beside, gradient)[0])
+    others = judged_points(name, options, beside, gradient)
+    return max(at_points, error_and_distances(name, options, others)[0])
 
 
 def gradients(judge, options, x, kind):
@@ -370,26 +390,34 @@ def gradients(judge, options, x, kind):
     return np.where((abs(g) > 1e-30) & (abs(g) < 1e30), g, 1.0).astype(np.float32)
 
 
-def error_and_distances(name, options, x, gradient):
+def error_and_distances(name, options, points):
     """The largest error, and how far every result is from what float64 makes of the formula.
 
     Many digits judge the largest ones: float64 itself may be that far off, at roots and in tails.
     """
     judge = JUDGES[name]
-    operands = [gradients(judge, options, x, gradient), x] if judge.takes_gradient else [x]
-    actual = getattr(aclnn, name)(*operands, **options)
-    wide = [v.astype(np.float64) for v in operands]
-    found = ulp_distance(actual, judge.arrays(*wide, **options))
+    actual = getattr(aclnn, name)(*points.operands, **options)
+    found = ulp_distance(actual, points.exact)
     largest = Error(0.0, ())
-    for index in np.argsort(found)[::-1]:
+    for index in largest_first(found):
         if not found[index] > largest.ulp:
             break
-        numbers = tuple(float(v[index]) for v in wide)
+        numbers = tuple(float(v[index]) for v in points.operands)
         error = found[index]
         if math.isfinite(numbers[-1]):
             error = exact_distance(actual[index], judge.digits(*numbers, **options))
         largest = max(largest, Error(error, numbers))
     return largest, found
+
+
+def largest_first(found):
+    """The places of numbers in order, the largest first; mostly the first few are all that is asked."""
+    count = min(64, len(found))
+    first = np.argpartition(found, -count)[-count:]
+    first = first[np.argsort(found[first])[::-1]]
+    yield from first
+    if len(found) > count:
+        yield from np.argsort(found)[::-1][count:]
 
 
 def exact_distance(actual, value):

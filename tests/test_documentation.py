@@ -16,6 +16,7 @@ import subprocess
 import sys
 import textwrap
 from dataclasses import replace
+from functools import cache
 
 import aclnn.graph
 import numpy as np
@@ -152,11 +153,17 @@ def what_it_gives(function):
     if found is not inspect.Signature.empty:
         return found
     own = function.__module__.replace(".", "/") + ".pyi"
-    tree = ast.parse(source(own if (ROOT / own).exists() else "aclnn/__init__.pyi"))
-    stubs = {
-        node.name: node.returns for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)
-    }
-    return ast.unparse(stubs[function.__name__]) if function.__name__ in stubs else "Any"
+    stubs = stubs_of(own if (ROOT / own).exists() else "aclnn/__init__.pyi")
+    return stubs.get(function.__name__, "Any")
+
+
+@cache
+def stubs_of(path):
+    """What the functions of a stub give, by name."""
+    found = [
+        node for node in ast.walk(ast.parse(source(path))) if isinstance(node, ast.FunctionDef)
+    ]
+    return {node.name: ast.unparse(node.returns) for node in found}
 
 
 @pytest.mark.parametrize(("function", "of_object"), DOCUMENTED)

@@ -77,7 +77,8 @@ def largest_errors(name, options, every):
     for gradient in (1.0, "hard") if judge.takes_gradient else (None,):
         yield oracle.largest_error(name, options, oracle.float32_points(judge.domain), gradient)
         for x in every_number(judge.domain) if every else ():
-            yield oracle.error_and_distances(name, options, x, gradient)[0]
+            points = oracle.judged_points(name, options, x, gradient)
+            yield oracle.error_and_distances(name, options, points)[0]
 
 
 def judged(name, options, every):

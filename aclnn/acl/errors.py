@@ -48,7 +48,7 @@ def invalid(message: str) -> AclnnError:
 
 
 _recent = threading.local()
-LONGEST_MESSAGE = 4800  # shapes of a million axes exist
+LONGEST_MESSAGE = 16_000  # of 16 arguments, with a program; shapes of a million axes exist
 
 
 def set_message(text: str) -> None:

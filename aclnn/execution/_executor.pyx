@@ -1050,7 +1050,8 @@ def aclSetDynamicInputTensorAddr(executor, irIndex, relativeIndex, tensors, addr
     executor : aclOpExecutor
         From phase one.
     irIndex : int
-        Which tensor or list of tensors among the inputs, from 0, in the order of the signature: a list counts once.
+        Which tensor or list of tensors among the inputs, from 0, in the order of the signature. A
+        list counts once.
     relativeIndex : int
         Which tensor of that list, from 0.
     tensors : aclTensorList
@@ -1078,7 +1079,7 @@ def aclSetDynamicInputTensorAddr(executor, irIndex, relativeIndex, tensors, addr
     >>> size, executor, status = aclnn.aclnnCatGetWorkspaceSize(both, 0, tensor(out))
     >>> aclnn.aclSetDynamicInputTensorAddr(executor, 0, 1, both, np.float32([7]))
     0
-    >>> aclnn.AclSetDynamicInputTensorAddr(executor, 0, 1, both, np.float32([8]))  # the older spelling
+    >>> aclnn.AclSetDynamicInputTensorAddr(executor, 0, 1, both, np.float32([8]))
     0
     >>> aclnn.aclnnCat(None, size, executor, None)
     0
@@ -1097,7 +1098,8 @@ def aclSetDynamicOutputTensorAddr(executor, irIndex, relativeIndex, tensors, add
     executor : aclOpExecutor
         From phase one.
     irIndex : int
-        Which tensor or list of tensors among the outputs, from 0, in the order of the signature: a list counts once.
+        Which tensor or list of tensors among the outputs, from 0, in the order of the signature. A
+        list counts once.
     relativeIndex : int
         Which tensor of that list, from 0.
     tensors : aclTensorList
@@ -1142,7 +1144,8 @@ def aclSetDynamicTensorAddr(executor, irIndex, relativeIndex, tensors, addr):
     executor : aclOpExecutor
         From phase one.
     irIndex : int
-        Which tensor or list of tensors: inputs, then outputs, from 0, in the order of the signature: a list counts once.
+        Which tensor or list of tensors, from 0: inputs, then outputs, in the order of the
+        signature. A list counts once.
     relativeIndex : int
         Which tensor of that list, from 0.
     tensors : aclTensorList

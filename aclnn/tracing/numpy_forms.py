@@ -9,7 +9,8 @@ import numpy as np
 
 from aclnn.acl.arguments import shown
 from aclnn.acl.errors import AclnnError, invalid
-from aclnn.api.functional import FUNCTIONS, HANDLES_BY_NAME
+from aclnn.api import functional
+from aclnn.api.functional import HANDLES_BY_NAME
 from aclnn.tracing.trace import Trace, is_number
 
 # Ufuncs whose operator has another name; any other has its own.
@@ -144,7 +145,7 @@ def reduce_sum(
     if options:
         raise invalid(f"np.sum: {next(iter(options))} cannot be traced")
     keepdims = keepdims is not np._NoValue and bool(keepdims)
-    return FUNCTIONS["sum"](array, axis, keepdims, dtype=dtype)
+    return functional.sum(array, axis, keepdims, dtype=dtype)
 
 
 def _where(trace: Trace, condition: Any, *pair: Any) -> Any:
@@ -163,7 +164,7 @@ def _concatenate(trace: Trace, arrays: Any, axis: Any = 0, out: Any = None, **op
     parts = [trace.taken(one) for one in arrays]
     if axis is None:
         parts, axis = [one.reshape(-1) for one in parts], 0
-    return FUNCTIONS["cat"](parts, axis, out=out)
+    return functional.cat(parts, axis, out=out)
 
 
 def _stack(trace: Trace, arrays: Any, axis: int = 0, out: Any = None) -> Any:
