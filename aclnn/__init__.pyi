@@ -44,19 +44,54 @@ from aclnn.acl._tensor import aclTensor as aclTensor
 from aclnn.acl.constants import aclDataType as aclDataType
 from aclnn.acl.constants import aclError as aclError
 from aclnn.acl.constants import aclFormat as aclFormat
+from aclnn.acl.constants import aclmdlRICaptureMode as aclmdlRICaptureMode
+from aclnn.acl.constants import aclmdlRICaptureStatus as aclmdlRICaptureStatus
+from aclnn.acl.constants import aclmdlRIDebugJsonFlag as aclmdlRIDebugJsonFlag
 from aclnn.acl.constants import aclnnStatus as aclnnStatus
+from aclnn.acl.constants import aclrtEventFlag as aclrtEventFlag
+from aclnn.acl.constants import aclrtEventRecordedStatus as aclrtEventRecordedStatus
 from aclnn.acl.constants import aclrtMemAttr as aclrtMemAttr
 from aclnn.acl.constants import aclrtMemMallocPolicy as aclrtMemMallocPolicy
 from aclnn.acl.constants import aclrtMemcpyKind as aclrtMemcpyKind
+from aclnn.acl.constants import aclrtStreamStatus as aclrtStreamStatus
 from aclnn.acl.errors import AclnnError as AclnnError
 from aclnn.acl.errors import aclGetRecentErrMsg as aclGetRecentErrMsg
+from aclnn.acl.events import aclrtCreateEventExWithFlag as aclrtCreateEventExWithFlag
+from aclnn.acl.events import aclrtCreateEventWithFlag as aclrtCreateEventWithFlag
+from aclnn.acl.events import aclrtEventGetTimestamp as aclrtEventGetTimestamp
+from aclnn.acl.events import aclrtGetEventId as aclrtGetEventId
+from aclnn.acl.events import aclrtQueryEventStatus as aclrtQueryEventStatus
+from aclnn.acl.events import aclrtRecordEventWithFlag as aclrtRecordEventWithFlag
+from aclnn.acl.events import aclrtResetEvent as aclrtResetEvent
+from aclnn.acl.events import aclrtStreamQuery as aclrtStreamQuery
+from aclnn.acl.events import aclrtStreamWaitEventWithFlag as aclrtStreamWaitEventWithFlag
+from aclnn.acl.events import aclrtStreamWaitEventWithTimeout as aclrtStreamWaitEventWithTimeout
+from aclnn.acl.events import aclrtSynchronizeEventWithTimeout as aclrtSynchronizeEventWithTimeout
+from aclnn.acl.events import aclrtSynchronizeStreamWithTimeout as aclrtSynchronizeStreamWithTimeout
 from aclnn.acl.explain import explain as explain
 from aclnn.acl.memory import aclrtFree as aclrtFree
+from aclnn.acl.memory import aclrtFreeHost as aclrtFreeHost
 from aclnn.acl.memory import aclrtGetMemInfo as aclrtGetMemInfo
 from aclnn.acl.memory import aclrtMalloc as aclrtMalloc
+from aclnn.acl.memory import aclrtMallocHost as aclrtMallocHost
 from aclnn.acl.memory import aclrtMemcpy as aclrtMemcpy
 from aclnn.acl.memory import aclrtMemcpyAsync as aclrtMemcpyAsync
 from aclnn.acl.memory import aclrtMemset as aclrtMemset
+from aclnn.acl.model_ri import aclmdlRI as aclmdlRI
+from aclnn.acl.model_ri import aclmdlRICaptureBegin as aclmdlRICaptureBegin
+from aclnn.acl.model_ri import aclmdlRICaptureEnd as aclmdlRICaptureEnd
+from aclnn.acl.model_ri import aclmdlRICaptureGetInfo as aclmdlRICaptureGetInfo
+from aclnn.acl.model_ri import aclmdlRICaptureTaskGrpBegin as aclmdlRICaptureTaskGrpBegin
+from aclnn.acl.model_ri import aclmdlRICaptureTaskGrpEnd as aclmdlRICaptureTaskGrpEnd
+from aclnn.acl.model_ri import aclmdlRICaptureTaskUpdateBegin as aclmdlRICaptureTaskUpdateBegin
+from aclnn.acl.model_ri import aclmdlRICaptureTaskUpdateEnd as aclmdlRICaptureTaskUpdateEnd
+from aclnn.acl.model_ri import aclmdlRICaptureThreadExchangeMode as aclmdlRICaptureThreadExchangeMode
+from aclnn.acl.model_ri import aclmdlRIDebugJsonPrint as aclmdlRIDebugJsonPrint
+from aclnn.acl.model_ri import aclmdlRIDestroy as aclmdlRIDestroy
+from aclnn.acl.model_ri import aclmdlRIExecute as aclmdlRIExecute
+from aclnn.acl.model_ri import aclmdlRIExecuteAsync as aclmdlRIExecuteAsync
+from aclnn.acl.model_ri import aclmdlRIGetName as aclmdlRIGetName
+from aclnn.acl.model_ri import aclmdlRISetName as aclmdlRISetName
 from aclnn.acl.stream import aclFinalize as aclFinalize
 from aclnn.acl.stream import aclInit as aclInit
 from aclnn.acl.stream import aclnnFinalize as aclnnFinalize
@@ -98,9 +133,12 @@ from aclnn.execution._executor import aclSetDynamicTensorAddr as aclSetDynamicTe
 from aclnn.execution._executor import aclSetInputTensorAddr as aclSetInputTensorAddr
 from aclnn.execution._executor import aclSetOutputTensorAddr as aclSetOutputTensorAddr
 from aclnn.execution._executor import aclSetTensorAddr as aclSetTensorAddr
+from aclnn.execution._workspace import WorkspacePool as WorkspacePool
 from aclnn.reports.config import show_config as show_config
 from aclnn.reports.profiling import Profile as Profile
 from aclnn.reports.profiling import profile as profile
+from aclnn.tracing.compiled import compile as compile
+from aclnn.tracing.opaque import call as call
 
 __version__: str
 __all__: list[str]
@@ -158,6 +196,24 @@ ACL_MEM_MALLOC_HUGE_ONLY: Literal[aclrtMemMallocPolicy.ACL_MEM_MALLOC_HUGE_ONLY]
 ACL_MEM_MALLOC_NORMAL_ONLY: Literal[aclrtMemMallocPolicy.ACL_MEM_MALLOC_NORMAL_ONLY]
 ACL_DDR_MEM: Literal[aclrtMemAttr.ACL_DDR_MEM]
 ACL_HBM_MEM: Literal[aclrtMemAttr.ACL_HBM_MEM]
+ACL_MODEL_RI_CAPTURE_MODE_GLOBAL: Literal[aclmdlRICaptureMode.ACL_MODEL_RI_CAPTURE_MODE_GLOBAL]
+ACL_MODEL_RI_CAPTURE_MODE_THREAD_LOCAL: Literal[aclmdlRICaptureMode.ACL_MODEL_RI_CAPTURE_MODE_THREAD_LOCAL]
+ACL_MODEL_RI_CAPTURE_MODE_RELAXED: Literal[aclmdlRICaptureMode.ACL_MODEL_RI_CAPTURE_MODE_RELAXED]
+ACL_MODEL_RI_CAPTURE_STATUS_NONE: Literal[aclmdlRICaptureStatus.ACL_MODEL_RI_CAPTURE_STATUS_NONE]
+ACL_MODEL_RI_CAPTURE_STATUS_ACTIVE: Literal[aclmdlRICaptureStatus.ACL_MODEL_RI_CAPTURE_STATUS_ACTIVE]
+ACL_MODEL_RI_CAPTURE_STATUS_INVALIDATED: Literal[aclmdlRICaptureStatus.ACL_MODEL_RI_CAPTURE_STATUS_INVALIDATED]
+ACL_MDLRI_DEBUG_JSON_PRINT_SUMMARY: Literal[aclmdlRIDebugJsonFlag.ACL_MDLRI_DEBUG_JSON_PRINT_SUMMARY]
+ACL_MDLRI_DEBUG_JSON_PRINT_VERBOSE: Literal[aclmdlRIDebugJsonFlag.ACL_MDLRI_DEBUG_JSON_PRINT_VERBOSE]
+ACL_EVENT_SYNC: Literal[aclrtEventFlag.ACL_EVENT_SYNC]
+ACL_EVENT_CAPTURE_STREAM_PROGRESS: Literal[aclrtEventFlag.ACL_EVENT_CAPTURE_STREAM_PROGRESS]
+ACL_EVENT_TIME_LINE: Literal[aclrtEventFlag.ACL_EVENT_TIME_LINE]
+ACL_EVENT_DEVICE_USE_ONLY: Literal[aclrtEventFlag.ACL_EVENT_DEVICE_USE_ONLY]
+ACL_EVENT_EXTERNAL: Literal[aclrtEventFlag.ACL_EVENT_EXTERNAL]
+ACL_EVENT_IPC: Literal[aclrtEventFlag.ACL_EVENT_IPC]
+ACL_EVENT_RECORDED_STATUS_NOT_READY: Literal[aclrtEventRecordedStatus.ACL_EVENT_RECORDED_STATUS_NOT_READY]
+ACL_EVENT_RECORDED_STATUS_COMPLETE: Literal[aclrtEventRecordedStatus.ACL_EVENT_RECORDED_STATUS_COMPLETE]
+ACL_STREAM_STATUS_COMPLETE: Literal[aclrtStreamStatus.ACL_STREAM_STATUS_COMPLETE]
+ACL_STREAM_STATUS_NOT_READY: Literal[aclrtStreamStatus.ACL_STREAM_STATUS_NOT_READY]
 ACL_SUCCESS: Literal[aclError.ACL_SUCCESS]
 ACL_ERROR_INVALID_PARAM: Literal[aclError.ACL_ERROR_INVALID_PARAM]
 ACL_ERROR_UNINITIALIZE: Literal[aclError.ACL_ERROR_UNINITIALIZE]
@@ -169,9 +225,35 @@ ACL_ERROR_RT_CONTEXT_NULL: Literal[aclError.ACL_ERROR_RT_CONTEXT_NULL]
 ACL_ERROR_RT_EVENT_TIMESTAMP_INVALID: Literal[aclError.ACL_ERROR_RT_EVENT_TIMESTAMP_INVALID]
 ACL_ERROR_RT_ADDR_UNALIGNED: Literal[aclError.ACL_ERROR_RT_ADDR_UNALIGNED]
 ACL_ERROR_RT_INVALID_HANDLE: Literal[aclError.ACL_ERROR_RT_INVALID_HANDLE]
+ACL_ERROR_RT_CAPTURE_DEPENDENCY: Literal[aclError.ACL_ERROR_RT_CAPTURE_DEPENDENCY]
+ACL_ERROR_RT_STREAM_UNJOINED: Literal[aclError.ACL_ERROR_RT_STREAM_UNJOINED]
+ACL_ERROR_RT_MODEL_CAPTURED: Literal[aclError.ACL_ERROR_RT_MODEL_CAPTURED]
+ACL_ERROR_RT_STREAM_CAPTURED: Literal[aclError.ACL_ERROR_RT_STREAM_CAPTURED]
+ACL_ERROR_RT_EVENT_CAPTURED: Literal[aclError.ACL_ERROR_RT_EVENT_CAPTURED]
+ACL_ERROR_RT_STREAM_NOT_CAPTURED: Literal[aclError.ACL_ERROR_RT_STREAM_NOT_CAPTURED]
+ACL_ERROR_RT_CAPTURE_MODE_NOT_SUPPORT: Literal[aclError.ACL_ERROR_RT_CAPTURE_MODE_NOT_SUPPORT]
+ACL_ERROR_RT_STREAM_CAPTURE_IMPLICIT: Literal[aclError.ACL_ERROR_RT_STREAM_CAPTURE_IMPLICIT]
+ACL_ERROR_STREAM_CAPTURE_CONFLICT: Literal[aclError.ACL_ERROR_STREAM_CAPTURE_CONFLICT]
+ACL_ERROR_STREAM_TASK_GROUP_STATUS: Literal[aclError.ACL_ERROR_STREAM_TASK_GROUP_STATUS]
+ACL_ERROR_STREAM_TASK_GROUP_INTR: Literal[aclError.ACL_ERROR_STREAM_TASK_GROUP_INTR]
+ACL_ERROR_RT_STREAM_CAPTURE_UNMATCHED: Literal[aclError.ACL_ERROR_RT_STREAM_CAPTURE_UNMATCHED]
+ACL_ERROR_RT_MODEL_RUNNING: Literal[aclError.ACL_ERROR_RT_MODEL_RUNNING]
+ACL_ERROR_RT_STREAM_CAPTURE_WRONG_THREAD: Literal[aclError.ACL_ERROR_RT_STREAM_CAPTURE_WRONG_THREAD]
+ACL_ERROR_RT_INSUFFICIENT_INPUT_ARRAY: Literal[aclError.ACL_ERROR_RT_INSUFFICIENT_INPUT_ARRAY]
+ACL_ERROR_RT_MODEL_UPDATE_FAILED: Literal[aclError.ACL_ERROR_RT_MODEL_UPDATE_FAILED]
+ACL_ERROR_RT_CAPTURE_MODE_BLOCK_ASYNC: Literal[aclError.ACL_ERROR_RT_CAPTURE_MODE_BLOCK_ASYNC]
+ACL_ERROR_RT_SUB_ACLGRAPH_IS_CAPTURING: Literal[aclError.ACL_ERROR_RT_SUB_ACLGRAPH_IS_CAPTURING]
 ACL_ERROR_BAD_ALLOC: Literal[aclError.ACL_ERROR_BAD_ALLOC]
+ACL_ERROR_RT_FEATURE_NOT_SUPPORT: Literal[aclError.ACL_ERROR_RT_FEATURE_NOT_SUPPORT]
 ACL_ERROR_RT_MEMORY_ALLOCATION: Literal[aclError.ACL_ERROR_RT_MEMORY_ALLOCATION]
+ACL_ERROR_RT_RESOURCE_ALLOC_FAIL: Literal[aclError.ACL_ERROR_RT_RESOURCE_ALLOC_FAIL]
+ACL_ERROR_RT_NO_STREAM_RESOURCE: Literal[aclError.ACL_ERROR_RT_NO_STREAM_RESOURCE]
+ACL_ERROR_RT_NO_MODEL_RESOURCE: Literal[aclError.ACL_ERROR_RT_NO_MODEL_RESOURCE]
+ACL_ERROR_RT_FEATURE_NOT_SUPPORT_UPDATE_OP: Literal[aclError.ACL_ERROR_RT_FEATURE_NOT_SUPPORT_UPDATE_OP]
 ACL_ERROR_RT_INTERNAL_ERROR: Literal[aclError.ACL_ERROR_RT_INTERNAL_ERROR]
+ACL_ERROR_RT_STREAM_SYNC_TIMEOUT: Literal[aclError.ACL_ERROR_RT_STREAM_SYNC_TIMEOUT]
+ACL_ERROR_RT_EVENT_SYNC_TIMEOUT: Literal[aclError.ACL_ERROR_RT_EVENT_SYNC_TIMEOUT]
+ACL_ERROR_RT_STREAM_CAPTURE_INVALIDATED: Literal[aclError.ACL_ERROR_RT_STREAM_CAPTURE_INVALIDATED]
 ACLNN_SUCCESS: Literal[aclnnStatus.ACLNN_SUCCESS]
 ACLNN_ERR_PARAM_NULLPTR: Literal[aclnnStatus.ACLNN_ERR_PARAM_NULLPTR]
 ACLNN_ERR_PARAM_INVALID: Literal[aclnnStatus.ACLNN_ERR_PARAM_INVALID]

@@ -185,7 +185,8 @@ def aclrtRecordEventWithFlag(event: Any, stream: Any, flag: int) -> int:
     Returns
     -------
     int
-        As `aclrtRecordEvent`; ACL_ERROR_RT_PARAM_INVALID (107000) for another flag;
+        ACL_SUCCESS (0), or what `aclrtRecordEvent` answers;
+        ACL_ERROR_RT_PARAM_INVALID (107000) for another flag;
         ACL_ERROR_RT_STREAM_NOT_CAPTURED (107029) for flag 1 on a stream that is not captured.
 
     Examples
@@ -217,7 +218,8 @@ def aclrtStreamWaitEventWithFlag(stream: Any, event: Any, timeout: int, flag: in
     Returns
     -------
     int
-        As `aclrtStreamWaitEvent`; ACL_ERROR_RT_PARAM_INVALID (107000) for another flag or timeout;
+        ACL_SUCCESS (0), or what `aclrtStreamWaitEvent` answers;
+        ACL_ERROR_RT_PARAM_INVALID (107000) for another flag or timeout;
         ACL_ERROR_RT_STREAM_NOT_CAPTURED (107029) for flag 1 on a stream that is not captured.
 
     Examples
@@ -268,7 +270,8 @@ def aclrtStreamWaitEventWithTimeout(stream: Any, event: Any, timeout: int) -> in
     Returns
     -------
     int
-        As `aclrtStreamWaitEvent`; ACL_ERROR_RT_PARAM_INVALID (107000) for another timeout.
+        ACL_SUCCESS (0), or what `aclrtStreamWaitEvent` answers;
+        ACL_ERROR_RT_PARAM_INVALID (107000) for another timeout.
 
     Examples
     --------
@@ -367,7 +370,8 @@ def aclrtSynchronizeStreamWithTimeout(stream: Any, timeout: int) -> int:
     Returns
     -------
     int
-        As `aclrtSynchronizeStream`; ACL_ERROR_RT_STREAM_SYNC_TIMEOUT (507046) if it is not done by
+        ACL_SUCCESS (0), or what `aclrtSynchronizeStream` answers;
+        ACL_ERROR_RT_STREAM_SYNC_TIMEOUT (507046) if it is not done by
         then; ACL_ERROR_RT_PARAM_INVALID (107000) for another timeout.
 
     Examples
