@@ -44,6 +44,7 @@ def main():
     model, status = aclnn.aclmdlRICaptureEnd(stream)
     assert status == aclnn.ACL_SUCCESS, aclnn.aclGetRecentErrMsg()
 
+    print(model.to_text())
     print(model.executor.graph.to_text())
     for run in range(3):
         x += run

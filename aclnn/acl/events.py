@@ -287,10 +287,14 @@ def aclrtStreamWaitEventWithTimeout(stream: Any, event: Any, timeout: int) -> in
 
 def _waited(function: str, stream: Any, event: Any, seconds: float | None) -> int:
     """A wait that ends after some seconds; captures record it as one that does not."""
+    if status := streams.bad_stream(function, stream):
+        return status
     if seconds is None or captures.capture_of(stream) is not None:
         return streams.aclrtStreamWaitEvent(stream, event)
-    if status := _bad_event(function, event) or streams.bad_stream(function, stream):
+    if status := streams.bad_handle(function, "event", event, streams.aclrtEvent):
         return status
+    if captures.capture_of_event(event) is not None:  # the stream joins the capture
+        return streams.aclrtStreamWaitEvent(stream, event)
     return streams.submit(stream, streams.ExternalTask(captures.WAIT, event, seconds), function)
 
 
@@ -382,7 +386,7 @@ def aclrtSynchronizeStreamWithTimeout(stream: Any, timeout: int) -> int:
     if status := _bad_query(function, stream):
         return status
     done = threading.Event()
-    if not stream.submit(done) or done.wait(limit):
+    if not stream.submit(done.set) or done.wait(limit):
         return streams.aclrtSynchronizeStream(stream)
     return fail(
         ACL_ERROR_RT_STREAM_SYNC_TIMEOUT,

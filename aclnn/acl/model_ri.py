@@ -105,6 +105,21 @@ class aclmdlRI:
     def executor(self) -> Any:
         return self._complete("executor").executor
 
+    def to_text(self) -> str:
+        """A table of what was recorded: where, behind what, and what becomes of what it writes.
+
+        Returns
+        -------
+        str
+            A line for each task, and one more for each further operand.
+
+        Raises
+        ------
+        AclnnError
+            With status ACL_ERROR_RT_MODEL_CAPTURED (107026), before the capture has ended.
+        """
+        return self._complete("to_text").to_text()
+
     @property
     def complete(self) -> bool:
         """Whether its capture has ended well."""

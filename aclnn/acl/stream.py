@@ -34,6 +34,7 @@ from aclnn.acl.errors import AclnnError, fail
 from aclnn.graph.runtime import _scheduler
 
 OK = int(ACL_SUCCESS)
+ASKING_SECONDS = 0.001  # for which a query of a stream waits for its thread
 
 __all__ = [
     "aclFinalize",
@@ -74,21 +75,24 @@ class aclrtStream:
 
     def forget_worker(self) -> None:
         """Begin anew in a forked child: it has no thread, and queued work is the parent's."""
-        self._queue: queue.SimpleQueue[tuple[aclrtStream, Job | threading.Event] | None] = (
-            queue.SimpleQueue()
-        )
+        self._queue: queue.SimpleQueue[tuple[aclrtStream, Job] | None] = queue.SimpleQueue()
         self._lock = threading.RLock()  # a destructor may come back here
         self._worker: _Worker | None = None
         self._started = False  # whether the worker is known to work: start() came back
         self._failures: list[str] = []
-        self._given = self._done = 0  # jobs, counted under the lock and by the worker
 
     def is_idle(self) -> bool:
-        """Whether all work has been done that it was given."""
-        return self._given == self._done
+        """Whether all work has been done that it was given.
 
-    def submit(self, job: Job | threading.Event) -> bool:
-        """Queue `job`, or an event to be set; False when the stream is destroyed, so that nothing follows its end.
+        The thread is asked: counting would make every launch slower.
+        """
+        if not self._started:
+            return True
+        done = threading.Event()
+        return not self.submit(done.set) or done.wait(ASKING_SECONDS)
+
+    def submit(self, job: Job) -> bool:
+        """Queue `job`; False when the stream is destroyed, so that nothing follows its end.
 
         RuntimeError where no thread can be had for it.
         """
@@ -97,7 +101,6 @@ class aclrtStream:
                 return False
             self._have_worker()
             self._queue.put((self, job))
-            self._given += 1
             return True
 
     def _have_worker(self) -> None:
@@ -117,7 +120,7 @@ class aclrtStream:
         """Wait for all work queued so far; the message of the first failure since the last time."""
         done = threading.Event()
         if self._other_thread() is not None:
-            if self.submit(done):
+            if self.submit(done.set):
                 done.wait()
             else:
                 self.join()
@@ -147,16 +150,11 @@ class aclrtStream:
             self._queue.put(None)
             return True
 
-    def run(self, job: Job | threading.Event) -> None:
-        if isinstance(job, threading.Event):  # who waits for it finds the stream idle
-            self._done += 1
-            job.set()
-            return
+    def run(self, job: Job) -> None:
         failure = _failure(job)
         if failure is not None:
             with self._lock:
                 self._failures.append(failure)
-        self._done += 1
 
     def __reduce__(self) -> Any:
         raise TypeError("a stream cannot be copied or pickled: its thread is one")
@@ -168,9 +166,7 @@ class aclrtStream:
 class _Worker(threading.Thread):
     """A stream's thread, which knows only the queue: works, unless it was retired before it could."""
 
-    def __init__(
-        self, jobs: queue.SimpleQueue[tuple[aclrtStream, Job | threading.Event] | None]
-    ) -> None:
+    def __init__(self, jobs: queue.SimpleQueue[tuple[aclrtStream, Job] | None]) -> None:
         super().__init__(name="aclrtStream", daemon=True)
         self._jobs = jobs
         self._fate: dict[str, str] = {}  # what is set first stays, whichever thread sets it

@@ -20,6 +20,7 @@ from aclnn.acl.errors import AclnnError
 from aclnn.compiler._compiled_call import current_settings
 from aclnn.compiler.capturing import Layout, Memory, flat
 from aclnn.execution._executor import join_executor
+from aclnn.execution.model_text import model_text
 
 OK = int(ACL_SUCCESS)
 BYTES = aclDataType.ACL_UINT8
@@ -82,6 +83,10 @@ class Replay:
         if not self.executors:
             raise AclnnError(ACLNN_ERR_PARAM_INVALID, "the model has no operators")
         return max(self.executors, key=lambda executor: len(executor.graph_as_built.nodes))
+
+    def to_text(self) -> str:
+        """The tasks as a table, with what becomes of what they write."""
+        return model_text(self.tasks, _read_and_written, self._is_seen)
 
     def freed(self) -> str | None:
         """What of the memory that a run needs was freed."""
@@ -259,6 +264,20 @@ def _layouts(job: Any) -> list[tuple[str, Layout] | None]:
         layout = Layout(address, aclDataType(dtype), shape, strides, owners[place])
         found.append((name, layout))
     return found
+
+
+def _read_and_written(job: Any) -> tuple[list[Layout], list[Layout]]:
+    """What a job reads, and what it writes."""
+    if isinstance(job, memory.Copy):
+        return [_side(job.src, job.nbytes)], [_side(job.dst, job.nbytes)]
+    if not hasattr(job, "operands"):
+        return [], []
+    layouts, n_inputs = _layouts(job), job.call()[1]
+    read, written = (
+        [layout for _, layout in filter(None, some)]
+        for some in (layouts[:n_inputs], layouts[n_inputs:])
+    )
+    return read, written
 
 
 def _side(side: Any, nbytes: int, dtype: aclDataType = BYTES) -> Layout:
