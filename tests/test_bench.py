@@ -15,6 +15,7 @@ from aclnn.graph.views.tables import to_markdown, to_text
 from aclnn import cli, isa
 from aclnn.benchmark import (
     cells,
+    chains,
     limits,
     matrix,
     measure,
@@ -120,7 +121,7 @@ def by_all_peers():
 
 @pytest.mark.parametrize("key", peers.TITLES)
 def test_adapters_agree_with_us(key, by_all_peers):
-    if key not in INSTALLED:
+    if key not in (*INSTALLED, "single"):
         assert any(n.startswith(f"{peers.TITLES[key]} left out") for n in by_all_peers["notes"])
         return
     assert not [note for note in by_all_peers["notes"] if note.startswith(peers.TITLES[key])]
@@ -134,6 +135,7 @@ def test_adapters_agree_with_us(key, by_all_peers):
         "jax": everything,
         "numba": floats,
         "numexpr": {one for one in floats if one[0] != "gelu_backward"},
+        "single": set(),  # of chains only
     }
     assert covered == expected[key]
 
@@ -202,8 +204,9 @@ def test_a_failing_adapter_is_left_out():
 def test_missing_peers_are_left_out(monkeypatch):
     monkeypatch.setattr(peers, "_installed", lambda module: None)
     found, notes = matrix._present(matrix.ALL_PEERS, 1)
-    assert found == []
-    assert [note.split(" left")[0] for note in notes] == list(peers.TITLES.values())
+    assert [peer.key for peer in found] == ["single"]  # ourselves
+    titles = [peer.title for peer in peers.PEERS if peer.key != "single"]
+    assert [note.split(" left")[0] for note in notes] == titles
 
 
 def test_jax_cannot_change_its_threads():
@@ -506,3 +509,17 @@ def test_the_default_is_the_whole_matrix():
     quick = command._settings(parser.parse_args(["--quick"]))
     assert max(cell.regime.elements for cell in quick.cells()) == 1 << 18
     assert quick.rounds < matrix.ROUNDS
+
+
+@pytest.mark.parametrize("name", chains.CHAINS)
+@pytest.mark.parametrize("peer", [peers.OneByOne(), peers.Torch()], ids=lambda p: p.key)
+def test_chains_compute_what_peers_compute_into_the_same_memory(name, peer):
+    if peer.version() is None:
+        pytest.skip(f"{peer.title} is not installed")
+    (cell,) = cells.select([name], dtypes=["float32"], sizes=[4096], regimes=["4096"])
+    memory = cells.build(cell)
+    other = cells.Memory(memory.bases, memory.inputs, np.empty_like(memory.out))
+    ours.prepare(cell, memory)()
+    peer.prepare(cell, other)()
+    np.testing.assert_allclose(memory.out, other.out, rtol=1e-5, atol=1e-6)
+    assert not np.isnan(memory.out).any()

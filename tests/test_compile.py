@@ -487,6 +487,7 @@ def test_any_function_can_be_a_step():
     y = aclnn.silu(x)
     same(f(x), aclnn.add(np.sort(y), y))
     assert [step.name for step in f.executor(x).schedule.steps][1] == "sort_into"
+    assert "sort_into" in f.executor(x).to_html()
     same(aclnn.call(sort_into, x, shape=x.shape, dtype=x.dtype), np.sort(x))
 
 

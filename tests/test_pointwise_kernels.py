@@ -2,6 +2,7 @@
 
 import math
 from fractions import Fraction
+from functools import cache
 
 import ml_dtypes
 import mpmath
@@ -196,24 +197,36 @@ def correctly_rounded(x, in_double, exactly, dtype):
     return np.where(near == 0, near, wanted)
 
 
-@pytest.mark.parametrize("dtype", HALVES, ids=str)
-@pytest.mark.parametrize("formula", UNARY)
-def test_every_half_is_rounded_once(kernels, formula, dtype):
+@cache
+def judged_halves(formula, dtype):
+    """Every half, and the results: once for all instruction sets."""
     x = every_half(dtype)
-    same_numbers(apply(kernels, formula, [x], dtype), correctly_rounded(x, *UNARY[formula], dtype))
+    return x, correctly_rounded(x, *UNARY[formula], dtype)
 
 
-@pytest.mark.parametrize("dtype", HALVES, ids=str)
-@pytest.mark.parametrize("formula", UNARY)
-def test_floats_are_rounded_once_to_halves(kernels, formula, dtype):
+@cache
+def judged_ties(formula, dtype):
     """Ties of halves that are floats: what tells the result from them may be less than a double shows."""
     ties = every_half(dtype).astype(np.float64)
     ties = (ties[:-1] + ties[1:]) / 2
     # Of more a judge would need more digits than he has: e^-300 is all that breaks a tie there.
     ties = ties[np.abs(ties) < (300 if formula == "silu" else 1e39)]
     x = np.concatenate([ties.astype(np.float32), some_floats(4000)])
-    found = apply(kernels, formula, [x], dtype)
-    same_numbers(found, correctly_rounded(x, *UNARY[formula], dtype))
+    return x, correctly_rounded(x, *UNARY[formula], dtype)
+
+
+@pytest.mark.parametrize("dtype", HALVES, ids=str)
+@pytest.mark.parametrize("formula", UNARY)
+def test_every_half_is_rounded_once(kernels, formula, dtype):
+    x, wanted = judged_halves(formula, dtype)
+    same_numbers(apply(kernels, formula, [x], dtype), wanted)
+
+
+@pytest.mark.parametrize("dtype", HALVES, ids=str)
+@pytest.mark.parametrize("formula", UNARY)
+def test_floats_are_rounded_once_to_halves(kernels, formula, dtype):
+    x, wanted = judged_ties(formula, dtype)
+    same_numbers(apply(kernels, formula, [x], dtype), wanted)
 
 
 @pytest.mark.parametrize("formula", UNARY)

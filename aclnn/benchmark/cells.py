@@ -12,6 +12,7 @@ import numpy as np
 from aclnn.acl import dtypes
 from aclnn.acl.errors import AclnnError
 from aclnn.api.executor import executor
+from aclnn.benchmark.chains import CHAINS
 from aclnn.compiler.settings import get_soc_version
 from aclnn.operators import REGISTRY
 from aclnn.operators.checks import TensorSpec
@@ -25,6 +26,7 @@ OPERATORS = (
     "gelu_backward",
 )
 LAYOUT_OPERATORS = ("gelu_backward", "hardshrink_backward", "elu_backward")
+CHAIN_COLUMNS = 1024  # of a row of a chain's operands
 MIXED = (("float16", "float32"), ("float32", "bfloat16"))
 
 # Spelled so that NumPy arrays, PyTorch tensors and JAX arrays all understand.
@@ -121,9 +123,10 @@ class Memory:
 
 def measurable() -> list[str]:
     """The operators that cells can be made of: all operands are arrays of one shape, all options have
-    defaults.
+    defaults; and the chains.
     """
-    return [name for name, operator in REGISTRY.items() if operator.functional and _is_plain(name)]
+    plain = [name for name, operator in REGISTRY.items() if operator.functional and _is_plain(name)]
+    return [*plain, *CHAINS]
 
 
 def _is_plain(name: str) -> bool:
@@ -185,7 +188,22 @@ def select(
     ]
 
 
+def _chain_cells(name: str, regime: Regime) -> Iterator[Cell]:
+    """The cells of a chain, which has no layouts and no C-shaped form."""
+    if regime.layout or regime.form == "phases":
+        return
+    chain, columns = CHAINS[name], math.gcd(regime.elements, CHAIN_COLUMNS)
+    for dtype in DTYPES:
+        whole = Operand(dtype, (regime.elements // columns, columns))
+        row = Operand(dtype, (1, columns))
+        inputs = tuple([row if one in chain.broadcast else whole for one in chain.inputs])
+        yield Cell(name, regime, inputs, whole)
+
+
 def _cells(operator: str, regime: Regime) -> Iterator[Cell]:
+    if operator in CHAINS:
+        yield from _chain_cells(operator, regime)
+        return
     if not regime.layout:
         shape = (regime.elements,)
         for dtype in DTYPES:
@@ -239,7 +257,7 @@ def build(cell: Cell, seed: int = 0) -> Memory:
     ((4, 8), (4, 4), (4, 4))
     """
     rng = np.random.default_rng(seed)
-    low, high = REGISTRY[cell.operator].domain
+    low, high = (CHAINS.get(cell.operator) or REGISTRY[cell.operator]).domain
     bases = tuple(
         (low + (high - low) * rng.random(operand.shape, np.float32)).astype(DTYPES[operand.dtype])
         for operand in cell.inputs

@@ -26,7 +26,9 @@ from typing import Any, Protocol
 import ml_dtypes
 import numpy as np
 
+import aclnn
 from aclnn.benchmark.cells import DTYPES, VIEWS, Cell, Memory
+from aclnn.benchmark.chains import CHAINS
 
 Call = Callable[[], Any]
 
@@ -112,6 +114,32 @@ TORCH_FORMS: dict[str, Callable[..., Call]] = {
 }
 
 
+def _torch_form(name: str) -> Callable[..., Any]:
+    """A function of operands and ``out``."""
+    if name in TORCH_FORMS:
+        return lambda *operands, out: TORCH_FORMS[name](*operands, out)()
+    return getattr(_aten(), name).out
+
+
+class OneByOne:
+    """This package itself: the calls of a chain one by one, two memories in turn."""
+
+    key, title, writes_out = "single", "one by one", True
+
+    def version(self) -> str | None:
+        return aclnn.__version__
+
+    def threads(self, n: int) -> None:
+        """Ours are set already."""
+
+    def prepare(self, cell: Cell, memory: Memory) -> Call | None:
+        if cell.operator not in CHAINS:
+            return None
+        between = np.empty_like(memory.out)
+        forms = partial(getattr, aclnn)
+        return CHAINS[cell.operator].into(forms, memory.inputs, between, memory.out)
+
+
 class Torch:
     """PyTorch: the operators' own ``out`` forms."""
 
@@ -125,7 +153,7 @@ class Torch:
 
     def prepare(self, cell: Cell, memory: Memory) -> Call | None:
         form = TORCH_FORMS.get(cell.operator)
-        if form is None:
+        if form is None and cell.operator not in CHAINS:
             return None
         torch = importlib.import_module("torch")
         tensors = [
@@ -133,6 +161,8 @@ class Torch:
             for operand, base in zip(cell.inputs, memory.bases, strict=True)
         ]
         out = self._tensor(torch, memory.out)
+        if form is None:
+            return CHAINS[cell.operator].into(_torch_form, tensors, torch.empty_like(out), out)
         return form(*tensors, out)
 
     @staticmethod
@@ -289,5 +319,5 @@ def _all_float32(cell: Cell) -> bool:
     return {operand.dtype for operand in (*cell.inputs, cell.out)} == {"float32"}
 
 
-PEERS: tuple[Peer, ...] = (Torch(), Jax(), Numexpr(), Numba())
+PEERS: tuple[Peer, ...] = (OneByOne(), Torch(), Jax(), Numexpr(), Numba())
 TITLES = {peer.key: peer.title for peer in PEERS}

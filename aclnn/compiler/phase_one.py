@@ -201,6 +201,13 @@ def scheduled(
     )
 
 
+def own_kernels(passed: graph.Graph, schedule: graph.Schedule) -> dict[str, Any]:
+    """The kernels of a schedule that are not of this package, as `scheduled` takes them."""
+    kernels = dict(zip(schedule.node_names(), schedule.kernels, strict=True))
+    owned = [node for node in passed.nodes if node.attr("own") is not None]
+    return {node.attr("own"): kernels[node.name] for node in owned}
+
+
 def check_call(request: Request, soc: str) -> tuple[Call, bool]:
     """Go through the operator's rules; the first that is broken decides.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -124,17 +125,17 @@ class Lowering:
         kind = "whole" if form == "whole" else "real"
         return graph.Argument(len(NUMBER_FORMS) * found + place, kind)
 
-    def complex_number(self, role: str) -> tuple[graph.Argument | float, graph.Argument | float]:
+    def complex_number(self, role: str) -> tuple[Any, Any]:
         """A number as complex formulas take it: real and imaginary part.
 
         That of a complex one stands where that of a real one has its integer.
         """
+        real, whole = self.number(role, "exact"), self.number(role, "whole")
         if self.call.scalars[role].convertible:
-            return self.number(role, "exact"), 0.0
-        imaginary = self.number(role, "whole")
-        if isinstance(imaginary, graph.Argument):
-            imaginary = graph.Argument(imaginary.place, "real")
-        return self.number(role, "exact"), imaginary
+            return real, 0.0
+        if isinstance(whole, graph.Argument):
+            return real, graph.Argument(whole.place, "real")
+        return real, struct.unpack("d", struct.pack("q", whole))[0]
 
     def params(
         self, roles: Iterable[str], dtype: aclDataType, *, exact: bool = True

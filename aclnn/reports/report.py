@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from aclnn.acl.errors import AclnnError
-from aclnn.compiler.phase_one import scheduled
+from aclnn.compiler.phase_one import own_kernels, scheduled
 from aclnn.graph import Graph, Schedule, WorkspacePlan, run_passes
 from aclnn.graph.passes import pipeline as known_passes
 from aclnn.graph.passes.notes import Note
@@ -143,7 +143,8 @@ def both_ways(executor: Any) -> tuple[Way, Way]:
     own = _way(mine, built, executor.passes, executor.graph, plan, executor.schedule)
     passed = run_passes(built, other)
     nothing = not executor.schedule.steps
-    planned, schedule = scheduled(passed.graph, plan.strategy, plan.threads, nothing)
+    kernels = own_kernels(executor.graph, executor.schedule)
+    planned, schedule = scheduled(passed.graph, plan.strategy, plan.threads, nothing, own=kernels)
     return own, _way(other, built, passed, passed.graph, planned, schedule)
 
 
