@@ -51,6 +51,10 @@ POOL = 24  # objects of a type that are kept, destroyed ones included
 LONGEST_RUN = 1 << 16  # elements: an output that repeats its elements could have any number
 PATIENCE = 120  # seconds until a call counts as hanging
 
+# While a stream is captured, whatever waits is refused, and work of other streams goes on unseen: captures
+# have tests of their own, with random programs.
+LEFT_OUT = {"aclmdlRICaptureBegin"}
+
 
 @dataclass(frozen=True)
 class Known:
@@ -96,7 +100,7 @@ class Function:
 
 
 def functions() -> list[Function]:
-    names = [name for name in dir(aclnn) if name.startswith("acl")]
+    names = [name for name in dir(aclnn) if name.startswith("acl") and name not in LEFT_OUT]
     return [
         Function(name)
         for name in names

@@ -113,7 +113,7 @@ def test_statuses_are_explained_by_number_too():
 
 def test_messages_are_of_bounded_length():
     aclnn.aclCreateTensor((1,) * 10**5, aclnn.ACL_FLOAT, None, 9, 2, (1,) * 10**5, None)
-    assert 100 < len(aclnn.aclGetRecentErrMsg()) < 5000
+    assert 100 < len(aclnn.aclGetRecentErrMsg()) < 16_100
 
 
 # --- Sizes and names of types ---------------------------------------------------------------------

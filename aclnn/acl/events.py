@@ -185,7 +185,9 @@ def aclrtRecordEventWithFlag(event: Any, stream: Any, flag: int) -> int:
     Returns
     -------
     int
-        ACL_SUCCESS (0) or as `aclrtRecordEvent`; ACL_ERROR_RT_PARAM_INVALID (107000) for another
+        ACL_SUCCESS (0) or as `aclrtRecordEvent`: ACL_ERROR_RT_INVALID_HANDLE (107017),
+        ACLNN_ERR_RUNTIME_ERROR (361001);
+        ACL_ERROR_RT_PARAM_INVALID (107000) for another
         flag; ACL_ERROR_RT_STREAM_NOT_CAPTURED (107029) for flag 1 on a stream that is not
         captured.
 
@@ -218,7 +220,9 @@ def aclrtStreamWaitEventWithFlag(stream: Any, event: Any, timeout: int, flag: in
     Returns
     -------
     int
-        ACL_SUCCESS (0) or as `aclrtStreamWaitEvent`; ACL_ERROR_RT_PARAM_INVALID (107000) for
+        ACL_SUCCESS (0) or as `aclrtStreamWaitEvent`: ACL_ERROR_RT_INVALID_HANDLE (107017),
+        ACLNN_ERR_RUNTIME_ERROR (361001);
+        ACL_ERROR_RT_PARAM_INVALID (107000) for
         another flag or timeout; ACL_ERROR_RT_STREAM_NOT_CAPTURED (107029) for flag 1 on a stream
         that is not captured.
 
@@ -270,7 +274,9 @@ def aclrtStreamWaitEventWithTimeout(stream: Any, event: Any, timeout: int) -> in
     Returns
     -------
     int
-        ACL_SUCCESS (0) or as `aclrtStreamWaitEvent`; ACL_ERROR_RT_PARAM_INVALID (107000) for
+        ACL_SUCCESS (0) or as `aclrtStreamWaitEvent`: ACL_ERROR_RT_INVALID_HANDLE (107017),
+        ACLNN_ERR_RUNTIME_ERROR (361001);
+        ACL_ERROR_RT_PARAM_INVALID (107000) for
         another timeout.
 
     Examples
@@ -298,6 +304,9 @@ def _waited(function: str, stream: Any, event: Any, seconds: float | None) -> in
     return streams.submit(stream, streams.ExternalTask(captures.WAIT, event, seconds), function)
 
 
+LONGEST_MILLISECONDS = 10**10  # some months; clocks of some platforms end soon after
+
+
 def _limit(function: str, timeout: Any) -> tuple[float | None, int]:
     """A limit in seconds, None for none; and the status of a timeout that is no limit."""
     number = as_int(timeout)
@@ -306,7 +315,9 @@ def _limit(function: str, timeout: Any) -> tuple[float | None, int]:
             ACL_ERROR_RT_PARAM_INVALID,
             f"{function}: timeout is {shown(timeout)}, must be -1 or milliseconds from 1 on",
         )
-    return (None if number == -1 else number / 1000), OK
+    if number == -1:
+        return None, OK
+    return min(number, LONGEST_MILLISECONDS) / 1000, OK
 
 
 def aclrtSynchronizeEventWithTimeout(event: Any, timeout: int) -> int:
@@ -370,7 +381,9 @@ def aclrtSynchronizeStreamWithTimeout(stream: Any, timeout: int) -> int:
     Returns
     -------
     int
-        ACL_SUCCESS (0) or as `aclrtSynchronizeStream`; ACL_ERROR_RT_STREAM_SYNC_TIMEOUT (507046)
+        ACL_SUCCESS (0) or as `aclrtSynchronizeStream`: ACL_ERROR_RT_INVALID_HANDLE (107017),
+        ACLNN_ERR_RUNTIME_ERROR (361001);
+        ACL_ERROR_RT_STREAM_SYNC_TIMEOUT (507046)
         if it is not done by then; ACL_ERROR_RT_PARAM_INVALID (107000) for another timeout.
 
     Examples

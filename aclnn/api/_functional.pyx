@@ -391,7 +391,9 @@ cdef class FunctionalHandle:
             if outputs[index - n_inputs] is None:
                 describe_output(executor.planned, index - n_inputs,
                                 &executor.request.operands[index])
-        executor.bound = [*inputs, *outputs]
+        bound = list(inputs)
+        bound.extend(outputs)
+        executor.bound = bound
         executor.form, executor.repeatable = self, True
         return executor
 

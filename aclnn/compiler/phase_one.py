@@ -34,7 +34,7 @@ from aclnn.operators.checks import (
 from aclnn.operators.lowering import Lowering, graph_dtype, pointwise
 
 MOST_ELEMENTS = 2**47  # no machine of today addresses more bytes
-# How an input may lie to the output; the numbers are those of `_plan.pxd`.
+# How an input may lie to the output; the numbers are those of `_compiled_call.pxd`.
 APART, SAME, CROSSING = 0, 1, 2
 
 Operand = tuple[int, tuple[int, ...], tuple[int, ...], int, bool]
@@ -53,7 +53,7 @@ class Request:
     """A call as phase one is given it, before anything of it was checked.
 
     `operands` are the inputs and the outputs, `None` where an input is null, or an output is null
-    or to be made; `numbers` say of each number its dtype, its facts (bits, see `_plan.pxd`) and its
+    or to be made; `numbers` say of each number its dtype, its facts (bits, see `_compiled_call.pxd`) and its
     value, for messages.
     """
 
@@ -259,7 +259,7 @@ def _as_call(request: Request, soc: str) -> Call:
     )
 
 
-# The bits of a number's facts, as `_plan.pxd` has them.
+# The bits of a number's facts, as `_compiled_call.pxd` has them.
 NEGATIVE, NOT_REAL, IS_ZERO, IS_ONE, IS_NAN, IS_WHOLE = (1 << bit for bit in range(6))
 
 

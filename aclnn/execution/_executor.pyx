@@ -459,7 +459,10 @@ cdef class aclOpExecutor:
         """Take the numbers that are given by name, if the plan holds for them too."""
         cdef int index
         roles = self.handle.scalar_roles
-        given = [role for role in named if role in roles]
+        given = []
+        for role in named:
+            if role in roles:
+                given.append(role)
         if not given:
             return 0
         values = []
@@ -540,7 +543,7 @@ cdef class aclOpExecutor:
             elif outs is not None and slot in outs:
                 array = self.fitting(slot, outs[slot], &found)
                 addresses[slot] = found.data
-                bound = [*bound, array]
+                bound = bound + [array]
                 results.append(outs[slot])
             elif self.is_absent(slot) or bound[slot] is not None:
                 results.append(given[place])
@@ -548,7 +551,7 @@ cdef class aclOpExecutor:
                 array = new_output(self.planned, place, &found)
                 addresses[slot] = found.data
                 results.append(array if kind is None else interchange.handed_to(kind, array))
-                bound = [*bound, array]
+                bound = bound + [array]
         results.append(bound)  # keeps all of it alive as long as the run goes on
         return results
 

@@ -12,7 +12,8 @@ from aclnn.acl.constants import aclDataType
 from aclnn.graph.strides import contiguous_strides, reshaped_strides
 from aclnn.operators.checks import Call
 
-NUMBER_FORMS = ("rounded", "exact", "whole")  # of each number of a run, in the order of `_plan.pxd`
+# Of each number of a run, in the order of `_compiled_call.pxd`.
+NUMBER_FORMS = ("rounded", "exact", "whole")
 # A number of a call: its place among those that a run is given, or its forms, which are constants.
 Number = int | tuple[float, float, int]
 
@@ -29,8 +30,9 @@ def graph_dtype(dtype: aclDataType) -> graph.DType:
 # What kernels of rows and products read and write.
 FLOATING_NAMES = ("float32", "float16", "bfloat16", "float64")
 
+# Calls with nothing to do may have outputs of a dtype that no kernel knows, too.
 _DTYPES = {
-    dtype: graph.DType(dtypes.name(dtype), dtypes.item_size(dtype)) for dtype in dtypes.NUMPY
+    dtype: graph.DType(dtypes.name(dtype), max(1, dtypes.item_size(dtype))) for dtype in aclDataType
 }
 
 
