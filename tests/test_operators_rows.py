@@ -530,3 +530,11 @@ def test_reduce_sum_through_both_phases(rng):
     assert "twice" in aclnn.aclGetRecentErrMsg()
     assert status("aclnnReduceSum", x, ints(1), True, single, out) == INVALID
     assert "out has shape (1, 5), must have (4, 1)" in aclnn.aclGetRecentErrMsg()
+
+
+@pytest.mark.parametrize("dtype", [np.float16, np.float32])
+def test_softmax_of_numbers_far_apart_is_never_negative(dtype):
+    x = np.array([[9.2e18, -200, 1], [3e38, 1e30, -3e38], [-3e38, -9e18, 5]], np.float32)
+    y = aclnn.softmax(x, -1, out=np.empty(x.shape, dtype))
+    assert not np.signbit(y).any()
+    np.testing.assert_array_equal(y, np.array([[1, 0, 0], [1, 0, 0], [0, 0, 1]], dtype))

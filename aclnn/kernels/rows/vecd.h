@@ -337,6 +337,8 @@ VECD_INLINE vecd v_exp_short(vecd y) {
 VECD_INLINE vecd v_exp_long(vecd y, vecd low) {
     const vecd magic = v_set(0x1.8p52), one = v_set(1.0);
     y = v_min(v_set(1400.0), v_max(v_set(-1400.0), y));
+    /* That of a y far beyond is large itself, and would make results negative. */
+    low = v_min(v_set(0x1p-30), v_max(v_set(-0x1p-30), low));
     vecd n = v_sub(v_fma(y, v_set(0x1.71547652b82fep+0), magic), magic);
     vecd r = v_fma(n, v_set(-0x1.62e42fefa3800p-1), y);
     low = v_fma(n, v_set(-0x1.ef35793c76730p-45), low);
