@@ -57,7 +57,8 @@ cdef object run_phase_two(OperatorHandle handle, str name, object workspace,
     hold = hold_workspace(workspace, workspaceSize, executor.planned.workspace_size)
     if executor.destroyed:
         raise AclnnError(INNER, "executor is destroyed")
-    executor.make_outputs()
+    if not executor.from_tensors:
+        executor.make_outputs()
     held = executor.addresses_now(addresses)
     check_life(handle, name, executor, was_spent)
     if hold is not None:
@@ -116,7 +117,8 @@ cdef object launch(aclOpExecutor executor, char **addresses, object held, Worksp
             return status
         try:
             executor.execute(addresses, hold.address if hold is not None else NULL)
-            executor.tell_written()
+            if not executor.from_tensors:
+                executor.tell_written()
         finally:
             if hold is not None:
                 hold.release()
