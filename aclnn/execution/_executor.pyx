@@ -540,7 +540,7 @@ cdef class aclOpExecutor:
     cdef object run_bound(self):
         """Run on what is bound, into the one output: what most runs are."""
         cdef char *addresses[MANY]
-        held = self.addresses_now(addresses)
+        _held = self.addresses_now(addresses)  # keeps it alive as long as the run goes on
         result = <object>PyList_GET_ITEM(self.given, 0)
         self.refuse_unbound(addresses)
         self.execute(addresses, NULL)
