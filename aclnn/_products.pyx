@@ -11,6 +11,7 @@ from libc.stdlib cimport calloc, free
 from libc.string cimport memset
 from cpython.pycapsule cimport PyCapsule_GetName, PyCapsule_GetPointer
 
+from aclnn.kernels.unaligned cimport unaligned_double, unaligned_float
 from aclnn.kernels.element cimport (
     bfloat16_t,
     half_of_f32,
@@ -87,14 +88,14 @@ cdef void load_by_half(const float *src, ptrdiff_t stride, real *dst, ptrdiff_t 
     """Floats, rounded to float16 first."""
     cdef ptrdiff_t i
     for i in range(n):
-        dst[i] = half_to_f32(half_of_f32((<const float *>(<const char *>src + i * stride))[0]))
+        dst[i] = half_to_f32(half_of_f32((<const unaligned_float *>(<const char *>src + i * stride))[0]))
 
 
 cdef void load_double_by_half(const double *src, ptrdiff_t stride, double *dst,
                               ptrdiff_t n) noexcept nogil:
     cdef ptrdiff_t i
     for i in range(n):
-        dst[i] = half_to_f32(half_of_f64((<const double *>(<const char *>src + i * stride))[0]))
+        dst[i] = half_to_f32(half_of_f64((<const unaligned_double *>(<const char *>src + i * stride))[0]))
 
 
 cdef load_fn loader(str dtype, bint by_half, real like) except NULL:
