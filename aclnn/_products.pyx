@@ -86,16 +86,20 @@ cdef int multiply_doubles(const array_view *views, const void *state, const void
 
 cdef void load_by_half(const float *src, ptrdiff_t stride, real *dst, ptrdiff_t n) noexcept nogil:
     """Floats, rounded to float16 first."""
+    cdef const unaligned_float *at
     cdef ptrdiff_t i
     for i in range(n):
-        dst[i] = half_to_f32(half_of_f32((<const unaligned_float *>(<const char *>src + i * stride))[0]))
+        at = <const unaligned_float *>(<const char *>src + i * stride)
+        dst[i] = half_to_f32(half_of_f32(at[0]))
 
 
 cdef void load_double_by_half(const double *src, ptrdiff_t stride, double *dst,
                               ptrdiff_t n) noexcept nogil:
+    cdef const unaligned_double *at
     cdef ptrdiff_t i
     for i in range(n):
-        dst[i] = half_to_f32(half_of_f64((<const unaligned_double *>(<const char *>src + i * stride))[0]))
+        at = <const unaligned_double *>(<const char *>src + i * stride)
+        dst[i] = half_to_f32(half_of_f64(at[0]))
 
 
 cdef load_fn loader(str dtype, bint by_half, real like) except NULL:
