@@ -747,9 +747,8 @@ def program(steps, written, *arrays):
             operands = [v[:, ::2] for v in operands]
         made = one_by_one(name, *operands)
         if change == "half":
-            made = (
-                made.astype(np.float16) if hasattr(made, "trace") else aclnn.cast(made, "float16")
-            )
+            is_array = isinstance(made, np.ndarray)
+            made = aclnn.cast(made, "float16") if is_array else made.astype(np.float16)
         if change == "in place" and written and made.shape == values[0].shape:
             values[0][...] = made
             made = values[0]
