@@ -8,6 +8,10 @@ This file is compiled once for each instruction set that has vectors of eight fl
 time into a module of its own, where every `inline` function is inlined.
 """
 
+from libc.stdint cimport uint16_t  # no-cython-lint: what is included needs it
+
+cimport aclnn.kernels.activations as activations  # no-cython-lint: as above
+from aclnn.kernels.simd.convert cimport store_f32  # no-cython-lint: as above
 from aclnn.kernels.simd.elu cimport (
     classify_elu,
     classify_elu_backward,
@@ -23,6 +27,19 @@ from aclnn.kernels.simd.elu cimport (
     elu_to_f16,
     prepare_elu,
     prepare_elu_backward,
+)
+from aclnn.kernels.numbers cimport pair_t  # no-cython-lint: as above
+from aclnn.kernels.simd.forms cimport (  # no-cython-lint: as above
+    form_loop,
+    lanes_within,
+    pair_exactly,
+    pair_rounded,
+    run_form_bf16,
+    run_form_f16,
+    run_form_f32,
+    run_form_to_bf16,
+    run_form_to_f16,
+    unusual_lanes,
 )
 from aclnn.kernels.simd.gelu cimport (
     classify_gelu,
@@ -84,10 +101,11 @@ from aclnn.kernels.simd.logit cimport (
     logit_to_f16,
     prepare_logit,
 )
-from aclnn.kernels.simd.loop_args cimport simd_path_t
+from aclnn.kernels.simd.loop_args cimport loop_args, simd_path_t  # no-cython-lint: as above
+from aclnn.kernels.simd.vector cimport LANES, vecf, vf_load  # no-cython-lint: as above
 
 cdef enum:
-    MOST_PATHS = 16
+    MOST_PATHS = 128
 
 cdef dict _numbers = {}
 cdef simd_path_t[MOST_PATHS] _paths
@@ -138,3 +156,6 @@ add("logit", simd_path_t(
 add("logit_backward", simd_path_t(
     logit_backward_f32, logit_backward_f16, logit_backward_bf16, logit_backward_to_f16,
     logit_backward_to_bf16, prepare_logit, classify_logit_backward, NULL))
+
+
+include "simd_forms.pxi"

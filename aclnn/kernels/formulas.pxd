@@ -154,6 +154,13 @@ cdef inline double elu(double x, const double *p) noexcept nogil:
     return canonical(negative if x <= 0 else x * p[1])
 
 
+cdef inline double celu(double x, const double *p) noexcept nogil:
+    """ELU at the rate 1/alpha. p: alpha."""
+    cdef double numbers[3]
+    numbers[0], numbers[1], numbers[2] = p[0], 1, 1 / p[0]
+    return elu(x, numbers)
+
+
 cdef inline double elu_f64(double x, const double *p) noexcept nogil:
     """The same for results in double, whose range is the exponential's: that is taken in two.
 

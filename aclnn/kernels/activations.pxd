@@ -1,0 +1,190 @@
+"""Formulas of activations and their gradients, each written once (`numbers.pxd`).
+
+What is over `num` gives a double form and two over vectors; what is over `vector_num` only the latter,
+since `formulas.pxd` has a double form that rounds float64 as well.  Names, order of elements and numbers
+`p` are those of `formulas.pxd`.  `vector_forms.py` says what of a formula loops over vectors have to know.
+"""
+
+from libc.math cimport INFINITY, NAN
+
+from aclnn.kernels.formulas cimport STICKY, canonical, times_slope
+from aclnn.kernels.numbers cimport (
+    add,
+    add_less,
+    at_minus_infinity,
+    constant,
+    decay,
+    div,
+    expm1,
+    least,
+    log1p,
+    mul,
+    neg,
+    num,
+    plus,
+    signed_as,
+    sub,
+    times,
+    vector_num,
+    where_above,
+    where_negative,
+)
+
+cdef extern from *:
+    """
+    #define FAST_GELU_RATE 1.702
+    #define SELU_SCALE 1.0507009873554804934193349852946
+    #define SELU_ALPHA 1.6732632423543772848170429916717
+    """
+    double FAST_GELU_RATE
+    double SELU_SCALE
+    double SELU_ALPHA
+
+
+# --- Sigmoid and what is multiplied by it -------------------------------------------------------
+
+cdef inline num times_sigmoid(num a, num t) noexcept nogil:
+    """a / (1 + e^-t), of which a double may not show that the divisor is not 2."""
+    cdef num q = decay(t)
+    cdef num one = constant(t, 1)
+    cdef num share = where_negative(t, q, one)
+    if num is double:
+        return a * 0 if t == -INFINITY else times_slope(a, share / (1 + q), t, 0.25, -STICKY)
+    else:
+        return div(mul(a, share), add_less(one, q))
+
+
+cdef inline num times_slope_of_swish(num g, num t) noexcept nogil:
+    """g s (1 + t (1 - s)), s = 1 / (1 + e^-t); its limits at the infinities.
+
+    s and 1 - s have one divisor.
+    """
+    cdef num q = decay(t)
+    cdef num one = constant(t, 1)
+    cdef num total = add_less(one, q)
+    cdef num share = where_negative(t, q, one)
+    cdef num rest = where_negative(t, one, q)
+    cdef num slope
+    cdef double near
+    if num is double:
+        near = -800 if t < -800 else 800 if t > 800 else t
+        slope = share * (total + near * rest) / (total * total)
+        return times_slope(g, slope, t, 0.5, STICKY)
+    else:
+        slope = div(mul(share, add(total, mul(t, rest))), mul(total, total))
+        return mul(g, slope)
+
+
+cdef inline vector_num sigmoid(vector_num x, const double *p) noexcept nogil:
+    return times_sigmoid(constant(x, 1), x)
+
+
+cdef inline vector_num sigmoid_backward(vector_num g, vector_num y, const double *p) noexcept nogil:
+    return mul(mul(g, y), sub(constant(y, 1), y))
+
+
+cdef inline vector_num silu(vector_num x, const double *p) noexcept nogil:
+    return times_sigmoid(x, x)
+
+
+cdef inline vector_num silu_backward(vector_num g, vector_num x, const double *p) noexcept nogil:
+    return times_slope_of_swish(g, x)
+
+
+cdef inline num swish(num x, const double *p) noexcept nogil:
+    """x s(beta x); p: beta."""
+    return times_sigmoid(x, times(p[0], x))
+
+
+cdef inline num swish_backward(num g, num x, const double *p) noexcept nogil:
+    return times_slope_of_swish(g, times(p[0], x))
+
+
+cdef inline num fast_gelu(num x, const double *p) noexcept nogil:
+    return times_sigmoid(x, times(FAST_GELU_RATE, x))
+
+
+cdef inline num fast_gelu_backward(num g, num x, const double *p) noexcept nogil:
+    return times_slope_of_swish(g, times(FAST_GELU_RATE, x))
+
+
+# --- Hyperbolic tangent -------------------------------------------------------------------------
+
+cdef inline vector_num tanh(vector_num x, const double *p) noexcept nogil:
+    """(1 - e^(-2|x|)) / (1 + e^(-2|x|)) with the sign of x."""
+    cdef vector_num grown = expm1(least(times(2, x)))
+    return signed_as(div(neg(grown), plus(2, grown)), x)
+
+
+cdef inline vector_num tanh_backward(vector_num g, vector_num y, const double *p) noexcept nogil:
+    cdef vector_num one = constant(y, 1)
+    return mul(g, mul(sub(one, y), add(one, y)))
+
+
+# --- Softplus and what is made of it --------------------------------------------------------------
+
+cdef inline num softplus(num x, const double *p) noexcept nogil:
+    """ln(1 + e^(beta x)) / beta; x where beta x > threshold. p: beta, threshold."""
+    cdef num t = times(p[0], x)
+    cdef num positive = where_negative(t, constant(t, 0), t)
+    cdef num r = times(1 / p[0], add(positive, log1p(decay(t))))
+    return where_above(t, p[1], x, r)
+
+
+cdef inline num softplus_backward(num g, num x, const double *p) noexcept nogil:
+    cdef num t = times(p[0], x)
+    return where_above(t, p[1], g, times_sigmoid(g, t))
+
+
+cdef inline num log_sigmoid(num x, const double *p) noexcept nogil:
+    return sub(where_negative(x, x, constant(x, 0)), log1p(decay(x)))
+
+
+cdef inline num log_sigmoid_backward(num g, num x, const double *p) noexcept nogil:
+    return times_sigmoid(g, neg(x))
+
+
+cdef inline num mish(num x, const double *p) noexcept nogil:
+    """x n/d with tanh(ln(1 + e^x)) = n/d: n = e^x (e^x + 2), d = n + 2, or both times e^(-2x)."""
+    cdef num q = decay(x)
+    cdef num twice = times(2, q)
+    cdef num square = mul(q, q)
+    cdef num n = add(twice, where_negative(x, square, constant(x, 1)))
+    cdef num d = add(n, where_negative(x, constant(x, 2), times(2, square)))
+    return at_minus_infinity(x, NAN, div(mul(x, n), d))
+
+
+cdef inline num mish_backward(num g, num x, const double *p) noexcept nogil:
+    """(n d + 4 x w (1 + q)) / d^2 with q = e^-|x|, and w = q or, on the right, q^2."""
+    cdef num q = decay(x)
+    cdef num twice = times(2, q)
+    cdef num square = mul(q, q)
+    cdef num n = add(twice, where_negative(x, square, constant(x, 1)))
+    cdef num d = add(n, where_negative(x, constant(x, 2), times(2, square)))
+    cdef num w = mul(where_negative(x, q, square), plus(1, q))
+    cdef num slope = div(add(mul(n, d), mul(times(4, x), w)), mul(d, d))
+    return at_minus_infinity(x, NAN, mul(g, slope))
+
+
+# --- Exponential linear units ---------------------------------------------------------------------
+
+cdef inline num grown(num x, double scale, double rate, double factor) noexcept nogil:
+    """scale x on the right, factor (e^(rate x) - 1) elsewhere."""
+    cdef num y = times(rate, x)
+    cdef num below = times(factor, expm1(least(y)))
+    return where_negative(x, below, times(scale, x))
+
+
+cdef inline vector_num celu(vector_num x, const double *p) noexcept nogil:
+    """p: alpha. Below 0 the exponential grows, which is left to doubles."""
+    return grown(x, 1, 1 / p[0], p[0] if p[0] > 0 else NAN)
+
+
+cdef inline num selu(num x, const double *p) noexcept nogil:
+    return grown(x, SELU_SCALE, 1, SELU_SCALE * SELU_ALPHA)
+
+
+cdef inline num selu_backward(num g, num y, const double *p) noexcept nogil:
+    """From the result y: what adds to it may leave few digits, but those of y are exact."""
+    cdef num below = mul(g, add(y, constant(y, SELU_SCALE * SELU_ALPHA)))
+    return where_above(y, 0, times(SELU_SCALE, g), below)
