@@ -176,12 +176,20 @@ class Function(NamedTuple):
         return VECTOR_FORMS["FORMS"].get(self.name, VECTOR_FORMS["VectorForm"]())
 
     @property
+    def half_in(self) -> str:
+        """What half precision is computed in; of what rounding leaves little, in more digits."""
+        return "pair_t" if self.form.root else "vecf"
+
+    @property
     def left_open(self) -> str:
         """The lanes of a vector whose results are computed as doubles."""
-        unusual = f"unusual_lanes(r, {'r' if self.form.has_zeros else 'x'})"
-        if not self.form.root:
-            return unusual
-        return f"{unusual} | lanes_within({'xy'[self.inputs - 1]}, root, gap)"
+        last = "xy"[self.inputs - 1]
+        found = ["unusual_lanes(r, some)"]
+        if self.form.root:
+            found.append(f"lanes_within({last}, root, gap)")
+        if self.form.decay:
+            found.append(f"lanes_beyond({last}, rate)")
+        return " | ".join(found)
 
 
 class Formula(NamedTuple):

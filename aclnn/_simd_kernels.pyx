@@ -31,6 +31,7 @@ from aclnn.kernels.simd.elu cimport (
 from aclnn.kernels.numbers cimport pair_t  # no-cython-lint: as above
 from aclnn.kernels.simd.forms cimport (  # no-cython-lint: as above
     form_loop,
+    lanes_beyond,
     lanes_within,
     pair_exactly,
     pair_rounded,
@@ -40,6 +41,7 @@ from aclnn.kernels.simd.forms cimport (  # no-cython-lint: as above
     run_form_to_bf16,
     run_form_to_f16,
     unusual_lanes,
+    vf_is_nonzero,
 )
 from aclnn.kernels.simd.gelu cimport (
     classify_gelu,
@@ -102,7 +104,7 @@ from aclnn.kernels.simd.logit cimport (
     prepare_logit,
 )
 from aclnn.kernels.simd.loop_args cimport loop_args, simd_path_t  # no-cython-lint: as above
-from aclnn.kernels.simd.vector cimport LANES, vecf, vf_load  # no-cython-lint: as above
+from aclnn.kernels.simd.vector cimport LANES, mask_t, vecf, vf_load  # no-cython-lint: as above
 
 cdef enum:
     MOST_PATHS = 128

@@ -14,6 +14,7 @@ from aclnn.kernels.numbers cimport (
     at_minus_infinity,
     constant,
     decay,
+    decay_long,
     div,
     expm1,
     least,
@@ -59,7 +60,7 @@ cdef inline num times_slope_of_swish(num g, num t) noexcept nogil:
 
     s and 1 - s have one divisor.
     """
-    cdef num q = decay(t)
+    cdef num q = decay_long(t)
     cdef num one = constant(t, 1)
     cdef num total = add_less(one, q)
     cdef num share = where_negative(t, q, one)
@@ -156,7 +157,7 @@ cdef inline num mish(num x, const double *p) noexcept nogil:
 
 cdef inline num mish_backward(num g, num x, const double *p) noexcept nogil:
     """(n d + 4 x w (1 + q)) / d^2 with q = e^-|x|, and w = q or, on the right, q^2."""
-    cdef num q = decay(x)
+    cdef num q = decay_long(x)
     cdef num twice = times(2, q)
     cdef num square = mul(q, q)
     cdef num n = add(twice, where_negative(x, square, constant(x, 1)))

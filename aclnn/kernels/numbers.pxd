@@ -51,6 +51,7 @@ cdef extern from "simd/pair.h" nogil:
     pair_t pair_least(pair_t) noexcept
     pair_t pair_exp(pair_t) noexcept
     pair_t pair_decay(pair_t) noexcept
+    pair_t pair_decay_long(pair_t) noexcept
     pair_t pair_expm1(pair_t) noexcept
     pair_t pair_log1p(pair_t) noexcept
     pair_t pair_where_negative(pair_t, pair_t, pair_t) noexcept
@@ -216,6 +217,14 @@ cdef inline num decay(num x) noexcept nogil:
         return vf_decay(x)
     else:
         return pair_decay(x)
+
+
+cdef inline num decay_long(num x) noexcept nogil:
+    """The same, where a sum may leave few of its digits: pairs give 2^-32."""
+    if num is pair_t:
+        return pair_decay_long(x)
+    else:
+        return decay(x)
 
 
 cdef inline num at_minus_infinity(num x, double r, num elsewhere) noexcept nogil:
