@@ -24,6 +24,10 @@ class VectorForm(NamedTuple):
         that is negative; the exponential may be less than a normal number before the result is.
     has_zeros : bool
         Results of 0 are exact, whatever the inputs are; else only those of a first input of 0.
+    inexact : str
+        Of formulas over half precision alone: when a float does not give the result, but rounds it.
+    scant : bool
+        Of these: a float may have fewer digits than it takes, because results are too small.
     """
 
     rel_error: float = 6e-7
@@ -31,9 +35,17 @@ class VectorForm(NamedTuple):
     gap: str = "0.006"
     decay: str = ""
     has_zeros: bool = False
+    inexact: str = ""
+    scant: bool = False
 
 
 FORMS = {
+    "add": VectorForm(inexact="own.p[0] != 1"),
+    "sub": VectorForm(inexact="own.p[0] != 1"),
+    "mul": VectorForm(scant=True),
+    "muls": VectorForm(inexact="True", scant=True),
+    "square": VectorForm(scant=True),
+    "div": VectorForm(scant=True),
     "sigmoid_backward": VectorForm(has_zeros=True),
     "tanh_backward": VectorForm(has_zeros=True),
     "silu_backward": VectorForm(root=f"{SWISH_SLOPE_ROOT}", decay="1"),
