@@ -228,7 +228,8 @@ COSTS = {
         0.15: "adds subs rsubs muls divs neg abs square reciprocal floor ceil clamp relu threshold "
               "logical_not",
         0.2: "add sub rsub mul div sqrt maximum minimum relu_backward threshold_backward where "
-             "fill eq ne lt le gt ge logical_and logical_or logical_xor "
+             "fill div_trunc div_floor addcmul lerp lerps eq ne lt le gt ge "
+             "logical_and logical_or logical_xor "
              "leaky_relu leaky_relu_backward hardshrink hardshrink_backward",
         0.7: "elu elu_backward gelu gelu_backward logit logit_backward",
         1.0: "elu_backward_result gelu_tanh gelu_backward_tanh exp exp2 log log2 log10 rsqrt "

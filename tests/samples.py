@@ -31,7 +31,7 @@ class Unlike:
     """What is different of an operator's sample: by role shapes, dtypes that are fixed, options."""
 
     shapes: dict[str, Any] = field(default_factory=dict)  # of a list, a shape for each tensor
-    dtypes: dict[str, type] = field(default_factory=dict)
+    dtypes: dict[str, type] = field(default_factory=dict)  # of integers: indices 0 and 1
     options: dict[str, Any] = field(default_factory=dict)
 
 
@@ -39,6 +39,7 @@ def _norm(**shapes):
     return Unlike({"weight": (3,), "bias": (3,)} | shapes, options={"normalized_shape": (3,)})
 
 
+_INDEX = {"index": np.int64}
 _ROWS = {"mean": (2, 1), "rstd": (2, 1)}
 UNLIKE = {
     "where": Unlike(dtypes={"condition": np.bool_}),
@@ -56,6 +57,23 @@ UNLIKE = {
     "softmax_backward": Unlike(options={"dim": 1}),
     "log_softmax_backward": Unlike(options={"dim": 1}),
     "sum": Unlike(options={"dim": (1,)}),
+    "mean": Unlike(options={"dim": (1,), "dtype": "float32"}),
+    "amax": Unlike(options={"dim": (1,)}),
+    "var": Unlike(options={"dim": (1,)}),
+    "arg_max": Unlike(options={"dim": 1}),
+    "cumsum": Unlike(options={"dim": 1}),
+    "masked_fill": Unlike(dtypes={"mask": np.bool_}, options={"value": 0.5}),
+    "fill": Unlike(options={"value": 0.5}),
+    "clamp": Unlike(options={"min": 0.25, "max": 0.5}),
+    "embedding": Unlike({"indices": (2,)}, {"indices": np.int64}),
+    "index_select": Unlike({"index": (4,)}, _INDEX, {"dim": 1}),
+    "gather_v2": Unlike({"index": (4, 2)}, _INDEX, {"dim": 1}),
+    "gather": Unlike({"index": (2, 2)}, _INDEX, {"dim": 1}),
+    "slice": Unlike(options={"dim": 1, "start": 2}),
+    "expand": Unlike(options={"size": (4, -1, 3)}),
+    "repeat": Unlike(options={"repeats": (1, 2)}),
+    "constant_pad_nd": Unlike(options={"pad": (1, 2)}),
+    "stack": Unlike({"tensors": [(2, 3)] * 3}),
     "layer_norm": _norm(),
     "native_layer_norm": _norm(),
     "native_layer_norm_backward": _norm(**_ROWS),
@@ -63,7 +81,7 @@ UNLIKE = {
     "native_rms_norm": Unlike({"gamma": (3,)}),
     "rms_norm_backward": Unlike({"gamma": (3,), "rstd": (2, 1)}, {"rstd": np.float32}),
 } | {
-    name: Unlike(options={"other": 0.5})
+    name: Unlike(options={a.role: 0.5 for a in operator.attributes if operator.is_required(a.role)})
     for name, operator in REGISTRY.items()
     if not operator.functional
 }  # fmt: skip
@@ -92,7 +110,9 @@ def _array(rng, name, role, shape, dtype, fill):
     """Numbers that every formula takes: between 0 and 1, but both where truth values are wanted."""
     numbers = rng.uniform(0.1, 0.9, shape) if fill is None else np.full(shape, fill)
     fixed = UNLIKE.get(name, NOTHING).dtypes.get(role)
-    return numbers > 0.5 if fixed is np.bool_ else numbers.astype(fixed or dtype)
+    if fixed is np.bool_ or fixed is np.int64:
+        return (numbers > 0.5).astype(fixed)
+    return numbers.astype(fixed or dtype)
 
 
 def options(name):

@@ -122,6 +122,31 @@ EXTENDED = {
     ("muls", "other=0.3"): (lambda x: aclnn.mul(x, FACTOR), lambda m, x: x * ROUNDED, 1),
     ("div", ""): (aclnn.div, lambda m, a, b: a / b, 2),
     ("divs", "other=0.3"): (lambda x: aclnn.div(x, FACTOR), lambda m, x: x / ROUNDED, 1),
+    **{(name, ""): (getattr(aclnn, name), formula, 1) for name, formula in wide.FUNCTIONS.items()},
+    ("rsub", ""): (aclnn.rsub, lambda m, a, b: b - a, 2),
+    ("rsubs", "other=0.3"): (lambda x: aclnn.rsub(x, FACTOR), lambda m, x: ROUNDED - x, 1),
+    ("div_mod", "mode=floor"): (
+        lambda a, b: aclnn.div_mod(a, b, "floor"), lambda m, a, b: m.floor(a / b), 2,
+    ),
+    ("div_mods", "mode=trunc, other=0.3"): (
+        lambda x: aclnn.div_mod(x, FACTOR, "trunc"),
+        lambda m, x: m.sign(x) * m.floor(abs(x) / ROUNDED), 1,
+    ),
+    ("pow", ""): (aclnn.pow, wide.power, 2),
+    ("pow_tensor_scalar", "exponent=0.3"): (
+        lambda x: aclnn.pow(x, FACTOR), lambda m, x: wide.power(m, x, ROUNDED), 1,
+    ),
+    ("pow_scalar_tensor", "input=2.0"): (
+        lambda x: aclnn.pow(2.0, x), lambda m, x: wide.power(m, 2.0, x), 1,
+    ),
+    ("addcmul", "value=0.3"): (
+        lambda x, a, b: aclnn.addcmul(x, a, b, value=FACTOR),
+        lambda m, x, a, b: x + ROUNDED * a * b, 3,
+    ),
+    ("lerp", ""): (aclnn.lerp, lambda m, a, b, c: (1 - c) * a + c * b, 3),
+    ("lerps", "weight=0.3"): (
+        lambda a, b: aclnn.lerp(a, b, FACTOR), lambda m, a, b: (1 - ROUNDED) * a + ROUNDED * b, 2,
+    ),
     ("swiglu", ""): (swiglu, wide.swiglu, 2),
     ("swiglu_backward", "first half"): (
         swiglu_backward(0), lambda m, *x: wide.swiglu_backward(m, *x)[0], 3,
@@ -265,6 +290,22 @@ def summed(kind, shape, axis):
     return {"": (aclnn.sum(x, axis), exact.astype(WIDE), 0)}
 
 
+def mean(kind, shape, axis):
+    (x,) = numbers(kind, shape)
+    exact = np.apply_along_axis(math.fsum, axis, x.astype(np.float64)).astype(WIDE) / shape[axis]
+    return {"": (aclnn.mean(x, (axis,)), exact, 0)}
+
+
+def variance(kind, shape, axis):
+    (x,) = numbers(kind, shape)
+    return {"": (aclnn.var(x, (axis,)), x.astype(WIDE).var(axis, ddof=1), 0)}
+
+
+def running_sums(kind, shape, axis):
+    (x,) = numbers(kind, shape)
+    return {"": (aclnn.cumsum(x, axis), np.cumsum(x.astype(WIDE), axis), np.abs(x).max())}
+
+
 ROWS = {
     "softmax": of_one("softmax"),
     "log_softmax": of_one("log_softmax"),
@@ -275,6 +316,9 @@ ROWS = {
     "native_rms_norm": rms_norm,
     "rms_norm_backward": rms_norm_backward,
     "sum": summed,
+    "mean": mean,
+    "var": variance,
+    "cumsum": running_sums,
 }
 SHAPES = [((3000, 8), -1), ((2000, 100), -1), ((300, 1000), -1), ((20, 20000), -1)]
 COLUMNS = [((100, 300, 7), 1), ((1000, 300), 0)]  # norms have trailing dimensions only

@@ -35,6 +35,7 @@ from aclnn.compiler._compiled_call cimport (
     number_facts,
     operand_t,
     plain,
+    put_absent,
     put_number,
     put_whole,
     request_t,
@@ -468,7 +469,7 @@ cdef int take_number(FunctionalHandle handle, int index, object value,
         return 0
     if value is None and index < handle.handle.n_scalars:
         if handle.scalar_defaults[index] is None:
-            put_number(request, index, -1.0, ACL_FLOAT)
+            put_absent(request, index)
             return 0
     if type(value) is bool:
         put_whole(request, index, <double>(value is True), value is True, ACL_BOOL)

@@ -25,6 +25,7 @@ def functional_example(operator: Operator, name: str) -> list[str]:
         first = next(iter(examples.arguments(call, operator.positional).values()))
         setup.append(f"x = {first}")
         call = examples.with_first(call, name, "x")
+        result = examples.as_first(result, first)
     return [*_prompted(*setup, call), result]
 
 
@@ -62,10 +63,13 @@ class _Arguments:
         self.lines: list[str] = []
         self.words = [self._word(p) for p in item.parameters]
         self.results = [
-            (p.name, self.printed["out" if p.kind == "inout" else p.role])
+            (p.name, self._in_place(p) if p.kind == "inout" else self.printed[p.role])
             for p in item.parameters
             if p.kind in ("output", "inout")
         ]
+
+    def _in_place(self, parameter: Parameter) -> str:
+        return examples.as_first(self.printed["out"], self.given[parameter.role])
 
     def _first_dtype(self, operator: Operator) -> str:
         made = self.given[operator.inputs[0]]

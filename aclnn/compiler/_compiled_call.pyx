@@ -17,7 +17,7 @@ from math import prod
 from threading import get_ident
 
 from aclnn.acl import dtypes
-from aclnn.acl.constants import ACLNN_ERR_INNER, aclDataType
+from aclnn.acl.constants import ACLNN_ERR_INNER, ACLNN_ERR_PARAM_INVALID, aclDataType
 from aclnn.acl.errors import AclnnError
 from aclnn.graph.runtime import _scheduler
 
@@ -126,6 +126,12 @@ cdef void put_number(request_t *request, int index, double value, int dtype) noe
         whole = <int64_t>value
     put_forms(request, index, <double><float>value, value, whole, dtype,
               fits and <double>whole == value)
+
+
+cdef void put_absent(request_t *request, int index) noexcept nogil:
+    """Take that there is no number: for kernels it is -1, CANN's way of saying so."""
+    put_number(request, index, -1.0, 0)  # of float32, which matters to none
+    request.facts[index] |= IS_ABSENT
 
 
 cdef void put_whole(request_t *request, int index, double rounded, int64_t value,
@@ -263,7 +269,7 @@ cdef bint overlaps_match(CompiledCall plan, const request_t *request) noexcept n
 
 cdef int mask_of(object attribute) except -1:
     """The bits of a number's facts that its operator's plans depend on."""
-    cdef int mask = NEGATIVE | NOT_REAL
+    cdef int mask = SIGN_FACTS
     for fact, bit in (("zero", IS_ZERO), ("one", IS_ONE), ("nan", IS_NAN), ("whole", IS_WHOLE),
                       ("dtype", 0xFF00)):
         if fact in attribute.facts:
@@ -780,6 +786,10 @@ cdef int refuse_failed(CompiledCall plan, int failed) except -1:
         raise error
     if failed == PROGRAM_NO_MEMORY:
         raise MemoryError("no memory for the parameters of the kernels")
+    for kernel in plan.schedule.kernels:
+        reason = kernel.failure(failed) if hasattr(kernel, "failure") else None
+        if reason is not None:
+            raise AclnnError(ACLNN_ERR_PARAM_INVALID, f"{plan.operator.name}: {reason}")
     raise RuntimeError(f"{plan.operator.name}: an opaque kernel failed and gave {failed}")
 
 

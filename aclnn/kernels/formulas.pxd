@@ -1069,3 +1069,77 @@ cdef inline complex_t ne_complex(complex_t a, complex_t b, const double *p) noex
 
 cdef inline complex_t fill_complex(const double *p) noexcept nogil:
     return complex_of(p[0], p[1])
+
+
+# --- Rounded quotients, sums of products --------------------------------------------------------
+
+cdef inline double div_trunc(double a, double b, const double *p) noexcept nogil:
+    """The whole part of a / b; where the quotient was rounded to a whole number, one less of it."""
+    cdef double q = floor_f64(fabs(a / b)), rest = fma_f64(-q, fabs(b), fabs(a))
+    return canonical(libm_copysign(q - 1 if rest < 0 else q, a / b))
+
+
+cdef inline int64_t div_trunc_whole(int64_t a, int64_t b, const kernel_number *p) noexcept nogil:
+    return quotient(a, b)
+
+
+cdef inline double div_floor(double a, double b, const double *p) noexcept nogil:
+    """The largest whole number that is no larger than a / b."""
+    cdef double q = floor_f64(a / b), rest = fma_f64(-q, b, a)
+    return canonical(q - 1 if (rest < 0 if b > 0 else rest > 0) else q)
+
+
+cdef inline int64_t div_floor_whole(int64_t a, int64_t b, const kernel_number *p) noexcept nogil:
+    cdef int64_t q = quotient(a, b)
+    cdef bint below = (b != 0) & (q * b != a) & ((a < 0) != (b < 0))
+    return q - 1 if below else q
+
+
+cdef inline double sum_with_product(double x, double a, double b, double low,
+                                    bint odd) noexcept nogil:
+    """x + a b + low, rounded once: to odd, for what is rounded once more, or to nearest."""
+    cdef double product = a * b, error = product_error(a, b, product)
+    cdef double sum = x + product, taken = sum - x
+    cdef double rest = (x - (sum - taken)) + (product - taken) + (error + low)
+    cdef double near = sum if rest == 0 else sum + rest  # -0 stays
+    near = odd_f64(near, rest - (near - sum)) if odd else near
+    return canonical(near if (sum - sum == 0) & (rest - rest == 0) else sum)
+
+
+cdef inline double addcmul(double x, double a, double b, const double *p) noexcept nogil:
+    """x + p[0] a b; of floats the first product is exact."""
+    return sum_with_product(x, p[0] * a, b, 0, True)
+
+
+cdef inline double addcmul_f64(double x, double a, double b, const double *p) noexcept nogil:
+    cdef double scaled = p[0] * a
+    return sum_with_product(x, scaled, b, product_error(p[0], a, scaled) * b, False)
+
+
+cdef inline int64_t addcmul_whole(int64_t x, int64_t a, int64_t b,
+                                  const kernel_number *p) noexcept nogil:
+    return x + p[0].whole * a * b
+
+
+cdef inline double between(double a, double b, double weight, bint odd) noexcept nogil:
+    """a + weight (b - a), the difference with what rounding takes from it."""
+    cdef double apart = b - a, taken = apart - b
+    cdef double low = (b - (apart - taken)) - (a + taken)
+    return sum_with_product(a, weight, apart, weight * low, odd)
+
+
+cdef inline double lerp(double a, double b, double weight, const double *p) noexcept nogil:
+    return between(a, b, weight, True)
+
+
+cdef inline double lerp_f64(double a, double b, double weight, const double *p) noexcept nogil:
+    return between(a, b, weight, False)
+
+
+cdef inline double lerps(double a, double b, const double *p) noexcept nogil:
+    """a + p[0] (b - a)."""
+    return between(a, b, p[0], True)
+
+
+cdef inline double lerps_f64(double a, double b, const double *p) noexcept nogil:
+    return between(a, b, p[0], False)

@@ -57,7 +57,7 @@ class TensorSpec:
 
 @dataclass(frozen=True, slots=True)
 class ScalarSpec:
-    """What rules may know of a number: whether it converts, and whether it is below zero.
+    """What rules may know of a number: whether it converts, is below zero, or was not given.
 
     Plans are shared by calls whose scalars differ, so the value itself is not here; `zero`, `one`,
     `nan`, `whole` and `dtype` hold for all of them only where the attribute's `facts` list them.
@@ -71,6 +71,7 @@ class ScalarSpec:
     one: bool = False
     nan: bool = False
     whole: bool = False
+    absent: bool = False
 
 
 @dataclass(frozen=True, slots=True)

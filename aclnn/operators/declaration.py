@@ -164,6 +164,9 @@ class Operator:
         What the functional form takes by position, where that is not all inputs, then attributes.
     number_form : (str, str), optional
         An input that may also be a number in the functional form, and the operator that takes it.
+    form_of : str
+        Of one without a functional form of its own that is nobody's `number_form`: the operator whose
+        form takes such calls, with numbers that count as tensors.
     numbers : tuple of str
         Inputs that may be numbers in the functional form, and count as tensors without dimensions
         then.
@@ -202,6 +205,7 @@ class Operator:
     functional: bool = True
     parameters: tuple[str, ...] = ()
     number_form: tuple[str, str] | None = None
+    form_of: str = ""
     numbers: tuple[str, ...] = ()
     notes: str = ""
     attributes: tuple[Attribute, ...] = ()
