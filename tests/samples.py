@@ -47,6 +47,16 @@ UNLIKE = {
     "cat": Unlike({"tensors": [(2, 3), (4, 3)]}),
     "swiglu": Unlike({"input": (2, 6)}),
     "swiglu_backward": Unlike({"input": (2, 6)}),
+    "glu": Unlike({"input": (2, 6)}),
+    "glu_backward": Unlike({"input": (2, 6)}),
+    "geglu": Unlike({"input": (2, 6)}),
+    "geglu_backward": Unlike({"input": (2, 6)}),
+    "gelu_mul": Unlike({"input": (2, 6)}),
+    "fatrelu_mul": Unlike({"input": (2, 6), "threshold": (1,)}),
+    "clipped_swiglu": Unlike({"input": (2, 6), "group_index": (1,)}, {"group_index": np.int64}),
+    "clipped_swiglu_backward": Unlike(
+        {"input": (2, 6), "group_index": (1,)}, {"group_index": np.int64}
+    ),
     "matmul": Unlike({"other": (3, 4)}),
     "mm": Unlike({"mat2": (3, 4)}),
     "bmm": Unlike({"input": (2, 2, 3), "mat2": (2, 3, 4)}),
