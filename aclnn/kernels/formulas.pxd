@@ -216,12 +216,18 @@ cdef inline double times_slope(double a, double slope, double x, double rate,
 
     That may be all that tells the product from a tie, and be less than a double shows.
     """
+    return times_slope_and(a, 0, slope, x, rate, beyond)
+
+
+cdef inline double times_slope_and(double a, double rest, double slope, double x, double rate,
+                                   double beyond) noexcept nogil:
+    """The same of a (1 + rest), where the rest is less than a double shows, too."""
     cdef double linear = rate * x
     cdef bint near = fabs(linear) < 1e-9
     cdef double high = 0.5 + linear if near else slope
     cdef double low = linear - (high - 0.5) if near else 0
     cdef double more = beyond if (slope == 1) & (x < INFINITY) else 0
-    return product_to_odd(a, high, low + more)
+    return product_to_odd(a, high, low + more + high * rest)
 
 
 cdef inline double times_phi(double a, double x) noexcept nogil:
@@ -1152,21 +1158,30 @@ cdef inline double clipped_gate(double a, double limit) noexcept nogil:
     return limit if a > limit else a
 
 
-cdef inline double clipped_factor(double b, double limit, double bias) noexcept nogil:
+cdef inline double clipped_factor(double b, double limit, double bias,
+                                  double *rest) noexcept nogil:
+    """b + bias, and what rounding takes of it, as a part of it."""
     cdef double below = limit if b > limit else b
-    return (-limit if below < -limit else below) + bias
+    cdef double clipped = -limit if below < -limit else below
+    cdef double factor = clipped + bias
+    cdef double taken = factor - clipped
+    rest[0] = finite_or_none(((clipped - (factor - taken)) + (bias - taken)) / factor)
+    return factor
 
 
 cdef inline double clipped_swiglu(double a, double b, const double *p) noexcept nogil:
     cdef double gate = clipped_gate(a, p[1])
-    return times_sigma(gate * clipped_factor(b, p[1], p[2]), p[0] * gate)
+    cdef double y = p[0] * gate, rest
+    cdef double scale = gate * clipped_factor(b, p[1], p[2], &rest)
+    cdef double r = times_slope_and(scale, rest, sigma(y, decay(y)), y, 0.25, -STICKY)
+    return canonical(NAN if y == -INFINITY else ordered(r, y))
 
 
 cdef inline double clipped_swiglu_backward_a(double g, double a, double b,
                                              const double *p) noexcept nogil:
-    cdef double y = p[0] * clipped_gate(a, p[1])
-    cdef double r = times_slope(g * clipped_factor(b, p[1], p[2]), slope_of_silu(y, decay(y)), y, 0.5,
-                                STICKY)
+    cdef double y = p[0] * clipped_gate(a, p[1]), rest
+    cdef double scale = g * clipped_factor(b, p[1], p[2], &rest)
+    cdef double r = times_slope_and(scale, rest, slope_of_silu(y, decay(y)), y, 0.5, STICKY)
     return canonical(r if a <= p[1] else 0)
 
 

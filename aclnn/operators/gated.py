@@ -208,7 +208,7 @@ glu = Operator(
         even_along("input"),
         has_shape("out", half_shape, _HALF),
     ),
-    example=("glu(np.float32([3, 8, 0, 1]))", "array([1.5      , 5.8484683], dtype=float32)"),
+    example=("glu(np.float32([3, 8, 0, 0]))", "array([1.5, 4. ], dtype=float32)"),
     seealso=("glu_backward", "swiglu"),
 )
 
@@ -499,7 +499,9 @@ fatrelu_mul = Operator(
         dtype_among("input"),
         same_dtype("threshold", "input"),
         same_dtype("out", "input"),
-        *answering(ACLNN_ERR_INNER_TILING_ERROR, _is_one_number("threshold")),
+        *answering(
+            ACLNN_ERR_INNER_TILING_ERROR, at_most_8_dims("threshold"), _is_one_number("threshold")
+        ),
         *_LAST_HALVES,
     ),
     example=(
