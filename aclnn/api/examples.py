@@ -61,8 +61,9 @@ class _Arguments:
         self.dtype = self._first_dtype(operator)
         self.lines: list[str] = []
         self.words = [self._word(p) for p in item.parameters]
+        results_of = {taken: role for role, taken in item.overwritten(operator.outputs).items()}
         self.results = [
-            (p.name, self.printed["out" if p.kind == "inout" else p.role])
+            (p.name, self.printed[results_of.get(p.role, p.role)])
             for p in item.parameters
             if p.kind in ("output", "inout")
         ]
@@ -74,7 +75,7 @@ class _Arguments:
 
     def _word(self, parameter: Parameter) -> str:
         """How the argument is written; what has to be made first is a line of its own."""
-        if parameter.optional and parameter.role not in self.given | self.printed:
+        if parameter.optional and (self.given | self.printed).get(parameter.role, "None") == "None":
             return "None"
         made = self._MADE.get(parameter.kind)
         if made is None:
