@@ -123,7 +123,7 @@ def test_generated_docstrings_say_all_there_is_to_say(name):
         assert bool(found) == (set(roles) <= names.keys())
     tensors = [words for term, words in described.items() if re.search(": (array|aclTensor)", term)]
     for words in tensors:
-        assert re.search(r"FLOAT|dtype|broadcast", words)
+        assert re.search(r"FLOAT|INT64|dtype|broadcast", words)
     for status in ("161001", "161002", "561000") if entry else ("161002",):
         assert status in sections["Returns" if entry else "Raises"]
     if not entry:
