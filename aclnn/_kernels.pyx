@@ -230,13 +230,16 @@ COSTS = {
         0.2: "add sub rsub mul div sqrt maximum minimum relu_backward threshold_backward where "
              "fill div_trunc div_floor addcmul lerp lerps eq ne lt le gt ge "
              "logical_and logical_or logical_xor "
-             "leaky_relu leaky_relu_backward hardshrink hardshrink_backward",
+             "leaky_relu leaky_relu_backward hardshrink hardshrink_backward fatrelu_mul rotated "
+             "channel_norm",
         0.7: "elu elu_backward gelu gelu_backward logit logit_backward",
         1.0: "elu_backward_result gelu_tanh gelu_backward_tanh exp exp2 log log2 log10 rsqrt "
              "sigmoid_backward tanh_backward",
         1.5: "expm1 log1p sigmoid",
-        2.5: "tanh silu swiglu swiglu_backward_b",
-        3.0: "silu_backward swiglu_backward_a",
+        2.5: "tanh silu swiglu swiglu_backward_b glu glu_backward_b times_gelu times_gelu_tanh "
+             "clipped_swiglu clipped_swiglu_backward_b channel_norm_silu",
+        3.0: "silu_backward swiglu_backward_a times_gelu_backward times_gelu_backward_tanh "
+             "clipped_swiglu_backward_a",
         7.0: "erf rpows",
         9.0: "sin cos",
         11.0: "pow pows",

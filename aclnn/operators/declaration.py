@@ -122,6 +122,12 @@ class Entry:
     parameters: tuple[Parameter, ...]
     fixed: tuple[tuple[str, object], ...] = ()
 
+    def overwritten(self, outputs: tuple[str, ...]) -> dict[str, str]:
+        """The inputs whose place results take that are no parameters, in order, by results' roles."""
+        taken = [p.role for p in self.parameters if p.kind == "inout"]
+        known = {p.role for p in self.parameters}
+        return dict(zip([role for role in outputs if role not in known], taken, strict=False))
+
 
 @dataclass(frozen=True, slots=True)
 class Operator:
@@ -177,7 +183,8 @@ class Operator:
     scalars_as_double : bool
         Whether numbers take part as float64 where the result is float64, not as float32.
     in_place : str or None
-        Name of the functional form that writes into its first input.
+        Name of the functional form that writes into its first input, or into those that the C-shaped
+        function in place overwrites.
     domain : pair of float
         Where generated inputs lie, in demonstrations and benchmarks.
     unlike : mapping of str to mapping or object
@@ -273,10 +280,20 @@ class Operator:
         return (*self.inputs, *[a.role for a in self.attributes if not a.keyword_only])
 
     def default_of(self, role: str) -> object:
-        """What holds where a parameter of the functional form is not given."""
-        if role in self.inputs:
-            return None if role in self.optional else REQUIRED
-        return next(a.default for a in self.attributes if a.role == role)
+        """What holds where a parameter of the functional form is not given.
+
+        An optional input before what has no default has to be given, as None where there is none.
+        """
+        if role not in self.inputs:
+            return next(a.default for a in self.attributes if a.role == role)
+        if role not in self.optional:
+            return REQUIRED
+        after = (
+            self.positional[self.positional.index(role) + 1 :] if role in self.positional else ()
+        )
+        needed = {a.role for a in self.attributes if a.default is REQUIRED}
+        needed |= {*self.inputs} - {*self.optional}
+        return REQUIRED if needed.intersection(after) else None
 
     def is_required(self, role: str) -> bool:
         """Whether the functional form has to be given a parameter."""
@@ -293,6 +310,12 @@ class Operator:
     def names(self) -> tuple[str, ...]:
         """What it is called, functional names first."""
         return (*self.functional_names, *[item.name for item in self.entries])
+
+    @property
+    def overwritten(self) -> dict[str, str]:
+        """The inputs that the form in place writes into, by the roles of results."""
+        found = (item.overwritten(self.outputs) for item in self.entries)
+        return next(filter(None, found), {self.outputs[0]: self.inputs[0]})
 
     @property
     def kernel_operands(self) -> tuple[str, ...]:
