@@ -39,7 +39,7 @@ def as_ndarray(given: Any, name: str) -> np.ndarray:
         refuse_mask(given, name)
         return given
     try:
-        array = _dlpack.array_of(given)
+        array = _dlpack.array_of(_untracked(given))
     except Exception as error:  # whatever the object raises
         raise invalid(f"{name} cannot be read as an array: {error}") from error
     if array is not None:
@@ -48,6 +48,15 @@ def as_ndarray(given: Any, name: str) -> np.ndarray:
         f"{name} is {type(given).__name__}, must be a NumPy array or have __dlpack__ or "
         "__array_interface__"
     )
+
+
+def _untracked(given: Any) -> Any:
+    """A tensor of PyTorch's without its gradient, where gradients are switched off."""
+    torch = sys.modules.get("torch")
+    if torch is None or not isinstance(given, getattr(torch, "Tensor", ())):
+        return given
+    wanted = given.requires_grad and torch.is_grad_enabled()
+    return given if wanted else given.detach()
 
 
 def like(kind: Any, array: np.ndarray) -> Any:
