@@ -104,7 +104,7 @@ cdef class FunctionalHandle:
     cdef readonly str name
     cdef readonly dict names
     cdef tuple operand_names
-    cdef object default_switches
+    cdef tuple switches, default_switches
     cdef int n_switches
     cdef int used_slots[SLOTS]  # those that a call reads
     cdef int n_used
@@ -117,6 +117,7 @@ cdef class FunctionalHandle:
     cdef bint is_pointwise
     cdef request_t defaults  # the numbers that hold where none are given
     cdef readonly tuple outputs
+    cdef public object differentiable  # takes calls over that PyTorch differentiates or dispatches
     cdef readonly FunctionalHandle number_form  # what takes a number where an operand is expected
     cdef int number_slot
     cdef tuple moves  # from where to where the arguments go then
@@ -141,7 +142,8 @@ cdef class FunctionalHandle:
             self.names["out"] = operator.inputs[0]
         self.operand_names = (*operator.kernel_operands, *operator.outputs)
         self.scalar_defaults = tuple(a.default for a in operator.scalars)
-        self.default_switches = tuple(a.default for a in operator.switches)
+        self.switches = operator.switches
+        self.default_switches = tuple(a.default for a in self.switches)
         self.default_code = handle.learn_switches(self.default_switches) if operator.switches else 0
         if len(operator.switches) > MOST_SWITCHES or len(operator.inputs) > MOST_INPUTS:
             raise ValueError(f"{name} has {len(operator.inputs)} inputs and "
@@ -315,11 +317,11 @@ cdef class FunctionalHandle:
         if not is_given:
             return None
         found = []
-        for index, attribute in enumerate(self.handle.operator.switches):
-            value = attribute.default
+        for index in range(self.n_switches):
+            value = self.default_switches[index]
             if given[SWITCHES + index] != NULL:
-                value = <object>given[SWITCHES + index]
-            found.append(as_switch(self, attribute, value))
+                value = as_switch(self, self.switches[index], <object>given[SWITCHES + index])
+            found.append(value)
         return self.latest_if_equal(tuple(found))
 
     cdef tuple latest_if_equal(self, tuple found):
@@ -413,6 +415,13 @@ cdef class FunctionalHandle:
             numbers.append(self.scalar_defaults[index] if given[NUMBERS + index] == NULL
                            else <object>given[NUMBERS + index])
         out = None if given[OUT] == NULL else <object>given[OUT]
+        if self.differentiable is None:
+            arrays.prepare_for(operands, out)
+        if self.differentiable is not None:
+            options = self.default_switches if switches is None else switches
+            result = self.differentiable(self.handle.operator, operands, out, (*numbers, *options))
+            if result is not NotImplemented:
+                return result
         return arrays.call_foreign(self, operands, out, numbers, switches)
 
     cdef aclOpExecutor planned(self, inputs, outputs, numbers, switches, materialize, strategy):

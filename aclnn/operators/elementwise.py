@@ -60,6 +60,7 @@ neg = Operator(
         same_shape("out", "input"),
     ),
     example=("neg(np.float32([1, -2]))", "array([-1.,  2.], dtype=float32)"),
+    gradient={"input": "-grad"},
 )
 
 _EXP = (*FLOATING_AND_DOUBLE, *COMPLEX, aclDataType.ACL_BOOL, aclDataType.ACL_INT64)
@@ -85,6 +86,7 @@ exp = Operator(
         same_shape("out", "input"),
     ),
     example=("exp(np.float32([0, 1]))", "array([1.       , 2.7182817], dtype=float32)"),
+    gradient={"input": "grad * conj(out)"},
 )
 
 sqrt = Operator(
@@ -113,4 +115,5 @@ sqrt = Operator(
     ),
     domain=(0.0, 4.0),
     example=("sqrt(np.float32([4, 9]))", "array([2., 3.], dtype=float32)"),
+    gradient={"input": "grad / (2 * conj(out))"},
 )
