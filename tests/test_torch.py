@@ -38,7 +38,7 @@ def special_arguments():
         "cast": (x, torch.float16),
         "permute": (tensor(2, 3, 4), (2, 0, -2)),
         "cat": ([x, tensor(2, 4, seed=1)],),
-        "sum": (x, 0),
+        "sum": (x, [0]),
         "softmax": (x, -1),
         "log_softmax": (x, 0),
         "softmax_backward": (tensor(3, 4, seed=1), torch.softmax(x, 1), 1),
@@ -67,7 +67,7 @@ def arguments_for(name):
 def tracked(name):
     """Arguments of which those that are floating require grad."""
     return [
-        [one.requires_grad_() for one in given] if isinstance(given, list)
+        [one.requires_grad_() for one in given] if isinstance(given, list) and isinstance(given[0], torch.Tensor)
         else given.requires_grad_() if isinstance(given, torch.Tensor) and given.is_floating_point()
         else given
         for given in arguments_for(name)

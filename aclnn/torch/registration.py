@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -38,26 +39,57 @@ def _register(schema: Schema) -> None:
     _LIBRARY.impl(schema.name, cpu_kernel(schema), "CPU")
     torch.library.register_fake(name, fake_kernel(schema), lib=_LIBRARY)
     if schema.in_place or schema.operator.differentiated_as:
-        _LIBRARY.impl(schema.name, _composed_kernel(schema), "Autograd", with_keyset=True)
+        kernel = _autograd_kernel(schema, functools.partial(composed, schema))
+        _LIBRARY.impl(schema.name, kernel, "Autograd", with_keyset=True)
+        return
+    if schema.operator.lists:
+        kernel = _autograd_kernel(schema, _differentiated_list(schema))
+        _LIBRARY.impl(schema.name, kernel, "Autograd", with_keyset=True)
         return
     backward, setup = _autograd(schema)
     torch.library.register_autograd(name, backward, setup_context=setup, lib=_LIBRARY)
 
 
-def _composed_kernel(schema: Schema) -> Callable[..., Any]:
-    """Makes differentiable calls of other operators' where a gradient is wanted."""
+def _autograd_kernel(schema: Schema, differentiable: Callable[..., Any]) -> Callable[..., Any]:
+    """Calls `differentiable` with the arguments by role where a gradient is wanted."""
     after = torch._C._after_autograd_keyset
 
     def kernel(keys: Any, *args: Any, **named: Any) -> Any:
         values = schema.bound(args, named)
-        tensors = [values[role] for role in schema.operator.inputs]
+        given = [values[role] for role in schema.operator.inputs]
+        tensors = [x for one in given for x in (one if isinstance(one, list | tuple) else (one,))]
         if torch.is_grad_enabled() and any(x is not None and x.requires_grad for x in tensors):
-            result = composed(schema, values)
+            result = differentiable(values)
             return None if schema.in_place else result
         op = getattr(torch.ops.aclnn, schema.name).default
         return op.redispatch(keys & after, *args, **named)
 
     return kernel
+
+
+def _differentiated_list(schema: Schema) -> Callable[..., Any]:
+    """A call whose one input is a list, whose tensors are inputs of one autograd function.
+
+    What `torch.library` makes of gradients of lists fails where options keep their defaults.
+    """
+    derivative = Derivative(schema)
+    (role,) = schema.operator.inputs
+
+    class Function(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx: Any, values: dict[str, Any], *tensors: Any) -> Any:
+            args, named = schema.arguments(values | {role: list(tensors)})
+            with torch._C._AutoDispatchBelowAutograd():
+                result = getattr(torch.ops.aclnn, schema.name)(*args, **named)
+            derivative.save(ctx, values, result if isinstance(result, tuple) else (result,))
+            return result
+
+        @staticmethod
+        def backward(ctx: Any, *grads: Any) -> Any:
+            needed = {role: ctx.needs_input_grad[1:]}
+            return None, *derivative.gradients(ctx, grads[0], needed)[role]
+
+    return lambda values: Function.apply(values, *values[role])
 
 
 def _autograd(schema: Schema) -> tuple[Callable[..., Any], Callable[..., Any]]:

@@ -14,21 +14,27 @@ def let_dynamo_trace(schema: Schema, op: Any) -> None:
     substitute = getattr(torch.compiler, "substitute_in_graph", None)
     if substitute is None:  # PyTorch before 2.6 breaks the graph there
         return
-    call = _with_numbers(schema, op) if schema.operator.numbers else op
+    call = _with_arguments(schema, op)
     traced = _in_place(call) if schema.in_place else _with_out(call)
     substitute(schema.function, skip_signature_check=True)(traced)
 
 
-def _with_numbers(schema: Schema, op: Any) -> Any:
-    roles = schema.parameters
-    positional, numbers = schema.positional, schema.operator.numbers
+def _with_arguments(schema: Schema, op: Any) -> Any:
+    """The registered operator with what functional forms take besides: numbers for tensors, a single
+    integer for several."""
+    roles, numbers = schema.parameters, schema.operator.numbers
+    several = tuple([a.role for a in schema.operator.switches if a.kind == "ints"])
+    if not numbers and not several:
+        return op
 
     def call(*args: Any, **named: Any) -> Any:
-        given = dict(zip(roles, args)) | named  # noqa: B905 - as above
+        given = dict(zip(roles, args)) | named  # noqa: B905 - Dynamo traces it without strict
         for role in numbers:
             given[role] = _as_tensor(given[role])
-        first = [given.pop(role) for role in positional]
-        return op(*first, **given)
+        for role in several:
+            if isinstance(given.get(role), int):
+                given[role] = [given[role]]
+        return op(**given)
 
     return call
 
@@ -47,7 +53,7 @@ def _with_out(op: Any) -> Any:
         if out is None:
             return result
         if isinstance(result, tuple):
-            for place, one in zip(out, result):  # noqa: B905 - Dynamo traces it without strict
+            for place, one in zip(out, result):  # noqa: B905 - as above
                 place.copy_(one)
             return out
         return out.copy_(result)
