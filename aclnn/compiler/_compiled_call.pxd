@@ -18,6 +18,7 @@ cdef enum:
     ABSENT = -1       # ndim of an output that is still to be made, and of an input that is null
     INHERIT = -1      # as the process is set to
     UNSEEN = 0x7FFF   # number of switches that no plan had yet
+    FORMAT_ND = 2     # of memory: as the strides say
 
 cdef enum NumberForm:
     ROUNDED = 0

@@ -15,6 +15,7 @@ from aclnn.execution._operand cimport (
     spec_of,
     words_of,
 )
+from aclnn.execution._tensors cimport library_of_tensors, makes_tensors, read_tensor
 from aclnn.execution._workspace cimport WorkspaceHold, refuse_shared
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
 
@@ -262,7 +263,9 @@ cdef class aclOpExecutor:
         for index in range(self.request.n_inputs):
             addresses[index] = self.request.operands[index].data
         for index, array in enumerate(inputs):
-            if not read_array(array, &found):
+            if read_tensor(array, &found):
+                kind = library_of_tensors()
+            elif not read_array(array, &found):
                 read_or_refuse(self.names[index], array, &found)
             addresses[index] = found.data
         for index in range(self.request.n_outputs):
@@ -551,6 +554,7 @@ cdef class aclOpExecutor:
     cdef list place_outputs(self, list bound, dict outs, char **addresses, object kind):
         """Find or make what a run writes; gives what it hands back, by output."""
         cdef operand_t found
+        cdef bint tensors
         cdef int place, slot, first = self.request.n_inputs
         cdef list results = []
         cdef list given = self.given
@@ -567,9 +571,10 @@ cdef class aclOpExecutor:
             elif self.is_absent(slot) or bound[slot] is not None:
                 results.append(given[place])
             else:
-                array = new_output(self.planned, place, &found)
+                tensors = makes_tensors(kind)
+                array = new_output(self.planned, place, &found, tensors)
                 addresses[slot] = found.data
-                results.append(array if kind is None else interchange.handed_to(kind, array))
+                results.append(array if tensors else interchange.handed_to(kind, array))
                 bound = bound + [array]
         results.append(bound)  # keeps all of it alive as long as the run goes on
         return results
@@ -596,7 +601,7 @@ cdef class aclOpExecutor:
         for place in range(self.request.n_outputs):
             slot = self.request.n_inputs + place
             if bound[slot] is None and not self.is_absent(slot):
-                bound[slot] = new_output(self.planned, place, &found)
+                bound[slot] = new_output(self.planned, place, &found, False)
                 self.request.operands[slot].data = found.data
         self.bound = bound
         return 0

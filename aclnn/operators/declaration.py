@@ -195,6 +195,15 @@ class Operator:
         A call and what it prints, run as a test of the documentation.
     accuracy : str
         How near results lie to exact ones, where that is not as of pointwise operators.
+    gradient : mapping of str to str
+        By input, or inputs separated by commas, a formula of their gradients in Python: of `grad`,
+        the gradient of the first output, of inputs, outputs and options by their roles, and of
+        functional forms. `needed` says of which inputs of the group gradients are needed. A sum over
+        what was broadcast, and a cast to the input's dtype, follow by themselves. Inputs that are
+        not named have no gradient.
+    differentiated_as : str
+        Where the result alone does not tell the gradients: the call of another functional form, of
+        inputs and options by their roles, that gives the same result and has some.
     """
 
     name: str
@@ -224,6 +233,8 @@ class Operator:
     seealso: tuple[str, ...] = ()
     example: tuple[str, str] | None = None
     accuracy: str = ""
+    gradient: Mapping[str, str] = field(default_factory=dict)
+    differentiated_as: str = ""
 
     def __post_init__(self) -> None:
         known = {*self.inputs, *(a.role for a in self.attributes), *self.outputs}

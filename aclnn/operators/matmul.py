@@ -337,6 +337,7 @@ matmul = Operator(
     ),
     seealso=("mm", "bmm", "addmm"),
     accuracy=_ACCURACY,
+    gradient={"input, other": "gradients_of_product(grad, input, other)"},
 )
 
 
@@ -371,6 +372,7 @@ def _of_rank(name: str, item: str, rank: int, summary: str, example: tuple[str, 
         example=example,
         seealso=("matmul",),
         accuracy=_ACCURACY,
+        gradient={"input": f"{name}(grad, mat2.mH)", "mat2": f"{name}(input.mH, grad)"},
     )
 
 
@@ -590,4 +592,9 @@ gemm = Operator(
     ),
     seealso=("addmm", "matmul"),
     accuracy=_ACCURACY,
+    gradient={
+        "input": "grad * beta",
+        "mat1": "mm(grad, mat2.mH) * alpha",
+        "mat2": "mm(mat1.mH, grad) * alpha",
+    },
 )

@@ -54,6 +54,7 @@ sigmoid = Operator(
         at_most_8_dims("input"),
     ),
     example=("sigmoid(np.float32([0, 1]))", "array([0.5      , 0.7310586], dtype=float32)"),
+    gradient={"input": "grad * conj((1 - out) * out)"},
 )
 
 _TANH = (*FLOATING, *INTEGERS, aclDataType.ACL_BOOL)
@@ -81,6 +82,7 @@ tanh = Operator(
         same_shape("out", "input"),
     ),
     example=("tanh(np.float32([0, 1]))", "array([0.       , 0.7615942], dtype=float32)"),
+    gradient={"input": "grad * conj(1 - out * out)"},
 )
 
 silu = Operator(
@@ -97,4 +99,5 @@ silu = Operator(
         same_shape("out", "input"),
     ),
     example=("silu(np.float32([0, 1]))", "array([0.       , 0.7310586], dtype=float32)"),
+    gradient={"input": "grad * (sigmoid(input) * (1 + input * (1 - sigmoid(input))))"},
 )
