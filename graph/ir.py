@@ -132,6 +132,8 @@ class Node:
     effects       (opaque) whether it does more than write its outputs, and so is never merged
     reason        (Contiguous) 'overlap': a forced copy, which no pass may remove or fuse
     loop          the tile loop that the node was fused into
+    origin        where the node comes from, such as lines of a program: the outermost first;
+                  views show it, and nothing else depends on it
     ============= =========================================================================
 
     A 'point' node needs elements [i] of its operands for element [i] of its result.  A 'row' node
@@ -206,6 +208,11 @@ class Node:
         """
         merged = freeze_attrs({**dict(self.attrs), **attrs})
         return Node(self.name, self.kind, self.inputs, self.outputs, merged)
+
+    @property
+    def origin(self) -> tuple[str, ...]:
+        """Where the node comes from, such as lines of a program: the outermost first."""
+        return self.attr("origin", ())
 
     def takes_in(self, other: Node) -> bool:
         """Whether a neighbour may be folded into what this node reads or writes.

@@ -287,7 +287,7 @@ class Compiled:
         self, form: Any, inputs: Sequence[np.ndarray], shared: Sequence[int]
     ) -> tuple[Trace, Any]:
         """Call the function once, on arrays that stand for the arguments."""
-        trace = Trace(self._name, TracedArray)
+        trace = Trace(self._name, TracedArray, self._function)
         memories: list[Memory] = []
         for place, (name, array) in enumerate(zip(self._names(form), inputs, strict=True)):
             memory = trace.argument(name, spec_of(array))
@@ -296,7 +296,7 @@ class Compiled:
         args = put_together(form[0], stand_ins)
         named = put_together(form[1], stand_ins) if form[1] is not None else {}
         try:
-            result = self._function(*args, **named)
+            result = trace.run(args, named)
             leaves: list[Any] = []
             nested = taken_apart(result, leaves)
             return trace, (nested, [trace.taken(one) for one in leaves])

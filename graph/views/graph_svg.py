@@ -176,7 +176,7 @@ def _node_title(graph: Graph, node: Node) -> str:
     lines = [f"{kind_words(node)} {node.name}"]
     lines += [f"{out.name}: {out}, {storage_words(graph, out)}" for out in outs]
     lines.append(f"reads {graph.bytes_read(node):,} bytes, writes {graph.bytes_written(node):,}")
-    return "\n".join([*lines, *filter(None, [attr_words(node)])])
+    return "\n".join([*lines, *filter(None, [attr_words(node)]), *node.origin])
 
 
 def _clipped(line: str) -> str:

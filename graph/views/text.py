@@ -98,9 +98,19 @@ def written_words(graph: Graph, node: Node) -> str:
 
 
 def attr_words(node: Node) -> str:
-    """Attributes in one line, but for those that `kind_words` tells, and the loop."""
-    told = {"loop", "domain"} | ({"axis"} if node.domain == "row" else set())
+    """Attributes in one line, but for those that `kind_words` tells, the loop and the origin."""
+    told = {"loop", "domain", "origin"} | ({"axis"} if node.domain == "row" else set())
     return ", ".join(f"{key}={attr_value_words(v)}" for key, v in node.attrs if key not in told)
+
+
+def origin_words(node: Node) -> str:
+    """Where a node comes from, without what stands there: ``a.py:3 > b.py:7``.
+
+    >>> from aclnn.graph import Node
+    >>> origin_words(Node("f", "Compute", (), (0,), (("origin", ("a.py:3: g(x)", "b.py:7: x")),)))
+    'a.py:3 > b.py:7'
+    """
+    return " > ".join(words.partition(": ")[0] for words in node.origin)
 
 
 def attr_value_words(value: object) -> str:
@@ -160,15 +170,19 @@ def graph_sheet(graph: Graph, plan: WorkspacePlan | None = None) -> Sheet:
     where = places(plan)
     headers = ["step", "node", "kind", "dtype", "shape", "strides"]
     headers += ["bytes", "read", "written", *(["offset"] if plan else []), "storage"]
+    told = any(node.origin for node in graph.nodes)
+    headers += ["origin"] * told
     rows: list[list[object]] = []
 
-    def add(step: str, label: str, kind: str, id: int, read: object, written: object) -> None:
+    def add(
+        step: str, label: str, kind: str, id: int, read: object, written: object, origin: str = ""
+    ) -> None:
         value = graph.value(id)
         row = [step, label, kind, value.dtype.name, dims(value.shape), dims(value.strides)]
         row += [str(value.nbytes), str(read), str(written)]
         if plan:
             row.append(where.of(graph, value))
-        rows.append([*row, storage_words(graph, value)])
+        rows.append([*row, storage_words(graph, value), *([origin] if told else [])])
 
     for value in arguments(graph):
         add("", value.name, value.storage, value.id, "", "")
@@ -180,7 +194,7 @@ def graph_sheet(graph: Graph, plan: WorkspacePlan | None = None) -> Sheet:
             read, written = graph.bytes_read(node), graph.bytes_written(node)
             target = graph.value(first).name
             name = node.name if target == node.name else f"{node.name} > {target}"
-            add(label, name, kind_words(node), first, read, written)
+            add(label, name, kind_words(node), first, read, written, origin_words(node))
             for id in others:
                 add("", f"  > {graph.value(id).name}", "", id, "", graph.memory_bytes(id))
             for id in node.inputs:
