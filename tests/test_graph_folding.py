@@ -5,9 +5,10 @@ import time
 import xml.etree.ElementTree as ElementTree
 
 import pytest
-from aclnn.graph import GraphBuilder, run_passes
+from aclnn.graph import GraphBuilder, Lifetime, plan_lifetimes, run_passes
 from aclnn.graph.views.heat import Heat
 from aclnn.graph.views.repeats import Repeat, folded, repeats
+from aclnn.graph.views.time_axis import TimeAxis
 from graph_tools import F32
 
 
@@ -174,3 +175,88 @@ def test_any_quantity_may_colour_and_has_a_legend():
             graph.to_svg(heat=bad)
     with pytest.raises(ValueError, match="heat has 3"):
         graph.to_svg(heat=[heat] * 3)
+
+
+# --- The time axis of plans -----------------------------------------------------------------------
+
+
+def spots(picture):
+    """Left and right end of each buffer's box, by its first name."""
+    found = re.findall(r'<g data-names="([^" ]+)[^>]*><title>[^<]*</title><rect x="([^"]*)" y="[^"]*" '
+                       r'width="([^"]*)"', picture)  # fmt: skip
+    return {name: (float(x) - 1, float(x) + float(width) + 1) for name, x, width in found}
+
+
+def test_steps_at_which_nothing_changes_take_less_room():
+    plan = plan_lifetimes(
+        [Lifetime("long", 0, 1_000_000, 64), Lifetime("a", 0, 2, 64), Lifetime("b", 999_998, 1_000_000, 64)]
+    )  # fmt: skip
+    places = spots(plan.to_svg())
+    width = places["long"][1] - places["long"][0]
+    assert places["a"][1] - places["a"][0] == pytest.approx(width * 2 / 7, abs=1)
+    assert places["b"][0] - places["a"][1] == pytest.approx(width * 3 / 7, abs=1)
+    assert "2…999997" in plan.to_svg()
+    few = plan_lifetimes([Lifetime("a", 0, 2, 64), Lifetime("long", 0, 9, 64)])
+    even = spots(few.to_svg(whole=True))
+    assert even["a"][1] - even["a"][0] == pytest.approx(
+        (even["long"][1] - even["long"][0]) * 2 / 9, abs=1
+    )
+    assert "…" not in few.to_svg(whole=True)
+
+
+def layers(count):
+    """A plan of layers of three buffers, each of which hands one to the next, and one before them."""
+    lives = [Lifetime("first", 0, 2, 256)]
+    for n in range(count):
+        t = 1 + 4 * n
+        lives += [Lifetime(f"a{n}", t, t + 2, 128), Lifetime(f"b{n}", t + 1, t + 3, 512),
+                  Lifetime(f"c{n}", t + 2, t + 6, 128)]  # fmt: skip
+    return plan_lifetimes(lives, steps=[f"s{n}" for n in range(4 * count + 3)])
+
+
+def test_steps_that_come_again_are_drawn_once():
+    picture = layers(80).to_svg()
+    ((times, steps),) = re.findall(r"(\d+) times the same (\d+) steps", picture)
+    assert int(times) * int(steps) > 280
+    assert picture.count("<rect") < 40
+    assert len(picture) < 25_000
+    names = " ".join(re.findall('data-names="([^"]*)"', picture)).split()
+    assert {f"{kind}{n}" for kind in "abc" for n in range(80)} <= {*names}
+    assert "again as" in picture
+    whole = layers(80).to_svg(whole=True)
+    assert "times the same" not in whole
+    assert whole.count("<rect") > 240
+
+
+def test_what_lives_into_the_steps_left_out_is_drawn_up_to_them():
+    plan = layers(80)
+    axis, last = TimeAxis(plan), {b.name: b for b in plan.buffers}
+    (one,) = axis.again
+    places = spots(plan.to_svg())
+    for name, (left, right) in places.items():
+        assert right > left, name
+        assert axis.has(last[name])
+    inside = [b for b in plan.buffers if b.first < one.first + one.steps <= b.last]
+    assert inside  # each layer hands something on
+    gap = axis.at(one.end) - axis.at(one.first + one.steps)
+    assert gap == 3
+    for buffer in inside:
+        assert axis.at(one.first + one.steps) < axis.at(buffer.last + 1) <= axis.at(one.end)
+
+
+def test_the_peak_is_marked_where_it_is_shown():
+    plan = layers(80)
+    axis = TimeAxis(plan)
+    assert axis.is_shown(axis.shown(plan.peak_step))
+    (left, width), = re.findall(r'<rect x="([^"]*)" y="0.0" width="([^"]*)" [^>]*class="peak"', plan.to_svg())  # fmt: skip
+    ends = [end for spot in spots(plan.to_svg()).values() for end in spot]
+    assert min(ends) - 1 <= float(left) <= max(ends)
+    assert float(width) > 1
+
+
+def test_buffers_are_coloured_by_their_bytes():
+    picture = layers(3).to_svg(heat="bytes")
+    styles = dict(re.findall(r'<g data-names="(\S+)[^"]*" class="hot (a\d)"', picture))
+    assert styles["b0"] == "a4"
+    assert styles["a0"] == styles["c2"] == "a2"
+    assert "a box has up to" in picture

@@ -140,7 +140,7 @@ def _swatches(key: str, heat: Heat, most: float, x: float, y: float) -> str:
 def _rules(colours: Sequence[str]) -> str:
     """Of each level for each key, where that is the one shown."""
     return "".join(
-        f"{','.join(f'.by-{key} .{key}{level}>rect' for key in KEYS)}{{fill:{colour}}}"
+        f"{','.join(f'.by-{key} .{key}{level}>rect:not(.hit)' for key in KEYS)}{{fill:{colour}}}"
         for level, colour in enumerate(colours)
     )
 

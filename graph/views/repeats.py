@@ -105,37 +105,18 @@ def repeats(graph: Graph) -> list[Repeat]:
     >>> repeats(b.build())
     [Repeat(start=0, period=2, count=6)]
     """
-    return sorted(_Search(graph).within(0, len(graph.nodes)), key=lambda one: one.start)
+    return sorted(_GraphSearch(graph).within(0, len(graph.nodes)), key=lambda one: one.start)
 
 
-class _Search:
-    """The search for repeats: kinds of nodes as numbers, and who writes what."""
+class Search:
+    """The search for repeats in a sequence of things, of which only the kinds count."""
 
-    def __init__(self, graph: Graph):
-        known: dict[Any, int] = {}
-        self.graph = graph
-        begins = list(_begins(graph))
-        pairs = zip(graph.nodes, begins, strict=True)
-        self.kinds = [known.setdefault(kind, len(known)) for kind in map(self._kind, pairs)]
-        self.starts = [
-            new or node.attr("loop") is None for node, new in zip(graph.nodes, begins, strict=True)
-        ]
-        self.least = max(LEAST_SPARED, len(graph.nodes) // LEAST_PART)
-        self.writers: dict[int, tuple[int, ...]] = {}
-        for place, node in enumerate(graph.nodes):
-            for root in {graph.root(id).id for id in node.outputs}:
-                self.writers[root] = (*self.writers.get(root, ())[:LAGS], place)
-
-    def _kind(self, pair: tuple[Node, bool]) -> Any:
-        node, begins = pair
-        read, made = (map(self.graph.value, ids) for ids in (node.inputs, node.outputs))
-        operands = tuple([(v.shape, v.strides, v.dtype) for v in read])
-        results = tuple([(v.shape, v.strides, v.dtype, v.storage) for v in made])
-        loop = node.attr("loop") is not None
-        return node.kind, node.attr("kernel"), node.domain, loop, begins, operands, results
+    def __init__(self, kinds: Sequence[int]):
+        self.kinds = kinds
+        self.least = max(LEAST_SPARED, len(kinds) // LEAST_PART)
 
     def within(self, low: int, high: int, depth: int = MOST_DEPTH) -> Iterator[Repeat]:
-        """The repeat that spares most between two nodes, then those before and behind it."""
+        """The repeat that spares most between two places, then those before and behind it."""
         best = self._best(low, high) if depth and high - low > self.least else None
         if best is not None:
             yield best
@@ -146,22 +127,22 @@ class _Search:
         found = chain.from_iterable(
             self._alike(low, high, period) for period in self._periods(low, high)
         )
-        checked = filter(None, map(self._linked, found))
+        checked = [one for one in map(self._checked, found) if one and one.spared >= self.least]
         return max(checked, key=lambda one: (one.spared, -one.period), default=None)
 
     def _periods(self, low: int, high: int) -> list[int]:
-        """Distances at which nodes of a kind come again, the most frequent ones."""
+        """Distances at which things of a kind come again, the most frequent ones."""
         seen: dict[int, list[int]] = {}
         distances: Counter[int] = Counter()
         for place in range(low, high):
             before = seen.setdefault(self.kinds[place], [])
             distances.update([place - other for other in before[-LAGS:]])
             before.append(place)
-        del distances[1]  # chains of one kind have a box of their own
+        del distances[1]  # chains of one kind are shown as such
         return [period for period, _ in distances.most_common(MOST_PERIODS)]
 
     def _alike(self, low: int, high: int, period: int) -> Iterator[Repeat]:
-        """Stretches in which each node is of the kind of the one a period further on."""
+        """Stretches in which each thing is of the kind of the one a period further on."""
         begin = low
         for place in range(low, high - period + 1):
             if place < high - period and self.kinds[place] == self.kinds[place + period]:
@@ -170,6 +151,30 @@ class _Search:
             if length >= 2 * period and len({*self.kinds[begin : begin + period]}) > 1:
                 yield self._placed(begin, length, period)
             begin = place + 1
+
+    def _placed(self, begin: int, length: int, period: int) -> Repeat:
+        """Where the first of a stretch begins."""
+        return Repeat(begin, period, length // period)
+
+    def _checked(self, one: Repeat) -> Repeat | None:
+        """What of a repeat is one, beside the kinds."""
+        return one
+
+
+class _GraphSearch(Search):
+    """The search for nodes that are of the same kinds and linked in the same way."""
+
+    def __init__(self, graph: Graph):
+        known: dict[Any, int] = {}
+        begins = list(_begins(graph))
+        pairs = list(zip(graph.nodes, begins, strict=True))
+        super().__init__([known.setdefault(_kind(graph, *pair), len(known)) for pair in pairs])
+        self.graph = graph
+        self.starts = [new or node.attr("loop") is None for node, new in pairs]
+        self.writers: dict[int, tuple[int, ...]] = {}
+        for place, node in enumerate(graph.nodes):
+            for root in {graph.root(id).id for id in node.outputs}:
+                self.writers[root] = (*self.writers.get(root, ())[:LAGS], place)
 
     def _placed(self, begin: int, length: int, period: int) -> Repeat:
         """Where the first one begins: at that of a loop, and so that it reads the least of the one
@@ -192,17 +197,14 @@ class _Search:
         }
         return {id for id in read if any(start <= w < middle for w in self.writers.get(id, ()))}
 
-    def _linked(self, one: Repeat) -> Repeat | None:
-        """The longest part of a repeat whose repetitions are linked alike; None where that spares
-        too little."""
-        best = None
+    def _checked(self, one: Repeat) -> Repeat | None:
+        """The longest part of a repeat whose repetitions are linked alike."""
+        parts = []
         while one.count > 1:
             count = self._count_linked(one)
-            part = replace(one, count=count)
-            if part.spared >= max(self.least, best.spared + 1 if best else 0):
-                best = part
+            parts.append(replace(one, count=count))
             one = Repeat(one.start + count * one.period, one.period, one.count - count)
-        return best
+        return max(parts, key=lambda part: part.count, default=None)
 
     def _count_linked(self, one: Repeat) -> int:
         """How many repetitions, from the first on, are linked like the first two."""
@@ -222,6 +224,15 @@ class _Search:
                 inside = [p for p in places if 0 <= p < one.count * one.period]
                 found += [(number - p // one.period, p % one.period) for p in inside] or [None]
         return found
+
+
+def _kind(graph: Graph, node: Node, begins: bool) -> Any:
+    """What nodes have in common that may stand for each other."""
+    read, made = (map(graph.value, ids) for ids in (node.inputs, node.outputs))
+    operands = tuple([(v.shape, v.strides, v.dtype) for v in read])
+    results = tuple([(v.shape, v.strides, v.dtype, v.storage) for v in made])
+    loop = node.attr("loop") is not None
+    return node.kind, node.attr("kernel"), node.domain, loop, begins, operands, results
 
 
 def _begins(graph: Graph) -> Iterator[bool]:
