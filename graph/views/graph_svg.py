@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from .boxes import Box, boxes_of
 from .collapse import collapsed
-from .heat import KEYS, LEGEND_HEIGHT, LEGEND_WIDTH, Heat, Scale
+from .heat import LEGEND_HEIGHT, LEGEND_WIDTH, Heat, Scale
 from .placing import place, ranked, rows_of
 from .repeats import folded
 from .svg import CHAR, LINE, MARGIN, document, hover, mark, rect, words_at
@@ -56,7 +56,7 @@ def graph_to_svg(
     if heats:
         body.append(scale.legend(MARGIN, MARGIN))
         width = max(width, LEGEND_WIDTH + 2 * MARGIN)
-    return document(width, height, "executor graph", body, scale.root)
+    return document(width, height, "executor graph", body, scale.root, scale.rules)
 
 
 # --- Drawing ----------------------------------------------------------------------------------
@@ -86,8 +86,9 @@ def _draw(box: Box, scale: Scale) -> str:
         style = "t b" if number == 0 else "s"
         parts.append(words_at(box.middle, box.y + 18 + number * LINE, line, style, "middle"))
     foot = box.y + 18 + len(box.lines) * LINE
-    for key, line in zip(KEYS, box.told, strict=False):
-        parts.append(words_at(box.middle, foot, line, f"s only-{key}", "middle"))
+    for line in box.told:
+        only = f"s only-{line.partition(' ')[0]}"
+        parts.append(words_at(box.middle, foot, line, only, "middle"))
     heat = scale.style(box.nodes) if box.told else ""
     return hover("\n".join([box.title, *box.told]), "".join(parts), *box.names, style=heat)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -13,7 +14,7 @@ if TYPE_CHECKING:
     from ..planner.plan import WorkspacePlan
 
 LEVELS = (0.03, 0.1, 0.25, 0.5, 1.0)  # parts of the largest amount at which colours end
-KEYS = "ab"  # of the quantities of one picture, of which a reader sees one at a time
+_NAME = re.compile("[a-z]+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +24,7 @@ class Heat:
     Attributes
     ----------
     name : str
-        What is counted: ``bytes``, ``time``.
+        What is counted, a word of small letters: ``bytes``, ``time``.
     amounts : dict of str to float
     words : callable
         An amount as people write it.
@@ -37,6 +38,10 @@ class Heat:
     name: str
     amounts: Mapping[str, float]
     words: Callable[[float], str]
+
+    def __post_init__(self) -> None:
+        if not _NAME.fullmatch(self.name):
+            raise ValueError(f"name is {self.name!r}, must be a word of small letters")
 
     @property
     def total(self) -> float:
@@ -70,8 +75,6 @@ def heats_of(heat: object, by_bytes: Callable[[], Heat]) -> tuple[Heat, ...]:
     found = (heat,) if isinstance(heat, Heat) else heat
     if not isinstance(found, Sequence) or not all(isinstance(one, Heat) for one in found):
         raise TypeError(f"heat is {heat!r}, must be 'bytes', a Heat or several")
-    if len(found) > len(KEYS):
-        raise ValueError(f"heat has {len(found)} quantities, a picture shows up to {len(KEYS)}")
     return tuple(found)
 
 
@@ -97,8 +100,8 @@ class Scale:
     def style(self, names: Sequence[str]) -> str:
         """The classes of a box that stands for these names."""
         found = [
-            f"{key}{level_of(heat.of(names), most)}"
-            for key, heat, most in zip(KEYS, self.heats, self.most, strict=False)
+            f"{heat.name}{level_of(heat.of(names), most)}"
+            for heat, most in zip(self.heats, self.most, strict=True)
         ]
         return " ".join(["hot", *found]) if found else ""
 
@@ -109,13 +112,27 @@ class Scale:
     @property
     def root(self) -> str:
         """The class of the picture: which of the quantities is shown."""
-        return f"by-{KEYS[0]}" if self.heats else ""
+        return f"by-{self.heats[0].name}" if self.heats else ""
+
+    @property
+    def rules(self) -> str:
+        """The style sheet: of several quantities one is seen at a time."""
+        if not self.heats:
+            return ""
+        names = [heat.name for heat in self.heats]
+        hidden = ",".join(f".only-{name}" for name in names)
+        seen = ",".join(f".by-{name} .only-{name}" for name in names)
+        light, dark = (_rules(names, colours) for colours in (LIGHT, DARK))
+        return (
+            f"{hidden}{{display:none}}{seen}{{display:inline}}.hot .s{{fill:#24292f}}{light}"
+            f"@media (prefers-color-scheme:dark){{.hot .s{{fill:#e6edf3}}{dark}}}"
+        )
 
     def legend(self, x: float, y: float) -> str:
         """Swatches and where they end, for each quantity."""
         return "".join(
-            f'<g class="only-{key}">{_swatches(key, heat, most, x, y)}</g>'
-            for key, heat, most in zip(KEYS, self.heats, self.most, strict=False)
+            f'<g class="only-{heat.name}">{_swatches(heat, most, x, y)}</g>'
+            for heat, most in zip(self.heats, self.most, strict=True)
         )
 
 
@@ -124,31 +141,26 @@ LEGEND_WIDTH = SWATCH * len(LEVELS)
 LEGEND_HEIGHT = 40
 
 
-def _swatches(key: str, heat: Heat, most: float, x: float, y: float) -> str:
+def _swatches(heat: Heat, most: float, x: float, y: float) -> str:
     words = f"{heat.name}, {heat.words(heat.total)} in all; a box has up to"
     parts = [f'<text x="{x:.1f}" y="{y:.1f}" class="s">{xml_words(words)}</text>']
     for level, end in enumerate(LEVELS):
         left = x + level * SWATCH
         parts.append(
-            f'<g class="hot {key}{level}"><rect x="{left:.1f}" y="{y + 8:.1f}" width="{SWATCH - 4}" '
+            f'<g class="hot {heat.name}{level}"><rect x="{left:.1f}" y="{y + 8:.1f}" width="{SWATCH - 4}" '
             f'height="20" rx="3" class="box"/><text x="{left + SWATCH / 2 - 2:.1f}" y="{y + 22:.1f}" '
             f'text-anchor="middle" class="s">{xml_words(heat.words(end * most))}</text></g>'
         )
     return "".join(parts)
 
 
-def _rules(colours: Sequence[str]) -> str:
-    """Of each level for each key, where that is the one shown."""
+LIGHT = ("#f6f8fa", "#fff4d6", "#ffe2a8", "#ffc46b", "#ff9e4a")
+DARK = ("#151b23", "#33280f", "#523b12", "#704a10", "#8f4a0c")
+
+
+def _rules(names: Sequence[str], colours: Sequence[str]) -> str:
+    """The colour of each level, where its quantity is the one that is seen."""
     return "".join(
-        f"{','.join(f'.by-{key} .{key}{level}>rect:not(.hit)' for key in KEYS)}{{fill:{colour}}}"
+        f"{','.join(f'.by-{n} .{n}{level}>rect:not(.hit)' for n in names)}{{fill:{colour}}}"
         for level, colour in enumerate(colours)
     )
-
-
-LIGHT = _rules(("#f6f8fa", "#fff4d6", "#ffe2a8", "#ffc46b", "#ff9e4a"))
-DARK = _rules(("#151b23", "#33280f", "#523b12", "#704a10", "#8f4a0c"))
-HEAT_STYLE = (
-    ".only-a,.only-b{display:none}.by-a .only-a,.by-b .only-b{display:inline}"
-    ".hot .s{fill:#24292f}" + LIGHT
-)
-HEAT_STYLE_DARK = ".hot .s{fill:#e6edf3}" + DARK

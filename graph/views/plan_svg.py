@@ -59,7 +59,7 @@ def plan_to_svg(plan: WorkspacePlan, heats: Sequence[Heat] = (), whole: bool = F
     if heats:
         body.append(chart.scale.legend(LEFT, height + 4))
         width, height = max(width, LEFT + LEGEND_WIDTH + MARGIN), height + LEGEND_HEIGHT
-    return document(width, height, "workspace plan", body, chart.scale.root)
+    return document(width, height, "workspace plan", body, chart.scale.root, chart.scale.rules)
 
 
 def _legend(plan: WorkspacePlan, axis: TimeAxis, room: int) -> list[str]:

@@ -325,11 +325,8 @@ class _Folding:
     def _values(self, kept: Sequence[Node]) -> tuple[Value, ...]:
         """The values that are shown: what nodes read and write, and what that is a view of."""
         needed = {id for node in kept for id in node.operands}
-        needed |= {
-            id
-            for id in self.graph.inputs
-            if id not in self.now and not self.graph.readers().get(id)
-        }
+        read = self.graph.readers()
+        needed |= {id for id in self.graph.inputs if id not in self.now and id not in read}
         found: dict[int, Value] = {}
         for id in sorted(needed):
             while id is not None and id not in found:
