@@ -604,7 +604,21 @@ def times(one: ExecutorTime) -> Heat:
     found: dict[str, float] = {}
     for step in one.steps:
         found |= {op.node: op.estimated_ns for op in step.ops} or {step.name: step.median}
-    return Heat("time", found, lambda ns: f"{ns / 1000:,.4g} µs")
+    return Heat("time", found, human_time)
+
+
+def human_time(nanoseconds: float) -> str:
+    """A time with a unit that keeps the number short.
+
+    >>> human_time(512), human_time(1_500_000), human_time(3e9)
+    ('0.512 µs', '1.5 ms', '3 s')
+    """
+    amount = nanoseconds / 1000
+    for unit in ("µs", "ms", "s"):
+        if amount < 1000 or unit == "s":
+            break
+        amount /= 1000
+    return f"{amount:.3g} {unit}"
 
 
 def _microseconds(nanoseconds: float) -> str:

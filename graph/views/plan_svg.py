@@ -38,7 +38,7 @@ def plan_to_svg(plan: WorkspacePlan, heats: Sequence[Heat] = (), whole: bool = F
     column = min(max(56.0, min(160.0, 880 / count)), (WIDEST - LEFT - RIGHT) / count)
     right = LEFT + column * count
     chart = _Chart(plan, axis, column, right, Scale(heats, [[b.name] for b in plan.buffers]))
-    room = max(int((right - LEFT) / CHAR), 80)
+    room = max(int((right - LEFT) / CHAR), 120)
     summary = [
         line
         for words in plan_summary(plan).split("\n")

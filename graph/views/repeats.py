@@ -6,9 +6,10 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from ..ir import Graph, Node, Value
+if TYPE_CHECKING:
+    from ..ir import Graph, Node, Value
 
 FOLD_FROM = 48  # nodes of a graph; fewer are read one by one
 LEAST_SPARED = 8  # nodes that a repeat leaves out
@@ -271,7 +272,10 @@ class _Folding:
         known = {value.id for value in values}
         inputs = tuple(id for id in self.graph.inputs if id in known)
         outputs = tuple(dict.fromkeys(self.now.get(id, id) for id in self.graph.outputs))
-        small = Graph(tuple(kept), values, inputs, tuple(id for id in outputs if id in known))
+        outputs = tuple(id for id in outputs if id in known)
+        small = replace(
+            self.graph, nodes=tuple(kept), values=values, inputs=inputs, outputs=outputs
+        )
         copies = {name: tuple(others) for name, others in self.copies.items()}
         return Folded(small, self.found, self.member, copies, tuple(carried))
 
