@@ -37,6 +37,7 @@ cdef enum NumberFact:
     IS_ONE = 8
     IS_NAN = 16
     IS_WHOLE = 32
+    IS_BELOW = 64  # less than the number before it; known only once both are there
     SIGN_FACTS = 3  # what plans of most operators depend on
 
 cdef struct operand_t:
@@ -124,6 +125,7 @@ cdef bint same_layout(const operand_t *a, const operand_t *b) noexcept nogil
 cdef void extent(const operand_t *operand, int64_t *low, int64_t *high) noexcept nogil
 cdef object describe(const operand_t *operand)
 cdef list overlaps_of(const request_t *request)
+cdef int facts_of(const request_t *request, int index) noexcept nogil
 cdef list number_facts(const request_t *request)
 cdef CompiledCall find_plan(OperatorHandle handle, request_t *request, object names,
                             object scalar_texts, object switches)

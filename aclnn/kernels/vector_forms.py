@@ -34,5 +34,11 @@ FORMS = {
     "swish_backward": VectorForm(root=f"{SWISH_SLOPE_ROOT} / p[0]", gap="0.03 / p[0]"),
     "fast_gelu_backward": VectorForm(root=f"{SWISH_SLOPE_ROOT} / 1.702", gap="0.02"),
     "mish_backward": VectorForm(root=f"{MISH_SLOPE_ROOT}"),
+    "hardsigmoid": VectorForm(has_zeros=True),
+    "hardswish": VectorForm(has_zeros=True),
+    "hardswish_backward": VectorForm(has_zeros=True),
+    "hardswish_backward_v2": VectorForm(has_zeros=True),
+    "softplus": VectorForm(root="p[1] / p[0]", gap="1e-6 * p[1] / p[0]"),
+    "softplus_backward": VectorForm(root="p[1] / p[0]", gap="1e-6 * p[1] / p[0]"),
     "selu_backward": VectorForm(root="-1.7580993408473768786", gap="1e-5", has_zeros=True),
 }
