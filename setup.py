@@ -135,7 +135,7 @@ COMPUTED_IN = {
 ENDINGS = {"_half": "float", "_f64": "double", "_whole": "int64_t", "_complex": "complex_t"}
 INCLUDED = re.compile(r'^\s*#\s*include "([^"]+)"', re.MULTILINE)
 SIGNATURE = re.compile(
-    rf"^cdef inline ({'|'.join(COMPUTED_IN)}|vector_num) (\w+)\(((?:\1 \w+,\s+)*)"
+    rf"^cdef inline ({'|'.join(COMPUTED_IN)}|vector_num|vecf) (\w+)\(((?:\1 \w+,\s+)*)"
     r"const (double|kernel_number) \*p\)",
     re.MULTILINE,
 )
@@ -176,12 +176,20 @@ class Function(NamedTuple):
         return VECTOR_FORMS["FORMS"].get(self.name, VECTOR_FORMS["VectorForm"]())
 
     @property
+    def half_in(self) -> str:
+        """What half precision is computed in; of what rounding leaves little, in more digits."""
+        return "pair_t" if self.form.root else "vecf"
+
+    @property
     def left_open(self) -> str:
         """The lanes of a vector whose results are computed as doubles."""
-        unusual = f"unusual_lanes(r, {'r' if self.form.has_zeros else 'x'})"
-        if not self.form.root:
-            return unusual
-        return f"{unusual} | lanes_within({'xy'[self.inputs - 1]}, root, gap)"
+        last = "xy"[self.inputs - 1]
+        found = ["unusual_lanes(r, some)"]
+        if self.form.root:
+            found.append(f"lanes_within({last}, root, gap)")
+        if self.form.decay:
+            found.append(f"lanes_beyond({last}, rate)")
+        return " | ".join(found)
 
 
 class Formula(NamedTuple):
@@ -218,7 +226,8 @@ def functions() -> list[Function]:
 
 def forms() -> list[Function]:
     """Those that loops over vectors are made over."""
-    return [one for one in signatures("activations") if one.computed_in in ("num", "vector_num")]
+    written = [*signatures("activations"), *signatures("arithmetic")]
+    return [one for one in written if one.computed_in in ("num", "vector_num", "vecf")]
 
 
 def signatures(module: str) -> list[Function]:

@@ -14,6 +14,7 @@ from aclnn.kernels.numbers cimport (
     at_minus_infinity,
     constant,
     decay,
+    decay_long,
     div,
     expm1,
     least,
@@ -28,6 +29,7 @@ from aclnn.kernels.numbers cimport (
     vector_num,
     where_above,
     where_negative,
+    where_product_above,
 )
 
 cdef extern from *:
@@ -61,7 +63,7 @@ cdef inline num times_slope_of_swish(num g, num t) noexcept nogil:
 
     s and 1 - s have one divisor.
     """
-    cdef num q = decay(t)
+    cdef num q = decay_long(t)
     cdef num one = constant(t, 1)
     cdef num total = add_less(one, q)
     cdef num share = where_negative(t, q, one)
@@ -130,12 +132,12 @@ cdef inline num softplus(num x, const double *p) noexcept nogil:
     cdef num t = times(p[0], x)
     cdef num positive = where_negative(t, constant(t, 0), t)
     cdef num r = times(1 / p[0], add(positive, log1p(decay(t))))
-    return where_above(t, p[1], x, r)
+    return where_product_above(p[0], x, p[1], x, r)
 
 
 cdef inline num softplus_backward(num g, num x, const double *p) noexcept nogil:
     cdef num t = times(p[0], x)
-    return where_above(t, p[1], g, times_sigmoid(g, t))
+    return where_product_above(p[0], x, p[1], g, times_sigmoid(g, t))
 
 
 cdef inline num log_sigmoid(num x, const double *p) noexcept nogil:
@@ -158,7 +160,7 @@ cdef inline num mish(num x, const double *p) noexcept nogil:
 
 cdef inline num mish_backward(num g, num x, const double *p) noexcept nogil:
     """(n d + 4 x w (1 + q)) / d^2 with q = e^-|x|, and w = q or, on the right, q^2."""
-    cdef num q = decay(x)
+    cdef num q = decay_long(x)
     cdef num twice = times(2, q)
     cdef num square = mul(q, q)
     cdef num n = add(twice, where_negative(x, square, constant(x, 1)))

@@ -29,10 +29,8 @@ INLINED pair_t pair_set(double c) {
     return pair_of(vf_set(high), vf_set((float)(c - high)));
 }
 
-/* Rounded. For zeros only the high part counts, so that they keep their signs. */
-INLINED vecf pair_rounded(pair_t a) {
-    return a.exact ? a.high : vf_add_where(vf_is_nonzero(a.low), a.high, a.low);
-}
+/* Rounded where `some`; elsewhere the result is 0, whose sign is the high part's. */
+INLINED vecf pair_rounded(pair_t a, mask_t some) { return a.exact ? a.high : vf_add_where(some, a.high, a.low); }
 /* high + low, of which high is the larger one or 0: the same in parts that do not overlap. */
 INLINED pair_t pair_of_parts(vecf high, vecf low) {
     vecf sum = vf_add(high, low);
@@ -78,18 +76,19 @@ INLINED vecf vf_inverse(vecf x) {
 #endif
     return near;
 }
-/* a / b, 2^-45. */
+/* a / b, 2^-28 with sixteen lanes. */
 INLINED pair_t pair_div(pair_t a, pair_t b) {
-    vecf inverse = vf_inverse(b.high), high = vf_mul(a.high, inverse);
+    vecf inverse = vf_reciprocal_estimate(b.high), high = vf_mul(a.high, inverse);
     vecf rest = vf_fnma(high, b.high, a.high);
-    if (!a.exact) rest = vf_add(rest, a.low);
-    if (!b.exact) rest = vf_fnma(high, b.low, rest);
+    /* Apart, so that neither waits for the other. */
+    if (!b.exact) rest = vf_add(rest, a.exact ? vf_neg(vf_mul(high, b.low)) : vf_fnma(high, b.low, a.low));
+    if (b.exact && !a.exact) rest = vf_add(rest, a.low);
     return pair_of(high, vf_mul(rest, inverse));
 }
 INLINED vecf vf_quotient(vecf a, vecf b) { return vf_mul(a, vf_inverse(b)); }
 
 INLINED vecf vf_where_negative(vecf x, vecf yes, vecf no) {
-    return vf_select(vf_is_positive(vf_neg(x)), yes, no);
+    return vf_select(vf_is_negative(x), yes, no);
 }
 INLINED pair_t pair_where(mask_t c, pair_t yes, pair_t no) {
     vecf high = vf_select(c, yes.high, no.high);
@@ -97,7 +96,7 @@ INLINED pair_t pair_where(mask_t c, pair_t yes, pair_t no) {
     return pair_of(high, vf_select(c, yes.low, no.low));
 }
 INLINED pair_t pair_where_negative(pair_t x, pair_t yes, pair_t no) {
-    return pair_where(vf_is_positive(vf_neg(x.high)), yes, no);
+    return pair_where(vf_is_negative(x.high), yes, no);
 }
 /* Where x > bound. */
 INLINED vecf vf_where_above(vecf x, vecf bound, vecf yes, vecf no) {
@@ -109,37 +108,45 @@ INLINED pair_t pair_where_above(pair_t x, pair_t bound, pair_t yes, pair_t no) {
     return pair_where(vf_is_positive(gap), yes, no);
 }
 
-/* `size`, which has no sign, with that of x. */
-INLINED vecf vf_signed_as(vecf size, vecf x) {
-    veci sign = vi_and(vf_bits(x), vi_set(0x80000000u));
-    return vi_as_floats(vi_xor(vf_bits(size), sign));
+/* Where c x > bound: what is rounded once keeps its sign. */
+INLINED vecf vf_where_product_above(vecf c, vecf x, vecf bound, vecf yes, vecf no) {
+    return vf_select(vf_is_positive(vf_fms(c, x, bound)), yes, no);
 }
-INLINED pair_t pair_signed_as(pair_t size, pair_t x) {
-    return pair_of(vf_signed_as(size.high, x.high), vf_signed_as(size.low, x.high));
+INLINED pair_t pair_where_product_above(vecf c, pair_t x, vecf bound, pair_t yes, pair_t no) {
+    return pair_where(vf_is_positive(vf_fms(c, x.high, bound)), yes, no);
 }
 
-/* Beyond, e^-|x| counts as 0: nothing that adds it to 1 shows it, and what multiplies it is found by its
- * result. Up to there both parts of a pair are normal numbers. */
-#define DECAY_LAST 75.0f
-/* -|x|, but no less than -DECAY_LAST; a NaN stays. */
-INLINED vecf vf_least(vecf x) { return vf_neg(vf_at_most(vf_abs(x), DECAY_LAST)); }
-INLINED mask_t vf_is_beyond(vecf x) { return vf_is_positive(vf_sub(vf_abs(x), vf_set(DECAY_LAST))); }
-INLINED vecf vf_zero_where(mask_t c, vecf x) { return vf_select(c, vf_set(0.0f), x); }
+/* The magnitude of `size` with the sign of x. */
+INLINED vecf vf_signed_as(vecf size, vecf x) {
+    veci sign = vi_and(vf_bits(x), vi_set(0x80000000u)), bits = vi_and(vf_bits(size), vi_set(0x7fffffffu));
+    return vi_as_floats(vi_or(sign, bits));
+}
+/* Of a pair that has no sign, or is 0. */
+INLINED pair_t pair_signed_as(pair_t size, pair_t x) {
+    veci sign = vi_and(vf_bits(x.high), vi_set(0x80000000u));
+    return pair_of(vf_signed_as(size.high, x.high), vi_as_floats(vi_xor(vf_bits(size.low), sign)));
+}
+
+/* -|x|, but no less than where e^x - 1 is -1 to all digits by far; a NaN stays. */
+#define LEAST 75.0f
+INLINED vecf vf_least(vecf x) { return vf_neg(vf_at_most(vf_abs(x), LEAST)); }
+INLINED vecf vf_minus_abs(vecf x) { return vi_as_floats(vi_or(vf_bits(x), vi_set(0x80000000u))); }
 INLINED pair_t pair_minus_abs(pair_t x) {
-    vecf high = vf_neg(vf_abs(x.high));
+    vecf high = vf_minus_abs(x.high);
     return x.exact ? pair_exactly(high) : pair_of(high, vf_negate_where(vf_is_positive(x.high), x.low));
 }
 INLINED pair_t pair_least(pair_t x) {
     pair_t y = pair_minus_abs(x);
+    mask_t beyond = vf_is_positive(vf_sub(vf_abs(x.high), vf_set(LEAST)));
     y.high = vf_least(x.high);
-    if (!y.exact) y.low = vf_zero_where(vf_is_beyond(x.high), y.low);
+    if (!y.exact) y.low = vf_select(beyond, vf_set(0.0f), y.low);
     return y;
 }
 
-/* e^y, error 2^-23.5. */
+/* e^y, error 2^-23.5 and 2.7e-9 for each octave. */
 INLINED vecf vf_exp(vecf y) {
     whole_t n = exp_whole(y, 1.0f, EXP_NEAR_STEPS);
-    vecf r = vf_fma(n.octaves, vf_set(-LN2_LOW), vf_fma(n.octaves, vf_set(-LN2), y));
+    vecf r = vf_fma(n.octaves, vf_set(-LN2_NEAR), y);
     vecf power = exp_power(lookup_near_step((const float *)EXP_NEAR_POWERS, n.steps), EXP_NEAR_STEPS, n);
     return vf_fma(power, exp_near_rest(r, 1.0f), power);
 }
@@ -161,13 +168,41 @@ INLINED pair_t pair_exp(pair_t y) {
     vecf high = vf_fma(o.power, rest, o.power);
     return pair_of(high, vf_fma(o.power, rest, vf_sub(o.power, high)));
 }
-/* e^-|x|, 0 from DECAY_LAST on. */
-INLINED vecf vf_decay(vecf x) { return vf_zero_where(vf_is_beyond(x), vf_exp(vf_neg(vf_abs(x)))); }
-INLINED pair_t pair_decay(pair_t x) {
-    mask_t beyond = vf_is_beyond(x.high);
-    pair_t q = pair_exp(pair_minus_abs(x));
-    return pair_of(vf_zero_where(beyond, q.high), vf_zero_where(beyond, q.low));
+/* The same to 2^-32: what a sum with it may leave of it needs more digits. */
+INLINED pair_t pair_exp_long(pair_t y) {
+    octaves_t o = pair_octaves(y);
+    vecf r = vf_add(o.high, o.low), rest = vf_fma(vf_mul(r, r), exp_long_tail(r, 1.0f), o.low);
+    vecf near = vf_fma(o.power, o.high, o.power);
+    return pair_of_parts(near, vf_fma(o.power, rest, vf_fma(o.power, o.high, vf_sub(o.power, near))));
 }
+/* e^-|x|; 0, or not all of its digits, where it is less than a normal number. Sixteen lanes have an operation
+ * for the exponent that goes there by itself. */
+#define NORMAL_LAST 87.0f
+INLINED vecf decaying(vecf x) {
+#if LANES == 16
+    return vf_minus_abs(x);
+#else
+    return vf_neg(vf_at_most(vf_abs(x), NORMAL_LAST));
+#endif
+}
+INLINED vecf decayed(vecf x, vecf q) {
+#if LANES == 16
+    return q;
+#else
+    return vf_select(vf_is_positive(vf_sub(vf_abs(x), vf_set(NORMAL_LAST))), vf_set(0.0f), q);
+#endif
+}
+INLINED vecf vf_decay(vecf x) { return decayed(x, vf_exp(decaying(x))); }
+INLINED pair_t pair_decaying(pair_t x) {
+    pair_t y = pair_minus_abs(x);
+    y.high = decaying(x.high);
+    return y;
+}
+INLINED pair_t pair_decayed(pair_t x, pair_t q) {
+    return pair_of(decayed(x.high, q.high), decayed(x.high, q.low));
+}
+INLINED pair_t pair_decay(pair_t x) { return pair_decayed(x, pair_exp(pair_decaying(x))); }
+INLINED pair_t pair_decay_long(pair_t x) { return pair_decayed(x, pair_exp_long(pair_decaying(x))); }
 /* e^y - 1, error 2^-22.5. */
 INLINED vecf vf_expm1(vecf y) {
     octaves_t o = pair_octaves(pair_exactly(y));
@@ -214,29 +249,34 @@ INLINED pair_t pair_log1p(pair_t q) {
     return pair_of_parts(main, vf_atanh_rest(u.high, low));
 }
 
-/* Lanes whose result is no finite number, or less than 2^-100 although `a` is not 0: parts of pairs may be
+/* Lanes that no form over vectors is trusted with. */
+typedef unsigned lanes_t;
+INLINED lanes_t lanes_of(mask_t c) {
+#if LANES == 16
+    return c;
+#else
+    return (lanes_t)_mm256_movemask_ps(c);
+#endif
+}
+/* The result is no finite number, or less than 2^-100 although it should not be 0: a pair's low part may be
  * less than the smallest float then. */
 #define SCANT 0x0d800000u
-#if LANES == 16
-INLINED unsigned unusual_lanes(vecf r, vecf a) {
+INLINED lanes_t unusual_lanes(vecf r, mask_t some) {
     veci size = vi_sub(vi_and(vf_bits(r), vi_set(0x7fffffffu)), vi_set(SCANT));
-    mask_t far = _mm512_cmpge_epu32_mask(size, vi_set(0x7f800000u - SCANT));
-    return _mm512_mask_cmp_ps_mask(far, a, _mm512_setzero_ps(), _CMP_NEQ_UQ);
+    return lanes_of(mask_and(vi_ge(size, vi_set(0x7f800000u - SCANT)), some));
 }
-INLINED unsigned lanes_within(vecf x, float root, float gap) {
-    return _mm512_cmp_ps_mask(vf_abs(vf_sub(x, vf_set(root))), vf_abs(vf_set(gap)), _CMP_LT_OQ);
+INLINED lanes_t lanes_within(vecf x, float root, float gap) {
+    return lanes_of(vf_is_positive(vf_sub(vf_abs(vf_set(gap)), vf_abs(vf_sub(x, vf_set(root))))));
 }
-#else
-INLINED unsigned unusual_lanes(vecf r, vecf a) {
-    veci size = vi_sub(vi_and(vf_bits(r), vi_set(0x7fffffffu)), vi_set(SCANT));
-    mask_t usual = vi_le(size, vi_set(0x7f800000u - SCANT - 1u));
-    return (unsigned)_mm256_movemask_ps(_mm256_andnot_ps(usual, vf_is_nonzero(a)));
+/* Whether any magnitude is less than `least`. */
+INLINED int vf_any_below(vecf x, float least) {
+    return mask_any(vf_is_negative(vf_sub(vf_abs(x), vf_set(least))));
 }
-INLINED unsigned lanes_within(vecf x, float root, float gap) {
-    vecf far = vf_abs(vf_sub(x, vf_set(root)));
-    return (unsigned)_mm256_movemask_ps(_mm256_cmp_ps(far, vf_abs(vf_set(gap)), _CMP_LT_OQ));
+/* e^(rate x) has less than all digits. */
+#define DECAY_LAST 75.0f
+INLINED lanes_t lanes_beyond(vecf x, float rate) {
+    return lanes_of(vf_is_negative(vf_add(vf_mul(x, vf_set(rate)), vf_set(DECAY_LAST))));
 }
-#endif
 
 #endif
 
