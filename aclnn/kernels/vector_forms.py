@@ -52,9 +52,7 @@ FORMS = {
     "swish_backward": VectorForm(
         root=f"{SWISH_SLOPE_ROOT} / p[0]", gap="0.006 / p[0]", decay="p[0]"
     ),
-    "fast_gelu_backward": VectorForm(
-        root=f"{SWISH_SLOPE_ROOT} / 1.702", decay="1.702"
-    ),
+    "fast_gelu_backward": VectorForm(root=f"{SWISH_SLOPE_ROOT} / 1.702", decay="1.702"),
     "softplus_backward": VectorForm(decay="p[0]"),
     "log_sigmoid_backward": VectorForm(decay="-1"),
     "mish": VectorForm(rel_error=9e-7),

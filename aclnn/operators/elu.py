@@ -167,7 +167,7 @@ celu = Operator(
     ),
     example=(
         "celu(np.float32([-1, 2]), 2)",
-        "array([-0.7869387,  2.       ], dtype=float32)",
+        "array([-0.78693867,  2.        ], dtype=float32)",
     ),
     seealso=("elu",),
 )
