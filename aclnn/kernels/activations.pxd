@@ -7,7 +7,14 @@ since `formulas.pxd` has a double form that rounds float64 as well.  Names, orde
 
 from libc.math cimport INFINITY, NAN
 
-from aclnn.kernels.formulas cimport STICKY, canonical, product_to_odd, times_slope
+from aclnn.kernels.formulas cimport (
+    STICKY,
+    canonical,
+    elu_backward_result,
+    ordered,
+    product_to_odd,
+    times_slope,
+)
 from aclnn.kernels.numbers cimport (
     add,
     add_less,
@@ -166,7 +173,10 @@ cdef inline num mish_backward(num g, num x, const double *p) noexcept nogil:
     cdef num n = add(twice, where_negative(x, square, constant(x, 1)))
     cdef num d = add(n, where_negative(x, constant(x, 2), times(2, square)))
     cdef num w = mul(where_negative(x, q, square), plus(1, q))
-    cdef num slope = div(add(mul(n, d), mul(times(4, x), w)), mul(d, d))
+    cdef num near = x
+    if num is double:
+        near = 800 if x > 800 else x  # infinity would make a NaN of 0
+    cdef num slope = div(add(mul(n, d), mul(times(4, near), w)), mul(d, d))
     return at_minus_infinity(x, NAN, mul(g, slope))
 
 
@@ -191,7 +201,12 @@ cdef inline num selu(num x, const double *p) noexcept nogil:
 cdef inline num selu_backward(num g, num y, const double *p) noexcept nogil:
     """From the result y: what adds to it may leave few digits, but those of y are exact."""
     cdef num below = mul(g, add(y, constant(y, SELU_SCALE * SELU_ALPHA)))
-    return where_above(y, 0, times(SELU_SCALE, g), below)
+    cdef double numbers[3]
+    if num is double:
+        numbers[0], numbers[1], numbers[2] = SELU_ALPHA, SELU_SCALE, 1
+        return ordered(elu_backward_result(g, y, numbers), y)
+    else:
+        return where_above(y, 0, times(SELU_SCALE, g), below)
 
 
 # --- Straight lines between -3 and 3 --------------------------------------------------------------

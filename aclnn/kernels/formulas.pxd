@@ -915,10 +915,15 @@ cdef inline double sigmoid_f64(double x, const double *p) noexcept nogil:
     return canonical(sigma(x, libm_exp(-fabs(x))))
 
 
+cdef inline double times_rest(double a, double b) noexcept nogil:
+    """a (1 - b), to odd: what rounding takes from 1 - b may be all that breaks a tie."""
+    cdef double rest = 1 - b, taken = rest - 1
+    return product_to_odd(a, rest, (1 - (rest - taken)) - (b + taken))
+
+
 cdef inline double sigmoid_backward(double g, double y, const double *p) noexcept nogil:
-    """g y (1 - y), from the result; what rounding takes from 1 - y may be all that breaks a tie."""
-    cdef double rest = 1 - y
-    return canonical(product_to_odd(g * y, rest, (1 - rest) - y))
+    """g y (1 - y), from the result."""
+    return canonical(times_rest(g * y, y))
 
 
 cdef inline double sigmoid_backward_f64(double g, double y, const double *p) noexcept nogil:
@@ -927,9 +932,7 @@ cdef inline double sigmoid_backward_f64(double g, double y, const double *p) noe
 
 cdef inline double tanh_backward(double g, double y, const double *p) noexcept nogil:
     """g (1 - y^2), from the result."""
-    cdef double square = y * y
-    cdef double rest = 1 - square
-    return canonical(product_to_odd(g, rest, (1 - rest) - square))
+    return canonical(times_rest(g, y * y))
 
 
 cdef inline double tanh_backward_f64(double g, double y, const double *p) noexcept nogil:
