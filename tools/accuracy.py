@@ -121,9 +121,6 @@ ROUNDED = float(np.float32(FACTOR))  # scalars take part as float32
 EXTENDED = {
     ("exp", ""): (aclnn.exp, lambda m, x: m.exp(x), 1),
     ("sqrt", ""): (aclnn.sqrt, lambda m, x: m.sqrt(x), 1),
-    ("sigmoid", ""): (aclnn.sigmoid, wide.sigmoid, 1),
-    ("tanh", ""): (aclnn.tanh, lambda m, x: m.tanh(x), 1),
-    ("silu", ""): (aclnn.silu, lambda m, x: x * wide.sigmoid(m, x), 1),
     ("add", ""): (aclnn.add, lambda m, a, b: a + b, 2),
     ("add", "alpha=0.3"): (
         lambda a, b: aclnn.add(a, b, alpha=FACTOR), lambda m, a, b: a + ROUNDED * b, 2,

@@ -33,8 +33,10 @@ from graph.runtime.abi cimport kernel_number
 from aclnn.compiler._compiled_call cimport (
     ABSENT,
     EXACT,
+    IS_BELOW,
     MAX_NUMBERS,
     NUMBER_FORMS,
+    facts_of,
     find_plan,
     operand_t,
     all_apart,
@@ -533,11 +535,11 @@ cdef class aclOpExecutor:
             dtypes.append(self.request.operands[index].dtype)
         facts, forms, _ = self.form.described(values, None, dtypes)
         for index, role in enumerate(roles):
-            if role not in given:
-                continue
             dtype, bits, _ = facts[index]
             mask = self.handle.fact_masks[index]
-            if (bits | dtype << 8) & mask != self.request.facts[index] & mask:
+            if role not in given:
+                mask &= IS_BELOW
+            if (bits | dtype << 8) & mask != facts_of(&self.request, index) & mask:
                 raise invalid(f"{self.origin}: {role} is {values[index]!r}, which shapes the plan: "
                               "make another executor for it")
         for index, role in enumerate(roles):

@@ -7,7 +7,14 @@ since `formulas.pxd` has a double form that rounds float64 as well.  Names, orde
 
 from libc.math cimport INFINITY, NAN
 
-from aclnn.kernels.formulas cimport STICKY, canonical, times_slope
+from aclnn.kernels.formulas cimport (
+    STICKY,
+    canonical,
+    elu_backward_result,
+    ordered,
+    product_to_odd,
+    times_slope,
+)
 from aclnn.kernels.numbers cimport (
     add,
     add_less,
@@ -31,15 +38,18 @@ from aclnn.kernels.numbers cimport (
     vector_num,
     where_above,
     where_negative,
+    where_product_above,
 )
 
 cdef extern from *:
     """
     #define FAST_GELU_RATE 1.702
+    #define BELOW_3 0x1.7ffffep1 /* as floats are */
     #define SELU_SCALE 1.0507009873554804934193349852946
     #define SELU_ALPHA 1.6732632423543772848170429916717
     """
     double FAST_GELU_RATE
+    double BELOW_3
     double SELU_SCALE
     double SELU_ALPHA
 
@@ -128,12 +138,12 @@ cdef inline num softplus(num x, const double *p) noexcept nogil:
     cdef num t = times(p[0], x)
     cdef num positive = where_negative(t, constant(t, 0), t)
     cdef num r = times(1 / p[0], add(positive, log1p(decay(t))))
-    return where_above(t, p[1], x, r)
+    return where_product_above(p[0], x, p[1], x, r)
 
 
 cdef inline num softplus_backward(num g, num x, const double *p) noexcept nogil:
     cdef num t = times(p[0], x)
-    return where_above(t, p[1], g, times_sigmoid(g, t))
+    return where_product_above(p[0], x, p[1], g, times_sigmoid(g, t))
 
 
 cdef inline num log_sigmoid(num x, const double *p) noexcept nogil:
@@ -162,7 +172,10 @@ cdef inline num mish_backward(num g, num x, const double *p) noexcept nogil:
     cdef num n = add(twice, where_negative(x, square, constant(x, 1)))
     cdef num d = add(n, where_negative(x, constant(x, 2), times(2, square)))
     cdef num w = mul(where_negative(x, q, square), plus(1, q))
-    cdef num slope = div(add(mul(n, d), mul(times(4, x), w)), mul(d, d))
+    cdef num near = x
+    if num is double:
+        near = 800 if x > 800 else x  # infinity would make a NaN of 0
+    cdef num slope = div(add(mul(n, d), mul(times(4, near), w)), mul(d, d))
     return at_minus_infinity(x, NAN, mul(g, slope))
 
 
@@ -187,4 +200,44 @@ cdef inline num selu(num x, const double *p) noexcept nogil:
 cdef inline num selu_backward(num g, num y, const double *p) noexcept nogil:
     """From the result y: what adds to it may leave few digits, but those of y are exact."""
     cdef num below = mul(g, add(y, constant(y, SELU_SCALE * SELU_ALPHA)))
-    return where_above(y, 0, times(SELU_SCALE, g), below)
+    cdef double numbers[3]
+    if num is double:
+        numbers[0], numbers[1], numbers[2] = SELU_ALPHA, SELU_SCALE, 1
+        return ordered(elu_backward_result(g, y, numbers), y)
+    else:
+        return where_above(y, 0, times(SELU_SCALE, g), below)
+
+
+# --- Straight lines between -3 and 3 --------------------------------------------------------------
+
+cdef inline num times_ramp(num a, double rate, num x) noexcept nogil:
+    """a (rate x + 3) / 6. Halves beside 0, where a double has no room for the sum, have their ties broken."""
+    cdef num r = times(1 / 6.0, mul(a, add(times(rate, x), constant(x, 3))))
+    if num is double:
+        r = a * (rate * x + 3) / 6
+        return product_to_odd(a, 0.5, rate * x / 6) if (x < 1e-9) & (x > -1e-9) else r
+    else:
+        return r
+
+
+cdef inline num hardsigmoid(num x, const double *p) noexcept nogil:
+    cdef num one = constant(x, 1)
+    cdef num middle = where_above(x, 3, one, times_ramp(one, 1, x))
+    return where_above(neg(x), 3, constant(x, 0), middle)
+
+
+cdef inline num hardswish(num x, const double *p) noexcept nogil:
+    cdef num middle = where_above(x, 3, x, times_ramp(x, 1, x))
+    return where_above(neg(x), BELOW_3, constant(x, 0), middle)
+
+
+cdef inline num hardswish_backward(num g, num x, const double *p) noexcept nogil:
+    """At -3 and 3 that of the middle."""
+    cdef num middle = where_above(x, 3, g, times_ramp(g, 2, x))
+    return where_above(neg(x), 3, constant(x, 0), middle)
+
+
+cdef inline num hardswish_backward_v2(num g, num x, const double *p) noexcept nogil:
+    """At -3 and 3 that of the ends."""
+    cdef num middle = where_above(x, BELOW_3, g, times_ramp(g, 2, x))
+    return where_above(neg(x), BELOW_3, constant(x, 0), middle)

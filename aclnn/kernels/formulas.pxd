@@ -78,6 +78,7 @@ cdef extern from "vector_math.h" nogil:
     double gelu_slope_factor(double) noexcept
     double mills_factor(double) noexcept
     double log_of "log_f64"(double) noexcept
+    double erfinv_factor(double) noexcept
 
 cdef extern from *:
     """
@@ -136,6 +137,75 @@ cdef inline real hardshrink_backward(real g, real x, const double *p) noexcept n
 cdef inline real hardshrink(real x, const double *p) noexcept nogil:
     """With a bound below zero every number passes, zeros too."""
     return passed(x, x, <real>p[0])
+
+
+cdef inline real shrunk(real x, real bound, real by) noexcept nogil:
+    """x nearer to 0 by a number where it lies beyond the bound, else 0; `by` of 0 takes nothing.
+
+    As double to odd: what rounds it once more, to a half, sees the sum.
+    """
+    return scaled_sum(x, by, -1 if x > 0 else 1) if (x > bound) | (x < -bound) else <real>0
+
+
+cdef inline real softshrink(real x, const double *p) noexcept nogil:
+    """A NaN stays."""
+    return ordered(shrunk(x, <real>p[0], <real>p[0]), x)
+
+
+cdef inline number softshrink_backward(number g, number x, const kernel_number *p) noexcept nogil:
+    """Where x is a NaN the gradient passes."""
+    return <number>0 if (x <= taken(&p[0], x)) & (x >= -taken(&p[0], x)) else g
+
+
+cdef inline real shrink(real x, const double *p) noexcept nogil:
+    """p: lambd, bias."""
+    return shrunk(x, <real>p[0], <real>p[1])
+
+
+# --- Rectifiers: rounded once -------------------------------------------------------------------
+
+cdef inline real prelu(real x, real w, const double *p) noexcept nogil:
+    return x if x > 0 else canonical(x * w)
+
+
+cdef inline float prelu_half(float x, float w, const double *p) noexcept nogil:
+    return x if x > 0 else canonical(product_half(x, w))
+
+
+cdef inline real prelu_backward(real g, real x, real w, const double *p) noexcept nogil:
+    return g if x > 0 else canonical(g * w)
+
+
+cdef inline float prelu_backward_half(float g, float x, float w, const double *p) noexcept nogil:
+    return g if x > 0 else canonical(product_half(g, w))
+
+
+cdef inline double prelu_weight_term(double g, double x, const double *p) noexcept nogil:
+    """What an element adds to the gradient of its weight."""
+    return 0 if x > 0 else canonical(g * x)
+
+
+cdef inline double rrelu_with_noise(double x, const double *p) noexcept nogil:
+    """Leaky with the mean of p[0] and p[1], in two parts, as its slope."""
+    cdef double slope = 0.5 * p[0] + 0.5 * p[1], taken = slope - 0.5 * p[0]
+    cdef double lost = (0.5 * p[0] - (slope - taken)) + (0.5 * p[1] - taken)
+    return canonical(x if x > 0 else product_to_odd(x, slope, lost))
+
+
+cdef inline real squared_relu(real x, const double *p) noexcept nogil:
+    return <real>0 if x <= 0 else canonical(x * x)
+
+
+cdef inline float squared_relu_half(float x, const double *p) noexcept nogil:
+    return <float>0 if x <= 0 else canonical(product_half(x, x))
+
+
+cdef inline real hardsigmoid_backward(real g, real x, const double *p) noexcept nogil:
+    return canonical(g / 6) if (x > -3) & (x < 3) else <real>0
+
+
+cdef inline float hardsigmoid_backward_half(float g, float x, const double *p) noexcept nogil:
+    return canonical(quotient_half(g, 6)) if (x > -3) & (x < 3) else <float>0
 
 
 # --- ELU ----------------------------------------------------------------------------------------
@@ -600,6 +670,16 @@ cdef inline number threshold_backward(number g, number x, const kernel_number *p
     return <number>0 if x <= taken(&p[0], x) else g
 
 
+cdef inline number hardtanh_backward(number g, number x, const kernel_number *p) noexcept nogil:
+    """The gradient strictly between p[0] and p[1], and where x is a NaN."""
+    return <number>0 if (x <= taken(&p[0], x)) | (x >= taken(&p[1], x)) else g
+
+
+cdef inline number heaviside(number x, number at_0, const kernel_number *p) noexcept nogil:
+    """0 for a NaN."""
+    return at_0 if x == 0 else (<number>1 if x > 0 else <number>0)
+
+
 cdef inline number where(number c, number a, number b, const kernel_number *p) noexcept nogil:
     return a if c != 0 else b
 
@@ -736,6 +816,14 @@ cdef inline double log1p_f64(double x, const double *p) noexcept nogil:
     return canonical(libm_log1p(x))
 
 
+cdef inline double erfinv(double x, const double *p) noexcept nogil:
+    """x times a function of -ln(1 - x^2), of which the factors are exact beside 1."""
+    cdef double rest = (1 - x) * (1 + x)
+    cdef double r = x * erfinv_factor(-log_of(rest))
+    r = x * INFINITY if rest == 0 else r
+    return canonical(r if rest >= 0 else NAN)
+
+
 cdef inline double pow(double a, double b, const double *p) noexcept nogil:
     return canonical(libm_pow(a, b))
 
@@ -840,10 +928,15 @@ cdef inline double sigmoid_f64(double x, const double *p) noexcept nogil:
     return canonical(sigma(x, libm_exp(-fabs(x))))
 
 
+cdef inline double times_rest(double a, double b) noexcept nogil:
+    """a (1 - b), to odd: what rounding takes from 1 - b may be all that breaks a tie."""
+    cdef double rest = 1 - b, taken = rest - 1
+    return product_to_odd(a, rest, (1 - (rest - taken)) - (b + taken))
+
+
 cdef inline double sigmoid_backward(double g, double y, const double *p) noexcept nogil:
-    """g y (1 - y), from the result; what rounding takes from 1 - y may be all that breaks a tie."""
-    cdef double rest = 1 - y
-    return canonical(product_to_odd(g * y, rest, (1 - rest) - y))
+    """g y (1 - y), from the result."""
+    return canonical(times_rest(g * y, y))
 
 
 cdef inline double sigmoid_backward_f64(double g, double y, const double *p) noexcept nogil:
@@ -852,9 +945,7 @@ cdef inline double sigmoid_backward_f64(double g, double y, const double *p) noe
 
 cdef inline double tanh_backward(double g, double y, const double *p) noexcept nogil:
     """g (1 - y^2), from the result."""
-    cdef double square = y * y
-    cdef double rest = 1 - square
-    return canonical(product_to_odd(g, rest, (1 - rest) - square))
+    return canonical(times_rest(g, y * y))
 
 
 cdef inline double tanh_backward_f64(double g, double y, const double *p) noexcept nogil:

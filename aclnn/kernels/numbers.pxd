@@ -42,6 +42,7 @@ cdef extern from "simd/pair.h" nogil:
     vecf vf_log1p(vecf) noexcept
     vecf vf_where_negative(vecf, vecf, vecf) noexcept
     vecf vf_where_above(vecf, vecf, vecf, vecf) noexcept
+    vecf vf_where_product_above(vecf, vecf, vecf, vecf, vecf) noexcept
     vecf vf_signed_as(vecf, vecf) noexcept
     pair_t pair_set(double) noexcept
     pair_t pair_add(pair_t, pair_t) noexcept
@@ -59,6 +60,7 @@ cdef extern from "simd/pair.h" nogil:
     pair_t pair_log1p(pair_t) noexcept
     pair_t pair_where_negative(pair_t, pair_t, pair_t) noexcept
     pair_t pair_where_above(pair_t, pair_t, pair_t, pair_t) noexcept
+    pair_t pair_where_product_above(vecf, pair_t, vecf, pair_t, pair_t) noexcept
     pair_t pair_signed_as(pair_t, pair_t) noexcept
 
 ctypedef fused num:
@@ -156,6 +158,16 @@ cdef inline num where_above(num x, double bound, num yes, num no) noexcept nogil
         return vf_where_above(x, vf_set(<float>bound), yes, no)
     else:
         return pair_where_above(x, pair_set(bound), yes, no)
+
+
+cdef inline num where_product_above(double c, num x, double bound, num yes, num no) noexcept nogil:
+    """`yes` where c x > bound, for operands x: exact, if c and the bound are floats."""
+    if num is double:
+        return yes if c * x > bound else no
+    elif num is vecf:
+        return vf_where_product_above(vf_set(<float>c), x, vf_set(<float>bound), yes, no)
+    else:
+        return pair_where_product_above(vf_set(<float>c), x, vf_set(<float>bound), yes, no)
 
 
 cdef inline num signed_as(num size, num x) noexcept nogil:

@@ -52,12 +52,14 @@ FORMS = {
     "swish_backward": VectorForm(
         root=f"{SWISH_SLOPE_ROOT} / p[0]", gap="0.006 / p[0]", decay="p[0]"
     ),
-    "fast_gelu_backward": VectorForm(
-        root=f"{SWISH_SLOPE_ROOT} / 1.702", decay="1.702"
-    ),
+    "fast_gelu_backward": VectorForm(root=f"{SWISH_SLOPE_ROOT} / 1.702", decay="1.702"),
     "softplus_backward": VectorForm(decay="p[0]"),
     "log_sigmoid_backward": VectorForm(decay="-1"),
     "mish": VectorForm(rel_error=9e-7),
     "mish_backward": VectorForm(root=f"{MISH_SLOPE_ROOT}", decay="1"),
+    "hardsigmoid": VectorForm(has_zeros=True),
+    "hardswish": VectorForm(has_zeros=True),
+    "hardswish_backward": VectorForm(has_zeros=True),
+    "hardswish_backward_v2": VectorForm(has_zeros=True),
     "selu_backward": VectorForm(root="-1.7580993408473769", gap="1e-5", has_zeros=True),
 }

@@ -90,9 +90,9 @@ class Attribute:
         A sentence for people.
     choices : tuple of str
         What a `str` may be. Where a C-shaped function takes an `int`, it numbers them.
-    facts : tuple of {'zero', 'one', 'nan', 'whole', 'dtype'}
+    facts : tuple of {'zero', 'one', 'nan', 'whole', 'below', 'dtype'}
         Of a number, what plans depend on besides its sign: checks and lowering may ask for no
-        other.
+        other. `below` says that it is less than the number before it.
     """
 
     role: str

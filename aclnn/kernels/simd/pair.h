@@ -108,6 +108,14 @@ INLINED pair_t pair_where_above(pair_t x, pair_t bound, pair_t yes, pair_t no) {
     return pair_where(vf_is_positive(gap), yes, no);
 }
 
+/* Where c x > bound: what is rounded once keeps its sign. */
+INLINED vecf vf_where_product_above(vecf c, vecf x, vecf bound, vecf yes, vecf no) {
+    return vf_select(vf_is_positive(vf_fms(c, x, bound)), yes, no);
+}
+INLINED pair_t pair_where_product_above(vecf c, pair_t x, vecf bound, pair_t yes, pair_t no) {
+    return pair_where(vf_is_positive(vf_fms(c, x.high, bound)), yes, no);
+}
+
 /* The magnitude of `size` with the sign of x. */
 INLINED vecf vf_signed_as(vecf size, vecf x) {
     veci sign = vi_and(vf_bits(x), vi_set(0x80000000u)), bits = vi_and(vf_bits(size), vi_set(0x7fffffffu));
