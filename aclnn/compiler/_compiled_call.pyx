@@ -290,7 +290,7 @@ cdef int mask_of(object attribute) except -1:
     """The bits of a number's facts that its operator's plans depend on."""
     cdef int mask = SIGN_FACTS
     for fact, bit in (("zero", IS_ZERO), ("one", IS_ONE), ("nan", IS_NAN), ("whole", IS_WHOLE),
-                       ("below", IS_BELOW),
+                      ("below", IS_BELOW),
                       ("dtype", 0xFF00)):
         if fact in attribute.facts:
             mask |= bit
