@@ -207,6 +207,8 @@ def _is_given(operator: Operator, call: Mapping[str, Any], role: str) -> bool:
 
 def form_of(operator: Operator) -> Operator:
     """The operator that has the functional form: for a variant with a number that with a tensor."""
+    if operator.form_of:
+        return REGISTRY[operator.form_of]
     owners = (o for o in REGISTRY.values() if o.number_form and o.number_form[1] == operator.name)
     return operator if operator.functional else next(owners)
 

@@ -138,7 +138,7 @@ class Compiled:
         self._strategy = STRATEGIES.index(options["strategy"])
         self._name = getattr(function, "__name__", type(function).__name__)
         self._found: dict[Any, Traced] = {}
-        self._plain: dict[bytes | None, Traced] = {}  # those of nothing but arrays, by their key
+        self._plain: dict[bytes, Traced] = {}  # those of nothing but arrays, by their key
         self._hits = self._misses = 0
         self._lock = threading.Lock()
 
@@ -158,8 +158,9 @@ class Compiled:
         return Compiled, (self._function, self._options)
 
     def __call__(self, *args: Any, out: Any = None, **named: Any) -> Any:
-        if not named:
-            found = self._plain.get(array_key(args, True))
+        key = None if named else array_key(args, True)
+        if key is not None:
+            found = self._plain.get(key)
             if found is not None:
                 self._hits += 1
                 found.last_used = next(_clock)
@@ -172,8 +173,8 @@ class Compiled:
         if not all(type(one) is np.ndarray for one in leaves):
             inputs = [arrays.readable(arrays.as_ndarray(x, "argument"), "argument") for x in leaves]
         traced = self._traced(form, inputs)
-        if inputs is leaves and not named and len(args) == len(leaves):
-            self._keep_plain(traced, array_key(leaves))
+        if key is not None:
+            self._keep_plain(traced, key)
         kind = _kind(leaves) if inputs is not leaves else None
         return run_on(traced.executor, inputs, out, kind)
 
