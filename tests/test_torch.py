@@ -1,16 +1,12 @@
 """PyTorch: registered operators, gradients, tracing, and what tensors cost."""
 
 import copy
-import itertools
 
-import numpy as np
 import pytest
 
-import aclnn
 from aclnn.operators import REGISTRY
 
 torch = pytest.importorskip("torch")
-import aclnn.torch as at  # noqa: E402
 from aclnn.torch.registration import SCHEMAS  # noqa: E402
 
 FUNCTIONAL = [s.name for s in SCHEMAS.values() if not s.in_place]

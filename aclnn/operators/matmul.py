@@ -409,6 +409,7 @@ def _with_addend(
     numbers: str = "beta:scalar alpha:scalar",
     in_place: bool = True,
     summed: bool = False,
+    gradient: Mapping[str, str] | None = None,
 ) -> Operator:
     """A product of matrices, scaled and added to what is scaled, too."""
     first, second = matrices
@@ -450,6 +451,7 @@ def _with_addend(
         example=example,
         seealso=("matmul", "mm"),
         accuracy=_ACCURACY,
+        gradient=gradient or {},
     )
 
 
@@ -467,6 +469,11 @@ addmm = _with_addend(
         "addmm(np.float32([[1]]), np.float32([[1, 2]]), np.float32([[3], [4]]), beta=2)",
         "array([[13.]], dtype=float32)",
     ),
+    gradient={
+        "input": "grad * beta",
+        "mat1": "mm(grad, mat2.mH) * alpha",
+        "mat2": "mm(mat1.mH, grad) * alpha",
+    },
 )
 
 baddbmm = _with_addend(
@@ -592,9 +599,4 @@ gemm = Operator(
     ),
     seealso=("addmm", "matmul"),
     accuracy=_ACCURACY,
-    gradient={
-        "input": "grad * beta",
-        "mat1": "mm(grad, mat2.mH) * alpha",
-        "mat2": "mm(mat1.mH, grad) * alpha",
-    },
 )

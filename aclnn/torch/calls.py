@@ -58,7 +58,7 @@ class Differentiable:
         written = values[operator.inputs[0]] if self._schema.in_place else out
         if special:
             return self._dispatched(values, written)
-        if self._composed and written is out is None or self._schema.in_place:
+        if (self._composed and written is out is None) or self._schema.in_place:
             return composed(self._schema, values)
         if out is not None:
             raise invalid(
@@ -126,5 +126,3 @@ def _function(schema: Schema) -> Any:
     Function.__name__ = Function.__qualname__ = f"Aclnn{operator.name.title().replace('_', '')}"
     # Without what `Function.apply` does for functions that are transformed, which are dispatched.
     return super(torch.autograd.Function, Function).apply
-
-

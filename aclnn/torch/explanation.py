@@ -34,7 +34,9 @@ class Explanation:
     parts: list[tuple[str, ...]] = field(default_factory=list)
 
     def __str__(self) -> str:
-        lines = [f"{self.taken} nodes in {len(self.parts)} executors, {len(self.left)} left to PyTorch"]
+        lines = [
+            f"{self.taken} nodes in {len(self.parts)} executors, {len(self.left)} left to PyTorch"
+        ]
         counted = Counter(self.parts)
         lines += [f"  executor: {', '.join(part)}{_times(n)}" for part, n in counted.items()]
         reasons = Counter((name, reason) for name, reason in self.left)
@@ -90,7 +92,9 @@ def explain(model: Any, *inputs: Any, **named: Any) -> Explanation:
     tensors = [x for x in torch.utils._pytree.tree_leaves(result) if isinstance(x, torch.Tensor)]
     tracked = [one for one in tensors if one.requires_grad]
     if tracked:
-        torch.autograd.grad([one.sum() for one in tracked], _leaves(model, inputs), allow_unused=True)
+        torch.autograd.grad(
+            [one.sum() for one in tracked], _leaves(model, inputs), allow_unused=True
+        )
     return found
 
 

@@ -34,7 +34,9 @@ class Derivative:
         operator = schema.operator
         self.schema = schema
         self.formulas = [
-            Formula(tuple(roles.split(", ")), compile(text, f"<gradient of {operator.name}>", "eval"))
+            Formula(
+                tuple(roles.split(", ")), compile(text, f"<gradient of {operator.name}>", "eval")
+            )
             for roles, text in operator.gradient.items()
         ]
         used = {name for formula in self.formulas for name in formula.code.co_names}

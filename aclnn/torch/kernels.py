@@ -93,7 +93,9 @@ def _results(schema: Schema, values: dict[str, Any]) -> list[Any]:
 def _like_operands(tensors: list[torch.Tensor], dtype: torch.dtype) -> torch.Tensor:
     """A tensor as PyTorch's pointwise operators make it: their result tells."""
     same = [one.to(torch.uint8) for one in tensors]
-    return torch.empty_like(functools.reduce(python.add, same) if same[1:] else tensors[0], dtype=dtype)
+    return torch.empty_like(
+        functools.reduce(python.add, same) if same[1:] else tensors[0], dtype=dtype
+    )
 
 
 def _call(schema: Schema, values: dict[str, Any]) -> Call:

@@ -325,6 +325,44 @@ INLINED lanes_t lanes_beyond(vecf x, float rate) {
     return lanes_of(vf_is_negative(vf_add(vf_mul(x, vf_set(rate)), vf_set(DECAY_LAST))));
 }
 
+#else
+/* What formulas name that compute as doubles alone here: declared, never called. */
+typedef struct { float none; } vecf;
+typedef struct { vecf high, low; int exact; } pair_t;
+vecf vf_set(float);
+vecf vf_add(vecf, vecf);
+vecf vf_sub(vecf, vecf);
+vecf vf_mul(vecf, vecf);
+vecf vf_neg(vecf);
+vecf vf_quotient(vecf, vecf);
+vecf vf_least(vecf);
+vecf vf_exp(vecf);
+vecf vf_decay(vecf);
+vecf vf_exp_minus(vecf);
+vecf vf_expm1(vecf);
+vecf vf_log1p(vecf);
+vecf vf_where_negative(vecf, vecf, vecf);
+vecf vf_where_above(vecf, vecf, vecf, vecf);
+vecf vf_where_product_above(vecf, vecf, vecf, vecf, vecf);
+vecf vf_signed_as(vecf, vecf);
+pair_t pair_set(double);
+pair_t pair_add(pair_t, pair_t);
+pair_t pair_add_less(pair_t, pair_t);
+pair_t pair_mul(pair_t, pair_t);
+pair_t pair_neg(pair_t);
+pair_t pair_div(pair_t, pair_t);
+pair_t pair_least(pair_t);
+pair_t pair_exp(pair_t);
+pair_t pair_decay(pair_t);
+pair_t pair_decay_long(pair_t);
+pair_t pair_exp_minus(pair_t);
+pair_t pair_exp_minus_long(pair_t);
+pair_t pair_expm1(pair_t);
+pair_t pair_log1p(pair_t);
+pair_t pair_where_negative(pair_t, pair_t, pair_t);
+pair_t pair_where_above(pair_t, pair_t, pair_t, pair_t);
+pair_t pair_where_product_above(vecf, pair_t, vecf, pair_t, pair_t);
+pair_t pair_signed_as(pair_t, pair_t);
 #endif
 
 #endif
