@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from aclnn.graph import Graph, Node
 from aclnn.graph.views.heat import Heat, traffic
+from aclnn.graph.views.tables import Sheet, make
 
 MOST_KERNELS = 6  # that a line names
 
@@ -55,6 +56,23 @@ def _lines(nodes: Sequence[Node], depth: int, moved: Heat, time: Heat | None) ->
             spent.of(names) / (whole or 1),
         )
         yield from _lines(inside, depth + 1, moved, time)
+
+
+def lines_sheet(lines: Sequence[Line]) -> Sheet:
+    """The lines as a table, those of what others called further in."""
+    rows = [
+        [
+            "  " * line.depth + line.words,
+            line.kernels,
+            len(line.nodes),
+            f"{line.nbytes:,}",
+            "" if line.nanoseconds is None else f"{line.nanoseconds / 1000:.2f}",
+            f"{line.share:.0%}",
+        ]
+        for line in lines
+    ]
+    headers = ["line", "computes", "nodes", "bytes", "≈ µs", "share"]
+    return (make(headers, rows, "nodes,bytes,≈ µs,share", "line"),)
 
 
 def _kernels(nodes: Sequence[Node]) -> str:
