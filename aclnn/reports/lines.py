@@ -11,6 +11,7 @@ from aclnn.graph.views.heat import Heat, traffic
 from aclnn.graph.views.tables import Sheet, make
 
 MOST_KERNELS = 6  # that a line names
+NO_LINE = "no line"
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +44,8 @@ def _lines(nodes: Sequence[Node], depth: int, moved: Heat, time: Heat | None) ->
     for node in nodes:
         if len(node.origin) > depth:
             groups.setdefault(node.origin[depth], []).append(node)
+        elif depth == 0:  # such as what stores a result
+            groups.setdefault(NO_LINE, []).append(node)
     for words, inside in groups.items():
         names = tuple(node.name for node in inside)
         spent, whole = (moved, moved.total) if time is None else (time, time.total)
@@ -55,7 +58,8 @@ def _lines(nodes: Sequence[Node], depth: int, moved: Heat, time: Heat | None) ->
             None if time is None else time.of(names),
             spent.of(names) / (whole or 1),
         )
-        yield from _lines(inside, depth + 1, moved, time)
+        if words != NO_LINE:
+            yield from _lines(inside, depth + 1, moved, time)
 
 
 def lines_sheet(lines: Sequence[Line]) -> Sheet:
