@@ -771,6 +771,10 @@ def test_the_executor_has_every_view(captured):
     assert isinstance(executor, aclnn.aclOpExecutor)
     assert "softmax" in executor.graph.to_text()
     assert "test_capture.py:" in executor.graph.to_text()
+    table = executor.profile(repeat=3).lines().splitlines()[1:]
+    shares = [int(row.rpartition(" ")[2].rstrip("%")) for row in table if not row.startswith("  ")]
+    assert 98 <= sum(shares) <= 102
+    assert "test_capture.py:" in table[0]
     assert "relu" in executor.graph_as_built.to_text()
     assert executor.schedule.to_text()
     assert executor.plan.to_text() is not None

@@ -26,6 +26,7 @@ cdef class aclOpExecutor:
     cdef object form               # reads numbers that are given by name
     cdef object description        # called with the executor, gives what pickles hold
     cdef char *spare               # a workspace that no run uses at the moment
+    cdef readonly Py_ssize_t own_workspaces  # that runs without one have allocated
     cdef object keep               # whatever the arrays' memory hangs on
     cdef object scalar_texts, switches
     cdef object replan             # plans joined calls for other overlaps; None for a single call

@@ -9,6 +9,7 @@ class aclOpExecutor:
     latest: CompiledCall | None
     origin: str
     repeatable: bool
+    own_workspaces: int
     spent: bool
     destroyed: bool
     @property

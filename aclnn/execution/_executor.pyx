@@ -173,6 +173,9 @@ cdef class aclOpExecutor:
     ----------
     workspace_size : int
         Bytes of workspace that the plan needs; 0 when every intermediate was planned away.
+    own_workspaces : int
+        How many workspaces its runs have allocated so far: none where each is given one, or needs
+        none. One is kept, so that runs by one thread at a time allocate one.
     graph, graph_as_built : aclnn.graph.Graph
         The op-graph as scheduled and as built.
     passes : tuple
@@ -802,6 +805,7 @@ cdef class aclOpExecutor:
         else:
             numbers = <const kernel_number *>PyBytes_AS_STRING(kept)
         if plan is not self.planned:
+            self.own_workspaces += plan.workspace_size > 0
             run_with_own_workspace(plan, addresses, numbers)
         elif workspace == NULL and plan.workspace_size:
             self.run_spare(addresses, numbers)
@@ -814,6 +818,7 @@ cdef class aclOpExecutor:
         cdef char *spare = self.spare
         self.spare = NULL
         if spare == NULL:
+            self.own_workspaces += 1
             spare = <char *>aligned_alloc(
                 WORKSPACE_ALIGNMENT, -(-self.planned.workspace_size // WORKSPACE_ALIGNMENT)
                 * WORKSPACE_ALIGNMENT)
