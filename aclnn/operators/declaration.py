@@ -185,6 +185,13 @@ class Operator:
         A call and what it prints, run as a test of the documentation.
     accuracy : str
         How near results lie to exact ones, where that is not as of pointwise operators.
+
+    Attributes
+    ----------
+    scalars : tuple of Attribute
+        Those that reach kernels as numbers, in the kernels' order.
+    switches : tuple of Attribute
+        Those that choose a formula instead of entering it.
     """
 
     name: str
@@ -213,8 +220,13 @@ class Operator:
     seealso: tuple[str, ...] = ()
     example: tuple[str, str] | None = None
     accuracy: str = ""
+    scalars: tuple[Attribute, ...] = field(init=False, repr=False, compare=False)
+    switches: tuple[Attribute, ...] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
+        for name, wanted in (("scalars", True), ("switches", False)):
+            found = [a for a in self.attributes if (a.kind in ("scalar", "float")) == wanted]
+            object.__setattr__(self, name, tuple(found))
         known = {*self.inputs, *(a.role for a in self.attributes), *self.outputs}
         if (self.formula is None) == (self.lower is None):
             raise ValueError(f"{self.name}: declare either a formula or how it is lowered")
@@ -293,16 +305,6 @@ class Operator:
     @property
     def kernel_operands(self) -> tuple[str, ...]:
         return self.operands or self.inputs
-
-    @property
-    def scalars(self) -> tuple[Attribute, ...]:
-        """The attributes that reach kernels as numbers, in the kernels' order."""
-        return tuple(a for a in self.attributes if a.kind in ("scalar", "float"))
-
-    @property
-    def switches(self) -> tuple[Attribute, ...]:
-        """The attributes that choose a formula instead of entering it."""
-        return tuple(a for a in self.attributes if a.kind not in ("scalar", "float"))
 
     def accepts(self, tensors: Mapping[str, TensorSpec], soc: str) -> bool:
         """Whether the rules accept these operands on a product, with the options' defaults.
