@@ -25,10 +25,10 @@ def contiguous_strides(shape: tuple[int, ...]) -> tuple[int, ...]:
     (12, 4, 1)
     """
     strides, step = [], 1
-    for size in reversed(shape):
+    for size in shape[::-1]:
         strides.append(step)
-        step *= max(size, 1)
-    return tuple(reversed(strides))
+        step *= size or 1
+    return tuple(strides[::-1])
 
 
 def is_contiguous(shape: tuple[int, ...], strides: tuple[int, ...]) -> bool:
@@ -49,12 +49,14 @@ def is_contiguous(shape: tuple[int, ...], strides: tuple[int, ...]) -> bool:
     >>> is_contiguous((1, 3), (99, 1)), is_contiguous((2, 3), (1, 2))
     (True, False)
     """
-    if math.prod(shape) <= 1:
-        return True
-    return all(
-        size == 1 or stride == dense
-        for size, stride, dense in zip(shape, strides, contiguous_strides(shape), strict=True)
-    )
+    dense = 1
+    for size, stride in zip(shape[::-1], strides[::-1], strict=True):
+        if size == 1:
+            continue
+        if stride != dense:
+            return 0 in shape
+        dense *= size or 1
+    return True
 
 
 def broadcast_strides(

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from setups import examples
 
 import aclnn
 
@@ -910,7 +911,7 @@ def check_program(steps, seed):
         succeeds(aclnn.aclrtFree(room))
 
 
-@settings(deadline=None, max_examples=150, suppress_health_check=list(HealthCheck))
+@settings(deadline=None, max_examples=examples(150), suppress_health_check=list(HealthCheck))
 @given(programs(), st.integers(0, 3))
 def test_models_leave_memory_as_the_calls_do(steps, seed):
     check_program(steps, seed)

@@ -19,7 +19,6 @@ from aclnn.execution._executor cimport aclOpExecutor, address_of, new_executor
 from aclnn.execution._launch cimport run_phase_two
 from aclnn.compiler._compiled_call cimport (
     ABSENT,
-    INHERIT,
     MAX_DIMS,
     NEGATIVE,
     NOT_REAL,
@@ -31,6 +30,7 @@ from aclnn.compiler._compiled_call cimport (
     operand_t,
     put_absent,
     put_number,
+    put_real,
     put_whole,
     request_t,
 )
@@ -204,7 +204,7 @@ cdef class EntryHandle:
         try:
             executor = self.read(arguments)
             executor.planned = find_plan(
-                self.handle, &executor.request, self.names, executor.scalar_texts,
+                self.handle, executor.request, self.names, executor.scalar_texts,
                 executor.switches,
             )
             if _has_hook:
@@ -245,8 +245,7 @@ cdef class EntryHandle:
         executor.names = self.operand_names
         executor.bound = [None] * (n_inputs + self.handle.n_outputs)
         executor.request.operator_id = self.handle.id
-        executor.request.materialize = executor.request.strategy = INHERIT
-        self.take_defaults(&executor.request)
+        self.take_defaults(executor.request)
         for index in range(self.n_parameters):
             kind, slot, value = self.kinds[index], self.slots[index], <object>arguments[index]
             if kind == SWITCH:
@@ -259,7 +258,11 @@ cdef class EntryHandle:
                 self.read_scalar(executor, index, slot, value)
             elif kind == FLOAT:
                 self.read_float(executor, index, slot, value)
-            else:
+            elif value is not None and (kind == INPUT or kind == OUTPUT):
+                slot += n_inputs if kind == OUTPUT else 0
+                self.read_tensor(executor, slot, <aclTensor>value)
+                deep |= (<aclTensor>value).ndim > MAX_DIMS
+            elif value is not None:
                 deep |= self.read_tensors(executor, kind, slot, value)
         if switches is None:
             executor.switches = self.fixed_switches
@@ -288,8 +291,10 @@ cdef class EntryHandle:
         """Numbers that the pair does not take; and every operand absent."""
         cdef int index
         request.n_numbers = self.handle.n_scalars
-        memcpy(request.numbers, self.defaults.numbers, sizeof(request.numbers))
-        memcpy(request.facts, self.defaults.facts, sizeof(request.facts))
+        for index in range(request.n_numbers):
+            request.facts[index] = self.defaults.facts[index]
+        for index in range(NUMBER_FORMS * request.n_numbers):
+            request.numbers[index] = self.defaults.numbers[index]
         for index in range(request.n_inputs + request.n_outputs):
             request.operands[index].ndim = ABSENT
             request.operands[index].data = NULL
@@ -329,24 +334,18 @@ cdef class EntryHandle:
         return (*inputs, *outputs)
 
     cdef int read_tensors(self, aclOpExecutor executor, int kind, int slot, object value) except -1:
-        """Take a tensor, or a list; whether any has more dimensions than plans can have."""
+        """Take a list or a tensor in place; whether any has more dimensions than plans can have."""
         cdef int place
         cdef bint deep = False
-        if value is None:  # which may be
-            return 0
         if kind == LIST:
             for place, tensor in enumerate((<aclTensorList>value).items):
                 self.read_tensor(executor, slot + place, <aclTensor>tensor)
                 deep |= (<aclTensor>tensor).ndim > MAX_DIMS
             return deep
-        if kind == OUTPUT:
-            self.read_tensor(executor, executor.request.n_inputs + slot, <aclTensor>value)
-        else:
-            self.read_tensor(executor, slot, <aclTensor>value)
-        if kind == INOUT:
-            for found in self.own_order:
-                if found[0] == slot:
-                    self.read_tensor(executor, found[1], <aclTensor>value)
+        self.read_tensor(executor, slot, <aclTensor>value)
+        for found in self.own_order:
+            if found[0] == slot:
+                self.read_tensor(executor, found[1], <aclTensor>value)
         return (<aclTensor>value).ndim > MAX_DIMS
 
     cdef int refuse_rank(self, aclOpExecutor executor) except -1:
@@ -359,7 +358,7 @@ cdef class EntryHandle:
             operands.append(None if tensor is None else describe_tensor(tensor))
         asked = phase_one.Request(
             self.handle.operator, operands, executor.request.n_inputs,
-            number_facts(&executor.request), executor.scalar_texts, executor.switches, self.names,
+            number_facts(executor.request), executor.scalar_texts, executor.switches, self.names,
             frozenset())
         phase_one.check_call(asked, settings.get_soc_version())
         for name, tensor in zip(executor.names, executor.bound):
@@ -441,7 +440,7 @@ cdef class EntryHandle:
 
     cdef int read_scalar(self, aclOpExecutor executor, int index, int slot,
                          aclScalar value) except -1:
-        cdef request_t *request = &executor.request
+        cdef request_t *request = executor.request
         if value is None:  # which may be
             put_absent(request, slot)
             return 0
@@ -453,7 +452,7 @@ cdef class EntryHandle:
         elif value.is_whole:
             put_whole(request, slot, value.as_float, value.as_whole, value.dtype)
         else:
-            put_number(request, slot, value.as_double, value.dtype)
+            put_real(self.handle, request, slot, value.as_double, value.dtype)
         if request.facts[slot] & (NEGATIVE | NOT_REAL):
             if executor.scalar_texts is None:
                 executor.scalar_texts = {}
@@ -466,7 +465,7 @@ cdef class EntryHandle:
         except Exception:  # whatever its __float__ raises
             name = self.entry.parameters[index].name
             raise AclnnError(INVALID, f"{name} is {shown(value)}, must be a real number") from None
-        put_number(&executor.request, slot, found, ACL_DOUBLE)
+        put_real(self.handle, executor.request, slot, found, ACL_DOUBLE)
         return 0
 
     cdef int read_tensor(self, aclOpExecutor executor, int slot, aclTensor value) except -1:

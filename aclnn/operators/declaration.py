@@ -204,6 +204,13 @@ class Operator:
     differentiated_as : str
         Where the result alone does not tell the gradients: the call of another functional form, of
         inputs and options by their roles, that gives the same result and has some.
+
+    Attributes
+    ----------
+    scalars : tuple of Attribute
+        Those that reach kernels as numbers, in the kernels' order.
+    switches : tuple of Attribute
+        Those that choose a formula instead of entering it.
     """
 
     name: str
@@ -235,8 +242,13 @@ class Operator:
     accuracy: str = ""
     gradient: Mapping[str, str] = field(default_factory=dict)
     differentiated_as: str = ""
+    scalars: tuple[Attribute, ...] = field(init=False, repr=False, compare=False)
+    switches: tuple[Attribute, ...] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
+        for name, wanted in (("scalars", True), ("switches", False)):
+            found = [a for a in self.attributes if (a.kind in ("scalar", "float")) == wanted]
+            object.__setattr__(self, name, tuple(found))
         known = {*self.inputs, *(a.role for a in self.attributes), *self.outputs}
         if (self.formula is None) == (self.lower is None):
             raise ValueError(f"{self.name}: declare either a formula or how it is lowered")
@@ -331,16 +343,6 @@ class Operator:
     @property
     def kernel_operands(self) -> tuple[str, ...]:
         return self.operands or self.inputs
-
-    @property
-    def scalars(self) -> tuple[Attribute, ...]:
-        """The attributes that reach kernels as numbers, in the kernels' order."""
-        return tuple(a for a in self.attributes if a.kind in ("scalar", "float"))
-
-    @property
-    def switches(self) -> tuple[Attribute, ...]:
-        """The attributes that choose a formula instead of entering it."""
-        return tuple(a for a in self.attributes if a.kind not in ("scalar", "float"))
 
     def accepts(self, tensors: Mapping[str, TensorSpec], soc: str) -> bool:
         """Whether the rules accept these operands on a product, with the options' defaults.
