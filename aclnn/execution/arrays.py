@@ -213,7 +213,7 @@ def _with_arrays_for_numbers(operator: Any, given: Sequence[Any]) -> list[Any]:
         return list(given)
     own = {role for role in roles if "dtype" in operator.unlike.get(role, {})}
     tensors = [
-        as_ndarray(one, role).dtype
+        one.dtype if hasattr(type(one), "__aclnn_function__") else as_ndarray(one, role).dtype
         for role, one in zip(roles, given, strict=True)
         if role not in numbers and role not in own
     ]
