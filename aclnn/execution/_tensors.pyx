@@ -237,11 +237,21 @@ cdef bint lies_otherwise(const operand_t *operands, int n_inputs) noexcept:
     cdef int index, axis
     cdef int64_t dense
     for index in range(n_inputs):
+        if n_inputs == 1 and is_empty(&operands[index]):
+            return False
         dense = 1
         for axis in range(operands[index].ndim - 1, -1, -1):
             if operands[index].shape[axis] != 1 and operands[index].strides[axis] != dense:
                 return True
             dense *= operands[index].shape[axis]
+    return False
+
+
+cdef bint is_empty(const operand_t *operand) noexcept:
+    cdef int axis
+    for axis in range(operand.ndim):
+        if operand.shape[axis] == 0:
+            return True
     return False
 
 

@@ -83,6 +83,7 @@ def _comparison(
     cann = name.capitalize()
     of_tensors = Operator(
         name=name,
+        elementwise=True,
         summary=f"Whether elements {words}.",
         expression=expression,
         infer=_infer,
@@ -104,6 +105,7 @@ def _comparison(
     )
     of_number = Operator(
         name=f"{name}_scalar",
+        elementwise=True,
         functional=False,
         summary=f"Whether elements {words}, which is a number.",
         expression=expression,
@@ -220,6 +222,7 @@ def _lower_where(lowering: Lowering) -> Mapping[str, int]:
 
 where = Operator(
     name="where",
+    elementwise=True,
     summary="Elements of one tensor where a condition holds, of another where it does not.",
     expression="condition: input; else other",
     notes=(

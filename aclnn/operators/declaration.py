@@ -185,6 +185,9 @@ class Operator:
         A call and what it prints, run as a test of the documentation.
     accuracy : str
         How near results lie to exact ones, where that is not as of pointwise operators.
+    elementwise : bool
+        Whether each element of the result is made of those of the inputs in its place, as of all
+        operators with a formula: PyTorch lays such results out as the inputs.
     gradient : mapping of str to str
         By input, or inputs separated by commas, a formula of their gradients in Python: of `grad`,
         the gradient of the first output, of inputs, outputs and options by their roles, and of
@@ -222,6 +225,7 @@ class Operator:
     seealso: tuple[str, ...] = ()
     example: tuple[str, str] | None = None
     accuracy: str = ""
+    elementwise: bool = False
     gradient: Mapping[str, str] = field(default_factory=dict)
     differentiated_as: str = ""
 
@@ -300,6 +304,10 @@ class Operator:
     def names(self) -> tuple[str, ...]:
         """What it is called, functional names first."""
         return (*self.functional_names, *[item.name for item in self.entries])
+
+    @property
+    def is_elementwise(self) -> bool:
+        return self.elementwise or self.formula is not None
 
     @property
     def kernel_operands(self) -> tuple[str, ...]:

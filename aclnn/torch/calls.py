@@ -26,7 +26,8 @@ def composed(schema: Schema, values: dict[str, Any]) -> Any:
     target = values[operator.inputs[0]]
     if operator.name == schema.name:  # a copy: there is no form of it but in place
         return target.copy_(values[operator.inputs[1]])
-    args, named = schema.arguments(values)
+    # Formulas keep what was there: it is changed below.
+    args, named = schema.arguments(values | {operator.inputs[0]: target.clone()})
     return target.copy_(NAMESPACE[operator.name](*args, **named))
 
 
