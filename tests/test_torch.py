@@ -2,7 +2,6 @@
 
 import copy
 
-
 import numpy as np
 import pytest
 
@@ -295,6 +294,11 @@ LAYOUTS = {
 }
 
 
+def strides_of(given):
+    """Strides of dimensions with more than one element; those of others say nothing."""
+    return [(n, s) for n, s in zip(given.shape, given.stride(), strict=True) if n != 1]
+
+
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_results_lie_as_pytorchs(layout):
     x = LAYOUTS[layout](tensor(2, 3, 4, 5))
@@ -304,10 +308,10 @@ def test_results_lie_as_pytorchs(layout):
         peer = {"leaky_relu": torch.nn.functional.leaky_relu}.get(name) or getattr(torch, name)
         made, wanted = getattr(aclnn, name)(*args), peer(*args)
         torch.testing.assert_close(made, wanted)
-        assert made.stride() == wanted.stride(), name
+        assert strides_of(made) == strides_of(wanted), name
         with fake:
-            inferred = op(name)(*[fake.from_tensor(one) for one in args])
-        assert inferred.stride() == wanted.stride(), name
+            fakes = [fake.from_tensor(one) for one in args]
+            assert strides_of(op(name)(*fakes)) == strides_of(peer(*fakes)), name
 
 
 def test_what_is_more_than_memory_takes_the_long_way():
@@ -430,7 +434,10 @@ def fresh_dynamo():
 
 def compared(model, x, fullgraph=True):
     """Outputs and gradients through the backend beside those of eager calls."""
-    eager, compiled = model, torch.compile(copy.deepcopy(model), backend="aclnn", fullgraph=fullgraph)
+    eager, compiled = (
+        model,
+        torch.compile(copy.deepcopy(model), backend="aclnn", fullgraph=fullgraph),
+    )
     with torch.no_grad():
         torch.testing.assert_close(compiled(x), eager(x), atol=1e-5, rtol=1e-5)
     made, wanted = compiled(x), eager(x)

@@ -67,7 +67,8 @@ def prepare_for(operands: Sequence[Any], out: Any) -> None:
 def _untracked(given: Any) -> Any:
     """A tensor of PyTorch's without its gradient, where gradients are switched off."""
     torch = sys.modules.get("torch")
-    if torch is None or not isinstance(given, getattr(torch, "Tensor", ())):
+    kind: Any = getattr(torch, "Tensor", None)
+    if torch is None or kind is None or not isinstance(given, kind):
         return given
     wanted = given.requires_grad and torch.is_grad_enabled()
     return given if wanted else given.detach()

@@ -40,7 +40,7 @@ class Differentiable:
     def __init__(self, schema: Schema, op: Any):
         self._schema = schema
         self._op = op
-        self._apply = None if schema.in_place else _function(schema)
+        self._apply: Any = None if schema.in_place else _function(schema)
         operator = schema.operator
         self._composed = bool(schema.in_place or operator.differentiated_as)
         self._options = tuple([a.role for a in (*operator.scalars, *operator.switches)])
@@ -59,7 +59,7 @@ class Differentiable:
         written = values[operator.inputs[0]] if self._schema.in_place else out
         if special:
             return self._dispatched(values, written)
-        if self._composed and written is out is None or self._schema.in_place:
+        if (self._composed and written is out is None) or self._schema.in_place:
             return composed(self._schema, values)
         if out is not None:
             raise invalid(
@@ -127,5 +127,3 @@ def _function(schema: Schema) -> Any:
     Function.__name__ = Function.__qualname__ = f"Aclnn{operator.name.title().replace('_', '')}"
     # Without what `Function.apply` does for functions that are transformed, which are dispatched.
     return super(torch.autograd.Function, Function).apply
-
-

@@ -22,24 +22,53 @@ aten = torch.ops.aten
 
 # PyTorch's kernels take less time for these, float32 on two cores; ours compute in double precision.
 SLOWER = frozenset(
-    "silu sigmoid softmax log_softmax softmax_backward log_softmax_backward layer_norm "
-    "native_layer_norm native_layer_norm_backward sum cat swiglu swiglu_backward permute copy_ "
-    "cast matmul".split()
+    [
+        "silu",
+        "sigmoid",
+        "softmax",
+        "log_softmax",
+        "softmax_backward",
+        "log_softmax_backward",
+        "layer_norm",
+        "native_layer_norm",
+        "native_layer_norm_backward",
+        "sum",
+        "cat",
+        "swiglu",
+        "swiglu_backward",
+        "permute",
+        "copy_",
+        "cast",
+        "matmul",
+    ]
 )
 # Products take less time here up to so many multiplications, and where they have one row: half as long
 # at 1 x 1024 x 1024. Larger ones take 1.0 to 1.9 times as long.
-PRODUCTS = frozenset("mm addmm bmm".split())
+PRODUCTS = frozenset(["mm", "addmm", "bmm"])
 SMALL_PRODUCT = 2**18
 
 # These take less time here even where no other node shares their loop.
 PAYS_ALONE = frozenset(
-    "gelu gelu_backward elu elu_backward hardshrink hardshrink_backward leaky_relu "
-    "leaky_relu_backward logit logit_backward rms_norm native_rms_norm rms_norm_backward".split()
+    [
+        "gelu",
+        "gelu_backward",
+        "elu",
+        "elu_backward",
+        "hardshrink",
+        "hardshrink_backward",
+        "leaky_relu",
+        "leaky_relu_backward",
+        "logit",
+        "logit_backward",
+        "rms_norm",
+        "native_rms_norm",
+        "rms_norm_backward",
+    ]
 )
 
 
 def _form(name: str) -> Form:
-    return getattr(functional, name)  # type: ignore[no-any-return]
+    return getattr(functional, name)
 
 
 def _threshold_backward(grad: Any, result: Any, threshold: float) -> Any:

@@ -61,7 +61,7 @@ def code_of(graph: GraphModule) -> Callable[..., Any]:
     """A graph's code, without what a module's call does besides: that takes as long as a kernel."""
     graph.recompile()
     _LazyGraphModule.force_recompile(graph)
-    return graph.forward  # type: ignore[no-any-return]
+    return graph.forward
 
 
 def with_executors(
@@ -100,5 +100,3 @@ def _replace(
     node.replace_all_uses_with(call)
     graph.graph.erase_node(node)
     delattr(graph, name)
-
-

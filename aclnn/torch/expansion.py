@@ -33,7 +33,7 @@ def expansion_of(node: Node) -> list[Node] | None:
         return [node]
     if KEY not in node.meta:
         node.meta[KEY] = _expansion_of(node)
-    return node.meta[KEY]  # type: ignore[no-any-return]
+    return node.meta[KEY]
 
 
 def _expansion_of(node: Node) -> list[Node] | None:
@@ -47,7 +47,7 @@ def _expansion_of(node: Node) -> list[Node] | None:
         args, named = torch.fx.map_arg((node.args, node.kwargs), known.__getitem__)
         if node.op == "call_method":
             return getattr(args[0], str(node.target))(*args[1:], **named)
-        return node.target(*args, **named)  # type: ignore[operator]
+        return node.target(*args, **named)
 
     try:
         graph = expanded(call, inputs).graph

@@ -45,7 +45,9 @@ class Explanation:
                 self.left.append((_name(node), reason))
 
     def __str__(self) -> str:
-        lines = [f"{self.taken} nodes in {len(self.parts)} executors, {len(self.left)} left to PyTorch"]
+        lines = [
+            f"{self.taken} nodes in {len(self.parts)} executors, {len(self.left)} left to PyTorch"
+        ]
         counted = Counter(self.parts)
         lines += [f"  executor: {', '.join(part)}{_times(n)}" for part, n in counted.items()]
         reasons = Counter((name, reason) for name, reason in self.left)

@@ -34,7 +34,9 @@ class Derivative:
         operator = schema.operator
         self.schema = schema
         self.formulas = [
-            Formula(tuple(roles.split(", ")), compile(text, f"<gradient of {operator.name}>", "eval"))
+            Formula(
+                tuple(roles.split(", ")), compile(text, f"<gradient of {operator.name}>", "eval")
+            )
             for roles, text in operator.gradient.items()
         ]
         used = {name for formula in self.formulas for name in formula.code.co_names}
@@ -60,10 +62,8 @@ class Derivative:
             raise NotImplementedError(
                 f"aclnn.{self.schema.name} has no derivative: detach() what it is given"
             )
-        known = dict(ctx.options)
-        for role, value in zip(self.kept, ctx.saved_tensors, strict=True):
-            if value is not None:
-                known[role] = value
+        kept = zip(self.kept, ctx.saved_tensors, strict=True)
+        known = ctx.options | {role: value for role, value in kept if value is not None}
         known["grad"] = grad
         for role in self.schema.operator.lists:
             known[role] = ctx.like[role]

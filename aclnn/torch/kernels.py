@@ -76,7 +76,7 @@ def _results(schema: Schema, values: dict[str, Any]) -> list[Any]:
     tensors = [one for one in tensors if one is not None]
     if operator.lists:
         tensors += values[operator.lists[0]]
-    made = []
+    made: list[Any] = []
     for role in operator.outputs:
         if role not in inferred:
             made.append(None)

@@ -48,7 +48,7 @@ class Part:
         self._backwards: dict[tuple[bool, ...], Callable[..., Any]] = {}
 
     def __call__(self, *tensors: torch.Tensor) -> Any:
-        if torch.is_grad_enabled() and any([one.requires_grad for one in tensors]):
+        if torch.is_grad_enabled() and any(one.requires_grad for one in tensors):
             return _Differentiable.apply(self, *tensors)
         return self.run(*tensors)
 

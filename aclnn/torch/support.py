@@ -46,7 +46,7 @@ class Support(OperatorSupportBase):
         if node.target is python.getitem:
             source = node.args[0]
             taken = isinstance(source, Node) and isinstance(value_of(source), tuple | list)
-            self._taken[node] = taken and self._taken.get(source, False)  # type: ignore[arg-type]
+            self._taken[node] = taken and self._taken.get(source, False)
             return
         reason = reason_against(node)
         self._taken[node] = reason is None
@@ -101,7 +101,7 @@ def pays(nodes: list[Node]) -> bool:
 
 def is_view(node: Node) -> bool:
     """Whether a node only shows an operand in another way."""
-    found = expansion_of(node)
+    found = expansion_of(node) or ()
     return bool(found) and all(view_of(one.target) is not None for one in found)
 
 
@@ -110,7 +110,8 @@ def reason_against(node: Node) -> str | None:
     found = expansion_of(node)
     if not found:
         return "what it calls is not known"
-    return next((reason for one in found if (reason := _reason_against_call(one))), None)
+    reasons = [_reason_against_call(one) for one in found]
+    return next((reason for reason in reasons if reason is not None), None)
 
 
 def _reason_against_call(node: Node) -> str | None:

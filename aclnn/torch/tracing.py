@@ -44,7 +44,9 @@ def _as_tensor(given: Any) -> Any:
         return given
     if isinstance(given, bool):
         return torch.scalar_tensor(given, dtype=torch.bool)
-    return torch.scalar_tensor(given, dtype=torch.int64 if isinstance(given, int) else torch.float64)
+    return torch.scalar_tensor(
+        given, dtype=torch.int64 if isinstance(given, int) else torch.float64
+    )
 
 
 def _with_out(op: Any) -> Any:
