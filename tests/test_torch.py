@@ -492,7 +492,7 @@ def test_explain():
     with torch.no_grad():
         found = at.explain(mlp().eval(), tensor(1, 16))
     assert (found.taken, found.left, len(found.parts)) == (5, [], 1)
-    assert str(found).startswith("5 nodes in 1 executors, 0 left to PyTorch")
+    assert str(found).startswith("5 nodes in 1 executor, 0 left to PyTorch")
     found = at.explain(Convolutional().eval(), tensor(2, 3, 8, 8))
     assert ("conv2d", "no operator of ours does it") in found.left
     assert found.taken >= 4

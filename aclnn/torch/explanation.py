@@ -45,9 +45,8 @@ class Explanation:
                 self.left.append((_name(node), reason))
 
     def __str__(self) -> str:
-        lines = [
-            f"{self.taken} nodes in {len(self.parts)} executors, {len(self.left)} left to PyTorch"
-        ]
+        parts = _counted(len(self.parts), "executor")
+        lines = [f"{_counted(self.taken, 'node')} in {parts}, {len(self.left)} left to PyTorch"]
         counted = Counter(self.parts)
         lines += [f"  executor: {', '.join(part)}{_times(n)}" for part, n in counted.items()]
         reasons = Counter((name, reason) for name, reason in self.left)
@@ -56,6 +55,10 @@ class Explanation:
         return "\n".join(lines)
 
     __repr__ = __str__
+
+
+def _counted(count: int, what: str) -> str:
+    return f"{count} {what}{'' if count == 1 else 's'}"
 
 
 def _times(count: int) -> str:
@@ -81,20 +84,17 @@ def explain(model: Any, *inputs: Any, **named: Any) -> Explanation:
     --------
     >>> import torch
     >>> import aclnn.torch
-    >>> model = torch.nn.Sequential(torch.nn.Linear(4, 4), torch.nn.GELU())
-    >>> with torch.no_grad():
-    ...     print(aclnn.torch.explain(model, torch.ones(2, 4)))
-    1 nodes in 1 executors, 2 left to PyTorch
+    >>> model = torch.nn.Sequential(torch.nn.GELU(), torch.nn.AvgPool1d(2))
+    >>> print(aclnn.torch.explain(model, torch.ones(2, 4)))
+    1 node in 1 executor, 1 left to PyTorch
       executor: gelu
-      t      PyTorch does what it is given to
-      addmm  PyTorch's kernel is faster
+      avg_pool1d  no operator of ours does it
     """
     found = Explanation()
 
     def explaining(graph: GraphModule, example_inputs: Sequence[Any]) -> Any:
         return compiled_graph(graph, example_inputs, {}, found.add)
 
-    torch._dynamo.reset()
     result = torch.compile(model, backend=explaining)(*inputs, **named)
     tensors = [x for x in torch.utils._pytree.tree_leaves(result) if isinstance(x, torch.Tensor)]
     tracked = [one for one in tensors if one.requires_grad]
