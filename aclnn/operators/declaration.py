@@ -191,7 +191,7 @@ class Operator:
     gradient : mapping of str to str
         By input, or inputs separated by commas, a formula of their gradients in Python: of `grad`,
         the gradient of the first output, of inputs, outputs and options by their roles, and of
-        functional forms. `needed` says of which inputs of the group gradients are needed. A sum over
+        functional forms, and of PyTorch's own in `aten`. `needed` says of which inputs of the group gradients are needed. A sum over
         what was broadcast, and a cast to the input's dtype, follow by themselves. Inputs that are
         not named have no gradient.
     differentiated_as : str

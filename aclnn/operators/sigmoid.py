@@ -54,7 +54,7 @@ sigmoid = Operator(
         at_most_8_dims("input"),
     ),
     example=("sigmoid(np.float32([0, 1]))", "array([0.5      , 0.7310586], dtype=float32)"),
-    gradient={"input": "grad * conj((1 - out) * out)"},
+    gradient={"input": "aten.sigmoid_backward(grad, out)"},
 )
 
 _TANH = (*FLOATING, *INTEGERS, aclDataType.ACL_BOOL)
@@ -82,7 +82,7 @@ tanh = Operator(
         same_shape("out", "input"),
     ),
     example=("tanh(np.float32([0, 1]))", "array([0.       , 0.7615942], dtype=float32)"),
-    gradient={"input": "grad * conj(1 - out * out)"},
+    gradient={"input": "aten.tanh_backward(grad, out)"},
 )
 
 silu = Operator(
@@ -99,5 +99,5 @@ silu = Operator(
         same_shape("out", "input"),
     ),
     example=("silu(np.float32([0, 1]))", "array([0.       , 0.7310586], dtype=float32)"),
-    gradient={"input": "grad * (sigmoid(input) * (1 + input * (1 - sigmoid(input))))"},
+    gradient={"input": "aten.silu_backward(grad, input)"},
 )
