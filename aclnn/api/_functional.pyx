@@ -115,7 +115,7 @@ cdef class FunctionalHandle:
     cdef int latest_code
     cdef bint in_place
     cdef tuple overwritten  # of a form in place, for each output the slot of the input, or -1
-    cdef bint is_pointwise
+    cdef bint is_elementwise
     cdef request_t defaults  # the numbers that hold where none are given
     cdef readonly tuple outputs
     cdef public object differentiable  # takes calls over that PyTorch differentiates or dispatches
@@ -134,7 +134,7 @@ cdef class FunctionalHandle:
         self.name = name
         self.find = find
         self.in_place = name == operator.in_place
-        self.is_pointwise = operator.formula is not None and handle.n_outputs == 1
+        self.is_elementwise = operator.is_elementwise and handle.n_outputs == 1
         self.n_switches = len(operator.switches)
         self.outputs = operator.outputs
         roles = (*operator.inputs, *operator.outputs, *(a.role for a in operator.attributes))
@@ -257,7 +257,7 @@ cdef class FunctionalHandle:
             if tensors and is_tensor(out):
                 tell_written(out)
             return out
-        if tensors and self.is_pointwise and lies_otherwise(operands, n_inputs):
+        if tensors and self.is_elementwise and lies_otherwise(operands, n_inputs):
             describe_output(plan, 0, &operands[n_inputs])
             lay_out_alike(operands, n_inputs, &operands[n_inputs])
             out = new_tensor(&operands[n_inputs])

@@ -67,7 +67,8 @@ def prepare_for(operands: Sequence[Any], out: Any) -> None:
 def _untracked(given: Any) -> Any:
     """A tensor of PyTorch's without its gradient, where gradients are switched off."""
     torch = sys.modules.get("torch")
-    if torch is None or not isinstance(given, getattr(torch, "Tensor", ())):
+    kind: Any = getattr(torch, "Tensor", None)
+    if torch is None or kind is None or not isinstance(given, kind):
         return given
     wanted = given.requires_grad and torch.is_grad_enabled()
     return given if wanted else given.detach()
@@ -213,7 +214,7 @@ def _with_arrays_for_numbers(operator: Any, given: Sequence[Any]) -> list[Any]:
         return list(given)
     own = {role for role in roles if "dtype" in operator.unlike.get(role, {})}
     tensors = [
-        as_ndarray(one, role).dtype
+        one.dtype if hasattr(type(one), "__aclnn_function__") else as_ndarray(one, role).dtype
         for role, one in zip(roles, given, strict=True)
         if role not in numbers and role not in own
     ]

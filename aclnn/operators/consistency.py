@@ -162,7 +162,7 @@ def _flaw_of_parameter(operator: Operator, role: str, kind: str) -> str | None:
 
 def _flaws_of_gradient(operator: Operator) -> Iterator[str]:
     options = [a.role for a in operator.attributes]
-    known = {*operator.inputs, *operator.outputs, *options, "grad", "needed"}
+    known = {*operator.inputs, *operator.outputs, *options, "grad", "needed", "aten"}
     for named in operator.gradient:
         if unknown := set(named.split(", ")) - set(operator.inputs):
             yield f"{', '.join(sorted(unknown))}, which have a gradient, are no inputs"
@@ -173,14 +173,14 @@ def _flaws_of_gradient(operator: Operator) -> Iterator[str]:
             yield f"its gradient {formula!r} is no expression"
             continue
         nodes = list(ast.walk(tree))
-        called = {node.func.id for node in nodes if _is_call_by_name(node)}
+        called = {
+            node.func.id
+            for node in nodes
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)
+        }
         names = {node.id for node in nodes if isinstance(node, ast.Name)}
         if unknown := names - called - known:
             yield f"its gradient {formula!r} knows no {', '.join(sorted(unknown))}"
-
-
-def _is_call_by_name(node: ast.AST) -> bool:
-    return isinstance(node, ast.Call) and isinstance(node.func, ast.Name)
 
 
 def _twice(words: Iterable[str]) -> str:

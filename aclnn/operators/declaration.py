@@ -195,10 +195,13 @@ class Operator:
         A call and what it prints, run as a test of the documentation.
     accuracy : str
         How near results lie to exact ones, where that is not as of pointwise operators.
+    elementwise : bool
+        Whether each element of the result is made of those of the inputs in its place, as of all
+        operators with a formula: PyTorch lays such results out as the inputs.
     gradient : mapping of str to str
         By input, or inputs separated by commas, a formula of their gradients in Python: of `grad`,
         the gradient of the first output, of inputs, outputs and options by their roles, and of
-        functional forms. `needed` says of which inputs of the group gradients are needed. A sum over
+        functional forms, and of PyTorch's own in `aten`. `needed` says of which inputs of the group gradients are needed. A sum over
         what was broadcast, and a cast to the input's dtype, follow by themselves. Inputs that are
         not named have no gradient.
     differentiated_as : str
@@ -240,6 +243,7 @@ class Operator:
     seealso: tuple[str, ...] = ()
     example: tuple[str, str] | None = None
     accuracy: str = ""
+    elementwise: bool = False
     gradient: Mapping[str, str] = field(default_factory=dict)
     differentiated_as: str = ""
     scalars: tuple[Attribute, ...] = field(init=False, repr=False, compare=False)
@@ -339,6 +343,10 @@ class Operator:
         """The inputs that the form in place writes into, by the roles of results."""
         found = (item.overwritten(self.outputs) for item in self.entries)
         return next(filter(None, found), {self.outputs[0]: self.inputs[0]})
+
+    @property
+    def is_elementwise(self) -> bool:
+        return self.elementwise or self.formula is not None
 
     @property
     def kernel_operands(self) -> tuple[str, ...]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import operator as python
 from collections.abc import Callable
 from typing import Any
 
@@ -77,13 +76,13 @@ def _results(schema: Schema, values: dict[str, Any]) -> list[Any]:
     tensors = [one for one in tensors if one is not None]
     if operator.lists:
         tensors += values[operator.lists[0]]
-    made = []
+    made: list[Any] = []
     for role in operator.outputs:
         if role not in inferred:
             made.append(None)
             continue
         dtype, shape = inferred[role]
-        if operator.formula is not None:
+        if operator.is_elementwise:
             made.append(_like_operands(tensors, torch_dtype(dtype)))
         else:
             made.append(tensors[0].new_empty(shape, dtype=torch_dtype(dtype)))
@@ -92,10 +91,11 @@ def _results(schema: Schema, values: dict[str, Any]) -> list[Any]:
 
 def _like_operands(tensors: list[torch.Tensor], dtype: torch.dtype) -> torch.Tensor:
     """A tensor as PyTorch's pointwise operators make it: their result tells."""
-    same = [one.to(torch.uint8) for one in tensors]
-    return torch.empty_like(
-        functools.reduce(python.add, same) if same[1:] else tensors[0], dtype=dtype
-    )
+    if len(tensors) == 1:
+        made = torch.eq(tensors[0], tensors[0])
+    else:
+        made = torch.eq(*tensors) if len(tensors) == 2 else torch.where(*tensors)
+    return made.new_empty_strided(made.shape, made.stride(), dtype=dtype)
 
 
 def _call(schema: Schema, values: dict[str, Any]) -> Call:

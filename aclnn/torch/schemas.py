@@ -137,4 +137,4 @@ def acl_dtype(dtype: torch.dtype) -> aclDataType:
 
 def torch_dtype(dtype: aclDataType) -> torch.dtype:
     """PyTorch's dtype for one of CANN's."""
-    return getattr(torch, str(dtypes.NUMPY[dtype].name))  # type: ignore[no-any-return]
+    return getattr(torch, str(dtypes.NUMPY[dtype].name))
