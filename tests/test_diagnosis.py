@@ -27,7 +27,7 @@ def test_messages_of_a_failed_phase_one_explain_it():
     call = text[text.index("in Python:") + 10 : text.index("in C++:")].strip()
     assert eval(call)[2] == 161002
     assert (
-        "aclnnGeluBackwardGetWorkspaceSize(gradOutput, self, gradInput, &size, &executor)" in text
+        "aclnnGeluBackwardGetWorkspaceSize(gradOutput, self, gradInput, &workspaceSize, &executor)" in text
     )
 
 
