@@ -73,6 +73,8 @@ UNLIKE = {
     "expand": Unlike(options={"size": (4, -1, 3)}),
     "repeat": Unlike(options={"repeats": (1, 2)}),
     "constant_pad_nd": Unlike(options={"pad": (1, 2)}),
+    "split": Unlike(options={"split_size": 1, "dim": 1}),
+    "split_with_sizes": Unlike({"input": (2, 4)}, options={"split_sizes": (1, 3), "dim": 1}),
     "stack": Unlike({"tensors": [(2, 3)] * 3}),
     "layer_norm": _norm(),
     "native_layer_norm": _norm(),
@@ -141,7 +143,8 @@ def _described(name, dtype):
     finally:
         aclnn.set_soc_version(before)
     found = made if isinstance(made, tuple) else (made,)
-    return {role: (one.shape, one.dtype) for role, one in zip(operator.outputs, found, strict=True)}
+    roles = operator.outputs if operator.makes is None else operator.sized(len(found)).outputs
+    return {role: (one.shape, one.dtype) for role, one in zip(roles, found, strict=True)}
 
 
 # --- C-shaped calls -----------------------------------------------------------------------------
@@ -161,8 +164,9 @@ def memory(entry_name, dtype=np.float32, seed=0):
     operator, entry = ENTRIES[entry_name]
     given = inputs(operator.name, dtype, seed)
     roles = {p.role for p in entry.parameters if p.kind == "output"}
-    made = results(operator.name, dtype) if roles else {}
-    return given | {role: array for role, array in made.items() if role in roles}
+    made = results(operator.name, dtype) if roles or operator.makes else {}
+    listed = {"out": list(made.values())} if operator.makes else {}
+    return given | listed | {role: array for role, array in made.items() if role in roles}
 
 
 def arguments(entry_name, arrays=None, dtype=np.float32):
@@ -179,7 +183,7 @@ def arguments(entry_name, arrays=None, dtype=np.float32):
     for parameter in entry.parameters:
         if parameter.is_tensor:
             made[parameter.name] = seen(found[parameter.role])
-        elif parameter.kind == "inputs":
+        elif parameter.kind in ("inputs", "outputs"):
             listed = [seen(array) for array in found[parameter.role]]
             made[parameter.name] = aclnn.aclCreateTensorList(listed)
         else:

@@ -51,6 +51,7 @@ cdef class aclOpExecutor:
     cdef int make_outputs(self) except -1
     cdef object run_with(self, object inputs, object out, object kind)
     cdef bint has_one_output(self) noexcept
+    cdef bint gives_one(self) noexcept
     cdef object run_bound(self)
     cdef list place_outputs(self, list bound, dict outs, char **addresses, object kind)
     cdef object handed_back(self, list results, object out)

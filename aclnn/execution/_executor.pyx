@@ -415,7 +415,7 @@ cdef class aclOpExecutor:
         """Leave in `named` the inputs to bind; gives the outputs of this run by their slot."""
         cdef int slot, n_inputs = self.request.n_inputs
         cdef dict outs = {}
-        if self.nest is None and self.request.n_outputs == 1 and not arrays and not named:
+        if self.nest is None and self.gives_one() and not arrays and not named:
             return {n_inputs: out}
         if arrays:
             if self.nest is not None and array_key(arrays, True) is None:
@@ -452,7 +452,7 @@ cdef class aclOpExecutor:
             for place in range(self.request.n_outputs):
                 found.append(None if self.ties[place] >= 0 else next(rest))
             return found
-        if self.request.n_outputs == 1:
+        if self.gives_one():
             return (out,)
         if not isinstance(out, (tuple, list)) or len(out) != self.request.n_outputs:
             raise invalid(f"{self.origin}: out must be a tuple of {self.request.n_outputs} arrays")
@@ -534,8 +534,13 @@ cdef class aclOpExecutor:
 
     cdef bint has_one_output(self) noexcept:
         """Whether runs give back the one array that the executor was made with."""
-        return (self.request.n_outputs == 1 and self.nest is None and self.ties is None
+        return (self.gives_one() and self.nest is None and self.ties is None
                 and <object>PyList_GET_ITEM(self.bound, self.request.n_inputs) is not None)
+
+    cdef bint gives_one(self) noexcept:
+        """Whether there is one output, and it is no list of one."""
+        return self.request.n_outputs == 1 and not (self.handle is not None
+                                                    and self.handle.makes_list)
 
     cdef object run_bound(self):
         """Run on what is bound, into the one output: what most runs are."""
@@ -584,7 +589,7 @@ cdef class aclOpExecutor:
             return out
         if self.nest is not None:
             return self.nest.built(results)
-        return results[0] if len(results) == 1 else tuple(results)
+        return results[0] if self.gives_one() else tuple(results)
 
     cdef int make_outputs(self) except -1:
         """Have an array for every output that runs would make."""

@@ -135,12 +135,13 @@ def call_foreign(
         None if operand is None else readable(as_ndarray(operand, role), role)
         for role, operand in operands
     ]
-    count = len(handle.outputs)
+    roles = handle.outputs_of(inputs, switches)
+    single = len(roles) == 1 and not handle.handle.makes_list
     if out is None:
-        made = handle.call(inputs, [None] * count, numbers, switches)
+        made = handle.call(inputs, [None] * len(roles), numbers, switches)
         found = [None if one is None else like_inputs(callers, one) for one in made]
-        return found[0] if count == 1 else tuple(found)
-    targets = _targets(handle, out)
+        return found[0] if single else tuple(found)
+    targets = _targets(handle, roles, out)
     places = [_beside(handle, name, target) for name, target in targets]
     made = handle.call(inputs, [beside for beside, _ in places], numbers, switches)
     for (beside, target), (_, given_out) in zip(places, targets, strict=True):
@@ -148,7 +149,7 @@ def call_foreign(
             np.copyto(target, beside)
         if given_out is not None:
             mark_written(given_out)
-    if count == 1 or all(given_out is not None for _, given_out in targets):
+    if single or all(given_out is not None for _, given_out in targets):
         return out
     return tuple(
         [
@@ -229,16 +230,15 @@ def _listed(role: str, operand: Any) -> Sequence[Any]:
     return list(operand)
 
 
-def _targets(handle: Any, out: Any) -> list[tuple[str, Any]]:
+def _targets(handle: Any, roles: Sequence[str], out: Any) -> list[tuple[str, Any]]:
     """What a caller gave to write into, with the names of the outputs."""
-    if len(handle.outputs) == 1:
+    if len(roles) == 1 and not handle.handle.makes_list:
         return [(handle.names["out"], out)]
-    if not isinstance(out, tuple | list) or len(out) != len(handle.outputs):
+    if not isinstance(out, tuple | list) or len(out) != len(roles):
         raise invalid(
-            f"{handle.name}: out must be a tuple of {len(handle.outputs)} arrays: "
-            f"{', '.join(handle.outputs)}"
+            f"{handle.name}: out must be a tuple of {len(roles)} arrays: {', '.join(roles)}"
         )
-    return list(zip(handle.outputs, out, strict=True))
+    return list(zip(roles, out, strict=True))
 
 
 def _beside(handle: Any, name: str, out: Any) -> tuple[Any, Any]:
