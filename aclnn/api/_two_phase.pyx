@@ -48,6 +48,7 @@ from aclnn.acl.constants import (
     aclDataType,
 )
 from aclnn.acl.errors import AclnnError
+from aclnn.graph.strides import merged_dims
 from aclnn.operators.declaration import REQUIRED
 
 cdef int OK = int(ACLNN_SUCCESS)
@@ -397,10 +398,35 @@ cdef class EntryHandle:
             number_facts(&executor.request), executor.scalar_texts, executor.switches, self.names,
             frozenset())
         phase_one.check_call(asked, settings.get_soc_version())
+        if self.handle.operator.any_rank:
+            self.merge_dims(executor)
+            return 0
         for name, tensor in zip(executor.names, executor.bound):
             if tensor is not None and (<aclTensor>tensor).ndim > MAX_DIMS:
                 raise AclnnError(INVALID, f"{name} has {tensor.ndim} dimensions, at most "
                                  f"{MAX_DIMS} are supported")
+
+    cdef int merge_dims(self, aclOpExecutor executor) except -1:
+        """Describe tensors of more dimensions, all of one shape, with as many as plans have."""
+        cdef operand_t *operand
+        cdef int slot, axis
+        given = []
+        for slot, tensor in enumerate(executor.bound):
+            if tensor is not None:
+                given.append((slot, describe_tensor(tensor)))
+        strides = []
+        for _, found in given:
+            strides.append(found[2])
+        shape, merged = merged_dims(given[0][1][1], strides)
+        if len(shape) > MAX_DIMS:
+            raise AclnnError(INVALID, f"{executor.names[0]} has strides {strides[0]}, by which its "
+                             f"{len(strides[0])} dimensions do not become {MAX_DIMS}")
+        for (slot, _), steps in zip(given, merged):
+            operand = &executor.request.operands[slot]
+            operand.ndim = len(shape)
+            for axis in range(operand.ndim):
+                operand.shape[axis], operand.strides[axis] = shape[axis], steps[axis]
+        return 0
 
     cdef int refuse_null(self, PyObject **arguments) except -1:
         """Null arguments come first, whatever else is wrong."""

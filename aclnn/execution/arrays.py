@@ -131,9 +131,12 @@ def call_foreign(
     for one in (*callers, *(out if isinstance(out, tuple | list) else (out,))):
         if hasattr(type(one), "__aclnn_function__"):
             return one.__aclnn_function__(handle, given, out, numbers, switches)
+    found = [None if one is None else as_ndarray(one, role) for role, one in operands]
+    if handle.handle.operator.any_rank and max(one.ndim for one in found) > MAX_DIMS:
+        return _call_flat(handle, found, callers, out, numbers, switches)
     inputs = [
-        None if operand is None else readable(as_ndarray(operand, role), role)
-        for role, operand in operands
+        None if one is None else readable(one, role)
+        for (role, _), one in zip(operands, found, strict=True)
     ]
     roles = handle.outputs_of(inputs, switches)
     single = len(roles) == 1 and not handle.handle.makes_list
@@ -157,6 +160,32 @@ def call_foreign(
             for one, (_, given_out) in zip(made, targets, strict=True)
         ]
     )
+
+
+def _call_flat(
+    handle: Any,
+    inputs: Sequence[np.ndarray],
+    callers: Sequence[Any],
+    out: Any,
+    numbers: Sequence[Any],
+    switches: Sequence[Any] | None,
+) -> Any:
+    """Run on arrays of more dimensions than plans have as if they had one."""
+    shape = inputs[0].shape
+    arrays = [readable(one.reshape(-1), "input") for one in inputs]
+    if out is None:
+        (made,) = handle.call(arrays, [None], numbers, switches)
+        return like_inputs(callers, made.reshape(shape))
+    target = as_ndarray(out, handle.names["out"])
+    if target.shape != shape:
+        raise invalid(f"{handle.names['out']} has shape {target.shape}, but must have {shape}")
+    if not target.flags.writeable:
+        raise invalid(f"{handle.names['out']} is read-only, but is the output")
+    beside = np.empty(target.size, target.dtype)
+    handle.call(arrays, [beside], numbers, switches)
+    np.copyto(target, beside.reshape(shape))
+    mark_written(out)
+    return out
 
 
 def taken_apart(operator: Any, given: Sequence[Any]) -> tuple[list[tuple[str, Any]], list[Any]]:

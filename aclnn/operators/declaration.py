@@ -179,6 +179,9 @@ class Operator:
         What phase one checks after null arguments, in order.
     scalars_as_double : bool
         Whether numbers take part as float64 where the result is float64, not as float32.
+    any_rank : bool
+        Whether tensors, which all have one shape then, may have more dimensions than plans have:
+        these are merged.
     in_place : str or None
         Name of the functional form that writes into its first input.
     domain : pair of float
@@ -215,6 +218,7 @@ class Operator:
     attributes: tuple[Attribute, ...] = ()
     operands: tuple[str, ...] = ()
     scalars_as_double: bool = False
+    any_rank: bool = False
     in_place: str | None = None
     domain: tuple[float, float] = (-4.0, 4.0)
     unlike: Mapping[str, Any] = field(default_factory=dict)
