@@ -152,7 +152,8 @@ def what_it_gives(function):
     found = inspect.signature(function).return_annotation
     if found is not inspect.Signature.empty:
         return found
-    own = function.__module__.replace(".", "/") + ".pyi"
+    home = getattr(function, "__objclass__", function)  # a method in C knows its class only
+    own = home.__module__.replace(".", "/") + ".pyi"
     stubs = stubs_of(own if (ROOT / own).exists() else "aclnn/__init__.pyi")
     return stubs.get(function.__name__, "Any")
 

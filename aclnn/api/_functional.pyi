@@ -10,6 +10,7 @@ class FunctionalHandle:
     names: dict[str, str]
     outputs: tuple[str, ...]
     number_form: FunctionalHandle | None
+    differentiable: Callable[..., Any] | None
     def __init__(
         self,
         handle: OperatorHandle,

@@ -63,15 +63,19 @@ class _Arguments:
         self.dtype = self._first_dtype(operator)
         self.lines: list[str] = []
         self.words = [self._word(p) for p in item.parameters]
+        results_of = {taken: role for role, taken in item.overwritten(operator.outputs).items()}
         self.results = [
-            (p.name, self._in_place(p) if p.kind == "inout" else self.printed[p.role])
+            (p.name, self._written(p, self.printed[results_of.get(p.role, p.role)]))
             for p in item.parameters
             if p.kind in ("output", "inout")
         ]
         self.results += [(f"pieces[{place}]", one) for place, one in enumerate(self.pieces)]
 
-    def _in_place(self, parameter: Parameter) -> str:
-        return examples.as_first(self.printed["out"], self.given[parameter.role])
+    def _written(self, parameter: Parameter, printed: str) -> str:
+        """A result as it is printed; in place, in the dtype of what it overwrites."""
+        if parameter.kind == "output":
+            return printed
+        return examples.as_first(printed, self.given[parameter.role])
 
     def _first_dtype(self, operator: Operator) -> str:
         made = self.given[operator.inputs[0]]
@@ -80,7 +84,7 @@ class _Arguments:
 
     def _word(self, parameter: Parameter) -> str:
         """How the argument is written; what has to be made first is a line of its own."""
-        if parameter.optional and parameter.role not in self.given | self.printed:
+        if parameter.optional and (self.given | self.printed).get(parameter.role, "None") == "None":
             return "None"
         made = self._MADE.get(parameter.kind)
         if made is None:

@@ -18,6 +18,7 @@ cdef enum:
     ABSENT = -1       # ndim of an output that is still to be made, and of an input that is null
     INHERIT = -1      # as the process is set to
     UNSEEN = 0x7FFF   # number of switches that no plan had yet
+    FORMAT_ND = 2     # of memory: as the strides say
 
 cdef enum NumberForm:
     ROUNDED = 0
@@ -38,6 +39,7 @@ cdef enum NumberFact:
     IS_NAN = 16
     IS_WHOLE = 32
     IS_ABSENT = 64  # none was given, where that is possible
+    IS_BELOW = 128  # less than the number before it; known only once both are there
     SIGN_FACTS = 67  # what plans of most operators depend on
 
 cdef struct operand_t:
@@ -127,6 +129,7 @@ cdef bint same_layout(const operand_t *a, const operand_t *b) noexcept nogil
 cdef void extent(const operand_t *operand, int64_t *low, int64_t *high) noexcept nogil
 cdef object describe(const operand_t *operand)
 cdef list overlaps_of(const request_t *request)
+cdef int facts_of(const request_t *request, int index) noexcept nogil
 cdef list number_facts(const request_t *request)
 cdef CompiledCall find_plan(OperatorHandle handle, request_t *request, object names,
                             object scalar_texts, object switches)

@@ -271,7 +271,8 @@ def _as_call(request: Request, soc: str) -> Call:
 
 
 # The bits of a number's facts, as `_compiled_call.pxd` has them.
-NEGATIVE, NOT_REAL, IS_ZERO, IS_ONE, IS_NAN, IS_WHOLE, IS_ABSENT = (1 << bit for bit in range(7))
+_BITS = tuple(1 << bit for bit in range(8))
+NEGATIVE, NOT_REAL, IS_ZERO, IS_ONE, IS_NAN, IS_WHOLE, IS_ABSENT, IS_BELOW = _BITS
 
 
 def _scalar(role: str, found: tuple[int, int, float], texts: Mapping[str, str]) -> ScalarSpec:
@@ -286,6 +287,7 @@ def _scalar(role: str, found: tuple[int, int, float], texts: Mapping[str, str]) 
         nan=bool(facts & IS_NAN),
         whole=bool(facts & IS_WHOLE),
         absent=bool(facts & IS_ABSENT),
+        below=bool(facts & IS_BELOW),
     )
 
 

@@ -6,6 +6,7 @@ Anything with ``__dlpack__`` (PyTorch's CPU tensors, bfloat16 included) or
 
 from __future__ import annotations
 
+import importlib
 import sys
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -39,7 +40,7 @@ def as_ndarray(given: Any, name: str) -> np.ndarray:
         refuse_mask(given, name)
         return given
     try:
-        array = _dlpack.array_of(given)
+        array = _dlpack.array_of(_untracked(given))
     except Exception as error:  # whatever the object raises
         raise invalid(f"{name} cannot be read as an array: {error}") from error
     if array is not None:
@@ -48,6 +49,28 @@ def as_ndarray(given: Any, name: str) -> np.ndarray:
         f"{name} is {type(given).__name__}, must be a NumPy array or have __dlpack__ or "
         "__array_interface__"
     )
+
+
+def prepare_for(operands: Sequence[Any], out: Any) -> None:
+    """Load what takes calls over on tensors of PyTorch's that require grad, if one of them does."""
+    torch = sys.modules.get("torch")
+    kind = getattr(torch, "Tensor", None)
+    if torch is None or kind is None:
+        return
+    several = [one if isinstance(one, list | tuple) else (one,) for one in (*operands, out)]
+    for one in (one for group in several for one in group):
+        if isinstance(one, kind) and one.requires_grad and torch.is_grad_enabled():
+            importlib.import_module("aclnn.torch")
+            return
+
+
+def _untracked(given: Any) -> Any:
+    """A tensor of PyTorch's without its gradient, where gradients are switched off."""
+    torch = sys.modules.get("torch")
+    if torch is None or not isinstance(given, getattr(torch, "Tensor", ())):
+        return given
+    wanted = given.requires_grad and torch.is_grad_enabled()
+    return given if wanted else given.detach()
 
 
 def like(kind: Any, array: np.ndarray) -> Any:
@@ -132,8 +155,9 @@ def call_foreign(
         if hasattr(type(one), "__aclnn_function__"):
             return one.__aclnn_function__(handle, given, out, numbers, switches)
     found = [None if one is None else as_ndarray(one, role) for role, one in operands]
-    if handle.handle.operator.any_rank and max(one.ndim for one in found) > MAX_DIMS:
-        return _call_flat(handle, found, callers, out, numbers, switches)
+    deep = [one for one in found if one is not None and one.ndim > MAX_DIMS]
+    if deep and handle.handle.operator.any_rank:
+        return _call_flat(handle, deep, callers, out, numbers, switches)
     inputs = [
         None if one is None else readable(one, role)
         for (role, _), one in zip(operands, found, strict=True)

@@ -152,6 +152,7 @@ add = Operator(
         "array([31., 42.], dtype=float32)",
     ),
     seealso=("sub",),
+    gradient={"input": "grad", "other": "grad * alpha"},
 )
 
 adds = Operator(
@@ -195,6 +196,7 @@ sub = Operator(
         "array([-29., -38.], dtype=float32)",
     ),
     seealso=("add",),
+    gradient={"input": "grad", "other": "grad * -alpha"},
 )
 
 subs = Operator(
@@ -283,6 +285,7 @@ mul = Operator(
         "array([3., 8.], dtype=float32)",
     ),
     seealso=("div",),
+    gradient={"input": "grad * conj(other)", "other": "grad * conj(input)"},
 )
 
 muls = Operator(
@@ -338,6 +341,7 @@ div = Operator(
         "array([0.25, 0.25], dtype=float32)",
     ),
     seealso=("mul",),
+    gradient={"input": "grad / conj(other)", "other": "-grad * conj(out / other)"},
 )
 
 divs = Operator(

@@ -170,6 +170,10 @@ maximum = Operator(
         "array([3., 4.], dtype=float32)",
     ),
     seealso=("minimum",),
+    gradient={
+        "input": "where(eq(input, other), grad / 2, where(lt(input, other), 0, grad))",
+        "other": "where(eq(input, other), grad / 2, where(gt(input, other), 0, grad))",
+    },
 )
 
 minimum = Operator(
@@ -186,6 +190,10 @@ minimum = Operator(
         "array([1., 2.], dtype=float32)",
     ),
     seealso=("maximum",),
+    gradient={
+        "input": "where(eq(input, other), grad / 2, where(gt(input, other), 0, grad))",
+        "other": "where(eq(input, other), grad / 2, where(lt(input, other), 0, grad))",
+    },
 )
 
 
@@ -424,4 +432,5 @@ where = Operator(
         "where(np.bool_([True, False]), np.float32([1, 2]), np.float32([3, 4]))",
         "array([1., 4.], dtype=float32)",
     ),
+    gradient={"input": "where(condition, grad, 0)", "other": "where(condition, 0, grad)"},
 )

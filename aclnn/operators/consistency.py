@@ -5,6 +5,7 @@ What is wrong would show at the first call otherwise, or when functions are made
 
 from __future__ import annotations
 
+import ast
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 # What calls have room for; `_functional.pyx`, `_arguments.pxd` and `_compiled_call.pxd` hold it.
 MOST_OPERANDS, MOST_OPTIONS, MOST_PARAMETERS = 16, 8, 16
 
-FACTS = frozenset(("zero", "one", "nan", "whole", "dtype"))
+FACTS = frozenset(("zero", "one", "nan", "whole", "below", "dtype"))
 # The kinds of options that a kind of a C-shaped function's parameter may stand for.
 _STANDS_FOR = {
     "scalar": ("scalar", "float"),
@@ -37,6 +38,7 @@ def flaws(operator: Operator) -> Iterator[str]:
     for item in operator.entries:
         for flaw in _flaws_of_entry(operator, item):
             yield f"{item.name} {flaw}"
+    yield from _flaws_of_gradient(operator)
 
 
 def _flaws_of_roles(operator: Operator) -> Iterator[str]:
@@ -157,6 +159,29 @@ def _flaw_of_parameter(operator: Operator, role: str, kind: str) -> str | None:
     if attribute is None or attribute.kind in _STANDS_FOR.get(kind, ()):
         return None  # what is unknown is told elsewhere
     return f"{kind}, but it is an option of kind {attribute.kind}"
+
+
+def _flaws_of_gradient(operator: Operator) -> Iterator[str]:
+    options = [a.role for a in operator.attributes]
+    known = {*operator.inputs, *operator.outputs, *options, "grad", "needed"}
+    for named in operator.gradient:
+        if unknown := set(named.split(", ")) - set(operator.inputs):
+            yield f"{', '.join(sorted(unknown))}, which have a gradient, are no inputs"
+    for formula in (*operator.gradient.values(), operator.differentiated_as or "grad"):
+        try:
+            tree = ast.parse(formula, mode="eval")
+        except SyntaxError:
+            yield f"its gradient {formula!r} is no expression"
+            continue
+        nodes = list(ast.walk(tree))
+        called = {node.func.id for node in nodes if _is_call_by_name(node)}
+        names = {node.id for node in nodes if isinstance(node, ast.Name)}
+        if unknown := names - called - known:
+            yield f"its gradient {formula!r} knows no {', '.join(sorted(unknown))}"
+
+
+def _is_call_by_name(node: ast.AST) -> bool:
+    return isinstance(node, ast.Call) and isinstance(node.func, ast.Name)
 
 
 def _twice(words: Iterable[str]) -> str:

@@ -90,9 +90,9 @@ class Attribute:
         A sentence for people.
     choices : tuple of str
         What a `str` may be. Where a C-shaped function takes an `int`, it numbers them.
-    facts : tuple of {'zero', 'one', 'nan', 'whole', 'dtype'}
+    facts : tuple of {'zero', 'one', 'nan', 'whole', 'below', 'dtype'}
         Of a number, what plans depend on besides its sign: checks and lowering may ask for no
-        other.
+        other. `below` says that it is less than the number before it.
     """
 
     role: str
@@ -121,6 +121,12 @@ class Entry:
     name: str
     parameters: tuple[Parameter, ...]
     fixed: tuple[tuple[str, object], ...] = ()
+
+    def overwritten(self, outputs: tuple[str, ...]) -> dict[str, str]:
+        """The inputs whose place results take that are no parameters, in order, by results' roles."""
+        taken = [p.role for p in self.parameters if p.kind == "inout"]
+        known = {p.role for p in self.parameters}
+        return dict(zip([role for role in outputs if role not in known], taken, strict=False))
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,7 +189,8 @@ class Operator:
         Whether tensors, which all have one shape then, may have more dimensions than plans have:
         these are merged.
     in_place : str or None
-        Name of the functional form that writes into its first input.
+        Name of the functional form that writes into its first input, or into those that the C-shaped
+        function in place overwrites.
     domain : pair of float
         Where generated inputs lie, in demonstrations and benchmarks.
     unlike : mapping of str to mapping or object
@@ -194,6 +201,15 @@ class Operator:
         A call and what it prints, run as a test of the documentation.
     accuracy : str
         How near results lie to exact ones, where that is not as of pointwise operators.
+    gradient : mapping of str to str
+        By input, or inputs separated by commas, a formula of their gradients in Python: of `grad`,
+        the gradient of the first output, of inputs, outputs and options by their roles, and of
+        functional forms. `needed` says of which inputs of the group gradients are needed. A sum over
+        what was broadcast, and a cast to the input's dtype, follow by themselves. Inputs that are
+        not named have no gradient.
+    differentiated_as : str
+        Where the result alone does not tell the gradients: the call of another functional form, of
+        inputs and options by their roles, that gives the same result and has some.
     """
 
     name: str
@@ -225,6 +241,8 @@ class Operator:
     seealso: tuple[str, ...] = ()
     example: tuple[str, str] | None = None
     accuracy: str = ""
+    gradient: Mapping[str, str] = field(default_factory=dict)
+    differentiated_as: str = ""
 
     def __post_init__(self) -> None:
         known = {*self.inputs, *(a.role for a in self.attributes), *self.outputs}
@@ -279,10 +297,20 @@ class Operator:
         return (*self.inputs, *[a.role for a in self.attributes if not a.keyword_only])
 
     def default_of(self, role: str) -> object:
-        """What holds where a parameter of the functional form is not given."""
-        if role in self.inputs:
-            return None if role in self.optional else REQUIRED
-        return next(a.default for a in self.attributes if a.role == role)
+        """What holds where a parameter of the functional form is not given.
+
+        An optional input before what has no default has to be given, as None where there is none.
+        """
+        if role not in self.inputs:
+            return next(a.default for a in self.attributes if a.role == role)
+        if role not in self.optional:
+            return REQUIRED
+        after = (
+            self.positional[self.positional.index(role) + 1 :] if role in self.positional else ()
+        )
+        needed = {a.role for a in self.attributes if a.default is REQUIRED}
+        needed |= {*self.inputs} - {*self.optional}
+        return REQUIRED if needed.intersection(after) else None
 
     def is_required(self, role: str) -> bool:
         """Whether the functional form has to be given a parameter."""
@@ -299,6 +327,12 @@ class Operator:
     def names(self) -> tuple[str, ...]:
         """What it is called, functional names first."""
         return (*self.functional_names, *[item.name for item in self.entries])
+
+    @property
+    def overwritten(self) -> dict[str, str]:
+        """The inputs that the form in place writes into, by the roles of results."""
+        found = (item.overwritten(self.outputs) for item in self.entries)
+        return next(filter(None, found), {self.outputs[0]: self.inputs[0]})
 
     @property
     def kernel_operands(self) -> tuple[str, ...]:

@@ -102,6 +102,7 @@ neg = _function(
     ("[1, -2]", "[-1.,  2.]"),
     dtype_among("input", (*_WHOLE, *FLOATING_AND_DOUBLE, *COMPLEX)),
     notes="The least integer stays what it is.",
+    gradient={"input": "-grad"},
 )
 abs = _function(
     "abs",
@@ -138,9 +139,16 @@ exp = _function(
     dtype_among("input", _EXP),
     result=floating,
     notes="INT64 and BOOL are computed as float32.",
+    gradient={"input": "grad * conj(out)"},
 )
 sqrt = _of_floats(
-    "sqrt", "Square root.", "√input", ("[4, 9]", "[2., 3.]"), "NaN below zero.", domain=_UP
+    "sqrt",
+    "Square root.",
+    "√input",
+    ("[4, 9]", "[2., 3.]"),
+    "NaN below zero.",
+    domain=_UP,
+    gradient={"input": "grad / (2 * conj(out))"},
 )
 rsqrt = _of_floats(
     "rsqrt",

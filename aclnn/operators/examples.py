@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Sequence
+from typing import Any
 
 
 def arguments(call: str, positional: Sequence[str]) -> dict[str, str]:
@@ -62,10 +63,11 @@ def shape_and_dtype(printed: str) -> tuple[tuple[int, ...], str]:
     parsed = _call(printed)
     if parsed.keywords:
         dtype = ast.unparse(parsed.keywords[0].value)
-    shape, items = [], parsed.args[0]
+    shape: list[int] = []
+    items: Any = parsed.args[0]
     while isinstance(items, ast.List):
         shape.append(len(items.elts))
-        items = items.elts[0]
+        items = items.elts[0] if items.elts else items.elts
     if not parsed.keywords:
         kind = type(ast.literal_eval(items))
         dtype = {bool: "bool", int: "int64", float: "float64"}[kind]

@@ -67,6 +67,7 @@ cast = Operator(
         same_shape("out", "input"),
     ),
     example=('cast(np.float32([1.75, -2.5]), "int32")', "array([ 1, -2], dtype=int32)"),
+    gradient={"input": "grad"},
 )
 
 
@@ -140,6 +141,7 @@ permute = Operator(
         has_shape("out", _permuted_shape, "the shape of `input`, in the order of `dims`"),
     ),
     example=("permute(np.float32([[1], [2]]), (1, 0))", "array([[1., 2.]], dtype=float32)"),
+    gradient={"input": "permuted_back(grad, dims)"},
 )
 
 
@@ -168,6 +170,7 @@ copy_ = Operator(
         broadcasts_to("src", "input"),
     ),
     example=("copy_(np.float32([0, 0]), np.float32([7]))", "array([7., 7.], dtype=float32)"),
+    gradient={"src": "grad"},
 )
 
 
@@ -318,6 +321,7 @@ cat = Operator(
         has_shape("out", _joined_shape, "the shape of the result"),
     ),
     example=("cat([np.float32([1]), np.float32([2, 3])])", "array([1., 2., 3.], dtype=float32)"),
+    gradient={"tensors": "parts_of_cat(grad, tensors, dim)"},
 )
 
 

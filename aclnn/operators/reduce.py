@@ -216,6 +216,7 @@ sum = Operator(
     lower=_lower_sum,
     example=("sum(np.float32([[1, 2], [3, 4]]), 1)", "array([3., 7.], dtype=float32)"),
     accuracy=ROW_ACCURACY,
+    gradient={"input": "repeated_along(grad, input, dim, keepdim)"},
 )
 
 
