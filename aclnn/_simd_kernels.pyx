@@ -8,11 +8,6 @@ This file is compiled once for each instruction set that has vectors of eight fl
 time into a module of its own, where every `inline` function is inlined.
 """
 
-from libc.stdint cimport uint16_t  # no-cython-lint: what is included needs it
-
-cimport aclnn.kernels.activations as activations  # no-cython-lint: as above
-cimport aclnn.kernels.arithmetic as arithmetic  # no-cython-lint: as above
-from aclnn.kernels.simd.convert cimport store_f32  # no-cython-lint: as above
 from aclnn.kernels.simd.elu cimport (
     classify_elu,
     classify_elu_backward,
@@ -28,28 +23,6 @@ from aclnn.kernels.simd.elu cimport (
     elu_to_f16,
     prepare_elu,
     prepare_elu_backward,
-)
-from aclnn.kernels.numbers cimport pair_t  # no-cython-lint: as above
-from aclnn.kernels.simd.exact cimport (  # no-cython-lint: as above
-    EXACT_DOMAIN,
-    ONCE_ROUNDED_DOMAIN,
-    exact_is_exceptional,
-    tracked,
-)
-from aclnn.kernels.simd.forms cimport (  # no-cython-lint: as above
-    form_loop,
-    lanes_beyond,
-    lanes_within,
-    pair_exactly,
-    pair_rounded,
-    prefetch_from,
-    run_form_bf16,
-    run_form_f16,
-    run_form_f32,
-    run_form_to_bf16,
-    run_form_to_f16,
-    unusual_lanes,
-    vf_is_nonzero,
 )
 from aclnn.kernels.simd.gelu cimport (
     classify_gelu,
@@ -111,17 +84,7 @@ from aclnn.kernels.simd.logit cimport (
     logit_to_f16,
     prepare_logit,
 )
-from aclnn.kernels.simd.loop_args cimport (  # no-cython-lint: as above
-    BF16,
-    F16,
-    loop_args,
-    params_t,
-    simd_path_t,
-)
-from aclnn.kernels.simd.loops cimport classify, run  # no-cython-lint: as above
-from aclnn.kernels.simd.track cimport track_t  # no-cython-lint: as above
-from aclnn.kernels.simd.vector cimport LANES, mask_t, vecf, vf_load  # no-cython-lint: as above
-from aclnn.kernels.unaligned cimport unaligned_float  # no-cython-lint: as above
+from aclnn.kernels.simd.loop_args cimport simd_path_t
 
 cdef enum:
     MOST_PATHS = 128

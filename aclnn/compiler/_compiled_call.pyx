@@ -289,7 +289,8 @@ cdef bint overlaps_match(CompiledCall plan, const request_t *request) noexcept n
 cdef int mask_of(object attribute) except -1:
     """The bits of a number's facts that its operator's plans depend on."""
     cdef int mask = SIGN_FACTS
-    for fact, bit in (("zero", IS_ZERO), ("one", IS_ONE), ("nan", IS_NAN), ("whole", IS_WHOLE), ("below", IS_BELOW),
+    for fact, bit in (("zero", IS_ZERO), ("one", IS_ONE), ("nan", IS_NAN), ("whole", IS_WHOLE),
+                      ("below", IS_BELOW),
                       ("dtype", 0xFF00)):
         if fact in attribute.facts:
             mask |= bit

@@ -1,8 +1,8 @@
 """PyTorch's tensors as operands, read and made through DLPack's C exchange interface.
 
-The interface calls no Python: reading a tensor takes about as long as reading an array. PyTorch has it
-from 2.10 on; without it tensors take the way of all other arrays (`aclnn.execution.arrays`), as those
-do that are more than memory: subclasses, negated views, and tensors that are to be differentiated.
+The interface calls no Python: reading a tensor takes about as long as reading an array. PyTorch has
+it from 2.10 on; without it tensors take the way of all other arrays (`aclnn.execution.arrays`), as
+those do that are more than memory: subclasses, negated views, and tensors that are to be differentiated.
 """
 
 from cpython.object cimport PyObject
@@ -53,8 +53,8 @@ cdef enum:
 cdef const char *CAPSULE = "dlpack_exchange_api"
 
 CODES_OF_KINDS = {"i": 0, "u": 1, "f": 2, "c": 5, "b": 6}
-# CANN's number for each of DLPack's dtypes, by code and the logarithm of its bytes, and the way back.
-# Complex tensors may be conjugated: they are not read here.
+# CANN's number for each of DLPack's dtypes, by code and the logarithm of its bytes, and the way
+# back. Complex tensors may be conjugated: they are not read here.
 cdef int[CODES][WIDTHS] ACL_OF
 cdef int[MOST_DTYPES] CODE_OF
 for _code in range(CODES):
@@ -134,7 +134,8 @@ cdef bint makes_tensors(object library) noexcept:
 
 
 cdef bint read_tensor(object given, operand_t *operand) noexcept:
-    """Take a tensor's description; False for what is none, or is more than memory kernels can read."""
+    """Take a tensor's description; False for what is none, or is more than memory kernels can
+    read."""
     cdef DLTensor found
     cdef int axis, width
     if not is_tensor(given):
@@ -168,7 +169,8 @@ cdef inline int log_of_bytes(int bits) noexcept:
 
 
 cdef bint is_plain(object given) noexcept:
-    """Whether a tensor's elements are those in memory, and no gradient is wanted of what is done."""
+    """Whether a tensor's elements are those in memory, and no gradient is wanted of what is
+    done."""
     cdef PyObject *tensor = <PyObject *>given
     if is_true(_requires_grad.get(tensor, _requires_grad.closure)) and records_gradients():
         return False
@@ -211,7 +213,8 @@ cdef object new_tensor(operand_t *operand):
     prototype.dtype.bits = 8 * item_size(operand.dtype)
     prototype.dtype.lanes = 1
     if _api.allocate(&prototype, &made, NULL, out_of_memory) != 0:
-        raise MemoryError(f"no memory for a result of shape {numbers_of(operand.shape, operand.ndim)}")
+        shape = numbers_of(operand.shape, operand.ndim)
+        raise MemoryError(f"no memory for a result of shape {shape}")
     made.dl_tensor.strides = operand.strides
     operand.data = <char *>made.dl_tensor.data + made.dl_tensor.byte_offset
     if _api.object_from_managed(made, &tensor) != 0:
@@ -270,7 +273,8 @@ cdef void lay_out_alike(const operand_t *operands, int n_inputs, operand_t *out)
 
 cdef int compared(const operand_t *operands, int n_inputs, const operand_t *out, int a,
                   int b) noexcept:
-    """Below 0 where the elements of dimension `a` lie nearer than those of `b`, above 0 where farther."""
+    """Below 0 where the elements of dimension `a` lie nearer than those of `b`, above 0 where
+    farther."""
     cdef int index
     cdef int64_t at_a, at_b
     for index in range(n_inputs):

@@ -1,8 +1,9 @@
 """Formulas of activations and their gradients, each written once (`numbers.pxd`).
 
-What is over `num` gives a double form and two over vectors; what is over `vector_num` only the latter,
-since `formulas.pxd` has a double form that rounds float64 as well.  Names, order of elements and numbers
-`p` are those of `formulas.pxd`.  `vector_forms.py` says what of a formula loops over vectors have to know.
+What is over `num` gives a double form and two over vectors; what is over `vector_num` the latter,
+since `formulas.pxd` has a double form that rounds float64 as well.  Names, order of elements and
+numbers `p` are those of `formulas.pxd`.  `vector_forms.py` says what of a formula loops over
+vectors have to know.
 """
 
 from libc.math cimport INFINITY, NAN
@@ -211,7 +212,8 @@ cdef inline num selu_backward(num g, num y, const double *p) noexcept nogil:
 # --- Straight lines between -3 and 3 --------------------------------------------------------------
 
 cdef inline num times_ramp(num a, double rate, num x) noexcept nogil:
-    """a (rate x + 3) / 6. Halves beside 0, where a double has no room for the sum, have their ties broken."""
+    """a (rate x + 3) / 6. Halves beside 0, where a double has no room for the sum, have their
+    ties broken."""
     cdef num r = times(1 / 6.0, mul(a, add(times(rate, x), constant(x, 3))))
     if num is double:
         r = a * (rate * x + 3) / 6

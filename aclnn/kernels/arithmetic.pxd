@@ -1,8 +1,8 @@
 """Sums, products and quotients of half precision over vectors of floats.
 
-What `formulas.pxd` says of them there holds here: a float rounds a sum or a quotient of two halves so
-that a second rounding does not show, and products are exact; of numbers of the node, which have the
-digits of a float, `vector_forms.py` says so, and the rounding test decides.
+What `formulas.pxd` says of them there holds here: a float rounds a sum or a quotient of two halves
+so that a second rounding does not show, and products are exact; of numbers of the node, which have
+the digits of a float, `vector_forms.py` says so, and the rounding test decides.
 """
 
 from aclnn.kernels.simd.vector cimport vecf

@@ -1258,7 +1258,8 @@ cdef inline double glu(double a, double b, const double *p) noexcept nogil:
 
 
 cdef inline double glu_f64(double a, double b, const double *p) noexcept nogil:
-    """With an exponential in two factors: a may be so large that e^b alone is none of a double's."""
+    """With an exponential in two factors: a may be so large that e^b alone is none of a
+    double's."""
     cdef double near = -700 if b < -700 else b
     cdef double e = libm_exp(-fabs(near))
     cdef double one = 1 + e

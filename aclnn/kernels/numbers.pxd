@@ -1,12 +1,13 @@
 """Numbers in three forms, and the functions that activations are made of.
 
 A formula over `num` is written once.  As `double` it decides every result that another form cannot
-round with certainty, and computes where there are no vectors; as `vecf`, a vector of floats to about
-2^-23, it computes half precision; as `pair_t`, the sum of two vectors to about 2^-28, float32.
-`simd/pair.h` has the errors of the parts: they add up.
+round with certainty, and computes where there are no vectors; as `vecf`, a vector of floats to
+about 2^-23, it computes half precision; as `pair_t`, the sum of two vectors to about 2^-28,
+float32. `simd/pair.h` has the errors of the parts: they add up.
 
 Both arms of a choice are computed and one is selected.  What a vector makes of infinities and NaNs
-does not matter, as long as the result is none but these: such results are computed as doubles again.
+does not matter, as long as the result is none but these: such results are computed as doubles
+again.
 """
 
 from libc.math cimport INFINITY, NAN

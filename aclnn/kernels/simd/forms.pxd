@@ -17,7 +17,15 @@ from aclnn.kernels.simd.convert cimport (
     store_line_as,
     two_t,
 )
-from aclnn.kernels.simd.loop_args cimport BF16, F16, F32, HARD_TO_ROUND, STAGED, elem_type, loop_args
+from aclnn.kernels.simd.loop_args cimport (
+    BF16,
+    F16,
+    F32,
+    HARD_TO_ROUND,
+    STAGED,
+    elem_type,
+    loop_args,
+)
 from aclnn.kernels.simd.loops cimport any_hard, is_staged, store_staged
 from aclnn.kernels.simd.operands cimport NEAR_AHEAD
 from aclnn.kernels.simd.track cimport domain_t
@@ -147,8 +155,9 @@ cdef inline int run_form_half(form_loop form, elem_type read, elem_type out, flo
 
 
 cdef inline vech round_form(elem_type out, vecf x, float rel_error, uint16_t *hard) noexcept nogil:
-    """As `round_half` does.  Where all float16 results are normal, by their distance from the middle
-    of two neighbours, in bits, which takes fewer operations than rounding both ends of an interval."""
+    """As `round_half` does.  Where all float16 results are normal, by their distance from the
+    middle of two neighbours, in bits, which takes fewer operations than rounding both ends of
+    an interval."""
     cdef uint32_t reach = 8 if rel_error <= 6e-7 else 16  # in units of float32
     if out == F16 and not vf_any_below(x, 6.103515625e-05):
         hard[0] = <uint16_t>vi_misses(vi_add(vf_bits(x), vi_set(0x1000 + reach)),
