@@ -118,10 +118,6 @@ UNLIKE = {
     "rms_norm": _norm(),
     "native_rms_norm": Unlike({"gamma": (3,)}),
     "rms_norm_backward": Unlike({"gamma": (3,), "rstd": (2, 1)}, {"rstd": np.float32}),
-} | {
-    name: Unlike(options={a.role: 0.5 for a in operator.attributes if operator.is_required(a.role)})
-    for name, operator in REGISTRY.items()
-    if not operator.functional
 }  # fmt: skip
 NOTHING = Unlike()
 FUNCTIONAL = [name for name, operator in REGISTRY.items() if operator.functional]
@@ -157,7 +153,8 @@ def _array(rng, name, role, shape, dtype, fill):
 
 def options(name):
     """An operator's options that have to be given, or that make its sample a good one."""
-    return dict(UNLIKE.get(name, NOTHING).options)
+    numbers = {a.role: 0.5 for a in REGISTRY[name].scalars if REGISTRY[name].is_required(a.role)}
+    return numbers | UNLIKE.get(name, NOTHING).options
 
 
 def run(name, given, **changes):
