@@ -565,6 +565,28 @@ def test_running_sums(dtype, dim):
     assert half.dtype == (np.float32 if dtype in FLOATS else np.int8 if dtype == BOOL else dtype)
 
 
+@named("axis", [0, 1, 2])
+def test_lines_along_axes_on_threads(axis, threads_as_before):
+    """However lines are divided, and whether they are walked one by one or beside each other."""
+    x = filled(FLOATS[0], (3, 700, 601))
+    found = {}
+    for threads in (1, 2):
+        aclnn.set_num_threads(threads)
+        for layout in (x, np.asfortranarray(x), x[:, ::-1]):
+            whole = (layout * 64).astype(np.int32)
+            results = (
+                aclnn.cumsum(layout, axis),
+                aclnn.arg_max(layout, axis),
+                aclnn.amax(whole, (axis,)),
+            )
+            same(results[1], np.argmax(layout, axis))
+            same(results[2], whole.max(axis))
+            key = layout.tobytes()
+            for one, other in zip(results, found.setdefault(key, results), strict=True):
+                same(one, other)
+    same(aclnn.cumsum(x, axis), np.cumsum(x.astype(wide.WIDE), axis).astype(np.float32))
+
+
 def test_running_sums_of_what_cancels_and_of_infinities():
     x = np.float64([1e16, 1, -1e16, 1e300, -1e300, 3])
     same(aclnn.cumsum(x, 0), [1e16, 1e16, 1, 1e300, 1, 4])
