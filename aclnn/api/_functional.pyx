@@ -233,6 +233,8 @@ cdef class FunctionalHandle:
         if self.n_switches:
             switches = self.switches_of(given)
         _kept = plain_numbers(self, given)
+        if self.handle.makes_list:
+            return self.call_foreign(given, switches)
         request.operands = operands
         n_inputs = self.read_inputs(given, operands, &tensors)
         if n_inputs == FOREIGN:
@@ -443,7 +445,7 @@ cdef class FunctionalHandle:
         cdef int index, n_inputs = len(inputs), count = n_inputs + len(outputs)
         executor.handle, executor.origin = self.handle, self.name
         executor.make_room(n_inputs, len(outputs))
-        executor.names = self.names_of(n_inputs)
+        executor.names = self.names_of(n_inputs, len(outputs))
         executor.order = ()
         exact = []
         for index, value in enumerate(numbers):
@@ -482,9 +484,29 @@ cdef class FunctionalHandle:
         executor.arrays.form = self
         return executor
 
-    cdef tuple names_of(self, int n_inputs):
+    def outputs_of(self, inputs not None, switches):
+        """The roles of the results: numbered where they are a list, as many as the call makes.
+
+        Parameters
+        ----------
+        inputs : sequence of array
+            Of which the shape of the first counts.
+        switches : tuple or None
+            None for the defaults.
+        """
+        if not self.handle.makes_list:
+            return self.outputs
+        operator = self.handle.operator
+        values = self.default_switches if switches is None else switches
+        options = {a.role: value for a, value in zip(operator.switches, values)}
+        return operator.sized(operator.makes(inputs[0].shape, options)).outputs
+
+    cdef tuple names_of(self, int n_inputs, int n_outputs):
         """A name for each operand; the tensors of a list are numbered."""
         cdef int index
+        if self.handle.makes_list:
+            return (*self.handle.operator.kernel_operands,
+                    *self.handle.operator.sized(n_outputs).outputs)
         if not self.handle.is_variadic:
             return self.operand_names
         *single, listed = self.handle.operator.kernel_operands

@@ -51,6 +51,7 @@ cdef class aclOpExecutor:
     cdef int refuse_arrays(self) except -1
     cdef int make_outputs(self) except -1
     cdef object run_with(self, object inputs, object out, object kind)
+    cdef bint gives_one(self) noexcept
     cdef object run_given(self, tuple arrays, dict named, object out, object workspace)
     cdef bint runs_as_bound(self) noexcept
     cdef object run_bound(self)

@@ -511,7 +511,7 @@ cdef class aclOpExecutor:
         """Leave in `named` the inputs to bind; gives the outputs of this run by their slot."""
         cdef int slot, n_inputs = self.request.n_inputs
         cdef dict outs = {}
-        if self.arrays.nest is None and self.request.n_outputs == 1 and not arrays and not named:
+        if self.arrays.nest is None and self.gives_one() and not arrays and not named:
             return {n_inputs: out}
         if arrays:
             if self.arrays.nest is not None and array_key(arrays, True) is None:
@@ -548,7 +548,7 @@ cdef class aclOpExecutor:
             for place in range(self.request.n_outputs):
                 found.append(None if self.arrays.ties[place] >= 0 else next(rest))
             return found
-        if self.request.n_outputs == 1:
+        if self.gives_one():
             return (out,)
         if not isinstance(out, (tuple, list)) or len(out) != self.request.n_outputs:
             raise invalid(f"{self.origin}: out must be a tuple of {self.request.n_outputs} arrays")
@@ -631,9 +631,14 @@ cdef class aclOpExecutor:
     cdef bint runs_as_bound(self) noexcept:
         """Whether a run of the arrays that are bound gives back one that the caller made."""
         return (not (self.destroyed or self.spent or self.from_tensors)
-                and self.request.n_outputs == 1
-                and self.arrays.nest is None and self.arrays.ties is None
+                and self.gives_one() and self.arrays.nest is None
+                and self.arrays.ties is None
                 and <object>PyList_GET_ITEM(self.bound, self.request.n_inputs) is not None)
+
+    cdef bint gives_one(self) noexcept:
+        """Whether there is one output, and it is no list of one."""
+        return self.request.n_outputs == 1 and not (self.handle is not None
+                                                    and self.handle.makes_list)
 
     cdef object run_bound(self):
         """Run on what is bound, into the one output: what most runs are."""
@@ -684,7 +689,7 @@ cdef class aclOpExecutor:
             return out
         if self.arrays.nest is not None:
             return self.arrays.nest.built(results)
-        return results[0] if len(results) == 1 else tuple(results)
+        return results[0] if self.gives_one() else tuple(results)
 
     cdef int make_outputs(self) except -1:
         """Have an array for every output that runs would make."""

@@ -25,6 +25,8 @@ def cpu_kernel(schema: Schema) -> Callable[..., Any]:
                 values = with_dtypes_of_numbers(schema, schema.bound(args, named))
                 args, named = schema.arguments(values)  # type: ignore[assignment]
             result = schema.function(*args, **named)
+        if schema.operator.makes is not None:
+            return list(result)
         return None if schema.in_place else result
 
     return kernel
@@ -38,6 +40,8 @@ def fake_kernel(schema: Schema) -> Callable[..., Any]:
             return None
         values = with_dtypes_of_numbers(schema, schema.bound(args, named))
         made = _results(schema, values)
+        if schema.operator.makes is not None:
+            return made
         return made[0] if len(made) == 1 else tuple(made)
 
     return kernel
@@ -77,7 +81,7 @@ def _results(schema: Schema, values: dict[str, Any]) -> list[Any]:
     if operator.lists:
         tensors += values[operator.lists[0]]
     made: list[Any] = []
-    for role in operator.outputs:
+    for role in operator.outputs if operator.makes is None else inferred:
         if role not in inferred:
             made.append(None)
             continue
