@@ -42,6 +42,7 @@ from aclnn.kernels.simd.forms cimport (  # no-cython-lint: as above
     lanes_within,
     pair_exactly,
     pair_rounded,
+    prefetch_from,
     run_form_bf16,
     run_form_f16,
     run_form_f32,

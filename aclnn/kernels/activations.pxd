@@ -23,6 +23,8 @@ from aclnn.kernels.numbers cimport (
     decay,
     decay_long,
     div,
+    exp_minus,
+    exp_minus_long,
     expm1,
     least,
     log1p,
@@ -56,34 +58,31 @@ cdef extern from *:
 
 cdef inline num times_sigmoid(num a, num t) noexcept nogil:
     """a / (1 + e^-t), of which a double may not show that the divisor is not 2."""
-    cdef num q = decay(t)
-    cdef num one = constant(t, 1)
-    cdef num share = where_negative(t, q, one)
+    cdef double q
     if num is double:
-        return a * 0 if t == -INFINITY else times_slope(a, share / (1 + q), t, 0.25, -STICKY)
+        q = decay(t)
+        return a * 0 if t == -INFINITY else times_slope(
+            a, (q if t < 0 else 1) / (1 + q), t, 0.25, -STICKY)
     else:
-        return div(mul(a, share), add_less(one, q))
+        return div(a, add(constant(t, 1), exp_minus(t)))
 
 
 cdef inline num times_slope_of_swish(num g, num t) noexcept nogil:
-    """g s (1 + t (1 - s)), s = 1 / (1 + e^-t); its limits at the infinities.
+    """g s (1 + t (1 - s)) with s = 1 / (1 + e^-t); its limits at the infinities.
 
-    s and 1 - s have one divisor.
+    Over vectors it is g (1 + e^-t + t e^-t) / (1 + e^-t)^2.
     """
-    cdef num q = decay_long(t)
-    cdef num one = constant(t, 1)
-    cdef num total = add_less(one, q)
-    cdef num share = where_negative(t, q, one)
-    cdef num rest = where_negative(t, one, q)
-    cdef num slope
-    cdef double near
+    cdef double q, near
+    cdef num e, total
     if num is double:
+        q = decay(t)
         near = -800 if t < -800 else 800 if t > 800 else t
-        slope = share * (total + near * rest) / (total * total)
-        return times_slope(g, slope, t, 0.5, STICKY)
+        near = ((q if t < 0 else 1) * (1 + q + near * (1 if t < 0 else q))) / ((1 + q) * (1 + q))
+        return times_slope(g, near, t, 0.5, STICKY)
     else:
-        slope = div(mul(share, add(total, mul(t, rest))), mul(total, total))
-        return mul(g, slope)
+        e = exp_minus_long(t)
+        total = add(constant(t, 1), e)
+        return mul(g, div(add(total, mul(t, e)), mul(total, total)))
 
 
 cdef inline vector_num sigmoid(vector_num x, const double *p) noexcept nogil:

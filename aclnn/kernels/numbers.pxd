@@ -37,6 +37,7 @@ cdef extern from "simd/pair.h" nogil:
     vecf vf_least(vecf) noexcept
     vecf vf_exp(vecf) noexcept
     vecf vf_decay(vecf) noexcept
+    vecf vf_exp_minus(vecf) noexcept
     vecf vf_expm1(vecf) noexcept
     vecf vf_log1p(vecf) noexcept
     vecf vf_where_negative(vecf, vecf, vecf) noexcept
@@ -53,6 +54,8 @@ cdef extern from "simd/pair.h" nogil:
     pair_t pair_exp(pair_t) noexcept
     pair_t pair_decay(pair_t) noexcept
     pair_t pair_decay_long(pair_t) noexcept
+    pair_t pair_exp_minus(pair_t) noexcept
+    pair_t pair_exp_minus_long(pair_t) noexcept
     pair_t pair_expm1(pair_t) noexcept
     pair_t pair_log1p(pair_t) noexcept
     pair_t pair_where_negative(pair_t, pair_t, pair_t) noexcept
@@ -237,6 +240,22 @@ cdef inline num decay_long(num x) noexcept nogil:
         return pair_decay_long(x)
     else:
         return decay(x)
+
+
+cdef inline vector_num exp_minus(vector_num x) noexcept nogil:
+    """e^-x; no finite number, or not all of its digits, where floats end."""
+    if vector_num is vecf:
+        return vf_exp_minus(x)
+    else:
+        return pair_exp_minus(x)
+
+
+cdef inline vector_num exp_minus_long(vector_num x) noexcept nogil:
+    """The same, where a sum may leave few of its digits: pairs give 2^-32."""
+    if vector_num is vecf:
+        return vf_exp_minus(x)
+    else:
+        return pair_exp_minus_long(x)
 
 
 cdef inline num at_minus_infinity(num x, double r, num elsewhere) noexcept nogil:

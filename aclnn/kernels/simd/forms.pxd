@@ -6,7 +6,7 @@ conversions, the rounding test, remainders.  Results that no vector form can be 
 marked by lane and computed as doubles.
 """
 
-from libc.stdint cimport uint16_t, uint32_t
+from libc.stdint cimport uint16_t, uint32_t, uintptr_t
 from libc.string cimport memcpy, memset
 
 from aclnn.kernels.simd.convert cimport (
@@ -19,6 +19,7 @@ from aclnn.kernels.simd.convert cimport (
 )
 from aclnn.kernels.simd.loop_args cimport BF16, F16, F32, HARD_TO_ROUND, STAGED, elem_type, loop_args
 from aclnn.kernels.simd.loops cimport any_hard, is_staged, store_staged
+from aclnn.kernels.simd.operands cimport NEAR_AHEAD
 from aclnn.kernels.simd.track cimport domain_t
 from aclnn.kernels.simd.vector cimport (
     LANES,
@@ -36,6 +37,7 @@ from aclnn.kernels.simd.vector cimport (
     vi_misses,
     vi_set,
 )
+from aclnn.kernels.tile cimport prefetch
 
 cdef extern from "simd/pair.h" nogil:
     ctypedef struct pair_t:
@@ -51,9 +53,11 @@ cdef extern from "simd/pair.h" nogil:
 cdef enum:
     CHUNK = 512  # elements that are converted, computed and rounded while they are in the cache
 
-# So many vectors of results, and the lanes of each that have to be computed as doubles.
+# So many vectors of results, and the lanes of each that have to be computed as doubles.  `ahead`:
+# bytes from what is read to what is prefetched, or 0.
 ctypedef void (*form_loop)(const char *a, const char *b, char *out, ptrdiff_t vectors,
-                           const double *p, uint16_t *hard, bint stream) noexcept nogil
+                           const double *p, uint16_t *hard, bint stream,
+                           ptrdiff_t ahead) noexcept nogil
 
 
 cdef inline ptrdiff_t vectors_of(ptrdiff_t n) noexcept nogil:
@@ -77,6 +81,11 @@ cdef inline const char *as_floats(const char *source, elem_type read, ptrdiff_t 
     return <const char *>buffer
 
 
+cdef inline void prefetch_from(const char *p, ptrdiff_t ahead) noexcept nogil:
+    """As an integer: what is ahead may lie behind the array, and is not accessed."""
+    prefetch(<const char *>(<uintptr_t>p + <uintptr_t>ahead))
+
+
 cdef inline void run_chunk(form_loop form, elem_type read, const loop_args *args, ptrdiff_t begin,
                            ptrdiff_t n, float *results) noexcept nogil:
     """Elements from `begin` on as floats, not yet rounded to half precision."""
@@ -88,7 +97,7 @@ cdef inline void run_chunk(form_loop form, elem_type read, const loop_args *args
     if args.a != args.b:
         second = as_floats(args.b + offset, read, n, b)
     form(first, second, <char *>results, vectors_of(n), <const double *>args.params,
-         args.hard + begin // LANES, False)
+         args.hard + begin // LANES, False, 0)
 
 
 cdef inline int run_form_f32(form_loop form, const loop_args *args) noexcept nogil:
@@ -97,7 +106,7 @@ cdef inline int run_form_f32(form_loop form, const loop_args *args) noexcept nog
     if args.stored == F32:
         done = args.n - args.n % LANES
         form(args.a, args.b, args.out, done // LANES, <const double *>args.params, args.hard,
-             args.stream)
+             args.stream, NEAR_AHEAD if args.prefetch else 0)
     while done < args.n:
         n = min(<ptrdiff_t>CHUNK, args.n - done)
         run_chunk(form, F32, args, done, n, results)
