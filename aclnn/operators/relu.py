@@ -292,30 +292,31 @@ def _weight_shape(call: Call) -> tuple[int, ...]:
 
 
 def _lower_prelu_backward(lowering: Lowering) -> Mapping[str, int]:
-    """Terms of the sum are exact: as float32 of halves, as float64 of float32."""
-    (dtype, shape), (_, kept) = lowering.results["grad_input"], lowering.results["grad_weight"]
-    g, x = lowering.dense("grad_output", dtype, shape), lowering.dense("self", dtype)
-    gradient = lowering.point("prelu_backward", (g, x, _weights(lowering, dtype)), dtype, shape)
+    shape, dtype = lowering.call.shape("self"), lowering.call.dtype("self")
     if 0 in shape:
-        return {"grad_input": gradient, "grad_weight": lowering.filled(0, dtype, kept)}
-    half = dtype != aclDataType.ACL_FLOAT
-    wide = aclDataType.ACL_FLOAT if half else aclDataType.ACL_DOUBLE
-    terms = lowering.point(
-        "prelu_weight_term", (lowering.dense(g, wide), lowering.dense(x, wide)), wide, shape
-    )
-    count = lowering.call.tensors["weight"].size
-    outer, inner = _around_channels(shape) if count > 1 else (1, math.prod(shape))
-    value = lowering.reshaped(terms, (outer, count, inner))
+        return {"grad_weight": lowering.filled(0, *lowering.results["grad_weight"])}
+    g, x = lowering.dense("grad_output", dtype, shape), lowering.dense("self", dtype)
+    operands = (g, x, _weights(lowering, dtype))
+    return {
+        "grad_input": lowering.point("prelu_backward", operands, dtype, shape),
+        "grad_weight": _gradient_of_weights(lowering, g, x),
+    }
+
+
+def _gradient_of_weights(lowering: Lowering, g: int, x: int) -> int:
+    """Sums around each channel. Their terms are exact: float32 of halves, float64 of float32."""
+    (dtype, kept), shape = lowering.results["grad_weight"], lowering.call.shape("self")
+    wide = aclDataType.ACL_DOUBLE if dtype == aclDataType.ACL_FLOAT else aclDataType.ACL_FLOAT
+    operands = (lowering.dense(g, wide), lowering.dense(x, wide))
+    terms = lowering.point("prelu_weight_term", operands, wide, shape)
+    count = math.prod(kept)
+    outer = shape[0] if count > 1 else 1
+    inner = math.prod(shape) // (outer * count)
+    terms = lowering.reshaped(terms, (outer, count, inner))
     sums = [(aclDataType.ACL_DOUBLE, (outer, count, 1))]
-    (value,) = lowering.rows("sum", [value], sums, -1)
-    (value,) = lowering.rows("sum", [value], [(dtype, (1, count, 1))], -3)
-    weights = lowering.builder.view(value, kept, contiguous_strides(kept))
-    return {"grad_input": gradient, "grad_weight": weights}
-
-
-def _around_channels(shape: tuple[int, ...]) -> tuple[int, int]:
-    """How many elements lie before the second dimension, and after it."""
-    return shape[0], math.prod(shape[2:])
+    (by_place,) = lowering.rows("sum", [terms], sums, -1)
+    (made,) = lowering.rows("sum", [by_place], [(dtype, (1, count, 1))], -3)
+    return lowering.builder.view(made, kept, contiguous_strides(kept))
 
 
 prelu_backward = Operator(

@@ -1,8 +1,13 @@
 """Softplus, the logarithm of sigmoid, Mish, and their gradients."""
 
+from collections.abc import Mapping
+from typing import Any
+
 from aclnn.operators.checks import (
+    FLOATING,
     FLOATING_AND_DOUBLE,
     REAL,
+    Call,
     at_most_8_dims,
     broadcast_shape,
     broadcasts,
@@ -40,14 +45,21 @@ softplus = Operator(
     seealso=("softplus_backward",),
 )
 
+
+def _infer_softplus_backward(call: Call) -> Mapping[str, tuple[Any, tuple[int, ...]]]:
+    """What is not computed in the dtype of both inputs is so in the output's, if there is one."""
+    dtype = call.dtype("grad_output")
+    if "out" in call.tensors and (dtype not in FLOATING or call.dtype("self") != dtype):
+        dtype = call.dtype("out")
+    return {"out": (dtype, call.shape("self"))}
+
+
 softplus_backward = Operator(
     name="softplus_backward",
     summary="Gradient of softplus.",
     expression="beta·x > threshold: g; else g/(1 + exp(-beta·x))",
     notes="What is not of one floating dtype, and float64, is computed as float32.",
-    infer=lambda call: {
-        "out": (call.tensors.get("out", call.tensors["grad_output"]).dtype, call.shape("self"))
-    },
+    infer=_infer_softplus_backward,
     lower=in_float32("softplus_backward", *GRADIENT, numbers=_ROLES),
     inputs=GRADIENT,
     attributes=_SCALARS,
