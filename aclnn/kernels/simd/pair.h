@@ -203,13 +203,14 @@ INLINED pair_t pair_decayed(pair_t x, pair_t q) {
 }
 INLINED pair_t pair_decay(pair_t x) { return pair_decayed(x, pair_exp(pair_decaying(x))); }
 INLINED pair_t pair_decay_long(pair_t x) { return pair_decayed(x, pair_exp_long(pair_decaying(x))); }
-/* e^-x, errors as those of e^y; infinity where it is more than floats can be. */
+/* e^-x, errors as those of e^y; infinity where it is more than floats can be, and next to nothing where it is
+ * less than a normal number. */
 #define GROWTH_FIRST -87.0f
 INLINED vecf growing(vecf x) {
 #if LANES == 16
     return x;
 #else
-    return vf_at_least(x, GROWTH_FIRST);
+    return vf_at_most(vf_at_least(x, GROWTH_FIRST), NORMAL_LAST);
 #endif
 }
 INLINED vecf grown(vecf x, vecf e) {
