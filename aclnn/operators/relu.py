@@ -102,18 +102,21 @@ def _of_both(call: Call) -> aclDataType | None:
     return promoted(call, _BOTH)
 
 
-def _lower_add_relu(lowering: Lowering) -> Mapping[str, int]:
-    dtype, shape = lowering.results["out"]
-    operands = operands_as(lowering, _BOTH, dtype, shape)
-    params = lowering.params(("alpha",), dtype)
-    total = lowering.point("add", operands, dtype, shape, params=params)
-    return {"out": lowering.point("relu", (total,), dtype, shape)}
-
-
 def _infer_sum(call: Call) -> Mapping[str, tuple[Any, tuple[int, ...]]]:
     shape = broadcast_shapes(*(call.shape(role) for role in _BOTH))
     assert shape is not None, "a rule sees to it that the inputs broadcast"
     return {"out": (_of_both(call), shape)}
+
+
+def _lower_add_relu(lowering: Lowering) -> Mapping[str, int]:
+    """Integers wrap around before they are compared."""
+    dtype, shape = lowering.results["out"]
+    operands = operands_as(lowering, _BOTH, dtype, shape)
+    params = lowering.params(("alpha",), dtype)
+    if dtype in FLOATING:
+        return {"out": lowering.point("add_relu", operands, dtype, shape, params=params)}
+    total = lowering.point("add", operands, dtype, shape, params=params)
+    return {"out": lowering.point("relu", (total,), dtype, shape)}
 
 
 add_relu = Operator(
@@ -376,8 +379,8 @@ rrelu_with_noise = Operator(
         number("lower", 0.125, "Where the interval of slopes begins."),
         number("upper", 1 / 3, "Where it ends."),
         Attribute("training", False, "bool", keyword_only=False, doc="Refused where true."),
-        Attribute("seed", 0, "int", doc="Not used."),
-        Attribute("offset", 0, "int", doc="Not used."),
+        Attribute("seed", 0, "int", doc="Of what training draws."),
+        Attribute("offset", 0, "int", doc="Of what training draws."),
     ),
     entries=both_entries(
         "RReluWithNoise",

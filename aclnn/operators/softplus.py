@@ -8,6 +8,7 @@ from aclnn.operators.checks import (
     FLOATING_AND_DOUBLE,
     REAL,
     Call,
+    Rule,
     at_most_8_dims,
     broadcast_shape,
     broadcasts,
@@ -87,6 +88,7 @@ softplus_backward = Operator(
 # --- Logarithm of sigmoid -------------------------------------------------------------------------
 
 _BUFFER = "`buffer` is neither read nor written."
+_OF_ANY_KIND = Rule("`buffer` has any dtype and shape", lambda call: None, ("buffer",))
 
 
 def _log_sigmoid(name: str, signature: str, pair: str, *buffer: str) -> Operator:
@@ -100,7 +102,12 @@ def _log_sigmoid(name: str, signature: str, pair: str, *buffer: str) -> Operator
         inputs=("self", *buffer),
         optional=buffer,
         entries=(entry(pair, signature),),
-        rules=(dtype_among("self"), same_dtype("out", "self"), same_shape("out", "self")),
+        rules=(
+            dtype_among("self"),
+            same_dtype("out", "self"),
+            same_shape("out", "self"),
+            *[_OF_ANY_KIND for _ in buffer],
+        ),
         example=(
             f"{name}(np.float32([0, 100]))",
             "array([-6.931472e-01, -3.783506e-44], dtype=float32)",
@@ -129,6 +136,7 @@ log_sigmoid_backward = Operator(
         same_dtype("out", "grad_output"),
         same_shape("self", "grad_output"),
         same_shape("out", "grad_output"),
+        _OF_ANY_KIND,
     ),
     example=(
         "log_sigmoid_backward(np.float32([1, 1]), np.float32([0, 1]), np.float32([]))",
