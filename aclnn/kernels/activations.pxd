@@ -20,6 +20,7 @@ from aclnn.kernels.numbers cimport (
     add,
     add_less,
     at_minus_infinity,
+    at_nan,
     constant,
     decay,
     decay_long,
@@ -239,15 +240,15 @@ cdef inline num hardswish(num x, const double *p) noexcept nogil:
 
 
 cdef inline num hardswish_backward(num g, num x, const double *p) noexcept nogil:
-    """At -3 and 3 that of the middle."""
+    """At -3 and 3 that of the middle; a NaN lets the gradient pass."""
     cdef num middle = where_above(x, 3, g, times_ramp(g, 2, x))
-    return where_above(neg(x), 3, constant(x, 0), middle)
+    return at_nan(x, g, where_above(neg(x), 3, constant(x, 0), middle))
 
 
 cdef inline num hardswish_backward_v2(num g, num x, const double *p) noexcept nogil:
     """At -3 and 3 that of the ends."""
     cdef num middle = where_above(x, BELOW_3, g, times_ramp(g, 2, x))
-    return where_above(neg(x), BELOW_3, constant(x, 0), middle)
+    return at_nan(x, g, where_above(neg(x), BELOW_3, constant(x, 0), middle))
 
 
 # --- Elementary functions -------------------------------------------------------------------------

@@ -206,7 +206,8 @@ INLINED pair_t pair_decayed(pair_t x, pair_t q) {
 }
 INLINED pair_t pair_decay(pair_t x) { return pair_decayed(x, pair_exp(pair_decaying(x))); }
 INLINED pair_t pair_decay_long(pair_t x) { return pair_decayed(x, pair_exp_long(pair_decaying(x))); }
-/* e^-x, errors as those of e^y; infinity where it is more than floats can be. */
+/* e^-x, errors as those of e^y; infinity where it is more than floats can be, and 0 where it is less than a
+ * normal number. */
 #define GROWTH_FIRST -87.0f
 INLINED vecf growing(vecf x) {
 #if LANES == 16
@@ -227,6 +228,7 @@ INLINED vecf vf_exp_minus(vecf x) {
     whole_t n = exp_whole(y, -1.0f, EXP_NEAR_STEPS);
     vecf rest = exp_near_rest(vf_fma(n.octaves, vf_set(LN2_NEAR), y), -1.0f);
     vecf power = exp_power(lookup_near_step((const float *)EXP_NEAR_POWERS, n.steps), EXP_NEAR_STEPS, n);
+    power = decayed(x, power);
     return grown(x, vf_fma(power, rest, power));
 }
 INLINED pair_t pair_exp_minus(pair_t x) {
@@ -236,7 +238,7 @@ INLINED pair_t pair_exp_minus(pair_t x) {
     if (!x.exact) low = vf_add(low, x.low);
     vecf r = vf_add(vf_fma(n.octaves, vf_set(LN2), y), low);
     vecf rest = vf_fms(vf_mul(r, r), exp_tail_vec(r, -1.0f), r);
-    vecf power = exp_power(lookup_step((const float *)EXP_POWERS, n.steps), EXP_STEPS, n);
+    vecf power = decayed(x.high, exp_power(lookup_step((const float *)EXP_POWERS, n.steps), EXP_STEPS, n));
     vecf high = vf_fma(power, rest, power);
     return pair_of(grown(x.high, high), vf_fma(power, rest, vf_sub(power, high)));
 }
@@ -248,7 +250,7 @@ INLINED pair_t pair_exp_minus_long(pair_t x) {
     if (!x.exact) low = vf_add(low, x.low);
     vecf high = vf_fma(n.octaves, vf_set(LN2), y), r = vf_add(high, low);
     vecf rest = vf_fms(vf_mul(r, r), exp_long_tail(r, -1.0f), low);
-    vecf power = exp_power(lookup_step((const float *)EXP_POWERS, n.steps), EXP_STEPS, n);
+    vecf power = decayed(x.high, exp_power(lookup_step((const float *)EXP_POWERS, n.steps), EXP_STEPS, n));
     vecf near = vf_fnma(power, high, power), lost = vf_fnma(power, high, vf_sub(power, near));
     pair_t e = pair_of_parts(near, vf_fma(power, rest, lost));
     return pair_of(grown(x.high, e.high), e.low);
