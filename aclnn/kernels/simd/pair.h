@@ -293,7 +293,8 @@ INLINED pair_t pair_log1p(pair_t q) {
     vecf head = vf_select(far, vf_set(LN2), none);
     vecf main = vf_fma(two, u.high, head), low = vf_fma(two, u.high, vf_sub(head, main));
     low = vf_add(vf_fma(two, u.low, low), vf_select(far, vf_set(LN2_LOW), none));
-    return pair_of_parts(main, vf_atanh_rest(u.high, low));
+    /* The high part of a quotient alone has few digits. */
+    return pair_of_parts(main, vf_atanh_rest(vf_add(u.high, u.low), low));
 }
 
 /* Lanes that no form over vectors is trusted with. */
