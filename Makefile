@@ -23,7 +23,7 @@ FUZZ_SEED ?= $(shell date +%j)
 # Without a target, the package is built into the environment.
 .DEFAULT_GOAL := build
 
-.PHONY: build demo test quick bench lint pictures docs reference wheel clean help sanitize sanitized-build fuzz
+.PHONY: build demo test quick bench accuracy lint pictures docs reference wheel clean help sanitize sanitized-build fuzz
 
 help:
 	@echo "make            the package, built into .venv"
@@ -34,6 +34,7 @@ help:
 	@echo "make fuzz       the same build, and only the calls made at random"
 	@echo "make lint       ruff, cython-lint and mypy"
 	@echo "make bench      the benchmark matrix against the peers that are installed, and its picture"
+	@echo "make accuracy   the tables of accuracy and the page of activations, with its picture; OPERATORS='elu gelu' for theirs only"
 	@echo "make pictures   the pictures of the documentation, made anew"
 	@echo "make docs       reference pages in build/docs/reference, from docstrings and declarations"
 	@echo "make reference  the same, and what is committed of it: the README's table and the type stub"
@@ -81,6 +82,10 @@ fuzz: sanitized-build
 
 bench: $(STAMP)
 	$(BIN)/aclnn bench --threads 1 2 --targets --json build/bench.json --markdown build/bench.md --plot docs/pictures/speed.svg
+
+accuracy: $(STAMP)
+	$(BIN)/python tools/accuracy.py $(OPERATORS) --write
+	$(BIN)/python tools/make_activations.py
 
 pictures: $(STAMP)
 	$(BIN)/python tools/make_pictures.py

@@ -404,6 +404,7 @@ if __name__ == "__main__":
         package_dir={"aclnn": "aclnn", "aclnn.graph": "graph"},
         package_data={
             "aclnn": ["py.typed", "*.pyi", "*/*.pyi"],
+            "aclnn.operators": ["*.json"],
             "aclnn.reports": ["templates/*", "schemas/*.json"],
             "aclnn.graph": ["py.typed", "*/*.pyi", "*/*.h"],
             "aclnn.graph.views": ["schemas/*.json"],

@@ -135,6 +135,15 @@ def error_function(m, x):
     return erf(x.astype(np.float64))
 
 
+def inverse_error_function(m, x):
+    """SciPy's again; beyond 1 there is none."""
+    if m is not np:
+        return m.erfinv(x)
+    from scipy.special import erfinv
+
+    return erfinv(x.astype(np.float64))
+
+
 def power(m, a, b):
     """NaN where it is not real."""
     if m is np:

@@ -1,7 +1,8 @@
 """Print the tables of accuracy: pointwise operators, row-wise operators and matrix products.
 
 Run from the repository's root after `make test`: ``.venv/bin/python tools/accuracy.py``, with
-the names of operators for their rows only, with ``--write`` to put them into `docs/numbers.md`.
+the names of operators for their rows only, with ``--write`` to put them into `docs/numbers.md`, and
+each operator's worst into `aclnn/operators/accuracy.json`, which ``aclnn ops`` shows.
 
 Pointwise: results in half precision are compared with the correctly rounded ones, for all 65,536
 inputs, with other operands that are ones, random, and the smallest there are; float32 at a million
@@ -13,6 +14,7 @@ extended precision, products with those in float64.
 
 import argparse
 import itertools
+import json
 import math
 import sys
 from pathlib import Path
@@ -31,7 +33,9 @@ import oracle
 import wide
 from wide import WIDE
 
-PAGE = Path(__file__).parent.parent / "docs" / "numbers.md"
+ROOT = Path(__file__).parent.parent
+PAGE = ROOT / "docs" / "numbers.md"
+DATA = ROOT / "aclnn" / "operators" / "accuracy.json"
 HALVES = [np.dtype(kind) for kind in (np.float16, ml_dtypes.bfloat16)]
 DTYPES = [np.dtype(np.float32), *HALVES]
 HEADERS = {
@@ -44,6 +48,13 @@ HEADERS = {
     "products": """\
 | operator | K | float32 | float16 | bfloat16 |
 | --- | --- | --- | --- | --- |""",
+}
+
+# What the numbers of a table are, for each dtype.
+MEASURES = {
+    "pointwise": ("ulp", "misrounded", "misrounded"),
+    "rows": ("ulp", "ulp", "ulp"),
+    "products": ("of_bound", "of_bound", "of_bound"),
 }
 
 
@@ -164,6 +175,15 @@ EXTENDED = {
     ("lerp", ""): (aclnn.lerp, lambda m, a, b, c: (1 - c) * a + c * b, 3),
     ("lerps", "weight=0.3"): (
         lambda a, b: aclnn.lerp(a, b, FACTOR), lambda m, a, b: (1 - ROUNDED) * a + ROUNDED * b, 2,
+    ),
+    ("relu", ""): (aclnn.relu, lambda m, x: wide.where_positive(x, x, 0), 1),
+    ("heaviside", ""): (
+        aclnn.heaviside, lambda m, x, v: np.where(x == 0, v, wide.where_positive(x, 1, 0))[()], 2,
+    ),
+    ("erfinv", ""): (aclnn.erfinv, wide.inverse_error_function, 1),
+    ("log_sigmoid_forward", ""): (
+        aclnn.log_sigmoid_forward,
+        lambda m, x: oracle.log_sigmoid(oracle.Arrays if m is np else oracle.Digits, x), 1,
     ),
     ("add_relu", ""): (aclnn.add_relu, lambda m, a, b: wide.where_positive(a + b, a + b, 0), 2),
     ("prelu", ""): (
@@ -529,11 +549,41 @@ def replaced(page, header, rows):
     return "".join([before, header, *[known[case] for case in ordered], *lines[len(table) :]])
 
 
+def rows_in(page, header):
+    """The cells of a table of the page, row by row."""
+    lines = page.partition(f"{header}\n")[2].splitlines()
+    for line in itertools.takewhile(lambda line: line.startswith("|"), lines):
+        yield [cell.strip() for cell in line.split("|")[1:-1]]
+
+
+def worst_of(page):
+    """By operator and dtype, the largest number that the page's tables have, and what it is."""
+    worst = {}
+    for table, header in HEADERS.items():
+        for name, _, *cells in rows_in(page, header):
+            for kind, measure, cell in zip(DTYPES, MEASURES[table], cells, strict=True):
+                if cell == "-":  # the operator does not take the dtype
+                    continue
+                known = worst.setdefault(name, {}).setdefault(kind.name, {measure: 0})
+                known[measure] = max(known[measure], json.loads(cell))
+    return worst
+
+
+def as_json(worst):
+    """A line for each operator."""
+    lines = [f"  {json.dumps(name)}: {json.dumps(facts)}" for name, facts in sorted(worst.items())]
+    return "{\n" + ",\n".join(lines) + "\n}\n"
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("operators", nargs="*", metavar="OPERATOR", help="by default all")
     parser.add_argument("--every", action="store_true", help="look at every number in float32")
-    parser.add_argument("--write", action="store_true", help=f"put the rows into {PAGE.name}")
+    parser.add_argument(
+        "--write",
+        action="store_true",
+        help=f"put the rows into {PAGE.name}, the worst into {DATA.name}",
+    )
     arguments = parser.parse_args()
     wanted = arguments.operators or OPERATORS
     for name in set(wanted) - set(OPERATORS):
@@ -548,6 +598,7 @@ def main():
         if arguments.write:
             page = replaced(PAGE.read_text(encoding="utf-8"), HEADERS[table], made)
             PAGE.write_text(page, encoding="utf-8")
+            DATA.write_text(as_json(worst_of(page)), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -92,6 +92,19 @@ def _torch_gelu_backward(g: Any, x: Any, out: Any) -> Call:
     return lambda: form(g.expand(out.shape).contiguous(), x)
 
 
+def _torch_gradient(name: str, *numbers: float) -> Callable[..., Call]:
+    """Of a gradient and an input or result."""
+    return lambda g, x, out: partial(
+        getattr(_aten(), name).grad_input, g, x, *numbers, grad_input=out
+    )
+
+
+_SELU = (1.6732632423543772848, 1.0507009873554804934)
+# Whose `out` form takes what ours does, with the same defaults.
+TORCH_NAMESAKES = (
+    *("sigmoid", "tanh", "silu", "mish", "softplus", "log_sigmoid", "hardswish"),
+    *("hardsigmoid", "hardtanh", "softshrink", "heaviside", "erfinv", "celu"),
+)
 TORCH_FORMS: dict[str, Callable[..., Call]] = {
     "leaky_relu": lambda x, out: partial(_aten().leaky_relu.out, x, 0.01, out=out),
     "leaky_relu_backward": lambda g, x, out: partial(
@@ -111,6 +124,35 @@ TORCH_FORMS: dict[str, Callable[..., Call]] = {
         _aten().logit_backward.grad_input, g, x, None, grad_input=out
     ),
     "gelu_backward": _torch_gelu_backward,
+    # Its own `out` form makes another tensor first.
+    "relu": lambda x, out: partial(_aten().clamp_min.out, x, 0.0, out=out),
+    "selu": lambda x, out: partial(_aten().elu.out, x, *_SELU, 1.0, out=out),
+    "selu_backward": lambda g, y, out: partial(
+        _aten().elu_backward.grad_input, g, *_SELU, 1.0, True, y, grad_input=out
+    ),
+    **{
+        f"{name}_backward": _torch_gradient(f"{name}_backward", *numbers)
+        for name, numbers in {
+            "sigmoid": (),
+            "tanh": (),
+            "silu": (),
+            "hardsigmoid": (),
+            "hardtanh": (-1.0, 1.0),
+            "softshrink": (0.5,),
+            "softplus": (1.0, 20.0),
+        }.items()
+    },
+    "hardswish_backward_v2": lambda g, x, out: partial(
+        _aten().hardswish_backward.out, g, x, out=out
+    ),
+    # Its buffer is what its forward function leaves there, which ours does without.
+    "log_sigmoid_backward": lambda g, x, _, out: partial(
+        _aten().log_sigmoid_backward.grad_input,
+        g,
+        x,
+        _aten().log_sigmoid_forward(x)[1],
+        grad_input=out,
+    ),
 }
 
 
@@ -152,21 +194,30 @@ class Torch:
         importlib.import_module("torch").set_num_threads(n)
 
     def prepare(self, cell: Cell, memory: Memory) -> Call | None:
-        form = TORCH_FORMS.get(cell.operator)
+        form = self._form(cell.operator)
         if form is None and cell.operator not in CHAINS:
             return None
         torch = importlib.import_module("torch")
         tensors = [
-            VIEWS[operand.view](self._tensor(torch, base))
+            VIEWS[operand.view](self.tensor(base))
             for operand, base in zip(cell.inputs, memory.bases, strict=True)
         ]
-        out = self._tensor(torch, memory.out)
+        out = self.tensor(memory.out)
         if form is None:
             return CHAINS[cell.operator].into(_torch_form, tensors, torch.empty_like(out), out)
         return form(*tensors, out)
 
     @staticmethod
-    def _tensor(torch: Any, array: np.ndarray) -> Any:
+    def _form(name: str) -> Callable[..., Call] | None:
+        if name not in TORCH_NAMESAKES:
+            return TORCH_FORMS.get(name)
+        return lambda *operands: partial(
+            getattr(_aten(), name).out, *operands[:-1], out=operands[-1]
+        )
+
+    @staticmethod
+    def tensor(array: np.ndarray) -> Any:
+        torch = importlib.import_module("torch")
         if array.dtype == ml_dtypes.bfloat16:
             return torch.from_numpy(array.view(np.int16)).view(torch.bfloat16)
         return torch.from_numpy(array)

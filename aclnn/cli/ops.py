@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import argparse
 import json
+from functools import cache
+from importlib import resources
 from typing import Any
 
+from aclnn import operators
 from aclnn.acl import socs
 from aclnn.acl.constants import aclDataType
 from aclnn.api.functional import signature
@@ -44,9 +47,39 @@ def describe(operator: Operator) -> dict[str, Any]:
         ],
         "formula": operator.expression,
         "notes": operator.notes,
+        "accuracy": accuracies().get(operator.name, {}),
         "dtypes": {soc: dtypes_on(operator, soc) for soc in socs.FAMILIES},
         "rules": [rule.text for rule in operator.rules],
     }
+
+
+@cache
+def accuracies() -> dict[str, dict[str, dict[str, float]]]:
+    """The worst that was measured, by operator and dtype: errors in ULP as 'ulp', how many of all 65,536
+    results are not the exact value rounded once as 'misrounded', parts of what products may be off by as
+    'of_bound'. Operators that compute nothing, such as copies, are not in it.
+    """
+    text = resources.files(operators).joinpath("accuracy.json").read_text(encoding="utf-8")
+    found: dict[str, dict[str, dict[str, float]]] = json.loads(text)
+    return found
+
+
+def accuracy_in_words(measured: dict[str, float]) -> str:
+    """What was measured of one dtype.
+
+    >>> [accuracy_in_words({"ulp": error}) for error in (0.584, 0.0)]
+    ['within 0.584 ULP', 'exact']
+    >>> [accuracy_in_words({"misrounded": count}) for count in (0, 3)]
+    ['correctly rounded', '3 misrounded']
+    >>> accuracy_in_words({"of_bound": 0.48})
+    'within 0.48 of the bound'
+    """
+    ((measure, number),) = measured.items()
+    if measure == "misrounded":
+        return f"{number} misrounded" if number else "correctly rounded"
+    if not number:
+        return "exact"
+    return f"within {number:g} {'ULP' if measure == 'ulp' else 'of the bound'}"
 
 
 def dtypes_on(operator: Operator, soc: str) -> list[str]:
@@ -69,6 +102,12 @@ def _words(facts: dict[str, Any], *, rules: bool) -> str:
     for soc, names in facts["dtypes"].items():
         by_dtypes.setdefault(", ".join(names) or "does not exist", []).append(soc)
     lines += [f"    {names}: {', '.join(them)}" for names, them in by_dtypes.items()]
+    by_words: dict[str, list[str]] = {}
+    for dtype, measured in facts["accuracy"].items():
+        by_words.setdefault(accuracy_in_words(measured), []).append(dtype)
+    if by_words:
+        told = "; ".join(f"{', '.join(them)} {words}" for words, them in by_words.items())
+        lines += [f"    measured: {told}"]
     if rules:
         lines += [f"    {facts['notes']}"] if facts["notes"] else []
         lines += ["    rules, in order:"]
