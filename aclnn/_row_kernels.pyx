@@ -14,6 +14,7 @@ log_softmax_backward       grad, output                    dx
 layer_norm                 x, [weight], [bias]             y, [mean], [rstd]     eps
 layer_norm_backward_input  grad, x, mean, rstd, [weight]   dx
 layer_norm_backward_params grad, x, mean, rstd             [dweight], [dbias]
+moments                    x                               mean, rstd            eps
 rms_norm                   x, [gamma]                      y, [rstd]             eps
 rms_norm_backward_input    grad, x, rstd, [gamma]          dx
 rms_norm_backward_gamma    grad, x, rstd                   dgamma
@@ -170,6 +171,7 @@ KERNELS = {
         (Operand("dweight", "result", 0, True), Operand("dbias", "result", 1, True)),
         0.6,
     ),
+    "moments": Kernel((_X,), (Operand("mean", "result", 0), Operand("rstd", "result", 1)), 0.5),
     "rms_norm": Kernel(
         (_X, Operand("gamma", "column", 0, True)),
         (_Y, Operand("rstd", "result", 0, True)),
@@ -236,10 +238,11 @@ cdef int set_softmax(row_state *state, str name, const elem_t *like) except -1:
 
 
 cdef int set_norm(row_state *state, str name, const elem_t *like) except -1:
-    if name == "layer_norm":
+    if name == "layer_norm" or name == "moments":
         add_sum(state, keep_mean, like)
         add_pass(state, <run_fn>add_squares_about_mean[elem_t], keep_deviation, SUM, 1)
-        add_pass(state, <run_fn>layer_norm[elem_t], NULL, NOTHING, 1, True, True)
+        if name == "layer_norm":
+            add_pass(state, <run_fn>layer_norm[elem_t], NULL, NOTHING, 1, True, True)
     elif name == "rms_norm":
         add_pass(state, <run_fn>add_squares[elem_t], keep_inverse_root, SUM, 1)
         add_pass(state, <run_fn>rms_norm[elem_t], NULL, NOTHING, 1, True, True)
@@ -274,7 +277,7 @@ cdef int set_passes(row_state *state, str name, const elem_t *like) except -1:
     state.size = sizeof(elem_t)
     if "softmax" in name:
         return set_softmax(state, name, like)
-    if "norm" in name:
+    if "norm" in name or name == "moments":
         return set_norm(state, name, like)
     return set_reduction(state, name, like)
 
@@ -484,8 +487,8 @@ cdef str computed_dtype(tuple inputs, tuple in_dtypes, tuple outputs, tuple out_
     """What inputs and output have in common, and can be read and written as it is; else double."""
     found = {dtype for o, dtype in zip(inputs, in_dtypes) if o.role == "input"}
     for operand, dtype in zip(outputs, out_dtypes):
-        # A reduced result takes all bits of a double only where it is one.
-        if operand.role == "out" or dtype == "float64":
+        # A sum takes all bits of a double only where it is one.
+        if operand.role == "out" or (dtype == "float64" and operand.name not in STATISTICS):
             found |= {dtype, result_dtype or dtype}
     return found.pop() if len(found) == 1 else "float64"
 

@@ -132,6 +132,8 @@ class Node:
     effects       (opaque) whether it does more than write its outputs, and so is never merged
     reason        (Contiguous) 'overlap': a forced copy, which no pass may remove or fuse
     loop          the tile loop that the node was fused into
+    origin        where the node comes from, such as lines of a program: the outermost first;
+                  views show it, and nothing else depends on it
     ============= =========================================================================
 
     A 'point' node needs elements [i] of its operands for element [i] of its result.  A 'row' node
@@ -206,6 +208,11 @@ class Node:
         """
         merged = freeze_attrs({**dict(self.attrs), **attrs})
         return Node(self.name, self.kind, self.inputs, self.outputs, merged)
+
+    @property
+    def origin(self) -> tuple[str, ...]:
+        """Where the node comes from, such as lines of a program: the outermost first."""
+        return self.attr("origin", ())
 
     def takes_in(self, other: Node) -> bool:
         """Whether a neighbour may be folded into what this node reads or writes.
@@ -576,13 +583,15 @@ class Graph:
 
     # Views: each is a function in `aclnn.graph.views`, loaded when first asked for.
 
-    def to_text(self, plan: Any = None) -> str:
+    def to_text(self, plan: Any = None, whole: bool = False) -> str:
         """An aligned table of the nodes and their operands; with offsets where a plan is given.
 
         Parameters
         ----------
         plan : WorkspacePlan, optional
             Of this graph: the table then has the offsets in the workspace.
+        whole : bool
+            Whether every node is there, however many.  Else what repeats is there once.
 
         Returns
         -------
@@ -590,15 +599,17 @@ class Graph:
         """
         from .views.text import graph_to_text
 
-        return graph_to_text(self, plan)
+        return graph_to_text(self, plan, whole)
 
-    def to_rich(self, plan: Any = None) -> Any:
+    def to_rich(self, plan: Any = None, whole: bool = False) -> Any:
         """The table of `to_text` for `rich.print`.
 
         Parameters
         ----------
         plan : WorkspacePlan, optional
             Of this graph: the table then has the offsets in the workspace.
+        whole : bool
+            Whether every node is there, however many.  Else what repeats is there once.
 
         Returns
         -------
@@ -611,15 +622,17 @@ class Graph:
         """
         from .views import tables, text
 
-        return tables.to_rich(text.graph_sheet(self, plan))
+        return tables.to_rich(text.graph_sheet(self, plan, whole))
 
-    def to_dot(self, plan: Any = None) -> str:
+    def to_dot(self, plan: Any = None, whole: bool = False) -> str:
         """Graphviz source; with offsets where a plan is given.
 
         Parameters
         ----------
         plan : WorkspacePlan, optional
             Of this graph: nodes then have the offsets of their results in the workspace.
+        whole : bool
+            Whether every node is there, however many.  Else what repeats is there once.
 
         Returns
         -------
@@ -627,23 +640,29 @@ class Graph:
         """
         from .views.dot import graph_to_dot
 
-        return graph_to_dot(self, plan)
+        return graph_to_dot(self, plan, whole)
 
-    def to_svg(self, plan: Any = None) -> str:
+    def to_svg(self, plan: Any = None, heat: Any = None, whole: bool = False) -> str:
         """A self-contained picture, without scripts; with offsets where a plan is given.
 
         Parameters
         ----------
         plan : WorkspacePlan, optional
             Of this graph: the picture then says where values lie in the workspace.
+        heat : {None, 'bytes'} or Heat, optional
+            What colours the boxes: the bytes that nodes move, or a quantity of your own.
+        whole : bool
+            Whether every node is drawn by itself, however many there are.  Else what repeats is
+            drawn once, and long loops and chains are one box.
 
         Returns
         -------
         str
         """
         from .views.graph_svg import graph_to_svg
+        from .views.heat import heats_of, traffic
 
-        return graph_to_svg(self, plan)
+        return graph_to_svg(self, plan, heats_of(heat, lambda: traffic(self)), whole)
 
     def _repr_svg_(self) -> str:
         return self.to_svg()

@@ -114,8 +114,11 @@ class Rewriter:
         root = self.root(view.id)
         if root.shape == source.shape:
             offset = view.offset - root.offset
-            if root.is_contiguous:
-                return restrided(root.shape, view.shape, view.strides, offset, source.strides)
+            found = restrided(
+                root.shape, view.shape, view.strides, offset, source.strides, root.strides
+            )
+            if found is not None or root.is_contiguous:
+                return found
         if view.offset == root.offset:
             try:
                 return broadcast_strides(source.shape, source.strides, view.shape), 0

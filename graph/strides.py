@@ -187,18 +187,21 @@ def restrided(
     view_strides: tuple[int, ...],
     view_offset: int,
     strides: tuple[int, ...],
+    before: tuple[int, ...] | None = None,
 ) -> tuple[tuple[int, ...], int] | None:
-    """A view of row-major memory of `shape`, where that memory gets other strides.
+    """A view of memory of `shape`, where that memory gets other strides.
 
     Parameters
     ----------
     shape : tuple of int
-        Of the memory that is viewed, row-major so far.
+        Of the memory that is viewed.
     view_shape, view_strides : tuple of int
     view_offset : int
         Of the view, in elements of that memory.
     strides : tuple of int
         That the memory gets.
+    before : tuple of int, optional
+        That the memory has so far; by default those of row-major memory.
 
     Returns
     -------
@@ -212,32 +215,51 @@ def restrided(
 
     >>> restrided((4, 6), (4, 3), (6, 1), 3, (1, 4))
     ((1, 4), 12)
+
+    The same slice of a matrix that was transposed:
+
+    >>> restrided((4, 6), (4, 3), (1, 4), 12, (6, 1), (1, 4))
+    ((6, 1), 3)
     """
-    dense = contiguous_strides(shape)
-    if strides == dense:
+    before = contiguous_strides(shape) if before is None else before
+    if strides == before:
         return view_strides, view_offset
-    start, offset, rest = [], 0, view_offset
-    for size, old, new in zip(shape, dense, strides, strict=True):
-        index, rest = divmod(rest, old) if size > 1 else (0, rest)
-        start.append(index)
-        offset += index * new
-    if rest or math.prod(view_shape) == 0:
-        return None if rest else ((0,) * len(view_shape), 0)
-    room = [size - index for size, index in zip(shape, start, strict=True)]
+    if math.prod(view_shape) == 0:
+        return (0,) * len(view_shape), 0
+    index = _index_of(shape, before, view_offset)
+    if index is None:
+        return None
+    offset = sum(i * new for i, new in zip(index, strides, strict=True))
     found = []
     for size, stride in zip(view_shape, view_strides, strict=True):
         if size == 1 or stride == 0:
             found.append(0)
             continue
-        for axis, old in enumerate(dense):
-            times = stride // old
-            if shape[axis] > 1 and stride % old == 0 and 0 < times * (size - 1) < room[axis]:
-                room[axis] -= times * (size - 1)
+        for axis, old in enumerate(before):
+            times = stride // old if old else 0
+            last = index[axis] + times * (size - 1)
+            if times * old == stride and 0 <= last < shape[axis]:
+                index[axis] = last
                 found.append(times * strides[axis])
                 break
         else:
             return None
     return tuple(found), offset
+
+
+def _index_of(shape: tuple[int, ...], strides: tuple[int, ...], offset: int) -> list[int] | None:
+    """The index of the element at an offset from the first one; None where none is found."""
+    index = [0] * len(shape)
+    walked = [axis for axis, size in enumerate(shape) if size > 1 and strides[axis]]
+    # From the lowest address on, which is where what runs backwards ends.
+    rest = offset - sum(strides[axis] * (shape[axis] - 1) for axis in walked if strides[axis] < 0)
+    for axis in sorted(walked, key=lambda axis: -abs(strides[axis])):
+        index[axis], rest = divmod(rest, abs(strides[axis]))
+        if not 0 <= index[axis] < shape[axis]:
+            return None
+        if strides[axis] < 0:
+            index[axis] = shape[axis] - 1 - index[axis]
+    return index if rest == 0 else None
 
 
 def same_layout(a: Any, b: Any) -> bool:

@@ -31,14 +31,19 @@ class Unlike:
     """What is different of an operator's sample: by role shapes, dtypes that are fixed, options."""
 
     shapes: dict[str, Any] = field(default_factory=dict)  # of a list, a shape for each tensor
-    dtypes: dict[str, type] = field(default_factory=dict)
+    dtypes: dict[str, type] = field(default_factory=dict)  # of integers: indices 0 and 1
     options: dict[str, Any] = field(default_factory=dict)
+    halves_only: bool = False  # float16 stands for float32, which it does not take
 
 
 def _norm(**shapes):
     return Unlike({"weight": (3,), "bias": (3,)} | shapes, options={"normalized_shape": (3,)})
 
 
+_INDEX = {"index": np.int64}
+_CHANNELS = {"input": (2, 4, 3)} | dict.fromkeys(
+    ("weight", "bias", "running_mean", "running_var"), (4,)
+)
 _ROWS = {"mean": (2, 1), "rstd": (2, 1)}
 UNLIKE = {
     "where": Unlike(dtypes={"condition": np.bool_}),
@@ -47,15 +52,64 @@ UNLIKE = {
     "cat": Unlike({"tensors": [(2, 3), (4, 3)]}),
     "swiglu": Unlike({"input": (2, 6)}),
     "swiglu_backward": Unlike({"input": (2, 6)}),
+    "glu": Unlike({"input": (2, 6)}),
+    "glu_backward": Unlike({"input": (2, 6)}),
+    "geglu": Unlike({"input": (2, 6)}),
+    "geglu_backward": Unlike({"input": (2, 6)}),
+    "gelu_mul": Unlike({"input": (2, 6)}),
+    "fatrelu_mul": Unlike({"input": (2, 6), "threshold": (1,)}),
+    "clipped_swiglu": Unlike({"input": (2, 6), "group_index": (1,)}, {"group_index": np.int64}),
+    "clipped_swiglu_backward": Unlike(
+        {"input": (2, 6), "group_index": (1,)}, {"group_index": np.int64}
+    ),
     "matmul": Unlike({"other": (3, 4)}),
     "mm": Unlike({"mat2": (3, 4)}),
     "bmm": Unlike({"input": (2, 2, 3), "mat2": (2, 3, 4)}),
     "addmm": Unlike({"input": (2, 4), "mat1": (2, 3), "mat2": (3, 4)}),
+    "baddbmm": Unlike({"input": (2, 2, 4), "batch1": (2, 2, 3), "batch2": (2, 3, 4)}),
+    "addbmm": Unlike({"input": (2, 4), "batch1": (3, 2, 3), "batch2": (3, 3, 4)}),
+    "mv": Unlike({"vec": (3,)}),
+    "addmv": Unlike({"input": (2,), "mat": (2, 3), "vec": (3,)}),
+    "gemm": Unlike({"b": (3, 4), "c": (2, 4)}),
+    "rotary_position_embedding": Unlike(dict.fromkeys(("x", "cos", "sin"), (2, 4))),
+    "apply_rotary_pos_emb": Unlike(
+        dict.fromkeys(("query", "key", "cos", "sin"), (2, 3, 1, 4))
+    ),
+    "add_rms_norm": Unlike({"gamma": (3,)}),
+    "add_rms_norm_cast": Unlike({"gamma": (3,)}, halves_only=True),
+    "gemma_rms_norm": Unlike({"gamma": (3,)}),
+    "add_layer_norm": Unlike(
+        dict.fromkeys(("gamma", "beta", "bias"), (3,)), options={"additional_output": True}
+    ),
+    "native_group_norm": Unlike(
+        _CHANNELS, options={"N": 2, "C": 4, "HxW": 3, "group": 1}
+    ),
+    "group_norm": Unlike(_CHANNELS, options={"num_groups": 2}),
+    "group_norm_silu": Unlike(_CHANNELS, options={"group": 1}),
+    "native_batch_norm": Unlike(_CHANNELS),
+    "batch_norm": Unlike(_CHANNELS),
     "softmax": Unlike(options={"dim": 1}),
     "log_softmax": Unlike(options={"dim": 1}),
     "softmax_backward": Unlike(options={"dim": 1}),
     "log_softmax_backward": Unlike(options={"dim": 1}),
     "sum": Unlike(options={"dim": (1,)}),
+    "mean": Unlike(options={"dim": (1,), "dtype": "float32"}),
+    "amax": Unlike(options={"dim": (1,)}),
+    "var": Unlike(options={"dim": (1,)}),
+    "arg_max": Unlike(options={"dim": 1}),
+    "cumsum": Unlike(options={"dim": 1}),
+    "masked_fill": Unlike(dtypes={"mask": np.bool_}, options={"value": 0.5}),
+    "fill": Unlike(options={"value": 0.5}),
+    "clamp": Unlike(options={"min": 0.25, "max": 0.5}),
+    "embedding": Unlike({"indices": (2,)}, {"indices": np.int64}),
+    "index_select": Unlike({"index": (4,)}, _INDEX, {"dim": 1}),
+    "gather_v2": Unlike({"index": (4, 2)}, _INDEX, {"dim": 1}),
+    "gather": Unlike({"index": (2, 2)}, _INDEX, {"dim": 1}),
+    "slice": Unlike(options={"dim": 1, "start": 2}),
+    "expand": Unlike(options={"size": (4, -1, 3)}),
+    "repeat": Unlike(options={"repeats": (1, 2)}),
+    "constant_pad_nd": Unlike(options={"pad": (1, 2)}),
+    "stack": Unlike({"tensors": [(2, 3)] * 3}),
     "layer_norm": _norm(),
     "native_layer_norm": _norm(),
     "native_layer_norm_backward": _norm(**_ROWS),
@@ -63,7 +117,7 @@ UNLIKE = {
     "native_rms_norm": Unlike({"gamma": (3,)}),
     "rms_norm_backward": Unlike({"gamma": (3,), "rstd": (2, 1)}, {"rstd": np.float32}),
 } | {
-    name: Unlike(options={"other": 0.5})
+    name: Unlike(options={a.role: 0.5 for a in operator.attributes if operator.is_required(a.role)})
     for name, operator in REGISTRY.items()
     if not operator.functional
 }  # fmt: skip
@@ -91,8 +145,12 @@ def _arrays(rng, name, role, dtype, fill):
 def _array(rng, name, role, shape, dtype, fill):
     """Numbers that every formula takes: between 0 and 1, but both where truth values are wanted."""
     numbers = rng.uniform(0.1, 0.9, shape) if fill is None else np.full(shape, fill)
-    fixed = UNLIKE.get(name, NOTHING).dtypes.get(role)
-    return numbers > 0.5 if fixed is np.bool_ else numbers.astype(fixed or dtype)
+    unlike = UNLIKE.get(name, NOTHING)
+    fixed = unlike.dtypes.get(role)
+    dtype = np.float16 if unlike.halves_only and np.dtype(dtype) == np.float32 else dtype
+    if fixed is np.bool_ or fixed is np.int64:
+        return (numbers > 0.5).astype(fixed)
+    return numbers.astype(fixed or dtype)
 
 
 def options(name):

@@ -125,7 +125,7 @@ def test_generated_docstrings_say_all_there_is_to_say(name):
         assert bool(found) == (set(roles) <= names.keys())
     tensors = [words for term, words in described.items() if re.search(": (array|aclTensor)", term)]
     for words in tensors:
-        assert re.search(r"FLOAT|dtype|broadcast", words)
+        assert re.search(r"FLOAT|INT|dtype|broadcast", words)
     for status in ("161001", "161002", "561000") if entry else ("161002",):
         assert status in sections["Returns" if entry else "Raises"]
     if not entry:
@@ -154,7 +154,8 @@ def what_it_gives(function):
     found = inspect.signature(function).return_annotation
     if found is not inspect.Signature.empty:
         return found
-    own = function.__module__.replace(".", "/") + ".pyi"
+    home = getattr(function, "__objclass__", function)  # a method in C knows its class only
+    own = home.__module__.replace(".", "/") + ".pyi"
     stubs = stubs_of(own if (ROOT / own).exists() else "aclnn/__init__.pyi")
     return stubs.get(function.__name__, "Any")
 

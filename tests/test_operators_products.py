@@ -126,6 +126,91 @@ def test_addmm_in_place(dtype, rng):
     assert bits(memory) == want
 
 
+@pytest.mark.parametrize("dtype", FLOATS)
+@pytest.mark.parametrize("shape", [(3, 40, 30), (40, 30), (30,), (3, 1, 1)])
+@pytest.mark.parametrize(("beta", "alpha"), [(1, 1), (0.5, -2), (0, 3), (2, 0)])
+def test_baddbmm(dtype, shape, beta, alpha, rng):
+    c, a, b = (random(rng, s, dtype) for s in (shape, (3, 40, 50), (3, 50, 30)))
+    added = beta * np.broadcast_to(c.astype(np.float64), (3, 40, 30))
+    assert_product(aclnn.baddbmm(c, a, b, beta=beta, alpha=alpha), a, b, added, alpha)
+    for one, other in zip(layouts(a), layouts(b), strict=True):
+        assert_product(aclnn.baddbmm(c, one, other, beta=beta, alpha=alpha), a, b, added, alpha)
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+@pytest.mark.parametrize("shape", [(40, 30), (30,), (40, 1)])
+@pytest.mark.parametrize(("beta", "alpha"), [(1, 1), (0.5, -2), (0, 3)])
+def test_addbmm(dtype, shape, beta, alpha, rng):
+    """The sum of all products is rounded once: it is one product of longer rows."""
+    c, a, b = (random(rng, s, dtype) for s in (shape, (3, 40, 50), (3, 50, 30)))
+    added = beta * np.broadcast_to(c.astype(np.float64), (40, 30))
+    rows, columns = a.transpose(1, 0, 2).reshape(40, 150), b.reshape(150, 30)
+    found = aclnn.addbmm(c, a, b, beta=beta, alpha=alpha)
+    assert_product(found, rows, columns, added, alpha)
+    for one, other in zip(layouts(a), layouts(b), strict=True):
+        found = aclnn.addbmm(c, one, other, beta=beta, alpha=alpha)
+        assert_product(found, rows, columns, added, alpha)
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+@pytest.mark.parametrize("size", [40, 1])
+@pytest.mark.parametrize(("beta", "alpha"), [(1, 1), (0.5, -2), (0, 3)])
+def test_products_with_vectors(dtype, size, beta, alpha, rng):
+    c, a, v = (random(rng, s, dtype) for s in (size, (40, 50), 50))
+    assert_product(aclnn.mv(a, v), a, v)
+    added = beta * np.broadcast_to(c.astype(np.float64), 40)
+    assert_product(aclnn.addmv(c, a, v, beta=beta, alpha=alpha), a, v, added, alpha)
+    out = np.zeros(80, dtype)[::2]
+    for one, other in zip(layouts(a), [v[::-1].copy()[::-1]] * 3, strict=True):
+        aclnn.addmv(c, one, other, beta=beta, alpha=alpha, out=out)
+        assert_product(out, a, v, added, alpha)
+
+
+def test_numbers_of_addmv_come_in_their_order(rng):
+    c, a, v, out = (random(rng, s) for s in (40, (40, 50), 50, 40))
+    alpha, beta = (aclnn.aclCreateScalar(n, aclnn.ACL_FLOAT) for n in (2.0, 0.5))
+    call("aclnnAddmv", c, a, v, alpha, beta, out, 1)
+    assert_product(out, a, v, 0.5 * c.astype(np.float64), 2.0)
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+@pytest.mark.parametrize("turned", [(0, 0), (1, 0), (0, 1), (1, 1)])
+def test_gemm(dtype, turned, rng):
+    a, b, c = (random(rng, s, dtype) for s in ((40, 50), (50, 30), (40, 30)))
+    given = [np.ascontiguousarray(m.T) if t else m for m, t in zip((a, b), turned, strict=True)]
+    options = {"trans_a": turned[0], "trans_b": turned[1]}
+    added = 0.5 * c.astype(np.float64)
+    assert_product(aclnn.gemm(*given, c, -2, 0.5, **options), a, b, added, -2)
+    assert (
+        aclnn.executor("gemm", *given, c, -2, 0.5, **options).workspace_size == 0
+        or dtype != np.float32
+    )
+    out = np.empty_like(c)
+    call("aclnnGemm", *given, c, -2.0, 0.5, *turned, out, 1)
+    assert_product(out, a, b, added, -2)
+
+
+@pytest.mark.parametrize(
+    ("name", "shapes"),
+    [
+        ("baddbmm", ((3, 8, 7), (3, 8, 5), (3, 5, 7))),
+        ("addbmm", ((8, 7), (3, 8, 5), (3, 5, 7))),
+        ("addmv", ((8,), (8, 5), (5,))),
+    ],
+)
+def test_addends_in_place(name, shapes, rng):
+    c, a, b = (random(rng, s) for s in shapes)
+    want = getattr(aclnn, name)(c, a, b, beta=2)
+    for memory in (c.copy(), np.copy(c, order="F")):
+        assert getattr(aclnn, f"{name}_")(memory, a, b, beta=2) is memory
+        np.testing.assert_allclose(memory, want, 1e-5)
+    if name != "addmv":
+        memory, entry = c.copy(), f"aclnnInplace{name.capitalize()}"
+        two, one = (aclnn.aclCreateScalar(n, aclnn.ACL_FLOAT) for n in (2.0, 1.0))
+        call(entry, memory, a, b, two, one, 1)
+        np.testing.assert_allclose(memory, want, 1e-5)
+
+
 def test_outputs_that_cross_operands(rng):
     memory = random(rng, (9, 8))
     a, b = memory[:8].copy(), random(rng, (8, 8))
@@ -187,6 +272,37 @@ def test_addmm_checks_in_order():
     assert status("aclnnAddmm", x, x, x, one, one, x[:1], 0) == INVALID
     assert "out has shape (1, 2)" in aclnn.aclGetRecentErrMsg()
     assert plan("aclnnAddmm", x, x, x, one, one, x, 0)[2] == SUCCESS
+
+
+def test_other_products_check_in_order():
+    def zeros(*shape):
+        return np.zeros(shape, np.float32)
+
+    one = aclnn.aclCreateScalar(1.0, aclnn.ACL_FLOAT)
+    x, batch, v, half = zeros(2, 2), zeros(3, 2, 2), zeros(2), np.zeros((2, 2), np.float16)
+    for name, given, wanted, words in (
+        ("aclnnBaddbmm", (batch, batch, None, one, one, batch, 9), NULLPTR, "batch2 is null"),
+        ("aclnnBaddbmm", (batch, batch, x, one, one, batch, 9), INVALID, "cubeMathType is 9"),
+        ("aclnnBaddbmm", (batch, batch, x, one, one, batch, 4), INVALID, "batch2 has 2 dimensions"),
+        ("aclnnBaddbmm", (batch, batch, batch[:1], one, one, batch, 0), INVALID, "batches differ"),
+        ("aclnnBaddbmm", (batch, batch, batch[:, :1], one, one, x, 0), INVALID, "rows of 2"),
+        ("aclnnBaddbmm", (zeros(3, 1, 3), batch, batch, one, one, x, 0), INVALID, "not broadcast"),
+        ("aclnnBaddbmm", (batch, batch, batch, one, one, x, 0), INVALID, "must have (3, 2, 2)"),
+        ("aclnnAddbmm", (batch, batch, batch, one, one, x, 0), INVALID, "self has 3 dimensions"),
+        ("aclnnAddbmm", (x, batch, batch, one, one, batch, 0), INVALID, "must have (2, 2)"),
+        ("aclnnMv", (x, x, v, 0), INVALID, "vec has 2 dimensions"),
+        ("aclnnMv", (x, zeros(3), v, 0), INVALID, "rows of 2"),
+        ("aclnnMv", (x, v, x, 0), INVALID, "must have (2,)"),
+        ("aclnnAddmv", (x, x, v, one, one, v, 0), INVALID, "self has 2 dimensions"),
+        ("aclnnAddmv", (zeros(3), x, v, one, one, v, 0), INVALID, "does not broadcast"),
+        ("aclnnGemm", (x, half, x, 1.0, 1.0, 0, 0, x, 9), INVALID, "cubeMathType is 9"),
+        ("aclnnGemm", (x, v, x, 1.0, 1.0, 0, 0, x, 0), INVALID, "B has 1 dimensions"),
+        ("aclnnGemm", (zeros(2, 3), x, x, 1.0, 1.0, 0, 0, x, 0), INVALID, "rows of 3"),
+        ("aclnnGemm", (zeros(2, 3), x, x, 1.0, 1.0, 1, 0, x, 0), INVALID, "C has shape (2, 2)"),
+    ):
+        assert status(name, *given) == wanted, (name, words)
+        assert words in aclnn.aclGetRecentErrMsg()
+    assert status("aclnnBaddbmm", batch, batch, batch, one, one, batch, 2) == SUCCESS
 
 
 WITHOUT_SCIPY = """

@@ -20,8 +20,23 @@ NULLABLE = ("input", "output", "inout", "inputs", "scalar", "ints", "bools", "st
 # What shapes that do not fit get, where that is found when the work is divided.
 TILING = 561002
 SHAPES = dict.fromkeys(
-    ("aclnnSwiGlu", "aclnnSwiGluGrad", "aclnnRmsNorm", "aclnnRmsNormGrad"), TILING
+    (
+        *("aclnnSwiGlu", "aclnnSwiGluGrad", "aclnnRmsNorm", "aclnnRmsNormGrad"),
+        *("aclnnGeluMul", "aclnnFatreluMul", "aclnnClippedSwiglu", "aclnnClippedSwigluGrad"),
+        *("aclnnAddRmsNorm", "aclnnInplaceAddRmsNorm", "aclnnAddRmsNormCast", "aclnnGemmaRmsNorm"),
+        *("aclnnAddLayerNorm", "aclnnRotaryPositionEmbedding"),
+        *("aclnnApplyRotaryPosEmb", "aclnnApplyRotaryPosEmbV2"),
+    ),
+    TILING,
 )
+# What is copied, or multiplied in float64, before it is used.
+COPIES = ("aclnnAddbmm", "aclnnInplaceAddbmm", "aclnnBatchNorm")
+# Results that may be null, but not with the options that samples have.
+ASKED_FOR = {
+    "aclnnLayerNormBackward": NULLPTR,
+    "aclnnAddLayerNorm": NULLPTR,
+    "aclnnAddRmsNorm": INVALID,  # of halves it would be another mode
+}
 
 
 def tensor(shape=(2, 3), dtype=T.ACL_FLOAT, strides=None, data=None):
@@ -73,7 +88,8 @@ def test_good_arguments_make_an_executor(name):
     assert isinstance(executor, aclnn.aclOpExecutor)
     kernels = {node.attr("kernel") for node in executor.graph.nodes}
     rows = any(node.domain == "row" for node in executor.graph.nodes)
-    assert (size > 0) == (rows or "fill" in kernels)
+    compared = "fill" in kernels and bool(kernels - {"fill", None})
+    assert (size > 0) == (rows or compared or name in COPIES)
 
 
 @pytest.mark.parametrize(
@@ -97,11 +113,11 @@ def test_null_arguments(name, parameter):
     ids=lambda one: getattr(one, "name", one),
 )
 def test_arguments_that_may_be_null(name, parameter):
-    """But for a gradient that the mask asks for."""
-    operator, _ = ENTRIES[name]
+    """But for results that options ask for."""
     _, executor, status = phase_one(name, **{parameter.name: None})
-    if operator.name == "native_layer_norm_backward" and parameter.kind == "output":
-        assert status == NULLPTR
+    if name in ASKED_FOR and parameter.kind == "output":
+        asked = NULLPTR if parameter.name == "xOut" else ASKED_FOR[name]
+        assert status == asked
         assert parameter.name in aclnn.aclGetRecentErrMsg()
         return
     assert status == OK, aclnn.aclGetRecentErrMsg()
@@ -201,7 +217,8 @@ def test_which_operators_a_product_has(name, soc):
     operator, _ = ENTRIES[name]
     aclnn.set_soc_version(soc)
     status = phase_one(name)[2]
-    if "FLOAT" in dtypes_on(operator, soc):
+    halves_only = samples.UNLIKE.get(operator.name, samples.NOTHING).halves_only
+    if ("FLOAT16" if halves_only else "FLOAT") in dtypes_on(operator, soc):
         assert status == OK, aclnn.aclGetRecentErrMsg()
     else:
         assert status == INVALID

@@ -344,3 +344,26 @@ def test_plans_of_one_description_are_one_executor():
     document = json.loads(seen.to_json())
     assert len(document["executors"]) == 1
     assert aclnn.Profile.from_json(seen.to_json()) == seen
+
+
+def test_profiles_lie_over_graphs():
+    x = np.ones((64, 256), np.float32)
+
+    @aclnn.compile
+    def both(x, w):
+        return aclnn.softmax(aclnn.gelu(x @ w) * x, -1)
+
+    seen = both.executor(x, np.ones((256, 256), np.float32)).profile(repeat=5)
+    picture = seen.to_svg()
+    (one,) = seen.executors
+    heat = profiling.times(one)
+    assert sorted(heat.amounts) == ["gelu", "matmul", "mul", "softmax"]
+    assert heat.total == pytest.approx(sum(step.median for step in one.steps))
+    for name in heat.amounts:
+        assert f">time {heat.told([name])}<" in picture
+    hottest = max(heat.amounts, key=heat.amounts.get)
+    assert re.search(f'<g data-names="{hottest} ?[^"]*" class="hot time4">', picture)
+    with pytest.raises(aclnn.AclnnError, match="executor is 1, but 1 executors ran"):
+        seen.to_svg(1)
+    with pytest.raises(aclnn.AclnnError, match="has no graph"):
+        aclnn.Profile.from_json(seen.to_json()).to_svg()

@@ -82,7 +82,7 @@ def run(name, inputs, outputs, *, present=None, result_dtype=None, kernels=KERNE
             for side, found in ((inputs, given_roles), (outputs, made_roles))
         ]
         count = min(rows or whole[0], whole[0] - first)
-        numbers = (EPS,) if name in ("layer_norm", "rms_norm") else ()
+        numbers = (EPS,) if name in ("layer_norm", "rms_norm", "moments") else ()
         kernels.run(ref, *views, count, whole[1], numbers)
     return outputs
 
@@ -202,6 +202,8 @@ def reference(name, row):
         return {"dx": reference_log_softmax_backward(g, row["output"])}
     if name == "layer_norm":
         return reference_layer_norm(x, row.get("weight"), row.get("bias"))
+    if name == "moments":
+        return reference_layer_norm(x)
     if name == "rms_norm":
         return reference_rms_norm(x, row.get("gamma"))
     if name == "layer_norm_backward_input":

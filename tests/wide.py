@@ -54,6 +54,16 @@ def layer_norm_backward(g, x, mean, rstd, count, weight=None):
     return rstd.astype(WIDE) * shares, (g * h).sum(rows), g.sum(rows)
 
 
+def group_norm(x, groups, weight=None, bias=None, eps=1e-5):
+    rows = x.astype(WIDE).reshape(x.shape[0], groups, -1)
+    y, mean, rstd = layer_norm(rows, 1, eps=eps)
+    channels = (1, x.shape[1], *[1] * (x.ndim - 2))
+    y = y.reshape(x.shape)
+    y = y if weight is None else y * weight.astype(WIDE).reshape(channels)
+    y = y if bias is None else y + bias.astype(WIDE).reshape(channels)
+    return y, mean[..., 0], rstd[..., 0]
+
+
 def rms_norm(x, count, gamma=None, eps=1e-6):
     x, axes = x.astype(WIDE), tuple(range(-count, 0))
     rstd = 1 / np.sqrt((x**2).mean(axes, keepdims=True) + WIDE(eps))
@@ -75,6 +85,32 @@ def sigmoid(m, x):
     return 1 / (1 + m.exp(-x if m is np else -max(-200, min(x, 200))))
 
 
+def gelu_tanh(m, x):
+    # (1 + tanh(w))/2 = 1/(1 + exp(-2w)).
+    pi = np.longdouble("3.14159265358979323846264338327950288") if m is np else m.pi
+    factor = np.longdouble("0.044715") if m is np else m.mpf("0.044715")
+    return x * sigmoid(m, 2 * m.sqrt(2 / pi) * (x + factor * x**3))
+
+
+def clipped(m, a, b, limit):
+    if m is np:
+        return np.minimum(a, limit), np.clip(b, -limit, limit)
+    return min(a, limit), max(min(b, limit), -limit)
+
+
+def clipped_swiglu(m, a, b, alpha=1.5, limit=2.5, bias=0.75):
+    a, b = clipped(m, a, b, limit)
+    return a * sigmoid(m, alpha * a) * (b + bias)
+
+
+def clipped_swiglu_backward(m, g, a, b, alpha=1.5, limit=2.5, bias=0.75):
+    inside = (a <= limit) * 1, (abs(b) <= limit) * 1
+    a, b = clipped(m, a, b, limit)
+    y = alpha * a
+    s, rest = sigmoid(m, y), sigmoid(m, -y)
+    return g * (b + bias) * s * (1 + y * rest) * inside[0], g * a * s * inside[1]
+
+
 def swiglu(m, a, b):
     return a * sigmoid(m, a) * b
 
@@ -83,3 +119,43 @@ def swiglu_backward(m, g, a, b):
     """The gradients for both halves."""
     s = sigmoid(m, a)
     return g * b * s * (1 + a * sigmoid(m, -a)), g * a * s
+
+
+def error_function(m, x):
+    """The one of SciPy, which is good to float64."""
+    if m is not np:
+        return m.erf(x)
+    from scipy.special import erf
+
+    return erf(x.astype(np.float64))
+
+
+def power(m, a, b):
+    """NaN where it is not real."""
+    if m is np:
+        return np.power(a, b)
+    found = m.power(a, b)
+    return found if isinstance(found, m.mpf) else m.nan
+
+
+def real(m, function, x):
+    """A function of mpmath's has complex values where NumPy's has none."""
+    found = function(x)
+    return found if m is np or isinstance(found, m.mpf) else m.nan
+
+
+# Functions of one number, on arrays of NumPy or numbers of mpmath.
+FUNCTIONS = {
+    "exp2": lambda m, x: np.exp2(x) if m is np else m.mpf(2) ** x,
+    "expm1": lambda m, x: m.expm1(x),
+    "log": lambda m, x: real(m, m.log, x),
+    "log2": lambda m, x: np.log2(x) if m is np else real(m, m.log, x) / m.log(2),
+    "log10": lambda m, x: real(m, m.log10, x),
+    "log1p": lambda m, x: real(m, m.log1p, x),
+    "rsqrt": lambda m, x: 1 / real(m, m.sqrt, x),
+    "reciprocal": lambda m, x: 1 / x,
+    "square": lambda m, x: x * x,
+    "sin": lambda m, x: m.sin(x),
+    "cos": lambda m, x: m.cos(x),
+    "erf": error_function,
+}

@@ -92,7 +92,8 @@ def _forms(one: Operator) -> Iterable[str]:
 
 def _tensor(one: Operator, role: str) -> str:
     kind = "Sequence[Any]" if role in one.lists else "Any"
-    return f"{role}: {kind}{' = None' if role in one.optional else ''}"
+    kind += " | None" if role in one.optional and one.is_required(role) and kind != "Any" else ""
+    return f"{role}: {kind}{'' if one.is_required(role) else ' = None'}"
 
 
 def _option(attribute: Attribute) -> str:

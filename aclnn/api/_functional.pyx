@@ -44,6 +44,7 @@ from aclnn.compiler._compiled_call cimport (
     number_facts,
     operand_t,
     plain,
+    put_absent,
     put_number,
     put_whole,
     request_t,
@@ -115,6 +116,7 @@ cdef class FunctionalHandle:
     cdef int latest_code
     cdef bint in_place
     cdef bint is_elementwise
+    cdef tuple overwritten  # of a form in place, for each output the slot of the input, or -1
     cdef request_t defaults  # the numbers that hold where none are given
     cdef readonly tuple outputs
     cdef public object differentiable  # takes calls over that PyTorch differentiates or dispatches
@@ -138,8 +140,12 @@ cdef class FunctionalHandle:
         self.outputs = operator.outputs
         roles = (*operator.inputs, *operator.outputs, *(a.role for a in operator.attributes))
         self.names = {role: role for role in roles}
-        if self.in_place:
-            self.names["out"] = operator.inputs[0]
+        places = []
+        for role in operator.outputs if self.in_place else ():
+            taken = operator.overwritten.get(role)
+            places.append(-1 if taken is None else operator.kernel_operands.index(taken))
+            self.names[role] = taken or role
+        self.overwritten = tuple(places)
         self.operand_names = (*operator.kernel_operands, *operator.outputs)
         self.scalar_defaults = tuple(a.default for a in operator.scalars)
         self.switches = operator.switches
@@ -307,6 +313,14 @@ cdef class FunctionalHandle:
         if self.in_place:
             moved[OUT] = moved[FIRST]
         return other.call_slots(moved)
+
+    cdef object outputs_in_place(self, PyObject **given):
+        """The inputs that results take the place of, and None for what is made."""
+        cdef list found = []
+        cdef int slot
+        for slot in self.overwritten:
+            found.append(None if slot < 0 or given[slot] == NULL else <object>given[slot])
+        return tuple(found)
 
     cdef object switches_of(self, PyObject **given):
         """The switches as a tuple; `None` if none of them was given."""
@@ -534,7 +548,11 @@ cdef object call_with_names(object form, PyObject *const *values, Py_ssize_t n_v
         given[handle.used_slots[index]] = NULL
     take_arguments(handle.name, handle.parameter_names, &handle.own_function.signature, values,
                    n_values, names, given)
-    if handle.in_place:
+    cdef object outputs
+    if handle.in_place and handle.handle.n_outputs > 1:
+        outputs = handle.outputs_in_place(given)
+        given[OUT] = <PyObject *>outputs
+    elif handle.in_place:
         given[OUT] = given[FIRST]
     return handle.call_slots(given)
 
@@ -557,7 +575,7 @@ cdef int take_number(FunctionalHandle handle, int index, object value,
         return 0
     if value is None and index < handle.handle.n_scalars:
         if handle.scalar_defaults[index] is None:
-            put_number(request, index, -1.0, ACL_FLOAT)
+            put_absent(request, index)
             return 0
     if type(value) is bool:
         put_whole(request, index, <double>(value is True), value is True, ACL_BOOL)

@@ -29,6 +29,7 @@ from aclnn.compiler._compiled_call cimport (
     find_plan,
     number_facts,
     operand_t,
+    put_absent,
     put_number,
     put_whole,
     request_t,
@@ -140,8 +141,10 @@ cdef class EntryHandle:
         self.objects = tuple(OBJECTS.get(p.kind) for p in entry.parameters)
         for index, attribute in enumerate(operator.scalars):
             default = fixed.get(attribute.role, attribute.default)
-            if default is not REQUIRED:
-                put_number(&self.defaults, index, -1.0 if default is None else float(default), 0)
+            if default is None:
+                put_absent(&self.defaults, index)
+            elif default is not REQUIRED:
+                put_number(&self.defaults, index, float(default), 0)
         for index, parameter in enumerate(entry.parameters):
             self.kinds[index] = KINDS[parameter.kind]
             self.nullable[index] = parameter.optional
@@ -439,6 +442,9 @@ cdef class EntryHandle:
     cdef int read_scalar(self, aclOpExecutor executor, int index, int slot,
                          aclScalar value) except -1:
         cdef request_t *request = &executor.request
+        if value is None:  # which may be
+            put_absent(request, slot)
+            return 0
         if not value.is_real:
             put_number(request, slot, value.value.real, value.dtype)
             # What has no integer has an imaginary part in its place: `Lowering.complex_number`.

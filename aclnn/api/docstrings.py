@@ -105,7 +105,7 @@ def functional_doc(operator: Operator, name: str) -> str:
     attributes = {attribute.role: attribute for attribute in operator.attributes}
     parameters = [
         _option(attributes[role]) if role in attributes
-        else _input(form, role, changed if role == operator.inputs[0] else "")
+        else _input(form, role, changed if role in operator.overwritten.values() else "")
         for role in (*operator.positional, *_by_keyword(operator))
     ]  # fmt: skip
     if not in_place:
@@ -163,8 +163,13 @@ def _option(attribute: Attribute) -> str:
 
 def _returned(form: _Form, *, in_place: bool) -> list[str]:
     operator = form.operator
-    if in_place:
+    if in_place and len(operator.outputs) == 1:
         return [_defined("array", f"`{operator.inputs[0]}` itself.")]
+    if in_place:
+        taken = operator.overwritten
+        words = {role: f"`{taken[role]}` itself." if role in taken else "A new one."
+                 for role in operator.outputs}  # fmt: skip
+        return [_defined(f"{role} : array", words[role]) for role in operator.outputs]
     own = "`out` if given, else a new one of the caller's kind"
     if len(operator.outputs) > 1:
         own = own.replace("`out`", "That of `out`")

@@ -25,6 +25,7 @@ def functional_example(operator: Operator, name: str) -> list[str]:
         first = next(iter(examples.arguments(call, operator.positional).values()))
         setup.append(f"x = {first}")
         call = examples.with_first(call, name, "x")
+        result = examples.as_first(result, first)
     return [*_prompted(*setup, call), result]
 
 
@@ -61,11 +62,18 @@ class _Arguments:
         self.dtype = self._first_dtype(operator)
         self.lines: list[str] = []
         self.words = [self._word(p) for p in item.parameters]
+        results_of = {taken: role for role, taken in item.overwritten(operator.outputs).items()}
         self.results = [
-            (p.name, self.printed["out" if p.kind == "inout" else p.role])
+            (p.name, self._written(p, self.printed[results_of.get(p.role, p.role)]))
             for p in item.parameters
             if p.kind in ("output", "inout")
         ]
+
+    def _written(self, parameter: Parameter, printed: str) -> str:
+        """A result as it is printed; in place, in the dtype of what it overwrites."""
+        if parameter.kind == "output":
+            return printed
+        return examples.as_first(printed, self.given[parameter.role])
 
     def _first_dtype(self, operator: Operator) -> str:
         made = self.given[operator.inputs[0]]
@@ -74,7 +82,7 @@ class _Arguments:
 
     def _word(self, parameter: Parameter) -> str:
         """How the argument is written; what has to be made first is a line of its own."""
-        if parameter.optional and parameter.role not in self.given | self.printed:
+        if parameter.optional and (self.given | self.printed).get(parameter.role, "None") == "None":
             return "None"
         made = self._MADE.get(parameter.kind)
         if made is None:

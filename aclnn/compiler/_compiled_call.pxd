@@ -38,7 +38,9 @@ cdef enum NumberFact:
     IS_ONE = 8
     IS_NAN = 16
     IS_WHOLE = 32
-    SIGN_FACTS = 3  # what plans of most operators depend on
+    IS_ABSENT = 64  # none was given, where that is possible
+    IS_BELOW = 128  # less than the number before it; known only once both are there
+    SIGN_FACTS = 67  # what plans of most operators depend on
 
 cdef struct operand_t:
     char *data
@@ -119,12 +121,14 @@ cdef inline void put_sign(request_t *request, int index, double value, int dtype
     request.facts[index] = <unsigned short>((NEGATIVE if value < 0 else 0) | dtype << 8)
 
 cdef void put_number(request_t *request, int index, double value, int dtype) noexcept nogil
+cdef void put_absent(request_t *request, int index) noexcept nogil
 cdef void put_whole(request_t *request, int index, double rounded, int64_t value,
                     int dtype) noexcept nogil
 cdef bint same_layout(const operand_t *a, const operand_t *b) noexcept nogil
 cdef void extent(const operand_t *operand, int64_t *low, int64_t *high) noexcept nogil
 cdef object describe(const operand_t *operand)
 cdef list overlaps_of(const request_t *request)
+cdef int facts_of(const request_t *request, int index) noexcept nogil
 cdef list number_facts(const request_t *request)
 cdef CompiledCall find_plan(OperatorHandle handle, request_t *request, object names,
                             object scalar_texts, object switches)

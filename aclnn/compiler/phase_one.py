@@ -260,7 +260,8 @@ def _as_call(request: Request, soc: str) -> Call:
 
 
 # The bits of a number's facts, as `_compiled_call.pxd` has them.
-NEGATIVE, NOT_REAL, IS_ZERO, IS_ONE, IS_NAN, IS_WHOLE = (1 << bit for bit in range(6))
+_BITS = tuple(1 << bit for bit in range(8))
+NEGATIVE, NOT_REAL, IS_ZERO, IS_ONE, IS_NAN, IS_WHOLE, IS_ABSENT, IS_BELOW = _BITS
 
 
 def _scalar(role: str, found: tuple[int, int, float], texts: Mapping[str, str]) -> ScalarSpec:
@@ -274,6 +275,8 @@ def _scalar(role: str, found: tuple[int, int, float], texts: Mapping[str, str]) 
         one=bool(facts & IS_ONE),
         nan=bool(facts & IS_NAN),
         whole=bool(facts & IS_WHOLE),
+        absent=bool(facts & IS_ABSENT),
+        below=bool(facts & IS_BELOW),
     )
 
 

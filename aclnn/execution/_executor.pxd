@@ -50,7 +50,8 @@ cdef class aclOpExecutor:
     cdef int refuse_arrays(self) except -1
     cdef int make_outputs(self) except -1
     cdef object run_with(self, object inputs, object out, object kind)
-    cdef bint has_one_output(self) noexcept
+    cdef object run_given(self, tuple arrays, dict named, object out, object workspace)
+    cdef bint runs_as_bound(self) noexcept
     cdef object run_bound(self)
     cdef list place_outputs(self, list bound, dict outs, char **addresses, object kind)
     cdef object handed_back(self, list results, object out)
@@ -60,6 +61,7 @@ cdef class aclOpExecutor:
     cdef bint is_absent(self, int slot) noexcept
     cdef int refuse_destroyed(self) except -1
     cdef aclOpExecutor snapshot(self, object held)
+    cdef list take_addresses(self, char **addresses)
     cdef object addresses_now(self, char **addresses)
     cdef int check_tensor(self, aclTensor tensor, int index) except -1
     cdef CompiledCall plan_shown(self)

@@ -2,11 +2,20 @@
 
 cimport cython
 from cpython.list cimport PyList_GET_ITEM
+from cpython.object cimport PyObject
 from libc.stdlib cimport free
 from libc.string cimport memcpy
 
 from aclnn.acl._lists cimport aclTensorList
 from aclnn.acl._tensor cimport aclTensor
+from aclnn.execution._fastcall cimport (
+    METH_FASTCALL,
+    METH_KEYWORDS,
+    PyDescr_NewMethod,
+    PyMethodDef,
+    PyTuple_GET_ITEM,
+    PyTuple_GET_SIZE,
+)
 from aclnn.execution._operand cimport (
     fits,
     new_output,
@@ -24,8 +33,10 @@ from graph.runtime.abi cimport kernel_number
 from aclnn.compiler._compiled_call cimport (
     ABSENT,
     EXACT,
+    IS_BELOW,
     MAX_NUMBERS,
     NUMBER_FORMS,
+    facts_of,
     find_plan,
     operand_t,
     all_apart,
@@ -77,6 +88,78 @@ cdef aclOpExecutor new_executor():
         return aclOpExecutor.__new__(aclOpExecutor)
     finally:
         making -= 1
+
+
+cdef const char *RUN_DOC = b"""run($self, /, *arrays, out=None, workspace=None, **named)
+--
+
+Run now, on this thread.
+
+Parameters
+----------
+*arrays
+    Inputs to bind from now on, in order.
+out : array, optional
+    Where the result of this run goes: an array, or as many as the executor gives back.
+workspace : buffer or WorkspacePool, optional
+    At least `workspace_size` bytes for this run; by default the executor has its own.
+**named
+    Inputs to bind from now on, by name: arrays of the dtype, shape and strides that were
+    planned. Outputs by name, for this run. Numbers by name, from now on, where they do not
+    shape the plan.
+
+Returns
+-------
+array or None
+    `out`, or what the executor was made with, or an array of its own, in the caller's kind;
+    None for an executor of the C-shaped functions, whose output is a tensor that was given
+    to it.
+
+Raises
+------
+AclnnError
+    If the executor is spent or destroyed, an operand has no data, or an array does not
+    fit the plan.
+"""
+
+
+cdef object call_run(object given, PyObject *const *values, Py_ssize_t n_values, PyObject *names):
+    """What ``executor.run(...)`` does, with `values` by position, then those with `names`."""
+    cdef aclOpExecutor executor = <aclOpExecutor>given
+    if n_values == 0 and names == NULL and executor.runs_as_bound():
+        return executor.run_bound()
+    return call_run_given(executor, values, n_values, names)
+
+
+cdef object call_run_given(aclOpExecutor executor, PyObject *const *values, Py_ssize_t n_values,
+                           PyObject *names):
+    cdef Py_ssize_t k
+    cdef object out = None, workspace = None
+    cdef dict named = {}
+    cdef list arrays = []
+    for k in range(n_values):
+        arrays.append(<object>values[k])
+    for k in range(0 if names == NULL else PyTuple_GET_SIZE(names)):
+        name, value = <object>PyTuple_GET_ITEM(names, k), <object>values[n_values + k]
+        if name == "out":
+            out = value
+        elif name == "workspace":
+            workspace = value
+        else:
+            named[name] = value
+    return executor.run_given(tuple(arrays), named, out, workspace)
+
+
+# Runs take less time than a tuple and a dictionary of arguments.
+cdef PyMethodDef run_method
+run_method.ml_name = b"run"
+run_method.ml_meth = <void *>call_run
+run_method.ml_flags = METH_FASTCALL | METH_KEYWORDS
+run_method.ml_doc = RUN_DOC
+
+
+cdef object new_method(object kind, PyMethodDef *definition):
+    return PyDescr_NewMethod(kind, definition)
 
 
 @cython.final
@@ -193,37 +276,12 @@ cdef class aclOpExecutor:
         return found
 
     def __call__(self, *arrays, out=None, workspace=None, **named):
-        return self.run(*arrays, out=out, workspace=workspace, **named)
+        return self.run_given(arrays, named, out, workspace)
 
-    def run(self, *arrays, out=None, workspace=None, **named):
-        """Run now, on this thread.
+    run = new_method(aclOpExecutor, &run_method)
 
-        Parameters
-        ----------
-        *arrays
-            Inputs to bind from now on, in order.
-        out : array, optional
-            Where the result of this run goes: an array, or as many as the executor gives back.
-        workspace : buffer or WorkspacePool, optional
-            At least `workspace_size` bytes for this run; by default the executor has its own.
-        **named
-            Inputs to bind from now on, by name: arrays of the dtype, shape and strides that were
-            planned. Outputs by name, for this run. Numbers by name, from now on, where they do not
-            shape the plan.
-
-        Returns
-        -------
-        array or None
-            `out`, or what the executor was made with, or an array of its own, in the caller's kind;
-            None for an executor of the C-shaped functions, whose output is a tensor that was given
-            to it.
-
-        Raises
-        ------
-        AclnnError
-            If the executor is spent or destroyed, an operand has no data, or an array does not
-            fit the plan.
-        """
+    cdef object run_given(self, tuple arrays, dict named, object out, object workspace):
+        """Run on other arrays, into other outputs, or with a workspace of the caller's."""
         cdef char *addresses[MANY]
         cdef dict outs = None
         cdef list results = None
@@ -238,9 +296,6 @@ cdef class aclOpExecutor:
                 self.spent = True
             self.run_in(addresses, workspace)
             return None
-        if not arrays and not named and out is None and workspace is None:
-            if self.has_one_output():
-                return self.run_bound()
         if arrays or named or out is not None:
             outs = self.sort_arguments(arrays, named, out)
         # From here on other threads may bind, destroy or free: this run holds what it needs.
@@ -480,11 +535,11 @@ cdef class aclOpExecutor:
             dtypes.append(self.request.operands[index].dtype)
         facts, forms, _ = self.form.described(values, None, dtypes)
         for index, role in enumerate(roles):
-            if role not in given:
-                continue
             dtype, bits, _ = facts[index]
             mask = self.handle.fact_masks[index]
-            if (bits | dtype << 8) & mask != self.request.facts[index] & mask:
+            if role not in given:
+                mask &= IS_BELOW
+            if (bits | dtype << 8) & mask != facts_of(&self.request, index) & mask:
                 raise invalid(f"{self.origin}: {role} is {values[index]!r}, which shapes the plan: "
                               "make another executor for it")
         for index, role in enumerate(roles):
@@ -535,15 +590,16 @@ cdef class aclOpExecutor:
         self.bound, self.given = bound, outputs
         return bound
 
-    cdef bint has_one_output(self) noexcept:
-        """Whether runs give back the one array that the executor was made with."""
-        return (self.request.n_outputs == 1 and self.nest is None and self.ties is None
+    cdef bint runs_as_bound(self) noexcept:
+        """Whether a run of the arrays that are bound gives back one that the caller made."""
+        return (not (self.destroyed or self.spent or self.from_tensors)
+                and self.request.n_outputs == 1 and self.nest is None and self.ties is None
                 and <object>PyList_GET_ITEM(self.bound, self.request.n_inputs) is not None)
 
     cdef object run_bound(self):
         """Run on what is bound, into the one output: what most runs are."""
         cdef char *addresses[MANY]
-        _held = self.addresses_now(addresses)  # keeps it alive as long as the run goes on
+        _held = self.take_addresses(addresses)  # keeps it alive as long as the run goes on
         result = <object>PyList_GET_ITEM(self.given, 0)
         self.refuse_unbound(addresses)
         self.execute(addresses, NULL)
@@ -659,6 +715,13 @@ cdef class aclOpExecutor:
         memcpy(twin.versions, self.versions, count * sizeof(unsigned int))
         return twin
 
+    cdef list take_addresses(self, char **addresses):
+        """Where arrays are at this moment, and the list that keeps them alive."""
+        cdef int index
+        for index in range(self.request.n_inputs + self.request.n_outputs):
+            addresses[index] = self.request.operands[index].data
+        return self.bound
+
     cdef object addresses_now(self, char **addresses):
         """Where the operands are at this moment; refuses missing and freed memory.
 
@@ -669,9 +732,7 @@ cdef class aclOpExecutor:
         cdef list held, bound = self.bound
         cdef aclTensor tensor
         if not self.from_tensors:
-            for index in range(count):
-                addresses[index] = self.request.operands[index].data
-            return bound
+            return self.take_addresses(addresses)
         for index in range(count):
             if self.is_absent(index):
                 continue

@@ -48,6 +48,7 @@ INLINED veci vi_add(veci a, veci b) { return _mm512_add_epi32(a, b); }
 INLINED veci vi_sub(veci a, veci b) { return _mm512_sub_epi32(a, b); }
 INLINED veci vi_and(veci a, veci b) { return _mm512_and_si512(a, b); }
 INLINED veci vi_xor(veci a, veci b) { return _mm512_xor_si512(a, b); }
+INLINED veci vi_or(veci a, veci b) { return _mm512_or_si512(a, b); }
 INLINED veci vi_count_from(uint32_t first) {
     return vi_add(vi_set(first), _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15));
 }
@@ -59,7 +60,12 @@ INLINED veci vi_max(veci a, veci b) { return _mm512_max_epu32(a, b); }
 INLINED mask_t vf_is_positive(vecf x) {
     return _mm512_cmp_ps_mask(x, _mm512_setzero_ps(), _CMP_GT_OQ);
 }
+INLINED mask_t vf_is_negative(vecf x) {
+    return _mm512_cmp_ps_mask(x, _mm512_setzero_ps(), _CMP_LT_OQ);
+}
 INLINED mask_t vi_le(veci x, veci y) { return _mm512_cmple_epu32_mask(x, y); }
+INLINED mask_t vi_ge(veci x, veci y) { return _mm512_cmpge_epu32_mask(x, y); }
+INLINED mask_t mask_and(mask_t a, mask_t b) { return (mask_t)(a & b); }
 INLINED vecf vf_select(mask_t c, vecf yes, vecf no) {
     return _mm512_mask_mov_ps(no, c, yes);
 }
@@ -256,6 +262,7 @@ INLINED veci vi_add(veci a, veci b) { return _mm256_add_epi32(a, b); }
 INLINED veci vi_sub(veci a, veci b) { return _mm256_sub_epi32(a, b); }
 INLINED veci vi_and(veci a, veci b) { return _mm256_and_si256(a, b); }
 INLINED veci vi_xor(veci a, veci b) { return _mm256_xor_si256(a, b); }
+INLINED veci vi_or(veci a, veci b) { return _mm256_or_si256(a, b); }
 INLINED veci vi_count_from(uint32_t first) {
     return vi_add(vi_set(first), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
 }
@@ -267,9 +274,14 @@ INLINED veci vi_max(veci a, veci b) { return _mm256_max_epu32(a, b); }
 INLINED mask_t vf_is_positive(vecf x) {
     return _mm256_cmp_ps(x, _mm256_setzero_ps(), _CMP_GT_OQ);
 }
+INLINED mask_t vf_is_negative(vecf x) {
+    return _mm256_cmp_ps(x, _mm256_setzero_ps(), _CMP_LT_OQ);
+}
 INLINED mask_t vi_le(veci x, veci y) {
     return vi_as_floats(_mm256_cmpeq_epi32(_mm256_min_epu32(x, y), x));
 }
+INLINED mask_t vi_ge(veci x, veci y) { return vi_le(y, x); }
+INLINED mask_t mask_and(mask_t a, mask_t b) { return _mm256_and_ps(a, b); }
 INLINED vecf vf_select(mask_t c, vecf yes, vecf no) {
     return _mm256_blendv_ps(no, yes, c);
 }

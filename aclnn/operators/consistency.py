@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 # What calls have room for; `_functional.pyx`, `_arguments.pxd` and `_compiled_call.pxd` hold it.
 MOST_OPERANDS, MOST_OPTIONS, MOST_PARAMETERS = 16, 8, 16
 
-FACTS = frozenset(("zero", "one", "nan", "whole", "dtype"))
+FACTS = frozenset(("zero", "one", "nan", "whole", "below", "dtype"))
 # The kinds of options that a kind of a C-shaped function's parameter may stand for.
 _STANDS_FOR = {
     "scalar": ("scalar", "float"),

@@ -90,9 +90,9 @@ class Attribute:
         A sentence for people.
     choices : tuple of str
         What a `str` may be. Where a C-shaped function takes an `int`, it numbers them.
-    facts : tuple of {'zero', 'one', 'nan', 'whole', 'dtype'}
+    facts : tuple of {'zero', 'one', 'nan', 'whole', 'below', 'dtype'}
         Of a number, what plans depend on besides its sign: checks and lowering may ask for no
-        other.
+        other. `below` says that it is less than the number before it.
     """
 
     role: str
@@ -121,6 +121,12 @@ class Entry:
     name: str
     parameters: tuple[Parameter, ...]
     fixed: tuple[tuple[str, object], ...] = ()
+
+    def overwritten(self, outputs: tuple[str, ...]) -> dict[str, str]:
+        """The inputs whose place results take that are no parameters, in order, by results' roles."""
+        taken = [p.role for p in self.parameters if p.kind == "inout"]
+        known = {p.role for p in self.parameters}
+        return dict(zip([role for role in outputs if role not in known], taken, strict=False))
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,6 +170,9 @@ class Operator:
         What the functional form takes by position, where that is not all inputs, then attributes.
     number_form : (str, str), optional
         An input that may also be a number in the functional form, and the operator that takes it.
+    form_of : str
+        Of one without a functional form of its own that is nobody's `number_form`: the operator whose
+        form takes such calls, with numbers that count as tensors.
     numbers : tuple of str
         Inputs that may be numbers in the functional form, and count as tensors without dimensions
         then.
@@ -174,7 +183,8 @@ class Operator:
     scalars_as_double : bool
         Whether numbers take part as float64 where the result is float64, not as float32.
     in_place : str or None
-        Name of the functional form that writes into its first input.
+        Name of the functional form that writes into its first input, or into those that the C-shaped
+        function in place overwrites.
     domain : pair of float
         Where generated inputs lie, in demonstrations and benchmarks.
     unlike : mapping of str to mapping or object
@@ -214,6 +224,7 @@ class Operator:
     functional: bool = True
     parameters: tuple[str, ...] = ()
     number_form: tuple[str, str] | None = None
+    form_of: str = ""
     numbers: tuple[str, ...] = ()
     notes: str = ""
     attributes: tuple[Attribute, ...] = ()
@@ -284,10 +295,20 @@ class Operator:
         return (*self.inputs, *[a.role for a in self.attributes if not a.keyword_only])
 
     def default_of(self, role: str) -> object:
-        """What holds where a parameter of the functional form is not given."""
-        if role in self.inputs:
-            return None if role in self.optional else REQUIRED
-        return next(a.default for a in self.attributes if a.role == role)
+        """What holds where a parameter of the functional form is not given.
+
+        An optional input before what has no default has to be given, as None where there is none.
+        """
+        if role not in self.inputs:
+            return next(a.default for a in self.attributes if a.role == role)
+        if role not in self.optional:
+            return REQUIRED
+        after = (
+            self.positional[self.positional.index(role) + 1 :] if role in self.positional else ()
+        )
+        needed = {a.role for a in self.attributes if a.default is REQUIRED}
+        needed |= {*self.inputs} - {*self.optional}
+        return REQUIRED if needed.intersection(after) else None
 
     def is_required(self, role: str) -> bool:
         """Whether the functional form has to be given a parameter."""
@@ -308,6 +329,12 @@ class Operator:
     @property
     def is_elementwise(self) -> bool:
         return self.elementwise or self.formula is not None
+
+    @property
+    def overwritten(self) -> dict[str, str]:
+        """The inputs that the form in place writes into, by the roles of results."""
+        found = (item.overwritten(self.outputs) for item in self.entries)
+        return next(filter(None, found), {self.outputs[0]: self.inputs[0]})
 
     @property
     def kernel_operands(self) -> tuple[str, ...]:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Sequence
+from typing import Any
 
 
 def arguments(call: str, positional: Sequence[str]) -> dict[str, str]:
@@ -61,14 +63,27 @@ def shape_and_dtype(printed: str) -> tuple[tuple[int, ...], str]:
     parsed = _call(printed)
     if parsed.keywords:
         dtype = ast.unparse(parsed.keywords[0].value)
-    shape, items = [], parsed.args[0]
+    shape: list[int] = []
+    items: Any = parsed.args[0]
     while isinstance(items, ast.List):
         shape.append(len(items.elts))
-        items = items.elts[0]
+        items = items.elts[0] if items.elts else items.elts
     if not parsed.keywords:
         kind = type(ast.literal_eval(items))
         dtype = {bool: "bool", int: "int64", float: "float64"}[kind]
     return tuple(shape), dtype
+
+
+def as_first(printed: str, made: str) -> str:
+    """Truth values as they are printed where they took the place of floats.
+
+    >>> as_first("array([False,  True])", "np.float32([1, 2])")
+    'array([0., 1.], dtype=float32)'
+    """
+    if not printed.startswith(("array([False", "array([ True")) or dtype_of(made) == "bool":
+        return printed
+    numbers = re.sub(r" ?True", "1.", re.sub(r"False", "0.", printed)).replace(",  ", ", ")
+    return f"{numbers.removesuffix(')')}, dtype={dtype_of(made)})"
 
 
 def dtype_of(made: str) -> str:

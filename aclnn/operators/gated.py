@@ -1,69 +1,129 @@
 """Gated linear units and their gradients."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from typing import Any
 
-from aclnn.acl.constants import ACLNN_ERR_INNER_TILING_ERROR
+from aclnn.acl.constants import ACLNN_ERR_INNER_TILING_ERROR, aclDataType
 from aclnn.operators.checks import (
     FLOATING,
+    FLOATING_AND_DOUBLE,
+    MAX_DIMS,
+    NOTHING_TO_DO,
     Call,
+    Rule,
     answering,
     at_most_8_dims,
     axis_of,
+    castable,
     dim_in_range,
     dtype_among,
     even_along,
+    exists_on,
     has_dims,
     has_shape,
     same_dtype,
     same_shape,
+    switch_among,
 )
 from aclnn.operators.declaration import Attribute, Operator, entry
 from aclnn.operators.lowering import Lowering, graph_dtype
 
+Shape = tuple[int, ...]
+Inferred = Mapping[str, tuple[aclDataType, Shape]]
+Lower = Callable[[Lowering], Mapping[str, int]]
+
 _DIM = Attribute("dim", -1, "int", keyword_only=False, doc="Along which `input` is split in two.")
 _SILU = "silu(a)·b, a and b the halves of `input` along `dim`, silu(a) = a/(1 + exp(-a))"
+_HALF = "the shape of `input` with half the size along `dim`"
 
 
-def half_shape(call: Call) -> tuple[int, ...]:
+# --- Halves -------------------------------------------------------------------------------------
+
+
+def _axis(call: Call) -> int:
+    """Where the halves are: along the last dimension unless there is an option for it."""
+    return axis_of(call, "input") if "dim" in call.switches else len(call.shape("input")) - 1
+
+
+def half_shape(call: Call) -> Shape:
     """The shape of `input` with half the size along `dim`."""
-    shape, axis = call.shape("input"), axis_of(call, "input")
+    shape = call.shape("input")
+    if not shape:  # operators that take no dimensions at all have nothing to split
+        return shape
+    axis = _axis(call)
     return (*shape[:axis], shape[axis] // 2, *shape[axis + 1 :])
 
 
+def _half_views(lowering: Lowering, value: int) -> tuple[int, int]:
+    """Views of the halves of a value with the shape of `input`; of its pairs, where it has these."""
+    builder, call = lowering.builder, lowering.call
+    half, axis = half_shape(call), _axis(call)
+    strides = list(builder.value(value).strides)
+    step = strides[axis] * (1 if call.switches.get("interleaved") else half[axis])
+    if call.switches.get("interleaved"):
+        strides[axis] *= 2
+    return builder.view(value, half, strides), builder.view(value, half, strides, step)
+
+
 def halves(lowering: Lowering) -> tuple[int, int]:
-    """Views of the halves of `input`."""
-    builder, value = lowering.builder, lowering.value("input")
-    shape, axis = half_shape(lowering.call), axis_of(lowering.call, "input")
-    strides = builder.value(value).strides
-    first = builder.view(value, shape, strides, name="input_a")
-    second = builder.view(value, shape, strides, shape[axis] * strides[axis], name="input_b")
-    return first, second
+    """The halves of `input`."""
+    first, second = _half_views(lowering, lowering.value("input"))
+    return lowering.dense(first), lowering.dense(second)
 
 
-def _lower(lowering: Lowering) -> Mapping[str, int]:
-    dtype, shape = lowering.results["out"]
-    operands = [lowering.dense(half) for half in halves(lowering)]
-    return {"out": lowering.point("swiglu", operands, dtype, shape, expression=_SILU)}
-
-
-def _lower_backward(lowering: Lowering) -> Mapping[str, int]:
+def _joined(lowering: Lowering, first: int, second: int) -> Mapping[str, int]:
     """Each half of the input has its gradient, which is a half of the result."""
-    builder, (dtype, shape) = lowering.builder, lowering.results["out"]
-    half = half_shape(lowering.call)
-    a, b = [lowering.dense(one) for one in halves(lowering)]
-    g = lowering.dense("grad_output")
-    both = builder.buffer("gradients", shape, graph_dtype(dtype))
-    strides = builder.value(both).strides
-    axis = axis_of(lowering.call, "input")
-    gradients = (
-        lowering.point("swiglu_backward_a", (g, a, b), dtype, half),
-        lowering.point("swiglu_backward_b", (g, a), dtype, half),
-    )
-    for place, gradient in enumerate(gradients):
-        part = builder.view(both, half, strides, place * half[axis] * strides[axis])
+    builder, (dtype, _) = lowering.builder, lowering.results["out"]
+    both = builder.buffer("gradients", lowering.call.shape("input"), graph_dtype(dtype))
+    for gradient, part in zip((first, second), _half_views(lowering, both), strict=True):
         builder.view_copy(gradient, part)
     return {"out": both}
 
+
+def _numbers(lowering: Lowering) -> tuple[Any, ...]:
+    return tuple([lowering.number(role, "exact") for role in lowering.call.scalars])
+
+
+def _of_halves(formula: str, expression: str) -> Lower:
+    """What lowers a unit that is one formula of both halves."""
+
+    def lower(lowering: Lowering) -> Mapping[str, int]:
+        dtype, half = lowering.call.dtype("input"), half_shape(lowering.call)
+        params = _numbers(lowering)
+        made = lowering.point(
+            formula, halves(lowering), dtype, half, params=params, expression=expression
+        )
+        return {"out": made}
+
+    return lower
+
+
+def _gradients_of_halves(formula_a: str, of_a: str, formula_b: str, of_b: str) -> Lower:
+    """What lowers a gradient: for each half a formula, and which of g, a, b it takes."""
+
+    def lower(lowering: Lowering) -> Mapping[str, int]:
+        (dtype, _), half = lowering.results["out"], half_shape(lowering.call)
+        taken = dict(zip("gab", (lowering.dense("grad_output"), *halves(lowering)), strict=True))
+        first, second = (
+            lowering.point(
+                formula, [taken[name] for name in names], dtype, half, params=_numbers(lowering)
+            )
+            for formula, names in ((formula_a, of_a), (formula_b, of_b))
+        )
+        return _joined(lowering, first, second)
+
+    return lower
+
+
+def _half_of_input(call: Call) -> Inferred:
+    return {"out": (call.dtype("input"), half_shape(call))}
+
+
+def _like_input(call: Call) -> Inferred:
+    return {"out": (call.dtype("input"), call.shape("input"))}
+
+
+# --- SwiGLU -------------------------------------------------------------------------------------
 
 _SPLIT_RULES = answering(
     ACLNN_ERR_INNER_TILING_ERROR,
@@ -78,8 +138,8 @@ swiglu = Operator(
     summary="Gated linear unit whose gate is SiLU.",
     expression=_SILU,
     notes="The first half is the gate.",
-    infer=lambda call: {"out": (call.dtype("input"), half_shape(call))},
-    lower=_lower,
+    infer=_half_of_input,
+    lower=_of_halves("swiglu", _SILU),
     inputs=("input",),
     attributes=(_DIM,),
     entries=(entry("aclnnSwiGlu", "x=input dim:int out:out"),),
@@ -89,7 +149,7 @@ swiglu = Operator(
         *_SPLIT_RULES,
         *answering(
             ACLNN_ERR_INNER_TILING_ERROR,
-            has_shape("out", half_shape, "the shape of `input` with half the size along `dim`"),
+            has_shape("out", half_shape, _HALF),
         ),
     ),
     example=("swiglu(np.float32([0, 1, 5, 2]))", "array([0.       , 1.4621172], dtype=float32)"),
@@ -101,8 +161,8 @@ swiglu_backward = Operator(
     name="swiglu_backward",
     summary="Gradient of the gated linear unit whose gate is SiLU.",
     expression="g·b·silu'(a), then g·silu(a), along `dim`",
-    infer=lambda call: {"out": (call.dtype("input"), call.shape("input"))},
-    lower=_lower_backward,
+    infer=_like_input,
+    lower=_gradients_of_halves("swiglu_backward_a", "gab", "swiglu_backward_b", "ga"),
     inputs=("grad_output", "input"),
     unlike={"grad_output": {"shape": (1,)}},
     attributes=(_DIM,),
@@ -114,9 +174,7 @@ swiglu_backward = Operator(
         *_SPLIT_RULES,
         *answering(
             ACLNN_ERR_INNER_TILING_ERROR,
-            has_shape(
-                "grad_output", half_shape, "the shape of `input` with half the size along `dim`"
-            ),
+            has_shape("grad_output", half_shape, _HALF),
             same_shape("out", "input"),
         ),
     ),
@@ -125,4 +183,438 @@ swiglu_backward = Operator(
         "array([1., 0.], dtype=float32)",
     ),
     seealso=("swiglu",),
+)
+
+
+# --- GLU ----------------------------------------------------------------------------------------
+
+_GLU = "a·sigmoid(b), a and b the halves of `input` along `dim`, sigmoid(b) = 1/(1 + exp(-b))"
+
+glu = Operator(
+    name="glu",
+    summary="Gated linear unit: the first half times the sigmoid of the second.",
+    expression=_GLU,
+    infer=_half_of_input,
+    lower=_of_halves("glu", _GLU),
+    inputs=("input",),
+    attributes=(_DIM,),
+    entries=(entry("aclnnGlu", "self=input dim:int out:out"),),
+    rules=(
+        dtype_among("input", FLOATING_AND_DOUBLE),
+        dtype_among("out", FLOATING_AND_DOUBLE),
+        castable(("input",)),
+        at_most_8_dims("input", "out"),
+        has_dims("input"),
+        dim_in_range("input"),
+        even_along("input"),
+        has_shape("out", half_shape, _HALF),
+    ),
+    example=("glu(np.float32([3, 8, 0, 0]))", "array([1.5, 4. ], dtype=float32)"),
+    seealso=("glu_backward", "swiglu"),
+)
+
+glu_backward = Operator(
+    name="glu_backward",
+    summary="Gradient of the gated linear unit.",
+    expression="g·sigmoid(b), then g·a·sigmoid(b)·(1 - sigmoid(b)), along `dim`",
+    infer=_like_input,
+    lower=_gradients_of_halves("glu", "gb", "glu_backward_b", "gab"),
+    inputs=("grad_output", "input"),
+    unlike={"grad_output": {"shape": (1,)}},
+    attributes=(_DIM,),
+    entries=(entry("aclnnGluBackward", "gradOut=grad_output self=input dim:int out:out"),),
+    rules=(
+        dtype_among("grad_output", FLOATING_AND_DOUBLE),
+        same_dtype("input", "grad_output"),
+        same_dtype("out", "grad_output"),
+        at_most_8_dims("grad_output", "input", "out"),
+        has_dims("input"),
+        dim_in_range("input"),
+        even_along("input"),
+        has_shape("grad_output", half_shape, _HALF),
+        same_shape("out", "input"),
+    ),
+    example=(
+        "glu_backward(np.float32([1]), np.float32([2, 0]))",
+        "array([0.5, 0.5], dtype=float32)",
+    ),
+    seealso=("glu",),
+)
+
+
+# --- GeGLU --------------------------------------------------------------------------------------
+
+_GEGLU = "a·gelu(b), gelu(b), a and b the halves of `input` along `dim`; from the left b·gelu(a)"
+_APPROXIMATE = Attribute(
+    "approximate", 1, "int", keyword_only=False, doc="0: GELU with erf; 1: its form with tanh."
+)
+_ACTIVATE_LEFT = Attribute(
+    "activate_left", False, "bool", keyword_only=False, doc="Whether GELU is of the first half."
+)
+
+
+def _without_dims(role: str) -> Rule:
+    def test(call: Call) -> str | None:
+        return None if call.shape(role) else NOTHING_TO_DO
+
+    return Rule(f"if `{role}` has no dimensions there is nothing to do", test, (role,))
+
+
+def _same_dtype_unless_empty(role: str, like: str) -> Rule:
+    rule = same_dtype(role, like)
+
+    def test(call: Call) -> str | None:
+        return rule.test(call) if call.shape(like) and call.tensors[like].size else None
+
+    return Rule(f"{rule.text} unless that is empty", test, rule.roles)
+
+
+def _approximate_is_known() -> Rule:
+    def test(call: Call) -> str | None:
+        chosen = call.switches["approximate"]
+        return (
+            None if chosen in (0, 1) else f"{call.names['approximate']} is {chosen}, must be 0 or 1"
+        )
+
+    return Rule("`approximate` is 0 or 1", test, ("approximate",))
+
+
+def _gelu_formula(call: Call, formula: str) -> str:
+    return f"{formula}_tanh" if call.switches["approximate"] in (1, "tanh") else formula
+
+
+def _by_activation(lowering: Lowering) -> tuple[int, int]:
+    """The half that is a factor, and the one that GELU is of."""
+    first, second = halves(lowering)
+    return (second, first) if lowering.call.switches.get("activate_left", True) else (first, second)
+
+
+def _lower_geglu(lowering: Lowering) -> Mapping[str, int]:
+    dtype, half = lowering.call.dtype("input"), half_shape(lowering.call)
+    factor, activated = _by_activation(lowering)
+    unit = _gelu_formula(lowering.call, "times_gelu")
+    made = {"out": lowering.point(unit, (factor, activated), dtype, half, expression=_GEGLU)}
+    if lowering.wants("out_gelu"):
+        gelu = _gelu_formula(lowering.call, "gelu")
+        made["out_gelu"] = lowering.point(gelu, (activated,), dtype, half)
+    return made
+
+
+def _lower_geglu_backward(lowering: Lowering) -> Mapping[str, int]:
+    dtype, half = lowering.call.dtype("input"), half_shape(lowering.call)
+    factor, activated = _by_activation(lowering)
+    g, gelu = lowering.dense("grad_output"), lowering.dense("gelu")
+    slope = _gelu_formula(lowering.call, "times_gelu_backward")
+    of_factor = lowering.point("mul", (g, gelu), dtype, half)
+    of_activated = lowering.point(slope, (g, factor, activated), dtype, half)
+    if lowering.call.switches["activate_left"]:
+        return _joined(lowering, of_activated, of_factor)
+    return _joined(lowering, of_factor, of_activated)
+
+
+geglu = Operator(
+    name="geglu",
+    summary="Gated linear unit whose gate is GELU, and that gate.",
+    expression=_GEGLU,
+    notes=(
+        "The product is of the gate before it is rounded. A tensor without dimensions has nothing to "
+        "split, and results are left as they are."
+    ),
+    infer=lambda call: dict.fromkeys(("out", "out_gelu"), (call.dtype("input"), half_shape(call))),
+    lower=_lower_geglu,
+    inputs=("input",),
+    outputs=("out", "out_gelu"),
+    attributes=(_DIM, _APPROXIMATE, _ACTIVATE_LEFT),
+    entries=(
+        entry(
+            "aclnnGeGlu",
+            "self=input dim:int approximate:int out:out outGelu=out_gelu:out",
+            activate_left=False,
+        ),
+        entry(
+            "aclnnGeGluV3",
+            "self=input dim:int approximate:int activateLeft:bool out:out outGelu=out_gelu:out",
+        ),
+    ),
+    rules=(
+        *[dtype_among(role) for role in ("input", "out", "out_gelu")],
+        _same_dtype_unless_empty("out", "input"),
+        _same_dtype_unless_empty("out_gelu", "input"),
+        at_most_8_dims("input", "out", "out_gelu"),
+        _without_dims("input"),
+        dim_in_range("input"),
+        even_along("input"),
+        has_shape("out", half_shape, _HALF),
+        has_shape("out_gelu", half_shape, _HALF),
+        _approximate_is_known(),
+    ),
+    example=(
+        "geglu(np.float32([2, 1]), approximate=0)",
+        "(array([1.6826895], dtype=float32), array([0.8413448], dtype=float32))",
+    ),
+    seealso=("geglu_backward", "gelu", "gelu_mul"),
+)
+
+geglu_backward = Operator(
+    name="geglu_backward",
+    summary="Gradient of the gated linear unit whose gate is GELU.",
+    expression="g·gelu, then g·a·gelu'(b), along `dim`; from the left g·b·gelu'(a), then g·gelu",
+    notes="`gelu` is the second result of `geglu`.",
+    infer=_like_input,
+    lower=_lower_geglu_backward,
+    inputs=("grad_output", "input", "gelu"),
+    unlike={"grad_output": {"shape": (1,)}, "gelu": {"shape": (1,)}},
+    attributes=(_DIM, _APPROXIMATE, _ACTIVATE_LEFT),
+    entries=(
+        entry(
+            "aclnnGeGluBackward",
+            "gradOutput self=input gelu dim:int approximate:int gradInput:out",
+            activate_left=False,
+        ),
+        entry(
+            "aclnnGeGluV3Backward",
+            "gradOutput self=input gelu dim:int approximate:int activateLeft:bool gradInput:out",
+        ),
+    ),
+    rules=(
+        dtype_among("grad_output"),
+        *[same_dtype(role, "grad_output") for role in ("input", "gelu", "out")],
+        at_most_8_dims("grad_output", "input", "gelu", "out"),
+        same_shape("gelu", "grad_output"),
+        same_shape("out", "input"),
+        _without_dims("input"),
+        dim_in_range("input"),
+        even_along("input"),
+        has_shape("grad_output", half_shape, _HALF),
+        _approximate_is_known(),
+    ),
+    example=(
+        "geglu_backward(np.float32([1]), np.float32([2, 0]), np.float32([0.5]))",
+        "array([0.5, 1. ], dtype=float32)",
+    ),
+    seealso=("geglu",),
+)
+
+
+# --- Products of halves of the last dimension -----------------------------------------------------
+
+_FORMS = ("none", "tanh")
+
+
+def _dims_of(role: str, least: int) -> Rule:
+    def test(call: Call) -> str | None:
+        rank = len(call.shape(role))
+        if least <= rank <= MAX_DIMS:
+            return None
+        return f"{call.names[role]} has {rank} dimensions, must have {least} to {MAX_DIMS}"
+
+    return Rule(f"`{role}` has {least} to {MAX_DIMS} dimensions", test, (role,))
+
+
+def _even_at_last(role: str) -> Rule:
+    def test(call: Call) -> str | None:
+        size = call.shape(role)[-1]
+        return (
+            f"{call.names[role]} has the odd last size {size}, must have an even one"
+            if size % 2
+            else None
+        )
+
+    return Rule(f"`{role}` has an even last size", test, (role,))
+
+
+def _form_is_known() -> Rule:
+    rule = switch_among("approximate", _FORMS)
+
+    def test(call: Call) -> str | None:
+        return None if call.switches["approximate"] is None else rule.test(call)
+
+    return Rule(rule.text, test, rule.roles)
+
+
+_LAST_HALVES = answering(
+    ACLNN_ERR_INNER_TILING_ERROR,
+    _dims_of("input", 2),
+    _even_at_last("input"),
+    has_shape("out", half_shape, "the shape of `input` with half the last size"),
+)
+
+gelu_mul = Operator(
+    name="gelu_mul",
+    summary="Gated linear unit: GELU of the first half of each row times the second.",
+    expression="gelu(a)·b, a and b the halves of `input` along its last dimension",
+    notes="Limits of sizes, which devices have, are not applied.",
+    infer=_half_of_input,
+    lower=lambda lowering: {"out": _lower_geglu(lowering)["out"]},
+    inputs=("input",),
+    unlike={"input": {"shape": (2, 2)}},
+    attributes=(
+        Attribute(
+            "approximate",
+            "none",
+            "str",
+            doc="``'none'`` for GELU with erf, ``'tanh'`` for its form with tanh.",
+            choices=_FORMS,
+        ),
+    ),
+    entries=(entry("aclnnGeluMul", "input approximateOptional=approximate:str? out:out"),),
+    rules=(
+        dtype_among("input"),
+        same_dtype("out", "input"),
+        *_LAST_HALVES,
+        _form_is_known(),
+    ),
+    example=("gelu_mul(np.float32([[1, 2]]))", "array([[1.6826895]], dtype=float32)"),
+    seealso=("geglu", "gelu"),
+)
+
+
+def _is_one_number(role: str) -> Rule:
+    def test(call: Call) -> str | None:
+        if call.tensors[role].size == 1:
+            return None
+        return f"{call.names[role]} has {call.tensors[role].size} elements, must have 1"
+
+    return Rule(f"`{role}` has one element", test, (role,))
+
+
+def _lower_fatrelu(lowering: Lowering) -> Mapping[str, int]:
+    dtype, half = lowering.call.dtype("input"), half_shape(lowering.call)
+    least = lowering.reshaped("threshold", (1,) * len(half))
+    operands = (*halves(lowering), lowering.dense(least, None, half))
+    return {"out": lowering.point("fatrelu_mul", operands, dtype, half)}
+
+
+fatrelu_mul = Operator(
+    name="fatrelu_mul",
+    summary="Gated linear unit whose gate passes what reaches a threshold.",
+    expression="(0 where a < threshold, else a)·b, a and b the halves of the last dimension",
+    notes="A NaN is not less than the threshold, and passes. Limits of sizes are not applied.",
+    infer=_half_of_input,
+    lower=_lower_fatrelu,
+    inputs=("input", "threshold"),
+    unlike={"input": {"shape": (2, 2)}, "threshold": {"shape": (1,)}},
+    entries=(entry("aclnnFatreluMul", "input threshold out:out"),),
+    rules=(
+        exists_on(("Ascend910_93", "Ascend910B")),
+        dtype_among("input"),
+        same_dtype("threshold", "input"),
+        same_dtype("out", "input"),
+        *answering(
+            ACLNN_ERR_INNER_TILING_ERROR, at_most_8_dims("threshold"), _is_one_number("threshold")
+        ),
+        *_LAST_HALVES,
+    ),
+    example=(
+        "fatrelu_mul(np.float32([[1, 3, 5, 7]]), np.float32([2]))",
+        "array([[ 0., 21.]], dtype=float32)",
+    ),
+    seealso=("gelu_mul",),
+)
+
+
+# --- Clipped SwiGLU -------------------------------------------------------------------------------
+
+_CLIPPED = (
+    "a·sigmoid(alpha·a)·(b + bias), a the first half of `input` or what is even, at most limit; b the other, "
+    "from -limit to limit"
+)
+_CLIPPED_OPTIONS = (
+    _DIM,
+    Attribute("alpha", 1.702, "float", doc="Factor of the sigmoid's argument."),
+    Attribute("limit", 7.0, "float", doc="Where halves are clipped."),
+    Attribute("bias", 1.0, "float", doc="Added to the second half."),
+    Attribute("interleaved", True, "bool", doc="Whether pairs along `dim` stand for halves."),
+)
+_GROUPS = (
+    "`group_index` counts the rows of each group, whose sum says how many leading rows are of use: "
+    "the others, of which nothing is promised, are computed too."
+)
+
+
+def _has_one_dim(role: str) -> Rule:
+    def test(call: Call) -> str | None:
+        if role not in call.tensors or len(call.shape(role)) == 1:
+            return None
+        return f"{call.names[role]} has {len(call.shape(role))} dimensions, must have 1"
+
+    return Rule(f"`{role}` has one dimension", test, (role,))
+
+
+_GROUP_RULES = (
+    dtype_among("group_index", (aclDataType.ACL_INT64,)),
+    *answering(ACLNN_ERR_INNER_TILING_ERROR, _has_one_dim("group_index")),
+)
+
+clipped_swiglu = Operator(
+    name="clipped_swiglu",
+    summary="Gated linear unit whose gate is SiLU, of clipped halves.",
+    expression=_CLIPPED,
+    notes=_GROUPS,
+    infer=_half_of_input,
+    lower=_of_halves("clipped_swiglu", _CLIPPED),
+    inputs=("input", "group_index"),
+    optional=("group_index",),
+    attributes=_CLIPPED_OPTIONS,
+    entries=(
+        entry(
+            "aclnnClippedSwiglu",
+            "x=input groupIndexOptional=group_index:in? dim:int alpha:float limit:float bias:float "
+            "interleaved:bool out:out",
+        ),
+    ),
+    rules=(
+        dtype_among("input"),
+        *_GROUP_RULES,
+        same_dtype("out", "input"),
+        *_SPLIT_RULES,
+        *answering(ACLNN_ERR_INNER_TILING_ERROR, has_shape("out", half_shape, _HALF)),
+    ),
+    example=(
+        "clipped_swiglu(np.float32([0, 5, 9, 9]), alpha=0.0)",
+        "array([ 0., 28.], dtype=float32)",
+    ),
+    seealso=("clipped_swiglu_backward", "swiglu"),
+)
+
+clipped_swiglu_backward = Operator(
+    name="clipped_swiglu_backward",
+    summary="Gradient of the gated linear unit with SiLU of clipped halves.",
+    expression=(
+        "of a: g·(b + bias)·sigmoid(y)·(1 + y·(1 - sigmoid(y))), y = alpha·a, and 0 above limit; of b: "
+        "g·a·sigmoid(y), and 0 beyond ±limit; a and b clipped"
+    ),
+    notes=_GROUPS,
+    infer=_like_input,
+    lower=_gradients_of_halves(
+        "clipped_swiglu_backward_a", "gab", "clipped_swiglu_backward_b", "gab"
+    ),
+    inputs=("grad_output", "input", "group_index"),
+    optional=("group_index",),
+    unlike={"grad_output": {"shape": (1,)}},
+    attributes=_CLIPPED_OPTIONS,
+    entries=(
+        entry(
+            "aclnnClippedSwigluGrad",
+            "yGrad=grad_output x=input groupIndexOptional=group_index:in? dim:int alpha:float "
+            "limit:float bias:float interleaved:bool out:out",
+        ),
+    ),
+    rules=(
+        dtype_among("grad_output"),
+        same_dtype("input", "grad_output"),
+        *_GROUP_RULES,
+        same_dtype("out", "grad_output"),
+        *_SPLIT_RULES,
+        *answering(
+            ACLNN_ERR_INNER_TILING_ERROR,
+            has_shape("grad_output", half_shape, _HALF),
+            same_shape("out", "input"),
+        ),
+    ),
+    example=(
+        "clipped_swiglu_backward(np.float32([2]), np.float32([4, 9]), alpha=0.0)",
+        "array([8., 0.], dtype=float32)",
+    ),
+    seealso=("clipped_swiglu",),
 )

@@ -1,4 +1,4 @@
-"""Matrix products: matmul, mm, bmm and addmm."""
+"""Matrix products: of matrices, vectors and batches of them, alone and added to something."""
 
 from __future__ import annotations
 
@@ -59,14 +59,13 @@ def _promotes(*roles: str) -> Rule:
     )
 
 
-def _cube_math(first: str, second: str, *, batched: bool = False) -> Rule:
+def _cube_math(first: str, second: str, *, batched: bool = False, last: int = USE_FP32_ADD) -> Rule:
     """What each product takes, by the dtype that the matrices promote to."""
 
     def test(call: Call) -> str | None:
         chosen, name = call.switches["cube_math_type"], call.names["cube_math_type"]
         dtype = promoted(call, (first, second))
         assert dtype is not None
-        last = USE_HF32 if batched else USE_FP32_ADD
         if chosen not in range(last + 1):
             return f"{name} is {chosen}, must be from {KEEP_DTYPE} to {last}"
         single = dtype == aclDataType.ACL_FLOAT
@@ -121,7 +120,7 @@ def _has_dims(role: str, least: int, most: int) -> Rule:
 
 def _inner_sizes_agree(first: str, second: str) -> Rule:
     def test(call: Call) -> str | None:
-        a, b = call.shape(first), call.shape(second)
+        a, b = _matrix_shape(call, first), _matrix_shape(call, second)
         if a[-1] == b[-2:][0]:
             return None
         return (
@@ -143,9 +142,19 @@ def _batches_fit(first: str, second: str) -> Rule:
     return Rule(f"the batches of `{first}` and `{second}` broadcast", test, (first, second))
 
 
-def _has_product_shape(first: str, second: str) -> Rule:
+def _same_batch(first: str, second: str) -> Rule:
     def test(call: Call) -> str | None:
-        wanted = _product_shape(call, first, second)
+        a, b = call.shape(first), call.shape(second)
+        if a[0] == b[0]:
+            return None
+        return f"batches differ: {call.names[first]} {a}, {call.names[second]} {b}"
+
+    return Rule(f"`{first}` and `{second}` have as many matrices", test, (first, second))
+
+
+def _has_product_shape(first: str, second: str, summed: bool = False) -> Rule:
+    def test(call: Call) -> str | None:
+        wanted = _product_shape(call, first, second, summed)
         if "out" not in call.tensors or call.shape("out") == wanted:
             return None
         return f"{call.names['out']} has shape {call.shape('out')}, must have {wanted}"
@@ -153,9 +162,9 @@ def _has_product_shape(first: str, second: str) -> Rule:
     return Rule("`out` has the shape of the product", test, ("out", first, second))
 
 
-def _reaches_product(role: str, first: str, second: str) -> Rule:
+def _reaches_product(role: str, first: str, second: str, summed: bool = False) -> Rule:
     def test(call: Call) -> str | None:
-        wanted = _product_shape(call, first, second)
+        wanted = _product_shape(call, first, second, summed)
         if broadcast_shapes(call.shape(role), wanted) == wanted:
             return None
         return (
@@ -179,20 +188,42 @@ def _plain_format(*roles: str) -> Rule:
 # --- Shapes and nodes ---------------------------------------------------------------------------
 
 
-def _product_shape(call: Call, first: str, second: str) -> Shape:
-    """PyTorch's rule: operands of one dimension get one, which the result loses again."""
-    a, b = call.shape(first), call.shape(second)
+def _is_transposed(call: Call, role: str) -> bool:
+    return bool(call.switches.get(f"trans_{role}"))
+
+
+def _matrix_shape(call: Call, role: str) -> Shape:
+    """The shape that takes part: turned around where an option says so."""
+    shape = call.shape(role)
+    return shape[::-1] if _is_transposed(call, role) else shape
+
+
+def _product_shape(call: Call, first: str, second: str, summed: bool = False) -> Shape:
+    """PyTorch's rule: operands of one dimension get one, which the result loses again.
+
+    `summed`: over the batches.
+    """
+    a, b = _matrix_shape(call, first), _matrix_shape(call, second)
     batch = broadcast_shapes(a[:-2], b[:-2])
     assert batch is not None
-    return (*batch, *a[-2:-1], *(b[-1:] if len(b) > 1 else ()))
+    shape = (*batch, *a[-2:-1], *(b[-1:] if len(b) > 1 else ()))
+    return shape[len(batch) :] if summed else shape
 
 
-def _infer(first: str, second: str, *added: str) -> Callable[[Call], Mapping[str, tuple]]:
+def _infer(
+    first: str, second: str, *added: str, summed: bool = False
+) -> Callable[[Call], Mapping[str, tuple]]:
     def infer(call: Call) -> Mapping[str, tuple[aclDataType, Shape]]:
         dtype = _result_dtype(call, (*added, first, second))
-        return {"out": (dtype, _product_shape(call, first, second))}
+        return {"out": (dtype, _product_shape(call, first, second, summed))}
 
     return infer
+
+
+def _matrix(lowering: Lowering, role: str) -> int:
+    value = lowering.value(role)
+    turned = _is_transposed(lowering.call, role)
+    return lowering.builder.transpose(value, (1, 0)) if turned else value
 
 
 def _lower(first: str, second: str, *added: str) -> Callable[[Lowering], Mapping[str, int]]:
@@ -200,22 +231,40 @@ def _lower(first: str, second: str, *added: str) -> Callable[[Lowering], Mapping
 
     def lower(lowering: Lowering) -> Mapping[str, int]:
         dtype, shape = lowering.results["out"]
-        own = promoted(lowering.call, (*added, first, second))
-        a, b = lowering.call.shape(first), lowering.call.shape(second)
+        call = lowering.call
+        own = promoted(call, (*added, first, second))
+        a, b = _matrix_shape(call, first), _matrix_shape(call, second)
+        column = () if len(b) > 1 else (1,)
         a = a if len(a) > 1 else (1, *a)
-        b = b if len(b) > 1 else (*b, 1)
+        b = (*b, *column)
         batch = broadcast_shapes(a[:-2], b[:-2])
         assert batch is not None
         (m, k), n = a[-2:], b[-1]
         operands = [
-            lowering.dense(lowering.reshaped(first, a), own, (*batch, m, k)),
-            lowering.dense(lowering.reshaped(second, b), own, (*batch, k, n)),
-            *[lowering.dense(role, own, (m, n)) for role in added],
+            lowering.dense(lowering.reshaped(_matrix(lowering, first), a), own, (*batch, m, k)),
+            lowering.dense(lowering.reshaped(_matrix(lowering, second), b), own, (*batch, k, n)),
         ]
+        for role in added:
+            addend = lowering.reshaped(role, (*call.shape(role), *column))
+            operands.append(lowering.dense(addend, own, (*batch, m, n)))
         made = _multiply(lowering, operands, (*batch, m, n), dtype, scaled=bool(added))
         return {"out": lowering.reshaped(made, shape)}
 
     return lower
+
+
+def _lower_sum_of_products(lowering: Lowering) -> Mapping[str, int]:
+    """Batches lie one after the other along the inner dimension of one product."""
+    call, roles = lowering.call, ("batch1", "batch2", "input")
+    dtype, own = lowering.results["out"][0], promoted(call, roles)
+    (batch, m, k), n = call.shape("batch1"), call.shape("batch2")[2]
+    rows = lowering.builder.transpose(lowering.value("batch1"), (1, 0, 2))
+    operands = [
+        lowering.dense(lowering.reshaped(rows, (m, batch * k)), own),
+        lowering.dense(lowering.reshaped("batch2", (batch * k, n)), own),
+        lowering.dense("input", own, (m, n)),
+    ]
+    return {"out": _multiply(lowering, operands, (m, n), dtype, scaled=True)}
 
 
 def _multiply(
@@ -308,7 +357,9 @@ def _of_rank(name: str, item: str, rank: int, summary: str, example: tuple[str, 
             dtype_among("mat2"),
             _promotes("input", "mat2"),
             _result_dtype_is_promoted("input", "mat2"),
-            _cube_math("input", "mat2", batched=rank == 3),
+            _cube_math(
+                "input", "mat2", batched=rank == 3, last=USE_HF32 if rank == 3 else USE_FP32_ADD
+            ),
             _plain_format("input", "out"),
             _has_dims("input", rank, rank),
             _has_dims("mat2", rank, rank),
@@ -341,56 +392,211 @@ bmm = _of_rank(
     ("bmm(np.float32([[[1, 2]]]), np.float32([[[3], [4]]]))", "array([[[11.]]], dtype=float32)"),
 )
 
-addmm = Operator(
-    name="addmm",
-    in_place="addmm_",
-    summary="Product of two matrices, added to a third.",
-    expression="beta·input + alpha·(mat1 @ mat2)",
-    notes=f"With a beta of 0 `input` does not count, its NaNs neither. {_ROUNDED}",
-    inputs=("input", "mat1", "mat2"),
-    unlike={role: {"shape": (1, 1)} for role in ("input", "mat1", "mat2")},
-    attributes=(
-        Attribute("beta", 1.0, doc="Factor of `input`."),
-        Attribute("alpha", 1.0, doc="Factor of the product."),
-        _CUBE_MATH,
-    ),
-    entries=(
-        entry(
-            "aclnnAddmm",
-            "self=input mat1 mat2 beta:scalar alpha:scalar out:out cubeMathType:int",
+_ALPHA = Attribute("alpha", 1.0, doc="Factor of the product.")
+_BETA = Attribute("beta", 1.0, doc="Factor of `input`.")
+_SCALED = f"With a beta of 0 `input` does not count, its NaNs neither. {_ROUNDED}"
+
+
+def _with_addend(
+    name: str,
+    item: str,
+    matrices: tuple[str, str],
+    ranks: tuple[int, int],
+    summary: str,
+    expression: str,
+    example: tuple[str, str],
+    *,
+    numbers: str = "beta:scalar alpha:scalar",
+    in_place: bool = True,
+    summed: bool = False,
+    gradient: Mapping[str, str] | None = None,
+) -> Operator:
+    """A product of matrices, scaled and added to what is scaled, too."""
+    first, second = matrices
+    rest = f"{first} {second} {numbers}"
+    pairs = [entry(f"aclnn{item}", f"self=input {rest} out:out cubeMathType:int")]
+    if in_place:
+        pairs.append(entry(f"aclnnInplace{item}", f"selfRef=input:inout {rest} cubeMathType:int"))
+    batched = ranks[0] == 3
+    most = _RESULT_DIMS[ranks] - summed
+    return Operator(
+        name=name,
+        in_place=f"{name}_",
+        summary=summary,
+        expression=expression,
+        notes=_SCALED,
+        inputs=("input", first, second),
+        unlike={"input": {"shape": (1,) * most}}
+        | {role: {"shape": (1,) * rank} for role, rank in zip(matrices, ranks, strict=True)},
+        attributes=(_BETA, _ALPHA, _CUBE_MATH),
+        entries=tuple(pairs),
+        rules=(
+            dtype_among("input"),
+            dtype_among(first),
+            dtype_among(second),
+            _promotes("input", first, second),
+            castable(("input", first, second)),
+            convertible_scalars("beta", "alpha"),
+            _cube_math(first, second, batched=batched),
+            _plain_format("input", first, "out"),
+            *[_has_dims(role, rank, rank) for role, rank in zip(matrices, ranks, strict=True)],
+            *([_same_batch(first, second)] if batched else []),
+            _inner_sizes_agree(first, second),
+            _has_dims("input", 1, most),
+            _reaches_product("input", first, second, summed),
+            _has_product_shape(first, second, summed),
         ),
-        entry(
-            "aclnnInplaceAddmm",
-            "selfRef=input:inout mat1 mat2 beta:scalar alpha:scalar cubeMathType:int",
-        ),
-    ),
-    rules=(
-        dtype_among("input"),
-        dtype_among("mat1"),
-        dtype_among("mat2"),
-        _promotes("input", "mat1", "mat2"),
-        castable(("input", "mat1", "mat2")),
-        convertible_scalars("beta", "alpha"),
-        _cube_math("mat1", "mat2"),
-        _plain_format("input", "mat1", "out"),
-        _has_dims("mat1", 2, 2),
-        _has_dims("mat2", 2, 2),
-        _inner_sizes_agree("mat1", "mat2"),
-        _has_dims("input", 1, 2),
-        _reaches_product("input", "mat1", "mat2"),
-        _has_product_shape("mat1", "mat2"),
-    ),
-    infer=_infer("mat1", "mat2", "input"),
-    lower=_lower("mat1", "mat2", "input"),
-    example=(
+        infer=_infer(first, second, "input", summed=summed),
+        lower=_lower_sum_of_products if summed else _lower(first, second, "input"),
+        example=example,
+        seealso=("matmul", "mm"),
+        accuracy=_ACCURACY,
+        gradient=gradient or {},
+    )
+
+
+# How many dimensions a product has, by those of the matrices.
+_RESULT_DIMS = {(2, 2): 2, (3, 3): 3, (2, 1): 1}
+
+addmm = _with_addend(
+    "addmm",
+    "Addmm",
+    ("mat1", "mat2"),
+    (2, 2),
+    "Product of two matrices, added to a third.",
+    "beta·input + alpha·(mat1 @ mat2)",
+    (
         "addmm(np.float32([[1]]), np.float32([[1, 2]]), np.float32([[3], [4]]), beta=2)",
         "array([[13.]], dtype=float32)",
     ),
-    seealso=("matmul", "mm"),
-    accuracy=_ACCURACY,
     gradient={
         "input": "grad * beta",
         "mat1": "mm(grad, mat2.mH) * alpha",
         "mat2": "mm(mat1.mH, grad) * alpha",
     },
+)
+
+baddbmm = _with_addend(
+    "baddbmm",
+    "Baddbmm",
+    ("batch1", "batch2"),
+    (3, 3),
+    "Products of the matrices of two batches, added to those of a third.",
+    "beta·input + alpha·(batch1 @ batch2)",
+    (
+        "baddbmm(np.float32([[[1]]]), np.float32([[[1, 2]]]), np.float32([[[3], [4]]]), beta=2)",
+        "array([[[13.]]], dtype=float32)",
+    ),
+)
+
+addbmm = _with_addend(
+    "addbmm",
+    "Addbmm",
+    ("batch1", "batch2"),
+    (3, 3),
+    "Sum of the products of the matrices of two batches, added to a matrix.",
+    "beta·input + alpha·Σ (batch1[i] @ batch2[i])",
+    (
+        "addbmm(np.float32([[1]]), np.float32([[[1]], [[2]]]), np.float32([[[3]], [[4]]]), beta=2)",
+        "array([[13.]], dtype=float32)",
+    ),
+    summed=True,
+)
+
+addmv = _with_addend(
+    "addmv",
+    "Addmv",
+    ("mat", "vec"),
+    (2, 1),
+    "Product of a matrix and a vector, added to a vector.",
+    "beta·input + alpha·(mat @ vec)",
+    (
+        "addmv(np.float32([1]), np.float32([[1, 2]]), np.float32([3, 4]), beta=2)",
+        "array([13.], dtype=float32)",
+    ),
+    numbers="alpha:scalar beta:scalar",
+    in_place=False,
+)
+
+mv = Operator(
+    name="mv",
+    summary="Product of a matrix and a vector.",
+    expression="input @ vec",
+    notes=_ROUNDED,
+    inputs=("input", "vec"),
+    unlike={"input": {"shape": (1, 1)}, "vec": {"shape": (1,)}},
+    attributes=(_CUBE_MATH,),
+    entries=(entry("aclnnMv", "self=input vec out:out cubeMathType:int"),),
+    rules=(
+        dtype_among("input"),
+        dtype_among("vec"),
+        _promotes("input", "vec"),
+        castable(("input", "vec")),
+        _cube_math("input", "vec"),
+        _plain_format("input", "out"),
+        _has_dims("input", 2, 2),
+        _has_dims("vec", 1, 1),
+        _inner_sizes_agree("input", "vec"),
+        _has_product_shape("input", "vec"),
+    ),
+    infer=_infer("input", "vec"),
+    lower=_lower("input", "vec"),
+    example=(
+        "mv(np.float32([[1, 2], [3, 4]]), np.float32([1, 1]))",
+        "array([3., 7.], dtype=float32)",
+    ),
+    seealso=("matmul", "addmv"),
+    accuracy=_ACCURACY,
+)
+
+
+def _transposes(role: str) -> Attribute:
+    doc = f"Whether `{role}` takes part transposed: if it is not 0."
+    return Attribute(f"trans_{role}", 0, "int", keyword_only=False, doc=doc)
+
+
+gemm = Operator(
+    name="gemm",
+    summary="Product of two matrices, which may be transposed, added to a third.",
+    expression="alpha·(a @ b) + beta·c, a and b transposed where the options say so",
+    notes=f"With a beta of 0 `c` does not count, its NaNs neither. {_ROUNDED}",
+    inputs=("a", "b", "c"),
+    unlike={role: {"shape": (1, 1)} for role in ("a", "b", "c")},
+    attributes=(
+        Attribute("alpha", 1.0, "float", keyword_only=False, doc="Factor of the product."),
+        Attribute("beta", 1.0, "float", keyword_only=False, doc="Factor of `c`."),
+        _transposes("a"),
+        _transposes("b"),
+        _CUBE_MATH,
+    ),
+    entries=(
+        entry(
+            "aclnnGemm",
+            "A=a B=b C=c alpha:float beta:float transA=trans_a:int transB=trans_b:int out:out "
+            "cubeMathType:int",
+        ),
+    ),
+    rules=(
+        dtype_among("a"),
+        dtype_among("b"),
+        dtype_among("c"),
+        _promotes("a", "b", "c"),
+        castable(("a", "b", "c")),
+        _cube_math("a", "b"),
+        _plain_format("a", "c", "out"),
+        _has_dims("a", 2, 2),
+        _has_dims("b", 2, 2),
+        _inner_sizes_agree("a", "b"),
+        _has_dims("c", 1, 2),
+        _reaches_product("c", "a", "b"),
+        _has_product_shape("a", "b"),
+    ),
+    infer=_infer("a", "b", "c"),
+    lower=_lower("a", "b", "c"),
+    example=(
+        "gemm(np.float32([[1, 2]]), np.float32([[3, 4]]), np.float32([[1]]), trans_b=1)",
+        "array([[12.]], dtype=float32)",
+    ),
+    seealso=("addmm", "matmul"),
+    accuracy=_ACCURACY,
 )

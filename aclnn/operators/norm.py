@@ -35,8 +35,8 @@ from aclnn.operators.lowering import Lowering
 Shape = tuple[int, ...]
 Inferred = Mapping[str, tuple[aclDataType, Shape]]
 
-_LAYER_NORM_PRODUCTS = ("Ascend950", "Ascend910_93", "Ascend910B", "Ascend910")
-_RMS_NORM_PRODUCTS = ("Ascend950", "Ascend910_93", "Ascend910B", "Ascend310P")
+LAYER_NORM_PRODUCTS = ("Ascend950", "Ascend910_93", "Ascend910B", "Ascend910")
+RMS_NORM_PRODUCTS = ("Ascend950", "Ascend910_93", "Ascend910B", "Ascend310P")
 # What PyTorch takes for no epsilon: that of float32, in which it computes halves too.
 _FLOAT_EPSILON = 2.0**-23
 
@@ -62,30 +62,30 @@ _MASK = Attribute(
 # --- Shapes -------------------------------------------------------------------------------------
 
 
-def _normalized(call: Call) -> Shape:
+def normalized(call: Call) -> Shape:
     """The trailing dimensions that belong together: those of `gamma`, or as the option says."""
     if "gamma" in call.tensors:
         return call.shape("gamma")
     return call.switches["normalized_shape"]  # type: ignore[return-value]
 
 
-def _leading(call: Call, role: str) -> Shape:
+def leading(call: Call, role: str) -> Shape:
     shape = call.shape(role)
-    return shape[: len(shape) - len(_normalized(call))]
+    return shape[: len(shape) - len(normalized(call))]
 
 
-def _statistic(call: Call, role: str, like: str) -> Shape:
+def statistic(call: Call, role: str, like: str) -> Shape:
     """The shape of a mean or rstd: as given, or the leading dimensions, then ones."""
     if role in call.tensors:
         return call.shape(role)
-    return (*_leading(call, like), *[1] * len(_normalized(call)))
+    return (*leading(call, like), *[1] * len(normalized(call)))
 
 
 # --- Rules --------------------------------------------------------------------------------------
 
 
 def _test_length(call: Call) -> str | None:
-    count = len(_normalized(call))
+    count = len(normalized(call))
     if 1 <= count <= MAX_DIMS:
         return None
     return f"{call.names['normalized_shape']} has {count} sizes, must have from 1 to {MAX_DIMS}"
@@ -93,7 +93,7 @@ def _test_length(call: Call) -> str | None:
 
 def _trails(role: str) -> Rule:
     def test(call: Call) -> str | None:
-        wanted, shape = _normalized(call), call.shape(role)
+        wanted, shape = normalized(call), call.shape(role)
         if shape[len(shape) - len(wanted) :] == wanted and len(shape) >= len(wanted):
             return None
         name = call.names["normalized_shape"]
@@ -105,7 +105,7 @@ def _trails(role: str) -> Rule:
 
 def _has_normalized_shape(role: str) -> Rule:
     def test(call: Call) -> str | None:
-        wanted = _normalized(call)
+        wanted = normalized(call)
         if role not in call.tensors or call.shape(role) == wanted:
             return None
         return f"{call.names[role]} has shape {call.shape(role)}, must have {wanted}"
@@ -114,12 +114,12 @@ def _has_normalized_shape(role: str) -> Rule:
     return Rule(text, test, (role, "normalized_shape"))
 
 
-def _one_for_each_row(role: str, like: str, exact_on: tuple[str, ...] = ()) -> Rule:
+def one_for_each_row(role: str, like: str, exact_on: tuple[str, ...] = ()) -> Rule:
     def test(call: Call) -> str | None:
         if role not in call.tensors:
             return None
-        lead = _leading(call, like)
-        shape, wanted = call.shape(role), (*lead, *[1] * len(_normalized(call)))
+        lead = leading(call, like)
+        shape, wanted = call.shape(role), (*lead, *[1] * len(normalized(call)))
         if shape == wanted:
             return None
         if call.soc in exact_on:
@@ -182,7 +182,7 @@ def _infer_all_of_layer_norm(call: Call) -> Inferred:
         **{
             role: (
                 call.dtype(role) if role in call.tensors else single,
-                _statistic(call, role, "input"),
+                statistic(call, role, "input"),
             )
             for role in ("mean", "rstd")
         },
@@ -191,7 +191,7 @@ def _infer_all_of_layer_norm(call: Call) -> Inferred:
 
 def _lower_layer_norm(lowering: Lowering) -> Mapping[str, int]:
     call = lowering.call
-    lead, cols = _leading(call, "input"), math.prod(_normalized(call))
+    lead, cols = leading(call, "input"), math.prod(normalized(call))
     statistics = [role for role in ("mean", "rstd") if lowering.wants(role)]
     if cols == 0:
         empty = {"mean": 0.0, "rstd": math.nan}
@@ -201,7 +201,7 @@ def _lower_layer_norm(lowering: Lowering) -> Mapping[str, int]:
         "layer_norm",
         [
             lowering.dense(lowering.reshaped("input", (*lead, cols))),
-            *[_columns(lowering, role, len(lead), cols) for role in parameters],
+            *[as_columns(lowering, role, len(lead), cols) for role in parameters],
         ],
         [
             (call.dtype("input"), (*lead, cols)),
@@ -211,15 +211,15 @@ def _lower_layer_norm(lowering: Lowering) -> Mapping[str, int]:
         params=(lowering.number("eps", "exact"),),
         present=(*parameters, *statistics),
     )
-    return _as_results(lowering, ("out", *statistics), made)
+    return as_results(lowering, ("out", *statistics), made)
 
 
-def _columns(lowering: Lowering, role: str, lead: int, cols: int) -> int:
+def as_columns(lowering: Lowering, role: str, lead: int, cols: int) -> int:
     """A parameter as one row for all."""
     return lowering.dense(lowering.reshaped(role, (*[1] * lead, cols)))
 
 
-def _as_results(
+def as_results(
     lowering: Lowering, roles: tuple[str, ...], made: tuple[int, ...]
 ) -> Mapping[str, int]:
     """What row-wise kernels made, in the shapes that the results have."""
@@ -230,13 +230,13 @@ def _as_results(
     }
 
 
-_LAYER_NORM = "(x - mean)·rstd·weight + bias, rstd = 1/√(var + eps), var = Σ(x - mean)²/N"
+LAYER_NORM = "(x - mean)·rstd·weight + bias, rstd = 1/√(var + eps), var = Σ(x - mean)²/N"
 _LAYER_NORM_ORDER = ("input", "normalized_shape", "weight", "bias", "eps")
 
 native_layer_norm = Operator(
     name="native_layer_norm",
     summary="Layer norm with the mean and the inverse deviation of each row.",
-    expression=_LAYER_NORM,
+    expression=LAYER_NORM,
     notes=(
         "Without a weight it is 1, without a bias 0. Mean and rstd are float32 unless arrays of "
         "float16 or bfloat16 are given for them; they are computed in float64 and rounded once. "
@@ -256,15 +256,15 @@ native_layer_norm = Operator(
         ),
     ),
     rules=(
-        exists_on(_LAYER_NORM_PRODUCTS),
+        exists_on(LAYER_NORM_PRODUCTS),
         *_NORM_RULES,
         dtype_among("out"),
         dtype_among("mean"),
         dtype_among("rstd"),
         at_most_8_dims("input", "weight", "bias", "out", "mean", "rstd"),
         *_NORM_SHAPES,
-        _one_for_each_row("mean", "input", exact_on=("Ascend950",)),
-        _one_for_each_row("rstd", "input", exact_on=("Ascend950",)),
+        one_for_each_row("mean", "input", exact_on=("Ascend950",)),
+        one_for_each_row("rstd", "input", exact_on=("Ascend950",)),
     ),
     infer=_infer_all_of_layer_norm,
     lower=_lower_layer_norm,
@@ -283,7 +283,7 @@ native_layer_norm = Operator(
 layer_norm = Operator(
     name="layer_norm",
     summary="Layer norm: trailing dimensions with mean 0 and variance 1.",
-    expression=_LAYER_NORM,
+    expression=LAYER_NORM,
     notes="Without a weight it is 1, without a bias 0.",
     inputs=("input", "weight", "bias"),
     optional=("weight", "bias"),
@@ -292,7 +292,7 @@ layer_norm = Operator(
     parameters=_LAYER_NORM_ORDER,
     entries=(),
     rules=(
-        exists_on(_LAYER_NORM_PRODUCTS),
+        exists_on(LAYER_NORM_PRODUCTS),
         *_NORM_RULES,
         dtype_among("out"),
         at_most_8_dims("input", "weight", "bias", "out"),
@@ -318,11 +318,11 @@ _GRADIENTS = ("grad_input", "grad_weight", "grad_bias")
 def _infer_gradients(call: Call) -> Inferred:
     own = call.dtype("input")
     parameter = next((call.dtype(r) for r in ("weight", "bias") if r in call.tensors), own)
-    normalized = _normalized(call)
+    sizes = normalized(call)
     found = (
         (own, call.shape("input")),
-        (parameter, normalized),
-        (parameter, normalized),
+        (parameter, sizes),
+        (parameter, sizes),
     )
     mask = call.switches["output_mask"]
     assert isinstance(mask, tuple)
@@ -338,27 +338,27 @@ def _lower_gradients(lowering: Lowering) -> Mapping[str, int]:
 
 def _gradient_of_input(lowering: Lowering) -> Mapping[str, int]:
     call = lowering.call
-    lead, cols = _leading(call, "input"), math.prod(_normalized(call))
+    lead, cols = leading(call, "input"), math.prod(normalized(call))
     weight = ("weight",) if lowering.has("weight") else ()
     made = lowering.rows(
         "layer_norm_backward_input",
         [
             *[lowering.dense(lowering.reshaped(r, (*lead, cols))) for r in ("grad_out", "input")],
             *[lowering.dense(lowering.reshaped(r, (*lead, 1))) for r in ("mean", "rstd")],
-            *[_columns(lowering, role, len(lead), cols) for role in weight],
+            *[as_columns(lowering, role, len(lead), cols) for role in weight],
         ],
         [(lowering.results["grad_input"][0], (*lead, cols))],
         -1,
         present=weight,
     )
-    return _as_results(lowering, ("grad_input",), made)
+    return as_results(lowering, ("grad_input",), made)
 
 
 def _gradients_of_parameters(lowering: Lowering) -> Mapping[str, int]:
     """Sums over all rows: their reduction runs along the leading dimensions, as one."""
     roles = [role for role in _GRADIENTS[1:] if lowering.wants(role)]
     call = lowering.call
-    lead, cols = math.prod(_leading(call, "input")), math.prod(_normalized(call))
+    lead, cols = math.prod(leading(call, "input")), math.prod(normalized(call))
     if lead == 0 or not roles:
         return {role: lowering.filled(0.0, *lowering.results[role]) for role in roles}
     shapes = {"grad_out": (lead, cols), "input": (lead, cols), "mean": (lead, 1), "rstd": (lead, 1)}
@@ -370,7 +370,7 @@ def _gradients_of_parameters(lowering: Lowering) -> Mapping[str, int]:
         -2,
         present=tuple([role.replace("grad_", "d") for role in roles]),
     )
-    return _as_results(lowering, tuple(roles), made)
+    return as_results(lowering, tuple(roles), made)
 
 
 native_layer_norm_backward = Operator(
@@ -407,7 +407,7 @@ native_layer_norm_backward = Operator(
     rules=(
         Rule("`output_mask` has 3 elements", _test_mask, ("output_mask",)),
         *[_given_where_wanted(role, place) for place, role in enumerate(_GRADIENTS)],
-        exists_on(_LAYER_NORM_PRODUCTS),
+        exists_on(LAYER_NORM_PRODUCTS),
         dtype_among("grad_out"),
         same_dtype("input", "grad_out"),
         dtype_among("mean"),
@@ -418,8 +418,8 @@ native_layer_norm_backward = Operator(
         _LENGTH,
         _trails("input"),
         same_shape("grad_out", "input"),
-        _one_for_each_row("mean", "input"),
-        _one_for_each_row("rstd", "input"),
+        one_for_each_row("mean", "input"),
+        one_for_each_row("rstd", "input"),
         _has_normalized_shape("weight"),
         _has_normalized_shape("bias"),
         same_shape("grad_input", "input"),
@@ -442,28 +442,36 @@ native_layer_norm_backward = Operator(
 # --- RMS norm -----------------------------------------------------------------------------------
 
 
-def _wrong_shape(rule: Rule) -> Rule:
+def wrong_shape(rule: Rule) -> Rule:
     """Shapes that do not fit are found where the work is divided."""
     return replace(rule, status=ACLNN_ERR_INNER_TILING_ERROR)
 
 
-def _test_gamma(call: Call) -> str | None:
-    x, gamma = call.shape("x"), call.shape("gamma")
-    if 1 <= len(gamma) <= len(x) and x[len(x) - len(gamma) :] == gamma and 0 not in gamma:
-        return None
-    return (
-        f"{call.names['gamma']} has shape {gamma}, must have that of the last dimensions of "
-        f"{call.names['x']}, {x}, and not be empty"
-    )
+def gamma_trails(like: str) -> Rule:
+    def test(call: Call) -> str | None:
+        x, gamma = call.shape(like), call.shape("gamma")
+        if 1 <= len(gamma) <= len(x) and x[len(x) - len(gamma) :] == gamma and 0 not in gamma:
+            return None
+        return (
+            f"{call.names['gamma']} has shape {gamma}, must have that of the last dimensions of "
+            f"{call.names[like]}, {x}, and not be empty"
+        )
+
+    text = f"`gamma` has the shape of the last dimensions of `{like}`"
+    return wrong_shape(Rule(text, test, ("gamma", like)))
 
 
-def _test_rstd(call: Call) -> str | None:
-    if "rstd" not in call.tensors:
-        return None
-    wanted = (*_leading(call, "x"), *[1] * len(call.shape("gamma")))
-    if call.shape("rstd") == wanted:
-        return None
-    return f"{call.names['rstd']} has shape {call.shape('rstd')}, must have {wanted}"
+def has_leading_shape(role: str, like: str) -> Rule:
+    def test(call: Call) -> str | None:
+        if role not in call.tensors:
+            return None
+        wanted = (*leading(call, like), *[1] * len(call.shape("gamma")))
+        if call.shape(role) == wanted:
+            return None
+        return f"{call.names[role]} has shape {call.shape(role)}, must have {wanted}"
+
+    text = f"`{role}` has the leading dimensions of `{like}`, then ones"
+    return wrong_shape(Rule(text, test, (role, like)))
 
 
 def _infer_rms_norm(call: Call) -> Inferred:
@@ -473,13 +481,13 @@ def _infer_rms_norm(call: Call) -> Inferred:
 
 def _infer_both_of_rms_norm(call: Call) -> Inferred:
     single = aclDataType.ACL_FLOAT
-    return {**_infer_rms_norm(call), "rstd": (single, _statistic(call, "rstd", "x"))}
+    return {**_infer_rms_norm(call), "rstd": (single, statistic(call, "rstd", "x"))}
 
 
 def _lower_rms_norm(lowering: Lowering, x: str, gamma: str, epsilon: str) -> Mapping[str, int]:
     call = lowering.call
-    lead, cols = _leading(call, x), math.prod(_normalized(call))
-    columns = [_columns(lowering, gamma, len(lead), cols)] if lowering.has(gamma) else []
+    lead, cols = leading(call, x), math.prod(normalized(call))
+    columns = [as_columns(lowering, gamma, len(lead), cols)] if lowering.has(gamma) else []
     statistics = ["rstd"] if lowering.wants("rstd") else []
     # None is handed on as a negative number.
     number = _FLOAT_EPSILON if call.scalars[epsilon].negative else lowering.number(epsilon, "exact")
@@ -494,7 +502,7 @@ def _lower_rms_norm(lowering: Lowering, x: str, gamma: str, epsilon: str) -> Map
         params=(number,),
         present=(*(["gamma"] if columns else []), *statistics),
     )
-    return _as_results(lowering, ("out", *statistics), made)
+    return as_results(lowering, ("out", *statistics), made)
 
 
 def _infer_gradients_of_rms_norm(call: Call) -> Inferred:
@@ -510,25 +518,25 @@ def _lower_gradients_of_rms_norm(lowering: Lowering) -> Mapping[str, int]:
 
 
 def _rms_gradient_of_input(lowering: Lowering) -> Mapping[str, int]:
-    lead, cols = _leading(lowering.call, "x"), math.prod(_normalized(lowering.call))
+    lead, cols = leading(lowering.call, "x"), math.prod(normalized(lowering.call))
     made = lowering.rows(
         "rms_norm_backward_input",
         [
             *[lowering.dense(lowering.reshaped(r, (*lead, cols))) for r in ("grad_output", "x")],
             lowering.dense(lowering.reshaped("rstd", (*lead, 1))),
-            _columns(lowering, "gamma", len(lead), cols),
+            as_columns(lowering, "gamma", len(lead), cols),
         ],
         [(lowering.results["grad_input"][0], (*lead, cols))],
         -1,
         present=("gamma",),
     )
-    return _as_results(lowering, ("grad_input",), made)
+    return as_results(lowering, ("grad_input",), made)
 
 
 def _gradient_of_gamma(lowering: Lowering) -> Mapping[str, int]:
     """A sum over all rows: its reduction runs along the leading dimensions, as one."""
     rows, cols = (
-        math.prod(sizes) for sizes in (_leading(lowering.call, "x"), _normalized(lowering.call))
+        math.prod(sizes) for sizes in (leading(lowering.call, "x"), normalized(lowering.call))
     )
     if rows == 0:
         return {"grad_gamma": lowering.filled(0.0, *lowering.results["grad_gamma"])}
@@ -539,7 +547,7 @@ def _gradient_of_gamma(lowering: Lowering) -> Mapping[str, int]:
         [(lowering.results["grad_gamma"][0], (1, cols))],
         -2,
     )
-    return _as_results(lowering, ("grad_gamma",), made)
+    return as_results(lowering, ("grad_gamma",), made)
 
 
 def _test_rank(call: Call) -> str | None:
@@ -549,15 +557,12 @@ def _test_rank(call: Call) -> str | None:
     return f"{call.names['x']} has {rank} dimensions, must have from 2 to {MAX_DIMS}"
 
 
-_GAMMA_TRAILS = _wrong_shape(
-    Rule("`gamma` has the shape of the last dimensions of `x`", _test_gamma, ("gamma", "x"))
-)
-_RMS_NORM = "x·rstd·gamma, rstd = 1/√(Σx²/N + eps)"
+RMS_NORM = "x·rstd·gamma, rstd = 1/√(Σx²/N + eps)"
 
 native_rms_norm = Operator(
     name="native_rms_norm",
     summary="RMS norm with the inverse root of each row's mean square.",
-    expression=_RMS_NORM,
+    expression=RMS_NORM,
     notes="It is over the trailing dimensions that `gamma` has. rstd is float32.",
     inputs=("x", "gamma"),
     outputs=("out", "rstd"),
@@ -566,17 +571,15 @@ native_rms_norm = Operator(
     ),
     entries=(entry("aclnnRmsNorm", "x gamma epsilon:float yOut=out:out rstdOut=rstd:out"),),
     rules=(
-        exists_on(_RMS_NORM_PRODUCTS),
+        exists_on(RMS_NORM_PRODUCTS),
         dtype_among("x"),
         dtype_like_or("gamma", "x"),
         same_dtype("out", "x"),
         dtype_among("rstd", (aclDataType.ACL_FLOAT,)),
-        _wrong_shape(at_most_8_dims("x", "gamma", "out", "rstd")),
-        _GAMMA_TRAILS,
-        _wrong_shape(same_shape("out", "x")),
-        _wrong_shape(
-            Rule("`rstd` has the leading dimensions of `x`, then ones", _test_rstd, ("rstd", "x"))
-        ),
+        wrong_shape(at_most_8_dims("x", "gamma", "out", "rstd")),
+        gamma_trails("x"),
+        wrong_shape(same_shape("out", "x")),
+        has_leading_shape("rstd", "x"),
     ),
     infer=_infer_both_of_rms_norm,
     lower=lambda lowering: _lower_rms_norm(lowering, "x", "gamma", "epsilon"),
@@ -616,19 +619,19 @@ rms_norm_backward = Operator(
         ),
     ),
     rules=(
-        exists_on(_RMS_NORM_PRODUCTS),
+        exists_on(RMS_NORM_PRODUCTS),
         dtype_among("grad_output"),
         same_dtype("x", "grad_output"),
         dtype_among("rstd", (aclDataType.ACL_FLOAT,)),
         dtype_like_or("gamma", "x"),
         same_dtype("grad_input", "x"),
         dtype_among("grad_gamma", (aclDataType.ACL_FLOAT,)),
-        _wrong_shape(Rule(f"`x` has from 2 to {MAX_DIMS} dimensions", _test_rank, ("x",))),
-        _GAMMA_TRAILS,
-        _wrong_shape(same_shape("grad_output", "x")),
-        _wrong_shape(_one_for_each_row("rstd", "x")),
-        _wrong_shape(same_shape("grad_input", "x")),
-        _wrong_shape(same_shape("grad_gamma", "gamma")),
+        wrong_shape(Rule(f"`x` has from 2 to {MAX_DIMS} dimensions", _test_rank, ("x",))),
+        gamma_trails("x"),
+        wrong_shape(same_shape("grad_output", "x")),
+        wrong_shape(one_for_each_row("rstd", "x")),
+        wrong_shape(same_shape("grad_input", "x")),
+        wrong_shape(same_shape("grad_gamma", "gamma")),
     ),
     infer=_infer_gradients_of_rms_norm,
     lower=_lower_gradients_of_rms_norm,
@@ -644,7 +647,7 @@ rms_norm_backward = Operator(
 rms_norm = Operator(
     name="rms_norm",
     summary="RMS norm: trailing dimensions with mean square 1.",
-    expression=_RMS_NORM,
+    expression=RMS_NORM,
     notes="Without an `eps`, or with a negative one, it is that of float32, 2⁻²³, as in PyTorch.",
     inputs=("input", "weight"),
     optional=("weight",),
@@ -656,7 +659,7 @@ rms_norm = Operator(
     parameters=("input", "normalized_shape", "weight", "eps"),
     entries=(),
     rules=(
-        exists_on(_RMS_NORM_PRODUCTS),
+        exists_on(RMS_NORM_PRODUCTS),
         dtype_among("input"),
         dtype_like_or("weight", "input"),
         dtype_among("out"),

@@ -22,6 +22,7 @@ from aclnn.graph.lower.schedule import Schedule, Step
 from aclnn.graph.planner.plan import WorkspacePlan
 from aclnn.graph.runtime.abi import MAX_THREADS
 from aclnn.graph.views import json as documents
+from aclnn.graph.views.heat import Heat
 from aclnn.graph.views.tables import Sheet, make, to_rich, to_text
 from aclnn.graph.views.text import base_words, dims
 from aclnn.reports import ascend
@@ -391,6 +392,44 @@ class Profile:
             made.runs.append(Run(plan, one.begin, one.end, one.events, one.caller, one.submitted))
         return made
 
+    def to_svg(self, executor: int = 0) -> str:
+        """The graph of an executor, coloured by the time that its nodes took.
+
+        Nodes that share a loop have estimates, as in the table.
+
+        Parameters
+        ----------
+        executor : int
+            Which of `executors`.
+
+        Returns
+        -------
+        str
+            A picture that needs nothing else.
+
+        Raises
+        ------
+        AclnnError
+            If there is no such executor, or its graph is not known: profiles that were read from a
+            document have none.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import aclnn
+        >>> picture = aclnn.executor("gelu", np.zeros(4, np.float32)).profile(repeat=5).to_svg()
+        >>> "100%" in picture
+        True
+        """
+        groups = _by_plan(list(self.runs))
+        place = as_int(executor)
+        if place is None or not 0 <= place < len(groups):
+            raise invalid(f"executor is {shown(executor)}, but {len(groups)} executors ran")
+        plan = groups[place][0].plan
+        if not hasattr(plan, "graph"):
+            raise invalid("the profile was read from a document, which has no graph")
+        return plan.graph.to_svg(plan.workspace, times(self.executors[place]))
+
     def to_chrome_trace(self) -> str:
         """Write trace events, which Perfetto and Chrome's tracing page open.
 
@@ -558,6 +597,28 @@ def _estimated(step: Step, took: float) -> tuple[OpTime, ...]:
         OpTime(op.node, op.kernel, took * part / sum(moved))
         for op, part in zip(step.ops, moved, strict=True)
     )
+
+
+def times(one: ExecutorTime) -> Heat:
+    """The nanoseconds of each node, to colour pictures by; of those that share a loop estimates."""
+    found: dict[str, float] = {}
+    for step in one.steps:
+        found |= {op.node: op.estimated_ns for op in step.ops} or {step.name: step.median}
+    return Heat("time", found, human_time)
+
+
+def human_time(nanoseconds: float) -> str:
+    """A time with a unit that keeps the number short.
+
+    >>> human_time(512), human_time(1_500_000), human_time(3e9)
+    ('0.512 µs', '1.5 ms', '3 s')
+    """
+    amount = nanoseconds / 1000
+    for unit in ("µs", "ms", "s"):
+        if amount < 1000 or unit == "s":
+            break
+        amount /= 1000
+    return f"{amount:.3g} {unit}"
 
 
 def _microseconds(nanoseconds: float) -> str:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import inspect
+import linecache
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path as FilePath
+from types import FrameType
 from typing import Any
 
 import numpy as np
@@ -77,19 +80,46 @@ class Trace:
         The latter.
     """
 
-    def __init__(self, name: str, make: Callable[..., Any]):
+    def __init__(self, name: str, make: Callable[..., Any], function: Callable[..., Any]):
         self.recording = Recording(name)
+        self.recording.origin = self.origin
         self.inputs: list[Memory] = []
         self.held: list[np.ndarray] = []
         self._known: dict[tuple[Any, ...], Memory] = {}
         self._make = make  # of a memory and a path a traced array
+        self._function = function
+        code = getattr(inspect.unwrap(function), "__code__", None)
+        self._own = "" if code is None else code.co_filename
+        self._lines: dict[tuple[str, int], str] = {}
 
-    def line(self) -> str:
-        """The line that runs now, outside this package."""
-        frame = sys._getframe(1)
-        while frame.f_back is not None and frame.f_code.co_filename.startswith(PACKAGE):
+    def run(self, args: Sequence[Any], named: Mapping[str, Any]) -> Any:
+        """Call the function; what it records has its lines for an origin."""
+        linecache.checkcache(self._own)
+        return self._function(*args, **named)
+
+    def origin(self) -> tuple[str, ...]:
+        """The lines that run now: of the function, then of what it called, without this package's.
+
+        Empty where the function does not run.
+        """
+        found = []
+        frame: FrameType | None = sys._getframe(1)
+        while frame is not None and frame.f_code is not _RUN:
+            file = frame.f_code.co_filename
+            if not file.startswith(PACKAGE) or file == self._own:
+                found.append(self._line(frame))
             frame = frame.f_back
-        return f"{os.path.basename(frame.f_code.co_filename)}:{frame.f_lineno}"
+        return () if frame is None else tuple(reversed(found))
+
+    def _line(self, frame: FrameType) -> str:
+        """The line of a frame: file, number and what stands there."""
+        place = frame.f_code.co_filename, frame.f_lineno
+        if place not in self._lines:
+            words = linecache.getline(*place, frame.f_globals).strip()
+            self._lines[place] = f"{os.path.basename(place[0])}:{place[1]}: {words}".removesuffix(
+                ": "
+            )
+        return self._lines[place]
 
     # --- Arrays -------------------------------------------------------------------------------------
 
@@ -141,7 +171,6 @@ class Trace:
     ) -> Any:
         """Record the call of a functional form."""
         operator, recording = handle.handle.operator, self.recording
-        recording.where = self.line()
         operands, _ = arrays.taken_apart(operator, given)
         values = [None if one is None else self.value_of(one, role) for role, one in operands]
         specs = [recording.spec(value) for value in values if value is not None]
@@ -220,6 +249,9 @@ class Trace:
             return self.made(value)
         target.write(value)
         return target
+
+
+_RUN = Trace.run.__code__
 
 
 def is_number(given: Any) -> bool:

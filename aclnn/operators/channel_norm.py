@@ -1,0 +1,451 @@
+"""Norms with a factor for each channel: group norm, with SiLU behind it, and batch norm."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from aclnn.acl.constants import aclDataType
+from aclnn.operators.checks import (
+    MAX_DIMS,
+    Call,
+    Rule,
+    at_most_8_dims,
+    dtype_among,
+    dtype_like_or,
+    has_shape,
+    plain_format,
+    same_dtype,
+    same_shape,
+)
+from aclnn.operators.declaration import REQUIRED, ROW_ACCURACY, Attribute, Operator, entry
+from aclnn.operators.lowering import Lowering
+from aclnn.operators.norm import Inferred, Shape
+
+_DOUBLE = aclDataType.ACL_DOUBLE
+_EPS = Attribute("eps", 1e-5, "float", keyword_only=False, doc="Added to the variance.")
+_PARAMETERS = "Without a weight it is 1, without a bias 0."
+
+
+# --- Nodes ----------------------------------------------------------------------------------------
+
+
+def _of_channels(
+    lowering: Lowering, formula: str, mean: int, rstd: int, shape: tuple[int, int, int, int]
+) -> int:
+    """(input - mean)·rstd·weight + bias; the shape has batch, groups, channels of each, elements.
+
+    What belongs to a channel is multiplied and broadcast in float64, so that results are rounded once.
+    """
+    channels = (1, *shape[1:3], 1)
+    weight, bias = (
+        lowering.dense(lowering.reshaped(role, channels), _DOUBLE)
+        if lowering.has(role)
+        else lowering.filled(number, _DOUBLE, channels)
+        for role, number in (("weight", 1.0), ("bias", 0.0))
+    )
+    sizes = lowering.builder.value(rstd).shape
+    scaled = (sizes[0], *shape[1:3], 1)
+    factors = [lowering.dense(one, _DOUBLE, scaled) for one in (rstd, weight)]
+    scale = lowering.point("mul", factors, _DOUBLE, scaled)
+    operands = [
+        lowering.dense(lowering.reshaped("input", shape)),
+        *[lowering.dense(one, _DOUBLE, shape) for one in (mean, scale, bias)],
+    ]
+    dtype = lowering.call.dtype("input")
+    made = lowering.point(formula, operands, dtype, shape, reads="float64")
+    return lowering.reshaped(made, lowering.call.shape("input"))
+
+
+# --- Group norm -----------------------------------------------------------------------------------
+
+
+def _groups(call: Call) -> int:
+    role = next(r for r in ("group", "num_groups") if r in call.switches)
+    return call.switches[role]  # type: ignore[return-value]
+
+
+def _statistics_shape(call: Call) -> Shape:
+    return (call.shape("input")[0], _groups(call))
+
+
+def _infer_group_norm(call: Call) -> Inferred:
+    return {"out": (call.dtype("input"), call.shape("input"))}
+
+
+def _infer_all_of_group_norm(call: Call) -> Inferred:
+    statistic = (call.dtype("input"), _statistics_shape(call))
+    return {**_infer_group_norm(call), "mean": statistic, "rstd": statistic}
+
+
+def _lower_group_norm(lowering: Lowering) -> Mapping[str, int]:
+    call = lowering.call
+    batch, channels, *rest = call.shape("input")
+    groups, elements = _groups(call), math.prod(rest)
+    if elements == 0 or channels == 0:
+        empty = {"mean": 0.0, "rstd": math.nan}
+        wanted = [role for role in empty if lowering.wants(role)]
+        return {role: lowering.filled(empty[role], *lowering.results[role]) for role in wanted}
+    rows = lowering.dense(
+        lowering.reshaped("input", (batch, groups, channels // groups * elements))
+    )
+    mean, rstd = lowering.rows(
+        "moments",
+        [rows],
+        [(_DOUBLE, (batch, groups, 1))] * 2,
+        -1,
+        params=(lowering.number("eps", "exact"),),
+    )
+    # What V1 of the operator with SiLU fixes is the default of V2, and group norm has no such option.
+    formula = "channel_norm_silu" if call.switches.get("activate_silu") else "channel_norm"
+    shape = (batch, groups, channels // groups, elements)
+    centre, spread = (lowering.reshaped(one, (batch, groups, 1, 1)) for one in (mean, rstd))
+    found = {"out": _of_channels(lowering, formula, centre, spread, shape)}
+    for role, one in (("mean", mean), ("rstd", rstd)):
+        if lowering.wants(role):
+            dtype, sizes = lowering.results[role]
+            found[role] = lowering.dense(lowering.reshaped(one, sizes), dtype)
+    return found
+
+
+def _rank_from(role: str, least: int) -> Rule:
+    def test(call: Call) -> str | None:
+        rank = len(call.shape(role))
+        if least <= rank <= MAX_DIMS:
+            return None
+        return f"{call.names[role]} has {rank} dimensions, must have {least} to {MAX_DIMS}"
+
+    return Rule(f"`{role}` has {least} to {MAX_DIMS} dimensions", test, (role,))
+
+
+def _has_channels(role: str) -> Rule:
+    return has_shape(role, lambda call: call.shape("input")[1:2], "an element for each channel")
+
+
+def _groups_divide(role: str, channels: Callable[[Call], Any]) -> Rule:
+    def test(call: Call) -> str | None:
+        count = channels(call)
+        if count % _groups(call) == 0:
+            return None
+        return f"{call.names[role]} is {_groups(call)}, which does not divide {count} channels"
+
+    return Rule(f"`{role}` divides the number of channels", test, (role,))
+
+
+def _above_zero(role: str) -> Rule:
+    def test(call: Call) -> str | None:
+        number = call.switches[role]
+        assert isinstance(number, int)
+        return None if number > 0 else f"{call.names[role]} is {number}, must be more than 0"
+
+    return Rule(f"`{role}` is more than 0", test, (role,))
+
+
+def _positive(role: str) -> Rule:
+    def test(call: Call) -> str | None:
+        spec = call.scalars[role]
+        if not (spec.negative or spec.zero or spec.nan):
+            return None
+        return f"{call.names[role]} is {spec.text}, must be more than 0"
+
+    return Rule(f"`{role}` is more than 0", test, (role,))
+
+
+def _count_is(role: str, words: str, count: Callable[[Shape], int]) -> Rule:
+    def test(call: Call) -> str | None:
+        wanted = count(call.shape("input"))
+        if call.switches[role] == wanted:
+            return None
+        return f"{call.names[role]} is {call.switches[role]}, but {call.names['input']} has {wanted} {words}"
+
+    return Rule(f"`{role}` is how many {words} `input` has", test, (role, "input"))
+
+
+def _number(role: str, doc: str) -> Attribute:
+    return Attribute(role, REQUIRED, "int", keyword_only=False, doc=doc)
+
+
+_POSITIVE_EPS = Attribute(
+    "eps", 1e-5, "float", keyword_only=False, doc="Added to the variance.", facts=("zero", "nan")
+)
+_GROUP_NORM = (
+    "(x - mean)·rstd·weight + bias, rstd = 1/√(var + eps), over the channels of each group"
+)
+_STATISTICS = (
+    same_dtype("mean", "input"),
+    same_dtype("rstd", "input"),
+)
+_STATISTICS_SHAPES = tuple(
+    [has_shape(role, _statistics_shape, "an element for each group") for role in ("mean", "rstd")]
+)
+_GROUPED = {"input": {"shape": (1, 2)}, "weight": {"shape": (2,)}, "bias": {"shape": (2,)}}
+_ONE_GROUP = {"mean": {"shape": (1, 1)}, "rstd": {"shape": (1, 1)}}
+
+native_group_norm = Operator(
+    name="native_group_norm",
+    summary="Group norm with the mean and the inverse deviation of each group.",
+    expression=_GROUP_NORM,
+    notes=f"{_PARAMETERS} Mean and rstd have the dtype of `input`, and the shape (N, group).",
+    inputs=("input", "weight", "bias"),
+    outputs=("out", "mean", "rstd"),
+    optional=("weight", "bias"),
+    unlike={**_GROUPED, **_ONE_GROUP, "N": 1, "C": 2, "HxW": 1, "group": 1},
+    attributes=(
+        _number("N", "Size of the batch."),
+        _number("C", "Number of channels."),
+        _number("HxW", "Number of elements of each channel."),
+        _number("group", "Number of groups of channels."),
+        _POSITIVE_EPS,
+    ),
+    parameters=("input", "weight", "bias", "N", "C", "HxW", "group", "eps"),
+    entries=(
+        entry(
+            "aclnnGroupNorm",
+            "self=input gamma=weight:in? beta=bias:in? N=N:int C=C:int HxW=HxW:int group:int "
+            "eps:float out:out meanOut=mean:out rstdOut=rstd:out",
+        ),
+    ),
+    rules=(
+        dtype_among("input"),
+        *[same_dtype(role, "input") for role in ("weight", "bias", "out")],
+        *_STATISTICS,
+        _above_zero("group"),
+        _groups_divide("group", lambda call: call.switches["C"]),
+        _positive("eps"),
+        _rank_from("input", 2),
+        same_shape("out", "input"),
+        _count_is("N", "batches", lambda shape: shape[0]),
+        _count_is("C", "channels", lambda shape: shape[1]),
+        _count_is("HxW", "elements in each channel", lambda shape: math.prod(shape[2:])),
+        *_STATISTICS_SHAPES,
+        _has_channels("weight"),
+        _has_channels("bias"),
+        plain_format("out", "input"),
+    ),
+    infer=_infer_all_of_group_norm,
+    lower=_lower_group_norm,
+    example=(
+        "native_group_norm(np.float32([[[3, 5]]]), None, np.float32([3]), 1, 1, 2, 1, 1e-9)",
+        "(array([[[2., 4.]]], dtype=float32), array([[4.]], dtype=float32), "
+        "array([[1.]], dtype=float32))",
+    ),
+    seealso=("group_norm", "group_norm_silu"),
+    accuracy=ROW_ACCURACY,
+)
+
+group_norm = Operator(
+    name="group_norm",
+    summary="Group norm: channels in groups, each with mean 0 and variance 1.",
+    expression=_GROUP_NORM,
+    notes=_PARAMETERS,
+    inputs=("input", "weight", "bias"),
+    optional=("weight", "bias"),
+    unlike={**_GROUPED, "num_groups": 1},
+    attributes=(_number("num_groups", "Number of groups of channels."), _POSITIVE_EPS),
+    parameters=("input", "num_groups", "weight", "bias", "eps"),
+    entries=(),
+    rules=(
+        dtype_among("input"),
+        *[same_dtype(role, "input") for role in ("weight", "bias", "out")],
+        _above_zero("num_groups"),
+        _positive("eps"),
+        _rank_from("input", 2),
+        _groups_divide("num_groups", lambda call: call.shape("input")[1]),
+        same_shape("out", "input"),
+        _has_channels("weight"),
+        _has_channels("bias"),
+    ),
+    infer=_infer_group_norm,
+    lower=_lower_group_norm,
+    example=(
+        "group_norm(np.float32([[[3, 5]]]), 1, eps=1e-9)",
+        "array([[[-1.,  1.]]], dtype=float32)",
+    ),
+    seealso=("native_group_norm",),
+    accuracy=ROW_ACCURACY,
+)
+
+group_norm_silu = Operator(
+    name="group_norm_silu",
+    summary="Group norm, then SiLU, with the mean and the inverse deviation of each group.",
+    expression=f"silu({_GROUP_NORM.partition(',')[0]}), rstd = 1/√(var + eps), silu(y) = y/(1 + exp(-y))",
+    notes=(
+        f"{_PARAMETERS} SiLU is of the norm before that is rounded. Mean and rstd have the dtype of "
+        "`input`, and the shape (N, group)."
+    ),
+    inputs=("input", "weight", "bias"),
+    outputs=("out", "mean", "rstd"),
+    optional=("weight", "bias"),
+    unlike={**_GROUPED, **_ONE_GROUP, "group": 1},
+    attributes=(
+        _number("group", "Number of groups of channels."),
+        _POSITIVE_EPS,
+        Attribute(
+            "activate_silu", True, "bool", keyword_only=False, doc="Whether SiLU comes last."
+        ),
+    ),
+    entries=(
+        entry(
+            "aclnnGroupNormSilu",
+            "self=input gamma=weight:in? beta=bias:in? group:int eps:float out:out meanOut=mean:out "
+            "rstdOut=rstd:out",
+            activate_silu=True,
+        ),
+        entry(
+            "aclnnGroupNormSiluV2",
+            "self=input gamma=weight:in? beta=bias:in? group:int eps:float activateSilu:bool out:out "
+            "meanOut=mean:out rstdOut=rstd:out",
+        ),
+    ),
+    rules=(
+        dtype_among("input"),
+        dtype_like_or("weight", "input"),
+        dtype_like_or("bias", "input"),
+        same_dtype("bias", "weight"),
+        same_dtype("out", "input"),
+        *_STATISTICS,
+        _above_zero("group"),
+        _positive("eps"),
+        _rank_from("input", 2),
+        _groups_divide("group", lambda call: call.shape("input")[1]),
+        same_shape("out", "input"),
+        *_STATISTICS_SHAPES,
+        _has_channels("weight"),
+        _has_channels("bias"),
+    ),
+    infer=_infer_all_of_group_norm,
+    lower=_lower_group_norm,
+    example=(
+        "group_norm_silu(np.float32([[[3, 5]]]), None, None, 1, 1e-9)",
+        "(array([[[-0.26894143,  0.7310586 ]]], dtype=float32), array([[4.]], dtype=float32), "
+        "array([[1.]], dtype=float32))",
+    ),
+    seealso=("native_group_norm", "silu"),
+    accuracy=ROW_ACCURACY,
+)
+
+
+# --- Batch norm, as models are run ----------------------------------------------------------------
+
+
+def _infer_batch_norm(call: Call) -> Inferred:
+    return {"out": (call.dtype("input"), call.shape("input"))}
+
+
+def _infer_all_of_batch_norm(call: Call) -> Inferred:
+    """What training would save is left as it is, or empty."""
+    nothing = {role: (call.dtype("running_mean"), (0,)) for role in ("save_mean", "save_invstd")}
+    absent = {role: made for role, made in nothing.items() if role not in call.tensors}
+    return {**_infer_batch_norm(call), **absent}
+
+
+def _lower_batch_norm(lowering: Lowering) -> Mapping[str, int]:
+    batch, channels, *rest = lowering.call.shape("input")
+    one = (1, 1, channels, 1)
+    mean, variance = (
+        lowering.dense(lowering.reshaped(role, one), _DOUBLE)
+        for role in ("running_mean", "running_var")
+    )
+    eps = lowering.number("eps", "exact")
+    variance = lowering.point("adds", (variance,), _DOUBLE, one, params=(eps, 1.0))
+    rstd = lowering.point("rsqrt", (variance,), _DOUBLE, one)
+    shape = (batch, 1, channels, math.prod(rest))
+    return {"out": _of_channels(lowering, "channel_norm", mean, rstd, shape)}
+
+
+def _not_training() -> Rule:
+    def test(call: Call) -> str | None:
+        if not call.switches["training"]:
+            return None
+        return f"{call.names['training']} is true, but statistics of batches are not computed"
+
+    return Rule("`training` is false", test, ("training",))
+
+
+def _channels_or_none(role: str) -> Rule:
+    def test(call: Call) -> str | None:
+        channels = call.shape("input")[1:2]
+        if role not in call.tensors or call.shape(role) in (channels, (0,)):
+            return None
+        return f"{call.names[role]} has shape {call.shape(role)}, must have {channels} or (0,)"
+
+    return Rule(f"`{role}` has an element for each channel, or none", test, (role, "input"))
+
+
+_TRAINING = (
+    Attribute("training", False, "bool", keyword_only=False, doc="Must be false."),
+    Attribute("momentum", 0.1, "float", keyword_only=False, doc="Counts in training only."),
+    _EPS,
+)
+_CHANNEL_ROLES = ("weight", "bias", "running_mean", "running_var")
+_BATCH_NORM = "(x - running_mean)/√(running_var + eps)·weight + bias, for each channel"
+_BATCH_NOTES = f"{_PARAMETERS} Running statistics are used as they are: batch norm for inference."
+_BATCH_RULES = (
+    dtype_among("input"),
+    *[dtype_like_or(role, "input") for role in _CHANNEL_ROLES],
+    same_dtype("out", "input"),
+    _rank_from("input", 2),
+    same_shape("out", "input"),
+    *[_has_channels(role) for role in _CHANNEL_ROLES],
+    _not_training(),
+)
+_CHANNELS = {"input": {"shape": (1, 2)}} | {role: {"shape": (2,)} for role in _CHANNEL_ROLES}
+
+native_batch_norm = Operator(
+    name="native_batch_norm",
+    summary="Batch norm for inference, with results that only training has.",
+    expression=_BATCH_NORM,
+    notes=f"{_BATCH_NOTES} save_mean and save_invstd are empty, or left as they are.",
+    inputs=("input", "weight", "bias", "running_mean", "running_var"),
+    outputs=("out", "save_mean", "save_invstd"),
+    optional=("weight", "bias", "save_mean", "save_invstd"),
+    unlike=_CHANNELS,
+    attributes=_TRAINING,
+    entries=(
+        entry(
+            "aclnnBatchNorm",
+            "input weight=weight:in? bias=bias:in? runningMean=running_mean runningVar=running_var "
+            "training:bool momentum:float eps:float output=out:out saveMean=save_mean:out? "
+            "saveInvstd=save_invstd:out?",
+        ),
+    ),
+    rules=(
+        *_BATCH_RULES,
+        at_most_8_dims("save_mean", "save_invstd"),
+        dtype_like_or("save_mean", "running_mean"),
+        dtype_like_or("save_invstd", "running_mean"),
+        _channels_or_none("save_mean"),
+        _channels_or_none("save_invstd"),
+    ),
+    infer=_infer_all_of_batch_norm,
+    lower=_lower_batch_norm,
+    example=(
+        "native_batch_norm(np.float32([[[3, 5]]]), None, None, np.float32([1]), np.float32([4]), "
+        "eps=0.0)",
+        "(array([[[1., 2.]]], dtype=float32), array([], dtype=float32), array([], dtype=float32))",
+    ),
+    seealso=("batch_norm",),
+    accuracy=ROW_ACCURACY,
+)
+
+batch_norm = Operator(
+    name="batch_norm",
+    summary="Batch norm for inference: channels by their running statistics.",
+    expression=_BATCH_NORM,
+    notes=_BATCH_NOTES,
+    inputs=("input", "running_mean", "running_var", "weight", "bias"),
+    optional=("weight", "bias"),
+    unlike=_CHANNELS,
+    attributes=_TRAINING,
+    entries=(),
+    rules=_BATCH_RULES,
+    infer=_infer_batch_norm,
+    lower=_lower_batch_norm,
+    example=(
+        "batch_norm(np.float32([[[3, 5]]]), np.float32([1]), np.float32([4]), eps=0.0)",
+        "array([[[1., 2.]]], dtype=float32)",
+    ),
+    seealso=("native_batch_norm", "group_norm"),
+    accuracy=ROW_ACCURACY,
+)

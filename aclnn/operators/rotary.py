@@ -1,0 +1,285 @@
+"""Rotary position embeddings: what rotates pairs of elements of a row."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from aclnn.acl.constants import ACLNN_ERR_INNER_TILING_ERROR
+from aclnn.graph.strides import contiguous_strides
+from aclnn.operators.checks import (
+    Call,
+    Rule,
+    answering,
+    at_most_8_dims,
+    broadcast_shapes,
+    dtype_among,
+    same_dtype,
+    same_shape,
+    switch_among,
+)
+from aclnn.operators.declaration import ROW_ACCURACY, Attribute, Operator, entry
+from aclnn.operators.lowering import Lowering, graph_dtype
+
+HALF, INTERLEAVE, QUARTER, INTERLEAVE_HALF = range(4)
+_NAMES = ("half", "interleave", "quarter")
+_MODES = (
+    "mode 0 (half): rotated(x) is (-x₂, x₁) of the halves of each row; 1 (interleave): of each pair; "
+    "2 (quarter): of the halves of each half; 3: halves are rotated, which are gathered from pairs first"
+)
+_ROTATION = "x·cos + rotated(x)·sin"
+
+
+# --- Which elements belong together -----------------------------------------------------------------
+# A part is where it begins, and its step, along the last axis: pairs of parts rotate into each other.
+
+Part = tuple[int, int]
+
+
+def _parts(mode: int, size: int) -> tuple[list[tuple[Part, Part]], list[tuple[Part, Part]]]:
+    """Pairs of parts of x, and where in a row of the result they go; all of them have one length."""
+    half, quarter = size // 2, size // 4
+    halves, pairs = [((0, 1), (half, 1))], [((0, 2), (1, 2))]
+    if mode == QUARTER:
+        quarters = [((0, 1), (quarter, 1)), ((half, 1), (half + quarter, 1))]
+        return quarters, quarters
+    if mode == INTERLEAVE_HALF:
+        return pairs, halves
+    return (halves, halves) if mode == HALF else (pairs, pairs)
+
+
+def _view(lowering: Lowering, value: int, part: Part, count: int) -> int:
+    found, (start, step) = lowering.builder.value(value), part
+    strides = (*found.strides[:-1], found.strides[-1] * step)
+    offset = start * found.strides[-1]
+    return lowering.builder.view(value, (*found.shape[:-1], count), strides, offset)
+
+
+def _rotate(lowering: Lowering, role: str, mode: int) -> int:
+    """A tensor whose rows are rotated: every part of the result is a node, and a view of the whole."""
+    call, builder = lowering.call, lowering.builder
+    dtype, shape = call.dtype(role), call.shape(role)
+    taken, made = _parts(mode, shape[-1])
+    count = shape[-1] // (2 * len(taken))
+    sizes = (*shape[:-1], count)
+    whole = builder.buffer(f"rotated_{role}", shape, graph_dtype(dtype))
+
+    def part_of(name: str, part: Part) -> int:
+        return lowering.dense(_view(lowering, lowering.value(name), part, count), None, sizes)
+
+    for (first, second), targets in zip(taken, made, strict=True):
+        x = [part_of(role, part) for part in (first, second)]
+        for place, target in enumerate(targets):
+            cosine, sine = part_of("cos", target), part_of("sin", target)
+            one = lowering.point(
+                "rotated",
+                (x[place], cosine, x[1 - place], sine),
+                dtype,
+                sizes,
+                params=(-1.0 if place == 0 else 1.0,),
+                expression=_ROTATION,
+            )
+            builder.view_copy(one, builder.view(whole, sizes, *_place(shape, target)))
+    return whole
+
+
+def _place(shape: tuple[int, ...], part: Part) -> tuple[tuple[int, ...], int]:
+    """Strides and offset of a part of a dense tensor."""
+    return (*contiguous_strides(shape)[:-1], part[1]), part[0]
+
+
+# --- Rules ------------------------------------------------------------------------------------------
+
+
+def _has_dims(role: str, least: int, most: int) -> Rule:
+    def test(call: Call) -> str | None:
+        rank = len(call.shape(role))
+        if least <= rank <= most:
+            return None
+        return f"{call.names[role]} has {rank} dimensions, must have {least} to {most}"
+
+    return Rule(f"`{role}` has {least} to {most} dimensions", test, (role,))
+
+
+def _spread(role: str, like: str) -> Rule:
+    """Of every dimension but the last one element may stand for all."""
+
+    def test(call: Call) -> str | None:
+        shape, wanted = call.shape(role), call.shape(like)
+        same = len(shape) == len(wanted) and shape[-1] == wanted[-1]
+        if same and broadcast_shapes(shape, wanted) == wanted:
+            return None
+        return (
+            f"{call.names[role]} has shape {shape}, must have that of {call.names[like]}, {wanted}, "
+            "or ones in it, but for the last size"
+        )
+
+    return Rule(
+        f"`{role}` has the shape of `{like}`, or ones before its last size", test, (role, like)
+    )
+
+
+def _divides(role: str, mode: str) -> Rule:
+    def test(call: Call) -> str | None:
+        parts = 4 if call.switches[mode] in (QUARTER, "quarter") else 2
+        size = call.shape(role)[-1]
+        if size % parts == 0:
+            return None
+        return f"{call.names[role]} has the last size {size}, which {parts} does not divide"
+
+    return Rule(
+        f"the last size of `{role}` is even, with quarters a multiple of 4", test, (role, mode)
+    )
+
+
+def _number_among(role: str, least: int, most: int) -> Rule:
+    def test(call: Call) -> str | None:
+        number = call.switches[role]
+        assert isinstance(number, int)
+        if least <= number <= most:
+            return None
+        return f"{call.names[role]} is {number}, must be from {least} to {most}"
+
+    return Rule(f"`{role}` is from {least} to {most}", test, (role,))
+
+
+# --- Operators --------------------------------------------------------------------------------------
+
+rotary_position_embedding = Operator(
+    name="rotary_position_embedding",
+    summary="Rotary position embedding of rows.",
+    expression=f"{_ROTATION}; {_MODES}",
+    notes="cos and sin have as many dimensions as x, and ones where they are the same for all.",
+    infer=lambda call: {"out": (call.dtype("x"), call.shape("x"))},
+    lower=lambda lowering: {"out": _rotate(lowering, "x", lowering.call.switches["mode"])},
+    inputs=("x", "cos", "sin"),
+    attributes=(
+        Attribute("mode", HALF, "int", keyword_only=False, doc="Which elements make a pair."),
+    ),
+    entries=(entry("aclnnRotaryPositionEmbedding", "x cos sin mode:int out:out"),),
+    rules=(
+        dtype_among("x"),
+        *[same_dtype(role, "x") for role in ("cos", "sin", "out")],
+        _number_among("mode", HALF, INTERLEAVE_HALF),
+        *answering(
+            ACLNN_ERR_INNER_TILING_ERROR,
+            at_most_8_dims("x", "cos", "sin", "out"),
+            _has_dims("x", 1, 8),
+            _divides("x", "mode"),
+            _spread("cos", "x"),
+            same_shape("sin", "cos"),
+            same_shape("out", "x"),
+        ),
+    ),
+    example=(
+        "rotary_position_embedding(np.float32([3, 4]), np.float32([0, 0]), np.float32([1, 1]))",
+        "array([-4.,  3.], dtype=float32)",
+    ),
+    seealso=("apply_rotary_pos_emb",),
+    accuracy=ROW_ACCURACY,
+)
+
+
+# Of a layout, by its number: how many dimensions there are, and which heads are along.
+_LAYOUTS = {1: (4, 2), 2: (4, 2), 3: (4, 1), 4: (3, 1)}
+
+
+def _layout_fits(role: str) -> Rule:
+    def test(call: Call) -> str | None:
+        rank, _ = _LAYOUTS[call.switches["layout"]]  # type: ignore[index]
+        if len(call.shape(role)) == rank:
+            return None
+        return (
+            f"{call.names[role]} has {len(call.shape(role))} dimensions, must have {rank} with "
+            f"{call.names['layout']} {call.switches['layout']}"
+        )
+
+    return Rule(f"`{role}` has 4 dimensions, with layout 4 it has 3", test, (role, "layout"))
+
+
+def _alike_but_for_heads() -> Rule:
+    def test(call: Call) -> str | None:
+        _, heads = _LAYOUTS[call.switches["layout"]]  # type: ignore[index]
+        one, other = (list(call.shape(role)) for role in ("query", "key"))
+        one[heads] = other[heads]
+        if one == other:
+            return None
+        return (
+            f"{call.names['query']} has shape {call.shape('query')}, {call.names['key']} "
+            f"{call.shape('key')}, which differ not only in the number of heads"
+        )
+
+    return Rule(
+        "`query` and `key` differ in the number of heads only", test, ("query", "key", "layout")
+    )
+
+
+def _lower_both(lowering: Lowering) -> Mapping[str, int]:
+    mode = _NAMES.index(str(lowering.call.switches["rotary_mode"]))
+    roles = (("query", "query_out"), ("key", "key_out"))
+    return {made: _rotate(lowering, role, mode) for role, made in roles if lowering.wants(made)}
+
+
+apply_rotary_pos_emb = Operator(
+    name="apply_rotary_pos_emb",
+    in_place="apply_rotary_pos_emb_",
+    summary="Rotary position embedding of queries and keys.",
+    expression=f"{_ROTATION}, x = query and x = key; as in the modes 0, 1 and 2 of rotary_position_embedding",
+    notes=(
+        "The layout is 1: (batch, sequence, heads, size), 2: (sequence, batch, heads, size), 3: "
+        "(batch, heads, sequence, size), 4: (tokens, heads, size). cos and sin have a single head."
+    ),
+    infer=lambda call: {
+        f"{role}_out": (call.dtype(role), call.shape(role)) for role in ("query", "key")
+    },
+    lower=_lower_both,
+    inputs=("query", "key", "cos", "sin"),
+    outputs=("query_out", "key_out"),
+    unlike={role: {"shape": (1, 1, 1, 2)} for role in ("query", "key", "cos", "sin")},
+    attributes=(
+        Attribute("layout", 1, "int", keyword_only=False, doc="What dimensions are, by number."),
+        Attribute(
+            "rotary_mode",
+            "half",
+            "str",
+            keyword_only=False,
+            doc="Which elements make a pair.",
+            choices=_NAMES,
+        ),
+    ),
+    entries=(
+        entry(
+            "aclnnApplyRotaryPosEmb",
+            "queryRef=query:inout keyRef=key:inout cos sin layout:int",
+            rotary_mode="half",
+        ),
+        entry(
+            "aclnnApplyRotaryPosEmbV2",
+            "queryRef=query:inout keyRef=key:inout cos sin layout:int rotaryMode:str",
+        ),
+    ),
+    rules=(
+        dtype_among("query"),
+        *[same_dtype(role, "query") for role in ("key", "cos", "sin", "query_out", "key_out")],
+        _number_among("layout", 1, 4),
+        switch_among("rotary_mode", _NAMES),
+        *answering(
+            ACLNN_ERR_INNER_TILING_ERROR,
+            _layout_fits("query"),
+            _layout_fits("key"),
+            _alike_but_for_heads(),
+            _divides("query", "rotary_mode"),
+            _spread("cos", "query"),
+            _spread("cos", "key"),
+            same_shape("sin", "cos"),
+            same_shape("query_out", "query"),
+            same_shape("key_out", "key"),
+        ),
+    ),
+    example=(
+        "apply_rotary_pos_emb(np.float32([[[[3, 4]]]]), np.float32([[[[1, 2]]]]), "
+        "np.float32([[[[0, 0]]]]), np.float32([[[[1, 1]]]]))",
+        "(array([[[[-4.,  3.]]]], dtype=float32), array([[[[-2.,  1.]]]], dtype=float32))",
+    ),
+    seealso=("rotary_position_embedding",),
+    accuracy=ROW_ACCURACY,
+)
