@@ -112,7 +112,8 @@ ELSEWHERE = {
         *("logical_and", "logical_or", "logical_xor", "logical_not"),
     ),
     "test_operators_moves.py": (
-        *("fill", "zero_", "one_", "masked_fill", "expand", "repeat", "slice", "stack"),
+        *("fill", "zero_", "one_", "masked_fill", "expand", "repeat", "slice", "stack", "split"),
+        "split_with_sizes",
         *("constant_pad_nd", "tril", "triu", "embedding", "index_select", "gather_v2", "gather"),
         *("mean", "amax", "max", "var", "arg_max", "cumsum"),
     ),
@@ -267,7 +268,7 @@ def _line(m, g, x, outside):
 
 
 def _ends(g, x):
-    return np.where(x > 0, g, np.where(x < 0, 0.0, math.nan))
+    return np.where(x < 0, 0.0, g)
 
 
 @judge({}, beyond=_ends)
@@ -650,7 +651,7 @@ def error_and_distances(name, options, points):
     found = ulp_distance(actual, points.exact)
     largest = Error(0.0, ())
     for index in largest_first(found):
-        if not found[index] > largest.ulp:
+        if not found[index] > largest.ulp + 1e-6:  # which is what float64 may be off by
             break
         numbers = tuple(float(v[index]) for v in points.operands)
         error = found[index]

@@ -152,6 +152,7 @@ OF_DOUBLES = [
     name
     for name, operator in REGISTRY.items()
     if name in oracle.JUDGES
+    and name != "softplus_backward"  # which computes float64 as float32
     and any("DOUBLE" in dtypes_on(operator, family) for family in socs.FAMILIES)
 ]
 

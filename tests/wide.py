@@ -16,6 +16,11 @@ def ulps(found, want):
     return np.max(np.abs(found.astype(WIDE) - want) / unit, initial=0)
 
 
+def where_positive(x, yes, no):
+    """Of arrays, or of single numbers of mpmath."""
+    return np.where(x > 0, yes, no)[()]
+
+
 def softmax(x, axis):
     e = np.exp(x.astype(WIDE) - x.astype(WIDE).max(axis, keepdims=True))
     return e / e.sum(axis, keepdims=True)

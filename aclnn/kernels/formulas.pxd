@@ -436,6 +436,18 @@ cdef inline int64_t add_whole(int64_t a, int64_t b, const kernel_number *p) noex
     return a + p[0].whole * b
 
 
+cdef inline number not_negative(number x) noexcept nogil:
+    return <number>0 if x <= 0 else x
+
+
+cdef inline real add_relu(real a, real b, const double *p) noexcept nogil:
+    return not_negative(add(a, b, p))
+
+
+cdef inline float add_relu_half(float a, float b, const double *p) noexcept nogil:
+    return not_negative(add_half(a, b, p))
+
+
 cdef inline real sub(real a, real b, const double *p) noexcept nogil:
     return scaled_sum(a, b, -p[0])
 
@@ -653,7 +665,7 @@ cdef inline number clamp(number x, const kernel_number *p) noexcept nogil:
 
 cdef inline number relu(number x, const kernel_number *p) noexcept nogil:
     """A NaN stays."""
-    return <number>0 if x <= 0 else x
+    return not_negative(x)
 
 
 cdef inline number relu_backward(number g, number x, const kernel_number *p) noexcept nogil:

@@ -299,6 +299,7 @@ muls = Operator(
     expression="input·other",
     notes=_NUMBERS,
     formula="muls",
+    any_rank=True,
     infer=_infer(_with_number),
     scalars_as_double=True,
     inputs=("input",),

@@ -76,8 +76,8 @@ def _comparison(
     cann = name.capitalize()
     of_tensors = Operator(
         name=name,
-        elementwise=True,
         in_place=f"{name}_",
+        elementwise=True,
         summary=f"Whether elements {words}.",
         expression=expression,
         infer=_infer,

@@ -47,7 +47,7 @@ def _flaws_of_roles(operator: Operator) -> Iterator[str]:
         yield f"{twice} is declared twice"
     for words, count, most in (
         ("inputs", len(operator.inputs), MOST_OPERANDS),
-        ("outputs", len(operator.outputs), MOST_OPERANDS),
+        ("outputs", 1 if operator.makes else len(operator.outputs), MOST_OPERANDS),
         ("options that are numbers", len(operator.scalars), MOST_OPTIONS),
         ("options that are none", len(operator.switches), MOST_OPTIONS),
     ):
@@ -142,7 +142,7 @@ def _flaws_of_entry(operator: Operator, item: Entry) -> Iterator[str]:
     missing = [a.role for a in operator.attributes if operator.is_required(a.role)]
     if lacking := [role for role in missing if role not in roles]:
         yield f"does not take {', '.join(lacking)}, which has no default"
-    places = sum(kind in ("output", "inout") for _, kind in given)
+    places = sum(kind in ("output", "outputs", "inout") for _, kind in given)
     if places != len(operator.outputs):
         yield f"has {places} parameters that are written, for {len(operator.outputs)} results"
 
@@ -153,7 +153,8 @@ def _flaw_of_parameter(operator: Operator, role: str, kind: str) -> str | None:
     if role in operator.inputs:
         return None if kind in ("input", "inout") else f"{kind}, but it is an input"
     if role in operator.outputs:
-        return None if kind == "output" else f"{kind}, but it is an output"
+        wanted = "output" if operator.makes is None else "outputs"
+        return None if kind == wanted else f"{kind}, but it is an {wanted.removesuffix('s')}"
     attribute = next((a for a in operator.attributes if a.role == role), None)
     if attribute is None or attribute.kind in _STANDS_FOR.get(kind, ()):
         return None  # what is unknown is told elsewhere

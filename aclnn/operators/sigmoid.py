@@ -148,6 +148,7 @@ silu = Operator(
     expression="input/(1 + exp(-input))",
     notes="-Inf gives NaN, as the formula does.",
     formula="silu",
+    any_rank=True,
     inputs=("input",),
     entries=(entry("aclnnSilu", "self=input out:out"),),
     rules=(

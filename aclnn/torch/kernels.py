@@ -25,6 +25,8 @@ def cpu_kernel(schema: Schema) -> Callable[..., Any]:
                 values = with_dtypes_of_numbers(schema, schema.bound(args, named))
                 args, named = schema.arguments(values)  # type: ignore[assignment]
             result = schema.function(*args, **named)
+        if schema.operator.makes is not None:
+            return list(result)
         return schema.made(result)
 
     return kernel
@@ -36,6 +38,8 @@ def fake_kernel(schema: Schema) -> Callable[..., Any]:
     def kernel(*args: Any, **named: Any) -> Any:
         values = with_dtypes_of_numbers(schema, schema.bound(args, named))
         made = _results(schema, values)
+        if schema.operator.makes is not None:
+            return made
         return schema.made(made[0] if len(made) == 1 else tuple(made))
 
     return kernel
@@ -75,7 +79,7 @@ def _results(schema: Schema, values: dict[str, Any]) -> list[Any]:
     if operator.lists:
         tensors += values[operator.lists[0]]
     made: list[Any] = []
-    for role in operator.outputs:
+    for role in operator.outputs if operator.makes is None else inferred:
         if role not in inferred:
             made.append(None)
             continue

@@ -84,11 +84,17 @@ class Schema:
     def text(self) -> str:
         """The schema as ``torch.library`` reads it."""
         words = [self._parameter(role) for role in self.positional]
+        # What has a default, but is followed by what has none, has to be given: None may be.
+        needed = [self.operator.is_required(role) for role in self.positional]
+        last = max((place for place, one in enumerate(needed) if one), default=0)
+        words[:last] = [word.partition("=")[0] for word in words[:last]]
         if self.keyword:
             words += ["*", *[self._parameter(role) for role in self.keyword]]
         return f"{self.name}({', '.join(words)}) -> {self._results()}"
 
     def _results(self) -> str:
+        if self.operator.makes is not None:
+            return "Tensor[]"
         count = len(self.operator.outputs) - len(self.written)
         return "Tensor" if count == 1 else f"({', '.join(['Tensor'] * count)})"
 
