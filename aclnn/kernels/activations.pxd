@@ -218,8 +218,7 @@ cdef inline num selu_backward(num g, num y, const double *p) noexcept nogil:
 # --- Straight lines between -3 and 3 --------------------------------------------------------------
 
 cdef inline num times_ramp(num a, double rate, num x) noexcept nogil:
-    """a (rate x + 3) / 6. Halves beside 0, where a double has no room for the sum, have their
-    ties broken."""
+    """a (rate x + 3) / 6; beside 0, where a double has no room for the sum, ties are broken."""
     cdef num r = times(1 / 6.0, mul(a, add(times(rate, x), constant(x, 3))))
     if num is double:
         r = a * (rate * x + 3) / 6
