@@ -181,6 +181,11 @@ class Function(NamedTuple):
         return "pair_t" if self.form.root else "vecf"
 
     @property
+    def by_chunks(self) -> tuple[str, ...]:
+        """The loops that convert, compute and round by chunks."""
+        return ("to_f16", "to_bf16") if self.form.direct else ("f16", "bf16", "to_f16", "to_bf16")
+
+    @property
     def left_open(self) -> str:
         """The lanes of a vector whose results are computed as doubles."""
         last = "xy"[self.inputs - 1]

@@ -233,13 +233,12 @@ COSTS = {
              "leaky_relu leaky_relu_backward hardshrink hardshrink_backward fatrelu_mul rotated "
              "channel_norm softshrink softshrink_backward shrink prelu prelu_backward "
              "prelu_weight_term squared_relu hardsigmoid_backward hardtanh_backward heaviside",
-        0.3: "hardsigmoid hardswish hardswish_backward hardswish_backward_v2 rrelu_with_noise",
-        0.7: "elu elu_backward gelu gelu_backward logit logit_backward sigmoid silu silu_backward "
-             "swish swish_backward fast_gelu fast_gelu_backward softplus softplus_backward "
+        0.3: "rsqrt hardsigmoid hardswish hardswish_backward hardswish_backward_v2 rrelu_with_noise",
+        0.7: "exp log log2 log10 log1p expm1 elu elu_backward gelu gelu_backward logit "
+             "logit_backward sigmoid silu silu_backward swish swish_backward fast_gelu fast_gelu_backward softplus softplus_backward "
              "log_sigmoid log_sigmoid_backward mish mish_backward celu selu selu_backward tanh "
              "sigmoid_backward tanh_backward",
-        1.0: "elu_backward_result gelu_tanh gelu_backward_tanh exp exp2 log log2 log10 rsqrt",
-        1.5: "expm1 log1p",
+        1.0: "elu_backward_result gelu_tanh gelu_backward_tanh exp2",
         2.5: "swiglu swiglu_backward_b glu glu_backward_b times_gelu times_gelu_tanh "
              "clipped_swiglu clipped_swiglu_backward_b channel_norm_silu",
         3.0: "swiglu_backward_a times_gelu_backward times_gelu_backward_tanh "

@@ -24,6 +24,8 @@ from libc.stdint cimport (
     uint8_t,
     uint64_t,
 )
+from libc.stdlib cimport llabs
+from libc.string cimport memset
 
 from aclnn.kernels.element cimport (
     bfloat16_t,
@@ -135,6 +137,15 @@ cdef void walk_on(walk_t *walk) noexcept nogil:
             walk.data[k] -= walk.shape[axis] * walk.strides[k][axis]
         walk.index[axis] = 0
         axis -= 1
+
+
+cdef void walk_by(walk_t *walk, ptrdiff_t n) noexcept nogil:
+    """Go on by `n` elements of the last dimension, at most to its end."""
+    cdef int last = walk.ndim - 1, k
+    walk.index[last] += n - 1
+    for k in range(walk.operands):
+        walk.data[k] += (n - 1) * walk.strides[k][last]
+    walk_on(walk)
 
 
 # --- Gathers --------------------------------------------------------------------------------------
@@ -301,24 +312,32 @@ cdef struct sum_t:
     int64_t whole
 
 
-cdef inline void add_block(double *x, ptrdiff_t n, sum_t *sum) noexcept nogil:
-    """Running sums in the place of elements; what additions round away is kept beside."""
-    cdef ptrdiff_t i
-    cdef double total, taken, found
-    for i in range(n):
-        total = sum.high + x[i]
-        taken = total - sum.high
-        sum.low += (sum.high - (total - taken)) + (x[i] - taken)
-        sum.high = total
-        found = total + sum.low
-        x[i] = found if total - total == 0 else total
+cdef inline double added(double x, sum_t *sum) noexcept nogil:
+    """The sum with one more element; what the addition rounds away is kept beside it."""
+    cdef double total = sum.high + x, taken = total - sum.high
+    sum.low += (sum.high - (total - taken)) + (x - taken)
+    sum.high = total
+    return total + sum.low if total - total == 0 else total
 
 
-cdef inline void add_whole_block(int64_t *x, ptrdiff_t n, sum_t *sum) noexcept nogil:
+cdef inline void add_block(const opaque_state *state, int64_t *x, ptrdiff_t n, sum_t *sums,
+                           ptrdiff_t step) noexcept nogil:
+    """Running sums in the place of elements: of one line, or of each its own where `step` is 1."""
     cdef ptrdiff_t i
-    for i in range(n):
-        sum.whole += x[i]
-        x[i] = sum.whole
+    if state.is_whole:
+        for i in range(n):
+            sums[i * step].whole += x[i]
+            x[i] = sums[i * step].whole
+    else:
+        for i in range(n):
+            (<double *>x)[i] = added((<double *>x)[i], &sums[i * step])
+
+
+cdef inline bint lies_across(const walk_t *walk, ptrdiff_t step) noexcept nogil:
+    """Whether elements of neighbouring lines lie nearer to each other than those of a line."""
+    cdef int last = walk.ndim - 1
+    return (walk.ndim > 0 and walk.shape[last] > 1
+            and llabs(walk.strides[0][last]) < llabs(step))
 
 
 cdef int cumsum(const array_view *views, const void *given, const void *params, void *scratch,
@@ -332,6 +351,9 @@ cdef int cumsum(const array_view *views, const void *given, const void *params, 
     cdef sum_t sum
     cdef walk_t walk
     walk_over(&walk, views, 2, 0, views[1].ndim, axis)
+    if lies_across(&walk, step):
+        cumsum_across(&walk, state, length, step, to, chunk, chunks)
+        return 0
     lines = elements_of(&walk)
     walk_to(&walk, lines * chunk // chunks)
     for _line in range(lines * chunk // chunks, lines * (chunk + 1) // chunks):
@@ -340,14 +362,32 @@ cdef int cumsum(const array_view *views, const void *given, const void *params, 
         while first < length:
             n = min(<ptrdiff_t>BLOCK, length - first)
             state.load(walk.data[0] + first * step, step, block, n)
-            if state.is_whole:
-                add_whole_block(block, n, &sum)
-            else:
-                add_block(<double *>block, n, &sum)
+            add_block(state, block, n, &sum, 0)
             state.store(block, walk.data[1] + first * to, to, n)
             first += n
         walk_on(&walk)
     return 0
+
+
+cdef void cumsum_across(walk_t *walk, const opaque_state *state, ptrdiff_t length, ptrdiff_t step,
+                        ptrdiff_t to, ptrdiff_t chunk, ptrdiff_t chunks) noexcept nogil:
+    """Many lines at a time, which lie beside each other."""
+    cdef int last = walk.ndim - 1
+    cdef ptrdiff_t by = walk.strides[0][last], place = walk.strides[1][last], i, n
+    cdef ptrdiff_t line, end = elements_of(walk) * (chunk + 1) // chunks
+    cdef int64_t[BLOCK] block
+    cdef sum_t[BLOCK] sums
+    line = elements_of(walk) * chunk // chunks
+    walk_to(walk, line)
+    while line < end:
+        n = min(<ptrdiff_t>BLOCK, min(end - line, walk.shape[last] - walk.index[last]))
+        memset(sums, 0, sizeof(sums))
+        for i in range(length):
+            state.load(walk.data[0] + i * step, by, block, n)
+            add_block(state, block, n, sums, 1)
+            state.store(block, walk.data[1] + i * to, place, n)
+        walk_by(walk, n)
+        line += n
 
 
 cdef struct found_t:
@@ -356,52 +396,90 @@ cdef struct found_t:
     int64_t place
 
 
-cdef inline void search_block(const double *x, ptrdiff_t n, ptrdiff_t first,
-                              found_t *found) noexcept nogil:
-    """The first NaN, else the first of the largest."""
+cdef inline void search_block(const opaque_state *state, const int64_t *x, ptrdiff_t n,
+                              ptrdiff_t first, found_t *found) noexcept nogil:
+    """The first NaN of a line, else the first of the largest."""
+    cdef const double *y = <const double *>x
     cdef ptrdiff_t i
-    for i in range(n):
-        if x[i] > found.most or (x[i] != x[i] and found.most == found.most):
-            found.most, found.place = x[i], first + i
+    if state.is_whole:
+        for i in range(n):
+            if x[i] > found.whole:
+                found.whole, found.place = x[i], first + i
+    else:
+        for i in range(n):
+            if y[i] > found.most or (y[i] != y[i] and found.most == found.most):
+                found.most, found.place = y[i], first + i
 
 
-cdef inline void search_whole_block(const int64_t *x, ptrdiff_t n, ptrdiff_t first,
-                                    found_t *found) noexcept nogil:
+cdef inline void search_across(const opaque_state *state, const int64_t *x, ptrdiff_t n,
+                               ptrdiff_t place, found_t *found) noexcept nogil:
+    """One element of each of many lines."""
+    cdef const double *y = <const double *>x
+    cdef ptrdiff_t i
+    if state.is_whole:
+        for i in range(n):
+            if x[i] > found[i].whole:
+                found[i].whole, found[i].place = x[i], place
+    else:
+        for i in range(n):
+            if y[i] > found[i].most or (y[i] != y[i] and found[i].most == found[i].most):
+                found[i].most, found[i].place = y[i], place
+
+
+cdef inline void begin_search(found_t *found, ptrdiff_t n) noexcept nogil:
     cdef ptrdiff_t i
     for i in range(n):
-        if x[i] > found.whole:
-            found.whole, found.place = x[i], first + i
+        found[i].most, found[i].whole, found[i].place = -INFINITY, INT64_MIN, 0
+
+
+cdef inline void give_found(const opaque_state *state, const found_t *found, char *target,
+                            bint wants_place) noexcept nogil:
+    if wants_place:
+        (<unaligned_int64 *>target)[0] = found.place
+    elif state.is_whole:
+        state.store(&found.whole, target, 0, 1)
+    else:
+        state.store(&found.most, target, 0, 1)
 
 
 cdef int search(const array_view *views, const opaque_state *state, ptrdiff_t chunk,
                 ptrdiff_t chunks, bint wants_place) noexcept nogil:
-    cdef int axis = state.axis
+    """A line after the other, or many that lie beside each other."""
+    cdef int axis = state.axis, last
     cdef ptrdiff_t length = views[0].shape[axis], step = views[0].strides[axis]
-    cdef ptrdiff_t _line, lines, first, n
+    cdef ptrdiff_t line, end, i, n
     cdef int64_t[BLOCK] block  # or doubles
-    cdef found_t found
+    cdef found_t[BLOCK] found
+    cdef bint across
     cdef walk_t walk
     walk_over(&walk, views, 2, 0, views[1].ndim, axis)
-    lines = elements_of(&walk)
-    walk_to(&walk, lines * chunk // chunks)
-    for _line in range(lines * chunk // chunks, lines * (chunk + 1) // chunks):
-        found.most, found.whole, found.place = -INFINITY, INT64_MIN, 0
-        first = 0
-        while first < length:
-            n = min(<ptrdiff_t>BLOCK, length - first)
-            state.load(walk.data[0] + first * step, step, block, n)
-            if state.is_whole:
-                search_whole_block(block, n, first, &found)
+    last = walk.ndim - 1
+    across = lies_across(&walk, step)
+    line, end = elements_of(&walk) * chunk // chunks, elements_of(&walk) * (chunk + 1) // chunks
+    walk_to(&walk, line)
+    while line < end:
+        n = 1
+        if across:
+            n = min(<ptrdiff_t>BLOCK, min(end - line, walk.shape[last] - walk.index[last]))
+        begin_search(found, n)
+        i = 0
+        while i < length:
+            if across:
+                state.load(walk.data[0] + i * step, walk.strides[0][last], block, n)
+                search_across(state, block, n, i, found)
+                i += 1
             else:
-                search_block(<double *>block, n, first, &found)
-            first += n
-        if wants_place:
-            (<unaligned_int64 *>walk.data[1])[0] = found.place
-        elif state.is_whole:
-            state.store(&found.whole, walk.data[1], 0, 1)
+                state.load(walk.data[0] + i * step, step, block, min(<ptrdiff_t>BLOCK, length - i))
+                search_block(state, block, min(<ptrdiff_t>BLOCK, length - i), i, found)
+                i += BLOCK
+        for i in range(n):
+            give_found(state, &found[i],
+                       walk.data[1] + (i * walk.strides[1][last] if across else 0), wants_place)
+        if across:
+            walk_by(&walk, n)
         else:
-            state.store(&found.most, walk.data[1], 0, 1)
-        walk_on(&walk)
+            walk_on(&walk)
+        line += n
     return 0
 
 

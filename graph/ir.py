@@ -8,8 +8,9 @@ Strides and offsets count elements, not bytes.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass, field
+from operator import itemgetter
 from typing import Any
 
 from .attrs import Attrs, freeze_attrs
@@ -206,7 +207,8 @@ class Node:
         >>> Node("f", "Compute", (0,), (1,)).with_attrs(slope=0.5).attrs
         (('slope', 0.5),)
         """
-        merged = freeze_attrs({**dict(self.attrs), **attrs})
+        kept = [pair for pair in self.attrs if pair[0] not in attrs]
+        merged = tuple(sorted([*kept, *freeze_attrs(attrs)], key=itemgetter(0)))
         return Node(self.name, self.kind, self.inputs, self.outputs, merged)
 
     @property
@@ -333,7 +335,7 @@ class Graph:
     inputs: tuple[int, ...]
     outputs: tuple[int, ...]
     _by_id: dict[int, Value] = field(init=False, repr=False, compare=False)
-    _index: dict[str, Any] = field(init=False, repr=False, compare=False)
+    _index: dict[Hashable, Any] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "_by_id", _ById({value.id: value for value in self.values}))
@@ -341,6 +343,30 @@ class Graph:
 
     def __reduce__(self):
         return Graph, (self.nodes, self.values, self.inputs, self.outputs)
+
+    def once(self, what: Hashable, find: Callable[[], Any]) -> Any:
+        """What `find` gives, which is found once for this graph, as it never changes.
+
+        Parameters
+        ----------
+        what : hashable
+            What it is known by.
+        find : callable
+            Takes nothing.
+
+        Returns
+        -------
+        object
+
+        Examples
+        --------
+        >>> empty = Graph((), (), (), ())
+        >>> empty.once("steps of old", list) is empty.once("steps of old", list)
+        True
+        """
+        if what not in self._index:
+            self._index[what] = find()
+        return self._index[what]
 
     def value(self, id: int) -> Value:
         """The value with this id.

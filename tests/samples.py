@@ -109,6 +109,8 @@ UNLIKE = {
     "expand": Unlike(options={"size": (4, -1, 3)}),
     "repeat": Unlike(options={"repeats": (1, 2)}),
     "constant_pad_nd": Unlike(options={"pad": (1, 2)}),
+    "split": Unlike(options={"split_size": 1, "dim": 1}),
+    "split_with_sizes": Unlike({"input": (2, 4)}, options={"split_sizes": (1, 3), "dim": 1}),
     "stack": Unlike({"tensors": [(2, 3)] * 3}),
     "layer_norm": _norm(),
     "native_layer_norm": _norm(),
@@ -116,10 +118,6 @@ UNLIKE = {
     "rms_norm": _norm(),
     "native_rms_norm": Unlike({"gamma": (3,)}),
     "rms_norm_backward": Unlike({"gamma": (3,), "rstd": (2, 1)}, {"rstd": np.float32}),
-} | {
-    name: Unlike(options={a.role: 0.5 for a in operator.attributes if operator.is_required(a.role)})
-    for name, operator in REGISTRY.items()
-    if not operator.functional
 }  # fmt: skip
 NOTHING = Unlike()
 FUNCTIONAL = [name for name, operator in REGISTRY.items() if operator.functional]
@@ -155,7 +153,8 @@ def _array(rng, name, role, shape, dtype, fill):
 
 def options(name):
     """An operator's options that have to be given, or that make its sample a good one."""
-    return dict(UNLIKE.get(name, NOTHING).options)
+    numbers = {a.role: 0.5 for a in REGISTRY[name].scalars if REGISTRY[name].is_required(a.role)}
+    return numbers | UNLIKE.get(name, NOTHING).options
 
 
 def run(name, given, **changes):
@@ -179,7 +178,8 @@ def _described(name, dtype):
     finally:
         aclnn.set_soc_version(before)
     found = made if isinstance(made, tuple) else (made,)
-    return {role: (one.shape, one.dtype) for role, one in zip(operator.outputs, found, strict=True)}
+    roles = operator.outputs if operator.makes is None else operator.sized(len(found)).outputs
+    return {role: (one.shape, one.dtype) for role, one in zip(roles, found, strict=True)}
 
 
 # --- C-shaped calls -----------------------------------------------------------------------------
@@ -199,8 +199,9 @@ def memory(entry_name, dtype=np.float32, seed=0):
     operator, entry = ENTRIES[entry_name]
     given = inputs(operator.name, dtype, seed)
     roles = {p.role for p in entry.parameters if p.kind == "output"}
-    made = results(operator.name, dtype) if roles else {}
-    return given | {role: array for role, array in made.items() if role in roles}
+    made = results(operator.name, dtype) if roles or operator.makes else {}
+    listed = {"out": list(made.values())} if operator.makes else {}
+    return given | listed | {role: array for role, array in made.items() if role in roles}
 
 
 def arguments(entry_name, arrays=None, dtype=np.float32):
@@ -217,7 +218,7 @@ def arguments(entry_name, arrays=None, dtype=np.float32):
     for parameter in entry.parameters:
         if parameter.is_tensor:
             made[parameter.name] = seen(found[parameter.role])
-        elif parameter.kind == "inputs":
+        elif parameter.kind in ("inputs", "outputs"):
             listed = [seen(array) for array in found[parameter.role]]
             made[parameter.name] = aclnn.aclCreateTensorList(listed)
         else:

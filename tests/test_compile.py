@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from setups import examples
 
 import aclnn
 
@@ -799,7 +800,7 @@ STEPS = st.lists(
 )
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=examples(60), deadline=None, suppress_health_check=list(HealthCheck))
 @given(
     STEPS,
     st.integers(1, 9),
@@ -822,3 +823,20 @@ def test_random_programs_have_the_bits_of_their_calls(steps, rows, cols, dtype, 
         assert (a.dtype, a.shape) == (b.dtype, b.shape)
         np.testing.assert_array_equal(a, b)
     np.testing.assert_array_equal(whole, alone)
+
+
+def test_executors_count_the_workspaces_that_they_make(weights):
+    executor = mlp.executor(*weights, out=np.empty((32, 16), np.float32))
+    assert executor.workspace_size > 0
+    assert executor.own_workspaces == 0
+    for _ in range(3):
+        executor.run(workspace=np.empty(executor.workspace_size, np.uint8))
+    assert executor.own_workspaces == 0
+    for _ in range(3):
+        executor.run()
+    assert executor.own_workspaces == 1  # which is kept
+    memory = np.empty(32 * 64 + 32 * 16, np.float32)
+    x = memory[: 32 * 64].reshape(32, 64)
+    crossing = memory[32 * 64 - 8 : -8].reshape(32, 16)
+    executor.run(x, out=crossing)  # is planned anew
+    assert executor.own_workspaces == 2

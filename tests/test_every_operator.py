@@ -214,7 +214,7 @@ def test_outputs_of_another_dtype_get_the_result_cast_or_are_refused(name):
             "dtype" in rule.text or "`out` is " in rule.text for rule in REGISTRY[name].rules
         )
         return
-    for role, found, one in zip(REGISTRY[name].outputs, outs, wanted, strict=True):
+    for role, found, one in zip(samples.results(name), outs, wanted, strict=True):
         # Statistics, and what log_softmax computes in the output's dtype, are rounded there only.
         exact = (name, role) not in (("log_softmax", "out"),) and role not in ("mean", "rstd")
         tolerance = 0 if exact and name not in PRODUCTS else 2.0**-9
@@ -240,7 +240,7 @@ def test_results_may_overlap_inputs(name, number, role, shift):
     """It is as if these had been read first."""
     given = samples.inputs(name)
     wanted = computed(name, given)
-    outputs = REGISTRY[name].outputs
+    outputs = list(samples.results(name))
     outs = [np.zeros_like(one) for one in wanted]
     arrays, out = arrays_of(given), outs[outputs.index(role)]
     memory = np.full(100, -7, out.dtype)
@@ -333,7 +333,7 @@ def after_both_phases(name, dtype=np.float32, stream=None):
     arrays = samples.memory(name, dtype)
     assert samples.both_phases(name, samples.arguments(name, arrays), stream) == (OK, OK)
     assert aclnn.aclrtSynchronizeStream(stream) == OK
-    return [arrays[role] for role in roles_written(name)]
+    return arrays_of({role: arrays[role] for role in roles_written(name)})
 
 
 @pytest.mark.parametrize("name", ENTRIES)
@@ -367,16 +367,16 @@ def test_other_memory_is_bound_by_index(name):
     inputs = [p for p in entry.parameters if p.kind in ("input", "inout", "inputs")]
     # A tensor in place is an output, too.
     taken = [p for p in entry.parameters if p.kind == "inout"]
-    outputs = [p for p in entry.parameters if p.kind == "output"]
+    outputs = [p.role for p in entry.parameters if p.kind in ("output", "outputs")]
     arrays = [one for p in inputs for one in arrays_of({p.role: other[p.role]})]
     for index, array in enumerate(arrays):
         assert aclnn.aclSetInputTensorAddr(executor, index, samples.tensor(array), array) == OK
-    for index, parameter in enumerate(outputs, len(taken)):
-        array = other[parameter.role]
+    made = arrays_of({role: other[role] for role in outputs})
+    for index, array in enumerate(made, len(taken)):
         assert aclnn.aclSetOutputTensorAddr(executor, index, samples.tensor(array), array) == OK
     workspace = np.empty(size, np.uint8) if size else None
     assert getattr(aclnn, name)(workspace, size, executor, None) == OK
-    same(operator.name, [other[role] for role in roles_written(name)], wanted)
+    same(operator.name, arrays_of({role: other[role] for role in roles_written(name)}), wanted)
 
 
 # --- Executors, threads, cached plans -------------------------------------------------------------

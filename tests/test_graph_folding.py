@@ -3,13 +3,18 @@
 import re
 import time
 import xml.etree.ElementTree as ElementTree
+from html import unescape
 
+import numpy as np
 import pytest
 from aclnn.graph import GraphBuilder, Lifetime, plan_lifetimes, run_passes
 from aclnn.graph.views.heat import Heat
 from aclnn.graph.views.repeats import Repeat, folded, repeats
+from aclnn.graph.views.svg import marked
 from aclnn.graph.views.time_axis import TimeAxis
 from graph_tools import F32
+
+import aclnn
 
 
 def network(layers, odd=None, tail=3):
@@ -260,3 +265,71 @@ def test_buffers_are_coloured_by_their_bytes():
     assert styles["b0"] == "bytes4"
     assert styles["a0"] == styles["c2"] == "bytes2"
     assert "a box has up to" in picture
+
+
+# --- Programs of all kinds ------------------------------------------------------------------------
+
+
+def with_outputs_of_layers(x, ws):
+    made = []
+    for w in ws:
+        made.append(aclnn.cat([w, x], 0))
+        x = aclnn.softmax(x + aclnn.sum(made[-1], (0,), True), -1)
+    return x, made
+
+
+def in_place(x, ws):
+    for w in ws:
+        w += x
+        aclnn.relu(w, out=w)
+        x = aclnn.silu(x) * w[:, ::-1]
+    return x
+
+
+def with_links_further_back(x, ws):
+    before = [x]
+    for w in ws:
+        before.append(aclnn.tanh(before[-1] + before[-min(3, len(before))] * w))
+    return before[-1]
+
+
+def forward_and_backward(x, ws):
+    seen = []
+    for w in ws:
+        seen.append(x)
+        x = aclnn.gelu(x * w)
+    for x_before, w in zip(reversed(seen), reversed(ws), strict=True):
+        x = aclnn.gelu_backward(x, x_before * w) * w
+    return x
+
+
+PROGRAMS = (with_outputs_of_layers, in_place, with_links_further_back, forward_and_backward)
+
+
+@pytest.mark.parametrize("materialize", [False, True])
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_what_is_folded_is_a_graph_of_the_same_names(program, materialize):
+    x, ws = np.ones((4, 8), np.float32), tuple(np.ones((4, 8), np.float32) for _ in range(30))
+    executor = aclnn.compile(program, materialize=materialize).executor(x, ws)
+    for graph in (executor.graph_as_built, *(step.graph for step in executor.passes)):
+        small = folded(graph)
+        assert_runs(small.graph)
+        shown = {name for node in small.graph.nodes for name in small.names(node.name)}
+        assert shown == {node.name for node in graph.nodes}
+        picture = graph.to_svg(heat="bytes")
+        ElementTree.fromstring(picture)
+        marks = " ".join(re.findall('data-names="([^"]*)"', picture)).split(" ")
+        assert {marked(name) for name in shown} <= {*map(unescape, marks)}
+        assert picture.count("<rect") < 130
+        assert "->" in graph.to_dot()
+        assert len(graph.to_text().splitlines()) < 220
+    assert folded(executor.graph_as_built).repeats
+
+
+def assert_runs(graph):
+    """Everything that a node reads is an argument, or was written before."""
+    written = {value.id for value in graph.values if value.storage in ("input", "constant")}
+    for node in graph.nodes:
+        for id in node.inputs:
+            assert graph.root(id).id in written, (node.name, graph.value(id).name)
+        written |= {graph.root(id).id for id in node.outputs}

@@ -212,6 +212,76 @@ def test_the_checks_of_slice():
 
 
 @named("dtype", ALL, ids=str)
+def test_split(dtype):
+    """Into as many results as there are pieces; empty ones count."""
+    for x in layouts(filled(dtype, (7, 6))):
+        for dim, size in itertools.product((0, 1, -1), (1, 2, 3, 7, 9)):
+            found = aclnn.split(x, size, dim)
+            wanted = np.split(x, range(size, x.shape[dim], size), dim)
+            assert isinstance(found, tuple)
+            assert len(found) == len(wanted)
+            for one, other in zip(found, wanted, strict=True):
+                same(one, other)
+        found = aclnn.split_with_sizes(x, (3, 0, 4))
+        for one, other in zip(found, np.split(x, [3, 3]), strict=True):
+            same(one, other)
+    assert len(aclnn.split(np.arange(200), 1)) == 200
+
+
+def test_split_into_given_tensors():
+    x = filled(FLOATS[0], (5, 6))
+    wanted = np.split(x, [2, 4])
+
+    def room():
+        return [np.zeros((2, 6), np.float32), np.zeros((2, 12), np.float32)[:, ::2], x[:1] * 0]
+
+    out = tuple(room())
+    assert aclnn.split(x, 2, out=out) is out
+    for one, other in zip(out, wanted, strict=True):
+        same(one, other)
+    for name, given in (
+        ("aclnnSplitTensor", 2),
+        ("aclnnSplitWithSize", aclnn.aclCreateIntArray([2, 2, 1])),
+    ):
+        out = room()
+        run(name, tensor(x), given, 0, aclnn.aclCreateTensorList([tensor(one) for one in out]))
+        for one, other in zip(out, wanted, strict=True):
+            same(one, other)
+    store = np.arange(12, dtype=np.float32)
+    aclnn.split(store[:6], 2, out=(store[1:3], store[7:9], store[3:5]))
+    same(store, [0, 0, 1, 4, 5, 5, 6, 2, 3, 9, 10, 11])
+
+
+def test_traced_splits():
+    x = filled(FLOATS[0], (5, 6))
+
+    @aclnn.compile
+    def sums(x):
+        a, b, c = aclnn.split(x, 2, 1)
+        (whole,) = aclnn.split_with_sizes(x, (6,), 1)
+        return a * b + c, whole
+
+    found, whole = sums(x)
+    same(found, x[:, :2] * x[:, 2:4] + x[:, 4:])
+    same(whole, x)
+
+
+def test_the_checks_of_split():
+    x, listed = empty((5, 6)), aclnn.aclCreateTensorList
+    pair, ints = listed([empty((3, 6)), empty((2, 6))]), aclnn.aclCreateIntArray
+    assert refused("aclnnSplitTensor", x, 3, 0, None)[0] == NULLPTR
+    assert "out is empty" in refused("aclnnSplitTensor", x, 3, 0, listed([]))[1]
+    assert "splitSections is 0" in refused("aclnnSplitTensor", x, 0, 0, pair)[1]
+    assert "dim is 2" in refused("aclnnSplitTensor", x, 3, 2, pair)[1]
+    assert "2 tensors for results, but 3 pieces" in refused("aclnnSplitTensor", x, 2, 0, pair)[1]
+    assert "out[0] has shape (3, 6)" in refused("aclnnSplitTensor", x, 4, 0, pair)[1]
+    wrong = listed([empty((3, 6)), empty((2, 6), T.ACL_INT8)])
+    assert "out[1] has dtype INT8" in refused("aclnnSplitTensor", x, 3, 0, wrong)[1]
+    for bad in ([2, 2], [-1, 6], []):
+        assert "splitSize is" in refused("aclnnSplitWithSize", x, ints(bad), 0, pair)[1]
+
+
+@named("dtype", ALL, ids=str)
 def test_expand_and_repeat(dtype):
     for x in layouts(filled(dtype, (3, 1, 2))):
         for size in ((3, 4, 2), (2, -1, 3, -1), (3, 1, 2), (0, 3, 1, 2), (-1, 0, -1)):
@@ -493,6 +563,28 @@ def test_running_sums(dtype, dim):
         x, dim, dtype="float32" if dtype in FLOATS else dtype.name if dtype != BOOL else "int8"
     )
     assert half.dtype == (np.float32 if dtype in FLOATS else np.int8 if dtype == BOOL else dtype)
+
+
+@named("axis", [0, 1, 2])
+def test_lines_along_axes_on_threads(axis, threads_as_before):
+    """However lines are divided, and whether they are walked one by one or beside each other."""
+    x = filled(FLOATS[0], (3, 700, 601))
+    found = {}
+    for threads in (1, 2):
+        aclnn.set_num_threads(threads)
+        for layout in (x, np.asfortranarray(x), x[:, ::-1]):
+            whole = (layout * 64).astype(np.int32)
+            results = (
+                aclnn.cumsum(layout, axis),
+                aclnn.arg_max(layout, axis),
+                aclnn.amax(whole, (axis,)),
+            )
+            same(results[1], np.argmax(layout, axis))
+            same(results[2], whole.max(axis))
+            key = layout.tobytes()
+            for one, other in zip(results, found.setdefault(key, results), strict=True):
+                same(one, other)
+    same(aclnn.cumsum(x, axis), np.cumsum(x.astype(wide.WIDE), axis).astype(np.float32))
 
 
 def test_running_sums_of_what_cancels_and_of_infinities():

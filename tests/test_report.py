@@ -559,14 +559,18 @@ def wide_browser(chromium, large_page):
 
 
 CUT = """
-const scrolls = (part) => ["auto", "scroll"].includes(getComputedStyle(part).overflowX);
-const shown = [...document.body.querySelectorAll("*")].filter((part) => part.getClientRects().length);
-return shown.filter((part) => {
-  for (let up = part.parentElement; up; up = up.parentElement) if (scrolls(up)) return false;
-  const box = part.getBoundingClientRect();
-  const hidden = getComputedStyle(part).overflowX !== "visible" && !scrolls(part) && !part.closest("svg");
-  return box.left < -0.5 || box.right > document.documentElement.clientWidth + 0.5 || (hidden && part.scrollWidth > part.clientWidth);
-}).map((part) => part.outerHTML.slice(0, 80));
+const cut = [];
+const visit = (part) => {
+  if (!part.getClientRects().length) return;
+  const [box, x] = [part.getBoundingClientRect(), getComputedStyle(part).overflowX];
+  const scrolls = ["auto", "scroll"].includes(x);
+  const hides = x !== "visible" && !scrolls && part.scrollWidth > part.clientWidth;
+  if (box.left < -0.5 || box.right > document.documentElement.clientWidth + 0.5 || hides)
+    cut.push(part.outerHTML.slice(0, 80));
+  if (!scrolls) [...part.children].forEach(visit);
+};
+[...document.body.children].forEach(visit);
+return cut;
 """
 
 

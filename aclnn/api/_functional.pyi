@@ -29,6 +29,9 @@ class FunctionalHandle:
         numbers: Sequence[Any],
         switches: Sequence[Any] | None,
     ) -> list[Any]: ...
+    def outputs_of(
+        self, inputs: Sequence[Any], switches: Sequence[Any] | None
+    ) -> tuple[str, ...]: ...
     def described(
         self, numbers: Sequence[Any], switches: Sequence[Any] | None, dtypes: Sequence[int]
     ) -> tuple[list[tuple[int, int, float]], list[tuple[float, float, int]], Sequence[Any]]: ...

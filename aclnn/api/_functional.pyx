@@ -14,7 +14,7 @@ from libc.string cimport memcpy, memset
 from graph.runtime.abi cimport kernel_number
 
 from aclnn.api._arguments cimport function_t, new_function, take_arguments
-from aclnn.execution._executor cimport aclOpExecutor, new_executor
+from aclnn.execution._executor cimport ArrayForm, aclOpExecutor, new_executor
 from aclnn.execution._operand cimport (
     describe_output,
     new_output,
@@ -46,11 +46,10 @@ from aclnn.compiler._compiled_call cimport (
     plain,
     put_absent,
     put_number,
+    put_real,
     put_whole,
     request_t,
     run_with_own_workspace,
-    put_sign,
-    SIGN_FACTS,
 )
 
 import sys
@@ -116,7 +115,7 @@ cdef class FunctionalHandle:
     cdef int latest_code
     cdef bint in_place
     cdef tuple overwritten  # of a form in place, for each output the slot of the input, or -1
-    cdef bint is_pointwise
+    cdef bint is_elementwise
     cdef request_t defaults  # the numbers that hold where none are given
     cdef readonly tuple outputs
     cdef public object differentiable  # takes calls over that PyTorch differentiates or dispatches
@@ -135,7 +134,7 @@ cdef class FunctionalHandle:
         self.name = name
         self.find = find
         self.in_place = name == operator.in_place
-        self.is_pointwise = operator.formula is not None and handle.n_outputs == 1
+        self.is_elementwise = operator.is_elementwise and handle.n_outputs == 1
         self.n_switches = len(operator.switches)
         self.outputs = operator.outputs
         roles = (*operator.inputs, *operator.outputs, *(a.role for a in operator.attributes))
@@ -234,6 +233,8 @@ cdef class FunctionalHandle:
         if self.n_switches:
             switches = self.switches_of(given)
         _kept = plain_numbers(self, given)
+        if self.handle.makes_list:
+            return self.call_foreign(given, switches)
         request.operands = operands
         n_inputs = self.read_inputs(given, operands, &tensors)
         if n_inputs == FOREIGN:
@@ -258,7 +259,7 @@ cdef class FunctionalHandle:
             if tensors and is_tensor(out):
                 tell_written(out)
             return out
-        if tensors and self.is_pointwise and lies_otherwise(operands, n_inputs):
+        if tensors and self.is_elementwise and lies_otherwise(operands, n_inputs):
             describe_output(plan, 0, &operands[n_inputs])
             lay_out_alike(operands, n_inputs, &operands[n_inputs])
             out = new_tensor(&operands[n_inputs])
@@ -444,7 +445,7 @@ cdef class FunctionalHandle:
         cdef int index, n_inputs = len(inputs), count = n_inputs + len(outputs)
         executor.handle, executor.origin = self.handle, self.name
         executor.make_room(n_inputs, len(outputs))
-        executor.names = self.names_of(n_inputs)
+        executor.names = self.names_of(n_inputs, len(outputs))
         executor.order = ()
         exact = []
         for index, value in enumerate(numbers):
@@ -455,23 +456,22 @@ cdef class FunctionalHandle:
             else:
                 read_or_refuse(executor.names[index], array, &executor.request.operands[index])
         executor.request.operator_id = self.handle.id
-        executor.request.materialize = executor.request.strategy = INHERIT
         executor.request.makes_absent = True
         executor.request.n_numbers = self.handle.n_scalars
         for index in range(self.handle.n_scalars):
-            take_number(self, index, exact[index], &executor.request)
+            take_number(self, index, exact[index], executor.request)
         if switches is not None:
             read = []
             for attribute, value in zip(self.handle.operator.switches, switches):
                 read.append(as_switch(self, attribute, value))
             switches = tuple(read)
-        self.read_switches(&executor.request, switches)
+        self.read_switches(executor.request, switches)
         if materialize is not None:
             executor.request.materialize = bool(materialize)
         if strategy is not None:
             executor.request.strategy = strategy
         executor.switches = self.default_switches if switches is None else switches
-        executor.planned = find_plan(self.handle, &executor.request, self.names, None,
+        executor.planned = find_plan(self.handle, executor.request, self.names, None,
                                      executor.switches)
         for index in range(n_inputs, count):
             if outputs[index - n_inputs] is None:
@@ -480,12 +480,33 @@ cdef class FunctionalHandle:
         bound = list(inputs)
         bound.extend(outputs)
         executor.bound = bound
-        executor.form, executor.repeatable = self, True
+        executor.arrays, executor.repeatable = ArrayForm(), True
+        executor.arrays.form = self
         return executor
 
-    cdef tuple names_of(self, int n_inputs):
+    def outputs_of(self, inputs not None, switches):
+        """The roles of the results: numbered where they are a list, as many as the call makes.
+
+        Parameters
+        ----------
+        inputs : sequence of array
+            Of which the shape of the first counts.
+        switches : tuple or None
+            None for the defaults.
+        """
+        if not self.handle.makes_list:
+            return self.outputs
+        operator = self.handle.operator
+        values = self.default_switches if switches is None else switches
+        options = {a.role: value for a, value in zip(operator.switches, values)}
+        return operator.sized(operator.makes(inputs[0].shape, options)).outputs
+
+    cdef tuple names_of(self, int n_inputs, int n_outputs):
         """A name for each operand; the tensors of a list are numbered."""
         cdef int index
+        if self.handle.makes_list:
+            return (*self.handle.operator.kernel_operands,
+                    *self.handle.operator.sized(n_outputs).outputs)
         if not self.handle.is_variadic:
             return self.operand_names
         *single, listed = self.handle.operator.kernel_operands
@@ -500,10 +521,10 @@ cdef class FunctionalHandle:
         """An executor for these arrays, planned and bound; see `aclnn.executor`."""
         cdef aclOpExecutor executor = self.planned(inputs, outputs, numbers, switches, materialize,
                                                    strategy)
-        executor.given, executor.description = list(outputs_of_caller), description
+        executor.given, executor.arrays.description = list(outputs_of_caller), description
         for one in arrays_of_caller:
             if not isinstance(one, np.ndarray):
-                executor.kind = arrays.library_of(one)
+                executor.arrays.kind = arrays.library_of(one)
                 break
         return executor
 
@@ -559,7 +580,12 @@ cdef object call_with_names(object form, PyObject *const *values, Py_ssize_t n_v
 
 cdef bint is_number(object value):
     """Whether an operand is a number, and no array: Python's own, or NumPy's scalars."""
-    return type(value) in (float, int, bool) or isinstance(value, (float, int, np.generic))
+    return is_plain(value) or isinstance(value, (float, int, np.generic))
+
+
+cdef inline bint is_plain(object value) noexcept:
+    """Whether an option is of Python's own types; `in` would compare them by their methods."""
+    return type(value) is float or type(value) is int or type(value) is bool
 
 
 cdef int take_number(FunctionalHandle handle, int index, object value,
@@ -568,10 +594,7 @@ cdef int take_number(FunctionalHandle handle, int index, object value,
     cdef int overflow = 0
     cdef long long whole
     if type(value) is float:
-        if handle.handle.fact_masks[index] == SIGN_FACTS:
-            put_sign(request, index, PyFloat_AS_DOUBLE(value), ACL_FLOAT)
-        else:
-            put_number(request, index, PyFloat_AS_DOUBLE(value), ACL_FLOAT)
+        put_real(handle.handle, request, index, PyFloat_AS_DOUBLE(value), ACL_FLOAT)
         return 0
     if value is None and index < handle.handle.n_scalars:
         if handle.scalar_defaults[index] is None:
@@ -608,7 +631,7 @@ cdef list plain_numbers(FunctionalHandle handle, PyObject **given):
         if given[NUMBERS + index] == NULL:
             continue
         value = <object>given[NUMBERS + index]
-        if value is None or type(value) in (float, int, bool):
+        if value is None or is_plain(value):
             continue
         value = plain_number(handle, index, value)
         kept = [] if kept is None else kept
@@ -618,7 +641,7 @@ cdef list plain_numbers(FunctionalHandle handle, PyObject **given):
 
 
 cdef object plain_number(FunctionalHandle handle, int index, object value):
-    if value is None or type(value) in (float, bool):
+    if value is None or type(value) is float or type(value) is bool:
         return value
     try:
         whole = as_int(value)

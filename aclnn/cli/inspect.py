@@ -51,6 +51,7 @@ VIEWS: dict[str, View] = {
         lambda ex: ex.profile(repeat=REPEAT).to_rich(),
         lambda ex: json.loads(ex.profile(repeat=REPEAT).to_json()),
     ),
+    "lines": View(lambda ex: ex.profile(repeat=REPEAT).lines()),
     "timeline": View(lambda ex: ex.profile(repeat=1).timeline()),
     "dot": View(lambda ex: ex.graph.to_dot(ex.plan)),
     "svg": View(lambda ex: ex.graph.to_svg(ex.plan)),

@@ -101,6 +101,7 @@ cdef class OperatorHandle:
     cdef readonly object operator
     cdef readonly int id, n_inputs, n_outputs, n_scalars
     cdef readonly bint is_variadic  # some input is a list of tensors
+    cdef readonly bint makes_list   # the output is one
     cdef readonly dict switch_codes
     cdef readonly tuple scalar_roles
     cdef unsigned short fact_masks[MAX_NUMBERS]
@@ -112,13 +113,22 @@ cdef class OperatorHandle:
 cdef int64_t settings_word() noexcept nogil
 cdef object plain(object value)
 cdef int item_size(int dtype) noexcept nogil
+cdef inline void put_real(OperatorHandle handle, request_t *request, int index, double value,
+                          int dtype) noexcept:
+    """Take a number that a float64 holds, with the facts that the operator's plans depend on."""
+    if handle.fact_masks[index] == SIGN_FACTS:
+        put_sign(request, index, value, dtype)
+    else:
+        put_number(request, index, value, dtype)
+
 cdef inline void put_sign(request_t *request, int index, double value, int dtype) noexcept nogil:
     """Take a number of which no plan depends on more than the sign; else as `put_number`."""
     cdef kernel_number *forms = &request.numbers[NUMBER_FORMS * index]
-    forms[<int>ROUNDED].real = <double><float>value
+    cdef double rounded = <double><float>value
+    forms[<int>ROUNDED].real = rounded
     forms[<int>EXACT].real = value
     forms[<int>WHOLE].whole = <int64_t>value if -9.2e18 < value < 9.2e18 else 0
-    request.facts[index] = <unsigned short>((NEGATIVE if value < 0 else 0) | dtype << 8)
+    request.facts[index] = <unsigned short>((NEGATIVE if rounded < 0 else 0) | dtype << 8)
 
 cdef void put_number(request_t *request, int index, double value, int dtype) noexcept nogil
 cdef void put_absent(request_t *request, int index) noexcept nogil

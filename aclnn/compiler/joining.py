@@ -221,7 +221,7 @@ class Recording:
         """
         results = phase_one.infer(operator, call)
         made = {}
-        for role in operator.outputs:
+        for role in operator.outputs if operator.makes is None else results:
             if role in results and (wanted is None or role in wanted):
                 dtype, shape = results[role]
                 given = call.tensors.get(role)

@@ -66,6 +66,17 @@ class Request:
     names: Mapping[str, str]
     wanted: frozenset[str] | None = None  # outputs that are made where absent; None: all
 
+    def __post_init__(self) -> None:
+        """Of an operator that makes a list: one output for each of its tensors."""
+        if self.operator.makes is None:
+            return
+        count, (listed,) = len(self.operands) - self.n_inputs, self.operator.outputs
+        sized = self.operator.sized(count)
+        name = self.names.get(listed, listed)
+        names = {role: f"{name}[{place}]" for place, role in enumerate(sized.outputs)}
+        object.__setattr__(self, "operator", sized)
+        object.__setattr__(self, "names", {**self.names, **names})
+
 
 def plan_call(
     request: Request, overlaps: Sequence[Sequence[int]], settings: Mapping[str, Any]

@@ -2,7 +2,8 @@
 
 The interface calls no Python: reading a tensor takes about as long as reading an array. PyTorch has
 it from 2.10 on; without it tensors take the way of all other arrays (`aclnn.execution.arrays`), as
-those do that are more than memory: subclasses, negated views, and tensors that are to be differentiated.
+those do that are more than memory: subclasses, negated views, and tensors that are to be
+differentiated.
 """
 
 from cpython.object cimport PyObject
@@ -53,8 +54,8 @@ cdef enum:
 cdef const char *CAPSULE = "dlpack_exchange_api"
 
 CODES_OF_KINDS = {"i": 0, "u": 1, "f": 2, "c": 5, "b": 6}
-# CANN's number for each of DLPack's dtypes, by code and the logarithm of its bytes, and the way
-# back. Complex tensors may be conjugated: they are not read here.
+# CANN's number for each of DLPack's dtypes, by code and the logarithm of its
+# bytes, and the way back. Complex tensors may be conjugated: they are not read here.
 cdef int[CODES][WIDTHS] ACL_OF
 cdef int[MOST_DTYPES] CODE_OF
 for _code in range(CODES):
@@ -134,8 +135,7 @@ cdef bint makes_tensors(object library) noexcept:
 
 
 cdef bint read_tensor(object given, operand_t *operand) noexcept:
-    """Take a tensor's description; False for what is none, or is more than memory kernels can
-    read."""
+    """Take a tensor's description; False for what is none, or is more than readable memory."""
     cdef DLTensor found
     cdef int axis, width
     if not is_tensor(given):
@@ -169,8 +169,7 @@ cdef inline int log_of_bytes(int bits) noexcept:
 
 
 cdef bint is_plain(object given) noexcept:
-    """Whether a tensor's elements are those in memory, and no gradient is wanted of what is
-    done."""
+    """Whether a tensor's elements are those in memory, and no gradient is wanted of it."""
     cdef PyObject *tensor = <PyObject *>given
     if is_true(_requires_grad.get(tensor, _requires_grad.closure)) and records_gradients():
         return False
@@ -239,12 +238,25 @@ cdef bint lies_otherwise(const operand_t *operands, int n_inputs) noexcept:
     """Whether an input of several dimensions is not dense in the order of its dimensions."""
     cdef int index, axis
     cdef int64_t dense
+    cdef bint all_empty = True
+    for index in range(n_inputs):
+        all_empty &= is_empty(&operands[index])
+    if all_empty:
+        return False
     for index in range(n_inputs):
         dense = 1
         for axis in range(operands[index].ndim - 1, -1, -1):
             if operands[index].shape[axis] != 1 and operands[index].strides[axis] != dense:
                 return True
             dense *= operands[index].shape[axis]
+    return False
+
+
+cdef bint is_empty(const operand_t *operand) noexcept:
+    cdef int axis
+    for axis in range(operand.ndim):
+        if operand.shape[axis] == 0:
+            return True
     return False
 
 
@@ -273,8 +285,7 @@ cdef void lay_out_alike(const operand_t *operands, int n_inputs, operand_t *out)
 
 cdef int compared(const operand_t *operands, int n_inputs, const operand_t *out, int a,
                   int b) noexcept:
-    """Below 0 where the elements of dimension `a` lie nearer than those of `b`, above 0 where
-    farther."""
+    """Below 0 where dimension `a` has the smaller stride, above 0 where `b` has."""
     cdef int index
     cdef int64_t at_a, at_b
     for index in range(n_inputs):

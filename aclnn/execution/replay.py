@@ -150,7 +150,7 @@ class Replay:
         outputs = held.finish(is_seen)
         plan = self._plans.get(shape)
         if plan is None:
-            plan = held.recording.plan(held.overlaps(outputs))
+            plan = held.recording.plan(held.overlaps(outputs), summary="Captured from streams.")
             if len(self._plans) >= MOST_PLANS:
                 self._plans.clear()
             self._plans[shape] = plan

@@ -24,15 +24,18 @@ from aclnn.kernels.numbers cimport (
     decay,
     decay_long,
     div,
+    exp_less_one,
     exp_minus,
     exp_minus_long,
-    expm1,
     least,
-    log1p,
+    log_of,
+    log_of_sum,
+    log_one_more,
     mul,
     neg,
     num,
     plus,
+    rsqrt_of,
     signed_as,
     sub,
     times,
@@ -40,6 +43,8 @@ from aclnn.kernels.numbers cimport (
     where_above,
     where_negative,
     where_product_above,
+    within,
+    zero_as,
 )
 
 cdef extern from *:
@@ -123,7 +128,7 @@ cdef inline num fast_gelu_backward(num g, num x, const double *p) noexcept nogil
 
 cdef inline vector_num tanh(vector_num x, const double *p) noexcept nogil:
     """(1 - e^(-2|x|)) / (1 + e^(-2|x|)) with the sign of x."""
-    cdef vector_num grown = expm1(least(times(2, x)))
+    cdef vector_num grown = exp_less_one(least(times(2, x)))
     return signed_as(div(neg(grown), plus(2, grown)), x)
 
 
@@ -138,7 +143,7 @@ cdef inline num softplus(num x, const double *p) noexcept nogil:
     """ln(1 + e^(beta x)) / beta; x where beta x > threshold. p: beta, threshold."""
     cdef num t = times(p[0], x)
     cdef num positive = where_negative(t, constant(t, 0), t)
-    cdef num r = times(1 / p[0], add(positive, log1p(decay(t))))
+    cdef num r = times(1 / p[0], add(positive, log_one_more(decay(t))))
     return where_product_above(p[0], x, p[1], x, r)
 
 
@@ -148,7 +153,7 @@ cdef inline num softplus_backward(num g, num x, const double *p) noexcept nogil:
 
 
 cdef inline num log_sigmoid(num x, const double *p) noexcept nogil:
-    return sub(where_negative(x, x, constant(x, 0)), log1p(decay(x)))
+    return sub(where_negative(x, x, constant(x, 0)), log_one_more(decay(x)))
 
 
 cdef inline num log_sigmoid_backward(num g, num x, const double *p) noexcept nogil:
@@ -185,7 +190,7 @@ cdef inline num mish_backward(num g, num x, const double *p) noexcept nogil:
 cdef inline num grown(num x, double scale, double rate, double factor) noexcept nogil:
     """scale x on the right, factor (e^(rate x) - 1) elsewhere."""
     cdef num y = times(rate, x)
-    cdef num below = times(factor, expm1(least(y)))
+    cdef num below = times(factor, exp_less_one(least(y)))
     return where_negative(x, below, times(scale, x))
 
 
@@ -243,3 +248,33 @@ cdef inline num hardswish_backward_v2(num g, num x, const double *p) noexcept no
     """At -3 and 3 that of the ends."""
     cdef num middle = where_above(x, BELOW_3, g, times_ramp(g, 2, x))
     return where_above(neg(x), BELOW_3, constant(x, 0), middle)
+
+
+# --- Elementary functions -------------------------------------------------------------------------
+
+cdef inline vector_num exp(vector_num x, const double *p) noexcept nogil:
+    return within(x, -87, 88, exp_minus(neg(x)))
+
+
+cdef inline vector_num expm1(vector_num x, const double *p) noexcept nogil:
+    return within(x, -87, 87, zero_as(exp_less_one(x), x))
+
+
+cdef inline vector_num log(vector_num x, const double *p) noexcept nogil:
+    return log_of(x)
+
+
+cdef inline vector_num log2(vector_num x, const double *p) noexcept nogil:
+    return times(1.4426950408889634, log_of(x))
+
+
+cdef inline vector_num log10(vector_num x, const double *p) noexcept nogil:
+    return times(0.4342944819032518, log_of(x))
+
+
+cdef inline vector_num log1p(vector_num x, const double *p) noexcept nogil:
+    return zero_as(log_of_sum(x), x)
+
+
+cdef inline vector_num rsqrt(vector_num x, const double *p) noexcept nogil:
+    return rsqrt_of(x)

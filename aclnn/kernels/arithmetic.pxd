@@ -12,6 +12,9 @@ cdef extern from "simd/pair.h" nogil:
     vecf vf_fma(vecf, vecf, vecf) noexcept
     vecf vf_mul(vecf, vecf) noexcept
     vecf vf_div(vecf, vecf) noexcept
+    vecf vf_sqrt(vecf) noexcept
+    vecf vf_neg(vecf) noexcept
+    vecf vf_abs(vecf) noexcept
 
 
 cdef inline vecf add(vecf a, vecf b, const double *p) noexcept nogil:
@@ -36,3 +39,19 @@ cdef inline vecf square(vecf a, const double *p) noexcept nogil:
 
 cdef inline vecf div(vecf a, vecf b, const double *p) noexcept nogil:
     return vf_div(a, b)
+
+
+cdef inline vecf reciprocal(vecf a, const double *p) noexcept nogil:
+    return vf_div(vf_set(1), a)
+
+
+cdef inline vecf sqrt(vecf a, const double *p) noexcept nogil:
+    return vf_sqrt(a)
+
+
+cdef inline vecf neg(vecf a, const double *p) noexcept nogil:
+    return vf_neg(a)
+
+
+cdef inline vecf abs(vecf a, const double *p) noexcept nogil:
+    return vf_abs(a)

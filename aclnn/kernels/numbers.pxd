@@ -40,6 +40,10 @@ cdef extern from "simd/pair.h" nogil:
     vecf vf_decay(vecf) noexcept
     vecf vf_exp_minus(vecf) noexcept
     vecf vf_expm1(vecf) noexcept
+    vecf vf_log(vecf) noexcept
+    vecf vf_rsqrt(vecf) noexcept
+    vecf vf_log_of_sum(vecf) noexcept
+    vecf vf_within(vecf, float, float, vecf) noexcept
     vecf vf_log1p(vecf) noexcept
     vecf vf_where_negative(vecf, vecf, vecf) noexcept
     vecf vf_where_above(vecf, vecf, vecf, vecf) noexcept
@@ -58,6 +62,11 @@ cdef extern from "simd/pair.h" nogil:
     pair_t pair_exp_minus(pair_t) noexcept
     pair_t pair_exp_minus_long(pair_t) noexcept
     pair_t pair_expm1(pair_t) noexcept
+    pair_t pair_log(pair_t) noexcept
+    pair_t pair_rsqrt(pair_t) noexcept
+    pair_t pair_zero_as(pair_t, pair_t) noexcept
+    pair_t pair_log_of_sum(pair_t) noexcept
+    pair_t pair_within(pair_t, float, float, pair_t) noexcept
     pair_t pair_log1p(pair_t) noexcept
     pair_t pair_where_negative(pair_t, pair_t, pair_t) noexcept
     pair_t pair_where_above(pair_t, pair_t, pair_t, pair_t) noexcept
@@ -203,7 +212,7 @@ cdef inline num exp(num y) noexcept nogil:
         return pair_exp(y)
 
 
-cdef inline num expm1(num y) noexcept nogil:
+cdef inline num exp_less_one(num y) noexcept nogil:
     """e^y - 1, where e^y is a normal number."""
     if num is double:
         return double_expm1(y)
@@ -213,7 +222,7 @@ cdef inline num expm1(num y) noexcept nogil:
         return pair_expm1(y)
 
 
-cdef inline num log1p(num q) noexcept nogil:
+cdef inline num log_one_more(num q) noexcept nogil:
     """ln(1 + q) for q in [0, 1]; as double, what the sum loses of a small q comes back."""
     cdef double total
     if num is double:
@@ -265,3 +274,42 @@ cdef inline num at_minus_infinity(num x, double r, num elsewhere) noexcept nogil
         return r if x == -INFINITY else elsewhere
     else:
         return elsewhere
+
+
+cdef inline vector_num log_of(vector_num x) noexcept nogil:
+    """ln x; no number where x is not a normal one."""
+    if vector_num is vecf:
+        return vf_log(x)
+    else:
+        return pair_log(x)
+
+
+cdef inline vector_num log_of_sum(vector_num x) noexcept nogil:
+    """ln(1 + x); no number where 1 + x is no normal one."""
+    if vector_num is vecf:
+        return vf_log_of_sum(x)
+    else:
+        return pair_log_of_sum(x)
+
+
+cdef inline vector_num zero_as(vector_num r, vector_num x) noexcept nogil:
+    """`r`, which has the sign of x, unless it is 0: then too."""
+    if vector_num is vecf:
+        return vf_signed_as(r, x)
+    else:
+        return pair_zero_as(r, x)
+
+
+cdef inline vector_num rsqrt_of(vector_num x) noexcept nogil:
+    if vector_num is vecf:
+        return vf_rsqrt(x)
+    else:
+        return pair_rsqrt(x)
+
+
+cdef inline vector_num within(vector_num x, float low, float high, vector_num r) noexcept nogil:
+    """`r` where x lies between; elsewhere no number, which is left to doubles."""
+    if vector_num is vecf:
+        return vf_within(x, low, high, r)
+    else:
+        return pair_within(x, low, high, r)

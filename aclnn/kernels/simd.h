@@ -43,6 +43,9 @@ INLINED vecf vf_abs(vecf x) { return _mm512_abs_ps(x); }
 INLINED vecf vf_div(vecf a, vecf b) { return _mm512_div_ps(a, b); }
 /* 1 / x, with a relative error of at most 2^-14. */
 INLINED vecf vf_reciprocal_estimate(vecf x) { return _mm512_rcp14_ps(x); }
+INLINED vecf vf_sqrt(vecf x) { return _mm512_sqrt_ps(x); }
+/* 1 / sqrt(x), error 2^-14. */
+INLINED vecf vf_rsqrt_estimate(vecf x) { return _mm512_rsqrt14_ps(x); }
 INLINED vecf vf_min(vecf a, vecf b) { return _mm512_min_ps(a, b); }
 INLINED veci vi_add(veci a, veci b) { return _mm512_add_epi32(a, b); }
 INLINED veci vi_sub(veci a, veci b) { return _mm512_sub_epi32(a, b); }
@@ -54,6 +57,7 @@ INLINED veci vi_count_from(uint32_t first) {
 }
 INLINED veci vi_shift_left(veci a, int n) { return _mm512_slli_epi32(a, (unsigned)n); }
 INLINED veci vi_shift_right(veci a, int n) { return _mm512_srli_epi32(a, (unsigned)n); }
+INLINED veci vi_shift_right_signed(veci a, int n) { return _mm512_srai_epi32(a, (unsigned)n); }
 INLINED vecf vi_to_floats(veci a) { return _mm512_cvtepi32_ps(a); }
 INLINED veci vi_min(veci a, veci b) { return _mm512_min_epu32(a, b); }
 INLINED veci vi_max(veci a, veci b) { return _mm512_max_epu32(a, b); }
@@ -253,6 +257,9 @@ INLINED vecf vf_fms(vecf a, vecf b, vecf c) { return _mm256_fmsub_ps(a, b, c); }
 INLINED vecf vf_fnma(vecf a, vecf b, vecf c) { return _mm256_fnmadd_ps(a, b, c); }
 INLINED vecf vf_div(vecf a, vecf b) { return _mm256_div_ps(a, b); }
 INLINED vecf vf_reciprocal_estimate(vecf x) { return vf_div(vf_set(1.0f), x); }
+INLINED vecf vf_sqrt(vecf x) { return _mm256_sqrt_ps(x); }
+/* Error 1.5 * 2^-12. */
+INLINED vecf vf_rsqrt_estimate(vecf x) { return _mm256_rsqrt_ps(x); }
 INLINED vecf vf_min(vecf a, vecf b) { return _mm256_min_ps(a, b); }
 INLINED vecf vf_at_most(vecf x, float bound) { return _mm256_min_ps(vf_set(bound), x); }
 INLINED vecf vf_at_least(vecf x, float bound) { return _mm256_max_ps(vf_set(bound), x); }
@@ -268,6 +275,7 @@ INLINED veci vi_count_from(uint32_t first) {
 }
 INLINED veci vi_shift_left(veci a, int n) { return _mm256_slli_epi32(a, n); }
 INLINED veci vi_shift_right(veci a, int n) { return _mm256_srli_epi32(a, n); }
+INLINED veci vi_shift_right_signed(veci a, int n) { return _mm256_srai_epi32(a, n); }
 INLINED vecf vi_to_floats(veci a) { return _mm256_cvtepi32_ps(a); }
 INLINED veci vi_min(veci a, veci b) { return _mm256_min_epu32(a, b); }
 INLINED veci vi_max(veci a, veci b) { return _mm256_max_epu32(a, b); }

@@ -26,6 +26,9 @@ class VectorForm(NamedTuple):
         Results of 0 are exact, whatever the inputs are; else only those of a first input of 0.
     inexact : str
         Of formulas over half precision alone: when a float does not give the result, but rounds it.
+    direct : bool
+        Half precision is converted, computed and rounded vector by vector: for formulas so short that
+        chunks in between would take longer than they do.
     scant : bool
         Of these: a float may have fewer digits than it takes, because results are too small.
     """
@@ -36,6 +39,7 @@ class VectorForm(NamedTuple):
     decay: str = ""
     has_zeros: bool = False
     inexact: str = ""
+    direct: bool = False
     scant: bool = False
 
 
@@ -46,8 +50,9 @@ FORMS = {
     "muls": VectorForm(inexact="True", scant=True),
     "square": VectorForm(scant=True),
     "div": VectorForm(scant=True),
-    "sigmoid_backward": VectorForm(has_zeros=True),
-    "tanh_backward": VectorForm(has_zeros=True),
+    "reciprocal": VectorForm(scant=True),
+    "sigmoid_backward": VectorForm(has_zeros=True, direct=True),
+    "tanh_backward": VectorForm(has_zeros=True, direct=True),
     "silu_backward": VectorForm(root=f"{SWISH_SLOPE_ROOT}", decay="1"),
     "swish_backward": VectorForm(
         root=f"{SWISH_SLOPE_ROOT} / p[0]", gap="0.006 / p[0]", decay="p[0]"
@@ -57,9 +62,16 @@ FORMS = {
     "log_sigmoid_backward": VectorForm(decay="-1"),
     "mish": VectorForm(rel_error=9e-7),
     "mish_backward": VectorForm(root=f"{MISH_SLOPE_ROOT}", decay="1"),
-    "hardsigmoid": VectorForm(has_zeros=True),
-    "hardswish": VectorForm(has_zeros=True),
-    "hardswish_backward": VectorForm(has_zeros=True),
-    "hardswish_backward_v2": VectorForm(has_zeros=True),
+    "hardsigmoid": VectorForm(has_zeros=True, direct=True),
+    "hardswish": VectorForm(has_zeros=True, direct=True),
+    "hardswish_backward": VectorForm(has_zeros=True, direct=True),
+    "hardswish_backward_v2": VectorForm(has_zeros=True, direct=True),
+    "expm1": VectorForm(direct=True),
+    "exp": VectorForm(direct=True),
+    "log": VectorForm(rel_error=9e-7, has_zeros=True, direct=True),
+    "log2": VectorForm(rel_error=9e-7, has_zeros=True, direct=True),
+    "log10": VectorForm(rel_error=9e-7, has_zeros=True, direct=True),
+    "log1p": VectorForm(rel_error=9e-7, direct=True),
+    "rsqrt": VectorForm(direct=True),
     "selu_backward": VectorForm(root="-1.7580993408473769", gap="1e-5", has_zeros=True),
 }

@@ -132,6 +132,7 @@ def _factor(result: Callable[[Call], aclDataType | None]) -> tuple[Rule, ...]:
 
 add = Operator(
     name="add",
+    elementwise=True,
     in_place="add_",
     summary="Sum, with a factor for the second operand.",
     expression="input + alpha·other",
@@ -157,6 +158,7 @@ add = Operator(
 
 adds = Operator(
     name="adds",
+    elementwise=True,
     functional=False,
     summary="Sum of a tensor and a number, with a factor for the number.",
     expression="input + alpha·other",
@@ -176,6 +178,7 @@ adds = Operator(
 
 sub = Operator(
     name="sub",
+    elementwise=True,
     in_place="sub_",
     summary="Difference, with a factor for the second operand.",
     expression="input - alpha·other",
@@ -201,6 +204,7 @@ sub = Operator(
 
 subs = Operator(
     name="subs",
+    elementwise=True,
     functional=False,
     summary="Difference of a tensor and a number, with a factor for the number.",
     expression="input - alpha·other",
@@ -295,6 +299,7 @@ muls = Operator(
     expression="input·other",
     notes=_NUMBERS,
     formula="muls",
+    any_rank=True,
     infer=_infer(_with_number),
     scalars_as_double=True,
     inputs=("input",),

@@ -77,6 +77,7 @@ def _comparison(
     of_tensors = Operator(
         name=name,
         in_place=f"{name}_",
+        elementwise=True,
         summary=f"Whether elements {words}.",
         expression=expression,
         infer=_infer,
@@ -103,6 +104,7 @@ def _comparison(
     )
     of_number = Operator(
         name=f"{name}_scalar",
+        elementwise=True,
         functional=False,
         summary=f"Whether elements {words}, which is a number.",
         expression=expression,
@@ -406,6 +408,7 @@ def _lower_where(lowering: Lowering) -> Mapping[str, int]:
 
 where = Operator(
     name="where",
+    elementwise=True,
     summary="Elements of one tensor where a condition holds, of another where it does not.",
     expression="condition: input; else other",
     notes=(

@@ -47,7 +47,7 @@ def _flaws_of_roles(operator: Operator) -> Iterator[str]:
         yield f"{twice} is declared twice"
     for words, count, most in (
         ("inputs", len(operator.inputs), MOST_OPERANDS),
-        ("outputs", len(operator.outputs), MOST_OPERANDS),
+        ("outputs", 1 if operator.makes else len(operator.outputs), MOST_OPERANDS),
         ("options that are numbers", len(operator.scalars), MOST_OPTIONS),
         ("options that are none", len(operator.switches), MOST_OPTIONS),
     ):
@@ -142,7 +142,7 @@ def _flaws_of_entry(operator: Operator, item: Entry) -> Iterator[str]:
     missing = [a.role for a in operator.attributes if operator.is_required(a.role)]
     if lacking := [role for role in missing if role not in roles]:
         yield f"does not take {', '.join(lacking)}, which has no default"
-    places = sum(kind in ("output", "inout") for _, kind in given)
+    places = sum(kind in ("output", "outputs", "inout") for _, kind in given)
     if places != len(operator.outputs):
         yield f"has {places} parameters that are written, for {len(operator.outputs)} results"
 
@@ -153,7 +153,8 @@ def _flaw_of_parameter(operator: Operator, role: str, kind: str) -> str | None:
     if role in operator.inputs:
         return None if kind in ("input", "inout") else f"{kind}, but it is an input"
     if role in operator.outputs:
-        return None if kind == "output" else f"{kind}, but it is an output"
+        wanted = "output" if operator.makes is None else "outputs"
+        return None if kind == wanted else f"{kind}, but it is an {wanted.removesuffix('s')}"
     attribute = next((a for a in operator.attributes if a.role == role), None)
     if attribute is None or attribute.kind in _STANDS_FOR.get(kind, ()):
         return None  # what is unknown is told elsewhere
@@ -162,7 +163,7 @@ def _flaw_of_parameter(operator: Operator, role: str, kind: str) -> str | None:
 
 def _flaws_of_gradient(operator: Operator) -> Iterator[str]:
     options = [a.role for a in operator.attributes]
-    known = {*operator.inputs, *operator.outputs, *options, "grad", "needed"}
+    known = {*operator.inputs, *operator.outputs, *options, "grad", "needed", "aten"}
     for named in operator.gradient:
         if unknown := set(named.split(", ")) - set(operator.inputs):
             yield f"{', '.join(sorted(unknown))}, which have a gradient, are no inputs"
@@ -173,14 +174,14 @@ def _flaws_of_gradient(operator: Operator) -> Iterator[str]:
             yield f"its gradient {formula!r} is no expression"
             continue
         nodes = list(ast.walk(tree))
-        called = {node.func.id for node in nodes if _is_call_by_name(node)}
+        called = {
+            node.func.id
+            for node in nodes
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)
+        }
         names = {node.id for node in nodes if isinstance(node, ast.Name)}
         if unknown := names - called - known:
             yield f"its gradient {formula!r} knows no {', '.join(sorted(unknown))}"
-
-
-def _is_call_by_name(node: ast.AST) -> bool:
-    return isinstance(node, ast.Call) and isinstance(node.func, ast.Name)
 
 
 def _twice(words: Iterable[str]) -> str:

@@ -38,8 +38,8 @@ def called(call: str) -> str:
     return ast.unparse(_call(call).func)
 
 
-def results(printed: str, count: int) -> list[str]:
-    """The results one by one, as they are printed.
+def results(printed: str, count: int | None) -> list[str]:
+    """The results one by one, as they are printed; None for a tuple of any length.
 
     >>> results("(array([0.], dtype=float32), array([1, 2]))", 2)
     ['array([0.], dtype=float32)', 'array([1, 2])']

@@ -781,3 +781,149 @@ def _is_matrix() -> Rule:
 
 tril = _triangle("tril", "above", "≤", "[1., 0.],\n       [3., 4.]")
 triu = _triangle("triu", "below", "≥", "[1., 2.],\n       [0., 4.]")
+
+
+# --- Split ------------------------------------------------------------------------------------------
+
+
+def _made(call: Call) -> list[str]:
+    """The results that the call was given, in order."""
+    return [role for role in call.tensors if role.startswith("out")]
+
+
+def _pieces(shape: tuple[int, ...], options: Mapping[str, Any]) -> tuple[int, ...]:
+    """The size of each piece along the dimension."""
+    if "split_sizes" in options:
+        return tuple(options["split_sizes"])
+    dim, size = options["dim"], options["split_size"]
+    whole = shape[dim] if -len(shape) <= dim < len(shape) else 0
+    if size <= 0 or whole == 0:
+        return (whole,)
+    return (*[size] * (whole // size), *([whole % size] if whole % size else ()))
+
+
+def _sizes(call: Call) -> tuple[int, ...]:
+    return _pieces(call.shape("input"), call.switches)
+
+
+def _whole_size() -> Rule:
+    def test(call: Call) -> str | None:
+        whole, sizes = call.shape("input")[axis_of(call, "input")], _numbers(call, "split_sizes")
+        if sizes and builtins.min(sizes) >= 0 and sum(sizes) == whole:
+            return None
+        return (
+            f"{call.names['split_sizes']} is {shown(sizes)}, must be sizes whose sum is {whole}, that "
+            f"of {call.names['input']} along {call.names['dim']} {call.switches['dim']}"
+        )
+
+    return Rule("`split_sizes` add up to the size of `input` along `dim`", test, ("split_sizes",))
+
+
+def _positive_size() -> Rule:
+    def test(call: Call) -> str | None:
+        size = _number(call, "split_size")
+        if size > 0 or (size == 0 and call.shape("input")[axis_of(call, "input")] == 0):
+            return None
+        return f"{call.names['split_size']} is {size}, must be positive"
+
+    return Rule("`split_size` is positive, or nothing is split", test, ("split_size",))
+
+
+def _pieces_have_dtype() -> Rule:
+    def test(call: Call) -> str | None:
+        return next(filter(None, [same_dtype(r, "input").test(call) for r in _made(call)]), None)
+
+    return Rule("`out` have the dtype of `input`", test)
+
+
+def _pieces_have_shape() -> Rule:
+    def test(call: Call) -> str | None:
+        roles, sizes = _made(call), _sizes(call)
+        if roles and len(roles) != len(sizes):
+            return f"there are {len(roles)} tensors for results, but {len(sizes)} pieces"
+        for role, size in zip(roles, sizes, strict=False):
+            if call.shape(role) != _with_size(call, size):
+                return (
+                    f"{call.names[role]} has shape {call.shape(role)}, but must have "
+                    f"{_with_size(call, size)}"
+                )
+        return None
+
+    return Rule("`out` have the shapes of the pieces", test)
+
+
+def _lower_split(lowering: Lowering) -> Mapping[str, int]:
+    """Every piece is a view of the input."""
+    call, builder, value = lowering.call, lowering.builder, lowering.value("input")
+    strides, axis = builder.value(value).strides, axis_of(call, "input")
+    made, start = {}, 0
+    for place, size in enumerate(_sizes(call)):
+        role = f"out_{place}"
+        if lowering.wants(role):
+            shape = _with_size(call, size)
+            made[role] = builder.view(value, shape, strides, start * strides[axis])
+        start += size
+    return made
+
+
+def _split(
+    name: str,
+    summary: str,
+    item: tuple[str, str],
+    attribute: Attribute,
+    rule: Rule,
+    example: str,
+    **more: Any,
+) -> Operator:
+    return Operator(
+        name=name,
+        summary=summary,
+        expression="out[n] = input[…, starts[n]:starts[n + 1], …], along dim",
+        notes="To be read piece by piece a tensor needs no copies: strides of views do that.",
+        infer=lambda call: {
+            f"out_{place}": (call.dtype("input"), _with_size(call, size))
+            for place, size in enumerate(_sizes(call))
+        },
+        lower=_lower_split,
+        makes=lambda shape, options: max(1, len(_pieces(shape, options))),
+        inputs=("input",),
+        attributes=(attribute, replace(_ALONG, doc="The dimension that is split.")),
+        entries=(entry(*item),),
+        rules=(
+            dtype_among("input", _ANY),
+            _pieces_have_dtype(),
+            at_most_8_dims("input"),
+            has_dims("input"),
+            dim_in_range("input"),
+            rule,
+            _pieces_have_shape(),
+        ),
+        example=(
+            example,
+            "(array([1., 2.], dtype=float32), array([3.], dtype=float32))",
+        ),
+        **more,
+    )
+
+
+split = _split(
+    "split",
+    "Pieces of one size along a dimension, of which the last may be smaller.",
+    ("aclnnSplitTensor", "self=input splitSections=split_size:int dim:int out:outs"),
+    Attribute("split_size", REQUIRED, "int", keyword_only=False, doc="The size of each piece."),
+    _positive_size(),
+    "split(np.float32([1, 2, 3]), 2)",
+    unlike={"split_size": 2},
+    seealso=("split_with_sizes",),
+)
+
+split_with_sizes = _split(
+    "split_with_sizes",
+    "Pieces of any sizes along a dimension.",
+    ("aclnnSplitWithSize", "self=input splitSize=split_sizes:ints dim:int out:outs"),
+    Attribute("split_sizes", REQUIRED, "ints", keyword_only=False, doc="The size of each piece."),
+    _whole_size(),
+    "split_with_sizes(np.float32([1, 2, 3]), (2, 1))",
+    unlike={"split_sizes": (2,)},
+    seealso=("split",),
+)

@@ -66,7 +66,7 @@ relu = Operator(
         same_shape("out", "input"),
     ),
     example=("relu(np.float32([-1, 2]))", "array([0., 2.], dtype=float32)"),
-    gradient={"input": "where(le(out, 0), 0, grad)"},
+    gradient={"input": "threshold_backward(grad, out, 0)"},
     seealso=("threshold", "threshold_backward"),
 )
 

@@ -60,7 +60,7 @@ sigmoid = Operator(
         at_most_8_dims("input"),
     ),
     example=("sigmoid(np.float32([0, 1]))", "array([0.5      , 0.7310586], dtype=float32)"),
-    gradient={"input": "grad * conj((1 - out) * out)"},
+    gradient={"input": "sigmoid_backward(grad, out)"},
     seealso=("sigmoid_backward",),
 )
 
@@ -115,7 +115,7 @@ tanh = Operator(
         same_shape("out", "input"),
     ),
     example=("tanh(np.float32([0, 1]))", "array([0.       , 0.7615942], dtype=float32)"),
-    gradient={"input": "grad * conj(1 - out * out)"},
+    gradient={"input": "tanh_backward(grad, out)"},
     seealso=("tanh_backward",),
 )
 
@@ -148,6 +148,7 @@ silu = Operator(
     expression="input/(1 + exp(-input))",
     notes="-Inf gives NaN, as the formula does.",
     formula="silu",
+    any_rank=True,
     inputs=("input",),
     entries=(entry("aclnnSilu", "self=input out:out"),),
     rules=(
@@ -156,7 +157,7 @@ silu = Operator(
         same_shape("out", "input"),
     ),
     example=("silu(np.float32([0, 1]))", "array([0.       , 0.7310586], dtype=float32)"),
-    gradient={"input": "grad * (sigmoid(input) * (1 + input * (1 - sigmoid(input))))"},
+    gradient={"input": "silu_backward(grad, input)"},
     seealso=("silu_backward", "swish"),
 )
 

@@ -8,8 +8,10 @@ from dataclasses import dataclass
 
 from aclnn.graph import Graph, Node
 from aclnn.graph.views.heat import Heat, traffic
+from aclnn.graph.views.tables import Sheet, make
 
 MOST_KERNELS = 6  # that a line names
+NO_LINE = "no line"
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +44,8 @@ def _lines(nodes: Sequence[Node], depth: int, moved: Heat, time: Heat | None) ->
     for node in nodes:
         if len(node.origin) > depth:
             groups.setdefault(node.origin[depth], []).append(node)
+        elif depth == 0:  # such as what stores a result
+            groups.setdefault(NO_LINE, []).append(node)
     for words, inside in groups.items():
         names = tuple(node.name for node in inside)
         spent, whole = (moved, moved.total) if time is None else (time, time.total)
@@ -54,7 +58,25 @@ def _lines(nodes: Sequence[Node], depth: int, moved: Heat, time: Heat | None) ->
             None if time is None else time.of(names),
             spent.of(names) / (whole or 1),
         )
-        yield from _lines(inside, depth + 1, moved, time)
+        if words != NO_LINE:
+            yield from _lines(inside, depth + 1, moved, time)
+
+
+def lines_sheet(lines: Sequence[Line]) -> Sheet:
+    """The lines as a table, those of what others called further in."""
+    rows = [
+        [
+            "  " * line.depth + line.words,
+            line.kernels,
+            len(line.nodes),
+            f"{line.nbytes:,}",
+            "" if line.nanoseconds is None else f"{line.nanoseconds / 1000:.2f}",
+            f"{line.share:.0%}",
+        ]
+        for line in lines
+    ]
+    headers = ["line", "computes", "nodes", "bytes", "≈ µs", "share"]
+    return (make(headers, rows, "nodes,bytes,≈ µs,share", "line"),)
 
 
 def _kernels(nodes: Sequence[Node]) -> str:

@@ -26,6 +26,7 @@ from aclnn.graph.views.heat import Heat
 from aclnn.graph.views.tables import Sheet, make, to_rich, to_text
 from aclnn.graph.views.text import base_words, dims
 from aclnn.reports import ascend
+from aclnn.reports.lines import lines_of, lines_sheet
 
 ITEM_SIZES = {dtype.name: dtype.itemsize for dtype in dtypes.NUMPY.values()}
 PROFILE = "aclnn.profile/1"
@@ -421,6 +422,47 @@ class Profile:
         >>> "100%" in picture
         True
         """
+        plan, one = self._graphed(executor)
+        return plan.graph.to_svg(plan.workspace, times(one))
+
+    def lines(self, executor: int = 0) -> str:
+        """What the lines of a compiled function took, as a table.
+
+        Below each line are those of what it called, which it counts. Nodes that share a loop have
+        estimates.
+
+        Parameters
+        ----------
+        executor : int
+            Which of `executors`.
+
+        Returns
+        -------
+        str
+
+        Raises
+        ------
+        AclnnError
+            As `to_svg`.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import aclnn
+        >>> @aclnn.compile
+        ... def gate(x, y):
+        ...     return aclnn.silu(x) * y
+        >>> x = np.zeros(4, np.float32)
+        >>> print(gate.executor(x, x).profile(repeat=5).lines())  # doctest: +ELLIPSIS
+        line ... computes   nodes  bytes ... share
+        ... return aclnn.silu(x) * y  silu, mul      2 ... 100%
+        """
+        plan, one = self._graphed(executor)
+        found = lines_of(plan.graph, times(one))
+        return to_text(lines_sheet(found)) if found else "no node knows a line"
+
+    def _graphed(self, executor: object) -> tuple[Any, ExecutorTime]:
+        """The plan of one of the executors, with its graph, and its times."""
         groups = _by_plan(list(self.runs))
         place = as_int(executor)
         if place is None or not 0 <= place < len(groups):
@@ -428,7 +470,7 @@ class Profile:
         plan = groups[place][0].plan
         if not hasattr(plan, "graph"):
             raise invalid("the profile was read from a document, which has no graph")
-        return plan.graph.to_svg(plan.workspace, times(self.executors[place]))
+        return plan, self.executors[place]
 
     def to_chrome_trace(self) -> str:
         """Write trace events, which Perfetto and Chrome's tracing page open.

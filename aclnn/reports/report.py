@@ -19,6 +19,7 @@ from aclnn.graph.passes.notes import Note
 from aclnn.graph.passes.pipeline import PassStep
 from aclnn.graph.views.extras import need
 from aclnn.graph.views.heat import Heat, sizes, traffic
+from aclnn.graph.views.svg import marked
 from aclnn.graph.views.text import base_words, human_bytes
 from aclnn.reports.config import config
 from aclnn.reports.lines import lines_of
@@ -87,7 +88,7 @@ class Way:
     def names(self, value: str) -> str:
         """What to look for when `value` is followed: it, and what it is a view of."""
         root = self.graph.root(self.graph.named(value).id).name
-        return value if root == value else f"{value} {root}"
+        return marked(value, root)
 
     def base(self, operand: Any) -> str:
         """Where an operand of the schedule lies."""
@@ -128,6 +129,7 @@ def to_html(executor: Any) -> str:
         lstrip_blocks=True,
         undefined=jinja2.StrictUndefined,
     )
+    environment.filters["marked"] = lambda names: marked(*names)
     environment.filters |= {"grouped": "{:,}".format, "human": human_bytes, "s": plural}
     profile, unprofiled = profiled(executor)
     time = times(profile.executors[0]) if profile and profile.steps else None

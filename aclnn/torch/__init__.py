@@ -26,7 +26,7 @@ except ImportError as error:
     ) from error
 
 from aclnn.api import functional as _functional
-from aclnn.torch.backend import backend as backend
+from aclnn.torch.dynamo import backend as backend
 from aclnn.torch.explanation import Explanation as Explanation
 from aclnn.torch.explanation import explain as explain
 from aclnn.torch.registration import register as _register

@@ -26,7 +26,8 @@ def composed(schema: Schema, values: dict[str, Any]) -> Any:
     target = values[operator.inputs[0]]
     if operator.name == schema.name:  # a copy: there is no form of it but in place
         return target.copy_(values[operator.inputs[1]])
-    args, named = schema.arguments(values)
+    # Formulas keep what was there: it is changed below.
+    args, named = schema.arguments(values | {operator.inputs[0]: target.clone()})
     return target.copy_(NAMESPACE[operator.name](*args, **named))
 
 
@@ -39,37 +40,51 @@ class Differentiable:
     def __init__(self, schema: Schema, op: Any):
         self._schema = schema
         self._op = op
-        self._apply = None if schema.in_place else _function(schema)
         operator = schema.operator
-        self._composed = bool(schema.in_place or operator.differentiated_as)
-        self._options = tuple([a.role for a in (*operator.scalars, *operator.switches)])
+        self._is_simple = not (schema.in_place or operator.differentiated_as or operator.lists)
+        self._apply: Any = _function(schema) if self._is_simple else None
+        self._places: dict[str, tuple[int, ...]] = {}
 
     def __call__(
         self, operator: Any, given: Sequence[Any], out: Any, options: Sequence[Any]
     ) -> Any:
         """`given` and `options` are in the order of `operator`: that of the form, or of the one that
         takes a number for its operand."""
-        tracked, special = _looked_at(operator, given, out)
-        if not tracked and not special:
-            return NotImplemented
-        roles = (*operator.kernel_operands, *[a.role for a in operator.scalars])
-        roles += tuple([a.role for a in operator.switches])
-        values = dict(zip(roles, (*given, *options), strict=True))
-        written = values[operator.inputs[0]] if self._schema.in_place else out
+        tracked, special = _looked_at(given, out)
         if special:
-            return self._dispatched(values, written)
-        if (self._composed and written is out is None) or self._schema.in_place:
+            return self._dispatched(self._values(operator, given, options), out)
+        if not tracked or not torch.is_grad_enabled():
+            return NotImplemented
+        if self._is_simple and out is None:
+            args = (*given, *options)
+            return self._apply(*[args[place] for place in self._order(operator)])
+        values = self._values(operator, given, options)
+        if self._schema.in_place:
             return composed(self._schema, values)
         if out is not None:
             raise invalid(
                 f"{self._schema.name}: out= is not differentiable, but an argument requires grad; "
                 "leave it out, or use torch.no_grad()"
             )
-        if operator.lists:
+        if self._schema.operator.lists:
             return self._dispatched(values, None)
-        return self._apply(*[values[role] for role in self._schema.parameters])
+        return composed(self._schema, values)
 
-    def _dispatched(self, values: dict[str, Any], written: Any) -> Any:
+    def _order(self, operator: Any) -> tuple[int, ...]:
+        """Where the schema's parameters are among the operands and options of `operator`."""
+        found = self._places.get(operator.name)
+        if found is None:
+            roles = _roles(operator)
+            found = tuple([roles.index(role) for role in self._schema.parameters])
+            self._places[operator.name] = found
+        return found
+
+    def _values(
+        self, operator: Any, given: Sequence[Any], options: Sequence[Any]
+    ) -> dict[str, Any]:
+        return dict(zip(_roles(operator), (*given, *options), strict=True))
+
+    def _dispatched(self, values: dict[str, Any], out: Any) -> Any:
         """The call by PyTorch's dispatcher."""
         for role, value in values.items():
             if isinstance(value, aclDataType):
@@ -77,8 +92,13 @@ class Differentiable:
         args, named = self._schema.arguments(self._schema.with_tensors_for_numbers(values))
         result = self._op(*args, **named)
         if self._schema.in_place:
-            return written
-        return result if written is None else _copied(written, result)
+            return values[self._schema.operator.inputs[0]]
+        return result if out is None else _copied(out, result)
+
+
+def _roles(operator: Any) -> tuple[str, ...]:
+    options = [a.role for a in (*operator.scalars, *operator.switches)]
+    return (*operator.kernel_operands, *options)
 
 
 def _copied(out: Any, result: Any) -> Any:
@@ -87,34 +107,37 @@ def _copied(out: Any, result: Any) -> Any:
     return tuple([place.copy_(one) for place, one in zip(out, result, strict=True)])
 
 
-def _looked_at(operator: Any, given: Sequence[Any], out: Any) -> tuple[bool, bool]:
-    """Whether gradients are wanted of an operand, and whether one is no plain tensor."""
+def _looked_at(given: Sequence[Any], out: Any) -> tuple[bool, bool]:
+    """Whether an operand requires grad, and whether PyTorch's dispatcher has to see the call: one is
+    no plain tensor, or functions are being transformed."""
     tracked = special = False
-    for one in (*given, out):
-        several = one if isinstance(one, list | tuple) else (one,)
-        for tensor in several:
-            if isinstance(tensor, torch.Tensor):
-                special = special or type(tensor) not in _PLAIN
-                tracked = tracked or tensor.requires_grad
-    if not special and torch._C._functorch.peek_interpreter_stack() is not None:
-        special = True
-    return tracked and torch.is_grad_enabled(), special
+    for one in given if out is None else (*given, out):
+        kind = type(one)
+        if kind in _PLAIN:
+            tracked = tracked or one.requires_grad
+        elif kind in (list, tuple):
+            inner = _looked_at(one, None)
+            tracked, special = tracked or inner[0], special or inner[1]
+        elif isinstance(one, torch.Tensor):
+            special = True
+    return tracked, special or torch._C._functorch.peek_interpreter_stack() is not None
 
 
 def _function(schema: Schema) -> Any:
     """A differentiable call of a functional form, whose parameters are in the schema's order."""
     derivative = Derivative(schema)
-    operator, function = schema.operator, schema.function
-    parameters, n_positional = schema.parameters, len(schema.positional)
-    keyword = schema.keyword
+    function, parameters = schema.function, schema.parameters
+    n_positional, keyword = len(schema.positional), schema.keyword
 
     class Function(torch.autograd.Function):
         @staticmethod
         def forward(ctx: Any, *args: Any) -> Any:
-            named = dict(zip(keyword, args[n_positional:], strict=True))
-            result = function(*args[:n_positional], **named)
-            several = result if isinstance(result, tuple) else (result,)
-            derivative.save(ctx, dict(zip(parameters, args, strict=True)), several)
+            if keyword:
+                named = dict(zip(keyword, args[n_positional:], strict=True))
+                result = function(*args[:n_positional], **named)
+            else:
+                result = function(*args)
+            derivative.save(ctx, args, result if isinstance(result, tuple) else (result,))
             return result
 
         @staticmethod
@@ -123,6 +146,6 @@ def _function(schema: Schema) -> Any:
             found = derivative.gradients(ctx, grads[0], needed)
             return tuple([found.get(role) for role in parameters])
 
-    Function.__name__ = Function.__qualname__ = f"Aclnn{operator.name.title().replace('_', '')}"
+    Function.__name__ = Function.__qualname__ = f"Aclnn{schema.name.title().replace('_', '')}"
     # Without what `Function.apply` does for functions that are transformed, which are dispatched.
     return super(torch.autograd.Function, Function).apply

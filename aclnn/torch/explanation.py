@@ -8,11 +8,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import torch
-from torch._dynamo.backends.common import aot_autograd
 from torch.fx import GraphModule
 
-from aclnn.torch.backend import _boxed, with_executors
-from aclnn.torch.support import Support, partitions_of
+from aclnn.torch.dynamo import compiled_graph
+from aclnn.torch.support import Support
 
 
 @dataclass
@@ -33,10 +32,21 @@ class Explanation:
     left: list[tuple[str, str]] = field(default_factory=list)
     parts: list[tuple[str, ...]] = field(default_factory=list)
 
+    def add(self, graph: GraphModule, support: Support, parts: Sequence[Any]) -> None:
+        """Count the nodes of a graph."""
+        taken = {node for part in parts for node in part.nodes}
+        self.taken += len(taken)
+        for part in parts:
+            names = [_name(node) for node in part.nodes]
+            self.parts.append(tuple([name for name in names if name != "getitem"]))
+        for node in graph.graph.nodes:
+            if node.op in ("call_function", "call_method") and node not in taken:
+                reason = support.reasons.get(node, "PyTorch does what it is given to")
+                self.left.append((_name(node), reason))
+
     def __str__(self) -> str:
-        lines = [
-            f"{self.taken} nodes in {len(self.parts)} executors, {len(self.left)} left to PyTorch"
-        ]
+        parts = _counted(len(self.parts), "executor")
+        lines = [f"{_counted(self.taken, 'node')} in {parts}, {len(self.left)} left to PyTorch"]
         counted = Counter(self.parts)
         lines += [f"  executor: {', '.join(part)}{_times(n)}" for part, n in counted.items()]
         reasons = Counter((name, reason) for name, reason in self.left)
@@ -45,6 +55,10 @@ class Explanation:
         return "\n".join(lines)
 
     __repr__ = __str__
+
+
+def _counted(count: int, what: str) -> str:
+    return f"{count} {what}{'' if count == 1 else 's'}"
 
 
 def _times(count: int) -> str:
@@ -70,31 +84,23 @@ def explain(model: Any, *inputs: Any, **named: Any) -> Explanation:
     --------
     >>> import torch
     >>> import aclnn.torch
-    >>> model = torch.nn.Sequential(torch.nn.Linear(4, 4), torch.nn.GELU())
-    >>> with torch.no_grad():
-    ...     print(aclnn.torch.explain(model, torch.ones(2, 4)))
-    1 nodes in 1 executors, 2 left to PyTorch
+    >>> model = torch.nn.Sequential(torch.nn.GELU(), torch.nn.AvgPool1d(2))
+    >>> print(aclnn.torch.explain(model, torch.ones(2, 4)))
+    1 node in 1 executor, 1 left to PyTorch
       executor: gelu
-      t      PyTorch does what it is given to
-      addmm  PyTorch's kernel is faster
+      avg_pool1d  no operator of ours does it
     """
     found = Explanation()
 
-    def compile_graph(graph: GraphModule, example_inputs: Sequence[Any]) -> Any:
-        _count(graph, found)
-        return _boxed(with_executors(graph, {}).forward)
-
     def explaining(graph: GraphModule, example_inputs: Sequence[Any]) -> Any:
-        return aot_autograd(fw_compiler=compile_graph)(graph, example_inputs)
+        return compiled_graph(graph, example_inputs, {}, found.add)
 
-    torch._dynamo.reset()
     result = torch.compile(model, backend=explaining)(*inputs, **named)
     tensors = [x for x in torch.utils._pytree.tree_leaves(result) if isinstance(x, torch.Tensor)]
     tracked = [one for one in tensors if one.requires_grad]
-    if tracked:
-        torch.autograd.grad(
-            [one.sum() for one in tracked], _leaves(model, inputs), allow_unused=True
-        )
+    leaves = _leaves(model, inputs)
+    if tracked and leaves:
+        torch.autograd.grad([one.sum() for one in tracked], leaves, allow_unused=True)
     return found
 
 
@@ -104,19 +110,8 @@ def _leaves(model: Any, inputs: Sequence[Any]) -> list[torch.Tensor]:
     return [one for one in (*own, *given) if one.requires_grad]
 
 
-def _count(graph: GraphModule, found: Explanation) -> None:
-    support = Support(graph)
-    parts = partitions_of(graph, support)
-    taken = {node for part in parts for node in part.nodes}
-    found.taken += len(taken)
-    for part in parts:
-        found.parts.append(tuple([_name(node) for node in part.nodes if _name(node) != "getitem"]))
-    for node in graph.graph.nodes:
-        if node.op == "call_function" and node not in taken:
-            reason = support.reasons.get(node, "PyTorch does what it is given to")
-            found.left.append((_name(node), reason))
-
-
 def _name(node: Any) -> str:
     target = node.target
-    return target._opname if isinstance(target, torch._ops.OpOverload) else target.__name__
+    if isinstance(target, torch._ops.OpOverload):
+        return target._opname
+    return str(getattr(target, "__name__", target))

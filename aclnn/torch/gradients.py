@@ -22,13 +22,7 @@ class Formula:
 
 
 class Derivative:
-    """The gradients of one operator.
-
-    Attributes
-    ----------
-    kept : tuple of str
-        Roles of the inputs and outputs that formulas use.
-    """
+    """The gradients of one operator, whose arguments come in the order of its schema."""
 
     def __init__(self, schema: Schema):
         operator = schema.operator
@@ -40,21 +34,28 @@ class Derivative:
             for roles, text in operator.gradient.items()
         ]
         used = {name for formula in self.formulas for name in formula.code.co_names}
+        order = (*schema.parameters, *operator.outputs)
         tensors = [r for r in (*operator.inputs, *operator.outputs) if r not in operator.lists]
-        self.kept = tuple([role for role in tensors if role in used])
+        self._kept = tuple([(role, order.index(role)) for role in tensors if role in used])
+        self._options = tuple(
+            [
+                (role, place)
+                for place, role in enumerate(schema.parameters)
+                if role in used and role not in operator.lists
+            ]
+        )
+        self._inputs = tuple([(role, order.index(role)) for role in operator.inputs])
 
-    def save(self, ctx: Any, values: Mapping[str, Any], results: Sequence[Any]) -> None:
-        """Keep what formulas need: `values` of the call, by role, and its results."""
-        operator = self.schema.operator
-        known = {**values, **dict(zip(operator.outputs, results, strict=True))}
-        kept = [known[role] for role in self.kept]
-        ctx.save_for_backward(*[x if isinstance(x, torch.Tensor) else None for x in kept])
-        ctx.options = {
-            role: value
-            for role, value in values.items()
-            if role not in operator.lists and not isinstance(value, torch.Tensor)
-        }
-        ctx.like = {role: _described(values[role]) for role in operator.inputs}
+    def save(self, ctx: Any, args: Sequence[Any], results: Sequence[Any]) -> None:
+        """Keep what formulas need of a call."""
+        every = (*args, *results)
+        ctx.save_for_backward(
+            *[x if isinstance(x := every[k], torch.Tensor) else None for _, k in self._kept]
+        )
+        ctx.options = [
+            (r, v) for r, k in self._options if not isinstance(v := args[k], torch.Tensor)
+        ]
+        ctx.like = {role: _described(args[place]) for role, place in self._inputs}
 
     def gradients(self, ctx: Any, grad: Any, needed: Mapping[str, Any]) -> dict[str, Any]:
         """Gradients by role of those inputs for which `needed` has something true."""
@@ -63,7 +64,7 @@ class Derivative:
                 f"aclnn.{self.schema.name} has no derivative: detach() what it is given"
             )
         known = dict(ctx.options)
-        for role, value in zip(self.kept, ctx.saved_tensors, strict=True):
+        for (role, _), value in zip(self._kept, ctx.saved_tensors, strict=True):
             if value is not None:
                 known[role] = value
         known["grad"] = grad
@@ -71,33 +72,41 @@ class Derivative:
             known[role] = ctx.like[role]
         found: dict[str, Any] = {}
         for formula in self.formulas:
-            wanted = [needed.get(role, False) for role in formula.roles]
-            if not any(_any(one) for one in wanted):
-                continue
-            known["needed"] = [_any(one) for one in wanted]
-            made = eval(formula.code, NAMESPACE, known)
-            several = made if len(formula.roles) > 1 else (made,)
-            for role, one, want in zip(formula.roles, several, wanted, strict=True):
-                if one is not None and _any(want):
-                    found[role] = _fitted(one, ctx.like[role])
+            self._add(found, formula, known, needed, ctx.like)
         return found
+
+    def _add(
+        self,
+        found: dict[str, Any],
+        formula: Formula,
+        known: dict[str, Any],
+        needed: Mapping[str, Any],
+        like: Mapping[str, Any],
+    ) -> None:
+        if len(formula.roles) == 1:
+            (role,) = formula.roles
+            if _any(needed[role]):
+                found[role] = _fitted(eval(formula.code, NAMESPACE, known), like[role])
+            return
+        wanted = known["needed"] = [_any(needed[role]) for role in formula.roles]
+        if not any(wanted):
+            return
+        made = eval(formula.code, NAMESPACE, known)
+        for role, one, want in zip(formula.roles, made, wanted, strict=True):
+            if one is not None and want:
+                found[role] = _fitted(one, like[role])
 
 
 def _any(needed: Any) -> bool:
     return any(needed) if isinstance(needed, list | tuple) else bool(needed)
 
 
-@dataclass(frozen=True)
-class Like:
-    """What a gradient has to be like."""
-
-    shape: torch.Size
-    dtype: torch.dtype
+Like = tuple[torch.Size, torch.dtype]  # what a gradient has to be like
 
 
 def _described(given: Any) -> Any:
     if isinstance(given, torch.Tensor):
-        return Like(given.shape, given.dtype)
+        return given.shape, given.dtype
     return [_described(one) for one in given] if isinstance(given, list | tuple) else None
 
 
@@ -105,14 +114,15 @@ def _fitted(gradient: Any, like: Any) -> Any:
     """A gradient of the input's shape and dtype: what was broadcast is summed up."""
     if isinstance(like, list):
         return [_fitted(one, other) for one, other in zip(gradient, like, strict=True)]
-    if gradient.shape != like.shape:
-        same = gradient.numel() == like.shape.numel()
-        gradient = gradient.reshape(like.shape) if same else gradient.sum_to_size(like.shape)
-    if gradient.dtype == like.dtype:
+    shape, dtype = like
+    if gradient.shape != shape:
+        same = gradient.numel() == shape.numel()
+        gradient = gradient.reshape(shape) if same else gradient.sum_to_size(shape)
+    if gradient.dtype == dtype:
         return gradient
-    if gradient.dtype.is_complex and not like.dtype.is_complex:
+    if gradient.dtype.is_complex and not dtype.is_complex:
         gradient = gradient.real
-    return gradient.to(like.dtype)
+    return gradient.to(dtype)
 
 
 # --- What formulas may call besides functional forms ---------------------------------------------
@@ -142,10 +152,10 @@ def _permuted_back(grad: Any, dims: Sequence[int]) -> Any:
 
 def _parts_of_cat(grad: Any, tensors: Sequence[Like], dim: int) -> list[Any]:
     parts, start = [], 0
-    for like in tensors:
-        empty = like.shape.numel() == 0
-        size = 0 if empty else like.shape[dim]
-        parts.append(grad.new_zeros(like.shape) if empty else grad.narrow(dim, start, size))
+    for shape, _ in tensors:
+        empty = shape.numel() == 0
+        size = 0 if empty else shape[dim]
+        parts.append(grad.new_zeros(shape) if empty else grad.narrow(dim, start, size))
         start += size
     return parts
 
@@ -161,6 +171,7 @@ def _repeated_along(grad: Any, like: Any, dim: Sequence[int] | int | None, keepd
 
 
 NAMESPACE: dict[str, Any] = {
+    "aten": torch.ops.aten,
     "conj": _conj,
     "gradients_of_product": _gradients_of_product,
     "permuted_back": _permuted_back,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import operator as python
 from collections.abc import Callable
 from typing import Any
 
@@ -26,6 +25,8 @@ def cpu_kernel(schema: Schema) -> Callable[..., Any]:
                 values = with_dtypes_of_numbers(schema, schema.bound(args, named))
                 args, named = schema.arguments(values)  # type: ignore[assignment]
             result = schema.function(*args, **named)
+        if schema.operator.makes is not None:
+            return list(result)
         return None if schema.in_place else result
 
     return kernel
@@ -39,6 +40,8 @@ def fake_kernel(schema: Schema) -> Callable[..., Any]:
             return None
         values = with_dtypes_of_numbers(schema, schema.bound(args, named))
         made = _results(schema, values)
+        if schema.operator.makes is not None:
+            return made
         return made[0] if len(made) == 1 else tuple(made)
 
     return kernel
@@ -77,13 +80,13 @@ def _results(schema: Schema, values: dict[str, Any]) -> list[Any]:
     tensors = [one for one in tensors if one is not None]
     if operator.lists:
         tensors += values[operator.lists[0]]
-    made = []
-    for role in operator.outputs:
+    made: list[Any] = []
+    for role in operator.outputs if operator.makes is None else inferred:
         if role not in inferred:
             made.append(None)
             continue
         dtype, shape = inferred[role]
-        if operator.formula is not None:
+        if operator.is_elementwise:
             made.append(_like_operands(tensors, torch_dtype(dtype)))
         else:
             made.append(tensors[0].new_empty(shape, dtype=torch_dtype(dtype)))
@@ -92,10 +95,11 @@ def _results(schema: Schema, values: dict[str, Any]) -> list[Any]:
 
 def _like_operands(tensors: list[torch.Tensor], dtype: torch.dtype) -> torch.Tensor:
     """A tensor as PyTorch's pointwise operators make it: their result tells."""
-    same = [one.to(torch.uint8) for one in tensors]
-    return torch.empty_like(
-        functools.reduce(python.add, same) if same[1:] else tensors[0], dtype=dtype
-    )
+    if len(tensors) == 1:
+        made = torch.eq(tensors[0], tensors[0])
+    else:
+        made = torch.eq(*tensors) if len(tensors) == 2 else torch.where(*tensors)
+    return made.new_empty_strided(made.shape, made.stride(), dtype=dtype)
 
 
 def _call(schema: Schema, values: dict[str, Any]) -> Call:

@@ -81,7 +81,8 @@ def _differentiated_list(schema: Schema) -> Callable[..., Any]:
             args, named = schema.arguments(values | {role: list(tensors)})
             with torch._C._AutoDispatchBelowAutograd():
                 result = getattr(torch.ops.aclnn, schema.name)(*args, **named)
-            derivative.save(ctx, values, result if isinstance(result, tuple) else (result,))
+            several = result if isinstance(result, tuple) else (result,)
+            derivative.save(ctx, [values[one] for one in schema.parameters], several)
             return result
 
         @staticmethod
@@ -97,8 +98,8 @@ def _autograd(schema: Schema) -> tuple[Callable[..., Any], Callable[..., Any]]:
     derivative = Derivative(schema)
 
     def setup(ctx: Any, inputs: Sequence[Any], keyword_only_inputs: Any, output: Any) -> None:
-        values = dict(zip(schema.positional, inputs, strict=True)) | keyword_only_inputs
-        derivative.save(ctx, values, output if isinstance(output, tuple) else (output,))
+        args = (*inputs, *[keyword_only_inputs[role] for role in schema.keyword])
+        derivative.save(ctx, args, output if isinstance(output, tuple) else (output,))
 
     def backward(ctx: Any, *grads: Any) -> Any:
         needed = dict(zip(schema.positional, ctx.needs_input_grad, strict=False))

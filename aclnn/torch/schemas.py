@@ -65,6 +65,10 @@ class Schema:
     def text(self) -> str:
         """The schema as ``torch.library`` reads it."""
         words = [self._parameter(role) for role in self.positional]
+        # What has a default, but is followed by what has none, has to be given: None may be.
+        needed = [self.operator.is_required(role) for role in self.positional]
+        last = max((place for place, one in enumerate(needed) if one), default=0)
+        words[:last] = [word.partition("=")[0] for word in words[:last]]
         if self.keyword:
             words += ["*", *[self._parameter(role) for role in self.keyword]]
         return f"{self.name}({', '.join(words)}) -> {self._results()}"
@@ -72,6 +76,8 @@ class Schema:
     def _results(self) -> str:
         if self.in_place:
             return "()"
+        if self.operator.makes is not None:
+            return "Tensor[]"
         made = ", ".join(["Tensor"] * len(self.operator.outputs))
         return made if len(self.operator.outputs) == 1 else f"({made})"
 
@@ -137,4 +143,4 @@ def acl_dtype(dtype: torch.dtype) -> aclDataType:
 
 def torch_dtype(dtype: aclDataType) -> torch.dtype:
     """PyTorch's dtype for one of CANN's."""
-    return getattr(torch, str(dtypes.NUMPY[dtype].name))  # type: ignore[no-any-return]
+    return getattr(torch, str(dtypes.NUMPY[dtype].name))

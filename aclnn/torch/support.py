@@ -13,7 +13,17 @@ from torch.fx.passes.operator_support import OperatorSupportBase
 
 from aclnn.acl.errors import AclnnError
 from aclnn.operators.checks import MAX_DIMS, TensorSpec
-from aclnn.torch.counterparts import PAYS_ALONE, SLOWER, counterpart, is_own, view_of
+from aclnn.torch.counterparts import (
+    PAYS_ALONE,
+    PRODUCTS,
+    SLOWER,
+    SMALL_PRODUCT,
+    counterpart,
+    form_of,
+    is_own,
+    view_of,
+)
+from aclnn.torch.expansion import expansion_of, value_of
 from aclnn.torch.schemas import acl_dtype, torch_dtype
 from aclnn.tracing.array import TracedArray
 from aclnn.tracing.trace import Trace
@@ -26,7 +36,7 @@ class Support(OperatorSupportBase):
         self.reasons: dict[Node, str] = {}
         self._taken: dict[Node, bool] = {}
         for node in graph_module.graph.nodes:
-            if node.op == "call_function":
+            if node.op in ("call_function", "call_method"):
                 self._look_at(node)
 
     def is_node_supported(self, submodules: Mapping[str, torch.nn.Module], node: Node) -> bool:
@@ -34,7 +44,9 @@ class Support(OperatorSupportBase):
 
     def _look_at(self, node: Node) -> None:
         if node.target is python.getitem:
-            self._taken[node] = self._taken.get(node.args[0], False)  # type: ignore[arg-type]
+            source = node.args[0]
+            taken = isinstance(source, Node) and isinstance(value_of(source), tuple | list)
+            self._taken[node] = taken and self._taken.get(source, False)
             return
         reason = reason_against(node)
         self._taken[node] = reason is None
@@ -64,13 +76,12 @@ def partitions_of(graph_module: GraphModule, support: Support) -> list[Any]:
 
 def _without_border(nodes: list[Node]) -> list[Node]:
     """A part without the views that only hand something in or out."""
-    kept = set(nodes)
-    changed = True
+    kept, changed = set(nodes), True
     while changed:
         border = {
             node
             for node in kept
-            if view_of(node.target) is not None
+            if is_view(node)
             and (not kept & set(node.all_input_nodes) or not kept >= set(node.users))
         }
         changed = bool(border)
@@ -80,19 +91,37 @@ def _without_border(nodes: list[Node]) -> list[Node]:
 
 def pays(nodes: list[Node]) -> bool:
     """Whether an executor of these nodes is faster than PyTorch's own kernels one by one."""
-    names = [counterpart(node.target) for node in nodes if node.target is not python.getitem]
-    computing = [found[0] for found in names if found is not None]
-    if any(is_own(node.target) for node in nodes):
+    calls = [one for node in nodes for one in expansion_of(node) or ()]
+    if any(is_own(one.target) for one in calls):
         return True
+    found = [counterpart(one.target) for one in calls]
+    computing = [one[0] for one in found if one is not None]
     return len(computing) > 1 or any(name in PAYS_ALONE for name in computing)
+
+
+def is_view(node: Node) -> bool:
+    """Whether a node only shows an operand in another way."""
+    found = expansion_of(node) or ()
+    return bool(found) and all(view_of(one.target) is not None for one in found)
 
 
 def reason_against(node: Node) -> str | None:
     """Why an executor does not do a node; None if it does."""
+    found = expansion_of(node)
+    if not found:
+        return "what it calls is not known"
+    reasons = [_reason_against_call(one) for one in found]
+    return next((reason for reason in reasons if reason is not None), None)
+
+
+def _reason_against_call(node: Node) -> str | None:
+    """Why an executor does not do a call of one of ATen's operators."""
+    if node.target is python.getitem:
+        return None
     found = counterpart(node.target)
     if found is None and view_of(node.target) is None:
         return "no operator of ours does it"
-    if found is not None and found[0] in SLOWER and not is_own(node.target):
+    if found is not None and not is_own(node.target) and is_slower(found[0], node):
         return "PyTorch's kernel is faster"
     for value in [node, *node.all_input_nodes]:
         for tensor in _tensors_of(value):
@@ -101,8 +130,19 @@ def reason_against(node: Node) -> str | None:
     return _reason_of_trial(node)
 
 
+def is_slower(name: str, node: Node) -> bool:
+    """Whether PyTorch's own kernel takes less time."""
+    if name not in PRODUCTS:
+        return name in SLOWER
+    *_, a, b = [value_of(one) for one in node.args if isinstance(one, Node)]
+    if a.requires_grad or b.requires_grad:
+        return True  # the gradient would compute it anew
+    rows = a.numel() // a.shape[-1] if a.shape[-1] else 0
+    return bool(rows != 1 and a.numel() * b.shape[-1] > SMALL_PRODUCT)
+
+
 def _tensors_of(node: Node) -> list[Any]:
-    value = node.meta.get("val")
+    value = value_of(node)
     return list(value) if isinstance(value, tuple | list) else [value]
 
 
@@ -146,8 +186,7 @@ def traced_alone(node: Node) -> Any:
     trace = Trace("node", TracedArray)
 
     def stand_in(source: Node) -> Any:
-        value = source.meta["val"]
-        return TracedArray(trace.argument(source.name, spec_of_tensor(value)))
+        return TracedArray(trace.argument(source.name, spec_of_tensor(value_of(source))))
 
     args = torch.fx.map_arg(node.args, stand_in)
     return form_of(node.target)(*args, **torch.fx.map_arg(node.kwargs, stand_in))
@@ -155,15 +194,3 @@ def traced_alone(node: Node) -> Any:
 
 def spec_of_tensor(tensor: torch.Tensor) -> TensorSpec:
     return TensorSpec(acl_dtype(tensor.dtype), tuple(tensor.shape), tuple(tensor.stride()))
-
-
-def form_of(target: Any) -> Any:
-    """What does a node on traced arrays."""
-    if target is python.getitem:
-        return python.getitem
-    view = view_of(target)
-    if view is not None:
-        return view
-    found = counterpart(target)
-    assert found is not None, f"{target} was taken without a form"
-    return found[1]

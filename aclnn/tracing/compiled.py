@@ -243,7 +243,8 @@ class Compiled:
             found = self._found.setdefault(key, found)
             while len(self._found) > limit:
                 oldest = self._found.pop(min(self._found, key=lambda k: self._found[k].last_used))
-                self._plain.pop(oldest.plain_key, None)
+                if oldest.plain_key is not None:
+                    self._plain.pop(oldest.plain_key, None)
         return found
 
     def _keep_plain(self, traced: Traced, key: bytes) -> None:

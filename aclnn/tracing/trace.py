@@ -175,7 +175,8 @@ class Trace:
         values = [None if one is None else self.value_of(one, role) for role, one in operands]
         specs = [recording.spec(value) for value in values if value is not None]
         facts, forms, switches = handle.described(numbers, switches, [int(s.dtype) for s in specs])
-        targets = self._targets(handle, out)
+        roles = handle.outputs_of([one for _, one in operands], switches)
+        targets = self._targets(handle, roles, out)
         call, done = recording.describe(
             operator,
             values,
@@ -190,11 +191,12 @@ class Trace:
         made = recording.call(operator, call, values, constants)
         results = [
             self._result(made.get(role), target)
-            for role, target in zip(operator.outputs, targets, strict=True)
+            for role, target in zip(roles, targets, strict=True)
         ]
         if out is not None:
             return out
-        return results[0] if len(results) == 1 else tuple(results)
+        single = len(results) == 1 and operator.makes is None
+        return results[0] if single else tuple(results)
 
     def form(self, name: str, *operands: Any, out: Any = None, **options: Any) -> Any:
         """Record the call of a functional form by its name, numbers among its operands."""
@@ -232,12 +234,13 @@ class Trace:
         forms = HANDLES_BY_NAME["leaky_relu"].described([value], None, [])[1][0]
         return self.made(self.recording.filled(forms, dtypes.of_numpy(dtype), ()))
 
-    def _targets(self, handle: Any, out: Any) -> list[Any]:
+    def _targets(self, handle: Any, roles: Sequence[str], out: Any) -> list[Any]:
         """What a call writes into, as traced arrays, or None for what it makes."""
-        count = len(handle.outputs)
+        count, listed = len(roles), isinstance(out, tuple | list)
         if out is None:
             return [None] * count
-        given = [out] if count == 1 else list(out) if isinstance(out, tuple | list) else []
+        single = count == 1 and not handle.handle.makes_list
+        given = [out] if single else list(out) if listed else []
         if len(given) != count:
             raise invalid(f"{handle.name}: out must be a tuple of {count} arrays")
         return [None if one is None else self.taken(one) for one in given]

@@ -121,6 +121,7 @@ class _Chart:
                 self.total += memory.nbytes
         self.ascending = sorted(self.plan.buffers, key=self.low)
         self.lows = [self.low(buffer) for buffer in self.ascending]
+        self.over = {b.same_as: b.first for b in self.plan.buffers if b.same_as}
         self.copies: dict[Any, list[Buffer]] = {}
         for buffer in self.plan.buffers:
             if not self.axis.has(buffer):
@@ -240,6 +241,8 @@ class _Chart:
     def name(self, buffer: Buffer) -> list[str]:
         """The name in a box, or above it, where it fits."""
         x, top, width, height = self.spot(buffer)
+        if buffer.name in self.over:  # what takes its bytes hides the rest
+            width = min(width, self.x(self.over[buffer.name]) - x)
         if width < NARROW:
             return []
         name = _clipped(buffer.name, int((width - 8) / CHAR))

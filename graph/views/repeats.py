@@ -21,6 +21,9 @@ MOST_STARTS = 32  # where the first one may begin
 MOST_DEPTH = 6  # of searches before and behind what was found
 
 
+Links = tuple[tuple[int, int], ...]
+
+
 @dataclass(frozen=True, slots=True)
 class Repeat:
     """`count` times `period` nodes alike, from node number `start` on."""
@@ -215,15 +218,15 @@ class _GraphSearch(Search):
         numbers = range(2, one.count)
         return next((n for n in numbers if self._links(one, n) != usual), one.count)
 
-    def _links(self, one: Repeat, number: int) -> list[tuple[int, int] | None]:
-        """For each operand who writes it: how many repetitions before, and which of its nodes."""
+    def _links(self, one: Repeat, number: int) -> list[Links]:
+        """For each operand its writers: how many repetitions before, and which of their nodes."""
         begin = one.start + number * one.period
-        found: list[tuple[int, int] | None] = []
+        found = []
         for node in self.graph.nodes[begin : begin + one.period]:
             for id in node.inputs:
                 places = [p - one.start for p in self.writers.get(self.graph.root(id).id, ())]
                 inside = [p for p in places if 0 <= p < one.count * one.period]
-                found += [(number - p // one.period, p % one.period) for p in inside] or [None]
+                found.append(tuple([(number - p // one.period, p % one.period) for p in inside]))
         return found
 
 
@@ -245,9 +248,9 @@ def _begins(graph: Graph) -> Iterator[bool]:
         before = loop
 
 
-def _without_earlier(links: Sequence[tuple[int, int] | None]) -> list[tuple[int, int] | None]:
+def _without_earlier(links: Sequence[Links]) -> list[Links]:
     """The links of the first one: what the others read of the one before comes from outside."""
-    return [link if link is not None and link[0] == 0 else None for link in links]
+    return [tuple([link for link in one if link[0] == 0]) for one in links]
 
 
 # --- Folding ----------------------------------------------------------------------------------
@@ -258,6 +261,8 @@ class _Folding:
 
     def __init__(self, graph: Graph, found: tuple[Repeat, ...]):
         self.graph, self.found = graph, found
+        self.readers = graph.readers()
+        self.places = {node.name: place for place, node in enumerate(graph.nodes)}
         self.now: dict[int, int] = {}
         self.copies: dict[str, dict[str, None]] = {}
         self.member: dict[str, int] = {}
@@ -271,7 +276,7 @@ class _Folding:
         values = self._values(kept)
         known = {value.id for value in values}
         inputs = tuple(id for id in self.graph.inputs if id in known)
-        outputs = tuple(dict.fromkeys(self.now.get(id, id) for id in self.graph.outputs))
+        outputs = tuple(dict.fromkeys(map(self._shown, self.graph.outputs)))
         outputs = tuple(id for id in outputs if id in known)
         small = replace(
             self.graph, nodes=tuple(kept), values=values, inputs=inputs, outputs=outputs
@@ -289,12 +294,25 @@ class _Folding:
             for mine, its in zip(first.outputs, other.outputs, strict=True):
                 self._stand_for(mine, its)
             for mine, its in zip(first.inputs, other.inputs, strict=True):
-                if not self.graph.writers().get(self.graph.root(its).id):
+                if self._is_argument(mine) and self._is_of_others(its, one):
                     self._stand_for(mine, its)
+
+    def _is_argument(self, id: int) -> bool:
+        """Whether no node writes a value."""
+        return not self.graph.writers().get(self.graph.root(id).id)
+
+    def _is_of_others(self, id: int, one: Repeat) -> bool:
+        """Whether a value is an argument that only repetitions behind the first one read."""
+        begin = one.start + one.period
+        readers = self.readers[self.graph.root(id).id]
+        return self._is_argument(id) and all(
+            begin <= self.places[reader.name] < one.end for reader in readers
+        )
 
     def _stand_for(self, mine: int, its: int) -> None:
         """Let a value stand for another, and for what that is a view of."""
         for old, new in ((its, mine), (self.graph.root(its).id, self.graph.root(mine).id)):
+            new = self._shown(new)  # which an earlier repeat may have replaced
             if old != new and old not in self.now:
                 self.now[old] = new
                 self._stand(self.graph.value(new).name, self.graph.value(old).name)
@@ -324,13 +342,14 @@ class _Folding:
         ]
 
     def _shown(self, id: int) -> int:
-        return self.now.get(id, id)
+        while id in self.now:
+            id = self.now[id]
+        return id
 
     def _values(self, kept: Sequence[Node]) -> tuple[Value, ...]:
         """The values that are shown: what nodes read and write, and what that is a view of."""
         needed = {id for node in kept for id in node.operands}
-        read = self.graph.readers()
-        needed |= {id for id in self.graph.inputs if id not in self.now and id not in read}
+        needed |= {id for id in self.graph.inputs if id not in self.now and id not in self.readers}
         found: dict[int, Value] = {}
         for id in sorted(needed):
             while id is not None and id not in found:

@@ -52,7 +52,16 @@ def hover(title: str, content: str, *names: str, style: str = "") -> str:
 
 def mark(names: Sequence[str]) -> str:
     """The nodes and values that something shows, for scripts to find."""
-    return f' data-names="{xml_words(" ".join(dict.fromkeys(names)))}"' if names else ""
+    return f' data-names="{xml_words(marked(*names))}"' if names else ""
+
+
+def marked(*names: str) -> str:
+    """Names with a space between them, and none that breaks within them.
+
+    >>> marked("x", "x afterwards", "x").split(" ")
+    ['x', 'x\\xa0afterwards']
+    """
+    return " ".join(name.replace(" ", "\u00a0") for name in dict.fromkeys(names))
 
 
 def document(

@@ -127,6 +127,9 @@ INLINED pair_t pair_signed_as(pair_t size, pair_t x) {
     return pair_of(vf_signed_as(size.high, x.high), vi_as_floats(vi_xor(vf_bits(size.low), sign)));
 }
 
+/* What has the sign of x, unless it is 0: then too. */
+INLINED pair_t pair_zero_as(pair_t r, pair_t x) { return pair_of(vf_signed_as(r.high, x.high), r.low); }
+
 /* -|x|, but no less than where e^x - 1 is -1 to all digits by far; a NaN stays. */
 #define LEAST 75.0f
 INLINED vecf vf_least(vecf x) { return vf_neg(vf_at_most(vf_abs(x), LEAST)); }
@@ -209,7 +212,7 @@ INLINED vecf growing(vecf x) {
 #if LANES == 16
     return x;
 #else
-    return vf_at_least(x, GROWTH_FIRST);
+    return vf_at_most(vf_at_least(x, GROWTH_FIRST), NORMAL_LAST);
 #endif
 }
 INLINED vecf grown(vecf x, vecf e) {
@@ -262,7 +265,8 @@ INLINED pair_t pair_expm1(pair_t y) {
     octaves_t o = pair_octaves(y);
     vecf r = vf_add(o.high, o.low);
     vecf rest = vf_fma(vf_mul(r, r), exp_long_tail(r, 1.0f), o.low);
-    vecf head = vf_sub(o.power, one), head_low = vf_sub(o.power, vf_add(head, one));
+    vecf head = vf_sub(o.power, one), of_one = vf_sub(head, o.power);
+    vecf head_low = vf_sub(vf_sub(o.power, vf_sub(head, of_one)), vf_add(one, of_one));
     vecf near = vf_fma(o.power, o.high, head);
     vecf near_low = vf_add(vf_fma(o.power, o.high, vf_sub(head, near)), head_low);
     return pair_of_parts(near, vf_fma(o.power, rest, near_low));
@@ -293,8 +297,65 @@ INLINED pair_t pair_log1p(pair_t q) {
     vecf head = vf_select(far, vf_set(LN2), none);
     vecf main = vf_fma(two, u.high, head), low = vf_fma(two, u.high, vf_sub(head, main));
     low = vf_add(vf_fma(two, u.low, low), vf_select(far, vf_set(LN2_LOW), none));
-    /* The high part of a quotient alone has few digits. */
     return pair_of_parts(main, vf_atanh_rest(vf_add(u.high, u.low), low));
+}
+
+/* What is left to doubles where x is not in [low, high]. */
+INLINED vecf vf_within(vecf x, float low, float high, vecf r) {
+    return vf_select(vf_between(x, low, high), r, vf_set(__builtin_nanf("")));
+}
+INLINED pair_t pair_within(pair_t x, float low, float high, pair_t r) {
+    return pair_of(vf_within(x.high, low, high, r.high), r.low);
+}
+
+/* x = 2^octaves m, m from sqrt(1/2) to sqrt(2), of a normal number. */
+#define ROOT_HALF_BITS 0x3f3504f3u
+typedef struct { vecf m, octaves; veci shift; } parts_t;
+INLINED parts_t parts_of(vecf x) {
+    veci octaves = vi_shift_right_signed(vi_sub(vf_bits(x), vi_set(ROOT_HALF_BITS)), 23);
+    veci shift = vi_shift_left(octaves, 23);
+    return (parts_t){ vi_as_floats(vi_sub(vf_bits(x), shift)), vi_to_floats(octaves), shift };
+}
+/* ln x of a normal number, 2^-22 of it: octaves ln(2) + 2 artanh((m - 1)/(m + 1)). */
+INLINED vecf vf_log(vecf x) {
+    const vecf one = vf_set(1.0f);
+    parts_t p = parts_of(x);
+    vecf u = vf_quotient(vf_sub(p.m, one), vf_add(p.m, one));
+    vecf r = vf_atanh_rest(u, vf_fma(p.octaves, vf_set(LN2_NEAR), vf_add(u, u)));
+    return vf_within(x, 0x1p-126f, 0x1.fffffep127f, r);
+}
+/* 2^-28 of it; the low part of x is scaled as the high one is. */
+INLINED pair_t pair_log(pair_t x) {
+    const vecf one = vf_set(1.0f), two = vf_set(2.0f);
+    parts_t p = parts_of(x.high);
+    vecf less = vf_sub(p.m, one), sum = vf_add(one, p.m), sum_low = vf_sub(p.m, vf_sub(sum, one));
+    pair_t u;
+    if (x.exact) u = pair_div(pair_exactly(less), pair_of(sum, sum_low));
+    else {
+        vecf scale = vi_as_floats(vi_sub(vi_set(0x3f800000u), p.shift)), low = vf_mul(x.low, scale);
+        u = pair_div(pair_add(pair_exactly(less), pair_exactly(low)), pair_of(sum, vf_add(sum_low, low)));
+    }
+    vecf head = vf_mul(p.octaves, vf_set(LN2)); /* exact */
+    vecf main = vf_fma(two, u.high, head), low = vf_fma(two, u.high, vf_sub(head, main));
+    low = vf_fma(p.octaves, vf_set(LN2_LOW), vf_fma(two, u.low, low));
+    pair_t r = pair_of_parts(main, vf_atanh_rest(vf_add(u.high, u.low), low));
+    return pair_within(x, 0x1p-126f, 0x1.fffffep127f, r);
+}
+/* ln(1 + x), near 0 too. */
+INLINED pair_t pair_log_of_sum(pair_t x) { return pair_log(pair_add(pair_exactly(vf_set(1.0f)), x)); }
+INLINED vecf vf_log_of_sum(vecf x) {
+    pair_t r = pair_log_of_sum(pair_exactly(x));
+    return vf_add(r.high, r.low);
+}
+/* 1 / sqrt(x) from an estimate y: y (1 + e/2 + 3 e^2/8), e = 1 - x y^2. */
+INLINED vecf vf_rsqrt(vecf x) {
+    vecf y = vf_rsqrt_estimate(x), e = vf_fnma(vf_mul(x, y), y, vf_set(1.0f));
+    return vf_fma(vf_mul(y, e), vf_fma(e, vf_set(0.375f), vf_set(0.5f)), y);
+}
+INLINED pair_t pair_rsqrt(pair_t x) {
+    vecf y = vf_rsqrt_estimate(x.high), product = vf_mul(x.high, y), low = vf_fms(x.high, y, product);
+    vecf e = vf_fnma(low, y, vf_fnma(product, y, vf_set(1.0f)));
+    return pair_of(y, vf_mul(vf_mul(y, e), vf_fma(e, vf_set(0.375f), vf_set(0.5f))));
 }
 
 /* Lanes that no form over vectors is trusted with. */
@@ -341,6 +402,10 @@ vecf vf_exp(vecf);
 vecf vf_decay(vecf);
 vecf vf_exp_minus(vecf);
 vecf vf_expm1(vecf);
+vecf vf_log(vecf);
+vecf vf_rsqrt(vecf);
+vecf vf_log_of_sum(vecf);
+vecf vf_within(vecf, float, float, vecf);
 vecf vf_log1p(vecf);
 vecf vf_where_negative(vecf, vecf, vecf);
 vecf vf_where_above(vecf, vecf, vecf, vecf);
@@ -359,6 +424,11 @@ pair_t pair_decay_long(pair_t);
 pair_t pair_exp_minus(pair_t);
 pair_t pair_exp_minus_long(pair_t);
 pair_t pair_expm1(pair_t);
+pair_t pair_log(pair_t);
+pair_t pair_rsqrt(pair_t);
+pair_t pair_zero_as(pair_t, pair_t);
+pair_t pair_log_of_sum(pair_t);
+pair_t pair_within(pair_t, float, float, pair_t);
 pair_t pair_log1p(pair_t);
 pair_t pair_where_negative(pair_t, pair_t, pair_t);
 pair_t pair_where_above(pair_t, pair_t, pair_t, pair_t);
