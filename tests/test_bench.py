@@ -140,6 +140,20 @@ def test_adapters_agree_with_us(key, by_all_peers):
     assert covered == expected[key]
 
 
+@pytest.mark.parametrize("dtype", cells.DTYPES)
+@pytest.mark.parametrize("name", [*peers.TORCH_NAMESAKES, *peers.TORCH_FORMS])
+def test_pytorchs_forms_compute_the_same(name, dtype):
+    pytest.importorskip("torch")
+    (cell,) = cells.select([name], dtypes=[dtype], sizes=[1000])
+    memory = cells.build(cell)
+    results = []
+    for peer in (peers.Torch(), ours):
+        memory.out.fill(7)
+        peer.prepare(cell, memory)()
+        results.append(memory.out.astype(np.float64))
+    np.testing.assert_allclose(*results, rtol=0.02, atol=0.02)
+
+
 @pytest.mark.skipif(matrix.machine()["cpus"] < 2, reason="numba has no more threads than CPUs")
 def test_peers_on_two_threads():
     two = replace(TINY, operators=["hardshrink_backward"], sizes=[1 << 15], dtypes=["float32"])
