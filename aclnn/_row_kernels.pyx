@@ -85,13 +85,14 @@ from aclnn.kernels.rows.sums cimport (
     reduction_t,
 )
 from aclnn.kernels.rows.tile cimport row_tile
-from aclnn.kernels.rows.vecd cimport elem_t
+from aclnn.kernels.rows.vecd cimport elem_t, vecd
 from aclnn.kernels.rows.walk cimport (
     COLUMNS,
     GIVEN,
     INPUTS,
     RESULTS,
     finish_fn,
+    kept_registers,
     kernel_number,
     operand_t,
     output_t,
@@ -364,7 +365,11 @@ cdef class RowKernelRef:
 
     def scratch_bytes(self, Py_ssize_t rows, Py_ssize_t cols):
         """How much scratch a tile of this size takes."""
-        return sizeof(work_t) if self.fn == <size_t><tile_kernel>row_tile else 0
+        if self.fn != <size_t><tile_kernel>row_tile:
+            return 0
+        if (<const row_state *>self.memory).run_kept == NULL:
+            return sizeof(work_t)
+        return sizeof(work_t) + kept_registers(rows, cols) * sizeof(vecd)
 
     def __repr__(self):
         return f"<RowKernelRef {self.name}>"

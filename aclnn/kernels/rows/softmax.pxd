@@ -68,13 +68,25 @@ cdef inline void add_exponentials(const elem_t *x, group_t *group,
                                   const run_t *told) noexcept nogil:
     cdef run_t run = told[0]
     cdef vecd most = group.values[0]
+    cdef vecd *parts = group.sums[0].parts
+    cdef vecd held[HELD]
     cdef vecd term
-    cdef ptrdiff_t k
-    for k in range(run.n):
+    cdef ptrdiff_t k = 0, until = held_until(&run)
+    cdef int i
+    hold(held, parts)
+    while k < until:
+        for i in range(HELD):
+            term = grown(load_vecd(at(x, (k + i) * run.step)), most, x)
+            if run.kept != NULL:
+                run.kept[k + i] = term
+            held[i] = v_add(held[i], term)
+        k += HELD
+    release(parts, held)
+    for k in range(until, run.n):
         term = grown(load_vecd(at(x, k * run.step)), most, x)
         if run.kept != NULL:
             run.kept[k] = term
-        add_term(group.sums[0].parts, term, k, &run)
+        add_term(parts, term, k, &run)
 
 
 cdef inline void invert_sum(group_t *group, ptrdiff_t cols,
@@ -109,15 +121,38 @@ cdef inline void add_less_than_most(const elem_t *x, group_t *group,
     """
     cdef run_t run = told[0]
     cdef vecd most = group.values[0]
-    cdef vecd element, term, one = v_set(1), zero = v_set(0)
-    cdef ptrdiff_t k
-    for k in range(run.n):
-        element = load_vecd(at(x, k * run.step))
-        term = grown(element, most, x)
-        # Of a NaN there is no less, so that it is not counted, and takes part in the sum.
-        add_term(group.sums[1].parts, v_where_less(element, most, zero, one), k, &run)
-        term = v_where_less(element, most, term, v_sub(term, one))
-        add_term(group.sums[0].parts, term, k, &run)
+    cdef vecd *parts = group.sums[0].parts
+    cdef vecd *counts = group.sums[1].parts
+    cdef vecd held[HELD]
+    cdef vecd held_counts[HELD]
+    cdef vecd term, times
+    cdef ptrdiff_t k = 0, until = held_until(&run)
+    cdef int i
+    hold(held, parts)
+    hold(held_counts, counts)
+    while k < until:
+        for i in range(HELD):
+            term = less_than_most(load_vecd(at(x, (k + i) * run.step)), most, &times, x)
+            held[i] = v_add(held[i], term)
+            held_counts[i] = v_add(held_counts[i], times)
+        k += HELD
+    release(parts, held)
+    release(counts, held_counts)
+    for k in range(until, run.n):
+        term = less_than_most(load_vecd(at(x, k * run.step)), most, &times, x)
+        add_term(parts, term, k, &run)
+        add_term(counts, times, k, &run)
+
+
+cdef inline vecd less_than_most(vecd element, vecd most, vecd *times,
+                                const elem_t *like) noexcept nogil:
+    """The exponential, less the 1 of what is largest; and whether it is.
+
+    Of a NaN there is no less, so that it is not counted, and takes part in the sum.
+    """
+    cdef vecd term = grown(element, most, like)
+    times[0] = v_where_less(element, most, v_set(0), v_set(1))
+    return v_where_less(element, most, term, v_sub(term, v_set(1)))
 
 
 cdef inline void log_of_sum(group_t *group, ptrdiff_t cols,

@@ -53,6 +53,13 @@ VECD_INLINE vecd v_add_bits(vecd a, vecd b) {
 VECD_INLINE vecd v_swap_fours(vecd a) { return _mm512_shuffle_f64x2(a, a, 0x4e); }
 VECD_INLINE vecd v_swap_twos(vecd a) { return _mm512_permutex_pd(a, 0x4e); }
 VECD_INLINE vecd v_swap_ones(vecd a) { return _mm512_permute_pd(a, 0x55); }
+VECD_INLINE vecd v_spread_first(vecd a) { return _mm512_broadcastsd_pd(_mm512_castpd512_pd128(a)); }
+/* Whether x <= y in every lane. */
+VECD_INLINE int v_all_at_most(vecd x, vecd y) {
+    return _mm512_cmp_pd_mask(x, y, _CMP_LE_OQ) == 0xff;
+}
+/* a * b - p for p = the rounded product: exact. */
+VECD_INLINE vecd v_product_error(vecd a, vecd b, vecd p) { return _mm512_fmsub_pd(a, b, p); }
 VECD_INLINE vecd v_abs(vecd a) { return _mm512_abs_pd(a); }
 VECD_INLINE vecd v_load_f32(const float *p) { return _mm512_cvtps_pd(_mm256_loadu_ps(p)); }
 VECD_INLINE vecd v_load_half(const half_t *p) {
@@ -62,24 +69,34 @@ VECD_INLINE vecd v_load_bfloat16(const bfloat16_t *p) {
     __m256i wide = _mm256_cvtepu16_epi32(_mm_loadu_si128((const __m128i *)p));
     return _mm512_cvtps_pd(_mm256_castsi256_ps(_mm256_slli_epi32(wide, 16)));
 }
-VECD_INLINE void v_store_as_f32(float *p, vecd a) { _mm256_storeu_ps(p, _mm512_cvtpd_ps(a)); }
+/* One NaN for all: bits must not depend on where an element lies. */
+VECD_INLINE __m256 v_canonical_floats(__m256 a) {
+    return _mm256_mask_mov_ps(a, _mm256_cmp_ps_mask(a, a, _CMP_UNORD_Q), _mm256_set1_ps(NAN));
+}
+VECD_INLINE void v_store_f32(float *p, vecd a) {
+    _mm256_storeu_ps(p, v_canonical_floats(_mm512_cvtpd_ps(a)));
+}
 /* Rounded to odd, so that rounding once more is as if it were done once. */
-VECD_INLINE __m256 v_odd_floats(vecd a) {
+VECD_INLINE __m256 v_odd_floats(__m256 near, __mmask8 inexact) {
+    __m256i bits = _mm256_castps_si256(near);
+    return v_canonical_floats(_mm256_castsi256_ps(
+        _mm256_mask_or_epi32(bits, inexact, bits, _mm256_set1_epi32(1))));
+}
+/* What a float has no room for is what is inexact; below its normal numbers halves are zero. */
+VECD_INLINE void v_store_half(half_t *p, vecd a) {
+    __m256 near = _mm512_cvt_roundpd_ps(a, _MM_FROUND_TO_ZERO | _MM_FROUND_NO_EXC);
+    __mmask8 inexact = _mm512_test_epi64_mask(_mm512_castpd_si512(a), _mm512_set1_epi64(0x1fffffff));
+    _mm_storeu_si128((__m128i *)p, _mm256_cvtps_ph(v_odd_floats(near, inexact), 0));
+}
+VECD_INLINE void v_store_bfloat16(bfloat16_t *p, vecd a) {
     __m256 near = _mm512_cvt_roundpd_ps(a, _MM_FROUND_TO_ZERO | _MM_FROUND_NO_EXC);
     __mmask8 inexact = _mm512_cmp_pd_mask(_mm512_cvtps_pd(near), a, _CMP_NEQ_OQ);
-    __m256i bits = _mm256_castps_si256(near);
-    return _mm256_castsi256_ps(
-        _mm256_mask_or_epi32(bits, inexact, bits, _mm256_set1_epi32(1)));
-}
-VECD_INLINE void v_store_as_half(half_t *p, vecd a) {
-    _mm_storeu_si128((__m128i *)p, _mm256_cvtps_ph(v_odd_floats(a), 0));
-}
-VECD_INLINE void v_store_as_bfloat16(bfloat16_t *p, vecd a) {
-    __m256i b = _mm256_castps_si256(v_odd_floats(a));
+    __m256i b = _mm256_castps_si256(v_odd_floats(near, inexact));
     __m256i last = _mm256_and_si256(_mm256_srli_epi32(b, 16), _mm256_set1_epi32(1));
     b = _mm256_add_epi32(b, _mm256_add_epi32(last, _mm256_set1_epi32(0x7fff)));
     _mm_storeu_si128((__m128i *)p, _mm256_cvtepi32_epi16(_mm256_srli_epi32(b, 16)));
 }
+#define VECD_STORES
 
 #elif defined(__AVX2__) && defined(__FMA__) && defined(__F16C__)
 #include <immintrin.h>
@@ -148,6 +165,19 @@ VECD_INLINE __m256d four_swap_twos(__m256d a) { return _mm256_permute2f128_pd(a,
 VECD_UNARY(v_swap_twos, four_swap_twos)
 VECD_INLINE __m256d four_swap_ones(__m256d a) { return _mm256_permute_pd(a, 5); }
 VECD_UNARY(v_swap_ones, four_swap_ones)
+VECD_INLINE vecd v_spread_first(vecd a) {
+    __m256d first = _mm256_broadcastsd_pd(_mm256_castpd256_pd128(a.low));
+    vecd r = { first, first };
+    return r;
+}
+VECD_INLINE int v_all_at_most(vecd x, vecd y) {
+    return (_mm256_movemask_pd(_mm256_cmp_pd(x.low, y.low, _CMP_LE_OQ))
+            & _mm256_movemask_pd(_mm256_cmp_pd(x.high, y.high, _CMP_LE_OQ))) == 0xf;
+}
+VECD_INLINE vecd v_product_error(vecd a, vecd b, vecd p) {
+    vecd r = { _mm256_fmsub_pd(a.low, b.low, p.low), _mm256_fmsub_pd(a.high, b.high, p.high) };
+    return r;
+}
 VECD_INLINE __m256d four_abs(__m256d a) { return _mm256_andnot_pd(_mm256_set1_pd(-0.0), a); }
 VECD_UNARY(v_abs, four_abs)
 VECD_INLINE vecd v_of_floats(__m256 x) {
@@ -235,6 +265,15 @@ VECD_INLINE vecd v_add_bits(vecd a, vecd b) {
 VECD_INLINE vecd v_swap_fours(vecd a) { VECD_EACH(a.v[k ^ 4]) }
 VECD_INLINE vecd v_swap_twos(vecd a) { VECD_EACH(a.v[k ^ 2]) }
 VECD_INLINE vecd v_swap_ones(vecd a) { VECD_EACH(a.v[k ^ 1]) }
+VECD_INLINE vecd v_spread_first(vecd a) { VECD_EACH(a.v[0]) }
+VECD_INLINE vecd v_product_error(vecd a, vecd b, vecd p) {
+    VECD_EACH(product_error(a.v[k], b.v[k], p.v[k]))
+}
+VECD_INLINE int v_all_at_most(vecd x, vecd y) {
+    int all = 1;
+    for (int k = 0; k < VECD; k++) all &= x.v[k] <= y.v[k];
+    return all;
+}
 VECD_INLINE vecd v_abs(vecd a) { VECD_EACH(fabs(a.v[k])) }
 VECD_INLINE vecd v_load_f32(const float *p) { VECD_EACH((double)p[k]) }
 VECD_INLINE vecd v_load_half(const half_t *p) { VECD_EACH((double)half_to_f32(p[k])) }
@@ -253,25 +292,11 @@ VECD_INLINE void v_store_as_bfloat16(bfloat16_t *p, vecd a) {
 /* One NaN for all: bits must not depend on where an element lies. */
 VECD_INLINE vecd v_canonical(vecd a) { return v_where_number(a, a, v_set(NAN)); }
 VECD_INLINE void v_store_f64(double *p, vecd a) { v_store(p, v_canonical(a)); }
+#ifndef VECD_STORES
 VECD_INLINE void v_store_f32(float *p, vecd a) { v_store_as_f32(p, v_canonical(a)); }
 VECD_INLINE void v_store_half(half_t *p, vecd a) { v_store_as_half(p, v_canonical(a)); }
 VECD_INLINE void v_store_bfloat16(bfloat16_t *p, vecd a) { v_store_as_bfloat16(p, v_canonical(a)); }
-
-VECD_INLINE vecd v_spread_first(vecd a) {
-    double lanes[VECD];
-    v_store(lanes, a);
-    return v_set(lanes[0]);
-}
-
-/* Whether x <= y in every lane. */
-VECD_INLINE int v_all_at_most(vecd x, vecd y) {
-    double a[VECD], b[VECD];
-    int all = 1;
-    v_store(a, x);
-    v_store(b, y);
-    for (int k = 0; k < VECD; k++) all &= a[k] <= b[k];
-    return all;
-}
+#endif
 
 /* The larger one, or a NaN where either is one. */
 VECD_INLINE vecd v_max_or_nan(vecd a, vecd b) { return v_where_number(a, v_max(a, b), a); }
@@ -288,16 +313,6 @@ VECD_INLINE vecd v_two_sum(vecd a, vecd b, vecd *lost) {
     vecd taken = v_sub(sum, a);
     *lost = v_add(v_sub(a, v_sub(sum, taken)), v_sub(b, taken));
     return sum;
-}
-
-/* a * b - p for p = the rounded product: exact. */
-VECD_INLINE vecd v_product_error(vecd a, vecd b, vecd p) {
-    double x[VECD], y[VECD], z[VECD];
-    v_store(x, a);
-    v_store(y, b);
-    v_store(z, p);
-    for (int k = 0; k < VECD; k++) x[k] = product_error(x[k], y[k], z[k]);
-    return v_load(x);
 }
 
 VECD_INLINE vecd v_log(vecd a) {
