@@ -16,9 +16,14 @@
 
 enum { VECD = 8 };
 
+/* Doubles that stand for less precise elements, and are computed with as these would be. */
+typedef struct { double v; } wide_single_t;
+typedef struct { double v; } wide_half_t;
+
 #if defined(__AVX512F__) && defined(__AVX512DQ__) && defined(__AVX512BW__) && defined(__AVX512VL__)
 #include <immintrin.h>
 
+#define VECD_FLOATS
 typedef __m512d vecd;
 
 VECD_INLINE vecd v_set(double x) { return _mm512_set1_pd(x); }
@@ -61,14 +66,7 @@ VECD_INLINE int v_all_at_most(vecd x, vecd y) {
 /* a * b - p for p = the rounded product: exact. */
 VECD_INLINE vecd v_product_error(vecd a, vecd b, vecd p) { return _mm512_fmsub_pd(a, b, p); }
 VECD_INLINE vecd v_abs(vecd a) { return _mm512_abs_pd(a); }
-VECD_INLINE vecd v_load_f32(const float *p) { return _mm512_cvtps_pd(_mm256_loadu_ps(p)); }
-VECD_INLINE vecd v_load_half(const half_t *p) {
-    return _mm512_cvtps_pd(_mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)p)));
-}
-VECD_INLINE vecd v_load_bfloat16(const bfloat16_t *p) {
-    __m256i wide = _mm256_cvtepu16_epi32(_mm_loadu_si128((const __m128i *)p));
-    return _mm512_cvtps_pd(_mm256_castsi256_ps(_mm256_slli_epi32(wide, 16)));
-}
+VECD_INLINE vecd v_of_floats(__m256 x) { return _mm512_cvtps_pd(x); }
 /* One NaN for all: bits must not depend on where an element lies. */
 VECD_INLINE __m256 v_canonical_floats(__m256 a) {
     return _mm256_mask_mov_ps(a, _mm256_cmp_ps_mask(a, a, _CMP_UNORD_Q), _mm256_set1_ps(NAN));
@@ -101,6 +99,7 @@ VECD_INLINE void v_store_bfloat16(bfloat16_t *p, vecd a) {
 #elif defined(__AVX2__) && defined(__FMA__) && defined(__F16C__)
 #include <immintrin.h>
 
+#define VECD_FLOATS
 typedef struct { __m256d low, high; } vecd;
 
 #define VECD_UNARY(name, intrinsic) \
@@ -186,14 +185,6 @@ VECD_INLINE vecd v_of_floats(__m256 x) {
     };
     return r;
 }
-VECD_INLINE vecd v_load_f32(const float *p) { return v_of_floats(_mm256_loadu_ps(p)); }
-VECD_INLINE vecd v_load_half(const half_t *p) {
-    return v_of_floats(_mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)p)));
-}
-VECD_INLINE vecd v_load_bfloat16(const bfloat16_t *p) {
-    __m256i wide = _mm256_cvtepu16_epi32(_mm_loadu_si128((const __m128i *)p));
-    return v_of_floats(_mm256_castsi256_ps(_mm256_slli_epi32(wide, 16)));
-}
 VECD_INLINE void v_store_as_f32(float *p, vecd a) {
     _mm_storeu_ps(p, _mm256_cvtpd_ps(a.low));
     _mm_storeu_ps(p + 4, _mm256_cvtpd_ps(a.high));
@@ -275,9 +266,32 @@ VECD_INLINE int v_all_at_most(vecd x, vecd y) {
     return all;
 }
 VECD_INLINE vecd v_abs(vecd a) { VECD_EACH(fabs(a.v[k])) }
-VECD_INLINE vecd v_load_f32(const float *p) { VECD_EACH((double)p[k]) }
-VECD_INLINE vecd v_load_half(const half_t *p) { VECD_EACH((double)half_to_f32(p[k])) }
-VECD_INLINE vecd v_load_bfloat16(const bfloat16_t *p) { VECD_EACH((double)bfloat16_to_f32(p[k])) }
+typedef struct { float v[VECD]; } vecs;
+VECD_INLINE vecs s_set(float x) {
+    vecs r;
+    for (int k = 0; k < VECD; k++) r.v[k] = x;
+    return r;
+}
+VECD_INLINE vecs s_load_f32(const float *p) {
+    vecs r;
+    for (int k = 0; k < VECD; k++) r.v[k] = p[k];
+    return r;
+}
+VECD_INLINE vecs s_load_half(const half_t *p) {
+    vecs r;
+    for (int k = 0; k < VECD; k++) r.v[k] = half_to_f32(p[k]);
+    return r;
+}
+VECD_INLINE vecs s_load_bfloat16(const bfloat16_t *p) {
+    vecs r;
+    for (int k = 0; k < VECD; k++) r.v[k] = bfloat16_to_f32(p[k]);
+    return r;
+}
+VECD_INLINE vecs s_max(vecs a, vecs b) {
+    for (int k = 0; k < VECD; k++) b.v[k] = a.v[k] > b.v[k] ? a.v[k] : b.v[k];
+    return b;
+}
+VECD_INLINE vecd v_of_floats(vecs a) { VECD_EACH((double)a.v[k]) }
 VECD_INLINE void v_store_as_f32(float *p, vecd a) {
     for (int k = 0; k < VECD; k++) p[k] = (float)a.v[k];
 }
@@ -288,6 +302,24 @@ VECD_INLINE void v_store_as_bfloat16(bfloat16_t *p, vecd a) {
     for (int k = 0; k < VECD; k++) p[k] = bfloat16_of_f64(a.v[k]);
 }
 #endif
+
+/* Eight floats: what halves and floats are as they are loaded. */
+#ifdef VECD_FLOATS
+typedef __m256 vecs;
+VECD_INLINE vecs s_set(float x) { return _mm256_set1_ps(x); }
+VECD_INLINE vecs s_load_f32(const float *p) { return _mm256_loadu_ps(p); }
+VECD_INLINE vecs s_load_half(const half_t *p) {
+    return _mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)p));
+}
+VECD_INLINE vecs s_load_bfloat16(const bfloat16_t *p) {
+    __m256i wide = _mm256_cvtepu16_epi32(_mm_loadu_si128((const __m128i *)p));
+    return _mm256_castsi256_ps(_mm256_slli_epi32(wide, 16));
+}
+VECD_INLINE vecs s_max(vecs a, vecs b) { return _mm256_max_ps(a, b); }
+#endif
+VECD_INLINE vecd v_load_f32(const float *p) { return v_of_floats(s_load_f32(p)); }
+VECD_INLINE vecd v_load_half(const half_t *p) { return v_of_floats(s_load_half(p)); }
+VECD_INLINE vecd v_load_bfloat16(const bfloat16_t *p) { return v_of_floats(s_load_bfloat16(p)); }
 
 /* One NaN for all: bits must not depend on where an element lies. */
 VECD_INLINE vecd v_canonical(vecd a) { return v_where_number(a, a, v_set(NAN)); }
@@ -333,7 +365,7 @@ VECD_INLINE vecd v_log1p(vecd t) {
  * 709. What is less than -708 is 2^-1021 and counts as nothing beside the 1 of the largest element. */
 VECD_INLINE vecd v_exp_short(vecd y) {
     const vecd magic = v_set(0x1.8p52);
-    y = v_min(v_set(709.0), v_max(v_set(-708.0), y));
+    y = v_max(v_set(-708.0), y);
     vecd shifted = v_fma(y, v_set(0x1.71547652b82fep+0), magic);
     vecd r = v_fma(v_sub(shifted, magic), v_set(-0x1.62e42fefa39efp-1), y);
     vecd p = v_set(0x1.a124e3f154d32p-13);
