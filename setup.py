@@ -8,12 +8,13 @@ a module of its own; `aclnn.isa` picks the module at the first use.
 import copy
 import os
 import re
+import runpy
 import subprocess
 import sys
 import sysconfig
 import tempfile
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy
 from Cython import Tempita
@@ -40,6 +41,7 @@ SANITIZE_FLAGS = [
     "-O1", "-g1", "-fno-omit-frame-pointer", "-fsanitize=address,undefined",
     "-fno-sanitize-recover=undefined",
 ]  # fmt: skip
+VECTOR_FORMS = runpy.run_path(str(HERE / "aclnn" / "kernels" / "vector_forms.py"))
 INCLUDES = ["graph/runtime", "aclnn/kernels"]
 GENERATED = "build/cython"
 # Sources that are compiled once per instruction set. What takes longest comes first, where several are
@@ -121,6 +123,7 @@ def chosen_variants(variants: dict[str, list[str]]) -> dict[str, list[str]]:
 
 # What a formula is said to compute in, and the types of the loops over it.
 COMPUTED_IN = {
+    "num": ("double",),
     "number": ("float", "double", "int64_t"),
     "real": ("float", "double"),
     "double": ("double",),
@@ -132,15 +135,16 @@ COMPUTED_IN = {
 ENDINGS = {"_half": "float", "_f64": "double", "_whole": "int64_t", "_complex": "complex_t"}
 INCLUDED = re.compile(r'^\s*#\s*include "([^"]+)"', re.MULTILINE)
 SIGNATURE = re.compile(
-    rf"^cdef inline ({'|'.join(COMPUTED_IN)}) (\w+)\(((?:\1 \w+,\s+)*)"
+    rf"^cdef inline ({'|'.join(COMPUTED_IN)}|vector_num|vecf) (\w+)\(((?:\1 \w+,\s+)*)"
     r"const (double|kernel_number) \*p\)",
     re.MULTILINE,
 )
 
 
 class Function(NamedTuple):
-    """What the signature of a function in `formulas.pxd` says of the loops over it."""
+    """What the signature of a function in `formulas.pxd` or `activations.pxd` says of the loops over it."""
 
+    module: str
     name: str
     computed_in: str
     inputs: int
@@ -152,17 +156,45 @@ class Function(NamedTuple):
         types = COMPUTED_IN[self.computed_in]
         found = []
         for one in types:
-            specialised = f"[{one}]" if len(types) > 1 else ""
+            generic = len(types) > 1 or self.computed_in == "num"
+            specialised = f"[{one}]" if generic else ""
             elements = "".join(f"<{one}>{name}[i], " for name in "abcd"[: self.inputs])
             numbers = "own" if self.used else "p"
+            call = f"{self.module}.{self.name}{specialised}({elements}{numbers})"
             found.append(
                 {
                     "name": f"{self.name}_in_{one}",
                     "type": one if one == "complex_t" else f"unaligned_{one.removesuffix('_t')}",
-                    "call": f"formulas.{self.name}{specialised}({elements}{numbers})",
+                    "call": f"canonical[double]({call})" if self.computed_in == "num" else call,
                 }
             )
         return found
+
+    @property
+    def form(self) -> Any:
+        """What loops over vectors have to know of it."""
+        return VECTOR_FORMS["FORMS"].get(self.name, VECTOR_FORMS["VectorForm"]())
+
+    @property
+    def half_in(self) -> str:
+        """What half precision is computed in; of what rounding leaves little, in more digits."""
+        return "pair_t" if self.form.root else "vecf"
+
+    @property
+    def by_chunks(self) -> tuple[str, ...]:
+        """The loops that convert, compute and round by chunks."""
+        return ("to_f16", "to_bf16") if self.form.direct else ("f16", "bf16", "to_f16", "to_bf16")
+
+    @property
+    def left_open(self) -> str:
+        """The lanes of a vector whose results are computed as doubles."""
+        last = "xy"[self.inputs - 1]
+        found = ["unusual_lanes(r, some)"]
+        if self.form.root:
+            found.append(f"lanes_within({last}, root, gap)")
+        if self.form.decay:
+            found.append(f"lanes_beyond({last}, rate)")
+        return " | ".join(found)
 
 
 class Formula(NamedTuple):
@@ -192,20 +224,32 @@ class Formula(NamedTuple):
 
 
 def functions() -> list[Function]:
-    """Those of `formulas.pxd` that take up to four elements and a node's numbers `p`."""
-    text = (HERE / "aclnn" / "kernels" / "formulas.pxd").read_text(encoding="utf-8")
+    """Those that loops are made over, one by one."""
+    found = [one for one in signatures("formulas") if one.computed_in != "vector_num"]
+    return found + [one for one in signatures("activations") if one.computed_in == "num"]
+
+
+def forms() -> list[Function]:
+    """Those that loops over vectors are made over."""
+    written = [*signatures("activations"), *signatures("arithmetic")]
+    return [one for one in written if one.computed_in in ("num", "vector_num", "vecf")]
+
+
+def signatures(module: str) -> list[Function]:
+    """Functions of `kernels/MODULE.pxd` that take up to four elements and a node's numbers `p`."""
+    text = (HERE / "aclnn" / "kernels" / f"{module}.pxd").read_text(encoding="utf-8")
     found = []
     for match in SIGNATURE.finditer(text):
         computed_in, name, inputs, numbers = match.groups()
         body = text[match.end() : text.find("\ncdef ", match.end())]
         used = max((int(index) + 1 for index in re.findall(r"\bp\[(\d)\]", body)), default=0)
-        found.append(Function(name, computed_in, inputs.count(","), numbers, used))
+        found.append(Function(module, name, computed_in, inputs.count(","), numbers, used))
     names = {function.name for function in found}
     for name in re.findall(r"^cdef inline \w+ (\w+)\([^)]*\*p\)", text, re.MULTILINE):
         if name not in names:
-            sys.exit(f"formulas.pxd: {name}: a formula takes elements of what it returns, and p")
+            sys.exit(f"{module}.pxd: {name}: a formula takes elements of what it returns, and p")
     if most := [function.name for function in found if function.inputs > 4]:
-        sys.exit(f"formulas.pxd: a formula takes at most four elements, not {', '.join(most)}")
+        sys.exit(f"{module}.pxd: a formula takes at most four elements, not {', '.join(most)}")
     return found
 
 
@@ -224,12 +268,15 @@ def formulas() -> list[Formula]:
 
 
 def write_loops() -> None:
-    """Make the loops over the formulas, which `_formula_kernels.pyx` includes."""
-    template = Tempita.Template(
-        (HERE / "aclnn" / "kernels" / "formula_loops.pxi.in").read_text(encoding="utf-8")
-    )
-    text = template.substitute(functions=functions(), formulas=formulas())
-    target = HERE / GENERATED / "formula_loops.pxi"
+    """Make the loops over the formulas, which two of the kernel modules include."""
+    write_from_template("formula_loops", functions=functions(), formulas=formulas())
+    write_from_template("simd_forms", forms=forms())
+
+
+def write_from_template(name: str, **facts: list[Any]) -> None:
+    path = HERE / "aclnn" / "kernels" / f"{name}.pxi.in"
+    text = Tempita.Template(path.read_text(encoding="utf-8")).substitute(**facts)
+    target = HERE / GENERATED / f"{name}.pxi"
     target.parent.mkdir(parents=True, exist_ok=True)
     # A file that is written is newer than what was made of it.
     if not target.exists() or target.read_text() != text:

@@ -71,8 +71,8 @@ _HOMES = {
         "set_num_threads",
         "set_soc_version",
     ),
-    "execution._executor": (
-        "aclOpExecutor",
+    "execution._executor": ("aclOpExecutor",),
+    "execution._rebinding": (
         "aclSetAclOpExecutorRepeatable",
         "aclDestroyAclOpExecutor",
         "aclSetInputTensorAddr",

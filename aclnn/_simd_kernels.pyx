@@ -87,7 +87,7 @@ from aclnn.kernels.simd.logit cimport (
 from aclnn.kernels.simd.loop_args cimport simd_path_t
 
 cdef enum:
-    MOST_PATHS = 16
+    MOST_PATHS = 128
 
 cdef dict _numbers = {}
 cdef simd_path_t[MOST_PATHS] _paths
@@ -138,3 +138,6 @@ add("logit", simd_path_t(
 add("logit_backward", simd_path_t(
     logit_backward_f32, logit_backward_f16, logit_backward_bf16, logit_backward_to_f16,
     logit_backward_to_bf16, prepare_logit, classify_logit_backward, NULL))
+
+
+include "simd_forms.pxi"

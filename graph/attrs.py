@@ -27,6 +27,8 @@ class Argument:
 
 def _freeze(value: Any) -> Any:
     """Make an attribute hashable, and NaN the one NaN, so that equal graphs compare equal."""
+    if isinstance(value, str):
+        return value
     if isinstance(value, float) and math.isnan(value):
         return math.nan
     if isinstance(value, (list, tuple)):
@@ -41,4 +43,4 @@ def freeze_attrs(attrs: Mapping[str, Any] | Iterable[tuple[str, Any]]) -> Attrs:
     (('axes', (1, 2)), ('slope', 0.5))
     """
     items = attrs.items() if isinstance(attrs, Mapping) else attrs
-    return tuple(sorted((key, _freeze(value)) for key, value in items))
+    return tuple(sorted([(key, _freeze(value)) for key, value in items]))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from .attrs import freeze_attrs
+from .attrs import Attrs, freeze_attrs
 from .errors import GraphError
 from .ir import DType, Graph, Node, Value
 from .names import Names
@@ -32,7 +32,7 @@ class GraphBuilder:
 
     def __init__(self) -> None:
         self.leaves_idle_out = False  # whether nodes that would change nothing are not made
-        self.note = ""  # of values that are made without one
+        self.origin: tuple[str, ...] = ()  # of nodes that are made
         self._values: list[Value] = []
         self._nodes: list[Node] = []
         self._inputs: list[int] = []
@@ -343,7 +343,7 @@ class GraphBuilder:
             own = self._names.fresh(f"{label}_{number}") if number else label
             made.append(self._value(own, shape, dtype, "workspace"))
         attrs["kernel"] = kernel
-        self._nodes.append(Node(label, "Compute", operands, tuple(made), freeze_attrs(attrs)))
+        self._nodes.append(Node(label, "Compute", operands, tuple(made), self._attrs(attrs)))
         return tuple(made)
 
     def view(
@@ -525,7 +525,7 @@ class GraphBuilder:
         """
         self._made(value)
         name = self._names.fresh(f"{self._made(out).name}_view_copy")
-        self._nodes.append(Node(name, "ViewCopy", (value,), (out,), freeze_attrs(attrs)))
+        self._nodes.append(Node(name, "ViewCopy", (value,), (out,), self._attrs(attrs)))
 
     def mark(self, first: int, mark: str) -> None:
         """Give the attribute `of` to all nodes from the `first`-th on, if one of them is opaque.
@@ -590,10 +590,13 @@ class GraphBuilder:
         label = self._names.fresh(f"{self._stems[source]}_{suffix}")
         out = self._value(label, shape, dtype, "workspace")
         self._stems[out] = self._stems[source]
-        self._nodes.append(
-            Node(label, kind, (source,), (out,), freeze_attrs(attrs) if attrs else ())
-        )
+        self._nodes.append(Node(label, kind, (source,), (out,), self._attrs(attrs)))
         return out
+
+    def _attrs(self, attrs: dict[str, Any]) -> Attrs:
+        if self.origin:
+            attrs["origin"] = self.origin
+        return freeze_attrs(attrs) if attrs else ()
 
     def _value(
         self,
@@ -609,8 +612,6 @@ class GraphBuilder:
         shape = tuple(shape)
         steps = contiguous_strides(shape) if strides is None else tuple(strides)
         id = len(self._values)
-        self._values.append(
-            Value(id, label, shape, steps, dtype, storage, alias_of, note or self.note, offset)
-        )
+        self._values.append(Value(id, label, shape, steps, dtype, storage, alias_of, note, offset))
         self._stems[id] = label
         return id

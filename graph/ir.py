@@ -8,8 +8,9 @@ Strides and offsets count elements, not bytes.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass, field
+from operator import itemgetter
 from typing import Any
 
 from .attrs import Attrs, freeze_attrs
@@ -132,6 +133,8 @@ class Node:
     effects       (opaque) whether it does more than write its outputs, and so is never merged
     reason        (Contiguous) 'overlap': a forced copy, which no pass may remove or fuse
     loop          the tile loop that the node was fused into
+    origin        where the node comes from, such as lines of a program: the outermost first;
+                  views show it, and nothing else depends on it
     ============= =========================================================================
 
     A 'point' node needs elements [i] of its operands for element [i] of its result.  A 'row' node
@@ -204,8 +207,14 @@ class Node:
         >>> Node("f", "Compute", (0,), (1,)).with_attrs(slope=0.5).attrs
         (('slope', 0.5),)
         """
-        merged = freeze_attrs({**dict(self.attrs), **attrs})
+        kept = [pair for pair in self.attrs if pair[0] not in attrs]
+        merged = tuple(sorted([*kept, *freeze_attrs(attrs)], key=itemgetter(0)))
         return Node(self.name, self.kind, self.inputs, self.outputs, merged)
+
+    @property
+    def origin(self) -> tuple[str, ...]:
+        """Where the node comes from, such as lines of a program: the outermost first."""
+        return self.attr("origin", ())
 
     def takes_in(self, other: Node) -> bool:
         """Whether a neighbour may be folded into what this node reads or writes.
@@ -326,7 +335,7 @@ class Graph:
     inputs: tuple[int, ...]
     outputs: tuple[int, ...]
     _by_id: dict[int, Value] = field(init=False, repr=False, compare=False)
-    _index: dict[str, Any] = field(init=False, repr=False, compare=False)
+    _index: dict[Hashable, Any] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "_by_id", _ById({value.id: value for value in self.values}))
@@ -334,6 +343,30 @@ class Graph:
 
     def __reduce__(self):
         return Graph, (self.nodes, self.values, self.inputs, self.outputs)
+
+    def once(self, what: Hashable, find: Callable[[], Any]) -> Any:
+        """What `find` gives, which is found once for this graph, as it never changes.
+
+        Parameters
+        ----------
+        what : hashable
+            What it is known by.
+        find : callable
+            Takes nothing.
+
+        Returns
+        -------
+        object
+
+        Examples
+        --------
+        >>> empty = Graph((), (), (), ())
+        >>> empty.once("steps of old", list) is empty.once("steps of old", list)
+        True
+        """
+        if what not in self._index:
+            self._index[what] = find()
+        return self._index[what]
 
     def value(self, id: int) -> Value:
         """The value with this id.
@@ -576,13 +609,15 @@ class Graph:
 
     # Views: each is a function in `aclnn.graph.views`, loaded when first asked for.
 
-    def to_text(self, plan: Any = None) -> str:
+    def to_text(self, plan: Any = None, whole: bool = False) -> str:
         """An aligned table of the nodes and their operands; with offsets where a plan is given.
 
         Parameters
         ----------
         plan : WorkspacePlan, optional
             Of this graph: the table then has the offsets in the workspace.
+        whole : bool
+            Whether every node is there, however many.  Else what repeats is there once.
 
         Returns
         -------
@@ -590,15 +625,17 @@ class Graph:
         """
         from .views.text import graph_to_text
 
-        return graph_to_text(self, plan)
+        return graph_to_text(self, plan, whole)
 
-    def to_rich(self, plan: Any = None) -> Any:
+    def to_rich(self, plan: Any = None, whole: bool = False) -> Any:
         """The table of `to_text` for `rich.print`.
 
         Parameters
         ----------
         plan : WorkspacePlan, optional
             Of this graph: the table then has the offsets in the workspace.
+        whole : bool
+            Whether every node is there, however many.  Else what repeats is there once.
 
         Returns
         -------
@@ -611,15 +648,17 @@ class Graph:
         """
         from .views import tables, text
 
-        return tables.to_rich(text.graph_sheet(self, plan))
+        return tables.to_rich(text.graph_sheet(self, plan, whole))
 
-    def to_dot(self, plan: Any = None) -> str:
+    def to_dot(self, plan: Any = None, whole: bool = False) -> str:
         """Graphviz source; with offsets where a plan is given.
 
         Parameters
         ----------
         plan : WorkspacePlan, optional
             Of this graph: nodes then have the offsets of their results in the workspace.
+        whole : bool
+            Whether every node is there, however many.  Else what repeats is there once.
 
         Returns
         -------
@@ -627,23 +666,29 @@ class Graph:
         """
         from .views.dot import graph_to_dot
 
-        return graph_to_dot(self, plan)
+        return graph_to_dot(self, plan, whole)
 
-    def to_svg(self, plan: Any = None) -> str:
+    def to_svg(self, plan: Any = None, heat: Any = None, whole: bool = False) -> str:
         """A self-contained picture, without scripts; with offsets where a plan is given.
 
         Parameters
         ----------
         plan : WorkspacePlan, optional
             Of this graph: the picture then says where values lie in the workspace.
+        heat : {None, 'bytes'} or Heat, optional
+            What colours the boxes: the bytes that nodes move, or a quantity of your own.
+        whole : bool
+            Whether every node is drawn by itself, however many there are.  Else what repeats is
+            drawn once, and long loops and chains are one box.
 
         Returns
         -------
         str
         """
         from .views.graph_svg import graph_to_svg
+        from .views.heat import heats_of, traffic
 
-        return graph_to_svg(self, plan)
+        return graph_to_svg(self, plan, heats_of(heat, lambda: traffic(self)), whole)
 
     def _repr_svg_(self) -> str:
         return self.to_svg()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 
@@ -25,10 +25,10 @@ def contiguous_strides(shape: tuple[int, ...]) -> tuple[int, ...]:
     (12, 4, 1)
     """
     strides, step = [], 1
-    for size in reversed(shape):
+    for size in shape[::-1]:
         strides.append(step)
-        step *= max(size, 1)
-    return tuple(reversed(strides))
+        step *= size or 1
+    return tuple(strides[::-1])
 
 
 def is_contiguous(shape: tuple[int, ...], strides: tuple[int, ...]) -> bool:
@@ -49,12 +49,14 @@ def is_contiguous(shape: tuple[int, ...], strides: tuple[int, ...]) -> bool:
     >>> is_contiguous((1, 3), (99, 1)), is_contiguous((2, 3), (1, 2))
     (True, False)
     """
-    if math.prod(shape) <= 1:
-        return True
-    return all(
-        size == 1 or stride == dense
-        for size, stride, dense in zip(shape, strides, contiguous_strides(shape), strict=True)
-    )
+    dense = 1
+    for size, stride in zip(shape[::-1], strides[::-1], strict=True):
+        if size == 1:
+            continue
+        if stride != dense:
+            return 0 in shape
+        dense *= size or 1
+    return True
 
 
 def broadcast_strides(
@@ -269,3 +271,44 @@ def same_layout(a: Any, b: Any) -> bool:
         return False
     strides = zip(a.shape, a.strides, b.strides, strict=True)
     return all(size <= 1 or stride == other for size, stride, other in strides)
+
+
+def merged_dims(
+    shape: tuple[int, ...], strides: Sequence[tuple[int, ...]]
+) -> tuple[tuple[int, ...], list[tuple[int, ...]]]:
+    """The same elements in the same order with as few dimensions as can be.
+
+    Parameters
+    ----------
+    shape : tuple of int
+        Of all views.
+    strides : sequence of tuple of int
+        Of each view.
+
+    Returns
+    -------
+    shape : tuple of int
+    strides : list of tuple of int
+        Neighbours are one dimension that every view walks through as one; those of size 1 are none.
+
+    Examples
+    --------
+    >>> merged_dims((2, 1, 3, 4), [(12, 9, 4, 1), (24, 9, 8, 1)])
+    ((6, 4), [(4, 1), (8, 1)])
+    """
+    sizes: list[int] = []
+    steps: list[list[int]] = [[] for _ in strides]
+    for axis, size in enumerate(shape):
+        if size == 1:
+            continue
+        if sizes and all(
+            own[-1] == size * one[axis] for own, one in zip(steps, strides, strict=True)
+        ):
+            sizes[-1] *= size
+        else:
+            sizes.append(size)
+            for own in steps:
+                own.append(0)
+        for own, one in zip(steps, strides, strict=True):
+            own[-1] = one[axis]
+    return tuple(sizes), [tuple(own) for own in steps]

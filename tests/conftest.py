@@ -12,6 +12,7 @@ import aclnn
 # Examples are not timed: the first one of a test imports what the others find there, and machines
 # are busy.
 settings.register_profile("untimed", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("quick", settings.get_profile("untimed"), max_examples=20)
 settings.load_profile("untimed")
 
 
@@ -22,6 +23,11 @@ def pytest_addoption(parser):
     parser.addoption(
         "--quick", action="store_true", help="one case of each test but of those in tests/slow.txt"
     )
+
+
+def pytest_configure(config):
+    if config.getoption("--quick"):
+        settings.load_profile("quick")
 
 
 def pytest_collection_modifyitems(config, items):

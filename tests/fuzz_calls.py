@@ -343,6 +343,9 @@ class Fuzzer:
                 shapes = samples.shape_of(operator.name, role)
                 listed = [self.tensor(scaled(shape), dtype) for shape in shapes]
                 return self.call("aclCreateTensorList", listed)
+            if parameter.kind == "outputs":
+                listed = [self.tensor(scaled(one.shape), dtype) for one in results.values()]
+                return self.call("aclCreateTensorList", listed)
             if not parameter.is_tensor:
                 return self.option(samples.options(operator.name).get(role), scaled, parameter)
             found = results[role] if parameter.kind == "output" else given[role]
@@ -386,9 +389,13 @@ class Fuzzer:
             return
         outputs = []
         for parameter, given in zip(entry.parameters, arguments, strict=True):
-            view = view_of(given) if parameter.kind in ("output", "inout") else None
-            if view is not None:
-                outputs.append((given, view))
+            written = [given] if parameter.kind in ("output", "inout") else []
+            if parameter.kind == "outputs":
+                written = given.items
+            for one in written:
+                view = view_of(one)
+                if view is not None:
+                    outputs.append((one, view))
         planned = Planned(result[1], entry.name, result[0], outputs)
         planned.remember()
         self.planned.append(planned)
@@ -584,6 +591,7 @@ class Fuzzer:
             "float": lambda: self.random.choice([-1.0, 0.0, 0.25, 1e-6, math.nan, math.inf]),
             "str": lambda: self.random.choice(["none", "tanh", ""]),
         }
+        plain["outputs"] = plain["inputs"]
         if kind in plain:
             return plain[kind]()
         alike = [name for name in self.pool if name.lower() == f"acl{kind.replace('_', '')}"]

@@ -31,7 +31,7 @@ class Unlike:
     """What is different of an operator's sample: by role shapes, dtypes that are fixed, options."""
 
     shapes: dict[str, Any] = field(default_factory=dict)  # of a list, a shape for each tensor
-    dtypes: dict[str, type] = field(default_factory=dict)
+    dtypes: dict[str, type] = field(default_factory=dict)  # of integers: indices 0 and 1
     options: dict[str, Any] = field(default_factory=dict)
     halves_only: bool = False  # float16 stands for float32, which it does not take
 
@@ -40,11 +40,18 @@ def _norm(**shapes):
     return Unlike({"weight": (3,), "bias": (3,)} | shapes, options={"normalized_shape": (3,)})
 
 
+_INDEX = {"index": np.int64}
 _CHANNELS = {"input": (2, 4, 3)} | dict.fromkeys(
     ("weight", "bias", "running_mean", "running_var"), (4,)
 )
 _ROWS = {"mean": (2, 1), "rstd": (2, 1)}
 UNLIKE = {
+    "threshold": Unlike(options={"threshold": 0.5, "value": 7.0}),
+    "threshold_backward": Unlike(options={"threshold": 0.5}),
+    "prelu": Unlike({"weight": (3,)}),
+    "prelu_backward": Unlike({"weight": (3,)}),
+    "log_sigmoid_forward": Unlike({"buffer": (1,)}),
+    "log_sigmoid_backward": Unlike({"buffer": (1,)}),
     "where": Unlike(dtypes={"condition": np.bool_}),
     "cast": Unlike(options={"dtype": "float32"}),
     "permute": Unlike(options={"dims": (1, 0)}),
@@ -92,16 +99,31 @@ UNLIKE = {
     "softmax_backward": Unlike(options={"dim": 1}),
     "log_softmax_backward": Unlike(options={"dim": 1}),
     "sum": Unlike(options={"dim": (1,)}),
+    "mean": Unlike(options={"dim": (1,), "dtype": "float32"}),
+    "amax": Unlike(options={"dim": (1,)}),
+    "var": Unlike(options={"dim": (1,)}),
+    "arg_max": Unlike(options={"dim": 1}),
+    "cumsum": Unlike(options={"dim": 1}),
+    "masked_fill": Unlike(dtypes={"mask": np.bool_}, options={"value": 0.5}),
+    "fill": Unlike(options={"value": 0.5}),
+    "clamp": Unlike(options={"min": 0.25, "max": 0.5}),
+    "embedding": Unlike({"indices": (2,)}, {"indices": np.int64}),
+    "index_select": Unlike({"index": (4,)}, _INDEX, {"dim": 1}),
+    "gather_v2": Unlike({"index": (4, 2)}, _INDEX, {"dim": 1}),
+    "gather": Unlike({"index": (2, 2)}, _INDEX, {"dim": 1}),
+    "slice": Unlike(options={"dim": 1, "start": 2}),
+    "expand": Unlike(options={"size": (4, -1, 3)}),
+    "repeat": Unlike(options={"repeats": (1, 2)}),
+    "constant_pad_nd": Unlike(options={"pad": (1, 2)}),
+    "split": Unlike(options={"split_size": 1, "dim": 1}),
+    "split_with_sizes": Unlike({"input": (2, 4)}, options={"split_sizes": (1, 3), "dim": 1}),
+    "stack": Unlike({"tensors": [(2, 3)] * 3}),
     "layer_norm": _norm(),
     "native_layer_norm": _norm(),
     "native_layer_norm_backward": _norm(**_ROWS),
     "rms_norm": _norm(),
     "native_rms_norm": Unlike({"gamma": (3,)}),
     "rms_norm_backward": Unlike({"gamma": (3,), "rstd": (2, 1)}, {"rstd": np.float32}),
-} | {
-    name: Unlike(options={"other": 0.5})
-    for name, operator in REGISTRY.items()
-    if not operator.functional
 }  # fmt: skip
 NOTHING = Unlike()
 FUNCTIONAL = [name for name, operator in REGISTRY.items() if operator.functional]
@@ -130,12 +152,15 @@ def _array(rng, name, role, shape, dtype, fill):
     unlike = UNLIKE.get(name, NOTHING)
     fixed = unlike.dtypes.get(role)
     dtype = np.float16 if unlike.halves_only and np.dtype(dtype) == np.float32 else dtype
-    return numbers > 0.5 if fixed is np.bool_ else numbers.astype(fixed or dtype)
+    if fixed is np.bool_ or fixed is np.int64:
+        return (numbers > 0.5).astype(fixed)
+    return numbers.astype(fixed or dtype)
 
 
 def options(name):
     """An operator's options that have to be given, or that make its sample a good one."""
-    return dict(UNLIKE.get(name, NOTHING).options)
+    numbers = {a.role: 0.5 for a in REGISTRY[name].scalars if REGISTRY[name].is_required(a.role)}
+    return numbers | UNLIKE.get(name, NOTHING).options
 
 
 def run(name, given, **changes):
@@ -159,7 +184,13 @@ def _described(name, dtype):
     finally:
         aclnn.set_soc_version(before)
     found = made if isinstance(made, tuple) else (made,)
-    return {role: (one.shape, one.dtype) for role, one in zip(operator.outputs, found, strict=True)}
+    roles = operator.outputs if operator.makes is None else operator.sized(len(found)).outputs
+    return {role: (one.shape, one.dtype) for role, one in zip(roles, found, strict=True)}
+
+
+def floats_of(name):
+    """The floating dtypes of an operator."""
+    return FLOATS[:2] if name == "shrink" else FLOATS
 
 
 # --- C-shaped calls -----------------------------------------------------------------------------
@@ -179,8 +210,9 @@ def memory(entry_name, dtype=np.float32, seed=0):
     operator, entry = ENTRIES[entry_name]
     given = inputs(operator.name, dtype, seed)
     roles = {p.role for p in entry.parameters if p.kind == "output"}
-    made = results(operator.name, dtype) if roles else {}
-    return given | {role: array for role, array in made.items() if role in roles}
+    made = results(operator.name, dtype) if roles or operator.makes else {}
+    listed = {"out": list(made.values())} if operator.makes else {}
+    return given | listed | {role: array for role, array in made.items() if role in roles}
 
 
 def arguments(entry_name, arrays=None, dtype=np.float32):
@@ -197,7 +229,7 @@ def arguments(entry_name, arrays=None, dtype=np.float32):
     for parameter in entry.parameters:
         if parameter.is_tensor:
             made[parameter.name] = seen(found[parameter.role])
-        elif parameter.kind == "inputs":
+        elif parameter.kind in ("inputs", "outputs"):
             listed = [seen(array) for array in found[parameter.role]]
             made[parameter.name] = aclnn.aclCreateTensorList(listed)
         else:

@@ -1,5 +1,5 @@
-"""What tests of several files begin with: a process of its own, a call with something to plan, a tensor,
-the message of a failure, an object that fails whoever looks at it.
+"""What tests of several files begin with: a process of its own, examples, a call with something to plan,
+a tensor, the message of a failure, an object that fails whoever looks at it.
 """
 
 import os
@@ -20,6 +20,13 @@ def fresh(code, **variables):
         [sys.executable, "-c", code], capture_output=True, text=True, check=False,
         env=others | {"PYTHONIOENCODING": "utf-8"} | variables,
     )  # fmt: skip
+
+
+def examples(count):
+    """How many examples a test tries that wants `count`: fewer in the quick part of the suite."""
+    from hypothesis import settings  # which calls at random do without
+
+    return max(1, count * settings().max_examples // settings.get_profile("untimed").max_examples)
 
 
 def small_executor(**options):

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from setups import examples
 
 import aclnn
 
@@ -771,6 +772,10 @@ def test_the_executor_has_every_view(captured):
     assert isinstance(executor, aclnn.aclOpExecutor)
     assert "softmax" in executor.graph.to_text()
     assert "test_capture.py:" in executor.graph.to_text()
+    table = executor.profile(repeat=3).lines().splitlines()[1:]
+    shares = [int(row.rpartition(" ")[2].rstrip("%")) for row in table if not row.startswith("  ")]
+    assert 98 <= sum(shares) <= 102
+    assert "test_capture.py:" in table[0]
     assert "relu" in executor.graph_as_built.to_text()
     assert executor.schedule.to_text()
     assert executor.plan.to_text() is not None
@@ -906,7 +911,7 @@ def check_program(steps, seed):
         succeeds(aclnn.aclrtFree(room))
 
 
-@settings(deadline=None, max_examples=150, suppress_health_check=list(HealthCheck))
+@settings(deadline=None, max_examples=examples(150), suppress_health_check=list(HealthCheck))
 @given(programs(), st.integers(0, 3))
 def test_models_leave_memory_as_the_calls_do(steps, seed):
     check_program(steps, seed)

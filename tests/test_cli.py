@@ -619,3 +619,80 @@ def test_ops_lists_signature_dtypes_and_formula(capsys, name):
     for soc, names in facts["dtypes"].items():
         assert soc in text
         assert ", ".join(names) in text
+
+
+MODEL = """
+import numpy as np
+import aclnn
+
+def gate(x, y):
+    return aclnn.softmax(x.T @ y, -1)
+
+def planned(**options):
+    x = np.ones((32, 48), np.float16)
+    return aclnn.compile(gate, **options).executor(x, x)
+
+done = planned()
+number = 3
+
+def broken():
+    return 1 / 0
+"""
+
+
+@pytest.fixture
+def model(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "model.py").write_text(MODEL)
+
+
+@pytest.mark.usefixtures("model")
+def test_models_are_planned_as_calls_are(capsys):
+    status, text = run(capsys, "plan", "--model", "model.py:planned", "--json")
+    assert status == 0
+    whole = run(
+        capsys, "plan", "--model", "model.py:planned", "--materialize", "--strategy", "naive"
+    )
+    assert "strategy naive" in whole[1]
+    size = int(whole[1].partition("workspace ")[2].split()[0])
+    assert size > json.loads(text)["size"]
+    assert run(capsys, "plan", "--model", "model.py:done")[0] == 0
+    diff = run(capsys, "plan", "--model", "model.py:planned", "--diff-strategy", "bucket")[1]
+    assert "strategy default bucket differs" in " ".join(diff.split())
+    assert (
+        "matmul" in run(capsys, "inspect", "--model", "model.py:planned", "--view", "schedule")[1]
+    )
+
+
+@pytest.mark.usefixtures("model")
+def test_models_hold_a_budget(capsys):
+    command = ["plan", "--model", "model.py:planned", "--materialize"]
+    assert cli.main([*command, "--budget", "1000000"]) == 0
+    capsys.readouterr()
+    assert cli.main([*command, "--budget", "10"]) == 1
+    assert "over the budget of 10" in capsys.readouterr().err
+
+
+@pytest.mark.usefixtures("model")
+@pytest.mark.parametrize(("named", "words"), [
+    ("model.py", "must be FILE:NAME"),
+    ("model.py:nothing", "model.py has no 'nothing'"),
+    ("absent.py:planned", "absent.py: FileNotFoundError"),
+    ("no_such_module:planned", "no_such_module: ModuleNotFoundError"),
+    ("model.py:number", "model.py:number gives 3, must be an executor"),
+    ("model.py:gate", "model.py:gate: TypeError: gate() missing 2 required"),
+    ("model.py:broken", "model.py:broken: ZeroDivisionError"),
+])  # fmt: skip
+def test_models_that_cannot_be_planned_are_named(capsys, named, words):
+    assert cli.main(["plan", "--model", named]) == 1
+    assert words in capsys.readouterr().err
+
+
+@pytest.mark.usefixtures("model")
+def test_a_model_is_planned_instead_of_a_call(capsys):
+    for others in (["gelu"], ["--calls", "x.json"], ["--operand", "self=float32[3]"]):
+        with pytest.raises(SystemExit):
+            cli.main(["plan", "--model", "model.py:planned", *others])
+        assert "--model is shown instead of a call" in capsys.readouterr().err
+    assert cli.main(["plan", "--model", "model.py:done", "--materialize"]) == 1
+    assert "takes no materialize" in capsys.readouterr().err

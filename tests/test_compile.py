@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from setups import examples
 
 import aclnn
 
@@ -568,11 +569,43 @@ def test_executors_are_those_of_single_calls(weights):
     same(out, expected)
 
 
-def test_graphs_tell_the_line_of_each_value(weights):
+def test_graphs_tell_the_line_of_each_node(weights):
     first = mlp.__wrapped__.__code__.co_firstlineno
     graph = mlp.executor(*weights).graph
-    notes = [(node.name, graph.value(node.output).note) for node in graph.nodes[:3]]
-    assert notes == [(name, f"test_compile.py:{first + 2}") for name in ("matmul", "add", "gelu")]
+    line = f"test_compile.py:{first + 2}: h = aclnn.gelu(x @ w1 + b1)"
+    origins = [(node.name, node.origin) for node in graph.nodes[:3]]
+    assert origins == [(name, (line,)) for name in ("matmul", "add", "gelu")]
+    assert all(node.origin for node in graph.nodes)  # what stores the result among them
+    assert f"test_compile.py:{first + 2}" in graph.to_text()
+
+
+def test_lines_of_what_a_function_calls_are_below_its_own():
+    def gate(x):
+        return aclnn.silu(x) * x
+
+    inner = aclnn.compile(lambda x: gate(x).astype(np.float16))  # fmt: skip
+    first = gate.__code__.co_firstlineno
+
+    @aclnn.compile(materialize=True)
+    def outer(x):
+        return inner(x)
+
+    x = array(4, 8)
+    called = f"test_compile.py:{outer.__wrapped__.__code__.co_firstlineno + 2}: return inner(x)"
+    by = f"test_compile.py:{first + 3}: inner = aclnn.compile(lambda x: gate(x).astype(np.float16))  # fmt: skip"
+    body = f"test_compile.py:{first + 1}: return aclnn.silu(x) * x"
+    found = {node.name: node.origin for node in outer.executor(x).graph.nodes}
+    assert found["silu"] == found["mul"] == (called, by, body)
+    assert found["mul_cast"] == (called, by)
+
+
+def test_equal_nodes_of_several_lines_are_one():
+    @aclnn.compile
+    def twice(x):
+        y = aclnn.exp(x)
+        return y + aclnn.exp(x)
+
+    assert [node.name for node in twice.executor(array(4, 8)).graph.nodes] == ["exp", "add"]
 
 
 def test_executors_take_arrays_in_order_or_by_name(weights):
@@ -767,7 +800,7 @@ STEPS = st.lists(
 )
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=examples(60), deadline=None, suppress_health_check=list(HealthCheck))
 @given(
     STEPS,
     st.integers(1, 9),
@@ -790,3 +823,20 @@ def test_random_programs_have_the_bits_of_their_calls(steps, rows, cols, dtype, 
         assert (a.dtype, a.shape) == (b.dtype, b.shape)
         np.testing.assert_array_equal(a, b)
     np.testing.assert_array_equal(whole, alone)
+
+
+def test_executors_count_the_workspaces_that_they_make(weights):
+    executor = mlp.executor(*weights, out=np.empty((32, 16), np.float32))
+    assert executor.workspace_size > 0
+    assert executor.own_workspaces == 0
+    for _ in range(3):
+        executor.run(workspace=np.empty(executor.workspace_size, np.uint8))
+    assert executor.own_workspaces == 0
+    for _ in range(3):
+        executor.run()
+    assert executor.own_workspaces == 1  # which is kept
+    memory = np.empty(32 * 64 + 32 * 16, np.float32)
+    x = memory[: 32 * 64].reshape(32, 64)
+    crossing = memory[32 * 64 - 8 : -8].reshape(32, 16)
+    executor.run(x, out=crossing)  # is planned anew
+    assert executor.own_workspaces == 2

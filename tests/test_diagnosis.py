@@ -27,7 +27,8 @@ def test_messages_of_a_failed_phase_one_explain_it():
     call = text[text.index("in Python:") + 10 : text.index("in C++:")].strip()
     assert eval(call)[2] == 161002
     assert (
-        "aclnnGeluBackwardGetWorkspaceSize(gradOutput, self, gradInput, &size, &executor)" in text
+        "aclnnGeluBackwardGetWorkspaceSize(gradOutput, self, gradInput, &workspaceSize, &executor)"
+        in text
     )
 
 
@@ -56,7 +57,7 @@ aclScalar *aclCreateScalar(void *, aclDataType);
 C_KINDS = {
     "input": "const aclTensor *", "output": "aclTensor *", "inout": "aclTensor *",
     "scalar": "const aclScalar *", "float": "double", "bool": "bool", "int": "int64_t",
-    "str": "const char *", "inputs": "const aclTensorList *", "ints": "const aclIntArray *",
+    "str": "const char *", "inputs": "const aclTensorList *", "outputs": "aclTensorList *", "ints": "const aclIntArray *",
     "bools": "const aclBoolArray *", "dtype": "aclDataType",
 }  # fmt: skip
 
@@ -92,6 +93,7 @@ def refused_call(name):
         "scalar": lambda: aclnn.aclCreateScalar(float("-inf"), 1), "float": lambda: 1e-300,
         "bool": lambda: True, "int": lambda: 1, "str": lambda: "tanh",
         "inputs": lambda: aclnn.aclCreateTensorList([values["input"](), values["input"]()]),
+        "outputs": lambda: aclnn.aclCreateTensorList([values["output"]()] * 3),
         "ints": lambda: aclnn.aclCreateIntArray([1, 0]), "dtype": lambda: aclnn.ACL_INT8,
         "bools": lambda: aclnn.aclCreateBoolArray([True, False]),
     }  # fmt: skip
@@ -107,7 +109,7 @@ def reproduced(name, arguments, expected=161002, same_words=True):
     assert eval(python.strip())[2] == status
     if same_words:
         assert aclnn.aclGetRecentErrMsg().splitlines()[0] == text.splitlines()[0]
-    for call in (f"{name}GetWorkspaceSize(", f"{name}(workspace, size, executor, stream)"):
+    for call in (f"{name}GetWorkspaceSize(", f"{name}(workspace, workspaceSize, executor, stream)"):
         assert call in cpp
     return text, cpp
 

@@ -51,6 +51,8 @@ MODULES = sorted(
 
 @pytest.mark.parametrize("name", ["aclnn", "aclnn.graph", *MODULES])
 def test_examples(name):
+    if name.startswith("aclnn.torch"):
+        pytest.importorskip("torch")
     module = importlib.import_module(name)
     result = doctest.testmod(module)
     assert result.failed == 0
@@ -123,7 +125,7 @@ def test_generated_docstrings_say_all_there_is_to_say(name):
         assert bool(found) == (set(roles) <= names.keys())
     tensors = [words for term, words in described.items() if re.search(": (array|aclTensor)", term)]
     for words in tensors:
-        assert re.search(r"FLOAT|INT64|dtype|broadcast", words)
+        assert re.search(r"FLOAT|INT|dtype|broadcast", words)
     for status in ("161001", "161002", "561000") if entry else ("161002",):
         assert status in sections["Returns" if entry else "Raises"]
     if not entry:
@@ -152,7 +154,8 @@ def what_it_gives(function):
     found = inspect.signature(function).return_annotation
     if found is not inspect.Signature.empty:
         return found
-    own = function.__module__.replace(".", "/") + ".pyi"
+    home = getattr(function, "__objclass__", function)  # a method in C knows its class only
+    own = home.__module__.replace(".", "/") + ".pyi"
     stubs = stubs_of(own if (ROOT / own).exists() else "aclnn/__init__.pyi")
     return stubs.get(function.__name__, "Any")
 
@@ -231,7 +234,7 @@ def test_the_readmes_code_runs():
 # --- Documents whose examples run: Python sessions, and consoles --------------------------------
 
 DOCS = pathlib.Path(__file__).parent.parent / "docs"
-RUN = ("json.md", "tutorial-workspace.md", "views.md")
+RUN = ("json.md", "pytorch.md", "tutorial-workspace.md", "views.md")
 FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 
 
@@ -279,6 +282,8 @@ def document(name):
 @pytest.mark.parametrize("name", RUN)
 def test_documents_show_what_happens(name, capsys):
     text = document(name)
+    if name == "pytorch.md":
+        pytest.importorskip("torch")
     status, count = 0, 0
     for command, want in console_examples(text):
         got, status = console_output(command, want, status, capsys)
@@ -287,7 +292,8 @@ def test_documents_show_what_happens(name, capsys):
         count += 1
     session = re.sub(r"^```$", "", text, flags=re.MULTILINE)
     found = doctest.DocTestParser().get_doctest(session, {}, name, name, 0)
-    result = doctest.DocTestRunner(optionflags=FLAGS).run(found)
+    # Globals are kept: what PyTorch compiled of them takes its own names out when it goes.
+    result = doctest.DocTestRunner(optionflags=FLAGS).run(found, clear_globs=False)
     assert result.failed == 0, capsys.readouterr().out
     assert count + result.attempted > 0
 
@@ -479,6 +485,8 @@ def imports_inside(folder):
             bare = home.lstrip(".")
             above = path.split("/")[: -(len(home) - len(bare))] if bare != home else []
             full = ".".join([*above, *filter(None, [bare])])
+            if full.partition(".")[0] not in ("aclnn", "graph"):
+                continue  # another package, which may be called as one of ours
             inner = {f"{full}.{name}".removeprefix("aclnn.") for name in names} & found.keys()
             found[importing] |= inner or {full.removeprefix("aclnn.")} & found.keys()
     return found

@@ -8,6 +8,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 from aclnn.graph import DType, GraphBuilder, check, compile, plan_workspace, run_passes, validate
+from setups import examples
 
 from aclnn.compiler.kernel_table import kernel_of, scratch_of
 from aclnn.operators.lowering import FLOATING_NAMES
@@ -111,7 +112,7 @@ def run(graph, pipeline, threads=1, spare_outputs=()):
 
 @pytest.mark.parametrize("block", range(3))
 def test_fused_plans_give_the_bits_of_materialized_ones(block):
-    for seed in range(block * 1000, block * 1000 + 1000):
+    for seed in range(block * 1000, block * 1000 + examples(1000)):
         graph = random_graph(random.Random(seed))
         expected, _ = run(graph, "materialized")
         assert run(graph, "fused", threads=1 + seed % 2)[0] == expected, f"seed {seed}"
@@ -120,11 +121,11 @@ def test_fused_plans_give_the_bits_of_materialized_ones(block):
 @pytest.mark.parametrize("pipeline", ["fused", "materialized"])
 def test_intermediates_in_outputs_change_no_bits(pipeline):
     held = 0
-    for seed in range(700):
+    for seed in range(examples(700)):
         graph = random_graph(random.Random(seed))
         expected, _ = run(graph, pipeline)
         names = [graph.value(id).name for id in graph.outputs]
         found, count = run(graph, pipeline, 1 + seed % 2, names)
         assert found == expected, f"seed {seed}"
         held += count
-    assert held > (1000 if pipeline == "materialized" else 10)
+    assert held > examples(1000 if pipeline == "materialized" else 10)

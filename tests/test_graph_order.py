@@ -10,6 +10,7 @@ from aclnn.graph import GraphBuilder, check, plan_workspace, run_passes, validat
 from aclnn.graph.passes import fuse as fusing
 from aclnn.graph.planner.liveness import graph_lifetimes
 from graph_tools import F32, LARGE_GRAPHS, alive, fresh_memory, interpret
+from setups import examples
 
 SIZE = 256  # bytes of every intermediate here
 
@@ -44,7 +45,7 @@ def results(graph):
 
 def test_orders_keep_what_graphs_mean_and_never_need_more(monkeypatch):
     lower = 0
-    for seed in range(400):
+    for seed in range(examples(400)):
         graph = random_calls(random.Random(seed), random.Random(seed).randint(2, 14))
         before, after = as_given(graph, monkeypatch), check(run_passes(graph).graph)
         assert sorted(n.name for n in after.nodes) == sorted(n.name for n in before.nodes)
@@ -52,7 +53,7 @@ def test_orders_keep_what_graphs_mean_and_never_need_more(monkeypatch):
         sizes = [plan_workspace(one).lower_bound for one in (before, after)]
         assert sizes[1] <= sizes[0]
         lower += sizes[1] < sizes[0]
-    assert lower > 40
+    assert lower > examples(40)
 
 
 def smallest_peak(graph):

@@ -28,6 +28,7 @@ from graph_tools import F32
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from schemas import validated
+from setups import examples
 
 import aclnn
 from aclnn.api import functional
@@ -123,7 +124,7 @@ def problems(draw):
     ]  # fmt: skip
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(problems(), st.sampled_from(["default", "exact"]))
 def test_plans_with_outputs_are_valid_and_never_larger(problem, strategy):
     found, spare = problem

@@ -271,7 +271,7 @@ def test_a_long_chain_is_one_loop_with_two_tile_slots():
     assert len(step) == 100
     (buffer,) = plan_workspace(graph).buffers
     assert len({part.offset for part in buffer.parts}) == 2
-    assert buffer.nbytes == 2 * 4096 * 4
+    assert buffer.nbytes == 2 * 2048 * 4
 
 
 def test_interleaved_chains_are_a_loop_each():

@@ -20,6 +20,7 @@ from aclnn.acl import socs
 from aclnn.cli.ops import dtypes_on
 from aclnn.operators import REGISTRY
 
+NAMES = {"float16": "FLOAT16", "bfloat16": "BF16"}
 HALVES = {"float16": np.dtype(np.float16), "bfloat16": np.dtype(ml_dtypes.bfloat16)}
 
 CASES = [(name, options) for name, judge in oracle.JUDGES.items() for options in judge.cases]
@@ -61,6 +62,9 @@ def test_inputs_broadcast_where_the_judge_says_so(name):
 @pytest.mark.parametrize(("name", "options", "gradients"), each(["ones", "random", "tiny"]))
 def test_every_half_is_correctly_rounded(name, options, gradients, dtype):
     kind = HALVES[dtype]
+    if NAMES[dtype] not in dtypes_on(REGISTRY[name], "Ascend910B"):
+        assert (name, dtype) == ("shrink", "bfloat16")
+        return
     x = oracle.every(kind)
     operands = [oracle.half_gradients(kind)[gradients], x] if gradients else [x]
     actual = getattr(aclnn, name)(*operands, **options)
@@ -148,6 +152,7 @@ OF_DOUBLES = [
     name
     for name, operator in REGISTRY.items()
     if name in oracle.JUDGES
+    and name != "softplus_backward"  # which computes float64 as float32
     and any("DOUBLE" in dtypes_on(operator, family) for family in socs.FAMILIES)
 ]
 

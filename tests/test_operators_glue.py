@@ -824,3 +824,38 @@ def test_what_cat_refuses(shapes, kinds, dim, out, words):
     status, message = refused("aclnnCat", tensors, dim, empty(out))
     assert status == INVALID
     assert words in message
+
+
+# --- More than 8 dimensions -----------------------------------------------------------------------
+
+
+@named("shape", [(2,) * 10, (1,) * 9 + (3,), (1, 2, 1, 3, 1, 2, 1, 2, 1, 2), (2,) * 9 + (0,)])
+def test_operators_of_any_rank(shape):
+    """CANN's functions look at no rank here, and neither do these."""
+    x = numbers(FLOATS[0], int(np.prod(shape))).reshape(shape)
+    for name, more in (("silu", ()), ("mul", (1.5,))):
+        function = getattr(aclnn, name)
+        wanted = function(x.reshape(-1), *more).reshape(shape)
+        np.testing.assert_array_equal(function(x, *more), wanted)
+        for out in (np.empty(shape, np.float32), np.empty(shape[::-1], np.float32).T):
+            assert function(x, *more, out=out) is out
+            np.testing.assert_array_equal(out, wanted)
+        wide = np.zeros((*shape[:-1], 2 * shape[-1]), np.float32)[..., ::2]
+        numbers_given = [scalar(one) for one in more]
+        run(f"aclnn{'Silu' if name == 'silu' else 'Muls'}", tensor(x), *numbers_given, tensor(wide))
+        np.testing.assert_array_equal(wide, wanted)
+    given = x.copy()
+    assert aclnn.mul_(given, 1.5) is given
+    np.testing.assert_array_equal(given, wanted)
+
+
+def test_ranks_that_do_not_become_8():
+    x = np.zeros((3,) * 9, np.float32)[(slice(None, 2),) * 9]
+    status, message = refused("aclnnSilu", tensor(x), tensor(x))
+    assert (status, "do not become 8" in message) == (INVALID, True)
+    np.testing.assert_array_equal(aclnn.silu(x), x)
+    assert "out has shape" in refused("aclnnSilu", tensor(x), tensor(x[:1]))[1]
+    with pytest.raises(aclnn.AclnnError, match="must have"):
+        aclnn.silu(x, out=np.zeros(2**9, np.float32))
+    with pytest.raises(aclnn.AclnnError, match="9 dimensions"):
+        aclnn.sigmoid(x)

@@ -344,3 +344,51 @@ def test_plans_of_one_description_are_one_executor():
     document = json.loads(seen.to_json())
     assert len(document["executors"]) == 1
     assert aclnn.Profile.from_json(seen.to_json()) == seen
+
+
+def test_profiles_lie_over_graphs():
+    x = np.ones((64, 256), np.float32)
+
+    @aclnn.compile
+    def both(x, w):
+        return aclnn.softmax(aclnn.gelu(x @ w) * x, -1)
+
+    seen = both.executor(x, np.ones((256, 256), np.float32)).profile(repeat=5)
+    picture = seen.to_svg()
+    (one,) = seen.executors
+    heat = profiling.times(one)
+    assert sorted(heat.amounts) == ["gelu", "matmul", "mul", "softmax"]
+    assert heat.total == pytest.approx(sum(step.median for step in one.steps))
+    for name in heat.amounts:
+        assert f">time {heat.told([name])}<" in picture
+    hottest = max(heat.amounts, key=heat.amounts.get)
+    assert re.search(f'<g data-names="{hottest} ?[^"]*" class="hot time4">', picture)
+    for view in ("to_svg", "lines"):
+        with pytest.raises(aclnn.AclnnError, match="executor is 1, but 1 executors ran"):
+            getattr(seen, view)(1)
+        with pytest.raises(aclnn.AclnnError, match="has no graph"):
+            getattr(aclnn.Profile.from_json(seen.to_json()), view)()
+
+
+def test_profiles_tell_what_lines_took():
+    x = np.ones((64, 256), np.float32)
+
+    def gate(x):
+        return aclnn.silu(x) * x
+
+    @aclnn.compile
+    def both(x):
+        y = gate(x)
+        return aclnn.softmax(y, -1)
+
+    head, outer, inner, last = both.executor(x).profile(repeat=5).lines().splitlines()
+    assert head.split() == ["line", "computes", "nodes", "bytes", "≈", "µs", "share"]
+    assert outer.split("  ")[0].endswith(": y = gate(x)")
+    assert inner.startswith("  test_profiling.py:")
+    assert inner.split()[-5:] == outer.split()[-5:]
+    assert "silu, mul" in inner
+    assert "softmax" in last
+    shares = [int(line.rpartition(" ")[2].rstrip("%")) for line in (outer, last)]
+    assert sum(shares) in (99, 100, 101)
+    single = aclnn.executor("relu", x).profile(repeat=2)
+    assert single.lines() == "no node knows a line"

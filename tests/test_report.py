@@ -3,15 +3,20 @@
 import os
 import re
 import shutil
+import time
+from html import unescape
 from html.parser import HTMLParser
 
 import numpy as np
 import pytest
 from aclnn.graph.passes import pipeline as passes
+from aclnn.graph.views.heat import Heat
 from setups import tensor
 
 import aclnn
 from aclnn.reports import report
+from aclnn.reports.config import config
+from aclnn.reports.lines import lines_of
 
 pytest.importorskip("jinja2")
 REQUIRED = os.environ.get("ACLNN_REQUIRE_BROWSER", "0") not in ("", "0")
@@ -191,7 +196,7 @@ def test_edges_know_what_they_carry():
     assert sorted(edges) == ["grad_output grad_output_load", "out", "self"]
 
 
-@pytest.mark.parametrize(("steps", "rows"), [(8, 8), (9, 1), (30, 2)])
+@pytest.mark.parametrize(("steps", "rows"), [(8, 8), (9, 1), (30, 3)])
 def test_many_steps_stand_in_columns(steps, rows):
     from aclnn.graph import Lifetime, plan_lifetimes
 
@@ -292,12 +297,13 @@ def test_hovering_shows_details_and_follows_the_value(browser):
     card = one_hidden(browser, "#card")
     hover(browser, one(browser, BOX))
     assert card.is_displayed()
-    title, size, space, made, shared = card.text.splitlines()
+    title, size, space, made, shared, *told = card.text.splitlines()
     assert title == "self_broadcast: float32[8,8,128]"
     assert "32,768 bytes, 0 of padding" in size
     assert re.fullmatch(r"\[\d+, \d+\) of the workspace in steps \d+ to \d+", space)
     assert made == "made by self_broadcast, read by gelu_backward"
     assert shared.startswith("shares space with ")
+    assert [line.split()[0] for line in told] == ["time", "bytes"]
     assert lit(browser, f"{SHOWN} .buffers tr") == ["self_broadcast"]
     assert lit(browser, f"{SHOWN} .stage:not([hidden]) g[data-details]") == ["self_broadcast"]
     hover(browser, one(browser, "h1"))
@@ -459,3 +465,178 @@ def test_without_scripts_everything_is_there_to_read(browser, page, executor):
     assert all(row.is_displayed() for row in rows)
     assert one(browser, "#fused > summary")
     assert not any(part.is_displayed() for part in find(browser, "button, input"))
+
+
+# --- A model of several hundred nodes --------------------------------------------------------------
+
+
+def block(x, up, down):
+    h = aclnn.layer_norm(x, (16,))
+    h = aclnn.gelu(h @ up) * 0.5
+    return x + aclnn.tanh(h @ down)
+
+
+@aclnn.compile
+def network(x, blocks):
+    for up, down in blocks:
+        x = block(x, up, down)
+    return aclnn.softmax(x, -1)
+
+
+@pytest.fixture(scope="module")
+def large():
+    pytest.importorskip("scipy")
+    weights = np.linspace(-1, 1, 16 * 32, dtype=np.float32)
+    blocks = tuple((weights.reshape(16, 32) / n, weights.reshape(32, 16) / n) for n in range(4, 54))
+    return network.executor(np.ones((8, 16), np.float32), blocks)
+
+
+@pytest.fixture(scope="module")
+def large_page(large, tmp_path_factory):
+    path = tmp_path_factory.mktemp("large") / "report.html"
+    path.write_text(large.to_html(), encoding="utf-8")
+    return path
+
+
+def test_reports_of_large_models_are_small_and_made_fast(large):
+    assert len(large.graph.nodes) > 300
+    begin = time.process_time()
+    text = large.to_html()
+    assert time.process_time() - begin < 10
+    assert len(text) < 4_000_000
+    folded = [
+        picture
+        for picture in re.findall("<svg.*?</svg>", text, re.DOTALL)
+        if "times the same" in picture
+    ]
+    assert len(folded) >= len(large.passes) + 2
+    assert max(map(len, folded)) < 100_000
+    assert max(picture.count("<rect") for picture in folded) < 100
+    assert text.count('class="whole"') == 2  # the graph and the plan of this executor
+
+
+def test_reports_say_what_made_them(large, executor):
+    text = unescape(large.to_html())
+    line = network.__wrapped__.__code__.co_firstlineno
+    assert f"Compiled from {__file__}:{line}." in text
+    assert "network(x float32[8, 16], blocks_0_0 float32[16, 32]" in text
+    known = config()
+    for name, version in known["versions"].items():
+        assert f"{name} {version}" in text
+    assert f"instruction set {known['isa']['name']}" in text
+    assert re.search(r"threads (1|up to \d+), SoC Ascend", text)
+    assert (
+        "gelu_backward(grad_output float16[8, 1, 128], self float32[8, 128]" in executor.to_html()
+    )
+
+
+def test_what_lines_cost_is_in_a_table(large):
+    graph = large.graph
+    first = block.__code__.co_firstlineno
+    time = Heat("time", {node.name: 10.0 for node in graph.nodes}, str)
+    outer, *inner, last = lines_of(graph, time)
+    assert outer.words.endswith("x = block(x, up, down)")
+    assert (outer.depth, last.depth, {line.depth for line in inner}) == (0, 0, {1})
+    assert [int(line.words.split(":")[1]) for line in inner] == [first + 1, first + 2, first + 3]
+    assert sorted(name for line in inner for name in line.nodes) == sorted(outer.nodes)
+    assert outer.share + last.share == pytest.approx(1)
+    assert outer.nanoseconds == pytest.approx(10 * len(outer.nodes))
+    assert inner[1].kernels == "matmul x50, gelu x50, muls x50"
+    assert sum(line.nbytes for line in inner) == outer.nbytes
+    by_bytes = lines_of(graph, None)
+    assert [line.nanoseconds for line in by_bytes] == [None] * 5
+    assert by_bytes[0].share > by_bytes[-1].share
+    assert lines_of(aclnn.executor("relu", np.ones(3, np.float32)).graph, None) == []
+
+
+@pytest.fixture
+def wide_browser(chromium, large_page):
+    chromium.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": False})
+    chromium.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": []})
+    chromium.get(large_page.as_uri())
+    yield chromium
+    chromium.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+
+
+CUT = """
+const cut = [];
+const visit = (part) => {
+  if (!part.getClientRects().length) return;
+  const [box, x] = [part.getBoundingClientRect(), getComputedStyle(part).overflowX];
+  const scrolls = ["auto", "scroll"].includes(x);
+  const hides = x !== "visible" && !scrolls && part.scrollWidth > part.clientWidth;
+  if (box.left < -0.5 || box.right > document.documentElement.clientWidth + 0.5 || hides)
+    cut.push(part.outerHTML.slice(0, 80));
+  if (!scrolls) [...part.children].forEach(visit);
+};
+[...document.body.children].forEach(visit);
+return cut;
+"""
+
+
+@pytest.mark.parametrize("scripts", [True, False])
+@pytest.mark.parametrize("which", ["page", "large_page"])
+def test_nothing_is_cut_on_a_phone(chromium, request, which, scripts):
+    """What is wider lies in something that scrolls by itself."""
+    size = {"width": 360, "height": 740, "deviceScaleFactor": 1, "mobile": False}
+    chromium.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+    chromium.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": not scripts})
+    chromium.get(request.getfixturevalue(which).as_uri())
+    chromium.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": False})
+    script = "return document.documentElement.scrollWidth - document.documentElement.clientWidth"
+    assert chromium.execute_script(script) == 0
+    assert chromium.execute_script(CUT) == []
+    chromium.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+
+
+def test_pictures_fit_and_zoom(wide_browser):
+    def width():
+        return one(wide_browser, "#fused .stage:not([hidden]) > .pair svg").size["width"]
+
+    figure = one(wide_browser, "#fused .stage:not([hidden]) > .pair .drawn")
+    plus, fit, real = (part for part in figure.find_elements("css selector", ".zoom button") if part.text in ("+", "fit", "1:1"))  # fmt: skip
+    real.click()
+    natural = width()
+    plus.click()
+    assert width() == pytest.approx(1.25 * natural, abs=2)
+    fit.click()
+    assert width() <= figure.size["width"] + 1
+
+
+def test_boxes_take_the_colour_of_what_is_chosen(wide_browser):
+    def fills():
+        script = "return [...document.querySelectorAll('#fused .stage:not([hidden]) > .pair g.hot > rect')].map((r) => getComputedStyle(r).fill)"
+        return wide_browser.execute_script(script)
+
+    def words():
+        picture = one(wide_browser, "#fused .stage:not([hidden]) > .pair svg")
+        return {part.text.split()[0].rstrip(",") for part in picture.find_elements("css selector", "[class*=only-]") if part.is_displayed() and part.text}  # fmt: skip
+
+    by_time = fills()
+    assert len({*by_time}) > 1
+    assert words() == {"time"}
+    find(wide_browser, '[data-heat="bytes"]')[0].click()
+    assert words() == {"bytes"}
+    assert fills() != by_time
+    find(wide_browser, '[data-heat=""]')[0].click()
+    assert len({*fills()}) == 1
+    assert words() == set()
+
+
+def test_what_is_drawn_once_unfolds(wide_browser):
+    whole = one(wide_browser, "#fused .stage:not([hidden]) .whole")
+    assert not whole.find_element("css selector", "svg").is_displayed()
+    whole.find_element("css selector", "summary").click()
+    picture = whole.find_element("css selector", "svg")
+    assert picture.is_displayed()
+    assert len(picture.find_elements("css selector", "g[data-details]")) > 300
+
+
+def test_a_line_follows_its_nodes(wide_browser, large):
+    row = find(wide_browser, "#lines tbody tr")[1]
+    hover(wide_browser, row, click=True)
+    nodes = {*row.get_attribute("data-names").split()}
+    assert "layer_norm" in nodes
+    found = lit(wide_browser, "#fused .stage:not([hidden]) > .pair g")
+    assert any("layer_norm" in names.split() for names in found)
+    assert not any(names.split()[0].startswith("matmul") for names in found)

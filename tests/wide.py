@@ -16,6 +16,11 @@ def ulps(found, want):
     return np.max(np.abs(found.astype(WIDE) - want) / unit, initial=0)
 
 
+def where_positive(x, yes, no):
+    """Of arrays, or of single numbers of mpmath."""
+    return np.where(x > 0, yes, no)[()]
+
+
 def softmax(x, axis):
     e = np.exp(x.astype(WIDE) - x.astype(WIDE).max(axis, keepdims=True))
     return e / e.sum(axis, keepdims=True)
@@ -119,3 +124,43 @@ def swiglu_backward(m, g, a, b):
     """The gradients for both halves."""
     s = sigmoid(m, a)
     return g * b * s * (1 + a * sigmoid(m, -a)), g * a * s
+
+
+def error_function(m, x):
+    """The one of SciPy, which is good to float64."""
+    if m is not np:
+        return m.erf(x)
+    from scipy.special import erf
+
+    return erf(x.astype(np.float64))
+
+
+def power(m, a, b):
+    """NaN where it is not real."""
+    if m is np:
+        return np.power(a, b)
+    found = m.power(a, b)
+    return found if isinstance(found, m.mpf) else m.nan
+
+
+def real(m, function, x):
+    """A function of mpmath's has complex values where NumPy's has none."""
+    found = function(x)
+    return found if m is np or isinstance(found, m.mpf) else m.nan
+
+
+# Functions of one number, on arrays of NumPy or numbers of mpmath.
+FUNCTIONS = {
+    "exp2": lambda m, x: np.exp2(x) if m is np else m.mpf(2) ** x,
+    "expm1": lambda m, x: m.expm1(x),
+    "log": lambda m, x: real(m, m.log, x),
+    "log2": lambda m, x: np.log2(x) if m is np else real(m, m.log, x) / m.log(2),
+    "log10": lambda m, x: real(m, m.log10, x),
+    "log1p": lambda m, x: real(m, m.log1p, x),
+    "rsqrt": lambda m, x: 1 / real(m, m.sqrt, x),
+    "reciprocal": lambda m, x: 1 / x,
+    "square": lambda m, x: x * x,
+    "sin": lambda m, x: m.sin(x),
+    "cos": lambda m, x: m.cos(x),
+    "erf": error_function,
+}

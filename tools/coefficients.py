@@ -11,7 +11,22 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from mpmath import atanh, cos, erfc, exp, findroot, log, lu_solve, matrix, mp, mpf, nstr, pi, sqrt
+from mpmath import (
+    atanh,
+    cos,
+    erfc,
+    exp,
+    expm1,
+    findroot,
+    log,
+    lu_solve,
+    matrix,
+    mp,
+    mpf,
+    nstr,
+    pi,
+    sqrt,
+)
 
 TABLES = Path(__file__).parent.parent / "aclnn" / "kernels" / "simd" / "tables.h"
 
@@ -91,6 +106,43 @@ def polynomial_through(nodes, function):
         for column in range(degree + 1):
             powers[row, column] = node**column
     return list(lu_solve(powers, values))
+
+
+def erfinv_factor(w):
+    """erfinv(x) / x for w = -ln(1 - x^2), by Halley's steps on what is left of 1."""
+    x = sqrt(-expm1(-w))
+    left, y = exp(-w) / (1 + x), sqrt(w) * mpf("0.88")
+    for _ in range(60):
+        step = (erfc(y) - left) * sqrt(pi) / 2 * exp(y * y)
+        y += step / (1 + y * step)
+    return y / x
+
+
+def rational_through(function, above, below, low, high):
+    """Numerator and denominator of these degrees through Chebyshev nodes, the constant below 1."""
+    count = above + below + 1
+    powers, values = matrix(count, count), matrix(count, 1)
+    for row in range(count):
+        node = (low + high) / 2 + (high - low) / 2 * cos(pi * (2 * row + 1) / (2 * count))
+        values[row] = function(node)
+        for column in range(above + 1):
+            powers[row, column] = node**column
+        for column in range(below):
+            powers[row, above + 1 + column] = -values[row] * node ** (column + 1)
+    found = list(lu_solve(powers, values))
+    return found[: above + 1], [mpf(1), *found[above + 1 :]]
+
+
+def print_rational(name, function, above, below, low, high):
+    parts = rational_through(function, above, below, low, high)
+    points = [low + (high - low) * (j + mpf("0.5")) / 300 for j in range(300)]
+    error = max(
+        abs(evaluate(parts[0], x) / evaluate(parts[1], x) / function(x) - 1) for x in points
+    )
+    print(f"\n{name}: degrees {above} and {below}, error 2^{nstr(log(error, 2), 4)}")
+    for part in parts:
+        for coefficient in reversed(part):
+            print(f"    {float(coefficient).hex()}")
 
 
 def evaluate(coefficients, x):
@@ -510,6 +562,7 @@ def main():
         print(f"\n{name}: degree {degree}, error 2^{nstr(log(error, 2), 4)}")
         for coefficient in rounded:
             print(f"    {float(coefficient).hex()}")
+    print_rational("erfinv_factor", erfinv_factor, 10, 10, mpf(0), mpf(17))
 
 
 if __name__ == "__main__":

@@ -6,6 +6,7 @@ Pictures of the report need Chromium, ChromeDriver and selenium, and stay as the
 import shutil
 import tempfile
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -24,12 +25,21 @@ def main() -> None:
     FOLDER.mkdir(exist_ok=True)
     (FOLDER / "graph-as-built.svg").write_text(fused.graph_as_built.to_svg(), encoding="utf-8")
     (FOLDER / "graph-scheduled.svg").write_text(fused.graph.to_svg(fused.plan), encoding="utf-8")
-    (FOLDER / "plan-materialized.svg").write_text(whole.plan.to_svg(), encoding="utf-8")
+    (FOLDER / "plan-materialized.svg").write_text(whole.plan.to_svg(heat="bytes"), encoding="utf-8")
+    (FOLDER / "passes.svg").write_text(stages().to_svg(), encoding="utf-8")
     with tempfile.TemporaryDirectory() as folder:
         page = Path(folder) / "report.html"
         page.write_text(whole.to_html(), encoding="utf-8")
         for scheme in ("light", "dark"):
             photograph(page, scheme, FOLDER / f"report-{scheme}.png")
+
+
+def stages() -> Any:
+    """What passes do to a call that is smaller, so that all stages fit beside each other."""
+    g = np.ones((16, 1, 256), np.float16)
+    x = np.ones((256, 64), np.float32).T
+    out = np.empty((64, 256, 16), np.float32).transpose(2, 0, 1)
+    return aclnn.executor("gelu_backward", g, x, out=out).passes
 
 
 def photograph(page: Path, scheme: str, picture: Path) -> None:

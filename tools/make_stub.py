@@ -31,6 +31,7 @@ GIVEN = {
     "output": "aclTensor | None",
     "inout": "aclTensor | None",
     "inputs": "aclTensorList | None",
+    "outputs": "aclTensorList | None",
     "scalar": "aclScalar | None",
     "ints": "aclIntArray | None",
     "bools": "aclBoolArray | None",
@@ -109,6 +110,8 @@ def _option(attribute: Attribute) -> str:
 def _results(one: Operator) -> str:
     """The type of what a functional form gives."""
     count = len(one.outputs)
+    if one.makes is not None:
+        return "tuple[Any, ...]"
     return "Any" if count == 1 else f"tuple[{', '.join(['Any'] * count)}]"
 
 

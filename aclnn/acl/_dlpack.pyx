@@ -10,8 +10,9 @@ from cpython.pycapsule cimport (
     PyCapsule_SetName,
 )
 from cpython.ref cimport Py_INCREF, PyObject
-from libc.stdint cimport int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
+from libc.stdint cimport int64_t
 
+from aclnn.acl.dlpack_abi cimport DLManagedTensor, DLManagedTensorVersioned, DLTensor
 from aclnn.acl.numbers cimport numbers_of
 
 import numpy as np
@@ -20,54 +21,6 @@ from aclnn.acl import dtypes
 from aclnn.acl.constants import aclDataType
 
 cnp.import_array()
-
-cdef extern from *:
-    """
-    #include <stdint.h>
-    typedef struct { int32_t device_type, device_id; } DLDevice;
-    typedef struct { uint8_t code, bits; uint16_t lanes; } DLDataType;
-    typedef struct {
-        void *data; DLDevice device; int32_t ndim; DLDataType dtype;
-        int64_t *shape; int64_t *strides; uint64_t byte_offset;
-    } DLTensor;
-    typedef struct DLManagedTensor {
-        DLTensor dl_tensor; void *manager_ctx; void (*deleter)(struct DLManagedTensor *);
-    } DLManagedTensor;
-    typedef struct { uint32_t major, minor; } DLPackVersion;
-    typedef struct DLManagedTensorVersioned {
-        DLPackVersion version; void *manager_ctx;
-        void (*deleter)(struct DLManagedTensorVersioned *);
-        uint64_t flags; DLTensor dl_tensor;
-    } DLManagedTensorVersioned;
-    """
-    ctypedef struct DLDevice:
-        int32_t device_type
-        int32_t device_id
-    ctypedef struct DLDataType:
-        uint8_t code
-        uint8_t bits
-        uint16_t lanes
-    ctypedef struct DLTensor:
-        void *data
-        DLDevice device
-        int32_t ndim
-        DLDataType dtype
-        int64_t *shape
-        int64_t *strides
-        uint64_t byte_offset
-    ctypedef struct DLManagedTensor:
-        DLTensor dl_tensor
-        void *manager_ctx
-        void (*deleter)(DLManagedTensor *) noexcept nogil
-    ctypedef struct DLPackVersion:
-        uint32_t major
-        uint32_t minor
-    ctypedef struct DLManagedTensorVersioned:
-        DLPackVersion version
-        void *manager_ctx
-        void (*deleter)(DLManagedTensorVersioned *) noexcept nogil
-        uint64_t flags
-        DLTensor dl_tensor
 
 cdef extern from "numpy/arrayobject.h":
     object PyArray_NewFromDescr(void *subtype, cnp.dtype descr, int nd, cnp.npy_intp *dims,

@@ -2,18 +2,14 @@
 
 from cpython.object cimport PyObject
 
-cdef extern from "Python.h":
-    ctypedef struct PyMethodDef:
-        const char *ml_name
-        void *ml_meth
-        int ml_flags
-        const char *ml_doc
-    int METH_FASTCALL
-    int METH_KEYWORDS
-    object PyCFunction_NewEx(PyMethodDef *definition, object self, object module)
-    PyObject *PyTuple_GET_ITEM(PyObject *items, Py_ssize_t index)
-    Py_ssize_t PyTuple_GET_SIZE(PyObject *items)
-
+from aclnn.execution._fastcall cimport (
+    METH_FASTCALL,
+    METH_KEYWORDS,
+    PyCFunction_NewEx,
+    PyMethodDef,
+    PyTuple_GET_ITEM,
+    PyTuple_GET_SIZE,
+)
 
 cdef enum:
     MAX_PARAMETERS = 16

@@ -10,6 +10,7 @@ class FunctionalHandle:
     names: dict[str, str]
     outputs: tuple[str, ...]
     number_form: FunctionalHandle | None
+    differentiable: Callable[..., Any] | None
     def __init__(
         self,
         handle: OperatorHandle,
@@ -28,6 +29,9 @@ class FunctionalHandle:
         numbers: Sequence[Any],
         switches: Sequence[Any] | None,
     ) -> list[Any]: ...
+    def outputs_of(
+        self, inputs: Sequence[Any], switches: Sequence[Any] | None
+    ) -> tuple[str, ...]: ...
     def described(
         self, numbers: Sequence[Any], switches: Sequence[Any] | None, dtypes: Sequence[int]
     ) -> tuple[list[tuple[int, int, float]], list[tuple[float, float, int]], Sequence[Any]]: ...

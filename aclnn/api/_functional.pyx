@@ -14,13 +14,21 @@ from libc.string cimport memcpy, memset
 from graph.runtime.abi cimport kernel_number
 
 from aclnn.api._arguments cimport function_t, new_function, take_arguments
-from aclnn.execution._executor cimport aclOpExecutor, new_executor
+from aclnn.execution._executor cimport ArrayForm, aclOpExecutor, new_executor
 from aclnn.execution._operand cimport (
     describe_output,
     new_output,
     read_array,
     read_or_refuse,
     take_absent,
+)
+from aclnn.execution._tensors cimport (
+    is_tensor,
+    lay_out_alike,
+    lies_otherwise,
+    new_tensor,
+    read_tensor,
+    tell_written,
 )
 from aclnn.compiler._compiled_call cimport (
     ABSENT,
@@ -29,18 +37,19 @@ from aclnn.compiler._compiled_call cimport (
     MAX_NUMBERS,
     NUMBER_FORMS,
     SEVERAL,
+    UNSEEN,
     OperatorHandle,
     CompiledCall,
     find_plan,
     number_facts,
     operand_t,
     plain,
+    put_absent,
     put_number,
+    put_real,
     put_whole,
     request_t,
     run_with_own_workspace,
-    put_sign,
-    SIGN_FACTS,
 )
 
 import sys
@@ -55,6 +64,7 @@ from aclnn.execution import arrays
 from aclnn.api.options import as_option
 from aclnn.operators.declaration import REQUIRED
 
+cdef object LARGE = 2**62
 cdef double EXACT = 2.0**53  # up to here doubles hold all integers
 
 cdef enum:
@@ -67,6 +77,7 @@ cdef enum:
     MOST_SWITCHES = 8
     MOST_SMALL = 6  # operands of most operators; a small frame stays in the nearest cache
     SLOTS = SWITCHES + MOST_SWITCHES
+    FOREIGN = -1  # an operand is no array whose memory kernels can read
     # What numbers are for rules that ask: Python's own.
     ACL_FLOAT = 0
     ACL_INT64 = 9
@@ -93,17 +104,21 @@ cdef class FunctionalHandle:
     cdef readonly str name
     cdef readonly dict names
     cdef tuple operand_names
-    cdef object default_switches
+    cdef tuple switches, default_switches
     cdef int n_switches
     cdef int used_slots[SLOTS]  # those that a call reads
     cdef int n_used
     cdef tuple scalar_defaults
     cdef tuple parameter_names
     cdef int default_code
+    cdef tuple latest_switches
+    cdef int latest_code
     cdef bint in_place
     cdef tuple overwritten  # of a form in place, for each output the slot of the input, or -1
+    cdef bint is_elementwise
     cdef request_t defaults  # the numbers that hold where none are given
     cdef readonly tuple outputs
+    cdef public object differentiable  # takes calls over that PyTorch differentiates or dispatches
     cdef readonly FunctionalHandle number_form  # what takes a number where an operand is expected
     cdef int number_slot
     cdef tuple moves  # from where to where the arguments go then
@@ -119,6 +134,7 @@ cdef class FunctionalHandle:
         self.name = name
         self.find = find
         self.in_place = name == operator.in_place
+        self.is_elementwise = operator.is_elementwise and handle.n_outputs == 1
         self.n_switches = len(operator.switches)
         self.outputs = operator.outputs
         roles = (*operator.inputs, *operator.outputs, *(a.role for a in operator.attributes))
@@ -131,7 +147,8 @@ cdef class FunctionalHandle:
         self.overwritten = tuple(places)
         self.operand_names = (*operator.kernel_operands, *operator.outputs)
         self.scalar_defaults = tuple(a.default for a in operator.scalars)
-        self.default_switches = tuple(a.default for a in operator.switches)
+        self.switches = operator.switches
+        self.default_switches = tuple(a.default for a in self.switches)
         self.default_code = handle.learn_switches(self.default_switches) if operator.switches else 0
         if len(operator.switches) > MOST_SWITCHES or len(operator.inputs) > MOST_INPUTS:
             raise ValueError(f"{name} has {len(operator.inputs)} inputs and "
@@ -193,7 +210,7 @@ cdef class FunctionalHandle:
     cdef object call_slots(self, PyObject **given):
         cdef operand_t operands[MOST_SMALL]
         cdef char *addresses[MOST_SMALL]
-        if self.handle.n_inputs + self.handle.n_outputs > MOST_SMALL:
+        if self.handle.is_variadic or self.handle.n_inputs + self.handle.n_outputs > MOST_SMALL:
             return self.call_large(given)
         return self.call_in(given, operands, addresses)
 
@@ -206,7 +223,8 @@ cdef class FunctionalHandle:
         """Run a call, with room for the descriptions and the addresses of its operands."""
         cdef request_t request
         cdef CompiledCall plan
-        cdef int index, n_inputs = self.handle.n_inputs, n_outputs = self.handle.n_outputs
+        cdef int index, n_inputs, n_outputs = self.handle.n_outputs
+        cdef bint tensors = False
         cdef object switches = None
         cdef list _kept
         if self.number_form is not None and given[self.number_slot] != NULL:
@@ -215,17 +233,12 @@ cdef class FunctionalHandle:
         if self.n_switches:
             switches = self.switches_of(given)
         _kept = plain_numbers(self, given)
-        if self.handle.is_variadic:
+        if self.handle.makes_list:
             return self.call_foreign(given, switches)
         request.operands = operands
-        for index in range(n_inputs):
-            if given[index] == NULL or <object>given[index] is None:
-                if not self.may_lack(index):
-                    return self.call_foreign(given, switches)
-                operands[index].ndim = ABSENT
-                operands[index].data = NULL
-            elif not read_array(<object>given[index], &operands[index]):
-                return self.call_foreign(given, switches)
+        n_inputs = self.read_inputs(given, operands, &tensors)
+        if n_inputs == FOREIGN:
+            return self.call_foreign(given, switches)
         if n_outputs > 1:
             if given[OUT] != NULL and <object>given[OUT] is not None:
                 return self.call_foreign(given, switches)
@@ -233,18 +246,58 @@ cdef class FunctionalHandle:
                 take_absent(&operands[n_inputs + index])
         elif given[OUT] == NULL or <object>given[OUT] is None:
             take_absent(&operands[n_inputs])
-        elif not read_array(<object>given[OUT], &operands[n_inputs]):
+        elif not read_operand(<object>given[OUT], &operands[n_inputs], &tensors):
             return self.call_foreign(given, switches)
         self.read_options(&request, given, switches)
-        plan = find_plan(self.handle, &request, self.names, None,
-                         self.default_switches if switches is None else switches)
+        request.n_inputs = n_inputs
+        if switches is None:
+            switches = self.default_switches
+        plan = find_plan(self.handle, &request, self.names, None, switches)
         out = None if given[OUT] == NULL else <object>given[OUT]
-        if out is None:
-            out = new_outputs(plan, operands)
-        for index in range(n_inputs + n_outputs):
-            addresses[index] = operands[index].data
-        run_with_own_workspace(plan, addresses, request.numbers)
+        if out is not None:
+            run_on_operands(plan, &request, addresses)
+            if tensors and is_tensor(out):
+                tell_written(out)
+            return out
+        if tensors and self.is_elementwise and lies_otherwise(operands, n_inputs):
+            describe_output(plan, 0, &operands[n_inputs])
+            lay_out_alike(operands, n_inputs, &operands[n_inputs])
+            out = new_tensor(&operands[n_inputs])
+            plan = find_plan(self.handle, &request, self.names, None, switches)
+        else:
+            out = new_outputs(plan, operands, tensors)
+        run_on_operands(plan, &request, addresses)
         return out
+
+    cdef int read_inputs(self, PyObject **given, operand_t *operands, bint *tensors) except -2:
+        """Read all inputs, lists item by item; gives how many there are, FOREIGN if one cannot be
+        read in place."""
+        cdef int index, n_single = self.handle.n_inputs
+        if self.handle.is_variadic:
+            n_single -= 1
+        for index in range(n_single):
+            if given[index] == NULL or <object>given[index] is None:
+                if not self.may_lack(index):
+                    return FOREIGN
+                operands[index].ndim = ABSENT
+                operands[index].data = NULL
+            elif not read_operand(<object>given[index], &operands[index], tensors):
+                return FOREIGN
+        if self.handle.is_variadic:
+            return self.read_list(<object>given[n_single], operands, n_single, tensors)
+        return n_single
+
+    cdef int read_list(self, object given, operand_t *operands, int n_single,
+                       bint *tensors) except -2:
+        cdef int index
+        if type(given) is not list and type(given) is not tuple:
+            return FOREIGN
+        if not 0 < len(given) <= SEVERAL - n_single - self.handle.n_outputs:
+            return FOREIGN
+        for index in range(<int>len(given)):
+            if not read_operand(given[index], &operands[n_single + index], tensors):
+                return FOREIGN
+        return n_single + <int>len(given)
 
     cdef bint may_lack(self, int slot):
         """Whether the operand in a slot may be left out."""
@@ -279,12 +332,19 @@ cdef class FunctionalHandle:
         if not is_given:
             return None
         found = []
-        for index, attribute in enumerate(self.handle.operator.switches):
-            value = attribute.default
+        for index in range(self.n_switches):
+            value = self.default_switches[index]
             if given[SWITCHES + index] != NULL:
-                value = <object>given[SWITCHES + index]
-            found.append(as_switch(self, attribute, value))
-        return tuple(found)
+                value = as_switch(self, self.switches[index], <object>given[SWITCHES + index])
+            found.append(value)
+        return self.latest_if_equal(tuple(found))
+
+    cdef tuple latest_if_equal(self, tuple found):
+        """The switches of the latest call if these are the same ones: their number is known then.
+
+        What `as_switch` gives is equal only where its types are too.
+        """
+        return self.latest_switches if found == self.latest_switches else found
 
     def call(self, inputs not None, outputs not None, numbers not None, switches):
         """Run on arrays that kernels can read: all inputs in the kernels' order, lists taken apart,
@@ -347,10 +407,17 @@ cdef class FunctionalHandle:
                NUMBER_FORMS * sizeof(kernel_number))
 
     cdef int read_switches(self, request_t *request, object switches) except -1:
+        cdef int code
         if switches is None:
             request.switches = self.default_code
-        else:
-            request.switches = self.handle.switch_code(switches)
+            return 0
+        if switches is self.latest_switches:
+            request.switches = self.latest_code
+            return 0
+        request.switches = code = self.handle.switch_code(switches)
+        if code != UNSEEN:
+            self.latest_switches, self.latest_code = None, code
+            self.latest_switches = switches
         return 0
 
     cdef object call_foreign(self, PyObject **given, object switches):
@@ -363,6 +430,13 @@ cdef class FunctionalHandle:
             numbers.append(self.scalar_defaults[index] if given[NUMBERS + index] == NULL
                            else <object>given[NUMBERS + index])
         out = None if given[OUT] == NULL else <object>given[OUT]
+        if self.differentiable is None:
+            arrays.prepare_for(operands, out)
+        if self.differentiable is not None:
+            options = self.default_switches if switches is None else switches
+            result = self.differentiable(self.handle.operator, operands, out, (*numbers, *options))
+            if result is not NotImplemented:
+                return result
         return arrays.call_foreign(self, operands, out, numbers, switches)
 
     cdef aclOpExecutor planned(self, inputs, outputs, numbers, switches, materialize, strategy):
@@ -371,7 +445,7 @@ cdef class FunctionalHandle:
         cdef int index, n_inputs = len(inputs), count = n_inputs + len(outputs)
         executor.handle, executor.origin = self.handle, self.name
         executor.make_room(n_inputs, len(outputs))
-        executor.names = self.names_of(n_inputs)
+        executor.names = self.names_of(n_inputs, len(outputs))
         executor.order = ()
         exact = []
         for index, value in enumerate(numbers):
@@ -382,23 +456,22 @@ cdef class FunctionalHandle:
             else:
                 read_or_refuse(executor.names[index], array, &executor.request.operands[index])
         executor.request.operator_id = self.handle.id
-        executor.request.materialize = executor.request.strategy = INHERIT
         executor.request.makes_absent = True
         executor.request.n_numbers = self.handle.n_scalars
         for index in range(self.handle.n_scalars):
-            take_number(self, index, exact[index], &executor.request)
+            take_number(self, index, exact[index], executor.request)
         if switches is not None:
             read = []
             for attribute, value in zip(self.handle.operator.switches, switches):
                 read.append(as_switch(self, attribute, value))
             switches = tuple(read)
-        self.read_switches(&executor.request, switches)
+        self.read_switches(executor.request, switches)
         if materialize is not None:
             executor.request.materialize = bool(materialize)
         if strategy is not None:
             executor.request.strategy = strategy
         executor.switches = self.default_switches if switches is None else switches
-        executor.planned = find_plan(self.handle, &executor.request, self.names, None,
+        executor.planned = find_plan(self.handle, executor.request, self.names, None,
                                      executor.switches)
         for index in range(n_inputs, count):
             if outputs[index - n_inputs] is None:
@@ -407,12 +480,33 @@ cdef class FunctionalHandle:
         bound = list(inputs)
         bound.extend(outputs)
         executor.bound = bound
-        executor.form, executor.repeatable = self, True
+        executor.arrays, executor.repeatable = ArrayForm(), True
+        executor.arrays.form = self
         return executor
 
-    cdef tuple names_of(self, int n_inputs):
+    def outputs_of(self, inputs not None, switches):
+        """The roles of the results: numbered where they are a list, as many as the call makes.
+
+        Parameters
+        ----------
+        inputs : sequence of array
+            Of which the shape of the first counts.
+        switches : tuple or None
+            None for the defaults.
+        """
+        if not self.handle.makes_list:
+            return self.outputs
+        operator = self.handle.operator
+        values = self.default_switches if switches is None else switches
+        options = {a.role: value for a, value in zip(operator.switches, values)}
+        return operator.sized(operator.makes(inputs[0].shape, options)).outputs
+
+    cdef tuple names_of(self, int n_inputs, int n_outputs):
         """A name for each operand; the tensors of a list are numbered."""
         cdef int index
+        if self.handle.makes_list:
+            return (*self.handle.operator.kernel_operands,
+                    *self.handle.operator.sized(n_outputs).outputs)
         if not self.handle.is_variadic:
             return self.operand_names
         *single, listed = self.handle.operator.kernel_operands
@@ -427,22 +521,39 @@ cdef class FunctionalHandle:
         """An executor for these arrays, planned and bound; see `aclnn.executor`."""
         cdef aclOpExecutor executor = self.planned(inputs, outputs, numbers, switches, materialize,
                                                    strategy)
-        executor.given, executor.description = list(outputs_of_caller), description
+        executor.given, executor.arrays.description = list(outputs_of_caller), description
         for one in arrays_of_caller:
             if not isinstance(one, np.ndarray):
-                executor.kind = arrays.library_of(one)
+                executor.arrays.kind = arrays.library_of(one)
                 break
         return executor
 
 
-cdef object new_outputs(CompiledCall plan, operand_t *operands):
-    """Arrays for all of a plan's results: one, or a tuple of them."""
+cdef inline bint read_operand(object given, operand_t *operand, bint *tensors) noexcept:
+    """Read an array or a tensor; `tensors` says whether there was one of the latter."""
+    if read_array(given, operand):
+        return True
+    if not read_tensor(given, operand):
+        return False
+    tensors[0] = True
+    return True
+
+
+cdef inline int run_on_operands(CompiledCall plan, request_t *request, char **addresses) except -1:
+    cdef int index
+    for index in range(request.n_inputs + request.n_outputs):
+        addresses[index] = request.operands[index].data
+    return run_with_own_workspace(plan, addresses, request.numbers)
+
+
+cdef object new_outputs(CompiledCall plan, operand_t *operands, bint tensors):
+    """Arrays or tensors for all of a plan's results: one, or a tuple of them."""
     cdef int index
     if plan.n_outputs == 1:
-        return new_output(plan, 0, &operands[plan.n_inputs])
+        return new_output(plan, 0, &operands[plan.n_inputs], tensors)
     made = []
     for index in range(plan.n_outputs):
-        made.append(new_output(plan, index, &operands[plan.n_inputs + index]))
+        made.append(new_output(plan, index, &operands[plan.n_inputs + index], tensors))
     return tuple(made)
 
 
@@ -469,7 +580,12 @@ cdef object call_with_names(object form, PyObject *const *values, Py_ssize_t n_v
 
 cdef bint is_number(object value):
     """Whether an operand is a number, and no array: Python's own, or NumPy's scalars."""
-    return type(value) in (float, int, bool) or isinstance(value, (float, int, np.generic))
+    return is_plain(value) or isinstance(value, (float, int, np.generic))
+
+
+cdef inline bint is_plain(object value) noexcept:
+    """Whether an option is of Python's own types; `in` would compare them by their methods."""
+    return type(value) is float or type(value) is int or type(value) is bool
 
 
 cdef int take_number(FunctionalHandle handle, int index, object value,
@@ -478,14 +594,11 @@ cdef int take_number(FunctionalHandle handle, int index, object value,
     cdef int overflow = 0
     cdef long long whole
     if type(value) is float:
-        if handle.handle.fact_masks[index] == SIGN_FACTS:
-            put_sign(request, index, PyFloat_AS_DOUBLE(value), ACL_FLOAT)
-        else:
-            put_number(request, index, PyFloat_AS_DOUBLE(value), ACL_FLOAT)
+        put_real(handle.handle, request, index, PyFloat_AS_DOUBLE(value), ACL_FLOAT)
         return 0
     if value is None and index < handle.handle.n_scalars:
         if handle.scalar_defaults[index] is None:
-            put_number(request, index, -1.0, ACL_FLOAT)
+            put_absent(request, index)
             return 0
     if type(value) is bool:
         put_whole(request, index, <double>(value is True), value is True, ACL_BOOL)
@@ -518,7 +631,7 @@ cdef list plain_numbers(FunctionalHandle handle, PyObject **given):
         if given[NUMBERS + index] == NULL:
             continue
         value = <object>given[NUMBERS + index]
-        if value is None or type(value) in (float, int, bool):
+        if value is None or is_plain(value):
             continue
         value = plain_number(handle, index, value)
         kept = [] if kept is None else kept
@@ -528,7 +641,7 @@ cdef list plain_numbers(FunctionalHandle handle, PyObject **given):
 
 
 cdef object plain_number(FunctionalHandle handle, int index, object value):
-    if value is None or type(value) in (float, bool):
+    if value is None or type(value) is float or type(value) is bool:
         return value
     try:
         whole = as_int(value)
@@ -548,11 +661,34 @@ cdef double large_integer(FunctionalHandle handle, object value,
     return as_float_once(value)
 
 
+cdef inline bint is_small(object value):
+    """Whether it is one of Python's own integers, far from the limits of 64 bits."""
+    return type(value) is int and -LARGE < value < LARGE
+
+
+cdef bint are_small(tuple values):
+    for one in values:
+        if not is_small(one):
+            return False
+    return True
+
+
 cdef object as_switch(FunctionalHandle handle, object attribute, object value):
     """A switch as Python reads it."""
-    if attribute.kind == "bool":
+    cdef str kind = attribute.kind
+    if kind == "int" and is_small(value):
+        return value
+    if kind == "ints" and is_small(value):
+        return (value,)
+    if kind == "ints" and type(value) is tuple and are_small(value):
+        return value
+    if kind == "bool" and type(value) is bool:
+        return value
+    if kind == "bool":
         return as_truth(f"{handle.name}: {attribute.role}", value)
-    if attribute.kind == "str":
+    if kind == "str":
+        if type(value) is str:
+            return value
         if not isinstance(value, str):
             choices = " or ".join(map(repr, attribute.choices))
             raise invalid(f"{handle.name}: {attribute.role} is {shown(value)}, must be {choices}")

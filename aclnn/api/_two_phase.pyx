@@ -19,7 +19,6 @@ from aclnn.execution._executor cimport aclOpExecutor, address_of, new_executor
 from aclnn.execution._launch cimport run_phase_two
 from aclnn.compiler._compiled_call cimport (
     ABSENT,
-    INHERIT,
     MAX_DIMS,
     NEGATIVE,
     NOT_REAL,
@@ -29,7 +28,9 @@ from aclnn.compiler._compiled_call cimport (
     find_plan,
     number_facts,
     operand_t,
+    put_absent,
     put_number,
+    put_real,
     put_whole,
     request_t,
 )
@@ -47,6 +48,7 @@ from aclnn.acl.constants import (
     aclDataType,
 )
 from aclnn.acl.errors import AclnnError
+from aclnn.graph.strides import merged_dims
 from aclnn.operators.declaration import REQUIRED
 
 cdef int OK = int(ACLNN_SUCCESS)
@@ -55,18 +57,19 @@ cdef int INVALID = int(ACLNN_ERR_PARAM_INVALID)
 cdef int INNER = int(ACLNN_ERR_INNER)
 
 cdef enum:
-    INPUT, OUTPUT, INOUT, LIST, SCALAR, FLOAT, SWITCH
+    INPUT, OUTPUT, INOUT, LIST, OUTPUTS, SCALAR, FLOAT, SWITCH
     ACL_DOUBLE = 11
 
 cdef dict KINDS = {
-    "input": INPUT, "output": OUTPUT, "inout": INOUT, "inputs": LIST, "scalar": SCALAR,
-    "float": FLOAT, "bool": SWITCH, "int": SWITCH, "str": SWITCH, "ints": SWITCH, "bools": SWITCH,
+    "input": INPUT, "output": OUTPUT, "inout": INOUT, "inputs": LIST, "outputs": OUTPUTS,
+    "scalar": SCALAR, "float": FLOAT, "bool": SWITCH, "int": SWITCH, "str": SWITCH,
+    "ints": SWITCH, "bools": SWITCH,
     "dtype": SWITCH,
 }
 # What parameters are that are objects of CANN's, and so may be null or destroyed.
 cdef dict OBJECTS = {
     "input": aclTensor, "output": aclTensor, "inout": aclTensor, "inputs": aclTensorList,
-    "scalar": aclScalar, "ints": aclIntArray, "bools": aclBoolArray,
+    "outputs": aclTensorList, "scalar": aclScalar, "ints": aclIntArray, "bools": aclBoolArray,
 }
 cdef tuple RUN_PARAMETERS = tuple(
     map(sys.intern, ("workspace", "workspaceSize", "executor", "stream")))
@@ -140,14 +143,16 @@ cdef class EntryHandle:
         self.objects = tuple(OBJECTS.get(p.kind) for p in entry.parameters)
         for index, attribute in enumerate(operator.scalars):
             default = fixed.get(attribute.role, attribute.default)
-            if default is not REQUIRED:
-                put_number(&self.defaults, index, -1.0 if default is None else float(default), 0)
+            if default is None:
+                put_absent(&self.defaults, index)
+            elif default is not REQUIRED:
+                put_number(&self.defaults, index, float(default), 0)
         for index, parameter in enumerate(entry.parameters):
             self.kinds[index] = KINDS[parameter.kind]
             self.nullable[index] = parameter.optional
             if parameter.kind in ("input", "inout", "inputs"):
                 self.slots[index] = operator.kernel_operands.index(parameter.role)
-            elif parameter.kind == "output":
+            elif parameter.kind in ("output", "outputs"):
                 self.slots[index] = operator.outputs.index(parameter.role)
             elif parameter.kind in ("scalar", "float"):
                 self.slots[index] = handle.scalar_roles.index(parameter.role)
@@ -155,7 +160,7 @@ cdef class EntryHandle:
                 self.slots[index] = switch_roles.index(parameter.role)
                 fixed_one = self.fixed_switches[self.slots[index]]
                 self.shares_kind[index] = type(fixed_one).__name__ == parameter.kind
-        self.own_order = self.order_of(handle.n_inputs)
+        self.own_order = self.order_of(handle.n_inputs, handle.n_outputs)
 
     def name_outputs(self, entry):
         """An output that is a parameter in place has that parameter's name."""
@@ -201,7 +206,7 @@ cdef class EntryHandle:
         try:
             executor = self.read(arguments)
             executor.planned = find_plan(
-                self.handle, &executor.request, self.names, executor.scalar_texts,
+                self.handle, executor.request, self.names, executor.scalar_texts,
                 executor.switches,
             )
             if _has_hook:
@@ -230,20 +235,20 @@ cdef class EntryHandle:
     cdef aclOpExecutor read(self, PyObject **arguments):
         """Check for null arguments and take the call apart."""
         cdef aclOpExecutor executor = new_executor()
-        cdef int index, kind, slot, n_inputs
+        cdef int index, kind, slot, n_inputs, n_outputs
         cdef bint deep = False
         cdef object switches = None
         self.refuse_null(arguments)
         n_inputs = self.count_inputs(arguments)
+        n_outputs = self.count_outputs(arguments)
         executor.handle = self.handle
         executor.origin = self.name
         executor.from_tensors = True
-        executor.make_room(n_inputs, self.handle.n_outputs)
+        executor.make_room(n_inputs, n_outputs)
         executor.names = self.operand_names
-        executor.bound = [None] * (n_inputs + self.handle.n_outputs)
+        executor.bound = [None] * (n_inputs + n_outputs)
         executor.request.operator_id = self.handle.id
-        executor.request.materialize = executor.request.strategy = INHERIT
-        self.take_defaults(&executor.request)
+        self.take_defaults(executor.request)
         for index in range(self.n_parameters):
             kind, slot, value = self.kinds[index], self.slots[index], <object>arguments[index]
             if kind == SWITCH:
@@ -256,7 +261,11 @@ cdef class EntryHandle:
                 self.read_scalar(executor, index, slot, value)
             elif kind == FLOAT:
                 self.read_float(executor, index, slot, value)
-            else:
+            elif value is not None and (kind == INPUT or kind == OUTPUT):
+                slot += n_inputs if kind == OUTPUT else 0
+                self.read_tensor(executor, slot, <aclTensor>value)
+                deep |= (<aclTensor>value).ndim > MAX_DIMS
+            elif value is not None:
                 deep |= self.read_tensors(executor, kind, slot, value)
         if switches is None:
             executor.switches = self.fixed_switches
@@ -266,7 +275,10 @@ cdef class EntryHandle:
             executor.request.switches = self.handle.switch_code(executor.switches)
         if self.handle.is_variadic:
             self.name_list(executor)
-        executor.order = self.order_of(n_inputs) if self.handle.is_variadic else self.own_order
+        if self.handle.makes_list:
+            self.name_outputs_of(executor)
+        executor.order = (self.order_of(n_inputs, n_outputs)
+                          if self.handle.is_variadic or self.handle.makes_list else self.own_order)
         if deep:
             self.refuse_rank(executor)
         return executor
@@ -281,12 +293,36 @@ cdef class EntryHandle:
                 return self.handle.n_inputs - 1 + len((<aclTensorList>arguments[index]).items)
         return self.handle.n_inputs
 
+    cdef int count_outputs(self, PyObject **arguments) except -1:
+        """How many outputs there are: as many as the list has, where they are one."""
+        cdef int index
+        if not self.handle.makes_list:
+            return self.handle.n_outputs
+        for index in range(self.n_parameters):
+            if self.kinds[index] == OUTPUTS:
+                count = len((<aclTensorList>arguments[index]).items)
+                if count == 0:
+                    self.refuse(index, "empty", "a list of tensors")
+                return count
+        return self.handle.n_outputs
+
+    cdef int name_outputs_of(self, aclOpExecutor executor) except -1:
+        """A name for each tensor of the list that is written."""
+        cdef int place
+        *names, listed = executor.names
+        for place in range(executor.request.n_outputs):
+            names.append(f"{listed}[{place}]")
+        executor.names = tuple(names)
+        return 0
+
     cdef void take_defaults(self, request_t *request) noexcept:
         """Numbers that the pair does not take; and every operand absent."""
         cdef int index
         request.n_numbers = self.handle.n_scalars
-        memcpy(request.numbers, self.defaults.numbers, sizeof(request.numbers))
-        memcpy(request.facts, self.defaults.facts, sizeof(request.facts))
+        for index in range(request.n_numbers):
+            request.facts[index] = self.defaults.facts[index]
+        for index in range(NUMBER_FORMS * request.n_numbers):
+            request.numbers[index] = self.defaults.numbers[index]
         for index in range(request.n_inputs + request.n_outputs):
             request.operands[index].ndim = ABSENT
             request.operands[index].data = NULL
@@ -305,7 +341,7 @@ cdef class EntryHandle:
         executor.names = tuple(names)
         return 0
 
-    def order_of(self, int n_inputs):
+    def order_of(self, int n_inputs, int n_outputs):
         """The slots that each tensor parameter stands for, in the order of the signature: inputs,
         then outputs; a tensor in place is both."""
         inputs, outputs = [], []
@@ -323,17 +359,23 @@ cdef class EntryHandle:
                 inputs.append((self.slots[<int>index], n_inputs + number))
             elif parameter.kind == "output":
                 outputs.append((n_inputs + self.slots[<int>index],))
+            elif parameter.kind == "outputs":
+                for slot in range(n_inputs, n_inputs + n_outputs):
+                    outputs.append((slot,))
         return (*inputs, *outputs)
 
     cdef int read_tensors(self, aclOpExecutor executor, int kind, int slot, object value) except -1:
-        """Take a tensor, or a list; whether any has more dimensions than plans can have."""
+        """Take a list or a tensor in place; whether any has more dimensions than plans can have."""
         cdef int place
         cdef bint deep = False
-        if value is None:  # which may be
-            return 0
         if kind == LIST:
             for place, tensor in enumerate((<aclTensorList>value).items):
                 self.read_tensor(executor, slot + place, <aclTensor>tensor)
+                deep |= (<aclTensor>tensor).ndim > MAX_DIMS
+            return deep
+        if kind == OUTPUTS:
+            for place, tensor in enumerate((<aclTensorList>value).items):
+                self.read_tensor(executor, executor.request.n_inputs + place, <aclTensor>tensor)
                 deep |= (<aclTensor>tensor).ndim > MAX_DIMS
             return deep
         if kind == OUTPUT:
@@ -356,13 +398,38 @@ cdef class EntryHandle:
             operands.append(None if tensor is None else describe_tensor(tensor))
         asked = phase_one.Request(
             self.handle.operator, operands, executor.request.n_inputs,
-            number_facts(&executor.request), executor.scalar_texts, executor.switches, self.names,
+            number_facts(executor.request), executor.scalar_texts, executor.switches, self.names,
             frozenset())
         phase_one.check_call(asked, settings.get_soc_version())
+        if self.handle.operator.any_rank:
+            self.merge_dims(executor)
+            return 0
         for name, tensor in zip(executor.names, executor.bound):
             if tensor is not None and (<aclTensor>tensor).ndim > MAX_DIMS:
                 raise AclnnError(INVALID, f"{name} has {tensor.ndim} dimensions, at most "
                                  f"{MAX_DIMS} are supported")
+
+    cdef int merge_dims(self, aclOpExecutor executor) except -1:
+        """Describe tensors of more dimensions, all of one shape, with as many as plans have."""
+        cdef operand_t *operand
+        cdef int slot, axis
+        given = []
+        for slot, tensor in enumerate(executor.bound):
+            if tensor is not None:
+                given.append((slot, describe_tensor(tensor)))
+        strides = []
+        for _, found in given:
+            strides.append(found[2])
+        shape, merged = merged_dims(given[0][1][1], strides)
+        if len(shape) > MAX_DIMS:
+            raise AclnnError(INVALID, f"{executor.names[0]} has strides {strides[0]}, by which its "
+                             f"{len(strides[0])} dimensions do not become {MAX_DIMS}")
+        for (slot, _), steps in zip(given, merged):
+            operand = &executor.request.operands[slot]
+            operand.ndim = len(shape)
+            for axis in range(operand.ndim):
+                operand.shape[axis], operand.strides[axis] = shape[axis], steps[axis]
+        return 0
 
     cdef int refuse_null(self, PyObject **arguments) except -1:
         """Null arguments come first, whatever else is wrong."""
@@ -384,7 +451,7 @@ cdef class EntryHandle:
             elif is_destroyed(value, self.kinds[index]):
                 raise AclnnError(NULLPTR, f"{self.entry.parameters[index].name} is a destroyed "
                                  f"{type(value).__name__}")
-            elif self.kinds[index] == LIST:
+            elif self.kinds[index] == LIST or self.kinds[index] == OUTPUTS:
                 self.refuse_dead(index, <aclTensorList>value)
         if foreign >= 0:
             wanted = self.objects[foreign].__name__
@@ -438,7 +505,10 @@ cdef class EntryHandle:
 
     cdef int read_scalar(self, aclOpExecutor executor, int index, int slot,
                          aclScalar value) except -1:
-        cdef request_t *request = &executor.request
+        cdef request_t *request = executor.request
+        if value is None:  # which may be
+            put_absent(request, slot)
+            return 0
         if not value.is_real:
             put_number(request, slot, value.value.real, value.dtype)
             # What has no integer has an imaginary part in its place: `Lowering.complex_number`.
@@ -447,7 +517,7 @@ cdef class EntryHandle:
         elif value.is_whole:
             put_whole(request, slot, value.as_float, value.as_whole, value.dtype)
         else:
-            put_number(request, slot, value.as_double, value.dtype)
+            put_real(self.handle, request, slot, value.as_double, value.dtype)
         if request.facts[slot] & (NEGATIVE | NOT_REAL):
             if executor.scalar_texts is None:
                 executor.scalar_texts = {}
@@ -460,7 +530,7 @@ cdef class EntryHandle:
         except Exception:  # whatever its __float__ raises
             name = self.entry.parameters[index].name
             raise AclnnError(INVALID, f"{name} is {shown(value)}, must be a real number") from None
-        put_number(&executor.request, slot, found, ACL_DOUBLE)
+        put_real(self.handle, executor.request, slot, found, ACL_DOUBLE)
         return 0
 
     cdef int read_tensor(self, aclOpExecutor executor, int slot, aclTensor value) except -1:

@@ -34,6 +34,7 @@ _KINDS = {
     "output": "aclTensor",
     "inout": "aclTensor",
     "inputs": "aclTensorList",
+    "outputs": "aclTensorList",
     "scalar": "aclScalar",
     "ints": "aclIntArray",
     "bools": "aclBoolArray",
@@ -145,6 +146,11 @@ def _input(form: _Form, role: str, changed: str) -> str:
 def _out(form: _Form) -> str:
     where = "Where the result goes; made if not given. It may overlap inputs in any way."
     count = len(form.operator.outputs)
+    if form.operator.makes is not None:
+        listed = where.replace("result goes; made", "results go; they are made").replace(
+            "It", "They"
+        )
+        return _defined("out : tuple of array, optional", form.tensor("out", listed))
     if count == 1:
         return _defined("out : array, optional", form.tensor("out", where))
     words = (
@@ -171,6 +177,8 @@ def _returned(form: _Form, *, in_place: bool) -> list[str]:
                  for role in operator.outputs}  # fmt: skip
         return [_defined(f"{role} : array", words[role]) for role in operator.outputs]
     own = "`out` if given, else a new one of the caller's kind"
+    if operator.makes is not None:
+        return [_defined("tuple of array", f"{own}. {_shape_of_result(form)}")]
     if len(operator.outputs) > 1:
         own = own.replace("`out`", "That of `out`")
         return [_defined(f"{r} : array", form.tensor(r, f"{own}.")) for r in operator.outputs]
@@ -205,7 +213,7 @@ def phase_one_doc(operator: Operator, item: Entry) -> str:
         _defined(
             f"{p.name} : {_KINDS.get(p.kind, p.kind)}",
             _tensor_words(form, p)
-            if p.is_tensor or p.kind == "inputs"
+            if p.is_tensor or p.kind in ("inputs", "outputs")
             else _option_words(operator, p, attributes[p.role]),
         )
         for p in item.parameters
@@ -274,10 +282,9 @@ def phase_two_doc(operator: Operator, item: Entry) -> str:
 
 
 def _tensor_words(form: _Form, parameter: Parameter) -> str:
-    if parameter.kind == "output":
-        return form.tensor(
-            parameter.role, "Where the result goes; it may overlap inputs in any way."
-        )
+    if parameter.kind in ("output", "outputs"):
+        goes = "result goes; it" if parameter.kind == "output" else "results go; they"
+        return form.tensor(parameter.role, f"Where the {goes} may overlap inputs in any way.")
     changed = " Overwritten by the result." if parameter.kind == "inout" else ""
     return f"{form.input(parameter.role)} Any strides.{changed}"
 

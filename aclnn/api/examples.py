@@ -25,6 +25,7 @@ def functional_example(operator: Operator, name: str) -> list[str]:
         first = next(iter(examples.arguments(call, operator.positional).values()))
         setup.append(f"x = {first}")
         call = examples.with_first(call, name, "x")
+        result = examples.as_first(result, first)
     return [*_prompted(*setup, call), result]
 
 
@@ -56,17 +57,25 @@ class _Arguments:
         self.defaults = {a.role: repr(a.default) for a in operator.attributes}
         self.given = self.defaults | examples.arguments(call, operator.positional)
         self.choices = {a.role: a.choices for a in operator.attributes}
-        results = examples.results(printed, len(operator.outputs))
-        self.printed = dict(zip(operator.outputs, results, strict=True))
+        results = examples.results(printed, operator.n_results)
+        self.pieces = results if operator.makes is not None else []
+        self.printed = dict(zip(operator.outputs, results, strict=operator.makes is None))
         self.dtype = self._first_dtype(operator)
         self.lines: list[str] = []
         self.words = [self._word(p) for p in item.parameters]
         results_of = {taken: role for role, taken in item.overwritten(operator.outputs).items()}
         self.results = [
-            (p.name, self.printed[results_of.get(p.role, p.role)])
+            (p.name, self._written(p, self.printed[results_of.get(p.role, p.role)]))
             for p in item.parameters
             if p.kind in ("output", "inout")
         ]
+        self.results += [(f"pieces[{place}]", one) for place, one in enumerate(self.pieces)]
+
+    def _written(self, parameter: Parameter, printed: str) -> str:
+        """A result as it is printed; in place, in the dtype of what it overwrites."""
+        if parameter.kind == "output":
+            return printed
+        return examples.as_first(printed, self.given[parameter.role])
 
     def _first_dtype(self, operator: Operator) -> str:
         made = self.given[operator.inputs[0]]
@@ -102,8 +111,12 @@ class _Arguments:
         return given
 
     def _memory(self, parameter: Parameter) -> str:
-        shape, dtype = examples.shape_and_dtype(self.printed[parameter.role])
-        return f"np.empty({shape[0] if len(shape) == 1 else shape}, np.{_numpy(dtype)})"
+        return _empty(self.printed[parameter.role])
+
+    def _room(self, parameter: Parameter) -> str:
+        """A list of tensors that are written, and a line with their arrays."""
+        self.lines.append(f"pieces = [{', '.join(map(_empty, self.pieces))}]")
+        return "aclnn.aclCreateTensorList([tensor(piece) for piece in pieces])"
 
     def _list(self, parameter: Parameter) -> str:
         arrays = examples.items(self.given[parameter.role])
@@ -130,10 +143,17 @@ class _Arguments:
         "inout": _input,
         "output": _memory,
         "inputs": _list,
+        "outputs": _room,
         "scalar": _scalar,
         "ints": _ints,
         "bools": _bools,
     }
+
+
+def _empty(printed: str) -> str:
+    """Room for a result like the printed one."""
+    shape, dtype = examples.shape_and_dtype(printed)
+    return f"np.empty({shape[0] if len(shape) == 1 else shape}, np.{_numpy(dtype)})"
 
 
 def _tensor(array: str, dtype: str) -> str:

@@ -81,9 +81,9 @@ def executor(
         operator, [given[role] for role in operator.kernel_operands]
     )
     inputs = [None if one is None else arrays.as_ndarray(one, role) for role, one in parts]
-    outs = _outputs(operator, out)
-    targets = [None if one is None else arrays.as_ndarray(one, "out") for one in outs]
     switches = tuple([given[a.role] for a in operator.switches])
+    outs = _outputs(handle.outputs_of(inputs, switches or None), out, operator.makes is not None)
+    targets = [None if one is None else arrays.as_ndarray(one, "out") for one in outs]
     return handle.bind(
         inputs,
         targets,
@@ -148,14 +148,14 @@ def _is_number(given: Any) -> bool:
     return isinstance(given, float | int | np.generic)
 
 
-def _outputs(operator: Operator, out: Any) -> list[Any]:
+def _outputs(roles: Sequence[str], out: Any, listed: bool) -> list[Any]:
     """What to write into: an array for each output, or None for one that is to be made."""
-    count = len(operator.outputs)
+    count = len(roles)
     if out is None:
         return [None] * count
-    given = [out] if count == 1 else list(out)
+    given = [out] if count == 1 and not listed else list(out)
     if len(given) != count:
-        raise invalid(f"out must be a tuple of {count} arrays: {', '.join(operator.outputs)}")
+        raise invalid(f"out must be a tuple of {count} arrays: {', '.join(roles)}")
     return given
 
 

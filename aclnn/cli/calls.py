@@ -15,6 +15,7 @@ from aclnn.acl import dtypes
 from aclnn.acl.constants import ACLNN_ERR_PARAM_INVALID
 from aclnn.acl.errors import AclnnError, invalid
 from aclnn.api import tensor_text
+from aclnn.cli import models
 from aclnn.cli.values import truth_value
 from aclnn.compiler.settings import STRATEGIES
 from aclnn.operators import REGISTRY, Attribute, Operator
@@ -32,6 +33,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--calls", metavar="FILE", help="a JSON list of calls: {'operator': ..., 'self': ..., ...}"
     )
+    parser.add_argument(
+        "--model", metavar="FILE:NAME",
+        help="a function in a Python file or module that gives an executor, such as one of a compiled "
+        "function; it is called with strategy= and materialize= where these are given",
+    )  # fmt: skip
     parser.add_argument(
         "--operand", metavar="NAME=VALUE", action="append", type=_named, dest="operands", default=[],
         help="any operand or option by its name, also one that this command has a flag of its own for",
@@ -85,7 +91,7 @@ def _described() -> dict[str, str]:
 
 def given(options: argparse.Namespace) -> list[str]:
     """What the command line says of a call, for commands that can do without one."""
-    said = {"operator": options.operator, "--calls": options.calls}
+    said = {"operator": options.operator, "--calls": options.calls, "--model": options.model}
     said |= {"--materialize": options.materialize}
     said |= {_flag(role): text for role, text in options.operands}
     return [words for words, value in said.items() if value is not None]
@@ -107,13 +113,29 @@ def executors(options: argparse.Namespace, strategy: str | None = None) -> list[
     plain = {name: getattr(options, name) for name in ("operator", "materialize", "strategy")}
     try:
         plain |= _by_role(options.operands)
+        if options.model is not None:
+            _refuse_beside_model(options)
+            return [models.executor(options.model, _given_of(plain | forced))]
         if options.calls is None:
             if options.operator is None:
-                options.refuse("name an operator, or --calls FILE")
+                options.refuse("name an operator, --calls FILE or --model FILE:NAME")
             return [_executor(plain | forced)]
     except BadCallError as error:
         return options.refuse(str(error))
     return [_executor(plain | call | forced) for call in _listed(options.calls)]
+
+
+def _refuse_beside_model(options: argparse.Namespace) -> None:
+    """Refuse what describes another call."""
+    named = {"--model": None, "--materialize": None}
+    others = [words for words in given(options) if words not in named]
+    if others:
+        options.refuse(f"--model is shown instead of a call, and takes no {others[0]}")
+
+
+def _given_of(plain: Mapping[str, Any]) -> dict[str, Any]:
+    """The options of planning that were given."""
+    return {k: plain[k] for k in ("strategy", "materialize") if plain.get(k) is not None}
 
 
 def _by_role(operands: Iterable[tuple[str, str]]) -> dict[str, Any]:
@@ -185,6 +207,8 @@ def _is_given(operator: Operator, call: Mapping[str, Any], role: str) -> bool:
 
 def form_of(operator: Operator) -> Operator:
     """The operator that has the functional form: for a variant with a number that with a tensor."""
+    if operator.form_of:
+        return REGISTRY[operator.form_of]
     owners = (o for o in REGISTRY.values() if o.number_form and o.number_form[1] == operator.name)
     return operator if operator.functional else next(owners)
 

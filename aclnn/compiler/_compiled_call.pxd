@@ -18,6 +18,7 @@ cdef enum:
     ABSENT = -1       # ndim of an output that is still to be made, and of an input that is null
     INHERIT = -1      # as the process is set to
     UNSEEN = 0x7FFF   # number of switches that no plan had yet
+    FORMAT_ND = 2     # of memory: as the strides say
 
 cdef enum NumberForm:
     ROUNDED = 0
@@ -37,7 +38,9 @@ cdef enum NumberFact:
     IS_ONE = 8
     IS_NAN = 16
     IS_WHOLE = 32
-    SIGN_FACTS = 3  # what plans of most operators depend on
+    IS_ABSENT = 64  # none was given, where that is possible
+    IS_BELOW = 128  # less than the number before it; known only once both are there
+    SIGN_FACTS = 67  # what plans of most operators depend on
 
 cdef struct operand_t:
     char *data
@@ -98,6 +101,7 @@ cdef class OperatorHandle:
     cdef readonly object operator
     cdef readonly int id, n_inputs, n_outputs, n_scalars
     cdef readonly bint is_variadic  # some input is a list of tensors
+    cdef readonly bint makes_list   # the output is one
     cdef readonly dict switch_codes
     cdef readonly tuple scalar_roles
     cdef unsigned short fact_masks[MAX_NUMBERS]
@@ -109,21 +113,32 @@ cdef class OperatorHandle:
 cdef int64_t settings_word() noexcept nogil
 cdef object plain(object value)
 cdef int item_size(int dtype) noexcept nogil
+cdef inline void put_real(OperatorHandle handle, request_t *request, int index, double value,
+                          int dtype) noexcept:
+    """Take a number that a float64 holds, with the facts that the operator's plans depend on."""
+    if handle.fact_masks[index] == SIGN_FACTS:
+        put_sign(request, index, value, dtype)
+    else:
+        put_number(request, index, value, dtype)
+
 cdef inline void put_sign(request_t *request, int index, double value, int dtype) noexcept nogil:
     """Take a number of which no plan depends on more than the sign; else as `put_number`."""
     cdef kernel_number *forms = &request.numbers[NUMBER_FORMS * index]
-    forms[<int>ROUNDED].real = <double><float>value
+    cdef double rounded = <double><float>value
+    forms[<int>ROUNDED].real = rounded
     forms[<int>EXACT].real = value
     forms[<int>WHOLE].whole = <int64_t>value if -9.2e18 < value < 9.2e18 else 0
-    request.facts[index] = <unsigned short>((NEGATIVE if value < 0 else 0) | dtype << 8)
+    request.facts[index] = <unsigned short>((NEGATIVE if rounded < 0 else 0) | dtype << 8)
 
 cdef void put_number(request_t *request, int index, double value, int dtype) noexcept nogil
+cdef void put_absent(request_t *request, int index) noexcept nogil
 cdef void put_whole(request_t *request, int index, double rounded, int64_t value,
                     int dtype) noexcept nogil
 cdef bint same_layout(const operand_t *a, const operand_t *b) noexcept nogil
 cdef void extent(const operand_t *operand, int64_t *low, int64_t *high) noexcept nogil
 cdef object describe(const operand_t *operand)
 cdef list overlaps_of(const request_t *request)
+cdef int facts_of(const request_t *request, int index) noexcept nogil
 cdef list number_facts(const request_t *request)
 cdef CompiledCall find_plan(OperatorHandle handle, request_t *request, object names,
                             object scalar_texts, object switches)

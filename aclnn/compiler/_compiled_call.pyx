@@ -17,7 +17,7 @@ from math import prod
 from threading import get_ident
 
 from aclnn.acl import dtypes
-from aclnn.acl.constants import ACLNN_ERR_INNER, aclDataType
+from aclnn.acl.constants import ACLNN_ERR_INNER, ACLNN_ERR_PARAM_INVALID, aclDataType
 from aclnn.acl.errors import AclnnError
 from aclnn.graph.runtime import _scheduler
 
@@ -66,10 +66,13 @@ _observers = ()
 
 # Bytes per element by CANN's number, for code without the interpreter's lock.
 cdef int[64] ITEM_SIZES
+cdef bint[256] IS_INTEGER
 ITEM_SIZES[:] = [0] * 64
+IS_INTEGER[:] = [False] * 256
 for _dtype in aclDataType:
     if _dtype >= 0:
         ITEM_SIZES[<int>_dtype] = dtypes.item_size(_dtype)
+        IS_INTEGER[<int>_dtype] = "INT" in _dtype.name
 
 
 cdef int item_size(int dtype) noexcept nogil:
@@ -128,6 +131,12 @@ cdef void put_number(request_t *request, int index, double value, int dtype) noe
               fits and <double>whole == value)
 
 
+cdef void put_absent(request_t *request, int index) noexcept nogil:
+    """Take that there is no number: for kernels it is -1, CANN's way of saying so."""
+    put_number(request, index, -1.0, 0)  # of float32, which matters to none
+    request.facts[index] |= IS_ABSENT
+
+
 cdef void put_whole(request_t *request, int index, double rounded, int64_t value,
                     int dtype) noexcept nogil:
     """Take an integer, and what it is when rounded to float32 once."""
@@ -173,11 +182,25 @@ cdef Py_ssize_t write_key(OperatorHandle handle, const request_t *request,
     return write_overlaps(request, key, write_description(handle, request, now, key))
 
 
+cdef int facts_of(const request_t *request, int index) noexcept nogil:
+    """All facts of a number, that one among them which depends on the number before it."""
+    return request.facts[index] | (IS_BELOW if index and is_below(request, index) else 0)
+
+
+cdef inline bint is_below(const request_t *request, int index) noexcept nogil:
+    """Integers are compared as such if the number before is one."""
+    cdef const kernel_number *before = &request.numbers[NUMBER_FORMS * (index - 1)]
+    cdef const kernel_number *own = &request.numbers[NUMBER_FORMS * index]
+    if IS_INTEGER[request.facts[index - 1] >> 8]:
+        return own[<int>WHOLE].whole < before[<int>WHOLE].whole
+    return own[<int>EXACT].real < before[<int>EXACT].real
+
+
 cdef Py_ssize_t write_description(OperatorHandle handle, const request_t *request,
                                   const settings_t *now, int64_t *key) noexcept nogil:
     """Write all of a key but how inputs lie to outputs."""
     cdef Py_ssize_t n = 3
-    cdef int index, axis, ndim, count = request.n_inputs + request.n_outputs
+    cdef int facts, index, axis, ndim, count = request.n_inputs + request.n_outputs
     cdef int64_t *at
     cdef const operand_t *operand
     key[0] = request.operator_id | (<int64_t>request.switches << 16) | (<int64_t>now.soc << 32)
@@ -188,8 +211,10 @@ cdef Py_ssize_t write_description(OperatorHandle handle, const request_t *reques
         if index & 3 == 0:
             key[n] = 0
             n += 1
-        key[n - 1] |= <int64_t>(request.facts[index] & handle.fact_masks[index]) << (
-            (index & 3) << 4)
+        facts = request.facts[index]
+        if handle.fact_masks[index] & IS_BELOW:
+            facts = facts_of(request, index)
+        key[n - 1] |= <int64_t>(facts & handle.fact_masks[index]) << ((index & 3) << 4)
     for index in range(count):
         operand = &request.operands[index]
         ndim = operand.ndim
@@ -263,8 +288,9 @@ cdef bint overlaps_match(CompiledCall plan, const request_t *request) noexcept n
 
 cdef int mask_of(object attribute) except -1:
     """The bits of a number's facts that its operator's plans depend on."""
-    cdef int mask = NEGATIVE | NOT_REAL
+    cdef int mask = SIGN_FACTS
     for fact, bit in (("zero", IS_ZERO), ("one", IS_ONE), ("nan", IS_NAN), ("whole", IS_WHOLE),
+                      ("below", IS_BELOW),
                       ("dtype", 0xFF00)):
         if fact in attribute.facts:
             mask |= bit
@@ -284,6 +310,7 @@ cdef class OperatorHandle:
         self.n_inputs = len(operator.kernel_operands)
         self.n_outputs = len(operator.outputs)
         self.is_variadic = bool(operator.lists)
+        self.makes_list = operator.makes is not None
         self.n_scalars = len(operator.scalars)
         self.scalar_roles = tuple(attribute.role for attribute in operator.scalars)
         self.switch_codes = {}
@@ -426,7 +453,7 @@ cdef list number_facts(const request_t *request):
     cdef int index
     found = []
     for index in range(request.n_numbers):
-        found.append((request.facts[index] >> 8, request.facts[index] & 0xFF,
+        found.append((request.facts[index] >> 8, facts_of(request, index) & 0xFF,
                       request.numbers[NUMBER_FORMS * index + <int>EXACT].real))
     return found
 
@@ -780,6 +807,10 @@ cdef int refuse_failed(CompiledCall plan, int failed) except -1:
         raise error
     if failed == PROGRAM_NO_MEMORY:
         raise MemoryError("no memory for the parameters of the kernels")
+    for kernel in plan.schedule.kernels:
+        reason = kernel.failure(failed) if hasattr(kernel, "failure") else None
+        if reason is not None:
+            raise AclnnError(ACLNN_ERR_PARAM_INVALID, f"{plan.operator.name}: {reason}")
     raise RuntimeError(f"{plan.operator.name}: an opaque kernel failed and gave {failed}")
 
 

@@ -74,8 +74,9 @@ class Recording:
         What messages, reports and profiles call it.
     soc : str
         Whose dtype rules hold.
-    where : str
-        What the steps to come are of, such as a line: a note of the values that they make.
+    origin : callable
+        Gives where a step that is recorded comes from, such as the lines of a program that run: the
+        attribute `origin` of the nodes that it makes.
     inputs : list of int
         The values that a run is given, in order.
     outputs : list of Output
@@ -102,13 +103,13 @@ class Recording:
     def __init__(self, name: str, soc: str | None = None):
         self.name = name
         self.soc = soc or socs.FAMILIES[current_settings()["soc"]]
-        self.where = ""  # what the next steps are of, such as a line: a note of what they make
+        self.origin: Callable[[], tuple[str, ...]] = tuple
         self.inputs: list[int] = []
         self.input_names: list[str] = []
         self.outputs: list[Output] = []
         self.numbers: list[tuple[float, float, int]] = []
         self._specs: list[TensorSpec] = []
-        self._steps: list[tuple[Step, str]] = []
+        self._steps: list[tuple[Step, tuple[str, ...]]] = []
         self._kernels: dict[str, Any] = {}
 
     def spec(self, value: int) -> TensorSpec:
@@ -220,7 +221,7 @@ class Recording:
         """
         results = phase_one.infer(operator, call)
         made = {}
-        for role in operator.outputs:
+        for role in operator.outputs if operator.makes is None else results:
             if role in results and (wanted is None or role in wanted):
                 dtype, shape = results[role]
                 given = call.tensors.get(role)
@@ -458,9 +459,9 @@ class Recording:
             self._target(joining, declared, copies, output, rows[place])
             for place, output in enumerate(self.outputs)
         ]
-        for step, builder.note in self._steps:
+        for step, builder.origin in self._steps:
             step(joining)
-        builder.note = ""
+        builder.origin = ()
         for output, target in zip(self.outputs, targets, strict=True):
             if target is not None:
                 cast = builder.cast(joining.ids[output.value], graph_dtype(output.spec.dtype))
@@ -563,7 +564,7 @@ class Recording:
         )
 
     def _record(self, step: Step) -> None:
-        self._steps.append((step, self.where))
+        self._steps.append((step, self.origin()))
 
     def _value(self, spec: TensorSpec) -> int:
         self._specs.append(spec)

@@ -43,9 +43,10 @@ def _rows(
 def _opaque(
     owner: graph.Graph, node: graph.Node, inputs: tuple[str, ...], outputs: tuple[str, ...]
 ) -> Any:
-    from aclnn.compiler import products
+    from aclnn.compiler import moves, products
 
-    return products.kernel_of(owner, node, inputs, outputs)
+    library = products if node.attr("kernel") == "matmul" else moves
+    return library.kernel_of(owner, node, inputs, outputs)
 
 
 _LIBRARIES: Mapping[str, Callable[..., Any]] = {

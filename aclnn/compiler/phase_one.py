@@ -66,6 +66,17 @@ class Request:
     names: Mapping[str, str]
     wanted: frozenset[str] | None = None  # outputs that are made where absent; None: all
 
+    def __post_init__(self) -> None:
+        """Of an operator that makes a list: one output for each of its tensors."""
+        if self.operator.makes is None:
+            return
+        count, (listed,) = len(self.operands) - self.n_inputs, self.operator.outputs
+        sized = self.operator.sized(count)
+        name = self.names.get(listed, listed)
+        names = {role: f"{name}[{place}]" for place, role in enumerate(sized.outputs)}
+        object.__setattr__(self, "operator", sized)
+        object.__setattr__(self, "names", {**self.names, **names})
+
 
 def plan_call(
     request: Request, overlaps: Sequence[Sequence[int]], settings: Mapping[str, Any]
@@ -260,7 +271,8 @@ def _as_call(request: Request, soc: str) -> Call:
 
 
 # The bits of a number's facts, as `_compiled_call.pxd` has them.
-NEGATIVE, NOT_REAL, IS_ZERO, IS_ONE, IS_NAN, IS_WHOLE = (1 << bit for bit in range(6))
+_BITS = tuple(1 << bit for bit in range(8))
+NEGATIVE, NOT_REAL, IS_ZERO, IS_ONE, IS_NAN, IS_WHOLE, IS_ABSENT, IS_BELOW = _BITS
 
 
 def _scalar(role: str, found: tuple[int, int, float], texts: Mapping[str, str]) -> ScalarSpec:
@@ -274,6 +286,8 @@ def _scalar(role: str, found: tuple[int, int, float], texts: Mapping[str, str]) 
         one=bool(facts & IS_ONE),
         nan=bool(facts & IS_NAN),
         whole=bool(facts & IS_WHOLE),
+        absent=bool(facts & IS_ABSENT),
+        below=bool(facts & IS_BELOW),
     )
 
 

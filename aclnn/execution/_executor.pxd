@@ -1,4 +1,5 @@
 from aclnn.acl._tensor cimport aclTensor
+from aclnn.execution._workspace cimport OwnWorkspace
 from graph.runtime.abi cimport kernel_number
 from aclnn.compiler._compiled_call cimport (
     FEW,
@@ -10,6 +11,15 @@ from aclnn.compiler._compiled_call cimport (
     request_t,
 )
 
+cdef class ArrayForm:
+    cdef object kind               # library whose arrays outputs that runs make are; None: NumPy
+    cdef object nest               # how a run's outputs are handed back, where that is no tuple
+    cdef tuple ties                # of each output the input whose memory it is, or -1; None: none
+    cdef object form               # reads numbers that are given by name
+    cdef object description        # called with the executor, gives what pickles hold
+    cdef object replan             # plans joined calls for other overlaps; None for a single call
+    cdef bytes numbers             # of joined calls, as kernels take them; None: the request's
+
 cdef class aclOpExecutor:
     cdef readonly CompiledCall planned     # what phase one made, and told the workspace's size of
     cdef readonly CompiledCall latest      # what the latest run used; None before the first
@@ -20,24 +30,15 @@ cdef class aclOpExecutor:
     cdef tuple order               # operands in the order of its signature, inputs and outputs
     cdef list bound                # aclTensor or ndarray per operand, outputs last; None: no data
     cdef list given                # the caller's arrays for outputs; None for those that runs make
-    cdef object kind               # library whose arrays outputs that runs make are; None: NumPy
-    cdef object nest               # how a run's outputs are handed back, where that is no tuple
-    cdef tuple ties                # of each output the input whose memory it is, or -1; None: none
-    cdef object form               # reads numbers that are given by name
-    cdef object description        # called with the executor, gives what pickles hold
-    cdef char *spare               # a workspace that no run uses at the moment
-    cdef object keep               # whatever the arrays' memory hangs on
+    cdef ArrayForm arrays
+    cdef OwnWorkspace spare        # that no run uses at the moment
+    cdef readonly Py_ssize_t own_workspaces  # that runs without one have allocated
     cdef object scalar_texts, switches
-    cdef object replan             # plans joined calls for other overlaps; None for a single call
-    cdef bytes more_numbers        # of joined calls, as kernels take them; None: the request's
-    cdef request_t request
+    cdef request_t *request        # the call; NULL before there is one
     cdef readonly bint repeatable, spent, destroyed
     cdef object __weakref__
     cdef bint from_tensors
-    cdef operand_t few_operands[FEW]
-    cdef unsigned int few_versions[FEW]
     cdef unsigned int *versions    # of tensors, when phase one read them
-    cdef bytes room                # where operands and versions lie that are not few
 
     cdef int make_room(self, int n_inputs, int n_outputs) except -1
     cdef list bind(self, object arrays, char **addresses)
@@ -50,7 +51,9 @@ cdef class aclOpExecutor:
     cdef int refuse_arrays(self) except -1
     cdef int make_outputs(self) except -1
     cdef object run_with(self, object inputs, object out, object kind)
-    cdef bint has_one_output(self) noexcept
+    cdef bint gives_one(self) noexcept
+    cdef object run_given(self, tuple arrays, dict named, object out, object workspace)
+    cdef bint runs_as_bound(self) noexcept
     cdef object run_bound(self)
     cdef list place_outputs(self, list bound, dict outs, char **addresses, object kind)
     cdef object handed_back(self, list results, object out)
@@ -59,7 +62,8 @@ cdef class aclOpExecutor:
     cdef int refuse_unbound(self, char **addresses) except -1
     cdef bint is_absent(self, int slot) noexcept
     cdef int refuse_destroyed(self) except -1
-    cdef aclOpExecutor snapshot(self, object held)
+    cdef aclOpExecutor snapshot(self)
+    cdef list take_addresses(self, char **addresses)
     cdef object addresses_now(self, char **addresses)
     cdef int check_tensor(self, aclTensor tensor, int index) except -1
     cdef CompiledCall plan_shown(self)

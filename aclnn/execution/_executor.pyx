@@ -1,12 +1,20 @@
-"""Executors: a compiled call, the memory it is bound to, and CANN's functions for rebinding."""
+"""Executors: a compiled call and the memory it is bound to."""
 
 cimport cython
 from cpython.list cimport PyList_GET_ITEM
-from libc.stdlib cimport free
+from cpython.object cimport PyObject
+from libc.stdlib cimport free, malloc
 from libc.string cimport memcpy
 
-from aclnn.acl._lists cimport aclTensorList
 from aclnn.acl._tensor cimport aclTensor
+from aclnn.execution._fastcall cimport (
+    METH_FASTCALL,
+    METH_KEYWORDS,
+    PyDescr_NewMethod,
+    PyMethodDef,
+    PyTuple_GET_ITEM,
+    PyTuple_GET_SIZE,
+)
 from aclnn.execution._operand cimport (
     fits,
     new_output,
@@ -15,7 +23,8 @@ from aclnn.execution._operand cimport (
     spec_of,
     words_of,
 )
-from aclnn.execution._workspace cimport WorkspaceHold, refuse_shared
+from aclnn.execution._tensors cimport library_of_tensors, makes_tensors, read_tensor
+from aclnn.execution._workspace cimport OwnWorkspace, WorkspaceHold, refuse_shared
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
 
 from graph.runtime.abi cimport kernel_number
@@ -23,8 +32,11 @@ from graph.runtime.abi cimport kernel_number
 from aclnn.compiler._compiled_call cimport (
     ABSENT,
     EXACT,
+    INHERIT,
+    IS_BELOW,
     MAX_NUMBERS,
     NUMBER_FORMS,
+    facts_of,
     find_plan,
     operand_t,
     all_apart,
@@ -36,31 +48,30 @@ from aclnn.compiler._compiled_call cimport (
 
 from numpy import ndarray
 
-from aclnn.acl import errors, memory
-from aclnn.acl.arguments import as_int, shown
+from aclnn.acl import memory
 from aclnn.acl.constants import (
     ACLNN_ERR_INNER,
-    ACLNN_ERR_INNER_NULLPTR,
     ACLNN_ERR_PARAM_INVALID,
     ACLNN_ERR_PARAM_NULLPTR,
-    ACLNN_SUCCESS,
 )
 from aclnn.acl.errors import AclnnError, invalid
 from aclnn.execution import arrays as interchange
 from aclnn.execution._operand import array_key, describe
 from aclnn.execution._workspace import WorkspacePool
 
-cdef extern from "stdlib.h" nogil:
-    void *aligned_alloc(size_t alignment, size_t size) noexcept
-
 cdef enum:
-    WORKSPACE_ALIGNMENT = 64
+    SPARE_REQUESTS = 8
 
-cdef int OK = int(ACLNN_SUCCESS)
 cdef int NULLPTR = int(ACLNN_ERR_PARAM_NULLPTR)
 cdef int INVALID = int(ACLNN_ERR_PARAM_INVALID)
 cdef int INNER = int(ACLNN_ERR_INNER)
-cdef int INNER_NULLPTR = int(ACLNN_ERR_INNER_NULLPTR)
+
+
+cdef class ArrayForm:
+    """What executors of arrays know of their caller; never changed, as snapshots share it."""
+
+
+cdef ArrayForm OF_TENSORS = ArrayForm()  # which know nothing
 
 
 # How many are being made now: collecting garbage meanwhile may run a destructor, or another thread,
@@ -78,6 +89,115 @@ cdef aclOpExecutor new_executor():
         making -= 1
 
 
+cdef const char *RUN_DOC = b"""run($self, /, *arrays, out=None, workspace=None, **named)
+--
+
+Run now, on this thread.
+
+Parameters
+----------
+*arrays
+    Inputs to bind from now on, in order.
+out : array, optional
+    Where the result of this run goes: an array, or as many as the executor gives back.
+workspace : buffer or WorkspacePool, optional
+    At least `workspace_size` bytes for this run; by default the executor has its own.
+**named
+    Inputs to bind from now on, by name: arrays of the dtype, shape and strides that were
+    planned. Outputs by name, for this run. Numbers by name, from now on, where they do not
+    shape the plan.
+
+Returns
+-------
+array or None
+    `out`, or what the executor was made with, or an array of its own, in the caller's kind;
+    None for an executor of the C-shaped functions, whose output is a tensor that was given
+    to it.
+
+Raises
+------
+AclnnError
+    If the executor is spent or destroyed, an operand has no data, or an array does not
+    fit the plan.
+"""
+
+
+cdef object call_run(object given, PyObject *const *values, Py_ssize_t n_values, PyObject *names):
+    """What ``executor.run(...)`` does, with `values` by position, then those with `names`."""
+    cdef aclOpExecutor executor = <aclOpExecutor>given
+    if n_values == 0 and names == NULL and executor.runs_as_bound():
+        return executor.run_bound()
+    return call_run_given(executor, values, n_values, names)
+
+
+cdef object call_run_given(aclOpExecutor executor, PyObject *const *values, Py_ssize_t n_values,
+                           PyObject *names):
+    cdef Py_ssize_t k
+    cdef object out = None, workspace = None
+    cdef dict named = {}
+    cdef list arrays = []
+    for k in range(n_values):
+        arrays.append(<object>values[k])
+    for k in range(0 if names == NULL else PyTuple_GET_SIZE(names)):
+        name, value = <object>PyTuple_GET_ITEM(names, k), <object>values[n_values + k]
+        if name == "out":
+            out = value
+        elif name == "workspace":
+            workspace = value
+        else:
+            named[name] = value
+    return executor.run_given(tuple(arrays), named, out, workspace)
+
+
+# Runs take less time than a tuple and a dictionary of arguments.
+cdef PyMethodDef run_method
+run_method.ml_name = b"run"
+run_method.ml_meth = <void *>call_run
+run_method.ml_flags = METH_FASTCALL | METH_KEYWORDS
+run_method.ml_doc = RUN_DOC
+
+
+cdef object new_method(object kind, PyMethodDef *definition):
+    return PyDescr_NewMethod(kind, definition)
+
+
+# Requests of executors that are gone. In the executor itself they would be cleared for each call of
+# phase one, which takes longer than to fill them.
+cdef request_t *spare_requests[SPARE_REQUESTS]
+cdef int n_spare_requests = 0
+
+
+cdef request_t *new_request(int room) except NULL:
+    """A request with room for the descriptions and versions of so many operands, at least `FEW`."""
+    global n_spare_requests
+    cdef request_t *request
+    if room == FEW and n_spare_requests:
+        n_spare_requests -= 1
+        return spare_requests[n_spare_requests]
+    request = <request_t *>malloc(
+        sizeof(request_t) + room * (sizeof(operand_t) + sizeof(unsigned int)))
+    if request == NULL:
+        raise MemoryError
+    request.operands = <operand_t *>(request + 1)
+    return request
+
+
+cdef void copy_request(const request_t *request, request_t *copy) noexcept:
+    """Copy all but the operands."""
+    cdef operand_t *operands = copy.operands
+    copy[0] = request[0]
+    copy.operands = operands
+
+
+cdef void give_back(request_t *request) noexcept:
+    global n_spare_requests
+    if request.n_inputs + request.n_outputs > FEW or n_spare_requests == SPARE_REQUESTS:
+        free(request)
+        return
+    spare_requests[n_spare_requests] = request
+    n_spare_requests += 1
+
+
 @cython.final
 @cython.freelist(8)  # each call of phase one makes one, which is soon done with
 cdef class aclOpExecutor:
@@ -89,6 +209,9 @@ cdef class aclOpExecutor:
     ----------
     workspace_size : int
         Bytes of workspace that the plan needs; 0 when every intermediate was planned away.
+    own_workspaces : int
+        How many workspaces its runs have allocated so far: none where each is given one, or needs
+        none. One is kept, so that runs by one thread at a time allocate one.
     graph, graph_as_built : aclnn.graph.Graph
         The op-graph as scheduled and as built.
     passes : tuple
@@ -120,6 +243,7 @@ cdef class aclOpExecutor:
     def __cinit__(self):
         if not making:  # nothing of it would be there
             raise TypeError("executors are made by aclnn.executor() and aclnnXxxGetWorkspaceSize()")
+        self.arrays = OF_TENSORS
 
     @property
     def workspace_size(self):
@@ -183,46 +307,22 @@ cdef class aclOpExecutor:
     cdef dict specs(self, int first, int end):
         """Descriptions of operands that are there, by name."""
         cdef int slot
+        cdef tuple ties = self.arrays.ties
         found = {}
         for slot in range(first, end):
-            tied = self.ties is not None and slot >= self.request.n_inputs
+            tied = ties is not None and slot >= self.request.n_inputs
             if not self.is_absent(slot) and not (
-                    tied and self.ties[slot - self.request.n_inputs] >= 0):
+                    tied and ties[slot - self.request.n_inputs] >= 0):
                 found[self.names[slot]] = spec_of(&self.request.operands[slot])
         return found
 
     def __call__(self, *arrays, out=None, workspace=None, **named):
-        return self.run(*arrays, out=out, workspace=workspace, **named)
+        return self.run_given(arrays, named, out, workspace)
 
-    def run(self, *arrays, out=None, workspace=None, **named):
-        """Run now, on this thread.
+    run = new_method(aclOpExecutor, &run_method)
 
-        Parameters
-        ----------
-        *arrays
-            Inputs to bind from now on, in order.
-        out : array, optional
-            Where the result of this run goes: an array, or as many as the executor gives back.
-        workspace : buffer or WorkspacePool, optional
-            At least `workspace_size` bytes for this run; by default the executor has its own.
-        **named
-            Inputs to bind from now on, by name: arrays of the dtype, shape and strides that were
-            planned. Outputs by name, for this run. Numbers by name, from now on, where they do not
-            shape the plan.
-
-        Returns
-        -------
-        array or None
-            `out`, or what the executor was made with, or an array of its own, in the caller's kind;
-            None for an executor of the C-shaped functions, whose output is a tensor that was given
-            to it.
-
-        Raises
-        ------
-        AclnnError
-            If the executor is spent or destroyed, an operand has no data, or an array does not
-            fit the plan.
-        """
+    cdef object run_given(self, tuple arrays, dict named, object out, object workspace):
+        """Run on other arrays, into other outputs, or with a workspace of the caller's."""
         cdef char *addresses[MANY]
         cdef dict outs = None
         cdef list results = None
@@ -237,14 +337,11 @@ cdef class aclOpExecutor:
                 self.spent = True
             self.run_in(addresses, workspace)
             return None
-        if not arrays and not named and out is None and workspace is None:
-            if self.has_one_output():
-                return self.run_bound()
         if arrays or named or out is not None:
             outs = self.sort_arguments(arrays, named, out)
         # From here on other threads may bind, destroy or free: this run holds what it needs.
         held = self.bind(named, addresses) if named else self.addresses_now(addresses)
-        results = self.place_outputs(held, outs, addresses, self.kind)
+        results = self.place_outputs(held, outs, addresses, self.arrays.kind)
         self.refuse_unbound(addresses)
         self.run_in(addresses, workspace)
         return self.handed_back(results, out)
@@ -262,7 +359,9 @@ cdef class aclOpExecutor:
         for index in range(self.request.n_inputs):
             addresses[index] = self.request.operands[index].data
         for index, array in enumerate(inputs):
-            if not read_array(array, &found):
+            if read_tensor(array, &found):
+                kind = library_of_tensors()
+            elif not read_array(array, &found):
                 read_or_refuse(self.names[index], array, &found)
             addresses[index] = found.data
         for index in range(self.request.n_outputs):
@@ -291,9 +390,9 @@ cdef class aclOpExecutor:
         self.bind(arrays, addresses)
 
     def __reduce__(self):
-        if self.description is None:
+        if self.arrays.description is None:
             raise TypeError(f"{self.origin}: an executor of tensors cannot be pickled")
-        return self.description(self)
+        return self.arrays.description(self)
 
     def profile(self, repeat=100, warmup=3):
         """Time every step. An executor for one run is spent afterwards.
@@ -320,7 +419,7 @@ cdef class aclOpExecutor:
 
         profiling.check_runs(repeat, warmup)
         # What others bind or run meanwhile is not what is timed.
-        runs = self.snapshot(self.keep)
+        runs = self.snapshot()
         runs.from_tensors, runs.repeatable = self.from_tensors, True
         runs.make_outputs()
         runs.spent, runs.destroyed = self.spent, self.destroyed
@@ -359,12 +458,11 @@ cdef class aclOpExecutor:
         self.destroyed = True
         self.bound = [None] * len(self.bound)
         self.given = [None] * self.request.n_outputs
-        self.keep = None
-        free(self.spare)
-        self.spare = NULL
+        self.spare = None
 
     def __dealloc__(self):
-        free(self.spare)
+        if self.request != NULL:
+            give_back(self.request)
 
     def __enter__(self):
         return self
@@ -378,18 +476,16 @@ cdef class aclOpExecutor:
                 f"workspace {self.workspace_size} bytes, {state}>")
 
     cdef int make_room(self, int n_inputs, int n_outputs) except -1:
-        """Have room for the descriptions of so many operands."""
+        """Have a request with room for the descriptions of so many operands."""
         cdef int count = n_inputs + n_outputs
-        cdef Py_ssize_t size = count * <Py_ssize_t>sizeof(operand_t)
         if count > MANY:
             raise invalid(f"{self.origin}: {count} tensors, at most {MANY} are possible")
+        self.request = new_request(max(count, FEW))
         self.request.n_inputs, self.request.n_outputs = n_inputs, n_outputs
-        self.request.operands, self.versions = self.few_operands, self.few_versions
-        if count > FEW:
-            self.room = PyBytes_FromStringAndSize(
-                NULL, size + count * <Py_ssize_t>sizeof(unsigned int))
-            self.request.operands = <operand_t *>PyBytes_AS_STRING(self.room)
-            self.versions = <unsigned int *>(PyBytes_AS_STRING(self.room) + size)
+        self.request.operator_id = self.request.switches = self.request.n_numbers = 0
+        self.request.materialize = self.request.strategy = INHERIT
+        self.request.makes_absent = False
+        self.versions = <unsigned int *>(self.request.operands + max(count, FEW))
         return 0
 
     cdef bint is_absent(self, int slot) noexcept:
@@ -415,18 +511,18 @@ cdef class aclOpExecutor:
         """Leave in `named` the inputs to bind; gives the outputs of this run by their slot."""
         cdef int slot, n_inputs = self.request.n_inputs
         cdef dict outs = {}
-        if self.nest is None and self.request.n_outputs == 1 and not arrays and not named:
+        if self.arrays.nest is None and self.gives_one() and not arrays and not named:
             return {n_inputs: out}
         if arrays:
-            if self.nest is not None and array_key(arrays, True) is None:
-                arrays = tuple(self.nest.flat_inputs(arrays))
+            if self.arrays.nest is not None and array_key(arrays, True) is None:
+                arrays = tuple(self.arrays.nest.flat_inputs(arrays))
             if len(arrays) > n_inputs:
                 raise invalid(f"{self.origin}: takes {n_inputs} arrays, {len(arrays)} were given")
             for slot, one in enumerate(arrays):
                 if self.names[slot] in named:
                     raise invalid(f"{self.origin}: {self.names[slot]} is given twice")
                 named[self.names[slot]] = one
-        if self.form is not None and named:
+        if self.arrays.form is not None and named:
             self.take_numbers(named)
         for name in tuple(named):
             slot = self.slot_of(name)
@@ -443,16 +539,16 @@ cdef class aclOpExecutor:
     cdef object outputs_given(self, object out):
         """The arrays of `out` in the order of the outputs, None where there is none."""
         cdef int place
-        if self.nest is not None:
-            given = self.nest.flat_outputs(out)
-            if self.ties is None:
+        if self.arrays.nest is not None:
+            given = self.arrays.nest.flat_outputs(out)
+            if self.arrays.ties is None:
                 return given
             rest = iter(given)
             found = []
             for place in range(self.request.n_outputs):
-                found.append(None if self.ties[place] >= 0 else next(rest))
+                found.append(None if self.arrays.ties[place] >= 0 else next(rest))
             return found
-        if self.request.n_outputs == 1:
+        if self.gives_one():
             return (out,)
         if not isinstance(out, (tuple, list)) or len(out) != self.request.n_outputs:
             raise invalid(f"{self.origin}: out must be a tuple of {self.request.n_outputs} arrays")
@@ -475,13 +571,13 @@ cdef class aclOpExecutor:
         dtypes = []
         for index in range(self.request.n_inputs):
             dtypes.append(self.request.operands[index].dtype)
-        facts, forms, _ = self.form.described(values, None, dtypes)
+        facts, forms, _ = self.arrays.form.described(values, None, dtypes)
         for index, role in enumerate(roles):
-            if role not in given:
-                continue
             dtype, bits, _ = facts[index]
             mask = self.handle.fact_masks[index]
-            if (bits | dtype << 8) & mask != self.request.facts[index] & mask:
+            if role not in given:
+                mask &= IS_BELOW
+            if (bits | dtype << 8) & mask != facts_of(self.request, index) & mask:
                 raise invalid(f"{self.origin}: {role} is {values[index]!r}, which shapes the plan: "
                               "make another executor for it")
         for index, role in enumerate(roles):
@@ -532,15 +628,22 @@ cdef class aclOpExecutor:
         self.bound, self.given = bound, outputs
         return bound
 
-    cdef bint has_one_output(self) noexcept:
-        """Whether runs give back the one array that the executor was made with."""
-        return (self.request.n_outputs == 1 and self.nest is None and self.ties is None
+    cdef bint runs_as_bound(self) noexcept:
+        """Whether a run of the arrays that are bound gives back one that the caller made."""
+        return (not (self.destroyed or self.spent or self.from_tensors)
+                and self.gives_one() and self.arrays.nest is None
+                and self.arrays.ties is None
                 and <object>PyList_GET_ITEM(self.bound, self.request.n_inputs) is not None)
+
+    cdef bint gives_one(self) noexcept:
+        """Whether there is one output, and it is no list of one."""
+        return self.request.n_outputs == 1 and not (self.handle is not None
+                                                    and self.handle.makes_list)
 
     cdef object run_bound(self):
         """Run on what is bound, into the one output: what most runs are."""
         cdef char *addresses[MANY]
-        _held = self.addresses_now(addresses)  # keeps it alive as long as the run goes on
+        _held = self.take_addresses(addresses)  # keeps it alive as long as the run goes on
         result = <object>PyList_GET_ITEM(self.given, 0)
         self.refuse_unbound(addresses)
         self.execute(addresses, NULL)
@@ -551,13 +654,14 @@ cdef class aclOpExecutor:
     cdef list place_outputs(self, list bound, dict outs, char **addresses, object kind):
         """Find or make what a run writes; gives what it hands back, by output."""
         cdef operand_t found
+        cdef bint tensors
         cdef int place, slot, first = self.request.n_inputs
         cdef list results = []
         cdef list given = self.given
         for place in range(self.request.n_outputs):
             slot = first + place
-            if self.ties is not None and self.ties[place] >= 0:
-                addresses[slot] = addresses[<int>self.ties[place]]
+            if self.arrays.ties is not None and self.arrays.ties[place] >= 0:
+                addresses[slot] = addresses[<int>self.arrays.ties[place]]
                 results.append(None)
             elif outs is not None and slot in outs:
                 array = self.fitting(slot, outs[slot], &found)
@@ -567,9 +671,10 @@ cdef class aclOpExecutor:
             elif self.is_absent(slot) or bound[slot] is not None:
                 results.append(given[place])
             else:
-                array = new_output(self.planned, place, &found)
+                tensors = makes_tensors(kind)
+                array = new_output(self.planned, place, &found, tensors)
                 addresses[slot] = found.data
-                results.append(array if kind is None else interchange.handed_to(kind, array))
+                results.append(array if tensors else interchange.handed_to(kind, array))
                 bound = bound + [array]
         results.append(bound)  # keeps all of it alive as long as the run goes on
         return results
@@ -582,9 +687,9 @@ cdef class aclOpExecutor:
                 interchange.mark_written(result)
         if out is not None:
             return out
-        if self.nest is not None:
-            return self.nest.built(results)
-        return results[0] if len(results) == 1 else tuple(results)
+        if self.arrays.nest is not None:
+            return self.arrays.nest.built(results)
+        return results[0] if self.gives_one() else tuple(results)
 
     cdef int make_outputs(self) except -1:
         """Have an array for every output that runs would make."""
@@ -596,7 +701,7 @@ cdef class aclOpExecutor:
         for place in range(self.request.n_outputs):
             slot = self.request.n_inputs + place
             if bound[slot] is None and not self.is_absent(slot):
-                bound[slot] = new_output(self.planned, place, &found)
+                bound[slot] = new_output(self.planned, place, &found, False)
                 self.request.operands[slot].data = found.data
         self.bound = bound
         return 0
@@ -627,7 +732,7 @@ cdef class aclOpExecutor:
             raise invalid(
                 f"{self.origin}: {name} is {describe(array)}, but the plan is for "
                 f"{words_of(&self.request.operands[slot])}")
-        written = self.ties is not None and slot in self.ties
+        written = self.arrays.ties is not None and slot in self.arrays.ties
         if (slot >= self.request.n_inputs or written) and not found.writable:
             raise invalid(f"{self.origin}: {name} is read-only")
         return array
@@ -637,22 +742,28 @@ cdef class aclOpExecutor:
             raise AclnnError(INNER, f"{self.origin}: executor is destroyed")
         return 0
 
-    cdef aclOpExecutor snapshot(self, object held):
+    cdef aclOpExecutor snapshot(self):
         """The executor as it is now: a queued run must not see what is bound later."""
         cdef aclOpExecutor twin = new_executor()
         twin.planned, twin.handle, twin.origin = self.planned, self.handle, self.origin
-        twin.names, twin.bound, twin.keep = self.names, self.bound, held
-        twin.given, twin.kind, twin.nest, twin.ties = self.given, self.kind, self.nest, self.ties
+        twin.names, twin.bound = self.names, self.bound
+        twin.given, twin.arrays = self.given, self.arrays
         twin.latest, twin.original = self.latest, self
         twin.switches, twin.scalar_texts = self.switches, self.scalar_texts
-        twin.replan, twin.more_numbers = self.replan, self.more_numbers
         cdef int count = self.request.n_inputs + self.request.n_outputs
         twin.order = self.order
-        twin.request = self.request
         twin.make_room(self.request.n_inputs, self.request.n_outputs)
+        copy_request(self.request, twin.request)
         memcpy(twin.request.operands, self.request.operands, count * sizeof(operand_t))
         memcpy(twin.versions, self.versions, count * sizeof(unsigned int))
         return twin
+
+    cdef list take_addresses(self, char **addresses):
+        """Where arrays are at this moment, and the list that keeps them alive."""
+        cdef int index
+        for index in range(self.request.n_inputs + self.request.n_outputs):
+            addresses[index] = self.request.operands[index].data
+        return self.bound
 
     cdef object addresses_now(self, char **addresses):
         """Where the operands are at this moment; refuses missing and freed memory.
@@ -664,9 +775,7 @@ cdef class aclOpExecutor:
         cdef list held, bound = self.bound
         cdef aclTensor tensor
         if not self.from_tensors:
-            for index in range(count):
-                addresses[index] = self.request.operands[index].data
-            return bound
+            return self.take_addresses(addresses)
         for index in range(count):
             if self.is_absent(index):
                 continue
@@ -724,7 +833,8 @@ cdef class aclOpExecutor:
         cdef CompiledCall plan = self.planned
         cdef kernel_number own[MAX_NUMBERS * NUMBER_FORMS]
         cdef const kernel_number *numbers = own
-        cdef bytes kept = self.more_numbers
+        cdef bytes kept = self.arrays.numbers
+        cdef int index
         if not all_apart(plan, addresses) and not overlaps_as_planned(plan, addresses):
             plan = self.plan_anew(addresses)
         if self.latest is not plan:
@@ -732,10 +842,12 @@ cdef class aclOpExecutor:
         if self.original is not None:
             self.original.latest = plan
         if kept is None:  # others may be given while this run goes on
-            memcpy(own, self.request.numbers, sizeof(own))
+            for index in range(NUMBER_FORMS * self.request.n_numbers):
+                own[index] = self.request.numbers[index]
         else:
             numbers = <const kernel_number *>PyBytes_AS_STRING(kept)
         if plan is not self.planned:
+            self.own_workspaces += plan.workspace_size > 0
             run_with_own_workspace(plan, addresses, numbers)
         elif workspace == NULL and plan.workspace_size:
             self.run_spare(addresses, numbers)
@@ -745,21 +857,14 @@ cdef class aclOpExecutor:
 
     cdef int run_spare(self, char **addresses, const kernel_number *numbers) except -1:
         """Run with the executor's workspace, or one more where another run has that."""
-        cdef char *spare = self.spare
-        self.spare = NULL
-        if spare == NULL:
-            spare = <char *>aligned_alloc(
-                WORKSPACE_ALIGNMENT, -(-self.planned.workspace_size // WORKSPACE_ALIGNMENT)
-                * WORKSPACE_ALIGNMENT)
-        if spare == NULL:
-            raise MemoryError(f"no memory for a workspace of {self.planned.workspace_size} bytes")
-        try:
-            run_plan(self.planned, addresses, spare, numbers)
-        finally:
-            if self.spare == NULL and not self.destroyed:
-                self.spare = spare
-            else:
-                free(spare)
+        cdef OwnWorkspace spare = self.spare
+        self.spare = None
+        if spare is None:
+            self.own_workspaces += 1
+            spare = OwnWorkspace(self.planned.workspace_size)
+        run_plan(self.planned, addresses, spare.address, numbers)
+        if not self.destroyed:
+            self.spare = spare
         return 0
 
     cdef CompiledCall plan_for(self, char **addresses):
@@ -772,12 +877,12 @@ cdef class aclOpExecutor:
         """A plan for inputs that overlap the output in another way than was planned for."""
         cdef aclOpExecutor twin
         cdef int index
-        twin = self.snapshot(None)
+        twin = self.snapshot()
         for index in range(self.request.n_inputs + self.request.n_outputs):
             twin.request.operands[index].data = addresses[index]
-        if self.replan is not None:
-            return self.replan(overlaps_of(&twin.request))
-        return find_plan(self.handle, &twin.request, self.planned.call.names, self.scalar_texts,
+        if self.arrays.replan is not None:
+            return self.arrays.replan(overlaps_of(twin.request))
+        return find_plan(self.handle, twin.request, self.planned.call.names, self.scalar_texts,
                          self.switches)
 
 
@@ -810,7 +915,7 @@ def join_executor(CompiledCall plan not None, replan, str origin not None, array
     """
     cdef aclOpExecutor executor = new_executor()
     cdef int index
-    executor.planned, executor.replan, executor.origin = plan, replan, origin
+    executor.planned, executor.origin = plan, origin
     executor.names = (*plan.operator.inputs, *plan.operator.outputs)
     executor.order = ()
     executor.make_room(plan.n_inputs, plan.n_outputs)
@@ -820,9 +925,10 @@ def join_executor(CompiledCall plan not None, replan, str origin not None, array
             read_or_refuse(executor.names[index], array, &executor.request.operands[index])
     executor.bound = list(arrays)
     executor.given = executor.bound[plan.n_inputs:] if given is None else list(given)
-    executor.nest, executor.ties, executor.kind = nest, ties, kind
-    executor.description = description
-    executor.more_numbers = packed_numbers(numbers)
+    executor.arrays = ArrayForm()
+    executor.arrays.nest, executor.arrays.ties, executor.arrays.kind = nest, ties, kind
+    executor.arrays.description, executor.arrays.replan = description, replan
+    executor.arrays.numbers = packed_numbers(numbers)
     executor.repeatable = True
     return executor
 
@@ -853,492 +959,3 @@ cdef bytes packed_numbers(object numbers):
         forms[0].real, forms[1].real, forms[2].whole = rounded, exact, whole
         forms += NUMBER_FORMS
     return room
-
-
-def aclSetAclOpExecutorRepeatable(executor):
-    """Let an executor run more than once.
-
-    Parameters
-    ----------
-    executor : aclOpExecutor
-        From phase one, not run yet.
-
-    Returns
-    -------
-    int
-        ACLNN_SUCCESS (0); ACLNN_ERR_INNER_NULLPTR (561103) for an executor that is null or
-        destroyed and for what is no executor; ACLNN_ERR_INNER (561000) for one that was used.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> import aclnn
-    >>> def tensor(array):
-    ...     return aclnn.aclCreateTensor(array.shape, aclnn.ACL_FLOAT, None, 0,
-    ...                                  aclnn.ACL_FORMAT_ND, array.shape, array)
-    >>> x, out = np.float32([-1, 2]), np.empty(2, np.float32)
-    >>> slope = aclnn.aclCreateScalar(0.5, aclnn.ACL_FLOAT)
-    >>> size, executor, status = aclnn.aclnnLeakyReluGetWorkspaceSize(tensor(x), slope, tensor(out))
-    >>> aclnn.aclSetAclOpExecutorRepeatable(executor)
-    0
-    >>> [aclnn.aclnnLeakyRelu(None, size, executor, None) for _ in range(3)]
-    [0, 0, 0]
-    >>> aclnn.aclDestroyAclOpExecutor(executor)
-    0
-    """
-    if problem := helper_problem(executor):
-        return errors.fail(INNER_NULLPTR, f"aclSetAclOpExecutorRepeatable: {problem}")
-    if (<aclOpExecutor>executor).spent:
-        return errors.fail(INNER, "aclSetAclOpExecutorRepeatable: executor was used already")
-    (<aclOpExecutor>executor).repeatable = True
-    return OK
-
-
-def aclDestroyAclOpExecutor(executor):
-    """Destroy an executor; runs that are queued go on.
-
-    Parameters
-    ----------
-    executor : aclOpExecutor
-        From phase one or `aclnn.executor`.
-
-    Returns
-    -------
-    int
-        ACLNN_SUCCESS (0); ACLNN_ERR_INNER_NULLPTR (561103) for an executor that is null or
-        destroyed and for what is no executor.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> import aclnn
-    >>> def tensor(array):
-    ...     return aclnn.aclCreateTensor(array.shape, aclnn.ACL_FLOAT, None, 0,
-    ...                                  aclnn.ACL_FORMAT_ND, array.shape, array)
-    >>> x, out = np.float32([-1, 2]), np.empty(2, np.float32)
-    >>> slope = aclnn.aclCreateScalar(0.5, aclnn.ACL_FLOAT)
-    >>> size, executor, status = aclnn.aclnnLeakyReluGetWorkspaceSize(tensor(x), slope, tensor(out))
-    >>> aclnn.aclDestroyAclOpExecutor(executor), aclnn.aclDestroyAclOpExecutor(executor)
-    (0, 561103)
-    """
-    if problem := helper_problem(executor):
-        return errors.fail(INNER_NULLPTR, f"aclDestroyAclOpExecutor: {problem}")
-    (<aclOpExecutor>executor).destroy()
-    return OK
-
-
-def aclSetInputTensorAddr(executor, index, tensor, addr):
-    """Bind other memory to the `index`-th tensor input, counted in signature order.
-
-    Parameters
-    ----------
-    executor : aclOpExecutor
-        From phase one.
-    index : int
-        Which tensor input, from 0. An in-place tensor is input and output in one.
-    tensor : aclTensor
-        Any that is not destroyed; the operand's shape, strides and dtype stay those of phase one.
-    addr : buffer, int or None
-        Anything that `aclCreateTensor` takes as `tensorData`; None leaves the operand without data.
-
-    Returns
-    -------
-    int
-        ACLNN_SUCCESS (0); ACLNN_ERR_INNER_NULLPTR (561103) for an executor or tensor that is null,
-        destroyed or of another type; ACLNN_ERR_PARAM_INVALID (161002) for an index out of range,
-        for memory that does not fit or is read-only where the output goes, and for an executor
-        made by `aclnn.executor`; ACLNN_ERR_INNER (561000) if memory ran out.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> import aclnn
-    >>> def tensor(array):
-    ...     return aclnn.aclCreateTensor(array.shape, aclnn.ACL_FLOAT, None, 0,
-    ...                                  aclnn.ACL_FORMAT_ND, array.shape, array)
-    >>> x, out = np.float32([-1, 2]), np.empty(2, np.float32)
-    >>> slope = aclnn.aclCreateScalar(0.5, aclnn.ACL_FLOAT)
-    >>> size, executor, status = aclnn.aclnnLeakyReluGetWorkspaceSize(tensor(x), slope, tensor(out))
-    >>> other = np.float32([-4, 8])
-    >>> aclnn.aclSetInputTensorAddr(executor, 0, tensor(x), other)
-    0
-    >>> aclnn.AclSetInputTensorAddr(executor, 0, tensor(x), other)  # the older spelling
-    0
-    >>> aclnn.aclnnLeakyRelu(None, size, executor, None)
-    0
-    >>> out
-    array([-2.,  8.], dtype=float32)
-    """
-    return set_address(executor, index, tensor, addr, "aclSetInputTensorAddr", True, False)
-
-
-def aclSetOutputTensorAddr(executor, index, tensor, addr):
-    """Bind other memory to the `index`-th tensor output.
-
-    Parameters
-    ----------
-    executor : aclOpExecutor
-        From phase one.
-    index : int
-        Which tensor output: 0, as each operator has one. An in-place tensor is input and output
-        in one.
-    tensor : aclTensor
-        Any that is not destroyed; the operand's shape, strides and dtype stay those of phase one.
-    addr : buffer, int or None
-        Anything that `aclCreateTensor` takes as `tensorData`; None leaves the operand without data.
-
-    Returns
-    -------
-    int
-        ACLNN_SUCCESS (0); ACLNN_ERR_INNER_NULLPTR (561103) for an executor or tensor that is null,
-        destroyed or of another type; ACLNN_ERR_PARAM_INVALID (161002) for an index out of range,
-        for memory that does not fit or is read-only where the output goes, and for an executor
-        made by `aclnn.executor`; ACLNN_ERR_INNER (561000) if memory ran out.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> import aclnn
-    >>> def tensor(array):
-    ...     return aclnn.aclCreateTensor(array.shape, aclnn.ACL_FLOAT, None, 0,
-    ...                                  aclnn.ACL_FORMAT_ND, array.shape, array)
-    >>> x, out = np.float32([-1, 2]), np.empty(2, np.float32)
-    >>> slope = aclnn.aclCreateScalar(0.5, aclnn.ACL_FLOAT)
-    >>> size, executor, status = aclnn.aclnnLeakyReluGetWorkspaceSize(tensor(x), slope, tensor(out))
-    >>> other = np.empty(2, np.float32)
-    >>> aclnn.aclSetOutputTensorAddr(executor, 0, tensor(out), other)
-    0
-    >>> aclnn.AclSetOutputTensorAddr(executor, 0, tensor(out), other)  # the older spelling
-    0
-    >>> aclnn.aclnnLeakyRelu(None, size, executor, None)
-    0
-    >>> other
-    array([-0.5,  2. ], dtype=float32)
-    """
-    return set_address(executor, index, tensor, addr, "aclSetOutputTensorAddr", False, True)
-
-
-def aclSetTensorAddr(executor, index, tensor, addr):
-    """Bind other memory to the `index`-th tensor.
-
-    Parameters
-    ----------
-    executor : aclOpExecutor
-        From phase one.
-    index : int
-        Which tensor, from 0: inputs in signature order, then the output. An in-place tensor is
-        input and output in one, and counts once.
-    tensor : aclTensor
-        Any that is not destroyed; the operand's shape, strides and dtype stay those of phase one.
-    addr : buffer, int or None
-        Anything that `aclCreateTensor` takes as `tensorData`; None leaves the operand without data.
-
-    Returns
-    -------
-    int
-        ACLNN_SUCCESS (0); ACLNN_ERR_INNER_NULLPTR (561103) for an executor or tensor that is null,
-        destroyed or of another type; ACLNN_ERR_PARAM_INVALID (161002) for an index out of range,
-        for memory that does not fit or is read-only where the output goes, and for an executor
-        made by `aclnn.executor`; ACLNN_ERR_INNER (561000) if memory ran out.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> import aclnn
-    >>> def tensor(array):
-    ...     return aclnn.aclCreateTensor(array.shape, aclnn.ACL_FLOAT, None, 0,
-    ...                                  aclnn.ACL_FORMAT_ND, array.shape, array)
-    >>> x, out = np.float32([-1, 2]), np.empty(2, np.float32)
-    >>> slope = aclnn.aclCreateScalar(0.5, aclnn.ACL_FLOAT)
-    >>> size, executor, status = aclnn.aclnnLeakyReluGetWorkspaceSize(tensor(x), slope, tensor(out))
-    >>> other = np.empty(2, np.float32)
-    >>> aclnn.aclSetTensorAddr(executor, 1, tensor(out), other)
-    0
-    >>> aclnn.AclSetTensorAddr(executor, 1, tensor(out), other)  # the older spelling
-    0
-    >>> aclnn.aclnnLeakyRelu(None, size, executor, None)
-    0
-    >>> other
-    array([-0.5,  2. ], dtype=float32)
-    """
-    return set_address(executor, index, tensor, addr, "aclSetTensorAddr", True, True)
-
-
-def aclSetDynamicInputTensorAddr(executor, irIndex, relativeIndex, tensors, addr):
-    """Bind other memory to one tensor of a list of inputs.
-
-    Parameters
-    ----------
-    executor : aclOpExecutor
-        From phase one.
-    irIndex : int
-        Which tensor or list of tensors among the inputs, from 0, in the order of the signature. A
-        list counts once.
-    relativeIndex : int
-        Which tensor of that list, from 0.
-    tensors : aclTensorList
-        Any that is not destroyed; shapes, strides and dtypes stay those of phase one.
-    addr : buffer, int or None
-        Anything that `aclCreateTensor` takes as `tensorData`; None leaves the operand without data.
-
-    Returns
-    -------
-    int
-        ACLNN_SUCCESS (0); ACLNN_ERR_INNER_NULLPTR (561103) for an executor or a list that is null,
-        destroyed or of another type; ACLNN_ERR_PARAM_INVALID (161002) for an index out of range or
-        of what is no list, for memory that does not fit, and for an executor made by
-        `aclnn.executor`; ACLNN_ERR_INNER (561000) if memory ran out.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> import aclnn
-    >>> def tensor(array):
-    ...     return aclnn.aclCreateTensor(array.shape, aclnn.ACL_FLOAT, None, 0,
-    ...                                  aclnn.ACL_FORMAT_ND, array.shape, array)
-    >>> a, b, out = np.float32([1, 2]), np.float32([3]), np.empty(3, np.float32)
-    >>> both = aclnn.aclCreateTensorList([tensor(a), tensor(b)])
-    >>> size, executor, status = aclnn.aclnnCatGetWorkspaceSize(both, 0, tensor(out))
-    >>> aclnn.aclSetDynamicInputTensorAddr(executor, 0, 1, both, np.float32([7]))
-    0
-    >>> aclnn.AclSetDynamicInputTensorAddr(executor, 0, 1, both, np.float32([8]))
-    0
-    >>> aclnn.aclnnCat(None, size, executor, None)
-    0
-    >>> out
-    array([1., 2., 8.], dtype=float32)
-    """
-    return set_dynamic_address(executor, irIndex, relativeIndex, tensors, addr,
-                               "aclSetDynamicInputTensorAddr", True, False)
-
-
-def aclSetDynamicOutputTensorAddr(executor, irIndex, relativeIndex, tensors, addr):
-    """Bind other memory to one tensor of a list of outputs; so far no operator has one.
-
-    Parameters
-    ----------
-    executor : aclOpExecutor
-        From phase one.
-    irIndex : int
-        Which tensor or list of tensors among the outputs, from 0, in the order of the signature. A
-        list counts once.
-    relativeIndex : int
-        Which tensor of that list, from 0.
-    tensors : aclTensorList
-        Any that is not destroyed; shapes, strides and dtypes stay those of phase one.
-    addr : buffer, int or None
-        Anything that `aclCreateTensor` takes as `tensorData`; None leaves the operand without data.
-
-    Returns
-    -------
-    int
-        ACLNN_SUCCESS (0); ACLNN_ERR_INNER_NULLPTR (561103) for an executor or a list that is null,
-        destroyed or of another type; ACLNN_ERR_PARAM_INVALID (161002) for an index out of range or
-        of what is no list, for memory that does not fit, and for an executor made by
-        `aclnn.executor`; ACLNN_ERR_INNER (561000) if memory ran out.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> import aclnn
-    >>> def tensor(array):
-    ...     return aclnn.aclCreateTensor(array.shape, aclnn.ACL_FLOAT, None, 0,
-    ...                                  aclnn.ACL_FORMAT_ND, array.shape, array)
-    >>> a, b, out = np.float32([1, 2]), np.float32([3]), np.empty(3, np.float32)
-    >>> both = aclnn.aclCreateTensorList([tensor(a), tensor(b)])
-    >>> size, executor, status = aclnn.aclnnCatGetWorkspaceSize(both, 0, tensor(out))
-    >>> aclnn.aclSetDynamicOutputTensorAddr(executor, 0, 0, both, out)
-    161002
-    >>> aclnn.AclSetDynamicOutputTensorAddr(executor, 0, 0, both, out)  # the older spelling
-    161002
-    >>> aclnn.aclGetRecentErrMsg()
-    'aclSetDynamicOutputTensorAddr: irIndex is 0, which is out: no list of tensors'
-    """
-    return set_dynamic_address(executor, irIndex, relativeIndex, tensors, addr,
-                               "aclSetDynamicOutputTensorAddr", False, True)
-
-
-def aclSetDynamicTensorAddr(executor, irIndex, relativeIndex, tensors, addr):
-    """Bind other memory to one tensor of a list.
-
-    Parameters
-    ----------
-    executor : aclOpExecutor
-        From phase one.
-    irIndex : int
-        Which tensor or list of tensors, from 0: inputs, then outputs, in the order of the
-        signature. A list counts once.
-    relativeIndex : int
-        Which tensor of that list, from 0.
-    tensors : aclTensorList
-        Any that is not destroyed; shapes, strides and dtypes stay those of phase one.
-    addr : buffer, int or None
-        Anything that `aclCreateTensor` takes as `tensorData`; None leaves the operand without data.
-
-    Returns
-    -------
-    int
-        ACLNN_SUCCESS (0); ACLNN_ERR_INNER_NULLPTR (561103) for an executor or a list that is null,
-        destroyed or of another type; ACLNN_ERR_PARAM_INVALID (161002) for an index out of range or
-        of what is no list, for memory that does not fit, and for an executor made by
-        `aclnn.executor`; ACLNN_ERR_INNER (561000) if memory ran out.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> import aclnn
-    >>> def tensor(array):
-    ...     return aclnn.aclCreateTensor(array.shape, aclnn.ACL_FLOAT, None, 0,
-    ...                                  aclnn.ACL_FORMAT_ND, array.shape, array)
-    >>> a, b, out = np.float32([1, 2]), np.float32([3]), np.empty(3, np.float32)
-    >>> both = aclnn.aclCreateTensorList([tensor(a), tensor(b)])
-    >>> size, executor, status = aclnn.aclnnCatGetWorkspaceSize(both, 0, tensor(out))
-    >>> aclnn.aclSetDynamicTensorAddr(executor, 0, 1, both, np.float32([7]))
-    0
-    >>> aclnn.AclSetDynamicTensorAddr(executor, 0, 1, both, np.float32([8]))  # the older spelling
-    0
-    >>> aclnn.aclnnCat(None, size, executor, None)
-    0
-    >>> out
-    array([1., 2., 8.], dtype=float32)
-    """
-    return set_dynamic_address(executor, irIndex, relativeIndex, tensors, addr,
-                               "aclSetDynamicTensorAddr", True, True)
-
-
-# CANN's older spelling.
-AclSetInputTensorAddr = aclSetInputTensorAddr
-AclSetOutputTensorAddr = aclSetOutputTensorAddr
-AclSetTensorAddr = aclSetTensorAddr
-AclSetDynamicInputTensorAddr = aclSetDynamicInputTensorAddr
-AclSetDynamicOutputTensorAddr = aclSetDynamicOutputTensorAddr
-AclSetDynamicTensorAddr = aclSetDynamicTensorAddr
-
-
-cdef object helper_problem(object executor):
-    if executor is None:
-        return "executor is null"
-    if not isinstance(executor, aclOpExecutor):
-        return f"executor is {type(executor).__name__}, must be an aclOpExecutor"
-    if (<aclOpExecutor>executor).destroyed:
-        return "executor is destroyed"
-    return None
-
-
-cdef object set_address(object executor, object index, object tensor, object addr, str function,
-                        bint inputs, bint outputs):
-    try:
-        if problem := helper_problem(executor):
-            raise AclnnError(INNER_NULLPTR, problem)
-        if not isinstance(tensor, aclTensor) or (<aclTensor>tensor).destroyed:
-            raise AclnnError(INNER_NULLPTR, "tensor is null, destroyed or no aclTensor")
-        bind_address(<aclOpExecutor>executor, index, addr, inputs, outputs)
-    except AclnnError as error:
-        return errors.fail(error.status, f"{function}: {error}")
-    except MemoryError as error:
-        return errors.fail(INNER, f"{function}: {error}")
-    return OK
-
-
-cdef object set_dynamic_address(object executor, object ir_index, object relative, object tensors,
-                                object addr, str function, bint inputs, bint outputs):
-    try:
-        if problem := helper_problem(executor):
-            raise AclnnError(INNER_NULLPTR, problem)
-        if not isinstance(tensors, aclTensorList) or (<aclTensorList>tensors).destroyed:
-            raise AclnnError(INNER_NULLPTR, "tensors is null, destroyed or no aclTensorList")
-        bind_in_list(<aclOpExecutor>executor, ir_index, relative, addr, inputs, outputs)
-    except AclnnError as error:
-        return errors.fail(error.status, f"{function}: {error}")
-    except MemoryError as error:
-        return errors.fail(INNER, f"{function}: {error}")
-    return OK
-
-
-cdef int bind_address(aclOpExecutor executor, object index, object addr, bint inputs,
-                      bint outputs) except -1:
-    refuse_arrays(executor)
-    slots = operand_slots(executor, inputs, outputs)
-    bind_slots(executor, slots[place_of("index", index, len(slots))], addr)
-    return 0
-
-
-cdef int bind_in_list(aclOpExecutor executor, object ir_index, object relative, object addr,
-                      bint inputs, bint outputs) except -1:
-    refuse_arrays(executor)
-    parameters = parameter_slots(executor, inputs, outputs)
-    place = place_of("irIndex", ir_index, len(parameters))
-    name, listed = parameters[place]
-    if name is not None:
-        raise invalid(f"irIndex is {place}, which is {name}: no list of tensors")
-    bind_slots(executor, listed[place_of("relativeIndex", relative, len(listed))], addr)
-    return 0
-
-
-cdef int refuse_arrays(aclOpExecutor executor) except -1:
-    if not executor.from_tensors:
-        raise invalid("executor was made by aclnn.executor(), which binds arrays: "
-                      "executor.run(...) takes others by name")
-    return 0
-
-
-cdef object place_of(str name, object index, Py_ssize_t count):
-    place = as_int(index)
-    if place is None or not 0 <= place < count:
-        raise invalid(f"{name} is {shown(index)}, must be from 0 to {count - 1}")
-    return place
-
-
-cdef list parameter_slots(aclOpExecutor executor, bint inputs, bint outputs):
-    """The name of each tensor of the signature, or for a list None and the slots of its tensors."""
-    cdef int first_output = executor.request.n_inputs, first_listed = executor.handle.n_inputs - 1
-    parameters, listed = [], None
-    for found in operand_slots(executor, inputs, outputs):
-        slot = found[0]
-        if not executor.handle.is_variadic or not first_listed <= slot < first_output:
-            parameters.append((executor.names[slot], None))
-        elif listed is None:
-            listed = [found]
-            parameters.append((None, listed))
-        else:
-            listed.append(found)
-    return parameters
-
-
-cdef int bind_slots(aclOpExecutor executor, object slots, object addr) except -1:
-    """Bind memory to an operand, which is input and output in one in place."""
-    # Reading `addr` may run anything, which may destroy the executor.
-    cdef list planned_for = executor.bound
-    if executor.destroyed:
-        raise AclnnError(INNER_NULLPTR, "executor is destroyed")
-    new = {}
-    for slot in slots:
-        if executor.is_absent(slot):
-            raise invalid(f"{executor.names[slot]} was null at phase one")
-        new[slot] = (<aclTensor>planned_for[slot]).with_data(addr)
-    for slot, tensor in new.items():
-        written = slot >= executor.request.n_inputs
-        if written and not tensor.writable and tensor.bytes_needed():
-            raise invalid(f"addr is read-only, but {executor.names[slot]} is the output")
-    # Nothing below runs anything: what is replaced goes at the end.
-    if executor.destroyed:
-        raise AclnnError(INNER_NULLPTR, "executor is destroyed")
-    before = executor.bound
-    after = list(before)
-    for slot, tensor in new.items():
-        after[slot] = tensor
-    executor.bound = after
-    return 0
-
-
-cdef list operand_slots(aclOpExecutor executor, bint inputs, bint outputs):
-    """The operands each index stands for; an in-place tensor is input and output in one."""
-    cdef int first_output = executor.request.n_inputs
-    slots = []
-    for found in executor.order:
-        wanted = False
-        for slot in found:
-            wanted = wanted or (inputs if slot < first_output else outputs)
-        if wanted:
-            slots.append(list(found))
-    return slots

@@ -124,7 +124,7 @@ cdef object launch(aclOpExecutor executor, char **addresses, object held, Worksp
                 hold.release()
         return OK
     job = Job.__new__(Job)
-    job.executor, job.hold = executor.snapshot(held), hold
+    job.executor, job.held, job.hold = executor.snapshot(), held, hold
     job.submitted = monotonic_ns()
     job.omp_threads = _scheduler.omp_threads()
     memcpy(job.addresses, addresses, sizeof(job.addresses))
@@ -138,6 +138,7 @@ cdef class Job:
     """
 
     cdef aclOpExecutor executor
+    cdef list held  # what the operands' memory hangs on
     cdef WorkspaceHold hold
     cdef char *addresses[MANY]
     cdef int64_t submitted  # when, for profiles
@@ -174,7 +175,7 @@ cdef class Job:
 
     def owners(self):
         """What keeps the memory of each operand, and the workspace, by name."""
-        found = list(zip(self.executor.names, self.executor.keep))
+        found = list(zip(self.executor.names, self.held))
         if self.hold is not None:
             found.append(("workspace", self.hold.owner))
         return found
@@ -201,7 +202,7 @@ cdef class Job:
                 self.executor.request.numbers[NUMBER_FORMS * index].real,
                 self.executor.request.numbers[NUMBER_FORMS * index + 1].real,
                 self.executor.request.numbers[NUMBER_FORMS * index + 2].whole))
-        return number_facts(&self.executor.request), forms
+        return number_facts(self.executor.request), forms
 
     def call(self):
         """The operator, how many of the operands are inputs, the switches and the result's plan."""
@@ -223,7 +224,7 @@ cdef class Job:
         return f"{self.executor.origin}({', '.join(parts)})"
 
     cdef int refuse_freed(self) except -1:
-        owners = list(self.executor.keep)
+        owners = list(self.held)
         owners.append(None if self.hold is None else self.hold.owner)
         for name, owner in zip((*self.executor.names, "workspace"), owners):
             if not memory.is_alive(owner):

@@ -1,14 +1,11 @@
-from aclnn.compiler._compiled_call cimport ABSENT, CompiledCall, operand_t
-
-cdef enum:
-    FORMAT_ND = 2
+from aclnn.compiler._compiled_call cimport ABSENT, FORMAT_ND, CompiledCall, operand_t
 
 cdef bint read_array(object given, operand_t *operand) noexcept
 cdef int read_or_refuse(object name, object array, operand_t *operand) except -1
 cdef object words_of(const operand_t *operand)
 cdef object spec_of(const operand_t *operand)
 cdef void describe_output(CompiledCall plan, int number, operand_t *operand) noexcept
-cdef object new_output(CompiledCall plan, int number, operand_t *operand)
+cdef object new_output(CompiledCall plan, int number, operand_t *operand, bint as_tensor)
 cdef bint fits(const operand_t *found, const operand_t *planned) noexcept
 
 

@@ -7,12 +7,14 @@ from libc.stdint cimport int64_t
 from aclnn.acl._buffer cimport is_masked
 from aclnn.compiler._compiled_call cimport (
     ABSENT,
+    FORMAT_ND,
     MAX_DIMS,
     CompiledCall,
     operand_t,
     same_layout,
     settings_word,
 )
+from aclnn.execution._tensors cimport new_tensor, read_tensor
 
 import numpy as np
 
@@ -125,8 +127,9 @@ def array_key(arrays not None, bint plain=False):
     key[0] = settings_word()
     for index, array in enumerate(arrays):
         if plain and not cnp.PyArray_CheckExact(array):
-            return None
-        if not read_array(array, &seen[index]):
+            if not read_tensor(array, &seen[index]):
+                return None
+        elif not read_array(array, &seen[index]):
             if plain:
                 return None
             read_or_refuse(f"argument {index}", array, &seen[index])
@@ -195,13 +198,15 @@ cdef void describe_output(CompiledCall plan, int number, operand_t *operand) noe
     operand.format, operand.writable, operand.data = FORMAT_ND, True, NULL
 
 
-cdef object new_output(CompiledCall plan, int number, operand_t *operand):
-    """An array for one of a plan's results, whose description the operand gets; None for one that
-    the options leave out."""
+cdef object new_output(CompiledCall plan, int number, operand_t *operand, bint as_tensor):
+    """An array, or a tensor, for one of a plan's results, whose description the operand gets; None
+    for one that the options leave out."""
     cdef operand_t *planned = &plan.operands[plan.n_inputs + number]
     describe_output(plan, number, operand)
     if planned.ndim == ABSENT:
         return None
+    if as_tensor:
+        return new_tensor(operand)
     if planned.dtype == ACL_BF16:
         out = np.empty(plan.out_shapes[number], _BFLOAT16)
     else:

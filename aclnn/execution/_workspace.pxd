@@ -8,3 +8,6 @@ cdef class WorkspaceHold:
     cdef bint exported
     cdef object owner
     cdef int release(self) except -1
+
+cdef class OwnWorkspace:
+    cdef char *address

@@ -1,4 +1,4 @@
-"""Workspaces of the caller's: held for a run, or lent by a pool."""
+"""Workspaces: the caller's, held for a run; lent by a pool; or an executor's own."""
 
 from cpython.buffer cimport (
     PyBUF_ANY_CONTIGUOUS,
@@ -8,6 +8,8 @@ from cpython.buffer cimport (
     PyObject_CheckBuffer,
     PyObject_GetBuffer,
 )
+
+from libc.stdlib cimport free
 
 from aclnn.compiler._compiled_call cimport CompiledCall
 
@@ -21,6 +23,12 @@ from aclnn.acl._buffer import mentions_objects
 from aclnn.acl.arguments import as_int, shown
 from aclnn.acl.constants import ACLNN_ERR_PARAM_INVALID
 from aclnn.acl.errors import AclnnError, invalid
+
+cdef extern from "stdlib.h" nogil:
+    void *aligned_alloc(size_t alignment, size_t size) noexcept
+
+cdef enum:
+    WORKSPACE_ALIGNMENT = 64
 
 cdef int INVALID = int(ACLNN_ERR_PARAM_INVALID)
 
@@ -202,3 +210,16 @@ cdef class WorkspaceHold:
     def __dealloc__(self):
         if self.exported:
             PyBuffer_Release(&self.view)
+
+
+cdef class OwnWorkspace:
+    """A workspace that an executor has for its runs."""
+
+    def __cinit__(self, Py_ssize_t size):
+        cdef Py_ssize_t whole_lines = (size + WORKSPACE_ALIGNMENT - 1) & -WORKSPACE_ALIGNMENT
+        self.address = <char *>aligned_alloc(WORKSPACE_ALIGNMENT, whole_lines)
+        if self.address == NULL:
+            raise MemoryError(f"no memory for a workspace of {size} bytes")
+
+    def __dealloc__(self):
+        free(self.address)

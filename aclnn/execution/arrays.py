@@ -6,6 +6,7 @@ Anything with ``__dlpack__`` (PyTorch's CPU tensors, bfloat16 included) or
 
 from __future__ import annotations
 
+import importlib
 import sys
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -39,7 +40,7 @@ def as_ndarray(given: Any, name: str) -> np.ndarray:
         refuse_mask(given, name)
         return given
     try:
-        array = _dlpack.array_of(given)
+        array = _dlpack.array_of(_untracked(given))
     except Exception as error:  # whatever the object raises
         raise invalid(f"{name} cannot be read as an array: {error}") from error
     if array is not None:
@@ -48,6 +49,29 @@ def as_ndarray(given: Any, name: str) -> np.ndarray:
         f"{name} is {type(given).__name__}, must be a NumPy array or have __dlpack__ or "
         "__array_interface__"
     )
+
+
+def prepare_for(operands: Sequence[Any], out: Any) -> None:
+    """Load what takes calls over on tensors of PyTorch's that require grad, if one of them does."""
+    torch = sys.modules.get("torch")
+    kind = getattr(torch, "Tensor", None)
+    if torch is None or kind is None:
+        return
+    several = [one if isinstance(one, list | tuple) else (one,) for one in (*operands, out)]
+    for one in (one for group in several for one in group):
+        if isinstance(one, kind) and one.requires_grad and torch.is_grad_enabled():
+            importlib.import_module("aclnn.torch")
+            return
+
+
+def _untracked(given: Any) -> Any:
+    """A tensor of PyTorch's without its gradient, where gradients are switched off."""
+    torch = sys.modules.get("torch")
+    kind: Any = getattr(torch, "Tensor", None)
+    if torch is None or kind is None or not isinstance(given, kind):
+        return given
+    wanted = given.requires_grad and torch.is_grad_enabled()
+    return given if wanted else given.detach()
 
 
 def like(kind: Any, array: np.ndarray) -> Any:
@@ -131,16 +155,21 @@ def call_foreign(
     for one in (*callers, *(out if isinstance(out, tuple | list) else (out,))):
         if hasattr(type(one), "__aclnn_function__"):
             return one.__aclnn_function__(handle, given, out, numbers, switches)
+    found = [None if one is None else as_ndarray(one, role) for role, one in operands]
+    deep = [one for one in found if one is not None and one.ndim > MAX_DIMS]
+    if deep and handle.handle.operator.any_rank:
+        return _call_flat(handle, deep, callers, out, numbers, switches)
     inputs = [
-        None if operand is None else readable(as_ndarray(operand, role), role)
-        for role, operand in operands
+        None if one is None else readable(one, role)
+        for (role, _), one in zip(operands, found, strict=True)
     ]
-    count = len(handle.outputs)
+    roles = handle.outputs_of(inputs, switches)
+    single = len(roles) == 1 and not handle.handle.makes_list
     if out is None:
-        made = handle.call(inputs, [None] * count, numbers, switches)
+        made = handle.call(inputs, [None] * len(roles), numbers, switches)
         found = [None if one is None else like_inputs(callers, one) for one in made]
-        return found[0] if count == 1 else tuple(found)
-    targets = _targets(handle, out)
+        return found[0] if single else tuple(found)
+    targets = _targets(handle, roles, out)
     places = [_beside(handle, name, target) for name, target in targets]
     made = handle.call(inputs, [beside for beside, _ in places], numbers, switches)
     for (beside, target), (_, given_out) in zip(places, targets, strict=True):
@@ -148,7 +177,7 @@ def call_foreign(
             np.copyto(target, beside)
         if given_out is not None:
             mark_written(given_out)
-    if count == 1 or all(given_out is not None for _, given_out in targets):
+    if single or all(given_out is not None for _, given_out in targets):
         return out
     return tuple(
         [
@@ -156,6 +185,32 @@ def call_foreign(
             for one, (_, given_out) in zip(made, targets, strict=True)
         ]
     )
+
+
+def _call_flat(
+    handle: Any,
+    inputs: Sequence[np.ndarray],
+    callers: Sequence[Any],
+    out: Any,
+    numbers: Sequence[Any],
+    switches: Sequence[Any] | None,
+) -> Any:
+    """Run on arrays of more dimensions than plans have as if they had one."""
+    shape = inputs[0].shape
+    arrays = [readable(one.reshape(-1), "input") for one in inputs]
+    if out is None:
+        (made,) = handle.call(arrays, [None], numbers, switches)
+        return like_inputs(callers, made.reshape(shape))
+    target = as_ndarray(out, handle.names["out"])
+    if target.shape != shape:
+        raise invalid(f"{handle.names['out']} has shape {target.shape}, but must have {shape}")
+    if not target.flags.writeable:
+        raise invalid(f"{handle.names['out']} is read-only, but is the output")
+    beside = np.empty(target.size, target.dtype)
+    handle.call(arrays, [beside], numbers, switches)
+    np.copyto(target, beside.reshape(shape))
+    mark_written(out)
+    return out
 
 
 def taken_apart(operator: Any, given: Sequence[Any]) -> tuple[list[tuple[str, Any]], list[Any]]:
@@ -190,7 +245,7 @@ def _with_arrays_for_numbers(operator: Any, given: Sequence[Any]) -> list[Any]:
         return list(given)
     own = {role for role in roles if "dtype" in operator.unlike.get(role, {})}
     tensors = [
-        as_ndarray(one, role).dtype
+        one.dtype if hasattr(type(one), "__aclnn_function__") else as_ndarray(one, role).dtype
         for role, one in zip(roles, given, strict=True)
         if role not in numbers and role not in own
     ]
@@ -229,16 +284,15 @@ def _listed(role: str, operand: Any) -> Sequence[Any]:
     return list(operand)
 
 
-def _targets(handle: Any, out: Any) -> list[tuple[str, Any]]:
+def _targets(handle: Any, roles: Sequence[str], out: Any) -> list[tuple[str, Any]]:
     """What a caller gave to write into, with the names of the outputs."""
-    if len(handle.outputs) == 1:
+    if len(roles) == 1 and not handle.handle.makes_list:
         return [(handle.names["out"], out)]
-    if not isinstance(out, tuple | list) or len(out) != len(handle.outputs):
+    if not isinstance(out, tuple | list) or len(out) != len(roles):
         raise invalid(
-            f"{handle.name}: out must be a tuple of {len(handle.outputs)} arrays: "
-            f"{', '.join(handle.outputs)}"
+            f"{handle.name}: out must be a tuple of {len(roles)} arrays: {', '.join(roles)}"
         )
-    return list(zip(handle.outputs, out, strict=True))
+    return list(zip(roles, out, strict=True))
 
 
 def _beside(handle: Any, name: str, out: Any) -> tuple[Any, Any]:

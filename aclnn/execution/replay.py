@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -134,7 +135,7 @@ class Replay:
             if len(held) + len(layouts) > MOST_OPERANDS:
                 found.append(self._planned(held, None, (shape, place)))
                 held = Memory("capture")
-            held.recording.where = task.place  # graphs show it
+            held.recording.origin = partial(tuple, [task.place])  # graphs show it
             if task.kind == KERNEL:
                 _record_call(held, task.job, layouts)
             else:
@@ -149,7 +150,7 @@ class Replay:
         outputs = held.finish(is_seen)
         plan = self._plans.get(shape)
         if plan is None:
-            plan = held.recording.plan(held.overlaps(outputs))
+            plan = held.recording.plan(held.overlaps(outputs), summary="Captured from streams.")
             if len(self._plans) >= MOST_PLANS:
                 self._plans.clear()
             self._plans[shape] = plan

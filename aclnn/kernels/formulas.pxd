@@ -78,6 +78,7 @@ cdef extern from "vector_math.h" nogil:
     double gelu_slope_factor(double) noexcept
     double mills_factor(double) noexcept
     double log_of "log_f64"(double) noexcept
+    double erfinv_factor(double) noexcept
 
 cdef extern from *:
     """
@@ -138,6 +139,75 @@ cdef inline real hardshrink(real x, const double *p) noexcept nogil:
     return passed(x, x, <real>p[0])
 
 
+cdef inline real shrunk(real x, real bound, real by) noexcept nogil:
+    """x nearer to 0 by a number where it lies beyond the bound, else 0; `by` of 0 takes nothing.
+
+    As double to odd: what rounds it once more, to a half, sees the sum.
+    """
+    return scaled_sum(x, by, -1 if x > 0 else 1) if (x > bound) | (x < -bound) else <real>0
+
+
+cdef inline real softshrink(real x, const double *p) noexcept nogil:
+    """A NaN stays."""
+    return ordered(shrunk(x, <real>p[0], <real>p[0]), x)
+
+
+cdef inline number softshrink_backward(number g, number x, const kernel_number *p) noexcept nogil:
+    """Where x is a NaN the gradient passes."""
+    return <number>0 if (x <= taken(&p[0], x)) & (x >= -taken(&p[0], x)) else g
+
+
+cdef inline real shrink(real x, const double *p) noexcept nogil:
+    """p: lambd, bias."""
+    return shrunk(x, <real>p[0], <real>p[1])
+
+
+# --- Rectifiers: rounded once -------------------------------------------------------------------
+
+cdef inline real prelu(real x, real w, const double *p) noexcept nogil:
+    return x if x > 0 else canonical(x * w)
+
+
+cdef inline float prelu_half(float x, float w, const double *p) noexcept nogil:
+    return x if x > 0 else canonical(product_half(x, w))
+
+
+cdef inline real prelu_backward(real g, real x, real w, const double *p) noexcept nogil:
+    return g if x > 0 else canonical(g * w)
+
+
+cdef inline float prelu_backward_half(float g, float x, float w, const double *p) noexcept nogil:
+    return g if x > 0 else canonical(product_half(g, w))
+
+
+cdef inline double prelu_weight_term(double g, double x, const double *p) noexcept nogil:
+    """What an element adds to the gradient of its weight."""
+    return 0 if x > 0 else canonical(g * x)
+
+
+cdef inline double rrelu_with_noise(double x, const double *p) noexcept nogil:
+    """Leaky with the mean of p[0] and p[1], in two parts, as its slope."""
+    cdef double slope = 0.5 * p[0] + 0.5 * p[1], taken = slope - 0.5 * p[0]
+    cdef double lost = (0.5 * p[0] - (slope - taken)) + (0.5 * p[1] - taken)
+    return canonical(x if x > 0 else product_to_odd(x, slope, lost))
+
+
+cdef inline real squared_relu(real x, const double *p) noexcept nogil:
+    return <real>0 if x <= 0 else canonical(x * x)
+
+
+cdef inline float squared_relu_half(float x, const double *p) noexcept nogil:
+    return <float>0 if x <= 0 else canonical(product_half(x, x))
+
+
+cdef inline real hardsigmoid_backward(real g, real x, const double *p) noexcept nogil:
+    return canonical(g / 6) if (x > -3) & (x < 3) else <real>0
+
+
+cdef inline float hardsigmoid_backward_half(float g, float x, const double *p) noexcept nogil:
+    return canonical(quotient_half(g, 6)) if (x > -3) & (x < 3) else <float>0
+
+
 # --- ELU ----------------------------------------------------------------------------------------
 
 cdef inline double elu(double x, const double *p) noexcept nogil:
@@ -152,6 +222,13 @@ cdef inline double elu(double x, const double *p) noexcept nogil:
     cdef double negative = product_to_odd(p[1] * p[0], growth, low + more)
     negative = -(p[1] * p[0]) if far == -INFINITY else negative
     return canonical(negative if x <= 0 else x * p[1])
+
+
+cdef inline double celu(double x, const double *p) noexcept nogil:
+    """ELU at the rate 1/alpha. p: alpha."""
+    cdef double numbers[3]
+    numbers[0], numbers[1], numbers[2] = p[0], 1, 1 / p[0]
+    return elu(x, numbers)
 
 
 cdef inline double elu_f64(double x, const double *p) noexcept nogil:
@@ -357,6 +434,18 @@ cdef inline double add_f64(double a, double b, const double *p) noexcept nogil:
 
 cdef inline int64_t add_whole(int64_t a, int64_t b, const kernel_number *p) noexcept nogil:
     return a + p[0].whole * b
+
+
+cdef inline number not_negative(number x) noexcept nogil:
+    return <number>0 if x <= 0 else x
+
+
+cdef inline real add_relu(real a, real b, const double *p) noexcept nogil:
+    return not_negative(add(a, b, p))
+
+
+cdef inline float add_relu_half(float a, float b, const double *p) noexcept nogil:
+    return not_negative(add_half(a, b, p))
 
 
 cdef inline real sub(real a, real b, const double *p) noexcept nogil:
@@ -576,7 +665,7 @@ cdef inline number clamp(number x, const kernel_number *p) noexcept nogil:
 
 cdef inline number relu(number x, const kernel_number *p) noexcept nogil:
     """A NaN stays."""
-    return <number>0 if x <= 0 else x
+    return not_negative(x)
 
 
 cdef inline number relu_backward(number g, number x, const kernel_number *p) noexcept nogil:
@@ -591,6 +680,16 @@ cdef inline number threshold(number x, const kernel_number *p) noexcept nogil:
 
 cdef inline number threshold_backward(number g, number x, const kernel_number *p) noexcept nogil:
     return <number>0 if x <= taken(&p[0], x) else g
+
+
+cdef inline number hardtanh_backward(number g, number x, const kernel_number *p) noexcept nogil:
+    """The gradient strictly between p[0] and p[1], and where x is a NaN."""
+    return <number>0 if (x <= taken(&p[0], x)) | (x >= taken(&p[1], x)) else g
+
+
+cdef inline number heaviside(number x, number at_0, const kernel_number *p) noexcept nogil:
+    """0 for a NaN."""
+    return at_0 if x == 0 else (<number>1 if x > 0 else <number>0)
 
 
 cdef inline number where(number c, number a, number b, const kernel_number *p) noexcept nogil:
@@ -729,6 +828,14 @@ cdef inline double log1p_f64(double x, const double *p) noexcept nogil:
     return canonical(libm_log1p(x))
 
 
+cdef inline double erfinv(double x, const double *p) noexcept nogil:
+    """x times a function of -ln(1 - x^2), of which the factors are exact beside 1."""
+    cdef double rest = (1 - x) * (1 + x)
+    cdef double r = x * erfinv_factor(-log_of(rest))
+    r = x * INFINITY if rest == 0 else r
+    return canonical(r if rest >= 0 else NAN)
+
+
 cdef inline double pow(double a, double b, const double *p) noexcept nogil:
     return canonical(libm_pow(a, b))
 
@@ -833,10 +940,15 @@ cdef inline double sigmoid_f64(double x, const double *p) noexcept nogil:
     return canonical(sigma(x, libm_exp(-fabs(x))))
 
 
+cdef inline double times_rest(double a, double b) noexcept nogil:
+    """a (1 - b), to odd: what rounding takes from 1 - b may be all that breaks a tie."""
+    cdef double rest = 1 - b, taken = rest - 1
+    return product_to_odd(a, rest, (1 - (rest - taken)) - (b + taken))
+
+
 cdef inline double sigmoid_backward(double g, double y, const double *p) noexcept nogil:
-    """g y (1 - y), from the result; what rounding takes from 1 - y may be all that breaks a tie."""
-    cdef double rest = 1 - y
-    return canonical(product_to_odd(g * y, rest, (1 - rest) - y))
+    """g y (1 - y), from the result."""
+    return canonical(times_rest(g * y, y))
 
 
 cdef inline double sigmoid_backward_f64(double g, double y, const double *p) noexcept nogil:
@@ -845,9 +957,7 @@ cdef inline double sigmoid_backward_f64(double g, double y, const double *p) noe
 
 cdef inline double tanh_backward(double g, double y, const double *p) noexcept nogil:
     """g (1 - y^2), from the result."""
-    cdef double square = y * y
-    cdef double rest = 1 - square
-    return canonical(product_to_odd(g, rest, (1 - rest) - square))
+    return canonical(times_rest(g, y * y))
 
 
 cdef inline double tanh_backward_f64(double g, double y, const double *p) noexcept nogil:
@@ -1077,6 +1187,80 @@ cdef inline complex_t fill_complex(const double *p) noexcept nogil:
     return complex_of(p[0], p[1])
 
 
+# --- Rounded quotients, sums of products --------------------------------------------------------
+
+cdef inline double div_trunc(double a, double b, const double *p) noexcept nogil:
+    """The whole part of a / b; where the quotient was rounded to a whole number, one less of it."""
+    cdef double q = floor_f64(fabs(a / b)), rest = fma_f64(-q, fabs(b), fabs(a))
+    return canonical(libm_copysign(q - 1 if rest < 0 else q, a / b))
+
+
+cdef inline int64_t div_trunc_whole(int64_t a, int64_t b, const kernel_number *p) noexcept nogil:
+    return quotient(a, b)
+
+
+cdef inline double div_floor(double a, double b, const double *p) noexcept nogil:
+    """The largest whole number that is no larger than a / b."""
+    cdef double q = floor_f64(a / b), rest = fma_f64(-q, b, a)
+    return canonical(q - 1 if (rest < 0 if b > 0 else rest > 0) else q)
+
+
+cdef inline int64_t div_floor_whole(int64_t a, int64_t b, const kernel_number *p) noexcept nogil:
+    cdef int64_t q = quotient(a, b)
+    cdef bint below = (b != 0) & (q * b != a) & ((a < 0) != (b < 0))
+    return q - 1 if below else q
+
+
+cdef inline double sum_with_product(double x, double a, double b, double low,
+                                    bint odd) noexcept nogil:
+    """x + a b + low, rounded once: to odd, for what is rounded once more, or to nearest."""
+    cdef double product = a * b, error = product_error(a, b, product)
+    cdef double sum = x + product, taken = sum - x
+    cdef double rest = (x - (sum - taken)) + (product - taken) + (error + low)
+    cdef double near = sum if rest == 0 else sum + rest  # -0 stays
+    near = odd_f64(near, rest - (near - sum)) if odd else near
+    return canonical(near if (sum - sum == 0) & (rest - rest == 0) else sum)
+
+
+cdef inline double addcmul(double x, double a, double b, const double *p) noexcept nogil:
+    """x + p[0] a b; of floats the first product is exact."""
+    return sum_with_product(x, p[0] * a, b, 0, True)
+
+
+cdef inline double addcmul_f64(double x, double a, double b, const double *p) noexcept nogil:
+    cdef double scaled = p[0] * a
+    return sum_with_product(x, scaled, b, product_error(p[0], a, scaled) * b, False)
+
+
+cdef inline int64_t addcmul_whole(int64_t x, int64_t a, int64_t b,
+                                  const kernel_number *p) noexcept nogil:
+    return x + p[0].whole * a * b
+
+
+cdef inline double between(double a, double b, double weight, bint odd) noexcept nogil:
+    """a + weight (b - a), the difference with what rounding takes from it."""
+    cdef double apart = b - a, taken = apart - b
+    cdef double low = (b - (apart - taken)) - (a + taken)
+    return sum_with_product(a, weight, apart, weight * low, odd)
+
+
+cdef inline double lerp(double a, double b, double weight, const double *p) noexcept nogil:
+    return between(a, b, weight, True)
+
+
+cdef inline double lerp_f64(double a, double b, double weight, const double *p) noexcept nogil:
+    return between(a, b, weight, False)
+
+
+cdef inline double lerps(double a, double b, const double *p) noexcept nogil:
+    """a + p[0] (b - a)."""
+    return between(a, b, p[0], True)
+
+
+cdef inline double lerps_f64(double a, double b, const double *p) noexcept nogil:
+    return between(a, b, p[0], False)
+
+
 # --- Gated units: products with one factor that is activated -------------------------------------
 
 cdef inline double glu(double a, double b, const double *p) noexcept nogil:
@@ -1086,7 +1270,8 @@ cdef inline double glu(double a, double b, const double *p) noexcept nogil:
 
 
 cdef inline double glu_f64(double a, double b, const double *p) noexcept nogil:
-    """With an exponential in two factors: a may be so large that e^b alone is none of a double's."""
+    """With an exponential in two factors: a may be so large that e^b alone is none of a
+    double's."""
     cdef double near = -700 if b < -700 else b
     cdef double e = libm_exp(-fabs(near))
     cdef double one = 1 + e

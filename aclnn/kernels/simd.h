@@ -43,23 +43,33 @@ INLINED vecf vf_abs(vecf x) { return _mm512_abs_ps(x); }
 INLINED vecf vf_div(vecf a, vecf b) { return _mm512_div_ps(a, b); }
 /* 1 / x, with a relative error of at most 2^-14. */
 INLINED vecf vf_reciprocal_estimate(vecf x) { return _mm512_rcp14_ps(x); }
+INLINED vecf vf_sqrt(vecf x) { return _mm512_sqrt_ps(x); }
+/* 1 / sqrt(x), error 2^-14. */
+INLINED vecf vf_rsqrt_estimate(vecf x) { return _mm512_rsqrt14_ps(x); }
 INLINED vecf vf_min(vecf a, vecf b) { return _mm512_min_ps(a, b); }
 INLINED veci vi_add(veci a, veci b) { return _mm512_add_epi32(a, b); }
 INLINED veci vi_sub(veci a, veci b) { return _mm512_sub_epi32(a, b); }
 INLINED veci vi_and(veci a, veci b) { return _mm512_and_si512(a, b); }
 INLINED veci vi_xor(veci a, veci b) { return _mm512_xor_si512(a, b); }
+INLINED veci vi_or(veci a, veci b) { return _mm512_or_si512(a, b); }
 INLINED veci vi_count_from(uint32_t first) {
     return vi_add(vi_set(first), _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15));
 }
 INLINED veci vi_shift_left(veci a, int n) { return _mm512_slli_epi32(a, (unsigned)n); }
 INLINED veci vi_shift_right(veci a, int n) { return _mm512_srli_epi32(a, (unsigned)n); }
+INLINED veci vi_shift_right_signed(veci a, int n) { return _mm512_srai_epi32(a, (unsigned)n); }
 INLINED vecf vi_to_floats(veci a) { return _mm512_cvtepi32_ps(a); }
 INLINED veci vi_min(veci a, veci b) { return _mm512_min_epu32(a, b); }
 INLINED veci vi_max(veci a, veci b) { return _mm512_max_epu32(a, b); }
 INLINED mask_t vf_is_positive(vecf x) {
     return _mm512_cmp_ps_mask(x, _mm512_setzero_ps(), _CMP_GT_OQ);
 }
+INLINED mask_t vf_is_negative(vecf x) {
+    return _mm512_cmp_ps_mask(x, _mm512_setzero_ps(), _CMP_LT_OQ);
+}
 INLINED mask_t vi_le(veci x, veci y) { return _mm512_cmple_epu32_mask(x, y); }
+INLINED mask_t vi_ge(veci x, veci y) { return _mm512_cmpge_epu32_mask(x, y); }
+INLINED mask_t mask_and(mask_t a, mask_t b) { return (mask_t)(a & b); }
 INLINED vecf vf_select(mask_t c, vecf yes, vecf no) {
     return _mm512_mask_mov_ps(no, c, yes);
 }
@@ -247,6 +257,9 @@ INLINED vecf vf_fms(vecf a, vecf b, vecf c) { return _mm256_fmsub_ps(a, b, c); }
 INLINED vecf vf_fnma(vecf a, vecf b, vecf c) { return _mm256_fnmadd_ps(a, b, c); }
 INLINED vecf vf_div(vecf a, vecf b) { return _mm256_div_ps(a, b); }
 INLINED vecf vf_reciprocal_estimate(vecf x) { return vf_div(vf_set(1.0f), x); }
+INLINED vecf vf_sqrt(vecf x) { return _mm256_sqrt_ps(x); }
+/* Error 1.5 * 2^-12. */
+INLINED vecf vf_rsqrt_estimate(vecf x) { return _mm256_rsqrt_ps(x); }
 INLINED vecf vf_min(vecf a, vecf b) { return _mm256_min_ps(a, b); }
 INLINED vecf vf_at_most(vecf x, float bound) { return _mm256_min_ps(vf_set(bound), x); }
 INLINED vecf vf_at_least(vecf x, float bound) { return _mm256_max_ps(vf_set(bound), x); }
@@ -256,20 +269,27 @@ INLINED veci vi_add(veci a, veci b) { return _mm256_add_epi32(a, b); }
 INLINED veci vi_sub(veci a, veci b) { return _mm256_sub_epi32(a, b); }
 INLINED veci vi_and(veci a, veci b) { return _mm256_and_si256(a, b); }
 INLINED veci vi_xor(veci a, veci b) { return _mm256_xor_si256(a, b); }
+INLINED veci vi_or(veci a, veci b) { return _mm256_or_si256(a, b); }
 INLINED veci vi_count_from(uint32_t first) {
     return vi_add(vi_set(first), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
 }
 INLINED veci vi_shift_left(veci a, int n) { return _mm256_slli_epi32(a, n); }
 INLINED veci vi_shift_right(veci a, int n) { return _mm256_srli_epi32(a, n); }
+INLINED veci vi_shift_right_signed(veci a, int n) { return _mm256_srai_epi32(a, n); }
 INLINED vecf vi_to_floats(veci a) { return _mm256_cvtepi32_ps(a); }
 INLINED veci vi_min(veci a, veci b) { return _mm256_min_epu32(a, b); }
 INLINED veci vi_max(veci a, veci b) { return _mm256_max_epu32(a, b); }
 INLINED mask_t vf_is_positive(vecf x) {
     return _mm256_cmp_ps(x, _mm256_setzero_ps(), _CMP_GT_OQ);
 }
+INLINED mask_t vf_is_negative(vecf x) {
+    return _mm256_cmp_ps(x, _mm256_setzero_ps(), _CMP_LT_OQ);
+}
 INLINED mask_t vi_le(veci x, veci y) {
     return vi_as_floats(_mm256_cmpeq_epi32(_mm256_min_epu32(x, y), x));
 }
+INLINED mask_t vi_ge(veci x, veci y) { return vi_le(y, x); }
+INLINED mask_t mask_and(mask_t a, mask_t b) { return _mm256_and_ps(a, b); }
 INLINED vecf vf_select(mask_t c, vecf yes, vecf no) {
     return _mm256_blendv_ps(no, yes, c);
 }

@@ -255,4 +255,31 @@ static inline double log_f64(double q) {
     return fma_f64(e, 0x1.62e42fefa3800p-1, fma_f64(e, 0x1.ef35793c76730p-45, 2.0 * series));
 }
 
+/* erfinv(x) / x as a function of w = -ln(1 - x^2) in [0, 17], error 2^-38. */
+static inline double erfinv_factor(double w) {
+    double p = 0x1.eb5a0cf407c2dp-36;
+    p = fma_f64(p, w, 0x1.44c8597f0c840p-28);
+    p = fma_f64(p, w, 0x1.bd32c8f125e81p-24);
+    p = fma_f64(p, w, 0x1.118d059a6885ap-19);
+    p = fma_f64(p, w, 0x1.ef6f25cb2b383p-16);
+    p = fma_f64(p, w, 0x1.54789a7f8fcb6p-12);
+    p = fma_f64(p, w, 0x1.69a99478ed293p-9);
+    p = fma_f64(p, w, 0x1.2bae8826dc2ebp-6);
+    p = fma_f64(p, w, 0x1.78a99e560b2e0p-4);
+    p = fma_f64(p, w, 0x1.4c6998b922e46p-2);
+    p = fma_f64(p, w, 0x1.c5bf891b4807cp-1);
+    double q = 0x1.7f0ed6036e00ep-41;
+    q = fma_f64(q, w, 0x1.0dc6152eced16p-31);
+    q = fma_f64(q, w, 0x1.e036ee2cd5a77p-26);
+    q = fma_f64(q, w, 0x1.ac02cf4d01fe6p-22);
+    q = fma_f64(q, w, 0x1.508526b0f59eap-17);
+    q = fma_f64(q, w, 0x1.599e90f232f18p-14);
+    q = fma_f64(q, w, 0x1.5891688f55a3dp-10);
+    q = fma_f64(q, w, 0x1.5cb5429eadeecp-8);
+    q = fma_f64(q, w, 0x1.039578727ea50p-4);
+    q = fma_f64(q, w, 0x1.ac04dd9311ce7p-4);
+    q = fma_f64(q, w, 0x1.0000000000000p+0);
+    return p / q;
+}
+
 #endif

@@ -1,10 +1,12 @@
-"""Addition, subtraction, multiplication and division, of tensors and of a tensor and a scalar."""
+"""Sums, products and quotients, of tensors and of a tensor and a scalar."""
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 from aclnn.acl.constants import aclDataType
 from aclnn.operators.checks import (
+    COMPLEX,
     INTEGERS,
     NUMERIC,
     Call,
@@ -22,11 +24,13 @@ from aclnn.operators.checks import (
     promotes_with_number,
     result_castable,
     same_shape,
+    switch_among,
 )
 from aclnn.operators.declaration import REQUIRED, Attribute, Operator, entry
 from aclnn.operators.lowering import (
     Lowering,
     operands_as,
+    reads_of,
 )
 
 _BOTH = ("input", "other")
@@ -128,6 +132,7 @@ def _factor(result: Callable[[Call], aclDataType | None]) -> tuple[Rule, ...]:
 
 add = Operator(
     name="add",
+    elementwise=True,
     in_place="add_",
     summary="Sum, with a factor for the second operand.",
     expression="input + alpha·other",
@@ -148,10 +153,12 @@ add = Operator(
         "array([31., 42.], dtype=float32)",
     ),
     seealso=("sub",),
+    gradient={"input": "grad", "other": "grad * alpha"},
 )
 
 adds = Operator(
     name="adds",
+    elementwise=True,
     functional=False,
     summary="Sum of a tensor and a number, with a factor for the number.",
     expression="input + alpha·other",
@@ -171,6 +178,7 @@ adds = Operator(
 
 sub = Operator(
     name="sub",
+    elementwise=True,
     in_place="sub_",
     summary="Difference, with a factor for the second operand.",
     expression="input - alpha·other",
@@ -191,10 +199,12 @@ sub = Operator(
         "array([-29., -38.], dtype=float32)",
     ),
     seealso=("add",),
+    gradient={"input": "grad", "other": "grad * -alpha"},
 )
 
 subs = Operator(
     name="subs",
+    elementwise=True,
     functional=False,
     summary="Difference of a tensor and a number, with a factor for the number.",
     expression="input - alpha·other",
@@ -210,6 +220,42 @@ subs = Operator(
     rules=_number_rules(_with_number, *_factor(_with_number)),
     example=("subs(np.float32([1, 2]), 3, alpha=10)", "array([-29., -28.], dtype=float32)"),
     seealso=("sub",),
+)
+
+rsub = Operator(
+    name="rsub",
+    summary="Difference the other way around, with a factor for the first operand.",
+    expression="other - alpha·input",
+    notes=f"{_NUMBERS} {_TRUTH}",
+    infer=_infer(_of_tensors),
+    lower=_lower_sum("rsub", "other - alpha·input"),
+    inputs=_BOTH,
+    number_form=("other", "rsubs"),
+    numbers=("other",),  # complex ones: the other form takes what is real
+    attributes=(replace(_ALPHA, doc="Factor of `input`."),),
+    entries=(entry("aclnnRsub", "self=input other alpha:scalar out:out"),),
+    rules=_tensor_rules(_of_tensors, *_factor(_of_tensors)),
+    example=(
+        "rsub(np.float32([1, 2]), np.float32([3, 4]), alpha=10)",
+        "array([ -7., -16.], dtype=float32)",
+    ),
+    seealso=("sub",),
+)
+
+rsubs = Operator(
+    name="rsubs",
+    functional=False,
+    summary="Difference of a number and a tensor, with a factor for the tensor.",
+    expression="other - alpha·input",
+    notes=_NUMBERS,
+    infer=_infer(_with_number),
+    lower=_lower_sum("rsubs", "other - alpha·input"),
+    inputs=("input",),
+    attributes=(_OTHER, replace(_ALPHA, doc="Factor of `input`.")),
+    entries=(entry("aclnnRsubs", "self=input other:scalar alpha:scalar out:out"),),
+    rules=_number_rules(_with_number, *_factor(_with_number)),
+    example=("rsubs(np.float32([1, 2]), 3, alpha=10)", "array([ -7., -17.], dtype=float32)"),
+    seealso=("rsub",),
 )
 
 mul = Operator(
@@ -243,6 +289,7 @@ mul = Operator(
         "array([3., 8.], dtype=float32)",
     ),
     seealso=("div",),
+    gradient={"input": "grad * conj(other)", "other": "grad * conj(input)"},
 )
 
 muls = Operator(
@@ -252,6 +299,7 @@ muls = Operator(
     expression="input·other",
     notes=_NUMBERS,
     formula="muls",
+    any_rank=True,
     infer=_infer(_with_number),
     scalars_as_double=True,
     inputs=("input",),
@@ -297,6 +345,7 @@ div = Operator(
         "array([0.25, 0.25], dtype=float32)",
     ),
     seealso=("mul",),
+    gradient={"input": "grad / conj(other)", "other": "-grad * conj(out / other)"},
 )
 
 divs = Operator(
@@ -317,4 +366,102 @@ divs = Operator(
     rules=_number_rules(_quotient_of(_with_number), shapes_first=True),
     example=("divs(np.float32([1, 2]), 4)", "array([0.25, 0.5 ], dtype=float32)"),
     seealso=("div",),
+)
+
+
+# --- Rounded quotients ------------------------------------------------------------------------------
+
+_MODE = Attribute(
+    "mode",
+    "true",
+    "str",
+    keyword_only=False,
+    doc="How the quotient is rounded: not at all, towards zero, or down.",
+    choices=("true", "trunc", "floor"),
+)
+_ROUNDED = {"trunc": "div_trunc", "floor": "div_floor"}
+
+
+def _rounded(
+    result: Callable[[Call], aclDataType | None],
+) -> Callable[[Call], aclDataType | None]:
+    """The dtype of a quotient: rounded ones of integers are integers everywhere."""
+
+    def dtype(call: Call) -> aclDataType | None:
+        return (result if call.switches["mode"] in _ROUNDED else _quotient_of(result))(call)
+
+    return dtype
+
+
+def _complex_only_true(result: Callable[[Call], aclDataType | None]) -> Rule:
+    def test(call: Call) -> str | None:
+        if result(call) not in COMPLEX or call.switches["mode"] == "true":
+            return None
+        return (
+            f"{call.names['mode']} is {call.switches['mode']!r}, must be 'true' of complex numbers"
+        )
+
+    return Rule("of complex numbers `mode` is 'true'", test, ("mode",))
+
+
+def _lower_div_mod(lowering: Lowering) -> Mapping[str, int]:
+    dtype, shape = lowering.results["out"]
+    numbers = aclDataType.ACL_FLOAT if reads_of(dtype) == "float32" else dtype
+    operands = lowering.pair(_BOTH, dtype, shape, numbers=numbers)
+    formula = _ROUNDED.get(str(lowering.call.switches["mode"]), "div")
+    return {"out": lowering.point(formula, operands, dtype, shape, expression="input/other")}
+
+
+div_mod = Operator(
+    name="div_mod",
+    in_place="div_mod_",
+    summary="Quotient, rounded as asked for.",
+    expression="input/other, rounded",
+    notes=(
+        "With 'true' it is `div`. Rounded quotients are those of exact ones, and integers of "
+        "integers, whose quotient by zero is 0. PyTorch has it as torch.div."
+    ),
+    infer=_infer(_rounded(_of_tensors)),
+    lower=_lower_div_mod,
+    inputs=_BOTH,
+    number_form=("other", "div_mods"),
+    numbers=("other",),
+    attributes=(_MODE,),
+    entries=(
+        entry("aclnnDivMod", "self=input other mode:int out:out"),
+        entry("aclnnInplaceDivMod", "selfRef=input:inout other mode:int"),
+    ),
+    rules=(
+        *_tensor_rules(_rounded(_of_tensors), shapes_first=True),
+        switch_among("mode", _MODE.choices),
+        _complex_only_true(_of_tensors),
+    ),
+    example=(
+        'div_mod(np.float32([7, -7]), np.float32([2, 2]), "floor")',
+        "array([ 3., -4.], dtype=float32)",
+    ),
+    seealso=("div",),
+)
+
+div_mods = Operator(
+    name="div_mods",
+    functional=False,
+    summary="Quotient of a tensor and a number, rounded as asked for.",
+    expression="input/other, rounded",
+    notes="As `div_mod`.",
+    infer=_infer(_rounded(_with_number)),
+    lower=_lower_div_mod,
+    inputs=("input",),
+    attributes=(_OTHER, _MODE),
+    entries=(
+        entry("aclnnDivMods", "self=input other:scalar mode:int out:out"),
+        entry("aclnnInplaceDivMods", "selfRef=input:inout other:scalar mode:int"),
+    ),
+    rules=(
+        *_number_rules(_rounded(_with_number), shapes_first=True),
+        switch_among("mode", _MODE.choices),
+        _complex_only_true(_with_number),
+    ),
+    example=('div_mods(np.float32([7, -7]), 2, "trunc")', "array([ 3., -3.], dtype=float32)"),
+    seealso=("div_mod",),
 )

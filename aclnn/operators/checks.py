@@ -57,10 +57,11 @@ class TensorSpec:
 
 @dataclass(frozen=True, slots=True)
 class ScalarSpec:
-    """What rules may know of a number: whether it converts, and whether it is below zero.
+    """What rules may know of a number: whether it converts, is below zero, or was not given.
 
     Plans are shared by calls whose scalars differ, so the value itself is not here; `zero`, `one`,
-    `nan`, `whole` and `dtype` hold for all of them only where the attribute's `facts` list them.
+    `nan`, `whole`, `below` (the number before it) and `dtype` hold for all of them only where the
+    attribute's `facts` list them.
     """
 
     convertible: bool = True
@@ -71,6 +72,8 @@ class ScalarSpec:
     one: bool = False
     nan: bool = False
     whole: bool = False
+    absent: bool = False
+    below: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,6 +193,16 @@ def list_dtype_among(role: str, allowed: tuple[aclDataType, ...]) -> Rule:
         return None
 
     return Rule(f"`{role}` are {_names_on_socs(allowed)}", test, (role,))
+
+
+def scalar_dtype_among(role: str, allowed: tuple[aclDataType, ...]) -> Rule:
+    def test(call: Call) -> str | None:
+        number = call.scalars[role]
+        if number.dtype in allowed:
+            return None
+        return f"{call.names[role]} is {number.text} of dtype {_name(number.dtype)}, must be {_names(allowed)}"
+
+    return Rule(f"`{role}` is a number of dtype {_names(allowed)}", test, (role,))
 
 
 def same_dtype(role: str, like: str) -> Rule:

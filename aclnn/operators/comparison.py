@@ -1,19 +1,25 @@
-"""Comparisons with a tensor or a scalar, maximum, minimum and where."""
+"""Comparisons with a tensor or a scalar, logical functions, maximum, minimum, clamp and where."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from aclnn.acl.constants import aclDataType
+from aclnn.acl import dtypes
+from aclnn.acl.constants import ACLNN_ERR_PARAM_NULLPTR, aclDataType
 from aclnn.operators.checks import (
+    FLOATING_AND_DOUBLE,
+    INTEGERS,
     NUMERIC,
     REAL,
     Call,
+    Rule,
+    answering,
     at_most_8_dims,
     broadcast_shape,
     broadcast_shapes,
     broadcasts,
     convertible_scalars,
     dtype_among,
+    in_place,
     promoted,
     promoted_with_number,
     promotes,
@@ -25,7 +31,6 @@ from aclnn.operators.declaration import REQUIRED, Attribute, Operator, entry
 from aclnn.operators.lowering import (
     Lowering,
     graph_dtype,
-    operands_as,
     reads_of,
 )
 
@@ -48,17 +53,10 @@ def _lower(formula: str, expression: str) -> Callable[[Lowering], Mapping[str, i
 
     def lower(lowering: Lowering) -> Mapping[str, int]:
         call, (result, shape) = lowering.call, lowering.results["out"]
-        if "other" in call.tensors:
-            dtype = promoted(call, _BOTH)
-            assert dtype is not None
-            operands = operands_as(lowering, _BOTH, dtype, shape)
-        else:
-            dtype = promoted_with_number(call, "input", "other")
-            assert dtype is not None
-            operands = [
-                *operands_as(lowering, ("input",), dtype, shape),
-                _filled(lowering, dtype, shape),
-            ]
+        numbers = "other" in call.scalars
+        dtype = promoted_with_number(call, "input", "other") if numbers else promoted(call, _BOTH)
+        assert dtype is not None
+        operands = lowering.pair(_BOTH, dtype, shape)
         made = lowering.point(
             formula, operands, result, shape, reads=reads_of(dtype), expression=expression
         )
@@ -67,13 +65,8 @@ def _lower(formula: str, expression: str) -> Callable[[Lowering], Mapping[str, i
     return lower
 
 
-def _filled(lowering: Lowering, dtype: aclDataType, shape: tuple[int, ...]) -> int:
-    """The number `other`, rounded to the dtype of what it is compared with."""
-    return lowering.point("fill", (), dtype, shape, params=lowering.params(("other",), dtype))
-
-
 def _comparison(
-    name: str, sign: str, words: str, found: str, dtypes: tuple[aclDataType, ...] = REAL
+    name: str, sign: str, words: str, found: str, allowed: tuple[aclDataType, ...] = REAL
 ) -> tuple[Operator, Operator]:
     """A comparison of two tensors, and that of a tensor and a number.
 
@@ -83,6 +76,8 @@ def _comparison(
     cann = name.capitalize()
     of_tensors = Operator(
         name=name,
+        in_place=f"{name}_",
+        elementwise=True,
         summary=f"Whether elements {words}.",
         expression=expression,
         infer=_infer,
@@ -90,11 +85,16 @@ def _comparison(
         inputs=_BOTH,
         number_form=("other", f"{name}_scalar"),
         numbers=("other",),
-        entries=(entry(f"aclnn{cann}Tensor", "self=input other out:out"),),
+        entries=(
+            entry(f"aclnn{cann}Tensor", "self=input other out:out"),
+            entry(f"aclnnInplace{cann}Tensor", "selfRef=input:inout other"),
+        ),
         rules=(
-            dtype_among("input", dtypes),
-            dtype_among("other", dtypes),
-            promotes(_BOTH, dtypes),
+            in_place(broadcasts(*_BOTH)),
+            in_place(broadcast_shape("out", _BOTH)),
+            dtype_among("input", allowed),
+            dtype_among("other", allowed),
+            promotes(_BOTH, allowed),
             result_castable(_truth),
             at_most_8_dims(*_BOTH),
             broadcasts(*_BOTH),
@@ -104,6 +104,7 @@ def _comparison(
     )
     of_number = Operator(
         name=f"{name}_scalar",
+        elementwise=True,
         functional=False,
         summary=f"Whether elements {words}, which is a number.",
         expression=expression,
@@ -112,10 +113,13 @@ def _comparison(
         lower=_lower(name, expression),
         inputs=("input",),
         attributes=(_OTHER,),
-        entries=(entry(f"aclnn{cann}Scalar", "self=input other:scalar out:out"),),
+        entries=(
+            entry(f"aclnn{cann}Scalar", "self=input other:scalar out:out"),
+            entry(f"aclnnInplace{cann}Scalar", "selfRef=input:inout other:scalar"),
+        ),
         rules=(
-            dtype_among("input", dtypes),
-            *(() if aclDataType.ACL_COMPLEX64 in dtypes else (convertible_scalars("other"),)),
+            dtype_among("input", allowed),
+            *(() if aclDataType.ACL_COMPLEX64 in allowed else (convertible_scalars("other"),)),
             promotes_with_number("input", "other"),
             result_castable(_truth),
             at_most_8_dims("input"),
@@ -168,6 +172,10 @@ maximum = Operator(
         "array([3., 4.], dtype=float32)",
     ),
     seealso=("minimum",),
+    gradient={
+        "input": "where(eq(input, other), grad / 2, where(lt(input, other), 0, grad))",
+        "other": "where(eq(input, other), grad / 2, where(gt(input, other), 0, grad))",
+    },
 )
 
 minimum = Operator(
@@ -184,7 +192,195 @@ minimum = Operator(
         "array([1., 2.], dtype=float32)",
     ),
     seealso=("maximum",),
+    gradient={
+        "input": "where(eq(input, other), grad / 2, where(gt(input, other), 0, grad))",
+        "other": "where(eq(input, other), grad / 2, where(lt(input, other), 0, grad))",
+    },
 )
+
+
+# --- Logical functions ------------------------------------------------------------------------------
+
+_LOGICAL = "What is not 0 counts as true, NaN too."
+
+
+def _lower_logical(formula: str, expression: str) -> Callable[[Lowering], Mapping[str, int]]:
+    """Operands are read as they are: what is not 0 may be in what they promote to."""
+
+    def lower(lowering: Lowering) -> Mapping[str, int]:
+        result, shape = lowering.results["out"]
+        roles = lowering.call.given(_BOTH)
+        whole = all(reads_of(lowering.call.dtype(role)) == "int64" for role in roles)
+        made = lowering.point(
+            formula,
+            [lowering.dense(role, None, shape) for role in roles],
+            result,
+            shape,
+            reads="int64" if whole else "float64",
+            expression=expression,
+        )
+        return {"out": made}
+
+    return lower
+
+
+def _logical(name: str, summary: str, expression: str, found: str, *items: str) -> Operator:
+    """`found` is what it gives for false and true in all combinations."""
+    return Operator(
+        name=name,
+        in_place=f"{name}_",
+        summary=summary,
+        expression=expression,
+        notes=_LOGICAL,
+        infer=_infer,
+        lower=_lower_logical(name, expression),
+        inputs=_BOTH,
+        entries=tuple(
+            [
+                entry(item, "selfRef=input:inout other" if "Inplace" in item else _PAIR)
+                for item in items
+            ]
+        ),
+        rules=(
+            in_place(broadcasts(*_BOTH)),
+            in_place(broadcast_shape("out", _BOTH)),
+            dtype_among("input", REAL),
+            dtype_among("other", REAL),
+            result_castable(_truth),
+            at_most_8_dims(*_BOTH),
+            broadcasts(*_BOTH),
+            broadcast_shape("out", _BOTH),
+        ),
+        example=(
+            f"{name}(np.float32([0, 0, 1, 1]), np.float32([0, 2, 0, 3]))",
+            f"array([{found}])",
+        ),
+    )
+
+
+_PAIR = "self=input other out:out"
+
+logical_and = _logical(
+    "logical_and",
+    "Whether both elements are true.",
+    "input ≠ 0 and other ≠ 0",
+    "False, False, False,  True",
+    "aclnnLogicalAnd",
+    "aclnnInplaceLogicalAnd",
+)
+logical_or = _logical(
+    "logical_or",
+    "Whether one of the elements is true.",
+    "input ≠ 0 or other ≠ 0",
+    "False,  True,  True,  True",
+    "aclnnLogicalOr",
+    "aclnnInplaceLogicalOr",
+)
+logical_xor = _logical(
+    "logical_xor",
+    "Whether just one of the elements is true.",
+    "(input ≠ 0) ≠ (other ≠ 0)",
+    "False,  True,  True, False",
+    "aclnnLogicalXor",
+)
+logical_not = Operator(
+    name="logical_not",
+    in_place="logical_not_",
+    summary="Whether elements are not true.",
+    expression="input = 0",
+    notes=_LOGICAL,
+    infer=_infer,
+    lower=_lower_logical("logical_not", "input = 0"),
+    inputs=("input",),
+    entries=(
+        entry("aclnnLogicalNot", "self=input out:out"),
+        entry("aclnnInplaceLogicalNot", "selfRef=input:inout"),
+    ),
+    rules=(
+        dtype_among("input", REAL),
+        result_castable(_truth),
+        at_most_8_dims("input", "out"),
+        same_shape("out", "input"),
+    ),
+    example=("logical_not(np.float32([0, 2]))", "array([ True, False])"),
+)
+
+
+# --- Clamp ------------------------------------------------------------------------------------------
+
+_BOUNDS = ("min", "max")
+
+
+def _given_bounds(call: Call) -> list[str]:
+    return [role for role in _BOUNDS if not call.scalars[role].absent]
+
+
+def _clamped(call: Call) -> aclDataType | None:
+    """What the tensor and the bounds that are given promote to."""
+    result: aclDataType | None = call.dtype("input")
+    for role in _given_bounds(call):
+        beside = promoted_with_number(call, "input", role)
+        if result is None or beside is None:
+            return None
+        result = dtypes.promote(result, beside)
+    return result
+
+
+def _some_bound() -> Rule:
+    def test(call: Call) -> str | None:
+        if _given_bounds(call):
+            return None
+        return f"{call.names['min']} and {call.names['max']} are both null"
+
+    return Rule("`min` or `max` is given", test, _BOUNDS)
+
+
+def _lower_clamp(lowering: Lowering) -> Mapping[str, int]:
+    dtype, shape = lowering.results["out"]
+    roles = _given_bounds(lowering.call)
+    if len(roles) == 1:
+        operands = lowering.pair(("input", *roles), dtype, shape)
+        formula = "maximum" if roles == ["min"] else "minimum"
+        return {"out": lowering.point(formula, operands, dtype, shape)}
+    operands = lowering.pair(("input",), dtype, shape)
+    return {
+        "out": lowering.point("clamp", operands, dtype, shape, params=lowering.params(roles, dtype))
+    }
+
+
+clamp = Operator(
+    name="clamp",
+    in_place="clamp_",
+    summary="Elements moved into a range.",
+    expression="min(max(input, min), max)",
+    notes=(
+        "A bound that is None is none; both cannot be. NaN stays, and a bound that is NaN makes NaN of "
+        "everything. Where `min` is larger than `max`, all becomes `max`."
+    ),
+    infer=lambda call: {"out": (_clamped(call), call.shape("input"))},
+    lower=_lower_clamp,
+    inputs=("input",),
+    attributes=(
+        Attribute("min", None, keyword_only=False, doc="Lower bound.", facts=("dtype",)),
+        Attribute("max", None, keyword_only=False, doc="Upper bound.", facts=("dtype",)),
+    ),
+    entries=(
+        entry("aclnnClamp", "self=input clipValueMin=min:scalar? clipValueMax=max:scalar? out:out"),
+    ),
+    rules=(
+        *answering(ACLNN_ERR_PARAM_NULLPTR, _some_bound()),
+        dtype_among("input", (*FLOATING_AND_DOUBLE, *INTEGERS)),
+        convertible_scalars(*_BOUNDS),
+        result_castable(_clamped),
+        at_most_8_dims("input", "out"),
+        same_shape("out", "input"),
+    ),
+    example=("clamp(np.float32([-2, 0, 2]), -1, 1)", "array([-1.,  0.,  1.], dtype=float32)"),
+    seealso=("maximum", "minimum"),
+)
+
+
+# --- Where ------------------------------------------------------------------------------------------
 
 _THREE = ("condition", *_BOTH)
 
@@ -212,6 +408,7 @@ def _lower_where(lowering: Lowering) -> Mapping[str, int]:
 
 where = Operator(
     name="where",
+    elementwise=True,
     summary="Elements of one tensor where a condition holds, of another where it does not.",
     expression="condition: input; else other",
     notes=(
@@ -238,4 +435,5 @@ where = Operator(
         "where(np.bool_([True, False]), np.float32([1, 2]), np.float32([3, 4]))",
         "array([1., 4.], dtype=float32)",
     ),
+    gradient={"input": "where(condition, grad, 0)", "other": "where(condition, 0, grad)"},
 )

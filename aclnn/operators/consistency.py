@@ -5,6 +5,7 @@ What is wrong would show at the first call otherwise, or when functions are made
 
 from __future__ import annotations
 
+import ast
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 # What calls have room for; `_functional.pyx`, `_arguments.pxd` and `_compiled_call.pxd` hold it.
 MOST_OPERANDS, MOST_OPTIONS, MOST_PARAMETERS = 16, 8, 16
 
-FACTS = frozenset(("zero", "one", "nan", "whole", "dtype"))
+FACTS = frozenset(("zero", "one", "nan", "whole", "below", "dtype"))
 # The kinds of options that a kind of a C-shaped function's parameter may stand for.
 _STANDS_FOR = {
     "scalar": ("scalar", "float"),
@@ -37,6 +38,7 @@ def flaws(operator: Operator) -> Iterator[str]:
     for item in operator.entries:
         for flaw in _flaws_of_entry(operator, item):
             yield f"{item.name} {flaw}"
+    yield from _flaws_of_gradient(operator)
 
 
 def _flaws_of_roles(operator: Operator) -> Iterator[str]:
@@ -45,7 +47,7 @@ def _flaws_of_roles(operator: Operator) -> Iterator[str]:
         yield f"{twice} is declared twice"
     for words, count, most in (
         ("inputs", len(operator.inputs), MOST_OPERANDS),
-        ("outputs", len(operator.outputs), MOST_OPERANDS),
+        ("outputs", 1 if operator.makes else len(operator.outputs), MOST_OPERANDS),
         ("options that are numbers", len(operator.scalars), MOST_OPTIONS),
         ("options that are none", len(operator.switches), MOST_OPTIONS),
     ):
@@ -140,7 +142,7 @@ def _flaws_of_entry(operator: Operator, item: Entry) -> Iterator[str]:
     missing = [a.role for a in operator.attributes if operator.is_required(a.role)]
     if lacking := [role for role in missing if role not in roles]:
         yield f"does not take {', '.join(lacking)}, which has no default"
-    places = sum(kind in ("output", "inout") for _, kind in given)
+    places = sum(kind in ("output", "outputs", "inout") for _, kind in given)
     if places != len(operator.outputs):
         yield f"has {places} parameters that are written, for {len(operator.outputs)} results"
 
@@ -151,11 +153,35 @@ def _flaw_of_parameter(operator: Operator, role: str, kind: str) -> str | None:
     if role in operator.inputs:
         return None if kind in ("input", "inout") else f"{kind}, but it is an input"
     if role in operator.outputs:
-        return None if kind == "output" else f"{kind}, but it is an output"
+        wanted = "output" if operator.makes is None else "outputs"
+        return None if kind == wanted else f"{kind}, but it is an {wanted.removesuffix('s')}"
     attribute = next((a for a in operator.attributes if a.role == role), None)
     if attribute is None or attribute.kind in _STANDS_FOR.get(kind, ()):
         return None  # what is unknown is told elsewhere
     return f"{kind}, but it is an option of kind {attribute.kind}"
+
+
+def _flaws_of_gradient(operator: Operator) -> Iterator[str]:
+    options = [a.role for a in operator.attributes]
+    known = {*operator.inputs, *operator.outputs, *options, "grad", "needed", "aten"}
+    for named in operator.gradient:
+        if unknown := set(named.split(", ")) - set(operator.inputs):
+            yield f"{', '.join(sorted(unknown))}, which have a gradient, are no inputs"
+    for formula in (*operator.gradient.values(), operator.differentiated_as or "grad"):
+        try:
+            tree = ast.parse(formula, mode="eval")
+        except SyntaxError:
+            yield f"its gradient {formula!r} is no expression"
+            continue
+        nodes = list(ast.walk(tree))
+        called = {
+            node.func.id
+            for node in nodes
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)
+        }
+        names = {node.id for node in nodes if isinstance(node, ast.Name)}
+        if unknown := names - called - known:
+            yield f"its gradient {formula!r} knows no {', '.join(sorted(unknown))}"
 
 
 def _twice(words: Iterable[str]) -> str:

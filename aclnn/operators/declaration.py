@@ -38,7 +38,7 @@ ROW_ACCURACY = (
 GRADIENT_ACCURACY = ROW_ACCURACY.replace("1 ULP", "2 ULP")
 
 # What a signature says, and what a parameter is called.
-PARAMETER_KINDS = {"in": "input", "out": "output", "tensors": "inputs"} | {
+PARAMETER_KINDS = {"in": "input", "out": "output", "tensors": "inputs", "outs": "outputs"} | {
     kind: kind
     for kind in ("inout", "scalar", "bool", "int", "float", "str", "ints", "bools", "dtype")
 }
@@ -55,8 +55,8 @@ class Parameter:
     role : str
         The operand or attribute of the operator it stands for, in snake case.
     kind : str
-        'input', 'output', 'inout': an `aclTensor`; 'inputs': an `aclTensorList`; 'scalar': an
-        `aclScalar`; 'ints', 'bools': an `aclIntArray` or `aclBoolArray`; 'bool', 'int', 'float',
+        'input', 'output', 'inout': an `aclTensor`; 'inputs', 'outputs': an `aclTensorList`;
+        'scalar': an `aclScalar`; 'ints', 'bools': an `aclIntArray` or `aclBoolArray`; 'bool', 'int', 'float',
         'str', 'dtype': plain Python values.
     optional : bool
         Whether it may be null.
@@ -90,9 +90,9 @@ class Attribute:
         A sentence for people.
     choices : tuple of str
         What a `str` may be. Where a C-shaped function takes an `int`, it numbers them.
-    facts : tuple of {'zero', 'one', 'nan', 'whole', 'dtype'}
+    facts : tuple of {'zero', 'one', 'nan', 'whole', 'below', 'dtype'}
         Of a number, what plans depend on besides its sign: checks and lowering may ask for no
-        other.
+        other. `below` says that it is less than the number before it.
     """
 
     role: str
@@ -147,6 +147,9 @@ class Operator:
         Options, in the functional form's order.
     entries : tuple of Entry
         The C-shaped pairs; the first is the one whose name stands for the operator.
+    makes : callable, optional
+        Of one whose only output is a list of tensors: how many they are, by the shape of the first
+        input and the options. Rules, infer and lower see as many outputs, whose roles are numbered.
     formula : str or callable, optional
         Of a pointwise operator: the name of the kernels' formula, or a function of the switches
         that gives it.
@@ -170,6 +173,9 @@ class Operator:
         What the functional form takes by position, where that is not all inputs, then attributes.
     number_form : (str, str), optional
         An input that may also be a number in the functional form, and the operator that takes it.
+    form_of : str
+        Of one without a functional form of its own that is nobody's `number_form`: the operator whose
+        form takes such calls, with numbers that count as tensors.
     numbers : tuple of str
         Inputs that may be numbers in the functional form, and count as tensors without dimensions
         then.
@@ -179,6 +185,9 @@ class Operator:
         What phase one checks after null arguments, in order.
     scalars_as_double : bool
         Whether numbers take part as float64 where the result is float64, not as float32.
+    any_rank : bool
+        Whether tensors, which all have one shape then, may have more dimensions than plans have:
+        these are merged.
     in_place : str or None
         Name of the functional form that writes into its first input, or into those that the C-shaped
         function in place overwrites.
@@ -192,6 +201,25 @@ class Operator:
         A call and what it prints, run as a test of the documentation.
     accuracy : str
         How near results lie to exact ones, where that is not as of pointwise operators.
+    elementwise : bool
+        Whether each element of the result is made of those of the inputs in its place, as of all
+        operators with a formula: PyTorch lays such results out as the inputs.
+    gradient : mapping of str to str
+        By input, or inputs separated by commas, a formula of their gradients in Python: of `grad`,
+        the gradient of the first output, of inputs, outputs and options by their roles, and of
+        functional forms, and of PyTorch's own in `aten`. `needed` says of which inputs of the group gradients are needed. A sum over
+        what was broadcast, and a cast to the input's dtype, follow by themselves. Inputs that are
+        not named have no gradient.
+    differentiated_as : str
+        Where the result alone does not tell the gradients: the call of another functional form, of
+        inputs and options by their roles, that gives the same result and has some.
+
+    Attributes
+    ----------
+    scalars : tuple of Attribute
+        Those that reach kernels as numbers, in the kernels' order.
+    switches : tuple of Attribute
+        Those that choose a formula instead of entering it.
     """
 
     name: str
@@ -204,24 +232,35 @@ class Operator:
     outputs: tuple[str, ...] = ("out",)
     optional: tuple[str, ...] = ()
     lists: tuple[str, ...] = ()
+    makes: Callable[[tuple[int, ...], Mapping[str, Any]], int] | None = None
     infer: Callable[[Call], Mapping[str, tuple[Any, tuple[int, ...]]]] | None = None
     lower: Callable[[Any], Mapping[str, int]] | None = None
     functional: bool = True
     parameters: tuple[str, ...] = ()
     number_form: tuple[str, str] | None = None
+    form_of: str = ""
     numbers: tuple[str, ...] = ()
     notes: str = ""
     attributes: tuple[Attribute, ...] = ()
     operands: tuple[str, ...] = ()
     scalars_as_double: bool = False
+    any_rank: bool = False
     in_place: str | None = None
     domain: tuple[float, float] = (-4.0, 4.0)
     unlike: Mapping[str, Any] = field(default_factory=dict)
     seealso: tuple[str, ...] = ()
     example: tuple[str, str] | None = None
     accuracy: str = ""
+    elementwise: bool = False
+    gradient: Mapping[str, str] = field(default_factory=dict)
+    differentiated_as: str = ""
+    scalars: tuple[Attribute, ...] = field(init=False, repr=False, compare=False)
+    switches: tuple[Attribute, ...] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
+        for name, wanted in (("scalars", True), ("switches", False)):
+            found = [a for a in self.attributes if (a.kind in ("scalar", "float")) == wanted]
+            object.__setattr__(self, name, tuple(found))
         known = {*self.inputs, *(a.role for a in self.attributes), *self.outputs}
         if (self.formula is None) == (self.lower is None):
             raise ValueError(f"{self.name}: declare either a formula or how it is lowered")
@@ -247,9 +286,7 @@ class Operator:
         """Refuse an example of another function, with other parameters, or with other results."""
         try:
             given = examples.arguments(call, self.positional)
-            shown = [
-                examples.shape_and_dtype(r) for r in examples.results(printed, len(self.outputs))
-            ]
+            shown = [examples.shape_and_dtype(r) for r in examples.results(printed, self.n_results)]
         except (ValueError, SyntaxError, AttributeError) as error:
             raise ValueError(f"{self.name}: the example is not one: {error}") from None
         if examples.called(call) != self.name:
@@ -259,7 +296,7 @@ class Operator:
         required = {role for role in self.positional if self.is_required(role)}
         if missing := required - {*given}:
             raise ValueError(f"{self.name}: the example does not give {_listed(missing)}")
-        if len(shown) != len(self.outputs):
+        if len(shown) != len(self.outputs) and self.makes is None:
             raise ValueError(f"{self.name}: the example does not print {len(self.outputs)} results")
 
     def _refuse_unknown(self, where: str, unknown: set[str], known: set[str]) -> None:
@@ -314,18 +351,12 @@ class Operator:
         return next(filter(None, found), {self.outputs[0]: self.inputs[0]})
 
     @property
+    def is_elementwise(self) -> bool:
+        return self.elementwise or self.formula is not None
+
+    @property
     def kernel_operands(self) -> tuple[str, ...]:
         return self.operands or self.inputs
-
-    @property
-    def scalars(self) -> tuple[Attribute, ...]:
-        """The attributes that reach kernels as numbers, in the kernels' order."""
-        return tuple(a for a in self.attributes if a.kind in ("scalar", "float"))
-
-    @property
-    def switches(self) -> tuple[Attribute, ...]:
-        """The attributes that choose a formula instead of entering it."""
-        return tuple(a for a in self.attributes if a.kind not in ("scalar", "float"))
 
     def accepts(self, tensors: Mapping[str, TensorSpec], soc: str) -> bool:
         """Whether the rules accept these operands on a product, with the options' defaults.
@@ -371,6 +402,16 @@ class Operator:
             lists={role: (tensors[role],) for role in self.lists},
         )
 
+    @property
+    def n_results(self) -> int | None:
+        """How many results there are, None where that depends on the call."""
+        return None if self.makes is not None else len(self.outputs)
+
+    def sized(self, count: int) -> Operator:
+        """One that makes a list, with that many outputs in the place of the list."""
+        outputs = tuple([f"{self.outputs[0]}_{place}" for place in range(count)])
+        return replace(self, outputs=outputs, entries=(), example=None)
+
     def formula_for(self, switches: Mapping[str, object]) -> str:
         assert self.formula is not None, f"{self.name} is not pointwise"
         return self.formula if isinstance(self.formula, str) else self.formula(switches)
@@ -382,7 +423,7 @@ def entry(name: str, signature: str, **fixed: object) -> Entry:
     Each word is ``name``, ``name:kind`` or ``name=role`` with or without ``:kind``; a role is the
     name in snake case unless given.  Kinds: `in` (default), `out`, `inout`, `tensors` (an
     aclTensorList), `scalar`, `ints` (an aclIntArray), `bools`, `bool`, `int`, `float`, `str`,
-    `dtype`; one that ends in a question mark may be null.
+    `dtype`; `outs` is an aclTensorList of results; one that ends in a question mark may be null.
 
     >>> [(p.name, p.role, p.kind) for p in entry("aclnnGeluV2", "x=self approximate:int y=out:out").parameters]
     [('x', 'self', 'input'), ('approximate', 'approximate', 'int'), ('y', 'out', 'output')]
@@ -406,7 +447,7 @@ def _listed(words: Iterable[str]) -> str:
 
 
 def _role_of(name: str, kind: str) -> str:
-    return "out" if kind == "output" else snake(name)
+    return "out" if kind in ("output", "outputs") else snake(name)
 
 
 def snake(name: str) -> str:

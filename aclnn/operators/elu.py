@@ -1,7 +1,11 @@
-"""ELU and its gradient."""
+"""ELU, its gradient and its relatives: SELU and CELU."""
 
+from aclnn.acl.constants import aclDataType
 from aclnn.operators.checks import (
+    FLOATING,
     FLOATING_AND_DOUBLE,
+    Call,
+    Rule,
     at_most_8_dims,
     castable,
     convertible_scalars,
@@ -11,6 +15,7 @@ from aclnn.operators.checks import (
     same_shape,
 )
 from aclnn.operators.declaration import Attribute, Operator, entry
+from aclnn.operators.pointwise import both_entries, in_float32, infer_first, number
 
 _SCALARS = (
     Attribute("alpha", 1.0, doc="Where negative inputs saturate."),
@@ -42,6 +47,9 @@ elu = Operator(
         "array([-0.63212055,  2.        ], dtype=float32)",
     ),
     seealso=("elu_backward",),
+    gradient={
+        "self": "elu_backward(grad, self, alpha=alpha, scale=scale, input_scale=input_scale)"
+    },
 )
 
 elu_backward = Operator(
@@ -78,6 +86,91 @@ elu_backward = Operator(
     example=(
         "elu_backward(np.float32([1, 1]), np.float32([-1, 2]))",
         "array([0.36787945, 1.        ], dtype=float32)",
+    ),
+    seealso=("elu",),
+)
+
+# --- Scaled and continuous ones -------------------------------------------------------------------
+
+_SELU = (*FLOATING, aclDataType.ACL_INT32, aclDataType.ACL_INT8)
+_INTEGERS = "Integers are computed as float32; results lose their fractions."
+
+selu = Operator(
+    name="selu",
+    in_place="selu_",
+    summary="Scaled exponential linear unit.",
+    expression="1.0507…·(max(x, 0) + min(1.6733…·(exp(x) - 1), 0))",
+    notes=f"The constants are PyTorch's, to all digits of a double. {_INTEGERS}",
+    infer=infer_first("input"),
+    lower=in_float32("selu", "input"),
+    inputs=("input",),
+    entries=both_entries("Selu"),
+    rules=(
+        dtype_among("input", _SELU),
+        dtype_among("out", _SELU),
+        same_shape("out", "input"),
+    ),
+    example=(
+        "selu(np.float32([-1, 2]))",
+        "array([-1.1113307,  2.101402 ], dtype=float32)",
+    ),
+    seealso=("selu_backward", "elu"),
+)
+
+_FROM_RESULT = ("grad_output", "result")
+
+selu_backward = Operator(
+    name="selu_backward",
+    summary="Gradient of the scaled exponential linear unit, from its result.",
+    expression="y > 0: g·1.0507…; else g·(y + 1.7580…)",
+    notes=f"1.7580… is the product of both constants. {_INTEGERS}",
+    infer=infer_first("grad_output"),
+    lower=in_float32("selu_backward", *_FROM_RESULT),
+    inputs=_FROM_RESULT,
+    entries=(entry("aclnnSeluBackward", "gradOutput result gradInput:out"),),
+    rules=(
+        dtype_among("grad_output", _SELU),
+        same_dtype("result", "grad_output"),
+        same_dtype("out", "grad_output"),
+        same_shape("result", "grad_output"),
+        same_shape("out", "grad_output"),
+    ),
+    domain=(-1.7, 4.0),
+    example=(
+        "selu_backward(np.float32([1, 1]), np.float32([-1, 2]))",
+        "array([0.7580993, 1.050701 ], dtype=float32)",
+    ),
+    seealso=("selu",),
+)
+
+
+def _test_alpha(call: Call) -> str | None:
+    alpha = call.scalars["alpha"]
+    if not (alpha.zero or alpha.nan):
+        return None
+    return f"{call.names['alpha']} is {alpha.text}, must be a number other than 0"
+
+
+celu = Operator(
+    name="celu",
+    in_place="celu_",
+    summary="Continuously differentiable exponential linear unit.",
+    expression="max(x, 0) + min(alpha·(exp(x/alpha) - 1), 0)",
+    formula="celu",
+    inputs=("input",),
+    attributes=(number("alpha", 1.0, "Where negative inputs saturate.", "zero", "nan"),),
+    entries=both_entries("Celu", "alpha:scalar"),
+    rules=(
+        dtype_among("input"),
+        convertible_scalars("alpha"),
+        castable(("input",)),
+        at_most_8_dims("input", "out"),
+        same_shape("out", "input"),
+        Rule("`alpha` is neither 0 nor NaN", _test_alpha, ("alpha",)),
+    ),
+    example=(
+        "celu(np.float32([-1, 2]), 2)",
+        "array([-0.78693867,  2.        ], dtype=float32)",
     ),
     seealso=("elu",),
 )

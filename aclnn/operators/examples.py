@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -37,8 +38,8 @@ def called(call: str) -> str:
     return ast.unparse(_call(call).func)
 
 
-def results(printed: str, count: int) -> list[str]:
-    """The results one by one, as they are printed.
+def results(printed: str, count: int | None) -> list[str]:
+    """The results one by one, as they are printed; None for a tuple of any length.
 
     >>> results("(array([0.], dtype=float32), array([1, 2]))", 2)
     ['array([0.], dtype=float32)', 'array([1, 2])']
@@ -71,6 +72,18 @@ def shape_and_dtype(printed: str) -> tuple[tuple[int, ...], str]:
         kind = type(ast.literal_eval(items))
         dtype = {bool: "bool", int: "int64", float: "float64"}[kind]
     return tuple(shape), dtype
+
+
+def as_first(printed: str, made: str) -> str:
+    """Truth values as they are printed where they took the place of floats.
+
+    >>> as_first("array([False,  True])", "np.float32([1, 2])")
+    'array([0., 1.], dtype=float32)'
+    """
+    if not printed.startswith(("array([False", "array([ True")) or dtype_of(made) == "bool":
+        return printed
+    numbers = re.sub(r" ?True", "1.", re.sub(r"False", "0.", printed)).replace(",  ", ", ")
+    return f"{numbers.removesuffix(')')}, dtype={dtype_of(made)})"
 
 
 def dtype_of(made: str) -> str:

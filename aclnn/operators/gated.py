@@ -154,6 +154,7 @@ swiglu = Operator(
     ),
     example=("swiglu(np.float32([0, 1, 5, 2]))", "array([0.       , 1.4621172], dtype=float32)"),
     seealso=("swiglu_backward",),
+    gradient={"input": "swiglu_backward(grad, input, dim)"},
 )
 
 swiglu_backward = Operator(

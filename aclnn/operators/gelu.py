@@ -45,6 +45,7 @@ gelu = Operator(
         "array([-0.15865526,  0.        ,  0.8413448 ], dtype=float32)",
     ),
     seealso=("gelu_backward",),
+    gradient={"self": "gelu_backward(grad, self, approximate=approximate)"},
 )
 
 gelu_backward = Operator(

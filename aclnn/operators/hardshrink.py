@@ -36,6 +36,7 @@ hardshrink = Operator(
         "array([-2.,  0.], dtype=float32)",
     ),
     seealso=("hardshrink_backward",),
+    gradient={"self": "hardshrink_backward(grad, self, lambd)"},
 )
 
 hardshrink_backward = Operator(

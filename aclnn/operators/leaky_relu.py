@@ -47,6 +47,7 @@ leaky_relu = Operator(
         "array([-1.,  3.], dtype=float32)",
     ),
     seealso=("leaky_relu_backward",),
+    gradient={"self": "leaky_relu_backward(grad, self, negative_slope)"},
 )
 
 leaky_relu_backward = Operator(

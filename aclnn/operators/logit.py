@@ -40,6 +40,7 @@ logit = Operator(
         "array([0.       , 1.0986123], dtype=float32)",
     ),
     seealso=("logit_backward",),
+    gradient={"self": "logit_backward(grad, self, eps)"},
 )
 
 logit_backward = Operator(

@@ -114,7 +114,28 @@ class Lowering:
 
     def filled(self, number: float, dtype: aclDataType, shape: tuple[int, ...]) -> int:
         """A value all of whose elements are one number."""
-        return self.point("fill", (), dtype, shape, params=(number,))
+        reads = reads_of(dtype)
+        parts = (float(number), 0.0) if reads == "complex128" else (float(number),)
+        params = (int(number),) if reads == "int64" else parts
+        return self.point("fill", (), dtype, shape, params=params)
+
+    def pair(
+        self,
+        roles: Iterable[str],
+        dtype: aclDataType,
+        shape: tuple[int, ...],
+        *,
+        numbers: aclDataType | None = None,
+    ) -> list[int]:
+        """Inputs as what a pointwise formula takes; one that is a number is rounded to the dtype,
+        or to another one for `numbers`."""
+        filled = dtype if numbers is None else numbers
+        return [
+            self.point("fill", (), filled, shape, params=self.params((role,), filled))
+            if role in self.call.scalars
+            else operands_as(self, (role,), dtype, shape)[0]
+            for role in roles
+        ]
 
     def number(self, role: str, form: str = "rounded") -> graph.Argument | float | int:
         """A number of the call, which a kernel reads at run time unless it is a constant.
@@ -181,6 +202,26 @@ class Lowering:
         made = [(shape, graph_dtype(dtype)) for dtype, shape in outputs]
         return self.builder.compute_all(
             kernel, operands, made, domain="row", axis=axis, params=params, **attrs
+        )
+
+    def opaque(
+        self,
+        kernel: str,
+        operands: Iterable[int],
+        dtype: aclDataType,
+        shape: tuple[int, ...],
+        **attrs: Any,
+    ) -> int:
+        """The result of a kernel that gets its operands as a whole, with any strides."""
+        return self.builder.compute(
+            kernel,
+            operands,
+            shape,
+            graph_dtype(dtype),
+            domain="opaque",
+            reads_strided=True,
+            writes_strided=True,
+            **attrs,
         )
 
 

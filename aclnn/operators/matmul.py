@@ -337,6 +337,7 @@ matmul = Operator(
     ),
     seealso=("mm", "bmm", "addmm"),
     accuracy=_ACCURACY,
+    gradient={"input, other": "gradients_of_product(grad, input, other)"},
 )
 
 
@@ -371,6 +372,7 @@ def _of_rank(name: str, item: str, rank: int, summary: str, example: tuple[str, 
         example=example,
         seealso=("matmul",),
         accuracy=_ACCURACY,
+        gradient={"input": f"{name}(grad, mat2.mH)", "mat2": f"{name}(input.mH, grad)"},
     )
 
 
@@ -407,6 +409,7 @@ def _with_addend(
     numbers: str = "beta:scalar alpha:scalar",
     in_place: bool = True,
     summed: bool = False,
+    gradient: Mapping[str, str] | None = None,
 ) -> Operator:
     """A product of matrices, scaled and added to what is scaled, too."""
     first, second = matrices
@@ -448,6 +451,7 @@ def _with_addend(
         example=example,
         seealso=("matmul", "mm"),
         accuracy=_ACCURACY,
+        gradient=gradient or {},
     )
 
 
@@ -465,6 +469,11 @@ addmm = _with_addend(
         "addmm(np.float32([[1]]), np.float32([[1, 2]]), np.float32([[3], [4]]), beta=2)",
         "array([[13.]], dtype=float32)",
     ),
+    gradient={
+        "input": "grad * beta",
+        "mat1": "mm(grad, mat2.mH) * alpha",
+        "mat2": "mm(mat1.mH, grad) * alpha",
+    },
 )
 
 baddbmm = _with_addend(

@@ -1,6 +1,9 @@
-"""Data movement: casts, permutations, copies and concatenation."""
+"""Data movement: casts, permutations, copies, pieces, repetitions, margins and triangles."""
 
-from collections.abc import Mapping
+import builtins
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 from aclnn.acl import dtypes
@@ -12,8 +15,12 @@ from aclnn.operators.checks import (
     Call,
     Rule,
     at_most_8_dims,
+    axis_of,
     broadcasts_to,
+    convertible_scalars,
+    dim_in_range,
     dtype_among,
+    has_dims,
     has_shape,
     list_dtype_among,
     option_dtype_among,
@@ -60,6 +67,7 @@ cast = Operator(
         same_shape("out", "input"),
     ),
     example=('cast(np.float32([1.75, -2.5]), "int32")', "array([ 1, -2], dtype=int32)"),
+    gradient={"input": "grad"},
 )
 
 
@@ -133,6 +141,7 @@ permute = Operator(
         has_shape("out", _permuted_shape, "the shape of `input`, in the order of `dims`"),
     ),
     example=("permute(np.float32([[1], [2]]), (1, 0))", "array([[1., 2.]], dtype=float32)"),
+    gradient={"input": "permuted_back(grad, dims)"},
 )
 
 
@@ -161,6 +170,7 @@ copy_ = Operator(
         broadcasts_to("src", "input"),
     ),
     example=("copy_(np.float32([0, 0]), np.float32([7]))", "array([7., 7.], dtype=float32)"),
+    gradient={"src": "grad"},
 )
 
 
@@ -311,4 +321,609 @@ cat = Operator(
         has_shape("out", _joined_shape, "the shape of the result"),
     ),
     example=("cat([np.float32([1]), np.float32([2, 3])])", "array([1., 2., 3.], dtype=float32)"),
+    gradient={"tensors": "parts_of_cat(grad, tensors, dim)"},
+)
+
+
+# --- Slices, pieces, repetitions --------------------------------------------------------------------
+
+_END = 2**63 - 1
+
+
+def _moved(
+    name: str,
+    summary: str,
+    expression: str,
+    item: tuple[str, str],
+    example: tuple[str, str],
+    shape: Callable[[Call], tuple[int, ...]],
+    lower: Callable[[Lowering], int],
+    *rules: Rule,
+    **more: Any,
+) -> Operator:
+    """An operator that gives elements of one tensor in another shape."""
+    return Operator(
+        name=name,
+        summary=summary,
+        expression=expression,
+        infer=lambda call: {"out": (call.dtype("input"), shape(call))},
+        lower=lambda lowering: {"out": lower(lowering)},
+        inputs=("input",),
+        entries=(entry(*item),),
+        rules=(
+            dtype_among("input", _ANY),
+            same_dtype("out", "input"),
+            at_most_8_dims("input", "out"),
+            *rules,
+            has_shape("out", shape, "the shape of the result"),
+        ),
+        example=example,
+        **more,
+    )
+
+
+def _numbers(call: Call, role: str) -> tuple[int, ...]:
+    found = call.switches[role]
+    assert isinstance(found, tuple)
+    return found
+
+
+def _number(call: Call, role: str) -> int:
+    found = call.switches[role]
+    assert isinstance(found, int)
+    return found
+
+
+def _bounds(call: Call) -> tuple[int, int, int]:
+    """The first element of a slice, how many there are, and from each to the next."""
+    size = call.shape("input")[axis_of(call, "input")]
+    chosen = builtins.slice(*[_number(call, role) for role in ("start", "end", "step")])
+    start, end, step = chosen.indices(size)
+    return start, len(range(start, end, step)), step
+
+
+def _with_size(call: Call, size: int) -> tuple[int, ...]:
+    axis, shape = axis_of(call, "input"), call.shape("input")
+    return (*shape[:axis], size, *shape[axis + 1 :])
+
+
+def _positive(role: str) -> Rule:
+    def test(call: Call) -> str | None:
+        if _number(call, role) > 0:
+            return None
+        return f"{call.names[role]} is {call.switches[role]}, must be positive"
+
+    return Rule(f"`{role}` is positive", test, (role,))
+
+
+def _lower_slice(lowering: Lowering) -> int:
+    call, builder, value = lowering.call, lowering.builder, lowering.value("input")
+    (start, _, step), axis = _bounds(call), axis_of(call, "input")
+    strides = list(builder.value(value).strides)
+    offset = start * strides[axis]
+    strides[axis] *= step
+    return builder.view(value, lowering.results["out"][1], strides, offset)
+
+
+_ALONG = Attribute("dim", 0, "int", keyword_only=False, doc="The dimension that is sliced.")
+
+slice = _moved(
+    "slice",
+    "A copy of some of the elements along a dimension.",
+    "input[…, start:end:step, …]",
+    ("aclnnSlice", "self=input dim:int start:int end:int step:int out:out"),
+    ("slice(np.float32([1, 2, 3, 4]), 0, 1, 4, 2)", "array([2., 4.], dtype=float32)"),
+    lambda call: _with_size(call, _bounds(call)[1]),
+    _lower_slice,
+    has_dims("input"),
+    dim_in_range("input"),
+    _positive("step"),
+    notes="Bounds below zero count from the end; those beyond it count as the end.",
+    attributes=(
+        _ALONG,
+        Attribute("start", 0, "int", keyword_only=False, doc="The first element that is taken."),
+        Attribute("end", _END, "int", keyword_only=False, doc="Where to stop, before it."),
+        Attribute("step", 1, "int", keyword_only=False, doc="From each element to the next."),
+    ),
+)
+
+
+# --- Expansion and repetition -----------------------------------------------------------------------
+
+
+def _expanded_shape(call: Call) -> tuple[int, ...]:
+    """-1 stands for the size that there is."""
+    size, shape = _numbers(call, "size"), call.shape("input")
+    own = (1,) * (len(size) - len(shape)) + shape
+    return tuple([had if n == -1 else n for n, had in zip(size, own, strict=True)])
+
+
+def _expands() -> Rule:
+    def test(call: Call) -> str | None:
+        size, shape = _numbers(call, "size"), call.shape("input")
+        missing = len(size) - len(shape)
+        if missing >= 0 and all(n >= 0 for n in size[:missing]):
+            pairs = zip(size[missing:], shape, strict=True)
+            if all(n == -1 or had == n or (had == 1 and n >= 0) for n, had in pairs):
+                return None
+        return (
+            f"{call.names['size']} is {shown(size)}, to which {call.names['input']} of shape {shape} "
+            "does not expand"
+        )
+
+    return Rule(
+        "`input` broadcasts to `size`, where -1 stands for its own", test, ("size", "input")
+    )
+
+
+def _counts(role: str) -> Rule:
+    """For each dimension, and of new ones before them."""
+
+    def test(call: Call) -> str | None:
+        numbers, rank = _numbers(call, role), len(call.shape("input"))
+        if len(numbers) >= rank and all(n >= 0 for n in numbers):
+            return None
+        return f"{call.names[role]} is {shown(numbers)}, must be {rank} or more counts"
+
+    return Rule(f"`{role}` has a count for each dimension of `input`", test, (role, "input"))
+
+
+def _few_dims(role: str) -> Rule:
+    def test(call: Call) -> str | None:
+        if len(_numbers(call, role)) <= MAX_DIMS:
+            return None
+        return (
+            f"{call.names[role]} has {len(_numbers(call, role))} numbers, at most {MAX_DIMS} are "
+            "possible"
+        )
+
+    return Rule(f"`{role}` has at most {MAX_DIMS} numbers", test, (role,))
+
+
+def _ints(role: str, doc: str) -> tuple[Attribute]:
+    return (Attribute(role, REQUIRED, "ints", keyword_only=False, doc=doc),)
+
+
+expand = _moved(
+    "expand",
+    "A copy that is repeated along dimensions of size 1, and along new ones.",
+    "out[…, i, …] = input[…, 0, …] where the size is 1",
+    ("aclnnExpand", "self=input size:ints out:out"),
+    (
+        "expand(np.float32([[1], [2]]), (2, 2))",
+        "array([[1., 1.],\n       [2., 2.]], dtype=float32)",
+    ),
+    _expanded_shape,
+    lambda lowering: lowering.dense("input", None, lowering.results["out"][1]),
+    _few_dims("size"),
+    _expands(),
+    unlike={"size": (-1,)},
+    attributes=_ints("size", "The new shape; -1 keeps a dimension as it is."),
+    notes="To be read so a tensor needs no copy: strides of 0 do that.",
+    seealso=("repeat",),
+)
+
+
+def _repeated_shape(call: Call) -> tuple[int, ...]:
+    repeats, shape = _numbers(call, "repeats"), call.shape("input")
+    own = (1,) * (len(repeats) - len(shape)) + shape
+    return tuple([n * had for n, had in zip(repeats, own, strict=True)])
+
+
+def _lower_repeat(lowering: Lowering) -> int:
+    """Each count is one more dimension, with a stride of 0; one at a time, from the last."""
+    builder, repeats = lowering.builder, _numbers(lowering.call, "repeats")
+    own = lowering.call.shape("input")
+    own = (1,) * (len(repeats) - len(own)) + own
+    value = lowering.reshaped("input", own)
+    for axis in reversed(range(len(own))):
+        if repeats[axis] == 1:
+            continue
+        shape = builder.value(value).shape
+        ahead, behind = math.prod(shape[:axis]), math.prod(shape[axis:])
+        lines = builder.broadcast_to(
+            lowering.reshaped(value, (ahead, 1, behind)), (ahead, repeats[axis], behind)
+        )
+        value = lowering.reshaped(
+            lines, (*shape[:axis], repeats[axis] * shape[axis], *shape[axis + 1 :])
+        )
+    return value
+
+
+repeat = _moved(
+    "repeat",
+    "Copies of a tensor beside each other.",
+    "out[i] = input[i mod size], in every dimension",
+    ("aclnnRepeat", "self=input repeats:ints out:out"),
+    ("repeat(np.float32([1, 2]), (2,))", "array([1., 2., 1., 2.], dtype=float32)"),
+    _repeated_shape,
+    _lower_repeat,
+    _few_dims("repeats"),
+    _counts("repeats"),
+    attributes=_ints("repeats", "How many copies there are along each dimension."),
+    seealso=("expand",),
+)
+
+
+# --- Padding ----------------------------------------------------------------------------------------
+
+
+def _margins(call: Call) -> list[tuple[int, int]]:
+    """Before and after each dimension: the numbers begin with the last dimension."""
+    pad, rank = _numbers(call, "pad"), len(call.shape("input"))
+    pairs = list(zip(pad[::2], pad[1::2], strict=True))
+    return [(0, 0)] * (rank - len(pairs)) + pairs[::-1]
+
+
+def _padded_shape(call: Call) -> tuple[int, ...]:
+    pairs = zip(call.shape("input"), _margins(call), strict=True)
+    return tuple([before + size + after for size, (before, after) in pairs])
+
+
+def _pads() -> Rule:
+    def test(call: Call) -> str | None:
+        pad, shape = _numbers(call, "pad"), call.shape("input")
+        if len(pad) % 2 or len(pad) > 2 * len(shape):
+            return (
+                f"{call.names['pad']} is {shown(pad)}, must be pairs of numbers, at most "
+                f"{len(shape)}"
+            )
+        if min(_padded_shape(call), default=0) >= 0:
+            return None
+        return f"{call.names['pad']} is {shown(pad)}, which leaves less than nothing of {shape}"
+
+    return Rule("`pad` has pairs for the last dimensions of `input`", test, ("pad", "input"))
+
+
+def _lower_pad(lowering: Lowering) -> int:
+    """What is kept, and around it pieces of the number: along each dimension, within those before."""
+    builder, call = lowering.builder, lowering.call
+    dtype, shape = lowering.results["out"]
+    strides, value = contiguous_strides(shape), lowering.value("input")
+    whole = builder.buffer("padded", shape, graph_dtype(dtype))
+    own, given = call.shape("input"), builder.value(value).strides
+    margins = _margins(call)
+    kept = [size + min(b, 0) + min(a, 0) for size, (b, a) in zip(own, margins, strict=True)]
+    starts, sizes = [0] * len(own), list(shape)
+
+    def part() -> int:
+        offset = sum([n * step for n, step in zip(starts, strides, strict=True)])
+        return builder.view(whole, sizes, strides, offset)
+
+    for axis, (before, after) in enumerate(margins):
+        for size, start in ((before, 0), (after, shape[axis] - after)):
+            starts[axis], sizes[axis] = start, size
+            if size > 0 and 0 not in sizes:
+                params = lowering.params(("value",), dtype)
+                number = lowering.point("fill", (), dtype, tuple(sizes), params=params)
+                builder.view_copy(number, part())
+        starts[axis], sizes[axis] = max(before, 0), kept[axis]
+    if 0 not in sizes:
+        cut = [-min(b, 0) * step for (b, _), step in zip(margins, given, strict=True)]
+        builder.view_copy(builder.contiguous(builder.view(value, sizes, given, sum(cut))), part())
+    return whole
+
+
+constant_pad_nd = _moved(
+    "constant_pad_nd",
+    "A tensor with a margin of a number.",
+    "out[i + before] = input[i]; else value",
+    ("aclnnConstantPadNd", "self=input pad:ints value:scalar out:out"),
+    (
+        "constant_pad_nd(np.float32([1, 2]), (1, 2), 5)",
+        "array([5., 1., 2., 5., 5.], dtype=float32)",
+    ),
+    _padded_shape,
+    _lower_pad,
+    _pads(),
+    convertible_scalars("value"),
+    attributes=(
+        *_ints("pad", "Before and after the last dimension, then before and after the one ahead."),
+        Attribute("value", 0, keyword_only=False, doc="What margins are made of."),
+    ),
+    unlike={"pad": (0, 0)},
+    notes="Margins below zero take elements away.",
+)
+
+
+# --- Stacks -----------------------------------------------------------------------------------------
+
+
+def _stacked_shape(call: Call) -> tuple[int, ...]:
+    shape, count = call.lists["tensors"][0].shape, len(call.lists["tensors"])
+    axis = _number(call, "dim") % (len(shape) + 1)
+    return (*shape[:axis], count, *shape[axis:])
+
+
+def _alike() -> Rule:
+    def test(call: Call) -> str | None:
+        first = call.lists["tensors"][0].shape
+        for place, one in enumerate(call.lists["tensors"]):
+            if one.shape != first:
+                return (
+                    f"{call.names['tensors']}[{place}] has shape {one.shape}, must have that of the "
+                    f"first, {first}"
+                )
+        return None
+
+    return Rule("`tensors` have one shape", test, ("tensors",))
+
+
+def _new_dim() -> Rule:
+    def test(call: Call) -> str | None:
+        dim, rank = call.switches["dim"], len(call.lists["tensors"][0].shape)
+        if isinstance(dim, int) and -rank - 1 <= dim <= rank:
+            return None
+        return f"{call.names['dim']} is {shown(dim)}, must be from {-rank - 1} to {rank}"
+
+    return Rule("`dim` is one of the dimensions of the result", test, ("dim", "tensors"))
+
+
+def _few_stacked_dims() -> Rule:
+    def test(call: Call) -> str | None:
+        rank = len(call.lists["tensors"][0].shape)
+        if rank < MAX_DIMS:
+            return None
+        return (
+            f"{call.names['tensors']}[0] has {rank} dimensions, at most {MAX_DIMS - 1} are possible"
+        )
+
+    return Rule(f"the result has at most {MAX_DIMS} dimensions", test, ("tensors",))
+
+
+def _lower_stack(lowering: Lowering) -> Mapping[str, int]:
+    """As pieces of size 1 along the new dimension."""
+    builder, call = lowering.builder, lowering.call
+    dtype, shape = lowering.results["out"]
+    stored = call.dtype("out") if "out" in call.tensors else dtype
+    axis, strides = _number(call, "dim") % len(shape), contiguous_strides(shape)
+    whole = builder.buffer("stacked", shape, graph_dtype(stored))
+    for place, value in enumerate(lowering.values("tensors")):
+        part = builder.view(
+            whole,
+            (*shape[:axis], *shape[axis + 1 :]),
+            (*strides[:axis], *strides[axis + 1 :]),
+            place * strides[axis],
+        )
+        builder.view_copy(builder.cast(lowering.dense(value, dtype), graph_dtype(stored)), part)
+    return {"out": whole}
+
+
+stack = Operator(
+    name="stack",
+    summary="Tensors beside each other along a new dimension.",
+    expression="out[…, n, …] = tensors[n]",
+    notes="Different dtypes promote.",
+    infer=lambda call: {"out": (_joined_dtype(call), _stacked_shape(call))},
+    lower=_lower_stack,
+    inputs=("tensors",),
+    lists=("tensors",),
+    attributes=(replace(_DIM, doc="Which the new dimension is."),),
+    entries=(entry("aclnnStack", "tensors:tensors dim:int out:out"),),
+    rules=(
+        _some_tensors(),
+        list_dtype_among("tensors", _ANY),
+        _tensors_promote(),
+        _joined_castable(),
+        _few_stacked_dims(),
+        _alike(),
+        _new_dim(),
+        has_shape("out", _stacked_shape, "the shape of the result"),
+    ),
+    example=(
+        "stack([np.float32([1, 2]), np.float32([3, 4])])",
+        "array([[1., 2.],\n       [3., 4.]], dtype=float32)",
+    ),
+    seealso=("cat",),
+)
+
+
+# --- Triangles --------------------------------------------------------------------------------------
+
+
+def _triangle(name: str, words: str, sign: str, found: str) -> Operator:
+    def lower(lowering: Lowering) -> Mapping[str, int]:
+        dtype, shape = lowering.results["out"]
+        # As far from the corners as there are elements; what lies beyond counts as much.
+        far = max(shape[-2:])
+        diagonal = max(-far, min(_number(lowering.call, "diagonal"), far))
+        operands = [lowering.value("input")]
+        return {"out": lowering.opaque(name, operands, dtype, shape, diagonal=diagonal)}
+
+    return Operator(
+        name=name,
+        in_place=f"{name}_",
+        summary=f"Matrices with zeros {words} a diagonal.",
+        expression=f"column - row {sign} diagonal: input; else 0",
+        notes="Other elements keep their bits.",
+        infer=lambda call: {"out": (call.dtype("input"), call.shape("input"))},
+        lower=lower,
+        inputs=("input",),
+        attributes=(
+            Attribute(
+                "diagonal",
+                0,
+                "int",
+                keyword_only=False,
+                doc="0 for the main one; positive ones lie to the right of it.",
+            ),
+        ),
+        unlike={"input": {"shape": (1, 1), "strides": (1, 1)}},
+        entries=(
+            entry(f"aclnn{name.capitalize()}", "self=input diagonal:int out:out"),
+            entry(f"aclnnInplace{name.capitalize()}", "selfRef=input:inout diagonal:int"),
+        ),
+        rules=(
+            dtype_among("input", _ANY),
+            same_dtype("out", "input"),
+            _is_matrix(),
+            at_most_8_dims("input", "out"),
+            same_shape("out", "input"),
+        ),
+        example=(
+            f"{name}(np.float32([[1, 2], [3, 4]]))",
+            f"array([{found}], dtype=float32)",
+        ),
+    )
+
+
+def _is_matrix() -> Rule:
+    def test(call: Call) -> str | None:
+        rank = len(call.shape("input"))
+        return (
+            None
+            if rank >= 2
+            else f"{call.names['input']} has {rank} dimensions, at least 2 are needed"
+        )
+
+    return Rule("`input` has at least 2 dimensions", test, ("input",))
+
+
+tril = _triangle("tril", "above", "≤", "[1., 0.],\n       [3., 4.]")
+triu = _triangle("triu", "below", "≥", "[1., 2.],\n       [0., 4.]")
+
+
+# --- Split ------------------------------------------------------------------------------------------
+
+
+def _made(call: Call) -> list[str]:
+    """The results that the call was given, in order."""
+    return [role for role in call.tensors if role.startswith("out")]
+
+
+def _pieces(shape: tuple[int, ...], options: Mapping[str, Any]) -> tuple[int, ...]:
+    """The size of each piece along the dimension."""
+    if "split_sizes" in options:
+        return tuple(options["split_sizes"])
+    dim, size = options["dim"], options["split_size"]
+    whole = shape[dim] if -len(shape) <= dim < len(shape) else 0
+    if size <= 0 or whole == 0:
+        return (whole,)
+    return (*[size] * (whole // size), *([whole % size] if whole % size else ()))
+
+
+def _sizes(call: Call) -> tuple[int, ...]:
+    return _pieces(call.shape("input"), call.switches)
+
+
+def _whole_size() -> Rule:
+    def test(call: Call) -> str | None:
+        whole, sizes = call.shape("input")[axis_of(call, "input")], _numbers(call, "split_sizes")
+        if sizes and builtins.min(sizes) >= 0 and sum(sizes) == whole:
+            return None
+        return (
+            f"{call.names['split_sizes']} is {shown(sizes)}, must be sizes whose sum is {whole}, that "
+            f"of {call.names['input']} along {call.names['dim']} {call.switches['dim']}"
+        )
+
+    return Rule("`split_sizes` add up to the size of `input` along `dim`", test, ("split_sizes",))
+
+
+def _positive_size() -> Rule:
+    def test(call: Call) -> str | None:
+        size = _number(call, "split_size")
+        if size > 0 or (size == 0 and call.shape("input")[axis_of(call, "input")] == 0):
+            return None
+        return f"{call.names['split_size']} is {size}, must be positive"
+
+    return Rule("`split_size` is positive, or nothing is split", test, ("split_size",))
+
+
+def _pieces_have_dtype() -> Rule:
+    def test(call: Call) -> str | None:
+        return next(filter(None, [same_dtype(r, "input").test(call) for r in _made(call)]), None)
+
+    return Rule("`out` have the dtype of `input`", test)
+
+
+def _pieces_have_shape() -> Rule:
+    def test(call: Call) -> str | None:
+        roles, sizes = _made(call), _sizes(call)
+        if roles and len(roles) != len(sizes):
+            return f"there are {len(roles)} tensors for results, but {len(sizes)} pieces"
+        for role, size in zip(roles, sizes, strict=False):
+            if call.shape(role) != _with_size(call, size):
+                return (
+                    f"{call.names[role]} has shape {call.shape(role)}, but must have "
+                    f"{_with_size(call, size)}"
+                )
+        return None
+
+    return Rule("`out` have the shapes of the pieces", test)
+
+
+def _lower_split(lowering: Lowering) -> Mapping[str, int]:
+    """Every piece is a view of the input."""
+    call, builder, value = lowering.call, lowering.builder, lowering.value("input")
+    strides, axis = builder.value(value).strides, axis_of(call, "input")
+    made, start = {}, 0
+    for place, size in enumerate(_sizes(call)):
+        role = f"out_{place}"
+        if lowering.wants(role):
+            shape = _with_size(call, size)
+            made[role] = builder.view(value, shape, strides, start * strides[axis])
+        start += size
+    return made
+
+
+def _split(
+    name: str,
+    summary: str,
+    item: tuple[str, str],
+    attribute: Attribute,
+    rule: Rule,
+    example: str,
+    **more: Any,
+) -> Operator:
+    return Operator(
+        name=name,
+        summary=summary,
+        expression="out[n] = input[…, starts[n]:starts[n + 1], …], along dim",
+        notes="To be read piece by piece a tensor needs no copies: strides of views do that.",
+        infer=lambda call: {
+            f"out_{place}": (call.dtype("input"), _with_size(call, size))
+            for place, size in enumerate(_sizes(call))
+        },
+        lower=_lower_split,
+        makes=lambda shape, options: max(1, len(_pieces(shape, options))),
+        inputs=("input",),
+        attributes=(attribute, replace(_ALONG, doc="The dimension that is split.")),
+        entries=(entry(*item),),
+        rules=(
+            dtype_among("input", _ANY),
+            _pieces_have_dtype(),
+            at_most_8_dims("input"),
+            has_dims("input"),
+            dim_in_range("input"),
+            rule,
+            _pieces_have_shape(),
+        ),
+        example=(
+            example,
+            "(array([1., 2.], dtype=float32), array([3.], dtype=float32))",
+        ),
+        **more,
+    )
+
+
+split = _split(
+    "split",
+    "Pieces of one size along a dimension, of which the last may be smaller.",
+    ("aclnnSplitTensor", "self=input splitSections=split_size:int dim:int out:outs"),
+    Attribute("split_size", REQUIRED, "int", keyword_only=False, doc="The size of each piece."),
+    _positive_size(),
+    "split(np.float32([1, 2, 3]), 2)",
+    unlike={"split_size": 2},
+    seealso=("split_with_sizes",),
+)
+
+split_with_sizes = _split(
+    "split_with_sizes",
+    "Pieces of any sizes along a dimension.",
+    ("aclnnSplitWithSize", "self=input splitSize=split_sizes:ints dim:int out:outs"),
+    Attribute("split_sizes", REQUIRED, "ints", keyword_only=False, doc="The size of each piece."),
+    _whole_size(),
+    "split_with_sizes(np.float32([1, 2, 3]), (2, 1))",
+    unlike={"split_sizes": (2,)},
+    seealso=("split",),
 )

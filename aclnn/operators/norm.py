@@ -275,6 +275,9 @@ native_layer_norm = Operator(
     ),
     seealso=("layer_norm", "native_layer_norm_backward"),
     accuracy=ROW_ACCURACY,
+    gradient={
+        "input, weight, bias": "native_layer_norm_backward(grad, input, normalized_shape, mean, rstd, weight, bias, needed)"
+    },
 )
 
 layer_norm = Operator(
@@ -303,6 +306,7 @@ layer_norm = Operator(
     ),
     seealso=("native_layer_norm",),
     accuracy=ROW_ACCURACY,
+    differentiated_as="native_layer_norm(input, normalized_shape, weight, bias, eps)[0]",
 )
 
 
@@ -585,6 +589,9 @@ native_rms_norm = Operator(
     ),
     seealso=("rms_norm", "rms_norm_backward"),
     accuracy=ROW_ACCURACY,
+    gradient={
+        "x, gamma": "rms_norm_backward(grad.reshape(-1, *gamma.shape), x.reshape(-1, *gamma.shape), gamma, rstd)"
+    },
 )
 
 rms_norm_backward = Operator(
@@ -667,4 +674,5 @@ rms_norm = Operator(
     example=("rms_norm(np.float32([3, -3]), (2,), eps=0.0)", "array([ 1., -1.], dtype=float32)"),
     seealso=("native_rms_norm",),
     accuracy=ROW_ACCURACY,
+    differentiated_as="native_rms_norm(input, input.new_ones(normalized_shape) if weight is None else weight, 2**-23 if eps is None or eps < 0 else eps)[0]",
 )

@@ -1,8 +1,54 @@
-"""ReLU."""
+"""Rectifiers: ReLU, its square and its sum, threshold, PReLU, randomised ReLU, and gradients."""
 
-from aclnn.acl.constants import aclDataType
-from aclnn.operators.checks import FLOATING, at_most_8_dims, dtype_among, same_dtype, same_shape
-from aclnn.operators.declaration import Operator, entry
+import math
+from collections.abc import Mapping
+from typing import Any
+
+from aclnn.acl.constants import ACLNN_ERR_INNER_TILING_ERROR, aclDataType
+from aclnn.graph.strides import contiguous_strides
+from aclnn.operators.checks import (
+    FLOATING,
+    INTEGERS,
+    Call,
+    Rule,
+    answering,
+    at_most_8_dims,
+    broadcast_shape,
+    broadcast_shapes,
+    broadcasts,
+    broadcasts_to,
+    castable,
+    convertible_scalars,
+    done_if_empty,
+    dtype_among,
+    exists_on,
+    has_dims,
+    has_shape,
+    in_place,
+    number_castable,
+    promoted,
+    promotes,
+    same_dtype,
+    same_shape,
+)
+from aclnn.operators.declaration import GRADIENT_ACCURACY, REQUIRED, Attribute, Operator, entry
+from aclnn.operators.lowering import Lowering, operands_as
+from aclnn.operators.pointwise import (
+    GRADIENT,
+    both_entries,
+    in_float32,
+    infer_first,
+    number,
+    unless_on,
+)
+
+_RELU = (
+    *FLOATING,
+    aclDataType.ACL_INT8,
+    aclDataType.ACL_INT32,
+    aclDataType.ACL_INT64,
+    aclDataType.ACL_UINT8,
+)
 
 relu = Operator(
     name="relu",
@@ -12,24 +58,349 @@ relu = Operator(
     notes="NaN stays NaN; what is not above zero gives +0.",
     formula="relu",
     inputs=("input",),
-    entries=(
-        entry("aclnnRelu", "self=input out:out"),
-        entry("aclnnInplaceRelu", "selfRef=input:inout"),
-    ),
+    entries=both_entries("Relu"),
     rules=(
-        dtype_among(
-            "input",
-            (
-                *FLOATING,
-                aclDataType.ACL_INT8,
-                aclDataType.ACL_INT32,
-                aclDataType.ACL_INT64,
-                aclDataType.ACL_UINT8,
-            ),
-        ),
+        dtype_among("input", _RELU),
         same_dtype("out", "input"),
         at_most_8_dims("input", "out"),
         same_shape("out", "input"),
     ),
     example=("relu(np.float32([-1, 2]))", "array([0., 2.], dtype=float32)"),
+    gradient={"input": "threshold_backward(grad, out, 0)"},
+    seealso=("threshold", "threshold_backward"),
+)
+
+squared_relu = Operator(
+    name="squared_relu",
+    summary="Square of the rectified linear unit.",
+    expression="max(input, 0)²",
+    notes="NaN stays NaN; what is not above zero gives +0.",
+    formula="squared_relu",
+    inputs=("input",),
+    entries=(entry("aclnnSquaredRelu", "input out:out"),),
+    rules=(
+        exists_on(("Ascend910B", "Ascend910_93", "Ascend950")),
+        dtype_among("input"),
+        same_dtype("out", "input"),
+        *answering(
+            ACLNN_ERR_INNER_TILING_ERROR,
+            has_dims("input"),
+            at_most_8_dims("input"),
+            same_shape("out", "input"),
+        ),
+    ),
+    example=("squared_relu(np.float32([-1, 3]))", "array([0., 9.], dtype=float32)"),
+    seealso=("relu",),
+)
+
+# --- ReLU of a sum --------------------------------------------------------------------------------
+
+_BOTH = ("input", "other")
+_SUMS = (*FLOATING, *INTEGERS)
+
+
+def _of_both(call: Call) -> aclDataType | None:
+    return promoted(call, _BOTH)
+
+
+def _infer_sum(call: Call) -> Mapping[str, tuple[Any, tuple[int, ...]]]:
+    shape = broadcast_shapes(*(call.shape(role) for role in _BOTH))
+    assert shape is not None, "a rule sees to it that the inputs broadcast"
+    return {"out": (_of_both(call), shape)}
+
+
+def _lower_add_relu(lowering: Lowering) -> Mapping[str, int]:
+    """Integers wrap around before they are compared."""
+    dtype, shape = lowering.results["out"]
+    operands = operands_as(lowering, _BOTH, dtype, shape)
+    params = lowering.params(("alpha",), dtype)
+    if dtype in FLOATING:
+        return {"out": lowering.point("add_relu", operands, dtype, shape, params=params)}
+    total = lowering.point("add", operands, dtype, shape, params=params)
+    return {"out": lowering.point("relu", (total,), dtype, shape)}
+
+
+add_relu = Operator(
+    name="add_relu",
+    in_place="add_relu_",
+    summary="Rectified linear unit of a sum.",
+    expression="max(input + alpha·other, 0)",
+    notes="Numbers take part as they do in `add`; sums of integers wrap around.",
+    infer=_infer_sum,
+    lower=_lower_add_relu,
+    inputs=_BOTH,
+    attributes=(Attribute("alpha", 1, doc="Factor of `other`.", facts=("dtype",)),),
+    entries=both_entries("AddRelu", "other alpha:scalar"),
+    rules=(
+        in_place(broadcasts(*_BOTH)),
+        in_place(broadcast_shape("out", _BOTH)),
+        dtype_among("input", _SUMS),
+        dtype_among("other", _SUMS),
+        promotes(_BOTH, _SUMS),
+        number_castable("alpha", _of_both),
+        castable(_BOTH),
+        at_most_8_dims(*_BOTH),
+        broadcasts(*_BOTH),
+        broadcast_shape("out", _BOTH),
+    ),
+    example=(
+        "add_relu(np.float32([1, 2]), np.float32([3, -4]), alpha=10)",
+        "array([31.,  0.], dtype=float32)",
+    ),
+    seealso=("add", "relu"),
+)
+
+# --- Threshold ------------------------------------------------------------------------------------
+
+_THRESHOLDS = (*FLOATING, *INTEGERS)
+_NARROW = (
+    *FLOATING,
+    aclDataType.ACL_INT8,
+    aclDataType.ACL_UINT8,
+    aclDataType.ACL_INT32,
+)
+
+threshold = Operator(
+    name="threshold",
+    in_place="threshold_",
+    summary="Replaces what is not above a threshold.",
+    expression="x > threshold: x; else value",
+    notes="NaN stays NaN. Of integers both numbers lose their fractions.",
+    formula="threshold",
+    inputs=("input",),
+    attributes=(
+        number("threshold", REQUIRED, "What inputs have to be above."),
+        number("value", REQUIRED, "What stands for the others."),
+    ),
+    entries=both_entries("Threshold", "threshold:scalar value:scalar"),
+    rules=(
+        dtype_among("input", _THRESHOLDS),
+        convertible_scalars("threshold", "value"),
+        unless_on("Ascend950", castable(("input",))),
+        same_shape("out", "input"),
+        at_most_8_dims("input"),
+    ),
+    example=("threshold(np.float32([-1, 2]), 1, 7)", "array([7., 2.], dtype=float32)"),
+    seealso=("threshold_backward", "relu"),
+)
+
+
+def _test_int64(call: Call) -> str | None:
+    for role in call.given((*GRADIENT, "out")):
+        if call.dtype(role) != aclDataType.ACL_INT64:
+            continue
+        if call.soc != "Ascend950" or not call.scalars["threshold"].zero:
+            return (
+                f"{call.names[role]} has dtype INT64, which only an Ascend950 supports, with a "
+                f"{call.names['threshold']} of 0"
+            )
+    return None
+
+
+threshold_backward = Operator(
+    name="threshold_backward",
+    summary="Gradient of a threshold; with a threshold of 0 that of ReLU.",
+    expression="x > threshold: g; else 0",
+    notes="Where `self` is NaN the gradient passes.",
+    formula="threshold_backward",
+    inputs=GRADIENT,
+    attributes=(number("threshold", REQUIRED, "What inputs have to be above.", "zero"),),
+    entries=(entry("aclnnThresholdBackward", "gradOutput self threshold:scalar out:out"),),
+    rules=(
+        dtype_among("grad_output", (*_NARROW, aclDataType.ACL_INT64)),
+        Rule("INT64 is for an Ascend950 and a threshold of 0", _test_int64, (*GRADIENT, "out")),
+        same_dtype("self", "grad_output"),
+        same_dtype("out", "grad_output"),
+        convertible_scalars("threshold"),
+        at_most_8_dims(*GRADIENT),
+        broadcasts(*GRADIENT),
+        broadcast_shape("out", GRADIENT),
+    ),
+    example=(
+        "threshold_backward(np.float32([5, 6]), np.float32([-1, 2]), 0)",
+        "array([0., 6.], dtype=float32)",
+    ),
+    seealso=("threshold", "relu"),
+)
+
+# --- PReLU ----------------------------------------------------------------------------------------
+
+
+def _channels(call: Call) -> int:
+    """Along the second dimension; what has none has a single one."""
+    shape = call.shape("self")
+    return shape[1] if len(shape) > 1 else 1
+
+
+def _test_weights(call: Call) -> str | None:
+    count, channels = call.tensors["weight"].size, _channels(call)
+    if count in (1, channels):
+        return None
+    return (
+        f"{call.names['weight']} has {count} elements, must have 1 or as many as "
+        f"{call.names['self']} has along its second dimension, {channels}"
+    )
+
+
+_WEIGHTS = Rule(
+    "`weight` has one element, or one for each channel, along the second dimension of `self`",
+    _test_weights,
+    ("weight", "self"),
+)
+_PRELU = ("self", "weight")
+
+
+def _weights(lowering: Lowering, dtype: aclDataType) -> int:
+    """The weight of each element of the input."""
+    shape, count = lowering.call.shape("self"), lowering.call.tensors["weight"].size
+    axes = (1, count, *(1 for _ in shape[2:])) if count > 1 else tuple(1 for _ in shape)
+    return lowering.dense(lowering.reshaped("weight", axes), dtype, shape)
+
+
+def _lower_prelu(lowering: Lowering) -> Mapping[str, int]:
+    dtype, shape = lowering.results["out"]
+    operands = (lowering.dense("self", dtype), _weights(lowering, dtype))
+    return {"out": lowering.point("prelu", operands, dtype, shape)}
+
+
+prelu = Operator(
+    name="prelu",
+    summary="Rectified linear unit whose slope below zero is learnt, one for all or by channel.",
+    expression="x > 0: x; else weight·x",
+    notes="With an empty weight nothing is done.",
+    infer=lambda call: {"out": (promoted(call, _PRELU), call.shape("self"))},
+    lower=_lower_prelu,
+    inputs=_PRELU,
+    entries=(entry("aclnnPrelu", "self weight out:out"),),
+    rules=(
+        dtype_among("self"),
+        dtype_among("weight"),
+        castable(_PRELU),
+        at_most_8_dims(*_PRELU, "out"),
+        same_shape("out", "self"),
+        done_if_empty("weight"),
+        _WEIGHTS,
+    ),
+    unlike={"weight": {"shape": (1,), "strides": (1,)}},
+    example=(
+        "prelu(np.float32([[-1, -2], [3, 4]]), np.float32([0.5, 0.25]))",
+        "array([[-0.5, -0.5],\n       [ 3. ,  4. ]], dtype=float32)",
+    ),
+    seealso=("prelu_backward", "leaky_relu"),
+)
+
+
+def _weight_shape(call: Call) -> tuple[int, ...]:
+    weight = call.tensors["weight"]
+    return weight.shape if weight.size == 1 else (weight.size,)
+
+
+def _lower_prelu_backward(lowering: Lowering) -> Mapping[str, int]:
+    shape, dtype = lowering.call.shape("self"), lowering.call.dtype("self")
+    if 0 in shape:
+        return {"grad_weight": lowering.filled(0, *lowering.results["grad_weight"])}
+    g, x = lowering.dense("grad_output", dtype, shape), lowering.dense("self", dtype)
+    operands = (g, x, _weights(lowering, dtype))
+    return {
+        "grad_input": lowering.point("prelu_backward", operands, dtype, shape),
+        "grad_weight": _gradient_of_weights(lowering, g, x),
+    }
+
+
+def _gradient_of_weights(lowering: Lowering, g: int, x: int) -> int:
+    """Sums around each channel. Their terms are exact: float32 of halves, float64 of float32."""
+    (dtype, kept), shape = lowering.results["grad_weight"], lowering.call.shape("self")
+    wide = aclDataType.ACL_DOUBLE if dtype == aclDataType.ACL_FLOAT else aclDataType.ACL_FLOAT
+    operands = (lowering.dense(g, wide), lowering.dense(x, wide))
+    terms = lowering.point("prelu_weight_term", operands, wide, shape)
+    count = math.prod(kept)
+    outer = shape[0] if count > 1 else 1
+    inner = math.prod(shape) // (outer * count)
+    terms = lowering.reshaped(terms, (outer, count, inner))
+    sums = [(aclDataType.ACL_DOUBLE, (outer, count, 1))]
+    (by_place,) = lowering.rows("sum", [terms], sums, -1)
+    (made,) = lowering.rows("sum", [by_place], [(dtype, (1, count, 1))], -3)
+    return lowering.builder.view(made, kept, contiguous_strides(kept))
+
+
+prelu_backward = Operator(
+    name="prelu_backward",
+    summary="Gradients of PReLU.",
+    expression="x > 0: g, else weight·g; of a weight Σ g·x over its elements with x not above 0",
+    infer=lambda call: {
+        "grad_input": (call.dtype("self"), call.shape("self")),
+        "grad_weight": (call.dtype("self"), _weight_shape(call)),
+    },
+    lower=_lower_prelu_backward,
+    inputs=(*GRADIENT, "weight"),
+    outputs=("grad_input", "grad_weight"),
+    entries=(
+        entry(
+            "aclnnPreluBackward",
+            "gradOutput self weight gradInput=grad_input:out gradWeight=grad_weight:out",
+        ),
+    ),
+    rules=(
+        dtype_among("grad_output"),
+        *(same_dtype(r, "grad_output") for r in ("self", "weight", "grad_input", "grad_weight")),
+        at_most_8_dims(*GRADIENT, "weight", "grad_input", "grad_weight"),
+        broadcasts_to("grad_output", "self"),
+        _WEIGHTS,
+        same_shape("grad_input", "self"),
+        has_shape("grad_weight", _weight_shape, "an element for each one of `weight`"),
+    ),
+    unlike={"weight": {"shape": (1,), "strides": (1,)}},
+    example=(
+        "prelu_backward(np.float32([1, 2]), np.float32([-3, 4]), np.float32([0.5]))",
+        "(array([0.5, 2. ], dtype=float32), array([-3.], dtype=float32))",
+    ),
+    seealso=("prelu",),
+    accuracy=GRADIENT_ACCURACY,
+)
+
+# --- Randomised ReLU, without training ------------------------------------------------------------
+
+
+def _test_training(call: Call) -> str | None:
+    if not call.switches["training"]:
+        return None
+    return f"{call.names['training']} is true, but slopes are drawn at random on NPUs only"
+
+
+rrelu_with_noise = Operator(
+    name="rrelu_with_noise",
+    in_place="rrelu_with_noise_",
+    summary="Leaky ReLU whose slope is the middle of an interval.",
+    expression="x > 0: x; else x·(lower + upper)/2",
+    notes="Without training only, where `noise` is neither read nor written.",
+    infer=infer_first("self"),
+    lower=in_float32("rrelu_with_noise", "self", numbers=("lower", "upper")),
+    inputs=("self", "noise"),
+    attributes=(
+        number("lower", 0.125, "Where the interval of slopes begins."),
+        number("upper", 1 / 3, "Where it ends."),
+        Attribute("training", False, "bool", keyword_only=False, doc="Refused where true."),
+        Attribute("seed", 0, "int", doc="Of what training draws."),
+        Attribute("offset", 0, "int", doc="Of what training draws."),
+    ),
+    entries=both_entries(
+        "RReluWithNoise",
+        "noise lower:scalar upper:scalar training:bool seed:int offset:int",
+        "self",
+    ),
+    rules=(
+        dtype_among("self"),
+        same_dtype("noise", "self"),
+        same_dtype("out", "self"),
+        convertible_scalars("lower", "upper"),
+        at_most_8_dims("self", "noise", "out"),
+        same_shape("noise", "self"),
+        same_shape("out", "self"),
+        Rule("`training` is false", _test_training, ("training",)),
+    ),
+    example=(
+        "rrelu_with_noise(np.float32([-1, 2]), np.float32([0, 0]), 0.25, 0.75)",
+        "array([-0.5,  2. ], dtype=float32)",
+    ),
+    seealso=("leaky_relu",),
 )

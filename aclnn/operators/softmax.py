@@ -84,6 +84,7 @@ softmax = Operator(
     ),
     seealso=("softmax_backward", "log_softmax"),
     accuracy=ROW_ACCURACY,
+    gradient={"input": "softmax_backward(grad, out, dim)"},
 )
 
 log_softmax = Operator(
@@ -109,6 +110,7 @@ log_softmax = Operator(
     ),
     seealso=("log_softmax_backward", "softmax"),
     accuracy=ROW_ACCURACY,
+    gradient={"input": "log_softmax_backward(grad, out, dim)"},
 )
 
 softmax_backward = Operator(

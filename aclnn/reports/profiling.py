@@ -22,9 +22,11 @@ from aclnn.graph.lower.schedule import Schedule, Step
 from aclnn.graph.planner.plan import WorkspacePlan
 from aclnn.graph.runtime.abi import MAX_THREADS
 from aclnn.graph.views import json as documents
+from aclnn.graph.views.heat import Heat
 from aclnn.graph.views.tables import Sheet, make, to_rich, to_text
 from aclnn.graph.views.text import base_words, dims
 from aclnn.reports import ascend
+from aclnn.reports.lines import lines_of, lines_sheet
 
 ITEM_SIZES = {dtype.name: dtype.itemsize for dtype in dtypes.NUMPY.values()}
 PROFILE = "aclnn.profile/1"
@@ -391,6 +393,85 @@ class Profile:
             made.runs.append(Run(plan, one.begin, one.end, one.events, one.caller, one.submitted))
         return made
 
+    def to_svg(self, executor: int = 0) -> str:
+        """The graph of an executor, coloured by the time that its nodes took.
+
+        Nodes that share a loop have estimates, as in the table.
+
+        Parameters
+        ----------
+        executor : int
+            Which of `executors`.
+
+        Returns
+        -------
+        str
+            A picture that needs nothing else.
+
+        Raises
+        ------
+        AclnnError
+            If there is no such executor, or its graph is not known: profiles that were read from a
+            document have none.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import aclnn
+        >>> picture = aclnn.executor("gelu", np.zeros(4, np.float32)).profile(repeat=5).to_svg()
+        >>> "100%" in picture
+        True
+        """
+        plan, one = self._graphed(executor)
+        return plan.graph.to_svg(plan.workspace, times(one))
+
+    def lines(self, executor: int = 0) -> str:
+        """What the lines of a compiled function took, as a table.
+
+        Below each line are those of what it called, which it counts. Nodes that share a loop have
+        estimates.
+
+        Parameters
+        ----------
+        executor : int
+            Which of `executors`.
+
+        Returns
+        -------
+        str
+
+        Raises
+        ------
+        AclnnError
+            As `to_svg`.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import aclnn
+        >>> @aclnn.compile
+        ... def gate(x, y):
+        ...     return aclnn.silu(x) * y
+        >>> x = np.zeros(4, np.float32)
+        >>> print(gate.executor(x, x).profile(repeat=5).lines())  # doctest: +ELLIPSIS
+        line ... computes   nodes  bytes ... share
+        ... return aclnn.silu(x) * y  silu, mul      2 ... 100%
+        """
+        plan, one = self._graphed(executor)
+        found = lines_of(plan.graph, times(one))
+        return to_text(lines_sheet(found)) if found else "no node knows a line"
+
+    def _graphed(self, executor: object) -> tuple[Any, ExecutorTime]:
+        """The plan of one of the executors, with its graph, and its times."""
+        groups = _by_plan(list(self.runs))
+        place = as_int(executor)
+        if place is None or not 0 <= place < len(groups):
+            raise invalid(f"executor is {shown(executor)}, but {len(groups)} executors ran")
+        plan = groups[place][0].plan
+        if not hasattr(plan, "graph"):
+            raise invalid("the profile was read from a document, which has no graph")
+        return plan, self.executors[place]
+
     def to_chrome_trace(self) -> str:
         """Write trace events, which Perfetto and Chrome's tracing page open.
 
@@ -558,6 +639,28 @@ def _estimated(step: Step, took: float) -> tuple[OpTime, ...]:
         OpTime(op.node, op.kernel, took * part / sum(moved))
         for op, part in zip(step.ops, moved, strict=True)
     )
+
+
+def times(one: ExecutorTime) -> Heat:
+    """The nanoseconds of each node, to colour pictures by; of those that share a loop estimates."""
+    found: dict[str, float] = {}
+    for step in one.steps:
+        found |= {op.node: op.estimated_ns for op in step.ops} or {step.name: step.median}
+    return Heat("time", found, human_time)
+
+
+def human_time(nanoseconds: float) -> str:
+    """A time with a unit that keeps the number short.
+
+    >>> human_time(512), human_time(1_500_000), human_time(3e9)
+    ('0.512 µs', '1.5 ms', '3 s')
+    """
+    amount = nanoseconds / 1000
+    for unit in ("µs", "ms", "s"):
+        if amount < 1000 or unit == "s":
+            break
+        amount /= 1000
+    return f"{amount:.3g} {unit}"
 
 
 def _microseconds(nanoseconds: float) -> str:

@@ -7,7 +7,7 @@ the pointer, one value followed through all views. Without it everything is stil
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -18,10 +18,18 @@ from aclnn.graph.passes import pipeline as known_passes
 from aclnn.graph.passes.notes import Note
 from aclnn.graph.passes.pipeline import PassStep
 from aclnn.graph.views.extras import need
+from aclnn.graph.views.heat import Heat, sizes, traffic
+from aclnn.graph.views.svg import marked
 from aclnn.graph.views.text import base_words, human_bytes
+from aclnn.reports.config import config
+from aclnn.reports.lines import lines_of
+from aclnn.reports.profiling import times
 
 TEMPLATES = Path(__file__).parent / "templates"
-REPEAT = 20  # runs of the profile
+REPEAT, LEAST_REPEAT = 20, 3  # runs of the profile
+SECONDS = 2.0  # that they may take
+MANY_STEPS = 12  # from which on their operands are folded
+MOST_OPERANDS = 8  # of the call, at its top
 
 
 class Stage(NamedTuple):
@@ -35,23 +43,52 @@ class Stage(NamedTuple):
 
 @dataclass(frozen=True)
 class Way:
-    """One of the two ways to plan a call, fused or materialized, and its results."""
+    """One of the two ways to plan a call, fused or materialized, and its results.
+
+    `time` has the nanoseconds of its nodes, None where it was not run.
+    """
 
     name: str
     stages: tuple[Stage, ...]
     graph: Graph
     plan: WorkspacePlan
     schedule: Schedule
+    time: Heat | None = None
 
     @property
     def traffic(self) -> int:
         """Bytes that go through memory in one run."""
         return sum(step.bytes_read + step.bytes_written for step in self.schedule.steps)
 
+    def picture(self, stage: Stage, is_last: bool) -> str:
+        """The graph at a stage; the last one with where values lie, and how long nodes took."""
+        heats = [heat for heat in (self.time, traffic(stage.graph)) if heat is not None]
+        if is_last:
+            return stage.graph.to_svg(self.plan, heats)
+        return stage.graph.to_svg(heat=heats[-1])
+
+    def plan_picture(self, whole: bool = False) -> str:
+        """The plan, coloured by the time of the node that made a buffer, or its bytes."""
+        heats = [sizes(self.plan)]
+        if self.time is not None:
+            made = {b.name: self.time.of([b.producer]) for b in self.plan.buffers}
+            heats.insert(0, replace(self.time, amounts=made))
+        return self.plan.to_svg(heats, whole)
+
+    def whole_graph(self) -> str:
+        """The picture with every node by itself; empty where the other one has that."""
+        whole = self.graph.to_svg(self.plan, whole=True)
+        return "" if whole == self.graph.to_svg(self.plan) else whole
+
+    def whole_plan(self) -> str:
+        """The picture with every step; empty where the other one has that."""
+        whole = self.plan_picture(whole=True)
+        return "" if whole == self.plan_picture() else whole
+
     def names(self, value: str) -> str:
         """What to look for when `value` is followed: it, and what it is a view of."""
         root = self.graph.root(self.graph.named(value).id).name
-        return value if root == value else f"{value} {root}"
+        return marked(value, root)
 
     def base(self, operand: Any) -> str:
         """Where an operand of the schedule lies."""
@@ -92,12 +129,19 @@ def to_html(executor: Any) -> str:
         lstrip_blocks=True,
         undefined=jinja2.StrictUndefined,
     )
+    environment.filters["marked"] = lambda names: marked(*names)
     environment.filters |= {"grouped": "{:,}".format, "human": human_bytes, "s": plural}
     profile, unprofiled = profiled(executor)
+    time = times(profile.executors[0]) if profile and profile.steps else None
+    ways = both_ways(executor, time)
     return environment.get_template("report.html.j2").render(
         executor=executor,
         operator=executor.operator,
-        ways=both_ways(executor),
+        call=call_words(executor),
+        made_by=made_by(executor),
+        ways=ways,
+        lines=lines_of(executor.graph, time),
+        many_steps=MANY_STEPS,
         profile=profile,
         unprofiled=unprofiled,
     )
@@ -112,6 +156,31 @@ def plural(count: int, word: str) -> str:
     return f"{count:,} {word}{'s' * (count != 1)}"
 
 
+def call_words(executor: Any) -> str:
+    """The call or function, with what it was planned for."""
+    specs = [
+        f"{name} {spec.dtype.name}{list(spec.shape)}".replace(" [", "[")
+        for name, spec in executor.inputs.items()
+    ]
+    left = len(specs) - MOST_OPERANDS
+    specs = [*specs[:MOST_OPERANDS], *([f"+{left} more"] if left > 0 else [])]
+    told = {"soc", "threads", "strategy", "materialize"}  # that the page has elsewhere
+    options = [f"{key}={value}" for key, value in executor.options.items() if key not in told]
+    return f"{executor.operator.name}({', '.join([*specs, *options])})"
+
+
+def made_by(executor: Any) -> dict[str, str]:
+    """What planned and ran it: versions, instruction set, threads, SoC."""
+    found = config()
+    threads = executor.options["threads"]
+    return {
+        **found["versions"],
+        "instruction set": found["isa"]["name"],
+        "threads": f"up to {threads}" if threads > 1 else "1",
+        "SoC": executor.options["soc"],
+    }
+
+
 def profiled(executor: Any) -> tuple[Any, str]:
     """A profile, or None and the reason: runs would do more than write the output."""
     if not executor.schedule.steps:
@@ -121,7 +190,9 @@ def profiled(executor: Any) -> tuple[Any, str]:
     if _shares_memory(executor.graph):
         return None, "An input shares memory with the output: repeated runs would change it."
     try:
-        return executor.profile(repeat=REPEAT), ""
+        once = executor.profile(repeat=1, warmup=1).total_ns
+        repeat = max(LEAST_REPEAT, min(REPEAT, int(SECONDS * 1e9 / max(once, 1))))
+        return executor.profile(repeat=repeat, warmup=1), ""
     except AclnnError as error:
         return None, f"It cannot run: {error}"
 
@@ -131,7 +202,7 @@ def _shares_memory(graph: Graph) -> bool:
     return in_place or any(node.is_forced_copy for node in graph.nodes)
 
 
-def both_ways(executor: Any) -> tuple[Way, Way]:
+def both_ways(executor: Any, time: Heat | None = None) -> tuple[Way, Way]:
     """The executor's way of planning its call, then the other one.
 
     Planning needs descriptions only, so the other mode takes no memory and runs nothing.
@@ -140,7 +211,7 @@ def both_ways(executor: Any) -> tuple[Way, Way]:
     if not any(step.name == "fuse" for step in executor.passes):
         mine, other = other, mine
     built, plan = executor.graph_as_built, executor.plan
-    own = _way(mine, built, executor.passes, executor.graph, plan, executor.schedule)
+    own = _way(mine, built, executor.passes, executor.graph, plan, executor.schedule, time)
     passed = run_passes(built, other)
     nothing = not executor.schedule.steps
     kernels = own_kernels(executor.graph, executor.schedule)
@@ -155,6 +226,7 @@ def _way(
     graph: Graph,
     plan: WorkspacePlan,
     schedule: Schedule,
+    time: Heat | None = None,
 ) -> Way:
     steps = plural(len(graph.steps()), "step")
     stages = (
@@ -162,7 +234,7 @@ def _way(
         *(Stage(p.name, _purpose(p.name), tuple(p.notes), p.graph) for p in passes),
         Stage("as scheduled", f"{steps}, {human_bytes(plan.size)} of workspace.", (), graph),
     )
-    return Way(name, stages, graph, plan, schedule)
+    return Way(name, stages, graph, plan, schedule, time)
 
 
 def _purpose(name: str) -> str:

@@ -50,6 +50,7 @@ class Traced:
 
     def __init__(self, name: str, settings: Mapping[str, Any], threads: int, shared: Sequence[int]):
         self.name = name
+        self.summary = ""  # where the function is
         self.threads = threads  # that the function asks for; 0 where it does not
         self.settings = settings
         self.recording: Recording
@@ -70,7 +71,7 @@ class Traced:
             self._refuse_overlaps(key)
         found = self._plans.get(key)
         if found is None:
-            found = self.recording.plan(overlaps, self.settings)
+            found = self.recording.plan(overlaps, self.settings, self.summary)
             found.own_threads = self.threads
             self._plans[key] = found
         return found
@@ -137,7 +138,7 @@ class Compiled:
         self._strategy = STRATEGIES.index(options["strategy"])
         self._name = getattr(function, "__name__", type(function).__name__)
         self._found: dict[Any, Traced] = {}
-        self._plain: dict[bytes | None, Traced] = {}  # those of nothing but arrays, by their key
+        self._plain: dict[bytes, Traced] = {}  # those of nothing but arrays, by their key
         self._hits = self._misses = 0
         self._lock = threading.Lock()
 
@@ -157,8 +158,9 @@ class Compiled:
         return Compiled, (self._function, self._options)
 
     def __call__(self, *args: Any, out: Any = None, **named: Any) -> Any:
-        if not named:
-            found = self._plain.get(array_key(args, True))
+        key = None if named else array_key(args, True)
+        if key is not None:
+            found = self._plain.get(key)
             if found is not None:
                 self._hits += 1
                 found.last_used = next(_clock)
@@ -171,8 +173,8 @@ class Compiled:
         if not all(type(one) is np.ndarray for one in leaves):
             inputs = [arrays.readable(arrays.as_ndarray(x, "argument"), "argument") for x in leaves]
         traced = self._traced(form, inputs)
-        if inputs is leaves and not named and len(args) == len(leaves):
-            self._keep_plain(traced, array_key(leaves))
+        if key is not None:
+            self._keep_plain(traced, key)
         kind = _kind(leaves) if inputs is not leaves else None
         return run_on(traced.executor, inputs, out, kind)
 
@@ -241,7 +243,8 @@ class Compiled:
             found = self._found.setdefault(key, found)
             while len(self._found) > limit:
                 oldest = self._found.pop(min(self._found, key=lambda k: self._found[k].last_used))
-                self._plain.pop(oldest.plain_key, None)
+                if oldest.plain_key is not None:
+                    self._plain.pop(oldest.plain_key, None)
         return found
 
     def _keep_plain(self, traced: Traced, key: bytes) -> None:
@@ -278,6 +281,7 @@ class Compiled:
             shared = alone
         traced = Traced(self._name, self._settings(), self._options["threads"] or 0, shared)
         traced.recording, traced.held = trace.recording, trace.held
+        traced.summary = _place(self._function)
         traced.input_form = form
         self._add_outputs(traced, trace, inputs, result)
         traced.executor = self._executor(traced, [None] * len(inputs), None, None, form)
@@ -287,7 +291,7 @@ class Compiled:
         self, form: Any, inputs: Sequence[np.ndarray], shared: Sequence[int]
     ) -> tuple[Trace, Any]:
         """Call the function once, on arrays that stand for the arguments."""
-        trace = Trace(self._name, TracedArray)
+        trace = Trace(self._name, TracedArray, self._function)
         memories: list[Memory] = []
         for place, (name, array) in enumerate(zip(self._names(form), inputs, strict=True)):
             memory = trace.argument(name, spec_of(array))
@@ -296,7 +300,7 @@ class Compiled:
         args = put_together(form[0], stand_ins)
         named = put_together(form[1], stand_ins) if form[1] is not None else {}
         try:
-            result = self._function(*args, **named)
+            result = trace.run(args, named)
             leaves: list[Any] = []
             nested = taken_apart(result, leaves)
             return trace, (nested, [trace.taken(one) for one in leaves])
@@ -405,6 +409,12 @@ def _add_line(error: AclnnError, function: Callable[..., Any]) -> None:
     if where and where not in str(error):
         error.message = f"{error}\n  {where}"
         error.args = (error.message,)
+
+
+def _place(function: Callable[..., Any]) -> str:
+    """Where a function is, for people."""
+    code = getattr(inspect.unwrap(function), "__code__", None)
+    return "" if code is None else f"Compiled from {code.co_filename}:{code.co_firstlineno}."
 
 
 def _line_in(error: BaseException, function: Callable[..., Any]) -> str:

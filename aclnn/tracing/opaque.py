@@ -72,7 +72,6 @@ def _step(
     traced: TracedArray, function: Callable[..., Any], operands: Any, shape: Any, dtype: Any
 ) -> TracedArray:
     trace = traced.trace
-    trace.recording.where = trace.line()
     values = [trace.value_of(one, f"operand {n}") for n, one in enumerate(operands)]
     kinds = [dtypes.NUMPY[trace.recording.spec(value).dtype] for value in values]
     name = getattr(function, "__name__", type(function).__name__).strip("<>")

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import inspect
+import linecache
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path as FilePath
+from types import FrameType
 from typing import Any
 
 import numpy as np
@@ -77,19 +80,46 @@ class Trace:
         The latter.
     """
 
-    def __init__(self, name: str, make: Callable[..., Any]):
+    def __init__(self, name: str, make: Callable[..., Any], function: Callable[..., Any]):
         self.recording = Recording(name)
+        self.recording.origin = self.origin
         self.inputs: list[Memory] = []
         self.held: list[np.ndarray] = []
         self._known: dict[tuple[Any, ...], Memory] = {}
         self._make = make  # of a memory and a path a traced array
+        self._function = function
+        code = getattr(inspect.unwrap(function), "__code__", None)
+        self._own = "" if code is None else code.co_filename
+        self._lines: dict[tuple[str, int], str] = {}
 
-    def line(self) -> str:
-        """The line that runs now, outside this package."""
-        frame = sys._getframe(1)
-        while frame.f_back is not None and frame.f_code.co_filename.startswith(PACKAGE):
+    def run(self, args: Sequence[Any], named: Mapping[str, Any]) -> Any:
+        """Call the function; what it records has its lines for an origin."""
+        linecache.checkcache(self._own)
+        return self._function(*args, **named)
+
+    def origin(self) -> tuple[str, ...]:
+        """The lines that run now: of the function, then of what it called, without this package's.
+
+        Empty where the function does not run.
+        """
+        found = []
+        frame: FrameType | None = sys._getframe(1)
+        while frame is not None and frame.f_code is not _RUN:
+            file = frame.f_code.co_filename
+            if not file.startswith(PACKAGE) or file == self._own:
+                found.append(self._line(frame))
             frame = frame.f_back
-        return f"{os.path.basename(frame.f_code.co_filename)}:{frame.f_lineno}"
+        return () if frame is None else tuple(reversed(found))
+
+    def _line(self, frame: FrameType) -> str:
+        """The line of a frame: file, number and what stands there."""
+        place = frame.f_code.co_filename, frame.f_lineno
+        if place not in self._lines:
+            words = linecache.getline(*place, frame.f_globals).strip()
+            self._lines[place] = f"{os.path.basename(place[0])}:{place[1]}: {words}".removesuffix(
+                ": "
+            )
+        return self._lines[place]
 
     # --- Arrays -------------------------------------------------------------------------------------
 
@@ -141,12 +171,12 @@ class Trace:
     ) -> Any:
         """Record the call of a functional form."""
         operator, recording = handle.handle.operator, self.recording
-        recording.where = self.line()
         operands, _ = arrays.taken_apart(operator, given)
         values = [None if one is None else self.value_of(one, role) for role, one in operands]
         specs = [recording.spec(value) for value in values if value is not None]
         facts, forms, switches = handle.described(numbers, switches, [int(s.dtype) for s in specs])
-        targets = self._targets(handle, out)
+        roles = handle.outputs_of([one for _, one in operands], switches)
+        targets = self._targets(handle, roles, out)
         call, done = recording.describe(
             operator,
             values,
@@ -161,11 +191,12 @@ class Trace:
         made = recording.call(operator, call, values, constants)
         results = [
             self._result(made.get(role), target)
-            for role, target in zip(operator.outputs, targets, strict=True)
+            for role, target in zip(roles, targets, strict=True)
         ]
         if out is not None:
             return out
-        return results[0] if len(results) == 1 else tuple(results)
+        single = len(results) == 1 and operator.makes is None
+        return results[0] if single else tuple(results)
 
     def form(self, name: str, *operands: Any, out: Any = None, **options: Any) -> Any:
         """Record the call of a functional form by its name, numbers among its operands."""
@@ -203,12 +234,13 @@ class Trace:
         forms = HANDLES_BY_NAME["leaky_relu"].described([value], None, [])[1][0]
         return self.made(self.recording.filled(forms, dtypes.of_numpy(dtype), ()))
 
-    def _targets(self, handle: Any, out: Any) -> list[Any]:
+    def _targets(self, handle: Any, roles: Sequence[str], out: Any) -> list[Any]:
         """What a call writes into, as traced arrays, or None for what it makes."""
-        count = len(handle.outputs)
+        count, listed = len(roles), isinstance(out, tuple | list)
         if out is None:
             return [None] * count
-        given = [out] if count == 1 else list(out) if isinstance(out, tuple | list) else []
+        single = count == 1 and not handle.handle.makes_list
+        given = [out] if single else list(out) if listed else []
         if len(given) != count:
             raise invalid(f"{handle.name}: out must be a tuple of {count} arrays")
         return [None if one is None else self.taken(one) for one in given]
@@ -220,6 +252,9 @@ class Trace:
             return self.made(value)
         target.write(value)
         return target
+
+
+_RUN = Trace.run.__code__
 
 
 def is_number(given: Any) -> bool:

@@ -59,6 +59,12 @@ def loop_nest(graph: Graph, step: tuple[Node, ...], tiling: Tiling) -> LoopNest:
     >>> loop_nest(graph, graph.steps()[0], Tiling()).shape
     (1, 192)
     """
+    # Workspaces are planned with the tiles that schedules are made of.
+    names = tuple([node.name for node in step])
+    return graph.once(("loop nest", names, tiling), lambda: _loop_nest(graph, step, tiling))
+
+
+def _loop_nest(graph: Graph, step: tuple[Node, ...], tiling: Tiling) -> LoopNest:
     for node in step:
         if node.domain == "opaque":
             raise GraphError(node.name, "an opaque node has no tile loop")

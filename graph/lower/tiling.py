@@ -20,6 +20,11 @@ def pad(nbytes: int, alignment: int = ALIGNMENT) -> int:
     return -(-nbytes // alignment) * alignment
 
 
+# Bytes of an element of all tiles together up to which tiles are as large as they may be: a chain of two tiles
+# of float32 in the first-level cache took 1.1 times as long where they filled it.
+TILE_ITEM = 4
+
+
 @dataclass(frozen=True, slots=True)
 class Tiling:
     """How large tiles are, in elements.
@@ -61,7 +66,7 @@ class Tiling:
         -------
         int
         """
-        most = max(1, self.scratch_elements // 8, self.scratch_elements * 8 // slot)
+        most = max(1, self.scratch_elements // 8, self.scratch_elements * TILE_ITEM // slot)
         return min(self.scratch_elements, most)
 
     def __post_init__(self) -> None:

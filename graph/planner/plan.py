@@ -344,16 +344,25 @@ at the peak, step 0, live are: a (128 bytes)
 
         return read_document(text, WorkspacePlan, PLAN_SCHEMA)
 
-    def to_svg(self) -> str:
+    def to_svg(self, heat: Any = None, whole: bool = False) -> str:
         """Boxes over time, offset upwards.
+
+        Parameters
+        ----------
+        heat : {None, 'bytes'} or Heat, optional
+            What colours the boxes: the bytes of buffers, or a quantity of your own.
+        whole : bool
+            Whether all steps are as wide as each other.  Else those at which nothing begins or ends
+            take less room, and steps that come again are there once.
 
         Returns
         -------
         str
         """
-        from ..views.svg import plan_to_svg
+        from ..views.heat import heats_of, sizes
+        from ..views.plan_svg import plan_to_svg
 
-        return plan_to_svg(self)
+        return plan_to_svg(self, heats_of(heat, lambda: sizes(self)), whole)
 
     def _repr_svg_(self) -> str:
         return self.to_svg()

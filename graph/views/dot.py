@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from itertools import groupby
 from typing import TYPE_CHECKING
 
+from .repeats import Folded, folded
 from .text import (
     Places,
     arguments,
@@ -20,8 +23,9 @@ if TYPE_CHECKING:
     from ..planner.plan import WorkspacePlan
 
 
-def graph_to_dot(graph: Graph, plan: WorkspacePlan | None = None) -> str:
-    where = places(plan)
+def graph_to_dot(graph: Graph, plan: WorkspacePlan | None = None, whole: bool = False) -> str:
+    small = folded(graph, whole)
+    graph, where = small.graph, places(plan)
     boxes = {node.name: f"n{place}" for place, node in enumerate(graph.nodes)}
     lines = [
         "digraph executor {",
@@ -29,19 +33,35 @@ def graph_to_dot(graph: Graph, plan: WorkspacePlan | None = None) -> str:
         '  edge [fontname="monospace", fontsize=9];',
     ]
     for value in [*arguments(graph), *gathered(graph)]:
-        label = _quoted(value.name, str(value), _layout(value), *_place(graph, value, where))
+        also = len(small.names(value.name)) - 1
+        name = f"{value.name} (and {also} more)" if also else value.name
+        label = _quoted(name, str(value), _layout(value), *_place(graph, value, where))
         lines.append(f"  v{value.id} [shape=ellipse, label={label}];")
-    for step in graph.steps():
-        loop = step[0].attr("loop")
-        if loop is not None:
-            lines.append(f"  subgraph cluster_loop_{loop} {{")
-            lines.append(f'    label="tile loop {loop}"; style=dashed; fontname="monospace";')
-        indent = "  " if loop is None else "    "
-        lines += [f"{indent}{boxes[node.name]} {_label(graph, node, where)};" for node in step]
-        if loop is not None:
-            lines.append("  }")
+    for number, steps in groupby(graph.steps(), lambda step: small.member.get(step[0].name)):
+        inside = [line for step in steps for line in _step(graph, step, boxes, where)]
+        lines += inside if number is None else _repeat(small, number, inside)
     lines += _edges(graph, boxes)
     return "\n".join([*lines, "}"]) + "\n"
+
+
+def _step(graph: Graph, step: Sequence[Node], boxes: dict[str, str], where: Places) -> list[str]:
+    """The nodes of a step, those of a tile loop in a cluster."""
+    loop = step[0].attr("loop")
+    lines = [f"  {boxes[node.name]} {_label(graph, node, where)};" for node in step]
+    if loop is None:
+        return lines
+    head = f'label="tile loop {loop}"; style=dashed; fontname="monospace";'
+    return [f"  subgraph cluster_loop_{loop} {{", f"    {head}", *_indented(lines), "  }"]
+
+
+def _repeat(small: Folded, number: int, inside: list[str]) -> list[str]:
+    """What repeats, in a cluster that says how often."""
+    head = f'label={_quoted(small.words(number))}; color=blue; fontname="monospace";'
+    return [f"  subgraph cluster_repeat_{number} {{", f"    {head}", *_indented(inside), "  }"]
+
+
+def _indented(lines: Sequence[str]) -> list[str]:
+    return [f"  {line}" for line in lines]
 
 
 def gathered(graph: Graph) -> list[Value]:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from ..attrs import Argument
 from ..runtime.abi import SCRATCH, TILE_STREAM, WORKSPACE
+from .repeats import folded, is_large
 from .tables import Part, Sheet, make, to_text
 
 if TYPE_CHECKING:
@@ -37,6 +38,7 @@ def human_bytes(count: int) -> str:
     return f"{size:.4g} {unit}"
 
 
+MOST_OF_A_LOOP = 8  # nodes that a table of a large graph lists
 MOST_NAMED = 12  # of the buffers that share the bytes of one, of the nodes that read a value
 
 
@@ -98,9 +100,19 @@ def written_words(graph: Graph, node: Node) -> str:
 
 
 def attr_words(node: Node) -> str:
-    """Attributes in one line, but for those that `kind_words` tells, and the loop."""
-    told = {"loop", "domain"} | ({"axis"} if node.domain == "row" else set())
+    """Attributes in one line, but for those that `kind_words` tells, the loop and the origin."""
+    told = {"loop", "domain", "origin"} | ({"axis"} if node.domain == "row" else set())
     return ", ".join(f"{key}={attr_value_words(v)}" for key, v in node.attrs if key not in told)
+
+
+def origin_words(node: Node) -> str:
+    """Where a node comes from, without what stands there: ``a.py:3 > b.py:7``.
+
+    >>> from aclnn.graph import Node
+    >>> origin_words(Node("f", "Compute", (), (0,), (("origin", ("a.py:3: g(x)", "b.py:7: x")),)))
+    'a.py:3 > b.py:7'
+    """
+    return " > ".join(words.partition(": ")[0] for words in node.origin)
 
 
 def attr_value_words(value: object) -> str:
@@ -151,43 +163,63 @@ def places(plan: WorkspacePlan | None) -> Places:
     return Places({buffer.name: buffer.offset for buffer in plan.buffers}, tiles, outputs)
 
 
-def graph_to_text(graph: Graph, plan: WorkspacePlan | None = None) -> str:
-    return to_text(graph_sheet(graph, plan))
+def graph_to_text(graph: Graph, plan: WorkspacePlan | None = None, whole: bool = False) -> str:
+    return to_text(graph_sheet(graph, plan, whole))
 
 
-def graph_sheet(graph: Graph, plan: WorkspacePlan | None = None) -> Sheet:
-    """Arguments, then the nodes step by step, each with its operands; then their attributes."""
-    where = places(plan)
+def graph_sheet(graph: Graph, plan: WorkspacePlan | None = None, whole: bool = False) -> Sheet:
+    """Arguments, then the nodes step by step, each with its operands; then their attributes.
+
+    Of a large graph what repeats is there once, with how often, and of long loops the first nodes.
+    """
+    small, numbers = folded(graph, whole), step_numbers(graph)
+    most = MOST_OF_A_LOOP if is_large(graph) and not whole else len(graph.nodes)
+    graph, where = small.graph, places(plan)
     headers = ["step", "node", "kind", "dtype", "shape", "strides"]
     headers += ["bytes", "read", "written", *(["offset"] if plan else []), "storage"]
+    told = any(node.origin for node in graph.nodes)
+    headers += ["origin"] * told
     rows: list[list[object]] = []
 
-    def add(step: str, label: str, kind: str, id: int, read: object, written: object) -> None:
+    def add(
+        step: str, label: str, kind: str, id: int, read: object, written: object, origin: str = ""
+    ) -> None:
         value = graph.value(id)
         row = [step, label, kind, value.dtype.name, dims(value.shape), dims(value.strides)]
         row += [str(value.nbytes), str(read), str(written)]
         if plan:
             row.append(where.of(graph, value))
-        rows.append([*row, storage_words(graph, value)])
+        rows.append([*row, storage_words(graph, value), *([origin] if told else [])])
 
     for value in arguments(graph):
-        add("", value.name, value.storage, value.id, "", "")
-    for number, step in enumerate(graph.steps()):
-        loop = step[0].attr("loop")
+        also = len(small.names(value.name)) - 1
+        label = f"{value.name} (and {also} more)" if also else value.name
+        add("", label, value.storage, value.id, "", "")
+    for step in graph.steps():
+        loop, number = step[0].attr("loop"), numbers[step[0].name]
         label = f"{number}" if loop is None else f"{number} loop {loop}"
-        for node in step:
+        label += small.times(step[0].name)
+        for node in step[:most]:
             first, *others = node.outputs
             read, written = graph.bytes_read(node), graph.bytes_written(node)
             target = graph.value(first).name
             name = node.name if target == node.name else f"{node.name} > {target}"
-            add(label, name, kind_words(node), first, read, written)
+            add(label, name, kind_words(node), first, read, written, origin_words(node))
             for id in others:
                 add("", f"  > {graph.value(id).name}", "", id, "", graph.memory_bytes(id))
             for id in node.inputs:
                 add("", f"  < {graph.value(id).name}", "", id, graph.memory_bytes(id), "")
+        if len(step) > most:
+            rows.append([label, f"+{len(step) - most} more", *[""] * (len(headers) - 2)])
     sheet: list[Part] = [make(headers, rows, "bytes,read,written,offset", "node")]
+    sheet += map(small.words, range(len(small.repeats)))
     attrs = [f"  {node.name}: {attr_words(node)}" for node in graph.nodes if attr_words(node)]
     return (*sheet, *(["attributes", *attrs] if attrs else []))
+
+
+def step_numbers(graph: Graph) -> dict[str, int]:
+    """The number of the step that each node runs in, by name."""
+    return {node.name: n for n, step in enumerate(graph.steps()) for node in step}
 
 
 def arguments(graph: Graph) -> list[Value]:

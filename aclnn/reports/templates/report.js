@@ -116,6 +116,55 @@ document.addEventListener("keydown", (event) => {
   if (event.key === "Enter" && event.target.matches("g[data-names]")) toggle(event.target);
 });
 
+// --- Zoom: each picture fits if it stays readable; Ctrl and the wheel, or buttons, do the rest ---
+const READABLE = 0.7;
+all("figure").forEach((figure) => {
+  const picture = figure.querySelector("svg");
+  const natural = picture.viewBox.baseVal.width;
+  let scale = 0;
+  const set = (wanted, x = 0, y = 0) => {
+    const before = scale || 1;
+    scale = Math.max(0.1, Math.min(4, wanted));
+    picture.style.width = `${natural * scale}px`;
+    picture.style.height = "auto";
+    figure.scrollLeft = ((figure.scrollLeft + x) * scale) / before - x;
+    figure.scrollTop = ((figure.scrollTop + y) * scale) / before - y;
+  };
+  const fit = () => Math.min(1, figure.clientWidth / natural);
+  const middle = () => [figure.clientWidth / 2, figure.clientHeight / 2];
+  const frame = document.createElement("div");
+  const tools = document.createElement("div");
+  frame.className = "drawn";
+  tools.className = "zoom";
+  tools.append(
+    button("−", () => set(scale / 1.25, ...middle())),
+    button("+", () => set(scale * 1.25, ...middle())),
+    button("fit", () => set(fit())),
+    button("1:1", () => set(1)));
+  figure.replaceWith(frame);
+  frame.append(tools, figure);
+  figure.addEventListener("wheel", (event) => {
+    if (!event.ctrlKey) return;
+    event.preventDefault();
+    const place = figure.getBoundingClientRect();
+    set(scale * (event.deltaY < 0 ? 1.1 : 1 / 1.1), event.clientX - place.left, event.clientY - place.top);
+  }, { passive: false });
+  // Hidden figures have no width to fit into.
+  new ResizeObserver(() => { if (!scale && figure.clientWidth) set(Math.max(READABLE, fit())); }).observe(figure);
+});
+
+// --- What colours the boxes ---
+const colour = (by) => {
+  all("figure > svg").forEach((picture) => {
+    if (!by || picture.querySelector(`.only-${by}`)) picture.setAttribute("class", by && `by-${by}`);
+  });
+  all("[data-heat]").forEach((choice) => choice.setAttribute("aria-selected", choice.dataset.heat === by));
+};
+all("[data-heat]").forEach((choice, index) => {
+  choice.addEventListener("click", () => colour(choice.dataset.heat));
+  if (!index) colour(choice.dataset.heat);
+});
+
 // --- Tables ---
 const key = (row, column) => {
   const text = row.cells[column].textContent.trim();

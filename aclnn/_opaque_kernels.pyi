@@ -1,0 +1,24 @@
+KERNELS: tuple[str, ...]
+
+class OpaqueKernelRef:
+    name: str
+    itemsizes: tuple[int, ...]
+    fn: int
+    state: int
+    prepare: int
+    params_size: int
+    cost: float
+    def __init__(
+        self,
+        name: str,
+        in_dtypes: tuple[str, ...],
+        out_dtype: str,
+        *,
+        elements: int,
+        lines: int,
+        axis: int = 0,
+        length: int = 0,
+        diagonal: int = 0,
+    ) -> None: ...
+    def chunks(self, threads: int) -> int: ...
+    def failure(self, code: int) -> str | None: ...

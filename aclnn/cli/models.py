@@ -1,0 +1,51 @@
+"""Executors that Python files give: models, and whatever else was compiled."""
+
+from __future__ import annotations
+
+import importlib
+import runpy
+from collections.abc import Mapping
+from typing import Any
+
+from aclnn.acl.arguments import shown
+from aclnn.acl.errors import AclnnError, invalid
+from aclnn.execution._executor import aclOpExecutor
+
+
+def executor(named: str, options: Mapping[str, Any]) -> Any:
+    """What a function gives that is named as `FILE.py:NAME` or `MODULE:NAME`.
+
+    Errors of the file or function are told as those of the command, in a line.
+    """
+    place, _, name = named.rpartition(":")
+    if not place or not name:
+        raise invalid(f"--model is {shown(named)}, must be FILE:NAME")
+    try:
+        found = _names_in(place)
+    except AclnnError:
+        raise
+    except Exception as error:
+        raise invalid(f"{place}: {type(error).__name__}: {error}") from error
+    if name not in found:
+        raise invalid(f"{place} has no {shown(name)}")
+    made = found[name]
+    if callable(made) and not isinstance(made, aclOpExecutor):
+        try:
+            made = made(**options)
+        except AclnnError:
+            raise
+        except Exception as error:
+            words = f"{type(error).__name__}: {error}"
+            raise invalid(f"{named}: {words}") from error
+    elif options:
+        raise invalid(f"{named} is no function, and takes no {', '.join(options)}")
+    if not isinstance(made, aclOpExecutor):
+        raise invalid(f"{named} gives {shown(made)}, must be an executor")
+    return made
+
+
+def _names_in(place: str) -> Mapping[str, Any]:
+    """What a file or module defines."""
+    if place.endswith(".py"):
+        return runpy.run_path(place)
+    return vars(importlib.import_module(place))

@@ -1,0 +1,496 @@
+"""CANN's functions on executors: how many runs they last for, and other memory for tensors."""
+
+from aclnn.acl._lists cimport aclTensorList
+from aclnn.acl._tensor cimport aclTensor
+from aclnn.execution._executor cimport aclOpExecutor
+
+from aclnn.acl import errors
+from aclnn.acl.arguments import as_int, shown
+from aclnn.acl.constants import ACLNN_ERR_INNER, ACLNN_ERR_INNER_NULLPTR, ACLNN_SUCCESS
+from aclnn.acl.errors import AclnnError, invalid
+
+cdef int OK = int(ACLNN_SUCCESS)
+cdef int INNER = int(ACLNN_ERR_INNER)
+cdef int INNER_NULLPTR = int(ACLNN_ERR_INNER_NULLPTR)
+
+cdef enum:
+    INPUTS = 1
+    OUTPUTS = 2
+
+
+def aclSetAclOpExecutorRepeatable(executor):
+    """Let an executor run more than once.
+
+    Parameters
+    ----------
+    executor : aclOpExecutor
+        From phase one, not run yet.
+
+    Returns
+    -------
+    int
+        ACLNN_SUCCESS (0); ACLNN_ERR_INNER_NULLPTR (561103) for an executor that is null or
+        destroyed and for what is no executor; ACLNN_ERR_INNER (561000) for one that was used.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import aclnn
+    >>> def tensor(array):
+    ...     return aclnn.aclCreateTensor(array.shape, aclnn.ACL_FLOAT, None, 0,
+    ...                                  aclnn.ACL_FORMAT_ND, array.shape, array)
+    >>> x, out = np.float32([-1, 2]), np.empty(2, np.float32)
+    >>> slope = aclnn.aclCreateScalar(0.5, aclnn.ACL_FLOAT)
+    >>> size, executor, status = aclnn.aclnnLeakyReluGetWorkspaceSize(tensor(x), slope, tensor(out))
+    >>> aclnn.aclSetAclOpExecutorRepeatable(executor)
+    0
+    >>> [aclnn.aclnnLeakyRelu(None, size, executor, None) for _ in range(3)]
+    [0, 0, 0]
+    >>> aclnn.aclDestroyAclOpExecutor(executor)
+    0
+    """
+    if problem := executor_problem(executor):
+        return errors.fail(INNER_NULLPTR, f"aclSetAclOpExecutorRepeatable: {problem}")
+    if (<aclOpExecutor>executor).spent:
+        return errors.fail(INNER, "aclSetAclOpExecutorRepeatable: executor was used already")
+    (<aclOpExecutor>executor).repeatable = True
+    return OK
+
+
+def aclDestroyAclOpExecutor(executor):
+    """Destroy an executor; runs that are queued go on.
+
+    Parameters
+    ----------
+    executor : aclOpExecutor
+        From phase one or `aclnn.executor`.
+
+    Returns
+    -------
+    int
+        ACLNN_SUCCESS (0); ACLNN_ERR_INNER_NULLPTR (561103) for an executor that is null or
+        destroyed and for what is no executor.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import aclnn
+    >>> def tensor(array):
+    ...     return aclnn.aclCreateTensor(array.shape, aclnn.ACL_FLOAT, None, 0,
+    ...                                  aclnn.ACL_FORMAT_ND, array.shape, array)
+    >>> x, out = np.float32([-1, 2]), np.empty(2, np.float32)
+    >>> slope = aclnn.aclCreateScalar(0.5, aclnn.ACL_FLOAT)
+    >>> size, executor, status = aclnn.aclnnLeakyReluGetWorkspaceSize(tensor(x), slope, tensor(out))
+    >>> aclnn.aclDestroyAclOpExecutor(executor), aclnn.aclDestroyAclOpExecutor(executor)
+    (0, 561103)
+    """
+    if problem := executor_problem(executor):
+        return errors.fail(INNER_NULLPTR, f"aclDestroyAclOpExecutor: {problem}")
+    (<aclOpExecutor>executor).destroy()
+    return OK
+
+
+def aclSetInputTensorAddr(executor, index, tensor, addr):
+    """Bind other memory to the `index`-th tensor input, counted in signature order.
+
+    Parameters
+    ----------
+    executor : aclOpExecutor
+        From phase one.
+    index : int
+        Which tensor input, from 0. An in-place tensor is input and output in one.
+    tensor : aclTensor
+        Any that is not destroyed; the operand's shape, strides and dtype stay those of phase one.
+    addr : buffer, int or None
+        Anything that `aclCreateTensor` takes as `tensorData`; None leaves the operand without data.
+
+    Returns
+    -------
+    int
+        ACLNN_SUCCESS (0); ACLNN_ERR_INNER_NULLPTR (561103) for an executor or tensor that is null,
+        destroyed or of another type; ACLNN_ERR_PARAM_INVALID (161002) for an index out of range,
+        for memory that does not fit or is read-only where the output goes, and for an executor
+        made by `aclnn.executor`; ACLNN_ERR_INNER (561000) if memory ran out.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import aclnn
+    >>> def tensor(array):
+    ...     return aclnn.aclCreateTensor(array.shape, aclnn.ACL_FLOAT, None, 0,
+    ...                                  aclnn.ACL_FORMAT_ND, array.shape, array)
+    >>> x, out = np.float32([-1, 2]), np.empty(2, np.float32)
+    >>> slope = aclnn.aclCreateScalar(0.5, aclnn.ACL_FLOAT)
+    >>> size, executor, status = aclnn.aclnnLeakyReluGetWorkspaceSize(tensor(x), slope, tensor(out))
+    >>> other = np.float32([-4, 8])
+    >>> aclnn.aclSetInputTensorAddr(executor, 0, tensor(x), other)
+    0
+    >>> aclnn.AclSetInputTensorAddr(executor, 0, tensor(x), other)  # the older spelling
+    0
+    >>> aclnn.aclnnLeakyRelu(None, size, executor, None)
+    0
+    >>> out
+    array([-2.,  8.], dtype=float32)
+    """
+    return set_address("aclSetInputTensorAddr", INPUTS, executor, (index,), tensor, addr)
+
+
+def aclSetOutputTensorAddr(executor, index, tensor, addr):
+    """Bind other memory to the `index`-th tensor output.
+
+    Parameters
+    ----------
+    executor : aclOpExecutor
+        From phase one.
+    index : int
+        Which tensor output: 0, as each operator has one. An in-place tensor is input and output
+        in one.
+    tensor : aclTensor
+        Any that is not destroyed; the operand's shape, strides and dtype stay those of phase one.
+    addr : buffer, int or None
+        Anything that `aclCreateTensor` takes as `tensorData`; None leaves the operand without data.
+
+    Returns
+    -------
+    int
+        ACLNN_SUCCESS (0); ACLNN_ERR_INNER_NULLPTR (561103) for an executor or tensor that is null,
+        destroyed or of another type; ACLNN_ERR_PARAM_INVALID (161002) for an index out of range,
+        for memory that does not fit or is read-only where the output goes, and for an executor
+        made by `aclnn.executor`; ACLNN_ERR_INNER (561000) if memory ran out.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import aclnn
+    >>> def tensor(array):
+    ...     return aclnn.aclCreateTensor(array.shape, aclnn.ACL_FLOAT, None, 0,
+    ...                                  aclnn.ACL_FORMAT_ND, array.shape, array)
+    >>> x, out = np.float32([-1, 2]), np.empty(2, np.float32)
+    >>> slope = aclnn.aclCreateScalar(0.5, aclnn.ACL_FLOAT)
+    >>> size, executor, status = aclnn.aclnnLeakyReluGetWorkspaceSize(tensor(x), slope, tensor(out))
+    >>> other = np.empty(2, np.float32)
+    >>> aclnn.aclSetOutputTensorAddr(executor, 0, tensor(out), other)
+    0
+    >>> aclnn.AclSetOutputTensorAddr(executor, 0, tensor(out), other)  # the older spelling
+    0
+    >>> aclnn.aclnnLeakyRelu(None, size, executor, None)
+    0
+    >>> other
+    array([-0.5,  2. ], dtype=float32)
+    """
+    return set_address("aclSetOutputTensorAddr", OUTPUTS, executor, (index,), tensor, addr)
+
+
+def aclSetTensorAddr(executor, index, tensor, addr):
+    """Bind other memory to the `index`-th tensor.
+
+    Parameters
+    ----------
+    executor : aclOpExecutor
+        From phase one.
+    index : int
+        Which tensor, from 0: inputs in signature order, then the output. An in-place tensor is
+        input and output in one, and counts once.
+    tensor : aclTensor
+        Any that is not destroyed; the operand's shape, strides and dtype stay those of phase one.
+    addr : buffer, int or None
+        Anything that `aclCreateTensor` takes as `tensorData`; None leaves the operand without data.
+
+    Returns
+    -------
+    int
+        ACLNN_SUCCESS (0); ACLNN_ERR_INNER_NULLPTR (561103) for an executor or tensor that is null,
+        destroyed or of another type; ACLNN_ERR_PARAM_INVALID (161002) for an index out of range,
+        for memory that does not fit or is read-only where the output goes, and for an executor
+        made by `aclnn.executor`; ACLNN_ERR_INNER (561000) if memory ran out.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import aclnn
+    >>> def tensor(array):
+    ...     return aclnn.aclCreateTensor(array.shape, aclnn.ACL_FLOAT, None, 0,
+    ...                                  aclnn.ACL_FORMAT_ND, array.shape, array)
+    >>> x, out = np.float32([-1, 2]), np.empty(2, np.float32)
+    >>> slope = aclnn.aclCreateScalar(0.5, aclnn.ACL_FLOAT)
+    >>> size, executor, status = aclnn.aclnnLeakyReluGetWorkspaceSize(tensor(x), slope, tensor(out))
+    >>> other = np.empty(2, np.float32)
+    >>> aclnn.aclSetTensorAddr(executor, 1, tensor(out), other)
+    0
+    >>> aclnn.AclSetTensorAddr(executor, 1, tensor(out), other)  # the older spelling
+    0
+    >>> aclnn.aclnnLeakyRelu(None, size, executor, None)
+    0
+    >>> other
+    array([-0.5,  2. ], dtype=float32)
+    """
+    return set_address("aclSetTensorAddr", INPUTS | OUTPUTS, executor, (index,), tensor, addr)
+
+
+def aclSetDynamicInputTensorAddr(executor, irIndex, relativeIndex, tensors, addr):
+    """Bind other memory to one tensor of a list of inputs.
+
+    Parameters
+    ----------
+    executor : aclOpExecutor
+        From phase one.
+    irIndex : int
+        Which tensor or list of tensors among the inputs, from 0, in the order of the signature. A
+        list counts once.
+    relativeIndex : int
+        Which tensor of that list, from 0.
+    tensors : aclTensorList
+        Any that is not destroyed; shapes, strides and dtypes stay those of phase one.
+    addr : buffer, int or None
+        Anything that `aclCreateTensor` takes as `tensorData`; None leaves the operand without data.
+
+    Returns
+    -------
+    int
+        ACLNN_SUCCESS (0); ACLNN_ERR_INNER_NULLPTR (561103) for an executor or a list that is null,
+        destroyed or of another type; ACLNN_ERR_PARAM_INVALID (161002) for an index out of range or
+        of what is no list, for memory that does not fit, and for an executor made by
+        `aclnn.executor`; ACLNN_ERR_INNER (561000) if memory ran out.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import aclnn
+    >>> def tensor(array):
+    ...     return aclnn.aclCreateTensor(array.shape, aclnn.ACL_FLOAT, None, 0,
+    ...                                  aclnn.ACL_FORMAT_ND, array.shape, array)
+    >>> a, b, out = np.float32([1, 2]), np.float32([3]), np.empty(3, np.float32)
+    >>> both = aclnn.aclCreateTensorList([tensor(a), tensor(b)])
+    >>> size, executor, status = aclnn.aclnnCatGetWorkspaceSize(both, 0, tensor(out))
+    >>> aclnn.aclSetDynamicInputTensorAddr(executor, 0, 1, both, np.float32([7]))
+    0
+    >>> aclnn.AclSetDynamicInputTensorAddr(executor, 0, 1, both, np.float32([8]))
+    0
+    >>> aclnn.aclnnCat(None, size, executor, None)
+    0
+    >>> out
+    array([1., 2., 8.], dtype=float32)
+    """
+    return set_address("aclSetDynamicInputTensorAddr", INPUTS, executor,
+                       (irIndex, relativeIndex), tensors, addr)
+
+
+def aclSetDynamicOutputTensorAddr(executor, irIndex, relativeIndex, tensors, addr):
+    """Bind other memory to one tensor of a list of outputs; so far no operator has one.
+
+    Parameters
+    ----------
+    executor : aclOpExecutor
+        From phase one.
+    irIndex : int
+        Which tensor or list of tensors among the outputs, from 0, in the order of the signature. A
+        list counts once.
+    relativeIndex : int
+        Which tensor of that list, from 0.
+    tensors : aclTensorList
+        Any that is not destroyed; shapes, strides and dtypes stay those of phase one.
+    addr : buffer, int or None
+        Anything that `aclCreateTensor` takes as `tensorData`; None leaves the operand without data.
+
+    Returns
+    -------
+    int
+        ACLNN_SUCCESS (0); ACLNN_ERR_INNER_NULLPTR (561103) for an executor or a list that is null,
+        destroyed or of another type; ACLNN_ERR_PARAM_INVALID (161002) for an index out of range or
+        of what is no list, for memory that does not fit, and for an executor made by
+        `aclnn.executor`; ACLNN_ERR_INNER (561000) if memory ran out.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import aclnn
+    >>> def tensor(array):
+    ...     return aclnn.aclCreateTensor(array.shape, aclnn.ACL_FLOAT, None, 0,
+    ...                                  aclnn.ACL_FORMAT_ND, array.shape, array)
+    >>> a, b, out = np.float32([1, 2]), np.float32([3]), np.empty(3, np.float32)
+    >>> both = aclnn.aclCreateTensorList([tensor(a), tensor(b)])
+    >>> size, executor, status = aclnn.aclnnCatGetWorkspaceSize(both, 0, tensor(out))
+    >>> aclnn.aclSetDynamicOutputTensorAddr(executor, 0, 0, both, out)
+    161002
+    >>> aclnn.AclSetDynamicOutputTensorAddr(executor, 0, 0, both, out)  # the older spelling
+    161002
+    >>> aclnn.aclGetRecentErrMsg()
+    'aclSetDynamicOutputTensorAddr: irIndex is 0, which is out: no list of tensors'
+    """
+    return set_address("aclSetDynamicOutputTensorAddr", OUTPUTS, executor,
+                       (irIndex, relativeIndex), tensors, addr)
+
+
+def aclSetDynamicTensorAddr(executor, irIndex, relativeIndex, tensors, addr):
+    """Bind other memory to one tensor of a list.
+
+    Parameters
+    ----------
+    executor : aclOpExecutor
+        From phase one.
+    irIndex : int
+        Which tensor or list of tensors, from 0: inputs, then outputs, in the order of the
+        signature. A list counts once.
+    relativeIndex : int
+        Which tensor of that list, from 0.
+    tensors : aclTensorList
+        Any that is not destroyed; shapes, strides and dtypes stay those of phase one.
+    addr : buffer, int or None
+        Anything that `aclCreateTensor` takes as `tensorData`; None leaves the operand without data.
+
+    Returns
+    -------
+    int
+        ACLNN_SUCCESS (0); ACLNN_ERR_INNER_NULLPTR (561103) for an executor or a list that is null,
+        destroyed or of another type; ACLNN_ERR_PARAM_INVALID (161002) for an index out of range or
+        of what is no list, for memory that does not fit, and for an executor made by
+        `aclnn.executor`; ACLNN_ERR_INNER (561000) if memory ran out.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import aclnn
+    >>> def tensor(array):
+    ...     return aclnn.aclCreateTensor(array.shape, aclnn.ACL_FLOAT, None, 0,
+    ...                                  aclnn.ACL_FORMAT_ND, array.shape, array)
+    >>> a, b, out = np.float32([1, 2]), np.float32([3]), np.empty(3, np.float32)
+    >>> both = aclnn.aclCreateTensorList([tensor(a), tensor(b)])
+    >>> size, executor, status = aclnn.aclnnCatGetWorkspaceSize(both, 0, tensor(out))
+    >>> aclnn.aclSetDynamicTensorAddr(executor, 0, 1, both, np.float32([7]))
+    0
+    >>> aclnn.AclSetDynamicTensorAddr(executor, 0, 1, both, np.float32([8]))  # the older spelling
+    0
+    >>> aclnn.aclnnCat(None, size, executor, None)
+    0
+    >>> out
+    array([1., 2., 8.], dtype=float32)
+    """
+    return set_address("aclSetDynamicTensorAddr", INPUTS | OUTPUTS, executor,
+                       (irIndex, relativeIndex), tensors, addr)
+
+
+# CANN's older spelling.
+AclSetInputTensorAddr = aclSetInputTensorAddr
+AclSetOutputTensorAddr = aclSetOutputTensorAddr
+AclSetTensorAddr = aclSetTensorAddr
+AclSetDynamicInputTensorAddr = aclSetDynamicInputTensorAddr
+AclSetDynamicOutputTensorAddr = aclSetDynamicOutputTensorAddr
+AclSetDynamicTensorAddr = aclSetDynamicTensorAddr
+
+
+cdef object executor_problem(object executor):
+    if executor is None:
+        return "executor is null"
+    if not isinstance(executor, aclOpExecutor):
+        return f"executor is {type(executor).__name__}, must be an aclOpExecutor"
+    if (<aclOpExecutor>executor).destroyed:
+        return "executor is destroyed"
+    return None
+
+
+cdef object set_address(str function, int roles, object executor, tuple place, object given,
+                        object addr):
+    """Bind memory to the tensor at a place: its index, or that of a list and its own in there.
+
+    Operands of these `roles` count. `given` is the tensor or the list that CANN's functions take.
+    """
+    try:
+        refuse_null(executor, given, aclTensor if len(place) == 1 else aclTensorList)
+        refuse_arrays(<aclOpExecutor>executor)
+        bind_slots(<aclOpExecutor>executor, slots_at(<aclOpExecutor>executor, roles, place), addr)
+    except AclnnError as error:
+        return errors.fail(error.status, f"{function}: {error}")
+    except MemoryError as error:
+        return errors.fail(INNER, f"{function}: {error}")
+    return OK
+
+
+cdef int refuse_null(object executor, object given, object kind) except -1:
+    if problem := executor_problem(executor):
+        raise AclnnError(INNER_NULLPTR, problem)
+    if not isinstance(given, kind) or given.destroyed:
+        name = "tensor" if kind is aclTensor else "tensors"
+        raise AclnnError(INNER_NULLPTR, f"{name} is null, destroyed or no {kind.__name__}")
+    return 0
+
+
+cdef object slots_at(aclOpExecutor executor, int roles, tuple place):
+    """The operands that the tensor at a place stands for."""
+    if len(place) == 1:
+        slots = operand_slots(executor, roles)
+        return slots[place_of("index", place[0], len(slots))]
+    parameters = parameter_slots(executor, roles)
+    index = place_of("irIndex", place[0], len(parameters))
+    name, listed = parameters[index]
+    if name is not None:
+        raise invalid(f"irIndex is {index}, which is {name}: no list of tensors")
+    return listed[place_of("relativeIndex", place[1], len(listed))]
+
+
+cdef int refuse_arrays(aclOpExecutor executor) except -1:
+    if not executor.from_tensors:
+        raise invalid("executor was made by aclnn.executor(), which binds arrays: "
+                      "executor.run(...) takes others by name")
+    return 0
+
+
+cdef object place_of(str name, object index, Py_ssize_t count):
+    place = as_int(index)
+    if place is None or not 0 <= place < count:
+        raise invalid(f"{name} is {shown(index)}, must be from 0 to {count - 1}")
+    return place
+
+
+cdef list parameter_slots(aclOpExecutor executor, int roles):
+    """The name of each tensor of the signature, or for a list None and the slots of its tensors."""
+    cdef int first_output = executor.request.n_inputs, first_listed = executor.handle.n_inputs - 1
+    parameters, listed = [], None
+    for found in operand_slots(executor, roles):
+        slot = found[0]
+        if not executor.handle.is_variadic or not first_listed <= slot < first_output:
+            parameters.append((executor.names[slot], None))
+        elif listed is None:
+            listed = [found]
+            parameters.append((None, listed))
+        else:
+            listed.append(found)
+    return parameters
+
+
+cdef int bind_slots(aclOpExecutor executor, object slots, object addr) except -1:
+    """Bind memory to an operand, which is input and output in one in place."""
+    # Reading `addr` may run anything, which may destroy the executor.
+    cdef list planned_for = executor.bound
+    if executor.destroyed:
+        raise AclnnError(INNER_NULLPTR, "executor is destroyed")
+    new = {}
+    for slot in slots:
+        if executor.is_absent(slot):
+            raise invalid(f"{executor.names[slot]} was null at phase one")
+        new[slot] = (<aclTensor>planned_for[slot]).with_data(addr)
+    for slot, tensor in new.items():
+        written = slot >= executor.request.n_inputs
+        if written and not tensor.writable and tensor.bytes_needed():
+            raise invalid(f"addr is read-only, but {executor.names[slot]} is the output")
+    # Nothing below runs anything: what is replaced goes at the end.
+    if executor.destroyed:
+        raise AclnnError(INNER_NULLPTR, "executor is destroyed")
+    before = executor.bound
+    after = list(before)
+    for slot, tensor in new.items():
+        after[slot] = tensor
+    executor.bound = after
+    return 0
+
+
+cdef list operand_slots(aclOpExecutor executor, int roles):
+    """The operands each index stands for; an in-place tensor is input and output in one."""
+    cdef int first_output = executor.request.n_inputs
+    slots = []
+    for found in executor.order:
+        wanted = False
+        for slot in found:
+            wanted = wanted or roles & (INPUTS if slot < first_output else OUTPUTS)
+        if wanted:
+            slots.append(list(found))
+    return slots

@@ -1,0 +1,308 @@
+"""PyTorch's tensors as operands, read and made through DLPack's C exchange interface.
+
+The interface calls no Python: reading a tensor takes about as long as reading an array. PyTorch has
+it from 2.10 on; without it tensors take the way of all other arrays (`aclnn.execution.arrays`), as
+those do that are more than memory: subclasses, negated views, and tensors that are to be
+differentiated.
+"""
+
+from cpython.object cimport PyObject
+from cpython.pycapsule cimport PyCapsule_GetPointer, PyCapsule_IsValid
+from cpython.ref cimport Py_DECREF
+from libc.stdint cimport int64_t
+
+from aclnn.acl.numbers cimport numbers_of
+from aclnn.acl.dlpack_abi cimport DLManagedTensorVersioned, DLPackExchangeAPI, DLTensor
+from aclnn.compiler._compiled_call cimport (
+    ABSENT,
+    FORMAT_ND,
+    MAX_DIMS,
+    item_size,
+    operand_t,
+)
+
+import sys
+from types import GetSetDescriptorType, MethodDescriptorType
+
+from aclnn.acl import dtypes
+from aclnn.acl.constants import aclDataType
+
+cdef extern from "Python.h":
+    ctypedef struct PyGetSetDef:
+        PyObject *(*get)(PyObject *, void *) noexcept
+        void *closure
+    ctypedef struct PyGetSetDescrObject:
+        PyGetSetDef *d_getset
+    ctypedef struct PyMethodDef:
+        PyObject *(*ml_meth)(PyObject *, PyObject *) noexcept
+        int ml_flags
+    ctypedef struct PyMethodDescrObject:
+        PyMethodDef *d_method
+    int METH_NOARGS
+    void PyErr_Clear()
+    PyObject *Py_TYPE(object given)
+    PyObject *Py_True
+    void Py_XDECREF(PyObject *)
+
+cdef enum:
+    CPU = 1
+    CODES = 7       # of DLPack's dtypes: the first ones
+    WIDTHS = 4      # of elements that are read here: 1, 2, 4, 8 bytes
+    MOST_DTYPES = 32
+    UNKNOWN = -1
+
+cdef const char *CAPSULE = "dlpack_exchange_api"
+
+CODES_OF_KINDS = {"i": 0, "u": 1, "f": 2, "c": 5, "b": 6}
+# CANN's number for each of DLPack's dtypes, by code and the logarithm of its
+# bytes, and the way back. Complex tensors may be conjugated: they are not read here.
+cdef int[CODES][WIDTHS] ACL_OF
+cdef int[MOST_DTYPES] CODE_OF
+for _code in range(CODES):
+    for _width in range(WIDTHS):
+        ACL_OF[_code][_width] = UNKNOWN
+for _acl, _kind in dtypes.NUMPY.items():
+    _code = 4 if _acl == aclDataType.ACL_BF16 else CODES_OF_KINDS[_kind.kind]
+    CODE_OF[<int>_acl] = _code
+    if _kind.kind != "c":
+        ACL_OF[<int>_code][<int>(_kind.itemsize.bit_length() - 1)] = _acl
+
+# What is known of PyTorch once one of its tensors was seen: for as long as the process runs.
+cdef DLPackExchangeAPI *_api = NULL
+cdef PyObject *_tensor_type = NULL
+cdef PyObject *_parameter_type = NULL
+cdef object _torch = None
+cdef object _kept = None
+# What `requires_grad` and `is_neg` of a tensor call: attributes take four times as long.
+cdef PyGetSetDef *_requires_grad = NULL
+cdef PyMethodDef *_is_negated = NULL
+cdef object _records_gradients = None
+cdef object _count_write = None
+
+
+cdef bint is_tensor(object given) noexcept:
+    """Whether it is a tensor, or a parameter, and of no other type; False without the interface."""
+    if Py_TYPE(given) == _tensor_type or Py_TYPE(given) == _parameter_type:
+        return True
+    return _tensor_type == NULL and learn(type(given))
+
+
+cdef bint learn(kind) noexcept:
+    """Look up PyTorch's interface if this is the type of its tensors."""
+    global _api, _tensor_type, _parameter_type
+    global _torch, _kept, _requires_grad, _is_negated, _records_gradients, _count_write
+    try:
+        torch = sys.modules.get("torch")
+        if torch is None or kind not in (torch.Tensor, torch.nn.Parameter):
+            return False
+        capsule = torch.Tensor.__dlpack_c_exchange_api__
+        if not PyCapsule_IsValid(capsule, CAPSULE):
+            return False
+        api = <DLPackExchangeAPI *>PyCapsule_GetPointer(capsule, CAPSULE)
+        if api.version.major != 1:
+            return False
+        base = torch._C.TensorBase
+        if type(base.requires_grad) is not GetSetDescriptorType:
+            return False
+        if type(base.is_neg) is not MethodDescriptorType:
+            return False
+        _requires_grad = (<PyGetSetDescrObject *><PyObject *>base.requires_grad).d_getset
+        _is_negated = (<PyMethodDescrObject *><PyObject *>base.is_neg).d_method
+        if _is_negated.ml_flags != METH_NOARGS:
+            return False
+        _records_gradients = torch.is_grad_enabled
+        _count_write = torch._C._increment_version
+        _kept = capsule, torch.Tensor, torch.nn.Parameter
+        _torch = torch
+    except Exception:  # an older PyTorch, or one that is only half imported
+        return False
+    _api = api
+    _parameter_type = <PyObject *>_kept[2]
+    _tensor_type = <PyObject *>_kept[1]
+    return True
+
+
+cdef object library_of_tensors():
+    """PyTorch, where one of its tensors was read."""
+    return _torch
+
+
+cdef bint makes_tensors(object library) noexcept:
+    """Whether `library` is PyTorch, and `new_tensor` makes what it wants."""
+    if library is None:
+        return False
+    return library is _torch or (_torch is None and learn(getattr(library, "Tensor", None)))
+
+
+cdef bint read_tensor(object given, operand_t *operand) noexcept:
+    """Take a tensor's description; False for what is none, or is more than readable memory."""
+    cdef DLTensor found
+    cdef int axis, width
+    if not is_tensor(given):
+        return False
+    if _api.tensor_from_object(<void *>given, &found) != 0:
+        PyErr_Clear()
+        return False
+    if found.device.device_type != CPU or found.ndim > MAX_DIMS or found.dtype.lanes != 1:
+        return False
+    width = log_of_bytes(found.dtype.bits)
+    if found.dtype.code >= CODES or width < 0:
+        return False
+    operand.dtype = ACL_OF[found.dtype.code][width]
+    operand.data = <char *>found.data + found.byte_offset
+    if operand.dtype == UNKNOWN or <size_t>operand.data & ((<size_t>1 << width) - 1):
+        return False
+    operand.ndim, operand.format, operand.writable = found.ndim, FORMAT_ND, True
+    for axis in range(found.ndim):
+        operand.shape[axis], operand.strides[axis] = found.shape[axis], found.strides[axis]
+    return is_plain(given)
+
+
+cdef inline int log_of_bytes(int bits) noexcept:
+    if bits == 32:
+        return 2
+    if bits == 64:
+        return 3
+    if bits == 16:
+        return 1
+    return 0 if bits == 8 else -1
+
+
+cdef bint is_plain(object given) noexcept:
+    """Whether a tensor's elements are those in memory, and no gradient is wanted of it."""
+    cdef PyObject *tensor = <PyObject *>given
+    if is_true(_requires_grad.get(tensor, _requires_grad.closure)) and records_gradients():
+        return False
+    return not is_true(_is_negated.ml_meth(tensor, NULL))
+
+
+cdef inline bint is_true(PyObject *answer) noexcept:
+    """Whether PyTorch answers True, or with an exception."""
+    if answer == NULL:
+        PyErr_Clear()
+        return True
+    Py_XDECREF(answer)
+    return answer == Py_True
+
+
+cdef bint records_gradients() noexcept:
+    try:
+        return _records_gradients()
+    except Exception:  # whatever a mode of PyTorch's raises
+        return True
+
+
+cdef int tell_written(object given) except -1:
+    """Have PyTorch count a change of a tensor, so that it refuses gradients of what was there."""
+    _count_write((given,))
+    return 0
+
+
+# --- Making them ----------------------------------------------------------------------------------
+
+cdef object new_tensor(operand_t *operand):
+    """A tensor of the description, whose strides leave no gaps; the operand gets its address."""
+    cdef DLTensor prototype
+    cdef DLManagedTensorVersioned *made = NULL
+    cdef void *tensor = NULL
+    prototype.data, prototype.byte_offset, prototype.strides = NULL, 0, NULL
+    prototype.device.device_type, prototype.device.device_id = CPU, 0
+    prototype.ndim, prototype.shape = operand.ndim, operand.shape
+    prototype.dtype.code = CODE_OF[operand.dtype]
+    prototype.dtype.bits = 8 * item_size(operand.dtype)
+    prototype.dtype.lanes = 1
+    if _api.allocate(&prototype, &made, NULL, out_of_memory) != 0:
+        shape = numbers_of(operand.shape, operand.ndim)
+        raise MemoryError(f"no memory for a result of shape {shape}")
+    made.dl_tensor.strides = operand.strides
+    operand.data = <char *>made.dl_tensor.data + made.dl_tensor.byte_offset
+    if _api.object_from_managed(made, &tensor) != 0:
+        raise_current()
+    result = <object><PyObject *>tensor
+    Py_DECREF(result)  # the pointer came with a reference
+    return result
+
+
+cdef void out_of_memory(void *context, const char *kind, const char *message) noexcept:
+    """Called where there is no tensor: whoever asked for it raises."""
+
+
+cdef int raise_current() except -1:
+    """Raise what the interface has set."""
+    return -1
+
+
+# --- Layouts --------------------------------------------------------------------------------------
+
+cdef bint lies_otherwise(const operand_t *operands, int n_inputs) noexcept:
+    """Whether an input of several dimensions is not dense in the order of its dimensions."""
+    cdef int index, axis
+    cdef int64_t dense
+    cdef bint all_empty = True
+    for index in range(n_inputs):
+        all_empty &= is_empty(&operands[index])
+    if all_empty:
+        return False
+    for index in range(n_inputs):
+        dense = 1
+        for axis in range(operands[index].ndim - 1, -1, -1):
+            if operands[index].shape[axis] != 1 and operands[index].strides[axis] != dense:
+                return True
+            dense *= operands[index].shape[axis]
+    return False
+
+
+cdef bint is_empty(const operand_t *operand) noexcept:
+    cdef int axis
+    for axis in range(operand.ndim):
+        if operand.shape[axis] == 0:
+            return True
+    return False
+
+
+cdef void lay_out_alike(const operand_t *operands, int n_inputs, operand_t *out) noexcept:
+    """Give the result of a pointwise operator the strides that PyTorch gives it.
+
+    Its dimensions are in the order that inputs have in memory, the first ones deciding, as in
+    PyTorch's TensorIterator.
+    """
+    cdef int order[MAX_DIMS]  # the dimension whose elements lie nearest comes first
+    cdef int place, lower, found
+    cdef int64_t dense = 1
+    for place in range(out.ndim):
+        order[place] = out.ndim - 1 - place
+    for place in range(1, out.ndim):
+        for lower in range(place - 1, -1, -1):
+            found = compared(operands, n_inputs, out, order[lower], order[lower + 1])
+            if found < 0:
+                break
+            if found > 0:
+                order[lower], order[lower + 1] = order[lower + 1], order[lower]
+    for place in range(out.ndim):
+        out.strides[order[place]] = dense
+        dense *= max(out.shape[order[place]], 1)
+
+
+cdef int compared(const operand_t *operands, int n_inputs, const operand_t *out, int a,
+                  int b) noexcept:
+    """Below 0 where dimension `a` has the smaller stride, above 0 where `b` has."""
+    cdef int index
+    cdef int64_t at_a, at_b
+    for index in range(n_inputs):
+        at_a = stride_along(&operands[index], out, a)
+        at_b = stride_along(&operands[index], out, b)
+        if at_a == 0 or at_b == 0:
+            continue
+        if at_a != at_b:
+            return -1 if at_a < at_b else 1
+        if out.shape[a] > out.shape[b]:
+            return 1
+    return 0
+
+
+cdef inline int64_t stride_along(const operand_t *operand, const operand_t *out, int axis) noexcept:
+    """The stride along a dimension of the result; 0 where the operand repeats its elements."""
+    cdef int own = axis - (out.ndim - operand.ndim)
+    if operand.ndim == ABSENT or own < 0:
+        return 0
+    return 0 if operand.shape[own] == 1 and out.shape[axis] != 1 else operand.strides[own]

@@ -1,0 +1,12 @@
+"""What loops over half precision have to know of formulas that a float rounds as it should."""
+
+from aclnn.kernels.simd.loop_args cimport params_t
+from aclnn.kernels.simd.track cimport domain_t, track_t
+from aclnn.kernels.simd.vector cimport vecf
+
+cdef extern from "simd/exact.h" nogil:
+    const domain_t EXACT_DOMAIN
+    const domain_t ONCE_ROUNDED_DOMAIN
+    domain_t half_domain(float) noexcept
+    bint exact_is_exceptional(float, float, float, const double *) noexcept
+    vecf tracked(track_t *, vecf) noexcept

@@ -1,0 +1,77 @@
+"""What loops over vectors have to know of a formula in `activations.pxd`; `setup.py` reads it."""
+
+from typing import NamedTuple
+
+SWISH_SLOPE_ROOT = -1.2784645427610738
+MISH_SLOPE_ROOT = -1.1924312145200903
+
+
+class VectorForm(NamedTuple):
+    """Facts of one formula; numbers are C expressions, in which `p` are the node's numbers.
+
+    Attributes
+    ----------
+    rel_error : float
+        Bound of the relative error of half precision before it is rounded, for the rounding test; at
+        most 9.5e-7.
+    root : str
+        Where results are so small, beside a root, that too few digits are left; of the last input.
+        Half precision is computed in pairs then.
+    gap : str
+        How far from there.
+    decay : str
+        The rate at which results of a large gradient decay exponentially with the last input, where
+        that is negative; the exponential may be less than a normal number before the result is.
+    has_zeros : bool
+        Results of 0 are exact, whatever the inputs are; else only those of a first input of 0.
+    inexact : str
+        Of formulas over half precision alone: when a float does not give the result, but rounds it.
+    direct : bool
+        Half precision is converted, computed and rounded vector by vector: for formulas so short that
+        chunks in between would take longer than they do.
+    scant : bool
+        Of these: a float may have fewer digits than it takes, because results are too small.
+    """
+
+    rel_error: float = 6e-7
+    root: str = ""
+    gap: str = "0.006"
+    decay: str = ""
+    has_zeros: bool = False
+    inexact: str = ""
+    direct: bool = False
+    scant: bool = False
+
+
+FORMS = {
+    "add": VectorForm(inexact="own.p[0] != 1"),
+    "sub": VectorForm(inexact="own.p[0] != 1"),
+    "mul": VectorForm(scant=True),
+    "muls": VectorForm(inexact="True", scant=True),
+    "square": VectorForm(scant=True),
+    "div": VectorForm(scant=True),
+    "reciprocal": VectorForm(scant=True),
+    "sigmoid_backward": VectorForm(has_zeros=True, direct=True),
+    "tanh_backward": VectorForm(has_zeros=True, direct=True),
+    "silu_backward": VectorForm(root=f"{SWISH_SLOPE_ROOT}", decay="1"),
+    "swish_backward": VectorForm(
+        root=f"{SWISH_SLOPE_ROOT} / p[0]", gap="0.006 / p[0]", decay="p[0]"
+    ),
+    "fast_gelu_backward": VectorForm(root=f"{SWISH_SLOPE_ROOT} / 1.702", decay="1.702"),
+    "softplus_backward": VectorForm(decay="p[0]"),
+    "log_sigmoid_backward": VectorForm(decay="-1"),
+    "mish": VectorForm(rel_error=9e-7),
+    "mish_backward": VectorForm(root=f"{MISH_SLOPE_ROOT}", decay="1"),
+    "hardsigmoid": VectorForm(has_zeros=True, direct=True),
+    "hardswish": VectorForm(has_zeros=True, direct=True),
+    "hardswish_backward": VectorForm(has_zeros=True, direct=True),
+    "hardswish_backward_v2": VectorForm(has_zeros=True, direct=True),
+    "expm1": VectorForm(direct=True),
+    "exp": VectorForm(direct=True),
+    "log": VectorForm(rel_error=9e-7, has_zeros=True, direct=True),
+    "log2": VectorForm(rel_error=9e-7, has_zeros=True, direct=True),
+    "log10": VectorForm(rel_error=9e-7, has_zeros=True, direct=True),
+    "log1p": VectorForm(rel_error=9e-7, direct=True),
+    "rsqrt": VectorForm(direct=True),
+    "selu_backward": VectorForm(root="-1.7580993408473769", gap="1e-5", has_zeros=True),
+}

@@ -1,0 +1,37 @@
+"""Inverse of the error function."""
+
+from aclnn.acl.constants import aclDataType
+from aclnn.operators.checks import (
+    FLOATING,
+    INTEGERS,
+    at_most_8_dims,
+    dtype_among,
+    result_castable,
+    same_shape,
+)
+from aclnn.operators.declaration import Operator
+from aclnn.operators.elementwise import floating, infer_floating
+from aclnn.operators.pointwise import both_entries
+
+erfinv = Operator(
+    name="erfinv",
+    in_place="erfinv_",
+    summary="Inverse of the error function.",
+    expression="y with erf(y) = input",
+    notes="1 and -1 give infinities, what lies beyond gives NaN. Integers and BOOL are computed as float32.",
+    formula="erfinv",
+    infer=infer_floating,
+    inputs=("input",),
+    entries=both_entries("Erfinv"),
+    rules=(
+        dtype_among("input", (*FLOATING, *INTEGERS, aclDataType.ACL_BOOL)),
+        result_castable(floating),
+        same_shape("out", "input"),
+        at_most_8_dims("input", "out"),
+    ),
+    domain=(-1.0, 1.0),
+    example=(
+        "erfinv(np.float32([0, 0.5, 1]))",
+        "array([0.        , 0.47693628,        inf], dtype=float32)",
+    ),
+)

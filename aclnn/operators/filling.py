@@ -1,0 +1,151 @@
+"""Numbers in the place of elements: fill, zero, one, masked fill."""
+
+from collections.abc import Mapping
+
+from aclnn.acl.constants import aclDataType
+from aclnn.operators.checks import (
+    COMPLEX,
+    NUMERIC,
+    Call,
+    Rule,
+    at_most_8_dims,
+    broadcast_shape,
+    broadcast_shapes,
+    broadcasts,
+    dtype_among,
+    same_dtype,
+    same_shape,
+)
+from aclnn.operators.declaration import REQUIRED, Attribute, Operator, entry
+from aclnn.operators.lowering import Lowering, graph_dtype
+
+Inferred = Mapping[str, tuple[aclDataType, tuple[int, ...]]]
+
+_VALUE = Attribute(
+    "value", REQUIRED, keyword_only=False, doc="What elements become.", facts=("zero",)
+)
+_CONVERTED = (
+    "The number is converted to the dtype of `input`: it is truncated for integers, and for BOOL "
+    "everything but 0 is true."
+)
+
+
+def _like_input(call: Call) -> Inferred:
+    return {"out": (call.dtype("input"), call.shape("input"))}
+
+
+def _filled(lowering: Lowering) -> int:
+    """The number, in the result's dtype and shape."""
+    dtype, shape = lowering.results["out"]
+    params = lowering.params(("value",), dtype)
+    if dtype == aclDataType.ACL_BOOL:
+        params = (int(not lowering.call.scalars["value"].zero),)
+    return lowering.point("fill", (), dtype, shape, params=params)
+
+
+def _real_for_real() -> Rule:
+    def test(call: Call) -> str | None:
+        if call.dtype("input") in COMPLEX or call.scalars["value"].convertible:
+            return None
+        return (
+            f"{call.names['value']} is {call.scalars['value'].text}, which {call.names['input']} of "
+            f"dtype {call.dtype('input').name.removeprefix('ACL_')} cannot hold"
+        )
+
+    return Rule("`value` is real, unless `input` is complex", test, ("value", "input"))
+
+
+fill = Operator(
+    name="fill",
+    in_place="fill_",
+    summary="A number in the place of every element.",
+    expression="value",
+    notes=_CONVERTED,
+    infer=_like_input,
+    lower=lambda lowering: {"out": _filled(lowering)},
+    inputs=("input",),
+    attributes=(_VALUE,),
+    entries=(entry("aclnnInplaceFillScalar", "selfRef=input:inout value:scalar"),),
+    rules=(
+        dtype_among("input", NUMERIC),
+        same_dtype("out", "input"),
+        _real_for_real(),
+        at_most_8_dims("input"),
+        same_shape("out", "input"),
+    ),
+    example=("fill(np.float32([1, 2]), 3)", "array([3., 3.], dtype=float32)"),
+)
+
+
+def _constant(name: str, item: str, number: int) -> Operator:
+    def lower(lowering: Lowering) -> Mapping[str, int]:
+        return {"out": lowering.filled(number, *lowering.results["out"])}
+
+    return Operator(
+        name=name,
+        in_place=name,
+        summary=f"Every element becomes {number}.",
+        expression=f"{number}",
+        infer=_like_input,
+        lower=lower,
+        inputs=("input",),
+        entries=(entry(item, "selfRef=input:inout"),),
+        rules=(dtype_among("input", NUMERIC), at_most_8_dims("input")),
+        example=(f"{name}(np.float32([5, 7]))", f"array([{number}., {number}.], dtype=float32)"),
+        seealso=("fill",),
+    )
+
+
+zero_ = _constant("zero_", "aclnnInplaceZero", 0)
+one_ = _constant("one_", "aclnnInplaceOne", 1)
+
+
+# --- Masked fill ------------------------------------------------------------------------------------
+
+_MASKED = ("input", "mask")
+
+
+def _infer_masked(call: Call) -> Inferred:
+    shape = broadcast_shapes(*[call.shape(role) for role in _MASKED])
+    assert shape is not None, "a rule sees to it that the inputs broadcast"
+    return {"out": (call.dtype("input"), shape)}
+
+
+def _lower_masked(lowering: Lowering) -> Mapping[str, int]:
+    dtype, shape = lowering.results["out"]
+    operands = [
+        lowering.dense("mask", None, shape),
+        _filled(lowering),
+        lowering.dense("input", None, shape),
+    ]
+    made = lowering.point("where", operands, dtype, shape, reads=graph_dtype(dtype).name)
+    return {"out": made}
+
+
+masked_fill = Operator(
+    name="masked_fill",
+    in_place="masked_fill_",
+    summary="A number in the place of elements where a mask is true.",
+    expression="mask: value; else input",
+    notes=f"Other elements keep their bits. {_CONVERTED}",
+    infer=_infer_masked,
+    lower=_lower_masked,
+    inputs=_MASKED,
+    attributes=(_VALUE,),
+    unlike={"mask": {"dtype": aclDataType.ACL_BOOL}},
+    entries=(entry("aclnnInplaceMaskedFillScalar", "selfRef=input:inout mask value:scalar"),),
+    rules=(
+        dtype_among("input", NUMERIC),
+        dtype_among("mask", (aclDataType.ACL_BOOL,)),
+        same_dtype("out", "input"),
+        _real_for_real(),
+        at_most_8_dims(*_MASKED),
+        broadcasts(*_MASKED),
+        broadcast_shape("out", _MASKED),
+    ),
+    example=(
+        "masked_fill(np.float32([1, 2]), np.bool_([True, False]), 0.5)",
+        "array([0.5, 2. ], dtype=float32)",
+    ),
+    seealso=("where",),
+)

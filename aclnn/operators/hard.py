@@ -1,0 +1,233 @@
+"""Functions made of straight lines: hard swish, sigmoid and tanh with their gradients, a step."""
+
+from aclnn.acl.constants import aclDataType
+from aclnn.operators.checks import (
+    FLOATING,
+    FLOATING_AND_DOUBLE,
+    INTEGERS,
+    Call,
+    Rule,
+    at_most_8_dims,
+    broadcast_shape,
+    broadcasts,
+    castable,
+    convertible_scalars,
+    dtype_among,
+    exists_on,
+    plain_format,
+    promotes,
+    same_dtype,
+    same_shape,
+    scalar_dtype_among,
+)
+from aclnn.operators.declaration import Operator, entry
+from aclnn.operators.pointwise import (
+    GRADIENT,
+    GRADIENT_ALIKE,
+    both_entries,
+    in_float32,
+    infer_broadcast,
+    infer_first,
+    number,
+)
+
+hardswish = Operator(
+    name="hardswish",
+    in_place="hardswish_",
+    summary="Hard Swish.",
+    expression="x >= 3: x; x <= -3: 0; else x·(x + 3)/6",
+    formula="hardswish",
+    inputs=("input",),
+    entries=(
+        entry("aclnnHardswish", "self=input out:out"),
+        entry("aclnnInplaceHardswish", "self=input:inout"),
+    ),
+    rules=(
+        dtype_among("input"),
+        dtype_among("out"),
+        castable(("input",)),
+        same_shape("out", "input"),
+    ),
+    example=(
+        "hardswish(np.float32([-3, 1, 4]))",
+        "array([0.       , 0.6666667, 4.       ], dtype=float32)",
+    ),
+    seealso=("hardswish_backward", "hardswish_backward_v2"),
+)
+
+
+def _hardswish_gradient(name: str, pair: str, ends: str, printed: str) -> Operator:
+    return Operator(
+        name=name,
+        summary=f"Gradient of hard Swish, at -3 and 3 that of {ends}.",
+        expression="x < -3: 0; x > 3: g; between them g·(x/3 + 1/2)",
+        notes="Where `self` is NaN the gradient passes.",
+        formula=name,
+        inputs=GRADIENT,
+        entries=(entry(pair, "gradOutput self out:out"),),
+        rules=GRADIENT_ALIKE,
+        example=(f"{name}(np.float32([1, 1, 1]), np.float32([-3, 0, 3]))", printed),
+        seealso=("hardswish",),
+    )
+
+
+hardswish_backward = _hardswish_gradient(
+    "hardswish_backward",
+    "aclnnHardswishBackward",
+    "the middle",
+    "array([-0.5,  0.5,  1.5], dtype=float32)",
+)
+hardswish_backward_v2 = _hardswish_gradient(
+    "hardswish_backward_v2",
+    "aclnnHardswishBackwardV2",
+    "the ends",
+    "array([0. , 0.5, 1. ], dtype=float32)",
+)
+
+hardsigmoid = Operator(
+    name="hardsigmoid",
+    in_place="hardsigmoid_",
+    summary="Hard sigmoid.",
+    expression="min(max(x/6 + 1/2, 0), 1)",
+    notes="INT32 is computed as float32; results lose their fractions.",
+    infer=infer_first("input"),
+    lower=in_float32("hardsigmoid", "input"),
+    inputs=("input",),
+    entries=(
+        entry("aclnnHardsigmoid", "self=input out:out"),
+        entry("aclnnInplaceHardsigmoid", "self=input:inout"),
+    ),
+    rules=(
+        dtype_among("input", (*FLOATING, aclDataType.ACL_INT32)),
+        at_most_8_dims("input", "out"),
+        same_shape("out", "input"),
+        same_dtype("out", "input"),
+        plain_format("out", "input"),
+    ),
+    example=("hardsigmoid(np.float32([-4, 0, 1.5]))", "array([0.  , 0.5 , 0.75], dtype=float32)"),
+    seealso=("hardsigmoid_backward",),
+)
+
+hardsigmoid_backward = Operator(
+    name="hardsigmoid_backward",
+    summary="Gradient of hard sigmoid.",
+    expression="-3 < x < 3: g/6; else 0",
+    formula="hardsigmoid_backward",
+    inputs=GRADIENT,
+    entries=(entry("aclnnHardsigmoidBackward", "gradOutput self out:out"),),
+    rules=(
+        promotes(GRADIENT),
+        castable(GRADIENT),
+        at_most_8_dims(*GRADIENT, "out"),
+        same_shape("self", "grad_output"),
+        same_shape("out", "grad_output"),
+    ),
+    example=(
+        "hardsigmoid_backward(np.float32([3, 3]), np.float32([0, 3]))",
+        "array([0.5, 0. ], dtype=float32)",
+    ),
+    seealso=("hardsigmoid",),
+)
+
+# --- Hard tanh ------------------------------------------------------------------------------------
+
+_CLAMPED = (*FLOATING_AND_DOUBLE, *INTEGERS)
+_BOUNDS = ("min_val", "max_val")
+
+
+def _test_order(call: Call) -> str | None:
+    low, high = (call.scalars[role] for role in _BOUNDS)
+    if not high.below:
+        return None
+    return (
+        f"{call.names['min_val']} is {low.text}, must not be more than {call.names['max_val']}, "
+        f"{high.text}"
+    )
+
+
+hardtanh = Operator(
+    name="hardtanh",
+    in_place="hardtanh_",
+    summary="Hard tanh: inputs between two bounds.",
+    expression="min(max(x, min_val), max_val)",
+    notes="NaN stays NaN. Of integers the bounds lose their fractions.",
+    formula="clamp",
+    scalars_as_double=True,
+    inputs=("input",),
+    attributes=(
+        number("min_val", -1.0, "The least result.", "dtype"),
+        number("max_val", 1.0, "The largest result.", "dtype", "below"),
+    ),
+    entries=both_entries("Hardtanh", "clipValueMin=min_val:scalar clipValueMax=max_val:scalar"),
+    rules=(
+        dtype_among("input", _CLAMPED),
+        *(scalar_dtype_among(role, _CLAMPED) for role in _BOUNDS),
+        same_dtype("out", "input"),
+        at_most_8_dims("input", "out"),
+        same_shape("out", "input"),
+        Rule("`min_val` is not more than `max_val`", _test_order, _BOUNDS),
+    ),
+    example=("hardtanh(np.float32([-2, 0.5, 2]))", "array([-1. ,  0.5,  1. ], dtype=float32)"),
+    seealso=("hardtanh_backward",),
+)
+
+hardtanh_backward = Operator(
+    name="hardtanh_backward",
+    summary="Gradient of hard tanh.",
+    expression="min_val < x < max_val: g; else 0",
+    notes="Where `self` is NaN the gradient passes.",
+    formula="hardtanh_backward",
+    inputs=GRADIENT,
+    attributes=(
+        number("min_val", -1.0, "Where the gradient begins to pass."),
+        number("max_val", 1.0, "Where it ends."),
+    ),
+    entries=(
+        entry(
+            "aclnnHardtanhBackward",
+            "gradOutput self min=min_val:scalar max=max_val:scalar out:out",
+        ),
+    ),
+    rules=(
+        dtype_among("grad_output"),
+        same_dtype("self", "grad_output"),
+        same_dtype("out", "grad_output"),
+        convertible_scalars(*_BOUNDS),
+        at_most_8_dims(*GRADIENT, "out"),
+        same_shape("self", "grad_output"),
+        same_shape("out", "grad_output"),
+    ),
+    example=(
+        "hardtanh_backward(np.float32([5, 6]), np.float32([0, 1]))",
+        "array([5., 0.], dtype=float32)",
+    ),
+    seealso=("hardtanh",),
+)
+
+# --- Step -----------------------------------------------------------------------------------------
+
+_STEP = ("input", "values")
+
+heaviside = Operator(
+    name="heaviside",
+    summary="Step from 0 to 1, with a value of its own at 0.",
+    expression="x < 0: 0; x = 0: values; x > 0: 1",
+    notes="NaN gives 0. `values` are taken in the dtype of `input`.",
+    formula="heaviside",
+    infer=infer_broadcast(*_STEP),
+    inputs=_STEP,
+    entries=(entry("aclnnHeaviside", "input values out:out"),),
+    rules=(
+        exists_on(("Ascend910B", "Ascend910_93")),
+        dtype_among("input"),
+        dtype_among("values"),
+        same_dtype("out", "input"),
+        at_most_8_dims(*_STEP, "out"),
+        broadcasts(*_STEP),
+        broadcast_shape("out", _STEP),
+    ),
+    example=(
+        "heaviside(np.float32([-2, 0, 3]), np.float32([0.5]))",
+        "array([0. , 0.5, 1. ], dtype=float32)",
+    ),
+)

@@ -1,0 +1,256 @@
+"""Elements by their indices: embedding, index_select, gather."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from aclnn.acl import dtypes
+from aclnn.acl.constants import aclDataType
+from aclnn.operators.checks import (
+    Call,
+    Rule,
+    at_most_8_dims,
+    axis_within,
+    dtype_among,
+    has_shape,
+    same_dtype,
+)
+from aclnn.operators.declaration import REQUIRED, Attribute, Operator, entry
+from aclnn.operators.lowering import Lowering
+
+Shape = tuple[int, ...]
+
+_ANY = tuple(dtypes.NUMPY)
+_INDICES = (aclDataType.ACL_INT32, aclDataType.ACL_INT64)
+_RANGE = (
+    "An index is from 0 to one less than the size; a call with another one ends with the status "
+    "161002 when it runs, and may have written a part of the result then."
+)
+_EXACT = "Elements keep their bits."
+_DIM = Attribute(
+    "dim", REQUIRED, "int", keyword_only=False, doc="The dimension that indices count along."
+)
+
+
+def _axis(call: Call, role: str) -> int:
+    """A tensor without dimensions counts as one with a single one."""
+    dim = call.switches.get("dim", 0)
+    assert isinstance(dim, int)
+    return dim % max(1, len(call.shape(role)))
+
+
+def _selected_shape(role: str, index: str) -> Callable[[Call], Shape]:
+    """The shape of a tensor, with that of the indices in the place of the dimension."""
+
+    def shape(call: Call) -> Shape:
+        axis, own = _axis(call, role), call.shape(role)
+        return (*own[:axis], *call.shape(index), *own[axis + 1 :])
+
+    return shape
+
+
+def _has_rank(role: str, least: int, most: int) -> Rule:
+    words = f"{most}" if least == most else f"{least} to {most}"
+
+    def test(call: Call) -> str | None:
+        rank = len(call.shape(role))
+        if least <= rank <= most:
+            return None
+        return f"{call.names[role]} has {rank} dimensions, must have {words}"
+
+    return Rule(f"`{role}` has {words} dimensions", test, (role,))
+
+
+def _has_elements(role: str, index: str) -> Rule:
+    """Of nothing no index is right."""
+
+    def test(call: Call) -> str | None:
+        if call.shape(role)[_axis(call, role) :][:1] != (0,) or not call.tensors[index].size:
+            return None
+        return (
+            f"{call.names[role]} has shape {call.shape(role)}, which {call.names[index]} has no "
+            "elements to choose from"
+        )
+
+    return Rule(f"`{role}` has elements, unless `{index}` has none", test, (role, index))
+
+
+def _lower_selection(role: str, index: str) -> Callable[[Lowering], Mapping[str, int]]:
+    """A gather with one index for all that lies behind it: it is read with strides of 0."""
+
+    def lower(lowering: Lowering) -> Mapping[str, int]:
+        dtype, made = lowering.results["out"]
+        call, builder = lowering.call, lowering.builder
+        axis, own = _axis(call, role), call.shape(role) or (1,)
+        count = call.tensors[index].size
+        shape = (*own[:axis], count, *own[axis + 1 :])
+        table = lowering.reshaped(role, own)
+        places = lowering.reshaped(index, (count,))
+        strides = [0] * len(shape)
+        strides[axis] = builder.value(places).strides[0]
+        places = builder.view(places, shape, strides)
+        found = lowering.opaque("gather", [table, places], dtype, shape, axis=axis - len(shape))
+        return {"out": lowering.reshaped(found, made)}
+
+    return lower
+
+
+def _selection(
+    name: str,
+    summary: str,
+    item: tuple[str, str],
+    roles: tuple[str, str],
+    example: tuple[str, str],
+    ranks: tuple[Rule, ...],
+    **more: Any,
+) -> Operator:
+    """An operator that chooses what lies along a dimension: its function and signature."""
+    role, index = roles
+    shape = _selected_shape(role, index)
+    where = f"[…, {index}, …]" if "attributes" in more else f"[{index}]"
+    return Operator(
+        name=name,
+        summary=summary,
+        expression=f"out = {role}{where}",
+        notes=f"{_EXACT} {_RANGE}",
+        inputs=roles,
+        entries=(entry(*item),),
+        rules=(
+            dtype_among(role, _ANY),
+            dtype_among(index, _INDICES),
+            same_dtype("out", role),
+            at_most_8_dims(role, index, "out"),
+            *ranks,
+            has_shape("out", shape, "the shape of the result"),
+            _has_elements(role, index),
+        ),
+        infer=lambda call: {"out": (call.dtype(role), shape(call))},
+        lower=_lower_selection(role, index),
+        example=example,
+        **more,
+    )
+
+
+embedding = _selection(
+    "embedding",
+    "Rows of a table, by their indices.",
+    ("aclnnEmbedding", "weight indices out:out"),
+    ("weight", "indices"),
+    (
+        "embedding(np.float32([[1, 2], [3, 4]]), np.int64([1, 1, 0]))",
+        "array([[3., 4.],\n       [3., 4.],\n       [1., 2.]], dtype=float32)",
+    ),
+    (_has_rank("weight", 2, 2),),
+    unlike={
+        "weight": {"shape": (1, 1), "strides": (1, 1)},
+        "indices": {"dtype": aclDataType.ACL_INT64},
+    },
+    seealso=("index_select",),
+)
+
+index_select = _selection(
+    "index_select",
+    "Slices along a dimension, by their indices.",
+    ("aclnnIndexSelect", "self=input dim:int index out:out"),
+    ("input", "index"),
+    (
+        "index_select(np.float32([[1, 2, 3]]), 1, np.int64([2, 0]))",
+        "array([[3., 1.]], dtype=float32)",
+    ),
+    (axis_within("dim", "input"), _has_rank("index", 0, 1)),
+    attributes=(_DIM,),
+    parameters=("input", "dim", "index"),
+    unlike={"index": {"dtype": aclDataType.ACL_INT64}},
+    seealso=("embedding", "gather"),
+)
+
+gather_v2 = _selection(
+    "gather_v2",
+    "Slices along a dimension, by indices of any shape.",
+    ("aclnnGatherV2", "self=input dim:int index out:out"),
+    ("input", "index"),
+    (
+        "gather_v2(np.float32([1, 2, 3]), 0, np.int64([[2, 0]]))",
+        "array([[3., 1.]], dtype=float32)",
+    ),
+    (axis_within("dim", "input"),),
+    attributes=(_DIM,),
+    parameters=("input", "dim", "index"),
+    unlike={"index": {"dtype": aclDataType.ACL_INT64}},
+    seealso=("index_select",),
+)
+
+
+# --- Gather -----------------------------------------------------------------------------------------
+
+
+def _index_fits() -> Rule:
+    def test(call: Call) -> str | None:
+        own, index, axis = call.shape("input"), call.shape("index"), _axis(call, "input")
+        sizes = enumerate(zip(own, index, strict=True))
+        if all(n == axis or wanted <= size for n, (size, wanted) in sizes):
+            return None
+        return (
+            f"{call.names['index']} has shape {index}, which is larger than that of "
+            f"{call.names['input']}, {own}, not only along {call.names['dim']} "
+            f"{call.switches['dim']}"
+        )
+
+    return Rule("`index` is no larger than `input`, but along `dim`", test, ("index", "input"))
+
+
+def _same_rank() -> Rule:
+    def test(call: Call) -> str | None:
+        own, index = [max(1, len(call.shape(role))) for role in ("input", "index")]
+        if own == index:
+            return None
+        return (
+            f"{call.names['index']} has {len(call.shape('index'))} dimensions, but must have as "
+            f"many as {call.names['input']}, {len(call.shape('input'))}"
+        )
+
+    return Rule("`index` has as many dimensions as `input`", test, ("index", "input"))
+
+
+def _lower_gather(lowering: Lowering) -> Mapping[str, int]:
+    dtype, made = lowering.results["out"]
+    own, shape = lowering.call.shape("input") or (1,), made or (1,)
+    axis = _axis(lowering.call, "input")
+    table = lowering.reshaped("input", own)
+    sizes = [own[n] if n == axis else size for n, size in enumerate(shape)]
+    table = lowering.builder.view(table, sizes, lowering.builder.value(table).strides)
+    places = lowering.reshaped("index", shape)
+    found = lowering.opaque("gather", [table, places], dtype, shape, axis=axis - len(shape))
+    return {"out": lowering.reshaped(found, made)}
+
+
+gather = Operator(
+    name="gather",
+    summary="Elements along a dimension, by an index for each of them.",
+    expression="out[i, j, …] = input[i, index[i, j, …], …], along dim",
+    notes=f"{_EXACT} {_RANGE}",
+    inputs=("input", "index"),
+    attributes=(_DIM,),
+    parameters=("input", "dim", "index"),
+    unlike={"index": {"dtype": aclDataType.ACL_INT64}},
+    entries=(entry("aclnnGather", "self=input dim:int index out:out"),),
+    rules=(
+        dtype_among("input", _ANY),
+        dtype_among("index", _INDICES),
+        same_dtype("out", "input"),
+        at_most_8_dims("input", "index", "out"),
+        axis_within("dim", "input"),
+        _same_rank(),
+        _index_fits(),
+        has_shape("out", lambda call: call.shape("index"), "the shape of `index`"),
+        _has_elements("input", "index"),
+    ),
+    infer=lambda call: {"out": (call.dtype("input"), call.shape("index"))},
+    lower=_lower_gather,
+    example=(
+        "gather(np.float32([[1, 2], [3, 4]]), 1, np.int64([[0], [1]]))",
+        "array([[1.],\n       [4.]], dtype=float32)",
+    ),
+    seealso=("index_select",),
+)

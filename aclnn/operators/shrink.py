@@ -1,0 +1,99 @@
+"""Shrinkage: inputs moved towards zero, and the gradient."""
+
+from aclnn.acl.constants import aclDataType
+from aclnn.operators.checks import (
+    Call,
+    Rule,
+    at_most_8_dims,
+    broadcast_shape,
+    broadcasts,
+    convertible_scalars,
+    dtype_among,
+    plain_format,
+    same_shape,
+)
+from aclnn.operators.declaration import Operator, entry
+from aclnn.operators.pointwise import GRADIENT, in_float32, infer_broadcast, number
+
+_LAMBDA = number("lambd", 0.5, "Bound of what becomes zero.")
+
+
+def _test_lambda(call: Call) -> str | None:
+    bound = call.scalars["lambd"]
+    return (
+        f"{call.names['lambd']} is {bound.text}, must not be negative" if bound.negative else None
+    )
+
+
+_NOT_NEGATIVE = Rule("`lambd` is not negative", _test_lambda, ("lambd",))
+
+softshrink = Operator(
+    name="softshrink",
+    summary="Soft shrinkage: moves inputs towards zero.",
+    expression="x > lambd: x - lambd; x < -lambd: x + lambd; else 0",
+    notes="NaN stays NaN.",
+    formula="softshrink",
+    inputs=("input",),
+    attributes=(_LAMBDA,),
+    entries=(entry("aclnnSoftshrink", "self=input lambd:scalar out:out"),),
+    rules=(
+        dtype_among("input"),
+        dtype_among("out"),
+        convertible_scalars("lambd"),
+        same_shape("out", "input"),
+        at_most_8_dims("input", "out"),
+        _NOT_NEGATIVE,
+    ),
+    example=("softshrink(np.float32([-2, 0.25]))", "array([-1.5,  0. ], dtype=float32)"),
+    seealso=("softshrink_backward", "hardshrink", "shrink"),
+)
+
+softshrink_backward = Operator(
+    name="softshrink_backward",
+    summary="Gradient of soft shrinkage.",
+    expression="x > lambd or x < -lambd: g; else 0",
+    notes="Where `self` is NaN the gradient passes. Inputs of two dtypes are taken as float32.",
+    infer=infer_broadcast(*GRADIENT),
+    lower=in_float32("softshrink_backward", *GRADIENT, numbers=("lambd",)),
+    inputs=GRADIENT,
+    attributes=(_LAMBDA,),
+    entries=(entry("aclnnSoftshrinkBackward", "gradOutput self lambd:scalar gradInput:out"),),
+    rules=(
+        dtype_among("grad_output"),
+        dtype_among("self"),
+        dtype_among("out"),
+        convertible_scalars("lambd"),
+        at_most_8_dims(*GRADIENT, "out"),
+        broadcasts(*GRADIENT),
+        broadcast_shape("out", GRADIENT),
+        _NOT_NEGATIVE,
+    ),
+    example=(
+        "softshrink_backward(np.float32([5, 6]), np.float32([0.5, -2]))",
+        "array([0., 6.], dtype=float32)",
+    ),
+    seealso=("softshrink",),
+)
+
+_SHRUNK = (aclDataType.ACL_FLOAT, aclDataType.ACL_FLOAT16)
+
+shrink = Operator(
+    name="shrink",
+    summary="Shrinkage with a bound and a step of its own.",
+    expression="x > lambd: x - bias; x < -lambd: x + bias; else 0",
+    notes="NaN gives 0, since it lies beyond no bound.",
+    formula="shrink",
+    inputs=("self",),
+    attributes=(_LAMBDA, number("bias", 0.0, "How far inputs move.")),
+    entries=(entry("aclnnShrink", "self lambd:scalar bias:scalar out:out"),),
+    rules=(
+        dtype_among("self", _SHRUNK),
+        dtype_among("out", _SHRUNK),
+        convertible_scalars("lambd", "bias"),
+        plain_format("out", "self"),
+        same_shape("out", "self"),
+        _NOT_NEGATIVE,
+    ),
+    example=("shrink(np.float32([-2, 0.25, 3]), 0.5, 1)", "array([-1.,  0.,  2.], dtype=float32)"),
+    seealso=("softshrink", "hardshrink"),
+)

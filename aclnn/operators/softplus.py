@@ -1,0 +1,191 @@
+"""Softplus, the logarithm of sigmoid, Mish, and their gradients."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from aclnn.operators.checks import (
+    FLOATING,
+    FLOATING_AND_DOUBLE,
+    REAL,
+    Call,
+    Rule,
+    at_most_8_dims,
+    broadcast_shape,
+    broadcasts,
+    castable,
+    convertible_scalars,
+    dtype_among,
+    same_dtype,
+    same_shape,
+)
+from aclnn.operators.declaration import Operator, entry
+from aclnn.operators.pointwise import GRADIENT, both_entries, in_float32, infer_first, number
+
+_SCALARS = (
+    number("beta", 1.0, "Factor of the input inside the exponential."),
+    number("threshold", 20.0, "Where `beta` times the input is more, the function is the input."),
+)
+_ROLES = ("beta", "threshold")
+
+softplus = Operator(
+    name="softplus",
+    summary="Softplus, a smooth rectifier.",
+    expression="beta·x > threshold: x; else log(1 + exp(beta·x))/beta",
+    formula="softplus",
+    inputs=("input",),
+    attributes=_SCALARS,
+    entries=(entry("aclnnSoftplus", "self=input beta:scalar threshold:scalar out:out"),),
+    rules=(
+        dtype_among("input"),
+        convertible_scalars(*_ROLES),
+        castable(("input",)),
+        at_most_8_dims("input"),
+        same_shape("out", "input"),
+    ),
+    example=("softplus(np.float32([0, 30]))", "array([ 0.6931472, 30.       ], dtype=float32)"),
+    seealso=("softplus_backward",),
+)
+
+
+def _infer_softplus_backward(call: Call) -> Mapping[str, tuple[Any, tuple[int, ...]]]:
+    """What is not computed in the dtype of both inputs is so in the output's, if there is one."""
+    dtype = call.dtype("grad_output")
+    if "out" in call.tensors and (dtype not in FLOATING or call.dtype("self") != dtype):
+        dtype = call.dtype("out")
+    return {"out": (dtype, call.shape("self"))}
+
+
+softplus_backward = Operator(
+    name="softplus_backward",
+    summary="Gradient of softplus.",
+    expression="beta·x > threshold: g; else g/(1 + exp(-beta·x))",
+    notes="What is not of one floating dtype, and float64, is computed as float32.",
+    infer=_infer_softplus_backward,
+    lower=in_float32("softplus_backward", *GRADIENT, numbers=_ROLES),
+    inputs=GRADIENT,
+    attributes=_SCALARS,
+    entries=(
+        entry(
+            "aclnnSoftplusBackward", "gradOutput self beta:scalar threshold:scalar gradInput:out"
+        ),
+    ),
+    rules=(
+        dtype_among("grad_output", FLOATING_AND_DOUBLE),
+        dtype_among("self", REAL),
+        dtype_among("out", FLOATING_AND_DOUBLE),
+        convertible_scalars(*_ROLES),
+        at_most_8_dims(*GRADIENT, "out"),
+        same_shape("self", "grad_output"),
+        same_shape("out", "grad_output"),
+    ),
+    example=(
+        "softplus_backward(np.float32([1, 2]), np.float32([0, 30]))",
+        "array([0.5, 2. ], dtype=float32)",
+    ),
+    seealso=("softplus",),
+)
+
+# --- Logarithm of sigmoid -------------------------------------------------------------------------
+
+_BUFFER = "`buffer` is neither read nor written."
+_OF_ANY_KIND = Rule("`buffer` has any dtype and shape", lambda call: None, ("buffer",))
+
+
+def _log_sigmoid(name: str, signature: str, pair: str, *buffer: str) -> Operator:
+    return Operator(
+        name=name,
+        summary="Logarithm of the logistic function.",
+        expression="min(x, 0) - log(1 + exp(-|x|))",
+        notes=_BUFFER if buffer else "",
+        infer=infer_first("self"),
+        lower=in_float32("log_sigmoid", "self"),
+        inputs=("self", *buffer),
+        optional=buffer,
+        entries=(entry(pair, signature),),
+        rules=(
+            dtype_among("self"),
+            same_dtype("out", "self"),
+            same_shape("out", "self"),
+            *[_OF_ANY_KIND for _ in buffer],
+        ),
+        example=(
+            f"{name}(np.float32([0, 100]))",
+            "array([-6.931472e-01, -3.783506e-44], dtype=float32)",
+        ),
+        seealso=("log_sigmoid_backward",),
+    )
+
+
+log_sigmoid = _log_sigmoid("log_sigmoid", "self out:out", "aclnnLogSigmoid")
+log_sigmoid_forward = _log_sigmoid(
+    "log_sigmoid_forward", "self out:out buffer:in?", "aclnnLogSigmoidForward", "buffer"
+)
+
+log_sigmoid_backward = Operator(
+    name="log_sigmoid_backward",
+    summary="Gradient of the logarithm of the logistic function.",
+    expression="g/(1 + exp(x))",
+    notes=f"{_BUFFER} It must be there.",
+    infer=infer_first("self"),
+    lower=in_float32("log_sigmoid_backward", *GRADIENT),
+    inputs=(*GRADIENT, "buffer"),
+    entries=(entry("aclnnLogSigmoidBackward", "gradOutput self buffer gradInput:out"),),
+    rules=(
+        dtype_among("grad_output"),
+        same_dtype("self", "grad_output"),
+        same_dtype("out", "grad_output"),
+        same_shape("self", "grad_output"),
+        same_shape("out", "grad_output"),
+        _OF_ANY_KIND,
+    ),
+    example=(
+        "log_sigmoid_backward(np.float32([1, 1]), np.float32([0, 1]), np.float32([]))",
+        "array([0.5       , 0.26894143], dtype=float32)",
+    ),
+    seealso=("log_sigmoid",),
+)
+
+# --- Mish -----------------------------------------------------------------------------------------
+
+mish = Operator(
+    name="mish",
+    in_place="mish_",
+    summary="Mish, a smooth rectifier.",
+    expression="x·tanh(log(1 + exp(x)))",
+    notes="-Inf gives NaN, as the formula does.",
+    formula="mish",
+    inputs=("input",),
+    entries=both_entries("Mish"),
+    rules=(
+        dtype_among("input"),
+        same_dtype("out", "input"),
+        at_most_8_dims("input", "out"),
+        same_shape("out", "input"),
+    ),
+    example=("mish(np.float32([0, 3]))", "array([0.      , 2.986535], dtype=float32)"),
+    seealso=("mish_backward",),
+)
+
+
+mish_backward = Operator(
+    name="mish_backward",
+    summary="Gradient of Mish.",
+    expression="g·(t + x·s·(1 - t²)), t = tanh(log(1 + exp(x))), s = 1/(1 + exp(-x))",
+    formula="mish_backward",
+    inputs=GRADIENT,
+    entries=(entry("aclnnMishBackward", "gradOutput self gradInput:out"),),
+    rules=(
+        castable(("self",)),
+        dtype_among("grad_output"),
+        dtype_among("self"),
+        dtype_among("out"),
+        at_most_8_dims(*GRADIENT, "out"),
+        broadcasts(*GRADIENT),
+        broadcast_shape("out", GRADIENT),
+    ),
+    example=(
+        "mish_backward(np.float32([1, 1]), np.float32([0, 1]))",
+        "array([0.6      , 1.0490363], dtype=float32)",
+    ),
+    seealso=("mish",),
+)

@@ -1,0 +1,87 @@
+"""What the lines of a compiled function cost: nodes, bytes and time, by where nodes come from."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from aclnn.graph import Graph, Node
+from aclnn.graph.views.heat import Heat, traffic
+from aclnn.graph.views.tables import Sheet, make
+
+MOST_KERNELS = 6  # that a line names
+NO_LINE = "no line"
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A line of the function, or (`depth` above 0) of what it called, over all nodes of it.
+
+    `nanoseconds` is None where nothing ran; `share` is that of all nodes, of time or else of bytes.
+    """
+
+    words: str
+    depth: int
+    nodes: tuple[str, ...]
+    kernels: str
+    nbytes: int
+    nanoseconds: float | None
+    share: float
+
+
+def lines_of(graph: Graph, time: Heat | None) -> list[Line]:
+    """The lines that recorded the nodes of a graph, in the order in which they run first.
+
+    Below each line are those of what it called.
+    """
+    moved = traffic(graph)
+    return list(_lines(graph.nodes, 0, moved, time)) if any(n.origin for n in graph.nodes) else []
+
+
+def _lines(nodes: Sequence[Node], depth: int, moved: Heat, time: Heat | None) -> Iterator[Line]:
+    groups: dict[str, list[Node]] = {}
+    for node in nodes:
+        if len(node.origin) > depth:
+            groups.setdefault(node.origin[depth], []).append(node)
+        elif depth == 0:  # such as what stores a result
+            groups.setdefault(NO_LINE, []).append(node)
+    for words, inside in groups.items():
+        names = tuple(node.name for node in inside)
+        spent, whole = (moved, moved.total) if time is None else (time, time.total)
+        yield Line(
+            words,
+            depth,
+            names,
+            _kernels(inside),
+            int(moved.of(names)),
+            None if time is None else time.of(names),
+            spent.of(names) / (whole or 1),
+        )
+        if words != NO_LINE:
+            yield from _lines(inside, depth + 1, moved, time)
+
+
+def lines_sheet(lines: Sequence[Line]) -> Sheet:
+    """The lines as a table, those of what others called further in."""
+    rows = [
+        [
+            "  " * line.depth + line.words,
+            line.kernels,
+            len(line.nodes),
+            f"{line.nbytes:,}",
+            "" if line.nanoseconds is None else f"{line.nanoseconds / 1000:.2f}",
+            f"{line.share:.0%}",
+        ]
+        for line in lines
+    ]
+    headers = ["line", "computes", "nodes", "bytes", "≈ µs", "share"]
+    return (make(headers, rows, "nodes,bytes,≈ µs,share", "line"),)
+
+
+def _kernels(nodes: Sequence[Node]) -> str:
+    """What nodes compute, the most frequent first: ``matmul x3, softmax``."""
+    counted = Counter(node.attr("kernel") or node.kind for node in nodes).most_common()
+    words = [name if count == 1 else f"{name} x{count}" for name, count in counted[:MOST_KERNELS]]
+    left = len(counted) - MOST_KERNELS
+    return ", ".join([*words, *([f"+{left} more"] if left > 0 else [])])

@@ -1,0 +1,151 @@
+"""Calls of functional forms on tensors that are more than memory: tracked, or of another class.
+
+A functional form that meets one of them hands the call over; plain calls do not pay for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+
+from aclnn.acl.constants import aclDataType
+from aclnn.acl.errors import invalid
+from aclnn.torch.gradients import NAMESPACE, Derivative
+from aclnn.torch.schemas import Schema, torch_dtype
+
+_PLAIN = (torch.Tensor, torch.nn.Parameter)
+
+
+def composed(schema: Schema, values: dict[str, Any]) -> Any:
+    """A call as calls that are differentiable: the result, or the argument that was changed."""
+    operator = schema.operator
+    if operator.differentiated_as:
+        return eval(operator.differentiated_as, NAMESPACE, values)
+    target = values[operator.inputs[0]]
+    if operator.name == schema.name:  # a copy: there is no form of it but in place
+        return target.copy_(values[operator.inputs[1]])
+    # Formulas keep what was there: it is changed below.
+    args, named = schema.arguments(values | {operator.inputs[0]: target.clone()})
+    return target.copy_(NAMESPACE[operator.name](*args, **named))
+
+
+class Differentiable:
+    """Takes over the calls of one functional form.
+
+    Calls give `NotImplemented` for operands that are plain memory after all.
+    """
+
+    def __init__(self, schema: Schema, op: Any):
+        self._schema = schema
+        self._op = op
+        operator = schema.operator
+        self._is_simple = not (schema.in_place or operator.differentiated_as or operator.lists)
+        self._apply: Any = _function(schema) if self._is_simple else None
+        self._places: dict[str, tuple[int, ...]] = {}
+
+    def __call__(
+        self, operator: Any, given: Sequence[Any], out: Any, options: Sequence[Any]
+    ) -> Any:
+        """`given` and `options` are in the order of `operator`: that of the form, or of the one that
+        takes a number for its operand."""
+        tracked, special = _looked_at(given, out)
+        if special:
+            return self._dispatched(self._values(operator, given, options), out)
+        if not tracked or not torch.is_grad_enabled():
+            return NotImplemented
+        if self._is_simple and out is None:
+            args = (*given, *options)
+            return self._apply(*[args[place] for place in self._order(operator)])
+        values = self._values(operator, given, options)
+        if self._schema.in_place:
+            return composed(self._schema, values)
+        if out is not None:
+            raise invalid(
+                f"{self._schema.name}: out= is not differentiable, but an argument requires grad; "
+                "leave it out, or use torch.no_grad()"
+            )
+        if self._schema.operator.lists:
+            return self._dispatched(values, None)
+        return composed(self._schema, values)
+
+    def _order(self, operator: Any) -> tuple[int, ...]:
+        """Where the schema's parameters are among the operands and options of `operator`."""
+        found = self._places.get(operator.name)
+        if found is None:
+            roles = _roles(operator)
+            found = tuple([roles.index(role) for role in self._schema.parameters])
+            self._places[operator.name] = found
+        return found
+
+    def _values(
+        self, operator: Any, given: Sequence[Any], options: Sequence[Any]
+    ) -> dict[str, Any]:
+        return dict(zip(_roles(operator), (*given, *options), strict=True))
+
+    def _dispatched(self, values: dict[str, Any], out: Any) -> Any:
+        """The call by PyTorch's dispatcher."""
+        for role, value in values.items():
+            if isinstance(value, aclDataType):
+                values[role] = torch_dtype(value)
+        args, named = self._schema.arguments(self._schema.with_tensors_for_numbers(values))
+        result = self._op(*args, **named)
+        if self._schema.in_place:
+            return values[self._schema.operator.inputs[0]]
+        return result if out is None else _copied(out, result)
+
+
+def _roles(operator: Any) -> tuple[str, ...]:
+    options = [a.role for a in (*operator.scalars, *operator.switches)]
+    return (*operator.kernel_operands, *options)
+
+
+def _copied(out: Any, result: Any) -> Any:
+    if not isinstance(result, tuple):
+        return out.copy_(result)
+    return tuple([place.copy_(one) for place, one in zip(out, result, strict=True)])
+
+
+def _looked_at(given: Sequence[Any], out: Any) -> tuple[bool, bool]:
+    """Whether an operand requires grad, and whether PyTorch's dispatcher has to see the call: one is
+    no plain tensor, or functions are being transformed."""
+    tracked = special = False
+    for one in given if out is None else (*given, out):
+        kind = type(one)
+        if kind in _PLAIN:
+            tracked = tracked or one.requires_grad
+        elif kind in (list, tuple):
+            inner = _looked_at(one, None)
+            tracked, special = tracked or inner[0], special or inner[1]
+        elif isinstance(one, torch.Tensor):
+            special = True
+    return tracked, special or torch._C._functorch.peek_interpreter_stack() is not None
+
+
+def _function(schema: Schema) -> Any:
+    """A differentiable call of a functional form, whose parameters are in the schema's order."""
+    derivative = Derivative(schema)
+    function, parameters = schema.function, schema.parameters
+    n_positional, keyword = len(schema.positional), schema.keyword
+
+    class Function(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx: Any, *args: Any) -> Any:
+            if keyword:
+                named = dict(zip(keyword, args[n_positional:], strict=True))
+                result = function(*args[:n_positional], **named)
+            else:
+                result = function(*args)
+            derivative.save(ctx, args, result if isinstance(result, tuple) else (result,))
+            return result
+
+        @staticmethod
+        def backward(ctx: Any, *grads: Any) -> Any:
+            needed = dict(zip(parameters, ctx.needs_input_grad, strict=True))
+            found = derivative.gradients(ctx, grads[0], needed)
+            return tuple([found.get(role) for role in parameters])
+
+    Function.__name__ = Function.__qualname__ = f"Aclnn{schema.name.title().replace('_', '')}"
+    # Without what `Function.apply` does for functions that are transformed, which are dispatched.
+    return super(torch.autograd.Function, Function).apply

@@ -1,0 +1,240 @@
+"""ATen's operators as functional forms: which form stands for a node, and with what arguments.
+
+Most are found by their names. What PyTorch calls or counts otherwise is written out. Which of them the
+backend takes is a matter of speed: `SLOWER` and `PAYS_ALONE` are what was measured.
+"""
+
+from __future__ import annotations
+
+import operator as python
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+
+from aclnn.acl.constants import aclDataType
+from aclnn.api import functional
+from aclnn.api.functional import HANDLES_BY_NAME
+from aclnn.torch.schemas import acl_dtype
+
+Form = Callable[..., Any]
+aten = torch.ops.aten
+
+# PyTorch's kernels take less time for these, float32 on two cores; ours compute in double precision.
+SLOWER = frozenset(
+    [
+        "silu",
+        "sigmoid",
+        "softmax",
+        "log_softmax",
+        "softmax_backward",
+        "log_softmax_backward",
+        "layer_norm",
+        "native_layer_norm",
+        "native_layer_norm_backward",
+        "sum",
+        "cat",
+        "swiglu",
+        "swiglu_backward",
+        "permute",
+        "copy_",
+        "cast",
+        "matmul",
+    ]
+)
+# Products take less time here up to so many multiplications, and where they have one row: half as long
+# at 1 x 1024 x 1024. Larger ones take 1.0 to 1.9 times as long.
+PRODUCTS = frozenset(["mm", "addmm", "bmm"])
+SMALL_PRODUCT = 2**18
+
+# These take less time here even where no other node shares their loop.
+PAYS_ALONE = frozenset(
+    [
+        "gelu",
+        "gelu_backward",
+        "elu",
+        "elu_backward",
+        "hardshrink",
+        "hardshrink_backward",
+        "leaky_relu",
+        "leaky_relu_backward",
+        "logit",
+        "logit_backward",
+        "rms_norm",
+        "native_rms_norm",
+        "rms_norm_backward",
+    ]
+)
+
+
+def _form(name: str) -> Form:
+    return getattr(functional, name)
+
+
+def _threshold_backward(grad: Any, result: Any, threshold: float) -> Any:
+    return _form("where")(_form("le")(result, threshold), 0, grad)
+
+
+def _tanh_backward(grad: Any, result: Any) -> Any:
+    return grad * (1.0 - result * result)
+
+
+def _pow(x: Any, exponent: Any) -> Any:
+    if exponent != 2:
+        raise NotImplementedError(f"no operator raises to the power of {exponent}")
+    return x * x
+
+
+def _rsqrt(x: Any) -> Any:
+    return 1.0 / _form("sqrt")(x)
+
+
+def _hardtanh(x: Any, low: float = -1.0, high: float = 1.0) -> Any:
+    return _form("minimum")(_form("maximum")(x, _like(x, low)), _like(x, high))
+
+
+def _like(x: Any, number: float) -> Any:
+    return x.trace.number(float(number), x.dtype)
+
+
+def _hardswish(x: Any) -> Any:
+    return x * _hardtanh(x + 3.0, 0.0, 6.0) / 6.0
+
+
+def _hardsigmoid(x: Any) -> Any:
+    return _hardtanh(x + 3.0, 0.0, 6.0) / 6.0
+
+
+def _view(x: Any, shape: Sequence[int]) -> Any:
+    return x.reshape(tuple(shape))
+
+
+def _transpose(x: Any, first: int, second: int) -> Any:
+    return x.swapaxes(first, second)
+
+
+def _unsqueeze(x: Any, dim: int) -> Any:
+    place = dim % (x.ndim + 1)
+    return x.reshape((*x.shape[:place], 1, *x.shape[place:]))
+
+
+def _expand(x: Any, shape: Sequence[int], implicit: bool = False) -> Any:
+    own = (1,) * (len(shape) - x.ndim) + x.shape
+    sizes = [mine if size == -1 else size for size, mine in zip(shape, own, strict=True)]
+    return x.broadcast_to(tuple(sizes))
+
+
+# What is a view of an operand: taken where a node beside it is.
+VIEWS: dict[Any, Form] = {
+    aten.view.default: _view,
+    aten._unsafe_view.default: _view,
+    aten.t.default: lambda x: x.T,
+    aten.transpose.int: _transpose,
+    aten.permute.default: lambda x, dims: x.transpose(*dims),
+    aten.unsqueeze.default: _unsqueeze,
+    aten.expand.default: _expand,
+}
+
+# By ATen's own operator: the name under which speed is looked up, and the call.
+WRITTEN_OUT: dict[Any, tuple[str, Form]] = {
+    aten._softmax.default: ("softmax", lambda x, dim, half: _form("softmax")(x, dim)),
+    aten._log_softmax.default: ("log_softmax", lambda x, dim, half: _form("log_softmax")(x, dim)),
+    aten._softmax_backward_data.default: (
+        "softmax_backward",
+        lambda grad, result, dim, dtype: _form("softmax_backward")(grad, result, dim),
+    ),
+    aten._log_softmax_backward_data.default: (
+        "log_softmax_backward",
+        lambda grad, result, dim, dtype: _form("log_softmax_backward")(grad, result, dim),
+    ),
+    aten.sum.dim_IntList: ("sum", lambda x, dim=None, keepdim=False: _form("sum")(x, dim, keepdim)),
+    aten.where.self: ("where", lambda condition, a, b: _form("where")(condition, a, b)),
+    aten.threshold_backward.default: ("where", _threshold_backward),
+    aten.tanh_backward.default: ("tanh", _tanh_backward),
+    aten.pow.Tensor_Scalar: ("mul", _pow),
+    aten.rsqrt.default: ("sqrt", _rsqrt),
+    aten.reciprocal.default: ("div", lambda x: 1.0 / x),
+    aten.hardtanh.default: ("minimum", _hardtanh),
+    aten.hardswish.default: ("minimum", _hardswish),
+    aten.hardsigmoid.default: ("minimum", _hardsigmoid),
+    aten.rsub.Scalar: ("sub", lambda x, number, alpha=1: number - x * alpha),
+}
+
+_PLAIN_OVERLOADS = ("default", "Tensor", "Scalar")
+
+
+def view_of(target: Any) -> Form | None:
+    return VIEWS.get(target)
+
+
+def counterpart(target: Any) -> tuple[str, Form] | None:
+    """The functional form that stands for an operator of PyTorch's, and how it is called."""
+    if target in WRITTEN_OUT:
+        return WRITTEN_OUT[target]
+    if not isinstance(target, torch._ops.OpOverload):
+        return None
+    if target.namespace == "aclnn":
+        return target._opname, _own(target)
+    if target.namespace != "aten" or target._overloadname not in _PLAIN_OVERLOADS:
+        return None
+    name = target._opname
+    if name not in HANDLES_BY_NAME or name == HANDLES_BY_NAME[name].handle.operator.in_place:
+        return None
+    return _by_names(name, target)
+
+
+def form_of(target: Any) -> Any:
+    """What does a node on traced arrays."""
+    if target is python.getitem:
+        return python.getitem
+    view = view_of(target)
+    if view is not None:
+        return view
+    found = counterpart(target)
+    assert found is not None, f"{target} was taken without a form"
+    return found[1]
+
+
+def is_own(target: Any) -> bool:
+    return isinstance(target, torch._ops.OpOverload) and target.namespace == "aclnn"
+
+
+def _own(target: Any) -> Form:
+    """A node that is one of ours: numbers among its operands became tensors before."""
+    form = _form(target._opname)
+    kinds = {a.role: a.kind for a in HANDLES_BY_NAME[target._opname].handle.operator.attributes}
+
+    def call(*args: Any, **named: Any) -> Any:
+        given = dict(zip([a.name for a in target._schema.arguments], args, strict=False)) | named
+        dtypes = {r: _plain_dtype(v) for r, v in given.items() if kinds.get(r) == "dtype"}
+        return form(**given | dtypes) if dtypes else form(*args, **named)
+
+    return call
+
+
+def _plain_dtype(dtype: Any) -> aclDataType | None:
+    return acl_dtype(dtype) if isinstance(dtype, torch.dtype) else dtype
+
+
+def _by_names(name: str, target: Any) -> tuple[str, Form] | None:
+    """A form whose options have the names that PyTorch gives them; operands go by position."""
+    operator, form = HANDLES_BY_NAME[name].handle.operator, _form(name)
+    if operator.lists:
+        return None
+    operands = [role for role in operator.positional if role in operator.inputs]
+    options = {a.role for a in operator.attributes}
+    schema = target._schema.arguments
+    tensors = [a.name for a in schema if "Tensor" in str(a.type) or a.name == "other"]
+    others = [a.name for a in schema if a.name not in tensors]
+    if len(tensors) != len(operands) or not set(others) <= options:
+        return None
+    roles = dict(zip(tensors, operands, strict=True)) | {other: other for other in others}
+    names = [roles[a.name] for a in schema]
+    order = operator.positional
+
+    def call(*args: Any, **named: Any) -> Any:
+        given = dict(zip(names, args, strict=False)) | {roles[k]: v for k, v in named.items()}
+        first = [given.pop(role) for role in order if role in given]
+        return form(*first, **given)
+
+    return name, call

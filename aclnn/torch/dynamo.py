@@ -1,0 +1,102 @@
+"""The backend of ``torch.compile``: parts of a graph as executors, the rest as PyTorch has it.
+
+Dynamo's graph is taken as it is where nothing in it is written in place: what PyTorch keeps runs as it
+would without a compiler, and costs no more. Other graphs are first made functional by AOTAutograd.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from functorch.compile import make_boxed_func
+from torch._dynamo.backends.common import aot_autograd
+from torch.fx import GraphModule
+from torch.fx._lazy_graph_module import _LazyGraphModule
+from torch.fx.passes.utils.fuser_utils import fuse_by_partitions
+
+from aclnn.torch.expansion import expanded, is_functional
+from aclnn.torch.parts import Part
+from aclnn.torch.support import Support, partitions_of
+
+PREFIX = "aclnn_part_"
+Observer = Callable[[GraphModule, Support, list[Any]], None]
+
+
+def backend(graph_module: GraphModule, example_inputs: Sequence[Any], **options: Any) -> Any:
+    """Compile a graph: ``torch.compile(model, backend="aclnn")``.
+
+    Parameters
+    ----------
+    graph_module : GraphModule
+        From Dynamo.
+    example_inputs : sequence of tensor
+    **options
+        Those of `aclnn.compile`, from ``torch.compile(..., options={"threads": 1})``.
+
+    Returns
+    -------
+    callable
+    """
+    return compiled_graph(graph_module, example_inputs, dict(options.get("options") or {}))
+
+
+def compiled_graph(
+    graph_module: GraphModule,
+    example_inputs: Sequence[Any],
+    options: dict[str, Any],
+    observe: Observer | None = None,
+) -> Any:
+    """What `backend` gives; `observe` is told of each graph, its support and its parts."""
+    if is_functional(graph_module):
+        return code_of(with_executors(graph_module, options, observe))
+
+    def compile_graph(graph: GraphModule, inputs: Sequence[Any]) -> Any:
+        return make_boxed_func(code_of(with_executors(graph, options, observe)))
+
+    return aot_autograd(fw_compiler=compile_graph)(graph_module, example_inputs)
+
+
+def code_of(graph: GraphModule) -> Callable[..., Any]:
+    """A graph's code, without what a module's call does besides: that takes as long as a kernel."""
+    graph.recompile()
+    _LazyGraphModule.force_recompile(graph)
+    return graph.forward
+
+
+def with_executors(
+    graph: GraphModule, options: dict[str, Any], observe: Observer | None = None
+) -> GraphModule:
+    """The graph with calls of executors in the place of the parts that they do."""
+    support = Support(graph)
+    parts = partitions_of(graph, support)
+    if observe is not None:
+        observe(graph, support, parts)
+    if not parts:
+        return graph
+    fused = fuse_by_partitions(graph, [part.nodes for part in parts], prefix=PREFIX)
+    for node in list(fused.graph.nodes):
+        if node.op == "call_module" and str(node.target).startswith(PREFIX):
+            _replace(fused, node, options, observe)
+    fused.graph.lint()
+    return fused
+
+
+def _replace(
+    graph: GraphModule, node: Any, options: dict[str, Any], observe: Observer | None
+) -> None:
+    """Call the executor instead of the module that stands for it."""
+    name = str(node.target)
+    inputs = [one.meta.get("val", one.meta.get("example_value")) for one in node.args]
+    module = expanded(getattr(graph, name), inputs)
+
+    def compile_backward(backward: GraphModule) -> Callable[..., Any]:
+        return code_of(with_executors(backward, options, observe))
+
+    part = Part(module, name, inputs, options, compile_backward)
+    with graph.graph.inserting_before(node):
+        call = graph.graph.call_function(part, node.args)
+    call.meta = dict(node.meta)
+    node.replace_all_uses_with(call)
+    graph.graph.erase_node(node)
+    delattr(graph, name)

@@ -1,0 +1,117 @@
+"""What the backend does with a model: the nodes that it takes, and why it leaves the others."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch.fx import GraphModule
+
+from aclnn.torch.dynamo import compiled_graph
+from aclnn.torch.support import Support
+
+
+@dataclass
+class Explanation:
+    """What became of the nodes of a model.
+
+    Attributes
+    ----------
+    taken : int
+        How many nodes executors do.
+    left : list of (str, str)
+        A node that PyTorch does, and the reason.
+    parts : list of tuple of str
+        The operators of each executor.
+    """
+
+    taken: int = 0
+    left: list[tuple[str, str]] = field(default_factory=list)
+    parts: list[tuple[str, ...]] = field(default_factory=list)
+
+    def add(self, graph: GraphModule, support: Support, parts: Sequence[Any]) -> None:
+        """Count the nodes of a graph."""
+        taken = {node for part in parts for node in part.nodes}
+        self.taken += len(taken)
+        for part in parts:
+            names = [_name(node) for node in part.nodes]
+            self.parts.append(tuple([name for name in names if name != "getitem"]))
+        for node in graph.graph.nodes:
+            if node.op in ("call_function", "call_method") and node not in taken:
+                reason = support.reasons.get(node, "PyTorch does what it is given to")
+                self.left.append((_name(node), reason))
+
+    def __str__(self) -> str:
+        parts = _counted(len(self.parts), "executor")
+        lines = [f"{_counted(self.taken, 'node')} in {parts}, {len(self.left)} left to PyTorch"]
+        counted = Counter(self.parts)
+        lines += [f"  executor: {', '.join(part)}{_times(n)}" for part, n in counted.items()]
+        reasons = Counter((name, reason) for name, reason in self.left)
+        width = max((len(name) for name, _ in reasons), default=0)
+        lines += [f"  {name:{width}}  {reason}{_times(n)}" for (name, reason), n in reasons.items()]
+        return "\n".join(lines)
+
+    __repr__ = __str__
+
+
+def _counted(count: int, what: str) -> str:
+    return f"{count} {what}{'' if count == 1 else 's'}"
+
+
+def _times(count: int) -> str:
+    return "" if count == 1 else f" (x{count})"
+
+
+def explain(model: Any, *inputs: Any, **named: Any) -> Explanation:
+    """Compile a model for inputs, and tell what the backend takes.
+
+    Parameters
+    ----------
+    model : callable
+        A module, or a function of tensors.
+    *inputs, **named
+        What it is called with. Where something requires grad, the backward graph counts too.
+
+    Returns
+    -------
+    Explanation
+        Prints as a table.
+
+    Examples
+    --------
+    >>> import torch
+    >>> import aclnn.torch
+    >>> model = torch.nn.Sequential(torch.nn.GELU(), torch.nn.AvgPool1d(2))
+    >>> print(aclnn.torch.explain(model, torch.ones(2, 4)))
+    1 node in 1 executor, 1 left to PyTorch
+      executor: gelu
+      avg_pool1d  no operator of ours does it
+    """
+    found = Explanation()
+
+    def explaining(graph: GraphModule, example_inputs: Sequence[Any]) -> Any:
+        return compiled_graph(graph, example_inputs, {}, found.add)
+
+    result = torch.compile(model, backend=explaining)(*inputs, **named)
+    tensors = [x for x in torch.utils._pytree.tree_leaves(result) if isinstance(x, torch.Tensor)]
+    tracked = [one for one in tensors if one.requires_grad]
+    leaves = _leaves(model, inputs)
+    if tracked and leaves:
+        torch.autograd.grad([one.sum() for one in tracked], leaves, allow_unused=True)
+    return found
+
+
+def _leaves(model: Any, inputs: Sequence[Any]) -> list[torch.Tensor]:
+    own = list(model.parameters()) if isinstance(model, torch.nn.Module) else []
+    given = [x for x in torch.utils._pytree.tree_leaves(inputs) if isinstance(x, torch.Tensor)]
+    return [one for one in (*own, *given) if one.requires_grad]
+
+
+def _name(node: Any) -> str:
+    target = node.target
+    if isinstance(target, torch._ops.OpOverload):
+        return target._opname
+    return str(getattr(target, "__name__", target))

@@ -1,0 +1,134 @@
+"""What PyTorch's dispatcher calls: kernels for the CPU, and fake kernels for tensors without memory."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+from aclnn.acl import socs
+from aclnn.acl.errors import invalid
+from aclnn.compiler import phase_one
+from aclnn.compiler._compiled_call import current_settings
+from aclnn.operators.checks import Call, ScalarSpec, TensorSpec
+from aclnn.torch.schemas import Schema, acl_dtype, torch_dtype
+
+
+def cpu_kernel(schema: Schema) -> Callable[..., Any]:
+    """Runs the functional form; autograd is done with by then."""
+
+    def kernel(*args: Any, **named: Any) -> Any:
+        with torch.no_grad():
+            if schema.operator.numbers:
+                values = with_dtypes_of_numbers(schema, schema.bound(args, named))
+                args, named = schema.arguments(values)  # type: ignore[assignment]
+            result = schema.function(*args, **named)
+        if schema.operator.makes is not None:
+            return list(result)
+        return None if schema.in_place else result
+
+    return kernel
+
+
+def fake_kernel(schema: Schema) -> Callable[..., Any]:
+    """Infers dtype and shape as phase one does, and lays results out as PyTorch's own operators."""
+
+    def kernel(*args: Any, **named: Any) -> Any:
+        if schema.in_place:
+            return None
+        values = with_dtypes_of_numbers(schema, schema.bound(args, named))
+        made = _results(schema, values)
+        if schema.operator.makes is not None:
+            return made
+        return made[0] if len(made) == 1 else tuple(made)
+
+    return kernel
+
+
+def with_dtypes_of_numbers(schema: Schema, values: dict[str, Any]) -> dict[str, Any]:
+    """Let operands that may be numbers, and became tensors without dimensions on their way through
+    the dispatcher, take the dtype that PyTorch's promotion gives them."""
+    numbers = [role for role in schema.operator.numbers if _may_be_number(values[role])]
+    others = [
+        values[role]
+        for role in schema.operator.inputs
+        if role not in numbers and not _has_own_dtype(schema, role)
+    ]
+    if not numbers or not others:
+        return values
+    dtype = functools.reduce(
+        torch.promote_types,
+        [torch.result_type(one, values[role]) for role in numbers for one in others],
+    )
+    return values | {role: values[role].to(dtype) for role in numbers}
+
+
+def _may_be_number(given: Any) -> bool:
+    return isinstance(given, torch.Tensor) and given.ndim == 0
+
+
+def _has_own_dtype(schema: Schema, role: str) -> bool:
+    return "dtype" in schema.operator.unlike.get(role, {})
+
+
+def _results(schema: Schema, values: dict[str, Any]) -> list[Any]:
+    operator = schema.operator
+    inferred = phase_one.infer(operator, _call(schema, values))
+    tensors = [values[role] for role in operator.inputs if role not in operator.lists]
+    tensors = [one for one in tensors if one is not None]
+    if operator.lists:
+        tensors += values[operator.lists[0]]
+    made: list[Any] = []
+    for role in operator.outputs if operator.makes is None else inferred:
+        if role not in inferred:
+            made.append(None)
+            continue
+        dtype, shape = inferred[role]
+        if operator.is_elementwise:
+            made.append(_like_operands(tensors, torch_dtype(dtype)))
+        else:
+            made.append(tensors[0].new_empty(shape, dtype=torch_dtype(dtype)))
+    return made
+
+
+def _like_operands(tensors: list[torch.Tensor], dtype: torch.dtype) -> torch.Tensor:
+    """A tensor as PyTorch's pointwise operators make it: their result tells."""
+    if len(tensors) == 1:
+        made = torch.eq(tensors[0], tensors[0])
+    else:
+        made = torch.eq(*tensors) if len(tensors) == 2 else torch.where(*tensors)
+    return made.new_empty_strided(made.shape, made.stride(), dtype=dtype)
+
+
+def _call(schema: Schema, values: dict[str, Any]) -> Call:
+    """The call as rules and inference see it."""
+    operator = schema.operator
+    single = [r for r in operator.inputs if r not in operator.lists and values[r] is not None]
+    return Call(
+        tensors={role: _spec(values[role]) for role in single},
+        scalars={a.role: ScalarSpec() for a in operator.scalars},
+        switches={a.role: _switch(a.kind, values[a.role]) for a in operator.switches},
+        names={role: role for role in (*schema.parameters, *operator.outputs)},
+        soc=socs.FAMILIES[current_settings()["soc"]],
+        lists={role: tuple([_spec(one) for one in values[role]]) for role in operator.lists},
+    )
+
+
+def _spec(tensor: torch.Tensor) -> TensorSpec:
+    try:
+        dtype = acl_dtype(tensor.dtype)
+    except KeyError:
+        raise invalid(f"a tensor has dtype {tensor.dtype}, which no operator takes") from None
+    return TensorSpec(dtype, tuple(tensor.shape), ())
+
+
+def _switch(kind: str, value: Any) -> Any:
+    if value is None:
+        return None
+    if kind == "dtype":
+        return acl_dtype(value) if isinstance(value, torch.dtype) else value
+    if kind in ("ints", "bools"):
+        return tuple(value) if isinstance(value, list | tuple) else (value,)
+    return value

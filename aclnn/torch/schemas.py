@@ -1,0 +1,146 @@
+"""Operators as PyTorch's schemas: types, order and defaults of parameters."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from aclnn.acl import dtypes
+from aclnn.acl.constants import aclDataType
+from aclnn.operators import Attribute, Operator
+from aclnn.operators.declaration import REQUIRED
+
+_TYPES = {
+    "scalar": "Scalar",
+    "float": "float",
+    "bool": "bool",
+    "str": "str",
+    "int": "int",
+    "ints": "SymInt[]",
+    "bools": "bool[]",
+    "dtype": "ScalarType",
+}
+
+_WIDEST = {
+    bool: torch.bool,
+    int: torch.int64,
+    float: torch.float64,
+    complex: torch.complex128,
+}
+
+
+@dataclass(frozen=True)
+class Schema:
+    """How PyTorch calls a functional form.
+
+    Attributes
+    ----------
+    operator : Operator
+    name : str
+        Of the functional form.
+    function : callable
+        The functional form.
+    positional, keyword : tuple of str
+        Roles of the parameters in order.
+    """
+
+    operator: Operator
+    name: str
+    function: Callable[..., Any]
+    positional: tuple[str, ...]
+    keyword: tuple[str, ...]
+
+    @property
+    def parameters(self) -> tuple[str, ...]:
+        return (*self.positional, *self.keyword)
+
+    @property
+    def in_place(self) -> bool:
+        return self.name == self.operator.in_place
+
+    @property
+    def text(self) -> str:
+        """The schema as ``torch.library`` reads it."""
+        words = [self._parameter(role) for role in self.positional]
+        # What has a default, but is followed by what has none, has to be given: None may be.
+        needed = [self.operator.is_required(role) for role in self.positional]
+        last = max((place for place, one in enumerate(needed) if one), default=0)
+        words[:last] = [word.partition("=")[0] for word in words[:last]]
+        if self.keyword:
+            words += ["*", *[self._parameter(role) for role in self.keyword]]
+        return f"{self.name}({', '.join(words)}) -> {self._results()}"
+
+    def _results(self) -> str:
+        if self.in_place:
+            return "()"
+        if self.operator.makes is not None:
+            return "Tensor[]"
+        made = ", ".join(["Tensor"] * len(self.operator.outputs))
+        return made if len(self.operator.outputs) == 1 else f"({made})"
+
+    def _parameter(self, role: str) -> str:
+        operator = self.operator
+        if role in operator.inputs:
+            written = self.in_place and role == operator.inputs[0]
+            kind = "Tensor(a!)" if written else "Tensor[]" if role in operator.lists else "Tensor"
+            return f"{kind}? {role}=None" if role in operator.optional else f"{kind} {role}"
+        attribute = next(a for a in operator.attributes if a.role == role)
+        kind = _TYPES[attribute.kind]
+        if attribute.default is REQUIRED:
+            return f"{kind} {role}"
+        return f"{kind}{'?' if attribute.default is None else ''} {role}={_default(attribute)}"
+
+    def bound(self, args: tuple[Any, ...], named: Mapping[str, Any]) -> dict[str, Any]:
+        """The arguments of a call by role, defaults included."""
+        found = dict(zip(self.parameters, args, strict=False)) | dict(named)
+        for role in self.parameters:
+            if role not in found:
+                found[role] = self.operator.default_of(role)
+        return found
+
+    def with_tensors_for_numbers(self, values: dict[str, Any]) -> dict[str, Any]:
+        """Numbers in the place of operands as tensors without dimensions, which lose no digit.
+
+        What the dispatcher takes is a tensor; kernels give it the dtype that the number has there.
+        """
+        return values | {
+            role: torch.scalar_tensor(values[role], dtype=_WIDEST[type(values[role])])
+            for role in self.operator.numbers
+            if type(values[role]) in _WIDEST
+        }
+
+    def arguments(self, values: Mapping[str, Any]) -> tuple[list[Any], dict[str, Any]]:
+        """The arguments of a call as it passes them."""
+        return (
+            [values[role] for role in self.positional],
+            {role: values[role] for role in self.keyword},
+        )
+
+
+def schema_of(operator: Operator, name: str, function: Callable[..., Any]) -> Schema:
+    positional = operator.positional
+    others = [*[a.role for a in operator.attributes], *operator.inputs]
+    keyword = tuple([role for role in others if role not in positional])
+    return Schema(operator, name, function, positional, keyword)
+
+
+def _default(attribute: Attribute) -> str:
+    value = attribute.default
+    if attribute.kind == "str":
+        return f'"{value}"'
+    if attribute.kind in ("ints", "bools") and value is not None:
+        return str(list(value)).replace(" ", "")  # type: ignore[call-overload]
+    return str(value)
+
+
+def acl_dtype(dtype: torch.dtype) -> aclDataType:
+    """CANN's dtype for one of PyTorch's."""
+    return dtypes.of_name(str(dtype).removeprefix("torch."))
+
+
+def torch_dtype(dtype: aclDataType) -> torch.dtype:
+    """PyTorch's dtype for one of CANN's."""
+    return getattr(torch, str(dtypes.NUMPY[dtype].name))

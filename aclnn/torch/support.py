@@ -1,0 +1,196 @@
+"""Which nodes of a graph become part of executors, and why the others do not."""
+
+from __future__ import annotations
+
+import operator as python
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+from torch.fx import GraphModule, Node
+from torch.fx.passes.infra.partitioner import CapabilityBasedPartitioner
+from torch.fx.passes.operator_support import OperatorSupportBase
+
+from aclnn.acl.errors import AclnnError
+from aclnn.operators.checks import MAX_DIMS, TensorSpec
+from aclnn.torch.counterparts import (
+    PAYS_ALONE,
+    PRODUCTS,
+    SLOWER,
+    SMALL_PRODUCT,
+    counterpart,
+    form_of,
+    is_own,
+    view_of,
+)
+from aclnn.torch.expansion import expansion_of, value_of
+from aclnn.torch.schemas import acl_dtype, torch_dtype
+from aclnn.tracing.array import TracedArray
+from aclnn.tracing.trace import Trace
+
+
+class Support(OperatorSupportBase):
+    """Says of every node whether an executor can do it; `reasons` holds why not, by node."""
+
+    def __init__(self, graph_module: GraphModule):
+        self.reasons: dict[Node, str] = {}
+        self._taken: dict[Node, bool] = {}
+        for node in graph_module.graph.nodes:
+            if node.op in ("call_function", "call_method"):
+                self._look_at(node)
+
+    def is_node_supported(self, submodules: Mapping[str, torch.nn.Module], node: Node) -> bool:
+        return self._taken.get(node, False)
+
+    def _look_at(self, node: Node) -> None:
+        if node.target is python.getitem:
+            source = node.args[0]
+            taken = isinstance(source, Node) and isinstance(value_of(source), tuple | list)
+            self._taken[node] = taken and self._taken.get(source, False)
+            return
+        reason = reason_against(node)
+        self._taken[node] = reason is None
+        if reason is not None:
+            self.reasons[node] = reason
+
+
+def partitions_of(graph_module: GraphModule, support: Support) -> list[Any]:
+    """The parts of a graph that become executors, by PyTorch's own partitioner.
+
+    Views at the border stay outside, and parts that gain nothing; `support` hears why.
+    """
+    partitioner = CapabilityBasedPartitioner(
+        graph_module, support, allows_single_node_partition=True, non_compute_ops=[]
+    )
+    found = []
+    for partition in partitioner.propose_partitions():
+        nodes = _without_border(list(partition.nodes))
+        if not nodes or not pays(nodes):
+            for node in nodes:
+                support.reasons.setdefault(node, "alone it takes as long as in PyTorch")
+            continue
+        partition.nodes = {node: partition.nodes[node] for node in nodes}
+        found.append(partition)
+    return found
+
+
+def _without_border(nodes: list[Node]) -> list[Node]:
+    """A part without the views that only hand something in or out."""
+    kept, changed = set(nodes), True
+    while changed:
+        border = {
+            node
+            for node in kept
+            if is_view(node)
+            and (not kept & set(node.all_input_nodes) or not kept >= set(node.users))
+        }
+        changed = bool(border)
+        kept -= border
+    return [node for node in nodes if node in kept]
+
+
+def pays(nodes: list[Node]) -> bool:
+    """Whether an executor of these nodes is faster than PyTorch's own kernels one by one."""
+    calls = [one for node in nodes for one in expansion_of(node) or ()]
+    if any(is_own(one.target) for one in calls):
+        return True
+    found = [counterpart(one.target) for one in calls]
+    computing = [one[0] for one in found if one is not None]
+    return len(computing) > 1 or any(name in PAYS_ALONE for name in computing)
+
+
+def is_view(node: Node) -> bool:
+    """Whether a node only shows an operand in another way."""
+    found = expansion_of(node) or ()
+    return bool(found) and all(view_of(one.target) is not None for one in found)
+
+
+def reason_against(node: Node) -> str | None:
+    """Why an executor does not do a node; None if it does."""
+    found = expansion_of(node)
+    if not found:
+        return "what it calls is not known"
+    reasons = [_reason_against_call(one) for one in found]
+    return next((reason for reason in reasons if reason is not None), None)
+
+
+def _reason_against_call(node: Node) -> str | None:
+    """Why an executor does not do a call of one of ATen's operators."""
+    if node.target is python.getitem:
+        return None
+    found = counterpart(node.target)
+    if found is None and view_of(node.target) is None:
+        return "no operator of ours does it"
+    if found is not None and not is_own(node.target) and is_slower(found[0], node):
+        return "PyTorch's kernel is faster"
+    for value in [node, *node.all_input_nodes]:
+        for tensor in _tensors_of(value):
+            if reason := _reason_against_tensor(tensor):
+                return reason
+    return _reason_of_trial(node)
+
+
+def is_slower(name: str, node: Node) -> bool:
+    """Whether PyTorch's own kernel takes less time."""
+    if name not in PRODUCTS:
+        return name in SLOWER
+    *_, a, b = [value_of(one) for one in node.args if isinstance(one, Node)]
+    if a.requires_grad or b.requires_grad:
+        return True  # the gradient would compute it anew
+    rows = a.numel() // a.shape[-1] if a.shape[-1] else 0
+    return bool(rows != 1 and a.numel() * b.shape[-1] > SMALL_PRODUCT)
+
+
+def _tensors_of(node: Node) -> list[Any]:
+    value = value_of(node)
+    return list(value) if isinstance(value, tuple | list) else [value]
+
+
+def _reason_against_tensor(value: Any) -> str | None:
+    if not isinstance(value, torch.Tensor):
+        return "it works on something that is no tensor"
+    if value.device.type != "cpu":
+        return f"it is on {value.device.type}, not the CPU"
+    if value.layout is not torch.strided or value.ndim > MAX_DIMS:
+        return "its layout is not one of strides, or it has too many dimensions"
+    if not all(isinstance(size, int) for size in value.shape):
+        return "its shape varies"
+    try:
+        acl_dtype(value.dtype)
+    except KeyError:
+        return f"no operator takes {value.dtype}"
+    return None
+
+
+def _reason_of_trial(node: Node) -> str | None:
+    """Record the node alone, and compare its results with what PyTorch expects."""
+    try:
+        made = traced_alone(node)
+    except (AclnnError, NotImplementedError, TypeError, ValueError) as error:
+        return str(error).split("\n")[0]
+    wanted = _tensors_of(node)
+    several = list(made) if isinstance(made, tuple) else [made]
+    for one, tensor in zip(several, wanted, strict=True):
+        if not isinstance(one, TracedArray):
+            return "it gives what is no array"
+        if one.shape != tuple(tensor.shape):
+            return f"its result would have shape {one.shape}, not {tuple(tensor.shape)}"
+        dtype = torch_dtype(acl_dtype(tensor.dtype))
+        if one.dtype.name != str(dtype).removeprefix("torch."):
+            return f"its result would be {one.dtype}, not {dtype}"
+    return None
+
+
+def traced_alone(node: Node) -> Any:
+    """The results of one node on arrays that stand for its inputs."""
+    trace = Trace("node", TracedArray)
+
+    def stand_in(source: Node) -> Any:
+        return TracedArray(trace.argument(source.name, spec_of_tensor(value_of(source))))
+
+    args = torch.fx.map_arg(node.args, stand_in)
+    return form_of(node.target)(*args, **torch.fx.map_arg(node.kwargs, stand_in))
+
+
+def spec_of_tensor(tensor: torch.Tensor) -> TensorSpec:
+    return TensorSpec(acl_dtype(tensor.dtype), tuple(tensor.shape), tuple(tensor.stride()))

@@ -1,0 +1,71 @@
+"""Functional forms as ``torch.compile`` traces them: it cannot look into functions in C."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+from aclnn.torch.schemas import Schema
+
+
+def let_dynamo_trace(schema: Schema, op: Any) -> None:
+    """Have a functional form traced as the registered operator."""
+    substitute = getattr(torch.compiler, "substitute_in_graph", None)
+    if substitute is None:  # PyTorch before 2.6 breaks the graph there
+        return
+    call = _with_arguments(schema, op)
+    traced = _in_place(call) if schema.in_place else _with_out(call)
+    substitute(schema.function, skip_signature_check=True)(traced)
+
+
+def _with_arguments(schema: Schema, op: Any) -> Any:
+    """The registered operator with what functional forms take besides: numbers for tensors, a single
+    integer for several."""
+    roles, numbers = schema.parameters, schema.operator.numbers
+    several = tuple([a.role for a in schema.operator.switches if a.kind == "ints"])
+    if not numbers and not several:
+        return op
+
+    def call(*args: Any, **named: Any) -> Any:
+        given = dict(zip(roles, args)) | named  # noqa: B905 - Dynamo traces it without strict
+        for role in numbers:
+            given[role] = _as_tensor(given[role])
+        for role in several:
+            if isinstance(given.get(role), int):
+                given[role] = [given[role]]
+        return op(**given)
+
+    return call
+
+
+def _as_tensor(given: Any) -> Any:
+    if isinstance(given, torch.Tensor):
+        return given
+    if isinstance(given, bool):
+        return torch.scalar_tensor(given, dtype=torch.bool)
+    return torch.scalar_tensor(
+        given, dtype=torch.int64 if isinstance(given, int) else torch.float64
+    )
+
+
+def _with_out(op: Any) -> Any:
+    def traced(*args: Any, out: Any = None, **named: Any) -> Any:
+        result = op(*args, **named)
+        if out is None:
+            return result
+        if isinstance(result, tuple):
+            for place, one in zip(out, result):  # noqa: B905 - as above
+                place.copy_(one)
+            return out
+        return out.copy_(result)
+
+    return traced
+
+
+def _in_place(op: Any) -> Any:
+    def traced(*args: Any, **named: Any) -> Any:
+        op(*args, **named)
+        return args[0]
+
+    return traced

@@ -1,0 +1,527 @@
+"""PyTorch: registered operators, gradients, tracing, and what tensors cost."""
+
+import copy
+
+import pytest
+
+from aclnn.operators import REGISTRY
+
+torch = pytest.importorskip("torch")
+from aclnn.torch.registration import SCHEMAS  # noqa: E402
+
+FUNCTIONAL = [s.name for s in SCHEMAS.values() if not s.in_place]
+IN_PLACE = [s.name for s in SCHEMAS.values() if s.in_place]
+
+
+def tensor(*shape, dtype=torch.float32, seed=0):
+    generator = torch.Generator().manual_seed(seed)
+    return (torch.rand(shape, generator=generator, dtype=torch.float64) * 0.8 + 0.1).to(dtype)
+
+
+def special_arguments():
+    """For operators whose tensors are not all alike, and whose options have no default."""
+    x = tensor(3, 4)
+    rows = torch.native_layer_norm(x, (4,), None, None, 1e-5)
+    mean, rstd = rows[1], rows[2]
+    weight = tensor(4, seed=1)
+    return {
+        "where": (x > 0.5, x, tensor(3, 4, seed=2)),
+        "matmul": (x, tensor(2, 4, 5, seed=1)),
+        "mm": (x, tensor(4, 5, seed=1)),
+        "bmm": (tensor(2, 3, 4), tensor(2, 4, 5, seed=1)),
+        "addmm": (tensor(5), x, tensor(4, 5, seed=1)),
+        "addmm_": (tensor(3, 5), x, tensor(4, 5, seed=1)),
+        "cast": (x, torch.float16),
+        "permute": (tensor(2, 3, 4), (2, 0, -2)),
+        "cat": ([x, tensor(2, 4, seed=1)],),
+        "sum": (x, [0]),
+        "softmax": (x, -1),
+        "log_softmax": (x, 0),
+        "softmax_backward": (tensor(3, 4, seed=1), torch.softmax(x, 1), 1),
+        "log_softmax_backward": (tensor(3, 4, seed=1), torch.log_softmax(x, 1), 1),
+        "native_layer_norm": (x, (4,), weight, tensor(4, seed=2)),
+        "layer_norm": (x, (4,), weight, tensor(4, seed=2)),
+        "native_layer_norm_backward": (tensor(3, 4, seed=3), x, (4,), mean, rstd, weight, weight),
+        "native_rms_norm": (x, weight),
+        "rms_norm": (x, (4,), weight),
+        "rms_norm_backward": (tensor(3, 4, seed=3), x, weight, rstd),
+        "swiglu_backward": (tensor(3, 2), x),
+        "elu_backward": (tensor(3, 4, seed=1), x),
+    }
+
+
+SPECIAL = special_arguments()
+
+
+def arguments_for(name):
+    if name in SPECIAL:
+        return copy.deepcopy(SPECIAL[name])
+    operator = SCHEMAS[name].operator
+    return tuple([tensor(3, 4, seed=n) for n, _ in enumerate(operator.inputs)])
+
+
+def tracked(name):
+    """Arguments of which those that are floating require grad."""
+    return [
+        [one.requires_grad_() for one in given] if isinstance(given, list) and isinstance(given[0], torch.Tensor)
+        else given.requires_grad_() if isinstance(given, torch.Tensor) and given.is_floating_point()
+        else given
+        for given in arguments_for(name)
+    ]  # fmt: skip
+
+
+def op(name):
+    return getattr(torch.ops.aclnn, name)
+
+
+def results_of(made):
+    return [one for one in (made if isinstance(made, tuple) else (made,)) if one is not None]
+
+
+# --- Registration -------------------------------------------------------------------------------
+
+
+def test_every_functional_form_is_registered():
+    assert [*SCHEMAS] == [name for o in REGISTRY.values() for name in o.functional_names]
+    assert all(op(name).overloads() == ["default"] for name in SCHEMAS)
+
+
+@pytest.mark.parametrize("name", SCHEMAS)
+def test_opcheck(name):
+    torch.library.opcheck(op(name).default, tuple(arguments_for(name)))
+
+
+@pytest.mark.parametrize("name", FUNCTIONAL)
+def test_opcheck_of_tensors_that_require_grad(name):
+    tests = ("test_schema", "test_autograd_registration", "test_faketensor")
+    if has_gradient(name):
+        tests += ("test_aot_dispatch_dynamic",)
+    torch.library.opcheck(op(name).default, tuple(tracked(name)), test_utils=tests)
+
+
+def has_gradient(name):
+    operator = SCHEMAS[name].operator
+    return bool(operator.gradient or operator.differentiated_as)
+
+
+# --- Gradients ----------------------------------------------------------------------------------
+
+DIFFERENTIABLE = [name for name in FUNCTIONAL if has_gradient(name)]
+
+
+def in_double(given):
+    """Arguments in float64, as far as they are floating."""
+    if isinstance(given, list):
+        return [in_double(one) for one in given]
+    if isinstance(given, torch.Tensor) and given.is_floating_point():
+        return given.detach().double().requires_grad_()
+    return given
+
+
+def takes_double(name):
+    """Whether the operator and those that its gradient calls take float64."""
+    try:
+        made = getattr(aclnn, name)(*in_double([*arguments_for(name)]))
+        results_of(made)[0].sum().backward()
+    except aclnn.AclnnError:
+        return False
+    return True
+
+
+@pytest.mark.filterwarnings("ignore:Input #:UserWarning")
+@pytest.mark.parametrize("call", ["functional", "registered"])
+@pytest.mark.parametrize("name", DIFFERENTIABLE)
+def test_gradients_are_those_of_finite_differences(name, call):
+    """In float64, or in float32 with its accuracy where the operator does not take float64."""
+    double = takes_double(name)
+    given = in_double([*arguments_for(name)]) if double else tracked(name)
+    lists = isinstance(given[0], list)
+    tensors = given[0] if lists else [x for x in given if getattr(x, "requires_grad", False)]
+    function = getattr(at, name) if call == "functional" else op(name)
+
+    def run(*changed):
+        places = iter(changed)
+        if lists:
+            args = [[*changed], *given[1:]]
+        else:
+            args = [next(places) if getattr(x, "requires_grad", False) else x for x in given]
+        made = results_of(function(*args))
+        return [made[0]] if "norm" in name else made  # statistics have no gradient
+
+    if name == "cast":
+        given[1] = torch.float32
+    if not double or name == "cast":
+        assert torch.autograd.gradcheck(run, tensors, eps=1e-2, atol=2e-2, rtol=2e-2)
+        return
+    assert torch.autograd.gradcheck(run, tensors, atol=1e-5)
+
+
+PEERS = {
+    "elu": torch.nn.functional.elu,
+    "gelu": torch.nn.functional.gelu,
+    "hardshrink": torch.nn.functional.hardshrink,
+    "leaky_relu": torch.nn.functional.leaky_relu,
+    "logit": torch.logit,
+    "relu": torch.relu,
+    "silu": torch.nn.functional.silu,
+    "softmax": torch.softmax,
+    "log_softmax": torch.log_softmax,
+    "tanh": torch.tanh,
+    "sigmoid": torch.sigmoid,
+    "maximum": torch.maximum,
+    "layer_norm": torch.nn.functional.layer_norm,
+    "rms_norm": torch.nn.functional.rms_norm,
+    "matmul": torch.matmul,
+    "addmm": torch.addmm,
+    "div": torch.div,
+}
+
+
+@pytest.mark.parametrize("name", PEERS)
+def test_gradients_are_pytorchs(name):
+    ours, theirs = tracked(name), tracked(name)
+    made, wanted = getattr(aclnn, name)(*ours), PEERS[name](*theirs)
+    torch.testing.assert_close(made, wanted)
+    grad = tensor(*made.shape, seed=7)
+    made.backward(grad)
+    wanted.backward(grad)
+    for a, b in zip(ours, theirs, strict=True):
+        if isinstance(a, torch.Tensor):
+            torch.testing.assert_close(a.grad, b.grad, atol=1e-5, rtol=1e-5)
+
+
+def test_broadcast_operands_get_gradients_of_their_shape():
+    x, y = tensor(3, 4).requires_grad_(), tensor(4, seed=1).half().requires_grad_()
+    aclnn.mul(x, y).sum().backward()
+    assert (y.grad.shape, y.grad.dtype) == ((4,), torch.float16)
+    torch.testing.assert_close(y.grad.float(), x.detach().sum(0), atol=2e-3, rtol=1e-3)
+
+
+def test_numbers_are_operands():
+    x = tensor(3).requires_grad_()
+    (gradient,) = torch.autograd.grad(aclnn.mul(x, 3.0).sum() + aclnn.add(x, 1, alpha=2).sum(), x)
+    torch.testing.assert_close(gradient, torch.full((3,), 4.0))
+
+
+def test_a_second_derivative_works_or_says_that_there_is_none():
+    x = tensor(4).double().requires_grad_()
+    (first,) = torch.autograd.grad(aclnn.exp(x).sum(), x, create_graph=True)
+    (second,) = torch.autograd.grad(first.sum(), x)
+    torch.testing.assert_close(second, torch.exp(x))
+    y = tensor(4).requires_grad_()
+    for gelu in (aclnn.gelu, torch.ops.aclnn.gelu):
+        (first,) = torch.autograd.grad(gelu(y).sum(), y, create_graph=True)
+        with pytest.raises(NotImplementedError, match="gelu_backward has no derivative"):
+            torch.autograd.grad(first.sum(), y)
+
+
+@pytest.mark.parametrize("name", IN_PLACE)
+def test_in_place_forms_tell_autograd(name):
+    given = arguments_for(name)
+    before, wanted = given[0]._version, copy.deepcopy(given)
+    assert getattr(aclnn, name)(*given) is given[0]
+    assert given[0]._version == before + 1
+    assert op(name)(*wanted) is None
+    assert wanted[0]._version > before
+    torch.testing.assert_close(given[0], wanted[0])
+
+
+@pytest.mark.parametrize("call", [aclnn.leaky_relu_, torch.ops.aclnn.leaky_relu_])
+def test_in_place_forms_are_differentiable(call):
+    x, peer = (tensor(4).sub(0.5).requires_grad_() for _ in range(2))
+    y = x * 2
+    call(y, 0.25)
+    y.sum().backward()
+    torch.nn.functional.leaky_relu_(peer * 2, 0.25).sum().backward()
+    torch.testing.assert_close(x.grad, peer.grad)
+    with pytest.raises(RuntimeError, match="leaf"):
+        call(x, 0.25)
+
+
+def test_a_tensor_that_was_changed_has_no_gradient_of_what_it_was():
+    x = tensor(4).requires_grad_()
+    y = x * 1
+    z = aclnn.gelu(y)
+    aclnn.relu(torch.ones(4), out=y.detach())
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        z.sum().backward()
+
+
+def test_out_is_not_differentiable():
+    x, out = tensor(4).requires_grad_(), torch.empty(4)
+    with pytest.raises(aclnn.AclnnError, match="out= is not differentiable"):
+        aclnn.gelu(x, out=out)
+    with torch.no_grad():
+        assert aclnn.gelu(x, out=out) is out
+    torch.testing.assert_close(out, torch.nn.functional.gelu(x.detach()))
+
+
+@pytest.mark.parametrize("mode", [torch.no_grad, torch.inference_mode])
+def test_parameters_without_gradients(mode):
+    weight = torch.nn.Parameter(tensor(4))
+    with mode():
+        made = aclnn.mul(weight, aclnn.gelu(weight))
+        assert aclnn.executor("gelu", weight).run() is not None
+    assert not made.requires_grad
+    torch.testing.assert_close(made, weight.detach() * torch.nn.functional.gelu(weight.detach()))
+
+
+# --- Tensors without a detour -------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.bfloat16, torch.float64,
+                                   torch.int8, torch.uint8, torch.int32, torch.int64])  # fmt: skip
+def test_tensors_of_all_dtypes(dtype):
+    x = (tensor(2, 3) * 10).to(dtype)
+    made = aclnn.add(x, x)
+    assert made.dtype == dtype
+    torch.testing.assert_close(made, x + x)
+    assert aclnn.lt(x, x + 1).dtype == torch.bool
+
+
+LAYOUTS = {
+    "channels last": lambda x: x.to(memory_format=torch.channels_last),
+    "transposed": lambda x: x.mT,
+    "permuted": lambda x: x.permute(2, 0, 3, 1),
+    "with gaps": lambda x: x[:, :, ::2],
+    "repeated": lambda x: x[:, :1].expand(2, 3, 4, 5),
+    "one channel": lambda x: x[:, :1].to(memory_format=torch.channels_last),
+    "reversed dimensions of one": lambda x: x[:1, :, :1],
+    "empty": lambda x: x[:0].mT,
+}
+
+
+def strides_of(given):
+    """Strides of dimensions with more than one element; those of others say nothing."""
+    return [(n, s) for n, s in zip(given.shape, given.stride(), strict=True) if n != 1]
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_results_lie_as_pytorchs(layout):
+    x = LAYOUTS[layout](tensor(2, 3, 4, 5))
+    weight = tensor(3, 1, 1) if x.shape[1] == 3 else tensor(1)
+    fake = torch._subclasses.FakeTensorMode()
+    for name, args in {"leaky_relu": (x,), "mul": (x, x.contiguous()), "add": (x, weight)}.items():
+        peer = {"leaky_relu": torch.nn.functional.leaky_relu}.get(name) or getattr(torch, name)
+        made, wanted = getattr(aclnn, name)(*args), peer(*args)
+        torch.testing.assert_close(made, wanted)
+        assert strides_of(made) == strides_of(wanted), name
+        with fake:
+            fakes = [fake.from_tensor(one) for one in args]
+            assert strides_of(op(name)(*fakes)) == strides_of(peer(*fakes)), name
+
+
+def test_what_is_more_than_memory_takes_the_long_way():
+    negated = torch.tensor([1 + 2j, 3 - 4j]).conj().imag
+    assert negated.is_neg()
+    with pytest.raises(aclnn.AclnnError, match="negated"):
+        aclnn.exp(negated)
+    with pytest.raises(aclnn.AclnnError, match="cannot be read"):
+        aclnn.exp(tensor(4).to_sparse())
+    with pytest.raises(aclnn.AclnnError):
+        aclnn.exp(torch.empty(4, device="meta"))
+    assert aclnn.exp(np.float32([0])).dtype == np.float32
+
+
+def test_results_outlive_their_operands():
+    made = [aclnn.exp(torch.zeros(1000)) for _ in range(50)]
+    assert all(torch.equal(one, torch.ones(1000)) for one in made)
+    made[0].add_(1)
+    assert torch.equal(made[1], torch.ones(1000))
+
+
+def test_compiled_functions_take_tensors():
+    function = aclnn.compile(lambda x, y: aclnn.gelu(x) * y)
+    x = tensor(3, 4)
+    for _ in range(2):
+        made = function(x, x)
+        assert isinstance(made, torch.Tensor)
+        torch.testing.assert_close(made, torch.nn.functional.gelu(x) * x)
+    assert function.cache_info()["size"] == 1
+    assert isinstance(function(x.numpy(), x.numpy()), np.ndarray)
+
+
+# --- Tracing ------------------------------------------------------------------------------------
+
+
+def test_functional_forms_are_traced():
+    def function(x, y):
+        aclnn.leaky_relu_(y, 0.5)
+        out = aclnn.add(aclnn.gelu(x, approximate="tanh"), 1.5)
+        return aclnn.sum(aclnn.mul(out, y), 0) + aclnn.cast(x, torch.float32)
+
+    x, y = tensor(3, 4), tensor(3, 4, seed=1) - 0.5
+    compiled = torch.compile(function, fullgraph=True, backend="aot_eager")
+    torch.testing.assert_close(compiled(x, y.clone()), function(x, y.clone()))
+    a, b = x.clone().requires_grad_(), x.clone().requires_grad_()
+    function(a, y.clone()).sum().backward()
+    compiled(b, y.clone()).sum().backward()
+    torch.testing.assert_close(a.grad, b.grad)
+
+
+def test_out_is_traced():
+    def function(x, out):
+        return aclnn.gelu(x, out=out)
+
+    x, out = tensor(3), torch.empty(3)
+    made = torch.compile(function, fullgraph=True, backend="aot_eager")(x, out)
+    torch.testing.assert_close(out, aclnn.gelu(x))
+    torch.testing.assert_close(made, out)
+
+
+class Gated(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.weight = torch.nn.Parameter(tensor(4))
+
+    def forward(self, x):
+        return aclnn.swiglu(aclnn.rms_norm(x, (4,), self.weight))
+
+
+def test_export():
+    model, x = Gated(), tensor(3, 4)
+    program = torch.export.export(model, (x,))
+    assert any("aclnn" in str(node.target) for node in program.graph.nodes)
+    torch.testing.assert_close(program.module()(x), model(x))
+
+
+# --- The backend --------------------------------------------------------------------------------
+
+
+def mlp(activation=torch.nn.GELU):
+    torch.manual_seed(0)
+    layers = [torch.nn.Linear(16, 64), activation(), torch.nn.Linear(64, 64), activation()]
+    return torch.nn.Sequential(*layers, torch.nn.Linear(64, 4))
+
+
+class Convolutional(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        torch.manual_seed(0)
+        self.first = torch.nn.Conv2d(3, 8, 3, padding=1)
+        self.norm = torch.nn.BatchNorm2d(8)
+        self.second = torch.nn.Conv2d(8, 8, 3, stride=2)
+        self.last = torch.nn.Linear(8, 4)
+
+    def forward(self, x):
+        x = torch.nn.functional.elu(self.norm(self.first(x)))
+        y = torch.nn.functional.leaky_relu(self.second(x)) * 2 + 1
+        return self.last(torch.nn.functional.hardswish(y).mean((2, 3)))
+
+
+def encoder():
+    torch.manual_seed(0)
+    return torch.nn.TransformerEncoderLayer(
+        16, 2, 32, activation="gelu", batch_first=True, dropout=0.0
+    )
+
+
+MODELS = {
+    "mlp": (mlp, (5, 16)),
+    "mlp with relu in place": (lambda: mlp(lambda: torch.nn.ReLU(inplace=True)), (5, 16)),
+    "convolutional": (Convolutional, (2, 3, 8, 8)),
+    "encoder": (encoder, (2, 6, 16)),
+}
+
+
+@pytest.fixture(autouse=True)
+def fresh_dynamo():
+    torch._dynamo.reset()
+
+
+def compared(model, x, fullgraph=True):
+    """Outputs and gradients through the backend beside those of eager calls."""
+    eager, compiled = (
+        model,
+        torch.compile(copy.deepcopy(model), backend="aclnn", fullgraph=fullgraph),
+    )
+    with torch.no_grad():
+        torch.testing.assert_close(compiled(x), eager(x), atol=1e-5, rtol=1e-5)
+    made, wanted = compiled(x), eager(x)
+    torch.testing.assert_close(made, wanted, atol=1e-5, rtol=1e-5)
+    grad = tensor(*wanted.shape)
+    made.backward(grad)
+    wanted.backward(grad)
+    for a, b in zip(compiled.parameters(), eager.parameters(), strict=True):
+        torch.testing.assert_close(a.grad, b.grad, atol=1e-4, rtol=1e-4)
+
+
+@pytest.mark.parametrize("training", [False, True], ids=["eval", "train"])
+@pytest.mark.parametrize("name", MODELS)
+def test_models_through_the_backend(name, training):
+    make, shape = MODELS[name]
+    compared(make().train(training), tensor(*shape))
+
+
+def test_channels_last_through_the_backend():
+    model = Convolutional().eval().to(memory_format=torch.channels_last)
+    x = tensor(2, 3, 8, 8).to(memory_format=torch.channels_last)
+    with torch.no_grad():
+        torch.testing.assert_close(torch.compile(model, backend="aclnn")(x), model(x))
+
+    def function(x):
+        return torch.nn.functional.gelu(x) * 2
+
+    assert torch.compile(function, backend="aclnn")(x).stride() == function(x).stride()
+
+
+def test_the_backend_takes_other_shapes():
+    model = mlp().eval()
+    compiled = torch.compile(model, backend="aclnn")
+    with torch.no_grad():
+        for batch in (1, 3, 7):
+            x = tensor(batch, 16)
+            torch.testing.assert_close(compiled(x), model(x), atol=1e-5, rtol=1e-5)
+
+
+def test_what_is_written_in_place_between_is_seen():
+    def function(x):
+        y = torch.nn.functional.gelu(x)
+        x.add_(1)
+        return y + torch.nn.functional.gelu(x) * 2
+
+    a, b = tensor(8), tensor(8)
+    torch.testing.assert_close(torch.compile(function, backend="aclnn")(a), function(b))
+    torch.testing.assert_close(a, b)
+
+
+def test_explain():
+    with torch.no_grad():
+        found = at.explain(mlp().eval(), tensor(1, 16))
+    assert (found.taken, found.left, len(found.parts)) == (5, [], 1)
+    assert str(found).startswith("5 nodes in 1 executor, 0 left to PyTorch")
+    found = at.explain(Convolutional().eval(), tensor(2, 3, 8, 8))
+    assert ("conv2d", "no operator of ours does it") in found.left
+    assert found.taken >= 4
+    assert all(isinstance(name, str) and reason for name, reason in found.left)
+    assert "conv2d" in str(found)
+
+
+def test_profiles_see_the_backend():
+    model = torch.compile(mlp().eval(), backend="aclnn")
+    x = tensor(2, 16)
+    with torch.no_grad():
+        model(x)
+        with aclnn.profile() as profile:
+            model(x)
+    assert "aclnn_part" in profile.to_text()
+
+
+@pytest.mark.parametrize("batch", [1, 32, 512])
+def test_activations_of_a_model_are_swapped(batch):
+    class Swapped(torch.nn.Module):
+        def forward(self, x):
+            return aclnn.gelu(x)
+
+    eager, swapped = mlp(), mlp(Swapped)
+    x = tensor(batch, 16)
+    made, wanted = swapped(x), eager(x)
+    torch.testing.assert_close(made, wanted, atol=1e-5, rtol=1e-5)
+    made.sum().backward()
+    wanted.sum().backward()
+    for a, b in zip(swapped.parameters(), eager.parameters(), strict=True):
+        torch.testing.assert_close(a.grad, b.grad, atol=1e-4, rtol=1e-4)
+
+
+def test_dynamo_finds_the_backend_without_an_import():
+    assert "aclnn" in torch.compiler.list_backends()
