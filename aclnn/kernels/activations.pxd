@@ -125,6 +125,33 @@ cdef inline num fast_gelu_backward(num g, num x, const double *p) noexcept nogil
     return times_slope_of_swish(g, times(FAST_GELU_RATE, x))
 
 
+# --- Gated units: the gate is the last element --------------------------------------------------------
+
+cdef inline vector_num glu(vector_num a, vector_num b, const double *p) noexcept nogil:
+    return times_sigmoid(a, b)
+
+
+cdef inline vector_num times_silu(vector_num a, vector_num x, const double *p) noexcept nogil:
+    return times_sigmoid(mul(a, x), x)
+
+
+cdef inline vector_num times_gelu_tanh(vector_num a, vector_num x,
+                                       const double *p) noexcept nogil:
+    """a x / (1 + e^(-2w)), w = sqrt(2/pi) (x + 0.044715 x^3)."""
+    cdef vector_num square = times(0.07135481627260025, mul(x, x))
+    cdef vector_num rate = add(constant(x, 1.5957691216057308), square)
+    return times_sigmoid(mul(a, x), mul(x, rate))
+
+
+cdef inline vector_num clipped_swiglu(vector_num b, vector_num a, const double *p) noexcept nogil:
+    """p: alpha, limit, bias."""
+    cdef vector_num limit = constant(a, p[1])
+    cdef vector_num gate = where_above(a, p[1], limit, a)
+    cdef vector_num below = where_above(b, p[1], limit, b)
+    cdef vector_num clipped = where_above(neg(b), p[1], neg(limit), below)
+    return times_sigmoid(mul(gate, add(clipped, constant(b, p[2]))), times(p[0], gate))
+
+
 # --- Hyperbolic tangent -------------------------------------------------------------------------
 
 cdef inline vector_num tanh(vector_num x, const double *p) noexcept nogil:

@@ -296,6 +296,7 @@ INLINED pair_t pair_log1p(pair_t q) {
     vecf above_low = vf_sub(q.high, vf_add(above, taken)), sum_low = vf_sub(q.high, vf_sub(sum, base));
     if (!q.exact) above_low = vf_add(above_low, q.low), sum_low = vf_add(sum_low, q.low);
     pair_t u = pair_div(pair_of(above, above_low), pair_of(sum, sum_low));
+    u = pair_of_parts(u.high, u.low); /* of a quotient the high part alone has 14 bits */
     vecf head = vf_select(far, vf_set(LN2), none);
     vecf main = vf_fma(two, u.high, head), low = vf_fma(two, u.high, vf_sub(head, main));
     low = vf_add(vf_fma(two, u.low, low), vf_select(far, vf_set(LN2_LOW), none));
@@ -374,7 +375,9 @@ INLINED lanes_t lanes_of(mask_t c) {
 #define SCANT 0x0d800000u
 INLINED lanes_t unusual_lanes(vecf r, mask_t some) {
     veci size = vi_sub(vi_and(vf_bits(r), vi_set(0x7fffffffu)), vi_set(SCANT));
-    return lanes_of(mask_and(vi_ge(size, vi_set(0x7f800000u - SCANT)), some));
+    /* Nothing times an infinity need not be 0. */
+    mask_t open = mask_or(some, vf_is_nonzero(r));
+    return lanes_of(mask_and(vi_ge(size, vi_set(0x7f800000u - SCANT)), open));
 }
 INLINED lanes_t lanes_within(vecf x, float root, float gap) {
     return lanes_of(vf_is_positive(vf_sub(vf_abs(vf_set(gap)), vf_abs(vf_sub(x, vf_set(root))))));
