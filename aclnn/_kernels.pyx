@@ -227,13 +227,14 @@ COSTS = {
     for cost, names in {
         0.15: "adds subs rsubs muls divs neg abs square reciprocal floor ceil clamp relu threshold "
               "logical_not",
-        0.2: "add add_relu sub rsub mul div sqrt maximum minimum relu_backward threshold_backward where "
-             "fill div_trunc div_floor addcmul lerp lerps eq ne lt le gt ge "
+        0.2: "add add_relu sub rsub mul div sqrt maximum minimum relu_backward "
+             "threshold_backward where fill div_trunc div_floor addcmul lerp lerps eq ne lt le gt ge "
              "logical_and logical_or logical_xor "
              "leaky_relu leaky_relu_backward hardshrink hardshrink_backward fatrelu_mul rotated "
              "channel_norm softshrink softshrink_backward shrink prelu prelu_backward "
              "prelu_weight_term squared_relu hardsigmoid_backward hardtanh_backward heaviside",
-        0.3: "rsqrt hardsigmoid hardswish hardswish_backward hardswish_backward_v2 rrelu_with_noise",
+        0.3: "rsqrt hardsigmoid hardswish hardswish_backward hardswish_backward_v2 "
+             "rrelu_with_noise",
         0.7: "exp log log2 log10 log1p expm1 elu elu_backward gelu gelu_backward logit "
              "logit_backward sigmoid silu silu_backward swish swish_backward fast_gelu "
              "fast_gelu_backward softplus softplus_backward "

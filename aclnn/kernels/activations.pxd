@@ -125,7 +125,7 @@ cdef inline num fast_gelu_backward(num g, num x, const double *p) noexcept nogil
     return times_slope_of_swish(g, times(FAST_GELU_RATE, x))
 
 
-# --- Gated units: the gate is the last element --------------------------------------------------------
+# --- Gated units: the gate is the last element --------------------------------------------------
 
 cdef inline vector_num glu(vector_num a, vector_num b, const double *p) noexcept nogil:
     return times_sigmoid(a, b)
