@@ -53,9 +53,11 @@ X86_LEVELS = {
     "v4": ["-march=x86-64-v4", "-mprefer-vector-width=512"],
 }
 VECTORS = ("v3", "v4")  # instruction sets with vectors that `simd.h` has operations for
-# Loops over vectors are generic functions that are specialised by being inlined, all of them. What is tested
-# in a loop is predicted: copies of it, one for each outcome, made leaky_relu 1.05 times as slow.
-SIMD_FLAGS = ["-DCYTHON_INLINE=inline __attribute__((always_inline))", "-fno-unswitch-loops"]
+# Loops over vectors are generic functions that are specialised by being inlined, all of them, and loops that
+# call a formula do not vectorise. What is tested in a loop over vectors is predicted: copies of it, one for each
+# outcome, made leaky_relu 1.05 times as slow.
+INLINED_FLAGS = ["-DCYTHON_INLINE=inline __attribute__((always_inline))"]
+SIMD_FLAGS = [*INLINED_FLAGS, "-fno-unswitch-loops"]
 
 
 DIRECTIVES = {
@@ -178,7 +180,7 @@ class Function(NamedTuple):
     @property
     def half_in(self) -> str:
         """What half precision is computed in; of what rounding leaves little, in more digits."""
-        return "pair_t" if self.form.root else "vecf"
+        return "pair_t" if self.form.root or self.form.half_in_pairs else "vecf"
 
     @property
     def by_chunks(self) -> tuple[str, ...]:
@@ -389,6 +391,8 @@ def kernel_extensions() -> list[Extension]:
             ext.define_macros.append((f"PyInit_{stem}", f"PyInit_{stem}_{name}"))
             if stem == "_simd_kernels":
                 ext.extra_compile_args += SIMD_FLAGS
+            if stem == "_formula_kernels":
+                ext.extra_compile_args += INLINED_FLAGS
             found.append(ext)
     return found
 

@@ -227,7 +227,7 @@ COSTS = {
     for cost, names in {
         0.15: "adds subs rsubs muls divs neg abs square reciprocal floor ceil clamp relu threshold "
               "logical_not",
-        0.2: "add sub rsub mul div sqrt maximum minimum relu_backward threshold_backward where "
+        0.2: "add add_relu sub rsub mul div sqrt maximum minimum relu_backward threshold_backward where "
              "fill div_trunc div_floor addcmul lerp lerps eq ne lt le gt ge "
              "logical_and logical_or logical_xor "
              "leaky_relu leaky_relu_backward hardshrink hardshrink_backward fatrelu_mul rotated "
@@ -235,12 +235,12 @@ COSTS = {
              "prelu_weight_term squared_relu hardsigmoid_backward hardtanh_backward heaviside",
         0.3: "rsqrt hardsigmoid hardswish hardswish_backward hardswish_backward_v2 rrelu_with_noise",
         0.7: "exp log log2 log10 log1p expm1 elu elu_backward gelu gelu_backward logit "
-             "logit_backward sigmoid silu silu_backward swish swish_backward fast_gelu fast_gelu_backward softplus softplus_backward "
+             "logit_backward sigmoid silu silu_backward swish swish_backward fast_gelu "
+             "fast_gelu_backward softplus softplus_backward "
              "log_sigmoid log_sigmoid_backward mish mish_backward celu selu selu_backward tanh "
-             "sigmoid_backward tanh_backward",
+             "sigmoid_backward tanh_backward glu times_silu times_gelu_tanh clipped_swiglu",
         1.0: "elu_backward_result gelu_tanh gelu_backward_tanh exp2",
-        2.5: "swiglu swiglu_backward_b glu glu_backward_b times_gelu times_gelu_tanh "
-             "clipped_swiglu clipped_swiglu_backward_b channel_norm_silu",
+        2.5: "glu_backward_b times_gelu clipped_swiglu_backward_b channel_norm_silu",
         3.0: "swiglu_backward_a times_gelu_backward times_gelu_backward_tanh "
              "clipped_swiglu_backward_a",
         5.0: "erfinv",

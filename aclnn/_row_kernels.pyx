@@ -85,13 +85,14 @@ from aclnn.kernels.rows.sums cimport (
     reduction_t,
 )
 from aclnn.kernels.rows.tile cimport row_tile
-from aclnn.kernels.rows.vecd cimport elem_t
+from aclnn.kernels.rows.vecd cimport elem_t, vecd, wide_half_t, wide_single_t
 from aclnn.kernels.rows.walk cimport (
     COLUMNS,
     GIVEN,
     INPUTS,
     RESULTS,
     finish_fn,
+    kept_registers,
     kernel_number,
     operand_t,
     output_t,
@@ -282,14 +283,29 @@ cdef int set_passes(row_state *state, str name, const elem_t *like) except -1:
     return set_reduction(state, name, like)
 
 
-cdef int set_passes_for(row_state *state, str name, str dtype) except -1:
+cdef int set_passes_for(row_state *state, str name, str dtype, str rounded) except -1:
+    """For elements of a dtype, and results that are rounded to one."""
+    if dtype == "float64" and rounded != "float64" and "softmax" in name:
+        return set_wide_passes(state, name, rounded)
     if dtype == "float32":
         return set_passes(state, name, <const float *>NULL)
     if dtype == "float16":
         return set_passes(state, name, <const half_t *>NULL)
     if dtype == "bfloat16":
         return set_passes(state, name, <const bfloat16_t *>NULL)
-    return set_passes(state, name, <const double *>NULL)
+    set_passes(state, name, <const double *>NULL)
+    if name == "layer_norm" and rounded != "float64":  # as sums of what became double
+        state.passes[0].run, state.passes[0].reduction = <run_fn>add_elements[double], SUM
+    return 0
+
+
+cdef int set_wide_passes(row_state *state, str name, str rounded) except -1:
+    """For operands that become double as they are read: with the bits of a call on their dtype."""
+    state.size = sizeof(double)
+    set_softmax(state, name, <const wide_single_t *>NULL)
+    if name == "log_softmax_backward" and rounded != "float32":
+        state.passes[1].run = <run_fn>log_softmax_backward[wide_half_t]
+    return 0
 
 
 cdef load_fn loader(str dtype) except NULL:
@@ -364,7 +380,11 @@ cdef class RowKernelRef:
 
     def scratch_bytes(self, Py_ssize_t rows, Py_ssize_t cols):
         """How much scratch a tile of this size takes."""
-        return sizeof(work_t) if self.fn == <size_t><tile_kernel>row_tile else 0
+        if self.fn != <size_t><tile_kernel>row_tile:
+            return 0
+        if (<const row_state *>self.memory).run_kept == NULL:
+            return sizeof(work_t)
+        return sizeof(work_t) + kept_registers(rows, cols) * sizeof(vecd)
 
     def __repr__(self):
         return f"<RowKernelRef {self.name}>"
@@ -471,7 +491,8 @@ cdef RowKernelRef floating_kernel(str name, str title, tuple inputs, tuple in_dt
         rounded = None if operand.name in STATISTICS else result_dtype
         set_output(&state.out if operand.role == "out" else &state.results[<int>operand.slot],
                    len(inputs) + k, dtype, computed, rounded)
-    set_passes_for(state, "sum" if is_bias_gradient(inputs, outputs) else name, computed)
+    set_passes_for(state, "sum" if is_bias_gradient(inputs, outputs) else name, computed,
+                   result_dtype or out_dtypes[0])
     if is_bias_gradient(inputs, outputs):
         state.results[0], state.results[1] = state.results[1], state.results[0]
     return ref

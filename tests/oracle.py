@@ -268,7 +268,7 @@ def _line(m, g, x, outside):
 
 
 def _ends(g, x):
-    return np.where(x > 0, g, np.where(x < 0, 0.0, math.nan))
+    return np.where(x < 0, 0.0, g)
 
 
 @judge({}, beyond=_ends)

@@ -46,6 +46,12 @@ _CHANNELS = {"input": (2, 4, 3)} | dict.fromkeys(
 )
 _ROWS = {"mean": (2, 1), "rstd": (2, 1)}
 UNLIKE = {
+    "threshold": Unlike(options={"threshold": 0.5, "value": 7.0}),
+    "threshold_backward": Unlike(options={"threshold": 0.5}),
+    "prelu": Unlike({"weight": (3,)}),
+    "prelu_backward": Unlike({"weight": (3,)}),
+    "log_sigmoid_forward": Unlike({"buffer": (1,)}),
+    "log_sigmoid_backward": Unlike({"buffer": (1,)}),
     "where": Unlike(dtypes={"condition": np.bool_}),
     "cast": Unlike(options={"dtype": "float32"}),
     "permute": Unlike(options={"dims": (1, 0)}),
@@ -180,6 +186,11 @@ def _described(name, dtype):
     found = made if isinstance(made, tuple) else (made,)
     roles = operator.outputs if operator.makes is None else operator.sized(len(found)).outputs
     return {role: (one.shape, one.dtype) for role, one in zip(roles, found, strict=True)}
+
+
+def floats_of(name):
+    """The floating dtypes of an operator."""
+    return FLOATS[:2] if name == "shrink" else FLOATS
 
 
 # --- C-shaped calls -----------------------------------------------------------------------------

@@ -20,6 +20,7 @@ from aclnn.kernels.numbers cimport (
     add,
     add_less,
     at_minus_infinity,
+    at_nan,
     constant,
     decay,
     decay_long,
@@ -124,6 +125,33 @@ cdef inline num fast_gelu_backward(num g, num x, const double *p) noexcept nogil
     return times_slope_of_swish(g, times(FAST_GELU_RATE, x))
 
 
+# --- Gated units: the gate is the last element --------------------------------------------------------
+
+cdef inline vector_num glu(vector_num a, vector_num b, const double *p) noexcept nogil:
+    return times_sigmoid(a, b)
+
+
+cdef inline vector_num times_silu(vector_num a, vector_num x, const double *p) noexcept nogil:
+    return times_sigmoid(mul(a, x), x)
+
+
+cdef inline vector_num times_gelu_tanh(vector_num a, vector_num x,
+                                       const double *p) noexcept nogil:
+    """a x / (1 + e^(-2w)), w = sqrt(2/pi) (x + 0.044715 x^3)."""
+    cdef vector_num square = times(0.07135481627260025, mul(x, x))
+    cdef vector_num rate = add(constant(x, 1.5957691216057308), square)
+    return times_sigmoid(mul(a, x), mul(x, rate))
+
+
+cdef inline vector_num clipped_swiglu(vector_num b, vector_num a, const double *p) noexcept nogil:
+    """p: alpha, limit, bias."""
+    cdef vector_num limit = constant(a, p[1])
+    cdef vector_num gate = where_above(a, p[1], limit, a)
+    cdef vector_num below = where_above(b, p[1], limit, b)
+    cdef vector_num clipped = where_above(neg(b), p[1], neg(limit), below)
+    return times_sigmoid(mul(gate, add(clipped, constant(b, p[2]))), times(p[0], gate))
+
+
 # --- Hyperbolic tangent -------------------------------------------------------------------------
 
 cdef inline vector_num tanh(vector_num x, const double *p) noexcept nogil:
@@ -217,8 +245,7 @@ cdef inline num selu_backward(num g, num y, const double *p) noexcept nogil:
 # --- Straight lines between -3 and 3 --------------------------------------------------------------
 
 cdef inline num times_ramp(num a, double rate, num x) noexcept nogil:
-    """a (rate x + 3) / 6. Halves beside 0, where a double has no room for the sum, have their
-    ties broken."""
+    """a (rate x + 3) / 6; beside 0, where a double has no room for the sum, ties are broken."""
     cdef num r = times(1 / 6.0, mul(a, add(times(rate, x), constant(x, 3))))
     if num is double:
         r = a * (rate * x + 3) / 6
@@ -239,15 +266,15 @@ cdef inline num hardswish(num x, const double *p) noexcept nogil:
 
 
 cdef inline num hardswish_backward(num g, num x, const double *p) noexcept nogil:
-    """At -3 and 3 that of the middle."""
+    """At -3 and 3 that of the middle; a NaN lets the gradient pass."""
     cdef num middle = where_above(x, 3, g, times_ramp(g, 2, x))
-    return where_above(neg(x), 3, constant(x, 0), middle)
+    return at_nan(x, g, where_above(neg(x), 3, constant(x, 0), middle))
 
 
 cdef inline num hardswish_backward_v2(num g, num x, const double *p) noexcept nogil:
     """At -3 and 3 that of the ends."""
     cdef num middle = where_above(x, BELOW_3, g, times_ramp(g, 2, x))
-    return where_above(neg(x), BELOW_3, constant(x, 0), middle)
+    return at_nan(x, g, where_above(neg(x), BELOW_3, constant(x, 0), middle))
 
 
 # --- Elementary functions -------------------------------------------------------------------------

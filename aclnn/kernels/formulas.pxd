@@ -436,6 +436,18 @@ cdef inline int64_t add_whole(int64_t a, int64_t b, const kernel_number *p) noex
     return a + p[0].whole * b
 
 
+cdef inline number not_negative(number x) noexcept nogil:
+    return <number>0 if x <= 0 else x
+
+
+cdef inline real add_relu(real a, real b, const double *p) noexcept nogil:
+    return not_negative(add(a, b, p))
+
+
+cdef inline float add_relu_half(float a, float b, const double *p) noexcept nogil:
+    return not_negative(add_half(a, b, p))
+
+
 cdef inline real sub(real a, real b, const double *p) noexcept nogil:
     return scaled_sum(a, b, -p[0])
 
@@ -653,7 +665,7 @@ cdef inline number clamp(number x, const kernel_number *p) noexcept nogil:
 
 cdef inline number relu(number x, const kernel_number *p) noexcept nogil:
     """A NaN stays."""
-    return <number>0 if x <= 0 else x
+    return not_negative(x)
 
 
 cdef inline number relu_backward(number g, number x, const kernel_number *p) noexcept nogil:
@@ -979,7 +991,7 @@ cdef inline double silu_in_parts(double x, double *low) noexcept nogil:
     return NAN if x == -INFINITY else r
 
 
-cdef inline double times_silu_f64(double a, double x) noexcept nogil:
+cdef inline double times_silu_in_parts(double a, double x) noexcept nogil:
     cdef double low
     cdef double high = silu_in_parts(x, &low)
     cdef double r = a * high
@@ -991,7 +1003,7 @@ cdef inline double silu(double x, const double *p) noexcept nogil:
 
 
 cdef inline double silu_f64(double x, const double *p) noexcept nogil:
-    return times_silu_f64(1, x)
+    return times_silu_in_parts(1, x)
 
 
 cdef inline double silu_backward(double g, double x, const double *p) noexcept nogil:
@@ -1030,13 +1042,13 @@ cdef inline double silu_backward_f64(double g, double x, const double *p) noexce
     return times_slope_of_silu_f64(g, 0, x)
 
 
-cdef inline double swiglu(double a, double b, const double *p) noexcept nogil:
-    """silu(a) b."""
-    return times_sigma(a * b, a)
+cdef inline double times_silu(double a, double x, const double *p) noexcept nogil:
+    """a x / (1 + e^-x)."""
+    return times_sigma(a * x, x)
 
 
-cdef inline double swiglu_f64(double a, double b, const double *p) noexcept nogil:
-    return times_silu_f64(b, a)
+cdef inline double times_silu_f64(double a, double x, const double *p) noexcept nogil:
+    return times_silu_in_parts(a, x)
 
 
 cdef inline double swiglu_backward_a(double g, double a, double b,
@@ -1050,14 +1062,6 @@ cdef inline double swiglu_backward_a_f64(double g, double a, double b,
     cdef double gradient = g * b
     return times_slope_of_silu_f64(
         gradient, finite_or_none(product_error(g, b, gradient)), a)
-
-
-cdef inline double swiglu_backward_b(double g, double a, const double *p) noexcept nogil:
-    return times_sigma(g * a, a)
-
-
-cdef inline double swiglu_backward_b_f64(double g, double a, const double *p) noexcept nogil:
-    return times_silu_f64(g, a)
 
 
 # --- Complex numbers: the plain formulas; a number of the node takes two places -------------------
@@ -1342,7 +1346,8 @@ cdef inline double clipped_factor(double b, double limit, double bias,
     return factor
 
 
-cdef inline double clipped_swiglu(double a, double b, const double *p) noexcept nogil:
+cdef inline double clipped_swiglu(double b, double a, const double *p) noexcept nogil:
+    """The gate is a, of which the other half is a factor."""
     cdef double gate = clipped_gate(a, p[1])
     cdef double y = p[0] * gate, rest
     cdef double scale = gate * clipped_factor(b, p[1], p[2], &rest)

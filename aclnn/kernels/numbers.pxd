@@ -268,6 +268,14 @@ cdef inline vector_num exp_minus_long(vector_num x) noexcept nogil:
         return pair_exp_minus_long(x)
 
 
+cdef inline num at_nan(num x, num r, num elsewhere) noexcept nogil:
+    """`r` where x is a NaN: there vectors give no finite result."""
+    if num is double:
+        return r if x != x else elsewhere
+    else:
+        return elsewhere
+
+
 cdef inline num at_minus_infinity(num x, double r, num elsewhere) noexcept nogil:
     """`r` where x is minus infinity: there vectors give no finite result."""
     if num is double:

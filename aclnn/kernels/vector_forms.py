@@ -22,6 +22,8 @@ class VectorForm(NamedTuple):
     decay : str
         The rate at which results of a large gradient decay exponentially with the last input, where
         that is negative; the exponential may be less than a normal number before the result is.
+    half_in_pairs : bool
+        Half precision takes more digits than vectors have.
     has_zeros : bool
         Results of 0 are exact, whatever the inputs are; else only those of a first input of 0.
     inexact : str
@@ -37,6 +39,7 @@ class VectorForm(NamedTuple):
     root: str = ""
     gap: str = "0.006"
     decay: str = ""
+    half_in_pairs: bool = False
     has_zeros: bool = False
     inexact: str = ""
     direct: bool = False
@@ -60,6 +63,12 @@ FORMS = {
     "fast_gelu_backward": VectorForm(root=f"{SWISH_SLOPE_ROOT} / 1.702", decay="1.702"),
     "softplus_backward": VectorForm(decay="p[0]"),
     "log_sigmoid_backward": VectorForm(decay="-1"),
+    "glu": VectorForm(decay="1"),
+    "times_silu": VectorForm(decay="1"),
+    # From -9.4 on e^(2w) is less than e^-75. Before that 2w is so large that rounding it shows.
+    "times_gelu_tanh": VectorForm(decay="75.0 / 9.4", half_in_pairs=True),
+    # The sum with the bias may cancel.
+    "clipped_swiglu": VectorForm(decay="p[0]", half_in_pairs=True),
     "mish": VectorForm(rel_error=9e-7),
     "mish_backward": VectorForm(root=f"{MISH_SLOPE_ROOT}", decay="1"),
     "hardsigmoid": VectorForm(has_zeros=True, direct=True),

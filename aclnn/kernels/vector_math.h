@@ -11,6 +11,13 @@
 #include <stdint.h>
 #include <string.h>
 
+/* However many formulas there are: loops that call functions do not vectorise. */
+#if defined(__GNUC__)
+#define ALWAYS_INLINE static inline __attribute__((always_inline))
+#else
+#define ALWAYS_INLINE static inline
+#endif
+
 #if defined(__FMA__) || defined(__aarch64__)
 static inline double fma_f64(double a, double b, double c) { return __builtin_fma(a, b, c); }
 #else
@@ -25,7 +32,7 @@ static inline uint64_t bits_of_f64(double x) { uint64_t b; memcpy(&b, &x, 8); re
 static inline double f64_of_bits(uint64_t b) { double x; memcpy(&x, &b, 8); return x; }
 
 /* a * b - p for p = the rounded product: exact. */
-static inline double product_error(double a, double b, double p) {
+ALWAYS_INLINE double product_error(double a, double b, double p) {
 #if defined(__FMA__) || defined(__aarch64__)
     return __builtin_fma(a, b, -p);
 #else
@@ -40,7 +47,7 @@ static inline double product_error(double a, double b, double p) {
 /* `near`, or its odd neighbour on the side where the sign of `error` says the exact value lies.
  * Rounding that once more, to fewer bits, gives what rounding the exact value would have: a tie
  * that only the error breaks is broken. */
-static inline double odd_f64(double near, double error) {
+ALWAYS_INLINE double odd_f64(double near, double error) {
     uint64_t b = bits_of_f64(near);
     /* Chosen as doubles, whose comparisons every instruction set can select by. */
     uint64_t inexact = bits_of_f64(((error < 0.0) | (error > 0.0)) ? 0x1p-1074 : 0.0) & ~b;
@@ -50,7 +57,7 @@ static inline double odd_f64(double near, double error) {
 
 /* a + c b of floats, or of less precise numbers, rounded to odd. The sum's rounding error and the product's
  * are added: where one is all that is left of the sum, the other is nothing. */
-static inline double odd_scaled_sum(double a, double b, double c) {
+ALWAYS_INLINE double odd_scaled_sum(double a, double b, double c) {
     double product = c * b, low = product_error(c, b, product);
     double sum = a + product, taken = sum - a;
     double rest = (a - (sum - taken)) + (product - taken) + low;
@@ -133,7 +140,7 @@ static inline double ordered_f64(double r, double x) {
 
 /* e^y = 2^n e^r with |r| <= ln(2)/2: adding 1.5 * 2^52 rounds to an integer and leaves it in the
  * low bits (Cody & Waite's reduction, ln 2 in two parts). */
-static inline double exp_reduce(double y, double *scale) {
+ALWAYS_INLINE double exp_reduce(double y, double *scale) {
     const double magic = 0x1.8p52;
     double shifted = fma_f64(y, 0x1.71547652b82fep+0, magic);
     double n = shifted - magic;
@@ -142,7 +149,7 @@ static inline double exp_reduce(double y, double *scale) {
 }
 
 /* (e^r - 1 - r) / r^2 for |r| <= ln(2)/2, error 2^-55 of e^r. */
-static inline double exp_tail(double r) {
+ALWAYS_INLINE double exp_tail(double r) {
     double p = 0x1.af3ce42b12b24p-26;
     p = fma_f64(p, r, 0x1.2894f52583578p-22);
     p = fma_f64(p, r, 0x1.71de0be2b5e96p-19);
@@ -157,14 +164,14 @@ static inline double exp_tail(double r) {
 }
 
 /* e^y for |y| <= 708, to 2^-52. */
-static inline double exp_f64(double y) {
+ALWAYS_INLINE double exp_f64(double y) {
     double scale;
     double r = exp_reduce(y, &scale);
     return fma_f64(r * r, exp_tail(r), r + 1.0) * scale;
 }
 
 /* e^y - 1 for |y| <= 708, accurate near 0: there scale is 1 and the last line adds nothing. */
-static inline double expm1_f64(double y) {
+ALWAYS_INLINE double expm1_f64(double y) {
     double scale;
     double r = exp_reduce(y, &scale);
     double small = fma_f64(r * r, exp_tail(r), r);
@@ -172,7 +179,7 @@ static inline double expm1_f64(double y) {
 }
 
 /* 2^x for |x| <= 708, to 2^-52, and exact for whole numbers. */
-static inline double exp2_f64(double x) {
+ALWAYS_INLINE double exp2_f64(double x) {
     const double magic = 0x1.8p52;
     double shifted = x + magic;
     double rest = (x - (shifted - magic)) * 0x1.62e42fefa39efp-1;
@@ -181,11 +188,11 @@ static inline double exp2_f64(double x) {
 }
 
 /* The variable of the two functions below: maps t in [0, inf) to [-1, 1). */
-static inline double mills_variable(double t) { return (t - 4.0) / (t + 4.0); }
+ALWAYS_INLINE double mills_variable(double t) { return (t - 4.0) / (t + 4.0); }
 
 /* GELU' on the left is phi(t) (t0 - t) S(t), t = -x, with the root t0 = 0.75179...;
  * S for t in [0, 40], error 2^-49. */
-static inline double gelu_slope_factor(double u) {
+ALWAYS_INLINE double gelu_slope_factor(double u) {
     double p = -0x1.14bda73ee204ap-28;
     p = fma_f64(p, u, -0x1.39778a4b21bccp-26);
     p = fma_f64(p, u, 0x1.ad2ad6d61cbcdp-29);
@@ -209,7 +216,7 @@ static inline double gelu_slope_factor(double u) {
 }
 
 /* (t + 4) Phi(-t) / phi(t), Mills' ratio times t + 4, for t in [0, 40], error 2^-51. */
-static inline double mills_factor(double u) {
+ALWAYS_INLINE double mills_factor(double u) {
     double p = 0x1.4deaca5f7d3adp-26;
     p = fma_f64(p, u, 0x1.1ed946555918bp-25);
     p = fma_f64(p, u, -0x1.4bc283b216a0ap-23);
@@ -235,7 +242,7 @@ static inline double mills_factor(double u) {
 }
 
 /* ln q for q >= 0: q = 2^e m with m in [sqrt(1/2), sqrt(2)), ln m = 2 artanh((m-1)/(m+1)). */
-static inline double log_f64(double q) {
+ALWAYS_INLINE double log_f64(double q) {
     uint64_t bits = bits_of_f64(q) - 0x3fe6a09e667f3bcdull;
     /* No conversion, which AVX2 has none of: e + 2048 becomes the last bits of 2^52. */
     uint64_t biased = (bits + 0x8000000000000000ull) >> 52;
@@ -256,7 +263,7 @@ static inline double log_f64(double q) {
 }
 
 /* erfinv(x) / x as a function of w = -ln(1 - x^2) in [0, 17], error 2^-38. */
-static inline double erfinv_factor(double w) {
+ALWAYS_INLINE double erfinv_factor(double w) {
     double p = 0x1.eb5a0cf407c2dp-36;
     p = fma_f64(p, w, 0x1.44c8597f0c840p-28);
     p = fma_f64(p, w, 0x1.bd32c8f125e81p-24);

@@ -84,15 +84,14 @@ def _numbers(lowering: Lowering) -> tuple[Any, ...]:
     return tuple([lowering.number(role, "exact") for role in lowering.call.scalars])
 
 
-def _of_halves(formula: str, expression: str) -> Lower:
-    """What lowers a unit that is one formula of both halves."""
+def _of_halves(formula: str, expression: str, order: str = "ab") -> Lower:
+    """What lowers a unit that is one formula of both halves, in the order in which it takes them."""
 
     def lower(lowering: Lowering) -> Mapping[str, int]:
         dtype, half = lowering.call.dtype("input"), half_shape(lowering.call)
-        params = _numbers(lowering)
-        made = lowering.point(
-            formula, halves(lowering), dtype, half, params=params, expression=expression
-        )
+        taken = dict(zip("ab", halves(lowering), strict=True))
+        operands, params = [taken[name] for name in order], _numbers(lowering)
+        made = lowering.point(formula, operands, dtype, half, params=params, expression=expression)
         return {"out": made}
 
     return lower
@@ -139,7 +138,7 @@ swiglu = Operator(
     expression=_SILU,
     notes="The first half is the gate.",
     infer=_half_of_input,
-    lower=_of_halves("swiglu", _SILU),
+    lower=_of_halves("times_silu", _SILU, "ba"),
     inputs=("input",),
     attributes=(_DIM,),
     entries=(entry("aclnnSwiGlu", "x=input dim:int out:out"),),
@@ -162,7 +161,7 @@ swiglu_backward = Operator(
     summary="Gradient of the gated linear unit whose gate is SiLU.",
     expression="g·b·silu'(a), then g·silu(a), along `dim`",
     infer=_like_input,
-    lower=_gradients_of_halves("swiglu_backward_a", "gab", "swiglu_backward_b", "ga"),
+    lower=_gradients_of_halves("swiglu_backward_a", "gab", "times_silu", "ga"),
     inputs=("grad_output", "input"),
     unlike={"grad_output": {"shape": (1,)}},
     attributes=(_DIM,),
@@ -552,7 +551,7 @@ clipped_swiglu = Operator(
     expression=_CLIPPED,
     notes=_GROUPS,
     infer=_half_of_input,
-    lower=_of_halves("clipped_swiglu", _CLIPPED),
+    lower=_of_halves("clipped_swiglu", _CLIPPED, "ba"),
     inputs=("input", "group_index"),
     optional=("group_index",),
     attributes=_CLIPPED_OPTIONS,

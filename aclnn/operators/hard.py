@@ -61,6 +61,7 @@ def _hardswish_gradient(name: str, pair: str, ends: str, printed: str) -> Operat
         name=name,
         summary=f"Gradient of hard Swish, at -3 and 3 that of {ends}.",
         expression="x < -3: 0; x > 3: g; between them g·(x/3 + 1/2)",
+        notes="Where `self` is NaN the gradient passes.",
         formula=name,
         inputs=GRADIENT,
         entries=(entry(pair, "gradOutput self out:out"),),

@@ -40,7 +40,7 @@ def both_entries(name: str, numbers: str = "", role: str = "input") -> tuple[Ent
     )
 
 
-def number(role: str, default: float, doc: str, *facts: str) -> Attribute:
+def number(role: str, default: object, doc: str, *facts: str) -> Attribute:
     """A number that the functional form takes by position."""
     return Attribute(role, default, keyword_only=False, doc=doc, facts=facts)
 

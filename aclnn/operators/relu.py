@@ -66,7 +66,7 @@ relu = Operator(
         same_shape("out", "input"),
     ),
     example=("relu(np.float32([-1, 2]))", "array([0., 2.], dtype=float32)"),
-    gradient={"input": "threshold_backward(grad, out, 0)"},
+    gradient={"input": "aten.threshold_backward(grad, out, 0)"},
     seealso=("threshold", "threshold_backward"),
 )
 
@@ -103,18 +103,21 @@ def _of_both(call: Call) -> aclDataType | None:
     return promoted(call, _BOTH)
 
 
-def _lower_add_relu(lowering: Lowering) -> Mapping[str, int]:
-    dtype, shape = lowering.results["out"]
-    operands = operands_as(lowering, _BOTH, dtype, shape)
-    params = lowering.params(("alpha",), dtype)
-    total = lowering.point("add", operands, dtype, shape, params=params)
-    return {"out": lowering.point("relu", (total,), dtype, shape)}
-
-
 def _infer_sum(call: Call) -> Mapping[str, tuple[Any, tuple[int, ...]]]:
     shape = broadcast_shapes(*(call.shape(role) for role in _BOTH))
     assert shape is not None, "a rule sees to it that the inputs broadcast"
     return {"out": (_of_both(call), shape)}
+
+
+def _lower_add_relu(lowering: Lowering) -> Mapping[str, int]:
+    """Integers wrap around before they are compared."""
+    dtype, shape = lowering.results["out"]
+    operands = operands_as(lowering, _BOTH, dtype, shape)
+    params = lowering.params(("alpha",), dtype)
+    if dtype in FLOATING:
+        return {"out": lowering.point("add_relu", operands, dtype, shape, params=params)}
+    total = lowering.point("add", operands, dtype, shape, params=params)
+    return {"out": lowering.point("relu", (total,), dtype, shape)}
 
 
 add_relu = Operator(
@@ -293,30 +296,31 @@ def _weight_shape(call: Call) -> tuple[int, ...]:
 
 
 def _lower_prelu_backward(lowering: Lowering) -> Mapping[str, int]:
-    """Terms of the sum are exact: as float32 of halves, as float64 of float32."""
-    (dtype, shape), (_, kept) = lowering.results["grad_input"], lowering.results["grad_weight"]
-    g, x = lowering.dense("grad_output", dtype, shape), lowering.dense("self", dtype)
-    gradient = lowering.point("prelu_backward", (g, x, _weights(lowering, dtype)), dtype, shape)
+    shape, dtype = lowering.call.shape("self"), lowering.call.dtype("self")
     if 0 in shape:
-        return {"grad_input": gradient, "grad_weight": lowering.filled(0, dtype, kept)}
-    half = dtype != aclDataType.ACL_FLOAT
-    wide = aclDataType.ACL_FLOAT if half else aclDataType.ACL_DOUBLE
-    terms = lowering.point(
-        "prelu_weight_term", (lowering.dense(g, wide), lowering.dense(x, wide)), wide, shape
-    )
-    count = lowering.call.tensors["weight"].size
-    outer, inner = _around_channels(shape) if count > 1 else (1, math.prod(shape))
-    value = lowering.reshaped(terms, (outer, count, inner))
+        return {"grad_weight": lowering.filled(0, *lowering.results["grad_weight"])}
+    g, x = lowering.dense("grad_output", dtype, shape), lowering.dense("self", dtype)
+    operands = (g, x, _weights(lowering, dtype))
+    return {
+        "grad_input": lowering.point("prelu_backward", operands, dtype, shape),
+        "grad_weight": _gradient_of_weights(lowering, g, x),
+    }
+
+
+def _gradient_of_weights(lowering: Lowering, g: int, x: int) -> int:
+    """Sums around each channel. Their terms are exact: float32 of halves, float64 of float32."""
+    (dtype, kept), shape = lowering.results["grad_weight"], lowering.call.shape("self")
+    wide = aclDataType.ACL_DOUBLE if dtype == aclDataType.ACL_FLOAT else aclDataType.ACL_FLOAT
+    operands = (lowering.dense(g, wide), lowering.dense(x, wide))
+    terms = lowering.point("prelu_weight_term", operands, wide, shape)
+    count = math.prod(kept)
+    outer = shape[0] if count > 1 else 1
+    inner = math.prod(shape) // (outer * count)
+    terms = lowering.reshaped(terms, (outer, count, inner))
     sums = [(aclDataType.ACL_DOUBLE, (outer, count, 1))]
-    (value,) = lowering.rows("sum", [value], sums, -1)
-    (value,) = lowering.rows("sum", [value], [(dtype, (1, count, 1))], -3)
-    weights = lowering.builder.view(value, kept, contiguous_strides(kept))
-    return {"grad_input": gradient, "grad_weight": weights}
-
-
-def _around_channels(shape: tuple[int, ...]) -> tuple[int, int]:
-    """How many elements lie before the second dimension, and after it."""
-    return shape[0], math.prod(shape[2:])
+    (by_place,) = lowering.rows("sum", [terms], sums, -1)
+    (made,) = lowering.rows("sum", [by_place], [(dtype, (1, count, 1))], -3)
+    return lowering.builder.view(made, kept, contiguous_strides(kept))
 
 
 prelu_backward = Operator(
@@ -376,8 +380,8 @@ rrelu_with_noise = Operator(
         number("lower", 0.125, "Where the interval of slopes begins."),
         number("upper", 1 / 3, "Where it ends."),
         Attribute("training", False, "bool", keyword_only=False, doc="Refused where true."),
-        Attribute("seed", 0, "int", doc="Not used."),
-        Attribute("offset", 0, "int", doc="Not used."),
+        Attribute("seed", 0, "int", doc="Of what training draws."),
+        Attribute("offset", 0, "int", doc="Of what training draws."),
     ),
     entries=both_entries(
         "RReluWithNoise",

@@ -1,8 +1,14 @@
 """Softplus, the logarithm of sigmoid, Mish, and their gradients."""
 
+from collections.abc import Mapping
+from typing import Any
+
 from aclnn.operators.checks import (
+    FLOATING,
     FLOATING_AND_DOUBLE,
     REAL,
+    Call,
+    Rule,
     at_most_8_dims,
     broadcast_shape,
     broadcasts,
@@ -40,14 +46,21 @@ softplus = Operator(
     seealso=("softplus_backward",),
 )
 
+
+def _infer_softplus_backward(call: Call) -> Mapping[str, tuple[Any, tuple[int, ...]]]:
+    """What is not computed in the dtype of both inputs is so in the output's, if there is one."""
+    dtype = call.dtype("grad_output")
+    if "out" in call.tensors and (dtype not in FLOATING or call.dtype("self") != dtype):
+        dtype = call.dtype("out")
+    return {"out": (dtype, call.shape("self"))}
+
+
 softplus_backward = Operator(
     name="softplus_backward",
     summary="Gradient of softplus.",
     expression="beta·x > threshold: g; else g/(1 + exp(-beta·x))",
     notes="What is not of one floating dtype, and float64, is computed as float32.",
-    infer=lambda call: {
-        "out": (call.tensors.get("out", call.tensors["grad_output"]).dtype, call.shape("self"))
-    },
+    infer=_infer_softplus_backward,
     lower=in_float32("softplus_backward", *GRADIENT, numbers=_ROLES),
     inputs=GRADIENT,
     attributes=_SCALARS,
@@ -75,6 +88,7 @@ softplus_backward = Operator(
 # --- Logarithm of sigmoid -------------------------------------------------------------------------
 
 _BUFFER = "`buffer` is neither read nor written."
+_OF_ANY_KIND = Rule("`buffer` has any dtype and shape", lambda call: None, ("buffer",))
 
 
 def _log_sigmoid(name: str, signature: str, pair: str, *buffer: str) -> Operator:
@@ -88,7 +102,12 @@ def _log_sigmoid(name: str, signature: str, pair: str, *buffer: str) -> Operator
         inputs=("self", *buffer),
         optional=buffer,
         entries=(entry(pair, signature),),
-        rules=(dtype_among("self"), same_dtype("out", "self"), same_shape("out", "self")),
+        rules=(
+            dtype_among("self"),
+            same_dtype("out", "self"),
+            same_shape("out", "self"),
+            *[_OF_ANY_KIND for _ in buffer],
+        ),
         example=(
             f"{name}(np.float32([0, 100]))",
             "array([-6.931472e-01, -3.783506e-44], dtype=float32)",
@@ -117,6 +136,7 @@ log_sigmoid_backward = Operator(
         same_dtype("out", "grad_output"),
         same_shape("self", "grad_output"),
         same_shape("out", "grad_output"),
+        _OF_ANY_KIND,
     ),
     example=(
         "log_sigmoid_backward(np.float32([1, 1]), np.float32([0, 1]), np.float32([]))",

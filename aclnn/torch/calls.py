@@ -23,12 +23,17 @@ def composed(schema: Schema, values: dict[str, Any]) -> Any:
     operator = schema.operator
     if operator.differentiated_as:
         return eval(operator.differentiated_as, NAMESPACE, values)
-    target = values[operator.inputs[0]]
-    if operator.name == schema.name:  # a copy: there is no form of it but in place
-        return target.copy_(values[operator.inputs[1]])
+    written = schema.written
+    if schema.is_copy:  # there is no form of it but in place
+        return values[operator.inputs[0]].copy_(values[operator.inputs[1]])
     # Formulas keep what was there: it is changed below.
-    args, named = schema.arguments(values | {operator.inputs[0]: target.clone()})
-    return target.copy_(NAMESPACE[operator.name](*args, **named))
+    before = {role: values[role].clone() for role in written.values()}
+    args, named = schema.arguments(values | before)
+    results = NAMESPACE[operator.name](*args, **named)
+    if len(operator.outputs) == 1:
+        return values[operator.inputs[0]].copy_(results)
+    pairs = zip(operator.outputs, results, strict=True)
+    return tuple([values[written[r]].copy_(one) if r in written else one for r, one in pairs])
 
 
 class Differentiable:
@@ -92,8 +97,17 @@ class Differentiable:
         args, named = self._schema.arguments(self._schema.with_tensors_for_numbers(values))
         result = self._op(*args, **named)
         if self._schema.in_place:
-            return values[self._schema.operator.inputs[0]]
+            return _written(self._schema, values, result)
         return result if out is None else _copied(out, result)
+
+
+def _written(schema: Schema, values: dict[str, Any], made: Any) -> Any:
+    """What a form in place gives: the arguments that it wrote, and what it made."""
+    written, outputs = schema.written, schema.operator.outputs
+    if len(outputs) == 1:
+        return values[written[outputs[0]]]
+    left = iter(made if isinstance(made, tuple) else (made,))
+    return tuple([values[written[role]] if role in written else next(left) for role in outputs])
 
 
 def _roles(operator: Any) -> tuple[str, ...]:

@@ -27,7 +27,7 @@ def cpu_kernel(schema: Schema) -> Callable[..., Any]:
             result = schema.function(*args, **named)
         if schema.operator.makes is not None:
             return list(result)
-        return None if schema.in_place else result
+        return schema.made(result)
 
     return kernel
 
@@ -36,13 +36,11 @@ def fake_kernel(schema: Schema) -> Callable[..., Any]:
     """Infers dtype and shape as phase one does, and lays results out as PyTorch's own operators."""
 
     def kernel(*args: Any, **named: Any) -> Any:
-        if schema.in_place:
-            return None
         values = with_dtypes_of_numbers(schema, schema.bound(args, named))
         made = _results(schema, values)
         if schema.operator.makes is not None:
             return made
-        return made[0] if len(made) == 1 else tuple(made)
+        return schema.made(made[0] if len(made) == 1 else tuple(made))
 
     return kernel
 
@@ -95,10 +93,7 @@ def _results(schema: Schema, values: dict[str, Any]) -> list[Any]:
 
 def _like_operands(tensors: list[torch.Tensor], dtype: torch.dtype) -> torch.Tensor:
     """A tensor as PyTorch's pointwise operators make it: their result tells."""
-    if len(tensors) == 1:
-        made = torch.eq(tensors[0], tensors[0])
-    else:
-        made = torch.eq(*tensors) if len(tensors) == 2 else torch.where(*tensors)
+    made = functools.reduce(torch.eq, tensors if tensors[1:] else tensors * 2)
     return made.new_empty_strided(made.shape, made.stride(), dtype=dtype)
 
 

@@ -60,7 +60,7 @@ def _autograd_kernel(schema: Schema, differentiable: Callable[..., Any]) -> Call
         tensors = [x for one in given for x in (one if isinstance(one, list | tuple) else (one,))]
         if torch.is_grad_enabled() and any(x is not None and x.requires_grad for x in tensors):
             result = differentiable(values)
-            return None if schema.in_place else result
+            return schema.made(result)
         op = getattr(torch.ops.aclnn, schema.name).default
         return op.redispatch(keys & after, *args, **named)
 

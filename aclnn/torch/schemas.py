@@ -62,6 +62,25 @@ class Schema:
         return self.name == self.operator.in_place
 
     @property
+    def is_copy(self) -> bool:
+        """Whether it is a form in place without one that is not."""
+        return self.in_place and self.operator.name == self.name
+
+    @property
+    def written(self) -> dict[str, str]:
+        """The inputs that it writes into, by the roles of results."""
+        return self.operator.overwritten if self.in_place else {}
+
+    def made(self, result: Any) -> Any:
+        """What PyTorch gets of a result: what was not written into an input."""
+        if not self.in_place:
+            return result
+        several = result if isinstance(result, tuple) else (result,)
+        pairs = zip(self.operator.outputs, several, strict=True)
+        left = tuple([one for role, one in pairs if role not in self.written])
+        return (left or None) if len(left) != 1 else left[0]
+
+    @property
     def text(self) -> str:
         """The schema as ``torch.library`` reads it."""
         words = [self._parameter(role) for role in self.positional]
@@ -74,19 +93,21 @@ class Schema:
         return f"{self.name}({', '.join(words)}) -> {self._results()}"
 
     def _results(self) -> str:
-        if self.in_place:
-            return "()"
         if self.operator.makes is not None:
             return "Tensor[]"
-        made = ", ".join(["Tensor"] * len(self.operator.outputs))
-        return made if len(self.operator.outputs) == 1 else f"({made})"
+        count = len(self.operator.outputs) - len(self.written)
+        return "Tensor" if count == 1 else f"({', '.join(['Tensor'] * count)})"
 
     def _parameter(self, role: str) -> str:
         operator = self.operator
         if role in operator.inputs:
-            written = self.in_place and role == operator.inputs[0]
-            kind = "Tensor(a!)" if written else "Tensor[]" if role in operator.lists else "Tensor"
-            return f"{kind}? {role}=None" if role in operator.optional else f"{kind} {role}"
+            kind = "Tensor[]" if role in operator.lists else "Tensor"
+            if role in self.written.values():
+                letter = "abcdefgh"[[*self.written.values()].index(role)]
+                kind = f"Tensor({letter}!)"
+            if role not in operator.optional:
+                return f"{kind} {role}"
+            return f"{kind}? {role}{'' if operator.is_required(role) else '=None'}"
         attribute = next(a for a in operator.attributes if a.role == role)
         kind = _TYPES[attribute.kind]
         if attribute.default is REQUIRED:

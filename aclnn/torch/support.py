@@ -183,7 +183,7 @@ def _reason_of_trial(node: Node) -> str | None:
 
 def traced_alone(node: Node) -> Any:
     """The results of one node on arrays that stand for its inputs."""
-    trace = Trace("node", TracedArray)
+    trace = Trace("node", TracedArray, traced_alone)
 
     def stand_in(source: Node) -> Any:
         return TracedArray(trace.argument(source.name, spec_of_tensor(value_of(source))))

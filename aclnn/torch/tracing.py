@@ -15,7 +15,7 @@ def let_dynamo_trace(schema: Schema, op: Any) -> None:
     if substitute is None:  # PyTorch before 2.6 breaks the graph there
         return
     call = _with_arguments(schema, op)
-    traced = _in_place(call) if schema.in_place else _with_out(call)
+    traced = _in_place(schema, call) if schema.in_place else _with_out(call)
     substitute(schema.function, skip_signature_check=True)(traced)
 
 
@@ -63,9 +63,16 @@ def _with_out(op: Any) -> Any:
     return traced
 
 
-def _in_place(op: Any) -> Any:
+def _in_place(schema: Schema, op: Any) -> Any:
+    """The form in place: it gives what it has written, and what it has made."""
+    roles, outputs, written = schema.parameters, schema.operator.outputs, schema.written
+
     def traced(*args: Any, **named: Any) -> Any:
-        op(*args, **named)
-        return args[0]
+        made = op(*args, **named)
+        given = dict(zip(roles, args)) | named  # noqa: B905 - as above
+        if len(outputs) == 1:
+            return given[written[outputs[0]]]
+        left = [] if made is None else [made] if isinstance(made, torch.Tensor) else list(made)
+        return tuple([given[written[r]] if r in written else left.pop(0) for r in outputs])
 
     return traced

@@ -50,44 +50,50 @@ cdef inline ptrdiff_t parts_of(bint along) noexcept nogil:
     return PARTS // VECD if along else PARTS
 
 
+cdef inline ptrdiff_t used_parts(bint along, ptrdiff_t registers) noexcept nogil:
+    """Of partial sums that a row of so few registers has: the others would add zeros."""
+    cdef ptrdiff_t used = parts_of(along)
+    while used // 2 >= registers:
+        used //= 2
+    return used
+
+
 cdef inline int sums_of(reduction_t reduction) noexcept nogil:
     return 2 if reduction == TWO_SUMS or reduction == EXACT_SUM else 1
 
 
-cdef inline void begin_sums(sum_t *sums, reduction_t reduction, bint along) noexcept nogil:
+cdef inline void begin_sums(sum_t *sums, reduction_t reduction, ptrdiff_t parts) noexcept nogil:
     cdef int k
-    for k in range(2):
+    for k in range(sums_of(reduction)):
         sums[k].high, sums[k].low = start_of(reduction), v_set(0)
-    begin_chunk(sums, reduction, along)
+    begin_chunk(sums, reduction, parts)
 
 
 cdef inline vecd start_of(reduction_t reduction) noexcept nogil:
     return v_set(-INFINITY if reduction >= MOST else 0)
 
 
-cdef inline void begin_chunk(sum_t *sums, reduction_t reduction, bint along) noexcept nogil:
+cdef inline void begin_chunk(sum_t *sums, reduction_t reduction, ptrdiff_t parts) noexcept nogil:
     cdef ptrdiff_t i
     cdef int k
     for k in range(sums_of(reduction)):
-        for i in range(parts_of(along)):
+        for i in range(parts):
             sums[k].parts[i] = start_of(reduction)
 
 
-cdef inline void end_chunk(sum_t *sums, reduction_t reduction, bint along) noexcept nogil:
-    """Add the partial sums to those of the chunks before, and begin with new ones."""
-    if reduction == NOTHING:
-        return
-    fold(&sums[0], &sums[1], reduction, along)
+cdef inline void end_chunk(sum_t *sums, reduction_t reduction, bint along,
+                           ptrdiff_t parts) noexcept nogil:
+    """Add the partial sums to those of the chunks before."""
+    fold(&sums[0], &sums[1], reduction, along, parts)
     if reduction >= MOST:
         sums[0].high = larger(sums[0].high, sums[0].parts[0], reduction)
     else:
         join(&sums[0])
     if reduction == TWO_SUMS:
-        fold(&sums[1], &sums[1], reduction, along)
+        fold(&sums[1], &sums[1], reduction, along, parts)
         join(&sums[1])
     if reduction == EXACT_SUM:
         sums[0].low = v_add(sums[0].low, sums[1].parts[0])
-    begin_chunk(sums, reduction, along)
 
 
 cdef inline void join(sum_t *sum) noexcept nogil:
@@ -96,12 +102,13 @@ cdef inline void join(sum_t *sum) noexcept nogil:
     sum.low = v_add(sum.low, lost)
 
 
-cdef inline void fold(sum_t *sum, sum_t *errors, reduction_t reduction, bint along) noexcept nogil:
+cdef inline void fold(sum_t *sum, sum_t *errors, reduction_t reduction, bint along,
+                      ptrdiff_t parts) noexcept nogil:
     """All partial sums into the first one, halving their number: i and i + half, at each step.
 
     Along a row the last eight lie in one register, of which every lane adds that of its partner.
     """
-    cdef ptrdiff_t n = parts_of(along), i
+    cdef ptrdiff_t n = parts, i
     while n > 1:
         n //= 2
         for i in range(n):

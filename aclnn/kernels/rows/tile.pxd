@@ -10,7 +10,15 @@ from aclnn.kernels.rows.blocks cimport (
     write_block,
     write_result,
 )
-from aclnn.kernels.rows.sums cimport CHUNK, begin_sums, end_chunk, parts_of
+from aclnn.kernels.rows.sums cimport (
+    CHUNK,
+    NOTHING,
+    begin_chunk,
+    begin_sums,
+    end_chunk,
+    parts_of,
+    used_parts,
+)
 from aclnn.kernels.rows.vecd cimport VECD, vecd
 from aclnn.kernels.rows.walk cimport (
     ACROSS,
@@ -22,6 +30,7 @@ from aclnn.kernels.rows.walk cimport (
     KEPT,
     RESIDENT,
     RESULTS,
+    SHORT,
     element,
     goes_along,
     group_t,
@@ -59,12 +68,15 @@ cdef inline void begin_walk(walk_t *walk, const tile_view *views, ptrdiff_t rows
     walk.along = goes_along(views, state, rows, cols)
     walk.wide = BLOCK * VECD if walk.along else ACROSS
     walk.registers = (cols + VECD - 1) // VECD if walk.along else cols
+    walk.parts = used_parts(walk.along, walk.registers)
+    walk.kept = <vecd *>(work + 1)
 
 
 cdef inline ptrdiff_t begin_panel(walk_t *walk, ptrdiff_t row, ptrdiff_t rows,
                                   ptrdiff_t group_rows) noexcept nogil:
     """The next groups of rows, with what is given for these; the row behind them."""
-    cdef ptrdiff_t most = 1 if walk.along else GROUPS
+    # Sums of a few short rows are waited for together.
+    cdef ptrdiff_t most = 1 if walk.along and walk.registers > SHORT else GROUPS
     cdef group_t *group
     walk.groups = 0
     walk.first = row == 0
@@ -107,7 +119,8 @@ cdef inline void run_pass(walk_t *walk, int number, const kernel_number *numbers
     if step.if_doubtful and not any_doubt(walk):
         return
     for g in range(walk.groups):
-        begin_sums(walk.work.groups[g].sums, step.reduction, walk.along)
+        if step.reduction != NOTHING:
+            begin_sums(walk.work.groups[g].sums, step.reduction, walk.parts)
     spot.along = walk.along
     spot.col = 0
     while spot.col < walk.cols:
@@ -136,7 +149,8 @@ cdef inline bint any_doubt(const walk_t *walk) noexcept nogil:
 cdef inline void run_blocks(walk_t *walk, int number, spot_t *spot) noexcept nogil:
     """The same columns of all groups: weights are read once, and lines of memory as a whole."""
     cdef const pass_t *step = &walk.state.passes[number]
-    cdef bint ends = (spot.col + spot.cols) % CHUNK == 0 or spot.col + spot.cols == walk.cols
+    cdef bint last = spot.col + spot.cols == walk.cols
+    cdef bint ends = step.reduction != NOTHING and (last or (spot.col + spot.cols) % CHUNK == 0)
     cdef run_t run
     cdef ptrdiff_t g
     spot.row, spot.rows = walk.work.groups[0].row, VECD
@@ -153,7 +167,9 @@ cdef inline void run_blocks(walk_t *walk, int number, spot_t *spot) noexcept nog
             continue
         run_block(walk, number, spot, &run, g)
         if ends:
-            end_chunk(walk.work.groups[g].sums, step.reduction, walk.along)
+            end_chunk(walk.work.groups[g].sums, step.reduction, walk.along, walk.parts)
+            if not last:
+                begin_chunk(walk.work.groups[g].sums, step.reduction, walk.parts)
     if step.writes and in_panel(walk, walk.state.out.view, walk.state.out.same):
         spot.row = walk.work.groups[0].row
         scatter_panel(&walk.views[walk.state.out.view], spot, <char *>walk.work.made,
@@ -167,7 +183,7 @@ cdef inline void read_columns(walk_t *walk, const spot_t *spot, run_t *run) noex
     cdef vecd *columns
     cdef int k
     for k in range(COLUMNS):
-        columns = walk.work.kept + k * RESIDENT + place
+        columns = walk.work.columns[k] + place
         if walk.first or not resident:
             read_wide(walk.views, &walk.state.columns[k], spot, columns,
                       <char *>walk.work.raw)
@@ -216,7 +232,7 @@ cdef inline void run_block(walk_t *walk, int number, spot_t *spot, run_t *run,
     spot.full = spot.cols % VECD == 0 if walk.along else group.rows == VECD
     run.kept = NULL
     if walk.keep:
-        run.kept = walk.work.kept + g * walk.registers + (
+        run.kept = walk.kept + g * walk.registers + (
             spot.col // VECD if walk.along else spot.col)
     if not is_kept(walk, number):
         first = input_block(walk, 0, spot, g, &run.step)

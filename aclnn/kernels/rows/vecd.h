@@ -16,9 +16,14 @@
 
 enum { VECD = 8 };
 
+/* Doubles that stand for less precise elements, and are computed with as these would be. */
+typedef struct { double v; } wide_single_t;
+typedef struct { double v; } wide_half_t;
+
 #if defined(__AVX512F__) && defined(__AVX512DQ__) && defined(__AVX512BW__) && defined(__AVX512VL__)
 #include <immintrin.h>
 
+#define VECD_FLOATS
 typedef __m512d vecd;
 
 VECD_INLINE vecd v_set(double x) { return _mm512_set1_pd(x); }
@@ -53,37 +58,48 @@ VECD_INLINE vecd v_add_bits(vecd a, vecd b) {
 VECD_INLINE vecd v_swap_fours(vecd a) { return _mm512_shuffle_f64x2(a, a, 0x4e); }
 VECD_INLINE vecd v_swap_twos(vecd a) { return _mm512_permutex_pd(a, 0x4e); }
 VECD_INLINE vecd v_swap_ones(vecd a) { return _mm512_permute_pd(a, 0x55); }
+VECD_INLINE vecd v_spread_first(vecd a) { return _mm512_broadcastsd_pd(_mm512_castpd512_pd128(a)); }
+/* Whether x <= y in every lane. */
+VECD_INLINE int v_all_at_most(vecd x, vecd y) {
+    return _mm512_cmp_pd_mask(x, y, _CMP_LE_OQ) == 0xff;
+}
+/* a * b - p for p = the rounded product: exact. */
+VECD_INLINE vecd v_product_error(vecd a, vecd b, vecd p) { return _mm512_fmsub_pd(a, b, p); }
 VECD_INLINE vecd v_abs(vecd a) { return _mm512_abs_pd(a); }
-VECD_INLINE vecd v_load_f32(const float *p) { return _mm512_cvtps_pd(_mm256_loadu_ps(p)); }
-VECD_INLINE vecd v_load_half(const half_t *p) {
-    return _mm512_cvtps_pd(_mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)p)));
+VECD_INLINE vecd v_of_floats(__m256 x) { return _mm512_cvtps_pd(x); }
+/* One NaN for all: bits must not depend on where an element lies. */
+VECD_INLINE __m256 v_canonical_floats(__m256 a) {
+    return _mm256_mask_mov_ps(a, _mm256_cmp_ps_mask(a, a, _CMP_UNORD_Q), _mm256_set1_ps(NAN));
 }
-VECD_INLINE vecd v_load_bfloat16(const bfloat16_t *p) {
-    __m256i wide = _mm256_cvtepu16_epi32(_mm_loadu_si128((const __m128i *)p));
-    return _mm512_cvtps_pd(_mm256_castsi256_ps(_mm256_slli_epi32(wide, 16)));
+VECD_INLINE void v_store_f32(float *p, vecd a) {
+    _mm256_storeu_ps(p, v_canonical_floats(_mm512_cvtpd_ps(a)));
 }
-VECD_INLINE void v_store_as_f32(float *p, vecd a) { _mm256_storeu_ps(p, _mm512_cvtpd_ps(a)); }
 /* Rounded to odd, so that rounding once more is as if it were done once. */
-VECD_INLINE __m256 v_odd_floats(vecd a) {
+VECD_INLINE __m256 v_odd_floats(__m256 near, __mmask8 inexact) {
+    __m256i bits = _mm256_castps_si256(near);
+    return v_canonical_floats(_mm256_castsi256_ps(
+        _mm256_mask_or_epi32(bits, inexact, bits, _mm256_set1_epi32(1))));
+}
+/* What a float has no room for is what is inexact; below its normal numbers halves are zero. */
+VECD_INLINE void v_store_half(half_t *p, vecd a) {
+    __m256 near = _mm512_cvt_roundpd_ps(a, _MM_FROUND_TO_ZERO | _MM_FROUND_NO_EXC);
+    __mmask8 inexact = _mm512_test_epi64_mask(_mm512_castpd_si512(a), _mm512_set1_epi64(0x1fffffff));
+    _mm_storeu_si128((__m128i *)p, _mm256_cvtps_ph(v_odd_floats(near, inexact), 0));
+}
+VECD_INLINE void v_store_bfloat16(bfloat16_t *p, vecd a) {
     __m256 near = _mm512_cvt_roundpd_ps(a, _MM_FROUND_TO_ZERO | _MM_FROUND_NO_EXC);
     __mmask8 inexact = _mm512_cmp_pd_mask(_mm512_cvtps_pd(near), a, _CMP_NEQ_OQ);
-    __m256i bits = _mm256_castps_si256(near);
-    return _mm256_castsi256_ps(
-        _mm256_mask_or_epi32(bits, inexact, bits, _mm256_set1_epi32(1)));
-}
-VECD_INLINE void v_store_as_half(half_t *p, vecd a) {
-    _mm_storeu_si128((__m128i *)p, _mm256_cvtps_ph(v_odd_floats(a), 0));
-}
-VECD_INLINE void v_store_as_bfloat16(bfloat16_t *p, vecd a) {
-    __m256i b = _mm256_castps_si256(v_odd_floats(a));
+    __m256i b = _mm256_castps_si256(v_odd_floats(near, inexact));
     __m256i last = _mm256_and_si256(_mm256_srli_epi32(b, 16), _mm256_set1_epi32(1));
     b = _mm256_add_epi32(b, _mm256_add_epi32(last, _mm256_set1_epi32(0x7fff)));
     _mm_storeu_si128((__m128i *)p, _mm256_cvtepi32_epi16(_mm256_srli_epi32(b, 16)));
 }
+#define VECD_STORES
 
 #elif defined(__AVX2__) && defined(__FMA__) && defined(__F16C__)
 #include <immintrin.h>
 
+#define VECD_FLOATS
 typedef struct { __m256d low, high; } vecd;
 
 #define VECD_UNARY(name, intrinsic) \
@@ -148,6 +164,19 @@ VECD_INLINE __m256d four_swap_twos(__m256d a) { return _mm256_permute2f128_pd(a,
 VECD_UNARY(v_swap_twos, four_swap_twos)
 VECD_INLINE __m256d four_swap_ones(__m256d a) { return _mm256_permute_pd(a, 5); }
 VECD_UNARY(v_swap_ones, four_swap_ones)
+VECD_INLINE vecd v_spread_first(vecd a) {
+    __m256d first = _mm256_broadcastsd_pd(_mm256_castpd256_pd128(a.low));
+    vecd r = { first, first };
+    return r;
+}
+VECD_INLINE int v_all_at_most(vecd x, vecd y) {
+    return (_mm256_movemask_pd(_mm256_cmp_pd(x.low, y.low, _CMP_LE_OQ))
+            & _mm256_movemask_pd(_mm256_cmp_pd(x.high, y.high, _CMP_LE_OQ))) == 0xf;
+}
+VECD_INLINE vecd v_product_error(vecd a, vecd b, vecd p) {
+    vecd r = { _mm256_fmsub_pd(a.low, b.low, p.low), _mm256_fmsub_pd(a.high, b.high, p.high) };
+    return r;
+}
 VECD_INLINE __m256d four_abs(__m256d a) { return _mm256_andnot_pd(_mm256_set1_pd(-0.0), a); }
 VECD_UNARY(v_abs, four_abs)
 VECD_INLINE vecd v_of_floats(__m256 x) {
@@ -155,14 +184,6 @@ VECD_INLINE vecd v_of_floats(__m256 x) {
         _mm256_cvtps_pd(_mm256_castps256_ps128(x)), _mm256_cvtps_pd(_mm256_extractf128_ps(x, 1)),
     };
     return r;
-}
-VECD_INLINE vecd v_load_f32(const float *p) { return v_of_floats(_mm256_loadu_ps(p)); }
-VECD_INLINE vecd v_load_half(const half_t *p) {
-    return v_of_floats(_mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)p)));
-}
-VECD_INLINE vecd v_load_bfloat16(const bfloat16_t *p) {
-    __m256i wide = _mm256_cvtepu16_epi32(_mm_loadu_si128((const __m128i *)p));
-    return v_of_floats(_mm256_castsi256_ps(_mm256_slli_epi32(wide, 16)));
 }
 VECD_INLINE void v_store_as_f32(float *p, vecd a) {
     _mm_storeu_ps(p, _mm256_cvtpd_ps(a.low));
@@ -235,10 +256,42 @@ VECD_INLINE vecd v_add_bits(vecd a, vecd b) {
 VECD_INLINE vecd v_swap_fours(vecd a) { VECD_EACH(a.v[k ^ 4]) }
 VECD_INLINE vecd v_swap_twos(vecd a) { VECD_EACH(a.v[k ^ 2]) }
 VECD_INLINE vecd v_swap_ones(vecd a) { VECD_EACH(a.v[k ^ 1]) }
+VECD_INLINE vecd v_spread_first(vecd a) { VECD_EACH(a.v[0]) }
+VECD_INLINE vecd v_product_error(vecd a, vecd b, vecd p) {
+    VECD_EACH(product_error(a.v[k], b.v[k], p.v[k]))
+}
+VECD_INLINE int v_all_at_most(vecd x, vecd y) {
+    int all = 1;
+    for (int k = 0; k < VECD; k++) all &= x.v[k] <= y.v[k];
+    return all;
+}
 VECD_INLINE vecd v_abs(vecd a) { VECD_EACH(fabs(a.v[k])) }
-VECD_INLINE vecd v_load_f32(const float *p) { VECD_EACH((double)p[k]) }
-VECD_INLINE vecd v_load_half(const half_t *p) { VECD_EACH((double)half_to_f32(p[k])) }
-VECD_INLINE vecd v_load_bfloat16(const bfloat16_t *p) { VECD_EACH((double)bfloat16_to_f32(p[k])) }
+typedef struct { float v[VECD]; } vecs;
+VECD_INLINE vecs s_set(float x) {
+    vecs r;
+    for (int k = 0; k < VECD; k++) r.v[k] = x;
+    return r;
+}
+VECD_INLINE vecs s_load_f32(const float *p) {
+    vecs r;
+    for (int k = 0; k < VECD; k++) r.v[k] = p[k];
+    return r;
+}
+VECD_INLINE vecs s_load_half(const half_t *p) {
+    vecs r;
+    for (int k = 0; k < VECD; k++) r.v[k] = half_to_f32(p[k]);
+    return r;
+}
+VECD_INLINE vecs s_load_bfloat16(const bfloat16_t *p) {
+    vecs r;
+    for (int k = 0; k < VECD; k++) r.v[k] = bfloat16_to_f32(p[k]);
+    return r;
+}
+VECD_INLINE vecs s_max(vecs a, vecs b) {
+    for (int k = 0; k < VECD; k++) b.v[k] = a.v[k] > b.v[k] ? a.v[k] : b.v[k];
+    return b;
+}
+VECD_INLINE vecd v_of_floats(vecs a) { VECD_EACH((double)a.v[k]) }
 VECD_INLINE void v_store_as_f32(float *p, vecd a) {
     for (int k = 0; k < VECD; k++) p[k] = (float)a.v[k];
 }
@@ -250,28 +303,32 @@ VECD_INLINE void v_store_as_bfloat16(bfloat16_t *p, vecd a) {
 }
 #endif
 
+/* Eight floats: what halves and floats are as they are loaded. */
+#ifdef VECD_FLOATS
+typedef __m256 vecs;
+VECD_INLINE vecs s_set(float x) { return _mm256_set1_ps(x); }
+VECD_INLINE vecs s_load_f32(const float *p) { return _mm256_loadu_ps(p); }
+VECD_INLINE vecs s_load_half(const half_t *p) {
+    return _mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)p));
+}
+VECD_INLINE vecs s_load_bfloat16(const bfloat16_t *p) {
+    __m256i wide = _mm256_cvtepu16_epi32(_mm_loadu_si128((const __m128i *)p));
+    return _mm256_castsi256_ps(_mm256_slli_epi32(wide, 16));
+}
+VECD_INLINE vecs s_max(vecs a, vecs b) { return _mm256_max_ps(a, b); }
+#endif
+VECD_INLINE vecd v_load_f32(const float *p) { return v_of_floats(s_load_f32(p)); }
+VECD_INLINE vecd v_load_half(const half_t *p) { return v_of_floats(s_load_half(p)); }
+VECD_INLINE vecd v_load_bfloat16(const bfloat16_t *p) { return v_of_floats(s_load_bfloat16(p)); }
+
 /* One NaN for all: bits must not depend on where an element lies. */
 VECD_INLINE vecd v_canonical(vecd a) { return v_where_number(a, a, v_set(NAN)); }
 VECD_INLINE void v_store_f64(double *p, vecd a) { v_store(p, v_canonical(a)); }
+#ifndef VECD_STORES
 VECD_INLINE void v_store_f32(float *p, vecd a) { v_store_as_f32(p, v_canonical(a)); }
 VECD_INLINE void v_store_half(half_t *p, vecd a) { v_store_as_half(p, v_canonical(a)); }
 VECD_INLINE void v_store_bfloat16(bfloat16_t *p, vecd a) { v_store_as_bfloat16(p, v_canonical(a)); }
-
-VECD_INLINE vecd v_spread_first(vecd a) {
-    double lanes[VECD];
-    v_store(lanes, a);
-    return v_set(lanes[0]);
-}
-
-/* Whether x <= y in every lane. */
-VECD_INLINE int v_all_at_most(vecd x, vecd y) {
-    double a[VECD], b[VECD];
-    int all = 1;
-    v_store(a, x);
-    v_store(b, y);
-    for (int k = 0; k < VECD; k++) all &= a[k] <= b[k];
-    return all;
-}
+#endif
 
 /* The larger one, or a NaN where either is one. */
 VECD_INLINE vecd v_max_or_nan(vecd a, vecd b) { return v_where_number(a, v_max(a, b), a); }
@@ -288,16 +345,6 @@ VECD_INLINE vecd v_two_sum(vecd a, vecd b, vecd *lost) {
     vecd taken = v_sub(sum, a);
     *lost = v_add(v_sub(a, v_sub(sum, taken)), v_sub(b, taken));
     return sum;
-}
-
-/* a * b - p for p = the rounded product: exact. */
-VECD_INLINE vecd v_product_error(vecd a, vecd b, vecd p) {
-    double x[VECD], y[VECD], z[VECD];
-    v_store(x, a);
-    v_store(y, b);
-    v_store(z, p);
-    for (int k = 0; k < VECD; k++) x[k] = product_error(x[k], y[k], z[k]);
-    return v_load(x);
 }
 
 VECD_INLINE vecd v_log(vecd a) {
@@ -318,7 +365,7 @@ VECD_INLINE vecd v_log1p(vecd t) {
  * 709. What is less than -708 is 2^-1021 and counts as nothing beside the 1 of the largest element. */
 VECD_INLINE vecd v_exp_short(vecd y) {
     const vecd magic = v_set(0x1.8p52);
-    y = v_min(v_set(709.0), v_max(v_set(-708.0), y));
+    y = v_max(v_set(-708.0), y);
     vecd shifted = v_fma(y, v_set(0x1.71547652b82fep+0), magic);
     vecd r = v_fma(v_sub(shifted, magic), v_set(-0x1.62e42fefa39efp-1), y);
     vecd p = v_set(0x1.a124e3f154d32p-13);

@@ -5,8 +5,20 @@ from aclnn.kernels.element cimport bfloat16_t, half_t
 cdef extern from "rows/vecd.h" nogil:
     ctypedef struct vecd:
         pass
+    ctypedef struct vecs:
+        pass
+    ctypedef struct wide_single_t:
+        double v
+    ctypedef struct wide_half_t:
+        double v
     enum:
         VECD
+    vecs s_set(float) noexcept
+    vecs s_load_f32(const float *) noexcept
+    vecs s_load_half(const half_t *) noexcept
+    vecs s_load_bfloat16(const bfloat16_t *) noexcept
+    vecs s_max(vecs, vecs) noexcept
+    vecd v_of_floats(vecs) noexcept
     vecd v_set(double) noexcept
     vecd v_load(const double *) noexcept
     void v_store(double *, vecd) noexcept
@@ -17,6 +29,7 @@ cdef extern from "rows/vecd.h" nogil:
     vecd v_sqrt(vecd) noexcept
     vecd v_fma(vecd, vecd, vecd) noexcept
     vecd v_max(vecd, vecd) noexcept
+    vecd v_min(vecd, vecd) noexcept
     vecd v_where_less(vecd, vecd, vecd, vecd) noexcept
     vecd v_where_number(vecd, vecd, vecd) noexcept
     vecd v_swap_fours(vecd) noexcept
@@ -45,26 +58,40 @@ ctypedef fused elem_t:
     double
     half_t
     bfloat16_t
+    wide_single_t
+    wide_half_t
 
 
 cdef inline vecd load_vecd(const elem_t *p) noexcept nogil:
     if elem_t is float:
         return v_load_f32(p)
-    elif elem_t is double:
-        return v_load(p)
     elif elem_t is half_t:
         return v_load_half(p)
-    else:
+    elif elem_t is bfloat16_t:
         return v_load_bfloat16(p)
+    else:
+        return v_load(<const double *>p)
+
+
+cdef inline vecs load_floats(const elem_t *p) noexcept nogil:
+    """Of elements that floats hold."""
+    if elem_t is float:
+        return s_load_f32(p)
+    elif elem_t is half_t:
+        return s_load_half(p)
+    elif elem_t is bfloat16_t:
+        return s_load_bfloat16(p)
+    else:
+        return s_set(0)
 
 
 cdef inline void store_vecd(elem_t *p, vecd a) noexcept nogil:
     """Rounded once; every NaN is the same one."""
     if elem_t is float:
         v_store_f32(p, a)
-    elif elem_t is double:
-        v_store_f64(p, a)
     elif elem_t is half_t:
         v_store_half(p, a)
-    else:
+    elif elem_t is bfloat16_t:
         v_store_bfloat16(p, a)
+    else:
+        v_store_f64(<double *>p, a)

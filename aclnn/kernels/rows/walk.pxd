@@ -25,7 +25,8 @@ cdef enum:
     GROUPS = 4      # of a panel across: its rows share lines of memory
     ACROSS = 32     # registers of a block across, for each group
     RESIDENT = 128  # registers of an operand of one row, to be read once for a tile
-    KEPT = 256      # registers of a panel's exponentials, to be kept for the next pass
+    KEPT = 8192     # registers of a panel's exponentials, at most, to be kept for the next pass
+    SHORT = 128     # registers of a row of which several are gone over side by side
     FEW_COLS = 16   # up to so many, registers hold several rows
     INPUTS = 2
     COLUMNS = 2
@@ -108,7 +109,8 @@ cdef struct work_t:
     vecd staged[INPUTS][GROUPS * ACROSS]
     vecd made[GROUPS * ACROSS]
     vecd raw[BLOCK]
-    vecd kept[KEPT]          # of columns' operands, or of exponentials: no kernel has both
+    vecd columns[COLUMNS][RESIDENT]
+    # Behind it: exponentials, of kernels that keep them.
 
 
 cdef struct walk_t:
@@ -123,6 +125,8 @@ cdef struct walk_t:
     bint first               # panel of the tile
     ptrdiff_t wide           # columns of a block
     ptrdiff_t registers      # of a row
+    ptrdiff_t parts          # that sums have
+    vecd *kept
 
 
 cdef struct spot_t:
@@ -145,6 +149,17 @@ cdef inline bint goes_along(const tile_view *views, const row_state *state, ptrd
         if state.inputs[k].view >= 0 and is_across(&views[state.inputs[k].view]):
             return False
     return state.out.view < 0 or not is_across(&views[state.out.view])
+
+
+cdef inline ptrdiff_t kept_registers(ptrdiff_t rows, ptrdiff_t cols) noexcept nogil:
+    """What a tile's exponentials take, however its registers lie; no less than of fewer rows."""
+    cdef ptrdiff_t groups, most = 0, along = (cols + VECD - 1) // VECD
+    for groups in range(1, GROUPS + 1):
+        if groups <= rows and groups * along <= KEPT:
+            most = max(most, groups * along)
+        if groups <= (rows + VECD - 1) // VECD and groups * cols <= KEPT:
+            most = max(most, groups * cols)
+    return most
 
 
 cdef inline bint is_across(const tile_view *view) noexcept nogil:

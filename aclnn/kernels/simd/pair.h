@@ -206,7 +206,8 @@ INLINED pair_t pair_decayed(pair_t x, pair_t q) {
 }
 INLINED pair_t pair_decay(pair_t x) { return pair_decayed(x, pair_exp(pair_decaying(x))); }
 INLINED pair_t pair_decay_long(pair_t x) { return pair_decayed(x, pair_exp_long(pair_decaying(x))); }
-/* e^-x, errors as those of e^y; infinity where it is more than floats can be. */
+/* e^-x, errors as those of e^y; infinity where it is more than floats can be, and 0 where it is less than a
+ * normal number. */
 #define GROWTH_FIRST -87.0f
 INLINED vecf growing(vecf x) {
 #if LANES == 16
@@ -227,6 +228,7 @@ INLINED vecf vf_exp_minus(vecf x) {
     whole_t n = exp_whole(y, -1.0f, EXP_NEAR_STEPS);
     vecf rest = exp_near_rest(vf_fma(n.octaves, vf_set(LN2_NEAR), y), -1.0f);
     vecf power = exp_power(lookup_near_step((const float *)EXP_NEAR_POWERS, n.steps), EXP_NEAR_STEPS, n);
+    power = decayed(x, power);
     return grown(x, vf_fma(power, rest, power));
 }
 INLINED pair_t pair_exp_minus(pair_t x) {
@@ -236,7 +238,7 @@ INLINED pair_t pair_exp_minus(pair_t x) {
     if (!x.exact) low = vf_add(low, x.low);
     vecf r = vf_add(vf_fma(n.octaves, vf_set(LN2), y), low);
     vecf rest = vf_fms(vf_mul(r, r), exp_tail_vec(r, -1.0f), r);
-    vecf power = exp_power(lookup_step((const float *)EXP_POWERS, n.steps), EXP_STEPS, n);
+    vecf power = decayed(x.high, exp_power(lookup_step((const float *)EXP_POWERS, n.steps), EXP_STEPS, n));
     vecf high = vf_fma(power, rest, power);
     return pair_of(grown(x.high, high), vf_fma(power, rest, vf_sub(power, high)));
 }
@@ -248,7 +250,7 @@ INLINED pair_t pair_exp_minus_long(pair_t x) {
     if (!x.exact) low = vf_add(low, x.low);
     vecf high = vf_fma(n.octaves, vf_set(LN2), y), r = vf_add(high, low);
     vecf rest = vf_fms(vf_mul(r, r), exp_long_tail(r, -1.0f), low);
-    vecf power = exp_power(lookup_step((const float *)EXP_POWERS, n.steps), EXP_STEPS, n);
+    vecf power = decayed(x.high, exp_power(lookup_step((const float *)EXP_POWERS, n.steps), EXP_STEPS, n));
     vecf near = vf_fnma(power, high, power), lost = vf_fnma(power, high, vf_sub(power, near));
     pair_t e = pair_of_parts(near, vf_fma(power, rest, lost));
     return pair_of(grown(x.high, e.high), e.low);
@@ -294,6 +296,7 @@ INLINED pair_t pair_log1p(pair_t q) {
     vecf above_low = vf_sub(q.high, vf_add(above, taken)), sum_low = vf_sub(q.high, vf_sub(sum, base));
     if (!q.exact) above_low = vf_add(above_low, q.low), sum_low = vf_add(sum_low, q.low);
     pair_t u = pair_div(pair_of(above, above_low), pair_of(sum, sum_low));
+    u = pair_of_parts(u.high, u.low); /* of a quotient the high part alone has 14 bits */
     vecf head = vf_select(far, vf_set(LN2), none);
     vecf main = vf_fma(two, u.high, head), low = vf_fma(two, u.high, vf_sub(head, main));
     low = vf_add(vf_fma(two, u.low, low), vf_select(far, vf_set(LN2_LOW), none));
@@ -372,7 +375,9 @@ INLINED lanes_t lanes_of(mask_t c) {
 #define SCANT 0x0d800000u
 INLINED lanes_t unusual_lanes(vecf r, mask_t some) {
     veci size = vi_sub(vi_and(vf_bits(r), vi_set(0x7fffffffu)), vi_set(SCANT));
-    return lanes_of(mask_and(vi_ge(size, vi_set(0x7f800000u - SCANT)), some));
+    /* Nothing times an infinity need not be 0. */
+    mask_t open = mask_or(some, vf_is_nonzero(r));
+    return lanes_of(mask_and(vi_ge(size, vi_set(0x7f800000u - SCANT)), open));
 }
 INLINED lanes_t lanes_within(vecf x, float root, float gap) {
     return lanes_of(vf_is_positive(vf_sub(vf_abs(vf_set(gap)), vf_abs(vf_sub(x, vf_set(root))))));
