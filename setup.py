@@ -291,7 +291,9 @@ def compiler_flags() -> list[str]:
 
 
 def linker_flags() -> list[str]:
-    return ["-fsanitize=address,undefined"] if is_on("ACLNN_BUILD_SANITIZE", "0") else []
+    if is_on("ACLNN_BUILD_SANITIZE", "0"):
+        return ["-fsanitize=address,undefined"]
+    return ["-Wl,-s"] if sys.platform == "linux" else []  # no symbols that only debuggers read
 
 
 def headers(source: str) -> list[str]:

@@ -228,8 +228,8 @@ COSTS = {
         0.15: "adds subs rsubs muls divs neg abs square reciprocal floor ceil clamp relu threshold "
               "logical_not",
         0.2: "add add_relu sub rsub mul div sqrt maximum minimum relu_backward "
-             "threshold_backward where fill div_trunc div_floor addcmul lerp lerps eq ne lt le gt ge "
-             "logical_and logical_or logical_xor "
+             "threshold_backward where fill div_trunc div_floor addcmul lerp lerps "
+             "eq ne lt le gt ge logical_and logical_or logical_xor "
              "leaky_relu leaky_relu_backward hardshrink hardshrink_backward fatrelu_mul rotated "
              "channel_norm softshrink softshrink_backward shrink prelu prelu_backward "
              "prelu_weight_term squared_relu hardsigmoid_backward hardtanh_backward heaviside",
