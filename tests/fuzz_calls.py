@@ -365,7 +365,7 @@ class Fuzzer:
                 "aclCreateIntArray",
                 scaled(value) if parameter.role == "normalized_shape" else value,
             )
-        if parameter.kind == "int" and isinstance(value, int):
+        if parameter.kind in ("int", "str") and isinstance(value, int | str):
             return value
         return self.of_kind(parameter.kind)
 

@@ -79,7 +79,8 @@ UNLIKE = {
     "gemm": Unlike({"b": (3, 4), "c": (2, 4)}),
     "rotary_position_embedding": Unlike(dict.fromkeys(("x", "cos", "sin"), (2, 4))),
     "apply_rotary_pos_emb": Unlike(
-        dict.fromkeys(("query", "key", "cos", "sin"), (2, 3, 1, 4))
+        dict.fromkeys(("query", "key", "cos", "sin"), (2, 3, 1, 4)),
+        options={"layout": 1, "rotary_mode": "half"},
     ),
     "add_rms_norm": Unlike({"gamma": (3,)}),
     "add_rms_norm_cast": Unlike({"gamma": (3,)}, halves_only=True),
@@ -111,7 +112,7 @@ UNLIKE = {
     "index_select": Unlike({"index": (4,)}, _INDEX, {"dim": 1}),
     "gather_v2": Unlike({"index": (4, 2)}, _INDEX, {"dim": 1}),
     "gather": Unlike({"index": (2, 2)}, _INDEX, {"dim": 1}),
-    "slice": Unlike(options={"dim": 1, "start": 2}),
+    "slice": Unlike(options={"dim": 1, "start": 2, "end": 9, "step": 1}),
     "expand": Unlike(options={"size": (4, -1, 3)}),
     "repeat": Unlike(options={"repeats": (1, 2)}),
     "constant_pad_nd": Unlike(options={"pad": (1, 2)}),

@@ -306,6 +306,33 @@ SCALARS = {
     for formula, cases in _CASES.items()
 }
 
+_PLAIN = (
+    *("sigmoid", "sigmoid_backward", "silu", "silu_backward", "fast_gelu", "glu"),
+    *("fast_gelu_backward", "tanh", "tanh_backward", "log_sigmoid", "log_sigmoid_backward"),
+    *("mish", "mish_backward", "selu", "selu_backward", "hardsigmoid", "hardswish"),
+    *("hardswish_backward", "hardswish_backward_v2", "times_silu", "times_gelu_tanh"),
+    *("exp", "expm1", "log", "log2", "log10", "log1p", "rsqrt", "mul", "square", "div"),
+    *("reciprocal", "sqrt", "neg", "abs"),
+)
+# Of formulas that are written once: numbers, as `aclnn/kernels/vector_forms.py` says of them.
+FORMS = {
+    **{formula: [()] for formula in _PLAIN},
+    "swish": [(1.0,), (-0.5,)],
+    "swish_backward": [(1.0,), (-0.5,)],
+    "softplus": [(1.0, 20.0), (0.5, 3.0)],
+    "softplus_backward": [(1.0, 20.0), (0.5, 3.0)],
+    "celu": [(1.0,), (-0.5,)],
+    "clipped_swiglu": [(1.75, 7.0, 1.0)],
+    "add": [(1.0,), (0.3125,)],
+    "sub": [(1.0,), (-2.5,)],
+    "muls": [(0.3125,)],
+}
+OF_TWO = ("add", "sub", "mul", "div", "glu", "times_silu", "times_gelu_tanh", "clipped_swiglu")
+
+
+def takes_two(formula):
+    return "_backward" in formula or formula in OF_TWO
+
 
 def test_every_fast_path_is_compared_with_the_form_in_double():
     modules = [f"aclnn._simd_kernels_{level}" for level in isa.available()]
@@ -314,20 +341,21 @@ def test_every_fast_path_is_compared_with_the_form_in_double():
         pytest.skip("this CPU has no vectors that fast paths are made for")
     for name in built:
         paths = importlib.import_module(name).paths()
-        assert paths.keys() == SCALARS.keys(), "a formula with a fast path gets scalars in SCALARS"
+        compared = SCALARS.keys() | FORMS.keys()
+        assert paths.keys() == compared, "a formula with a fast path gets scalars in SCALARS"
 
 
 @pytest.mark.parametrize(
     "dtype", [np.float32, np.float16, BFLOAT16], ids=lambda d: np.dtype(d).name
 )
-@pytest.mark.parametrize("formula", SCALARS)
+@pytest.mark.parametrize("formula", [*SCALARS, *FORMS])
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
 def test_instruction_sets_agree_at_the_edges(formula, dtype):
     """Every pair of odd values, against the plain forms in double: signs of zeros included."""
     edges = np.array([*EDGES, *(-np.array(EDGES))], np.float32).astype(dtype)
     a, b = (np.ascontiguousarray(m.ravel()) for m in np.meshgrid(edges, edges))
-    operands = [a, b] if "_backward" in formula else [edges]
-    for scalars in SCALARS[formula]:
+    operands = [a, b] if takes_two(formula) else [edges]
+    for scalars in (SCALARS | FORMS)[formula]:
         results = {level: computed(level, formula, operands, scalars) for level in isa.available()}
         plain = results.pop("generic")
         for level, out in results.items():
@@ -356,21 +384,21 @@ LONG = 608  # a run that is looked through for zeros, and more
     ],
     ids=str,
 )
-@pytest.mark.parametrize("formula", SCALARS)
+@pytest.mark.parametrize("formula", [*SCALARS, *FORMS])
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
 def test_an_odd_element_among_ordinary_ones(formula, kind, out):
     """Loops that expect no zeros, and none that is too small or no number, notice a single one."""
     rng = np.random.default_rng(17)
     edges = np.array([*EDGES, *(-np.array(EDGES))], np.float32)
     a, b = (m.ravel() for m in np.meshgrid(edges, edges))
-    odd = [a, b] if "_backward" in formula else [edges]
+    odd = [a, b] if takes_two(formula) else [edges]
     length = LONG if kind == FLOAT32 else 96
     runs = [rng.uniform(0.1, 0.9, (x.size, length)) for x in odd]
     places = rng.integers(0, length, odd[0].size)
     for run, x in zip(runs, odd, strict=True):
         run[np.arange(x.size), places] = x
     runs = [run.astype(kind) for run in runs]
-    for scalars in SCALARS[formula][: 3 if kind == out == FLOAT32 else 1]:
+    for scalars in (SCALARS | FORMS)[formula][: 3 if kind == out == FLOAT32 else 1]:
         plain = computed("generic", formula, [run.ravel() for run in runs], scalars, out)
         for level in set(isa.available()) - {"generic"}:
             each = zip(*runs, strict=True)

@@ -280,7 +280,7 @@ cdef inline num hardswish_backward_v2(num g, num x, const double *p) noexcept no
 # --- Elementary functions -------------------------------------------------------------------------
 
 cdef inline vector_num exp(vector_num x, const double *p) noexcept nogil:
-    return within(x, -87, 88, exp_minus(neg(x)))
+    return within(x, -87, 87, exp_minus(neg(x)))
 
 
 cdef inline vector_num expm1(vector_num x, const double *p) noexcept nogil:

@@ -227,8 +227,10 @@ cdef inline double elu(double x, const double *p) noexcept nogil:
 cdef inline double celu(double x, const double *p) noexcept nogil:
     """ELU at the rate 1/alpha. p: alpha."""
     cdef double numbers[3]
+    cdef double r
     numbers[0], numbers[1], numbers[2] = p[0], 1, 1 / p[0]
-    return elu(x, numbers)
+    r = elu(x, numbers)
+    return x if x == 0 else r  # whatever sign alpha has
 
 
 cdef inline double elu_f64(double x, const double *p) noexcept nogil:

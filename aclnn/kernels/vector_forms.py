@@ -68,7 +68,7 @@ FORMS = {
     # From -9.4 on e^(2w) is less than e^-75. Before that 2w is so large that rounding it shows.
     "times_gelu_tanh": VectorForm(decay="75.0 / 9.4", half_in_pairs=True),
     # The sum with the bias may cancel.
-    "clipped_swiglu": VectorForm(decay="p[0]", half_in_pairs=True),
+    "clipped_swiglu": VectorForm(decay="p[0]", half_in_pairs=True, has_zeros=True),
     "mish": VectorForm(rel_error=9e-7),
     "mish_backward": VectorForm(root=f"{MISH_SLOPE_ROOT}", decay="1"),
     "hardsigmoid": VectorForm(has_zeros=True, direct=True),

@@ -10,14 +10,16 @@ static const domain_t EXACT_DOMAIN = { .one_nan = 1 };
 static const domain_t ONCE_ROUNDED_DOMAIN = { .rel_error = 1.2e-7f, .one_nan = 1 };
 
 /* With this bound of the relative error. */
-INLINED domain_t half_domain(float rel_error) { return (domain_t){ .rel_error = rel_error, .one_nan = 1 }; }
+INLINED domain_t half_domain(float rel_error) {
+    return (domain_t){ .rel_error = rel_error, .one_nan = 1, .check_finite = 1 };
+}
 
 static inline int exact_is_exceptional(float a, float b, float r, const double *p) { return is_extreme(r); }
 
 /* Floats have fewer digits below the least normal one, which products and quotients of bfloat16 reach. */
 INLINED vecf tracked(track_t *track, vecf r) {
     track_magnitude(track, r, vf_is_nonzero(r));
-    return r;
+    return track_result(track, r);
 }
 
 #endif

@@ -30,7 +30,14 @@ INLINED pair_t pair_set(double c) {
 }
 
 /* Rounded where `some`; elsewhere the result is 0, whose sign is the high part's. */
-INLINED vecf pair_rounded(pair_t a, mask_t some) { return a.exact ? a.high : vf_add_where(some, a.high, a.low); }
+INLINED vecf pair_rounded(pair_t a, mask_t some) {
+    if (a.exact) return a.high;
+#if LANES == 16
+    return vf_add_where(some, a.high, a.low);
+#else
+    return vf_add(a.high, vf_select(some, a.low, vf_set(-0.0f)));
+#endif
+}
 /* high + low, of which high is the larger one or 0: the same in parts that do not overlap. */
 INLINED pair_t pair_of_parts(vecf high, vecf low) {
     vecf sum = vf_add(high, low);
