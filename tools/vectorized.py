@@ -24,6 +24,7 @@ sys.path.insert(0, str(ROOT))
 from setup import (  # noqa: E402
     COMMON_FLAGS,
     INCLUDES,
+    INLINED_FLAGS,
     SIMD_FLAGS,
     VECTORS,
     functions,
@@ -36,7 +37,8 @@ FLAGS = [*COMMON_FLAGS, "-fPIC", "-fno-ipa-icf", *(f"-I{folder}" for folder in F
 FUNCTION = re.compile(r"static void __pyx_f_5aclnn_16_formula_kernels_(\w+_in_\w+)\(.* \{$")
 # What no instruction set has, or what functions of the C library compute one by one.
 ELEMENT_BY_ELEMENT = re.compile(
-    r"(div|divs|pow|pows|rpows)_(whole_)?in_|\w+_complex_in_|(erf|sin|cos|pow|pows|rpows)_in_|"
+    r"(div|divs|div_trunc|div_floor|pow|pows|rpows)_(whole_)?in_int64_t|(div|divs|pow|pows|rpows)_in_|"
+    r"add_relu_half_in_|(glu|glu_backward_b|times_silu)_f64_in_|\w+_complex_in_|(erf|sin|cos|pow|pows|rpows)_in_|"
     r"(exp|exp2|expm1|log|log2|log10|log1p|sin|tanh|sigmoid|silu|silu_backward|swiglu|swiglu_backward_[ab])_f64_in_"
 )
 FAST_PATH = re.compile(r"^\w+ <__pyx_f_5aclnn_7kernels_4simd_(\w+)>$")
@@ -68,7 +70,8 @@ def compiled(source, flags, target):
 def reported(flags):
     """The lines of loops that the compiler vectorised."""
     with tempfile.TemporaryDirectory() as folder:
-        said = compiled(SOURCE, [*flags, "-fopt-info-vec-optimized"], Path(folder) / "kernels.o")
+        asked = [*flags, *INLINED_FLAGS, "-fopt-info-vec-optimized"]
+        said = compiled(SOURCE, asked, Path(folder) / "kernels.o")
     return {int(number) for number in REPORT.findall(said)}
 
 
