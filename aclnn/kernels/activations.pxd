@@ -10,7 +10,6 @@ from libc.math cimport INFINITY, NAN
 
 from aclnn.kernels.formulas cimport (
     STICKY,
-    canonical,
     elu_backward_result,
     ordered,
     product_to_odd,
@@ -18,7 +17,6 @@ from aclnn.kernels.formulas cimport (
 )
 from aclnn.kernels.numbers cimport (
     add,
-    add_less,
     at_minus_infinity,
     at_nan,
     constant,

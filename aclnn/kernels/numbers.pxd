@@ -18,8 +18,6 @@ cdef extern from "vector_math.h" nogil:
     double double_exp "exp_f64"(double) noexcept
     double double_expm1 "expm1_f64"(double) noexcept
     double double_log "log_f64"(double) noexcept
-    double double_odd "odd_f64"(double, double) noexcept
-    double double_product_error "product_error"(double, double, double) noexcept
 
 cdef extern from "<math.h>" nogil:
     double double_abs "fabs"(double) noexcept
@@ -31,12 +29,10 @@ cdef extern from "simd/pair.h" nogil:
         int exact
     vecf vf_set(float) noexcept
     vecf vf_add(vecf, vecf) noexcept
-    vecf vf_sub(vecf, vecf) noexcept
     vecf vf_mul(vecf, vecf) noexcept
     vecf vf_neg(vecf) noexcept
     vecf vf_quotient(vecf, vecf) noexcept
     vecf vf_least(vecf) noexcept
-    vecf vf_exp(vecf) noexcept
     vecf vf_decay(vecf) noexcept
     vecf vf_exp_minus(vecf) noexcept
     vecf vf_expm1(vecf) noexcept
@@ -56,7 +52,6 @@ cdef extern from "simd/pair.h" nogil:
     pair_t pair_neg(pair_t) noexcept
     pair_t pair_div(pair_t, pair_t) noexcept
     pair_t pair_least(pair_t) noexcept
-    pair_t pair_exp(pair_t) noexcept
     pair_t pair_decay(pair_t) noexcept
     pair_t pair_decay_long(pair_t) noexcept
     pair_t pair_exp_minus(pair_t) noexcept
@@ -202,16 +197,6 @@ cdef inline num least(num x) noexcept nogil:
         return pair_least(x)
 
 
-cdef inline num exp(num y) noexcept nogil:
-    """e^y, where that is a normal number."""
-    if num is double:
-        return double_exp(y)
-    elif num is vecf:
-        return vf_exp(y)
-    else:
-        return pair_exp(y)
-
-
 cdef inline num exp_less_one(num y) noexcept nogil:
     """e^y - 1, where e^y is a normal number."""
     if num is double:
@@ -237,7 +222,7 @@ cdef inline num log_one_more(num q) noexcept nogil:
 cdef inline num decay(num x) noexcept nogil:
     """e^-|x|; 0 where nothing shows it."""
     if num is double:
-        return exp(least(x))
+        return double_exp(least(x))
     elif num is vecf:
         return vf_decay(x)
     else:

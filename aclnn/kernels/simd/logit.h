@@ -3,6 +3,7 @@
 #define ACLNN_SIMD_LOGIT_H
 
 #include "simd/exp.h"
+#include "simd/log.h"
 #include "simd/loop_args.h"
 #include "simd/track.h"
 
@@ -68,12 +69,6 @@ INLINED odds_t logit_odds(vecf z) {
     odds.octaves = vi_to_floats(octaves);
     return odds;
 }
-/* ln((1 + u)/(1 - u)) - 2u + addend for |u| up to a fifth, error 2^-28 of 2u. */
-INLINED vecf atanh_rest(vecf u, vecf addend) {
-    vecf square = vf_mul(u, u);
-    vecf rest = vf_fma(square, vf_set(0x1.3735c6p-2f), vf_set(0x1.99248ap-2f));
-    return vf_fma(vf_mul(u, square), vf_fma(square, rest, vf_set(0x1.5555c4p-1f)), addend);
-}
 /* ln(odds) = octaves ln(2) + 2 atanh(u), u = (w - rest)/(w + rest) = 2w/(w + rest) - 1, in two parts: where
  * there are no octaves nothing may be lost of 2u, and elsewhere it is as large as the result. `sum_low` is
  * what rounding took from 1 - z and from the sum. */
@@ -89,7 +84,7 @@ INLINED vecf log_odds(vecf z) {
     vecf head = vf_mul(odds.octaves, vf_set(LN2 * 0x1p-23f)); /* exact */
     vecf main = vf_fma(two, near, head), low = vf_fma(two, near, vf_sub(head, main));
     low = vf_fma(two, near_low, vf_fma(odds.octaves, vf_set(LN2_LOW * 0x1p-23f), low));
-    return vf_add(main, atanh_rest(vf_add(near, near_low), low));
+    return vf_add(main, vf_atanh_rest(vf_add(near, near_low), low));
 }
 /* The same in half precision: then w + rest is exact where there are no octaves. */
 INLINED vecf log_odds_short(vecf z) {
@@ -97,7 +92,7 @@ INLINED vecf log_odds_short(vecf z) {
     vecf sum = vf_add(odds.w, odds.rest), difference = vf_sub(odds.w, odds.rest);
     vecf inverse = vf_reciprocal_estimate(sum), near = vf_mul(difference, inverse);
     vecf u = vf_fma(vf_fnma(near, sum, difference), inverse, near);
-    return atanh_rest(u, vf_fma(odds.octaves, vf_set(LN2_NEAR * 0x1p-23f), vf_add(u, u)));
+    return vf_atanh_rest(u, vf_fma(odds.octaves, vf_set(LN2_NEAR * 0x1p-23f), vf_add(u, u)));
 }
 
 INLINED vecf logit_clipped(const logit_t *logit, bounds_t bounds, vecf x) {

@@ -11,6 +11,7 @@
 #define ACLNN_SIMD_PAIR_H
 
 #include "simd/exp.h"
+#include "simd/log.h"
 #include "simd/track.h"
 
 #ifdef LANES
@@ -140,26 +141,18 @@ INLINED pair_t pair_zero_as(pair_t r, pair_t x) { return pair_of(vf_signed_as(r.
 /* -|x|, but no less than where e^x - 1 is -1 to all digits by far; a NaN stays. */
 #define LEAST 75.0f
 INLINED vecf vf_least(vecf x) { return vf_neg(vf_at_most(vf_abs(x), LEAST)); }
-INLINED vecf vf_minus_abs(vecf x) { return vi_as_floats(vi_or(vf_bits(x), vi_set(0x80000000u))); }
-INLINED pair_t pair_minus_abs(pair_t x) {
-    vecf high = vf_minus_abs(x.high);
-    return x.exact ? pair_exactly(high) : pair_of(high, vf_negate_where(vf_is_positive(x.high), x.low));
+INLINED pair_t pair_abs(pair_t x) {
+    vecf high = vf_abs(x.high);
+    return x.exact ? pair_exactly(high) : pair_of(high, vf_negate_where(vf_is_negative(x.high), x.low));
 }
 INLINED pair_t pair_least(pair_t x) {
-    pair_t y = pair_minus_abs(x);
+    pair_t y = pair_neg(pair_abs(x));
     mask_t beyond = vf_is_positive(vf_sub(vf_abs(x.high), vf_set(LEAST)));
     y.high = vf_least(x.high);
     if (!y.exact) y.low = vf_select(beyond, vf_set(0.0f), y.low);
     return y;
 }
 
-/* e^y, error 2^-23.5 and 2.7e-9 for each octave. */
-INLINED vecf vf_exp(vecf y) {
-    whole_t n = exp_whole(y, 1.0f, EXP_NEAR_STEPS);
-    vecf r = vf_fma(n.octaves, vf_set(-LN2_NEAR), y);
-    vecf power = exp_power(lookup_near_step((const float *)EXP_NEAR_POWERS, n.steps), EXP_NEAR_STEPS, n);
-    return vf_fma(power, exp_near_rest(r, 1.0f), power);
-}
 /* y less whole octaves: `high` is exact, `low` has what the power lacks. */
 typedef struct { vecf power, high, low; } octaves_t;
 INLINED octaves_t pair_octaves(pair_t y) {
@@ -171,51 +164,17 @@ INLINED octaves_t pair_octaves(pair_t y) {
     o.power = exp_power(lookup_step((const float *)EXP_POWERS, n.steps), EXP_STEPS, n);
     return o;
 }
-/* e^y, error 2^-28.5. */
-INLINED pair_t pair_exp(pair_t y) {
-    octaves_t o = pair_octaves(y);
-    vecf rest = exp_rest(vf_add(o.high, o.low));
-    vecf high = vf_fma(o.power, rest, o.power);
-    return pair_of(high, vf_fma(o.power, rest, vf_sub(o.power, high)));
-}
-/* The same to 2^-32: what a sum with it may leave of it needs more digits. */
-INLINED pair_t pair_exp_long(pair_t y) {
-    octaves_t o = pair_octaves(y);
-    vecf r = vf_add(o.high, o.low), rest = vf_fma(vf_mul(r, r), exp_long_tail(r, 1.0f), o.low);
-    vecf near = vf_fma(o.power, o.high, o.power);
-    return pair_of_parts(near, vf_fma(o.power, rest, vf_fma(o.power, o.high, vf_sub(o.power, near))));
-}
-/* e^-|x|; 0, or not all of its digits, where it is less than a normal number. Sixteen lanes have an operation
- * for the exponent that goes there by itself. */
+/* e^-x; infinity where it is more than floats can be, and 0, or not all of its digits, where it is less than
+ * a normal number. Sixteen lanes have an operation for the exponent that goes there by itself. */
+#define GROWTH_FIRST -87.0f
 #define NORMAL_LAST 87.0f
-INLINED vecf decaying(vecf x) {
-#if LANES == 16
-    return vf_minus_abs(x);
-#else
-    return vf_neg(vf_at_most(vf_abs(x), NORMAL_LAST));
-#endif
-}
 INLINED vecf decayed(vecf x, vecf q) {
 #if LANES == 16
     return q;
 #else
-    return vf_select(vf_is_positive(vf_sub(vf_abs(x), vf_set(NORMAL_LAST))), vf_set(0.0f), q);
+    return vf_select(vf_is_positive(vf_sub(x, vf_set(NORMAL_LAST))), vf_set(0.0f), q);
 #endif
 }
-INLINED vecf vf_decay(vecf x) { return decayed(x, vf_exp(decaying(x))); }
-INLINED pair_t pair_decaying(pair_t x) {
-    pair_t y = pair_minus_abs(x);
-    y.high = decaying(x.high);
-    return y;
-}
-INLINED pair_t pair_decayed(pair_t x, pair_t q) {
-    return pair_of(decayed(x.high, q.high), decayed(x.high, q.low));
-}
-INLINED pair_t pair_decay(pair_t x) { return pair_decayed(x, pair_exp(pair_decaying(x))); }
-INLINED pair_t pair_decay_long(pair_t x) { return pair_decayed(x, pair_exp_long(pair_decaying(x))); }
-/* e^-x, errors as those of e^y; infinity where it is more than floats can be, and 0 where it is less than a
- * normal number. */
-#define GROWTH_FIRST -87.0f
 INLINED vecf growing(vecf x) {
 #if LANES == 16
     return x;
@@ -230,6 +189,7 @@ INLINED vecf grown(vecf x, vecf e) {
     return vf_select(vf_is_negative(vf_sub(x, vf_set(GROWTH_FIRST))), vf_set(INFINITY), e);
 #endif
 }
+/* Error 2^-23.5 and 2.7e-9 for each octave. */
 INLINED vecf vf_exp_minus(vecf x) {
     vecf y = growing(x);
     whole_t n = exp_whole(y, -1.0f, EXP_NEAR_STEPS);
@@ -238,6 +198,7 @@ INLINED vecf vf_exp_minus(vecf x) {
     power = decayed(x, power);
     return grown(x, vf_fma(power, rest, power));
 }
+/* Error 2^-28.5. */
 INLINED pair_t pair_exp_minus(pair_t x) {
     vecf y = growing(x.high);
     whole_t n = exp_whole(y, -1.0f, EXP_STEPS);
@@ -249,7 +210,7 @@ INLINED pair_t pair_exp_minus(pair_t x) {
     vecf high = vf_fma(power, rest, power);
     return pair_of(grown(x.high, high), vf_fma(power, rest, vf_sub(power, high)));
 }
-/* The same to 2^-32: what a sum with it may leave of it needs more digits. */
+/* Error 2^-32: what a sum with it may leave of it needs more digits. */
 INLINED pair_t pair_exp_minus_long(pair_t x) {
     vecf y = growing(x.high);
     whole_t n = exp_whole(y, -1.0f, EXP_STEPS);
@@ -262,6 +223,10 @@ INLINED pair_t pair_exp_minus_long(pair_t x) {
     pair_t e = pair_of_parts(near, vf_fma(power, rest, lost));
     return pair_of(grown(x.high, e.high), e.low);
 }
+/* e^-|x|. */
+INLINED vecf vf_decay(vecf x) { return vf_exp_minus(vf_abs(x)); }
+INLINED pair_t pair_decay(pair_t x) { return pair_exp_minus(pair_abs(x)); }
+INLINED pair_t pair_decay_long(pair_t x) { return pair_exp_minus_long(pair_abs(x)); }
 /* e^y - 1, error 2^-22.5. */
 INLINED vecf vf_expm1(vecf y) {
     octaves_t o = pair_octaves(pair_exactly(y));
@@ -281,12 +246,6 @@ INLINED pair_t pair_expm1(pair_t y) {
     return pair_of_parts(near, vf_fma(o.power, rest, near_low));
 }
 
-/* ln((1 + u)/(1 - u)) - 2u + addend for |u| up to a fifth, error 2^-28 of 2u. */
-INLINED vecf vf_atanh_rest(vecf u, vecf addend) {
-    vecf square = vf_mul(u, u);
-    vecf rest = vf_fma(square, vf_set(0x1.3735c6p-2f), vf_set(0x1.99248ap-2f));
-    return vf_fma(vf_mul(u, square), vf_fma(square, rest, vf_set(0x1.5555c4p-1f)), addend);
-}
 #define LOG1P_HALVED 0.41421357f
 /* ln(1 + q) = 2 artanh(q / (2 + q)) for q in [0, 1]; from sqrt(2) - 1 on ln(2) + ln((1 + q)/2). */
 INLINED vecf vf_log1p(vecf q) {
@@ -405,12 +364,10 @@ typedef struct { float none; } vecf;
 typedef struct { vecf high, low; int exact; } pair_t;
 vecf vf_set(float);
 vecf vf_add(vecf, vecf);
-vecf vf_sub(vecf, vecf);
 vecf vf_mul(vecf, vecf);
 vecf vf_neg(vecf);
 vecf vf_quotient(vecf, vecf);
 vecf vf_least(vecf);
-vecf vf_exp(vecf);
 vecf vf_decay(vecf);
 vecf vf_exp_minus(vecf);
 vecf vf_expm1(vecf);
@@ -430,7 +387,6 @@ pair_t pair_mul(pair_t, pair_t);
 pair_t pair_neg(pair_t);
 pair_t pair_div(pair_t, pair_t);
 pair_t pair_least(pair_t);
-pair_t pair_exp(pair_t);
 pair_t pair_decay(pair_t);
 pair_t pair_decay_long(pair_t);
 pair_t pair_exp_minus(pair_t);
