@@ -4,7 +4,7 @@ import functools
 import inspect
 import zlib
 
-from pytest import fail
+import pytest
 
 ONE = False  # whether a single case stands for all: in the quick part of the suite
 
@@ -32,7 +32,7 @@ def each(names, values):
                 case = dict(zip(keys, value if len(keys) > 1 else [value], strict=True))
                 try:
                     test(**given, **case)
-                except (Exception, fail.Exception) as error:
+                except (Exception, pytest.fail.Exception) as error:
                     error.add_note(f"where {', '.join(f'{k} is {v}' for k, v in case.items())}")
                     failed.append(error)
             if failed:
