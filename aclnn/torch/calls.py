@@ -12,7 +12,8 @@ import torch
 
 from aclnn.acl.constants import aclDataType
 from aclnn.acl.errors import invalid
-from aclnn.torch.gradients import NAMESPACE, Derivative
+from aclnn.torch.formulas import NAMESPACE
+from aclnn.torch.gradients import Derivative
 from aclnn.torch.schemas import Schema, torch_dtype
 
 _PLAIN = (torch.Tensor, torch.nn.Parameter)
@@ -24,8 +25,6 @@ def composed(schema: Schema, values: dict[str, Any]) -> Any:
     if operator.differentiated_as:
         return eval(operator.differentiated_as, NAMESPACE, values)
     written = schema.written
-    if schema.is_copy:  # there is no form of it but in place
-        return values[operator.inputs[0]].copy_(values[operator.inputs[1]])
     # Formulas keep what was there: it is changed below.
     before = {role: values[role].clone() for role in written.values()}
     args, named = schema.arguments(values | before)
@@ -157,7 +156,7 @@ def _function(schema: Schema) -> Any:
         @staticmethod
         def backward(ctx: Any, *grads: Any) -> Any:
             needed = dict(zip(parameters, ctx.needs_input_grad, strict=True))
-            found = derivative.gradients(ctx, grads[0], needed)
+            found = derivative.gradients(ctx, grads, needed)
             return tuple([found.get(role) for role in parameters])
 
     Function.__name__ = Function.__qualname__ = f"Aclnn{schema.name.title().replace('_', '')}"

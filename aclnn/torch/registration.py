@@ -88,7 +88,7 @@ def _differentiated_list(schema: Schema) -> Callable[..., Any]:
         @staticmethod
         def backward(ctx: Any, *grads: Any) -> Any:
             needed = {role: ctx.needs_input_grad[1:]}
-            return None, *derivative.gradients(ctx, grads[0], needed)[role]
+            return None, *derivative.gradients(ctx, grads, needed)[role]
 
     return lambda values: Function.apply(values, *values[role])
 
@@ -103,7 +103,7 @@ def _autograd(schema: Schema) -> tuple[Callable[..., Any], Callable[..., Any]]:
 
     def backward(ctx: Any, *grads: Any) -> Any:
         needed = dict(zip(schema.positional, ctx.needs_input_grad, strict=False))
-        found = derivative.gradients(ctx, grads[0], needed)
+        found = derivative.gradients(ctx, grads, needed)
         return tuple([found.get(role) for role in schema.positional])
 
     def setup_without_names(ctx: Any, inputs: Sequence[Any], output: Any) -> None:

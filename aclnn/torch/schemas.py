@@ -62,11 +62,6 @@ class Schema:
         return self.name == self.operator.in_place
 
     @property
-    def is_copy(self) -> bool:
-        """Whether it is a form in place without one that is not."""
-        return self.in_place and self.operator.name == self.name
-
-    @property
     def written(self) -> dict[str, str]:
         """The inputs that it writes into, by the roles of results."""
         return self.operator.overwritten if self.in_place else {}
