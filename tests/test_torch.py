@@ -1,6 +1,8 @@
 """PyTorch: registered operators, gradients, tracing, and what tensors cost."""
 
 import copy
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -404,6 +406,20 @@ def test_functional_forms_are_traced():
     function(a, y.clone()).sum().backward()
     compiled(b, y.clone()).sum().backward()
     torch.testing.assert_close(a.grad, b.grad)
+
+
+def test_dynamo_is_imported_when_it_is_needed():
+    """It takes longer to import than PyTorch; forms are traced all the same once it is there."""
+    program = """
+import sys, torch, aclnn.torch
+x = torch.ones(3, requires_grad=True)
+aclnn.gelu(x).sum().backward()
+torch.ops.aclnn.gelu(x)
+assert "torch._dynamo" not in sys.modules
+torch.compile(lambda x: aclnn.gelu(x) * 2, fullgraph=True, backend="eager")(x)
+assert callable(aclnn.torch.backend) and "explain" in dir(aclnn.torch)
+"""
+    subprocess.run([sys.executable, "-c", program], check=True)
 
 
 def test_out_is_traced():

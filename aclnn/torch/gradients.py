@@ -9,7 +9,6 @@ from typing import Any
 
 import torch
 
-from aclnn.torch.formulas import NAMESPACE
 from aclnn.torch.schemas import Schema
 
 
@@ -98,15 +97,33 @@ class Derivative:
         if len(formula.roles) == 1:
             (role,) = formula.roles
             if _any(needed[role]):
-                found[role] = _fitted(eval(formula.code, NAMESPACE, known), like[role])
+                found[role] = _fitted(evaluated(formula.code, known), like[role])
             return
         wanted = known["needed"] = [_any(needed[role]) for role in formula.roles]
         if not any(wanted):
             return
-        made = eval(formula.code, NAMESPACE, known)
+        made = evaluated(formula.code, known)
         for role, one, want in zip(formula.roles, made, wanted, strict=True):
             if one is not None and want:
                 found[role] = _fitted(one, like[role])
+
+
+_DERIVATIVES: dict[str, Derivative] = {}
+
+
+def derivative_of(schema: Schema) -> Derivative:
+    """The gradients of an operator, which are read when they are wanted first."""
+    found = _DERIVATIVES.get(schema.name)
+    if found is None:
+        found = _DERIVATIVES[schema.name] = Derivative(schema)
+    return found
+
+
+def evaluated(formula: str | CodeType, values: Mapping[str, Any]) -> Any:
+    """What a formula of a declaration gives for values by role."""
+    from aclnn.torch.formulas import NAMESPACE  # makes every functional form
+
+    return eval(formula, NAMESPACE, values)
 
 
 def _any(needed: Any) -> bool:
