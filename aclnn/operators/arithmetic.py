@@ -240,6 +240,7 @@ rsub = Operator(
         "array([ -7., -16.], dtype=float32)",
     ),
     seealso=("sub",),
+    gradient={"input": "grad * -alpha", "other": "grad"},
 )
 
 rsubs = Operator(
@@ -441,6 +442,10 @@ div_mod = Operator(
         "array([ 3., -4.], dtype=float32)",
     ),
     seealso=("div",),
+    gradient={
+        "input": "grad / conj(other) if mode == 'true' else aten.zeros_like(grad)",
+        "other": "-grad * conj(out / other) if mode == 'true' else aten.zeros_like(grad)",
+    },
 )
 
 div_mods = Operator(

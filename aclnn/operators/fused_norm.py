@@ -212,6 +212,7 @@ add_rms_norm = Operator(
     ),
     seealso=("add_rms_norm_cast", "native_rms_norm"),
     accuracy=ROW_ACCURACY,
+    gradient={"x1, x2, gamma": "gradients_of_added_rms_norm(grad, grad_x, x, gamma, rstd)"},
 )
 
 
@@ -269,6 +270,9 @@ add_rms_norm_cast = Operator(
     ),
     seealso=("add_rms_norm",),
     accuracy=f"{ROW_ACCURACY} y2 is y1 rounded once more.",
+    gradient={
+        "x1, x2, gamma": "gradients_of_added_rms_norm(added(grad, grad_y2), grad_x, x, gamma, rstd)"
+    },
 )
 
 
@@ -331,6 +335,7 @@ gemma_rms_norm = Operator(
     ),
     seealso=("native_rms_norm",),
     accuracy=ROW_ACCURACY,
+    gradient={"x, gamma": "gradients_of_rms_norm(grad, x, gamma + 1, rstd)"},
 )
 
 
@@ -479,4 +484,7 @@ add_layer_norm = Operator(
     ),
     seealso=("native_layer_norm", "add_rms_norm"),
     accuracy=ROW_ACCURACY,
+    gradient={
+        "x1, x2, gamma, beta, bias": "gradients_of_added_layer_norm(grad, grad_x, x1 + x2 if bias is None else x1 + x2 + bias, gamma, beta, mean, rstd)"
+    },
 )

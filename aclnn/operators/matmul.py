@@ -487,6 +487,11 @@ baddbmm = _with_addend(
         "baddbmm(np.float32([[[1]]]), np.float32([[[1, 2]]]), np.float32([[[3], [4]]]), beta=2)",
         "array([[[13.]]], dtype=float32)",
     ),
+    gradient={
+        "input": "grad * beta",
+        "batch1": "bmm(grad, batch2.mH) * alpha",
+        "batch2": "bmm(batch1.mH, grad) * alpha",
+    },
 )
 
 addbmm = _with_addend(
@@ -501,6 +506,11 @@ addbmm = _with_addend(
         "array([[13.]], dtype=float32)",
     ),
     summed=True,
+    gradient={
+        "input": "grad * beta",
+        "batch1": "matmul(grad, batch2.mH) * alpha",
+        "batch2": "matmul(batch1.mH, grad) * alpha",
+    },
 )
 
 addmv = _with_addend(
@@ -516,6 +526,11 @@ addmv = _with_addend(
     ),
     numbers="alpha:scalar beta:scalar",
     in_place=False,
+    gradient={
+        "input": "grad * beta",
+        "mat": "grad[:, None] * conj(vec) * alpha",
+        "vec": "mv(mat.mH, grad) * alpha",
+    },
 )
 
 mv = Operator(
@@ -547,6 +562,7 @@ mv = Operator(
     ),
     seealso=("matmul", "addmv"),
     accuracy=_ACCURACY,
+    gradient={"input": "grad[:, None] * conj(vec)", "vec": "mv(input.mH, grad)"},
 )
 
 
@@ -599,4 +615,9 @@ gemm = Operator(
     ),
     seealso=("addmm", "matmul"),
     accuracy=_ACCURACY,
+    gradient={
+        "a": "(mm(b.T if trans_b else b, grad.T) if trans_a else mm(grad, b if trans_b else b.T)) * alpha",
+        "b": "(mm(grad.T, a.T if trans_a else a) if trans_b else mm(a if trans_a else a.T, grad)) * alpha",
+        "c": "grad * beta",
+    },
 )

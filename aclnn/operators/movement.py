@@ -170,7 +170,7 @@ copy_ = Operator(
         broadcasts_to("src", "input"),
     ),
     example=("copy_(np.float32([0, 0]), np.float32([7]))", "array([7., 7.], dtype=float32)"),
-    gradient={"src": "grad"},
+    differentiated_as="aten.copy_(input, src)",
 )
 
 
@@ -425,6 +425,7 @@ slice = _moved(
         Attribute("end", _END, "int", keyword_only=False, doc="Where to stop, before it."),
         Attribute("step", 1, "int", keyword_only=False, doc="From each element to the next."),
     ),
+    gradient={"input": "aten.slice_backward(grad, input.shape, dim, start, end, step)"},
 )
 
 
@@ -501,6 +502,7 @@ expand = _moved(
     attributes=_ints("size", "The new shape; -1 keeps a dimension as it is."),
     notes="To be read so a tensor needs no copy: strides of 0 do that.",
     seealso=("repeat",),
+    gradient={"input": "grad"},
 )
 
 
@@ -542,6 +544,7 @@ repeat = _moved(
     _counts("repeats"),
     attributes=_ints("repeats", "How many copies there are along each dimension."),
     seealso=("expand",),
+    gradient={"input": "sum_of_repetitions(grad, input.shape, repeats)"},
 )
 
 
@@ -623,6 +626,7 @@ constant_pad_nd = _moved(
     ),
     unlike={"pad": (0, 0)},
     notes="Margins below zero take elements away.",
+    gradient={"input": "without_padding(grad, pad)"},
 )
 
 
@@ -715,6 +719,7 @@ stack = Operator(
         "array([[1., 2.],\n       [3., 4.]], dtype=float32)",
     ),
     seealso=("cat",),
+    gradient={"tensors": "grad.unbind(dim)"},
 )
 
 
@@ -733,6 +738,7 @@ def _triangle(name: str, words: str, sign: str, found: str) -> Operator:
     return Operator(
         name=name,
         in_place=f"{name}_",
+        gradient={"input": f"{name}(grad, diagonal)"},
         summary=f"Matrices with zeros {words} a diagonal.",
         expression=f"column - row {sign} diagonal: input; else 0",
         notes="Other elements keep their bits.",
@@ -915,6 +921,7 @@ split = _split(
     "split(np.float32([1, 2, 3]), 2)",
     unlike={"split_size": 2},
     seealso=("split_with_sizes",),
+    differentiated_as="pieces(input, split_size, dim)",
 )
 
 split_with_sizes = _split(
@@ -926,4 +933,5 @@ split_with_sizes = _split(
     "split_with_sizes(np.float32([1, 2, 3]), (2, 1))",
     unlike={"split_sizes": (2,)},
     seealso=("split",),
+    differentiated_as="pieces(input, split_sizes, dim)",
 )

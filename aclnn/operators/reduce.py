@@ -266,6 +266,9 @@ mean = Operator(
     example=("mean(np.float32([[1, 2], [3, 4]]), 1)", "array([1.5, 3.5], dtype=float32)"),
     seealso=("sum", "var"),
     accuracy=ROW_ACCURACY,
+    gradient={
+        "input": "repeated_along(grad, input, dim, keepdim) * (grad.numel() / (input.numel() or 1))"
+    },
 )
 
 
@@ -342,6 +345,9 @@ var = Operator(
     example=("var(np.float32([1, 2, 3, 4]))", "array(1.6666666, dtype=float32)"),
     seealso=("mean",),
     accuracy=ROW_ACCURACY,
+    gradient={
+        "input": "gradient_of_variance(grad, input, dim, correction if unbiased else 0, keepdim)"
+    },
 )
 
 
@@ -407,6 +413,7 @@ amax = _largest(
     ("amax(np.float32([[1, 2], [4, 3]]), 1)", "array([2., 4.], dtype=float32)"),
     attributes=(_DIM, _KEEPDIM),
     seealso=("max", "arg_max"),
+    gradient={"input": "shared_by_largest(grad, input, out, dim, keepdim)"},
 )
 max = _largest(
     "max",
@@ -414,6 +421,7 @@ max = _largest(
     ("aclnnMax", "self=input out:out"),
     ("max(np.float32([1, 4, 3]))", "array(4., dtype=float32)"),
     seealso=("amax",),
+    gradient={"input": "shared_by_largest(grad, input, out, None, False)"},
 )
 
 
@@ -514,4 +522,7 @@ cumsum = Operator(
     example=("cumsum(np.float32([1, 2, 3]), 0)", "array([1., 3., 6.], dtype=float32)"),
     accuracy=ROW_ACCURACY,
     seealso=("sum",),
+    gradient={
+        "input": "aten.flip(cumsum(aten.flip(grad, [dim]), dim), [dim]) if grad.ndim else grad"
+    },
 )
