@@ -64,6 +64,8 @@ def read_source(app, name, source):
 
 def read_included(app, path, parent, content):
     content[0] = link_pages(content[0])
+    if parent == "adding-an-operator":  # a section that is a page: its sections move up a level
+        content[0] = content[0].replace("\n### ", "\n## ")
 
 
 RULE = re.compile(r"( *)(\d+\.) ")  # numbers are those of messages; a form may leave some out
@@ -83,6 +85,11 @@ def tidy_docstring(app, what, name, obj, options, lines):
             indent = None
         tidied.append(line if "``" in line else line.replace("|", r"\|"))
     lines[:] = tidied
+
+
+def split_lines(app, what, name, obj, options, lines):
+    """What napoleon makes of a Raises section is one line with breaks in it."""
+    lines[:] = "\n".join(lines).split("\n")
 
 
 def navigate_once(app, pagename, templatename, context, doctree, trees={}):  # noqa: B006
@@ -108,5 +115,6 @@ def setup(app):
     app.connect("source-read", read_source)
     app.connect("include-read", read_included)
     app.connect("autodoc-process-docstring", tidy_docstring, priority=400)  # before napoleon
+    app.connect("autodoc-process-docstring", split_lines, priority=600)  # after napoleon
     app.connect("html-page-context", navigate_once, priority=400)  # before the theme
     return {"parallel_read_safe": True}

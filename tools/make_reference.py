@@ -237,7 +237,8 @@ def operator(family: str, one: Operator) -> str:
     return blocks(
         "---\norphan: true\n---",  # else the navigation would have hundreds of entries on every page
         f"# {one.name}",
-        f"{one.summary} {link('index.md', title(family))}.",
+        f"{link('../index.md', 'Operators')} / {link('index.md', title(family))}",
+        one.summary,
         f"```text\n{one.expression}\n```",
         *properties(one),
         "## Functional form",
