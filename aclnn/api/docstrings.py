@@ -144,18 +144,16 @@ def _input(form: _Form, role: str, changed: str) -> str:
 
 
 def _out(form: _Form) -> str:
-    where = "Where the result goes; made if not given. It may overlap inputs in any way."
+    where = "Where the result goes; allocated if not given. It may overlap inputs in any way."
     count = len(form.operator.outputs)
     if form.operator.makes is not None:
-        listed = where.replace("result goes; made", "results go; they are made").replace(
+        listed = where.replace("result goes; allocated", "results go; they are allocated").replace(
             "It", "They"
         )
         return _defined("out : tuple of array, optional", form.tensor("out", listed))
     if count == 1:
         return _defined("out : array, optional", form.tensor("out", where))
-    words = (
-        f"Where the {count} results go, None for one that is to be made. They may overlap inputs."
-    )
+    words = f"Where the {count} results go, None for one to allocate. They may overlap inputs."
     return _defined("out : tuple of array, optional", words)
 
 
@@ -251,7 +249,7 @@ def phase_two_doc(operator: Operator, item: Entry) -> str:
             "workspace : buffer, int or None",
             "At least `workspaceSize` writable bytes of any alignment, or their address; None for 0.",
         ),
-        _defined("workspaceSize : int", "What phase one said, or more."),
+        _defined("workspaceSize : int", "What phase one returned, or more."),
         _defined("executor : aclOpExecutor", "Phase one's; spent afterwards unless repeatable."),
         _defined(
             "stream : aclrtStream or None",
@@ -263,8 +261,8 @@ def phase_two_doc(operator: Operator, item: Entry) -> str:
         "pointer; ACLNN_ERR_PARAM_INVALID (161002) for a workspace that is too small or freed, or "
         "shares memory with an operand; "
         "ACLNN_ERR_INNER (561000) for an executor that was used, was destroyed or is another "
-        "function's; ACL_ERROR_RT_INVALID_HANDLE (107017) for what is no stream, or a destroyed one. "
-        "What fails on a stream is told when it is synchronised, by ACLNN_ERR_RUNTIME_ERROR (361001)."
+        "function's; ACL_ERROR_RT_INVALID_HANDLE (107017) for an invalid or destroyed stream. "
+        "A stream reports failures when it is synchronised, as ACLNN_ERR_RUNTIME_ERROR (361001)."
     )
     return "\n".join(
         [

@@ -101,7 +101,7 @@ neg = _function(
     "-input",
     ("[1, -2]", "[-1.,  2.]"),
     dtype_among("input", (*_WHOLE, *FLOATING_AND_DOUBLE, *COMPLEX)),
-    notes="The least integer stays what it is.",
+    notes="The smallest integer stays unchanged.",
     gradient={"input": "-grad"},
 )
 abs = _function(
@@ -110,11 +110,11 @@ abs = _function(
     "|input|",
     ("[1, -2]", "[1., 2.]"),
     dtype_among("input", REAL),
-    notes="The least integer stays what it is. Complex inputs, which CANN takes, are refused.",
+    notes="The smallest integer stays unchanged. Complex inputs, which CANN takes, are refused.",
 )
 floor = _function(
     "floor",
-    "The largest whole number that is no larger.",
+    "The largest integer that is not greater than the element.",
     "⌊input⌋",
     ("[1.5, -1.5]", "[ 1., -2.]"),
     dtype_among("input", (*FLOATING_AND_DOUBLE, *INTEGERS)),
@@ -155,7 +155,7 @@ rsqrt = _of_floats(
     "Reciprocal of the square root.",
     "1/√input",
     ("[4, 16]", "[0.5 , 0.25]"),
-    "NaN below zero; of a zero infinity with its sign.",
+    "NaN below zero; infinity with the sign of a zero.",
     domain=_UP,
 )
 reciprocal = _of_floats(
@@ -163,7 +163,7 @@ reciprocal = _of_floats(
 )
 exp2 = _of_floats("exp2", "Power of two.", "2^input", ("[3, -1]", "[8. , 0.5]"))
 expm1 = _of_floats(
-    "expm1", "Exponential, less one.", "exp(input) - 1", ("[0, 1]", "[0.       , 1.7182819]")
+    "expm1", "Exponential minus one.", "exp(input) - 1", ("[0, 1]", "[0.       , 1.7182819]")
 )
 log = _of_floats(
     "log", "Natural logarithm.", "ln(input)", ("[1, 2]", "[0.       , 0.6931472]"), domain=_UP
@@ -176,7 +176,7 @@ log10 = _of_floats(
 )
 log1p = _of_floats(
     "log1p",
-    "Logarithm of one more.",
+    "Logarithm of one plus the element.",
     "ln(1 + input)",
     ("[0, 1]", "[0.       , 0.6931472]"),
     domain=_UP,
