@@ -265,7 +265,7 @@ def c_shaped(name: str) -> str:
     """Both phases; the second one only refers to what all of them have in common."""
     return blocks(
         autodoc("function", f"aclnn.{name}GetWorkspaceSize"),
-        f"```{{py:function}} aclnn.{name}{inspect.signature(getattr(aclnn, name))}\n"
+        f"```{{py:function}} {name}{inspect.signature(getattr(aclnn, name))}\n:module: aclnn\n\n"
         f"Runs what `{name}GetWorkspaceSize` planned: see [phase two](../index.md#phase-two).\n```",
     )
 
@@ -296,7 +296,10 @@ def described(name: str, home: Any) -> str:
     """A function or class; another spelling of one refers to it."""
     value = getattr(home, name)
     if value.__name__ != name:
-        return f"```{{py:function}} {home.__name__}.{name}\nThe older spelling of `{value.__name__}`.\n```"
+        return (
+            f"```{{py:function}} {name}\n:module: {home.__name__}\n\n"
+            f"The older spelling of `{value.__name__}`.\n```"
+        )
     if isinstance(value, type):
         return autodoc("class", f"{home.__name__}.{name}", "members")
     return autodoc("function", f"{home.__name__}.{name}")
