@@ -101,7 +101,7 @@ neg = _function(
     "-input",
     ("[1, -2]", "[-1.,  2.]"),
     dtype_among("input", (*_WHOLE, *FLOATING_AND_DOUBLE, *COMPLEX)),
-    notes="The least integer stays what it is.",
+    notes="The smallest integer stays unchanged.",
     gradient={"input": "-grad"},
 )
 abs = _function(
@@ -110,12 +110,12 @@ abs = _function(
     "|input|",
     ("[1, -2]", "[1., 2.]"),
     dtype_among("input", REAL),
-    notes="The least integer stays what it is. Complex inputs, which CANN takes, are refused.",
+    notes="The smallest integer stays unchanged. Complex inputs, which CANN takes, are refused.",
     gradient={"input": "grad * aten.sign(input)"},
 )
 floor = _function(
     "floor",
-    "The largest whole number that is no larger.",
+    "The largest integer that is not greater than the element.",
     "⌊input⌋",
     ("[1.5, -1.5]", "[ 1., -2.]"),
     dtype_among("input", (*FLOATING_AND_DOUBLE, *INTEGERS)),
@@ -158,7 +158,7 @@ rsqrt = _of_floats(
     "Reciprocal of the square root.",
     "1/√input",
     ("[4, 16]", "[0.5 , 0.25]"),
-    "NaN below zero; of a zero infinity with its sign.",
+    "NaN below zero; infinity with the sign of a zero.",
     domain=_UP,
     gradient={"input": "grad * (-0.5 * out * out * out)"},
 )
@@ -179,7 +179,7 @@ exp2 = _of_floats(
 )
 expm1 = _of_floats(
     "expm1",
-    "Exponential, less one.",
+    "Exponential minus one.",
     "exp(input) - 1",
     ("[0, 1]", "[0.       , 1.7182819]"),
     gradient={"input": "grad * (out + 1)"},
@@ -210,7 +210,7 @@ log10 = _of_floats(
 )
 log1p = _of_floats(
     "log1p",
-    "Logarithm of one more.",
+    "Logarithm of one plus the element.",
     "ln(1 + input)",
     ("[0, 1]", "[0.       , 0.6931472]"),
     domain=_UP,

@@ -18,7 +18,7 @@ from aclnn.operators.declaration import Attribute, Operator, entry
 from aclnn.operators.pointwise import both_entries, in_float32, infer_first, number
 
 _SCALARS = (
-    Attribute("alpha", 1.0, doc="Where negative inputs saturate."),
+    Attribute("alpha", 1.0, doc="Negative inputs saturate at minus this value."),
     Attribute("scale", 1.0, doc="Factor of the result."),
     Attribute("input_scale", 1.0, doc="Factor of negative inputs inside the exponential."),
 )
@@ -167,7 +167,9 @@ celu = Operator(
     expression="max(x, 0) + min(alpha·(exp(x/alpha) - 1), 0)",
     formula="celu",
     inputs=("input",),
-    attributes=(number("alpha", 1.0, "Where negative inputs saturate.", "zero", "nan"),),
+    attributes=(
+        number("alpha", 1.0, "Negative inputs saturate at minus this value.", "zero", "nan"),
+    ),
     entries=both_entries("Celu", "alpha:scalar"),
     rules=(
         dtype_among("input"),

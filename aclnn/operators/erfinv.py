@@ -18,7 +18,10 @@ erfinv = Operator(
     in_place="erfinv_",
     summary="Inverse of the error function.",
     expression="y with erf(y) = input",
-    notes="1 and -1 give infinities, what lies beyond gives NaN. Integers and BOOL are computed as float32.",
+    notes=(
+        "1 and -1 give infinities; inputs outside [-1, 1] give NaN. Integers and BOOL are "
+        "computed as float32."
+    ),
     formula="erfinv",
     infer=infer_floating,
     inputs=("input",),

@@ -188,7 +188,7 @@ hardtanh_backward = Operator(
     inputs=GRADIENT,
     attributes=(
         number("min_val", -1.0, "Where the gradient begins to pass."),
-        number("max_val", 1.0, "Where it ends."),
+        number("max_val", 1.0, "The upper end of the interval of slopes."),
     ),
     entries=(
         entry(

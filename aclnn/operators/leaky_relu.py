@@ -15,7 +15,7 @@ from aclnn.operators.checks import (
 from aclnn.operators.declaration import Attribute, Operator, entry
 
 _SLOPE = Attribute(
-    "negative_slope", 0.01, keyword_only=False, doc="Factor of inputs that are not above zero."
+    "negative_slope", 0.01, keyword_only=False, doc="Factor of inputs that are not positive."
 )
 
 leaky_relu = Operator(

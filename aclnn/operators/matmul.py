@@ -32,8 +32,8 @@ _CUBE_MATH = Attribute(
     ALLOW_FP32_DOWN_PRECISION,
     "int",
     doc=(
-        "How float32 is multiplied: 0, 1, 3 and 4 as float32, where NPUs may lose digits; "
-        "2 rounds it to float16 first."
+        "How to multiply float32: 0, 1, 3 and 4 in float32, where NPUs may lose digits; 2 rounds "
+        "to float16 first."
     ),
 )
 
@@ -295,9 +295,9 @@ def _multiply(
 # --- Operators ----------------------------------------------------------------------------------
 
 _ROUNDED = (
-    "Halves are multiplied and summed up in float32, and the result is rounded once. Without "
-    "elements to sum up it is 0. It needs SciPy, whose BLAS multiplies; without it a call answers "
-    "361001."
+    "Half-precision products are summed in float32, and the result is rounded once. A sum "
+    "without elements is 0. Products need SciPy, whose BLAS they call; without it a call "
+    "returns 361001."
 )
 
 _ACCURACY = (
@@ -394,7 +394,7 @@ bmm = _of_rank(
 
 _ALPHA = Attribute("alpha", 1.0, doc="Factor of the product.")
 _BETA = Attribute("beta", 1.0, doc="Factor of `input`.")
-_SCALED = f"With a beta of 0 `input` does not count, its NaNs neither. {_ROUNDED}"
+_SCALED = f"If beta is 0, `input` is ignored, including its NaNs. {_ROUNDED}"
 
 
 def _with_addend(
@@ -567,7 +567,7 @@ mv = Operator(
 
 
 def _transposes(role: str) -> Attribute:
-    doc = f"Whether `{role}` takes part transposed: if it is not 0."
+    doc = f"Whether to transpose `{role}`; any number but 0 means yes."
     return Attribute(f"trans_{role}", 0, "int", keyword_only=False, doc=doc)
 
 

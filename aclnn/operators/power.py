@@ -25,8 +25,8 @@ from aclnn.operators.lowering import Lowering, operands_as
 
 _TO = ("input", "exponent")
 _NOTES = (
-    "Of integers the power is one that wraps around, and a negative exponent gives 0, but for 1 and "
-    "-1. Numbers take part as float32, with float64 tensors as float64. Complex operands, which CANN "
+    "Powers of integers wrap around; a negative exponent gives 0, except for 1 and -1. Numbers "
+    "take part as float32, with float64 tensors as float64. Complex operands, which CANN "
     "takes, are refused."
 )
 

@@ -15,7 +15,7 @@ from aclnn.operators.checks import (
 from aclnn.operators.declaration import Operator, entry
 from aclnn.operators.pointwise import GRADIENT, in_float32, infer_broadcast, number
 
-_LAMBDA = number("lambd", 0.5, "Bound of what becomes zero.")
+_LAMBDA = number("lambd", 0.5, "Inputs whose magnitude is at most this bound become zero.")
 
 
 def _test_lambda(call: Call) -> str | None:
@@ -53,7 +53,7 @@ softshrink_backward = Operator(
     name="softshrink_backward",
     summary="Gradient of soft shrinkage.",
     expression="x > lambd or x < -lambd: g; else 0",
-    notes="Where `self` is NaN the gradient passes. Inputs of two dtypes are taken as float32.",
+    notes="Where `self` is NaN the gradient passes. Inputs of two dtypes are read as float32.",
     infer=infer_broadcast(*GRADIENT),
     lower=in_float32("softshrink_backward", *GRADIENT, numbers=("lambd",)),
     inputs=GRADIENT,
@@ -86,7 +86,7 @@ shrink = Operator(
     name="shrink",
     summary="Shrinkage with a bound and a step of its own.",
     expression="x > lambd: x - bias; x < -lambd: x + bias; else 0",
-    notes="NaN gives 0, since it lies beyond no bound.",
+    notes="NaN gives 0, because it exceeds no bound.",
     formula="shrink",
     inputs=("self",),
     attributes=(_LAMBDA, number("bias", 0.0, "How far inputs move.")),
