@@ -33,6 +33,7 @@ RUNTIME: dict[str, tuple[str, ...]] = {
         "executor", "aclOpExecutor", "profile", "Profile",
     ),
     "Functions as plans": ("compile", "call", "WorkspacePool"),
+    "Models in ONNX": ("from_onnx", "OnnxModel"),
     "Settings": (
         "show_config", "set_num_threads", "get_num_threads", "set_soc_version", "get_soc_version",
         "cache_info", "clear_cache",
