@@ -91,6 +91,13 @@ class OnnxModel:
         that are known at the call.
     outputs : tuple of str
         A call gives an array for one, and a named tuple for several.
+
+    Examples
+    --------
+    >>> import onnx, aclnn
+    >>> text = '<ir_version: 8, opset_import: ["" : 20]> f (float[n, 8] x) => (float[n, 8] y) {y = Tanh (x)}'
+    >>> aclnn.from_onnx(onnx.parser.parse_model(text))
+    <OnnxModel f(x: float32[n, 8]) -> y>
     """
 
     def __init__(self, program: _Program, options: Mapping[str, Any]):
