@@ -92,6 +92,7 @@ _HOMES = {
     "execution._workspace": ("WorkspacePool",),
     "tracing.compiled": ("compile",),
     "tracing.opaque": ("call",),
+    "onnx.reading": ("OnnxModel", "from_onnx"),
     "api.handles": ("cache_info", "clear_cache"),  # of `_plan`, set as the environment says
     "reports.config": ("show_config",),
     "reports.profiling": ("Profile", "profile"),

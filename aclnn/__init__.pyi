@@ -134,6 +134,8 @@ from aclnn.execution._rebinding import aclSetInputTensorAddr as aclSetInputTenso
 from aclnn.execution._rebinding import aclSetOutputTensorAddr as aclSetOutputTensorAddr
 from aclnn.execution._rebinding import aclSetTensorAddr as aclSetTensorAddr
 from aclnn.execution._workspace import WorkspacePool as WorkspacePool
+from aclnn.onnx.reading import OnnxModel as OnnxModel
+from aclnn.onnx.reading import from_onnx as from_onnx
 from aclnn.reports.config import show_config as show_config
 from aclnn.reports.profiling import Profile as Profile
 from aclnn.reports.profiling import profile as profile
