@@ -20,6 +20,7 @@ BAD = [
     ("ACLNN_PLANNER", "best"), ("ACLNN_MATERIALIZE", "2"), ("ACLNN_MATERIALIZE", "maybe"),
     ("ACLNN_PLAN_CACHE", "abc"), ("ACLNN_PLAN_CACHE", "99999999999"), ("ACLNN_PLAN_CACHE", "-1"),
     ("ACLNN_PLAN_CACHE", "1.0"), ("ACLNN_VERBOSE", "3"), ("ACLNN_VERBOSE", "loud"),
+    ("ACLNN_VERBOSE_TO", "stdout"),
 ]  # fmt: skip
 GOOD = [
     ("ACLNN_ISA", "generic", "generic"), ("ACLNN_ISA", " Generic ", "generic"), ("ACLNN_ISA", "", None),
@@ -32,6 +33,7 @@ GOOD = [
     *(("ACLNN_MATERIALIZE", word, False) for word in ("0", "false", "False", "NO", "off", "", " ")),
     ("ACLNN_PLAN_CACHE", "0", 0), ("ACLNN_PLAN_CACHE", "2147483647", 2**31 - 1),
     ("ACLNN_PLAN_CACHE", "", 1024), ("ACLNN_VERBOSE", "2", 2), ("ACLNN_VERBOSE", "", 0),
+    ("ACLNN_VERBOSE_TO", "Logger", "logger"), ("ACLNN_VERBOSE_TO", "", "stderr"),
 ]  # fmt: skip
 ONE_EACH = dict(reversed(BAD))  # the first of each
 # This process reads its own settings now, not while a test has changed the environment.
@@ -102,7 +104,7 @@ FIRST_USES = {
     "executor": "aclnn.executor('gelu', numpy.zeros(3, 'f4'))",
     "c_shaped": "t = aclnn.aclCreateTensor((3,), 0, None, 0, 2, (3,), numpy.zeros(3, 'f4'));"
     "status = aclnn.aclnnGeluGetWorkspaceSize(t, t)[2];"
-    "exit(f'aclnn.acl.errors.AclnnError: {aclnn.aclGetRecentErrMsg()}' if status else 0)",
+    "exit(f'aclnn.AclnnError: {aclnn.aclGetRecentErrMsg()}' if status else 0)",
 }
 
 
@@ -112,7 +114,7 @@ def test_the_first_use_says_so(name, text, use):
     done = fresh(f"import aclnn, numpy; {FIRST_USES[use]}", **{name: text})
     assert done.returncode == 1
     lines = done.stderr.splitlines()
-    (line,) = [line for line in lines if line.startswith("aclnn.acl.errors.AclnnError: ")]
+    (line,) = [line for line in lines if line.startswith("aclnn.AclnnError: ")]
     assert f"{name} is '{text}', must be " in line
 
 
@@ -153,6 +155,7 @@ SHOWN = {
     "ACLNN_MATERIALIZE": ("no", ""),
     "ACLNN_PLANNER": ("naive", ""),
     "ACLNN_VERBOSE": ("1", ""),
+    "ACLNN_VERBOSE_TO": ("logger", ""),
 }
 
 
