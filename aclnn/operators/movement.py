@@ -218,7 +218,7 @@ def _tensors_promote() -> Rule:
     def test(call: Call) -> str | None:
         if _joined_dtype(call) is not None:
             return None
-        kinds = dict.fromkeys(one.dtype.name.removeprefix("ACL_") for one in call.lists["tensors"])
+        kinds = dict.fromkeys(call.word(one.dtype) for one in call.lists["tensors"])
         return f"dtypes of {call.names['tensors']} do not promote: {', '.join(kinds)}"
 
     return Rule("the dtypes of `tensors` promote", test, ("tensors",))

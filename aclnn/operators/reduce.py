@@ -62,9 +62,9 @@ def _shape(call: Call) -> tuple[int, ...]:
 
 def _test_dtype(call: Call) -> str | None:
     result, own = _result_dtype(call), call.dtype("input")
-    name = dtypes.name(result)
+    name = call.word(result)
     if result not in _SUMMED:
-        known = ", ".join(map(dtypes.name, _SUMMED))
+        known = ", ".join(map(call.word, _SUMMED))
         return f"{call.names['dtype']} is {name}, must be one of {known}"
     if result == aclDataType.ACL_BF16 and not socs.supports_bfloat16(call.soc):
         return f"{call.names['dtype']} is {name}, which {call.soc} does not support"
@@ -72,7 +72,7 @@ def _test_dtype(call: Call) -> str | None:
         return None
     return (
         f"{call.names['dtype']} is {name}, to which {call.names['input']} of dtype "
-        f"{dtypes.name(own)} cannot be cast"
+        f"{call.word(own)} cannot be cast"
     )
 
 
@@ -82,7 +82,7 @@ def _test_mean(call: Call) -> str | None:
         return message
     if _result_dtype(call) in FLOATING_AND_DOUBLE:
         return None
-    return f"{call.names['dtype']} is {dtypes.name(_result_dtype(call))}, must be floating"
+    return f"{call.names['dtype']} is {call.word(_result_dtype(call))}, must be floating"
 
 
 def _test_cast(call: Call) -> str | None:
@@ -90,8 +90,8 @@ def _test_cast(call: Call) -> str | None:
     if "out" not in call.tensors or dtypes.can_cast(result, call.dtype("out")):
         return None
     return (
-        f"{call.names['out']} has dtype {dtypes.name(call.dtype('out'))}, to which the result's "
-        f"dtype {dtypes.name(result)} cannot be cast"
+        f"{call.names['out']} has dtype {call.word(call.dtype('out'))}, to which the result's "
+        f"dtype {call.word(result)} cannot be cast"
     )
 
 

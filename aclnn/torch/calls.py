@@ -69,8 +69,8 @@ class Differentiable:
             return composed(self._schema, values)
         if out is not None:
             raise invalid(
-                f"{self._schema.name}: out= is not differentiable, but an argument requires grad; "
-                "leave it out, or use torch.no_grad()"
+                "out= is not differentiable, but an argument requires grad; leave it out, or use "
+                "torch.no_grad()"
             )
         if self._schema.operator.lists:
             return self._dispatched(values, None)
