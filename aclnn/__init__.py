@@ -68,6 +68,7 @@ _HOMES = {
         "aclrtGetSocName",
         "get_num_threads",
         "get_soc_version",
+        "num_threads",
         "set_num_threads",
         "set_soc_version",
     ),

@@ -34,8 +34,8 @@ RUNTIME: dict[str, tuple[str, ...]] = {
     ),
     "Functions as plans": ("compile", "call", "WorkspacePool"),
     "Settings": (
-        "show_config", "set_num_threads", "get_num_threads", "set_soc_version", "get_soc_version",
-        "cache_info", "clear_cache",
+        "show_config", "set_num_threads", "get_num_threads", "num_threads", "set_soc_version",
+        "get_soc_version", "cache_info", "clear_cache",
     ),
     "Errors": ("AclnnError", "explain", "aclGetRecentErrMsg"),
     "Tensors": (
