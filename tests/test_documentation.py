@@ -52,8 +52,8 @@ MODULES = sorted(
 
 @pytest.mark.parametrize("name", ["aclnn", "aclnn.graph", *MODULES])
 def test_examples(name):
-    if name.startswith("aclnn.torch"):
-        pytest.importorskip("torch")
+    if name.startswith(("aclnn.torch", "aclnn.dask")):
+        pytest.importorskip(name.split(".")[1])
     module = importlib.import_module(name)
     result = doctest.testmod(module)
     assert result.failed == 0
@@ -235,7 +235,7 @@ def test_the_readmes_code_runs():
 # --- Documents whose examples run: Python sessions, and consoles --------------------------------
 
 DOCS = pathlib.Path(__file__).parent.parent / "docs"
-RUN = ("json.md", "pytorch.md", "tutorial-workspace.md", "views.md")
+RUN = ("dask.md", "json.md", "pytorch.md", "tutorial-workspace.md", "views.md")
 FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 
 
@@ -283,8 +283,8 @@ def document(name):
 @pytest.mark.parametrize("name", RUN)
 def test_documents_show_what_happens(name, capsys):
     text = document(name)
-    if name == "pytorch.md":
-        pytest.importorskip("torch")
+    if name in ("dask.md", "pytorch.md"):
+        pytest.importorskip(name.removesuffix(".md").removeprefix("py"))
     status, count = 0, 0
     for command, want in console_examples(text):
         got, status = console_output(command, want, status, capsys)

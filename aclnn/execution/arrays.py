@@ -149,12 +149,15 @@ def call_foreign(
     """Run a functional form on operands of which at least one is no plain NumPy array, or a list.
 
     An operand that has `__aclnn_function__` takes the call over: it is called with the handle, all
-    operands, `out`, numbers and switches.
+    operands, `out`, numbers and switches. So does `aclnn.dask` for arrays of Dask's.
     """
     operands, callers = taken_apart(handle.handle.operator, given)
     for one in (*callers, *(out if isinstance(out, tuple | list) else (out,))):
         if hasattr(type(one), "__aclnn_function__"):
             return one.__aclnn_function__(handle, given, out, numbers, switches)
+        if is_dask(one):
+            taker = importlib.import_module("aclnn.dask").call
+            return taker(handle, given, out, numbers, switches)
     found = [None if one is None else as_ndarray(one, role) for role, one in operands]
     deep = [one for one in found if one is not None and one.ndim > MAX_DIMS]
     if deep and handle.handle.operator.any_rank:
@@ -185,6 +188,12 @@ def call_foreign(
             for one, (_, given_out) in zip(made, targets, strict=True)
         ]
     )
+
+
+def is_dask(given: Any) -> bool:
+    """Whether this is an array of Dask's, which is not loaded for that."""
+    kind = getattr(sys.modules.get("dask.array"), "Array", None)
+    return kind is not None and isinstance(given, kind)
 
 
 def _call_flat(
@@ -245,7 +254,9 @@ def _with_arrays_for_numbers(operator: Any, given: Sequence[Any]) -> list[Any]:
         return list(given)
     own = {role for role in roles if "dtype" in operator.unlike.get(role, {})}
     tensors = [
-        one.dtype if hasattr(type(one), "__aclnn_function__") else as_ndarray(one, role).dtype
+        one.dtype
+        if hasattr(type(one), "__aclnn_function__") or is_dask(one)
+        else as_ndarray(one, role).dtype
         for role, one in zip(roles, given, strict=True)
         if role not in numbers and role not in own
     ]
