@@ -863,7 +863,7 @@ cdef void run_was_submitted(int64_t nanoseconds) noexcept:
 cdef int usable_threads(CompiledCall plan):
     """The set number of threads, or fewer where OpenMP's own limit (threadpoolctl) is lower.
 
-    What a function asks for comes before what the process is set to, but not before the thread's limit.
+    What a function asks for comes before what the process is set to, not before the thread's limit.
     """
     cdef int threads = threads_set()
     if plan.own_threads and (plan.own_threads < threads or not thread_limit):
