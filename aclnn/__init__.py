@@ -69,6 +69,7 @@ _HOMES = {
         "aclrtGetSocName",
         "get_num_threads",
         "get_soc_version",
+        "num_threads",
         "set_num_threads",
         "set_soc_version",
     ),

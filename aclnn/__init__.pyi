@@ -119,6 +119,7 @@ from aclnn.compiler._compiled_call import clear_cache as clear_cache
 from aclnn.compiler.settings import aclrtGetSocName as aclrtGetSocName
 from aclnn.compiler.settings import get_num_threads as get_num_threads
 from aclnn.compiler.settings import get_soc_version as get_soc_version
+from aclnn.compiler.settings import num_threads as num_threads
 from aclnn.compiler.settings import set_num_threads as set_num_threads
 from aclnn.compiler.settings import set_soc_version as set_soc_version
 from aclnn.execution._executor import aclOpExecutor as aclOpExecutor

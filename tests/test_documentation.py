@@ -54,8 +54,8 @@ MODULES = sorted(
 
 @pytest.mark.parametrize("name", ["aclnn", "aclnn.graph", *MODULES])
 def test_examples(name):
-    if name.startswith("aclnn.torch"):
-        pytest.importorskip("torch")
+    if name.startswith(("aclnn.torch", "aclnn.dask")):
+        pytest.importorskip(name.split(".")[1])
     module = importlib.import_module(name)
     result = doctest.testmod(module)
     assert result.failed == 0
@@ -238,6 +238,7 @@ def test_the_readmes_code_runs():
 
 DOCS = pathlib.Path(__file__).parent.parent / "docs"
 RUN = (
+    "dask.md",
     "index.md",
     "json.md",
     "npu-program.md",
@@ -293,8 +294,8 @@ def document(name):
 @pytest.mark.parametrize("name", RUN)
 def test_documents_show_what_happens(name, capsys):
     text = document(name)
-    if name == "pytorch.md":
-        pytest.importorskip("torch")
+    if name in ("dask.md", "pytorch.md"):
+        pytest.importorskip(name.removesuffix(".md").removeprefix("py"))
     status, count = 0, 0
     for command, want in console_examples(text):
         got, status = console_output(command, want, status, capsys)

@@ -40,8 +40,8 @@ RUNTIME: dict[str, tuple[str, ...]] = {
     "Functions as plans": ("compile", "call", "WorkspacePool"),
     "Models in ONNX": ("from_onnx", "OnnxModel"),
     "Settings": (
-        "show_config", "set_num_threads", "get_num_threads", "set_soc_version", "get_soc_version",
-        "cache_info", "clear_cache",
+        "show_config", "set_num_threads", "get_num_threads", "num_threads", "set_soc_version",
+        "get_soc_version", "cache_info", "clear_cache",
     ),
     "Errors": ("AclnnError", "explain", "aclGetRecentErrMsg"),
     "Tensors": (
