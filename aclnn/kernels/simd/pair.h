@@ -108,11 +108,16 @@ INLINED pair_t pair_where_negative(pair_t x, pair_t yes, pair_t no) {
 }
 /* Where x > bound. */
 INLINED vecf vf_where_above(vecf x, vecf bound, vecf yes, vecf no) {
-    return vf_select(vf_is_positive(vf_sub(x, bound)), yes, no);
+    return vf_select(vf_is_above(x, bound), yes, no);
+}
+/* Where x <= bound. */
+INLINED vecf vf_where_at_most(vecf x, vecf bound, vecf yes, vecf no) {
+    return vf_select(vf_is_at_most(x, bound), yes, no);
 }
 INLINED pair_t pair_where_above(pair_t x, pair_t bound, pair_t yes, pair_t no) {
+    if (x.exact && bound.exact) return pair_where(vf_is_above(x.high, bound.high), yes, no);
     vecf gap = vf_sub(x.high, bound.high);
-    if (!x.exact || !bound.exact) gap = vf_add(gap, vf_sub(x.low, bound.low));
+    gap = vf_add(gap, vf_sub(x.low, bound.low));
     return pair_where(vf_is_positive(gap), yes, no);
 }
 
