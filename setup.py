@@ -180,7 +180,8 @@ class Function(NamedTuple):
     @property
     def half_in(self) -> str:
         """What half precision is computed in; of what rounding leaves little, in more digits."""
-        return "pair_t" if self.form.root or self.form.half_in_pairs else "vecf"
+        in_pairs = self.form.half_in_pairs
+        return "pair_t" if (self.form.root if in_pairs is None else in_pairs) else "vecf"
 
     @property
     def by_chunks(self) -> tuple[str, ...]:

@@ -312,6 +312,7 @@ _PLAIN = (
     *("mish", "mish_backward", "selu", "selu_backward", "hardsigmoid", "hardswish"),
     *("hardswish_backward", "hardswish_backward_v2", "times_silu", "times_gelu_tanh"),
     *("exp", "expm1", "log", "log2", "log10", "log1p", "rsqrt", "mul", "square", "div"),
+    *("sin", "cos", "erf"),
     *("reciprocal", "sqrt", "neg", "abs", "maximum", "minimum", "relu", "relu_backward"),
     *("squared_relu", "prelu", "hardsigmoid_backward"),
 )
