@@ -20,6 +20,7 @@ BAD = [
     ("ACLNN_PLANNER", "best"), ("ACLNN_MATERIALIZE", "2"), ("ACLNN_MATERIALIZE", "maybe"),
     ("ACLNN_PLAN_CACHE", "abc"), ("ACLNN_PLAN_CACHE", "99999999999"), ("ACLNN_PLAN_CACHE", "-1"),
     ("ACLNN_PLAN_CACHE", "1.0"), ("ACLNN_VERBOSE", "3"), ("ACLNN_VERBOSE", "loud"),
+    ("ACLNN_VERBOSE_TO", "stdout"),
 ]  # fmt: skip
 GOOD = [
     ("ACLNN_ISA", "generic", "generic"), ("ACLNN_ISA", " Generic ", "generic"), ("ACLNN_ISA", "", None),
@@ -32,6 +33,7 @@ GOOD = [
     *(("ACLNN_MATERIALIZE", word, False) for word in ("0", "false", "False", "NO", "off", "", " ")),
     ("ACLNN_PLAN_CACHE", "0", 0), ("ACLNN_PLAN_CACHE", "2147483647", 2**31 - 1),
     ("ACLNN_PLAN_CACHE", "", 1024), ("ACLNN_VERBOSE", "2", 2), ("ACLNN_VERBOSE", "", 0),
+    ("ACLNN_VERBOSE_TO", "Logger", "logger"), ("ACLNN_VERBOSE_TO", "", "stderr"),
 ]  # fmt: skip
 ONE_EACH = dict(reversed(BAD))  # the first of each
 # This process reads its own settings now, not while a test has changed the environment.
@@ -158,6 +160,7 @@ SHOWN = {
     "ACLNN_MATERIALIZE": ("no", ""),
     "ACLNN_PLANNER": ("naive", ""),
     "ACLNN_VERBOSE": ("1", ""),
+    "ACLNN_VERBOSE_TO": ("logger", ""),
 }
 
 
