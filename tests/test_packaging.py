@@ -23,6 +23,8 @@ if not (ROOT / "setup.py").exists():
 
 EXTRAS = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
 
+FOR_DEVELOPERS = ("all", "docs", "test", "dev")
+
 
 @pytest.fixture
 def setup_in(tmp_path):
@@ -148,7 +150,7 @@ def test_a_build_may_be_for_some_instruction_sets_only(setup_in, monkeypatch):
         choose(every)
 
 
-@pytest.mark.parametrize("extra", [name for name in EXTRAS if name not in ("all", "test", "dev")])
+@pytest.mark.parametrize("extra", [name for name in EXTRAS if name not in FOR_DEVELOPERS])
 def test_every_extra_is_for_something(extra):
     """A package that nothing imports would be installed for nothing."""
     sources = [path for folder in ("aclnn", "graph") for path in (ROOT / folder).rglob("*.py")]
@@ -156,6 +158,18 @@ def test_every_extra_is_for_something(extra):
     for requirement in EXTRAS[extra]:
         package = re.split(r"[<>=~!\[]", requirement)[0]
         assert re.search(rf'import {package}\b|(need|find_spec)\(\s*"{package}\b', text), package
+
+
+@pytest.mark.parametrize("extra", [name for name in EXTRAS if name not in FOR_DEVELOPERS[1:]])
+def test_the_readme_lists_every_extra(extra):
+    assert f"| `aclnn-cpu[{extra}]`" in (ROOT / "README.md").read_text(encoding="utf-8").replace(
+        ", `aclnn", "| `aclnn"
+    )
+
+
+def test_the_citation_is_of_this_version():
+    text = (ROOT / "CITATION.cff").read_text(encoding="utf-8")
+    assert re.findall(r"^version: (.*)$", text, re.MULTILINE) == [aclnn.__version__]
 
 
 def test_type_stubs_are_installed():

@@ -11,7 +11,8 @@ from contextlib import ContextDecorator
 
 from aclnn import environment
 from aclnn.acl import socs
-from aclnn.acl.arguments import as_int, shown
+from aclnn.acl._frames import boundary
+from aclnn.acl.arguments import as_int, did_you_mean, shown
 from aclnn.acl.errors import invalid
 from aclnn.compiler import _compiled_call
 from aclnn.graph.planner import strategies
@@ -21,6 +22,19 @@ STRATEGIES = tuple(strategies.STRATEGIES)  # keys of plans have their numbers
 MOST_BY_THEMSELVES = 64  # threads that nobody asked for
 
 
+def strategy_number(name: object) -> int:
+    """The number of a planning strategy.
+
+    >>> strategy_number("default")
+    0
+    """
+    if name not in STRATEGIES:
+        known = f"must be one of {', '.join(STRATEGIES)}{did_you_mean(name, STRATEGIES)}"
+        raise invalid(f"planning strategy is {shown(name)}, {known}")
+    return STRATEGIES.index(name)
+
+
+@boundary
 def set_soc_version(name: str) -> None:
     """Choose whose dtype rules hold.
 
@@ -81,6 +95,7 @@ def aclrtGetSocName() -> str:
     return get_soc_version()
 
 
+@boundary
 def set_num_threads(n: int) -> None:
     """Set how many threads a run may use, in the whole process; `num_threads` limits one thread.
 

@@ -118,6 +118,8 @@ NEON_UNARY(mask_t, vf_is_positive, vecf, vcgtzq_f32)
 NEON_UNARY(mask_t, vf_is_negative, vecf, vcltzq_f32)
 NEON_BINARY(mask_t, vf_is_less, vecf, vcltq_f32)
 NEON_BINARY(mask_t, vf_is_at_least, vecf, vcgeq_f32)
+NEON_BINARY(mask_t, vf_is_above, vecf, vcgtq_f32)
+NEON_BINARY(mask_t, vf_is_at_most, vecf, vcleq_f32)
 NEON_BINARY(mask_t, vf_is_equal, vecf, vceqq_f32)
 NEON_UNARY(mask_t, mask_not, mask_t, vmvnq_u32)
 INLINED mask_t vf_is_nan(vecf x) { return mask_not(vf_is_equal(x, x)); }
