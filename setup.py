@@ -53,14 +53,15 @@ GENERATED = "build/cython"
 # Sources that are compiled once per instruction set. What takes longest comes first, where several are
 # compiled at a time.
 KERNELS = ("_kernels", "_simd_kernels", "_formula_kernels", "_row_kernels")
-# On x86-64 generic kernels need what NumPy's wheels need since 2.4: plain loops are 1.2 times as fast, and
-# a fourth build of all kernels made the wheel a tenth larger.
+# A build of x86-64-v2 has no vector forms either: it made the wheel a tenth larger, for plain loops that are 1.2
+# times as fast on processors from before 2013.
 X86_LEVELS = {
-    "generic": ["-march=x86-64-v2"],
     "v3": ["-march=x86-64-v3"],
     "v4": ["-march=x86-64-v4", "-mprefer-vector-width=512"],
 }
-VECTORS = ("v3", "v4")  # instruction sets with vectors that `simd.h` has operations for
+# Every CPU of AArch64 has NEON: what the flag adds are the fast paths over vectors.
+NEON = {"neon": ["-DACLNN_NEON"]}
+VECTORS = ("neon", "v3", "v4")  # instruction sets with vectors that `simd.h` has operations for
 # Loops over vectors are generic functions that are specialised by being inlined, all of them, and loops that
 # call a formula do not vectorise. What is tested in a loop over vectors is predicted: copies of it, one for each
 # outcome, made leaky_relu 1.05 times as slow.
@@ -117,7 +118,10 @@ def kernel_variants() -> dict[str, list[str]]:
     """The compiler's flags for each instruction set that kernels are built for."""
     variants: dict[str, list[str]] = {"generic": []}
     # What is built for, not on: macOS may build for two architectures at once.
-    if sysconfig.get_platform().lower().endswith(("x86_64", "amd64")):
+    platform = sysconfig.get_platform().lower()
+    if platform.endswith(("aarch64", "arm64")):
+        variants |= NEON
+    if platform.endswith(("x86_64", "amd64")):
         variants |= {
             name: flags for name, flags in X86_LEVELS.items() if compiles(flags, asks_for(flags))
         }

@@ -136,6 +136,10 @@ def test_a_build_may_look_for_errors(setup_in, monkeypatch):
 
 def test_a_build_may_be_for_some_instruction_sets_only(setup_in, monkeypatch):
     every = {name: [] for name in ("generic", "v3", "v4")}
+    of = setup_in["kernel_variants"]
+    monkeypatch.setattr("sysconfig.get_platform", lambda: "linux-aarch64")
+    monkeypatch.delenv("ACLNN_BUILD_ISA", raising=False)
+    assert list(of()) == ["generic", "neon"]
     choose = setup_in["chosen_variants"]
     monkeypatch.delenv("ACLNN_BUILD_ISA", raising=False)
     assert choose(every) == every

@@ -581,7 +581,7 @@ def test_bits_do_not_depend_on_layout_tile_or_instruction_set(data):
     inputs = operands(name, x, rng, dtype)
     plain = run(name, inputs, empty_outputs(name, shape, dtype))
     outputs = [data.draw(strided(a)) for a in empty_outputs(name, shape, dtype)]
-    fused = [i for i in BUILT if i in ("v3", "v4")] or BUILT[-1:]
+    fused = [i for i in BUILT if i in ("neon", "v3", "v4")] or BUILT[-1:]
     run(
         name,
         [data.draw(strided(a)) for a in inputs],
