@@ -410,10 +410,14 @@ LONG = 608  # a run that is looked through for zeros, and more
 @pytest.mark.parametrize("formula", [*SCALARS, *FORMS])
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
 def test_an_odd_element_among_ordinary_ones(formula, kind, out):
-    """Loops that expect no zeros, and none that is too small or no number, notice a single one."""
+    """Loops that expect no zeros, and none that is too small or no number, notice a single one.
+
+    Of two operands, it is in one of them, or in both: some pairs, as each takes a run of its own.
+    """
     rng = np.random.default_rng(17)
     edges = np.array([*EDGES, *(-np.array(EDGES))], np.float32)
-    a, b = (m.ravel() for m in np.meshgrid(edges, edges))
+    ordinary = np.full_like(edges, 0.375)
+    a, b = np.hstack([[edges, ordinary], [ordinary, edges], rng.choice(edges, (2, 500))])
     odd = [a, b] if takes_two(formula) else [edges]
     length = LONG if kind == FLOAT32 else 96
     runs = [rng.uniform(0.1, 0.9, (x.size, length)) for x in odd]
