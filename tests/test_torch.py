@@ -548,6 +548,23 @@ def test_what_is_written_in_place_between_is_seen():
     torch.testing.assert_close(a, b)
 
 
+def test_subscripts_by_tensors_beside_others():
+    """PyTorch's partitioner goes on for ever where a subscript is of what was taken and what was not."""
+
+    def function(x, y):
+        places = torch.nonzero_static(y, size=2)[:, 0]
+        return (torch.nn.functional.gelu(x) * 2)[places], x[:, 1:].exp() * 2 + x[0, :3]
+
+    x, y = tensor(3, 4), torch.tensor([0, 1, 1])
+    made, wanted = torch.compile(function, backend="aclnn")(x, y), function(x, y)
+    torch.testing.assert_close(made, wanted)
+
+
+def test_what_gives_its_operand_is_no_border():
+    model = torch.nn.Sequential(torch.nn.GELU(), torch.nn.Dropout(0.5), torch.nn.ELU()).eval()
+    assert at.explain(model, tensor(2, 4)).parts == [("gelu", "dropout", "elu")]
+
+
 def test_explain():
     with torch.no_grad():
         found = at.explain(mlp().eval(), tensor(1, 16))

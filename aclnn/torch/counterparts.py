@@ -124,6 +124,14 @@ def _expand(x: Any, shape: Sequence[int], implicit: bool = False) -> Any:
     return x.broadcast_to(tuple(sizes))
 
 
+def _slice(x: Any, dim: int = 0, start: Any = None, end: Any = None, step: int = 1) -> Any:
+    return x[(slice(None),) * (dim % x.ndim) + (slice(start, end, step),)]
+
+
+def _select(x: Any, dim: int, index: int) -> Any:
+    return x[(slice(None),) * (dim % x.ndim) + (index,)]
+
+
 # What is a view of an operand: taken where a node beside it is.
 VIEWS: dict[Any, Form] = {
     aten.view.default: _view,
@@ -133,6 +141,10 @@ VIEWS: dict[Any, Form] = {
     aten.permute.default: lambda x, dims: x.transpose(*dims),
     aten.unsqueeze.default: _unsqueeze,
     aten.expand.default: _expand,
+    aten.slice.Tensor: _slice,
+    aten.select.int: _select,
+    aten.alias.default: lambda x: x,
+    aten.detach.default: lambda x: x,
 }
 
 # By ATen's own operator: the name under which speed is looked up, and the call.
