@@ -15,13 +15,16 @@ from torch.fx.passes.operator_support import OperatorSupportBase
 from aclnn.acl.errors import AclnnError
 from aclnn.operators.checks import MAX_DIMS, TensorSpec
 from aclnn.torch.counterparts import (
-    PAYS_ALONE,
+    CHAINS_PAY_UP_TO,
+    PAYS_ALONE_UP_TO,
     PRODUCTS,
-    SLOWER,
+    SLOWER_FROM,
     SMALL_PRODUCT,
     counterpart,
     form_of,
     is_own,
+    speed_alone,
+    speed_in_chain,
     view_of,
 )
 from aclnn.torch.expansion import expansion_of, value_of
@@ -124,8 +127,10 @@ def pays(nodes: list[Node]) -> bool:
     if any(is_own(one.target) for one in calls):
         return True
     found = [counterpart(one.target) for one in calls]
-    computing = [one[0] for one in found if one is not None]
-    return len(computing) > 1 or any(name in PAYS_ALONE for name in computing)
+    names = [one[0] for one in found if one is not None]
+    if len(names) == 1:
+        return speed_alone(names[0]) <= PAYS_ALONE_UP_TO
+    return bool(names) and sum(map(speed_in_chain, names)) <= CHAINS_PAY_UP_TO * len(names)
 
 
 def is_view(node: Node) -> bool:
@@ -164,7 +169,7 @@ def _reason_against_call(node: Node) -> str | None:
 def is_slower(name: str, node: Node) -> bool:
     """Whether PyTorch's own kernel takes less time."""
     if name not in PRODUCTS:
-        return name in SLOWER
+        return speed_in_chain(name) >= SLOWER_FROM
     *_, a, b = [value_of(one) for one in node.args if isinstance(one, Node)]
     if a.requires_grad or b.requires_grad:
         return True  # the gradient would compute it anew
