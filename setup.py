@@ -427,6 +427,7 @@ if __name__ == "__main__":
         package_data={
             "aclnn": ["py.typed", "*.pyi", "*/*.pyi"],
             "aclnn.operators": ["*.json"],
+            "aclnn.torch": ["*.json"],
             "aclnn.reports": ["templates/*", "schemas/*.json"],
             "aclnn.graph": ["py.typed", "*/*.pyi", "*/*.h"],
             "aclnn.graph.views": ["schemas/*.json"],
