@@ -128,7 +128,7 @@ cdef void *room(Py_ssize_t size, size_t itemsize) except NULL:
 
 @cython.final
 cdef class aclIntArray:
-    """An array of ints of 64 bits; made by `aclCreateIntArray`.
+    """An array of 64-bit integers; created by `aclCreateIntArray`.
 
     Examples
     --------
@@ -255,7 +255,7 @@ def aclGetIntArraySize(array):
 
 @cython.final
 cdef class aclFloatArray:
-    """An array of float32 numbers; made by `aclCreateFloatArray`.
+    """An array of float32 numbers; created by `aclCreateFloatArray`.
 
     Examples
     --------
@@ -382,7 +382,7 @@ def aclGetFloatArraySize(array):
 
 @cython.final
 cdef class aclBoolArray:
-    """An array of truth values; made by `aclCreateBoolArray`.
+    """An array of truth values; created by `aclCreateBoolArray`.
 
     Examples
     --------
@@ -509,7 +509,7 @@ def aclGetBoolArraySize(array):
 
 @cython.final
 cdef class aclTensorList:
-    """A list of tensors, which it holds; made by `aclCreateTensorList`.
+    """A list of tensors, which it keeps alive; created by `aclCreateTensorList`.
 
     Examples
     --------
@@ -635,7 +635,7 @@ def aclGetTensorListSize(list):
 
 @cython.final
 cdef class aclScalarList:
-    """A list of scalars, which it holds; made by `aclCreateScalarList`.
+    """A list of scalars, which it keeps alive; created by `aclCreateScalarList`.
 
     Examples
     --------

@@ -39,10 +39,10 @@ cdef object _OURS = object()
 
 @cython.final
 cdef class aclTensor:
-    """A view of memory: shape, strides, offset, dtype and format, as CANN has them.
+    """A view of memory with CANN's shape, strides, offset, dtype and format.
 
-    Made by `aclCreateTensor`. Strides and offset count elements. It keeps the memory it was given
-    alive, and owns none.
+    Created by `aclCreateTensor`. Strides and offset count elements. A tensor keeps its memory
+    alive, but does not own it.
 
     Examples
     --------
@@ -96,7 +96,7 @@ cdef class aclTensor:
         Returns
         -------
         aclTensor
-            A new one; this one stays as it is.
+            A new tensor; this one does not change.
 
         Raises
         ------
@@ -611,7 +611,7 @@ _INTEGER_RANGES = {
 
 @cython.final
 cdef class aclScalar:
-    """A number of one of CANN's types; made by `aclCreateScalar`.
+    """A number of one of CANN's types; created by `aclCreateScalar`.
 
     Examples
     --------

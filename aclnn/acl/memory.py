@@ -420,7 +420,7 @@ def aclrtMemset(address: Any, maxCount: int, value: int, count: int) -> int:
     address : int
         From `aclrtMalloc`, or some way into such memory.
     maxCount : int
-        Bytes that there is room for.
+        Bytes available at the destination.
     value : int
         A byte, from -128 to 255.
     count : int

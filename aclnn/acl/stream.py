@@ -829,7 +829,7 @@ def aclrtSetDevice(deviceId: int) -> int:
     Parameters
     ----------
     deviceId : int
-        0, this machine's CPU: the only device there is.
+        0, this machine's CPU, the only device.
 
     Returns
     -------
@@ -851,7 +851,7 @@ def aclrtResetDevice(deviceId: int) -> int:
     Parameters
     ----------
     deviceId : int
-        0, this machine's CPU: the only device there is.
+        0, this machine's CPU, the only device.
 
     Returns
     -------
@@ -900,7 +900,7 @@ def aclrtGetDevice() -> tuple[int, int]:
 
 
 def aclrtGetDeviceCount() -> tuple[int, int]:
-    """Tell how many devices there are.
+    """Get the number of devices.
 
     Returns
     -------

@@ -21,18 +21,18 @@ MOST_BY_THEMSELVES = 64  # threads that nobody asked for
 
 
 def set_soc_version(name: str) -> None:
-    """Choose whose dtype rules hold.
+    """Select the SoC whose dtype rules apply.
 
     Parameters
     ----------
     name : str
         A family (``Ascend310P``, ``Ascend910``, ``Ascend910B``, ``Ascend910_93``, ``Ascend950``,
-        ``Ascend310B``) in any case, or the name of one of its products, such as ``Ascend910B2``.
+        ``Ascend310B``) in any case, or the name of one of its SoCs, such as ``Ascend910B2``.
 
     Raises
     ------
     AclnnError
-        If there is no such product.
+        If there is no such SoC.
 
     Examples
     --------
@@ -47,7 +47,7 @@ def set_soc_version(name: str) -> None:
 
 
 def get_soc_version() -> str:
-    """The family whose dtype rules hold.
+    """The SoC family whose dtype rules apply.
 
     Returns
     -------
@@ -114,7 +114,7 @@ def get_num_threads() -> int:
     Returns
     -------
     int
-        From 1 to 1024. Small tensors use one thread, whatever it is.
+        From 1 to 1024. Runs on small tensors always use one thread.
 
     Examples
     --------
