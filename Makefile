@@ -20,6 +20,10 @@ FUZZ_CALLS ?= 20000
 # Other calls every day.
 FUZZ_SEED ?= $(shell date +%j)
 
+# Tests run in as many processes as there are CPUs; each begins with a part of the files of its own, so
+# that what a file keeps for its tests is made once.
+WORKERS ?= -n auto --maxprocesses 8 --dist worksteal
+
 # Without a target, the package is built into the environment.
 .DEFAULT_GOAL := build
 
@@ -57,7 +61,7 @@ demo: $(STAMP)
 	$(BIN)/aclnn demo
 
 test: $(STAMP)
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest $(WORKERS)
 
 # One case of each test, in half a minute: for the inner loop, not instead of the suite.
 quick: $(STAMP)

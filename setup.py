@@ -137,7 +137,7 @@ COMPUTED_IN = {
 ENDINGS = {"_half": "float", "_f64": "double", "_whole": "int64_t", "_complex": "complex_t"}
 INCLUDED = re.compile(r'^\s*#\s*include "([^"]+)"', re.MULTILINE)
 SIGNATURE = re.compile(
-    rf"^cdef inline ({'|'.join(COMPUTED_IN)}|vector_num|vecf) (\w+)\(((?:\1 \w+,\s+)*)"
+    rf"^cdef inline ({'|'.join(COMPUTED_IN)}|vector_num|veci|vecf) (\w+)\(((?:\1 \w+,\s+)*)"
     r"const (double|kernel_number) \*p\)",
     re.MULTILINE,
 )
@@ -180,7 +180,8 @@ class Function(NamedTuple):
     @property
     def half_in(self) -> str:
         """What half precision is computed in; of what rounding leaves little, in more digits."""
-        return "pair_t" if self.form.root or self.form.half_in_pairs else "vecf"
+        in_pairs = self.form.half_in_pairs
+        return "pair_t" if (self.form.root if in_pairs is None else in_pairs) else "vecf"
 
     @property
     def by_chunks(self) -> tuple[str, ...]:
@@ -234,7 +235,7 @@ def functions() -> list[Function]:
 def forms() -> list[Function]:
     """Those that loops over vectors are made over."""
     written = [*signatures("activations"), *signatures("arithmetic")]
-    return [one for one in written if one.computed_in in ("num", "vector_num", "vecf")]
+    return [one for one in written if one.computed_in in ("num", "vector_num", "vecf", "veci")]
 
 
 def signatures(module: str) -> list[Function]:

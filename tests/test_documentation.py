@@ -24,6 +24,7 @@ import numpy as np
 import oracle
 import pytest
 from aclnn.graph.views import json as documents
+from cases import each
 
 import aclnn
 from aclnn import cli
@@ -53,8 +54,8 @@ MODULES = sorted(
 
 @pytest.mark.parametrize("name", ["aclnn", "aclnn.graph", *MODULES])
 def test_examples(name):
-    if name.startswith("aclnn.torch"):
-        pytest.importorskip("torch")
+    if name.startswith(("aclnn.torch", "aclnn.dask")):
+        pytest.importorskip(name.split(".")[1])
     module = importlib.import_module(name)
     result = doctest.testmod(module)
     assert result.failed == 0
@@ -99,7 +100,7 @@ def definitions(section):
     return re.findall(r"^(\S.*)\n((?:    .*(?:\n|$))+)", section, re.MULTILINE)
 
 
-@pytest.mark.parametrize("name", [*FUNCTIONAL, *C_SHAPED])
+@each("name", [*FUNCTIONAL, *C_SHAPED])
 def test_generated_docstrings_say_all_there_is_to_say(name):
     function = getattr(aclnn, name)
     operator, entry = FUNCTIONAL.get(name) or C_SHAPED[name]
@@ -140,12 +141,12 @@ def documented():
         for name in home.__all__:
             value = getattr(home, name)
             if inspect.isroutine(value):
-                yield pytest.param(value, False, id=name)
+                yield value, False
             for own, method in vars(value).items() if isinstance(value, type) else ():
                 function = getattr(method, "__func__", method)  # of static and class methods
                 if inspect.isroutine(function) and not own.startswith("_"):
                     first = list(inspect.signature(function).parameters)[:1]
-                    yield pytest.param(function, first in (["self"], ["cls"]), id=f"{name}.{own}")
+                    yield function, first in (["self"], ["cls"])
 
 
 DOCUMENTED = list(documented())
@@ -171,7 +172,7 @@ def stubs_of(path):
     return {node.name: ast.unparse(node.returns) for node in found}
 
 
-@pytest.mark.parametrize(("function", "of_object"), DOCUMENTED)
+@each("function, of_object", DOCUMENTED)
 def test_docstrings_say_what_is_taken_and_given(function, of_object):
     sections = sections_of(function.__doc__)
     listed = re.findall(r"^(\S[^:\n]*)", sections.get("Parameters", ""), re.MULTILINE)
@@ -187,7 +188,7 @@ STATUSES = {
 }
 
 
-@pytest.mark.parametrize(("function", "of_object"), DOCUMENTED)
+@each("function, of_object", DOCUMENTED)
 def test_docstrings_tell_statuses_by_name_and_number(function, of_object):
     sections = sections_of(function.__doc__)
     told = " ".join(f"{sections.get('Returns', '')} {sections.get('Raises', '')}".split())
@@ -209,7 +210,7 @@ def test_options_that_are_numbers_say_what_these_stand_for():
     assert "Here `approximate` is 'none'." in " ".join(notes.split())
 
 
-@pytest.mark.parametrize("name", ENTRIES)
+@each("name", ENTRIES)
 def test_signatures_are_canns(name):
     _, entry = ENTRIES[name]
     plan, run = getattr(aclnn, f"{name}GetWorkspaceSize"), getattr(aclnn, name)
@@ -237,6 +238,7 @@ def test_the_readmes_code_runs():
 
 DOCS = pathlib.Path(__file__).parent.parent / "docs"
 RUN = (
+    "dask.md",
     "index.md",
     "json.md",
     "npu-program.md",
@@ -292,8 +294,8 @@ def document(name):
 @pytest.mark.parametrize("name", RUN)
 def test_documents_show_what_happens(name, capsys):
     text = document(name)
-    if name == "pytorch.md":
-        pytest.importorskip("torch")
+    if name in ("dask.md", "pytorch.md"):
+        pytest.importorskip(name.removesuffix(".md").removeprefix("py"))
     status, count = 0, 0
     for command, want in console_examples(text):
         got, status = console_output(command, want, status, capsys)
@@ -559,7 +561,7 @@ def imported(path):
             yield folder if (ROOT / folder).is_dir() else f"aclnn/{name}.py"
 
 
-@pytest.mark.parametrize("path", [*modules()])
+@each("path", [*modules()])
 def test_modules_use_what_stands_above_them_in_the_contributing_guide(path):
     here = row_of(path)
     if here is not None:

@@ -175,7 +175,7 @@ def test_every_extra_is_for_something(extra):
     sources = [path for folder in ("aclnn", "graph") for path in (ROOT / folder).rglob("*.py")]
     text = "\n".join(path.read_text(encoding="utf-8") for path in sources)
     for requirement in EXTRAS[extra]:
-        package = re.split("[<>=~!]", requirement)[0]
+        package = re.split(r"[<>=~!\[]", requirement)[0]
         assert re.search(rf'import {package}\b|(need|find_spec)\(\s*"{package}\b', text), package
 
 

@@ -38,9 +38,10 @@ RUNTIME: dict[str, tuple[str, ...]] = {
         "executor", "aclOpExecutor", "profile", "Profile",
     ),
     "Functions as plans": ("compile", "call", "WorkspacePool"),
+    "Models in ONNX": ("from_onnx", "OnnxModel"),
     "Settings": (
-        "show_config", "set_num_threads", "get_num_threads", "set_soc_version", "get_soc_version",
-        "cache_info", "clear_cache",
+        "show_config", "set_num_threads", "get_num_threads", "num_threads", "set_soc_version",
+        "get_soc_version", "cache_info", "clear_cache",
     ),
     "Errors": ("AclnnError", "explain", "aclGetRecentErrMsg"),
     "Tensors": (
@@ -108,7 +109,7 @@ GRAPH: dict[str, tuple[str, ...]] = {
     "Workspace plans": (
         "plan_workspace", "plan_lifetimes", "WorkspacePlan", "Buffer", "Tiling", "Assignment",
         "BudgetError", "PlanError", "SpareMemory", "validate", "Lifetime", "graph_lifetimes",
-        "lifetimes_from_csv", "lifetimes_to_csv",
+        "lifetimes_from_csv", "lifetimes_to_csv", "lifetimes_from_snapshot", "read_lifetimes",
     ),
     "Schedules": ("compile", "Schedule"),
 }  # fmt: skip

@@ -180,12 +180,14 @@ class _Run:
         self.model, self.function = model, function
         self.replay = model._complete(function)
         self.thread, self.omp_threads = threading.get_ident(), _scheduler.omp_threads()
+        self.thread_limit = self.replay.limit_of_thread()
         model._begin_run()
 
     def __call__(self) -> int | tuple[int, str]:
         try:
-            if threading.get_ident() != self.thread:  # a stream's: the limit is the caller's
+            if threading.get_ident() != self.thread:  # a stream's: limits are the caller's
                 _scheduler.limit_omp_threads(self.omp_threads)
+                self.replay.limit_thread(self.thread_limit)
             return self.replay.run(self.function)
         finally:
             self.model._end_run()

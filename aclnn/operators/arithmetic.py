@@ -241,6 +241,7 @@ rsub = Operator(
         "array([ -7., -16.], dtype=float32)",
     ),
     seealso=("sub",),
+    gradient={"input": "grad * -alpha", "other": "grad"},
 )
 
 rsubs = Operator(
@@ -442,6 +443,10 @@ div_mod = Operator(
         "array([ 3., -4.], dtype=float32)",
     ),
     seealso=("div",),
+    gradient={
+        "input": "grad / conj(other) if mode == 'true' else aten.zeros_like(grad)",
+        "other": "-grad * conj(out / other) if mode == 'true' else aten.zeros_like(grad)",
+    },
 )
 
 div_mods = Operator(

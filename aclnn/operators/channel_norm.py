@@ -232,6 +232,9 @@ native_group_norm = Operator(
     ),
     seealso=("group_norm", "group_norm_silu"),
     accuracy=ROW_ACCURACY,
+    gradient={
+        "input, weight, bias": "aten.native_group_norm_backward(grad.contiguous(), input.contiguous(), mean, rstd, weight, N, C, HxW, group, needed)"
+    },
 )
 
 group_norm = Operator(
@@ -264,6 +267,7 @@ group_norm = Operator(
     ),
     seealso=("native_group_norm",),
     accuracy=ROW_ACCURACY,
+    differentiated_as="ops.native_group_norm(input, weight, bias, *input.shape[:2], input.shape[2:].numel(), num_groups, eps)[0]",
 )
 
 group_norm_silu = Operator(
@@ -330,6 +334,9 @@ group_norm_silu = Operator(
     ),
     seealso=("native_group_norm", "silu"),
     accuracy=ROW_ACCURACY,
+    gradient={
+        "input, weight, bias": "gradients_of_group_norm_silu(grad, input, weight, bias, mean, rstd, group, eps, activate_silu, needed)"
+    },
 )
 
 
@@ -434,6 +441,9 @@ native_batch_norm = Operator(
     ),
     seealso=("batch_norm",),
     accuracy=ROW_ACCURACY,
+    gradient={
+        "input, weight, bias": "aten.native_batch_norm_backward(grad, input, weight, running_mean, running_var, None, None, False, eps, needed)"
+    },
 )
 
 batch_norm = Operator(
@@ -455,4 +465,5 @@ batch_norm = Operator(
     ),
     seealso=("native_batch_norm", "group_norm"),
     accuracy=ROW_ACCURACY,
+    differentiated_as="native_batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps)[0]",
 )

@@ -367,6 +367,7 @@ clamp = Operator(
     ),
     example=("clamp(np.float32([-2, 0, 2]), -1, 1)", "array([-1.,  0.,  1.], dtype=float32)"),
     seealso=("maximum", "minimum"),
+    gradient={"input": "where_between(grad, input, min, max)"},
 )
 
 

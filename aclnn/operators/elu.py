@@ -88,6 +88,10 @@ elu_backward = Operator(
         "array([0.36787945, 1.        ], dtype=float32)",
     ),
     seealso=("elu",),
+    gradient={
+        "grad_output": "elu_backward(grad, self_or_result, alpha=alpha, scale=scale, input_scale=input_scale, is_result=is_result)",
+        "self_or_result": "where(gt(self_or_result, 0), 0, input_scale * (grad * grad_output if is_result else elu_backward(grad * grad_output, self_or_result, alpha=alpha, scale=scale, input_scale=input_scale)))",
+    },
 )
 
 # --- Scaled and continuous ones -------------------------------------------------------------------
@@ -115,6 +119,7 @@ selu = Operator(
         "array([-1.1113307,  2.101402 ], dtype=float32)",
     ),
     seealso=("selu_backward", "elu"),
+    gradient={"input": "selu_backward(grad, out)"},
 )
 
 _FROM_RESULT = ("grad_output", "result")
@@ -141,6 +146,10 @@ selu_backward = Operator(
         "array([0.7580993, 1.050701 ], dtype=float32)",
     ),
     seealso=("selu",),
+    gradient={
+        "grad_output": "selu_backward(grad, result)",
+        "result": "where(gt(result, 0), 0, grad * grad_output)",
+    },
 )
 
 
@@ -175,4 +184,5 @@ celu = Operator(
         "array([-0.78693867,  2.        ], dtype=float32)",
     ),
     seealso=("elu",),
+    gradient={"input": "elu_backward(grad, input, alpha=alpha, input_scale=1.0 / alpha)"},
 )

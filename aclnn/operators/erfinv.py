@@ -37,4 +37,5 @@ erfinv = Operator(
         "erfinv(np.float32([0, 0.5, 1]))",
         "array([0.        , 0.47693628,        inf], dtype=float32)",
     ),
+    gradient={"input": "grad * (exp(out * out) * 0.886226925452758)"},
 )

@@ -75,6 +75,7 @@ fill = Operator(
         same_shape("out", "input"),
     ),
     example=("fill(np.float32([1, 2]), 3)", "array([3., 3.], dtype=float32)"),
+    gradient={"input": "aten.zeros_like(grad)"},
 )
 
 
@@ -94,6 +95,7 @@ def _constant(name: str, item: str, number: int) -> Operator:
         rules=(dtype_among("input", NUMERIC), at_most_8_dims("input")),
         example=(f"{name}(np.float32([5, 7]))", f"array([{number}., {number}.], dtype=float32)"),
         seealso=("fill",),
+        differentiated_as=f"aten.fill_(input, {number})",
     )
 
 
@@ -149,4 +151,5 @@ masked_fill = Operator(
         "array([0.5, 2. ], dtype=float32)",
     ),
     seealso=("where",),
+    gradient={"input": "where(mask, 0, grad)"},
 )

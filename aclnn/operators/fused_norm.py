@@ -131,7 +131,11 @@ def _half_without_rstd() -> Rule:
     def test(call: Call) -> str | None:
         if not _lacks_results(call) or call.dtype("x1") in _HALVES:
             return None
-        return f"{call.names['x1']} has dtype {call.dtype('x1').name.removeprefix('ACL_')}, must be FLOAT16 or BF16 without {call.names['rstd']}"
+        halves = call.words(_HALVES)
+        return (
+            f"{call.names['x1']} has dtype {call.word(call.dtype('x1'))}, must be {halves} without "
+            f"{call.names['rstd']}"
+        )
 
     return Rule("without `rstd`, `x1` is FLOAT16 or BF16", test, ("x1", "rstd"))
 
@@ -213,6 +217,7 @@ add_rms_norm = Operator(
     ),
     seealso=("add_rms_norm_cast", "native_rms_norm"),
     accuracy=ROW_ACCURACY,
+    gradient={"x1, x2, gamma": "gradients_of_added_rms_norm(grad, grad_x, x, gamma, rstd)"},
 )
 
 
@@ -270,6 +275,9 @@ add_rms_norm_cast = Operator(
     ),
     seealso=("add_rms_norm",),
     accuracy=f"{ROW_ACCURACY} y2 is y1 rounded once more.",
+    gradient={
+        "x1, x2, gamma": "gradients_of_added_rms_norm(added(grad, grad_y2), grad_x, x, gamma, rstd)"
+    },
 )
 
 
@@ -333,6 +341,7 @@ gemma_rms_norm = Operator(
     ),
     seealso=("native_rms_norm",),
     accuracy=ROW_ACCURACY,
+    gradient={"x, gamma": "gradients_of_rms_norm(grad, x, gamma + 1, rstd)"},
 )
 
 
@@ -371,10 +380,8 @@ def _sums_fit() -> Rule:
     def test(call: Call) -> str | None:
         if not _mixed(call) or _SINGLE in (call.dtype("x1"), call.dtype("x2")):
             return None
-        pair = ", ".join(
-            f"{call.names[r]} {call.dtype(r).name.removeprefix('ACL_')}" for r in ("x1", "x2")
-        )
-        return f"dtypes differ, and none is FLOAT: {pair}"
+        pair = ", ".join(f"{call.names[r]} {call.word(call.dtype(r))}" for r in ("x1", "x2"))
+        return f"dtypes differ, and none is {call.word(_SINGLE)}: {pair}"
 
     return Rule("`x1` and `x2` have one dtype, or one of them is FLOAT", test, ("x1", "x2"))
 
@@ -483,4 +490,7 @@ add_layer_norm = Operator(
     ),
     seealso=("native_layer_norm", "add_rms_norm"),
     accuracy=ROW_ACCURACY,
+    gradient={
+        "x1, x2, gamma, beta, bias": "gradients_of_added_layer_norm(grad, grad_x, x1 + x2 if bias is None else x1 + x2 + bias, gamma, beta, mean, rstd)"
+    },
 )

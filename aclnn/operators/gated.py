@@ -212,6 +212,7 @@ glu = Operator(
     ),
     example=("glu(np.float32([3, 8, 0, 0]))", "array([1.5, 4. ], dtype=float32)"),
     seealso=("glu_backward", "swiglu"),
+    gradient={"input": "glu_backward(grad, input, dim)"},
 )
 
 glu_backward = Operator(
@@ -358,6 +359,7 @@ geglu = Operator(
         "(array([1.6826895], dtype=float32), array([0.8413448], dtype=float32))",
     ),
     seealso=("geglu_backward", "gelu", "gelu_mul"),
+    gradient={"input": "geglu_backward(grad, input, out_gelu, dim, approximate, activate_left)"},
 )
 
 geglu_backward = Operator(
@@ -471,6 +473,9 @@ gelu_mul = Operator(
     ),
     example=("gelu_mul(np.float32([[1, 2]]))", "array([[1.6826895]], dtype=float32)"),
     seealso=("geglu", "gelu"),
+    gradient={
+        "input": "geglu_backward(grad, input, gelu(input.chunk(2, -1)[0], approximate=approximate), -1, int(approximate == 'tanh'), True)"
+    },
 )
 
 
@@ -518,6 +523,7 @@ fatrelu_mul = Operator(
         "array([[ 0., 21.]], dtype=float32)",
     ),
     seealso=("gelu_mul",),
+    gradient={"input": "gradient_of_fatrelu_mul(grad, input, threshold)"},
 )
 
 
@@ -584,6 +590,9 @@ clipped_swiglu = Operator(
         "array([ 0., 28.], dtype=float32)",
     ),
     seealso=("clipped_swiglu_backward", "swiglu"),
+    gradient={
+        "input": "clipped_swiglu_backward(grad, input, group_index, dim, alpha=alpha, limit=limit, bias=bias, interleaved=interleaved)"
+    },
 )
 
 clipped_swiglu_backward = Operator(

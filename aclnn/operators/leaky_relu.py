@@ -81,4 +81,8 @@ leaky_relu_backward = Operator(
         "array([0.5, 1. ], dtype=float32)",
     ),
     seealso=("leaky_relu",),
+    gradient={
+        "grad_output": "leaky_relu_backward(grad, self, negative_slope, self_is_result=self_is_result)",
+        "self": "aten.zeros_like(grad)",
+    },
 )

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from aclnn.acl import dtypes
 from aclnn.acl.constants import aclDataType, aclFormat
 from aclnn.operators.checks import (
     Call,
@@ -48,7 +47,7 @@ def _promotes(*roles: str) -> Rule:
         found = {call.dtype(role) for role in roles}
         if len(found) == 1 or aclDataType.ACL_BF16 not in found or call.soc not in _STRICT:
             return None
-        pair = ", ".join(f"{call.names[r]} {dtypes.name(call.dtype(r))}" for r in roles)
+        pair = ", ".join(f"{call.names[r]} {call.word(call.dtype(r))}" for r in roles)
         return f"dtypes do not promote on {call.soc}: {pair}"
 
     names = " and ".join(f"`{role}`" for role in roles)
@@ -70,13 +69,14 @@ def _cube_math(first: str, second: str, *, batched: bool = False, last: int = US
             return f"{name} is {chosen}, must be from {KEEP_DTYPE} to {last}"
         single = dtype == aclDataType.ACL_FLOAT
         if chosen == USE_FP16 and dtype == aclDataType.ACL_BF16 and not batched:
-            return f"{name} is {USE_FP16}, which BF16 is not multiplied with"
+            return f"{name} is {USE_FP16}, which {call.word(dtype)} is not multiplied with"
         if chosen == USE_HF32 and (not single or call.soc in _HALF_ONLY):
             return (
-                f"{name} is {USE_HF32}, which is for FLOAT, and not on {' and '.join(_HALF_ONLY)}"
+                f"{name} is {USE_HF32}, which is for {call.word(aclDataType.ACL_FLOAT)}, and not on "
+                f"{' and '.join(_HALF_ONLY)}"
             )
         if chosen == KEEP_DTYPE and single and call.soc in _HALF_ONLY:
-            return f"{name} is {KEEP_DTYPE}, but {call.soc} does not multiply FLOAT"
+            return f"{name} is {KEEP_DTYPE}, but {call.soc} does not multiply {call.word(dtype)}"
         return None
 
     text = "`cube_math_type` is one that the product has for the dtype"
@@ -88,8 +88,8 @@ def _result_dtype_is_promoted(*roles: str) -> Rule:
         if "out" not in call.tensors or call.dtype("out") == _result_dtype(call, roles):
             return None
         return (
-            f"{call.names['out']} has dtype {dtypes.name(call.dtype('out'))}, must have the "
-            f"promoted dtype, {dtypes.name(_result_dtype(call, roles))}"
+            f"{call.names['out']} has dtype {call.word(call.dtype('out'))}, must have the "
+            f"promoted dtype, {call.word(_result_dtype(call, roles))}"
         )
 
     text = "`out` has the dtype that the matrices promote to; on Ascend950 it may be FLOAT"
@@ -487,6 +487,11 @@ baddbmm = _with_addend(
         "baddbmm(np.float32([[[1]]]), np.float32([[[1, 2]]]), np.float32([[[3], [4]]]), beta=2)",
         "array([[[13.]]], dtype=float32)",
     ),
+    gradient={
+        "input": "grad * beta",
+        "batch1": "bmm(grad, batch2.mH) * alpha",
+        "batch2": "bmm(batch1.mH, grad) * alpha",
+    },
 )
 
 addbmm = _with_addend(
@@ -501,6 +506,11 @@ addbmm = _with_addend(
         "array([[13.]], dtype=float32)",
     ),
     summed=True,
+    gradient={
+        "input": "grad * beta",
+        "batch1": "matmul(grad, batch2.mH) * alpha",
+        "batch2": "matmul(batch1.mH, grad) * alpha",
+    },
 )
 
 addmv = _with_addend(
@@ -516,6 +526,11 @@ addmv = _with_addend(
     ),
     numbers="alpha:scalar beta:scalar",
     in_place=False,
+    gradient={
+        "input": "grad * beta",
+        "mat": "grad[:, None] * conj(vec) * alpha",
+        "vec": "mv(mat.mH, grad) * alpha",
+    },
 )
 
 mv = Operator(
@@ -547,6 +562,7 @@ mv = Operator(
     ),
     seealso=("matmul", "addmv"),
     accuracy=_ACCURACY,
+    gradient={"input": "grad[:, None] * conj(vec)", "vec": "mv(input.mH, grad)"},
 )
 
 
@@ -599,4 +615,9 @@ gemm = Operator(
     ),
     seealso=("addmm", "matmul"),
     accuracy=_ACCURACY,
+    gradient={
+        "a": "(mm(b.T if trans_b else b, grad.T) if trans_a else mm(grad, b if trans_b else b.T)) * alpha",
+        "b": "(mm(grad.T, a.T if trans_a else a) if trans_b else mm(a if trans_a else a.T, grad)) * alpha",
+        "c": "grad * beta",
+    },
 )

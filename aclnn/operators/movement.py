@@ -173,7 +173,7 @@ copy_ = Operator(
         broadcasts_to("src", "input"),
     ),
     example=("copy_(np.float32([0, 0]), np.float32([7]))", "array([7., 7.], dtype=float32)"),
-    gradient={"src": "grad"},
+    differentiated_as="aten.copy_(input, src)",
 )
 
 
@@ -218,7 +218,7 @@ def _tensors_promote() -> Rule:
     def test(call: Call) -> str | None:
         if _joined_dtype(call) is not None:
             return None
-        kinds = dict.fromkeys(one.dtype.name.removeprefix("ACL_") for one in call.lists["tensors"])
+        kinds = dict.fromkeys(call.word(one.dtype) for one in call.lists["tensors"])
         return f"dtypes of {call.names['tensors']} do not promote: {', '.join(kinds)}"
 
     return Rule("the dtypes of `tensors` promote", test, ("tensors",))
@@ -433,6 +433,7 @@ slice = _moved(
         ),
         Attribute("step", 1, "int", keyword_only=False, doc="From each element to the next."),
     ),
+    gradient={"input": "aten.slice_backward(grad, input.shape, dim, start, end, step)"},
 )
 
 
@@ -510,6 +511,7 @@ expand = _moved(
     attributes=_ints("size", "The new shape; -1 keeps the size of a dimension."),
     notes="A view with strides of 0 does the same without a copy.",
     seealso=("repeat",),
+    gradient={"input": "grad"},
 )
 
 
@@ -551,6 +553,7 @@ repeat = _moved(
     _counts("repeats"),
     attributes=_ints("repeats", "The number of repetitions along each dimension."),
     seealso=("expand",),
+    gradient={"input": "sum_of_repetitions(grad, input.shape, repeats)"},
 )
 
 
@@ -635,6 +638,7 @@ constant_pad_nd = _moved(
     ),
     unlike={"pad": (0, 0)},
     notes="Negative margins remove elements.",
+    gradient={"input": "without_padding(grad, pad)"},
 )
 
 
@@ -728,6 +732,7 @@ stack = Operator(
         "array([[1., 2.],\n       [3., 4.]], dtype=float32)",
     ),
     seealso=("cat",),
+    gradient={"tensors": "grad.unbind(dim)"},
 )
 
 
@@ -746,6 +751,7 @@ def _triangle(name: str, words: str, sign: str, found: str) -> Operator:
     return Operator(
         name=name,
         in_place=f"{name}_",
+        gradient={"input": f"{name}(grad, diagonal)"},
         summary=f"Matrices with zeros {words} a diagonal.",
         expression=f"column - row {sign} diagonal: input; else 0",
         notes="Other elements keep their bits.",
@@ -929,6 +935,7 @@ split = _split(
     "split(np.float32([1, 2, 3]), 2)",
     unlike={"split_size": 2},
     seealso=("split_with_sizes",),
+    differentiated_as="pieces(input, split_size, dim)",
 )
 
 split_with_sizes = _split(
@@ -940,4 +947,5 @@ split_with_sizes = _split(
     "split_with_sizes(np.float32([1, 2, 3]), (2, 1))",
     unlike={"split_sizes": (2,)},
     seealso=("split",),
+    differentiated_as="pieces(input, split_sizes, dim)",
 )

@@ -113,6 +113,10 @@ pow = _power(
     number_form=("exponent", "pow_tensor_scalar"),
     numbers=_TO,
     example=("pow(np.float32([2, 3]), np.float32([3, 2]))", "array([8., 9.], dtype=float32)"),
+    gradient={
+        "input": "gradient_of_base(grad, input, exponent)",
+        "exponent": "gradient_of_exponent(grad, input, exponent, out)",
+    },
 )
 
 pow_tensor_scalar = _power(

@@ -62,9 +62,9 @@ def _shape(call: Call) -> tuple[int, ...]:
 
 def _test_dtype(call: Call) -> str | None:
     result, own = _result_dtype(call), call.dtype("input")
-    name = dtypes.name(result)
+    name = call.word(result)
     if result not in _SUMMED:
-        known = ", ".join(map(dtypes.name, _SUMMED))
+        known = ", ".join(map(call.word, _SUMMED))
         return f"{call.names['dtype']} is {name}, must be one of {known}"
     if result == aclDataType.ACL_BF16 and not socs.supports_bfloat16(call.soc):
         return f"{call.names['dtype']} is {name}, which {call.soc} does not support"
@@ -72,7 +72,7 @@ def _test_dtype(call: Call) -> str | None:
         return None
     return (
         f"{call.names['dtype']} is {name}, to which {call.names['input']} of dtype "
-        f"{dtypes.name(own)} cannot be cast"
+        f"{call.word(own)} cannot be cast"
     )
 
 
@@ -82,7 +82,7 @@ def _test_mean(call: Call) -> str | None:
         return message
     if _result_dtype(call) in FLOATING_AND_DOUBLE:
         return None
-    return f"{call.names['dtype']} is {dtypes.name(_result_dtype(call))}, must be floating"
+    return f"{call.names['dtype']} is {call.word(_result_dtype(call))}, must be floating"
 
 
 def _test_cast(call: Call) -> str | None:
@@ -90,8 +90,8 @@ def _test_cast(call: Call) -> str | None:
     if "out" not in call.tensors or dtypes.can_cast(result, call.dtype("out")):
         return None
     return (
-        f"{call.names['out']} has dtype {dtypes.name(call.dtype('out'))}, to which the result's "
-        f"dtype {dtypes.name(result)} cannot be cast"
+        f"{call.names['out']} has dtype {call.word(call.dtype('out'))}, to which the result's "
+        f"dtype {call.word(result)} cannot be cast"
     )
 
 
@@ -267,6 +267,9 @@ mean = Operator(
     example=("mean(np.float32([[1, 2], [3, 4]]), 1)", "array([1.5, 3.5], dtype=float32)"),
     seealso=("sum", "var"),
     accuracy=ROW_ACCURACY,
+    gradient={
+        "input": "repeated_along(grad, input, dim, keepdim) * (grad.numel() / (input.numel() or 1))"
+    },
 )
 
 
@@ -346,6 +349,9 @@ var = Operator(
     example=("var(np.float32([1, 2, 3, 4]))", "array(1.6666666, dtype=float32)"),
     seealso=("mean",),
     accuracy=ROW_ACCURACY,
+    gradient={
+        "input": "gradient_of_variance(grad, input, dim, correction if unbiased else 0, keepdim)"
+    },
 )
 
 
@@ -411,6 +417,7 @@ amax = _largest(
     ("amax(np.float32([[1, 2], [4, 3]]), 1)", "array([2., 4.], dtype=float32)"),
     attributes=(_DIM, _KEEPDIM),
     seealso=("max", "arg_max"),
+    gradient={"input": "shared_by_largest(grad, input, out, dim, keepdim)"},
 )
 max = _largest(
     "max",
@@ -418,6 +425,7 @@ max = _largest(
     ("aclnnMax", "self=input out:out"),
     ("max(np.float32([1, 4, 3]))", "array(4., dtype=float32)"),
     seealso=("amax",),
+    gradient={"input": "shared_by_largest(grad, input, out, None, False)"},
 )
 
 
@@ -516,4 +524,7 @@ cumsum = Operator(
     example=("cumsum(np.float32([1, 2, 3]), 0)", "array([1., 3., 6.], dtype=float32)"),
     accuracy=ROW_ACCURACY,
     seealso=("sum",),
+    gradient={
+        "input": "aten.flip(cumsum(aten.flip(grad, [dim]), dim), [dim]) if grad.ndim else grad"
+    },
 )

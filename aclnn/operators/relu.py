@@ -91,6 +91,7 @@ squared_relu = Operator(
     ),
     example=("squared_relu(np.float32([-1, 3]))", "array([0., 9.], dtype=float32)"),
     seealso=("relu",),
+    gradient={"input": "grad * (2 * relu(input))"},
 )
 
 # --- ReLU of a sum --------------------------------------------------------------------------------
@@ -148,6 +149,10 @@ add_relu = Operator(
         "array([31.,  0.], dtype=float32)",
     ),
     seealso=("add", "relu"),
+    gradient={
+        "input": "threshold_backward(grad, out, 0)",
+        "other": "threshold_backward(grad, out, 0) * alpha",
+    },
 )
 
 # --- Threshold ------------------------------------------------------------------------------------
@@ -182,6 +187,7 @@ threshold = Operator(
     ),
     example=("threshold(np.float32([-1, 2]), 1, 7)", "array([7., 2.], dtype=float32)"),
     seealso=("threshold_backward", "relu"),
+    gradient={"input": "threshold_backward(grad, input, threshold)"},
 )
 
 
@@ -223,6 +229,10 @@ threshold_backward = Operator(
         "array([0., 6.], dtype=float32)",
     ),
     seealso=("threshold", "relu"),
+    gradient={
+        "grad_output": "threshold_backward(grad, self, threshold)",
+        "self": "aten.zeros_like(grad)",
+    },
 )
 
 # --- PReLU ----------------------------------------------------------------------------------------
@@ -289,6 +299,7 @@ prelu = Operator(
         "array([[-0.5, -0.5],\n       [ 3. ,  4. ]], dtype=float32)",
     ),
     seealso=("prelu_backward", "leaky_relu"),
+    gradient={"self, weight": "prelu_backward(grad, self, weight)"},
 )
 
 
@@ -405,4 +416,5 @@ rrelu_with_noise = Operator(
         "array([-0.5,  2. ], dtype=float32)",
     ),
     seealso=("leaky_relu",),
+    gradient={"self": "leaky_relu_backward(grad, self, (lower + upper) / 2)"},
 )

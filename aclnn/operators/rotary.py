@@ -179,6 +179,11 @@ rotary_position_embedding = Operator(
     ),
     seealso=("apply_rotary_pos_emb",),
     accuracy=ROW_ACCURACY,
+    gradient={
+        "x": "turned_back(grad, cos, sin, mode)",
+        "cos": "grad * gathered(x, mode)",
+        "sin": "grad * turned(x, mode)",
+    },
 )
 
 
@@ -287,4 +292,10 @@ apply_rotary_pos_emb = Operator(
     ),
     seealso=("rotary_position_embedding",),
     accuracy=ROW_ACCURACY,
+    gradient={
+        "query": "turned_back(grad, cos, sin, rotary_mode)",
+        "key": "turned_back(grad_key_out, cos, sin, rotary_mode)",
+        "cos": "aten.sum_to_size(grad * query, cos.shape) + aten.sum_to_size(grad_key_out * key, cos.shape)",
+        "sin": "aten.sum_to_size(grad * turned(query, rotary_mode), sin.shape) + aten.sum_to_size(grad_key_out * turned(key, rotary_mode), sin.shape)",
+    },
 )

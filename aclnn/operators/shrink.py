@@ -46,6 +46,7 @@ softshrink = Operator(
     ),
     example=("softshrink(np.float32([-2, 0.25]))", "array([-1.5,  0. ], dtype=float32)"),
     seealso=("softshrink_backward", "hardshrink", "shrink"),
+    gradient={"input": "softshrink_backward(grad, input, lambd)"},
 )
 
 softshrink_backward = Operator(
@@ -73,6 +74,10 @@ softshrink_backward = Operator(
         "array([0., 6.], dtype=float32)",
     ),
     seealso=("softshrink",),
+    gradient={
+        "grad_output": "softshrink_backward(grad, self, lambd)",
+        "self": "aten.zeros_like(grad)",
+    },
 )
 
 _SHRUNK = (aclDataType.ACL_FLOAT, aclDataType.ACL_FLOAT16)
@@ -96,4 +101,5 @@ shrink = Operator(
     ),
     example=("shrink(np.float32([-2, 0.25, 3]), 0.5, 1)", "array([-1.,  0.,  2.], dtype=float32)"),
     seealso=("softshrink", "hardshrink"),
+    gradient={"self": "hardshrink_backward(grad, self, lambd)"},
 )
