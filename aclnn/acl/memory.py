@@ -259,7 +259,7 @@ def aclrtFree(address: int) -> int:
     Parameters
     ----------
     address : int
-        What `aclrtMalloc` gave, not an address inside.
+        An address that `aclrtMalloc` returned, not one inside the block.
 
     Returns
     -------
@@ -283,7 +283,7 @@ def aclrtFreeHost(address: int) -> int:
     Parameters
     ----------
     address : int
-        What `aclrtMallocHost` gave, not an address inside.
+        An address that `aclrtMallocHost` returned, not one inside the block.
 
     Returns
     -------

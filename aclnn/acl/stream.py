@@ -353,14 +353,12 @@ def submit(stream: Any, job: Job, function: str = "stream") -> int:
 
 
 def aclrtCreateStream() -> tuple[aclrtStream, int]:
-    """Make a stream.
-
-    Its thread starts when it is first given work.
+    """Create a stream. Its thread starts with the first work.
 
     Returns
     -------
     stream : aclrtStream
-        Runs its work in order, beside that of other streams.
+        Runs its work in order, concurrently with other streams.
     status : int
         ACL_SUCCESS (0).
 
@@ -472,7 +470,7 @@ def _outcome(failure: str | None) -> int:
 
 
 def aclrtCreateEvent() -> tuple[aclrtEvent, int]:
-    """Make an event, a mark that can be put into streams' work.
+    """Create an event, a marker in the work of streams.
 
     Returns
     -------
@@ -497,7 +495,7 @@ def new_event() -> aclrtEvent:
 
 
 def aclrtDestroyEvent(event: Any) -> int:
-    """Destroy an event; streams that wait for its recording go on when that happens.
+    """Destroy an event; streams that wait for it continue when it happens.
 
     Parameters
     ----------
