@@ -690,8 +690,10 @@ class Graph:
 
         return graph_to_svg(self, plan, heats_of(heat, lambda: traffic(self)), whole)
 
-    def _repr_svg_(self) -> str:
-        return self.to_svg()
+    def _repr_html_(self) -> str:
+        from .views.notebook import view
+
+        return view(self.to_svg())
 
     def to_json(self, indent: int | None = None) -> str:
         """A document of the schema `aclnn.graph.views.json.GRAPH_SCHEMA`.

@@ -52,3 +52,15 @@ def threads_as_before():
     before = aclnn.get_num_threads()
     yield
     aclnn.set_num_threads(before)
+
+
+@pytest.fixture(scope="module")
+def chromium():
+    """A headless browser, for tests of pages."""
+    import browsers
+
+    browser, reason = browsers.start()
+    if browser is None:
+        (pytest.fail if browsers.REQUIRED else pytest.skip)(reason)
+    yield browser
+    browser.quit()

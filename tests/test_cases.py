@@ -5,6 +5,12 @@ import pytest
 from cases import each
 
 
+@pytest.fixture(autouse=True)
+def all_of_them(monkeypatch):
+    """In the quick part of the suite, too."""
+    monkeypatch.setattr(cases, "ONE", False)
+
+
 @each("letter", "ab")
 @each("number, square", lambda name: [(n, n * n) for n in range(len(name))])
 def squares(name, number, square, letter, seen):

@@ -71,7 +71,7 @@ def photograph(page: Path, scheme: str, picture: Path) -> None:
         feature = {"name": "prefers-color-scheme", "value": scheme}
         chromium.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": [feature]})
         chromium.get(page.as_uri())
-        box = '#materialized .plan g[data-names~="self_broadcast"]'
+        box = '[data-way=materialized] .plan g[data-names~="self_broadcast"]'
         chromium.find_elements("css selector", box)[0].click()
         chromium.execute_script("scrollTo(0, 0)")
         away = {"type": "mouseMoved", "x": 1, "y": 1}  # what lies below the pointer is highlighted

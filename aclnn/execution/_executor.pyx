@@ -486,8 +486,10 @@ cdef class aclOpExecutor:
         self.show_next()
         return report.to_html(self)
 
-    def _repr_svg_(self):
-        return self.graph.to_svg(self.plan)
+    def _repr_html_(self):
+        from aclnn.reports import notebook
+
+        return notebook.executor_html(self)
 
     def destroy(self):
         """Release all arrays and tensors; queued runs keep theirs.

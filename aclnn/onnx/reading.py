@@ -118,12 +118,14 @@ class OnnxModel:
 
         Parameters
         ----------
-        *arrays, **named
+        *arrays
             As for a call. A run may be given others.
         dims : mapping of str to int, optional
             Where no arrays are given: sizes of the dimensions that have names.
         out : array or tuple of array, optional
             Where results go.
+        **named
+            Arrays by their names in the model.
 
         Returns
         -------
@@ -137,7 +139,13 @@ class OnnxModel:
         return self._compiled.executor(*self._program.zeros(dims or {}), out=out)
 
     def cache_info(self) -> dict[str, int]:
-        """Hits, misses, size and limit of the model's cache of plans."""
+        """What the model's cache of plans holds.
+
+        Returns
+        -------
+        dict of str to int
+            Its hits, misses, size and limit.
+        """
         return self._compiled.cache_info()
 
     def __reduce__(self) -> Any:

@@ -348,13 +348,7 @@ INLINED pair_t pair_rsqrt(pair_t x) {
 
 /* Lanes that no form over vectors is trusted with. */
 typedef unsigned lanes_t;
-INLINED lanes_t lanes_of(mask_t c) {
-#if LANES == 16
-    return c;
-#else
-    return (lanes_t)_mm256_movemask_ps(c);
-#endif
-}
+INLINED lanes_t lanes_of(mask_t c) { return mask_bits(c); }
 /* The result is no finite number, or less than 2^-100 although it should not be 0: a pair's low part may be
  * less than the smallest float then. */
 #define SCANT 0x0d800000u
