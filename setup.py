@@ -415,6 +415,19 @@ def kernel_extensions() -> list[Extension]:
     return found
 
 
+# Commands that compile. All others pack or describe the sources, for which translating these would take
+# minutes and change nothing.
+COMPILING = {"bdist", "bdist_wheel", "build", "build_ext", "develop", "editable_wheel", "install"}
+
+
+def all_extensions(arguments: list[str]) -> list[Extension]:
+    """The extensions, if one of the commands needs them."""
+    if not COMPILING & set(arguments):
+        return []
+    # What takes longest begins first, where several are built at a time.
+    return [*kernel_extensions(), *with_headers(translate(extensions()))]
+
+
 if __name__ == "__main__":
     sys.path.insert(0, str(HERE))
     setup(
@@ -433,9 +446,6 @@ if __name__ == "__main__":
             "aclnn.graph.views": ["schemas/*.json"],
         },
         include_package_data=False,
-        ext_modules=[
-            *kernel_extensions(),  # what takes longest begins first, where several are built at a time
-            *with_headers(translate(extensions())),
-        ],
+        ext_modules=all_extensions(sys.argv[1:]),
         cmdclass={"build_ext": BuildKernels},
     )
