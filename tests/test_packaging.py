@@ -47,6 +47,29 @@ def test_without_kernels_nothing_is_built(setup_in):
     assert "no aclnn/_kernels.pyx" in str(caught.value.code)
 
 
+@pytest.mark.parametrize(
+    ("arguments", "found"),
+    [
+        (["--quiet", "sdist", "--formats", "gztar"], []),
+        (["egg_info"], []),
+        (["dist_info", "--output-dir", "dist"], []),
+        (["bdist_wheel"], ["kernels", "others"]),
+        (["sdist", "build_ext", "--inplace"], ["kernels", "others"]),
+        (["editable_wheel"], ["kernels", "others"]),
+    ],
+)
+def test_sources_are_translated_only_to_be_compiled(setup_in, monkeypatch, arguments, found):
+    function = setup_in["all_extensions"]
+    for name, given in {
+        "kernel_extensions": lambda: ["kernels"],
+        "extensions": lambda: ["others"],
+        "translate": list,
+        "with_headers": list,
+    }.items():
+        monkeypatch.setitem(function.__globals__, name, given)
+    assert function(arguments) == found
+
+
 def test_loops_are_made_from_signatures(setup_in, tmp_path):
     page = tmp_path / "aclnn" / "kernels" / "formulas.pxd"
     page.write_text(

@@ -126,8 +126,8 @@ PAGES: dict[str, tuple[str, str, tuple[str, ...]]] = {
     "executors": (
         "Executors and compiled functions",
         "An executor plans a call once and runs it often; `aclnn.compile` does the same for a "
-        "function of arrays.",
-        ("Plan once, run often, look inside", "Functions as plans"),
+        "function of arrays, `aclnn.from_onnx` for a model.",
+        ("Plan once, run often, look inside", "Functions as plans", "Models in ONNX"),
     ),
     "settings": (
         "Settings and errors",

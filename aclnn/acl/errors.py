@@ -9,14 +9,14 @@ from aclnn.acl.constants import aclnnStatus
 
 
 class AclnnError(ValueError):
-    """What the functional and executor layers raise where the C-shaped layer gives a status.
+    """The exception of the functional and executor layers, with the status of the C-shaped layer.
 
     Attributes
     ----------
     status : int
         A member of `aclnnStatus` or `aclError`.
     message : str
-        Argument, value and rule.
+        The argument, its value and the rule.
 
     Examples
     --------

@@ -214,6 +214,10 @@ class Compiled:
             "limit": current_settings()["cache_limit"],
         }
 
+    def workspace_sizes(self) -> list[int]:
+        """The bytes of workspace that each plan in the cache needs."""
+        return [traced.executor.workspace_size for traced in self._found.values()]
+
     def clear_cache(self) -> None:
         """Forget all plans, and the arrays that the function closes over."""
         with self._lock:
@@ -485,24 +489,24 @@ def compile(
     strategy: str = "default",
     materialize: bool = False,
 ) -> Any:
-    """Let a function of arrays run as one plan.
+    """Compile a function of arrays into one plan.
 
     The function is called once for each description of its arguments, with traced arrays in their
     place. What it does with them is recorded: functional forms, the operators ``+ - * / @ ** -x``,
     NumPy's functions that have an operator for a counterpart, and views. The calls become one
     op-graph, which is planned as a whole: chains share loops, intermediates share a workspace.
-    Results have the bits that the calls have one by one.
+    Results are bitwise identical to those of single calls.
 
     Parameters
     ----------
     function : callable, optional
-        Without it a decorator with the options is given back.
+        The function; without it, `compile` returns a decorator with the options.
     threads : int, optional
-        How many a run may use; by default what `set_num_threads` says.
+        Number of threads that a run may use; default: that of `set_num_threads`.
     strategy : {'default', 'bucket', 'naive', 'exact'}
-        How the workspace is planned.
+        The planning strategy.
     materialize : bool
-        Whether every intermediate is written as a whole, for looking at it.
+        Whether to store every intermediate whole, for inspection.
 
     Returns
     -------
