@@ -99,12 +99,16 @@ def _torch_gradient(name: str, *numbers: float) -> Callable[..., Call]:
     )
 
 
+def _torch_comparison(name: str) -> Callable[..., Call]:
+    return lambda x, y, out: partial(getattr(_aten(), name).Tensor_out, x, y, out=out)
+
+
 _SELU = (1.6732632423543772848, 1.0507009873554804934)
 # Whose `out` form takes what ours does, with the same defaults.
 TORCH_NAMESAKES = (
     *("add", "sub", "mul", "div", "maximum", "minimum", "neg", "abs", "floor", "square", "sqrt"),
     *("rsqrt", "reciprocal", "exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "sin", "cos"),
-    "erf",
+    *("erf", "logical_and", "logical_or", "logical_xor", "logical_not"),
     *("sigmoid", "tanh", "silu", "mish", "softplus", "log_sigmoid", "hardswish"),
     *("hardsigmoid", "hardtanh", "softshrink", "heaviside", "erfinv", "celu"),
 )
@@ -145,6 +149,8 @@ TORCH_FORMS: dict[str, Callable[..., Call]] = {
             "softplus": (1.0, 20.0),
         }.items()
     },
+    **{name: _torch_comparison(name) for name in ("eq", "ne", "lt", "le", "gt", "ge")},
+    "pow": lambda x, y, out: partial(_aten().pow.Tensor_Tensor_out, x, y, out=out),
     "addcmul": lambda x, a, b, out: partial(_aten().addcmul.out, x, a, b, out=out),
     "lerp": lambda x, y, weight, out: partial(_aten().lerp.Tensor_out, x, y, weight, out=out),
     "matmul": lambda a, b, out: partial(_aten().mm.out, a, b, out=out),
