@@ -167,7 +167,8 @@ cdef inline void store_staged(const loop_args *args, ptrdiff_t offset,
     vi_store(args.staging + offset, line)
 
 
-cdef inline void store_half_line(elem_type out, domain_t domain, const loop_args *args, ptrdiff_t i, veci line, bint stream,
+cdef inline void store_half_line(elem_type out, domain_t domain, const loop_args *args,
+                                 ptrdiff_t i, veci line, bint stream,
                                  track_t *track) noexcept nogil:
     if domain.one_nan:
         track_half_max(track, line)
@@ -177,8 +178,8 @@ cdef inline void store_half_line(elem_type out, domain_t domain, const loop_args
         store_line(args.out + 2 * i, line, stream)
 
 
-cdef inline void store_two(elem_type out, domain_t domain, const loop_args *args, ptrdiff_t i, two_t two, bint stream,
-                           track_t *track) noexcept nogil:
+cdef inline void store_two(elem_type out, domain_t domain, const loop_args *args, ptrdiff_t i,
+                           two_t two, bint stream, track_t *track) noexcept nogil:
     cdef char *target = args.out + i * size_of(out)
     cdef uint16_t *hard = args.hard + i // LANES
     if out == F32:
@@ -393,9 +394,9 @@ cdef inline void classify(exceptional_test test, const unaligned_float *a,
 
 # --- Loops over lines -----------------------------------------------------------------------------
 
-cdef inline ptrdiff_t run_whole_lines(line_formula formula, const loop_args *args, const void *own, ptrdiff_t i,
-                                      ptrdiff_t nbytes, distance_t distance,
-                                      track_t *track) noexcept nogil:
+cdef inline ptrdiff_t run_whole_lines(line_formula formula, const loop_args *args,
+                                      const void *own, ptrdiff_t i, ptrdiff_t nbytes,
+                                      distance_t distance, track_t *track) noexcept nogil:
     cdef bint stream = distance == FAR and args.stream
     cdef ptrdiff_t wide = LANES * 4
     cdef veci line, following
