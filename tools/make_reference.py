@@ -35,11 +35,11 @@ RUNTIME: dict[str, tuple[str, ...]] = {
     "Functions as plans": ("compile", "call", "WorkspacePool"),
     "Settings": (
         "show_config", "set_num_threads", "get_num_threads", "set_soc_version", "get_soc_version",
-        "cache_info", "clear_cache",
+        "cache_info", "clear_cache", "set_verbose",
     ),
-    "Errors": ("AclnnError", "explain", "aclGetRecentErrMsg"),
+    "Errors": ("AclnnError", "AclnnTypeError", "explain", "aclGetRecentErrMsg"),
     "Tensors": (
-        "aclTensor", "aclCreateTensor", "aclInitTensor", "aclDestroyTensor", "aclGetViewShape",
+        "tensor", "aclTensor", "aclCreateTensor", "aclInitTensor", "aclDestroyTensor", "aclGetViewShape",
         "aclGetStorageShape", "aclGetViewStrides", "aclGetViewOffset", "aclGetFormat",
         "aclGetDataType", "aclGetRawTensorAddr", "aclSetRawTensorAddr",
     ),
