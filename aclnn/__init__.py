@@ -69,6 +69,7 @@ _HOMES = {
         "aclrtGetSocName",
         "get_num_threads",
         "get_soc_version",
+        "num_threads",
         "set_num_threads",
         "set_soc_version",
     ),
@@ -94,6 +95,7 @@ _HOMES = {
     "execution._workspace": ("WorkspacePool",),
     "tracing.compiled": ("compile",),
     "tracing.opaque": ("call",),
+    "onnx.reading": ("OnnxModel", "from_onnx"),
     "api.verbose": ("set_verbose",),
     "api.handles": ("cache_info", "clear_cache"),  # of `_plan`, set as the environment says
     "reports.config": ("show_config",),

@@ -123,6 +123,7 @@ from aclnn.compiler._compiled_call import clear_cache as clear_cache
 from aclnn.compiler.settings import aclrtGetSocName as aclrtGetSocName
 from aclnn.compiler.settings import get_num_threads as get_num_threads
 from aclnn.compiler.settings import get_soc_version as get_soc_version
+from aclnn.compiler.settings import num_threads as num_threads
 from aclnn.compiler.settings import set_num_threads as set_num_threads
 from aclnn.compiler.settings import set_soc_version as set_soc_version
 from aclnn.execution._executor import aclOpExecutor as aclOpExecutor
@@ -141,6 +142,8 @@ from aclnn.execution._rebinding import aclSetInputTensorAddr as aclSetInputTenso
 from aclnn.execution._rebinding import aclSetOutputTensorAddr as aclSetOutputTensorAddr
 from aclnn.execution._rebinding import aclSetTensorAddr as aclSetTensorAddr
 from aclnn.execution._workspace import WorkspacePool as WorkspacePool
+from aclnn.onnx.reading import OnnxModel as OnnxModel
+from aclnn.onnx.reading import from_onnx as from_onnx
 from aclnn.reports.config import show_config as show_config
 from aclnn.reports.profiling import Profile as Profile
 from aclnn.reports.profiling import profile as profile

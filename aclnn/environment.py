@@ -25,7 +25,7 @@ T = TypeVar("T")
 
 MOST_PLANS = 2**31 - 1  # kept as a C int
 LOGS = ("stderr", "logger")
-INSTRUCTION_SETS = ("generic", "v2", "v3", "v4")  # that kernels are built for, best last
+INSTRUCTION_SETS = ("generic", "v3", "v4")  # that kernels are built for, best last
 _TRUE, _FALSE = ("1", "true", "yes", "on"), ("0", "false", "no", "off")
 
 

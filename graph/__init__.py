@@ -21,6 +21,7 @@ from .passes.pipeline import FUSED, MATERIALIZED, PassResult, run_passes
 from .planner.lifetimes import Lifetime, SpareMemory, lifetimes_from_csv, lifetimes_to_csv
 from .planner.liveness import graph_lifetimes
 from .planner.plan import BudgetError, Buffer, WorkspacePlan, plan_lifetimes, plan_workspace
+from .planner.recorded import lifetimes_from_snapshot, read_lifetimes
 from .planner.strategies import Assignment
 from .strides import broadcast_strides, contiguous_strides, is_contiguous
 from .verify.graph import check
@@ -56,9 +57,11 @@ __all__ = [
     "graph_lifetimes",
     "is_contiguous",
     "lifetimes_from_csv",
+    "lifetimes_from_snapshot",
     "lifetimes_to_csv",
     "plan_lifetimes",
     "plan_workspace",
+    "read_lifetimes",
     "run_passes",
     "validate",
 ]

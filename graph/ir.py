@@ -382,7 +382,7 @@ class Graph:
         Raises
         ------
         KeyError
-            When the graph has no such value; it says which ids there are.
+            When the graph has no such value; the message lists the ids.
         """
         return self._by_id[id]
 
@@ -400,7 +400,7 @@ class Graph:
         Raises
         ------
         KeyError
-            When the graph has no such value; it says which names there are.
+            When the graph has no such value; the message lists the names.
         """
         for value in self.values:
             if value.name == name:
@@ -690,8 +690,10 @@ class Graph:
 
         return graph_to_svg(self, plan, heats_of(heat, lambda: traffic(self)), whole)
 
-    def _repr_svg_(self) -> str:
-        return self.to_svg()
+    def _repr_html_(self) -> str:
+        from .views.notebook import view
+
+        return view(self.to_svg())
 
     def to_json(self, indent: int | None = None) -> str:
         """A document of the schema `aclnn.graph.views.json.GRAPH_SCHEMA`.

@@ -4,6 +4,7 @@ import itertools
 import pathlib
 import zlib
 
+import cases
 import pytest
 from hypothesis import HealthCheck, settings
 
@@ -28,6 +29,7 @@ def pytest_addoption(parser):
 def pytest_configure(config):
     if config.getoption("--quick"):
         settings.load_profile("quick")
+        cases.ONE = True
 
 
 def pytest_collection_modifyitems(config, items):
@@ -50,3 +52,15 @@ def threads_as_before():
     before = aclnn.get_num_threads()
     yield
     aclnn.set_num_threads(before)
+
+
+@pytest.fixture(scope="module")
+def chromium():
+    """A headless browser, for tests of pages."""
+    import browsers
+
+    browser, reason = browsers.start()
+    if browser is None:
+        (pytest.fail if browsers.REQUIRED else pytest.skip)(reason)
+    yield browser
+    browser.quit()

@@ -153,7 +153,7 @@ def test_many_nodes_of_few_lines_are_a_box_for_each_line():
 def test_boxes_are_coloured_by_what_they_move():
     graph = run_passes(network(60)).graph
     picture = graph.to_svg(heat="bytes")
-    assert 'class="by-bytes"' in picture
+    assert 'class="aclnn-svg by-bytes"' in picture
     boxes = dict(
         re.findall(r'<g data-names="(\S+)[^"]*" class="hot (bytes\d)"><title>Compute', picture)
     )

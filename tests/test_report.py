@@ -1,8 +1,6 @@
 """The HTML report: one file, readable without scripts, and what its script adds in a browser."""
 
-import os
 import re
-import shutil
 import time
 from html import unescape
 from html.parser import HTMLParser
@@ -19,7 +17,6 @@ from aclnn.reports.config import config
 from aclnn.reports.lines import lines_of
 
 pytest.importorskip("jinja2")
-REQUIRED = os.environ.get("ACLNN_REQUIRE_BROWSER", "0") not in ("", "0")
 
 
 @pytest.fixture(scope="module")
@@ -70,7 +67,7 @@ def test_every_view_is_in_the_file(page, executor):
     elements = Elements(text)
     details = [a for a in elements.named("details") if a.get("class") == "stage"]
     stages = len(executor.passes) + 2
-    assert len([a for a in details if a["id"].startswith("materialized-")]) == stages
+    assert len([a for a in details if a["data-place"].startswith("materialized-")]) == stages
     # A picture of every stage of both ways, and of both plans.
     assert len(elements.named("svg")) == len(details) + 2
     rows = {a["data-names"] for a in elements.named("tr") if "data-names" in a}
@@ -180,7 +177,7 @@ def test_executors_that_cannot_run_have_a_report():
     page = executor.to_html()
     assert "It cannot run" in page
     assert "executor is destroyed" in page
-    assert 'id="profile"' not in page
+    assert 'class="profile' not in page
 
 
 def test_names_are_escaped():
@@ -225,34 +222,6 @@ def test_thin_boxes_have_names_where_there_is_room():
 # --- In a browser --------------------------------------------------------------------------------
 
 
-def start():
-    """A headless Chromium, or the reason why there is none."""
-    driver, browser = shutil.which("chromedriver"), shutil.which("chromium")
-    if driver is None or browser is None:
-        return None, "no chromium and chromedriver on this machine"
-    try:
-        from selenium import webdriver
-        from selenium.webdriver.chrome.service import Service
-    except ModuleNotFoundError:
-        return None, "selenium is not installed"
-    options = webdriver.ChromeOptions()
-    options.binary_location = browser
-    for word in ("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"):
-        options.add_argument(word)
-    options.add_argument("--window-size=1280,900")
-    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
-    return webdriver.Chrome(options=options, service=Service(driver)), ""
-
-
-@pytest.fixture(scope="module")
-def chromium():
-    browser, reason = start()
-    if browser is None:
-        (pytest.fail if REQUIRED else pytest.skip)(reason)
-    yield browser
-    browser.quit()
-
-
 @pytest.fixture
 def browser(chromium, page):
     chromium.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": False})
@@ -289,12 +258,12 @@ def test_no_errors_and_no_requests(browser):
     assert entries == 0
 
 
-SHOWN = "#materialized"
+SHOWN = '[data-way="materialized"]'
 BOX = f'{SHOWN} .plan g[data-names~="self_broadcast"]'
 
 
 def test_hovering_shows_details_and_follows_the_value(browser):
-    card = one_hidden(browser, "#card")
+    card = one_hidden(browser, ".card")
     hover(browser, one(browser, BOX))
     assert card.is_displayed()
     title, size, space, made, shared, *told = card.text.splitlines()
@@ -330,26 +299,26 @@ def test_clicking_in_any_view_pins_the_value_in_all(browser, view):
     hover(browser, one(browser, "h1"))
     for other in VIEWS:
         assert "self_broadcast" in lit(browser, f"{SHOWN} {other}"), other
-    assert lit(browser, "#profile tr") == ["self_broadcast"]
+    assert lit(browser, ".profile tr") == ["self_broadcast"]
     assert len(lit(browser, f"{SHOWN} .stage:not([hidden]) g:not([data-details])")) == 1  # an edge
-    assert one(browser, "#pin").text.startswith("self_broadcast")
+    assert one(browser, ".pin").text.startswith("self_broadcast")
     find(browser, "body")[0].send_keys(Keys.ESCAPE)
     assert lit(browser, "tr") == []
-    one_hidden(browser, "#pin")
+    one_hidden(browser, ".pin")
 
 
 def test_a_pinned_value_is_let_go_by_clicking_again(browser):
     for expected in (["self_broadcast"], []):
         hover(browser, one(browser, BOX), click=True)
         hover(browser, one(browser, "h1"))
-        assert lit(browser, "#profile tr") == expected
+        assert lit(browser, ".profile tr") == expected
 
 
 def test_stages_that_hold_the_pinned_value_are_marked(browser):
     find(browser, "[value=fused]")[0].click()
-    find(browser, '#fused [data-stage="0"]')[0].click()
-    one(browser, '#fused .stage g[data-names~="grad_output_cast"][data-details]').click()
-    marked = [tab.text.split()[-1] for tab in find(browser, "#fused .tabs .holds")]
+    find(browser, '[data-way=fused] [data-stage="0"]')[0].click()
+    one(browser, '[data-way=fused] .stage g[data-names~="grad_output_cast"][data-details]').click()
+    marked = [tab.text.split()[-1] for tab in find(browser, "[data-way=fused] .tabs .holds")]
     assert marked == ["built", "tidy", "elide", "fold_strides"]
 
 
@@ -359,16 +328,16 @@ def test_the_keyboard_reaches_boxes(browser):
     box = one(browser, BOX)
     find(browser, "body")[0].send_keys(Keys.TAB)
     browser.execute_script("arguments[0].focus()", box)
-    assert one(browser, "#card").text.startswith("self_broadcast:")
+    assert one(browser, ".card").text.startswith("self_broadcast:")
     box.send_keys(Keys.ENTER)
-    assert lit(browser, "#profile tr") == ["self_broadcast"]
+    assert lit(browser, ".profile tr") == ["self_broadcast"]
 
 
 def test_stages_one_at_a_time(browser, executor):
     from selenium.webdriver.common.keys import Keys
 
     def shown():
-        return [p.get_attribute("id") for p in find(browser, ".stage") if p.is_displayed()]
+        return [p.get_attribute("data-place") for p in find(browser, ".stage") if p.is_displayed()]
 
     def press(selector):
         one(browser, selector).click()
@@ -385,21 +354,21 @@ def test_stages_one_at_a_time(browser, executor):
     find(browser, "body")[0].send_keys(Keys.ARROW_RIGHT)
     assert shown() == ["materialized-1"]
     for note in executor.passes[0].notes:
-        assert note.why in one(browser, "#materialized-1").text
+        assert note.why in one(browser, '[data-place="materialized-1"]').text
     press(f'{SHOWN} [data-go="1"]')
     assert shown() == ["materialized-2"]
 
 
 def test_both_ways_in_one_place(browser, executor):
     def shown():
-        return [p.get_attribute("id") for p in find(browser, ".way") if p.is_displayed()]
+        return [p.get_attribute("data-way") for p in find(browser, ".way") if p.is_displayed()]
 
     assert shown() == ["materialized"]
     assert not any(part.is_displayed() for part in find(browser, "summary"))  # tabs do their work
     find(browser, "[value=fused]")[0].click()
     assert shown() == ["fused"]
-    assert "nothing needs space" in one(browser, "#fused .plan").text
-    assert one(browser, "#fused .stage").get_attribute("id") == "fused-7"
+    assert "nothing needs space" in one(browser, "[data-way=fused] .plan").text
+    assert one(browser, "[data-way=fused] .stage").get_attribute("data-place") == "fused-7"
     find(browser, "[value=materialized]")[0].click()
     assert shown() == ["materialized"]
 
@@ -424,7 +393,9 @@ def test_nothing_sticks_out_of_the_page(browser):
 
 
 def background(browser):
-    return browser.execute_script("return getComputedStyle(document.body).backgroundColor")
+    return browser.execute_script(
+        "return getComputedStyle(document.querySelector('.aclnn-report')).backgroundColor"
+    )
 
 
 def box_colour(browser):
@@ -445,9 +416,9 @@ def test_dark_for_those_who_prefer_it_and_by_the_button(browser):
     assert light[1] != dark[1]
     prefer("light")
     browser.refresh()
-    find(browser, "#theme")[0].click()
+    find(browser, ".theme")[0].click()
     assert (background(browser), box_colour(browser)) == dark
-    find(browser, "#theme")[0].click()
+    find(browser, ".theme")[0].click()
     assert (background(browser), box_colour(browser)) == light
 
 
@@ -463,7 +434,7 @@ def test_without_scripts_everything_is_there_to_read(browser, page, executor):
     rows = find(browser, f"{SHOWN} .buffers tbody tr")
     assert len(rows) == len(executor.plan.buffers)
     assert all(row.is_displayed() for row in rows)
-    assert one(browser, "#fused > summary")
+    assert one(browser, "[data-way=fused] > summary")
     assert not any(part.is_displayed() for part in find(browser, "button, input"))
 
 
@@ -591,9 +562,9 @@ def test_nothing_is_cut_on_a_phone(chromium, request, which, scripts):
 
 def test_pictures_fit_and_zoom(wide_browser):
     def width():
-        return one(wide_browser, "#fused .stage:not([hidden]) > .pair svg").size["width"]
+        return one(wide_browser, "[data-way=fused] .stage:not([hidden]) > .pair svg").size["width"]
 
-    figure = one(wide_browser, "#fused .stage:not([hidden]) > .pair .drawn")
+    figure = one(wide_browser, "[data-way=fused] .stage:not([hidden]) > .pair .drawn")
     plus, fit, real = (part for part in figure.find_elements("css selector", ".zoom button") if part.text in ("+", "fit", "1:1"))  # fmt: skip
     real.click()
     natural = width()
@@ -605,11 +576,11 @@ def test_pictures_fit_and_zoom(wide_browser):
 
 def test_boxes_take_the_colour_of_what_is_chosen(wide_browser):
     def fills():
-        script = "return [...document.querySelectorAll('#fused .stage:not([hidden]) > .pair g.hot > rect')].map((r) => getComputedStyle(r).fill)"
+        script = "return [...document.querySelectorAll('[data-way=fused] .stage:not([hidden]) > .pair g.hot > rect')].map((r) => getComputedStyle(r).fill)"
         return wide_browser.execute_script(script)
 
     def words():
-        picture = one(wide_browser, "#fused .stage:not([hidden]) > .pair svg")
+        picture = one(wide_browser, "[data-way=fused] .stage:not([hidden]) > .pair svg")
         return {part.text.split()[0].rstrip(",") for part in picture.find_elements("css selector", "[class*=only-]") if part.is_displayed() and part.text}  # fmt: skip
 
     by_time = fills()
@@ -624,7 +595,7 @@ def test_boxes_take_the_colour_of_what_is_chosen(wide_browser):
 
 
 def test_what_is_drawn_once_unfolds(wide_browser):
-    whole = one(wide_browser, "#fused .stage:not([hidden]) .whole")
+    whole = one(wide_browser, "[data-way=fused] .stage:not([hidden]) .whole")
     assert not whole.find_element("css selector", "svg").is_displayed()
     whole.find_element("css selector", "summary").click()
     picture = whole.find_element("css selector", "svg")
@@ -633,10 +604,10 @@ def test_what_is_drawn_once_unfolds(wide_browser):
 
 
 def test_a_line_follows_its_nodes(wide_browser, large):
-    row = find(wide_browser, "#lines tbody tr")[1]
+    row = find(wide_browser, ".lines tbody tr")[1]
     hover(wide_browser, row, click=True)
     nodes = {*row.get_attribute("data-names").split()}
     assert "layer_norm" in nodes
-    found = lit(wide_browser, "#fused .stage:not([hidden]) > .pair g")
+    found = lit(wide_browser, "[data-way=fused] .stage:not([hidden]) > .pair g")
     assert any("layer_norm" in names.split() for names in found)
     assert not any(names.split()[0].startswith("matmul") for names in found)

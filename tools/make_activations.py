@@ -150,13 +150,12 @@ TOP = 64
 BINS = 120
 SAMPLES = 400_000
 MOST_ULP = 1.0
-RULES = """
-.d{font:10px ui-monospace,monospace}.f,.g{fill:none;stroke-width:1.6;stroke-linejoin:round}
-.f{stroke:#1f6fb4}.g{stroke:#c9570f}.error{stroke-width:1.2}
-.frame{fill:none;stroke:#d1d9e0}.half{stroke:#d1d9e0;stroke-dasharray:3 3}.d{fill:#59636e}
-@media (prefers-color-scheme:dark){
-.f{stroke:#58a6e8}.g{stroke:#f0883e}.frame,.half{stroke:#3d444d}.d{fill:#9198a1}}
-"""
+RULES = svg.rules_for("""
+.d{fill:#59636e|#9198a1;font:10px ui-monospace,monospace}
+.f,.g{fill:none;stroke-width:1.6;stroke-linejoin:round}.f{stroke:#1f6fb4|#58a6e8}
+.g{stroke:#c9570f|#f0883e}.error{stroke-width:1.2}.frame{fill:none;stroke:#d1d9e0|#3d444d}
+.half{stroke:#d1d9e0|#3d444d;stroke-dasharray:3 3}
+""")
 
 
 class Scale(NamedTuple):

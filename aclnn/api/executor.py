@@ -41,7 +41,7 @@ def executor(
         Its inputs, in the order of the functional form; those of a C-shaped function in CANN's order,
         its options and outputs among them.
     out : array, optional
-        Where the result goes; made if not given.
+        Where the result goes; allocated if not given.
     materialize : bool, optional
         Whether every intermediate is written to the workspace as a whole tensor, for looking at
         it, instead of passing through cache-sized tiles. The result has the same bits. Default:
@@ -172,7 +172,7 @@ def _is_number(given: Any) -> bool:
 
 
 def _outputs(roles: Sequence[str], out: Any, listed: bool) -> list[Any]:
-    """What to write into: an array for each output, or None for one that is to be made."""
+    """What to write into: an array for each output, or None for one to allocate."""
     count = len(roles)
     if out is None:
         return [None] * count

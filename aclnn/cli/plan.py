@@ -1,7 +1,8 @@
-"""Plan a workspace: of an operator's call, or of lifetimes of your own in a CSV file.
+"""Plan a workspace: of an operator's call, or of lifetimes of your own in a file.
 
-The CSV file has the columns id, lower, upper and size, as MiniMalloc's; --csv writes these and the
-offsets. With --budget the exit status is 1 when a plan needs more, so that a CI job can hold it.
+The file is CSV with the columns id, lower, upper and size, as MiniMalloc's (--csv writes these and the
+offsets), or a memory snapshot of PyTorch's, as a pickle or as JSON, of which --device chooses a
+device. With --budget the exit status is 1 when a plan needs more, so that a CI job can hold it.
 """
 
 from __future__ import annotations
@@ -20,9 +21,9 @@ from aclnn.compiler.workspace import for_executor
 from aclnn.graph import (
     Lifetime,
     WorkspacePlan,
-    lifetimes_from_csv,
     lifetimes_to_csv,
     plan_lifetimes,
+    read_lifetimes,
 )
 from aclnn.graph.views import json as documents
 
@@ -31,7 +32,12 @@ _TABLE = View(lambda shown: shown.to_text(), lambda shown: shown.to_rich())
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--lifetimes", metavar="FILE", help="plan these instead of a call")
+    parser.add_argument(
+        "--lifetimes", metavar="FILE", help="plan these instead of a call: CSV or memory snapshot"
+    )
+    parser.add_argument(
+        "--device", type=natural, metavar="N", help="whose allocations, of those in a snapshot"
+    )
     parser.add_argument(
         "--timeout", type=seconds, metavar="S",
         help="seconds that --strategy exact may search for lifetimes (default: 1)",
@@ -131,12 +137,13 @@ def _plans(options: argparse.Namespace, strategy: str | None) -> Named:
     if options.timeout is not None:
         _refuse_timeout(options)
     if options.lifetimes is None:
+        if options.device is not None:
+            options.refuse("--device is for --lifetimes")
         executors = calls.executors(options, strategy)
         return [(executor.operator.name, executor.plan) for executor in executors]
     if unheard := calls.given(options):
         options.refuse(f"--lifetimes is planned instead of a call, and takes no {unheard[0]}")
-    timeout = options.timeout if strategy == "exact" else None
-    return [(options.lifetimes, _plan_of_file(options.lifetimes, strategy or "default", timeout))]
+    return [(options.lifetimes, _plan_of_file(options, strategy or "default"))]
 
 
 def _refuse_timeout(options: argparse.Namespace) -> None:
@@ -147,10 +154,11 @@ def _refuse_timeout(options: argparse.Namespace) -> None:
         options.refuse("--timeout is for --strategy exact")
 
 
-def _plan_of_file(name: str, strategy: str, timeout: float | None) -> WorkspacePlan:
+def _plan_of_file(options: argparse.Namespace, strategy: str) -> WorkspacePlan:
     """The plan of the lifetimes in a file, or an error that names it."""
+    name, timeout = options.lifetimes, options.timeout if strategy == "exact" else None
     try:
-        lifetimes = lifetimes_from_csv(Path(name).read_text(encoding="utf-8"))
+        lifetimes = read_lifetimes(name, options.device)
         return for_executor(plan_lifetimes(lifetimes, strategy, timeout=timeout))
-    except (ValueError, csv.Error) as error:
+    except (ValueError, RecursionError, csv.Error) as error:
         raise invalid(f"{name}: {error}") from None

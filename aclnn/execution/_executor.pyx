@@ -488,8 +488,10 @@ cdef class aclOpExecutor:
         self.show_next()
         return report.to_html(self)
 
-    def _repr_svg_(self):
-        return self.graph.to_svg(self.plan)
+    def _repr_html_(self):
+        from aclnn.reports import notebook
+
+        return notebook.executor_html(self)
 
     def destroy(self):
         """Let go of all arrays and tensors; runs that are queued keep theirs.

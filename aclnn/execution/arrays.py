@@ -105,7 +105,7 @@ def with_arrays_for_lists(
 
 
 def _dtype_of(given: Any, role: str) -> np.dtype:
-    if hasattr(type(given), "__aclnn_function__"):
+    if hasattr(type(given), "__aclnn_function__") or is_dask(given):
         return given.dtype
     return (_from_list(given, role) if _is_list(given) else as_ndarray(given, role)).dtype
 
@@ -286,12 +286,15 @@ def call_foreign(
     """Run a functional form on operands of which at least one is no plain NumPy array, or a list.
 
     An operand that has `__aclnn_function__` takes the call over: it is called with the handle, all
-    operands, `out`, numbers and switches.
+    operands, `out`, numbers and switches. So does `aclnn.dask` for arrays of Dask's.
     """
     operands, callers = taken_apart(handle.handle.operator, given)
     for one in (*callers, *(out if isinstance(out, tuple | list) else (out,))):
         if hasattr(type(one), "__aclnn_function__"):
             return one.__aclnn_function__(handle, given, out, numbers, switches)
+        if is_dask(one):
+            taker = importlib.import_module("aclnn.dask").call
+            return taker(handle, given, out, numbers, switches)
     found = as_ndarrays(handle.handle.operator, operands)
     deep = [one for one in found if one is not None and one.ndim > MAX_DIMS]
     if deep and handle.handle.operator.any_rank:
@@ -322,6 +325,12 @@ def call_foreign(
             for one, (_, given_out) in zip(made, targets, strict=True)
         ]
     )
+
+
+def is_dask(given: Any) -> bool:
+    """Whether this is an array of Dask's, which is not loaded for that."""
+    kind = getattr(sys.modules.get("dask.array"), "Array", None)
+    return kind is not None and isinstance(given, kind)
 
 
 def _call_flat(

@@ -37,7 +37,7 @@ from aclnn.operators.norm import (
 _SINGLE, _DOUBLE = aclDataType.ACL_FLOAT, aclDataType.ACL_DOUBLE
 _HALVES = (aclDataType.ACL_FLOAT16, aclDataType.ACL_BF16)
 _EPSILON = Attribute("epsilon", 1e-6, "float", keyword_only=False, doc="Added to the mean square.")
-_SUM = "x is the sum as it is stored, rounded; the norm is of the sum before that."
+_SUM = "x is the rounded sum; the norm is computed from the sum before rounding."
 
 
 # --- Sums -----------------------------------------------------------------------------------------
@@ -176,7 +176,8 @@ add_rms_norm = Operator(
     summary="RMS norm of a sum, with the sum and the inverse root of each row's mean square.",
     expression=f"{RMS_NORM}, x = x1 + x2",
     notes=(
-        f"{_SUM} In place x1 gets the norm, and x2 the sum. Without rstd, or without rstd and the sum, "
+        f"{_SUM} In place, x1 receives the norm and x2 the sum. Without rstd, or without rstd and "
+        f"the sum, "
         "gamma is [1, last]. rstd is float32."
     ),
     inputs=("x1", "x2", "gamma"),
@@ -216,6 +217,7 @@ add_rms_norm = Operator(
     ),
     seealso=("add_rms_norm_cast", "native_rms_norm"),
     accuracy=ROW_ACCURACY,
+    gradient={"x1, x2, gamma": "gradients_of_added_rms_norm(grad, grad_x, x, gamma, rstd)"},
 )
 
 
@@ -273,6 +275,9 @@ add_rms_norm_cast = Operator(
     ),
     seealso=("add_rms_norm",),
     accuracy=f"{ROW_ACCURACY} y2 is y1 rounded once more.",
+    gradient={
+        "x1, x2, gamma": "gradients_of_added_rms_norm(added(grad, grad_y2), grad_x, x, gamma, rstd)"
+    },
 )
 
 
@@ -308,7 +313,8 @@ gemma_rms_norm = Operator(
     summary="RMS norm whose factor is 1 + gamma.",
     expression="x·rstd·(1 + gamma), rstd = 1/√(Σx²/N + eps)",
     notes=(
-        "It is over the trailing dimensions that `gamma` has. rstd is float32 and has the leading "
+        "It normalizes over the trailing dimensions that `gamma` has. rstd is float32 and has the "
+        "leading "
         "dimensions; any shape with as many elements may be given for it."
     ),
     inputs=("x", "gamma"),
@@ -335,6 +341,7 @@ gemma_rms_norm = Operator(
     ),
     seealso=("native_rms_norm",),
     accuracy=ROW_ACCURACY,
+    gradient={"x, gamma": "gradients_of_rms_norm(grad, x, gamma + 1, rstd)"},
 )
 
 
@@ -408,7 +415,8 @@ def _bias_shape() -> Rule:
         ):
             return None
         return (
-            f"{call.names['bias']} has shape {call.shape('bias')}, must have {call.shape('gamma')} or "
+            f"{call.names['bias']} has shape {call.shape('bias')}, must have {call.shape('gamma')} "
+            f"or "
             f"{call.shape('x1')}"
         )
 
@@ -431,7 +439,7 @@ add_layer_norm = Operator(
     name="add_layer_norm",
     summary="Layer norm of a sum, with the mean and the inverse deviation of each row.",
     expression=f"{LAYER_NORM.replace('weight', 'gamma').replace('bias', 'beta')}, x = x1 + x2 + bias",
-    notes=f"{_SUM} Without `additional_output` there is no x. Mean and rstd are float32.",
+    notes=f"{_SUM} x is a result only with `additional_output`. Mean and rstd are float32.",
     inputs=("x1", "x2", "gamma", "beta", "bias"),
     outputs=("out", "mean", "rstd", "x"),
     optional=("bias", "x"),
@@ -446,7 +454,8 @@ add_layer_norm = Operator(
     entries=(
         entry(
             "aclnnAddLayerNorm",
-            "x1 x2 gamma beta biasOptional=bias:in? epsilon:float additionalOutput:bool yOut=out:out "
+            "x1 x2 gamma beta biasOptional=bias:in? epsilon:float additionalOutput:bool "
+            "yOut=out:out "
             "meanOut=mean:out rstdOut=rstd:out xOut=x:out?",
         ),
     ),
@@ -481,4 +490,7 @@ add_layer_norm = Operator(
     ),
     seealso=("native_layer_norm", "add_rms_norm"),
     accuracy=ROW_ACCURACY,
+    gradient={
+        "x1, x2, gamma, beta, bias": "gradients_of_added_layer_norm(grad, grad_x, x1 + x2 if bias is None else x1 + x2 + bias, gamma, beta, mean, rstd)"
+    },
 )

@@ -6,7 +6,7 @@ import json
 import os
 import threading
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from itertools import accumulate
 from pathlib import Path
@@ -16,13 +16,14 @@ from typing import Any
 
 from aclnn.acl import dtypes
 from aclnn.acl.arguments import as_int, shown
-from aclnn.acl.errors import invalid
+from aclnn.acl.errors import AclnnError, invalid
 from aclnn.compiler import _compiled_call
 from aclnn.graph.lower.schedule import Schedule, Step
 from aclnn.graph.planner.plan import WorkspacePlan
 from aclnn.graph.runtime.abi import MAX_THREADS
 from aclnn.graph.views import json as documents
 from aclnn.graph.views.heat import Heat
+from aclnn.graph.views.notebook import folded, sheet_html, view
 from aclnn.graph.views.tables import Sheet, make, to_rich, to_text
 from aclnn.graph.views.text import base_words, dims
 from aclnn.reports import ascend
@@ -258,6 +259,18 @@ class Profile:
             If rich is not installed; the message says how to.
         """
         return to_rich(self._sheet())
+
+    def _repr_html_(self) -> str:
+        pictures = [
+            folded(f"{one.operator}, coloured by time", picture) for one, picture in self._drawn()
+        ]
+        return view(sheet_html(self._sheet()), *pictures)
+
+    def _drawn(self) -> Iterator[tuple[ExecutorTime, str]]:
+        """The pictures of executors whose graphs are known."""
+        for place, one in enumerate(self.executors):
+            with suppress(AclnnError):
+                yield one, self.to_svg(place)
 
     def _sheet(self) -> Sheet:
         if not self.runs:

@@ -17,8 +17,9 @@ from aclnn.graph import Graph, Schedule, WorkspacePlan, run_passes
 from aclnn.graph.passes import pipeline as known_passes
 from aclnn.graph.passes.notes import Note
 from aclnn.graph.passes.pipeline import PassStep
+from aclnn.graph.views import notebook, svg
 from aclnn.graph.views.extras import need
-from aclnn.graph.views.heat import Heat, sizes, traffic
+from aclnn.graph.views.heat import Heat, rules_of, sizes, traffic
 from aclnn.graph.views.svg import marked
 from aclnn.graph.views.text import base_words, human_bytes
 from aclnn.reports.config import config
@@ -130,6 +131,7 @@ def to_html(executor: Any) -> str:
         undefined=jinja2.StrictUndefined,
     )
     environment.filters["marked"] = lambda names: marked(*names)
+    environment.filters["bare"] = svg.without_rules
     environment.filters |= {"grouped": "{:,}".format, "human": human_bytes, "s": plural}
     profile, unprofiled = profiled(executor)
     time = times(profile.executors[0]) if profile and profile.steps else None
@@ -142,6 +144,8 @@ def to_html(executor: Any) -> str:
         ways=ways,
         lines=lines_of(executor.graph, time),
         many_steps=MANY_STEPS,
+        schemes=notebook.SCHEMES,
+        pictures=svg.STYLE + rules_of(["time", "bytes"]),
         profile=profile,
         unprofiled=unprofiled,
     )

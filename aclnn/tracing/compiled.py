@@ -184,6 +184,8 @@ class Compiled(Generic[P, R]):
             return self._inline(args, named, out)
         inputs = leaves
         if not all(type(one) is np.ndarray for one in leaves):
+            if any(map(arrays.is_dask, leaves)):
+                return importlib.import_module("aclnn.dask").lift(self)(*args, out=out, **named)
             inputs = [arrays.readable(arrays.as_ndarray(x, "argument"), "argument") for x in leaves]
         traced = self._traced(form, inputs)
         if key is not None:

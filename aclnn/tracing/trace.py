@@ -86,6 +86,7 @@ class Trace:
         self.inputs: list[Memory] = []
         self.held: list[np.ndarray] = []
         self._known: dict[tuple[Any, ...], Memory] = {}
+        self._names: dict[tuple[Any, ...], str] = {}
         self._make = make  # of a memory and a path a traced array
         self._function = function
         code = getattr(inspect.unwrap(function), "__code__", None)
@@ -135,17 +136,21 @@ class Trace:
 
     def memory_of(self, array: np.ndarray) -> Memory:
         """The memory of an array that the function closes over."""
-        found = (array.ctypes.data, array.shape, array.strides, array.dtype.name)
+        found = _identity(array)
         if found not in self._known:
             if not reads(array):
                 raise invalid(
                     f"an array of dtype {array.dtype} with strides {array.strides} that the "
                     "function closes over: compiled functions need native, aligned arrays"
                 )
-            name = f"held_{len(self.held)}"
+            name = self._names.get(found, f"held_{len(self.held)}")
             self.held.append(array)
             self._known[found] = self.argument(name, spec_of(array))
         return self._known[found]
+
+    def name(self, array: np.ndarray, name: str) -> None:
+        """Call an array that the function closes over by a name, if it is used."""
+        self._names.setdefault(_identity(array), name)
 
     def value_of(self, given: Any, role: str) -> int:
         """The value of an operand: a traced array, or any other array."""
@@ -256,6 +261,11 @@ class Trace:
 
 
 _RUN = Trace.run.__code__
+
+
+def _identity(array: np.ndarray) -> tuple[Any, ...]:
+    """What tells the memory of an array, and how it is seen."""
+    return array.ctypes.data, array.shape, array.strides, array.dtype.name
 
 
 def is_number(given: Any) -> bool:

@@ -210,6 +210,12 @@ class Schedule:
 
         return tables.to_rich(text.schedule_sheet(self))
 
+    def _repr_html_(self) -> str:
+        from ..views.notebook import sheet_html, view
+        from ..views.text import schedule_sheet
+
+        return view(sheet_html(schedule_sheet(self)))
+
     def to_json(self, indent: int | None = None) -> str:
         """A document of the schema `aclnn.graph.views.json.SCHEDULE_SCHEMA`.
 

@@ -126,8 +126,11 @@ class PassResult(tuple[PassStep, ...]):
 
         return passes_to_svg(self)
 
-    def _repr_svg_(self) -> str:
-        return self.to_svg()
+    def _repr_html_(self) -> str:
+        from ..views.notebook import folded, sheet_html, view
+        from ..views.passes import passes_sheet
+
+        return view(self.to_svg(), folded("side by side", sheet_html(passes_sheet(self))))
 
     def to_json(self, indent: int | None = None) -> str:
         """A document of the schema `aclnn.graph.views.json.PASSES_SCHEMA`.

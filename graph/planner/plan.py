@@ -162,7 +162,7 @@ class WorkspacePlan:
         Raises
         ------
         KeyError
-            When there is none; it says which there are.
+            When there is none; the message lists those that exist.
         """
         for buffer in self.buffers:
             if buffer.name == name:
@@ -364,8 +364,10 @@ at the peak, step 0, live are: a (128 bytes)
 
         return plan_to_svg(self, heats_of(heat, lambda: sizes(self)), whole)
 
-    def _repr_svg_(self) -> str:
-        return self.to_svg()
+    def _repr_html_(self) -> str:
+        from ..views.notebook import view
+
+        return view(self.to_svg())
 
     def to_memory_snapshot(self) -> dict:
         """The plan in the format of PyTorch's memory viewer (pickle it and load it there).

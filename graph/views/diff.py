@@ -6,6 +6,7 @@ import json
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
 
+from .notebook import sheet_html, view
 from .tables import Sheet, make, to_rich, to_text
 
 if TYPE_CHECKING:
@@ -79,6 +80,9 @@ class PlanDiff(str):
     def to_rich(self) -> Any:
         """The same table for `rich.print`."""
         return to_rich(self._sheet())
+
+    def _repr_html_(self) -> str:
+        return view(sheet_html(self._sheet()))
 
     def to_json(self, indent: int | None = None) -> str:
         """A document of the schema `aclnn.graph.views.json.PLAN_DIFF_SCHEMA`."""

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from .svg import PICTURE, rules_for
 from .text import human_bytes, xml_words
 
 if TYPE_CHECKING:
@@ -120,13 +121,7 @@ class Scale:
         if not self.heats:
             return ""
         names = [heat.name for heat in self.heats]
-        hidden = ",".join(f".only-{name}" for name in names)
-        seen = ",".join(f".by-{name} .only-{name}" for name in names)
-        light, dark = (_rules(names, colours) for colours in (LIGHT, DARK))
-        return (
-            f"{hidden}{{display:none}}{seen}{{display:inline}}.hot .s{{fill:#24292f}}{light}"
-            f"@media (prefers-color-scheme:dark){{.hot .s{{fill:#e6edf3}}{dark}}}"
-        )
+        return rules_of(names)
 
     def legend(self, x: float, y: float) -> str:
         """Swatches and where they end, for each quantity."""
@@ -154,13 +149,25 @@ def _swatches(heat: Heat, most: float, x: float, y: float) -> str:
     return "".join(parts)
 
 
-LIGHT = ("#f6f8fa", "#fff4d6", "#ffe2a8", "#ffc46b", "#ff9e4a")
-DARK = ("#151b23", "#33280f", "#523b12", "#704a10", "#8f4a0c")
+# On light pages, and on dark ones.
+COLOURS = (
+    "#f6f8fa|#151b23",
+    "#fff4d6|#33280f",
+    "#ffe2a8|#523b12",
+    "#ffc46b|#704a10",
+    "#ff9e4a|#8f4a0c",
+)
 
 
-def _rules(names: Sequence[str], colours: Sequence[str]) -> str:
-    """The colour of each level, where its quantity is the one that is seen."""
-    return "".join(
-        f"{','.join(f'.by-{n} .{n}{level}>rect:not(.hit)' for n in names)}{{fill:{colour}}}"
-        for level, colour in enumerate(colours)
+def rules_of(names: Sequence[str]) -> str:
+    """The style sheet of pictures that are coloured by one of these quantities at a time."""
+    hidden = ",".join(f".only-{name}" for name in names)
+    seen = ",".join(f".{PICTURE}.by-{name} .only-{name}" for name in names)
+    levels = "".join(
+        f"{','.join(f'.by-{n} .{n}{level}>rect:not(.hit)' for n in names)}{{fill:{colours}}}"
+        for level, colours in enumerate(COLOURS)
     )
+    coloured = rules_for(f".hot .s{{fill:#24292f|#e6edf3}}{levels}").replace(
+        f"{PICTURE} .by-", f"{PICTURE}.by-"
+    )
+    return f"{rules_for(f'{hidden}{{display:none}}')}{seen}{{display:inline}}{coloured}"

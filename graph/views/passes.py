@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
+from .svg import PICTURE
 from .tables import Sheet, make, to_rich, to_text
 from .text import dims, kind_words, xml_words
 
@@ -148,7 +149,7 @@ def passes_to_svg(passes: PassResult) -> str:
     return "\n".join(
         [
             f'<svg xmlns="http://www.w3.org/2000/svg" width="{x:.0f}" height="{height:.0f}" '
-            f'viewBox="0 0 {x:.0f} {height:.0f}" role="img">',
+            f'viewBox="0 0 {x:.0f} {height:.0f}" class="{PICTURE}" role="img">',
             "<title>the graph as built and after each pass</title>",
             '<rect width="100%" height="100%" class="bg"/>',
             *parts,

@@ -1,37 +1,68 @@
-"""What all pictures have: SVG without scripts, light or dark as wanted.
+"""What all pictures have: SVG without scripts, light or dark as the reader or the page wants.
 
-Boxes carry `<title>` elements, which browsers show on hovering.
+Boxes carry `<title>` elements, which browsers show on hovering. A picture may become part of a page:
+its rules are for pictures of this class only. There it has the page's colour scheme; as a file, the
+reader's.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 from .text import xml_words
 
-STYLE = """
-.bg{fill:#fff}.t{fill:#1f2328;font:12px ui-monospace,monospace}.b{font-weight:700}
-.s{fill:#59636e;font:11px ui-monospace,monospace}.box{fill:#f6f8fa;stroke:#59636e}
-.arg{fill:#ddf4ff;stroke:#0969da}.out{fill:#dafbe1;stroke:#1a7f37}
-.copy{fill:#fff1e5;stroke:#bc4c00}.edge{fill:none;stroke:#59636e}.head{fill:#59636e}
-.loop{fill:none;stroke:#8250df;stroke-dasharray:6 4}.lt{fill:#8250df}
-.grid{stroke:#d1d9e0}.peak{fill:#ffebe9}.bound{stroke:#1a7f37;stroke-dasharray:6 4}
-.pt{fill:#cf222e}.bt{fill:#1a7f37}.c0{fill:#b6d7ff}.c1{fill:#c8eecf}.c2{fill:#ffe0b3}
-.c3{fill:#e3d1ff}.c4{fill:#ffd0dd}.c5{fill:#c2ecec}.buf{stroke:#59636e}
-.hit{fill:transparent}.again{fill:none;stroke:#0969da;stroke-width:2}.againt{fill:#0969da}
-.gap{fill:#eaeef2}
-@media (prefers-color-scheme:dark){
-.bg{fill:#0d1117}.t{fill:#f0f6fc}.s{fill:#9198a1}.box{fill:#151b23;stroke:#9198a1}
-.arg{fill:#121d2f;stroke:#4493f8}.out{fill:#12261e;stroke:#3fb950}
-.copy{fill:#2e1b0e;stroke:#db6d28}.edge{stroke:#9198a1}.head{fill:#9198a1}
-.loop{stroke:#ab7df8}.lt{fill:#ab7df8}.grid{stroke:#3d444d}.peak{fill:#3a1417}
-.bound{stroke:#3fb950}.pt{fill:#ff7b72}.bt{fill:#3fb950}.c0{fill:#1f4f8f}.c1{fill:#1d5a2c}
-.c2{fill:#6b4a12}.c3{fill:#4c3486}.c4{fill:#73304a}.c5{fill:#1c5656}.buf{stroke:#9198a1}
-.again{stroke:#4493f8}.againt{fill:#4493f8}.gap{fill:#212830}}
+# Colours are for light pages, then for dark ones.
+_RULES = """
+.bg{fill:#fff|#0d1117}.t{fill:#1f2328|#f0f6fc;font:12px ui-monospace,monospace}.b{font-weight:700}
+.s{fill:#59636e|#9198a1;font:11px ui-monospace,monospace}
+.box{fill:#f6f8fa|#151b23;stroke:#59636e|#9198a1}.arg{fill:#ddf4ff|#121d2f;stroke:#0969da|#4493f8}
+.out{fill:#dafbe1|#12261e;stroke:#1a7f37|#3fb950}.copy{fill:#fff1e5|#2e1b0e;stroke:#bc4c00|#db6d28}
+.edge{fill:none;stroke:#59636e|#9198a1}.head{fill:#59636e|#9198a1}
+.loop{fill:none;stroke:#8250df|#ab7df8;stroke-dasharray:6 4}.lt{fill:#8250df|#ab7df8}
+.grid{stroke:#d1d9e0|#3d444d}.peak{fill:#ffebe9|#3a1417}
+.bound{stroke:#1a7f37|#3fb950;stroke-dasharray:6 4}.pt{fill:#cf222e|#ff7b72}.bt{fill:#1a7f37|#3fb950}
+.c0{fill:#b6d7ff|#1f4f8f}.c1{fill:#c8eecf|#1d5a2c}.c2{fill:#ffe0b3|#6b4a12}.c3{fill:#e3d1ff|#4c3486}
+.c4{fill:#ffd0dd|#73304a}.c5{fill:#c2ecec|#1c5656}.buf{stroke:#59636e|#9198a1}
+.hit{fill:transparent}.again{fill:none;stroke:#0969da|#4493f8;stroke-width:2}
+.againt{fill:#0969da|#4493f8}.gap{fill:#eaeef2|#212830}
 """
+PICTURE = "aclnn-svg"  # the class of all pictures, which their rules are for
 CHAR = 7.3  # width of a monospaced character at 12 px
 LINE = 16
 MARGIN = 24
+
+
+_PAIR = re.compile(r"([\w-]+):(#\w+)\|(#\w+)")
+_SHEET = re.compile("<style>.*?</style>", re.DOTALL)
+_COMMA = re.compile(r",(?![^(]*\))\s*")
+_RULE = re.compile(r"([^{}]+)(\{[^{}]*\})")
+
+
+def rules_for(rules: str) -> str:
+    """Rules for pictures alone, of which each colour is a pair; old readers know the first only.
+
+    >>> print(rules_for(".a,.b{fill:#fff|#000}"))
+    .aclnn-svg .a,.aclnn-svg .b{fill:#fff;fill:light-dark(#fff,#000)}
+    """
+
+    return scoped(_PAIR.sub(r"\1:\2;\1:light-dark(\2,\3)", rules), PICTURE)
+
+
+def scoped(rules: str, name: str) -> str:
+    """Rules for what is inside elements of a class; no selector has commas of its own but in brackets.
+
+    >>> scoped(":is(a,b),c{margin:0}", "part")
+    '.part :is(a,b),.part c{margin:0}'
+    """
+    return _RULE.sub(
+        lambda rule: _COMMA.sub(f",.{name} ", f".{name} {rule[1].strip()}") + rule[2],
+        rules.replace("\n", ""),
+    )
+
+
+# `:root` is the picture where it is a file.
+STYLE = f":root.{PICTURE}{{color-scheme:light dark}}" + rules_for(_RULES)
 
 
 def words_at(x: float, y: float, words: str, style: str = "t", anchor: str = "start") -> str:
@@ -64,11 +95,20 @@ def marked(*names: str) -> str:
     return " ".join(name.replace(" ", "\u00a0") for name in dict.fromkeys(names))
 
 
+def without_rules(picture: str) -> str:
+    """A picture for a page that has the rules of all pictures once.
+
+    >>> without_rules("<svg><style>.t{}</style><g/></svg>")
+    '<svg><g/></svg>'
+    """
+    return _SHEET.sub("", picture)
+
+
 def document(
     width: float, height: float, title: str, body: Sequence[str], style: str = "", rules: str = ""
 ) -> str:
     """A picture; `style` is its class, `rules` what its style sheet has beside that of all."""
-    of = f' class="{style}"' if style else ""
+    of = f' class="{PICTURE} {style}"' if style else f' class="{PICTURE}"'
     size = f'width="{width:.0f}" height="{height:.0f}" viewBox="0 0 {width:.0f} {height:.0f}"'
     return "\n".join(
         [

@@ -1,13 +1,17 @@
+(() => {
 "use strict";
 // What pages without scripts lack: stages one at a time, both ways at the same place, a card beside
 // the pointer, one value followed through all views, tables that sort, and a choice of the theme.
-const all = (query, from = document) => [...from.querySelectorAll(query)];
-document.documentElement.classList.add("js");
+// A page may have several reports; each finds its own, and hears of nothing outside it.
+const root = document.currentScript?.closest(".aclnn-report") ?? [...document.querySelectorAll(".aclnn-report:not(.js)")].pop();
+const all = (query, from = root) => [...from.querySelectorAll(query)];
+const alone = root.parentElement === document.body && document.body.children.length === 1;
+root.classList.add("js");
 
 // --- Details, and one value followed through all views ---
-const card = document.getElementById("card");
-const pin = document.getElementById("pin");
-const VIEWS = { graph: ".stage .graph g", plan: ".plan g", notes: ".stage .notes li", table: ".buffers tr", schedule: ".step h3, .step tr", profile: "#profile tr" };
+const card = root.querySelector(".card");
+const pin = root.querySelector(".pin");
+const VIEWS = { graph: ".stage .graph g", plan: ".plan g", notes: ".stage .notes li", table: ".buffers tr", schedule: ".step h3, .step tr", profile: ".profile tr" };
 let pinned = [];
 
 // Native tooltips would show beside the card.
@@ -41,7 +45,7 @@ const follow = (chosen) => {
   pinned = chosen;
   light(pinned);
   all(".tabs [data-stage]").forEach((tab) => {
-    const stage = document.getElementById(`${tab.closest(".way").id}-${tab.dataset.stage}`);
+    const stage = all(".stage", tab.closest(".way"))[tab.dataset.stage];
     tab.classList.toggle("holds", all(".graph g.lit[data-details]", stage).length > 0);
   });
   pin.hidden = !pinned.length;
@@ -68,16 +72,17 @@ const toggle = (part) => {
   follow(part && !again ? names(part) : []);
 };
 
-document.addEventListener("mouseover", (event) => describe(event.target.closest("[data-names]")));
-document.addEventListener("mousemove", (event) => place(event.clientX, event.clientY));
-document.addEventListener("focusin", (event) => {
+root.addEventListener("mouseover", (event) => describe(event.target.closest("[data-names]")));
+root.addEventListener("mouseleave", () => describe(null));
+root.addEventListener("mousemove", (event) => place(event.clientX, event.clientY));
+root.addEventListener("focusin", (event) => {
   if (!event.target.matches?.("g[data-names]:focus-visible")) return;
   describe(event.target);
   const box = event.target.getBoundingClientRect();
   place(box.right, box.top);
 });
-document.addEventListener("focusout", () => describe(null));
-document.addEventListener("click", (event) => {
+root.addEventListener("focusout", () => describe(null));
+root.addEventListener("click", (event) => {
   if (!event.target.closest("button, th, label, summary")) toggle(event.target.closest("[data-names]"));
 });
 
@@ -104,11 +109,12 @@ ways.forEach((way) => {
   all("[data-go]", way).forEach((arrow) => arrow.addEventListener("click", () => step(way, Number(arrow.dataset.go))));
   show(way, Infinity);
 });
+root.querySelector(".ways").addEventListener("submit", (event) => event.preventDefault());
 all("[name=way]").forEach((radio) => {
   radio.addEventListener("change", () => choose(radio.value));
   if (radio.checked) choose(radio.value);
 });
-document.addEventListener("keydown", (event) => {
+(alone ? document : root).addEventListener("keydown", (event) => {
   if (event.ctrlKey || event.altKey || event.metaKey || event.target.matches("input")) return;
   if (event.key === "ArrowLeft") step(current(), -1);
   if (event.key === "ArrowRight") step(current(), 1);
@@ -156,7 +162,9 @@ all("figure").forEach((figure) => {
 // --- What colours the boxes ---
 const colour = (by) => {
   all("figure > svg").forEach((picture) => {
-    if (!by || picture.querySelector(`.only-${by}`)) picture.setAttribute("class", by && `by-${by}`);
+    if (by && !picture.querySelector(`.only-${by}`)) return;
+    picture.classList.remove(...[...picture.classList].filter((name) => name.startsWith("by-")));
+    if (by) picture.classList.add(`by-${by}`);
   });
   all("[data-heat]").forEach((choice) => choice.setAttribute("aria-selected", choice.dataset.heat === by));
 };
@@ -187,11 +195,10 @@ all("table.sortable").forEach((table) =>
     head.addEventListener("keydown", (event) => { if (event.key === "Enter") head.click(); });
   }));
 
-// --- Theme: the rules for dark readers, the pictures' too, switched on or off as one ---
-const dark = [...document.styleSheets].flatMap((sheet) =>
-  [...sheet.cssRules].filter((rule) => rule.media?.mediaText.includes("prefers-color-scheme")));
-let night = null;
-document.getElementById("theme").addEventListener("click", () => {
-  night = !(night ?? matchMedia("(prefers-color-scheme: dark)").matches);
-  dark.forEach((rule) => (rule.media.mediaText = night ? "all" : "not all"));
+// --- Theme: the colour scheme of the report, and of the page where it is all there is ---
+root.querySelector(".theme").addEventListener("click", () => {
+  const schemes = getComputedStyle(root).colorScheme;
+  const dark = schemes.includes("light dark") ? matchMedia("(prefers-color-scheme: dark)").matches : schemes === "dark";
+  [root, ...(alone ? [document.documentElement] : [])].forEach((part) => (part.style.colorScheme = dark ? "light" : "dark"));
 });
+})();

@@ -1,0 +1,1 @@
+"""ONNX, which is optional: models read as compiled functions."""

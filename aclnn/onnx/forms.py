@@ -1,0 +1,505 @@
+"""ONNX's operators as functional forms.
+
+`FORMS` says what does each operator on traced arrays. What ONNX calls otherwise, counts otherwise or
+takes as a tensor where the form takes an option is written out; everything else is found by its name.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import reduce
+from typing import Any
+
+import numpy as np
+
+from aclnn.acl.errors import AclnnError, invalid
+from aclnn.api import functional
+from aclnn.tracing.array import TracedArray
+
+ours: Any = functional  # whose names are made from declarations
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """A node of a model while it is recorded.
+
+    Attributes
+    ----------
+    kind, name : str
+        The operator's name and the node's.
+    opset : int
+        The version of the operators.
+    inputs : tuple
+        Traced arrays, constants as NumPy's arrays, and None for what is left out.
+    attributes : mapping
+    n_outputs : int
+        How many results are named.
+    """
+
+    kind: str
+    name: str
+    opset: int
+    inputs: tuple[Any, ...]
+    attributes: Mapping[str, Any]
+    n_outputs: int = 1
+
+    def given(self, place: int) -> Any:
+        """An input, None where it is left out."""
+        return self.inputs[place] if place < len(self.inputs) else None
+
+    def attribute(self, name: str, default: Any = None) -> Any:
+        return self.attributes.get(name, default)
+
+    def constant(self, place: int, name: str = "") -> Any:
+        """What plans depend on: an attribute in old versions, else an input that must be known."""
+        if name in self.attributes:
+            return np.asarray(self.attributes[name])
+        found = self.given(place)
+        if isinstance(found, TracedArray):
+            raise self.refused(f"input {place} is computed, it must be a constant")
+        return found
+
+    def whole(self, place: int, name: str = "") -> tuple[int, ...] | None:
+        """Integers that plans depend on, or None where there are none."""
+        found = self.constant(place, name)
+        return None if found is None else tuple([int(one) for one in np.atleast_1d(found)])
+
+    def scalar(self, place: int, name: str = "", default: Any = None) -> Any:
+        found = self.constant(place, name)
+        return default if found is None else np.asarray(found).reshape(-1)[0].item()
+
+    def refused(self, why: str) -> AclnnError:
+        return invalid(f"{self.kind} ({self.name}): {why}")
+
+
+Form = Callable[[Step], Any]
+
+
+def operand(given: Any, beside: int) -> Any:
+    """A constant of one element as a number, which needs no memory, beside arrays of some rank."""
+    if not isinstance(given, np.ndarray) or given.size != 1 or given.ndim > beside:
+        return given
+    return given.reshape(-1)[0].item()
+
+
+def _operands(step: Step) -> list[Any]:
+    """Operands of a pointwise operator: at least one remains an array."""
+    rank = max([one.ndim for one in step.inputs if isinstance(one, TracedArray)], default=0)
+    return [operand(one, rank) for one in step.inputs]
+
+
+# --- Pointwise --------------------------------------------------------------------------------------
+
+
+def _named(name: str, **options: str) -> Form:
+    """A form of the inputs; `options` are the ONNX names of its options."""
+
+    def form(step: Step) -> Any:
+        given = {
+            ours: step.attributes[theirs]
+            for ours, theirs in options.items()
+            if theirs in step.attributes
+        }
+        return getattr(ours, name)(*step.inputs, **given)
+
+    return form
+
+
+def _with(name: str, **defaults: Any) -> Form:
+    """A form whose options have ONNX's names, and its defaults."""
+
+    def form(step: Step) -> Any:
+        given = {key: step.attribute(key, default) for key, default in defaults.items()}
+        return getattr(ours, name)(step.inputs[0], **given)
+
+    return form
+
+
+def _binary(name: str) -> Form:
+    def form(step: Step) -> Any:
+        first, second = _operands(step)
+        if isinstance(first, TracedArray) or not np.isscalar(first):
+            return getattr(ours, name)(first, second)
+        return getattr(ours, name)(np.asarray(first, second.dtype), second)
+
+    return form
+
+
+def _folded(name: str) -> Form:
+    """An operator of any number of inputs by a form of two."""
+    return lambda step: reduce(getattr(ours, name), step.inputs)
+
+
+def _mean_of_inputs(step: Step) -> Any:
+    return reduce(ours.add, step.inputs) / float(len(step.inputs))
+
+
+def _div(step: Step) -> Any:
+    first, second = step.inputs
+    if np.dtype(first.dtype).kind in "iu":
+        return ours.div_mod(first, second, mode="trunc")
+    return _binary("div")(step)
+
+
+def _pow(step: Step) -> Any:
+    base, exponent = _operands(step)
+    if isinstance(exponent, float | int) and exponent == 2:
+        return ours.square(base)
+    if isinstance(exponent, float | int) and exponent == 0.5:
+        return ours.sqrt(base)
+    return ours.pow(base, exponent)
+
+
+def _clip(step: Step) -> Any:
+    low, high = step.scalar(1, "min"), step.scalar(2, "max")
+    return ours.clamp(step.inputs[0], low, high)
+
+
+def _where(step: Step) -> Any:
+    condition, first, second = step.inputs
+    if isinstance(first, TracedArray):
+        second = operand(second, first.ndim)
+    elif isinstance(second, TracedArray):
+        first = operand(first, second.ndim)
+    return ours.where(condition, first, second)
+
+
+def _elu(step: Step) -> Any:
+    return ours.elu(step.inputs[0], alpha=step.attribute("alpha", 1.0))
+
+
+def _selu(step: Step) -> Any:
+    alpha = step.attribute("alpha", 1.67326319217681884765625)
+    gamma = step.attribute("gamma", 1.05070102214813232421875)
+    return ours.elu(step.inputs[0], alpha=alpha, scale=gamma)
+
+
+def _leaky_relu(step: Step) -> Any:
+    return ours.leaky_relu(step.inputs[0], step.attribute("alpha", 0.01))
+
+
+def _thresholded_relu(step: Step) -> Any:
+    return ours.threshold(step.inputs[0], step.attribute("alpha", 1.0), 0.0)
+
+
+def _hard_sigmoid(step: Step) -> Any:
+    slope, shift = step.attribute("alpha", 0.2), step.attribute("beta", 0.5)
+    if shift == 0.5 and np.float32(slope) == np.float32(1 / 6):
+        return ours.hardsigmoid(step.inputs[0])
+    return ours.clamp(step.inputs[0] * slope + shift, 0.0, 1.0)
+
+
+def _gelu(step: Step) -> Any:
+    how = step.attribute("approximate", "none")
+    return ours.gelu(step.inputs[0], approximate=how)
+
+
+def _swish(step: Step) -> Any:
+    return ours.swish(step.inputs[0], step.attribute("alpha", 1.0))
+
+
+def _softsign(step: Step) -> Any:
+    (x,) = step.inputs
+    return x / (ours.abs(x) + 1.0)
+
+
+def _prelu(step: Step) -> Any:
+    x, slope = step.inputs
+    return ours.where(ours.lt(x, 0.0), x * slope, x)
+
+
+def _is_nan(step: Step) -> Any:
+    return ours.ne(step.inputs[0], step.inputs[0])
+
+
+def _identity(step: Step) -> Any:
+    return step.inputs[0]
+
+
+def _dropout(step: Step) -> Any:
+    if step.attribute("is_test") == 0 or (len(step.inputs) > 2 and step.scalar(2, default=False)):
+        raise step.refused("training is not supported")
+    if step.n_outputs > 1:
+        raise step.refused("the mask is not supported")
+    return step.inputs[0]
+
+
+def _cast(step: Step) -> Any:
+    import onnx
+
+    (x,) = step.inputs
+    return x.astype(onnx.helper.tensor_dtype_to_np_dtype(step.attribute("to")))
+
+
+def _cast_like(step: Step) -> Any:
+    return step.inputs[0].astype(step.inputs[1].dtype)
+
+
+# --- Products ---------------------------------------------------------------------------------------
+
+
+def _gemm(step: Step) -> Any:
+    a, b, c = step.inputs[0], step.inputs[1], step.given(2)
+    a = a.T if step.attribute("transA", 0) else a
+    b = b.T if step.attribute("transB", 0) else b
+    alpha, beta = step.attribute("alpha", 1.0), step.attribute("beta", 1.0)
+    if c is None or beta == 0:
+        product = ours.matmul(a, b)
+        return product if alpha == 1 else product * alpha
+    return ours.addmm(c, a, b, beta=beta, alpha=alpha)
+
+
+# --- Rows -------------------------------------------------------------------------------------------
+
+
+def _softmax(name: str) -> Form:
+    def form(step: Step) -> Any:
+        (x,) = step.inputs
+        if step.opset >= 13:
+            return getattr(ours, name)(x, step.attribute("axis", -1))
+        # It was defined on matrices: all from the axis on counts as one dimension.
+        axis = step.attribute("axis", 1) % max(x.ndim, 1)
+        rows = math.prod(x.shape[:axis])
+        flat = getattr(ours, name)(x.reshape(rows, x.size // rows if rows else 1), -1)
+        return flat.reshape(*x.shape)
+
+    return form
+
+
+def _layer_norm(step: Step) -> Any:
+    x, scale, bias = step.inputs[0], step.inputs[1], step.given(2)
+    shape = x.shape[step.attribute("axis", -1) % x.ndim :]
+    weight, shift = (None if one is None else _wide(one, shape) for one in (scale, bias))
+    eps = step.attribute("epsilon", 1e-5)
+    if step.n_outputs == 1:
+        return ours.layer_norm(x, shape, weight, shift, eps)
+    return ours.native_layer_norm(x, shape, weight, shift, eps)
+
+
+def _rms_norm(step: Step) -> Any:
+    x, scale = step.inputs
+    shape = x.shape[step.attribute("axis", -1) % x.ndim :]
+    return ours.rms_norm(x, shape, _wide(scale, shape), step.attribute("epsilon", 1e-5))
+
+
+def _wide(weight: Any, shape: tuple[int, ...]) -> Any:
+    """A weight that broadcasts, in the shape that norms take."""
+    if weight.shape == shape:
+        return weight
+    if isinstance(weight, np.ndarray):
+        return np.ascontiguousarray(np.broadcast_to(weight, shape))
+    return weight.broadcast_to(shape)
+
+
+def _group_norm(step: Step) -> Any:
+    x, scale, bias = step.inputs
+    groups = step.attribute("num_groups")
+    if scale.shape[0] != x.shape[1]:
+        raise step.refused("it has a weight for each group, as before version 21")
+    return ours.group_norm(x, groups, scale, bias, step.attribute("epsilon", 1e-5))
+
+
+def _instance_norm(step: Step) -> Any:
+    x, scale, bias = step.inputs
+    return ours.group_norm(x, x.shape[1], scale, bias, step.attribute("epsilon", 1e-5))
+
+
+def _batch_norm(step: Step) -> Any:
+    if step.attribute("training_mode", 0) or step.n_outputs > 1:
+        raise step.refused("training is not supported")
+    x, scale, bias, mean, variance = step.inputs
+    return ours.batch_norm(x, mean, variance, scale, bias, eps=step.attribute("epsilon", 1e-5))
+
+
+def _reduced(reduction: Callable[[Any, Any, bool], Any]) -> Form:
+    def form(step: Step) -> Any:
+        x, axes = step.inputs[0], step.whole(1, "axes")
+        if not axes and step.attribute("noop_with_empty_axes", 0):
+            return x
+        every = tuple(range(x.ndim))
+        return reduction(x, list(axes or every), bool(step.attribute("keepdims", 1)))
+
+    return form
+
+
+def _least(x: Any, axes: Any, keep: bool) -> Any:
+    return -ours.amax(-x, axes, keep)
+
+
+def _arg_max(step: Step) -> Any:
+    if step.attribute("select_last_index", 0):
+        raise step.refused("select_last_index is not supported")
+    keep = bool(step.attribute("keepdims", 1))
+    found = ours.arg_max(step.inputs[0], step.attribute("axis", 0), keep)
+    return found.astype(np.int64, copy=False)
+
+
+def _cumsum(step: Step) -> Any:
+    if step.attribute("exclusive", 0) or step.attribute("reverse", 0):
+        raise step.refused("exclusive and reverse are not supported")
+    return ours.cumsum(step.inputs[0], step.scalar(1))
+
+
+# --- Shapes -----------------------------------------------------------------------------------------
+
+
+def _reshape(step: Step) -> Any:
+    x, wanted = step.inputs[0], step.whole(1, "shape") or ()
+    if step.attribute("allowzero", 0):
+        return x.reshape(wanted)
+    return x.reshape(tuple([x.shape[n] if size == 0 else size for n, size in enumerate(wanted)]))
+
+
+def _flatten(step: Step) -> Any:
+    (x,), axis = step.inputs, step.attribute("axis", 1)
+    axis = axis % x.ndim if axis < 0 else axis
+    return x.reshape(math.prod(x.shape[:axis]), math.prod(x.shape[axis:]))
+
+
+def _squeeze(step: Step) -> Any:
+    return step.inputs[0].squeeze(step.whole(1, "axes"))
+
+
+def _unsqueeze(step: Step) -> Any:
+    x, axes = step.inputs[0], step.whole(1, "axes") or ()
+    rank = x.ndim + len(axes)
+    places = {axis % rank for axis in axes}
+    left = iter(x.shape)
+    return x.reshape(tuple([1 if n in places else next(left) for n in range(rank)]))
+
+
+def _transpose(step: Step) -> Any:
+    return step.inputs[0].transpose(*step.attribute("perm", ()))
+
+
+def _expand(step: Step) -> Any:
+    x, shape = step.inputs[0], step.whole(1) or ()
+    return x.broadcast_to(np.broadcast_shapes(x.shape, shape))
+
+
+def _concat(step: Step) -> Any:
+    return ours.cat(list(step.inputs), step.attribute("axis", 0))
+
+
+def _slice(step: Step) -> Any:
+    x, starts, ends = step.inputs[0], step.whole(1, "starts"), step.whole(2, "ends")
+    axes, steps = step.whole(3, "axes"), step.whole(4)
+    assert starts is not None
+    assert ends is not None
+    index = [slice(None)] * x.ndim
+    every = axes or tuple(range(len(starts)))
+    for axis, start, end, by in zip(every, starts, ends, steps or (1,) * len(starts), strict=True):
+        # Beyond the first element, backwards, is what None says.
+        last = None if by < 0 and end < -x.shape[axis] else end
+        index[axis] = slice(start, last, by)
+    return x[tuple(index)]
+
+
+def _split(step: Step) -> Any:
+    x, sizes = step.inputs[0], step.whole(1, "split")
+    axis = step.attribute("axis", 0) % x.ndim
+    if sizes is None:
+        count = step.attribute("num_outputs", step.n_outputs)
+        each = -(-x.shape[axis] // count)
+        sizes = tuple([min(each, x.shape[axis] - each * n) for n in range(count)])
+    ends = np.cumsum(sizes).tolist()
+    before = (slice(None),) * axis
+    return tuple(
+        [x[(*before, slice(end - size, end))] for size, end in zip(sizes, ends, strict=True)]
+    )
+
+
+def _gather(step: Step) -> Any:
+    table, index = step.inputs
+    axis = step.attribute("axis", 0) % table.ndim
+    if not isinstance(index, np.ndarray):
+        return ours.gather_v2(table, axis, _counted(index, table.shape[axis]))
+    at = np.where(index < 0, index + table.shape[axis], index)
+    if at.ndim == 0:
+        return table[(*(slice(None),) * axis, int(at))]
+    return ours.gather_v2(table, axis, at.astype(np.int64))
+
+
+def _counted(index: Any, size: int) -> Any:
+    """Indices that are computed, negative ones counted from the end."""
+    return ours.where(ours.lt(index, 0), index + size, index)
+
+
+def _gather_elements(step: Step) -> Any:
+    x, index = step.inputs
+    axis = step.attribute("axis", 0) % x.ndim
+    return ours.gather(x, axis, _counted(index, x.shape[axis]))
+
+
+def _pad(step: Step) -> Any:
+    if step.attribute("mode", "constant") != "constant":
+        raise step.refused(f"mode {step.attribute('mode')} is not supported")
+    x, pads, axes = step.inputs[0], step.whole(1, "pads") or (), step.whole(3)
+    margins = [0] * (2 * x.ndim)
+    places = [axis % x.ndim for axis in axes or range(x.ndim)]
+    for place, before, after in zip(places, pads[: len(places)], pads[len(places) :], strict=True):
+        last = 2 * (x.ndim - 1 - place)  # PyTorch's order: from the last dimension on
+        margins[last : last + 2] = before, after
+    return ours.constant_pad_nd(x, margins, step.scalar(2, "value", 0))
+
+
+def _tile(step: Step) -> Any:
+    return ours.repeat(step.inputs[0], list(step.whole(1) or ()))
+
+
+def _trilu(step: Step) -> Any:
+    form = ours.triu if step.attribute("upper", 1) else ours.tril
+    return form(step.inputs[0], step.scalar(1, default=0))
+
+
+FORMS: dict[str, Form] = {
+    **{
+        kind: _named(kind.lower())
+        for kind in (
+            "Relu", "Sigmoid", "Tanh", "Exp", "Log", "Sqrt", "Neg", "Abs", "Floor", "Reciprocal",
+            "Erf", "Sin", "Cos", "Softplus", "Mish", "HardSwish", "MatMul",
+        )
+    },
+    **{
+        kind: _binary(name)
+        for kind, name in (
+            ("Add", "add"), ("Sub", "sub"), ("Mul", "mul"), ("Equal", "eq"), ("Less", "lt"),
+            ("LessOrEqual", "le"), ("Greater", "gt"), ("GreaterOrEqual", "ge"),
+            ("And", "logical_and"), ("Or", "logical_or"), ("Xor", "logical_xor"),
+        )
+    },
+    "Not": _named("logical_not"),
+    "Max": _folded("maximum"), "Min": _folded("minimum"), "Sum": _folded("add"),
+    "Mean": _mean_of_inputs, "Div": _div, "Pow": _pow, "Clip": _clip, "Where": _where,
+    "Elu": _elu, "Selu": _selu, "Celu": _with("celu", alpha=1.0), "LeakyRelu": _leaky_relu,
+    "ThresholdedRelu": _thresholded_relu, "HardSigmoid": _hard_sigmoid, "Gelu": _gelu,
+    "Swish": _swish, "Softsign": _softsign, "Shrink": _with("shrink", lambd=0.5, bias=0.0),
+    "PRelu": _prelu, "IsNaN": _is_nan, "Identity": _identity, "Dropout": _dropout,
+    "Cast": _cast, "CastLike": _cast_like, "Gemm": _gemm,
+    "Softmax": _softmax("softmax"), "LogSoftmax": _softmax("log_softmax"),
+    "LayerNormalization": _layer_norm, "RMSNormalization": _rms_norm,
+    "GroupNormalization": _group_norm, "InstanceNormalization": _instance_norm,
+    "BatchNormalization": _batch_norm,
+    "ReduceSum": _reduced(lambda x, axes, keep: ours.sum(x, axes, keep)),
+    "ReduceMean": _reduced(lambda x, axes, keep: ours.mean(x, axes, keep)),
+    "ReduceMax": _reduced(lambda x, axes, keep: ours.amax(x, axes, keep)),
+    "ReduceMin": _reduced(_least),
+    "ReduceSumSquare": _reduced(lambda x, axes, keep: ours.sum(x * x, axes, keep)),
+    "ReduceL2": _reduced(lambda x, axes, keep: ours.sqrt(ours.sum(x * x, axes, keep))),
+    "ReduceL1": _reduced(lambda x, axes, keep: ours.sum(ours.abs(x), axes, keep)),
+    "ArgMax": _arg_max, "CumSum": _cumsum,
+    "Reshape": _reshape, "Flatten": _flatten, "Squeeze": _squeeze, "Unsqueeze": _unsqueeze,
+    "Transpose": _transpose, "Expand": _expand, "Concat": _concat, "Slice": _slice,
+    "Split": _split, "Gather": _gather, "GatherElements": _gather_elements, "Pad": _pad,
+    "Tile": _tile, "Trilu": _trilu,
+}  # fmt: skip
+
+# What is known of a traced array without its elements.
+OF_SHAPES: dict[str, Callable[[Step], Sequence[int] | int]] = {
+    "Shape": lambda step: step.inputs[0].shape[
+        slice(step.attribute("start", 0), step.attribute("end"))
+    ],
+    "Size": lambda step: step.inputs[0].size,
+}

@@ -1,0 +1,386 @@
+"""Models in ONNX: every operator that is read, whole models, and what is said of others."""
+
+import pickle
+
+import numpy as np
+import pytest
+
+import aclnn
+
+onnx = pytest.importorskip("onnx")
+from onnx.reference import ReferenceEvaluator  # noqa: E402
+
+from aclnn.onnx.forms import FORMS, OF_SHAPES  # noqa: E402
+
+RNG = np.random.default_rng(0)
+X = RNG.standard_normal((3, 4, 6)).astype(np.float32)
+Y = RNG.standard_normal((3, 4, 6)).astype(np.float32)
+ROW = RNG.standard_normal(6).astype(np.float32)
+POSITIVE = (np.abs(X) + 0.1).astype(np.float32)
+IMAGE = RNG.standard_normal((2, 4, 3, 5)).astype(np.float32)
+CHANNEL = RNG.standard_normal((4, 4)).astype(np.float32)
+MATRIX = RNG.standard_normal((6, 5)).astype(np.float32)
+IDS = RNG.integers(-3, 3, (2, 5))
+FLAGS = X > 0
+NAN = np.where(X > 1, np.nan, X).astype(np.float32)
+TYPES = {"float32": "float", "int64": "int64", "bool": "bool", "float16": "float16"}
+
+# A call of every operator that is read: the expression and its inputs, a, b, c ...
+CALLS = [
+    *((f"y = {kind} (a)", X) for kind in (
+        "Relu", "Sigmoid", "Tanh", "Exp", "Neg", "Abs", "Floor", "Erf", "Sin", "Cos", "Softplus",
+        "Mish", "HardSwish", "Identity", "Elu", "Selu", "Celu", "LeakyRelu", "ThresholdedRelu",
+        "HardSigmoid", "Gelu", "Softsign", "Shrink", "Dropout", "Softmax", "LogSoftmax", "Flatten",
+        "Transpose", "Trilu", "Size", "Shape", "ReduceSum", "ReduceMean", "ReduceMax", "ReduceMin",
+        "ReduceSumSquare", "ReduceL1", "ReduceL2", "ArgMax",
+    )),
+    *((f"y = {kind} (a)", POSITIVE) for kind in ("Log", "Sqrt", "Reciprocal")),
+    *((f"y = {kind} (a, b)", X, Y) for kind in (
+        "Add", "Sub", "Mul", "Div", "Max", "Min", "Sum", "Mean", "Less", "LessOrEqual", "Greater",
+        "GreaterOrEqual", "Equal",
+    )),
+    *((f"y = {kind} (a, b)", FLAGS, Y > 0) for kind in ("And", "Or", "Xor")),
+    ("y = Not (a)", FLAGS), ("y = IsNaN (a)", NAN),
+    ("y = Add (a, b)", X, ROW), ("y = Max (a, b, c)", X, Y, ROW), ("y = Mean (a, b, c)", X, Y, ROW),
+    ("t = Constant <value = float {0.3}> () y = Sub (t, a)", X),
+    ("t = Constant <value = float {0.3}> () y = Div (a, t)", X),
+    ("y = Div (a, b)", np.int64([-7, 7, 9]), np.int64([2, -2, 3])),
+    ("y = Pow (a, b)", POSITIVE, Y),
+    ("t = Constant <value = float {2.0}> () y = Pow (a, t)", X),
+    ("t = Constant <value = float {0.5}> () y = Pow (a, t)", POSITIVE),
+    ("l = Constant <value = float {-0.5}> () h = Constant <value = float {1.0}> () "
+     "y = Clip (a, l, h)", X),
+    ("h = Constant <value = float {1.0}> () y = Clip (a, , h)", X),
+    ("y = Where (a, b, c)", FLAGS, X, Y),
+    ("t = Constant <value = float {-9.0}> () y = Where (a, b, t)", FLAGS, X),
+    ("t = Constant <value = float {-9.0}> () y = Where (a, t, b)", FLAGS, X),
+    ("t = Constant <value = float {-9.0}> () z = Constant <value = float {0.0}> () "
+     "y = Where (a, t, z)", FLAGS),
+    ("y = Elu <alpha = 0.3> (a)", X), ("y = Selu <alpha = 1.2, gamma = 1.5> (a)", X),
+    ("y = Celu <alpha = 2.0> (a)", X), ("y = LeakyRelu <alpha = 0.2> (a)", X),
+    ("y = ThresholdedRelu <alpha = 0.3> (a)", X), ("y = HardSigmoid <alpha = 0.16666667> (a)", X),
+    ('y = Gelu <approximate = "tanh"> (a)', X), ("y = Shrink <lambd = 0.3, bias = 0.1> (a)", X),
+    ("y = PRelu (a, b)", X, ROW), ("y = Cast <to = 10> (a)", X), ("y = Cast <to = 7> (a)", FLAGS),
+    ("y = CastLike (a, b)", X, np.float16([1])),
+    ("y = MatMul (a, b)", X, MATRIX), ("y = MatMul (a, b)", ROW, MATRIX),
+    ("y = Gemm (a, b)", X[0], MATRIX), ("y = Gemm (a, b, c)", X[0], MATRIX, ROW[:5]),
+    ("y = Gemm <alpha = 0.5, beta = 2.0, transA = 1, transB = 1> (a, b, c)", X[0], MATRIX[:5, :4],
+     ROW[:5]),
+    ("y = Gemm <alpha = 0.5> (a, b)", X[0], MATRIX),
+    ("y = Softmax <axis = 1> (a)", X), ("y = LogSoftmax <axis = 0> (a)", X),
+    ("y = LayerNormalization (a, b)", X, ROW), ("y = LayerNormalization (a, b, c)", X, ROW, ROW),
+    ("y = LayerNormalization <axis = 1, epsilon = 0.1> (a, b, c)", X, Y[0], Y[1]),
+    ("y, m, v = LayerNormalization (a, b, c)", X, ROW, ROW),
+    ("y = GroupNormalization <num_groups = 2> (a, b, c)", IMAGE, CHANNEL[0], CHANNEL[1]),
+    ("y = InstanceNormalization (a, b, c)", IMAGE, CHANNEL[0], CHANNEL[1]),
+    ("y = BatchNormalization (a, b, c, d, e)", IMAGE, CHANNEL[0], CHANNEL[1], CHANNEL[2],
+     np.abs(CHANNEL[3])),
+    *((f"t = Constant <value_ints = [1, -1]> () y = {kind} <keepdims = {keep}> (a, t)", X)
+      for kind in ("ReduceSum", "ReduceMean", "ReduceMax", "ReduceMin", "ReduceSumSquare",
+                   "ReduceL1", "ReduceL2") for keep in (0, 1)),
+    ("y = ReduceSum <noop_with_empty_axes = 1> (a)", X),
+    ("y = ArgMax <axis = 1, keepdims = 0> (a)", X),
+    ("t = Constant <value_int = 1> () y = CumSum (a, t)", X),
+    ("t = Constant <value_ints = [0, -1]> () y = Reshape (a, t)", X),
+    ("t = Constant <value_ints = [6, 12]> () y = Reshape (a, t)", X),
+    ("y = Flatten <axis = -1> (a)", X), ("y = Flatten <axis = 0> (a)", X),
+    ("t = Constant <value_ints = [0, -1]> () u = Unsqueeze (a, t) y = Squeeze (u, t)", X),
+    ("t = Constant <value_ints = [0, -1]> () y = Unsqueeze (a, t)", X),
+    ("y = Transpose <perm = [1, 2, 0]> (a)", X),
+    ("t = Constant <value_ints = [2, 1, 4, 1]> () y = Expand (a, t)", X),
+    ("y = Concat <axis = -1> (a, b, a)", X, Y),
+    ("s = Constant <value_ints = [1]> () e = Constant <value_ints = [-1]> () "
+     "x = Constant <value_ints = [2]> () p = Constant <value_ints = [2]> () "
+     "y = Slice (a, s, e, x, p)", X),
+    ("s = Constant <value_ints = [-1]> () e = Constant <value_ints = [-100]> () "
+     "x = Constant <value_ints = [1]> () p = Constant <value_ints = [-1]> () "
+     "y = Slice (a, s, e, x, p)", X),
+    ("y, z = Split <axis = 1, num_outputs = 2> (a)", X),
+    ("t = Constant <value_ints = [1, 5]> () y, z = Split <axis = 2> (a, t)", X),
+    ("y = Gather (a, b)", X, IDS), ("y = Gather <axis = 1> (a, b)", X, IDS),
+    ("t = Constant <value_int = -1> () y = Gather <axis = 1> (a, t)", X),
+    ("t = Constant <value_ints = [2, -1]> () y = Gather <axis = 2> (a, t)", X),
+    ("y = GatherElements <axis = 2> (a, b)", X, RNG.integers(-6, 6, (3, 4, 2))),
+    ("t = Constant <value_ints = [1, 0, 2, 0, 3, 0]> () y = Pad (a, t)", X),
+    ("t = Constant <value_ints = [1, 2]> () x = Constant <value_ints = [-1]> () "
+     "v = Constant <value = float {9.0}> () y = Pad (a, t, v, x)", X),
+    ("t = Constant <value_ints = [2, 1, 3]> () y = Tile (a, t)", X),
+    ("t = Constant <value = int64 {-1}> () y = Trilu <upper = 0> (a, t)", X),
+]  # fmt: skip
+# Newer than what is read everywhere else.
+LATER = [
+    ("y = RMSNormalization (a, b)", X, ROW),
+    ("y = RMSNormalization <axis = 1, epsilon = 0.1> (a, b)", X, Y[0]),
+    ("y = Swish <alpha = 0.5> (a)", X),
+]
+
+
+def model_of(body, inputs, opset=21, outputs=None):
+    """A model whose inputs have these shapes and whose outputs have any."""
+    lines = body.replace(") ", ")\n").split("\n")
+    made = onnx.parser.parse_graph("g (float a) => (float y) {" + "\n".join(lines) + "}")
+    helper = onnx.helper
+    infos = [
+        helper.make_tensor_value_info(name, helper.np_dtype_to_tensor_dtype(one.dtype), one.shape)
+        for name, one in zip("abcde", inputs, strict=False)
+    ]
+    names = outputs or made.node[-1].output
+    graph = helper.make_graph(made.node, "g", infos, [onnx.ValueInfoProto(name=n) for n in names])
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=10)
+
+
+def agree(got, wanted):
+    got = got if isinstance(got, tuple) else (got,)
+    assert len(got) == len(wanted)
+    for one, right in zip(got, wanted, strict=True):
+        assert one.dtype == right.dtype
+        assert one.shape == right.shape
+        np.testing.assert_allclose(one, right, rtol=2e-5, atol=2e-6)
+
+
+def run_and_compare(body, inputs, opset):
+    model = model_of(body, inputs, opset)
+    given = dict(zip("abcde", inputs, strict=False))
+    agree(aclnn.from_onnx(model)(*inputs), ReferenceEvaluator(model).run(None, given))
+
+
+@pytest.mark.parametrize(("body", "inputs"), [(body, inputs) for body, *inputs in CALLS])
+def test_operators_are_those_of_the_standard(body, inputs):
+    run_and_compare(body, inputs, 21)
+
+
+@pytest.mark.parametrize(("body", "inputs"), [(body, inputs) for body, *inputs in LATER])
+def test_later_operators_are_those_of_the_standard(body, inputs):
+    if onnx.defs.onnx_opset_version() < 24:
+        pytest.skip("an older onnx does not have them")
+    run_and_compare(body, inputs, 24)
+
+
+def test_every_operator_that_is_read_is_tried():
+    tried = " ".join(body for body, *_ in (*CALLS, *LATER))
+    assert [kind for kind in (*FORMS, *OF_SHAPES) if f"{kind} " not in tried] == []
+
+
+@pytest.mark.parametrize(
+    ("body", "opset"),
+    [
+        ("y = Squeeze <axes = [0]> (a)", 11),
+        ("y = Unsqueeze <axes = [0, 2]> (a)", 11),
+        ("y = ReduceSum <axes = [1], keepdims = 0> (a)", 11),
+        ("y = ReduceMean <axes = [1, 2]> (a)", 13),
+        ("y = Clip <min = -0.5, max = 0.5> (a)", 6),
+        ("y = Softmax <axis = 1> (a)", 6),
+        ("y = Slice <starts = [1], ends = [3], axes = [2]> (a)", 9),
+        ("y = Split <axis = 1, split = [1, 3]> (a)", 11),
+        ("y = Pad <pads = [0, 1, 0, 0, 0, 2], value = 3.0> (a)", 2),
+        ("y = Dropout <ratio = 0.3> (a)", 7),
+    ],
+)
+def test_attributes_of_older_versions_are_read(body, opset):
+    x = X[:1]
+    body = body.replace("y = Split", "y, z = Split")
+    model = model_of(body, [x], opset)
+    if opset >= 9:
+        agree(aclnn.from_onnx(model)(x), ReferenceEvaluator(model).run(None, {"a": x}))
+        return
+    matrix = np.exp(x.reshape(1, -1))
+    wanted = {
+        "Clip": np.clip(x, -0.5, 0.5),
+        "Softmax": (matrix / matrix.sum()).reshape(x.shape),
+        "Pad": np.pad(x, [(0, 0), (1, 0), (0, 2)], constant_values=3),
+        "Dropout": x,
+    }
+    agree(aclnn.from_onnx(model)(x), [wanted[model.graph.node[0].op_type]])
+
+
+@pytest.mark.parametrize(
+    ("body", "words"),
+    [
+        ("y = Dropout <seed = 1> (a) z = Conv (y, y)", "no operator stands for:\n  Conv: z"),
+        ("b = LSTM (a, a, a) c = Conv (a, a) d = Conv (a, a) y = Det (d)",
+         "g has 4 nodes .*\n  Conv: c, d\n  Det: y\n  LSTM: b"),
+        ("y = com.acme.Gelu (a)", "1 node that no operator stands for:\n  com.acme::Gelu: y"),
+        ('y = Pad <mode = "edge"> (a, a)', r"Pad \(y\): mode edge is not supported"),
+        ("t = Relu (a) y = Reshape (a, t)", r"Reshape \(y\): input 1 is computed"),
+        ("y, m = Dropout (a)", "the mask is not supported"),
+        ("y = CumSum <reverse = 1> (a, a)", "exclusive and reverse are not supported"),
+    ],
+)  # fmt: skip
+def test_what_is_lacking_is_said_at_once(body, words):
+    with pytest.raises(aclnn.AclnnError, match=words):
+        aclnn.from_onnx(model_of(body, [X]))(X)
+
+
+@pytest.mark.parametrize("given", [b"nonsense", 3, None])
+def test_what_is_no_model_is_refused(given):
+    with pytest.raises(aclnn.AclnnError, match="no ONNX model"):
+        aclnn.from_onnx(given)
+
+
+def test_without_onnx_the_message_says_what_to_install(monkeypatch):
+    import sys
+
+    monkeypatch.setitem(sys.modules, "onnx", None)
+    with pytest.raises(ModuleNotFoundError, match=r"ONNX models need .* 'aclnn-cpu\[onnx\]'"):
+        aclnn.from_onnx("model.onnx")
+
+
+# --- Whole models -----------------------------------------------------------------------------------
+
+TEXT = """
+<ir_version: 10, opset_import: ["" : 21, "own" : 1]>
+mlp (float[batch, 8] input__1, float[batch, 4] bias) => (float[batch, 4] out__1, int64[batch] best)
+<float[4] shift = {1.0, 2.0, 3.0, 4.0}>
+{
+    rows = Shape <start = 0, end = 1> (input__1)
+    wide = Constant <value_ints = [4, 2]> ()
+    shape = Concat <axis = 0> (rows, wide)
+    cube = Reshape (input__1, shape)
+    axes = Constant <value_ints = [-1]> ()
+    sums = ReduceSum <keepdims = 0> (cube, axes)
+    both = own.biased (sums, bias)
+    out__1 = Add (both, shift)
+    best = ArgMax <axis = 1, keepdims = 0> (out__1)
+}
+<domain: "own", opset_import: ["" : 21]>
+biased (x, b) => (y) { s = Add (x, b) y = Tanh (s) }
+"""
+
+
+@pytest.fixture
+def mlp():
+    made = onnx.parser.parse_model(TEXT)
+    for one in (*made.graph.input, *made.graph.output):
+        one.name = one.name.replace("__", ".")  # which the textual form has no names for
+    for node in made.graph.node:
+        for names in (node.input, node.output):
+            names[:] = [name.replace("__", ".") for name in names]
+    return made
+
+
+def arrays(batch):
+    rng = np.random.default_rng(batch)
+    return [rng.standard_normal((batch, n)).astype(np.float32) for n in (8, 4)]
+
+
+def test_dimensions_are_taken_from_the_call_or_asked_for(mlp, tmp_path):
+    path = tmp_path / "mlp.onnx"
+    onnx.save(mlp, path)
+    for given in (mlp, path, str(path), path.read_bytes()):
+        model = aclnn.from_onnx(given)
+        assert model.inputs["input.1"] == (np.dtype(np.float32), ("batch", 8))
+        assert model.outputs == ("out.1", "best")
+    evaluator = ReferenceEvaluator(mlp)
+    for batch in (3, 5):
+        x, b = arrays(batch)
+        made = model(x, bias=b)
+        agree(made, evaluator.run(None, {"input.1": x, "bias": b}))
+        assert made.out_1 is made[0]
+    assert model.cache_info()["size"] == 2
+    planned = model.executor(dims={"batch": 7})
+    x, b = arrays(7)
+    agree(planned.run(x, b), evaluator.run(None, {"input.1": x, "bias": b}))
+    assert aclnn.from_onnx(mlp, dims={"batch": 7}).executor().graph == planned.graph
+    with pytest.raises(aclnn.AclnnError, match=r"sizes of batch: executor\(dims={'batch': ...}\)"):
+        model.executor()
+
+
+def test_plans_show_names_of_the_model(mlp):
+    executor = aclnn.from_onnx(mlp).executor(*arrays(3))
+    assert {"input_1", "bias", "shift"} <= {value.name for value in executor.graph.values}
+    lines = {line for node in executor.graph_as_built.nodes for line in node.origin}
+    assert "out.1: Add" in lines
+    assert executor.plan.to_text()
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (lambda x, b: [x], "takes input.1, bias: bias missing"),
+        (lambda x, b: [x, b, b], "3 given"),
+        (lambda x, b: [x, b[1:]], r"bias is float32\[2, 4\], must be float32\[batch=3, 4\]"),
+        (lambda x, b: [x.astype(np.float64), b], r"is float64\[3, 8\], must be float32\[batch=3"),
+        (lambda x, b: [x[0], b], r"input.1 is float32\[8\], must be float32"),
+        (lambda x, b: [3, b], "input.1 is 3, must be an array"),
+    ],
+)
+def test_arguments_are_checked_against_the_declaration(mlp, change, words):
+    with pytest.raises(aclnn.AclnnError, match=words):
+        aclnn.from_onnx(mlp)(*change(*arrays(3)))
+
+
+def test_models_pickle(mlp):
+    model = aclnn.from_onnx(mlp, threads=1)
+    again = pickle.loads(pickle.dumps(model))
+    for one, other in zip(again(*arrays(3)), model(*arrays(3)), strict=True):
+        assert np.array_equal(one, other)
+
+
+# --- Models that PyTorch exports --------------------------------------------------------------------
+
+
+def modules(torch):
+    """Small models of the kinds that people export, and their inputs."""
+    nn = torch.nn
+
+    class Block(nn.Module):
+        """A decoder's block between embedding and logits, as in GPT-2."""
+
+        def __init__(self, width=32, heads=4, words=50):
+            super().__init__()
+            self.heads = heads
+            self.words, self.places = nn.Embedding(words, width), nn.Embedding(16, width)
+            self.norms = nn.ModuleList([nn.LayerNorm(width) for _ in range(2)])
+            self.qkv, self.out = nn.Linear(width, 3 * width), nn.Linear(width, width)
+            self.up, self.down = nn.Linear(width, 4 * width), nn.Linear(4 * width, width)
+
+        def forward(self, ids):
+            batch, length = ids.shape
+            x = self.words(ids) + self.places(torch.arange(length))
+            parts = self.qkv(self.norms[0](x)).split(x.shape[-1], -1)
+            q, k, v = (p.view(batch, length, self.heads, -1).transpose(1, 2) for p in parts)
+            scores = q @ k.transpose(-1, -2) / q.shape[-1] ** 0.5
+            hidden = torch.ones(length, length).tril() == 0
+            seen = scores.masked_fill(hidden, float("-inf")).softmax(-1) @ v
+            x = x + self.out(seen.transpose(1, 2).reshape(batch, length, -1))
+            x = x + self.down(nn.functional.gelu(self.up(self.norms[1](x)), approximate="tanh"))
+            return x @ self.words.weight.T
+
+    class Attention(nn.Module):
+        def forward(self, q, k, v):
+            return nn.functional.scaled_dot_product_attention(q, k, v, is_causal=True)
+
+    mlp = nn.Sequential(
+        nn.Linear(8, 32), nn.GELU(), nn.Linear(32, 32), nn.SiLU(), nn.LayerNorm(32),
+        nn.Linear(32, 4), nn.Softmax(-1),
+    )  # fmt: skip
+    layer = nn.TransformerEncoderLayer(32, 4, 64, dropout=0.0, activation="gelu", batch_first=True)
+    return {
+        "mlp": (mlp, (torch.randn(5, 8),)),
+        "encoder": (layer, (torch.randn(2, 7, 32),)),
+        "decoder": (Block(), (torch.randint(0, 50, (2, 9)),)),
+        "attention": (Attention(), tuple(torch.randn(2, 3, 7, 8) for _ in range(3))),
+    }
+
+
+@pytest.mark.parametrize("name", ["mlp", "encoder", "decoder", "attention"])
+@pytest.mark.filterwarnings("ignore")  # of the exporter
+def test_models_that_pytorch_exports(name):
+    torch = pytest.importorskip("torch")
+    pytest.importorskip("onnxscript")
+    torch.manual_seed(0)
+    module, inputs = modules(torch)[name]
+    exported = torch.onnx.export(module.eval(), inputs, dynamo=True, verbose=False).model_proto
+    with torch.inference_mode():
+        wanted = module(*inputs).numpy()
+    model = aclnn.from_onnx(exported)
+    given = [one.numpy() for one in inputs]
+    np.testing.assert_allclose(model(*given), wanted, rtol=1e-4, atol=1e-5)
+    executor = model.executor(*given)
+    assert executor.plan.size >= executor.plan.lower_bound > 0
+    assert executor.plan.size < executor.plan.naive_size
+    onnxruntime = pytest.importorskip("onnxruntime")
+    session = onnxruntime.InferenceSession(exported.SerializeToString())
+    names = [one.name for one in session.get_inputs()]
+    (theirs,) = session.run(None, dict(zip(names, given, strict=True)))
+    np.testing.assert_allclose(model(*given), theirs, rtol=1e-4, atol=1e-5)
