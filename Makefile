@@ -20,10 +20,14 @@ FUZZ_CALLS ?= 20000
 # Other calls every day.
 FUZZ_SEED ?= $(shell date +%j)
 
+# Tests run in as many processes as there are CPUs; each begins with a part of the files of its own, so
+# that what a file keeps for its tests is made once.
+WORKERS ?= -n auto --maxprocesses 8 --dist worksteal
+
 # Without a target, the package is built into the environment.
 .DEFAULT_GOAL := build
 
-.PHONY: build demo test quick bench accuracy lint pictures docs reference wheel clean help sanitize sanitized-build fuzz
+.PHONY: build demo test quick bench accuracy lint pictures docs linkcheck reference wheel clean help sanitize sanitized-build fuzz
 
 help:
 	@echo "make            the package, built into .venv"
@@ -36,8 +40,9 @@ help:
 	@echo "make bench      the benchmark matrix against the peers that are installed, and its picture"
 	@echo "make accuracy   the tables of accuracy and the page of activations, with its picture; OPERATORS='elu gelu' for theirs only"
 	@echo "make pictures   the pictures of the documentation, made anew"
-	@echo "make docs       reference pages in build/docs/reference, from docstrings and declarations"
-	@echo "make reference  the same, and what is committed of it: the README's table and the type stub"
+	@echo "make docs       the documentation as a site in build/docs; warnings and broken links are errors"
+	@echo "make linkcheck  checks its links to other sites, over the network"
+	@echo "make reference  the README's table of operators and the type stub, from declarations"
 	@echo "make wheel      build sdist and wheel into dist/"
 
 # Without either, the environment would be half made, or the build fail late.
@@ -56,7 +61,7 @@ demo: $(STAMP)
 	$(BIN)/aclnn demo
 
 test: $(STAMP)
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest $(WORKERS)
 
 # One case of each test, in half a minute: for the inner loop, not instead of the suite.
 quick: $(STAMP)
@@ -92,7 +97,12 @@ pictures: $(STAMP)
 	$(BIN)/python tools/make_tutorial_pictures.py
 
 docs: $(STAMP)
-	$(BIN)/python tools/make_reference.py --pages
+	$(BIN)/sphinx-build -q -W --keep-going -j auto -b html -d build/doctrees docs build/docs
+	$(BIN)/python tools/check_site.py build/docs
+
+# Links to other sites too: needs a network.
+linkcheck: $(STAMP)
+	$(BIN)/sphinx-build -q -W --keep-going -j auto -b linkcheck -d build/doctrees docs build/linkcheck
 
 reference: $(STAMP)
 	$(BIN)/python tools/make_reference.py

@@ -20,10 +20,11 @@ from types import ModuleType
 from typing import Any
 
 from aclnn._version import __version__ as __version__
+from aclnn.acl._frames import boundary
 
 # Module -> the public names it has; whole groups (constants, operators) are looked up below.
 _HOMES = {
-    "acl.errors": ("AclnnError", "aclGetRecentErrMsg"),
+    "acl.errors": ("AclnnError", "AclnnTypeError", "aclGetRecentErrMsg"),
     "acl.explain": ("explain",),
     "acl._tensor": (
         "aclTensor",
@@ -68,6 +69,7 @@ _HOMES = {
         "aclrtGetSocName",
         "get_num_threads",
         "get_soc_version",
+        "num_threads",
         "set_num_threads",
         "set_soc_version",
     ),
@@ -89,10 +91,12 @@ _HOMES = {
         "AclSetDynamicTensorAddr",
     ),
     "api.executor": ("executor",),
+    "api.tensors": ("tensor",),
     "execution._workspace": ("WorkspacePool",),
     "tracing.compiled": ("compile",),
     "tracing.opaque": ("call",),
     "onnx.reading": ("OnnxModel", "from_onnx"),
+    "api.verbose": ("set_verbose",),
     "api.handles": ("cache_info", "clear_cache"),  # of `_plan`, set as the environment says
     "reports.config": ("show_config",),
     "reports.profiling": ("Profile", "profile"),
@@ -111,6 +115,7 @@ _GROUPS = (
 _MODULES = ("graph", "isa", "operators")
 
 
+@boundary(kind=AttributeError)
 def __getattr__(name: str) -> Any:
     value = _find(name)
     if not isinstance(value, ModuleType):  # the import system keeps those, once they are whole
@@ -133,7 +138,15 @@ def _find(name: str) -> Any:
             module = importlib.import_module(f"aclnn.{group}")
             if name in module.__all__:
                 return getattr(module, name)
-    raise AttributeError(f"module 'aclnn' has no attribute {name!r}{_left_out()}")
+    raise AttributeError(f"module 'aclnn' has no attribute {name!r}{_meant(name)}{_left_out()}")
+
+
+def _meant(name: str) -> str:
+    """What is added where the name is nearly one that there is."""
+    if name.startswith("_"):
+        return ""
+    arguments = importlib.import_module("aclnn.acl.arguments")
+    return str(arguments.did_you_mean(name, _public_names()))
 
 
 def _left_out() -> str:

@@ -55,6 +55,7 @@ from aclnn.acl.constants import aclrtMemMallocPolicy as aclrtMemMallocPolicy
 from aclnn.acl.constants import aclrtMemcpyKind as aclrtMemcpyKind
 from aclnn.acl.constants import aclrtStreamStatus as aclrtStreamStatus
 from aclnn.acl.errors import AclnnError as AclnnError
+from aclnn.acl.errors import AclnnTypeError as AclnnTypeError
 from aclnn.acl.errors import aclGetRecentErrMsg as aclGetRecentErrMsg
 from aclnn.acl.events import aclrtCreateEventExWithFlag as aclrtCreateEventExWithFlag
 from aclnn.acl.events import aclrtCreateEventWithFlag as aclrtCreateEventWithFlag
@@ -111,11 +112,14 @@ from aclnn.acl.stream import aclrtSynchronizeDevice as aclrtSynchronizeDevice
 from aclnn.acl.stream import aclrtSynchronizeEvent as aclrtSynchronizeEvent
 from aclnn.acl.stream import aclrtSynchronizeStream as aclrtSynchronizeStream
 from aclnn.api.executor import executor as executor
+from aclnn.api.tensors import tensor as tensor
+from aclnn.api.verbose import set_verbose as set_verbose
 from aclnn.compiler._compiled_call import cache_info as cache_info
 from aclnn.compiler._compiled_call import clear_cache as clear_cache
 from aclnn.compiler.settings import aclrtGetSocName as aclrtGetSocName
 from aclnn.compiler.settings import get_num_threads as get_num_threads
 from aclnn.compiler.settings import get_soc_version as get_soc_version
+from aclnn.compiler.settings import num_threads as num_threads
 from aclnn.compiler.settings import set_num_threads as set_num_threads
 from aclnn.compiler.settings import set_soc_version as set_soc_version
 from aclnn.execution._executor import aclOpExecutor as aclOpExecutor

@@ -235,7 +235,7 @@ COSTS = {
              "prelu_weight_term squared_relu hardsigmoid_backward hardtanh_backward heaviside",
         0.3: "rsqrt hardsigmoid hardswish hardswish_backward hardswish_backward_v2 "
              "rrelu_with_noise",
-        0.7: "exp log log2 log10 log1p expm1 elu elu_backward gelu gelu_backward logit "
+        0.7: "erf sin cos exp log log2 log10 log1p expm1 elu elu_backward gelu gelu_backward logit "
              "logit_backward sigmoid silu silu_backward swish swish_backward fast_gelu "
              "fast_gelu_backward softplus softplus_backward "
              "log_sigmoid log_sigmoid_backward mish mish_backward celu selu selu_backward tanh "
@@ -245,8 +245,7 @@ COSTS = {
         3.0: "swiglu_backward_a times_gelu_backward times_gelu_backward_tanh "
              "clipped_swiglu_backward_a",
         5.0: "erfinv",
-        7.0: "erf rpows",
-        9.0: "sin cos",
+        7.0: "rpows",
         11.0: "pow pows",
     }.items()
     for name in names.split()

@@ -16,7 +16,7 @@ from functools import partial
 from typing import Any, Generic, TypeVar
 
 from aclnn.acl import socs
-from aclnn.acl.arguments import shown
+from aclnn.acl.arguments import did_you_mean, shown
 from aclnn.acl.errors import AclnnError, invalid
 from aclnn.graph.planner.strategies import STRATEGIES
 from aclnn.graph.runtime.abi import MAX_THREADS
@@ -24,7 +24,8 @@ from aclnn.graph.runtime.abi import MAX_THREADS
 T = TypeVar("T")
 
 MOST_PLANS = 2**31 - 1  # kept as a C int
-INSTRUCTION_SETS = ("generic", "v2", "v3", "v4")  # that kernels are built for, best last
+LOGS = ("stderr", "logger")
+INSTRUCTION_SETS = ("generic", "neon", "v3", "v4")  # that kernels are built for, best last
 _TRUE, _FALSE = ("1", "true", "yes", "on"), ("0", "false", "no", "off")
 
 
@@ -75,7 +76,7 @@ class Variable(Generic[T]):
         >>> NUM_THREADS.read()
         Traceback (most recent call last):
         ...
-        aclnn.acl.errors.AclnnError: ACLNN_NUM_THREADS is 'many', must be a whole number from 1 to 1024
+        aclnn.AclnnError: ACLNN_NUM_THREADS is 'many', must be a whole number from 1 to 1024
         >>> del os.environ["ACLNN_NUM_THREADS"]
         """
         text = self.text
@@ -127,7 +128,7 @@ def truth(text: str) -> bool:
 
 def _one_of(text: str, names: Sequence[str]) -> str:
     if text.lower() not in names:
-        raise ValueError(f"must be one of {', '.join(names)}")
+        raise ValueError(f"must be one of {', '.join(names)}{did_you_mean(text, names)}")
     return text.lower()
 
 
@@ -185,14 +186,21 @@ PLAN_CACHE = Variable(
 )
 VERBOSE = Variable(
     "ACLNN_VERBOSE",
-    "Print a line for every call (1), and the plan of every phase one (2).",
+    "Write a line for every call (1), and the plan of every phase one (2); see `aclnn.set_verbose`.",
     "`0`, `1`, `2`",
     0,
     partial(whole, low=0, high=2),
 )
+VERBOSE_TO = Variable(
+    "ACLNN_VERBOSE_TO",
+    "Where these lines go: standard error, or Python's logger `aclnn`.",
+    ", ".join(f"`{name}`" for name in LOGS),
+    "stderr",
+    partial(_one_of, names=LOGS),
+)
 
 VARIABLES: tuple[Variable[Any], ...] = (
-    ISA, NUM_THREADS, SOC_VERSION, PLANNER, MATERIALIZE, PLAN_CACHE, VERBOSE,
+    ISA, NUM_THREADS, SOC_VERSION, PLANNER, MATERIALIZE, PLAN_CACHE, VERBOSE, VERBOSE_TO,
 )  # fmt: skip
 
 
@@ -215,8 +223,8 @@ def described() -> list[str]:
     """What there is to set, for terminals.
 
     >>> print("\\n".join(described()[-2:]))
-    ACLNN_VERBOSE      Print a line for every call (1), and the plan of every phase one (2).
-                       0, 1, 2; default 0
+    ACLNN_VERBOSE_TO   Where these lines go: standard error, or Python's logger aclnn.
+                       stderr, logger; default stderr
     """
     lines = []
     for one in VARIABLES:
@@ -228,7 +236,7 @@ def to_markdown() -> str:
     """What there is to set, as a table.
 
     >>> print(to_markdown().splitlines()[-1])
-    | `ACLNN_VERBOSE` | Print a line for every call (1), and the plan of every phase one (2). | `0`, `1`, `2` | `0` |
+    | `ACLNN_VERBOSE_TO` | Where these lines go: standard error, or Python's logger `aclnn`. | `stderr`, `logger` | `stderr` |
     """
     from aclnn.graph.views import tables  # whoever only calls operators needs no views
 

@@ -1,7 +1,7 @@
 """Selection of the kernels' instruction set.
 
-The kernels are compiled for x86-64-v2, v3, v4 and for a generic CPU; the best version that this CPU
-supports is selected at first use. ``ACLNN_ISA`` overrides the choice.
+The kernels are compiled for a generic CPU, on x86-64 also for its levels v3 and v4, on AArch64 also with
+NEON; the best version that this CPU supports is selected at first use. ``ACLNN_ISA`` overrides the choice.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from types import ModuleType
 from aclnn import environment
 from aclnn._cpu import cpu_supports
 
-LEVELS = dict(zip(environment.INSTRUCTION_SETS, (0, 2, 3, 4), strict=True))
+LEVELS = dict(zip(environment.INSTRUCTION_SETS, (0, 1, 3, 4), strict=True))
 
 
 @cache
 def available() -> tuple[str, ...]:
     """The instruction sets that were built and that this CPU has, best last.
 
-    >>> set(available()) <= {"generic", "v2", "v3", "v4"}
+    >>> set(available()) <= {"generic", "neon", "v3", "v4"}
     True
     """
     return tuple(

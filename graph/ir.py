@@ -382,7 +382,7 @@ class Graph:
         Raises
         ------
         KeyError
-            When the graph has no such value; it says which ids there are.
+            When the graph has no such value; the message lists the ids.
         """
         return self._by_id[id]
 
@@ -400,7 +400,7 @@ class Graph:
         Raises
         ------
         KeyError
-            When the graph has no such value; it says which names there are.
+            When the graph has no such value; the message lists the names.
         """
         for value in self.values:
             if value.name == name:

@@ -4,6 +4,7 @@ import itertools
 import pathlib
 import zlib
 
+import cases
 import pytest
 from hypothesis import HealthCheck, settings
 
@@ -28,6 +29,7 @@ def pytest_addoption(parser):
 def pytest_configure(config):
     if config.getoption("--quick"):
         settings.load_profile("quick")
+        cases.ONE = True
 
 
 def pytest_collection_modifyitems(config, items):

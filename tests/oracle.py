@@ -11,6 +11,7 @@ import inspect
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, NamedTuple
 
 import ml_dtypes
@@ -559,6 +560,7 @@ def unit(value, dtype=np.float32):
     return mpmath.mpf(2) ** (max(exponent, info.minexp) - info.nmant)
 
 
+@cache
 def float32_points(domain):
     """Points of the whole line or of (0, 1), dense where functions turn, and what is no number."""
     rng = np.random.default_rng(1)
@@ -620,13 +622,21 @@ def judged_points(name, options, x, gradient):
 def largest_error_of(name, options, points, gradient=1.0):
     """The same, of points that are judged already."""
     at_points, found = error_and_distances(name, options, points)
-    x = points.operands[-1]
-    worst = x[np.argpartition(found, -60)[-60:]]
-    beside = (worst.view(np.int32)[:, None] + np.arange(-4000, 4000, dtype=np.int32)).ravel()
+    others = judged_beside(name, options, worst_of(points, found, 60), gradient)
+    return max(at_points, error_and_distances(name, options, others)[0])
+
+
+def worst_of(points, found, count):
+    """So many of the points, those with the largest distances."""
+    return points.operands[-1][np.argpartition(found, -count)[-count:]]
+
+
+def judged_beside(name, options, x, gradient):
+    """The thousands of floats on both sides of some points."""
+    beside = (x.view(np.int32)[:, None] + np.arange(-4000, 4000, dtype=np.int32)).ravel()
     beside = beside.view(np.float32)
     beside = beside[np.isfinite(beside) & (beside != 0)]
-    others = judged_points(name, options, beside, gradient)
-    return max(at_points, error_and_distances(name, options, others)[0])
+    return judged_points(name, options, beside, gradient)
 
 
 def gradients(judge, options, x, kind):

@@ -278,7 +278,7 @@ FILES = {
        (["inspect", "--calls", "none.json"], "none.json: an empty list, nothing to look at"),
        (["plan", "--lifetimes", "long.csv"], "long.csv: field larger"),
        (["inspect", "--calls", "missing"], "missing: No such file"),
-       (["inspect", "gelu_backward", "--self", "float32[3]", "--grad-output", "float32[4]"], "shapes do not broadcast: grad_output (4,), self (3,)"),
+       (["inspect", "gelu_backward", "--self", "float32[3]", "--grad-output", "float32[4]"], "gelu_backward: shapes do not broadcast: grad_output (4,), self (3,)"),
        (["inspect", "--calls", "deep.json"], "deep.json: maximum recursion depth"),
        (["inspect", "--calls", "calls.json", "--html", "/"], "/ is no name of a file"),
        (["bench", "--quick", "--operators", "gelu", "--peers", "--sizes", "16", "--json", "."], ".: Is a directory"),

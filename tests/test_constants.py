@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from cases import each
 
 import aclnn
 from aclnn.acl import arguments, constants, dtypes
@@ -167,14 +168,14 @@ NAMED = dtypes.NAMES
 
 
 @pytest.mark.parametrize("a", NAMED)
-@pytest.mark.parametrize("b", NAMED)
+@each("b", NAMED)
 def test_promotion(a, b):
     found = dtypes.promote(dtypes.of_name(a), dtypes.of_name(b))
     assert (dtypes.name(found) if found is not None else None) == expected_promotion(a, b)
 
 
 @pytest.mark.parametrize("a", NAMED)
-@pytest.mark.parametrize("b", NAMED)
+@each("b", NAMED)
 def test_casts(a, b):
     kinds = {"b": 0, "u": 1, "i": 1, "f": 2, "c": 3}
     kind = [kinds["f" if n == "bfloat16" else np.dtype(n).kind] for n in (a, b)]

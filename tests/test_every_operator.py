@@ -9,6 +9,7 @@ import threading
 import numpy as np
 import pytest
 import samples
+from cases import each
 
 import aclnn
 from aclnn.operators import ENTRIES, REGISTRY
@@ -139,16 +140,18 @@ def storage_of(view):
     return view
 
 
-@pytest.mark.parametrize("layout", LAYOUTS)
-@pytest.mark.parametrize(("name", "dtype"), dtypes_of(*NAMES), ids=str)
+@pytest.mark.parametrize("name", NAMES)
+@each("dtype", samples.floats_of)
+@each("layout", LAYOUTS)
 def test_strides_of_inputs_do_not_show(name, dtype, layout):
     given = samples.inputs(name, dtype)
     other = with_arrays(given, [layout(array) for array in arrays_of(given)])
     same(name, computed(name, other), computed(name, given))
 
 
-@pytest.mark.parametrize("layout", LAYOUTS)
-@pytest.mark.parametrize(("name", "dtype"), dtypes_of(*WITH_DIMS), ids=str)
+@pytest.mark.parametrize("name", WITH_DIMS)
+@each("dtype", samples.floats_of)
+@each("layout", LAYOUTS)
 def test_outputs_have_any_strides_and_nothing_between_them_changes(name, dtype, layout):
     given = samples.inputs(name, dtype)
     wanted = computed(name, given)
@@ -229,18 +232,18 @@ def test_outputs_of_another_dtype_get_the_result_cast_or_are_refused(name):
 # --- Overlap --------------------------------------------------------------------------------------
 
 
-def crossings():
+def crossings(name):
     """Calls one of whose results begins inside of one of their inputs, and those that begin with it."""
-    for name in OUT_OF_PLACE:
-        made = samples.results(name)
-        for number, array in enumerate(arrays_of(samples.inputs(name))):
-            for role, out in made.items():
-                if array.dtype == out.dtype:
-                    for shift in (0, 1, -2):
-                        yield name, number, role, shift
+    made = samples.results(name)
+    for number, array in enumerate(arrays_of(samples.inputs(name))):
+        for role, out in made.items():
+            if array.dtype == out.dtype:
+                for shift in (0, 1, -2):
+                    yield number, role, shift
 
 
-@pytest.mark.parametrize(("name", "number", "role", "shift"), list(crossings()))
+@pytest.mark.parametrize("name", OUT_OF_PLACE)
+@each("number, role, shift", crossings)
 def test_results_may_overlap_inputs(name, number, role, shift):
     """It is as if these had been read first."""
     given = samples.inputs(name)
@@ -342,11 +345,9 @@ def after_both_phases(name, dtype=np.float32, stream=None):
 
 
 @pytest.mark.parametrize("name", ENTRIES)
-@pytest.mark.parametrize("dtype", samples.FLOATS, ids=str)
+@each("dtype", lambda name: samples.floats_of(ENTRIES[name][0].name))
 def test_both_phases_give_what_the_functional_form_gives(name, dtype, stream):
     operator, entry = ENTRIES[name]
-    if dtype not in samples.floats_of(operator.name):
-        return
     options = dict(entry.fixed)
     for parameter in entry.parameters:
         if parameter.kind == "dtype":  # which has no default there

@@ -1,5 +1,6 @@
 """How functional forms take their arguments: as functions that were written in Python would."""
 
+import array
 import copy
 import gc
 import inspect
@@ -551,11 +552,78 @@ def test_objects_with_an_array_interface():
     np.testing.assert_array_equal(aclnn.leaky_relu(Interface(x), 0.5), [-1, 4])
 
 
-@pytest.mark.parametrize("junk", [[1.0], 3.0, "x", None, object()])
+@pytest.mark.parametrize("junk", [3.0, "x", b"x", None, object(), {1.0}, {"a": 1.0}, len])
 def test_what_is_no_array_is_refused(junk):
-    with pytest.raises(aclnn.AclnnError, match="self") as caught:
+    with pytest.raises(TypeError, match=r"gelu: self is .*, must be an array") as caught:
         aclnn.gelu(junk)
     assert caught.value.status == INVALID
+
+
+X16 = np.linspace(-2, 2, 5, dtype=np.float16)
+
+
+@pytest.mark.parametrize(
+    ("call", "dtype"),
+    [(lambda: aclnn.gelu([1.0, 2.0]), np.float32), (lambda: aclnn.add([1, 2], [3, 4]), np.int64),
+     (lambda: aclnn.add([1, 2], [0.5, 1]), np.float32), (lambda: aclnn.add(X16, [[1], [2.5]]), np.float16),
+     (lambda: aclnn.add([1, 2], np.int8([3, 4])), np.int8), (lambda: aclnn.neg((1 + 1j, 2)), np.complex64),
+     (lambda: aclnn.add([True], np.float32([1])), np.float32), (lambda: aclnn.gelu([[]]), np.float32),
+     (lambda: aclnn.neg([np.float64(1), 2]), np.float64), (lambda: aclnn.neg([X16, X16]), np.float16),
+     (lambda: aclnn.where([True, False], [1.0, 2], X16[:2]), np.float16),
+     (lambda: aclnn.embedding(np.eye(3, dtype=np.float32), [0, 2]), np.float32),
+     (lambda: aclnn.cat([[1.0], [2.0]], 0), np.float32), (lambda: aclnn.add([1, 2], 2.5), np.float32)],
+)  # fmt: skip
+def test_lists_of_numbers_have_the_dtype_of_what_is_beside_them(call, dtype):
+    result = call()
+    assert type(result) is np.ndarray
+    assert result.dtype == dtype
+
+
+def test_lists_compute_what_their_arrays_do():
+    rows = [[-1.0, 2.0], [3.0, -4.0]]
+    expected = aclnn.leaky_relu(np.float32(rows), 0.5)
+    np.testing.assert_array_equal(aclnn.leaky_relu(rows, 0.5), expected)
+    np.testing.assert_array_equal(aclnn.executor("leaky_relu", rows, 0.5).run(), expected)
+    ex = aclnn.executor("leaky_relu", np.zeros((2, 2), np.float32), negative_slope=0.5)
+    np.testing.assert_array_equal(ex.run(rows), expected)
+    np.testing.assert_array_equal(
+        aclnn.compile(lambda x: aclnn.add(x, rows))(expected), expected + rows
+    )
+
+
+def test_memoryviews_and_arrays_of_the_standard_library_are_read_and_written_in_place():
+    values = array.array("f", [-2.0, 4.0])
+    np.testing.assert_array_equal(aclnn.leaky_relu(values, 0.5), [-1, 4])
+    np.testing.assert_array_equal(aclnn.leaky_relu(memoryview(values), 0.5), [-1, 4])
+    out = array.array("f", [0, 0])
+    assert aclnn.leaky_relu(values, 0.5, out=out) is out
+    assert out.tolist() == [-1, 4]
+    assert aclnn.leaky_relu_(memoryview(values), 0.25).tolist() == [-0.5, 4]
+    assert values.tolist() == [-0.5, 4]
+    with pytest.raises(aclnn.AclnnError, match="out is read-only"):
+        aclnn.leaky_relu(values, out=memoryview(bytes(values)).cast("f"))
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [(["a", "b"], "self is a list of str, must be one of numbers"),
+     ([None, 1.0], "self is a list of NoneType, must be one of numbers"),
+     ([[1.0], [1.0, 2.0]], "self is a list that is no array: .*inhomogeneous"),
+     ([10**30], "self is a list of int, must be one of numbers"),
+     ((1, 2), r"self has dtype int64, .*; convert with np.asarray\(self, np.float32\)"),
+     (array.array("d", [1]), r"self has dtype float64, .*; convert with np.asarray\(self, np.float32\)")],
+)  # fmt: skip
+def test_lists_that_are_no_arrays_are_refused(given, words):
+    with pytest.raises(TypeError, match=f"gelu: {words}"):
+        aclnn.gelu(given)
+
+
+@pytest.mark.parametrize("call", [
+    lambda: aclnn.leaky_relu(X, out=[0.0] * 5), lambda: aclnn.leaky_relu_([0.0]),
+])  # fmt: skip
+def test_lists_cannot_be_written(call):
+    with pytest.raises(TypeError, match="is a list, which cannot be written; give an array"):
+        call()
 
 
 def test_swapped_and_misaligned_arrays():

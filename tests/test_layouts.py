@@ -312,7 +312,9 @@ _PLAIN = (
     *("mish", "mish_backward", "selu", "selu_backward", "hardsigmoid", "hardswish"),
     *("hardswish_backward", "hardswish_backward_v2", "times_silu", "times_gelu_tanh"),
     *("exp", "expm1", "log", "log2", "log10", "log1p", "rsqrt", "mul", "square", "div"),
-    *("reciprocal", "sqrt", "neg", "abs"),
+    *("sin", "cos", "erf"),
+    *("reciprocal", "sqrt", "neg", "abs", "maximum", "minimum", "relu", "relu_backward"),
+    *("squared_relu", "prelu", "hardsigmoid_backward"),
 )
 # Of formulas that are written once: numbers, as `aclnn/kernels/vector_forms.py` says of them.
 FORMS = {
@@ -326,8 +328,20 @@ FORMS = {
     "add": [(1.0,), (0.3125,)],
     "sub": [(1.0,), (-2.5,)],
     "muls": [(0.3125,)],
+    "add_relu": [(1.0,), (0.3125,)],
+    "clamp": [(-0.5, 3.0), (3.0, -0.5), (math.nan, 1.0), (-math.inf, math.nan)],
+    "threshold": [(0.25, -2.0), (-1.0, math.nan)],
+    "threshold_backward": [(0.25,), (-1.0,)],
+    "hardtanh_backward": [(-0.5, 1.0), (1.0, -1.0)],
+    "softshrink": [(0.5,), (0.1,), (-1.0,), (math.nan,)],
+    "softshrink_backward": [(0.5,), (-1.0,)],
+    "shrink": [(0.5, 0.25), (-1.0, 0.1), (0.75, -2.0)],
+    "rrelu_with_noise": [(0.125, 0.333), (-0.5, 0.5)],
 }
-OF_TWO = ("add", "sub", "mul", "div", "glu", "times_silu", "times_gelu_tanh", "clipped_swiglu")
+OF_TWO = (
+    *("add", "sub", "mul", "div", "add_relu", "maximum", "minimum", "prelu"),
+    *("glu", "times_silu", "times_gelu_tanh", "clipped_swiglu"),
+)
 
 
 def takes_two(formula):
@@ -387,10 +401,14 @@ LONG = 608  # a run that is looked through for zeros, and more
 @pytest.mark.parametrize("formula", [*SCALARS, *FORMS])
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
 def test_an_odd_element_among_ordinary_ones(formula, kind, out):
-    """Loops that expect no zeros, and none that is too small or no number, notice a single one."""
+    """Loops that expect no zeros, and none that is too small or no number, notice a single one.
+
+    Of two operands, it is in one of them, or in both: some pairs, as each takes a run of its own.
+    """
     rng = np.random.default_rng(17)
     edges = np.array([*EDGES, *(-np.array(EDGES))], np.float32)
-    a, b = (m.ravel() for m in np.meshgrid(edges, edges))
+    ordinary = np.full_like(edges, 0.375)
+    a, b = np.hstack([[edges, ordinary], [ordinary, edges], rng.choice(edges, (2, 500))])
     odd = [a, b] if takes_two(formula) else [edges]
     length = LONG if kind == FLOAT32 else 96
     runs = [rng.uniform(0.1, 0.9, (x.size, length)) for x in odd]

@@ -8,6 +8,7 @@ import ml_dtypes
 import mpmath
 import numpy as np
 import pytest
+from cases import each
 
 import aclnn
 from aclnn import aclDataType as T
@@ -702,7 +703,7 @@ def test_numbers_that_no_dtype_holds_and_junk():
 
 
 @named("target", [*REAL, *COMPLEX], ids=str)
-@named("source", [*REAL, *COMPLEX], ids=str)
+@each("source", [*REAL, *COMPLEX])
 def test_cast(source, target):
     x = numbers(source, seed=7)
     actual = aclnn.cast(x, target)

@@ -23,6 +23,8 @@ if not (ROOT / "setup.py").exists():
 
 EXTRAS = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
 
+FOR_DEVELOPERS = ("all", "docs", "test", "dev")
+
 
 @pytest.fixture
 def setup_in(tmp_path):
@@ -133,25 +135,41 @@ def test_a_build_may_look_for_errors(setup_in, monkeypatch):
 
 
 def test_a_build_may_be_for_some_instruction_sets_only(setup_in, monkeypatch):
-    every = {name: [] for name in ("generic", "v2", "v3", "v4")}
+    every = {name: [] for name in ("generic", "v3", "v4")}
+    of = setup_in["kernel_variants"]
+    monkeypatch.setattr("sysconfig.get_platform", lambda: "linux-aarch64")
+    monkeypatch.delenv("ACLNN_BUILD_ISA", raising=False)
+    assert list(of()) == ["generic", "neon"]
     choose = setup_in["chosen_variants"]
     monkeypatch.delenv("ACLNN_BUILD_ISA", raising=False)
     assert choose(every) == every
     monkeypatch.setenv("ACLNN_BUILD_ISA", "v3, generic")
     assert list(choose(every)) == ["generic", "v3"]
     monkeypatch.setenv("ACLNN_BUILD_ISA", "v9")
-    with pytest.raises(SystemExit, match="ACLNN_BUILD_ISA: v9 is none of generic, v2, v3, v4"):
+    with pytest.raises(SystemExit, match="ACLNN_BUILD_ISA: v9 is none of generic, v3, v4"):
         choose(every)
 
 
-@pytest.mark.parametrize("extra", [name for name in EXTRAS if name not in ("all", "test", "dev")])
+@pytest.mark.parametrize("extra", [name for name in EXTRAS if name not in FOR_DEVELOPERS])
 def test_every_extra_is_for_something(extra):
     """A package that nothing imports would be installed for nothing."""
     sources = [path for folder in ("aclnn", "graph") for path in (ROOT / folder).rglob("*.py")]
     text = "\n".join(path.read_text(encoding="utf-8") for path in sources)
     for requirement in EXTRAS[extra]:
-        package = re.split("[<>=~!]", requirement)[0]
+        package = re.split(r"[<>=~!\[]", requirement)[0]
         assert re.search(rf'import {package}\b|(need|find_spec)\(\s*"{package}\b', text), package
+
+
+@pytest.mark.parametrize("extra", [name for name in EXTRAS if name not in FOR_DEVELOPERS[1:]])
+def test_the_readme_lists_every_extra(extra):
+    assert f"| `aclnn-cpu[{extra}]`" in (ROOT / "README.md").read_text(encoding="utf-8").replace(
+        ", `aclnn", "| `aclnn"
+    )
+
+
+def test_the_citation_is_of_this_version():
+    text = (ROOT / "CITATION.cff").read_text(encoding="utf-8")
+    assert re.findall(r"^version: (.*)$", text, re.MULTILINE) == [aclnn.__version__]
 
 
 def test_type_stubs_are_installed():

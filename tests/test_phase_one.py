@@ -4,6 +4,7 @@ import numpy as np
 import oracle
 import pytest
 import samples
+from cases import each
 
 import aclnn
 from aclnn import aclDataType as T
@@ -15,7 +16,18 @@ OK, NULLPTR, INVALID = 0, 161001, 161002
 # Pairs whose tensors may all be alike, of floating dtypes only; of others each tensor is changed by
 # itself.
 ALIKE = [name for name, (operator, _) in ENTRIES.items() if operator.name in oracle.JUDGES]
-TENSORS = [(name, p.name) for name, (_, e) in ENTRIES.items() for p in e.parameters if p.is_tensor]
+
+
+def tensors(name):
+    return [p.name for p in ENTRIES[name][1].parameters if p.is_tensor]
+
+
+def needed(name):
+    """Parameters that must not be null."""
+    listed = ENTRIES[name][1].parameters
+    return [p.name for p in listed if p.kind in NULLABLE and not p.optional]
+
+
 # What null pointers are made of: objects, and text.
 NULLABLE = ("input", "output", "inout", "inputs", "scalar", "ints", "bools", "str")
 # What shapes that do not fit get, where that is found when the work is divided.
@@ -93,15 +105,8 @@ def test_good_arguments_make_an_executor(name):
     assert (size > 0) == (rows or compared or name in COPIES)
 
 
-@pytest.mark.parametrize(
-    ("name", "parameter"),
-    [
-        (n, p.name)
-        for n, (_, e) in ENTRIES.items()
-        for p in e.parameters
-        if p.kind in NULLABLE and not p.optional
-    ],
-)
+@pytest.mark.parametrize("name", ENTRIES)
+@each("parameter", needed)
 def test_null_arguments(name, parameter):
     status, message = refused(name, **{parameter: None})
     assert status == NULLPTR
@@ -130,7 +135,7 @@ def test_arguments_that_may_be_null(name, parameter):
 
 @pytest.mark.parametrize("name", ENTRIES)
 def test_first_null_argument_in_signature_order_is_named(name):
-    names = [p.name for p in ENTRIES[name][1].parameters if p.kind in NULLABLE and not p.optional]
+    names = needed(name)
     status, message = refused(name, **dict.fromkeys(names))
     assert status == NULLPTR
     assert f"{names[0]} is null" in message
@@ -140,13 +145,14 @@ def test_first_null_argument_in_signature_order_is_named(name):
 def test_null_comes_before_every_other_check(name):
     _, entry = ENTRIES[name]
     first = next(p.name for p in entry.parameters if p.is_tensor or p.kind == "inputs")
-    needed = [p.name for p in entry.parameters if p.kind in NULLABLE and not p.optional]
+    last = needed(name)[-1]
     for wrong in (tensor(dtype=T.ACL_STRING), "no tensor"):
-        if needed[-1] != first:
-            assert refused(name, **{first: wrong, needed[-1]: None})[0] == NULLPTR
+        if last != first:
+            assert refused(name, **{first: wrong, last: None})[0] == NULLPTR
 
 
-@pytest.mark.parametrize(("name", "parameter"), TENSORS)
+@pytest.mark.parametrize("name", ENTRIES)
+@each("parameter", tensors)
 def test_destroyed_tensor_counts_as_null(name, parameter):
     gone = tensor()
     assert aclnn.aclDestroyTensor(gone) == OK
@@ -164,21 +170,18 @@ def test_a_destroyed_tensor_of_a_list_counts_as_null():
     assert "tensors[1] is a destroyed aclTensor" in message
 
 
-@pytest.mark.parametrize(
-    ("name", "parameter"),
-    [(n, p.name) for n, (_, e) in ENTRIES.items() for p in e.parameters if p.kind != "str"],
-)
-@pytest.mark.parametrize(
-    "junk", ["x", b"", object(), np.ones(3)], ids=lambda one: type(one).__name__
-)
+@pytest.mark.parametrize("name", ENTRIES)
+@each("parameter", lambda name: [p.name for p in ENTRIES[name][1].parameters if p.kind != "str"])
+@each("junk", ["x", b"", object(), np.ones(3)])
 def test_junk_instead_of_arguments_is_refused(name, parameter, junk):
     status, message = refused(name, **{parameter: junk})
     assert status == INVALID
     assert parameter in message
 
 
-@pytest.mark.parametrize(("name", "parameter"), TENSORS)
-@pytest.mark.parametrize("dtype", [T.ACL_DT_UNDEFINED, T.ACL_STRING, T.ACL_FLOAT8_E5M2])
+@pytest.mark.parametrize("name", ENTRIES)
+@each("parameter", tensors)
+@each("dtype", [T.ACL_DT_UNDEFINED, T.ACL_STRING, T.ACL_FLOAT8_E5M2])
 def test_dtypes_that_no_operator_knows(name, parameter, dtype):
     """Of each tensor by itself; a bool for a float is another rule's matter."""
     given = dict(zip(samples.arguments(name), arguments(name), strict=True))
@@ -193,7 +196,7 @@ def test_dtypes_that_no_operator_knows(name, parameter, dtype):
 
 
 @pytest.mark.parametrize("name", ALIKE)
-@pytest.mark.parametrize("dtype", [T.ACL_INT8, T.ACL_BOOL, T.ACL_COMPLEX64, T.ACL_DT_UNDEFINED])
+@each("dtype", [T.ACL_INT8, T.ACL_BOOL, T.ACL_COMPLEX64, T.ACL_DT_UNDEFINED])
 def test_dtypes_no_operator_computes_with(name, dtype):
     operator, entry = ENTRIES[name]
     given = {p.name: tensor(dtype=dtype) for p in entry.parameters if p.is_tensor}
@@ -206,20 +209,20 @@ def test_dtypes_no_operator_computes_with(name, dtype):
 
 
 @pytest.mark.parametrize("name", ENTRIES)
-@pytest.mark.parametrize("soc", ["Ascend310P", "Ascend910"])
-def test_bfloat16_only_where_the_product_has_it(name, soc):
+def test_bfloat16_only_where_the_product_has_it(name):
     if samples.BFLOAT16 not in samples.floats_of(ENTRIES[name][0].name):
         return
     given = samples.arguments(name, dtype=samples.BFLOAT16)
     plan = getattr(aclnn, f"{name}GetWorkspaceSize")
     assert plan(*given.values())[2] == OK, aclnn.aclGetRecentErrMsg()
-    aclnn.set_soc_version(soc)
-    assert plan(*given.values())[2] == INVALID, "a rule about dtypes has to refuse BF16"
-    assert soc in aclnn.aclGetRecentErrMsg()
+    for soc in ("Ascend310P", "Ascend910"):
+        aclnn.set_soc_version(soc)
+        assert plan(*given.values())[2] == INVALID, "a rule about dtypes has to refuse BF16"
+        assert soc in aclnn.aclGetRecentErrMsg()
 
 
 @pytest.mark.parametrize("name", ENTRIES)
-@pytest.mark.parametrize("soc", socs.FAMILIES)
+@each("soc", socs.FAMILIES)
 def test_which_operators_a_product_has(name, soc):
     """`aclnn ops` says so, and phase one does."""
     operator, _ = ENTRIES[name]
@@ -258,7 +261,7 @@ def test_logit_exists_on_three_products(name, soc, status):
 
 
 @pytest.mark.parametrize("name", ALIKE)
-@pytest.mark.parametrize("rank", [0, 1, 8])
+@each("rank", [0, 1, 8])
 def test_up_to_8_dims(name, rank):
     tensors = [p.name for p in ENTRIES[name][1].parameters if p.is_tensor]
     shape = (1,) * rank
@@ -266,8 +269,9 @@ def test_up_to_8_dims(name, rank):
     assert phase_one(name, **{t: tensor(shape) for t in tensors})[2] == wanted
 
 
-@pytest.mark.parametrize(("name", "parameter"), TENSORS)
-@pytest.mark.parametrize("rank", [9, 20])
+@pytest.mark.parametrize("name", ENTRIES)
+@each("parameter", tensors)
+@each("rank", [9, 20])
 def test_more_than_8_dims(name, parameter, rank):
     """One of the tensors, so that either its dimensions or its shape are refused."""
     given = samples.arguments(name)
@@ -281,7 +285,7 @@ def test_more_than_8_dims(name, parameter, rank):
 
 
 @pytest.mark.parametrize("name", ALIKE)
-@pytest.mark.parametrize("rank", [9, 20])
+@each("rank", [9, 20])
 def test_more_than_8_dims_of_all(name, rank):
     tensors = [p.name for p in ENTRIES[name][1].parameters if p.is_tensor]
     given = {t: tensor((1,) * rank) for t in tensors}

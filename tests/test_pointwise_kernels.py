@@ -8,6 +8,7 @@ import ml_dtypes
 import mpmath
 import numpy as np
 import pytest
+from cases import each
 
 from aclnn import isa
 from aclnn.acl import dtypes
@@ -514,8 +515,8 @@ def test_clamps_by_no_number_are_none(kernels):
     assert np.isnan(apply(kernels, "clamp", [x], FLOAT32, (0.0, np.nan))).all()
 
 
-@pytest.mark.parametrize("condition", [np.bool_, np.uint8])
 @pytest.mark.parametrize("dtype", ALL, ids=str)
+@each("condition", [np.bool_, np.uint8])
 def test_where_keeps_every_bit(kernels, dtype, condition):
     rng = np.random.default_rng(3)
     a, b = (
@@ -735,8 +736,8 @@ def cast_edges(dtype):
     return np.concatenate(found)
 
 
-@pytest.mark.parametrize("to", ALL, ids=str)
 @pytest.mark.parametrize("dtype", ALL, ids=str)
+@each("to", ALL)
 def test_casts_round_once(kernels, dtype, to):
     source = cast_edges(dtype)
     source = np.tile(source, 3)  # whole registers, and what is left of them
@@ -749,7 +750,7 @@ def test_casts_round_once(kernels, dtype, to):
     np.testing.assert_array_equal(compared, np.tile(wanted, 3).astype(compared.dtype))
 
 
-@pytest.mark.parametrize("size", range(1, 17))
+@each("size", range(1, 17))
 def test_copies_of_every_size(kernels, size):
     rng = np.random.default_rng(size)
     storage = rng.integers(0, 256, (70, 90, size), np.uint8)

@@ -451,3 +451,54 @@ class Interface:
 
 def test_objects_with_an_array_interface_are_storage():
     assert create((2,), data=Interface(np.array([-2.0, 4.0], np.float32))) is not None
+
+
+VIEWS = {
+    "dense": lambda a: a, "transposed": lambda a: a.T, "gaps": lambda a: a[1::2, 1::3],
+    "broadcast": lambda a: np.broadcast_to(a[0], (4, 6)), "a column": lambda a: a[:, 1:2],
+    "empty": lambda a: a[:0], "a number": lambda a: a[0, 0:1].reshape(()), "axes": lambda a: a[None, :, None],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("view", VIEWS)
+def test_arrays_become_tensors_that_share_their_memory(view):
+    base = np.arange(24, dtype=np.float32).reshape(4, 6)
+    seen = VIEWS[view](base)
+    tensor = aclnn.tensor(seen)
+    assert aclnn.aclGetViewShape(tensor) == (list(seen.shape), 0)
+    assert aclnn.aclGetDataType(tensor) == (aclnn.ACL_FLOAT, 0)
+    out = np.full(seen.shape, np.nan, np.float32)
+    size, executor, status = aclnn.aclnnNegGetWorkspaceSize(tensor, aclnn.tensor(out))
+    assert status == 0, aclnn.aclGetRecentErrMsg()
+    base += 1
+    assert aclnn.aclnnNeg(None, size, executor, None) == 0
+    np.testing.assert_array_equal(out, -seen)
+
+
+def test_tensors_of_arrays_are_written():
+    base = np.zeros((4, 6), np.float32)
+    target = aclnn.tensor(base[1::2, 1::3])
+    one = aclnn.tensor([[1.0, 2.0], [3.0, 4.0]])
+    size, executor, status = aclnn.aclnnNegGetWorkspaceSize(one, target)
+    assert status == 0, aclnn.aclGetRecentErrMsg()
+    assert aclnn.aclnnNeg(None, size, executor, None) == 0
+    np.testing.assert_array_equal(base[1::2, 1::3], [[-1, -2], [-3, -4]])
+    assert base.sum() == -10
+    frozen = aclnn.tensor(np.broadcast_to(np.float32(1), (2, 2)))
+    assert aclnn.aclnnNegGetWorkspaceSize(one, frozen)[2] == aclnn.ACLNN_ERR_PARAM_INVALID
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [(None, "array is None, must be an array"), ("x", "array is 'x', must be an array"),
+     (np.zeros(3, ">f4"), "array has dtype >f4, which no tensor has"),
+     (np.zeros(3, object), "array has dtype object, which no tensor has"),
+     (np.zeros(3, [("a", "u1"), ("x", "f4")])["x"], r"array has strides \(5,\), no multiples of 4")],
+)  # fmt: skip
+def test_what_makes_no_tensor_is_refused(given, words):
+    with pytest.raises(TypeError, match=words):
+        aclnn.tensor(given)
+    with pytest.raises(aclnn.AclnnError, match=r"not to be negative; use np.ascontiguousarray"):
+        aclnn.tensor(np.zeros(3, np.float32)[::-1])
+    with pytest.raises(aclnn.AclnnError, match="format is 12345"):
+        aclnn.tensor(np.zeros(3, np.float32), 12345)

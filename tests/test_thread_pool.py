@@ -169,3 +169,61 @@ def test_one_cpu_is_enough():
 @needs_proc
 def test_few_elements_make_no_threads():
     afresh("x = x[:60_000]; run(); assert not workers()")
+
+
+@needs_proc
+def test_a_limit_of_one_thread_wakes_no_other():
+    afresh(
+        "with aclnn.num_threads(1):\n    run()\n    assert aclnn.get_num_threads() == 1\n"
+        "assert not workers() and aclnn.get_num_threads() == 2\n"
+        "run(); assert len(workers()) == 1"
+    )
+
+
+@needs_proc
+def test_a_limit_holds_for_plans_of_more_threads():
+    """For executors made outside of it, for compiled functions that ask for more, and in streams."""
+    afresh(
+        "ex = aclnn.executor('leaky_relu', x, out=x)\n"
+        "fn = aclnn.compile(lambda x: aclnn.relu(x) + x, threads=2)\n"
+        "with aclnn.num_threads(1):\n    ex.run(); fn(x)\n"
+        "assert not workers()\n"
+        "fn(x); assert len(workers()) == 1"
+    )
+    afresh(
+        "size, ex, status = aclnn.aclnnTanhGetWorkspaceSize(*[aclnn.aclCreateTensor("
+        "x.shape, 0, None, 0, 2, x.shape, a) for a in (x, x.copy())])\n"
+        "aclnn.aclSetAclOpExecutorRepeatable(ex)\n"
+        "stream, status = aclnn.aclrtCreateStream()\n"
+        "def queue():\n"
+        "    assert aclnn.aclnnTanh(None, size, ex, stream) == 0\n"
+        "    assert aclnn.aclrtSynchronizeStream(stream) == 0\n"
+        "with aclnn.num_threads(1):\n    queue()\n"
+        "assert len(workers()) == 1, 'that of the stream'\n"
+        "queue(); assert len(workers()) == 2"
+    )
+
+
+def test_limits_are_those_of_a_thread_and_nest():
+    aclnn.set_num_threads(2)
+    seen = []
+
+    @aclnn.num_threads(5)
+    def decorated():
+        return aclnn.get_num_threads()
+
+    with aclnn.num_threads(1):
+        other = threading.Thread(target=lambda: seen.append(aclnn.get_num_threads()))
+        other.start()
+        other.join()
+        with aclnn.num_threads(3):
+            seen.append(aclnn.get_num_threads())
+        aclnn.set_num_threads(4)
+        seen.append(aclnn.get_num_threads())
+    assert [*seen, aclnn.get_num_threads(), decorated()] == [2, 3, 1, 4, 5]
+
+
+@pytest.mark.parametrize("number", [0, 1025, -1, 1.5, None, "2"])
+def test_a_limit_is_a_number_of_threads(number):
+    with pytest.raises(aclnn.AclnnError, match="number of threads is"):
+        aclnn.num_threads(number)

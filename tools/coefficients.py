@@ -14,6 +14,7 @@ import numpy as np
 from mpmath import (
     atanh,
     cos,
+    erf,
     erfc,
     exp,
     expm1,
@@ -25,6 +26,7 @@ from mpmath import (
     mpf,
     nstr,
     pi,
+    sin,
     sqrt,
 )
 
@@ -175,6 +177,50 @@ def atanh_rest(square):
     return 2 * (atanh(u) - u) / u**3
 
 
+def sine_rest(square):
+    """(sin(r)/r - 1) / r^2 for r^2."""
+    r = sqrt(square)
+    return (sin(r) / r - 1) / square
+
+
+def cosine_rest(square):
+    """(cos(r) - 1 + r^2/2) / r^4 for r^2."""
+    return (cos(sqrt(square)) - 1 + square / 2) / square**2
+
+
+def most_exact_at_0(function, degree, high):
+    """The polynomial on [0, high] that is multiplied by its variable: nodes of Chebyshev's polynomial
+    of the next degree, stretched until its first zero is at 0."""
+    count = degree + 2
+    zeros = [cos(pi * (2 * k + 1) / (2 * count)) for k in range(count)]
+    first = min(zeros)
+    nodes = [high * (zero - first) / (1 - first) for zero in zeros if zero != first]
+    return polynomial_through(nodes, function)
+
+
+SINES = {
+    # name: function, degree, up to which r^2
+    "sine_rest": (sine_rest, 3, mpf("2.468")),
+    "pair_sine, sine": (sine_rest, 3, mpf("0.63")),
+    "pair_sine, cosine": (cosine_rest, 2, mpf("0.63")),
+}
+
+
+def rounded_down(value):
+    near = np.float32(float(value))
+    return mpf(float(near if near <= value else np.nextafter(near, np.float32(0))))
+
+
+def print_sines():
+    """The parts of pi/2, and the polynomials of sine.h."""
+    parts = [rounded_down(pi / 2)]
+    parts.append(rounded_down(pi / 2 - parts[0]))
+    parts.append(rounded_down(pi / 2 - parts[0] - parts[1]))
+    print("pi/2:", *(hex_float(part) for part in parts))
+    for name, (function, degree, high) in SINES.items():
+        print(f"{name}:", *(hex_float(c) for c in most_exact_at_0(function, degree, high)))
+
+
 HALF_LN2 = log(2) / 2
 # From 0.11 on: below, less of the result depends on it. Up to what differences of bits leave of odds.
 ODDS_SQUARES = mpf("0.012"), mpf("0.0402")
@@ -219,6 +265,8 @@ TABLE_HEAD = """\
  * GELU_WIDE_CENTERS. Both are times e^(t^2 lack / 2), which
  * is what an exponential lacks whose ln(2) is 1 / (1 + lack) of the true one. LEADS of the 32 are 0
  * from 12 on: there a power may be less than floats can be.
+ *
+ * ERF_SHAPES: erf(center + z), centers every 33/128; the constant and the factor of z in two parts each.
  *
  * TANH: factors of e^(-2w) in the form with tanh, for t up to 9; place = 1 + 13/8 t, z = t - center,
  * lead (1 + a polynomial in z) and 32 intervals, WIDE 16. SLOPE: S of the derivative at -t, e^(-2w) (t0 - t) S(t); SHARE: 1 / (1 + e^(-2w)).
@@ -522,9 +570,31 @@ def near_tables(factor, kind, variable, degree):
     return [tables(f"{name}NEAR_SHAPES", [[hex_float(c) for c in row] for row in rows])]
 
 
+ERF_STEP, ERF_LAST, ERF_DEGREE = mpf(33) / 128, mpf("3.96"), 6
+
+
+def erf_shape(number):
+    """The polynomial around one center; around 0, where erf(z)/z counts, it has no constant."""
+    center = number * ERF_STEP
+    if number == 0:
+        row = interpolate(lambda z: erf(z) / z, ERF_DEGREE - 1, mpf(10) ** -20, ERF_STEP / 2)
+        return [mpf(0), *row]
+    high = ERF_LAST - center if number == 15 else ERF_STEP / 2
+    return interpolate(lambda z: erf(center + z), ERF_DEGREE, -ERF_STEP / 2, high)
+
+
+def erf_table():
+    rows = []
+    for number in range(16):
+        constant, factor, *rest = erf_shape(number)
+        pairs = [(c, c - rounded(c)) for c in (constant, factor)]
+        rows.append([*pairs[0], *pairs[1], *rest])
+    return tables("ERF_SHAPES", [[hex_float(c) for c in column] for column in columns(rows)])
+
+
 def write_tables():
     """Write the header; print how well the shapes fit."""
-    parts = exponentials("", 16, 32) + exponentials("WIDE_", 8, 8)
+    parts = [*exponentials("", 16, 32), *exponentials("WIDE_", 8, 8), erf_table()]
     for name, variable in (
         ("WIDE_", Stretched(FEW)),
         ("TANH_", Centered(MANY_TANH)),
@@ -562,6 +632,7 @@ def main():
         print(f"\n{name}: degree {degree}, error 2^{nstr(log(error, 2), 4)}")
         for coefficient in rounded:
             print(f"    {float(coefficient).hex()}")
+    print_sines()
     print_rational("erfinv_factor", erfinv_factor, 10, 10, mpf(0), mpf(17))
 
 

@@ -26,12 +26,24 @@ def main() -> None:
     (FOLDER / "graph-as-built.svg").write_text(fused.graph_as_built.to_svg(), encoding="utf-8")
     (FOLDER / "graph-scheduled.svg").write_text(fused.graph.to_svg(fused.plan), encoding="utf-8")
     (FOLDER / "plan-materialized.svg").write_text(whole.plan.to_svg(heat="bytes"), encoding="utf-8")
+    (FOLDER / "block.svg").write_text(block(), encoding="utf-8")
     (FOLDER / "passes.svg").write_text(stages().to_svg(), encoding="utf-8")
     with tempfile.TemporaryDirectory() as folder:
         page = Path(folder) / "report.html"
         page.write_text(whole.to_html(), encoding="utf-8")
         for scheme in ("light", "dark"):
             photograph(page, scheme, FOLDER / f"report-{scheme}.png")
+
+
+def block() -> str:
+    """The graph of the function that the start page compiles."""
+
+    @aclnn.compile
+    def block(x: Any, weight: Any) -> Any:
+        return aclnn.silu(aclnn.rms_norm(x, 64, weight)) + x
+
+    ex = block.executor(np.ones((128, 64), np.float32), np.ones(64, np.float32))
+    return ex.graph.to_svg(ex.plan)
 
 
 def stages() -> Any:

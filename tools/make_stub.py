@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 import aclnn
 from aclnn.acl import constants
@@ -66,9 +67,17 @@ def stub() -> str:
 
 def _imports(names: Iterable[str]) -> Iterable[str]:
     """Names that are written down in a module are taken from there."""
-    values = {name: getattr(aclnn, name) for name in names}
-    homes = [(value.__module__, name) for name, value in values.items() if callable(value)]
+    homes = [
+        (_home(name, getattr(aclnn, name)), name)
+        for name in names
+        if callable(getattr(aclnn, name))
+    ]
     yield from (f"from {home} import {name} as {name}" for home, name in sorted(homes))
+
+
+def _home(name: str, value: Any) -> str:
+    """Exceptions say that they are of the package, where programs have them from."""
+    return str(value.__module__) if value.__module__ != "aclnn" else f"aclnn.{aclnn._NAMES[name]}"
 
 
 def _constants() -> Iterable[str]:

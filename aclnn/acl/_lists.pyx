@@ -168,7 +168,7 @@ def aclCreateIntArray(value):
     Returns
     -------
     aclIntArray or None
-        None, and a message, for what is no sequence, no int, or beyond 64 bits.
+        None, with a message, for anything but a sequence of ints of 64 bits.
 
     Examples
     --------
@@ -209,7 +209,7 @@ def aclDestroyIntArray(array):
     -------
     int
         ACLNN_SUCCESS (0); ACLNN_ERR_PARAM_NULLPTR (161001) for an array that was destroyed before;
-        ACLNN_ERR_PARAM_INVALID (161002) for what is no aclIntArray.
+        ACLNN_ERR_PARAM_INVALID (161002) for anything but an aclIntArray.
 
     Examples
     --------
@@ -239,7 +239,7 @@ def aclGetIntArraySize(array):
         0 on failure.
     status : int
         ACLNN_SUCCESS (0); ACLNN_ERR_PARAM_NULLPTR (161001) for a null or destroyed array;
-        ACLNN_ERR_PARAM_INVALID (161002) for what is no aclIntArray.
+        ACLNN_ERR_PARAM_INVALID (161002) for anything but an aclIntArray.
 
     Examples
     --------
@@ -295,7 +295,7 @@ def aclCreateFloatArray(value):
     Returns
     -------
     aclFloatArray or None
-        None, and a message, for what is no sequence and what is no real number.
+        None, with a message, for anything but a sequence of real numbers.
 
     Examples
     --------
@@ -336,7 +336,7 @@ def aclDestroyFloatArray(array):
     -------
     int
         ACLNN_SUCCESS (0); ACLNN_ERR_PARAM_NULLPTR (161001) for an array that was destroyed before;
-        ACLNN_ERR_PARAM_INVALID (161002) for what is no aclFloatArray.
+        ACLNN_ERR_PARAM_INVALID (161002) for anything but an aclFloatArray.
 
     Examples
     --------
@@ -366,7 +366,7 @@ def aclGetFloatArraySize(array):
         0 on failure.
     status : int
         ACLNN_SUCCESS (0); ACLNN_ERR_PARAM_NULLPTR (161001) for a null or destroyed array;
-        ACLNN_ERR_PARAM_INVALID (161002) for what is no aclFloatArray.
+        ACLNN_ERR_PARAM_INVALID (161002) for anything but an aclFloatArray.
 
     Examples
     --------
@@ -422,7 +422,7 @@ def aclCreateBoolArray(value):
     Returns
     -------
     aclBoolArray or None
-        None, and a message, for what is no sequence and what is neither a bool nor an int.
+        None, with a message, for anything but a sequence of bools or ints.
 
     Examples
     --------
@@ -463,7 +463,7 @@ def aclDestroyBoolArray(array):
     -------
     int
         ACLNN_SUCCESS (0); ACLNN_ERR_PARAM_NULLPTR (161001) for an array that was destroyed before;
-        ACLNN_ERR_PARAM_INVALID (161002) for what is no aclBoolArray.
+        ACLNN_ERR_PARAM_INVALID (161002) for anything but an aclBoolArray.
 
     Examples
     --------
@@ -493,7 +493,7 @@ def aclGetBoolArraySize(array):
         0 on failure.
     status : int
         ACLNN_SUCCESS (0); ACLNN_ERR_PARAM_NULLPTR (161001) for a null or destroyed array;
-        ACLNN_ERR_PARAM_INVALID (161002) for what is no aclBoolArray.
+        ACLNN_ERR_PARAM_INVALID (161002) for anything but an aclBoolArray.
 
     Examples
     --------
@@ -539,7 +539,7 @@ def aclCreateTensorList(value):
     Returns
     -------
     aclTensorList or None
-        None, and a message, for what is no sequence, and for entries that are null, destroyed or
+        None, with a message, unless it is a sequence, and for entries that are null, destroyed or
         no aclTensor.
 
     Examples
@@ -579,7 +579,7 @@ def aclDestroyTensorList(list):
     -------
     int
         ACLNN_SUCCESS (0); ACLNN_ERR_PARAM_NULLPTR (161001) for a list that was destroyed before;
-        ACLNN_ERR_PARAM_INVALID (161002) for what is no aclTensorList.
+        ACLNN_ERR_PARAM_INVALID (161002) for anything but an aclTensorList.
 
     Examples
     --------
@@ -619,7 +619,7 @@ def aclGetTensorListSize(list):
         0 on failure.
     status : int
         ACLNN_SUCCESS (0); ACLNN_ERR_PARAM_NULLPTR (161001) for a null or destroyed list;
-        ACLNN_ERR_PARAM_INVALID (161002) for what is no aclTensorList.
+        ACLNN_ERR_PARAM_INVALID (161002) for anything but an aclTensorList.
 
     Examples
     --------
@@ -664,7 +664,7 @@ def aclCreateScalarList(value):
     Returns
     -------
     aclScalarList or None
-        None, and a message, for what is no sequence, and for entries that are null, destroyed or
+        None, with a message, unless it is a sequence, and for entries that are null, destroyed or
         no aclScalar.
 
     Examples
@@ -703,7 +703,7 @@ def aclDestroyScalarList(list):
     -------
     int
         ACLNN_SUCCESS (0); ACLNN_ERR_PARAM_NULLPTR (161001) for a list that was destroyed before;
-        ACLNN_ERR_PARAM_INVALID (161002) for what is no aclScalarList.
+        ACLNN_ERR_PARAM_INVALID (161002) for anything but an aclScalarList.
 
     Examples
     --------
@@ -742,7 +742,7 @@ def aclGetScalarListSize(list):
         0 on failure.
     status : int
         ACLNN_SUCCESS (0); ACLNN_ERR_PARAM_NULLPTR (161001) for a null or destroyed list;
-        ACLNN_ERR_PARAM_INVALID (161002) for what is no aclScalarList.
+        ACLNN_ERR_PARAM_INVALID (161002) for anything but an aclScalarList.
 
     Examples
     --------

@@ -265,7 +265,7 @@ def aclCreateTensor(viewDims, dataType, stride, offset, format, storageDims, ten
     Returns
     -------
     aclTensor or None
-        None, and a message, for a view that reaches outside its storage or the memory given, for
+        None, with a message, for a view that reaches outside its storage or the memory given, for
         negative numbers, for strides and sizes of unequal number, for addresses that are not
         live, and for arguments of other kinds.
 
@@ -299,7 +299,7 @@ def aclInitTensor(tensor, viewDims, dataType, stride, offset, format, storageDim
     -------
     int
         ACLNN_SUCCESS (0); ACLNN_ERR_PARAM_NULLPTR (161001) for a null or destroyed tensor;
-        ACLNN_ERR_PARAM_INVALID (161002) for what is no tensor and for a description that
+        ACLNN_ERR_PARAM_INVALID (161002) for anything but a tensor and for a description that
         `aclCreateTensor` would refuse; ACLNN_ERR_INNER (561000) if memory ran out.
 
     Examples
@@ -356,7 +356,7 @@ def aclDestroyTensor(tensor):
     -------
     int
         ACLNN_SUCCESS (0); ACLNN_ERR_PARAM_NULLPTR (161001) for a tensor that was destroyed before;
-        ACLNN_ERR_PARAM_INVALID (161002) for what is no tensor.
+        ACLNN_ERR_PARAM_INVALID (161002) for anything but a tensor.
 
     Examples
     --------
@@ -387,7 +387,7 @@ def aclGetViewShape(tensor):
         A size for each dimension; None on failure.
     status : int
         ACLNN_SUCCESS (0); ACLNN_ERR_PARAM_NULLPTR (161001) for a null or destroyed tensor;
-        ACLNN_ERR_PARAM_INVALID (161002) for what is no tensor.
+        ACLNN_ERR_PARAM_INVALID (161002) for anything but a tensor.
 
     Examples
     --------
@@ -414,7 +414,7 @@ def aclGetStorageShape(tensor):
         `storageDims` as it was given; None on failure.
     status : int
         ACLNN_SUCCESS (0); ACLNN_ERR_PARAM_NULLPTR (161001) for a null or destroyed tensor;
-        ACLNN_ERR_PARAM_INVALID (161002) for what is no tensor.
+        ACLNN_ERR_PARAM_INVALID (161002) for anything but a tensor.
 
     Examples
     --------
@@ -441,7 +441,7 @@ def aclGetViewStrides(tensor):
         In elements, one for each dimension; None on failure.
     status : int
         ACLNN_SUCCESS (0); ACLNN_ERR_PARAM_NULLPTR (161001) for a null or destroyed tensor;
-        ACLNN_ERR_PARAM_INVALID (161002) for what is no tensor.
+        ACLNN_ERR_PARAM_INVALID (161002) for anything but a tensor.
 
     Examples
     --------
@@ -468,7 +468,7 @@ def aclGetViewOffset(tensor):
         In elements from the start of the storage; 0 on failure.
     status : int
         ACLNN_SUCCESS (0); ACLNN_ERR_PARAM_NULLPTR (161001) for a null or destroyed tensor;
-        ACLNN_ERR_PARAM_INVALID (161002) for what is no tensor.
+        ACLNN_ERR_PARAM_INVALID (161002) for anything but a tensor.
 
     Examples
     --------
@@ -495,7 +495,7 @@ def aclGetFormat(tensor):
         As it was given; None on failure.
     status : int
         ACLNN_SUCCESS (0); ACLNN_ERR_PARAM_NULLPTR (161001) for a null or destroyed tensor;
-        ACLNN_ERR_PARAM_INVALID (161002) for what is no tensor.
+        ACLNN_ERR_PARAM_INVALID (161002) for anything but a tensor.
 
     Examples
     --------
@@ -522,7 +522,7 @@ def aclGetDataType(tensor):
         As it was given; None on failure.
     status : int
         ACLNN_SUCCESS (0); ACLNN_ERR_PARAM_NULLPTR (161001) for a null or destroyed tensor;
-        ACLNN_ERR_PARAM_INVALID (161002) for what is no tensor.
+        ACLNN_ERR_PARAM_INVALID (161002) for anything but a tensor.
 
     Examples
     --------
@@ -549,7 +549,7 @@ def aclGetRawTensorAddr(tensor):
         Of the storage's first byte; 0 for a tensor without data, and on failure.
     status : int
         ACLNN_SUCCESS (0); ACLNN_ERR_PARAM_NULLPTR (161001) for a null or destroyed tensor;
-        ACLNN_ERR_PARAM_INVALID (161002) for what is no tensor.
+        ACLNN_ERR_PARAM_INVALID (161002) for anything but a tensor.
 
     Examples
     --------
@@ -577,7 +577,7 @@ def aclSetRawTensorAddr(tensor, addr):
     -------
     int
         ACLNN_SUCCESS (0); ACLNN_ERR_PARAM_NULLPTR (161001) for a null or destroyed tensor;
-        ACLNN_ERR_PARAM_INVALID (161002) for what is no tensor and for memory that the view does
+        ACLNN_ERR_PARAM_INVALID (161002) for anything but a tensor and for memory that the view does
         not fit; ACLNN_ERR_INNER (561000) if memory ran out.
 
     Examples
@@ -643,7 +643,7 @@ def aclCreateScalar(value, dataType):
     Returns
     -------
     aclScalar or None
-        None, and a message, for any other type and for a value that it cannot hold.
+        None, with a message, for any other type and for a value that it cannot hold.
 
     Examples
     --------
@@ -723,7 +723,7 @@ def aclDestroyScalar(scalar):
     -------
     int
         ACLNN_SUCCESS (0); ACLNN_ERR_PARAM_NULLPTR (161001) for a scalar that was destroyed before;
-        ACLNN_ERR_PARAM_INVALID (161002) for what is no scalar.
+        ACLNN_ERR_PARAM_INVALID (161002) for anything but a scalar.
 
     Examples
     --------

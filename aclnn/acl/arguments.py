@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import difflib
 import operator
+from collections.abc import Iterable
 from enum import IntEnum
 from typing import Any
 
 import numpy as np
 
-from aclnn.acl.errors import invalid
+from aclnn.acl.errors import invalid, wrong_kind
 from aclnn.acl.rounding import as_double
 
 LONGEST_SHOWN = 200
@@ -27,6 +29,19 @@ def shown(value: object) -> str:
             return f"an int of {value.bit_length()} bits"
         return f"an object of type {type(value).__name__}"
     return text if len(text) <= LONGEST_SHOWN else f"{text[:LONGEST_SHOWN]}..."
+
+
+def did_you_mean(word: object, known: Iterable[str]) -> str:
+    """What messages add where a name is nearly one that there is; empty where it is not.
+
+    >>> did_you_mean("gellu", ["elu", "gelu", "relu"]), did_you_mean("gelu", ["bucket"])
+    ("; did you mean 'gelu'?", '')
+    """
+    if not isinstance(word, str) or len(word) > LONGEST_SHOWN:
+        return ""
+    by_lower = {name.lower(): name for name in known}  # in any case
+    close = difflib.get_close_matches(word.lower(), by_lower, n=1, cutoff=0.7)
+    return f"; did you mean {by_lower[close[0]]!r}?" if close else ""
 
 
 def as_int(value: object) -> int | None:
@@ -55,7 +70,7 @@ def as_truth(name: str, value: Any) -> bool:
             raise TypeError
         return bool(value)
     except Exception:  # an array of several elements, or whatever its __bool__ raises
-        raise invalid(f"{name} is {shown(value)}, must be true or false") from None
+        raise wrong_kind(f"{name} is {shown(value)}, must be true or false") from None
 
 
 def as_real(value: Any) -> float:

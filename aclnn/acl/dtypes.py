@@ -50,6 +50,15 @@ def name(dtype: aclDataType) -> str:
     return aclDataType(dtype).name.removeprefix("ACL_").lower()
 
 
+def cann_name(dtype: aclDataType) -> str:
+    """The name in CANN's documentation.
+
+    >>> cann_name(aclDataType.ACL_BF16)
+    'BF16'
+    """
+    return dtype.name.removeprefix("ACL_")
+
+
 def of_name(text: str) -> aclDataType:
     """The data type of a name; KeyError when there is none.
 

@@ -26,16 +26,33 @@ class AclnnError(ValueError):
     ...     aclnn.gelu(np.zeros(3, np.int8))
     ... except aclnn.AclnnError as error:
     ...     print(error.status, error)
-    161002 self has dtype INT8, must be FLOAT, FLOAT16 or BF16
+    161002 gelu: self has dtype int8, must be float32, float16 or bfloat16; convert with self.astype(np.float32)
     """
 
     def __init__(self, status: int, message: str):
         super().__init__(message)
         self.status = int(status)
         self.message = message
+        self.function: str | None = None  # which says so, where the message names it
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return AclnnError, (self.status, str(self))
+        public = AclnnTypeError if isinstance(self, TypeError) else AclnnError
+        return public, (self.status, str(self))
+
+
+class AclnnTypeError(AclnnError, TypeError):
+    """An argument of the wrong kind: no array, a dtype that the operator does not take, a keyword that
+    the function does not have.
+
+    Examples
+    --------
+    >>> import aclnn
+    >>> try:
+    ...     aclnn.gelu(None)
+    ... except TypeError as error:
+    ...     print(error)
+    gelu: self is None, must be an array
+    """
 
 
 def invalid(message: str) -> AclnnError:
@@ -46,6 +63,18 @@ def invalid(message: str) -> AclnnError:
     """
     return AclnnError(aclnnStatus.ACLNN_ERR_PARAM_INVALID, message)
 
+
+def wrong_kind(message: str) -> AclnnTypeError:
+    """The error of an argument that is not of the kind that it has to be.
+
+    >>> isinstance(wrong_kind("alpha is a list"), TypeError)
+    True
+    """
+    return AclnnTypeError(aclnnStatus.ACLNN_ERR_PARAM_INVALID, message)
+
+
+for _kind in (AclnnError, AclnnTypeError):
+    _kind.__module__ = "aclnn"  # where programs have it from, and tracebacks name it
 
 _recent = threading.local()
 LONGEST_MESSAGE = 16_000  # of 16 arguments, with a program; shapes of a million axes exist

@@ -335,7 +335,7 @@ def aclrtSynchronizeEventWithTimeout(event: Any, timeout: int) -> int:
         ACL_SUCCESS (0); ACL_ERROR_RT_EVENT_SYNC_TIMEOUT (507047) if it has not happened by then;
         ACL_ERROR_RT_PARAM_INVALID (107000) for another timeout; ACL_ERROR_RT_EVENT_CAPTURED (107028)
         for an event that a capture has recorded; ACL_ERROR_RT_INVALID_HANDLE (107017) for an event
-        that is null or destroyed and for what is no event.
+        that is null or destroyed and for anything but an event.
 
     Examples
     --------
@@ -428,7 +428,7 @@ def aclrtStreamQuery(stream: Any) -> tuple[int, int]:
         ACL_STREAM_STATUS_COMPLETE (0), or ACL_STREAM_STATUS_NOT_READY (1), as on failure.
     ret : int
         ACL_SUCCESS (0); ACL_ERROR_RT_STREAM_CAPTURED (107027) for a stream that is captured;
-        ACL_ERROR_RT_INVALID_HANDLE (107017) for what is no stream, or a destroyed one.
+        ACL_ERROR_RT_INVALID_HANDLE (107017) for an invalid or destroyed stream.
 
     Examples
     --------
@@ -458,7 +458,7 @@ def aclrtQueryEventStatus(event: Any) -> tuple[int, int]:
     ret : int
         ACL_SUCCESS (0); ACL_ERROR_RT_EVENT_CAPTURED (107028) for an event that a capture has
         recorded; ACL_ERROR_RT_INVALID_HANDLE (107017) for an event that is null or destroyed and
-        for what is no event.
+        for anything but an event.
 
     Examples
     --------
@@ -488,7 +488,7 @@ def aclrtEventGetTimestamp(event: Any) -> tuple[int, int]:
         ACL_SUCCESS (0); ACL_ERROR_RT_EVENT_TIMESTAMP_INVALID (107006) for an event that was not
         recorded or has not happened yet; ACL_ERROR_RT_EVENT_CAPTURED (107028) for one that a capture
         has recorded; ACL_ERROR_RT_INVALID_HANDLE (107017) for one that is null or destroyed and for
-        what is no event.
+        anything but an event.
 
     Examples
     --------
@@ -525,7 +525,7 @@ def aclrtGetEventId(event: Any) -> tuple[int, int]:
         0 on failure.
     ret : int
         ACL_SUCCESS (0); ACL_ERROR_RT_INVALID_HANDLE (107017) for an event that is null or destroyed
-        and for what is no event.
+        and for anything but an event.
 
     Examples
     --------

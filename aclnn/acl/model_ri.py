@@ -180,12 +180,14 @@ class _Run:
         self.model, self.function = model, function
         self.replay = model._complete(function)
         self.thread, self.omp_threads = threading.get_ident(), _scheduler.omp_threads()
+        self.thread_limit = self.replay.limit_of_thread()
         model._begin_run()
 
     def __call__(self) -> int | tuple[int, str]:
         try:
-            if threading.get_ident() != self.thread:  # a stream's: the limit is the caller's
+            if threading.get_ident() != self.thread:  # a stream's: limits are the caller's
                 _scheduler.limit_omp_threads(self.omp_threads)
+                self.replay.limit_thread(self.thread_limit)
             return self.replay.run(self.function)
         finally:
             self.model._end_run()
@@ -235,7 +237,7 @@ def aclmdlRICaptureBegin(stream: Any, mode: int) -> int:
         ACL_ERROR_RT_STREAM_CAPTURED (107027) for a stream that is captured already;
         ACL_ERROR_STREAM_TASK_GROUP_STATUS (107033) for one that updates a task group;
         ACL_ERROR_RT_STREAM_CAPTURE_IMPLICIT (107031) for the default stream;
-        ACL_ERROR_RT_INVALID_HANDLE (107017) for what is no stream, or a destroyed one.
+        ACL_ERROR_RT_INVALID_HANDLE (107017) for an invalid or destroyed stream.
 
     Examples
     --------
@@ -281,8 +283,7 @@ def aclmdlRICaptureGetInfo(stream: Any) -> tuple[int, aclmdlRI | None, int]:
     modelRI : aclmdlRI or None
         What the recording will become; None where there is none.
     ret : int
-        ACL_SUCCESS (0); ACL_ERROR_RT_INVALID_HANDLE (107017) for what is no stream, or a destroyed
-        one.
+        ACL_SUCCESS (0); ACL_ERROR_RT_INVALID_HANDLE (107017) for an invalid or destroyed stream.
 
     Examples
     --------
@@ -316,7 +317,7 @@ def aclmdlRICaptureEnd(stream: Any) -> tuple[aclmdlRI | None, int]:
     ret : int
         ACL_SUCCESS (0). ACL_ERROR_RT_STREAM_NOT_CAPTURED (107029) for a stream that is not
         captured, ACL_ERROR_RT_STREAM_CAPTURE_UNMATCHED (107036) for one that joined the capture of
-        another, ACL_ERROR_RT_INVALID_HANDLE (107017) for what is no stream, or a destroyed one;
+        another, ACL_ERROR_RT_INVALID_HANDLE (107017) for an invalid or destroyed stream;
         captures go on then. The others drop what was recorded:
         ACL_ERROR_RT_STREAM_CAPTURE_WRONG_THREAD (107038) on a thread that did not begin the
         capture, unless its mode is RELAXED; ACL_ERROR_RT_STREAM_CAPTURE_INVALIDATED (507903) after
@@ -429,7 +430,7 @@ def aclmdlRIExecuteAsync(modelRI: Any, stream: Any) -> int:
         ACL_SUCCESS (0); ACL_ERROR_RT_MODEL_CAPTURED (107026) before the capture has ended;
         ACL_ERROR_RT_PARAM_INVALID (107000) if memory was freed that it needs;
         ACL_ERROR_RT_STREAM_CAPTURED (107027) on a stream that is captured;
-        ACL_ERROR_RT_INVALID_HANDLE (107017) for what is no model or stream, or a destroyed one;
+        ACL_ERROR_RT_INVALID_HANDLE (107017) for an invalid or destroyed model or stream;
         ACLNN_ERR_RUNTIME_ERROR (361001) when no thread can be had for the stream.
 
     Examples
@@ -486,7 +487,7 @@ def aclmdlRIExecute(modelRI: Any, timeout: int) -> int:
         ACL_SUCCESS (0); ACL_ERROR_RT_STREAM_SYNC_TIMEOUT (507046) if it took longer: it goes on;
         ACL_ERROR_RT_PARAM_INVALID (107000) for another timeout, and if memory was freed that the
         model needs; ACL_ERROR_RT_MODEL_CAPTURED (107026) before the capture has ended;
-        ACL_ERROR_RT_INVALID_HANDLE (107017) for what is no model, or a destroyed one;
+        ACL_ERROR_RT_INVALID_HANDLE (107017) for an invalid or destroyed model;
         ACLNN_ERR_RUNTIME_ERROR (361001) if some work failed, or no thread can be had.
 
     Examples
@@ -538,7 +539,7 @@ def aclmdlRIDestroy(modelRI: Any) -> int:
     int
         ACL_SUCCESS (0); ACL_ERROR_RT_MODEL_RUNNING (107037) while it runs, or waits on a stream;
         ACL_ERROR_RT_MODEL_CAPTURED (107026) before the capture has ended;
-        ACL_ERROR_RT_INVALID_HANDLE (107017) for what is no model, or a destroyed one.
+        ACL_ERROR_RT_INVALID_HANDLE (107017) for an invalid or destroyed model.
 
     Examples
     --------
@@ -577,7 +578,7 @@ def aclmdlRISetName(modelRI: Any, name: str) -> int:
     -------
     int
         ACL_SUCCESS (0); ACL_ERROR_RT_PARAM_INVALID (107000) for a name that is no text;
-        ACL_ERROR_RT_INVALID_HANDLE (107017) for what is no model, or a destroyed one.
+        ACL_ERROR_RT_INVALID_HANDLE (107017) for an invalid or destroyed model.
 
     Examples
     --------
@@ -612,8 +613,7 @@ def aclmdlRIGetName(modelRI: Any) -> tuple[str, int]:
     name : str
         Empty where it was given none, and on failure.
     ret : int
-        ACL_SUCCESS (0); ACL_ERROR_RT_INVALID_HANDLE (107017) for what is no model, or a destroyed
-        one.
+        ACL_SUCCESS (0); ACL_ERROR_RT_INVALID_HANDLE (107017) for an invalid or destroyed model.
 
     Examples
     --------
@@ -639,7 +639,7 @@ def aclmdlRICaptureTaskGrpBegin(stream: Any) -> int:
     int
         ACL_SUCCESS (0); ACL_ERROR_RT_STREAM_NOT_CAPTURED (107029) for a stream that is not
         captured; ACL_ERROR_STREAM_TASK_GROUP_STATUS (107033) where a group is open already;
-        ACL_ERROR_RT_INVALID_HANDLE (107017) for what is no stream, or a destroyed one.
+        ACL_ERROR_RT_INVALID_HANDLE (107017) for an invalid or destroyed stream.
 
     Examples
     --------
@@ -679,7 +679,7 @@ def aclmdlRICaptureTaskGrpEnd(stream: Any) -> tuple[captures.TaskGroup | None, i
     ret : int
         ACL_SUCCESS (0); ACL_ERROR_RT_STREAM_NOT_CAPTURED (107029) for a stream that is not
         captured; ACL_ERROR_STREAM_TASK_GROUP_STATUS (107033) where it has no open group;
-        ACL_ERROR_RT_INVALID_HANDLE (107017) for what is no stream, or a destroyed one.
+        ACL_ERROR_RT_INVALID_HANDLE (107017) for an invalid or destroyed stream.
 
     Examples
     --------
@@ -719,7 +719,7 @@ def aclmdlRICaptureTaskUpdateBegin(stream: Any, handle: Any) -> int:
         ACL_ERROR_RT_STREAM_CAPTURE_IMPLICIT (107031) for the default stream;
         ACL_ERROR_STREAM_TASK_GROUP_STATUS (107033) where the stream updates a group already, or
         another one updates this group; ACL_ERROR_RT_MODEL_CAPTURED (107026) before the capture has
-        ended; ACL_ERROR_RT_INVALID_HANDLE (107017) for what is no stream or group, or destroyed.
+        ended; ACL_ERROR_RT_INVALID_HANDLE (107017) for an invalid or destroyed stream or group.
 
     Examples
     --------
@@ -773,7 +773,7 @@ def aclmdlRICaptureTaskUpdateEnd(stream: Any) -> int:
         ACL_SUCCESS (0); ACL_ERROR_RT_STREAM_CAPTURED (107027) for a stream that is captured;
         ACL_ERROR_STREAM_TASK_GROUP_STATUS (107033) where the stream updates nothing, or was given
         fewer operators than the group has, which ends the update without effect;
-        ACL_ERROR_RT_INVALID_HANDLE (107017) for what is no stream, or a destroyed one.
+        ACL_ERROR_RT_INVALID_HANDLE (107017) for an invalid or destroyed stream.
 
     Examples
     --------
@@ -831,7 +831,7 @@ def aclmdlRIDebugJsonPrint(modelRI: Any, path: str, flags: int) -> int:
     int
         ACL_SUCCESS (0); ACL_ERROR_RT_PARAM_INVALID (107000) for other flags, and for a path that
         cannot be written; ACL_ERROR_RT_MODEL_CAPTURED (107026) before the capture has ended;
-        ACL_ERROR_RT_INVALID_HANDLE (107017) for what is no model, or a destroyed one.
+        ACL_ERROR_RT_INVALID_HANDLE (107017) for an invalid or destroyed model.
 
     Notes
     -----

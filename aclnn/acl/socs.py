@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from aclnn.acl.arguments import shown
+from aclnn.acl.arguments import did_you_mean, shown
 from aclnn.acl.errors import invalid
 
 FAMILIES = ("Ascend910B", "Ascend310P", "Ascend910", "Ascend910_93", "Ascend950", "Ascend310B")
@@ -31,7 +31,7 @@ def family(name: str) -> str:
         tail = wanted.removeprefix(known.lower())
         if wanted.startswith(known.lower()) and re.fullmatch(_PRODUCTS.get(known, r"\d?"), tail):
             return known
-    raise invalid(f"SoC version is {shown(name)}, {RULE}")
+    raise invalid(f"SoC version is {shown(name)}, {RULE}{did_you_mean(name, FAMILIES)}")
 
 
 def supports_bfloat16(soc: str) -> bool:

@@ -387,7 +387,7 @@ def aclrtDestroyStream(stream: Any) -> int:
     int
         ACL_SUCCESS (0); ACLNN_ERR_RUNTIME_ERROR (361001), with the first message, if work failed
         since the last synchronise: the stream is destroyed all the same;
-        ACL_ERROR_RT_INVALID_HANDLE (107017) for a destroyed stream and for what is no stream.
+        ACL_ERROR_RT_INVALID_HANDLE (107017) for an invalid or destroyed stream.
 
     Examples
     --------
@@ -420,8 +420,8 @@ def aclrtSynchronizeStream(stream: Any) -> int:
     -------
     int
         ACL_SUCCESS (0); ACLNN_ERR_RUNTIME_ERROR (361001), with the message of the first failure,
-        if work failed since the last synchronise; ACL_ERROR_RT_INVALID_HANDLE (107017) for a
-        destroyed stream and for what is no stream.
+        if work failed since the last synchronise; ACL_ERROR_RT_INVALID_HANDLE (107017) for an
+        invalid or destroyed stream.
 
     Examples
     --------
@@ -507,8 +507,8 @@ def aclrtDestroyEvent(event: Any) -> int:
     Returns
     -------
     int
-        ACL_SUCCESS (0); ACL_ERROR_RT_INVALID_HANDLE (107017) for a destroyed event and for what is
-        no event.
+        ACL_SUCCESS (0); ACL_ERROR_RT_INVALID_HANDLE (107017) for a destroyed event and for
+        anything but an event.
 
     Examples
     --------
@@ -643,7 +643,7 @@ def aclrtSynchronizeEvent(event: Any) -> int:
     -------
     int
         ACL_SUCCESS (0); ACL_ERROR_RT_INVALID_HANDLE (107017) for an event that is null or
-        destroyed and for what is no event.
+        destroyed and for anything but an event.
 
     Examples
     --------
@@ -678,7 +678,7 @@ def aclrtEventElapsedTime(start: Any, end: Any) -> tuple[float, int]:
     status : int
         ACL_SUCCESS (0); ACL_ERROR_RT_EVENT_TIMESTAMP_INVALID (107006) for an event that was not
         recorded or has not happened yet; ACL_ERROR_RT_INVALID_HANDLE (107017) for one that is null
-        or destroyed and for what is no event.
+        or destroyed and for anything but an event.
 
     Examples
     --------

@@ -50,27 +50,41 @@ cdef inline Py_ssize_t parameter_called(tuple parameters, PyObject *name):
     return -1
 
 
+cdef inline object wrong_arguments(str function, str problem):
+    from aclnn.acl.errors import wrong_kind
+
+    error = wrong_kind(f"{function}() {problem}")
+    error.function = function
+    return error
+
+
+cdef inline object unknown_keyword(str function, tuple parameters, str name):
+    from aclnn.acl.arguments import did_you_mean
+
+    known = did_you_mean(name, parameters) or f"; it takes {', '.join(parameters)}"
+    return wrong_arguments(function, f"got an unexpected keyword argument {name!r}{known}")
+
+
 cdef inline int take_arguments(str function, tuple parameters, const signature_t *signature,
                                PyObject *const *values, Py_ssize_t n_values, PyObject *names,
                                PyObject **given) except -1:
     """Put `values`, given by position and then with `names`, into the slots of their parameters."""
     cdef Py_ssize_t k, parameter, n_names = 0 if names == NULL else PyTuple_GET_SIZE(names)
     if n_values > signature.n_positional:
-        raise TypeError(
-            f"{function}() takes {signature.n_positional} positional "
+        raise wrong_arguments(
+            function, f"takes {signature.n_positional} positional "
             f"argument{'s' if signature.n_positional > 1 else ''} but {n_values} were given")
     for k in range(n_values):
         given[signature.slots[k]] = values[k]
     for k in range(n_names):
         parameter = parameter_called(parameters, PyTuple_GET_ITEM(names, k))
         if parameter < 0:
-            raise TypeError(f"{function}() got an unexpected keyword argument "
-                            f"{<object>PyTuple_GET_ITEM(names, k)!r}")
+            raise unknown_keyword(function, parameters, <object>PyTuple_GET_ITEM(names, k))
         if given[signature.slots[parameter]] != NULL:
-            raise TypeError(
-                f"{function}() got multiple values for argument {parameters[parameter]!r}")
+            raise wrong_arguments(
+                function, f"got multiple values for argument {parameters[parameter]!r}")
         given[signature.slots[parameter]] = values[n_values + k]
     for k in range(signature.n_required):
         if given[signature.slots[k]] == NULL:
-            raise TypeError(f"{function}() missing required argument: {parameters[k]!r}")
+            raise wrong_arguments(function, f"missing required argument: {parameters[k]!r}")
     return 0

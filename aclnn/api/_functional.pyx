@@ -13,7 +13,9 @@ from libc.string cimport memcpy, memset
 
 from graph.runtime.abi cimport kernel_number
 
+from aclnn.acl._frames cimport fastcall_t, put_error, take_error
 from aclnn.api._arguments cimport function_t, new_function, take_arguments
+from aclnn.execution._fastcall cimport PyTuple_GET_ITEM, PyTuple_GET_SIZE
 from aclnn.execution._executor cimport ArrayForm, aclOpExecutor, new_executor
 from aclnn.execution._operand cimport (
     describe_output,
@@ -58,8 +60,10 @@ import numpy as np
 
 from aclnn.acl.arguments import as_int, as_real, as_truth, shown
 from aclnn.acl.constants import aclDataType
-from aclnn.acl.errors import invalid
+from aclnn.acl._frames import leave_out
+from aclnn.acl.errors import AclnnError, invalid, wrong_kind
 from aclnn.acl.rounding import as_float_once
+from aclnn.api import refusals
 from aclnn.execution import arrays
 from aclnn.api.options import as_option
 from aclnn.operators.declaration import REQUIRED
@@ -188,7 +192,7 @@ cdef class FunctionalHandle:
         """
         self.c_name, self.c_doc = self.name.encode(), doc.encode()
         self.made = new_function(&self.own_function, self, module, self.c_name, self.c_doc,
-                                 <void *>call_with_names)
+                                 <void *>called)
         return self.made
 
     def __reduce__(self):
@@ -578,6 +582,31 @@ cdef object call_with_names(object form, PyObject *const *values, Py_ssize_t n_v
     return handle.call_slots(given)
 
 
+cdef PyObject *called(PyObject *form, PyObject *const *values, Py_ssize_t n_values,
+                      PyObject *names) noexcept:
+    """A form's function: `call_with_names`, whose errors are told in the caller's words."""
+    cdef PyObject *result = (<fastcall_t>call_with_names)(form, values, n_values, names)
+    if result == NULL:
+        tell_refused(<FunctionalHandle>form, values, n_values, names)
+    return result
+
+
+cdef void tell_refused(FunctionalHandle handle, PyObject *const *values, Py_ssize_t n_values,
+                       PyObject *names) noexcept:
+    cdef Py_ssize_t k
+    error = take_error()
+    if isinstance(error, AclnnError):
+        try:
+            given = dict(zip(handle.parameter_names, [<object>values[k] for k in range(n_values)]))
+            for k in range(0 if names == NULL else PyTuple_GET_SIZE(names)):
+                given[<object>PyTuple_GET_ITEM(names, k)] = <object>values[n_values + k]
+            error = refusals.reworded(handle.name, error, given, handle.in_place)
+            leave_out(error)
+        except Exception as defect:
+            error = defect
+    put_error(error)
+
+
 cdef bint is_number(object value):
     """Whether an operand is a number, and no array: Python's own, or NumPy's scalars."""
     return is_plain(value) or isinstance(value, (float, int, np.generic))
@@ -617,7 +646,7 @@ cdef int take_number(FunctionalHandle handle, int index, object value,
 
 cdef object not_real(FunctionalHandle handle, int index, object value):
     role = handle.handle.scalar_roles[index]
-    return invalid(f"{handle.name}: {role} is {shown(value)}, must be a real number")
+    return wrong_kind(f"{role} is {shown(value)}, must be a real number")
 
 
 cdef list plain_numbers(FunctionalHandle handle, PyObject **given):
@@ -685,12 +714,12 @@ cdef object as_switch(FunctionalHandle handle, object attribute, object value):
     if kind == "bool" and type(value) is bool:
         return value
     if kind == "bool":
-        return as_truth(f"{handle.name}: {attribute.role}", value)
+        return as_truth(attribute.role, value)
     if kind == "str":
         if type(value) is str:
             return value
         if not isinstance(value, str):
             choices = " or ".join(map(repr, attribute.choices))
-            raise invalid(f"{handle.name}: {attribute.role} is {shown(value)}, must be {choices}")
+            raise wrong_kind(f"{attribute.role} is {shown(value)}, must be {choices}")
         return plain(value)
-    return as_option(f"{handle.name}: {attribute.role}", attribute, value)
+    return as_option(attribute.role, attribute, value)

@@ -5,6 +5,7 @@ from cpython.object cimport PyObject
 from libc.stdint cimport int64_t
 from libc.string cimport memcpy, memset
 
+from aclnn.acl._frames cimport fastcall_t, strip_error
 from aclnn.acl._lists cimport aclBoolArray, aclIntArray, aclTensorList
 from aclnn.acl._tensor cimport aclScalar, aclTensor
 from aclnn.acl.numbers cimport numbers_of
@@ -184,9 +185,9 @@ cdef class EntryHandle:
             self.plan_name, plan_doc, self.name, run_doc)))
         plan_name, plan_doc_text, run_name, run_doc_text = self.c_texts
         plan = new_function(&self.plan_function, self, module, plan_name, plan_doc_text,
-                            <void *>call_phase_one)
+                            <void *>phase_one_called)
         run = new_function(&self.run_function, self, module, run_name, run_doc_text,
-                           <void *>call_phase_two)
+                           <void *>phase_two_called)
         self.made = {self.plan_name: plan, self.name: run}
         return plan, run
 
@@ -588,6 +589,23 @@ cdef object call_phase_two(object form, PyObject *const *values, Py_ssize_t n_va
     take_arguments(entry.name, RUN_PARAMETERS, &entry.run_function.signature, values, n_values,
                    names, given)
     return entry.run(<object>given[0], <object>given[1], <object>given[2], <object>given[3])
+
+
+cdef PyObject *phase_one_called(PyObject *form, PyObject *const *values, Py_ssize_t n_values,
+                                PyObject *names) noexcept:
+    """`call_phase_one`, whose errors end at the caller's line."""
+    cdef PyObject *result = (<fastcall_t>call_phase_one)(form, values, n_values, names)
+    if result == NULL:
+        strip_error()
+    return result
+
+
+cdef PyObject *phase_two_called(PyObject *form, PyObject *const *values, Py_ssize_t n_values,
+                                PyObject *names) noexcept:
+    cdef PyObject *result = (<fastcall_t>call_phase_two)(form, values, n_values, names)
+    if result == NULL:
+        strip_error()
+    return result
 
 
 cdef bint is_destroyed(object value, int kind):

@@ -8,17 +8,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-import numpy as np
-
-from aclnn.acl import dtypes
-from aclnn.acl._tensor import aclCreateScalar, aclCreateTensor
-from aclnn.acl.constants import (
-    ACL_FLOAT,
-    ACL_FORMAT_ND,
-    ACLNN_ERR_PARAM_INVALID,
-    ACLNN_SUCCESS,
-)
+from aclnn.acl._tensor import aclCreateScalar
+from aclnn.acl.constants import ACL_FLOAT, ACLNN_SUCCESS
 from aclnn.acl.errors import AclnnError, aclGetRecentErrMsg
+from aclnn.api.tensors import tensor
 from aclnn.operators import Entry, Parameter
 
 NOT_GIVEN = -1.0  # how CANN says that a number is not given
@@ -28,7 +21,7 @@ def arguments(entry: Entry, values: Iterable[Any]) -> list[Any]:
     """The arguments of phase one: arrays become tensors, numbers scalars where these are wanted.
 
     >>> from aclnn.operators import ENTRIES
-    >>> x = np.ones(3, np.float32)
+    >>> x = [1.0, 2.0]
     >>> made = arguments(ENTRIES["aclnnLeakyRelu"][1], (x, 0.5, x))
     >>> [type(argument).__name__ for argument in made]
     ['aclTensor', 'aclScalar', 'aclTensor']
@@ -44,26 +37,6 @@ def _argument(parameter: Parameter, value: Any) -> Any:
     return NOT_GIVEN if value is None else value
 
 
-def tensor(array: np.ndarray) -> Any:
-    """An aclTensor that looks at an array's memory, with its strides.
-
-    >>> import aclnn
-    >>> seen = tensor(np.arange(6, dtype=np.float32).reshape(2, 3).T[1:])
-    >>> [list(aclnn.aclGetViewShape(seen)[0]), list(aclnn.aclGetViewStrides(seen)[0])]
-    [[2, 2], [1, 3]]
-    """
-    memory = array if array.base is None else array.base
-    offset = (array.ctypes.data - memory.ctypes.data) // array.itemsize
-    strides = [stride // array.itemsize for stride in array.strides]
-    made = aclCreateTensor(
-        array.shape, dtypes.of_numpy(array.dtype), strides, offset, ACL_FORMAT_ND,
-        memory.shape, memory,
-    )  # fmt: skip
-    if made is None:
-        check(ACLNN_ERR_PARAM_INVALID)
-    return made
-
-
 def check(status: int) -> None:
     """Raise an AclnnError, unless it is success; what explains a program's call is left out.
 
@@ -71,7 +44,7 @@ def check(status: int) -> None:
     >>> check(aclnn.aclnnGeluGetWorkspaceSize(None, None)[2])
     Traceback (most recent call last):
     ...
-    aclnn.acl.errors.AclnnError: aclnnGeluGetWorkspaceSize: self is null
+    aclnn.AclnnError: aclnnGeluGetWorkspaceSize: self is null
     """
     if status != ACLNN_SUCCESS:
         message = aclGetRecentErrMsg() or ""

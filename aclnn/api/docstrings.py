@@ -87,11 +87,11 @@ class _Form:
 
 def _input_words(operator: Operator, role: str) -> str:
     if role in ("grad_output", "grad_out"):
-        return "Gradient of the operator's result."
+        return "Gradient with respect to the forward operator's result."
     if not {"grad_output", "grad_out"} & {*operator.inputs}:
-        return "What the operator is applied to."
-    result = " or, with the option for it, gave" if "result" in role else ""
-    return f"What the operator whose gradient this is took{result}."
+        return "An input of the operator."
+    result = " or, if the option says so, its result" if "result" in role else ""
+    return f"The input of the forward operator{result}."
 
 
 # --- The functional forms ---------------------------------------------------------------------
@@ -112,8 +112,8 @@ def functional_doc(operator: Operator, name: str) -> str:
     if not in_place:
         parameters.append(_out(form))
     broken = (
-        "With a message and a status: ACLNN_ERR_PARAM_INVALID (161002) if one of these is broken, "
-        "in order:"
+        "With a message and a status: ACLNN_ERR_PARAM_INVALID (161002) if one of these rules is "
+        "broken, checked in this order:"
     )
     return "\n".join(
         [
@@ -144,18 +144,16 @@ def _input(form: _Form, role: str, changed: str) -> str:
 
 
 def _out(form: _Form) -> str:
-    where = "Where the result goes; made if not given. It may overlap inputs in any way."
+    where = "Array for the result; allocated if not given. It may overlap inputs in any way."
     count = len(form.operator.outputs)
     if form.operator.makes is not None:
-        listed = where.replace("result goes; made", "results go; they are made").replace(
-            "It", "They"
+        listed = (
+            "Arrays for the results; allocated if not given. They may overlap inputs in any way."
         )
         return _defined("out : tuple of array, optional", form.tensor("out", listed))
     if count == 1:
         return _defined("out : array, optional", form.tensor("out", where))
-    words = (
-        f"Where the {count} results go, None for one that is to be made. They may overlap inputs."
-    )
+    words = f"Arrays for the {count} results, None for one to allocate. They may overlap inputs."
     return _defined("out : tuple of array, optional", words)
 
 
@@ -173,12 +171,13 @@ def _returned(form: _Form, *, in_place: bool) -> list[str]:
         return [_defined("array", f"`{operator.inputs[0]}` itself.")]
     if in_place:
         taken = operator.overwritten
-        words = {role: f"`{taken[role]}` itself." if role in taken else "A new one."
+        words = {role: f"`{taken[role]}` itself." if role in taken else "A new array."
                  for role in operator.outputs}  # fmt: skip
         return [_defined(f"{role} : array", words[role]) for role in operator.outputs]
-    own = "`out` if given, else a new one of the caller's kind"
+    own = "`out` if given, else a new array of the caller's kind"
     if operator.makes is not None:
-        return [_defined("tuple of array", f"{own}. {_shape_of_result(form)}")]
+        several = own.replace("a new array", "new arrays")
+        return [_defined("tuple of array", f"{several}. {_shape_of_result(form)}")]
     if len(operator.outputs) > 1:
         own = own.replace("`out`", "That of `out`")
         return [_defined(f"{r} : array", form.tensor(r, f"{own}.")) for r in operator.outputs]
@@ -221,11 +220,13 @@ def phase_one_doc(operator: Operator, item: Entry) -> str:
     status = (
         "ACLNN_SUCCESS (0); ACLNN_ERR_PARAM_NULLPTR (161001) for a null or destroyed argument; "
         "ACLNN_ERR_INNER (561000) if memory ran out; ACLNN_ERR_PARAM_INVALID (161002) if one of "
-        "these is broken, in order:"
+        "these rules is broken, checked in this order:"
     )
     returned = [
         _defined("workspaceSize : int", "Bytes that phase two needs, often none; 0 on failure."),
-        _defined("executor : aclOpExecutor or None", "For phase two; None on failure."),
+        _defined(
+            "executor : aclOpExecutor or None", "The executor for phase two; None on failure."
+        ),
         _defined("status : int", status),
         *form.numbered(),
     ]
@@ -249,13 +250,15 @@ def phase_two_doc(operator: Operator, item: Entry) -> str:
     parameters = [
         _defined(
             "workspace : buffer, int or None",
-            "At least `workspaceSize` writable bytes of any alignment, or their address; None for 0.",
+            "At least `workspaceSize` writable bytes of any alignment, or their address; None for 0 bytes.",
         ),
-        _defined("workspaceSize : int", "What phase one said, or more."),
-        _defined("executor : aclOpExecutor", "Phase one's; spent afterwards unless repeatable."),
+        _defined("workspaceSize : int", "What phase one returned, or more."),
+        _defined(
+            "executor : aclOpExecutor", "That of phase one; spent afterwards unless repeatable."
+        ),
         _defined(
             "stream : aclrtStream or None",
-            "Runs the work in its order; None runs it at once on the calling thread.",
+            "The queue for the work; None runs it at once on the calling thread.",
         ),
     ]
     status = (
@@ -263,8 +266,8 @@ def phase_two_doc(operator: Operator, item: Entry) -> str:
         "pointer; ACLNN_ERR_PARAM_INVALID (161002) for a workspace that is too small or freed, or "
         "shares memory with an operand; "
         "ACLNN_ERR_INNER (561000) for an executor that was used, was destroyed or is another "
-        "function's; ACL_ERROR_RT_INVALID_HANDLE (107017) for what is no stream, or a destroyed one. "
-        "What fails on a stream is told when it is synchronised, by ACLNN_ERR_RUNTIME_ERROR (361001)."
+        "function's; ACL_ERROR_RT_INVALID_HANDLE (107017) for an invalid or destroyed stream. "
+        "A stream reports failures when it is synchronised, as ACLNN_ERR_RUNTIME_ERROR (361001)."
     )
     return "\n".join(
         [
@@ -283,8 +286,12 @@ def phase_two_doc(operator: Operator, item: Entry) -> str:
 
 def _tensor_words(form: _Form, parameter: Parameter) -> str:
     if parameter.kind in ("output", "outputs"):
-        goes = "result goes; it" if parameter.kind == "output" else "results go; they"
-        return form.tensor(parameter.role, f"Where the {goes} may overlap inputs in any way.")
+        what = (
+            "Tensor for the result; it"
+            if parameter.kind == "output"
+            else "Tensors for the results; they"
+        )
+        return form.tensor(parameter.role, f"{what} may overlap inputs in any way.")
     changed = " Overwritten by the result." if parameter.kind == "inout" else ""
     return f"{form.input(parameter.role)} Any strides.{changed}"
 
@@ -295,7 +302,7 @@ def _option_words(operator: Operator, parameter: Parameter, attribute: Attribute
     if parameter.kind != "int" or not attribute.choices:
         return attribute.doc
     numbered = (f"{number} is {choice!r}" for number, choice in enumerate(attribute.choices))
-    return f"{attribute.doc} Here by number: {', '.join(numbered)}."
+    return f"{attribute.doc} As a number: {', '.join(numbered)}."
 
 
 # --- Parts of docstrings ----------------------------------------------------------------------

@@ -8,16 +8,20 @@ from typing import Any
 
 import numpy as np
 
-from aclnn.acl.arguments import as_truth, shown
-from aclnn.acl.errors import invalid
-from aclnn.api.functional import HANDLES_BY_NAME
-from aclnn.compiler.settings import STRATEGIES
+from aclnn.acl._frames import boundary
+from aclnn.acl.arguments import as_int, as_truth, did_you_mean
+from aclnn.acl.errors import AclnnError, invalid, wrong_kind
+from aclnn.api import refusals
+from aclnn.api._functional import FunctionalHandle
+from aclnn.api.functional import HANDLES_BY_NAME, handle_for
+from aclnn.compiler.settings import strategy_number
 from aclnn.execution import arrays
-from aclnn.execution._executor import unbind
-from aclnn.operators import REGISTRY, Operator
-from aclnn.operators.declaration import REQUIRED
+from aclnn.execution._executor import aclOpExecutor, unbind
+from aclnn.operators import ENTRIES, REGISTRY, Operator, unknown_operator
+from aclnn.operators.declaration import REQUIRED, Entry
 
 
+@boundary
 def executor(
     name: str,
     *operands: Any,
@@ -25,17 +29,19 @@ def executor(
     materialize: bool | None = None,
     strategy: str | None = None,
     **options: Any,
-) -> Any:
+) -> aclOpExecutor:
     """Plan a call for these arrays, to be run often.
 
     Parameters
     ----------
     name : str
-        An operator's functional name, such as ``"gelu_backward"``.
+        An operator's functional name, such as ``"gelu_backward"``, or that of a C-shaped function, such
+        as ``"aclnnGeluBackward"``.
     *operands : array
-        Its inputs, in the order of the functional form.
+        Its inputs, in the order of the functional form; those of a C-shaped function in CANN's order,
+        its options and outputs among them.
     out : array, optional
-        Where the result goes; made if not given.
+        Where the result goes; allocated if not given.
     materialize : bool, optional
         Whether every intermediate is written to the workspace as a whole tensor, for looking at
         it, instead of passing through cache-sized tiles. The result has the same bits. Default:
@@ -44,7 +50,7 @@ def executor(
         How the workspace is planned; 'exact' searches for at most a second. Default: the
         environment's ``ACLNN_PLANNER``.
     **options
-        The operator's options, and inputs by name.
+        The operator's options, and inputs by name: that of the functional form, or CANN's.
 
     Returns
     -------
@@ -66,42 +72,59 @@ def executor(
     array([-0.5,  0. ,  1. ], dtype=float32)
     >>> ex.workspace_size
     0
+    >>> aclnn.executor("aclnnLeakyRelu", x, negativeSlope=0.5).run()
+    array([-0.5,  0. ,  1. ], dtype=float32)
     """
+    handle, given, outputs = _taken(name, operands, options)
+    operator = handle.handle.operator
+    try:
+        if operator.number_form is not None and _is_number(given[operator.number_form[0]]):
+            assert handle.number_form is not None, "every such operator has one"
+            handle = handle.number_form
+            operator = handle.handle.operator
+        parts, callers = arrays.taken_apart(
+            operator, [given[role] for role in operator.kernel_operands]
+        )
+        inputs = arrays.as_ndarrays(operator, parts)
+        switches = tuple([given[a.role] for a in operator.switches])
+        roles = handle.outputs_of(inputs, switches or None)
+        if out is None and outputs:
+            out = outputs[operator.outputs[0]] if len(roles) == 1 or operator.makes else outputs
+        outs = _outputs(roles, out, operator.makes is not None)
+        targets = [None if one is None else arrays.as_ndarray(one, "out") for one in outs]
+        return handle.bind(
+            inputs,
+            targets,
+            [given[attribute.role] for attribute in operator.scalars],
+            switches or None,
+            callers,
+            outs,
+            None if materialize is None else as_truth("materialize", materialize),
+            None if strategy is None else strategy_number(strategy),
+            partial(
+                _description,
+                name,
+                [role for role in operator.kernel_operands if given[role] is not None],
+                {role: value for role, value in given.items() if role not in operator.inputs},
+                materialize,
+                strategy,
+            ),
+        )
+    except AclnnError as error:
+        raise refusals.reworded(name, error, {**given, "out": out}, in_place=False) from None
+
+
+def _taken(
+    name: str, operands: Sequence[Any], options: Mapping[str, Any]
+) -> tuple[FunctionalHandle, dict[str, Any], dict[str, Any]]:
+    """What is called; its inputs and options by role, defaults filled in; and outputs by role."""
+    found = ENTRIES.get(name.removesuffix("GetWorkspaceSize")) if isinstance(name, str) else None
+    if found is not None:
+        return handle_for(found[0]), *_arguments_in_c(name, *found, operands, options)
     handle = HANDLES_BY_NAME.get(name) if isinstance(name, str) else None
     if handle is None or handle.handle.operator.name != name:
-        known = ", ".join(name for name, operator in REGISTRY.items() if operator.functional)
-        raise invalid(f"no operator is called {shown(name)}, they are {known}")
-    operator = handle.handle.operator
-    given = _bound_arguments(operator, operands, options)
-    if operator.number_form is not None and _is_number(given[operator.number_form[0]]):
-        handle = handle.number_form
-        assert handle is not None, "every such operator has one"
-        operator = handle.handle.operator
-    parts, callers = arrays.taken_apart(
-        operator, [given[role] for role in operator.kernel_operands]
-    )
-    inputs = [None if one is None else arrays.as_ndarray(one, role) for role, one in parts]
-    switches = tuple([given[a.role] for a in operator.switches])
-    outs = _outputs(handle.outputs_of(inputs, switches or None), out, operator.makes is not None)
-    targets = [None if one is None else arrays.as_ndarray(one, "out") for one in outs]
-    return handle.bind(
-        inputs,
-        targets,
-        [given[attribute.role] for attribute in operator.scalars],
-        switches or None,
-        callers,
-        outs,
-        None if materialize is None else as_truth("materialize", materialize),
-        _number(strategy),
-        partial(
-            _description,
-            name,
-            [role for role in operator.kernel_operands if given[role] is not None],
-            {role: value for role, value in given.items() if role not in operator.inputs},
-            materialize,
-            strategy,
-        ),
-    )
+        raise invalid(unknown_operator(name))
+    return handle, _bound_arguments(handle.handle.operator, operands, options), {}
 
 
 def _description(
@@ -149,10 +172,12 @@ def _is_number(given: Any) -> bool:
 
 
 def _outputs(roles: Sequence[str], out: Any, listed: bool) -> list[Any]:
-    """What to write into: an array for each output, or None for one that is to be made."""
+    """What to write into: an array for each output, or None for one to allocate."""
     count = len(roles)
     if out is None:
         return [None] * count
+    if isinstance(out, Mapping):
+        return [out.get(role) for role in roles]
     given = [out] if count == 1 and not listed else list(out)
     if len(given) != count:
         raise invalid(f"out must be a tuple of {count} arrays: {', '.join(roles)}")
@@ -165,24 +190,64 @@ def _bound_arguments(
     """Operands and options by role, defaults filled in."""
     known = (*operator.inputs, *[a.role for a in operator.attributes])
     places = operator.positional
+    if len(operands) > len(places):
+        raise _too_many(operator.name, len(places), len(operands))
     positional = dict(zip(places, operands, strict=False))
-    unknown = [role for role in options if role not in known or role in positional]
-    if unknown or len(operands) > len(places):
-        wrong = unknown[0] if unknown else f"operand {len(operands)}"
-        raise invalid(f"{operator.name} does not take {wrong}; it takes {', '.join(known)}")
-    given = {role: operator.default_of(role) for role in known} | positional | dict(options)
+    for role in options:
+        if role in positional:
+            raise wrong_kind(f"{operator.name}: {role} is given twice")
+        if role not in known:
+            raise _unknown(operator.name, role, known)
+    return _with_defaults(operator, {}, positional | dict(options), known)
+
+
+def _arguments_in_c(
+    name: str,
+    operator: Operator,
+    entry: Entry,
+    operands: Sequence[Any],
+    options: Mapping[str, Any],
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Arguments of a C-shaped function: inputs and options by role, defaults filled in, and outputs.
+
+    They may have the names of either layer.
+    """
+    parameters = entry.parameters
+    if len(operands) > len(parameters):
+        raise _too_many(name, len(parameters), len(operands))
+    known = (*operator.inputs, *[a.role for a in operator.attributes])
+    roles = {role: role for role in known} | {p.name: p.role for p in parameters}
+    given = {p.role: one for p, one in zip(parameters, operands, strict=False)}
+    for word, value in options.items():
+        if word not in roles:
+            raise _unknown(name, word, [p.name for p in parameters])
+        if roles[word] in given:
+            raise wrong_kind(f"{name}: {word} is given twice")
+        given[roles[word]] = value
+    for attribute in operator.switches:  # what CANN numbers has names here
+        number = as_int(given.get(attribute.role))
+        if number is not None and 0 <= number < len(attribute.choices):
+            given[attribute.role] = attribute.choices[number]
+    outputs = {role: given.pop(role) for role in operator.outputs if role in given}
+    given = _with_defaults(operator, dict(entry.fixed), given, known)
+    in_place = entry.overwritten(operator.outputs)
+    return given, outputs | {result: given[role] for result, role in in_place.items()}
+
+
+def _with_defaults(
+    operator: Operator, fixed: Mapping[str, Any], given: Mapping[str, Any], known: Sequence[str]
+) -> dict[str, Any]:
+    found = {role: operator.default_of(role) for role in known} | dict(fixed) | dict(given)
     for role in known:
-        if given[role] is REQUIRED:
-            raise invalid(f"{operator.name}: {role} is missing")
-    return given
+        if found[role] is REQUIRED:
+            raise wrong_kind(f"{operator.name}: {role} is missing")
+    return found
 
 
-def _number(strategy: str | None) -> int | None:
-    """The number of a planning strategy."""
-    if strategy is None:
-        return None
-    if strategy not in STRATEGIES:
-        raise invalid(
-            f"planning strategy is {shown(strategy)}, must be one of {', '.join(STRATEGIES)}"
-        )
-    return STRATEGIES.index(strategy)
+def _too_many(name: str, most: int, count: int) -> AclnnError:
+    return wrong_kind(f"{name} takes {most} positional arguments but {count} were given")
+
+
+def _unknown(name: str, word: str, known: Sequence[str]) -> AclnnError:
+    meant = did_you_mean(word, known) or f"; it takes {', '.join(known)}"
+    return wrong_kind(f"{name} does not take {word}{meant}")

@@ -43,6 +43,19 @@ HANDLES_BY_NAME = {
 }
 
 
+_OTHERS: dict[str, FunctionalHandle] = {}
+
+
+def handle_for(operator: Operator) -> FunctionalHandle:
+    """A handle that takes arrays for an operator, which may have no functional form of its own."""
+    found = HANDLES_BY_NAME.get(operator.name) if operator.functional else None
+    if found is None:
+        found = _OTHERS.get(operator.name)
+    if found is None:
+        found = _OTHERS.setdefault(operator.name, _form(operator, operator.name))
+    return found
+
+
 def _let_numbers_be_taken() -> None:
     """Let operators take over whose other operand is a number."""
     for handle in HANDLES_BY_NAME.values():

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from aclnn.acl import dtypes
-from aclnn.acl.arguments import as_int, as_truth, shown
+from aclnn.acl.arguments import as_int, as_truth, did_you_mean, shown
 from aclnn.acl.constants import aclDataType
-from aclnn.acl.errors import invalid
+from aclnn.acl.errors import wrong_kind
 
 
 def as_option(where: str, attribute: Any, value: Any) -> Any:
@@ -26,7 +26,7 @@ def as_option(where: str, attribute: Any, value: Any) -> Any:
 def as_whole(where: str, value: Any) -> int:
     number = as_int(value)
     if number is None or not -(2**63) <= number < 2**63:
-        raise invalid(f"{where} is {shown(value)}, must be an int of 64 bits")
+        raise wrong_kind(f"{where} is {shown(value)}, must be an int of 64 bits")
     return number
 
 
@@ -46,11 +46,11 @@ def as_bools(where: str, value: Any) -> tuple[bool, ...]:
 
 def _items(where: str, value: Any) -> Iterable[Any]:
     if isinstance(value, str | bytes):
-        raise invalid(f"{where} is {shown(value)}, must be a sequence")
+        raise wrong_kind(f"{where} is {shown(value)}, must be a sequence")
     try:
         return list(value)
     except Exception:  # whatever its __iter__ raises
-        raise invalid(f"{where} is {shown(value)}, must be a sequence") from None
+        raise wrong_kind(f"{where} is {shown(value)}, must be a sequence") from None
 
 
 def as_dtype(where: str, value: Any) -> aclDataType:
@@ -64,8 +64,9 @@ def as_dtype(where: str, value: Any) -> aclDataType:
     try:
         return dtypes.of_name(np.dtype(value).name)
     except (TypeError, KeyError):
-        raise invalid(
+        raise wrong_kind(
             f"{where} is {shown(value)}, must be a dtype: one of {', '.join(dtypes.NAMES)}"
+            f"{did_you_mean(value, dtypes.NAMES)}"
         ) from None
 
 

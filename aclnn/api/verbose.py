@@ -1,8 +1,10 @@
-"""The log of calls that ``ACLNN_VERBOSE`` enables: one line per call.
+"""The log of calls that ``ACLNN_VERBOSE`` and `set_verbose` enable: one line per call.
 
-``ACLNN_VERBOSE=1`` prints a line for every phase one and every phase two of the C-shaped layer, and
+``ACLNN_VERBOSE=1`` writes a line for every phase one and every phase two of the C-shaped layer, and
 for the runs of the other layers; ``ACLNN_VERBOSE=2`` adds the workspace plan of every phase one.
-The fields are separated by commas, which are nowhere else but in brackets:
+Lines go to standard error, or to the logger ``aclnn`` (``ACLNN_VERBOSE_TO=logger``), never to standard
+output, which is the program's own: calls that failed are warnings there, plans are for debugging, all
+other lines are information. The fields are separated by commas, which are nowhere else but in brackets:
 
 1. the marker ``aclnn_verbose``;
 2. ``plan`` (phase one) or ``run`` (phase two), with ``:STATUS`` where the call failed;
@@ -17,53 +19,104 @@ The line of a run is printed when it is done, so on a stream later than the call
 
 from __future__ import annotations
 
+import logging
+import sys
 from collections.abc import Callable
 from contextlib import suppress
-from functools import cache
 from typing import Any
 
 from aclnn import environment
 from aclnn.acl import dtypes
+from aclnn.acl.arguments import as_int, shown
+from aclnn.acl.errors import invalid, wrong_kind
 from aclnn.api.tensor_text import Description
 from aclnn.compiler import _compiled_call
 
 MARKER = "aclnn_verbose"
+LOGGER = "aclnn"
 
-
-@cache  # the layers begin at different times, and are told the same
-def level() -> int:
-    """What the environment said when it was first asked: 0 for no lines, 2 for plans too."""
-    return environment.VERBOSE.read()
+_level = 0
+_logger: logging.Logger | None = None
 
 
 def start() -> None:
-    """Print a line for every run from now on, if lines are wanted; called when the operators' handles
-    are made, which all layers share."""
-    if level():
+    """Do as the environment says; called when the operators' handles are made, which all layers
+    share."""
+    to_logger = environment.VERBOSE_TO.read() == "logger"
+    _switch(environment.VERBOSE.read(), logging.getLogger(LOGGER) if to_logger else None)
+
+
+def set_verbose(level: int, *, logger: logging.Logger | str | None = None) -> None:
+    """Choose which calls write a line to the log from now on, and where.
+
+    Parameters
+    ----------
+    level : {0, 1, 2}
+        0 for no lines, 1 for a line for every call, 2 for the plan of every phase one too.
+    logger : logging.Logger or str, optional
+        Where lines go, such as ``logging.getLogger("aclnn")``; standard error by default. Calls
+        that failed are logged as warnings, plans for debugging, all else as information.
+
+    Raises
+    ------
+    AclnnError
+        If there is no such level, or `logger` is no logger.
+
+    Examples
+    --------
+    >>> import logging
+    >>> import aclnn
+    >>> aclnn.set_verbose(1, logger=logging.getLogger("aclnn"))
+    >>> aclnn.set_verbose(0)
+    """
+    number = as_int(level)
+    if number not in (0, 1, 2):
+        raise invalid(f"level is {shown(level)}, must be 0, 1 or 2")
+    if isinstance(logger, str):
+        logger = logging.getLogger(logger)
+    if logger is not None and not isinstance(logger, logging.Logger | logging.LoggerAdapter):
+        raise wrong_kind(f"logger is {shown(logger)}, must be a logging.Logger or its name")
+    from aclnn.api import _two_phase  # which phases one by one need, and nobody else
+
+    _switch(number, logger)
+    _two_phase.set_call_hook(phase_hook())
+
+
+def _switch(level: int, logger: logging.Logger | None) -> None:
+    global _level, _logger
+    _compiled_call.remove_observer(_ran)
+    _level, _logger = level, logger
+    if level:
         _compiled_call.add_observer(_ran)
 
 
 def phase_hook() -> Callable[[str, str, Any, int, int], None] | None:
-    """What prints the lines of both phases, to be called after them; None if none are wanted."""
-    return _called if level() else None
+    """What writes the lines of both phases, to be called after them; None if none are wanted."""
+    return _called if _level else None
 
 
 def _called(what: str, name: str, executor: Any, took: int, status: int) -> None:
     if what == "plan":
-        _planned(name, executor, took, status, plans=level() == 2)
+        _planned(name, executor, took, status, plans=_level == 2)
     elif status or not executor.schedule.steps:  # runs that happen are seen when they end
         _line(f"run:{status}" if status else "run", name, "-", "-", "-", 0)
 
 
 def _line(*fields: Any) -> None:
     *words, took = fields
-    _print(",".join([MARKER, *words, f"{took / 1000:.2f}"]))
+    failed = ":" in words[0]
+    line = ",".join([MARKER, *words, f"{took / 1000:.2f}"])
+    _write(line, logging.WARNING if failed else logging.INFO)
 
 
-def _print(text: str) -> None:
-    """Print a line; that it cannot be written must not make a call fail."""
-    with suppress(OSError, ValueError):
-        print(text, flush=True)
+def _write(text: str, severity: int) -> None:
+    """Write lines; that they cannot be written must not make a call fail."""
+    with suppress(Exception):  # of standard error, and whatever handlers of logs raise
+        if _logger is not None:
+            _logger.log(severity, "%s", text)
+        elif sys.stderr is not None:
+            sys.stderr.write(f"{text}\n")
+            sys.stderr.flush()
 
 
 def _planned(name: str, executor: Any, took: int, status: int, *, plans: bool) -> None:
@@ -73,7 +126,7 @@ def _planned(name: str, executor: Any, took: int, status: int, *, plans: bool) -
     plan = executor.planned
     _line("plan", name, operands(plan), f"workspace:{plan.workspace_size}", "-", took)
     if plans:
-        _print(plan.workspace.to_text())
+        _write(plan.workspace.to_text(), logging.DEBUG)
 
 
 def _ran(plan: Any, begin: int, end: int, events: Any, submitted: int | None) -> None:

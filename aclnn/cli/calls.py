@@ -12,13 +12,14 @@ from typing import Any
 
 import aclnn
 from aclnn.acl import dtypes
+from aclnn.acl.arguments import did_you_mean
 from aclnn.acl.constants import ACLNN_ERR_PARAM_INVALID
 from aclnn.acl.errors import AclnnError, invalid
 from aclnn.api import tensor_text
 from aclnn.cli import models
 from aclnn.cli.values import truth_value
 from aclnn.compiler.settings import STRATEGIES
-from aclnn.operators import REGISTRY, Attribute, Operator
+from aclnn.operators import REGISTRY, Attribute, Operator, unknown_operator
 
 _EXAMPLE = "float16[64,1,1024]"
 
@@ -73,7 +74,8 @@ def _named(text: str) -> tuple[str, str]:
         raise argparse.ArgumentTypeError(f"{text!r} must be NAME=VALUE, such as self={_EXAMPLE}")
     role = name.strip().replace("-", "_")
     if role not in _described():
-        raise argparse.ArgumentTypeError(f"no operator has an operand or option {name!r}")
+        meant = did_you_mean(role, _described())
+        raise argparse.ArgumentTypeError(f"no operator has an operand or option {name!r}{meant}")
     return role, value
 
 
@@ -171,7 +173,8 @@ def _known(call: dict[str, Any], place: int) -> dict[str, Any]:
     known = {"operator", "materialize", "strategy", *_described()}
     for key in call:
         if key not in known:
-            raise BadCallError(f"call {place}: {key!r} is none of {', '.join(sorted(known))}")
+            meant = did_you_mean(key, known) or f"; they are {', '.join(sorted(known))}"
+            raise BadCallError(f"call {place}: there is no {key!r}{meant}")
     return call
 
 
@@ -179,7 +182,7 @@ def _executor(call: Mapping[str, Any]) -> Any:
     named = call["operator"]
     operator = next((o for o in REGISTRY.values() if named in (o.name, *o.names)), None)
     if operator is None:
-        raise BadCallError(f"no operator is called {named!r}, they are {', '.join(REGISTRY)}")
+        raise BadCallError(unknown_operator(named))
     _refuse_unheard(operator, call)
     if not isinstance(call["materialize"], bool | None):
         raise BadCallError(f"materialize is {call['materialize']!r}, must be true, false or null")

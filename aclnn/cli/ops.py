@@ -13,7 +13,7 @@ from aclnn.acl import socs
 from aclnn.acl.constants import aclDataType
 from aclnn.api.functional import signature
 from aclnn.cli.calls import form_of
-from aclnn.operators import REGISTRY, Operator
+from aclnn.operators import REGISTRY, Operator, unknown_operator
 from aclnn.operators.checks import TensorSpec
 
 
@@ -25,7 +25,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     chosen = [one for one in REGISTRY.values() if options.name in (None, one.name, *one.names)]
     if not chosen:
-        options.refuse(f"no operator is called {options.name!r}, they are {', '.join(REGISTRY)}")
+        options.refuse(unknown_operator(options.name))
     facts = [describe(operator) for operator in chosen]
     if options.json:
         print(json.dumps(facts, indent=2))

@@ -30,8 +30,11 @@ cdef extern from *:
     """
     /* When the run that this thread is at was given to its stream; 0 for one that was not. */
     static __thread int64_t submitted_at;
+    /* How many threads the runs of this one may use; 0: as the process is set to. */
+    static __thread int thread_limit;
     """
     int64_t submitted_at
+    int thread_limit
 
 cdef program_run_fn run_program = <program_run_fn><size_t>_scheduler.run_address()
 
@@ -53,6 +56,7 @@ cdef struct settings_t:
     int strategy
     int cache_limit   # plans kept; 0 switches the cache off
     int observed      # how many want to see every run
+    int limited       # how many limits of single threads are in force
 
 cdef settings_t settings
 settings.threads = 1
@@ -157,12 +161,20 @@ cdef void put_forms(request_t *request, int index, double rounded, double exact,
 
 cdef int64_t settings_word() noexcept nogil:
     """What plans depend on that the process is set to, but for how they are planned."""
-    return settings.soc | <int64_t>settings.threads << 8
+    return settings.soc | <int64_t>threads_set() << 8
+
+
+cdef inline int threads_set() noexcept nogil:
+    """How many threads runs of this thread may use."""
+    if settings.limited and thread_limit:
+        return thread_limit
+    return settings.threads
 
 
 cdef inline settings_t settings_of(const request_t *request) noexcept nogil:
     """What the process is set to now, but for what the request itself says."""
     cdef settings_t now = settings
+    now.threads = threads_set()
     if request.materialize != INHERIT:
         now.materialize = request.materialize
     if request.strategy != INHERIT:
@@ -539,7 +551,23 @@ def configure(**changes):
 
 
 def current_settings():
-    return as_dict(&settings)
+    cdef settings_t now = settings
+    now.threads = threads_set()
+    return as_dict(&now)
+
+
+def limit_thread(int threads):
+    """Let runs of the calling thread use so many; 0: as the process is set to. What held before."""
+    global thread_limit
+    cdef int before = thread_limit
+    settings.limited += (threads != 0) - (before != 0)
+    thread_limit = threads
+    return before
+
+
+def limit_of_thread():
+    """What `limit_thread` has set for the calling thread."""
+    return thread_limit
 
 
 cdef dict as_dict(const settings_t *now):
@@ -833,8 +861,14 @@ cdef void run_was_submitted(int64_t nanoseconds) noexcept:
 
 
 cdef int usable_threads(CompiledCall plan):
-    """The set number of threads, or fewer where OpenMP's own limit (threadpoolctl) is lower."""
-    return min(plan.own_threads or settings.threads, <int>_scheduler.omp_threads())
+    """The set number of threads, or fewer where OpenMP's own limit (threadpoolctl) is lower.
+
+    What a function asks for comes before what the process is set to, not before the thread's limit.
+    """
+    cdef int threads = threads_set()
+    if plan.own_threads and (plan.own_threads < threads or not thread_limit):
+        threads = plan.own_threads
+    return min(threads, <int>_scheduler.omp_threads())
 
 
 cdef int run_observed(CompiledCall plan, char **addresses, char *workspace,

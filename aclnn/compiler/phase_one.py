@@ -41,11 +41,28 @@ Operand = tuple[int, tuple[int, ...], tuple[int, ...], int, bool]
 
 
 class RefusedError(AclnnError):
-    """A call that breaks a rule; knows the rule, for explanations."""
+    """A call that breaks a rule, for explanations.
 
-    def __init__(self, message: str, rule: Rule | None = None):
+    Attributes
+    ----------
+    rule : Rule or None
+        None where the rule is not one of the operator's own.
+    operator : Operator or None
+    call : Call or None
+        The call as rules see it, where it came that far.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        rule: Rule | None = None,
+        operator: Operator | None = None,
+        call: Call | None = None,
+    ):
         super().__init__(ACLNN_ERR_PARAM_INVALID if rule is None else rule.status, message)
         self.rule = rule
+        self.operator = operator
+        self.call = call
 
 
 @dataclass(frozen=True, slots=True)
@@ -236,7 +253,7 @@ def check_call(request: Request, soc: str) -> tuple[Call, bool]:
         if message == NOTHING_TO_DO:
             return call, True
         if message is not None:
-            raise RefusedError(message, rule)
+            raise RefusedError(message, rule, request.operator, call)
     _check_outputs(request.operator, call)
     return call, False
 
@@ -298,11 +315,15 @@ def _check_outputs(operator: Operator, call: Call) -> None:
         if out is None or out.size == 0:
             continue
         if not out.writable:
-            raise RefusedError(f"{call.names[role]} is read-only, but is the output")
+            message = f"{call.names[role]} is read-only, but is the output"
+            raise RefusedError(message, None, operator, call)
         if _elements_meet(out):
             raise RefusedError(
                 f"{call.names[role]} has strides {out.strides} for shape {out.shape}, which make "
-                "elements of the output share memory"
+                "elements of the output share memory",
+                None,
+                operator,
+                call,
             )
 
 

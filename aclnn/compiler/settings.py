@@ -7,10 +7,12 @@ use one thread, and a lower limit of OpenMP (``OMP_NUM_THREADS``, threadpoolctl)
 from __future__ import annotations
 
 import os
+from contextlib import ContextDecorator
 
 from aclnn import environment
 from aclnn.acl import socs
-from aclnn.acl.arguments import as_int, shown
+from aclnn.acl._frames import boundary
+from aclnn.acl.arguments import as_int, did_you_mean, shown
 from aclnn.acl.errors import invalid
 from aclnn.compiler import _compiled_call
 from aclnn.graph.planner import strategies
@@ -20,6 +22,19 @@ STRATEGIES = tuple(strategies.STRATEGIES)  # keys of plans have their numbers
 MOST_BY_THEMSELVES = 64  # threads that nobody asked for
 
 
+def strategy_number(name: object) -> int:
+    """The number of a planning strategy.
+
+    >>> strategy_number("default")
+    0
+    """
+    if name not in STRATEGIES:
+        known = f"must be one of {', '.join(STRATEGIES)}{did_you_mean(name, STRATEGIES)}"
+        raise invalid(f"planning strategy is {shown(name)}, {known}")
+    return STRATEGIES.index(name)
+
+
+@boundary
 def set_soc_version(name: str) -> None:
     """Choose whose dtype rules hold.
 
@@ -80,8 +95,9 @@ def aclrtGetSocName() -> str:
     return get_soc_version()
 
 
+@boundary
 def set_num_threads(n: int) -> None:
-    """Set how many threads a run may use.
+    """Set how many threads a run may use, in the whole process; `num_threads` limits one thread.
 
     Parameters
     ----------
@@ -102,10 +118,55 @@ def set_num_threads(n: int) -> None:
     1
     >>> aclnn.set_num_threads(before)
     """
+    _compiled_call.configure(threads=_checked(n))
+
+
+def _checked(n: int) -> int:
     number = as_int(n)
     if number is None or not 1 <= number <= MAX_THREADS:
         raise invalid(f"number of threads is {shown(n)}, must be an int from 1 to {MAX_THREADS}")
-    _compiled_call.configure(threads=number)
+    return number
+
+
+class num_threads(ContextDecorator):  # noqa: N801 - reads like a function
+    """Limit the runs of the calling thread, as a context manager or a decorator.
+
+    Meanwhile the thread's calls are planned and run with at most `n` threads, whatever the process is
+    set to and compiled functions ask for; calls of other threads are not concerned. What the thread
+    gives to streams is limited in the same way. Contexts may be nested: the innermost holds.
+
+    Parameters
+    ----------
+    n : int
+        At least 1, at most 1024.
+
+    Raises
+    ------
+    AclnnError
+        If `n` is no such number.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import aclnn
+    >>> with aclnn.num_threads(1):
+    ...     aclnn.get_num_threads(), aclnn.relu(np.float32([-1, 2]))
+    (1, array([0., 2.], dtype=float32))
+    """
+
+    def __init__(self, n: int):
+        self.n = _checked(n)
+        self._before: list[int] = []
+
+    def _recreate_cm(self) -> num_threads:
+        return num_threads(self.n)  # a decorated function may run in several threads
+
+    def __enter__(self) -> num_threads:
+        self._before.append(_compiled_call.limit_thread(self.n))
+        return self
+
+    def __exit__(self, *raised: object) -> None:
+        _compiled_call.limit_thread(self._before.pop())
 
 
 def get_num_threads() -> int:
@@ -114,7 +175,8 @@ def get_num_threads() -> int:
     Returns
     -------
     int
-        From 1 to 1024. Small tensors use one thread, whatever it is.
+        From 1 to 1024: what `num_threads` sets for the calling thread, else what `set_num_threads` has
+        set. Small tensors use one thread, whatever it is.
 
     Examples
     --------

@@ -6,6 +6,7 @@ from cpython.object cimport PyObject
 from libc.stdlib cimport free, malloc
 from libc.string cimport memcpy
 
+from aclnn.acl._frames cimport fastcall_t, strip_error
 from aclnn.acl._tensor cimport aclTensor
 from aclnn.execution._fastcall cimport (
     METH_FASTCALL,
@@ -16,6 +17,7 @@ from aclnn.execution._fastcall cimport (
     PyTuple_GET_SIZE,
 )
 from aclnn.execution._operand cimport (
+    dtype_of,
     fits,
     new_output,
     read_array,
@@ -54,7 +56,7 @@ from aclnn.acl.constants import (
     ACLNN_ERR_PARAM_INVALID,
     ACLNN_ERR_PARAM_NULLPTR,
 )
-from aclnn.acl.errors import AclnnError, invalid
+from aclnn.acl.errors import AclnnError, invalid, wrong_kind
 from aclnn.execution import arrays as interchange
 from aclnn.execution._operand import array_key, describe
 from aclnn.execution._workspace import WorkspacePool
@@ -130,6 +132,15 @@ cdef object call_run(object given, PyObject *const *values, Py_ssize_t n_values,
     return call_run_given(executor, values, n_values, names)
 
 
+cdef PyObject *run_called(PyObject *given, PyObject *const *values, Py_ssize_t n_values,
+                          PyObject *names) noexcept:
+    """`call_run`, whose errors end at the caller's line."""
+    cdef PyObject *result = (<fastcall_t>call_run)(given, values, n_values, names)
+    if result == NULL:
+        strip_error()
+    return result
+
+
 cdef object call_run_given(aclOpExecutor executor, PyObject *const *values, Py_ssize_t n_values,
                            PyObject *names):
     cdef Py_ssize_t k
@@ -152,9 +163,39 @@ cdef object call_run_given(aclOpExecutor executor, PyObject *const *values, Py_s
 # Runs take less time than a tuple and a dictionary of arguments.
 cdef PyMethodDef run_method
 run_method.ml_name = b"run"
-run_method.ml_meth = <void *>call_run
+run_method.ml_meth = <void *>run_called
 run_method.ml_flags = METH_FASTCALL | METH_KEYWORDS
 run_method.ml_doc = RUN_DOC
+
+
+cdef bint differ_in_dtype(const operand_t *found, const operand_t *planned) noexcept:
+    """Whether an array would fit if it were converted."""
+    cdef operand_t converted = found[0]
+    converted.dtype = planned.dtype
+    return found.dtype != planned.dtype and fits(&converted, planned)
+
+
+cdef extern from *:
+    """
+    static ternaryfunc aclnn_call_executor;
+
+    static void aclnn_call_by_way_of(PyObject *type, ternaryfunc called) {
+      aclnn_call_executor = ((PyTypeObject *)type)->tp_call;
+      ((PyTypeObject *)type)->tp_call = called;
+      PyType_Modified((PyTypeObject *)type);
+    }
+    """
+    ctypedef PyObject *(*ternaryfunc)(PyObject *, PyObject *, PyObject *) noexcept
+    ternaryfunc aclnn_call_executor
+    void aclnn_call_by_way_of(object type, ternaryfunc called)
+
+
+cdef PyObject *executor_called(PyObject *executor, PyObject *arrays, PyObject *named) noexcept:
+    """`executor(...)`, whose errors end at the caller's line."""
+    cdef PyObject *result = aclnn_call_executor(executor, arrays, named)
+    if result == NULL:
+        strip_error()
+    return result
 
 
 cdef object new_method(object kind, PyMethodDef *definition):
@@ -752,14 +793,22 @@ cdef class aclOpExecutor:
 
     cdef object fitting(self, int slot, object given, operand_t *found):
         """What is given for an operand as an array, if it is of the planned description."""
+        cdef const operand_t *planned
         name, array = self.names[slot], given
+        planned = &self.request.operands[slot]
         if not read_array(given, found):
-            array = interchange.as_ndarray(given, name)
+            if slot < self.request.n_inputs and isinstance(given, (list, tuple)):
+                array = interchange.from_list(given, name, dtype_of(planned.dtype))
+            else:
+                array = interchange.as_ndarray(given, name)
             read_or_refuse(name, array, found)
-        if not fits(found, &self.request.operands[slot]):
-            raise invalid(
-                f"{self.origin}: {name} is {describe(array)}, but the plan is for "
-                f"{words_of(&self.request.operands[slot])}")
+        if not fits(found, planned):
+            message = (f"{self.origin}: {name} is {describe(array)}, but the plan is for "
+                       f"{words_of(planned)}")
+            if differ_in_dtype(found, planned):
+                converted = interchange.conversion(name, given, planned.dtype)
+                raise wrong_kind(f"{message}; convert with {converted}")
+            raise invalid(message)
         written = self.arrays.ties is not None and slot in self.arrays.ties
         if (slot >= self.request.n_inputs or written) and not found.writable:
             raise invalid(f"{self.origin}: {name} is read-only")
@@ -987,3 +1036,6 @@ cdef bytes packed_numbers(object numbers):
         forms[0].real, forms[1].real, forms[2].whole = rounded, exact, whole
         forms += NUMBER_FORMS
     return room
+
+
+aclnn_call_by_way_of(aclOpExecutor, executor_called)

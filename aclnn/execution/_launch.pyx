@@ -28,6 +28,7 @@ from aclnn.acl.constants import (
     aclDataType,
 )
 from aclnn.acl.errors import AclnnError
+from aclnn.compiler._compiled_call import limit_of_thread, limit_thread
 from aclnn.graph.runtime import _scheduler
 
 cdef extern from "Python.h":
@@ -126,7 +127,7 @@ cdef object launch(aclOpExecutor executor, char **addresses, object held, Worksp
     job = Job.__new__(Job)
     job.executor, job.held, job.hold = executor.snapshot(), held, hold
     job.submitted = monotonic_ns()
-    job.omp_threads = _scheduler.omp_threads()
+    job.omp_threads, job.thread_limit = _scheduler.omp_threads(), limit_of_thread()
     memcpy(job.addresses, addresses, sizeof(job.addresses))
     return streams.submit(stream, job, executor.origin)
 
@@ -142,13 +143,14 @@ cdef class Job:
     cdef WorkspaceHold hold
     cdef char *addresses[MANY]
     cdef int64_t submitted  # when, for profiles
-    cdef int omp_threads  # OpenMP's limit for the thread that queued it
+    cdef int omp_threads, thread_limit  # OpenMP's and our own, of the thread that queued it
 
     def __call__(self):
         cdef char *workspace = self.hold.address if self.hold is not None else NULL
         try:
             self.refuse_freed()
             _scheduler.limit_omp_threads(self.omp_threads)
+            limit_thread(self.thread_limit)
             run_was_submitted(self.submitted)
             self.executor.execute(self.addresses, workspace)
             self.executor.tell_written()

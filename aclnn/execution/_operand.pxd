@@ -6,6 +6,7 @@ cdef object words_of(const operand_t *operand)
 cdef object spec_of(const operand_t *operand)
 cdef void describe_output(CompiledCall plan, int number, operand_t *operand) noexcept
 cdef object new_output(CompiledCall plan, int number, operand_t *operand, bint as_tensor)
+cdef object dtype_of(int acl)
 cdef bint fits(const operand_t *found, const operand_t *planned) noexcept
 
 

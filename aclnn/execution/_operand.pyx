@@ -47,6 +47,11 @@ ACL_NUMBER[np.dtype("ulonglong").num] = aclDataType.ACL_UINT64
 cdef dict _DTYPE_OF = {int(acl): kind for acl, kind in dtypes.NUMPY.items()}
 
 
+cdef object dtype_of(int acl):
+    """NumPy's dtype for CANN's number."""
+    return _DTYPE_OF[acl]
+
+
 cdef int acl_number(object array) noexcept:
     cdef int number = cnp.PyArray_TYPE(array)
     if number == BFLOAT16_NUMBER:

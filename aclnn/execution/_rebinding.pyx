@@ -30,7 +30,7 @@ def aclSetAclOpExecutorRepeatable(executor):
     -------
     int
         ACLNN_SUCCESS (0); ACLNN_ERR_INNER_NULLPTR (561103) for an executor that is null or
-        destroyed and for what is no executor; ACLNN_ERR_INNER (561000) for one that was used.
+        destroyed and for anything but an executor; ACLNN_ERR_INNER (561000) for one that was used.
 
     Examples
     --------
@@ -69,7 +69,7 @@ def aclDestroyAclOpExecutor(executor):
     -------
     int
         ACLNN_SUCCESS (0); ACLNN_ERR_INNER_NULLPTR (561103) for an executor that is null or
-        destroyed and for what is no executor.
+        destroyed and for anything but an executor.
 
     Examples
     --------
@@ -249,7 +249,7 @@ def aclSetDynamicInputTensorAddr(executor, irIndex, relativeIndex, tensors, addr
     int
         ACLNN_SUCCESS (0); ACLNN_ERR_INNER_NULLPTR (561103) for an executor or a list that is null,
         destroyed or of another type; ACLNN_ERR_PARAM_INVALID (161002) for an index out of range or
-        of what is no list, for memory that does not fit, and for an executor made by
+        of an operand that is not a list, for memory that does not fit, and for an executor made by
         `aclnn.executor`; ACLNN_ERR_INNER (561000) if memory ran out.
 
     Examples
@@ -297,7 +297,7 @@ def aclSetDynamicOutputTensorAddr(executor, irIndex, relativeIndex, tensors, add
     int
         ACLNN_SUCCESS (0); ACLNN_ERR_INNER_NULLPTR (561103) for an executor or a list that is null,
         destroyed or of another type; ACLNN_ERR_PARAM_INVALID (161002) for an index out of range or
-        of what is no list, for memory that does not fit, and for an executor made by
+        of an operand that is not a list, for memory that does not fit, and for an executor made by
         `aclnn.executor`; ACLNN_ERR_INNER (561000) if memory ran out.
 
     Examples
@@ -343,7 +343,7 @@ def aclSetDynamicTensorAddr(executor, irIndex, relativeIndex, tensors, addr):
     int
         ACLNN_SUCCESS (0); ACLNN_ERR_INNER_NULLPTR (561103) for an executor or a list that is null,
         destroyed or of another type; ACLNN_ERR_PARAM_INVALID (161002) for an index out of range or
-        of what is no list, for memory that does not fit, and for an executor made by
+        of an operand that is not a list, for memory that does not fit, and for an executor made by
         `aclnn.executor`; ACLNN_ERR_INNER (561000) if memory ran out.
 
     Examples

@@ -1,13 +1,16 @@
 """Arrays of other libraries as operands of the functional layer.
 
 Anything with ``__dlpack__`` (PyTorch's CPU tensors, bfloat16 included) or
-``__array_interface__`` is read in place; results come back in the caller's kind.
+``__array_interface__``, memoryviews and array.array are read in place; results come back in the caller's
+kind. Lists and tuples become arrays. Numbers of Python's have no dtype, nor has a list of them: it gets
+that of the arrays beside it, as a single number does.
 """
 
 from __future__ import annotations
 
 import importlib
 import sys
+from array import array
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -16,7 +19,8 @@ import numpy as np
 from aclnn.acl import _dlpack, dtypes
 from aclnn.acl._buffer import refuse_mask
 from aclnn.acl.arguments import shown
-from aclnn.acl.errors import AclnnError, invalid
+from aclnn.acl.constants import aclDataType
+from aclnn.acl.errors import AclnnError, invalid, wrong_kind
 from aclnn.execution._operand import reads
 from aclnn.operators.checks import MAX_DIMS
 
@@ -27,7 +31,8 @@ def as_ndarray(given: Any, name: str) -> np.ndarray:
     Parameters
     ----------
     given : object
-        A NumPy array, or anything with ``__dlpack__`` or ``__array_interface__``.
+        A NumPy array, a memoryview, an array.array, or anything with ``__dlpack__`` or
+        ``__array_interface__``.
     name : str
         What the caller calls it, for messages.
 
@@ -40,15 +45,147 @@ def as_ndarray(given: Any, name: str) -> np.ndarray:
         refuse_mask(given, name)
         return given
     try:
-        array = _dlpack.array_of(_untracked(given))
+        if isinstance(given, memoryview | array):
+            return np.asarray(given)
+        found = _dlpack.array_of(_untracked(given))
     except Exception as error:  # whatever the object raises
-        raise invalid(f"{name} cannot be read as an array: {error}") from error
-    if array is not None:
-        return array
-    raise invalid(
-        f"{name} is {type(given).__name__}, must be a NumPy array or have __dlpack__ or "
-        "__array_interface__"
+        raise wrong_kind(f"{name} cannot be read as an array: {error}") from error
+    if found is not None:
+        return found
+    if isinstance(given, list | tuple):
+        raise wrong_kind(f"{name} is {_a(given)}, which cannot be written; give an array")
+    if given is None or isinstance(given, bool | int | float | complex | str | bytes):
+        raise wrong_kind(f"{name} is {shown(given)}, must be an array")
+    raise wrong_kind(
+        f"{name} is {_a(given)}, must be an array, or have __dlpack__ or __array_interface__"
     )
+
+
+def as_ndarrays(operator: Any, operands: Sequence[tuple[str, Any]]) -> list[np.ndarray | None]:
+    """All inputs as NumPy arrays; None stays None.
+
+    Parameters
+    ----------
+    operator : Operator
+    operands : sequence of (str, object)
+        With their roles, as `taken_apart` gives them.
+
+    Examples
+    --------
+    >>> from aclnn.operators import REGISTRY
+    >>> x = np.zeros(2, np.float16)
+    >>> [one.dtype.name for one in as_ndarrays(REGISTRY["add"], [("self", x), ("other", [1, 2.5])])]
+    ['float16', 'float16']
+    """
+    return [
+        None if one is None else as_ndarray(one, role)
+        for role, one in with_arrays_for_lists(operator, operands)
+    ]
+
+
+def with_arrays_for_lists(
+    operator: Any, operands: Sequence[tuple[str, Any]]
+) -> Sequence[tuple[str, Any]]:
+    """Operands with NumPy arrays in the place of lists and tuples."""
+    if not any(_is_list(one) for _, one in operands):
+        return operands
+    own = _with_own_dtype(operator)
+    tensors = [
+        _dtype_of(one, role)
+        for role, one in operands
+        if one is not None and role not in own and not _has_no_dtype(one)
+    ]
+    found = []
+    for role, one in operands:
+        read = _from_list(one, role) if _is_list(one) else one
+        if _is_list(one) and role not in own and _has_no_dtype(one):
+            read = read.astype(_dtype_beside(_PYTHON[read.dtype.kind], tensors))
+        found.append((role, read))
+    return found
+
+
+def _dtype_of(given: Any, role: str) -> np.dtype:
+    if hasattr(type(given), "__aclnn_function__") or is_dask(given):
+        return given.dtype
+    return (_from_list(given, role) if _is_list(given) else as_ndarray(given, role)).dtype
+
+
+def _is_list(given: Any) -> bool:
+    return isinstance(given, list | tuple)
+
+
+def _has_no_dtype(given: Any) -> bool:
+    """Whether a list has nothing but Python's own numbers."""
+    if _is_list(given):
+        return all(map(_has_no_dtype, given))
+    return isinstance(given, _NUMBERS) and not isinstance(given, np.generic)
+
+
+def _from_list(given: Any, name: str) -> np.ndarray:
+    try:
+        read = np.asarray(given)
+    except Exception as error:  # rows of different lengths, or whatever the elements raise
+        raise wrong_kind(f"{name} is {_a(given)} that is no array: {error}") from None
+    if not dtypes.is_known(read.dtype):
+        element = type(read.flat[0].item() if read.dtype.kind in "US" else read.flat[0]).__name__
+        raise wrong_kind(f"{name} is {_a(given)} of {element}, must be one of numbers")
+    return read
+
+
+def alone(given: Any, name: str) -> np.ndarray:
+    """An array, or a list as it is without arrays beside it.
+
+    >>> alone([1.0, 2.0], "x").dtype
+    dtype('float32')
+    """
+    if not _is_list(given):
+        return as_ndarray(given, name)
+    read = _from_list(given, name)
+    return from_list(given, name, _dtype_beside(_PYTHON[read.dtype.kind], ()))
+
+
+def from_list(given: Any, name: str, dtype: np.dtype) -> np.ndarray:
+    """A list as an array of a planned dtype, unless it has one of its own."""
+    read = _from_list(given, name)
+    return read.astype(dtype) if _has_no_dtype(given) else read
+
+
+def conversion(name: str, given: Any, dtype: aclDataType) -> str:
+    """An expression that converts an operand as its library does.
+
+    >>> conversion("x", np.zeros(3), aclDataType.ACL_FLOAT), conversion("x", [1], aclDataType.ACL_BF16)
+    ('x.astype(np.float32)', 'np.asarray(x, ml_dtypes.bfloat16)')
+    """
+    if is_torch(given):
+        return f"{name}.to(torch.{dtypes.name(dtype)})"
+    if hasattr(given, "astype"):
+        return f"{name}.astype({numpy_word(dtype)})"
+    return f"np.asarray({name}, {numpy_word(dtype)})"
+
+
+def numpy_word(dtype: aclDataType) -> str:
+    """An expression for a dtype.
+
+    >>> numpy_word(aclDataType.ACL_BOOL), numpy_word(aclDataType.ACL_BF16)
+    ('np.bool', 'ml_dtypes.bfloat16')
+    """
+    name = dtypes.name(dtype)
+    return f"np.{name}" if hasattr(np, name) else f"ml_dtypes.{name}"
+
+
+def _a(given: Any) -> str:
+    """
+    >>> _a([]), _a(array("f"))
+    ('a list', 'an array')
+    """
+    name = type(given).__name__
+    return f"{'an' if name[0].lower() in 'aeiou' else 'a'} {name}"
+
+
+def is_torch(given: Any) -> bool:
+    """Whether it is a tensor of PyTorch's; loads nothing."""
+    kind = getattr(sys.modules.get("torch"), "Tensor", None)
+    return kind is not None and isinstance(given, kind)
 
 
 def prepare_for(operands: Sequence[Any], out: Any) -> None:
@@ -93,8 +230,8 @@ def handed_to(library: Any, array: np.ndarray) -> Any:
 
 def like_inputs(inputs: Sequence[Any], result: np.ndarray) -> Any:
     """Hand a result over as the kind of array that the first input has which is not NumPy's."""
-    kind = next((given for given in inputs if not isinstance(given, np.ndarray)), result)
-    return like(kind, result)
+    found = (library_of(given) for given in inputs)
+    return handed_to(next((one for one in found if one is not None), None), result)
 
 
 def mark_written(given: Any) -> None:
@@ -136,7 +273,7 @@ def check(array: np.ndarray, name: str) -> None:
 
 
 def _unknown(array: np.ndarray, name: str) -> AclnnError:
-    return invalid(f"{name} has dtype {array.dtype}, which no operator takes")
+    return wrong_kind(f"{name} has dtype {array.dtype}, which no operator takes")
 
 
 def call_foreign(
@@ -149,13 +286,16 @@ def call_foreign(
     """Run a functional form on operands of which at least one is no plain NumPy array, or a list.
 
     An operand that has `__aclnn_function__` takes the call over: it is called with the handle, all
-    operands, `out`, numbers and switches.
+    operands, `out`, numbers and switches. So does `aclnn.dask` for arrays of Dask's.
     """
     operands, callers = taken_apart(handle.handle.operator, given)
     for one in (*callers, *(out if isinstance(out, tuple | list) else (out,))):
         if hasattr(type(one), "__aclnn_function__"):
             return one.__aclnn_function__(handle, given, out, numbers, switches)
-    found = [None if one is None else as_ndarray(one, role) for role, one in operands]
+        if is_dask(one):
+            taker = importlib.import_module("aclnn.dask").call
+            return taker(handle, given, out, numbers, switches)
+    found = as_ndarrays(handle.handle.operator, operands)
     deep = [one for one in found if one is not None and one.ndim > MAX_DIMS]
     if deep and handle.handle.operator.any_rank:
         return _call_flat(handle, deep, callers, out, numbers, switches)
@@ -185,6 +325,12 @@ def call_foreign(
             for one, (_, given_out) in zip(made, targets, strict=True)
         ]
     )
+
+
+def is_dask(given: Any) -> bool:
+    """Whether this is an array of Dask's, which is not loaded for that."""
+    kind = getattr(sys.modules.get("dask.array"), "Array", None)
+    return kind is not None and isinstance(given, kind)
 
 
 def _call_flat(
@@ -225,7 +371,7 @@ def taken_apart(operator: Any, given: Sequence[Any]) -> tuple[list[tuple[str, An
         if role in operator.lists:
             found += [(f"{role}[{n}]", one) for n, one in enumerate(_listed(role, operand))]
         elif operand is None and role not in operator.optional:
-            raise invalid(f"{role} is None, must be an array")
+            raise wrong_kind(f"{role} is None, must be an array")
         else:
             found.append((role, operand))
     return found, [operand for _, operand in found if operand is not None]
@@ -243,11 +389,11 @@ def _with_arrays_for_numbers(operator: Any, given: Sequence[Any]) -> list[Any]:
     }
     if not numbers:
         return list(given)
-    own = {role for role in roles if "dtype" in operator.unlike.get(role, {})}
+    own = _with_own_dtype(operator)
     tensors = [
-        one.dtype if hasattr(type(one), "__aclnn_function__") else as_ndarray(one, role).dtype
+        _dtype_of(one, role)
         for role, one in zip(roles, given, strict=True)
-        if role not in numbers and role not in own
+        if role not in numbers and role not in own and not _has_no_dtype(one)
     ]
     return [
         _array_of_number(one, role, tensors) if role in numbers else one
@@ -255,7 +401,15 @@ def _with_arrays_for_numbers(operator: Any, given: Sequence[Any]) -> list[Any]:
     ]
 
 
+def _with_own_dtype(operator: Any) -> frozenset[str]:
+    """Operands that have another dtype than the others: masks, indices."""
+    return frozenset(
+        [role for role in operator.kernel_operands if "dtype" in operator.unlike.get(role, {})]
+    )
+
+
 _NUMBERS = (bool, int, float, complex)
+_PYTHON = {"b": bool, "i": int, "u": int, "f": float, "c": complex}
 # The kinds of dtypes in order, and what a number is beside tensors of an earlier kind.
 _KINDS = ("b", "iu", "fV", "c")
 _OWN = {bool: np.bool_, int: np.int64, float: np.float32, complex: np.complex64}
@@ -263,15 +417,20 @@ _OWN = {bool: np.bool_, int: np.int64, float: np.float32, complex: np.complex64}
 
 def _array_of_number(number: Any, role: str, tensors: Sequence[np.dtype]) -> np.ndarray:
     kind = next(kind for kind in _NUMBERS if isinstance(number, kind))
-    own = np.dtype(_OWN[kind])
-    dtype = next((one for one in tensors if _rank(one) >= _rank(own)), own)
-    if kind is complex and np.dtype(np.float64) in tensors:
-        dtype = np.dtype(np.complex128)
+    dtype = _dtype_beside(kind, tensors)
     try:
         with np.errstate(all="ignore"):
             return np.asarray(number).astype(dtype)
     except (OverflowError, TypeError, ValueError):
         raise invalid(f"{role} is {shown(number)}, which {dtype} does not hold") from None
+
+
+def _dtype_beside(kind: type, tensors: Sequence[np.dtype]) -> np.dtype:
+    """What a number of Python's is beside tensors."""
+    own = np.dtype(_OWN[kind])
+    if kind is complex and np.dtype(np.float64) in tensors:
+        return np.dtype(np.complex128)
+    return next((one for one in tensors if _rank(one) >= _rank(own)), own)
 
 
 def _rank(dtype: np.dtype) -> int:
@@ -280,7 +439,7 @@ def _rank(dtype: np.dtype) -> int:
 
 def _listed(role: str, operand: Any) -> Sequence[Any]:
     if isinstance(operand, str | bytes) or not hasattr(operand, "__iter__"):
-        raise invalid(f"{role} is {type(operand).__name__}, must be a sequence of arrays")
+        raise wrong_kind(f"{role} is {_a(operand)}, must be a sequence of arrays")
     return list(operand)
 
 
@@ -289,9 +448,7 @@ def _targets(handle: Any, roles: Sequence[str], out: Any) -> list[tuple[str, Any
     if len(roles) == 1 and not handle.handle.makes_list:
         return [(handle.names["out"], out)]
     if not isinstance(out, tuple | list) or len(out) != len(roles):
-        raise invalid(
-            f"{handle.name}: out must be a tuple of {len(roles)} arrays: {', '.join(roles)}"
-        )
+        raise invalid(f"out must be a tuple of {len(roles)} arrays: {', '.join(roles)}")
     return list(zip(roles, out, strict=True))
 
 
@@ -301,14 +458,13 @@ def _beside(handle: Any, name: str, out: Any) -> tuple[Any, Any]:
         return None, None
     if isinstance(out, np.generic):
         raise invalid(
-            f"{handle.name}: {name} is a NumPy scalar, which cannot be written; "
-            "use an array of shape ()"
+            f"{name} is a NumPy scalar, which cannot be written; use an array of shape ()"
         )
     target = as_ndarray(out, name)
     check(target, name)
     if reads(target):
         return target, target
     if not target.flags.writeable:
-        raise invalid(f"{handle.name}: {name} is read-only")
+        raise invalid(f"{name} is read-only")
     # Kernels cannot write there: compute beside it, then copy.
     return readable(target, name), target

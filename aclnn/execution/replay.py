@@ -18,7 +18,7 @@ from aclnn.acl.constants import (
     aclDataType,
 )
 from aclnn.acl.errors import AclnnError
-from aclnn.compiler._compiled_call import current_settings
+from aclnn.compiler._compiled_call import current_settings, limit_of_thread, limit_thread
 from aclnn.compiler.capturing import Layout, Memory, flat
 from aclnn.execution._executor import join_executor
 from aclnn.execution.model_text import model_text
@@ -98,6 +98,10 @@ class Replay:
                     f"memory that was freed: {owner.nbytes} bytes at {owner.address:#x}"
                 )
         return None
+
+    # What a stream's thread has to know of the thread that gave it a run.
+    limit_of_thread = staticmethod(limit_of_thread)
+    limit_thread = staticmethod(limit_thread)
 
     def run(self, function: str) -> int | tuple[int, str]:
         """Run everything in order, on the calling thread."""

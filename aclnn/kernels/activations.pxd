@@ -17,12 +17,15 @@ from aclnn.kernels.formulas cimport (
 )
 from aclnn.kernels.numbers cimport (
     add,
+    add_all,
     at_minus_infinity,
     at_nan,
+    bounded,
     constant,
     decay,
     decay_long,
     div,
+    erf_of,
     exp_less_one,
     exp_minus,
     exp_minus_long,
@@ -36,25 +39,32 @@ from aclnn.kernels.numbers cimport (
     plus,
     rsqrt_of,
     signed_as,
+    sine_of,
+    squared,
     sub,
+    swish_bend,
     times,
     vector_num,
     where_above,
+    where_at_most,
     where_negative,
     where_product_above,
     within,
     zero_as,
 )
+from aclnn.kernels.simd.vector cimport vecf
 
 cdef extern from *:
     """
     #define FAST_GELU_RATE 1.702
-    #define BELOW_3 0x1.7ffffep1 /* as floats are */
+    #define BELOW_3 0x1.7ffffep1 /* the neighbours, as floats are */
+    #define ABOVE_3 0x1.800002p1
     #define SELU_SCALE 1.0507009873554804934193349852946
     #define SELU_ALPHA 1.6732632423543772848170429916717
     """
     double FAST_GELU_RATE
     double BELOW_3
+    double ABOVE_3
     double SELU_SCALE
     double SELU_ALPHA
 
@@ -84,10 +94,12 @@ cdef inline num times_slope_of_swish(num g, num t) noexcept nogil:
         near = -800 if t < -800 else 800 if t > 800 else t
         near = ((q if t < 0 else 1) * (1 + q + near * (1 if t < 0 else q))) / ((1 + q) * (1 + q))
         return times_slope(g, near, t, 0.5, STICKY)
+    elif num is vecf:
+        return div(mul(g, swish_bend(t)), squared(add(constant(t, 1), exp_minus(t))))
     else:
         e = exp_minus_long(t)
         total = add(constant(t, 1), e)
-        return mul(g, div(add(total, mul(t, e)), mul(total, total)))
+        return mul(g, div(add(total, mul(t, e)), squared(total)))
 
 
 cdef inline vector_num sigmoid(vector_num x, const double *p) noexcept nogil:
@@ -159,8 +171,12 @@ cdef inline vector_num tanh(vector_num x, const double *p) noexcept nogil:
 
 
 cdef inline vector_num tanh_backward(vector_num g, vector_num y, const double *p) noexcept nogil:
+    """In pairs with the square, whose low part remains of it at the ends of the range."""
     cdef vector_num one = constant(y, 1)
-    return mul(g, mul(sub(one, y), add(one, y)))
+    if vector_num is vecf:
+        return mul(g, mul(sub(one, y), add(one, y)))
+    else:
+        return within(y, -1, 1, mul(g, plus(1, neg(mul(y, y)))))
 
 
 # --- Softplus and what is made of it --------------------------------------------------------------
@@ -231,7 +247,7 @@ cdef inline num selu(num x, const double *p) noexcept nogil:
 
 cdef inline num selu_backward(num g, num y, const double *p) noexcept nogil:
     """From the result y: what adds to it may leave few digits, but those of y are exact."""
-    cdef num below = mul(g, add(y, constant(y, SELU_SCALE * SELU_ALPHA)))
+    cdef num below = mul(g, add_all(y, SELU_SCALE * SELU_ALPHA))
     cdef double numbers[3]
     if num is double:
         numbers[0], numbers[1], numbers[2] = SELU_ALPHA, SELU_SCALE, 1
@@ -243,36 +259,45 @@ cdef inline num selu_backward(num g, num y, const double *p) noexcept nogil:
 # --- Straight lines between -3 and 3 --------------------------------------------------------------
 
 cdef inline num times_ramp(num a, double rate, num x) noexcept nogil:
-    """a (rate x + 3) / 6; beside 0, where a double has no room for the sum, ties are broken."""
-    cdef num r = times(1 / 6.0, mul(a, add(times(rate, x), constant(x, 3))))
+    """a (rate x + 3) / 6 from -3 to 3, where the sum of pairs is exact although x may be the larger.
+
+    Beside 0, where a double has no room for the sum, ties are broken.
+    """
+    cdef double r
     if num is double:
         r = a * (rate * x + 3) / 6
         return product_to_odd(a, 0.5, rate * x / 6) if (x < 1e-9) & (x > -1e-9) else r
     else:
-        return r
+        return times(rate / 6, mul(a, plus(3 / rate, x)))
 
 
 cdef inline num hardsigmoid(num x, const double *p) noexcept nogil:
-    cdef num one = constant(x, 1)
-    cdef num middle = where_above(x, 3, one, times_ramp(one, 1, x))
-    return where_above(neg(x), 3, constant(x, 0), middle)
+    cdef num near = bounded(x, -3, 3)
+    if num is double:
+        return times_ramp(1, 1, near)
+    else:
+        return times(1 / 6.0, plus(3, near))
 
 
 cdef inline num hardswish(num x, const double *p) noexcept nogil:
-    cdef num middle = where_above(x, 3, x, times_ramp(x, 1, x))
-    return where_above(neg(x), BELOW_3, constant(x, 0), middle)
+    cdef num middle
+    if num is double:
+        middle = x if x > 3 else times_ramp(x, 1, x)
+    else:
+        middle = times(1 / 6.0, mul(x, plus(3, bounded(x, -3, 3))))
+    return where_at_most(x, -3, constant(x, 0), middle)
 
 
 cdef inline num hardswish_backward(num g, num x, const double *p) noexcept nogil:
     """At -3 and 3 that of the middle; a NaN lets the gradient pass."""
     cdef num middle = where_above(x, 3, g, times_ramp(g, 2, x))
-    return at_nan(x, g, where_above(neg(x), 3, constant(x, 0), middle))
+    return at_nan(x, g, where_at_most(x, -ABOVE_3, constant(x, 0), middle))
 
 
 cdef inline num hardswish_backward_v2(num g, num x, const double *p) noexcept nogil:
     """At -3 and 3 that of the ends."""
     cdef num middle = where_above(x, BELOW_3, g, times_ramp(g, 2, x))
-    return at_nan(x, g, where_above(neg(x), BELOW_3, constant(x, 0), middle))
+    return at_nan(x, g, where_at_most(x, -3, constant(x, 0), middle))
 
 
 # --- Elementary functions -------------------------------------------------------------------------
@@ -303,3 +328,15 @@ cdef inline vector_num log1p(vector_num x, const double *p) noexcept nogil:
 
 cdef inline vector_num rsqrt(vector_num x, const double *p) noexcept nogil:
     return rsqrt_of(x)
+
+
+cdef inline vector_num sin(vector_num x, const double *p) noexcept nogil:
+    return sine_of(x, 0)
+
+
+cdef inline vector_num cos(vector_num x, const double *p) noexcept nogil:
+    return sine_of(x, 1)
+
+
+cdef inline vector_num erf(vector_num x, const double *p) noexcept nogil:
+    return erf_of(x)

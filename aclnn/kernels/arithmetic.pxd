@@ -1,11 +1,17 @@
-"""Sums, products and quotients of half precision over vectors of floats.
+"""Sums, products, quotients and choices of half precision over vectors of floats.
 
 What `formulas.pxd` says of them there holds here: a float rounds a sum or a quotient of two halves
 so that a second rounding does not show, and products are exact; of numbers of the node, which have
-the digits of a float, `vector_forms.py` says so, and the rounding test decides.
+the digits of a float, `vector_forms.py` says so, and the rounding test decides.  A result that is a
+NaN is computed as a double again, so that what matters is only that it is one.
 """
 
-from aclnn.kernels.simd.vector cimport vecf
+from libc.math cimport NAN
+
+from aclnn.kernels.simd.vector cimport vecf, veci, vf_add, vi_and, vi_set
+
+cdef extern from "simd.h" nogil:
+    veci vi_xor(veci, veci) noexcept
 
 cdef extern from "simd/pair.h" nogil:
     vecf vf_set(float) noexcept
@@ -13,8 +19,8 @@ cdef extern from "simd/pair.h" nogil:
     vecf vf_mul(vecf, vecf) noexcept
     vecf vf_div(vecf, vecf) noexcept
     vecf vf_sqrt(vecf) noexcept
-    vecf vf_neg(vecf) noexcept
-    vecf vf_abs(vecf) noexcept
+    vecf vf_where_above(vecf, vecf, vecf, vecf) noexcept
+    vecf vf_where_at_most(vecf, vecf, vecf, vecf) noexcept
 
 
 cdef inline vecf add(vecf a, vecf b, const double *p) noexcept nogil:
@@ -49,9 +55,96 @@ cdef inline vecf sqrt(vecf a, const double *p) noexcept nogil:
     return vf_sqrt(a)
 
 
-cdef inline vecf neg(vecf a, const double *p) noexcept nogil:
-    return vf_neg(a)
+# As bits, two to a lane, which need no conversion.
+cdef inline veci neg(veci a, const double *p) noexcept nogil:
+    return vi_xor(a, vi_set(0x80008000))
 
 
-cdef inline vecf abs(vecf a, const double *p) noexcept nogil:
-    return vf_abs(a)
+cdef inline veci abs(veci a, const double *p) noexcept nogil:
+    return vi_and(a, vi_set(0x7fff7fff))
+
+
+cdef inline vecf number(double c) noexcept nogil:
+    return vf_set(<float>c)
+
+
+# --- Choices --------------------------------------------------------------------------------------
+
+cdef inline vecf maximum(vecf a, vecf b, const double *p) noexcept nogil:
+    return vf_where_at_most(a, a, vf_where_above(a, b, a, b), a)
+
+
+cdef inline vecf minimum(vecf a, vecf b, const double *p) noexcept nogil:
+    return vf_where_at_most(a, a, vf_where_above(b, a, a, b), a)
+
+
+cdef inline vecf clamp(vecf x, const double *p) noexcept nogil:
+    cdef vecf low = number(p[0]), high = number(p[1])
+    cdef vecf above = vf_where_at_most(low, low, vf_where_above(low, x, low, x), low)
+    return vf_where_at_most(high, high, vf_where_above(above, high, high, above), high)
+
+
+cdef inline vecf relu(vecf x, const double *p) noexcept nogil:
+    return vf_where_at_most(x, number(0), number(0), x)
+
+
+cdef inline vecf relu_backward(vecf g, vecf x, const double *p) noexcept nogil:
+    return vf_where_at_most(x, number(0), number(0), g)
+
+
+cdef inline vecf threshold(vecf x, const double *p) noexcept nogil:
+    return vf_where_at_most(x, number(p[0]), number(p[1]), x)
+
+
+cdef inline vecf threshold_backward(vecf g, vecf x, const double *p) noexcept nogil:
+    return vf_where_at_most(x, number(p[0]), number(0), g)
+
+
+cdef inline vecf hardtanh_backward(vecf g, vecf x, const double *p) noexcept nogil:
+    cdef vecf above = vf_where_at_most(x, number(p[0]), number(0), g)
+    return vf_where_at_most(number(p[1]), x, number(0), above)
+
+
+cdef inline vecf unless_near(vecf x, double bound, vecf r) noexcept nogil:
+    """`r`, but 0 where x lies between -bound and bound."""
+    cdef vecf above = vf_where_at_most(number(-bound), x, number(0), r)
+    return vf_where_at_most(x, number(bound), above, r)
+
+
+cdef inline vecf softshrink_backward(vecf g, vecf x, const double *p) noexcept nogil:
+    return unless_near(x, p[0], g)
+
+
+# --- Choices of sums and products -----------------------------------------------------------------
+
+cdef inline vecf softshrink(vecf x, const double *p) noexcept nogil:
+    return unless_near(x, p[0], vf_add(x, vf_where_above(x, number(0), number(-p[0]), number(p[0]))))
+
+
+cdef inline vecf shrink(vecf x, const double *p) noexcept nogil:
+    """p: lambd, bias; a NaN gives 0."""
+    cdef vecf left = vf_where_above(number(-p[0]), x, vf_add(x, number(p[1])), number(0))
+    cdef vecf less = vf_where_above(x, number(0), vf_add(x, number(-p[1])), left)
+    return vf_where_above(x, number(p[0]), less, left)
+
+
+cdef inline vecf add_relu(vecf a, vecf b, const double *p) noexcept nogil:
+    cdef vecf total = vf_fma(b, number(p[0]), a)
+    return vf_where_at_most(total, number(0), number(0), total)
+
+
+cdef inline vecf squared_relu(vecf x, const double *p) noexcept nogil:
+    return vf_where_at_most(x, number(0), number(0), vf_mul(x, x))
+
+
+cdef inline vecf prelu(vecf x, vecf w, const double *p) noexcept nogil:
+    return vf_where_above(x, number(0), x, vf_mul(x, w))
+
+
+cdef inline vecf rrelu_with_noise(vecf x, const double *p) noexcept nogil:
+    return vf_where_above(x, number(0), x, vf_mul(x, number(0.5 * p[0] + 0.5 * p[1])))
+
+
+cdef inline vecf hardsigmoid_backward(vecf g, vecf x, const double *p) noexcept nogil:
+    cdef vecf above = vf_where_above(x, number(-3), vf_div(g, number(6)), number(0))
+    return vf_where_above(number(3), x, above, number(0))

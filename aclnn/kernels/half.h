@@ -14,6 +14,9 @@
 
 #if defined(__F16C__)
 #include <immintrin.h>
+#elif defined(__aarch64__)
+#include <arm_neon.h>
+#define bfloat16_t aclnn_bfloat16_t /* not the type of that name in arm_neon.h */
 #endif
 
 typedef struct UNALIGNED { uint16_t bits; } half_t;
@@ -65,6 +68,12 @@ static inline void halves_to_floats(
 #if defined(__F16C__)
     for (; i + 8 <= n; i += 8)
         _mm256_storeu_ps(dst + i, _mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)(src + i))));
+#elif defined(__aarch64__)
+    for (; i + 8 <= n; i += 8) {
+        float16x8_t halves = vreinterpretq_f16_u8(vld1q_u8((const uint8_t *)(src + i)));
+        vst1q_u8((uint8_t *)(dst + i), vreinterpretq_u8_f32(vcvt_f32_f16(vget_low_f16(halves))));
+        vst1q_u8((uint8_t *)(dst + i + 4), vreinterpretq_u8_f32(vcvt_high_f32_f16(halves)));
+    }
 #endif
     for (; i < n; i++) dst[i] = half_to_f32(src[i]);
 }
@@ -79,6 +88,13 @@ static inline void floats_to_halves(
 #if defined(__F16C__)
     for (; i + 8 <= n; i += 8)
         _mm_storeu_si128((__m128i *)(dst + i), _mm256_cvtps_ph(_mm256_loadu_ps(src + i), 0));
+#elif defined(__aarch64__)
+    for (; i + 8 <= n; i += 8) {
+        float32x4_t low = vreinterpretq_f32_u8(vld1q_u8((const uint8_t *)(src + i)));
+        float32x4_t high = vreinterpretq_f32_u8(vld1q_u8((const uint8_t *)(src + i + 4)));
+        float16x8_t halves = vcvt_high_f16_f32(vcvt_f16_f32(low), high);
+        vst1q_u8((uint8_t *)(dst + i), vreinterpretq_u8_f16(halves));
+    }
 #endif
     for (; i < n; i++) dst[i] = half_of_f32(src[i]);
 }

@@ -43,6 +43,9 @@ cdef extern from "simd/pair.h" nogil:
     vecf vf_log1p(vecf) noexcept
     vecf vf_where_negative(vecf, vecf, vecf) noexcept
     vecf vf_where_above(vecf, vecf, vecf, vecf) noexcept
+    vecf vf_where_at_most(vecf, vecf, vecf, vecf) noexcept
+    vecf vf_bounded(vecf, float, float) noexcept
+    vecf vf_swish_bend(vecf) noexcept
     vecf vf_where_product_above(vecf, vecf, vecf, vecf, vecf) noexcept
     vecf vf_signed_as(vecf, vecf) noexcept
     pair_t pair_set(double) noexcept
@@ -65,8 +68,18 @@ cdef extern from "simd/pair.h" nogil:
     pair_t pair_log1p(pair_t) noexcept
     pair_t pair_where_negative(pair_t, pair_t, pair_t) noexcept
     pair_t pair_where_above(pair_t, pair_t, pair_t, pair_t) noexcept
+    pair_t pair_where_at_most(pair_t, vecf, pair_t, pair_t) noexcept
+    pair_t pair_bounded(pair_t, float, float) noexcept
     pair_t pair_where_product_above(vecf, pair_t, vecf, pair_t, pair_t) noexcept
     pair_t pair_signed_as(pair_t, pair_t) noexcept
+
+cdef extern from "simd/sine.h" nogil:
+    vecf vf_sine(vecf, int) noexcept
+    pair_t pair_sine(pair_t, int) noexcept
+
+cdef extern from "simd/erf.h" nogil:
+    vecf vf_erf(vecf) noexcept
+    pair_t pair_erf(pair_t) noexcept
 
 ctypedef fused num:
     double
@@ -119,6 +132,14 @@ cdef inline num add_less(num a, num b) noexcept nogil:
         return add(a, b)
 
 
+cdef inline num add_all(num x, double c) noexcept nogil:
+    """x + c to all digits, however many the sum leaves: in two steps, of which the first is exact."""
+    if num is vecf:
+        return vf_add(vf_add(x, vf_set(<float>c)), vf_set(<float>(c - <float>c)))
+    else:
+        return add(x, constant(x, c))
+
+
 cdef inline num mul(num a, num b) noexcept nogil:
     if num is double:
         return a * b
@@ -126,6 +147,10 @@ cdef inline num mul(num a, num b) noexcept nogil:
         return vf_mul(a, b)
     else:
         return pair_mul(a, b)
+
+
+cdef inline num squared(num a) noexcept nogil:
+    return mul(a, a)
 
 
 cdef inline num times(double c, num a) noexcept nogil:
@@ -163,6 +188,28 @@ cdef inline num where_above(num x, double bound, num yes, num no) noexcept nogil
         return vf_where_above(x, vf_set(<float>bound), yes, no)
     else:
         return pair_where_above(x, pair_set(bound), yes, no)
+
+
+cdef inline num where_at_most(num x, double bound, num yes, num no) noexcept nogil:
+    """`yes` where x <= bound, for operands x."""
+    if num is double:
+        return yes if x <= bound else no
+    elif num is vecf:
+        return vf_where_at_most(x, vf_set(<float>bound), yes, no)
+    else:
+        return pair_where_at_most(x, vf_set(<float>bound), yes, no)
+
+
+cdef inline num bounded(num x, double low, double high) noexcept nogil:
+    """An operand x, from `low` up to `high`; a NaN stays."""
+    cdef double above
+    if num is double:
+        above = low if x < low else x
+        return high if above > high else above
+    elif num is vecf:
+        return vf_bounded(x, <float>low, <float>high)
+    else:
+        return pair_bounded(x, <float>low, <float>high)
 
 
 cdef inline num where_product_above(double c, num x, double bound, num yes, num no) noexcept nogil:
@@ -253,6 +300,11 @@ cdef inline vector_num exp_minus_long(vector_num x) noexcept nogil:
         return pair_exp_minus_long(x)
 
 
+cdef inline vecf swish_bend(vecf t) noexcept nogil:
+    """1 + e^-t + t e^-t, where that leaves few digits: the exponential in two parts."""
+    return vf_swish_bend(t)
+
+
 cdef inline num at_nan(num x, num r, num elsewhere) noexcept nogil:
     """`r` where x is a NaN: there vectors give no finite result."""
     if num is double:
@@ -306,3 +358,19 @@ cdef inline vector_num within(vector_num x, float low, float high, vector_num r)
         return vf_within(x, low, high, r)
     else:
         return pair_within(x, low, high, r)
+
+
+cdef inline vector_num sine_of(vector_num x, int turn) noexcept nogil:
+    """sin(x + turn pi/2) of an operand; no number where it is so large that doubles are needed."""
+    if vector_num is vecf:
+        return vf_sine(x, turn)
+    else:
+        return pair_sine(x, turn)
+
+
+cdef inline vector_num erf_of(vector_num x) noexcept nogil:
+    """The error function of an operand."""
+    if vector_num is vecf:
+        return vf_erf(x)
+    else:
+        return pair_erf(x)

@@ -1,5 +1,5 @@
 /* Operations on vectors of float32 (vecf), of 32-bit integers (veci) and of half as many bits (vech):
- * sixteen lanes with AVX-512, eight with AVX2. Compilers vectorise plain loops well, but do not look
+ * sixteen lanes with AVX-512, eight with AVX2 and with NEON (`simd/neon.h`). Compilers vectorise plain loops well, but do not look
  * tables up in registers, which is what makes exponentials cheap.
  *
  * A prefix tells the operand: vf_ float32, vi_ 32-bit integers, vi16_ 16-bit integers, vh_ half precision.
@@ -116,6 +116,7 @@ INLINED vecf vf_min_abs(vecf least, vecf x) {
 }
 INLINED mask_t mask_or(mask_t a, mask_t b) { return (mask_t)(a | b); }
 INLINED int mask_any(mask_t c) { return c != 0; }
+INLINED unsigned mask_bits(mask_t c) { return c; } /* a bit for each lane */
 /* x times 2 to the largest whole number up to n; below the least float, 0. */
 INLINED vecf vf_scale_by_exp2(vecf x, vecf n) { return _mm512_scalef_ps(x, n); }
 INLINED mask_t vf_between(vecf x, float low, float high) {
@@ -129,6 +130,8 @@ INLINED mask_t vf_ge(vecf x, float low) {
 INLINED mask_t vf_ge_and_ordered(vecf x, float low, vecf y) {
     return _mm512_mask_cmp_ps_mask(vf_ge(x, low), y, y, _CMP_ORD_Q);
 }
+INLINED mask_t vf_is_above(vecf a, vecf b) { return _mm512_cmp_ps_mask(a, b, _CMP_GT_OQ); }
+INLINED mask_t vf_is_at_most(vecf a, vecf b) { return _mm512_cmp_ps_mask(a, b, _CMP_LE_OQ); }
 INLINED mask_t vf_is_nan(vecf x) { return _mm512_cmp_ps_mask(x, x, _CMP_UNORD_Q); }
 INLINED mask_t vf_is_not_positive(vecf x) {
     return _mm512_cmp_ps_mask(x, _mm512_setzero_ps(), _CMP_NGT_UQ);
@@ -325,7 +328,8 @@ INLINED mask_t vf_is_nonzero(vecf x) {
     return _mm256_cmp_ps(x, _mm256_setzero_ps(), _CMP_NEQ_UQ);
 }
 INLINED mask_t mask_or(mask_t a, mask_t b) { return _mm256_or_ps(a, b); }
-INLINED int mask_any(mask_t c) { return _mm256_movemask_ps(c) != 0; }
+INLINED unsigned mask_bits(mask_t c) { return (unsigned)_mm256_movemask_ps(c); }
+INLINED int mask_any(mask_t c) { return mask_bits(c) != 0; }
 INLINED mask_t vf_between(vecf x, float low, float high) {
     mask_t above = _mm256_cmp_ps(x, vf_set(low), _CMP_GE_OQ);
     return _mm256_and_ps(above, _mm256_cmp_ps(x, vf_set(high), _CMP_LE_OQ));
@@ -336,6 +340,8 @@ INLINED mask_t vf_ge(vecf x, float low) {
 INLINED mask_t vf_ge_and_ordered(vecf x, float low, vecf y) {
     return _mm256_and_ps(vf_ge(x, low), _mm256_cmp_ps(y, y, _CMP_ORD_Q));
 }
+INLINED mask_t vf_is_above(vecf a, vecf b) { return _mm256_cmp_ps(a, b, _CMP_GT_OQ); }
+INLINED mask_t vf_is_at_most(vecf a, vecf b) { return _mm256_cmp_ps(a, b, _CMP_LE_OQ); }
 INLINED mask_t vf_is_nan(vecf x) { return _mm256_cmp_ps(x, x, _CMP_UNORD_Q); }
 INLINED mask_t vf_is_not_positive(vecf x) {
     return _mm256_cmp_ps(x, _mm256_setzero_ps(), _CMP_NGT_UQ);
@@ -439,6 +445,9 @@ INLINED vecf vf_lookup_both(vecf low, veci index, vecf high) {
     vecf from_low = _mm256_permutevar8x32_ps(low, index);
     return vf_select(upper, _mm256_permutevar8x32_ps(high, index), from_low);
 }
+
+#elif defined(ACLNN_NEON) /* all AArch64 CPUs have it: the generic kernels do without */
+#include "simd/neon.h"
 #endif
 
 #ifdef LANES

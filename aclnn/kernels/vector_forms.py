@@ -22,8 +22,8 @@ class VectorForm(NamedTuple):
     decay : str
         The rate at which results of a large gradient decay exponentially with the last input, where
         that is negative; the exponential may be less than a normal number before the result is.
-    half_in_pairs : bool
-        Half precision takes more digits than vectors have.
+    half_in_pairs : bool, optional
+        Half precision takes more digits than vectors have; by default if there is a root.
     has_zeros : bool
         Results of 0 are exact, whatever the inputs are; else only those of a first input of 0.
     inexact : str
@@ -31,18 +31,22 @@ class VectorForm(NamedTuple):
     direct : bool
         Half precision is converted, computed and rounded vector by vector: for formulas so short that
         chunks in between would take longer than they do.
+    direct_f32 : bool
+        Float32 too is loaded, computed and stored vector by vector: for the shortest ones, which take
+        no number of the node.
     scant : bool
-        Of these: a float may have fewer digits than it takes, because results are too small.
+        Of formulas over half precision alone: a float may have fewer digits than it takes, because results are too small.
     """
 
     rel_error: float = 6e-7
     root: str = ""
     gap: str = "0.006"
     decay: str = ""
-    half_in_pairs: bool = False
+    half_in_pairs: bool | None = None
     has_zeros: bool = False
     inexact: str = ""
     direct: bool = False
+    direct_f32: bool = False
     scant: bool = False
 
 
@@ -54,9 +58,18 @@ FORMS = {
     "square": VectorForm(scant=True),
     "div": VectorForm(scant=True),
     "reciprocal": VectorForm(scant=True),
-    "sigmoid_backward": VectorForm(has_zeros=True, direct=True),
-    "tanh_backward": VectorForm(has_zeros=True, direct=True),
-    "silu_backward": VectorForm(root=f"{SWISH_SLOPE_ROOT}", decay="1"),
+    "softshrink": VectorForm(inexact="not is_short(own.p[0])"),
+    "shrink": VectorForm(inexact="not is_short(own.p[1])"),
+    "add_relu": VectorForm(inexact="own.p[0] != 1"),
+    "squared_relu": VectorForm(scant=True),
+    "prelu": VectorForm(scant=True),
+    "rrelu_with_noise": VectorForm(inexact="True", scant=True),
+    "hardsigmoid_backward": VectorForm(scant=True),
+    "sigmoid_backward": VectorForm(2.38e-7, has_zeros=True, direct=True, direct_f32=True),
+    "tanh_backward": VectorForm(3e-7, has_zeros=True, direct=True, direct_f32=True),
+    "silu_backward": VectorForm(
+        root=f"{SWISH_SLOPE_ROOT}", gap="0.012", decay="1", half_in_pairs=False
+    ),
     "swish_backward": VectorForm(
         root=f"{SWISH_SLOPE_ROOT} / p[0]", gap="0.006 / p[0]", decay="p[0]"
     ),
@@ -71,10 +84,10 @@ FORMS = {
     "clipped_swiglu": VectorForm(decay="p[0]", half_in_pairs=True, has_zeros=True),
     "mish": VectorForm(rel_error=9e-7),
     "mish_backward": VectorForm(root=f"{MISH_SLOPE_ROOT}", decay="1"),
-    "hardsigmoid": VectorForm(has_zeros=True, direct=True),
-    "hardswish": VectorForm(has_zeros=True, direct=True),
-    "hardswish_backward": VectorForm(has_zeros=True, direct=True),
-    "hardswish_backward_v2": VectorForm(has_zeros=True, direct=True),
+    "hardsigmoid": VectorForm(2.38e-7, has_zeros=True, direct=True, direct_f32=True),
+    "hardswish": VectorForm(3e-7, has_zeros=True, direct=True, direct_f32=True),
+    "hardswish_backward": VectorForm(3e-7, has_zeros=True, direct=True, direct_f32=True),
+    "hardswish_backward_v2": VectorForm(3e-7, has_zeros=True, direct=True),
     "expm1": VectorForm(direct=True),
     "exp": VectorForm(direct=True),
     "log": VectorForm(rel_error=9e-7, has_zeros=True, direct=True),
@@ -82,5 +95,14 @@ FORMS = {
     "log10": VectorForm(rel_error=9e-7, has_zeros=True, direct=True),
     "log1p": VectorForm(rel_error=9e-7, direct=True),
     "rsqrt": VectorForm(direct=True),
-    "selu_backward": VectorForm(root="-1.7580993408473769", gap="1e-5", has_zeros=True),
+    "sin": VectorForm(rel_error=3.5e-7, direct=True),
+    "cos": VectorForm(rel_error=3.5e-7, direct=True),
+    "erf": VectorForm(rel_error=3.5e-7, direct=True),
+    "selu_backward": VectorForm(
+        root="-1.7580993408473769",
+        gap="1e-5",
+        half_in_pairs=False,
+        has_zeros=True,
+        direct=True,
+    ),
 }

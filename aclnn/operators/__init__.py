@@ -11,6 +11,7 @@ import warnings
 from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 
+from aclnn.acl.arguments import did_you_mean, shown
 from aclnn.operators.declaration import Attribute, Entry, Operator, Parameter, entry
 
 Family = tuple[Operator, ...]
@@ -93,3 +94,14 @@ __all__ = [
     "Parameter",
     "entry",
 ]
+
+
+def unknown_operator(name: object) -> str:
+    """What is said of a name that no operator has.
+
+    >>> unknown_operator("aclnnGellu")
+    "no operator is called 'aclnnGellu'; did you mean 'aclnnGelu'?"
+    """
+    known = [name for one in REGISTRY.values() for name in (one.name, *one.names)]
+    meant = did_you_mean(name, known) or "; `aclnn ops` lists them"
+    return f"no operator is called {shown(name)}{meant}"

@@ -35,7 +35,8 @@ from aclnn.operators.lowering import (
 
 _BOTH = ("input", "other")
 _NUMBERS = (
-    "Numbers take part as float32, with float64 and complex tensors as float64, and with tensors of "
+    "Numbers take part as float32, with float64 and complex tensors as float64, and with tensors "
+    "of "
     "integers as integers; results of integers wrap around. With a complex number the result is "
     "complex."
 )
@@ -240,6 +241,7 @@ rsub = Operator(
         "array([ -7., -16.], dtype=float32)",
     ),
     seealso=("sub",),
+    gradient={"input": "grad * -alpha", "other": "grad"},
 )
 
 rsubs = Operator(
@@ -415,11 +417,11 @@ def _lower_div_mod(lowering: Lowering) -> Mapping[str, int]:
 div_mod = Operator(
     name="div_mod",
     in_place="div_mod_",
-    summary="Quotient, rounded as asked for.",
+    summary="Quotient, rounded by a mode.",
     expression="input/other, rounded",
     notes=(
-        "With 'true' it is `div`. Rounded quotients are those of exact ones, and integers of "
-        "integers, whose quotient by zero is 0. PyTorch has it as torch.div."
+        "With 'true' it is `div`. Quotients are computed exactly, then rounded. Integers give "
+        "integers, and 0 if the divisor is 0. PyTorch's torch.div does the same."
     ),
     infer=_infer(_rounded(_of_tensors)),
     lower=_lower_div_mod,
@@ -441,14 +443,18 @@ div_mod = Operator(
         "array([ 3., -4.], dtype=float32)",
     ),
     seealso=("div",),
+    gradient={
+        "input": "grad / conj(other) if mode == 'true' else aten.zeros_like(grad)",
+        "other": "-grad * conj(out / other) if mode == 'true' else aten.zeros_like(grad)",
+    },
 )
 
 div_mods = Operator(
     name="div_mods",
     functional=False,
-    summary="Quotient of a tensor and a number, rounded as asked for.",
+    summary="Quotient of a tensor and a number, rounded by a mode.",
     expression="input/other, rounded",
-    notes="As `div_mod`.",
+    notes="See `div_mod`.",
     infer=_infer(_rounded(_with_number)),
     lower=_lower_div_mod,
     inputs=("input",),

@@ -25,7 +25,7 @@ from aclnn.operators.norm import Inferred, Shape
 
 _DOUBLE = aclDataType.ACL_DOUBLE
 _EPS = Attribute("eps", 1e-5, "float", keyword_only=False, doc="Added to the variance.")
-_PARAMETERS = "Without a weight it is 1, without a bias 0."
+_PARAMETERS = "The weight defaults to 1, the bias to 0."
 
 
 # --- Nodes ----------------------------------------------------------------------------------------
@@ -232,6 +232,9 @@ native_group_norm = Operator(
     ),
     seealso=("group_norm", "group_norm_silu"),
     accuracy=ROW_ACCURACY,
+    gradient={
+        "input, weight, bias": "aten.native_group_norm_backward(grad.contiguous(), input.contiguous(), mean, rstd, weight, N, C, HxW, group, needed)"
+    },
 )
 
 group_norm = Operator(
@@ -264,6 +267,7 @@ group_norm = Operator(
     ),
     seealso=("native_group_norm",),
     accuracy=ROW_ACCURACY,
+    differentiated_as="ops.native_group_norm(input, weight, bias, *input.shape[:2], input.shape[2:].numel(), num_groups, eps)[0]",
 )
 
 group_norm_silu = Operator(
@@ -271,7 +275,8 @@ group_norm_silu = Operator(
     summary="Group norm, then SiLU, with the mean and the inverse deviation of each group.",
     expression=f"silu({_GROUP_NORM.partition(',')[0]}), rstd = 1/√(var + eps), silu(y) = y/(1 + exp(-y))",
     notes=(
-        f"{_PARAMETERS} SiLU is of the norm before that is rounded. Mean and rstd have the dtype of "
+        f"{_PARAMETERS} SiLU is applied to the norm before rounding. Mean and rstd have the dtype "
+        f"of "
         "`input`, and the shape (N, group)."
     ),
     inputs=("input", "weight", "bias"),
@@ -282,19 +287,25 @@ group_norm_silu = Operator(
         _number("group", "Number of groups of channels."),
         _POSITIVE_EPS,
         Attribute(
-            "activate_silu", True, "bool", keyword_only=False, doc="Whether SiLU comes last."
+            "activate_silu",
+            True,
+            "bool",
+            keyword_only=False,
+            doc="Whether to apply SiLU at the end.",
         ),
     ),
     entries=(
         entry(
             "aclnnGroupNormSilu",
-            "self=input gamma=weight:in? beta=bias:in? group:int eps:float out:out meanOut=mean:out "
+            "self=input gamma=weight:in? beta=bias:in? group:int eps:float out:out "
+            "meanOut=mean:out "
             "rstdOut=rstd:out",
             activate_silu=True,
         ),
         entry(
             "aclnnGroupNormSiluV2",
-            "self=input gamma=weight:in? beta=bias:in? group:int eps:float activateSilu:bool out:out "
+            "self=input gamma=weight:in? beta=bias:in? group:int eps:float activateSilu:bool "
+            "out:out "
             "meanOut=mean:out rstdOut=rstd:out",
         ),
     ),
@@ -323,6 +334,9 @@ group_norm_silu = Operator(
     ),
     seealso=("native_group_norm", "silu"),
     accuracy=ROW_ACCURACY,
+    gradient={
+        "input, weight, bias": "gradients_of_group_norm_silu(grad, input, weight, bias, mean, rstd, group, eps, activate_silu, needed)"
+    },
 )
 
 
@@ -375,7 +389,7 @@ def _channels_or_none(role: str) -> Rule:
 
 _TRAINING = (
     Attribute("training", False, "bool", keyword_only=False, doc="Must be false."),
-    Attribute("momentum", 0.1, "float", keyword_only=False, doc="Counts in training only."),
+    Attribute("momentum", 0.1, "float", keyword_only=False, doc="Only training uses it."),
     _EPS,
 )
 _CHANNEL_ROLES = ("weight", "bias", "running_mean", "running_var")
@@ -394,7 +408,7 @@ _CHANNELS = {"input": {"shape": (1, 2)}} | {role: {"shape": (2,)} for role in _C
 
 native_batch_norm = Operator(
     name="native_batch_norm",
-    summary="Batch norm for inference, with results that only training has.",
+    summary="Batch norm for inference, with the additional results of training.",
     expression=_BATCH_NORM,
     notes=f"{_BATCH_NOTES} save_mean and save_invstd are empty, or left as they are.",
     inputs=("input", "weight", "bias", "running_mean", "running_var"),
@@ -427,6 +441,9 @@ native_batch_norm = Operator(
     ),
     seealso=("batch_norm",),
     accuracy=ROW_ACCURACY,
+    gradient={
+        "input, weight, bias": "aten.native_batch_norm_backward(grad, input, weight, running_mean, running_var, None, None, False, eps, needed)"
+    },
 )
 
 batch_norm = Operator(
@@ -448,4 +465,5 @@ batch_norm = Operator(
     ),
     seealso=("native_batch_norm", "group_norm"),
     accuracy=ROW_ACCURACY,
+    differentiated_as="native_batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps)[0]",
 )

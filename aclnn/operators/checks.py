@@ -8,11 +8,11 @@ argument, value and rule.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from aclnn.acl import dtypes, socs
-from aclnn.acl.arguments import shown
+from aclnn.acl.arguments import did_you_mean, shown
 from aclnn.acl.constants import ACLNN_ERR_PARAM_INVALID, aclDataType, aclFormat
 
 FLOATING = (aclDataType.ACL_FLOAT, aclDataType.ACL_FLOAT16, aclDataType.ACL_BF16)
@@ -87,12 +87,21 @@ class Call:
     soc: str
     lists: Mapping[str, tuple[TensorSpec, ...]] = field(default_factory=dict)
     makes_absent: bool = True  # whether outputs that are absent are made, or not wanted
+    dtype_name: Callable[[aclDataType], str] = dtypes.cann_name  # as the caller knows dtypes
 
     def dtype(self, role: str) -> aclDataType:
         return self.tensors[role].dtype
 
     def shape(self, role: str) -> tuple[int, ...]:
         return self.tensors[role].shape
+
+    def word(self, dtype: aclDataType | None) -> str:
+        """A dtype in the caller's words."""
+        return "none" if dtype is None else self.dtype_name(dtype)
+
+    def words(self, allowed: Sequence[aclDataType]) -> str:
+        """Dtypes of which one is wanted, in the caller's words."""
+        return _either([self.dtype_name(dtype) for dtype in allowed])
 
     def given(self, roles: tuple[str, ...]) -> list[str]:
         """Those of `roles` that the call has: `out` may still have to be made."""
@@ -200,7 +209,7 @@ def scalar_dtype_among(role: str, allowed: tuple[aclDataType, ...]) -> Rule:
         number = call.scalars[role]
         if number.dtype in allowed:
             return None
-        return f"{call.names[role]} is {number.text} of dtype {_name(number.dtype)}, must be {_names(allowed)}"
+        return f"{call.names[role]} is {number.text} of dtype {call.word(number.dtype)}, must be {call.words(allowed)}"
 
     return Rule(f"`{role}` is a number of dtype {_names(allowed)}", test, (role,))
 
@@ -210,8 +219,8 @@ def same_dtype(role: str, like: str) -> Rule:
         if len(call.given((role, like))) < 2 or call.dtype(role) == call.dtype(like):
             return None
         return (
-            f"{call.names[role]} has dtype {_name(call.dtype(role))}, but must have that of "
-            f"{call.names[like]}, {_name(call.dtype(like))}"
+            f"{call.names[role]} has dtype {call.word(call.dtype(role))}, but must have that of "
+            f"{call.names[like]}, {call.word(call.dtype(like))}"
         )
 
     return Rule(f"`{role}` has the dtype of `{like}`", test, (role, like))
@@ -222,8 +231,8 @@ def dtype_like_or(role: str, like: str, other: aclDataType = aclDataType.ACL_FLO
         if role not in call.tensors or call.dtype(role) in (other, call.dtype(like)):
             return None
         return (
-            f"{call.names[role]} has dtype {_name(call.dtype(role))}, must be {_name(other)} or "
-            f"that of {call.names[like]}, {_name(call.dtype(like))}"
+            f"{call.names[role]} has dtype {call.word(call.dtype(role))}, must be {call.word(other)} or "
+            f"that of {call.names[like]}, {call.word(call.dtype(like))}"
         )
 
     return Rule(f"`{role}` is {_name(other)} or has the dtype of `{like}`", test, (role, like))
@@ -231,12 +240,12 @@ def dtype_like_or(role: str, like: str, other: aclDataType = aclDataType.ACL_FLO
 
 def promotes(roles: tuple[str, ...], allowed: tuple[aclDataType, ...] = FLOATING) -> Rule:
     def test(call: Call) -> str | None:
-        pair = ", ".join(f"{call.names[r]} {_name(call.dtype(r))}" for r in roles)
+        pair = ", ".join(f"{call.names[r]} {call.word(call.dtype(r))}" for r in roles)
         result = promoted(call, roles)
         if result is None:
             return f"dtypes do not promote: {pair}"
         if result not in allowed:
-            return f"dtypes promote to {_name(result)}, must be {_names(allowed)}: {pair}"
+            return f"dtypes promote to {call.word(result)}, must be {call.words(allowed)}: {pair}"
         for role in call.given((*roles, "out")):
             if message := _refuse_bfloat16(call, call.names[role], call.dtype(role)):
                 return message
@@ -255,8 +264,8 @@ def dtype_is_promoted(role: str, roles: tuple[str, ...]) -> Rule:
         if role not in call.tensors or call.dtype(role) == promoted(call, roles):
             return None
         return (
-            f"{call.names[role]} has dtype {_name(call.dtype(role))}, but must have the promoted "
-            f"dtype of the inputs, {_name(promoted(call, roles))}"
+            f"{call.names[role]} has dtype {call.word(call.dtype(role))}, but must have the promoted "
+            f"dtype of the inputs, {call.word(promoted(call, roles))}"
         )
 
     return Rule(f"`{role}` has the promoted dtype of the inputs", test, (role, *roles))
@@ -270,8 +279,8 @@ def castable(sources: tuple[str, ...], role: str = "out") -> Rule:
         if dtypes.can_cast(source, call.dtype(role)):
             return _refuse_bfloat16(call, call.names[role], call.dtype(role))
         return (
-            f"{call.names[role]} has dtype {_name(call.dtype(role))}, to which the result's dtype "
-            f"{_name(source)} cannot be cast"
+            f"{call.names[role]} has dtype {call.word(call.dtype(role))}, to which the result's dtype "
+            f"{call.word(source)} cannot be cast"
         )
 
     return Rule(f"the result's dtype can be cast to that of `{role}`", test, (role, *sources))
@@ -287,8 +296,8 @@ def result_castable(result: Callable[[Call], aclDataType | None], role: str = "o
         if dtypes.can_cast(source, call.dtype(role)):
             return _refuse_bfloat16(call, call.names[role], call.dtype(role))
         return (
-            f"{call.names[role]} has dtype {_name(call.dtype(role))}, to which the result's dtype "
-            f"{_name(source)} cannot be cast"
+            f"{call.names[role]} has dtype {call.word(call.dtype(role))}, to which the result's dtype "
+            f"{call.word(source)} cannot be cast"
         )
 
     return Rule(f"the result's dtype can be cast to that of `{role}`", test, (role,))
@@ -320,8 +329,8 @@ def promotes_with_number(role: str, scalar: str) -> Rule:
         if promoted_with_number(call, role, scalar) is not None:
             return None
         return (
-            f"dtypes do not promote: {call.names[role]} {_name(call.dtype(role))}, "
-            f"{call.names[scalar]} {_name(number.dtype)}"
+            f"dtypes do not promote: {call.names[role]} {call.word(call.dtype(role))}, "
+            f"{call.names[scalar]} {call.word(number.dtype)}"
         )
 
     return Rule(f"the dtypes of `{role}` and `{scalar}` promote", test, (role, scalar))
@@ -337,8 +346,8 @@ def number_castable(scalar: str, result: Callable[[Call], aclDataType | None]) -
         if target is not None and dtypes.can_cast(source, target):
             return None
         return (
-            f"{call.names[scalar]} has dtype {_name(source)}, which cannot be cast to the result's "
-            f"dtype {_name(result(call))}"
+            f"{call.names[scalar]} has dtype {call.word(source)}, which cannot be cast to the result's "
+            f"dtype {call.word(result(call))}"
         )
 
     return Rule(f"`{scalar}` can be cast to the result's dtype", test, (scalar,))
@@ -441,7 +450,7 @@ def convertible_scalars(*roles: str) -> Rule:
         for role in roles:
             scalar = call.scalars[role]
             if not scalar.convertible:
-                return f"{call.names[role]} is {scalar.text}, which cannot be converted to FLOAT"
+                return f"{call.names[role]} is {scalar.text}, which cannot be converted to {call.word(aclDataType.ACL_FLOAT)}"
         return None
 
     names = ", ".join(f"`{r}`" for r in roles)
@@ -545,7 +554,8 @@ def switch_among(switch: str, allowed: tuple[str, ...]) -> Rule:
             return None
         # A number that stands for none of them was left as it was.
         choices = allowed if isinstance(value, str) else range(len(allowed))
-        return f"{call.names[switch]} is {shown(value)}, must be {' or '.join(map(repr, choices))}"
+        rule = f"must be {' or '.join(map(repr, choices))}{did_you_mean(value, allowed)}"
+        return f"{call.names[switch]} is {shown(value)}, {rule}"
 
     return Rule(f"`{switch}` is {' or '.join(map(repr, allowed))}", test, (switch,))
 
@@ -554,18 +564,14 @@ def _refuse_dtype(
     call: Call, name: str, dtype: aclDataType, allowed: tuple[aclDataType, ...]
 ) -> str | None:
     if dtype not in allowed:
-        return f"{name} has dtype {_name(dtype)}, must be {_names(allowed)}"
+        return f"{name} has dtype {call.word(dtype)}, must be {call.words(allowed)}"
     return _refuse_bfloat16(call, name, dtype)
 
 
 def _refuse_bfloat16(call: Call, name: str, dtype: aclDataType) -> str | None:
     if dtype != aclDataType.ACL_BF16 or socs.supports_bfloat16(call.soc):
         return None
-    return f"{name} has dtype BF16, which {call.soc} does not support"
-
-
-def _name(dtype: aclDataType | None) -> str:
-    return dtype.name.removeprefix("ACL_") if dtype is not None else "none"
+    return f"{name} has dtype {call.word(dtype)}, which {call.soc} does not support"
 
 
 def _names_on_socs(allowed: tuple[aclDataType, ...]) -> str:
@@ -573,6 +579,14 @@ def _names_on_socs(allowed: tuple[aclDataType, ...]) -> str:
     return f"{_names(allowed)}{limited}"
 
 
+def _name(dtype: aclDataType) -> str:
+    return dtypes.cann_name(dtype)
+
+
 def _names(allowed: tuple[aclDataType, ...]) -> str:
-    *most, last = map(_name, allowed)
+    return _either(list(map(_name, allowed)))
+
+
+def _either(words: Sequence[str]) -> str:
+    *most, last = words
     return f"{', '.join(most)} or {last}" if most else last

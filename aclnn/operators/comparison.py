@@ -78,7 +78,7 @@ def _comparison(
         name=name,
         in_place=f"{name}_",
         elementwise=True,
-        summary=f"Whether elements {words}.",
+        summary=f"Whether elements {words} those of another tensor.",
         expression=expression,
         infer=_infer,
         lower=_lower(name, expression),
@@ -106,7 +106,7 @@ def _comparison(
         name=f"{name}_scalar",
         elementwise=True,
         functional=False,
-        summary=f"Whether elements {words}, which is a number.",
+        summary=f"Whether elements {words} a number.",
         expression=expression,
         notes="The number is first rounded to the dtype in which it is compared.",
         infer=_infer,
@@ -131,22 +131,12 @@ def _comparison(
     return of_tensors, of_number
 
 
-eq, eq_scalar = _comparison(
-    "eq", "=", "equal those of another tensor", "False,  True, False", NUMERIC
-)
-ne, ne_scalar = _comparison(
-    "ne", "≠", "differ from those of another tensor", " True, False,  True", NUMERIC
-)
-lt, lt_scalar = _comparison(
-    "lt", "<", "are less than those of another tensor", " True, False, False"
-)
-le, le_scalar = _comparison("le", "≤", "are at most those of another tensor", " True,  True, False")
-gt, gt_scalar = _comparison(
-    "gt", ">", "are greater than those of another tensor", "False, False,  True"
-)
-ge, ge_scalar = _comparison(
-    "ge", "≥", "are at least those of another tensor", "False,  True,  True"
-)
+eq, eq_scalar = _comparison("eq", "=", "equal", "False,  True, False", NUMERIC)
+ne, ne_scalar = _comparison("ne", "≠", "differ from", " True, False,  True", NUMERIC)
+lt, lt_scalar = _comparison("lt", "<", "are less than", " True, False, False")
+le, le_scalar = _comparison("le", "≤", "are at most", " True,  True, False")
+gt, gt_scalar = _comparison("gt", ">", "are greater than", "False, False,  True")
+ge, ge_scalar = _comparison("ge", "≥", "are at least", "False,  True,  True")
 
 _EXTREMUM_RULES = (
     dtype_among("input", REAL),
@@ -201,7 +191,7 @@ minimum = Operator(
 
 # --- Logical functions ------------------------------------------------------------------------------
 
-_LOGICAL = "What is not 0 counts as true, NaN too."
+_LOGICAL = "Nonzero elements count as true, NaN too."
 
 
 def _lower_logical(formula: str, expression: str) -> Callable[[Lowering], Mapping[str, int]]:
@@ -278,7 +268,7 @@ logical_or = _logical(
 )
 logical_xor = _logical(
     "logical_xor",
-    "Whether just one of the elements is true.",
+    "Whether exactly one of the elements is true.",
     "(input ≠ 0) ≠ (other ≠ 0)",
     "False,  True,  True, False",
     "aclnnLogicalXor",
@@ -351,11 +341,11 @@ def _lower_clamp(lowering: Lowering) -> Mapping[str, int]:
 clamp = Operator(
     name="clamp",
     in_place="clamp_",
-    summary="Elements moved into a range.",
+    summary="Elements clamped to a range.",
     expression="min(max(input, min), max)",
     notes=(
-        "A bound that is None is none; both cannot be. NaN stays, and a bound that is NaN makes NaN of "
-        "everything. Where `min` is larger than `max`, all becomes `max`."
+        "None means no bound; at least one bound is required. NaN stays NaN; a bound that is NaN "
+        "makes every result NaN. If `min` exceeds `max`, every result is `max`."
     ),
     infer=lambda call: {"out": (_clamped(call), call.shape("input"))},
     lower=_lower_clamp,
@@ -377,6 +367,7 @@ clamp = Operator(
     ),
     example=("clamp(np.float32([-2, 0, 2]), -1, 1)", "array([-1.,  0.,  1.], dtype=float32)"),
     seealso=("maximum", "minimum"),
+    gradient={"input": "where_between(grad, input, min, max)"},
 )
 
 

@@ -163,7 +163,8 @@ def _flaw_of_parameter(operator: Operator, role: str, kind: str) -> str | None:
 
 def _flaws_of_gradient(operator: Operator) -> Iterator[str]:
     options = [a.role for a in operator.attributes]
-    known = {*operator.inputs, *operator.outputs, *options, "grad", "needed", "aten"}
+    known = {*operator.inputs, *operator.outputs, *options, "grad", "needed", "aten", "ops"}
+    known |= {f"grad_{role}" for role in operator.outputs[1:]}
     for named in operator.gradient:
         if unknown := set(named.split(", ")) - set(operator.inputs):
             yield f"{', '.join(sorted(unknown))}, which have a gradient, are no inputs"

@@ -206,10 +206,12 @@ class Operator:
         operators with a formula: PyTorch lays such results out as the inputs.
     gradient : mapping of str to str
         By input, or inputs separated by commas, a formula of their gradients in Python: of `grad`,
-        the gradient of the first output, of inputs, outputs and options by their roles, and of
-        functional forms, and of PyTorch's own in `aten`. `needed` says of which inputs of the group gradients are needed. A sum over
-        what was broadcast, and a cast to the input's dtype, follow by themselves. Inputs that are
-        not named have no gradient.
+        the gradient of the first output, and `grad_<role>`, those of others, of inputs, outputs and
+        options by their roles, and of functional forms, of operators in `ops`, PyTorch's own in `aten`,
+        and ``aclnn.torch.formulas``. `needed` says of which inputs of the group gradients are needed. A
+        sum over what was broadcast, and a cast to the input's dtype, follow by themselves. Inputs
+        that are not named have no gradient; outputs but for the first whose gradient no formula
+        names are not differentiable.
     differentiated_as : str
         Where the result alone does not tell the gradients: the call of another functional form, of
         inputs and options by their roles, that gives the same result and has some.

@@ -101,7 +101,7 @@ neg = _function(
     "-input",
     ("[1, -2]", "[-1.,  2.]"),
     dtype_among("input", (*_WHOLE, *FLOATING_AND_DOUBLE, *COMPLEX)),
-    notes="The least integer stays what it is.",
+    notes="The smallest integer stays unchanged.",
     gradient={"input": "-grad"},
 )
 abs = _function(
@@ -110,14 +110,16 @@ abs = _function(
     "|input|",
     ("[1, -2]", "[1., 2.]"),
     dtype_among("input", REAL),
-    notes="The least integer stays what it is. Complex inputs, which CANN takes, are refused.",
+    notes="The smallest integer stays unchanged. Complex inputs, which CANN takes, are refused.",
+    gradient={"input": "grad * aten.sign(input)"},
 )
 floor = _function(
     "floor",
-    "The largest whole number that is no larger.",
+    "The largest integer that is not greater than the element.",
     "⌊input⌋",
     ("[1.5, -1.5]", "[ 1., -2.]"),
     dtype_among("input", (*FLOATING_AND_DOUBLE, *INTEGERS)),
+    gradient={"input": "aten.zeros_like(grad)"},
 )
 square = _function(
     "square",
@@ -126,6 +128,7 @@ square = _function(
     ("[1.5, -2]", "[2.25, 4.  ]"),
     dtype_among("input", (*FLOATING_AND_DOUBLE, *INTEGERS, *COMPLEX)),
     notes="Integers wrap around.",
+    gradient={"input": "grad * (2 * conj(input))"},
 )
 
 _EXP = (*FLOATING_AND_DOUBLE, *COMPLEX, aclDataType.ACL_BOOL, aclDataType.ACL_INT64)
@@ -155,37 +158,82 @@ rsqrt = _of_floats(
     "Reciprocal of the square root.",
     "1/√input",
     ("[4, 16]", "[0.5 , 0.25]"),
-    "NaN below zero; of a zero infinity with its sign.",
+    "NaN below zero; infinity with the sign of a zero.",
     domain=_UP,
+    gradient={"input": "grad * (-0.5 * out * out * out)"},
 )
 reciprocal = _of_floats(
-    "reciprocal", "Reciprocal.", "1/input", ("[4, -2]", "[ 0.25, -0.5 ]"), domain=(0.5, 4.0)
+    "reciprocal",
+    "Reciprocal.",
+    "1/input",
+    ("[4, -2]", "[ 0.25, -0.5 ]"),
+    domain=(0.5, 4.0),
+    gradient={"input": "-grad * out * out"},
 )
-exp2 = _of_floats("exp2", "Power of two.", "2^input", ("[3, -1]", "[8. , 0.5]"))
+exp2 = _of_floats(
+    "exp2",
+    "Power of two.",
+    "2^input",
+    ("[3, -1]", "[8. , 0.5]"),
+    gradient={"input": "grad * (out * 0.6931471805599453)"},
+)
 expm1 = _of_floats(
-    "expm1", "Exponential, less one.", "exp(input) - 1", ("[0, 1]", "[0.       , 1.7182819]")
+    "expm1",
+    "Exponential minus one.",
+    "exp(input) - 1",
+    ("[0, 1]", "[0.       , 1.7182819]"),
+    gradient={"input": "grad * (out + 1)"},
 )
 log = _of_floats(
-    "log", "Natural logarithm.", "ln(input)", ("[1, 2]", "[0.       , 0.6931472]"), domain=_UP
+    "log",
+    "Natural logarithm.",
+    "ln(input)",
+    ("[1, 2]", "[0.       , 0.6931472]"),
+    domain=_UP,
+    gradient={"input": "grad / input"},
 )
 log2 = _of_floats(
-    "log2", "Logarithm to the base 2.", "log₂(input)", ("[1, 8]", "[0., 3.]"), domain=_UP
+    "log2",
+    "Logarithm to the base 2.",
+    "log₂(input)",
+    ("[1, 8]", "[0., 3.]"),
+    domain=_UP,
+    gradient={"input": "grad / (input * 0.6931471805599453)"},
 )
 log10 = _of_floats(
-    "log10", "Logarithm to the base 10.", "log₁₀(input)", ("[1, 100]", "[0., 2.]"), domain=_UP
+    "log10",
+    "Logarithm to the base 10.",
+    "log₁₀(input)",
+    ("[1, 100]", "[0., 2.]"),
+    domain=_UP,
+    gradient={"input": "grad / (input * 2.302585092994046)"},
 )
 log1p = _of_floats(
     "log1p",
-    "Logarithm of one more.",
+    "Logarithm of one plus the element.",
     "ln(1 + input)",
     ("[0, 1]", "[0.       , 0.6931472]"),
     domain=_UP,
+    gradient={"input": "grad / (input + 1)"},
 )
-sin = _of_floats("sin", "Sine.", "sin(input)", ("[0, 1]", "[0.        , 0.84147096]"))
-cos = _of_floats("cos", "Cosine.", "cos(input)", ("[0, 1]", "[1.       , 0.5403023]"))
+sin = _of_floats(
+    "sin",
+    "Sine.",
+    "sin(input)",
+    ("[0, 1]", "[0.        , 0.84147096]"),
+    gradient={"input": "grad * cos(input)"},
+)
+cos = _of_floats(
+    "cos",
+    "Cosine.",
+    "cos(input)",
+    ("[0, 1]", "[1.       , 0.5403023]"),
+    gradient={"input": "-grad * sin(input)"},
+)
 erf = _of_floats(
     "erf",
     "Error function.",
     "2/√π ∫ exp(-t²) dt from 0 to input",
     ("[0, 1]", "[0.       , 0.8427008]"),
+    gradient={"input": "grad * (exp(-input * input) * 1.1283791670955126)"},
 )

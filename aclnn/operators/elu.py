@@ -18,7 +18,7 @@ from aclnn.operators.declaration import Attribute, Operator, entry
 from aclnn.operators.pointwise import both_entries, in_float32, infer_first, number
 
 _SCALARS = (
-    Attribute("alpha", 1.0, doc="Where negative inputs saturate."),
+    Attribute("alpha", 1.0, doc="Negative inputs saturate at minus this value."),
     Attribute("scale", 1.0, doc="Factor of the result."),
     Attribute("input_scale", 1.0, doc="Factor of negative inputs inside the exponential."),
 )
@@ -88,6 +88,10 @@ elu_backward = Operator(
         "array([0.36787945, 1.        ], dtype=float32)",
     ),
     seealso=("elu",),
+    gradient={
+        "grad_output": "elu_backward(grad, self_or_result, alpha=alpha, scale=scale, input_scale=input_scale, is_result=is_result)",
+        "self_or_result": "where(gt(self_or_result, 0), 0, input_scale * (grad * grad_output if is_result else elu_backward(grad * grad_output, self_or_result, alpha=alpha, scale=scale, input_scale=input_scale)))",
+    },
 )
 
 # --- Scaled and continuous ones -------------------------------------------------------------------
@@ -115,6 +119,7 @@ selu = Operator(
         "array([-1.1113307,  2.101402 ], dtype=float32)",
     ),
     seealso=("selu_backward", "elu"),
+    gradient={"input": "selu_backward(grad, out)"},
 )
 
 _FROM_RESULT = ("grad_output", "result")
@@ -141,6 +146,10 @@ selu_backward = Operator(
         "array([0.7580993, 1.050701 ], dtype=float32)",
     ),
     seealso=("selu",),
+    gradient={
+        "grad_output": "selu_backward(grad, result)",
+        "result": "where(gt(result, 0), 0, grad * grad_output)",
+    },
 )
 
 
@@ -158,7 +167,9 @@ celu = Operator(
     expression="max(x, 0) + min(alpha·(exp(x/alpha) - 1), 0)",
     formula="celu",
     inputs=("input",),
-    attributes=(number("alpha", 1.0, "Where negative inputs saturate.", "zero", "nan"),),
+    attributes=(
+        number("alpha", 1.0, "Negative inputs saturate at minus this value.", "zero", "nan"),
+    ),
     entries=both_entries("Celu", "alpha:scalar"),
     rules=(
         dtype_among("input"),
@@ -173,4 +184,5 @@ celu = Operator(
         "array([-0.78693867,  2.        ], dtype=float32)",
     ),
     seealso=("elu",),
+    gradient={"input": "elu_backward(grad, input, alpha=alpha, input_scale=1.0 / alpha)"},
 )

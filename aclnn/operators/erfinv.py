@@ -18,7 +18,10 @@ erfinv = Operator(
     in_place="erfinv_",
     summary="Inverse of the error function.",
     expression="y with erf(y) = input",
-    notes="1 and -1 give infinities, what lies beyond gives NaN. Integers and BOOL are computed as float32.",
+    notes=(
+        "1 and -1 give infinities; inputs outside [-1, 1] give NaN. Integers and BOOL are "
+        "computed as float32."
+    ),
     formula="erfinv",
     infer=infer_floating,
     inputs=("input",),
@@ -34,4 +37,5 @@ erfinv = Operator(
         "erfinv(np.float32([0, 0.5, 1]))",
         "array([0.        , 0.47693628,        inf], dtype=float32)",
     ),
+    gradient={"input": "grad * (exp(out * out) * 0.886226925452758)"},
 )

@@ -22,7 +22,7 @@ from aclnn.operators.lowering import Lowering, graph_dtype
 Inferred = Mapping[str, tuple[aclDataType, tuple[int, ...]]]
 
 _VALUE = Attribute(
-    "value", REQUIRED, keyword_only=False, doc="What elements become.", facts=("zero",)
+    "value", REQUIRED, keyword_only=False, doc="The new value of elements.", facts=("zero",)
 )
 _CONVERTED = (
     "The number is converted to the dtype of `input`: it is truncated for integers, and for BOOL "
@@ -48,7 +48,8 @@ def _real_for_real() -> Rule:
         if call.dtype("input") in COMPLEX or call.scalars["value"].convertible:
             return None
         return (
-            f"{call.names['value']} is {call.scalars['value'].text}, which {call.names['input']} of "
+            f"{call.names['value']} is {call.scalars['value'].text}, which {call.names['input']} "
+            f"of "
             f"dtype {call.dtype('input').name.removeprefix('ACL_')} cannot hold"
         )
 
@@ -58,7 +59,7 @@ def _real_for_real() -> Rule:
 fill = Operator(
     name="fill",
     in_place="fill_",
-    summary="A number in the place of every element.",
+    summary="Fills a tensor with a number.",
     expression="value",
     notes=_CONVERTED,
     infer=_like_input,
@@ -74,6 +75,7 @@ fill = Operator(
         same_shape("out", "input"),
     ),
     example=("fill(np.float32([1, 2]), 3)", "array([3., 3.], dtype=float32)"),
+    gradient={"input": "aten.zeros_like(grad)"},
 )
 
 
@@ -84,7 +86,7 @@ def _constant(name: str, item: str, number: int) -> Operator:
     return Operator(
         name=name,
         in_place=name,
-        summary=f"Every element becomes {number}.",
+        summary=f"Fills a tensor with {number}.",
         expression=f"{number}",
         infer=_like_input,
         lower=lower,
@@ -93,6 +95,7 @@ def _constant(name: str, item: str, number: int) -> Operator:
         rules=(dtype_among("input", NUMERIC), at_most_8_dims("input")),
         example=(f"{name}(np.float32([5, 7]))", f"array([{number}., {number}.], dtype=float32)"),
         seealso=("fill",),
+        differentiated_as=f"aten.fill_(input, {number})",
     )
 
 
@@ -125,7 +128,7 @@ def _lower_masked(lowering: Lowering) -> Mapping[str, int]:
 masked_fill = Operator(
     name="masked_fill",
     in_place="masked_fill_",
-    summary="A number in the place of elements where a mask is true.",
+    summary="Fills elements with a number where a mask is true.",
     expression="mask: value; else input",
     notes=f"Other elements keep their bits. {_CONVERTED}",
     infer=_infer_masked,
@@ -148,4 +151,5 @@ masked_fill = Operator(
         "array([0.5, 2. ], dtype=float32)",
     ),
     seealso=("where",),
+    gradient={"input": "where(mask, 0, grad)"},
 )

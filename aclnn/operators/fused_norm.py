@@ -37,7 +37,7 @@ from aclnn.operators.norm import (
 _SINGLE, _DOUBLE = aclDataType.ACL_FLOAT, aclDataType.ACL_DOUBLE
 _HALVES = (aclDataType.ACL_FLOAT16, aclDataType.ACL_BF16)
 _EPSILON = Attribute("epsilon", 1e-6, "float", keyword_only=False, doc="Added to the mean square.")
-_SUM = "x is the sum as it is stored, rounded; the norm is of the sum before that."
+_SUM = "x is the rounded sum; the norm is computed from the sum before rounding."
 
 
 # --- Sums -----------------------------------------------------------------------------------------
@@ -131,7 +131,11 @@ def _half_without_rstd() -> Rule:
     def test(call: Call) -> str | None:
         if not _lacks_results(call) or call.dtype("x1") in _HALVES:
             return None
-        return f"{call.names['x1']} has dtype {call.dtype('x1').name.removeprefix('ACL_')}, must be FLOAT16 or BF16 without {call.names['rstd']}"
+        halves = call.words(_HALVES)
+        return (
+            f"{call.names['x1']} has dtype {call.word(call.dtype('x1'))}, must be {halves} without "
+            f"{call.names['rstd']}"
+        )
 
     return Rule("without `rstd`, `x1` is FLOAT16 or BF16", test, ("x1", "rstd"))
 
@@ -172,7 +176,8 @@ add_rms_norm = Operator(
     summary="RMS norm of a sum, with the sum and the inverse root of each row's mean square.",
     expression=f"{RMS_NORM}, x = x1 + x2",
     notes=(
-        f"{_SUM} In place x1 gets the norm, and x2 the sum. Without rstd, or without rstd and the sum, "
+        f"{_SUM} In place, x1 receives the norm and x2 the sum. Without rstd, or without rstd and "
+        f"the sum, "
         "gamma is [1, last]. rstd is float32."
     ),
     inputs=("x1", "x2", "gamma"),
@@ -212,6 +217,7 @@ add_rms_norm = Operator(
     ),
     seealso=("add_rms_norm_cast", "native_rms_norm"),
     accuracy=ROW_ACCURACY,
+    gradient={"x1, x2, gamma": "gradients_of_added_rms_norm(grad, grad_x, x, gamma, rstd)"},
 )
 
 
@@ -269,6 +275,9 @@ add_rms_norm_cast = Operator(
     ),
     seealso=("add_rms_norm",),
     accuracy=f"{ROW_ACCURACY} y2 is y1 rounded once more.",
+    gradient={
+        "x1, x2, gamma": "gradients_of_added_rms_norm(added(grad, grad_y2), grad_x, x, gamma, rstd)"
+    },
 )
 
 
@@ -304,7 +313,8 @@ gemma_rms_norm = Operator(
     summary="RMS norm whose factor is 1 + gamma.",
     expression="x·rstd·(1 + gamma), rstd = 1/√(Σx²/N + eps)",
     notes=(
-        "It is over the trailing dimensions that `gamma` has. rstd is float32 and has the leading "
+        "It normalizes over the trailing dimensions that `gamma` has. rstd is float32 and has the "
+        "leading "
         "dimensions; any shape with as many elements may be given for it."
     ),
     inputs=("x", "gamma"),
@@ -331,6 +341,7 @@ gemma_rms_norm = Operator(
     ),
     seealso=("native_rms_norm",),
     accuracy=ROW_ACCURACY,
+    gradient={"x, gamma": "gradients_of_rms_norm(grad, x, gamma + 1, rstd)"},
 )
 
 
@@ -369,10 +380,8 @@ def _sums_fit() -> Rule:
     def test(call: Call) -> str | None:
         if not _mixed(call) or _SINGLE in (call.dtype("x1"), call.dtype("x2")):
             return None
-        pair = ", ".join(
-            f"{call.names[r]} {call.dtype(r).name.removeprefix('ACL_')}" for r in ("x1", "x2")
-        )
-        return f"dtypes differ, and none is FLOAT: {pair}"
+        pair = ", ".join(f"{call.names[r]} {call.word(call.dtype(r))}" for r in ("x1", "x2"))
+        return f"dtypes differ, and none is {call.word(_SINGLE)}: {pair}"
 
     return Rule("`x1` and `x2` have one dtype, or one of them is FLOAT", test, ("x1", "x2"))
 
@@ -406,7 +415,8 @@ def _bias_shape() -> Rule:
         ):
             return None
         return (
-            f"{call.names['bias']} has shape {call.shape('bias')}, must have {call.shape('gamma')} or "
+            f"{call.names['bias']} has shape {call.shape('bias')}, must have {call.shape('gamma')} "
+            f"or "
             f"{call.shape('x1')}"
         )
 
@@ -429,7 +439,7 @@ add_layer_norm = Operator(
     name="add_layer_norm",
     summary="Layer norm of a sum, with the mean and the inverse deviation of each row.",
     expression=f"{LAYER_NORM.replace('weight', 'gamma').replace('bias', 'beta')}, x = x1 + x2 + bias",
-    notes=f"{_SUM} Without `additional_output` there is no x. Mean and rstd are float32.",
+    notes=f"{_SUM} x is a result only with `additional_output`. Mean and rstd are float32.",
     inputs=("x1", "x2", "gamma", "beta", "bias"),
     outputs=("out", "mean", "rstd", "x"),
     optional=("bias", "x"),
@@ -444,7 +454,8 @@ add_layer_norm = Operator(
     entries=(
         entry(
             "aclnnAddLayerNorm",
-            "x1 x2 gamma beta biasOptional=bias:in? epsilon:float additionalOutput:bool yOut=out:out "
+            "x1 x2 gamma beta biasOptional=bias:in? epsilon:float additionalOutput:bool "
+            "yOut=out:out "
             "meanOut=mean:out rstdOut=rstd:out xOut=x:out?",
         ),
     ),
@@ -479,4 +490,7 @@ add_layer_norm = Operator(
     ),
     seealso=("native_layer_norm", "add_rms_norm"),
     accuracy=ROW_ACCURACY,
+    gradient={
+        "x1, x2, gamma, beta, bias": "gradients_of_added_layer_norm(grad, grad_x, x1 + x2 if bias is None else x1 + x2 + bias, gamma, beta, mean, rstd)"
+    },
 )

@@ -32,7 +32,9 @@ Shape = tuple[int, ...]
 Inferred = Mapping[str, tuple[aclDataType, Shape]]
 Lower = Callable[[Lowering], Mapping[str, int]]
 
-_DIM = Attribute("dim", -1, "int", keyword_only=False, doc="Along which `input` is split in two.")
+_DIM = Attribute(
+    "dim", -1, "int", keyword_only=False, doc="The dimension along which `input` is split in two."
+)
 _SILU = "silu(a)·b, a and b the halves of `input` along `dim`, silu(a) = a/(1 + exp(-a))"
 _HALF = "the shape of `input` with half the size along `dim`"
 
@@ -210,6 +212,7 @@ glu = Operator(
     ),
     example=("glu(np.float32([3, 8, 0, 0]))", "array([1.5, 4. ], dtype=float32)"),
     seealso=("glu_backward", "swiglu"),
+    gradient={"input": "glu_backward(grad, input, dim)"},
 )
 
 glu_backward = Operator(
@@ -248,7 +251,11 @@ _APPROXIMATE = Attribute(
     "approximate", 1, "int", keyword_only=False, doc="0: GELU with erf; 1: its form with tanh."
 )
 _ACTIVATE_LEFT = Attribute(
-    "activate_left", False, "bool", keyword_only=False, doc="Whether GELU is of the first half."
+    "activate_left",
+    False,
+    "bool",
+    keyword_only=False,
+    doc="Whether GELU applies to the first half.",
 )
 
 
@@ -316,8 +323,8 @@ geglu = Operator(
     summary="Gated linear unit whose gate is GELU, and that gate.",
     expression=_GEGLU,
     notes=(
-        "The product is of the gate before it is rounded. A tensor without dimensions has nothing to "
-        "split, and results are left as they are."
+        "The product uses the gate before rounding. A tensor without dimensions cannot be split: "
+        "results stay unchanged."
     ),
     infer=lambda call: dict.fromkeys(("out", "out_gelu"), (call.dtype("input"), half_shape(call))),
     lower=_lower_geglu,
@@ -352,6 +359,7 @@ geglu = Operator(
         "(array([1.6826895], dtype=float32), array([0.8413448], dtype=float32))",
     ),
     seealso=("geglu_backward", "gelu", "gelu_mul"),
+    gradient={"input": "geglu_backward(grad, input, out_gelu, dim, approximate, activate_left)"},
 )
 
 geglu_backward = Operator(
@@ -442,7 +450,7 @@ gelu_mul = Operator(
     name="gelu_mul",
     summary="Gated linear unit: GELU of the first half of each row times the second.",
     expression="gelu(a)·b, a and b the halves of `input` along its last dimension",
-    notes="Limits of sizes, which devices have, are not applied.",
+    notes="The devices' limits on sizes do not apply.",
     infer=_half_of_input,
     lower=lambda lowering: {"out": _lower_geglu(lowering)["out"]},
     inputs=("input",),
@@ -465,6 +473,9 @@ gelu_mul = Operator(
     ),
     example=("gelu_mul(np.float32([[1, 2]]))", "array([[1.6826895]], dtype=float32)"),
     seealso=("geglu", "gelu"),
+    gradient={
+        "input": "geglu_backward(grad, input, gelu(input.chunk(2, -1)[0], approximate=approximate), -1, int(approximate == 'tanh'), True)"
+    },
 )
 
 
@@ -486,9 +497,12 @@ def _lower_fatrelu(lowering: Lowering) -> Mapping[str, int]:
 
 fatrelu_mul = Operator(
     name="fatrelu_mul",
-    summary="Gated linear unit whose gate passes what reaches a threshold.",
+    summary="Gated linear unit whose gate passes values from a threshold on.",
     expression="(0 where a < threshold, else a)·b, a and b the halves of the last dimension",
-    notes="A NaN is not less than the threshold, and passes. Limits of sizes are not applied.",
+    notes=(
+        "A NaN is not less than the threshold, and passes. The devices' limits on sizes do not "
+        "apply."
+    ),
     infer=_half_of_input,
     lower=_lower_fatrelu,
     inputs=("input", "threshold"),
@@ -509,25 +523,27 @@ fatrelu_mul = Operator(
         "array([[ 0., 21.]], dtype=float32)",
     ),
     seealso=("gelu_mul",),
+    gradient={"input": "gradient_of_fatrelu_mul(grad, input, threshold)"},
 )
 
 
 # --- Clipped SwiGLU -------------------------------------------------------------------------------
 
 _CLIPPED = (
-    "a·sigmoid(alpha·a)·(b + bias), a the first half of `input` or what is even, at most limit; b the other, "
+    "a·sigmoid(alpha·a)·(b + bias), a the first half of `input` or what is even, at most limit; b "
+    "the other, "
     "from -limit to limit"
 )
 _CLIPPED_OPTIONS = (
     _DIM,
     Attribute("alpha", 1.702, "float", doc="Factor of the sigmoid's argument."),
-    Attribute("limit", 7.0, "float", doc="Where halves are clipped."),
+    Attribute("limit", 7.0, "float", doc="The bound at which halves are clipped."),
     Attribute("bias", 1.0, "float", doc="Added to the second half."),
-    Attribute("interleaved", True, "bool", doc="Whether pairs along `dim` stand for halves."),
+    Attribute("interleaved", True, "bool", doc="Whether halves alternate along `dim`."),
 )
 _GROUPS = (
-    "`group_index` counts the rows of each group, whose sum says how many leading rows are of use: "
-    "the others, of which nothing is promised, are computed too."
+    "`group_index` counts the rows of each group, whose sum is the number of leading rows in "
+    "use; the contents of the others are unspecified."
 )
 
 
@@ -574,13 +590,17 @@ clipped_swiglu = Operator(
         "array([ 0., 28.], dtype=float32)",
     ),
     seealso=("clipped_swiglu_backward", "swiglu"),
+    gradient={
+        "input": "clipped_swiglu_backward(grad, input, group_index, dim, alpha=alpha, limit=limit, bias=bias, interleaved=interleaved)"
+    },
 )
 
 clipped_swiglu_backward = Operator(
     name="clipped_swiglu_backward",
     summary="Gradient of the gated linear unit with SiLU of clipped halves.",
     expression=(
-        "of a: g·(b + bias)·sigmoid(y)·(1 + y·(1 - sigmoid(y))), y = alpha·a, and 0 above limit; of b: "
+        "of a: g·(b + bias)·sigmoid(y)·(1 + y·(1 - sigmoid(y))), y = alpha·a, and 0 above limit; "
+        "of b: "
         "g·a·sigmoid(y), and 0 beyond ±limit; a and b clipped"
     ),
     notes=_GROUPS,

@@ -78,4 +78,8 @@ gelu_backward = Operator(
         "array([0.5      , 1.0833155], dtype=float32)",
     ),
     seealso=("gelu",),
+    gradient={
+        "grad_output": "gelu_backward(grad, self, approximate=approximate)",
+        "self": "grad * grad_output * curvature_of_gelu(self, approximate)",
+    },
 )

@@ -53,6 +53,7 @@ hardswish = Operator(
         "array([0.       , 0.6666667, 4.       ], dtype=float32)",
     ),
     seealso=("hardswish_backward", "hardswish_backward_v2"),
+    gradient={"input": "hardswish_backward(grad, input)"},
 )
 
 
@@ -68,6 +69,10 @@ def _hardswish_gradient(name: str, pair: str, ends: str, printed: str) -> Operat
         rules=GRADIENT_ALIKE,
         example=(f"{name}(np.float32([1, 1, 1]), np.float32([-3, 0, 3]))", printed),
         seealso=("hardswish",),
+        gradient={
+            "grad_output": f"{name}(grad, self)",
+            "self": "where(lt(abs(self), 3), grad * grad_output / 3, 0)",
+        },
     )
 
 
@@ -106,6 +111,7 @@ hardsigmoid = Operator(
     ),
     example=("hardsigmoid(np.float32([-4, 0, 1.5]))", "array([0.  , 0.5 , 0.75], dtype=float32)"),
     seealso=("hardsigmoid_backward",),
+    gradient={"input": "hardsigmoid_backward(grad, input)"},
 )
 
 hardsigmoid_backward = Operator(
@@ -127,6 +133,7 @@ hardsigmoid_backward = Operator(
         "array([0.5, 0. ], dtype=float32)",
     ),
     seealso=("hardsigmoid",),
+    gradient={"grad_output": "hardsigmoid_backward(grad, self)", "self": "aten.zeros_like(grad)"},
 )
 
 # --- Hard tanh ------------------------------------------------------------------------------------
@@ -169,6 +176,7 @@ hardtanh = Operator(
     ),
     example=("hardtanh(np.float32([-2, 0.5, 2]))", "array([-1. ,  0.5,  1. ], dtype=float32)"),
     seealso=("hardtanh_backward",),
+    gradient={"input": "hardtanh_backward(grad, input, min_val, max_val)"},
 )
 
 hardtanh_backward = Operator(
@@ -180,7 +188,7 @@ hardtanh_backward = Operator(
     inputs=GRADIENT,
     attributes=(
         number("min_val", -1.0, "Where the gradient begins to pass."),
-        number("max_val", 1.0, "Where it ends."),
+        number("max_val", 1.0, "The upper end of the interval of slopes."),
     ),
     entries=(
         entry(
@@ -202,6 +210,10 @@ hardtanh_backward = Operator(
         "array([5., 0.], dtype=float32)",
     ),
     seealso=("hardtanh",),
+    gradient={
+        "grad_output": "hardtanh_backward(grad, self, min_val, max_val)",
+        "self": "aten.zeros_like(grad)",
+    },
 )
 
 # --- Step -----------------------------------------------------------------------------------------

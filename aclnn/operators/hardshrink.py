@@ -67,4 +67,8 @@ hardshrink_backward = Operator(
         "array([1., 0.], dtype=float32)",
     ),
     seealso=("hardshrink",),
+    gradient={
+        "grad_output": "hardshrink_backward(grad, self, lambd)",
+        "self": "aten.zeros_like(grad)",
+    },
 )

@@ -147,6 +147,7 @@ embedding = _selection(
         "indices": {"dtype": aclDataType.ACL_INT64},
     },
     seealso=("index_select",),
+    gradient={"weight": "aten.embedding_dense_backward(grad, indices, weight.shape[0], -1, False)"},
 )
 
 index_select = _selection(
@@ -163,6 +164,7 @@ index_select = _selection(
     parameters=("input", "dim", "index"),
     unlike={"index": {"dtype": aclDataType.ACL_INT64}},
     seealso=("embedding", "gather"),
+    gradient={"input": "aten.index_select_backward(grad, input.shape, dim, index)"},
 )
 
 gather_v2 = _selection(
@@ -179,6 +181,7 @@ gather_v2 = _selection(
     parameters=("input", "dim", "index"),
     unlike={"index": {"dtype": aclDataType.ACL_INT64}},
     seealso=("index_select",),
+    gradient={"input": "gradient_of_slices(grad, input.shape, dim, index)"},
 )
 
 
@@ -253,4 +256,5 @@ gather = Operator(
         "array([[1.],\n       [4.]], dtype=float32)",
     ),
     seealso=("index_select",),
+    gradient={"input": "aten.gather_backward(grad, input, dim, index.long(), False)"},
 )

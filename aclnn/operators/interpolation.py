@@ -86,6 +86,11 @@ addcmul = _on_tensors(
         "addcmul(np.float32([1, 2]), np.float32([2, 2]), np.float32([3, 4]), value=10)",
         "array([61., 82.], dtype=float32)",
     ),
+    gradient={
+        "input": "grad",
+        "tensor1": "grad * (tensor2 * value)",
+        "tensor2": "grad * (tensor1 * value)",
+    },
 )
 
 
@@ -113,6 +118,11 @@ lerp = _on_tensors(
         "lerp(np.float32([1, 2]), np.float32([3, 4]), np.float32([0.5, 2]))",
         "array([2., 6.], dtype=float32)",
     ),
+    gradient={
+        "input": "grad * (1 - weight)",
+        "end": "grad * weight",
+        "weight": "grad * (end - input)",
+    },
 )
 
 lerps = _on_tensors(

@@ -15,7 +15,7 @@ from aclnn.operators.checks import (
 from aclnn.operators.declaration import Attribute, Operator, entry
 
 _SLOPE = Attribute(
-    "negative_slope", 0.01, keyword_only=False, doc="Factor of inputs that are not above zero."
+    "negative_slope", 0.01, keyword_only=False, doc="Factor of inputs that are not positive."
 )
 
 leaky_relu = Operator(
@@ -81,4 +81,8 @@ leaky_relu_backward = Operator(
         "array([0.5, 1. ], dtype=float32)",
     ),
     seealso=("leaky_relu",),
+    gradient={
+        "grad_output": "leaky_relu_backward(grad, self, negative_slope, self_is_result=self_is_result)",
+        "self": "aten.zeros_like(grad)",
+    },
 )

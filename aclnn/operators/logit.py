@@ -16,7 +16,7 @@ _EPS = Attribute(
     None,
     "float",
     keyword_only=False,
-    doc="Inputs count as lying in [eps, 1 - eps]; None or a negative number: no such bounds.",
+    doc="Inputs are clamped to [eps, 1 - eps]; None or a negative number means no clamping.",
 )
 
 logit = Operator(

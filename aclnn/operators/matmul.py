@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from aclnn.acl import dtypes
 from aclnn.acl.constants import aclDataType, aclFormat
 from aclnn.operators.checks import (
     Call,
@@ -32,8 +31,8 @@ _CUBE_MATH = Attribute(
     ALLOW_FP32_DOWN_PRECISION,
     "int",
     doc=(
-        "How float32 is multiplied: 0, 1, 3 and 4 as float32, where NPUs may lose digits; "
-        "2 rounds it to float16 first."
+        "How to multiply float32: 0, 1, 3 and 4 in float32, where NPUs may lose digits; 2 rounds "
+        "to float16 first."
     ),
 )
 
@@ -48,7 +47,7 @@ def _promotes(*roles: str) -> Rule:
         found = {call.dtype(role) for role in roles}
         if len(found) == 1 or aclDataType.ACL_BF16 not in found or call.soc not in _STRICT:
             return None
-        pair = ", ".join(f"{call.names[r]} {dtypes.name(call.dtype(r))}" for r in roles)
+        pair = ", ".join(f"{call.names[r]} {call.word(call.dtype(r))}" for r in roles)
         return f"dtypes do not promote on {call.soc}: {pair}"
 
     names = " and ".join(f"`{role}`" for role in roles)
@@ -70,13 +69,14 @@ def _cube_math(first: str, second: str, *, batched: bool = False, last: int = US
             return f"{name} is {chosen}, must be from {KEEP_DTYPE} to {last}"
         single = dtype == aclDataType.ACL_FLOAT
         if chosen == USE_FP16 and dtype == aclDataType.ACL_BF16 and not batched:
-            return f"{name} is {USE_FP16}, which BF16 is not multiplied with"
+            return f"{name} is {USE_FP16}, which {call.word(dtype)} is not multiplied with"
         if chosen == USE_HF32 and (not single or call.soc in _HALF_ONLY):
             return (
-                f"{name} is {USE_HF32}, which is for FLOAT, and not on {' and '.join(_HALF_ONLY)}"
+                f"{name} is {USE_HF32}, which is for {call.word(aclDataType.ACL_FLOAT)}, and not on "
+                f"{' and '.join(_HALF_ONLY)}"
             )
         if chosen == KEEP_DTYPE and single and call.soc in _HALF_ONLY:
-            return f"{name} is {KEEP_DTYPE}, but {call.soc} does not multiply FLOAT"
+            return f"{name} is {KEEP_DTYPE}, but {call.soc} does not multiply {call.word(dtype)}"
         return None
 
     text = "`cube_math_type` is one that the product has for the dtype"
@@ -88,8 +88,8 @@ def _result_dtype_is_promoted(*roles: str) -> Rule:
         if "out" not in call.tensors or call.dtype("out") == _result_dtype(call, roles):
             return None
         return (
-            f"{call.names['out']} has dtype {dtypes.name(call.dtype('out'))}, must have the "
-            f"promoted dtype, {dtypes.name(_result_dtype(call, roles))}"
+            f"{call.names['out']} has dtype {call.word(call.dtype('out'))}, must have the "
+            f"promoted dtype, {call.word(_result_dtype(call, roles))}"
         )
 
     text = "`out` has the dtype that the matrices promote to; on Ascend950 it may be FLOAT"
@@ -295,9 +295,9 @@ def _multiply(
 # --- Operators ----------------------------------------------------------------------------------
 
 _ROUNDED = (
-    "Halves are multiplied and summed up in float32, and the result is rounded once. Without "
-    "elements to sum up it is 0. It needs SciPy, whose BLAS multiplies; without it a call answers "
-    "361001."
+    "Half-precision products are summed in float32, and the result is rounded once. A sum "
+    "without elements is 0. Products need SciPy, whose BLAS they call; without it a call "
+    "returns 361001."
 )
 
 _ACCURACY = (
@@ -394,7 +394,7 @@ bmm = _of_rank(
 
 _ALPHA = Attribute("alpha", 1.0, doc="Factor of the product.")
 _BETA = Attribute("beta", 1.0, doc="Factor of `input`.")
-_SCALED = f"With a beta of 0 `input` does not count, its NaNs neither. {_ROUNDED}"
+_SCALED = f"If beta is 0, `input` is ignored, including its NaNs. {_ROUNDED}"
 
 
 def _with_addend(
@@ -487,6 +487,11 @@ baddbmm = _with_addend(
         "baddbmm(np.float32([[[1]]]), np.float32([[[1, 2]]]), np.float32([[[3], [4]]]), beta=2)",
         "array([[[13.]]], dtype=float32)",
     ),
+    gradient={
+        "input": "grad * beta",
+        "batch1": "bmm(grad, batch2.mH) * alpha",
+        "batch2": "bmm(batch1.mH, grad) * alpha",
+    },
 )
 
 addbmm = _with_addend(
@@ -501,6 +506,11 @@ addbmm = _with_addend(
         "array([[13.]], dtype=float32)",
     ),
     summed=True,
+    gradient={
+        "input": "grad * beta",
+        "batch1": "matmul(grad, batch2.mH) * alpha",
+        "batch2": "matmul(batch1.mH, grad) * alpha",
+    },
 )
 
 addmv = _with_addend(
@@ -516,6 +526,11 @@ addmv = _with_addend(
     ),
     numbers="alpha:scalar beta:scalar",
     in_place=False,
+    gradient={
+        "input": "grad * beta",
+        "mat": "grad[:, None] * conj(vec) * alpha",
+        "vec": "mv(mat.mH, grad) * alpha",
+    },
 )
 
 mv = Operator(
@@ -547,11 +562,12 @@ mv = Operator(
     ),
     seealso=("matmul", "addmv"),
     accuracy=_ACCURACY,
+    gradient={"input": "grad[:, None] * conj(vec)", "vec": "mv(input.mH, grad)"},
 )
 
 
 def _transposes(role: str) -> Attribute:
-    doc = f"Whether `{role}` takes part transposed: if it is not 0."
+    doc = f"Whether to transpose `{role}`; any number but 0 means yes."
     return Attribute(f"trans_{role}", 0, "int", keyword_only=False, doc=doc)
 
 
@@ -599,4 +615,9 @@ gemm = Operator(
     ),
     seealso=("addmm", "matmul"),
     accuracy=_ACCURACY,
+    gradient={
+        "a": "(mm(b.T if trans_b else b, grad.T) if trans_a else mm(grad, b if trans_b else b.T)) * alpha",
+        "b": "(mm(grad.T, a.T if trans_a else a) if trans_b else mm(a if trans_a else a.T, grad)) * alpha",
+        "c": "grad * beta",
+    },
 )

@@ -50,14 +50,16 @@ cast = Operator(
     summary="The same numbers in another dtype.",
     expression="input as dtype",
     notes=(
-        "Rounded to nearest, ties to even. What becomes an integer is truncated, NaN becomes 0; of "
-        "complex numbers the imaginary part is dropped. An output of yet another dtype gets the "
-        "result converted once more."
+        "Rounded to nearest, ties to even. Conversions to integers truncate, and NaN becomes 0; "
+        "complex numbers lose their imaginary part. If the output has yet another dtype, the "
+        "result is converted once more."
     ),
     infer=_infer_cast,
     lower=_lower_cast,
     inputs=("input",),
-    attributes=(Attribute("dtype", REQUIRED, "dtype", keyword_only=False, doc="Of the result."),),
+    attributes=(
+        Attribute("dtype", REQUIRED, "dtype", keyword_only=False, doc="The dtype of the result."),
+    ),
     entries=(entry("aclnnCast", "self=input dtype:dtype out:out"),),
     rules=(
         dtype_among("input", _ANY),
@@ -80,7 +82,8 @@ def _permutes() -> Rule:
         assert isinstance(dims, tuple)
         if len(dims) != rank:
             return (
-                f"{call.names['dims']} has {len(dims)} numbers, but {call.names['input']} has {rank} "
+                f"{call.names['dims']} has {len(dims)} numbers, but {call.names['input']} has "
+                f"{rank} "
                 "dimensions"
             )
         if len({dim % rank for dim in dims}) == rank:
@@ -115,7 +118,7 @@ permute = Operator(
     name="permute",
     summary="A copy with the dimensions in another order.",
     expression="out[i] = input[j], j[dims[k]] = i[k]",
-    notes="To be read in another order a tensor needs no copy: strides of a view do that.",
+    notes="A view with other strides does the same without a copy.",
     infer=lambda call: {"out": (call.dtype("input"), _permuted_shape(call))},
     lower=lambda lowering: {
         "out": lowering.builder.transpose(lowering.value("input"), _axes(lowering.call))
@@ -170,13 +173,13 @@ copy_ = Operator(
         broadcasts_to("src", "input"),
     ),
     example=("copy_(np.float32([0, 0]), np.float32([7]))", "array([7., 7.], dtype=float32)"),
-    gradient={"src": "grad"},
+    differentiated_as="aten.copy_(input, src)",
 )
 
 
 # --- Concatenation ----------------------------------------------------------------------------------
 
-_DIM = Attribute("dim", 0, "int", keyword_only=False, doc="Along which tensors follow each other.")
+_DIM = Attribute("dim", 0, "int", keyword_only=False, doc="The dimension to concatenate along.")
 
 
 def _is_nothing(shape: tuple[int, ...]) -> bool:
@@ -215,7 +218,7 @@ def _tensors_promote() -> Rule:
     def test(call: Call) -> str | None:
         if _joined_dtype(call) is not None:
             return None
-        kinds = dict.fromkeys(one.dtype.name.removeprefix("ACL_") for one in call.lists["tensors"])
+        kinds = dict.fromkeys(call.word(one.dtype) for one in call.lists["tensors"])
         return f"dtypes of {call.names['tensors']} do not promote: {', '.join(kinds)}"
 
     return Rule("the dtypes of `tensors` promote", test, ("tensors",))
@@ -226,7 +229,8 @@ def _tensors_of_dims() -> Rule:
         for place, one in enumerate(call.lists["tensors"]):
             if not 1 <= len(one.shape) <= MAX_DIMS:
                 return (
-                    f"{call.names['tensors']}[{place}] has {len(one.shape)} dimensions, must have 1 "
+                    f"{call.names['tensors']}[{place}] has {len(one.shape)} dimensions, must have "
+                    f"1 "
                     f"to {MAX_DIMS}"
                 )
         return None
@@ -255,7 +259,8 @@ def _shapes_join() -> Rule:
                 a != b for k, (a, b) in enumerate(zip(first, shape, strict=True)) if k != axis
             ):
                 return (
-                    f"{call.names['tensors']} have shapes {first} and {shape}, which differ not only "
+                    f"{call.names['tensors']} have shapes {first} and {shape}, which differ not "
+                    f"only "
                     f"along {call.names['dim']} {dim}"
                 )
         return None
@@ -272,7 +277,8 @@ def _joined_castable() -> Rule:
         if "out" not in call.tensors or dtypes.can_cast(_joined_dtype(call), call.dtype("out")):
             return None
         return (
-            f"{call.names['out']} has dtype {call.dtype('out').name.removeprefix('ACL_')}, to which "
+            f"{call.names['out']} has dtype {call.dtype('out').name.removeprefix('ACL_')}, to "
+            f"which "
             "the result cannot be cast"
         )
 
@@ -301,9 +307,9 @@ def _lower_cat(lowering: Lowering) -> Mapping[str, int]:
 
 cat = Operator(
     name="cat",
-    summary="Tensors one after the other along a dimension.",
+    summary="Concatenation of tensors along a dimension.",
     expression="out = tensors[0] followed by tensors[1], …, along dim",
-    notes="Different dtypes promote. Tensors of shape (0,) go with any others.",
+    notes="Different dtypes promote. Tensors of shape (0,) are compatible with all others.",
     infer=lambda call: {"out": (_joined_dtype(call), _joined_shape(call))},
     lower=_lower_cat,
     inputs=("tensors",),
@@ -418,13 +424,16 @@ slice = _moved(
     has_dims("input"),
     dim_in_range("input"),
     _positive("step"),
-    notes="Bounds below zero count from the end; those beyond it count as the end.",
+    notes="Negative bounds count from the end; bounds beyond it stand for the end.",
     attributes=(
         _ALONG,
         Attribute("start", 0, "int", keyword_only=False, doc="The first element that is taken."),
-        Attribute("end", _END, "int", keyword_only=False, doc="Where to stop, before it."),
+        Attribute(
+            "end", _END, "int", keyword_only=False, doc="The first element that is no longer taken."
+        ),
         Attribute("step", 1, "int", keyword_only=False, doc="From each element to the next."),
     ),
+    gradient={"input": "aten.slice_backward(grad, input.shape, dim, start, end, step)"},
 )
 
 
@@ -447,7 +456,8 @@ def _expands() -> Rule:
             if all(n == -1 or had == n or (had == 1 and n >= 0) for n, had in pairs):
                 return None
         return (
-            f"{call.names['size']} is {shown(size)}, to which {call.names['input']} of shape {shape} "
+            f"{call.names['size']} is {shown(size)}, to which {call.names['input']} of shape "
+            f"{shape} "
             "does not expand"
         )
 
@@ -498,9 +508,10 @@ expand = _moved(
     _few_dims("size"),
     _expands(),
     unlike={"size": (-1,)},
-    attributes=_ints("size", "The new shape; -1 keeps a dimension as it is."),
-    notes="To be read so a tensor needs no copy: strides of 0 do that.",
+    attributes=_ints("size", "The new shape; -1 keeps the size of a dimension."),
+    notes="A view with strides of 0 does the same without a copy.",
     seealso=("repeat",),
+    gradient={"input": "grad"},
 )
 
 
@@ -532,7 +543,7 @@ def _lower_repeat(lowering: Lowering) -> int:
 
 repeat = _moved(
     "repeat",
-    "Copies of a tensor beside each other.",
+    "A tensor repeated along its dimensions.",
     "out[i] = input[i mod size], in every dimension",
     ("aclnnRepeat", "self=input repeats:ints out:out"),
     ("repeat(np.float32([1, 2]), (2,))", "array([1., 2., 1., 2.], dtype=float32)"),
@@ -540,8 +551,9 @@ repeat = _moved(
     _lower_repeat,
     _few_dims("repeats"),
     _counts("repeats"),
-    attributes=_ints("repeats", "How many copies there are along each dimension."),
+    attributes=_ints("repeats", "The number of repetitions along each dimension."),
     seealso=("expand",),
+    gradient={"input": "sum_of_repetitions(grad, input.shape, repeats)"},
 )
 
 
@@ -606,7 +618,7 @@ def _lower_pad(lowering: Lowering) -> int:
 
 constant_pad_nd = _moved(
     "constant_pad_nd",
-    "A tensor with a margin of a number.",
+    "A tensor padded with a number.",
     "out[i + before] = input[i]; else value",
     ("aclnnConstantPadNd", "self=input pad:ints value:scalar out:out"),
     (
@@ -618,11 +630,15 @@ constant_pad_nd = _moved(
     _pads(),
     convertible_scalars("value"),
     attributes=(
-        *_ints("pad", "Before and after the last dimension, then before and after the one ahead."),
-        Attribute("value", 0, keyword_only=False, doc="What margins are made of."),
+        *_ints(
+            "pad",
+            "Margins before and after the last dimension, then of the dimension before it, etc.",
+        ),
+        Attribute("value", 0, keyword_only=False, doc="The value of the padding."),
     ),
     unlike={"pad": (0, 0)},
-    notes="Margins below zero take elements away.",
+    notes="Negative margins remove elements.",
+    gradient={"input": "without_padding(grad, pad)"},
 )
 
 
@@ -641,7 +657,8 @@ def _alike() -> Rule:
         for place, one in enumerate(call.lists["tensors"]):
             if one.shape != first:
                 return (
-                    f"{call.names['tensors']}[{place}] has shape {one.shape}, must have that of the "
+                    f"{call.names['tensors']}[{place}] has shape {one.shape}, must have that of "
+                    f"the "
                     f"first, {first}"
                 )
         return None
@@ -691,14 +708,14 @@ def _lower_stack(lowering: Lowering) -> Mapping[str, int]:
 
 stack = Operator(
     name="stack",
-    summary="Tensors beside each other along a new dimension.",
+    summary="Concatenation of tensors along a new dimension.",
     expression="out[…, n, …] = tensors[n]",
     notes="Different dtypes promote.",
     infer=lambda call: {"out": (_joined_dtype(call), _stacked_shape(call))},
     lower=_lower_stack,
     inputs=("tensors",),
     lists=("tensors",),
-    attributes=(replace(_DIM, doc="Which the new dimension is."),),
+    attributes=(replace(_DIM, doc="The index of the new dimension."),),
     entries=(entry("aclnnStack", "tensors:tensors dim:int out:out"),),
     rules=(
         _some_tensors(),
@@ -715,6 +732,7 @@ stack = Operator(
         "array([[1., 2.],\n       [3., 4.]], dtype=float32)",
     ),
     seealso=("cat",),
+    gradient={"tensors": "grad.unbind(dim)"},
 )
 
 
@@ -733,6 +751,7 @@ def _triangle(name: str, words: str, sign: str, found: str) -> Operator:
     return Operator(
         name=name,
         in_place=f"{name}_",
+        gradient={"input": f"{name}(grad, diagonal)"},
         summary=f"Matrices with zeros {words} a diagonal.",
         expression=f"column - row {sign} diagonal: input; else 0",
         notes="Other elements keep their bits.",
@@ -745,7 +764,7 @@ def _triangle(name: str, words: str, sign: str, found: str) -> Operator:
                 0,
                 "int",
                 keyword_only=False,
-                doc="0 for the main one; positive ones lie to the right of it.",
+                doc="The diagonal: 0 is the main one, positive ones are to its right.",
             ),
         ),
         unlike={"input": {"shape": (1, 1), "strides": (1, 1)}},
@@ -812,7 +831,8 @@ def _whole_size() -> Rule:
         if sizes and builtins.min(sizes) >= 0 and sum(sizes) == whole:
             return None
         return (
-            f"{call.names['split_sizes']} is {shown(sizes)}, must be sizes whose sum is {whole}, that "
+            f"{call.names['split_sizes']} is {shown(sizes)}, must be sizes whose sum is {whole}, "
+            f"that "
             f"of {call.names['input']} along {call.names['dim']} {call.switches['dim']}"
         )
 
@@ -879,7 +899,7 @@ def _split(
         name=name,
         summary=summary,
         expression="out[n] = input[…, starts[n]:starts[n + 1], …], along dim",
-        notes="To be read piece by piece a tensor needs no copies: strides of views do that.",
+        notes="Views do the same without copies.",
         infer=lambda call: {
             f"out_{place}": (call.dtype("input"), _with_size(call, size))
             for place, size in enumerate(_sizes(call))
@@ -915,6 +935,7 @@ split = _split(
     "split(np.float32([1, 2, 3]), 2)",
     unlike={"split_size": 2},
     seealso=("split_with_sizes",),
+    differentiated_as="pieces(input, split_size, dim)",
 )
 
 split_with_sizes = _split(
@@ -926,4 +947,5 @@ split_with_sizes = _split(
     "split_with_sizes(np.float32([1, 2, 3]), (2, 1))",
     unlike={"split_sizes": (2,)},
     seealso=("split",),
+    differentiated_as="pieces(input, split_sizes, dim)",
 )

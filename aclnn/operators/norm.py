@@ -55,7 +55,7 @@ _MASK = Attribute(
     (True, True, True),
     "bools",
     keyword_only=False,
-    doc="Which of the three gradients are made; the others are None.",
+    doc="Which of the three gradients to compute; the others are None.",
 )
 
 
@@ -238,9 +238,9 @@ native_layer_norm = Operator(
     summary="Layer norm with the mean and the inverse deviation of each row.",
     expression=LAYER_NORM,
     notes=(
-        "Without a weight it is 1, without a bias 0. Mean and rstd are float32 unless arrays of "
+        "The weight defaults to 1, the bias to 0. Mean and rstd are float32 unless arrays of "
         "float16 or bfloat16 are given for them; they are computed in float64 and rounded once. "
-        "Where a row has no elements its mean is 0, and its rstd NaN."
+        "A row without elements has mean 0 and rstd NaN."
     ),
     inputs=("input", "weight", "bias"),
     outputs=("out", "mean", "rstd"),
@@ -284,7 +284,7 @@ layer_norm = Operator(
     name="layer_norm",
     summary="Layer norm: trailing dimensions with mean 0 and variance 1.",
     expression=LAYER_NORM,
-    notes="Without a weight it is 1, without a bias 0.",
+    notes="The weight defaults to 1, the bias to 0.",
     inputs=("input", "weight", "bias"),
     optional=("weight", "bias"),
     unlike=_PAIRS,
@@ -380,7 +380,9 @@ native_layer_norm_backward = Operator(
         "with h = (x - mean)·rstd and q = g·weight: grad_input = rstd·(q - mean(q) - h·mean(q·h)), "
         "grad_weight = Σ g·h and grad_bias = Σ g over the rows"
     ),
-    notes="Gradients of parameters have the dtype of the parameters, without any that of `input`.",
+    notes=(
+        "Gradients of parameters have the parameters' dtype, or that of `input` if there are none."
+    ),
     inputs=("grad_out", "input", "mean", "rstd", "weight", "bias"),
     outputs=_GRADIENTS,
     optional=("weight", "bias", *_GRADIENTS),
@@ -563,7 +565,7 @@ native_rms_norm = Operator(
     name="native_rms_norm",
     summary="RMS norm with the inverse root of each row's mean square.",
     expression=RMS_NORM,
-    notes="It is over the trailing dimensions that `gamma` has. rstd is float32.",
+    notes="It normalizes over the trailing dimensions that `gamma` has. rstd is float32.",
     inputs=("x", "gamma"),
     outputs=("out", "rstd"),
     attributes=(
@@ -602,7 +604,8 @@ rms_norm_backward = Operator(
         "grad_gamma = Σ g·h over the rows"
     ),
     notes=(
-        "rstd is what `native_rms_norm` gave, of any shape with as many elements; it is float32, as "
+        "rstd is the result of `native_rms_norm`, of any shape with as many elements; it is "
+        "float32, as "
         "the gradient of gamma is. Rows have the trailing dimensions that `gamma` has."
     ),
     inputs=("grad_output", "x", "gamma", "rstd"),
@@ -674,5 +677,8 @@ rms_norm = Operator(
     example=("rms_norm(np.float32([3, -3]), (2,), eps=0.0)", "array([ 1., -1.], dtype=float32)"),
     seealso=("native_rms_norm",),
     accuracy=ROW_ACCURACY,
-    differentiated_as="native_rms_norm(input, input.new_ones(normalized_shape) if weight is None else weight, 2**-23 if eps is None or eps < 0 else eps)[0]",
+    differentiated_as=(
+        "native_rms_norm(input, input.new_ones(normalized_shape) if weight is None else "
+        "weight, 2**-23 if eps is None or eps < 0 else eps)[0]"
+    ),
 )

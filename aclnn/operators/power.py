@@ -25,8 +25,8 @@ from aclnn.operators.lowering import Lowering, operands_as
 
 _TO = ("input", "exponent")
 _NOTES = (
-    "Of integers the power is one that wraps around, and a negative exponent gives 0, but for 1 and "
-    "-1. Numbers take part as float32, with float64 tensors as float64. Complex operands, which CANN "
+    "Powers of integers wrap around; a negative exponent gives 0, except for 1 and -1. Numbers "
+    "take part as float32, with float64 tensors as float64. Complex operands, which CANN "
     "takes, are refused."
 )
 
@@ -113,6 +113,10 @@ pow = _power(
     number_form=("exponent", "pow_tensor_scalar"),
     numbers=_TO,
     example=("pow(np.float32([2, 3]), np.float32([3, 2]))", "array([8., 9.], dtype=float32)"),
+    gradient={
+        "input": "gradient_of_base(grad, input, exponent)",
+        "exponent": "gradient_of_exponent(grad, input, exponent, out)",
+    },
 )
 
 pow_tensor_scalar = _power(

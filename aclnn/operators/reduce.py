@@ -62,9 +62,9 @@ def _shape(call: Call) -> tuple[int, ...]:
 
 def _test_dtype(call: Call) -> str | None:
     result, own = _result_dtype(call), call.dtype("input")
-    name = dtypes.name(result)
+    name = call.word(result)
     if result not in _SUMMED:
-        known = ", ".join(map(dtypes.name, _SUMMED))
+        known = ", ".join(map(call.word, _SUMMED))
         return f"{call.names['dtype']} is {name}, must be one of {known}"
     if result == aclDataType.ACL_BF16 and not socs.supports_bfloat16(call.soc):
         return f"{call.names['dtype']} is {name}, which {call.soc} does not support"
@@ -72,7 +72,7 @@ def _test_dtype(call: Call) -> str | None:
         return None
     return (
         f"{call.names['dtype']} is {name}, to which {call.names['input']} of dtype "
-        f"{dtypes.name(own)} cannot be cast"
+        f"{call.word(own)} cannot be cast"
     )
 
 
@@ -82,7 +82,7 @@ def _test_mean(call: Call) -> str | None:
         return message
     if _result_dtype(call) in FLOATING_AND_DOUBLE:
         return None
-    return f"{call.names['dtype']} is {dtypes.name(_result_dtype(call))}, must be floating"
+    return f"{call.names['dtype']} is {call.word(_result_dtype(call))}, must be floating"
 
 
 def _test_cast(call: Call) -> str | None:
@@ -90,8 +90,8 @@ def _test_cast(call: Call) -> str | None:
     if "out" not in call.tensors or dtypes.can_cast(result, call.dtype("out")):
         return None
     return (
-        f"{call.names['out']} has dtype {dtypes.name(call.dtype('out'))}, to which the result's "
-        f"dtype {dtypes.name(result)} cannot be cast"
+        f"{call.names['out']} has dtype {call.word(call.dtype('out'))}, to which the result's "
+        f"dtype {call.word(result)} cannot be cast"
     )
 
 
@@ -168,11 +168,13 @@ def _lower_sum(lowering: Lowering) -> Mapping[str, int]:
     return {"out": lowering.builder.view(value, shape, contiguous_strides(shape))}
 
 
-_DIM = Attribute(
-    "dim", None, "ints", keyword_only=False, doc="The dimensions; none stands for all of them."
-)
+_DIM = Attribute("dim", None, "ints", keyword_only=False, doc="The dimensions; none means all.")
 _KEEPDIM = Attribute(
-    "keepdim", False, "bool", keyword_only=False, doc="Whether they remain, with size 1."
+    "keepdim",
+    False,
+    "bool",
+    keyword_only=False,
+    doc="Whether reduced dimensions remain, with size 1.",
 )
 _DIMS = Rule("`dim` has dimensions of `input`, none twice", _test_dims, ("dim", "input"))
 _CASTABLE = Rule("the result's dtype can be cast to that of `out`", _test_cast, ("out",))
@@ -183,10 +185,9 @@ sum = Operator(
     summary="Sum over dimensions.",
     expression="Σ x over the elements along dim",
     notes=(
-        "Float16, bfloat16 and float32 sums are exact sums rounded once, but where dimensions that "
-        "are not neighbours are summed over: then sums of the inner ones are rounded to float64 "
-        "first. Integers wrap around. Without elements the sum is 0. aclnnSum is another "
-        "function, of lists of tensors."
+        "Float16, bfloat16 and float32 sums are exact and rounded once. Over dimensions that are "
+        "not adjacent, sums of the inner ones are rounded to float64 first. Integers wrap around. "
+        "The sum of no elements is 0. aclnnSum is another function, for lists of tensors."
     ),
     inputs=("input",),
     attributes=(
@@ -196,7 +197,7 @@ sum = Operator(
             "dtype",
             None,
             "dtype",
-            doc="What the input is cast to first; by default the input's, int64 for integers.",
+            doc="The dtype to cast the input to first; default: the input's, int64 for integers.",
         ),
     ),
     entries=(
@@ -242,15 +243,15 @@ mean = Operator(
     summary="Mean over dimensions.",
     expression="Σ x / n over the n elements along dim",
     notes=(
-        "Of neighbouring dimensions the exact mean, rounded once; where other dimensions lie between "
-        "them, means of the inner ones are rounded to float64 first. Without elements it is NaN. "
+        "The mean is exact and rounded once. Over dimensions that are not adjacent, means of the "
+        "inner ones are rounded to float64 first. The mean of no elements is NaN. "
         "Integers and BOOL need a floating `dtype`."
     ),
     inputs=("input",),
     attributes=(
         _DIM,
         _KEEPDIM,
-        Attribute("dtype", None, "dtype", doc="What the input is cast to first."),
+        Attribute("dtype", None, "dtype", doc="The dtype to cast the input to first."),
     ),
     entries=(entry("aclnnMean", "self=input dim:ints keepDim=keepdim:bool dtype:dtype out:out"),),
     rules=(
@@ -266,6 +267,9 @@ mean = Operator(
     example=("mean(np.float32([[1, 2], [3, 4]]), 1)", "array([1.5, 3.5], dtype=float32)"),
     seealso=("sum", "var"),
     accuracy=ROW_ACCURACY,
+    gradient={
+        "input": "repeated_along(grad, input, dim, keepdim) * (grad.numel() / (input.numel() or 1))"
+    },
 )
 
 
@@ -315,16 +319,19 @@ var = Operator(
     expression="Σ (x - mean)² / (n - correction) over the n elements along dim",
     notes=(
         "Computed in float64 from the exact mean, and rounded once. With `unbiased` false the "
-        "correction is 0. Of fewer elements than the correction it is NaN or infinite, as in PyTorch."
+        "correction is 0. With fewer elements than the correction, the variance is NaN or "
+        "infinite, as in PyTorch."
     ),
     inputs=("input",),
     attributes=(
         _DIM,
         Attribute(
-            "unbiased", True, "bool", keyword_only=False, doc="Whether there is a correction."
+            "unbiased", True, "bool", keyword_only=False, doc="Whether to apply a correction."
         ),
         _KEEPDIM,
-        Attribute("correction", 1, "int", doc="How many degrees of freedom are missing."),
+        Attribute(
+            "correction", 1, "int", doc="Number that is subtracted from the number of elements."
+        ),
     ),
     entries=(
         entry("aclnnVar", "self=input dim:ints unbiased:bool keepdim:bool out:out"),
@@ -342,6 +349,9 @@ var = Operator(
     example=("var(np.float32([1, 2, 3, 4]))", "array(1.6666666, dtype=float32)"),
     seealso=("mean",),
     accuracy=ROW_ACCURACY,
+    gradient={
+        "input": "gradient_of_variance(grad, input, dim, correction if unbiased else 0, keepdim)"
+    },
 )
 
 
@@ -381,7 +391,7 @@ def _largest(name: str, summary: str, item: tuple[str, str], example: tuple[str,
         name=name,
         summary=summary,
         expression="max x over the elements along dim" if by_dims else "max x over all elements",
-        notes="A NaN makes a NaN of its maximum.",
+        notes="If any element is NaN, the maximum is NaN.",
         inputs=("input",),
         entries=(entry(*item),),
         rules=(
@@ -407,6 +417,7 @@ amax = _largest(
     ("amax(np.float32([[1, 2], [4, 3]]), 1)", "array([2., 4.], dtype=float32)"),
     attributes=(_DIM, _KEEPDIM),
     seealso=("max", "arg_max"),
+    gradient={"input": "shared_by_largest(grad, input, out, dim, keepdim)"},
 )
 max = _largest(
     "max",
@@ -414,6 +425,7 @@ max = _largest(
     ("aclnnMax", "self=input out:out"),
     ("max(np.float32([1, 4, 3]))", "array(4., dtype=float32)"),
     seealso=("amax",),
+    gradient={"input": "shared_by_largest(grad, input, out, None, False)"},
 )
 
 
@@ -435,9 +447,9 @@ def _one_axis(call: Call) -> int | None:
 
 arg_max = Operator(
     name="arg_max",
-    summary="Where the largest elements along a dimension are.",
+    summary="Indices of the largest elements along a dimension.",
     expression="the least i with input[…, i, …] = max",
-    notes="A NaN counts as the largest. Without `dim`, places are those among all elements.",
+    notes="A NaN counts as the largest. Without `dim`, indices count all elements.",
     inputs=("input",),
     attributes=(
         Attribute(
@@ -445,7 +457,7 @@ arg_max = Operator(
             None,
             "int",
             keyword_only=False,
-            doc="The dimension; None stands for all elements.",
+            doc="The dimension; None means all elements.",
         ),
         _KEEPDIM,
     ),
@@ -482,22 +494,20 @@ def _lower_cumsum(lowering: Lowering) -> Mapping[str, int]:
 
 cumsum = Operator(
     name="cumsum",
-    summary="Sums of all elements up to each, along a dimension.",
+    summary="Cumulative sum along a dimension.",
     expression="out[…, i, …] = Σ input[…, j, …] over j ≤ i",
     notes=(
-        "Summed up with twice the digits of float64 and rounded once; integers wrap around. "
+        "Sums have twice the digits of float64 and are rounded once; integers wrap around. "
         "BOOL counts as 0 and 1."
     ),
     inputs=("input",),
     attributes=(
-        Attribute(
-            "dim", REQUIRED, "int", keyword_only=False, doc="The dimension that is summed along."
-        ),
+        Attribute("dim", REQUIRED, "int", keyword_only=False, doc="The dimension to sum along."),
         Attribute(
             "dtype",
             None,
             "dtype",
-            doc="What the input is cast to first; by default the input's, int64 for integers.",
+            doc="The dtype to cast the input to first; default: the input's, int64 for integers.",
         ),
     ),
     entries=(entry("aclnnCumsum", "self=input dim:int dtype:dtype out:out"),),
@@ -514,4 +524,7 @@ cumsum = Operator(
     example=("cumsum(np.float32([1, 2, 3]), 0)", "array([1., 3., 6.], dtype=float32)"),
     accuracy=ROW_ACCURACY,
     seealso=("sum",),
+    gradient={
+        "input": "aten.flip(cumsum(aten.flip(grad, [dim]), dim), [dim]) if grad.ndim else grad"
+    },
 )

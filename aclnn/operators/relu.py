@@ -55,7 +55,7 @@ relu = Operator(
     in_place="relu_",
     summary="Rectified linear unit.",
     expression="max(input, 0)",
-    notes="NaN stays NaN; what is not above zero gives +0.",
+    notes="NaN stays NaN; inputs that are not positive give +0.",
     formula="relu",
     inputs=("input",),
     entries=both_entries("Relu"),
@@ -74,7 +74,7 @@ squared_relu = Operator(
     name="squared_relu",
     summary="Square of the rectified linear unit.",
     expression="max(input, 0)²",
-    notes="NaN stays NaN; what is not above zero gives +0.",
+    notes="NaN stays NaN; inputs that are not positive give +0.",
     formula="squared_relu",
     inputs=("input",),
     entries=(entry("aclnnSquaredRelu", "input out:out"),),
@@ -91,6 +91,7 @@ squared_relu = Operator(
     ),
     example=("squared_relu(np.float32([-1, 3]))", "array([0., 9.], dtype=float32)"),
     seealso=("relu",),
+    gradient={"input": "grad * (2 * relu(input))"},
 )
 
 # --- ReLU of a sum --------------------------------------------------------------------------------
@@ -148,6 +149,10 @@ add_relu = Operator(
         "array([31.,  0.], dtype=float32)",
     ),
     seealso=("add", "relu"),
+    gradient={
+        "input": "threshold_backward(grad, out, 0)",
+        "other": "threshold_backward(grad, out, 0) * alpha",
+    },
 )
 
 # --- Threshold ------------------------------------------------------------------------------------
@@ -163,14 +168,14 @@ _NARROW = (
 threshold = Operator(
     name="threshold",
     in_place="threshold_",
-    summary="Replaces what is not above a threshold.",
+    summary="Replaces elements that are not above a threshold.",
     expression="x > threshold: x; else value",
-    notes="NaN stays NaN. Of integers both numbers lose their fractions.",
+    notes="NaN stays NaN. For integers, both numbers lose their fractions.",
     formula="threshold",
     inputs=("input",),
     attributes=(
-        number("threshold", REQUIRED, "What inputs have to be above."),
-        number("value", REQUIRED, "What stands for the others."),
+        number("threshold", REQUIRED, "The threshold that inputs have to exceed."),
+        number("value", REQUIRED, "The value that replaces the others."),
     ),
     entries=both_entries("Threshold", "threshold:scalar value:scalar"),
     rules=(
@@ -182,6 +187,7 @@ threshold = Operator(
     ),
     example=("threshold(np.float32([-1, 2]), 1, 7)", "array([7., 2.], dtype=float32)"),
     seealso=("threshold_backward", "relu"),
+    gradient={"input": "threshold_backward(grad, input, threshold)"},
 )
 
 
@@ -204,7 +210,9 @@ threshold_backward = Operator(
     notes="Where `self` is NaN the gradient passes.",
     formula="threshold_backward",
     inputs=GRADIENT,
-    attributes=(number("threshold", REQUIRED, "What inputs have to be above.", "zero"),),
+    attributes=(
+        number("threshold", REQUIRED, "The threshold that inputs have to exceed.", "zero"),
+    ),
     entries=(entry("aclnnThresholdBackward", "gradOutput self threshold:scalar out:out"),),
     rules=(
         dtype_among("grad_output", (*_NARROW, aclDataType.ACL_INT64)),
@@ -221,6 +229,10 @@ threshold_backward = Operator(
         "array([0., 6.], dtype=float32)",
     ),
     seealso=("threshold", "relu"),
+    gradient={
+        "grad_output": "threshold_backward(grad, self, threshold)",
+        "self": "aten.zeros_like(grad)",
+    },
 )
 
 # --- PReLU ----------------------------------------------------------------------------------------
@@ -267,7 +279,7 @@ prelu = Operator(
     name="prelu",
     summary="Rectified linear unit whose slope below zero is learnt, one for all or by channel.",
     expression="x > 0: x; else weight·x",
-    notes="With an empty weight nothing is done.",
+    notes="If the weight is empty, nothing is written.",
     infer=lambda call: {"out": (promoted(call, _PRELU), call.shape("self"))},
     lower=_lower_prelu,
     inputs=_PRELU,
@@ -287,6 +299,7 @@ prelu = Operator(
         "array([[-0.5, -0.5],\n       [ 3. ,  4. ]], dtype=float32)",
     ),
     seealso=("prelu_backward", "leaky_relu"),
+    gradient={"self, weight": "prelu_backward(grad, self, weight)"},
 )
 
 
@@ -372,16 +385,16 @@ rrelu_with_noise = Operator(
     in_place="rrelu_with_noise_",
     summary="Leaky ReLU whose slope is the middle of an interval.",
     expression="x > 0: x; else x·(lower + upper)/2",
-    notes="Without training only, where `noise` is neither read nor written.",
+    notes="Inference only; `noise` is neither read nor written.",
     infer=infer_first("self"),
     lower=in_float32("rrelu_with_noise", "self", numbers=("lower", "upper")),
     inputs=("self", "noise"),
     attributes=(
-        number("lower", 0.125, "Where the interval of slopes begins."),
-        number("upper", 1 / 3, "Where it ends."),
-        Attribute("training", False, "bool", keyword_only=False, doc="Refused where true."),
-        Attribute("seed", 0, "int", doc="Of what training draws."),
-        Attribute("offset", 0, "int", doc="Of what training draws."),
+        number("lower", 0.125, "The lower end of the interval of slopes."),
+        number("upper", 1 / 3, "The upper end of the interval of slopes."),
+        Attribute("training", False, "bool", keyword_only=False, doc="Must be false."),
+        Attribute("seed", 0, "int", doc="Of the random numbers that training draws."),
+        Attribute("offset", 0, "int", doc="Of the random numbers that training draws."),
     ),
     entries=both_entries(
         "RReluWithNoise",
@@ -403,4 +416,5 @@ rrelu_with_noise = Operator(
         "array([-0.5,  2. ], dtype=float32)",
     ),
     seealso=("leaky_relu",),
+    gradient={"self": "leaky_relu_backward(grad, self, (lower + upper) / 2)"},
 )

@@ -23,8 +23,10 @@ from aclnn.operators.lowering import Lowering, graph_dtype
 HALF, INTERLEAVE, QUARTER, INTERLEAVE_HALF = range(4)
 _NAMES = ("half", "interleave", "quarter")
 _MODES = (
-    "mode 0 (half): rotated(x) is (-x₂, x₁) of the halves of each row; 1 (interleave): of each pair; "
-    "2 (quarter): of the halves of each half; 3: halves are rotated, which are gathered from pairs first"
+    "mode 0 (half): rotated(x) is (-x₂, x₁) of the halves of each row; 1 (interleave): of each "
+    "pair; "
+    "2 (quarter): of the halves of each half; 3: halves are rotated, which are gathered from "
+    "pairs first"
 )
 _ROTATION = "x·cos + rotated(x)·sin"
 
@@ -109,7 +111,8 @@ def _spread(role: str, like: str) -> Rule:
         if same and broadcast_shapes(shape, wanted) == wanted:
             return None
         return (
-            f"{call.names[role]} has shape {shape}, must have that of {call.names[like]}, {wanted}, "
+            f"{call.names[role]} has shape {shape}, must have that of {call.names[like]}, "
+            f"{wanted}, "
             "or ones in it, but for the last size"
         )
 
@@ -148,12 +151,12 @@ rotary_position_embedding = Operator(
     name="rotary_position_embedding",
     summary="Rotary position embedding of rows.",
     expression=f"{_ROTATION}; {_MODES}",
-    notes="cos and sin have as many dimensions as x, and ones where they are the same for all.",
+    notes="cos and sin have as many dimensions as x; dimensions of size 1 broadcast.",
     infer=lambda call: {"out": (call.dtype("x"), call.shape("x"))},
     lower=lambda lowering: {"out": _rotate(lowering, "x", lowering.call.switches["mode"])},
     inputs=("x", "cos", "sin"),
     attributes=(
-        Attribute("mode", HALF, "int", keyword_only=False, doc="Which elements make a pair."),
+        Attribute("mode", HALF, "int", keyword_only=False, doc="Which elements form a pair."),
     ),
     entries=(entry("aclnnRotaryPositionEmbedding", "x cos sin mode:int out:out"),),
     rules=(
@@ -176,6 +179,11 @@ rotary_position_embedding = Operator(
     ),
     seealso=("apply_rotary_pos_emb",),
     accuracy=ROW_ACCURACY,
+    gradient={
+        "x": "turned_back(grad, cos, sin, mode)",
+        "cos": "grad * gathered(x, mode)",
+        "sin": "grad * turned(x, mode)",
+    },
 )
 
 
@@ -236,13 +244,15 @@ apply_rotary_pos_emb = Operator(
     outputs=("query_out", "key_out"),
     unlike={role: {"shape": (1, 1, 1, 2)} for role in ("query", "key", "cos", "sin")},
     attributes=(
-        Attribute("layout", 1, "int", keyword_only=False, doc="What dimensions are, by number."),
+        Attribute(
+            "layout", 1, "int", keyword_only=False, doc="The layout of dimensions, by number."
+        ),
         Attribute(
             "rotary_mode",
             "half",
             "str",
             keyword_only=False,
-            doc="Which elements make a pair.",
+            doc="Which elements form a pair.",
             choices=_NAMES,
         ),
     ),
@@ -282,4 +292,10 @@ apply_rotary_pos_emb = Operator(
     ),
     seealso=("rotary_position_embedding",),
     accuracy=ROW_ACCURACY,
+    gradient={
+        "query": "turned_back(grad, cos, sin, rotary_mode)",
+        "key": "turned_back(grad_key_out, cos, sin, rotary_mode)",
+        "cos": "aten.sum_to_size(grad * query, cos.shape) + aten.sum_to_size(grad_key_out * key, cos.shape)",
+        "sin": "aten.sum_to_size(grad * turned(query, rotary_mode), sin.shape) + aten.sum_to_size(grad_key_out * turned(key, rotary_mode), sin.shape)",
+    },
 )

@@ -15,7 +15,7 @@ from aclnn.operators.checks import (
 from aclnn.operators.declaration import Operator, entry
 from aclnn.operators.pointwise import GRADIENT, in_float32, infer_broadcast, number
 
-_LAMBDA = number("lambd", 0.5, "Bound of what becomes zero.")
+_LAMBDA = number("lambd", 0.5, "Inputs whose magnitude is at most this bound become zero.")
 
 
 def _test_lambda(call: Call) -> str | None:
@@ -46,13 +46,14 @@ softshrink = Operator(
     ),
     example=("softshrink(np.float32([-2, 0.25]))", "array([-1.5,  0. ], dtype=float32)"),
     seealso=("softshrink_backward", "hardshrink", "shrink"),
+    gradient={"input": "softshrink_backward(grad, input, lambd)"},
 )
 
 softshrink_backward = Operator(
     name="softshrink_backward",
     summary="Gradient of soft shrinkage.",
     expression="x > lambd or x < -lambd: g; else 0",
-    notes="Where `self` is NaN the gradient passes. Inputs of two dtypes are taken as float32.",
+    notes="Where `self` is NaN the gradient passes. Inputs of two dtypes are read as float32.",
     infer=infer_broadcast(*GRADIENT),
     lower=in_float32("softshrink_backward", *GRADIENT, numbers=("lambd",)),
     inputs=GRADIENT,
@@ -73,6 +74,10 @@ softshrink_backward = Operator(
         "array([0., 6.], dtype=float32)",
     ),
     seealso=("softshrink",),
+    gradient={
+        "grad_output": "softshrink_backward(grad, self, lambd)",
+        "self": "aten.zeros_like(grad)",
+    },
 )
 
 _SHRUNK = (aclDataType.ACL_FLOAT, aclDataType.ACL_FLOAT16)
@@ -81,7 +86,7 @@ shrink = Operator(
     name="shrink",
     summary="Shrinkage with a bound and a step of its own.",
     expression="x > lambd: x - bias; x < -lambd: x + bias; else 0",
-    notes="NaN gives 0, since it lies beyond no bound.",
+    notes="NaN gives 0, because it exceeds no bound.",
     formula="shrink",
     inputs=("self",),
     attributes=(_LAMBDA, number("bias", 0.0, "How far inputs move.")),
@@ -96,4 +101,5 @@ shrink = Operator(
     ),
     example=("shrink(np.float32([-2, 0.25, 3]), 0.5, 1)", "array([-1.,  0.,  2.], dtype=float32)"),
     seealso=("softshrink", "hardshrink"),
+    gradient={"self": "hardshrink_backward(grad, self, lambd)"},
 )

@@ -91,6 +91,10 @@ sigmoid_backward = Operator(
         "array([0.25  , 0.1875], dtype=float32)",
     ),
     seealso=("sigmoid",),
+    gradient={
+        "grad_output": "sigmoid_backward(grad, output)",
+        "output": "grad * conj(grad_output * (1 - 2 * output))",
+    },
 )
 
 _TANH = (*FLOATING, *INTEGERS, aclDataType.ACL_BOOL)
@@ -140,6 +144,10 @@ tanh_backward = Operator(
         "array([1. , 1.5], dtype=float32)",
     ),
     seealso=("tanh",),
+    gradient={
+        "grad_output": "tanh_backward(grad, output)",
+        "output": "grad * grad_output * (-2 * output)",
+    },
 )
 
 silu = Operator(
@@ -184,6 +192,10 @@ silu_backward = Operator(
         "array([0.5      , 1.0881041], dtype=float32)",
     ),
     seealso=("silu",),
+    gradient={
+        "grad_output": "silu_backward(grad, self)",
+        "self": "grad * grad_output * curvature_of_swish(self, 1.0)",
+    },
 )
 
 _BETA = number("beta", 1.0, "Factor of the input inside the sigmoid.")
@@ -206,6 +218,7 @@ swish = Operator(
     ),
     example=("swish(np.float32([0, 1]), 2)", "array([0.       , 0.8807971], dtype=float32)"),
     seealso=("swish_backward", "silu"),
+    gradient={"self": "swish_backward(grad, self, beta)"},
 )
 
 swish_backward = Operator(
@@ -233,6 +246,10 @@ swish_backward = Operator(
         "array([0.5      , 1.0526646], dtype=float32)",
     ),
     seealso=("swish",),
+    gradient={
+        "grad_output": "swish_backward(grad, self, beta)",
+        "self": "grad * grad_output * curvature_of_swish(self, beta)",
+    },
 )
 
 _FAST_GELU_ON = exists_on(("Ascend910B", "Ascend910_93", "Ascend950"))
@@ -254,6 +271,7 @@ fast_gelu = Operator(
     ),
     example=("fast_gelu(np.float32([0, 1]))", "array([0.        , 0.84579575], dtype=float32)"),
     seealso=("fast_gelu_backward", "gelu"),
+    gradient={"self": "fast_gelu_backward(grad, self)"},
 )
 
 fast_gelu_backward = Operator(
@@ -278,4 +296,8 @@ fast_gelu_backward = Operator(
         "array([0.5      , 1.0738153], dtype=float32)",
     ),
     seealso=("fast_gelu",),
+    gradient={
+        "grad_output": "fast_gelu_backward(grad, self)",
+        "self": "grad * grad_output * curvature_of_swish(self, 1.702)",
+    },
 )

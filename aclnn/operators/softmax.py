@@ -140,6 +140,10 @@ softmax_backward = Operator(
         "array([ 0.25, -0.25], dtype=float32)",
     ),
     seealso=("softmax",),
+    gradient={
+        "grad_output": "softmax_backward(grad, output, dim)",
+        "output": "grad * (grad_output - sum(grad_output * output, dim, True)) - grad_output * sum(grad * output, dim, True)",
+    },
 )
 
 log_softmax_backward = Operator(
@@ -168,4 +172,8 @@ log_softmax_backward = Operator(
         "array([ 0., -1.], dtype=float32)",
     ),
     seealso=("log_softmax",),
+    gradient={
+        "grad_output": "grad - sum(grad * exp(output), dim, True)",
+        "output": "-grad * exp(output) * sum(grad_output, dim, True)",
+    },
 )

@@ -44,6 +44,7 @@ softplus = Operator(
     ),
     example=("softplus(np.float32([0, 30]))", "array([ 0.6931472, 30.       ], dtype=float32)"),
     seealso=("softplus_backward",),
+    gradient={"input": "softplus_backward(grad, input, beta, threshold)"},
 )
 
 
@@ -83,6 +84,10 @@ softplus_backward = Operator(
         "array([0.5, 2. ], dtype=float32)",
     ),
     seealso=("softplus",),
+    gradient={
+        "grad_output": "softplus_backward(grad, self, beta, threshold)",
+        "self": "where(gt(self * beta, threshold), 0, sigmoid_backward(grad * grad_output * beta, sigmoid(self * beta)))",
+    },
 )
 
 # --- Logarithm of sigmoid -------------------------------------------------------------------------
@@ -113,6 +118,7 @@ def _log_sigmoid(name: str, signature: str, pair: str, *buffer: str) -> Operator
             "array([-6.931472e-01, -3.783506e-44], dtype=float32)",
         ),
         seealso=("log_sigmoid_backward",),
+        gradient={"self": "log_sigmoid_backward(grad, self, self)"},
     )
 
 
@@ -143,6 +149,10 @@ log_sigmoid_backward = Operator(
         "array([0.5       , 0.26894143], dtype=float32)",
     ),
     seealso=("log_sigmoid",),
+    gradient={
+        "grad_output": "log_sigmoid_backward(grad, self, buffer)",
+        "self": "-sigmoid_backward(grad * grad_output, sigmoid(self))",
+    },
 )
 
 # --- Mish -----------------------------------------------------------------------------------------
@@ -164,6 +174,7 @@ mish = Operator(
     ),
     example=("mish(np.float32([0, 3]))", "array([0.      , 2.986535], dtype=float32)"),
     seealso=("mish_backward",),
+    gradient={"input": "mish_backward(grad, input)"},
 )
 
 

@@ -16,7 +16,8 @@ tensor([0.5000, 1.0000])
 
 from __future__ import annotations
 
-from typing import Any
+import importlib
+from typing import TYPE_CHECKING, Any
 
 try:
     import torch as _torch  # noqa: F401
@@ -26,17 +27,27 @@ except ImportError as error:
     ) from error
 
 from aclnn.api import functional as _functional
-from aclnn.torch.dynamo import backend as backend
-from aclnn.torch.explanation import Explanation as Explanation
-from aclnn.torch.explanation import explain as explain
 from aclnn.torch.registration import register as _register
+
+if TYPE_CHECKING:
+    from aclnn.torch.dynamo import backend as backend
+    from aclnn.torch.explanation import Explanation as Explanation
+    from aclnn.torch.explanation import explain as explain
 
 _register()
 
-__all__ = ["Explanation", "backend", "explain", *_functional.__all__]
+# What needs Dynamo, whose import takes longer than everything else here, is imported when it is asked for.
+_BY_DYNAMO = {
+    "backend": "aclnn.torch.dynamo",
+    "Explanation": "aclnn.torch.explanation",
+    "explain": "aclnn.torch.explanation",
+}
+__all__ = [*_BY_DYNAMO, *_functional.__all__]
 
 
 def __getattr__(name: str) -> Any:
+    if name in _BY_DYNAMO:
+        return getattr(importlib.import_module(_BY_DYNAMO[name]), name)
     if name not in _functional.__all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(_functional, name)

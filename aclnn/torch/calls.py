@@ -12,7 +12,8 @@ import torch
 
 from aclnn.acl.constants import aclDataType
 from aclnn.acl.errors import invalid
-from aclnn.torch.gradients import NAMESPACE, Derivative
+from aclnn.api import functional
+from aclnn.torch.gradients import derivative_of, evaluated
 from aclnn.torch.schemas import Schema, torch_dtype
 
 _PLAIN = (torch.Tensor, torch.nn.Parameter)
@@ -22,14 +23,12 @@ def composed(schema: Schema, values: dict[str, Any]) -> Any:
     """A call as calls that are differentiable: the result, or the argument that was changed."""
     operator = schema.operator
     if operator.differentiated_as:
-        return eval(operator.differentiated_as, NAMESPACE, values)
+        return evaluated(operator.differentiated_as, values)
     written = schema.written
-    if schema.is_copy:  # there is no form of it but in place
-        return values[operator.inputs[0]].copy_(values[operator.inputs[1]])
     # Formulas keep what was there: it is changed below.
     before = {role: values[role].clone() for role in written.values()}
     args, named = schema.arguments(values | before)
-    results = NAMESPACE[operator.name](*args, **named)
+    results = getattr(functional, operator.name)(*args, **named)
     if len(operator.outputs) == 1:
         return values[operator.inputs[0]].copy_(results)
     pairs = zip(operator.outputs, results, strict=True)
@@ -47,7 +46,7 @@ class Differentiable:
         self._op = op
         operator = schema.operator
         self._is_simple = not (schema.in_place or operator.differentiated_as or operator.lists)
-        self._apply: Any = _function(schema) if self._is_simple else None
+        self._apply: Any = None
         self._places: dict[str, tuple[int, ...]] = {}
 
     def __call__(
@@ -62,14 +61,16 @@ class Differentiable:
             return NotImplemented
         if self._is_simple and out is None:
             args = (*given, *options)
+            if self._apply is None:
+                self._apply = _function(self._schema)
             return self._apply(*[args[place] for place in self._order(operator)])
         values = self._values(operator, given, options)
         if self._schema.in_place:
             return composed(self._schema, values)
         if out is not None:
             raise invalid(
-                f"{self._schema.name}: out= is not differentiable, but an argument requires grad; "
-                "leave it out, or use torch.no_grad()"
+                "out= is not differentiable, but an argument requires grad; leave it out, or use "
+                "torch.no_grad()"
             )
         if self._schema.operator.lists:
             return self._dispatched(values, None)
@@ -139,7 +140,7 @@ def _looked_at(given: Sequence[Any], out: Any) -> tuple[bool, bool]:
 
 def _function(schema: Schema) -> Any:
     """A differentiable call of a functional form, whose parameters are in the schema's order."""
-    derivative = Derivative(schema)
+    derivative = derivative_of(schema)
     function, parameters = schema.function, schema.parameters
     n_positional, keyword = len(schema.positional), schema.keyword
 
@@ -157,7 +158,7 @@ def _function(schema: Schema) -> Any:
         @staticmethod
         def backward(ctx: Any, *grads: Any) -> Any:
             needed = dict(zip(parameters, ctx.needs_input_grad, strict=True))
-            found = derivative.gradients(ctx, grads[0], needed)
+            found = derivative.gradients(ctx, grads, needed)
             return tuple([found.get(role) for role in parameters])
 
     Function.__name__ = Function.__qualname__ = f"Aclnn{schema.name.title().replace('_', '')}"

@@ -9,7 +9,6 @@ from typing import Any
 
 import torch
 
-from aclnn.api import functional
 from aclnn.torch.schemas import Schema
 
 
@@ -45,9 +44,16 @@ class Derivative:
             ]
         )
         self._inputs = tuple([(role, order.index(role)) for role in operator.inputs])
+        later = tuple([(place, f"grad_{role}") for place, role in enumerate(operator.outputs)][1:])
+        self._later = tuple([(place, name) for place, name in later if name in used])
+        tracked = {0, *[place for place, _ in self._later]}
+        self._untracked = tuple([k for k in range(len(operator.outputs)) if k not in tracked])
 
     def save(self, ctx: Any, args: Sequence[Any], results: Sequence[Any]) -> None:
-        """Keep what formulas need of a call."""
+        """Keep what formulas need of a call, and say which results have gradients."""
+        if self._untracked:
+            untracked = [x for k in self._untracked if (x := results[k]) is not None]
+            ctx.mark_non_differentiable(*untracked)
         every = (*args, *results)
         ctx.save_for_backward(
             *[x if isinstance(x := every[k], torch.Tensor) else None for _, k in self._kept]
@@ -57,7 +63,9 @@ class Derivative:
         ]
         ctx.like = {role: _described(args[place]) for role, place in self._inputs}
 
-    def gradients(self, ctx: Any, grad: Any, needed: Mapping[str, Any]) -> dict[str, Any]:
+    def gradients(
+        self, ctx: Any, grads: Sequence[Any], needed: Mapping[str, Any]
+    ) -> dict[str, Any]:
         """Gradients by role of those inputs for which `needed` has something true."""
         if not self.formulas:
             raise NotImplementedError(
@@ -65,9 +73,12 @@ class Derivative:
             )
         known = dict(ctx.options)
         for (role, _), value in zip(self._kept, ctx.saved_tensors, strict=True):
+            known.setdefault(role, None)
             if value is not None:
                 known[role] = value
-        known["grad"] = grad
+        known["grad"] = grads[0]
+        for place, name in self._later:
+            known[name] = grads[place]
         for role in self.schema.operator.lists:
             known[role] = ctx.like[role]
         found: dict[str, Any] = {}
@@ -86,22 +97,37 @@ class Derivative:
         if len(formula.roles) == 1:
             (role,) = formula.roles
             if _any(needed[role]):
-                found[role] = _fitted(eval(formula.code, NAMESPACE, known), like[role])
+                found[role] = _fitted(evaluated(formula.code, known), like[role])
             return
         wanted = known["needed"] = [_any(needed[role]) for role in formula.roles]
         if not any(wanted):
             return
-        made = eval(formula.code, NAMESPACE, known)
+        made = evaluated(formula.code, known)
         for role, one, want in zip(formula.roles, made, wanted, strict=True):
             if one is not None and want:
                 found[role] = _fitted(one, like[role])
 
 
+_DERIVATIVES: dict[str, Derivative] = {}
+
+
+def derivative_of(schema: Schema) -> Derivative:
+    """The gradients of an operator, which are read when they are wanted first."""
+    found = _DERIVATIVES.get(schema.name)
+    if found is None:
+        found = _DERIVATIVES[schema.name] = Derivative(schema)
+    return found
+
+
+def evaluated(formula: str | CodeType, values: Mapping[str, Any]) -> Any:
+    """What a formula of a declaration gives for values by role."""
+    from aclnn.torch.formulas import NAMESPACE  # makes every functional form
+
+    return eval(formula, NAMESPACE, values)
+
+
 def _any(needed: Any) -> bool:
     return any(needed) if isinstance(needed, list | tuple) else bool(needed)
-
-
-Like = tuple[torch.Size, torch.dtype]  # what a gradient has to be like
 
 
 def _described(given: Any) -> Any:
@@ -123,58 +149,3 @@ def _fitted(gradient: Any, like: Any) -> Any:
     if gradient.dtype.is_complex and not dtype.is_complex:
         gradient = gradient.real
     return gradient.to(dtype)
-
-
-# --- What formulas may call besides functional forms ---------------------------------------------
-
-
-def _conj(value: Any) -> Any:
-    return value.conj() if isinstance(value, torch.Tensor) else value.conjugate()
-
-
-def _gradients_of_product(grad: Any, a: Any, b: Any) -> tuple[Any, Any]:
-    """Those of matmul, whose operands may be vectors."""
-    if a.ndim == 1 and b.ndim == 1:
-        return grad * _conj(b), grad * _conj(a)
-    rows = a[None] if a.ndim == 1 else a
-    columns = b[:, None] if b.ndim == 1 else b
-    whole = grad.unsqueeze(-2) if a.ndim == 1 else grad.unsqueeze(-1) if b.ndim == 1 else grad
-    of_a = NAMESPACE["matmul"](whole, columns.mH)
-    of_b = NAMESPACE["matmul"](rows.mH, whole)
-    of_a = of_a.sum_to_size(rows.shape).reshape(a.shape)
-    return of_a, of_b.sum_to_size(columns.shape).reshape(b.shape)
-
-
-def _permuted_back(grad: Any, dims: Sequence[int]) -> Any:
-    places = [dim % len(dims) for dim in dims]
-    return grad.permute([places.index(place) for place in range(len(dims))])
-
-
-def _parts_of_cat(grad: Any, tensors: Sequence[Like], dim: int) -> list[Any]:
-    parts, start = [], 0
-    for shape, _ in tensors:
-        empty = shape.numel() == 0
-        size = 0 if empty else shape[dim]
-        parts.append(grad.new_zeros(shape) if empty else grad.narrow(dim, start, size))
-        start += size
-    return parts
-
-
-def _repeated_along(grad: Any, like: Any, dim: Sequence[int] | int | None, keepdim: bool) -> Any:
-    """The gradient of a sum: the same for all elements that it is of."""
-    rank = like.ndim
-    axes = (dim,) if isinstance(dim, int) else tuple(dim or range(rank))
-    if not keepdim:
-        for axis in sorted([axis % rank for axis in axes] if rank else []):
-            grad = grad.unsqueeze(axis)
-    return grad.expand(like.shape)
-
-
-NAMESPACE: dict[str, Any] = {
-    "aten": torch.ops.aten,
-    "conj": _conj,
-    "gradients_of_product": _gradients_of_product,
-    "permuted_back": _permuted_back,
-    "parts_of_cat": _parts_of_cat,
-    "repeated_along": _repeated_along,
-} | {name: getattr(functional, name) for name in functional.__all__}

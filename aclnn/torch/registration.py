@@ -8,13 +8,12 @@ from typing import Any
 
 import torch
 
-from aclnn.api import functional
 from aclnn.api.functional import HANDLES_BY_NAME
 from aclnn.torch.calls import Differentiable, composed
-from aclnn.torch.gradients import Derivative
+from aclnn.torch.gradients import derivative_of
 from aclnn.torch.kernels import cpu_kernel, fake_kernel
 from aclnn.torch.schemas import Schema, schema_of
-from aclnn.torch.tracing import let_dynamo_trace
+from aclnn.torch.tracing import let_dynamo_trace, when_dynamo_comes
 
 _LIBRARY = torch.library.Library("aclnn", "DEF")  # registrations end with it
 SCHEMAS: dict[str, Schema] = {}
@@ -23,14 +22,19 @@ SCHEMAS: dict[str, Schema] = {}
 def register() -> None:
     """Register every operator with a functional form."""
     for name, handle in HANDLES_BY_NAME.items():
-        schema = schema_of(handle.handle.operator, name, getattr(functional, name))
+        schema = schema_of(handle.handle.operator, name)
         SCHEMAS[name] = schema
         _register(schema)
         op = getattr(torch.ops.aclnn, name)
         handle.differentiable = Differentiable(schema, op)
         if handle.number_form is not None:
             handle.number_form.differentiable = handle.differentiable
-        let_dynamo_trace(schema, op)
+    when_dynamo_comes(let_dynamo_trace_forms)
+
+
+def let_dynamo_trace_forms() -> None:
+    for name, schema in SCHEMAS.items():
+        let_dynamo_trace(schema, getattr(torch.ops.aclnn, name))
 
 
 def _register(schema: Schema) -> None:
@@ -72,7 +76,6 @@ def _differentiated_list(schema: Schema) -> Callable[..., Any]:
 
     What `torch.library` makes of gradients of lists fails where options keep their defaults.
     """
-    derivative = Derivative(schema)
     (role,) = schema.operator.inputs
 
     class Function(torch.autograd.Function):
@@ -82,28 +85,27 @@ def _differentiated_list(schema: Schema) -> Callable[..., Any]:
             with torch._C._AutoDispatchBelowAutograd():
                 result = getattr(torch.ops.aclnn, schema.name)(*args, **named)
             several = result if isinstance(result, tuple) else (result,)
-            derivative.save(ctx, [values[one] for one in schema.parameters], several)
+            derivative_of(schema).save(ctx, [values[one] for one in schema.parameters], several)
             return result
 
         @staticmethod
         def backward(ctx: Any, *grads: Any) -> Any:
             needed = {role: ctx.needs_input_grad[1:]}
-            return None, *derivative.gradients(ctx, grads[0], needed)[role]
+            return None, *derivative_of(schema).gradients(ctx, grads, needed)[role]
 
     return lambda values: Function.apply(values, *values[role])
 
 
 def _autograd(schema: Schema) -> tuple[Callable[..., Any], Callable[..., Any]]:
     """What torch.library wants: the backward pass, and what is kept for it."""
-    derivative = Derivative(schema)
 
     def setup(ctx: Any, inputs: Sequence[Any], keyword_only_inputs: Any, output: Any) -> None:
         args = (*inputs, *[keyword_only_inputs[role] for role in schema.keyword])
-        derivative.save(ctx, args, output if isinstance(output, tuple) else (output,))
+        derivative_of(schema).save(ctx, args, output if isinstance(output, tuple) else (output,))
 
     def backward(ctx: Any, *grads: Any) -> Any:
         needed = dict(zip(schema.positional, ctx.needs_input_grad, strict=False))
-        found = derivative.gradients(ctx, grads[0], needed)
+        found = derivative_of(schema).gradients(ctx, grads, needed)
         return tuple([found.get(role) for role in schema.positional])
 
     def setup_without_names(ctx: Any, inputs: Sequence[Any], output: Any) -> None:

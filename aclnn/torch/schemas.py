@@ -10,6 +10,7 @@ import torch
 
 from aclnn.acl import dtypes
 from aclnn.acl.constants import aclDataType
+from aclnn.api import functional
 from aclnn.operators import Attribute, Operator
 from aclnn.operators.declaration import REQUIRED
 
@@ -41,17 +42,19 @@ class Schema:
     operator : Operator
     name : str
         Of the functional form.
-    function : callable
-        The functional form.
     positional, keyword : tuple of str
         Roles of the parameters in order.
     """
 
     operator: Operator
     name: str
-    function: Callable[..., Any]
     positional: tuple[str, ...]
     keyword: tuple[str, ...]
+
+    @property
+    def function(self) -> Callable[..., Any]:
+        """The functional form, which is made when it is asked for first."""
+        return getattr(functional, self.name)
 
     @property
     def parameters(self) -> tuple[str, ...]:
@@ -60,11 +63,6 @@ class Schema:
     @property
     def in_place(self) -> bool:
         return self.name == self.operator.in_place
-
-    @property
-    def is_copy(self) -> bool:
-        """Whether it is a form in place without one that is not."""
-        return self.in_place and self.operator.name == self.name
 
     @property
     def written(self) -> dict[str, str]:
@@ -141,11 +139,11 @@ class Schema:
         )
 
 
-def schema_of(operator: Operator, name: str, function: Callable[..., Any]) -> Schema:
+def schema_of(operator: Operator, name: str) -> Schema:
     positional = operator.positional
     others = [*[a.role for a in operator.attributes], *operator.inputs]
     keyword = tuple([role for role in others if role not in positional])
-    return Schema(operator, name, function, positional, keyword)
+    return Schema(operator, name, positional, keyword)
 
 
 def _default(attribute: Attribute) -> str:

@@ -2,11 +2,49 @@
 
 from __future__ import annotations
 
+import importlib.abc
+import importlib.util
+import sys
+from collections.abc import Callable
 from typing import Any
 
 import torch
 
 from aclnn.torch.schemas import Schema
+
+_DYNAMO = "torch._dynamo"
+
+
+class _AfterDynamo(importlib.abc.MetaPathFinder):
+    """Calls a function once Dynamo has been imported: it takes longer than PyTorch itself, and most who
+    use operators never compile."""
+
+    def __init__(self, then: Callable[[], None]):
+        self._then = then
+
+    def find_spec(self, name: str, path: Any, target: Any = None) -> Any:
+        if name != _DYNAMO:
+            return None
+        sys.meta_path.remove(self)
+        spec = importlib.util.find_spec(name)
+        if spec is None or spec.loader is None:
+            return spec
+        load = spec.loader.exec_module
+
+        def load_and_call(module: Any) -> None:
+            load(module)
+            self._then()
+
+        spec.loader.exec_module = load_and_call  # type: ignore[method-assign]
+        return spec
+
+
+def when_dynamo_comes(then: Callable[[], None]) -> None:
+    """Call a function once Dynamo is there."""
+    if _DYNAMO in sys.modules:
+        then()
+    else:
+        sys.meta_path.insert(0, _AfterDynamo(then))
 
 
 def let_dynamo_trace(schema: Schema, op: Any) -> None:

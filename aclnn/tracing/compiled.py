@@ -15,12 +15,13 @@ from typing import Any
 import numpy as np
 
 from aclnn.acl import dtypes
+from aclnn.acl._frames import boundary
 from aclnn.acl.arguments import as_int, as_truth, shown
-from aclnn.acl.errors import AclnnError, invalid
+from aclnn.acl.errors import AclnnError, invalid, wrong_kind
 from aclnn.compiler._compiled_call import CompiledCall, current_settings
 from aclnn.compiler.joining import Recording
 from aclnn.compiler.phase_one import SAME
-from aclnn.compiler.settings import STRATEGIES
+from aclnn.compiler.settings import strategy_number
 from aclnn.execution import arrays
 from aclnn.execution._executor import aclOpExecutor, join_executor, run_on
 from aclnn.execution._operand import array_key
@@ -135,7 +136,7 @@ class Compiled:
         functools.update_wrapper(self, function)
         self._function = function
         self._options = dict(options)
-        self._strategy = STRATEGIES.index(options["strategy"])
+        self._strategy = strategy_number(options["strategy"])
         self._name = getattr(function, "__name__", type(function).__name__)
         self._found: dict[Any, Traced] = {}
         self._plain: dict[bytes, Traced] = {}  # those of nothing but arrays, by their key
@@ -157,6 +158,7 @@ class Compiled:
             pass
         return Compiled, (self._function, self._options)
 
+    @boundary
     def __call__(self, *args: Any, out: Any = None, **named: Any) -> Any:
         key = None if named else array_key(args, True)
         if key is not None:
@@ -171,6 +173,8 @@ class Compiled:
             return self._inline(args, named, out)
         inputs = leaves
         if not all(type(one) is np.ndarray for one in leaves):
+            if any(map(arrays.is_dask, leaves)):
+                return importlib.import_module("aclnn.dask").lift(self)(*args, out=out, **named)
             inputs = [arrays.readable(arrays.as_ndarray(x, "argument"), "argument") for x in leaves]
         traced = self._traced(form, inputs)
         if key is not None:
@@ -178,6 +182,7 @@ class Compiled:
         kind = _kind(leaves) if inputs is not leaves else None
         return run_on(traced.executor, inputs, out, kind)
 
+    @boundary
     def executor(self, *args: Any, out: Any = None, **named: Any) -> aclOpExecutor:
         """An executor of the plan for these arguments, bound to them.
 
@@ -472,6 +477,7 @@ def _planned_anew(compiled: Compiled, form: Any, specs: Sequence[ArraySpec]) -> 
 # --- The decorator --------------------------------------------------------------------------------
 
 
+@boundary
 def compile(
     function: Callable[..., Any] | None = None,
     *,
@@ -530,13 +536,11 @@ def compile(
     count = None if threads is None else as_int(threads)
     if threads is not None and (count is None or not 1 <= count <= MAX_THREADS):
         raise invalid(f"threads is {shown(threads)}, must be an int from 1 to {MAX_THREADS}")
-    if strategy not in STRATEGIES:
-        known = ", ".join(STRATEGIES)
-        raise invalid(f"planning strategy is {shown(strategy)}, must be one of {known}")
+    strategy_number(strategy)
     whole = as_truth("materialize", materialize)
     if function is None:
         return functools.partial(compile, threads=count, strategy=strategy, materialize=whole)
     if not callable(function):
-        raise invalid(f"{shown(function)} cannot be compiled: it is no function")
+        raise wrong_kind(f"{shown(function)} cannot be compiled: it is no function")
     options = {"threads": count, "strategy": strategy, "materialize": whole}
     return Compiled(function, options)

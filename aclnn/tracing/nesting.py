@@ -9,6 +9,7 @@ import numpy as np
 
 from aclnn.acl.arguments import shown
 from aclnn.acl.errors import invalid
+from aclnn.execution.arrays import is_dask
 
 ARRAY = "array"  # in the place of one, in a form
 
@@ -24,6 +25,7 @@ def is_array(given: Any) -> bool:
         hasattr(kind, "__dlpack__")
         or hasattr(given, "__array_interface__")
         or hasattr(kind, "__aclnn_function__")
+        or is_dask(given)
     )
 
 

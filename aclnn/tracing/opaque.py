@@ -8,14 +8,16 @@ from typing import Any
 import numpy as np
 
 from aclnn.acl import dtypes
+from aclnn.acl._frames import boundary
 from aclnn.acl.arguments import shown
-from aclnn.acl.errors import invalid
+from aclnn.acl.errors import invalid, wrong_kind
 from aclnn.api.options import as_dtype, as_ints
 from aclnn.compiler._python_kernel import PythonKernel
 from aclnn.execution import arrays
 from aclnn.tracing.array import TracedArray
 
 
+@boundary
 def call(function: Callable[..., Any], *operands: Any, shape: Any, dtype: Any) -> Any:
     """Call a function that writes its result into an array: in a compiled function, as a step.
 
@@ -55,7 +57,7 @@ def call(function: Callable[..., Any], *operands: Any, shape: Any, dtype: Any) -
     array([-0.26894143,  0.        ,  0.7310586 ], dtype=float32)
     """
     if not callable(function):
-        raise invalid(f"call: {shown(function)} is no function")
+        raise wrong_kind(f"call: {shown(function)} is no function")
     sizes, kind = as_ints("call: shape", shape), as_dtype("call: dtype", dtype)
     if min(sizes, default=0) < 0:
         raise invalid(f"call: shape is {shown(shape)}, must have no negative size")

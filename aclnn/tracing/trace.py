@@ -176,7 +176,8 @@ class Trace:
     ) -> Any:
         """Record the call of a functional form."""
         operator, recording = handle.handle.operator, self.recording
-        operands, _ = arrays.taken_apart(operator, given)
+        parts, _ = arrays.taken_apart(operator, given)
+        operands = arrays.with_arrays_for_lists(operator, parts)
         values = [None if one is None else self.value_of(one, role) for role, one in operands]
         specs = [recording.spec(value) for value in values if value is not None]
         facts, forms, switches = handle.described(numbers, switches, [int(s.dtype) for s in specs])

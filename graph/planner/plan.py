@@ -162,7 +162,7 @@ class WorkspacePlan:
         Raises
         ------
         KeyError
-            When there is none; it says which there are.
+            When there is none; the message lists those that exist.
         """
         for buffer in self.buffers:
             if buffer.name == name:

@@ -81,7 +81,7 @@ cdef inline veci round_bf16(vecf x, float rel_error, uint16_t *hard) noexcept no
     if rel_error == 0:
         return vi_round_to_upper(vf_bits(x))
     # Within so many units of the midpoint of two neighbours; elsewhere they do not matter.
-    reach = 8 if rel_error < 4e-7 else 16
+    reach = 4 if rel_error < 2.4e-7 else 8 if rel_error < 4e-7 else 16
     above = vi_add(vf_bits(x), vi_set(0x8000 + reach))
     hard[0] = <uint16_t>vi_misses(above, vi_set(0x10000 - 2 * reach))
     return above

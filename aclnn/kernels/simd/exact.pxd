@@ -6,6 +6,8 @@ from aclnn.kernels.simd.vector cimport vecf
 
 cdef extern from "simd/exact.h" nogil:
     const domain_t EXACT_DOMAIN
+    const domain_t FLOAT_DOMAIN
+    bint is_short(double) noexcept
     const domain_t ONCE_ROUNDED_DOMAIN
     domain_t half_domain(float) noexcept
     bint exact_is_exceptional(float, float, float, const double *) noexcept

@@ -108,12 +108,24 @@ INLINED pair_t pair_where_negative(pair_t x, pair_t yes, pair_t no) {
 }
 /* Where x > bound. */
 INLINED vecf vf_where_above(vecf x, vecf bound, vecf yes, vecf no) {
-    return vf_select(vf_is_positive(vf_sub(x, bound)), yes, no);
+    return vf_select(vf_is_above(x, bound), yes, no);
+}
+/* Where x <= bound. */
+INLINED vecf vf_where_at_most(vecf x, vecf bound, vecf yes, vecf no) {
+    return vf_select(vf_is_at_most(x, bound), yes, no);
 }
 INLINED pair_t pair_where_above(pair_t x, pair_t bound, pair_t yes, pair_t no) {
+    if (x.exact && bound.exact) return pair_where(vf_is_above(x.high, bound.high), yes, no);
     vecf gap = vf_sub(x.high, bound.high);
-    if (!x.exact || !bound.exact) gap = vf_add(gap, vf_sub(x.low, bound.low));
+    gap = vf_add(gap, vf_sub(x.low, bound.low));
     return pair_where(vf_is_positive(gap), yes, no);
+}
+INLINED pair_t pair_where_at_most(pair_t x, vecf bound, pair_t yes, pair_t no) {
+    return pair_where(vf_is_at_most(x.high, bound), yes, no);
+}
+INLINED vecf vf_bounded(vecf x, float low, float high) { return vf_at_most(vf_at_least(x, low), high); }
+INLINED pair_t pair_bounded(pair_t x, float low, float high) {
+    return pair_exactly(vf_bounded(x.high, low, high));
 }
 
 /* Where c x > bound: what is rounded once keeps its sign. */
@@ -223,6 +235,13 @@ INLINED pair_t pair_exp_minus_long(pair_t x) {
     pair_t e = pair_of_parts(near, vf_fma(power, rest, lost));
     return pair_of(grown(x.high, e.high), e.low);
 }
+/* 1 + e^-t (1 + t), error 2^-28 of 1 and 2^-23 of itself: an operand of half precision leaves 1 + t exact. */
+INLINED vecf vf_swish_bend(vecf t) {
+    const vecf one = vf_set(1.0f);
+    pair_t e = pair_exp_minus(pair_exactly(t));
+    vecf sum = vf_add(one, t);
+    return vf_fma(e.low, sum, vf_fma(e.high, sum, one));
+}
 /* e^-|x|. */
 INLINED vecf vf_decay(vecf x) { return vf_exp_minus(vf_abs(x)); }
 INLINED pair_t pair_decay(pair_t x) { return pair_exp_minus(pair_abs(x)); }
@@ -329,13 +348,7 @@ INLINED pair_t pair_rsqrt(pair_t x) {
 
 /* Lanes that no form over vectors is trusted with. */
 typedef unsigned lanes_t;
-INLINED lanes_t lanes_of(mask_t c) {
-#if LANES == 16
-    return c;
-#else
-    return (lanes_t)_mm256_movemask_ps(c);
-#endif
-}
+INLINED lanes_t lanes_of(mask_t c) { return mask_bits(c); }
 /* The result is no finite number, or less than 2^-100 although it should not be 0: a pair's low part may be
  * less than the smallest float then. */
 #define SCANT 0x0d800000u
@@ -378,6 +391,9 @@ vecf vf_within(vecf, float, float, vecf);
 vecf vf_log1p(vecf);
 vecf vf_where_negative(vecf, vecf, vecf);
 vecf vf_where_above(vecf, vecf, vecf, vecf);
+vecf vf_where_at_most(vecf, vecf, vecf, vecf);
+vecf vf_bounded(vecf, float, float);
+vecf vf_swish_bend(vecf);
 vecf vf_where_product_above(vecf, vecf, vecf, vecf, vecf);
 vecf vf_signed_as(vecf, vecf);
 pair_t pair_set(double);
@@ -400,6 +416,8 @@ pair_t pair_within(pair_t, float, float, pair_t);
 pair_t pair_log1p(pair_t);
 pair_t pair_where_negative(pair_t, pair_t, pair_t);
 pair_t pair_where_above(pair_t, pair_t, pair_t, pair_t);
+pair_t pair_where_at_most(pair_t, vecf, pair_t, pair_t);
+pair_t pair_bounded(pair_t, float, float);
 pair_t pair_where_product_above(vecf, pair_t, vecf, pair_t, pair_t);
 pair_t pair_signed_as(pair_t, pair_t);
 #endif

@@ -15,6 +15,8 @@
  * is what an exponential lacks whose ln(2) is 1 / (1 + lack) of the true one. LEADS of the 32 are 0
  * from 12 on: there a power may be less than floats can be.
  *
+ * ERF_SHAPES: erf(center + z), centers every 33/128; the constant and the factor of z in two parts each.
+ *
  * TANH: factors of e^(-2w) in the form with tanh, for t up to 9; place = 1 + 13/8 t, z = t - center,
  * lead (1 + a polynomial in z) and 32 intervals, WIDE 16. SLOPE: S of the derivative at -t, e^(-2w) (t0 - t) S(t); SHARE: 1 / (1 + e^(-2w)).
  */
@@ -72,6 +74,62 @@ static const float EXP_WIDE_SHIFTS[8] = {
 static const float GELU_WIDE_SHIFTS[8] = {
     0x0p+0f, -0x1.51e70ap-12f, -0x1.ab4424p-12f, 0x1.ca8776p-15f,
     -0x1.c006f8p-13f, -0x1.29519ep-12f, -0x1.7b97a2p-13f, -0x1.b1cc9cp-16f,
+};
+static const float ERF_SHAPES[9][16] = {
+    {
+        0x0p+0f, 0x1.236bfp-2f, 0x1.117894p-1f, 0x1.73b102p-1f,
+        0x1.b5e63p-1f, 0x1.dd0788p-1f, 0x1.f14e82p-1f, 0x1.fa84fep-1f,
+        0x1.fe308p-1f, 0x1.ff789ep-1f, 0x1.ffdd18p-1f, 0x1.fff81p-1f,
+        0x1.fffe68p-1f, 0x1.ffffb8p-1f, 0x1.fffff4p-1f, 0x1.fffffep-1f,
+    },
+    {
+        0x0p+0f, -0x1.f68998p-28f, -0x1.ea4bdep-26f, 0x1.fc0cb8p-29f,
+        -0x1.8f4fb6p-28f, -0x1.5d1318p-27f, 0x1.1e8c54p-29f, 0x1.781724p-27f,
+        -0x1.a95f86p-26f, 0x1.6c261ap-26f, -0x1.5e3dbcp-26f, -0x1.dbb80cp-31f,
+        0x1.e9f4eep-26f, 0x1.cf297ap-28f, 0x1.bbc024p-26f, 0x1.ed3244p-27f,
+    },
+    {
+        0x1.20dd76p+0f, 0x1.0e4a08p+0f, 0x1.bada5ap-1f, 0x1.3da26ep-1f,
+        0x1.8eed38p-2f, 0x1.b6a856p-3f, 0x1.a64de6p-4f, 0x1.63f3f4p-5f,
+        0x1.06ae12p-6f, 0x1.536fc2p-8f, 0x1.8005f6p-10f, 0x1.7c62aep-12f,
+        0x1.49e1ap-14f, 0x1.f4f1acp-17f, 0x1.4d02cap-19f, 0x1.83a236p-22f,
+    },
+    {
+        -0x1.f72a9cp-25f, -0x1.c739e4p-25f, -0x1.d219e4p-27f, -0x1.cf1e2ap-28f,
+        -0x1.a00b0ep-27f, 0x1.ca8086p-28f, -0x1.1fdd62p-30f, 0x1.01782cp-31f,
+        0x1.26f74ap-32f, -0x1.ac930ap-33f, 0x1.35b69cp-37f, 0x1.06462cp-39f,
+        -0x1.5f511cp-43f, -0x1.79b0b8p-45f, -0x1.de11b2p-45f, -0x1.5f2144p-47f,
+    },
+    {
+        -0x1.1b9974p-25f, -0x1.16bc58p-2f, -0x1.c8b12cp-2f, -0x1.eb5742p-2f,
+        -0x1.9b64ap-2f, -0x1.1aba8p-2f, -0x1.46a04p-3f, -0x1.413122p-4f,
+        -0x1.0ee384p-5f, -0x1.89cca6p-7f, -0x1.ef07a8p-9f, -0x1.0dafeap-10f,
+        -0x1.fe48ccp-13f, -0x1.a3bc26p-15f, -0x1.2c7d12p-17f, -0x1.76c6f2p-20f,
+    },
+    {
+        -0x1.81267ep-2f, -0x1.38795ap-2f, -0x1.147f7ep-3f, 0x1.4cb184p-5f,
+        0x1.2bb522p-3f, 0x1.53b83p-3f, 0x1.0a73a2p-3f, 0x1.471d38p-4f,
+        0x1.48b27ap-5f, 0x1.144b2ap-6f, 0x1.896774p-8f, 0x1.de2478p-10f,
+        0x1.f2aa66p-12f, 0x1.bfef4cp-14f, 0x1.5b8294p-16f, 0x1.d2dd1ap-19f,
+    },
+    {
+        -0x1.9fb124p-14f, 0x1.0a613p-3f, 0x1.77bd8ap-3f, 0x1.27643ep-3f,
+        0x1.dee5c8p-5f, -0x1.e78ddcp-7f, -0x1.84d26ep-5f, -0x1.7833f4p-5f,
+        -0x1.f1573ep-6f, -0x1.fdd34ep-7f, -0x1.a8a1eap-8f, -0x1.2611b8p-9f,
+        -0x1.5734bep-11f, -0x1.54689cp-13f, -0x1.209d64p-15f, -0x1.a318bcp-18f,
+    },
+    {
+        0x1.d445bcp-4f, 0x1.3e2f66p-4f, 0x1.75fca6p-9f, -0x1.cce918p-5f,
+        -0x1.14f288p-4f, -0x1.585a2cp-5f, -0x1.41d112p-7f, 0x1.27d8cp-7f,
+        0x1.a7b16cp-7f, 0x1.333a38p-7f, 0x1.411de2p-8f, 0x1.08082cp-9f,
+        0x1.626ecp-11f, 0x1.8c1b44p-13f, 0x1.74fac2p-15f, 0x1.262a1ap-17f,
+    },
+    {
+        -0x1.51586ap-7f, -0x1.50ce5ap-5f, -0x1.923b9cp-5f, -0x1.8582e4p-6f,
+        0x1.f4b50ep-8f, 0x1.66cc26p-6f, 0x1.2035b2p-6f, 0x1.ba41c8p-8f,
+        -0x1.a4d794p-11f, -0x1.9449b8p-9f, -0x1.42e7c2p-9f, -0x1.5335dap-10f,
+        -0x1.0f2282p-11f, -0x1.5ba61ep-13f, -0x1.6ef686p-15f, -0x1.68338ap-17f,
+    },
 };
 static const float GELU_WIDE_CENTERS[8] = {
     0x1.145146p+0f, 0x1.1dec0ep+1f, 0x1.b13b14p+1f, 0x1.222222p+2f,

@@ -1,0 +1,177 @@
+"""Tracebacks that end at the caller's line.
+
+What a caller got wrong is raised deep inside, and none of that is of interest: on its way out of a
+public function an `AclnnError` loses the frames of this package. Other exceptions are defects, here or
+in the caller's functions, and keep theirs. A frame cannot leave itself out: each exception that passes
+through one adds it. So the last step out of the package is a function in C, which adds none.
+"""
+
+from cpython.object cimport PyObject
+
+import functools
+from types import MethodType
+
+cdef extern from *:
+    """
+    /* The exception that is set, or NULL; it is cleared. */
+    static PyObject *aclnn_take_error(void) {
+    #if PY_VERSION_HEX >= 0x030C0000
+      return PyErr_GetRaisedException();
+    #else
+      PyObject *kind, *value, *trace;
+      PyErr_Fetch(&kind, &value, &trace);
+      PyErr_NormalizeException(&kind, &value, &trace);
+      if (trace != NULL) PyException_SetTraceback(value, trace);
+      Py_XDECREF(kind);
+      Py_XDECREF(trace);
+      return value;
+    #endif
+    }
+
+    static void aclnn_put_error(PyObject *value) {
+    #if PY_VERSION_HEX >= 0x030C0000
+      PyErr_SetRaisedException(Py_NewRef(value));
+    #else
+      PyErr_Restore(Py_NewRef((PyObject *)Py_TYPE(value)), Py_NewRef(value),
+                    PyException_GetTraceback(value));
+    #endif
+    }
+
+    /* Let instances be called by `called`, a vectorcallfunc at `offset` in them. */
+    static void aclnn_call_by(PyObject *type, Py_ssize_t offset) {
+      PyTypeObject *kind = (PyTypeObject *)type;
+      kind->tp_vectorcall_offset = offset;
+      kind->tp_call = PyVectorcall_Call;
+      kind->tp_flags |= Py_TPFLAGS_HAVE_VECTORCALL | Py_TPFLAGS_METHOD_DESCRIPTOR;
+      PyType_Modified(kind);
+    }
+    """
+    object aclnn_take_error()
+    void aclnn_put_error(object value)
+    void aclnn_call_by(object type, Py_ssize_t offset)
+
+cdef extern from "Python.h":
+    ctypedef PyObject *(*vectorcallfunc)(PyObject *, PyObject *const *, size_t, PyObject *) noexcept
+    PyObject *PyObject_Vectorcall(PyObject *, PyObject *const *, size_t, PyObject *) noexcept
+
+
+cdef object take_error():
+    """The exception that was raised, as if it had been caught."""
+    return aclnn_take_error()
+
+
+cdef void put_error(object error) noexcept:
+    """Raise an exception with the traceback that it has."""
+    aclnn_put_error(error)
+
+
+cdef void strip_error() noexcept:
+    """Take the package's frames from the exception that was raised, if a caller made a mistake."""
+    error = aclnn_take_error()
+    if isinstance(error, mistakes()):
+        leave_out(error)
+    aclnn_put_error(error)
+
+
+cdef type mistakes():
+    """What callers' mistakes are raised as; imported late, as the package begins with this module."""
+    from aclnn.acl.errors import AclnnError
+
+    return AclnnError
+
+
+def leave_out(error):
+    """Take the package's own frames, and those of PyTorch's between them, from a traceback.
+
+    Examples
+    --------
+    >>> from aclnn.acl.arguments import as_truth
+    >>> try:
+    ...     as_truth("x", "yes")
+    ... except ValueError as error:
+    ...     leave_out(error)
+    ...     print(error.__traceback__)
+    None
+    """
+    found = []
+    trace = error.__traceback__
+    while trace is not None:
+        if not is_own(trace.tb_frame):
+            found.append(trace)
+        trace = trace.tb_next
+    following = None
+    for trace in reversed(found):
+        trace.tb_next = following
+        following = trace
+    error.__traceback__ = following
+
+
+cdef bint is_own(frame):
+    name = frame.f_globals.get("__name__")
+    return isinstance(name, str) and name.partition(".")[0] in ("aclnn", "torch")
+
+
+cdef class Boundary:
+    """A public function or method in Python, whose errors end at the caller's line; see `boundary`."""
+
+    cdef vectorcallfunc called
+    cdef object function
+    cdef type kind
+    cdef dict __dict__
+
+    def __init__(self, function, kind):
+        self.called = call_function
+        self.function = function
+        self.kind = kind
+        functools.update_wrapper(self, function, updated=())
+
+    def __get__(self, instance, owner):
+        return self if instance is None else MethodType(self, instance)
+
+    def __repr__(self):
+        return repr(self.function)
+
+    def __reduce__(self):
+        return self.__qualname__  # it is found where it can be imported from
+
+
+cdef PyObject *call_function(PyObject *function, PyObject *const *values, size_t n_values,
+                             PyObject *names) noexcept:
+    cdef Boundary boundary = <Boundary>function
+    cdef PyObject *result = PyObject_Vectorcall(
+        <PyObject *>boundary.function, values, n_values, names)
+    if result == NULL:
+        error = aclnn_take_error()
+        if isinstance(error, boundary.kind):
+            leave_out(error)
+        aclnn_put_error(error)
+    return result
+
+
+def place_of_call(Boundary one not None):
+    return <Py_ssize_t>(<char *>&one.called - <char *><PyObject *>one)
+
+
+aclnn_call_by(Boundary, place_of_call(Boundary(leave_out, AttributeError)))
+
+
+def boundary(function=None, *, kind=None):
+    """Let errors of a public function in Python end at the line of its caller.
+
+    Parameters
+    ----------
+    function : callable
+    kind : type, optional
+        Of the exceptions that are the caller's mistakes; by default `AclnnError`.
+
+    Examples
+    --------
+    >>> @boundary
+    ... def half(x):
+    ...     return x / 2
+    >>> half(3), half.__name__
+    (1.5, 'half')
+    """
+    if function is None:
+        return functools.partial(boundary, kind=kind)
+    return Boundary(function, mistakes() if kind is None else kind)

@@ -1,0 +1,189 @@
+"""Compiled functions on arrays of Dask's."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import dask.array as da
+import numpy as np
+
+from aclnn.acl.arguments import as_int, shown
+from aclnn.acl.errors import invalid
+from aclnn.compiler.joining import Recording
+from aclnn.compiler.settings import num_threads
+from aclnn.dask.calls import besides, chunked, spread, stand_in, with_chunks
+from aclnn.dask.layouts import Layout, aligned, is_elementwise
+from aclnn.operators.checks import broadcast_shapes
+from aclnn.tracing.array import TracedArray
+from aclnn.tracing.compiled import Compiled
+from aclnn.tracing.compiled import compile as compiled
+from aclnn.tracing.trace import Trace
+
+
+def lift(
+    function: Callable[..., Any], *, whole: int | Sequence[int] | None = None
+) -> Callable[..., da.Array]:
+    """Let a function of arrays go over the chunks of arrays of Dask's.
+
+    The function is traced once for the arrays' shapes, and runs as one plan on each chunk, with one
+    thread. Its arguments are broadcast, and its result has their shape.
+
+    Parameters
+    ----------
+    function : callable
+        A compiled function, or one that `aclnn.compile` takes.
+    whole : int or sequence of int, optional
+        Axes of the result, mostly negative ones, along which elements belong together: arrays are
+        rechunked so that these are in one chunk. A function of elementwise operators alone needs none.
+
+    Returns
+    -------
+    callable
+        Takes arrays by position, of Dask's or others, and gives an array of Dask's. Arguments by name are
+        handed through as they are.
+
+    Raises
+    ------
+    AclnnError
+        From the call, if the function's result is not of its arguments' shape, or if some operator or view
+        may need other elements than those of its place and `whole` is not given.
+
+    Examples
+    --------
+    >>> import dask.array as da
+    >>> import numpy as np
+    >>> import aclnn.dask
+    >>> @aclnn.compile
+    ... def norm(x, weight):
+    ...     return aclnn.silu(aclnn.rms_norm(x, 64, weight))
+    >>> over_chunks = aclnn.dask.lift(norm, whole=-1)
+    >>> x = da.ones((1000, 64), chunks=(250, 16), dtype=np.float32)
+    >>> over_chunks(x, np.ones(64, np.float32)).chunks
+    ((250, 250, 250, 250), (64,))
+    """
+    plan = function if isinstance(function, Compiled) else compiled(function)
+    axes = _axes(whole)
+
+    @functools.wraps(function)
+    def over_chunks(*args: Any, out: Any = None, **named: Any) -> da.Array:
+        if out is not None:
+            raise invalid(f"{plan._name}: out is given, but arrays of Dask's are not written")
+        operands = [chunked(one, f"argument {place}") for place, one in enumerate(args)]
+        if given := [name for name, one in named.items() if isinstance(one, da.Array)]:
+            raise invalid(
+                f"{plan._name}: {given[0]} is an array of Dask's, which is given by position"
+            )
+        result, watched = _traced(plan, operands, named)
+        shape = broadcast_shapes(*[one.shape for one in operands if isinstance(one, da.Array)])
+        if not isinstance(result, TracedArray) or result.shape != shape:
+            raise invalid(
+                f"{plan._name}: gives {_described(result)} for arguments of shape {shape}; only functions "
+                "whose result has the shape of their arguments go over chunks"
+            )
+        if whole is None and watched.reasons:
+            raise invalid(
+                f"{plan._name}: {', '.join(dict.fromkeys(watched.reasons))} may need other elements than "
+                "those of one place: aclnn.dask.lift(function, whole=axes) says which axes have to be "
+                "in one chunk"
+            )
+        ndim = len(shape)
+        if wrong := [axis for axis in axes if not -ndim <= axis < ndim]:
+            raise invalid(f"{plan._name}: whole has {wrong[0]}, but the result has {ndim} axes")
+        labels = aligned([getattr(one, "shape", None) for one in operands], ndim)
+        together = {axis % ndim for axis in axes} | watched.held_axes(ndim)
+        block = _compute, {"plan": plan, "others": besides(operands), "named": named}
+        return spread(
+            block, operands, Layout(labels, frozenset(together)), shape, result.dtype, plan._name
+        )
+
+    return over_chunks
+
+
+def _axes(whole: Any) -> tuple[int, ...]:
+    if whole is None:
+        return ()
+    if (alone := as_int(whole)) is not None:
+        return (alone,)
+    axes = [as_int(one) for one in whole]
+    if None in axes:
+        raise invalid(f"whole is {shown(whole)}, must be ints")
+    return tuple([one for one in axes if one is not None])
+
+
+def _described(result: Any) -> str:
+    return f"shape {result.shape}" if isinstance(result, TracedArray) else "several results"
+
+
+def _compute(*chunks: np.ndarray, plan: Compiled, others: Any, named: Any) -> np.ndarray:
+    with num_threads(1):
+        made = plan(*with_chunks(others, chunks), **named)
+    wanted = np.broadcast_shapes(*[chunk.shape for chunk in chunks])
+    if made.shape != wanted:
+        raise invalid(f"{plan._name}: gives shape {made.shape} for chunks of shape {wanted}")
+    return made
+
+
+# --- Tracing --------------------------------------------------------------------------------------
+
+
+class _Watched(Recording):
+    """A recording that notes what may need other elements than those of one place."""
+
+    def __init__(self, trace: Trace):
+        super().__init__(trace.recording.name)
+        self.origin = trace.origin
+        self.reasons: list[str] = []
+        self.trace = trace
+
+    def call(self, operator: Any, *args: Any, **named: Any) -> Any:
+        if not is_elementwise(operator):
+            self.reasons.append(operator.name)
+        return super().call(operator, *args, **named)
+
+    def held_axes(self, ndim: int) -> set[int]:
+        """Axes along which arrays that the function closes over have several elements."""
+        return {
+            ndim - one.ndim + axis
+            for one in self.trace.held
+            for axis, size in enumerate(one.shape)
+            if size > 1
+        }
+
+
+def _noted(method: str, what: str) -> Callable[..., Any]:
+    original = getattr(Recording, method)
+
+    def watched(self: _Watched, *args: Any, **named: Any) -> Any:
+        self.reasons.append(what)
+        return original(self, *args, **named)
+
+    return functools.wraps(original)(watched)
+
+
+for _method, _what in {
+    "sliced": "a slice",
+    "transposed": "a transposed view",
+    "expanded": "a broadcast view",
+    "reshaped": "a reshaped view",
+    "strided": "a view",
+    "replaced": "a part that is written",
+    "opaque": "aclnn.call",
+}.items():
+    setattr(_Watched, _method, _noted(_method, _what))
+
+
+def _traced(plan: Compiled, operands: Sequence[Any], named: dict[str, Any]) -> tuple[Any, _Watched]:
+    """What a function gives for arrays of these shapes, and what it does on the way."""
+    function = plan._function
+    trace = Trace(plan._name, TracedArray, function)
+    watched = trace.recording = _Watched(trace)
+    names = list(inspect.signature(function).parameters)
+    names += [f"argument {place}" for place in range(len(names), len(operands))]
+    given = [
+        stand_in(trace, name, one) if isinstance(one, da.Array) else one
+        for name, one in zip(names, operands, strict=False)
+    ]
+    return trace.run(given, named), watched

@@ -1,0 +1,300 @@
+"""What gradients in declarations may call besides functional forms, where those are no short formula.
+
+They are made of functional forms and of PyTorch's functions of tensors, so that they are differentiable
+themselves.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+
+from aclnn.api import functional
+
+aten = torch.ops.aten
+forms: Any = functional
+# Where options are sizes of tensors, which may be symbols: functional forms take whole numbers only.
+ops = torch.ops.aclnn
+Like = tuple[torch.Size, torch.dtype]  # what a gradient has to be like
+Dims = Sequence[int] | int | None
+
+
+def conj(value: Any) -> Any:
+    return value.conj() if isinstance(value, torch.Tensor) else value.conjugate()
+
+
+def added(*gradients: Any) -> Any:
+    """The sum of those that there are: of a result that nobody uses there is none."""
+    first, *others = [one for one in gradients if one is not None]
+    for other in others:
+        first = first + other
+    return first
+
+
+# --- Elements ------------------------------------------------------------------------------------
+
+
+def where_between(grad: Any, x: Any, least: Any, most: Any) -> Any:
+    """The gradient of elements that clamp leaves as they are."""
+    for beyond, bound in ((torch.lt, least), (torch.gt, most)):
+        if bound is not None:
+            grad = grad.masked_fill(beyond(x, bound), 0)
+    return grad
+
+
+def gradient_of_base(grad: Any, base: Any, exponent: Any) -> Any:
+    """Of a power: 0 where the exponent is, whatever the base."""
+    factor = exponent * forms.pow(base, exponent - 1)
+    if isinstance(exponent, torch.Tensor):
+        return grad * factor.masked_fill(exponent == 0, 0)
+    return aten.zeros_like(grad) if exponent == 0 else grad * factor
+
+
+def gradient_of_exponent(grad: Any, base: Any, exponent: Any, power: Any) -> Any:
+    """Of a power: 0 where the base is 0, and stays so."""
+    if not isinstance(base, torch.Tensor):
+        return aten.zeros_like(grad) if base == 0 else grad * (power * math.log(base))
+    factor = (power * forms.log(base)).masked_fill((base == 0) & (exponent >= 0), 0)
+    return grad * factor
+
+
+def curvature_of_gelu(x: Any, approximate: str) -> Any:
+    """The second derivative."""
+    if approximate == "none":
+        return (2 - x * x) * forms.exp(x * x * -0.5) * (1 / math.sqrt(2 * math.pi))
+    scale, cubic = math.sqrt(2 / math.pi), 0.044715
+    t = forms.tanh((x + x * x * x * cubic) * scale)
+    slope = (x * x * (3 * cubic) + 1) * scale
+    bend = x * (6 * cubic * scale)
+    return (1 - t * t) * (slope + x * (bend / 2 - t * slope * slope))
+
+
+def curvature_of_swish(x: Any, beta: float) -> Any:
+    """The second derivative of x * sigmoid(beta * x)."""
+    s = forms.sigmoid(x * beta)
+    return s * (1 - s) * beta * (2 + x * beta * (1 - 2 * s))
+
+
+def gradient_of_fatrelu_mul(grad: Any, x: Any, threshold: Any) -> Any:
+    gate, other = x.chunk(2, -1)
+    closed = gate < threshold
+    parts = [(grad * other).masked_fill(closed, 0), grad * gate.masked_fill(closed, 0)]
+    return forms.cat(parts, -1)
+
+
+# --- Products ------------------------------------------------------------------------------------
+
+
+def gradients_of_product(grad: Any, a: Any, b: Any) -> tuple[Any, Any]:
+    """Those of matmul, whose operands may be vectors."""
+    if a.ndim == 1 and b.ndim == 1:
+        return grad * conj(b), grad * conj(a)
+    rows = a[None] if a.ndim == 1 else a
+    columns = b[:, None] if b.ndim == 1 else b
+    whole = grad.unsqueeze(-2) if a.ndim == 1 else grad.unsqueeze(-1) if b.ndim == 1 else grad
+    of_a = forms.matmul(whole, columns.mH)
+    of_b = forms.matmul(rows.mH, whole)
+    of_a = of_a.sum_to_size(rows.shape).reshape(a.shape)
+    return of_a, of_b.sum_to_size(columns.shape).reshape(b.shape)
+
+
+# --- Moves ---------------------------------------------------------------------------------------
+
+
+def permuted_back(grad: Any, dims: Sequence[int]) -> Any:
+    places = [dim % len(dims) for dim in dims]
+    return grad.permute([places.index(place) for place in range(len(dims))])
+
+
+def parts_of_cat(grad: Any, tensors: Sequence[Like], dim: int) -> list[Any]:
+    parts, start = [], 0
+    for shape, _ in tensors:
+        empty = shape.numel() == 0
+        size = 0 if empty else shape[dim]
+        parts.append(grad.new_zeros(shape) if empty else grad.narrow(dim, start, size))
+        start += size
+    return parts
+
+
+def pieces(x: Any, sizes: Sequence[int] | int, dim: int) -> tuple[Any, ...]:
+    """The results of split, as slices."""
+    total = x.shape[dim]
+    if isinstance(sizes, int):
+        count = max(1, -(-total // sizes)) if sizes else 1
+        sizes = [min(sizes, total - n * sizes) for n in range(count)]
+    made, start = [], 0
+    for size in sizes:
+        made.append(forms.slice(x, dim, start, start + size))
+        start += size
+    return tuple(made)
+
+
+def sum_of_repetitions(grad: Any, shape: Sequence[int], repeats: Sequence[int] | int) -> Any:
+    counts = (repeats,) if isinstance(repeats, int) else tuple(repeats)
+    own = (1,) * (len(counts) - len(shape)) + tuple(shape)
+    split = grad.reshape([n for pair in zip(counts, own, strict=True) for n in pair])
+    return split.sum(list(range(0, 2 * len(counts), 2))).reshape(shape) if counts else grad
+
+
+def without_padding(grad: Any, pad: Sequence[int] | int) -> Any:
+    counts = (pad,) if isinstance(pad, int) else pad
+    return aten.constant_pad_nd(grad, [-count for count in counts], 0)
+
+
+def gradient_of_slices(grad: Any, shape: Sequence[int], dim: int, index: Any) -> Any:
+    """Of slices that were chosen by indices of any shape."""
+    axis = dim % max(1, len(shape))
+    own = tuple(shape) or (1,)
+    chosen = grad.reshape((*own[:axis], index.numel(), *own[axis + 1 :]))
+    return aten.index_select_backward(chosen, own, axis, index.reshape(-1)).reshape(shape)
+
+
+# --- Reductions ----------------------------------------------------------------------------------
+
+
+def _kept(reduced: Any, rank: int, dim: Dims, keepdim: bool) -> Any:
+    """What was reduced, with dimensions of one element where it was."""
+    if keepdim:
+        return reduced
+    for axis in sorted([axis % rank for axis in _axes(dim, rank)] if rank else []):
+        reduced = reduced.unsqueeze(axis)
+    return reduced
+
+
+def _axes(dim: Dims, rank: int) -> tuple[int, ...]:
+    return (dim,) if isinstance(dim, int) else tuple(dim or range(rank))
+
+
+def repeated_along(grad: Any, like: Any, dim: Dims, keepdim: bool) -> Any:
+    """The gradient of a sum: the same for all elements that it is of."""
+    return _kept(grad, like.ndim, dim, keepdim).expand(like.shape)
+
+
+def gradient_of_variance(grad: Any, x: Any, dim: Dims, correction: int, keepdim: bool) -> Any:
+    axes = _axes(dim, x.ndim)
+    count = math.prod([x.shape[axis] for axis in axes]) if x.ndim else 1
+    apart = x - forms.mean(x, list(axes) if x.ndim else None, True)
+    freedom = max(0, count - correction)
+    return _kept(grad, x.ndim, dim, keepdim) * apart * (2 / freedom if freedom else math.nan)
+
+
+def shared_by_largest(grad: Any, x: Any, largest: Any, dim: Dims, keepdim: bool) -> Any:
+    """The gradient of a maximum, divided among the elements that are it."""
+    wanted = _kept(largest, x.ndim, dim, keepdim)
+    among = (x == wanted) | (x != x) & (wanted != wanted)
+    count = among.sum(_axes(dim, x.ndim), keepdim=True) if x.ndim else 1
+    return _kept(grad, x.ndim, dim, keepdim) * among / count
+
+
+# --- Norms ---------------------------------------------------------------------------------------
+
+
+def gradients_of_rms_norm(grad: Any, x: Any, gamma: Any, rstd: Any) -> tuple[Any, Any]:
+    rows = (-1, *gamma.shape)
+    of_x, of_gamma = forms.rms_norm_backward(grad.reshape(rows), x.reshape(rows), gamma, rstd)
+    return of_x.reshape(x.shape), of_gamma
+
+
+def gradients_of_added_rms_norm(
+    grad: Any, grad_sum: Any, total: Any, gamma: Any, rstd: Any
+) -> tuple[Any, Any, Any]:
+    """Of the norm of a sum that is a result as well."""
+    of_x, of_gamma = gradients_of_rms_norm(grad.to(total.dtype), total, gamma, rstd)
+    of_sum = added(of_x, grad_sum)
+    return of_sum, of_sum, of_gamma
+
+
+def gradients_of_added_layer_norm(
+    grad: Any, grad_sum: Any, total: Any, gamma: Any, beta: Any, mean: Any, rstd: Any
+) -> tuple[Any, ...]:
+    """Of the norm of a sum of three that is a result as well."""
+    of_x, of_gamma, of_beta = ops.native_layer_norm_backward(
+        grad, total, gamma.shape, mean, rstd, gamma, beta
+    )
+    of_sum = added(of_x, grad_sum)
+    return of_sum, of_sum, of_gamma, of_beta, of_sum
+
+
+def gradients_of_group_norm_silu(
+    grad: Any,
+    x: Any,
+    weight: Any,
+    bias: Any,
+    mean: Any,
+    rstd: Any,
+    group: int,
+    eps: float,
+    activated: bool,
+    needed: Sequence[bool],
+) -> Any:
+    sizes = (*x.shape[:2], x.shape[2:].numel(), group)
+    if activated:
+        normed = ops.native_group_norm(x, weight, bias, *sizes, eps)[0]
+        grad = forms.silu_backward(grad, normed)
+    return aten.native_group_norm_backward(
+        grad.contiguous(), x.contiguous(), mean, rstd, weight, *sizes, needed
+    )
+
+
+# --- Rotations -----------------------------------------------------------------------------------
+
+_HALVES_OF_PAIRS = 3  # the mode that gathers halves from pairs, then rotates
+_MODES = {"half": 0, "interleave": 1, "quarter": 2}
+
+
+def turned(x: Any, mode: int | str) -> Any:
+    """Rows turned by a right angle, without cosine."""
+    number = _MODES[mode] if isinstance(mode, str) else mode
+    none, whole = aten.zeros_like(x), aten.ones_like(x)
+    return forms.rotary_position_embedding(x, none, whole, number)
+
+
+def gathered(x: Any, mode: int) -> Any:
+    """What the cosine is a factor of."""
+    return torch.cat([x[..., ::2], x[..., 1::2]], -1) if mode == _HALVES_OF_PAIRS else x
+
+
+def turned_back(grad: Any, cos: Any, sin: Any, mode: int | str) -> Any:
+    """The gradient of what was rotated: the rotation by the opposite angle."""
+    if mode != _HALVES_OF_PAIRS:
+        return grad * cos - turned(grad * sin, mode)
+    halves = (grad * cos - turned(grad * sin, "half")).unflatten(-1, (2, -1))
+    return halves.transpose(-1, -2).flatten(-2)
+
+
+_ALL = [
+    added,
+    conj,
+    curvature_of_gelu,
+    curvature_of_swish,
+    gathered,
+    gradient_of_base,
+    gradient_of_exponent,
+    gradient_of_fatrelu_mul,
+    gradient_of_slices,
+    gradient_of_variance,
+    gradients_of_added_layer_norm,
+    gradients_of_added_rms_norm,
+    gradients_of_group_norm_silu,
+    gradients_of_product,
+    gradients_of_rms_norm,
+    parts_of_cat,
+    permuted_back,
+    pieces,
+    repeated_along,
+    shared_by_largest,
+    sum_of_repetitions,
+    turned,
+    turned_back,
+    where_between,
+    without_padding,
+]
+NAMESPACE: dict[str, Any] = {
+    "aten": aten,
+    "ops": ops,
+    **{function.__name__: function for function in _ALL},
+    **{name: getattr(forms, name) for name in functional.__all__},
+}

@@ -1,0 +1,120 @@
+"""Sphinx's settings, and the few things about our pages that it has to be told."""
+
+import re
+import runpy
+from pathlib import Path
+
+from aclnn import __version__
+
+ROOT = Path(__file__).parent.parent
+
+project = "aclnn-cpu"
+author = "the aclnn-cpu developers"
+project_copyright = author
+version = release = __version__
+
+extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "sphinx_copybutton"]
+exclude_patterns = ["pictures"]
+highlight_language = "none"  # for blocks that name none
+
+# Docstrings: single backticks are names, and become links where there is something to link to.
+default_role = "py:obj"
+napoleon_google_docstring = False
+napoleon_use_ivar = True
+napoleon_use_rtype = False
+autodoc_preserve_defaults = True
+autodoc_typehints = "none"  # types are in the docstrings
+autodoc_member_order = "bysource"
+
+myst_heading_anchors = 3
+copybutton_prompt_text = r">>> |\.\.\. |\$ "
+copybutton_prompt_is_regexp = True
+
+html_theme = "furo"
+html_title = f"aclnn-cpu {release}"
+html_copy_source = False
+html_show_sphinx = False
+html_static_path = ["_static"]
+html_css_files = ["pages.css"]
+
+# Files beside this folder, and the pages that include them.
+PAGES = {
+    "CONTRIBUTING.md": "contributing.md",
+    "CHANGELOG.md": "changelog.md",
+    "SECURITY.md": "security.md",
+    "tools/README.md": "benchmarks.md",
+}
+
+
+def write_reference(app):
+    """The pages of the reference, before Sphinx looks which pages there are."""
+    runpy.run_path(str(ROOT / "tools" / "make_reference.py"))["write"]()
+
+
+def link_pages(text):
+    """Links to files as links to pages: a repository shows files, the site shows pages."""
+    for path, page in PAGES.items():
+        text = re.sub(rf"\]\((\.\./)?{re.escape(path)}", f"]({page}", text)
+    return re.sub(r"\]\((\.\./)?docs/", "](", text)
+
+
+def read_source(app, name, source):
+    source[0] = link_pages(source[0])
+
+
+def read_included(app, path, parent, content):
+    content[0] = link_pages(content[0])
+    if parent == "adding-an-operator":  # a section that is a page: its sections move up a level
+        content[0] = content[0].replace("\n### ", "\n## ")
+
+
+RULE = re.compile(r"( *)(\d+\.) ")  # numbers are those of messages; a form may leave some out
+
+
+def tidy_docstring(app, what, name, obj, options, lines):
+    """What people read in a terminal, as reStructuredText: rules are list items."""
+    tidied, indent = [], None
+    for line in lines:
+        if found := RULE.match(line):
+            indent = found[1]
+            line = RULE.sub(r"\1* \\\2 ", line)
+            tidied.append("")
+        elif indent is not None and line.startswith(indent + " "):
+            line = f"{indent}  {line.lstrip()}"
+        else:
+            indent = None
+        tidied.append(line if "``" in line else line.replace("|", r"\|"))
+    lines[:] = tidied
+
+
+def split_lines(app, what, name, obj, options, lines):
+    """What napoleon makes of a Raises section is one line with breaks in it."""
+    lines[:] = "\n".join(lines).split("\n")
+
+
+def navigate_once(app, pagename, templatename, context, doctree, trees={}):  # noqa: B006
+    """The navigation of operators' pages, which takes longest of all, made once.
+
+    It has no entries for these pages, which are in folders of one depth, so all of them show the same.
+    """
+    if doctree is None or "orphan" not in (context.get("meta") or {}):
+        return
+    make, depth = context["toctree"], pagename.count("/")
+
+    def toctree(**options):
+        key = (depth, *sorted(options.items()))
+        if key not in trees:
+            trees[key] = make(**options)
+        return trees[key]
+
+    context["toctree"] = toctree
+
+
+def setup(app):
+    app.connect("builder-inited", write_reference)
+    app.connect("source-read", read_source)
+    app.connect("include-read", read_included)
+    app.connect("autodoc-process-docstring", tidy_docstring, priority=400)  # before napoleon
+    app.connect("autodoc-process-docstring", split_lines, priority=600)  # after napoleon
+    app.connect("html-page-context", navigate_once, priority=400)  # before the theme
+    return {"parallel_read_safe": True}

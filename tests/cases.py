@@ -1,0 +1,45 @@
+"""Cases that are one test together: most take less time than pytest does for a test."""
+
+import functools
+import inspect
+import zlib
+
+import pytest
+
+ONE = False  # whether a single case stands for all: in the quick part of the suite
+
+
+def each(names, values):
+    """As `pytest.mark.parametrize`, but all in one test, which tells every case that fails.
+
+    `values` may be a function of other arguments of the test, by their names.
+    """
+    keys = [name.strip() for name in names.split(",")]
+
+    def decorated(test):
+        signature = inspect.signature(test)
+        needed = inspect.signature(values).parameters if callable(values) else ()
+
+        @functools.wraps(test)
+        def run(**given):
+            found = list(
+                values(**{key: given[key] for key in needed}) if callable(values) else values
+            )
+            if ONE and found:
+                found = [found[zlib.crc32(test.__name__.encode()) % len(found)]]
+            failed = []
+            for value in found:
+                case = dict(zip(keys, value if len(keys) > 1 else [value], strict=True))
+                try:
+                    test(**given, **case)
+                except (Exception, pytest.fail.Exception) as error:
+                    error.add_note(f"where {', '.join(f'{k} is {v}' for k, v in case.items())}")
+                    failed.append(error)
+            if failed:
+                raise BaseExceptionGroup(f"{len(failed)} of {len(found)} cases", failed)
+
+        kept = [one for name, one in signature.parameters.items() if name not in keys]
+        run.__signature__ = signature.replace(parameters=kept)
+        return run
+
+    return decorated
