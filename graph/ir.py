@@ -714,6 +714,8 @@ class Graph:
     def to_onnx(self, plan: Any = None) -> bytes:
         """An ONNX model of a domain of its own, with the facts of a plan where one is given.
 
+        No kernel is known here, so that viewers show it, and nothing runs it.
+
         Parameters
         ----------
         plan : WorkspacePlan, optional
