@@ -159,6 +159,7 @@ class Function(NamedTuple):
     inputs: int
     numbers: str  # the type of `p`
     used: int  # so many of them, as far as it names them itself
+    exact: bool = False  # half precision has a form of its own, in `arithmetic.pxd`
 
     def loops(self) -> list[dict[str, str]]:
         """Of each loop: its name and its type, and what it calls."""
@@ -191,9 +192,14 @@ class Function(NamedTuple):
         return "pair_t" if (self.form.root if in_pairs is None else in_pairs) else "vecf"
 
     @property
+    def halves(self) -> str:
+        """Which of its loops half precision takes."""
+        return "exact" if self.exact else "form"
+
+    @property
     def by_chunks(self) -> tuple[str, ...]:
         """The loops that convert, compute and round by chunks."""
-        return ("to_f16", "to_bf16") if self.form.direct else ("f16", "bf16", "to_f16", "to_bf16")
+        return ("to_f16", "to_bf16") if self.form.direct or self.exact else ("f16", "bf16", "to_f16", "to_bf16")
 
     @property
     def left_open(self) -> str:
@@ -241,7 +247,9 @@ def functions() -> list[Function]:
 
 def forms() -> list[Function]:
     """Those that loops over vectors are made over."""
-    written = [*signatures("activations"), *signatures("arithmetic")]
+    exact = signatures("arithmetic")
+    names = {one.name for one in exact}
+    written = [*exact, *(one._replace(exact=one.name in names) for one in signatures("activations"))]
     return [one for one in written if one.computed_in in ("num", "vector_num", "vecf", "veci")]
 
 
@@ -432,6 +440,7 @@ if __name__ == "__main__":
         package_data={
             "aclnn": ["py.typed", "*.pyi", "*/*.pyi"],
             "aclnn.operators": ["*.json"],
+            "aclnn.torch": ["*.json"],
             "aclnn.reports": ["templates/*", "schemas/*.json"],
             "aclnn.graph": ["py.typed", "*/*.pyi", "*/*.h"],
             "aclnn.graph.views": ["schemas/*.json"],

@@ -312,12 +312,12 @@ _PLAIN = (
     *("mish", "mish_backward", "selu", "selu_backward", "hardsigmoid", "hardswish"),
     *("hardswish_backward", "hardswish_backward_v2", "times_silu", "times_gelu_tanh"),
     *("exp", "expm1", "log", "log2", "log10", "log1p", "rsqrt", "mul", "square", "div"),
-    *("sin", "cos", "erf"),
+    *("sin", "cos", "erf", "exp2", "floor"),
     *("reciprocal", "sqrt", "neg", "abs", "maximum", "minimum", "relu", "relu_backward"),
     *("squared_relu", "prelu", "hardsigmoid_backward"),
 )
 # Of formulas that are written once: numbers, as `aclnn/kernels/vector_forms.py` says of them.
-FORMS = {
+_ONCE = {
     **{formula: [()] for formula in _PLAIN},
     "swish": [(1.0,), (-0.5,)],
     "swish_backward": [(1.0,), (-0.5,)],
@@ -327,7 +327,12 @@ FORMS = {
     "clipped_swiglu": [(1.75, 7.0, 1.0)],
     "add": [(1.0,), (0.3125,)],
     "sub": [(1.0,), (-2.5,)],
-    "muls": [(0.3125,)],
+    "rsub": [(1.0,), (0.3125,)],
+    "adds": [(1.5, 1.0), (0.3, 1.0), (0.75, -2.0)],
+    "subs": [(1.5, 1.0), (0.3, 1.0), (0.75, -2.0)],
+    "rsubs": [(1.5, 1.0), (0.3, 1.0), (0.75, -2.0)],
+    "muls": [(0.3125,), (0.3,)],
+    "divs": [(0.75,), (0.3,)],
     "add_relu": [(1.0,), (0.3125,)],
     "clamp": [(-0.5, 3.0), (3.0, -0.5), (math.nan, 1.0), (-math.inf, math.nan)],
     "threshold": [(0.25, -2.0), (-1.0, math.nan)],
@@ -338,8 +343,12 @@ FORMS = {
     "shrink": [(0.5, 0.25), (-1.0, 0.1), (0.75, -2.0)],
     "rrelu_with_noise": [(0.125, 0.333), (-0.5, 0.5)],
 }
+FORMS = {
+    formula: [tuple(np.float32(scalars).tolist()) for scalars in cases]
+    for formula, cases in _ONCE.items()
+}
 OF_TWO = (
-    *("add", "sub", "mul", "div", "add_relu", "maximum", "minimum", "prelu"),
+    *("add", "sub", "rsub", "mul", "div", "add_relu", "maximum", "minimum", "prelu"),
     *("glu", "times_silu", "times_gelu_tanh", "clipped_swiglu"),
 )
 

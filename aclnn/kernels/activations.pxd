@@ -26,10 +26,12 @@ from aclnn.kernels.numbers cimport (
     decay_long,
     div,
     erf_of,
+    exp2_of,
     exp_less_one,
     exp_minus,
     exp_minus_long,
     least,
+    less_product,
     log_of,
     log_of_sum,
     log_one_more,
@@ -42,7 +44,7 @@ from aclnn.kernels.numbers cimport (
     sine_of,
     squared,
     sub,
-    swish_bend,
+    swish_slope,
     times,
     vector_num,
     where_above,
@@ -95,7 +97,7 @@ cdef inline num times_slope_of_swish(num g, num t) noexcept nogil:
         near = ((q if t < 0 else 1) * (1 + q + near * (1 if t < 0 else q))) / ((1 + q) * (1 + q))
         return times_slope(g, near, t, 0.5, STICKY)
     elif num is vecf:
-        return div(mul(g, swish_bend(t)), squared(add(constant(t, 1), exp_minus(t))))
+        return mul(g, swish_slope(t))
     else:
         e = exp_minus_long(t)
         total = add(constant(t, 1), e)
@@ -107,7 +109,11 @@ cdef inline vector_num sigmoid(vector_num x, const double *p) noexcept nogil:
 
 
 cdef inline vector_num sigmoid_backward(vector_num g, vector_num y, const double *p) noexcept nogil:
-    return mul(mul(g, y), sub(constant(y, 1), y))
+    """g y (1 - y), or, where one operation rounds only once, g (y - y^2)."""
+    if vector_num is vecf:
+        return mul(g, less_product(y, y, y))
+    else:
+        return mul(mul(g, y), sub(constant(y, 1), y))
 
 
 cdef inline vector_num silu(vector_num x, const double *p) noexcept nogil:
@@ -171,10 +177,9 @@ cdef inline vector_num tanh(vector_num x, const double *p) noexcept nogil:
 
 
 cdef inline vector_num tanh_backward(vector_num g, vector_num y, const double *p) noexcept nogil:
-    """In pairs with the square, whose low part remains of it at the ends of the range."""
-    cdef vector_num one = constant(y, 1)
+    """g (1 - y^2), which loses no digits: a vector rounds it once, and of pairs the low part remains."""
     if vector_num is vecf:
-        return mul(g, mul(sub(one, y), add(one, y)))
+        return mul(g, less_product(constant(y, 1), y, y))
     else:
         return within(y, -1, 1, mul(g, plus(1, neg(mul(y, y)))))
 
@@ -304,6 +309,10 @@ cdef inline num hardswish_backward_v2(num g, num x, const double *p) noexcept no
 
 cdef inline vector_num exp(vector_num x, const double *p) noexcept nogil:
     return within(x, -87, 87, exp_minus(neg(x)))
+
+
+cdef inline vector_num exp2(vector_num x, const double *p) noexcept nogil:
+    return exp2_of(x)
 
 
 cdef inline vector_num expm1(vector_num x, const double *p) noexcept nogil:

@@ -11,6 +11,7 @@ from libc.math cimport NAN
 from aclnn.kernels.simd.vector cimport vecf, veci, vf_add, vi_and, vi_set
 
 cdef extern from "simd.h" nogil:
+    vecf vf_floor(vecf) noexcept
     veci vi_xor(veci, veci) noexcept
 
 cdef extern from "simd/pair.h" nogil:
@@ -20,6 +21,7 @@ cdef extern from "simd/pair.h" nogil:
     vecf vf_div(vecf, vecf) noexcept
     vecf vf_sqrt(vecf) noexcept
     vecf vf_where_above(vecf, vecf, vecf, vecf) noexcept
+    vecf vf_bounded(vecf, float, float) noexcept
     vecf vf_where_at_most(vecf, vecf, vecf, vecf) noexcept
 
 
@@ -33,6 +35,30 @@ cdef inline vecf sub(vecf a, vecf b, const double *p) noexcept nogil:
 
 cdef inline vecf mul(vecf a, vecf b, const double *p) noexcept nogil:
     return vf_mul(a, b)
+
+
+cdef inline vecf rsub(vecf a, vecf b, const double *p) noexcept nogil:
+    return vf_fma(a, vf_set(<float>-p[0]), b)
+
+
+cdef inline vecf adds(vecf a, const double *p) noexcept nogil:
+    return vf_fma(vf_set(<float>p[0]), vf_set(<float>p[1]), a)
+
+
+cdef inline vecf subs(vecf a, const double *p) noexcept nogil:
+    return vf_fma(vf_set(<float>p[0]), vf_set(<float>-p[1]), a)
+
+
+cdef inline vecf rsubs(vecf a, const double *p) noexcept nogil:
+    return vf_fma(a, vf_set(<float>-p[1]), vf_set(<float>p[0]))
+
+
+cdef inline vecf divs(vecf a, const double *p) noexcept nogil:
+    return vf_div(a, vf_set(<float>p[0]))
+
+
+cdef inline vecf floor(vecf a, const double *p) noexcept nogil:
+    return vf_floor(a)
 
 
 cdef inline vecf muls(vecf a, const double *p) noexcept nogil:
@@ -143,6 +169,13 @@ cdef inline vecf prelu(vecf x, vecf w, const double *p) noexcept nogil:
 
 cdef inline vecf rrelu_with_noise(vecf x, const double *p) noexcept nogil:
     return vf_where_above(x, number(0), x, vf_mul(x, number(0.5 * p[0] + 0.5 * p[1])))
+
+
+cdef inline vecf hardsigmoid(vecf x, const double *p) noexcept nogil:
+    """The sum is exact wherever the quotient is near the middle of two halves, of which it is never
+    nearer to one than a float shows."""
+    cdef vecf near = vf_bounded(x, -3, 3)
+    return vf_div(vf_add(number(3), near), number(6))
 
 
 cdef inline vecf hardsigmoid_backward(vecf g, vecf x, const double *p) noexcept nogil:

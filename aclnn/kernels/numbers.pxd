@@ -30,6 +30,7 @@ cdef extern from "simd/pair.h" nogil:
     vecf vf_set(float) noexcept
     vecf vf_add(vecf, vecf) noexcept
     vecf vf_mul(vecf, vecf) noexcept
+    vecf vf_fnma(vecf, vecf, vecf) noexcept
     vecf vf_neg(vecf) noexcept
     vecf vf_quotient(vecf, vecf) noexcept
     vecf vf_least(vecf) noexcept
@@ -45,7 +46,8 @@ cdef extern from "simd/pair.h" nogil:
     vecf vf_where_above(vecf, vecf, vecf, vecf) noexcept
     vecf vf_where_at_most(vecf, vecf, vecf, vecf) noexcept
     vecf vf_bounded(vecf, float, float) noexcept
-    vecf vf_swish_bend(vecf) noexcept
+    vecf vf_exp2(vecf) noexcept
+    vecf vf_swish_slope(vecf) noexcept
     vecf vf_where_product_above(vecf, vecf, vecf, vecf, vecf) noexcept
     vecf vf_signed_as(vecf, vecf) noexcept
     pair_t pair_set(double) noexcept
@@ -59,6 +61,7 @@ cdef extern from "simd/pair.h" nogil:
     pair_t pair_decay_long(pair_t) noexcept
     pair_t pair_exp_minus(pair_t) noexcept
     pair_t pair_exp_minus_long(pair_t) noexcept
+    pair_t pair_exp2(pair_t) noexcept
     pair_t pair_expm1(pair_t) noexcept
     pair_t pair_log(pair_t) noexcept
     pair_t pair_rsqrt(pair_t) noexcept
@@ -151,6 +154,11 @@ cdef inline num mul(num a, num b) noexcept nogil:
 
 cdef inline num squared(num a) noexcept nogil:
     return mul(a, a)
+
+
+cdef inline vecf less_product(vecf c, vecf a, vecf b) noexcept nogil:
+    """c - a b, rounded once."""
+    return vf_fnma(a, b, c)
 
 
 cdef inline num times(double c, num a) noexcept nogil:
@@ -300,9 +308,17 @@ cdef inline vector_num exp_minus_long(vector_num x) noexcept nogil:
         return pair_exp_minus_long(x)
 
 
-cdef inline vecf swish_bend(vecf t) noexcept nogil:
-    """1 + e^-t + t e^-t, where that leaves few digits: the exponential in two parts."""
-    return vf_swish_bend(t)
+cdef inline vector_num exp2_of(vector_num x) noexcept nogil:
+    """2^x of an operand; no number where floats end."""
+    if vector_num is vecf:
+        return vf_exp2(x)
+    else:
+        return pair_exp2(x)
+
+
+cdef inline vecf swish_slope(vecf t) noexcept nogil:
+    """The derivative of t / (1 + e^-t), of which a root leaves few digits."""
+    return vf_swish_slope(t)
 
 
 cdef inline num at_nan(num x, num r, num elsewhere) noexcept nogil:

@@ -130,6 +130,7 @@ INLINED mask_t vf_ge(vecf x, float low) {
 INLINED mask_t vf_ge_and_ordered(vecf x, float low, vecf y) {
     return _mm512_mask_cmp_ps_mask(vf_ge(x, low), y, y, _CMP_ORD_Q);
 }
+INLINED vecf vf_floor(vecf x) { return _mm512_floor_ps(x); }
 INLINED mask_t vf_is_above(vecf a, vecf b) { return _mm512_cmp_ps_mask(a, b, _CMP_GT_OQ); }
 INLINED mask_t vf_is_at_most(vecf a, vecf b) { return _mm512_cmp_ps_mask(a, b, _CMP_LE_OQ); }
 INLINED mask_t vf_is_nan(vecf x) { return _mm512_cmp_ps_mask(x, x, _CMP_UNORD_Q); }
@@ -340,6 +341,7 @@ INLINED mask_t vf_ge(vecf x, float low) {
 INLINED mask_t vf_ge_and_ordered(vecf x, float low, vecf y) {
     return _mm256_and_ps(vf_ge(x, low), _mm256_cmp_ps(y, y, _CMP_ORD_Q));
 }
+INLINED vecf vf_floor(vecf x) { return _mm256_floor_ps(x); }
 INLINED mask_t vf_is_above(vecf a, vecf b) { return _mm256_cmp_ps(a, b, _CMP_GT_OQ); }
 INLINED mask_t vf_is_at_most(vecf a, vecf b) { return _mm256_cmp_ps(a, b, _CMP_LE_OQ); }
 INLINED mask_t vf_is_nan(vecf x) { return _mm256_cmp_ps(x, x, _CMP_UNORD_Q); }

@@ -32,8 +32,8 @@ class VectorForm(NamedTuple):
         Half precision is converted, computed and rounded vector by vector: for formulas so short that
         chunks in between would take longer than they do.
     direct_f32 : bool
-        Float32 too is loaded, computed and stored vector by vector: for the shortest ones, which take
-        no number of the node.
+        Float32 is loaded, computed and stored vector by vector: for short ones, which take no number
+        of the node.
     scant : bool
         Of formulas over half precision alone: a float may have fewer digits than it takes, because results are too small.
     """
@@ -51,10 +51,17 @@ class VectorForm(NamedTuple):
 
 
 FORMS = {
+    "sigmoid": VectorForm(direct_f32=True),
+    "silu": VectorForm(direct_f32=True),
     "add": VectorForm(inexact="own.p[0] != 1"),
     "sub": VectorForm(inexact="own.p[0] != 1"),
     "mul": VectorForm(scant=True),
-    "muls": VectorForm(inexact="True", scant=True),
+    "rsub": VectorForm(inexact="own.p[0] != 1"),
+    "adds": VectorForm(inexact="own.p[1] != 1 or not is_short(own.p[0])"),
+    "subs": VectorForm(inexact="own.p[1] != 1 or not is_short(own.p[0])"),
+    "rsubs": VectorForm(inexact="own.p[1] != 1 or not is_short(own.p[0])"),
+    "muls": VectorForm(inexact="not is_short(own.p[0])", scant=True),
+    "divs": VectorForm(inexact="not is_short(own.p[0])", scant=True),
     "square": VectorForm(scant=True),
     "div": VectorForm(scant=True),
     "reciprocal": VectorForm(scant=True),
@@ -63,12 +70,14 @@ FORMS = {
     "add_relu": VectorForm(inexact="own.p[0] != 1"),
     "squared_relu": VectorForm(scant=True),
     "prelu": VectorForm(scant=True),
-    "rrelu_with_noise": VectorForm(inexact="True", scant=True),
+    "rrelu_with_noise": VectorForm(
+        inexact="not is_short(0.5 * own.p[0] + 0.5 * own.p[1])", scant=True
+    ),
     "hardsigmoid_backward": VectorForm(scant=True),
     "sigmoid_backward": VectorForm(2.38e-7, has_zeros=True, direct=True, direct_f32=True),
-    "tanh_backward": VectorForm(3e-7, has_zeros=True, direct=True, direct_f32=True),
+    "tanh_backward": VectorForm(2.38e-7, has_zeros=True, direct=True, direct_f32=True),
     "silu_backward": VectorForm(
-        root=f"{SWISH_SLOPE_ROOT}", gap="0.012", decay="1", half_in_pairs=False
+        7e-7, root=f"{SWISH_SLOPE_ROOT}", decay="1", half_in_pairs=False, direct=True
     ),
     "swish_backward": VectorForm(
         root=f"{SWISH_SLOPE_ROOT} / p[0]", gap="0.006 / p[0]", decay="p[0]"
@@ -90,6 +99,7 @@ FORMS = {
     "hardswish_backward_v2": VectorForm(3e-7, has_zeros=True, direct=True),
     "expm1": VectorForm(direct=True),
     "exp": VectorForm(direct=True),
+    "exp2": VectorForm(direct=True),
     "log": VectorForm(rel_error=9e-7, has_zeros=True, direct=True),
     "log2": VectorForm(rel_error=9e-7, has_zeros=True, direct=True),
     "log10": VectorForm(rel_error=9e-7, has_zeros=True, direct=True),
@@ -98,11 +108,5 @@ FORMS = {
     "sin": VectorForm(rel_error=3.5e-7, direct=True),
     "cos": VectorForm(rel_error=3.5e-7, direct=True),
     "erf": VectorForm(rel_error=3.5e-7, direct=True),
-    "selu_backward": VectorForm(
-        root="-1.7580993408473769",
-        gap="1e-5",
-        half_in_pairs=False,
-        has_zeros=True,
-        direct=True,
-    ),
+    "selu_backward": VectorForm(3e-7, has_zeros=True, direct=True, direct_f32=True),
 }

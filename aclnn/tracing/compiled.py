@@ -214,6 +214,10 @@ class Compiled:
             "limit": current_settings()["cache_limit"],
         }
 
+    def workspace_sizes(self) -> list[int]:
+        """The bytes of workspace that each plan in the cache needs."""
+        return [traced.executor.workspace_size for traced in self._found.values()]
+
     def clear_cache(self) -> None:
         """Forget all plans, and the arrays that the function closes over."""
         with self._lock:

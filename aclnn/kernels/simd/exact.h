@@ -10,7 +10,10 @@ static const domain_t EXACT_DOMAIN = { .one_nan = 1 };
 /* A number of the node may have been rounded as well. */
 static const domain_t ONCE_ROUNDED_DOMAIN = { .rel_error = 2.38e-7f, .one_nan = 1 };
 
-/* With this bound of the relative error. */
+/* With this bound of the relative error; in range: floats are never too small or too large for float16. */
+INLINED domain_t in_range_domain(float rel_error) {
+    return (domain_t){ .rel_error = rel_error, .one_nan = 1 };
+}
 INLINED domain_t half_domain(float rel_error) {
     return (domain_t){ .rel_error = rel_error, .one_nan = 1, .check_finite = 1 };
 }
@@ -19,7 +22,9 @@ static const domain_t FLOAT_DOMAIN = { .check_finite = 1 };
 static inline int exact_is_exceptional(float a, float b, float r, const double *p) { return is_extreme(r); }
 
 /* Whether a number of the node has as few digits as every half. */
-static inline int is_short(double number) { return (bits_of_f32((float)number) & 0xffffu) == 0; }
+static inline int is_short(double number) {
+    return (double)(float)number == number && (bits_of_f32((float)number) & 0xffffu) == 0;
+}
 
 /* Floats have fewer digits below the least normal one, which products and quotients of bfloat16 reach. */
 INLINED vecf tracked(track_t *track, vecf r) {

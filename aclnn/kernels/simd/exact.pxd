@@ -9,6 +9,7 @@ cdef extern from "simd/exact.h" nogil:
     const domain_t FLOAT_DOMAIN
     bint is_short(double) noexcept
     const domain_t ONCE_ROUNDED_DOMAIN
+    domain_t in_range_domain(float) noexcept
     domain_t half_domain(float) noexcept
     bint exact_is_exceptional(float, float, float, const double *) noexcept
     vecf tracked(track_t *, vecf) noexcept

@@ -95,6 +95,7 @@ NEON_BINARY(vecf, vf_mul, vecf, vmulq_f32)
 NEON_BINARY(vecf, vf_div, vecf, vdivq_f32)
 NEON_UNARY(vecf, vf_sqrt, vecf, vsqrtq_f32)
 NEON_UNARY(vecf, vf_abs, vecf, vabsq_f32)
+NEON_UNARY(vecf, vf_floor, vecf, vrndmq_f32)
 INLINED vecf vf_fma(vecf a, vecf b, vecf c) {
     return (vecf){ vfmaq_f32(c.low, a.low, b.low), vfmaq_f32(c.high, a.high, b.high) };
 }

@@ -235,12 +235,14 @@ INLINED pair_t pair_exp_minus_long(pair_t x) {
     pair_t e = pair_of_parts(near, vf_fma(power, rest, lost));
     return pair_of(grown(x.high, e.high), e.low);
 }
-/* 1 + e^-t (1 + t), error 2^-28 of 1 and 2^-23 of itself: an operand of half precision leaves 1 + t exact. */
-INLINED vecf vf_swish_bend(vecf t) {
+/* (1 + e^-t (1 + t)) / (1 + e^-t)^2, error 2^-21.2, but 2^-32 of 1 where the numerator is small: 1 + t is exact
+ * there, and the exponential has two parts. No half is so near to its root that this shows. */
+INLINED vecf vf_swish_slope(vecf t) {
     const vecf one = vf_set(1.0f);
-    pair_t e = pair_exp_minus(pair_exactly(t));
-    vecf sum = vf_add(one, t);
-    return vf_fma(e.low, sum, vf_fma(e.high, sum, one));
+    pair_t e = pair_exp_minus_long(pair_exactly(t));
+    vecf sum = vf_add(one, t), inverse = vf_inverse(vf_add(one, e.high));
+    vecf bend = vf_fma(e.low, sum, vf_fma(e.high, sum, one));
+    return vf_mul(vf_mul(bend, inverse), inverse);
 }
 /* e^-|x|. */
 INLINED vecf vf_decay(vecf x) { return vf_exp_minus(vf_abs(x)); }
@@ -294,6 +296,30 @@ INLINED vecf vf_within(vecf x, float low, float high, vecf r) {
 }
 INLINED pair_t pair_within(pair_t x, float low, float high, pair_t r) {
     return pair_of(vf_within(x.high, low, high, r.high), r.low);
+}
+
+/* 2^x of an operand of which both are normal numbers, error 2^-24 and 2^-28.5: no part of ln(2) to take off. */
+#define EXP2_FIRST -125.0f
+#define EXP2_LAST 127.0f
+INLINED whole_t exp2_whole(vecf x, int steps) {
+    const vecf magic = vf_set(exp_magic(steps));
+    vecf shifted = vf_add(x, magic);
+    return (whole_t){ vf_sub(shifted, magic), vf_bits(shifted) };
+}
+INLINED vecf vf_exp2(vecf x) {
+    whole_t n = exp2_whole(x, EXP_NEAR_STEPS);
+    vecf rest = exp_near_rest(vf_sub(x, n.octaves), LN2_NEAR);
+    vecf power = exp_power(lookup_near_step((const float *)EXP_NEAR_POWERS, n.steps), EXP_NEAR_STEPS, n);
+    return vf_within(x, EXP2_FIRST, EXP2_LAST, vf_fma(power, rest, power));
+}
+INLINED pair_t pair_exp2(pair_t x) {
+    whole_t n = exp2_whole(x.high, EXP_STEPS);
+    vecf r = vf_fma(vf_sub(x.high, n.octaves), vf_set(LN2_NEAR), lookup_step(EXP_SHIFTS, n.steps));
+    vecf rest = vf_fma(vf_mul(r, r), exp_tail_vec(r, 1.0f), r);
+    vecf power = exp_power(lookup_step((const float *)EXP_POWERS, n.steps), EXP_STEPS, n);
+    vecf high = vf_fma(power, rest, power);
+    pair_t e = pair_of(high, vf_fma(power, rest, vf_sub(power, high)));
+    return pair_within(x, EXP2_FIRST, EXP2_LAST, e);
 }
 
 /* x = 2^octaves m, m from sqrt(1/2) to sqrt(2), of a normal number. */
@@ -378,6 +404,7 @@ typedef struct { vecf high, low; int exact; } pair_t;
 vecf vf_set(float);
 vecf vf_add(vecf, vecf);
 vecf vf_mul(vecf, vecf);
+vecf vf_fnma(vecf, vecf, vecf);
 vecf vf_neg(vecf);
 vecf vf_quotient(vecf, vecf);
 vecf vf_least(vecf);
@@ -393,7 +420,9 @@ vecf vf_where_negative(vecf, vecf, vecf);
 vecf vf_where_above(vecf, vecf, vecf, vecf);
 vecf vf_where_at_most(vecf, vecf, vecf, vecf);
 vecf vf_bounded(vecf, float, float);
-vecf vf_swish_bend(vecf);
+vecf vf_exp2(vecf);
+pair_t pair_exp2(pair_t);
+vecf vf_swish_slope(vecf);
 vecf vf_where_product_above(vecf, vecf, vecf, vecf, vecf);
 vecf vf_signed_as(vecf, vecf);
 pair_t pair_set(double);
