@@ -149,6 +149,13 @@ def documented():
                     yield function, first in (["self"], ["cls"])
 
 
+@pytest.mark.parametrize("name", [name for name in CALLABLE if isinstance(CALLABLE[name], type)])
+def test_attributes_have_an_entry_each(name):
+    """Sphinx takes the second of two for a type."""
+    section = sections_of(CALLABLE[name].__doc__).get("Attributes", "")
+    assert re.findall(r"^\w+, .* : ", section, re.MULTILINE) == []
+
+
 DOCUMENTED = list(documented())
 
 

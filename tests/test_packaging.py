@@ -23,7 +23,7 @@ if not (ROOT / "setup.py").exists():
 
 EXTRAS = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
 
-FOR_DEVELOPERS = ("all", "docs", "test", "dev")
+FOR_DEVELOPERS = ("all", "docs", "test", "test-models", "dev")
 
 
 @pytest.fixture

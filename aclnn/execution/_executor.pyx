@@ -251,8 +251,10 @@ cdef class aclOpExecutor:
     own_workspaces : int
         How many workspaces runs have allocated so far: none if each run gets one, or needs none.
         The executor keeps one, so runs that do not overlap allocate one.
-    graph, graph_as_built : aclnn.graph.Graph
-        The op-graph as scheduled and as built.
+    graph : aclnn.graph.Graph
+        The op-graph as scheduled.
+    graph_as_built : aclnn.graph.Graph
+        The op-graph as built.
     passes : tuple
         The passes in between: name, graph afterwards, notes.
     plan : aclnn.graph.WorkspacePlan
