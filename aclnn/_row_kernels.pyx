@@ -96,7 +96,7 @@ from aclnn.kernels.rows.sums cimport (
     reduction_t,
 )
 from aclnn.kernels.rows.tile cimport row_tile
-from aclnn.kernels.rows.vecd cimport elem_t, vecd, wide_half_t, wide_single_t
+from aclnn.kernels.rows.vecd cimport elem_t, load_vecds, vecd, wide_half_t, wide_single_t
 from aclnn.kernels.rows.walk cimport (
     COLUMNS,
     GIVEN,
@@ -111,6 +111,7 @@ from aclnn.kernels.rows.walk cimport (
     run_fn,
     tile_kernel,
     tile_view,
+    widen_fn,
     work_t,
 )
 from aclnn.kernels.rows.whole cimport (
@@ -268,7 +269,8 @@ cdef int set_exponentials(row_state *state, str name, const elem_t *like) except
         add_pass(state, <run_fn>softmax[elem_t], NULL, NOTHING, 1, False, True)
         state.run_kept = <run_fn>softmax_kept[elem_t]
     else:
-        add_pass(state, <run_fn>add_less_than_most[elem_t], log_of_sum, TWO_SUMS, 1)
+        add_pass(state, <run_fn>add_less_than_most[elem_t], log_of_sum, TWO_SUMS, 1, False, False,
+                 SECOND)
         add_pass(state, <run_fn>log_softmax[elem_t], NULL, NOTHING, 1, False, True)
     return 0
 
@@ -308,6 +310,7 @@ cdef int set_norm(row_state *state, str name, bint all_digits, const elem_t *lik
         add_pass(state, <run_fn>rms_norm[elem_t], NULL, NOTHING, 1, True, True)
     elif name in ("layer_norm_backward_params", "rms_norm_backward_gamma"):
         add_pass(state, <run_fn>add_for_params[elem_t], give_params, TWO_SUMS, 2, True)
+        state.passes[0].few = True
     else:
         add_pass(state, <run_fn>add_shares[elem_t],
                  keep_shares if name == "layer_norm_backward_input" else keep_one_share,
@@ -370,6 +373,16 @@ cdef load_fn loader(str dtype) except NULL:
     if dtype == "bfloat16":
         return <load_fn>load[bfloat16_t, double]
     return <load_fn>load[double, double]
+
+
+cdef widen_fn widener(str dtype) except NULL:
+    if dtype == "float32":
+        return <widen_fn>load_vecds[float]
+    if dtype == "float16":
+        return <widen_fn>load_vecds[half_t]
+    if dtype == "bfloat16":
+        return <widen_fn>load_vecds[bfloat16_t]
+    return <widen_fn>load_vecds[double]
 
 
 cdef store_fn storer(str dtype) except NULL:
@@ -595,6 +608,7 @@ cdef int set_input(operand_t *operand, int view, str dtype, str computed) except
     operand.size = ITEM_SIZES[dtype]
     operand.same = dtype == computed
     operand.load = loader(dtype)
+    operand.widen = widener(dtype)
     return 0
 
 

@@ -44,8 +44,10 @@ class Value:
         Unique in its graph.
     name : str
         For people; unique in its graph as well.
-    shape, strides : tuple of int
-        Strides are in elements and may be zero or negative.
+    shape : tuple of int
+        Elements along each dimension.
+    strides : tuple of int
+        In elements; zero or negative ones are allowed.
     dtype : DType
     storage : {'input', 'output', 'workspace', 'tile', 'constant', 'part'}
         Who owns the bytes.  'tile': a cache-sized piece per thread, inside one tile loop.
@@ -713,6 +715,8 @@ class Graph:
 
     def to_onnx(self, plan: Any = None) -> bytes:
         """An ONNX model of a domain of its own, with the facts of a plan where one is given.
+
+        No kernel is known here, so that viewers show it, and nothing runs it.
 
         Parameters
         ----------

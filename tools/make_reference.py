@@ -41,12 +41,12 @@ RUNTIME: dict[str, tuple[str, ...]] = {
     "Models in ONNX": ("from_onnx", "OnnxModel"),
     "Settings": (
         "show_config", "set_num_threads", "get_num_threads", "num_threads", "set_soc_version",
-        "get_soc_version", "cache_info", "clear_cache",
+        "get_soc_version", "cache_info", "clear_cache", "set_verbose",
     ),
-    "Errors": ("AclnnError", "explain", "aclGetRecentErrMsg"),
+    "Errors": ("AclnnError", "AclnnTypeError", "explain", "aclGetRecentErrMsg"),
     "Tensors": (
-        "aclTensor", "aclCreateTensor", "aclInitTensor", "aclDestroyTensor", "aclGetViewShape",
-        "aclGetStorageShape", "aclGetViewStrides", "aclGetViewOffset", "aclGetFormat",
+        "tensor", "aclTensor", "aclCreateTensor", "aclInitTensor", "aclDestroyTensor",
+        "aclGetViewShape", "aclGetStorageShape", "aclGetViewStrides", "aclGetViewOffset", "aclGetFormat",
         "aclGetDataType", "aclGetRawTensorAddr", "aclSetRawTensorAddr",
     ),
     "Scalars": ("aclScalar", "aclCreateScalar", "aclDestroyScalar"),

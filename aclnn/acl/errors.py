@@ -41,8 +41,14 @@ class AclnnError(ValueError):
 
 
 class AclnnTypeError(AclnnError, TypeError):
-    """An argument of the wrong kind: no array, a dtype that the operator does not take, a keyword that
-    the function does not have.
+    """An argument of the wrong kind: no array, of a dtype that is not taken, a keyword that is none.
+
+    Attributes
+    ----------
+    status : int
+        A member of `aclnnStatus` or `aclError`.
+    message : str
+        Function, argument, value and rule, and what to do.
 
     Examples
     --------

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from aclnn import isa
-from aclnn.benchmark import cells, matrix, plot, table, targets
+from aclnn.benchmark import cells, matrix, plot, rows, table, targets
 from aclnn.cli import show
 from aclnn.cli.values import positive, threads
 from aclnn.graph.views.tables import Table, to_markdown, to_rich, to_text
@@ -38,6 +38,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add(
         "--layout-size", type=positive, metavar="N", default=cells.LAYOUT_ELEMENTS,
         help="elements of the cells about layouts (default %(default)s)",
+    )  # fmt: skip
+    add(
+        "--rows", nargs="*", choices=rows.FORMS, metavar="NAME",
+        help="row-wise operators in place of the matrix (all of them, if none are named)",
+    )  # fmt: skip
+    add("--axes", nargs="+", default=rows.AXES, choices=rows.AXES, help="along which --rows go")
+    add(
+        "--lengths", nargs="+", type=positive, metavar="N",
+        help=f"elements of --rows (default {' '.join(map(str, rows.LENGTHS))})",
     )  # fmt: skip
     add("--peers", nargs="*", default=matrix.ALL_PEERS, choices=matrix.ALL_PEERS)
     add("--threads", nargs="+", type=threads, default=[1], metavar="N", help="(default 1)")
@@ -95,10 +104,14 @@ def _check_files(names: Iterable[str]) -> None:
 def _settings(options: argparse.Namespace) -> matrix.Settings:
     unlimited = options.regimes is None and options.sizes is None
     rounds = options.rounds or (QUICK_ROUNDS if options.quick else matrix.ROUNDS)
+    by_rows = options.rows is not None
+    lengths = options.lengths or (rows.QUICK_LENGTHS if options.quick else rows.LENGTHS)
     groups = cells.groups()
     named = [one for name in options.operators for one in groups.get(name, (name,))]
     return matrix.Settings(
-        operators=list(dict.fromkeys(named)),
+        operators=(options.rows or tuple(rows.FORMS)) if by_rows else list(dict.fromkeys(named)),
+        axes=options.axes if by_rows else None,
+        lengths=lengths,
         dtypes=options.dtypes,
         regimes=cells.QUICK if options.quick and unlimited else options.regimes,
         sizes=options.sizes,

@@ -251,8 +251,10 @@ cdef class aclOpExecutor:
     own_workspaces : int
         How many workspaces runs have allocated so far: none if each run gets one, or needs none.
         The executor keeps one, so runs that do not overlap allocate one.
-    graph, graph_as_built : aclnn.graph.Graph
-        The op-graph as scheduled and as built.
+    graph : aclnn.graph.Graph
+        The op-graph as scheduled.
+    graph_as_built : aclnn.graph.Graph
+        The op-graph as built.
     passes : tuple
         The passes in between: name, graph afterwards, notes.
     plan : aclnn.graph.WorkspacePlan
@@ -485,6 +487,32 @@ cdef class aclOpExecutor:
 
         self.show_next()
         return report.to_html(self)
+
+    def to_onnx(self, as_built=False):
+        """Make a model in ONNX that computes the same, with the standard's operators.
+
+        What the standard has no operator for is a function made of its operators. Steps in Python, and
+        complex numbers, are nodes that only viewers understand.
+
+        Parameters
+        ----------
+        as_built : bool
+            Whether of the graph before its passes. Otherwise the nodes' metadata say where their
+            results lie in the plan, and the model's what the plan needs.
+
+        Returns
+        -------
+        bytes
+            The serialised model. Its inputs are those of the executor.
+
+        Raises
+        ------
+        ModuleNotFoundError
+            If onnx is not installed; the message says how to.
+        """
+        from aclnn.onnx import writing
+
+        return writing.executor_to_onnx(self, as_built)
 
     def _repr_html_(self):
         from aclnn.reports import notebook

@@ -57,8 +57,12 @@ class WorkspacePool:
 
     Attributes
     ----------
-    max_bytes, allocated, lent : int
-        The bound; the bytes of all allocated workspaces; the bytes of those in use.
+    max_bytes : int
+        The bound.
+    allocated : int
+        Bytes of all allocated workspaces.
+    lent : int
+        Bytes of the workspaces in use.
 
     Examples
     --------

@@ -96,8 +96,10 @@ class WorkspacePlan:
     lower_bound : int
         Largest sum of padded bytes live at one step, at 64 byte alignment, less what outputs could
         hold of them; for the strategy 'exact' the largest size that it proved no plan to be below.
-    naive_size, bucket_size : int
-        What the other two strategies would need for the same buffers.
+    naive_size : int
+        Bytes that the strategy 'naive' needs for the same buffers.
+    bucket_size : int
+        Bytes that the strategy 'bucket' needs for the same buffers.
     proof : {'optimal', 'feasible'}
         'optimal' when no plan can be smaller: of these lifetimes, thus for this order of steps.
     buffers : tuple of Buffer

@@ -10,7 +10,7 @@ from aclnn.kernels.rows.reduce cimport (
     put,
     release,
 )
-from aclnn.kernels.rows.sums cimport average, total
+from aclnn.kernels.rows.sums cimport FEW, average, total
 from aclnn.kernels.rows.vecd cimport (
     elem_t,
     load_vecd,
@@ -29,8 +29,8 @@ from aclnn.kernels.rows.vecd cimport (
 )
 from aclnn.kernels.rows.walk cimport group_t, kernel_number, of_row, parts_of_row, run_t
 
-# Of a group's values: a number near the mean, how far the mean lies above it, 1 / standard deviation,
-# and which rows are in doubt.
+# Of a group's values: a number near the mean, how far the mean lies above it, 1 / standard
+# deviation, and which rows are in doubt.
 cdef enum:
     NEAR
     ABOVE
@@ -40,7 +40,7 @@ cdef enum:
 
 cdef extern from *:
     """
-    /* Of the mean square about any number: a variance of which so much is left needs no more bits. */
+    /* Of the mean square about any number: a variance of so much needs no more bits. */
     #define LEAST_VARIANCE 0x1p-16
     """
     double LEAST_VARIANCE
@@ -182,7 +182,7 @@ cdef inline void rms_norm(const elem_t *x, group_t *group, const run_t *told) no
         put(&run, k, v_mul(normal, run.columns[0][k]), x)
 
 
-# --- Gradients of the input: with d = x - mean and q = g w, rstd (q - mean(q) - d rstd^2 mean(q d)) ----
+# --- Gradients of the input, with d = x - mean and q = g w: rstd (q - mean(q) - d rstd^2 mean(q d))
 # For rms_norm the mean is 0 (an operand that there is none of), and the mean of q takes no part.
 
 cdef inline void add_shares(const elem_t *g, group_t *group, const run_t *told) noexcept nogil:
@@ -252,14 +252,32 @@ cdef inline void add_for_params(const elem_t *g, group_t *group, const run_t *to
     cdef const elem_t *x = <const elem_t *>run.second
     cdef vecd *products = parts_of_row(group, 0, &run)
     cdef vecd *parts = parts_of_row(group, 1, &run)
+    cdef vecd held[FEW]
+    cdef vecd held_products[FEW]
     cdef vecd gradient, normal
-    cdef ptrdiff_t k
-    for k in range(run.n):
+    cdef ptrdiff_t k = 0, until = run.n // FEW * FEW if run.part_mask == FEW - 1 else 0
+    cdef int i
+    if until:
+        for i in range(FEW):
+            held[i], held_products[i] = parts[i], products[i]
+        while k < until:
+            for i in range(FEW):
+                gradient = load_vecd(at(g, (k + i) * run.step))
+                normal = normalised(at(x, (k + i) * run.second_step), k + i, &run)
+                held_products[i] = v_fma(gradient, normal, held_products[i])
+                held[i] = v_add(held[i], gradient)
+            k += FEW
+        for i in range(FEW):
+            parts[i], products[i] = held[i], held_products[i]
+    for k in range(until, run.n):
         gradient = load_vecd(at(g, k * run.step))
-        normal = v_sub(load_vecd(at(x, k * run.second_step)), run.columns[0][k])
-        normal = v_mul(normal, run.columns[1][k])
+        normal = normalised(at(x, k * run.second_step), k, &run)
         add_product(products, gradient, normal, k, &run)
         add_term(parts, gradient, k, &run)
+
+
+cdef inline vecd normalised(const elem_t *x, ptrdiff_t k, const run_t *run) noexcept nogil:
+    return v_mul(v_sub(load_vecd(x), run.columns[0][k]), run.columns[1][k])
 
 
 cdef inline void give_params(group_t *group, ptrdiff_t cols,

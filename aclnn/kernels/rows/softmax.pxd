@@ -44,6 +44,7 @@ from aclnn.kernels.rows.vecd cimport (
     v_all_at_most,
     v_div,
     v_exp_long,
+    v_exp_of_floats,
     v_exp_short,
     v_fma,
     v_lanes_from,
@@ -57,6 +58,7 @@ from aclnn.kernels.rows.vecd cimport (
     v_two_sum,
     v_where_less,
     v_where_number,
+    v_zero_where_equal,
     vecd,
     vecs,
     wide_half_t,
@@ -139,7 +141,7 @@ cdef inline vecd grown(vecd x, vecd most, const elem_t *like) noexcept nogil:
         y = v_two_sum(x, v_sub(v_set(0), most), &lost)
         return v_exp_long(y, v_where_number(lost, lost, v_set(0)))
     else:
-        return v_exp_short(v_sub(x, most))
+        return v_exp_of_floats(v_sub(x, most))
 
 
 cdef inline vecs grown_half(const elem_t *x, vecs most) noexcept nogil:
@@ -254,37 +256,43 @@ cdef inline void add_less_than_most(const elem_t *x, group_t *group,
     cdef vecd most = of_row(&group.values[0], &run)
     cdef vecd *parts = parts_of_row(group, 0, &run)
     cdef vecd *counts = parts_of_row(group, 1, &run)
+    cdef vecs most_float = s_of_doubles(most)
     cdef vecd held[HELD]
-    cdef vecd held_counts[HELD]
-    cdef vecd term, times
+    cdef vecs held_counts[HELD]
+    cdef vecd term
+    cdef vecs times
     cdef ptrdiff_t k = 0, until = held_until(&run)
     cdef int i
     if until:
         hold(held, parts)
-        hold(held_counts, counts)
+        hold_floats(held_counts, counts)
         while k < until:
             for i in range(HELD):
-                term = less_than_most(load_vecd(at(x, (k + i) * run.step)), most, &times, x)
+                term = less_than_most(at(x, (k + i) * run.step), most, most_float, &times)
                 held[i] = v_add(held[i], term)
-                held_counts[i] = v_add(held_counts[i], times)
+                held_counts[i] = s_add(held_counts[i], times)
             k += HELD
         release(parts, held)
-        release(counts, held_counts)
+        release_floats(counts, held_counts)
     for k in range(until, run.n):
-        term = less_than_most(load_vecd(at(x, k * run.step)), most, &times, x)
+        term = less_than_most(at(x, k * run.step), most, most_float, &times)
         add_term(parts, term, k, &run)
-        add_term(counts, times, k, &run)
+        add_float(counts, times, k, &run)
 
 
-cdef inline vecd less_than_most(vecd element, vecd most, vecd *times,
-                                const elem_t *like) noexcept nogil:
-    """The exponential, less the 1 of what is largest; and whether it is.
+cdef inline vecd less_than_most(const elem_t *x, vecd most, vecs most_float,
+                                vecs *times) noexcept nogil:
+    """The exponential, or 0 of what is largest; and whether it is.
 
-    Of a NaN there is no less, so that it is not counted, and takes part in the sum.
+    Where a difference is no number, neither is the sum.
     """
-    cdef vecd term = grown(element, most, like)
-    times[0] = v_where_less(element, most, v_set(0), v_set(1))
-    return v_where_less(element, most, term, v_sub(term, v_set(1)))
+    cdef vecd element = load_vecd(x)
+    cdef vecd term = grown(element, most, x)
+    if elem_t is double:
+        times[0] = s_of_doubles(v_where_less(element, most, v_set(0), v_set(1)))
+    else:
+        times[0] = s_where_less(load_floats(x), most_float, s_set(0), s_set(1))
+    return v_zero_where_equal(v_sub(element, most), v_set(0), term)
 
 
 cdef inline void add_halves_less_than_most(const halves_t *x, group_t *group,
@@ -422,8 +430,8 @@ cdef inline void softmax_backward(const elem_t *g, group_t *group,
             rest = v_sub(v_sub(load_vecd(at(g, k * run.step)), high), low)
             put(&run, k, v_mul(load_vecd(at(y, k * run.second_step)), rest), g)
     else:
-        # What a sum loses as a float is known, and so is what differences from it lose, which halves
-        # do not show.
+        # What a sum loses as a float is known, and so is what differences from it lose, which
+        # halves do not show.
         near = s_of_doubles(high)
         rest = v_add(v_sub(high, v_of_floats(near)), low)
         beside = s_of_doubles(v_where_number(rest, rest, v_set(0)))

@@ -3,8 +3,8 @@
 Columns are added to `PARTS` partial sums, column j to partial sum j mod `PARTS`.  After every
 `CHUNK` columns these are added pairwise, and their sum joins the row's, which is kept in two
 doubles.  A `vecd` has eight partial sums of one row, or one of each of eight rows: both come to the
-same bits.  Of several short rows, partial sums of each are added in registers of its own; then these
-are transposed, so that sums have one lane for each row, as sums of rows beside each other have.
+same bits.  Of several short rows, each has partial sums of its own; then these are transposed, so
+that sums have one lane for each row, as sums of rows beside each other have.
 """
 
 from libc.math cimport INFINITY
@@ -35,6 +35,7 @@ from aclnn.kernels.rows.vecd cimport (
 
 cdef enum:
     PARTS = 32
+    FEW = VECD    # partial sums where rows mostly lie beside each other: registers hold as many
     CHUNK = 512  # columns
 
 ctypedef enum reduction_t:
@@ -55,7 +56,7 @@ cdef struct sum_t:
 cdef struct sums_t:
     # How the sums of a group are kept.
     reduction_t reduction
-    int floats           # which of both have terms that are: chunks of them, in halves of partial sums
+    int floats           # which of both are sums of floats: for a chunk, in halves of parts
     bint along
     ptrdiff_t parts      # partial sums that a row has
     ptrdiff_t rows       # of the group, where registers go along these
@@ -71,6 +72,11 @@ cdef inline ptrdiff_t used_parts(bint along, ptrdiff_t registers) noexcept nogil
     while used // 2 >= registers:
         used //= 2
     return used
+
+
+cdef inline ptrdiff_t most_parts(bint along, bint few) noexcept nogil:
+    """Of a row, in registers."""
+    return (FEW if few else PARTS) // (VECD if along else 1)
 
 
 cdef inline int sums_of(reduction_t reduction) noexcept nogil:
@@ -141,7 +147,7 @@ cdef inline void fold(sum_t *sum, sum_t *errors, reduction_t reduction,
                       const sums_t *kind) noexcept nogil:
     """All partial sums into the first one, halving their number: i and i + half, at each step.
 
-    Along a row the last eight lie in one register, of which every lane adds that of its partner; or,
+    Along a row the last eight lie in one register, of which every lane adds that of its partner;
     of several rows, one lies in each of eight.
     """
     cdef ptrdiff_t row

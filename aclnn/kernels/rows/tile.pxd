@@ -16,7 +16,7 @@ from aclnn.kernels.rows.sums cimport (
     begin_chunk,
     begin_sums,
     end_chunk,
-    parts_of,
+    most_parts,
     sums_t,
     used_parts,
 )
@@ -108,7 +108,8 @@ cdef inline sums_t kind_of(const walk_t *walk, const pass_t *step,
                            const group_t *group) noexcept nogil:
     cdef sums_t kind
     kind.reduction, kind.floats = step.reduction, step.floats
-    kind.along, kind.parts, kind.rows = walk.along, walk.parts, group.rows
+    kind.along, kind.rows = walk.along, group.rows
+    kind.parts = min(walk.parts, most_parts(walk.along, step.few))
     return kind
 
 
@@ -169,7 +170,7 @@ cdef inline void run_blocks(walk_t *walk, int number, spot_t *spot) noexcept nog
     if step.columns:
         read_columns(walk, spot, &run)
     run.n = spot.n
-    run.part_mask = parts_of(walk.along) - 1
+    run.part_mask = most_parts(walk.along, step.few) - 1
     run.live = spot.cols % VECD
     run.partial = -1 if spot.full else run.n - 1
     stage_panel(walk, number, spot)

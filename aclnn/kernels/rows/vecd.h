@@ -42,6 +42,10 @@ VECD_INLINE vecd v_min(vecd a, vecd b) { return _mm512_min_pd(a, b); }
 VECD_INLINE vecd v_where_less(vecd x, vecd y, vecd a, vecd b) {
     return _mm512_mask_mov_pd(b, _mm512_cmp_pd_mask(x, y, _CMP_LT_OQ), a);
 }
+/* 0 where x and y are equal, else a. */
+VECD_INLINE vecd v_zero_where_equal(vecd x, vecd y, vecd a) {
+    return _mm512_maskz_mov_pd(_mm512_cmp_pd_mask(x, y, _CMP_NEQ_UQ), a);
+}
 /* a where x is a number, else b. */
 VECD_INLINE vecd v_where_number(vecd x, vecd a, vecd b) {
     return _mm512_mask_mov_pd(b, _mm512_cmp_pd_mask(x, x, _CMP_ORD_Q), a);
@@ -154,6 +158,13 @@ VECD_INLINE vecd v_where_less(vecd x, vecd y, vecd a, vecd b) {
     vecd r = {
         _mm256_blendv_pd(b.low, a.low, _mm256_cmp_pd(x.low, y.low, _CMP_LT_OQ)),
         _mm256_blendv_pd(b.high, a.high, _mm256_cmp_pd(x.high, y.high, _CMP_LT_OQ)),
+    };
+    return r;
+}
+VECD_INLINE vecd v_zero_where_equal(vecd x, vecd y, vecd a) {
+    vecd r = {
+        _mm256_and_pd(_mm256_cmp_pd(x.low, y.low, _CMP_NEQ_UQ), a.low),
+        _mm256_and_pd(_mm256_cmp_pd(x.high, y.high, _CMP_NEQ_UQ), a.high),
     };
     return r;
 }
@@ -282,6 +293,9 @@ VECD_INLINE vecd v_max(vecd a, vecd b) { VECD_EACH(a.v[k] > b.v[k] ? a.v[k] : b.
 VECD_INLINE vecd v_min(vecd a, vecd b) { VECD_EACH(a.v[k] < b.v[k] ? a.v[k] : b.v[k]) }
 VECD_INLINE vecd v_where_less(vecd x, vecd y, vecd a, vecd b) {
     VECD_EACH(x.v[k] < y.v[k] ? a.v[k] : b.v[k])
+}
+VECD_INLINE vecd v_zero_where_equal(vecd x, vecd y, vecd a) {
+    VECD_EACH(x.v[k] == y.v[k] ? 0.0 : a.v[k])
 }
 VECD_INLINE vecd v_where_number(vecd x, vecd a, vecd b) {
     VECD_EACH(x.v[k] == x.v[k] ? a.v[k] : b.v[k])
@@ -487,13 +501,31 @@ VECD_INLINE vecd v_log1p(vecd t) {
     return v_where_less(t, v_set(INFINITY), r, t);
 }
 
-/* e^y for results of 24 bits or fewer, error 2^-32; y is a float32's difference from another, at most
- * 709. What is less than -708 is 2^-1021 and counts as nothing beside the 1 of the largest element. */
-VECD_INLINE vecd v_exp_short(vecd y) {
+/* What is left of y when the nearest n ln 2 is taken away; n is what `shifted` ends in. What is less than
+ * -708 is 2^-1021 and counts as nothing beside the 1 of the largest element. */
+VECD_INLINE vecd v_exp_rest(vecd y, vecd *shifted) {
     const vecd magic = v_set(0x1.8p52);
     y = v_max(v_set(-708.0), y);
-    vecd shifted = v_fma(y, v_set(0x1.71547652b82fep+0), magic);
-    vecd r = v_fma(v_sub(shifted, magic), v_set(-0x1.62e42fefa39efp-1), y);
+    *shifted = v_fma(y, v_set(0x1.71547652b82fep+0), magic);
+    return v_fma(v_sub(*shifted, magic), v_set(-0x1.62e42fefa39efp-1), y);
+}
+
+/* e^y for quotients of 24 bits, error 2^-28. */
+VECD_INLINE vecd v_exp_of_floats(vecd y) {
+    vecd shifted, r = v_exp_rest(y, &shifted);
+    vecd p = v_set(0x1.6a23cf0c161fbp-10);
+    p = v_fma(p, r, v_set(0x1.123a1f4898962p-7));
+    p = v_fma(p, r, v_set(0x1.5558f2f692779p-5));
+    p = v_fma(p, r, v_set(0x1.555491042590ep-3));
+    p = v_fma(p, r, v_set(0x1.fffffb97a556ap-2));
+    p = v_fma(p, r, v_set(1.0));
+    p = v_fma(p, r, v_set(1.0));
+    return v_add_bits(p, v_as_exponent(shifted));
+}
+
+/* e^y for what may cancel, error 2^-32; y is at most 709. */
+VECD_INLINE vecd v_exp_short(vecd y) {
+    vecd shifted, r = v_exp_rest(y, &shifted);
     vecd p = v_set(0x1.a124e3f154d32p-13);
     p = v_fma(p, r, v_set(0x1.6d431504c53d3p-10));
     p = v_fma(p, r, v_set(0x1.1110e0f726534p-7));

@@ -48,6 +48,7 @@ cdef extern from "rows/vecd.h" nogil:
     vecd v_max(vecd, vecd) noexcept
     vecd v_min(vecd, vecd) noexcept
     vecd v_where_less(vecd, vecd, vecd, vecd) noexcept
+    vecd v_zero_where_equal(vecd, vecd, vecd) noexcept
     vecd v_where_number(vecd, vecd, vecd) noexcept
     vecd v_swap_fours(vecd) noexcept
     vecd v_swap_twos(vecd) noexcept
@@ -69,6 +70,7 @@ cdef extern from "rows/vecd.h" nogil:
     vecd v_product_error(vecd, vecd, vecd) noexcept
     vecd v_log1p(vecd) noexcept
     vecd v_exp_short(vecd) noexcept
+    vecd v_exp_of_floats(vecd) noexcept
     vecd v_exp_long(vecd, vecd) noexcept
 
 ctypedef fused elem_t:
@@ -89,6 +91,12 @@ cdef inline vecd load_vecd(const elem_t *p) noexcept nogil:
         return v_load_bfloat16(p)
     else:
         return v_load(<const double *>p)
+
+
+cdef inline void load_vecds(const elem_t *p, vecd *registers, ptrdiff_t n) noexcept nogil:
+    cdef ptrdiff_t k
+    for k in range(n):
+        registers[k] = load_vecd(p + k * VECD)
 
 
 cdef inline vecs load_floats(const elem_t *p) noexcept nogil:

@@ -68,6 +68,7 @@ cdef struct run_t:
 
 # The first input has the type that the pass was made for, so have the others and the output.
 ctypedef void (*run_fn)(const void *, group_t *, const run_t *) noexcept nogil
+ctypedef void (*widen_fn)(const void *, vecd *, ptrdiff_t registers) noexcept nogil
 ctypedef void (*finish_fn)(group_t *, ptrdiff_t cols, const kernel_number *) noexcept nogil
 
 
@@ -76,6 +77,7 @@ cdef struct pass_t:
     finish_fn finish         # what follows from the sums; may be NULL
     reduction_t reduction
     int floats               # 1: terms of its first sum are, 2: of its second
+    bint few                 # sums have `FEW` parts
     int inputs               # how many it reads
     bint columns             # whether it reads these
     bint writes              # the output
@@ -88,6 +90,7 @@ cdef struct operand_t:
     int size
     bint same                # it has the type that is computed on
     load_fn load             # to double
+    widen_fn widen           # the same of full registers that lie beside each other
     double otherwise         # what every element is where there are none
 
 
