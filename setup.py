@@ -199,7 +199,11 @@ class Function(NamedTuple):
     @property
     def by_chunks(self) -> tuple[str, ...]:
         """The loops that convert, compute and round by chunks."""
-        return ("to_f16", "to_bf16") if self.form.direct or self.exact else ("f16", "bf16", "to_f16", "to_bf16")
+        return (
+            ("to_f16", "to_bf16")
+            if self.form.direct or self.exact
+            else ("f16", "bf16", "to_f16", "to_bf16")
+        )
 
     @property
     def left_open(self) -> str:
@@ -249,7 +253,10 @@ def forms() -> list[Function]:
     """Those that loops over vectors are made over."""
     exact = signatures("arithmetic")
     names = {one.name for one in exact}
-    written = [*exact, *(one._replace(exact=one.name in names) for one in signatures("activations"))]
+    written = [
+        *exact,
+        *(one._replace(exact=one.name in names) for one in signatures("activations")),
+    ]
     return [one for one in written if one.computed_in in ("num", "vector_num", "vecf", "veci")]
 
 
