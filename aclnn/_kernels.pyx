@@ -530,11 +530,8 @@ cdef int set_compute(KernelRef ref, const formula_t *row, tuple in_dtypes, str o
     if state.loop == NULL and not simd:
         raise ValueError(f"{formula} is not computed in {DTYPE_OF[computed]}, as {reads} would be")
     ref.numbers = "whole" if computed == IN_WHOLE else "real"
-    # A loop for halves could store the other kind too, but that hardly occurs.
-    state.stores = state.cast.copy or (
-        simd and out_dtype in SIMD_TYPES and "float32" in (result, out_dtype))
     if simd:
-        set_simd(state, row, alike, result, out_dtype)
+        set_simd(state, row, alike, result)
         state.store_exact = storer(result, <const unaligned_double *>NULL)
         if state.prepare != NULL:
             ref.prepare, ref.params_size = <size_t>prepare_params, sizeof(params_t)
@@ -584,11 +581,9 @@ cdef int set_input(compute_state *state, int k, str dtype, str reads,
     return 0
 
 
-cdef int set_simd(compute_state *state, const formula_t *row, bint all_alike, str result,
-                  str out_dtype) except -1:
+cdef int set_simd(compute_state *state, const formula_t *row, bint all_alike, str result) except -1:
     state.all_alike = all_alike
     state.rounded = SIMD_TYPES[result]
-    state.stored = SIMD_TYPES.get(out_dtype, state.rounded)
     state.read_type = state.rounded if all_alike else F32
     state.simd = simd_loop_of(&row.simd, all_alike, result)
     state.read_size = state.result_size if all_alike else sizeof(float)

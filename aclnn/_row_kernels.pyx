@@ -1,7 +1,7 @@
 """Row-wise kernels: softmax, norms, their gradients, and reductions along an axis.
 
 A tile holds whole rows.  A kernel goes over a row in passes: the first find sums or maxima, the
-last one computes the output from them.  All compute in double and round once; sums have one order
+last one computes the output from them.  Most compute in double and round once; sums have one order
 for all layouts (`aclnn/kernels/rows/sums.pxd`), so that bits depend on the row alone.
 
 ========================== =============================== ===================== =======
@@ -35,6 +35,7 @@ from libc.stdlib cimport calloc, free, malloc
 
 from aclnn.kernels.element cimport bfloat16_t, half_t, load, load_fn, store, store_fn
 from aclnn.kernels.rows.norm cimport (
+    add_about_first,
     add_for_params,
     add_shares,
     add_squares,
@@ -48,6 +49,7 @@ from aclnn.kernels.rows.norm cimport (
     layer_norm,
     norm_backward_input,
     rms_norm,
+    try_deviation,
 )
 from aclnn.kernels.rows.reduce cimport (
     add_elements,
@@ -62,18 +64,27 @@ from aclnn.kernels.rows.reduce cimport (
 )
 from aclnn.kernels.rows.softmax cimport (
     add_exponentials,
+    add_exponentials_of_halves,
+    add_halves_less_than_most,
     add_less_than_most,
     add_products,
+    add_products_of_halves,
     find_most,
+    halves_t,
     invert_sum,
     keep_most,
     keep_sum,
     log_of_sum,
+    log_of_sum_of_halves,
     log_softmax,
     log_softmax_backward,
+    log_softmax_backward_of_halves,
+    log_softmax_of_halves,
     softmax,
     softmax_backward,
     softmax_kept,
+    softmax_of_halves,
+    softmax_of_halves_kept,
 )
 from aclnn.kernels.rows.sums cimport (
     EXACT_SUM,
@@ -85,7 +96,7 @@ from aclnn.kernels.rows.sums cimport (
     reduction_t,
 )
 from aclnn.kernels.rows.tile cimport row_tile
-from aclnn.kernels.rows.vecd cimport elem_t, vecd, wide_half_t, wide_single_t
+from aclnn.kernels.rows.vecd cimport elem_t, load_vecds, vecd, wide_half_t, wide_single_t
 from aclnn.kernels.rows.walk cimport (
     COLUMNS,
     GIVEN,
@@ -100,6 +111,7 @@ from aclnn.kernels.rows.walk cimport (
     run_fn,
     tile_kernel,
     tile_view,
+    widen_fn,
     work_t,
 )
 from aclnn.kernels.rows.whole cimport (
@@ -199,11 +211,20 @@ STATISTICS = ("mean", "rstd")
 
 # --- Tables: passes by name and type ------------------------------------------------------------
 
+# Which of a pass's sums have floats as their terms.
+cdef enum:
+    NEITHER
+    FIRST
+    SECOND
+    BOTH
+
+
 cdef void add_pass(row_state *state, run_fn run, finish_fn finish, reduction_t reduction,
-                   int inputs, bint columns=False, bint writes=False) noexcept:
+                   int inputs, bint columns=False, bint writes=False, int floats=NEITHER) noexcept:
     state.passes[state.n_passes].run = run
     state.passes[state.n_passes].finish = finish
     state.passes[state.n_passes].reduction = reduction
+    state.passes[state.n_passes].floats = floats
     state.passes[state.n_passes].inputs = inputs
     state.passes[state.n_passes].columns = columns
     state.passes[state.n_passes].writes = writes
@@ -220,28 +241,68 @@ cdef void add_sum(row_state *state, finish_fn finish, const elem_t *like) noexce
 
 cdef int set_softmax(row_state *state, str name, const elem_t *like) except -1:
     if name == "softmax_backward":
-        add_pass(state, <run_fn>add_products[elem_t], keep_sum, SUM, 2)
+        if elem_t is float or elem_t is double or elem_t is wide_single_t:
+            add_pass(state, <run_fn>add_products[elem_t], keep_sum, SUM, 2)
+        else:
+            add_pass(state, <run_fn>add_products_of_halves[elem_t], keep_sum, SUM, 2)
         add_pass(state, <run_fn>softmax_backward[elem_t], NULL, NOTHING, 2, False, True)
-        return 0
-    if name == "log_softmax_backward":
+    elif name == "log_softmax_backward":
         add_sum(state, keep_sum, like)
-        add_pass(state, <run_fn>log_softmax_backward[elem_t], NULL, NOTHING, 2, False, True)
-        return 0
-    add_pass(state, <run_fn>find_most[elem_t], keep_most, MOST, 1)
+        if elem_t is float or elem_t is double or elem_t is wide_single_t:
+            add_pass(state, <run_fn>log_softmax_backward[elem_t], NULL, NOTHING, 2, False, True)
+        else:
+            add_pass(state, <run_fn>log_softmax_backward_of_halves[elem_t], NULL, NOTHING, 2,
+                     False, True)
+    else:
+        add_pass(state, <run_fn>find_most[elem_t], keep_most, MOST, 1, False, False,
+                 NEITHER if elem_t is double else FIRST)
+        if elem_t is float or elem_t is double or elem_t is wide_single_t:
+            set_exponentials(state, name, like)
+        else:
+            set_exponentials_of_halves(state, name, like)
+    return 0
+
+
+cdef int set_exponentials(row_state *state, str name, const elem_t *like) except -1:
     if name == "softmax":
         add_pass(state, <run_fn>add_exponentials[elem_t], invert_sum, SUM, 1)
         add_pass(state, <run_fn>softmax[elem_t], NULL, NOTHING, 1, False, True)
         state.run_kept = <run_fn>softmax_kept[elem_t]
-        return 0
-    add_pass(state, <run_fn>add_less_than_most[elem_t], log_of_sum, TWO_SUMS, 1)
-    add_pass(state, <run_fn>log_softmax[elem_t], NULL, NOTHING, 1, False, True)
+    else:
+        add_pass(state, <run_fn>add_less_than_most[elem_t], log_of_sum, TWO_SUMS, 1, False, False,
+                 SECOND)
+        add_pass(state, <run_fn>log_softmax[elem_t], NULL, NOTHING, 1, False, True)
     return 0
 
 
-cdef int set_norm(row_state *state, str name, const elem_t *like) except -1:
-    if name == "layer_norm" or name == "moments":
+cdef int set_exponentials_of_halves(row_state *state, str name, const halves_t *like) except -1:
+    if name == "softmax":
+        add_pass(state, <run_fn>add_exponentials_of_halves[halves_t], invert_sum, SUM, 1, False,
+                 False, FIRST)
+        add_pass(state, <run_fn>softmax_of_halves[halves_t], NULL, NOTHING, 1, False, True)
+        state.run_kept = <run_fn>softmax_of_halves_kept[halves_t]
+    else:
+        add_pass(state, <run_fn>add_halves_less_than_most[halves_t], log_of_sum_of_halves, TWO_SUMS,
+                 1, False, False, BOTH)
+        add_pass(state, <run_fn>log_softmax_of_halves[halves_t], NULL, NOTHING, 1, False, True)
+    return 0
+
+
+cdef int set_moments(row_state *state, bint all_digits, const elem_t *like) except -1:
+    """Sums about the first element; about the mean where these leave too few digits."""
+    if all_digits:
         add_sum(state, keep_mean, like)
-        add_pass(state, <run_fn>add_squares_about_mean[elem_t], keep_deviation, SUM, 1)
+    else:
+        add_pass(state, <run_fn>add_about_first[elem_t], try_deviation, TWO_SUMS, 1)
+        state.passes[0].from_first = True
+    add_pass(state, <run_fn>add_squares_about_mean[elem_t], keep_deviation, SUM, 1)
+    state.passes[1].if_doubtful = not all_digits
+    return 0
+
+
+cdef int set_norm(row_state *state, str name, bint all_digits, const elem_t *like) except -1:
+    if name == "layer_norm" or name == "moments":
+        set_moments(state, all_digits, like)
         if name == "layer_norm":
             add_pass(state, <run_fn>layer_norm[elem_t], NULL, NOTHING, 1, True, True)
     elif name == "rms_norm":
@@ -249,6 +310,7 @@ cdef int set_norm(row_state *state, str name, const elem_t *like) except -1:
         add_pass(state, <run_fn>rms_norm[elem_t], NULL, NOTHING, 1, True, True)
     elif name in ("layer_norm_backward_params", "rms_norm_backward_gamma"):
         add_pass(state, <run_fn>add_for_params[elem_t], give_params, TWO_SUMS, 2, True)
+        state.passes[0].few = True
     else:
         add_pass(state, <run_fn>add_shares[elem_t],
                  keep_shares if name == "layer_norm_backward_input" else keep_one_share,
@@ -260,7 +322,8 @@ cdef int set_norm(row_state *state, str name, const elem_t *like) except -1:
 cdef int set_reduction(row_state *state, str name, const elem_t *like) except -1:
     cdef finish_fn finish = give_mean if name == "mean" else give_sum
     if name == "amax":
-        add_pass(state, <run_fn>find_most_or_nan[elem_t], give_most, MOST_OR_NAN, 1)
+        add_pass(state, <run_fn>find_most_or_nan[elem_t], give_most, MOST_OR_NAN, 1, False, False,
+                 NEITHER if elem_t is double else FIRST)
         return 0
     if elem_t is half_t:
         # A double holds the sum of a chunk of float16 numbers exactly.
@@ -268,44 +331,38 @@ cdef int set_reduction(row_state *state, str name, const elem_t *like) except -1
         return 0
     if elem_t is float or elem_t is bfloat16_t:
         add_pass(state, <run_fn>add_elements_and_sizes[elem_t],
-                 try_mean if name == "mean" else try_sum, TWO_SUMS, 1)
+                 try_mean if name == "mean" else try_sum, TWO_SUMS, 1, False, False, SECOND)
     add_pass(state, <run_fn>add_exactly[elem_t], finish, EXACT_SUM, 1)
     state.passes[state.n_passes - 1].if_doubtful = state.n_passes > 1
     return 0
 
 
-cdef int set_passes(row_state *state, str name, const elem_t *like) except -1:
+cdef int set_passes(row_state *state, str name, bint all_digits, const elem_t *like) except -1:
+    """`all_digits`: results are to have those of float64."""
     state.size = sizeof(elem_t)
     if "softmax" in name:
         return set_softmax(state, name, like)
     if "norm" in name or name == "moments":
-        return set_norm(state, name, like)
+        return set_norm(state, name, all_digits, like)
     return set_reduction(state, name, like)
 
 
 cdef int set_passes_for(row_state *state, str name, str dtype, str rounded) except -1:
     """For elements of a dtype, and results that are rounded to one."""
-    if dtype == "float64" and rounded != "float64" and "softmax" in name:
-        return set_wide_passes(state, name, rounded)
+    cdef bint all_digits = rounded == "float64"
     if dtype == "float32":
-        return set_passes(state, name, <const float *>NULL)
+        return set_passes(state, name, False, <const float *>NULL)
     if dtype == "float16":
-        return set_passes(state, name, <const half_t *>NULL)
+        return set_passes(state, name, False, <const half_t *>NULL)
     if dtype == "bfloat16":
-        return set_passes(state, name, <const bfloat16_t *>NULL)
-    set_passes(state, name, <const double *>NULL)
-    if name == "layer_norm" and rounded != "float64":  # as sums of what became double
-        state.passes[0].run, state.passes[0].reduction = <run_fn>add_elements[double], SUM
-    return 0
-
-
-cdef int set_wide_passes(row_state *state, str name, str rounded) except -1:
-    """For operands that become double as they are read: with the bits of a call on their dtype."""
+        return set_passes(state, name, False, <const bfloat16_t *>NULL)
+    if all_digits or "softmax" not in name:
+        return set_passes(state, name, all_digits, <const double *>NULL)
+    # Operands that become double as they are read: with the bits of a call on their dtype.
     state.size = sizeof(double)
-    set_softmax(state, name, <const wide_single_t *>NULL)
-    if name == "log_softmax_backward" and rounded != "float32":
-        state.passes[1].run = <run_fn>log_softmax_backward[wide_half_t]
-    return 0
+    if rounded == "float32":
+        return set_softmax(state, name, <const wide_single_t *>NULL)
+    return set_softmax(state, name, <const wide_half_t *>NULL)
 
 
 cdef load_fn loader(str dtype) except NULL:
@@ -316,6 +373,16 @@ cdef load_fn loader(str dtype) except NULL:
     if dtype == "bfloat16":
         return <load_fn>load[bfloat16_t, double]
     return <load_fn>load[double, double]
+
+
+cdef widen_fn widener(str dtype) except NULL:
+    if dtype == "float32":
+        return <widen_fn>load_vecds[float]
+    if dtype == "float16":
+        return <widen_fn>load_vecds[half_t]
+    if dtype == "bfloat16":
+        return <widen_fn>load_vecds[bfloat16_t]
+    return <widen_fn>load_vecds[double]
 
 
 cdef store_fn storer(str dtype) except NULL:
@@ -541,6 +608,7 @@ cdef int set_input(operand_t *operand, int view, str dtype, str computed) except
     operand.size = ITEM_SIZES[dtype]
     operand.same = dtype == computed
     operand.load = loader(dtype)
+    operand.widen = widener(dtype)
     return 0
 
 

@@ -6,8 +6,10 @@ where they belong (``out=``), so that nothing is copied together in the end. Run
 """
 
 import time
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 import aclnn
 
@@ -15,18 +17,20 @@ RECORDS, FIELDS, FEATURES, BATCH = 10_000, 64, 32, 1024
 
 
 @aclnn.compile
-def features(records, scale, projection):
+def features(
+    records: NDArray[np.float16], scale: NDArray[np.float32], projection: NDArray[np.float32]
+) -> NDArray[Any]:
     """Records, scaled and normalised, as probabilities of features."""
     x = aclnn.layer_norm(records.astype(np.float32) * scale, (FIELDS,))
     return aclnn.softmax(aclnn.silu(x) @ projection, -1)
 
 
-def batches(count):
+def batches(count: int) -> list[slice]:
     """The slices of so many records."""
     return [slice(begin, min(begin + BATCH, count)) for begin in range(0, count, BATCH)]
 
 
-def main():
+def main() -> None:
     draw = np.random.default_rng(0)
     records = draw.normal(size=(RECORDS, FIELDS)).astype(np.float16)
     scale = draw.uniform(0.5, 2, FIELDS).astype(np.float32)

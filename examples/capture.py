@@ -3,19 +3,14 @@
 Run it with ``python examples/capture.py``.
 """
 
+from typing import Any
+
 import numpy as np
 
 import aclnn
 
 
-def tensor(array):
-    strides = [step // array.itemsize for step in array.strides]
-    return aclnn.aclCreateTensor(
-        array.shape, aclnn.ACL_FLOAT, strides, 0, aclnn.ACL_FORMAT_ND, array.shape, array
-    )
-
-
-def launch(name, *arguments, stream):
+def launch(name: str, *arguments: aclnn.aclTensor, stream: Any) -> None:
     """Both phases of an operator, the second on a stream."""
     size, executor, status = getattr(aclnn, f"{name}GetWorkspaceSize")(*arguments)
     assert status == aclnn.ACLNN_SUCCESS, aclnn.aclGetRecentErrMsg()
@@ -23,7 +18,7 @@ def launch(name, *arguments, stream):
     assert getattr(aclnn, name)(workspace, size, executor, stream) == aclnn.ACLNN_SUCCESS
 
 
-def main():
+def main() -> None:
     x = np.linspace(-3, 3, 1 << 20, dtype=np.float32)
     hidden, gate, y = np.empty_like(x), np.empty_like(x), np.empty_like(x)
     stream, _ = aclnn.aclrtCreateStream()
@@ -34,15 +29,16 @@ def main():
     aclnn.aclmdlRICaptureBegin(stream, aclnn.ACL_MODEL_RI_CAPTURE_MODE_GLOBAL)
     aclnn.aclrtRecordEvent(fork, stream)
     aclnn.aclrtStreamWaitEvent(side, fork)  # the side stream joins the capture
-    launch("aclnnSilu", tensor(x), tensor(gate), stream=side)
-    launch("aclnnRelu", tensor(x), tensor(hidden), stream=stream)
+    launch("aclnnSilu", aclnn.tensor(x), aclnn.tensor(gate), stream=side)
+    launch("aclnnRelu", aclnn.tensor(x), aclnn.tensor(hidden), stream=stream)
     aclnn.aclrtRecordEvent(join, side)
     aclnn.aclrtStreamWaitEvent(stream, join)
-    launch("aclnnMul", tensor(hidden), tensor(gate), tensor(y), stream=stream)
+    launch("aclnnMul", aclnn.tensor(hidden), aclnn.tensor(gate), aclnn.tensor(y), stream=stream)
     if aclnn.aclrtSynchronizeStream(stream):  # refused, and the message says why
         print(aclnn.aclGetRecentErrMsg())
     model, status = aclnn.aclmdlRICaptureEnd(stream)
     assert status == aclnn.ACL_SUCCESS, aclnn.aclGetRecentErrMsg()
+    assert model is not None
 
     print(model.to_text())
     print(model.executor.graph.to_text())

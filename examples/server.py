@@ -7,9 +7,12 @@ workspaces that the executor would have made itself. Run it with ``python exampl
 
 import threading
 import tracemalloc
+from collections.abc import Sequence
 from queue import SimpleQueue
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 import aclnn
 
@@ -18,7 +21,10 @@ THREADS, SLOTS, REQUESTS = 3, 6, 300
 NOISE = 16 * 1024  # bytes that threads and queues may take; an output alone is 4 KiB a request
 
 
-def network(x, up, down):
+Array = NDArray[np.float32]
+
+
+def network(x: Array, up: Array, down: Array) -> NDArray[Any]:
     hidden = aclnn.gelu(aclnn.layer_norm(x, (WIDTH,)) @ up)
     return aclnn.softmax(x + hidden @ down, -1)
 
@@ -26,20 +32,28 @@ def network(x, up, down):
 class Slot:
     """The memory of one request at a time."""
 
-    def __init__(self, executor):
-        self.x = np.zeros((ROWS, WIDTH), np.float32)
-        self.y = np.empty((ROWS, WIDTH), np.float32)
+    def __init__(self, executor: aclnn.aclOpExecutor):
+        self.x: Array = np.zeros((ROWS, WIDTH), np.float32)
+        self.y: Array = np.empty((ROWS, WIDTH), np.float32)
         self.workspace = np.empty(executor.workspace_size, np.uint8)
 
 
-def serve(executor, weights, requests, answers):
+Slots = SimpleQueue[Slot]
+
+
+def serve(
+    executor: aclnn.aclOpExecutor,
+    weights: Sequence[Array],
+    requests: SimpleQueue[Slot | None],
+    answers: Slots,
+) -> None:
     """A worker: runs what comes, until it is told to stop."""
     while (slot := requests.get()) is not None:
         executor.run(slot.x, *weights, out=slot.y, workspace=slot.workspace)
         answers.put(slot)
 
 
-def drive(count, free, requests, answers):
+def drive(count: int, free: Slots, requests: SimpleQueue[Slot | None], answers: Slots) -> float:
     """A client: fills free slots, and takes answers; gives what they add up to."""
     total = 0.0
     for number in range(count):
@@ -58,7 +72,7 @@ def drive(count, free, requests, answers):
     return total
 
 
-def main():
+def main() -> None:
     draw = np.random.default_rng(0)
     up = draw.normal(0, 0.1, (WIDTH, HIDDEN)).astype(np.float32)
     down = draw.normal(0, 0.1, (HIDDEN, WIDTH)).astype(np.float32)
@@ -66,7 +80,8 @@ def main():
     executor = aclnn.compile(network, threads=1).executor(example, up, down)
     print(f"a request needs {executor.workspace_size} bytes of workspace")
 
-    free, requests, answers = SimpleQueue(), SimpleQueue(), SimpleQueue()
+    free, answers = Slots(), Slots()
+    requests = SimpleQueue[Slot | None]()
     for _ in range(SLOTS):
         free.put(Slot(executor))
     workers = [

@@ -13,9 +13,9 @@ ARGUMENT_KINDS = ("real", "whole")
 
 @dataclass(frozen=True, slots=True)
 class Argument:
-    """A number that a run is given: the `place`-th of its arguments that are numbers.
+    """A run-time number: the `place`-th numeric argument of a run.
 
-    `kind` is what a kernel gets: 'real' or 'whole'.
+    `kind` is the form that a kernel gets: 'real' or 'whole'.
 
     >>> Argument(0)
     Argument(place=0, kind='real')

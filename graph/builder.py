@@ -14,9 +14,9 @@ from .verify.graph import check
 
 
 class GraphBuilder:
-    """Builds a graph node by node; methods give the id of the value that they made.
+    """Builds a graph node by node; methods return the id of the value that they add.
 
-    A name that is taken gets a number.  What must hold for a graph is checked by `build`.
+    Duplicate names get a number. `build` verifies the graph.
 
     Examples
     --------
@@ -78,7 +78,7 @@ class GraphBuilder:
         return value
 
     def constant(self, name: str, shape: Iterable[int], dtype: DType) -> int:
-        """Declare a value that is there before the first step and is not an argument.
+        """Declare a value that exists before the first step and is not an argument.
 
         Parameters
         ----------
@@ -471,7 +471,7 @@ class GraphBuilder:
         return self.view(value, shape, broadcast_strides(source.shape, source.strides, shape))
 
     def shape(self, value: int) -> tuple[int, ...]:
-        """The shape of a value that was made.
+        """The shape of a value.
 
         Parameters
         ----------
@@ -484,7 +484,7 @@ class GraphBuilder:
         return self._made(value).shape
 
     def value(self, value: int) -> Value:
-        """A value that was made, by its id.
+        """A value by its id.
 
         Parameters
         ----------
@@ -542,7 +542,7 @@ class GraphBuilder:
 
     @property
     def n_nodes(self) -> int:
-        """How many nodes there are so far."""
+        """Number of nodes so far."""
         return len(self._nodes)
 
     def build(self, *, verify: bool = True) -> Graph:
@@ -551,7 +551,8 @@ class GraphBuilder:
         Parameters
         ----------
         verify : bool
-            Whether to check it; who makes many and knows them to be right may leave it out.
+            Whether to verify it; turn this off for large numbers of graphs that are known to be
+            valid.
 
         Returns
         -------

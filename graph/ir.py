@@ -21,7 +21,7 @@ from .strides import is_contiguous
 
 @dataclass(frozen=True, slots=True)
 class DType:
-    """All that planning needs to know of a data type: what it is called, how big an item is.
+    """A data type, as planning sees it: a name and the size of an item.
 
     >>> DType("bfloat16", 2)
     DType(name='bfloat16', itemsize=2)
@@ -44,8 +44,10 @@ class Value:
         Unique in its graph.
     name : str
         For people; unique in its graph as well.
-    shape, strides : tuple of int
-        Strides are in elements and may be zero or negative.
+    shape : tuple of int
+        Elements along each dimension.
+    strides : tuple of int
+        In elements; zero or negative ones are allowed.
     dtype : DType
     storage : {'input', 'output', 'workspace', 'tile', 'constant', 'part'}
         Who owns the bytes.  'tile': a cache-sized piece per thread, inside one tile loop.
@@ -213,13 +215,13 @@ class Node:
 
     @property
     def origin(self) -> tuple[str, ...]:
-        """Where the node comes from, such as lines of a program: the outermost first."""
+        """Origin of the node, such as source lines; the outermost comes first."""
         return self.attr("origin", ())
 
     def takes_in(self, other: Node) -> bool:
         """Whether a neighbour may be folded into what this node reads or writes.
 
-        The digits of an opaque node's result may depend on how its operands lie.
+        The digits of an opaque node's result may depend on the layout of its operands.
 
         Parameters
         ----------
@@ -521,7 +523,7 @@ class Graph:
         return {root: tuple(reading) for root, reading in found.items()}
 
     def memory_bytes(self, id: int) -> int:
-        """Bytes moved when a value is read or written once; none for what lives in tiles.
+        """Bytes moved when a value is read or written once; none for values in tiles.
 
         Parameters
         ----------
@@ -617,7 +619,7 @@ class Graph:
         plan : WorkspacePlan, optional
             Of this graph: the table then has the offsets in the workspace.
         whole : bool
-            Whether every node is there, however many.  Else what repeats is there once.
+            Whether to show every node.  Otherwise, repeated parts appear once.
 
         Returns
         -------
@@ -635,7 +637,7 @@ class Graph:
         plan : WorkspacePlan, optional
             Of this graph: the table then has the offsets in the workspace.
         whole : bool
-            Whether every node is there, however many.  Else what repeats is there once.
+            Whether to show every node.  Otherwise, repeated parts appear once.
 
         Returns
         -------
@@ -658,7 +660,7 @@ class Graph:
         plan : WorkspacePlan, optional
             Of this graph: nodes then have the offsets of their results in the workspace.
         whole : bool
-            Whether every node is there, however many.  Else what repeats is there once.
+            Whether to show every node.  Otherwise, repeated parts appear once.
 
         Returns
         -------
@@ -674,12 +676,12 @@ class Graph:
         Parameters
         ----------
         plan : WorkspacePlan, optional
-            Of this graph: the picture then says where values lie in the workspace.
+            Of this graph: the picture then has the offsets of values in the workspace.
         heat : {None, 'bytes'} or Heat, optional
             What colours the boxes: the bytes that nodes move, or a quantity of your own.
         whole : bool
-            Whether every node is drawn by itself, however many there are.  Else what repeats is
-            drawn once, and long loops and chains are one box.
+            Whether to draw every node by itself.  Otherwise, repeated parts are drawn once, and
+            long loops and chains are one box.
 
         Returns
         -------
@@ -713,6 +715,8 @@ class Graph:
 
     def to_onnx(self, plan: Any = None) -> bytes:
         """An ONNX model of a domain of its own, with the facts of a plan where one is given.
+
+        No kernel is known here, so that viewers show it, and nothing runs it.
 
         Parameters
         ----------

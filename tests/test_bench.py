@@ -30,7 +30,8 @@ from aclnn.compiler import cpu_caches
 
 SMALL = {"sizes": [16, 100, 1024], "layout_elements": 1024}
 TINY = matrix.Settings(**SMALL, rounds=1, budget=1e-6)
-INSTALLED = [p.key for p in peers.PEERS if importlib.util.find_spec(p.key)]
+MODULES = {"blas": "scipy"}  # of peers that are not called as they are
+INSTALLED = [p.key for p in peers.PEERS if importlib.util.find_spec(MODULES.get(p.key, p.key))]
 
 
 def cell_of(operator="gelu_backward", dtype="float32", regime="call16"):
@@ -62,9 +63,11 @@ def report_of(*rows):
 
 def test_the_whole_matrix():
     everything = cells.select()
-    assert len(everything) == len(set(everything)) == 6 * 5 * 3 + 3 * 2 + 2 * 2 * 3 + 2 * 3 * 3
+    assert len(everything) == len(set(everything)) == 7 * 5 * 3 + 3 * 2 + 2 * 2 * 3 + 2 * 3 * 3
     assert {cell.regime.name for cell in everything} == {r.name for r in cells.REGIMES}
-    assert {cell.regime.elements for cell in everything} == {16, 4096, 1 << 18, 1 << 22, 1 << 24}
+    assert {cell.regime.elements for cell in everything} == {
+        *(16, 4096, 1 << 18, 1 << 20, 1 << 22, 1 << 24)
+    }
 
 
 def test_selections():
@@ -136,6 +139,7 @@ def test_adapters_agree_with_us(key, by_all_peers):
         "numba": floats,
         "numexpr": {one for one in floats if one[0] != "gelu_backward"},
         "single": set(),  # of chains only
+        "blas": set(),  # of products only
     }
     assert covered == expected[key]
 
@@ -537,3 +541,62 @@ def test_chains_compute_what_peers_compute_into_the_same_memory(name, peer):
     peer.prepare(cell, other)()
     np.testing.assert_allclose(memory.out, other.out, rtol=1e-5, atol=1e-6)
     assert not np.isnan(memory.out).any()
+
+
+def test_groups_stand_for_operators(tmp_path, capsys):
+    assert {"silu", "silu_backward", "exp", "add", "erf"} <= {*cells.groups()["pointwise"]}
+    path = tmp_path / "report.json"
+    chosen = ["--operators", "products", "exp", "--sizes", "64", "--dtypes", "float32"]
+    assert cli.main(["bench", *chosen, "--peers", "--rounds", "1", "--json", str(path)]) == 0
+    report = json.loads(path.read_text())
+    assert [row["operator"] for row in report["rows"]] == ["matmul", "exp"]
+    assert "matmul" in capsys.readouterr().out
+
+
+# It has no such operator, or no form of it that writes into memory that is there, or another name.
+NOT_COMPARED = (
+    *("squared_relu", "shrink", "swish", "swish_backward", "fast_gelu", "fast_gelu_backward"),
+    *("mish_backward", "hardswish_backward", "rsub", "div_mod", "add_relu", "rrelu_with_noise"),
+    *("rotary_position_embedding", "log_sigmoid_forward"),
+)
+
+
+def test_pytorch_has_all_other_operators():
+    pointwise = cells.groups()["pointwise"]
+    assert {n for n in pointwise if peers.Torch._form(n) is None} == {*NOT_COMPARED}
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_the_blas_computes_our_product(threads):
+    pytest.importorskip("scipy")
+    threadpoolctl = pytest.importorskip("threadpoolctl")
+    (cell,) = cells.select(["matmul"], dtypes=["float32"], sizes=[64 * 64])
+    memory, blas = cells.build(cell), peers.Blas()
+    ours.prepare(cell, memory)()
+    product = memory.out.copy()
+    memory.out.fill(np.nan)
+    with threadpoolctl.threadpool_limits(None):
+        blas.threads(threads)
+        blas.prepare(cell, memory)()
+    np.testing.assert_array_equal(memory.out, product)
+    assert blas.prepare(cell_of("leaky_relu"), memory) is None
+
+
+def test_a_summary_has_means_and_the_cells_below_one():
+    report = {
+        "rows": [
+            row(ratios={"torch": 4.0}, of_copy=None),
+            row(operator="elu", ratios={"torch": 0.25}, of_copy=0.5),
+            row(regime="16Mi", ratios={"torch": 0.5}, of_copy=0.9),
+            row(regime="strided", layout="strided", ratios={"torch": 0.1}),
+            row(ratios={}),
+        ]
+    }
+    means, below = table.summary(report)
+    assert means.headers == ("ISA", "threads", "dtype", "call16", "16Mi", "below 1")
+    assert [line[3:] for line in means.rows] == [("1.00", "0.50", "2 of 3")]
+    assert [(line[0], line[-2], line[-1]) for line in below.rows] == [
+        ("elu", "0.25", "50%"), ("gelu_backward", "0.50", "90%"),
+    ]  # fmt: skip
+    assert table.summary({"rows": [row(ratios={"torch": 2.0})]})[0].rows
+    assert len(table.summary({"rows": [row(ratios={"torch": 2.0})]})) == 1

@@ -664,6 +664,29 @@ def test_models_are_planned_as_calls_are(capsys):
     )
 
 
+def test_models_in_onnx_are_planned(capsys, tmp_path):
+    onnx = pytest.importorskip("onnx")
+    text = """<ir_version: 8, opset_import: ["" : 20]>
+    f (float[rows, 8] x) => (float[rows, 8] y) { s = Softmax <axis = 0> (x) y = Gelu (s) }"""
+    path = str(tmp_path / "model.onnx")
+    onnx.save(onnx.parser.parse_model(text), path)
+    command = ["plan", "--model", path, "--materialize", "--json"]
+    sizes = []
+    for rows in (4096, 8192):
+        status, out = run(capsys, *command, "--model-dim", f"rows={rows}")
+        sizes.append(json.loads(out)["naive_size"])
+        assert status == 0
+    assert sizes[1] > sizes[0] > 4096 * 8 * 4
+    assert cli.main(command) == 1
+    assert "sizes of rows" in capsys.readouterr().err
+    for wrong in (["--model-dim", "rows"], ["--model-dim", "rows=x"]):
+        with pytest.raises(SystemExit):
+            cli.main([*command, *wrong])
+    with pytest.raises(SystemExit):
+        cli.main(["plan", "gelu", "--self", "float32[3]", "--model-dim", "rows=3"])
+    assert "--model-dim is for --model FILE.onnx" in capsys.readouterr().err
+
+
 @pytest.mark.usefixtures("model")
 def test_models_hold_a_budget(capsys):
     command = ["plan", "--model", "model.py:planned", "--materialize"]

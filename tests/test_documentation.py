@@ -149,6 +149,13 @@ def documented():
                     yield function, first in (["self"], ["cls"])
 
 
+@pytest.mark.parametrize("name", [name for name in CALLABLE if isinstance(CALLABLE[name], type)])
+def test_attributes_have_an_entry_each(name):
+    """Sphinx takes the second of two for a type."""
+    section = sections_of(CALLABLE[name].__doc__).get("Attributes", "")
+    assert re.findall(r"^\w+, .* : ", section, re.MULTILINE) == []
+
+
 DOCUMENTED = list(documented())
 
 
@@ -845,12 +852,15 @@ def test_the_type_stub_is_what_the_declarations_say():
 @pytest.mark.parametrize(
     ("name", "types"),
     [
-        ("softmax", ["Any", "int", "Any"]),
-        ("sum", ["Any", "int | Sequence[int] | None", "bool", "Any", "Any"]),
-        ("cat", ["Sequence[Any]", "int", "Any"]),
-        ("gelu", ["Any", "Literal['none', 'tanh']", "Any"]),
-        ("rms_norm", ["Any", "int | Sequence[int]", "Any", "float | None", "Any"]),
-        ("native_rms_norm", ["Any", "Any", "float", "Any"]),
+        ("softmax", ["_Numpy", "int", "_Writable | None"]),
+        ("sum", ["_Numpy", "int | Sequence[int] | None", "bool", "Any", "_Writable | None"]),
+        ("cat", ["Sequence[_Numpy]", "int", "_Writable | None"]),
+        ("gelu", ["_Numpy", "Literal['none', 'tanh']", "_Writable | None"]),
+        (
+            "rms_norm",
+            ["_Numpy", "int | Sequence[int]", "Any", "float | None", "_Writable | None"],
+        ),
+        ("native_rms_norm", ["_Numpy", "Any", "float", "Any"]),
         ("aclnnCatGetWorkspaceSize", ["aclTensorList | None", "int", "aclTensor | None"]),
         (
             "aclnnReduceSumGetWorkspaceSize",
@@ -860,11 +870,14 @@ def test_the_type_stub_is_what_the_declarations_say():
 )
 def test_the_type_stub_has_types_by_kind(name, types):
     tree = ast.parse(source("aclnn/__init__.pyi"))
-    (found,) = [n for n in tree.body if isinstance(n, ast.FunctionDef) and n.name == name]
-    arguments = [*found.args.args, *found.args.kwonlyargs]
+    found = [n for n in tree.body if isinstance(n, ast.FunctionDef) and n.name == name]
+    kinds = ["NDArray[Any]"] if name.startswith("aclnn") else ["NDArray[Any]", "_A"]
+    assert len(found) == len(kinds)
+    arguments = [*found[0].args.args, *found[0].args.kwonlyargs]
     assert [ast.unparse(a.annotation) for a in arguments] == types
-    given = "tuple[Any, Any]" if name == "native_rms_norm" else "Any"
-    assert name.startswith("aclnn") or ast.unparse(found.returns) == given
+    for one, kind in zip(found, kinds, strict=True):
+        given = f"tuple[{kind}, {kind}]" if name == "native_rms_norm" else kind
+        assert name.startswith("aclnn") or ast.unparse(one.returns) == given
 
 
 def test_every_public_name_is_on_a_reference_page(pages):

@@ -281,6 +281,15 @@ def test_dimensions_are_taken_from_the_call_or_asked_for(mlp, tmp_path):
     x, b = arrays(7)
     agree(planned.run(x, b), evaluator.run(None, {"input.1": x, "bias": b}))
     assert aclnn.from_onnx(mlp, dims={"batch": 7}).executor().graph == planned.graph
+    for dims, words in (
+        ({"bach": 7}, "no dimension 'bach'; those with names are batch"),
+        ({"batch": -1}, "batch is -1"),
+        ({"batch": "x"}, "batch is 'x'"),
+    ):
+        with pytest.raises(aclnn.AclnnError, match=words):
+            model.executor(dims=dims)
+        with pytest.raises(aclnn.AclnnError, match=words):
+            aclnn.from_onnx(mlp, dims=dims)
     with pytest.raises(aclnn.AclnnError, match=r"sizes of batch: executor\(dims={'batch': ...}\)"):
         model.executor()
 

@@ -23,7 +23,7 @@ if not (ROOT / "setup.py").exists():
 
 EXTRAS = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
 
-FOR_DEVELOPERS = ("all", "docs", "test", "dev")
+FOR_DEVELOPERS = ("all", "docs", "test", "test-models", "dev")
 
 
 @pytest.fixture
@@ -45,6 +45,29 @@ def test_without_kernels_nothing_is_built(setup_in):
     with pytest.raises(SystemExit) as caught:
         setup_in["kernel_extensions"]()
     assert "no aclnn/_kernels.pyx" in str(caught.value.code)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "found"),
+    [
+        (["--quiet", "sdist", "--formats", "gztar"], []),
+        (["egg_info"], []),
+        (["dist_info", "--output-dir", "dist"], []),
+        (["bdist_wheel"], ["kernels", "others"]),
+        (["sdist", "build_ext", "--inplace"], ["kernels", "others"]),
+        (["editable_wheel"], ["kernels", "others"]),
+    ],
+)
+def test_sources_are_translated_only_to_be_compiled(setup_in, monkeypatch, arguments, found):
+    function = setup_in["all_extensions"]
+    for name, given in {
+        "kernel_extensions": lambda: ["kernels"],
+        "extensions": lambda: ["others"],
+        "translate": list,
+        "with_headers": list,
+    }.items():
+        monkeypatch.setitem(function.__globals__, name, given)
+    assert function(arguments) == found
 
 
 def test_loops_are_made_from_signatures(setup_in, tmp_path):
@@ -170,6 +193,20 @@ def test_the_readme_lists_every_extra(extra):
 def test_the_citation_is_of_this_version():
     text = (ROOT / "CITATION.cff").read_text(encoding="utf-8")
     assert re.findall(r"^version: (.*)$", text, re.MULTILINE) == [aclnn.__version__]
+
+
+def test_wheels_are_for_the_versions_that_the_metadata_names():
+    written = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    built = written["tool"]["cibuildwheel"]["build"]
+    named = [
+        version[1]
+        for one in written["project"]["classifiers"]
+        if (version := re.fullmatch(r"Programming Language :: Python :: (3\.\d+)", one))
+    ]
+    assert built == [f"cp{version.replace('.', '')}-*" for version in named]
+    assert written["project"]["requires-python"] == f">={named[0]}"
+    for path in written["tool"]["cibuildwheel"]["test-sources"]:
+        assert (ROOT / path).exists(), path
 
 
 def test_type_stubs_are_installed():

@@ -41,12 +41,12 @@ RUNTIME: dict[str, tuple[str, ...]] = {
     "Models in ONNX": ("from_onnx", "OnnxModel"),
     "Settings": (
         "show_config", "set_num_threads", "get_num_threads", "num_threads", "set_soc_version",
-        "get_soc_version", "cache_info", "clear_cache",
+        "get_soc_version", "cache_info", "clear_cache", "set_verbose",
     ),
-    "Errors": ("AclnnError", "explain", "aclGetRecentErrMsg"),
+    "Errors": ("AclnnError", "AclnnTypeError", "explain", "aclGetRecentErrMsg"),
     "Tensors": (
-        "aclTensor", "aclCreateTensor", "aclInitTensor", "aclDestroyTensor", "aclGetViewShape",
-        "aclGetStorageShape", "aclGetViewStrides", "aclGetViewOffset", "aclGetFormat",
+        "tensor", "aclTensor", "aclCreateTensor", "aclInitTensor", "aclDestroyTensor",
+        "aclGetViewShape", "aclGetStorageShape", "aclGetViewStrides", "aclGetViewOffset", "aclGetFormat",
         "aclGetDataType", "aclGetRawTensorAddr", "aclSetRawTensorAddr",
     ),
     "Scalars": ("aclScalar", "aclCreateScalar", "aclDestroyScalar"),
@@ -126,8 +126,8 @@ PAGES: dict[str, tuple[str, str, tuple[str, ...]]] = {
     "executors": (
         "Executors and compiled functions",
         "An executor plans a call once and runs it often; `aclnn.compile` does the same for a "
-        "function of arrays.",
-        ("Plan once, run often, look inside", "Functions as plans"),
+        "function of arrays, `aclnn.from_onnx` for a model.",
+        ("Plan once, run often, look inside", "Functions as plans", "Models in ONNX"),
     ),
     "settings": (
         "Settings and errors",

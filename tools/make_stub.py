@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +14,12 @@ from aclnn.operators.declaration import REQUIRED
 STUB = Path(__file__).parent.parent / "aclnn" / "__init__.pyi"
 MADE = "# Made by tools/make_stub.py (`make reference`); changes here are lost."
 IMPORTS = """\
+from array import array
 from collections.abc import Sequence
-from typing import Any, Literal
+from typing import Any, Literal, Protocol, TypeVar, overload
+
+import numpy as np
+from numpy.typing import NDArray
 
 from aclnn import graph as graph
 from aclnn import isa as isa
@@ -25,6 +29,16 @@ __version__: str
 __all__: list[str]
 
 def __dir__() -> list[str]: ..."""
+
+# What functional forms take and give: NumPy's arrays and what NumPy reads, or another library's.
+ARRAYS = """\
+class _Exporter(Protocol):
+    def __dlpack__(self, *args: Any, **kwargs: Any) -> Any: ...
+
+_A = TypeVar("_A", bound=_Exporter)
+_Given = TypeVar("_Given")
+_Writable = NDArray[Any] | memoryview | array[Any]
+_Numpy = NDArray[Any] | np.generic | memoryview | array[Any] | Sequence[Any]"""
 
 # How a parameter of phase one is given; `None` stands for a null pointer.
 GIVEN = {
@@ -58,6 +72,7 @@ def stub() -> str:
         MADE,
         "\n".join([IMPORTS, *_imports(written)]),
         OTHERS,
+        ARRAYS,
         "\n".join(_constants()),
         "\n".join(line for one in REGISTRY.values() for line in _forms(one)),
         "\n".join(line for name in ENTRIES for line in _phases(name)),
@@ -87,21 +102,55 @@ def _constants() -> Iterable[str]:
 
 def _forms(one: Operator) -> Iterable[str]:
     """The functional forms of an operator."""
+    for name in one.functional_names:
+        if name == one.in_place:
+            yield _form(one, name, *_in_place(one))
+            continue
+        for first, result, out in _kinds(one):
+            results = _results(one, result)
+            out = out if results == result else "Any"
+            yield f"@overload\n{_form(one, name, {_first(one): first}, results, out)}"
+
+
+def _kinds(one: Operator) -> Iterable[tuple[str, str, str]]:
+    """The type of the first operand, of each result, and of `out`, for each kind of arrays."""
+    kinds = [("_Numpy", "NDArray[Any]", "_Writable | None"), ("_A", "_A", "_A | None")]
+    if (one.number_form and one.number_form[0] == _first(one)) or _first(one) in one.numbers:
+        kinds.append(("float", "Any", "Any"))  # the other operand tells
+    for first, result, out in kinds:
+        yield f"Sequence[{first}]" if _first(one) in one.lists else first, result, out
+
+
+def _in_place(one: Operator) -> tuple[dict[str, str], str]:
+    """Types of the operands that a form in place writes, which it gives back, and of its results."""
+    if len(one.outputs) > 1:
+        return {}, _results(one, "Any")
+    role = one.overwritten.get(one.outputs[0], _first(one))
+    return {role: "_Given"}, "_Given"
+
+
+def _first(one: Operator) -> str:
+    return one.inputs[0]
+
+
+def _form(
+    one: Operator, name: str, types: Mapping[str, str], result: str, out: str | None = None
+) -> str:
+    """A functional form, of whose operands some have types; without `out` one in place."""
     options = {attribute.role: attribute for attribute in one.attributes}
     given = {
-        role: _option(options[role]) if role in options else _tensor(one, role)
+        role: _option(options[role]) if role in options else _tensor(one, role, types.get(role))
         for role in (*one.positional, *options, *one.inputs)
     }
     positional = list(given.values())[: len(one.positional)]
     named = list(given.values())[len(one.positional) :]
-    for name in one.functional_names:
-        last = named if name == one.in_place else [*named, "out: Any = None"]
-        words = [*positional, *(["*", *last] if last else [])]
-        yield f"def {name}({', '.join(words)}) -> {_results(one)}: ..."
+    last = named if out is None else [*named, f"out: {out} = None"]
+    words = [*positional, *(["*", *last] if last else [])]
+    return f"def {name}({', '.join(words)}) -> {result}: ..."
 
 
-def _tensor(one: Operator, role: str) -> str:
-    kind = "Sequence[Any]" if role in one.lists else "Any"
+def _tensor(one: Operator, role: str, given: str | None) -> str:
+    kind = given or ("Sequence[Any]" if role in one.lists else "Any")
     kind += " | None" if role in one.optional and one.is_required(role) and kind != "Any" else ""
     return f"{role}: {kind}{'' if one.is_required(role) else ' = None'}"
 
@@ -116,12 +165,12 @@ def _option(attribute: Attribute) -> str:
     return f"{attribute.role}: {kind}{default}"
 
 
-def _results(one: Operator) -> str:
-    """The type of what a functional form gives."""
+def _results(one: Operator, each: str) -> str:
+    """The type of what a functional form gives, of which `each` result is of a type."""
     count = len(one.outputs)
     if one.makes is not None:
-        return "tuple[Any, ...]"
-    return "Any" if count == 1 else f"tuple[{', '.join(['Any'] * count)}]"
+        return f"tuple[{each}, ...]"
+    return each if count == 1 else f"tuple[{', '.join([each] * count)}]"
 
 
 def _phases(name: str) -> Iterable[str]:

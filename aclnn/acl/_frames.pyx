@@ -1,9 +1,9 @@
 """Tracebacks that end at the caller's line.
 
 What a caller got wrong is raised deep inside, and none of that is of interest: on its way out of a
-public function an `AclnnError` loses the frames of this package. Other exceptions are defects, here or
-in the caller's functions, and keep theirs. A frame cannot leave itself out: each exception that passes
-through one adds it. So the last step out of the package is a function in C, which adds none.
+public function an `AclnnError` loses the frames of this package. Other exceptions are defects, here
+or in the caller's functions, and keep theirs. A frame cannot leave itself out: each exception that
+passes through one adds it. So the last step out of the package is a function in C, which adds none.
 """
 
 from cpython.object cimport PyObject
@@ -66,7 +66,7 @@ cdef void put_error(object error) noexcept:
 
 
 cdef void strip_error() noexcept:
-    """Take the package's frames from the exception that was raised, if a caller made a mistake."""
+    """Take the package's frames from the exception that was raised, if it is a caller's mistake."""
     error = aclnn_take_error()
     if isinstance(error, mistakes()):
         leave_out(error)
@@ -74,7 +74,7 @@ cdef void strip_error() noexcept:
 
 
 cdef type mistakes():
-    """What callers' mistakes are raised as; imported late, as the package begins with this module."""
+    """What callers' mistakes are raised as; imported late: the package begins with this module."""
     from aclnn.acl.errors import AclnnError
 
     return AclnnError
@@ -112,7 +112,7 @@ cdef bint is_own(frame):
 
 
 cdef class Boundary:
-    """A public function or method in Python, whose errors end at the caller's line; see `boundary`."""
+    """A public function in Python, whose errors end at the caller's line; see `boundary`."""
 
     cdef vectorcallfunc called
     cdef object function

@@ -128,7 +128,7 @@ cdef void *room(Py_ssize_t size, size_t itemsize) except NULL:
 
 @cython.final
 cdef class aclIntArray:
-    """An array of ints of 64 bits; made by `aclCreateIntArray`.
+    """An array of 64-bit integers; created by `aclCreateIntArray`.
 
     Examples
     --------
@@ -163,7 +163,7 @@ def aclCreateIntArray(value):
     Parameters
     ----------
     value : sequence of int
-        Python's or NumPy's, of 64 bits at most; True is none.
+        Python's or NumPy's integers of at most 64 bits, but no bools.
 
     Returns
     -------
@@ -227,7 +227,7 @@ def aclDestroyIntArray(array):
 
 
 def aclGetIntArraySize(array):
-    """Tell how many values an array has.
+    """Get the number of values in an array.
 
     Parameters
     ----------
@@ -255,7 +255,7 @@ def aclGetIntArraySize(array):
 
 @cython.final
 cdef class aclFloatArray:
-    """An array of float32 numbers; made by `aclCreateFloatArray`.
+    """An array of float32 numbers; created by `aclCreateFloatArray`.
 
     Examples
     --------
@@ -354,7 +354,7 @@ def aclDestroyFloatArray(array):
 
 
 def aclGetFloatArraySize(array):
-    """Tell how many values an array has.
+    """Get the number of values in an array.
 
     Parameters
     ----------
@@ -382,7 +382,7 @@ def aclGetFloatArraySize(array):
 
 @cython.final
 cdef class aclBoolArray:
-    """An array of truth values; made by `aclCreateBoolArray`.
+    """An array of truth values; created by `aclCreateBoolArray`.
 
     Examples
     --------
@@ -481,7 +481,7 @@ def aclDestroyBoolArray(array):
 
 
 def aclGetBoolArraySize(array):
-    """Tell how many values an array has.
+    """Get the number of values in an array.
 
     Parameters
     ----------
@@ -509,7 +509,7 @@ def aclGetBoolArraySize(array):
 
 @cython.final
 cdef class aclTensorList:
-    """A list of tensors, which it holds; made by `aclCreateTensorList`.
+    """A list of tensors, which it keeps alive; created by `aclCreateTensorList`.
 
     Examples
     --------
@@ -529,12 +529,12 @@ cdef class aclTensorList:
 
 
 def aclCreateTensorList(value):
-    """Make a list of tensors.
+    """Create a list of tensors.
 
     Parameters
     ----------
     value : sequence of aclTensor
-        The list holds them: they are destroyed with it.
+        The list owns them: they are destroyed with it.
 
     Returns
     -------
@@ -607,7 +607,7 @@ def aclDestroyTensorList(list):
 
 
 def aclGetTensorListSize(list):
-    """Tell how many tensors a list has.
+    """Get the number of tensors in a list.
 
     Parameters
     ----------
@@ -635,7 +635,7 @@ def aclGetTensorListSize(list):
 
 @cython.final
 cdef class aclScalarList:
-    """A list of scalars, which it holds; made by `aclCreateScalarList`.
+    """A list of scalars, which it keeps alive; created by `aclCreateScalarList`.
 
     Examples
     --------
@@ -654,12 +654,12 @@ cdef class aclScalarList:
 
 
 def aclCreateScalarList(value):
-    """Make a list of scalars.
+    """Create a list of scalars.
 
     Parameters
     ----------
     value : sequence of aclScalar
-        The list holds them: they are destroyed with it.
+        The list owns them: they are destroyed with it.
 
     Returns
     -------
@@ -730,7 +730,7 @@ def aclDestroyScalarList(list):
 
 
 def aclGetScalarListSize(list):
-    """Tell how many scalars a list has.
+    """Get the number of scalars in a list.
 
     Parameters
     ----------

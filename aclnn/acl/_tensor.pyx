@@ -39,10 +39,10 @@ cdef object _OURS = object()
 
 @cython.final
 cdef class aclTensor:
-    """A view of memory: shape, strides, offset, dtype and format, as CANN has them.
+    """A view of memory with CANN's shape, strides, offset, dtype and format.
 
-    Made by `aclCreateTensor`. Strides and offset count elements. It keeps the memory it was given
-    alive, and owns none.
+    Created by `aclCreateTensor`. Strides and offset count elements. A tensor keeps its memory
+    alive, but does not own it.
 
     Examples
     --------
@@ -96,7 +96,7 @@ cdef class aclTensor:
         Returns
         -------
         aclTensor
-            A new one; this one stays as it is.
+            A new tensor; this one does not change.
 
         Raises
         ------
@@ -249,13 +249,13 @@ def aclCreateTensor(viewDims, dataType, stride, offset, format, storageDims, ten
     viewDims : sequence of int
         The view's shape; empty for one element.
     dataType : aclDataType
-        What an element is; any member.
+        The type of an element; any member.
     stride : sequence of int or None
         Strides in elements, not negative; None for row-major.
     offset : int
         The first element, counted from the start of the storage.
     format : aclFormat
-        Any member; a private one counts as its storage laid out plainly.
+        Any member; a private format is treated as its plain storage.
     storageDims : sequence of int
         Shape of the storage.
     tensorData : buffer, int or None
@@ -286,12 +286,12 @@ def aclCreateTensor(viewDims, dataType, stride, offset, format, storageDims, ten
 
 
 def aclInitTensor(tensor, viewDims, dataType, stride, offset, format, storageDims, tensorData):
-    """Describe a tensor anew. Executors that were planned for what it was refuse to run.
+    """Change a tensor's description. Executors that were planned for the old one refuse to run.
 
     Parameters
     ----------
     tensor : aclTensor
-        On failure it stays as it was.
+        Unchanged on failure.
     viewDims, dataType, stride, offset, format, storageDims, tensorData
         As for `aclCreateTensor`.
 
@@ -345,7 +345,7 @@ cdef int refuse_tensor(str function, object tensor) except -1:
 
 
 def aclDestroyTensor(tensor):
-    """Destroy a tensor, which lets go of the memory that it was given.
+    """Destroy a tensor and release its memory.
 
     Parameters
     ----------
@@ -375,7 +375,7 @@ def aclDestroyTensor(tensor):
 
 
 def aclGetViewShape(tensor):
-    """Tell the shape of a tensor's view.
+    """Get the shape of a tensor's view.
 
     Parameters
     ----------
@@ -402,7 +402,7 @@ def aclGetViewShape(tensor):
 
 
 def aclGetStorageShape(tensor):
-    """Tell the shape of a tensor's storage.
+    """Get the shape of a tensor's storage.
 
     Parameters
     ----------
@@ -429,7 +429,7 @@ def aclGetStorageShape(tensor):
 
 
 def aclGetViewStrides(tensor):
-    """Tell the strides of a tensor's view.
+    """Get the strides of a tensor's view.
 
     Parameters
     ----------
@@ -456,7 +456,7 @@ def aclGetViewStrides(tensor):
 
 
 def aclGetViewOffset(tensor):
-    """Tell where a tensor's view begins in its storage.
+    """Get the offset of a tensor's view in its storage.
 
     Parameters
     ----------
@@ -483,7 +483,7 @@ def aclGetViewOffset(tensor):
 
 
 def aclGetFormat(tensor):
-    """Tell a tensor's format.
+    """Get a tensor's format.
 
     Parameters
     ----------
@@ -510,7 +510,7 @@ def aclGetFormat(tensor):
 
 
 def aclGetDataType(tensor):
-    """Tell a tensor's dtype.
+    """Get a tensor's dtype.
 
     Parameters
     ----------
@@ -537,7 +537,7 @@ def aclGetDataType(tensor):
 
 
 def aclGetRawTensorAddr(tensor):
-    """Tell where a tensor's storage begins.
+    """Get the address of a tensor's storage.
 
     Parameters
     ----------
@@ -564,12 +564,12 @@ def aclGetRawTensorAddr(tensor):
 
 
 def aclSetRawTensorAddr(tensor, addr):
-    """Let a tensor look at other memory.
+    """Make a tensor a view of other memory.
 
     Parameters
     ----------
     tensor : aclTensor
-        On failure it keeps the memory that it has.
+        On failure it keeps its memory.
     addr : buffer, int or None
         Anything that `aclCreateTensor` takes as `tensorData`; None leaves it without data.
 
@@ -611,7 +611,7 @@ _INTEGER_RANGES = {
 
 @cython.final
 cdef class aclScalar:
-    """A number of one of CANN's types; made by `aclCreateScalar`.
+    """A number of one of CANN's types; created by `aclCreateScalar`.
 
     Examples
     --------
@@ -636,7 +636,7 @@ def aclCreateScalar(value, dataType):
     Parameters
     ----------
     value : number
-        Of any kind: bool, int, float, complex, NumPy's, a fraction, a decimal.
+        Of any kind: bool, int, float, complex, a NumPy scalar, a fraction, a decimal.
     dataType : aclDataType
         FLOAT, FLOAT16, BF16, DOUBLE, an integer type, BOOL, COMPLEX64 or COMPLEX128.
 

@@ -135,7 +135,7 @@ class aclmdlRICaptureStatus(IntEnum):
 
 
 class aclrtEventFlag(IntEnum):
-    """What events are for; flags that add up, but for the last two, which stand alone.
+    """Purposes of events; flags can be combined, except the last two.
 
     >>> aclrtEventFlag.ACL_EVENT_TIME_LINE
     <aclrtEventFlag.ACL_EVENT_TIME_LINE: 8>
@@ -150,7 +150,7 @@ class aclrtEventFlag(IntEnum):
 
 
 class aclrtEventRecordedStatus(IntEnum):
-    """What `aclrtQueryEventStatus` tells of an event.
+    """The status of an event from `aclrtQueryEventStatus`.
 
     >>> aclrtEventRecordedStatus.ACL_EVENT_RECORDED_STATUS_COMPLETE
     <aclrtEventRecordedStatus.ACL_EVENT_RECORDED_STATUS_COMPLETE: 1>
@@ -161,7 +161,7 @@ class aclrtEventRecordedStatus(IntEnum):
 
 
 class aclrtStreamStatus(IntEnum):
-    """What `aclrtStreamQuery` tells of a stream.
+    """The status of a stream from `aclrtStreamQuery`.
 
     >>> aclrtStreamStatus.ACL_STREAM_STATUS_NOT_READY
     <aclrtStreamStatus.ACL_STREAM_STATUS_NOT_READY: 1>
@@ -172,7 +172,7 @@ class aclrtStreamStatus(IntEnum):
 
 
 class aclmdlRIDebugJsonFlag(IntEnum):
-    """How much `aclmdlRIDebugJsonPrint` writes of each task.
+    """The details that `aclmdlRIDebugJsonPrint` writes of each task.
 
     >>> aclmdlRIDebugJsonFlag.ACL_MDLRI_DEBUG_JSON_PRINT_VERBOSE
     <aclmdlRIDebugJsonFlag.ACL_MDLRI_DEBUG_JSON_PRINT_VERBOSE: 1>

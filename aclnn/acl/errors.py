@@ -9,14 +9,14 @@ from aclnn.acl.constants import aclnnStatus
 
 
 class AclnnError(ValueError):
-    """What the functional and executor layers raise where the C-shaped layer gives a status.
+    """The exception of the functional and executor layers, with the status of the C-shaped layer.
 
     Attributes
     ----------
     status : int
         A member of `aclnnStatus` or `aclError`.
     message : str
-        Argument, value and rule.
+        The argument, its value and the rule.
 
     Examples
     --------
@@ -41,8 +41,14 @@ class AclnnError(ValueError):
 
 
 class AclnnTypeError(AclnnError, TypeError):
-    """An argument of the wrong kind: no array, a dtype that the operator does not take, a keyword that
-    the function does not have.
+    """An argument of the wrong kind: no array, of a dtype that is not taken, a keyword that is none.
+
+    Attributes
+    ----------
+    status : int
+        A member of `aclnnStatus` or `aclError`.
+    message : str
+        Function, argument, value and rule, and what to do.
 
     Examples
     --------

@@ -44,7 +44,7 @@ __all__ = [
 
 
 def aclrtCreateEventWithFlag(flag: int) -> tuple[streams.aclrtEvent | None, int]:
-    """Make an event for a purpose.
+    """Create an event with flags.
 
     Parameters
     ----------
@@ -57,8 +57,8 @@ def aclrtCreateEventWithFlag(flag: int) -> tuple[streams.aclrtEvent | None, int]
     event : aclrtEvent or None
         None on failure.
     status : int
-        ACL_SUCCESS (0); ACL_ERROR_RT_PARAM_INVALID (107000) for flags that there are not, or that
-        do not go together; ACL_ERROR_RT_FEATURE_NOT_SUPPORT (207000) for ACL_EVENT_IPC.
+        ACL_SUCCESS (0); ACL_ERROR_RT_PARAM_INVALID (107000) for unknown or incompatible flags;
+        ACL_ERROR_RT_FEATURE_NOT_SUPPORT (207000) for ACL_EVENT_IPC.
 
     Examples
     --------
@@ -77,7 +77,7 @@ def aclrtCreateEventWithFlag(flag: int) -> tuple[streams.aclrtEvent | None, int]
 
 
 def aclrtCreateEventExWithFlag(flag: int) -> tuple[streams.aclrtEvent | None, int]:
-    """Make an event that may be recorded again; here all may.
+    """Create an event that may be recorded again; here all events may.
 
     Parameters
     ----------
@@ -89,8 +89,8 @@ def aclrtCreateEventExWithFlag(flag: int) -> tuple[streams.aclrtEvent | None, in
     event : aclrtEvent or None
         None on failure.
     status : int
-        ACL_SUCCESS (0); ACL_ERROR_RT_PARAM_INVALID (107000) for flags that there are not, or that
-        do not go together; ACL_ERROR_RT_FEATURE_NOT_SUPPORT (207000) for ACL_EVENT_IPC.
+        ACL_SUCCESS (0); ACL_ERROR_RT_PARAM_INVALID (107000) for unknown or incompatible flags;
+        ACL_ERROR_RT_FEATURE_NOT_SUPPORT (207000) for ACL_EVENT_IPC.
 
     Examples
     --------
@@ -474,7 +474,7 @@ def aclrtQueryEventStatus(event: Any) -> tuple[int, int]:
 
 
 def aclrtEventGetTimestamp(event: Any) -> tuple[int, int]:
-    """Tell when an event's latest recording has happened.
+    """Get the time of an event's latest recording.
 
     Parameters
     ----------

@@ -197,7 +197,7 @@ _LATEST: Any = type("Latest", (), {"__repr__": lambda self: "<that of the latest
 
 
 def explain(status: int = _LATEST) -> str:
-    """Say what a status means, what causes it, and what to do.
+    """Explain what a status means, what causes it, and what to do.
 
     Parameters
     ----------

@@ -259,7 +259,7 @@ def aclrtFree(address: int) -> int:
     Parameters
     ----------
     address : int
-        What `aclrtMalloc` gave, not an address inside.
+        An address that `aclrtMalloc` returned, not one inside the block.
 
     Returns
     -------
@@ -283,7 +283,7 @@ def aclrtFreeHost(address: int) -> int:
     Parameters
     ----------
     address : int
-        What `aclrtMallocHost` gave, not an address inside.
+        An address that `aclrtMallocHost` returned, not one inside the block.
 
     Returns
     -------
@@ -420,7 +420,7 @@ def aclrtMemset(address: Any, maxCount: int, value: int, count: int) -> int:
     address : int
         From `aclrtMalloc`, or some way into such memory.
     maxCount : int
-        Bytes that there is room for.
+        Bytes available at the destination.
     value : int
         A byte, from -128 to 255.
     count : int

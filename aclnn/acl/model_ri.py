@@ -58,7 +58,7 @@ __all__ = [
 
 
 class aclmdlRI:
-    """A model: what was recorded between `aclmdlRICaptureBegin` and `aclmdlRICaptureEnd`.
+    """A model, recorded between `aclmdlRICaptureBegin` and `aclmdlRICaptureEnd`.
 
     Attributes
     ----------
@@ -68,8 +68,8 @@ class aclmdlRI:
 
     Notes
     -----
-    Addresses, shapes, numbers and workspaces are those of the recorded calls. A model holds arrays
-    that it was recorded with, and refuses to run once device memory was freed that it needs.
+    Addresses, shapes, numbers and workspaces are those of the recorded calls. A model keeps the
+    recorded arrays alive, and refuses to run after device memory that it needs was freed.
 
     Examples
     --------
@@ -106,7 +106,7 @@ class aclmdlRI:
         return self._complete("executor").executor
 
     def to_text(self) -> str:
-        """A table of what was recorded: where, behind what, and what becomes of what it writes.
+        """A table of the recording: streams, dependencies, and the fate of written values.
 
         Returns
         -------
@@ -218,9 +218,9 @@ def _bad_member(function: str, name: str, value: Any, kind: type[IntEnum]) -> in
 
 
 def aclmdlRICaptureBegin(stream: Any, mode: int) -> int:
-    """Begin to record what a stream is given, instead of running it.
+    """Start recording the work of a stream instead of running it.
 
-    What the stream was given before runs.
+    Work that is already queued runs.
 
     Parameters
     ----------
@@ -269,7 +269,7 @@ def aclmdlRICaptureBegin(stream: Any, mode: int) -> int:
 
 
 def aclmdlRICaptureGetInfo(stream: Any) -> tuple[int, aclmdlRI | None, int]:
-    """Tell whether a stream is captured.
+    """Get the capture status of a stream.
 
     Parameters
     ----------
@@ -281,7 +281,7 @@ def aclmdlRICaptureGetInfo(stream: Any) -> tuple[int, aclmdlRI | None, int]:
         ACL_MODEL_RI_CAPTURE_STATUS_NONE (0), ..._ACTIVE (1), or ..._INVALIDATED (2) where some
         call could not be recorded.
     modelRI : aclmdlRI or None
-        What the recording will become; None where there is none.
+        The model that the recording becomes; None without a capture.
     ret : int
         ACL_SUCCESS (0); ACL_ERROR_RT_INVALID_HANDLE (107017) for an invalid or destroyed stream.
 
@@ -303,12 +303,12 @@ def aclmdlRICaptureGetInfo(stream: Any) -> tuple[int, aclmdlRI | None, int]:
 
 
 def aclmdlRICaptureEnd(stream: Any) -> tuple[aclmdlRI | None, int]:
-    """End a capture: what was recorded becomes a model.
+    """End a capture and turn the recording into a model.
 
     Parameters
     ----------
     stream : aclrtStream
-        The one that the capture was begun on.
+        The stream on which the capture began.
 
     Returns
     -------
@@ -416,7 +416,7 @@ def aclmdlRICaptureThreadExchangeMode(mode: int) -> tuple[int, int]:
 
 
 def aclmdlRIExecuteAsync(modelRI: Any, stream: Any) -> int:
-    """Run a model on a stream, behind what the stream was given before.
+    """Run a model on a stream, after the work that is already queued.
 
     Parameters
     ----------
@@ -528,7 +528,7 @@ def _run_within(run: _Run, limit: int) -> int:
 
 
 def aclmdlRIDestroy(modelRI: Any) -> int:
-    """Destroy a model, which lets go of what it holds.
+    """Destroy a model and release what it keeps alive.
 
     Parameters
     ----------
@@ -602,7 +602,7 @@ def aclmdlRISetName(modelRI: Any, name: str) -> int:
 
 
 def aclmdlRIGetName(modelRI: Any) -> tuple[str, int]:
-    """The name that a model was given.
+    """Get the name of a model.
 
     Parameters
     ----------
@@ -611,7 +611,7 @@ def aclmdlRIGetName(modelRI: Any) -> tuple[str, int]:
     Returns
     -------
     name : str
-        Empty where it was given none, and on failure.
+        Empty if the model has no name, and on failure.
     ret : int
         ACL_SUCCESS (0); ACL_ERROR_RT_INVALID_HANDLE (107017) for an invalid or destroyed model.
 
@@ -627,7 +627,7 @@ def aclmdlRIGetName(modelRI: Any) -> tuple[str, int]:
 
 
 def aclmdlRICaptureTaskGrpBegin(stream: Any) -> int:
-    """Begin a task group: the operators that a captured stream is given next can be updated later.
+    """Begin a task group: the next operators on a captured stream can be updated later.
 
     Parameters
     ----------
@@ -703,7 +703,7 @@ def aclmdlRICaptureTaskGrpEnd(stream: Any) -> tuple[captures.TaskGroup | None, i
 
 
 def aclmdlRICaptureTaskUpdateBegin(stream: Any, handle: Any) -> int:
-    """Begin to update a task group: operators that the stream is given next replace its own.
+    """Begin to update a task group: the next operators on the stream replace its own.
 
     Parameters
     ----------
@@ -759,7 +759,7 @@ def aclmdlRICaptureTaskUpdateBegin(stream: Any, handle: Any) -> int:
 
 
 def aclmdlRICaptureTaskUpdateEnd(stream: Any) -> int:
-    """End the update of a task group, which the stream then does behind its other work.
+    """End the update of a task group; the stream applies it after its other work.
 
     Runs of the model that begin later use the new arguments.
 

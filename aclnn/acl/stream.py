@@ -353,14 +353,12 @@ def submit(stream: Any, job: Job, function: str = "stream") -> int:
 
 
 def aclrtCreateStream() -> tuple[aclrtStream, int]:
-    """Make a stream.
-
-    Its thread starts when it is first given work.
+    """Create a stream. Its thread starts with the first work.
 
     Returns
     -------
     stream : aclrtStream
-        Runs its work in order, beside that of other streams.
+        Runs its work in order, concurrently with other streams.
     status : int
         ACL_SUCCESS (0).
 
@@ -472,7 +470,7 @@ def _outcome(failure: str | None) -> int:
 
 
 def aclrtCreateEvent() -> tuple[aclrtEvent, int]:
-    """Make an event, a mark that can be put into streams' work.
+    """Create an event, a marker in the work of streams.
 
     Returns
     -------
@@ -497,7 +495,7 @@ def new_event() -> aclrtEvent:
 
 
 def aclrtDestroyEvent(event: Any) -> int:
-    """Destroy an event; streams that wait for its recording go on when that happens.
+    """Destroy an event; streams that wait for it continue when it happens.
 
     Parameters
     ----------
@@ -829,7 +827,7 @@ def aclrtSetDevice(deviceId: int) -> int:
     Parameters
     ----------
     deviceId : int
-        0, this machine's CPU: the only device there is.
+        0, this machine's CPU, the only device.
 
     Returns
     -------
@@ -851,7 +849,7 @@ def aclrtResetDevice(deviceId: int) -> int:
     Parameters
     ----------
     deviceId : int
-        0, this machine's CPU: the only device there is.
+        0, this machine's CPU, the only device.
 
     Returns
     -------
@@ -900,7 +898,7 @@ def aclrtGetDevice() -> tuple[int, int]:
 
 
 def aclrtGetDeviceCount() -> tuple[int, int]:
-    """Tell how many devices there are.
+    """Get the number of devices.
 
     Returns
     -------

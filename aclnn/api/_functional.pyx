@@ -61,7 +61,7 @@ import numpy as np
 from aclnn.acl.arguments import as_int, as_real, as_truth, shown
 from aclnn.acl.constants import aclDataType
 from aclnn.acl._frames import leave_out
-from aclnn.acl.errors import AclnnError, invalid, wrong_kind
+from aclnn.acl.errors import AclnnError, wrong_kind
 from aclnn.acl.rounding import as_float_once
 from aclnn.api import refusals
 from aclnn.execution import arrays

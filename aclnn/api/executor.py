@@ -30,7 +30,7 @@ def executor(
     strategy: str | None = None,
     **options: Any,
 ) -> aclOpExecutor:
-    """Plan a call for these arrays, to be run often.
+    """Plan a call for these arrays, to run it often.
 
     Parameters
     ----------
@@ -43,12 +43,12 @@ def executor(
     out : array, optional
         Where the result goes; allocated if not given.
     materialize : bool, optional
-        Whether every intermediate is written to the workspace as a whole tensor, for looking at
-        it, instead of passing through cache-sized tiles. The result has the same bits. Default:
-        the environment's ``ACLNN_MATERIALIZE``, else False.
+        Whether to store every intermediate whole in the workspace, for inspection, instead of in
+        cache-sized tiles. Results are bitwise identical. Default: the environment variable
+        ``ACLNN_MATERIALIZE``, else False.
     strategy : {'default', 'bucket', 'naive', 'exact'}, optional
-        How the workspace is planned; 'exact' searches for at most a second. Default: the
-        environment's ``ACLNN_PLANNER``.
+        The planning strategy; 'exact' searches for at most a second. Default: the environment
+        variable ``ACLNN_PLANNER``.
     **options
         The operator's options, and inputs by name: that of the functional form, or CANN's.
 
@@ -60,7 +60,7 @@ def executor(
     Raises
     ------
     AclnnError
-        If there is no such operator or the call breaks one of its rules.
+        If no operator has this name, or the call breaks one of its rules.
 
     Examples
     --------

@@ -59,4 +59,4 @@ def __getattr__(name: str) -> Callable[..., object]:
     return _FUNCTIONS[name]
 
 
-set_call_hook(verbose.phase_hook())
+verbose.follow(set_call_hook)

@@ -35,8 +35,11 @@ from aclnn.compiler import _compiled_call
 MARKER = "aclnn_verbose"
 LOGGER = "aclnn"
 
+Hook = Callable[[str, str, Any, int, int], None]
+
 _level = 0
 _logger: logging.Logger | None = None
+_followers: list[Callable[[Hook | None], None]] = []
 
 
 def start() -> None:
@@ -76,10 +79,7 @@ def set_verbose(level: int, *, logger: logging.Logger | str | None = None) -> No
         logger = logging.getLogger(logger)
     if logger is not None and not isinstance(logger, logging.Logger | logging.LoggerAdapter):
         raise wrong_kind(f"logger is {shown(logger)}, must be a logging.Logger or its name")
-    from aclnn.api import _two_phase  # which phases one by one need, and nobody else
-
     _switch(number, logger)
-    _two_phase.set_call_hook(phase_hook())
 
 
 def _switch(level: int, logger: logging.Logger | None) -> None:
@@ -88,11 +88,15 @@ def _switch(level: int, logger: logging.Logger | None) -> None:
     _level, _logger = level, logger
     if level:
         _compiled_call.add_observer(_ran)
+    for set_hook in _followers:
+        set_hook(_called if level else None)
 
 
-def phase_hook() -> Callable[[str, str, Any, int, int], None] | None:
-    """What writes the lines of both phases, to be called after them; None if none are wanted."""
-    return _called if _level else None
+def follow(set_hook: Callable[[Hook | None], None]) -> None:
+    """Have `set_hook` be given what is to be called after both phases, now and whenever that changes:
+    None where no lines are wanted."""
+    _followers.append(set_hook)
+    set_hook(_called if _level else None)
 
 
 def _called(what: str, name: str, executor: Any, took: int, status: int) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -25,6 +26,7 @@ OPERATORS = (
     "logit_backward",
     "gelu_backward",
 )
+PRODUCTS = ("matmul",)  # of square matrices, which have the elements of the output each
 LAYOUT_OPERATORS = ("gelu_backward", "hardshrink_backward", "elu_backward")
 CHAIN_COLUMNS = 1024  # of a row of a chain's operands
 MIXED = (("float16", "float32"), ("float32", "bfloat16"))
@@ -67,6 +69,7 @@ REGIMES = (
     Regime("run16", 16, "run"),
     Regime("4096", 4096),
     Regime("256Ki", 1 << 18),
+    Regime("1Mi", 1 << 20),
     Regime("16Mi", 1 << 24),
     *(Regime(name, LAYOUT_ELEMENTS, layout=name) for name in LAYOUTS),
 )
@@ -123,12 +126,37 @@ class Memory:
 
 def measurable() -> list[str]:
     """The operators that cells can be made of: all operands are arrays of one shape, all options have
-    defaults; and the chains.
+    defaults; and products and chains.
     """
-    plain = [name for name, operator in REGISTRY.items() if operator.functional and _is_plain(name)]
-    return [*plain, *CHAINS]
+    plain = [
+        name
+        for name, operator in REGISTRY.items()
+        if operator.functional and name not in PRODUCTS and _is_plain(name)
+    ]
+    return [*plain, *PRODUCTS, *CHAINS]
 
 
+def groups() -> dict[str, tuple[str, ...]]:
+    """Operators that are measured together, by the name of the group.
+
+    >>> "silu" in groups()["pointwise"], groups()["products"]
+    (True, ('matmul',))
+    """
+    single = [name for name in measurable() if name in REGISTRY and name not in PRODUCTS]
+    pointwise = [name for name in single if _is_pointwise(name)]
+    return {"pointwise": tuple(pointwise), "products": PRODUCTS}
+
+
+@cache
+def _is_pointwise(name: str) -> bool:
+    """Whether all that its plan computes is."""
+    ones = np.ones(2, np.float32)
+    graph = executor(name, *[ones] * len(REGISTRY[name].inputs), out=np.empty_like(ones)).graph
+    domains = {node.domain for node in graph.nodes if node.kind == "Compute"}
+    return domains == {"point"}
+
+
+@cache
 def _is_plain(name: str) -> bool:
     operator = REGISTRY[name]
     if any(operator.is_required(a.role) for a in operator.attributes) or operator.lists:
@@ -200,9 +228,21 @@ def _chain_cells(name: str, regime: Regime) -> Iterator[Cell]:
         yield Cell(name, regime, inputs, whole)
 
 
+def _product_cells(name: str, regime: Regime) -> Iterator[Cell]:
+    if regime.layout or regime.form != "call":
+        return
+    side = math.isqrt(regime.elements)
+    for dtype in DTYPES:
+        one = Operand(dtype, (side, side))
+        yield Cell(name, regime, (one, one), one)
+
+
 def _cells(operator: str, regime: Regime) -> Iterator[Cell]:
     if operator in CHAINS:
         yield from _chain_cells(operator, regime)
+        return
+    if operator in PRODUCTS:
+        yield from _product_cells(operator, regime)
         return
     if not regime.layout:
         shape = (regime.elements,)

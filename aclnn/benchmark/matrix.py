@@ -23,11 +23,12 @@ import numpy as np
 import aclnn
 from aclnn import isa
 from aclnn.acl.errors import invalid
-from aclnn.benchmark import cells, limits, ours
+from aclnn.benchmark import cells, limits, ours, rows
 from aclnn.benchmark.cells import Cell, Memory
 from aclnn.benchmark.measure import Sample, Timer, alternate, looped
 from aclnn.benchmark.peers import PEERS, Call, Peer
 from aclnn.benchmark.progress import tracked
+from aclnn.benchmark.rows import RowCell
 from aclnn.compiler import settings
 from aclnn.reports.config import config
 
@@ -63,6 +64,8 @@ class Settings:
         Medians are of so many.
     budget : float
         Seconds that one contender's measurement takes in a round, at least.
+    axes, lengths : sequence, optional
+        As for `aclnn.benchmark.rows.select`, whose cells are measured if axes are given.
     """
 
     operators: Sequence[str] = cells.OPERATORS
@@ -73,8 +76,14 @@ class Settings:
     peers: Sequence[str] = ALL_PEERS
     rounds: int = ROUNDS
     budget: float = BUDGET
+    axes: Sequence[str] | None = None
+    lengths: Sequence[int] = rows.LENGTHS
 
-    def cells(self) -> list[Cell]:
+    def cells(self) -> Sequence[Cell | RowCell]:
+        if self.axes is not None:
+            return rows.select(
+                self.operators, axes=self.axes, lengths=self.lengths, dtypes=self.dtypes
+            )
         return cells.select(
             self.operators,
             dtypes=self.dtypes,
@@ -131,21 +140,24 @@ def measured_here(settings: Settings, threads: int) -> Report:
     try:
         peers, notes = _present(settings.peers, threads)
         label = f"{isa.name()}, {threads} thread{'s' if threads > 1 else ''}"
-        rows = []
+        found = []
         for cell in tracked(settings.cells(), label, lambda cell: cell.title):
-            row, remarks = measure_cell(cell, peers, threads, settings)
-            rows.append(row)
+            if isinstance(cell, RowCell):
+                row, remarks = measure_rows(cell, peers, threads, settings)
+            else:
+                row, remarks = measure_cell(cell, peers, threads, settings)
+            found.append(row)
             notes += remarks
     finally:
         aclnn.set_num_threads(before)
-    notes += _unsteady(rows, label)
+    notes += _unsteady(found, label)
     versions = config()["versions"] | {peer.title: peer.version() for peer in peers}
     return {
         "format": FORMAT,
         "machine": machine(),
         "versions": versions,
         "settings": asdict(settings),
-        "rows": rows,
+        "rows": found,
         "notes": notes,
     }
 
@@ -223,7 +235,49 @@ def measure_cell(
     timers |= _yardsticks(cell, memory, threads)
     settle = SETTLE if threads > 1 else 0.0
     samples = alternate(timers, settings.rounds, settings.budget, settle)
-    return _row(cell, memory, threads, samples, keys), notes
+    place = {
+        "operator": cell.operator,
+        "dtype": cell.dtype,
+        "regime": cell.regime.name,
+        "layout": cell.regime.layout,
+        "elements": cell.regime.elements,
+        "workspace_bytes": ours.workspace_size(cell, memory),
+    }
+    return _row(place, memory.nbytes, threads, samples, keys), notes
+
+
+def measure_rows(
+    cell: RowCell, peers: Iterable[Peer], threads: int, settings: Settings
+) -> tuple[Row, list[str]]:
+    """Measure a cell of a row-wise operator, which only PyTorch has besides."""
+    made = rows.build(cell)
+    call = rows.ours(cell, made)
+    timers: dict[str, Timer] = {"aclnn": looped(call)}
+    notes = []
+    for peer in peers:
+        if peer.key != "torch":
+            continue
+        theirs = rows.theirs(cell, made)
+        if (
+            _agreeing(rows.first_result(theirs()), rows.first_result(call()), CLOSE[cell.dtype])
+            < AGREEING
+        ):
+            notes.append(f"{peer.title}, {cell.title}: left out, WRONG: its results are not ours")
+            continue
+        timers[peer.key] = _threaded(peer, threads, theirs)
+    keys = [key for key in timers if key != "aclnn"]
+    timers |= limits.timers(cell.nbytes, threads)
+    settle = SETTLE if threads > 1 else 0.0
+    samples = alternate(timers, settings.rounds, settings.budget, settle)
+    place = {
+        "operator": f"{cell.operator}, {cell.along} axis",
+        "dtype": cell.dtype,
+        "regime": f"rows of {cell.length}",
+        "layout": "",
+        "elements": rows.ELEMENTS,
+        "workspace_bytes": 0,
+    }
+    return _row(place, cell.nbytes, threads, samples, keys), notes
 
 
 def _threaded(peer: Peer, threads: int, call: Call) -> Timer:
@@ -246,26 +300,22 @@ def _yardsticks(cell: Cell, memory: Memory, threads: int) -> dict[str, Timer]:
 
 
 def _row(
-    cell: Cell, memory: Memory, threads: int, samples: dict[str, Sample], peers: Sequence[str]
+    place: Row, nbytes: int, threads: int, samples: dict[str, Sample], peers: Sequence[str]
 ) -> Row:
+    """What was measured, behind what is said of the cell."""
     mine = samples["aclnn"].median
     against = {name: s.median / mine for name, s in samples.items() if name != "aclnn"}
     return {
-        "operator": cell.operator,
-        "dtype": cell.dtype,
-        "regime": cell.regime.name,
-        "layout": cell.regime.layout,
-        "elements": cell.regime.elements,
+        **place,
         "threads": threads,
         "isa": isa.name(),
-        "bytes": memory.nbytes,
-        "workspace_bytes": ours.workspace_size(cell, memory),
+        "bytes": nbytes,
         "times": {name: _microseconds(sample) for name, sample in samples.items()},
         "ratios": {key: against[key] for key in peers},
         "of_copy": against.get("copy"),
         "of_triad": against.get("triad"),
         "of_ufunc": 1 / against["np.add"] if "np.add" in against else None,
-        "gigabytes_per_second": memory.nbytes / mine / 1e9,
+        "gigabytes_per_second": nbytes / mine / 1e9,
     }
 
 
@@ -292,11 +342,16 @@ def _checked(
         return None, f"left out, {type(error).__name__}: {error}"
     actual = _sample_of(memory.out if peer.writes_out else np.asarray(result))
     close = max(CLOSE[operand.dtype] for operand in (*cell.inputs, cell.out))
-    with np.errstate(all="ignore"):
-        agreeing = np.isclose(actual, expected, rtol=close, atol=close, equal_nan=True).mean()
+    agreeing = _agreeing(actual, expected, close)
     if agreeing < AGREEING:
         return None, f"left out, WRONG: {1 - agreeing:.0%} of its results are not ours"
     return call, ""
+
+
+def _agreeing(actual: np.ndarray, expected: np.ndarray, close: float) -> float:
+    """The share of elements that are close."""
+    with np.errstate(all="ignore"):
+        return float(np.isclose(actual, expected, rtol=close, atol=close, equal_nan=True).mean())
 
 
 def _sample_of(array: np.ndarray) -> np.ndarray:

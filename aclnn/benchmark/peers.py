@@ -27,7 +27,7 @@ import ml_dtypes
 import numpy as np
 
 import aclnn
-from aclnn.benchmark.cells import DTYPES, VIEWS, Cell, Memory
+from aclnn.benchmark.cells import DTYPES, PRODUCTS, VIEWS, Cell, Memory
 from aclnn.benchmark.chains import CHAINS
 
 Call = Callable[[], Any]
@@ -99,9 +99,16 @@ def _torch_gradient(name: str, *numbers: float) -> Callable[..., Call]:
     )
 
 
+def _torch_comparison(name: str) -> Callable[..., Call]:
+    return lambda x, y, out: partial(getattr(_aten(), name).Tensor_out, x, y, out=out)
+
+
 _SELU = (1.6732632423543772848, 1.0507009873554804934)
 # Whose `out` form takes what ours does, with the same defaults.
 TORCH_NAMESAKES = (
+    *("add", "sub", "mul", "div", "maximum", "minimum", "neg", "abs", "floor", "square", "sqrt"),
+    *("rsqrt", "reciprocal", "exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "sin", "cos"),
+    *("erf", "logical_and", "logical_or", "logical_xor", "logical_not"),
     *("sigmoid", "tanh", "silu", "mish", "softplus", "log_sigmoid", "hardswish"),
     *("hardsigmoid", "hardtanh", "softshrink", "heaviside", "erfinv", "celu"),
 )
@@ -142,6 +149,11 @@ TORCH_FORMS: dict[str, Callable[..., Call]] = {
             "softplus": (1.0, 20.0),
         }.items()
     },
+    **{name: _torch_comparison(name) for name in ("eq", "ne", "lt", "le", "gt", "ge")},
+    "pow": lambda x, y, out: partial(_aten().pow.Tensor_Tensor_out, x, y, out=out),
+    "addcmul": lambda x, a, b, out: partial(_aten().addcmul.out, x, a, b, out=out),
+    "lerp": lambda x, y, weight, out: partial(_aten().lerp.Tensor_out, x, y, weight, out=out),
+    "matmul": lambda a, b, out: partial(_aten().mm.out, a, b, out=out),
     "hardswish_backward_v2": lambda g, x, out: partial(
         _aten().hardswish_backward.out, g, x, out=out
     ),
@@ -370,5 +382,27 @@ def _all_float32(cell: Cell) -> bool:
     return {operand.dtype for operand in (*cell.inputs, cell.out)} == {"float32"}
 
 
-PEERS: tuple[Peer, ...] = (OneByOne(), Torch(), Jax(), Numexpr(), Numba())
+class Blas:
+    """The BLAS that our products call, called directly: SciPy's, in float32."""
+
+    key, title, writes_out = "blas", "BLAS", True
+
+    def version(self) -> str | None:
+        return _installed("scipy")
+
+    def threads(self, n: int) -> None:
+        """Its threads belong to the process, and are counted by threadpoolctl."""
+        importlib.import_module("scipy.linalg.blas")
+        importlib.import_module("threadpoolctl").threadpool_limits(n, user_api="blas")
+
+    def prepare(self, cell: Cell, memory: Memory) -> Call | None:
+        if cell.operator not in PRODUCTS or not _all_float32(cell):
+            return None
+        a, b = memory.inputs
+        gemm = importlib.import_module("scipy.linalg.blas").sgemm
+        # Its matrices lie by columns: as such, ours are transposed, and so is their product.
+        return partial(gemm, 1.0, b.T, a.T, beta=0.0, c=memory.out.T, overwrite_c=True)
+
+
+PEERS: tuple[Peer, ...] = (OneByOne(), Torch(), Blas(), Jax(), Numexpr(), Numba())
 TITLES = {peer.key: peer.title for peer in PEERS}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from statistics import geometric_mean, median
 from typing import Any
@@ -40,6 +40,58 @@ def tables(report: dict[str, Any], verdicts: Iterable[Verdict] = ()) -> list[Tab
             part = [row for row in rows if bool(row["layout"]) == laid_out]
             found += _of_group(part, where + (", layouts" if laid_out else ""), missed)
     return found
+
+
+def summary(report: dict[str, Any]) -> list[Table]:
+    """What a long report says against PyTorch, in short.
+
+    Parameters
+    ----------
+    report : dict
+        As `aclnn.benchmark.matrix.measured` gives it.
+
+    Returns
+    -------
+    list of Table
+        Geometric means of PyTorch's time over ours, with how many cells are below 1, and those cells,
+        the slowest first, with their share of what memory allows.
+    """
+    rows = [row for row in report["rows"] if "torch" in row["ratios"] and not row["layout"]]
+    return [table for table in (_means(rows), _below(rows)) if table.rows]
+
+
+def _means(rows: Sequence[Row]) -> Table:
+    regimes = tuple(dict.fromkeys(row["regime"] for row in rows))
+    groups: dict[tuple[str, ...], list[Row]] = {}
+    for row in rows:
+        groups.setdefault((row["isa"], str(row["threads"]), row["dtype"]), []).append(row)
+    body = [(*names, *_mean_of_each(group, regimes)) for names, group in groups.items()]
+    headers = ("ISA", "threads", "dtype", *regimes, "below 1")
+    right = ",".join((*regimes, "below 1"))
+    return make(headers, body, right=right, title="PyTorch's time over ours, geometric means")
+
+
+def _mean_of_each(rows: Sequence[Row], regimes: Sequence[str]) -> Iterator[str]:
+    for regime in regimes:
+        known = [row["ratios"]["torch"] for row in rows if row["regime"] == regime]
+        yield f"{geometric_mean(known):.2f}" if known else ""
+    yield f"{sum(row['ratios']['torch'] < 1 for row in rows)} of {len(rows)}"
+
+
+def _below(rows: Sequence[Row]) -> Table:
+    slower = sorted(
+        (row for row in rows if row["ratios"]["torch"] < 1), key=lambda row: row["ratios"]["torch"]
+    )
+    share = _percent("of_copy")
+    body = [
+        (
+            *(str(row[name]) for name in (*_NAMES, "regime", "isa", "threads")),
+            f"{row['ratios']['torch']:.2f}", share(row) or "",
+        )
+        for row in slower
+    ]  # fmt: skip
+    headers = (*_NAMES, "regime", "ISA", "threads", "ratio", "of a copy")
+    return make(headers, body, right="ratio,of a copy", title="Cells below 1")
 
 
 def _of_group(rows: Sequence[Row], where: str, missed: set[tuple[Any, ...]]) -> list[Table]:

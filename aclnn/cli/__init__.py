@@ -22,7 +22,7 @@ COMMANDS = {
     "inspect": "one executor from every side: graph, passes, plan, schedule, profile",
     "plan": "workspace plans, of operators or of lifetimes of your own",
     "bench": "timings against the peers that are installed",
-    "config": "versions, instruction set, threads, product",
+    "config": "versions, instruction set, threads, SoC",
 }
 
 _NUMBER = r"((\d+\.?\d*|\.\d+)(e[-+]?\d+)?|inf(inity)?|nan)"

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from aclnn import isa
-from aclnn.benchmark import cells, matrix, plot, table, targets
+from aclnn.benchmark import cells, matrix, plot, rows, table, targets
 from aclnn.cli import show
 from aclnn.cli.values import positive, threads
 from aclnn.graph.views.tables import Table, to_markdown, to_rich, to_text
@@ -25,9 +25,12 @@ QUICK_ROUNDS, QUICK_BUDGET = 3, 1e-3
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     regimes = [*(regime.name for regime in cells.REGIMES), "layout"]
     add = parser.add_argument
+    groups = cells.groups()
     add(
-        "--operators", nargs="+", default=cells.OPERATORS, choices=cells.measurable(), metavar="NAME",
-        help="of those whose operands may be arrays of one shape (default the matrix's)",
+        "--operators", nargs="+", default=cells.OPERATORS, metavar="NAME",
+        choices=[*groups, *cells.measurable()],
+        help="of those whose operands may be arrays of one shape (default the matrix's); "
+        f"{' and '.join(groups)} stand for all of these",
     )  # fmt: skip
     add("--dtypes", nargs="+", default=list(cells.DTYPES), choices=cells.DTYPES)
     add("--regimes", nargs="+", choices=regimes, help="columns of the matrix (default all)")
@@ -36,6 +39,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--layout-size", type=positive, metavar="N", default=cells.LAYOUT_ELEMENTS,
         help="elements of the cells about layouts (default %(default)s)",
     )  # fmt: skip
+    add(
+        "--rows", nargs="*", choices=rows.FORMS, metavar="NAME",
+        help="row-wise operators in place of the matrix (all of them, if none are named)",
+    )  # fmt: skip
+    add("--axes", nargs="+", default=rows.AXES, choices=rows.AXES, help="along which --rows go")
+    add(
+        "--lengths", nargs="+", type=positive, metavar="N",
+        help=f"elements of --rows (default {' '.join(map(str, rows.LENGTHS))})",
+    )  # fmt: skip
     add("--peers", nargs="*", default=matrix.ALL_PEERS, choices=matrix.ALL_PEERS)
     add("--threads", nargs="+", type=threads, default=[1], metavar="N", help="(default 1)")
     add(
@@ -43,6 +55,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )  # fmt: skip
     add("--rounds", type=positive, help=f"rounds that medians are of (default {matrix.ROUNDS})")
     add("--quick", action="store_true", help="no large operands, few rounds: half a minute")
+    add(
+        "--summary", action="store_true",
+        help="only geometric means against PyTorch, and the cells below 1",
+    )  # fmt: skip
     add("--targets", action="store_true", help="mark and list what misses its target")
     add("--json", metavar="FILE", help="write the report")
     add("--markdown", metavar="FILE", help="write the tables")
@@ -62,7 +78,7 @@ def run(options: argparse.Namespace) -> int:
     _check_files(filter(None, (options.json, options.markdown, options.plot)))
     report = matrix.measured(settings, options.threads, options.isa)
     verdicts = targets.judged(report) if options.targets else []
-    made = table.tables(report, verdicts)
+    made = table.summary(report) if options.summary else table.tables(report, verdicts)
     view = show.View(lambda one: to_text((one,)), lambda one: to_rich((one,)))
     show.show(options, [(view, one) for one in made] if made else [(_NOTHING, None)])
     if options.targets:
@@ -88,8 +104,14 @@ def _check_files(names: Iterable[str]) -> None:
 def _settings(options: argparse.Namespace) -> matrix.Settings:
     unlimited = options.regimes is None and options.sizes is None
     rounds = options.rounds or (QUICK_ROUNDS if options.quick else matrix.ROUNDS)
+    by_rows = options.rows is not None
+    lengths = options.lengths or (rows.QUICK_LENGTHS if options.quick else rows.LENGTHS)
+    groups = cells.groups()
+    named = [one for name in options.operators for one in groups.get(name, (name,))]
     return matrix.Settings(
-        operators=options.operators,
+        operators=(options.rows or tuple(rows.FORMS)) if by_rows else list(dict.fromkeys(named)),
+        axes=options.axes if by_rows else None,
+        lengths=lengths,
         dtypes=options.dtypes,
         regimes=cells.QUICK if options.quick and unlimited else options.regimes,
         sizes=options.sizes,

@@ -17,7 +17,7 @@ from aclnn.acl.constants import ACLNN_ERR_PARAM_INVALID
 from aclnn.acl.errors import AclnnError, invalid
 from aclnn.api import tensor_text
 from aclnn.cli import models
-from aclnn.cli.values import truth_value
+from aclnn.cli.values import natural, truth_value
 from aclnn.compiler.settings import STRATEGIES
 from aclnn.operators import REGISTRY, Attribute, Operator, unknown_operator
 
@@ -37,7 +37,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--model", metavar="FILE:NAME",
         help="a function in a Python file or module that gives an executor, such as one of a compiled "
-        "function; it is called with strategy= and materialize= where these are given",
+        "function; it is called with strategy= and materialize= where these are given; or a model in "
+        "ONNX, FILE.onnx",
+    )  # fmt: skip
+    parser.add_argument(
+        "--model-dim", metavar="NAME=SIZE", action="append", type=_dimension, default=[],
+        help="of a model in ONNX: the size of a dimension that has a name",
     )  # fmt: skip
     parser.add_argument(
         "--operand", metavar="NAME=VALUE", action="append", type=_named, dest="operands", default=[],
@@ -79,6 +84,13 @@ def _named(text: str) -> tuple[str, str]:
     return role, value
 
 
+def _dimension(text: str) -> tuple[str, int]:
+    name, equals, size = text.rpartition("=")
+    if not equals or not name:
+        raise argparse.ArgumentTypeError(f"{text!r} must be NAME=SIZE, such as batch=8")
+    return name, natural(size)
+
+
 def _described() -> dict[str, str]:
     """What operators take, by role: what is said of it."""
     found: dict[str, str] = {}
@@ -117,7 +129,9 @@ def executors(options: argparse.Namespace, strategy: str | None = None) -> list[
         plain |= _by_role(options.operands)
         if options.model is not None:
             _refuse_beside_model(options)
-            return [models.executor(options.model, _given_of(plain | forced))]
+            return [_executor_of_model(options, _given_of(plain | forced))]
+        if options.model_dim:
+            options.refuse("--model-dim is for --model FILE.onnx")
         if options.calls is None:
             if options.operator is None:
                 options.refuse("name an operator, --calls FILE or --model FILE:NAME")
@@ -125,6 +139,14 @@ def executors(options: argparse.Namespace, strategy: str | None = None) -> list[
     except BadCallError as error:
         return options.refuse(str(error))
     return [_executor(plain | call | forced) for call in _listed(options.calls)]
+
+
+def _executor_of_model(options: argparse.Namespace, planning: Mapping[str, Any]) -> Any:
+    if options.model.endswith(".onnx"):
+        return models.onnx_executor(options.model, dict(options.model_dim), planning)
+    if options.model_dim:
+        options.refuse("--model-dim is for --model FILE.onnx")
+    return models.executor(options.model, planning)
 
 
 def _refuse_beside_model(options: argparse.Namespace) -> None:

@@ -117,7 +117,7 @@ def refuse_two_in_one(options: argparse.Namespace) -> None:
 
 _FILES: dict[str, Callable[[Any], bytes]] = {
     "html": lambda ex: ex.to_html().encode(),
-    "onnx": lambda ex: ex.graph.to_onnx(ex.plan),
+    "onnx": lambda ex: ex.to_onnx(),
 }
 
 

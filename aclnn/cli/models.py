@@ -1,4 +1,4 @@
-"""Executors that Python files give: models, and whatever else was compiled."""
+"""Executors of models in ONNX, and those that Python files give."""
 
 from __future__ import annotations
 
@@ -42,6 +42,13 @@ def executor(named: str, options: Mapping[str, Any]) -> Any:
     if not isinstance(made, aclOpExecutor):
         raise invalid(f"{named} gives {shown(made)}, must be an executor")
     return made
+
+
+def onnx_executor(path: str, dims: Mapping[str, int], options: Mapping[str, Any]) -> aclOpExecutor:
+    """The executor of a model in ONNX, for arrays of the shapes that it declares."""
+    from aclnn.onnx.reading import from_onnx  # which other commands do without
+
+    return from_onnx(path, dims=dims, **options).executor()
 
 
 def _names_in(place: str) -> Mapping[str, Any]:

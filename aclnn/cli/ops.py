@@ -1,4 +1,4 @@
-"""List the operators: signatures, dtypes for each product, formulas, rules in order."""
+"""List the operators: signatures, dtypes for each SoC, formulas, rules in order."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def accuracy_in_words(measured: dict[str, float]) -> str:
 
 
 def dtypes_on(operator: Operator, soc: str) -> list[str]:
-    """The dtypes in which all tensors of a call may be on a product, by asking the rules."""
+    """The dtypes in which all tensors of a call may be on a SoC, according to the rules."""
     roles = (*operator.inputs, "out")
     return [
         dtype.name.removeprefix("ACL_")

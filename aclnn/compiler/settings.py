@@ -36,18 +36,18 @@ def strategy_number(name: object) -> int:
 
 @boundary
 def set_soc_version(name: str) -> None:
-    """Choose whose dtype rules hold.
+    """Select the SoC whose dtype rules apply.
 
     Parameters
     ----------
     name : str
         A family (``Ascend310P``, ``Ascend910``, ``Ascend910B``, ``Ascend910_93``, ``Ascend950``,
-        ``Ascend310B``) in any case, or the name of one of its products, such as ``Ascend910B2``.
+        ``Ascend310B``) in any case, or the name of one of its SoCs, such as ``Ascend910B2``.
 
     Raises
     ------
     AclnnError
-        If there is no such product.
+        If there is no such SoC.
 
     Examples
     --------
@@ -62,7 +62,7 @@ def set_soc_version(name: str) -> None:
 
 
 def get_soc_version() -> str:
-    """The family whose dtype rules hold.
+    """The SoC family whose dtype rules apply.
 
     Returns
     -------
@@ -175,8 +175,8 @@ def get_num_threads() -> int:
     Returns
     -------
     int
-        From 1 to 1024: what `num_threads` sets for the calling thread, else what `set_num_threads` has
-        set. Small tensors use one thread, whatever it is.
+        From 1 to 1024: the limit that `num_threads` sets for the calling thread, else that of
+        `set_num_threads`. Runs on small tensors always use one thread.
 
     Examples
     --------

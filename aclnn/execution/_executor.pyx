@@ -101,20 +101,18 @@ Parameters
 *arrays
     Inputs to bind from now on, in order.
 out : array, optional
-    Where the result of this run goes: an array, or as many as the executor gives back.
+    Array for the result of this run, or a sequence with one for each result.
 workspace : buffer or WorkspacePool, optional
     At least `workspace_size` bytes for this run; by default the executor has its own.
 **named
-    Inputs to bind from now on, by name: arrays of the dtype, shape and strides that were
-    planned. Outputs by name, for this run. Numbers by name, from now on, where they do not
-    shape the plan.
+    Inputs to bind from now on, by name: arrays of the planned dtype, shape and strides. Outputs by
+    name, for this run. Numbers by name, from now on, unless the plan depends on them.
 
 Returns
 -------
 array or None
-    `out`, or what the executor was made with, or an array of its own, in the caller's kind;
-    None for an executor of the C-shaped functions, whose output is a tensor that was given
-    to it.
+    `out`, or the output that the executor was created with, or a new array of the caller's kind;
+    None for an executor of a C-shaped function, which writes to the tensor that it got.
 
 Raises
 ------
@@ -244,21 +242,23 @@ cdef void give_back(request_t *request) noexcept:
 cdef class aclOpExecutor:
     """A planned call, bound to memory.
 
-    Made by ``aclnnXxxGetWorkspaceSize`` and by `aclnn.executor`; never directly.
+    Created by ``aclnnXxxGetWorkspaceSize`` and by `aclnn.executor`; never directly.
 
     Attributes
     ----------
     workspace_size : int
         Bytes of workspace that the plan needs; 0 when every intermediate was planned away.
     own_workspaces : int
-        How many workspaces its runs have allocated so far: none where each is given one, or needs
-        none. One is kept, so that runs by one thread at a time allocate one.
-    graph, graph_as_built : aclnn.graph.Graph
-        The op-graph as scheduled and as built.
+        How many workspaces runs have allocated so far: none if each run gets one, or needs none.
+        The executor keeps one, so runs that do not overlap allocate one.
+    graph : aclnn.graph.Graph
+        The op-graph as scheduled.
+    graph_as_built : aclnn.graph.Graph
+        The op-graph as built.
     passes : tuple
-        What turned one into the other: name, graph after it, notes.
+        The passes in between: name, graph afterwards, notes.
     plan : aclnn.graph.WorkspacePlan
-        Where intermediates lie in the workspace.
+        Offsets of intermediates in the workspace.
     schedule : aclnn.graph.Schedule
         The steps that run.
 
@@ -436,19 +436,19 @@ cdef class aclOpExecutor:
         return self.arrays.description(self)
 
     def profile(self, repeat=100, warmup=3):
-        """Time every step. An executor for one run is spent afterwards.
+        """Time every step. A one-shot executor is spent afterwards.
 
         Parameters
         ----------
         repeat : int
-            How many runs are timed, at least 1.
+            Number of timed runs, at least 1.
         warmup : int
-            How many runs come first, which are not timed.
+            Number of runs before these, which are not timed.
 
         Returns
         -------
         Profile
-            Of the `repeat` runs, with times in nanoseconds.
+            The profile of the `repeat` runs, with times in nanoseconds.
 
         Raises
         ------
@@ -468,10 +468,10 @@ cdef class aclOpExecutor:
         return profiling.profile_executor(runs, repeat=repeat, warmup=warmup)
 
     def to_html(self):
-        """Make a report that is one file: graph, plan, passes and profile.
+        """The report, one self-contained page: graph, plan, passes and profile.
 
-        The profile runs the executor, which writes its output. There is none where a run would do
-        more than that: spend the executor, or change an input.
+        The profile runs the executor, which writes its output. The report has none if a run would
+        spend the executor or change an input.
 
         Returns
         -------
@@ -488,15 +488,41 @@ cdef class aclOpExecutor:
         self.show_next()
         return report.to_html(self)
 
+    def to_onnx(self, as_built=False):
+        """Make a model in ONNX that computes the same, with the standard's operators.
+
+        What the standard has no operator for is a function made of its operators. Steps in Python, and
+        complex numbers, are nodes that only viewers understand.
+
+        Parameters
+        ----------
+        as_built : bool
+            Whether of the graph before its passes. Otherwise the nodes' metadata say where their
+            results lie in the plan, and the model's what the plan needs.
+
+        Returns
+        -------
+        bytes
+            The serialised model. Its inputs are those of the executor.
+
+        Raises
+        ------
+        ModuleNotFoundError
+            If onnx is not installed; the message says how to.
+        """
+        from aclnn.onnx import writing
+
+        return writing.executor_to_onnx(self, as_built)
+
     def _repr_html_(self):
         from aclnn.reports import notebook
 
         return notebook.executor_html(self)
 
     def destroy(self):
-        """Let go of all arrays and tensors; runs that are queued keep theirs.
+        """Release all arrays and tensors; queued runs keep theirs.
 
-        To run or bind the executor afterwards is an error. It may be destroyed again.
+        Running or binding the executor afterwards is an error; destroying it again is not.
         """
         self.destroyed = True
         self.bound = [None] * len(self.bound)

@@ -58,7 +58,7 @@ def aclSetAclOpExecutorRepeatable(executor):
 
 
 def aclDestroyAclOpExecutor(executor):
-    """Destroy an executor; runs that are queued go on.
+    """Destroy an executor; queued runs continue.
 
     Parameters
     ----------
@@ -100,7 +100,8 @@ def aclSetInputTensorAddr(executor, index, tensor, addr):
     index : int
         Which tensor input, from 0. An in-place tensor is input and output in one.
     tensor : aclTensor
-        Any that is not destroyed; the operand's shape, strides and dtype stay those of phase one.
+        Any tensor that is not destroyed; the operand's shape, strides and dtype remain those of
+        phase one.
     addr : buffer, int or None
         Anything that `aclCreateTensor` takes as `tensorData`; None leaves the operand without data.
 
@@ -146,7 +147,8 @@ def aclSetOutputTensorAddr(executor, index, tensor, addr):
         Which tensor output: 0, as each operator has one. An in-place tensor is input and output
         in one.
     tensor : aclTensor
-        Any that is not destroyed; the operand's shape, strides and dtype stay those of phase one.
+        Any tensor that is not destroyed; the operand's shape, strides and dtype remain those of
+        phase one.
     addr : buffer, int or None
         Anything that `aclCreateTensor` takes as `tensorData`; None leaves the operand without data.
 
@@ -192,7 +194,8 @@ def aclSetTensorAddr(executor, index, tensor, addr):
         Which tensor, from 0: inputs in signature order, then the output. An in-place tensor is
         input and output in one, and counts once.
     tensor : aclTensor
-        Any that is not destroyed; the operand's shape, strides and dtype stay those of phase one.
+        Any tensor that is not destroyed; the operand's shape, strides and dtype remain those of
+        phase one.
     addr : buffer, int or None
         Anything that `aclCreateTensor` takes as `tensorData`; None leaves the operand without data.
 
@@ -240,7 +243,7 @@ def aclSetDynamicInputTensorAddr(executor, irIndex, relativeIndex, tensors, addr
     relativeIndex : int
         Which tensor of that list, from 0.
     tensors : aclTensorList
-        Any that is not destroyed; shapes, strides and dtypes stay those of phase one.
+        Any list that is not destroyed; shapes, strides and dtypes remain those of phase one.
     addr : buffer, int or None
         Anything that `aclCreateTensor` takes as `tensorData`; None leaves the operand without data.
 
@@ -288,7 +291,7 @@ def aclSetDynamicOutputTensorAddr(executor, irIndex, relativeIndex, tensors, add
     relativeIndex : int
         Which tensor of that list, from 0.
     tensors : aclTensorList
-        Any that is not destroyed; shapes, strides and dtypes stay those of phase one.
+        Any list that is not destroyed; shapes, strides and dtypes remain those of phase one.
     addr : buffer, int or None
         Anything that `aclCreateTensor` takes as `tensorData`; None leaves the operand without data.
 
@@ -334,7 +337,7 @@ def aclSetDynamicTensorAddr(executor, irIndex, relativeIndex, tensors, addr):
     relativeIndex : int
         Which tensor of that list, from 0.
     tensors : aclTensorList
-        Any that is not destroyed; shapes, strides and dtypes stay those of phase one.
+        Any list that is not destroyed; shapes, strides and dtypes remain those of phase one.
     addr : buffer, int or None
         Anything that `aclCreateTensor` takes as `tensorData`; None leaves the operand without data.
 

@@ -48,18 +48,21 @@ cdef int refuse_shared(CompiledCall plan, tuple names, char **addresses, char *w
 
 
 class WorkspacePool:
-    """Workspaces that runs borrow: a bounded number of bytes, shared by threads and executors.
+    """A bounded pool of workspaces, shared by threads and executors.
 
     Parameters
     ----------
     max_bytes : int
-        What all workspaces together may take. A run waits until others have given back what it
-        needs.
+        The most that all workspaces together may take. A run waits until enough is free.
 
     Attributes
     ----------
-    max_bytes, allocated, lent : int
-        The bound; bytes of all workspaces there are, and of those that runs have at the moment.
+    max_bytes : int
+        The bound.
+    allocated : int
+        Bytes of all allocated workspaces.
+    lent : int
+        Bytes of the workspaces in use.
 
     Examples
     --------
@@ -101,7 +104,7 @@ class WorkspacePool:
         Returns
         -------
         context manager
-            Gives an array of at least that many bytes.
+            Yields an array of at least that many bytes.
 
         Raises
         ------
@@ -126,7 +129,7 @@ class WorkspacePool:
                 self._changed.notify_all()
 
     def clear(self):
-        """Let go of all workspaces that no run has."""
+        """Free all workspaces that are not in use."""
         with self._changed:
             for one in self._free:
                 self.allocated -= one.nbytes

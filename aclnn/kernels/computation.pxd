@@ -21,10 +21,8 @@ cdef struct compute_state:
     simd_loop simd           # NULL: there is none; inputs as they are, or converted to float32
     bint all_alike           # inputs have the result's dtype, and are read as they are
     ptrdiff_t read_size      # of an element as they read it: the result's, or a float's
-    bint stores              # its loop can store the output's dtype
     elem_type read_type      # of the inputs, as they are read
     elem_type rounded        # of results
-    elem_type stored         # of the output, if its loop can store it
     prepare_fn prepare       # what a loop makes of the numbers beforehand; may be NULL
     classify_fn classify     # marks exceptional results; NULL: there never are any
     loop_fn exact            # the double form, for results that are recomputed

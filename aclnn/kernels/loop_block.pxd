@@ -56,7 +56,7 @@ cdef inline ptrdiff_t loop_width(const tile_view *views, ptrdiff_t cols, const c
     cdef ptrdiff_t most = loop_block_limit(state)
     if nothing_to_convert(views, state, flags):
         return cols  # no buffer limits what is read and written where it lies
-    if not state.stores:
+    if not state.cast.copy:
         return min(most, <ptrdiff_t>RECAST)
     return min(most, <ptrdiff_t>STREAMED) if flags & TILE_STREAM else most
 

@@ -105,7 +105,7 @@ cdef inline void enqueue_exceptional(const loop_args *args, pending_t *pending) 
         n = min(<ptrdiff_t>BLOCK, args.n - begin)
         a = floats_at(args.a, begin, n, state.read_type, values[0])
         b = floats_at(args.b, begin, n, state.read_type, values[1])
-        r = floats_at(args.out, begin, n, args.stored, values[2])
+        r = floats_at(args.out, begin, n, state.rounded, values[2])
         memset(exceptional, 0, sizeof(exceptional))
         state.classify(a, b, r, exceptional, n, <const double *>pending.params)
         i = 0

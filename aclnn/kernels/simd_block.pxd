@@ -65,7 +65,7 @@ cdef inline void compute_by_simd(const tile_view *views, const block_t *block,
     cdef char *results = line_in(memory)
     cdef uint16_t hard[MASKS_ROOM]
     cdef const tile_view *out = &views[state.n_inputs]
-    cdef bint direct = block.dense and state.stores
+    cdef bint direct = block.dense and state.cast.copy
     cdef bint copied
     cdef loop_args args
     cdef int found
@@ -73,7 +73,6 @@ cdef inline void compute_by_simd(const tile_view *views, const block_t *block,
     args.params, args.hints, args.hard = params, hints, hard
     copied = take_inputs(&args, views, block, state, copies)
     args.out = place(out, block) if direct else results
-    args.stored = state.stored if direct else state.rounded
     args.stream = direct and block.flags & TILE_STREAM and <uintptr_t>args.out % LINE == 0
     args.staging = args.staged_target = NULL
     if args.stream and not copied:  # else blocks are too small to recompute for each of them
@@ -120,7 +119,7 @@ cdef inline bint take_inputs(loop_args *args, const tile_view *views, const bloc
 
 cdef inline ptrdiff_t simd_width(const tile_view *views, const compute_state *state) noexcept nogil:
     """Elements of a row that are computed in one go."""
-    if not state.stores:
+    if not state.cast.copy:
         return RECAST
     if not all_in_place(views, state):
         return filled_width(views, state)

@@ -11,14 +11,14 @@ import keyword
 import os
 import re
 from collections import namedtuple
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from aclnn.acl.arguments import shown
+from aclnn.acl.arguments import as_int, shown
 from aclnn.acl.errors import invalid
 from aclnn.execution._executor import aclOpExecutor
 from aclnn.graph.names import Names
@@ -173,6 +173,8 @@ class _Program:
         self._opset = next((o.version for o in proto.opset_import if o.domain in STANDARD), 1)
         self._constants = dict(_constants(onnx, graph))
         declared = [one for one in graph.input if one.name not in self._constants]
+        sizes = {one.dim_param for x in declared for one in x.type.tensor_type.shape.dim}
+        _check_dims(self.name, dims, sizes - {""})
         self.inputs = {one.name: self._declared(onnx, one) for one in declared}
         self.outputs = tuple([one.name for one in graph.output])
         self._nodes = list(graph.node)
@@ -249,6 +251,8 @@ class _Program:
 
     def zeros(self, dims: Mapping[str, int]) -> list[np.ndarray]:
         """Arrays of the declared shapes; nothing but a run makes them take memory."""
+        names = [one for _, shape in self.inputs.values() for one in shape if isinstance(one, str)]
+        _check_dims(self.name, dims, names)
         lacking = dict.fromkeys(
             size
             for _, shape in self.inputs.values()
@@ -315,6 +319,17 @@ class _Program:
             return [np.asarray(OF_SHAPES[node.op_type](step), np.int64)]
         made = FORMS[node.op_type](step)
         return made if isinstance(made, tuple) else (made,)
+
+
+def _check_dims(model: str, dims: Mapping[str, Any], known: Collection[str]) -> None:
+    """Refuse sizes of dimensions that a model does not name, and what is no size."""
+    for name, size in dims.items():
+        if name not in known:
+            there = ", ".join(sorted(known)) or "none"
+            raise invalid(f"{model} has no dimension {shown(name)}; those with names are {there}")
+        count = as_int(size)
+        if count is None or count < 0:
+            raise invalid(f"{model}: {name} is {shown(size)}, must be an int from 0 on")
 
 
 def _read_again(content: bytes, dims: Mapping[str, int]) -> _Program:

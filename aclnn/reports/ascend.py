@@ -68,7 +68,7 @@ def write(profile: Profile, folder: str | os.PathLike[str]) -> Path:
     ----------
     profile : Profile
     folder : path
-        Where to; it must exist.
+        An existing folder to write to.
 
     Returns
     -------

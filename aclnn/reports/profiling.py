@@ -163,7 +163,7 @@ class Run:
 
 
 class Profile:
-    """Recorded runs, and what they add up to; profiles compare by content.
+    """Recorded runs and their statistics; profiles compare by content.
 
     Attributes
     ----------
@@ -241,8 +241,8 @@ class Profile:
             Shape of the loops, dtypes, elements, runs, threads, median and least time in
             microseconds, bytes read and written in a run, bandwidth in gigabytes per second, and
             share of the medians. Lines that begin with ≈ are estimates for the operators of one
-            step. After an executor's steps come what of its runs lies between them, the whole run,
-            and the time that runs waited in their stream's queue, if they did.
+            step. After an executor's steps come the time between steps, the whole run and, for runs
+            on a stream, the wait in its queue.
         """
         return to_text(self._sheet())
 
@@ -419,7 +419,7 @@ class Profile:
         Returns
         -------
         str
-            A picture that needs nothing else.
+            A self-contained SVG picture.
 
         Raises
         ------
@@ -439,9 +439,9 @@ class Profile:
         return plan.graph.to_svg(plan.workspace, times(one))
 
     def lines(self, executor: int = 0) -> str:
-        """What the lines of a compiled function took, as a table.
+        """A table of the time that the source lines of a compiled function took.
 
-        Below each line are those of what it called, which it counts. Nodes that share a loop have
+        A line includes the lines that it calls, which are below it. Nodes that share a loop have
         estimates.
 
         Parameters
@@ -491,10 +491,9 @@ class Profile:
         Returns
         -------
         str
-            JSON: a slice for each step and thread, one that lies apart for each run that waited in
-            a stream's queue, and as a counter the bytes of workspace that are alive, over all runs
-            that go on at the same time. Times are in microseconds from the first submission or
-            the beginning of the first run.
+            JSON: a slice for each step and thread, one on a track of its own for each wait in a
+            stream's queue, and a counter of live workspace bytes over all concurrent runs. Times
+            are in microseconds from the first submission or the beginning of the first run.
         """
         process, runs = os.getpid(), list(self.runs)
         callers = {run.caller for run in runs}
@@ -527,7 +526,7 @@ class Profile:
         Parameters
         ----------
         folder : path
-            Where to; it must exist.
+            An existing folder to write to.
 
         Returns
         -------
@@ -542,8 +541,8 @@ class Profile:
 
         Notes
         -----
-        Tasks are steps: a loop that several operators were fused into is one, of type AI_CPU. Streams
-        are threads that ran executors. What a CPU has not is N/A.
+        Tasks are steps: a loop that several operators were fused into is one, of type AI_CPU.
+        Streams are threads that ran executors. Values that a CPU does not have are N/A.
 
         Examples
         --------
@@ -896,7 +895,7 @@ def _counters(runs: list[Run], process: int, origin: int) -> list[dict[str, Any]
 
 @contextmanager
 def profile() -> Iterator[Profile]:
-    """Record every run of every executor, on any thread, for the length of a block.
+    """Record every run of every executor, on any thread, inside a ``with`` block.
 
     Yields
     ------
@@ -905,7 +904,7 @@ def profile() -> Iterator[Profile]:
 
     Notes
     -----
-    Outside such blocks, what this costs a run is one comparison of integers.
+    Outside such blocks, a run pays one comparison of integers.
 
     Examples
     --------

@@ -1,11 +1,14 @@
 """ATen's operators as functional forms: which form stands for a node, and with what arguments.
 
 Most are found by their names. What PyTorch calls or counts otherwise is written out. Which of them the
-backend takes is a matter of speed: `SLOWER` and `PAYS_ALONE` are what was measured.
+backend takes is a matter of speed: `SPEED` is what was measured.
 """
 
 from __future__ import annotations
 
+import importlib.resources
+import json
+import math
 import operator as python
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -20,89 +23,67 @@ from aclnn.torch.schemas import acl_dtype
 Form = Callable[..., Any]
 aten = torch.ops.aten
 
-# PyTorch's kernels take less time for these, float32 on two cores; ours compute in double precision.
-SLOWER = frozenset(
-    [
-        "silu",
-        "sigmoid",
-        "softmax",
-        "log_softmax",
-        "softmax_backward",
-        "log_softmax_backward",
-        "layer_norm",
-        "native_layer_norm",
-        "native_layer_norm_backward",
-        "sum",
-        "cat",
-        "swiglu",
-        "swiglu_backward",
-        "permute",
-        "copy_",
-        "cast",
-        "matmul",
-    ]
+# By form: our time over PyTorch's for tensors of 256 elements, where it is mostly that of a call, of 16 Ki
+# and of 256 Ki, as `tools/backend_speed.py` measures it. What is not there counts as 1.
+SPEED: dict[str, list[float]] = json.loads(
+    (importlib.resources.files(__package__) / "speed.json").read_text()
 )
+SLOWER_FROM = 1.25  # from there a node stays with PyTorch, even in a chain
+CHAINS_PAY_UP_TO = 1.1  # on average over their nodes, which share loops and one call
+PAYS_ALONE_UP_TO = 0.9
+
+
+def speed_alone(name: str) -> float:
+    """Our time over PyTorch's where a node has a call of its own: the mean over sizes."""
+    each = SPEED.get(name, [1.0])
+    return math.prod(each) ** (1 / len(each))
+
+
+def speed_in_chain(name: str) -> float:
+    """The same where others share the call: that of large tensors, where it counts for nothing."""
+    return SPEED.get(name, [1.0])[-1]
+
+
 # Products take less time here up to so many multiplications, and where they have one row: half as long
 # at 1 x 1024 x 1024. Larger ones take 1.0 to 1.9 times as long.
 PRODUCTS = frozenset(["mm", "addmm", "bmm"])
 SMALL_PRODUCT = 2**18
-
-# These take less time here even where no other node shares their loop.
-PAYS_ALONE = frozenset(
-    [
-        "gelu",
-        "gelu_backward",
-        "elu",
-        "elu_backward",
-        "hardshrink",
-        "hardshrink_backward",
-        "leaky_relu",
-        "leaky_relu_backward",
-        "logit",
-        "logit_backward",
-        "rms_norm",
-        "native_rms_norm",
-        "rms_norm_backward",
-    ]
-)
 
 
 def _form(name: str) -> Form:
     return getattr(functional, name)
 
 
-def _threshold_backward(grad: Any, result: Any, threshold: float) -> Any:
-    return _form("where")(_form("le")(result, threshold), 0, grad)
-
-
-def _tanh_backward(grad: Any, result: Any) -> Any:
-    return grad * (1.0 - result * result)
+# What PyTorch, too, computes otherwise than as a power.
+_POWERS: dict[float, Form] = {
+    2: lambda x: _form("square")(x),
+    3: lambda x: x * x * x,
+    0.5: lambda x: _form("sqrt")(x),
+    -0.5: lambda x: _form("rsqrt")(x),
+    -1: lambda x: _form("reciprocal")(x),
+}
 
 
 def _pow(x: Any, exponent: Any) -> Any:
-    if exponent != 2:
-        raise NotImplementedError(f"no operator raises to the power of {exponent}")
-    return x * x
+    if exponent not in _POWERS:
+        raise NotImplementedError("PyTorch's kernel is faster")
+    return _POWERS[exponent](x)
 
 
-def _rsqrt(x: Any) -> Any:
-    return 1.0 / _form("sqrt")(x)
+def _mean(x: Any, dim: Any, keepdim: bool = False, *, dtype: Any = None) -> Any:
+    return _form("mean")(x, dim, keepdim, dtype=_plain_dtype(dtype))
 
 
-def _hardtanh(x: Any, low: float = -1.0, high: float = 1.0) -> Any:
-    return _form("minimum")(_form("maximum")(x, _like(x, low)), _like(x, high))
+def _converted(x: Any, *, dtype: Any = None, **layout: Any) -> Any:
+    return x if dtype is None else _form("cast")(x, acl_dtype(dtype))
 
 
-def _like(x: Any, number: float) -> Any:
-    return x.trace.number(float(number), x.dtype)
+def _cat(tensors: Any, dim: int = 0) -> Any:
+    return _form("cat")(list(tensors), dim)
 
 
-def _hardswish(x: Any) -> Any:
-    return x * _hardtanh(x + 3.0, 0.0, 6.0) / 6.0
-
-
-def _hardsigmoid(x: Any) -> Any:
-    return _hardtanh(x + 3.0, 0.0, 6.0) / 6.0
+def _embedding(weight: Any, indices: Any, *options: Any) -> Any:
+    return _form("embedding")(weight, indices)
 
 
 def _view(x: Any, shape: Sequence[int]) -> Any:
@@ -124,6 +105,14 @@ def _expand(x: Any, shape: Sequence[int], implicit: bool = False) -> Any:
     return x.broadcast_to(tuple(sizes))
 
 
+def _slice(x: Any, dim: int = 0, start: Any = None, end: Any = None, step: int = 1) -> Any:
+    return x[(slice(None),) * (dim % x.ndim) + (slice(start, end, step),)]
+
+
+def _select(x: Any, dim: int, index: int) -> Any:
+    return x[(slice(None),) * (dim % x.ndim) + (index,)]
+
+
 # What is a view of an operand: taken where a node beside it is.
 VIEWS: dict[Any, Form] = {
     aten.view.default: _view,
@@ -133,6 +122,10 @@ VIEWS: dict[Any, Form] = {
     aten.permute.default: lambda x, dims: x.transpose(*dims),
     aten.unsqueeze.default: _unsqueeze,
     aten.expand.default: _expand,
+    aten.slice.Tensor: _slice,
+    aten.select.int: _select,
+    aten.alias.default: lambda x: x,
+    aten.detach.default: lambda x: x,
 }
 
 # By ATen's own operator: the name under which speed is looked up, and the call.
@@ -148,16 +141,13 @@ WRITTEN_OUT: dict[Any, tuple[str, Form]] = {
         lambda grad, result, dim, dtype: _form("log_softmax_backward")(grad, result, dim),
     ),
     aten.sum.dim_IntList: ("sum", lambda x, dim=None, keepdim=False: _form("sum")(x, dim, keepdim)),
+    aten.mean.dim: ("mean", _mean),
     aten.where.self: ("where", lambda condition, a, b: _form("where")(condition, a, b)),
-    aten.threshold_backward.default: ("where", _threshold_backward),
-    aten.tanh_backward.default: ("tanh", _tanh_backward),
-    aten.pow.Tensor_Scalar: ("mul", _pow),
-    aten.rsqrt.default: ("sqrt", _rsqrt),
-    aten.reciprocal.default: ("div", lambda x: 1.0 / x),
-    aten.hardtanh.default: ("minimum", _hardtanh),
-    aten.hardswish.default: ("minimum", _hardswish),
-    aten.hardsigmoid.default: ("minimum", _hardsigmoid),
-    aten.rsub.Scalar: ("sub", lambda x, number, alpha=1: number - x * alpha),
+    aten.pow.Tensor_Scalar: ("square", _pow),
+    aten.rsub.Scalar: ("rsub", lambda x, number, alpha=1: _form("rsub")(x, number, alpha=alpha)),
+    aten._to_copy.default: ("cast", _converted),
+    aten.cat.default: ("cat", _cat),
+    aten.embedding.default: ("embedding", _embedding),
 }
 
 _PLAIN_OVERLOADS = ("default", "Tensor", "Scalar")

@@ -7,7 +7,7 @@ would without a compiler, and costs no more. Other graphs are first made functio
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Protocol
 
 from functorch.compile import make_boxed_func
 from torch._dynamo.backends.common import aot_autograd
@@ -20,7 +20,16 @@ from aclnn.torch.parts import Part
 from aclnn.torch.support import Support, partitions_of
 
 PREFIX = "aclnn_part_"
-Observer = Callable[[GraphModule, Support, list[Any]], None]
+
+
+class Observer(Protocol):
+    """Is told what becomes of graphs."""
+
+    def add_graph(self, graph: GraphModule, support: Support, parts: list[Any]) -> None:
+        """A graph, before its parts become executors."""
+
+    def add_executor(self, number: int, part: Part) -> None:
+        """What has become of a part of the graph that was added last."""
 
 
 def backend(graph_module: GraphModule, example_inputs: Sequence[Any], **options: Any) -> Any:
@@ -71,7 +80,7 @@ def with_executors(
     support = Support(graph)
     parts = partitions_of(graph, support)
     if observe is not None:
-        observe(graph, support, parts)
+        observe.add_graph(graph, support, parts)
     if not parts:
         return graph
     fused = fuse_by_partitions(graph, [part.nodes for part in parts], prefix=PREFIX)
@@ -94,6 +103,8 @@ def _replace(
         return code_of(with_executors(backward, options, observe))
 
     part = Part(module, name, inputs, options, compile_backward)
+    if observe is not None:
+        observe.add_executor(int(name.removeprefix(PREFIX)), part)
     with graph.graph.inserting_before(node):
         call = graph.graph.call_function(part, node.args)
     call.meta = dict(node.meta)

@@ -53,7 +53,9 @@ def _expansion_of(node: Node) -> list[Node] | None:
         graph = expanded(call, inputs).graph
     except Exception:  # whatever a function raises that is not meant for fake tensors
         return None
-    return [one for one in graph.nodes if one.op == "call_function"]
+    found = [one for one in graph.nodes if one.op == "call_function"]
+    gives_operand = graph.output_node().args[0] in graph.find_nodes(op="placeholder")
+    return found if found or gives_operand else None
 
 
 def is_functional(graph_module: GraphModule) -> bool:

@@ -11,6 +11,7 @@ import torch
 from torch.fx import GraphModule
 
 from aclnn.torch.dynamo import compiled_graph
+from aclnn.torch.parts import Part
 from aclnn.torch.support import Support
 
 
@@ -26,14 +27,29 @@ class Explanation:
         A node that PyTorch does, and the reason.
     parts : list of tuple of str
         The operators of each executor.
+    workspaces : list of int
+        The bytes that each executor needs for its intermediates.
     """
 
     taken: int = 0
     left: list[tuple[str, str]] = field(default_factory=list)
     parts: list[tuple[str, ...]] = field(default_factory=list)
+    _made: dict[int, Part] = field(default_factory=dict)
+    _first: int = 0  # the number of the first executor of the graph that was added last
 
-    def add(self, graph: GraphModule, support: Support, parts: Sequence[Any]) -> None:
+    @property
+    def workspaces(self) -> list[int]:
+        """How many bytes each executor needs for its intermediates."""
+        made = [self._made.get(number) for number in range(len(self.parts))]
+        return [0 if part is None else part.workspace_size for part in made]
+
+    def add_executor(self, number: int, part: Part) -> None:
+        """Keep what became of a part of the graph that was added last."""
+        self._made[self._first + number] = part
+
+    def add_graph(self, graph: GraphModule, support: Support, parts: Sequence[Any]) -> None:
         """Count the nodes of a graph."""
+        self._first = len(self.parts)
         taken = {node for part in parts for node in part.nodes}
         self.taken += len(taken)
         for part in parts:
@@ -47,8 +63,10 @@ class Explanation:
     def __str__(self) -> str:
         parts = _counted(len(self.parts), "executor")
         lines = [f"{_counted(self.taken, 'node')} in {parts}, {len(self.left)} left to PyTorch"]
-        counted = Counter(self.parts)
-        lines += [f"  executor: {', '.join(part)}{_times(n)}" for part, n in counted.items()]
+        counted = Counter(zip(self.parts, self.workspaces, strict=True))
+        for (part, size), n in counted.items():
+            room = f"; workspace {size:,} bytes" if size else ""
+            lines.append(f"  executor: {', '.join(part)}{room}{_times(n)}")
         reasons = Counter((name, reason) for name, reason in self.left)
         width = max((len(name) for name, _ in reasons), default=0)
         lines += [f"  {name:{width}}  {reason}{_times(n)}" for (name, reason), n in reasons.items()]
@@ -93,7 +111,7 @@ def explain(model: Any, *inputs: Any, **named: Any) -> Explanation:
     found = Explanation()
 
     def explaining(graph: GraphModule, example_inputs: Sequence[Any]) -> Any:
-        return compiled_graph(graph, example_inputs, {}, found.add)
+        return compiled_graph(graph, example_inputs, {}, found)
 
     result = torch.compile(model, backend=explaining)(*inputs, **named)
     tensors = [x for x in torch.utils._pytree.tree_leaves(result) if isinstance(x, torch.Tensor)]

@@ -47,6 +47,11 @@ class Part:
         self.compiled = compiled(self._function(name), **options)
         self._backwards: dict[tuple[bool, ...], Callable[..., Any]] = {}
 
+    @property
+    def workspace_size(self) -> int:
+        """Bytes for intermediates: the most that one of its plans needs."""
+        return max(self.compiled.workspace_sizes(), default=0)
+
     def __call__(self, *tensors: torch.Tensor) -> Any:
         if torch.is_grad_enabled() and any(one.requires_grad for one in tensors):
             return _Differentiable.apply(self, *tensors)

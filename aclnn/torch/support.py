@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import operator as python
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 import torch
@@ -14,13 +15,16 @@ from torch.fx.passes.operator_support import OperatorSupportBase
 from aclnn.acl.errors import AclnnError
 from aclnn.operators.checks import MAX_DIMS, TensorSpec
 from aclnn.torch.counterparts import (
-    PAYS_ALONE,
+    CHAINS_PAY_UP_TO,
+    PAYS_ALONE_UP_TO,
     PRODUCTS,
-    SLOWER,
+    SLOWER_FROM,
     SMALL_PRODUCT,
     counterpart,
     form_of,
     is_own,
+    speed_alone,
+    speed_in_chain,
     view_of,
 )
 from aclnn.torch.expansion import expansion_of, value_of
@@ -43,10 +47,8 @@ class Support(OperatorSupportBase):
         return self._taken.get(node, False)
 
     def _look_at(self, node: Node) -> None:
-        if node.target is python.getitem:
-            source = node.args[0]
-            taken = isinstance(source, Node) and isinstance(value_of(source), tuple | list)
-            self._taken[node] = taken and self._taken.get(source, False)
+        if node.target is python.getitem and isinstance(value_of(node.args[0]), tuple | list):
+            self._taken[node] = self._taken.get(node.args[0], False)
             return
         reason = reason_against(node)
         self._taken[node] = reason is None
@@ -63,7 +65,9 @@ def partitions_of(graph_module: GraphModule, support: Support) -> list[Any]:
         graph_module, support, allows_single_node_partition=True, non_compute_ops=[]
     )
     found = []
-    for partition in partitioner.propose_partitions():
+    with _subscripts_apart(graph_module):
+        proposed = partitioner.propose_partitions()
+    for partition in proposed:
         nodes = _without_border(list(partition.nodes))
         if not nodes or not pays(nodes):
             for node in nodes:
@@ -74,15 +78,43 @@ def partitions_of(graph_module: GraphModule, support: Support) -> list[Any]:
     return found
 
 
+@contextmanager
+def _subscripts_apart(graph_module: GraphModule) -> Iterator[None]:
+    """Call subscripts of tensors otherwise than those of tuples.
+
+    The partitioner moves each subscript to the part of what it is of, and for ever to and fro if it
+    is of two nodes: a tensor, and another one that is its index.
+    """
+    nodes = [
+        node
+        for node in graph_module.graph.nodes
+        if node.target is python.getitem and isinstance(value_of(node.args[0]), torch.Tensor)
+    ]
+    for node in nodes:
+        node.target = _subscript
+    try:
+        yield
+    finally:
+        for node in nodes:
+            node.target = python.getitem
+
+
+def _subscript(tensor: Any, key: Any) -> Any:
+    return tensor[key]
+
+
 def _without_border(nodes: list[Node]) -> list[Node]:
-    """A part without the views that only hand something in or out."""
+    """A part without the views that only hand something in or out.
+
+    One that others of the part need stays, or the part would need what it gives itself.
+    """
     kept, changed = set(nodes), True
     while changed:
         border = {
             node
             for node in kept
             if is_view(node)
-            and (not kept & set(node.all_input_nodes) or not kept >= set(node.users))
+            and (not kept & set(node.all_input_nodes) or not kept & set(node.users))
         }
         changed = bool(border)
         kept -= border
@@ -95,21 +127,25 @@ def pays(nodes: list[Node]) -> bool:
     if any(is_own(one.target) for one in calls):
         return True
     found = [counterpart(one.target) for one in calls]
-    computing = [one[0] for one in found if one is not None]
-    return len(computing) > 1 or any(name in PAYS_ALONE for name in computing)
+    names = [one[0] for one in found if one is not None]
+    if len(names) == 1:
+        return speed_alone(names[0]) <= PAYS_ALONE_UP_TO
+    return bool(names) and sum(map(speed_in_chain, names)) <= CHAINS_PAY_UP_TO * len(names)
 
 
 def is_view(node: Node) -> bool:
     """Whether a node only shows an operand in another way."""
-    found = expansion_of(node) or ()
-    return bool(found) and all(view_of(one.target) is not None for one in found)
+    found = expansion_of(node)
+    return found is not None and all(view_of(one.target) is not None for one in found)
 
 
 def reason_against(node: Node) -> str | None:
     """Why an executor does not do a node; None if it does."""
     found = expansion_of(node)
-    if not found:
+    if found is None:
         return "what it calls is not known"
+    if not found:  # it gives what it is given, as dropout does where nothing is trained
+        return _reason_against_tensor(value_of(node))
     reasons = [_reason_against_call(one) for one in found]
     return next((reason for reason in reasons if reason is not None), None)
 
@@ -133,7 +169,7 @@ def _reason_against_call(node: Node) -> str | None:
 def is_slower(name: str, node: Node) -> bool:
     """Whether PyTorch's own kernel takes less time."""
     if name not in PRODUCTS:
-        return name in SLOWER
+        return speed_in_chain(name) >= SLOWER_FROM
     *_, a, b = [value_of(one) for one in node.args if isinstance(one, Node)]
     if a.requires_grad or b.requires_grad:
         return True  # the gradient would compute it anew

@@ -10,7 +10,7 @@ import linecache
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from types import MethodType
-from typing import Any
+from typing import Any, Generic, ParamSpec, TypeVar, overload
 
 import numpy as np
 
@@ -31,6 +31,9 @@ from aclnn.operators.checks import TensorSpec
 from aclnn.tracing.array import TracedArray
 from aclnn.tracing.nesting import ARRAY, mapped, names_of, put_together, taken_apart
 from aclnn.tracing.trace import PACKAGE, Memory, Trace, spec_of
+
+P = ParamSpec("P")
+R = TypeVar("R")
 
 _clock = itertools.count()
 
@@ -115,7 +118,7 @@ class Traced:
         return found
 
 
-class Compiled:
+class Compiled(Generic[P, R]):
     """A function whose calls run as one plan; made by `aclnn.compile`.
 
     Examples
@@ -132,7 +135,7 @@ class Compiled:
     1
     """
 
-    def __init__(self, function: Callable[..., Any], options: Mapping[str, Any]):
+    def __init__(self, function: Callable[P, R], options: Mapping[str, Any]):
         functools.update_wrapper(self, function)
         self._function = function
         self._options = dict(options)
@@ -146,6 +149,10 @@ class Compiled:
     def __repr__(self) -> str:
         return f"<compiled function {self._name}: {len(self._found)} plans>"
 
+    @overload
+    def __get__(self, instance: None, owner: Any = None) -> Compiled[P, R]: ...
+    @overload
+    def __get__(self, instance: object, owner: Any = None) -> Callable[..., R]: ...
     def __get__(self, instance: Any, owner: Any = None) -> Any:
         return self if instance is None else MethodType(self, instance)
 
@@ -158,6 +165,10 @@ class Compiled:
             pass
         return Compiled, (self._function, self._options)
 
+    @overload
+    def __call__(self, *args: P.args, **named: P.kwargs) -> R: ...
+    @overload
+    def __call__(self, *args: Any, out: Any, **named: Any) -> R: ...
     @boundary
     def __call__(self, *args: Any, out: Any = None, **named: Any) -> Any:
         key = None if named else array_key(args, True)
@@ -182,6 +193,10 @@ class Compiled:
         kind = _kind(leaves) if inputs is not leaves else None
         return run_on(traced.executor, inputs, out, kind)
 
+    @overload
+    def executor(self, *args: P.args, **named: P.kwargs) -> aclOpExecutor: ...
+    @overload
+    def executor(self, *args: Any, out: Any, **named: Any) -> aclOpExecutor: ...
     @boundary
     def executor(self, *args: Any, out: Any = None, **named: Any) -> aclOpExecutor:
         """An executor of the plan for these arguments, bound to them.
@@ -213,6 +228,10 @@ class Compiled:
             "size": len(self._found),
             "limit": current_settings()["cache_limit"],
         }
+
+    def workspace_sizes(self) -> list[int]:
+        """The bytes of workspace that each plan in the cache needs."""
+        return [traced.executor.workspace_size for traced in self._found.values()]
 
     def clear_cache(self) -> None:
         """Forget all plans, and the arrays that the function closes over."""
@@ -477,6 +496,21 @@ def _planned_anew(compiled: Compiled, form: Any, specs: Sequence[ArraySpec]) -> 
 # --- The decorator --------------------------------------------------------------------------------
 
 
+@overload
+def compile(
+    function: Callable[P, R],
+    *,
+    threads: int | None = None,
+    strategy: str = "default",
+    materialize: bool = False,
+) -> Compiled[P, R]: ...
+@overload
+def compile(
+    *,
+    threads: int | None = None,
+    strategy: str = "default",
+    materialize: bool = False,
+) -> Callable[[Callable[P, R]], Compiled[P, R]]: ...
 @boundary
 def compile(
     function: Callable[..., Any] | None = None,
@@ -485,24 +519,24 @@ def compile(
     strategy: str = "default",
     materialize: bool = False,
 ) -> Any:
-    """Let a function of arrays run as one plan.
+    """Compile a function of arrays into one plan.
 
     The function is called once for each description of its arguments, with traced arrays in their
     place. What it does with them is recorded: functional forms, the operators ``+ - * / @ ** -x``,
     NumPy's functions that have an operator for a counterpart, and views. The calls become one
     op-graph, which is planned as a whole: chains share loops, intermediates share a workspace.
-    Results have the bits that the calls have one by one.
+    Results are bitwise identical to those of single calls.
 
     Parameters
     ----------
     function : callable, optional
-        Without it a decorator with the options is given back.
+        The function; without it, `compile` returns a decorator with the options.
     threads : int, optional
-        How many a run may use; by default what `set_num_threads` says.
+        Number of threads that a run may use; default: that of `set_num_threads`.
     strategy : {'default', 'bucket', 'naive', 'exact'}
-        How the workspace is planned.
+        The planning strategy.
     materialize : bool
-        Whether every intermediate is written as a whole, for looking at it.
+        Whether to store every intermediate whole, for inspection.
 
     Returns
     -------

@@ -19,13 +19,13 @@ from aclnn.tracing.array import TracedArray
 
 @boundary
 def call(function: Callable[..., Any], *operands: Any, shape: Any, dtype: Any) -> Any:
-    """Call a function that writes its result into an array: in a compiled function, as a step.
+    """Call a function that writes into an array; in a compiled function, the call is a step.
 
     Parameters
     ----------
     function : callable
         Called as ``function(*views, out=view)``, with NumPy arrays. In a compiled function these
-        are views of planned memory, which they must not be kept beyond the call.
+        are views of planned memory, which are invalid after the call.
     *operands : array
         What it reads.
     shape : int or tuple of int
@@ -41,8 +41,8 @@ def call(function: Callable[..., Any], *operands: Any, shape: Any, dtype: Any) -
     Raises
     ------
     AclnnError
-        If an operand is no array, or there is no such shape or dtype. What the function raises
-        reaches the caller; an executor that it is a step of stays usable.
+        If an operand is not an array, or the shape or dtype is invalid. Exceptions of the function
+        reach the caller; an executor with this step stays usable.
 
     Examples
     --------

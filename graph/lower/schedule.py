@@ -124,10 +124,12 @@ class Schedule:
     arguments : tuple of str
         Names of the addresses that a run takes: the graph's inputs, its outputs, then its constants.
     workspace_size : int
-    scratch_offset, scratch_per_thread : int
-        Where the threads' tiles start in the workspace, and how many bytes each has.
+    scratch_offset : int
+        Where the threads' tiles start in the workspace.
+    scratch_per_thread : int
+        Bytes of each thread's tiles.
     max_threads : int
-        There is scratch for this many.
+        Number of threads with tiles.
     kernels : tuple
         The kernel of every op, in order, kept alive.
 

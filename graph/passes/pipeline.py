@@ -35,13 +35,13 @@ class PassStep:
 
 
 class PassResult(tuple[PassStep, ...]):
-    """All graphs of a run of a pipeline: a tuple of `PassStep` that shows itself.
+    """All graphs of a run of a pipeline: a tuple of `PassStep` with views.
 
     Attributes
     ----------
     as_built : Graph
     graph : Graph
-        After the last pass: what is planned and scheduled.
+        The graph after the last pass, which is planned and scheduled.
 
     Examples
     --------
@@ -205,7 +205,7 @@ def run_passes(
     ValueError
         When no pipeline has this name, or what should be a pass cannot be called.
     GraphError
-        When a pass makes a graph that is not well formed.
+        When a pass returns a graph that is not well formed.
 
     Examples
     --------

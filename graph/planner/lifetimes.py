@@ -73,12 +73,12 @@ class Lifetime:
 
     @property
     def first(self) -> int:
-        """The step that makes it."""
+        """The step that produces it."""
         return self.lower
 
     @property
     def last(self) -> int:
-        """The last step that reads it (or the one that makes it)."""
+        """The last step that reads it (or the one that produces it)."""
         return self.upper - 1
 
     def overlaps(self, other: Lifetime) -> bool:
@@ -97,7 +97,7 @@ class Lifetime:
 
 @dataclass(frozen=True, slots=True)
 class SpareMemory:
-    """The memory of an output, where intermediates may lie before step `until` writes any output.
+    """Memory of an output, which may hold intermediates until step `until` writes an output.
 
     `heir` names the intermediate that this step reads last while it writes the output over it.
 
@@ -212,7 +212,7 @@ def lifetimes_from_csv(text: str) -> tuple[Lifetime, ...]:
     Raises
     ------
     ValueError
-        Naming the columns that are missing, or the row and what is wrong with it.
+        Names the missing columns, or the row and its fault.
 
     Examples
     --------

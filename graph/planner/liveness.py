@@ -22,7 +22,7 @@ def graph_lifetimes(
     tiling: Tiling | None = None,
     scratch_of: ScratchOf | None = None,
 ) -> tuple[Lifetime, ...]:
-    """Lifetimes of a graph's intermediates, in the order in which they are made.
+    """Lifetimes of a graph's intermediates, in the order of their producers.
 
     The tiles of one tile loop are one entry: `threads` times what a thread needs.  Every loop
     gives a thread the same space, so that one stride leads from thread to thread everywhere.
@@ -32,7 +32,7 @@ def graph_lifetimes(
     graph : Graph
         As built, or after passes.
     threads : int
-        How many threads there are tiles for.
+        Number of threads that tiles are for.
     tiling : Tiling, optional
         How large tiles are.
     scratch_of : callable, optional

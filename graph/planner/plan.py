@@ -32,7 +32,7 @@ USE_OUTPUTS = ("default", "exact")  # strategies; the others do as the NPU libra
 
 
 class BudgetError(ValueError):
-    """A plan needs more than it may; the message names what is live at the peak.
+    """A plan exceeds its budget; the message names the buffers that are live at the peak.
 
     >>> from aclnn.graph import Lifetime, plan_lifetimes
     >>> try:
@@ -48,9 +48,9 @@ class Buffer:
     """One intermediate in the workspace, or in the memory of the output that `output` names.
 
     `first` and `last` are steps, both included.  `shared_with` names the first 16 of the buffers
-    that use some of the same bytes at other times, `shared_count` is how many there are.
-    `parts` is filled for the tiles of a tile loop: where each lies in the space of one thread.
-    `contents` is its dtype and shape in words.  `same_as` is the buffer whose place it takes over.
+    that use some of the same bytes at other times, `shared_count` is how many there are. `parts`
+    has the tiles of a tile loop: the offset of each in one thread's memory. `contents` is its dtype
+    and shape in words.  `same_as` is the buffer that it overwrites.
 
     >>> Buffer("a", offset=64, nbytes=100, padded=128, first=0, last=1).offset
     64
@@ -85,7 +85,7 @@ class Buffer:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class WorkspacePlan:
-    """Where everything lies in the workspace.
+    """Offsets of all buffers in the workspace.
 
     Plans compare by content, also with those of a derived class.
 
@@ -96,8 +96,10 @@ class WorkspacePlan:
     lower_bound : int
         Largest sum of padded bytes live at one step, at 64 byte alignment, less what outputs could
         hold of them; for the strategy 'exact' the largest size that it proved no plan to be below.
-    naive_size, bucket_size : int
-        What the other two strategies would need for the same buffers.
+    naive_size : int
+        Bytes that the strategy 'naive' needs for the same buffers.
+    bucket_size : int
+        Bytes that the strategy 'bucket' needs for the same buffers.
     proof : {'optimal', 'feasible'}
         'optimal' when no plan can be smaller: of these lifetimes, thus for this order of steps.
     buffers : tuple of Buffer
@@ -105,7 +107,7 @@ class WorkspacePlan:
     steps : tuple of str
         Names of the steps, for the pictures.
     threads : int
-        How many threads there is scratch for.
+        Number of threads that scratch memory is for.
     tiling : Tiling
     spare : tuple of SpareMemory
         Outputs whose memory intermediates may use before it is written.
@@ -394,7 +396,7 @@ def plan_lifetimes(
     timeout: float | None = None,
     spare: Iterable[SpareMemory] = (),
 ) -> WorkspacePlan:
-    """Plan a list of lifetimes, whoever made it.
+    """Plan a list of lifetimes of any origin.
 
     Parameters
     ----------

@@ -23,10 +23,10 @@ TIMEOUT = 1.0  # seconds that `exact` searches for when nobody says how long
 
 @dataclass(frozen=True, slots=True)
 class Assignment:
-    """What a planner decides: for every lifetime an offset and a padded size.
+    """A planner's result: an offset and a padded size for every lifetime.
 
-    `size` is that of the workspace.  `searched` says that no smaller assignment exists, because all
-    were tried; `bound` is a size that none is below, where more than the peak was proved.
+    `size` is that of the workspace.  `searched` means that an exhaustive search found no smaller
+    assignment; `bound` is a proven lower bound, if it exceeds the peak.
 
     >>> lives = [Lifetime("a", 0, 2, 100), Lifetime("b", 3, 4, 50)]
     >>> bucket(lives) == Assignment(offsets=(0, 0), padded=(512, 512), size=512)

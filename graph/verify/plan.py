@@ -22,7 +22,7 @@ class PlanError(ValueError):
 
 
 def validate(plan: WorkspacePlan) -> WorkspacePlan:
-    """Return a plan that is right, whoever made it, raise `PlanError` for any other.
+    """Return a valid plan of any origin, raise `PlanError` for any other.
 
     No two buffers in use at one step may share a byte, unless one takes the other's place over;
     every buffer has a name of its own and a step, is aligned, large enough and inside the
@@ -41,7 +41,7 @@ def validate(plan: WorkspacePlan) -> WorkspacePlan:
     Raises
     ------
     PlanError
-        Naming the buffers, and what is wrong with them.
+        Names the buffers and their faults.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""A graph as an ONNX model: for viewers of such models, not for running.
+"""A graph as an ONNX model: for viewers of such models, not for running, as no kernel is known here.
 
 Nodes belong to the domain `aclnn.graph` and have their kind as operator type; their attributes, the
 names of the values they read, and, where a plan is given, the place of their result in the
@@ -32,12 +32,11 @@ def graph_to_onnx(graph: Graph, plan: WorkspacePlan | None = None) -> bytes:
     onnx = need("onnx", "ONNX models")
     helper = onnx.helper
 
-    def info(value: Value, name: str = "") -> Any:
-        element = _ELEMENTS.get(value.dtype.name, value.dtype.name.upper())
-        number = getattr(onnx.TensorProto, element, onnx.TensorProto.UINT8)
-        return helper.make_tensor_value_info(name or value.name, number, list(value.shape))
+    def info(value: Value) -> Any:
+        element = element_type(onnx, value.dtype.name)
+        return helper.make_tensor_value_info(value.name, element, list(value.shape))
 
-    buffers = _buffers(plan)
+    buffers = buffers_by_name(plan)
     made = helper.make_graph(
         [_made(helper, graph, entry, buffers) for entry in _entries(graph)],
         "executor",
@@ -53,8 +52,14 @@ def graph_to_onnx(graph: Graph, plan: WorkspacePlan | None = None) -> bytes:
     imports = [helper.make_opsetid(DOMAIN, 1), helper.make_opsetid("", 17)]
     model = helper.make_model(made, producer_name=DOMAIN, opset_imports=imports, ir_version=8)
     if plan is not None:
-        helper.set_model_props(model, _plan_facts(plan))
+        helper.set_model_props(model, plan_facts(plan))
     return model.SerializeToString()
+
+
+def element_type(onnx: Any, dtype: str) -> int:
+    """ONNX's number of a dtype; that of a byte where it has none."""
+    element = _ELEMENTS.get(dtype, dtype.upper())
+    return getattr(onnx.TensorProto, element, onnx.TensorProto.UINT8)
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,6 +131,15 @@ def _attributes(graph: Graph, node: Node, buffers: dict[str, Buffer]) -> dict[st
     return found
 
 
+def facts_of(graph: Graph, node: Node, buffers: dict[str, Buffer]) -> dict[str, str]:
+    """What is known of a node, as the metadata of a node of another kind."""
+    found = {"node": node.name, **_attributes(graph, node, buffers)}
+    return {
+        key: ", ".join(map(str, fact)) if isinstance(fact, list | tuple) else str(fact)
+        for key, fact in found.items()
+    }
+
+
 def _facts_of_result(graph: Graph, out: Value, buffers: dict[str, Buffer]) -> dict[str, Any]:
     """What is known of a result, which several results of a node have by number."""
     found: dict[str, Any] = {
@@ -150,7 +164,7 @@ def _facts_of_result(graph: Graph, out: Value, buffers: dict[str, Buffer]) -> di
     }
 
 
-def _buffers(plan: WorkspacePlan | None) -> dict[str, Buffer]:
+def buffers_by_name(plan: WorkspacePlan | None) -> dict[str, Buffer]:
     """The buffers that hold values: their own, or those of the tiles of their loops."""
     buffers = plan.buffers if plan else ()
     tiles = {part.name: buffer for buffer in buffers for part in buffer.parts}
@@ -163,7 +177,7 @@ def _plain(value: Any) -> Any:
     return value if isinstance(value, int | float | str) else attr_value_words(value)
 
 
-def _plan_facts(plan: WorkspacePlan) -> dict[str, str]:
+def plan_facts(plan: WorkspacePlan) -> dict[str, str]:
     names = ["size", "lower_bound", "gap", "naive_size", "bucket_size", "strategy", "proof"]
     names += ["peak_step", "peak_bytes", "fragmentation"]
     return {f"workspace_{name}": str(getattr(plan, name)) for name in names}

@@ -62,7 +62,9 @@ cdef inline void read_wide(const tile_view *views, const operand_t *operand, con
 
 cdef inline void widen(const tile_view *view, const char *source, const operand_t *operand,
                        const spot_t *spot, vecd *staged, char *raw) noexcept nogil:
-    if spot.along:
+    if spot.along and view.col_stride == operand.size:
+        widen_dense(source, operand, spot, staged)
+    elif spot.along:
         if not spot.full:
             staged[spot.n - 1] = v_set(0)
         operand.load(source, view.col_stride, staged, spot.cols)
@@ -71,6 +73,16 @@ cdef inline void widen(const tile_view *view, const char *source, const operand_
     else:
         gather(view, source, spot, raw, operand.size)
         operand.load(raw, operand.size, staged, spot.n * VECD)
+
+
+cdef inline void widen_dense(const char *source, const operand_t *operand, const spot_t *spot,
+                             vecd *staged) noexcept nogil:
+    cdef ptrdiff_t whole = spot.cols // VECD
+    operand.widen(source, staged, whole)
+    if whole < spot.n:
+        staged[whole] = v_set(0)
+        operand.load(source + whole * VECD * operand.size, operand.size, &staged[whole],
+                     spot.cols - whole * VECD)
 
 
 cdef inline void widen_columns(const tile_view *view, const char *source, const operand_t *operand,

@@ -1,115 +1,180 @@
 """Passes of layer_norm, rms_norm and their gradients."""
 
-from aclnn.kernels.rows.reduce cimport HELD, add_term, at, held_until, hold, put, release
-from aclnn.kernels.rows.sums cimport average, total
+from aclnn.kernels.rows.reduce cimport (
+    HELD,
+    add_product,
+    add_term,
+    at,
+    held_until,
+    hold,
+    put,
+    release,
+)
+from aclnn.kernels.rows.sums cimport FEW, average, total
 from aclnn.kernels.rows.vecd cimport (
     elem_t,
     load_vecd,
     v_add,
+    v_all_at_most,
     v_div,
     v_fma,
     v_mul,
     v_set,
     v_sqrt,
     v_sub,
+    v_two_sum,
+    v_where_less,
+    v_where_number,
     vecd,
 )
-from aclnn.kernels.rows.walk cimport group_t, kernel_number, run_t
+from aclnn.kernels.rows.walk cimport group_t, kernel_number, of_row, parts_of_row, run_t
 
-# Of a group's values: the mean in two parts, and 1 / standard deviation.
+# Of a group's values: a number near the mean, how far the mean lies above it, 1 / standard
+# deviation, and which rows are in doubt.
 cdef enum:
-    MEAN
-    MEAN_LOW
+    NEAR
+    ABOVE
     RSTD
+    IN_DOUBT
+
+
+cdef extern from *:
+    """
+    /* Of the mean square about any number: a variance of so much needs no more bits. */
+    #define LEAST_VARIANCE 0x1p-16
+    """
+    double LEAST_VARIANCE
+
+
+cdef inline void add_about_first(const elem_t *x, group_t *group, const run_t *told) noexcept nogil:
+    """Sums of distances from the first element, and of their squares."""
+    cdef run_t run = told[0]
+    cdef vecd *parts = parts_of_row(group, 0, &run)
+    cdef vecd *squares = parts_of_row(group, 1, &run)
+    cdef vecd first = of_row(&group.values[NEAR], &run)
+    cdef vecd distance
+    cdef vecd held[HELD]
+    cdef vecd held_squares[HELD]
+    cdef ptrdiff_t k = 0, until = held_until(&run)
+    cdef int i
+    if until:
+        hold(held, parts)
+        hold(held_squares, squares)
+        while k < until:
+            for i in range(HELD):
+                distance = v_sub(load_vecd(at(x, (k + i) * run.step)), first)
+                held[i] = v_add(held[i], distance)
+                held_squares[i] = v_fma(distance, distance, held_squares[i])
+            k += HELD
+        release(parts, held)
+        release(squares, held_squares)
+    for k in range(until, run.n):
+        distance = v_sub(load_vecd(at(x, k * run.step)), first)
+        add_term(parts, distance, k, &run)
+        add_product(squares, distance, distance, k, &run)
+
+
+cdef inline void try_deviation(group_t *group, ptrdiff_t cols,
+                               const kernel_number *numbers) noexcept nogil:
+    """The mean is that of the distances from the first element; so is the variance, unless that is
+    far off: then few bits are left of it, and the mean takes its place for another pass."""
+    cdef vecd low
+    cdef vecd first = group.values[NEAR]
+    cdef vecd distance = average(&group.sums[0], cols, &low)
+    cdef vecd square = average(&group.sums[1], cols, &low)
+    cdef vecd variance = v_sub(square, v_mul(distance, distance))
+    cdef vecd least = v_mul(square, v_set(LEAST_VARIANCE))
+    cdef vecd mean = v_two_sum(first, distance, &low)
+    group.results[0] = mean
+    set_rstd(group, variance, numbers[0].real)
+    cdef vecd in_doubt = v_where_less(variance, least, v_set(1), v_set(0))
+    group.values[IN_DOUBT] = in_doubt = v_where_number(variance, in_doubt, v_set(1))
+    group.doubt = not v_all_at_most(in_doubt, v_set(0))
+    group.values[NEAR] = v_where_less(in_doubt, v_set(1), first, mean)
+    group.values[ABOVE] = v_where_less(in_doubt, v_set(1), distance, low)
 
 
 cdef inline void keep_mean(group_t *group, ptrdiff_t cols,
                            const kernel_number *numbers) noexcept nogil:
-    group.values[MEAN] = average(&group.sums[0], cols, &group.values[MEAN_LOW])
-    group.results[0] = group.values[MEAN]
+    group.values[NEAR] = average(&group.sums[0], cols, &group.values[ABOVE])
+    group.results[0] = group.values[NEAR]
+    group.values[IN_DOUBT] = v_set(1)
 
 
-cdef inline vecd centred(const elem_t *x, vecd mean, vecd low) noexcept nogil:
+cdef inline vecd square_about(const elem_t *x, vecd near, vecd above) noexcept nogil:
     """Both parts of the mean count where elements hardly differ from it."""
-    return v_sub(v_sub(load_vecd(x), mean), low)
-
-
-cdef inline vecd square_about(const elem_t *x, vecd mean, vecd low) noexcept nogil:
-    cdef vecd distance = centred(x, mean, low)
+    cdef vecd distance = v_sub(v_sub(load_vecd(x), near), above)
     return v_mul(distance, distance)
 
 
 cdef inline void add_squares_about_mean(const elem_t *x, group_t *group,
                                         const run_t *told) noexcept nogil:
     cdef run_t run = told[0]
-    cdef vecd mean = group.values[MEAN], low = group.values[MEAN_LOW]
-    cdef vecd *parts = group.sums[0].parts
-    cdef vecd held[HELD]
-    cdef ptrdiff_t k = 0, until = held_until(&run)
-    cdef int i
-    hold(held, parts)
-    while k < until:
-        for i in range(HELD):
-            held[i] = v_add(held[i], square_about(at(x, (k + i) * run.step), mean, low))
-        k += HELD
-    release(parts, held)
-    for k in range(until, run.n):
-        add_term(parts, square_about(at(x, k * run.step), mean, low), k, &run)
-
-
-cdef inline vecd inverse_root(group_t *group, ptrdiff_t cols, double eps) noexcept nogil:
-    cdef vecd low
-    cdef vecd square = v_add(average(&group.sums[0], cols, &low), v_set(eps))
-    return v_div(v_set(1), v_sqrt(square))
+    cdef vecd near = of_row(&group.values[NEAR], &run), above = of_row(&group.values[ABOVE], &run)
+    cdef vecd *parts = parts_of_row(group, 0, &run)
+    cdef ptrdiff_t k
+    for k in range(run.n):
+        add_term(parts, square_about(at(x, k * run.step), near, above), k, &run)
 
 
 cdef inline void keep_deviation(group_t *group, ptrdiff_t cols,
                                 const kernel_number *numbers) noexcept nogil:
-    group.values[RSTD] = group.results[1] = inverse_root(group, cols, numbers[0].real)
+    """In place of that of rows that are in doubt."""
+    cdef vecd low, found = group.values[RSTD]
+    set_rstd(group, average(&group.sums[0], cols, &low), numbers[0].real)
+    group.values[RSTD] = v_where_less(group.values[IN_DOUBT], v_set(1), found, group.values[RSTD])
+    group.results[1] = group.values[RSTD]
+
+
+cdef inline void set_rstd(group_t *group, vecd variance, double eps) noexcept nogil:
+    group.values[RSTD] = v_div(v_set(1), v_sqrt(v_add(variance, v_set(eps))))
+    group.results[1] = group.values[RSTD]
 
 
 cdef inline void layer_norm(const elem_t *x, group_t *group, const run_t *told) noexcept nogil:
     cdef run_t run = told[0]
-    cdef vecd mean = group.values[MEAN], low = group.values[MEAN_LOW], rstd = group.values[RSTD]
+    cdef vecd near = of_row(&group.values[NEAR], &run), rstd = of_row(&group.values[RSTD], &run)
+    cdef vecd below = v_sub(v_set(0), v_mul(of_row(&group.values[ABOVE], &run), rstd))
     cdef vecd normal
     cdef ptrdiff_t k
     for k in range(run.n):
-        normal = v_mul(centred(at(x, k * run.step), mean, low), rstd)
+        normal = v_fma(v_sub(load_vecd(at(x, k * run.step)), near), rstd, below)
         put(&run, k, v_fma(normal, run.columns[0][k], run.columns[1][k]), x)
 
 
 # --- RMS norm -----------------------------------------------------------------------------------
 
-cdef inline vecd square(const elem_t *x) noexcept nogil:
-    cdef vecd element = load_vecd(x)
-    return v_mul(element, element)
-
-
 cdef inline void add_squares(const elem_t *x, group_t *group,
                              const run_t *told) noexcept nogil:
     cdef run_t run = told[0]
-    cdef vecd *parts = group.sums[0].parts
+    cdef vecd *parts = parts_of_row(group, 0, &run)
     cdef vecd held[HELD]
+    cdef vecd element
     cdef ptrdiff_t k = 0, until = held_until(&run)
     cdef int i
-    hold(held, parts)
-    while k < until:
-        for i in range(HELD):
-            held[i] = v_add(held[i], square(at(x, (k + i) * run.step)))
-        k += HELD
-    release(parts, held)
+    if until:
+        hold(held, parts)
+        while k < until:
+            for i in range(HELD):
+                element = load_vecd(at(x, (k + i) * run.step))
+                held[i] = v_fma(element, element, held[i])
+            k += HELD
+        release(parts, held)
     for k in range(until, run.n):
-        add_term(parts, square(at(x, k * run.step)), k, &run)
+        element = load_vecd(at(x, k * run.step))
+        add_product(parts, element, element, k, &run)
 
 
 cdef inline void keep_inverse_root(group_t *group, ptrdiff_t cols,
                                    const kernel_number *numbers) noexcept nogil:
-    group.values[RSTD] = group.results[0] = inverse_root(group, cols, numbers[0].real)
+    cdef vecd low
+    set_rstd(group, average(&group.sums[0], cols, &low), numbers[0].real)
+    group.results[0] = group.values[RSTD]
 
 
 cdef inline void rms_norm(const elem_t *x, group_t *group, const run_t *told) noexcept nogil:
     cdef run_t run = told[0]
-    cdef vecd rstd = group.values[RSTD]
+    cdef vecd rstd = of_row(&group.values[RSTD], &run)
     cdef vecd normal
     cdef ptrdiff_t k
     for k in range(run.n):
@@ -117,55 +182,66 @@ cdef inline void rms_norm(const elem_t *x, group_t *group, const run_t *told) no
         put(&run, k, v_mul(normal, run.columns[0][k]), x)
 
 
-# --- Gradients of the input: with h = (x - mean) rstd and q = g w -------------------------------
+# --- Gradients of the input, with d = x - mean and q = g w: rstd (q - mean(q) - d rstd^2 mean(q d))
 # For rms_norm the mean is 0 (an operand that there is none of), and the mean of q takes no part.
 
-cdef inline vecd normalised(const elem_t *x, vecd mean, vecd rstd) noexcept nogil:
-    return v_mul(v_sub(load_vecd(x), mean), rstd)
-
-
 cdef inline void add_shares(const elem_t *g, group_t *group, const run_t *told) noexcept nogil:
-    """Sums of q and q h."""
+    """Sums of q and q d."""
     cdef run_t run = told[0]
     cdef const elem_t *x = <const elem_t *>run.second
-    cdef vecd mean = group.given[0], rstd = group.given[1]
-    cdef vecd weighted
-    cdef ptrdiff_t k
-    for k in range(run.n):
+    cdef vecd *parts = parts_of_row(group, 0, &run)
+    cdef vecd *products = parts_of_row(group, 1, &run)
+    cdef vecd mean = of_row(&group.given[0], &run)
+    cdef vecd held[HELD]
+    cdef vecd held_products[HELD]
+    cdef vecd weighted, distance
+    cdef ptrdiff_t k = 0, until = held_until(&run)
+    cdef int i
+    if until:
+        hold(held, parts)
+        hold(held_products, products)
+        while k < until:
+            for i in range(HELD):
+                weighted = v_mul(load_vecd(at(g, (k + i) * run.step)), run.columns[0][k + i])
+                distance = v_sub(load_vecd(at(x, (k + i) * run.second_step)), mean)
+                held[i] = v_add(held[i], weighted)
+                held_products[i] = v_fma(weighted, distance, held_products[i])
+            k += HELD
+        release(parts, held)
+        release(products, held_products)
+    for k in range(until, run.n):
         weighted = v_mul(load_vecd(at(g, k * run.step)), run.columns[0][k])
-        add_term(group.sums[0].parts, weighted, k, &run)
-        weighted = v_mul(weighted, normalised(at(x, k * run.second_step), mean, rstd))
-        add_term(group.sums[1].parts, weighted, k, &run)
+        distance = v_sub(load_vecd(at(x, k * run.second_step)), mean)
+        add_term(parts, weighted, k, &run)
+        add_product(products, weighted, distance, k, &run)
 
 
 cdef inline void keep_shares(group_t *group, ptrdiff_t cols,
                              const kernel_number *numbers) noexcept nogil:
-    cdef vecd low
-    group.values[0] = average(&group.sums[0], cols, &group.values[1])
-    group.values[2] = average(&group.sums[1], cols, &low)
+    cdef vecd low, rstd = group.given[1]
+    cdef vecd share = v_mul(v_mul(average(&group.sums[1], cols, &low), rstd), rstd)
+    group.values[0] = v_sub(v_set(0), average(&group.sums[0], cols, &low))
+    group.values[1] = v_sub(v_set(0), share)
 
 
 cdef inline void keep_one_share(group_t *group, ptrdiff_t cols,
                                 const kernel_number *numbers) noexcept nogil:
     keep_shares(group, cols, numbers)
-    group.values[0] = group.values[1] = v_set(0)
+    group.values[0] = v_set(0)
 
 
 cdef inline void norm_backward_input(const elem_t *g, group_t *group,
                                      const run_t *told) noexcept nogil:
-    """rstd (q - mean(q) - h mean(q h))."""
     cdef run_t run = told[0]
     cdef const elem_t *x = <const elem_t *>run.second
-    cdef vecd mean = group.given[0], rstd = group.given[1]
-    cdef vecd high = group.values[0], low = group.values[1]
-    cdef vecd share = v_sub(v_set(0), group.values[2])
-    cdef vecd weighted
+    cdef vecd mean = of_row(&group.given[0], &run), rstd = of_row(&group.given[1], &run)
+    cdef vecd most = of_row(&group.values[0], &run), share = of_row(&group.values[1], &run)
+    cdef vecd rest
     cdef ptrdiff_t k
     for k in range(run.n):
-        weighted = v_mul(load_vecd(at(g, k * run.step)), run.columns[0][k])
-        weighted = v_sub(v_sub(weighted, high), low)
-        weighted = v_fma(normalised(at(x, k * run.second_step), mean, rstd), share, weighted)
-        put(&run, k, v_mul(weighted, rstd), g)
+        rest = v_fma(v_sub(load_vecd(at(x, k * run.second_step)), mean), share, most)
+        rest = v_fma(load_vecd(at(g, k * run.step)), run.columns[0][k], rest)
+        put(&run, k, v_mul(rest, rstd), g)
 
 
 # --- Gradients of weight and bias: the tile's rows are these, its columns the norm's rows -------
@@ -174,14 +250,34 @@ cdef inline void add_for_params(const elem_t *g, group_t *group, const run_t *to
     """Sums of g h and g; mean and rstd belong to columns here."""
     cdef run_t run = told[0]
     cdef const elem_t *x = <const elem_t *>run.second
+    cdef vecd *products = parts_of_row(group, 0, &run)
+    cdef vecd *parts = parts_of_row(group, 1, &run)
+    cdef vecd held[FEW]
+    cdef vecd held_products[FEW]
     cdef vecd gradient, normal
-    cdef ptrdiff_t k
-    for k in range(run.n):
+    cdef ptrdiff_t k = 0, until = run.n // FEW * FEW if run.part_mask == FEW - 1 else 0
+    cdef int i
+    if until:
+        for i in range(FEW):
+            held[i], held_products[i] = parts[i], products[i]
+        while k < until:
+            for i in range(FEW):
+                gradient = load_vecd(at(g, (k + i) * run.step))
+                normal = normalised(at(x, (k + i) * run.second_step), k + i, &run)
+                held_products[i] = v_fma(gradient, normal, held_products[i])
+                held[i] = v_add(held[i], gradient)
+            k += FEW
+        for i in range(FEW):
+            parts[i], products[i] = held[i], held_products[i]
+    for k in range(until, run.n):
         gradient = load_vecd(at(g, k * run.step))
-        normal = v_sub(load_vecd(at(x, k * run.second_step)), run.columns[0][k])
-        normal = v_mul(normal, run.columns[1][k])
-        add_term(group.sums[0].parts, v_mul(gradient, normal), k, &run)
-        add_term(group.sums[1].parts, gradient, k, &run)
+        normal = normalised(at(x, k * run.second_step), k, &run)
+        add_product(products, gradient, normal, k, &run)
+        add_term(parts, gradient, k, &run)
+
+
+cdef inline vecd normalised(const elem_t *x, ptrdiff_t k, const run_t *run) noexcept nogil:
+    return v_mul(v_sub(load_vecd(x), run.columns[0][k]), run.columns[1][k])
 
 
 cdef inline void give_params(group_t *group, ptrdiff_t cols,

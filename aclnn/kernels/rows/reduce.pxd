@@ -5,11 +5,19 @@ from libc.math cimport INFINITY
 from aclnn.kernels.rows.sums cimport average, total
 from aclnn.kernels.rows.vecd cimport (
     elem_t,
+    load_floats,
     load_vecd,
+    s_abs,
+    s_add,
+    s_lanes_from,
+    s_max_or_nan,
+    s_set,
+    store_floats,
     store_vecd,
     v_abs,
     v_add,
     v_all_at_most,
+    v_fma,
     v_lanes_from,
     v_max_or_nan,
     v_mul,
@@ -17,8 +25,9 @@ from aclnn.kernels.rows.vecd cimport (
     v_two_sum,
     v_where_less,
     vecd,
+    vecs,
 )
-from aclnn.kernels.rows.walk cimport group_t, kernel_number, run_t
+from aclnn.kernels.rows.walk cimport group_t, kernel_number, parts_of_row, run_t
 
 cdef extern from *:
     """
@@ -36,10 +45,29 @@ cdef inline void put(const run_t *run, ptrdiff_t k, vecd value, const elem_t *li
     store_vecd(<elem_t *>(run.out + k * run.out_step), value)
 
 
+cdef inline void put_floats(const run_t *run, ptrdiff_t k, vecs value,
+                            const elem_t *like) noexcept nogil:
+    store_floats(<elem_t *>(run.out + k * run.out_step), value)
+
+
 cdef inline void add_term(vecd *parts, vecd term, ptrdiff_t k, const run_t *run) noexcept nogil:
     if k == run.partial:
         term = v_lanes_from(term, v_set(0), run.live)
     parts[k & run.part_mask] = v_add(parts[k & run.part_mask], term)
+
+
+cdef inline void add_product(vecd *parts, vecd a, vecd b, ptrdiff_t k,
+                             const run_t *run) noexcept nogil:
+    cdef vecd *part = parts + (k & run.part_mask)
+    cdef vecd added = v_fma(a, b, part[0])
+    part[0] = v_lanes_from(added, part[0], run.live) if k == run.partial else added
+
+
+cdef inline void add_float(vecd *parts, vecs term, ptrdiff_t k, const run_t *run) noexcept nogil:
+    cdef vecs *part = <vecs *>(parts + (k & run.part_mask))
+    if k == run.partial:
+        term = s_lanes_from(term, s_set(0), run.live)
+    part[0] = s_add(part[0], term)
 
 
 # The partial sums of one row are held in registers as long as there are registers that are full.
@@ -62,54 +90,65 @@ cdef inline void release(vecd *parts, const vecd *held) noexcept nogil:
     parts[0], parts[1], parts[2], parts[3] = held[0], held[1], held[2], held[3]
 
 
+cdef inline void hold_floats(vecs *held, const vecd *parts) noexcept nogil:
+    cdef int i
+    for i in range(HELD):
+        held[i] = (<const vecs *>(parts + i))[0]
+
+
+cdef inline void release_floats(vecd *parts, const vecs *held) noexcept nogil:
+    cdef int i
+    for i in range(HELD):
+        (<vecs *>(parts + i))[0] = held[i]
+
+
 cdef inline void add_elements(const elem_t *x, group_t *group, const run_t *told) noexcept nogil:
     cdef run_t run = told[0]
-    cdef vecd *parts = group.sums[0].parts
+    cdef vecd *parts = parts_of_row(group, 0, &run)
     cdef vecd held[HELD]
     cdef ptrdiff_t k = 0, until = held_until(&run)
     cdef int i
-    hold(held, parts)
-    while k < until:
-        for i in range(HELD):
-            held[i] = v_add(held[i], load_vecd(at(x, (k + i) * run.step)))
-        k += HELD
-    release(parts, held)
+    if until:
+        hold(held, parts)
+        while k < until:
+            for i in range(HELD):
+                held[i] = v_add(held[i], load_vecd(at(x, (k + i) * run.step)))
+            k += HELD
+        release(parts, held)
     for k in range(until, run.n):
         add_term(parts, load_vecd(at(x, k * run.step)), k, &run)
 
 
 cdef inline void add_elements_and_sizes(const elem_t *x, group_t *group,
                                         const run_t *told) noexcept nogil:
-    """Sums of elements, and of their absolute values."""
+    """Sums of elements, and of their absolute values, roughly."""
     cdef run_t run = told[0]
-    cdef vecd *parts = group.sums[0].parts
-    cdef vecd *sizes = group.sums[1].parts
+    cdef vecd *parts = parts_of_row(group, 0, &run)
+    cdef vecd *sizes = parts_of_row(group, 1, &run)
     cdef vecd held[HELD]
-    cdef vecd held_sizes[HELD]
-    cdef vecd term
+    cdef vecs held_sizes[HELD]
     cdef ptrdiff_t k = 0, until = held_until(&run)
     cdef int i
-    hold(held, parts)
-    hold(held_sizes, sizes)
-    while k < until:
-        for i in range(HELD):
-            term = load_vecd(at(x, (k + i) * run.step))
-            held[i] = v_add(held[i], term)
-            held_sizes[i] = v_add(held_sizes[i], v_abs(term))
-        k += HELD
-    release(parts, held)
-    release(sizes, held_sizes)
+    if until:
+        hold(held, parts)
+        hold_floats(held_sizes, sizes)
+        while k < until:
+            for i in range(HELD):
+                held[i] = v_add(held[i], load_vecd(at(x, (k + i) * run.step)))
+                held_sizes[i] = s_add(held_sizes[i], s_abs(load_floats(at(x, (k + i) * run.step))))
+            k += HELD
+        release(parts, held)
+        release_floats(sizes, held_sizes)
     for k in range(until, run.n):
-        term = load_vecd(at(x, k * run.step))
-        add_term(parts, term, k, &run)
-        add_term(sizes, v_abs(term), k, &run)
+        add_term(parts, load_vecd(at(x, k * run.step)), k, &run)
+        add_float(sizes, s_abs(load_floats(at(x, k * run.step))), k, &run)
 
 
 cdef inline void add_exactly(const elem_t *x, group_t *group, const run_t *told) noexcept nogil:
     """What an addition loses is added up besides: terms may cancel."""
     cdef run_t run = told[0]
-    cdef vecd *parts = group.sums[0].parts
-    cdef vecd *errors = group.sums[1].parts
+    cdef vecd *parts = parts_of_row(group, 0, &run)
+    cdef vecd *errors = parts_of_row(group, 1, &run)
     cdef vecd term, lost
     cdef ptrdiff_t k, part
     for k in range(run.n):
@@ -123,23 +162,47 @@ cdef inline void add_exactly(const elem_t *x, group_t *group, const run_t *told)
 
 cdef inline void find_most_or_nan(const elem_t *x, group_t *group,
                                   const run_t *told) noexcept nogil:
+    if elem_t is double:
+        find_most_or_nan_double(x, group, told)
+    else:
+        find_most_or_nan_float(x, group, told)
+
+
+cdef inline void find_most_or_nan_double(const double *x, group_t *group,
+                                         const run_t *told) noexcept nogil:
     cdef run_t run = told[0]
-    cdef vecd *parts = group.sums[0].parts
-    cdef vecd held[HELD]
+    cdef vecd *parts = parts_of_row(group, 0, &run)
     cdef vecd term
-    cdef ptrdiff_t k = 0, until = held_until(&run)
-    cdef int i
-    hold(held, parts)
-    while k < until:
-        for i in range(HELD):
-            held[i] = v_max_or_nan(held[i], load_vecd(at(x, (k + i) * run.step)))
-        k += HELD
-    release(parts, held)
-    for k in range(until, run.n):
+    cdef ptrdiff_t k
+    for k in range(run.n):
         term = load_vecd(at(x, k * run.step))
         if k == run.partial:
             term = v_lanes_from(term, v_set(-INFINITY), run.live)
         parts[k & run.part_mask] = v_max_or_nan(parts[k & run.part_mask], term)
+
+
+cdef inline void find_most_or_nan_float(const elem_t *x, group_t *group,
+                                        const run_t *told) noexcept nogil:
+    cdef run_t run = told[0]
+    cdef vecd *parts = parts_of_row(group, 0, &run)
+    cdef vecs *part
+    cdef vecs held[HELD]
+    cdef vecs term
+    cdef ptrdiff_t k = 0, until = held_until(&run)
+    cdef int i
+    if until:
+        hold_floats(held, parts)
+        while k < until:
+            for i in range(HELD):
+                held[i] = s_max_or_nan(held[i], load_floats(at(x, (k + i) * run.step)))
+            k += HELD
+        release_floats(parts, held)
+    for k in range(until, run.n):
+        part = <vecs *>(parts + (k & run.part_mask))
+        term = load_floats(at(x, k * run.step))
+        if k == run.partial:
+            term = s_lanes_from(term, s_set(-INFINITY), run.live)
+        part[0] = s_max_or_nan(part[0], term)
 
 
 cdef inline void give_sum(group_t *group, ptrdiff_t cols,

@@ -3,7 +3,8 @@
 Columns are added to `PARTS` partial sums, column j to partial sum j mod `PARTS`.  After every
 `CHUNK` columns these are added pairwise, and their sum joins the row's, which is kept in two
 doubles.  A `vecd` has eight partial sums of one row, or one of each of eight rows: both come to the
-same bits.
+same bits.  Of several short rows, each has partial sums of its own; then these are transposed, so
+that sums have one lane for each row, as sums of rows beside each other have.
 """
 
 from libc.math cimport INFINITY
@@ -15,6 +16,7 @@ from aclnn.kernels.rows.vecd cimport (
     v_max,
     v_max_or_nan,
     v_mul,
+    v_of_floats,
     v_product_error,
     v_set,
     v_spread_first,
@@ -22,14 +24,18 @@ from aclnn.kernels.rows.vecd cimport (
     v_swap_fours,
     v_swap_ones,
     v_swap_twos,
+    v_transpose,
     v_two_sum,
     v_where_number,
     VECD,
+    s_set,
     vecd,
+    vecs,
 )
 
 cdef enum:
     PARTS = 32
+    FEW = VECD    # partial sums where rows mostly lie beside each other: registers hold as many
     CHUNK = 512  # columns
 
 ctypedef enum reduction_t:
@@ -42,8 +48,18 @@ ctypedef enum reduction_t:
 
 
 cdef struct sum_t:
-    vecd parts[PARTS]    # of a row whose columns lie in registers, the first PARTS / VECD of them
-    vecd high, low       # of the chunks that are done
+    # Where registers go along rows, each row has the next `PARTS / VECD` of them.
+    vecd parts[PARTS]
+    vecd high, low       # of the chunks that are done: of each row one lane, or of one row all
+
+
+cdef struct sums_t:
+    # How the sums of a group are kept.
+    reduction_t reduction
+    int floats           # which of both are sums of floats: for a chunk, in halves of parts
+    bint along
+    ptrdiff_t parts      # partial sums that a row has
+    ptrdiff_t rows       # of the group, where registers go along these
 
 
 cdef inline ptrdiff_t parts_of(bint along) noexcept nogil:
@@ -58,42 +74,67 @@ cdef inline ptrdiff_t used_parts(bint along, ptrdiff_t registers) noexcept nogil
     return used
 
 
+cdef inline ptrdiff_t most_parts(bint along, bint few) noexcept nogil:
+    """Of a row, in registers."""
+    return (FEW if few else PARTS) // (VECD if along else 1)
+
+
 cdef inline int sums_of(reduction_t reduction) noexcept nogil:
     return 2 if reduction == TWO_SUMS or reduction == EXACT_SUM else 1
 
 
-cdef inline void begin_sums(sum_t *sums, reduction_t reduction, ptrdiff_t parts) noexcept nogil:
+cdef inline void begin_sums(sum_t *sums, const sums_t *kind) noexcept nogil:
     cdef int k
-    for k in range(sums_of(reduction)):
-        sums[k].high, sums[k].low = start_of(reduction), v_set(0)
-    begin_chunk(sums, reduction, parts)
+    for k in range(sums_of(kind.reduction)):
+        sums[k].high, sums[k].low = start_of(kind.reduction), v_set(0)
+    begin_chunk(sums, kind)
 
 
 cdef inline vecd start_of(reduction_t reduction) noexcept nogil:
     return v_set(-INFINITY if reduction >= MOST else 0)
 
 
-cdef inline void begin_chunk(sum_t *sums, reduction_t reduction, ptrdiff_t parts) noexcept nogil:
-    cdef ptrdiff_t i
+cdef inline void begin_chunk(sum_t *sums, const sums_t *kind) noexcept nogil:
+    cdef ptrdiff_t i, first = 0
+    cdef ptrdiff_t until = kind.rows * parts_of(True) if kind.along else kind.parts
     cdef int k
-    for k in range(sums_of(reduction)):
-        for i in range(parts):
-            sums[k].parts[i] = start_of(reduction)
+    for k in range(sums_of(kind.reduction)):
+        while first < until:
+            for i in range(kind.parts):
+                begin_part(&sums[k].parts[first + i], kind, kind.floats >> k & 1)
+            first += parts_of(kind.along)
+        first = 0
 
 
-cdef inline void end_chunk(sum_t *sums, reduction_t reduction, bint along,
-                           ptrdiff_t parts) noexcept nogil:
+cdef inline void begin_part(vecd *part, const sums_t *kind, bint floats) noexcept nogil:
+    if floats:
+        (<vecs *>part)[0] = s_set(-INFINITY if kind.reduction >= MOST else 0)
+    else:
+        part[0] = start_of(kind.reduction)
+
+
+cdef inline void end_chunk(sum_t *sums, const sums_t *kind) noexcept nogil:
     """Add the partial sums to those of the chunks before."""
-    fold(&sums[0], &sums[1], reduction, along, parts)
-    if reduction >= MOST:
-        sums[0].high = larger(sums[0].high, sums[0].parts[0], reduction)
+    if kind.floats & 1:
+        widen_parts(&sums[0], kind)
+    if kind.floats & 2:
+        widen_parts(&sums[1], kind)
+    fold(&sums[0], &sums[1], kind.reduction, kind)
+    if kind.reduction >= MOST:
+        sums[0].high = larger(sums[0].high, sums[0].parts[0], kind.reduction)
     else:
         join(&sums[0])
-    if reduction == TWO_SUMS:
-        fold(&sums[1], &sums[1], reduction, along, parts)
+    if kind.reduction == TWO_SUMS:
+        fold(&sums[1], &sums[1], SUM, kind)
         join(&sums[1])
-    if reduction == EXACT_SUM:
+    if kind.reduction == EXACT_SUM:
         sums[0].low = v_add(sums[0].low, sums[1].parts[0])
+
+
+cdef inline void widen_parts(sum_t *sum, const sums_t *kind) noexcept nogil:
+    cdef ptrdiff_t i, until = kind.rows * parts_of(True) if kind.along else kind.parts
+    for i in range(until):
+        sum.parts[i] = v_of_floats((<const vecs *>&sum.parts[i])[0])
 
 
 cdef inline void join(sum_t *sum) noexcept nogil:
@@ -102,24 +143,47 @@ cdef inline void join(sum_t *sum) noexcept nogil:
     sum.low = v_add(sum.low, lost)
 
 
-cdef inline void fold(sum_t *sum, sum_t *errors, reduction_t reduction, bint along,
-                      ptrdiff_t parts) noexcept nogil:
+cdef inline void fold(sum_t *sum, sum_t *errors, reduction_t reduction,
+                      const sums_t *kind) noexcept nogil:
     """All partial sums into the first one, halving their number: i and i + half, at each step.
 
-    Along a row the last eight lie in one register, of which every lane adds that of its partner.
+    Along a row the last eight lie in one register, of which every lane adds that of its partner;
+    of several rows, one lies in each of eight.
     """
+    cdef ptrdiff_t row
+    halve(sum, errors, 0, kind.parts, reduction)
+    if not kind.along:
+        return
+    if kind.rows == 1:
+        merge(sum, errors, 0, v_swap_fours(sum.parts[0]), v_swap_fours(errors.parts[0]), reduction)
+        merge(sum, errors, 0, v_swap_twos(sum.parts[0]), v_swap_twos(errors.parts[0]), reduction)
+        merge(sum, errors, 0, v_swap_ones(sum.parts[0]), v_swap_ones(errors.parts[0]), reduction)
+        # Of the zeros +0 and -0, the larger one is the second: not the same in all lanes.
+        sum.parts[0] = v_spread_first(sum.parts[0])
+        return
+    for row in range(1, kind.rows):
+        halve(sum, errors, row * parts_of(True), kind.parts, reduction)
+    gather_rows(sum.parts, kind.rows)
+    if reduction == EXACT_SUM:
+        gather_rows(errors.parts, kind.rows)
+    halve(sum, errors, 0, VECD, reduction)
+
+
+cdef inline void gather_rows(vecd *parts, ptrdiff_t rows) noexcept nogil:
+    """From one register for each row to one lane."""
+    cdef ptrdiff_t row
+    for row in range(1, VECD):
+        parts[row] = parts[row * parts_of(True)] if row < rows else v_set(0)
+    v_transpose(parts)
+
+
+cdef inline void halve(sum_t *sum, sum_t *errors, ptrdiff_t first, ptrdiff_t parts,
+                       reduction_t reduction) noexcept nogil:
     cdef ptrdiff_t n = parts, i
     while n > 1:
         n //= 2
-        for i in range(n):
+        for i in range(first, first + n):
             merge(sum, errors, i, sum.parts[i + n], errors.parts[i + n], reduction)
-    if not along:
-        return
-    merge(sum, errors, 0, v_swap_fours(sum.parts[0]), v_swap_fours(errors.parts[0]), reduction)
-    merge(sum, errors, 0, v_swap_twos(sum.parts[0]), v_swap_twos(errors.parts[0]), reduction)
-    merge(sum, errors, 0, v_swap_ones(sum.parts[0]), v_swap_ones(errors.parts[0]), reduction)
-    # Of the zeros +0 and -0, the larger one is the second: not the same in all lanes.
-    sum.parts[0] = v_spread_first(sum.parts[0])
 
 
 cdef inline void merge(sum_t *sum, sum_t *errors, ptrdiff_t i, vecd other, vecd other_error,

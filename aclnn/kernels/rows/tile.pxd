@@ -16,7 +16,8 @@ from aclnn.kernels.rows.sums cimport (
     begin_chunk,
     begin_sums,
     end_chunk,
-    parts_of,
+    most_parts,
+    sums_t,
     used_parts,
 )
 from aclnn.kernels.rows.vecd cimport VECD, vecd
@@ -24,20 +25,20 @@ from aclnn.kernels.rows.walk cimport (
     ACROSS,
     BLOCK,
     COLUMNS,
+    EVERY,
     GIVEN,
     GROUPS,
     INPUTS,
     KEPT,
     RESIDENT,
     RESULTS,
-    SHORT,
-    element,
     goes_along,
     group_t,
     kernel_number,
     operand_t,
     pass_t,
     row_state,
+    rows_along,
     run_fn,
     run_t,
     spot_t,
@@ -51,12 +52,11 @@ cdef inline void row_tile(const tile_view *views, ptrdiff_t rows, ptrdiff_t cols
                           const void *opaque, const void *params, void *scratch,
                           int flags) noexcept nogil:
     cdef walk_t walk
-    cdef ptrdiff_t row = 0, group_rows
+    cdef ptrdiff_t row = 0
     cdef int p
     begin_walk(&walk, views, rows, cols, <const row_state *>opaque, <work_t *>scratch)
-    group_rows = 1 if walk.along else VECD
     while row < rows:
-        row = begin_panel(&walk, row, rows, group_rows)
+        row = begin_panel(&walk, row, rows)
         for p in range(walk.state.n_passes):
             run_pass(&walk, p, <const kernel_number *>params)
         write_results(&walk)
@@ -68,48 +68,61 @@ cdef inline void begin_walk(walk_t *walk, const tile_view *views, ptrdiff_t rows
     walk.along = goes_along(views, state, rows, cols)
     walk.wide = BLOCK * VECD if walk.along else ACROSS
     walk.registers = (cols + VECD - 1) // VECD if walk.along else cols
+    walk.rows = rows_along(walk.registers) if walk.along else VECD
     walk.parts = used_parts(walk.along, walk.registers)
     walk.kept = <vecd *>(work + 1)
 
 
-cdef inline ptrdiff_t begin_panel(walk_t *walk, ptrdiff_t row, ptrdiff_t rows,
-                                  ptrdiff_t group_rows) noexcept nogil:
+cdef inline ptrdiff_t begin_panel(walk_t *walk, ptrdiff_t row, ptrdiff_t rows) noexcept nogil:
     """The next groups of rows, with what is given for these; the row behind them."""
-    # Sums of a few short rows are waited for together.
-    cdef ptrdiff_t most = 1 if walk.along and walk.registers > SHORT else GROUPS
+    cdef ptrdiff_t most = 1 if walk.along else GROUPS, kept = 0
     cdef group_t *group
+    cdef int k
     walk.groups = 0
     walk.first = row == 0
     walk.whole = not walk.along and rows - row >= GROUPS * VECD
     while walk.groups < most and row < rows:
         group = &walk.work.groups[walk.groups]
         group.row = row
-        group.rows = min(group_rows, rows - row)
+        group.rows = min(walk.rows, rows - row)
         group.doubt = False
-        read_given(walk, group)
+        for k in range(GIVEN):
+            read_lanes(walk, group, &walk.state.given[k], &group.given[k])
         row += group.rows
         walk.groups += 1
-    walk.keep = walk.state.run_kept != NULL and walk.groups * walk.registers <= KEPT
+        kept += group.rows if walk.along else 1
+    walk.keep = walk.state.run_kept != NULL and kept * walk.registers <= KEPT
     return row
 
 
-cdef inline void read_given(const walk_t *walk, group_t *group) noexcept nogil:
+cdef inline void read_lanes(const walk_t *walk, group_t *group, const operand_t *operand,
+                            vecd *lanes) noexcept nogil:
+    """The first element of each row."""
     cdef spot_t spot
-    cdef int k
-    # As if these were columns of which registers hold one: of a single row, eight times the same.
     spot.row, spot.rows, spot.col, spot.cols = group.row, group.rows, 0, 1
     spot.n, spot.along, spot.full = 1, False, group.rows == VECD
-    for k in range(GIVEN):
-        if walk.along and walk.state.given[k].view >= 0:
-            spread_given(walk, group, k)
-        else:
-            read_wide(walk.views, &walk.state.given[k], &spot, &group.given[k],
-                      <char *>walk.work.raw)
+    read_wide(walk.views, operand, &spot, lanes, <char *>walk.work.raw)
 
 
-cdef inline void spread_given(const walk_t *walk, group_t *group, int k) noexcept nogil:
-    cdef const tile_view *view = &walk.views[walk.state.given[k].view]
-    walk.state.given[k].load(element(view, group.row, 0), 0, &group.given[k], VECD)
+cdef inline sums_t kind_of(const walk_t *walk, const pass_t *step,
+                           const group_t *group) noexcept nogil:
+    cdef sums_t kind
+    kind.reduction, kind.floats = step.reduction, step.floats
+    kind.along, kind.rows = walk.along, group.rows
+    kind.parts = min(walk.parts, most_parts(walk.along, step.few))
+    return kind
+
+
+cdef inline void begin_pass(walk_t *walk, const pass_t *step) noexcept nogil:
+    cdef sums_t kind
+    cdef ptrdiff_t g
+    for g in range(walk.groups):
+        if step.from_first:
+            read_lanes(walk, &walk.work.groups[g], &walk.state.inputs[0],
+                       &walk.work.groups[g].values[0])
+        if step.reduction != NOTHING:
+            kind = kind_of(walk, step, &walk.work.groups[g])
+            begin_sums(walk.work.groups[g].sums, &kind)
 
 
 cdef inline void run_pass(walk_t *walk, int number, const kernel_number *numbers) noexcept nogil:
@@ -118,9 +131,7 @@ cdef inline void run_pass(walk_t *walk, int number, const kernel_number *numbers
     cdef ptrdiff_t g
     if step.if_doubtful and not any_doubt(walk):
         return
-    for g in range(walk.groups):
-        if step.reduction != NOTHING:
-            begin_sums(walk.work.groups[g].sums, step.reduction, walk.parts)
+    begin_pass(walk, step)
     spot.along = walk.along
     spot.col = 0
     while spot.col < walk.cols:
@@ -152,24 +163,26 @@ cdef inline void run_blocks(walk_t *walk, int number, spot_t *spot) noexcept nog
     cdef bint last = spot.col + spot.cols == walk.cols
     cdef bint ends = step.reduction != NOTHING and (last or (spot.col + spot.cols) % CHUNK == 0)
     cdef run_t run
+    cdef sums_t kind
     cdef ptrdiff_t g
     spot.row, spot.rows = walk.work.groups[0].row, VECD
     spot.full = not walk.along or spot.cols % VECD == 0
     if step.columns:
         read_columns(walk, spot, &run)
     run.n = spot.n
-    run.part_mask = parts_of(walk.along) - 1
+    run.part_mask = most_parts(walk.along, step.few) - 1
     run.live = spot.cols % VECD
     run.partial = -1 if spot.full else run.n - 1
     stage_panel(walk, number, spot)
     for g in range(walk.groups):
         if not is_due(step, &walk.work.groups[g]):
             continue
-        run_block(walk, number, spot, &run, g)
+        run_group(walk, number, spot, &run, g)
         if ends:
-            end_chunk(walk.work.groups[g].sums, step.reduction, walk.along, walk.parts)
+            kind = kind_of(walk, step, &walk.work.groups[g])
+            end_chunk(walk.work.groups[g].sums, &kind)
             if not last:
-                begin_chunk(walk.work.groups[g].sums, step.reduction, walk.parts)
+                begin_chunk(walk.work.groups[g].sums, &kind)
     if step.writes and in_panel(walk, walk.state.out.view, walk.state.out.same):
         spot.row = walk.work.groups[0].row
         scatter_panel(&walk.views[walk.state.out.view], spot, <char *>walk.work.made,
@@ -220,7 +233,25 @@ cdef inline const char *input_block(const walk_t *walk, int k, const spot_t *spo
                       <char *>walk.work.raw, step)
 
 
-cdef inline void run_block(walk_t *walk, int number, spot_t *spot, run_t *run,
+cdef inline void run_group(walk_t *walk, int number, spot_t *spot, run_t *run,
+                           ptrdiff_t g) noexcept nogil:
+    cdef group_t *group = &walk.work.groups[g]
+    cdef ptrdiff_t lane
+    if not walk.along:
+        spot.row, spot.rows, spot.full = group.row, group.rows, group.rows == VECD
+        run.lane = EVERY
+        run.kept = walk.kept + g * walk.registers + spot.col if walk.keep else NULL
+        run_block(walk, number, spot, run, g)
+        return
+    spot.rows, spot.full = 1, spot.cols % VECD == 0
+    for lane in range(group.rows):
+        spot.row = group.row + lane
+        run.lane = lane
+        run.kept = walk.kept + lane * walk.registers + spot.col // VECD if walk.keep else NULL
+        run_block(walk, number, spot, run, g)
+
+
+cdef inline void run_block(walk_t *walk, int number, const spot_t *spot, run_t *run,
                            ptrdiff_t g) noexcept nogil:
     cdef const row_state *state = walk.state
     cdef const pass_t *step = &state.passes[number]
@@ -228,12 +259,6 @@ cdef inline void run_block(walk_t *walk, int number, spot_t *spot, run_t *run,
     cdef char *made = <char *>walk.work.made
     cdef const char *first = NULL
     cdef run_fn todo = state.run_kept if is_kept(walk, number) else step.run
-    spot.row, spot.rows = group.row, group.rows
-    spot.full = spot.cols % VECD == 0 if walk.along else group.rows == VECD
-    run.kept = NULL
-    if walk.keep:
-        run.kept = walk.kept + g * walk.registers + (
-            spot.col // VECD if walk.along else spot.col)
     if not is_kept(walk, number):
         first = input_block(walk, 0, spot, g, &run.step)
     if step.inputs == INPUTS:

@@ -42,6 +42,10 @@ VECD_INLINE vecd v_min(vecd a, vecd b) { return _mm512_min_pd(a, b); }
 VECD_INLINE vecd v_where_less(vecd x, vecd y, vecd a, vecd b) {
     return _mm512_mask_mov_pd(b, _mm512_cmp_pd_mask(x, y, _CMP_LT_OQ), a);
 }
+/* 0 where x and y are equal, else a. */
+VECD_INLINE vecd v_zero_where_equal(vecd x, vecd y, vecd a) {
+    return _mm512_maskz_mov_pd(_mm512_cmp_pd_mask(x, y, _CMP_NEQ_UQ), a);
+}
 /* a where x is a number, else b. */
 VECD_INLINE vecd v_where_number(vecd x, vecd a, vecd b) {
     return _mm512_mask_mov_pd(b, _mm512_cmp_pd_mask(x, x, _CMP_ORD_Q), a);
@@ -59,6 +63,23 @@ VECD_INLINE vecd v_swap_fours(vecd a) { return _mm512_shuffle_f64x2(a, a, 0x4e);
 VECD_INLINE vecd v_swap_twos(vecd a) { return _mm512_permutex_pd(a, 0x4e); }
 VECD_INLINE vecd v_swap_ones(vecd a) { return _mm512_permute_pd(a, 0x55); }
 VECD_INLINE vecd v_spread_first(vecd a) { return _mm512_broadcastsd_pd(_mm512_castpd512_pd128(a)); }
+/* Lane j of register i becomes lane i of register j. */
+VECD_INLINE void v_transpose(vecd *r) {
+    vecd pairs[8], fours[8];
+    for (int i = 0; i < 8; i += 2) {
+        pairs[i] = _mm512_unpacklo_pd(r[i], r[i + 1]);
+        pairs[i + 1] = _mm512_unpackhi_pd(r[i], r[i + 1]);
+    }
+    for (int i = 0; i < 8; i += 4)
+        for (int j = 0; j < 2; j++) {
+            fours[i + j] = _mm512_shuffle_f64x2(pairs[i + j], pairs[i + j + 2], 0x88);
+            fours[i + j + 2] = _mm512_shuffle_f64x2(pairs[i + j], pairs[i + j + 2], 0xdd);
+        }
+    for (int j = 0; j < 4; j++) {
+        r[j] = _mm512_shuffle_f64x2(fours[j], fours[j + 4], 0x88);
+        r[j + 4] = _mm512_shuffle_f64x2(fours[j], fours[j + 4], 0xdd);
+    }
+}
 /* Whether x <= y in every lane. */
 VECD_INLINE int v_all_at_most(vecd x, vecd y) {
     return _mm512_cmp_pd_mask(x, y, _CMP_LE_OQ) == 0xff;
@@ -140,6 +161,13 @@ VECD_INLINE vecd v_where_less(vecd x, vecd y, vecd a, vecd b) {
     };
     return r;
 }
+VECD_INLINE vecd v_zero_where_equal(vecd x, vecd y, vecd a) {
+    vecd r = {
+        _mm256_and_pd(_mm256_cmp_pd(x.low, y.low, _CMP_NEQ_UQ), a.low),
+        _mm256_and_pd(_mm256_cmp_pd(x.high, y.high, _CMP_NEQ_UQ), a.high),
+    };
+    return r;
+}
 VECD_INLINE vecd v_where_number(vecd x, vecd a, vecd b) {
     vecd r = {
         _mm256_blendv_pd(b.low, a.low, _mm256_cmp_pd(x.low, x.low, _CMP_ORD_Q)),
@@ -168,6 +196,26 @@ VECD_INLINE vecd v_spread_first(vecd a) {
     __m256d first = _mm256_broadcastsd_pd(_mm256_castpd256_pd128(a.low));
     vecd r = { first, first };
     return r;
+}
+VECD_INLINE void four_transpose(__m256d *a, __m256d *b, __m256d *c, __m256d *d) {
+    __m256d ab = _mm256_unpacklo_pd(*a, *b), above = _mm256_unpackhi_pd(*a, *b);
+    __m256d cd = _mm256_unpacklo_pd(*c, *d), beyond = _mm256_unpackhi_pd(*c, *d);
+    *a = _mm256_permute2f128_pd(ab, cd, 0x20);
+    *b = _mm256_permute2f128_pd(above, beyond, 0x20);
+    *c = _mm256_permute2f128_pd(ab, cd, 0x31);
+    *d = _mm256_permute2f128_pd(above, beyond, 0x31);
+}
+/* Lane j of register i becomes lane i of register j. */
+VECD_INLINE void v_transpose(vecd *r) {
+    four_transpose(&r[0].low, &r[1].low, &r[2].low, &r[3].low);
+    four_transpose(&r[0].high, &r[1].high, &r[2].high, &r[3].high);
+    four_transpose(&r[4].low, &r[5].low, &r[6].low, &r[7].low);
+    four_transpose(&r[4].high, &r[5].high, &r[6].high, &r[7].high);
+    for (int i = 0; i < 4; i++) {
+        __m256d other = r[i].high;
+        r[i].high = r[i + 4].low;
+        r[i + 4].low = other;
+    }
 }
 VECD_INLINE int v_all_at_most(vecd x, vecd y) {
     return (_mm256_movemask_pd(_mm256_cmp_pd(x.low, y.low, _CMP_LE_OQ))
@@ -246,6 +294,9 @@ VECD_INLINE vecd v_min(vecd a, vecd b) { VECD_EACH(a.v[k] < b.v[k] ? a.v[k] : b.
 VECD_INLINE vecd v_where_less(vecd x, vecd y, vecd a, vecd b) {
     VECD_EACH(x.v[k] < y.v[k] ? a.v[k] : b.v[k])
 }
+VECD_INLINE vecd v_zero_where_equal(vecd x, vecd y, vecd a) {
+    VECD_EACH(x.v[k] == y.v[k] ? 0.0 : a.v[k])
+}
 VECD_INLINE vecd v_where_number(vecd x, vecd a, vecd b) {
     VECD_EACH(x.v[k] == x.v[k] ? a.v[k] : b.v[k])
 }
@@ -259,6 +310,14 @@ VECD_INLINE vecd v_swap_ones(vecd a) { VECD_EACH(a.v[k ^ 1]) }
 VECD_INLINE vecd v_spread_first(vecd a) { VECD_EACH(a.v[0]) }
 VECD_INLINE vecd v_product_error(vecd a, vecd b, vecd p) {
     VECD_EACH(product_error(a.v[k], b.v[k], p.v[k]))
+}
+VECD_INLINE void v_transpose(vecd *r) {
+    for (int i = 0; i < VECD; i++)
+        for (int j = 0; j < i; j++) {
+            double other = r[i].v[j];
+            r[i].v[j] = r[j].v[i];
+            r[j].v[i] = other;
+        }
 }
 VECD_INLINE int v_all_at_most(vecd x, vecd y) {
     int all = 1;
@@ -287,9 +346,39 @@ VECD_INLINE vecs s_load_bfloat16(const bfloat16_t *p) {
     for (int k = 0; k < VECD; k++) r.v[k] = bfloat16_to_f32(p[k]);
     return r;
 }
-VECD_INLINE vecs s_max(vecs a, vecs b) {
-    for (int k = 0; k < VECD; k++) b.v[k] = a.v[k] > b.v[k] ? a.v[k] : b.v[k];
-    return b;
+#define VECS_EACH(expression) \
+    vecs r; \
+    for (int k = 0; k < VECD; k++) r.v[k] = (expression); \
+    return r;
+VECD_INLINE vecs s_max(vecs a, vecs b) { VECS_EACH(a.v[k] > b.v[k] ? a.v[k] : b.v[k]) }
+VECD_INLINE vecs s_min(vecs a, vecs b) { VECS_EACH(a.v[k] < b.v[k] ? a.v[k] : b.v[k]) }
+VECD_INLINE vecs s_add(vecs a, vecs b) { VECS_EACH(a.v[k] + b.v[k]) }
+VECD_INLINE vecs s_sub(vecs a, vecs b) { VECS_EACH(a.v[k] - b.v[k]) }
+VECD_INLINE vecs s_mul(vecs a, vecs b) { VECS_EACH(a.v[k] * b.v[k]) }
+VECD_INLINE vecs s_fma(vecs a, vecs b, vecs c) { VECS_EACH((float)((double)a.v[k] * b.v[k] + c.v[k])) }
+VECD_INLINE vecs s_where_less(vecs x, vecs y, vecs a, vecs b) {
+    VECS_EACH(x.v[k] < y.v[k] ? a.v[k] : b.v[k])
+}
+VECD_INLINE vecs s_where_number(vecs x, vecs a, vecs b) {
+    VECS_EACH(x.v[k] == x.v[k] ? a.v[k] : b.v[k])
+}
+VECD_INLINE vecs s_scaled(vecs a, vecs shifted) {
+    VECS_EACH(f32_of_bits(bits_of_f32(a.v[k]) + (bits_of_f32(shifted.v[k]) << 23)))
+}
+VECD_INLINE vecs s_fms(vecs a, vecs b, vecs c) { VECS_EACH((float)((double)a.v[k] * b.v[k] - c.v[k])) }
+VECD_INLINE vecs s_abs(vecs a) { VECS_EACH(fabsf(a.v[k])) }
+VECD_INLINE int s_any_less(vecs x, vecs y) {
+    int any = 0;
+    for (int k = 0; k < VECD; k++) any |= x.v[k] < y.v[k];
+    return any;
+}
+VECD_INLINE vecs s_of_doubles(vecd a) { VECS_EACH((float)a.v[k]) }
+VECD_INLINE void s_store(float *p, vecs a) { memcpy(p, a.v, sizeof a.v); }
+VECD_INLINE void s_store_as_half(half_t *p, vecs a) {
+    for (int k = 0; k < VECD; k++) p[k] = half_of_f32(a.v[k]);
+}
+VECD_INLINE void s_store_as_bfloat16(bfloat16_t *p, vecs a) {
+    for (int k = 0; k < VECD; k++) p[k] = bfloat16_of_f32(a.v[k]);
 }
 VECD_INLINE vecd v_of_floats(vecs a) { VECD_EACH((double)a.v[k]) }
 VECD_INLINE void v_store_as_f32(float *p, vecd a) {
@@ -316,7 +405,58 @@ VECD_INLINE vecs s_load_bfloat16(const bfloat16_t *p) {
     return _mm256_castsi256_ps(_mm256_slli_epi32(wide, 16));
 }
 VECD_INLINE vecs s_max(vecs a, vecs b) { return _mm256_max_ps(a, b); }
+VECD_INLINE vecs s_min(vecs a, vecs b) { return _mm256_min_ps(a, b); }
+VECD_INLINE vecs s_add(vecs a, vecs b) { return _mm256_add_ps(a, b); }
+VECD_INLINE vecs s_sub(vecs a, vecs b) { return _mm256_sub_ps(a, b); }
+VECD_INLINE vecs s_mul(vecs a, vecs b) { return _mm256_mul_ps(a, b); }
+VECD_INLINE vecs s_fma(vecs a, vecs b, vecs c) { return _mm256_fmadd_ps(a, b, c); }
+VECD_INLINE vecs s_where_less(vecs x, vecs y, vecs a, vecs b) {
+    return _mm256_blendv_ps(b, a, _mm256_cmp_ps(x, y, _CMP_LT_OQ));
+}
+VECD_INLINE vecs s_where_number(vecs x, vecs a, vecs b) {
+    return _mm256_blendv_ps(b, a, _mm256_cmp_ps(x, x, _CMP_ORD_Q));
+}
+/* The bits of `shifted` from bit 23 on, added to the exponent. */
+VECD_INLINE vecs s_scaled(vecs a, vecs shifted) {
+    __m256i n = _mm256_slli_epi32(_mm256_castps_si256(shifted), 23);
+    return _mm256_castsi256_ps(_mm256_add_epi32(_mm256_castps_si256(a), n));
+}
+VECD_INLINE vecs s_fms(vecs a, vecs b, vecs c) { return _mm256_fmsub_ps(a, b, c); }
+VECD_INLINE vecs s_abs(vecs a) { return _mm256_andnot_ps(_mm256_set1_ps(-0.0f), a); }
+/* Whether x < y in any lane. */
+VECD_INLINE int s_any_less(vecs x, vecs y) {
+    return _mm256_movemask_ps(_mm256_cmp_ps(x, y, _CMP_LT_OQ)) != 0;
+}
+VECD_INLINE void s_store(float *p, vecs a) { _mm256_storeu_ps(p, a); }
+VECD_INLINE void s_store_as_half(half_t *p, vecs a) {
+    _mm_storeu_si128((__m128i *)p, _mm256_cvtps_ph(a, 0));
+}
+VECD_INLINE void s_store_as_bfloat16(bfloat16_t *p, vecs a) {
+    __m256i b = _mm256_castps_si256(a);
+    __m256i last = _mm256_and_si256(_mm256_srli_epi32(b, 16), _mm256_set1_epi32(1));
+    b = _mm256_add_epi32(b, _mm256_add_epi32(last, _mm256_set1_epi32(0x7fff)));
+    b = _mm256_srli_epi32(b, 16);
+    __m128i halves = _mm_packus_epi32(_mm256_castsi256_si128(b), _mm256_extracti128_si256(b, 1));
+    _mm_storeu_si128((__m128i *)p, halves);
+}
+#ifdef VECD_STORES
+VECD_INLINE vecs s_of_doubles(vecd a) { return _mm512_cvtpd_ps(a); }
+#else
+VECD_INLINE vecs s_of_doubles(vecd a) {
+    return _mm256_set_m128(_mm256_cvtpd_ps(a.high), _mm256_cvtpd_ps(a.low));
+}
 #endif
+#endif
+VECD_INLINE vecs s_canonical(vecs a) { return s_where_number(a, a, s_set(NAN)); }
+VECD_INLINE void s_store_f32(float *p, vecs a) { s_store(p, s_canonical(a)); }
+VECD_INLINE void s_store_half(half_t *p, vecs a) { s_store_as_half(p, s_canonical(a)); }
+VECD_INLINE void s_store_bfloat16(bfloat16_t *p, vecs a) { s_store_as_bfloat16(p, s_canonical(a)); }
+VECD_INLINE vecs s_max_or_nan(vecs a, vecs b) { return s_where_number(a, s_max(a, b), a); }
+/* The first `count` lanes of `a`, and those of `b` behind them. */
+VECD_INLINE vecs s_lanes_from(vecs a, vecs b, ptrdiff_t count) {
+    static const float places[VECD] = { 0, 1, 2, 3, 4, 5, 6, 7 };
+    return s_where_less(s_load_f32(places), s_set((float)count), a, b);
+}
 VECD_INLINE vecd v_load_f32(const float *p) { return v_of_floats(s_load_f32(p)); }
 VECD_INLINE vecd v_load_half(const half_t *p) { return v_of_floats(s_load_half(p)); }
 VECD_INLINE vecd v_load_bfloat16(const bfloat16_t *p) { return v_of_floats(s_load_bfloat16(p)); }
@@ -361,13 +501,31 @@ VECD_INLINE vecd v_log1p(vecd t) {
     return v_where_less(t, v_set(INFINITY), r, t);
 }
 
-/* e^y for results of 24 bits or fewer, error 2^-32; y is a float32's difference from another, at most
- * 709. What is less than -708 is 2^-1021 and counts as nothing beside the 1 of the largest element. */
-VECD_INLINE vecd v_exp_short(vecd y) {
+/* What is left of y when the nearest n ln 2 is taken away; n is what `shifted` ends in. What is less than
+ * -708 is 2^-1021 and counts as nothing beside the 1 of the largest element. */
+VECD_INLINE vecd v_exp_rest(vecd y, vecd *shifted) {
     const vecd magic = v_set(0x1.8p52);
     y = v_max(v_set(-708.0), y);
-    vecd shifted = v_fma(y, v_set(0x1.71547652b82fep+0), magic);
-    vecd r = v_fma(v_sub(shifted, magic), v_set(-0x1.62e42fefa39efp-1), y);
+    *shifted = v_fma(y, v_set(0x1.71547652b82fep+0), magic);
+    return v_fma(v_sub(*shifted, magic), v_set(-0x1.62e42fefa39efp-1), y);
+}
+
+/* e^y for quotients of 24 bits, error 2^-28. */
+VECD_INLINE vecd v_exp_of_floats(vecd y) {
+    vecd shifted, r = v_exp_rest(y, &shifted);
+    vecd p = v_set(0x1.6a23cf0c161fbp-10);
+    p = v_fma(p, r, v_set(0x1.123a1f4898962p-7));
+    p = v_fma(p, r, v_set(0x1.5558f2f692779p-5));
+    p = v_fma(p, r, v_set(0x1.555491042590ep-3));
+    p = v_fma(p, r, v_set(0x1.fffffb97a556ap-2));
+    p = v_fma(p, r, v_set(1.0));
+    p = v_fma(p, r, v_set(1.0));
+    return v_add_bits(p, v_as_exponent(shifted));
+}
+
+/* e^y for what may cancel, error 2^-32; y is at most 709. */
+VECD_INLINE vecd v_exp_short(vecd y) {
+    vecd shifted, r = v_exp_rest(y, &shifted);
     vecd p = v_set(0x1.a124e3f154d32p-13);
     p = v_fma(p, r, v_set(0x1.6d431504c53d3p-10));
     p = v_fma(p, r, v_set(0x1.1110e0f726534p-7));
@@ -377,6 +535,32 @@ VECD_INLINE vecd v_exp_short(vecd y) {
     p = v_fma(p, r, v_set(1.0));
     p = v_fma(p, r, v_set(1.0));
     return v_add_bits(p, v_as_exponent(shifted));
+}
+
+/* a - b, and what that loses. A few operations are products with 1: as many as that can be begun at a time
+ * besides additions, of which there would be too many. */
+VECD_INLINE vecs s_two_difference(vecs a, vecs b, vecs *lost) {
+    const vecs one = s_set(1.0f);
+    vecs difference = s_sub(a, b);
+    vecs taken = s_fms(a, one, difference);
+    *lost = s_fma(s_fms(a, one, s_add(difference, taken)), one, s_sub(taken, b));
+    return difference;
+}
+
+/* e^y, with 2^64 times the results of a float: those of y = -130 and less count as nothing. Error 2^-22,
+ * which halves can bear: n ln 2 is left out beyond a float's digits. */
+VECD_INLINE vecs s_exp_of_halves(vecs y) {
+    const vecs magic = s_set(0x1.8p23f + 64);
+    y = s_max(s_set(-130.0f), y);
+    vecs shifted = s_fma(y, s_set(0x1.715476p+0f), magic);
+    vecs r = s_fma(s_sub(shifted, magic), s_set(-0x1.62e43p-1f), y);
+    vecs p = s_set(0x1.10625p-7f);
+    p = s_fma(p, r, s_set(0x1.572a64p-5f));
+    p = s_fma(p, r, s_set(0x1.5557bp-3f));
+    p = s_fma(p, r, s_set(0x1.fffdfcp-2f));
+    p = s_fma(p, r, s_set(1.0f));
+    p = s_fma(p, r, s_set(1.0f));
+    return s_scaled(p, shifted);
 }
 
 /* e^(y + low) for any y, |low| less than a few of its last places, to a few units of 2^-53. The power of

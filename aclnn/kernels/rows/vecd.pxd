@@ -18,6 +18,23 @@ cdef extern from "rows/vecd.h" nogil:
     vecs s_load_half(const half_t *) noexcept
     vecs s_load_bfloat16(const bfloat16_t *) noexcept
     vecs s_max(vecs, vecs) noexcept
+    vecs s_min(vecs, vecs) noexcept
+    vecs s_max_or_nan(vecs, vecs) noexcept
+    vecs s_add(vecs, vecs) noexcept
+    vecs s_sub(vecs, vecs) noexcept
+    vecs s_mul(vecs, vecs) noexcept
+    vecs s_where_less(vecs, vecs, vecs, vecs) noexcept
+    vecs s_where_number(vecs, vecs, vecs) noexcept
+    vecs s_lanes_from(vecs, vecs, ptrdiff_t) noexcept
+    vecs s_of_doubles(vecd) noexcept
+    vecs s_abs(vecs) noexcept
+    vecs s_fma(vecs, vecs, vecs) noexcept
+    vecs s_two_difference(vecs, vecs, vecs *) noexcept
+    bint s_any_less(vecs, vecs) noexcept
+    vecs s_exp_of_halves(vecs) noexcept
+    void s_store_f32(float *, vecs) noexcept
+    void s_store_half(half_t *, vecs) noexcept
+    void s_store_bfloat16(bfloat16_t *, vecs) noexcept
     vecd v_of_floats(vecs) noexcept
     vecd v_set(double) noexcept
     vecd v_load(const double *) noexcept
@@ -31,11 +48,13 @@ cdef extern from "rows/vecd.h" nogil:
     vecd v_max(vecd, vecd) noexcept
     vecd v_min(vecd, vecd) noexcept
     vecd v_where_less(vecd, vecd, vecd, vecd) noexcept
+    vecd v_zero_where_equal(vecd, vecd, vecd) noexcept
     vecd v_where_number(vecd, vecd, vecd) noexcept
     vecd v_swap_fours(vecd) noexcept
     vecd v_swap_twos(vecd) noexcept
     vecd v_swap_ones(vecd) noexcept
     vecd v_spread_first(vecd) noexcept
+    void v_transpose(vecd *) noexcept
     vecd v_abs(vecd) noexcept
     bint v_all_at_most(vecd, vecd) noexcept
     vecd v_load_f32(const float *) noexcept
@@ -51,6 +70,7 @@ cdef extern from "rows/vecd.h" nogil:
     vecd v_product_error(vecd, vecd, vecd) noexcept
     vecd v_log1p(vecd) noexcept
     vecd v_exp_short(vecd) noexcept
+    vecd v_exp_of_floats(vecd) noexcept
     vecd v_exp_long(vecd, vecd) noexcept
 
 ctypedef fused elem_t:
@@ -73,8 +93,14 @@ cdef inline vecd load_vecd(const elem_t *p) noexcept nogil:
         return v_load(<const double *>p)
 
 
+cdef inline void load_vecds(const elem_t *p, vecd *registers, ptrdiff_t n) noexcept nogil:
+    cdef ptrdiff_t k
+    for k in range(n):
+        registers[k] = load_vecd(p + k * VECD)
+
+
 cdef inline vecs load_floats(const elem_t *p) noexcept nogil:
-    """Of elements that floats hold."""
+    """Of elements that floats hold, doubles that stand for these among them."""
     if elem_t is float:
         return s_load_f32(p)
     elif elem_t is half_t:
@@ -82,7 +108,18 @@ cdef inline vecs load_floats(const elem_t *p) noexcept nogil:
     elif elem_t is bfloat16_t:
         return s_load_bfloat16(p)
     else:
-        return s_set(0)
+        return s_of_doubles(v_load(<const double *>p))
+
+
+cdef inline void store_floats(elem_t *p, vecs a) noexcept nogil:
+    if elem_t is float:
+        s_store_f32(p, a)
+    elif elem_t is half_t:
+        s_store_half(p, a)
+    elif elem_t is bfloat16_t:
+        s_store_bfloat16(p, a)
+    else:
+        v_store_f64(<double *>p, v_of_floats(a))
 
 
 cdef inline void store_vecd(elem_t *p, vecd a) noexcept nogil:

@@ -1,13 +1,15 @@
 """What passes over rows are told, and how a tile is walked: panels of groups, blocks of columns.
 
-A group is the rows that a `vecd` has elements of: one, where registers go along rows, else eight.
+A group has up to eight rows, and what is found out for them lies in the lanes of a `vecd`.  Where
+registers hold one column of all its rows, a pass runs over these together; where registers go along
+rows, it runs over one row after the other.
 """
 
 from libc.stdlib cimport llabs
 
 from aclnn.kernels.element cimport load_fn, store_fn
-from aclnn.kernels.rows.sums cimport reduction_t, sum_t
-from aclnn.kernels.rows.vecd cimport VECD, vecd
+from aclnn.kernels.rows.sums cimport PARTS, reduction_t, sum_t
+from aclnn.kernels.rows.vecd cimport VECD, v_set, vecd
 
 cdef extern from "kernel_abi.h":
     ctypedef struct tile_view:
@@ -26,7 +28,7 @@ cdef enum:
     ACROSS = 32     # registers of a block across, for each group
     RESIDENT = 128  # registers of an operand of one row, to be read once for a tile
     KEPT = 8192     # registers of a panel's exponentials, at most, to be kept for the next pass
-    SHORT = 128     # registers of a row of which several are gone over side by side
+    SHORT = 1024    # registers of rows that are gone over together, along: 32 KiB of floats
     FEW_COLS = 16   # up to so many, registers hold several rows
     INPUTS = 2
     COLUMNS = 2
@@ -44,9 +46,14 @@ cdef struct group_t:
     bint doubt               # a pass that only doubtful groups need has to run
 
 
+cdef enum:
+    EVERY = -1               # in place of a row's number
+
+
 cdef struct run_t:
     # A block of a group: for each of n registers, where the elements of operands lie.
     ptrdiff_t n
+    ptrdiff_t lane           # the row in the group that registers go along, or EVERY
     ptrdiff_t part_mask      # register k belongs to the partial sum k & part_mask
     ptrdiff_t partial        # the register that is not full, or -1
     ptrdiff_t live           # its elements
@@ -61,6 +68,7 @@ cdef struct run_t:
 
 # The first input has the type that the pass was made for, so have the others and the output.
 ctypedef void (*run_fn)(const void *, group_t *, const run_t *) noexcept nogil
+ctypedef void (*widen_fn)(const void *, vecd *, ptrdiff_t registers) noexcept nogil
 ctypedef void (*finish_fn)(group_t *, ptrdiff_t cols, const kernel_number *) noexcept nogil
 
 
@@ -68,10 +76,13 @@ cdef struct pass_t:
     run_fn run
     finish_fn finish         # what follows from the sums; may be NULL
     reduction_t reduction
+    int floats               # 1: terms of its first sum are, 2: of its second
+    bint few                 # sums have `FEW` parts
     int inputs               # how many it reads
     bint columns             # whether it reads these
     bint writes              # the output
     bint if_doubtful         # only for groups that the pass before left in doubt
+    bint from_first          # it wants the first element of each row, as values[0]
 
 
 cdef struct operand_t:
@@ -79,6 +90,7 @@ cdef struct operand_t:
     int size
     bint same                # it has the type that is computed on
     load_fn load             # to double
+    widen_fn widen           # the same of full registers that lie beside each other
     double otherwise         # what every element is where there are none
 
 
@@ -121,6 +133,7 @@ cdef struct walk_t:
     bint keep
     ptrdiff_t cols
     ptrdiff_t groups         # of the panel
+    ptrdiff_t rows           # of a group, at most
     bint whole               # the panel: its rows fill registers
     bint first               # panel of the tile
     ptrdiff_t wide           # columns of a block
@@ -151,12 +164,27 @@ cdef inline bint goes_along(const tile_view *views, const row_state *state, ptrd
     return state.out.view < 0 or not is_across(&views[state.out.view])
 
 
+cdef inline ptrdiff_t rows_along(ptrdiff_t registers) noexcept nogil:
+    """Of a group whose registers go along rows: so few that the nearest cache holds them."""
+    return max(1, min(VECD, SHORT // registers))
+
+
+cdef inline vecd of_row(const vecd *values, const run_t *run) noexcept nogil:
+    """What is known of the group's rows, or of that one which registers go along."""
+    return values[0] if run.lane == EVERY else v_set((<const double *>values)[run.lane])
+
+
+cdef inline vecd *parts_of_row(group_t *group, int number, const run_t *run) noexcept nogil:
+    """Partial sums of the group's rows, or of that one."""
+    return group.sums[number].parts + (0 if run.lane == EVERY else run.lane * (PARTS // VECD))
+
+
 cdef inline ptrdiff_t kept_registers(ptrdiff_t rows, ptrdiff_t cols) noexcept nogil:
     """What a tile's exponentials take, however its registers lie; no less than of fewer rows."""
     cdef ptrdiff_t groups, most = 0, along = (cols + VECD - 1) // VECD
+    if min(rows, rows_along(along)) * along <= KEPT:
+        most = min(rows, rows_along(along)) * along
     for groups in range(1, GROUPS + 1):
-        if groups <= rows and groups * along <= KEPT:
-            most = max(most, groups * along)
         if groups <= (rows + VECD - 1) // VECD and groups * cols <= KEPT:
             most = max(most, groups * cols)
     return most

@@ -9,18 +9,14 @@ from libc.stdint cimport uint16_t, uint32_t
 
 from aclnn.kernels.simd.loop_args cimport F16, F32, elem_type
 from aclnn.kernels.simd.vector cimport (
-    LANES,
     vecf,
     vech,
     veci,
-    vf_add,
     vf_bits,
     vf_from_bf16,
     vf_from_f16,
-    vf_is_nan,
     vf_load,
     vf_mul,
-    vf_select,
     vf_set,
     vf_store,
     vf_store_f16,
@@ -30,10 +26,7 @@ from aclnn.kernels.simd.vector cimport (
     vh_differ,
     vh_load,
     vi_add,
-    vi_as_floats,
-    vi_high_half,
     vi_join,
-    vi_low_half,
     vi_misses,
     vi_round_to_upper,
     vi_set,
@@ -61,14 +54,6 @@ cdef inline vecf load_as_f32(elem_type type, const char *p) noexcept nogil:
     if type == F32:
         return vf_load(p)
     return from_half_type(type, vh_load(p))
-
-
-cdef inline vech narrow(elem_type type, vecf x) noexcept nogil:
-    """Float32 results as half precision; a NaN keeps its upper half and becomes quiet."""
-    if type == F16:
-        return vf_to_f16(x)
-    return vi_upper_halves(vf_bits(vf_select(
-        vf_is_nan(x), vf_add(x, x), vi_as_floats(vi_round_to_upper(vf_bits(x))))))
 
 
 # --- Rounding with a test -------------------------------------------------------------------------
@@ -131,14 +116,3 @@ cdef inline void store_line(char *target, veci line, bint stream) noexcept nogil
         vi_stream(target, line)
     else:
         vi_store(target, line)
-
-
-cdef inline void store_line_as(char *out, ptrdiff_t offset, veci line, elem_type type,
-                               elem_type stored, bint stream) noexcept nogil:
-    """A vector of elements, `offset` bytes from the first: as it is, or as two of float32."""
-    cdef char *target = out + 2 * offset
-    if stored == type:
-        store_line(out + offset, line, stream)
-        return
-    store_f32(target, from_half_type(type, vi_low_half(line)), stream)
-    store_f32(target + 4 * LANES, from_half_type(type, vi_high_half(line)), stream)

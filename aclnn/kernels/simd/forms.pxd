@@ -11,10 +11,9 @@ from libc.string cimport memcpy, memset
 
 from aclnn.kernels.simd.convert cimport (
     load_as_f32,
-    narrow,
     round_half,
     size_of,
-    store_line_as,
+    store_line,
     two_t,
 )
 from aclnn.kernels.simd.loop_args cimport (
@@ -26,7 +25,7 @@ from aclnn.kernels.simd.loop_args cimport (
     elem_type,
     loop_args,
 )
-from aclnn.kernels.simd.loops cimport any_hard, is_staged, store_staged
+from aclnn.kernels.simd.loops cimport VECTOR_BYTES, any_hard, is_staged, store_staged
 from aclnn.kernels.simd.operands cimport NEAR_AHEAD
 from aclnn.kernels.simd.track cimport domain_t
 from aclnn.kernels.simd.vector cimport (
@@ -39,7 +38,6 @@ from aclnn.kernels.simd.vector cimport (
     vf_load,
     vf_store,
     vf_to_f16,
-    vh_store,
     vi_add,
     vi_join,
     vi_misses,
@@ -110,28 +108,14 @@ cdef inline void run_chunk(form_loop form, elem_type read, const loop_args *args
 
 cdef inline int run_form_f32(form_loop form, const loop_args *args) noexcept nogil:
     cdef float results[CHUNK]
-    cdef ptrdiff_t n, done = 0
-    if args.stored == F32:
-        done = args.n - args.n % LANES
-        form(args.a, args.b, args.out, done // LANES, <const double *>args.params, args.hard,
-             args.stream, NEAR_AHEAD if args.prefetch else 0)
-    while done < args.n:
-        n = min(<ptrdiff_t>CHUNK, args.n - done)
-        run_chunk(form, F32, args, done, n, results)
-        store_as(args.stored, results, args.out + done * size_of(args.stored), n)
-        done += n
+    cdef ptrdiff_t rest = args.n % LANES
+    cdef ptrdiff_t done = args.n - rest
+    form(args.a, args.b, args.out, done // LANES, <const double *>args.params, args.hard,
+         args.stream, NEAR_AHEAD if args.prefetch else 0)
+    if rest:
+        run_chunk(form, F32, args, done, rest, results)
+        memcpy(args.out + 4 * done, results, 4 * rest)
     return HARD_TO_ROUND if any_hard(args.hard, args.n) else 0
-
-
-cdef inline void store_as(elem_type stored, float *results, char *out, ptrdiff_t n) noexcept nogil:
-    """Results that are float32, as they are or converted."""
-    cdef ptrdiff_t i = 0
-    cdef const float *source = results
-    if stored != F32:
-        while i < n:
-            vh_store(<char *>results + 2 * i, narrow(stored, vf_load(source + i)))
-            i += LANES
-    memcpy(out, results, n * size_of(stored))
 
 
 cdef inline int run_form_half(form_loop form, elem_type read, elem_type out, float rel_error,
@@ -151,7 +135,7 @@ cdef inline int run_form_half(form_loop form, elem_type read, elem_type out, flo
         round_chunk(out, domain, args, begin, n, results)
         begin += n
     cdef int found = HARD_TO_ROUND if any_hard(args.hard, args.n) else 0
-    return found | (STAGED if is_staged(out, args.stored, domain, args) else 0)
+    return found | (STAGED if is_staged(out, domain, args) else 0)
 
 
 cdef inline vech round_form(elem_type out, vecf x, float rel_error, uint16_t *hard) noexcept nogil:
@@ -168,11 +152,11 @@ cdef inline vech round_form(elem_type out, vecf x, float rel_error, uint16_t *ha
 
 cdef inline void round_chunk(elem_type out, domain_t domain, const loop_args *args,
                              ptrdiff_t begin, ptrdiff_t n, const float *results) noexcept nogil:
-    cdef bint staged = args.stream and is_staged(out, args.stored, domain, args)
+    cdef bint staged = args.stream and is_staged(out, domain, args)
     cdef uint16_t hard[2]
-    cdef char last[8 * 2 * 16]
+    cdef char last[VECTOR_BYTES]
     cdef char *target = args.staging if staged else args.out
-    cdef ptrdiff_t i = 0, size = size_of(args.stored)
+    cdef ptrdiff_t i = 0
     cdef two_t two
     cdef veci line
     while i < n:
@@ -183,12 +167,12 @@ cdef inline void round_chunk(elem_type out, domain_t domain, const loop_args *ar
         if i + LANES < n:
             args.hard[(begin + i) // LANES + 1] |= hard[1]
         if i + 2 * LANES > n:
-            store_line_as(last, 0, line, out, args.stored, False)
-            memcpy(target + (begin + i) * size, last, (n - i) * size)
+            store_line(last, line, False)
+            memcpy(target + 2 * (begin + i), last, 2 * (n - i))
         elif staged:
             store_staged(args, 2 * (begin + i), line)
         else:
-            store_line_as(args.out, 2 * (begin + i), line, out, args.stored, args.stream)
+            store_line(args.out + 2 * (begin + i), line, args.stream)
         i += 2 * LANES
 
 

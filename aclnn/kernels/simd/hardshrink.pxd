@@ -1,12 +1,9 @@
 """Hard shrinkage and its gradient over vectors (`hardshrink.h`)."""
 
-from libc.stdint cimport uint16_t
-
 from aclnn.kernels.simd.loop_args cimport BF16, F16, F32, elem_type, loop_args, params_t
-from aclnn.kernels.simd.loops cimport run, run_lines, run_lines_as
+from aclnn.kernels.simd.loops cimport run, run_lines
 from aclnn.kernels.simd.track cimport domain_t, track_t
 from aclnn.kernels.simd.vector cimport vecf, veci
-from aclnn.kernels.unaligned cimport unaligned_float
 
 cdef extern from "simd/hardshrink.h" nogil:
     ctypedef struct hardshrink_t:
@@ -21,21 +18,18 @@ cdef extern from "simd/hardshrink.h" nogil:
 
 
 cdef inline int hardshrink_f32(const loop_args *args) noexcept nogil:
-    cdef hardshrink_t own
-    if args.stored != F32:
-        return run(hardshrink_vec, F32, F32, HARDSHRINK_DOMAIN, args)
-    own = (<const hardshrink_t *>args.params.own)[0]
-    return run_lines_as(hardshrink_f32_line, F32, F32, args[0], &own)
+    cdef hardshrink_t own = (<const hardshrink_t *>args.params.own)[0]
+    return run_lines(hardshrink_f32_line, F32, args[0], &own)
 
 
 cdef inline int hardshrink_f16(const loop_args *args) noexcept nogil:
     cdef hardshrink_t own = (<const hardshrink_t *>args.params.own)[0]
-    return run_lines(hardshrink_f16_line, F16, args, &own)
+    return run_lines(hardshrink_f16_line, F16, args[0], &own)
 
 
 cdef inline int hardshrink_bf16(const loop_args *args) noexcept nogil:
     cdef hardshrink_t own = (<const hardshrink_t *>args.params.own)[0]
-    return run_lines(hardshrink_bf16_line, BF16, args, &own)
+    return run_lines(hardshrink_bf16_line, BF16, args[0], &own)
 
 
 cdef inline int hardshrink_to_f16(const loop_args *args) noexcept nogil:

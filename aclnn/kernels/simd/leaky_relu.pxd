@@ -41,8 +41,8 @@ cdef inline int leaky_relu_f16(const loop_args *args) noexcept nogil:
     if not own.at_once:
         return run(leaky_relu_f16_vec, F16, F16, LEAKY_RELU_DOMAIN, args)
     if args.a == args.b:
-        return run_lines(leaky_relu_f16_line, F16, args, &own)
-    return run_lines(leaky_backward_f16_line, F16, args, &own)
+        return run_lines(leaky_relu_f16_line, F16, args[0], &own)
+    return run_lines(leaky_backward_f16_line, F16, args[0], &own)
 
 
 cdef inline int leaky_relu_bf16(const loop_args *args) noexcept nogil:
@@ -50,8 +50,8 @@ cdef inline int leaky_relu_bf16(const loop_args *args) noexcept nogil:
     if not own.at_once:
         return run(leaky_relu_bf16_vec, BF16, BF16, LEAKY_RELU_DOMAIN, args)
     if args.a == args.b:
-        return run_lines(leaky_relu_bf16_line, BF16, args, &own)
-    return run_lines(leaky_backward_bf16_line, BF16, args, &own)
+        return run_lines(leaky_relu_bf16_line, BF16, args[0], &own)
+    return run_lines(leaky_backward_bf16_line, BF16, args[0], &own)
 
 
 cdef inline void classify_leaky_relu(

@@ -38,7 +38,6 @@ typedef struct {
     char *staging; /* where results that bypass the cache wait for being recomputed; NULL: they do not */
     char *staged_target; /* where those belong that are there already; NULL: none are */
     int prefetch; /* ahead of reads: bits of PREFETCH_... */
-    elem_type stored; /* what rounded results are stored as */
 } loop_args;
 
 /* Masks are read four at a time: lists the fours that are not zero, and returns how many there are. Fours are

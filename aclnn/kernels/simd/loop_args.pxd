@@ -49,7 +49,6 @@ cdef extern from "simd/loop_args.h" nogil:
         char *staging
         char *staged_target
         int prefetch
-        elem_type stored
     int list_hard(const uint16_t *, int, int *) noexcept
     ptrdiff_t hard_element(const loop_args *, int, int, int) noexcept
 

@@ -7,19 +7,14 @@ apart one after the other made logit 1.03 times as slow.
 """
 
 from libc.stdint cimport uint16_t, uintptr_t
-from libc.string cimport memcpy
 
 from aclnn.kernels.simd.convert cimport (
-    from_half_type,
-    load_as_f32,
-    narrow,
     round_bf16,
     round_half,
     round_two,
     size_of,
     store_f32,
     store_line,
-    store_line_as,
     store_rounded_f16,
     two_t,
 )
@@ -158,10 +153,10 @@ cdef inline veci compute_interleaved(vector_formula formula, domain_t domain,
 
 # --- Storing --------------------------------------------------------------------------------------
 
-cdef inline bint is_staged(elem_type out, elem_type stored, domain_t domain,
+cdef inline bint is_staged(elem_type out, domain_t domain,
                            const loop_args *args) noexcept nogil:
     """Whether results that bypass the cache are staged until those hard to round are computed."""
-    return (out != F32 and stored == out and domain.rel_error != 0 and args.staging != NULL)
+    return out != F32 and domain.rel_error != 0 and args.staging != NULL
 
 
 cdef inline void store_staged(const loop_args *args, ptrdiff_t offset,
@@ -172,33 +167,28 @@ cdef inline void store_staged(const loop_args *args, ptrdiff_t offset,
     vi_store(args.staging + offset, line)
 
 
-cdef inline void store_half_line(elem_type out, elem_type stored, domain_t domain,
-                                 const loop_args *args, ptrdiff_t i, veci line, bint stream,
+cdef inline void store_half_line(elem_type out, domain_t domain, const loop_args *args, ptrdiff_t i, veci line, bint stream,
                                  track_t *track) noexcept nogil:
     if domain.one_nan:
         track_half_max(track, line)
-    if stream and is_staged(out, stored, domain, args):
+    if stream and is_staged(out, domain, args):
         store_staged(args, 2 * i, line)
     else:
-        store_line_as(args.out, 2 * i, line, out, stored, stream)
+        store_line(args.out + 2 * i, line, stream)
 
 
-cdef inline void store_two(elem_type out, elem_type stored, domain_t domain,
-                           const loop_args *args, ptrdiff_t i, two_t two, bint stream,
+cdef inline void store_two(elem_type out, domain_t domain, const loop_args *args, ptrdiff_t i, two_t two, bint stream,
                            track_t *track) noexcept nogil:
-    cdef char *target = args.out + i * size_of(stored)
+    cdef char *target = args.out + i * size_of(out)
     cdef uint16_t *hard = args.hard + i // LANES
-    if out == F32 and stored == F32:
+    if out == F32:
         store_f32(target, two.low, stream)
         store_f32(target + 4 * LANES, two.high, stream)
-    elif out == F32:
-        store_line(target, vi_join(narrow(stored, two.low), narrow(stored, two.high)), stream)
-    elif (out == F16 and stored == F16 and domain.rel_error != 0 and not domain.one_nan
-            and not stream):
+    elif out == F16 and domain.rel_error != 0 and not domain.one_nan and not stream:
         store_rounded_f16(target, two.low, domain.rel_error, hard)
         store_rounded_f16(target + 2 * LANES, two.high, domain.rel_error, hard + 1)
     else:
-        store_half_line(out, stored, domain, args, i,
+        store_half_line(out, domain, args, i,
                         round_two(out, two, domain.rel_error, hard), stream, track)
 
 
@@ -218,7 +208,7 @@ cdef inline ptrdiff_t bytes_to_vector(const loop_args *args, ptrdiff_t size) noe
 
 
 cdef inline ptrdiff_t run_pairs(vector_formula formula, elem_type read, elem_type out,
-                                elem_type stored, domain_t domain, distance_t distance,
+                                domain_t domain, distance_t distance,
                                 const loop_args *args, ptrdiff_t i,
                                 track_t *all_track) noexcept nogil:
     """Two vectors at a time, so that half precision fills a line."""
@@ -234,9 +224,9 @@ cdef inline ptrdiff_t run_pairs(vector_formula formula, elem_type read, elem_typ
         prefetch_operands(args, i * size_of(read), 2 * LANES * size_of(read), distance)
         if read == BF16:
             line = compute_interleaved(formula, domain, args, i, track)
-            store_half_line(out, stored, domain, args, i, line, stream, track)
+            store_half_line(out, domain, args, i, line, stream, track)
         else:
-            store_two(out, stored, domain, args, i,
+            store_two(out, domain, args, i,
                       compute_two(formula, read, domain, args, i, track,
                                   &shifted[0] if distance == SHIFTED else NULL), stream, track)
         i += 2 * LANES
@@ -244,48 +234,37 @@ cdef inline ptrdiff_t run_pairs(vector_formula formula, elem_type read, elem_typ
     return i
 
 
-cdef inline void run_one(vector_formula formula, elem_type read, elem_type out, elem_type stored,
-                         domain_t domain, const loop_args *args, track_t *track) noexcept nogil:
-    """One vector, for what remains of a row."""
-    cdef vecf x = compute(formula, read, args, 0, track, NULL)
-    cdef vech h
-    if domain.check_finite:
-        track_finite(track, track.last, vf_set(0))
-    if out == F32:
-        if stored == F32:
-            vf_store(args.out, x)
-        else:
-            vh_store(args.out, narrow(stored, x))
-        return
-    h = round_half(out, x, domain.rel_error, args.hard)
-    if domain.one_nan:
-        track_half_max(track, vi_join(h, h))
-    if stored == F32:
-        vf_store(args.out, from_half_type(out, h))
-    else:
-        vh_store(args.out, h)
-
-
-cdef inline void run_partial(vector_formula formula, elem_type read, elem_type out,
-                             elem_type stored, domain_t domain, loop_args args, ptrdiff_t n,
-                             track_t *track) noexcept nogil:
-    """Fewer elements than a vector holds: by way of copies that are filled up."""
+cdef inline void run_one(vector_formula formula, elem_type read, elem_type out, domain_t domain,
+                         loop_args args, ptrdiff_t n, track_t *track) noexcept nogil:
+    """One vector; if it has fewer elements, by way of copies that are filled up."""
     cdef char a[VECTOR_BYTES]
     cdef char b[VECTOR_BYTES]
     cdef char result[VECTOR_BYTES]
-    cdef char *out_bytes = args.out
+    cdef char *target = args.out
     cdef bint one_operand = args.a == args.b
-    vi_store(a, vi_load_first(args.a, n * size_of(read), FILLER))
-    if not one_operand:
-        vi_store(b, vi_load_first(args.b, n * size_of(read), FILLER))
-    args.b = &a[0] if one_operand else &b[0]
-    args.a = a
-    args.out = result
-    run_one(formula, read, out, stored, domain, &args, track)
-    vi_store_first(out_bytes, n * size_of(stored), vi_load(result))
+    cdef vecf x
+    cdef vech h
+    if n < LANES:
+        vi_store(a, vi_load_first(args.a, n * size_of(read), FILLER))
+        if not one_operand:
+            vi_store(b, vi_load_first(args.b, n * size_of(read), FILLER))
+        args.b = &a[0] if one_operand else &b[0]
+        args.a, args.out = a, result
+    x = compute(formula, read, &args, 0, track, NULL)
+    if domain.check_finite:
+        track_finite(track, track.last, vf_set(0))
+    if out == F32:
+        vf_store(args.out, x)
+    else:
+        h = round_half(out, x, domain.rel_error, args.hard)
+        if domain.one_nan:
+            track_half_max(track, vi_join(h, h))
+        vh_store(args.out, h)
+    if n < LANES:
+        vi_store_first(target, n * size_of(out), vi_load(result))
 
 
-cdef inline void run_rest(vector_formula formula, elem_type read, elem_type out, elem_type stored,
+cdef inline void run_rest(vector_formula formula, elem_type read, elem_type out,
                           domain_t domain, const loop_args *args, ptrdiff_t done,
                           track_t *track) noexcept nogil:
     """The last elements, fewer than two vectors hold.
@@ -301,39 +280,36 @@ cdef inline void run_rest(vector_formula formula, elem_type read, elem_type out,
         last = args[0]
         last.a += done * size_of(read)
         last.b += done * size_of(read)
-        last.out += done * size_of(stored)
+        last.out += done * size_of(out)
         last.hard += done // LANES
-        if args.n - done < LANES:
-            run_partial(formula, read, out, stored, domain, last, args.n - done, track)
-        else:
-            run_one(formula, read, out, stored, domain, &last, track)
+        run_one(formula, read, out, domain, last, min(<ptrdiff_t>LANES, args.n - done), track)
         done += LANES
 
 
 cdef inline int run_vectors(vector_formula formula, elem_type read, elem_type out,
-                            elem_type stored, domain_t domain, loop_args args) noexcept nogil:
+                            domain_t domain, loop_args args) noexcept nogil:
     cdef track_t track[2]
     cdef track_t merged
     cdef distance_t distance = distance_of(&args)
     cdef ptrdiff_t done = 0
     track[0] = track[1] = track_init(domain.nonzero)
-    if out == F32 and stored == F32:  # half precision is numbered from the beginning
+    if out == F32:  # half precision is numbered from the beginning
         done = bytes_to_vector(&args, 4) // 4
     if done:
-        run_one(formula, read, out, stored, domain, &args, &track[0])
+        run_one(formula, read, out, domain, args, LANES, &track[0])
     if out == F32 and distance == HERE and is_shifted(&args, done):
         distance = SHIFTED
     if distance == FAR:
-        done = run_pairs(formula, read, out, stored, domain, FAR, &args, done, track)
+        done = run_pairs(formula, read, out, domain, FAR, &args, done, track)
     elif distance == NEAR:
-        done = run_pairs(formula, read, out, stored, domain, NEAR, &args, done, track)
+        done = run_pairs(formula, read, out, domain, NEAR, &args, done, track)
     elif distance == SHIFTED:
-        done = run_pairs(formula, read, out, stored, domain, SHIFTED, &args, done, track)
+        done = run_pairs(formula, read, out, domain, SHIFTED, &args, done, track)
     else:
-        done = run_pairs(formula, read, out, stored, domain, HERE, &args, done, track)
-    if is_staged(out, stored, domain, &args):
+        done = run_pairs(formula, read, out, domain, HERE, &args, done, track)
+    if is_staged(out, domain, &args):
         args.out = args.staging
-    run_rest(formula, read, out, stored, domain, &args, done, &track[0])
+    run_rest(formula, read, out, domain, &args, done, &track[0])
     merged = track_merge(&track[0], &track[1])
     if domain.check_negative and has_negative(&merged):
         return OUT_OF_DOMAIN
@@ -356,21 +332,13 @@ cdef inline bint any_hard(const uint16_t *hard, ptrdiff_t n) noexcept nogil:
 
 cdef inline int run(vector_formula formula, elem_type read, elem_type out, domain_t domain,
                     const loop_args *args) noexcept nogil:
-    """A formula on operands of type `read`, rounded to `out`, and stored as that or converted."""
-    cdef int found
-    if args.stored == out:
-        found = run_vectors(formula, read, out, out, domain, args[0])
-    elif out != F32:
-        found = run_vectors(formula, read, out, F32, domain, args[0])
-    elif args.stored == F16:
-        found = run_vectors(formula, read, out, F16, domain, args[0])
-    else:
-        found = run_vectors(formula, read, out, BF16, domain, args[0])
+    """A formula on operands of type `read`, rounded to `out`."""
+    cdef int found = run_vectors(formula, read, out, domain, args[0])
     if out != F32 and domain.rel_error != 0 and any_hard(args.hard, args.n):
         found |= HARD_TO_ROUND
         if read == BF16 and out == BF16:
             found |= INTERLEAVED
-    if is_staged(out, args.stored, domain, args):
+    if is_staged(out, domain, args):
         found |= STAGED
     return found
 
@@ -399,11 +367,11 @@ cdef inline int run_f32(vector_formula formula, const char *operand, domain_t do
     """
     cdef hints_t *hints = args.hints
     cdef int found
-    if args.stored == F32 and args.n >= FEW_F32:
+    if args.n >= FEW_F32:
         if hints.zeros == ZEROS_UNKNOWN:
             hints.zeros = zeros_among(operand, FIRST_F32)
         if hints.zeros == NO_ZEROS:
-            found = run_vectors(formula, F32, F32, F32, without_zeros(domain), args[0])
+            found = run_vectors(formula, F32, F32, without_zeros(domain), args[0])
             if not found & HAS_ZEROS:
                 return found
             hints.zeros = SOME_ZEROS
@@ -425,8 +393,7 @@ cdef inline void classify(exceptional_test test, const unaligned_float *a,
 
 # --- Loops over lines -----------------------------------------------------------------------------
 
-cdef inline ptrdiff_t run_whole_lines(line_formula formula, elem_type type, elem_type stored,
-                                      const loop_args *args, const void *own, ptrdiff_t i,
+cdef inline ptrdiff_t run_whole_lines(line_formula formula, const loop_args *args, const void *own, ptrdiff_t i,
                                       ptrdiff_t nbytes, distance_t distance,
                                       track_t *track) noexcept nogil:
     cdef bint stream = distance == FAR and args.stream
@@ -436,68 +403,56 @@ cdef inline ptrdiff_t run_whole_lines(line_formula formula, elem_type type, elem
         prefetch_operands(args, i, 2 * wide, distance)
         line = formula(own, args.a + i, args.b + i, track)
         following = formula(own, args.a + i + wide, args.b + i + wide, track)
-        store_line_as(args.out, i, line, type, stored, stream)
-        store_line_as(args.out, i + wide, following, type, stored, stream)
+        store_line(args.out + i, line, stream)
+        store_line(args.out + i + wide, following, stream)
         i += 2 * wide
     while i + wide <= nbytes:
         line = formula(own, args.a + i, args.b + i, track)
-        store_line_as(args.out, i, line, type, stored, stream)
+        store_line(args.out + i, line, stream)
         i += wide
     return i
 
 
-cdef inline void run_last_line(line_formula formula, elem_type type, elem_type stored,
-                               const loop_args *args, const void *own, ptrdiff_t i,
-                               ptrdiff_t nbytes, track_t *track) noexcept nogil:
+cdef inline void run_last_line(line_formula formula, const loop_args *args, const void *own,
+                               ptrdiff_t i, ptrdiff_t nbytes, track_t *track) noexcept nogil:
     """The last bytes, fewer than a line: together with some before them, or filled up."""
     cdef char a[VECTOR_BYTES]
     cdef char b[VECTOR_BYTES]
-    cdef char result[2 * VECTOR_BYTES]
+    cdef char result[VECTOR_BYTES]
     cdef ptrdiff_t wide = LANES * 4
     cdef ptrdiff_t rest = nbytes - i
     if nbytes >= wide and not args.stream:
         i = nbytes - wide
-        store_line_as(args.out, i, formula(own, args.a + i, args.b + i, track), type, stored,
-                      False)
+        store_line(args.out + i, formula(own, args.a + i, args.b + i, track), False)
         return
     vi_store(a, vi_load_first(args.a + i, rest, FILLER))
     vi_store(b, vi_load_first(args.b + i, rest, FILLER))
-    store_line_as(result, 0, formula(own, a, b, track), type, stored, False)
-    if type == stored:
-        vi_store_first(args.out + i, rest, vi_load(result))
-    else:
-        memcpy(args.out + 2 * i, result, 2 * rest)
+    store_line(result, formula(own, a, b, track), False)
+    vi_store_first(args.out + i, rest, vi_load(result))
 
 
-cdef inline int run_lines_as(line_formula formula, elem_type type, elem_type stored,
-                             loop_args args, const void *own) noexcept nogil:
-    cdef track_t track = track_init(0)
-    cdef ptrdiff_t nbytes = args.n * size_of(type)
-    cdef distance_t distance = distance_of(&args)
-    cdef ptrdiff_t i = bytes_to_vector(&args, size_of(type)) if type == stored else 0
-    if i:
-        vi_store(args.out, formula(own, args.a, args.b, &track))
-    if distance == FAR:
-        i = run_whole_lines(formula, type, stored, &args, own, i, nbytes, FAR, &track)
-    elif distance == NEAR:
-        i = run_whole_lines(formula, type, stored, &args, own, i, nbytes, NEAR, &track)
-    else:
-        i = run_whole_lines(formula, type, stored, &args, own, i, nbytes, HERE, &track)
-    if i < nbytes:
-        run_last_line(formula, type, stored, &args, own, i, nbytes, &track)
-    # There is one NaN, and a bfloat16 up to the least normal one may have been rounded twice.
-    if has_nan(&track, 0x7c00 if type == F16 else 0x7f80) or vi16_any_le(track.min_bits, 0xff):
-        return EXCEPTIONAL
-    return 0
-
-
-cdef inline int run_lines(line_formula formula, elem_type type, const loop_args *args,
+cdef inline int run_lines(line_formula formula, elem_type type, loop_args args,
                           const void *own) noexcept nogil:
     """What needs no more than bits, or is rounded at once.
 
     `own`: the formula's parameters, in a copy: for all the compiler knows of pointers, results
     might lie over them and over the arguments, which would be read again for every line.
     """
-    if args.stored != type:
-        return run_lines_as(formula, type, F32, args[0], own)
-    return run_lines_as(formula, type, type, args[0], own)
+    cdef track_t track = track_init(0)
+    cdef ptrdiff_t nbytes = args.n * size_of(type)
+    cdef distance_t distance = distance_of(&args)
+    cdef ptrdiff_t i = bytes_to_vector(&args, size_of(type))
+    if i:
+        vi_store(args.out, formula(own, args.a, args.b, &track))
+    if distance == FAR:
+        i = run_whole_lines(formula, &args, own, i, nbytes, FAR, &track)
+    elif distance == NEAR:
+        i = run_whole_lines(formula, &args, own, i, nbytes, NEAR, &track)
+    else:
+        i = run_whole_lines(formula, &args, own, i, nbytes, HERE, &track)
+    if i < nbytes:
+        run_last_line(formula, &args, own, i, nbytes, &track)
+    # There is one NaN, and a bfloat16 up to the least normal one may have been rounded twice.
+    if has_nan(&track, 0x7c00 if type == F16 else 0x7f80) or vi16_any_le(track.min_bits, 0xff):
+        return EXCEPTIONAL
+    return 0

@@ -6,14 +6,8 @@ loop, which keeps elements as they are or has to convert them.
 
 from libc.stdint cimport uint16_t
 
-from aclnn.kernels.element cimport (
-    bfloat16_t,
-    bfloat16_to_f32,
-    half_t,
-    half_to_f32,
-    unaligned_float,
-)
-from aclnn.kernels.simd.loop_args cimport F32, elem_type, loop_args, params_t
+from aclnn.kernels.element cimport bfloat16_t, half_t
+from aclnn.kernels.simd.loop_args cimport elem_type, loop_args, params_t
 
 cdef extern from "simd/hardshrink.h" nogil:
     ctypedef struct hardshrink_t:
@@ -35,34 +29,21 @@ cdef inline uint16_t keep_within(uint16_t g, uint16_t x, uint16_t low,
 
 
 cdef inline void keep_all(const half_type *g, const half_type *x, half_type *out,
-                          unaligned_float *as_f32, ptrdiff_t n, uint16_t low,
-                          uint16_t reach) noexcept nogil:
-    """`as_f32`: where results are stored as float32; else NULL."""
-    cdef half_type kept
+                          ptrdiff_t n, uint16_t low, uint16_t reach) noexcept nogil:
     cdef ptrdiff_t i
-    if as_f32 == NULL:
-        for i in range(n):
-            out[i].bits = keep_within(g[i].bits, x[i].bits, low, reach)
-        return
     for i in range(n):
-        kept.bits = keep_within(g[i].bits, x[i].bits, low, reach)
-        if half_type is half_t:
-            as_f32[i] = half_to_f32(kept)
-        else:
-            as_f32[i] = bfloat16_to_f32(kept)
+        out[i].bits = keep_within(g[i].bits, x[i].bits, low, reach)
 
 
 cdef inline int hardshrink_f16_scalar(const loop_args *args) noexcept nogil:
     cdef hardshrink_t own = (<const hardshrink_t *>args.params.own)[0]
-    keep_all(<const half_t *>args.a, <const half_t *>args.b, <half_t *>args.out,
-             <unaligned_float *>args.out if args.stored == F32 else NULL, args.n, own.half_low,
-             own.half_reach)
+    keep_all(<const half_t *>args.a, <const half_t *>args.b, <half_t *>args.out, args.n,
+             own.half_low, own.half_reach)
     return 0
 
 
 cdef inline int hardshrink_bf16_scalar(const loop_args *args) noexcept nogil:
     cdef hardshrink_t own = (<const hardshrink_t *>args.params.own)[0]
-    keep_all(<const bfloat16_t *>args.a, <const bfloat16_t *>args.b, <bfloat16_t *>args.out,
-             <unaligned_float *>args.out if args.stored == F32 else NULL, args.n, own.bf16_low,
-             own.bf16_reach)
+    keep_all(<const bfloat16_t *>args.a, <const bfloat16_t *>args.b, <bfloat16_t *>args.out, args.n,
+             own.bf16_low, own.bf16_reach)
     return 0

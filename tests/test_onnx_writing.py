@@ -1,0 +1,326 @@
+"""Executors as models in ONNX: they are valid, and ONNX Runtime gets what we get."""
+
+import collections
+
+import ml_dtypes
+import numpy as np
+import pytest
+import samples
+from aclnn.graph import DType, Value
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from setups import examples
+
+import aclnn
+from aclnn.onnx.formulas import formulas
+from aclnn.onnx.layouts import axis_of_parts, moves_of, places_of_parts
+from aclnn.operators import REGISTRY
+
+onnx = pytest.importorskip("onnx")
+onnxruntime = pytest.importorskip("onnxruntime")
+
+OPERATORS = [name for name in samples.FUNCTIONAL if name == REGISTRY[name].name]
+DOMAINS = {"": "standard", "aclnn": "function", "aclnn.graph": "own"}
+
+
+def sample(name, dtype=np.float32, **changes):
+    """An executor of a good call, and its inputs by their names."""
+    given = samples.inputs(name, dtype) | samples.options(name) | changes
+    named = {}
+    for role in REGISTRY[name].inputs:
+        if isinstance(given[role], list):
+            named |= {f"{role}_{place}": one for place, one in enumerate(given[role])}
+        else:
+            named[role] = given[role]
+    return aclnn.executor(name, **given), named
+
+
+def loaded(executor, as_built=False):
+    content = executor.to_onnx(as_built)
+    model = onnx.load_from_string(content)
+    onnx.checker.check_model(model)
+    return model
+
+
+def run(model, named):
+    session = onnxruntime.InferenceSession(model.SerializeToString(), quiet())
+    return session.run(None, {one.name: named[one.name] for one in session.get_inputs()})
+
+
+def quiet():
+    options = onnxruntime.SessionOptions()
+    options.log_severity_level = 4
+    options.intra_op_num_threads = 1
+    return options
+
+
+def results(executor):
+    made = executor.run()
+    every = made if isinstance(made, tuple) else (made,)
+    return [one for one in every if one is not None and one.size]  # CANN has some that are empty
+
+
+def agree(got, wanted, rtol=2e-5, atol=2e-6):
+    assert len(got) == len(wanted)
+    for one, right in zip(got, wanted, strict=True):
+        assert one.dtype == right.dtype
+        assert one.shape == right.shape
+        np.testing.assert_allclose(
+            one.astype(np.float64), right.astype(np.float64), rtol=rtol, atol=atol
+        )
+
+
+def kind_of(model):
+    """Whether a model is made of the standard's operators, of functions too, or of others."""
+    kinds = {DOMAINS[node.domain] for node in model.graph.node}
+    return next(kind for kind in ("own", "function", "standard") if kind in kinds)
+
+
+# --- Every operator ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("as_built", [False, True])
+@pytest.mark.parametrize("name", OPERATORS)
+def test_onnx_runtime_agrees(name, as_built):
+    executor, named = sample(name)
+    model = loaded(executor, as_built)
+    agree(run(model, named), results(executor))
+
+
+def test_most_operators_are_the_standards_own():
+    found = collections.Counter(kind_of(loaded(sample(name)[0])) for name in OPERATORS)
+    assert found["own"] == 0
+    assert found["standard"] >= 80
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "kinds"),
+    [
+        ("gelu", {}, ["Gelu"]),
+        ("gelu", {"approximate": "tanh"}, ["Gelu"]),
+        ("elu", {"alpha": 0.5}, ["Elu"]),
+        ("elu", {"alpha": 0.5, "scale": 2.0}, ["elu_2"]),
+        ("leaky_relu", {"negative_slope": 0.25}, ["LeakyRelu"]),
+        ("hardswish", {}, ["HardSwish"]),
+        ("softmax", {"dim": 0}, ["Softmax"]),
+        ("matmul", {}, ["MatMul"]),
+        ("addmm", {"alpha": 0.5}, ["Gemm"]),
+        ("add", {}, ["Add"]),
+        ("add", {"alpha": 2.0}, ["add_2"]),
+        ("where", {}, ["Where"]),
+        ("lt", {}, ["Less"]),
+        ("layer_norm", {}, ["LayerNormalization"]),
+        ("cat", {}, ["Concat"]),
+        ("permute", {}, ["Transpose", "Identity"]),
+        ("arg_max", {}, ["ArgMax"]),
+        ("softplus", {}, ["Softplus"]),
+        ("softplus", {"beta": 2.0}, ["softplus_2"]),
+        ("silu", {}, ["silu"]),
+        ("hardshrink", {}, ["Shrink"]),
+    ],
+)
+def test_nodes_are_what_viewers_know(name, options, kinds):
+    executor, named = sample(name, **options)
+    model = loaded(executor)
+    plain = [node.op_type for node in model.graph.node if node.op_type not in ("Reshape",)]
+    assert plain == kinds
+    agree(run(model, named), results(executor))
+
+
+POINTWISE = [
+    name
+    for name in OPERATORS
+    if REGISTRY[name].formula is not None
+    and len(REGISTRY[name].inputs) < 3
+    and all(samples.shape_of(name, role) == samples.SHAPE for role in REGISTRY[name].inputs)
+    and not samples.UNLIKE.get(name, samples.NOTHING).dtypes
+]
+SPECIAL = np.float32(
+    [np.nan, np.inf, -np.inf, 0, -0.0, 1e-30, -1e-30, 1e30, -1e30, 100, -100, 3, -3, 1, -1, 0.5]
+)
+
+
+@pytest.mark.parametrize("name", POINTWISE)
+def test_operators_of_the_standard_have_equal_semantics(name):
+    roles = REGISTRY[name].inputs
+    grids = np.meshgrid(*[SPECIAL] * len(roles))
+    named = {role: grid.ravel() for role, grid in zip(roles, grids, strict=True)}
+    executor, _ = sample(name, **named)
+    model = loaded(executor)
+    if kind_of(model) != "standard":
+        pytest.skip("a function, which follows ONNX Runtime's exponential into the tails")
+    with np.errstate(all="ignore"):
+        (got,), (wanted,) = run(model, named), results(executor)
+    if name == "hardswish":  # the standard has a NaN at minus infinity
+        keep = named["input"] != -np.inf
+        got, wanted = got[keep], wanted[keep]
+    agree([got], [wanted], rtol=1e-4, atol=1e-6)
+
+
+@pytest.mark.parametrize("name", ["gelu", "silu_backward", "softmax", "add", "layer_norm", "sum"])
+@pytest.mark.parametrize("dtype", [np.float16, ml_dtypes.bfloat16])
+def test_halves_are_computed_as_floats(name, dtype):
+    executor, named = sample(name, dtype)
+    model = loaded(executor)
+    if dtype == np.float16:
+        agree(run(model, named), results(executor), rtol=1e-3, atol=1e-3)
+    assert "Cast" in {node.op_type for node in model.graph.node}
+
+
+@pytest.mark.parametrize(
+    ("name", "inputs"),
+    [
+        ("add", [np.int32([1, -2]), np.int32([7, 9])]),
+        ("mul", [np.int64([1 << 40, -2]), np.int64([7, 9])]),
+        ("sub", [np.float64([1, -2]), np.float64([1e-9, 9])]),
+        ("eq", [np.int64([1, 2]), np.int64([1, 3])]),
+        ("sum", [np.int32([[1, 2], [3, 4]])]),
+        ("logical_and", [np.bool_([1, 0]), np.bool_([1, 1])]),
+        ("tril", [np.int64([[1, 2], [3, 4]])]),
+    ],
+)
+def test_other_dtypes(name, inputs):
+    executor = aclnn.executor(name, *inputs)
+    named = dict(zip(REGISTRY[executor.operator.name].inputs, inputs, strict=True))
+    agree(run(loaded(executor), named), results(executor), rtol=1e-12)
+
+
+def test_numbers_of_a_call_are_those_of_the_model():
+    x = np.float32([-1, 2])
+    executor = aclnn.executor("leaky_relu", x, negative_slope=0.125)
+    (node,) = loaded(executor).graph.node
+    assert onnx.helper.get_attribute_value(node.attribute[0]) == 0.125
+
+
+def test_plans_are_in_the_metadata():
+    x = np.ones((8, 16), np.float32)
+    executor = aclnn.executor("gelu_backward", x.astype(np.float16), x, materialize=True)
+    model = loaded(executor)
+    facts = {node.name: {m.key: m.value for m in node.metadata_props} for node in model.graph.node}
+    placed = [one for one in facts.values() if "plan_offset" in one]
+    assert {int(one["plan_offset"]) for one in placed} == {b.offset for b in executor.plan.buffers}
+    known = {one.key: one.value for one in model.metadata_props}
+    assert int(known["workspace_size"]) == executor.plan.size
+    assert not loaded(executor, as_built=True).metadata_props
+
+
+def test_steps_in_python_are_for_viewers():
+    @aclnn.compile
+    def function(x):
+        return aclnn.call(np.sort, x, shape=x.shape, dtype=x.dtype) + 1.0
+
+    model = loaded(function.executor(np.float32([2, 1])))
+    assert {node.domain for node in model.graph.node} == {"", "aclnn.graph"}
+
+
+# --- Compiled functions ------------------------------------------------------------------------------
+
+
+@aclnn.compile
+def block(x, weight, up, down):
+    h = aclnn.rms_norm(x, x.shape[-1:], weight)
+    left, right = aclnn.cat([h, -h], -1)[:, 4:12], (h @ up)[::-1].T
+    h = aclnn.softmax(right.reshape(-1, 8), -1) @ down
+    return x + h * aclnn.silu(left), right.sum(0)
+
+
+def test_compiled_functions_and_back():
+    pytest.importorskip("scipy")
+    rng = np.random.default_rng(0)
+    shapes = {"x": (6, 8), "weight": (8,), "up": (8, 8), "down": (8, 8)}
+    named = {n: rng.standard_normal(s).astype(np.float32) for n, s in shapes.items()}
+    for materialize in (False, True):
+        compiled = aclnn.compile(block.__wrapped__, materialize=materialize)
+        executor = compiled.executor(*named.values())
+        model = loaded(executor)
+        agree(run(model, named), results(executor))
+        agree(aclnn.from_onnx(model)(*named.values()), results(executor))
+
+
+# --- Layouts -----------------------------------------------------------------------------------------
+
+F32 = DType("float32", 4)
+
+
+@st.composite
+def views(draw):
+    """A value and a view of its memory, by slices, transposes, reshapes and repeats."""
+    shape = draw(st.lists(st.integers(1, 4), min_size=1, max_size=4))
+    base = np.arange(int(np.prod(shape)), dtype=np.float32).reshape(shape)
+    root = base.transpose(draw(st.permutations(range(len(shape)))))
+    found = root
+    for _ in range(draw(st.integers(1, 3))):
+        what = draw(st.sampled_from(["slice", "transpose", "flat", "new", "repeat", "flip"]))
+        if what == "slice":
+            starts = [draw(st.integers(0, size - 1)) for size in found.shape]
+            steps = [draw(st.integers(1, 2)) for _ in found.shape]
+            found = found[tuple(slice(a, None, b) for a, b in zip(starts, steps, strict=True))]
+        elif what == "transpose":
+            found = found.transpose(draw(st.permutations(range(found.ndim))))
+        elif what == "flat" and found.flags.c_contiguous:
+            found = found.reshape(-1)
+        elif what == "new":
+            found = found[None]
+        elif what == "repeat":
+            found = np.broadcast_to(found, (2, *found.shape))
+        elif what == "flip":
+            found = found[::-1]
+    return base, root, found
+
+
+def value_of(array, base, id, **more):
+    strides = tuple(stride // 4 for stride in array.strides)
+    offset = (array.ctypes.data - base.ctypes.data) // 4
+    return Value(id, "v", array.shape, strides, F32, "input", offset=offset, **more)
+
+
+@given(views())
+@settings(max_examples=examples(300), deadline=None)
+def test_moves_give_the_elements_of_a_view(drawn):
+    base, array, view = drawn
+    found = array
+    for move in moves_of(value_of(array, base, 0), value_of(view, base, 1, alias_of=0)):
+        if move.operator == "Reshape":
+            found = found.reshape(move.numbers[0])
+        elif move.operator == "Transpose":
+            found = found.transpose(move.numbers[0])
+        elif move.operator == "Expand":
+            found = np.broadcast_to(found, move.numbers[0])
+        elif move.operator == "Gather":
+            found = found[move.table]
+        else:
+            index = [slice(None)] * found.ndim
+            for start, end, axis in zip(*move.numbers, strict=True):
+                index[axis] = slice(start, end)
+            found = found[tuple(index)]
+    np.testing.assert_array_equal(found, view)
+
+
+def test_plain_views_need_no_table():
+    base = np.arange(24, dtype=np.float32).reshape(4, 6)
+    for view in (base.T, base[1:3], base[:, ::2], base[1], base.reshape(2, 12).T, base[1:, 2:4].T):
+        moves = moves_of(value_of(base, base, 0), value_of(view, base, 1, alias_of=0))
+        assert "Gather" not in {move.operator for move in moves}
+
+
+def test_parts_side_by_side_are_a_concat():
+    base = np.arange(24, dtype=np.float32).reshape(4, 6)
+    root = value_of(base, base, 0)
+
+    def parts(*arrays):
+        return [value_of(one, base, n, alias_of=0) for n, one in enumerate(arrays, 1)]
+
+    assert axis_of_parts(root, parts(base[:1], base[1:])) == 0
+    assert axis_of_parts(root, parts(base[:, :2], base[:, 2:5], base[:, 5:])) == 1
+    assert axis_of_parts(root, parts(base[:1], base[2:])) is None
+    places = places_of_parts(root, parts(base[::2], base[1::2]), False)
+    assert places.tolist() == [[*range(n, n + 6)] for n in (0, 12, 6, 18)]
+
+
+# --- Formulas ----------------------------------------------------------------------------------------
+
+
+def test_every_kernel_has_a_formula():
+    graphs = [sample(name)[0].graph_as_built for name in OPERATORS]
+    nodes = [node for graph in graphs for node in graph.nodes if node.kind == "Compute"]
+    assert {node.attr("kernel") for node in nodes} - {*formulas(), "fill"} == set()

@@ -1,0 +1,78 @@
+"""Real architectures through the backend of torch.compile: results and gradients beside eager ones."""
+
+import copy
+import importlib.util
+
+import pytest
+
+torch = pytest.importorskip("torch")
+import architectures  # noqa: E402
+
+import aclnn.torch as at  # noqa: E402
+
+EACH = [
+    pytest.param(
+        name,
+        marks=pytest.mark.skipif(
+            importlib.util.find_spec(module) is None,
+            reason=f"{module} is not installed: pip install 'aclnn-cpu[test-models]'",
+        ),
+    )
+    for name, module in architectures.NEEDS.items()
+]
+
+
+@pytest.fixture(autouse=True)
+def fresh_dynamo():
+    torch._dynamo.reset()
+
+
+def run(model, given, direction):
+    """The result, and the gradients of parameters by name."""
+    result = architectures.result_of(model(**given))
+    (result * direction.to(result.dtype)).sum().backward()
+    pairs = model.named_parameters()
+    gradients = {n.removeprefix("_orig_mod."): p.grad for n, p in pairs if p.grad is not None}
+    return result.detach(), gradients
+
+
+def distance(one, other):
+    """The largest difference beside the largest number."""
+    return float((one.double() - other).abs().max() / other.abs().max().clamp(min=1e-30))
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+@pytest.mark.filterwarnings("ignore::FutureWarning")
+@pytest.mark.parametrize("name", EACH)
+def test_results_and_gradients_are_as_accurate_as_eager_ones(name):
+    """Beside those in float64: at most twice as far as eager ones, and a few roundings."""
+    model, given = architectures.made(name)
+    double = copy.deepcopy(model).double()
+    exact = {k: v.double() if v.is_floating_point() else v for k, v in given.items()}
+    compiled = torch.compile(copy.deepcopy(model), backend="aclnn")
+    with torch.no_grad():
+        inferred = architectures.result_of(compiled(**given))
+        direction = torch.randn_like(inferred)
+    wanted, wanted_gradients = run(double, exact, direction)
+    eager, eager_gradients = run(model, given, direction)
+    ours, gradients = run(compiled, given, direction)
+    few = 2e-6
+    bound = 2 * distance(eager, wanted) + few
+    assert distance(ours, wanted) <= bound
+    assert distance(inferred, wanted) <= bound
+    assert gradients.keys() == eager_gradients.keys() == wanted_gradients.keys()
+    for role, gradient in gradients.items():
+        far = distance(eager_gradients[role], wanted_gradients[role])
+        assert distance(gradient, wanted_gradients[role]) <= 4 * far + 2e-5, role
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+@pytest.mark.filterwarnings("ignore::FutureWarning")
+@pytest.mark.parametrize("name", EACH)
+def test_models_are_explained(name):
+    model, given = architectures.made(name)
+    with torch.no_grad():
+        found = at.explain(model, **given)
+    assert found.taken > 0
+    assert len(found.parts) == len(found.workspaces)
+    assert f"{found.taken} nodes in" in str(found)

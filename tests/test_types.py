@@ -1,0 +1,67 @@
+"""What type checkers make of calls, and of the examples, in the package as it is installed."""
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+EXAMPLES = sorted(map(str, (ROOT / "examples").glob("*.py")))
+
+
+@pytest.fixture
+def installed(tmp_path):
+    """A folder with the package as wheels have it: with the graphs inside."""
+    package = tmp_path / "installed" / "aclnn"
+    package.mkdir(parents=True)
+    for one in (ROOT / "aclnn").iterdir():
+        (package / one.name).symlink_to(one)
+    (package / "graph").symlink_to(ROOT / "graph")
+    return package.parent
+
+
+def strictly(installed, *files):
+    """What mypy says of files in its strictest mode."""
+    command = [
+        sys.executable,
+        "-m",
+        "mypy",
+        "--strict",
+        "--config-file=",
+        "--follow-imports=silent",
+    ]
+    command += ["--cache-dir", str(installed.parent / "cache"), *files]
+    return subprocess.run(
+        command, capture_output=True, text=True, check=False, cwd=installed,
+        env={"MYPYPATH": str(installed)},
+    )  # fmt: skip
+
+
+def test_type_checkers_know_what_calls_give(installed, tmp_path):
+    pytest.importorskip("mypy")
+    calls = Path(__file__).parent / "typed_calls.py"
+    done = strictly(installed, str(calls), *EXAMPLES)
+    assert done.returncode == 0, done.stdout + done.stderr
+    wrong = tmp_path / "wrong.py"
+    wrong.write_text("import aclnn\naclnn.executor('gelu', [1.0]).plan.to_text() + 1\n")
+    done = strictly(installed, str(wrong))
+    assert "Unsupported operand types" in done.stdout
+
+
+@pytest.mark.parametrize("checker", ["pyright", "basedpyright"])
+def test_pyright_agrees(installed, checker):
+    if shutil.which(checker) is None:
+        pytest.skip(f"{checker} is not installed")
+    settings = installed / "pyrightconfig.json"
+    settings.write_text(f'{{"extraPaths": ["{installed}"], "typeCheckingMode": "standard"}}')
+    calls = Path(__file__).parent / "typed_calls.py"
+    for name in (calls, *map(Path, EXAMPLES)):
+        shutil.copy(name, installed)
+    done = subprocess.run(
+        [checker, "--level", "error", "--pythonpath", sys.executable, "--project", str(settings),
+         *[str(installed / Path(one).name) for one in (calls, *EXAMPLES)]],
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout
