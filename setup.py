@@ -205,11 +205,8 @@ class Function(NamedTuple):
     @property
     def by_chunks(self) -> tuple[str, ...]:
         """The loops that convert, compute and round by chunks."""
-        return (
-            ("to_f16", "to_bf16")
-            if self.form.direct or self.exact
-            else ("f16", "bf16", "to_f16", "to_bf16")
-        )
+        own = () if self.form.direct or self.exact else ("f16", "bf16")
+        return (*own, "to_f16", "to_bf16")
 
     @property
     def left_open(self) -> str:

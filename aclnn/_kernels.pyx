@@ -235,9 +235,9 @@ COSTS = {
              "prelu_weight_term squared_relu hardsigmoid_backward hardtanh_backward heaviside",
         0.3: "rsqrt hardsigmoid hardswish hardswish_backward hardswish_backward_v2 "
              "rrelu_with_noise",
-        0.7: "erf exp2 sin cos exp log log2 log10 log1p expm1 elu elu_backward gelu gelu_backward logit "
-             "logit_backward sigmoid silu silu_backward swish swish_backward fast_gelu "
-             "fast_gelu_backward softplus softplus_backward "
+        0.7: "erf exp2 sin cos exp log log2 log10 log1p expm1 elu elu_backward gelu "
+             "gelu_backward logit logit_backward sigmoid silu silu_backward swish swish_backward "
+             "fast_gelu fast_gelu_backward softplus softplus_backward "
              "log_sigmoid log_sigmoid_backward mish mish_backward celu selu selu_backward tanh "
              "sigmoid_backward tanh_backward glu times_silu times_gelu_tanh clipped_swiglu",
         1.0: "elu_backward_result gelu_tanh gelu_backward_tanh",

@@ -177,7 +177,7 @@ cdef inline vector_num tanh(vector_num x, const double *p) noexcept nogil:
 
 
 cdef inline vector_num tanh_backward(vector_num g, vector_num y, const double *p) noexcept nogil:
-    """g (1 - y^2), which loses no digits: a vector rounds it once, and of pairs the low part remains."""
+    """g (1 - y^2): a vector rounds the difference once, of a pair the low part remains."""
     if vector_num is vecf:
         return mul(g, less_product(constant(y, 1), y, y))
     else:
@@ -264,7 +264,7 @@ cdef inline num selu_backward(num g, num y, const double *p) noexcept nogil:
 # --- Straight lines between -3 and 3 --------------------------------------------------------------
 
 cdef inline num times_ramp(num a, double rate, num x) noexcept nogil:
-    """a (rate x + 3) / 6 from -3 to 3, where the sum of pairs is exact although x may be the larger.
+    """a (rate x + 3) / 6 from -3 to 3, where sums of pairs are exact, whichever part is larger.
 
     Beside 0, where a double has no room for the sum, ties are broken.
     """

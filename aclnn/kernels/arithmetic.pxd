@@ -144,7 +144,8 @@ cdef inline vecf softshrink_backward(vecf g, vecf x, const double *p) noexcept n
 # --- Choices of sums and products -----------------------------------------------------------------
 
 cdef inline vecf softshrink(vecf x, const double *p) noexcept nogil:
-    return unless_near(x, p[0], vf_add(x, vf_where_above(x, number(0), number(-p[0]), number(p[0]))))
+    cdef vecf added = vf_where_above(x, number(0), number(-p[0]), number(p[0]))
+    return unless_near(x, p[0], vf_add(x, added))
 
 
 cdef inline vecf shrink(vecf x, const double *p) noexcept nogil:

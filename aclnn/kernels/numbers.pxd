@@ -136,7 +136,7 @@ cdef inline num add_less(num a, num b) noexcept nogil:
 
 
 cdef inline num add_all(num x, double c) noexcept nogil:
-    """x + c to all digits, however many the sum leaves: in two steps, of which the first is exact."""
+    """x + c to all digits, however few the sum leaves: in two steps, the first of them exact."""
     if num is vecf:
         return vf_add(vf_add(x, vf_set(<float>c)), vf_set(<float>(c - <float>c)))
     else:
