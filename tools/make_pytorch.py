@@ -236,7 +236,7 @@ def row_of_model(name: str, inductor: bool) -> str:
     direction = torch.randn(wanted.shape)
     for one in (made, architectures.result_of(model(**given))):
         (one * direction).sum().backward()
-    far = float((made - wanted).abs().max() / wanted.abs().max())
+    far = float((made.detach() - wanted).abs().max() / wanted.abs().max())
     cells = [
         name,
         f"{found.taken} of {nodes} in {len(found.parts)}",
