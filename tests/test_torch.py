@@ -350,7 +350,9 @@ def test_results_lie_as_pytorchs(layout):
     x = LAYOUTS[layout](tensor(2, 3, 4, 5))
     weight = tensor(3, 1, 1) if x.shape[1] == 3 else tensor(1)
     fake = torch._subclasses.FakeTensorMode()
-    for name, args in {"leaky_relu": (x,), "mul": (x, x.contiguous()), "add": (x, weight)}.items():
+    calls = {"leaky_relu": (x,), "mul": (x, x.contiguous()), "add": (x, weight)}
+    calls |= {"rsub": (x, x), "logical_not": (x,), "selu": (x,), "pow": (x, x)}
+    for name, args in calls.items():
         peer = {"leaky_relu": torch.nn.functional.leaky_relu}.get(name) or getattr(torch, name)
         made, wanted = getattr(aclnn, name)(*args), peer(*args)
         torch.testing.assert_close(made, wanted)
@@ -388,6 +390,32 @@ def test_compiled_functions_take_tensors():
         torch.testing.assert_close(made, torch.nn.functional.gelu(x) * x)
     assert function.cache_info()["size"] == 1
     assert isinstance(function(x.numpy(), x.numpy()), np.ndarray)
+
+
+def test_subclasses_of_tensors():
+    class Named(torch.Tensor):
+        pass
+
+    x = tensor(4).as_subclass(Named)
+    made = aclnn.gelu(x)
+    assert type(made) is Named
+    torch.testing.assert_close(made.as_subclass(torch.Tensor), aclnn.gelu(tensor(4)))
+    aclnn.relu_(x)
+
+
+def test_arguments_that_keep_their_defaults_need_no_gradients():
+    """Autograd is not told of them where the dispatcher makes the call."""
+    x = tensor(2, 4).requires_grad_()
+    torch.ops.aclnn.native_layer_norm(x, (4,), torch.ones(4))[0].sum().backward()
+    assert x.grad is not None
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_forward_mode_is_refused():
+    """PyTorch takes registered operators for constants there, and gives zeros."""
+    x = tensor(3)
+    with pytest.raises(NotImplementedError, match="gelu has no derivative in forward mode"):
+        torch.func.jvp(aclnn.gelu, (x,), (x,))
 
 
 # --- Tracing ------------------------------------------------------------------------------------

@@ -242,6 +242,7 @@ rsub = Operator(
     ),
     seealso=("sub",),
     gradient={"input": "grad * -alpha", "other": "grad"},
+    elementwise=True,
 )
 
 rsubs = Operator(
@@ -258,6 +259,7 @@ rsubs = Operator(
     rules=_number_rules(_with_number, *_factor(_with_number)),
     example=("rsubs(np.float32([1, 2]), 3, alpha=10)", "array([ -7., -17.], dtype=float32)"),
     seealso=("rsub",),
+    elementwise=True,
 )
 
 mul = Operator(
@@ -447,6 +449,7 @@ div_mod = Operator(
         "input": "grad / conj(other) if mode == 'true' else aten.zeros_like(grad)",
         "other": "-grad * conj(out / other) if mode == 'true' else aten.zeros_like(grad)",
     },
+    elementwise=True,
 )
 
 div_mods = Operator(
@@ -470,4 +473,5 @@ div_mods = Operator(
     ),
     example=('div_mods(np.float32([7, -7]), 2, "trunc")', "array([ 3., -3.], dtype=float32)"),
     seealso=("div_mod",),
+    elementwise=True,
 )

@@ -223,6 +223,7 @@ def _logical(name: str, summary: str, expression: str, found: str, *items: str) 
         expression=expression,
         notes=_LOGICAL,
         infer=_infer,
+        elementwise=True,
         lower=_lower_logical(name, expression),
         inputs=_BOTH,
         entries=tuple(
@@ -293,6 +294,7 @@ logical_not = Operator(
         same_shape("out", "input"),
     ),
     example=("logical_not(np.float32([0, 2]))", "array([ True, False])"),
+    elementwise=True,
 )
 
 
@@ -368,6 +370,7 @@ clamp = Operator(
     example=("clamp(np.float32([-2, 0, 2]), -1, 1)", "array([-1.,  0.,  1.], dtype=float32)"),
     seealso=("maximum", "minimum"),
     gradient={"input": "where_between(grad, input, min, max)"},
+    elementwise=True,
 )
 
 

@@ -120,6 +120,7 @@ selu = Operator(
     ),
     seealso=("selu_backward", "elu"),
     gradient={"input": "selu_backward(grad, out)"},
+    elementwise=True,
 )
 
 _FROM_RESULT = ("grad_output", "result")
@@ -150,6 +151,7 @@ selu_backward = Operator(
         "grad_output": "selu_backward(grad, result)",
         "result": "where(gt(result, 0), 0, grad * grad_output)",
     },
+    elementwise=True,
 )
 
 

@@ -76,6 +76,7 @@ fill = Operator(
     ),
     example=("fill(np.float32([1, 2]), 3)", "array([3., 3.], dtype=float32)"),
     gradient={"input": "aten.zeros_like(grad)"},
+    elementwise=True,
 )
 
 

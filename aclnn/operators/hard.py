@@ -112,6 +112,7 @@ hardsigmoid = Operator(
     example=("hardsigmoid(np.float32([-4, 0, 1.5]))", "array([0.  , 0.5 , 0.75], dtype=float32)"),
     seealso=("hardsigmoid_backward",),
     gradient={"input": "hardsigmoid_backward(grad, input)"},
+    elementwise=True,
 )
 
 hardsigmoid_backward = Operator(

@@ -70,6 +70,7 @@ cast = Operator(
     ),
     example=('cast(np.float32([1.75, -2.5]), "int32")', "array([ 1, -2], dtype=int32)"),
     gradient={"input": "grad"},
+    elementwise=True,
 )
 
 

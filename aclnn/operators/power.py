@@ -117,6 +117,7 @@ pow = _power(
         "input": "gradient_of_base(grad, input, exponent)",
         "exponent": "gradient_of_exponent(grad, input, exponent, out)",
     },
+    elementwise=True,
 )
 
 pow_tensor_scalar = _power(
@@ -133,6 +134,7 @@ pow_tensor_scalar = _power(
     rules=(convertible_scalars("exponent"), _whole_results()),
     example=("pow_tensor_scalar(np.float32([2, 3]), 3)", "array([ 8., 27.], dtype=float32)"),
     seealso=("pow",),
+    elementwise=True,
 )
 
 pow_scalar_tensor = _power(
@@ -150,4 +152,5 @@ pow_scalar_tensor = _power(
     rules=(convertible_scalars("input"),),
     example=("pow_scalar_tensor(2, np.float32([2, 3]))", "array([4., 8.], dtype=float32)"),
     seealso=("pow",),
+    elementwise=True,
 )

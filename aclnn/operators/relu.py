@@ -153,6 +153,7 @@ add_relu = Operator(
         "input": "threshold_backward(grad, out, 0)",
         "other": "threshold_backward(grad, out, 0) * alpha",
     },
+    elementwise=True,
 )
 
 # --- Threshold ------------------------------------------------------------------------------------
@@ -417,4 +418,5 @@ rrelu_with_noise = Operator(
     ),
     seealso=("leaky_relu",),
     gradient={"self": "leaky_relu_backward(grad, self, (lower + upper) / 2)"},
+    elementwise=True,
 )

@@ -78,6 +78,7 @@ softshrink_backward = Operator(
         "grad_output": "softshrink_backward(grad, self, lambd)",
         "self": "aten.zeros_like(grad)",
     },
+    elementwise=True,
 )
 
 _SHRUNK = (aclDataType.ACL_FLOAT, aclDataType.ACL_FLOAT16)

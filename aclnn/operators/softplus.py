@@ -88,6 +88,7 @@ softplus_backward = Operator(
         "grad_output": "softplus_backward(grad, self, beta, threshold)",
         "self": "where(gt(self * beta, threshold), 0, sigmoid_backward(grad * grad_output * beta, sigmoid(self * beta)))",
     },
+    elementwise=True,
 )
 
 # --- Logarithm of sigmoid -------------------------------------------------------------------------
@@ -119,6 +120,7 @@ def _log_sigmoid(name: str, signature: str, pair: str, *buffer: str) -> Operator
         ),
         seealso=("log_sigmoid_backward",),
         gradient={"self": "log_sigmoid_backward(grad, self, self)"},
+        elementwise=not buffer,
     )
 
 

@@ -14,9 +14,7 @@ from aclnn.acl.constants import aclDataType
 from aclnn.acl.errors import invalid
 from aclnn.api import functional
 from aclnn.torch.gradients import derivative_of, evaluated
-from aclnn.torch.schemas import Schema, torch_dtype
-
-_PLAIN = (torch.Tensor, torch.nn.Parameter)
+from aclnn.torch.schemas import PLAIN, Schema, torch_dtype
 
 
 def composed(schema: Schema, values: dict[str, Any]) -> Any:
@@ -92,6 +90,7 @@ class Differentiable:
 
     def _dispatched(self, values: dict[str, Any], out: Any) -> Any:
         """The call by PyTorch's dispatcher."""
+        self._refuse_forward_mode()
         for role, value in values.items():
             if isinstance(value, aclDataType):
                 values[role] = torch_dtype(value)
@@ -100,6 +99,14 @@ class Differentiable:
         if self._schema.in_place:
             return _written(self._schema, values, result)
         return result if out is None else _copied(out, result)
+
+    def _refuse_forward_mode(self) -> None:
+        """The dispatcher takes registered operators for constants there."""
+        inner = torch._C._functorch.peek_interpreter_stack()
+        if inner is not None and inner.key() == torch._C._functorch.TransformType.Jvp:
+            raise NotImplementedError(
+                f"aclnn.{self._schema.name} has no derivative in forward mode: use torch.func.vjp"
+            )
 
 
 def _written(schema: Schema, values: dict[str, Any], made: Any) -> Any:
@@ -128,7 +135,7 @@ def _looked_at(given: Sequence[Any], out: Any) -> tuple[bool, bool]:
     tracked = special = False
     for one in given if out is None else (*given, out):
         kind = type(one)
-        if kind in _PLAIN:
+        if kind in PLAIN:
             tracked = tracked or one.requires_grad
         elif kind in (list, tuple):
             inner = _looked_at(one, None)

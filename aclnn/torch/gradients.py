@@ -66,7 +66,10 @@ class Derivative:
     def gradients(
         self, ctx: Any, grads: Sequence[Any], needed: Mapping[str, Any]
     ) -> dict[str, Any]:
-        """Gradients by role of those inputs for which `needed` has something true."""
+        """Gradients by role of those inputs for which `needed` has something true.
+
+        It lacks those that kept their defaults: `torch.library` drops them.
+        """
         if not self.formulas:
             raise NotImplementedError(
                 f"aclnn.{self.schema.name} has no derivative: detach() what it is given"
@@ -96,10 +99,10 @@ class Derivative:
     ) -> None:
         if len(formula.roles) == 1:
             (role,) = formula.roles
-            if _any(needed[role]):
+            if _any(needed.get(role, False)):
                 found[role] = _fitted(evaluated(formula.code, known), like[role])
             return
-        wanted = known["needed"] = [_any(needed[role]) for role in formula.roles]
+        wanted = known["needed"] = [_any(needed.get(role, False)) for role in formula.roles]
         if not any(wanted):
             return
         made = evaluated(formula.code, known)

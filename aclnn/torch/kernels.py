@@ -7,13 +7,14 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
+from torch.utils._pytree import tree_map_only
 
 from aclnn.acl import socs
 from aclnn.acl.errors import invalid
 from aclnn.compiler import phase_one
 from aclnn.compiler._compiled_call import current_settings
 from aclnn.operators.checks import Call, ScalarSpec, TensorSpec
-from aclnn.torch.schemas import Schema, acl_dtype, torch_dtype
+from aclnn.torch.schemas import PLAIN, Schema, acl_dtype, torch_dtype
 
 
 def cpu_kernel(schema: Schema) -> Callable[..., Any]:
@@ -21,6 +22,7 @@ def cpu_kernel(schema: Schema) -> Callable[..., Any]:
 
     def kernel(*args: Any, **named: Any) -> Any:
         with torch.no_grad():
+            args, named = tree_map_only(torch.Tensor, _plain, (args, named))
             if schema.operator.numbers:
                 values = with_dtypes_of_numbers(schema, schema.bound(args, named))
                 args, named = schema.arguments(values)  # type: ignore[assignment]
@@ -30,6 +32,11 @@ def cpu_kernel(schema: Schema) -> Callable[..., Any]:
         return schema.made(result)
 
     return kernel
+
+
+def _plain(tensor: torch.Tensor) -> torch.Tensor:
+    """A tensor without its subclass, with which functional forms would call the dispatcher again."""
+    return tensor if type(tensor) in PLAIN else tensor.as_subclass(torch.Tensor)
 
 
 def fake_kernel(schema: Schema) -> Callable[..., Any]:

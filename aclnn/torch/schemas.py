@@ -14,6 +14,8 @@ from aclnn.api import functional
 from aclnn.operators import Attribute, Operator
 from aclnn.operators.declaration import REQUIRED
 
+PLAIN = (torch.Tensor, torch.nn.Parameter)  # what functional forms read without a detour
+
 _TYPES = {
     "scalar": "Scalar",
     "float": "float",
