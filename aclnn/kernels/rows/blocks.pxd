@@ -22,6 +22,10 @@ cdef extern from "transpose.h" nogil:
                          ptrdiff_t) noexcept
 
 
+cdef enum:
+    SETS_APART = 1024  # bytes, of which the nearest cache has lines in four sets
+
+
 cdef inline ptrdiff_t lane_stride(const tile_view *view, bint along) noexcept nogil:
     return view.col_stride if along else view.row_stride
 
@@ -129,6 +133,11 @@ cdef inline void scatter(const tile_view *view, char *target, const spot_t *spot
 
 cdef inline bint is_beside(const tile_view *view, ptrdiff_t size) noexcept nogil:
     return view.row_stride == size
+
+
+cdef inline bint displaces_itself(const tile_view *view) noexcept nogil:
+    """Whether columns lie so that many share few sets of the nearest cache."""
+    return view.col_stride % SETS_APART == 0 and view.col_stride != SETS_APART
 
 
 cdef inline void gather_panel(const tile_view *view, const spot_t *spot, char *staged,

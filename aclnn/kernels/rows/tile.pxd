@@ -1,6 +1,7 @@
 """A tile of rows: panel by panel, each in passes, each pass block by block."""
 
 from aclnn.kernels.rows.blocks cimport (
+    displaces_itself,
     gather_panel,
     is_beside,
     out_place,
@@ -204,8 +205,10 @@ cdef inline void read_columns(walk_t *walk, const spot_t *spot, run_t *run) noex
 
 
 cdef inline bint in_panel(const walk_t *walk, int view, bint same) noexcept nogil:
-    """Whether an operand's rows lie beside each other: lines of memory hold parts of all groups."""
-    return walk.whole and same and is_beside(&walk.views[view], walk.state.size)
+    """Whether rows lie beside each other, so that lines of memory hold parts of all groups,
+    and would be gone before the next group reads them."""
+    return (walk.whole and same and is_beside(&walk.views[view], walk.state.size)
+            and displaces_itself(&walk.views[view]))
 
 
 cdef inline bint is_kept(const walk_t *walk, int number) noexcept nogil:
