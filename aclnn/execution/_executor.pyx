@@ -491,8 +491,8 @@ cdef class aclOpExecutor:
     def to_onnx(self, as_built=False):
         """Make a model in ONNX that computes the same, with the standard's operators.
 
-        What the standard has no operator for is a function made of its operators. Steps in Python, and
-        complex numbers, are nodes that only viewers understand.
+        What the standard has no operator for is a function made of its operators. Steps in Python
+        and complex numbers are nodes that only viewers understand.
 
         Parameters
         ----------
