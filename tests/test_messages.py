@@ -185,6 +185,21 @@ MISTAKES = {
         "gelu: no operand is called 'slf', they are self, out",
         False,
     ),
+    "name of an operand to bind": (
+        lambda: aclnn.executor("gelu", X).rebind({"slf": X}),
+        "gelu: no operand is called 'slf', they are self, out",
+        False,
+    ),
+    "repeated runs": (
+        lambda: aclnn.executor("gelu", X).profile(0),
+        "repeat is 0, must be an int from 1 on",
+        False,
+    ),
+    "budget": (
+        lambda: aclnn.executor("gelu", X).plan.check(-1),
+        "needs 0 bytes, 1 over the budget of -1",
+        False,
+    ),
     "strategy of a compiled function": (
         lambda: aclnn.compile(strategy="nave"),
         "; did you mean 'naive'?",

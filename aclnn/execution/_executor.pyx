@@ -51,6 +51,7 @@ from aclnn.compiler._compiled_call cimport (
 from numpy import ndarray
 
 from aclnn.acl import memory
+from aclnn.acl._frames import boundary
 from aclnn.acl.constants import (
     ACLNN_ERR_INNER,
     ACLNN_ERR_PARAM_INVALID,
@@ -411,6 +412,7 @@ cdef class aclOpExecutor:
         self.execute(addresses, NULL)
         return self.handed_back(results, out)
 
+    @boundary
     def rebind(self, arrays):
         """Bind other arrays, which later runs use.
 
@@ -435,6 +437,7 @@ cdef class aclOpExecutor:
             raise TypeError(f"{self.origin}: an executor of tensors cannot be pickled")
         return self.arrays.description(self)
 
+    @boundary
     def profile(self, repeat=100, warmup=3):
         """Time every step. A one-shot executor is spent afterwards.
 
@@ -467,6 +470,7 @@ cdef class aclOpExecutor:
         self.spent |= not self.repeatable
         return profiling.profile_executor(runs, repeat=repeat, warmup=warmup)
 
+    @boundary
     def to_html(self):
         """The report, one self-contained page: graph, plan, passes and profile.
 
@@ -488,6 +492,7 @@ cdef class aclOpExecutor:
         self.show_next()
         return report.to_html(self)
 
+    @boundary
     def to_onnx(self, as_built=False):
         """Make a model in ONNX that computes the same, with the standard's operators.
 
