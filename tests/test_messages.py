@@ -170,6 +170,27 @@ MISTAKES = {
         "leaky_relu does not take negative_slop; did you mean 'negative_slope'?",
         True,
     ),
+    "dtypes by a C-shaped name": (
+        lambda: aclnn.executor("aclnnGeluBackward", X, WIDE),
+        "aclnnGeluBackward: dtypes promote to float64, must be float32, float16 or bfloat16: "
+        "gradOutput float32, self float64; convert with self.astype(np.float32)",
+        True,
+    ),
+    "operands by a C-shaped name": (
+        lambda: aclnn.executor("aclnnGeluBackward", "x", X),
+        "aclnnGeluBackward: gradOutput is 'x', must be an array",
+        True,
+    ),
+    "numbers by a C-shaped name": (
+        lambda: aclnn.executor("aclnnLeakyRelu", X, "x"),
+        "aclnnLeakyRelu: negativeSlope is 'x', must be a real number",
+        True,
+    ),
+    "arguments by a C-shaped name": (
+        lambda: aclnn.executor("aclnnGeluBackward", self=X),
+        "aclnnGeluBackward: gradOutput is missing",
+        True,
+    ),
     "run": (
         lambda: aclnn.executor("gelu", X).run(WIDE),
         "but the plan is for float32[2, 3] with strides (3, 1); convert with self.astype(np.float32)",

@@ -359,7 +359,8 @@ cdef class FunctionalHandle:
         list of array
             The outputs.
         """
-        cdef aclOpExecutor executor = self.planned(inputs, outputs, numbers, switches, None, None)
+        cdef aclOpExecutor executor = self.planned(inputs, outputs, numbers, switches, None, None,
+                                                   self.names)
         cdef char *addresses[MANY]
         cdef int index
         executor.make_outputs()
@@ -443,7 +444,8 @@ cdef class FunctionalHandle:
                 return result
         return arrays.call_foreign(self, operands, out, numbers, switches)
 
-    cdef aclOpExecutor planned(self, inputs, outputs, numbers, switches, materialize, strategy):
+    cdef aclOpExecutor planned(self, inputs, outputs, numbers, switches, materialize, strategy,
+                               names):
         """An executor for these arrays, planned and bound; missing outputs are made."""
         cdef aclOpExecutor executor = new_executor()
         cdef int index, n_inputs = len(inputs), count = n_inputs + len(outputs)
@@ -475,7 +477,7 @@ cdef class FunctionalHandle:
         if strategy is not None:
             executor.request.strategy = strategy
         executor.switches = self.default_switches if switches is None else switches
-        executor.planned = find_plan(self.handle, executor.request, self.names, None,
+        executor.planned = find_plan(self.handle, executor.request, names, None,
                                      executor.switches)
         for index in range(n_inputs, count):
             if outputs[index - n_inputs] is None:
@@ -521,10 +523,13 @@ cdef class FunctionalHandle:
 
     def bind(self, inputs not None, outputs not None, numbers not None, switches,
              arrays_of_caller, outputs_of_caller not None, materialize=None, strategy=None,
-             description=None):
-        """An executor for these arrays, planned and bound; see `aclnn.executor`."""
+             description=None, names=()):
+        """An executor for these arrays, planned and bound; see `aclnn.executor`.
+
+        `names` are what messages call operands and options, by role, where it is not the role.
+        """
         cdef aclOpExecutor executor = self.planned(inputs, outputs, numbers, switches, materialize,
-                                                   strategy)
+                                                   strategy, {**self.names, **dict(names)})
         executor.given, executor.arrays.description = list(outputs_of_caller), description
         for one in arrays_of_caller:
             if not isinstance(one, np.ndarray):
