@@ -6,6 +6,7 @@ those do that are more than memory: subclasses, negated views, and tensors that 
 differentiated.
 """
 
+from cpython.dict cimport PyDict_GetItem
 from cpython.object cimport PyObject
 from cpython.pycapsule cimport PyCapsule_GetPointer, PyCapsule_IsValid
 from cpython.ref cimport Py_DECREF
@@ -78,6 +79,9 @@ cdef PyGetSetDef *_requires_grad = NULL
 cdef PyMethodDef *_is_negated = NULL
 cdef object _records_gradients = None
 cdef object _count_write = None
+# The variables of PyTorch's forward mode, and the level that it has outside of it.
+cdef dict _forward_mode = {}
+cdef object _OUTSIDE = -1
 
 
 cdef bint is_tensor(object given) noexcept:
@@ -91,6 +95,7 @@ cdef bint learn(kind) noexcept:
     """Look up PyTorch's interface if this is the type of its tensors."""
     global _api, _tensor_type, _parameter_type
     global _torch, _kept, _requires_grad, _is_negated, _records_gradients, _count_write
+    global _forward_mode
     try:
         torch = sys.modules.get("torch")
         if torch is None or kind not in (torch.Tensor, torch.nn.Parameter):
@@ -112,6 +117,7 @@ cdef bint learn(kind) noexcept:
             return False
         _records_gradients = torch.is_grad_enabled
         _count_write = torch._C._increment_version
+        _forward_mode = vars(torch.autograd.forward_ad)
         _kept = capsule, torch.Tensor, torch.nn.Parameter
         _torch = torch
     except Exception:  # an older PyTorch, or one that is only half imported
@@ -171,6 +177,9 @@ cdef inline int log_of_bytes(int bits) noexcept:
 cdef bint is_plain(object given) noexcept:
     """Whether a tensor's elements are those in memory, and no gradient is wanted of it."""
     cdef PyObject *tensor = <PyObject *>given
+    # A small integer: there is one object of each.
+    if PyDict_GetItem(_forward_mode, "_current_level") != <PyObject *>_OUTSIDE:
+        return False
     if is_true(_requires_grad.get(tensor, _requires_grad.closure)) and records_gradients():
         return False
     return not is_true(_is_negated.ml_meth(tensor, NULL))

@@ -22,6 +22,7 @@ from aclnn.acl.arguments import shown
 from aclnn.acl.constants import aclDataType
 from aclnn.acl.errors import AclnnError, invalid, wrong_kind
 from aclnn.execution._operand import reads
+from aclnn.execution.unreadable import refuse_unreadable
 from aclnn.operators.checks import MAX_DIMS
 
 
@@ -44,6 +45,8 @@ def as_ndarray(given: Any, name: str) -> np.ndarray:
     if isinstance(given, np.ndarray):
         refuse_mask(given, name)
         return given
+    if is_torch(given):
+        refuse_unreadable(given, name)
     try:
         if isinstance(given, memoryview | array):
             return np.asarray(given)
@@ -189,14 +192,17 @@ def is_torch(given: Any) -> bool:
 
 
 def prepare_for(operands: Sequence[Any], out: Any) -> None:
-    """Load what takes calls over on tensors of PyTorch's that require grad, if one of them does."""
+    """Load what takes calls over on tensors of PyTorch's that require grad, or have no memory, if one
+    of them does."""
     torch = sys.modules.get("torch")
     kind = getattr(torch, "Tensor", None)
     if torch is None or kind is None:
         return
     several = [one if isinstance(one, list | tuple) else (one,) for one in (*operands, out)]
     for one in (one for group in several for one in group):
-        if isinstance(one, kind) and one.requires_grad and torch.is_grad_enabled():
+        if not isinstance(one, kind):
+            continue
+        if one.is_meta or (one.requires_grad and torch.is_grad_enabled()):
             importlib.import_module("aclnn.torch")
             return
 
