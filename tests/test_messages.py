@@ -211,6 +211,21 @@ MISTAKES = {
         "gelu: no operand is called 'slf', they are self, out",
         False,
     ),
+    "arrays to bind": (
+        lambda: aclnn.executor("gelu", X).rebind(3),
+        "gelu: rebind takes a dict of arrays by name, not 3",
+        True,
+    ),
+    "logger": (
+        lambda: aclnn.set_verbose(1, logger=True),
+        "logger is True, must be a logging.Logger or its name",
+        True,
+    ),
+    "threads of a block": (
+        lambda: aclnn.num_threads(0),
+        "number of threads is 0, must be an int from 1 to 1024",
+        False,
+    ),
     "repeated runs": (
         lambda: aclnn.executor("gelu", X).profile(0),
         "repeat is 0, must be an int from 1 on",
@@ -312,6 +327,18 @@ def test_errors_in_a_compiled_function_end_at_its_line():
     frames = traceback.extract_tb(error.__traceback__)
     assert {frame.filename for frame in frames} == {__file__}
     assert frames[-1].name == "block"
+
+
+@pytest.mark.parametrize(("function", "words"), [
+    (lambda x: x @ x, "matmul: input of shape (2, 3) has rows of 3 elements, other of"),
+    (lambda x: x + x[:1, :2], "add: shapes do not broadcast: input (2, 3), other (1, 2)"),
+    (lambda x: np.linalg.inv(x), "np.linalg.inv has no counterpart"),
+])  # fmt: skip
+def test_operators_of_a_compiled_function_are_named(function, words):
+    error = caught(lambda: aclnn.compile(function)(X))
+    assert type(error) is AclnnError
+    assert str(error).startswith(words)
+    assert traceback.extract_tb(error.__traceback__)[-1].filename == __file__
 
 
 def test_defects_keep_their_frames(monkeypatch):

@@ -48,10 +48,13 @@ from aclnn.compiler._compiled_call cimport (
     run_with_own_workspace,
 )
 
+from collections.abc import Mapping
+
 from numpy import ndarray
 
 from aclnn.acl import memory
 from aclnn.acl._frames import boundary
+from aclnn.acl.arguments import shown
 from aclnn.acl.constants import (
     ACLNN_ERR_INNER,
     ACLNN_ERR_PARAM_INVALID,
@@ -430,6 +433,9 @@ cdef class aclOpExecutor:
             is bound then.
         """
         cdef char *addresses[MANY]
+        if not isinstance(arrays, Mapping):
+            raise wrong_kind(f"{self.origin}: rebind takes a dict of arrays by name, not "
+                             f"{shown(arrays)}")
         self.bind(arrays, addresses)
 
     def __reduce__(self):

@@ -47,6 +47,8 @@ def as_ndarray(given: Any, name: str) -> np.ndarray:
         return given
     if is_torch(given):
         refuse_unreadable(given, name)
+    if is_dask(given):
+        raise wrong_kind(f"{name} is an array of Dask's, not in memory; use {name}.compute()")
     try:
         if isinstance(given, memoryview | array):
             return np.asarray(given)
