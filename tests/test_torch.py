@@ -12,6 +12,8 @@ import aclnn
 from aclnn.operators import REGISTRY
 
 torch = pytest.importorskip("torch")
+from torch.utils._pytree import tree_map_only  # noqa: E402
+
 import aclnn.torch as at  # noqa: E402
 from aclnn.torch.registration import SCHEMAS  # noqa: E402
 
@@ -351,6 +353,7 @@ def test_results_lie_as_pytorchs(layout):
     weight = tensor(3, 1, 1) if x.shape[1] == 3 else tensor(1)
     fake = torch._subclasses.FakeTensorMode()
     calls = {"leaky_relu": (x,), "mul": (x, x.contiguous()), "add": (x, weight)}
+    calls |= {"cat": ([x, x], 1), "constant_pad_nd": (x, (1, 2, -1, 0), 0.5)}
     calls |= {"rsub": (x, x), "logical_not": (x,), "selu": (x,), "pow": (x, x)}
     for name, args in calls.items():
         peer = {"leaky_relu": torch.nn.functional.leaky_relu}.get(name) or getattr(torch, name)
@@ -358,7 +361,7 @@ def test_results_lie_as_pytorchs(layout):
         torch.testing.assert_close(made, wanted)
         assert strides_of(made) == strides_of(wanted), name
         with fake:
-            fakes = [fake.from_tensor(one) for one in args]
+            fakes = tree_map_only(torch.Tensor, fake.from_tensor, args)
             assert strides_of(op(name)(*fakes)) == strides_of(peer(*fakes)), name
 
 

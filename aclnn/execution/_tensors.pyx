@@ -315,3 +315,49 @@ cdef inline int64_t stride_along(const operand_t *operand, const operand_t *out,
     if operand.ndim == ABSENT or own < 0:
         return 0
     return 0 if operand.shape[own] == 1 and out.shape[axis] != 1 else operand.strides[own]
+
+
+cdef bint have_channels_last(const operand_t *operands, int n_inputs) noexcept:
+    """Whether all inputs are images, or volumes, whose channels lie nearest in memory."""
+    cdef int index
+    for index in range(n_inputs):
+        if not has_channels_last(&operands[index]):
+            return False
+    return True
+
+
+cdef bint has_channels_last(const operand_t *one) noexcept:
+    """As PyTorch sees it: strides grow from the channels over the last dimension to the first.
+
+    Those of dimensions of one element count too: channels of one element come last where the
+    batch has another stride than they have.
+    """
+    cdef int place, axis
+    cdef int64_t least = 0
+    if one.ndim not in (4, 5) or one.strides[1] == 0:
+        return False
+    for place in range(one.ndim):
+        axis = axis_from_channels(one.ndim, place)
+        if one.shape[axis] == 0 or one.strides[axis] < least:
+            return False
+        if axis == 0 and least == one.strides[1]:
+            return False
+        least = one.strides[axis] * max(one.shape[axis], 1)
+    return True
+
+
+cdef void lay_out_channels_last(operand_t *out) noexcept:
+    """Give a result strides with its channels nearest in memory, without gaps."""
+    cdef int place, axis
+    cdef int64_t dense = 1
+    for place in range(out.ndim):
+        axis = axis_from_channels(out.ndim, place)
+        out.strides[axis] = dense
+        dense *= max(out.shape[axis], 1)
+
+
+cdef inline int axis_from_channels(int ndim, int place) noexcept:
+    """The dimensions in the order 1, last to 2, 0."""
+    if place == 0:
+        return 1
+    return 0 if place == ndim - 1 else ndim - place

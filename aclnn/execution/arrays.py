@@ -103,8 +103,9 @@ def with_arrays_for_lists(
     found = []
     for role, one in operands:
         read = _from_list(one, role) if _is_list(one) else one
-        if _is_list(one) and role not in own and _has_no_dtype(one):
-            read = read.astype(_dtype_beside(_PYTHON[read.dtype.kind], tensors))
+        if _is_list(one) and _has_no_dtype(one):
+            beside = () if role in own else tensors
+            read = read.astype(_dtype_beside(_PYTHON[read.dtype.kind], beside))
         found.append((role, read))
     return found
 
