@@ -1,6 +1,7 @@
 """Operators and compiled functions over chunks of Dask's arrays: results are those of whole arrays."""
 
 import os
+import pathlib
 import subprocess
 import sys
 
@@ -144,7 +145,7 @@ def test_only_axes_that_belong_together_are_rechunked():
         (lambda x: aclnn.gelu(X, out=x), "out is given, but arrays of Dask's are not written"),
         (lambda x: aclnn.cat([x, x], 0), "use dask.array's own: concatenate"),
         (lambda x: aclnn.permute(x, [1, 0]), "use dask.array's own: transpose"),
-        (lambda x: aclnn.native_layer_norm(x, [64]), "native_layer_norm: has several results"),
+        (lambda x: aclnn.native_layer_norm(x, [64]), "native_layer_norm: it has several results"),
         (lambda x: aclnn.gather(x, 0, x.astype(np.int64)), "map_blocks calls it on each"),
         (lambda x: aclnn.softmax(x, 2), "dim is 2, must be from -2 to 1"),
         (lambda x: aclnn.gelu(x.astype(np.int32)), "self has dtype int32"),
@@ -156,6 +157,20 @@ def test_what_cannot_be_is_said_before_anything_is_computed(call, said):
     with pytest.raises(aclnn.AclnnError) as caught:
         call(chunked(X))
     assert said in str(caught.value)
+    assert caught.traceback[-1].path == pathlib.Path(__file__)
+    name, _, rest = str(caught.value).partition(": ")
+    assert not rest.startswith(f"{name}: ")
+
+
+def test_executors_are_of_arrays_in_memory():
+    with pytest.raises(aclnn.AclnnTypeError, match=r"gelu: self is .*; use self.compute\(\)"):
+        aclnn.executor("gelu", chunked(X))
+
+
+def test_names_that_are_nearly_right_are_guessed():
+    with pytest.raises(AttributeError, match="no attribute 'gellu'; did you mean 'gelu'") as caught:
+        aclnn.dask.gellu  # noqa: B018
+    assert caught.traceback[-1].path == pathlib.Path(__file__)
 
 
 # --- Compiled functions ---------------------------------------------------------------------------
@@ -252,6 +267,7 @@ def test_nothing_is_imported_for_it():
 needs_proc = pytest.mark.skipif(not os.path.isdir("/proc/self/task"), reason="looks into /proc")
 COUNT = """
 import os
+import pathlib
 import numpy as np, dask.array as da, aclnn
 
 def tasks():

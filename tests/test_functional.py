@@ -571,6 +571,7 @@ X16 = np.linspace(-2, 2, 5, dtype=np.float16)
      (lambda: aclnn.neg([np.float64(1), 2]), np.float64), (lambda: aclnn.neg([X16, X16]), np.float16),
      (lambda: aclnn.where([True, False], [1.0, 2], X16[:2]), np.float16),
      (lambda: aclnn.embedding(np.eye(3, dtype=np.float32), [0, 2]), np.float32),
+     (lambda: aclnn.rms_norm_backward([[1.0, 2]], [[1.0, 2]], [1.0, 2], [[1.0]])[0], np.float32),
      (lambda: aclnn.cat([[1.0], [2.0]], 0), np.float32), (lambda: aclnn.add([1, 2], 2.5), np.float32)],
 )  # fmt: skip
 def test_lists_of_numbers_have_the_dtype_of_what_is_beside_them(call, dtype):

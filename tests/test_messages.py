@@ -170,6 +170,27 @@ MISTAKES = {
         "leaky_relu does not take negative_slop; did you mean 'negative_slope'?",
         True,
     ),
+    "dtypes by a C-shaped name": (
+        lambda: aclnn.executor("aclnnGeluBackward", X, WIDE),
+        "aclnnGeluBackward: dtypes promote to float64, must be float32, float16 or bfloat16: "
+        "gradOutput float32, self float64; convert with self.astype(np.float32)",
+        True,
+    ),
+    "operands by a C-shaped name": (
+        lambda: aclnn.executor("aclnnGeluBackward", "x", X),
+        "aclnnGeluBackward: gradOutput is 'x', must be an array",
+        True,
+    ),
+    "numbers by a C-shaped name": (
+        lambda: aclnn.executor("aclnnLeakyRelu", X, "x"),
+        "aclnnLeakyRelu: negativeSlope is 'x', must be a real number",
+        True,
+    ),
+    "arguments by a C-shaped name": (
+        lambda: aclnn.executor("aclnnGeluBackward", self=X),
+        "aclnnGeluBackward: gradOutput is missing",
+        True,
+    ),
     "run": (
         lambda: aclnn.executor("gelu", X).run(WIDE),
         "but the plan is for float32[2, 3] with strides (3, 1); convert with self.astype(np.float32)",
@@ -183,6 +204,36 @@ MISTAKES = {
     "name of an operand": (
         lambda: aclnn.executor("gelu", X).run(slf=X),
         "gelu: no operand is called 'slf', they are self, out",
+        False,
+    ),
+    "name of an operand to bind": (
+        lambda: aclnn.executor("gelu", X).rebind({"slf": X}),
+        "gelu: no operand is called 'slf', they are self, out",
+        False,
+    ),
+    "arrays to bind": (
+        lambda: aclnn.executor("gelu", X).rebind(3),
+        "gelu: rebind takes a dict of arrays by name, not 3",
+        True,
+    ),
+    "logger": (
+        lambda: aclnn.set_verbose(1, logger=True),
+        "logger is True, must be a logging.Logger or its name",
+        True,
+    ),
+    "threads of a block": (
+        lambda: aclnn.num_threads(0),
+        "number of threads is 0, must be an int from 1 to 1024",
+        False,
+    ),
+    "repeated runs": (
+        lambda: aclnn.executor("gelu", X).profile(0),
+        "repeat is 0, must be an int from 1 on",
+        False,
+    ),
+    "budget": (
+        lambda: aclnn.executor("gelu", X).plan.check(-1),
+        "needs 0 bytes, 1 over the budget of -1",
         False,
     ),
     "strategy of a compiled function": (
@@ -276,6 +327,18 @@ def test_errors_in_a_compiled_function_end_at_its_line():
     frames = traceback.extract_tb(error.__traceback__)
     assert {frame.filename for frame in frames} == {__file__}
     assert frames[-1].name == "block"
+
+
+@pytest.mark.parametrize(("function", "words"), [
+    (lambda x: x @ x, "matmul: input of shape (2, 3) has rows of 3 elements, other of"),
+    (lambda x: x + x[:1, :2], "add: shapes do not broadcast: input (2, 3), other (1, 2)"),
+    (lambda x: np.linalg.inv(x), "np.linalg.inv has no counterpart"),
+])  # fmt: skip
+def test_operators_of_a_compiled_function_are_named(function, words):
+    error = caught(lambda: aclnn.compile(function)(X))
+    assert type(error) is AclnnError
+    assert str(error).startswith(words)
+    assert traceback.extract_tb(error.__traceback__)[-1].filename == __file__
 
 
 def test_defects_keep_their_frames(monkeypatch):

@@ -1,5 +1,6 @@
 """Models in ONNX: every operator that is read, whole models, and what is said of others."""
 
+import pathlib
 import pickle
 
 import numpy as np
@@ -211,10 +212,19 @@ def test_what_is_lacking_is_said_at_once(body, words):
         aclnn.from_onnx(model_of(body, [X]))(X)
 
 
-@pytest.mark.parametrize("given", [b"nonsense", 3, None])
+@pytest.mark.parametrize("given", [b"nonsense", b"", 3, None])
 def test_what_is_no_model_is_refused(given):
-    with pytest.raises(aclnn.AclnnError, match="no ONNX model"):
+    with pytest.raises(aclnn.AclnnError, match="no ONNX model") as found:
         aclnn.from_onnx(given)
+    assert found.traceback[-1].path == pathlib.Path(__file__)
+
+
+def test_errors_of_calls_end_at_the_callers_line():
+    model = aclnn.from_onnx(model_of("y = Tanh (x)", [X]))
+    for call in (lambda: model(X[:1]), lambda: model.executor(dims={"n": 3})):
+        with pytest.raises(aclnn.AclnnError) as found:
+            call()
+        assert found.traceback[-1].path == pathlib.Path(__file__)
 
 
 def test_without_onnx_the_message_says_what_to_install(monkeypatch):

@@ -26,6 +26,15 @@ from aclnn.reports import profiling
 from aclnn.reports.profiling import PROFILE_SCHEMA
 
 
+def test_profiles_say_what_ran():
+    x = np.zeros(4, np.float32)
+    assert repr(aclnn.Profile()) == "<Profile: 0 runs of nothing>"
+    assert repr(aclnn.executor("gelu", x).profile(1, 0)) == "<Profile: 1 run of gelu>"
+    with aclnn.profile() as seen:
+        aclnn.relu(aclnn.gelu(aclnn.gelu(x)))
+    assert repr(seen) == "<Profile: 3 runs of gelu, relu>"
+
+
 def test_profiles_record_every_thread_in_a_block():
     x = np.ones(1000, np.float32)
     with aclnn.profile() as seen:

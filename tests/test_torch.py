@@ -12,6 +12,8 @@ import aclnn
 from aclnn.operators import REGISTRY
 
 torch = pytest.importorskip("torch")
+from torch.utils._pytree import tree_map_only  # noqa: E402
+
 import aclnn.torch as at  # noqa: E402
 from aclnn.torch.registration import SCHEMAS  # noqa: E402
 
@@ -351,6 +353,7 @@ def test_results_lie_as_pytorchs(layout):
     weight = tensor(3, 1, 1) if x.shape[1] == 3 else tensor(1)
     fake = torch._subclasses.FakeTensorMode()
     calls = {"leaky_relu": (x,), "mul": (x, x.contiguous()), "add": (x, weight)}
+    calls |= {"cat": ([x, x], 1), "constant_pad_nd": (x, (1, 2, -1, 0), 0.5)}
     calls |= {"rsub": (x, x), "logical_not": (x,), "selu": (x,), "pow": (x, x)}
     for name, args in calls.items():
         peer = {"leaky_relu": torch.nn.functional.leaky_relu}.get(name) or getattr(torch, name)
@@ -358,7 +361,7 @@ def test_results_lie_as_pytorchs(layout):
         torch.testing.assert_close(made, wanted)
         assert strides_of(made) == strides_of(wanted), name
         with fake:
-            fakes = [fake.from_tensor(one) for one in args]
+            fakes = tree_map_only(torch.Tensor, fake.from_tensor, args)
             assert strides_of(op(name)(*fakes)) == strides_of(peer(*fakes)), name
 
 
@@ -367,10 +370,8 @@ def test_what_is_more_than_memory_takes_the_long_way():
     assert negated.is_neg()
     with pytest.raises(aclnn.AclnnError, match="negated"):
         aclnn.exp(negated)
-    with pytest.raises(aclnn.AclnnError, match="cannot be read"):
+    with pytest.raises(aclnn.AclnnError, match="has layout"):
         aclnn.exp(tensor(4).to_sparse())
-    with pytest.raises(aclnn.AclnnError):
-        aclnn.exp(torch.empty(4, device="meta"))
     assert aclnn.exp(np.float32([0])).dtype == np.float32
 
 
@@ -416,6 +417,94 @@ def test_forward_mode_is_refused():
     x = tensor(3)
     with pytest.raises(NotImplementedError, match="gelu has no derivative in forward mode"):
         torch.func.jvp(aclnn.gelu, (x,), (x,))
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_dual_tensors_are_refused():
+    """Kernels see primals only: tangents would be lost without a word."""
+    forward = torch.autograd.forward_ad
+    x = tensor(3)
+    with forward.dual_level():
+        dual = forward.make_dual(x, torch.ones(3))
+        for call in (
+            lambda: aclnn.elu(dual),
+            lambda: aclnn.elu_(dual),
+            lambda: aclnn.elu(x, out=dual),
+            lambda: torch.ops.aclnn.elu(dual),
+            lambda: aclnn.executor("elu", dual),
+        ):
+            with pytest.raises(aclnn.AclnnError, match=r"elu_?: (self|out) carries a tangent"):
+                call()
+        assert torch.equal(aclnn.elu(x), torch.nn.functional.elu(x))
+    assert torch.equal(aclnn.elu(x), torch.nn.functional.elu(x))
+
+
+FUNCTIONS = {
+    "gelu": aclnn.gelu,
+    "options": lambda x: aclnn.leaky_relu(x - 0.5, negative_slope=0.3),
+    "several results": lambda x: aclnn.native_layer_norm(x, 4)[0],
+    "in place": lambda x: aclnn.elu_(x * 2),
+    "in other words": lambda x: aclnn.layer_norm(x, 4),
+    "a list": lambda x: aclnn.cat([x, x * x], 0),
+    "broadcast": lambda x: aclnn.mul(x, x[:1]),
+}
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_functions_are_transformed_into_gradients(name):
+    function, x = FUNCTIONS[name], tensor(3, 4)
+    result, pull = torch.func.vjp(function, x)
+    weights = tensor(*result.shape, seed=1)
+    leaf = x.clone().requires_grad_()
+    expected = function(leaf)
+    expected.backward(weights)
+    assert torch.equal(result, expected)
+    assert torch.equal(pull(weights)[0], leaf.grad)
+
+
+@pytest.mark.filterwarnings("ignore:There is a performance drop")
+def test_gradients_of_each_row():
+    x = tensor(3, 4)
+    rows = torch.func.vmap(torch.func.grad(lambda row: aclnn.gelu(row).sum()))(x)
+    torch.testing.assert_close(rows, aclnn.gelu_backward(torch.ones_like(x), x))
+
+
+def test_tensors_without_memory_get_such_results():
+    x = tensor(2, 3, 4, 5).to(memory_format=torch.channels_last).to("meta")
+    made = aclnn.gelu(x)
+    assert (made.device.type, made.shape) == ("meta", x.shape)
+    assert made.is_contiguous(memory_format=torch.channels_last)
+    assert aclnn.elu_(x) is x
+    assert aclnn.cat([x, x]).shape == (4, 3, 4, 5)
+    weight = torch.empty(5, device="meta", requires_grad=True)
+    aclnn.rms_norm(x, 5, weight).sum().backward()
+    assert weight.grad.shape == (5,)
+    with pytest.raises(aclnn.AclnnError, match="gelu: self is on device meta and has no values"):
+        aclnn.executor("gelu", x)
+
+
+def test_tensors_without_memory_need_no_import():
+    code = """
+import torch, aclnn
+print(aclnn.gelu(torch.empty(2, 3, device="meta")).shape)
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.stdout == "torch.Size([2, 3])\n", done.stderr
+
+
+@pytest.mark.filterwarnings("ignore:.*quantize")
+@pytest.mark.parametrize(("change", "advice"), [
+    (lambda x: x.to_sparse(), "to_dense"),
+    (lambda x: torch.quantize_per_tensor(x, 0.1, 0, torch.qint8), "dequantize"),
+    (lambda x: torch.complex(x, x).conj(), "resolve_conj"),
+    (lambda x: torch.complex(x, x).conj().imag, "resolve_neg"),
+])  # fmt: skip
+def test_what_is_no_plain_memory_is_told_how_to_become_it(change, advice):
+    x = change(tensor(3))
+    with pytest.raises(aclnn.AclnnTypeError, match=f"; use input.{advice}\\(\\)"):
+        aclnn.add(x, x)
+    x = getattr(x, advice)()
+    assert torch.equal(aclnn.add(x, x), x + x)
 
 
 # --- Tracing ------------------------------------------------------------------------------------

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import ml_dtypes
 import numpy as np
 
@@ -31,6 +33,9 @@ NAMES = tuple(_BY_NAME)
 _SIZES = {dtype: kind.itemsize for dtype, kind in NUMPY.items()}
 _SIZES |= {T.ACL_DT_UNDEFINED: 0, T.ACL_COMPLEX32: 4}
 
+_CAPITALS = re.compile(r"\b[A-Z][A-Z0-9]+\b")
+_NUMPYS_WORDS = {dtype.name.removeprefix("ACL_"): kind.name for dtype, kind in NUMPY.items()}
+
 _SIGNED = (T.ACL_INT8, T.ACL_INT16, T.ACL_INT32, T.ACL_INT64)
 _INTEGERS = (*_SIGNED, T.ACL_UINT8)
 _FLOATS = (T.ACL_FLOAT16, T.ACL_BF16, T.ACL_FLOAT, T.ACL_DOUBLE)
@@ -57,6 +62,15 @@ def cann_name(dtype: aclDataType) -> str:
     'BF16'
     """
     return dtype.name.removeprefix("ACL_")
+
+
+def in_numpys_words(text: str) -> str:
+    """A sentence of CANN's, with the names of dtypes that NumPy and PyTorch users know.
+
+    >>> in_numpys_words("`self` is FLOAT, FLOAT16 or BF16")
+    '`self` is float32, float16 or bfloat16'
+    """
+    return _CAPITALS.sub(lambda found: _NUMPYS_WORDS.get(found[0], found[0]), text)
 
 
 def of_name(text: str) -> aclDataType:

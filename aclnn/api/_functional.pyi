@@ -1,4 +1,4 @@
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from aclnn.compiler._compiled_call import OperatorHandle
@@ -46,4 +46,5 @@ class FunctionalHandle:
         materialize: bool | None = None,
         strategy: int | None = None,
         description: Callable[[Any], tuple[Any, Any]] | None = None,
+        names: Mapping[str, str] = ...,
     ) -> aclOpExecutor: ...

@@ -26,7 +26,9 @@ from aclnn.execution._operand cimport (
 )
 from aclnn.execution._tensors cimport (
     is_tensor,
+    have_channels_last,
     lay_out_alike,
+    lay_out_channels_last,
     lies_otherwise,
     new_tensor,
     read_tensor,
@@ -120,6 +122,7 @@ cdef class FunctionalHandle:
     cdef bint in_place
     cdef tuple overwritten  # of a form in place, for each output the slot of the input, or -1
     cdef bint is_elementwise
+    cdef bint has_layout  # whether PyTorch lays the result out as the inputs
     cdef request_t defaults  # the numbers that hold where none are given
     cdef readonly tuple outputs
     cdef public object differentiable  # takes calls over that PyTorch differentiates or dispatches
@@ -139,6 +142,7 @@ cdef class FunctionalHandle:
         self.find = find
         self.in_place = name == operator.in_place
         self.is_elementwise = operator.is_elementwise and handle.n_outputs == 1
+        self.has_layout = self.is_elementwise or operator.keeps_channels_last
         self.n_switches = len(operator.switches)
         self.outputs = operator.outputs
         roles = (*operator.inputs, *operator.outputs, *(a.role for a in operator.attributes))
@@ -263,15 +267,28 @@ cdef class FunctionalHandle:
             if tensors and is_tensor(out):
                 tell_written(out)
             return out
-        if tensors and self.is_elementwise and lies_otherwise(operands, n_inputs):
+        if tensors and self.has_layout and self.lies_otherwise(operands, n_inputs):
             describe_output(plan, 0, &operands[n_inputs])
-            lay_out_alike(operands, n_inputs, &operands[n_inputs])
+            self.lay_out(operands, n_inputs)
             out = new_tensor(&operands[n_inputs])
             plan = find_plan(self.handle, &request, self.names, None, switches)
         else:
             out = new_outputs(plan, operands, tensors)
         run_on_operands(plan, &request, addresses)
         return out
+
+    cdef bint lies_otherwise(self, const operand_t *operands, int n_inputs) noexcept:
+        """Whether PyTorch may not lay the result out densely in the order of its dimensions."""
+        if self.is_elementwise:
+            return lies_otherwise(operands, n_inputs)
+        return have_channels_last(operands, n_inputs)
+
+    cdef void lay_out(self, operand_t *operands, int n_inputs) noexcept:
+        """Give the result, which is described as dense, the strides that PyTorch gives it."""
+        if self.is_elementwise:
+            lay_out_alike(operands, n_inputs, &operands[n_inputs])
+        else:
+            lay_out_channels_last(&operands[n_inputs])
 
     cdef int read_inputs(self, PyObject **given, operand_t *operands, bint *tensors) except -2:
         """Read all inputs, lists item by item; gives how many there are, FOREIGN if one cannot be
@@ -359,7 +376,8 @@ cdef class FunctionalHandle:
         list of array
             The outputs.
         """
-        cdef aclOpExecutor executor = self.planned(inputs, outputs, numbers, switches, None, None)
+        cdef aclOpExecutor executor = self.planned(inputs, outputs, numbers, switches, None, None,
+                                                   self.names)
         cdef char *addresses[MANY]
         cdef int index
         executor.make_outputs()
@@ -443,7 +461,8 @@ cdef class FunctionalHandle:
                 return result
         return arrays.call_foreign(self, operands, out, numbers, switches)
 
-    cdef aclOpExecutor planned(self, inputs, outputs, numbers, switches, materialize, strategy):
+    cdef aclOpExecutor planned(self, inputs, outputs, numbers, switches, materialize, strategy,
+                               names):
         """An executor for these arrays, planned and bound; missing outputs are made."""
         cdef aclOpExecutor executor = new_executor()
         cdef int index, n_inputs = len(inputs), count = n_inputs + len(outputs)
@@ -475,7 +494,7 @@ cdef class FunctionalHandle:
         if strategy is not None:
             executor.request.strategy = strategy
         executor.switches = self.default_switches if switches is None else switches
-        executor.planned = find_plan(self.handle, executor.request, self.names, None,
+        executor.planned = find_plan(self.handle, executor.request, names, None,
                                      executor.switches)
         for index in range(n_inputs, count):
             if outputs[index - n_inputs] is None:
@@ -521,10 +540,13 @@ cdef class FunctionalHandle:
 
     def bind(self, inputs not None, outputs not None, numbers not None, switches,
              arrays_of_caller, outputs_of_caller not None, materialize=None, strategy=None,
-             description=None):
-        """An executor for these arrays, planned and bound; see `aclnn.executor`."""
+             description=None, names=()):
+        """An executor for these arrays, planned and bound; see `aclnn.executor`.
+
+        `names` are what messages call operands and options, by role, where it is not the role.
+        """
         cdef aclOpExecutor executor = self.planned(inputs, outputs, numbers, switches, materialize,
-                                                   strategy)
+                                                   strategy, {**self.names, **dict(names)})
         executor.given, executor.arrays.description = list(outputs_of_caller), description
         for one in arrays_of_caller:
             if not isinstance(one, np.ndarray):

@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
+from aclnn.acl import dtypes
 from aclnn.acl.constants import ACLNN_ERR_PARAM_INVALID, aclnnStatus
 from aclnn.api.examples import c_example, functional_example
 from aclnn.operators import Attribute, Entry, Operator, Parameter
@@ -48,6 +49,11 @@ class _Form:
 
     operator: Operator
     names: Mapping[str, str]
+    is_functional: bool = False
+
+    def worded(self, text: str) -> str:
+        """A sentence of the declaration with this form's names of dtypes: NumPy's or CANN's."""
+        return dtypes.in_numpys_words(text) if self.is_functional else text
 
     def rules(self) -> Iterator[tuple[int, list[str], str]]:
         """Number, roles and sentence of every rule about arguments that this form has.
@@ -57,7 +63,8 @@ class _Form:
         for number, rule in enumerate(self.operator.rules, 1):
             roles = _ROLE.findall(rule.text)
             if set(roles) <= self.names.keys():
-                yield number, roles, _ROLE.sub(lambda m: f"`{self.names[m[1]]}`", rule.text)
+                text = _ROLE.sub(lambda m: f"`{self.names[m[1]]}`", rule.text)
+                yield number, roles, self.worded(text)
 
     def numbered(self) -> list[str]:
         """The rules as phase one checks them, in order."""
@@ -101,7 +108,8 @@ def functional_doc(operator: Operator, name: str) -> str:
     """The docstring of ``aclnn.<name>``, in numpydoc style."""
     in_place = name == operator.in_place
     tensors = operator.inputs if in_place else (*operator.inputs, *operator.outputs)
-    form = _Form(operator, {r: r for r in (*tensors, *(a.role for a in operator.attributes))})
+    names = {r: r for r in (*tensors, *(a.role for a in operator.attributes))}
+    form = _Form(operator, names, is_functional=True)
     changed = " It is overwritten by the result." if in_place else ""
     attributes = {attribute.role: attribute for attribute in operator.attributes}
     parameters = [
@@ -122,7 +130,7 @@ def functional_doc(operator: Operator, name: str) -> str:
             *_section("Returns", _returned(form, in_place=in_place)),
             *_section("Raises", [_defined("AclnnError", broken), *form.numbered()]),
             *_see_also(operator.seealso),
-            *_section("Notes", _notes(operator, ", ".join(e.name for e in operator.entries))),
+            *_section("Notes", _notes(form, ", ".join(e.name for e in operator.entries))),
             *_section("Examples", functional_example(operator, name)),
         ]
     )
@@ -239,7 +247,7 @@ def phase_one_doc(operator: Operator, item: Entry) -> str:
             *_section("Returns", returned),
             *_section("Raises", [_TYPE_ERROR]),
             *_see_also((item.name, *_functional_name(operator))),
-            *_section("Notes", _notes(operator, item.name, item.fixed)),
+            *_section("Notes", _notes(form, item.name, item.fixed)),
             *_section("Examples", c_example(operator, item)),
         ]
     )
@@ -278,7 +286,7 @@ def phase_two_doc(operator: Operator, item: Entry) -> str:
             *_section("Returns", [_defined("status : int", status)]),
             *_section("Raises", [_TYPE_ERROR]),
             *_see_also((f"{item.name}GetWorkspaceSize", *_functional_name(operator))),
-            *_section("Notes", _notes(operator, item.name, item.fixed)),
+            *_section("Notes", _notes(_Form(operator, {}), item.name, item.fixed)),
             *_section("Examples", c_example(operator, item)),
         ]
     )
@@ -316,13 +324,12 @@ def _defined(term: str, words: str) -> str:
     return f"{term}\n{_filled(words, '    ', '    ')}"
 
 
-def _notes(
-    operator: Operator, entries: str, fixed: tuple[tuple[str, object], ...] = ()
-) -> list[str]:
+def _notes(form: _Form, entries: str, fixed: tuple[tuple[str, object], ...] = ()) -> list[str]:
+    operator = form.operator
     chosen = "".join(f" Here `{role}` is {value!r}." for role, value in fixed)
     told = [
         f"{operator.expression}.{chosen}",
-        operator.notes,
+        form.worded(operator.notes),
         f"{SOURCE}{f' ({entries})' if entries else ''}. {operator.accuracy or _ACCURACY}",
     ]
     return ["\n\n".join(_filled(words) for words in told if words)]

@@ -75,7 +75,7 @@ def executor(
     >>> aclnn.executor("aclnnLeakyRelu", x, negativeSlope=0.5).run()
     array([-0.5,  0. ,  1. ], dtype=float32)
     """
-    handle, given, outputs = _taken(name, operands, options)
+    handle, given, outputs, names = _taken(name, operands, options)
     operator = handle.handle.operator
     try:
         if operator.number_form is not None and _is_number(given[operator.number_form[0]]):
@@ -109,22 +109,26 @@ def executor(
                 materialize,
                 strategy,
             ),
+            names,
         )
     except AclnnError as error:
-        raise refusals.reworded(name, error, {**given, "out": out}, in_place=False) from None
+        told = {**given, "out": out}
+        raise refusals.reworded(name, error, told, in_place=False, names=names) from None
 
 
 def _taken(
     name: str, operands: Sequence[Any], options: Mapping[str, Any]
-) -> tuple[FunctionalHandle, dict[str, Any], dict[str, Any]]:
-    """What is called; its inputs and options by role, defaults filled in; and outputs by role."""
+) -> tuple[FunctionalHandle, dict[str, Any], dict[str, Any], dict[str, str]]:
+    """What is called; its inputs and options by role, defaults filled in; outputs by role; and what
+    CANN calls them, by role, if it is CANN's function."""
     found = ENTRIES.get(name.removesuffix("GetWorkspaceSize")) if isinstance(name, str) else None
     if found is not None:
-        return handle_for(found[0]), *_arguments_in_c(name, *found, operands, options)
+        names = {p.role: p.name for p in found[1].parameters}
+        return handle_for(found[0]), *_arguments_in_c(name, *found, operands, options), names
     handle = HANDLES_BY_NAME.get(name) if isinstance(name, str) else None
     if handle is None or handle.handle.operator.name != name:
         raise invalid(unknown_operator(name))
-    return handle, _bound_arguments(handle.handle.operator, operands, options), {}
+    return handle, _bound_arguments(handle.handle.operator, operands, options), {}, {}
 
 
 def _description(
@@ -198,7 +202,8 @@ def _bound_arguments(
             raise wrong_kind(f"{operator.name}: {role} is given twice")
         if role not in known:
             raise _unknown(operator.name, role, known)
-    return _with_defaults(operator, {}, positional | dict(options), known)
+    given = positional | dict(options)
+    return _with_defaults(operator, operator.name, {}, given, {role: role for role in known})
 
 
 def _arguments_in_c(
@@ -229,18 +234,24 @@ def _arguments_in_c(
         if number is not None and 0 <= number < len(attribute.choices):
             given[attribute.role] = attribute.choices[number]
     outputs = {role: given.pop(role) for role in operator.outputs if role in given}
-    given = _with_defaults(operator, dict(entry.fixed), given, known)
+    names = {role: role for role in known} | {p.role: p.name for p in parameters if p.role in known}
+    given = _with_defaults(operator, name, dict(entry.fixed), given, names)
     in_place = entry.overwritten(operator.outputs)
     return given, outputs | {result: given[role] for result, role in in_place.items()}
 
 
 def _with_defaults(
-    operator: Operator, fixed: Mapping[str, Any], given: Mapping[str, Any], known: Sequence[str]
+    operator: Operator,
+    name: str,
+    fixed: Mapping[str, Any],
+    given: Mapping[str, Any],
+    names: Mapping[str, str],
 ) -> dict[str, Any]:
-    found = {role: operator.default_of(role) for role in known} | dict(fixed) | dict(given)
-    for role in known:
+    """Arguments by role, defaults filled in; `name` and `names` are what the caller calls them."""
+    found = {role: operator.default_of(role) for role in names} | dict(fixed) | dict(given)
+    for role, word in names.items():
         if found[role] is REQUIRED:
-            raise wrong_kind(f"{operator.name}: {role} is missing")
+            raise wrong_kind(f"{name}: {word} is missing")
     return found
 
 

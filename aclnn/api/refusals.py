@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from types import MappingProxyType
 from typing import Any
 
 from aclnn.acl import dtypes
@@ -20,7 +21,13 @@ from aclnn.operators import Operator
 from aclnn.operators.checks import COMPLEX, Call
 
 
-def reworded(name: str, error: AclnnError, given: Mapping[str, Any], in_place: bool) -> AclnnError:
+def reworded(
+    name: str,
+    error: AclnnError,
+    given: Mapping[str, Any],
+    in_place: bool,
+    names: Mapping[str, str] = MappingProxyType({}),
+) -> AclnnError:
     """The error of a functional form, in place of one that was raised inside.
 
     Parameters
@@ -32,12 +39,17 @@ def reworded(name: str, error: AclnnError, given: Mapping[str, Any], in_place: b
         Its arguments, by name.
     in_place : bool
         Whether the output is an input.
+    names : mapping of str to str, optional
+        What the function calls its parameters, by role, where it calls them otherwise.
     """
     if error.function is not None:
         return error  # an inner call was refused, and said so
     message, is_kind = error.message, isinstance(error, TypeError)
     if isinstance(error, RefusedError) and error.call is not None:
         message, is_kind = _explained(error, error.call, given, in_place)
+    else:  # about one argument, with which it begins
+        role, space, rest = message.partition(" ")
+        message = f"{names.get(role, role)}{space}{rest}"
     kind = AclnnTypeError if is_kind else AclnnError
     made = kind(error.status, f"{name}: {message}")
     made.function = name

@@ -27,6 +27,7 @@ from typing import Any
 
 from aclnn import environment
 from aclnn.acl import dtypes
+from aclnn.acl._frames import boundary
 from aclnn.acl.arguments import as_int, shown
 from aclnn.acl.errors import invalid, wrong_kind
 from aclnn.api.tensor_text import Description
@@ -49,6 +50,7 @@ def start() -> None:
     _switch(environment.VERBOSE.read(), logging.getLogger(LOGGER) if to_logger else None)
 
 
+@boundary
 def set_verbose(level: int, *, logger: logging.Logger | str | None = None) -> None:
     """Choose which calls write a line to the log from now on, and where.
 

@@ -154,6 +154,7 @@ class num_threads(ContextDecorator):  # noqa: N801 - reads like a function
     (1, array([0., 2.], dtype=float32))
     """
 
+    @boundary
     def __init__(self, n: int):
         self.n = _checked(n)
         self._before: list[int] = []

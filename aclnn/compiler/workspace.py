@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import fields
 
+from aclnn.acl._frames import boundary
 from aclnn.acl.errors import invalid
 from aclnn.graph import WorkspacePlan
 
@@ -13,6 +14,7 @@ class ExecutorPlan(WorkspacePlan):
 
     __slots__ = ()
 
+    @boundary
     def check(self, budget: int) -> WorkspacePlan:
         """Raise `AclnnError` with the reason when the plan needs more than `budget` bytes.
 

@@ -32,6 +32,8 @@ except ImportError as error:
         "aclnn.dask needs Dask: pip install 'aclnn-cpu[dask]'", name="dask"
     ) from error
 
+from aclnn.acl._frames import boundary as _boundary
+from aclnn.acl.arguments import did_you_mean as _did_you_mean
 from aclnn.api import functional as _functional
 from aclnn.dask.calls import call as call
 from aclnn.dask.lifting import lift as lift
@@ -39,9 +41,11 @@ from aclnn.dask.lifting import lift as lift
 __all__ = ["lift", *_functional.__all__]
 
 
+@_boundary(kind=AttributeError)
 def __getattr__(name: str) -> Any:
     if name not in _functional.__all__:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        meant = "" if name.startswith("_") else _did_you_mean(name, __all__)
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}{meant}")
     return getattr(_functional, name)
 
 

@@ -31,11 +31,9 @@ def call(
     """Take the call of a functional form over, of which at least one operand is an array of Dask's."""
     operator = handle.handle.operator
     if handle.name == operator.in_place or handle.name.endswith("_"):
-        raise invalid(
-            f"{handle.name}: arrays of Dask's are not written; `=` binds a name to the result"
-        )
+        raise invalid("arrays of Dask's are not written; `=` binds a name to the result")
     if out is not None:
-        raise invalid(f"{handle.name}: out is given, but arrays of Dask's are not written")
+        raise invalid("out is given, but arrays of Dask's are not written")
     if operator.lists:
         layout_of(Facts(handle.name, (), (), {}))
     operands = [
@@ -44,7 +42,7 @@ def call(
     result = result_of(handle, operands, numbers, switches)
     if not isinstance(result, TracedArray):
         raise invalid(
-            f"{handle.name}: has several results, which do not go over chunks; "
+            "it has several results, which do not go over chunks; "
             "dask.array.map_blocks calls it on each"
         )
     options = {a.role: one for a, one in zip(operator.switches, switches or (), strict=False)}

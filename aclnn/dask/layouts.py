@@ -218,6 +218,6 @@ def layout_of(facts: Facts) -> Layout:
         return elementwise(facts)
     other = INSTEAD.get(facts.name)
     raise invalid(
-        f"{facts.name}: does not go over chunks of Dask's arrays; "
+        "it does not go over chunks of Dask's arrays; "
         + (f"use dask.array's own: {other}" if other else "dask.array.map_blocks calls it on each")
     )

@@ -10,6 +10,7 @@ from typing import Any
 import dask.array as da
 import numpy as np
 
+from aclnn.acl._frames import boundary
 from aclnn.acl.arguments import as_int, shown
 from aclnn.acl.errors import invalid
 from aclnn.compiler.joining import Recording
@@ -23,6 +24,7 @@ from aclnn.tracing.compiled import compile as compiled
 from aclnn.tracing.trace import Trace
 
 
+@boundary
 def lift(
     function: Callable[..., Any], *, whole: int | Sequence[int] | None = None
 ) -> Callable[..., da.Array]:
@@ -67,6 +69,7 @@ def lift(
     plan = function if isinstance(function, Compiled) else compiled(function)
     axes = _axes(whole)
 
+    @boundary
     @functools.wraps(function)
     def over_chunks(*args: Any, out: Any = None, **named: Any) -> da.Array:
         if out is not None:

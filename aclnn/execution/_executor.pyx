@@ -48,9 +48,13 @@ from aclnn.compiler._compiled_call cimport (
     run_with_own_workspace,
 )
 
+from collections.abc import Mapping
+
 from numpy import ndarray
 
 from aclnn.acl import memory
+from aclnn.acl._frames import boundary
+from aclnn.acl.arguments import shown
 from aclnn.acl.constants import (
     ACLNN_ERR_INNER,
     ACLNN_ERR_PARAM_INVALID,
@@ -411,6 +415,7 @@ cdef class aclOpExecutor:
         self.execute(addresses, NULL)
         return self.handed_back(results, out)
 
+    @boundary
     def rebind(self, arrays):
         """Bind other arrays, which later runs use.
 
@@ -428,6 +433,9 @@ cdef class aclOpExecutor:
             is bound then.
         """
         cdef char *addresses[MANY]
+        if not isinstance(arrays, Mapping):
+            raise wrong_kind(f"{self.origin}: rebind takes a dict of arrays by name, not "
+                             f"{shown(arrays)}")
         self.bind(arrays, addresses)
 
     def __reduce__(self):
@@ -435,6 +443,7 @@ cdef class aclOpExecutor:
             raise TypeError(f"{self.origin}: an executor of tensors cannot be pickled")
         return self.arrays.description(self)
 
+    @boundary
     def profile(self, repeat=100, warmup=3):
         """Time every step. A one-shot executor is spent afterwards.
 
@@ -467,6 +476,7 @@ cdef class aclOpExecutor:
         self.spent |= not self.repeatable
         return profiling.profile_executor(runs, repeat=repeat, warmup=warmup)
 
+    @boundary
     def to_html(self):
         """The report, one self-contained page: graph, plan, passes and profile.
 
@@ -488,6 +498,7 @@ cdef class aclOpExecutor:
         self.show_next()
         return report.to_html(self)
 
+    @boundary
     def to_onnx(self, as_built=False):
         """Make a model in ONNX that computes the same, with the standard's operators.
 

@@ -4,6 +4,8 @@ cdef bint read_tensor(object given, operand_t *operand) noexcept
 cdef object new_tensor(operand_t *operand)
 cdef bint lies_otherwise(const operand_t *operands, int n_inputs) noexcept
 cdef void lay_out_alike(const operand_t *operands, int n_inputs, operand_t *out) noexcept
+cdef bint have_channels_last(const operand_t *operands, int n_inputs) noexcept
+cdef void lay_out_channels_last(operand_t *out) noexcept
 cdef int tell_written(object given) except -1
 cdef bint is_tensor(object given) noexcept
 cdef object library_of_tensors()

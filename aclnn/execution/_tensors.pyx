@@ -6,6 +6,7 @@ those do that are more than memory: subclasses, negated views, and tensors that 
 differentiated.
 """
 
+from cpython.dict cimport PyDict_GetItem
 from cpython.object cimport PyObject
 from cpython.pycapsule cimport PyCapsule_GetPointer, PyCapsule_IsValid
 from cpython.ref cimport Py_DECREF
@@ -78,6 +79,9 @@ cdef PyGetSetDef *_requires_grad = NULL
 cdef PyMethodDef *_is_negated = NULL
 cdef object _records_gradients = None
 cdef object _count_write = None
+# The variables of PyTorch's forward mode, and the level that it has outside of it.
+cdef dict _forward_mode = {}
+cdef object _OUTSIDE = -1
 
 
 cdef bint is_tensor(object given) noexcept:
@@ -91,6 +95,7 @@ cdef bint learn(kind) noexcept:
     """Look up PyTorch's interface if this is the type of its tensors."""
     global _api, _tensor_type, _parameter_type
     global _torch, _kept, _requires_grad, _is_negated, _records_gradients, _count_write
+    global _forward_mode
     try:
         torch = sys.modules.get("torch")
         if torch is None or kind not in (torch.Tensor, torch.nn.Parameter):
@@ -112,6 +117,7 @@ cdef bint learn(kind) noexcept:
             return False
         _records_gradients = torch.is_grad_enabled
         _count_write = torch._C._increment_version
+        _forward_mode = vars(torch.autograd.forward_ad)
         _kept = capsule, torch.Tensor, torch.nn.Parameter
         _torch = torch
     except Exception:  # an older PyTorch, or one that is only half imported
@@ -171,6 +177,9 @@ cdef inline int log_of_bytes(int bits) noexcept:
 cdef bint is_plain(object given) noexcept:
     """Whether a tensor's elements are those in memory, and no gradient is wanted of it."""
     cdef PyObject *tensor = <PyObject *>given
+    # A small integer: there is one object of each.
+    if PyDict_GetItem(_forward_mode, "_current_level") != <PyObject *>_OUTSIDE:
+        return False
     if is_true(_requires_grad.get(tensor, _requires_grad.closure)) and records_gradients():
         return False
     return not is_true(_is_negated.ml_meth(tensor, NULL))
@@ -306,3 +315,49 @@ cdef inline int64_t stride_along(const operand_t *operand, const operand_t *out,
     if operand.ndim == ABSENT or own < 0:
         return 0
     return 0 if operand.shape[own] == 1 and out.shape[axis] != 1 else operand.strides[own]
+
+
+cdef bint have_channels_last(const operand_t *operands, int n_inputs) noexcept:
+    """Whether all inputs are images, or volumes, whose channels lie nearest in memory."""
+    cdef int index
+    for index in range(n_inputs):
+        if not has_channels_last(&operands[index]):
+            return False
+    return True
+
+
+cdef bint has_channels_last(const operand_t *one) noexcept:
+    """As PyTorch sees it: strides grow from the channels over the last dimension to the first.
+
+    Those of dimensions of one element count too: channels of one element come last where the
+    batch has another stride than they have.
+    """
+    cdef int place, axis
+    cdef int64_t least = 0
+    if one.ndim not in (4, 5) or one.strides[1] == 0:
+        return False
+    for place in range(one.ndim):
+        axis = axis_from_channels(one.ndim, place)
+        if one.shape[axis] == 0 or one.strides[axis] < least:
+            return False
+        if axis == 0 and least == one.strides[1]:
+            return False
+        least = one.strides[axis] * max(one.shape[axis], 1)
+    return True
+
+
+cdef void lay_out_channels_last(operand_t *out) noexcept:
+    """Give a result strides with its channels nearest in memory, without gaps."""
+    cdef int place, axis
+    cdef int64_t dense = 1
+    for place in range(out.ndim):
+        axis = axis_from_channels(out.ndim, place)
+        out.strides[axis] = dense
+        dense *= max(out.shape[axis], 1)
+
+
+cdef inline int axis_from_channels(int ndim, int place) noexcept:
+    """The dimensions in the order 1, last to 2, 0."""
+    if place == 0:
+        return 1
+    return 0 if place == ndim - 1 else ndim - place

@@ -22,6 +22,7 @@ from aclnn.acl.arguments import shown
 from aclnn.acl.constants import aclDataType
 from aclnn.acl.errors import AclnnError, invalid, wrong_kind
 from aclnn.execution._operand import reads
+from aclnn.execution.unreadable import refuse_unreadable
 from aclnn.operators.checks import MAX_DIMS
 
 
@@ -44,6 +45,10 @@ def as_ndarray(given: Any, name: str) -> np.ndarray:
     if isinstance(given, np.ndarray):
         refuse_mask(given, name)
         return given
+    if is_torch(given):
+        refuse_unreadable(given, name)
+    if is_dask(given):
+        raise wrong_kind(f"{name} is an array of Dask's, not in memory; use {name}.compute()")
     try:
         if isinstance(given, memoryview | array):
             return np.asarray(given)
@@ -98,8 +103,9 @@ def with_arrays_for_lists(
     found = []
     for role, one in operands:
         read = _from_list(one, role) if _is_list(one) else one
-        if _is_list(one) and role not in own and _has_no_dtype(one):
-            read = read.astype(_dtype_beside(_PYTHON[read.dtype.kind], tensors))
+        if _is_list(one) and _has_no_dtype(one):
+            beside = () if role in own else tensors
+            read = read.astype(_dtype_beside(_PYTHON[read.dtype.kind], beside))
         found.append((role, read))
     return found
 
@@ -189,14 +195,17 @@ def is_torch(given: Any) -> bool:
 
 
 def prepare_for(operands: Sequence[Any], out: Any) -> None:
-    """Load what takes calls over on tensors of PyTorch's that require grad, if one of them does."""
+    """Load what takes calls over on tensors of PyTorch's that require grad, or have no memory, if one
+    of them does."""
     torch = sys.modules.get("torch")
     kind = getattr(torch, "Tensor", None)
     if torch is None or kind is None:
         return
     several = [one if isinstance(one, list | tuple) else (one,) for one in (*operands, out)]
     for one in (one for group in several for one in group):
-        if isinstance(one, kind) and one.requires_grad and torch.is_grad_enabled():
+        if not isinstance(one, kind):
+            continue
+        if one.is_meta or (one.requires_grad and torch.is_grad_enabled()):
             importlib.import_module("aclnn.torch")
             return
 

@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 
+from aclnn.acl._frames import boundary
 from aclnn.acl.arguments import as_int, shown
 from aclnn.acl.errors import invalid
 from aclnn.execution._executor import aclOpExecutor
@@ -32,6 +33,7 @@ MOST_LISTED = 4  # nodes of one operator that is lacking
 Dims = tuple[int | str, ...]
 
 
+@boundary
 def from_onnx(
     model: Any,
     *,
@@ -74,6 +76,8 @@ def from_onnx(
     """
     onnx = need("onnx", "ONNX models")
     proto = _loaded(onnx, model)
+    if not proto.HasField("graph"):  # what protobuf reads in an empty file
+        raise invalid(f"{shown(model)} is no ONNX model: it has no graph")
     options = {"threads": threads, "strategy": strategy, "materialize": materialize}
     inlined = need("onnx.inliner", "ONNX models").inline_local_functions(proto)
     return OnnxModel(_Program(inlined, dict(dims or {})), options)
@@ -108,9 +112,11 @@ class OnnxModel:
         self.inputs = program.inputs
         self.outputs = program.outputs
 
+    @boundary
     def __call__(self, *arrays: Any, out: Any = None, **named: Any) -> Any:
         return self._compiled(*self._program.bound(arrays, named), out=out)
 
+    @boundary
     def executor(
         self, *arrays: Any, dims: Mapping[str, int] | None = None, out: Any = None, **named: Any
     ) -> aclOpExecutor:

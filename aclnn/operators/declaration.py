@@ -204,6 +204,8 @@ class Operator:
     elementwise : bool
         Whether each element of the result is made of those of the inputs in its place, as of all
         operators with a formula: PyTorch lays such results out as the inputs.
+    keeps_channels_last : bool
+        Whether PyTorch lays the result out with the channels last where the inputs have them there.
     gradient : mapping of str to str
         By input, or inputs separated by commas, a formula of their gradients in Python: of `grad`,
         the gradient of the first output, and `grad_<role>`, those of others, of inputs, outputs and
@@ -254,6 +256,7 @@ class Operator:
     example: tuple[str, str] | None = None
     accuracy: str = ""
     elementwise: bool = False
+    keeps_channels_last: bool = False
     gradient: Mapping[str, str] = field(default_factory=dict)
     differentiated_as: str = ""
     scalars: tuple[Attribute, ...] = field(init=False, repr=False, compare=False)

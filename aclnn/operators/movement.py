@@ -328,6 +328,7 @@ cat = Operator(
         has_shape("out", _joined_shape, "the shape of the result"),
     ),
     example=("cat([np.float32([1]), np.float32([2, 3])])", "array([1., 2., 3.], dtype=float32)"),
+    keeps_channels_last=True,
     gradient={"tensors": "parts_of_cat(grad, tensors, dim)"},
 )
 
@@ -639,6 +640,7 @@ constant_pad_nd = _moved(
     ),
     unlike={"pad": (0, 0)},
     notes="Negative margins remove elements.",
+    keeps_channels_last=True,
     gradient={"input": "without_padding(grad, pad)"},
 )
 

@@ -209,6 +209,14 @@ class Profile:
 
     __hash__ = None  # type: ignore[assignment]  # it fills
 
+    def __repr__(self) -> str:
+        """How many runs there are of what: `print` shows the table."""
+        names = dict.fromkeys([run.name for run in list(self.runs)])
+        count = len(self.runs)
+        return (
+            f"<Profile: {count} run{'' if count == 1 else 's'} of {', '.join(names) or 'nothing'}>"
+        )
+
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickled and copied as what its document says: plans hold kernels, which are of a process."""
         return Profile.from_json, (self.to_json(),)

@@ -26,6 +26,8 @@ except ImportError as error:
         "aclnn.torch needs PyTorch 2.4 or newer: pip install torch", name="torch"
     ) from error
 
+from aclnn.acl._frames import boundary as _boundary
+from aclnn.acl.arguments import did_you_mean as _did_you_mean
 from aclnn.api import functional as _functional
 from aclnn.torch.registration import register as _register
 
@@ -45,11 +47,13 @@ _BY_DYNAMO = {
 __all__ = [*_BY_DYNAMO, *_functional.__all__]
 
 
+@_boundary(kind=AttributeError)
 def __getattr__(name: str) -> Any:
     if name in _BY_DYNAMO:
         return getattr(importlib.import_module(_BY_DYNAMO[name]), name)
     if name not in _functional.__all__:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        meant = "" if name.startswith("_") else _did_you_mean(name, __all__)
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}{meant}")
     return getattr(_functional, name)
 
 

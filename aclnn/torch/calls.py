@@ -45,6 +45,7 @@ class Differentiable:
         operator = schema.operator
         self._is_simple = not (schema.in_place or operator.differentiated_as or operator.lists)
         self._apply: Any = None
+        self._transform: Any = None
         self._places: dict[str, tuple[int, ...]] = {}
 
     def __call__(
@@ -89,8 +90,15 @@ class Differentiable:
         return dict(zip(_roles(operator), (*given, *options), strict=True))
 
     def _dispatched(self, values: dict[str, Any], out: Any) -> Any:
-        """The call by PyTorch's dispatcher."""
-        self._refuse_forward_mode()
+        """The call by PyTorch's dispatcher, or where a function is being transformed into its gradient."""
+        inner = torch._C._functorch.peek_interpreter_stack()
+        if inner is not None and inner.key() == torch._C._functorch.TransformType.Jvp:
+            raise NotImplementedError(  # the dispatcher takes registered operators for constants
+                f"aclnn.{self._schema.name} has no derivative in forward mode: use torch.func.vjp"
+            )
+        if inner is not None and inner.key() == torch._C._functorch.TransformType.Grad:
+            result = self._transformed(values)
+            return result if out is None else _copied(out, result)
         for role, value in values.items():
             if isinstance(value, aclDataType):
                 values[role] = torch_dtype(value)
@@ -100,13 +108,15 @@ class Differentiable:
             return _written(self._schema, values, result)
         return result if out is None else _copied(out, result)
 
-    def _refuse_forward_mode(self) -> None:
-        """The dispatcher takes registered operators for constants there."""
-        inner = torch._C._functorch.peek_interpreter_stack()
-        if inner is not None and inner.key() == torch._C._functorch.TransformType.Jvp:
-            raise NotImplementedError(
-                f"aclnn.{self._schema.name} has no derivative in forward mode: use torch.func.vjp"
-            )
+    def _transformed(self, values: dict[str, Any]) -> Any:
+        """The call in a function whose gradient ``torch.func`` takes: what `torch.library` makes of
+        gradients cannot be transformed."""
+        schema = self._schema
+        if schema.in_place or schema.operator.differentiated_as:
+            return composed(schema, values)
+        if self._transform is None:
+            self._transform = _transformable(schema)
+        return self._transform(*_flat(schema, values))
 
 
 def _written(schema: Schema, values: dict[str, Any], made: Any) -> Any:
@@ -131,12 +141,12 @@ def _copied(out: Any, result: Any) -> Any:
 
 def _looked_at(given: Sequence[Any], out: Any) -> tuple[bool, bool]:
     """Whether an operand requires grad, and whether PyTorch's dispatcher has to see the call: one is
-    no plain tensor, or functions are being transformed."""
+    no plain tensor or has no memory, or functions are being transformed."""
     tracked = special = False
     for one in given if out is None else (*given, out):
         kind = type(one)
         if kind in PLAIN:
-            tracked = tracked or one.requires_grad
+            tracked, special = tracked or one.requires_grad, special or one.is_meta
         elif kind in (list, tuple):
             inner = _looked_at(one, None)
             tracked, special = tracked or inner[0], special or inner[1]
@@ -171,3 +181,56 @@ def _function(schema: Schema) -> Any:
     Function.__name__ = Function.__qualname__ = f"Aclnn{schema.name.title().replace('_', '')}"
     # Without what `Function.apply` does for functions that are transformed, which are dispatched.
     return super(torch.autograd.Function, Function).apply
+
+
+def _flat(schema: Schema, values: dict[str, Any]) -> list[Any]:
+    """Arguments in the schema's order, then the tensors of those that are lists, which leave their
+    number in their place."""
+    flat, tensors = [], []
+    for role in schema.parameters:
+        if role in schema.operator.lists:
+            tensors += values[role]
+            flat.append(len(values[role]))
+        else:
+            flat.append(values[role])
+    return flat + tensors
+
+
+def _unflattened(schema: Schema, flat: Sequence[Any]) -> list[Any]:
+    """The arguments that `_flat` took apart."""
+    count = len(schema.parameters)
+    rest = iter(flat[count:])
+    return [
+        [next(rest) for _ in range(one)] if role in schema.operator.lists else one
+        for role, one in zip(schema.parameters, flat[:count], strict=True)
+    ]
+
+
+def _transformable(schema: Schema) -> Any:
+    """A differentiable call that ``torch.func`` can transform, of arguments that `_flat` gives."""
+    derivative, parameters = derivative_of(schema), schema.parameters
+
+    class Function(torch.autograd.Function):
+        generate_vmap_rule = True
+
+        @staticmethod
+        def forward(*flat: Any) -> Any:
+            values = dict(zip(parameters, _unflattened(schema, flat), strict=True))
+            args, named = schema.arguments(values)
+            return schema.function(*args, **named)
+
+        @staticmethod
+        def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
+            results = output if isinstance(output, tuple) else (output,)
+            derivative.save(ctx, _unflattened(schema, inputs), results)
+
+        @staticmethod
+        def backward(ctx: Any, *grads: Any) -> Any:
+            n_tensors = len(ctx.needs_input_grad) - len(parameters)
+            needed = dict(zip(parameters, ctx.needs_input_grad, strict=False))
+            needed |= dict.fromkeys(schema.operator.lists, ctx.needs_input_grad[-n_tensors:])
+            found = derivative.gradients(ctx, grads, needed)
+            listed = [one for role in schema.operator.lists for one in found.pop(role)]
+            return tuple([found.get(role) for role in parameters] + listed)
+
+    return Function.apply

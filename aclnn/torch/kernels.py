@@ -93,6 +93,13 @@ def _results(schema: Schema, values: dict[str, Any]) -> list[Any]:
         dtype, shape = inferred[role]
         if operator.is_elementwise:
             made.append(_like_operands(tensors, torch_dtype(dtype)))
+        elif operator.keeps_channels_last:
+            form = _memory_format(tensors)
+            made.append(
+                torch.empty_like(
+                    tensors[0].new_empty(shape, dtype=torch_dtype(dtype)), memory_format=form
+                )
+            )
         else:
             made.append(tensors[0].new_empty(shape, dtype=torch_dtype(dtype)))
     return made
@@ -102,6 +109,12 @@ def _like_operands(tensors: list[torch.Tensor], dtype: torch.dtype) -> torch.Ten
     """A tensor as PyTorch's pointwise operators make it: their result tells."""
     made = functools.reduce(torch.eq, tensors if tensors[1:] else tensors * 2)
     return made.new_empty_strided(made.shape, made.stride(), dtype=dtype)
+
+
+def _memory_format(tensors: list[torch.Tensor]) -> torch.memory_format:
+    """The layout that all tensors have, channels last or not."""
+    found = {torch._prims_common.suggest_memory_format(one) for one in tensors}
+    return found.pop() if len(found) == 1 else torch.contiguous_format
 
 
 def _call(schema: Schema, values: dict[str, Any]) -> Call:

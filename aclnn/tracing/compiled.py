@@ -147,7 +147,8 @@ class Compiled(Generic[P, R]):
         self._lock = threading.Lock()
 
     def __repr__(self) -> str:
-        return f"<compiled function {self._name}: {len(self._found)} plans>"
+        count = len(self._found)
+        return f"<compiled function {self._name}: {count} plan{'' if count == 1 else 's'}>"
 
     @overload
     def __get__(self, instance: None, owner: Any = None) -> Compiled[P, R]: ...

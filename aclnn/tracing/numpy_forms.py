@@ -134,7 +134,8 @@ _OWN: dict[str, Callable[..., Any]] = {
 def array_function(array: Any, function: Any, args: Any, options: Any) -> Any:
     """What NumPy hands over when one of its functions is called with a traced array."""
     if function not in COUNTERPARTS:
-        raise no_counterpart(function.__name__)
+        home = function.__module__.removeprefix("numpy").removeprefix(".")
+        raise no_counterpart(f"{home}.{function.__name__}" if home else function.__name__)
     return COUNTERPARTS[function](array.trace, *args, **options)
 
 

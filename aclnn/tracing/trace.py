@@ -14,7 +14,8 @@ from typing import Any
 import numpy as np
 
 from aclnn.acl import dtypes
-from aclnn.acl.errors import invalid
+from aclnn.acl.errors import AclnnError, invalid
+from aclnn.api import refusals
 from aclnn.api.functional import HANDLES_BY_NAME
 from aclnn.compiler.joining import Recording
 from aclnn.execution import arrays
@@ -218,13 +219,17 @@ class Trace:
                 operator = handle.handle.operator
         dtype = self._common_dtype(given)
         given = [self.number(one, dtype) if is_number(one) else one for one in given]
-        return self.call(
-            handle,
-            given,
-            out,
-            [options.get(a.role, a.default) for a in operator.scalars],
-            tuple([options.get(a.role, a.default) for a in operator.switches]) or None,
-        )
+        try:
+            return self.call(
+                handle,
+                given,
+                out,
+                [options.get(a.role, a.default) for a in operator.scalars],
+                tuple([options.get(a.role, a.default) for a in operator.switches]) or None,
+            )
+        except AclnnError as error:
+            told = dict(zip(operator.kernel_operands, given, strict=True))
+            raise refusals.reworded(name, error, told, in_place=out is not None) from None
 
     def _common_dtype(self, given: Sequence[Any]) -> np.dtype:
         """The dtype that numbers take: of the last array beside them."""
