@@ -1,6 +1,7 @@
 """PyTorch: registered operators, gradients, tracing, and what tensors cost."""
 
 import copy
+import pickle
 import subprocess
 import sys
 
@@ -391,6 +392,15 @@ def test_compiled_functions_take_tensors():
         torch.testing.assert_close(made, torch.nn.functional.gelu(x) * x)
     assert function.cache_info()["size"] == 1
     assert isinstance(function(x.numpy(), x.numpy()), np.ndarray)
+
+
+def test_pickled_executors_give_tensors():
+    x = tensor(2, 3)
+    for ex in (aclnn.executor("gelu", x), aclnn.compile(lambda x: aclnn.gelu(x)).executor(x)):
+        again = copy.deepcopy(ex)
+        assert torch.equal(again.run(x), ex.run())
+    again = pickle.loads(pickle.dumps(aclnn.executor("gelu", x)))
+    assert torch.equal(again(x), aclnn.gelu(x))
 
 
 def test_subclasses_of_tensors():
