@@ -1033,7 +1033,7 @@ def run_on(aclOpExecutor executor not None, inputs not None, out, kind):
     return executor.run_with(inputs, out, kind)
 
 
-def made_for(str library, make, description):
+def made_for(str library not None, make, description):
     """An executor that was pickled, whose results are arrays of a library."""
     cdef aclOpExecutor executor = make(*description)
     executor.arrays.kind = import_module(library)
