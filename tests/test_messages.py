@@ -221,6 +221,21 @@ MISTAKES = {
         "logger is True, must be a logging.Logger or its name",
         True,
     ),
+    "keyword of compile": (
+        lambda: aclnn.compile(aclnn.gelu, thread=2),
+        "compile() got an unexpected keyword argument 'thread'; did you mean 'threads'?",
+        True,
+    ),
+    "keyword of a profile": (
+        lambda: aclnn.executor("gelu", X).profile(repeats=2),
+        "profile() got an unexpected keyword argument 'repeats'; did you mean 'repeat'?",
+        True,
+    ),
+    "keyword of a setting": (
+        lambda: aclnn.set_verbose(1, file=None),
+        "set_verbose() got an unexpected keyword argument 'file'; it takes level, logger",
+        True,
+    ),
     "threads of a block": (
         lambda: aclnn.num_threads(0),
         "number of threads is 0, must be an int from 1 to 1024",
@@ -354,6 +369,20 @@ def test_defects_keep_their_frames(monkeypatch):
     names = [frame.name for frame in traceback.extract_tb(error.__traceback__)]
     assert "plan_call" in names
     assert names[-1] == "broken"
+
+
+def test_keywords_of_a_callers_function_are_its_own():
+    def inner(x):
+        return x
+
+    @aclnn.compile
+    def outer(x):
+        return inner(y=x)
+
+    for call in (lambda: outer(X), lambda: outer(y=X)):
+        error = caught(call)
+        assert type(error) is TypeError
+        assert "got an unexpected keyword argument 'y'" in str(error)
 
 
 def test_what_a_callers_function_raises_is_left_alone():

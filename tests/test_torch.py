@@ -1,6 +1,7 @@
 """PyTorch: registered operators, gradients, tracing, and what tensors cost."""
 
 import copy
+import pickle
 import subprocess
 import sys
 
@@ -391,6 +392,34 @@ def test_compiled_functions_take_tensors():
         torch.testing.assert_close(made, torch.nn.functional.gelu(x) * x)
     assert function.cache_info()["size"] == 1
     assert isinstance(function(x.numpy(), x.numpy()), np.ndarray)
+
+
+def test_what_is_planned_is_not_differentiated():
+    x = tensor(3).requires_grad_()
+    block = aclnn.compile(lambda x: aclnn.gelu(x))
+    for call in (
+        lambda: aclnn.executor("gelu", x),
+        lambda: block(x),
+        lambda: aclnn.tensor(x),
+    ):
+        with pytest.raises(aclnn.AclnnTypeError, match=r" requires grad, .*; use \w+.detach\(\)"):
+            call()
+    with torch.no_grad():
+        assert torch.equal(block(x), aclnn.executor("gelu", x).run())
+
+
+def test_dtypes_that_no_operator_takes():
+    with pytest.raises(aclnn.AclnnTypeError, match="gelu: self has dtype float8_e4m3fn, which no"):
+        aclnn.gelu(tensor(3).to(torch.float8_e4m3fn))
+
+
+def test_pickled_executors_give_tensors():
+    x = tensor(2, 3)
+    for ex in (aclnn.executor("gelu", x), aclnn.compile(lambda x: aclnn.gelu(x)).executor(x)):
+        again = copy.deepcopy(ex)
+        assert torch.equal(again.run(x), ex.run())
+    again = pickle.loads(pickle.dumps(aclnn.executor("gelu", x)))
+    assert torch.equal(again(x), aclnn.gelu(x))
 
 
 def test_subclasses_of_tensors():

@@ -142,10 +142,39 @@ cdef PyObject *call_function(PyObject *function, PyObject *const *values, size_t
         <PyObject *>boundary.function, values, n_values, names)
     if result == NULL:
         error = aclnn_take_error()
+        if type(error) is TypeError:
+            error = explained(boundary.function, error)
         if isinstance(error, boundary.kind):
             leave_out(error)
         aclnn_put_error(error)
     return result
+
+
+cdef object explained(function, error):
+    """The error of a call with a keyword that the function does not take, with what it does take;
+    any other error as it is."""
+    called, found, rest = str(error).partition("() got an unexpected keyword argument '")
+    if not found or called not in (function.__name__, function.__qualname__):
+        return error
+    try:
+        return unknown_keyword(function, rest.partition("'")[0])
+    except Exception:  # a function without signature: Python's own words do
+        return error
+
+
+cdef object unknown_keyword(function, str word):
+    import inspect
+
+    from aclnn.acl.arguments import did_you_mean
+    from aclnn.acl.errors import wrong_kind
+
+    known = []
+    for name in inspect.signature(function).parameters:
+        if name != "self":
+            known.append(name)
+    meant = did_you_mean(word, known) or f"; it takes {', '.join(known)}"
+    return wrong_kind(
+        f"{function.__name__}() got an unexpected keyword argument {word!r}{meant}")
 
 
 def place_of_call(Boundary one not None):

@@ -49,6 +49,7 @@ from aclnn.compiler._compiled_call cimport (
 )
 
 from collections.abc import Mapping
+from importlib import import_module
 
 from numpy import ndarray
 
@@ -441,7 +442,10 @@ cdef class aclOpExecutor:
     def __reduce__(self):
         if self.arrays.description is None:
             raise TypeError(f"{self.origin}: an executor of tensors cannot be pickled")
-        return self.arrays.description(self)
+        make, description = self.arrays.description(self)
+        if self.arrays.kind is None:
+            return make, description
+        return made_for, (self.arrays.kind.__name__, make, description)
 
     @boundary
     def profile(self, repeat=100, warmup=3):
@@ -1027,6 +1031,13 @@ def run_on(aclOpExecutor executor not None, inputs not None, out, kind):
     `inputs` are the first ones; outputs that are made become arrays of the library `kind`.
     """
     return executor.run_with(inputs, out, kind)
+
+
+def made_for(str library not None, make, description):
+    """An executor that was pickled, whose results are arrays of a library."""
+    cdef aclOpExecutor executor = make(*description)
+    executor.arrays.kind = import_module(library)
+    return executor
 
 
 def unbind(aclOpExecutor executor not None):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from typing import Any
 
+from aclnn.acl import dtypes
 from aclnn.acl.errors import invalid, wrong_kind
 
 
@@ -26,6 +27,14 @@ def refuse_unreadable(tensor: Any, name: str) -> None:
     if str(tensor.layout) != "torch.strided":
         raise wrong_kind(
             f"{name} has layout {tensor.layout}, must be torch.strided; use {name}.to_dense()"
+        )
+    dtype = str(tensor.dtype).removeprefix("torch.")
+    if dtype not in dtypes.NAMES:
+        raise wrong_kind(f"{name} has dtype {dtype}, which no operator takes")
+    if tensor.requires_grad and sys.modules["torch"].is_grad_enabled():
+        raise wrong_kind(
+            f"{name} requires grad, but what is planned is not differentiated; use {name}.detach(), "
+            "or torch.no_grad()"
         )
     if tensor.is_conj():
         raise wrong_kind(f"{name} is a conjugated view of memory; use {name}.resolve_conj()")
