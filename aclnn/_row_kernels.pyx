@@ -324,14 +324,17 @@ cdef int set_reduction(row_state *state, str name, const elem_t *like) except -1
     if name == "amax":
         add_pass(state, <run_fn>find_most_or_nan[elem_t], give_most, MOST_OR_NAN, 1, False, False,
                  NEITHER if elem_t is double else FIRST)
+        state.passes[0].many = elem_t is not double
         return 0
     if elem_t is half_t:
         # A double holds the sum of a chunk of float16 numbers exactly.
         add_pass(state, <run_fn>add_elements[elem_t], finish, SUM, 1)
+        state.passes[0].many = True
         return 0
     if elem_t is float or elem_t is bfloat16_t:
         add_pass(state, <run_fn>add_elements_and_sizes[elem_t],
                  try_mean if name == "mean" else try_sum, TWO_SUMS, 1, False, False, SECOND)
+        state.passes[0].many = True
     add_pass(state, <run_fn>add_exactly[elem_t], finish, EXACT_SUM, 1)
     state.passes[state.n_passes - 1].if_doubtful = state.n_passes > 1
     return 0
