@@ -163,8 +163,7 @@ cdef inline bint any_doubt(const walk_t *walk) noexcept nogil:
 
 
 cdef inline bint is_chunk_end(reduction_t reduction, ptrdiff_t col, ptrdiff_t cols) noexcept nogil:
-    """Whether partial sums are added up before that column; maxima lose nothing however many they are
-    of."""
+    """Whether partial sums are added up before that column; maxima lose nothing in any number."""
     if reduction == NOTHING:
         return False
     return col == cols or (reduction < MOST and col % CHUNK == 0)
