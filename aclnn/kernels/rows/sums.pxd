@@ -2,9 +2,10 @@
 
 Columns are added to `PARTS` partial sums, column j to partial sum j mod `PARTS`.  After every
 `CHUNK` columns these are added pairwise, and their sum joins the row's, which is kept in two
-doubles.  A `vecd` has eight partial sums of one row, or one of each of eight rows: both come to the
-same bits.  Of several short rows, each has partial sums of its own; then these are transposed, so
-that sums have one lane for each row, as sums of rows beside each other have.
+doubles; maxima are folded once, at the end of a row.  A `vecd` has eight partial sums of one row,
+or one of each of eight rows: both come to the same bits.  Of several short rows, each has partial
+sums of its own; then these are transposed, so that sums have one lane for each row, as sums of rows
+beside each other have.
 """
 
 from libc.math cimport INFINITY
