@@ -15,7 +15,7 @@ Operands may have any strides; all have one rank. What has several lines along a
 rows, is cut into chunks of them. An index is looked at before anything is read by it.
 """
 
-from libc.math cimport INFINITY
+from libc.math cimport INFINITY, NAN
 from libc.stddef cimport size_t
 from libc.stdint cimport (
     INT64_MIN,
@@ -48,6 +48,8 @@ from aclnn.kernels.element cimport (
     unaligned_uint64,
 )
 
+from aclnn.kernels.rows.running cimport lines_fn
+
 from aclnn.acl import dtypes
 
 cdef extern from "kernel_abi.h":
@@ -76,6 +78,7 @@ cdef struct opaque_state:
     int64_t diagonal
     load_fn load
     store_fn store
+    lines_fn behind, beside  # of cumsum, where elements of a line, or lines, are dense; or NULL
     int64_t index, length  # that a run failed on, for its message: any, where several did
 
 
@@ -317,7 +320,9 @@ cdef inline double added(double x, sum_t *sum) noexcept nogil:
     cdef double total = sum.high + x, taken = total - sum.high
     sum.low += (sum.high - (total - taken)) + (x - taken)
     sum.high = total
-    return total + sum.low if total - total == 0 else total
+    if total - total == 0:
+        return total + sum.low
+    return total if total == total else NAN
 
 
 cdef inline void add_block(const opaque_state *state, int64_t *x, ptrdiff_t n, sum_t *sums,
@@ -351,6 +356,9 @@ cdef int cumsum(const array_view *views, const void *given, const void *params, 
     cdef sum_t sum
     cdef walk_t walk
     walk_over(&walk, views, 2, 0, views[1].ndim, axis)
+    if state.behind != NULL and step == state.size and to == state.size:
+        cumsum_of_lines(&walk, state, length, chunk, chunks)
+        return 0
     if lies_across(&walk, step):
         cumsum_across(&walk, state, length, step, to, chunk, chunks)
         return 0
@@ -369,6 +377,24 @@ cdef int cumsum(const array_view *views, const void *given, const void *params, 
     return 0
 
 
+cdef void cumsum_of_lines(walk_t *walk, const opaque_state *state, ptrdiff_t length,
+                          ptrdiff_t chunk, ptrdiff_t chunks) noexcept nogil:
+    """Whose elements lie beside each other."""
+    cdef int last = walk.ndim - 1
+    cdef ptrdiff_t n, line = elements_of(walk) * chunk // chunks
+    cdef ptrdiff_t end = elements_of(walk) * (chunk + 1) // chunks
+    walk_to(walk, line)
+    while line < end:
+        if last < 0:
+            state.behind(walk.data[0], 0, walk.data[1], 0, 1, length)
+            return
+        n = min(end - line, walk.shape[last] - walk.index[last])
+        state.behind(walk.data[0], walk.strides[0][last], walk.data[1], walk.strides[1][last], n,
+                     length)
+        walk_by(walk, n)
+        line += n
+
+
 cdef void cumsum_across(walk_t *walk, const opaque_state *state, ptrdiff_t length, ptrdiff_t step,
                         ptrdiff_t to, ptrdiff_t chunk, ptrdiff_t chunks) noexcept nogil:
     """Many lines at a time, which lie beside each other."""
@@ -377,10 +403,17 @@ cdef void cumsum_across(walk_t *walk, const opaque_state *state, ptrdiff_t lengt
     cdef ptrdiff_t line, end = elements_of(walk) * (chunk + 1) // chunks
     cdef int64_t[BLOCK] block
     cdef sum_t[BLOCK] sums
+    cdef bint dense = state.beside != NULL and by == state.size and place == state.size
     line = elements_of(walk) * chunk // chunks
     walk_to(walk, line)
     while line < end:
-        n = min(<ptrdiff_t>BLOCK, min(end - line, walk.shape[last] - walk.index[last]))
+        n = min(end - line, walk.shape[last] - walk.index[last])
+        if dense:
+            state.beside(walk.data[0], step, walk.data[1], to, n, length)
+            walk_by(walk, n)
+            line += n
+            continue
+        n = min(<ptrdiff_t>BLOCK, n)
         memset(sums, 0, sizeof(sums))
         for i in range(length):
             state.load(walk.data[0] + i * step, by, block, n)
@@ -573,6 +606,8 @@ cdef class OpaqueKernelRef:
     length : int
         Of the table along that axis: indices are less.
     diagonal : int
+    loops : tuple of int
+        Of cumsum: what `running_sums` gives for the dtype, if input and output have the same.
     """
 
     cdef readonly str name
@@ -587,7 +622,7 @@ cdef class OpaqueKernelRef:
 
     def __cinit__(self, str name not None, tuple in_dtypes not None, str out_dtype not None, *,
                   Py_ssize_t elements, Py_ssize_t lines, int axis=0, int64_t length=0,
-                  int64_t diagonal=0):
+                  int64_t diagonal=0, tuple loops=(0, 0)):
         if name not in KERNELS:
             raise ValueError(f"no opaque kernel is called {name!r}, they are {', '.join(KERNELS)}")
         self.name = f"{name}[{','.join(in_dtypes)}->{out_dtype}]"
@@ -596,6 +631,8 @@ cdef class OpaqueKernelRef:
         self.kept.axis, self.kept.length, self.kept.diagonal = axis, length, diagonal
         self.kept.size = ITEM_SIZES[out_dtype]
         self.kept.below = name == "tril"
+        self.kept.behind = <lines_fn><size_t>loops[0]
+        self.kept.beside = <lines_fn><size_t>loops[1]
         self.cost = 0.3 * elements
         if name == "gather":
             self.kept.index_size = ITEM_SIZES[in_dtypes[1]]

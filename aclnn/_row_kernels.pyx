@@ -86,6 +86,7 @@ from aclnn.kernels.rows.softmax cimport (
     softmax_of_halves,
     softmax_of_halves_kept,
 )
+from aclnn.kernels.rows.running cimport lines_fn, sum_behind, sum_beside
 from aclnn.kernels.rows.sums cimport (
     EXACT_SUM,
     MOST,
@@ -324,14 +325,17 @@ cdef int set_reduction(row_state *state, str name, const elem_t *like) except -1
     if name == "amax":
         add_pass(state, <run_fn>find_most_or_nan[elem_t], give_most, MOST_OR_NAN, 1, False, False,
                  NEITHER if elem_t is double else FIRST)
+        state.passes[0].many = elem_t is not double
         return 0
     if elem_t is half_t:
         # A double holds the sum of a chunk of float16 numbers exactly.
         add_pass(state, <run_fn>add_elements[elem_t], finish, SUM, 1)
+        state.passes[0].many = True
         return 0
     if elem_t is float or elem_t is bfloat16_t:
         add_pass(state, <run_fn>add_elements_and_sizes[elem_t],
                  try_mean if name == "mean" else try_sum, TWO_SUMS, 1, False, False, SECOND)
+        state.passes[0].many = True
     add_pass(state, <run_fn>add_exactly[elem_t], finish, EXACT_SUM, 1)
     state.passes[state.n_passes - 1].if_doubtful = state.n_passes > 1
     return 0
@@ -623,6 +627,30 @@ cdef int set_output(output_t *out, int view, str dtype, str computed, str result
         out.round = storer(result)
         out.rounded = loader(result)
     return 0
+
+
+def running_sums(str dtype not None):
+    """Loops of running sums: of dense lines, and of lines beside each other.
+
+    Parameters
+    ----------
+    dtype : str
+        Of elements and sums.
+
+    Returns
+    -------
+    tuple of int
+        Addresses of two `lines_fn`; 0 where there are none for that dtype.
+    """
+    if dtype == "float32":
+        return <size_t><lines_fn>sum_behind[float], <size_t><lines_fn>sum_beside[float]
+    if dtype == "float16":
+        return <size_t><lines_fn>sum_behind[half_t], <size_t><lines_fn>sum_beside[half_t]
+    if dtype == "bfloat16":
+        return <size_t><lines_fn>sum_behind[bfloat16_t], <size_t><lines_fn>sum_beside[bfloat16_t]
+    if dtype == "float64":
+        return <size_t><lines_fn>sum_behind[double], <size_t><lines_fn>sum_beside[double]
+    return 0, 0
 
 
 def run(RowKernelRef ref not None, inputs, outputs, Py_ssize_t rows, Py_ssize_t cols, numbers=(),

@@ -29,6 +29,7 @@ from aclnn.kernels.simd.gelu cimport (
     classify_gelu_backward,
     classify_gelu_backward_tanh,
     classify_gelu_tanh,
+    classify_times_gelu,
     gelu_backward_bf16,
     gelu_backward_f16,
     gelu_backward_f32,
@@ -49,6 +50,11 @@ from aclnn.kernels.simd.gelu cimport (
     gelu_tanh_to_f16,
     gelu_to_bf16,
     gelu_to_f16,
+    times_gelu_bf16,
+    times_gelu_f16,
+    times_gelu_f32,
+    times_gelu_to_bf16,
+    times_gelu_to_f16,
 )
 from aclnn.kernels.simd.hardshrink cimport (
     hardshrink_bf16,
@@ -112,6 +118,9 @@ add("elu_backward", simd_path_t(
     elu_backward_to_bf16, prepare_elu_backward, classify_elu_backward, NULL))
 add("gelu", simd_path_t(
     gelu_f32, gelu_f16, gelu_bf16, gelu_to_f16, gelu_to_bf16, NULL, classify_gelu, NULL))
+add("times_gelu", simd_path_t(
+    times_gelu_f32, times_gelu_f16, times_gelu_bf16, times_gelu_to_f16, times_gelu_to_bf16, NULL,
+    classify_times_gelu, NULL))
 add("gelu_tanh", simd_path_t(
     gelu_tanh_f32, gelu_tanh_f16, gelu_tanh_bf16, gelu_tanh_to_f16, gelu_tanh_to_bf16, NULL,
     classify_gelu_tanh, NULL))

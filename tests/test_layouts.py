@@ -311,7 +311,19 @@ _PLAIN = (
     *("fast_gelu_backward", "tanh", "tanh_backward", "log_sigmoid", "log_sigmoid_backward"),
     *("mish", "mish_backward", "selu", "selu_backward", "hardsigmoid", "hardswish"),
     *("hardswish_backward", "hardswish_backward_v2", "times_silu", "times_gelu_tanh"),
-    *("exp", "expm1", "log", "log2", "log10", "log1p", "rsqrt", "mul", "square", "div"),
+    *(
+        "times_gelu",
+        "exp",
+        "expm1",
+        "log",
+        "log2",
+        "log10",
+        "log1p",
+        "rsqrt",
+        "mul",
+        "square",
+        "div",
+    ),
     *("sin", "cos", "erf", "exp2", "floor"),
     *("reciprocal", "sqrt", "neg", "abs", "maximum", "minimum", "relu", "relu_backward"),
     *("squared_relu", "prelu", "hardsigmoid_backward"),
@@ -349,7 +361,7 @@ FORMS = {
 }
 OF_TWO = (
     *("add", "sub", "rsub", "mul", "div", "add_relu", "maximum", "minimum", "prelu"),
-    *("glu", "times_silu", "times_gelu_tanh", "clipped_swiglu"),
+    *("glu", "times_silu", "times_gelu", "times_gelu_tanh", "clipped_swiglu"),
 )
 
 

@@ -1,5 +1,6 @@
 """Gated units and their gradients: halves of one tensor, and halves of one result."""
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -288,6 +289,29 @@ def test_glu_of_ends():
     a, b = (np.float32(v).ravel() for v in np.meshgrid(ends, ends))
     wanted = torch.nn.functional.glu(torch.tensor(np.concatenate([a, b])))
     np.testing.assert_array_equal(aclnn.glu(np.concatenate([a, b])), wanted.numpy())
+
+
+def test_geglu_where_an_error_weighs_most():
+    """Of products just below a power of two; and where the gate is too small for a float, zero or endless."""
+    rng = np.random.default_rng(7)
+    x = np.float32(np.concatenate([rng.uniform(-12, 5, 4000), -np.exp(rng.uniform(-40, 2, 4000))]))
+    gate = np.array([0.5 * v * math.erfc(-v / math.sqrt(2)) for v in x.astype(float)])
+    power = 2.0 ** np.ceil(np.log2(np.abs(gate)))
+    a = np.float32(power / np.abs(gate) * (1 - 1e-7 * rng.uniform(0.3, 200, x.size)))
+    want = a.astype(float) * gate
+    ulp = 2.0 ** (np.floor(np.log2(np.abs(want))) - 23)
+    found = aclnn.geglu(np.concatenate([a, x]), -1, 0)[0]
+    assert (np.abs(found - want) / ulp).max() <= 1
+    a = np.float32([1e30, 1e30, 0, -0.0, 0, np.inf, np.inf, 2, np.nan, 1])
+    x = np.float32([-13, 1e-40, -20, -20, np.inf, -2, 0, -np.inf, 1, np.nan])
+    many = np.concatenate([np.tile(a, 50), np.tile(x, 50)])
+    found = aclnn.geglu(many, -1, 0)[0].reshape(50, -1)
+    want = np.float32([0.5 * -13e30 * math.erfc(13 / math.sqrt(2)), 0.5 * 1e30 * float(x[1])])
+    np.testing.assert_array_max_ulp(found[:, :2], np.tile(want, (50, 1)), 1)
+    np.testing.assert_array_equal(
+        found[:, 2:], [[-0.0, 0.0, np.nan, -np.inf, np.nan, np.nan, np.nan, np.nan]] * 50
+    )
+    np.testing.assert_array_equal(np.signbit(found[:, 2:4]), [[True, False]] * 50)
 
 
 def test_both_results_of_geglu():

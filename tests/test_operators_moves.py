@@ -587,6 +587,36 @@ def test_lines_along_axes_on_threads(axis, threads_as_before):
     same(aclnn.cumsum(x, axis), np.cumsum(x.astype(wide.WIDE), axis).astype(np.float32))
 
 
+@named("dtype", FLOATS, ids=str)
+@named("shape", [(1, 9), (2, 70), (3, 8), (7, 65), (8, 16), (9, 1), (41, 23), (70, 100)], ids=str)
+def test_running_sums_have_one_order_however_lines_lie(shape, dtype):
+    """In lanes, one line alone, lines beside each other, elements apart: the same bits."""
+    x = filled(dtype, shape)
+    x[0, shape[1] // 2 :: 7] = np.inf
+    x[-1, shape[1] // 3 :: 5] = -np.inf
+    apart = np.zeros((shape[0], 2 * shape[1]), dtype)[:, ::2]
+    apart[...] = x
+    with np.errstate(invalid="ignore"):
+        want = np.cumsum(x.astype(float), 1)
+    found = [aclnn.cumsum(layout, 1) for layout in (x, np.asfortranarray(x), apart)]
+    endless = ~np.isfinite(want)
+    same(found[0][endless].astype(float), want[endless])
+    for one in found:
+        assert np.ascontiguousarray(one).tobytes() == found[0].tobytes()
+
+
+@named("dtype", FLOATS, ids=str)
+@named("cols", [31, 64, 200, 513, 1100])
+def test_a_nan_anywhere_is_the_largest(cols, dtype):
+    x = filled(dtype, (cols, cols))
+    np.fill_diagonal(x, np.nan)
+    assert np.isnan(aclnn.amax(x, (1,)).astype(float)).all()
+    x = filled(dtype, (9, cols))
+    want = x.astype(float).max(1)
+    x[4, cols // 2] = want[4] = np.nan
+    same(aclnn.amax(x, (1,)).astype(float), want)
+
+
 def test_running_sums_of_what_cancels_and_of_infinities():
     x = np.float64([1e16, 1, -1e16, 1e300, -1e300, 3])
     same(aclnn.cumsum(x, 0), [1e16, 1e16, 1, 1e300, 1, 4])

@@ -133,6 +133,11 @@ def units(name, place=None, **options):
     return called
 
 
+def gelu(m, x):
+    """How little its factor is less than 1 decides ties: there are digits for that of 20."""
+    return x * (oracle.cdf(oracle.Arrays, x) if m is np else oracle.cdf(oracle.Digits, min(x, 20)))
+
+
 CLIPPED = {"alpha": 1.5, "limit": 2.5, "bias": 0.75}
 FACTOR = 0.3
 ROUNDED = float(np.float32(FACTOR))  # scalars take part as float32
@@ -216,6 +221,10 @@ EXTENDED = {
     ("glu_backward", "second half"): (
         units("glu_backward", 1),
         lambda m, g, a, b: g * a * wide.sigmoid(m, b) * wide.sigmoid(m, -b), 3,
+    ),
+    ("geglu", "approximate=0"): (
+        units("geglu", approximate=0),
+        lambda m, a, b: a * gelu(m, b), 2,
     ),
     ("geglu", "approximate=1"): (units("geglu"), lambda m, a, b: a * wide.gelu_tanh(m, b), 2),
     ("clipped_swiglu", "alpha=1.5, limit=2.5, bias=0.75"): (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from aclnn import graph
+from aclnn import graph, isa
 from aclnn._opaque_kernels import OpaqueKernelRef
 
 
@@ -24,7 +24,15 @@ def kernel_of(
         axis=axis,
         length=source[axis],
         diagonal=node.attr("diagonal", 0),
+        loops=_loops(node.attr("kernel"), inputs[0], outputs[0]),
     )
+
+
+def _loops(kernel: str, source: str, made: str) -> tuple[int, int]:
+    """Those of the instruction set in use, where there are any."""
+    if kernel != "cumsum" or source != made:
+        return 0, 0
+    return isa.row_kernels().running_sums(made)
 
 
 def _lines(kernel: str, shape: tuple[int, ...], axis: int) -> int:

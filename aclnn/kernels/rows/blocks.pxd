@@ -34,13 +34,20 @@ cdef inline ptrdiff_t step_in_place(const tile_view *view, bint along) noexcept 
     return VECD * view.col_stride if along else view.col_stride
 
 
+cdef inline bint is_in_place(const tile_view *views, const operand_t *operand,
+                             const spot_t *spot) noexcept nogil:
+    """Whether a block's registers are read where they lie."""
+    return (operand.same and spot.full
+            and lane_stride(&views[operand.view], spot.along) == operand.size)
+
+
 cdef inline const char *read_block(const tile_view *views, const operand_t *operand,
                                    const spot_t *spot, char *staged, char *raw,
                                    ptrdiff_t *step) noexcept nogil:
     """Where the block's registers begin, and the step from one to the next."""
     cdef const tile_view *view = &views[operand.view]
     cdef const char *source = element(view, spot.row, spot.col)
-    if operand.same and spot.full and lane_stride(view, spot.along) == operand.size:
+    if is_in_place(views, operand, spot):
         step[0] = step_in_place(view, spot.along)
         return source
     if operand.same:

@@ -2,9 +2,11 @@
 
 from libc.math cimport INFINITY
 
-from aclnn.kernels.rows.sums cimport average, total
+from aclnn.kernels.rows.sums cimport average, parts_of, total
 from aclnn.kernels.rows.vecd cimport (
+    VECD,
     elem_t,
+    find_most_of_dense,
     load_floats,
     load_vecd,
     s_abs,
@@ -16,6 +18,7 @@ from aclnn.kernels.rows.vecd cimport (
     store_vecd,
     v_abs,
     v_add,
+    v_add_as_product,
     v_all_at_most,
     v_fma,
     v_lanes_from,
@@ -102,21 +105,42 @@ cdef inline void release_floats(vecd *parts, const vecs *held) noexcept nogil:
         (<vecs *>(parts + i))[0] = held[i]
 
 
+cdef inline void begin(vecd *held, const vecd *parts, const run_t *run) noexcept nogil:
+    if run.begins:
+        held[0] = held[1] = held[2] = held[3] = v_set(0)
+    else:
+        hold(held, parts)
+
+
+cdef inline void begin_floats(vecs *held, const vecd *parts, float start,
+                              const run_t *run) noexcept nogil:
+    if run.begins:
+        held[0] = held[1] = held[2] = held[3] = s_set(start)
+    else:
+        hold_floats(held, parts)
+
+
 cdef inline void add_elements(const elem_t *x, group_t *group, const run_t *told) noexcept nogil:
     cdef run_t run = told[0]
     cdef vecd *parts = parts_of_row(group, 0, &run)
+    cdef ptrdiff_t row
+    for row in range(run.rows):
+        add_row(at(x, row * run.row_step), parts + row * parts_of(True), &run)
+
+
+cdef inline void add_row(const elem_t *x, vecd *parts, const run_t *run) noexcept nogil:
     cdef vecd held[HELD]
-    cdef ptrdiff_t k = 0, until = held_until(&run)
+    cdef ptrdiff_t k = 0, until = held_until(run)
     cdef int i
-    if until:
-        hold(held, parts)
+    if until or run.begins:
+        begin(held, parts, run)
         while k < until:
             for i in range(HELD):
-                held[i] = v_add(held[i], load_vecd(at(x, (k + i) * run.step)))
+                held[i] = v_add_as_product(held[i], load_vecd(at(x, (k + i) * run.step)))
             k += HELD
         release(parts, held)
     for k in range(until, run.n):
-        add_term(parts, load_vecd(at(x, k * run.step)), k, &run)
+        add_term(parts, load_vecd(at(x, k * run.step)), k, run)
 
 
 cdef inline void add_elements_and_sizes(const elem_t *x, group_t *group,
@@ -125,23 +149,31 @@ cdef inline void add_elements_and_sizes(const elem_t *x, group_t *group,
     cdef run_t run = told[0]
     cdef vecd *parts = parts_of_row(group, 0, &run)
     cdef vecd *sizes = parts_of_row(group, 1, &run)
+    cdef ptrdiff_t row, first
+    for row in range(run.rows):
+        first = row * parts_of(True)
+        add_row_and_sizes(at(x, row * run.row_step), parts + first, sizes + first, &run)
+
+
+cdef inline void add_row_and_sizes(const elem_t *x, vecd *parts, vecd *sizes,
+                                   const run_t *run) noexcept nogil:
     cdef vecd held[HELD]
     cdef vecs held_sizes[HELD]
-    cdef ptrdiff_t k = 0, until = held_until(&run)
+    cdef ptrdiff_t k = 0, until = held_until(run)
     cdef int i
-    if until:
-        hold(held, parts)
-        hold_floats(held_sizes, sizes)
+    if until or run.begins:
+        begin(held, parts, run)
+        begin_floats(held_sizes, sizes, 0, run)
         while k < until:
             for i in range(HELD):
-                held[i] = v_add(held[i], load_vecd(at(x, (k + i) * run.step)))
+                held[i] = v_add_as_product(held[i], load_vecd(at(x, (k + i) * run.step)))
                 held_sizes[i] = s_add(held_sizes[i], s_abs(load_floats(at(x, (k + i) * run.step))))
             k += HELD
         release(parts, held)
         release_floats(sizes, held_sizes)
     for k in range(until, run.n):
-        add_term(parts, load_vecd(at(x, k * run.step)), k, &run)
-        add_float(sizes, s_abs(load_floats(at(x, k * run.step))), k, &run)
+        add_term(parts, load_vecd(at(x, k * run.step)), k, run)
+        add_float(sizes, s_abs(load_floats(at(x, k * run.step))), k, run)
 
 
 cdef inline void add_exactly(const elem_t *x, group_t *group, const run_t *told) noexcept nogil:
@@ -185,13 +217,22 @@ cdef inline void find_most_or_nan_float(const elem_t *x, group_t *group,
                                         const run_t *told) noexcept nogil:
     cdef run_t run = told[0]
     cdef vecd *parts = parts_of_row(group, 0, &run)
+    cdef ptrdiff_t row
+    for row in range(run.rows):
+        find_most_of_row(at(x, row * run.row_step), parts + row * parts_of(True), &run)
+
+
+cdef inline void find_most_of_row(const elem_t *x, vecd *parts, const run_t *run) noexcept nogil:
     cdef vecs *part
     cdef vecs held[HELD]
     cdef vecs term
-    cdef ptrdiff_t k = 0, until = held_until(&run)
+    cdef ptrdiff_t k = 0, until = held_until(run)
     cdef int i
-    if until:
-        hold_floats(held, parts)
+    if until or run.begins:
+        begin_floats(held, parts, -INFINITY, run)
+        if run.step == VECD * sizeof(elem_t):
+            find_most_of_dense(held, x, until)
+            k = until
         while k < until:
             for i in range(HELD):
                 held[i] = s_max_or_nan(held[i], load_floats(at(x, (k + i) * run.step)))

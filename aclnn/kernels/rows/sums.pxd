@@ -2,9 +2,10 @@
 
 Columns are added to `PARTS` partial sums, column j to partial sum j mod `PARTS`.  After every
 `CHUNK` columns these are added pairwise, and their sum joins the row's, which is kept in two
-doubles.  A `vecd` has eight partial sums of one row, or one of each of eight rows: both come to the
-same bits.  Of several short rows, each has partial sums of its own; then these are transposed, so
-that sums have one lane for each row, as sums of rows beside each other have.
+doubles; maxima are folded once, at the end of a row.  A `vecd` has eight partial sums of one row,
+or one of each of eight rows: both come to the same bits.  Of several short rows, each has partial
+sums of its own; then these are transposed, so that sums have one lane for each row, as sums of rows
+beside each other have.
 """
 
 from libc.math cimport INFINITY
@@ -58,6 +59,7 @@ cdef struct sums_t:
     reduction_t reduction
     int floats           # which of both are sums of floats: for a chunk, in halves of parts
     bint along
+    bint begun           # by the pass: partial sums have nothing in them before a chunk
     ptrdiff_t parts      # partial sums that a row has
     ptrdiff_t rows       # of the group, where registers go along these
 
@@ -98,6 +100,8 @@ cdef inline void begin_chunk(sum_t *sums, const sums_t *kind) noexcept nogil:
     cdef ptrdiff_t i, first = 0
     cdef ptrdiff_t until = kind.rows * parts_of(True) if kind.along else kind.parts
     cdef int k
+    if kind.begun:
+        return
     for k in range(sums_of(kind.reduction)):
         while first < until:
             for i in range(kind.parts):
@@ -115,25 +119,21 @@ cdef inline void begin_part(vecd *part, const sums_t *kind, bint floats) noexcep
 
 cdef inline void end_chunk(sum_t *sums, const sums_t *kind) noexcept nogil:
     """Add the partial sums to those of the chunks before."""
-    if kind.floats & 1:
-        widen_parts(&sums[0], kind)
-    if kind.floats & 2:
-        widen_parts(&sums[1], kind)
-    fold(&sums[0], &sums[1], kind.reduction, kind)
+    fold(&sums[0], &sums[1], kind.reduction, kind.floats & 1, kind)
     if kind.reduction >= MOST:
         sums[0].high = larger(sums[0].high, sums[0].parts[0], kind.reduction)
     else:
         join(&sums[0])
     if kind.reduction == TWO_SUMS:
-        fold(&sums[1], &sums[1], SUM, kind)
+        fold(&sums[1], &sums[1], SUM, kind.floats & 2, kind)
         join(&sums[1])
     if kind.reduction == EXACT_SUM:
         sums[0].low = v_add(sums[0].low, sums[1].parts[0])
 
 
 cdef inline void widen_parts(sum_t *sum, const sums_t *kind) noexcept nogil:
-    cdef ptrdiff_t i, until = kind.rows * parts_of(True) if kind.along else kind.parts
-    for i in range(until):
+    cdef ptrdiff_t i
+    for i in range(kind.parts):
         sum.parts[i] = v_of_floats((<const vecs *>&sum.parts[i])[0])
 
 
@@ -143,30 +143,79 @@ cdef inline void join(sum_t *sum) noexcept nogil:
     sum.low = v_add(sum.low, lost)
 
 
-cdef inline void fold(sum_t *sum, sum_t *errors, reduction_t reduction,
+cdef inline void fold(sum_t *sum, sum_t *errors, reduction_t reduction, bint floats,
                       const sums_t *kind) noexcept nogil:
     """All partial sums into the first one, halving their number: i and i + half, at each step.
 
     Along a row the last eight lie in one register, of which every lane adds that of its partner;
     of several rows, one lies in each of eight.
     """
+    if reduction == EXACT_SUM:
+        fold_exactly(sum, errors, kind)
+    elif kind.along:
+        sum.parts[0] = folded_along(sum, reduction, floats, kind)
+    else:
+        if floats:
+            widen_parts(sum, kind)
+        halve(sum, errors, 0, kind.parts, reduction)
+
+
+cdef inline vecd folded_along(const sum_t *sum, reduction_t reduction, bint floats,
+                              const sums_t *kind) noexcept nogil:
+    cdef vecd rows[VECD]
+    cdef vecd row
+    cdef ptrdiff_t k
+    if kind.rows == 1:
+        row = folded_row(sum.parts, reduction, floats, kind)
+        row = both(row, v_swap_fours(row), reduction)
+        row = both(row, v_swap_twos(row), reduction)
+        # Of the zeros +0 and -0, the larger one is the second: not the same in all lanes.
+        return v_spread_first(both(row, v_swap_ones(row), reduction))
+    for k in range(VECD):
+        rows[k] = v_set(0)
+        if k < kind.rows:
+            rows[k] = folded_row(sum.parts + k * parts_of(True), reduction, floats, kind)
+    v_transpose(rows)
+    return both(both(both(rows[0], rows[4], reduction), both(rows[2], rows[6], reduction),
+                     reduction),
+                both(both(rows[1], rows[5], reduction), both(rows[3], rows[7], reduction),
+                     reduction), reduction)
+
+
+cdef inline vecd folded_row(const vecd *parts, reduction_t reduction, bint floats,
+                            const sums_t *kind) noexcept nogil:
+    """One of each lane."""
+    cdef vecd even = part_of(&parts[0], floats)
+    cdef vecd odd
+    if kind.parts == 1:
+        return even
+    odd = part_of(&parts[1], floats)
+    if kind.parts == PARTS // VECD:
+        even = both(even, part_of(&parts[2], floats), reduction)
+        odd = both(odd, part_of(&parts[3], floats), reduction)
+    return both(even, odd, reduction)
+
+
+cdef inline vecd part_of(const vecd *part, bint floats) noexcept nogil:
+    return v_of_floats((<const vecs *>part)[0]) if floats else part[0]
+
+
+cdef inline void fold_exactly(sum_t *sum, sum_t *errors, const sums_t *kind) noexcept nogil:
     cdef ptrdiff_t row
-    halve(sum, errors, 0, kind.parts, reduction)
+    halve(sum, errors, 0, kind.parts, EXACT_SUM)
     if not kind.along:
         return
     if kind.rows == 1:
-        merge(sum, errors, 0, v_swap_fours(sum.parts[0]), v_swap_fours(errors.parts[0]), reduction)
-        merge(sum, errors, 0, v_swap_twos(sum.parts[0]), v_swap_twos(errors.parts[0]), reduction)
-        merge(sum, errors, 0, v_swap_ones(sum.parts[0]), v_swap_ones(errors.parts[0]), reduction)
-        # Of the zeros +0 and -0, the larger one is the second: not the same in all lanes.
+        merge(sum, errors, 0, v_swap_fours(sum.parts[0]), v_swap_fours(errors.parts[0]), EXACT_SUM)
+        merge(sum, errors, 0, v_swap_twos(sum.parts[0]), v_swap_twos(errors.parts[0]), EXACT_SUM)
+        merge(sum, errors, 0, v_swap_ones(sum.parts[0]), v_swap_ones(errors.parts[0]), EXACT_SUM)
         sum.parts[0] = v_spread_first(sum.parts[0])
         return
     for row in range(1, kind.rows):
-        halve(sum, errors, row * parts_of(True), kind.parts, reduction)
+        halve(sum, errors, row * parts_of(True), kind.parts, EXACT_SUM)
     gather_rows(sum.parts, kind.rows)
-    if reduction == EXACT_SUM:
-        gather_rows(errors.parts, kind.rows)
-    halve(sum, errors, 0, VECD, reduction)
+    gather_rows(errors.parts, kind.rows)
+    halve(sum, errors, 0, VECD, EXACT_SUM)
 
 
 cdef inline void gather_rows(vecd *parts, ptrdiff_t rows) noexcept nogil:
@@ -192,10 +241,12 @@ cdef inline void merge(sum_t *sum, sum_t *errors, ptrdiff_t i, vecd other, vecd 
     if reduction == EXACT_SUM:
         sum.parts[i] = v_two_sum(sum.parts[i], other, &lost)
         errors.parts[i] = v_add(v_add(errors.parts[i], other_error), lost)
-    elif reduction < MOST:
-        sum.parts[i] = v_add(sum.parts[i], other)
     else:
-        sum.parts[i] = larger(sum.parts[i], other, reduction)
+        sum.parts[i] = both(sum.parts[i], other, reduction)
+
+
+cdef inline vecd both(vecd a, vecd b, reduction_t reduction) noexcept nogil:
+    return v_add(a, b) if reduction < MOST else larger(a, b, reduction)
 
 
 cdef inline vecd larger(vecd a, vecd b, reduction_t reduction) noexcept nogil:

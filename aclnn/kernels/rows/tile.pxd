@@ -4,6 +4,7 @@ from aclnn.kernels.rows.blocks cimport (
     displaces_itself,
     gather_panel,
     is_beside,
+    is_in_place,
     out_place,
     read_block,
     read_wide,
@@ -13,11 +14,13 @@ from aclnn.kernels.rows.blocks cimport (
 )
 from aclnn.kernels.rows.sums cimport (
     CHUNK,
+    MOST,
     NOTHING,
     begin_chunk,
     begin_sums,
     end_chunk,
     most_parts,
+    reduction_t,
     sums_t,
     used_parts,
 )
@@ -110,6 +113,7 @@ cdef inline sums_t kind_of(const walk_t *walk, const pass_t *step,
     cdef sums_t kind
     kind.reduction, kind.floats = step.reduction, step.floats
     kind.along, kind.rows = walk.along, group.rows
+    kind.begun = walk.along and step.many
     kind.parts = min(walk.parts, most_parts(walk.along, step.few))
     return kind
 
@@ -158,11 +162,18 @@ cdef inline bint any_doubt(const walk_t *walk) noexcept nogil:
     return False
 
 
+cdef inline bint is_chunk_end(reduction_t reduction, ptrdiff_t col, ptrdiff_t cols) noexcept nogil:
+    """Whether partial sums are added up before that column; maxima lose nothing in any number."""
+    if reduction == NOTHING:
+        return False
+    return col == cols or (reduction < MOST and col % CHUNK == 0)
+
+
 cdef inline void run_blocks(walk_t *walk, int number, spot_t *spot) noexcept nogil:
     """The same columns of all groups: weights are read once, and lines of memory as a whole."""
     cdef const pass_t *step = &walk.state.passes[number]
     cdef bint last = spot.col + spot.cols == walk.cols
-    cdef bint ends = step.reduction != NOTHING and (last or (spot.col + spot.cols) % CHUNK == 0)
+    cdef bint ends = is_chunk_end(step.reduction, spot.col + spot.cols, walk.cols)
     cdef run_t run
     cdef sums_t kind
     cdef ptrdiff_t g
@@ -174,6 +185,9 @@ cdef inline void run_blocks(walk_t *walk, int number, spot_t *spot) noexcept nog
     run.part_mask = most_parts(walk.along, step.few) - 1
     run.live = spot.cols % VECD
     run.partial = -1 if spot.full else run.n - 1
+    run.rows = 1
+    run.begins = (walk.along and step.many
+                  and (spot.col == 0 or is_chunk_end(step.reduction, spot.col, walk.cols)))
     stage_panel(walk, number, spot)
     for g in range(walk.groups):
         if not is_due(step, &walk.work.groups[g]):
@@ -247,6 +261,11 @@ cdef inline void run_group(walk_t *walk, int number, spot_t *spot, run_t *run,
         run_block(walk, number, spot, run, g)
         return
     spot.rows, spot.full = 1, spot.cols % VECD == 0
+    if walk.state.passes[number].many and is_in_place(walk.views, &walk.state.inputs[0], spot):
+        spot.row, run.lane = group.row, 0
+        run.rows, run.row_step = group.rows, walk.views[walk.state.inputs[0].view].row_stride
+        run_block(walk, number, spot, run, g)
+        return
     for lane in range(group.rows):
         spot.row = group.row + lane
         run.lane = lane

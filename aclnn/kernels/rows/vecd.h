@@ -452,6 +452,46 @@ VECD_INLINE void s_store_f32(float *p, vecs a) { s_store(p, s_canonical(a)); }
 VECD_INLINE void s_store_half(half_t *p, vecs a) { s_store_as_half(p, s_canonical(a)); }
 VECD_INLINE void s_store_bfloat16(bfloat16_t *p, vecs a) { s_store_as_bfloat16(p, s_canonical(a)); }
 VECD_INLINE vecs s_max_or_nan(vecs a, vecs b) { return s_where_number(a, s_max(a, b), a); }
+/* The largest of n registers beside each other, by fours, and of those in `held`; NaN in one of these where
+ * any is. */
+#ifdef VECD_STORES
+VECD_INLINE __m512 wide_load_f32(const float *p) { return _mm512_loadu_ps(p); }
+VECD_INLINE __m512 wide_load_half(const half_t *p) {
+    return _mm512_cvtph_ps(_mm256_loadu_si256((const __m256i *)p));
+}
+VECD_INLINE __m512 wide_load_bfloat16(const bfloat16_t *p) {
+    __m512i wide = _mm512_cvtepu16_epi32(_mm256_loadu_si256((const __m256i *)p));
+    return _mm512_castsi512_ps(_mm512_slli_epi32(wide, 16));
+}
+VECD_INLINE __m512 s_joined(vecs a, vecs b) {
+    return _mm512_insertf32x8(_mm512_castps256_ps512(a), b, 1);
+}
+#define S_MOST(type, name) \
+    VECD_INLINE void s_most_##name(vecs *held, const type *x, ptrdiff_t n) { \
+        __m512 even = s_joined(held[0], held[1]), odd = s_joined(held[2], held[3]); \
+        __mmask16 none = _mm512_cmp_ps_mask(even, odd, _CMP_UNORD_Q); \
+        for (ptrdiff_t k = 0; k < n; k += 4, x += 4 * VECD) { \
+            __m512 a = wide_load_##name(x), b = wide_load_##name(x + 2 * VECD); \
+            even = _mm512_max_ps(even, a); \
+            odd = _mm512_max_ps(odd, b); \
+            none |= _mm512_cmp_ps_mask(a, b, _CMP_UNORD_Q); \
+        } \
+        held[0] = none ? s_set(NAN) : _mm512_castps512_ps256(even); \
+        held[1] = _mm512_extractf32x8_ps(even, 1); \
+        held[2] = _mm512_castps512_ps256(odd); \
+        held[3] = _mm512_extractf32x8_ps(odd, 1); \
+    }
+#else
+#define S_MOST(type, name) \
+    VECD_INLINE void s_most_##name(vecs *held, const type *x, ptrdiff_t n) { \
+        for (ptrdiff_t k = 0; k < n; k += 4, x += 4 * VECD) \
+            for (int i = 0; i < 4; i++) \
+                held[i] = s_max_or_nan(held[i], s_load_##name(x + i * VECD)); \
+    }
+#endif
+S_MOST(float, f32)
+S_MOST(half_t, half)
+S_MOST(bfloat16_t, bfloat16)
 /* The first `count` lanes of `a`, and those of `b` behind them. */
 VECD_INLINE vecs s_lanes_from(vecs a, vecs b, ptrdiff_t count) {
     static const float places[VECD] = { 0, 1, 2, 3, 4, 5, 6, 7 };
@@ -468,6 +508,13 @@ VECD_INLINE void v_store_f64(double *p, vecd a) { v_store(p, v_canonical(a)); }
 VECD_INLINE void v_store_f32(float *p, vecd a) { v_store_as_f32(p, v_canonical(a)); }
 VECD_INLINE void v_store_half(half_t *p, vecd a) { v_store_as_half(p, v_canonical(a)); }
 VECD_INLINE void v_store_bfloat16(bfloat16_t *p, vecd a) { v_store_as_bfloat16(p, v_canonical(a)); }
+#endif
+
+/* a + b, where conversions take what begins additions: products have units of their own. */
+#ifdef VECD_FLOATS
+VECD_INLINE vecd v_add_as_product(vecd a, vecd b) { return v_fma(b, v_set(1.0), a); }
+#else
+VECD_INLINE vecd v_add_as_product(vecd a, vecd b) { return v_add(a, b); }
 #endif
 
 /* The larger one, or a NaN where either is one. */

@@ -65,6 +65,10 @@ cdef extern from "rows/vecd.h" nogil:
     void v_store_half(half_t *, vecd) noexcept
     void v_store_bfloat16(bfloat16_t *, vecd) noexcept
     vecd v_max_or_nan(vecd, vecd) noexcept
+    void s_most_f32(vecs *, const float *, ptrdiff_t) noexcept
+    void s_most_half(vecs *, const half_t *, ptrdiff_t) noexcept
+    void s_most_bfloat16(vecs *, const bfloat16_t *, ptrdiff_t) noexcept
+    vecd v_add_as_product(vecd, vecd) noexcept
     vecd v_lanes_from(vecd, vecd, ptrdiff_t) noexcept
     vecd v_two_sum(vecd, vecd, vecd *) noexcept
     vecd v_product_error(vecd, vecd, vecd) noexcept
@@ -109,6 +113,20 @@ cdef inline vecs load_floats(const elem_t *p) noexcept nogil:
         return s_load_bfloat16(p)
     else:
         return s_of_doubles(v_load(<const double *>p))
+
+
+cdef inline void find_most_of_dense(vecs *held, const elem_t *p, ptrdiff_t n) noexcept nogil:
+    """Of n registers beside each other, by fours."""
+    cdef ptrdiff_t k
+    if elem_t is float:
+        s_most_f32(held, p, n)
+    elif elem_t is half_t:
+        s_most_half(held, p, n)
+    elif elem_t is bfloat16_t:
+        s_most_bfloat16(held, p, n)
+    else:
+        for k in range(n):
+            held[k % 4] = s_max_or_nan(held[k % 4], load_floats(p + k * VECD))
 
 
 cdef inline void store_floats(elem_t *p, vecs a) noexcept nogil:

@@ -54,6 +54,9 @@ cdef struct run_t:
     # A block of a group: for each of n registers, where the elements of operands lie.
     ptrdiff_t n
     ptrdiff_t lane           # the row in the group that registers go along, or EVERY
+    ptrdiff_t rows           # from that one on, of passes that take many; else 1
+    ptrdiff_t row_step       # bytes from row to row of these
+    bint begins              # partial sums, of passes that do: their memory says nothing
     ptrdiff_t part_mask      # register k belongs to the partial sum k & part_mask
     ptrdiff_t partial        # the register that is not full, or -1
     ptrdiff_t live           # its elements
@@ -78,6 +81,9 @@ cdef struct pass_t:
     reduction_t reduction
     int floats               # 1: terms of its first sum are, 2: of its second
     bint few                 # sums have `FEW` parts
+    # It takes blocks of many rows, where its one input is read in place, and along rows it begins
+    # partial sums itself: registers hold these.
+    bint many
     int inputs               # how many it reads
     bint columns             # whether it reads these
     bint writes              # the output

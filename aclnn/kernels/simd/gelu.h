@@ -31,6 +31,9 @@ static inline int gelu_backward_tanh_is_exceptional(float g, float x, float r, c
 static inline int gelu_is_exceptional(float x, float same, float r, const double *p) {
     return is_extreme(r) | (bits_of_f32(x) > GELU_LAST);
 }
+static inline int times_gelu_is_exceptional(float a, float x, float r, const double *p) {
+    return is_extreme(r) | is_extreme(x) | (bits_of_f32(x) > GELU_LAST);
+}
 static inline int gelu_tanh_is_exceptional(float x, float same, float r, const double *p) {
     return is_extreme(r) | (bits_of_f32(x) > GELU_TANH_LAST);
 }
@@ -281,8 +284,9 @@ static const domain_t GELU_BACKWARD_DOMAIN = {
 };
 
 /* max(x, 0) - t Phi(-t); of the product with the tail's first part what rounding takes is exact. For
- * zeros all that is taken away is +0, so that they keep their signs. */
-INLINED vecf gelu_f32(factor_t factor, vecf x, track_t *track) {
+ * zeros all that is taken away is +0, so that they keep their signs. The result is near - low. */
+typedef struct { vecf near, low; } gelu_result_t;
+INLINED gelu_result_t gelu_f32_result(factor_t factor, vecf x, track_t *track) {
     gelu_argument_t at = gelu_f32_argument(factor, x, track);
     gelu_parts_t parts = gelu_f32_parts(factor, at);
     vecf t = at.t, positive = vf_positive_part(x);
@@ -292,8 +296,23 @@ INLINED vecf gelu_f32(factor_t factor, vecf x, track_t *track) {
     vecf product = vf_mul(t, tail);
     low = vf_fma(product, gelu_rest(&parts, shape, factor.flat ? shape : vf_set(0.0f)), low);
     if (!factor.flat) low = vf_fma(product, shape, low);
-    vecf result = vf_sub(near, low);
+    return (gelu_result_t){ near, low };
+}
+INLINED vecf gelu_f32(factor_t factor, vecf x, track_t *track) {
+    gelu_result_t r = gelu_f32_result(factor, x, track);
+    vecf result = vf_sub(r.near, r.low);
     track_magnitude(track, result, vf_is_nonzero(x));
+    return track_result(track, result);
+}
+/* a GELU(x), of GELU before it is rounded. An x may be too small for it although the product is not. */
+INLINED vecf times_gelu_vec(const params_t *none, vecf a, vecf x, track_t *track) {
+    gelu_result_t r = gelu_f32_result(MILLS, x, track);
+    vecf gelu = vf_sub(r.near, r.low), rest = vf_sub(vf_sub(r.near, gelu), r.low);
+    mask_t some = mask_and(vf_is_nonzero(a), vf_is_nonzero(x));
+    vecf result = vf_fma(a, gelu, zero_safe_addend(track, vf_mul(a, rest), some));
+    track_argument(track, x);
+    track_magnitude(track, x, vf_is_nonzero(x));
+    track_magnitude(track, result, some);
     return track_result(track, result);
 }
 INLINED vecf gelu_f32_vec(const params_t *none, vecf x, vecf same, track_t *track) {
@@ -320,6 +339,9 @@ INLINED vecf gelu_bf16_vec(const params_t *none, vecf x, vecf same, track_t *tra
 /* Half as much again as a bound with which every result in half precision is correctly rounded: nothing else
  * takes part. */
 static const domain_t GELU_DOMAIN = { .rel_error = 0x1.8p-22f, .max_bits = GELU_LAST, .check_finite = 1, .share_tracking = 1 };
+
+/* Half precision is computed as float32 is, whose bound is 2^-23; it lets products be rounded once more. */
+static const domain_t TIMES_GELU_DOMAIN = { .rel_error = 2e-7f, .max_bits = GELU_LAST, .check_finite = 1, .share_tracking = 1 };
 
 /* With tanh, half precision is computed as float32 is: with fewer digits of w the exponentials would be too
  * inaccurate. */

@@ -14,6 +14,9 @@ cdef extern from "simd/gelu.h" nogil:
     vecf gelu_f16_vec(const params_t *, vecf, vecf, track_t *) noexcept
     vecf gelu_bf16_vec(const params_t *, vecf, vecf, track_t *) noexcept
     bint gelu_is_exceptional(float, float, float, const double *) noexcept
+    const domain_t TIMES_GELU_DOMAIN
+    vecf times_gelu_vec(const params_t *, vecf, vecf, track_t *) noexcept
+    bint times_gelu_is_exceptional(float, float, float, const double *) noexcept
     const domain_t GELU_TANH_DOMAIN
     vecf gelu_tanh_f32_vec(const params_t *, vecf, vecf, track_t *) noexcept
     bint gelu_tanh_is_exceptional(float, float, float, const double *) noexcept
@@ -51,6 +54,32 @@ cdef inline void classify_gelu(
         const unaligned_float *a, const unaligned_float *b, const unaligned_float *r,
         uint16_t *exceptional, ptrdiff_t n, const double *p) noexcept nogil:
     classify(gelu_is_exceptional, a, b, r, exceptional, n, p)
+
+
+cdef inline int times_gelu_f32(const loop_args *args) noexcept nogil:
+    return run_f32(times_gelu_vec, args.a, TIMES_GELU_DOMAIN, args)
+
+
+cdef inline int times_gelu_f16(const loop_args *args) noexcept nogil:
+    return run(times_gelu_vec, F16, F16, TIMES_GELU_DOMAIN, args)
+
+
+cdef inline int times_gelu_bf16(const loop_args *args) noexcept nogil:
+    return run(times_gelu_vec, BF16, BF16, TIMES_GELU_DOMAIN, args)
+
+
+cdef inline int times_gelu_to_f16(const loop_args *args) noexcept nogil:
+    return run(times_gelu_vec, F32, F16, TIMES_GELU_DOMAIN, args)
+
+
+cdef inline int times_gelu_to_bf16(const loop_args *args) noexcept nogil:
+    return run(times_gelu_vec, F32, BF16, TIMES_GELU_DOMAIN, args)
+
+
+cdef inline void classify_times_gelu(
+        const unaligned_float *a, const unaligned_float *b, const unaligned_float *r,
+        uint16_t *exceptional, ptrdiff_t n, const double *p) noexcept nogil:
+    classify(times_gelu_is_exceptional, a, b, r, exceptional, n, p)
 
 
 cdef inline int gelu_tanh_f32(const loop_args *args) noexcept nogil:
