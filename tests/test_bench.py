@@ -164,7 +164,7 @@ def test_peers_on_two_threads():
     report = matrix._measured_in_child(replace(two, regimes=["256Ki"]), isa.name(), 2)
     (only,) = report["rows"]
     assert only["threads"] == 2
-    assert sorted(only["ratios"]) == sorted(INSTALLED)
+    assert set(only["ratios"]) == {*INSTALLED} - {"blas"}  # of products only
 
 
 class Fake:

@@ -264,7 +264,7 @@ def test_truth_values():
     np.testing.assert_array_equal(aclnn.mul(a, b), a & b)
     np.testing.assert_array_equal(aclnn.add(a, True), np.ones(4, bool))
     assert aclnn.add(a, 2).dtype == np.int64
-    with pytest.raises(aclnn.AclnnError, match="alpha has dtype FLOAT"):
+    with pytest.raises(aclnn.AclnnError, match="alpha has dtype float32"):
         aclnn.add(a, b, alpha=0.5)
 
 
@@ -554,7 +554,7 @@ def test_what_outputs_of_functions_may_be():
     whole = np.int32([3, -3])
     wide = aclnn.sigmoid(whole, out=np.zeros(2))
     np.testing.assert_array_max_ulp(wide, 1 / (1 + np.exp(-whole.astype(float))), 2)
-    with pytest.raises(aclnn.AclnnError, match="out has dtype INT32"):
+    with pytest.raises(aclnn.AclnnError, match="out has dtype int32"):
         aclnn.sigmoid(x, out=whole)
     with pytest.raises(aclnn.AclnnError, match="cannot be cast"):
         aclnn.tanh(np.float32([1]), out=np.zeros(1, np.int8))
@@ -650,7 +650,7 @@ def test_where_promotes_and_refuses():
     c = np.array([[True], [False]])
     actual = aclnn.where(c, np.int64([2**53 + 1]), np.float64([0.5, 1.5]))
     np.testing.assert_array_equal(actual, [[2.0**53, 2.0**53], [0.5, 1.5]])
-    with pytest.raises(aclnn.AclnnError, match="condition has dtype FLOAT"):
+    with pytest.raises(aclnn.AclnnError, match="condition has dtype float32"):
         aclnn.where(np.float32([1]), c, c)
     with pytest.raises(aclnn.AclnnError, match="do not broadcast"):
         aclnn.where(np.ones(4, bool), np.ones((2, 3)), np.ones(3))
@@ -692,9 +692,11 @@ def test_numbers_that_no_dtype_holds_and_junk():
     with pytest.raises(aclnn.AclnnError, match=r"other is .*, which int8 does not hold"):
         aclnn.where(condition, whole, 2**80)
     assert aclnn.where(condition, whole, 300).tolist() == [1, 44]  # wraps around, as integers do
-    for junk in ("x", None, object(), []):
+    for junk in ("x", None, object()):
         with pytest.raises(aclnn.AclnnError, match=r"other (is|cannot)"):
             aclnn.where(condition, 1, junk)
+    with pytest.raises(aclnn.AclnnError, match=r"do not broadcast: .* other \(0,\)"):
+        aclnn.where(condition, 1, [])
     with pytest.raises(aclnn.AclnnError, match="condition"):
         aclnn.where(True, 1, 2)
 

@@ -619,7 +619,9 @@ cdef void tell_refused(FunctionalHandle handle, PyObject *const *values, Py_ssiz
     error = take_error()
     if isinstance(error, AclnnError):
         try:
-            given = dict(zip(handle.parameter_names, [<object>values[k] for k in range(n_values)]))
+            given = {}
+            for k in range(min(n_values, len(handle.parameter_names))):
+                given[handle.parameter_names[k]] = <object>values[k]
             for k in range(0 if names == NULL else PyTuple_GET_SIZE(names)):
                 given[<object>PyTuple_GET_ITEM(names, k)] = <object>values[n_values + k]
             error = refusals.reworded(handle.name, error, given, handle.in_place)
