@@ -47,8 +47,8 @@ def reworded(
     message, is_kind = error.message, isinstance(error, TypeError)
     if isinstance(error, RefusedError) and error.call is not None:
         message, is_kind = _explained(error, error.call, given, in_place)
-    else:  # about one argument, with which it begins
-        role, space, rest = message.partition(" ")
+    else:  # about one argument, with which it begins; a step that fails has named its operator
+        role, space, rest = message.removeprefix(f"{name}: ").partition(" ")
         message = f"{names.get(role, role)}{space}{rest}"
     kind = AclnnTypeError if is_kind else AclnnError
     made = kind(error.status, f"{name}: {message}")
