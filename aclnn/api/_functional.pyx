@@ -267,7 +267,7 @@ cdef class FunctionalHandle:
             if tensors and is_tensor(out):
                 tell_written(out)
             return out
-        if tensors and self.has_layout and self.lies_otherwise(operands, n_inputs):
+        if tensors and self.has_layout and self.is_laid_out_otherwise(operands, n_inputs):
             describe_output(plan, 0, &operands[n_inputs])
             self.lay_out(operands, n_inputs)
             out = new_tensor(&operands[n_inputs])
@@ -277,7 +277,7 @@ cdef class FunctionalHandle:
         run_on_operands(plan, &request, addresses)
         return out
 
-    cdef bint lies_otherwise(self, const operand_t *operands, int n_inputs) noexcept:
+    cdef bint is_laid_out_otherwise(self, const operand_t *operands, int n_inputs) noexcept:
         """Whether PyTorch may not lay the result out densely in the order of its dimensions."""
         if self.is_elementwise:
             return lies_otherwise(operands, n_inputs)
