@@ -6,7 +6,7 @@ numbers `p` are those of `formulas.pxd`.  `vector_forms.py` says what of a formu
 vectors have to know.
 """
 
-from libc.math cimport INFINITY, NAN
+from libc.math cimport INFINITY, NAN, fabs
 
 from aclnn.kernels.formulas cimport (
     STICKY,
@@ -271,7 +271,7 @@ cdef inline num times_ramp(num a, double rate, num x) noexcept nogil:
     cdef double r
     if num is double:
         r = a * (rate * x + 3) / 6
-        return product_to_odd(a, 0.5, rate * x / 6) if (x < 1e-9) & (x > -1e-9) else r
+        return product_to_odd(a, 0.5, rate * x / 6) if fabs(x) < 1e-9 else r
     else:
         return times(rate / 6, mul(a, plus(3 / rate, x)))
 
