@@ -600,3 +600,8 @@ def test_a_summary_has_means_and_the_cells_below_one():
     ]  # fmt: skip
     assert table.summary({"rows": [row(ratios={"torch": 2.0})]})[0].rows
     assert len(table.summary({"rows": [row(ratios={"torch": 2.0})]})) == 1
+
+
+def test_dtypes_that_an_operator_does_not_take_are_left_out():
+    chosen = cells.select(["shrink"], regimes=["call16"])
+    assert {cell.out.dtype for cell in chosen} == {"float32", "float16"}

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from aclnn.acl import dtypes
-from aclnn.acl.errors import AclnnError
+from aclnn.acl.errors import AclnnError, AclnnTypeError
 from aclnn.api.executor import executor
 from aclnn.benchmark.chains import CHAINS
 from aclnn.compiler.settings import get_soc_version
@@ -157,6 +157,21 @@ def _is_pointwise(name: str) -> bool:
 
 
 @cache
+def _takes(name: str, dtype: str) -> bool:
+    """Whether all its operands may have this dtype: `shrink` takes no bfloat16."""
+    if name not in REGISTRY:
+        return True
+    ones = np.ones(2, DTYPES[dtype])
+    try:
+        executor(name, *[ones] * len(REGISTRY[name].inputs), out=np.empty_like(ones))
+    except AclnnTypeError:
+        return False
+    except AclnnError:
+        return True  # of other shapes
+    return True
+
+
+@cache
 def _is_plain(name: str) -> bool:
     operator = REGISTRY[name]
     if any(operator.is_required(a.role) for a in operator.attributes) or operator.lists:
@@ -213,6 +228,7 @@ def select(
         for operator in operators
         for cell in _cells(operator, regime)
         if {operand.dtype for operand in (*cell.inputs, cell.out)} <= set(dtypes)
+        and _takes(cell.operator, cell.out.dtype)
     ]
 
 
