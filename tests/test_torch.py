@@ -250,6 +250,17 @@ def test_numbers_are_operands():
     torch.testing.assert_close(gradient, torch.full((3,), 4.0))
 
 
+@pytest.mark.parametrize("base", [-2.0, 0.0, 2.5])
+@pytest.mark.parametrize("as_tensor", [False, True], ids=["number", "tensor"])
+def test_exponents_of_any_base_have_gradients(base, as_tensor):
+    gradients = []
+    for power in (aclnn.pow, torch.pow):
+        exponent = torch.tensor([1.0, -1.0, 0.0, 0.5]).requires_grad_()
+        power(torch.full((4,), base) if as_tensor else base, exponent).sum().backward()
+        gradients.append(exponent.grad)
+    torch.testing.assert_close(*gradients, equal_nan=True)
+
+
 def test_a_second_derivative_works_or_says_that_there_is_none():
     x = tensor(4).double().requires_grad_()
     (first,) = torch.autograd.grad(aclnn.exp(x).sum(), x, create_graph=True)

@@ -54,11 +54,13 @@ def gradient_of_base(grad: Any, base: Any, exponent: Any) -> Any:
 
 
 def gradient_of_exponent(grad: Any, base: Any, exponent: Any, power: Any) -> Any:
-    """Of a power: 0 where the base is 0, and stays so."""
-    if not isinstance(base, torch.Tensor):
-        return aten.zeros_like(grad) if base == 0 else grad * (power * math.log(base))
-    factor = (power * forms.log(base)).masked_fill((base == 0) & (exponent >= 0), 0)
-    return grad * factor
+    """Of a power: 0 where the base is 0 and the exponent is not negative."""
+    if isinstance(base, torch.Tensor):
+        log, stays = forms.log(base), (base == 0) & (exponent >= 0)
+        return grad * (power * log).masked_fill(stays, 0)
+    if base == 0:
+        return grad * (power * -math.inf).masked_fill(exponent >= 0, 0)
+    return grad * (power * (math.log(base) if base > 0 else math.nan))
 
 
 def curvature_of_gelu(x: Any, approximate: str) -> Any:
