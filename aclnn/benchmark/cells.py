@@ -15,6 +15,7 @@ from aclnn.acl.errors import AclnnError, AclnnTypeError
 from aclnn.api.executor import executor
 from aclnn.benchmark.chains import CHAINS
 from aclnn.compiler.settings import get_soc_version
+from aclnn.execution._executor import aclOpExecutor
 from aclnn.operators import REGISTRY
 from aclnn.operators.checks import TensorSpec
 
@@ -150,9 +151,8 @@ def groups() -> dict[str, tuple[str, ...]]:
 @cache
 def _is_pointwise(name: str) -> bool:
     """Whether all that its plan computes is."""
-    ones = np.ones(2, np.float32)
-    graph = executor(name, *[ones] * len(REGISTRY[name].inputs), out=np.empty_like(ones)).graph
-    domains = {node.domain for node in graph.nodes if node.kind == "Compute"}
+    nodes = _tried(name, "float32").graph.nodes
+    domains = {node.domain for node in nodes if node.kind == "Compute"}
     return domains == {"point"}
 
 
@@ -161,9 +161,8 @@ def _takes(name: str, dtype: str) -> bool:
     """Whether all its operands may have this dtype: `shrink` takes no bfloat16."""
     if name not in REGISTRY:
         return True
-    ones = np.ones(2, DTYPES[dtype])
     try:
-        executor(name, *[ones] * len(REGISTRY[name].inputs), out=np.empty_like(ones))
+        _tried(name, dtype)
     except AclnnTypeError:
         return False
     except AclnnError:
@@ -178,12 +177,17 @@ def _is_plain(name: str) -> bool:
         return False
     if len(operator.outputs) > 1 or operator.name == operator.in_place:
         return False
-    ones = np.ones(2, np.float32)
     try:
-        executor(name, *[ones] * len(operator.inputs), out=np.empty_like(ones))
+        _tried(name, "float32")
     except AclnnError:
         return False
     return True
+
+
+def _tried(name: str, dtype: str) -> aclOpExecutor:
+    """An executor of an operator whose operands are of one shape and dtype."""
+    ones = np.ones(2, DTYPES[dtype])
+    return executor(name, *[ones] * len(REGISTRY[name].inputs), out=np.empty_like(ones))
 
 
 def select(
