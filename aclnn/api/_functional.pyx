@@ -540,19 +540,47 @@ cdef class FunctionalHandle:
 
     def bind(self, inputs not None, outputs not None, numbers not None, switches,
              arrays_of_caller, outputs_of_caller not None, materialize=None, strategy=None,
-             description=None, names=()):
+             description=None, entry=None):
         """An executor for these arrays, planned and bound; see `aclnn.executor`.
 
-        `names` are what messages call operands and options, by role, where it is not the role.
+        `entry` is that of the C-shaped function that it is made for, by whose names operands and
+        options go then.
         """
-        cdef aclOpExecutor executor = self.planned(inputs, outputs, numbers, switches, materialize,
-                                                   strategy, {**self.names, **dict(names)})
+        cdef aclOpExecutor executor
+        words = {} if entry is None else entry.words(self.handle.operator.outputs)
+        executor = self.planned(
+            inputs, outputs, numbers, switches, materialize, strategy, {**self.names, **words})
+        if entry is not None:
+            self.spell(executor, entry, words)
         executor.given, executor.arrays.description = list(outputs_of_caller), description
         for one in arrays_of_caller:
             if not isinstance(one, np.ndarray):
                 executor.arrays.kind = arrays.library_of(one)
                 break
         return executor
+
+
+    cdef int spell(self, aclOpExecutor executor, entry, dict words) except -1:
+        """Have an executor go by the names of a C-shaped function."""
+        operands, outputs = self.handle.operator.kernel_operands, self.handle.operator.outputs
+        taken = entry.overwritten(outputs)
+        names, overwritten = [], []
+        for name in executor.names[:executor.request.n_inputs]:
+            role, bracket, place = name.partition("[")
+            names.append(f"{words.get(role, role)}{bracket}{place}")
+        if self.handle.makes_list:
+            for place in range(executor.request.n_outputs):
+                names.append(f"{words[outputs[0]]}[{place}]")
+        else:
+            for role in outputs:
+                names.append(words.get(role, role))
+        for role in outputs if taken else ():
+            overwritten.append(operands.index(taken[role]) if role in taken else -1)
+        executor.origin = entry.name
+        executor.arrays.words, executor.arrays.roles = words, executor.names
+        executor.arrays.overwritten = tuple(overwritten) if taken else None
+        executor.names = tuple(names)
+        return 0
 
 
 cdef inline bint read_operand(object given, operand_t *operand, bint *tensors) noexcept:

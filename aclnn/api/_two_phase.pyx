@@ -120,8 +120,8 @@ cdef class EntryHandle:
         self.made = {}
         self.name = entry.name
         self.plan_name = f"{entry.name}GetWorkspaceSize"
-        self.names = {p.role: p.name for p in entry.parameters}
-        self.name_outputs(entry)
+        self.names = {role: role for role in operator.outputs}
+        self.names.update(entry.words(operator.outputs))
         self.operand_names = tuple(
             self.names.get(role, role) for role in (*operator.kernel_operands, *operator.outputs)
         )
@@ -162,13 +162,6 @@ cdef class EntryHandle:
                 fixed_one = self.fixed_switches[self.slots[index]]
                 self.shares_kind[index] = type(fixed_one).__name__ == parameter.kind
         self.own_order = self.order_of(handle.n_inputs, handle.n_outputs)
-
-    def name_outputs(self, entry):
-        """An output that is a parameter in place has that parameter's name."""
-        in_place = iter(tuple(p.name for p in entry.parameters if p.kind == "inout"))
-        for role in self.handle.operator.outputs:
-            if role not in self.names:
-                self.names[role] = next(in_place, role)
 
     def functions(self, str module not None, str plan_doc not None, str run_doc not None):
         """Both phases as functions that are called without a frame of their own.

@@ -36,7 +36,8 @@ def executor(
     ----------
     name : str
         An operator's functional name, such as ``"gelu_backward"``, or that of a C-shaped function, such
-        as ``"aclnnGeluBackward"``.
+        as ``"aclnnGeluBackward"``. Operands and options then have CANN's names, in messages and in
+        what the executor shows; runs take them by either name.
     *operands : array
         Its inputs, in the order of the functional form; those of a C-shaped function in CANN's order,
         its options and outputs among them.
@@ -75,8 +76,12 @@ def executor(
     >>> aclnn.executor("aclnnLeakyRelu", x, negativeSlope=0.5).run()
     array([-0.5,  0. ,  1. ], dtype=float32)
     """
-    handle, given, outputs, names = _taken(name, operands, options)
+    handle, given, outputs, entry = _taken(name, operands, options)
     operator = handle.handle.operator
+    words = {} if entry is None else entry.words(operator.outputs)
+    if outputs and out is not None:
+        named = ", ".join(words[role] for role in outputs)
+        raise wrong_kind(f"{name}: the output is given twice, as {named} and by out=")
     try:
         if operator.number_form is not None and _is_number(given[operator.number_form[0]]):
             assert handle.number_form is not None, "every such operator has one"
@@ -106,35 +111,36 @@ def executor(
                 name,
                 [role for role in operator.kernel_operands if given[role] is not None],
                 {role: value for role, value in given.items() if role not in operator.inputs},
+                words,
                 materialize,
                 strategy,
             ),
-            names,
+            entry,
         )
     except AclnnError as error:
         told = {**given, "out": out}
-        raise refusals.reworded(name, error, told, in_place=False, names=names) from None
+        raise refusals.reworded(name, error, told, in_place=False, names=words) from None
 
 
 def _taken(
     name: str, operands: Sequence[Any], options: Mapping[str, Any]
-) -> tuple[FunctionalHandle, dict[str, Any], dict[str, Any], dict[str, str]]:
-    """What is called; its inputs and options by role, defaults filled in; outputs by role; and what
-    CANN calls them, by role, if it is CANN's function."""
+) -> tuple[FunctionalHandle, dict[str, Any], dict[str, Any], Entry | None]:
+    """What is called; its inputs and options by role, defaults filled in; outputs by role; and its
+    declaration, if it is CANN's function."""
     found = ENTRIES.get(name.removesuffix("GetWorkspaceSize")) if isinstance(name, str) else None
     if found is not None:
-        names = {p.role: p.name for p in found[1].parameters}
-        return handle_for(found[0]), *_arguments_in_c(name, *found, operands, options), names
+        return handle_for(found[0]), *_arguments_in_c(name, *found, operands, options), found[1]
     handle = HANDLES_BY_NAME.get(name) if isinstance(name, str) else None
     if handle is None or handle.handle.operator.name != name:
         raise invalid(unknown_operator(name))
-    return handle, _bound_arguments(handle.handle.operator, operands, options), {}, {}
+    return handle, _bound_arguments(handle.handle.operator, operands, options), {}, None
 
 
 def _description(
     name: str,
     roles: Sequence[str],
     options: Mapping[str, Any],
+    words: Mapping[str, str],
     materialize: Any,
     strategy: Any,
     made: Any,
@@ -143,12 +149,15 @@ def _description(
     operator = REGISTRY[made.operator.name]
     specs: dict[str, Any] = {}
     for role in roles:
+        word = words.get(role, role)
         if role in operator.lists:
-            specs[role] = [s for n, s in made.inputs.items() if n.startswith(f"{role}[")]
+            specs[word] = [s for n, s in made.inputs.items() if n.startswith(f"{word}[")]
         else:
-            specs[role] = made.inputs[role]
-    now = {a.role: made.options[a.role] for a in operator.scalars if options[a.role] is not None}
-    return _planned_anew, (name, specs, dict(options) | now, materialize, strategy)
+            specs[word] = made.inputs[word]
+    given = {words.get(role, role): value for role, value in options.items()}
+    scalars = [words.get(a.role, a.role) for a in operator.scalars if options[a.role] is not None]
+    now = {word: made.options[word] for word in scalars}
+    return _planned_anew, (name, specs, given | now, materialize, strategy)
 
 
 def _planned_anew(

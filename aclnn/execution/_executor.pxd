@@ -19,6 +19,9 @@ cdef class ArrayForm:
     cdef object description        # called with the executor, gives what pickles hold
     cdef object replan             # plans joined calls for other overlaps; None for a single call
     cdef bytes numbers             # of joined calls, as kernels take them; None: the request's
+    cdef dict words                # what a C-shaped function calls operands and options, by role
+    cdef tuple roles               # of operands, which are names for them too; None: `names` are
+    cdef tuple overwritten         # of each output the input whose place it takes, or -1; None: none
 
 cdef class aclOpExecutor:
     cdef readonly CompiledCall planned     # what phase one made, and told the workspace's size of
@@ -46,6 +49,10 @@ cdef class aclOpExecutor:
     cdef int slot_of(self, object name) except -1
     cdef dict sort_arguments(self, tuple arrays, dict named, object out)
     cdef int take_numbers(self, dict named) except -1
+    cdef object word_for(self, object role)
+    cdef object described(self, list values, list dtypes)
+    cdef int follow_inputs(self, dict slots, list bound, list outputs) except -1
+    cdef bint is_written(self, int slot)
     cdef dict specs(self, int first, int end)
     cdef object outputs_given(self, object out)
     cdef int refuse_arrays(self) except -1

@@ -55,7 +55,7 @@ from numpy import ndarray
 
 from aclnn.acl import memory
 from aclnn.acl._frames import boundary
-from aclnn.acl.arguments import shown
+from aclnn.acl.arguments import did_you_mean, shown
 from aclnn.acl.constants import (
     ACLNN_ERR_INNER,
     ACLNN_ERR_PARAM_INVALID,
@@ -344,10 +344,11 @@ cdef class aclOpExecutor:
             "strategy": plan.workspace.strategy,
             "materialize": plan.materialized,
         }
-        found.update(plan.call.switches)
+        for role, value in plan.call.switches.items():
+            found[self.word_for(role)] = value
         if self.handle is not None:
             for index, role in enumerate(self.handle.scalar_roles):
-                found[role] = self.request.numbers[NUMBER_FORMS * index + <int>EXACT].real
+                found[self.word_for(role)] = self.request.numbers[NUMBER_FORMS * index + <int>EXACT].real
         return found
 
     cdef dict specs(self, int first, int end):
@@ -595,7 +596,8 @@ cdef class aclOpExecutor:
         """Leave in `named` the inputs to bind; gives the outputs of this run by their slot."""
         cdef int slot, n_inputs = self.request.n_inputs
         cdef dict outs = {}
-        if self.arrays.nest is None and self.gives_one() and not arrays and not named:
+        if (self.arrays.nest is None and self.arrays.overwritten is None and self.gives_one()
+                and not arrays and not named):
             return {n_inputs: out}
         if arrays:
             if self.arrays.nest is not None and array_key(arrays, True) is None:
@@ -614,6 +616,8 @@ cdef class aclOpExecutor:
                 outs[slot] = named.pop(name)
         if out is None:
             return outs
+        if self.arrays.overwritten is not None:
+            raise wrong_kind(f"{self.origin} takes no out: {self.names[n_inputs]} is written in place")
         given = self.outputs_given(out)
         for slot, one in enumerate(given, n_inputs):
             if one is not None:
@@ -642,28 +646,29 @@ cdef class aclOpExecutor:
         """Take the numbers that are given by name, if the plan holds for them too."""
         cdef int index
         roles = self.handle.scalar_roles
-        given = []
-        for role in named:
-            if role in roles:
-                given.append(role)
+        given = {}
+        for role in roles:
+            word = self.word_for(role)
+            if word in named or role in named:
+                given[role] = named.pop(word if word in named else role)
         if not given:
             return 0
         values = []
         for index, role in enumerate(roles):
-            values.append(named.pop(role) if role in named
+            values.append(given[role] if role in given
                           else self.request.numbers[NUMBER_FORMS * index + <int>EXACT].real)
         dtypes = []
         for index in range(self.request.n_inputs):
             dtypes.append(self.request.operands[index].dtype)
-        facts, forms, _ = self.arrays.form.described(values, None, dtypes)
+        facts, forms, _ = self.described(values, dtypes)
         for index, role in enumerate(roles):
             dtype, bits, _ = facts[index]
             mask = self.handle.fact_masks[index]
             if role not in given:
                 mask &= IS_BELOW
             if (bits | dtype << 8) & mask != facts_of(self.request, index) & mask:
-                raise invalid(f"{self.origin}: {role} is {values[index]!r}, which shapes the plan: "
-                              "make another executor for it")
+                raise invalid(f"{self.origin}: {self.word_for(role)} is {values[index]!r}, which "
+                              "shapes the plan: make another executor for it")
         for index, role in enumerate(roles):
             if role in given:
                 rounded, exact, whole = forms[index]
@@ -672,11 +677,30 @@ cdef class aclOpExecutor:
                 self.request.numbers[NUMBER_FORMS * index + 2].whole = whole
         return 0
 
+    cdef object described(self, list values, list dtypes):
+        """Numbers as plans know them; `described` of the form, in the caller's words."""
+        try:
+            return self.arrays.form.described(values, None, dtypes)
+        except AclnnError as error:  # about one number, with which it begins
+            role, space, rest = error.message.partition(" ")
+            raise type(error)(
+                error.status, f"{self.origin}: {self.word_for(role)}{space}{rest}") from None
+
+    cdef object word_for(self, object role):
+        """What the caller calls an operand or an option."""
+        return role if self.arrays.words is None else self.arrays.words.get(role, role)
+
     cdef int slot_of(self, object name) except -1:
         if name in self.names:
             return self.names.index(name)
-        raise invalid(
-            f"{self.origin}: no operand is called {name!r}, they are {', '.join(self.names)}")
+        if self.arrays.roles is not None and name in self.arrays.roles:
+            return self.arrays.roles.index(name)
+        known = list(self.names)
+        if self.arrays.form is not None:
+            for role in self.handle.scalar_roles:
+                known.append(self.word_for(role))
+        raise invalid(f"{self.origin}: no operand is called {shown(name)}, they are "
+                      f"{', '.join(dict.fromkeys(self.names))}{did_you_mean(name, known)}")
 
     cdef int refuse_arrays(self) except -1:
         raise invalid(
@@ -708,9 +732,29 @@ cdef class aclOpExecutor:
                 self.request.operands[slot].data = found[slot].data
                 if slot >= n_inputs:
                     outputs[slot - n_inputs] = given
+        self.follow_inputs(slots, bound, outputs)
+        for slot in range(len(self.names)):
             addresses[slot] = self.request.operands[slot].data
         self.bound, self.given = bound, outputs
         return bound
+
+    cdef int follow_inputs(self, dict slots, list bound, list outputs) except -1:
+        """Have outputs that take the place of inputs follow those that are bound anew."""
+        cdef int place, slot, taken
+        if self.arrays.overwritten is None:
+            return 0
+        for place in range(self.request.n_outputs):
+            slot, taken = self.request.n_inputs + place, self.arrays.overwritten[place]
+            if taken in slots:
+                bound[slot], outputs[place] = slots[taken]
+                self.request.operands[slot].data = self.request.operands[taken].data
+        return 0
+
+    cdef bint is_written(self, int slot):
+        """Whether runs write an operand."""
+        cdef tuple ties = self.arrays.ties, overwritten = self.arrays.overwritten
+        return (slot >= self.request.n_inputs or (ties is not None and slot in ties)
+                or (overwritten is not None and slot in overwritten))
 
     cdef bint runs_as_bound(self) noexcept:
         """Whether a run of the arrays that are bound gives back one that the caller made."""
@@ -824,8 +868,7 @@ cdef class aclOpExecutor:
                 converted = interchange.conversion(name, given, planned.dtype)
                 raise wrong_kind(f"{message}; convert with {converted}")
             raise invalid(message)
-        written = self.arrays.ties is not None and slot in self.arrays.ties
-        if (slot >= self.request.n_inputs or written) and not found.writable:
+        if not found.writable and self.is_written(slot):
             raise invalid(f"{self.origin}: {name} is read-only")
         return array
 

@@ -128,6 +128,12 @@ class Entry:
         known = {p.role for p in self.parameters}
         return dict(zip([role for role in outputs if role not in known], taken, strict=False))
 
+    def words(self, outputs: tuple[str, ...]) -> dict[str, str]:
+        """What CANN calls operands and options, by role; a result in place has its input's name."""
+        found = {p.role: p.name for p in self.parameters}
+        in_place = self.overwritten(outputs)
+        return found | {result: found[role] for result, role in in_place.items()}
+
 
 @dataclass(frozen=True, slots=True)
 class Operator:

@@ -1,0 +1,105 @@
+"""Executors made by C-shaped names: operands and options go by these names throughout."""
+
+import pickle
+
+import numpy as np
+import pytest
+
+import aclnn
+
+X = np.linspace(-3, 3, 6, dtype=np.float32).reshape(2, 3)
+G = np.linspace(1, 2, 6, dtype=np.float32).reshape(2, 3)
+
+
+def test_operands_and_options_have_canns_names():
+    ex = aclnn.executor("aclnnGeluBackward", G, X)
+    assert list(ex.inputs) == ["gradOutput", "self"]
+    assert list(ex.outputs) == ["gradInput"]
+    assert repr(ex).startswith("<aclOpExecutor aclnnGeluBackward: ")
+    ex = aclnn.executor("aclnnLeakyRelu", X, 0.5)
+    assert ex.options["negativeSlope"] == 0.5
+    assert "negative_slope" not in ex.options
+    assert list(aclnn.executor("aclnnCat", [X, X], 0).inputs) == ["tensors[0]", "tensors[1]"]
+    assert list(aclnn.executor("aclnnSplitTensor", X, 2, 1).outputs) == ["out[0]", "out[1]"]
+
+
+def test_runs_take_either_name():
+    ex = aclnn.executor("aclnnGeluBackward", G, X)
+    wanted = aclnn.gelu_backward(X, X)
+    np.testing.assert_array_equal(ex.run(gradOutput=X), wanted)
+    ex.run(gradOutput=G)
+    np.testing.assert_array_equal(ex.run(grad_output=X), wanted)
+    into = np.empty_like(X)
+    assert ex.run(gradInput=into) is into
+    np.testing.assert_array_equal(into, wanted)
+    ex = aclnn.executor("aclnnLeakyRelu", X, 0.5)
+    np.testing.assert_array_equal(ex.run(negativeSlope=0.25), aclnn.leaky_relu(X, 0.25))
+    np.testing.assert_array_equal(ex.run(negative_slope=0.125), aclnn.leaky_relu(X, 0.125))
+
+
+@pytest.mark.parametrize(("call", "message"), [
+    (lambda: aclnn.executor("aclnnGeluBackward", G, X).run(X[:1]),
+     "aclnnGeluBackward: gradOutput is float32[1, 3] with strides (3, 1), but the plan is for "),
+    (lambda: aclnn.executor("aclnnGeluBackward", G, X).run(gradOutputs=X),
+     "aclnnGeluBackward: no operand is called 'gradOutputs', they are gradOutput, self, gradInput; "
+     "did you mean 'gradOutput'?"),
+    (lambda: aclnn.executor("aclnnGeluBackward", G, X).run(X, gradOutput=X),
+     "aclnnGeluBackward: gradOutput is given twice"),
+    (lambda: aclnn.executor("aclnnLeakyRelu", X).run(negativeSlop=3),
+     "aclnnLeakyRelu: no operand is called 'negativeSlop', they are self, out; "
+     "did you mean 'negativeSlope'?"),
+    (lambda: aclnn.executor("aclnnLeakyRelu", X).run(negativeSlope="a"),
+     "aclnnLeakyRelu: negativeSlope is 'a', must be a real number"),
+    (lambda: aclnn.executor("leaky_relu", X).run(negative_slope="a"),
+     "leaky_relu: negative_slope is 'a', must be a real number"),
+    (lambda: aclnn.executor("aclnnLeakyReluBackward", G, X, 0.5, True).run(negativeSlope=-1),
+     "aclnnLeakyReluBackward: negativeSlope is -1, which shapes the plan: make another executor "),
+    (lambda: aclnn.executor("aclnnGelu", X, X.copy(), out=X.copy()),
+     "aclnnGelu: the output is given twice, as out and by out="),
+    (lambda: aclnn.executor("aclnnInplaceLeakyRelu", X.copy(), out=X.copy()),
+     "aclnnInplaceLeakyRelu: the output is given twice, as selfRef and by out="),
+    (lambda: aclnn.executor("aclnnInplaceLeakyRelu", X.copy()).run(out=X.copy()),
+     "aclnnInplaceLeakyRelu takes no out: selfRef is written in place"),
+    (lambda: aclnn.executor("aclnnInplaceLeakyRelu", X.copy()).run(np.broadcast_to(X, X.shape)),
+     "aclnnInplaceLeakyRelu: selfRef is read-only"),
+    (lambda: pickle.loads(pickle.dumps(aclnn.executor("aclnnGelu", X))).run(),
+     "aclnnGelu: self has no array: give one to the run"),
+])  # fmt: skip
+def test_messages_have_canns_names(call, message):
+    with pytest.raises(aclnn.AclnnError) as caught:
+        call()
+    assert str(caught.value).startswith(message)
+
+
+def test_what_is_written_in_place_is_what_a_run_is_given():
+    first, second = X.copy(), X.copy()
+    ex = aclnn.executor("aclnnInplaceLeakyRelu", first, 0.5)
+    assert ex.run() is first
+    assert ex.run(second) is second
+    np.testing.assert_array_equal(second, aclnn.leaky_relu(X, 0.5))
+    np.testing.assert_array_equal(first, second)
+    again = pickle.loads(pickle.dumps(ex))
+    third = X.copy()
+    assert again.run(selfRef=third) is third
+    np.testing.assert_array_equal(third, second)
+
+
+def test_of_several_results_those_in_place_follow_their_inputs():
+    ones = np.ones(3, np.float32)
+    ex = aclnn.executor("aclnnInplaceAddRmsNorm", X.copy(), G.copy(), ones)
+    x, y = X.copy(), G.copy()
+    results = ex.run(x, y)
+    wanted = aclnn.add_rms_norm(X, G, ones)
+    assert [one is x or one is y for one in results] == [True, False, True]
+    for found, expected in zip(results, wanted, strict=True):
+        np.testing.assert_array_equal(found, expected)
+
+
+def test_pickles_keep_the_names():
+    ex = aclnn.executor("aclnnLeakyRelu", X, negativeSlope=0.25)
+    ex.run(negativeSlope=0.5)
+    again = pickle.loads(pickle.dumps(ex))
+    assert list(again.inputs) == ["self"]
+    np.testing.assert_array_equal(again.run(self=X), aclnn.leaky_relu(X, 0.5))
+    joined = pickle.loads(pickle.dumps(aclnn.executor("aclnnCat", [X, G], 0)))
+    np.testing.assert_array_equal(joined.run(X, G), np.concatenate([X, G]))
