@@ -1,9 +1,10 @@
 """Tracebacks that end at the caller's line.
 
 What a caller got wrong is raised deep inside, and none of that is of interest: on its way out of a
-public function an `AclnnError` loses the frames of this package. Other exceptions are defects, here
-or in the caller's functions, and keep theirs. A frame cannot leave itself out: each exception that
-passes through one adds it. So the last step out of the package is a function in C, which adds none.
+public function an `AclnnError` loses the frames of this package. What a caller's own function
+raises, one that is traced or a step of a plan, loses the package's frames around it. Other
+exceptions are defects and keep theirs. A frame cannot leave itself out: each exception that passes
+through one adds it. So the last step out of the package is a function in C, which adds none.
 """
 
 from cpython.object cimport PyObject
@@ -66,10 +67,12 @@ cdef void put_error(object error) noexcept:
 
 
 cdef void strip_error() noexcept:
-    """Take the package's frames from the exception that was raised, if it is a caller's mistake."""
+    """Take the package's frames from the exception that was raised, if it is the caller's."""
     error = aclnn_take_error()
     if isinstance(error, mistakes()):
         leave_out(error)
+    else:
+        leave_out_around(error)
     aclnn_put_error(error)
 
 
@@ -107,8 +110,54 @@ def leave_out(error):
 
 
 cdef bint is_own(frame):
+    return library_of(frame) in ("aclnn", "torch")
+
+
+cdef object library_of(frame):
     name = frame.f_globals.get("__name__")
-    return isinstance(name, str) and name.partition(".")[0] in ("aclnn", "torch")
+    return name.partition(".")[0] if isinstance(name, str) else None
+
+
+# Modules and names of the functions that call what users wrote.
+cdef set callers = set()
+
+
+def calls_back(function=None, *, within=None):
+    """Mark a function as one that calls what users wrote: what that raises is theirs.
+
+    Parameters
+    ----------
+    function : callable, optional
+        In Python; a decorator's argument.
+    within : tuple of (str, str), optional
+        Module and name, as tracebacks have it, of one in Cython.
+
+    Examples
+    --------
+    >>> @calls_back
+    ... def call(function):
+    ...     return function()
+    >>> call(int)
+    0
+    """
+    callers.add((function.__module__, function.__name__) if within is None else within)
+    return function
+
+
+cdef int leave_out_around(error) except -1:
+    """Take the package's frames from around what a user's function raised, if one did."""
+    last = None
+    trace = error.__traceback__ if isinstance(error, Exception) else None
+    while trace is not None:
+        if library_of(trace.tb_frame) == "aclnn":
+            last = trace
+        trace = trace.tb_next
+    if last is None:
+        return 0
+    frame = last.tb_frame
+    if (frame.f_globals["__name__"], frame.f_code.co_name) in callers:
+        error.__traceback__ = last.tb_next
+    return 0
 
 
 cdef class Boundary:
@@ -116,7 +165,7 @@ cdef class Boundary:
 
     cdef vectorcallfunc called
     cdef object function
-    cdef type kind
+    cdef object kind  # or a tuple of them
     cdef dict __dict__
 
     def __init__(self, function, kind):
@@ -146,6 +195,8 @@ cdef PyObject *call_function(PyObject *function, PyObject *const *values, size_t
             error = explained(boundary.function, error)
         if isinstance(error, boundary.kind):
             leave_out(error)
+        else:
+            leave_out_around(error)
         aclnn_put_error(error)
     return result
 
@@ -190,7 +241,7 @@ def boundary(function=None, *, kind=None):
     Parameters
     ----------
     function : callable
-    kind : type, optional
+    kind : type or tuple of types, optional
         Of the exceptions that are the caller's mistakes; by default `AclnnError`.
 
     Examples

@@ -15,6 +15,7 @@ import numpy as np
 
 from aclnn.acl import dtypes, errors, memory
 from aclnn.acl._buffer import memory_of
+from aclnn.acl._frames import boundary
 from aclnn.acl.arguments import as_int, as_member, shown
 from aclnn.acl.constants import (
     ACLNN_ERR_INNER,
@@ -85,6 +86,7 @@ cdef class aclTensor:
         """
         return numbers_of(self.strides, self.ndim)
 
+    @boundary
     def with_data(self, data):
         """The same view of other memory.
 

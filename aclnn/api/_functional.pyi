@@ -1,8 +1,9 @@
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from aclnn.compiler._compiled_call import OperatorHandle
 from aclnn.execution._executor import aclOpExecutor
+from aclnn.operators.declaration import Entry
 
 class FunctionalHandle:
     handle: OperatorHandle
@@ -46,5 +47,5 @@ class FunctionalHandle:
         materialize: bool | None = None,
         strategy: int | None = None,
         description: Callable[[Any], tuple[Any, Any]] | None = None,
-        names: Mapping[str, str] = ...,
+        entry: Entry | None = None,
     ) -> aclOpExecutor: ...

@@ -559,7 +559,6 @@ cdef class FunctionalHandle:
                 break
         return executor
 
-
     cdef int spell(self, aclOpExecutor executor, entry, dict words) except -1:
         """Have an executor go by the names of a C-shaped function."""
         operands, outputs = self.handle.operator.kernel_operands, self.handle.operator.outputs

@@ -8,6 +8,7 @@ cimport numpy as cnp
 
 from graph.runtime.abi cimport array_view, call_kernel
 
+from aclnn.acl._frames import calls_back
 from aclnn.compiler._compiled_call import note_failure
 
 cnp.import_array()
@@ -71,6 +72,9 @@ cdef class PythonKernel:
             operands.append(array_of(&views[k], self.dtypes[k], False))
         self.function(*operands, out=array_of(&views[last], self.dtypes[last], True))
         return 0
+
+
+calls_back(within=(__name__, f"{__name__}.PythonKernel.call"))
 
 
 cdef object array_of(const array_view *view, cnp.dtype kind, bint writable):

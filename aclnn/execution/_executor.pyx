@@ -348,7 +348,8 @@ cdef class aclOpExecutor:
             found[self.word_for(role)] = value
         if self.handle is not None:
             for index, role in enumerate(self.handle.scalar_roles):
-                found[self.word_for(role)] = self.request.numbers[NUMBER_FORMS * index + <int>EXACT].real
+                number = self.request.numbers[NUMBER_FORMS * index + <int>EXACT].real
+                found[self.word_for(role)] = number
         return found
 
     cdef dict specs(self, int first, int end):
@@ -617,7 +618,8 @@ cdef class aclOpExecutor:
         if out is None:
             return outs
         if self.arrays.overwritten is not None:
-            raise wrong_kind(f"{self.origin} takes no out: {self.names[n_inputs]} is written in place")
+            raise wrong_kind(
+                f"{self.origin} takes no out: {self.names[n_inputs]} is written in place")
         given = self.outputs_given(out)
         for slot, one in enumerate(given, n_inputs):
             if one is not None:
@@ -856,11 +858,12 @@ cdef class aclOpExecutor:
         name, array = self.names[slot], given
         planned = &self.request.operands[slot]
         if not read_array(given, found):
+            called = f"{self.origin}: {name}"
             if slot < self.request.n_inputs and isinstance(given, (list, tuple)):
-                array = interchange.from_list(given, name, dtype_of(planned.dtype))
+                array = interchange.from_list(given, called, dtype_of(planned.dtype))
             else:
-                array = interchange.as_ndarray(given, name)
-            read_or_refuse(name, array, found)
+                array = interchange.as_ndarray(given, called)
+            read_or_refuse(called, array, found)
         if not fits(found, planned):
             message = (f"{self.origin}: {name} is {describe(array)}, but the plan is for "
                        f"{words_of(planned)}")

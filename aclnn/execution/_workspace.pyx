@@ -20,6 +20,7 @@ import numpy as np
 
 from aclnn.acl import _dlpack, memory
 from aclnn.acl._buffer import mentions_objects
+from aclnn.acl._frames import boundary
 from aclnn.acl.arguments import as_int, shown
 from aclnn.acl.constants import ACLNN_ERR_PARAM_INVALID
 from aclnn.acl.errors import AclnnError, invalid
@@ -76,6 +77,7 @@ class WorkspacePool:
     (0, True)
     """
 
+    @boundary
     def __init__(self, max_bytes):
         number = as_int(max_bytes)
         if number is None or number < 1:

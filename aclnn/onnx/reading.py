@@ -20,7 +20,7 @@ import numpy as np
 
 from aclnn.acl._frames import boundary
 from aclnn.acl.arguments import as_int, shown
-from aclnn.acl.errors import invalid
+from aclnn.acl.errors import AclnnError, invalid
 from aclnn.execution._executor import aclOpExecutor
 from aclnn.graph.names import Names
 from aclnn.graph.views.extras import need
@@ -33,7 +33,7 @@ MOST_LISTED = 4  # nodes of one operator that is lacking
 Dims = tuple[int | str, ...]
 
 
-@boundary
+@boundary(kind=(AclnnError, ModuleNotFoundError, OSError))
 def from_onnx(
     model: Any,
     *,
@@ -349,7 +349,8 @@ def _loaded(onnx: Any, model: Any) -> Any:
         if isinstance(model, bytes | bytearray | memoryview):
             return onnx.load_from_string(bytes(model))
         if isinstance(model, str | os.PathLike):
-            return onnx.load(Path(model))
+            with open(model, "rb"):  # says what is wrong with the path, without frames of onnx
+                return onnx.load(Path(model))
     except OSError:
         raise
     except Exception as error:  # of protobuf, which names its errors in several ways

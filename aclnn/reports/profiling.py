@@ -15,6 +15,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from aclnn.acl import dtypes
+from aclnn.acl._frames import boundary
 from aclnn.acl.arguments import as_int, shown
 from aclnn.acl.errors import AclnnError, invalid
 from aclnn.compiler import _compiled_call
@@ -290,6 +291,7 @@ class Profile:
         )  # fmt: skip
         return (make(headers, rows, right=",".join(headers[3:]), accent="step"),)
 
+    @boundary
     def timeline(self, run: int = -1, width: int = 64) -> str:
         """What each thread did in one run, as a line of step numbers.
 
@@ -414,6 +416,7 @@ class Profile:
             made.runs.append(Run(plan, one.begin, one.end, one.events, one.caller, one.submitted))
         return made
 
+    @boundary
     def to_svg(self, executor: int = 0) -> str:
         """The graph of an executor, coloured by the time that its nodes took.
 
@@ -446,6 +449,7 @@ class Profile:
         plan, one = self._graphed(executor)
         return plan.graph.to_svg(plan.workspace, times(one))
 
+    @boundary
     def lines(self, executor: int = 0) -> str:
         """A table of the time that the source lines of a compiled function took.
 

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from aclnn.acl import dtypes
-from aclnn.acl.arguments import as_int, shown
+from aclnn.acl._frames import boundary
+from aclnn.acl.arguments import as_int, did_you_mean, shown
 from aclnn.acl.errors import AclnnError, invalid
 from aclnn.api.options import as_dtype, as_ints
 from aclnn.graph import is_contiguous
@@ -48,6 +49,10 @@ def _in_place(name: str) -> Callable[[Any, Any], Any]:
 
 def _is_operand(given: Any) -> bool:
     return is_number(given) or is_array(given)
+
+
+# Python's and NumPy's own exceptions, which loops and `hasattr` wait for.
+_of_callers = boundary(kind=(AclnnError, AttributeError, IndexError, TypeError))
 
 
 class TracedArray:
@@ -164,21 +169,27 @@ class TracedArray:
 
     # --- Views --------------------------------------------------------------------------------------
 
+    @_of_callers
     def __getitem__(self, index: Any) -> TracedArray:
         pieces, left = pieces_of(index, self.shape)
         whole = all(p == (0, 1, size) for p, size in zip(pieces, self.shape, strict=True))
         view = self if whole else self._viewed("sliced", pieces)
         return view if view.shape == left and view is not self else view._viewed("reshaped", left)
 
+    @_of_callers
     def __setitem__(self, index: Any, given: Any) -> None:
         self[index].assign(given)
 
+    @_of_callers
     def __len__(self) -> int:
         if not self.shape:
             raise TypeError("len() of unsized object")
         return self.shape[0]
 
+    @_of_callers
     def __iter__(self) -> Iterator[TracedArray]:
+        if not self.shape:
+            raise TypeError("iteration over a 0-d array")
         return iter([self[place] for place in range(len(self))])
 
     @property
@@ -336,9 +347,11 @@ class TracedArray:
     def __contains__(self, item: Any) -> bool:
         raise _refused("the truth value was asked of")
 
+    @_of_callers
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__") or not hasattr(np.ndarray, name):
-            raise AttributeError(f"a traced array has no attribute {name!r}")
+            meant = did_you_mean(name, dir(TracedArray))
+            raise AttributeError(f"a traced array has no attribute {name!r}{meant}")
         raise invalid(
             f"a traced array has no {name!r}: there is no counterpart among the operators; "
             "aclnn.call embeds it as a step of the plan"

@@ -15,7 +15,7 @@ from typing import Any, Generic, ParamSpec, TypeVar, overload
 import numpy as np
 
 from aclnn.acl import dtypes
-from aclnn.acl._frames import boundary
+from aclnn.acl._frames import boundary, calls_back
 from aclnn.acl.arguments import as_int, as_truth, shown
 from aclnn.acl.errors import AclnnError, invalid, wrong_kind
 from aclnn.compiler._compiled_call import CompiledCall, current_settings
@@ -279,6 +279,7 @@ class Compiled(Generic[P, R]):
                 traced.plain_key = key
                 self._plain[key] = traced
 
+    @calls_back
     def _inline(self, args: Any, named: Any, out: Any) -> Any:
         """What a call among traced arrays does: it becomes part of their trace."""
         result = self._function(*args, **named)

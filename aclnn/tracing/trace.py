@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from aclnn.acl import dtypes
+from aclnn.acl._frames import calls_back
 from aclnn.acl.errors import AclnnError, invalid
 from aclnn.api import refusals
 from aclnn.api.functional import HANDLES_BY_NAME
@@ -94,6 +95,7 @@ class Trace:
         self._own = "" if code is None else code.co_filename
         self._lines: dict[tuple[str, int], str] = {}
 
+    @calls_back
     def run(self, args: Sequence[Any], named: Mapping[str, Any]) -> Any:
         """Call the function; what it records has its lines for an origin."""
         linecache.checkcache(self._own)
