@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from .attrs import Attrs, freeze_attrs
+from .brief import counted
 from .errors import GraphError
 from .ir import DType, Graph, Node, Value
 from .names import Names
@@ -39,6 +40,9 @@ class GraphBuilder:
         self._outputs: list[int] = []
         self._stems: dict[int, str] = {}  # what the names of nodes that convert a value begin with
         self._names = Names()
+
+    def __repr__(self) -> str:
+        return f"<GraphBuilder: {counted(len(self._nodes), 'node')} so far>"
 
     def input(
         self,

@@ -14,6 +14,7 @@ from operator import itemgetter
 from typing import Any
 
 from .attrs import Attrs, freeze_attrs
+from .brief import counted
 from .errors import GraphError
 from .names import listed
 from .strides import is_contiguous
@@ -102,6 +103,9 @@ class Value:
     def is_view(self) -> bool:
         """Whether this names bytes of another value instead of having its own."""
         return self.alias_of is not None and self.storage != "output"
+
+    def __repr__(self) -> str:
+        return f"<Value {self.id} {self.name}: {self}, {self.storage}>"
 
     def __str__(self) -> str:
         dims = ",".join(map(str, self.shape))
@@ -232,6 +236,12 @@ class Node:
         bool
         """
         return self.domain != "opaque" or self.attr("of") == other.attr("of")
+
+    def __repr__(self) -> str:
+        kernel = self.attr("kernel")
+        made = f"{self.kind} by {kernel}" if kernel else self.kind
+        reads, writes = ", ".join(map(str, self.inputs)), ", ".join(map(str, self.outputs))
+        return f"<Node {self.name}: {made}, values {reads} to {writes}>"
 
     @property
     def is_forced_copy(self) -> bool:
@@ -757,6 +767,14 @@ class Graph:
         from .views.json import GRAPH_SCHEMA, read_document
 
         return read_document(text, Graph, GRAPH_SCHEMA)
+
+    def __repr__(self) -> str:
+        sizes = (
+            counted(len(self.nodes), "node"),
+            counted(len(self.inputs), "input"),
+            counted(len(self.outputs), "output"),
+        )
+        return f"<Graph: {', '.join(sizes)}>"
 
     def __str__(self) -> str:
         return self.to_text()

@@ -348,7 +348,8 @@ def shows(executor):
     seen = executor.graph, executor.plan, executor.schedule, executor.passes
     assert executor.workspace_size == executor.plan.size == executor.schedule.workspace_size
     nodes = len(executor.graph.nodes)
-    assert f": {nodes} nodes, workspace {executor.workspace_size} bytes," in repr(executor)
+    count = "1 node" if nodes == 1 else f"{nodes} nodes"
+    assert f": {count}, workspace {executor.workspace_size} bytes," in repr(executor)
     return seen
 
 

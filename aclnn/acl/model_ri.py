@@ -30,6 +30,7 @@ from aclnn.acl.constants import (
     aclmdlRIDebugJsonFlag,
 )
 from aclnn.acl.errors import AclnnError, fail
+from aclnn.graph.brief import counted
 from aclnn.graph.runtime import _scheduler
 
 OK = int(ACL_SUCCESS)
@@ -160,7 +161,7 @@ class aclmdlRI:
         state = (
             "destroyed"
             if self.destroyed
-            else f"{len(self.tasks)} tasks"
+            else counted(len(self.tasks), "task")
             if self.complete
             else "captured"
         )

@@ -73,6 +73,12 @@ class aclrtStream:
         self.redirect: captures.Capture | captures.Update | None = None  # takes the work instead
         self.forget_worker()
 
+    def __repr__(self) -> str:
+        if self.destroyed:
+            return f"<aclrtStream {self.number}, destroyed>"
+        doing = ", capturing" if self.redirect is not None else ""
+        return f"<aclrtStream {self.number}{doing}>"
+
     def forget_worker(self) -> None:
         """Begin anew in a forked child: it has no thread, and queued work is the parent's."""
         self._queue: queue.SimpleQueue[tuple[aclrtStream, Job] | None] = queue.SimpleQueue()
@@ -205,6 +211,11 @@ class aclrtEvent:
         self.flags = 0
         # Of an external event: whether it is recorded, as runs of models and other streams see it.
         self.signal: threading.Event | None = None
+
+    def __repr__(self) -> str:
+        recorded = self.latest is not None or self.captured_by is not None
+        state = "destroyed" if self.destroyed else "recorded" if recorded else "not recorded"
+        return f"<aclrtEvent {self.number}, {state}>"
 
     def after_fork(self) -> None:
         """Forget, in a forked child, a recording that only the parent's thread would reach."""

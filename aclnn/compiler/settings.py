@@ -159,6 +159,9 @@ class num_threads(ContextDecorator):  # noqa: N801 - reads like a function
         self.n = _checked(n)
         self._before: list[int] = []
 
+    def __repr__(self) -> str:
+        return f"num_threads({self.n})"
+
     def _recreate_cm(self) -> num_threads:
         return num_threads(self.n)  # a decorated function may run in several threads
 

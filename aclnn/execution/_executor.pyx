@@ -65,6 +65,7 @@ from aclnn.acl.errors import AclnnError, invalid, wrong_kind
 from aclnn.execution import arrays as interchange
 from aclnn.execution._operand import array_key, describe
 from aclnn.execution._workspace import WorkspacePool
+from aclnn.graph.brief import counted
 
 cdef enum:
     SPARE_REQUESTS = 8
@@ -558,7 +559,7 @@ cdef class aclOpExecutor:
 
     def __repr__(self):
         state = "destroyed" if self.destroyed else "spent" if self.spent else "ready"
-        return (f"<aclOpExecutor {self.origin}: {len(self.graph.nodes)} nodes, "
+        return (f"<aclOpExecutor {self.origin}: {counted(len(self.graph.nodes), 'node')}, "
                 f"workspace {self.workspace_size} bytes, {state}>")
 
     cdef int make_room(self, int n_inputs, int n_outputs) except -1:

@@ -355,6 +355,9 @@ class Operator:
         """What it is called, functional names first."""
         return (*self.functional_names, *[item.name for item in self.entries])
 
+    def __repr__(self) -> str:
+        return f"<Operator {self.name}: {', '.join(self.names)}>"
+
     @property
     def overwritten(self) -> dict[str, str]:
         """The inputs that the form in place writes into, by the roles of results."""

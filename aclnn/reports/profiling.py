@@ -19,6 +19,7 @@ from aclnn.acl._frames import boundary
 from aclnn.acl.arguments import as_int, shown
 from aclnn.acl.errors import AclnnError, invalid
 from aclnn.compiler import _compiled_call
+from aclnn.graph.brief import counted
 from aclnn.graph.lower.schedule import Schedule, Step
 from aclnn.graph.planner.plan import WorkspacePlan
 from aclnn.graph.runtime.abi import MAX_THREADS
@@ -34,6 +35,11 @@ ITEM_SIZES = {dtype.name: dtype.itemsize for dtype in dtypes.NUMPY.values()}
 PROFILE = "aclnn.profile/1"
 NOTHING = "nothing ran"
 PROFILE_SCHEMA = documents.load_schema(Path(__file__).parent / "schemas", "profile")
+
+
+def _median_of(times: Sequence[int]) -> str:
+    """Times of runs in short."""
+    return f"{median(times) / 1000:.3g} µs, median of {counted(len(times), 'run')}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +76,9 @@ class StepTime:
     dtypes: tuple[str, ...] = ()
     ops: tuple[OpTime, ...] = ()
 
+    def __repr__(self) -> str:
+        return f"<StepTime {self.name}: {_median_of(self.times)}, {self.bandwidth:.3g} GB/s>"
+
     @property
     def median(self) -> float:
         return float(median(self.times))
@@ -95,6 +104,10 @@ class ExecutorTime:
     between: tuple[int, ...]
     between_share: float
     queued: tuple[int, ...] = ()
+
+    def __repr__(self) -> str:
+        steps = counted(len(self.steps), "step")
+        return f"<ExecutorTime {self.operator}: {_median_of(self.times)}, {steps}>"
 
     @property
     def median(self) -> float:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, fields
 from typing import Any
 
 from ..attrs import Argument
+from ..brief import counted, fields_given
 from ..errors import GraphError
 from ..ir import Graph, Node, Value
 from ..planner.liveness import scratch_name
@@ -49,6 +50,8 @@ class Operand:
     nbytes: int
     shape: tuple[int, ...] = ()
 
+    __repr__ = fields_given
+
 
 @dataclass(frozen=True, slots=True)
 class Op:
@@ -68,6 +71,8 @@ class Op:
     params: tuple[float | int | Argument, ...] = ()
     scratch: int = -1
 
+    __repr__ = fields_given
+
 
 @dataclass(frozen=True, slots=True)
 class Step:
@@ -85,6 +90,11 @@ class Step:
     operands: tuple[Operand, ...]
     ops: tuple[Op, ...]
     is_call: bool = False
+
+    def __repr__(self) -> str:
+        shape = ", ".join(map(str, self.shape))
+        work = "a call" if self.is_call else counted(self.n_tiles, "tile")
+        return f"<Step {self.name}: {work}, {counted(len(self.ops), 'node')}, shape ({shape})>"
 
     @property
     def elements(self) -> int:
@@ -255,6 +265,14 @@ class Schedule:
         from ..views.json import SCHEDULE_SCHEMA, read_document
 
         return read_document(text, Schedule, SCHEDULE_SCHEMA)
+
+    def __repr__(self) -> str:
+        tiles = sum(step.n_tiles for step in self.steps)
+        return (
+            f"<Schedule: {counted(len(self.steps), 'step')}, {counted(tiles, 'tile')}, "
+            f"{counted(self.workspace_size, 'byte')} of workspace, at most "
+            f"{counted(self.max_threads, 'thread')}>"
+        )
 
     def __str__(self) -> str:
         return self.to_text()

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
+from ..brief import counted
 from ..callables import called
 from ..ir import Graph
 from ..verify.graph import check
@@ -29,6 +30,10 @@ class PassStep:
     name: str
     graph: Graph
     notes: Notes
+
+    def __repr__(self) -> str:
+        sizes = f"{counted(len(self.graph.nodes), 'node')}, {counted(len(self.notes), 'note')}"
+        return f"<PassStep {self.name}: {sizes}>"
 
     def __iter__(self):
         return iter((self.name, self.graph, self.notes))
@@ -60,6 +65,16 @@ class PassResult(tuple[PassStep, ...]):
         made = super().__new__(cls, tuple(steps))
         made.as_built = as_built
         return made
+
+    def __repr__(self) -> str:
+        before, after = len(self.as_built.nodes), len(self.graph.nodes)
+        names = ", ".join(step.name for step in self)
+        return (
+            f"<PassResult: {names or 'no passes'}; {counted(before, 'node')} before, {after} after>"
+        )
+
+    def __str__(self) -> str:
+        return self.to_text()
 
     def __reduce__(self):
         return PassResult, (self.as_built, tuple(self))

@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from ..brief import fields_given
 from ..numbers import whole_number
 
 LATEST_STEP = MOST_BYTES = 2**62  # what is added to these stays within 64 bits
@@ -55,6 +56,8 @@ class Lifetime:
     parts: tuple[TilePart, ...] = ()
     contents: str = ""
     same_as: str = ""
+
+    __repr__ = fields_given
 
     def __post_init__(self) -> None:
         # Nearly all are plain numbers, and every call that is planned makes some.

@@ -12,6 +12,7 @@ from dataclasses import dataclass, fields
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
+from ..brief import counted
 from ..callables import called
 from ..ir import Graph
 from ..lower.tiling import DEFAULT_TILING, Tiling
@@ -70,6 +71,12 @@ class Buffer:
     shared_count: int = 0
     same_as: str = ""
     output: str = ""
+
+    def __repr__(self) -> str:
+        return (
+            f"<Buffer {self.name}: {counted(self.nbytes, 'byte')} at {self.offset}, steps "
+            f"{self.first} to {self.last}>"
+        )
 
     @property
     def end(self) -> int:
@@ -381,6 +388,12 @@ at the peak, step 0, live are: a (128 bytes)
         from ..views.snapshot import plan_to_snapshot
 
         return plan_to_snapshot(self)
+
+    def __repr__(self) -> str:
+        return (
+            f"<WorkspacePlan: {counted(self.size, 'byte')}, {counted(len(self.buffers), 'buffer')}, "
+            f"strategy {self.strategy}, {self.proof}>"
+        )
 
     def __str__(self) -> str:
         return self.to_text()

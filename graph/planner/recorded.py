@@ -92,7 +92,7 @@ def lifetimes_from_snapshot(
     >>> place = {"addr": 4096, "size": 512, "stream": 0, "frames": []}
     >>> events = [{"action": "alloc", **place}, {"action": "free_completed", **place}]
     >>> lifetimes_from_snapshot({"device_traces": [events]})
-    (Lifetime(name='alloc', lower=0, upper=1, nbytes=512, producer='', consumers=(), parts=(), contents='', same_as=''),)
+    (Lifetime(name='alloc', lower=0, upper=1, nbytes=512),)
     """
     traces = _list(_mapping(snapshot, "the snapshot"), "device_traces")
     chosen = _device(traces, device)

@@ -6,6 +6,7 @@ import json
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
 
+from ..brief import counted
 from .notebook import sheet_html, view
 from .tables import Sheet, make, to_rich, to_text
 
@@ -122,6 +123,11 @@ class PlanDiff(str):
             for name, changes in self._all_changes().items()
         ]
         return (make(["", "before", "after", "change"], rows),)
+
+    def __repr__(self) -> str:
+        found = [f"{len(getattr(self, kind))} {kind.replace('_', ' ')}" for kind in CHANGES]
+        told = ", ".join(one for one in found if not one.startswith("0 ")) or "same buffers"
+        return f"<PlanDiff: {self.before.size} to {counted(self.after.size, 'byte')}, {told}>"
 
     def __str__(self) -> str:
         return self.to_text()
