@@ -6,6 +6,8 @@ from libc.stdlib cimport free, malloc
 
 from aclnn.acl import errors
 from aclnn.acl._tensor cimport aclScalar, aclTensor
+from aclnn.acl._frames import boundary
+from aclnn.acl._tensor import refuse_destroyed
 from aclnn.acl.arguments import as_int, as_kind, shown
 from aclnn.acl.constants import (
     ACLNN_ERR_INNER,
@@ -147,6 +149,11 @@ cdef class aclIntArray:
     def __repr__(self):
         return listed("aclIntArray", self.destroyed, self.numbers())
 
+    @boundary
+    def __reduce__(self):
+        refuse_destroyed("aclIntArray", self.destroyed)
+        return aclCreateIntArray, (self.numbers(),)
+
     def numbers(self):
         """The values.
 
@@ -273,6 +280,11 @@ cdef class aclFloatArray:
 
     def __repr__(self):
         return listed("aclFloatArray", self.destroyed, self.numbers())
+
+    @boundary
+    def __reduce__(self):
+        refuse_destroyed("aclFloatArray", self.destroyed)
+        return aclCreateFloatArray, (self.numbers(),)
 
     def numbers(self):
         """The values.
@@ -401,6 +413,11 @@ cdef class aclBoolArray:
     def __repr__(self):
         return listed("aclBoolArray", self.destroyed, self.numbers())
 
+    @boundary
+    def __reduce__(self):
+        refuse_destroyed("aclBoolArray", self.destroyed)
+        return aclCreateBoolArray, (self.numbers(),)
+
     def numbers(self):
         """The values.
 
@@ -527,6 +544,11 @@ cdef class aclTensorList:
     def __repr__(self):
         return listed("aclTensorList", self.destroyed, self.items)
 
+    @boundary
+    def __reduce__(self):
+        refuse_destroyed("aclTensorList", self.destroyed)
+        return aclCreateTensorList, (list(self.items),)
+
 
 def aclCreateTensorList(value):
     """Create a list of tensors.
@@ -651,6 +673,11 @@ cdef class aclScalarList:
 
     def __repr__(self):
         return listed("aclScalarList", self.destroyed, self.items)
+
+    @boundary
+    def __reduce__(self):
+        refuse_destroyed("aclScalarList", self.destroyed)
+        return aclCreateScalarList, (list(self.items),)
 
 
 def aclCreateScalarList(value):

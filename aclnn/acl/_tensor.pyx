@@ -1,6 +1,7 @@
 """aclTensor and aclScalar: descriptions of memory that they do not own."""
 
 cimport cython
+from cpython.bytes cimport PyBytes_FromStringAndSize
 from libc.stdint cimport int64_t
 from libc.stdlib cimport free, malloc
 
@@ -24,7 +25,7 @@ from aclnn.acl.constants import (
     aclDataType,
     aclFormat,
 )
-from aclnn.acl.errors import AclnnError
+from aclnn.acl.errors import AclnnError, wrong_kind
 from aclnn.acl.rounding import as_double, nearest_bfloat16, nearest_float16, nearest_float32
 
 cdef int OK = 0
@@ -43,7 +44,8 @@ cdef class aclTensor:
     """A view of memory with CANN's shape, strides, offset, dtype and format.
 
     Created by `aclCreateTensor`. Strides and offset count elements. A tensor keeps its memory
-    alive, but does not own it.
+    alive, but does not own it. Pickles hold the storage's bytes as far as the view reaches, so that
+    tensors of one array have memory of their own afterwards; device memory cannot be pickled.
 
     Examples
     --------
@@ -111,6 +113,19 @@ cdef class aclTensor:
         other.version = self.version
         return other
 
+    @boundary
+    def __reduce__(self):
+        refuse_destroyed("aclTensor", self.destroyed)
+        if self.device:
+            raise wrong_kind("a tensor of device memory cannot be pickled: copy it to the host by "
+                             "aclrtMemcpy, and pickle a tensor of the copy")
+        data = None
+        if self.storage != NULL:
+            data = PyBytes_FromStringAndSize(self.storage, self.bytes_needed())
+        return tensor_of_bytes, (
+            self.dims(), self.dtype, self.steps(), self.offset, self.format, self.storage_shape,
+            data, bool(self.writable))
+
     cdef int attach(self, object data, str name="tensorData") except -1:
         """Point at memory; what is wrong with it is said before anything changes."""
         cdef char *address = NULL
@@ -152,6 +167,27 @@ cdef class aclTensor:
         """
         elements = elements_needed(self.dims(), self.steps(), self.offset)
         return elements * dtypes.item_size(self.dtype)
+
+
+def tensor_of_bytes(dims, dtype, strides, offset, format, storage_shape, data, writable):
+    """A tensor that was pickled, whose memory is its own.
+
+    Parameters
+    ----------
+    dims, dtype, strides, offset, format, storage_shape
+        As `aclCreateTensor` takes them.
+    data : bytes or None
+        The storage as far as the view reaches.
+    writable : bool
+    """
+    owned = bytearray(data) if writable and data is not None else data
+    return make_tensor(dims, dtype, strides, offset, format, storage_shape, owned)
+
+
+def refuse_destroyed(str kind not None, bint destroyed):
+    """Refuse to pickle what was destroyed."""
+    if destroyed:
+        raise wrong_kind(f"an {kind} that was destroyed cannot be pickled")
 
 
 def elements_needed(dims, strides, offset):
@@ -630,6 +666,11 @@ cdef class aclScalar:
         if self.destroyed:
             return "<aclScalar, destroyed>"
         return f"{self.value} ({dtypes.name(self.dtype)})"
+
+    @boundary
+    def __reduce__(self):
+        refuse_destroyed("aclScalar", self.destroyed)
+        return aclCreateScalar, (self.value, self.dtype)
 
 
 def aclCreateScalar(value, dataType):

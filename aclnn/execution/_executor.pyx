@@ -442,9 +442,12 @@ cdef class aclOpExecutor:
                              f"{shown(arrays)}")
         self.bind(arrays, addresses)
 
+    @boundary
     def __reduce__(self):
         if self.arrays.description is None:
-            raise TypeError(f"{self.origin}: an executor of tensors cannot be pickled")
+            raise wrong_kind(
+                f"{self.origin}: an executor of tensors cannot be pickled; one that is made of "
+                "arrays can, by aclnn.executor() or a compiled function")
         make, description = self.arrays.description(self)
         if self.arrays.kind is None:
             return make, description
