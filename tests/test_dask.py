@@ -145,7 +145,8 @@ def test_only_axes_that_belong_together_are_rechunked():
         (lambda x: aclnn.gelu(X, out=x), "out is given, but arrays of Dask's are not written"),
         (lambda x: aclnn.cat([x, x], 0), "use dask.array's own: concatenate"),
         (lambda x: aclnn.permute(x, [1, 0]), "use dask.array's own: transpose"),
-        (lambda x: aclnn.native_layer_norm(x, [64]), "native_layer_norm: it has several results"),
+        (lambda x: aclnn.split(x, 10), "use dask.array's own: x[start:end]"),
+        (lambda x: aclnn.prelu_backward(x, x, X[0]), "gradients of weights are sums over all"),
         (lambda x: aclnn.gather(x, 0, x.astype(np.int64)), "map_blocks calls it on each"),
         (lambda x: aclnn.softmax(x, 2), "dim is 2, must be from -2 to 1"),
         (lambda x: aclnn.gelu(x.astype(np.int32)), "self has dtype int32"),
@@ -160,6 +161,59 @@ def test_what_cannot_be_is_said_before_anything_is_computed(call, said):
     assert caught.traceback[-1].path == pathlib.Path(__file__)
     name, _, rest = str(caught.value).partition(": ")
     assert not rest.startswith(f"{name}: ")
+
+
+SEVERAL = {
+    "native_layer_norm": lambda x, y: aclnn.native_layer_norm(x, [64], WEIGHT, WEIGHT),
+    "several axes": lambda x, y: aclnn.native_layer_norm(x, [6, 64]),
+    "native_rms_norm": lambda x, y: aclnn.native_rms_norm(x, WEIGHT),
+    "gemma_rms_norm": lambda x, y: aclnn.gemma_rms_norm(x, WEIGHT),
+    "add_rms_norm": lambda x, y: aclnn.add_rms_norm(x, y, WEIGHT),
+    "add_rms_norm_cast": lambda x, y: aclnn.add_rms_norm_cast(
+        x.astype(np.float16), y.astype(np.float16), WEIGHT.astype(np.float16)
+    ),
+    "add_layer_norm": lambda x, y: aclnn.add_layer_norm(x, y, WEIGHT, WEIGHT),
+    "group_norm_silu": lambda x, y: aclnn.group_norm_silu(x, WEIGHT[:6], WEIGHT[:6], 3),
+    "geglu": lambda x, y: aclnn.geglu(x),
+    "lifted": lambda x, y: LIFTED(x, y) if isinstance(x, da.Array) else scores(x, y),
+}
+
+
+@aclnn.compile
+def scores(x, y):
+    total = aclnn.sum(x * y, [-1], True)
+    return {"x": aclnn.softmax(x, -1), "rest": (total, y + total)}
+
+
+LIFTED = aclnn.dask.lift(scores, whole=-1)
+
+
+@pytest.mark.parametrize("name", SEVERAL)
+def test_several_results_are_those_of_whole_arrays(name):
+    x, y = np.random.default_rng(3).normal(size=(2, 8, 6, 64)).astype(np.float32)
+    parts = [da.from_array(one, chunks=(3, 2, 16)) for one in (x, y)]
+    found, want = SEVERAL[name](*parts), SEVERAL[name](x, y)
+    if name == "lifted":
+        assert found.keys() == want.keys()
+        found, want = ((one["x"], *one["rest"]) for one in (found, want))
+    assert type(found) is type(want)
+    for one, whole in zip(found, want, strict=True):
+        if one is None:
+            assert whole is None or name == "add_layer_norm"
+            continue
+        computed = one.compute(scheduler="sync")
+        assert (one.shape, one.dtype) == (whole.shape, whole.dtype)
+        assert computed.tobytes() == whole.tobytes()
+        assert one.chunks[0] == (3, 3, 2)
+        assert one.compute_chunk_sizes().chunks == one.chunks
+
+
+def test_several_results_are_computed_together():
+    x = da.from_array(X, chunks=(40, 16))
+    results = aclnn.native_rms_norm(x, WEIGHT)
+    with aclnn.profile() as profile:
+        da.compute(*results, scheduler="sync")
+    assert len(profile) == 3, "a run for each chunk"
 
 
 def test_executors_are_of_arrays_in_memory():
@@ -218,7 +272,9 @@ def test_arrays_that_a_function_closes_over_are_whole():
         (lambda x: x[::-1], "a slice may need other elements"),
         (lambda x: aclnn.silu(x[:, ::-1]), "a slice may need"),
         (lambda x: aclnn.add(x, aclnn.amax(x, [1], True)), "amax may need"),
-        (lambda x: (x, x), "gives several results"),
+        (lambda x: (x, aclnn.sum(x, [1])), "gives shape \\(100,\\) for arguments of shape"),
+        (lambda x: (x, 3 * X), "gives an array that is not made of its arguments"),
+        (lambda x: None, "gives no array"),
         (
             lambda x: aclnn.sum(x, [1]),
             "gives shape \\(100,\\) for arguments of shape \\(100, 64\\)",
@@ -239,6 +295,12 @@ def test_lift_checks_what_it_is_told():
         aclnn.AclnnError, match="weight is an array of Dask's, which is given by position"
     ):
         aclnn.dask.lift(gate)(chunked(X), weight=chunked(WEIGHT))
+
+
+def test_arguments_of_lifted_functions_broadcast():
+    lifted = aclnn.dask.lift(lambda x, y: x @ y, whole=-1)
+    with pytest.raises(aclnn.AclnnError, match="its arguments do not broadcast"):
+        lifted(chunked(X), chunked(PRODUCT))
 
 
 def test_a_plain_function_is_compiled():

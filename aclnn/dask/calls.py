@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from math import prod
 from typing import Any
 
@@ -39,20 +39,20 @@ def call(
     operands = [
         chunked(one, role) for role, one in zip(operator.kernel_operands, given, strict=True)
     ]
-    result = result_of(handle, operands, numbers, switches)
-    if not isinstance(result, TracedArray):
-        raise invalid(
-            "it has several results, which do not go over chunks; "
-            "dask.array.map_blocks calls it on each"
-        )
+    result = traced_result(handle, operands, numbers, switches)
+    first = result if isinstance(result, TracedArray) else result[0]
     options = {a.role: one for a, one in zip(operator.switches, switches or (), strict=False)}
     options = {a.role: a.default for a in operator.switches} | options
     shapes = tuple([one.shape if isinstance(one, da.Array) else None for one in operands])
-    facts = Facts(handle.name, shapes, result.shape, options)
+    facts = Facts(handle.name, shapes, first.shape, options)
     if handle.name in _BY_PARTS:
-        return _reduce(facts, operands[0], result.dtype)
+        return _reduce(facts, operands[0], first.dtype)
+    layout = layout_of(facts)
     block = _block_of(handle, operands, tuple(numbers), switches and tuple(switches))
-    return spread(block, operands, layout_of(facts), result.shape, result.dtype, handle.name)
+    blocks = spread(block, operands, layout, first.shape, first.dtype, handle.name)
+    if result is first:
+        return blocks
+    return results_of(blocks, result, layout.whole, handle.name)
 
 
 # --- Operands -------------------------------------------------------------------------------------
@@ -82,7 +82,7 @@ def stand_in(trace: Trace, name: str, array: da.Array) -> TracedArray:
     )
 
 
-def result_of(
+def traced_result(
     handle: Any, operands: Sequence[Any], numbers: Sequence[Any], switches: Sequence[Any] | None
 ) -> Any:
     """What a call gives, as traced arrays: checked as phase one does, without elements."""
@@ -137,7 +137,7 @@ def _compute(
 
 
 def spread(
-    block: tuple[Callable[..., np.ndarray], dict[str, Any]],
+    block: tuple[Callable[..., Any], dict[str, Any]],
     operands: Sequence[Any],
     layout: Layout,
     shape: tuple[int, ...],
@@ -165,6 +165,60 @@ def spread(
         token=f"aclnn-{name}",
         **named,
     )
+
+
+def results_of(
+    blocks: da.Array, results: Sequence[Any], whole: Collection[int], name: str
+) -> tuple[da.Array | None, ...]:
+    """An array for each result, of blocks that are tuples of them; None for those that are left out.
+
+    Parameters
+    ----------
+    blocks : dask.array.Array
+    results : sequence of (TracedArray or None)
+    whole : collection of int
+        Axes of `blocks` that are in one chunk.
+    name : str
+    """
+    return tuple(
+        [
+            None if one is None else _result_of(blocks, place, one, whole, name)
+            for place, one in enumerate(results)
+        ]
+    )
+
+
+def _result_of(
+    blocks: da.Array, place: int, result: TracedArray, whole: Collection[int], name: str
+) -> da.Array:
+    """One result. Its axes are the first ones of the blocks; where these are whole, it may have other
+    sizes, or none of them."""
+    sizes = dict(enumerate(result.shape))
+    other = [axis for axis in range(blocks.ndim) if sizes.get(axis) != blocks.shape[axis]]
+    if result.ndim > blocks.ndim or not set(other) <= set(whole):
+        raise invalid(
+            f"result {place} has shape {result.shape}, which is made of several chunks of a first one of "
+            f"shape {blocks.shape}; dask.array.map_blocks calls it on each"
+        )
+    return da.blockwise(
+        _item,
+        tuple(range(result.ndim)),
+        blocks,
+        tuple(range(blocks.ndim)),
+        place=place,
+        adjust_chunks={axis: sizes[axis] for axis in other if axis in sizes},
+        dtype=result.dtype,
+        meta=np.empty((0,) * result.ndim, result.dtype),
+        name=None,
+        token=f"aclnn-{name}",
+    )
+
+
+def _item(block: Any, place: int) -> np.ndarray:
+    """A result of a block, which is in lists where axes are left out."""
+    while isinstance(block, list):
+        (block,) = block
+    return block[place]
 
 
 # --- Reductions -----------------------------------------------------------------------------------

@@ -104,6 +104,18 @@ def last_axes(facts: Facts) -> Layout:
     return Layout(aligned(facts.shapes, ndim), frozenset(range(ndim - count, ndim)))
 
 
+def normalized_by(place: int) -> Rule:
+    """The last axes belong together, as many as a weight has, which is the operand at `place`."""
+
+    def rule(facts: Facts) -> Layout:
+        ndim = len(facts.out)
+        weight = facts.shapes[place]
+        assert weight is not None
+        return Layout(aligned(facts.shapes, ndim), frozenset(range(ndim - len(weight), ndim)))
+
+    return rule
+
+
 def channels(whole: Callable[[int], Sequence[int]]) -> Rule:
     """The first operand has channels along axis 1, and the others an element for each of them."""
 
@@ -179,10 +191,13 @@ _ELEMENTWISE = (
 )  # fmt: skip
 RULES: dict[str, Rule] = {
     **dict.fromkeys(("softmax", "log_softmax", "softmax_backward", "log_softmax_backward", "cumsum"), along_dim),
-    **dict.fromkeys(("glu", "glu_backward", "swiglu", "swiglu_backward", "gelu_mul"), halved),
+    **dict.fromkeys(("glu", "glu_backward", "swiglu", "swiglu_backward", "gelu_mul", "geglu"), halved),
     "layer_norm": last_axes,
+    "native_layer_norm": last_axes,
     "rms_norm": last_axes,
-    "group_norm": channels(lambda ndim: range(1, ndim)),
+    **dict.fromkeys(("native_rms_norm", "gemma_rms_norm"), normalized_by(1)),
+    **dict.fromkeys(("add_rms_norm", "add_rms_norm_cast", "add_layer_norm"), normalized_by(2)),
+    **dict.fromkeys(("group_norm", "group_norm_silu"), channels(lambda ndim: range(1, ndim))),
     "batch_norm": channels(lambda ndim: ()),
     "prelu": parameters,
     "embedding": rows_of_table,
@@ -190,6 +205,7 @@ RULES: dict[str, Rule] = {
     "addbmm": summed_batch,
     **dict.fromkeys(("var", "arg_max"), reduced),
 }  # fmt: skip
+_SUMMED = ("native_layer_norm_backward", "rms_norm_backward", "prelu_backward")
 # What Dask has itself, for messages.
 INSTEAD = {
     "cat": "concatenate", "stack": "stack", "permute": "transpose", "expand": "broadcast_to",
@@ -216,6 +232,11 @@ def layout_of(facts: Facts) -> Layout:
         return rule(facts)
     if is_elementwise(HANDLES_BY_NAME[facts.name].handle.operator):
         return elementwise(facts)
+    if facts.name in _SUMMED:
+        raise invalid(
+            "it does not go over chunks of Dask's arrays, as gradients of weights are sums over all of "
+            "them: dask.array.map_blocks calls it on each, and a sum adds these up"
+        )
     other = INSTEAD.get(facts.name)
     raise invalid(
         "it does not go over chunks of Dask's arrays; "

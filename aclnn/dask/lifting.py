@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 import dask.array as da
@@ -15,12 +15,13 @@ from aclnn.acl.arguments import as_int, shown
 from aclnn.acl.errors import invalid
 from aclnn.compiler.joining import Recording
 from aclnn.compiler.settings import num_threads
-from aclnn.dask.calls import besides, chunked, spread, stand_in, with_chunks
+from aclnn.dask.calls import besides, chunked, results_of, spread, stand_in, with_chunks
 from aclnn.dask.layouts import Layout, aligned, is_elementwise
 from aclnn.operators.checks import broadcast_shapes
 from aclnn.tracing.array import TracedArray
 from aclnn.tracing.compiled import Compiled
 from aclnn.tracing.compiled import compile as compiled
+from aclnn.tracing.nesting import ARRAY, put_together, taken_apart
 from aclnn.tracing.trace import Trace
 
 
@@ -31,7 +32,8 @@ def lift(
     """Let a function of arrays go over the chunks of arrays of Dask's.
 
     The function is traced once for the arrays' shapes, and runs as one plan on each chunk, with one
-    thread. Its arguments are broadcast, and its result has their shape.
+    thread. Its arguments are broadcast, and its result has their shape. Several results, in tuples, lists
+    and dicts, are computed together; along axes that are whole they may have other sizes.
 
     Parameters
     ----------
@@ -45,12 +47,12 @@ def lift(
     -------
     callable
         Takes arrays by position, of Dask's or others, and gives an array of Dask's. Arguments by name are
-        handed through as they are.
+        handed through as they are. Several results are nested as the function's are.
 
     Raises
     ------
     AclnnError
-        From the call, if the function's result is not of its arguments' shape, or if some operator or view
+        From the call, if a result is not of its arguments' shape, or if some operator or view
         may need other elements than those of its place and `whole` is not given.
 
     Examples
@@ -81,11 +83,13 @@ def lift(
             )
         result, watched = _traced(plan, operands, named)
         shape = broadcast_shapes(*[one.shape for one in operands if isinstance(one, da.Array)])
-        if not isinstance(result, TracedArray) or result.shape != shape:
+        if shape is None:
             raise invalid(
-                f"{plan._name}: gives {_described(result)} for arguments of shape {shape}; only functions "
-                "whose result has the shape of their arguments go over chunks"
+                f"{plan._name}: its arguments do not broadcast, so it does not go over chunks"
             )
+        leaves: list[Any] = []
+        form = taken_apart(result, leaves)
+        refuse_shapes(plan._name, leaves, shape, {axis % len(shape) for axis in axes if shape})
         if whole is None and watched.reasons:
             raise invalid(
                 f"{plan._name}: {', '.join(dict.fromkeys(watched.reasons))} may need other elements than "
@@ -97,10 +101,21 @@ def lift(
             raise invalid(f"{plan._name}: whole has {wrong[0]}, but the result has {ndim} axes")
         labels = aligned([getattr(one, "shape", None) for one in operands], ndim)
         together = {axis % ndim for axis in axes} | watched.held_axes(ndim)
-        block = _compute, {"plan": plan, "others": besides(operands), "named": named}
-        return spread(
-            block, operands, Layout(labels, frozenset(together)), shape, result.dtype, plan._name
+        block = (
+            _compute,
+            {
+                "plan": plan,
+                "others": besides(operands),
+                "named": named,
+                "shapes": tuple([one.shape for one in leaves]),
+                "single": form is ARRAY,
+            },
         )
+        layout = Layout(labels, frozenset(together))
+        blocks = spread(block, operands, layout, shape, leaves[0].dtype, plan._name)
+        if form is ARRAY:
+            return blocks
+        return put_together(form, iter(results_of(blocks, leaves, layout.whole, plan._name)))
 
     return over_chunks
 
@@ -116,17 +131,40 @@ def _axes(whole: Any) -> tuple[int, ...]:
     return tuple([one for one in axes if one is not None])
 
 
-def _described(result: Any) -> str:
-    return f"shape {result.shape}" if isinstance(result, TracedArray) else "several results"
+def refuse_shapes(
+    name: str, results: Sequence[Any], shape: tuple[int, ...], whole: Collection[int]
+) -> None:
+    """Refuse results that are not made chunk by chunk: an only one of another shape, and such of several
+    that differ from the shape not only along whole axes."""
+    for one in results:
+        if not isinstance(one, TracedArray):
+            raise invalid(
+                f"{name}: gives an array that is not made of its arguments, of shape {one.shape}"
+            )
+        other = {axis for axis, (a, b) in enumerate(zip(one.shape, shape, strict=False)) if a != b}
+        if one.ndim != len(shape) or not other <= (set(whole) if len(results) > 1 else set()):
+            raise invalid(
+                f"{name}: gives shape {one.shape} for arguments of shape {shape}; only functions whose "
+                "results have the shape of their arguments go over chunks, several ones except along "
+                "whole axes"
+            )
+    if not results:
+        raise invalid(f"{name}: gives no array")
 
 
-def _compute(*chunks: np.ndarray, plan: Compiled, others: Any, named: Any) -> np.ndarray:
+def _compute(
+    *chunks: np.ndarray, plan: Compiled, others: Any, named: Any, shapes: Any, single: bool
+) -> np.ndarray | tuple[np.ndarray, ...]:
+    """The results of a chunk; `shapes` are those for the whole arrays."""
     with num_threads(1):
         made = plan(*with_chunks(others, chunks), **named)
     wanted = np.broadcast_shapes(*[chunk.shape for chunk in chunks])
-    if made.shape != wanted:
-        raise invalid(f"{plan._name}: gives shape {made.shape} for chunks of shape {wanted}")
-    return made
+    found: list[Any] = []
+    taken_apart(made, found)
+    for one, whole in zip(found, shapes, strict=True):
+        if any(n not in pair for n, *pair in zip(one.shape, wanted, whole, strict=True)):
+            raise invalid(f"{plan._name}: gives shape {one.shape} for chunks of shape {wanted}")
+    return found[0] if single else tuple(found)
 
 
 # --- Tracing --------------------------------------------------------------------------------------
