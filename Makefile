@@ -36,7 +36,7 @@ help:
 	@echo "make quick      one case of each test, in half a minute"
 	@echo "make sanitize   a build with AddressSanitizer and UBSan: the suite, then calls made at random"
 	@echo "make fuzz       the same build, and only the calls made at random"
-	@echo "make lint       ruff, cython-lint and mypy"
+	@echo "make lint       ruff, cython-lint, mypy, and what type checkers make of calls"
 	@echo "make bench      the benchmark matrix against the peers that are installed, and its picture"
 	@echo "make accuracy   the tables of accuracy and the page of activations, with its picture; OPERATORS='elu gelu' for theirs only"
 	@echo "make pictures   the pictures of the documentation, made anew"
@@ -72,6 +72,7 @@ lint: $(STAMP)
 	$(BIN)/ruff format --check .
 	PATH="$(BIN):$$PATH" $(BIN)/cython-lint aclnn/*.pyx aclnn/*/*.pyx aclnn/*/*.pxd aclnn/*/*/*.pxd graph/*/*.pyx graph/*/*.pxd
 	$(BIN)/mypy
+	$(BIN)/python -m pytest -q -p no:cacheprovider tests/test_types.py
 
 # Modules that are gone would be found there still.
 sanitized-build: $(STAMP)
