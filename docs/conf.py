@@ -1,7 +1,10 @@
 """Sphinx's settings, and the few things about our pages that it has to be told."""
 
+import importlib.util
+import logging
 import re
 import runpy
+import shutil
 from pathlib import Path
 
 from aclnn import __version__
@@ -13,7 +16,7 @@ author = "the aclnn-cpu developers"
 project_copyright = author
 version = release = __version__
 
-extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "sphinx_copybutton"]
+extensions = ["myst_nb", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "sphinx_copybutton"]
 exclude_patterns = ["pictures"]
 highlight_language = "none"  # for blocks that name none
 
@@ -27,6 +30,19 @@ autodoc_typehints = "none"  # types are in the docstrings
 autodoc_member_order = "bysource"
 
 myst_heading_anchors = 3
+
+# Notebooks are committed without outputs; the build runs them, in a kernel each.
+logging.getLogger("traitlets").setLevel(logging.WARNING)  # what the client that runs them does
+NOTEBOOKS = {"inspect_a_call": (), "plan_a_model": ("onnx",), "pytorch": ("torch",)}
+nb_execution_mode = "force"
+nb_execution_raise_on_error = True
+nb_execution_timeout = 300
+nb_execution_excludepatterns = [
+    f"notebooks/{name}.ipynb"
+    for name, packages in NOTEBOOKS.items()
+    if not all(map(importlib.util.find_spec, packages))
+]
+nb_merge_streams = True
 copybutton_prompt_text = r">>> |\.\.\. |\$ "
 copybutton_prompt_is_regexp = True
 
@@ -51,10 +67,21 @@ def write_reference(app):
     runpy.run_path(str(ROOT / "tools" / "make_reference.py"))["write"]()
 
 
+def copy_notebooks(app):
+    """The notebooks, which are programs beside this folder, as pages in it."""
+    folder = ROOT / "docs" / "notebooks"
+    folder.mkdir(exist_ok=True)
+    for name in NOTEBOOKS:
+        shutil.copy2(
+            ROOT / "examples" / f"{name}.ipynb", folder
+        )  # with its time: none is read twice
+
+
 def link_pages(text):
     """Links to files as links to pages: a repository shows files, the site shows pages."""
     for path, page in PAGES.items():
         text = re.sub(rf"\]\((\.\./)?{re.escape(path)}", f"]({page}", text)
+    text = re.sub(r"\]\((\.\./)?examples/(\w+\.ipynb)", r"](notebooks/\2", text)
     return re.sub(r"\]\((\.\./)?docs/", "](", text)
 
 
@@ -112,6 +139,7 @@ def navigate_once(app, pagename, templatename, context, doctree, trees={}):  # n
 
 def setup(app):
     app.connect("builder-inited", write_reference)
+    app.connect("builder-inited", copy_notebooks)
     app.connect("source-read", read_source)
     app.connect("include-read", read_included)
     app.connect("autodoc-process-docstring", tidy_docstring, priority=400)  # before napoleon
