@@ -147,7 +147,13 @@ COMPUTED_IN = {
     "complex_t": ("complex_t",),
 }
 # Further forms of a formula have its name and one of these.
-ENDINGS = {"_half": "float", "_f64": "double", "_whole": "int64_t", "_complex": "complex_t"}
+ENDINGS = {
+    "_f32": "float",
+    "_half": "float",
+    "_f64": "double",
+    "_whole": "int64_t",
+    "_complex": "complex_t",
+}
 INCLUDED = re.compile(r'^\s*#\s*include "([^"]+)"', re.MULTILINE)
 SIGNATURE = re.compile(
     rf"^cdef inline ({'|'.join(COMPUTED_IN)}|vector_num|veci|vecf) (\w+)\(((?:\1 \w+,\s+)*)"
@@ -166,6 +172,7 @@ class Function(NamedTuple):
     numbers: str  # the type of `p`
     used: int  # so many of them, as far as it names them itself
     exact: bool = False  # half precision has a form of its own, in `arithmetic.pxd`
+    settled_by: str = ""  # the formula in double that decides where this one, in float, is in doubt
 
     def loops(self) -> list[dict[str, str]]:
         """Of each loop: its name and its type, and what it calls."""
@@ -174,17 +181,23 @@ class Function(NamedTuple):
         for one in types:
             generic = len(types) > 1 or self.computed_in == "num"
             specialised = f"[{one}]" if generic else ""
-            elements = "".join(f"<{one}>{name}[i], " for name in "abcd"[: self.inputs])
             numbers = "own" if self.used else "p"
-            call = f"{self.module}.{self.name}{specialised}({elements}{numbers})"
+            call = f"{self.module}.{self.name}{specialised}({self.elements(one)}{numbers})"
+            settled = f"{self.module}.{self.settled_by}({self.elements('double')}p)"
             found.append(
                 {
                     "name": f"{self.name}_in_{one}",
                     "type": one if one == "complex_t" else f"unaligned_{one.removesuffix('_t')}",
                     "call": f"canonical[double]({call})" if self.computed_in == "num" else call,
+                    "settled": settled if self.settled_by else "",
+                    "rounded": "f32_to_odd" if self.name.endswith("_half") else "<float>",
                 }
             )
         return found
+
+    def elements(self, computed_in: str) -> str:
+        """Arguments of a call, each of which a comma follows."""
+        return "".join(f"<{computed_in}>{name}[i], " for name in "abcd"[: self.inputs])
 
     @property
     def form(self) -> Any:
@@ -241,7 +254,9 @@ class Formula(NamedTuple):
             forms |= {"_half": own["float"], "_whole": own["int64_t"]}
         if forms["_f64"] == "NULL":
             forms["_f64"] = own["double"]
-        loops = (own.get("float", "NULL"), forms["_half"], own["double"], *list(forms.values())[1:])
+        forms["_f32"] = own.get("float", forms["_f32"])
+        order = ("_f32", "_half", "", "_f64", "_whole", "_complex")
+        loops = [{"": own["double"], **forms}[ending] for ending in order]
         exact = self.function.computed_in == "number"
         return f'"{self.name}", {self.function.inputs}, {exact}, {", ".join(loops)}'
 
@@ -249,6 +264,11 @@ class Formula(NamedTuple):
 def functions() -> list[Function]:
     """Those that loops are made over, one by one."""
     found = [one for one in signatures("formulas") if one.computed_in != "vector_num"]
+    double = {one.name for one in found if one.computed_in == "double"}
+    for place, one in enumerate(found):
+        settled_by = one.name.removesuffix("_f32").removesuffix("_half")
+        if one.computed_in == "float" and settled_by in double:
+            found[place] = one._replace(settled_by=settled_by)
     return found + [one for one in signatures("activations") if one.computed_in == "num"]
 
 

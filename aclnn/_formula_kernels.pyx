@@ -3,7 +3,7 @@
 This file is compiled once per instruction set, each time into a module of its own.
 """
 
-from libc.stdint cimport int64_t  # no-cython-lint: what is included needs it
+from libc.stdint cimport int64_t, uint32_t  # no-cython-lint: what is included needs it
 
 cimport aclnn.kernels.activations as activations  # no-cython-lint: as above
 cimport aclnn.kernels.formulas as formulas  # no-cython-lint: as above
@@ -11,6 +11,10 @@ from aclnn.kernels.formula_loops cimport MOST_FORMULAS, MOST_INPUTS, formula_loo
 from aclnn.kernels.formulas cimport canonical, complex_t, kernel_number  # no-cython-lint: as above
 from aclnn.kernels.unaligned cimport unaligned_double  # no-cython-lint: as above
 from aclnn.kernels.unaligned cimport unaligned_float, unaligned_int64  # no-cython-lint
+
+cdef extern from "vector_math.h" nogil:
+    float f32_to_odd(double) noexcept  # no-cython-lint: as above
+    uint32_t is_in_doubt(float) noexcept  # no-cython-lint: as above
 
 cdef dict _numbers = {}
 cdef formula_loops_t[MOST_FORMULAS] _loops

@@ -241,12 +241,10 @@ COSTS = {
              "log_sigmoid log_sigmoid_backward mish mish_backward celu selu selu_backward tanh "
              "sigmoid_backward tanh_backward glu times_silu times_gelu_tanh clipped_swiglu",
         1.0: "elu_backward_result gelu_tanh gelu_backward_tanh times_gelu",
-        2.5: "glu_backward_b clipped_swiglu_backward_b channel_norm_silu",
+        2.5: "pow pows rpows glu_backward_b clipped_swiglu_backward_b channel_norm_silu",
         3.0: "swiglu_backward_a times_gelu_backward times_gelu_backward_tanh "
              "clipped_swiglu_backward_a",
         5.0: "erfinv",
-        7.0: "rpows",
-        11.0: "pow pows",
     }.items()
     for name in names.split()
 }

@@ -6,6 +6,7 @@ from fractions import Fraction
 import ml_dtypes
 import mpmath
 import numpy as np
+import oracle
 import pytest
 import wide
 from test_operators_glue import (
@@ -259,10 +260,64 @@ def test_powers_of_integers_wrap_around(dtype):
     np.testing.assert_array_equal(given, rounded([int(x) ** 2 for x in a], dtype))
 
 
-def test_special_powers():
-    ends = np.float32([0, -0.0, 1, -1, np.inf, -np.inf, np.nan, 0.5, -2])
+ENDS = [0, -0.0, 1, -1, np.inf, -np.inf, np.nan, 0.5, -2, 3, -3, 1e-30, 2.0**100]
+
+
+@named("dtype", FLOATS, ids=str)
+def test_special_powers(dtype):
     with np.errstate(all="ignore"):
-        np.testing.assert_array_equal(aclnn.pow(ends[:, None], ends), np.power(ends[:, None], ends))
+        ends = np.float64([ENDS]).astype(dtype)
+        wanted = np.power(ends.T.astype(float), ends.astype(float)).astype(dtype)
+        tables = [
+            aclnn.pow(ends.T, ends),
+            np.concatenate([aclnn.pow(ends.T, one) for one in ends[0].tolist()], axis=1),
+            np.concatenate([aclnn.pow(one, ends) for one in ends[0].tolist()]),
+        ]
+    known = ~np.isnan(wanted)
+    for found in tables:
+        assert found.dtype == dtype
+        np.testing.assert_array_equal(np.isnan(found), ~known)
+        np.testing.assert_allclose(
+            found[known].astype(float),
+            wanted[known].astype(float),
+            rtol=3e-16 if dtype == np.float64 else 0,
+        )
+        np.testing.assert_array_equal(np.signbit(found[known]), np.signbit(wanted[known]))
+
+
+def near(found, wanted):
+    """Whether each is what `wanted`, in float64, rounds to."""
+    once = np.float64 if found.dtype == np.float32 else oracle.round_to_odd
+    low, high = (once(wanted * f).astype(found.dtype) for f in (1 - 2.0**-45, 1 + 2.0**-45))
+    return (found == low) | (found == high) | (np.isnan(found) & np.isnan(wanted))
+
+
+def powers(base, exponent):
+    """In float64; with an array of exponents NumPy takes no shortcut for single ones."""
+    base, exponent = np.broadcast_arrays(np.float64(base), np.float64(exponent))
+    return np.power(base, exponent.copy())
+
+
+@named("dtype", HALVES, ids=str)
+@named("number", [2, 3, -1, 0.5, 1.5, -0.5, 2.5, 0.1, 1 / 3, 11, -2, -1.5])
+def test_powers_of_every_half(dtype, number):
+    x = np.arange(65536, dtype=np.uint16).view(dtype)
+    own = dtype.type(number)
+    with np.errstate(all="ignore"):
+        assert near(aclnn.pow(x, number), powers(x, np.float32(number))).all()
+        assert near(aclnn.pow(number, x), powers(own, x)).all()
+        assert near(aclnn.pow(x, np.full_like(x, own)), powers(x, own)).all()
+
+
+@named("number", [2.0, -3.0, 0.3])
+def test_powers_of_float32_of_any_size(number):
+    bits = np.random.default_rng(3).integers(0, 2**32, 20000, np.uint64)
+    x, y = bits.astype(np.uint32).view(np.float32), numbers(np.dtype(np.float32), 20000)
+    single = np.float32(number)
+    with np.errstate(all="ignore"):
+        assert near(aclnn.pow(x, number), powers(x, single)).all()
+        assert near(aclnn.pow(number, y), powers(single, y)).all()
+        assert near(aclnn.pow(x, y), powers(x, y)).all()
 
 
 def test_the_checks_of_powers():
@@ -332,6 +387,30 @@ def test_interpolation_is_rounded_once(dtype, weight):
     else:
         run("aclnnInplaceLerps", tensor(again), tensor(b), scalar(weight))
     np.testing.assert_array_equal(again, found)
+
+
+def ties(dtype, seed, count=1500):
+    """Numbers of few digits, whose sums and products are often ties or cancel."""
+    rng = np.random.default_rng(seed)
+    least, most = (-8, 0) if dtype == np.float16 else (-60, 6)
+    digits = rng.choice([2, 5, 7], count)
+    scale = 2.0 ** rng.integers(least, most, count)
+    return (rng.integers(-(2**digits), 2**digits) * scale).astype(dtype)
+
+
+@named("dtype", FLOATS[:3], ids=str)
+@named("number", [1.0, -0.5, 0.1])
+def test_ties_and_what_cancels_in_sums_of_three_terms(dtype, number):
+    x, a, b = (ties(dtype, seed) for seed in (1, 2, 3))
+    with np.errstate(all="ignore"):
+        x[::3] = (-(a * b) * dtype.type(1.0078125))[::3]
+    value = exact(np.float32(number))
+    scaled = [exact(p) + value * exact(q) * exact(r) for p, q, r in zip(x, a, b, strict=True)]
+    between = [exact(p) + exact(r) * (exact(q) - exact(p)) for p, q, r in zip(x, a, b, strict=True)]
+    along = [exact(p) + value * (exact(q) - exact(p)) for p, q in zip(x, a, strict=True)]
+    np.testing.assert_array_equal(aclnn.addcmul(x, a, b, value=number), rounded(scaled, dtype))
+    np.testing.assert_array_equal(aclnn.lerp(x, a, b), rounded(between, dtype))
+    np.testing.assert_array_equal(aclnn.lerp(x, a, number), rounded(along, dtype))
 
 
 def test_the_checks_of_interpolation():

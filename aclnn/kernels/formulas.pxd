@@ -14,8 +14,10 @@ what it is for:
   and truth values too.
 
 More forms of a formula have its name and an ending: `_half` computes halves of one dtype in float,
-and says why no second rounding shows; `_f64` is for float64 results, where the first form rounds
-in a way that suits less precise ones; `_whole` is on int64, `_complex` on complex numbers.
+and says why no second rounding shows, `_f32` float32 results; `_f64` is for float64 results, where
+the first form rounds in a way that suits less precise ones; `_whole` is on int64, `_complex` on
+complex numbers.  Where the first form is in double, one in float may say that it is `in_doubt`:
+loops then ask the first.
 
 Some have a fast path over vectors as well, which computes in float (`_simd_kernels.pyx` lists
 them); what it cannot round with certainty, the double form here decides.
@@ -66,6 +68,12 @@ cdef extern from "vector_math.h" nogil:
     double product_error(double, double, double) noexcept
     double odd_f64(double, double) noexcept
     double odd_scaled_sum(double, double, double) noexcept
+    bint FUSED
+    float fma_f32(float, float, float) noexcept
+    float odd_f32(float, float) noexcept
+    float in_doubt() noexcept
+    float f32_or_doubt(double, bint) noexcept
+    float half_or_doubt(double, bint) noexcept
     float scaled_sum_f32(float, float, float) noexcept
     float scaled_sum_half(float, float, float) noexcept
     double scaled_sum_f64(double, double, double) noexcept
@@ -852,6 +860,56 @@ cdef inline double rpows(double b, const double *p) noexcept nogil:
     return canonical(libm_pow(p[0], b))
 
 
+cdef inline double power_of_floats(double a, double b) noexcept nogil:
+    """a to the power of b, to 2^-45, a NaN where there is none.
+
+    What a loop does not change here is no truth value: compilers have no vectors of those.
+    """
+    cdef double size = fabs(a), small = 0 if fabs(b) > 1e15 else b
+    cdef double half = 0.5 * small  # large floats are even
+    cdef double r = 0 if size == 0 else exp_of(exponent(b * log_of(size)))
+    cdef double odd = 2 * fabs(half - whole_near(half))  # of whole numbers
+    cdef double none = 0 if whole_near(small) == small else NAN
+    r *= 1 - odd * (1 - libm_copysign(1, a))
+    return r + none if a < 0 else r
+
+
+cdef inline double whole_near(double x) noexcept nogil:
+    """Of less than 2^51."""
+    return (x + 6755399441055744.0) - 6755399441055744.0
+
+
+cdef inline bint is_usual(double a, double b) noexcept nogil:
+    """Both are finite, and if a is 0, it has no sign and the power is 0."""
+    cdef double size = fabs(a), sign = libm_copysign(1, a)
+    cdef double less = b if b < sign else sign
+    return (size + (b - b) < INFINITY) & ((size > 0) | (less > 0))
+
+
+cdef inline float pow_f32(float a, float b, const double *p) noexcept nogil:
+    return f32_or_doubt(power_of_floats(a, b), is_usual(a, b))
+
+
+cdef inline float pow_half(float a, float b, const double *p) noexcept nogil:
+    return half_or_doubt(power_of_floats(a, b), is_usual(a, b))
+
+
+cdef inline float pows_f32(float a, const double *p) noexcept nogil:
+    return f32_or_doubt(power_of_floats(a, p[0]), is_usual(a, p[0]))
+
+
+cdef inline float pows_half(float a, const double *p) noexcept nogil:
+    return half_or_doubt(power_of_floats(a, p[0]), is_usual(a, p[0]))
+
+
+cdef inline float rpows_f32(float b, const double *p) noexcept nogil:
+    return f32_or_doubt(power_of_floats(p[0], b), is_usual(p[0], b))
+
+
+cdef inline float rpows_half(float b, const double *p) noexcept nogil:
+    return half_or_doubt(power_of_floats(p[0], b), is_usual(p[0], b))
+
+
 cdef inline int64_t power(int64_t a, int64_t b) noexcept nogil:
     """By squaring; wraps. With a negative exponent 1 and -1 have whole powers, all else gives 0."""
     cdef int64_t r = 1, n = b if b >= 0 else (b & 1)
@@ -1221,6 +1279,30 @@ cdef inline double addcmul(double x, double a, double b, const double *p) noexce
     return sum_with_product(x, p[0] * a, b, 0, True)
 
 
+cdef inline float addcmul_f32(float x, float a, float b, const double *p) noexcept nogil:
+    if p[0] == 1:
+        return canonical(fma_f32(a, b, x)) if FUSED else in_doubt()
+    return f32_or_doubt(fma_f64(p[0] * a, b, x), FUSED)
+
+
+cdef inline float addcmul_half(float x, float a, float b, const double *p) noexcept nogil:
+    """In doubt where the first product is not exact."""
+    cdef float value = <float>p[0], scaled = value * a
+    return half_with_product(x, scaled, b, fma_f32(value, a, -scaled) == 0)
+
+
+cdef inline float half_with_product(float x, float a, float b, bint known) noexcept nogil:
+    """x + a b, rounded to odd, or in doubt: what rounding takes from product and sum is added."""
+    cdef float product = a * b, size = abs_f32(product)
+    cdef float sum = x + product, taken = sum - x
+    cdef float low = fma_f32(a, b, -product)
+    cdef float rest = (x - (sum - taken)) + (product - taken)
+    cdef float more = rest + low, near = sum + more
+    cdef bint exact = (more - rest == low) & (more - low == rest) & (abs_f32(more) <= abs_f32(sum))
+    exact &= ((size > 1e-30) & (size < 1e30)) | (a == 0) | (b == 0)
+    return odd_f32(near, more - (near - sum)) if exact & known & FUSED else in_doubt()
+
+
 cdef inline double addcmul_f64(double x, double a, double b, const double *p) noexcept nogil:
     cdef double scaled = p[0] * a
     return sum_with_product(x, scaled, b, product_error(p[0], a, scaled) * b, False)
@@ -1238,17 +1320,40 @@ cdef inline double between(double a, double b, double weight, bint odd) noexcept
     return sum_with_product(a, weight, apart, weight * low, odd)
 
 
+cdef inline bint is_exact(real apart, real a, real b) noexcept nogil:
+    """Whether b - a is."""
+    return (apart + a == b) & (b - apart == a)
+
+
 cdef inline double lerp(double a, double b, double weight, const double *p) noexcept nogil:
     return between(a, b, weight, True)
 
 
-cdef inline double lerp_f64(double a, double b, double weight, const double *p) noexcept nogil:
-    return between(a, b, weight, False)
+cdef inline float lerp_f32(float a, float b, float weight, const double *p) noexcept nogil:
+    cdef double apart = <double>b - a
+    cdef bint exact = is_exact(apart, <double>a, <double>b)
+    return f32_or_doubt(fma_f64(weight, apart, a), exact & FUSED)
+
+
+cdef inline float lerp_half(float a, float b, float weight, const double *p) noexcept nogil:
+    cdef float apart = b - a
+    return half_with_product(a, weight, apart, is_exact(apart, a, b))
 
 
 cdef inline double lerps(double a, double b, const double *p) noexcept nogil:
     """a + p[0] (b - a)."""
     return between(a, b, p[0], True)
+
+
+cdef inline float lerps_f32(float a, float b, const double *p) noexcept nogil:
+    cdef double apart = <double>b - a
+    cdef bint exact = is_exact(apart, <double>a, <double>b)
+    return f32_or_doubt(fma_f64(p[0], apart, a), exact & FUSED)
+
+
+cdef inline float lerps_half(float a, float b, const double *p) noexcept nogil:
+    cdef float apart = b - a
+    return half_with_product(a, <float>p[0], apart, is_exact(apart, a, b))
 
 
 cdef inline double lerps_f64(double a, double b, const double *p) noexcept nogil:

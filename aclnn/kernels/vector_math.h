@@ -78,6 +78,45 @@ static inline float f32_to_odd(double x) {
     return f32_of_bits(b + (inexact ? (outward ? 1u : 0xffffffffu) : 0u));
 }
 
+/* `near`, or its odd neighbour on the side where the sign of `error` says the exact value lies. */
+ALWAYS_INLINE float odd_f32(float near, float error) {
+    uint32_t b = bits_of_f32(near);
+    uint32_t inexact = bits_of_f32(((error < 0.0f) | (error > 0.0f)) ? 0x1p-149f : 0.0f) & ~b;
+    uint32_t inward = (bits_of_f32(error) ^ b) >> 31;
+    return f32_of_bits(b + inexact - ((inexact & inward) << 1));
+}
+
+/* What a form in float gives where the form in double has to decide: a NaN that no computation makes. */
+#define IN_DOUBT 0x7fc0d0b7u
+ALWAYS_INLINE float in_doubt(void) { return f32_of_bits(IN_DOUBT); }
+ALWAYS_INLINE uint32_t is_in_doubt(float r) { return bits_of_f32(r) == IN_DOUBT; }
+
+/* The float nearest to a value of which x, with an error of at most 2^-45, is `known`, or it is a NaN; in
+ * doubt where it may be either of two, or no normal number. Integers of 32 bits and no branches: SSE2 has
+ * vectors for no more. */
+ALWAYS_INLINE float f32_or_doubt(double x, int known) {
+    const uint32_t margin = 0x200, before_tie = 0x10000000 - margin;
+    uint32_t from_tie = ((uint32_t)bits_of_f64(x) - before_tie) & 0x1fffffff;
+    double size = __builtin_fabs(x);
+    int sure = (from_tie > 2 * margin) & (size >= 0x1p-126) & (size < 0x1p127);
+    return (sure | (x == 0.0) | (x != x)) & known ? (float)x : in_doubt();
+}
+/* A float that rounds to the same half as the value; in doubt near halves and ties of them, all of which
+ * end in 12 zeros. */
+ALWAYS_INLINE float half_or_doubt(double x, int known) {
+    float r = (float)x, size = __builtin_fabsf(r);
+    int sure = ((bits_of_f32(r) & 0xfff) != 0) & (size >= 0x1p-126f) & (size < 0x1p127f);
+    return (sure | (x == 0.0) | (x != x)) & known ? r : in_doubt();
+}
+
+#if defined(__FMA__) || defined(__aarch64__)
+#define FUSED 1
+ALWAYS_INLINE float fma_f32(float a, float b, float c) { return __builtin_fmaf(a, b, c); }
+#else
+#define FUSED 0 /* no form in float that would gain anything from a function for it */
+ALWAYS_INLINE float fma_f32(float a, float b, float c) { return a * b + c; }
+#endif
+
 /* a + c b, rounded once. */
 static inline float scaled_sum_f32(float a, float b, float c) {
 #if defined(__FMA__) || defined(__aarch64__)
