@@ -26,6 +26,7 @@ T = TypeVar("T")
 MOST_PLANS = 2**31 - 1  # kept as a C int
 LOGS = ("stderr", "logger")
 INSTRUCTION_SETS = ("generic", "neon", "v3", "v4")  # that kernels are built for, best last
+_OTHERS = ("ACLNN_BUILD_", "ACLNN_REQUIRE_")  # of the build and of tests
 _TRUE, _FALSE = ("1", "true", "yes", "on"), ("0", "false", "no", "off")
 
 
@@ -207,6 +208,22 @@ VARIABLES: tuple[Variable[Any], ...] = (
 def given() -> dict[str, str]:
     """The variables that the environment sets, with their texts."""
     return {variable.name: variable.text for variable in VARIABLES if variable.text}
+
+
+def unknown() -> dict[str, str]:
+    """Variables that look like ours and are none, with what is probably meant.
+
+    >>> os.environ["ACLNN_THREADS"] = "1"
+    >>> unknown()
+    {'ACLNN_THREADS': "; did you mean 'ACLNN_NUM_THREADS'?"}
+    >>> del os.environ["ACLNN_THREADS"]
+    """
+    known = [variable.name for variable in VARIABLES]
+    return {
+        name: did_you_mean(name, known)
+        for name in sorted(os.environ)
+        if name.startswith("ACLNN_") and name not in known and not name.startswith(_OTHERS)
+    }
 
 
 @contextmanager

@@ -1,5 +1,6 @@
 """What people read who made a mistake: the words, the type of the exception, where its traceback ends."""
 
+import os
 import pickle
 import subprocess
 import sys
@@ -12,6 +13,7 @@ from setups import fresh
 
 import aclnn
 from aclnn.acl.errors import AclnnError, AclnnTypeError
+from aclnn.cli import main
 
 X = np.ones((2, 3), np.float32)
 WIDE = np.ones((2, 3))
@@ -464,6 +466,62 @@ def test_errors_can_be_pickled():
         again = pickle.loads(pickle.dumps(error))
         assert type(again) is (AclnnTypeError if is_kind else AclnnError)
         assert (again.status, again.message) == (error.status, error.message)
+
+
+@pytest.mark.parametrize("setting", [
+    "ACLNN_ISA=v5", "ACLNN_NUM_THREADS=0", "ACLNN_SOC_VERSION=foo", "ACLNN_PLANNER=exat",
+    "ACLNN_MATERIALIZE=maybe", "ACLNN_PLAN_CACHE=-1", "ACLNN_VERBOSE=3", "ACLNN_VERBOSE_TO=file",
+])  # fmt: skip
+def test_invalid_variables_end_at_the_programs_line(tmp_path, setting):
+    program = tmp_path / "program.py"
+    program.write_text("import aclnn\nimport numpy as np\n\naclnn.gelu(np.zeros(3, np.float32))\n")
+    name, _, value = setting.partition("=")
+    done = subprocess.run(
+        [sys.executable, str(program)], capture_output=True, text=True, check=False,
+        env={**os.environ, name: value},
+    )  # fmt: skip
+    told = done.stderr.splitlines()
+    assert sum(line.startswith("  File ") for line in told) == 1
+    assert f"{name} is '{value}', must be " in told[-1]
+    assert ("did you mean 'exact'?" in told[-1]) == (value == "exat")
+
+
+@pytest.mark.parametrize(("words", "meant"), [
+    (["inspct"], "'inspect'"), (["plan", "--strategy", "exat"], "'exact'"),
+    (["config", "--jsn"], "'--json'"), (["inspect", "gelu", "--slf", "float32[3]"], "'--self'"),
+    (["bench", "--operators", "gellu"], "'gelu'"),
+])  # fmt: skip
+def test_commands_guess_options_and_choices(capsys, words, meant):
+    with pytest.raises(SystemExit) as ended:
+        main(words)
+    assert ended.value.code == 2
+    usage, error = capsys.readouterr().err.splitlines()
+    assert usage.startswith("usage: aclnn")
+    assert error.endswith(f"; did you mean {meant}?")
+
+
+def test_variables_that_are_none_are_told(monkeypatch, capsys):
+    monkeypatch.setenv("ACLNN_THREADS", "2")
+    aclnn.show_config()
+    line = capsys.readouterr().out.splitlines()[-1]
+    assert line.split() == (
+        [
+            "ACLNN_THREADS",
+            "is",
+            "set,",
+            "but",
+            "is",
+            "no",
+            "setting;",
+            "did",
+            "you",
+            "mean",
+            "'ACLNN_NUM_THREADS'?",
+        ]
+    )
+    monkeypatch.delenv("ACLNN_THREADS")
+    aclnn.show_config()
+    assert "no setting" not in capsys.readouterr().out
 
 
 def test_commands_guess_operators():

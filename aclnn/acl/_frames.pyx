@@ -84,7 +84,7 @@ cdef type mistakes():
 
 
 def leave_out(error):
-    """Take the package's own frames, and those of PyTorch's between them, from a traceback.
+    """Take the package's own frames, and those of others between them, from a traceback.
 
     Examples
     --------
@@ -110,7 +110,7 @@ def leave_out(error):
 
 
 cdef bint is_own(frame):
-    return library_of(frame) in ("aclnn", "torch")
+    return library_of(frame) in ("aclnn", "torch", "importlib")
 
 
 cdef object library_of(frame):
@@ -193,7 +193,7 @@ cdef PyObject *call_function(PyObject *function, PyObject *const *values, size_t
         error = aclnn_take_error()
         if type(error) is TypeError:
             error = explained(boundary.function, error)
-        if isinstance(error, boundary.kind):
+        if isinstance(error, (boundary.kind, mistakes())):
             leave_out(error)
         else:
             leave_out_around(error)
@@ -242,7 +242,7 @@ def boundary(function=None, *, kind=None):
     ----------
     function : callable
     kind : type or tuple of types, optional
-        Of the exceptions that are the caller's mistakes; by default `AclnnError`.
+        Of the exceptions that are the caller's mistakes, beside `AclnnError`.
 
     Examples
     --------

@@ -9,9 +9,11 @@ import re
 import sys
 from collections.abc import Sequence
 from contextlib import nullcontext
+from typing import NoReturn
 
 from aclnn import environment
 from aclnn._version import __version__
+from aclnn.acl.arguments import did_you_mean
 from aclnn.acl.errors import AclnnError
 
 # Each is a module of this package with `add_arguments(parser)` and `run(options) -> int`;
@@ -29,13 +31,37 @@ _NUMBER = r"((\d+\.?\d*|\.\d+)(e[-+]?\d+)?|inf(inity)?|nan)"
 _BELOW_ZERO = re.compile(rf"-{_NUMBER}(,\s*-?{_NUMBER})*", re.IGNORECASE)
 
 
-def parser(command: str | None = None) -> argparse.ArgumentParser:
+class Parser(argparse.ArgumentParser):
+    """A parser that guesses misspelt options and choices, and tells of bad usage in two lines."""
+
+    def error(self, message: str) -> NoReturn:
+        self.exit(
+            2,
+            f"usage: {self.prog} --help describes what there is\n"
+            f"{self.prog}: error: {message}{self._meant(message)}\n",
+        )
+
+    def _meant(self, message: str) -> str:
+        """What is added where a word is nearly one that there is."""
+        if found := _INVALID_CHOICE.search(message):
+            return did_you_mean(found[1], re.findall(r"[\w.-]+", found[2]))
+        if message.startswith("unrecognized arguments: "):
+            known = re.findall(r"--[\w-]+", self.format_usage())
+            guesses = (did_you_mean(one, known) for one in re.findall(r"--[\w-]+", message))
+            return next(filter(None, guesses), "")
+        return ""
+
+
+_INVALID_CHOICE = re.compile(r"invalid choice: '?([\w.-]+)'? \(choose from (.*)\)")
+
+
+def parser(command: str | None = None) -> Parser:
     """The parser of the command line, with the arguments of one command.
 
     Only that command is loaded, with all that it needs: what is broken elsewhere must not take
     `--help` along.
     """
-    top = argparse.ArgumentParser(
+    top = Parser(
         prog="aclnn", description="CANN's aclnn operators on the CPU: run, inspect, plan, measure."
     )
     top.add_argument("--version", action="version", version=f"aclnn-cpu {__version__}")
@@ -57,7 +83,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     command = next((word for word in words if not word.startswith("-")), None)
     try:
         with environment.ignored() if {"-h", "--help"} & set(words) else nullcontext():
-            options = parser(command).parse_args(words)
+            options, unknown = parser(command).parse_known_args(words)
+        if unknown:
+            options.refuse(f"unrecognized arguments: {' '.join(unknown)}")
         return options.run(options)
     except BrokenPipeError:
         return 1

@@ -62,6 +62,8 @@ def show_config() -> None:
             named = [f"{name} {_words(value)}" for name, value in facts.items()]
             facts = ", ".join(named) or "nothing is set"
         print(f"{section:11} {facts}")
+    for name, meant in environment.unknown().items():
+        print(f"{'':11} {name} is set, but is no setting{meant}")
 
 
 def _words(value: Any) -> str:
