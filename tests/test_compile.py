@@ -344,6 +344,22 @@ def test_what_is_closed_over_stays_bound():
     assert kept() is None
 
 
+@pytest.mark.parametrize("call", [
+    lambda x: np.mean(x), lambda x: x.mean(), lambda x: x.mean(axis=1), lambda x: x.mean((0, 2), keepdims=True),
+    lambda x: np.mean(x, axis=-1, keepdims=True), lambda x: np.max(x), lambda x: np.amax(x, 0),
+    lambda x: x.max(-1), lambda x: x.max(axis=(0, 1), keepdims=True), lambda x: np.var(x),
+    lambda x: np.var(x, axis=0, ddof=1), lambda x: x.var(1), lambda x: x.var(ddof=1, keepdims=True),
+    lambda x: np.clip(x, -0.5, 0.5), lambda x: x.clip(0), lambda x: x.clip(max=0.25),
+    lambda x: np.clip(x, a_min=None, a_max=1), lambda x: np.clip(x, min=-1, max=1),
+])  # fmt: skip
+def test_reductions_and_limits_are_those_of_numpy(call):
+    x = np.random.default_rng(5).normal(size=(3, 4, 5)).astype(np.float32)
+    found, wanted = aclnn.compile(call)(x), call(x)
+    assert found.shape == wanted.shape
+    assert found.dtype == wanted.dtype
+    np.testing.assert_allclose(found, wanted, rtol=1e-6, atol=1e-7)
+
+
 def test_compiled_functions_become_part_of_others():
     @aclnn.compile
     def f(x):

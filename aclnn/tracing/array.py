@@ -290,6 +290,22 @@ class TracedArray:
         """Sum over dimensions, by default all."""
         return numpy_forms.reduce_sum(self, axis, dtype, keepdims)
 
+    def mean(self, axis: Any = None, dtype: Any = None, keepdims: bool = False) -> Any:
+        """Mean over dimensions, by default all."""
+        return numpy_forms.reduce_mean(self, axis, dtype, keepdims)
+
+    def max(self, axis: Any = None, keepdims: bool = False) -> Any:
+        """Largest element along dimensions, by default of all."""
+        return numpy_forms.reduce_max(self, axis, keepdims)
+
+    def var(self, axis: Any = None, ddof: int = 0, keepdims: bool = False) -> Any:
+        """Variance over dimensions, by default all."""
+        return numpy_forms.reduce_var(self, axis, ddof, keepdims)
+
+    def clip(self, min: Any = None, max: Any = None) -> Any:
+        """The elements, those beyond limits replaced by these."""
+        return numpy_forms.clipped(self, min, max)
+
     def write(self, value: int) -> None:
         """Hold a value of this shape and dtype from now on."""
         self._memory.write(self._path, value)
@@ -350,7 +366,7 @@ class TracedArray:
     @_of_callers
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__") or not hasattr(np.ndarray, name):
-            meant = did_you_mean(name, dir(TracedArray))
+            meant = did_you_mean(name, [n for n in dir(TracedArray) if n[0] != "_"])
             raise AttributeError(f"a traced array has no attribute {name!r}{meant}")
         raise invalid(
             f"a traced array has no {name!r}: there is no counterpart among the operators; "

@@ -145,8 +145,36 @@ def reduce_sum(
     """Sum over dimensions; None stands for all."""
     if options:
         raise invalid(f"np.sum: {next(iter(options))} cannot be traced")
-    keepdims = keepdims is not np._NoValue and bool(keepdims)
-    return functional.sum(array, axis, keepdims, dtype=dtype)
+    return functional.sum(array, axis, _kept(keepdims), dtype=dtype)
+
+
+def reduce_mean(array: Any, axis: Any = None, dtype: Any = None, keepdims: Any = False) -> Any:
+    """Mean over dimensions; None stands for all."""
+    return functional.mean(array, axis, _kept(keepdims), dtype=dtype)
+
+
+def reduce_max(array: Any, axis: Any = None, keepdims: Any = False) -> Any:
+    """Largest element along dimensions; None stands for all."""
+    return functional.amax(array, axis, _kept(keepdims))
+
+
+def reduce_var(array: Any, axis: Any = None, ddof: Any = 0, keepdims: Any = False) -> Any:
+    """Variance over dimensions, of which None stands for all; its divisor is smaller by `ddof`."""
+    return functional.var(array, axis, correction=ddof, keepdim=_kept(keepdims))
+
+
+def clipped(array: Any, low: Any = None, high: Any = None) -> Any:
+    """The elements, those beyond limits replaced by these."""
+    return functional.clamp(array, low, high)
+
+
+def _limits(low: Any, high: Any, least: Any, most: Any) -> tuple[Any, Any]:
+    """Limits by either of the names that np.clip has for them."""
+    return (least if low is None else low), (most if high is None else high)
+
+
+def _kept(keepdims: Any) -> bool:
+    return keepdims is not np._NoValue and bool(keepdims)
 
 
 def _where(trace: Trace, condition: Any, *pair: Any) -> Any:
@@ -201,6 +229,10 @@ def _flip(trace: Trace, array: Any, axis: Any = None) -> Any:
     return array[tuple([back if n in places else slice(None) for n in range(array.ndim)])]
 
 
+def _max(trace: Trace, array: Any, axis: Any = None, out: Any = None, keepdims: Any = False) -> Any:
+    return _written(reduce_max(trace.taken(array), axis, keepdims), out)
+
+
 def _method(name: str) -> Callable[..., Any]:
     return lambda trace, array, *args, **options: getattr(trace.taken(array), name)(
         *args, **options
@@ -219,6 +251,17 @@ COUNTERPARTS: dict[Any, Callable[..., Any]] = {
     np.stack: _stack,
     np.sum: lambda trace, array, axis=None, dtype=None, out=None, keepdims=False: _written(
         reduce_sum(trace.taken(array), axis, dtype, keepdims), out
+    ),
+    np.mean: lambda trace, array, axis=None, dtype=None, out=None, keepdims=False: _written(
+        reduce_mean(trace.taken(array), axis, dtype, keepdims), out
+    ),
+    np.max: _max,
+    np.amax: _max,
+    np.var: lambda trace, array, axis=None, out=None, ddof=0, keepdims=False: _written(
+        reduce_var(trace.taken(array), axis, ddof, keepdims), out
+    ),
+    np.clip: lambda trace, array, a_min=None, a_max=None, out=None, min=None, max=None: _written(
+        clipped(trace.taken(array), *_limits(a_min, a_max, min, max)), out
     ),
     np.expand_dims: _expand_dims,
     np.moveaxis: _moveaxis,
