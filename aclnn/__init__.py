@@ -115,7 +115,7 @@ _GROUPS = (
 _MODULES = ("graph", "isa", "operators")
 
 
-@boundary(kind=AttributeError)
+@boundary(kind=(AttributeError, ImportError))
 def __getattr__(name: str) -> Any:
     value = _find(name)
     if not isinstance(value, ModuleType):  # the import system keeps those, once they are whole

@@ -95,6 +95,14 @@ def test_of_several_results_those_in_place_follow_their_inputs():
         np.testing.assert_array_equal(found, expected)
 
 
+def test_functions_stand_for_their_names():
+    assert repr(aclnn.executor(aclnn.gelu, X)) == repr(aclnn.executor("gelu", X))
+    again = pickle.loads(pickle.dumps(aclnn.executor(aclnn.gelu, X)))
+    np.testing.assert_array_equal(again.run(X), aclnn.gelu(X))
+    with pytest.raises(aclnn.AclnnError, match="no operator is called 'leaky_relu_'"):
+        aclnn.executor(aclnn.leaky_relu_, X)
+
+
 def test_pickles_keep_the_names():
     ex = aclnn.executor("aclnnLeakyRelu", X, negativeSlope=0.25)
     ex.run(negativeSlope=0.5)

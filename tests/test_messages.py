@@ -167,6 +167,11 @@ MISTAKES = {
         "; did you mean 'exact'?",
         False,
     ),
+    "axis": (
+        lambda: aclnn.softmax(X, axis=-1),
+        "softmax() got an unexpected keyword argument 'axis'; did you mean 'dim'?",
+        True,
+    ),
     "option of an executor": (
         lambda: aclnn.executor("leaky_relu", X, negative_slop=1),
         "leaky_relu does not take negative_slop; did you mean 'negative_slope'?",
@@ -316,7 +321,8 @@ def test_uncaught_mistakes_end_at_the_programs_line(tmp_path):
 
 @pytest.mark.parametrize(("name", "meant"), [
     ("gellu", "gelu"), ("leakyrelu", "leaky_relu"), ("aclnnGellu", "aclnnGelu"), ("executer", "executor"),
-    ("AclnError", "AclnnError"), ("acl_float", "ACL_FLOAT"),
+    ("AclnError", "AclnnError"), ("acl_float", "ACL_FLOAT"), ("concatenate", "cat"), ("clip", "clamp"),
+    ("multiply", "mul"),
 ])  # fmt: skip
 def test_names_that_are_nearly_right_are_guessed(name, meant):
     error = caught(lambda: getattr(aclnn, name))

@@ -31,15 +31,30 @@ def shown(value: object) -> str:
     return text if len(text) <= LONGEST_SHOWN else f"{text[:LONGEST_SHOWN]}..."
 
 
+# What NumPy, PyTorch and others call what has another name here.
+_ELSEWHERE = {
+    "absolute": "abs", "argmax": "arg_max", "astype": "cast", "axes": "dims", "axis": "dim",
+    "broadcast_to": "expand", "clip": "clamp", "concat": "cat", "concatenate": "cat",
+    "divide": "div", "equal": "eq", "greater": "gt", "greater_equal": "ge", "less": "lt",
+    "less_equal": "le", "multiply": "mul", "negative": "neg", "not_equal": "ne",
+    "pad": "constant_pad_nd", "power": "pow", "subtract": "sub", "take": "index_select",
+    "tile": "repeat", "transpose": "permute", "slope": "negative_slope",
+}  # fmt: skip
+
+
 def did_you_mean(word: object, known: Iterable[str]) -> str:
-    """What messages add where a name is nearly one that there is; empty where it is not.
+    """What messages add where a name is nearly one that there is, or means one elsewhere; else empty.
 
     >>> did_you_mean("gellu", ["elu", "gelu", "relu"]), did_you_mean("gelu", ["bucket"])
     ("; did you mean 'gelu'?", '')
+    >>> did_you_mean("axis", ["input", "dim"])
+    "; did you mean 'dim'?"
     """
     if not isinstance(word, str) or len(word) > LONGEST_SHOWN:
         return ""
     by_lower = {name.lower(): name for name in known}  # in any case
+    if (elsewhere := _ELSEWHERE.get(word.lower())) in by_lower:
+        return f"; did you mean {elsewhere!r}?"
     close = difflib.get_close_matches(word.lower(), by_lower, n=1, cutoff=0.7)
     return f"; did you mean {by_lower[close[0]]!r}?" if close else ""
 

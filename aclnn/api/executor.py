@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -23,7 +23,7 @@ from aclnn.operators.declaration import REQUIRED, Entry
 
 @boundary
 def executor(
-    name: str,
+    name: str | Callable[..., Any],
     *operands: Any,
     out: Any = None,
     materialize: bool | None = None,
@@ -34,9 +34,9 @@ def executor(
 
     Parameters
     ----------
-    name : str
-        An operator's functional name, such as ``"gelu_backward"``, or that of a C-shaped function, such
-        as ``"aclnnGeluBackward"``. Operands and options then have CANN's names, in messages and in
+    name : str or callable
+        An operator's functional name, such as ``"gelu_backward"``, or its function; or the name of a
+        C-shaped function, such as ``"aclnnGeluBackward"``. Operands and options then have CANN's names, in messages and in
         what the executor shows; runs take them by either name.
     *operands : array
         Its inputs, in the order of the functional form; those of a C-shaped function in CANN's order,
@@ -76,12 +76,14 @@ def executor(
     >>> aclnn.executor("aclnnLeakyRelu", x, negativeSlope=0.5).run()
     array([-0.5,  0. ,  1. ], dtype=float32)
     """
-    handle, given, outputs, entry = _taken(name, operands, options)
+    form: Any = getattr(name, "__self__", None)
+    called: Any = form.name if isinstance(form, FunctionalHandle) else name
+    handle, given, outputs, entry = _taken(called, operands, options)
     operator = handle.handle.operator
     words = {} if entry is None else entry.words(operator.outputs)
     if outputs and out is not None:
         named = ", ".join(words[role] for role in outputs)
-        raise wrong_kind(f"{name}: the output is given twice, as {named} and by out=")
+        raise wrong_kind(f"{called}: the output is given twice, as {named} and by out=")
     try:
         if operator.number_form is not None and _is_number(given[operator.number_form[0]]):
             assert handle.number_form is not None, "every such operator has one"
@@ -108,7 +110,7 @@ def executor(
             None if strategy is None else strategy_number(strategy),
             partial(
                 _description,
-                name,
+                called,
                 [role for role in operator.kernel_operands if given[role] is not None],
                 {role: value for role, value in given.items() if role not in operator.inputs},
                 words,
@@ -119,7 +121,7 @@ def executor(
         )
     except AclnnError as error:
         told = {**given, "out": out}
-        raise refusals.reworded(name, error, told, in_place=False, names=words) from None
+        raise refusals.reworded(called, error, told, in_place=False, names=words) from None
 
 
 def _taken(
