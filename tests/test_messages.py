@@ -466,6 +466,18 @@ def test_the_c_shaped_layer_keeps_canns_words():
     assert traceback.extract_tb(error.__traceback__)[-1].filename == __file__
 
 
+def test_the_c_shaped_layer_says_what_makes_its_objects():
+    for arguments, words in (
+        ((X, X), "self is ndarray, must be an aclTensor; aclnn.tensor(array) makes one"),
+        ((aclnn.tensor(X), 0.1, aclnn.tensor(X.copy())),
+         "negativeSlope is float, must be an aclScalar; aclCreateScalar(value, dataType) makes one"),
+    ):  # fmt: skip
+        name = "aclnnGelu" if len(arguments) == 2 else "aclnnLeakyRelu"
+        assert getattr(aclnn, f"{name}GetWorkspaceSize")(*arguments)[2] != aclnn.ACLNN_SUCCESS
+        line = aclnn.aclGetRecentErrMsg().splitlines()[0]
+        assert line == f"{name}GetWorkspaceSize: {words}"
+
+
 def test_errors_can_be_pickled():
     for call, _, is_kind in MISTAKES.values():
         error = caught(call)

@@ -1,6 +1,7 @@
 """PyTorch: registered operators, gradients, tracing, and what tensors cost."""
 
 import copy
+import pathlib
 import pickle
 import subprocess
 import sys
@@ -769,3 +770,14 @@ def test_activations_of_a_model_are_swapped(batch):
 
 def test_dynamo_finds_the_backend_without_an_import():
     assert "aclnn" in torch.compiler.list_backends()
+
+
+def test_functions_of_pytorch_in_compiled_functions_say_what_to_use():
+    x = torch.ones(2, 3)
+    with pytest.raises(
+        aclnn.AclnnError, match=r"relu of PyTorch.*: aclnn.relu records it, "
+    ) as caught:
+        aclnn.compile(lambda x: torch.relu(x))(x)
+    assert caught.traceback[-1].path == pathlib.Path(__file__)
+    with pytest.raises(aclnn.AclnnError, match=r"linear of PyTorch.*: torch.compile\(function, "):
+        aclnn.compile(torch.nn.Linear(3, 2))(x)

@@ -67,6 +67,11 @@ cdef dict KINDS = {
     "ints": SWITCH, "bools": SWITCH,
     "dtype": SWITCH,
 }
+# What is added for people who give what NumPy and Python have.
+cdef dict MADE_BY = {
+    "aclTensor": "; aclnn.tensor(array) makes one",
+    "aclScalar": "; aclCreateScalar(value, dataType) makes one",
+}
 # What parameters are that are objects of CANN's, and so may be null or destroyed.
 cdef dict OBJECTS = {
     "input": aclTensor, "output": aclTensor, "inout": aclTensor, "inputs": aclTensorList,
@@ -449,7 +454,8 @@ cdef class EntryHandle:
                 self.refuse_dead(index, <aclTensorList>value)
         if foreign >= 0:
             wanted = self.objects[foreign].__name__
-            self.refuse(foreign, type(<object>arguments[foreign]).__name__, f"an {wanted}")
+            self.refuse(foreign, type(<object>arguments[foreign]).__name__,
+                        f"an {wanted}{MADE_BY.get(wanted, '')}")
         return 0
 
     cdef bint is_alive(self, int index, object value) noexcept:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -11,6 +11,7 @@ from aclnn.acl import dtypes
 from aclnn.acl._frames import boundary
 from aclnn.acl.arguments import as_int, did_you_mean, shown
 from aclnn.acl.errors import AclnnError, invalid
+from aclnn.api.functional import HANDLES_BY_NAME
 from aclnn.api.options import as_dtype, as_ints
 from aclnn.graph import is_contiguous
 from aclnn.graph.strides import reshaped_strides
@@ -139,6 +140,18 @@ class TracedArray:
 
     def __array_function__(self, function: Any, types: Any, args: Any, options: Any) -> Any:
         return numpy_forms.array_function(self, function, args, options)
+
+    @classmethod
+    def __torch_function__(
+        cls, function: Any, types: Any, args: Any = (), options: Any = None
+    ) -> NoReturn:
+        """What PyTorch hands over when one of its functions is called with a traced array."""
+        name = getattr(function, "__name__", type(function).__name__)
+        own = f"aclnn.{name} records it, " if name in HANDLES_BY_NAME else ""
+        raise invalid(
+            f"{name} of PyTorch cannot be recorded: {own}torch.compile(function, backend='aclnn') "
+            "compiles functions of PyTorch's"
+        )
 
     __add__, __radd__, __iadd__ = _binary("add"), _binary("add", swapped=True), _in_place("add")
     __sub__, __rsub__ = _binary("subtract"), _binary("subtract", swapped=True)
