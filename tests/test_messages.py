@@ -518,6 +518,14 @@ def test_commands_guess_options_and_choices(capsys, words, meant):
     assert error.endswith(f"; did you mean {meant}?")
 
 
+def test_commands_say_that_operands_have_names(capsys):
+    with pytest.raises(SystemExit):
+        main(["inspect", "gelu", "float32[3]"])
+    assert capsys.readouterr().err.endswith(
+        "unrecognized arguments: float32[3]; operands have names, such as --self float32[64,128]\n"
+    )
+
+
 def test_variables_that_are_none_are_told(monkeypatch, capsys):
     monkeypatch.setenv("ACLNN_THREADS", "2")
     aclnn.show_config()

@@ -47,7 +47,9 @@ class Parser(argparse.ArgumentParser):
             return did_you_mean(found[1], re.findall(r"[\w.-]+", found[2]))
         if message.startswith("unrecognized arguments: "):
             known = re.findall(r"--[\w-]+", self.format_usage())
-            guesses = (did_you_mean(one, known) for one in re.findall(r"--[\w-]+", message))
+            guesses = [did_you_mean(one, known) for one in re.findall(r"--[\w-]+", message)]
+            if not guesses and "--operand" in known and "[" in message:
+                return "; operands have names, such as --self float32[64,128]"
             return next(filter(None, guesses), "")
         return ""
 
@@ -62,7 +64,9 @@ def parser(command: str | None = None) -> Parser:
     `--help` along.
     """
     top = Parser(
-        prog="aclnn", description="CANN's aclnn operators on the CPU: run, inspect, plan, measure."
+        prog="aclnn",
+        description="CANN's aclnn operators on the CPU: run, inspect, plan, measure.",
+        epilog="`aclnn COMMAND --help` describes a command.",
     )
     top.add_argument("--version", action="version", version=f"aclnn-cpu {__version__}")
     commands = top.add_subparsers(dest="command", required=True, metavar="COMMAND")
