@@ -799,9 +799,9 @@ def test_the_readmes_table_is_what_the_declarations_say(reference):
     text = source("README.md")
     assert reference["readme"](text) == text, "run `make reference`"
     assert reference["readme"](text.replace("| `logit", "| `logits")) == text
-    for name, (operator, _) in ENTRIES.items():
-        forms = "".join(rf".*`{form}`" for form in operator.functional_names)
-        assert re.search(rf"\n\| {forms}.*\b{name}\b", text), name
+    for operator in REGISTRY.values():
+        if operator.functional_names:
+            assert re.search(rf"\n\| .*`{operator.functional_names[0]}`", text), operator.name
 
 
 def test_tables_of_runs_have_their_places_on_the_page_about_speed(tmp_path, monkeypatch):

@@ -176,10 +176,10 @@ def pages() -> dict[str, str]:
 def readme(text: str) -> str:
     """The README with its table of operators as the declarations have it, a row for each family."""
     rows = []
-    for family in FAMILIES.values():
-        names = [name for one in family for name in one.functional_names]
-        rows.append((code(*names), ", ".join(e.name for one in family for e in one.entries)))
-    made = table(("functional", "C-shaped"), rows)
+    for name, family in FAMILIES.items():
+        functional = [one.functional_names[0] for one in family if one.functional_names]
+        rows.append((title(name), code(*functional)))
+    made = table(("family", "functional forms"), rows)
     before, heading, after = text.partition("\n## Operators\n\n")
     return before + heading + made + after[after.index("\n\n") :]
 
