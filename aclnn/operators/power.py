@@ -25,9 +25,10 @@ from aclnn.operators.lowering import Lowering, operands_as
 
 _TO = ("input", "exponent")
 _NOTES = (
-    "Powers of integers wrap around; a negative exponent gives 0, except for 1 and -1. Numbers "
-    "take part as float32, with float64 tensors as float64. Complex operands, which CANN "
-    "takes, are refused."
+    "Powers of integers wrap around; a negative exponent gives 0, except for 1 and -1. A number as "
+    "the exponent takes part as float32, with float64 tensors as float64; so does one as the base "
+    "in the C-shaped function, while `pow` makes an array of it that has the exponent's dtype. "
+    "Complex operands, which CANN takes, are refused."
 )
 
 
