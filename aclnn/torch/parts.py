@@ -9,6 +9,7 @@ import torch
 from torch.fx import GraphModule, Node
 from torch.fx.experimental.proxy_tensor import make_fx
 
+from aclnn.execution._prepared_call import PreparedCall, prepares
 from aclnn.torch.counterparts import form_of
 from aclnn.tracing.compiled import compile as compiled
 
@@ -45,6 +46,7 @@ class Part:
         self._orders = [_order_of(node) for node in self._outputs]
         self._in_order = not any(self._orders)
         self.compiled = compiled(self._function(name), **options)
+        self._prepared: PreparedCall | None = None
         self._backwards: dict[tuple[bool, ...], Callable[..., Any]] = {}
 
     @property
@@ -53,12 +55,27 @@ class Part:
         return max(self.compiled.workspace_sizes(), default=0)
 
     def __call__(self, *tensors: torch.Tensor) -> Any:
+        if self._prepared is not None:
+            made = self._prepared.run(tensors)  # of tensors whose gradients nobody wants
+            if made is not NotImplemented:
+                return made
         if torch.is_grad_enabled() and any(one.requires_grad for one in tensors):
             return _Differentiable.apply(self, *tensors)
-        return self.run(*tensors)
+        return self._run(tensors)
 
     def run(self, *tensors: torch.Tensor) -> Any:
+        """The results; nothing is recorded for gradients."""
+        if self._prepared is not None:
+            made = self._prepared.run(tensors)
+            if made is not NotImplemented:
+                return made
+        return self._run(tensors)
+
+    def _run(self, tensors: Sequence[torch.Tensor]) -> Any:
         made = self.compiled(*tensors)
+        if prepares(torch):
+            executor = self.compiled.executor_of(*tensors)
+            self._prepared = PreparedCall(executor, len(tensors), self._orders, self._is_one)
         if self._in_order:
             return made
         if self._is_one:

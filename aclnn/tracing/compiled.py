@@ -234,6 +234,12 @@ class Compiled(Generic[P, R]):
         """The bytes of workspace that each plan in the cache needs."""
         return [traced.executor.workspace_size for traced in self._found.values()]
 
+    def executor_of(self, *args: Any) -> aclOpExecutor:
+        """The executor that calls with these arguments run: it is bound to none of them."""
+        leaves: list[Any] = []
+        form = (taken_apart(args, leaves), None)
+        return self._traced(form, [arrays.as_ndarray(x, "argument") for x in leaves]).executor
+
     def clear_cache(self) -> None:
         """Forget all plans, and the arrays that the function closes over."""
         with self._lock:
