@@ -85,3 +85,145 @@ def test_parts_are_differentiated_after_calls_without_gradients():
     made = part(tracked, y)
     (gradient,) = torch.autograd.grad([one.sum() for one in made], [tracked])
     torch.testing.assert_close(gradient, 2 + y)
+
+
+# --- Folding --------------------------------------------------------------------------------------
+
+
+def explained(function, *inputs):
+    with torch.no_grad():
+        return aclnn.torch.explain(function, *inputs)
+
+
+def test_nodes_without_effect_are_folded():
+    def function(x):
+        same = torch.nn.functional.dropout(x.contiguous().to(torch.float32), 0.5, False)
+        return torch.atan(same.view(same.shape).expand(2, 3))
+
+    found = explained(function, tensor(2, 3))
+    assert found.folded == 5
+    assert found.left == [("atan", "no operator of ours does it")]
+    assert str(found).startswith("0 nodes in 0 executors, 1 left to PyTorch, 5 folded")
+
+
+def causal(q, bias):
+    places = torch.arange(q.shape[-2])
+    mask = places[:, None] >= places
+    return torch.nn.functional.scaled_dot_product_attention(q, q + bias, q, attn_mask=mask)
+
+
+def test_constants_are_folded():
+    q = tensor(1, 2, 6, 8)
+    found = explained(causal, q, tensor(8))
+    assert not {"arange", "getitem", "ge", "where"} & {name for name, _ in found.left[:-1]}
+    compiled = torch.compile(causal, backend="aclnn")
+    with torch.no_grad():
+        for seed in (1, 2):
+            given = tensor(1, 2, 6, 8, seed=seed), tensor(8, seed=seed)
+            torch.testing.assert_close(compiled(*given), causal(*given))
+
+
+def test_constants_do_not_change_gradients():
+    q, bias = tensor(1, 2, 6, 8).requires_grad_(), tensor(8).requires_grad_()
+    direction = tensor(1, 2, 6, 8, seed=3)
+    made = torch.compile(causal, backend="aclnn")(q, bias)
+    ours = torch.autograd.grad((made * direction).sum(), [q, bias])
+    wanted = torch.autograd.grad((causal(q, bias) * direction).sum(), [q, bias])
+    torch.testing.assert_close(ours, wanted)
+
+
+def test_what_callers_may_write_into_is_no_constant():
+    def function(x):
+        places = torch.arange(4.0) * 2
+        return x + places, places, places.view(2, 2).t()
+
+    compiled = torch.compile(function, backend="aclnn")
+    x = tensor(4)
+    for one in compiled(x)[1:]:
+        one.fill_(7.0)
+    for made, wanted in zip(compiled(x), function(x), strict=True):
+        torch.testing.assert_close(made, wanted)
+
+
+def test_a_view_that_is_returned_stays_one():
+    def function(x):
+        return x.view(x.shape)
+
+    x = tensor(4)
+    made = torch.compile(function, backend="aclnn")(x)
+    assert made is not x
+    made[0] = 7.0
+    assert x[0] == 7.0
+
+
+@pytest.mark.parametrize(
+    "draw",
+    [
+        lambda: torch.rand(64),
+        lambda: torch.nn.functional.dropout(torch.ones(64), 0.5),
+        lambda: torch.empty(64).uniform_(),
+        lambda: torch.bernoulli(torch.full((64,), 0.5)),
+    ],
+    ids=["rand", "dropout", "uniform_", "bernoulli"],
+)
+def test_random_numbers_are_drawn_by_each_call(draw):
+    compiled = torch.compile(lambda x: x * draw(), backend="aclnn")
+    x = tensor(64)
+    assert not torch.equal(compiled(x), compiled(x))
+
+
+def test_large_constants_are_computed_by_each_call():
+    def function(x):
+        return x + torch.arange(1 << 19, dtype=torch.float32)
+
+    assert explained(function, tensor(1)).folded == 0
+
+
+def test_constants_of_inference_mode_serve_training():
+    def function(x):
+        return x * torch.arange(4.0).exp()
+
+    compiled = torch.compile(function, backend="aclnn")
+    x = tensor(4)
+    with torch.inference_mode():
+        compiled(x)
+    x.requires_grad_()
+    (made,) = torch.autograd.grad(compiled(x).sum(), [x])
+    torch.testing.assert_close(made, torch.arange(4.0).exp())
+
+
+# --- Modes that a graph switches ------------------------------------------------------------------
+
+
+def test_what_runs_without_gradients_has_none():
+    def function(x):
+        with torch.no_grad():
+            still = (x.exp() * 2).tanh()
+        return (torch.nn.functional.gelu(x) * 2 + still).exp()
+
+    x = tensor(8).requires_grad_()
+    (ours,) = torch.autograd.grad(torch.compile(function, backend="aclnn")(x).sum(), [x])
+    (wanted,) = torch.autograd.grad(function(x).sum(), [x])
+    torch.testing.assert_close(ours, wanted)
+
+
+def test_transforms_inside_of_a_compiled_function():
+    def function(x):
+        return torch.vmap(torch.func.grad(lambda row: (row * torch.arange(3)).sin().sum()))(x)
+
+    x = tensor(4, 3)
+    compiled = torch.compile(function, backend="aclnn", fullgraph=True)
+    torch.testing.assert_close(compiled(x), function(x))
+
+
+def test_mixed_precision_inside_of_a_compiled_function():
+    def function(x, weight):
+        with torch.autocast("cpu", torch.bfloat16):
+            return torch.nn.functional.gelu(x @ weight) * 2
+
+    x, weight = tensor(4, 8).requires_grad_(), tensor(8, 8)
+    made, wanted = torch.compile(function, backend="aclnn")(x, weight), function(x, weight)
+    assert made.dtype == wanted.dtype == torch.bfloat16
+    torch.testing.assert_close(made, wanted)
+    pair = [torch.autograd.grad(one.sum(), [x])[0] for one in (made, wanted)]
+    torch.testing.assert_close(*pair, atol=0.05, rtol=0.02)

@@ -1,7 +1,8 @@
 """The backend of ``torch.compile``: parts of a graph as executors, the rest as PyTorch has it.
 
-Dynamo's graph is taken as it is where nothing in it is written in place: what PyTorch keeps runs as it
-would without a compiler, and costs no more. Other graphs are first made functional by AOTAutograd.
+Dynamo's graph is taken where nothing in it is written in place, and no mode is switched: what PyTorch
+keeps runs as it would without a compiler, and costs no more. Other graphs are first made functional by
+AOTAutograd.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from torch.fx._lazy_graph_module import _LazyGraphModule
 from torch.fx.passes.utils.fuser_utils import fuse_by_partitions
 
 from aclnn.torch.expansion import expanded, is_functional
+from aclnn.torch.folding import fold
 from aclnn.torch.parts import Part
 from aclnn.torch.support import Support, partitions_of
 
@@ -24,6 +26,9 @@ PREFIX = "aclnn_part_"
 
 class Observer(Protocol):
     """Is told what becomes of graphs."""
+
+    def add_folded(self, count: int) -> None:
+        """How many nodes of a graph are gone, as constants or without effect."""
 
     def add_graph(self, graph: GraphModule, support: Support, parts: list[Any]) -> None:
         """A graph, before its parts become executors."""
@@ -58,6 +63,9 @@ def compiled_graph(
 ) -> Any:
     """What `backend` gives; `observe` is told of each graph, its support and its parts."""
     if is_functional(graph_module):
+        folded = fold(graph_module)
+        if observe is not None:
+            observe.add_folded(folded)
         return code_of(with_executors(graph_module, options, observe))
 
     def compile_graph(graph: GraphModule, inputs: Sequence[Any]) -> Any:

@@ -23,6 +23,8 @@ class Explanation:
     ----------
     taken : int
         How many nodes executors do.
+    folded : int
+        How many nodes nobody does: they give the same at each call, or what they are given.
     left : list of (str, str)
         A node that PyTorch does, and the reason.
     parts : list of tuple of str
@@ -35,6 +37,7 @@ class Explanation:
     left: list[tuple[str, str]] = field(default_factory=list)
     parts: list[tuple[str, ...]] = field(default_factory=list)
     _made: dict[int, Part] = field(default_factory=dict)
+    folded: int = 0
     _first: int = 0  # the number of the first executor of the graph that was added last
 
     @property
@@ -42,6 +45,10 @@ class Explanation:
         """How many bytes each executor needs for its intermediates."""
         made = [self._made.get(number) for number in range(len(self.parts))]
         return [0 if part is None else part.workspace_size for part in made]
+
+    def add_folded(self, count: int) -> None:
+        """Count nodes of a graph that are gone."""
+        self.folded += count
 
     def add_executor(self, number: int, part: Part) -> None:
         """Keep what became of a part of the graph that was added last."""
@@ -63,6 +70,8 @@ class Explanation:
     def __str__(self) -> str:
         parts = _counted(len(self.parts), "executor")
         lines = [f"{_counted(self.taken, 'node')} in {parts}, {len(self.left)} left to PyTorch"]
+        if self.folded:
+            lines[0] += f", {self.folded} folded"
         counted = Counter(zip(self.parts, self.workspaces, strict=True))
         for (part, size), n in counted.items():
             room = f"; workspace {size:,} bytes" if size else ""
