@@ -8,6 +8,7 @@ torch = pytest.importorskip("torch")
 from torch._subclasses import FakeTensorMode  # noqa: E402
 
 import aclnn.torch  # noqa: E402
+from aclnn.torch import speed  # noqa: E402
 from aclnn.torch.expansion import expanded  # noqa: E402
 from aclnn.torch.parts import Part  # noqa: E402
 
@@ -227,3 +228,83 @@ def test_mixed_precision_inside_of_a_compiled_function():
     torch.testing.assert_close(made, wanted)
     pair = [torch.autograd.grad(one.sum(), [x])[0] for one in (made, wanted)]
     torch.testing.assert_close(*pair, atol=0.05, rtol=0.02)
+
+
+# --- What is taken --------------------------------------------------------------------------------
+
+
+def test_times_lie_between_those_that_were_measured():
+    times = [2.0, 4.0, 40.0]
+    assert speed.interpolated(times, 1) == 2.0
+    assert speed.interpolated(times, 16384) == 4.0
+    assert 4.0 < speed.interpolated(times, 100_000) < 40.0
+    assert speed.interpolated(times, 2**20) > 100.0
+
+
+def test_sizes_decide_what_is_taken():
+    """A mean of few elements costs less than PyTorch's call; of many its kernel is faster."""
+
+    def function(x):
+        return x * torch.rsqrt((x * x).mean(-1, keepdim=True) + 1e-6)
+
+    assert "mean" in explained(function, tensor(2, 16, 64)).parts[0]
+    assert ("mean", "PyTorch's kernel is faster") in explained(function, tensor(2048, 512)).left
+
+
+def test_a_part_has_to_gain_more_than_its_call():
+    found = explained(lambda x: torch.mul(x, 2.0), tensor(16))
+    assert found.left == [("mul", "alone it takes as long as in PyTorch")]
+    assert len(explained(lambda x: (x * 2.0 + 1.0).exp(), tensor(16)).parts) == 1
+
+
+def test_views_of_inputs_and_of_whole_results_join_a_part():
+    def function(x):
+        return torch.atan((torch.nn.functional.gelu(x.view(4, 6)) * 2).t().reshape(2, 12))
+
+    found = explained(function, tensor(24))
+    assert found.parts == [("view", "gelu", "mul", "t", "reshape")]
+
+
+def test_views_that_others_read_stay_outside():
+    def function(x):
+        made = torch.nn.functional.gelu(x) * 2
+        first, second = made.split(2, -1)
+        return torch.atan(first), torch.atan(second), x.view(-1), x.view(-1).exp() * 2
+
+    x = tensor(3, 4)
+    found = explained(function, x)
+    assert found.parts == [("gelu", "mul", "view", "exp", "mul")]
+    assert {"split", "view"} <= {name for name, _ in found.left}
+    compiled = torch.compile(function, backend="aclnn")(x)
+    torch.testing.assert_close(compiled, function(x))
+    assert compiled[2].data_ptr() == x.data_ptr()
+
+
+def test_splits_inside_of_a_part():
+    def function(x):
+        gate, value, rest = x.split([1, 2, 1], 1)
+        return (gate * value + rest).exp() * torch.cat(x.chunk(2, 1), 0).sum()
+
+    x = tensor(3, 4)
+    found = explained(function, x)
+    assert "split" in found.parts[0]
+    torch.testing.assert_close(torch.compile(function, backend="aclnn")(x), function(x))
+
+
+def test_what_a_loss_does_not_depend_on_has_no_gradient():
+    """Not one of zeros: an optimizer with weight decay would change it."""
+
+    def function(x, weight, other):
+        shared = torch.nn.functional.gelu(x * weight)
+        return shared * 2, (shared * other).exp()
+
+    x, weight, other = (tensor(3, 4, seed=n).requires_grad_() for n in range(3))
+    made = torch.compile(function, backend="aclnn")(x, weight, other)
+    assert len(explained(function, x, weight, other).parts) == 1
+    for loss, unused in ((made[0].sum(), True), (made[1].sum(), False)):
+        found = torch.autograd.grad(loss, [x, weight, other], retain_graph=True, allow_unused=True)
+        wanted = torch.autograd.grad(
+            function(x, weight, other)[not unused].sum(), [x, weight, other], allow_unused=True
+        )
+        assert (found[2] is None) is unused
+        torch.testing.assert_close(found[: 2 + (not unused)], wanted[: 2 + (not unused)])

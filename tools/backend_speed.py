@@ -5,7 +5,8 @@
 
 Each operator that a form stands for (`aclnn/torch/counterparts.py`) runs as the backend would run it, one
 node in one executor, and as PyTorch runs it: in turns, in one thread, float32, of rows of 64 to 1,024
-elements. What counts is the least time of each; the table and the file have the quotients, one for each size.
+elements. What counts is the least time of each; the file has both in µs, one for each size, and the table
+their quotients.
 """
 
 from __future__ import annotations
@@ -24,12 +25,14 @@ from torch.nn import functional as nn
 from torch.utils._pytree import tree_flatten, tree_unflatten
 
 import aclnn
-from aclnn.torch.counterparts import PRODUCTS, counterpart
+from aclnn.torch.counterparts import counterpart
 from aclnn.torch.expansion import expanded
 from aclnn.torch.parts import Part
+from aclnn.torch.speed import PRODUCTS, SIZES
 
 TARGET = Path(__file__).parent.parent / "aclnn" / "torch" / "speed.json"
 SHAPES = ((4, 64), (64, 256), (256, 1024))
+assert tuple(map(math.prod, SHAPES)) == SIZES
 SECONDS = 0.05  # that each of the two runs at least, for each shape
 
 # Functions whose ATen operators, and those of their gradients, are measured.
@@ -66,6 +69,7 @@ FUNCTIONS: list[Callable[[torch.Tensor], Any]] = [
     lambda x: torch.addcmul(x, x, x),
     lambda x: torch.lerp(x, 1 - x, x),
     lambda x: x.half().float(),
+    lambda x: x.clone(),
     lambda x: torch.cat([x, x], -1),
     lambda x: nn.pad(x, (1, 1)),
     lambda x: x.repeat(2, 1),
@@ -135,8 +139,8 @@ def as_functions(call: Call) -> tuple[Callable[[], Any], Callable[[], Any]]:
     return (lambda: part.run(*tensors)), (lambda: target(*own_args, **own_named))
 
 
-def quotient(ours: Callable[[], Any], theirs: Callable[[], Any]) -> float:
-    """Our least time over theirs, in turns."""
+def times(ours: Callable[[], Any], theirs: Callable[[], Any]) -> list[float]:
+    """The least time of a call of each, in turns, in µs."""
     start = time.perf_counter()
     theirs()
     once = max(time.perf_counter() - start, 1e-7)
@@ -149,12 +153,21 @@ def quotient(ours: Callable[[], Any], theirs: Callable[[], Any]) -> float:
             for _ in range(count):
                 function()
             least[which] = min(least[which], time.perf_counter() - start)
-    return least[0] / least[1]
+    return [one / count * 1e6 for one in least]
 
 
-def measured() -> dict[str, list[float]]:
-    """Quotients by name, one for each shape."""
-    found: dict[str, list[float]] = {}
+def dispatch() -> float:
+    """What a call of an operator of ``torch.ops`` takes longer than one of ``torch``, in µs: graphs of Dynamo
+    have the latter."""
+    x = torch.ones(16)
+    through_ops, plain = times(lambda: torch.ops.aten.neg.default(x), lambda: torch.neg(x))
+    return through_ops - plain
+
+
+def measured() -> dict[str, tuple[list[float], list[float]]]:
+    """Times by name, ours and PyTorch's, one for each shape."""
+    found: dict[str, tuple[list[float], list[float]]] = {}
+    besides = dispatch()
     for function in FUNCTIONS:
         of_shapes = [calls_of(function, shape) for shape in SHAPES]
         for name in {*of_shapes[0]} - {*found}:
@@ -163,8 +176,13 @@ def measured() -> dict[str, list[float]]:
             except (aclnn.AclnnError, NotImplementedError, TypeError, ValueError) as error:
                 print(f"{name}: left out, {str(error).splitlines()[0]}")
                 continue
-            found[name] = [quotient(*pair) for pair in pairs]
-            print(f"{name:28}", *[f"{one:5.2f}" for one in found[name]], flush=True)
+            each = [times(*pair) for pair in pairs]
+            found[name] = [a for a, _ in each], [b - besides for _, b in each]
+            print(
+                f"{name:28}",
+                *[f"{a / b:5.2f}" for a, b in zip(*found[name], strict=True)],
+                flush=True,
+            )
     return found
 
 
@@ -176,7 +194,8 @@ def main() -> None:
     aclnn.set_num_threads(1)
     found = measured()
     if given.write:
-        lines = [f'  "{name}": {[round(one, 2) for one in found[name]]}' for name in sorted(found)]
+        rounded = {n: [[round(t, 2) for t in each] for each in found[n]] for n in sorted(found)}
+        lines = [f'  "{name}": {pair}' for name, pair in rounded.items()]
         TARGET.write_text("{\n" + ",\n".join(lines) + "\n}\n")
 
 

@@ -1,14 +1,12 @@
 """ATen's operators as functional forms: which form stands for a node, and with what arguments.
 
 Most are found by their names. What PyTorch calls or counts otherwise is written out. Which of them the
-backend takes is a matter of speed: `SPEED` is what was measured.
+backend takes is a matter of speed (`aclnn/torch/speed.py`).
 """
 
 from __future__ import annotations
 
-import importlib.resources
-import json
-import math
+import itertools
 import operator as python
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -22,32 +20,6 @@ from aclnn.torch.schemas import acl_dtype
 
 Form = Callable[..., Any]
 aten = torch.ops.aten
-
-# By form: our time over PyTorch's for tensors of 256 elements, where it is mostly that of a call, of 16 Ki
-# and of 256 Ki, as `tools/backend_speed.py` measures it. What is not there counts as 1.
-SPEED: dict[str, list[float]] = json.loads(
-    (importlib.resources.files(__package__) / "speed.json").read_text()
-)
-SLOWER_FROM = 1.25  # from there a node stays with PyTorch, even in a chain
-CHAINS_PAY_UP_TO = 1.1  # on average over their nodes, which share loops and one call
-PAYS_ALONE_UP_TO = 0.9
-
-
-def speed_alone(name: str) -> float:
-    """Our time over PyTorch's where a node has a call of its own: the mean over sizes."""
-    each = SPEED.get(name, [1.0])
-    return math.prod(each) ** (1 / len(each))
-
-
-def speed_in_chain(name: str) -> float:
-    """The same where others share the call: that of large tensors, where it counts for nothing."""
-    return SPEED.get(name, [1.0])[-1]
-
-
-# Products take less time here up to so many multiplications, and where they have one row: half as long
-# at 1 x 1024 x 1024. Larger ones take 1.0 to 1.9 times as long.
-PRODUCTS = frozenset(["mm", "addmm", "bmm"])
-SMALL_PRODUCT = 2**18
 
 
 def _form(name: str) -> Form:
@@ -113,6 +85,14 @@ def _select(x: Any, dim: int, index: int) -> Any:
     return x[(slice(None),) * (dim % x.ndim) + (index,)]
 
 
+def _split(x: Any, size: int | Sequence[int], dim: int = 0) -> tuple[Any, ...]:
+    whole = x.shape[dim]
+    sizes = [size] * -(-whole // size) if isinstance(size, int) else size
+    ends = list(itertools.accumulate(sizes))
+    pairs = zip((0, *ends), ends, strict=False)
+    return tuple([_slice(x, dim, start, min(end, whole)) for start, end in pairs])
+
+
 # What is a view of an operand: taken where a node beside it is.
 VIEWS: dict[Any, Form] = {
     aten.view.default: _view,
@@ -124,6 +104,8 @@ VIEWS: dict[Any, Form] = {
     aten.expand.default: _expand,
     aten.slice.Tensor: _slice,
     aten.select.int: _select,
+    aten.split.Tensor: _split,
+    aten.split_with_sizes.default: _split,
     aten.alias.default: lambda x: x,
     aten.detach.default: lambda x: x,
 }
@@ -148,6 +130,7 @@ WRITTEN_OUT: dict[Any, tuple[str, Form]] = {
     aten._to_copy.default: ("cast", _converted),
     aten.cat.default: ("cat", _cat),
     aten.embedding.default: ("embedding", _embedding),
+    aten.clone.default: ("clone", lambda x, *, memory_format=None: x),
 }
 
 _PLAIN_OVERLOADS = ("default", "Tensor", "Scalar")

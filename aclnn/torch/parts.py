@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -47,7 +48,7 @@ class Part:
         self._in_order = not any(self._orders)
         self.compiled = compiled(self._function(name), **options)
         self._prepared: PreparedCall | None = None
-        self._backwards: dict[tuple[bool, ...], Callable[..., Any]] = {}
+        self._backwards: dict[Any, Callable[..., Any]] = {}
 
     @property
     def workspace_size(self) -> int:
@@ -101,28 +102,30 @@ class Part:
             values[node] = form_of(node.target)(*args, **named)
         return [values[node] for node in self._outputs]
 
-    def backward(self, needed: tuple[bool, ...]) -> Callable[..., Any]:
-        """Gives gradients of inputs, those that are needed, from the inputs and those of outputs."""
-        if needed not in self._backwards:
-            self._backwards[needed] = self._compile_backward(self._backward_graph(needed))
-        return self._backwards[needed]
+    def backward(self, needed: tuple[bool, ...], given: tuple[bool, ...]) -> Callable[..., Any]:
+        """Gives gradients of inputs, those that are needed, from the inputs and the gradients of those
+        outputs that have one; None for an input that these do not depend on."""
+        key = needed, given
+        if key not in self._backwards:
+            self._backwards[key] = self._compile_backward(self._backward_graph(needed, given))
+        return self._backwards[key]
 
-    def _backward_graph(self, needed: tuple[bool, ...]) -> GraphModule:
+    def _backward_graph(self, needed: tuple[bool, ...], given: tuple[bool, ...]) -> GraphModule:
         """Autograd's calls for this part, as a graph: what they need of its inside is computed anew."""
         count = len(needed)
 
-        def gradients(*given: Any) -> Any:
-            inputs = [one.detach() for one in given[:count]]
+        def gradients(*tensors: Any) -> Any:
+            inputs = [one.detach() for one in tensors[:count]]
             wanted = [one.requires_grad_() for one, n in zip(inputs, needed, strict=True) if n]
             with torch.enable_grad():
                 results = self._module(*inputs)
-            several = [results] if self._is_one else list(results)
-            pairs = [(y, g) for y, g in zip(several, given[count:], strict=True) if y.requires_grad]
+            several = itertools.compress([results] if self._is_one else results, given)
+            pairs = [p for p in zip(several, tensors[count:], strict=True) if p[0].requires_grad]
             return torch.autograd.grad(
                 [y for y, _ in pairs], wanted, [g for _, g in pairs], allow_unused=True
             )
 
-        values = [node.meta["val"] for node in self._outputs]
+        values = itertools.compress([node.meta["val"] for node in self._outputs], given)
         like = [*self._like, *[torch.empty_like(one) for one in values]]
         graph = make_fx(gradients)(*[one.detach() for one in like])
         for node in list(graph.graph.nodes):
@@ -138,6 +141,7 @@ class _Differentiable(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, part: Part, *tensors: torch.Tensor) -> Any:
         ctx.part = part
+        ctx.set_materialize_grads(False)  # an output that nobody reads gives no gradient, not zeros
         ctx.save_for_backward(*tensors)
         return part.run(*tensors)
 
@@ -145,7 +149,11 @@ class _Differentiable(torch.autograd.Function):
     @torch.autograd.function.once_differentiable
     def backward(ctx: Any, *grads: torch.Tensor) -> Any:
         needed = tuple(ctx.needs_input_grad[1:])
-        made = iter(ctx.part.backward(needed)(*ctx.saved_tensors, *grads))
+        given = tuple([one is not None for one in grads])
+        if not any(given):
+            return None, *[None] * len(needed)
+        own = itertools.compress(grads, given)
+        made = iter(ctx.part.backward(needed, given)(*ctx.saved_tensors, *own))
         return None, *[next(made) if one else None for one in needed]
 
 

@@ -14,19 +14,8 @@ from torch.fx.passes.operator_support import OperatorSupportBase
 
 from aclnn.acl.errors import AclnnError
 from aclnn.operators.checks import MAX_DIMS, TensorSpec
-from aclnn.torch.counterparts import (
-    CHAINS_PAY_UP_TO,
-    PAYS_ALONE_UP_TO,
-    PRODUCTS,
-    SLOWER_FROM,
-    SMALL_PRODUCT,
-    counterpart,
-    form_of,
-    is_own,
-    speed_alone,
-    speed_in_chain,
-    view_of,
-)
+from aclnn.torch import speed
+from aclnn.torch.counterparts import counterpart, form_of, is_own, view_of
 from aclnn.torch.expansion import expansion_of, value_of
 from aclnn.torch.schemas import acl_dtype, torch_dtype
 from aclnn.tracing.array import TracedArray
@@ -47,7 +36,7 @@ class Support(OperatorSupportBase):
         return self._taken.get(node, False)
 
     def _look_at(self, node: Node) -> None:
-        if node.target is python.getitem and isinstance(value_of(node.args[0]), tuple | list):
+        if _is_one_of_several(node):
             self._taken[node] = self._taken.get(node.args[0], False)
             return
         reason = reason_against(node)
@@ -104,21 +93,39 @@ def _subscript(tensor: Any, key: Any) -> Any:
 
 
 def _without_border(nodes: list[Node]) -> list[Node]:
-    """A part without the views that only hand something in or out.
+    """A part without the views that it is better off without.
 
-    One that others of the part need stays, or the part would need what it gives itself.
+    One that it hands out shows what is in memory outside, and would be copied; so would one of a part
+    of a result. Others are free inside.
     """
     kept, changed = set(nodes), True
     while changed:
-        border = {
-            node
-            for node in kept
-            if is_view(node)
-            and (not kept & set(node.all_input_nodes) or not kept & set(node.users))
-        }
+        border = {node for node in kept if is_view(node) and _is_border(node, kept)}
         changed = bool(border)
         kept -= border
     return [node for node in nodes if node in kept]
+
+
+def _is_border(node: Node, kept: set[Node]) -> bool:
+    if kept.isdisjoint(node.all_input_nodes):  # it shows an input
+        return not kept.issuperset(node.users)
+    return kept.isdisjoint(node.users) and not _is_whole_result(node, kept)
+
+
+def _is_whole_result(view: Node, kept: set[Node]) -> bool:
+    """Whether a view shows all of what a part computes, and nobody else reads that: the result is then
+    computed as the view lies."""
+    while is_view(view):
+        (source, *others) = view.all_input_nodes
+        if others or source not in kept or len(source.users) > 1:
+            return False
+        shown, seen = value_of(view), value_of(source)
+        if not isinstance(shown, torch.Tensor) or not isinstance(seen, torch.Tensor):
+            return False
+        if shown.numel() != seen.numel():
+            return False
+        view = source
+    return True
 
 
 def pays(nodes: list[Node]) -> bool:
@@ -126,17 +133,43 @@ def pays(nodes: list[Node]) -> bool:
     calls = [one for node in nodes for one in expansion_of(node) or ()]
     if any(is_own(one.target) for one in calls):
         return True
-    found = [counterpart(one.target) for one in calls]
-    names = [one[0] for one in found if one is not None]
-    if len(names) == 1:
-        return speed_alone(names[0]) <= PAYS_ALONE_UP_TO
-    return bool(names) and sum(map(speed_in_chain, names)) <= CHAINS_PAY_UP_TO * len(names)
+    found = [
+        timed_as(known[0], one)
+        for one in calls
+        if view_of(one.target) is None and (known := counterpart(one.target)) is not None
+    ]
+    return speed.pays(found, sum(map(is_view, nodes)))
+
+
+def timed_as(name: str, call: Node) -> speed.Call:
+    """A call with what its time depends on."""
+    sources = [t for one in call.all_input_nodes for t in _tensors_of(one)]
+    sizes = [t.numel() for t in (*sources, *_tensors_of(call)) if isinstance(t, torch.Tensor)]
+    return speed.Call(name, max(sizes, default=0), _repeats(call))
+
+
+def _repeats(call: Node) -> bool:
+    """Whether an operand has one element where the result has many in the last dimension."""
+    made = value_of(call)
+    if not isinstance(made, torch.Tensor) or made.ndim == 0 or made.shape[-1] == 1:
+        return False
+    sources = [value_of(one) for one in call.all_input_nodes]
+    return any(isinstance(t, torch.Tensor) and t.ndim and t.shape[-1] == 1 for t in sources)
+
+
+def _is_one_of_several(node: Node) -> bool:
+    return node.target is python.getitem and isinstance(value_of(node.args[0]), tuple | list)
 
 
 def is_view(node: Node) -> bool:
-    """Whether a node only shows an operand in another way."""
+    """Whether a node only shows an operand in another way, or one of several views."""
+    if _is_one_of_several(node):
+        return is_view(node.args[0])
     found = expansion_of(node)
-    return found is not None and all(view_of(one.target) is not None for one in found)
+    if found is None:
+        return False
+    targets = [one.target for one in found if one.target is not python.getitem]
+    return all(view_of(target) is not None for target in targets)
 
 
 def reason_against(node: Node) -> str | None:
@@ -155,10 +188,11 @@ def _reason_against_call(node: Node) -> str | None:
     if node.target is python.getitem:
         return None
     found = counterpart(node.target)
-    if found is None and view_of(node.target) is None:
-        return "no operator of ours does it"
-    if found is not None and not is_own(node.target) and is_slower(found[0], node):
-        return "PyTorch's kernel is faster"
+    if view_of(node.target) is None:
+        if found is None:
+            return "no operator of ours does it"
+        if not is_own(node.target) and is_slower(found[0], node):
+            return "PyTorch's kernel is faster"
     for value in [node, *node.all_input_nodes]:
         for tensor in _tensors_of(value):
             if reason := _reason_against_tensor(tensor):
@@ -168,13 +202,13 @@ def _reason_against_call(node: Node) -> str | None:
 
 def is_slower(name: str, node: Node) -> bool:
     """Whether PyTorch's own kernel takes less time."""
-    if name not in PRODUCTS:
-        return speed_in_chain(name) >= SLOWER_FROM
+    if name not in speed.PRODUCTS:
+        return speed.is_slower(timed_as(name, node))
     *_, a, b = [value_of(one) for one in node.args if isinstance(one, Node)]
     if a.requires_grad or b.requires_grad:
         return True  # the gradient would compute it anew
     rows = a.numel() // a.shape[-1] if a.shape[-1] else 0
-    return bool(rows != 1 and a.numel() * b.shape[-1] > SMALL_PRODUCT)
+    return bool(rows != 1 and a.numel() * b.shape[-1] > speed.SMALL_PRODUCT)
 
 
 def _tensors_of(node: Node) -> list[Any]:
