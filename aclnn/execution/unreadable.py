@@ -40,9 +40,15 @@ def refuse_unreadable(tensor: Any, name: str) -> None:
         raise wrong_kind(f"{name} is a conjugated view of memory; use {name}.resolve_conj()")
     if tensor.is_neg():
         raise wrong_kind(f"{name} is a negated view of memory; use {name}.resolve_neg()")
+    refuse_tangent(name, tensor)
+
+
+def refuse_tangent(name: str, tensor: Any, function: str = "") -> None:
+    """Derivatives in forward mode would be zero without a word."""
     if has_tangent(tensor):
+        call = f"{function}: " if function else ""
         raise invalid(
-            f"{name} carries a tangent, but there are no derivatives in forward mode; use "
+            f"{call}{name} carries a tangent, but there are no derivatives in forward mode; use "
             f"torch.func.vjp, or torch.autograd.forward_ad.unpack_dual({name}).primal"
         )
 

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import torch
+from torch._functorch.utils import enable_single_level_autograd_function
+from torch.autograd import forward_ad
 
 from aclnn.api.functional import HANDLES_BY_NAME
+from aclnn.execution.unreadable import refuse_tangent
 from aclnn.torch.calls import Differentiable, composed
 from aclnn.torch.gradients import derivative_of
 from aclnn.torch.kernels import cpu_kernel, fake_kernel
@@ -46,12 +49,12 @@ def _register(schema: Schema) -> None:
         kernel = _autograd_kernel(schema, functools.partial(composed, schema))
         _LIBRARY.impl(schema.name, kernel, "Autograd", with_keyset=True)
         return
-    if schema.operator.lists:
-        kernel = _autograd_kernel(schema, _differentiated_list(schema))
-        _LIBRARY.impl(schema.name, kernel, "Autograd", with_keyset=True)
-        return
-    backward, setup = _autograd(schema)
-    torch.library.register_autograd(name, backward, setup_context=setup, lib=_LIBRARY)
+    lists = schema.operator.lists
+    differentiable = _differentiated_list(schema) if lists else _differentiated(schema)
+    kernel = _autograd_kernel(schema, differentiable)
+    _LIBRARY.impl(schema.name, kernel, "Autograd", with_keyset=True)
+    if lists and hasattr(torch.library, "register_vmap"):
+        torch.library.register_vmap(name, _row_by_row(schema), lib=_LIBRARY)
 
 
 def _autograd_kernel(schema: Schema, differentiable: Callable[..., Any]) -> Callable[..., Any]:
@@ -60,9 +63,14 @@ def _autograd_kernel(schema: Schema, differentiable: Callable[..., Any]) -> Call
 
     def kernel(keys: Any, *args: Any, **named: Any) -> Any:
         values = schema.bound(args, named)
-        given = [values[role] for role in schema.operator.inputs]
-        tensors = [x for one in given for x in (one if isinstance(one, list | tuple) else (one,))]
-        if torch.is_grad_enabled() and any(x is not None and x.requires_grad for x in tensors):
+        tensors = []
+        for role in schema.operator.inputs:
+            given = values[role]
+            several = given if isinstance(given, list | tuple) else (given,)
+            tensors += [(role, one) for one in several if one is not None]
+        for role, one in tensors if forward_ad._current_level >= 0 else ():
+            refuse_tangent(role, one, schema.name)
+        if torch.is_grad_enabled() and any(one.requires_grad for _, one in tensors):
             result = differentiable(values)
             return schema.made(result)
         op = getattr(torch.ops.aclnn, schema.name).default
@@ -93,22 +101,64 @@ def _differentiated_list(schema: Schema) -> Callable[..., Any]:
             needed = {role: ctx.needs_input_grad[1:]}
             return None, *derivative_of(schema).gradients(ctx, grads, needed)[role]
 
-    return lambda values: Function.apply(values, *values[role])
+    apply = _apply_of(Function)
+    return lambda values: apply(values, *values[role])
 
 
-def _autograd(schema: Schema) -> tuple[Callable[..., Any], Callable[..., Any]]:
-    """What torch.library wants: the backward pass, and what is kept for it."""
+def _differentiated(schema: Schema) -> Callable[..., Any]:
+    """A call that autograd records.
 
-    def setup(ctx: Any, inputs: Sequence[Any], keyword_only_inputs: Any, output: Any) -> None:
-        args = (*inputs, *[keyword_only_inputs[role] for role in schema.keyword])
-        derivative_of(schema).save(ctx, args, output if isinstance(output, tuple) else (output,))
+    What `torch.library` makes of gradients cannot be called in a function that ``torch.func`` transforms.
+    """
+    parameters = schema.parameters
+    derivative = functools.cache(lambda: derivative_of(schema))
 
-    def backward(ctx: Any, *grads: Any) -> Any:
-        needed = dict(zip(schema.positional, ctx.needs_input_grad, strict=False))
-        found = derivative_of(schema).gradients(ctx, grads, needed)
-        return tuple([found.get(role) for role in schema.positional])
+    class Function(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx: Any, *values: Any) -> Any:
+            args, named = schema.arguments(dict(zip(parameters, values, strict=True)))
+            with torch._C._AutoDispatchBelowAutograd():
+                result = getattr(torch.ops.aclnn, schema.name)(*args, **named)
+            derivative().save(ctx, values, result if isinstance(result, tuple) else (result,))
+            return result
 
-    def setup_without_names(ctx: Any, inputs: Sequence[Any], output: Any) -> None:
-        setup(ctx, inputs, {}, output)
+        @staticmethod
+        def backward(ctx: Any, *grads: Any) -> Any:
+            needed = dict(zip(parameters, ctx.needs_input_grad, strict=True))
+            found = derivative().gradients(ctx, grads, needed)
+            return tuple([found.get(role) for role in parameters])
 
-    return backward, setup if schema.keyword else setup_without_names
+    apply = _apply_of(Function)
+    return lambda values: apply(*[values[role] for role in parameters])
+
+
+def _apply_of(function: Any) -> Any:
+    """`Function.apply` without what it does for functions that are transformed: the dispatcher takes
+    one transform off after the other, and calls a kernel of autograd for each."""
+    plain = super(torch.autograd.Function, function).apply
+
+    def apply(*args: Any) -> Any:
+        if torch._C._functorch.peek_interpreter_stack() is None:
+            return plain(*args)
+        with enable_single_level_autograd_function():
+            return plain(*args)
+
+    return apply
+
+
+def _row_by_row(schema: Schema) -> Callable[..., Any]:
+    """How ``torch.vmap`` calls an operator of a list, for which PyTorch has no fallback."""
+
+    def call(info: Any, in_dims: Any, *args: Any, **named: Any) -> Any:
+        op = getattr(torch.ops.aclnn, schema.name)
+        made = [op(*_row_of(args, in_dims, row), **named) for row in range(info.batch_size)]
+        return torch.stack(made), 0
+
+    return call
+
+
+def _row_of(args: Any, dims: Any, row: int) -> Any:
+    """Arguments for one row of a batch: `dims` says along which dimension a tensor has rows."""
+    if isinstance(args, list | tuple) and isinstance(dims, list | tuple):
+        return [_row_of(one, dim, row) for one, dim in zip(args, dims, strict=True)]
+    return args if dims is None else args.select(dims, row)
