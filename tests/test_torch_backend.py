@@ -308,3 +308,15 @@ def test_what_a_loss_does_not_depend_on_has_no_gradient():
         )
         assert (found[2] is None) is unused
         torch.testing.assert_close(found[: 2 + (not unused)], wanted[: 2 + (not unused)])
+
+
+def test_explanations_of_long_parts_have_short_lines():
+    def function(x):
+        for _ in range(30):
+            x = (x * 2.0 + 1.0).sigmoid()
+        return torch.atan(x.t())
+
+    lines = str(explained(function, tensor(4, 4))).splitlines()
+    assert max(map(len, lines)) <= 100
+    assert "    " in lines[2][:6]
+    assert sum(line.count("sigmoid") for line in lines) == 30

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -13,6 +14,8 @@ from torch.fx import GraphModule
 from aclnn.torch.dynamo import compiled_graph
 from aclnn.torch.parts import Part
 from aclnn.torch.support import Support
+
+WIDTH = 100  # of lines that list the nodes of an executor
 
 
 @dataclass
@@ -26,7 +29,7 @@ class Explanation:
     folded : int
         How many nodes nobody does: they give the same at each call, or what they are given.
     left : list of (str, str)
-        A node that PyTorch does, and the reason.
+        A node that PyTorch does, and the reason why.
     parts : list of tuple of str
         The operators of each executor.
     workspaces : list of int
@@ -64,7 +67,7 @@ class Explanation:
             self.parts.append(tuple([name for name in names if name != "getitem"]))
         for node in graph.graph.nodes:
             if node.op in ("call_function", "call_method") and node not in taken:
-                reason = support.reasons.get(node, "PyTorch does what it is given to")
+                reason = support.reasons.get(node, "a view, which takes no executor")
                 self.left.append((_name(node), reason))
 
     def __str__(self) -> str:
@@ -75,7 +78,8 @@ class Explanation:
         counted = Counter(zip(self.parts, self.workspaces, strict=True))
         for (part, size), n in counted.items():
             room = f"; workspace {size:,} bytes" if size else ""
-            lines.append(f"  executor: {', '.join(part)}{room}{_times(n)}")
+            line = f"executor: {', '.join(part)}{room}{_times(n)}"
+            lines.append(textwrap.fill(line, WIDTH, initial_indent="  ", subsequent_indent="    "))
         reasons = Counter((name, reason) for name, reason in self.left)
         width = max((len(name) for name, _ in reasons), default=0)
         lines += [f"  {name:{width}}  {reason}{_times(n)}" for (name, reason), n in reasons.items()]
