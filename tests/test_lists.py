@@ -74,7 +74,7 @@ def test_floats_are_rounded_once():
     [("IntArray", 2**63, "INT64 holds"), ("IntArray", -(2**63) - 1, "INT64 holds"),
      ("IntArray", 10**300, "INT64 holds"), ("IntArray", 1.0, "must be an int"),
      ("IntArray", True, "must be an int"), ("IntArray", None, "must be an int"),
-     ("IntArray", Hostile(), "must be an int"), ("IntArray", np.timedelta64(3), "must be an int"),
+     ("IntArray", Hostile(), "must be an int"), ("IntArray", np.timedelta64(3, "s"), "must be an int"),
      ("FloatArray", "1", "must be a number"), ("FloatArray", 1j, "must be a number"),
      ("FloatArray", None, "must be a number"), ("FloatArray", Hostile(), "must be a number"),
      ("FloatArray", np.complex64(1), "must be a number"),
