@@ -28,10 +28,12 @@ HERE = Path(__file__).parent
 # the formulas, so that every instruction set with FMA gives the same bits.  Never -ffast-math:
 # it deletes the compensation terms that the float32 results stand on. Copies look at elements of
 # any type as integers of their size, and what an empty view would reach may overflow. Short loops take
-# up to 1.7 times as long where they happen to lie across 32 bytes of code.
+# up to 1.7 times as long where they happen to lie across 32 bytes of code. What GCC 14 refuses by default, of
+# pointers above all, older compilers must not let pass.
 COMMON_FLAGS = [
     "-O3", "-fno-math-errno", "-fno-trapping-math", "-ffp-contract=off", "-fno-strict-aliasing",
-    "-fwrapv", "-falign-loops=32", "-g0",
+    "-fwrapv", "-falign-loops=32", "-g0", "-Werror=incompatible-pointer-types", "-Werror=int-conversion",
+    "-Werror=implicit-function-declaration",
 ]  # fmt: skip
 # Modules that a call passes through: `rep stos`, with which GCC clears arrays of some hundred bytes, takes
 # as long to start as a call takes to read its arguments.

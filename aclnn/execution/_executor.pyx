@@ -2,7 +2,7 @@
 
 cimport cython
 from cpython.list cimport PyList_GET_ITEM
-from cpython.object cimport PyObject
+from cpython.object cimport PyObject, PyTypeObject
 from libc.stdlib cimport free, malloc
 from libc.string cimport memcpy
 
@@ -203,7 +203,7 @@ cdef PyObject *executor_called(PyObject *executor, PyObject *arrays, PyObject *n
 
 
 cdef object new_method(object kind, PyMethodDef *definition):
-    return PyDescr_NewMethod(kind, definition)
+    return PyDescr_NewMethod(<PyTypeObject *>kind, definition)
 
 
 # Requests of executors that are gone. In the executor itself they would be cleared for each call of
