@@ -51,6 +51,16 @@ def test_verbose_lines():
     assert all(float(fields[place][6]) > 0 for place in (0, 1, 3, 6))
 
 
+@pytest.mark.parametrize("environment", ["0", "2"])
+def test_a_choice_before_the_first_call_holds(environment):
+    """The first call reads the environment."""
+    code = "import numpy as np, aclnn; aclnn.set_verbose(1); aclnn.gelu(np.zeros(3, np.float32))"
+    lines = fresh(code, ACLNN_VERBOSE=environment).stderr.splitlines()
+    assert [line.split(",")[:3] for line in lines] == [["aclnn_verbose", "run", "gelu"]]
+    none = fresh(code.replace("verbose(1)", "verbose(0)"), ACLNN_VERBOSE=environment)
+    assert none.stderr == ""
+
+
 PHASES = "plan, run = home.aclnnGeluGetWorkspaceSize, home.aclnnGelu"
 FIRST_USES = {
     "function": "import aclnn; aclnn.gelu(x)",

@@ -38,14 +38,16 @@ LOGGER = "aclnn"
 
 Hook = Callable[[str, str, Any, int, int], None]
 
-_level = 0
+_level: int | None = None  # not chosen yet
 _logger: logging.Logger | None = None
 _followers: list[Callable[[Hook | None], None]] = []
 
 
 def start() -> None:
-    """Do as the environment says; called when the operators' handles are made, which all layers
-    share."""
+    """Do as the environment says, unless the program said otherwise before; called when the operators'
+    handles are made, which all layers share."""
+    if _level is not None:
+        return
     to_logger = environment.VERBOSE_TO.read() == "logger"
     _switch(environment.VERBOSE.read(), logging.getLogger(LOGGER) if to_logger else None)
 
