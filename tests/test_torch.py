@@ -3,6 +3,7 @@
 import copy
 import pathlib
 import pickle
+import resource
 import subprocess
 import sys
 
@@ -432,6 +433,70 @@ def test_pickled_executors_give_tensors():
         assert torch.equal(again.run(x), ex.run())
     again = pickle.loads(pickle.dumps(aclnn.executor("gelu", x)))
     assert torch.equal(again(x), aclnn.gelu(x))
+
+
+# What is not said by memory alone; `refused` and `counted` print what came of it.
+SPECIAL = """
+import ctypes, re, torch, aclnn
+
+if {without}:
+    def nothing(name):
+        raise OSError(name)
+    ctypes.CDLL = nothing
+
+def refused(tensor, out=None):
+    try:
+        return aclnn.abs(tensor, out=out)
+    except aclnn.AclnnError as error:
+        print(re.split("[,;]", str(error))[0])
+
+x = torch.ones(3)
+refused(torch._neg_view(x))
+refused(x, out=torch._neg_view(x))
+refused(x, out=torch.ones(3, requires_grad=True))
+print(aclnn.abs(torch.ones(3, requires_grad=True)).requires_grad)
+aclnn.abs(x, out=x)
+aclnn.abs_(x)
+print(x._version)
+with torch.inference_mode():
+    made = torch.ones(3)
+print(aclnn.abs(made, out=made).is_inference())
+"""
+
+
+@pytest.mark.parametrize("without", [False, True], ids=["functions", "methods"])
+def test_what_tensors_say_of_themselves(without):
+    """Functions of PyTorch's library are asked, and where it has none the methods of tensors."""
+    script = SPECIAL.format(without=without)
+    run = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    assert run.stdout.splitlines() == [
+        "abs: input is a negated view of memory",
+        "abs: out is a negated view of memory",
+        "abs: out= is not differentiable",
+        "True",
+        "2",
+        "True",
+    ], run.stderr
+
+
+def test_tensors_that_have_no_memory_are_refused():
+    freed = torch.ones(3)
+    freed.untyped_storage().resize_(0)
+    for empty in (torch._efficientzerotensor(3), freed):
+        with pytest.raises(aclnn.AclnnError, match="elements, but no data"):
+            aclnn.abs(empty)
+    assert aclnn.abs(torch.ones(0, 3)).shape == (0, 3)
+
+
+def test_results_own_their_memory():
+    x = torch.arange(1 << 18, dtype=torch.float32)
+    view = aclnn.neg(x)[-3:]
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    for _ in range(1500):
+        made = aclnn.abs(x)
+    assert made.data_ptr() % 64 == 0
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 200 << 10
+    assert torch.equal(view, -x[-3:])
 
 
 def test_subclasses_of_tensors():

@@ -61,11 +61,9 @@ cdef extern from *:
         uint64_t flags
         DLTensor dl_tensor
     ctypedef struct DLPackExchangeAPI:
-        # What a type offers in `__dlpack_c_exchange_api__`. All but `allocate` need the GIL, and
-        # have set an exception where they do not give 0.
+        # What a type offers in `__dlpack_c_exchange_api__`. They need the GIL, and have set an
+        # exception where they do not give 0.
         DLPackVersion version
-        int (*allocate)(DLTensor *prototype, DLManagedTensorVersioned **out, void *context,
-                        void (*set_error)(void *, const char *, const char *) noexcept) noexcept
         int (*managed_from_object)(void *, DLManagedTensorVersioned **) noexcept
         int (*object_from_managed)(DLManagedTensorVersioned *, void **) noexcept
         int (*tensor_from_object)(void *, DLTensor *) noexcept

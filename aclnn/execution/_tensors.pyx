@@ -11,6 +11,7 @@ from cpython.object cimport PyObject
 from cpython.pycapsule cimport PyCapsule_GetPointer, PyCapsule_IsValid
 from cpython.ref cimport Py_DECREF
 from libc.stdint cimport int64_t
+from libc.stdlib cimport free, malloc
 
 from aclnn.acl.numbers cimport numbers_of
 from aclnn.acl.dlpack_abi cimport DLManagedTensorVersioned, DLPackExchangeAPI, DLTensor
@@ -22,6 +23,7 @@ from aclnn.compiler._compiled_call cimport (
     operand_t,
 )
 
+import ctypes
 import sys
 from types import GetSetDescriptorType, MethodDescriptorType
 
@@ -45,8 +47,13 @@ cdef extern from "Python.h":
     PyObject *Py_True
     void Py_XDECREF(PyObject *)
 
+# What PyTorch's library in C++ says of a tensor; of a `bool` only the lowest byte counts.
+ctypedef unsigned char (*asked_fn)(const void *) noexcept
+ctypedef void (*told_fn)(const void *) noexcept
+
 cdef enum:
     CPU = 1
+    ALIGNMENT = 64  # of results: a cache line
     CODES = 7       # of DLPack's dtypes: the first ones
     WIDTHS = 4      # of elements that are read here: 1, 2, 4, 8 bytes
     MOST_DTYPES = 32
@@ -79,6 +86,12 @@ cdef PyGetSetDef *_requires_grad = NULL
 cdef PyMethodDef *_is_negated = NULL
 cdef object _records_gradients = None
 cdef object _count_write = None
+# The same as functions of its library, which neither look for overrides nor release the lock of the
+# interpreter: a tenth of the time. NULL where the library or its objects are others than expected.
+cdef asked_fn _has_gradient = NULL   # of a TensorImpl
+cdef asked_fn _has_negation = NULL   # of a Tensor, as are the others
+cdef asked_fn _is_inference = NULL
+cdef told_fn _bump_version = NULL
 # The variables of PyTorch's forward mode, and the level that it has outside of it.
 cdef dict _forward_mode = {}
 cdef object _OUTSIDE = -1
@@ -122,10 +135,46 @@ cdef bint learn(kind) noexcept:
         _torch = torch
     except Exception:  # an older PyTorch, or one that is only half imported
         return False
+    find_functions(torch)
     _api = api
     _parameter_type = <PyObject *>_kept[2]
     _tensor_type = <PyObject *>_kept[1]
     return True
+
+
+cdef void find_functions(torch) noexcept:
+    """Look up PyTorch's functions in C++, by names that say what they take."""
+    global _has_gradient, _has_negation, _is_inference, _bump_version
+    try:
+        if not begins_with_tensor(torch.empty(0)):
+            return
+        library = ctypes.CDLL(torch._C.__file__)
+        has_gradient = address(library._ZNK3c1010TensorImpl13requires_gradEv)
+        has_negation = address(library._ZN2at6native6is_negERKNS_6TensorE)
+        is_inference = address(library._ZN2at6native12is_inferenceERKNS_6TensorE)
+        bump_version = address(library._ZN5torch8autograd4impl12bump_versionERKN2at6TensorE)
+    except Exception:  # of another version, or without symbols
+        return
+    _has_gradient, _has_negation = <asked_fn><size_t>has_gradient, <asked_fn><size_t>has_negation
+    _is_inference, _bump_version = <asked_fn><size_t>is_inference, <told_fn><size_t>bump_version
+
+
+cdef bint begins_with_tensor(object probe) except -1:
+    """Whether Python's object begins with the one of C++, a pointer to what it calls `_cdata`."""
+    return implementation_of(<PyObject *>probe) == <const void *><size_t>probe._cdata
+
+
+cdef object address(function):
+    return ctypes.cast(function, ctypes.c_void_p).value
+
+
+cdef inline const void *tensor_of(PyObject *given) noexcept:
+    """The object of C++ that Python's has."""
+    return <const char *>given + sizeof(PyObject)
+
+
+cdef inline const void *implementation_of(PyObject *given) noexcept:
+    return (<const void *const *>tensor_of(given))[0]
 
 
 cdef object library_of_tensors():
@@ -161,7 +210,9 @@ cdef bint read_tensor(object given, operand_t *operand) noexcept:
     operand.ndim, operand.format, operand.writable = found.ndim, FORMAT_ND, True
     for axis in range(found.ndim):
         operand.shape[axis], operand.strides[axis] = found.shape[axis], found.strides[axis]
-    return is_plain(given)
+    if found.data == NULL and not is_empty(operand):  # zeros that PyTorch has no memory for
+        return False
+    return is_plain(<PyObject *>given)
 
 
 cdef inline int log_of_bytes(int bits) noexcept:
@@ -174,15 +225,26 @@ cdef inline int log_of_bytes(int bits) noexcept:
     return 0 if bits == 8 else -1
 
 
-cdef bint is_plain(object given) noexcept:
+cdef bint is_plain(PyObject *tensor) noexcept:
     """Whether a tensor's elements are those in memory, and no gradient is wanted of it."""
-    cdef PyObject *tensor = <PyObject *>given
     # A small integer: there is one object of each.
     if PyDict_GetItem(_forward_mode, "_current_level") != <PyObject *>_OUTSIDE:
         return False
-    if is_true(_requires_grad.get(tensor, _requires_grad.closure)) and records_gradients():
+    if requires_gradient(tensor) and records_gradients():
         return False
-    return not is_true(_is_negated.ml_meth(tensor, NULL))
+    return not is_negated(tensor)
+
+
+cdef inline bint requires_gradient(PyObject *tensor) noexcept:
+    if _has_gradient != NULL:
+        return _has_gradient(implementation_of(tensor))
+    return is_true(_requires_grad.get(tensor, _requires_grad.closure))
+
+
+cdef inline bint is_negated(PyObject *tensor) noexcept:
+    if _has_negation != NULL:
+        return _has_negation(tensor_of(tensor))
+    return is_true(_is_negated.ml_meth(tensor, NULL))
 
 
 cdef inline bint is_true(PyObject *answer) noexcept:
@@ -203,28 +265,28 @@ cdef bint records_gradients() noexcept:
 
 cdef int tell_written(object given) except -1:
     """Have PyTorch count a change of a tensor, so that it refuses gradients of what was there."""
-    _count_write((given,))
+    cdef const void *tensor = tensor_of(<PyObject *>given)
+    if _bump_version == NULL:
+        _count_write((given,))
+    elif not _is_inference(tensor):  # which has no count
+        _bump_version(tensor)
     return 0
 
 
 # --- Making them ----------------------------------------------------------------------------------
 
 cdef object new_tensor(operand_t *operand):
-    """A tensor of the description, whose strides leave no gaps; the operand gets its address."""
-    cdef DLTensor prototype
-    cdef DLManagedTensorVersioned *made = NULL
+    """A tensor of the description, whose strides leave no gaps; the operand gets its address.
+
+    Its memory is this package's: PyTorch's own way of allocating what it is then handed makes two
+    tensors of it, and takes most of a call.
+    """
+    cdef DLManagedTensorVersioned *made = new_memory(operand)
     cdef void *tensor = NULL
-    prototype.data, prototype.byte_offset, prototype.strides = NULL, 0, NULL
-    prototype.device.device_type, prototype.device.device_id = CPU, 0
-    prototype.ndim, prototype.shape = operand.ndim, operand.shape
-    prototype.dtype.code = CODE_OF[operand.dtype]
-    prototype.dtype.bits = 8 * item_size(operand.dtype)
-    prototype.dtype.lanes = 1
-    if _api.allocate(&prototype, &made, NULL, out_of_memory) != 0:
+    if made == NULL:
         shape = numbers_of(operand.shape, operand.ndim)
         raise MemoryError(f"no memory for a result of shape {shape}")
-    made.dl_tensor.strides = operand.strides
-    operand.data = <char *>made.dl_tensor.data + made.dl_tensor.byte_offset
+    operand.data = <char *>made.dl_tensor.data
     if _api.object_from_managed(made, &tensor) != 0:
         raise_current()
     result = <object><PyObject *>tensor
@@ -232,8 +294,34 @@ cdef object new_tensor(operand_t *operand):
     return result
 
 
-cdef void out_of_memory(void *context, const char *kind, const char *message) noexcept:
-    """Called where there is no tensor: whoever asked for it raises."""
+cdef DLManagedTensorVersioned *new_memory(operand_t *operand) noexcept:
+    """Memory for a tensor, behind what describes it; NULL where there is none."""
+    cdef DLManagedTensorVersioned *made
+    cdef DLTensor *described
+    cdef int axis
+    cdef size_t nbytes = item_size(operand.dtype)
+    for axis in range(operand.ndim):  # plans have refused what 64 bits cannot count
+        nbytes *= <size_t>operand.shape[axis]
+    made = <DLManagedTensorVersioned *>malloc(
+        sizeof(DLManagedTensorVersioned) + ALIGNMENT + nbytes)
+    if made == NULL:
+        return NULL
+    made.version, made.flags = _api.version, 0
+    made.manager_ctx, made.deleter = NULL, give_back
+    described = &made.dl_tensor
+    described.data = <void *>((<size_t>(made + 1) + ALIGNMENT - 1) & ~<size_t>(ALIGNMENT - 1))
+    described.device.device_type, described.device.device_id = CPU, 0
+    described.ndim, described.shape, described.strides = (
+        operand.ndim, operand.shape, operand.strides)
+    described.dtype.code = CODE_OF[operand.dtype]
+    described.dtype.bits = 8 * item_size(operand.dtype)
+    described.dtype.lanes, described.byte_offset = 1, 0
+    return made
+
+
+cdef void give_back(DLManagedTensorVersioned *made) noexcept nogil:
+    """Called by PyTorch, on any thread, when nothing has the memory any more."""
+    free(made)
 
 
 cdef int raise_current() except -1:
