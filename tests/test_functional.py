@@ -665,3 +665,44 @@ def test_functional_errors_carry_status_and_message():
             case()
         assert caught.value.status == INVALID
         assert str(caught.value)
+
+
+# --- What calls keep of the latest one ----------------------------------------------------------
+
+
+def test_lists_of_results_are_as_long_as_each_call_says():
+    x, y = np.arange(12.0, dtype=np.float32).reshape(6, 2), np.ones((4, 2), np.float32)
+    for _ in range(2):
+        for given, size, dim in ((x, 2, 0), (y, 2, 0), (x, 4, 0), (x, 4, 1), (x, 1, 0)):
+            made = aclnn.split(given, size, dim)
+            wanted = np.split(given, range(size, given.shape[dim], size), dim)
+            assert isinstance(made, tuple)
+            for one, other in zip(made, wanted, strict=True):
+                np.testing.assert_array_equal(one, other)
+
+
+@pytest.mark.parametrize("pieces", [33, 34, 255])
+def test_long_lists_of_results(pieces):
+    x = np.arange(pieces, dtype=np.float32)
+    made = aclnn.split(x, 1)
+    assert len(made) == pieces
+    np.testing.assert_array_equal(np.concatenate(made), x)
+
+
+def test_options_that_the_caller_changed_are_read_again():
+    x, pads = np.ones(2, np.float32), [1, 0]
+    assert aclnn.constant_pad_nd(x, pads).tolist() == [0, 1, 1]
+    pads[:] = [0, 2]
+    assert aclnn.constant_pad_nd(x, pads).tolist() == [1, 1, 0, 0]
+    assert aclnn.constant_pad_nd(x, (1, 0)).tolist() == [0, 1, 1]
+
+
+def test_options_of_equal_values_and_other_types():
+    x = np.arange(4, dtype=np.float32).reshape(2, 2)
+    for _ in range(2):
+        assert aclnn.sum(x, 1, True).shape == (2, 1)
+        assert aclnn.sum(x, 1, False).shape == (2,)
+        assert aclnn.cast(x, np.float16).dtype == np.float16
+        assert aclnn.cast(x, "float64").dtype == np.float64
+        with pytest.raises(TypeError, match="keepdim"):
+            aclnn.sum(x, 1, "no")

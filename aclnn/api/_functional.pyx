@@ -14,6 +14,7 @@ from libc.string cimport memcpy, memset
 from graph.runtime.abi cimport kernel_number
 
 from aclnn.acl._frames cimport fastcall_t, put_error, take_error
+from aclnn.acl.numbers cimport numbers_of
 from aclnn.api._arguments cimport function_t, new_function, take_arguments
 from aclnn.execution._fastcall cimport PyTuple_GET_ITEM, PyTuple_GET_SIZE
 from aclnn.execution._executor cimport ArrayForm, aclOpExecutor, new_executor
@@ -119,6 +120,11 @@ cdef class FunctionalHandle:
     cdef int default_code
     cdef tuple latest_switches
     cdef int latest_code
+    cdef PyObject *seen_given[MOST_SWITCHES]  # the latest that were read, what they are kept by,
+    cdef tuple seen_kept, seen_switches       # and the switches as Python reads them
+    cdef tuple counted_switches  # of the latest list of results: what it was made of
+    cdef operand_t counted_input
+    cdef int latest_count
     cdef bint in_place
     cdef tuple overwritten  # of a form in place, for each output the slot of the input, or -1
     cdef bint is_elementwise
@@ -218,7 +224,8 @@ cdef class FunctionalHandle:
     cdef object call_slots(self, PyObject **given):
         cdef operand_t operands[MOST_SMALL]
         cdef char *addresses[MOST_SMALL]
-        if self.handle.is_variadic or self.handle.n_inputs + self.handle.n_outputs > MOST_SMALL:
+        if (self.handle.is_variadic or self.handle.makes_list
+                or self.handle.n_inputs + self.handle.n_outputs > MOST_SMALL):
             return self.call_large(given)
         return self.call_in(given, operands, addresses)
 
@@ -241,13 +248,15 @@ cdef class FunctionalHandle:
         if self.n_switches:
             switches = self.switches_of(given)
         _kept = plain_numbers(self, given)
-        if self.handle.makes_list:
-            return self.call_foreign(given, switches)
         request.operands = operands
         n_inputs = self.read_inputs(given, operands, &tensors)
         if n_inputs == FOREIGN:
             return self.call_foreign(given, switches)
-        if n_outputs > 1:
+        if self.handle.makes_list:
+            n_outputs = self.count_outputs(operands, switches)
+        if n_outputs > 1 or self.handle.makes_list:
+            if n_outputs > SEVERAL - n_inputs:
+                return self.call_foreign(given, switches)
             if given[OUT] != NULL and <object>given[OUT] is not None:
                 return self.call_foreign(given, switches)
             for index in range(n_outputs):
@@ -257,7 +266,7 @@ cdef class FunctionalHandle:
         elif not read_operand(<object>given[OUT], &operands[n_inputs], &tensors):
             return self.call_foreign(given, switches)
         self.read_options(&request, given, switches)
-        request.n_inputs = n_inputs
+        request.n_inputs, request.n_outputs = n_inputs, n_outputs
         if switches is None:
             switches = self.default_switches
         plan = find_plan(self.handle, &request, self.names, None, switches)
@@ -273,7 +282,7 @@ cdef class FunctionalHandle:
             out = new_tensor(&operands[n_inputs])
             plan = find_plan(self.handle, &request, self.names, None, switches)
         else:
-            out = new_outputs(plan, operands, tensors)
+            out = new_outputs(plan, operands, tensors, self.handle.makes_list)
         run_on_operands(plan, &request, addresses)
         return out
 
@@ -347,18 +356,46 @@ cdef class FunctionalHandle:
     cdef object switches_of(self, PyObject **given):
         """The switches as a tuple; `None` if none of them was given."""
         cdef int index
-        cdef bint is_given = False
+        cdef bint is_given = False, as_seen = self.seen_switches is not None
         for index in range(self.n_switches):
             is_given |= given[SWITCHES + index] != NULL
+            as_seen &= given[SWITCHES + index] == self.seen_given[index]
         if not is_given:
             return None
+        if as_seen:
+            return self.seen_switches
+        return self.read_given_switches(given)
+
+    cdef tuple read_given_switches(self, PyObject **given):
+        """Read switches that are not those of the latest call."""
+        cdef int index
         found = []
         for index in range(self.n_switches):
             value = self.default_switches[index]
             if given[SWITCHES + index] != NULL:
                 value = as_switch(self, self.switches[index], <object>given[SWITCHES + index])
             found.append(value)
-        return self.latest_if_equal(tuple(found))
+        switches = self.latest_if_equal(tuple(found))
+        self.remember(given, switches)
+        return switches
+
+    cdef int remember(self, PyObject **given, tuple switches) except -1:
+        """Keep what was given and what it was read as, if the same objects always mean the same."""
+        cdef int index
+        kept = []
+        for index in range(self.n_switches):
+            if given[SWITCHES + index] == NULL:
+                continue
+            value = <object>given[SWITCHES + index]
+            if value is not switches[index] and not is_constant(value):
+                return 0
+            kept.append(value)
+        self.seen_switches = None  # never those of one call with what another was given
+        for index in range(self.n_switches):
+            self.seen_given[index] = given[SWITCHES + index]
+        self.seen_kept = tuple(kept)
+        self.seen_switches = switches
+        return 0
 
     cdef tuple latest_if_equal(self, tuple found):
         """The switches of the latest call if these are the same ones: their number is known then.
@@ -366,6 +403,21 @@ cdef class FunctionalHandle:
         What `as_switch` gives is equal only where its types are too.
         """
         return self.latest_switches if found == self.latest_switches else found
+
+    cdef int count_outputs(self, const operand_t *input, tuple switches) except -1:
+        """How many results are in the list that a call makes."""
+        cdef tuple values = self.default_switches if switches is None else switches
+        if values is self.counted_switches and have_same_shape(input, &self.counted_input):
+            return self.latest_count
+        self.counted_switches = None
+        count = self.count_of(numbers_of(input.shape, input.ndim), values)
+        self.latest_count, self.counted_input = count, input[0]
+        self.counted_switches = values
+        return count
+
+    cdef object count_of(self, tuple shape, tuple switches):
+        operator = self.handle.operator
+        return operator.makes(shape, {a.role: v for a, v in zip(operator.switches, switches)})
 
     def call(self, inputs not None, outputs not None, numbers not None, switches):
         """Run on arrays that kernels can read: all inputs in the kernels' order, lists taken apart,
@@ -519,10 +571,8 @@ cdef class FunctionalHandle:
         """
         if not self.handle.makes_list:
             return self.outputs
-        operator = self.handle.operator
         values = self.default_switches if switches is None else switches
-        options = {a.role: value for a, value in zip(operator.switches, values)}
-        return operator.sized(operator.makes(inputs[0].shape, options)).outputs
+        return self.handle.operator.sized(self.count_of(inputs[0].shape, values)).outputs
 
     cdef tuple names_of(self, int n_inputs, int n_outputs):
         """A name for each operand; the tensors of a list are numbered."""
@@ -599,10 +649,20 @@ cdef inline int run_on_operands(CompiledCall plan, request_t *request, char **ad
     return run_with_own_workspace(plan, addresses, request.numbers)
 
 
-cdef object new_outputs(CompiledCall plan, operand_t *operands, bint tensors):
+cdef bint have_same_shape(const operand_t *a, const operand_t *b) noexcept:
+    cdef int axis
+    if a.ndim != b.ndim:
+        return False
+    for axis in range(a.ndim):
+        if a.shape[axis] != b.shape[axis]:
+            return False
+    return True
+
+
+cdef object new_outputs(CompiledCall plan, operand_t *operands, bint tensors, bint as_list):
     """Arrays or tensors for all of a plan's results: one, or a tuple of them."""
     cdef int index
-    if plan.n_outputs == 1:
+    if plan.n_outputs == 1 and not as_list:
         return new_output(plan, 0, &operands[plan.n_inputs], tensors)
     made = []
     for index in range(plan.n_outputs):
@@ -666,6 +726,16 @@ cdef bint is_number(object value):
 cdef inline bint is_plain(object value) noexcept:
     """Whether an option is of Python's own types; `in` would compare them by their methods."""
     return type(value) is float or type(value) is int or type(value) is bool
+
+
+cdef bint is_constant(object value):
+    """Whether an object always means the same option: numbers, names, dtypes."""
+    kind = type(value)
+    if is_plain(value) or kind is str:
+        return True
+    if isinstance(value, type):
+        return issubclass(value, np.generic)
+    return isinstance(value, np.dtype) or (kind.__name__ == "dtype" and kind.__module__ == "torch")
 
 
 cdef int take_number(FunctionalHandle handle, int index, object value,
@@ -760,6 +830,8 @@ cdef object as_switch(FunctionalHandle handle, object attribute, object value):
         return value
     if kind == "ints" and is_small(value):
         return (value,)
+    if kind == "ints" and type(value) is list:
+        value = tuple(value)
     if kind == "ints" and type(value) is tuple and are_small(value):
         return value
     if kind == "bool" and type(value) is bool:

@@ -25,7 +25,13 @@ from aclnn.execution._operand cimport (
     spec_of,
     words_of,
 )
-from aclnn.execution._tensors cimport library_of_tensors, makes_tensors, read_tensor
+from aclnn.execution._tensors cimport (
+    is_tensor,
+    library_of_tensors,
+    makes_tensors,
+    read_tensor,
+    tell_written as count_change,
+)
 from aclnn.execution._workspace cimport OwnWorkspace, WorkspaceHold, refuse_shared
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
 
@@ -170,6 +176,16 @@ run_method.ml_name = b"run"
 run_method.ml_meth = <void *>run_called
 run_method.ml_flags = METH_FASTCALL | METH_KEYWORDS
 run_method.ml_doc = RUN_DOC
+
+
+cdef int mark_written(object array) except -1:
+    """Tell the library of an array that its elements were changed, where it wants to know."""
+    if array is None or isinstance(array, ndarray):
+        return 0
+    if is_tensor(array):
+        return count_change(array)
+    interchange.mark_written(array)
+    return 0
 
 
 cdef bint differ_in_dtype(const operand_t *found, const operand_t *planned) noexcept:
@@ -782,7 +798,7 @@ cdef class aclOpExecutor:
         self.refuse_unbound(addresses)
         self.execute(addresses, NULL)
         if type(result) is not ndarray and result is not None and not isinstance(result, ndarray):
-            interchange.mark_written(result)
+            mark_written(result)
         return result
 
     cdef list place_outputs(self, list bound, dict outs, char **addresses, object kind):
@@ -817,8 +833,7 @@ cdef class aclOpExecutor:
         """What a run gives: one output, a tuple, or as a function nests them; `out` if given."""
         results.pop()
         for result in results:
-            if result is not None and not isinstance(result, ndarray):
-                interchange.mark_written(result)
+            mark_written(result)
         if out is not None:
             return out
         if self.arrays.nest is not None:
@@ -843,8 +858,7 @@ cdef class aclOpExecutor:
     cdef int tell_written(self) except -1:
         """Tell other libraries that a run wrote their arrays."""
         for one in self.given or ():
-            if one is not None and not isinstance(one, ndarray):
-                interchange.mark_written(one)
+            mark_written(one)
         return 0
 
     cdef int refuse_unbound(self, char **addresses) except -1:
