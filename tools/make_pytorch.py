@@ -14,22 +14,21 @@ import copy
 import math
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import pytorch_calls
 import torch
-from torch.nn import functional as nn
 
 import aclnn
 import aclnn.torch as at
 
 ROOT = Path(__file__).parent.parent
 PAGE = ROOT / "docs" / "pytorch.md"
-Call = Callable[[], Any]
 
 
-def least(calls: list[Call], seconds: float) -> list[float]:
+def least(calls: list[pytorch_calls.Call], seconds: float) -> list[float]:
     """The least time of each, in seconds a call, in turns so short that some are not interrupted."""
     start = time.perf_counter()
     for call in calls:
@@ -48,153 +47,10 @@ def least(calls: list[Call], seconds: float) -> list[float]:
 
 # --- Calls ---------------------------------------------------------------------------------------
 
-ONE = (
-    "abs cos erf exp exp2 expm1 floor log log10 log1p log2 logit neg reciprocal rsqrt sigmoid sin \
-sqrt square tanh tril triu logical_not erfinv max"
-)
-TWO = "add sub mul div maximum minimum eq ne lt le gt ge logical_and logical_or logical_xor pow \
-heaviside rsub"
-OF_NN = "celu elu gelu hardshrink hardsigmoid hardswish hardtanh leaky_relu mish relu selu silu \
-softplus softshrink"
-IN_PLACE = "abs cos exp neg relu sigmoid sqrt tanh erf floor log rsqrt"
 
-
-def cases() -> Iterator[tuple[str, Call, Call]]:
-    """A name, our call and PyTorch's, on 16 elements."""
-    x, y = torch.rand(16) * 0.8 + 0.1, torch.rand(16) * 0.8 + 0.1
-    rows, weight, truth = x.reshape(4, 4), torch.rand(4), x > 0.5
-    index = torch.tensor([0, 3, 1])
-    square = torch.rand(1, 4, 4)
-    taken: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
-        **{name: (getattr(torch, name), (x,)) for name in ONE.split()},
-        **{name: (getattr(torch, name), (x, y)) for name in TWO.split()},
-        **{name: (getattr(nn, name), (x,)) for name in OF_NN.split()},
-        "log_sigmoid": (nn.logsigmoid, (x,)),
-        "glu": (nn.glu, (x,)),
-        "prelu": (nn.prelu, (x, torch.rand(1))),
-        "threshold": (nn.threshold, (x, 0.5, 0.0)),
-        "tril": (torch.tril, (rows,)),
-        "triu": (torch.triu, (rows,)),
-        "clamp": (torch.clamp, (x, 0.2, 0.8)),
-        "where": (torch.where, (truth, x, y)),
-        "masked_fill": (torch.masked_fill, (x, truth, 0.5)),
-        "fill": (torch.fill, (x, 0.5)),
-        "addcmul": (torch.addcmul, (x, y, y)),
-        "lerp": (torch.lerp, (x, y, y)),
-        "softmax": (torch.softmax, (rows, 1)),
-        "log_softmax": (torch.log_softmax, (rows, 1)),
-        "sum": (torch.sum, (rows, 1)),
-        "mean": (torch.mean, (rows, 1)),
-        "var": (torch.var, (rows, 1)),
-        "amax": (torch.amax, (rows, 1)),
-        "arg_max": (torch.argmax, (rows, 1)),
-        "cumsum": (torch.cumsum, (rows, 1)),
-        "layer_norm": (nn.layer_norm, (rows, (4,), weight, weight)),
-        "native_layer_norm": (torch.native_layer_norm, (rows, (4,), weight, weight, 1e-5)),
-        "rms_norm": (nn.rms_norm, (rows, (4,), weight)),
-        "group_norm": (nn.group_norm, (square, 2, weight, weight)),
-        "batch_norm": (nn.batch_norm, (square, weight, weight, weight, weight)),
-        "mm": (torch.mm, (rows, rows)),
-        "matmul": (torch.matmul, (rows, rows)),
-        "bmm": (torch.bmm, (square, square)),
-        "addmm": (torch.addmm, (weight, rows, rows)),
-        "baddbmm": (torch.baddbmm, (square, square, square)),
-        "addbmm": (torch.addbmm, (rows, square, square)),
-        "mv": (torch.mv, (rows, weight)),
-        "addmv": (torch.addmv, (weight, rows, weight)),
-        "cat": (torch.cat, ([x, y],)),
-        "stack": (torch.stack, ([x, y],)),
-        "constant_pad_nd": (torch.constant_pad_nd, (x, [1, 1])),
-        "index_select": (torch.index_select, (x, 0, index)),
-        "gather": (torch.gather, (x, 0, index)),
-    }
-    for name, (theirs, args) in taken.items():
-        ours = getattr(aclnn, name)
-        yield name, *bound(ours, theirs, args)
-    yield "embedding", *bound(aclnn.embedding, nn.embedding, (rows, index), swapped=True)
-    for name in (f"{one}_" for one in IN_PLACE.split()):
-        z = torch.rand(16)
-        yield name, *bound(getattr(aclnn, name), getattr(torch, name), (z,))
-    gradients = {
-        "gelu_backward": (),
-        "hardsigmoid_backward": (),
-        "hardswish_backward": (),
-        "sigmoid_backward": (),
-        "silu_backward": (),
-        "tanh_backward": (),
-        "mish_backward": (),
-        "logit_backward": (),
-        "hardshrink_backward": (0.5,),
-        "softshrink_backward": (0.5,),
-        "threshold_backward": (0.5,),
-    }
-    aten = torch.ops.aten
-    for name, numbers in gradients.items():
-        yield name, *bound(getattr(aclnn, name), getattr(aten, name), (x, y, *numbers))
-    yield (
-        "softmax_backward",
-        lambda: aclnn.softmax_backward(rows, rows, 1),
-        lambda: aten._softmax_backward_data(rows, rows, 1, torch.float32),
-    )
-
-
-def bound(
-    ours: Callable[..., Any],
-    theirs: Callable[..., Any],
-    args: tuple[Any, ...],
-    swapped: bool = False,
-) -> tuple[Call, Call]:
-    their_args = args[::-1] if swapped else args
-    return (lambda: ours(*args)), (lambda: theirs(*their_args))
-
-
-# With `out=`: names of functions that both have, of one and of two tensors.
-WITH_OUT = (
-    "add sub mul div maximum minimum pow",
-    "exp log sqrt rsqrt sigmoid tanh neg abs sin erf",
-)
-
-
-def cases_with_out() -> Iterator[tuple[str, Call, Call]]:
-    x, y, out = torch.rand(16) + 0.1, torch.rand(16), torch.empty(16)
-    rows, made = x.reshape(4, 4), torch.empty(4, 4)
-    for names, args in zip(WITH_OUT, ((x, y), (x,)), strict=True):
-        for name in names.split():
-            ours, theirs = getattr(aclnn, name), getattr(torch, name)
-            yield (
-                name,
-                lambda f=ours, args=args: f(*args, out=out),
-                lambda f=theirs, args=args: f(*args, out=out),
-            )
-    yield (
-        "softmax",
-        lambda: aclnn.softmax(rows, 1, out=made),
-        lambda: torch.softmax(rows, 1, out=made),
-    )
-    yield (
-        "log_softmax",
-        lambda: aclnn.log_softmax(rows, 1, out=made),
-        lambda: torch.ops.aten._log_softmax.out(rows, 1, False, out=made),
-    )
-    yield "mm", lambda: aclnn.mm(rows, rows, out=made), lambda: torch.mm(rows, rows, out=made)
-    yield (
-        "gelu",
-        lambda: aclnn.gelu(x, out=out),
-        lambda: torch.ops.aten.gelu.out(x, out=out),
-    )
-    yield (
-        "leaky_relu",
-        lambda: aclnn.leaky_relu(x, out=out),
-        lambda: torch.ops.aten.leaky_relu.out(x, out=out),
-    )
-    yield (
-        "cat",
-        lambda: aclnn.cat([x, y], out=torch.empty(32)),
-        lambda: torch.cat([x, y], out=torch.empty(32)),
-    )
-
-
-def quotients(made: Iterator[tuple[str, Call, Call]], wanted: list[str]) -> dict[str, float]:
+def quotients(
+    made: Iterator[tuple[str, pytorch_calls.Call, pytorch_calls.Call]], wanted: list[str]
+) -> dict[str, float]:
     found = {}
     for name, ours, theirs in made:
         if not wanted or name in wanted:
@@ -205,7 +61,10 @@ def quotients(made: Iterator[tuple[str, Call, Call]], wanted: list[str]) -> dict
 
 def table_of_calls(wanted: list[str]) -> str:
     lines = []
-    for title, made in (("", cases()), (", with `out=`", cases_with_out())):
+    for title, made in (
+        ("", pytorch_calls.calls()),
+        (", with `out=`", pytorch_calls.calls_with_out()),
+    ):
         found = quotients(made, wanted)
         mean = sum(found.values()) / len(found)
         geometric = math.prod(found.values()) ** (1 / len(found))
