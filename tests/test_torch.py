@@ -18,6 +18,8 @@ torch = pytest.importorskip("torch")
 from torch.utils._pytree import tree_map_only  # noqa: E402
 
 import aclnn.torch as at  # noqa: E402
+from aclnn.api.functional import HANDLES_BY_NAME  # noqa: E402
+from aclnn.torch.recording import is_recordable  # noqa: E402
 from aclnn.torch.registration import SCHEMAS  # noqa: E402
 
 FUNCTIONAL = [s.name for s in SCHEMAS.values() if not s.in_place]
@@ -239,8 +241,42 @@ def test_gradients_are_pytorchs(name):
             torch.testing.assert_close(a.grad, b.grad, atol=1e-5, rtol=1e-5)
 
 
-def test_broadcast_operands_get_gradients_of_their_shape():
+# Forms that take over their calls themselves from the second one on.
+RECORDED = [name for name in DIFFERENTIABLE if is_recordable(SCHEMAS[name])]
+
+
+def gradients_of(name):
+    """The type of the node in the graph, the gradients of a call, and those of their sum."""
+    args, named = tracked(name)
+    inputs = [one for one in args if isinstance(one, torch.Tensor) and one.requires_grad]
+    made = getattr(aclnn, name)(*args, **named)
+    grad = tensor(*made.shape, seed=7).to(made.dtype)
+    found = torch.autograd.grad(made, inputs, grad, create_graph=True, allow_unused=True)
+    again = [one for one in found if one is not None and one.requires_grad]
+    if {name, f"{name}_backward"} & HAVE_NO_SECOND or not again:
+        return type(made.grad_fn), found
+    total = sum([one.float().sum() for one in again])
+    return type(made.grad_fn), (*found, *torch.autograd.grad(total, inputs, allow_unused=True))
+
+
+@pytest.mark.parametrize("name", RECORDED)
+def test_recorded_calls_have_the_same_gradients(name):
+    HANDLES_BY_NAME[name].recorded = None
+    (first, wanted), (second, found) = gradients_of(name), gradients_of(name)
+    assert first is not second
+    assert gradients_of(name)[0] is second
+    for a, b in zip(found, wanted, strict=True):
+        assert (a is None) == (b is None)
+        if a is not None:
+            assert (a.shape, a.dtype) == (b.shape, b.dtype)
+            torch.testing.assert_close(a, b, rtol=0, atol=0, equal_nan=True)
+
+
+@pytest.mark.parametrize("turn", ["first", "later"])
+def test_broadcast_operands_get_gradients_of_their_shape(turn):
     x, y = tensor(3, 4).requires_grad_(), tensor(4, seed=1).half().requires_grad_()
+    if turn == "first":
+        HANDLES_BY_NAME["mul"].recorded = None
     aclnn.mul(x, y).sum().backward()
     assert (y.grad.shape, y.grad.dtype) == ((4,), torch.float16)
     torch.testing.assert_close(y.grad.float(), x.detach().sum(0), atol=2e-3, rtol=1e-3)
@@ -248,8 +284,26 @@ def test_broadcast_operands_get_gradients_of_their_shape():
 
 def test_numbers_are_operands():
     x = tensor(3).requires_grad_()
-    (gradient,) = torch.autograd.grad(aclnn.mul(x, 3.0).sum() + aclnn.add(x, 1, alpha=2).sum(), x)
-    torch.testing.assert_close(gradient, torch.full((3,), 4.0))
+    for _ in range(2):
+        made = aclnn.mul(x, 3.0).sum() + aclnn.add(x, 1, alpha=2).sum()
+        (gradient,) = torch.autograd.grad(made, x)
+        torch.testing.assert_close(gradient, torch.full((3,), 4.0))
+
+
+def test_recorded_calls_keep_tensors_where_hooks_see_them():
+    x, seen = tensor(4).requires_grad_(), []
+    keep = torch.autograd.graph.saved_tensors_hooks(
+        lambda one: seen.append(one) or one, lambda one: one
+    )
+    for _ in range(2):
+        with keep:
+            made = aclnn.silu(x)
+    assert [one.data_ptr() for one in seen] == [x.data_ptr()] * 2
+    made = aclnn.silu(x)
+    with torch.no_grad():
+        x += 1
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        made.sum().backward()
 
 
 @pytest.mark.parametrize("base", [-2.0, 0.0, 2.5])

@@ -33,6 +33,8 @@ from aclnn.execution._tensors cimport (
     lies_otherwise,
     new_tensor,
     read_tensor,
+    read_tracked,
+    records_plainly,
     tell_written,
 )
 from aclnn.compiler._compiled_call cimport (
@@ -132,6 +134,7 @@ cdef class FunctionalHandle:
     cdef request_t defaults  # the numbers that hold where none are given
     cdef readonly tuple outputs
     cdef public object differentiable  # takes calls over that PyTorch differentiates or dispatches
+    cdef public object recorded  # takes those of them whose operands are plain tensors of the CPU
     cdef readonly FunctionalHandle number_form  # what takes a number where an operand is expected
     cdef int number_slot
     cdef tuple moves  # from where to where the arguments go then
@@ -497,6 +500,8 @@ cdef class FunctionalHandle:
     cdef object call_foreign(self, PyObject **given, object switches):
         """Run a call with an operand whose memory kernels cannot read as it is, or a list."""
         cdef int index
+        if self.recorded is not None and self.is_recorded(given):
+            return self.record(given, switches)
         operands, numbers = [], []
         for index in range(self.handle.n_inputs):
             operands.append(None if given[index] == NULL else <object>given[index])
@@ -512,6 +517,30 @@ cdef class FunctionalHandle:
             if result is not NotImplemented:
                 return result
         return arrays.call_foreign(self, operands, out, numbers, switches)
+
+    cdef bint is_recorded(self, PyObject **given) noexcept:
+        """Whether a call is plain but for the gradient that is wanted of it."""
+        cdef operand_t found
+        cdef int index
+        cdef bint tracked = False
+        if given[OUT] != NULL and <object>given[OUT] is not None:
+            return False
+        for index in range(self.handle.n_inputs):
+            if given[index] == NULL or not read_tracked(<object>given[index], &found, &tracked):
+                return False
+        return tracked and records_plainly()
+
+    cdef object record(self, PyObject **given, object switches):
+        """Run a call that autograd is to know of."""
+        cdef int index
+        args = []
+        for index in range(self.handle.n_inputs):
+            args.append(<object>given[index])
+        for index in range(self.handle.n_scalars):
+            args.append(self.scalar_defaults[index] if given[NUMBERS + index] == NULL
+                        else <object>given[NUMBERS + index])
+        args.extend(self.default_switches if switches is None else switches)
+        return self.recorded(*args)
 
     cdef aclOpExecutor planned(self, inputs, outputs, numbers, switches, materialize, strategy,
                                names):

@@ -1,6 +1,8 @@
 from aclnn.compiler._compiled_call cimport operand_t
 
 cdef bint read_tensor(object given, operand_t *operand) noexcept
+cdef bint read_tracked(object given, operand_t *operand, bint *tracked) noexcept
+cdef bint records_plainly() noexcept
 cdef object new_tensor(operand_t *operand)
 cdef bint lies_otherwise(const operand_t *operands, int n_inputs) noexcept
 cdef void lay_out_alike(const operand_t *operands, int n_inputs, operand_t *out) noexcept

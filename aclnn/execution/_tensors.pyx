@@ -85,6 +85,7 @@ cdef object _kept = None
 cdef PyGetSetDef *_requires_grad = NULL
 cdef PyMethodDef *_is_negated = NULL
 cdef object _records_gradients = None
+cdef object _transformation = None  # the innermost one of `torch.func`
 cdef object _count_write = None
 # The same as functions of its library, which neither look for overrides nor release the lock of the
 # interpreter: a tenth of the time. NULL where the library or its objects are others than expected.
@@ -108,7 +109,7 @@ cdef bint learn(kind) noexcept:
     """Look up PyTorch's interface if this is the type of its tensors."""
     global _api, _tensor_type, _parameter_type
     global _torch, _kept, _requires_grad, _is_negated, _records_gradients, _count_write
-    global _forward_mode
+    global _forward_mode, _transformation
     try:
         torch = sys.modules.get("torch")
         if torch is None or kind not in (torch.Tensor, torch.nn.Parameter):
@@ -129,6 +130,7 @@ cdef bint learn(kind) noexcept:
         if _is_negated.ml_flags != METH_NOARGS:
             return False
         _records_gradients = torch.is_grad_enabled
+        _transformation = torch._C._functorch.peek_interpreter_stack
         _count_write = torch._C._increment_version
         _forward_mode = vars(torch.autograd.forward_ad)
         _kept = capsule, torch.Tensor, torch.nn.Parameter
@@ -191,6 +193,21 @@ cdef bint makes_tensors(object library) noexcept:
 
 cdef bint read_tensor(object given, operand_t *operand) noexcept:
     """Take a tensor's description; False for what is none, or is more than readable memory."""
+    if not describe_tensor(given, operand):
+        return False
+    return not (requires_gradient(<PyObject *>given) and records_gradients())
+
+
+cdef bint read_tracked(object given, operand_t *operand, bint *tracked) noexcept:
+    """As `read_tensor`, but for gradients: `tracked` becomes true where one is wanted."""
+    if not describe_tensor(given, operand):
+        return False
+    tracked[0] |= requires_gradient(<PyObject *>given)
+    return True
+
+
+cdef bint describe_tensor(object given, operand_t *operand) noexcept:
+    """Take the description of a tensor whose elements are those in memory."""
     cdef DLTensor found
     cdef int axis, width
     if not is_tensor(given):
@@ -212,7 +229,10 @@ cdef bint read_tensor(object given, operand_t *operand) noexcept:
         operand.shape[axis], operand.strides[axis] = found.shape[axis], found.strides[axis]
     if found.data == NULL and not is_empty(operand):  # zeros that PyTorch has no memory for
         return False
-    return is_plain(<PyObject *>given)
+    # A small integer: there is one object of each.
+    if PyDict_GetItem(_forward_mode, "_current_level") != <PyObject *>_OUTSIDE:
+        return False
+    return not is_negated(<PyObject *>given)
 
 
 cdef inline int log_of_bytes(int bits) noexcept:
@@ -223,16 +243,6 @@ cdef inline int log_of_bytes(int bits) noexcept:
     if bits == 16:
         return 1
     return 0 if bits == 8 else -1
-
-
-cdef bint is_plain(PyObject *tensor) noexcept:
-    """Whether a tensor's elements are those in memory, and no gradient is wanted of it."""
-    # A small integer: there is one object of each.
-    if PyDict_GetItem(_forward_mode, "_current_level") != <PyObject *>_OUTSIDE:
-        return False
-    if requires_gradient(tensor) and records_gradients():
-        return False
-    return not is_negated(tensor)
 
 
 cdef inline bint requires_gradient(PyObject *tensor) noexcept:
@@ -261,6 +271,14 @@ cdef bint records_gradients() noexcept:
         return _records_gradients()
     except Exception:  # whatever a mode of PyTorch's raises
         return True
+
+
+cdef bint records_plainly() noexcept:
+    """Whether calls are recorded for gradients, and no function is being transformed."""
+    try:
+        return _records_gradients() and _transformation() is None
+    except Exception:  # as above
+        return False
 
 
 cdef int tell_written(object given) except -1:

@@ -66,7 +66,7 @@ relu = Operator(
         same_shape("out", "input"),
     ),
     example=("relu(np.float32([-1, 2]))", "array([0., 2.], dtype=float32)"),
-    gradient={"input": "aten.threshold_backward(grad, out, 0)"},
+    gradient={"input": "gradient_of_relu(grad, out)"},
     seealso=("threshold", "threshold_backward"),
 )
 

@@ -14,6 +14,7 @@ from aclnn.acl.constants import aclDataType
 from aclnn.acl.errors import invalid
 from aclnn.api import functional
 from aclnn.torch.gradients import derivative_of, evaluated
+from aclnn.torch.recording import is_recordable, recorded
 from aclnn.torch.schemas import PLAIN, Schema, torch_dtype
 
 
@@ -39,7 +40,8 @@ class Differentiable:
     Calls give `NotImplemented` for operands that are plain memory after all.
     """
 
-    def __init__(self, schema: Schema, op: Any):
+    def __init__(self, schema: Schema, op: Any, handle: Any):
+        self._handle = handle
         self._schema = schema
         self._op = op
         operator = schema.operator
@@ -59,6 +61,7 @@ class Differentiable:
         if not tracked or not torch.is_grad_enabled():
             return NotImplemented
         if self._is_simple and out is None:
+            self._take_next(operator)
             args = (*given, *options)
             if self._apply is None:
                 self._apply = _function(self._schema)
@@ -74,6 +77,13 @@ class Differentiable:
         if self._schema.operator.lists:
             return self._dispatched(values, None)
         return composed(self._schema, values)
+
+    def _take_next(self, operator: Any) -> None:
+        """Let the form take its next calls over itself, where all operands are tensors."""
+        handles = (self._handle, self._handle.number_form)
+        for handle in handles if is_recordable(self._schema) else ():
+            if handle is not None and handle.handle.operator is operator:
+                handle.recorded = recorded(self._schema, operator)
 
     def _order(self, operator: Any) -> tuple[int, ...]:
         """Where the schema's parameters are among the operands and options of `operator`."""

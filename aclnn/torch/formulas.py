@@ -45,6 +45,11 @@ def where_between(grad: Any, x: Any, least: Any, most: Any) -> Any:
     return grad
 
 
+def gradient_of_relu(grad: Any, out: Any) -> Any:
+    backward = aten.threshold_backward if grad.dtype == torch.float64 else forms.threshold_backward
+    return backward(grad, out, 0)
+
+
 def gradient_of_base(grad: Any, base: Any, exponent: Any) -> Any:
     """Of a power: 0 where the exponent is, whatever the base."""
     factor = exponent * forms.pow(base, exponent - 1)
@@ -276,6 +281,7 @@ _ALL = [
     gradient_of_base,
     gradient_of_exponent,
     gradient_of_fatrelu_mul,
+    gradient_of_relu,
     gradient_of_slices,
     gradient_of_variance,
     gradients_of_added_layer_norm,

@@ -29,7 +29,7 @@ def register() -> None:
         SCHEMAS[name] = schema
         _register(schema)
         op = getattr(torch.ops.aclnn, name)
-        handle.differentiable = Differentiable(schema, op)
+        handle.differentiable = Differentiable(schema, op, handle)
         if handle.number_form is not None:
             handle.number_form.differentiable = handle.differentiable
     when_dynamo_comes(let_dynamo_trace_forms)
