@@ -1,8 +1,9 @@
 """Measure what `docs/pytorch.md` says of calls on tensors and of models, beside PyTorch.
 
     python tools/make_pytorch.py calls [OPERATOR …]      # 16 elements: ours over PyTorch's, worst first
+    python tools/make_pytorch.py swaps                   # an MLP with our activations
     python tools/make_pytorch.py models [--inductor] [MODEL …]
-    python tools/make_pytorch.py calls models --write    # and puts both into the page
+    python tools/make_pytorch.py calls swaps models --write    # and puts all of it into the page
 
 Times are the least of many rounds, in which ours and PyTorch's take turns.
 """
@@ -19,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 import pytorch_calls
+import pytorch_swaps
 import torch
 
 import aclnn
@@ -30,6 +32,8 @@ PAGE = ROOT / "docs" / "pytorch.md"
 
 def least(calls: list[pytorch_calls.Call], seconds: float) -> list[float]:
     """The least time of each, in seconds a call, in turns so short that some are not interrupted."""
+    for call in calls:  # the first one makes a plan
+        call()
     start = time.perf_counter()
     for call in calls:
         call()
@@ -74,6 +78,24 @@ def table_of_calls(wanted: list[str]) -> str:
             f"({geometric:.2f} as a geometric mean); the dearest are {worst}."
         )
     return "\n\n".join(lines)
+
+
+# --- Activations ---------------------------------------------------------------------------------
+
+
+def table_of_swaps() -> str:
+    batches = pytorch_swaps.BATCHES
+    heads = [f"{what}, {batch}" for what in ("inference", "training") for batch in batches]
+    rows = [f"| activation | {' | '.join(heads)} |", f"| --- |{' --- |' * len(heads)}"]
+    for name in pytorch_swaps.ACTIVATIONS:
+        cells = []
+        for made in (pytorch_swaps.inference, pytorch_swaps.step):
+            for batch in batches:
+                both = [made(model, batch) for model in pytorch_swaps.networks(name)]
+                ours, theirs = least(both, 2.0)
+                cells.append(f"{ours / theirs:.2f}")
+        rows.append(f"| {name} | {' | '.join(cells)} |")
+    return "\n".join(rows)
 
 
 # --- Models --------------------------------------------------------------------------------------
@@ -157,17 +179,21 @@ def put_between(text: str, name: str, made: str) -> str:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("what", nargs="+", help="calls, models, and names of operators or models")
+    parser.add_argument(
+        "what", nargs="+", help="calls, swaps, models, and names of operators or models"
+    )
     parser.add_argument("--inductor", action="store_true", help="compile models with it as well")
     parser.add_argument("--write", action="store_true", help=f"update {PAGE.name}")
     given = parser.parse_args()
     torch.set_num_threads(1)
     aclnn.set_num_threads(1)
-    names = [one for one in given.what if one not in ("calls", "models")]
+    names = [one for one in given.what if one not in ("calls", "swaps", "models")]
     text = PAGE.read_text()
     for what in given.what:
         if what == "calls":
             made = table_of_calls(names)
+        elif what == "swaps":
+            made = table_of_swaps()
         elif what == "models":
             made = table_of_models(names, given.inductor)
         else:

@@ -1,4 +1,4 @@
-"""A perceptron with PyTorch's activations, and the same one with ours, for `make_pytorch.py`."""
+"""An MLP with PyTorch's activations, and the same one with ours, for `make_pytorch.py`."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Called(nn.Module):
         return self.function(x)
 
 
-def perceptrons(name: str) -> tuple[nn.Sequential, nn.Sequential]:
+def networks(name: str) -> tuple[nn.Sequential, nn.Sequential]:
     """256-1024-256 with an activation: ours and PyTorch's, with the same weights."""
     theirs, function = ACTIVATIONS[name]
     first, last = nn.Linear(256, 1024), nn.Linear(1024, 256)
