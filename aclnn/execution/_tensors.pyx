@@ -145,20 +145,41 @@ cdef bint learn(kind) noexcept:
 
 
 cdef void find_functions(torch) noexcept:
-    """Look up PyTorch's functions in C++, by names that say what they take."""
+    """Look up PyTorch's functions in C++, by names that say what they take, and try them."""
     global _has_gradient, _has_negation, _is_inference, _bump_version
     try:
         if not begins_with_tensor(torch.empty(0)):
             return
         library = ctypes.CDLL(torch._C.__file__)
-        has_gradient = address(library._ZNK3c1010TensorImpl13requires_gradEv)
-        has_negation = address(library._ZN2at6native6is_negERKNS_6TensorE)
-        is_inference = address(library._ZN2at6native12is_inferenceERKNS_6TensorE)
-        bump_version = address(library._ZN5torch8autograd4impl12bump_versionERKN2at6TensorE)
+        _has_gradient = <asked_fn><size_t>address(library._ZNK3c1010TensorImpl13requires_gradEv)
+        _has_negation = <asked_fn><size_t>address(library._ZN2at6native6is_negERKNS_6TensorE)
+        _is_inference = <asked_fn><size_t>address(
+            library._ZN2at6native12is_inferenceERKNS_6TensorE)
+        _bump_version = <told_fn><size_t>address(
+            library._ZN5torch8autograd4impl12bump_versionERKN2at6TensorE)
+        if say_what_python_says(torch):
+            return
     except Exception:  # of another version, or without symbols
-        return
-    _has_gradient, _has_negation = <asked_fn><size_t>has_gradient, <asked_fn><size_t>has_negation
-    _is_inference, _bump_version = <asked_fn><size_t>is_inference, <told_fn><size_t>bump_version
+        pass
+    _has_gradient = _has_negation = _is_inference = NULL
+    _bump_version = NULL
+
+
+cdef bint say_what_python_says(torch) except -1:
+    """Whether the functions are what their names say, for tensors of which the answers differ."""
+    with torch.inference_mode(False):
+        plain = torch.zeros(1)
+        tracked, negated = torch.zeros(1, requires_grad=True), torch._neg_view(plain)
+    with torch.inference_mode():
+        inference = torch.zeros(1)
+    for one in (plain, tracked, negated, inference):
+        if (_has_gradient(implementation_of(<PyObject *>one)) != one.requires_grad
+                or _has_negation(tensor_of(<PyObject *>one)) != one.is_neg()
+                or _is_inference(tensor_of(<PyObject *>one)) != one.is_inference()):
+            return False
+    before = plain._version
+    _bump_version(tensor_of(<PyObject *>plain))
+    return plain._version == before + 1
 
 
 cdef bint begins_with_tensor(object probe) except -1:
