@@ -64,7 +64,15 @@ def calls() -> Iterator[tuple[str, Call, Call]]:
 def bound(
     ours: Callable[..., Any], theirs: Callable[..., Any], args: tuple[Any, ...], **named: Any
 ) -> tuple[Call, Call]:
-    return (lambda: ours(*args, **named)), (lambda: theirs(*args, **named))
+    return called(ours, args, named), called(theirs, args, named)
+
+
+def called(function: Callable[..., Any], args: tuple[Any, ...], named: dict[str, Any]) -> Call:
+    """A call as programs write it: to pass on a tuple and a dictionary has a cost of its own."""
+    names = [f"a{place}" for place in range(len(args))]
+    given = ", ".join([*names, *[f"{one}={one}" for one in named]])
+    made = eval(f"lambda {', '.join(['f', *names, *named])}: lambda: f({given})")
+    return made(function, *args, **named)  # type: ignore[no-any-return]
 
 
 def alike() -> dict[str, Pair]:
