@@ -21,7 +21,7 @@ cdef class ArrayForm:
     cdef bytes numbers             # of joined calls, as kernels take them; None: the request's
     cdef dict words                # what a C-shaped function calls operands and options, by role
     cdef tuple roles               # of operands, which are names for them too; None: `names` are
-    cdef tuple overwritten         # of each output the input whose place it takes, or -1; None: none
+    cdef tuple overwritten         # of outputs the inputs they are written over, or -1; None: none
 
 cdef class aclOpExecutor:
     cdef readonly CompiledCall planned     # what phase one made, and told the workspace's size of
