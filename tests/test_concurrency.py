@@ -210,6 +210,14 @@ def test_messages_are_per_thread():
     assert aclnn.aclGetRecentErrMsg() == "mine"
 
 
+def most_threads(run, tries=20):
+    """How many threads took part in a run, at most: on a busy machine one may start when all is done."""
+    with aclnn.profile() as seen:
+        for _ in range(tries):
+            run()
+    return max(len(one.events) for one in seen.runs)
+
+
 @pytest.mark.usefixtures("threads_as_before")
 def test_threadpoolctl_limits_hold():
     threadpoolctl = pytest.importorskip("threadpoolctl")
@@ -217,11 +225,9 @@ def test_threadpoolctl_limits_hold():
         pytest.skip("built without OpenMP, whose limits these are")
     aclnn.set_num_threads(2)
     x = np.ones(1 << 20, np.float32)
-    with aclnn.profile() as seen:
-        aclnn.gelu(x)
-        with threadpoolctl.threadpool_limits(1):
-            aclnn.gelu(x)
-    assert [len(run.events) for run in seen.runs] == [2, 1]
+    assert most_threads(lambda: aclnn.gelu(x)) == 2
+    with threadpoolctl.threadpool_limits(1):
+        assert most_threads(lambda: aclnn.gelu(x)) == 1
 
 
 @pytest.mark.usefixtures("threads_as_before")
@@ -233,12 +239,15 @@ def test_threadpoolctl_limits_hold_for_what_is_queued_meanwhile():
     x, out = np.ones((2, 1 << 20), np.float32)
     stream, _ = aclnn.aclrtCreateStream()
     threads = []
-    for limit in (2, 1, 2):
+
+    def queue():
         executor = planned(tensor(x), tensor(out))
-        with threadpoolctl.threadpool_limits(limit), aclnn.profile() as seen:
-            assert aclnn.aclnnGelu(None, 0, executor, stream) == OK
-            aclnn.aclrtSynchronizeStream(stream)
-        threads.append(len(seen.runs[0].events))
+        assert aclnn.aclnnGelu(None, 0, executor, stream) == OK
+        aclnn.aclrtSynchronizeStream(stream)
+
+    for limit in (2, 1, 2):
+        with threadpoolctl.threadpool_limits(limit):
+            threads.append(most_threads(queue))
     aclnn.aclrtDestroyStream(stream)
     assert threads == [2, 1, 2]
 
@@ -248,8 +257,9 @@ def test_the_thread_limit_of_openmp_holds():
         pytest.skip("built without OpenMP, whose limit this is")
     code = (
         "import numpy as np, aclnn; aclnn.set_num_threads(2)\n"
-        "with aclnn.profile() as seen:\n    aclnn.gelu(np.ones(1 << 20, np.float32))\n"
-        "print(len(seen.runs[0].events))"
+        "with aclnn.profile() as seen:\n"
+        "    for _ in range(20):\n        aclnn.gelu(np.ones(1 << 20, np.float32))\n"
+        "print(max(len(run.events) for run in seen.runs))"
     )
     assert fresh(code).stdout.split() == ["2"]
     assert fresh(code, OMP_THREAD_LIMIT="1").stdout.split() == ["1"]
