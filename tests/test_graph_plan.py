@@ -65,6 +65,10 @@ def test_arguments_that_make_no_sense_are_named():
         (lambda: plan_lifetimes([one], None), "strategy is None, must be one of default, bucket"),
         (lambda: plan_lifetimes([one], ["naive"]), "strategy is ['naive'], must be one of"),
         (lambda: plan_lifetimes([one], threads=0), "threads is 0, must be at least 1"),
+        (
+            lambda: plan_lifetimes([("a", 0, 2, 9)]),
+            "lifetimes[0] is ('a', 0, 2, 9), must be a Lifetime",
+        ),
         (lambda: plan_lifetimes([one, one]), "2 are called 'a'; each has a name of its own"),
         (
             lambda: Lifetime("a", 0, 2**70, 1),

@@ -448,7 +448,7 @@ def plan_lifetimes(
     threads, spare = positive_number(threads, "threads"), tuple(spare)
     if not lives and not steps and tiling is None and isinstance(strategy, str):
         return _nothing(strategy, threads)
-    _check_names(lives)
+    _check_lifetimes(lives)
     name = strategy if isinstance(strategy, str) else called(strategy)
     apart, places = merged(lives) if any(life.same_as for life in lives) else (lives, [])
     numbers = places or range(len(lives))
@@ -506,7 +506,10 @@ def _nothing(strategy: str, threads: int) -> WorkspacePlan:
     return WorkspacePlan(0, 0, 0, 0, (), strategy, "optimal", threads=threads)
 
 
-def _check_names(lives: Sequence[Lifetime]) -> None:
+def _check_lifetimes(lives: Sequence[Lifetime]) -> None:
+    for place, life in enumerate(lives):
+        if not isinstance(life, Lifetime):
+            raise ValueError(f"lifetimes[{place}] is {life!r}, must be a Lifetime")
     if len({life.name for life in lives}) == len(lives):
         return
     (name, count), *_ = Counter(life.name for life in lives).most_common(1)
