@@ -38,12 +38,16 @@ COMMON_FLAGS = [
 # Modules that a call passes through: `rep stos`, with which GCC clears arrays of some hundred bytes, takes
 # as long to start as a call takes to read its arguments.
 CALL_FLAGS = ("-fno-builtin-memset",)
-# Modules that take no longer with less inlined, or run once a plan: the wheel is 0.1 MB smaller. Calls
+# Modules that take no longer with less inlined, or run once a plan: the wheel is 0.2 MB smaller. Calls
 # of functional forms took 1.1 times as long with -O2, 1.3 times with -Os.
 SIZE_FLAGS = {
-    "_captures": "-Os", "_cpu": "-Os", "_lists": "-Os", "_python_kernel": "-Os",
-    "_dlpack": "-O2", "_tensor": "-O2", "_two_phase": "-O2",
+    "_buffer": "-Os", "_captures": "-Os", "_cpu": "-Os", "_dlpack": "-Os", "_frames": "-Os", "_lists": "-Os",
+    "_placing": "-Os", "_program": "-Os", "_python_kernel": "-Os",
+    "_executor": "-O2", "_launch": "-O2", "_prepared_call": "-O2", "_rebinding": "-O2", "_tensor": "-O2",
+    "_two_phase": "-O2", "_workspace": "-O2",
 }  # fmt: skip
+# Blocks of a few elements and casts gain nothing by more copies of loops where vectors are short.
+GENERIC_FLAGS = {"_kernels": ("-O2", "-ftree-vectorize")}
 # Errors of memory and undefined behaviour end the process. Little is optimised, so that it builds soon.
 SANITIZE_FLAGS = [
     "-O1", "-g1", "-fno-omit-frame-pointer", "-fsanitize=address,undefined",
@@ -437,6 +441,8 @@ def kernel_extensions() -> list[Extension]:
         for stem, translated in zip(KERNELS, sources, strict=True):
             if stem == "_simd_kernels" and name not in VECTORS:
                 continue
+            if name == "generic":
+                flags = GENERIC_FLAGS.get(stem, ())
             ext = extension(f"aclnn.{stem}_{name}", translated.sources[0], tuple(flags))
             # The C file is written for a module called _kernels; the variant's own name is needed
             # only where the interpreter looks its entry point up.
