@@ -320,3 +320,17 @@ def test_explanations_of_long_parts_have_short_lines():
     assert max(map(len, lines)) <= 100
     assert "    " in lines[2][:6]
     assert sum(line.count("sigmoid") for line in lines) == 30
+
+
+@pytest.mark.parametrize("dynamic", [False, True])
+def test_only_shapes_that_vary_stay_with_pytorch(dynamic):
+    def scaled(x):
+        return torch.nn.functional.gelu(x) * 2 + 1
+
+    compiled = torch.compile(scaled, backend="aclnn", dynamic=dynamic)
+    for rows in (4, 8):
+        x = torch.rand(rows, 16)
+        torch.testing.assert_close(compiled(x), scaled(x))
+        with aclnn.profile() as profile:
+            compiled(x)
+        assert ("aclnn_part" in profile.to_text()) is not dynamic
