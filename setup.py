@@ -189,13 +189,13 @@ class Function(NamedTuple):
             specialised = f"[{one}]" if generic else ""
             numbers = "own" if self.used else "p"
             call = f"{self.module}.{self.name}{specialised}({self.elements(one)}{numbers})"
-            settled = f"{self.module}.{self.settled_by}({self.elements('double')}p)"
             found.append(
                 {
                     "name": f"{self.name}_in_{one}",
                     "type": one if one == "complex_t" else f"unaligned_{one.removesuffix('_t')}",
                     "call": f"canonical[double]({call})" if self.computed_in == "num" else call,
-                    "settled": settled if self.settled_by else "",
+                    "settled": self.settled_by
+                    and f"{self.module}.{self.settled_by}({self.elements('double')}p)",
                     "rounded": "f32_to_odd" if self.name.endswith("_half") else "<float>",
                 }
             )
