@@ -1,11 +1,13 @@
 """The backend of torch.compile: what its parts do, and what becomes of the nodes between them."""
 
 import pytest
+from cases import each
 
 import aclnn
 
 torch = pytest.importorskip("torch")
 from torch._subclasses import FakeTensorMode  # noqa: E402
+from torch.utils._pytree import tree_flatten  # noqa: E402
 
 import aclnn.torch  # noqa: E402
 from aclnn.torch import speed  # noqa: E402
@@ -289,6 +291,127 @@ def test_splits_inside_of_a_part():
     found = explained(function, x)
     assert "split" in found.parts[0]
     torch.testing.assert_close(torch.compile(function, backend="aclnn")(x), function(x))
+
+
+# --- Several results ------------------------------------------------------------------------------
+
+
+def parts_read_inside_and_outside(x):
+    first, second, third = (gelu(x) + 1).split(2, -1)
+    return silu(first) * 2 + second, second, third
+
+
+def parts_read_by_others(x):
+    first, second, third = (gelu(x) + 1).split([1, 2, 3], -1)
+    return silu(second).sin(), torch.atan(first), gelu(silu(third) + 1)
+
+
+def parts_of_parts(x):
+    first, second = gelu(x).chunk(2, -1)
+    return first * silu(second), first.chunk(3, -1)
+
+
+def parts_of_an_input(x):
+    first, second = x.split(3, -1)
+    return gelu(first) * 2 + 1, second
+
+
+def parts_between(x):
+    return [gelu(torch.atan(one)) for one in (gelu(x) + 1).split(2, -1)]
+
+
+def some_of_the_rows(x):
+    return [silu(one * 2) for one in (gelu(x) * 2).unbind(0)][1], gelu(x).chunk(2, -1)[:1]
+
+
+def transposed_inside_and_outside(x):
+    made = gelu(x).t()
+    return silu(made[1:]) * 2, made[:2], made
+
+
+def named_results(x):
+    return torch.topk(gelu(x), 2), torch.max(gelu(x), -1), torch.var_mean(gelu(x), -1)
+
+
+def nested_results(x):
+    return {"a": (gelu(x) * 2, [x, None, 3]), "b": x, "c": gelu(x)[:, :2], "d": ()}
+
+
+def views_of_an_input(x):
+    return x.t(), gelu(x).t(), x[1:], x
+
+
+def numbers(x):
+    return x.shape[0], silu(x) * 2, x.ndim, 2.5, None, True
+
+
+def the_same_twice(x):
+    made = gelu(x) * 2
+    return made, made, made.t(), made[0]
+
+
+def nothing(x):
+    return None
+
+
+def written_in_place(x):
+    made = x.clone()
+    return made.add_(1), gelu(made).chunk(2, -1)
+
+
+gelu, silu = torch.nn.functional.gelu, torch.nn.functional.silu
+OF_SEVERAL = [
+    parts_read_inside_and_outside,
+    parts_read_by_others,
+    parts_of_parts,
+    parts_of_an_input,
+    parts_between,
+    some_of_the_rows,
+    transposed_inside_and_outside,
+    named_results,
+    nested_results,
+    views_of_an_input,
+    numbers,
+    the_same_twice,
+    nothing,
+    written_in_place,
+]
+
+
+def is_tracked(one):
+    return isinstance(one, torch.Tensor) and one.grad_fn is not None
+
+
+@pytest.mark.parametrize("tracked", [False, True])
+@each("function", OF_SEVERAL)
+def test_results_have_the_structure_and_the_layout_of_eager_ones(tracked, function):
+    torch._dynamo.reset()
+    compiled = torch.compile(function, backend="aclnn")
+    for rows in (4, 5):
+        x, y = (tensor(rows, 6).requires_grad_(tracked) for _ in range(2))
+        (ours, structure), (eager, wanted_structure) = map(tree_flatten, (compiled(x), function(y)))
+        assert structure == wanted_structure
+        for one, wanted in zip(ours, eager, strict=True):
+            assert type(one) is type(wanted)
+            assert (one is x) == (wanted is y)
+            assert is_tracked(one) == is_tracked(wanted)
+            if isinstance(wanted, torch.Tensor):
+                torch.testing.assert_close(one, wanted, check_stride=True)
+            else:
+                assert one == wanted
+        if any(map(is_tracked, eager)):
+            gradient, wanted = (
+                torch.autograd.grad([one.sin().sum() for one in filter(is_tracked, given)], [at])
+                for given, at in ((ours, x), (eager, y))
+            )
+            torch.testing.assert_close(gradient, wanted)
+
+
+def test_views_of_a_part_share_its_memory():
+    first, whole = torch.compile(lambda x: (lambda y: (y[0], y))(gelu(x) * 2 + 1), backend="aclnn")(
+        tensor(3, 4)
+    )
+    assert first.data_ptr() == whole.data_ptr()
 
 
 def test_what_a_loss_does_not_depend_on_has_no_gradient():

@@ -28,7 +28,7 @@ def value_of(node: Node) -> Any:
 
 def expanded(function: Callable[..., Any], inputs: Sequence[Any]) -> GraphModule:
     """The ATen operators that a function of tensors calls."""
-    # Numbers become tensors on the way: fake ones only where the mode is on.
+    # Numbers, and gradients that are zero, become tensors on the way: fake ones only where the mode is on.
     modes = [one.fake_mode for one in inputs if isinstance(one, FakeTensor)]
     with torch.no_grad(), modes[0] if modes else nullcontext():
         return make_fx(function)(*inputs)

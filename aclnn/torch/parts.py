@@ -8,10 +8,10 @@ from typing import Any
 
 import torch
 from torch.fx import GraphModule, Node
-from torch.fx.experimental.proxy_tensor import make_fx
 
 from aclnn.execution._prepared_call import PreparedCall, prepares
 from aclnn.torch.counterparts import form_of
+from aclnn.torch.expansion import expanded
 from aclnn.tracing.compiled import compile as compiled
 
 Compile = Callable[[GraphModule], Callable[..., Any]]
@@ -127,7 +127,7 @@ class Part:
 
         values = itertools.compress([node.meta["val"] for node in self._outputs], given)
         like = [*self._like, *[torch.empty_like(one) for one in values]]
-        graph = make_fx(gradients)(*[one.detach() for one in like])
+        graph = expanded(gradients, [one.detach() for one in like])
         for node in list(graph.graph.nodes):
             if node.target is torch.ops.aten.detach.default:
                 node.replace_all_uses_with(node.args[0])

@@ -16,7 +16,7 @@ from aclnn.acl.errors import AclnnError
 from aclnn.operators.checks import MAX_DIMS, TensorSpec
 from aclnn.torch import speed
 from aclnn.torch.counterparts import counterpart, form_of, is_own, view_of
-from aclnn.torch.expansion import expansion_of, value_of
+from aclnn.torch.expansion import expansion_of, forget_expansion, value_of
 from aclnn.torch.schemas import acl_dtype, torch_dtype
 from aclnn.tracing.array import TracedArray
 from aclnn.tracing.trace import Trace
@@ -64,6 +64,9 @@ def partitions_of(graph_module: GraphModule, support: Support) -> list[Any]:
             continue
         partition.nodes = {node: partition.nodes[node] for node in nodes}
         found.append(partition)
+    order = {node: place for place, node in enumerate(graph_module.graph.nodes)}
+    for partition in found:
+        _show_outside(sorted(partition.nodes, key=order.__getitem__))
     return found
 
 
@@ -107,9 +110,33 @@ def _without_border(nodes: list[Node]) -> list[Node]:
 
 
 def _is_border(node: Node, kept: set[Node]) -> bool:
-    if kept.isdisjoint(node.all_input_nodes):  # it shows an input
-        return not kept.issuperset(node.users)
-    return kept.isdisjoint(node.users) and not _is_whole_result(node, kept)
+    """Whether a view is at the border: several that one node gives are so together."""
+    made = node.args[0] if _is_one_of_several(node) else node
+    users = _readers_of(made)
+    if kept.isdisjoint(made.all_input_nodes):  # it shows an input
+        return not kept.issuperset(users)
+    return kept.isdisjoint(users) and not _is_whole_result(node, kept)
+
+
+def _readers_of(node: Node) -> set[Node]:
+    """What reads a node's result, or one of several."""
+    if not isinstance(value_of(node), tuple | list):
+        return set(node.users)
+    return {user for one in node.users for user in one.users}
+
+
+def _show_outside(nodes: list[Node]) -> None:
+    """Let what is outside of a part have views of its own: the part would hand out copies."""
+    kept = set(nodes)
+    for node in reversed(nodes):
+        outside = [user for user in node.users if user not in kept]
+        if not outside or not is_view(node) or _is_whole_result(node, kept):
+            continue
+        with node.graph.inserting_after(node):
+            own = node.graph.node_copy(node)
+        for user in outside:
+            user.replace_input_with(node, own)
+            forget_expansion(user)
 
 
 def _is_whole_result(view: Node, kept: set[Node]) -> bool:
@@ -158,7 +185,9 @@ def _repeats(call: Node) -> bool:
 
 
 def _is_one_of_several(node: Node) -> bool:
-    return node.target is python.getitem and isinstance(value_of(node.args[0]), tuple | list)
+    if node.target is not python.getitem or type(node.args[1]) is not int:
+        return False
+    return isinstance(value_of(node.args[0]), tuple | list)
 
 
 def is_view(node: Node) -> bool:
@@ -174,6 +203,8 @@ def is_view(node: Node) -> bool:
 
 def reason_against(node: Node) -> str | None:
     """Why an executor does not do a node; None if it does."""
+    if isinstance(value_of(node), tuple | list) and not all(map(_is_one_of_several, node.users)):
+        return "its results are not told apart"
     found = expansion_of(node)
     if found is None:
         return "what it calls is not known"
