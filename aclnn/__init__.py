@@ -2,7 +2,8 @@
 
 Three layers, each usable alone: C-shaped functions with CANN's names, functional forms on arrays,
 and executors that plan once and run often.  Names are loaded when they are first used, so that
-`aclnn.graph`, which knows no operator, can be imported without any kernel.
+`aclnn.graph`, which knows no operator, can be imported without any kernel.  ``from aclnn import *`` leaves
+Python's own names alone: `abs`, `compile`, `max`, `pow`, `slice` and `sum` stay ``aclnn.abs`` and so on.
 
 Examples
 --------
@@ -14,6 +15,7 @@ array([-1.,  3.], dtype=float32)
 
 from __future__ import annotations
 
+import builtins
 import importlib
 import importlib.util
 from types import ModuleType
@@ -127,7 +129,7 @@ def _find(name: str) -> Any:
     if name in _NAMES:
         return getattr(importlib.import_module(f"aclnn.{_NAMES[name]}"), name)
     if name == "__all__":
-        return _public_names()
+        return [one for one in _public_names() if not hasattr(builtins, one)]
     if name.startswith("__"):
         raise AttributeError(f"module 'aclnn' has no attribute {name!r}")
     spec = importlib.util.find_spec(f"aclnn.{name}") if name.isidentifier() else None

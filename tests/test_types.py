@@ -50,6 +50,10 @@ def test_type_checkers_know_what_calls_give(installed, tmp_path):
     wrong.write_text("import aclnn\naclnn.executor('gelu', [1.0]).plan.to_text() + 1\n")
     done = strictly(installed, str(wrong))
     assert "Unsupported operand types" in done.stdout
+    starred = tmp_path / "starred.py"
+    starred.write_text("from aclnn import *\nlargest: int = max(1, 2)\ngelu([1.0]).tolist()\n")
+    done = strictly(installed, str(starred))
+    assert done.returncode == 0, done.stdout
 
 
 def found_checker(name):

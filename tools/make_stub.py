@@ -26,7 +26,6 @@ from aclnn import isa as isa
 from aclnn import operators as operators"""
 OTHERS = """\
 __version__: str
-__all__: list[str]
 
 def __dir__() -> list[str]: ..."""
 
@@ -72,12 +71,18 @@ def stub() -> str:
         MADE,
         "\n".join([IMPORTS, *_imports(written)]),
         OTHERS,
+        _star(),
         ARRAYS,
         "\n".join(_constants()),
         "\n".join(line for one in REGISTRY.values() for line in _forms(one)),
         "\n".join(line for name in ENTRIES for line in _phases(name)),
     ]
     return "\n\n".join(parts) + "\n"
+
+
+def _star() -> str:
+    """What a star imports."""
+    return "\n".join(["__all__ = [", *[f'    "{name}",' for name in aclnn.__all__], "]"])
 
 
 def _imports(names: Iterable[str]) -> Iterable[str]:

@@ -23,6 +23,7 @@ Examples
 
 from __future__ import annotations
 
+import builtins as _builtins
 from typing import Any
 
 try:
@@ -38,16 +39,18 @@ from aclnn.api import functional as _functional
 from aclnn.dask.calls import call as call
 from aclnn.dask.lifting import lift as lift
 
-__all__ = ["lift", *_functional.__all__]
+_PUBLIC = ["lift", *_functional.__all__]
+# A star leaves Python's own names alone: `sum`, `max` and others.
+__all__ = [_one for _one in _PUBLIC if not hasattr(_builtins, _one)]
 
 
 @_boundary(kind=AttributeError)
 def __getattr__(name: str) -> Any:
     if name not in _functional.__all__:
-        meant = "" if name.startswith("_") else _did_you_mean(name, __all__)
+        meant = "" if name.startswith("_") else _did_you_mean(name, _PUBLIC)
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}{meant}")
     return getattr(_functional, name)
 
 
 def __dir__() -> list[str]:
-    return __all__
+    return _PUBLIC

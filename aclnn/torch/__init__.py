@@ -16,6 +16,7 @@ tensor([0.5000, 1.0000])
 
 from __future__ import annotations
 
+import builtins as _builtins
 import importlib
 from typing import TYPE_CHECKING, Any
 
@@ -44,7 +45,9 @@ _BY_DYNAMO = {
     "Explanation": "aclnn.torch.explanation",
     "explain": "aclnn.torch.explanation",
 }
-__all__ = [*_BY_DYNAMO, *_functional.__all__]
+_PUBLIC = [*_BY_DYNAMO, *_functional.__all__]
+# A star leaves Python's own names alone: `sum`, `max` and others.
+__all__ = [_one for _one in _PUBLIC if not hasattr(_builtins, _one)]
 
 
 @_boundary(kind=AttributeError)
@@ -52,10 +55,10 @@ def __getattr__(name: str) -> Any:
     if name in _BY_DYNAMO:
         return getattr(importlib.import_module(_BY_DYNAMO[name]), name)
     if name not in _functional.__all__:
-        meant = "" if name.startswith("_") else _did_you_mean(name, __all__)
+        meant = "" if name.startswith("_") else _did_you_mean(name, _PUBLIC)
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}{meant}")
     return getattr(_functional, name)
 
 
 def __dir__() -> list[str]:
-    return __all__
+    return _PUBLIC
