@@ -59,7 +59,7 @@ cdef extern from "kernel_abi.h":
         const ptrdiff_t *shape
         const ptrdiff_t *strides
     ctypedef int (*call_kernel)(const array_view *, const void *, const void *, void *, ptrdiff_t,
-                                ptrdiff_t) noexcept nogil
+                                ptrdiff_t, int64_t *) noexcept nogil
 
 ITEM_SIZES = {dtype.name: dtype.itemsize for dtype in dtypes.NUMPY.values()}
 KERNELS = ("gather", "tril", "triu", "cumsum", "most", "place")
@@ -79,7 +79,7 @@ cdef struct opaque_state:
     load_fn load
     store_fn store
     lines_fn behind, beside  # of cumsum, where elements of a line, or lines, are dense; or NULL
-    int64_t index, length  # that a run failed on, for its message: any, where several did
+    int64_t length       # of the table: indices are less
 
 
 # --- Walks ----------------------------------------------------------------------------------------
@@ -161,7 +161,8 @@ cdef inline int64_t index_at(const char *place, int size) noexcept nogil:
 
 cdef inline bint gather_elements(const char *table, ptrdiff_t table_step, const char *index,
                                  ptrdiff_t index_step, bits_t *out, ptrdiff_t out_step,
-                                 ptrdiff_t n, ptrdiff_t stride, opaque_state *state) noexcept nogil:
+                                 ptrdiff_t n, ptrdiff_t stride, const opaque_state *state,
+                                 int64_t *bad) noexcept nogil:
     """Elements one by one, each by its own index; whether there were all of them."""
     cdef ptrdiff_t k
     cdef int64_t j, length = state.length
@@ -169,7 +170,7 @@ cdef inline bint gather_elements(const char *table, ptrdiff_t table_step, const 
     for k in range(n):
         j = index_at(index + k * index_step, index_size)
         if <uint64_t>j >= <uint64_t>length:
-            state.index = j
+            bad[0] = j
             return False
         (<bits_t *>(<char *>out + k * out_step))[0] = (
             <const bits_t *>(table + k * table_step + j * stride))[0]
@@ -177,24 +178,24 @@ cdef inline bint gather_elements(const char *table, ptrdiff_t table_step, const 
 
 
 cdef bint gather_line(const walk_t *walk, const array_view *views, int axis, ptrdiff_t stride,
-                      opaque_state *state) noexcept nogil:
+                      const opaque_state *state, int64_t *bad) noexcept nogil:
     cdef ptrdiff_t step = 0 if axis == state.axis else views[0].strides[axis]
     cdef ptrdiff_t by = views[1].strides[axis], to = views[2].strides[axis]
     cdef ptrdiff_t n = views[2].shape[axis]
     if state.size == 1:
         return gather_elements(walk.data[0], step, walk.data[1], by, <uint8_t *>walk.data[2], to, n,
-                               stride, state)
+                               stride, state, bad)
     if state.size == 2:
         return gather_elements(walk.data[0], step, walk.data[1], by,
-                               <unaligned_uint16 *>walk.data[2], to, n, stride, state)
+                               <unaligned_uint16 *>walk.data[2], to, n, stride, state, bad)
     if state.size == 4:
         return gather_elements(walk.data[0], step, walk.data[1], by,
-                               <unaligned_uint32 *>walk.data[2], to, n, stride, state)
+                               <unaligned_uint32 *>walk.data[2], to, n, stride, state, bad)
     if state.size == 8:
         return gather_elements(walk.data[0], step, walk.data[1], by,
-                               <unaligned_uint64 *>walk.data[2], to, n, stride, state)
+                               <unaligned_uint64 *>walk.data[2], to, n, stride, state, bad)
     return gather_elements(walk.data[0], step, walk.data[1], by, <unaligned_pair *>walk.data[2], to,
-                           n, stride, state)
+                           n, stride, state, bad)
 
 
 cdef void merge_dims(walk_t *walk) noexcept nogil:
@@ -232,8 +233,8 @@ cdef void copy_piece(walk_t *piece, const char *source, char *target, int size) 
 
 
 cdef int gather(const array_view *views, const void *given, const void *params, void *scratch,
-                ptrdiff_t chunk, ptrdiff_t chunks) noexcept nogil:
-    cdef opaque_state *state = <opaque_state *>given
+                ptrdiff_t chunk, ptrdiff_t chunks, int64_t *detail) noexcept nogil:
+    cdef const opaque_state *state = <const opaque_state *>given
     cdef int behind = views[2].ndim, axis = state.axis
     cdef ptrdiff_t stride = views[0].strides[axis]
     cdef ptrdiff_t _k, end, lines
@@ -255,12 +256,12 @@ cdef int gather(const array_view *views, const void *given, const void *params, 
     walk_to(&walk, lines * chunk // chunks)
     for _k in range(lines * chunk // chunks, end):
         if piece.ndim == 0:
-            if not gather_line(&walk, views, behind - 1, stride, state):
+            if not gather_line(&walk, views, behind - 1, stride, state, detail):
                 return OUT_OF_RANGE
         else:
             j = index_at(walk.data[1], state.index_size)
             if <uint64_t>j >= <uint64_t>state.length:
-                state.index = j
+                detail[0] = j
                 return OUT_OF_RANGE
             copy_piece(&piece, walk.data[0] + j * stride, walk.data[2], state.size)
         walk_on(&walk)
@@ -287,7 +288,7 @@ cdef void copy_some(const array_view *views, const char *x, char *y, ptrdiff_t b
 
 
 cdef int triangle(const array_view *views, const void *given, const void *params, void *scratch,
-                  ptrdiff_t chunk, ptrdiff_t chunks) noexcept nogil:
+                  ptrdiff_t chunk, ptrdiff_t chunks, int64_t *detail) noexcept nogil:
     cdef const opaque_state *state = <const opaque_state *>given
     cdef int rank = views[1].ndim
     cdef ptrdiff_t cols = views[1].shape[rank - 1], rows = views[1].shape[rank - 2]
@@ -346,7 +347,7 @@ cdef inline bint lies_across(const walk_t *walk, ptrdiff_t step) noexcept nogil:
 
 
 cdef int cumsum(const array_view *views, const void *given, const void *params, void *scratch,
-                ptrdiff_t chunk, ptrdiff_t chunks) noexcept nogil:
+                ptrdiff_t chunk, ptrdiff_t chunks, int64_t *detail) noexcept nogil:
     cdef const opaque_state *state = <const opaque_state *>given
     cdef int axis = state.axis
     cdef ptrdiff_t length = views[1].shape[axis]
@@ -517,12 +518,12 @@ cdef int search(const array_view *views, const opaque_state *state, ptrdiff_t ch
 
 
 cdef int most(const array_view *views, const void *given, const void *params, void *scratch,
-              ptrdiff_t chunk, ptrdiff_t chunks) noexcept nogil:
+              ptrdiff_t chunk, ptrdiff_t chunks, int64_t *detail) noexcept nogil:
     return search(views, <const opaque_state *>given, chunk, chunks, False)
 
 
 cdef int place(const array_view *views, const void *given, const void *params, void *scratch,
-               ptrdiff_t chunk, ptrdiff_t chunks) noexcept nogil:
+               ptrdiff_t chunk, ptrdiff_t chunks, int64_t *detail) noexcept nogil:
     return search(views, <const opaque_state *>given, chunk, chunks, True)
 
 
@@ -658,20 +659,21 @@ cdef class OpaqueKernelRef:
         """
         return max(1, min(self.lines, threads))
 
-    def failure(self, code):
-        """Why a run stopped with a code, or None where this kernel does not give it.
+    def failure(self, code, detail):
+        """Why a run stopped in this kernel, or None where it does not know the code.
 
         Parameters
         ----------
-        code : int
+        code, detail : int
+            What the kernel gave.
 
         Returns
         -------
         str or None
         """
-        if code != OUT_OF_RANGE or 0 <= self.kept.index < self.kept.length:
+        if code != OUT_OF_RANGE:
             return None
-        return f"an index is {self.kept.index}, must be from 0 to {self.kept.length - 1}"
+        return f"an index is {detail}, must be from 0 to {self.kept.length - 1}"
 
     def __repr__(self):
         return f"<OpaqueKernelRef {self.name}>"

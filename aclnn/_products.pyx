@@ -6,7 +6,7 @@ is complete (`products/panels.pxd`). What BLAS there is decides about registers:
 built once, for all instruction sets.
 """
 
-from libc.stdint cimport uintptr_t
+from libc.stdint cimport int64_t, uintptr_t
 from libc.stdlib cimport calloc, free
 from libc.string cimport memset
 from cpython.pycapsule cimport PyCapsule_GetName, PyCapsule_GetPointer
@@ -71,13 +71,15 @@ cdef inline int multiply(const array_view *views, const product_state *state,
 
 
 cdef int multiply_floats(const array_view *views, const void *state, const void *params,
-                         void *scratch, ptrdiff_t chunk, ptrdiff_t chunks) noexcept nogil:
+                         void *scratch, ptrdiff_t chunk, ptrdiff_t chunks,
+                         int64_t *detail) noexcept nogil:
     return multiply(views, <const product_state *>state, <const kernel_number *>params,
                     <char *>scratch, chunk, chunks, <float>0)
 
 
 cdef int multiply_doubles(const array_view *views, const void *state, const void *params,
-                          void *scratch, ptrdiff_t chunk, ptrdiff_t chunks) noexcept nogil:
+                          void *scratch, ptrdiff_t chunk, ptrdiff_t chunks,
+                          int64_t *detail) noexcept nogil:
     return multiply(views, <const product_state *>state, <const kernel_number *>params,
                     <char *>scratch, chunk, chunks, <double>0)
 
@@ -363,6 +365,7 @@ def run(ProductKernelRef ref not None, operands, numbers=(), ptrdiff_t chunks=1,
     cdef ptrdiff_t end = chunks if chunk is None else begin + 1
     cdef int status = 0
     cdef bint intact
+    cdef int64_t detail = 0
     if len(operands) != len(ref.itemsizes) or len(numbers) != (2 if ref.kept.scaled else 0):
         raise ValueError("takes what the kernel was made for")
     for which, (address, shape, strides) in enumerate(operands):
@@ -377,7 +380,8 @@ def run(ProductKernelRef ref not None, operands, numbers=(), ptrdiff_t chunks=1,
         memset(scratch, 0xA5, ref.scratch + GUARD)
         while begin < end and status == 0:
             status = (<call_kernel>ref.fn)(views.views, &ref.kept, values,
-                                           scratch if ref.scratch else NULL, begin, chunks)
+                                           scratch if ref.scratch else NULL, begin, chunks,
+                                           &detail)
             begin += 1
     intact = (scratch + ref.scratch)[:GUARD] == b"\xa5" * GUARD
     free(memory)

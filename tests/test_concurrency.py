@@ -126,6 +126,30 @@ def test_threads_that_share_an_executor_get_their_own_results():
     assert not wrong
 
 
+def test_failing_runs_of_one_plan_tell_their_own_index():
+    table = np.arange(8, dtype=np.float32)[:, None]
+    wrong, start = [], threading.Barrier(2)
+
+    def gather_from(bad):
+        index = np.zeros((1 << 15, 1), np.int64)
+        index[-1] = bad  # the other run begins before this is met
+        start.wait(10)
+        for _ in range(200):
+            try:
+                aclnn.gather(table, 0, index)
+            except aclnn.AclnnError as error:
+                if error.message != f"gather: an index is {bad}, must be from 0 to 7":
+                    wrong.append((bad, error.message))
+
+    with aclnn.num_threads(1):
+        threads = [threading.Thread(target=gather_from, args=(bad,)) for bad in (8, -1)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    assert not wrong
+
+
 def test_a_destroyed_executor_holds_nothing():
     out = np.zeros(4, np.float32)
     x, target = tensor(np.ones(4, np.float32)), tensor(out)

@@ -4,6 +4,7 @@ from graph.runtime.abi cimport (
     PROGRAM_NO_MEMORY,
     kernel_number,
     program_event,
+    program_failure,
     program_run_fn,
     program_t,
 )

@@ -803,6 +803,7 @@ cdef int run_some(CompiledCall plan, char **addresses, char *workspace,
 
 cdef inline int run_steps(CompiledCall plan, char **addresses, char *workspace,
                           const kernel_number *numbers) except -1:
+    cdef program_failure failure
     cdef int threads, failed
     if plan.is_aligned:
         workspace = aligned(workspace)
@@ -811,12 +812,13 @@ cdef inline int run_steps(CompiledCall plan, char **addresses, char *workspace,
     if settings.observed:
         return run_observed(plan, addresses, workspace, numbers)
     if plan.elements < KEEP_GIL_BELOW:
-        failed = run_program(plan.steps, addresses, workspace, numbers, 1, NULL)
+        failed = run_program(plan.steps, addresses, workspace, numbers, 1, NULL, &failure)
     else:
         threads = usable_threads(plan)
         with nogil:
-            failed = run_program(plan.steps, addresses, workspace, numbers, threads, NULL)
-    return 0 if failed == 0 else refuse_failed(plan, failed)
+            failed = run_program(plan.steps, addresses, workspace, numbers, threads, NULL,
+                                 &failure)
+    return 0 if failed == 0 else refuse_failed(plan, failed, &failure)
 
 
 # What functions raised that are kernels, by thread, until the run that they end has stopped.
@@ -828,7 +830,7 @@ def note_failure(error):
     _raised[get_ident()] = error
 
 
-cdef int refuse_failed(CompiledCall plan, int failed) except -1:
+cdef int refuse_failed(CompiledCall plan, int failed, const program_failure *failure) except -1:
     """Raise what made a run stop."""
     error = _raised.pop(get_ident(), None)
     if error is not None:
@@ -836,7 +838,9 @@ cdef int refuse_failed(CompiledCall plan, int failed) except -1:
     if failed == PROGRAM_NO_MEMORY:
         raise MemoryError("no memory for the parameters of the kernels")
     for kernel in plan.schedule.kernels:
-        reason = kernel.failure(failed) if hasattr(kernel, "failure") else None
+        reason = None
+        if <size_t>kernel.state == <size_t>failure.state and hasattr(kernel, "failure"):
+            reason = kernel.failure(failed, failure.detail)
         if reason is not None:
             raise AclnnError(ACLNN_ERR_PARAM_INVALID, f"{plan.operator.name}: {reason}")
     raise RuntimeError(f"{plan.operator.name}: an opaque kernel failed and gave {failed}")
@@ -879,13 +883,15 @@ cdef int run_observed(CompiledCall plan, char **addresses, char *workspace,
     cdef int threads = usable_threads(plan)
     cdef Py_ssize_t rows = plan.packed.n_events
     cdef int failed
+    cdef program_failure failure
     cdef program_event *events = <program_event *>calloc(max(1, rows), sizeof(program_event))
     if events == NULL:
         raise MemoryError
     try:
         begin = time.monotonic_ns()
         with nogil:
-            failed = run_program(plan.steps, addresses, workspace, numbers, threads, events)
+            failed = run_program(plan.steps, addresses, workspace, numbers, threads, events,
+                                 &failure)
         end = time.monotonic_ns()
         seen = []
         for row in range(rows):
@@ -895,7 +901,7 @@ cdef int run_observed(CompiledCall plan, char **addresses, char *workspace,
     finally:
         free(events)
     if failed:
-        refuse_failed(plan, failed)
+        refuse_failed(plan, failed, &failure)
     for observer in _observers:
         observer(plan, begin, end, seen, submitted_at or None)
     return 0

@@ -3,6 +3,7 @@
 from cpython.object cimport PyObject, PyTypeObject
 from cpython.ref cimport Py_INCREF
 from libc.stddef cimport ptrdiff_t
+from libc.stdint cimport int64_t
 
 cimport numpy as cnp
 
@@ -86,7 +87,8 @@ cdef object array_of(const array_view *view, cnp.dtype kind, bint writable):
 
 
 cdef int call_function(const array_view *views, const void *state, const void *params,
-                       void *scratch, ptrdiff_t chunk, ptrdiff_t chunks) noexcept nogil:
+                       void *scratch, ptrdiff_t chunk, ptrdiff_t chunks,
+                       int64_t *detail) noexcept nogil:
     with gil:
         try:
             (<PythonKernel>state).call(views)

@@ -279,7 +279,8 @@ cdef class Program:
                 else:
                     values[i].real = numbers[i]
             with nogil:
-                failed = program_run(&self.c, <char *const *>pointers, base, values, count, events)
+                failed = program_run(&self.c, <char *const *>pointers, base, values, count, events,
+                                     NULL)
             if failed == PROGRAM_NO_MEMORY:
                 raise MemoryError
             if failed:

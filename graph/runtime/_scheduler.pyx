@@ -21,6 +21,7 @@ from graph.runtime.abi cimport (
     array_view,
     kernel_number,
     program_event,
+    program_failure,
     program_op,
     program_operand,
     program_step,
@@ -72,6 +73,7 @@ cdef extern from *:
     void store_fence() noexcept nogil
     int walked_forwards
     int __atomic_fetch_add(int *, int, int) noexcept nogil
+    int __atomic_exchange_n(int *, int, int) noexcept nogil
     int __ATOMIC_RELAXED
     void prefetch "__builtin_prefetch"(const void *) noexcept nogil
     # On the stack of the function that asks, for as long as it runs.
@@ -124,7 +126,8 @@ cdef struct run_t:
     char *workspace
     const char *params      # prepared, of all ops
     program_event *events   # NULL where nobody looks
-    int failed              # what an opaque kernel gave that is not 0
+    int failed              # whether an opaque kernel failed, or several did
+    program_failure failure # of the first one
 
 
 cdef inline char *scratch_of(const run_t *run, int thread) noexcept nogil:
@@ -162,7 +165,7 @@ cdef inline void call_ops(const run_t *run, const program_step *step, char *cons
 
 
 cdef int call_opaque(const run_t *run, const program_step *step, ptrdiff_t chunk,
-                     int thread) noexcept nogil:
+                     int thread, int64_t *detail) noexcept nogil:
     """Call an opaque kernel for one of its shares."""
     cdef const program_op *op = step.ops
     cdef array_view *views = <array_view *>on_stack(op.n_operands * sizeof(array_view))
@@ -174,7 +177,8 @@ cdef int call_opaque(const run_t *run, const program_step *step, ptrdiff_t chunk
         views[k].data = place(run, operand, thread)
         views[k].ndim, views[k].shape = operand.ndim, operand.shape
         views[k].strides = operand.strides
-    return op.kernel.call(views, op.state, run.params + op.params, scratch, chunk, step.n_tiles)
+    return op.kernel.call(views, op.state, run.params + op.params, scratch, chunk, step.n_tiles,
+                          detail)
 
 
 cdef inline void wait_for_stores(const program_step *step) noexcept nogil:
@@ -268,11 +272,12 @@ cdef void run_tiles(run_t *run, const program_step *step, ptrdiff_t begin, ptrdi
 cdef void run_calls(run_t *run, const program_step *step, ptrdiff_t begin, ptrdiff_t end,
                     int thread) noexcept nogil:
     """Call an opaque kernel for the shares [begin, end), as long as none fails."""
-    cdef int failed
+    cdef program_failure failure
+    failure.detail, failure.state = 0, step.ops[0].state
     while begin < end and not run.failed:
-        failed = call_opaque(run, step, begin, thread)
-        if failed:
-            run.failed = failed
+        failure.code = call_opaque(run, step, begin, thread, &failure.detail)
+        if failure.code and not __atomic_exchange_n(&run.failed, 1, __ATOMIC_RELAXED):
+            run.failure = failure
         begin += 1
 
 
@@ -369,7 +374,7 @@ cdef void run_parallel(run_t *run, int s, int threads, bint back) noexcept nogil
     shared.shares = step.ops[0].flags & TILE_PREFETCH_FAR and step.n_tiles >= threads * SHARES
     shared.parts = threads * SHARES if shared.shares else threads
     team_run(threads, run_member, &shared)
-    run.failed = shared.run.failed
+    run.failed, run.failure = shared.run.failed, shared.run.failure
 
 
 cdef void clear_events(const program_t *program, program_event *events) noexcept nogil:
@@ -421,7 +426,7 @@ cdef void prepare_params(const program_t *program, const kernel_number *given,
 
 cdef int program_run(const program_t *program, char *const *addresses, char *workspace,
                      const kernel_number *numbers, int threads,
-                     program_event *events) noexcept nogil:
+                     program_event *events, program_failure *failure) noexcept nogil:
     """Run all steps in order.  `events`, when given, has n_steps * max_threads rows."""
     cdef run_t run
     cdef size_t size = program.params_size + program.most_numbers * sizeof(kernel_number)
@@ -432,6 +437,7 @@ cdef int program_run(const program_t *program, char *const *addresses, char *wor
         return 0
     run.program, run.addresses, run.workspace = program, addresses, workspace
     run.events, run.failed = events, 0
+    run.failure.code = 0
     if size <= MOST_ON_STACK:
         block = <char *>on_stack(size + BLOCK_ALIGNMENT)
     else:
@@ -445,7 +451,9 @@ cdef int program_run(const program_t *program, char *const *addresses, char *wor
         clear_events(program, events)
     run_steps(&run, threads)
     free(memory)
-    return run.failed
+    if failure != NULL:
+        failure[0] = run.failure
+    return run.failure.code
 
 
 cdef void run_single(const program_t *program, char *const *addresses,

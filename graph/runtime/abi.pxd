@@ -28,7 +28,8 @@ cdef extern from "kernel_abi.h" nogil:
     ctypedef void (*prepare_kernel)(void *params, const void *state,
                                     const kernel_number *numbers, int n_numbers) noexcept nogil
     ctypedef int (*call_kernel)(const array_view *views, const void *state, const void *params,
-                                void *scratch, ptrdiff_t chunk, ptrdiff_t chunks) noexcept nogil
+                                void *scratch, ptrdiff_t chunk, ptrdiff_t chunks,
+                                int64_t *detail) noexcept nogil
 
 cdef extern from "program.h" nogil:
     enum:
@@ -91,6 +92,11 @@ cdef extern from "program.h" nogil:
         int thread
         int64_t begin
         int64_t end
+    ctypedef struct program_failure:
+        int code
+        int64_t detail
+        const void *state
     ctypedef int (*program_run_fn)(const program_t *program, char *const *addresses,
                                    char *workspace, const kernel_number *numbers, int threads,
-                                   program_event *events) noexcept nogil
+                                   program_event *events,
+                                   program_failure *failure) noexcept nogil

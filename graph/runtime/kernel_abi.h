@@ -61,8 +61,9 @@ typedef struct {
     const ptrdiff_t *strides; /* bytes */
 } array_view;
 
-/* 0: done; anything else: failed, the run stops. */
+/* 0: done; anything else: failed, the run stops. `detail` takes a number that says more about a failure;
+ * it belongs to the run, since several threads may run a kernel with one state. */
 typedef int (*call_kernel)(const array_view *views, const void *state, const void *params, void *scratch,
-                           ptrdiff_t chunk, ptrdiff_t chunks);
+                           ptrdiff_t chunk, ptrdiff_t chunks, int64_t *detail);
 
 #endif

@@ -78,9 +78,18 @@ typedef struct {
     int64_t begin, end;
 } program_event;
 
-/* 0: done; PROGRAM_NO_MEMORY; or what an opaque kernel gave that failed. */
+/* Of the first opaque kernel that failed: what it gave, and the kernel by its state. */
+typedef struct {
+    int code;
+    int64_t detail;
+    const void *state;
+} program_failure;
+
+/* 0: done; PROGRAM_NO_MEMORY; or what an opaque kernel gave that failed, of which `failure`, unless NULL,
+ * says more. */
 enum { PROGRAM_NO_MEMORY = -1 };
 typedef int (*program_run_fn)(const program_t *program, char *const *addresses, char *workspace,
-                              const kernel_number *numbers, int threads, program_event *events);
+                              const kernel_number *numbers, int threads, program_event *events,
+                              program_failure *failure);
 
 #endif

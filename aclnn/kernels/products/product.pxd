@@ -1,5 +1,7 @@
 """One product: its matrices, how BLAS takes them, and how the work is cut."""
 
+from libc.stdint cimport int64_t
+
 from aclnn.kernels.element cimport load_fn, store_fn
 from aclnn.kernels.products.blas cimport as_operand, blas_t, matrix_t, operand_t
 
@@ -12,8 +14,8 @@ cdef extern from "kernel_abi.h":
     ctypedef union kernel_number:
         double real
     ctypedef int (*call_kernel)(const array_view *views, const void *state, const void *params,
-                                void *scratch, ptrdiff_t chunk,
-                                ptrdiff_t chunks) noexcept nogil
+                                void *scratch, ptrdiff_t chunk, ptrdiff_t chunks,
+                                int64_t *detail) noexcept nogil
 
 cdef enum:
     MOST_DIMS = 64
