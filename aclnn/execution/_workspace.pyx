@@ -13,8 +13,7 @@ from libc.stdlib cimport free
 
 from aclnn.compiler._compiled_call cimport CompiledCall
 
-import threading
-from contextlib import contextmanager
+from _thread import allocate_lock
 
 import numpy as np
 
@@ -85,7 +84,8 @@ class WorkspacePool:
         self.max_bytes = number
         self.allocated = self.lent = 0
         self._free = []  # sorted by size
-        self._changed = threading.Condition()
+        self._lock = allocate_lock()
+        self._waiting = []  # a locked lock for each thread that waits
 
     def __repr__(self):
         return (f"<WorkspacePool: {self.lent} of {self.allocated} bytes are lent, at most "
@@ -94,7 +94,6 @@ class WorkspacePool:
     def __reduce__(self):
         return WorkspacePool, (self.max_bytes,)
 
-    @contextmanager
     def lend(self, nbytes):
         """Lend a workspace for as long as a ``with`` statement runs.
 
@@ -117,25 +116,59 @@ class WorkspacePool:
         if number is None or not 0 <= number <= self.max_bytes:
             raise invalid(f"a workspace of {shown(nbytes)} bytes is asked of a pool that has at "
                           f"most {self.max_bytes}")
-        with self._changed:
-            lent = self._take(number)
-            while lent is None:
-                self._changed.wait()
-                lent = self._take(number)
-        try:
-            yield lent
-        finally:
-            with self._changed:
-                self.lent -= lent.nbytes
-                self._keep(lent)
-                self._changed.notify_all()
+        return Loan(self, number)
 
     def clear(self):
         """Free all workspaces that are not in use."""
-        with self._changed:
+        self._lock.acquire()
+        try:
             for one in self._free:
                 self.allocated -= one.nbytes
             self._free.clear()
+        finally:
+            self._lock.release()
+
+    def _borrow(self, nbytes):
+        """A workspace; waits until there is one. What a signal's handler raises leaves all as it was.
+
+        Handlers run only where this waits for a lock: it is compiled, and calls nothing in Python.
+        """
+        while True:
+            self._lock.acquire()
+            try:
+                lent = self._take(nbytes)
+                if lent is not None:
+                    return lent
+                turn = allocate_lock()
+                turn.acquire()
+                self._waiting.append(turn)
+            finally:
+                self._lock.release()
+            turn.acquire()
+
+    def _give_back(self, lent):
+        """End a loan, whatever handlers raise meanwhile."""
+        interrupt = self._lock_surely()
+        try:
+            self.lent -= lent.nbytes
+            self._keep(lent)
+            for turn in self._waiting:
+                turn.release()
+            self._waiting.clear()
+        finally:
+            self._lock.release()
+        if interrupt is not None:
+            raise interrupt
+
+    def _lock_surely(self):
+        """Lock; what handlers raised while this waited, or None."""
+        interrupt = None
+        while True:
+            try:
+                self._lock.acquire()
+                return interrupt
+            except BaseException as error:
+                interrupt = error
 
     def _take(self, nbytes):
         """The smallest workspace that is large enough, or a new one; None if others have too much.
@@ -160,6 +193,33 @@ class WorkspacePool:
         while place < len(self._free) and self._free[place].nbytes < workspace.nbytes:
             place += 1
         self._free.insert(place, workspace)
+
+
+cdef class Loan:
+    """A workspace of a pool, for a ``with`` statement.
+
+    Compiled, as the pool: between taking the memory and the statement's body no handler runs.
+    """
+
+    cdef object pool, lent
+    cdef object nbytes
+
+    def __init__(self, pool not None, nbytes):
+        self.pool, self.nbytes = pool, nbytes
+
+    def __enter__(self):
+        if self.lent is not None:
+            raise RuntimeError("a workspace is lent to one with statement at a time")
+        self.lent = self.pool._borrow(self.nbytes)
+        return self.lent
+
+    def __exit__(self, *_):
+        lent, self.lent = self.lent, None
+        if lent is not None:
+            self.pool._give_back(lent)
+
+    def __del__(self):
+        self.__exit__()
 
 
 cdef object with_buffer(workspace):
