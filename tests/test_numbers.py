@@ -305,3 +305,65 @@ def test_elu_of_float64_near_the_ends_of_its_range(x, alpha, scale, input_scale)
     found = aclnn.elu(np.array([x]), alpha=alpha, scale=scale, input_scale=input_scale)[0]
     assert np.signbit(found) == (exact < 0)
     assert abs(mpmath.mpf(float(found)) - exact) <= 2 * np.spacing(abs(float(exact)))
+
+
+# --- Computed NaNs --------------------------------------------------------------------------------
+
+QUIET = {"float32": 0x7FC00000, "float64": 0x7FF8 << 48, "float16": 0x7E00, "bfloat16": 0x7FC0}
+
+
+def with_nans(dtype, shape, negative):
+    """Rows and columns of which some hold infinities of both signs, or a NaN."""
+    x = np.random.default_rng(0).standard_normal(shape)
+    x[0, :2] = np.inf, -np.inf
+    x[:2, 0] = -np.inf, np.inf
+    x[2, -1] = np.nan
+    x = x.astype(dtype)
+    bits = x.view(f"u{x.itemsize}")
+    if negative:
+        bits[2, -1] = QUIET[x.dtype.name] | 1 << 8 * x.itemsize - 1 | 1
+    return x
+
+
+def nans_of(y):
+    y = np.ascontiguousarray(y)
+    return y.view(f"u{y.itemsize}")[np.isnan(y)]
+
+
+REDUCTIONS = [
+    (name, {"dim": dim}) for name in ("sum", "mean", "amax") for dim in (0, 1)
+] + [("cumsum", {"dim": 1}), ("var", {"dim": 1})]  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "options"), REDUCTIONS)
+@pytest.mark.parametrize("dtype", ["float32", "float64", "float16", "bfloat16"])
+@pytest.mark.parametrize("negative", [False, True])
+def test_nans_of_reductions_are_all_the_same_one(name, options, dtype, negative):
+    for shape in ((4, 7), (3, 200), (40, 130)):
+        x = with_nans(np.dtype(dtype), shape, negative)
+        for materialize in (False, True):
+            y = aclnn.executor(name, x, **options, materialize=materialize).run()
+            found = nans_of(y)
+            assert found.size
+            assert (found == QUIET[dtype]).all(), (shape, materialize)
+
+
+@pytest.mark.parametrize("name", ["matmul", "bmm", "mv", "addmm"])
+@pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16"])
+@pytest.mark.parametrize("negative", [False, True])
+def test_nans_of_products_are_all_the_same_one(name, dtype, negative):
+    pytest.importorskip("scipy")
+    for shape in ((4, 7), (3, 200), (40, 130)):
+        a = with_nans(np.dtype(dtype), shape, negative)
+        b = np.ones((shape[1], 5), a.dtype)
+        operands = {
+            "matmul": (a, b),
+            "bmm": (np.stack([a, a]), np.stack([b, b])),
+            "mv": (a, b[:, 0].copy()),
+            "addmm": (np.zeros((shape[0], 5), a.dtype), a, b),
+        }[name]
+        for materialize in (False, True):
+            y = aclnn.executor(name, *operands, materialize=materialize).run()
+            found = nans_of(y)
+            assert found.size
+            assert (found == QUIET[dtype]).all(), (shape, materialize)

@@ -24,7 +24,7 @@ from aclnn.kernels.rows.sums cimport (
     sums_t,
     used_parts,
 )
-from aclnn.kernels.rows.vecd cimport VECD, vecd
+from aclnn.kernels.rows.vecd cimport VECD, v_canonical, vecd
 from aclnn.kernels.rows.walk cimport (
     ACROSS,
     BLOCK,
@@ -308,4 +308,4 @@ cdef inline void write_results(const walk_t *walk) noexcept nogil:
         for k in range(RESULTS):
             if walk.state.results[k].view >= 0:
                 write_result(walk.views, &walk.state.results[k], group.row, group.rows,
-                             group.results[k], <char *>walk.work.raw)
+                             v_canonical(group.results[k]), <char *>walk.work.raw)

@@ -60,6 +60,7 @@ cdef extern from "rows/vecd.h" nogil:
     vecd v_load_f32(const float *) noexcept
     vecd v_load_half(const half_t *) noexcept
     vecd v_load_bfloat16(const bfloat16_t *) noexcept
+    vecd v_canonical(vecd) noexcept
     void v_store_f64(double *, vecd) noexcept
     void v_store_f32(float *, vecd) noexcept
     void v_store_half(half_t *, vecd) noexcept
