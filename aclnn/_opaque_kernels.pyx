@@ -58,8 +58,11 @@ cdef extern from "kernel_abi.h":
         int ndim
         const ptrdiff_t *shape
         const ptrdiff_t *strides
+    ctypedef struct call_context:
+        int threads
+        int64_t detail
     ctypedef int (*call_kernel)(const array_view *, const void *, const void *, void *, ptrdiff_t,
-                                ptrdiff_t, int64_t *) noexcept nogil
+                                ptrdiff_t, call_context *) noexcept nogil
 
 ITEM_SIZES = {dtype.name: dtype.itemsize for dtype in dtypes.NUMPY.values()}
 KERNELS = ("gather", "tril", "triu", "cumsum", "most", "place")
@@ -233,7 +236,7 @@ cdef void copy_piece(walk_t *piece, const char *source, char *target, int size) 
 
 
 cdef int gather(const array_view *views, const void *given, const void *params, void *scratch,
-                ptrdiff_t chunk, ptrdiff_t chunks, int64_t *detail) noexcept nogil:
+                ptrdiff_t chunk, ptrdiff_t chunks, call_context *context) noexcept nogil:
     cdef const opaque_state *state = <const opaque_state *>given
     cdef int behind = views[2].ndim, axis = state.axis
     cdef ptrdiff_t stride = views[0].strides[axis]
@@ -256,12 +259,12 @@ cdef int gather(const array_view *views, const void *given, const void *params, 
     walk_to(&walk, lines * chunk // chunks)
     for _k in range(lines * chunk // chunks, end):
         if piece.ndim == 0:
-            if not gather_line(&walk, views, behind - 1, stride, state, detail):
+            if not gather_line(&walk, views, behind - 1, stride, state, &context.detail):
                 return OUT_OF_RANGE
         else:
             j = index_at(walk.data[1], state.index_size)
             if <uint64_t>j >= <uint64_t>state.length:
-                detail[0] = j
+                context.detail = j
                 return OUT_OF_RANGE
             copy_piece(&piece, walk.data[0] + j * stride, walk.data[2], state.size)
         walk_on(&walk)
@@ -288,7 +291,7 @@ cdef void copy_some(const array_view *views, const char *x, char *y, ptrdiff_t b
 
 
 cdef int triangle(const array_view *views, const void *given, const void *params, void *scratch,
-                  ptrdiff_t chunk, ptrdiff_t chunks, int64_t *detail) noexcept nogil:
+                  ptrdiff_t chunk, ptrdiff_t chunks, call_context *context) noexcept nogil:
     cdef const opaque_state *state = <const opaque_state *>given
     cdef int rank = views[1].ndim
     cdef ptrdiff_t cols = views[1].shape[rank - 1], rows = views[1].shape[rank - 2]
@@ -347,7 +350,7 @@ cdef inline bint lies_across(const walk_t *walk, ptrdiff_t step) noexcept nogil:
 
 
 cdef int cumsum(const array_view *views, const void *given, const void *params, void *scratch,
-                ptrdiff_t chunk, ptrdiff_t chunks, int64_t *detail) noexcept nogil:
+                ptrdiff_t chunk, ptrdiff_t chunks, call_context *context) noexcept nogil:
     cdef const opaque_state *state = <const opaque_state *>given
     cdef int axis = state.axis
     cdef ptrdiff_t length = views[1].shape[axis]
@@ -518,12 +521,12 @@ cdef int search(const array_view *views, const opaque_state *state, ptrdiff_t ch
 
 
 cdef int most(const array_view *views, const void *given, const void *params, void *scratch,
-              ptrdiff_t chunk, ptrdiff_t chunks, int64_t *detail) noexcept nogil:
+              ptrdiff_t chunk, ptrdiff_t chunks, call_context *context) noexcept nogil:
     return search(views, <const opaque_state *>given, chunk, chunks, False)
 
 
 cdef int place(const array_view *views, const void *given, const void *params, void *scratch,
-               ptrdiff_t chunk, ptrdiff_t chunks, int64_t *detail) noexcept nogil:
+               ptrdiff_t chunk, ptrdiff_t chunks, call_context *context) noexcept nogil:
     return search(views, <const opaque_state *>given, chunk, chunks, True)
 
 

@@ -6,7 +6,7 @@ is complete (`products/panels.pxd`). What BLAS there is decides about registers:
 built once, for all instruction sets.
 """
 
-from libc.stdint cimport int64_t, uintptr_t
+from libc.stdint cimport uintptr_t
 from libc.stdlib cimport calloc, free
 from libc.string cimport memset
 from cpython.pycapsule cimport PyCapsule_GetName, PyCapsule_GetPointer
@@ -24,11 +24,19 @@ from aclnn.kernels.element cimport (
     store_fn,
 )
 from aclnn.kernels.number cimport real
-from aclnn.kernels.products.blas cimport matrix_t, operand_t, as_operand
+from aclnn.kernels.products.blas cimport (
+    as_operand,
+    blas_enter,
+    blas_found,
+    blas_leave,
+    matrix_t,
+    operand_t,
+)
 from aclnn.kernels.products.panels cimport grid_of, grid_t, lay_out, multiply_panels, scratch_t
 from aclnn.kernels.products.product cimport (
     MOST_DIMS,
     array_view,
+    call_context,
     call_kernel,
     describe,
     kernel_number,
@@ -52,7 +60,8 @@ SIZES = {"float32": 4, "float64": 8, "float16": 2, "bfloat16": 2}
 
 cdef inline int multiply(const array_view *views, const product_state *state,
                          const kernel_number *numbers, char *scratch, ptrdiff_t chunk,
-                         ptrdiff_t chunks, real like) noexcept nogil:
+                         ptrdiff_t chunks, const call_context *context,
+                         real like) noexcept nogil:
     cdef product_t p
     cdef real alpha = <real>(numbers[0].real if state.scaled else 1)
     cdef real beta = <real>(numbers[1].real if state.scaled else 1)
@@ -60,28 +69,30 @@ cdef inline int multiply(const array_view *views, const product_state *state,
         return 1
     if not p.has_c:
         beta = 0
-    if p.direct:
-        multiply_entries(&p, state, alpha, beta, chunk * p.batch // chunks,
-                         (chunk + 1) * p.batch // chunks)
-        return 0
-    if scratch == NULL:
+    if not p.direct and scratch == NULL:
         return 1
-    multiply_panels(&p, state, alpha, beta, scratch, chunk, chunks)
+    blas_enter()
+    if p.direct:
+        multiply_entries(&p, state, alpha, beta, context.threads, chunk * p.batch // chunks,
+                         (chunk + 1) * p.batch // chunks)
+    else:
+        multiply_panels(&p, state, alpha, beta, scratch, chunk, chunks)
+    blas_leave()
     return 0
 
 
 cdef int multiply_floats(const array_view *views, const void *state, const void *params,
                          void *scratch, ptrdiff_t chunk, ptrdiff_t chunks,
-                         int64_t *detail) noexcept nogil:
+                         call_context *context) noexcept nogil:
     return multiply(views, <const product_state *>state, <const kernel_number *>params,
-                    <char *>scratch, chunk, chunks, <float>0)
+                    <char *>scratch, chunk, chunks, context, <float>0)
 
 
 cdef int multiply_doubles(const array_view *views, const void *state, const void *params,
                           void *scratch, ptrdiff_t chunk, ptrdiff_t chunks,
-                          int64_t *detail) noexcept nogil:
+                          call_context *context) noexcept nogil:
     return multiply(views, <const product_state *>state, <const kernel_number *>params,
-                    <char *>scratch, chunk, chunks, <double>0)
+                    <char *>scratch, chunk, chunks, context, <double>0)
 
 
 # --- Loads and stores -----------------------------------------------------------------------------
@@ -208,6 +219,21 @@ cdef void *routine(str name, int integers) except NULL:
     return PyCapsule_GetPointer(capsule, signature)
 
 
+cdef bint threads_found = False
+
+
+cdef int find_threads() except -1:
+    """Bind the BLAS's threads from now on; it is loaded with its first product."""
+    global threads_found
+    if threads_found:
+        return 0
+    number, set_number, set_for_thread = blas.thread_functions()
+    if blas_found(number, set_number, set_for_thread):
+        raise MemoryError
+    threads_found = True
+    return 0
+
+
 cdef tuple row_major(tuple shape, ptrdiff_t itemsize):
     strides = []
     for size in reversed(shape):
@@ -326,6 +352,7 @@ cdef int set_state(ProductKernelRef ref, tuple in_dtypes, str out_dtype, bint wi
         state.load[which] = (loader(in_dtypes[which], rounded, <double>0) if wide
                              else loader(in_dtypes[which], rounded, <float>0))
     state.store = storer(out_dtype, <double>0) if wide else storer(out_dtype, <float>0)
+    find_threads()
     state.blas.gemm = routine("dgemm" if wide else "sgemm", 6)
     state.blas.gemv = routine("dgemv" if wide else "sgemv", 5)
     return 0
@@ -365,13 +392,14 @@ def run(ProductKernelRef ref not None, operands, numbers=(), ptrdiff_t chunks=1,
     cdef ptrdiff_t end = chunks if chunk is None else begin + 1
     cdef int status = 0
     cdef bint intact
-    cdef int64_t detail = 0
+    cdef call_context context
     if len(operands) != len(ref.itemsizes) or len(numbers) != (2 if ref.kept.scaled else 0):
         raise ValueError("takes what the kernel was made for")
     for which, (address, shape, strides) in enumerate(operands):
         views.set(which, address, tuple(shape), tuple(strides))
     for which, number in enumerate(numbers):
         values[<int>which].real = number
+    context.threads, context.detail = 1, 0
     memory = <char *>calloc(1, ref.scratch + LINE + GUARD)
     if memory == NULL:
         raise MemoryError
@@ -381,7 +409,7 @@ def run(ProductKernelRef ref not None, operands, numbers=(), ptrdiff_t chunks=1,
         while begin < end and status == 0:
             status = (<call_kernel>ref.fn)(views.views, &ref.kept, values,
                                            scratch if ref.scratch else NULL, begin, chunks,
-                                           &detail)
+                                           &context)
             begin += 1
     intact = (scratch + ref.scratch)[:GUARD] == b"\xa5" * GUARD
     free(memory)

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from setups import examples
+from setups import examples, fresh
 
 import aclnn
 
@@ -576,7 +576,7 @@ def test_executors_are_those_of_single_calls(weights):
     assert executor.outputs["out"].shape == (32, 16)
     assert executor.outputs["out"].dtype == np.float32
     assert executor.options["strategy"] == "default"
-    assert executor.workspace_size == executor.plan.size + 63
+    assert executor.workspace_size == executor.plan.size
     assert executor.passes[0].name == "tidy"
     assert len(executor.profile(repeat=2)) == 2
     assert "matmul" in executor.to_html()
@@ -697,6 +697,64 @@ def test_workspaces_are_the_callers_or_lent(weights):
     assert pool.allocated == 0
     with pytest.raises(aclnn.AclnnError, match="at most"):
         executor.run(workspace=aclnn.WorkspacePool(size - 1))
+
+
+def test_a_workspace_of_the_plans_size_is_enough_wherever_it_begins(weights):
+    executor, expected = mlp.executor(*weights), mlp_one_by_one(*weights)
+    assert any(buffer.parts for buffer in executor.plan.buffers)  # kernels have memory of their own
+    size = executor.workspace_size
+    assert executor.plan.check(size).size == size
+    memory, guard = np.empty(size + 256, np.uint8), 0xA5
+    for shift in (*range(0, 64, 13), 63):
+        memory[...] = guard
+        same(executor.run(workspace=memory[shift : shift + size]), expected)
+        assert (memory[:shift] == guard).all()
+        assert (memory[shift + size :] == guard).all()
+    with pytest.raises(aclnn.AclnnError, match=f"at least {size} are needed"):
+        executor.run(workspace=memory[: size - 1])
+
+
+INTERRUPTED_POOL = """
+import random, signal, threading, numpy as np, aclnn
+
+class Interrupt(BaseException):
+    pass
+
+def interrupt(*_):
+    raise Interrupt
+
+signal.signal(signal.SIGALRM, interrupt)
+x = np.zeros((64, 64), np.float32)
+executor = aclnn.executor("gelu", x.T, materialize=True)
+pool = aclnn.WorkspacePool(3 * executor.workspace_size // 2)  # of two threads one waits
+stop = threading.Event()
+
+def others():
+    mine = aclnn.executor("gelu", x.T, materialize=True)
+    while not stop.is_set():
+        mine.run(workspace=pool)
+
+thread = threading.Thread(target=others)
+thread.start()
+choose, came = random.Random(1), 0
+for _ in range(3000):
+    try:
+        signal.setitimer(signal.ITIMER_REAL, choose.uniform(1e-6, 2e-4))
+        while True:
+            executor.run(workspace=pool)
+            with pool.lend(100):
+                pass
+    except Interrupt:
+        came += 1
+stop.set()
+thread.join(10)
+print(came, thread.is_alive(), pool.lent)
+"""
+
+
+def test_a_pool_outlasts_interrupts():
+    done = fresh(INTERRUPTED_POOL)
+    assert done.stdout.split() == ["3000", "False", "0"], done.stdout + done.stderr
 
 
 def test_pools_make_others_wait_and_use_what_was_given_back():

@@ -86,7 +86,7 @@ cdef class CompiledCall:
     cdef operand_t *operands        # without addresses
     cdef int *slots                 # operands that the steps take; NULL where they take all
     cdef int n_arguments            # how many these are
-    cdef bint is_aligned            # kernels have memory of their own: it begins with a line
+    cdef bint has_long_calls        # opaque kernels that are worth several threads
     cdef bint uses_outputs          # as workspace, before they are written
     cdef int64_t *low               # bytes from an operand's address to its lowest byte, <= 0
     cdef int64_t *high              # ... and to the one past its highest

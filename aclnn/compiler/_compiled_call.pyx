@@ -623,10 +623,9 @@ cdef class CompiledCall:
         self.workspace = workspace
         self.schedule = schedule
         self.packed = packed
-        self.is_aligned = schedule is not None and has_scratch(schedule)
+        self.has_long_calls = schedule is not None and calls_for_threads(schedule)
         self.uses_outputs = has_buffer_in_output(workspace)
-        # Callers may have a workspace of any alignment.
-        self.workspace_size = workspace.size + (WORKSPACE_ALIGNMENT - 1 if self.is_aligned else 0)
+        self.workspace_size = workspace.size
         self.steps = <const program_t *><size_t>packed.address if packed is not None else NULL
         self.n_inputs = n_inputs
         self.n_outputs = len(tensors) - n_inputs
@@ -701,12 +700,11 @@ cdef class CompiledCall:
         return 0
 
 
-cdef bint has_scratch(schedule):
-    """Whether a kernel has memory of its own."""
+cdef bint calls_for_threads(schedule):
+    """Whether an opaque kernel takes so long that several threads are worth it."""
     for step in schedule.steps:
-        for op in step.ops:
-            if op.scratch >= 0:
-                return True
+        if step.is_call and step.parallel_from <= step.n_tiles:
+            return True
     return False
 
 
@@ -805,14 +803,13 @@ cdef inline int run_steps(CompiledCall plan, char **addresses, char *workspace,
                           const kernel_number *numbers) except -1:
     cdef program_failure failure
     cdef int threads, failed
-    if plan.is_aligned:
-        workspace = aligned(workspace)
     if stack_is_short(RUN_STACK):
         refuse_stack(RUN_STACK)
     if settings.observed:
         return run_observed(plan, addresses, workspace, numbers)
     if plan.elements < KEEP_GIL_BELOW:
-        failed = run_program(plan.steps, addresses, workspace, numbers, 1, NULL, &failure)
+        threads = usable_threads(plan) if plan.has_long_calls else 1
+        failed = run_program(plan.steps, addresses, workspace, numbers, threads, NULL, &failure)
     else:
         threads = usable_threads(plan)
         with nogil:

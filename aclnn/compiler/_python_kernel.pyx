@@ -3,11 +3,10 @@
 from cpython.object cimport PyObject, PyTypeObject
 from cpython.ref cimport Py_INCREF
 from libc.stddef cimport ptrdiff_t
-from libc.stdint cimport int64_t
 
 cimport numpy as cnp
 
-from graph.runtime.abi cimport array_view, call_kernel
+from graph.runtime.abi cimport array_view, call_context, call_kernel
 
 from aclnn.acl._frames import calls_back
 from aclnn.compiler._compiled_call import note_failure
@@ -88,7 +87,7 @@ cdef object array_of(const array_view *view, cnp.dtype kind, bint writable):
 
 cdef int call_function(const array_view *views, const void *state, const void *params,
                        void *scratch, ptrdiff_t chunk, ptrdiff_t chunks,
-                       int64_t *detail) noexcept nogil:
+                       call_context *context) noexcept nogil:
     with gil:
         try:
             (<PythonKernel>state).call(views)

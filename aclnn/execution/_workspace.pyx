@@ -129,7 +129,7 @@ class WorkspacePool:
             self._lock.release()
 
     def _borrow(self, nbytes):
-        """A workspace; waits until there is one. What a signal's handler raises leaves all as it was.
+        """A workspace, once there is one; what signals' handlers raise leaves all as it was.
 
         Handlers run only where this waits for a lock: it is compiled, and calls nothing in Python.
         """

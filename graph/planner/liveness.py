@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 
 from ..ir import Graph, Node, Value
 from ..lower.loop_nest import loop_nest
-from ..lower.tiling import DEFAULT_TILING, Tiling, pad
+from ..lower.tiling import ALIGNMENT, DEFAULT_TILING, Tiling, pad
 from ..numbers import positive_number
 from ..strides import is_dense, same_layout
 from .lifetimes import Lifetime, SpareMemory, TilePart
@@ -61,6 +61,9 @@ def graph_lifetimes(
     steps, threads = graph.steps(), positive_number(threads, "threads")
     tiles = [_tile_parts(graph, step, tiling or DEFAULT_TILING, scratch_of) for step in steps]
     per_thread = max([size for size, _ in tiles], default=0)
+    # Kernels want their memory aligned, and a workspace may begin anywhere.
+    has_own = any(part.value < 0 for _, parts in tiles for part in parts)
+    slack = ALIGNMENT - 1 if has_own else 0
     step_of = _step_of(steps)
     readers = graph.readers()
     heirs = _in_place_results(graph, steps, step_of, readers)
@@ -69,7 +72,8 @@ def graph_lifetimes(
     for index, step in enumerate(steps):
         if tiles[index][0]:
             what = _tile_words(graph, tiles[index][1], threads)
-            found.append(_scratch(step, index, per_thread * threads, tiles[index][1], what))
+            nbytes = per_thread * threads + slack
+            found.append(_scratch(step, index, nbytes, tiles[index][1], what))
         for node in step:
             for id in node.outputs:
                 value = graph.root(id)

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from ..brief import counted
 from ..callables import called
 from ..ir import Graph
-from ..lower.tiling import DEFAULT_TILING, Tiling
+from ..lower.tiling import DEFAULT_TILING, Tiling, pad
 from ..names import listed
 from ..numbers import positive_number, whole_number
 from ._search import Search, sharers
@@ -469,7 +469,7 @@ def plan_lifetimes(
         steps=tuple(steps),
         threads=threads,
         tiling=tiling or DEFAULT_TILING,
-        scratch_per_thread=max([life.nbytes // threads for life in lives if life.parts], default=0),
+        scratch_per_thread=_scratch_per_thread(lives),
         spare=spare,
     )
 
@@ -598,6 +598,12 @@ def _buffers(
                 life.same_as, output,
             )  # fmt: skip
     return tuple([found[i] for i in range(len(lifetimes))])
+
+
+def _scratch_per_thread(lives: Iterable[Lifetime]) -> int:
+    """The bytes of one thread's tiles, in the step that has most."""
+    ends = [part.offset + part.nbytes for life in lives for part in life.parts]
+    return pad(max(ends, default=0))
 
 
 def _as_lifetime(buffer: Buffer) -> Lifetime:

@@ -152,6 +152,7 @@ cdef class Program:
         c.prepare = <prepare_kernel><uintptr_t>getattr(kernel, "prepare", 0)
         c.flags = op.flags
         c.scratch = op.scratch
+        self.c.aligns_scratch |= op.scratch >= 0
         c.operands = <int *>zeroed(len(op.operands), sizeof(int))
         c.n_operands = len(op.operands)
         for k in range(c.n_operands):

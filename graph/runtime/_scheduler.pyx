@@ -6,6 +6,7 @@ from libc.stdint cimport int64_t, uintptr_t
 from libc.stdlib cimport free, malloc
 
 from graph.runtime.abi cimport (
+    PROGRAM_ALIGNMENT,
     PROGRAM_CONSTANT,
     PROGRAM_MAX_DIMS,
     PROGRAM_MAX_THREADS,
@@ -19,6 +20,7 @@ from graph.runtime.abi cimport (
     TILE_SAWTOOTH,
     TILE_STREAM,
     array_view,
+    call_context,
     kernel_number,
     program_event,
     program_failure,
@@ -124,15 +126,16 @@ cdef struct run_t:
     const program_t *program
     char *const *addresses
     char *workspace
+    char *scratch           # of the first thread
     const char *params      # prepared, of all ops
+    int threads             # that the run may use
     program_event *events   # NULL where nobody looks
     int failed              # whether an opaque kernel failed, or several did
-    program_failure failure # of the first one
+    program_failure failure  # of the first one
 
 
 cdef inline char *scratch_of(const run_t *run, int thread) noexcept nogil:
-    return (run.workspace + run.program.scratch_offset
-            + <size_t>thread * run.program.scratch_per_thread)
+    return run.scratch + <size_t>thread * run.program.scratch_per_thread
 
 
 cdef inline char *place(const run_t *run, const program_operand *operand,
@@ -165,7 +168,7 @@ cdef inline void call_ops(const run_t *run, const program_step *step, char *cons
 
 
 cdef int call_opaque(const run_t *run, const program_step *step, ptrdiff_t chunk,
-                     int thread, int64_t *detail) noexcept nogil:
+                     int thread, call_context *context) noexcept nogil:
     """Call an opaque kernel for one of its shares."""
     cdef const program_op *op = step.ops
     cdef array_view *views = <array_view *>on_stack(op.n_operands * sizeof(array_view))
@@ -178,7 +181,7 @@ cdef int call_opaque(const run_t *run, const program_step *step, ptrdiff_t chunk
         views[k].ndim, views[k].shape = operand.ndim, operand.shape
         views[k].strides = operand.strides
     return op.kernel.call(views, op.state, run.params + op.params, scratch, chunk, step.n_tiles,
-                          detail)
+                          context)
 
 
 cdef inline void wait_for_stores(const program_step *step) noexcept nogil:
@@ -272,12 +275,15 @@ cdef void run_tiles(run_t *run, const program_step *step, ptrdiff_t begin, ptrdi
 cdef void run_calls(run_t *run, const program_step *step, ptrdiff_t begin, ptrdiff_t end,
                     int thread) noexcept nogil:
     """Call an opaque kernel for the shares [begin, end), as long as none fails."""
-    cdef program_failure failure
-    failure.detail, failure.state = 0, step.ops[0].state
+    cdef int failed
+    cdef call_context context
+    context.threads = run.threads if step.n_tiles == 1 else 1
+    context.detail = 0
     while begin < end and not run.failed:
-        failure.code = call_opaque(run, step, begin, thread, &failure.detail)
-        if failure.code and not __atomic_exchange_n(&run.failed, 1, __ATOMIC_RELAXED):
-            run.failure = failure
+        failed = call_opaque(run, step, begin, thread, &context)
+        if failed and not __atomic_exchange_n(&run.failed, 1, __ATOMIC_RELAXED):
+            run.failure.code, run.failure.detail = failed, context.detail
+            run.failure.state = step.ops[0].state
         begin += 1
 
 
@@ -438,6 +444,10 @@ cdef int program_run(const program_t *program, char *const *addresses, char *wor
     run.program, run.addresses, run.workspace = program, addresses, workspace
     run.events, run.failed = events, 0
     run.failure.code = 0
+    run.threads = min(threads, program.max_threads)
+    run.scratch = workspace + program.scratch_offset
+    if program.aligns_scratch:
+        run.scratch += -<ptrdiff_t>run.scratch & (PROGRAM_ALIGNMENT - 1)
     if size <= MOST_ON_STACK:
         block = <char *>on_stack(size + BLOCK_ALIGNMENT)
     else:
@@ -509,6 +519,7 @@ def header_constants():
     return {
         "MAX_DIMS": PROGRAM_MAX_DIMS,
         "MAX_THREADS": PROGRAM_MAX_THREADS,
+        "ALIGNMENT": PROGRAM_ALIGNMENT,
         "WORKSPACE": PROGRAM_WORKSPACE,
         "SCRATCH": PROGRAM_SCRATCH,
         "TILE_STREAM": TILE_STREAM,

@@ -27,14 +27,18 @@ cdef extern from "kernel_abi.h" nogil:
                                  int flags) noexcept nogil
     ctypedef void (*prepare_kernel)(void *params, const void *state,
                                     const kernel_number *numbers, int n_numbers) noexcept nogil
+    ctypedef struct call_context:
+        int threads
+        int64_t detail
     ctypedef int (*call_kernel)(const array_view *views, const void *state, const void *params,
                                 void *scratch, ptrdiff_t chunk, ptrdiff_t chunks,
-                                int64_t *detail) noexcept nogil
+                                call_context *context) noexcept nogil
 
 cdef extern from "program.h" nogil:
     enum:
         PROGRAM_MAX_DIMS
         PROGRAM_MAX_THREADS
+        PROGRAM_ALIGNMENT
         PROGRAM_WORKSPACE
         PROGRAM_SCRATCH
         PROGRAM_CONSTANT
@@ -83,6 +87,7 @@ cdef extern from "program.h" nogil:
         program_step *steps
         size_t scratch_offset
         size_t scratch_per_thread
+        int aligns_scratch
         int max_threads
         size_t params_size
         int most_numbers

@@ -6,6 +6,7 @@ and drawn without it.
 
 MAX_DIMS = 8  # that a step loops over
 MAX_THREADS = 1024  # that a schedule may have tiles for
+ALIGNMENT = 64  # bytes, of memory that kernels have for themselves
 
 WORKSPACE = -1  # base of an operand: it lies in the workspace
 SCRATCH = -2  # or in the tiles that each thread has there

@@ -61,9 +61,13 @@ typedef struct {
     const ptrdiff_t *strides; /* bytes */
 } array_view;
 
-/* 0: done; anything else: failed, the run stops. `detail` takes a number that says more about a failure;
- * it belongs to the run, since several threads may run a kernel with one state. */
+typedef struct {
+    int threads;    /* how many the call may use, itself or by a library */
+    int64_t detail; /* takes a number that says more about a failure: several runs may share the state */
+} call_context;
+
+/* 0: done; anything else: failed, the run stops. */
 typedef int (*call_kernel)(const array_view *views, const void *state, const void *params, void *scratch,
-                           ptrdiff_t chunk, ptrdiff_t chunks, int64_t *detail);
+                           ptrdiff_t chunk, ptrdiff_t chunks, call_context *context);
 
 #endif

@@ -8,6 +8,7 @@
 enum {
     PROGRAM_MAX_DIMS = 8,
     PROGRAM_MAX_THREADS = 1024,
+    PROGRAM_ALIGNMENT = 64,
     PROGRAM_WORKSPACE = -1, /* base is the workspace */
     PROGRAM_SCRATCH = -2,   /* base is this thread's part of the workspace */
     PROGRAM_CONSTANT = -1   /* place of a number that is not an argument of the run */
@@ -66,6 +67,8 @@ typedef struct {
     program_step *steps;
     size_t scratch_offset;     /* where the threads' tiles start in the workspace */
     size_t scratch_per_thread; /* bytes, 0 when no step needs a tile of its own */
+    int aligns_scratch;        /* kernels have memory of their own: scratch moves on to a multiple of
+                                  PROGRAM_ALIGNMENT, for which there is room */
     int max_threads;           /* the workspace holds scratch for this many */
     size_t params_size;        /* bytes of all prepared parameters */
     int most_numbers;          /* that any op has which prepares them */

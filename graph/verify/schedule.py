@@ -133,7 +133,9 @@ def _of_scratch(op: Op, schedule: Schedule) -> Rules:
     last_thread = (schedule.max_threads - 1) * schedule.scratch_per_thread
     room = schedule.workspace_size
     rule = f"it is -1, or reaches a place in a workspace of {room} on each thread"
-    inside = op.scratch >= 0 and start + last_thread < room and schedule.scratch_per_thread > 0
+    # What it has begins at the next multiple of the alignment.
+    end = start + last_thread + ALIGNMENT - 1
+    inside = op.scratch >= 0 and end < room and schedule.scratch_per_thread > 0
     yield inside and op.scratch % ALIGNMENT == 0, "scratch", op.scratch, rule
 
 

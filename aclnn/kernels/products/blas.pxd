@@ -7,6 +7,15 @@ cdef enum:
     # OpenBLAS runs products of fewer multiplications than this on the thread that calls. Those that
     # are larger use threads of its own, one product at a time, whoever calls.
     SERIAL_WORK = 524288
+    # Elements of a matrix from which OpenBLAS may divide its product with a vector.
+    VECTOR_WORK = 8192
+
+cdef extern from "products/blas_threads.h" nogil:
+    int blas_bind(int threads)
+    void blas_release(int bound)
+    void blas_enter()
+    void blas_leave()
+    int blas_found(size_t number, size_t set_number, size_t set_for_thread)
 
 ctypedef void (*sgemm_fn)(char *, char *, int *, int *, int *, float *, float *, int *, float *,
                           int *, float *, float *, int *) noexcept nogil

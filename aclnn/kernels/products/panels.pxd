@@ -4,6 +4,7 @@ The panels' rows of a and columns of b are converted to dense strips that stay i
 Results are rounded once, when a panel is complete.
 """
 
+from libc.math cimport NAN
 from libc.stdlib cimport llabs
 from libc.string cimport memset
 
@@ -207,5 +208,7 @@ cdef inline void finish(const product_t *p, const matrix_t *out, const matrix_t 
         elif alpha != 1:
             for j in range(out.cols):
                 sums[j] *= alpha
+        for j in range(out.cols):
+            sums[j] = sums[j] if sums[j] == sums[j] else <real>NAN
         state.store(<const char *>sums, out.data + i * out.row_stride, out.col_stride, out.cols)
         sums += wide

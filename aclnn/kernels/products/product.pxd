@@ -13,9 +13,12 @@ cdef extern from "kernel_abi.h":
         const ptrdiff_t *strides
     ctypedef union kernel_number:
         double real
+    ctypedef struct call_context:
+        int threads
+        int64_t detail
     ctypedef int (*call_kernel)(const array_view *views, const void *state, const void *params,
                                 void *scratch, ptrdiff_t chunk, ptrdiff_t chunks,
-                                int64_t *detail) noexcept nogil
+                                call_context *context) noexcept nogil
 
 cdef enum:
     MOST_DIMS = 64

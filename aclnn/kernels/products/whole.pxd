@@ -1,11 +1,15 @@
 """Products whose operands BLAS reads and writes where they lie."""
 
+from libc.math cimport NAN
 from libc.string cimport memset
 
 from aclnn.kernels.number cimport real
 from aclnn.kernels.products.blas cimport (
     SERIAL_WORK,
+    VECTOR_WORK,
     as_operand,
+    blas_bind,
+    blas_release,
     blas_t,
     gemm,
     gemv,
@@ -27,8 +31,11 @@ from aclnn.kernels.products.product cimport (
 
 
 cdef inline void multiply_entries(const product_t *p, const product_state *state, real alpha,
-                                  real beta, ptrdiff_t begin, ptrdiff_t end) noexcept nogil:
+                                  real beta, int threads, ptrdiff_t begin,
+                                  ptrdiff_t end) noexcept nogil:
     """Matrices of the batch from `begin` on."""
+    cdef bint divided = may_be_divided(p)
+    cdef int bound = 0
     cdef matrix_t a, b, out
     cdef operand_t left, right, result
     cdef ptrdiff_t index
@@ -39,12 +46,46 @@ cdef inline void multiply_entries(const product_t *p, const product_state *state
         as_operand(&a, sizeof(real), &left)
         as_operand(&b, sizeof(real), &right)
         as_operand(&out, sizeof(real), &result)
+        if divided:
+            bound = blas_bind(threads)
         if p.serial:
             multiply_serially(p, &state.blas, alpha, beta, &left, &right, &result)
         elif p.n == 1:
             multiply_vector(p, &state.blas, alpha, beta, &left, &b, &out)
         else:
             gemm(&state.blas, p.m, p.n, p.k, alpha, &left, &right, beta, &result)
+        if divided:
+            blas_release(bound)
+        tidy_nans(&out, <real>0)
+
+
+cdef inline bint may_be_divided(const product_t *p) noexcept nogil:
+    """Whether BLAS may use threads of its own."""
+    cdef double work = <double>p.m * p.n * p.k
+    if p.n == 1 or p.m == 1:
+        return work >= VECTOR_WORK
+    return not p.serial and work >= SERIAL_WORK
+
+
+cdef inline void tidy_nans(const matrix_t *out, real like) noexcept nogil:
+    """Make every NaN the one that all kernels compute; BLAS leaves its sign to the processor."""
+    cdef ptrdiff_t i, j
+    cdef real *row
+    for i in range(out.rows):
+        row = <real *>(out.data + i * out.row_stride)
+        if has_no_nan(row, out.cols):
+            continue
+        for j in range(out.cols):
+            if row[j] != row[j]:
+                row[j] = NAN
+
+
+cdef inline bint has_no_nan(const real *row, ptrdiff_t n) noexcept nogil:
+    cdef int found = 0
+    cdef ptrdiff_t j
+    for j in range(n):
+        found |= row[j] != row[j]
+    return not found
 
 
 cdef inline void copy_c(const product_t *p, matrix_t c, const matrix_t *out) noexcept nogil:
