@@ -64,10 +64,10 @@ def test_numbers_take_the_dtype_of_the_array(dtype):
 
     @aclnn.compile
     def shift(x):
-        return x + 0.1, 2 - x, x / 3, 1.5 * x, 1 / x, -x, x**2, x - np.float32(0.25)
+        return x + 0.1, 2 - x, x / 3, 1.5 * x, 1 / x, -x, x**2, x - 0.25
 
     expected = [
-        aclnn.add(x, 0.1),
+        aclnn.add(x, float(dtype.type(0.1))),
         aclnn.add(aclnn.neg(x), 2),
         aclnn.div(x, 3),
         aclnn.mul(x, 1.5),

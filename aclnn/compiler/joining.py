@@ -10,6 +10,7 @@ keeps track of which value a piece of memory holds.
 from __future__ import annotations
 
 import math
+import struct
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -277,15 +278,20 @@ class Recording:
     def filled(
         self, forms: tuple[float, float, int], dtype: aclDataType, shape: tuple[int, ...]
     ) -> int:
-        """A value all of whose elements are one number."""
+        """A value all of whose elements are one number.
+
+        `forms` are its own: rounded to float32, exact, and whole; in place of the last a complex one
+        has the bits of its imaginary part.
+        """
         made = self._value(_dense(dtype, shape))
         reads = reads_of(dtype)
         number: float | int = forms[0] if reads == "float32" else forms[1]
         if reads == "int64":
             number = forms[2]
+        (imaginary,) = struct.unpack("d", struct.pack("q", forms[2]))
 
         def join(joining: _Joining) -> None:
-            params = (number, 0.0) if reads == "complex128" else (number,)
+            params = (number, imaginary) if reads == "complex128" else (number,)
             joining.ids[made] = joining.builder.compute(
                 "fill", (), shape, graph_dtype(dtype), params=params, reads=reads
             )

@@ -10,7 +10,7 @@ import numpy as np
 from aclnn.acl import dtypes
 from aclnn.acl._frames import boundary
 from aclnn.acl.arguments import as_int, did_you_mean, shown
-from aclnn.acl.errors import AclnnError, invalid
+from aclnn.acl.errors import AclnnError, invalid, wrong_kind
 from aclnn.api.functional import HANDLES_BY_NAME
 from aclnn.api.options import as_dtype, as_ints
 from aclnn.graph import is_contiguous
@@ -29,26 +29,33 @@ def _refused(what: str) -> AclnnError:
     )
 
 
-def _binary(name: str, *, swapped: bool = False) -> Callable[[Any, Any], Any]:
+def _binary(function: np.ufunc, *, swapped: bool = False) -> Callable[[Any, Any], Any]:
     def method(self: TracedArray, other: Any) -> Any:
         if not _is_operand(other):
             return NotImplemented
         pair = (other, self) if swapped else (self, other)
-        return numpy_forms.ufunc(self.trace, name, pair)
+        return numpy_forms.ufunc(self.trace, function, pair)
 
     return method
 
 
-def _in_place(name: str) -> Callable[[Any, Any], Any]:
+def _in_place(function: np.ufunc) -> Callable[[Any, Any], Any]:
     def method(self: TracedArray, other: Any) -> Any:
         if not _is_operand(other):
             return NotImplemented
-        return numpy_forms.ufunc(self.trace, name, (self, other), out=self)
+        return numpy_forms.ufunc(self.trace, function, (self, other), out=self)
 
     return method
 
 
+def _three(function: np.ufunc) -> tuple[Callable[[Any, Any], Any], ...]:
+    """An operator, the other way around, and in place."""
+    return _binary(function), _binary(function, swapped=True), _in_place(function)
+
+
 def _is_operand(given: Any) -> bool:
+    if isinstance(given, list | tuple | str | bytes) or given is None:
+        raise wrong_kind(f"a traced array and {shown(given)}: convert with np.asarray first")
     return is_number(given) or is_array(given)
 
 
@@ -153,32 +160,48 @@ class TracedArray:
             "compiles functions of PyTorch's"
         )
 
-    __add__, __radd__, __iadd__ = _binary("add"), _binary("add", swapped=True), _in_place("add")
-    __sub__, __rsub__ = _binary("subtract"), _binary("subtract", swapped=True)
-    __isub__ = _in_place("subtract")
-    __mul__, __rmul__ = _binary("multiply"), _binary("multiply", swapped=True)
-    __imul__ = _in_place("multiply")
-    __truediv__, __rtruediv__ = _binary("divide"), _binary("divide", swapped=True)
-    __itruediv__ = _in_place("divide")
-    __matmul__, __rmatmul__ = _binary("matmul"), _binary("matmul", swapped=True)
-    __imatmul__ = _in_place("matmul")
-    __pow__, __rpow__, __ipow__ = (
-        _binary("power"),
-        _binary("power", swapped=True),
-        _in_place("power"),
-    )
-    __eq__, __ne__ = _binary("equal"), _binary("not_equal")
-    __lt__, __le__ = _binary("less"), _binary("less_equal")
-    __gt__, __ge__ = _binary("greater"), _binary("greater_equal")
+    __add__, __radd__, __iadd__ = _three(np.add)
+    __sub__, __rsub__, __isub__ = _three(np.subtract)
+    __mul__, __rmul__, __imul__ = _three(np.multiply)
+    __truediv__, __rtruediv__, __itruediv__ = _three(np.divide)
+    __floordiv__, __rfloordiv__, __ifloordiv__ = _three(np.floor_divide)
+    __mod__, __rmod__, __imod__ = _three(np.remainder)
+    __matmul__, __rmatmul__, __imatmul__ = _three(np.matmul)
+    __and__, __rand__, __iand__ = _three(np.bitwise_and)
+    __or__, __ror__, __ior__ = _three(np.bitwise_or)
+    __xor__, __rxor__, __ixor__ = _three(np.bitwise_xor)
+    __lshift__, __rlshift__, __ilshift__ = _three(np.left_shift)
+    __rshift__, __rrshift__, __irshift__ = _three(np.right_shift)
+    __eq__, __ne__ = _binary(np.equal), _binary(np.not_equal)
+    __lt__, __le__ = _binary(np.less), _binary(np.less_equal)
+    __gt__, __ge__ = _binary(np.greater), _binary(np.greater_equal)
+    __rpow__ = _binary(np.power, swapped=True)
+
+    def __pow__(self, other: Any) -> Any:
+        return numpy_forms.power(self.trace, self, other) if _is_operand(other) else NotImplemented
+
+    def __ipow__(self, other: Any) -> Any:
+        if not _is_operand(other):
+            return NotImplemented
+        return numpy_forms.power(self.trace, self, other, out=self)
+
+    def __divmod__(self, other: Any) -> Any:
+        return self // other, self % other
+
+    def __rdivmod__(self, other: Any) -> Any:
+        return other // self, other % self
 
     def __neg__(self) -> Any:
-        return numpy_forms.ufunc(self.trace, "negative", (self,))
+        return numpy_forms.ufunc(self.trace, np.negative, (self,))
 
     def __pos__(self) -> TracedArray:
-        return self.copy()
+        return numpy_forms.ufunc(self.trace, np.positive, (self,))
 
     def __abs__(self) -> Any:
-        return numpy_forms.ufunc(self.trace, "absolute", (self,))
+        return numpy_forms.ufunc(self.trace, np.absolute, (self,))
+
+    def __invert__(self) -> Any:
+        return numpy_forms.ufunc(self.trace, np.invert, (self,))
 
     # --- Views --------------------------------------------------------------------------------------
 

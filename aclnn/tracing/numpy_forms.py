@@ -7,21 +7,21 @@ from typing import Any
 
 import numpy as np
 
-from aclnn.acl.arguments import shown
-from aclnn.acl.errors import AclnnError, invalid
+from aclnn.acl.errors import AclnnError, invalid, wrong_kind
 from aclnn.api import functional
 from aclnn.api.functional import HANDLES_BY_NAME
+from aclnn.tracing.promotion import BOOL, holds, kind_of, loop_of, number_in
 from aclnn.tracing.trace import Trace, is_number
 
 # Ufuncs whose operator has another name; any other has its own.
 NAMES = {
+    "add": "add",
     "subtract": "sub",
     "multiply": "mul",
     "divide": "div",
-    "true_divide": "div",
     "negative": "neg",
     "absolute": "abs",
-    "power": "pow",
+    "fabs": "abs",
     "equal": "eq",
     "not_equal": "ne",
     "less": "lt",
@@ -53,18 +53,75 @@ def array_ufunc(
         raise no_counterpart(f"{name}.{method}")
     if options:
         raise invalid(f"np.{name}: {next(iter(options))} cannot be traced; out can")
+    if function.nout != 1:
+        raise no_counterpart(name)
     if isinstance(out, tuple):
         (out,) = out
-    return ufunc(trace, name, inputs, out=out)
+    return ufunc(trace, function, inputs, out)
 
 
-def ufunc(trace: Trace, name: str, operands: Sequence[Any], out: Any = None) -> Any:
-    """The result of a ufunc, recorded."""
-    if name in _OWN:
-        return _written(_OWN[name](trace, *operands), out)
-    operator = NAMES.get(name, name)
-    if operator not in HANDLES_BY_NAME:
+def ufunc(trace: Trace, function: Any, operands: Sequence[Any], out: Any = None) -> Any:
+    """The result of a ufunc, recorded: NumPy's dtype, computed in NumPy's dtypes."""
+    name = function.__name__
+    if name not in _OWN and NAMES.get(name, name) not in HANDLES_BY_NAME:
         raise no_counterpart(name)
+    operands = [one if is_number(one) else trace.taken(one) for one in operands]
+    out = None if out is None else trace.taken(out)
+    if name in _COMPARISONS and (decided := _decided(trace, name, operands)) is not None:
+        return _written(decided, out)
+    *kinds, result = loop_of(function, operands, None if out is None else out.dtype)
+    if name == "divide" and all(kind_of(one) in _WHOLE for one in operands):
+        raise wrong_kind(
+            "np.divide of integers has a float64 result: convert one of them first, with "
+            ".astype(np.float64), or take //, for integers; aclnn.call embeds anything else"
+        )
+    if name in _COMPARISONS and kinds[0] != kinds[1]:
+        raise wrong_kind(
+            f"np.{name} of {kinds[0]} and {kinds[1]} has no counterpart among the operators, as no "
+            "dtype holds both: convert one of them with .astype first; aclnn.call embeds anything else"
+        )
+    given = [_in_dtype(trace, one, kind) for one, kind in zip(operands, kinds, strict=True)]
+    if any(kind.kind == "c" for kind in kinds):
+        _refuse_roundings(name, kinds)
+    if out is not None and name not in _OWN and _fits(function, given, result, out):
+        return _recorded(trace, name, given, out)
+    made = _OWN[name](trace, *given) if name in _OWN else _recorded(trace, name, given)
+    if made.dtype != result:
+        raise wrong_kind(
+            f"np.{name} gives {result} of {' and '.join(map(str, kinds))}, but the operator "
+            f"{made.dtype}: convert with .astype first; aclnn.call embeds anything else"
+        )
+    return _written(made, out)
+
+
+def _fits(function: Any, given: Sequence[Any], dtype: np.dtype, out: Any) -> bool:
+    """Whether an operator can write its result into `out` as it is."""
+    if out.dtype != dtype:
+        return False
+    return function.signature is not None or out.shape == np.broadcast_shapes(*map(np.shape, given))
+
+
+def _refuse_roundings(name: str, kinds: Sequence[np.dtype]) -> None:
+    """Complex numbers are rounded once here, in NumPy several times."""
+    form = {"multiply": "mul", "square": "mul", "divide": "div", "reciprocal": "div"}.get(name)
+    if form is not None:
+        raise wrong_kind(
+            f"np.{name} of {kinds[0]} rounds otherwise than the operator: aclnn.{form} rounds once, "
+            f"aclnn.call embeds np.{name} as a step of the plan"
+        )
+
+
+def _in_dtype(trace: Trace, operand: Any, dtype: np.dtype) -> Any:
+    """An operand in the dtype of a loop: numbers rounded to it."""
+    if not is_number(operand):
+        return operand if operand.dtype == dtype else operand.astype(dtype)
+    number = number_in(operand, dtype)
+    return trace.number(number, dtype) if dtype.kind == "c" else number
+
+
+def _recorded(trace: Trace, name: str, operands: Sequence[Any], out: Any = None) -> Any:
+    """The call of the operator for a ufunc, on operands of one dtype."""
+    operator = NAMES.get(name, name)
     if operator in _EXCHANGE and is_number(operands[0]):
         number, array = operands
         return _EXCHANGE[operator](trace, number, array, out)
@@ -76,6 +133,36 @@ def _written(result: Any, out: Any) -> Any:
         return result
     out.assign(result)
     return out
+
+
+_WHOLE = (*map(np.dtype, "?bhilqBHILQ"), int)
+
+
+# --- Comparisons ----------------------------------------------------------------------------------
+
+_COMPARISONS = {
+    "equal": lambda a, b: a == b,
+    "not_equal": lambda a, b: a != b,
+    "less": lambda a, b: a < b,
+    "less_equal": lambda a, b: a <= b,
+    "greater": lambda a, b: a > b,
+    "greater_equal": lambda a, b: a >= b,
+}
+
+
+def _decided(trace: Trace, name: str, operands: Sequence[Any]) -> Any:
+    """A comparison with an integer that the array's dtype cannot hold, whose result is known."""
+    for place, one in enumerate(operands):
+        other = operands[1 - place]
+        beyond = kind_of(one) is int and isinstance(kind_of(other), np.dtype)
+        if beyond and not holds(one, other.dtype):
+            pair = (one, 0) if place == 0 else (0, one)
+            truth = _COMPARISONS[name](*pair)
+            return trace.number(truth, BOOL).broadcast_to(np.shape(other)).copy()
+    return None
+
+
+# --- Numbers as the first operand -----------------------------------------------------------------
 
 
 def _commuted(name: str) -> Callable[..., Any]:
@@ -100,31 +187,93 @@ _EXCHANGE = {
 }
 
 
+# --- Ufuncs that are not one operator -------------------------------------------------------------
+
+
+def power(trace: Trace, base: Any, exponent: Any, out: Any = None) -> Any:
+    """What `**` does: NumPy has shorter ways for some exponents that are Python's numbers."""
+    short = type(exponent) in (int, float) and not is_number(base) and exponent in _POWERS
+    if short and (base.dtype.kind not in "biu" or (type(exponent) is int and exponent == 2)):
+        return ufunc(trace, _POWERS[exponent], (base,), out)
+    return ufunc(trace, np.power, (base, exponent), out)
+
+
+_POWERS = {-1: np.reciprocal, 0.5: np.sqrt, 1: np.positive, 2: np.square}
+
+
 def _power(trace: Trace, base: Any, exponent: Any) -> Any:
-    if "pow" in HANDLES_BY_NAME:
-        return trace.form("pow", base, exponent)
-    if not is_number(exponent) or exponent not in _POWERS:
-        known = ", ".join(str(one) for one in _POWERS)
-        raise invalid(
-            f"a power with the exponent {shown(exponent)} has no counterpart among the operators: "
-            f"only {known}; aclnn.call embeds np.power as a step of the plan"
+    kind = base.dtype if is_number(exponent) else exponent.dtype
+    if kind.kind == "i":
+        if not is_number(exponent):
+            raise wrong_kind(
+                "np.power of integers refuses negative exponents, and a traced array's are not known: "
+                "convert with .astype(np.float64) first; aclnn.call embeds anything else"
+            )
+        if exponent < 0:
+            raise invalid("Integers to negative integer powers are not allowed.")
+    return trace.form("pow", base, exponent)
+
+
+def _reciprocal(trace: Trace, x: Any) -> Any:
+    if x.dtype.kind in "iu":
+        raise wrong_kind("np.reciprocal of integers has no counterpart: .astype(np.float64) first")
+    return trace.form("div", 1, x)
+
+
+def _floor_divide(trace: Trace, a: Any, b: Any) -> Any:
+    _refuse_fractions("floor_divide", a, b)
+    return trace.form("div_mod", a, b, mode="floor")
+
+
+def _remainder(trace: Trace, a: Any, b: Any) -> Any:
+    _refuse_fractions("remainder", a, b)
+    return _remainder_of(trace, a, b, _floor_divide(trace, a, b))
+
+
+def _remainder_of(trace: Trace, a: Any, b: Any, quotient: Any) -> Any:
+    """What is left of integers, which NumPy says is 0 where the divisor is."""
+    whole = ufunc(trace, np.multiply, (quotient, b))
+    left = ufunc(trace, np.subtract, (a, whole))
+    if is_number(b):
+        return left if b else ufunc(trace, np.multiply, (left, 0))
+    return _where(trace, ufunc(trace, np.equal, (b, 0)), 0, left)
+
+
+def _refuse_fractions(name: str, *operands: Any) -> None:
+    if any(kind_of(one) is float or np.dtype(kind_of(one)).kind not in "biu" for one in operands):
+        raise wrong_kind(
+            f"np.{name} of floating-point numbers has no counterpart among the operators: "
+            f"aclnn.call(np.{name}, ..., shape=..., dtype=...) embeds it as a step of the plan"
         )
-    return _POWERS[exponent](trace, trace.taken(base))
 
 
-_POWERS: dict[float, Callable[[Trace, Any], Any]] = {
-    -1: lambda trace, x: trace.form("div", 1, x),
-    0.5: lambda trace, x: trace.form("sqrt", x),
-    1: lambda _, x: x.copy(),
-    2: lambda trace, x: trace.form("mul", x, x),
-    3: lambda trace, x: trace.form("mul", trace.form("mul", x, x), x),
-}
+def _of_truth(name: str, logical: str) -> Callable[..., Any]:
+    """A function of bits, which has an operator for truth values only."""
+
+    def record(trace: Trace, *operands: Any) -> Any:
+        if not all(kind_of(one) == BOOL for one in operands):
+            raise wrong_kind(
+                f"np.{name} of integers has no counterpart among the operators, only that of truth "
+                f"values: aclnn.call(np.{name}, ..., shape=..., dtype=...) embeds it"
+            )
+        return trace.form(logical, *operands)
+
+    return record
+
 
 _OWN: dict[str, Callable[..., Any]] = {
     "power": _power,
     "square": lambda trace, x: trace.form("mul", x, x),
     "positive": lambda _, x: x.copy(),
-    "reciprocal": lambda trace, x: trace.form("div", 1, x),
+    "reciprocal": _reciprocal,
+    "floor_divide": _floor_divide,
+    "remainder": _remainder,
+    "bitwise_and": _of_truth("bitwise_and", "logical_and"),
+    "bitwise_or": _of_truth("bitwise_or", "logical_or"),
+    "bitwise_xor": _of_truth("bitwise_xor", "logical_xor"),
+    "invert": _of_truth("invert", "logical_not"),
+    "isnan": lambda trace, x: trace.form("ne", x, x),
+    "clip": lambda trace, x, low, high: trace.form("clamp", x, min=low, max=high),
 }
 
 

@@ -24,6 +24,7 @@ from aclnn.execution._operand import reads
 from aclnn.graph import is_contiguous
 from aclnn.operators.checks import TensorSpec
 from aclnn.operators.lowering import Number
+from aclnn.tracing.promotion import forms_in
 
 PACKAGE = str(FilePath(__file__).resolve().parents[1])
 Path = tuple[tuple[str, Any], ...]  # views, one of another: what makes it of a recording, and how
@@ -240,11 +241,7 @@ class Trace:
 
     def number(self, value: Any, dtype: np.dtype) -> Any:
         """A number as an array without dimensions."""
-        if isinstance(value, np.generic):
-            value = value.item()
-        if isinstance(value, float) and dtype.kind in "iub":
-            dtype = np.dtype(np.float32)
-        forms = HANDLES_BY_NAME["leaky_relu"].described([value], None, [])[1][0]
+        forms = forms_in(value, dtype)
         return self.made(self.recording.filled(forms, dtypes.of_numpy(dtype), ()))
 
     def _targets(self, handle: Any, roles: Sequence[str], out: Any) -> list[Any]:
@@ -277,7 +274,7 @@ def _identity(array: np.ndarray) -> tuple[Any, ...]:
 
 def is_number(given: Any) -> bool:
     """Whether an operand is a number, and no array."""
-    return isinstance(given, float | int | np.generic)
+    return isinstance(given, complex | float | int | np.generic)
 
 
 def spec_of(array: np.ndarray) -> TensorSpec:
