@@ -164,7 +164,7 @@ def _option(attribute: Attribute) -> str:
     kind = OPTIONS.get(attribute.kind, attribute.kind)
     if attribute.choices:
         kind = f"Literal[{', '.join(map(repr, attribute.choices))}]"
-    if attribute.default is None and kind != "Any":
+    if (attribute.default is None or attribute.nullable) and kind != "Any":
         kind += " | None"
     default = "" if attribute.default is REQUIRED else f" = {attribute.default!r}"
     return f"{attribute.role}: {kind}{default}"

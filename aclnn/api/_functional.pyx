@@ -117,7 +117,7 @@ cdef class FunctionalHandle:
     cdef int n_switches
     cdef int used_slots[SLOTS]  # those that a call reads
     cdef int n_used
-    cdef tuple scalar_defaults
+    cdef tuple scalar_defaults, nullable
     cdef tuple parameter_names
     cdef int default_code
     cdef tuple latest_switches
@@ -164,6 +164,7 @@ cdef class FunctionalHandle:
         self.overwritten = tuple(places)
         self.operand_names = (*operator.kernel_operands, *operator.outputs)
         self.scalar_defaults = tuple(a.default for a in operator.scalars)
+        self.nullable = tuple(a.nullable for a in operator.scalars)
         self.switches = operator.switches
         self.default_switches = tuple(a.default for a in self.switches)
         self.default_code = handle.learn_switches(self.default_switches) if operator.switches else 0
@@ -769,7 +770,7 @@ cdef bint is_constant(object value):
 
 cdef int take_number(FunctionalHandle handle, int index, object value,
                      request_t *request) except -1:
-    """Take an option; None stands for -1, CANN's way of saying that there is none."""
+    """Take an option; None stands for the default, or for -1 where there is none."""
     cdef int overflow = 0
     cdef long long whole
     if type(value) is float:
@@ -779,6 +780,8 @@ cdef int take_number(FunctionalHandle handle, int index, object value,
         if handle.scalar_defaults[index] is None:
             put_absent(request, index)
             return 0
+        if handle.nullable[index]:
+            return take_number(handle, index, handle.scalar_defaults[index], request)
     if type(value) is bool:
         put_whole(request, index, <double>(value is True), value is True, ACL_BOOL)
         return 0

@@ -506,8 +506,7 @@ cdef class EntryHandle:
     cdef int read_scalar(self, aclOpExecutor executor, int index, int slot,
                          aclScalar value) except -1:
         cdef request_t *request = executor.request
-        if value is None:  # which may be
-            put_absent(request, slot)
+        if value is None:  # which may be, and keeps what `take_defaults` took
             return 0
         if not value.is_real:
             put_number(request, slot, value.value.real, value.dtype)

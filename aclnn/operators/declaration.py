@@ -93,6 +93,8 @@ class Attribute:
     facts : tuple of {'zero', 'one', 'nan', 'whole', 'below', 'dtype'}
         Of a number, what plans depend on besides its sign: checks and lowering may ask for no
         other. `below` says that it is less than the number before it.
+    nullable : bool
+        Whether null, or None, stands for the default.
     """
 
     role: str
@@ -102,6 +104,7 @@ class Attribute:
     doc: str = ""
     choices: tuple[str, ...] = ()
     facts: tuple[str, ...] = ()
+    nullable: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,9 +26,9 @@ from aclnn.operators.checks import (
     same_dtype,
     same_shape,
 )
-from aclnn.operators.declaration import Operator, entry
+from aclnn.operators.declaration import Attribute, Operator, entry
 from aclnn.operators.elementwise import floating, infer_floating
-from aclnn.operators.pointwise import GRADIENT, both_entries, number, only_on, unless_on
+from aclnn.operators.pointwise import GRADIENT, both_entries, only_on, unless_on
 
 
 def _infer_sigmoid(call: Call) -> Mapping[str, tuple[Any, tuple[int, ...]]]:
@@ -198,7 +198,13 @@ silu_backward = Operator(
     },
 )
 
-_BETA = number("beta", 1.0, "Factor of the input inside the sigmoid.")
+_BETA = Attribute(
+    "beta",
+    1.0,
+    keyword_only=False,
+    doc="Factor of the input inside the sigmoid; None means 1.",
+    nullable=True,
+)
 
 swish = Operator(
     name="swish",

@@ -79,8 +79,9 @@ def curvature_of_gelu(x: Any, approximate: str) -> Any:
     return (1 - t * t) * (slope + x * (bend / 2 - t * slope * slope))
 
 
-def curvature_of_swish(x: Any, beta: float) -> Any:
-    """The second derivative of x * sigmoid(beta * x)."""
+def curvature_of_swish(x: Any, beta: float | None) -> Any:
+    """The second derivative of x * sigmoid(beta * x); no beta stands for 1."""
+    beta = 1.0 if beta is None else beta
     s = forms.sigmoid(x * beta)
     return s * (1 - s) * beta * (2 + x * beta * (1 - 2 * s))
 

@@ -112,7 +112,8 @@ class Schema:
         kind = _TYPES[attribute.kind]
         if attribute.default is REQUIRED:
             return f"{kind} {role}"
-        return f"{kind}{'?' if attribute.default is None else ''} {role}={_default(attribute)}"
+        optional = attribute.default is None or attribute.nullable
+        return f"{kind}{'?' if optional else ''} {role}={_default(attribute)}"
 
     def bound(self, args: tuple[Any, ...], named: Mapping[str, Any]) -> dict[str, Any]:
         """The arguments of a call by role, defaults included."""

@@ -3,6 +3,7 @@
 Of halves, exponentials are floats, with digits to spare, and so are the sums of a chunk.
 """
 
+from libc.float cimport DBL_MAX
 from libc.math cimport INFINITY
 
 from aclnn.kernels.element cimport bfloat16_t, half_t
@@ -39,6 +40,7 @@ from aclnn.kernels.rows.vecd cimport (
     s_sub,
     s_two_difference,
     s_where_less,
+    s_where_number,
     v_abs,
     v_add,
     v_all_at_most,
@@ -435,11 +437,14 @@ cdef inline void softmax_backward(const elem_t *g, group_t *group,
         near = s_of_doubles(high)
         rest = v_add(v_sub(high, v_of_floats(near)), low)
         beside = s_of_doubles(v_where_number(rest, rest, v_set(0)))
+        beside = s_where_less(s_abs(near), s_set(INFINITY), beside, s_set(0))
         for k in range(run.n):
             output = load_floats(at(y, k * run.second_step))
             if elem_t is float or elem_t is wide_single_t:
                 difference = s_two_difference(load_floats(at(g, k * run.step)), near, &lost)
                 lost = s_mul(output, s_sub(lost, beside))
+                # An infinite difference has lost nothing, and is infinite times the output.
+                lost = s_where_number(lost, lost, s_set(0))
                 put_floats(&run, k, s_fma(output, difference, lost), g)
             else:
                 difference = s_sub(s_sub(load_floats(at(g, k * run.step)), near), beside)
@@ -453,7 +458,8 @@ cdef inline vecd slope_of(vecd output, const elem_t *like) noexcept nogil:
         slope = grown(output, v_set(0), like)
     else:
         slope = v_exp_short(v_min(v_set(709), output))
-    return v_where_less(output, v_set(-708), v_set(0), slope)
+    slope = v_where_less(output, v_set(-708), v_set(0), slope)
+    return v_where_less(v_set(DBL_MAX), output, v_set(INFINITY), slope)
 
 
 cdef inline void log_softmax_backward(const elem_t *g, group_t *group,
