@@ -273,6 +273,36 @@ def same_layout(a: Any, b: Any) -> bool:
     return all(size <= 1 or stride == other for size, stride, other in strides)
 
 
+def expanded_strides(
+    shape: tuple[int, ...], strides: tuple[int, ...], wanted: tuple[int, ...]
+) -> tuple[int, ...]:
+    """The strides of a view that is broadcast.
+
+    Parameters
+    ----------
+    shape, strides : tuple of int
+        Of the view.
+    wanted : tuple of int
+        The shape that it is broadcast to.
+
+    Returns
+    -------
+    tuple of int
+        As many as `wanted` has; 0 where the view repeats itself.
+
+    Examples
+    --------
+    >>> expanded_strides((1, 3), (3, 1), (4, 5, 3))
+    (0, 0, 1)
+    """
+    missing = len(wanted) - len(shape)
+    own = [
+        0 if had == 1 and size != 1 else step
+        for had, step, size in zip(shape, strides, wanted[missing:], strict=True)
+    ]
+    return (*[0] * missing, *own)
+
+
 def merged_dims(
     shape: tuple[int, ...], strides: Sequence[tuple[int, ...]]
 ) -> tuple[tuple[int, ...], list[tuple[int, ...]]]:

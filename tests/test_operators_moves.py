@@ -541,7 +541,7 @@ def test_the_checks_of_reductions():
     assert "out has shape" in refused("aclnnVar", x, dims([1]), True, True, out)[1]
     assert "has 2, must" in refused("aclnnArgMax", x, 2, False, empty((3,), T.ACL_INT64))[1]
     assert "INT32 or INT64" in refused("aclnnArgMax", x, 1, False, out)[1]
-    assert "without an element" in refused("aclnnMax", empty((0,)), empty(()))[1]
+    assert "without an element" in refused("aclnnAmax", empty((0,)), dims([0]), False, empty(()))[1]
     assert aclnn.amax(np.zeros((0, 3), np.float32), (1,)).shape == (0,)
 
 

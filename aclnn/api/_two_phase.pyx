@@ -37,6 +37,7 @@ from aclnn.compiler._compiled_call cimport (
 )
 
 import sys
+from math import prod
 from time import monotonic_ns
 
 from aclnn.acl import capture as captures, errors, stream as streams
@@ -49,7 +50,8 @@ from aclnn.acl.constants import (
     aclDataType,
 )
 from aclnn.acl.errors import AclnnError
-from aclnn.graph.strides import merged_dims
+from aclnn.graph.strides import expanded_strides, merged_dims
+from aclnn.operators.checks import broadcast_shapes
 from aclnn.operators.declaration import REQUIRED
 
 cdef int OK = int(ACLNN_SUCCESS)
@@ -100,6 +102,7 @@ cdef class EntryHandle:
     cdef readonly dict names
     cdef str plan_name
     cdef tuple operand_names
+    cdef frozenset unread  # names of inputs that no operator looks at
     cdef tuple own_order  # of operands, where none is a list
     cdef int n_parameters
     cdef int kinds[MAX_PARAMETERS]
@@ -130,6 +133,10 @@ cdef class EntryHandle:
         self.operand_names = tuple(
             self.names.get(role, role) for role in (*operator.kernel_operands, *operator.outputs)
         )
+        unread = []
+        for role in operator.unread:
+            unread.append(self.names.get(role, role))
+        self.unread = frozenset(unread)
         self.n_parameters = len(entry.parameters)
         if self.n_parameters > MAX_PARAMETERS:
             raise ValueError(f"{entry.name} has {self.n_parameters} parameters, at most "
@@ -399,7 +406,10 @@ cdef class EntryHandle:
             self.handle.operator, operands, executor.request.n_inputs,
             number_facts(executor.request), executor.scalar_texts, executor.switches, self.names,
             frozenset())
-        phase_one.check_call(asked, settings.get_soc_version())
+        _, done = phase_one.check_call(asked, settings.get_soc_version())
+        if done:
+            flatten(executor)
+            return 0
         if self.handle.operator.any_rank:
             self.merge_dims(executor)
             return 0
@@ -409,25 +419,29 @@ cdef class EntryHandle:
                                  f"{MAX_DIMS} are supported")
 
     cdef int merge_dims(self, aclOpExecutor executor) except -1:
-        """Describe tensors of more dimensions, all of one shape, with as many as plans have."""
-        cdef operand_t *operand
-        cdef int slot, axis
-        given = []
+        """Describe tensors of more dimensions, which broadcast, with as many as plans have."""
+        cdef int slot
+        slots, shapes, strides = [], [], []
         for slot, tensor in enumerate(executor.bound):
-            if tensor is not None:
-                given.append((slot, describe_tensor(tensor)))
-        strides = []
-        for _, found in given:
-            strides.append(found[2])
-        shape, merged = merged_dims(given[0][1][1], strides)
-        if len(shape) > MAX_DIMS:
+            if tensor is None:
+                continue
+            _, shape, steps, *_ = describe_tensor(tensor)
+            if executor.names[slot] in self.unread:
+                put_layout(&executor.request.operands[slot], (prod(shape),), (1,))
+            else:
+                slots.append(slot)
+                shapes.append(shape)
+                strides.append(steps)
+        shape = broadcast_shapes(*shapes)
+        expanded = []
+        for own, steps in zip(shapes, strides):
+            expanded.append(expanded_strides(own, steps, shape))
+        merged_shape, merged = merged_dims(shape, expanded)
+        if len(merged_shape) > MAX_DIMS:
             raise AclnnError(INVALID, f"{executor.names[0]} has strides {strides[0]}, by which its "
                              f"{len(strides[0])} dimensions do not become {MAX_DIMS}")
-        for (slot, _), steps in zip(given, merged):
-            operand = &executor.request.operands[slot]
-            operand.ndim = len(shape)
-            for axis in range(operand.ndim):
-                operand.shape[axis], operand.strides[axis] = shape[axis], steps[axis]
+        for slot, steps in zip(slots, merged):
+            put_layout(&executor.request.operands[slot], merged_shape, steps)
         return 0
 
     cdef int refuse_null(self, PyObject **arguments) except -1:
@@ -626,6 +640,24 @@ cdef tuple bools_of(aclBoolArray given):
     for place in range(given.size):
         found.append(bool(given.values[place]))
     return tuple(found)
+
+
+cdef int flatten(aclOpExecutor executor) except -1:
+    """Describe tensors of more dimensions than plans have with one, where nothing is done with them."""
+    cdef int slot
+    for slot, tensor in enumerate(executor.bound):
+        if tensor is not None and (<aclTensor>tensor).ndim > MAX_DIMS:
+            put_layout(&executor.request.operands[slot], (prod(describe_tensor(tensor)[1]),), (1,))
+    return 0
+
+
+cdef int put_layout(operand_t *operand, shape, strides) except -1:
+    """Describe an operand as of another shape, which has at most `MAX_DIMS` dimensions."""
+    cdef int axis
+    operand.ndim = <int>len(shape)
+    for axis in range(operand.ndim):
+        operand.shape[axis], operand.strides[axis] = shape[axis], strides[axis]
+    return 0
 
 
 cdef object describe_tensor(aclTensor tensor):

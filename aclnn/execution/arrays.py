@@ -307,7 +307,9 @@ def call_foreign(
     found = as_ndarrays(handle.handle.operator, operands)
     deep = [one for one in found if one is not None and one.ndim > MAX_DIMS]
     if deep and handle.handle.operator.any_rank:
-        return _call_flat(handle, deep, callers, out, numbers, switches)
+        named = [(role, one) for (role, _), one in zip(operands, found, strict=True)]
+        if _is_flat(handle.handle.operator, named):
+            return _call_flat(handle, named, callers, out, numbers, switches)
     inputs = [
         None if one is None else readable(one, role)
         for (role, _), one in zip(operands, found, strict=True)
@@ -342,17 +344,23 @@ def is_dask(given: Any) -> bool:
     return kind is not None and isinstance(given, kind)
 
 
+def _is_flat(operator: Any, inputs: Sequence[tuple[str, Any]]) -> bool:
+    """Whether all inputs that are read have one shape."""
+    shapes = {one.shape for role, one in inputs if role not in operator.unread}
+    return len(shapes) == 1
+
+
 def _call_flat(
     handle: Any,
-    inputs: Sequence[np.ndarray],
+    inputs: Sequence[tuple[str, Any]],
     callers: Sequence[Any],
     out: Any,
     numbers: Sequence[Any],
     switches: Sequence[Any] | None,
 ) -> Any:
     """Run on arrays of more dimensions than plans have as if they had one."""
-    shape = inputs[0].shape
-    arrays = [readable(one.reshape(-1), "input") for one in inputs]
+    shape = inputs[0][1].shape
+    arrays = [None if one is None else readable(one.reshape(-1), role) for role, one in inputs]
     if out is None:
         (made,) = handle.call(arrays, [None], numbers, switches)
         return like_inputs(callers, made.reshape(shape))

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 from aclnn.acl import dtypes, socs
 from aclnn.acl.arguments import did_you_mean, shown
 from aclnn.acl.constants import ACLNN_ERR_PARAM_INVALID, aclDataType, aclFormat
+from aclnn.graph.strides import contiguous_strides
 
 FLOATING = (aclDataType.ACL_FLOAT, aclDataType.ACL_FLOAT16, aclDataType.ACL_BF16)
 FLOATING_AND_DOUBLE = (*FLOATING, aclDataType.ACL_DOUBLE)
@@ -94,6 +95,13 @@ class Call:
 
     def shape(self, role: str) -> tuple[int, ...]:
         return self.tensors[role].shape
+
+    def is_contiguous(self, role: str) -> bool:
+        """Whether elements lie one after the other, in order."""
+        spec = self.tensors[role]
+        wanted = contiguous_strides(spec.shape)
+        axes = zip(spec.shape, spec.strides, wanted, strict=True)
+        return spec.size == 0 or all(size == 1 or had == step for size, had, step in axes)
 
     def word(self, dtype: aclDataType | None) -> str:
         """A dtype in the caller's words."""
@@ -469,17 +477,31 @@ def same_shape(role: str, like: str) -> Rule:
     return Rule(f"`{role}` has the shape of `{like}`", test, (role, like))
 
 
-def at_most_8_dims(*roles: str) -> Rule:
+def at_most_dims(most: int, *roles: str) -> Rule:
     def test(call: Call) -> str | None:
         for role in call.given(roles):
-            if len(call.shape(role)) > MAX_DIMS:
+            if len(call.shape(role)) > most:
                 return (
                     f"{call.names[role]} has {len(call.shape(role))} dimensions, "
-                    f"at most {MAX_DIMS} are supported"
+                    f"at most {most} are supported"
                 )
         return None
 
-    return Rule(f"at most {MAX_DIMS} dimensions", test, roles)
+    return Rule(f"at most {most} dimensions", test, roles)
+
+
+def at_most_8_dims(*roles: str) -> Rule:
+    return at_most_dims(MAX_DIMS, *roles)
+
+
+def at_most_8_dims_unless_contiguous(counted: tuple[str, ...], tensors: tuple[str, ...]) -> Rule:
+    """The dimensions of `counted` count only where one of all `tensors` is not contiguous."""
+    few = at_most_8_dims(*counted)
+
+    def test(call: Call) -> str | None:
+        return None if all(map(call.is_contiguous, call.given(tensors))) else few.test(call)
+
+    return Rule(f"{few.text}, unless all tensors are contiguous", test, tensors)
 
 
 def done_if_empty(*roles: str, except_on: tuple[str, ...] = ()) -> Rule:
@@ -494,6 +516,17 @@ def done_if_empty(*roles: str, except_on: tuple[str, ...] = ()) -> Rule:
         test,
         roles,
     )
+
+
+def ends_if_empty(*roles: str, except_on: tuple[str, ...] = ()) -> Rule:
+    """As `done_if_empty`, but only of calls that bring their outputs: what makes its results needs
+    shapes for them, and checks all rules."""
+    rule = done_if_empty(*roles, except_on=except_on)
+
+    def test(call: Call) -> str | None:
+        return None if call.makes_absent else rule.test(call)
+
+    return replace(rule, text=f"in C-shaped calls, {rule.text}", test=test)
 
 
 def axis_within(option: str, role: str) -> Rule:

@@ -14,11 +14,13 @@ from aclnn.operators.checks import (
     Rule,
     answering,
     at_most_8_dims,
+    at_most_8_dims_unless_contiguous,
     broadcast_shape,
     broadcast_shapes,
     broadcasts,
     convertible_scalars,
     dtype_among,
+    ends_if_empty,
     in_place,
     promoted,
     promoted_with_number,
@@ -90,6 +92,7 @@ def _comparison(
             entry(f"aclnnInplace{cann}Tensor", "selfRef=input:inout other"),
         ),
         rules=(
+            *((ends_if_empty(*_BOTH),) if name in ("le", "ne") else ()),
             in_place(broadcasts(*_BOTH)),
             in_place(broadcast_shape("out", _BOTH)),
             dtype_among("input", allowed),
@@ -282,6 +285,7 @@ logical_not = Operator(
     notes=_LOGICAL,
     infer=_infer,
     lower=_lower_logical("logical_not", "input = 0"),
+    any_rank=True,
     inputs=("input",),
     entries=(
         entry("aclnnLogicalNot", "self=input out:out"),
@@ -290,7 +294,7 @@ logical_not = Operator(
     rules=(
         dtype_among("input", REAL),
         result_castable(_truth),
-        at_most_8_dims("input", "out"),
+        at_most_8_dims_unless_contiguous(("input", "out"), ("input", "out")),
         same_shape("out", "input"),
     ),
     example=("logical_not(np.float32([0, 2]))", "array([ True, False])"),

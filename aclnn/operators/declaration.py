@@ -195,8 +195,10 @@ class Operator:
     scalars_as_double : bool
         Whether numbers take part as float64 where the result is float64, not as float32.
     any_rank : bool
-        Whether tensors, which all have one shape then, may have more dimensions than plans have:
-        these are merged.
+        Whether tensors may have more dimensions than plans have, where the rules allow it: these
+        are merged.
+    unread : tuple of str
+        Inputs that are never read, whose dimensions do not count.
     in_place : str or None
         Name of the functional form that writes into its first input, or into those that the C-shaped
         function in place overwrites.
@@ -258,6 +260,7 @@ class Operator:
     operands: tuple[str, ...] = ()
     scalars_as_double: bool = False
     any_rank: bool = False
+    unread: tuple[str, ...] = ()
     in_place: str | None = None
     domain: tuple[float, float] = (-4.0, 4.0)
     unlike: Mapping[str, Any] = field(default_factory=dict)

@@ -37,6 +37,7 @@ hardswish = Operator(
     summary="Hard Swish.",
     expression="x >= 3: x; x <= -3: 0; else x·(x + 3)/6",
     formula="hardswish",
+    any_rank=True,
     inputs=("input",),
     entries=(
         entry("aclnnHardswish", "self=input out:out"),

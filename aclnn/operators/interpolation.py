@@ -9,6 +9,7 @@ from aclnn.operators.checks import (
     INTEGERS,
     Rule,
     at_most_8_dims,
+    at_most_8_dims_unless_contiguous,
     broadcast_shape,
     broadcast_shapes,
     broadcasts,
@@ -29,6 +30,7 @@ def _on_tensors(
     inputs: tuple[str, ...],
     signature: str,
     dtypes: tuple[Rule, ...],
+    few_dims: Rule,
     **more: Any,
 ) -> Operator:
     """An operator whose tensors broadcast, with its form in place."""
@@ -55,7 +57,7 @@ def _on_tensors(
             *[in_place(rule) for rule in shapes],
             *dtypes,
             castable(inputs),
-            at_most_8_dims(*inputs),
+            few_dims,
             *shapes,
         ),
         **more,
@@ -75,6 +77,7 @@ addcmul = _on_tensors(
         promotes(_PRODUCT, _ADDED),
         convertible_scalars("value"),
     ),
+    at_most_8_dims(*_PRODUCT),
     summary="Sum with a product of two tensors, with a factor for that.",
     expression="input + value·tensor1·tensor2",
     notes=(
@@ -102,6 +105,10 @@ def _of_floats(*inputs: str) -> tuple[Rule, ...]:
     )
 
 
+def _few_dims(*inputs: str) -> Rule:
+    return at_most_8_dims_unless_contiguous(inputs, (*inputs, "out"))
+
+
 _LERP = "The exact value, rounded once; the weight may be any."
 
 lerp = _on_tensors(
@@ -110,6 +117,8 @@ lerp = _on_tensors(
     ("input", "end", "weight"),
     "end weight",
     _of_floats("input", "end", "weight"),
+    _few_dims("input", "end", "weight"),
+    any_rank=True,
     summary="Interpolation between two tensors.",
     expression="input + weight·(end - input)",
     notes=_LERP,
@@ -131,6 +140,8 @@ lerps = _on_tensors(
     ("input", "end"),
     "end weight:scalar",
     (*_of_floats("input", "end"), convertible_scalars("weight")),
+    _few_dims("input", "end"),
+    any_rank=True,
     functional=False,
     summary="Interpolation between two tensors, with a number as the weight.",
     expression="input + weight·(end - input)",

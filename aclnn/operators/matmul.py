@@ -152,14 +152,21 @@ def _same_batch(first: str, second: str) -> Rule:
     return Rule(f"`{first}` and `{second}` have as many matrices", test, (first, second))
 
 
-def _has_product_shape(first: str, second: str, summed: bool = False) -> Rule:
+def _has_product_shape(
+    first: str, second: str, summed: bool = False, *, any_empty: bool = False
+) -> Rule:
+    """`any_empty`: where the product has no elements, any output without elements will do."""
+
     def test(call: Call) -> str | None:
         wanted = _product_shape(call, first, second, summed)
         if "out" not in call.tensors or call.shape("out") == wanted:
             return None
+        if any_empty and 0 in wanted and 0 in call.shape("out"):
+            return None
         return f"{call.names['out']} has shape {call.shape('out')}, must have {wanted}"
 
-    return Rule("`out` has the shape of the product", test, ("out", first, second))
+    unless = "; any empty `out` will do for an empty one" if any_empty else ""
+    return Rule(f"`out` has the shape of the product{unless}", test, ("out", first, second))
 
 
 def _reaches_product(role: str, first: str, second: str, summed: bool = False) -> Rule:
@@ -444,7 +451,7 @@ def _with_addend(
             _inner_sizes_agree(first, second),
             _has_dims("input", 1, most),
             _reaches_product("input", first, second, summed),
-            _has_product_shape(first, second, summed),
+            _has_product_shape(first, second, summed, any_empty=name == "addmm"),
         ),
         infer=_infer(first, second, "input", summed=summed),
         lower=_lower_sum_of_products if summed else _lower(first, second, "input"),
@@ -605,7 +612,7 @@ gemm = Operator(
         _inner_sizes_agree("a", "b"),
         _has_dims("c", 1, 2),
         _reaches_product("c", "a", "b"),
-        _has_product_shape("a", "b"),
+        _has_product_shape("a", "b", any_empty=True),
     ),
     infer=_infer("a", "b", "c"),
     lower=_lower("a", "b", "c"),

@@ -12,6 +12,7 @@ from aclnn.acl.constants import aclDataType
 from aclnn.graph.strides import contiguous_strides
 from aclnn.operators.checks import (
     MAX_DIMS,
+    NOTHING_TO_DO,
     Call,
     Rule,
     at_most_8_dims,
@@ -20,6 +21,7 @@ from aclnn.operators.checks import (
     convertible_scalars,
     dim_in_range,
     dtype_among,
+    ends_if_empty,
     has_dims,
     has_shape,
     list_dtype_among,
@@ -778,6 +780,7 @@ def _triangle(name: str, words: str, sign: str, found: str) -> Operator:
         rules=(
             dtype_among("input", _ANY),
             same_dtype("out", "input"),
+            *((_is_empty(),) if name == "triu" else ()),
             _is_matrix(),
             at_most_8_dims("input", "out"),
             same_shape("out", "input"),
@@ -787,6 +790,15 @@ def _triangle(name: str, words: str, sign: str, found: str) -> Operator:
             f"array([{found}], dtype=float32)",
         ),
     )
+
+
+def _is_empty() -> Rule:
+    alike = same_shape("out", "input")
+
+    def test(call: Call) -> str | None:
+        return (alike.test(call) or NOTHING_TO_DO) if call.tensors["input"].size == 0 else None
+
+    return Rule("an empty `input` may have any number of dimensions", test, ("input", "out"))
 
 
 def _is_matrix() -> Rule:
@@ -894,7 +906,7 @@ def _split(
     summary: str,
     item: tuple[str, str],
     attribute: Attribute,
-    rule: Rule,
+    rules: tuple[Rule, ...],
     example: str,
     **more: Any,
 ) -> Operator:
@@ -918,7 +930,7 @@ def _split(
             at_most_8_dims("input"),
             has_dims("input"),
             dim_in_range("input"),
-            rule,
+            *rules,
             _pieces_have_shape(),
         ),
         example=(
@@ -934,7 +946,7 @@ split = _split(
     "Pieces of one size along a dimension, of which the last may be smaller.",
     ("aclnnSplitTensor", "self=input splitSections=split_size:int dim:int out:outs"),
     Attribute("split_size", REQUIRED, "int", keyword_only=False, doc="The size of each piece."),
-    _positive_size(),
+    (_positive_size(), ends_if_empty("input")),
     "split(np.float32([1, 2, 3]), 2)",
     unlike={"split_size": 2},
     seealso=("split_with_sizes",),
@@ -946,7 +958,7 @@ split_with_sizes = _split(
     "Pieces of any sizes along a dimension.",
     ("aclnnSplitWithSize", "self=input splitSize=split_sizes:ints dim:int out:outs"),
     Attribute("split_sizes", REQUIRED, "ints", keyword_only=False, doc="The size of each piece."),
-    _whole_size(),
+    (_whole_size(),),
     "split_with_sizes(np.float32([1, 2, 3]), (2, 1))",
     unlike={"split_sizes": (2,)},
     seealso=("split",),

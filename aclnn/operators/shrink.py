@@ -89,6 +89,7 @@ shrink = Operator(
     expression="x > lambd: x - bias; x < -lambd: x + bias; else 0",
     notes="NaN gives 0, because it exceeds no bound.",
     formula="shrink",
+    any_rank=True,
     inputs=("self",),
     attributes=(_LAMBDA, number("bias", 0.0, "How far inputs move.")),
     entries=(entry("aclnnShrink", "self lambd:scalar bias:scalar out:out"),),

@@ -13,6 +13,7 @@ from aclnn.operators.checks import (
     castable,
     done_if_empty,
     dtype_among,
+    ends_if_empty,
     same_dtype,
     same_shape,
 )
@@ -155,6 +156,7 @@ log_softmax_backward = Operator(
     attributes=(_DIM,),
     entries=(entry("aclnnLogSoftmaxBackward", "gradOutput output dim:int out:out"),),
     rules=(
+        ends_if_empty("grad_output", "output", except_on=("Ascend950",)),
         dtype_among("grad_output"),
         dtype_among("output"),
         same_dtype("output", "grad_output"),

@@ -105,6 +105,8 @@ def _log_sigmoid(name: str, signature: str, pair: str, *buffer: str) -> Operator
         notes=_BUFFER if buffer else "",
         infer=infer_first("self"),
         lower=in_float32("log_sigmoid", "self"),
+        any_rank=True,
+        unread=buffer,
         inputs=("self", *buffer),
         optional=buffer,
         entries=(entry(pair, signature),),
@@ -136,6 +138,8 @@ log_sigmoid_backward = Operator(
     notes=f"{_BUFFER} It must be there.",
     infer=infer_first("self"),
     lower=in_float32("log_sigmoid_backward", *GRADIENT),
+    any_rank=True,
+    unread=("buffer",),
     inputs=(*GRADIENT, "buffer"),
     entries=(entry("aclnnLogSigmoidBackward", "gradOutput self buffer gradInput:out"),),
     rules=(
