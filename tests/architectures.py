@@ -63,8 +63,8 @@ def mobilenet_v3():
     return model, {"input": torch.randn(2, 3, 64, 64)}
 
 
-def words():
-    return {"input_ids": torch.randint(0, 100, (2, 16))}
+def words(length=16):
+    return {"input_ids": torch.randint(0, 100, (2, length))}
 
 
 def bert():
@@ -140,6 +140,47 @@ def mobilenet_v2():
     return MobileNetV2Model(config), {"pixel_values": torch.randn(2, 3, 64, 64)}
 
 
+# --- Those that keep a cache ------------------------------------------------------------------------
+
+CACHED = {  # whether they use it: without, their graphs are others
+    "Falcon": True,
+    "GPT2": True,
+    "GPTNeoX": False,
+    "Llama": True,
+    "Mamba": False,
+    "OPT": True,
+}
+NO_DROPOUT = dict.fromkeys(
+    (
+        "attention_dropout", "attn_pdrop", "dropout", "dropout_rate", "embd_pdrop", "hidden_dropout",
+        "resid_pdrop",
+    ),
+    0.0,
+)  # fmt: skip
+SMALL = {
+    "hidden_size": 16,
+    "intermediate_size": 32,
+    "num_hidden_layers": 1,
+    "num_attention_heads": 2,
+}
+TOKENS = {"vocab_size": 100, "bos_token_id": 0, "eos_token_id": 0, "pad_token_id": 0}
+OWN = {
+    "GPT2": {"n_embd": 16, "n_layer": 1, "n_head": 2, "n_positions": 32},
+    "Mamba": {"state_size": 4, "time_step_rank": 4},
+    "OPT": {"ffn_dim": 32, "word_embed_proj_dim": 16, "max_position_embeddings": 32},
+}  # fmt: skip
+
+
+def cached(name):
+    """A model of transformers by name, and what it is called with."""
+    import transformers
+
+    torch.manual_seed(0)
+    options = TOKENS | SMALL | NO_DROPOUT | {"use_cache": CACHED[name]} | OWN.get(name, {})
+    config = getattr(transformers, f"{name}Config")(**options)
+    return getattr(transformers, f"{name}Model")(config), words(7)
+
+
 ARCHITECTURES = {
     "BERT": bert,
     "GPT-2": gpt2,
@@ -161,6 +202,18 @@ def made(name):
     with torch.no_grad():
         model.train()(**given)
     return model.eval(), given
+
+
+def tensors_of(output):
+    """All tensors of an output, those of caches too, in a fixed order."""
+    if isinstance(output, torch.Tensor):
+        return [output]
+    if isinstance(output, dict):
+        output = list(output.values())
+    elif type(output).__module__.startswith("transformers"):
+        output = [one for _, one in sorted(vars(output).items())]
+    several = output if isinstance(output, list | tuple) else ()
+    return [tensor for one in several for tensor in tensors_of(one)]
 
 
 def result_of(output):

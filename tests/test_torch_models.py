@@ -68,6 +68,36 @@ def test_results_and_gradients_are_as_accurate_as_eager_ones(name):
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
 @pytest.mark.filterwarnings("ignore::FutureWarning")
+@pytest.mark.filterwarnings("ignore:Dynamo detected a call:UserWarning")
+@pytest.mark.parametrize("name", architectures.CACHED)
+def test_models_with_a_cache_give_what_eager_ones_give(name):
+    """Every tensor of the output, in inference and in training, and gradients."""
+    pytest.importorskip("transformers")
+    model, given = architectures.cached(name)
+    compiled = torch.compile(copy.deepcopy(model), backend="aclnn")
+    with torch.no_grad():
+        ours, wanted = (architectures.tensors_of(one(**given)) for one in (compiled, model))
+    compare(ours, wanted)
+    ours, wanted = compiled(**given), model(**given)
+    compare(*map(architectures.tensors_of, (ours, wanted)))
+    for one in (ours, wanted):
+        architectures.result_of(one).sin().sum().backward()
+    pairs = zip(compiled.named_parameters(), model.parameters(), strict=True)
+    # That of a key's bias is zero but for roundings.
+    pairs = [(a.grad, b.grad) for (role, a), b in pairs if not role.endswith("k_proj.bias")]
+    assert all((a is None) is (b is None) for a, b in pairs)
+    compare(*zip(*[pair for pair in pairs if pair[0] is not None], strict=True))
+
+
+def compare(ours, wanted):
+    assert len(ours) == len(wanted) > 0
+    for one, other in zip(ours, wanted, strict=True):
+        assert (one.shape, one.dtype, one.stride()) == (other.shape, other.dtype, other.stride())
+        assert distance(one.detach(), other.detach().double()) < 1e-5
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+@pytest.mark.filterwarnings("ignore::FutureWarning")
 @pytest.mark.parametrize("name", EACH)
 def test_models_are_explained(name):
     model, given = architectures.made(name)

@@ -35,6 +35,7 @@ from aclnn.execution._tensors cimport (
     read_tensor,
     read_tracked,
     records_plainly,
+    stack_channels_last,
     tell_written,
 )
 from aclnn.compiler._compiled_call cimport (
@@ -129,8 +130,10 @@ cdef class FunctionalHandle:
     cdef int latest_count
     cdef bint in_place
     cdef tuple overwritten  # of a form in place, for each output the slot of the input, or -1
-    cdef bint is_elementwise
-    cdef bint has_layout  # whether PyTorch lays the result out as the inputs
+    cdef bint has_layout  # whether PyTorch may lay the first result out otherwise than densely
+    cdef bint keeps_channels_last
+    cdef int[MOST_INPUTS] lies_as  # slots of the inputs as which it is laid out, the first deciding
+    cdef int n_lies_as
     cdef request_t defaults  # the numbers that hold where none are given
     cdef readonly tuple outputs
     cdef public object differentiable  # takes calls over that PyTorch differentiates or dispatches
@@ -150,8 +153,11 @@ cdef class FunctionalHandle:
         self.name = name
         self.find = find
         self.in_place = name == operator.in_place
-        self.is_elementwise = operator.is_elementwise and handle.n_outputs == 1
-        self.has_layout = self.is_elementwise or operator.keeps_channels_last
+        self.keeps_channels_last = operator.keeps_channels_last
+        for role in operator.lies_as:
+            self.lies_as[self.n_lies_as] = operator.kernel_operands.index(role)
+            self.n_lies_as += 1
+        self.has_layout = self.n_lies_as > 0 or self.keeps_channels_last
         self.n_switches = len(operator.switches)
         self.outputs = operator.outputs
         roles = (*operator.inputs, *operator.outputs, *(a.role for a in operator.attributes))
@@ -281,9 +287,7 @@ cdef class FunctionalHandle:
                 tell_written(out)
             return out
         if tensors and self.has_layout and self.is_laid_out_otherwise(operands, n_inputs):
-            describe_output(plan, 0, &operands[n_inputs])
-            self.lay_out(operands, n_inputs)
-            out = new_tensor(&operands[n_inputs])
+            out = self.new_laid_out(plan, operands, n_inputs, switches)
             plan = find_plan(self.handle, &request, self.names, None, switches)
         else:
             out = new_outputs(plan, operands, tensors, self.handle.makes_list)
@@ -292,16 +296,35 @@ cdef class FunctionalHandle:
 
     cdef bint is_laid_out_otherwise(self, const operand_t *operands, int n_inputs) noexcept:
         """Whether PyTorch may not lay the result out densely in the order of its dimensions."""
-        if self.is_elementwise:
-            return lies_otherwise(operands, n_inputs)
-        return have_channels_last(operands, n_inputs)
+        if not self.keeps_channels_last:
+            return lies_otherwise(operands, self.lies_as, self.n_lies_as)
+        return have_channels_last(operands, n_inputs if self.handle.is_variadic else 1)
 
-    cdef void lay_out(self, operand_t *operands, int n_inputs) noexcept:
+    cdef object new_laid_out(self, CompiledCall plan, operand_t *operands, int n_inputs,
+                             tuple switches):
+        """Tensors for all results, the first in PyTorch's layout."""
+        cdef int index
+        made = []
+        for index in range(plan.n_outputs):
+            describe_output(plan, index, &operands[n_inputs + index])
+            if index == 0:
+                self.lay_out(operands, n_inputs, switches)
+            if operands[n_inputs + index].ndim == ABSENT:
+                made.append(None)
+            else:
+                made.append(new_tensor(&operands[n_inputs + index]))
+        return made[0] if plan.n_outputs == 1 else tuple(made)
+
+    cdef int lay_out(self, operand_t *operands, int n_inputs, tuple switches) except -1:
         """Give the result, which is described as dense, the strides that PyTorch gives it."""
-        if self.is_elementwise:
-            lay_out_alike(operands, n_inputs, &operands[n_inputs])
+        cdef operand_t *out = &operands[n_inputs]
+        if not self.keeps_channels_last:
+            lay_out_alike(operands, self.lies_as, self.n_lies_as, out)
+        elif out.ndim == operands[0].ndim:
+            lay_out_channels_last(out)
         else:
-            lay_out_channels_last(&operands[n_inputs])
+            stack_channels_last(&operands[0], switches[0] % out.ndim, out)
+        return 0
 
     cdef int read_inputs(self, PyObject **given, operand_t *operands, bint *tensors) except -2:
         """Read all inputs, lists item by item; gives how many there are, FOREIGN if one cannot be

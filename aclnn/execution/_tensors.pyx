@@ -370,21 +370,22 @@ cdef int raise_current() except -1:
 
 # --- Layouts --------------------------------------------------------------------------------------
 
-cdef bint lies_otherwise(const operand_t *operands, int n_inputs) noexcept:
-    """Whether an input of several dimensions is not dense in the order of its dimensions."""
+cdef bint lies_otherwise(const operand_t *operands, const int *slots, int n_slots) noexcept:
+    """Whether one of some inputs is not dense in the order of its dimensions."""
     cdef int index, axis
     cdef int64_t dense
+    cdef const operand_t *one
     cdef bint all_empty = True
-    for index in range(n_inputs):
-        all_empty &= is_empty(&operands[index])
+    for index in range(n_slots):
+        all_empty &= is_empty(&operands[slots[index]])
     if all_empty:
         return False
-    for index in range(n_inputs):
-        dense = 1
-        for axis in range(operands[index].ndim - 1, -1, -1):
-            if operands[index].shape[axis] != 1 and operands[index].strides[axis] != dense:
+    for index in range(n_slots):
+        dense, one = 1, &operands[slots[index]]
+        for axis in range(one.ndim - 1, -1, -1):
+            if one.shape[axis] != 1 and one.strides[axis] != dense:
                 return True
-            dense *= operands[index].shape[axis]
+            dense *= one.shape[axis]
     return False
 
 
@@ -396,10 +397,11 @@ cdef bint is_empty(const operand_t *operand) noexcept:
     return False
 
 
-cdef void lay_out_alike(const operand_t *operands, int n_inputs, operand_t *out) noexcept:
+cdef void lay_out_alike(const operand_t *operands, const int *slots, int n_slots,
+                        operand_t *out) noexcept:
     """Give the result of a pointwise operator the strides that PyTorch gives it.
 
-    Its dimensions are in the order that inputs have in memory, the first ones deciding, as in
+    Its dimensions are in the order that some inputs have in memory, the first ones deciding, as in
     PyTorch's TensorIterator.
     """
     cdef int order[MAX_DIMS]  # the dimension whose elements lie nearest comes first
@@ -409,7 +411,7 @@ cdef void lay_out_alike(const operand_t *operands, int n_inputs, operand_t *out)
         order[place] = out.ndim - 1 - place
     for place in range(1, out.ndim):
         for lower in range(place - 1, -1, -1):
-            found = compared(operands, n_inputs, out, order[lower], order[lower + 1])
+            found = compared(operands, slots, n_slots, out, order[lower], order[lower + 1])
             if found < 0:
                 break
             if found > 0:
@@ -419,14 +421,14 @@ cdef void lay_out_alike(const operand_t *operands, int n_inputs, operand_t *out)
         dense *= max(out.shape[order[place]], 1)
 
 
-cdef int compared(const operand_t *operands, int n_inputs, const operand_t *out, int a,
-                  int b) noexcept:
+cdef int compared(const operand_t *operands, const int *slots, int n_slots, const operand_t *out,
+                  int a, int b) noexcept:
     """Below 0 where dimension `a` has the smaller stride, above 0 where `b` has."""
     cdef int index
     cdef int64_t at_a, at_b
-    for index in range(n_inputs):
-        at_a = stride_along(&operands[index], out, a)
-        at_b = stride_along(&operands[index], out, b)
+    for index in range(n_slots):
+        at_a = stride_along(&operands[slots[index]], out, a)
+        at_b = stride_along(&operands[slots[index]], out, b)
         if at_a == 0 or at_b == 0:
             continue
         if at_a != at_b:
@@ -481,6 +483,22 @@ cdef void lay_out_channels_last(operand_t *out) noexcept:
         axis = axis_from_channels(out.ndim, place)
         out.strides[axis] = dense
         dense *= max(out.shape[axis], 1)
+
+
+cdef void stack_channels_last(const operand_t *first, int dim, operand_t *out) noexcept:
+    """As if tensors with their channels last were joined along a dimension, which is then cut into
+    two. At the end, where they have no such dimension, a stack stays dense."""
+    cdef int place, axis
+    cdef int64_t dense = 1
+    if dim >= first.ndim:
+        return
+    for place in range(first.ndim):
+        axis = axis_from_channels(first.ndim, place)
+        out.strides[axis if axis < dim else axis + 1] = dense
+        dense *= max(first.shape[axis], 1)
+        if axis == dim:
+            out.strides[dim] = dense
+            dense *= max(out.shape[dim], 1)
 
 
 cdef inline int axis_from_channels(int ndim, int place) noexcept:

@@ -243,6 +243,7 @@ rsub = Operator(
     seealso=("sub",),
     gradient={"input": "grad * -alpha", "other": "grad"},
     elementwise=True,
+    layout=("other", "input"),
 )
 
 rsubs = Operator(

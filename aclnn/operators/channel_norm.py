@@ -235,6 +235,7 @@ native_group_norm = Operator(
     gradient={
         "input, weight, bias": "aten.native_group_norm_backward(grad.contiguous(), input.contiguous(), mean, rstd, weight, N, C, HxW, group, needed)"
     },
+    keeps_channels_last=True,
 )
 
 group_norm = Operator(
@@ -268,6 +269,7 @@ group_norm = Operator(
     seealso=("native_group_norm",),
     accuracy=ROW_ACCURACY,
     differentiated_as="ops.native_group_norm(input, weight, bias, *input.shape[:2], input.shape[2:].numel(), num_groups, eps)[0]",
+    keeps_channels_last=True,
 )
 
 group_norm_silu = Operator(
@@ -444,6 +446,7 @@ native_batch_norm = Operator(
     gradient={
         "input, weight, bias": "aten.native_batch_norm_backward(grad, input, weight, running_mean, running_var, None, None, False, eps, needed)"
     },
+    keeps_channels_last=True,
 )
 
 batch_norm = Operator(
@@ -466,4 +469,5 @@ batch_norm = Operator(
     seealso=("native_batch_norm", "group_norm"),
     accuracy=ROW_ACCURACY,
     differentiated_as="native_batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps)[0]",
+    keeps_channels_last=True,
 )

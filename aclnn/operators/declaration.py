@@ -214,9 +214,13 @@ class Operator:
         How near results lie to exact ones, where that is not as of pointwise operators.
     elementwise : bool
         Whether each element of the result is made of those of the inputs in its place, as of all
-        operators with a formula: PyTorch lays such results out as the inputs.
+        operators with a formula.
+    layout : tuple of str, optional
+        Inputs as which PyTorch lays the first result out, in the order in which they decide: all
+        inputs of an elementwise operator, and none of others, where it is not given.
     keeps_channels_last : bool
-        Whether PyTorch lays the result out with the channels last where the inputs have them there.
+        Whether PyTorch lays the first result out with the channels last where the first input, or each
+        one of a list, has them there.
     gradient : mapping of str to str
         By input, or inputs separated by commas, a formula of their gradients in Python: of `grad`,
         the gradient of the first output, and `grad_<role>`, those of others, of inputs, outputs and
@@ -268,6 +272,7 @@ class Operator:
     example: tuple[str, str] | None = None
     accuracy: str = ""
     elementwise: bool = False
+    layout: tuple[str, ...] | None = None
     keeps_channels_last: bool = False
     gradient: Mapping[str, str] = field(default_factory=dict)
     differentiated_as: str = ""
@@ -285,7 +290,7 @@ class Operator:
             raise ValueError(f"{self.name}: declare what it makes, and how: infer and lower")
         if unknown := {*self.optional, *self.lists} - {*self.inputs, *self.outputs}:
             raise ValueError(f"{self.name}: {_listed(unknown)} are no inputs or outputs")
-        if unknown := {*self.operands} - {*self.inputs}:
+        if unknown := {*self.operands, *(self.layout or ())} - {*self.inputs}:
             raise ValueError(f"{self.name}: operands {_listed(unknown)} are no inputs")
         for rule in self.rules:
             self._refuse_unknown(f"the rule {rule.text!r}", {*rule.roles} - known, known)
@@ -373,6 +378,13 @@ class Operator:
     @property
     def is_elementwise(self) -> bool:
         return self.elementwise or self.formula is not None
+
+    @property
+    def lies_as(self) -> tuple[str, ...]:
+        """The inputs as which PyTorch lays the first result out, the first deciding; none if dense."""
+        if self.layout is not None:
+            return self.layout
+        return self.kernel_operands if self.is_elementwise else ()
 
     @property
     def kernel_operands(self) -> tuple[str, ...]:

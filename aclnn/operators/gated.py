@@ -213,6 +213,7 @@ glu = Operator(
     example=("glu(np.float32([3, 8, 0, 0]))", "array([1.5, 4. ], dtype=float32)"),
     seealso=("glu_backward", "swiglu"),
     gradient={"input": "glu_backward(grad, input, dim)"},
+    layout=("input",),
 )
 
 glu_backward = Operator(

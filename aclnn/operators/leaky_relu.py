@@ -85,4 +85,5 @@ leaky_relu_backward = Operator(
         "grad_output": "leaky_relu_backward(grad, self, negative_slope, self_is_result=self_is_result)",
         "self": "aten.zeros_like(grad)",
     },
+    layout=("self", "grad_output"),
 )

@@ -74,4 +74,5 @@ logit_backward = Operator(
         "array([4.       , 5.3333335], dtype=float32)",
     ),
     seealso=("logit",),
+    layout=("grad_output", "self"),
 )

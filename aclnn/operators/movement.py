@@ -738,6 +738,7 @@ stack = Operator(
     ),
     seealso=("cat",),
     gradient={"tensors": "grad.unbind(dim)"},
+    keeps_channels_last=True,
 )
 
 

@@ -681,4 +681,5 @@ rms_norm = Operator(
         "native_rms_norm(input, input.new_ones(normalized_shape) if weight is None else "
         "weight, 2**-23 if eps is None or eps < 0 else eps)[0]"
     ),
+    keeps_channels_last=True,
 )

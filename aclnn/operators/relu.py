@@ -235,6 +235,7 @@ threshold_backward = Operator(
         "grad_output": "threshold_backward(grad, self, threshold)",
         "self": "aten.zeros_like(grad)",
     },
+    layout=("self", "grad_output"),
 )
 
 # --- PReLU ----------------------------------------------------------------------------------------
@@ -302,6 +303,7 @@ prelu = Operator(
     ),
     seealso=("prelu_backward", "leaky_relu"),
     gradient={"self, weight": "prelu_backward(grad, self, weight)"},
+    layout=("self",),
 )
 
 
@@ -371,6 +373,7 @@ prelu_backward = Operator(
     ),
     seealso=("prelu",),
     accuracy=GRADIENT_ACCURACY,
+    layout=("self", "grad_output"),
 )
 
 # --- Randomised ReLU, without training ------------------------------------------------------------

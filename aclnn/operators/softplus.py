@@ -123,6 +123,7 @@ def _log_sigmoid(name: str, signature: str, pair: str, *buffer: str) -> Operator
         seealso=("log_sigmoid_backward",),
         gradient={"self": "log_sigmoid_backward(grad, self, self)"},
         elementwise=not buffer,
+        layout=(),  # dense, whatever the input
     )
 
 
@@ -159,6 +160,7 @@ log_sigmoid_backward = Operator(
         "grad_output": "log_sigmoid_backward(grad, self, buffer)",
         "self": "-sigmoid_backward(grad * grad_output, sigmoid(self))",
     },
+    layout=("grad_output",),
 )
 
 # --- Mish -----------------------------------------------------------------------------------------

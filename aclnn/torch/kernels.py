@@ -86,29 +86,55 @@ def _results(schema: Schema, values: dict[str, Any]) -> list[Any]:
     if operator.lists:
         tensors += values[operator.lists[0]]
     made: list[Any] = []
-    for role in operator.outputs if operator.makes is None else inferred:
+    for place, role in enumerate(operator.outputs if operator.makes is None else inferred):
         if role not in inferred:
             made.append(None)
             continue
         dtype, shape = inferred[role]
-        if operator.is_elementwise:
-            made.append(_like_operands(tensors, torch_dtype(dtype)))
-        elif operator.keeps_channels_last:
-            form = _memory_format(tensors)
-            made.append(
-                torch.empty_like(
-                    tensors[0].new_empty(shape, dtype=torch_dtype(dtype)), memory_format=form
-                )
-            )
-        else:
-            made.append(tensors[0].new_empty(shape, dtype=torch_dtype(dtype)))
+        dense = tensors[0].new_empty(shape, dtype=torch_dtype(dtype))
+        made.append(dense if place else _laid_out(schema, values, dense))
     return made
 
 
-def _like_operands(tensors: list[torch.Tensor], dtype: torch.dtype) -> torch.Tensor:
+def _laid_out(schema: Schema, values: dict[str, Any], dense: torch.Tensor) -> torch.Tensor:
+    """The first result, which is dense, in PyTorch's layout."""
+    operator = schema.operator
+    if operator.lies_as:
+        found = [values[role] for role in operator.lies_as]
+        return _like_operands([one for one in found if one is not None], dense)
+    if not operator.keeps_channels_last:
+        return dense
+    tensors = [values[operator.inputs[0]]]
+    if operator.lists:
+        tensors = values[operator.lists[0]]
+    form = _memory_format(tensors)
+    if dense.ndim == tensors[0].ndim:
+        return torch.empty_like(dense, memory_format=form)
+    return _stacked(dense, values[operator.switches[0].role], form)
+
+
+def _stacked(dense: torch.Tensor, dim: int, form: torch.memory_format) -> torch.Tensor:
+    """A stack as if tensors were joined along a dimension, which is then cut into two."""
+    place = dim % dense.ndim
+    if place == dense.ndim - 1 or form is torch.contiguous_format:
+        return dense
+    joined = torch.empty_like(dense.flatten(place, place + 1), memory_format=form)
+    return joined.unflatten(place, dense.shape[place : place + 2])
+
+
+def _like_operands(tensors: list[torch.Tensor], dense: torch.Tensor) -> torch.Tensor:
     """A tensor as PyTorch's pointwise operators make it: their result tells."""
-    made = functools.reduce(torch.eq, tensors if tensors[1:] else tensors * 2)
-    return made.new_empty_strided(made.shape, made.stride(), dtype=dtype)
+    parts = [_part(one, dense.shape) for one in tensors]
+    made = functools.reduce(torch.eq, parts if parts[1:] else parts * 2)
+    return dense.new_empty_strided(made.shape, made.stride())
+
+
+def _part(tensor: torch.Tensor, shape: torch.Size) -> torch.Tensor:
+    """As much of a tensor as a result takes, where that is a half of it."""
+    for axis, size in enumerate(tensor.shape if tensor.ndim == len(shape) else ()):
+        if size > shape[axis]:
+            tensor = tensor.narrow(axis, 0, shape[axis])
+    return tensor
 
 
 def _memory_format(tensors: list[torch.Tensor]) -> torch.memory_format:
