@@ -1,8 +1,11 @@
 """Matrix products: against exact sums, in any layout; what is refused, and when."""
 
+import itertools
+
 import ml_dtypes
 import numpy as np
 import pytest
+from cases import each
 from setups import fresh
 from test_operators_rows import bits, call, layouts, plan, status
 
@@ -308,6 +311,8 @@ def test_other_products_check_in_order():
 WITHOUT_SCIPY = """
 import sys
 sys.modules["scipy"] = None
+import itertools
+
 import numpy as np
 import aclnn
 from aclnn.api.c_shaped import tensor
@@ -330,3 +335,39 @@ def test_without_scipy():
         f"{MISSING}",
         f"aclnnMmGetWorkspaceSize: {hint}",
     ], found.stderr
+
+
+def scaled_forms(dtype, rows, inner, columns, bad, beta):
+    """Every product with an addend, of operands that are not finite."""
+    a, b = np.ones((rows, inner), dtype), np.ones((inner, columns), dtype)
+    a[:1, :1] = b[-1:, -1:] = bad
+    c = np.full((rows, columns), -0.0 if bad != bad else 3, dtype)
+    expected = (beta * c.astype(np.float32)).astype(dtype)
+    if beta == 0:
+        expected, c = np.zeros_like(c), np.full_like(c, np.nan)
+    return expected, {
+        "addmm": lambda s: aclnn.addmm(c, a, b, **s),
+        "addmm of a row": lambda s: aclnn.addmm(c[0], a, b, **s),
+        "addmm by columns": lambda s: aclnn.addmm(c, a, b, **s, out=np.empty_like(c.T).T),
+        "addmm_": lambda s: aclnn.addmm_(c.copy(), a, b, **s),
+        "gemm": lambda s: aclnn.gemm(a, b, c, s["alpha"], s["beta"]),
+        "baddbmm": lambda s: aclnn.baddbmm(c[None], a[None], b[None], **s)[0],
+        "addbmm": lambda s: aclnn.addbmm(c, np.stack([a, a]), np.stack([b, b]), **s),
+        "addmv": lambda s: aclnn.addmv(c[:, 0], a, b[:, 0], **s)[:, None],
+    }
+
+
+@each(
+    "rows, inner, columns", [(1, 3, 4), (1, 40, 1), (5, 3, 1), (5, 3, 4), (40, 65, 66), (3, 0, 2)]
+)
+def test_without_alpha_no_product_is_computed(rows, inner, columns):
+    for dtype in (np.float32, np.float16, ml_dtypes.bfloat16):
+        for bad, beta in itertools.product((np.inf, np.nan), (1.0, 2.0, 0.0, -1.5)):
+            expected, forms = scaled_forms(dtype, rows, inner, columns, bad, beta)
+            for alpha in (0.0, -0.0):
+                for name, form in forms.items():
+                    found = form({"alpha": alpha, "beta": beta})
+                    wanted = expected[:, : found.shape[1]]
+                    np.testing.assert_array_equal(found.astype("f4"), wanted.astype("f4"), name)
+                    signs = np.signbit(found.astype("f4")), np.signbit(wanted.astype("f4"))
+                    np.testing.assert_array_equal(*signs, name)

@@ -203,9 +203,13 @@ cdef inline void finish(const product_t *p, const matrix_t *out, const matrix_t 
     for i in range(out.rows):
         if beta != 0:
             p.load[C](c.data + i * c.row_stride, c.col_stride, <char *>addends, out.cols)
-            for j in range(out.cols):
-                sums[j] = beta * addends[j] + alpha * sums[j]
-        elif alpha != 1:
+            if alpha == 0:  # the product is not computed: a sum with 0 would lose the sign of -0
+                for j in range(out.cols):
+                    sums[j] = beta * addends[j]
+            else:
+                for j in range(out.cols):
+                    sums[j] = beta * addends[j] + alpha * sums[j]
+        elif alpha != 1 and alpha != 0:
             for j in range(out.cols):
                 sums[j] *= alpha
         for j in range(out.cols):

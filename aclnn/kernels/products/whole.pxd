@@ -43,6 +43,9 @@ cdef inline void multiply_entries(const product_t *p, const product_state *state
         a, b, out = entry(p, A, index), entry(p, B, index), entry(p, OUT, index)
         if beta != 0:
             copy_c(p, entry(p, C, index), &out)
+        if alpha == 0:  # not every BLAS leaves out the product, which may not be finite
+            scale(&out, beta)
+            continue
         as_operand(&a, sizeof(real), &left)
         as_operand(&b, sizeof(real), &right)
         as_operand(&out, sizeof(real), &result)
@@ -57,6 +60,18 @@ cdef inline void multiply_entries(const product_t *p, const product_state *state
         if divided:
             blas_release(bound)
         tidy_nans(&out, <real>0)
+
+
+cdef inline void scale(const matrix_t *out, real beta) noexcept nogil:
+    """out = beta*out; with a beta of 0 nobody looks at it."""
+    cdef ptrdiff_t i, j
+    cdef real *row
+    cdef real found
+    for i in range(out.rows):
+        for j in range(out.cols):
+            row = <real *>(out.data + i * out.row_stride + j * out.col_stride)
+            found = beta * row[0] if beta != 0 else 0
+            row[0] = found if found == found else <real>NAN
 
 
 cdef inline bint may_be_divided(const product_t *p) noexcept nogil:
