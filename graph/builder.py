@@ -11,7 +11,7 @@ from .errors import GraphError
 from .ir import DType, Graph, Node, Value
 from .names import Names
 from .strides import broadcast_strides, contiguous_strides
-from .verify.graph import check
+from .verify.graph import check, check_views
 
 
 class GraphBuilder:
@@ -579,7 +579,7 @@ class GraphBuilder:
         graph = Graph(
             tuple(self._nodes), tuple(self._values), tuple(self._inputs), tuple(self._outputs)
         )
-        return check(graph) if verify else graph
+        return check(graph) if verify else check_views(graph)
 
     def _made(self, value: int) -> Value:
         """The value with this id, which a caller gave."""

@@ -734,7 +734,9 @@ cdef int read_spec(object spec, operand_t *operand) except -1:
     if spec is None:
         return 0
     operand.dtype = spec.dtype
-    operand.ndim = min(len(spec.shape), MAX_DIMS)
+    if len(spec.shape) > MAX_DIMS:
+        raise ValueError(f"{len(spec.shape)} dimensions, at most {MAX_DIMS} are possible")
+    operand.ndim = len(spec.shape)
     for axis in range(operand.ndim):
         operand.shape[axis] = spec.shape[axis]
         operand.strides[axis] = spec.strides[axis]

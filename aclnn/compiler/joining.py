@@ -18,12 +18,13 @@ from typing import Any
 from aclnn import graph
 from aclnn.acl import socs
 from aclnn.acl.constants import aclDataType
+from aclnn.acl.errors import invalid
 from aclnn.compiler import phase_one
 from aclnn.compiler._compiled_call import CompiledCall, current_settings
 from aclnn.graph.planner import strategies
 from aclnn.graph.strides import broadcast_strides, contiguous_strides, reshaped_strides
 from aclnn.operators import Operator
-from aclnn.operators.checks import Call, TensorSpec
+from aclnn.operators.checks import MAX_DIMS, Call, TensorSpec
 from aclnn.operators.lowering import Lowering, Number, graph_dtype, reads_of
 
 Pieces = tuple[tuple[int, int, int], ...]  # start, step and size along each dimension
@@ -88,6 +89,7 @@ class Recording:
     Examples
     --------
     >>> from aclnn.acl.constants import aclDataType
+from aclnn.acl.errors import invalid
     >>> from aclnn.operators import REGISTRY
     >>> recording = Recording("twice")
     >>> spec = TensorSpec(aclDataType.ACL_FLOAT, (4, 8), (8, 1))
@@ -573,6 +575,11 @@ class Recording:
         self._steps.append((step, self.origin()))
 
     def _value(self, spec: TensorSpec) -> int:
+        if len(spec.shape) > MAX_DIMS:
+            raise invalid(
+                f"an array of shape {spec.shape} has {len(spec.shape)} dimensions, at most "
+                f"{MAX_DIMS} are supported"
+            )
         self._specs.append(spec)
         return len(self._specs) - 1
 

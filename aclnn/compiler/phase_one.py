@@ -22,6 +22,7 @@ from aclnn.compiler.workspace import for_executor
 from aclnn.graph.planner import strategies
 from aclnn.operators import Operator
 from aclnn.operators.checks import (
+    MAX_DIMS,
     NOTHING_TO_DO,
     PLAIN_FORMATS,
     Call,
@@ -355,6 +356,11 @@ def _elements_meet(spec: TensorSpec) -> bool:
 
 def refuse_size(name: str, spec: TensorSpec) -> None:
     """Inputs are no larger: what they share with the output is all that is walked over."""
+    if len(spec.shape) > MAX_DIMS:
+        raise RefusedError(
+            f"{name} has shape {spec.shape}, {len(spec.shape)} dimensions, at most {MAX_DIMS} are "
+            "supported"
+        )
     if spec.size > MOST_ELEMENTS:
         raise RefusedError(
             f"{name} has shape {spec.shape}, {spec.size} elements, which no memory holds"

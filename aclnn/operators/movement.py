@@ -576,6 +576,12 @@ def _padded_shape(call: Call) -> tuple[int, ...]:
     return tuple([before + size + after for size, (before, after) in pairs])
 
 
+def _kept_sizes(call: Call) -> list[int]:
+    """How many elements along each dimension are not removed."""
+    pairs = zip(call.shape("input"), _margins(call), strict=True)
+    return [size + min(before, 0) + min(after, 0) for size, (before, after) in pairs]
+
+
 def _pads() -> Rule:
     def test(call: Call) -> str | None:
         pad, shape = _numbers(call, "pad"), call.shape("input")
@@ -584,7 +590,7 @@ def _pads() -> Rule:
                 f"{call.names['pad']} is {shown(pad)}, must be pairs of numbers, at most "
                 f"{len(shape)}"
             )
-        if min(_padded_shape(call), default=0) >= 0:
+        if min([*_padded_shape(call), *_kept_sizes(call)], default=0) >= 0:
             return None
         return f"{call.names['pad']} is {shown(pad)}, which leaves less than nothing of {shape}"
 
@@ -598,8 +604,7 @@ def _lower_pad(lowering: Lowering) -> int:
     strides, value = contiguous_strides(shape), lowering.value("input")
     whole = builder.buffer("padded", shape, graph_dtype(dtype))
     own, given = call.shape("input"), builder.value(value).strides
-    margins = _margins(call)
-    kept = [size + min(b, 0) + min(a, 0) for size, (b, a) in zip(own, margins, strict=True)]
+    margins, kept = _margins(call), _kept_sizes(call)
     starts, sizes = [0] * len(own), list(shape)
 
     def part() -> int:

@@ -125,11 +125,45 @@ def _check_view(graph: Graph, value: Value) -> None:
     _require(value.dtype == root.dtype, value.name, "a view keeps the dtype")
     storage = "part" if root.storage == "output" else root.storage
     _require(value.storage == storage, value.name, "a view keeps the storage class")
-    if value.size:
-        low, high = extent(value.shape, value.strides)
-        root_low, root_high = extent(root.shape, root.strides)
-        inside = root_low <= low + value.offset and high + value.offset <= root_high
-        _require(inside, value.name, f"a view stays inside {root.name}")
+    _require(_is_inside(value, root), value.name, f"a view stays inside {root.name}")
+
+
+def check_views(graph: Graph) -> Graph:
+    """Return a graph whose views stay inside what they are of, raise `GraphError` for any other.
+
+    It is the part of `check` on which memory depends, and cheap: graphs are built with it always.
+
+    Parameters
+    ----------
+    graph : Graph
+
+    Returns
+    -------
+    Graph
+        The same one.
+
+    Raises
+    ------
+    GraphError
+        Naming the view.
+    """
+    for value in graph.values:
+        if not value.is_view:
+            continue
+        _require(min(value.shape, default=0) >= 0, value.name, "no negative dimension")
+        root = graph.root(value.id)
+        _require(_is_inside(value, root), value.name, f"a view stays inside {root.name}")
+    return graph
+
+
+def _is_inside(view: Value, root: Value) -> bool:
+    if not view.size or (view.shape, view.strides, view.offset) == (root.shape, root.strides, 0):
+        return True
+    if not root.size:
+        return False
+    low, high = extent(view.shape, view.strides)
+    root_low, root_high = extent(root.shape, root.strides)
+    return root_low <= low + view.offset and high + view.offset <= root_high
 
 
 def _check_order(graph: Graph) -> None:
