@@ -41,7 +41,7 @@ CALL_FLAGS = ("-fno-builtin-memset",)
 # Modules that take no longer with less inlined, or run once a plan: the wheel is 0.2 MB smaller. Calls
 # of functional forms took 1.1 times as long with -O2, 1.3 times with -Os.
 SIZE_FLAGS = {
-    "_buffer": "-Os", "_captures": "-Os", "_cpu": "-Os", "_dlpack": "-Os", "_frames": "-Os", "_lists": "-Os",
+    "_buffer": "-Os", "_captures": "-Os", "_cpu": "-Os", "_dlpack": "-Os", "_flag": "-Os", "_frames": "-Os", "_lists": "-Os",
     "_placing": "-Os", "_program": "-Os", "_python_kernel": "-Os",
     "_executor": "-O2", "_launch": "-O2", "_prepared_call": "-O2", "_rebinding": "-O2", "_tensor": "-O2",
     "_two_phase": "-O2", "_workspace": "-O2",

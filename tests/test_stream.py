@@ -14,6 +14,7 @@ import pytest
 from setups import message
 
 import aclnn
+from aclnn.acl.stream import _Worker as Worker
 from aclnn.acl.stream import submit
 
 OK, HANDLE, DEVICE, TIMESTAMP, RUNTIME = 0, 107017, 107001, 107006, 361001
@@ -66,13 +67,12 @@ def test_no_thread_before_the_first_work():
 def test_destroying_finishes_queued_work_and_ends_the_thread(stream):
     gate, done = Gate(), []
     submit(stream, gate)
-    submit(stream, lambda: done.append(threading.current_thread()))
+    submit(stream, lambda: done.append(stream._worker))
     destroyed = in_thread(lambda: aclnn.aclrtDestroyStream(stream))
     gate.open.set()
     assert destroyed() == OK
     assert len(done) == 1
-    done[0].join(PATIENCE)
-    assert not done[0].is_alive()
+    assert done[0]._ended.wait(PATIENCE)
 
 
 def test_destroying_reports_what_failed(stream):
@@ -111,7 +111,8 @@ def test_a_dropped_stream_does_its_work_and_ends():
     made, _ = aclnn.aclrtCreateStream()
     gate, workers = Gate(), []
     submit(made, gate)
-    submit(made, lambda: workers.append(threading.current_thread()))
+    submit(made, lambda: workers.append(1))
+    worker = made._worker
     gone = weakref.ref(made)
     assert gate.reached.wait(PATIENCE)
     del made
@@ -120,8 +121,7 @@ def test_a_dropped_stream_does_its_work_and_ends():
     gate.open.set()
     assert synchronized() == OK
     assert len(workers) == 1
-    workers[0].join(PATIENCE)
-    assert not workers[0].is_alive()
+    assert worker._ended.wait(PATIENCE)
     gc.collect()
     assert gone() is None
 
@@ -238,7 +238,7 @@ def test_a_stream_without_a_thread_says_so_and_tries_again(stream, monkeypatch):
         raise RuntimeError("can't start new thread")
 
     target = np.zeros(4, np.uint8)
-    monkeypatch.setattr(threading.Thread, "start", start)
+    monkeypatch.setattr(Worker, "start", start)
     for _ in range(2):
         status = aclnn.aclrtMemcpyAsync(
             target, 4, b"abcd", 4, aclnn.ACL_MEMCPY_HOST_TO_HOST, stream
@@ -258,7 +258,7 @@ class Interrupted(BaseException):
 @pytest.mark.parametrize("started", [True, False])
 def test_a_start_that_is_broken_off_leaves_one_thread_at_the_queue(stream, monkeypatch, started):
     """A signal handler may raise in `Thread.start`, before or after there is a thread."""
-    real_start, threads = threading.Thread.start, []
+    real_start, threads = Worker.start, []
 
     def start(thread):
         threads.append(thread)
@@ -267,7 +267,7 @@ def test_a_start_that_is_broken_off_leaves_one_thread_at_the_queue(stream, monke
         if len(threads) == 1:
             raise Interrupted
 
-    monkeypatch.setattr(threading.Thread, "start", start)
+    monkeypatch.setattr(Worker, "start", start)
     order = []
     with pytest.raises(Interrupted):
         submit(stream, lambda: order.append("never"))
@@ -278,15 +278,12 @@ def test_a_start_that_is_broken_off_leaves_one_thread_at_the_queue(stream, monke
     in_thread(lambda: aclnn.aclrtDestroyStream(stream))()
     assert order == list(range(200))
     assert len(workers) == 1
-    for thread in threads:
-        if thread.ident is not None:
-            thread.join(PATIENCE)
-            assert not thread.is_alive()
+    assert all(thread.retire() or thread._ended.wait(PATIENCE) for thread in threads)
 
 
 @pytest.mark.parametrize("started", [True, False])
 def test_a_stream_whose_start_was_broken_off_can_be_destroyed(stream, monkeypatch, started):
-    real_start, threads = threading.Thread.start, []
+    real_start, threads = Worker.start, []
 
     def start(thread):
         threads.append(thread)
@@ -294,14 +291,57 @@ def test_a_stream_whose_start_was_broken_off_can_be_destroyed(stream, monkeypatc
             real_start(thread)
         raise Interrupted
 
-    monkeypatch.setattr(threading.Thread, "start", start)
+    monkeypatch.setattr(Worker, "start", start)
     with pytest.raises(Interrupted):
         submit(stream, lambda: OK)
     monkeypatch.undo()
     assert in_thread(lambda: aclnn.aclrtDestroyStream(stream))() == OK
-    if started:
-        threads[0].join(PATIENCE)
-        assert not threads[0].is_alive()
+    assert threads[0].retire() or threads[0]._ended.wait(PATIENCE)
+
+
+@pytest.mark.skipif(not os.path.isdir("/proc/self/task"), reason="counts threads as Linux does")
+def test_streams_outlast_interrupts():
+    """A handler may raise wherever a stream starts, takes work or is waited for."""
+    printed = run_python("""
+        import os, random, signal, threading, time, aclnn
+        from aclnn.acl.stream import submit
+
+        class Interrupt(BaseException):
+            pass
+
+        came = threading.local()
+
+        def interrupt(*_):
+            came.now = True
+            raise Interrupt
+
+        signal.signal(signal.SIGALRM, interrupt)
+        choose = random.Random(1)
+        two, before = 0, len(os.listdir("/proc/self/task"))
+        for number in range(2000):
+            stream, _ = aclnn.aclrtCreateStream()
+            seen, came.now = [], False
+            job = lambda: seen.append(threading.get_native_id()) or 0
+            try:
+                signal.setitimer(signal.ITIMER_REAL, choose.uniform(1e-6, 2e-4))
+                while not came.now:
+                    submit(stream, job)
+                    aclnn.aclrtSynchronizeStream(stream)
+            except Interrupt:
+                pass
+            for _ in range(2):
+                submit(stream, job)
+            signal.alarm(20)
+            assert aclnn.aclrtSynchronizeStream(stream) == 0
+            two += len(set(seen)) > 1
+            assert aclnn.aclrtDestroyStream(stream) == 0
+            signal.alarm(0)
+        ends = time.monotonic() + 5
+        while len(os.listdir("/proc/self/task")) > before and time.monotonic() < ends:
+            time.sleep(0.01)
+        print(two, len(os.listdir("/proc/self/task")) - before, threading.active_count())
+    """)
+    assert printed == ["0", "0", "1"]
 
 
 def test_streams_cannot_be_copied(stream):

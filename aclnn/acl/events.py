@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import threading
 from typing import Any
 
 from aclnn.acl import capture as captures
 from aclnn.acl import stream as streams
+from aclnn.acl._flag import Flag
 from aclnn.acl.arguments import as_int, shown
 from aclnn.acl.constants import (
     ACL_ERROR_RT_EVENT_SYNC_TIMEOUT,
@@ -120,7 +120,7 @@ def _created(function: str, flag: Any) -> tuple[streams.aclrtEvent | None, int]:
         )
     event = streams.new_event()
     event.flags = flags
-    event.signal = threading.Event() if flags == EXTERNAL else None
+    event.signal = Flag() if flags == EXTERNAL else None
     return event, OK
 
 
@@ -241,7 +241,7 @@ def aclrtStreamWaitEventWithFlag(stream: Any, event: Any, timeout: int, flag: in
             f"{function}: timeout is {shown(timeout)}, must be seconds from 0 on, and 0 with flag 1",
         )
     if as_int(flag) == 0:
-        return _waited(function, stream, event, seconds or None)
+        return _waited(function, stream, event, min(seconds, LONGEST_MILLISECONDS // 1000) or None)
     return _external(function, captures.WAIT, event, stream, flag)
 
 
@@ -398,7 +398,7 @@ def aclrtSynchronizeStreamWithTimeout(stream: Any, timeout: int) -> int:
         return status or streams.aclrtSynchronizeStream(stream)
     if status := _bad_query(function, stream):
         return status
-    done = threading.Event()
+    done = Flag()
     if not stream.submit(done.set) or done.wait(limit):
         return streams.aclrtSynchronizeStream(stream)
     return fail(

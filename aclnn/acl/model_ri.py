@@ -12,6 +12,7 @@ from typing import Any
 
 from aclnn.acl import capture as captures
 from aclnn.acl import stream as streams
+from aclnn.acl._flag import Flag
 from aclnn.acl.arguments import as_int, as_member, shown
 from aclnn.acl.constants import (
     ACL_ERROR_RT_INVALID_HANDLE,
@@ -30,6 +31,7 @@ from aclnn.acl.constants import (
     aclmdlRIDebugJsonFlag,
 )
 from aclnn.acl.errors import AclnnError, fail
+from aclnn.acl.events import LONGEST_MILLISECONDS
 from aclnn.graph.brief import counted
 from aclnn.graph.runtime import _scheduler
 
@@ -517,10 +519,10 @@ def aclmdlRIExecute(modelRI: Any, timeout: int) -> int:
 def _run_within(run: _Run, limit: int) -> int:
     """Run on a stream of its own, for at most so many milliseconds."""
     stream, _ = streams.aclrtCreateStream()
-    ended = threading.Event()
+    ended = Flag()
     if status := _given(run, stream) or streams.submit(stream, ended.set, run.function):
         return status
-    if not ended.wait(limit / 1000):
+    if not ended.wait(min(limit, LONGEST_MILLISECONDS) / 1000):
         return fail(
             ACL_ERROR_RT_STREAM_SYNC_TIMEOUT,
             f"{run.function}: model {run.model.number} has not ended after {limit} ms; it goes on",

@@ -8,6 +8,7 @@ A stream is a queue with a thread that is started when the first work arrives. T
 
 from __future__ import annotations
 
+import _thread
 import os
 import queue
 import threading
@@ -17,6 +18,7 @@ from collections.abc import Callable
 from typing import Any
 
 from aclnn.acl import capture as captures
+from aclnn.acl._flag import Flag
 from aclnn.acl.arguments import as_int, shown
 from aclnn.acl.constants import (
     ACL_ERROR_REPEAT_FINALIZE,
@@ -94,7 +96,7 @@ class aclrtStream:
         """
         if not self._started:
             return True
-        done = threading.Event()
+        done = Flag()
         return not self.submit(done.set) or done.wait(ASKING_SECONDS)
 
     def submit(self, job: Job) -> bool:
@@ -124,7 +126,7 @@ class aclrtStream:
 
     def synchronize(self) -> str | None:
         """Wait for all work queued so far; the message of the first failure since the last time."""
-        done = threading.Event()
+        done = Flag()
         if self._other_thread() is not None:
             if self.submit(done.set):
                 done.wait()
@@ -145,7 +147,8 @@ class aclrtStream:
 
     def _other_thread(self) -> _Worker | None:
         """The thread, unless it is the calling one: a wait for itself would never end."""
-        return None if self._worker is threading.current_thread() else self._worker
+        worker = self._worker
+        return None if worker is not None and worker.is_this_thread() else worker
 
     def close(self) -> bool:
         """Take no more work and let the worker end after the last; False when closed before."""
@@ -169,13 +172,30 @@ class aclrtStream:
         self.close()  # who finds it in the weak set meanwhile must not wait for what never runs
 
 
-class _Worker(threading.Thread):
-    """A stream's thread, which knows only the queue: works, unless it was retired before it could."""
+class _Worker:
+    """A stream's thread, which knows only the queue: works, unless it was retired before it could.
+
+    No `threading.Thread`: a signal handler that raises in its `start` may leave a lock locked that
+    the new thread waits for, and a thread among those that there are which never began.
+    """
 
     def __init__(self, jobs: queue.SimpleQueue[tuple[aclrtStream, Job] | None]) -> None:
-        super().__init__(name="aclrtStream", daemon=True)
         self._jobs = jobs
         self._fate: dict[str, str] = {}  # what is set first stays, whichever thread sets it
+        self._ended = Flag()
+        self._thread: int | None = None
+
+    def start(self) -> None:
+        """Begin to work. Where a handler raises in here there may be a thread, or none."""
+        _thread.start_new_thread(self.run, ())
+
+    def is_this_thread(self) -> bool:
+        """Whether it is the one that asks."""
+        return self._thread == threading.get_ident()
+
+    def join(self) -> None:
+        """Wait until it has ended."""
+        self._ended.wait()
 
     def retire(self) -> bool:
         """Keep it from ever working; False where it works, or has worked, already."""
@@ -184,10 +204,13 @@ class _Worker(threading.Thread):
     def run(self) -> None:
         if self._fate.setdefault("is", "working") == "retired":
             return
+        self._thread = threading.get_ident()
         while (item := self._jobs.get()) is not None:
             stream, job = item
             stream.run(job)
             del item, stream, job  # the next wait must hold nothing
+        self._thread = None
+        self._ended.set()
 
 
 def _failure(job: Job) -> str | None:
@@ -210,7 +233,7 @@ class aclrtEvent:
         self.captured_at = 0  # the task that did
         self.flags = 0
         # Of an external event: whether it is recorded, as runs of models and other streams see it.
-        self.signal: threading.Event | None = None
+        self.signal: Flag | None = None
 
     def __repr__(self) -> str:
         recorded = self.latest is not None or self.captured_by is not None
@@ -274,7 +297,7 @@ class _Record:
     __slots__ = ("happened", "nanoseconds")
 
     def __init__(self) -> None:
-        self.happened = threading.Event()
+        self.happened = Flag()
         self.nanoseconds = 0
 
     def mark(self) -> int:

@@ -95,7 +95,7 @@ def limit_omp_threads(int n):
 
 
 def start_with_stack(thread):
-    """Start a `threading.Thread` with as much stack as the scheduler's own threads have.
+    """Call a thread's `start` so that it has as much stack as the scheduler's own threads.
 
     It is to run kernels, so what `threading.stack_size` asks for does not matter here. That counts
     for the whole process: what somebody sets meanwhile stays.
