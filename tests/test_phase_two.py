@@ -370,6 +370,30 @@ def test_executors_show_the_plan_that_ran():
     assert shows(executor) == first
 
 
+def test_executors_show_the_plan_of_what_is_bound():
+    x, out = np.ones(100, np.float32), np.zeros(100, np.float32)
+    executor = aclnn.executor("elu", x, out=out)
+    first, crossing = shows(executor), shows(aclnn.executor("elu", **crossing_arrays()))
+    executor.rebind(crossing_arrays())
+    assert shows(executor) == crossing != first
+    executor.run()
+    assert shows(executor) == crossing
+    executor.rebind({"self": x, "out": out})
+    assert shows(executor) == first
+
+
+def test_executors_of_tensors_show_the_plan_of_what_is_bound():
+    x, out = np.ones(100, np.float32), np.zeros(100, np.float32)
+    size, executor = leaky(x, out)
+    aclnn.aclSetAclOpExecutorRepeatable(executor)
+    assert (size, executor.workspace_size, len(executor.schedule.steps)) == (0, 0, 1)
+    for index, array in enumerate(crossing_arrays().values()):
+        assert aclnn.aclSetTensorAddr(executor, index, tensor(shape=(100,)), array) == OK
+    assert (executor.workspace_size >= 400, len(executor.schedule.steps)) == (True, 2)
+    assert aclnn.aclnnLeakyRelu(None, size, executor, None) == OK
+    assert (executor.workspace_size >= 400, len(executor.schedule.steps)) == (True, 2)
+
+
 @pytest.mark.parametrize("warmup", [0, 1])
 def test_profiles_are_of_the_plan_that_ran(warmup):
     executor = aclnn.executor("elu", np.ones(100, np.float32))

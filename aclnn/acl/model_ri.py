@@ -11,6 +11,7 @@ from enum import IntEnum
 from typing import Any
 
 from aclnn.acl import capture as captures
+from aclnn.acl import files
 from aclnn.acl import stream as streams
 from aclnn.acl._flag import Flag
 from aclnn.acl.arguments import as_int, as_member, shown
@@ -867,8 +868,7 @@ def aclmdlRIDebugJsonPrint(modelRI: Any, path: str, flags: int) -> int:
         return status
     trace = _trace(modelRI, verbose=flags == VERBOSE)
     try:
-        with open(os.fsdecode(path), "w", encoding="utf-8") as file:
-            json.dump(trace, file, indent=1)
+        files.write(os.fsdecode(path), json.dumps(trace, indent=1))
     except (OSError, TypeError, ValueError) as error:
         return fail(
             ACL_ERROR_RT_PARAM_INVALID, f"{function}: path {shown(path)} cannot be written: {error}"

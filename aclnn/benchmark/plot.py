@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Callable, Sequence
 from itertools import groupby
 from pathlib import Path
 from typing import Any
 
+from aclnn.acl import files
 from aclnn.acl.errors import invalid
 from aclnn.benchmark.cells import DTYPES
 from aclnn.benchmark.peers import TITLES
@@ -64,7 +66,9 @@ def draw(report: dict[str, Any], path: str | Path) -> None:
         f"{report['machine']['cpu']}, {rows[0]['isa']}\n{versions}", fontsize=8, color=GREY
     )
     Path(path).parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(path, dpi=150)
+    picture = io.BytesIO()
+    figure.savefig(picture, format=Path(path).suffix.removeprefix("."), dpi=150)
+    files.write(path, picture.getvalue())
 
 
 def _places(rows: Sequence[Row]) -> dict[tuple[str, str, str], float]:

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from aclnn import isa
+from aclnn.acl import files
 from aclnn.benchmark import cells, matrix, plot, rows, table, targets
 from aclnn.cli import show
 from aclnn.cli.values import positive, threads
@@ -148,6 +149,6 @@ def _write(
     }
     for name, text in texts.items():
         if name is not None:
-            Path(name).write_text(text(), encoding="utf-8")
+            files.write(name, text())
     if options.plot:
         plot.draw(report, options.plot)

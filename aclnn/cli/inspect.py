@@ -9,6 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from aclnn.acl import files
 from aclnn.cli import calls, show
 from aclnn.cli.show import View
 from aclnn.graph.views import json as documents
@@ -128,7 +129,7 @@ def write_files(executors: list[Any], options: argparse.Namespace) -> list[Path]
         for option, made in _FILES.items():
             if name := getattr(options, option):
                 path = show.numbered(name, place, len(executors))
-                path.write_bytes(made(executor))
+                files.write(path, made(executor))
                 written.append(path)
     return written
 
@@ -138,13 +139,13 @@ def write_views(executors: list[Any], options: argparse.Namespace) -> None:
     for place, executor in enumerate(executors, 1):
         path = show.numbered(options.output, place, len(executors))
         text = "\n\n".join(view.text(thing) for view, thing in parts(executor, options.view))
-        path.write_text(text + "\n", encoding="utf-8")
+        files.write(path, text + "\n")
 
 
 def written(text: str, options: argparse.Namespace) -> None:
     """Print, or write where the options say."""
     if options.output:
-        show.numbered(options.output, 1, 1).write_text(text + "\n", encoding="utf-8")
+        files.write(show.numbered(options.output, 1, 1), text + "\n")
     else:
         print(text)
 

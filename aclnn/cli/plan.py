@@ -13,6 +13,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+from aclnn.acl import files
 from aclnn.acl.errors import AclnnError, invalid
 from aclnn.cli import calls, show
 from aclnn.cli.show import View
@@ -70,10 +71,10 @@ def run(options: argparse.Namespace) -> int:
     for place, (_, plan) in enumerate(named, 1):
         if options.svg:
             path = show.numbered(options.svg, place, len(named))
-            path.write_text(plan.to_svg(), encoding="utf-8")
+            files.write(path, plan.to_svg())
         if options.csv:
             path = show.numbered(options.csv, place, len(named))
-            path.write_text(_places_as_csv(plan), encoding="utf-8")
+            files.write(path, _places_as_csv(plan))
     if options.budget is not None:
         _check(named, options.budget)
     return 0

@@ -41,6 +41,7 @@ cdef class aclOpExecutor:
     cdef readonly bint repeatable, spent, destroyed
     cdef object __weakref__
     cdef bint from_tensors
+    cdef bint rebound              # other memory was bound, which no run has met
     cdef unsigned int *versions    # of tensors, when phase one read them
 
     cdef int make_room(self, int n_inputs, int n_outputs) except -1

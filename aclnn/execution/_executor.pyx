@@ -457,6 +457,7 @@ cdef class aclOpExecutor:
             raise wrong_kind(f"{self.origin}: rebind takes a dict of arrays by name, not "
                              f"{shown(arrays)}")
         self.bind(arrays, addresses)
+        self.rebound = True
 
     @boundary
     def __reduce__(self):
@@ -611,6 +612,10 @@ cdef class aclOpExecutor:
         return 0
 
     cdef CompiledCall plan_shown(self):
+        """The plan that the latest run used, or of the next one where other memory was bound."""
+        if self.rebound:
+            self.rebound = False
+            self.show_next()
         return self.planned if self.latest is None else self.latest
 
     cdef dict sort_arguments(self, tuple arrays, dict named, object out):
@@ -993,6 +998,7 @@ cdef class aclOpExecutor:
         cdef int index
         if not all_apart(plan, addresses) and not overlaps_as_planned(plan, addresses):
             plan = self.plan_anew(addresses)
+        self.rebound = False
         if self.latest is not plan:
             self.latest = plan
         if self.original is not None:

@@ -483,6 +483,7 @@ cdef int bind_slots(aclOpExecutor executor, object slots, object addr) except -1
     for slot, tensor in new.items():
         after[slot] = tensor
     executor.bound = after
+    executor.rebound = True
     return 0
 
 
