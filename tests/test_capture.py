@@ -1,8 +1,10 @@
 """Stream capture: statuses, what is refused, and models against the same calls made one by one."""
 
 import ctypes
+import functools
 import gc
 import json
+import re
 import threading
 import weakref
 
@@ -56,6 +58,33 @@ def call(name, *arguments, stream=None):
 
 def succeeds(status):
     assert status == OK, aclnn.aclGetRecentErrMsg()
+
+
+@pytest.fixture(autouse=True)
+def every_status_is_documented(monkeypatch):
+    """Whatever these tests call: its docstring has the status that it gave."""
+    missing = set()
+
+    def checked(name, function):
+        documented = set(re.findall(r"\((\d+)\)", function.__doc__))
+
+        @functools.wraps(function)
+        def call(*arguments):
+            found = function(*arguments)
+            status = found[-1] if isinstance(found, tuple) else found
+            if isinstance(status, int) and status and str(status) not in documented:
+                missing.add((name, status))
+            return found
+
+        return call
+
+    for name in dir(aclnn):
+        if name.startswith(("aclrt", "aclmdl", "aclnn", "aclFinalize")):
+            function = getattr(aclnn, name)
+            if callable(function) and not isinstance(function, type):
+                monkeypatch.setattr(aclnn, name, checked(name, function))
+    yield
+    assert not missing
 
 
 @pytest.fixture
@@ -915,3 +944,17 @@ def check_program(steps, seed):
 @given(programs(), st.integers(0, 3))
 def test_models_leave_memory_as_the_calls_do(steps, seed):
     check_program(steps, seed)
+
+
+@pytest.mark.parametrize("number", [2**31, 2**63, 2**64, 2**70, 10**5000])
+def test_limits_of_any_size_are_limits(stream, captured, number):
+    model = ended(captured)
+    event = new_event()
+    succeeds(aclnn.aclmdlRIExecute(model, number))
+    succeeds(aclnn.aclrtStreamWaitEventWithFlag(stream, event, number, 0))
+    succeeds(aclnn.aclrtStreamWaitEventWithTimeout(stream, event, number))
+    succeeds(aclnn.aclrtSynchronizeStreamWithTimeout(stream, number))
+    succeeds(aclnn.aclrtSynchronizeEventWithTimeout(event, number))
+    assert aclnn.aclmdlRIExecute(model, -number) == WRONG_ARGUMENT
+    assert aclnn.aclrtStreamWaitEventWithFlag(stream, event, -number, 0) == WRONG_ARGUMENT
+    succeeds(aclnn.aclmdlRIDestroy(model))

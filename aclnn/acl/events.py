@@ -149,6 +149,10 @@ def aclrtResetEvent(event: Any, stream: Any) -> int:
         ACL_ERROR_RT_INVALID_HANDLE (107017) for a null event, and for an event or stream that is
         destroyed or of another type; ACLNN_ERR_RUNTIME_ERROR (361001) when no thread can be had for
         the stream.
+        What a capture records: ACL_ERROR_RT_STREAM_CAPTURE_INVALIDATED (507903),
+        ACL_ERROR_STREAM_TASK_GROUP_INTR (107034), ACL_ERROR_RT_FEATURE_NOT_SUPPORT (207000),
+        ACL_ERROR_RT_FEATURE_NOT_SUPPORT_UPDATE_OP (207019) and ACL_ERROR_STREAM_TASK_GROUP_STATUS
+        (107033) as `aclrtRecordEvent` has them.
 
     Examples
     --------
@@ -186,10 +190,13 @@ def aclrtRecordEventWithFlag(event: Any, stream: Any, flag: int) -> int:
     -------
     int
         ACL_SUCCESS (0) or as `aclrtRecordEvent`: ACL_ERROR_RT_INVALID_HANDLE (107017),
-        ACLNN_ERR_RUNTIME_ERROR (361001);
-        ACL_ERROR_RT_PARAM_INVALID (107000) for another
-        flag; ACL_ERROR_RT_STREAM_NOT_CAPTURED (107029) for flag 1 on a stream that is not
-        captured.
+        ACLNN_ERR_RUNTIME_ERROR (361001), and for captures ACL_ERROR_RT_EVENT_CAPTURED (107028),
+        ACL_ERROR_RT_STREAM_CAPTURE_IMPLICIT (107031), ACL_ERROR_STREAM_CAPTURE_CONFLICT (107032),
+        ACL_ERROR_STREAM_TASK_GROUP_STATUS (107033), ACL_ERROR_STREAM_TASK_GROUP_INTR (107034),
+        ACL_ERROR_RT_FEATURE_NOT_SUPPORT (207000), ACL_ERROR_RT_FEATURE_NOT_SUPPORT_UPDATE_OP
+        (207019), ACL_ERROR_RT_STREAM_CAPTURE_INVALIDATED (507903);
+        ACL_ERROR_RT_PARAM_INVALID (107000) for another flag; ACL_ERROR_RT_STREAM_NOT_CAPTURED
+        (107029) for flag 1 on a stream that is not captured.
 
     Examples
     --------
@@ -221,10 +228,13 @@ def aclrtStreamWaitEventWithFlag(stream: Any, event: Any, timeout: int, flag: in
     -------
     int
         ACL_SUCCESS (0) or as `aclrtStreamWaitEvent`: ACL_ERROR_RT_INVALID_HANDLE (107017),
-        ACLNN_ERR_RUNTIME_ERROR (361001);
-        ACL_ERROR_RT_PARAM_INVALID (107000) for
-        another flag or timeout; ACL_ERROR_RT_STREAM_NOT_CAPTURED (107029) for flag 1 on a stream
-        that is not captured.
+        ACLNN_ERR_RUNTIME_ERROR (361001), and for captures ACL_ERROR_RT_STREAM_CAPTURE_IMPLICIT
+        (107031), ACL_ERROR_STREAM_CAPTURE_CONFLICT (107032), ACL_ERROR_STREAM_TASK_GROUP_STATUS
+        (107033), ACL_ERROR_STREAM_TASK_GROUP_INTR (107034), ACL_ERROR_RT_FEATURE_NOT_SUPPORT
+        (207000), ACL_ERROR_RT_FEATURE_NOT_SUPPORT_UPDATE_OP (207019),
+        ACL_ERROR_RT_STREAM_CAPTURE_INVALIDATED (507903);
+        ACL_ERROR_RT_PARAM_INVALID (107000) for another flag or timeout;
+        ACL_ERROR_RT_STREAM_NOT_CAPTURED (107029) for flag 1 on a stream that is not captured.
 
     Examples
     --------
@@ -275,9 +285,12 @@ def aclrtStreamWaitEventWithTimeout(stream: Any, event: Any, timeout: int) -> in
     -------
     int
         ACL_SUCCESS (0) or as `aclrtStreamWaitEvent`: ACL_ERROR_RT_INVALID_HANDLE (107017),
-        ACLNN_ERR_RUNTIME_ERROR (361001);
-        ACL_ERROR_RT_PARAM_INVALID (107000) for
-        another timeout.
+        ACLNN_ERR_RUNTIME_ERROR (361001), and for captures ACL_ERROR_RT_STREAM_CAPTURE_IMPLICIT
+        (107031), ACL_ERROR_STREAM_CAPTURE_CONFLICT (107032), ACL_ERROR_STREAM_TASK_GROUP_STATUS
+        (107033), ACL_ERROR_STREAM_TASK_GROUP_INTR (107034), ACL_ERROR_RT_FEATURE_NOT_SUPPORT
+        (207000), ACL_ERROR_RT_FEATURE_NOT_SUPPORT_UPDATE_OP (207019),
+        ACL_ERROR_RT_STREAM_CAPTURE_INVALIDATED (507903);
+        ACL_ERROR_RT_PARAM_INVALID (107000) for another timeout.
 
     Examples
     --------
@@ -384,7 +397,8 @@ def aclrtSynchronizeStreamWithTimeout(stream: Any, timeout: int) -> int:
         ACL_SUCCESS (0) or as `aclrtSynchronizeStream`: ACL_ERROR_RT_INVALID_HANDLE (107017),
         ACLNN_ERR_RUNTIME_ERROR (361001);
         ACL_ERROR_RT_STREAM_SYNC_TIMEOUT (507046)
-        if it is not done by then; ACL_ERROR_RT_PARAM_INVALID (107000) for another timeout.
+        if it is not done by then; ACL_ERROR_RT_PARAM_INVALID (107000) for another timeout;
+        ACL_ERROR_RT_STREAM_CAPTURED (107027) for a stream that is captured.
 
     Examples
     --------

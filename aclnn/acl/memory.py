@@ -383,6 +383,10 @@ def aclrtMemcpyAsync(dst: Any, destMax: int, src: Any, count: int, kind: int, st
         is captured in a mode that binds the calling thread:
         ACL_ERROR_RT_CAPTURE_MODE_BLOCK_ASYNC (107041) for a buffer, as host memory must come from
         `aclrtMallocHost`, and ACL_ERROR_RT_STREAM_CAPTURE_IMPLICIT (107031) on the default stream.
+        What a capture records: ACL_ERROR_RT_STREAM_CAPTURE_INVALIDATED (507903),
+        ACL_ERROR_STREAM_TASK_GROUP_INTR (107034), ACL_ERROR_RT_FEATURE_NOT_SUPPORT (207000),
+        ACL_ERROR_RT_FEATURE_NOT_SUPPORT_UPDATE_OP (207019) and ACL_ERROR_STREAM_TASK_GROUP_STATUS
+        (107033) as `aclrtRecordEvent` has them.
 
     Examples
     --------

@@ -435,6 +435,9 @@ def aclmdlRIExecuteAsync(modelRI: Any, stream: Any) -> int:
         ACL_ERROR_RT_PARAM_INVALID (107000) if memory was freed that it needs;
         ACL_ERROR_RT_STREAM_CAPTURED (107027) on a stream that is captured;
         ACL_ERROR_RT_INVALID_HANDLE (107017) for an invalid or destroyed model or stream;
+        ACL_ERROR_STREAM_TASK_GROUP_STATUS (107033) on one that updates a task group;
+        ACL_ERROR_RT_STREAM_CAPTURE_IMPLICIT (107031) on the default stream while a stream is captured
+        in a mode that binds the calling thread;
         ACLNN_ERR_RUNTIME_ERROR (361001) when no thread can be had for the stream.
 
     Examples

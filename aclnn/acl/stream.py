@@ -419,7 +419,9 @@ def aclrtDestroyStream(stream: Any) -> int:
     int
         ACL_SUCCESS (0); ACLNN_ERR_RUNTIME_ERROR (361001), with the first message, if work failed
         since the last synchronise: the stream is destroyed all the same;
-        ACL_ERROR_RT_INVALID_HANDLE (107017) for an invalid or destroyed stream.
+        ACL_ERROR_RT_INVALID_HANDLE (107017) for an invalid or destroyed stream;
+        ACL_ERROR_RT_STREAM_CAPTURED (107027) for one that is captured;
+        ACL_ERROR_STREAM_TASK_GROUP_STATUS (107033) for one that updates a task group.
 
     Examples
     --------
@@ -453,7 +455,7 @@ def aclrtSynchronizeStream(stream: Any) -> int:
     int
         ACL_SUCCESS (0); ACLNN_ERR_RUNTIME_ERROR (361001), with the message of the first failure,
         if work failed since the last synchronise; ACL_ERROR_RT_INVALID_HANDLE (107017) for an
-        invalid or destroyed stream.
+        invalid or destroyed stream; ACL_ERROR_RT_STREAM_CAPTURED (107027) for one that is captured.
 
     Examples
     --------
@@ -482,7 +484,8 @@ def aclrtSynchronizeDevice() -> int:
     -------
     int
         ACL_SUCCESS (0); ACLNN_ERR_RUNTIME_ERROR (361001) if work failed on any stream since it was
-        synchronised last, with the message of one failure; the others are dropped.
+        synchronised last, with the message of one failure; the others are dropped;
+        ACL_ERROR_RT_STREAM_CAPTURED (107027) while a stream is captured.
 
     Examples
     --------
@@ -574,6 +577,14 @@ def aclrtRecordEvent(event: Any, stream: Any) -> int:
         ACL_SUCCESS (0); ACL_ERROR_RT_INVALID_HANDLE (107017) for a null event, and for an event or
         stream that is destroyed or of another type; ACLNN_ERR_RUNTIME_ERROR (361001) when no
         thread can be had for the stream.
+        With an event that a capture has recorded: ACL_ERROR_RT_EVENT_CAPTURED (107028) on a stream
+        that is not captured, ACL_ERROR_RT_STREAM_CAPTURE_IMPLICIT (107031) on the default stream,
+        ACL_ERROR_STREAM_CAPTURE_CONFLICT (107032) on a stream of another capture.
+        What a capture records: ACL_ERROR_RT_STREAM_CAPTURE_INVALIDATED (507903) after work that it
+        could not record; ACL_ERROR_STREAM_TASK_GROUP_INTR (107034) while a task group of another
+        stream is open; ACL_ERROR_RT_FEATURE_NOT_SUPPORT (207000) in an open task group, which takes
+        operators only; ACL_ERROR_RT_FEATURE_NOT_SUPPORT_UPDATE_OP (207019) or
+        ACL_ERROR_STREAM_TASK_GROUP_STATUS (107033) on a stream that updates a task group.
 
     Examples
     --------
@@ -620,6 +631,14 @@ def aclrtStreamWaitEvent(stream: Any, event: Any) -> int:
         ACL_SUCCESS (0); ACL_ERROR_RT_INVALID_HANDLE (107017) for a null event, and for an event or
         stream that is destroyed or of another type; ACLNN_ERR_RUNTIME_ERROR (361001) when no
         thread can be had for the stream.
+        With an event that a capture has recorded: ACL_ERROR_RT_STREAM_CAPTURE_IMPLICIT (107031) for
+        the default stream, ACL_ERROR_STREAM_CAPTURE_CONFLICT (107032) for a stream of another
+        capture.
+        What a capture records: ACL_ERROR_RT_STREAM_CAPTURE_INVALIDATED (507903) after work that it
+        could not record; ACL_ERROR_STREAM_TASK_GROUP_INTR (107034) while a task group of another
+        stream is open; ACL_ERROR_RT_FEATURE_NOT_SUPPORT (207000) in an open task group, which takes
+        operators only; ACL_ERROR_RT_FEATURE_NOT_SUPPORT_UPDATE_OP (207019) or
+        ACL_ERROR_STREAM_TASK_GROUP_STATUS (107033) on a stream that updates a task group.
 
     Examples
     --------
@@ -675,7 +694,8 @@ def aclrtSynchronizeEvent(event: Any) -> int:
     -------
     int
         ACL_SUCCESS (0); ACL_ERROR_RT_INVALID_HANDLE (107017) for an event that is null or
-        destroyed and for anything but an event.
+        destroyed and for anything but an event; ACL_ERROR_RT_EVENT_CAPTURED (107028) for one that a
+        capture has recorded.
 
     Examples
     --------
@@ -710,7 +730,8 @@ def aclrtEventElapsedTime(start: Any, end: Any) -> tuple[float, int]:
     status : int
         ACL_SUCCESS (0); ACL_ERROR_RT_EVENT_TIMESTAMP_INVALID (107006) for an event that was not
         recorded or has not happened yet; ACL_ERROR_RT_INVALID_HANDLE (107017) for one that is null
-        or destroyed and for anything but an event.
+        or destroyed and for anything but an event; ACL_ERROR_RT_EVENT_CAPTURED (107028) for one
+        that a capture has recorded.
 
     Examples
     --------
@@ -804,8 +825,8 @@ def aclFinalize() -> int:
     int
         ACL_SUCCESS (0); ACL_ERROR_UNINITIALIZE (100001) if `aclInit` was not called;
         ACL_ERROR_REPEAT_FINALIZE (100037) if the runtime has ended already;
-        ACLNN_ERR_RUNTIME_ERROR (361001) if work failed on a stream, as `aclrtSynchronizeDevice`
-        has it.
+        ACLNN_ERR_RUNTIME_ERROR (361001) and ACL_ERROR_RT_STREAM_CAPTURED (107027) as
+        `aclrtSynchronizeDevice` has them.
 
     Examples
     --------
@@ -889,8 +910,8 @@ def aclrtResetDevice(deviceId: int) -> int:
     -------
     int
         ACL_SUCCESS (0); ACL_ERROR_RT_INVALID_DEVICEID (107001) for anything but 0;
-        ACLNN_ERR_RUNTIME_ERROR (361001) if work failed on a stream, as `aclrtSynchronizeDevice`
-        has it.
+        ACLNN_ERR_RUNTIME_ERROR (361001) and ACL_ERROR_RT_STREAM_CAPTURED (107027) as
+        `aclrtSynchronizeDevice` has them.
 
     Examples
     --------

@@ -275,7 +275,13 @@ def phase_two_doc(operator: Operator, item: Entry) -> str:
         "shares memory with an operand; "
         "ACLNN_ERR_INNER (561000) for an executor that was used, was destroyed or is another "
         "function's; ACL_ERROR_RT_INVALID_HANDLE (107017) for an invalid or destroyed stream. "
-        "A stream reports failures when it is synchronised, as ACLNN_ERR_RUNTIME_ERROR (361001)."
+        "A stream reports failures when it is synchronised, as ACLNN_ERR_RUNTIME_ERROR (361001). "
+        "While a stream is captured: ACL_ERROR_RT_STREAM_CAPTURE_IMPLICIT (107031) on the default "
+        "stream; ACL_ERROR_RT_STREAM_CAPTURE_INVALIDATED (507903) after work that the capture could "
+        "not record; ACL_ERROR_STREAM_TASK_GROUP_INTR (107034) while a task group of another stream "
+        "is open. On a stream that updates a task group: "
+        "ACL_ERROR_RT_FEATURE_NOT_SUPPORT_UPDATE_OP (207019) for another operator than the group's, "
+        "ACL_ERROR_STREAM_TASK_GROUP_STATUS (107033) for more of them than it has."
     )
     return "\n".join(
         [
