@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import secrets
 import stat
@@ -20,13 +19,16 @@ def write(path: str | os.PathLike[str], content: str | bytes) -> None:
     Raises
     ------
     OSError
-        If it cannot be written.
+        If it cannot be written; it names the file.
     """
     data = content.encode() if isinstance(content, str) else content
     if _is_replaceable(path):
-        target = Path(os.path.realpath(path))
-        with contextlib.suppress(PermissionError):
-            return _replace(target, data)
+        try:
+            return _replace(Path(os.path.realpath(path)), data)
+        except PermissionError:
+            pass
+        except OSError as error:
+            raise type(error)(error.errno, error.strerror, os.fspath(path)) from None
     Path(path).write_bytes(data)
     return None
 
