@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import struct
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -25,12 +26,34 @@ class Argument:
     kind: str = "real"
 
 
+class ByBits(float):
+    """A number that equals those of the same bits only: -0.0, or one of the NaNs.
+
+    >>> ByBits(-0.0) == 0.0, ByBits(math.nan) == ByBits(math.nan)
+    (False, True)
+    """
+
+    __slots__ = ()
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, float) and _bits(self) == _bits(other)
+
+    def __hash__(self) -> int:
+        return hash(_bits(self))
+
+
+def _bits(number: float) -> bytes:
+    return struct.pack("d", number)
+
+
 def _freeze(value: Any) -> Any:
-    """Make an attribute hashable, and NaN the one NaN, so that equal graphs compare equal."""
+    """Make an attribute hashable, and numbers differ where their bits do."""
     if isinstance(value, str):
         return value
-    if isinstance(value, float) and math.isnan(value):
-        return math.nan
+    if isinstance(value, float) and (
+        value != value or (value == 0 and math.copysign(1, value) < 0)
+    ):
+        return ByBits(value)
     if isinstance(value, (list, tuple)):
         return tuple(map(_freeze, value))
     return value

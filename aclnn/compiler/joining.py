@@ -70,37 +70,37 @@ Step = Callable[[_Joining], None]
 class Recording:
     """Calls, views and copies in the order in which they were made.
 
-    Attributes
-    ----------
-    name : str
-        What messages, reports and profiles call it.
-    soc : str
-        Whose dtype rules hold.
-    origin : callable
-        Gives where a step that is recorded comes from, such as the lines of a program that run: the
-        attribute `origin` of the nodes that it makes.
-    inputs : list of int
-        The values that a run is given, in order.
-    outputs : list of Output
-        The values that a run leaves, in order.
-    numbers : list of tuple
-        The numbers that a run is given: each rounded to float32, as it is, and whole.
+        Attributes
+        ----------
+        name : str
+            What messages, reports and profiles call it.
+        soc : str
+            Whose dtype rules hold.
+        origin : callable
+            Gives where a step that is recorded comes from, such as the lines of a program that run: the
+            attribute `origin` of the nodes that it makes.
+        inputs : list of int
+            The values that a run is given, in order.
+        outputs : list of Output
+            The values that a run leaves, in order.
+        numbers : list of tuple
+            The numbers that a run is given: each rounded to float32, as it is, and whole.
 
-    Examples
-    --------
-    >>> from aclnn.acl.constants import aclDataType
-from aclnn.acl.errors import invalid
-    >>> from aclnn.operators import REGISTRY
-    >>> recording = Recording("twice")
-    >>> spec = TensorSpec(aclDataType.ACL_FLOAT, (4, 8), (8, 1))
-    >>> value = recording.input("x", spec)
-    >>> for operator in (REGISTRY["relu"], REGISTRY["silu"]):
-    ...     call, _ = recording.describe(operator, [value])
-    ...     value = recording.call(operator, call, [value])["out"]
-    >>> recording.output("out", value)
-    >>> plan = recording.plan()
-    >>> [node.name for node in plan.graph.nodes], len(plan.schedule.steps)
-    (['relu', 'silu'], 1)
+        Examples
+        --------
+        >>> from aclnn.acl.constants import aclDataType
+    from aclnn.acl.errors import invalid
+        >>> from aclnn.operators import REGISTRY
+        >>> recording = Recording("twice")
+        >>> spec = TensorSpec(aclDataType.ACL_FLOAT, (4, 8), (8, 1))
+        >>> value = recording.input("x", spec)
+        >>> for operator in (REGISTRY["relu"], REGISTRY["silu"]):
+        ...     call, _ = recording.describe(operator, [value])
+        ...     value = recording.call(operator, call, [value])["out"]
+        >>> recording.output("out", value)
+        >>> plan = recording.plan()
+        >>> [node.name for node in plan.graph.nodes], len(plan.schedule.steps)
+        (['relu', 'silu'], 1)
     """
 
     def __init__(self, name: str, soc: str | None = None):
@@ -255,9 +255,6 @@ from aclnn.acl.errors import invalid
         made = self._value(_dense(dtype, shape))
 
         def join(joining: _Joining) -> None:
-            if not _size(shape):
-                joining.ids[made] = joining.builder.buffer(name, shape, graph_dtype(dtype))
-                return
             key = f"{name}#{len(self._kernels)}"
             self._kernels[key] = kernel
             joining.ids[made] = joining.builder.compute(
@@ -274,7 +271,7 @@ from aclnn.acl.errors import invalid
                 of=key,
             )
 
-        self._record(join)
+        self._record(join, made)
         return made
 
     def filled(
@@ -298,7 +295,7 @@ from aclnn.acl.errors import invalid
                 "fill", (), shape, graph_dtype(dtype), params=params, reads=reads
             )
 
-        self._record(join)
+        self._record(join, made)
         return made
 
     def cast(self, value: int, dtype: aclDataType) -> int:
@@ -310,7 +307,7 @@ from aclnn.acl.errors import invalid
             dense = joining.builder.contiguous(joining.ids[value])
             joining.ids[made] = joining.builder.cast(dense, graph_dtype(dtype))
 
-        self._record(join)
+        self._record(join, made)
         return made
 
     def copy(self, value: int) -> int:
@@ -321,7 +318,7 @@ from aclnn.acl.errors import invalid
         def join(joining: _Joining) -> None:
             joining.ids[made] = joining.builder.contiguous(joining.ids[value])
 
-        self._record(join)
+        self._record(join, made)
         return made
 
     def laid_out(self, value: int, like: int) -> int:
@@ -338,7 +335,7 @@ from aclnn.acl.errors import invalid
             turned = builder.contiguous(builder.transpose(joining.ids[value], order))
             joining.ids[made] = builder.transpose(turned, back)
 
-        self._record(join)
+        self._record(join, made)
         return made
 
     # --- Views --------------------------------------------------------------------------------------
@@ -358,7 +355,7 @@ from aclnn.acl.errors import invalid
 
         strides = tuple([a * b for a, b in zip(found.strides, steps, strict=True)])
         made = self._value(replace(found, shape=shape, strides=strides))
-        self._record(join)
+        self._record(join, made)
         return made
 
     def transposed(self, value: int, axes: Sequence[int]) -> int:
@@ -375,7 +372,7 @@ from aclnn.acl.errors import invalid
         def join(joining: _Joining) -> None:
             joining.ids[made] = joining.builder.transpose(joining.ids[value], axes)
 
-        self._record(join)
+        self._record(join, made)
         return made
 
     def expanded(self, value: int, shape: tuple[int, ...]) -> int:
@@ -387,7 +384,7 @@ from aclnn.acl.errors import invalid
         def join(joining: _Joining) -> None:
             joining.ids[made] = joining.builder.expand(joining.ids[value], shape)
 
-        self._record(join)
+        self._record(join, made)
         return made
 
     def reshaped(self, value: int, shape: tuple[int, ...]) -> int:
@@ -406,7 +403,7 @@ from aclnn.acl.errors import invalid
                 id, steps = builder.contiguous(id), contiguous_strides(shape)
             joining.ids[made] = builder.view(id, shape, steps)
 
-        self._record(join)
+        self._record(join, made)
         return made
 
     def strided(
@@ -422,7 +419,7 @@ from aclnn.acl.errors import invalid
         def join(joining: _Joining) -> None:
             joining.ids[made] = joining.builder.view(joining.ids[value], shape, strides, offset)
 
-        self._record(join)
+        self._record(join, made)
         return made
 
     def replaced(self, value: int, pieces: Pieces, by: int) -> int:
@@ -432,13 +429,16 @@ from aclnn.acl.errors import invalid
 
         def join(joining: _Joining) -> None:
             builder, source = joining.builder, joining.ids[value]
+            if not self._specs[by].size:
+                joining.ids[made] = builder.contiguous(source)
+                return
             whole = builder.buffer("replaced", found.shape, graph_dtype(found.dtype))
             builder.view_copy(joining.ids[by], _part(builder, whole, pieces))
             for rest in _complement(found.shape, pieces):
                 builder.view_copy(_part(builder, source, rest), _part(builder, whole, rest))
             joining.ids[made] = whole
 
-        self._record(join)
+        self._record(join, made)
         return made
 
     # --- The plan -----------------------------------------------------------------------------------
@@ -571,7 +571,10 @@ from aclnn.acl.errors import invalid
             note=phase_one.note_of(spec),
         )
 
-    def _record(self, step: Step) -> None:
+    def _record(self, step: Step, made: int | None = None) -> None:
+        """Keep a step; what makes nothing but a value without elements makes no nodes."""
+        if made is not None and not self._specs[made].size:
+            step = _Nothing(made, self._specs[made])
         self._steps.append((step, self.origin()))
 
     def _value(self, spec: TensorSpec) -> int:
@@ -622,6 +625,18 @@ class _Called:
             ids[full[role]] = builder.contiguous(id) if builder.value(id).is_view else id
         builder.leaves_idle_out = False
         builder.mark(first, f"call {first}")
+
+
+@dataclass(frozen=True, slots=True)
+class _Nothing:
+    """A value without elements: memory that nobody writes."""
+
+    value: int
+    spec: TensorSpec
+
+    def __call__(self, joining: _Joining) -> None:
+        dtype = graph_dtype(self.spec.dtype)
+        joining.ids[self.value] = joining.builder.buffer("nothing", self.spec.shape, dtype)
 
 
 def _dense(dtype: aclDataType, shape: tuple[int, ...]) -> TensorSpec:

@@ -318,7 +318,7 @@ def _check_outputs(operator: Operator, call: Call) -> None:
         if not out.writable:
             message = f"{call.names[role]} is read-only, but is the output"
             raise RefusedError(message, None, operator, call)
-        if _elements_meet(out):
+        if elements_meet(out):
             raise RefusedError(
                 f"{call.names[role]} has strides {out.strides} for shape {out.shape}, which make "
                 "elements of the output share memory",
@@ -328,7 +328,7 @@ def _check_outputs(operator: Operator, call: Call) -> None:
             )
 
 
-def _elements_meet(spec: TensorSpec) -> bool:
+def elements_meet(spec: TensorSpec) -> bool:
     """Whether two elements of a view lie at one place.
 
     Where more than two dimensions reach into each other, by looking at all elements; of more than a

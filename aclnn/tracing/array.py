@@ -14,7 +14,7 @@ from aclnn.acl.errors import AclnnError, invalid, wrong_kind
 from aclnn.api.functional import HANDLES_BY_NAME
 from aclnn.api.options import as_dtype, as_ints
 from aclnn.graph import is_contiguous
-from aclnn.graph.strides import reshaped_strides
+from aclnn.graph.strides import broadcast_strides, reshaped_strides
 from aclnn.operators.checks import TensorSpec, broadcast_shapes
 from aclnn.tracing import numpy_forms
 from aclnn.tracing.indexing import pieces_of
@@ -59,6 +59,14 @@ def _is_operand(given: Any) -> bool:
     return is_number(given) or is_array(given)
 
 
+# The strides of a view, from the shape and strides of what it is of, and how it is made.
+_STEPS: dict[str, Callable[[Any, Any, Any], tuple[int, ...]]] = {
+    "sliced": lambda _, steps, how: tuple([a * b for a, (_, b, _) in zip(steps, how, strict=True)]),
+    "transposed": lambda _, steps, how: tuple([steps[axis] for axis in how]),
+    "expanded": broadcast_strides,
+    "reshaped": lambda shape, steps, how: reshaped_strides(shape, steps, how) or (0,) * len(how),
+}
+
 # Python's and NumPy's own exceptions, which loops and `hasattr` wait for.
 _of_callers = boundary(kind=(AclnnError, AttributeError, IndexError, TypeError))
 
@@ -73,12 +81,20 @@ class TracedArray:
     dtype : numpy.dtype
     """
 
-    __slots__ = ("_latest", "_memory", "_path", "_version")
+    __slots__ = ("_latest", "_memory", "_path", "_steps", "_version")
     __hash__ = None  # type: ignore[assignment]
 
-    def __init__(self, memory: Memory, path: Path = (), value: int | None = None):
+    def __init__(
+        self,
+        memory: Memory,
+        path: Path = (),
+        value: int | None = None,
+        steps: tuple[int, ...] | None = None,
+    ):
         self._memory = memory
         self._path = path
+        spec = memory.trace.recording.spec(memory.like)
+        self._steps = spec.strides if steps is None else steps  # those of NumPy, in elements
         self._latest = memory.value if value is None else value
         self._version = memory.version
 
@@ -114,7 +130,7 @@ class TracedArray:
     @property
     def strides(self) -> tuple[int, ...]:
         item = self.dtype.itemsize
-        return tuple([stride * item for stride in self.spec.strides])
+        return tuple([step * item for step in self._steps])
 
     @property
     def ndim(self) -> int:
@@ -258,14 +274,13 @@ class TracedArray:
             raise invalid(f"order is {shown(order)}, must be 'C'")
         given = shape[0] if len(shape) == 1 else shape
         sizes = self._whole_shape(as_ints("shape", given))
-        spec = self.spec
-        if reshaped_strides(spec.shape, spec.strides, sizes) is None:
+        if reshaped_strides(self.shape, self._steps, sizes) is None:
             return self.copy()._viewed("reshaped", sizes)
         return self._viewed("reshaped", sizes)
 
     def ravel(self) -> TracedArray:
-        """All elements along one dimension: a view where strides allow it, else a copy."""
-        return self.reshape(-1)
+        """All elements along one dimension: a view where they lie so already, else a copy."""
+        return self.reshape(-1) if self.is_dense() else self.flatten()
 
     def flatten(self) -> TracedArray:
         """A copy with all elements along one dimension."""
@@ -292,7 +307,8 @@ class TracedArray:
 
     def _viewed(self, make: str, how: Any) -> TracedArray:
         value = getattr(self.trace.recording, make)(self.value, how)
-        return TracedArray(self._memory, (*self._path, (make, how)), value)
+        steps = _STEPS[make](self.shape, self._steps, how)
+        return TracedArray(self._memory, (*self._path, (make, how)), value, steps)
 
     def _axis(self, axis: Any) -> int:
         at = as_int(axis)
@@ -362,7 +378,7 @@ class TracedArray:
 
     def is_dense(self) -> bool:
         """Whether the elements lie in row-major order without gaps."""
-        return is_contiguous(self.spec.shape, self.spec.strides)
+        return is_contiguous(self.shape, self._steps)
 
     # --- What there is no answer to -----------------------------------------------------------------
 

@@ -48,6 +48,8 @@ def taken_apart(given: Any, leaves: list[Any]) -> Any:
         return kind, given.hex()
     if kind is complex:
         return kind, (given.real.hex(), given.imag.hex())
+    if isinstance(given, np.generic) and given.dtype.kind in "fcV":  # equal are those of equal bits
+        return kind, given.dtype, given.tobytes()
     try:
         hash(given)
     except TypeError:
@@ -73,6 +75,8 @@ def put_together(form: Any, leaves: Iterator[Any]) -> Any:
         return float.fromhex(rest[0])
     if kind is complex:
         return complex(*map(float.fromhex, rest[0]))
+    if issubclass(kind, np.generic) and len(rest) == 2:
+        return np.frombuffer(rest[1], rest[0])[0]
     return rest[0]
 
 

@@ -19,6 +19,7 @@ from aclnn.acl.errors import AclnnError, invalid
 from aclnn.api import refusals
 from aclnn.api.functional import HANDLES_BY_NAME
 from aclnn.compiler.joining import Recording
+from aclnn.compiler.phase_one import elements_meet
 from aclnn.execution import arrays
 from aclnn.execution._operand import reads
 from aclnn.graph import is_contiguous
@@ -50,12 +51,27 @@ class Memory:
     def write(self, path: Path, value: int) -> None:
         """Let a view hold a value, which has its shape and dtype."""
         recording, like = self.trace.recording, self.like
+        self._refuse_writing(recording.spec(like))
+        if not recording.spec(value).size:
+            return
         value = self._written(self.value, path, value)
         spec = recording.spec(like)
         if not is_contiguous(spec.shape, spec.strides):
             value = recording.laid_out(value, like)
         self.value = value
         self.version += 1
+
+    def _refuse_writing(self, spec: TensorSpec) -> None:
+        """Arguments that NumPy would not write, or in which it would write several elements."""
+        if self.place is None:
+            return
+        if not spec.writable:
+            raise invalid(f"{self.name} is read-only, but is written in place")
+        if spec.size and elements_meet(spec):
+            raise invalid(
+                f"{self.name} has strides {spec.strides} for shape {spec.shape}, which make elements "
+                "share memory, but is written in place: copy it first"
+            )
 
     def _written(self, old: int, path: Path, new: int) -> int:
         if not path:

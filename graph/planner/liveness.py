@@ -176,7 +176,7 @@ def _dead_operands(
     for node in step:
         own = []
         for value in [graph.value(id) for id in dict.fromkeys(node.inputs)]:
-            if value.storage != "workspace" or value.is_view:
+            if value.storage != "workspace" or value.is_view or not value.size:
                 continue
             reading, makers = readers[value.id], writers[value.id]
             dies = reading[-1] is node  # of nodes in the order in which they run

@@ -169,7 +169,8 @@ def _is_inside(view: Value, root: Value) -> bool:
 def _check_order(graph: Graph) -> None:
     """Nodes read what is there already, and every value is made once, or in parts."""
     ids = {value.id for value in graph.values}
-    ready = {v.id for v in graph.values if v.storage in ("input", "constant")}
+    given = ("input", "constant")
+    ready = {v.id for v in graph.values if v.storage in given or not (v.size or v.is_view)}
     parts: set[int] = set()
     written_output = False
     _require_own_names("node", graph.nodes)
@@ -192,7 +193,8 @@ def _check_order(graph: Graph) -> None:
 def _check_written(graph: Graph, node: Node, id: int, ready: set[int], parts: set[int]) -> bool:
     """What a node makes is not there yet, unless it is another part; whether it is of an output."""
     out, root = graph.value(id), graph.root(id)
-    again = id in parts or (root.id in ready and not (out.is_view and root.id in parts))
+    there = root.id in ready and root.size > 0
+    again = id in parts or (there and not (out.is_view and root.id in parts))
     _require(not again, node.name, f"{out.name} is made once")
     if out.is_view:
         parts.update((id, root.id))
