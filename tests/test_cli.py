@@ -719,3 +719,28 @@ def test_a_model_is_planned_instead_of_a_call(capsys):
         assert "--model is shown instead of a call" in capsys.readouterr().err
     assert cli.main(["plan", "--model", "model.py:done", "--materialize"]) == 1
     assert "takes no materialize" in capsys.readouterr().err
+
+
+def test_what_is_wrong_with_a_model_in_onnx_is_told_in_a_line(capsys, tmp_path):
+    onnx = pytest.importorskip("onnx")
+    models = {
+        "axis": "f (float[3] x) => (float[3] y) {y = Softmax <axis = 7> (x)}",
+        "cycle": "f (float[3] x) => (float[3] y) {t = Add (x, y) y = Relu (t)}",
+        "missing": "f (float[3] x) => (float[3] y) {y = Add (x, weight)}",
+    }
+    for name, text in models.items():
+        model = onnx.parser.parse_model(f'<ir_version: 8, opset_import: ["" : 20]> {text}')
+        onnx.save(model, tmp_path / f"{name}.onnx")
+    (tmp_path / "damaged.onnx").write_bytes((tmp_path / "axis.onnx").read_bytes()[:40])
+    for name, words in (
+        ("axis", "Softmax (y): softmax: dim is 7"),
+        ("cycle", "Add (t) reads 'y', which Relu (y) gives only later"),
+        ("missing", "Add (y) reads 'weight'"),
+        ("damaged", "is no ONNX model"),
+        ("nowhere", "No such file"),
+    ):
+        for command in ("plan", "inspect"):
+            assert cli.main([command, "--model", str(tmp_path / f"{name}.onnx")]) == 1
+            told = capsys.readouterr().err
+            assert words in told
+            assert told.count("\n") == 1

@@ -102,6 +102,11 @@ CALLS = [
     ("t = Constant <value_int = -1> () y = Gather <axis = 1> (a, t)", X),
     ("t = Constant <value_ints = [2, -1]> () y = Gather <axis = 2> (a, t)", X),
     ("y = GatherElements <axis = 2> (a, b)", X, RNG.integers(-6, 6, (3, 4, 2))),
+    ("y = GatherND (a, b)", X, np.int64([[[0, 1], [2, -1]], [[-3, 0], [1, 2]]])),
+    ("y = GatherND (a, b)", X, np.int64([[2], [-1]])),
+    ("y = GatherND (a, b)", X, np.int64([2, 3, 5])),
+    ("y = GatherND <batch_dims = 1> (a, b)", X, np.int64([[[1, 5]], [[0, -1]], [[-2, 3]]])),
+    ("y = GatherND <batch_dims = 2> (a, b)", X, RNG.integers(-6, 6, (3, 4, 2, 1))),
     ("t = Constant <value_ints = [1, 0, 2, 0, 3, 0]> () y = Pad (a, t)", X),
     ("t = Constant <value_ints = [1, 2]> () x = Constant <value_ints = [-1]> () "
      "v = Constant <value = float {9.0}> () y = Pad (a, t, v, x)", X),
@@ -220,7 +225,7 @@ def test_what_is_no_model_is_refused(given):
 
 
 def test_errors_of_calls_end_at_the_callers_line():
-    model = aclnn.from_onnx(model_of("y = Tanh (x)", [X]))
+    model = aclnn.from_onnx(model_of("y = Tanh (a)", [X]))
     for call in (lambda: model(X[:1]), lambda: model.executor(dims={"n": 3})):
         with pytest.raises(aclnn.AclnnError) as found:
             call()
@@ -233,6 +238,123 @@ def test_without_onnx_the_message_says_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "onnx", None)
     with pytest.raises(ModuleNotFoundError, match=r"ONNX models need .* 'aclnn-cpu\[onnx\]'"):
         aclnn.from_onnx("model.onnx")
+
+
+def test_long_gathers_of_constants_are_folded():
+    """ONNX's reference evaluates those of up to 64 elements along the axis."""
+    table = RNG.standard_normal((2, 100)).astype(np.float32)
+    places = RNG.integers(-100, 100, (2, 90))
+    model = model_of("t = GatherElements <axis = 1> (d, e) y = Add (a, t)", [ROW[:1]])
+    for name, one in (("d", table), ("e", places)):
+        model.graph.initializer.append(onnx.numpy_helper.from_array(one, name))
+    np.testing.assert_array_equal(
+        aclnn.from_onnx(model)(ROW[:1]), ROW[:1] + np.take_along_axis(table, places, 1)
+    )
+
+
+def renamed(old, new):
+    """A change of what nodes read."""
+
+    def change(graph):
+        for node in graph.node:
+            node.input[:] = [new if name == old else name for name in node.input]
+
+    return change
+
+
+def with_attribute(name, value, place=0):
+    def change(graph):
+        del graph.node[place].attribute[:]
+        graph.node[place].attribute.append(onnx.helper.make_attribute(name, value))
+
+    return change
+
+
+def with_initializer(**fields):
+    return lambda graph: graph.initializer.append(onnx.TensorProto(**fields))
+
+
+SEVERAL = "t = Relu (a) u = Softmax (t) y = Concat <axis = 1> (u, t)"
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (renamed("a", "u"), r"Relu \(t\) reads 'u', which Softmax \(u\) gives only later: .* cycle"),
+        (renamed("a", "t"), r"Relu \(t\) reads 't', which Relu \(t\) gives only later"),
+        (renamed("t", "weight"), r"Softmax \(u\) reads 'weight', which no input, init"),
+        (lambda graph: graph.output.add(name="z"), "nothing gives the output 'z'"),
+        (lambda graph: graph.output.__delitem__(0), "has no outputs"),
+        (lambda graph: graph.node.append(graph.node[0]), r"Relu \(t\) gives 't' once more"),
+        (lambda graph: graph.node[0].output.append("v"), r"Relu \(t\): 2 outputs are named, 1"),
+        (lambda graph: graph.node[0].input.append("a"), r"Relu \(t\): .*2"),
+        (lambda graph: graph.node[2].input.__delitem__(slice(None)), r"Concat \(y\): "),
+        (with_attribute("axis", 7, 1), r"Softmax \(u\): .*7"),
+        (with_attribute("axis", "one", 1), r"Softmax \(u\): .*one"),
+        (with_attribute("axis", -9, 2), r"Concat \(y\): .*-9"),
+        (with_attribute("other", 1, 2), r"Concat \(y\): "),
+        (with_initializer(name="w", dims=[3], data_type=1, raw_data=b"12"), "initializer 'w': "),
+        (with_initializer(name="w", dims=[3], data_type=77), "initializer 'w': "),
+        (lambda graph: setattr(graph.input[0].type.tensor_type, "elem_type", 99),
+         "input a has no dtype"),
+        (lambda graph: setattr(graph.input[0].type.tensor_type, "elem_type", 7), r"Softmax \(u\): .*int64"),
+        (lambda graph: setattr(graph.input[0].type.tensor_type, "elem_type", 8), "input a has strings"),
+    ],
+)  # fmt: skip
+def test_what_is_wrong_with_a_model_is_told_with_its_place(change, words):
+    model = model_of(SEVERAL, [X])
+    change(model.graph)
+
+    def read():
+        made = aclnn.from_onnx(model)
+        ((dtype, _),) = made.inputs.values()
+        return made(X.astype(dtype))
+
+    with pytest.raises(aclnn.AclnnError, match=words) as found:
+        read()
+    assert found.traceback[-1].path == pathlib.Path(__file__)
+
+
+def changed(message, rng):
+    """Change one field of a message of protobuf's at random, at any depth."""
+    fields = [one for one in message.ListFields() if one[0].name not in ("version", "ir_version")]
+    if not fields:
+        return
+    field, value = fields[rng.integers(len(fields))]
+    if isinstance(value, int | float):
+        choices = [0, 1, 2] if field.enum_type else [-1, 0, 2, 9, 77]
+        setattr(message, field.name, type(value)(rng.choice(choices)))
+    elif isinstance(value, str | bytes):
+        setattr(message, field.name, value[:-1])
+    elif hasattr(value, "ListFields"):
+        changed(value, rng)
+    elif rng.integers(4) == 0:
+        del value[int(rng.integers(len(value)))]
+    else:
+        place = int(rng.integers(len(value)))
+        if hasattr(value[place], "ListFields"):
+            changed(value[place], rng)
+        elif isinstance(value[place], int):
+            value[place] = int(rng.choice([-9, -1, 0, 7]))
+        else:
+            value[place] = rng.choice(["", "a", "t", "y"]) if isinstance(value[place], str) else b""
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_models_that_are_mutated_run_or_are_refused(seed):
+    rng = np.random.default_rng(seed)
+    bodies = [(body, inputs) for body, *inputs in CALLS]
+    refused = 0
+    for _ in range(300):
+        body, inputs = bodies[rng.integers(len(bodies))]
+        model = model_of(body, inputs)
+        for _ in range(rng.integers(1, 4)):
+            changed(model, rng)
+        try:
+            aclnn.from_onnx(model)(*inputs)
+        except aclnn.AclnnError:
+            refused += 1
+    assert refused > 100
 
 
 # --- Whole models -----------------------------------------------------------------------------------
@@ -403,3 +525,37 @@ def test_models_that_pytorch_exports(name):
     names = [one.name for one in session.get_inputs()]
     (theirs,) = session.run(None, dict(zip(names, given, strict=True)))
     np.testing.assert_allclose(model(*given), theirs, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("dynamo", [False, True])
+@pytest.mark.filterwarnings("ignore")  # of the exporters
+def test_bert_is_read_as_either_exporter_writes_it(dynamo, tmp_path):
+    torch = pytest.importorskip("torch")
+    transformers = pytest.importorskip("transformers")
+    if dynamo:
+        pytest.importorskip("onnxscript")
+    torch.manual_seed(0)
+    config = transformers.BertConfig(
+        vocab_size=50,
+        hidden_size=16,
+        num_hidden_layers=1,
+        num_attention_heads=2,
+        intermediate_size=32,
+    )
+
+    class Last(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.bert = transformers.BertModel(config)
+
+        def forward(self, ids, mask):
+            return self.bert(ids, attention_mask=mask).last_hidden_state
+
+    ids, mask = torch.randint(0, 50, (1, 80)), (torch.arange(80) < 70).long()[None]
+    path = tmp_path / "bert.onnx"
+    model = Last().eval()
+    torch.onnx.export(model, (ids, mask), path, dynamo=dynamo, verbose=False)
+    with torch.no_grad():
+        wanted = model(ids, mask).numpy()
+    made = aclnn.from_onnx(path)(ids.numpy(), mask.numpy())
+    np.testing.assert_allclose(made, wanted, rtol=1e-5, atol=1e-5)

@@ -52,6 +52,12 @@ class Step:
     def attribute(self, name: str, default: Any = None) -> Any:
         return self.attributes.get(name, default)
 
+    def required(self, name: str) -> Any:
+        """An attribute that has no default."""
+        if name not in self.attributes:
+            raise self.refused(f"it has no attribute {name}")
+        return self.attributes[name]
+
     def constant(self, place: int, name: str = "") -> Any:
         """What plans depend on: an attribute in old versions, else an input that must be known."""
         if name in self.attributes:
@@ -230,7 +236,7 @@ def _cast(step: Step) -> Any:
     import onnx
 
     (x,) = step.inputs
-    return x.astype(onnx.helper.tensor_dtype_to_np_dtype(step.attribute("to")))
+    return x.astype(onnx.helper.tensor_dtype_to_np_dtype(step.required("to")))
 
 
 def _cast_like(step: Step) -> Any:
@@ -295,7 +301,7 @@ def _wide(weight: Any, shape: tuple[int, ...]) -> Any:
 
 def _group_norm(step: Step) -> Any:
     x, scale, bias = step.inputs
-    groups = step.attribute("num_groups")
+    groups = step.required("num_groups")
     if scale.shape[0] != x.shape[1]:
         raise step.refused("it has a weight for each group, as before version 21")
     return ours.group_norm(x, groups, scale, bias, step.attribute("epsilon", 1e-5))
@@ -380,7 +386,7 @@ def _expand(step: Step) -> Any:
 
 
 def _concat(step: Step) -> Any:
-    return ours.cat(list(step.inputs), step.attribute("axis", 0))
+    return ours.cat(list(step.inputs), step.required("axis"))
 
 
 def _slice(step: Step) -> Any:
@@ -431,6 +437,22 @@ def _gather_elements(step: Step) -> Any:
     x, index = step.inputs
     axis = step.attribute("axis", 0) % x.ndim
     return ours.gather(x, axis, _counted(index, x.shape[axis]))
+
+
+def _gather_nd(step: Step) -> Any:
+    """By the place of each row among all: what indices count along is one dimension."""
+    x, index = step.inputs
+    n_before, n_along = step.attribute("batch_dims", 0), index.shape[-1]
+    sizes = x.shape[: n_before + n_along]
+    place: Any = 0
+    for axis in range(n_before):  # rows of a batch have indices of their own
+        own = np.arange(sizes[axis]).reshape((-1,) + (1,) * (index.ndim - 2 - axis))
+        place = place * sizes[axis] + own
+    for axis in range(n_along):
+        size = sizes[n_before + axis]
+        place = _counted(index[..., axis], size) + place * size
+    rows = x.reshape(math.prod(sizes), *x.shape[len(sizes) :])
+    return ours.gather_v2(rows, 0, place)
 
 
 def _pad(step: Step) -> Any:
@@ -492,7 +514,8 @@ FORMS: dict[str, Form] = {
     "ArgMax": _arg_max, "CumSum": _cumsum,
     "Reshape": _reshape, "Flatten": _flatten, "Squeeze": _squeeze, "Unsqueeze": _unsqueeze,
     "Transpose": _transpose, "Expand": _expand, "Concat": _concat, "Slice": _slice,
-    "Split": _split, "Gather": _gather, "GatherElements": _gather_elements, "Pad": _pad,
+    "Split": _split, "Gather": _gather, "GatherElements": _gather_elements,
+    "GatherND": _gather_nd, "Pad": _pad,
     "Tile": _tile, "Trilu": _trilu,
 }  # fmt: skip
 

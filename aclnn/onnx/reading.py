@@ -1,7 +1,8 @@
 """Models in ONNX as compiled functions: `from_onnx`.
 
 A model's nodes are functional forms that are called in their order, on traced arrays. What depends on
-constants and shapes alone is computed once, by ONNX's own reference, while the model is traced.
+constants and shapes alone is computed once, by ONNX's own reference, while the model is traced. Whatever
+fails at a node is told with its operator and its name.
 """
 
 from __future__ import annotations
@@ -29,6 +30,9 @@ from aclnn.tracing.array import TracedArray
 from aclnn.tracing.compiled import compile as compiled
 
 STANDARD = ("", "ai.onnx")
+OWN_ON_CONSTANTS = (
+    "GatherElements",
+)  # of which ONNX's reference takes up to 64 elements along the axis
 MOST_LISTED = 4  # nodes of one operator that is lacking
 Dims = tuple[int | str, ...]
 
@@ -78,9 +82,10 @@ def from_onnx(
     proto = _loaded(onnx, model)
     if not proto.HasField("graph"):  # what protobuf reads in an empty file
         raise invalid(f"{shown(model)} is no ONNX model: it has no graph")
+    if dims is not None and not isinstance(dims, Mapping):
+        raise invalid(f"dims is {shown(dims)}, must be a mapping of names to sizes")
     options = {"threads": threads, "strategy": strategy, "materialize": materialize}
-    inlined = need("onnx.inliner", "ONNX models").inline_local_functions(proto)
-    return OnnxModel(_Program(inlined, dict(dims or {})), options)
+    return OnnxModel(_Program(_inlined(proto), dict(dims or {})), options)
 
 
 class OnnxModel:
@@ -184,6 +189,7 @@ class _Program:
         self.inputs = {one.name: self._declared(onnx, one) for one in declared}
         self.outputs = tuple([one.name for one in graph.output])
         self._nodes = list(graph.node)
+        self._refuse_loose_ends()
         self._refuse_lacking()
         fresh = Names()
         self._parameters = {name: fresh.fresh(_identifier(name)) for name in self.inputs}
@@ -208,7 +214,12 @@ class _Program:
         kind = info.type.tensor_type
         if not info.type.HasField("tensor_type"):
             raise invalid(f"input {info.name} is no tensor")
-        dtype = np.dtype(onnx.helper.tensor_dtype_to_np_dtype(kind.elem_type))
+        try:
+            dtype = np.dtype(onnx.helper.tensor_dtype_to_np_dtype(kind.elem_type))
+        except (KeyError, ValueError):
+            raise invalid(f"input {info.name} has no dtype that ONNX knows") from None
+        if dtype.kind == "O":
+            raise invalid(f"input {info.name} has strings, which no operator takes")
         sizes = [
             int(one.dim_value)
             if one.HasField("dim_value")
@@ -277,6 +288,26 @@ class _Program:
 
     # --- Nodes --------------------------------------------------------------------------------------
 
+    def _refuse_loose_ends(self) -> None:
+        """Refuse a model in which something is read that nothing has made by then, or is made twice."""
+        maker = {name: node for node in self._nodes for name in node.output if name}
+        known = {"", *self.inputs, *self._constants}
+        for node in self._nodes:
+            for name in [one for one in node.input if one not in known]:
+                what = "no input, initializer or node gives"
+                if name in maker:
+                    what = f"{_titled(maker[name])} gives only later: nodes are in a cycle, or no order"
+                raise invalid(f"{self.name}: {_titled(node)} reads {shown(name)}, which {what}")
+            for name in node.output:
+                if name and name in known:
+                    raise invalid(f"{self.name}: {_titled(node)} gives {shown(name)} once more")
+                known.add(name)
+        if not self.outputs:
+            raise invalid(f"{self.name} has no outputs")
+        for name in self.outputs:
+            if not name or name not in known:
+                raise invalid(f"{self.name}: nothing gives the output {shown(name)}")
+
     def _refuse_lacking(self) -> None:
         """Refuse a model that computes, of its inputs, what no operator of ours does."""
         lacking: dict[str, list[str]] = {}
@@ -310,14 +341,29 @@ class _Program:
             for trace in traces[:1]:
                 trace.recording.origin = partial(tuple, [f"{_called(node)}: {node.op_type}"])
             inputs = tuple([values[name] for name in node.input])
-            results = self._computed(node, inputs)
-            values |= zip(node.output, results, strict=False)
+            values |= zip(node.output, self._told(node, inputs), strict=False)
         found = [values[name] for name in self.outputs]
         return found[0] if len(found) == 1 else self._result(*found)
 
+    def _told(self, node: Any, inputs: tuple[Any, ...]) -> Sequence[Any]:
+        """The results of a node; whatever fails is told with it."""
+        try:
+            results = self._computed(node, inputs)
+            _check_results(results, node)
+            return results
+        except MemoryError:
+            raise
+        except (
+            Exception
+        ) as error:  # of forms, NumPy and ONNX's reference, which raise what they like
+            words = error.message if isinstance(error, AclnnError) else _said(error)
+        titled = _titled(node)
+        raise invalid(words if words.startswith(titled) else f"{titled}: {words}")
+
     def _computed(self, node: Any, inputs: tuple[Any, ...]) -> Sequence[Any]:
         """The results of a node: recorded, or known at once."""
-        if not any(isinstance(one, TracedArray) for one in inputs):
+        is_known = not any(isinstance(one, TracedArray) for one in inputs)
+        if is_known and node.op_type not in OWN_ON_CONSTANTS:
             return _evaluated(node, inputs, self._opset)
         n_outputs = len([name for name in node.output if name])
         step = Step(node.op_type, _called(node), self._opset, inputs, _attributes(node), n_outputs)
@@ -358,9 +404,34 @@ def _loaded(onnx: Any, model: Any) -> Any:
     raise invalid(f"{shown(model)} is no ONNX model: give a path, bytes or an onnx.ModelProto")
 
 
+def _inlined(proto: Any) -> Any:
+    """A model without functions of its own."""
+    inliner = need("onnx.inliner", "ONNX models")
+    try:
+        return inliner.inline_local_functions(proto)
+    except Exception as error:  # of C++, by several names
+        raise invalid(f"{proto.graph.name or 'model'}: its functions: {_said(error)}") from None
+
+
 def _constants(onnx: Any, graph: Any) -> Iterator[tuple[str, np.ndarray]]:
     for one in graph.initializer:
-        yield one.name, onnx.numpy_helper.to_array(one)
+        try:
+            yield one.name, onnx.numpy_helper.to_array(one)
+        except Exception as error:  # whatever is wrong with its bytes
+            raise invalid(f"initializer {shown(one.name)}: {_said(error)}") from None
+
+
+def _check_results(results: Sequence[Any], node: Any) -> None:
+    if len(results) < len(node.output):
+        raise invalid(f"{len(node.output)} outputs are named, {len(results)} are given")
+    for one in results:
+        if one is not None and not isinstance(one, TracedArray | np.ndarray | np.generic):
+            raise invalid(f"it gives {shown(one)}, which is no array")
+
+
+def _said(error: Exception) -> str:
+    """An error in a line."""
+    return f"{type(error).__name__}: {' '.join(str(error).split())}"
 
 
 def _evaluated(node: Any, inputs: Sequence[Any], opset: int) -> Sequence[Any]:
@@ -394,6 +465,10 @@ def _attributes(node: Any) -> dict[str, Any]:
 def node_graphs(node: Any) -> bool:
     """Whether a node has graphs of its own, as branches and loops have."""
     return any(one.HasField("g") or one.graphs for one in node.attribute)
+
+
+def _titled(node: Any) -> str:
+    return f"{node.op_type} ({_called(node)})"
 
 
 def _called(node: Any) -> str:
