@@ -1,10 +1,12 @@
 # `make demo` and `make test` are all a newcomer needs: they make the virtual environment, build
-# the package into it, and go.
+# the package into it, and go. The demo needs no package for development, and kernels for this CPU only:
+# everything else comes with the first target that wants it, and what is there is kept.
 PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 SOURCES := setup.py pyproject.toml $(wildcard aclnn/*.pyx aclnn/*/*.pyx aclnn/*/*.pxd aclnn/*/*/*.pxd aclnn/kernels/*.pxi.in aclnn/kernels/*.h aclnn/kernels/*/*.h graph/*/*.pyx graph/*/*.pxd graph/*/*.h)
 STAMP := $(VENV)/.built
+DEMO_STAMP := $(VENV)/.built-for-demo
 
 # A build of its own, beside the usual one: of one instruction set, as it takes minutes to compile.
 SANITIZED := build/sanitize
@@ -30,8 +32,8 @@ WORKERS ?= -n auto --maxprocesses 8 --dist worksteal
 .PHONY: build demo test quick bench accuracy lint pictures docs linkcheck reference wheel clean help sanitize sanitized-build fuzz
 
 help:
-	@echo "make            the package, built into .venv"
-	@echo "make demo       six functions through both phases, checked, with graph, plan and timings"
+	@echo "make            the package, built into .venv, with the packages for development"
+	@echo "make demo       six functions through both phases, checked, with graph, plan and timings; built for this CPU only"
 	@echo "make test       the whole test suite"
 	@echo "make quick      one case of each test, in half a minute"
 	@echo "make sanitize   a build with AddressSanitizer and UBSan: the suite, then calls made at random"
@@ -51,13 +53,25 @@ $(BIN)/python:
 	|| { echo "$(PYTHON) lacks its headers or its venv module (on Debian: python3-dev, python3-venv)" >&2; exit 1; }
 	$(PYTHON) -m venv $(VENV)
 
-$(STAMP): $(BIN)/python $(SOURCES)
-	$(BIN)/python -m pip install --quiet --editable ".[dev]"
-	@touch $(STAMP)
+# What compiles is installed, as isolated builds would fetch it each time.
+$(DEMO_STAMP): export ACLNN_BUILD_ISA := $(or $(ACLNN_BUILD_ISA),native)
+$(DEMO_STAMP): $(BIN)/python $(SOURCES)
+	$(BIN)/python -m pip install --quiet $$($(BIN)/python -c 'import tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["build-system"]["requires"])')
+	$(BIN)/python setup.py --quiet build_ext --inplace
+	$(BIN)/python -m pip install --quiet --no-build-isolation --editable .
+	@touch $@
+
+# Packages come while the other instruction sets are compiled.
+$(STAMP): $(DEMO_STAMP)
+	@$(BIN)/python -m pip install --quiet "aclnn-cpu[dev]" & packages=$$!; \
+	echo "installing packages for development, compiling all instruction sets"; \
+	$(BIN)/python setup.py --quiet build_ext --inplace; compiled=$$?; \
+	wait $$packages && exit $$compiled
+	@touch $@
 
 build: $(STAMP)
 
-demo: $(STAMP)
+demo: $(DEMO_STAMP)
 	$(BIN)/aclnn demo
 
 test: $(STAMP)

@@ -13,6 +13,8 @@ import subprocess
 import sys
 import sysconfig
 import tempfile
+import threading
+import time
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -20,6 +22,7 @@ import numpy
 from Cython import Tempita
 from Cython.Build import cythonize
 from setuptools import Extension, find_packages, setup
+from setuptools.command.build import build
 from setuptools.command.build_ext import build_ext
 
 HERE = Path(__file__).parent
@@ -83,15 +86,53 @@ DIRECTIVES = {
 }
 
 
-def compiles(flags: list[str], source: str = "int main(void) { return 0; }\n") -> bool:
-    """Tell whether the C compiler accepts `flags`, so that an older one builds fewer variants."""
+def processors() -> int:
+    """How many of them the build may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def say(text: str) -> None:
+    """Tell how far the build is: on the terminal, as pip keeps the output of a build to itself."""
+    try:
+        with open("/dev/tty", "w") as terminal:
+            terminal.write(f"\r\x1b[Kaclnn-cpu: {text}\n")  # over what pip's spinner left
+    except OSError:
+        print(f"aclnn-cpu: {text}", flush=True)
+
+
+class Progress:
+    """So many of the modules are there: said four times in a build."""
+
+    def __init__(self, modules: int):
+        self.modules = modules
+        self.done = 0
+        self.begin = time.monotonic()
+        self.lock = threading.Lock()
+
+    def one_more(self) -> None:
+        with self.lock:
+            self.done += 1
+            if self.done * 4 // self.modules > (self.done - 1) * 4 // self.modules:
+                seconds = time.monotonic() - self.begin
+                say(f"compiled {self.done} of {self.modules} modules, {seconds:.0f} s")
+
+
+def compiles(
+    flags: list[str], source: str = "int main(void) { return 0; }\n", run: bool = False
+) -> bool:
+    """Tell whether the C compiler accepts `flags`, so that an older one builds fewer variants; with
+    `run` also whether the program ends well."""
     compiler = os.environ.get("CC", "cc").split()
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "probe.c"
         path.write_text(source)
-        command = [*compiler, *flags, str(path), "-o", str(path.with_suffix(""))]
+        program = str(path.with_suffix(""))
+        commands = [[*compiler, *flags, str(path), "-o", program], *([[program]] if run else [])]
         try:
-            return subprocess.run(command, capture_output=True, check=False).returncode == 0
+            return not any(
+                subprocess.run(command, capture_output=True, check=False).returncode
+                for command in commands
+            )
         except OSError:
             return False
 
@@ -135,11 +176,22 @@ def kernel_variants() -> dict[str, list[str]]:
 
 
 def chosen_variants(variants: dict[str, list[str]]) -> dict[str, list[str]]:
-    """Those that `ACLNN_BUILD_ISA` lists, such as `v4` or `generic,v3`; all where it is unset."""
+    """Those that `ACLNN_BUILD_ISA` lists, such as `v4`, `generic,v3` or `native`; all where it is unset."""
     chosen = os.environ.get("ACLNN_BUILD_ISA", "").replace(",", " ").split()
-    if unknown := [name for name in chosen if name not in variants]:
-        sys.exit(f"ACLNN_BUILD_ISA: {', '.join(unknown)} is none of {', '.join(variants)}")
+    if unknown := [name for name in chosen if name not in (*variants, "native")]:
+        sys.exit(f"ACLNN_BUILD_ISA: {', '.join(unknown)} is none of {', '.join(variants)}, native")
+    if "native" in chosen:
+        chosen.append(native(variants))
     return {name: flags for name, flags in variants.items() if not chosen or name in chosen}
+
+
+def native(variants: dict[str, list[str]]) -> str:
+    """The best that this CPU has: the one that it will select when it runs."""
+    return next(
+        name
+        for name in reversed(variants)
+        if name not in X86_LEVELS or compiles([], asks_for(X86_LEVELS[name]), run=True)
+    )
 
 
 # What a formula is said to compute in, and the types of the loops over it.
@@ -380,8 +432,10 @@ def extension(name: str, source: str, flags: tuple[str, ...] = ()) -> Extension:
 
 def translate(extensions: list[Extension]) -> list[Extension]:
     """Cython to C."""
+    say(f"translating what changed of {len(extensions)} Cython sources to C")
     return cythonize(
         extensions,
+        nthreads=processors(),
         build_dir=GENERATED,
         include_path=[".", GENERATED],
         compiler_directives=DIRECTIVES,
@@ -389,10 +443,10 @@ def translate(extensions: list[Extension]) -> list[Extension]:
 
 
 def with_headers(extensions: list[Extension]) -> list[Extension]:
-    """Built again where a header changes that they include, but not where others do."""
+    """Built again where a header changes that they include, but not where others do; the longest first."""
     for ext in extensions:
         ext.depends = headers(ext.sources[0])
-    return extensions
+    return sorted(extensions, key=lambda ext: -(HERE / ext.sources[0]).stat().st_size)
 
 
 def extensions() -> list[Extension]:
@@ -418,14 +472,44 @@ def extensions() -> list[Extension]:
     return found
 
 
+def settings_file(ext: Extension, folder: str) -> str:
+    """A file in `folder` that is newer than a module that was compiled in another way."""
+    settings = [os.environ.get("CC", ""), ext.extra_compile_args, ext.extra_link_args]
+    text = repr([*settings, ext.include_dirs, ext.define_macros])
+    path = Path(folder, "settings", ext.name)
+    if not path.exists() or path.read_text() != text:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    return str(path)
+
+
 class BuildKernels(build_ext):
     """Compile the kernels' C file once per instruction set, each into its own module."""
+
+    progress: Progress | None = None
+
+    def finalize_options(self):
+        if self.editable_mode:  # what is compiled is kept, as with `build_ext --inplace`
+            usual = build(self.distribution)
+            usual.finalize_options()
+            self.build_lib, self.build_temp = usual.build_platlib, usual.build_temp
+        super().finalize_options()
+        self.parallel = self.parallel or processors()
+
+    def build_extensions(self):
+        for ext in self.extensions:
+            ext.depends = [*ext.depends, settings_file(ext, self.build_temp)]
+        say(f"compiling what changed of {len(self.extensions)} modules, {self.parallel} at a time")
+        self.progress = Progress(len(self.extensions))
+        super().build_extensions()
 
     def build_extension(self, ext):
         # Modules share one C file: keep their objects apart, also where several are built at a time.
         one = copy.copy(self)
         one.build_temp = os.path.join(self.build_temp, ext.name)
         build_ext.build_extension(one, ext)
+        if self.progress:
+            self.progress.one_more()
 
 
 def kernel_extensions() -> list[Extension]:

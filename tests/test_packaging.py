@@ -173,6 +173,89 @@ def test_a_build_may_be_for_some_instruction_sets_only(setup_in, monkeypatch):
         choose(every)
 
 
+@pytest.mark.parametrize("level", ["generic", "v3", "v4"])
+def test_a_build_may_be_for_this_cpu_only(setup_in, monkeypatch, level):
+    """For what it will select when it runs."""
+    choose, every = setup_in["chosen_variants"], {name: [] for name in ("generic", "v3", "v4")}
+    has = {"generic": (), "v3": ("v3",), "v4": ("v3", "v4")}[level]
+
+    def compiles(flags, source, run=False):
+        return run and any(f'"x86-64-{name}"' in source for name in has)
+
+    monkeypatch.setitem(choose.__globals__, "compiles", compiles)
+    monkeypatch.setenv("ACLNN_BUILD_ISA", "native")
+    assert list(choose(every)) == [level]
+    monkeypatch.setenv("ACLNN_BUILD_ISA", "native generic")
+    assert set(choose(every)) == {level, "generic"}
+    assert list(choose({"generic": [], "neon": []})) == ["generic", "neon"]
+
+
+def test_the_native_instruction_set_is_the_one_selected(setup_in, monkeypatch):
+    from aclnn import isa
+
+    monkeypatch.setenv("ACLNN_BUILD_ISA", "native")
+    (name,) = setup_in["kernel_variants"]()
+    assert name == isa.available()[-1]
+
+
+def test_programs_of_the_build_may_fail(setup_in):
+    compiles = setup_in["compiles"]
+    failing = "int main(void) { return 3; }\n"
+    assert compiles([], failing)
+    assert not compiles([], failing, run=True)
+    assert compiles([], run=True)
+
+
+def test_what_is_compiled_in_another_way_is_built_again(setup_in, tmp_path):
+    """And what is compiled in the same way is not."""
+    from setuptools import Extension
+
+    file = setup_in["settings_file"]
+    path = pathlib.Path(file(Extension("one", []), str(tmp_path)))
+    os.utime(path, (1, 1))
+    assert file(Extension("one", []), str(tmp_path)) == str(path)
+    assert path.stat().st_mtime == 1
+    file(Extension("one", [], extra_compile_args=["-O1"]), str(tmp_path))
+    assert path.stat().st_mtime > 1
+
+
+def test_a_build_uses_all_processors_and_keeps_what_it_compiled(setup_in):
+    """Also where it is installed for editing, whose own folders are gone afterwards."""
+    from setuptools import Distribution, Extension
+
+    found = {}
+    for editable in (False, True):
+        command = setup_in["BuildKernels"](Distribution({"ext_modules": [Extension("one", [])]}))
+        command.editable_mode = editable
+        command.finalize_options()
+        assert command.parallel == setup_in["processors"]() >= 1
+        found[editable] = (command.build_lib, command.build_temp)
+    assert found[True] == found[False]
+
+
+def test_a_build_says_how_far_it_is(setup_in, monkeypatch):
+    said = []
+    progress = setup_in["Progress"](10)
+    monkeypatch.setitem(type(progress).one_more.__globals__, "say", said.append)
+    for _ in range(10):
+        progress.one_more()
+    counts = [int(re.match(r"compiled (\d+) of 10 modules, 0 s", text)[1]) for text in said]
+    assert counts == [3, 5, 8, 10]
+
+
+def test_the_demo_needs_no_packages_for_development():
+    """And builds for this CPU; the rest comes later."""
+    if not shutil.which("make"):
+        pytest.skip("needs make")
+    shown = subprocess.run(
+        ["make", "--dry-run", "VENV=nowhere", "demo"],
+        cwd=ROOT, capture_output=True, text=True, check=True,
+    ).stdout  # fmt: skip
+    assert "[dev]" not in shown
+    assert "build_ext --inplace" in shown
+    assert "nowhere/bin/aclnn demo" in shown
+
+
 @pytest.mark.parametrize("extra", [name for name in EXTRAS if name not in FOR_DEVELOPERS])
 def test_every_extra_is_for_something(extra):
     """A package that nothing imports would be installed for nothing."""
