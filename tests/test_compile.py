@@ -262,7 +262,7 @@ def test_every_description_has_a_plan_of_its_own(weights):
     calls = [
         lambda: f(x), lambda: f(x, 2.0), lambda: f(x, scale=2.0), lambda: f(x, 2),
         lambda: f(x, True), lambda: f(x[::2]), lambda: f(x.astype(np.float16)),
-        lambda: f(x.T), lambda: f(x, -0.0), lambda: f(x, 0.0), lambda: f(x, flag=True),
+        lambda: f(x.T), lambda: f(x, flag=True),
     ]  # fmt: skip
     for number, call in enumerate(calls, 1):
         call()
@@ -321,7 +321,7 @@ def test_nestings_go_in_and_out():
         f([{"w": a}, {"w": b}], {"by": 2}, out=out | {"sum": array(4)})
 
 
-def test_what_is_closed_over_stays_bound():
+def test_what_is_closed_over_is_looked_up_at_each_call():
     w, scope = array(3), SimpleNamespace()
     scope.w = w
 
@@ -334,11 +334,9 @@ def test_what_is_closed_over_stays_bound():
     w += 1
     same(f(x), x * w)
     scope.w = array(3)
-    same(f(x), x * w)
-    f.clear_cache()
     same(f(x), x * scope.w)
+    assert f.cache_info()["misses"] == 1
     kept = weakref.ref(w)
-    f.clear_cache()
     del w
     gc.collect()
     assert kept() is None

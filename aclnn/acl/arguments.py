@@ -16,6 +16,12 @@ from aclnn.acl.rounding import as_double
 LONGEST_SHOWN = 200
 
 
+class NumberOfRun:
+    """A number whose value belongs to a run: only what cannot do without it asks for it."""
+
+    __slots__ = ()
+
+
 def shown(value: object) -> str:
     """The text by which messages show any value: its ``repr`` may raise, or be very long.
 

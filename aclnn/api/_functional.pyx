@@ -8,7 +8,7 @@ first, by `aclnn.execution.arrays`.
 cimport cython
 from cpython.float cimport PyFloat_AS_DOUBLE
 from cpython.long cimport PyLong_AsLongLongAndOverflow
-from cpython.object cimport PyObject
+from cpython.object cimport PyObject, PyTypeObject
 from libc.string cimport memcpy, memset
 
 from graph.runtime.abi cimport kernel_number
@@ -64,7 +64,7 @@ import sys
 
 import numpy as np
 
-from aclnn.acl.arguments import as_int, as_real, as_truth, shown
+from aclnn.acl.arguments import NumberOfRun, as_int, as_real, as_truth, shown
 from aclnn.acl.constants import aclDataType
 from aclnn.acl._frames import leave_out
 from aclnn.acl.errors import AclnnError, wrong_kind
@@ -73,6 +73,9 @@ from aclnn.api import refusals
 from aclnn.execution import arrays
 from aclnn.api.options import as_option
 from aclnn.operators.declaration import REQUIRED
+
+cdef extern from "Python.h":
+    bint PyType_IsSubtype(PyTypeObject *, PyTypeObject *) noexcept
 
 cdef object LARGE = 2**62
 cdef double EXACT = 2.0**53  # up to here doubles hold all integers
@@ -773,12 +776,18 @@ cdef void tell_refused(FunctionalHandle handle, PyObject *const *values, Py_ssiz
 
 cdef bint is_number(object value):
     """Whether an operand is a number, and no array: Python's own, or NumPy's scalars."""
-    return is_plain(value) or isinstance(value, (float, int, np.generic))
+    return (is_plain(value) or isinstance(value, (float, int, np.generic))
+            or is_of_run(value))
 
 
 cdef inline bint is_plain(object value) noexcept:
     """Whether an option is of Python's own types; `in` would compare them by their methods."""
     return type(value) is float or type(value) is int or type(value) is bool
+
+
+cdef inline bint is_of_run(object value) noexcept:
+    """Whether it stands for a float of a traced function, which only other calls ask for its value."""
+    return PyType_IsSubtype((<PyObject *>value).ob_type, <PyTypeObject *>NumberOfRun)
 
 
 cdef bint is_constant(object value):
@@ -817,6 +826,9 @@ cdef int take_number(FunctionalHandle handle, int index, object value,
         else:
             put_whole(request, index, as_float_once(value), whole, ACL_INT64)
         return 0
+    if is_of_run(value):
+        put_real(handle.handle, request, index, float(value), ACL_FLOAT)
+        return 0
     raise not_real(handle, index, value)
 
 
@@ -836,7 +848,7 @@ cdef list plain_numbers(FunctionalHandle handle, PyObject **given):
         if given[NUMBERS + index] == NULL:
             continue
         value = <object>given[NUMBERS + index]
-        if value is None or is_plain(value):
+        if value is None or is_plain(value) or is_of_run(value):
             continue
         value = plain_number(handle, index, value)
         kept = [] if kept is None else kept

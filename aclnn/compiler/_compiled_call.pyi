@@ -9,6 +9,7 @@ class OperatorHandle:
     scalar_roles: tuple[str, ...]
     switch_codes: dict[object, int]
     def __init__(self, operator: Any, identifier: int) -> None: ...
+    def fact_mask(self, index: int) -> int: ...
 
 class CompiledCall:
     operator: Any

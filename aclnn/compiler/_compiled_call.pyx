@@ -330,6 +330,10 @@ cdef class OperatorHandle:
             self.fact_masks[<int>index] = mask_of(attribute)
         _handles.append(self)
 
+    def fact_mask(self, int index):
+        """The bits of a number's facts that plans depend on."""
+        return self.fact_masks[index]
+
     cdef int switch_code(self, object values) except -1:
         """A small number for the values of the switches, `UNSEEN` before a plan had them."""
         cdef PyObject *found

@@ -9,6 +9,7 @@ keeps track of which value a piece of memory holds.
 
 from __future__ import annotations
 
+import copy
 import math
 import struct
 from collections.abc import Callable, Mapping, Sequence
@@ -25,7 +26,7 @@ from aclnn.graph.planner import strategies
 from aclnn.graph.strides import broadcast_strides, contiguous_strides, reshaped_strides
 from aclnn.operators import Operator
 from aclnn.operators.checks import MAX_DIMS, Call, TensorSpec
-from aclnn.operators.lowering import Lowering, Number, graph_dtype, reads_of
+from aclnn.operators.lowering import NUMBER_FORMS, Lowering, Number, graph_dtype, reads_of
 
 Pieces = tuple[tuple[int, int, int], ...]  # start, step and size along each dimension
 Settings = Mapping[str, Any]
@@ -62,6 +63,7 @@ class _Joining:
 
     builder: graph.GraphBuilder
     ids: dict[int, int] = field(default_factory=dict)
+    kernels: dict[str, Any] = field(default_factory=dict)
 
 
 Step = Callable[[_Joining], None]
@@ -70,37 +72,36 @@ Step = Callable[[_Joining], None]
 class Recording:
     """Calls, views and copies in the order in which they were made.
 
-        Attributes
-        ----------
-        name : str
-            What messages, reports and profiles call it.
-        soc : str
-            Whose dtype rules hold.
-        origin : callable
-            Gives where a step that is recorded comes from, such as the lines of a program that run: the
-            attribute `origin` of the nodes that it makes.
-        inputs : list of int
-            The values that a run is given, in order.
-        outputs : list of Output
-            The values that a run leaves, in order.
-        numbers : list of tuple
-            The numbers that a run is given: each rounded to float32, as it is, and whole.
+    Attributes
+    ----------
+    name : str
+        What messages, reports and profiles call it.
+    soc : str
+        Whose dtype rules hold.
+    origin : callable
+        Gives where a step that is recorded comes from, such as the lines of a program that run: the
+        attribute `origin` of the nodes that it makes.
+    inputs : list of int
+        The values that a run is given, in order.
+    outputs : list of Output
+        The values that a run leaves, in order.
+    numbers : list of tuple
+        The numbers that a run is given: each rounded to float32, as it is, and whole.
 
-        Examples
-        --------
-        >>> from aclnn.acl.constants import aclDataType
-    from aclnn.acl.errors import invalid
-        >>> from aclnn.operators import REGISTRY
-        >>> recording = Recording("twice")
-        >>> spec = TensorSpec(aclDataType.ACL_FLOAT, (4, 8), (8, 1))
-        >>> value = recording.input("x", spec)
-        >>> for operator in (REGISTRY["relu"], REGISTRY["silu"]):
-        ...     call, _ = recording.describe(operator, [value])
-        ...     value = recording.call(operator, call, [value])["out"]
-        >>> recording.output("out", value)
-        >>> plan = recording.plan()
-        >>> [node.name for node in plan.graph.nodes], len(plan.schedule.steps)
-        (['relu', 'silu'], 1)
+    Examples
+    --------
+    >>> from aclnn.acl.constants import aclDataType
+    >>> from aclnn.operators import REGISTRY
+    >>> recording = Recording("twice")
+    >>> spec = TensorSpec(aclDataType.ACL_FLOAT, (4, 8), (8, 1))
+    >>> value = recording.input("x", spec)
+    >>> for operator in (REGISTRY["relu"], REGISTRY["silu"]):
+    ...     call, _ = recording.describe(operator, [value])
+    ...     value = recording.call(operator, call, [value])["out"]
+    >>> recording.output("out", value)
+    >>> plan = recording.plan()
+    >>> [node.name for node in plan.graph.nodes], len(plan.schedule.steps)
+    (['relu', 'silu'], 1)
     """
 
     def __init__(self, name: str, soc: str | None = None):
@@ -113,7 +114,6 @@ class Recording:
         self.numbers: list[tuple[float, float, int]] = []
         self._specs: list[TensorSpec] = []
         self._steps: list[tuple[Step, tuple[str, ...]]] = []
-        self._kernels: dict[str, Any] = {}
 
     def spec(self, value: int) -> TensorSpec:
         """The description of a value; strides count elements."""
@@ -255,8 +255,8 @@ class Recording:
         made = self._value(_dense(dtype, shape))
 
         def join(joining: _Joining) -> None:
-            key = f"{name}#{len(self._kernels)}"
-            self._kernels[key] = kernel
+            key = f"{name}#{len(joining.kernels)}"
+            joining.kernels[key] = kernel
             joining.ids[made] = joining.builder.compute(
                 "call",
                 [joining.ids[value] for value in inputs],
@@ -274,20 +274,28 @@ class Recording:
         self._record(join, made)
         return made
 
-    def filled(
-        self, forms: tuple[float, float, int], dtype: aclDataType, shape: tuple[int, ...]
-    ) -> int:
+    def filled(self, given: Number, dtype: aclDataType, shape: tuple[int, ...]) -> int:
         """A value all of whose elements are one number.
 
-        `forms` are its own: rounded to float32, exact, and whole; in place of the last a complex one
-        has the bits of its imaginary part.
+        Parameters
+        ----------
+        given : int or tuple
+            Its place, from `number`, or its own forms: rounded to float32, exact, and whole; in
+            place of the last a complex one has the bits of its imaginary part.
+        dtype : aclDataType
+        shape : tuple of int
         """
         made = self._value(_dense(dtype, shape))
         reads = reads_of(dtype)
-        number: float | int = forms[0] if reads == "float32" else forms[1]
-        if reads == "int64":
-            number = forms[2]
-        (imaginary,) = struct.unpack("d", struct.pack("q", forms[2]))
+        form = {"float32": 0, "int64": 2}.get(reads, 1)
+        number: graph.Argument | float | int
+        imaginary = 0.0
+        if isinstance(given, tuple):
+            number = given[form]
+            (imaginary,) = struct.unpack("d", struct.pack("q", given[2]))
+        else:
+            kind = "whole" if form == 2 else "real"
+            number = graph.Argument(len(NUMBER_FORMS) * given + form, kind)
 
         def join(joining: _Joining) -> None:
             params = (number, imaginary) if reads == "complex128" else (number,)
@@ -449,17 +457,23 @@ class Recording:
         `overlaps` tell how each input lies to each output, in a row for each output, as they do for
         a single call.
         """
+        return self._joined(overlaps)[0]
+
+    def _joined(
+        self, overlaps: Sequence[Sequence[int]] | None
+    ) -> tuple[graph.Graph, Mapping[str, Any]]:
+        """The op-graph, and the kernels of its steps that are the caller's."""
         builder = graph.GraphBuilder()
         joining = _Joining(builder)
-        self._kernels.clear()
         written = [output for output in self.outputs if output.spec.size]
         if not written:
-            return phase_one.nothing_graph(
+            nothing = phase_one.nothing_graph(
                 builder,
                 self.name,
                 dict(zip(self.input_names, map(self.spec, self.inputs), strict=True)),
                 {output.name: output.spec for output in self.outputs},
             )
+            return nothing, {}
         declared = self._declare_inputs(joining)
         rows = self.overlaps_or_none(overlaps)
         copies = _copies(joining, declared, rows)
@@ -474,7 +488,14 @@ class Recording:
             if target is not None:
                 cast = builder.cast(joining.ids[output.value], graph_dtype(output.spec.dtype))
                 builder.view_copy(cast, target)
-        return builder.build(verify=False)
+        return builder.build(verify=False), joining.kernels
+
+    def with_outputs(self, specs: Sequence[TensorSpec]) -> Recording:
+        """The same calls, with outputs in memory of other descriptions."""
+        made = copy.copy(self)
+        pairs = zip(self.outputs, specs, strict=True)
+        made.outputs = [replace(output, spec=spec) for output, spec in pairs]
+        return made
 
     def plan(
         self,
@@ -485,14 +506,14 @@ class Recording:
         """Plan all calls as one, as phase one does with a single call."""
         settings = current_settings() | dict(settings or {})
         rows = self.overlaps_or_none(overlaps)
-        built = self.build(rows)
+        built, kernels = self._joined(rows)
         nothing = not any(output.spec.size for output in self.outputs)
         passes = graph.run_passes(built, "materialized" if settings["materialize"] else "fused")
         strategy = tuple(strategies.STRATEGIES)[settings["strategy"]]
         # Intermediates of materialized plans are for looking at: they stay in the workspace.
         spare = () if settings["materialize"] else self._apart(rows)
         workspace, schedule = phase_one.scheduled(
-            passes.graph, strategy, settings["threads"], nothing, spare, self._kernels
+            passes.graph, strategy, settings["threads"], nothing, spare, kernels
         )
         tensors = [*map(self.spec, self.inputs), *[output.spec for output in self.outputs]]
         names = [*self.input_names, *[output.name for output in self.outputs]]

@@ -156,6 +156,7 @@ def _compute(
     *chunks: np.ndarray, plan: Compiled, others: Any, named: Any, shapes: Any, single: bool
 ) -> np.ndarray | tuple[np.ndarray, ...]:
     """The results of a chunk; `shapes` are those for the whole arrays."""
+    plan.expect_many()
     with num_threads(1):
         made = plan(*with_chunks(others, chunks), **named)
     wanted = np.broadcast_shapes(*[chunk.shape for chunk in chunks])
@@ -187,9 +188,9 @@ class _Watched(Recording):
     def held_axes(self, ndim: int) -> set[int]:
         """Axes along which arrays that the function closes over have several elements."""
         return {
-            ndim - one.ndim + axis
+            ndim - one.array.ndim + axis
             for one in self.trace.held
-            for axis, size in enumerate(one.shape)
+            for axis, size in enumerate(one.array.shape)
             if size > 1
         }
 

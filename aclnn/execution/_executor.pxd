@@ -18,6 +18,7 @@ cdef class ArrayForm:
     cdef object form               # reads numbers that are given by name
     cdef object description        # called with the executor, gives what pickles hold
     cdef object replan             # plans joined calls for other overlaps; None for a single call
+    cdef object takes              # sorts what a run of joined calls is given; None: arrays in order
     cdef bytes numbers             # of joined calls, as kernels take them; None: the request's
     cdef dict words                # what a C-shaped function calls operands and options, by role
     cdef tuple roles               # of operands, which are names for them too; None: `names` are
@@ -49,6 +50,7 @@ cdef class aclOpExecutor:
     cdef object fitting(self, int slot, object given, operand_t *found)
     cdef int slot_of(self, object name) except -1
     cdef dict sort_arguments(self, tuple arrays, dict named, object out)
+    cdef bytes sorted_by_function(self, tuple arrays, dict named)
     cdef int take_numbers(self, dict named) except -1
     cdef object word_for(self, object role)
     cdef object described(self, list values, list dtypes)
@@ -58,7 +60,8 @@ cdef class aclOpExecutor:
     cdef object outputs_given(self, object out)
     cdef int refuse_arrays(self) except -1
     cdef int make_outputs(self) except -1
-    cdef object run_with(self, object inputs, object out, object kind)
+    cdef object run_with(self, object inputs, object out, object kind, list held, list offsets,
+                         bytes numbers)
     cdef bint gives_one(self) noexcept
     cdef object run_given(self, tuple arrays, dict named, object out, object workspace)
     cdef bint runs_as_bound(self) noexcept
@@ -78,8 +81,8 @@ cdef class aclOpExecutor:
     cdef int show_next(self) except -1
     cdef CompiledCall plan_for(self, char **addresses)
     cdef CompiledCall plan_anew(self, char **addresses)
-    cdef int run_in(self, char **addresses, object workspace) except -1
-    cdef int execute(self, char **addresses, char *workspace) except -1
+    cdef int run_in(self, char **addresses, object workspace, bytes numbers=*) except -1
+    cdef int execute(self, char **addresses, char *workspace, bytes numbers=*) except -1
 cdef aclOpExecutor new_executor()
 
 cdef inline char *address_of(aclTensor tensor) noexcept:

@@ -3,6 +3,7 @@
 cimport cython
 from cpython.list cimport PyList_GET_ITEM
 from cpython.object cimport PyObject, PyTypeObject
+from libc.stdint cimport int64_t
 from libc.stdlib cimport free, malloc
 from libc.string cimport memcpy
 
@@ -75,6 +76,7 @@ from aclnn.graph.brief import counted
 
 cdef enum:
     SPARE_REQUESTS = 8
+    NUMBERS_OF_RUN = -1  # in the place of an output's slot
 
 cdef int NULLPTR = int(ACLNN_ERR_PARAM_NULLPTR)
 cdef int INVALID = int(ACLNN_ERR_PARAM_INVALID)
@@ -86,6 +88,16 @@ cdef class ArrayForm:
 
 
 cdef ArrayForm OF_TENSORS = ArrayForm()  # which know nothing
+
+
+cdef ArrayForm with_numbers(ArrayForm form, bytes numbers):
+    """What executors know, with other numbers."""
+    cdef ArrayForm made = ArrayForm()
+    made.kind, made.nest, made.ties, made.form = form.kind, form.nest, form.ties, form.form
+    made.description, made.replan, made.words = form.description, form.replan, form.words
+    made.roles, made.overwritten, made.takes = form.roles, form.overwritten, form.takes
+    made.numbers = numbers
+    return made
 
 
 # How many are being made now: collecting garbage meanwhile may run a destructor, or another thread,
@@ -391,6 +403,7 @@ cdef class aclOpExecutor:
         cdef char *addresses[MANY]
         cdef dict outs = None
         cdef list results = None
+        cdef bytes numbers = None
         if self.destroyed or self.spent:
             raise AclnnError(INNER, f"{self.origin}: executor is "
                              + ("destroyed" if self.destroyed else "spent"))
@@ -404,22 +417,25 @@ cdef class aclOpExecutor:
             return None
         if arrays or named or out is not None:
             outs = self.sort_arguments(arrays, named, out)
+            numbers = outs.pop(NUMBERS_OF_RUN, None)
         # From here on other threads may bind, destroy or free: this run holds what it needs.
         held = self.bind(named, addresses) if named else self.addresses_now(addresses)
         results = self.place_outputs(held, outs, addresses, self.arrays.kind)
         self.refuse_unbound(addresses)
-        self.run_in(addresses, workspace)
+        self.run_in(addresses, workspace, numbers)
         return self.handed_back(results, out)
 
-    cdef object run_with(self, object inputs, object out, object kind):
+    cdef object run_with(self, object inputs, object out, object kind, list held, list offsets,
+                         bytes numbers):
         """Run on other arrays, of the planned descriptions, without binding them.
 
-        `inputs` are the first ones; outputs that are made become arrays of the library `kind`.
+        `inputs` are the first ones, `held` the next, each from an offset in bytes on; outputs that
+        are made become arrays of the library `kind`.
         """
         cdef char *addresses[MANY]
         cdef operand_t found
-        cdef int index
-        cdef list held = self.bound
+        cdef int index, place
+        cdef list bound = self.bound
         cdef dict outs = None if out is None else self.sort_arguments((), {}, out)
         for index in range(self.request.n_inputs):
             addresses[index] = self.request.operands[index].data
@@ -429,10 +445,15 @@ cdef class aclOpExecutor:
             elif not read_array(array, &found):
                 read_or_refuse(self.names[index], array, &found)
             addresses[index] = found.data
+        if held is not None:
+            for place, array in enumerate(held, len(inputs)):
+                if not read_tensor(array, &found):
+                    read_array(array, &found)  # which was compared with the plan
+                addresses[place] = found.data + <Py_ssize_t>offsets[place - len(inputs)]
         for index in range(self.request.n_outputs):
             addresses[self.request.n_inputs + index] = NULL
-        results = self.place_outputs(held, outs, addresses, kind)
-        self.execute(addresses, NULL)
+        results = self.place_outputs(bound, outs, addresses, kind)
+        self.execute(addresses, NULL, numbers)
         return self.handed_back(results, out)
 
     @boundary
@@ -625,9 +646,9 @@ cdef class aclOpExecutor:
         if (self.arrays.nest is None and self.arrays.overwritten is None and self.gives_one()
                 and not arrays and not named):
             return {n_inputs: out}
-        if arrays:
-            if self.arrays.nest is not None and array_key(arrays, True) is None:
-                arrays = tuple(self.arrays.nest.flat_inputs(arrays))
+        if self.arrays.takes is not None and (named or array_key(arrays, True) is None):
+            outs[NUMBERS_OF_RUN] = self.sorted_by_function(arrays, named)
+        elif arrays:
             if len(arrays) > n_inputs:
                 raise invalid(f"{self.origin}: takes {n_inputs} arrays, {len(arrays)} were given")
             for slot, one in enumerate(arrays):
@@ -650,6 +671,15 @@ cdef class aclOpExecutor:
             if one is not None:
                 outs[slot] = one
         return outs
+
+    cdef bytes sorted_by_function(self, tuple arrays, dict named):
+        """Leave in `named` arrays by name for what a compiled function takes; gives the numbers."""
+        found, numbers = self.arrays.takes(arrays, named, self.names)
+        named.clear()
+        named.update(found)
+        if numbers is not None:
+            self.arrays = with_numbers(self.arrays, numbers)
+        return numbers
 
     cdef object outputs_given(self, object out):
         """The arrays of `out` in the order of the outputs, None where there is none."""
@@ -969,32 +999,32 @@ cdef class aclOpExecutor:
             raise AclnnError(NULLPTR, f"{self.names[index]} has no data")
         return 0
 
-    cdef int run_in(self, char **addresses, object workspace) except -1:
+    cdef int run_in(self, char **addresses, object workspace, bytes numbers=None) except -1:
         """Run with a workspace of the caller's, if there is one."""
         cdef WorkspaceHold hold
         if workspace is None or self.planned.workspace_size == 0:
-            self.execute(addresses, NULL)
+            self.execute(addresses, NULL, numbers)
             return 0
         if isinstance(workspace, WorkspacePool):
             with workspace.lend(self.planned.workspace_size) as lent:
-                return self.run_in(addresses, lent)
+                return self.run_in(addresses, lent, numbers)
         hold = WorkspaceHold(workspace, self.planned.workspace_size)
         try:
             refuse_shared(self.planned, self.names, addresses, hold.address)
-            self.execute(addresses, hold.address)
+            self.execute(addresses, hold.address, numbers)
         finally:
             hold.release()
         return 0
 
-    cdef int execute(self, char **addresses, char *workspace) except -1:
-        """Run on these addresses.
+    cdef int execute(self, char **addresses, char *workspace, bytes numbers=None) except -1:
+        """Run on these addresses, with numbers of the run's own if there are any.
 
         A run that is planned again, or given no workspace, has one of its own.
         """
         cdef CompiledCall plan = self.planned
         cdef kernel_number own[MAX_NUMBERS * NUMBER_FORMS]
-        cdef const kernel_number *numbers = own
-        cdef bytes kept = self.arrays.numbers
+        cdef const kernel_number *values = own
+        cdef bytes kept = self.arrays.numbers if numbers is None else numbers
         cdef int index
         if not all_apart(plan, addresses) and not overlaps_as_planned(plan, addresses):
             plan = self.plan_anew(addresses)
@@ -1007,14 +1037,14 @@ cdef class aclOpExecutor:
             for index in range(NUMBER_FORMS * self.request.n_numbers):
                 own[index] = self.request.numbers[index]
         else:
-            numbers = <const kernel_number *>PyBytes_AS_STRING(kept)
+            values = <const kernel_number *>PyBytes_AS_STRING(kept)
         if plan is not self.planned:
             self.own_workspaces += plan.workspace_size > 0
-            run_with_own_workspace(plan, addresses, numbers)
+            run_with_own_workspace(plan, addresses, values)
         elif workspace == NULL and plan.workspace_size:
-            self.run_spare(addresses, numbers)
+            self.run_spare(addresses, values)
         else:
-            run_plan(plan, addresses, workspace, numbers)
+            run_plan(plan, addresses, workspace, values)
         return 0
 
     cdef int run_spare(self, char **addresses, const kernel_number *numbers) except -1:
@@ -1049,7 +1079,8 @@ cdef class aclOpExecutor:
 
 
 def join_executor(CompiledCall plan not None, replan, str origin not None, arrays not None,
-                  numbers=(), nest=None, ties=None, kind=None, given=None, description=None):
+                  numbers=(), nest=None, ties=None, kind=None, given=None, description=None,
+                  takes=None):
     """An executor of calls that were joined to one plan, bound to arrays.
 
     Parameters
@@ -1062,8 +1093,8 @@ def join_executor(CompiledCall plan not None, replan, str origin not None, array
     arrays : sequence of array or None
         Inputs, then outputs, as they were planned. None for an output that each run makes, or an
         input that is still to be given.
-    numbers : sequence of (float, float, int)
-        That kernels read at run time: rounded to float32, as they are, and whole.
+    numbers : sequence of (float, float, int), or bytes
+        That kernels read at run time: rounded to float32, as they are, and whole; or packed.
     nest : object, optional
         How outputs are handed back and taken: `built`, `flat_outputs`, `flat_inputs`.
     ties : tuple of int, optional
@@ -1074,6 +1105,9 @@ def join_executor(CompiledCall plan not None, replan, str origin not None, array
         What stands for each output in the result; by default the arrays.
     description : callable, optional
         Gives for the executor what pickles hold.
+    takes : callable, optional
+        Sorts what a run is given, by position, by name and among which names: gives arrays by name,
+        and packed numbers or None.
     """
     cdef aclOpExecutor executor = new_executor()
     cdef int index
@@ -1090,17 +1124,39 @@ def join_executor(CompiledCall plan not None, replan, str origin not None, array
     executor.arrays = ArrayForm()
     executor.arrays.nest, executor.arrays.ties, executor.arrays.kind = nest, ties, kind
     executor.arrays.description, executor.arrays.replan = description, replan
-    executor.arrays.numbers = packed_numbers(numbers)
+    executor.arrays.numbers = numbers if isinstance(numbers, bytes) else pack_numbers(numbers)
+    executor.arrays.takes = takes
     executor.repeatable = True
     return executor
 
 
-def run_on(aclOpExecutor executor not None, inputs not None, out, kind):
+def run_on(aclOpExecutor executor not None, inputs not None, out, kind, held=None, offsets=None,
+           numbers=None):
     """Run on other arrays, of the planned descriptions, without binding them.
 
-    `inputs` are the first ones; outputs that are made become arrays of the library `kind`.
+    `inputs` are the first ones, then `held`, from these offsets on; outputs that are made become
+    arrays of the library `kind`; `numbers` are packed.
     """
-    return executor.run_with(inputs, out, kind)
+    return executor.run_with(inputs, out, kind, held, offsets, numbers)
+
+
+def takes_outputs(aclOpExecutor executor not None, outs not None):
+    """Whether arrays for the first outputs lie as planned, or are refused whatever the layout."""
+    cdef operand_t found
+    cdef const operand_t *planned
+    cdef int place, axis
+    for place, one in enumerate(outs):
+        planned = &executor.request.operands[executor.request.n_inputs + place]
+        if not read_array(one, &found) and not read_tensor(one, &found):
+            continue
+        if found.dtype != planned.dtype or found.ndim != planned.ndim or fits(&found, planned):
+            continue
+        for axis in range(found.ndim):
+            if found.shape[axis] != planned.shape[axis]:
+                break
+        else:
+            return False
+    return True
 
 
 def made_for(str library not None, make, description):
@@ -1119,15 +1175,25 @@ def unbind(aclOpExecutor executor not None):
         executor.request.operands[slot].data = NULL
 
 
-cdef bytes packed_numbers(object numbers):
-    """Numbers as kernels read them."""
+def pack_numbers(numbers not None):
+    """Numbers as kernels read them: each in three forms, or a float."""
     cdef bytes room = PyBytes_FromStringAndSize(
         NULL, NUMBER_FORMS * len(numbers) * <Py_ssize_t>sizeof(kernel_number))
     cdef kernel_number *forms = <kernel_number *>PyBytes_AS_STRING(room)
-    for rounded, exact, whole in numbers:
+    for one in numbers:
+        if type(one) is float:
+            put_float(one, forms)
+            forms += NUMBER_FORMS
+            continue
+        rounded, exact, whole = one
         forms[0].real, forms[1].real, forms[2].whole = rounded, exact, whole
         forms += NUMBER_FORMS
     return room
+
+
+cdef void put_float(double value, kernel_number *forms) noexcept:
+    forms[0].real, forms[1].real = <double><float>value, value
+    forms[2].whole = <int64_t>value if -9.2e18 < value < 9.2e18 else 0
 
 
 aclnn_call_by_way_of(aclOpExecutor, executor_called)

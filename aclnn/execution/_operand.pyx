@@ -14,7 +14,7 @@ from aclnn.compiler._compiled_call cimport (
     same_layout,
     settings_word,
 )
-from aclnn.execution._tensors cimport new_tensor, read_tensor
+from aclnn.execution._tensors cimport is_tensor, new_tensor, read_tensor
 
 import numpy as np
 
@@ -150,6 +150,42 @@ def array_key(arrays not None, bint plain=False):
                 n += 1
                 break
     return PyBytes_FromStringAndSize(<char *>key, n * <Py_ssize_t>sizeof(int64_t))
+
+
+def call_key(tuple args not None, dict named not None):
+    """The key of a call with arrays, floats, and perhaps another object in the first place.
+
+    Returns
+    -------
+    tuple or None
+        Key, arrays, floats, and the object or None; None for any other call.
+
+    Examples
+    --------
+    >>> key, arrays, floats, first = call_key(("self", np.zeros(2), 1.5), {})
+    >>> len(arrays), floats, first
+    (1, [1.5], 'self')
+    >>> call_key((np.zeros(2), "text"), {})
+    """
+    cdef list arrays = [], floats = []
+    cdef object first = None
+    cdef int64_t kinds = 1
+    cdef Py_ssize_t index
+    if len(args) + len(named) > 40:
+        return None
+    for index, one in enumerate(args + tuple(named.values()) if named else args):
+        kinds <<= 1
+        if type(one) is float:
+            kinds |= 1
+            floats.append(one)
+        elif index == 0 and args and not cnp.PyArray_CheckExact(one) and not is_tensor(one):
+            first = one
+        else:
+            arrays.append(one)
+    key = array_key(arrays, True)
+    if key is None:
+        return None
+    return (id(first), kinds, key, tuple(named) if named else None), arrays, floats, first
 
 
 cdef int read_or_refuse(object name, object array, operand_t *operand) except -1:

@@ -173,6 +173,8 @@ class OnnxModel:
 class _Program:
     """The nodes of a model as a function of traced arrays."""
 
+    __aclnn_constant__ = True  # nobody binds its arrays anew
+
     def __init__(self, proto: Any, dims: Mapping[str, int]):
         import onnx
 

@@ -92,6 +92,7 @@ class Part:
             return made[0] if self._is_one else tuple(made)
 
         run.__name__ = run.__qualname__ = name
+        run.__aclnn_constant__ = True  # type: ignore[attr-defined]  # reaches no array but its own
         return run
 
     def _interpreted(self, arrays: Sequence[Any]) -> list[Any]:

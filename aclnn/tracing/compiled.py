@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+import contextlib
+import copy
 import functools
 import importlib
 import inspect
 import itertools
 import linecache
+import struct
+import sys
 import threading
-from collections.abc import Callable, Mapping, Sequence
-from types import MethodType
+import warnings
+import weakref
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from types import FunctionType, MethodType
 from typing import Any, Generic, ParamSpec, TypeVar, overload
 
 import numpy as np
@@ -19,23 +26,49 @@ from aclnn.acl._frames import boundary, calls_back
 from aclnn.acl.arguments import as_int, as_truth, shown
 from aclnn.acl.errors import AclnnError, invalid, wrong_kind
 from aclnn.compiler._compiled_call import CompiledCall, current_settings
-from aclnn.compiler.joining import Recording
-from aclnn.compiler.phase_one import SAME
+from aclnn.compiler.joining import Output, Recording
+from aclnn.compiler.phase_one import SAME, elements_meet
 from aclnn.compiler.settings import strategy_number
 from aclnn.execution import arrays
-from aclnn.execution._executor import aclOpExecutor, join_executor, run_on
-from aclnn.execution._operand import array_key
+from aclnn.execution._executor import (
+    aclOpExecutor,
+    join_executor,
+    pack_numbers,
+    run_on,
+    takes_outputs,
+)
+from aclnn.execution._operand import array_key, call_key, describe
 from aclnn.execution.specs import ArraySpec
 from aclnn.graph.runtime.abi import MAX_THREADS
 from aclnn.operators.checks import TensorSpec
+from aclnn.tracing._outside import Outside
 from aclnn.tracing.array import TracedArray
-from aclnn.tracing.nesting import ARRAY, mapped, names_of, put_together, taken_apart
-from aclnn.tracing.trace import PACKAGE, Memory, Trace, spec_of
+from aclnn.tracing.given import Argument, Given, arguments_of
+from aclnn.tracing.nesting import (
+    ARRAY,
+    NUMBER,
+    Itself,
+    mapped,
+    names_of,
+    owners_in,
+    put_together,
+    taken_apart,
+)
+from aclnn.tracing.reach import Reach
+from aclnn.tracing.run_numbers import Numbers, Values
+from aclnn.tracing.trace import PACKAGE, Held, Memory, RunForms, Trace, spec_of
 
 P = ParamSpec("P")
 R = TypeVar("R")
 
 _clock = itertools.count()
+
+
+_bits = struct.Struct("d").pack
+
+
+def _nobody() -> None:
+    return None
 
 
 class Traced:
@@ -44,8 +77,8 @@ class Traced:
     Attributes
     ----------
     recording : Recording
-    held : list of array
-        What the function closes over.
+    outside : Outside or None
+        What has to be looked up at each call.
     result : object
         The form of what the function returns.
     ties : tuple of int or None
@@ -58,27 +91,36 @@ class Traced:
         self.threads = threads  # that the function asks for; 0 where it does not
         self.settings = settings
         self.recording: Recording
-        self.held: list[np.ndarray] = []
+        self.held: list[Held] = []
+        self.outside: Outside | None = None
+        self.texts: list[str] = []  # what the nodes of the outside are called
+        self.run_forms: list[RunForms] = []
+        self.read: dict[int, bytes] = {}  # floats that are part of the description, by place
+        self.conditions: list[tuple[Callable[[Values], Any], Any]] = []
         self.result: Any = None
-        self.input_form: Any = None
+        self.arguments: list[Argument] = []
         self.ties: tuple[int, ...] | None = None
         self.shared = shared
         self.last_used = next(_clock)
         self.executor: aclOpExecutor
-        self.plain_key: bytes | None = None
+        self.plain_key: Any = None
+        self.owner: Callable[[], Any] = _nobody  # the object in the first place of a call
         self._plans: dict[Any, CompiledCall] = {}
+        self._others: dict[Any, aclOpExecutor] = {}  # for outputs that lie otherwise
+        self._lock = threading.RLock()
 
     def plan(self, overlaps: Sequence[Sequence[int]] | None = None) -> CompiledCall:
         """The plan for inputs that lie to outputs in some way."""
         key = None if overlaps is None else tuple(map(tuple, overlaps))
         if key is not None:
             self._refuse_overlaps(key)
-        found = self._plans.get(key)
-        if found is None:
-            found = self.recording.plan(overlaps, self.settings, self.summary)
-            found.own_threads = self.threads
-            self._plans[key] = found
-        return found
+        with self._lock:
+            found = self._plans.get(key)
+            if found is None:
+                found = self.recording.plan(overlaps, self.settings, self.summary)
+                found.own_threads = self.threads
+                self._plans[key] = found
+            return found
 
     def _refuse_overlaps(self, rows: tuple[tuple[int, ...], ...]) -> None:
         """What the function writes itself must not share memory with what it reads otherwise."""
@@ -96,6 +138,74 @@ class Traced:
         """The first argument that has the same memory."""
         return self.shared[place] if place < len(self.shared) else place
 
+    # What a call needs.
+
+    def fits(self, owners: Sequence[Any], values: Values) -> Run | None:
+        """What runs take for these arguments; None where the plan is for others."""
+        held: list[Any] | None = []
+        if self.outside is not None:
+            held = self.outside.look_up(owners)
+            if held is None:
+                return None
+        numbers = self.numbers_for(values)
+        return None if numbers is None else Run(self, held or [], numbers)
+
+    def numbers_for(self, values: Values) -> bytes | None:
+        """The numbers that kernels read, of a run's floats; None where these shape the plan."""
+        for place, bits in self.read.items():
+            if _bits(values[place]) != bits:
+                return None
+        forms: list[Any] = []
+        try:
+            if any(asks(values) != told for asks, told in self.conditions):
+                return None
+            for one in self.run_forms:
+                found = one.forms(values)
+                if found is None:
+                    return None
+                forms += found
+        except ArithmeticError:  # the function itself raises it, then
+            return None
+        return pack_numbers(forms)
+
+    def differing(self, owners: Sequence[Any], values: Values) -> str:
+        """What keeps the plan from being the one for these arguments, for people."""
+        at = -1 if self.outside is None else self.outside.differing(owners)
+        if at >= 0:
+            return self.texts[at]
+        names = [name for one in self.arguments for name in one.numbers]
+        read = [place for place, bits in self.read.items() if _bits(values[place]) != bits]
+        return names[read[0]] if read else names[0] if names else ""
+
+    def takes(self, out: Any) -> bool:
+        """Whether what is given for outputs lies as planned."""
+        return takes_outputs(
+            self.executor, (out,) if self.result is ARRAY else self.flat_outputs(out)
+        )
+
+    def executor_for(self, out: Any, executor: Callable[[Traced], aclOpExecutor]) -> aclOpExecutor:
+        """The executor for outputs that lie as those given; `executor` makes one of a trace."""
+        given = self.flat_outputs(out)
+        if takes_outputs(self.executor, given):
+            return self.executor
+        found = [arrays.as_ndarray(one, "out") for one in given]
+        key = tuple([(one.shape, one.strides, one.flags.writeable) for one in found])
+        with self._lock:
+            if key not in self._others:
+                if len(self._others) >= MOST_LAYOUTS:
+                    self._others.pop(next(iter(self._others)))
+                self._others[key] = executor(self._laid_out(found))
+            return self._others[key]
+
+    def _laid_out(self, outs: Sequence[np.ndarray]) -> Traced:
+        """The same trace, with results in memory that is laid out otherwise."""
+        made = copy.copy(self)
+        rest = self.recording.outputs[len(outs) :]
+        specs = [_as_given(o, one) for o, one in zip(self.recording.outputs, outs, strict=False)]
+        made.recording = self.recording.with_outputs([*specs, *[one.spec for one in rest]])
+        made._plans, made._others = {}, {}
+        return made
+
     # What executors ask of how outputs are nested.
 
     def built(self, results: Sequence[Any]) -> Any:
@@ -111,11 +221,50 @@ class Traced:
             raise invalid(f"{self.name}: out is not nested as what the function returns")
         return found
 
-    def flat_inputs(self, given: Sequence[Any]) -> list[Any]:
-        """The arrays of positional arguments."""
-        found: list[Any] = []
-        taken_apart(tuple(given), found)
-        return found
+
+MOST_LAYOUTS = 16  # of results, for which a trace has plans
+
+
+def _as_given(output: Output, out: np.ndarray) -> TensorSpec:
+    """The description of an output that lies as an array of the same shape and dtype."""
+    spec = spec_of(out)
+    if (spec.shape, spec.dtype) != (output.spec.shape, output.spec.dtype):
+        return output.spec
+    if not spec.writable:
+        raise invalid(f"{output.name} is read-only")
+    if elements_meet(spec):
+        raise invalid(
+            f"{output.name} has strides {out.strides} for shape {out.shape}, which make elements "
+            "of the output share memory"
+        )
+    return spec
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """A trace, with the arrays and numbers that a run takes beside its arguments' arrays."""
+
+    traced: Traced
+    held: list[Any]
+    numbers: bytes
+
+    @property
+    def given(self) -> tuple[Any, Any, bytes]:
+        """What `run_on` takes of it."""
+        outside = self.traced.outside
+        if outside is None:
+            return None, None, self.numbers
+        return self.held, outside.offsets, self.numbers
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """A call's arguments, taken apart: the form, and what is in the places of its leaves."""
+
+    form: Any
+    inputs: Sequence[np.ndarray]
+    owners: Sequence[Any]
+    values: Values
 
 
 class Compiled(Generic[P, R]):
@@ -135,19 +284,26 @@ class Compiled(Generic[P, R]):
     1
     """
 
+    __aclnn_compiled__ = True
+
     def __init__(self, function: Callable[P, R], options: Mapping[str, Any]):
         functools.update_wrapper(self, function)
         self._function = function
         self._options = dict(options)
         self._strategy = strategy_number(options["strategy"])
         self._name = getattr(function, "__name__", type(function).__name__)
-        self._found: dict[Any, Traced] = {}
-        self._plain: dict[bytes, Traced] = {}  # those of nothing but arrays, by their key
+        self._found: dict[Any, list[Traced]] = {}
+        self._plain: dict[Any, Traced] = {}  # those that are found without taking calls apart
+        self._of_owners: dict[Any, list[Any]] = {}  # weak references to the objects in a key
+        self._planning: dict[Any, threading.RLock] = {}
         self._hits = self._misses = 0
+        self._misses_in_a_row: int | None = 0  # None once that was told
+        self._latest_objects: list[int] = []
+        self._latest: dict[str, str] = {}  # what the latest miss was given, for that
         self._lock = threading.Lock()
 
     def __repr__(self) -> str:
-        count = len(self._found)
+        count = self.cache_info()["size"]
         return f"<compiled function {self._name}: {count} plan{'' if count == 1 else 's'}>"
 
     @overload
@@ -172,15 +328,35 @@ class Compiled(Generic[P, R]):
     def __call__(self, *args: Any, out: Any, **named: Any) -> R: ...
     @boundary
     def __call__(self, *args: Any, out: Any = None, **named: Any) -> Any:
-        key = None if named else array_key(args, True)
+        key: Any = None if named else array_key(args, True)
+        parts = None
         if key is not None:
             found = self._plain.get(key)
-            if found is not None:
-                self._hits += 1
-                found.last_used = next(_clock)
-                return run_on(found.executor, args, out, None)
+            if found is not None and (out is None or found.takes(out)):
+                outside = found.outside
+                held = None if outside is None else outside.look_up(())
+                if outside is None or held is not None:
+                    self._hits += 1
+                    self._misses_in_a_row = self._misses_in_a_row and 0
+                    found.last_used = next(_clock)
+                    offsets = None if outside is None else outside.offsets
+                    return run_on(found.executor, args, out, None, held, offsets)
+        else:
+            parts = call_key(args, named)
+            if parts is not None:
+                key, given, values, first = parts
+                found = self._plain.get(key)
+                if found is not None and found.owner() is first:
+                    run = found.fits((first,), values)
+                    if run is not None and (out is None or found.takes(out)):
+                        self._hits += 1
+                        self._misses_in_a_row = self._misses_in_a_row and 0
+                        found.last_used = next(_clock)
+                        return run_on(found.executor, given, out, None, *run.given)
         leaves: list[Any] = []
-        form = (taken_apart(args, leaves), taken_apart(named, leaves) if named else None)
+        numbers: list[float] = []
+        owners: list[Any] = []
+        form = self._form(args, named, leaves, numbers, owners)
         if any(isinstance(one, TracedArray) for one in leaves):
             return self._inline(args, named, out)
         inputs = leaves
@@ -188,11 +364,13 @@ class Compiled(Generic[P, R]):
             if any(map(arrays.is_dask, leaves)):
                 return importlib.import_module("aclnn.dask").lift(self)(*args, out=out, **named)
             inputs = [arrays.readable(arrays.as_ndarray(x, "argument"), "argument") for x in leaves]
-        traced = self._traced(form, inputs)
-        if key is not None:
-            self._keep_plain(traced, key)
+        run = self._run_for(Request(form, inputs, owners, numbers))
+        traced = run.traced
+        if key is not None and (type(key) is bytes or _is_in_order(parts, leaves, numbers, owners)):
+            self._keep_plain(traced, key, owners)
         kind = _kind(leaves) if inputs is not leaves else None
-        return run_on(traced.executor, inputs, out, kind)
+        executor = traced.executor if out is None else traced.executor_for(out, self._unbound)
+        return run_on(executor, inputs, out, kind, *run.given)
 
     @overload
     def executor(self, *args: P.args, **named: P.kwargs) -> aclOpExecutor: ...
@@ -215,36 +393,43 @@ class Compiled(Generic[P, R]):
             Repeatable, with graph, passes, plan, schedule and profile.
         """
         leaves: list[Any] = []
-        form = (taken_apart(args, leaves), taken_apart(named, leaves) if named else None)
-        inputs = [arrays.as_ndarray(x, "argument") for x in leaves]
-        traced = self._traced(form, inputs)
-        given = None if out is None else traced.flat_outputs(out)
-        return self._executor(traced, inputs, given, _kind(leaves), form)
+        request = self._request(args, named, leaves)
+        run = self._run_for(request)
+        traced, given = run.traced, None
+        if out is not None:
+            given = traced.flat_outputs(out)
+            if not takes_outputs(traced.executor, given):
+                found = [arrays.as_ndarray(one, "out") for one in given]
+                traced = traced._laid_out(found)
+        return self._executor(traced, run, request, given, _kind(leaves))
 
     def cache_info(self) -> dict[str, int]:
         """Hits, misses, size and limit of the function's cache of plans."""
         return {
             "hits": self._hits,
             "misses": self._misses,
-            "size": len(self._found),
+            "size": sum(map(len, list(self._found.values()))),
             "limit": current_settings()["cache_limit"],
         }
 
     def workspace_sizes(self) -> list[int]:
         """The bytes of workspace that each plan in the cache needs."""
-        return [traced.executor.workspace_size for traced in self._found.values()]
+        return [one.executor.workspace_size for many in list(self._found.values()) for one in many]
 
     def executor_of(self, *args: Any) -> aclOpExecutor:
         """The executor that calls with these arguments run: it is bound to none of them."""
-        leaves: list[Any] = []
-        form = (taken_apart(args, leaves), None)
-        return self._traced(form, [arrays.as_ndarray(x, "argument") for x in leaves]).executor
+        return self._run_for(self._request(args, {}, [])).traced.executor
+
+    def expect_many(self) -> None:
+        """Let calls differ as they will: nobody is warned of plans that are made each time."""
+        self._misses_in_a_row = None
 
     def clear_cache(self) -> None:
-        """Forget all plans, and the arrays that the function closes over."""
+        """Forget all plans."""
         with self._lock:
             self._found.clear()
             self._plain.clear()
+            self._of_owners.clear()
             self._hits = self._misses = 0
 
     # --- Looking up ---------------------------------------------------------------------------------
@@ -257,33 +442,174 @@ class Compiled(Generic[P, R]):
         settings["materialize"] = self._options["materialize"]
         return settings
 
-    def _traced(self, form: Any, inputs: Sequence[np.ndarray]) -> Traced:
-        settings = current_settings()
-        key = form, array_key(inputs)
-        found = self._found.get(key)
-        if found is not None:
-            self._hits += 1
-            found.last_used = next(_clock)
-            return found
-        self._misses += 1
-        found = self._trace(form, inputs)
-        limit = settings["cache_limit"]
-        if limit == 0:
-            return found
+    def _form(
+        self, args: Any, named: Any, leaves: list[Any], numbers: list[float], owners: list[Any]
+    ) -> Any:
+        """The form of a call's arguments; its arrays, floats and other objects go into the lists."""
+        if named:
+            named = {name: named[name] for name in self._signature[0] if name in named} | named
+            whole = taken_apart(args, leaves, numbers, owners)
+            return whole, taken_apart(named, leaves, numbers, owners)
+        return taken_apart(args, leaves, numbers, owners), None
+
+    def _request(self, args: Any, named: Any, leaves: list[Any]) -> Request:
+        numbers: list[float] = []
+        owners: list[Any] = []
+        form = self._form(args, named, leaves, numbers, owners)
+        inputs = [arrays.as_ndarray(one, "argument") for one in leaves]
+        return Request(form, inputs, owners, numbers)
+
+    @functools.cached_property
+    def _signature(self) -> tuple[list[str], int, str | None]:
+        """The names of the function's parameters, how many go by position, and of the others."""
+        try:
+            found = inspect.signature(self._function).parameters.values()
+        except (TypeError, ValueError):  # the call itself says what is wrong
+            return [], 0, None
+        plain = [one.name for one in found if one.kind in _BY_POSITION]
+        rest = [one.name for one in found if one.kind is inspect.Parameter.VAR_POSITIONAL]
+        return [one.name for one in found], len(plain), next(iter(rest), None)
+
+    def _run_for(self, request: Request) -> Run:
+        """A trace for a call, made if there is none yet: once, however many threads ask for it."""
+        key = request.form, array_key(request.inputs)
+        run = self._known(key, request)
+        if run is not None:
+            return run
         with self._lock:
-            found = self._found.setdefault(key, found)
-            while len(self._found) > limit:
-                oldest = self._found.pop(min(self._found, key=lambda k: self._found[k].last_used))
-                if oldest.plain_key is not None:
-                    self._plain.pop(oldest.plain_key, None)
+            own = self._planning.setdefault(key, threading.RLock())
+        # Traces may call other compiled functions, whose traces call this one.
+        is_first = own.acquire(timeout=LONGEST_WAIT)
+        try:
+            run = self._known(key, request) if is_first else None
+            return self._planned(key, request) if run is None else run
+        finally:
+            if is_first:
+                own.release()
+            with self._lock:
+                self._planning.pop(key, None)
+
+    def _known(self, key: Any, request: Request) -> Run | None:
+        """A trace in the cache that is for a call."""
+        for traced in self._found.get(key, ()):
+            run = traced.fits(request.owners, request.values)
+            if run is not None:
+                self._hits += 1
+                self._misses_in_a_row = self._misses_in_a_row and 0
+                traced.last_used = next(_clock)
+                return run
+        return None
+
+    def _planned(self, key: Any, request: Request) -> Run:
+        """A new trace, which goes into the cache."""
+        self._misses += 1
+        self._tell_of_misses(key, request)
+        made = self._trace(request)
+        run = made.fits(request.owners, request.values)
+        if run is None:  # what the function changes outside while it runs
+            held = [one.array for one in made.held]
+            run = Run(made, held, made.numbers_for(request.values) or b"")
+        if current_settings()["cache_limit"]:
+            self._keep(key, made, request.owners)
+        return run
+
+    def _keep(self, key: Any, made: Traced, owners: Sequence[Any]) -> None:
+        limit = current_settings()["cache_limit"]
+        with self._lock:
+            if owners and key not in self._of_owners:
+                self._of_owners[key] = self._watched(key, owners)
+            self._found[key] = [made, *self._found.get(key, ())]
+            while sum(map(len, list(self._found.values()))) > limit:
+                self._forget_oldest()
+
+    def _forget_oldest(self) -> None:
+        every = [(one.last_used, key) for key, many in list(self._found.items()) for one in many]
+        last, key = min(every, key=lambda pair: pair[0])
+        many = self._found.get(key, [])
+        for one in many:
+            if one.last_used == last and one.plain_key is not None:
+                self._plain.pop(one.plain_key, None)
+        left = [one for one in many if one.last_used != last]
+        if left:
+            self._found[key] = left
+        else:
+            self._forget(key)
+
+    def _forget(self, key: Any) -> None:
+        for one in self._found.pop(key, ()):
+            self._plain.pop(one.plain_key, None)
+        self._of_owners.pop(key, None)
+
+    def _watched(self, key: Any, owners: Sequence[Any]) -> list[Any]:
+        """References by which the plans for an object end with it."""
+        own = weakref.ref(self)
+
+        def ended(_: Any) -> None:  # at any moment, in any thread: takes no lock
+            compiled = own()
+            if compiled is not None:
+                compiled._forget(key)
+
+        found = []
+        for one in owners:
+            with contextlib.suppress(TypeError):
+                found.append(weakref.ref(one, ended))
         return found
 
-    def _keep_plain(self, traced: Traced, key: bytes) -> None:
-        """Let a trace that is in the cache be found by its arrays alone."""
-        with self._lock:
-            if any(traced is one for one in self._found.values()):
+    def _keep_plain(self, traced: Traced, key: Any, owners: Sequence[Any]) -> None:
+        """Let a trace that is in the cache be found without taking a call apart."""
+        if traced.plain_key == key and self._plain.get(key) is traced:
+            return
+        with self._lock, contextlib.suppress(TypeError):  # of what cannot be held weakly
+            if any(traced is one for many in list(self._found.values()) for one in many):
+                traced.owner = weakref.ref(owners[0]) if owners else _nobody
                 traced.plain_key = key
                 self._plain[key] = traced
+
+    def _tell_of_misses(self, key: Any, request: Request) -> None:
+        """Warn once where every call is planned anew."""
+        if self._misses_in_a_row is None:
+            return
+        objects = [id(one) for one in request.owners if not isinstance(one, FunctionType)]
+        if objects != self._latest_objects:  # which have plans of their own
+            self._latest_objects, self._misses_in_a_row = objects, 0
+        self._misses_in_a_row += 1
+        before, self._latest = self._latest, dict(self._told(request))
+        if self._misses_in_a_row < MISSES_IN_A_ROW:
+            return
+        self._misses_in_a_row = None
+        what = self._changed(key, request, before)
+        warnings.warn(
+            f"{self._name} was planned {MISSES_IN_A_ROW} times in a row, each time for another "
+            f"description: {what}",
+            RuntimeWarning,
+            stacklevel=_frames_to_caller(),
+        )
+
+    def _changed(self, key: Any, now: Request, told: Mapping[str, str]) -> str:
+        """What differs between two calls, for people."""
+        for traced in self._found.get(key, ()):
+            return f"{traced.differing(now.owners, now.values)} changed"
+        found = [
+            f"{name} was {told[name]}, is {text}" if name in told else f"{name} is {text}"
+            for name, text in self._latest.items()
+            if told.get(name) != text
+        ]
+        return ", ".join(found) or "the memory that arguments share, or a setting, changed"
+
+    def _told(self, request: Request) -> Iterator[tuple[str, str]]:
+        """What a call's arguments are like, by their names."""
+        inputs = iter(request.inputs)
+        owners = [f"<{type(one).__name__} at {id(one):#x}>" for one in request.owners]
+        for one in self._arguments(request.form):
+            for name in one.arrays:
+                yield name, describe(next(inputs))
+            if one.form is not ARRAY and one.form is not NUMBER:
+                text = shown(one.form[-1])
+                yield one.name, owners[0] if isinstance(one.form[-1], Itself) and owners else text
+
+    def _arguments(self, form: Any) -> list[Argument]:
+        names, count, rest = self._signature
+        return arguments_of(form, names[:count], rest)
 
     @calls_back
     def _inline(self, args: Any, named: Any, out: Any) -> Any:
@@ -302,64 +628,97 @@ class Compiled(Generic[P, R]):
 
     # --- Tracing ------------------------------------------------------------------------------------
 
-    def _trace(self, form: Any, inputs: Sequence[np.ndarray]) -> Traced:
+    def _trace(self, request: Request) -> Traced:
+        inputs = request.inputs
         alone = list(range(len(inputs)))
-        trace, result = self._run_traced(form, inputs, alone)
+        found = self._run_traced(request, alone)
         shared = _shared(inputs)
-        if shared != alone and any(memory.version for memory in trace.inputs):
+        if shared != alone and any(memory.version for memory in found.trace.inputs):
             # What is written through one argument is seen through the others.
-            trace, result = self._run_traced(form, inputs, shared)
+            found = self._run_traced(request, shared)
         else:
             shared = alone
+        trace = found.trace
+        if trace.made_inside():
+            again = self._run_traced(request, shared).trace
+            self._refuse_unfollowed(trace, again)
+            again.end()
         traced = Traced(self._name, self._settings(), self._options["threads"] or 0, shared)
         traced.recording, traced.held = trace.recording, trace.held
+        traced.run_forms = trace.run_forms
+        traced.read = {place: _bits(request.values[place]) for place in found.numbers.read}
+        traced.conditions = found.numbers.conditions
+        traced.outside, traced.texts = trace.outside(request.owners)
         traced.summary = _place(self._function)
-        traced.input_form = form
-        self._add_outputs(traced, trace, inputs, result)
-        traced.executor = self._executor(traced, [None] * len(inputs), None, None, form)
+        traced.arguments = self._arguments(request.form)
+        self._add_outputs(traced, trace, found.result)
+        trace.end()
+        if traced.outside is not None:
+            traced.held = []
+        traced.executor = self._unbound(traced)
         return traced
 
-    def _run_traced(
-        self, form: Any, inputs: Sequence[np.ndarray], shared: Sequence[int]
-    ) -> tuple[Trace, Any]:
-        """Call the function once, on arrays that stand for the arguments."""
-        trace = Trace(self._name, TracedArray, self._function)
+    def _run_traced(self, request: Request, shared: Sequence[int]) -> _Found:
+        """Call the function once, on arrays and numbers that stand for the arguments."""
+        numbers = Numbers(request.values)
+        if not request.values:
+            return self._call_traced(request, shared, (), numbers)
+        try:
+            return self._call_traced(request, shared, numbers.stand_ins(), numbers)
+        except Exception:  # perhaps of code that takes nothing but a float
+            numbers.read.update(range(len(request.values)))
+            return self._call_traced(request, shared, request.values, numbers)
+
+    def _call_traced(
+        self, request: Request, shared: Sequence[int], values: Sequence[Any], numbers: Numbers
+    ) -> _Found:
+        arguments = self._arguments(request.form)
+        trace = Trace(self._name, TracedArray, self._function, self._reach(request, arguments))
         memories: list[Memory] = []
-        for place, (name, array) in enumerate(zip(self._names(form), inputs, strict=True)):
+        names = [name for one in arguments for name in one.arrays]
+        for place, (name, array) in enumerate(zip(names, request.inputs, strict=True)):
             memory = trace.argument(name, spec_of(array))
             memories.append(memory if shared[place] == place else memories[shared[place]])
-        stand_ins = iter([TracedArray(memory) for memory in memories])
-        args = put_together(form[0], stand_ins)
-        named = put_together(form[1], stand_ins) if form[1] is not None else {}
+        stand_ins, floats = iter([TracedArray(memory) for memory in memories]), iter(values)
+        args = put_together(request.form[0], stand_ins, floats)
+        named = {}
+        if request.form[1] is not None:
+            named = put_together(request.form[1], stand_ins, floats)
         try:
             result = trace.run(args, named)
             leaves: list[Any] = []
             nested = taken_apart(result, leaves)
-            return trace, (nested, [trace.taken(one) for one in leaves])
+            return _Found(trace, nested, [trace.taken(one) for one in leaves], numbers)
         except AclnnError as error:
             _add_line(error, self._function)
             raise
 
-    def _names(self, form: Any) -> list[str]:
-        """A name for each array among the arguments."""
-        args, named = form
-        bound: Mapping[str, Any]
-        try:
-            values = dict(zip(named[1], named[2], strict=True)) if named else {}
-            bound = inspect.signature(self._function).bind(*args[1], **values).arguments
-        except (TypeError, ValueError):  # the call itself says what is wrong
-            bound = {f"arg{n}": one for n, one in enumerate(args[1])} | (values or {})
-        found: dict[str, None] = {}
-        for name, one in bound.items():
-            for leaf in _names_in(one, name):
-                while leaf in found:
-                    leaf += "_"
-                found[leaf] = None
-        return list(found)
+    def _reach(self, request: Request, arguments: Sequence[Argument]) -> Reach | None:
+        """What the function reaches, unless nothing of that is ever bound to something else."""
+        if getattr(self._function, "__aclnn_constant__", False):
+            return None
+        names = [one.name for one in arguments for _ in owners_in(one.form)]
+        return Reach(self._function, request.owners, names)
 
-    def _add_outputs(
-        self, traced: Traced, trace: Trace, inputs: Sequence[np.ndarray], result: Any
-    ) -> None:
+    def _refuse_unfollowed(self, first: Trace, second: Trace) -> None:
+        """Refuse arrays that the function gets from outside by a way that cannot be followed."""
+        again = {id(one.given) for one in second.made_inside()}
+        for one in first.made_inside():
+            if id(one.given) in again:
+                raise invalid(
+                    f"{self._name}: an array, {describe(one.array)}, that is no argument cannot be "
+                    "followed: it is reached by no name, attribute or element that calls could "
+                    f"look up again; pass it as an argument\n  {one.line}"
+                )
+        for one, other in zip(first.made_inside(), second.made_inside(), strict=False):
+            if first.inputs[one.place].version == 0 and _differ(one.array, other.array):
+                raise invalid(
+                    f"{self._name}: an array, {describe(one.array)}, that the function makes has "
+                    "other elements each time, which a plan cannot repeat; pass it as an argument"
+                    f"\n  {one.line}"
+                )
+
+    def _add_outputs(self, traced: Traced, trace: Trace, result: tuple[Any, list[Any]]) -> None:
         """What a run leaves: what the function returns, and arguments that it wrote."""
         traced.result, leaves = result
         recording, names = trace.recording, names_of(traced.result, "out")
@@ -368,7 +727,7 @@ class Compiled(Generic[P, R]):
             recording.output(_apart(name, recording), leaf.value_in(trace))
             ties.append(-1)
         for place, memory in enumerate(trace.inputs):
-            if memory.version == 0:
+            if memory.version == 0 or trace.is_own(place):
                 continue
             value = recording.inputs[place]
             spec = recording.spec(value)
@@ -378,13 +737,43 @@ class Compiled(Generic[P, R]):
             ties.append(place)
         traced.ties = tuple(ties) if any(tie >= 0 for tie in ties) else None
 
+    def _unbound(self, traced: Traced) -> aclOpExecutor:
+        """An executor that is bound to nothing that the caller may change."""
+        count = len(traced.recording.inputs) - len(traced.held)
+        held = [one.array for one in traced.held]
+        return self._joined(traced, [*[None] * count, *held], None, None, b"")
+
     def _executor(
+        self,
+        traced: Traced,
+        run: Run,
+        request: Request,
+        outputs: Sequence[Any] | None,
+        kind: Any,
+        bound: bool = True,
+    ) -> aclOpExecutor:
+        """An executor for the user, bound to the arguments of a call."""
+        held = [one.array for one in traced.held]
+        if traced.outside is not None:
+            specs = map(traced.recording.spec, traced.recording.inputs[len(request.inputs) :])
+            triples = zip(run.held, traced.outside.offsets, specs, strict=True)
+            held = [_seen_at(*one) for one in triples]
+        inputs = request.inputs if bound else [None] * len(request.inputs)
+        given = Given(self._name, traced.arguments, request.values, traced.numbers_for)
+        description = functools.partial(_description, self, request, given)
+        return self._joined(
+            traced, [*inputs, *held], outputs, kind, run.numbers, description, given
+        )
+
+    def _joined(
         self,
         traced: Traced,
         inputs: Sequence[Any],
         outputs: Sequence[Any] | None,
         kind: Any,
-        form: Any,
+        numbers: bytes,
+        description: Any = None,
+        takes: Any = None,
     ) -> aclOpExecutor:
         recording = traced.recording
         own = [o for o in recording.outputs if o.replaces is None]
@@ -395,25 +784,83 @@ class Compiled(Generic[P, R]):
             traced.plan(),
             traced.plan,
             self._name,
-            [*inputs, *traced.held, *targets, *tied],
-            recording.numbers,
+            [*inputs, *targets, *tied],
+            numbers,
             None if traced.result is ARRAY and traced.ties is None else traced,
             traced.ties,
             kind,
             [*given, *tied],
-            functools.partial(_description, self, traced, form),
+            description,
+            takes,
         )
 
 
-def _names_in(form: Any, name: str) -> list[str]:
-    """The names of the arrays of an argument, of which * and ** make plain tuples and dicts."""
-    if form is ARRAY or (isinstance(form, tuple) and form and isinstance(form[0], type)):
-        return names_of(form, name)
-    if isinstance(form, dict):
-        return [leaf for key, one in form.items() for leaf in _names_in(one, key)]
-    if isinstance(form, tuple):
-        return [leaf for n, one in enumerate(form) for leaf in _names_in(one, f"{name}_{n}")]
-    return []
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """One trace, what the function gave, and what it asked of its floats."""
+
+    trace: Trace
+    form: Any
+    leaves: list[Any]
+    numbers: Numbers
+
+    @property
+    def result(self) -> tuple[Any, list[Any]]:
+        return self.form, self.leaves
+
+
+def _is_in_order(
+    parts: Any, leaves: Sequence[Any], numbers: Sequence[Any], owners: Sequence[Any]
+) -> bool:
+    """Whether a quick look at a call found what taking it apart does."""
+    _, arrays_, floats, first = parts
+    found, wanted = [*arrays_, *floats], [*leaves, *numbers]
+    same = len(found) == len(wanted) and all(a is b for a, b in zip(found, wanted, strict=True))
+    return same and (not owners if first is None else len(owners) == 1 and owners[0] is first)
+
+
+MISSES_IN_A_ROW = 10
+LONGEST_WAIT = 10.0  # seconds for another thread's plan, which may wait for one of this
+_BY_POSITION = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+
+
+def _frames_to_caller() -> int:
+    """How many frames are between a warning and the line outside of this package."""
+    frame, count = sys._getframe(1), 1
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(PACKAGE):
+        frame, count = frame.f_back, count + 1
+    return count
+
+
+def _differ(one: np.ndarray, other: np.ndarray) -> bool:
+    """Whether arrays have other elements, bit by bit."""
+    return one.shape != other.shape or one.tobytes() != other.tobytes()
+
+
+class _Memory:
+    """Memory that NumPy makes an array of, as long as another array owns it."""
+
+    def __init__(self, owner: Any, interface: dict[str, Any]):
+        self.owner = owner
+        self.__array_interface__ = interface
+
+
+def _seen_at(given: Any, offset: int, spec: TensorSpec) -> np.ndarray:
+    """An array of a description, from a byte of another one on."""
+    base = arrays.as_ndarray(given, "array")
+    wanted = described(spec)
+    if offset == 0 and (base.shape, base.strides, base.dtype) == (
+        wanted.shape, wanted.strides, wanted.dtype,
+    ):  # fmt: skip
+        return base
+    interface = {
+        "data": (base.ctypes.data + offset, not base.flags.writeable),
+        "shape": wanted.shape,
+        "strides": wanted.strides,
+        "typestr": f"|V{wanted.dtype.itemsize}",
+        "version": 3,
+    }
+    return np.asarray(_Memory(base, interface)).view(wanted.dtype)
 
 
 def _apart(name: str, recording: Recording) -> str:
@@ -480,12 +927,12 @@ def _attribute(module: str, path: str) -> Any:
     return found
 
 
-def _description(compiled: Compiled, traced: Traced, form: Any, executor: Any) -> tuple[Any, Any]:
+def _description(
+    compiled: Compiled, request: Request, given: Given, executor: aclOpExecutor
+) -> tuple[Any, Any]:
     """What pickles hold of an executor: the function, and what its arguments are like."""
-    recording = traced.recording
-    arguments = recording.inputs[: len(recording.inputs) - len(traced.held)]
-    specs = [described(recording.spec(value)) for value in arguments]
-    return _planned_anew, (compiled, form, tuple(specs))
+    specs = [described(spec_of(array)) for array in request.inputs]
+    return _planned_anew, (compiled, request.form, tuple(specs), given.values)
 
 
 def described(spec: TensorSpec) -> ArraySpec:
@@ -495,10 +942,15 @@ def described(spec: TensorSpec) -> ArraySpec:
     return ArraySpec(spec.shape, strides, kind)
 
 
-def _planned_anew(compiled: Compiled, form: Any, specs: Sequence[ArraySpec]) -> aclOpExecutor:
+def _planned_anew(
+    compiled: Compiled, form: Any, specs: Sequence[ArraySpec], values: Values
+) -> aclOpExecutor:
     """An executor for a description: its inputs are to be given to a run."""
-    traced = compiled._traced(form, [spec.placeholder() for spec in specs])
-    return compiled._executor(traced, [None] * len(specs), None, None, form)
+    inputs = [spec.placeholder() for spec in specs]
+    owners = [one for part in form for one in owners_in(part)]
+    request = Request(form, inputs, owners, values)
+    run = compiled._run_for(request)
+    return compiled._executor(run.traced, run, request, None, None, bound=False)
 
 
 # --- The decorator --------------------------------------------------------------------------------

@@ -1,8 +1,11 @@
-"""Nestings of arrays: tuples, lists and dicts taken apart, and put together again."""
+"""Nestings of arrays: tuples, lists, dicts and dataclasses taken apart, and put together again."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+import dataclasses
+import functools
+import weakref
+from collections.abc import Callable, Hashable, Iterable, Iterator
 from typing import Any
 
 import numpy as np
@@ -11,7 +14,70 @@ from aclnn.acl.arguments import shown
 from aclnn.acl.errors import invalid
 from aclnn.execution.arrays import is_dask
 
-ARRAY = "array"  # in the place of one, in a form
+
+class Leaf:
+    """What stands in a form for something that is no part of it; each is the only one of its name."""
+
+    __slots__ = ("name",)
+
+    def __init__(self, name: str):
+        self.name = name
+
+    def __repr__(self) -> str:
+        return self.name
+
+    def __reduce__(self) -> str:
+        return self.name
+
+
+ARRAY = Leaf("ARRAY")
+NUMBER = Leaf("NUMBER")  # a Python float
+
+
+class Itself:
+    """An object that is part of a form as itself, whatever it compares equal to.
+
+    It is held weakly where that is possible.
+
+    >>> class Model:
+    ...     __hash__ = lambda self: 1
+    ...     __eq__ = lambda self, other: True
+    >>> one, other = Model(), Model()
+    >>> Itself(one) == Itself(one), Itself(one) == Itself(other)
+    (True, False)
+    """
+
+    __slots__ = ("_get", "_id")
+
+    def __init__(self, given: Any):
+        self._id = id(given)
+        self._get: Callable[[], Any]
+        try:
+            self._get = weakref.ref(given)
+        except TypeError:
+            self._get = functools.partial(_back, given)
+
+    def __call__(self) -> Any:
+        return self._get()
+
+    def __hash__(self) -> int:
+        return self._id
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Itself) or self._id != other._id:
+            return False
+        own = self._get()
+        return own is not None and own is other._get()
+
+    def __repr__(self) -> str:
+        return f"<{type(self._get()).__name__}>"
+
+    def __reduce__(self) -> Any:
+        return Itself, (self._get(),)
+
+
+def _back(given: Any) -> Any:
+    return given
 
 
 def is_array(given: Any) -> bool:
@@ -29,74 +95,190 @@ def is_array(given: Any) -> bool:
     )
 
 
-def taken_apart(given: Any, leaves: list[Any]) -> Any:
+_VALUES = (type(None), bool, int, str, bytes, type(Ellipsis), range, np.dtype)
+_OF_BITS = (complex, np.generic)
+
+
+def taken_apart(
+    given: Any,
+    leaves: list[Any],
+    numbers: list[float] | None = None,
+    owners: list[Any] | None = None,
+) -> Any:
     """Append the arrays of a nesting; gives its form, which can be hashed: all but the arrays.
 
+    Parameters
+    ----------
+    given : object
+    leaves : list
+        Gets the arrays.
+    numbers : list, optional
+        Gets Python floats, which are no part of the form then.
+    owners : list, optional
+        Gets objects that are neither plain values nor nestings: each is part of the form as
+        itself, held weakly. Without the list it is so by its hash.
+
+    Examples
+    --------
     >>> leaves = []
     >>> taken_apart([np.zeros(2), {"a": 3}], leaves), len(leaves)
-    ((<class 'list'>, ('array', (<class 'dict'>, ('a',), ((<class 'int'>, 3),)))), 1)
+    ((<class 'list'>, (ARRAY, (<class 'dict'>, ('a',), ((<class 'int'>, 3),)))), 1)
     """
+    kind = type(given)
+    if kind is np.ndarray:
+        leaves.append(given)
+        return ARRAY
+    if kind is float:
+        if numbers is None:
+            return kind, given.hex()
+        numbers.append(given)
+        return NUMBER
+    if kind in _VALUES:
+        return kind, given
     if is_array(given):
         leaves.append(given)
         return ARRAY
-    kind = type(given)
     if isinstance(given, tuple | list):
-        return kind, tuple([taken_apart(one, leaves) for one in given])
+        return kind, tuple([taken_apart(one, leaves, numbers, owners) for one in given])
     if isinstance(given, dict):
-        return kind, tuple(given), tuple([taken_apart(one, leaves) for one in given.values()])
-    if kind is float:
-        return kind, given.hex()
-    if kind is complex:
-        return kind, (given.real.hex(), given.imag.hex())
-    if isinstance(given, np.generic) and given.dtype.kind in "fcV":  # equal are those of equal bits
-        return kind, given.dtype, given.tobytes()
+        parts = tuple([taken_apart(one, leaves, numbers, owners) for one in given.values()])
+        return kind, tuple(given), parts
+    if dataclasses.is_dataclass(kind):
+        found = fields_of(given)
+        parts = tuple([taken_apart(one, leaves, numbers, owners) for one in found.values()])
+        return kind, tuple(found), parts
+    return kind, _static(kind, given, owners)
+
+
+def _static(kind: type, given: Any, owners: list[Any] | None) -> Hashable:
+    """What stands in a form for something that is neither array nor nesting."""
+    if hasattr(kind, "__aclnn_number__"):
+        return float(given).hex()
+    if issubclass(kind, _OF_BITS):
+        return np.asarray(given).tobytes(), np.asarray(given).dtype
+    if kind is slice:
+        return given.start, given.stop, given.step
     try:
-        hash(given)
+        if kind in (set, frozenset):
+            return frozenset(given)
+        if owners is None:
+            hash(given)
+            return given
     except TypeError:
-        raise invalid(
-            f"{shown(given)} cannot be part of a call's description: it is no array and cannot be "
-            "hashed"
-        ) from None
-    return kind, given
+        raise _unfit(given) from None
+    if kind.__hash__ is None and not kind.__flags__ & _HEAP:  # what it holds may change unseen
+        raise _unfit(given)
+    owners.append(given)
+    return Itself(given)
 
 
-def put_together(form: Any, leaves: Iterator[Any]) -> Any:
-    """The nesting of a form with other leaves."""
+_HEAP = 1 << 9  # of types that were made by a class statement
+
+
+def _unfit(given: Any) -> Exception:
+    return invalid(
+        f"{shown(given)} cannot be part of a call's description: it is no array and cannot be "
+        "hashed"
+    )
+
+
+def fields_of(given: Any) -> dict[str, Any]:
+    """What a dataclass holds: its fields, then other attributes of the instance.
+
+    >>> @dataclasses.dataclass
+    ... class Pair:
+    ...     a: int
+    ...     b: int = 2
+    >>> fields_of(Pair(1))
+    {'a': 1, 'b': 2}
+    """
+    names = [one.name for one in dataclasses.fields(given) if hasattr(given, one.name)]
+    return {name: getattr(given, name) for name in names} | getattr(given, "__dict__", {})
+
+
+def rebuilt(kind: type, values: Iterable[tuple[str, Any]]) -> Any:
+    """A dataclass with other values; nothing of its own runs."""
+    made: Any = object.__new__(kind)
+    for name, value in values:
+        object.__setattr__(made, name, value)
+    return made
+
+
+_NONE: Iterator[Any] = iter(())
+
+
+def put_together(form: Any, leaves: Iterator[Any], numbers: Iterator[Any] = _NONE) -> Any:
+    """The nesting of a form with other leaves, and other numbers."""
     if form is ARRAY:
         return next(leaves)
+    if form is NUMBER:
+        return next(numbers)
     kind, *rest = form
+    if len(rest) == 2:
+        parts = [put_together(one, leaves, numbers) for one in rest[1]]
+        pairs = zip(rest[0], parts, strict=True)
+        return kind(pairs) if issubclass(kind, dict) else rebuilt(kind, pairs)
     if issubclass(kind, tuple | list):
-        items = [put_together(one, leaves) for one in rest[0]]
+        items = [put_together(one, leaves, numbers) for one in rest[0]]
         return kind(*items) if hasattr(kind, "_fields") else kind(items)
-    if issubclass(kind, dict):
-        values = [put_together(one, leaves) for one in rest[1]]
-        return kind(zip(rest[0], values, strict=True))
-    if kind is float:
-        return float.fromhex(rest[0])
-    if kind is complex:
-        return complex(*map(float.fromhex, rest[0]))
-    if issubclass(kind, np.generic) and len(rest) == 2:
-        return np.frombuffer(rest[1], rest[0])[0]
-    return rest[0]
+    return _plain(kind, rest[0])
+
+
+def _plain(kind: Any, given: Any) -> Any:
+    """What `_static` took apart."""
+    if isinstance(given, Itself):
+        return given()
+    if kind is float or hasattr(kind, "__aclnn_number__"):
+        return float.fromhex(given)
+    if issubclass(kind, _OF_BITS):
+        bits, dtype = given
+        found = np.frombuffer(bits, dtype)[0]
+        return complex(found) if kind is complex else found
+    if kind is slice:
+        return slice(*given)
+    return kind(given) if kind is set else given
 
 
 def names_of(form: Any, name: str) -> list[str]:
     """A name for each array of a nesting.
 
-    >>> names_of((list, ("array", (dict, ("a",), ("array",)))), "w")
+    >>> names_of((list, (ARRAY, (dict, ("a",), (ARRAY,)))), "w")
     ['w_0', 'w_1_a']
     """
     if form is ARRAY:
         return [name]
+    return [leaf for key, one in _parts(form) for leaf in names_of(one, f"{name}_{key}")]
+
+
+def numbers_of(form: Any, name: str) -> list[str]:
+    """A name for each number of a nesting.
+
+    >>> numbers_of((list, (ARRAY, NUMBER)), "w"), numbers_of(NUMBER, "t")
+    (['w_1'], ['t'])
+    """
+    if form is NUMBER:
+        return [name]
+    return [leaf for key, one in _parts(form) for leaf in numbers_of(one, f"{name}_{key}")]
+
+
+def owners_in(form: Any) -> Iterator[Any]:
+    """The objects that are part of a form as themselves, in order."""
+    if isinstance(form, Leaf) or form is None:
+        return
+    if isinstance(form[-1], Itself):
+        yield form[-1]()
+    for _, one in _parts(form):
+        yield from owners_in(one)
+
+
+def _parts(form: Any) -> Iterable[tuple[Any, Any]]:
+    """What a form is made of, by index or key."""
+    if isinstance(form, Leaf):
+        return ()
     kind, *rest = form
-    parts: Iterable[tuple[Any, Any]]
-    if issubclass(kind, tuple | list):
-        parts = enumerate(rest[0])
-    elif issubclass(kind, dict):
-        parts = zip(rest[0], rest[1], strict=True)
-    else:
-        return []
-    return [found for key, one in parts for found in names_of(one, f"{name}_{key}")]
+    if len(rest) == 2:
+        return zip(*rest, strict=True)
+    return enumerate(rest[0]) if issubclass(kind, tuple | list) else ()
 
 
 def mapped(form: Any, given: Any, visit: Callable[[Any], None]) -> bool:
@@ -104,13 +286,17 @@ def mapped(form: Any, given: Any, visit: Callable[[Any], None]) -> bool:
     if form is ARRAY:
         visit(given)
         return True
+    if form is NUMBER:
+        return True
     kind, *rest = form
+    if len(rest) == 2:
+        if not issubclass(kind, dict):
+            given = fields_of(given) if isinstance(given, kind) else None
+        if not isinstance(given, dict) or set(given) != set(rest[0]):
+            return False
+        return all(mapped(f, given[key], visit) for key, f in zip(rest[0], rest[1], strict=True))
     if issubclass(kind, tuple | list):
         if not isinstance(given, tuple | list) or len(given) != len(rest[0]):
             return False
         return all(mapped(one, part, visit) for one, part in zip(rest[0], given, strict=True))
-    if issubclass(kind, dict):
-        if not isinstance(given, dict) or set(given) != set(rest[0]):
-            return False
-        return all(mapped(f, given[key], visit) for key, f in zip(rest[0], rest[1], strict=True))
     return True

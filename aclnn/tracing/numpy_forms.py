@@ -11,6 +11,7 @@ from aclnn.acl.errors import AclnnError, invalid, wrong_kind
 from aclnn.api import functional
 from aclnn.api.functional import HANDLES_BY_NAME
 from aclnn.tracing.promotion import BOOL, holds, kind_of, loop_of, number_in
+from aclnn.tracing.run_numbers import RunNumber
 from aclnn.tracing.trace import Trace, is_number
 
 # Ufuncs whose operator has another name; any other has its own.
@@ -192,6 +193,8 @@ _EXCHANGE = {
 
 def power(trace: Trace, base: Any, exponent: Any, out: Any = None) -> Any:
     """What `**` does: NumPy has shorter ways for some exponents that are Python's numbers."""
+    if type(exponent) is RunNumber and exponent.told(_POWERS.__contains__):
+        exponent = float(exponent)
     short = type(exponent) in (int, float) and not is_number(base) and exponent in _POWERS
     if short and (base.dtype.kind not in "biu" or (type(exponent) is int and exponent == 2)):
         return ufunc(trace, _POWERS[exponent], (base,), out)

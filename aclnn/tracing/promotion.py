@@ -11,6 +11,7 @@ import numpy as np
 
 from aclnn.acl.constants import aclnnStatus
 from aclnn.acl.errors import AclnnError, wrong_kind
+from aclnn.tracing.run_numbers import RunNumber
 
 BFLOAT16 = np.dtype(ml_dtypes.bfloat16)
 BOOL = np.dtype(np.bool_)
@@ -104,6 +105,10 @@ def number_in(value: Any, dtype: np.dtype) -> Any:
     >>> number_in(0.1, np.dtype(np.float16))
     0.0999755859375
     """
+    if type(value) is RunNumber:
+        if dtype.kind == "f" or dtype == BFLOAT16:
+            return value.derived(lambda number: number_in(number, dtype))
+        value = float(value)
     try:
         with np.errstate(all="ignore"):
             if dtype == BFLOAT16:  # which takes no large integers of Python's

@@ -5,8 +5,10 @@ from __future__ import annotations
 import inspect
 import linecache
 import os
+import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path as FilePath
 from types import FrameType
 from typing import Any
@@ -25,7 +27,10 @@ from aclnn.execution._operand import reads
 from aclnn.graph import is_contiguous
 from aclnn.operators.checks import TensorSpec
 from aclnn.operators.lowering import Number
-from aclnn.tracing.promotion import forms_in
+from aclnn.tracing._outside import Outside, fingerprint
+from aclnn.tracing.promotion import forms_in, number_in
+from aclnn.tracing.reach import Reach
+from aclnn.tracing.run_numbers import RunNumber, Values
 
 PACKAGE = str(FilePath(__file__).resolve().parents[1])
 Path = tuple[tuple[str, Any], ...]  # views, one of another: what makes it of a recording, and how
@@ -87,6 +92,60 @@ class Memory:
         raise invalid("a view that repeats elements cannot be written")
 
 
+@dataclass(slots=True)
+class Held:
+    """An array that is an input though it is no argument.
+
+    Attributes
+    ----------
+    given : object
+        The caller's array.
+    array : array
+        What the input is bound to: for one that the function made, a copy from then.
+    place : int
+        Among the inputs.
+    node, offset : int
+        Where it is found again, and from which byte of that array on; -1 for one that the function
+        seems to have made.
+    line : str
+        Where the function used it.
+    """
+
+    given: Any
+    array: np.ndarray
+    place: int
+    node: int
+    offset: int
+    line: str
+
+
+@dataclass(frozen=True, slots=True)
+class RunForms:
+    """Numbers of one call, as functions of the floats that a run is given."""
+
+    handle: Any
+    of: tuple[Callable[[Values], Any], ...]
+    switches: Any
+    dtypes: tuple[int, ...]
+    facts: tuple[int, ...] | None  # None where no plan depends on them
+    masks: tuple[int, ...]
+    taken: tuple[int, ...]  # those that are numbers of the run, in the order of their places
+
+    def forms(self, values: Values) -> list[Any] | None:
+        """The forms that kernels read; None where plans depend on another fact."""
+        numbers = [of(values) for of in self.of]
+        for index in self.taken:
+            if type(numbers[index]) is not float:  # a complex power
+                return None
+        if self.facts is None:
+            return numbers
+        facts, forms, _ = self.handle.described(numbers, self.switches, self.dtypes)
+        for (dtype, bits, _), mask, known in zip(facts, self.masks, self.facts, strict=True):
+            if (bits | dtype << 8) & mask != known:
+                return None
+        return [forms[index] for index in self.taken]
+
+
 class Trace:
     """One run of a function on traced arrays.
 
@@ -94,16 +153,26 @@ class Trace:
     ----------
     recording : Recording
     inputs : list of Memory
-        Arguments, then arrays that the function closes over.
-    held : list of array
+        Arguments, then arrays that the function reaches otherwise.
+    held : list of Held
         The latter.
+    run_forms : list of RunForms
+        What the numbers of the recording are.
     """
 
-    def __init__(self, name: str, make: Callable[..., Any], function: Callable[..., Any]):
+    def __init__(
+        self,
+        name: str,
+        make: Callable[..., Any],
+        function: Callable[..., Any],
+        reach: Reach | None = None,
+    ):
         self.recording = Recording(name)
         self.recording.origin = self.origin
         self.inputs: list[Memory] = []
-        self.held: list[np.ndarray] = []
+        self.held: list[Held] = []
+        self.run_forms: list[RunForms] = []
+        self._reach = reach
         self._known: dict[tuple[Any, ...], Memory] = {}
         self._names: dict[tuple[Any, ...], str] = {}
         self._make = make  # of a memory and a path a traced array
@@ -154,35 +223,86 @@ class Trace:
         """A traced array with memory of its own."""
         return self._make(Memory(self, value))
 
-    def memory_of(self, array: np.ndarray) -> Memory:
-        """The memory of an array that the function closes over."""
-        found = _identity(array)
-        if found not in self._known:
-            if not reads(array):
-                raise invalid(
-                    f"an array of dtype {array.dtype} with strides {array.strides} that the "
-                    "function closes over: compiled functions need native, aligned arrays"
-                )
-            name = self._names.get(found, f"held_{len(self.held)}")
-            self.held.append(array)
-            self._known[found] = self.argument(name, spec_of(array))
-        return self._known[found]
+    def memory_of(self, given: Any, role: str = "operand") -> Memory:
+        """The memory of an array that is no traced one."""
+        array = arrays.as_ndarray(given, role)
+        node, offset = self._found(given, array)
+        made = node < 0 and self._reach is not None
+        known = (*_identity(array), node, fingerprint(array) if made and reads(array) else 0)
+        if known in self._known:
+            return self._known[known]
+        if not reads(array):
+            raise invalid(
+                f"an array of dtype {array.dtype} with strides {array.strides} that the "
+                "function closes over: compiled functions need native, aligned arrays"
+            )
+        name = self._names.get(_identity(array)) or self._name_of(node, offset)
+        bound = _laid_out_copy(array) if made else array
+        self.held.append(Held(given, bound, len(self.inputs), node, offset, self._line_now()))
+        self._known[known] = self.argument(self._free_name(name), spec_of(array))
+        return self._known[known]
+
+    def _found(self, given: Any, array: np.ndarray) -> tuple[int, int]:
+        """The node of an array, and from which byte on it is one of that node's."""
+        if self._reach is None:
+            return -1, 0
+        return self._reach.place_of(given, array)
+
+    def _name_of(self, node: int, offset: int) -> str:
+        if node < 0 or self._reach is None:
+            return f"held_{len(self.held)}"
+        return "_".join(re.findall(r"\w+", self._reach.texts[node])) or f"held_{len(self.held)}"
+
+    def _free_name(self, name: str) -> str:
+        while name in self.recording.input_names:
+            name += "_"
+        return name
 
     def name(self, array: np.ndarray, name: str) -> None:
         """Call an array that the function closes over by a name, if it is used."""
         self._names.setdefault(_identity(array), name)
 
+    def _line_now(self) -> str:
+        """The line of the user's that runs now, for messages."""
+        frame: FrameType | None = sys._getframe(1)
+        while frame is not None and frame.f_code is not _RUN:
+            file = frame.f_code.co_filename
+            if not file.startswith(PACKAGE) or file == self._own:
+                words = linecache.getline(file, frame.f_lineno, frame.f_globals).strip()
+                return f"in {frame.f_code.co_name}, {file}:{frame.f_lineno}: {words}"
+            frame = frame.f_back
+        return ""
+
     def value_of(self, given: Any, role: str) -> int:
         """The value of an operand: a traced array, or any other array."""
         if hasattr(type(given), "__aclnn_function__"):
             return given.value_in(self)
-        return self.memory_of(arrays.as_ndarray(given, role)).value
+        return self.memory_of(given, role).value
 
     def taken(self, given: Any) -> Any:
         """An array as a traced one."""
         if hasattr(type(given), "__aclnn_function__"):
             return given
-        return self._make(self.memory_of(arrays.as_ndarray(given, "operand")))
+        return self._make(self.memory_of(given))
+
+    def made_inside(self) -> list[Held]:
+        """The arrays that the function seems to have made itself."""
+        return [] if self._reach is None else [one for one in self.held if one.node < 0]
+
+    def is_own(self, place: int) -> bool:
+        """Whether an input is an array that the function made, which nobody else sees."""
+        return any(one.place == place for one in self.made_inside())
+
+    def end(self) -> None:
+        """Let go of the caller's objects; what is still traced keeps the rest."""
+        self._reach, self.held = None, []
+        self.recording.origin = tuple
+
+    def outside(self, owners: Sequence[Any]) -> tuple[Outside | None, list[str]]:
+        """What has to be looked up at each call, and what its nodes are called."""
+        if self._reach is None:
+            return None, []
+        return self._reach.outside(self.held, owners)
 
     # --- Calls --------------------------------------------------------------------------------------
 
@@ -200,7 +320,9 @@ class Trace:
         operands = arrays.with_arrays_for_lists(operator, parts)
         values = [None if one is None else self.value_of(one, role) for role, one in operands]
         specs = [recording.spec(value) for value in values if value is not None]
-        facts, forms, switches = handle.described(numbers, switches, [int(s.dtype) for s in specs])
+        known = [float_now(one) for one in numbers]
+        kinds = [int(s.dtype) for s in specs]
+        facts, forms, switches = handle.described(known, switches, kinds)
         roles = handle.outputs_of([one for _, one in operands], switches)
         targets = self._targets(handle, roles, out)
         call, done = recording.describe(
@@ -213,8 +335,8 @@ class Trace:
         )
         if done and all(target is not None for target in targets):
             return out
-        constants: list[Number] = list(forms)
-        made = recording.call(operator, call, values, constants)
+        places = self._numbers_of_run(handle, numbers, switches, kinds, facts, forms)
+        made = recording.call(operator, call, values, places)
         results = [
             self._result(made.get(role), target)
             for role, target in zip(roles, targets, strict=True)
@@ -223,6 +345,32 @@ class Trace:
             return out
         single = len(results) == 1 and operator.makes is None
         return results[0] if single else tuple(results)
+
+    def _numbers_of_run(
+        self,
+        handle: Any,
+        numbers: Sequence[Any],
+        switches: Any,
+        dtypes: Sequence[int],
+        facts: Any,
+        forms: Sequence[Any],
+    ) -> list[Number]:
+        """Each number of a call as its place among those of the run, or as its forms."""
+        taken = tuple([n for n, one in enumerate(numbers) if type(one) is RunNumber])
+        if not taken:
+            return list(forms)
+        functions = tuple([one.of if type(one) is RunNumber else _always(one) for one in numbers])
+        masks: list[int] = []
+        if facts is not None:
+            masks = [handle.handle.fact_mask(index) for index in range(len(facts))]
+            facts = [
+                (f | int(dtype) << 8) & m for (dtype, f, _), m in zip(facts, masks, strict=True)
+            ]
+        known = None if facts is None else tuple(facts)
+        self.run_forms.append(
+            RunForms(handle, functions, switches, tuple(dtypes), known, tuple(masks), taken)
+        )
+        return [self.recording.number(form) if n in taken else form for n, form in enumerate(forms)]
 
     def form(self, name: str, *operands: Any, out: Any = None, **options: Any) -> Any:
         """Record the call of a functional form by its name, numbers among its operands."""
@@ -257,8 +405,13 @@ class Trace:
 
     def number(self, value: Any, dtype: np.dtype) -> Any:
         """A number as an array without dimensions."""
-        forms = forms_in(value, dtype)
-        return self.made(self.recording.filled(forms, dtypes.of_numpy(dtype), ()))
+        given: Number
+        rounded = number_in(value, dtype)
+        if type(rounded) is RunNumber:
+            (given,) = self._numbers_of_run(None, [rounded], None, (), None, [(0.0, 0.0, 0)])
+        else:
+            given = forms_in(value, dtype)
+        return self.made(self.recording.filled(given, dtypes.of_numpy(dtype), ()))
 
     def _targets(self, handle: Any, roles: Sequence[str], out: Any) -> list[Any]:
         """What a call writes into, as traced arrays, or None for what it makes."""
@@ -281,6 +434,20 @@ class Trace:
 
 
 _RUN = Trace.run.__code__
+
+
+def float_now(given: Any) -> Any:
+    """A number as it is while the function is traced, without the function's asking for it."""
+    return given.now if type(given) is RunNumber else given
+
+
+def _always(value: Any) -> Callable[[Values], Any]:
+    return lambda _: value
+
+
+def _laid_out_copy(array: np.ndarray) -> np.ndarray:
+    """A copy with the same strides, or dense where elements are repeated."""
+    return array.copy(order="K")
 
 
 def _identity(array: np.ndarray) -> tuple[Any, ...]:
