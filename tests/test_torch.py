@@ -1,6 +1,7 @@
 """PyTorch: registered operators, gradients, tracing, and what tensors cost."""
 
 import copy
+import itertools
 import pathlib
 import pickle
 import resource
@@ -10,12 +11,13 @@ import sys
 import numpy as np
 import pytest
 import samples
+from cases import each
 
 import aclnn
 from aclnn.operators import REGISTRY
 
 torch = pytest.importorskip("torch")
-from torch.utils._pytree import tree_map_only  # noqa: E402
+from torch.utils._pytree import tree_leaves, tree_map_only  # noqa: E402
 
 import aclnn.torch as at  # noqa: E402
 from aclnn.api.functional import HANDLES_BY_NAME  # noqa: E402
@@ -205,6 +207,61 @@ def test_second_derivatives_are_right_or_say_that_there_are_none(name):
         assert str(error).partition(" ")[0].removeprefix("aclnn.") in HAVE_NO_SECOND
     except RuntimeError as error:
         assert str(error) == "derivative for aten::native_group_norm_backward is not implemented"
+
+
+DTYPES = (torch.float32, torch.float16, torch.bfloat16, torch.float64, torch.complex64)
+
+
+def in_dtype(given, dtype):
+    """Arguments of which those that are floating have a dtype."""
+    if isinstance(given, list):
+        return [in_dtype(one, dtype) for one in given]
+    if isinstance(given, torch.Tensor) and given.is_floating_point():
+        return given.detach().to(dtype).requires_grad_(given.requires_grad)
+    return given
+
+
+@pytest.mark.filterwarnings("ignore")
+@each("name", DIFFERENTIABLE)
+def test_what_runs_where_gradients_are_wanted_has_some(name):
+    """In every dtype, alone and beside float32: refused at once, or differentiated."""
+    given, named = tracked(name)
+    tried = [[in_dtype(one, dtype) for one in given] for dtype in DTYPES]
+    for place in range(len(given)):
+        for dtype in DTYPES[1:]:
+            mixed = [
+                in_dtype(one, dtype if k == place else DTYPES[0]) for k, one in enumerate(given)
+            ]
+            tried.append(mixed)
+    differentiated = 0
+    for args, function in itertools.product(tried, (getattr(at, name), op(name))):
+        try:
+            results = results_of(function(*args, **named))
+        except (aclnn.AclnnError, RuntimeError):
+            continue
+        tensors = [one for one in tree_leaves(args) if getattr(one, "requires_grad", False)]
+        results = [one for one in results if one.requires_grad]
+        if not results:
+            continue
+        ones = [torch.ones_like(one) for one in results]
+        found = torch.autograd.grad(results, tensors, ones, allow_unused=True)
+        for gradient, one in zip(found, tensors, strict=True):
+            assert gradient is None or (gradient.dtype, gradient.shape) == (one.dtype, one.shape)
+        differentiated += 1
+    assert differentiated
+
+
+@pytest.mark.parametrize("name", ["elu", "hardtanh", "softmax", "log_softmax"])
+def test_gradients_in_float64_are_pytorchs(name):
+    peers = [tensor(3, 4).sub(0.5).mul(3).double().requires_grad_() for _ in range(2)]
+    options = {"dim": 1} if "softmax" in name else {}
+    grad = tensor(3, 4, dtype=torch.float64, seed=7)
+    for function, x in zip(
+        (getattr(at, name), getattr(torch.nn.functional, name)), peers, strict=True
+    ):
+        (gradient,) = torch.autograd.grad(function(x, **options), x, grad, create_graph=True)
+        gradient.square().sum().backward()
+    torch.testing.assert_close(peers[0].grad, peers[1].grad, rtol=1e-13, atol=1e-15)
 
 
 PEERS = {

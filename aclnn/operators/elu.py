@@ -47,9 +47,7 @@ elu = Operator(
         "array([-0.63212055,  2.        ], dtype=float32)",
     ),
     seealso=("elu_backward",),
-    gradient={
-        "self": "elu_backward(grad, self, alpha=alpha, scale=scale, input_scale=input_scale)"
-    },
+    gradient={"self": "gradient_of_elu(grad, self, alpha, scale, input_scale)"},
 )
 
 elu_backward = Operator(

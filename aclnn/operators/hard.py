@@ -178,7 +178,7 @@ hardtanh = Operator(
     ),
     example=("hardtanh(np.float32([-2, 0.5, 2]))", "array([-1. ,  0.5,  1. ], dtype=float32)"),
     seealso=("hardtanh_backward",),
-    gradient={"input": "hardtanh_backward(grad, input, min_val, max_val)"},
+    gradient={"input": "gradient_of_hardtanh(grad, input, min_val, max_val)"},
 )
 
 hardtanh_backward = Operator(

@@ -302,7 +302,7 @@ prelu = Operator(
         "array([[-0.5, -0.5],\n       [ 3. ,  4. ]], dtype=float32)",
     ),
     seealso=("prelu_backward", "leaky_relu"),
-    gradient={"self, weight": "prelu_backward(grad, self, weight)"},
+    gradient={"self, weight": "prelu_backward(grad, self.to(grad.dtype), weight.to(grad.dtype))"},
     layout=("self",),
 )
 

@@ -85,7 +85,7 @@ softmax = Operator(
     ),
     seealso=("softmax_backward", "log_softmax"),
     accuracy=ROW_ACCURACY,
-    gradient={"input": "softmax_backward(grad, out, dim)"},
+    gradient={"input": "gradient_of_softmax(grad, out, dim)"},
 )
 
 log_softmax = Operator(
@@ -111,7 +111,7 @@ log_softmax = Operator(
     ),
     seealso=("log_softmax_backward", "softmax"),
     accuracy=ROW_ACCURACY,
-    gradient={"input": "log_softmax_backward(grad, out, dim)"},
+    gradient={"input": "gradient_of_log_softmax(grad, out, dim)"},
 )
 
 softmax_backward = Operator(

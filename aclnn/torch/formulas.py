@@ -6,6 +6,7 @@ themselves.
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Sequence
 from typing import Any
@@ -46,8 +47,24 @@ def where_between(grad: Any, x: Any, least: Any, most: Any) -> Any:
 
 
 def gradient_of_relu(grad: Any, out: Any) -> Any:
-    backward = aten.threshold_backward if grad.dtype == torch.float64 else forms.threshold_backward
+    backward = aten.threshold_backward if is_double(grad) else forms.threshold_backward
     return backward(grad, out, 0)
+
+
+def is_double(grad: Any) -> bool:
+    """Whether PyTorch has to compute a gradient: CANN's take float64 less often than their functions."""
+    return grad.dtype == torch.float64
+
+
+def gradient_of_elu(grad: Any, x: Any, alpha: float, scale: float, input_scale: float) -> Any:
+    if is_double(grad):
+        return aten.elu_backward(grad, alpha, scale, input_scale, False, x)
+    return forms.elu_backward(grad, x, alpha=alpha, scale=scale, input_scale=input_scale)
+
+
+def gradient_of_hardtanh(grad: Any, x: Any, least: float, most: float) -> Any:
+    backward = aten.hardtanh_backward if is_double(grad) else forms.hardtanh_backward
+    return backward(grad, x, least, most)
 
 
 def gradient_of_base(grad: Any, base: Any, exponent: Any) -> Any:
@@ -91,6 +108,21 @@ def gradient_of_fatrelu_mul(grad: Any, x: Any, threshold: Any) -> Any:
     closed = gate < threshold
     parts = [(grad * other).masked_fill(closed, 0), grad * gate.masked_fill(closed, 0)]
     return forms.cat(parts, -1)
+
+
+# --- Rows ----------------------------------------------------------------------------------------
+
+
+def gradient_of_softmax(grad: Any, out: Any, dim: int) -> Any:
+    if is_double(grad):
+        return aten._softmax_backward_data(grad, out, dim, torch.float64)
+    return forms.softmax_backward(grad, out, dim)
+
+
+def gradient_of_log_softmax(grad: Any, out: Any, dim: int) -> Any:
+    if is_double(grad):
+        return aten._log_softmax_backward_data(grad, out, dim, torch.float64)
+    return forms.log_softmax_backward(grad, out, dim)
 
 
 # --- Products ------------------------------------------------------------------------------------
@@ -239,6 +271,10 @@ def gradients_of_group_norm_silu(
     needed: Sequence[bool],
 ) -> Any:
     sizes = (*x.shape[:2], x.shape[2:].numel(), group)
+    given = [one for one in (x, weight, bias) if one is not None]
+    dtype = functools.reduce(torch.promote_types, [one.dtype for one in given])
+    grad, x, mean, rstd = (one.to(dtype) for one in (grad, x, mean, rstd))
+    weight, bias = (None if one is None else one.to(dtype) for one in (weight, bias))
     if activated:
         normed = ops.native_group_norm(x, weight, bias, *sizes, eps)[0]
         grad = forms.silu_backward(grad, normed)
@@ -280,10 +316,14 @@ _ALL = [
     curvature_of_swish,
     gathered,
     gradient_of_base,
+    gradient_of_elu,
     gradient_of_exponent,
     gradient_of_fatrelu_mul,
+    gradient_of_hardtanh,
+    gradient_of_log_softmax,
     gradient_of_relu,
     gradient_of_slices,
+    gradient_of_softmax,
     gradient_of_variance,
     gradients_of_added_layer_norm,
     gradients_of_added_rms_norm,
