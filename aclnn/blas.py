@@ -29,8 +29,9 @@ def thread_functions() -> tuple[int, int, int]:
     Returns
     -------
     get, set, set_for_thread : int
-        OpenBLAS has the first two, for the process; MKL the last one, for the calling thread. 0 for
-        what there is not: any other BLAS uses as many threads as its own environment variables say.
+        OpenBLAS has the first two, for the process; MKL the first and the last one, which is for the
+        calling thread. 0 for what there is not: any other BLAS uses as many threads as its own
+        environment variables say.
     """
     library = ctypes.CDLL(_blas().__file__)  # is loaded; symbols are those of what it links to, too
     for prefix in _PREFIXES:
@@ -39,7 +40,8 @@ def thread_functions() -> tuple[int, int, int]:
             get, set = (_address(library, name) for name in names)
             if get and set:
                 return get, set, 0
-    return 0, 0, _address(library, "MKL_Set_Num_Threads_Local")
+    local = _address(library, "MKL_Set_Num_Threads_Local")
+    return _address(library, "MKL_Get_Max_Threads") if local else 0, 0, local
 
 
 def _address(library: ctypes.CDLL, name: str) -> int:

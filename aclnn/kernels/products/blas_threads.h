@@ -17,7 +17,7 @@
 enum { BLAS_MOST_THREADS = 1024 };
 
 static struct {
-    int (*number)(void);         /* of the process; NULL where it is not known */
+    int (*number)(void);         /* that it may use now; NULL where it is not known */
     void (*set_number)(int);
     int (*set_for_thread)(int);  /* gives what it was, 0 for the process's */
     pthread_mutex_t lock;
@@ -34,7 +34,10 @@ static inline void blas_set(int number) {
 
 /* Bind a call that the BLAS may divide among threads; what `blas_release` takes. */
 static int blas_bind(int threads) {
-    if (blas_pool.set_for_thread) return blas_pool.set_for_thread(threads);
+    if (blas_pool.set_for_thread) {
+        int most = blas_pool.number ? blas_pool.number() : threads;
+        return blas_pool.set_for_thread(threads < most ? threads : most);
+    }
     if (!blas_pool.set_number) return 0;
     pthread_mutex_lock(&blas_pool.lock);
     if (!blas_pool.running++) blas_pool.own = blas_pool.now = blas_pool.number();
