@@ -180,6 +180,22 @@ def test_arguments_are_written_in_place():
     same(more["twice"], z * 2)
 
 
+def test_what_is_assigned_may_have_more_dimensions_of_one_element():
+    """As with NumPy, which drops them."""
+
+    def f(x, y):
+        x[...] = y[None, None]
+        x[0] = y[0, None, None]
+        return x
+
+    x, y = array(4, 3), array(4, 3)
+    now = x.copy()
+    same(aclnn.compile(f)(now, y), f(x, y))
+    same(now, x)
+    with pytest.raises(ValueError, match="does not broadcast"):
+        aclnn.compile(lambda x, y: x.__setitem__(0, y))(x, y)
+
+
 def test_what_is_written_through_one_argument_is_seen_through_the_other():
     def f(x, y):
         x += 1

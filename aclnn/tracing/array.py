@@ -366,6 +366,8 @@ class TracedArray:
         """Hold other elements from now on, cast and broadcast."""
         trace, recording = self.trace, self.trace.recording
         source = trace.number(given, self.dtype) if is_number(given) else trace.taken(given)
+        while source.ndim > self.ndim and source.shape[0] == 1:  # which NumPy drops
+            source = source[0]
         value, spec = source.value_in(trace), self.spec
         if recording.spec(value).dtype != spec.dtype:
             value = recording.cast(value, spec.dtype)
