@@ -11,6 +11,9 @@ operators and functions take part without a change here. What is checked after e
 - no byte changed in memory that operands lie in, but for elements of outputs, what a workspace was
   asked for, and targets of copies.
 
+Between the calls are programs of `fuzz_programs.py`, which count as many calls as they make: compiled functions
+have the bits of single calls, and captured calls leave memory as the same calls do when they run at once.
+
 A finding is printed with its seed and number, and ends the run with 1. The calls are made in a process
 of its own: if that dies, what it did last is found by making the same calls again.
 """
@@ -36,6 +39,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
+import fuzz_programs
 import numpy as np
 import samples
 from setups import Hostile
@@ -48,11 +52,12 @@ from aclnn.operators import ENTRIES
 OK = 0
 ARENA = 1 << 14  # bytes of host memory, and of device memory, that operands lie in
 POOL = 24  # objects of a type that are kept, destroyed ones included
+PROGRAMS = 0.01  # of the calls: each is some calls itself, and some milliseconds of tracing
 LONGEST_RUN = 1 << 16  # elements: an output that repeats its elements could have any number
 PATIENCE = 120  # seconds until a call counts as hanging
 
 # While a stream is captured, whatever waits is refused, and work of other streams goes on unseen: captures
-# have tests of their own, with random programs.
+# begin and end within a program.
 LEFT_OUT = {"aclmdlRICaptureBegin"}
 
 
@@ -100,7 +105,7 @@ class Function:
 
 
 def functions() -> list[Function]:
-    names = [name for name in dir(aclnn) if name.startswith("acl") and name not in LEFT_OUT]
+    names = [name for name in dir(aclnn) if name.startswith("acl")]
     return [
         Function(name)
         for name in names
@@ -289,12 +294,15 @@ class Fuzzer:
         device = np.ctypeslib.as_array((ctypes.c_uint8 * ARENA).from_address(self.device))
         device[:] = self.host[::-1]
         self.arenas = [Arena(self.host.ctypes.data, self.host), Arena(self.device, device)]
+        self.rooms = tuple(aclnn.aclrtMalloc(fuzz_programs.ROOM, 0)[0] for _ in range(2))
         self.plausible = self._plausible()
 
     def go(self) -> None:
-        names = list(self.functions)
+        names = [name for name in self.functions if name not in LEFT_OUT]
         plans = [name for name in names if self.functions[name].plans]
         while self.made < self.count:
+            if self.random.random() < PROGRAMS:
+                self.program()
             luck = self.random.random()
             if luck < 0.12:
                 self.plan(self.random.choice(plans))
@@ -309,6 +317,21 @@ class Fuzzer:
         self.settle()
 
     # --- Kinds of calls
+
+    def program(self) -> None:
+        """A compiled function or a capture, whose seed is printed with what is wrong."""
+        seed = self.random.getrandbits(48)
+        chance = random.Random(seed)
+        if self.random.random() < 0.5:
+            self.begin(lambda: f"fuzz_programs.check_compiled(random.Random({seed}))")
+            steps, wrong = fuzz_programs.check_compiled(chance)
+            self.made += 2 * steps
+        else:
+            self.settle()
+            self.call("aclmdlRICaptureThreadExchangeMode", aclnn.ACL_MODEL_RI_CAPTURE_MODE_RELAXED)
+            wrong = fuzz_programs.check_capture(chance, self.call, self.rooms)
+        if wrong:
+            raise FoundError(f"call {self.made}: program {seed}: {wrong}")
 
     def alike(self) -> Callable[[Any, Any], Any]:
         """What makes operands that are alike, or broadcast."""
@@ -437,17 +460,21 @@ class Fuzzer:
 
     # --- One call, and what is checked
 
-    def call(self, name: str, *arguments: Any) -> Any:
-        function = self.functions[name]
+    def begin(self, text: Callable[[], str]) -> None:
+        """Count a call, so that what the process dies in is known."""
         self.made += 1
         if self.last is not None:
             self.last.seek(0)
             self.last.write(self.made.to_bytes(8, "little"))
             self.last.flush()
         if self.made == self.show:
-            print(f"{name}({', '.join(map(shown, arguments))})", flush=True)
+            print(text(), flush=True)
         if self.made % 1000 == 1:
             faulthandler.dump_traceback_later(PATIENCE, exit=True)
+
+    def call(self, name: str, *arguments: Any) -> Any:
+        function = self.functions[name]
+        self.begin(lambda: f"{name}({', '.join(map(shown, arguments))})")
         executor = arguments[2] if function.runs and len(arguments) == 4 else None
         planned = next((p for p in self.planned if p.executor is executor), None)
         if planned is not None and planned.longest > LONGEST_RUN:

@@ -2,8 +2,10 @@
 
 import faulthandler
 import pathlib
+import random
 
 import fuzz_calls
+import fuzz_programs
 import numpy as np
 import pytest
 
@@ -87,3 +89,90 @@ def test_a_process_that_dies_is_a_finding(monkeypatch, tmp_path, capfd):
     monkeypatch.setenv("PYTHONPATH", str(pathlib.Path(__file__).parent), prepend=":")
     assert fuzz_calls.watched(seed=1, count=100) == 1
     assert "seed 1, call 40: the process ended with" in capfd.readouterr().out
+
+
+# --- Programs -------------------------------------------------------------------------------------
+
+
+def first_finding(check, count=40):
+    return next((wrong for seed in range(count) if (wrong := check(random.Random(seed)))), "")
+
+
+def compiled(chance):
+    return fuzz_programs.check_compiled(chance)[1]
+
+
+@pytest.fixture
+def captured(fuzzer):
+    def check(chance):
+        return fuzz_programs.check_capture(chance, fuzzer.call, fuzzer.rooms)
+
+    return check
+
+
+def test_programs_at_random(captured):
+    assert first_finding(compiled, 80) == ""
+    assert first_finding(captured, 60) == ""
+
+
+def test_programs_have_views_writes_empties_and_more_than_8_dimensions():
+    """And every operator that they may have: few steps are refused."""
+    texts, shapes, strides, taken = [], [], [], 0
+    for seed in range(400):
+        program = fuzz_programs.Program(random.Random(seed))
+        program.grow(6)
+        taken += len(program.steps)
+        texts += [text for text, _, _ in program.steps]
+        shapes += [one.shape for one in program.arguments]
+        strides += [step for one in program.arguments for step in one.strides]
+    assert taken > 400 * 3
+    assert {len(shape) for shape in shapes} >= {1, 2, 3, 9}
+    assert any(0 in shape for shape in shapes)
+    assert {np.sign(step) for step in strides} == {-1, 0, 1}
+    names = {text.partition("(")[0] for text in texts}
+    wanted = {
+        *fuzz_programs.UNARY,
+        *fuzz_programs.BINARY,
+        *fuzz_programs.IN_PLACE,
+        *fuzz_programs.ROWS,
+    }
+    assert wanted | {"assign", "cat", "matmul", "addmm", "embedding", "constant_pad_nd"} <= names
+    assert any("[::-1]" in text for text in texts)
+
+
+def test_a_seed_makes_the_same_program():
+    def text(seed):
+        program = fuzz_programs.Program(random.Random(seed))
+        program.grow(6)
+        return str(program)
+
+    assert [text(seed) for seed in range(20)] == [text(seed) for seed in range(20)]
+
+
+def test_a_compiled_function_with_other_bits_is_found(monkeypatch):
+    """In its results, in its arguments, and where it raises; the finding has the program."""
+
+    def found(careless):
+        monkeypatch.setattr(fuzz_programs.aclnn, "compile", careless)
+        return first_finding(compiled)
+
+    def negated(function, threads):
+        return lambda *given: [-np.asarray(one, float) for one in function(*given)]
+
+    def unwritten(function, threads):
+        return lambda *given: function(*(one.copy() for one in given))
+
+    def raising(function, threads):
+        raise KeyError("no")
+
+    assert "single calls give" in found(negated)
+    assert "single calls leave" in found(unwritten)
+    text = found(raising)
+    assert text.startswith("KeyError: 'no'\nv0 = ")
+
+
+def test_captures_that_run_otherwise_are_found(captured, fuzzer):
+    assert first_finding(captured, 5) == ""
+    function = fuzzer.functions["aclmdlRIExecute"]
+    function.call = lambda model, timeout: 0
+    assert first_finding(captured).startswith("the model leaves")
