@@ -109,3 +109,14 @@ def foreign_array(data, name):
     raise AclnnError(
         INVALID, f"{name} is {type(data).__name__}, must be None, a buffer, an object with "
         "__array_interface__ or __dlpack__, or an address from aclrtMalloc")
+
+
+cdef class Unreadable:
+    """What has no memory to show, and says so to those who ask by the buffer protocol.
+
+    Subclasses have a method `no_memory`, which gives the exception.
+    """
+
+    def __getbuffer__(self, Py_buffer *view, int flags):
+        view.obj = None
+        raise self.no_memory()

@@ -8,6 +8,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from aclnn.acl import dtypes
+from aclnn.acl._buffer import Unreadable
 from aclnn.acl._frames import boundary
 from aclnn.acl.arguments import as_int, did_you_mean, shown
 from aclnn.acl.errors import AclnnError, invalid, wrong_kind
@@ -16,7 +17,7 @@ from aclnn.api.options import as_dtype, as_ints
 from aclnn.graph import is_contiguous
 from aclnn.graph.strides import broadcast_strides, reshaped_strides
 from aclnn.operators.checks import TensorSpec, broadcast_shapes
-from aclnn.tracing import numpy_forms
+from aclnn.tracing import numpy_forms, numpy_functions
 from aclnn.tracing.indexing import pieces_of
 from aclnn.tracing.nesting import is_array
 from aclnn.tracing.trace import Memory, Path, Trace, is_number
@@ -71,7 +72,7 @@ _STEPS: dict[str, Callable[[Any, Any, Any], tuple[int, ...]]] = {
 _of_callers = boundary(kind=(AclnnError, AttributeError, IndexError, TypeError))
 
 
-class TracedArray:
+class TracedArray(Unreadable):
     """An array of a traced function: memory, and a way to see it.
 
     Attributes
@@ -159,10 +160,13 @@ class TracedArray:
         return self.trace.call(handle, given, out, numbers, switches)
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **options: Any) -> Any:
+        if ufunc is np.add and method == "reduce" and options.get("out") is None:
+            options.pop("out", None)
+            return numpy_functions.array_function(self, np.sum, inputs, {"axis": 0} | options)
         return numpy_forms.array_ufunc(self.trace, ufunc, method, inputs, options)
 
     def __array_function__(self, function: Any, types: Any, args: Any, options: Any) -> Any:
-        return numpy_forms.array_function(self, function, args, options)
+        return numpy_functions.array_function(self, function, args, options)
 
     @classmethod
     def __torch_function__(
@@ -340,23 +344,51 @@ class TracedArray:
 
     def sum(self, axis: Any = None, dtype: Any = None, keepdims: bool = False) -> Any:
         """Sum over dimensions, by default all."""
-        return numpy_forms.reduce_sum(self, axis, dtype, keepdims)
+        return numpy_functions.reduce_sum(self, axis, dtype, keepdims)
 
     def mean(self, axis: Any = None, dtype: Any = None, keepdims: bool = False) -> Any:
         """Mean over dimensions, by default all."""
-        return numpy_forms.reduce_mean(self, axis, dtype, keepdims)
+        return numpy_functions.reduce_mean(self, axis, dtype, keepdims)
 
     def max(self, axis: Any = None, keepdims: bool = False) -> Any:
         """Largest element along dimensions, by default of all."""
-        return numpy_forms.reduce_max(self, axis, keepdims)
+        return numpy_functions.reduce_max(self, axis, keepdims)
 
     def var(self, axis: Any = None, ddof: int = 0, keepdims: bool = False) -> Any:
         """Variance over dimensions, by default all."""
-        return numpy_forms.reduce_var(self, axis, ddof, keepdims)
+        return numpy_functions.reduce_var(self, axis, ddof, keepdims)
 
     def clip(self, min: Any = None, max: Any = None) -> Any:
         """The elements, those beyond limits replaced by these."""
-        return numpy_forms.clipped(self, min, max)
+        return np.clip(self, min, max)
+
+    def std(self, axis: Any = None, ddof: int = 0, keepdims: bool = False) -> Any:
+        """Standard deviation over dimensions, by default all."""
+        return np.std(self, axis, ddof=ddof, keepdims=keepdims)
+
+    def cumsum(self, axis: Any = None, dtype: Any = None) -> Any:
+        """Sums of all elements up to each, along a dimension or of all in a row."""
+        return numpy_functions.cumulated(self, axis, dtype)
+
+    def argmax(self, axis: Any = None, *, keepdims: bool = False) -> Any:
+        """The place of the largest element, along a dimension or of all in a row."""
+        return numpy_functions.place_of_max(self, axis, keepdims)
+
+    def take(self, indices: Any, axis: Any = None) -> Any:
+        """Slices along a dimension, or elements of all in a row, by indices."""
+        return numpy_functions.taken(self, indices, axis)
+
+    def repeat(self, repeats: Any, axis: Any = None) -> Any:
+        """Each slice along a dimension, or each element, several times."""
+        return numpy_functions.repeated(self, repeats, axis)
+
+    def dot(self, other: Any) -> Any:
+        """The product of numbers, vectors or matrices."""
+        return numpy_functions.dotted(self.trace, self, other)
+
+    def fill(self, value: Any) -> None:
+        """Hold a number everywhere from now on."""
+        self.assign(value)
 
     def write(self, value: int) -> None:
         """Hold a value of this shape and dtype from now on."""
@@ -407,6 +439,34 @@ class TracedArray:
 
     def __array__(self, *args: Any, **options: Any) -> np.ndarray:
         raise _refused("the memory was asked of")
+
+    def no_memory(self) -> AclnnError:
+        """What the buffer protocol raises."""
+        return _refused("the memory was asked of")
+
+    @property
+    def __array_interface__(self) -> Any:
+        raise _refused("the memory was asked of")
+
+    def __dlpack_device__(self) -> Any:
+        raise _refused("the memory was asked of")
+
+    def __reduce__(self) -> Any:
+        raise _refused("a pickle was asked of")
+
+    def __copy__(self) -> TracedArray:
+        return self.copy()
+
+    def __deepcopy__(self, memo: Any) -> TracedArray:
+        return self.copy()
+
+    def __round__(self, digits: Any = None) -> Any:
+        raise _refused("a number was asked of")
+
+    def __format__(self, how: str) -> str:
+        if how:
+            raise _refused("a number was asked of")
+        return repr(self)
 
     def __dlpack__(self, *args: Any, **options: Any) -> Any:
         raise _refused("the memory was asked of")

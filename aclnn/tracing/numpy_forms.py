@@ -1,4 +1,4 @@
-"""NumPy's functions on traced arrays: which operators are their counterparts."""
+"""NumPy's ufuncs on traced arrays: which operators are their counterparts."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 
 from aclnn.acl.errors import AclnnError, invalid, wrong_kind
-from aclnn.api import functional
 from aclnn.api.functional import HANDLES_BY_NAME
 from aclnn.tracing.promotion import BOOL, holds, kind_of, loop_of, number_in
 from aclnn.tracing.run_numbers import RunNumber
@@ -48,8 +47,6 @@ def array_ufunc(
     """What NumPy hands over when a ufunc is called with a traced array."""
     name = function.__name__
     out = options.pop("out", None)
-    if method == "reduce" and name == "add" and out is None:
-        return reduce_sum(trace.taken(inputs[0]), *inputs[1:], **options)
     if method != "__call__":
         raise no_counterpart(f"{name}.{method}")
     if options:
@@ -69,7 +66,7 @@ def ufunc(trace: Trace, function: Any, operands: Sequence[Any], out: Any = None)
     operands = [one if is_number(one) else trace.taken(one) for one in operands]
     out = None if out is None else trace.taken(out)
     if name in _COMPARISONS and (decided := _decided(trace, name, operands)) is not None:
-        return _written(decided, out)
+        return written(decided, out)
     *kinds, result = loop_of(function, operands, None if out is None else out.dtype)
     if name == "divide" and all(kind_of(one) in _WHOLE for one in operands):
         raise wrong_kind(
@@ -92,7 +89,7 @@ def ufunc(trace: Trace, function: Any, operands: Sequence[Any], out: Any = None)
             f"np.{name} gives {result} of {' and '.join(map(str, kinds))}, but the operator "
             f"{made.dtype}: convert with .astype first; aclnn.call embeds anything else"
         )
-    return _written(made, out)
+    return written(made, out)
 
 
 def _fits(function: Any, given: Sequence[Any], dtype: np.dtype, out: Any) -> bool:
@@ -129,7 +126,7 @@ def _recorded(trace: Trace, name: str, operands: Sequence[Any], out: Any = None)
     return trace.form(operator, *operands, out=out)
 
 
-def _written(result: Any, out: Any) -> Any:
+def written(result: Any, out: Any) -> Any:
     if out is None:
         return result
     out.assign(result)
@@ -239,7 +236,8 @@ def _remainder_of(trace: Trace, a: Any, b: Any, quotient: Any) -> Any:
     left = ufunc(trace, np.subtract, (a, whole))
     if is_number(b):
         return left if b else ufunc(trace, np.multiply, (left, 0))
-    return _where(trace, ufunc(trace, np.equal, (b, 0)), 0, left)
+    zero = ufunc(trace, np.equal, (b, 0))
+    return trace.form("where", zero, trace.number(0, left.dtype), left)
 
 
 def _refuse_fractions(name: str, *operands: Any) -> None:
@@ -277,164 +275,4 @@ _OWN: dict[str, Callable[..., Any]] = {
     "invert": _of_truth("invert", "logical_not"),
     "isnan": lambda trace, x: trace.form("ne", x, x),
     "clip": lambda trace, x, low, high: trace.form("clamp", x, min=low, max=high),
-}
-
-
-# --- Functions ------------------------------------------------------------------------------------
-
-
-def array_function(array: Any, function: Any, args: Any, options: Any) -> Any:
-    """What NumPy hands over when one of its functions is called with a traced array."""
-    if function not in COUNTERPARTS:
-        home = function.__module__.removeprefix("numpy").removeprefix(".")
-        raise no_counterpart(f"{home}.{function.__name__}" if home else function.__name__)
-    return COUNTERPARTS[function](array.trace, *args, **options)
-
-
-def reduce_sum(
-    array: Any, axis: Any = None, dtype: Any = None, keepdims: Any = False, **options: Any
-) -> Any:
-    """Sum over dimensions; None stands for all."""
-    if options:
-        raise invalid(f"np.sum: {next(iter(options))} cannot be traced")
-    return functional.sum(array, axis, _kept(keepdims), dtype=dtype)
-
-
-def reduce_mean(array: Any, axis: Any = None, dtype: Any = None, keepdims: Any = False) -> Any:
-    """Mean over dimensions; None stands for all."""
-    return functional.mean(array, axis, _kept(keepdims), dtype=dtype)
-
-
-def reduce_max(array: Any, axis: Any = None, keepdims: Any = False) -> Any:
-    """Largest element along dimensions; None stands for all."""
-    return functional.amax(array, axis, _kept(keepdims))
-
-
-def reduce_var(array: Any, axis: Any = None, ddof: Any = 0, keepdims: Any = False) -> Any:
-    """Variance over dimensions, of which None stands for all; its divisor is smaller by `ddof`."""
-    return functional.var(array, axis, correction=ddof, keepdim=_kept(keepdims))
-
-
-def clipped(array: Any, low: Any = None, high: Any = None) -> Any:
-    """The elements, those beyond limits replaced by these."""
-    return functional.clamp(array, low, high)
-
-
-def _limits(low: Any, high: Any, least: Any, most: Any) -> tuple[Any, Any]:
-    """Limits by either of the names that np.clip has for them."""
-    return (least if low is None else low), (most if high is None else high)
-
-
-def _kept(keepdims: Any) -> bool:
-    return keepdims is not np._NoValue and bool(keepdims)
-
-
-def _where(trace: Trace, condition: Any, *pair: Any) -> Any:
-    if len(pair) != 2:
-        raise no_counterpart("where with one argument")
-    if all(map(is_number, pair)):
-        raise invalid("np.where of two numbers: one of them must be an array")
-    arrays = [one for one in pair if not is_number(one)]
-    pair = tuple([trace.number(x, arrays[0].dtype) if is_number(x) else x for x in pair])
-    return trace.form("where", condition, *pair)
-
-
-def _concatenate(trace: Trace, arrays: Any, axis: Any = 0, out: Any = None, **options: Any) -> Any:
-    if options:
-        raise invalid(f"np.concatenate: {next(iter(options))} cannot be traced")
-    parts = [trace.taken(one) for one in arrays]
-    if axis is None:
-        parts, axis = [one.reshape(-1) for one in parts], 0
-    return functional.cat(parts, axis, out=out)
-
-
-def _stack(trace: Trace, arrays: Any, axis: int = 0, out: Any = None) -> Any:
-    parts = [_expand_dims(trace, one, axis) for one in arrays]
-    return _concatenate(trace, parts, axis, out)
-
-
-def _expand_dims(trace: Trace, array: Any, axis: Any) -> Any:
-    array = trace.taken(array)
-    axes = axis if isinstance(axis, tuple | list) else (axis,)
-    rank = array.ndim + len(axes)
-    places = {one % rank for one in axes}
-    return array[tuple([None if n in places else slice(None) for n in range(rank)])]
-
-
-def _moveaxis(trace: Trace, array: Any, source: Any, destination: Any) -> Any:
-    array = trace.taken(array)
-    moved = np.moveaxis(np.empty((1,) * array.ndim), source, destination)  # checks them
-    del moved
-    old = [one % array.ndim for one in np.atleast_1d(source).tolist()]
-    new = [one % array.ndim for one in np.atleast_1d(destination).tolist()]
-    order = [n for n in range(array.ndim) if n not in old]
-    for to, at in sorted(zip(new, old, strict=True)):
-        order.insert(to, at)
-    return array.transpose(order)
-
-
-def _flip(trace: Trace, array: Any, axis: Any = None) -> Any:
-    array = trace.taken(array)
-    axes = range(array.ndim) if axis is None else np.atleast_1d(axis).tolist()
-    places = {one % array.ndim for one in axes}
-    back = slice(None, None, -1)
-    return array[tuple([back if n in places else slice(None) for n in range(array.ndim)])]
-
-
-def _max(trace: Trace, array: Any, axis: Any = None, out: Any = None, keepdims: Any = False) -> Any:
-    return _written(reduce_max(trace.taken(array), axis, keepdims), out)
-
-
-def _method(name: str) -> Callable[..., Any]:
-    return lambda trace, array, *args, **options: getattr(trace.taken(array), name)(
-        *args, **options
-    )
-
-
-def _full_like(trace: Trace, array: Any, number: Any, dtype: Any = None) -> Any:
-    like = trace.taken(array)
-    kind = like.dtype if dtype is None else np.dtype(dtype)
-    return trace.number(number, kind).broadcast_to(like.shape).copy()
-
-
-COUNTERPARTS: dict[Any, Callable[..., Any]] = {
-    np.where: _where,
-    np.concatenate: _concatenate,
-    np.stack: _stack,
-    np.sum: lambda trace, array, axis=None, dtype=None, out=None, keepdims=False: _written(
-        reduce_sum(trace.taken(array), axis, dtype, keepdims), out
-    ),
-    np.mean: lambda trace, array, axis=None, dtype=None, out=None, keepdims=False: _written(
-        reduce_mean(trace.taken(array), axis, dtype, keepdims), out
-    ),
-    np.max: _max,
-    np.amax: _max,
-    np.var: lambda trace, array, axis=None, out=None, ddof=0, keepdims=False: _written(
-        reduce_var(trace.taken(array), axis, ddof, keepdims), out
-    ),
-    np.clip: lambda trace, array, a_min=None, a_max=None, out=None, min=None, max=None: _written(
-        clipped(trace.taken(array), *_limits(a_min, a_max, min, max)), out
-    ),
-    np.expand_dims: _expand_dims,
-    np.moveaxis: _moveaxis,
-    np.flip: _flip,
-    np.transpose: lambda trace, array, axes=None: trace.taken(array).transpose(axes),
-    np.permute_dims if hasattr(np, "permute_dims") else "permute_dims": (
-        lambda trace, array, axes=None: trace.taken(array).transpose(axes)
-    ),
-    np.swapaxes: _method("swapaxes"),
-    np.reshape: _method("reshape"),
-    np.ravel: _method("ravel"),
-    np.squeeze: _method("squeeze"),
-    np.broadcast_to: _method("broadcast_to"),
-    np.copy: _method("copy"),
-    np.shape: lambda _, array: array.shape,
-    np.ndim: lambda _, array: array.ndim,
-    np.size: lambda _, array, axis=None: array.size if axis is None else array.shape[axis],
-    np.zeros_like: lambda trace, array, dtype=None: _full_like(trace, array, 0, dtype),
-    np.ones_like: lambda trace, array, dtype=None: _full_like(trace, array, 1, dtype),
-    np.full_like: _full_like,
-    np.result_type: lambda _, *args: np.result_type(
-        *[one.dtype if hasattr(type(one), "__aclnn_function__") else one for one in args]
-    ),
 }
