@@ -2,6 +2,7 @@
 
 import gc
 import sys
+import threading
 import types
 import weakref
 from types import SimpleNamespace
@@ -393,3 +394,34 @@ def test_tensors_are_followed():
     model.weight = torch.nn.Parameter(torch.randn(3, 4), requires_grad=False)
     assert torch.equal(model.run(x), aclnn.matmul(x, model.weight.T))
     assert plans(Linear.run) == 1
+
+
+@each("fails", [False, True])
+def test_a_description_is_planned_once_whoever_asks(fails):
+    traced, began, start = [], threading.Event(), threading.Barrier(8)
+
+    def body(x):
+        traced.append(threading.get_ident())
+        began.wait(0.2)  # lets the others come
+        if fails and len(traced) == 1:
+            raise ZeroDivisionError
+        return x * 2
+
+    f, x, found = aclnn.compile(body), array(8), []
+
+    def work():
+        start.wait()
+        try:
+            found.append(f(x).tobytes())
+        except ZeroDivisionError:
+            found.append(None)
+
+    threads = [threading.Thread(target=work) for _ in range(8)]
+    for one in threads:
+        one.start()
+    for one in threads:
+        one.join()
+    assert len(traced) == 1 + fails
+    assert sorted(map(bool, found)) == [False] * fails + [True] * (8 - fails)
+    assert not f._planning
+    assert f.cache_info()["size"] == 1

@@ -1007,10 +1007,23 @@ def compile(
 
     Notes
     -----
-    Arrays, and tuples, lists and dicts of them, are traced. Anything else is part of the
-    description. Arrays that the function closes over stay bound: changes of their elements are
-    seen at the next call, another array under their name is not. What the function computes
-    without a traced array it computes once, while it is traced.
+    Arrays are traced, also those in tuples, lists, dicts and dataclasses. Python floats are numbers
+    of the run: other values need no other plan, unless the function asks for the value (``if t > 1``,
+    ``math.exp(t)``) or a rule depends on it (its sign). Anything else is part of the description:
+    plain values by their bits, other objects as themselves, whatever they compare equal to; plans
+    for an object end with it.
+
+    Arrays that the function reaches otherwise are inputs too: through globals, what it closes over,
+    and attributes and elements of objects, as far as names in its code lead. Each call looks them up
+    again. Elements may have changed, another array of the same description may be there; plain
+    values and functions that have changed make another plan. What the function changes itself
+    outside is not looked at.
+
+    Arrays that the function makes are constants; to tell them, it is called a second time. What it
+    computes of arrays outside without a traced one, it computes while it is traced: such an array,
+    if it is no input itself, is compared with its elements at each call where it is reached by a
+    name or has no more than 4 KiB. An array from outside that no name leads to is refused, and so is
+    one that has other elements each time.
 
     Examples
     --------
