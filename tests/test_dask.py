@@ -8,6 +8,7 @@ import sys
 import ml_dtypes
 import numpy as np
 import pytest
+from cases import each
 from setups import fresh
 
 import aclnn
@@ -416,3 +417,31 @@ def test_a_cluster_of_processes_with_less_memory_than_the_array(tmp_path):
         cwd=tmp_path, capture_output=True, text=True, timeout=180, check=False,
     )  # fmt: skip
     assert done.stdout.strip() == "done", done.stderr[-3000:]
+
+
+@each("chunks", [((0, 3), (4,)), ((3,), (0, 4, 0)), ((0, 1, 0, 2), (2, 0, 2)), ((3, 0), (1, 3))])
+def test_reductions_take_chunks_without_elements(chunks):
+    for dtype in (np.float32, ml_dtypes.bfloat16, np.int8):
+        x = -np.arange(1, 13, dtype=np.float32).reshape(3, 4).astype(dtype)
+        lazy = da.from_array(x, chunks=chunks)
+        for axis in ((0,), (1,), (0, 1)):
+            for kept in (False, True):
+                found = aclnn.amax(lazy, axis, kept).compute()
+                np.testing.assert_array_equal(found, aclnn.amax(x, axis, kept))
+                if dtype == np.float32:
+                    found = aclnn.sum(lazy, axis, kept).compute()
+                    np.testing.assert_array_equal(found, aclnn.sum(x, axis, kept))
+        assert aclnn.max(lazy).compute() == aclnn.max(x)
+    nothing = np.ones((0, 4), np.float32)
+    alone, lazy = [
+        outcome_of_amax(one) for one in (nothing, da.from_array(nothing, chunks=((0, 0), (4,))))
+    ]
+    assert alone == lazy
+
+
+def outcome_of_amax(array):
+    try:
+        aclnn.amax(array, 0)
+    except aclnn.AclnnError as error:
+        return error.status
+    return 0

@@ -259,5 +259,17 @@ def _sum_of_chunk(chunk: Any, axis: tuple[int, ...], keepdims: bool) -> Any:
 
 
 def _largest_of_chunk(chunk: Any, axis: tuple[int, ...], keepdims: bool) -> Any:
+    if chunk.size == 0:  # what has no elements counts as what nothing is smaller than
+        own = set(axis)
+        kept = [1 if n in own else size for n, size in enumerate(chunk.shape)]
+        left = kept if keepdims else [size for n, size in enumerate(kept) if n not in own]
+        return np.full(left, _least(chunk.dtype), chunk.dtype)
     with num_threads(1):
         return functional.amax(chunk, list(axis), keepdims)
+
+
+def _least(dtype: np.dtype) -> Any:
+    """What no number of a dtype is smaller than."""
+    if dtype.kind in "iu":
+        return np.iinfo(dtype).min
+    return False if dtype.kind == "b" else -np.inf
