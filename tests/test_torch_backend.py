@@ -243,6 +243,22 @@ def test_times_lie_between_those_that_were_measured():
     assert speed.interpolated(times, 2**20) > 100.0
 
 
+def test_gathers_are_known():
+    def function(x, index):
+        return torch.gather(x, 1, index).relu() * 2
+
+    x, index = tensor(3, 4), torch.tensor([[0, 3], [1, 1]])
+    found = explained(function, x, index)
+    assert "gather" in found.parts[0]
+    assert not found.left
+    with torch.no_grad():
+        made = torch.compile(function, backend="aclnn")(x, index)
+    torch.testing.assert_close(made, function(x, index), rtol=0, atol=0)
+    large = torch.zeros(4096, 64, dtype=torch.long)
+    left = explained(function, tensor(4096, 64), large).left
+    assert ("gather", "PyTorch's kernel is faster") in left
+
+
 def test_sizes_decide_what_is_taken():
     """A mean of few elements costs less than PyTorch's call; of many its kernel is faster."""
 

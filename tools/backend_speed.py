@@ -75,6 +75,7 @@ FUNCTIONS: list[Callable[[torch.Tensor], Any]] = [
     lambda x: x.repeat(2, 1),
     lambda x: nn.embedding(torch.arange(x.shape[0]), x),
     lambda x: x.index_select(0, torch.arange(x.shape[0])),
+    lambda x: x.gather(1, torch.zeros(x.shape, dtype=torch.long)),
     lambda x: torch.softmax(x, -1),
     lambda x: torch.log_softmax(x, -1),
     lambda x: x.sum(-1),

@@ -130,6 +130,10 @@ WRITTEN_OUT: dict[Any, tuple[str, Form]] = {
     aten._to_copy.default: ("cast", _converted),
     aten.cat.default: ("cat", _cat),
     aten.embedding.default: ("embedding", _embedding),
+    aten.gather.default: (
+        "gather",
+        lambda x, dim, index, *, sparse_grad=False: _form("gather")(x, dim, index),
+    ),
     aten.clone.default: ("clone", lambda x, *, memory_format=None: x),
 }
 
