@@ -5,6 +5,8 @@ import sys
 import threading
 import types
 import weakref
+from collections import defaultdict
+from functools import cached_property, partial
 from types import SimpleNamespace
 
 import numpy as np
@@ -362,8 +364,153 @@ def test_states_that_a_function_changes_itself_cause_no_plans():
         scope.w = scope.w + x
         return scope.w
 
-    with pytest.raises(aclnn.AclnnError, match=r"scope.w is bound to another object"):
+    with pytest.raises(
+        aclnn.AclnnError, match=r"scope.w cannot be followed: it is bound to another object"
+    ):
         g(x)
+
+
+class Odd:
+    """Ways to an array that are not plain attributes."""
+
+    lazy = None
+    computed_of = None
+
+    def __init__(self):
+        self.__dict__["hidden"] = {"gone": W + 1}
+        self.table = defaultdict(list)
+        self.table["a"].append(W + 2)
+        self.state = W.copy()
+        self.w = W + 3
+
+    def __getattr__(self, name):
+        if name not in self.__dict__.get("hidden", ()):
+            raise AttributeError(name)
+        return self.hidden[name]
+
+    @cached_property
+    def once(self):
+        return self.w * 3
+
+    @property
+    def each_time(self):
+        return self.w * 5
+
+    def of_getattr(self, x):
+        return x * self.gone
+
+    def of_default(self, x):
+        return x * self.table["a"][0]
+
+    def of_lazy(self, x):
+        if self.lazy is None:
+            self.lazy = np.full(4, 2, np.float32)
+        return x * self.lazy
+
+    def of_once(self, x):
+        return x + self.once
+
+    def of_each_time(self, x):
+        return x + self.each_time
+
+    def writes(self, x):
+        aclnn.add(x, 1, out=self.state)
+        return self.state
+
+
+def set_hidden(m):
+    m.hidden["gone"] = W - 1
+
+
+def set_default(m):
+    m.table["a"][0] = W - 2
+
+
+def set_lazy(m):
+    m.lazy = W - 3
+
+
+def set_once(m):
+    m.once = W - 4
+
+
+def set_source(m):
+    m.w = W - 5
+
+
+def set_source_in_place(m):
+    m.w -= 6
+
+
+def set_state(m):
+    m.state = W.copy()
+
+
+@each("name, change", [
+    ("of_getattr", set_hidden), ("of_default", set_default), ("of_lazy", set_lazy),
+    ("of_once", set_once), ("of_each_time", set_source), ("of_each_time", set_source_in_place),
+    ("writes", set_state),
+])  # fmt: skip
+def test_odd_ways_to_arrays_are_followed_too(name, change):
+    plain, compiled = Odd(), Odd()
+    method = aclnn.compile(getattr(Odd, name))
+    for step in range(4):
+        x = array(4)
+        same(method(compiled, x), getattr(plain, name)(x))
+        same(compiled.state, plain.state)
+        if step == 1:
+            change(plain)
+            change(compiled)
+
+
+@each("make", [
+    lambda w: aclnn.compile(partial(lambda s, x: x + s[0], w)),
+    lambda w: aclnn.compile(SimpleNamespace(w=w, f=lambda x: x + w[0]).f),
+    lambda w: aclnn.compile(lambda x, kept=w: x + kept[0]),
+])  # fmt: skip
+def test_functions_of_any_kind_are_followed(make):
+    w, x = [array(4)], array(4)
+    f = make(w)
+    same(f(x), aclnn.add(x, w[0]))
+    w[0] = array(4)
+    same(f(x), aclnn.add(x, w[0]))
+    assert plans(f) == 1
+
+
+def test_what_is_computed_of_what_was_written_is_refused():
+    scope = SimpleNamespace(state=W.copy())
+
+    @aclnn.compile
+    def f(x):
+        aclnn.add(x, 1, out=scope.state)
+        return x + scope.state * 2
+
+    with pytest.raises(aclnn.AclnnError, match=r"computed of scope_state[^$]*scope.state \* 2"):
+        f(array(4))
+
+
+def test_plans_with_steps_and_functions_end_with_their_objects():
+    class Step:
+        def run(self, y, out):
+            np.copyto(out, y)
+
+        @aclnn.compile
+        def f(self, x):
+            return aclnn.call(self.run, x, shape=x.shape, dtype=x.dtype)
+
+    @aclnn.compile
+    def g(x, function):
+        return function(x)
+
+    x, one, factor = array(4), Step(), array(4)
+    same(one.f(x), x)
+    function = lambda x: x * factor  # noqa: E731
+    same(g(x, function), aclnn.mul(x, factor))
+    dead = weakref.ref(one), weakref.ref(function)
+    del one, function
+    gc.collect()
+    assert [ref() for ref in dead] == [None, None]
+    assert g.cache_info()["size"] == 0
 
 
 def test_executors_keep_what_was_there_when_they_were_made():

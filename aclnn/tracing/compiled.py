@@ -638,6 +638,9 @@ class Compiled(Generic[P, R]):
             found = self._run_traced(request, shared)
         else:
             shared = alone
+        if not found.trace.is_settled(request.owners):  # what it makes once may be there now
+            with contextlib.suppress(AclnnError):
+                found = self._run_traced(request, shared)
         trace = found.trace
         if trace.made_inside():
             again = self._run_traced(request, shared).trace
@@ -710,6 +713,15 @@ class Compiled(Generic[P, R]):
                     "followed: it is reached by no name, attribute or element that calls could "
                     f"look up again; pass it as an argument\n  {one.line}"
                 )
+        for one in first.made_inside():
+            if one.after:
+                raise invalid(
+                    f"{self._name}: an array, {describe(one.array)}, that the function makes may be "
+                    f"computed of {one.after}, which holds its new elements only after the run; "
+                    f"make it outside, or pass {one.after} as an argument\n  {one.line}"
+                )
+        if len(again) != len({id(one.given) for one in first.made_inside()}):
+            return
         for one, other in zip(first.made_inside(), second.made_inside(), strict=False):
             if first.inputs[one.place].version == 0 and _differ(one.array, other.array):
                 raise invalid(

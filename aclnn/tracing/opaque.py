@@ -77,5 +77,5 @@ def _step(
     values = [trace.value_of(one, f"operand {n}") for n, one in enumerate(operands)]
     kinds = [dtypes.NUMPY[trace.recording.spec(value).dtype] for value in values]
     name = getattr(function, "__name__", type(function).__name__).strip("<>")
-    kernel = PythonKernel(function, [*kinds, dtypes.NUMPY[dtype]], name)
+    kernel = PythonKernel(trace.unkept(function), [*kinds, dtypes.NUMPY[dtype]], name)
     return trace.made(trace.recording.opaque(kernel, values, dtype, shape, name))

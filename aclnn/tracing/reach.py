@@ -151,6 +151,14 @@ class Reach:
         self._add(own, access, key, role, expected, other.texts[node])
         return len(self.nodes) - 1
 
+    def changed(self, owners: Sequence[Any]) -> set[int]:
+        """The nodes that are not as they were before the function was traced."""
+        return Outside(self.nodes).failing(owners)
+
+    def keeps(self, one: Any) -> bool:
+        """Whether an object is among the arguments, so that plans must not keep it alive."""
+        return any(one is owner for owner in self._roots[1])
+
     def outside(
         self, held: Sequence[Any], owners: Sequence[Any]
     ) -> tuple[Outside | None, list[str]]:
@@ -158,12 +166,12 @@ class Reach:
 
         What the function has changed itself while it was traced is not.
         """
-        failing = Outside(self.nodes).failing(owners)
+        failing = self.changed(owners)
         for one in held:
             if one.node in failing:
                 raise invalid(
-                    f"{self.texts[one.node]} is bound to another object while the function is "
-                    f"traced, which calls of its plan cannot follow\n  {one.line}"
+                    f"{self.texts[one.node]} cannot be followed: it is bound to another object while "
+                    f"the function is traced, or found by code of its own\n  {one.line}"
                 )
         needed: set[int] = {one.node for one in held if one.node >= 0}
         for place, (_, _, _, role, _) in enumerate(self.nodes):
@@ -316,7 +324,8 @@ class Reach:
             ):
                 self._visit(place, GLOBAL, (space, name), space[name], f"{own}{name}")
         for name in ("__defaults__", "__kwdefaults__"):
-            if _holds_arrays(getattr(function, name)):
+            given = getattr(function, name) or ()
+            if not all(map(self._is_plain, given.values() if isinstance(given, dict) else given)):
                 self._visit(place, ATTRIBUTE, name, getattr(function, name), f"{own}{name}")
 
     def _descend_members(self, place: int, one: Any, names: Sequence[str], text: str) -> None:
@@ -477,11 +486,6 @@ def _is_open(one: Any) -> bool:
     if isinstance(one, type | types.ModuleType | types.FunctionType | enum.Enum):
         return False
     return isinstance(getattr(one, "__dict__", None), dict) and type(one).__flags__ & (1 << 9) != 0
-
-
-def _holds_arrays(given: Any) -> bool:
-    values = given.values() if isinstance(given, dict) else given or ()
-    return any(map(is_array, values))
 
 
 def _root_of(module: Any) -> str:

@@ -7,6 +7,7 @@ import linecache
 import os
 import re
 import sys
+import weakref
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path as FilePath
@@ -109,6 +110,8 @@ class Held:
         seems to have made.
     line : str
         Where the function used it.
+    after : str
+        An array outside of its dtype that had been written by then, if any.
     """
 
     given: Any
@@ -117,6 +120,7 @@ class Held:
     node: int
     offset: int
     line: str
+    after: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -238,9 +242,19 @@ class Trace:
             )
         name = self._names.get(_identity(array)) or self._name_of(node, offset)
         bound = _laid_out_copy(array) if made else array
-        self.held.append(Held(given, bound, len(self.inputs), node, offset, self._line_now()))
+        after = self._written_outside(array.dtype) if made else ""
+        line = self._line_now()
+        self.held.append(Held(given, bound, len(self.inputs), node, offset, line, after))
         self._known[known] = self.argument(self._free_name(name), spec_of(array))
         return self._known[known]
+
+    def _written_outside(self, dtype: np.dtype) -> str:
+        """An array outside, of a dtype, that steps of the trace write: it does not hold that yet."""
+        for one in self.held:
+            memory = self.inputs[one.place]
+            if one.node >= 0 and memory.version and one.array.dtype == dtype:
+                return memory.name
+        return ""
 
     def _found(self, given: Any, array: np.ndarray) -> tuple[int, int]:
         """The node of an array, and from which byte on it is one of that node's."""
@@ -292,6 +306,26 @@ class Trace:
     def is_own(self, place: int) -> bool:
         """Whether an input is an array that the function made, which nobody else sees."""
         return any(one.place == place for one in self.made_inside())
+
+    def is_settled(self, owners: Sequence[Any]) -> bool:
+        """Whether what it found outside is still there, and not what the function put there."""
+        changed = set() if self._reach is None else self._reach.changed(owners)
+        return not any(one.node in changed for one in self.held)
+
+    def unkept(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        """A step of the caller's, which does not keep alive the object that the plan ends with."""
+        owner = getattr(function, "__self__", None)
+        if self._reach is None or owner is None or not self._reach.keeps(owner):
+            return function
+        weak = weakref.WeakMethod(function)
+
+        def step(*views: Any, out: Any) -> None:
+            found = weak()
+            assert found is not None, "who runs a plan for an object has the object"
+            found(*views, out=out)
+
+        step.__name__ = getattr(function, "__name__", "call")
+        return step
 
     def end(self) -> None:
         """Let go of the caller's objects; what is still traced keeps the rest."""
