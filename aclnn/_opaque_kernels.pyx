@@ -83,6 +83,7 @@ cdef struct opaque_state:
     store_fn store
     lines_fn behind, beside  # of cumsum, where elements of a line, or lines, are dense; or NULL
     int64_t length       # of the table: indices are less
+    bint wraps           # whether negative indices count from its end
 
 
 # --- Walks ----------------------------------------------------------------------------------------
@@ -162,6 +163,11 @@ cdef inline int64_t index_at(const char *place, int size) noexcept nogil:
     return (<const unaligned_int64 *>place)[0]
 
 
+cdef inline int64_t from_the_front(int64_t index, const opaque_state *state) noexcept nogil:
+    """Negative indices count from the end, where there are any; others stay, and are out of range."""
+    return index + state.length if index < 0 and state.wraps else index
+
+
 cdef inline bint gather_elements(const char *table, ptrdiff_t table_step, const char *index,
                                  ptrdiff_t index_step, bits_t *out, ptrdiff_t out_step,
                                  ptrdiff_t n, ptrdiff_t stride, const opaque_state *state,
@@ -171,9 +177,9 @@ cdef inline bint gather_elements(const char *table, ptrdiff_t table_step, const 
     cdef int64_t j, length = state.length
     cdef int index_size = state.index_size
     for k in range(n):
-        j = index_at(index + k * index_step, index_size)
+        j = from_the_front(index_at(index + k * index_step, index_size), state)
         if <uint64_t>j >= <uint64_t>length:
-            bad[0] = j
+            bad[0] = index_at(index + k * index_step, index_size)
             return False
         (<bits_t *>(<char *>out + k * out_step))[0] = (
             <const bits_t *>(table + k * table_step + j * stride))[0]
@@ -262,9 +268,9 @@ cdef int gather(const array_view *views, const void *given, const void *params, 
             if not gather_line(&walk, views, behind - 1, stride, state, &context.detail):
                 return OUT_OF_RANGE
         else:
-            j = index_at(walk.data[1], state.index_size)
+            j = from_the_front(index_at(walk.data[1], state.index_size), state)
             if <uint64_t>j >= <uint64_t>state.length:
-                context.detail = j
+                context.detail = index_at(walk.data[1], state.index_size)
                 return OUT_OF_RANGE
             copy_piece(&piece, walk.data[0] + j * stride, walk.data[2], state.size)
         walk_on(&walk)
@@ -610,6 +616,8 @@ cdef class OpaqueKernelRef:
     length : int
         Of the table along that axis: indices are less.
     diagonal : int
+    wraps : bool
+        Whether negative indices count from the end.
     loops : tuple of int
         Of cumsum: what `running_sums` gives for the dtype, if input and output have the same.
     """
@@ -626,7 +634,7 @@ cdef class OpaqueKernelRef:
 
     def __cinit__(self, str name not None, tuple in_dtypes not None, str out_dtype not None, *,
                   Py_ssize_t elements, Py_ssize_t lines, int axis=0, int64_t length=0,
-                  int64_t diagonal=0, tuple loops=(0, 0)):
+                  int64_t diagonal=0, bint wraps=False, tuple loops=(0, 0)):
         if name not in KERNELS:
             raise ValueError(f"no opaque kernel is called {name!r}, they are {', '.join(KERNELS)}")
         self.name = f"{name}[{','.join(in_dtypes)}->{out_dtype}]"
@@ -634,6 +642,7 @@ cdef class OpaqueKernelRef:
         self.fn, self.lines = kernel_address(name), lines
         self.kept.axis, self.kept.length, self.kept.diagonal = axis, length, diagonal
         self.kept.size = ITEM_SIZES[out_dtype]
+        self.kept.wraps = wraps
         self.kept.below = name == "tril"
         self.kept.behind = <lines_fn><size_t>loops[0]
         self.kept.beside = <lines_fn><size_t>loops[1]
@@ -676,7 +685,8 @@ cdef class OpaqueKernelRef:
         """
         if code != OUT_OF_RANGE:
             return None
-        return f"an index is {detail}, must be from 0 to {self.kept.length - 1}"
+        first = -self.kept.length if self.kept.wraps else 0
+        return f"an index is {detail}, must be from {first} to {self.kept.length - 1}"
 
     def __repr__(self):
         return f"<OpaqueKernelRef {self.name}>"

@@ -4,7 +4,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 from cases import each
-from test_operators_rows import call, plan
+from test_operators_rows import call, ints, plan
 
 import aclnn
 from aclnn import aclDataType as T
@@ -341,3 +341,483 @@ def test_empty_products_into_any_empty_output(m, n, k):
     assert_refused("out has shape", "aclnnAddmm", c, a, b, one, one, out, 0)
     assert_refused("out has shape", "aclnnGemm", a, b, c, 1.0, 1.0, 0, 0, out, 0)
     assert_refused("out has shape", "aclnnMm", a, b, np.zeros((0, 5, 6), np.float32), 0)
+
+
+# --- Formats ----------------------------------------------------------------------------------------
+
+ND, NCHW, NZ = F.ACL_FORMAT_ND, F.ACL_FORMAT_NCHW, F.ACL_FORMAT_FRACTAL_NZ
+SQUARE = (3, 3)
+
+
+def formatted(*formats, shape=SQUARE, dtype=T.ACL_FLOAT):
+    return [of(dtype, shape, format) for format in formats]
+
+
+def unary(name, *more):
+    """A call by the formats of self and out; `more` comes between them."""
+    return lambda x, y: (name, *formatted(x), *more, *formatted(y))
+
+
+def _listed(x, y):
+    return ("aclnnCat", aclnn.aclCreateTensorList(formatted(x, x)), 0, of(T.ACL_FLOAT, (6, 3), y))
+
+
+ALIKE_AND_PLAIN = [unary("aclnnAbs"), unary("aclnnTriu", 0), _listed]
+ALIKE = [unary("aclnnTril", 0), unary("aclnnReciprocal")]
+PLAIN = [
+    unary("aclnnDiv", of(T.ACL_FLOAT, SQUARE)),
+    unary("aclnnDivs", number(2.0)),
+    unary("aclnnDivMod", of(T.ACL_FLOAT, SQUARE), 1),
+    unary("aclnnDivMods", number(2.0), 1),
+    unary("aclnnAddcmul", *formatted(ND, ND), number(2.0)),
+    unary("aclnnIndexSelect", 0, of(T.ACL_INT64, (3,))),
+    unary("aclnnFloor"),
+]
+
+
+def test_formats():
+    for alike, plain, made in (
+        *[(True, True, one) for one in ALIKE_AND_PLAIN],
+        *[(True, False, one) for one in ALIKE],
+        *[(False, True, one) for one in PLAIN],
+    ):
+        for x, y in ((ND, ND), (NCHW, NCHW), (ND, NCHW), (NCHW, ND), (NZ, NZ), (NZ, ND), (ND, NZ)):
+            private = plain and NZ in (x, y)
+            if private or (alike and x != y):
+                assert_refused("format", *made(x, y))
+            else:
+                assert_taken(*made(x, y))
+    for name in ("aclnnInplaceAddcmul",):
+        assert_refused("FRACTAL_NZ", name, *formatted(ND, ND, NZ), number(1.0))
+    for name in ("aclnnInplaceDiv", "aclnnInplaceDivMod"):
+        mode = (1,) if name.endswith("Mod") else ()
+        assert_refused("FRACTAL_NZ", name, *formatted(ND, NZ), *mode)
+
+
+def test_where_formats_are_checked():
+    """After dtypes, before shapes; of divisions after both."""
+    odd, complex_one = of(T.ACL_FLOAT, (5,), NZ), of(T.ACL_COMPLEX128, SQUARE, NZ)
+    for name, more in (("Abs", ()), ("Floor", ()), ("Triu", (0,)), ("IndexSelect", (7, odd))):
+        if name in ("Abs", "Floor"):
+            assert_refused("dtype", f"aclnn{name}", complex_one, odd)
+        if name == "IndexSelect":
+            more = (7, of(T.ACL_INT64, (3,)))
+        assert_refused("format", f"aclnn{name}", *formatted(NZ), *more, odd)
+    assert_refused("broadcast", "aclnnDiv", *formatted(NZ), odd, odd)
+    assert_refused("cannot be cast", "aclnnDiv", *formatted(NZ, NZ), of(T.ACL_INT8, SQUARE, NZ))
+    assert_refused("format", "aclnnDiv", *formatted(NZ, NZ, NZ))
+    listed = aclnn.aclCreateTensorList(formatted(ND, NZ))
+    assert_refused("tensors[1] has the private format", "aclnnCat", listed, 9, odd)
+    listed = aclnn.aclCreateTensorList(formatted(ND, NCHW))
+    assert_refused("tensors[1] has format", "aclnnCat", listed, 9, of(T.ACL_FLOAT, (5,)))
+
+
+def test_formats_of_padding():
+    def call_of(x, y):
+        return ("aclnnConstantPadNd", *formatted(x), ints(0, 0), number(1.0), *formatted(y))
+
+    for x, y, taken in ((ND, NCHW, True), (ND, NZ, True), (NCHW, NCHW, True), (NCHW, ND, False)):
+        if taken:
+            assert_taken(*call_of(x, y))
+        else:
+            assert_refused("format", *call_of(x, y))
+
+
+def test_blocks_in_products():
+    def batch(shape, format=ND):
+        return of(T.ACL_FLOAT, shape, format)
+
+    for k, n in ((1, 4), (4, 1), (1, 1), (4, 5)):
+        given = batch((2, 3, k)), batch((2, k, n), NZ), batch((2, 3, n)), 1
+        if 1 in (k, n):
+            assert_refused("FRACTAL_NZ", "aclnnBatchMatMul", *given)
+        else:
+            assert_taken("aclnnBatchMatMul", *given)
+        assert_taken("aclnnBatchMatMul", given[0], batch((2, k, n)), given[2], 1)
+    for name in ("aclnnMm", "aclnnMatmul"):
+        assert_taken(name, *formatted(ND, NZ, ND), 1)
+        assert_refused("FRACTAL_NZ", name, *formatted(NZ, ND, ND), 1)
+    a, b = deep(shape=(4, 5)), deep(shape=(5, 6), seed=1)
+    blocks = aclnn.aclCreateTensor((5, 6), T.ACL_FLOAT, None, 0, NZ, (5, 6), b)
+    out = np.empty((4, 6), np.float32)
+    call("aclnnMm", a, blocks, out, 1)
+    assert_same(out, aclnn.mm(a, b))
+
+
+# --- dtypes -----------------------------------------------------------------------------------------
+
+EVERY = tuple(dtypes.NUMPY)
+FP3 = (T.ACL_FLOAT, T.ACL_FLOAT16, T.ACL_BF16)
+SIGNED = (T.ACL_INT8, T.ACL_INT16, T.ACL_INT32, T.ACL_INT64)
+UNSIGNED = (T.ACL_UINT16, T.ACL_UINT32, T.ACL_UINT64)
+REAL = (*FP3, T.ACL_DOUBLE, *SIGNED, T.ACL_UINT8, T.ACL_BOOL)
+COMPLEX = (T.ACL_COMPLEX64, T.ACL_COMPLEX128)
+
+
+def assert_lists(accepted, made):
+    """Of all dtypes a call takes those and no others; `made` gives the call of a dtype."""
+    found = {dtype for dtype in EVERY if status(*made(dtype))[0] == OK}
+    assert found == set(accepted)
+    for dtype in set(EVERY) - found:
+        assert status(*made(dtype))[0] == INVALID
+
+
+def alike(name, *more):
+    return lambda dtype: (name, of(dtype), *more, of(dtype))
+
+
+def single(name):
+    return lambda dtype: (name, of(dtype))
+
+
+def test_lists_of_dtypes(on):
+    expanded = {*FP3, T.ACL_UINT8, T.ACL_INT8, T.ACL_INT32, T.ACL_INT64, T.ACL_BOOL}
+    index = of(T.ACL_INT64, (2, 3))
+    assert_lists(set(REAL), alike("aclnnAbs"))
+    assert_lists({*REAL, *UNSIGNED} - {T.ACL_BOOL}, alike("aclnnFloor"))
+    assert_lists(expanded, alike("aclnnExpand", ints(2, 3)))
+    assert_lists(set(EVERY) - {*COMPLEX}, alike("aclnnGather", 0, index))
+    assert_lists({*REAL}, single("aclnnInplaceOne"))
+    assert_lists({*REAL, T.ACL_UINT16, *COMPLEX}, single("aclnnInplaceZero"))
+    assert_lists({*REAL, *COMPLEX} - {T.ACL_BOOL, *SIGNED, T.ACL_UINT8}, alike("aclnnReciprocal"))
+    erf = {*FP3, T.ACL_DOUBLE, T.ACL_BOOL, T.ACL_INT64}
+    assert_lists(erf, lambda dtype: ("aclnnErf", of(dtype), of(T.ACL_DOUBLE)))
+    for name in ("And", "Or", "Xor"):
+        made = lambda dtype, name=name: (
+            f"aclnnLogical{name}",
+            of(dtype),
+            of(dtype),
+            of(T.ACL_BOOL),
+        )  # noqa: E731
+        assert_lists({*REAL, *COMPLEX}, made)
+    assert_lists({*REAL}, lambda dtype: ("aclnnLogicalNot", of(dtype), of(T.ACL_BOOL)))
+    assert_lists(set(), alike("aclnnSquare"))
+    on("Ascend950")
+    assert_lists({*FP3, T.ACL_INT64, T.ACL_INT32}, alike("aclnnSquare"))
+    assert_refused("must have that of self", "aclnnSquare", of(T.ACL_FLOAT16), of(T.ACL_FLOAT))
+    on("Ascend910")
+    assert_refused("does not exist on Ascend910", "aclnnSquare", of(T.ACL_FLOAT), of(T.ACL_FLOAT))
+    assert_refused("BF16", "aclnnFloor", of(T.ACL_BF16), of(T.ACL_BF16))
+
+
+def test_functional_forms_take_what_numpys_functions_do():
+    """Where CANN's lists are narrower, and rules of products too."""
+    for dtype in (np.float64, np.complex64, np.int8):
+        x = np.array([1, 2, 3], dtype)
+        np.testing.assert_array_equal(aclnn.square(x), x * x)
+        np.testing.assert_array_equal(aclnn.expand(x, (2, 3)), np.stack([x, x]))
+        np.testing.assert_array_equal(aclnn.gather(x, 0, np.int64([2, 0])), x[[2, 0]])
+        np.testing.assert_array_equal(aclnn.one_(x.copy()), np.ones(3, dtype))
+    both = aclnn.cat([np.complex128([1j]), np.float64([2])])
+    np.testing.assert_array_equal(both, [1j, 2])
+
+
+def test_dtypes_of_outputs(on):
+    for name, given, wanted in (
+        ("aclnnAbs", T.ACL_FLOAT16, T.ACL_FLOAT16),
+        ("aclnnAbs", T.ACL_COMPLEX64, T.ACL_FLOAT),
+        ("aclnnFloor", T.ACL_INT32, T.ACL_INT32),
+        ("aclnnFloor", T.ACL_FLOAT16, T.ACL_FLOAT16),
+    ):
+        found = {dtype for dtype in EVERY if status(name, of(given), of(dtype))[0] == OK}
+        assert found == {wanted}, name
+    assert_refused("COMPLEX128", "aclnnAbs", of(T.ACL_COMPLEX128), of(T.ACL_DOUBLE))
+    half, single_one = of(T.ACL_FLOAT16), of(T.ACL_FLOAT)
+    for dtype in EVERY:
+        given = half, half, number(1.0), of(dtype)
+        found = status("aclnnLerps", *given)[0]
+        assert found == (OK if dtype in (*FP3, T.ACL_DOUBLE) else INVALID)
+        found = status("aclnnLerp", half, half, half, of(dtype))[0]
+        assert found == (OK if dtype == T.ACL_FLOAT16 else INVALID)
+    for pair in ((single_one, half), (half, single_one)):
+        assert_refused("dtype", "aclnnLerp", half, *pair, half)
+        assert_refused("dtype", "aclnnLerps", *pair, number(1.0), half)
+    x, out = np.float32([1, 2]), np.zeros(2)
+    call("aclnnLerps", x, x + 1, number(0.5), out)
+    assert out.tolist() == [1.5, 2.5]
+
+
+def test_dtypes_of_hard_sigmoids_gradient():
+    for one in EVERY:
+        for other in (T.ACL_FLOAT, T.ACL_FLOAT16, T.ACL_BF16):
+            taken = one in FP3
+            for pair in ((one, other), (other, one)):
+                given = [of(dtype) for dtype in pair]
+                found = status("aclnnHardsigmoidBackward", *given, of(T.ACL_FLOAT))[0]
+                assert found == (OK if taken else INVALID)
+    with pytest.raises(aclnn.AclnnError, match="int32"):
+        aclnn.hardsigmoid_backward(np.float16([1]), np.int32([1]))
+
+
+@each("dtype", [np.complex64, np.complex128])
+def test_complex_reciprocals(dtype):
+    x = np.array([1 + 2j, -0.5j, 3, -4 + 1e-3j], dtype)
+    out = np.empty_like(x)
+    call("aclnnReciprocal", x, out)
+    tolerance = 1e-6 if dtype == np.complex64 else 1e-14
+    np.testing.assert_allclose(out, 1 / x, rtol=tolerance)
+    np.testing.assert_array_equal(aclnn.reciprocal(x), out)
+    call("aclnnInplaceReciprocal", x)
+    np.testing.assert_array_equal(x, out)
+    torch = pytest.importorskip("torch")
+    z = torch.tensor(out, requires_grad=True)
+    (found,) = torch.autograd.grad(torch.ops.aclnn.reciprocal(z).abs().sum(), z)
+    (want,) = torch.autograd.grad(torch.reciprocal(z).abs().sum(), z)
+    torch.testing.assert_close(found, want)
+
+
+def test_sizes_of_complex_numbers():
+    x = np.complex64([3 + 4j, -5, 1e30 + 1e30j, 1e-30j, np.inf + 1j, complex(np.nan, np.inf)])
+    out = np.empty(6, np.float32)
+    call("aclnnAbs", x, out)
+    np.testing.assert_array_equal(out, np.float32(np.abs(x.astype(np.complex128))))
+    found = aclnn.abs(x)
+    assert found.dtype == np.float32
+    np.testing.assert_array_equal(found, out)
+    many = np.random.default_rng(1).standard_normal((100, 66)).astype(np.float32).view(np.complex64)
+    want = np.abs(many.T.astype(np.complex128)).astype(np.float32)
+    np.testing.assert_allclose(aclnn.abs(many.T), want, rtol=1.2e-7)
+
+
+@each("left", [np.complex64, np.complex128, np.float32, np.int64, bool])
+@each("right", [np.complex64, np.complex128])
+def test_truth_of_complex_numbers(left, right):
+    a = np.array([0, 0, 1, 1, 0, 1, 0, 0]).astype(left)
+    if np.dtype(left).kind == "c":
+        a[-2:] = [2j, -1e-30j]
+    b = np.array([0, 1, 0, 1, 2j, 2j, 0, -1e-30j], right)
+    for name, form in (("And", "logical_and"), ("Or", "logical_or"), ("Xor", "logical_xor")):
+        want, out = getattr(np, form)(a, b), np.zeros(8, bool)
+        call(f"aclnnLogical{name}", a, b, out)
+        np.testing.assert_array_equal(out, want)
+        np.testing.assert_array_equal(getattr(aclnn, form)(b, a), getattr(np, form)(b, a))
+
+
+def test_filling_other_dtypes():
+    for dtype in (np.uint16, np.complex64, np.complex128):
+        x = np.ones(DEEP, dtype)
+        call("aclnnInplaceZero", x)
+        assert not x.any()
+    many = aclnn.aclCreateTensor((1,) * 20, T.ACL_FLOAT, None, 0, ND, (1,) * 20, np.float32([5]))
+    call("aclnnInplaceZero", many)
+    assert_refused("dimensions", "aclnnInplaceOne", many)
+
+
+def test_concatenations_of_complex_numbers():
+    def given(*kinds, out):
+        listed = aclnn.aclCreateTensorList([of(kind) for kind in kinds])
+        return ("aclnnCat", listed, 0, of(out, (2 * len(kinds), 3)))
+
+    for kinds in (
+        (T.ACL_COMPLEX128,),
+        (T.ACL_COMPLEX64, T.ACL_DOUBLE),
+        (T.ACL_FLOAT, T.ACL_COMPLEX128),
+    ):
+        assert_refused("COMPLEX128", *given(*kinds, out=T.ACL_COMPLEX128))
+    assert_taken(*given(T.ACL_DOUBLE, T.ACL_DOUBLE, out=T.ACL_DOUBLE))
+    assert_taken(*given(T.ACL_COMPLEX64, T.ACL_FLOAT, out=T.ACL_COMPLEX64))
+    assert_taken(*given(T.ACL_COMPLEX64, T.ACL_FLOAT, out=T.ACL_COMPLEX128))
+
+
+BIG = np.uint64([0, 1, 2**63 - 1, 2**63, 2**64 - 1])
+
+
+def test_large_unsigned_numbers_are_compared_on_950(on):
+    rows, columns = np.repeat(BIG[:, None], 5, axis=1), np.repeat(BIG[None], 5, axis=0)
+    out = np.zeros((5, 5), bool)
+    for name in ("Le", "Ne", "Eq"):
+        arguments = f"aclnn{name}Tensor", rows, columns, out
+        assert_refused("UINT64", *arguments)
+        on("Ascend950")
+        call(*arguments)
+        np.testing.assert_array_equal(
+            out,
+            getattr(np, {"Le": "less_equal", "Ne": "not_equal", "Eq": "equal"}[name])(
+                rows, columns
+            ),
+        )
+        truth = np.zeros(5, bool)
+        call(f"aclnn{name}Scalar", BIG, number(1, T.ACL_INT64), truth)
+        want = {"Le": BIG <= 1, "Ne": BIG != 1, "Eq": BIG == 1}[name]
+        np.testing.assert_array_equal(truth, want)
+        on(A2)
+    on("Ascend950")
+    for name in ("Lt", "Ge", "Gt"):
+        assert_refused("UINT64", f"aclnn{name}Tensor", rows, columns, out)
+
+
+def test_tensors_without_dimensions_count_as_numbers_on_950(on):
+    """Beside one with dimensions; their dtype matters only if its kind is higher."""
+    tenth = np.float32([0.1, 0.2])
+    cases = [
+        (tenth, np.array(0.1), True),  # 0.1 is rounded to float32
+        (np.float16([0.1, 2]), np.array(0.1, np.float32), True),
+        (np.int32([2, 3]), np.array(2.5), False),
+        (np.int8([44, 3]), np.array(300, np.int64), True),  # 300 wraps to 44
+        (np.array([True, False]), np.array(1, np.int8), True),
+        (np.float32([0.1, 2]), np.array(0.1 + 0j), True),
+        (BIG[:2], np.array(0, np.int32), True),
+    ]
+    for wide, one, equal in cases:
+        out = np.zeros(2, bool)
+        on("Ascend950")
+        for pair in ((wide, one), (one, wide)):
+            call("aclnnEqTensor", *pair, out)
+            assert out[0] == equal, (wide, one)
+            call("aclnnNeTensor", *pair, out)
+            assert out[0] != equal
+        on(A2)
+        if wide.dtype != np.uint64:
+            promoted = np.equal(wide[:1].astype(complex), one.astype(complex))
+            call("aclnnEqTensor", wide, one, out)
+            assert out[0] == promoted[0]
+    on("Ascend950")
+    call("aclnnLeTensor", tenth, np.array(0.1), out)
+    assert out.tolist() == [True, False]
+    assert_refused("promote", "aclnnEqTensor", BIG, np.int32([1] * 5), np.zeros(5, bool))
+    single_one = np.array(0.1), np.array(0.1, np.float32), np.zeros((), bool)
+    call("aclnnEqTensor", *single_one)
+    assert not single_one[2], "both are without dimensions"
+
+
+# --- Sums -------------------------------------------------------------------------------------------
+
+
+@each("out", REAL)
+def test_elements_are_cast_before_they_are_summed(out):
+    kind = dtypes.NUMPY[out]
+    for given in (
+        np.float32([1.75, -2.75, 3.5]),
+        np.int32([2, -300, 7]),
+        np.array([1, 1, 0], bool),
+    ):
+        result = np.zeros((), kind)
+        call("aclnnReduceSum", given, ints(0), False, out, result)
+        cast = aclnn.cast(given, kind.name)
+        want = cast.any() if kind == bool else aclnn.cast(cast.astype(np.int64).sum(), kind.name)
+        if kind.kind not in "iub":
+            want = given.astype(np.float64).sum().astype(kind)
+        assert result == want, given
+        assert aclnn.sum(given, 0, dtype=kind.name) == want
+
+
+def test_any_true():
+    x = np.zeros((3, 400, 2), np.float32)
+    x[0, 7, 1], x[1, 0, 0] = 1e-30, -2
+    for dims in ((0,), (1,), (0, 2), ()):
+        want = np.any(x, axis=dims or None)
+        out = np.zeros(want.shape, bool)
+        call("aclnnReduceSum", x, ints(*dims), False, T.ACL_BOOL, out)
+        np.testing.assert_array_equal(out, want)
+
+
+def test_dtypes_and_shapes_of_sums():
+    x, whole = np.ones((2, 3), np.float32), ints()
+    assert_refused("must be FLOAT", "aclnnReduceSum", x, whole, False, T.ACL_FLOAT, np.zeros(()))
+    assert_refused("COMPLEX64", "aclnnReduceSum", x, whole, False, T.ACL_COMPLEX64, np.zeros(()))
+    for shape in ((), (1,), (1, 1), (1,) * 8):
+        out = np.zeros(shape, np.float32)
+        call("aclnnReduceSum", x, whole, False, T.ACL_FLOAT, out)
+        assert out.reshape(()) == 6
+        call("aclnnReduceSum", x, whole, True, T.ACL_FLOAT, out)
+    assert_refused("shape", "aclnnReduceSum", x, whole, False, T.ACL_FLOAT, np.float32([0, 0]))
+    assert_refused("shape", "aclnnReduceSum", x, ints(0), False, T.ACL_FLOAT, x[:1])
+    for shape in ((), (4, 5), (2, 3, 2)):
+        out = np.full(shape, 7, np.float32)
+        call("aclnnReduceSum", np.zeros((0, 3), np.float32), ints(1), False, T.ACL_FLOAT, out)
+        assert not out.any()
+        out = np.full((*shape, 2), 7, np.float32)[..., 0]
+        call("aclnnReduceSum", np.zeros((0, 3), np.float32), ints(1), False, T.ACL_FLOAT, out)
+        assert not out.any()
+    with pytest.raises(aclnn.AclnnError, match="must have"):
+        aclnn.sum(np.zeros((0, 3), np.float32), 1, out=np.zeros((4, 5), np.float32))
+
+
+def test_variances_over_all_dimensions():
+    x, out = deep(shape=(3, 4)), np.zeros((), np.float32)
+    for dims in (None, ints()):
+        call("aclnnVar", x, dims, True, False, out)
+        assert out == aclnn.var(x)
+        call("aclnnVarCorrection", x, dims, 0, False, out)
+        assert out == aclnn.var(x, correction=0)
+        kept = np.zeros((1, 1), np.float32)
+        call("aclnnVar", x, dims, True, True, kept)
+        assert kept == aclnn.var(x)
+
+
+# --- Indices and padding ----------------------------------------------------------------------------
+
+
+def test_indices_without_dimensions():
+    x = deep(shape=(2, 3))
+    for name in ("aclnnGatherV2", "aclnnIndexSelect"):
+        out = np.zeros((2, 1), np.float32)
+        call(name, x, 1, np.array(2), out)
+        np.testing.assert_array_equal(out, x[:, 2:])
+        assert_refused("must have (2, 1)", name, x, 1, np.array(2), np.zeros(2, np.float32))
+        one, single_out = np.array(7, np.float32), np.zeros((), np.float32)
+        for index in (np.array(0), np.int64([0])):
+            call(name, one, 0, index, single_out)
+            assert single_out == 7
+            assert_refused("must have ()", name, one, 0, index, np.zeros(1, np.float32))
+        assert_refused("one for", name, one, 0, np.int64([0, 0]), single_out)
+    assert aclnn.index_select(x, 1, np.array(2)).shape == (2, 1), "as PyTorch's"
+    assert aclnn.gather_v2(x, 1, np.array(2)).shape == (2,), "as NumPy's take"
+
+
+@each("dtype", [np.int8, np.float16, np.float32, np.int64, np.complex128])
+@each("kind", [np.int32, np.int64])
+@each("axis", [0, 1])
+def test_gathers_count_from_the_end_too(dtype, kind, axis):
+    x = np.arange(35).reshape(5, 7).astype(dtype)
+    rng = np.random.default_rng(2)
+    size = x.shape[axis]
+    index = rng.integers(-size, size, (5, 7)).astype(kind)
+    want = np.take_along_axis(x, index.astype(np.int64), axis)
+    np.testing.assert_array_equal(aclnn.gather(x, axis, index), want)
+    narrow = index[:, :1] if axis == 0 else index[:1]
+    wide = np.broadcast_to(narrow, index.shape)
+    want = np.take_along_axis(x, wide.astype(np.int64), axis)
+    np.testing.assert_array_equal(aclnn.gather(x, axis, wide), want)
+    for bad in (size, -size - 1):
+        index[3, 2] = bad
+        with pytest.raises(aclnn.AclnnError, match=f"{bad}, must be from {-size} to {size - 1}"):
+            aclnn.gather(x, axis, index)
+    with pytest.raises(aclnn.AclnnError, match="an index is -1, must be from 0"):
+        aclnn.gather_v2(x, axis, np.int64([-1]))
+
+
+def test_gradients_of_gathers_from_the_end():
+    torch = pytest.importorskip("torch")
+    x = torch.arange(6.0).reshape(2, 3).requires_grad_()
+    index = torch.tensor([[-1, 0], [2, -3]])
+    (found,) = torch.autograd.grad(torch.ops.aclnn.gather(x, 1, index).pow(2).sum(), x)
+    (want,) = torch.autograd.grad(torch.gather(x, 1, index % 3).pow(2).sum(), x)
+    torch.testing.assert_close(found, want)
+
+
+@each(
+    "shape, pad, taken",
+    [
+        ((2, 3), (-3, 0), True),
+        ((2, 3), (-3, 0, -2, 0), True),
+        ((2, 3), (-3, 0, 0, 1), False),
+        ((2, 3), (-4, 1), False),
+        ((2, 0), (0, 0), True),
+        ((2, 0), (1, 0), True),
+        ((2, 0), (1, 0, 1, 0), True),
+        ((0, 3), (1, 0), True),  # which pad does not name
+        ((0, 3), (1, 0, 0, 0), False),
+        ((2, 0), (0, 0, 1, 0), False),
+    ],
+)
+def test_padding_that_leaves_nothing(shape, pad, taken):
+    x = of(T.ACL_FLOAT, shape)
+    sizes = list(shape)
+    for place in range(len(pad) // 2):
+        sizes[-1 - place] += pad[2 * place] + pad[2 * place + 1]
+    given = "aclnnConstantPadNd", x, ints(*pad), number(1.0), of(T.ACL_FLOAT, tuple(sizes))
+    if taken:
+        assert_taken(*given)
+    else:
+        assert_refused("leaves nothing", *given)

@@ -36,12 +36,14 @@ _SIZES |= {T.ACL_DT_UNDEFINED: 0, T.ACL_COMPLEX32: 4}
 _CAPITALS = re.compile(r"\b[A-Z][A-Z0-9]+\b")
 _NUMPYS_WORDS = {dtype.name.removeprefix("ACL_"): kind.name for dtype, kind in NUMPY.items()}
 
+BOOL = (T.ACL_BOOL,)
 _SIGNED = (T.ACL_INT8, T.ACL_INT16, T.ACL_INT32, T.ACL_INT64)
 _INTEGERS = (*_SIGNED, T.ACL_UINT8)
-_FLOATS = (T.ACL_FLOAT16, T.ACL_BF16, T.ACL_FLOAT, T.ACL_DOUBLE)
-_COMPLEX = (T.ACL_COMPLEX64, T.ACL_COMPLEX128)
-_LARGE_UNSIGNED = (T.ACL_UINT16, T.ACL_UINT32, T.ACL_UINT64)
-_REAL = (*_INTEGERS, *_LARGE_UNSIGNED, *_FLOATS, T.ACL_BOOL)
+FLOATS = (T.ACL_FLOAT16, T.ACL_BF16, T.ACL_FLOAT, T.ACL_DOUBLE)
+COMPLEX = (T.ACL_COMPLEX64, T.ACL_COMPLEX128)
+LARGE_UNSIGNED = (T.ACL_UINT16, T.ACL_UINT32, T.ACL_UINT64)
+INTEGERS = (*_INTEGERS, *LARGE_UNSIGNED)
+_REAL = (*_INTEGERS, *LARGE_UNSIGNED, *FLOATS, T.ACL_BOOL)
 
 
 def name(dtype: aclDataType) -> str:
@@ -116,12 +118,12 @@ def promote(a: aclDataType, b: aclDataType) -> aclDataType | None:
     if a == b:
         return a
     pair = (a, b)
-    if any(x in _LARGE_UNSIGNED or x not in (*_REAL, *_COMPLEX) for x in pair):
+    if any(x in LARGE_UNSIGNED or x not in (*_REAL, *COMPLEX) for x in pair):
         return None
-    if any(x in _COMPLEX for x in pair):
+    if any(x in COMPLEX for x in pair):
         wide = T.ACL_COMPLEX128 in pair or T.ACL_DOUBLE in pair
         return T.ACL_COMPLEX128 if wide else T.ACL_COMPLEX64
-    floats = [x for x in pair if x in _FLOATS]
+    floats = [x for x in pair if x in FLOATS]
     if len(floats) == 2:
         return T.ACL_DOUBLE if T.ACL_DOUBLE in pair else T.ACL_FLOAT
     if floats:
@@ -143,10 +145,10 @@ def can_cast(source: aclDataType | None, target: aclDataType) -> bool:
     >>> can_cast(aclDataType.ACL_FLOAT, aclDataType.ACL_INT32)
     False
     """
-    if source not in (*_REAL, *_COMPLEX) or target not in (*_REAL, *_COMPLEX):
+    if source not in (*_REAL, *COMPLEX) or target not in (*_REAL, *COMPLEX):
         return False
     if target == T.ACL_BOOL:
         return source == T.ACL_BOOL
-    if source in _COMPLEX:
-        return target in _COMPLEX
-    return not (source in _FLOATS and target in (*_INTEGERS, *_LARGE_UNSIGNED))
+    if source in COMPLEX:
+        return target in COMPLEX
+    return not (source in FLOATS and target in (*_INTEGERS, *LARGE_UNSIGNED))

@@ -88,7 +88,7 @@ def dtypes_on(operator: Operator, soc: str) -> list[str]:
     return [
         dtype.name.removeprefix("ACL_")
         for dtype in aclDataType
-        if operator.accepts(dict.fromkeys(roles, TensorSpec(dtype, (2,), (1,))), soc)
+        if operator.accepts(dict.fromkeys(roles, TensorSpec(dtype, (2,), (1,))), soc, c_shaped=True)
     ]
 
 

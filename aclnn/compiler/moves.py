@@ -24,6 +24,7 @@ def kernel_of(
         axis=axis,
         length=source[axis],
         diagonal=node.attr("diagonal", 0),
+        wraps=node.attr("wraps", False),
         loops=_loops(node.attr("kernel"), inputs[0], outputs[0]),
     )
 

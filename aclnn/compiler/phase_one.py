@@ -285,6 +285,7 @@ def _as_call(request: Request, soc: str) -> Call:
         soc=soc,
         lists=lists,
         makes_absent=request.wanted is None,
+        c_shaped=request.wanted is not None,
     )
 
 

@@ -47,6 +47,7 @@ cdef extern from "<math.h>" nogil:
     double sqrt_f64 "sqrt"(double) noexcept
     float abs_f32 "fabsf"(float) noexcept
     double fabs(double) noexcept
+    double hypot(double, double) noexcept
     # Accurate to a unit in the last place or so, over the whole range, but element by element.
     double libm_exp "exp"(double) noexcept
     double libm_exp2 "exp2"(double) noexcept
@@ -1233,6 +1234,29 @@ cdef inline complex_t eq_complex(complex_t a, complex_t b, const double *p) noex
 
 cdef inline complex_t ne_complex(complex_t a, complex_t b, const double *p) noexcept nogil:
     return complex_of((a.real != b.real) | (a.imag != b.imag), 0)
+
+
+cdef inline bint is_true(complex_t x) noexcept nogil:
+    return (x.real != 0) | (x.imag != 0)
+
+
+cdef inline complex_t logical_and_complex(complex_t a, complex_t b,
+                                          const double *p) noexcept nogil:
+    return complex_of(1 if is_true(a) & is_true(b) else 0, 0)
+
+
+cdef inline complex_t logical_or_complex(complex_t a, complex_t b,
+                                         const double *p) noexcept nogil:
+    return complex_of(1 if is_true(a) | is_true(b) else 0, 0)
+
+
+cdef inline complex_t logical_xor_complex(complex_t a, complex_t b,
+                                          const double *p) noexcept nogil:
+    return complex_of(1 if is_true(a) != is_true(b) else 0, 0)
+
+
+cdef inline complex_t abs_complex(complex_t x, const double *p) noexcept nogil:
+    return complex_of(canonical(hypot(x.real, x.imag)), 0)
 
 
 cdef inline complex_t fill_complex(const double *p) noexcept nogil:

@@ -17,6 +17,7 @@ from aclnn.operators.checks import (
     broadcasts,
     dtype_among,
     in_place,
+    no_private_format,
     number_castable,
     promoted,
     promoted_with_number,
@@ -111,7 +112,9 @@ def _tensor_rules(
         broadcast_shape("out", _BOTH),
     )
     first = (in_place(broadcasts(*_BOTH)), in_place(broadcast_shape("out", _BOTH)))
-    return (*first, *shapes, *dtypes) if shapes_first else (*first, *dtypes, *shapes)
+    if not shapes_first:
+        return (*first, *dtypes, *shapes)
+    return (*first, *shapes, *dtypes, no_private_format(*_BOTH, "out"))
 
 
 def _number_rules(
@@ -124,7 +127,9 @@ def _number_rules(
         result_castable(result),
     )
     shapes = (at_most_8_dims("input", "out"), same_shape("out", "input"))
-    return (*shapes, *dtypes) if shapes_first else (*dtypes, *shapes)
+    if not shapes_first:
+        return (*dtypes, *shapes)
+    return (*shapes, *dtypes, no_private_format("input", "out"))
 
 
 def _factor(result: Callable[[Call], aclDataType | None]) -> tuple[Rule, ...]:

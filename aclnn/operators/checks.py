@@ -88,6 +88,7 @@ class Call:
     soc: str
     lists: Mapping[str, tuple[TensorSpec, ...]] = field(default_factory=dict)
     makes_absent: bool = True  # whether outputs that are absent are made, or not wanted
+    c_shaped: bool = False  # whether CANN's function is called, not a functional form
     dtype_name: Callable[[aclDataType], str] = dtypes.cann_name  # as the caller knows dtypes
 
     def dtype(self, role: str) -> aclDataType:
@@ -170,6 +171,15 @@ def in_place(rule: Rule, role: str = "input") -> Rule:
         return rule.test(call) if call.names.get("out") == call.names[role] else None
 
     return replace(rule, text=f"in place, {rule.text}", test=test, roles=(role, *rule.roles))
+
+
+def of_cann(rule: Rule) -> Rule:
+    """A rule of CANN's function that its functional form, which NumPy and PyTorch have too, lacks."""
+
+    def test(call: Call) -> str | None:
+        return rule.test(call) if call.c_shaped else None
+
+    return replace(rule, text=f"in C-shaped calls, {rule.text}", test=test)
 
 
 def exists_on(families: tuple[str, ...]) -> Rule:
@@ -380,6 +390,41 @@ def plain_format(role: str, like: str) -> Rule:
     return Rule(f"`{role}` has the format of `{like}`, which is not private", test, (role, like))
 
 
+def _formats(call: Call, roles: tuple[str, ...]) -> dict[str, int]:
+    """The storage format of each tensor, those of lists included, by the caller's name."""
+    found = {}
+    for role in roles:
+        if role in call.lists:
+            name, listed = call.names[role], enumerate(call.lists[role])
+            found |= {f"{name}[{place}]": one.format for place, one in listed}
+        elif role in call.tensors:
+            found[call.names[role]] = call.tensors[role].format
+    return found
+
+
+def no_private_format(*roles: str) -> Rule:
+    def test(call: Call) -> str | None:
+        for name, format in _formats(call, roles).items():
+            if format not in PLAIN_FORMATS:
+                return f"{name} has the private format {aclFormat(format).name}, which is not supported"
+        return None
+
+    return Rule(f"the formats of {_both(roles)} are not private", test, roles)
+
+
+def same_format(*roles: str) -> Rule:
+    def test(call: Call) -> str | None:
+        found = _formats(call, roles)
+        first = next(iter(found), "")
+        for name, format in found.items():
+            if format != found[first]:
+                pair = aclFormat(format).name, aclFormat(found[first]).name
+                return f"{name} has format {pair[0]}, but must have that of {first}, {pair[1]}"
+        return None
+
+    return Rule(f"{_both(roles)} have one format", test, roles)
+
+
 def same_rank(role: str, like: str) -> Rule:
     def test(call: Call) -> str | None:
         if role not in call.tensors or len(call.shape(role)) == len(call.shape(like)):
@@ -524,7 +569,7 @@ def ends_if_empty(*roles: str, except_on: tuple[str, ...] = ()) -> Rule:
     rule = done_if_empty(*roles, except_on=except_on)
 
     def test(call: Call) -> str | None:
-        return None if call.makes_absent else rule.test(call)
+        return rule.test(call) if call.c_shaped and not call.makes_absent else None
 
     return replace(rule, text=f"in C-shaped calls, {rule.text}", test=test)
 
@@ -610,6 +655,10 @@ def _refuse_bfloat16(call: Call, name: str, dtype: aclDataType) -> str | None:
 def _names_on_socs(allowed: tuple[aclDataType, ...]) -> str:
     limited = " (BF16 on SoCs that have it)" if aclDataType.ACL_BF16 in allowed else ""
     return f"{_names(allowed)}{limited}"
+
+
+def _both(roles: tuple[str, ...]) -> str:
+    return " and ".join([f"`{role}`" for role in roles])
 
 
 def _name(dtype: aclDataType) -> str:

@@ -35,6 +35,7 @@ from aclnn.operators.lowering import (
     graph_dtype,
     reads_of,
 )
+from aclnn.operators.pointwise import only_on, unless_on
 
 _BOTH = ("input", "other")
 _OTHER = Attribute("other", REQUIRED, keyword_only=False, doc="A number.", facts=("dtype",))
@@ -50,21 +51,89 @@ def _infer(call: Call) -> Mapping[str, tuple[Any, tuple[int, ...]]]:
     return {"out": (aclDataType.ACL_BOOL, shape)}
 
 
+_KINDS = (dtypes.BOOL, dtypes.INTEGERS, dtypes.FLOATS, dtypes.COMPLEX)
+
+
+def _kind(dtype: aclDataType) -> int:
+    return next(place for place, kind in enumerate(_KINDS) if dtype in kind)
+
+
+def _has_number(call: Call) -> bool:
+    """Whether one of two tensors counts as a number."""
+    ranks = [len(call.shape(role)) for role in _BOTH]
+    return call.soc == "Ascend950" and bool(ranks[0]) != bool(ranks[1])
+
+
+def _compared_in(call: Call) -> aclDataType | None:
+    """What two tensors promote to.
+
+    On an Ascend950 one without dimensions counts as a number beside one with some: it changes the
+    dtype only if its kind is higher.
+    """
+    if not _has_number(call):
+        return promoted(call, _BOTH)
+    wide, single = sorted(_BOTH, key=lambda role: len(call.shape(role)), reverse=True)
+    own, other = call.dtype(wide), call.dtype(single)
+    if _kind(other) <= _kind(own):
+        return own
+    if own in dtypes.FLOATS:  # as many digits, and complex
+        double = own == aclDataType.ACL_DOUBLE
+        return aclDataType.ACL_COMPLEX128 if double else aclDataType.ACL_COMPLEX64
+    return other if own in dtypes.LARGE_UNSIGNED else dtypes.promote(own, other)
+
+
+def _compares() -> Rule:
+    def test(call: Call) -> str | None:
+        if _compared_in(call) is not None:
+            return None
+        pair = ", ".join(f"{call.names[r]} {call.word(call.dtype(r))}" for r in _BOTH)
+        return f"dtypes do not promote: {pair}"
+
+    return Rule("the dtypes of `input` and `other` promote", test, _BOTH)
+
+
+def _signed(lowering: Lowering, value: int, shape: tuple[int, ...]) -> int:
+    """Unsigned numbers of 64 bits as signed ones in the same order."""
+    params = (-(2**63), 1)
+    return lowering.point("adds", [value], aclDataType.ACL_INT64, shape, params=params)
+
+
 def _lower(formula: str, expression: str) -> Callable[[Lowering], Mapping[str, int]]:
     """The nodes of a comparison: operands are promoted, and compared in what holds that dtype."""
 
     def lower(lowering: Lowering) -> Mapping[str, int]:
         call, (result, shape) = lowering.call, lowering.results["out"]
         numbers = "other" in call.scalars
-        dtype = promoted_with_number(call, "input", "other") if numbers else promoted(call, _BOTH)
+        dtype = promoted_with_number(call, "input", "other") if numbers else _compared_in(call)
         assert dtype is not None
-        operands = lowering.pair(_BOTH, dtype, shape)
+        if not numbers and _has_number(call):  # which is rounded, as numbers are
+            operands = [lowering.dense(role, dtype, shape) for role in _BOTH]
+        else:
+            operands = lowering.pair(_BOTH, dtype, shape)
+        if dtype == aclDataType.ACL_UINT64:
+            operands = [_signed(lowering, one, shape) for one in operands]
         made = lowering.point(
             formula, operands, result, shape, reads=reads_of(dtype), expression=expression
         )
         return {"out": made}
 
     return lower
+
+
+def _dtypes_among(
+    roles: tuple[str, ...], allowed: tuple[aclDataType, ...], name: str
+) -> tuple[Rule, ...]:
+    """Some comparisons have one more dtype on an Ascend950."""
+    if name not in ("eq", "ne", "le"):
+        return tuple([dtype_among(role, allowed) for role in roles])
+    unsigned = (*allowed, aclDataType.ACL_UINT64)
+    found = []
+    for role in roles:
+        found += [
+            unless_on("Ascend950", dtype_among(role, allowed)),
+            only_on("Ascend950", dtype_among(role, unsigned)),
+        ]
+    return tuple(found)
 
 
 def _comparison(
@@ -95,9 +164,8 @@ def _comparison(
             *((ends_if_empty(*_BOTH),) if name in ("le", "ne") else ()),
             in_place(broadcasts(*_BOTH)),
             in_place(broadcast_shape("out", _BOTH)),
-            dtype_among("input", allowed),
-            dtype_among("other", allowed),
-            promotes(_BOTH, allowed),
+            *_dtypes_among(_BOTH, allowed, name),
+            _compares(),
             result_castable(_truth),
             at_most_8_dims(*_BOTH),
             broadcasts(*_BOTH),
@@ -121,7 +189,7 @@ def _comparison(
             entry(f"aclnnInplace{cann}Scalar", "selfRef=input:inout other:scalar"),
         ),
         rules=(
-            dtype_among("input", allowed),
+            *_dtypes_among(("input",), allowed, name),
             *(() if aclDataType.ACL_COMPLEX64 in allowed else (convertible_scalars("other"),)),
             promotes_with_number("input", "other"),
             result_castable(_truth),
@@ -203,13 +271,15 @@ def _lower_logical(formula: str, expression: str) -> Callable[[Lowering], Mappin
     def lower(lowering: Lowering) -> Mapping[str, int]:
         result, shape = lowering.results["out"]
         roles = lowering.call.given(_BOTH)
-        whole = all(reads_of(lowering.call.dtype(role)) == "int64" for role in roles)
+        found = {reads_of(lowering.call.dtype(role)) for role in roles}
+        whole = "int64" if found == {"int64"} else "float64"
+        reads = "complex128" if "complex128" in found else whole
         made = lowering.point(
             formula,
             [lowering.dense(role, None, shape) for role in roles],
             result,
             shape,
-            reads="int64" if whole else "float64",
+            reads=reads,
             expression=expression,
         )
         return {"out": made}
@@ -238,8 +308,8 @@ def _logical(name: str, summary: str, expression: str, found: str, *items: str) 
         rules=(
             in_place(broadcasts(*_BOTH)),
             in_place(broadcast_shape("out", _BOTH)),
-            dtype_among("input", REAL),
-            dtype_among("other", REAL),
+            dtype_among("input", NUMERIC),
+            dtype_among("other", NUMERIC),
             result_castable(_truth),
             at_most_8_dims(*_BOTH),
             broadcasts(*_BOTH),

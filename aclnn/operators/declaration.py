@@ -390,10 +390,13 @@ class Operator:
     def kernel_operands(self) -> tuple[str, ...]:
         return self.operands or self.inputs
 
-    def accepts(self, tensors: Mapping[str, TensorSpec], soc: str) -> bool:
+    def accepts(
+        self, tensors: Mapping[str, TensorSpec], soc: str, *, c_shaped: bool = False
+    ) -> bool:
         """Whether the rules accept these operands on a product, with the options' defaults.
 
         `tensors` may have the outputs, of any shape: they are taken in that of the results.
+        `c_shaped`: whether CANN's function is asked, or the functional form.
         """
         if not socs.has_operators(soc):
             return False
@@ -401,7 +404,7 @@ class Operator:
             role: replace(spec, **self.unlike.get(role, {})) for role, spec in tensors.items()
         }
         inputs = {role: tensors[role] for role in self.inputs if role not in self.optional}
-        call = self._sample(inputs, soc)
+        call = self._sample(inputs, soc, c_shaped)
         if not self._holds(call):
             return False
         shapes = (
@@ -412,12 +415,12 @@ class Operator:
             for role in self.outputs
             if role in tensors
         }
-        return self._holds(self._sample(inputs | outputs, soc))
+        return self._holds(self._sample(inputs | outputs, soc, c_shaped))
 
     def _holds(self, call: Call) -> bool:
         return all(rule.test(call) in (None, NOTHING_TO_DO) for rule in self.rules)
 
-    def _sample(self, tensors: Mapping[str, TensorSpec], soc: str) -> Call:
+    def _sample(self, tensors: Mapping[str, TensorSpec], soc: str, c_shaped: bool) -> Call:
         """A call with these tensors, and options that suit them."""
         first = tensors[self.inputs[0]]
         suits = {"dtype": first.dtype, "ints": tuple(range(len(first.shape))), "int": 0}
@@ -432,6 +435,7 @@ class Operator:
             names={role: role for role in roles},
             soc=soc,
             lists={role: (tensors[role],) for role in self.lists},
+            c_shaped=c_shaped,
         )
 
     @property

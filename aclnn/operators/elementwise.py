@@ -6,6 +6,7 @@ from typing import Any
 from aclnn.acl.constants import aclDataType
 from aclnn.operators.checks import (
     COMPLEX,
+    FLOATING,
     FLOATING_AND_DOUBLE,
     INTEGERS,
     REAL,
@@ -13,12 +14,18 @@ from aclnn.operators.checks import (
     Rule,
     at_most_8_dims,
     dtype_among,
+    exists_on,
     in_place,
+    no_private_format,
+    of_cann,
     promoted,
     result_castable,
+    same_dtype,
+    same_format,
     same_shape,
 )
 from aclnn.operators.declaration import Operator, entry
+from aclnn.operators.lowering import Lowering, reads_of
 
 _NOT_FLOATING = (*INTEGERS, aclDataType.ACL_BOOL)
 
@@ -37,6 +44,33 @@ def own(call: Call) -> aclDataType | None:
     return promoted(call, ("input",))
 
 
+def _size_dtype(call: Call) -> aclDataType:
+    """The dtype of an absolute value."""
+    dtype = call.dtype("input")
+    return aclDataType.ACL_FLOAT if dtype == aclDataType.ACL_COMPLEX64 else dtype
+
+
+def _has_dtype_of(result: Callable[[Call], aclDataType]) -> Rule:
+    def test(call: Call) -> str | None:
+        if "out" not in call.tensors or call.dtype("out") == result(call):
+            return None
+        return (
+            f"{call.names['out']} has dtype {call.word(call.dtype('out'))}, must be "
+            f"{call.word(result(call))}"
+        )
+
+    return Rule("`out` has the dtype of the result", test, ("out", "input"))
+
+
+def _lower_abs(lowering: Lowering) -> Mapping[str, int]:
+    """Complex numbers are computed as such, and the result, which is real, is rounded once."""
+    dtype, shape = lowering.results["out"]
+    own = lowering.call.dtype("input")
+    operands = [lowering.dense("input", own, shape)]
+    made = lowering.point("abs", operands, dtype, shape, reads=reads_of(own), expression="|input|")
+    return {"out": made}
+
+
 def _function(
     name: str,
     summary: str,
@@ -44,16 +78,17 @@ def _function(
     example: tuple[str, str],
     *dtypes: Rule,
     result: Callable[[Call], aclDataType | None] = own,
+    formats: tuple[Rule, ...] = (),
     **more: Any,
 ) -> Operator:
-    """A function with CANN's checks: dtypes, castability, dimensions, shape."""
+    """A function with CANN's checks: dtypes, castability, formats, dimensions, shape."""
     cann = "".join(word.capitalize() for word in name.split("_"))
     return Operator(
         name=name,
         in_place=f"{name}_",
         summary=summary,
         expression=expression,
-        formula=name,
+        formula=None if "lower" in more else name,
         infer=lambda call: {"out": (result(call), call.shape("input"))},
         inputs=("input",),
         entries=(
@@ -63,6 +98,7 @@ def _function(
         rules=(
             *dtypes,
             result_castable(result),
+            *formats,
             at_most_8_dims("input", "out"),
             same_shape("out", "input"),
         ),
@@ -72,7 +108,14 @@ def _function(
 
 
 def _of_floats(
-    name: str, summary: str, expression: str, example: tuple[str, str], notes: str = "", **more: Any
+    name: str,
+    summary: str,
+    expression: str,
+    example: tuple[str, str],
+    notes: str = "",
+    more_dtypes: tuple[aclDataType, ...] = (),
+    own_rules: tuple[Rule, ...] = (),
+    **more: Any,
 ) -> Operator:
     """A function whose results are floating, whatever it is of."""
     return _function(
@@ -80,20 +123,24 @@ def _of_floats(
         summary,
         expression,
         example,
-        in_place(dtype_among("input", FLOATING_AND_DOUBLE)),
-        dtype_among("input", REAL),
+        in_place(dtype_among("input", (*FLOATING_AND_DOUBLE, *more_dtypes))),
+        dtype_among("input", (*REAL, *more_dtypes)),
+        *own_rules,
         dtype_among("out", (*FLOATING_AND_DOUBLE, *COMPLEX)),
         result=floating,
-        notes=f"{notes} {_REAL_ONLY}".strip(),
+        notes=f"{notes} {_OF_INTEGERS} {'' if more_dtypes else _REAL_ONLY}".strip(),
         **more,
     )
 
 
-_REAL_ONLY = (
-    "Integers and BOOL are computed as float32. Complex inputs, which CANN takes, are refused."
-)
+_OF_INTEGERS = "Integers and BOOL are computed as float32."
+_REAL_ONLY = "Complex inputs, which CANN takes, are refused."
+_LARGE_UNSIGNED = (aclDataType.ACL_UINT16, aclDataType.ACL_UINT32, aclDataType.ACL_UINT64)
+_ERF = (*FLOATING_AND_DOUBLE, aclDataType.ACL_BOOL, aclDataType.ACL_INT64)
 _WHOLE = (aclDataType.ACL_INT8, aclDataType.ACL_INT32, aclDataType.ACL_INT64)
 _UP = (0.0, 4.0)
+
+_PLAIN_ALIKE = (no_private_format("input", "out"), same_format("input", "out"))
 
 neg = _function(
     "neg",
@@ -109,16 +156,23 @@ abs = _function(
     "Absolute value.",
     "|input|",
     ("[1, -2]", "[1., 2.]"),
-    dtype_among("input", REAL),
-    notes="The smallest integer stays unchanged. Complex inputs, which CANN takes, are refused.",
-    gradient={"input": "grad * aten.sign(input)"},
+    dtype_among("input", (*REAL, aclDataType.ACL_COMPLEX64)),
+    of_cann(_has_dtype_of(_size_dtype)),
+    result=_size_dtype,
+    lower=_lower_abs,
+    elementwise=True,
+    formats=_PLAIN_ALIKE,
+    notes="The smallest integer stays unchanged. Of complex64 the result is float32.",
+    gradient={"input": "grad * aten.sgn(input)"},
 )
 floor = _function(
     "floor",
     "The largest integer that is not greater than the element.",
     "⌊input⌋",
     ("[1.5, -1.5]", "[ 1., -2.]"),
-    dtype_among("input", (*FLOATING_AND_DOUBLE, *INTEGERS)),
+    dtype_among("input", (*FLOATING_AND_DOUBLE, *INTEGERS, *_LARGE_UNSIGNED)),
+    of_cann(same_dtype("out", "input")),
+    formats=(no_private_format("input", "out"),),
     gradient={"input": "aten.zeros_like(grad)"},
 )
 square = _function(
@@ -126,7 +180,11 @@ square = _function(
     "Square.",
     "input²",
     ("[1.5, -2]", "[2.25, 4.  ]"),
+    of_cann(exists_on(("Ascend950",))),
     dtype_among("input", (*FLOATING_AND_DOUBLE, *INTEGERS, *COMPLEX)),
+    of_cann(dtype_among("input", (*FLOATING, aclDataType.ACL_INT32, aclDataType.ACL_INT64))),
+    of_cann(same_dtype("out", "input")),
+    formats=_PLAIN_ALIKE,
     notes="Integers wrap around.",
     gradient={"input": "grad * (2 * conj(input))"},
 )
@@ -167,8 +225,10 @@ reciprocal = _of_floats(
     "Reciprocal.",
     "1/input",
     ("[4, -2]", "[ 0.25, -0.5 ]"),
+    more_dtypes=COMPLEX,
+    formats=(same_format("input", "out"),),
     domain=(0.5, 4.0),
-    gradient={"input": "-grad * out * out"},
+    gradient={"input": "-grad * conj(out * out)"},
 )
 exp2 = _of_floats(
     "exp2",
@@ -235,5 +295,6 @@ erf = _of_floats(
     "Error function.",
     "2/√π ∫ exp(-t²) dt from 0 to input",
     ("[0, 1]", "[0.       , 0.8427008]"),
+    own_rules=(of_cann(dtype_among("input", _ERF)),),
     gradient={"input": "grad * (exp(-input * input) * 1.1283791670955126)"},
 )

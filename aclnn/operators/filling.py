@@ -1,11 +1,13 @@
 """Numbers in the place of elements: fill, zero, one, masked fill."""
 
 from collections.abc import Mapping
+from typing import Any
 
 from aclnn.acl.constants import aclDataType
 from aclnn.operators.checks import (
     COMPLEX,
     NUMERIC,
+    REAL,
     Call,
     Rule,
     at_most_8_dims,
@@ -13,6 +15,7 @@ from aclnn.operators.checks import (
     broadcast_shapes,
     broadcasts,
     dtype_among,
+    of_cann,
     same_dtype,
     same_shape,
 )
@@ -80,7 +83,7 @@ fill = Operator(
 )
 
 
-def _constant(name: str, item: str, number: int) -> Operator:
+def _constant(name: str, item: str, number: int, *rules: Rule, **more: Any) -> Operator:
     def lower(lowering: Lowering) -> Mapping[str, int]:
         return {"out": lowering.filled(number, *lowering.results["out"])}
 
@@ -93,15 +96,29 @@ def _constant(name: str, item: str, number: int) -> Operator:
         lower=lower,
         inputs=("input",),
         entries=(entry(item, "selfRef=input:inout"),),
-        rules=(dtype_among("input", NUMERIC), at_most_8_dims("input")),
+        rules=rules,
         example=(f"{name}(np.float32([5, 7]))", f"array([{number}., {number}.], dtype=float32)"),
         seealso=("fill",),
         differentiated_as=f"aten.fill_(input, {number})",
+        **more,
     )
 
 
-zero_ = _constant("zero_", "aclnnInplaceZero", 0)
-one_ = _constant("one_", "aclnnInplaceOne", 1)
+zero_ = _constant(
+    "zero_",
+    "aclnnInplaceZero",
+    0,
+    dtype_among("input", (*NUMERIC, aclDataType.ACL_UINT16)),
+    any_rank=True,
+)
+one_ = _constant(
+    "one_",
+    "aclnnInplaceOne",
+    1,
+    dtype_among("input", NUMERIC),
+    of_cann(dtype_among("input", REAL)),
+    at_most_8_dims("input"),
+)
 
 
 # --- Masked fill ------------------------------------------------------------------------------------

@@ -124,6 +124,8 @@ hardsigmoid_backward = Operator(
     inputs=GRADIENT,
     entries=(entry("aclnnHardsigmoidBackward", "gradOutput self out:out"),),
     rules=(
+        dtype_among("grad_output"),
+        dtype_among("self"),
         promotes(GRADIENT),
         castable(GRADIENT),
         at_most_8_dims(*GRADIENT, "out"),

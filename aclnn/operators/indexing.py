@@ -8,12 +8,15 @@ from typing import Any
 from aclnn.acl import dtypes
 from aclnn.acl.constants import aclDataType
 from aclnn.operators.checks import (
+    COMPLEX,
     Call,
     Rule,
     at_most_8_dims,
     axis_within,
     dtype_among,
     has_shape,
+    no_private_format,
+    of_cann,
     same_dtype,
 )
 from aclnn.operators.declaration import REQUIRED, Attribute, Operator, entry
@@ -23,10 +26,11 @@ Shape = tuple[int, ...]
 
 _ANY = tuple(dtypes.NUMPY)
 _INDICES = (aclDataType.ACL_INT32, aclDataType.ACL_INT64)
-_RANGE = (
-    "An index is from 0 to one less than the size; a call with another one ends with the status "
-    "161002 when it runs, and may have written a part of the result then."
+_OTHERS = (
+    "a call with another one ends with the status 161002 when it runs, and may have written a part "
+    "of the result then."
 )
+_RANGE = f"An index is from 0 to one less than the size; {_OTHERS}"
 _EXACT = "Elements keep their bits."
 _DIM = Attribute(
     "dim", REQUIRED, "int", keyword_only=False, doc="The dimension that indices count along."
@@ -40,12 +44,22 @@ def _axis(call: Call, role: str) -> int:
     return dim % max(1, len(call.shape(role)))
 
 
-def _selected_shape(role: str, index: str) -> Callable[[Call], Shape]:
-    """The shape of a tensor, with that of the indices in the place of the dimension."""
+def _selected_shape(
+    role: str, index: str, keeps: Callable[[Call], bool]
+) -> Callable[[Call], Shape]:
+    """The shape of a tensor, with that of the indices in the place of the dimension.
+
+    `keeps`: whether an index without dimensions leaves a dimension of size 1, and a tensor without
+    dimensions a result like it.
+    """
 
     def shape(call: Call) -> Shape:
-        axis, own = _axis(call, role), call.shape(role)
-        return (*own[:axis], *call.shape(index), *own[axis + 1 :])
+        axis, own, chosen = _axis(call, role), call.shape(role), call.shape(index)
+        if not own and keeps(call):
+            return ()
+        if not chosen and keeps(call):
+            chosen = (1,)
+        return (*own[:axis], *chosen, *own[axis + 1 :])
 
     return shape
 
@@ -60,6 +74,20 @@ def _has_rank(role: str, least: int, most: int) -> Rule:
         return f"{call.names[role]} has {rank} dimensions, must have {words}"
 
     return Rule(f"`{role}` has {words} dimensions", test, (role,))
+
+
+def _one_index(counts: Callable[[Call], bool]) -> Rule:
+    def test(call: Call) -> str | None:
+        if call.shape("input") or call.tensors["index"].size == 1 or not counts(call):
+            return None
+        return (
+            f"{call.names['index']} has {call.tensors['index'].size} elements, must have one for "
+            f"{call.names['input']} without dimensions"
+        )
+
+    return Rule(
+        "of an `input` without dimensions `index` has one element", test, ("index", "input")
+    )
 
 
 def _has_elements(role: str, index: str) -> Rule:
@@ -103,11 +131,12 @@ def _selection(
     roles: tuple[str, str],
     example: tuple[str, str],
     ranks: tuple[Rule, ...],
+    keeps: Callable[[Call], bool] = lambda call: False,
     **more: Any,
 ) -> Operator:
     """An operator that chooses what lies along a dimension: its function and signature."""
     role, index = roles
-    shape = _selected_shape(role, index)
+    shape = _selected_shape(role, index, keeps)
     where = f"[…, {index}, …]" if "attributes" in more else f"[{index}]"
     return Operator(
         name=name,
@@ -120,6 +149,7 @@ def _selection(
             dtype_among(role, _ANY),
             dtype_among(index, _INDICES),
             same_dtype("out", role),
+            *((no_private_format(*roles, "out"),) if name == "index_select" else ()),
             at_most_8_dims(role, index, "out"),
             *ranks,
             has_shape("out", shape, "the shape of the result"),
@@ -159,7 +189,8 @@ index_select = _selection(
         "index_select(np.float32([[1, 2, 3]]), 1, np.int64([2, 0]))",
         "array([[3., 1.]], dtype=float32)",
     ),
-    (axis_within("dim", "input"), _has_rank("index", 0, 1)),
+    (axis_within("dim", "input"), _has_rank("index", 0, 1), _one_index(lambda call: True)),
+    lambda call: True,
     attributes=(_DIM,),
     parameters=("input", "dim", "index"),
     unlike={"index": {"dtype": aclDataType.ACL_INT64}},
@@ -176,7 +207,8 @@ gather_v2 = _selection(
         "gather_v2(np.float32([1, 2, 3]), 0, np.int64([[2, 0]]))",
         "array([[3., 1.]], dtype=float32)",
     ),
-    (axis_within("dim", "input"),),
+    (axis_within("dim", "input"), _one_index(lambda call: call.c_shaped)),
+    lambda call: call.c_shaped,
     attributes=(_DIM,),
     parameters=("input", "dim", "index"),
     unlike={"index": {"dtype": aclDataType.ACL_INT64}},
@@ -224,7 +256,9 @@ def _lower_gather(lowering: Lowering) -> Mapping[str, int]:
     sizes = [own[n] if n == axis else size for n, size in enumerate(shape)]
     table = lowering.builder.view(table, sizes, lowering.builder.value(table).strides)
     places = lowering.reshaped("index", shape)
-    found = lowering.opaque("gather", [table, places], dtype, shape, axis=axis - len(shape))
+    found = lowering.opaque(
+        "gather", [table, places], dtype, shape, axis=axis - len(shape), wraps=True
+    )
     return {"out": lowering.reshaped(found, made)}
 
 
@@ -232,7 +266,10 @@ gather = Operator(
     name="gather",
     summary="Elements along a dimension, by an index for each of them.",
     expression="out[i, j, …] = input[i, index[i, j, …], …], along dim",
-    notes=f"{_EXACT} {_RANGE}",
+    notes=(
+        f"{_EXACT} An index is from -n to n - 1 along a dimension of n elements, negative ones count "
+        f"from the end; {_OTHERS}"
+    ),
     inputs=("input", "index"),
     attributes=(_DIM,),
     parameters=("input", "dim", "index"),
@@ -240,6 +277,7 @@ gather = Operator(
     entries=(entry("aclnnGather", "self=input dim:int index out:out"),),
     rules=(
         dtype_among("input", _ANY),
+        of_cann(dtype_among("input", tuple([one for one in _ANY if one not in COMPLEX]))),
         dtype_among("index", _INDICES),
         same_dtype("out", "input"),
         at_most_8_dims("input", "index", "out"),
@@ -256,5 +294,7 @@ gather = Operator(
         "array([[1.],\n       [4.]], dtype=float32)",
     ),
     seealso=("index_select",),
-    gradient={"input": "aten.gather_backward(grad, input, dim, index.long(), False)"},
+    gradient={
+        "input": "aten.gather_backward(grad, input, dim, counted_from_front(index, input, dim), False)"
+    },
 )

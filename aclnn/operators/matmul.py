@@ -192,6 +192,19 @@ def _plain_format(*roles: str) -> Rule:
     return Rule(f"{' and '.join(f'`{r}`' for r in roles)} are not FRACTAL_NZ", test, roles)
 
 
+def _no_thin_blocks(role: str) -> Rule:
+    def test(call: Call) -> str | None:
+        blocks = call.tensors[role].format == aclFormat.ACL_FORMAT_FRACTAL_NZ
+        if not blocks or 1 not in call.shape(role)[-2:]:
+            return None
+        return (
+            f"{call.names[role]} has the format FRACTAL_NZ and the shape {call.shape(role)}, of "
+            "which the last two sizes must not be 1"
+        )
+
+    return Rule(f"matrices of a `{role}` in FRACTAL_NZ have no size of 1", test, (role,))
+
+
 # --- Shapes and nodes ---------------------------------------------------------------------------
 
 
@@ -368,6 +381,7 @@ def _of_rank(name: str, item: str, rank: int, summary: str, example: tuple[str, 
                 "input", "mat2", batched=rank == 3, last=USE_HF32 if rank == 3 else USE_FP32_ADD
             ),
             _plain_format("input", "out"),
+            *((_no_thin_blocks("mat2"),) if rank == 3 else ()),
             _has_dims("input", rank, rank),
             _has_dims("mat2", rank, rank),
             _inner_sizes_agree("input", "mat2"),

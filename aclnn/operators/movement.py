@@ -8,9 +8,10 @@ from typing import Any
 
 from aclnn.acl import dtypes
 from aclnn.acl.arguments import shown
-from aclnn.acl.constants import aclDataType
+from aclnn.acl.constants import aclDataType, aclFormat
 from aclnn.graph.strides import contiguous_strides
 from aclnn.operators.checks import (
+    FLOATING,
     MAX_DIMS,
     NOTHING_TO_DO,
     Call,
@@ -25,8 +26,11 @@ from aclnn.operators.checks import (
     has_dims,
     has_shape,
     list_dtype_among,
+    no_private_format,
+    of_cann,
     option_dtype_among,
     same_dtype,
+    same_format,
     same_rank,
     same_shape,
 )
@@ -227,6 +231,19 @@ def _tensors_promote() -> Rule:
     return Rule("the dtypes of `tensors` promote", test, ("tensors",))
 
 
+def _not_wide_complex() -> Rule:
+    wide = aclDataType.ACL_COMPLEX128
+
+    def test(call: Call) -> str | None:
+        if _joined_dtype(call) != wide:
+            return None
+        return f"dtypes of {call.names['tensors']} promote to {call.word(wide)}, which is not supported"
+
+    return Rule(
+        f"the dtypes of `tensors` do not promote to {dtypes.cann_name(wide)}", test, ("tensors",)
+    )
+
+
 def _tensors_of_dims() -> Rule:
     def test(call: Call) -> str | None:
         for place, one in enumerate(call.lists["tensors"]):
@@ -323,7 +340,10 @@ cat = Operator(
         _some_tensors(),
         list_dtype_among("tensors", _ANY),
         _tensors_promote(),
+        of_cann(_not_wide_complex()),
         _joined_castable(),
+        no_private_format("tensors", "out"),
+        same_format("tensors", "out"),
         _tensors_of_dims(),
         _dim_of_tensors(),
         _shapes_join(),
@@ -349,6 +369,8 @@ def _moved(
     shape: Callable[[Call], tuple[int, ...]],
     lower: Callable[[Lowering], int],
     *rules: Rule,
+    own_rules: tuple[Rule, ...] = (),
+    formats: tuple[Rule, ...] = (),
     **more: Any,
 ) -> Operator:
     """An operator that gives elements of one tensor in another shape."""
@@ -362,7 +384,9 @@ def _moved(
         entries=(entry(*item),),
         rules=(
             dtype_among("input", _ANY),
+            *own_rules,
             same_dtype("out", "input"),
+            *formats,
             at_most_8_dims("input", "out"),
             *rules,
             has_shape("out", shape, "the shape of the result"),
@@ -498,6 +522,15 @@ def _ints(role: str, doc: str) -> tuple[Attribute]:
     return (Attribute(role, REQUIRED, "ints", keyword_only=False, doc=doc),)
 
 
+_EXPANDED = (
+    *FLOATING,
+    aclDataType.ACL_UINT8,
+    aclDataType.ACL_INT8,
+    aclDataType.ACL_INT32,
+    aclDataType.ACL_INT64,
+    aclDataType.ACL_BOOL,
+)
+
 expand = _moved(
     "expand",
     "A copy that is repeated along dimensions of size 1, and along new ones.",
@@ -511,6 +544,7 @@ expand = _moved(
     lambda lowering: lowering.dense("input", None, lowering.results["out"][1]),
     _few_dims("size"),
     _expands(),
+    own_rules=(of_cann(dtype_among("input", _EXPANDED)),),
     unlike={"size": (-1,)},
     attributes=_ints("size", "The new shape; -1 keeps the size of a dimension."),
     notes="A view with strides of 0 does the same without a copy.",
@@ -597,6 +631,27 @@ def _pads() -> Rule:
     return Rule("`pad` has pairs for the last dimensions of `input`", test, ("pad", "input"))
 
 
+def _no_empty_axes() -> Rule:
+    def test(call: Call) -> str | None:
+        pad = _numbers(call, "pad")
+        named = _padded_shape(call)[len(call.shape("input")) - len(pad) // 2 :]
+        if 0 not in named or all(n <= 0 for n in pad):
+            return None
+        return f"{call.names['pad']} is {shown(pad)}, which pads, but leaves nothing of a dimension"
+
+    return Rule("where `pad` pads, no dimension it names ends with size 0", test, ("pad", "input"))
+
+
+def _format_of_pad() -> Rule:
+    alike = same_format("input", "out")
+
+    def test(call: Call) -> str | None:
+        plain = call.tensors["input"].format == aclFormat.ACL_FORMAT_ND
+        return None if plain else alike.test(call)
+
+    return Rule("`out` has the format of `input`, unless that is ND", test, ("input", "out"))
+
+
 def _lower_pad(lowering: Lowering) -> int:
     """What is kept, and around it pieces of the number: along each dimension, within those before."""
     builder, call = lowering.builder, lowering.call
@@ -637,7 +692,9 @@ constant_pad_nd = _moved(
     _padded_shape,
     _lower_pad,
     _pads(),
+    of_cann(_no_empty_axes()),
     convertible_scalars("value"),
+    formats=(_format_of_pad(),),
     attributes=(
         *_ints(
             "pad",
@@ -786,6 +843,8 @@ def _triangle(name: str, words: str, sign: str, found: str) -> Operator:
         rules=(
             dtype_among("input", _ANY),
             same_dtype("out", "input"),
+            *((no_private_format("input", "out"),) if name == "triu" else ()),
+            same_format("input", "out"),
             *((_is_empty(),) if name == "triu" else ()),
             _is_matrix(),
             at_most_8_dims("input", "out"),

@@ -19,6 +19,7 @@ from aclnn.operators.checks import (
     axis_within,
     dtype_among,
     ends_if_empty,
+    of_cann,
     same_shape,
 )
 from aclnn.operators.declaration import REQUIRED, ROW_ACCURACY, Attribute, Operator, entry
@@ -61,14 +62,27 @@ def _shape(call: Call) -> tuple[int, ...]:
     return tuple([size for axis, size in enumerate(shape) if axis not in axes])
 
 
-def _test_dtype(call: Call) -> str | None:
-    result, own = _result_dtype(call), call.dtype("input")
+def _test_sum_dtype(call: Call) -> str | None:
+    """Elements are cast to it, whatever they are."""
+    return _test_among(call, (*_SUMMED, aclDataType.ACL_BOOL))
+
+
+def _test_among(call: Call, allowed: tuple[aclDataType, ...]) -> str | None:
+    result = _result_dtype(call)
     name = call.word(result)
-    if result not in _SUMMED:
-        known = ", ".join(map(call.word, _SUMMED))
+    if result not in allowed:
+        known = ", ".join(map(call.word, allowed))
         return f"{call.names['dtype']} is {name}, must be one of {known}"
     if result == aclDataType.ACL_BF16 and not socs.supports_bfloat16(call.soc):
         return f"{call.names['dtype']} is {name}, which {call.soc} does not support"
+    return None
+
+
+def _test_dtype(call: Call) -> str | None:
+    result, own = _result_dtype(call), call.dtype("input")
+    name = call.word(result)
+    if message := _test_among(call, _SUMMED):
+        return message
     if dtypes.can_cast(own, result):
         return None
     return (
@@ -158,15 +172,52 @@ def _in_runs(lowering: Lowering, dtype: aclDataType) -> int:
     return lowering.dense(lowering.reshaped("input", sizes), dtype)
 
 
+def _sum_shape(call: Call) -> tuple[int, ...]:
+    """That of the output, where CANN's function looks at no more than its number of elements."""
+    shape = _shape(call)
+    if not call.c_shaped or "out" not in call.tensors:
+        return shape
+    single = math.prod(shape) == 1 == call.tensors["out"].size
+    return call.shape("out") if single or call.tensors["input"].size == 0 else shape
+
+
+def _test_sum_shape(call: Call) -> str | None:
+    wanted = _sum_shape(call)
+    if "out" not in call.tensors or call.shape("out") == wanted:
+        return None
+    return f"{call.names['out']} has shape {call.shape('out')}, must have {wanted}"
+
+
+def _test_asked_dtype(call: Call) -> str | None:
+    asked = _result_dtype(call)
+    if "out" not in call.tensors or call.dtype("out") == asked:
+        return None
+    return (
+        f"{call.names['out']} has dtype {call.word(call.dtype('out'))}, must be "
+        f"{call.word(asked)}, as {call.names['dtype']}"
+    )
+
+
 def _lower_sum(lowering: Lowering) -> Mapping[str, int]:
     dtype, shape = lowering.results["out"]
     if 0 in lowering.call.shape("input"):
         return {"out": lowering.filled(0, dtype, shape)}
+    if dtype == aclDataType.ACL_BOOL:
+        return {"out": _any(lowering, shape)}
     floating = dtype in FLOATING_AND_DOUBLE
     wide = aclDataType.ACL_DOUBLE if floating else aclDataType.ACL_INT64
     attrs: dict[str, Any] = {} if floating else {"loads": _WHOLE_NAMES, "stores": ()}
     value = _chained(lowering, "sum", _in_runs(lowering, dtype), dtype, wide, **attrs)
     return {"out": lowering.builder.view(value, shape, contiguous_strides(shape))}
+
+
+def _any(lowering: Lowering, shape: tuple[int, ...]) -> int:
+    """Whether any element is true: more of them than 64 bits can count do not fit memory."""
+    truth, whole = aclDataType.ACL_BOOL, aclDataType.ACL_INT64
+    attrs: dict[str, Any] = {"loads": _WHOLE_NAMES, "stores": ()}
+    count = _chained(lowering, "sum", _in_runs(lowering, truth), whole, whole, **attrs)
+    value = lowering.builder.cast(count, graph_dtype(truth))
+    return lowering.builder.view(value, shape, contiguous_strides(shape))
 
 
 _DIM = Attribute("dim", None, "ints", keyword_only=False, doc="The dimensions; none means all.")
@@ -188,7 +239,8 @@ sum = Operator(
     notes=(
         "Float16, bfloat16 and float32 sums are exact and rounded once. Over dimensions that are "
         "not adjacent, sums of the inner ones are rounded to float64 first. Integers wrap around. "
-        "The sum of no elements is 0. aclnnSum is another function, for lists of tensors."
+        "Each element is cast to `dtype` first: floats to integers lose their fractions, and the "
+        "sum of truth values is whether any is true. The sum of no elements is 0. aclnnSum is another function, for lists of tensors."
     ),
     inputs=("input",),
     attributes=(
@@ -208,13 +260,19 @@ sum = Operator(
     ),
     rules=(
         dtype_among("input", (*_SUMMED, aclDataType.ACL_BOOL)),
-        Rule("`input` can be cast to `dtype`", _test_dtype, ("input", "dtype")),
+        Rule("`dtype` is one that sums have", _test_sum_dtype, ("dtype",)),
+        of_cann(Rule("`out` has the dtype `dtype`", _test_asked_dtype, ("out", "dtype"))),
         _CASTABLE,
         at_most_8_dims("input"),
         _DIMS,
-        _SHAPE,
+        Rule(
+            "`out` has the shape that is left; in C-shaped calls, any single element will do for "
+            "one, and anything for the sum of an empty `input`",
+            _test_sum_shape,
+            ("out", "input"),
+        ),
     ),
-    infer=lambda call: {"out": (_result_dtype(call), _shape(call))},
+    infer=lambda call: {"out": (_result_dtype(call), _sum_shape(call))},
     lower=_lower_sum,
     example=("sum(np.float32([[1, 2], [3, 4]]), 1)", "array([3., 7.], dtype=float32)"),
     accuracy=ROW_ACCURACY,
@@ -335,8 +393,8 @@ var = Operator(
         ),
     ),
     entries=(
-        entry("aclnnVar", "self=input dim:ints unbiased:bool keepdim:bool out:out"),
-        entry("aclnnVarCorrection", "self=input dim:ints correction:int keepdim:bool out:out"),
+        entry("aclnnVar", "self=input dim:ints? unbiased:bool keepdim:bool out:out"),
+        entry("aclnnVarCorrection", "self=input dim:ints? correction:int keepdim:bool out:out"),
     ),
     rules=(
         dtype_among("input", FLOATING_AND_DOUBLE),

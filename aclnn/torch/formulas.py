@@ -103,6 +103,12 @@ def curvature_of_swish(x: Any, beta: float | None) -> Any:
     return s * (1 - s) * beta * (2 + x * beta * (1 - 2 * s))
 
 
+def counted_from_front(index: Any, x: Any, dim: int) -> Any:
+    """Indices along a dimension, of which negative ones counted from its end."""
+    index = index.long()
+    return torch.where(index < 0, index + (x.shape[dim] if x.ndim else 1), index)
+
+
 def gradient_of_fatrelu_mul(grad: Any, x: Any, threshold: Any) -> Any:
     gate, other = x.chunk(2, -1)
     closed = gate < threshold
@@ -312,6 +318,7 @@ def turned_back(grad: Any, cos: Any, sin: Any, mode: int | str) -> Any:
 _ALL = [
     added,
     conj,
+    counted_from_front,
     curvature_of_gelu,
     curvature_of_swish,
     gathered,
