@@ -19,6 +19,7 @@ class OpaqueKernelRef:
         axis: int = 0,
         length: int = 0,
         diagonal: int = 0,
+        wraps: bool = False,
         loops: tuple[int, int] = (0, 0),
     ) -> None: ...
     def chunks(self, threads: int) -> int: ...

@@ -164,7 +164,7 @@ cdef inline int64_t index_at(const char *place, int size) noexcept nogil:
 
 
 cdef inline int64_t from_the_front(int64_t index, const opaque_state *state) noexcept nogil:
-    """Negative indices count from the end, where there are any; others stay, and are out of range."""
+    """Negative indices count from the end where that is asked for; else they stay as they are."""
     return index + state.length if index < 0 and state.wraps else index
 
 

@@ -234,7 +234,9 @@ def arguments(entry_name, arrays=None, dtype=np.float32):
             listed = [seen(array) for array in found[parameter.role]]
             made[parameter.name] = aclnn.aclCreateTensorList(listed)
         else:
-            made[parameter.name] = _option(operator, parameter)
+            result = found.get("out", np.float32(0))
+            result = result[0] if isinstance(result, list) else result
+            made[parameter.name] = _option(operator, parameter, result.dtype.name)
     return made
 
 
@@ -244,16 +246,15 @@ _PLAIN = {
     "ints": (1,),
     "bools": (True,),
     "int": 0,
-    "dtype": "float32",
 }
 
 
-def _option(operator, parameter):
-    """An option as C-shaped functions take it."""
+def _option(operator, parameter, dtype):
+    """An option as C-shaped functions take it; `dtype` is the result's."""
     (attribute,) = [a for a in operator.attributes if a.role == parameter.role]
     value = options(operator.name).get(attribute.role, attribute.default)
     if value is None or not isinstance(value, bool | int | float | str | tuple):
-        value = _PLAIN[parameter.kind]
+        value = dtype if parameter.kind == "dtype" else _PLAIN[parameter.kind]
     make = {
         "scalar": lambda: aclnn.aclCreateScalar(value, aclnn.ACL_FLOAT),
         "ints": lambda: aclnn.aclCreateIntArray(value),

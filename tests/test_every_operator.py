@@ -55,7 +55,7 @@ TWO_ALIKE = [
     name
     for name in NAMES
     if all(samples.shape_of(name, role) == samples.SHAPE for role in REGISTRY[name].inputs)
-    and len(REGISTRY[name].inputs) > 1
+    and len(REGISTRY[name].inputs) - len(REGISTRY[name].unread) > 1
 ]
 
 
@@ -197,7 +197,7 @@ def test_dtypes_promote_or_are_refused(name):
     other = samples.BFLOAT16 if last.dtype == np.float16 else np.float16
     mixed = with_arrays(given, [*first, last.astype(other)])
     whole = with_arrays(given, [*first, last.astype(np.float16).astype(np.float32)])
-    if name in PROMOTE:
+    if name in PROMOTE and name != "mv":  # whose vector and matrix have one dtype
         same(name, computed(name, mixed), computed(name, whole))
         return
     if name == "copy_":

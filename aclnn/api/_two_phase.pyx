@@ -643,7 +643,7 @@ cdef tuple bools_of(aclBoolArray given):
 
 
 cdef int flatten(aclOpExecutor executor) except -1:
-    """Describe tensors of more dimensions than plans have with one, where nothing is done with them."""
+    """Describe tensors of more dimensions than plans have with one: nothing is done with them."""
     cdef int slot
     for slot, tensor in enumerate(executor.bound):
         if tensor is not None and (<aclTensor>tensor).ndim > MAX_DIMS:

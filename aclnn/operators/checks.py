@@ -392,7 +392,7 @@ def plain_format(role: str, like: str) -> Rule:
 
 def _formats(call: Call, roles: tuple[str, ...]) -> dict[str, int]:
     """The storage format of each tensor, those of lists included, by the caller's name."""
-    found = {}
+    found: dict[str, int] = {}
     for role in roles:
         if role in call.lists:
             name, listed = call.names[role], enumerate(call.lists[role])

@@ -2,17 +2,26 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 
+from aclnn.acl import dtypes
 from aclnn.acl.constants import aclDataType, aclFormat
 from aclnn.operators.checks import (
+    FLOATING,
+    FLOATING_AND_DOUBLE,
     Call,
     Rule,
     broadcast_shapes,
     castable,
     convertible_scalars,
     dtype_among,
+    of_cann,
     promoted,
+    result_castable,
+    same_dtype,
+    scalar_dtype_among,
 )
 from aclnn.operators.declaration import Attribute, Operator, entry
 from aclnn.operators.lowering import FLOATING_NAMES, Lowering, graph_dtype
@@ -23,8 +32,8 @@ MOST_DIMS = 6
 KEEP_DTYPE, ALLOW_FP32_DOWN_PRECISION, USE_FP16, USE_HF32, USE_FP32_ADD = range(5)
 # Of float32 these products multiply only what is rounded to float16.
 _HALF_ONLY = ("Ascend910", "Ascend310P")
-# Here bfloat16 does not promote with other dtypes.
-_STRICT = ("Ascend910B", "Ascend910_93")
+# These take matrices, addends and outputs of any floating dtypes.
+_MIXING = ("Ascend910B", "Ascend910_93", "Ascend950")
 
 _CUBE_MATH = Attribute(
     "cube_math_type",
@@ -40,68 +49,72 @@ _CUBE_MATH = Attribute(
 # --- Rules --------------------------------------------------------------------------------------
 
 
-def _promotes(*roles: str) -> Rule:
-    """As elsewhere, but for bfloat16."""
+def _output_fits(*roles: str, promoted_alone: bool = False) -> Rule:
+    """Where dtypes mix, any output does; elsewhere what the result can be cast to, or only its dtype."""
+    anything = of_cann(dtype_among("out"))
+    castable_one = castable(roles)
 
     def test(call: Call) -> str | None:
-        found = {call.dtype(role) for role in roles}
-        if len(found) == 1 or aclDataType.ACL_BF16 not in found or call.soc not in _STRICT:
+        if "out" not in call.tensors:
             return None
-        pair = ", ".join(f"{call.names[r]} {call.word(call.dtype(r))}" for r in roles)
-        return f"dtypes do not promote on {call.soc}: {pair}"
+        if call.soc in _MIXING or not promoted_alone:
+            return anything.test(call) or castable_one.test(call)
+        dtype = promoted(call, roles)
+        if call.dtype("out") == dtype:
+            return None
+        return (
+            f"{call.names['out']} has dtype {call.word(call.dtype('out'))}, must have the "
+            f"promoted dtype, {call.word(dtype)}"
+        )
 
-    names = " and ".join(f"`{role}`" for role in roles)
-    return Rule(
-        f"the dtypes of {names} promote: on {' and '.join(_STRICT)} BF16 only with itself",
-        test,
-        roles,
-    )
+    text = anything.text
+    if promoted_alone:
+        text += f", and has the promoted dtype except on {', '.join(_MIXING)}"
+    return Rule(text, test, ("out", *roles))
 
 
-def _cube_math(first: str, second: str, *, batched: bool = False, last: int = USE_FP32_ADD) -> Rule:
+def _matrix_like_vector() -> Rule:
+    alike = same_dtype("input", "vec")
+
+    def test(call: Call) -> str | None:
+        return alike.test(call) if call.tensors["input"].size else None
+
+    return Rule(f"{alike.text}, unless it is empty", test, ("input", "vec"))
+
+
+def _cube_math(first: str, second: str) -> Rule:
     """What each product takes, by the dtype that the matrices promote to."""
 
     def test(call: Call) -> str | None:
         chosen, name = call.switches["cube_math_type"], call.names["cube_math_type"]
-        dtype = promoted(call, (first, second))
-        assert dtype is not None
-        if chosen not in range(last + 1):
-            return f"{name} is {chosen}, must be from {KEEP_DTYPE} to {last}"
-        single = dtype == aclDataType.ACL_FLOAT
-        if chosen == USE_FP16 and dtype == aclDataType.ACL_BF16 and not batched:
-            return f"{name} is {USE_FP16}, which {call.word(dtype)} is not multiplied with"
-        if chosen == USE_HF32 and (not single or call.soc in _HALF_ONLY):
-            return (
-                f"{name} is {USE_HF32}, which is for {call.word(aclDataType.ACL_FLOAT)}, and not on "
-                f"{' and '.join(_HALF_ONLY)}"
-            )
-        if chosen == KEEP_DTYPE and single and call.soc in _HALF_ONLY:
-            return f"{name} is {KEEP_DTYPE}, but {call.soc} does not multiply {call.word(dtype)}"
-        return None
+        if chosen not in range(USE_FP32_ADD + 1):
+            return f"{name} is {chosen}, must be from {KEEP_DTYPE} to {USE_FP32_ADD}"
+        single = promoted(call, (first, second)) == aclDataType.ACL_FLOAT
+        if not single or call.soc not in _HALF_ONLY:
+            return None
+        if chosen in (ALLOW_FP32_DOWN_PRECISION, USE_FP16):
+            return None
+        return (
+            f"{name} is {chosen}, but {call.soc} multiplies {call.word(aclDataType.ACL_FLOAT)} only "
+            f"with {ALLOW_FP32_DOWN_PRECISION} or {USE_FP16}"
+        )
 
-    text = "`cube_math_type` is one that the product has for the dtype"
+    text = (
+        f"`cube_math_type` is from {KEEP_DTYPE} to {USE_FP32_ADD}; on {' and '.join(_HALF_ONLY)} FLOAT "
+        f"needs {ALLOW_FP32_DOWN_PRECISION} or {USE_FP16}"
+    )
     return Rule(text, test, ("cube_math_type", first, second))
 
 
-def _result_dtype_is_promoted(*roles: str) -> Rule:
-    def test(call: Call) -> str | None:
-        if "out" not in call.tensors or call.dtype("out") == _result_dtype(call, roles):
-            return None
-        return (
-            f"{call.names['out']} has dtype {call.word(call.dtype('out'))}, must have the "
-            f"promoted dtype, {call.word(_result_dtype(call, roles))}"
-        )
-
-    text = "`out` has the dtype that the matrices promote to; on Ascend950 it may be FLOAT"
-    return Rule(text, test, ("out", *roles))
-
-
 def _result_dtype(call: Call, roles: tuple[str, ...]) -> aclDataType:
-    """What the inputs promote to; Ascend950 gives the float32 sums of halves where asked to."""
+    """What the inputs promote to: float32 for any mixture.
+
+    Where dtypes mix, a float32 output gets the float32 sums of halves.
+    """
     dtype = promoted(call, roles)
     assert dtype is not None
     single = aclDataType.ACL_FLOAT
-    if call.soc == "Ascend950" and "out" in call.tensors and call.dtype("out") == single:
+    if call.soc in _MIXING and "out" in call.tensors and call.dtype("out") == single:
         return single
     return dtype
 
@@ -142,20 +155,32 @@ def _batches_fit(first: str, second: str) -> Rule:
     return Rule(f"the batches of `{first}` and `{second}` broadcast", test, (first, second))
 
 
-def _same_batch(first: str, second: str) -> Rule:
+def _same_batch(first: str, second: str, *, either: bool) -> Rule:
+    """`either`: whether the first may have a single matrix, too."""
+
     def test(call: Call) -> str | None:
         a, b = call.shape(first), call.shape(second)
-        if a[0] == b[0]:
+        if a[0] == b[0] or b[0] == 1 or (either and a[0] == 1):
             return None
         return f"batches differ: {call.names[first]} {a}, {call.names[second]} {b}"
 
-    return Rule(f"`{first}` and `{second}` have as many matrices", test, (first, second))
+    which = "one" if either else f"`{second}`"
+    return Rule(
+        f"`{first}` and `{second}` have as many matrices, or {which} has one", test, (first, second)
+    )
 
 
 def _has_product_shape(
-    first: str, second: str, summed: bool = False, *, any_empty: bool = False
+    first: str,
+    second: str,
+    summed: bool = False,
+    *,
+    any_empty: bool = False,
+    any_shape: bool = False,
 ) -> Rule:
-    """`any_empty`: where the product has no elements, any output without elements will do."""
+    """`any_empty`: where the product has no elements, any output without elements will do.
+    `any_shape`: in C-shaped calls any output of as many elements does.
+    """
 
     def test(call: Call) -> str | None:
         wanted = _product_shape(call, first, second, summed)
@@ -163,9 +188,12 @@ def _has_product_shape(
             return None
         if any_empty and 0 in wanted and 0 in call.shape("out"):
             return None
+        if any_shape and call.c_shaped and math.prod(wanted) == call.tensors["out"].size:
+            return None
         return f"{call.names['out']} has shape {call.shape('out')}, must have {wanted}"
 
     unless = "; any empty `out` will do for an empty one" if any_empty else ""
+    unless += "; in C-shaped calls only its number of elements counts" if any_shape else ""
     return Rule(f"`out` has the shape of the product{unless}", test, ("out", first, second))
 
 
@@ -231,11 +259,14 @@ def _product_shape(call: Call, first: str, second: str, summed: bool = False) ->
 
 
 def _infer(
-    first: str, second: str, *added: str, summed: bool = False
+    first: str, second: str, *added: str, summed: bool = False, any_shape: bool = False
 ) -> Callable[[Call], Mapping[str, tuple]]:
     def infer(call: Call) -> Mapping[str, tuple[aclDataType, Shape]]:
         dtype = _result_dtype(call, (*added, first, second))
-        return {"out": (dtype, _product_shape(call, first, second, summed))}
+        shape = _product_shape(call, first, second, summed)
+        if any_shape and call.c_shaped and "out" in call.tensors:
+            shape = call.shape("out")
+        return {"out": (dtype, shape)}
 
     return infer
 
@@ -246,13 +277,18 @@ def _matrix(lowering: Lowering, role: str) -> int:
     return lowering.builder.transpose(value, (1, 0)) if turned else value
 
 
-def _lower(first: str, second: str, *added: str) -> Callable[[Lowering], Mapping[str, int]]:
-    """What lowers an operator to one node, which reads matrices where they lie."""
+def _lower(
+    first: str, second: str, *added: str, own: aclDataType | None = None
+) -> Callable[[Lowering], Mapping[str, int]]:
+    """What lowers an operator to one node, which reads matrices where they lie.
+
+    `own` is the dtype that is computed in, where that is not what the tensors promote to.
+    """
 
     def lower(lowering: Lowering) -> Mapping[str, int]:
         dtype, shape = lowering.results["out"]
         call = lowering.call
-        own = promoted(call, (*added, first, second))
+        within = promoted(call, (*added, first, second)) if own is None else own
         a, b = _matrix_shape(call, first), _matrix_shape(call, second)
         column = () if len(b) > 1 else (1,)
         a = a if len(a) > 1 else (1, *a)
@@ -261,36 +297,57 @@ def _lower(first: str, second: str, *added: str) -> Callable[[Lowering], Mapping
         assert batch is not None
         (m, k), n = a[-2:], b[-1]
         operands = [
-            lowering.dense(lowering.reshaped(_matrix(lowering, first), a), own, (*batch, m, k)),
-            lowering.dense(lowering.reshaped(_matrix(lowering, second), b), own, (*batch, k, n)),
+            lowering.dense(lowering.reshaped(_matrix(lowering, first), a), within, (*batch, m, k)),
+            lowering.dense(lowering.reshaped(_matrix(lowering, second), b), within, (*batch, k, n)),
         ]
         for role in added:
             addend = lowering.reshaped(role, (*call.shape(role), *column))
-            operands.append(lowering.dense(addend, own, (*batch, m, n)))
-        made = _multiply(lowering, operands, (*batch, m, n), dtype, scaled=bool(added))
+            operands.append(lowering.dense(addend, within, (*batch, m, n)))
+        made = _multiply(
+            lowering, operands, (*batch, m, n), dtype, (first, second), scaled=bool(added)
+        )
         return {"out": lowering.reshaped(made, shape)}
 
     return lower
+
+
+def _product_batch(call: Call, first: str, second: str) -> int:
+    found = broadcast_shapes(call.shape(first)[:1], call.shape(second)[:1])
+    assert found is not None
+    return found[0]
 
 
 def _lower_sum_of_products(lowering: Lowering) -> Mapping[str, int]:
     """Batches lie one after the other along the inner dimension of one product."""
     call, roles = lowering.call, ("batch1", "batch2", "input")
     dtype, own = lowering.results["out"][0], promoted(call, roles)
-    (batch, m, k), n = call.shape("batch1"), call.shape("batch2")[2]
-    rows = lowering.builder.transpose(lowering.value("batch1"), (1, 0, 2))
+    (_, m, k), n = call.shape("batch1"), call.shape("batch2")[2]
+    batch = _product_batch(call, "batch1", "batch2")
+    first = lowering.builder.broadcast_to(lowering.value("batch1"), (batch, m, k))
+    second = lowering.builder.broadcast_to(lowering.value("batch2"), (batch, k, n))
+    rows = lowering.builder.transpose(first, (1, 0, 2))
     operands = [
         lowering.dense(lowering.reshaped(rows, (m, batch * k)), own),
-        lowering.dense(lowering.reshaped("batch2", (batch * k, n)), own),
+        lowering.dense(lowering.reshaped(second, (batch * k, n)), own),
         lowering.dense("input", own, (m, n)),
     ]
-    return {"out": _multiply(lowering, operands, (m, n), dtype, scaled=True)}
+    matrices = ("batch1", "batch2")
+    return {"out": _multiply(lowering, operands, (m, n), dtype, matrices, scaled=True)}
 
 
 def _multiply(
-    lowering: Lowering, operands: list[int], shape: Shape, dtype: aclDataType, *, scaled: bool
+    lowering: Lowering,
+    operands: list[int],
+    shape: Shape,
+    dtype: aclDataType,
+    matrices: tuple[str, str],
+    *,
+    scaled: bool,
 ) -> int:
-    by_half = lowering.call.switches["cube_math_type"] == USE_FP16
+    asked = lowering.call.switches["cube_math_type"] == USE_FP16
+    mixed = promoted(lowering.call, matrices) == aclDataType.ACL_FLOAT
+    by_half = asked and mixed and dtype != aclDataType.ACL_DOUBLE
+    form = "exact" if dtype == aclDataType.ACL_DOUBLE else "rounded"
     # Of bfloat16 that was cast to float32 all digits are there to be rounded.
     loads = tuple([name for name in FLOATING_NAMES if not by_half or name != "bfloat16"])
     # Kernels round sums once, to the dtype that they write.
@@ -308,7 +365,7 @@ def _multiply(
         stores=FLOATING_NAMES if single else (),
         in_place=(2,),
         round_inputs_to_half=by_half,
-        params=tuple([lowering.number(role) for role in ("alpha", "beta")]) if scaled else (),
+        params=tuple([lowering.number(role, form) for role in ("alpha", "beta")]) if scaled else (),
     )
 
 
@@ -339,17 +396,16 @@ matmul = Operator(
     rules=(
         dtype_among("input"),
         dtype_among("other"),
-        _promotes("input", "other"),
-        castable(("input", "other")),
+        _output_fits("input", "other"),
         _cube_math("input", "other"),
         _plain_format("input", "out"),
         _has_dims("input", 1, MOST_DIMS),
         _has_dims("other", 1, MOST_DIMS),
         _inner_sizes_agree("input", "other"),
         _batches_fit("input", "other"),
-        _has_product_shape("input", "other"),
+        _has_product_shape("input", "other", any_shape=True),
     ),
-    infer=_infer("input", "other"),
+    infer=_infer("input", "other", any_shape=True),
     lower=_lower("input", "other"),
     example=(
         "matmul(np.float32([[1, 2], [3, 4]]), np.float32([1, 1]))",
@@ -375,11 +431,8 @@ def _of_rank(name: str, item: str, rank: int, summary: str, example: tuple[str, 
         rules=(
             dtype_among("input"),
             dtype_among("mat2"),
-            _promotes("input", "mat2"),
-            _result_dtype_is_promoted("input", "mat2"),
-            _cube_math(
-                "input", "mat2", batched=rank == 3, last=USE_HF32 if rank == 3 else USE_FP32_ADD
-            ),
+            _output_fits("input", "mat2", promoted_alone=rank == 2),
+            _cube_math("input", "mat2"),
             _plain_format("input", "out"),
             *((_no_thin_blocks("mat2"),) if rank == 3 else ()),
             _has_dims("input", rank, rank),
@@ -455,13 +508,12 @@ def _with_addend(
             dtype_among("input"),
             dtype_among(first),
             dtype_among(second),
-            _promotes("input", first, second),
-            castable(("input", first, second)),
+            _output_fits("input", first, second),
             convertible_scalars("beta", "alpha"),
-            _cube_math(first, second, batched=batched),
+            _cube_math(first, second),
             _plain_format("input", first, "out"),
             *[_has_dims(role, rank, rank) for role, rank in zip(matrices, ranks, strict=True)],
-            *([_same_batch(first, second)] if batched else []),
+            *([_same_batch(first, second, either=summed)] if batched else []),
             _inner_sizes_agree(first, second),
             _has_dims("input", 1, most),
             _reaches_product("input", first, second, summed),
@@ -534,7 +586,75 @@ addbmm = _with_addend(
     },
 )
 
-addmv = _with_addend(
+_VECTORS = (
+    *FLOATING_AND_DOUBLE,
+    aclDataType.ACL_INT64,
+    aclDataType.ACL_INT32,
+    aclDataType.ACL_INT16,
+    aclDataType.ACL_INT8,
+    aclDataType.ACL_UINT8,
+    aclDataType.ACL_BOOL,
+)
+_ADDED_VECTOR = ("input", "mat", "vec")
+
+
+def _vector_dtype(call: Call) -> aclDataType | None:
+    """What the tensors promote to, with the factors that are not 1.
+
+    In functional forms factors count as NumPy's and PyTorch's numbers do: by their kind.
+    """
+    result = promoted(call, _ADDED_VECTOR)
+    for role in ("alpha", "beta"):
+        number = call.scalars[role]
+        if result is None or number.one:
+            continue
+        known = not call.c_shaped and _kind(number.dtype) <= _kind(result)
+        result = result if known else dtypes.promote(result, number.dtype)
+    return result
+
+
+def _kind(dtype: aclDataType) -> int:
+    kinds = (dtypes.BOOL, dtypes.INTEGERS, dtypes.FLOATS, dtypes.COMPLEX)
+    return next(place for place, kind in enumerate(kinds) if dtype in kind)
+
+
+def _infer_vector(call: Call) -> Mapping[str, tuple[aclDataType, Shape]]:
+    dtype = _vector_dtype(call)
+    assert dtype is not None, "a rule sees to it that the dtypes promote"
+    if dtype in FLOATING:
+        dtype = (
+            _result_dtype(call, _ADDED_VECTOR) if dtype == promoted(call, _ADDED_VECTOR) else dtype
+        )
+    return {"out": (dtype, _product_shape(call, "mat", "vec"))}
+
+
+def _lower_vector(lowering: Lowering) -> Mapping[str, int]:
+    """By the kernel of products where these are floating; else products, their sums, and both terms."""
+    dtype, shape = lowering.results["out"]
+    if dtype in FLOATING_AND_DOUBLE:
+        own = _vector_dtype(lowering.call)
+        return _lower("mat", "vec", "input", own=own)(lowering)
+    wide, (rows, columns) = aclDataType.ACL_INT64, lowering.call.shape("mat")
+    matrix = lowering.dense("mat", dtype)
+    vector = lowering.dense(lowering.dense("vec", dtype), None, (rows, columns))
+    products = lowering.point("mul", [matrix, vector], dtype, (rows, columns))
+    if columns:
+        names = {"loads": _WHOLE_NAMES, "stores": ()}
+        (total,) = lowering.rows("sum", [products], [(wide, (rows, 1))], -1, **names)
+        total = lowering.builder.cast(lowering.reshaped(total, shape), graph_dtype(dtype))
+    else:
+        total = lowering.filled(0, dtype, shape)
+    scaled = lowering.point(
+        "muls", [total], dtype, shape, params=lowering.params(("alpha",), dtype)
+    )
+    added = lowering.dense("input", dtype, shape)
+    params = lowering.params(("beta",), dtype)
+    return {"out": lowering.point("add", [scaled, added], dtype, shape, params=params)}
+
+
+_WHOLE_NAMES = tuple([dtypes.name(dtype) for dtype in _VECTORS if dtype not in FLOATING_AND_DOUBLE])
+
+_addmv = _with_addend(
     "addmv",
     "Addmv",
     ("mat", "vec"),
@@ -554,6 +674,35 @@ addmv = _with_addend(
     },
 )
 
+addmv = replace(
+    _addmv,
+    attributes=(
+        replace(_BETA, facts=("dtype", "one")),
+        replace(_ALPHA, facts=("dtype", "one")),
+        _CUBE_MATH,
+    ),
+    notes=(
+        f"{_SCALED} Other dtypes are computed in what all promote to, factors that are not 1 "
+        "included; of truth values products are 'and', sums 'or'."
+    ),
+    rules=(
+        *[dtype_among(role, _VECTORS) for role in (*_ADDED_VECTOR, "out")],
+        *[scalar_dtype_among(role, _VECTORS) for role in ("alpha", "beta")],
+        result_castable(_vector_dtype),
+        _cube_math("mat", "vec"),
+        _plain_format("input", "mat", "out"),
+        _has_dims("mat", 2, 2),
+        _has_dims("vec", 1, 1),
+        _inner_sizes_agree("mat", "vec"),
+        _has_dims("input", 1, 1),
+        _reaches_product("input", "mat", "vec"),
+        _has_product_shape("mat", "vec"),
+    ),
+    infer=_infer_vector,
+    lower=_lower_vector,
+)
+del _addmv
+
 mv = Operator(
     name="mv",
     summary="Product of a matrix and a vector.",
@@ -566,8 +715,8 @@ mv = Operator(
     rules=(
         dtype_among("input"),
         dtype_among("vec"),
-        _promotes("input", "vec"),
-        castable(("input", "vec")),
+        same_dtype("out", "vec"),
+        _matrix_like_vector(),
         _cube_math("input", "vec"),
         _plain_format("input", "out"),
         _has_dims("input", 2, 2),
@@ -575,7 +724,7 @@ mv = Operator(
         _inner_sizes_agree("input", "vec"),
         _has_product_shape("input", "vec"),
     ),
-    infer=_infer("input", "vec"),
+    infer=lambda call: {"out": (call.dtype("vec"), _product_shape(call, "input", "vec"))},
     lower=_lower("input", "vec"),
     example=(
         "mv(np.float32([[1, 2], [3, 4]]), np.float32([1, 1]))",
@@ -617,8 +766,7 @@ gemm = Operator(
         dtype_among("a"),
         dtype_among("b"),
         dtype_among("c"),
-        _promotes("a", "b", "c"),
-        castable(("a", "b", "c")),
+        _output_fits("a", "b", "c"),
         _cube_math("a", "b"),
         _plain_format("a", "c", "out"),
         _has_dims("a", 2, 2),

@@ -463,16 +463,21 @@ def gamma_trails(like: str) -> Rule:
     return wrong_shape(Rule(text, test, ("gamma", like)))
 
 
-def has_leading_shape(role: str, like: str) -> Rule:
+def has_leading_shape(role: str, like: str, *, ones: bool = True) -> Rule:
+    """`ones`: whether it has all those that follow."""
+
     def test(call: Call) -> str | None:
         if role not in call.tensors:
             return None
-        wanted = (*leading(call, like), *[1] * len(call.shape("gamma")))
-        if call.shape(role) == wanted:
+        wanted, given = (*leading(call, like), *[1] * len(call.shape("gamma"))), call.shape(role)
+        if given == wanted:
+            return None
+        if not ones and given == wanted[: len(given)] and set(wanted[len(given) :]) <= {1}:
             return None
         return f"{call.names[role]} has shape {call.shape(role)}, must have {wanted}"
 
     text = f"`{role}` has the leading dimensions of `{like}`, then ones"
+    text += "" if ones else ", of which the last may be missing"
     return wrong_shape(Rule(text, test, (role, like)))
 
 
@@ -581,7 +586,7 @@ native_rms_norm = Operator(
         wrong_shape(at_most_8_dims("x", "gamma", "out", "rstd")),
         gamma_trails("x"),
         wrong_shape(same_shape("out", "x")),
-        has_leading_shape("rstd", "x"),
+        has_leading_shape("rstd", "x", ones=False),
     ),
     infer=_infer_both_of_rms_norm,
     lower=lambda lowering: _lower_rms_norm(lowering, "x", "gamma", "epsilon"),
