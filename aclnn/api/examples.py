@@ -35,8 +35,15 @@ def c_example(operator: Operator, item: Entry) -> list[str]:
         return []
     made = _Arguments(operator, item)
     phase_one = f"size, executor, status = aclnn.{item.name}GetWorkspaceSize("
+    before, after = [], []
+    if operator.product:
+        before = [
+            "before = aclnn.get_soc_version()",
+            f'aclnn.set_soc_version("{operator.product}")',
+        ]
+        after = ["aclnn.set_soc_version(before)"]
     return [
-        *_prompted("import numpy as np", "import aclnn"),
+        *_prompted("import numpy as np", "import aclnn", *before),
         _TENSOR_OF,
         *_prompted(*made.lines, phase_one),
         *_continued(f"{', '.join(made.words)})"),
@@ -45,6 +52,7 @@ def c_example(operator: Operator, item: Entry) -> list[str]:
         *_prompted(f"aclnn.{item.name}(bytearray(size), size, executor, None)"),
         "0",
         *[line for name, result in made.results for line in (*_prompted(name), result)],
+        *_prompted(*after),
     ]
 
 

@@ -210,6 +210,8 @@ class Operator:
         suit the tensors, their values.
     example : pair of str, optional
         A call and what it prints, run as a test of the documentation.
+    product : str
+        The product that examples of its C-shaped functions select, where the default one lacks them.
     accuracy : str
         How near results lie to exact ones, where that is not as of pointwise operators.
     elementwise : bool
@@ -270,6 +272,7 @@ class Operator:
     unlike: Mapping[str, Any] = field(default_factory=dict)
     seealso: tuple[str, ...] = ()
     example: tuple[str, str] | None = None
+    product: str = ""
     accuracy: str = ""
     elementwise: bool = False
     layout: tuple[str, ...] | None = None

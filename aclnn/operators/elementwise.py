@@ -185,7 +185,8 @@ square = _function(
     of_cann(dtype_among("input", (*FLOATING, aclDataType.ACL_INT32, aclDataType.ACL_INT64))),
     of_cann(same_dtype("out", "input")),
     formats=_PLAIN_ALIKE,
-    notes="Integers wrap around.",
+    product="Ascend950",
+    notes="Integers wrap around. aclnnSquare exists on Ascend950 only, with fewer dtypes.",
     gradient={"input": "grad * (2 * conj(input))"},
 )
 
