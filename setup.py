@@ -57,11 +57,12 @@ SANITIZE_FLAGS = [
     "-fno-sanitize-recover=undefined",
 ]  # fmt: skip
 VECTOR_FORMS = runpy.run_path(str(HERE / "aclnn" / "kernels" / "vector_forms.py"))
+REGISTER_STEPS = runpy.run_path(str(HERE / "aclnn" / "kernels" / "register_steps.py"))
 INCLUDES = ["graph/runtime", "aclnn/kernels"]
 GENERATED = "build/cython"
 # Sources that are compiled once per instruction set. What takes longest comes first, where several are
 # compiled at a time.
-KERNELS = ("_kernels", "_simd_kernels", "_formula_kernels", "_row_kernels")
+KERNELS = ("_kernels", "_simd_kernels", "_formula_kernels", "_row_kernels", "_fused_kernels")
 # A build of x86-64-v2 has no vector forms either: it made the wheel a tenth larger, for plain loops that are 1.2
 # times as fast on processors from before 2013.
 X86_LEVELS = {
@@ -377,11 +378,15 @@ def write_loops() -> None:
     """Make the loops over the formulas, which two of the kernel modules include."""
     write_from_template("formula_loops", functions=functions(), formulas=formulas())
     write_from_template("simd_forms", forms=forms())
+    write_generated("register_steps", REGISTER_STEPS["source"]())
 
 
 def write_from_template(name: str, **facts: list[Any]) -> None:
     path = HERE / "aclnn" / "kernels" / f"{name}.pxi.in"
-    text = Tempita.Template(path.read_text(encoding="utf-8")).substitute(**facts)
+    write_generated(name, Tempita.Template(path.read_text(encoding="utf-8")).substitute(**facts))
+
+
+def write_generated(name: str, text: str) -> None:
     target = HERE / GENERATED / f"{name}.pxi"
     target.parent.mkdir(parents=True, exist_ok=True)
     # A file that is written is newer than what was made of it.
@@ -525,6 +530,8 @@ def kernel_extensions() -> list[Extension]:
         for stem, translated in zip(KERNELS, sources, strict=True):
             if stem == "_simd_kernels" and name not in VECTORS:
                 continue
+            if stem == "_fused_kernels" and name not in X86_LEVELS:
+                continue
             if name == "generic":
                 flags = GENERIC_FLAGS.get(stem, ())
             ext = extension(f"aclnn.{stem}_{name}", translated.sources[0], tuple(flags))
@@ -533,7 +540,7 @@ def kernel_extensions() -> list[Extension]:
             ext.define_macros.append((f"PyInit_{stem}", f"PyInit_{stem}_{name}"))
             if stem == "_simd_kernels":
                 ext.extra_compile_args += SIMD_FLAGS
-            if stem == "_formula_kernels":
+            if stem in ("_formula_kernels", "_fused_kernels"):
                 ext.extra_compile_args += INLINED_FLAGS
             found.append(ext)
     return found

@@ -405,10 +405,18 @@ cdef class KernelRef:
         What these are: "real" or "whole".
     cost : float
         Nanoseconds that an element takes on one core of today, in cache, roughly.
+    formula, dtypes, result, reads : str, tuple of str, str, str
+        What it was made for; "cast" for conversions. dtypes: inputs first, then the output.
+    path : int
+        Address of the fast path over vectors, a `simd_loop`, or 0.
+    join : callable, optional
+        Makes one kernel of several in a loop, see `aclnn.graph.runtime.calls`.
     """
 
-    cdef readonly str name, numbers
-    cdef readonly tuple itemsizes
+    cdef readonly str name, numbers, formula, result, reads
+    cdef readonly tuple itemsizes, dtypes
+    cdef readonly size_t path
+    cdef public object join
     cdef readonly size_t fn, prepare, params_size
     cdef readonly double cost
     cdef void *memory
@@ -496,6 +504,8 @@ def compute_kernel(str formula not None, tuple in_dtypes not None, str out_dtype
         dict.fromkeys((result, out_dtype)))
     ref = new_ref(f"{formula}[{'->'.join(stages)}]", itemsizes[:-1], compute_tile,
                   sizeof(compute_state), COSTS[formula])
+    ref.formula, ref.dtypes = formula, (*in_dtypes, out_dtype)
+    ref.result, ref.reads = result, wanted
     if (formula in MOVES and {*in_dtypes[1:], result} == {out_dtype}
             and reads in (None, out_dtype)):
         stand_in = STAND_INS[itemsizes[-1]]
@@ -530,6 +540,7 @@ cdef int set_compute(KernelRef ref, const formula_t *row, tuple in_dtypes, str o
     ref.numbers = "whole" if computed == IN_WHOLE else "real"
     if simd:
         set_simd(state, row, alike, result)
+        ref.path = <size_t>state.simd
         state.store_exact = storer(result, <const unaligned_double *>NULL)
         if state.prepare != NULL:
             ref.prepare, ref.params_size = <size_t>prepare_params, sizeof(params_t)
@@ -618,6 +629,7 @@ def cast_kernel(str src not None, str dst not None):
     cdef KernelRef ref = new_ref(f"cast[{src}->{dst}]", (item_size(src), item_size(dst)), cast_tile,
                                  sizeof(cast_state), COPY_COST if src == dst else CAST_COST)
     set_cast(<cast_state *>ref.memory, src, dst)
+    ref.formula, ref.dtypes, ref.result, ref.reads = "cast", (src, dst), dst, "float32"
     return ref
 
 

@@ -90,6 +90,7 @@ from aclnn.kernels.simd.logit cimport (
     logit_to_f16,
     prepare_logit,
 )
+from aclnn.kernels.simd.forms cimport form_loop
 from aclnn.kernels.simd.loop_args cimport simd_path_t
 
 cdef enum:
@@ -109,6 +110,21 @@ cdef add(str formula, simd_path_t path):
 def paths():
     """Addresses of the fast paths, a `simd_path_t` for each formula that has one."""
     return {formula: <size_t>&_paths[<int>number] for formula, number in _numbers.items()}
+
+
+cdef dict _forms = {}
+
+
+cdef add_form(str formula, form_loop loop):
+    _forms[formula] = <size_t>loop
+
+
+def forms():
+    """Addresses of loops over whole vectors of float32 (`form_loop`), of formulas that have one.
+
+    Those with a root have none: beside it every few vectors leave a result open.
+    """
+    return dict(_forms)
 
 
 add("elu", simd_path_t(

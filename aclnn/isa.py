@@ -58,4 +58,20 @@ def row_kernels(isa: str | None = None) -> ModuleType:
     return _module(f"aclnn._row_kernels_{isa or name()}")
 
 
+def simd_kernels(isa: str | None = None) -> ModuleType:
+    """The fast paths of an instruction set that has vectors."""
+    return _module(f"aclnn._simd_kernels_{isa or name()}")
+
+
+def fused_kernels(isa: str | None = None) -> ModuleType | None:
+    """Those that compute several nodes; None where the instruction set has none."""
+    name_of = f"aclnn._fused_kernels_{isa or name()}"
+    return _module(name_of) if _exists(name_of) else None
+
+
+@cache
+def _exists(module: str) -> bool:
+    return importlib.util.find_spec(module) is not None
+
+
 _module = cache(importlib.import_module)  # plans of many nodes ask for each of them

@@ -35,7 +35,8 @@ def setup_in(tmp_path):
     (tmp_path / "graph").mkdir()
     kernels = tmp_path / "aclnn" / "kernels"
     kernels.mkdir(parents=True)
-    shutil.copy(ROOT / "aclnn" / "kernels" / "vector_forms.py", kernels)
+    for name in ("vector_forms", "register_steps"):
+        shutil.copy(ROOT / "aclnn" / "kernels" / f"{name}.py", kernels)
     for name in ("activations", "arithmetic"):
         (kernels / f"{name}.pxd").touch()
     return runpy.run_path(str(tmp_path / "setup.py"))

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from aclnn import graph, isa
+from aclnn.compiler.fused_kernels import join
 
 
 def kernel_of(owner: graph.Graph, node: graph.Node, own: Mapping[str, Any]) -> Any:
@@ -15,7 +16,7 @@ def kernel_of(owner: graph.Graph, node: graph.Node, own: Mapping[str, Any]) -> A
     inputs = tuple([owner.value(id).dtype.name for id in node.inputs])
     outputs = tuple([owner.value(id).dtype.name for id in node.outputs])
     if node.kind != "Compute":
-        return isa.kernels().cast_kernel(inputs[0], outputs[0])
+        return _joinable(isa.kernels().cast_kernel(inputs[0], outputs[0]))
     return _LIBRARIES[node.domain](owner, node, inputs, outputs)
 
 
@@ -23,9 +24,18 @@ def _pointwise(
     owner: graph.Graph, node: graph.Node, inputs: tuple[str, ...], outputs: tuple[str, ...]
 ) -> Any:
     result = node.attr("result_dtype", outputs[0])
-    return isa.kernels().compute_kernel(
-        node.attr("kernel"), inputs, outputs[0], result, node.attr("reads")
+    return _joinable(
+        isa.kernels().compute_kernel(
+            node.attr("kernel"), inputs, outputs[0], result, node.attr("reads")
+        )
     )
+
+
+def _joinable(kernel: Any) -> Any:
+    """The kernel, which may become one with its neighbours in a loop."""
+    if isa.fused_kernels() is not None:
+        kernel.join = join
+    return kernel
 
 
 def _rows(

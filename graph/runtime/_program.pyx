@@ -27,6 +27,7 @@ from graph.runtime.abi cimport (
 from ..attrs import Argument
 from ..verify.schedule import check_schedule
 from ._scheduler import run_address
+from .calls import calls_of
 
 cdef program_run_fn program_run = <program_run_fn><uintptr_t>run_address()
 
@@ -62,9 +63,11 @@ cdef class Program:
     cdef program_t c
     cdef readonly object schedule
     cdef readonly int n_numbers
+    cdef list calls  # of each step; what they call is kept alive
 
     def __cinit__(self, schedule):
         self.schedule = schedule
+        self.calls = []
         n_ops = sum(len(step.ops) for step in schedule.steps)
         if len(schedule.kernels) != n_ops:
             raise ValueError(f"schedule: {len(schedule.kernels)} kernels for {n_ops} ops: every op "
@@ -119,6 +122,11 @@ cdef class Program:
 
     cdef int _pack_step(self, program_step *c, object step, object kernels) except -1:
         cdef int k, d
+        cdef list own = []
+        for _op in step.ops:
+            own.append(next(kernels))
+        calls = calls_of(step, own)
+        self.calls.append(calls)
         c.is_call = step.is_call
         c.ndim = len(step.shape)
         for d in range(c.ndim):
@@ -131,24 +139,25 @@ cdef class Program:
         c.n_operands = len(step.operands)
         for k in range(c.n_operands):
             pack_operand(&c.operands[k], step.operands[k])
-        c.ops = <program_op *>zeroed(len(step.ops), sizeof(program_op))
-        c.n_ops = len(step.ops)
+        c.ops = <program_op *>zeroed(len(calls), sizeof(program_op))
+        c.n_ops = len(calls)
         for k in range(c.n_ops):
-            self._pack_op(&c.ops[k], step.ops[k], next(kernels), step)
+            self._pack_op(&c.ops[k], calls[k], step)
             c.streams |= c.ops[k].flags & TILE_STREAM
             c.most_operands = max(c.most_operands, c.ops[k].n_operands)
         return 0
 
-    cdef int _pack_op(self, program_op *c, object op, object kernel, object step) except -1:
+    cdef int _pack_op(self, program_op *c, object op, object step) except -1:
         cdef int k
         cdef size_t size
+        kernel = op.kernel
         if step.is_call:
             c.kernel.call = <call_kernel><uintptr_t>kernel.fn
         else:
             c.kernel.tile = <tile_kernel><uintptr_t>kernel.fn
         c.state = <const void *><uintptr_t>kernel.state
         if kernel.fn == 0:
-            raise ValueError(f"{step.name}, {op.node}: its kernel has no address")
+            raise ValueError(f"{step.name}, {op.nodes[0]}: its kernel has no address")
         c.prepare = <prepare_kernel><uintptr_t>getattr(kernel, "prepare", 0)
         c.flags = op.flags
         c.scratch = op.scratch
@@ -225,12 +234,10 @@ cdef class Program:
 
     def _names(self):
         """Node names by place in the arrays and the addresses that must stand there."""
-        kernels = iter(self.schedule.kernels)
         found = {}
-        for s, step in enumerate(self.schedule.steps):
-            for i, op in enumerate(step.ops):
-                kernel = next(kernels)
-                found[s, i, kernel.fn, kernel.state] = op.node
+        for s, calls in enumerate(self.calls):
+            for i, call in enumerate(calls):
+                found[s, i, call.kernel.fn, call.kernel.state] = "+".join(call.nodes)
         return found
 
     def run(self, addresses, workspace=0, numbers=(), threads=1, trace=False):

@@ -1,0 +1,271 @@
+"""Kernels of several nodes: their results are those of the nodes' own kernels, bit for bit."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from cases import each
+from ml_dtypes import bfloat16
+
+import aclnn
+from aclnn import isa
+
+pytestmark = pytest.mark.skipif(
+    isa.fused_kernels() is None, reason="this instruction set has no kernels of several nodes"
+)
+
+F32, F16, BF16 = np.dtype(np.float32), np.dtype(np.float16), np.dtype(bfloat16)
+
+# Forms of one operand, with numbers that round and numbers that do not.
+UNARY = {
+    "leaky_relu": lambda x: aclnn.leaky_relu(x, 0.1),
+    "leaky_relu_short": lambda x: aclnn.leaky_relu(x, 0.25),
+    "leaky_relu_tiny": lambda x: aclnn.leaky_relu(x, 1e-30),
+    "leaky_relu_negative": lambda x: aclnn.leaky_relu(x, -3.3),
+    "leaky_relu_inf": lambda x: aclnn.leaky_relu(x, np.inf),
+    "leaky_relu_nan": lambda x: aclnn.leaky_relu(x, np.nan),
+    "hardshrink": lambda x: aclnn.hardshrink(x, 0.3),
+    "hardshrink_zero": lambda x: aclnn.hardshrink(x, 0.0),
+    "hardshrink_negative": lambda x: aclnn.hardshrink(x, -1.0),
+    "hardshrink_inf": lambda x: aclnn.hardshrink(x, np.inf),
+    "softshrink": lambda x: aclnn.softshrink(x, 0.3),
+    "shrink": lambda x: aclnn.shrink(x, 0.3, 0.7),
+    "relu": aclnn.relu,
+    "squared_relu": aclnn.squared_relu,
+    "neg": aclnn.neg,
+    "abs": aclnn.abs,
+    "floor": aclnn.floor,
+    "square": aclnn.square,
+    "sqrt": aclnn.sqrt,
+    "reciprocal": aclnn.reciprocal,
+    "clamp": lambda x: aclnn.clamp(x, -0.3, 0.7),
+    "hardtanh": lambda x: aclnn.hardtanh(x, -0.3, 0.7),
+    "threshold": lambda x: aclnn.threshold(x, 0.1, 20.3),
+    "adds": lambda x: aclnn.add(x, 0.3),
+    "adds_alpha": lambda x: aclnn.add(x, 0.3, alpha=1.7),
+    "subs": lambda x: aclnn.sub(x, 1000.1),
+    "muls": lambda x: aclnn.mul(x, 0.1),
+    "muls_tiny": lambda x: aclnn.mul(x, 3e-39),
+    "divs": lambda x: aclnn.div(x, 0.3),
+    "logical_not": lambda x: aclnn.where(aclnn.logical_not(x), x, aclnn.relu(x)),
+}
+# Of many operations: computed in memory, or in pairs of vectors.
+LONG = {
+    **{
+        name: getattr(aclnn, name)
+        for name in [
+            "gelu",
+            "elu",
+            "selu",
+            "silu",
+            "sigmoid",
+            "tanh",
+            "exp",
+            "exp2",
+            "expm1",
+            "log",
+            "log1p",
+            "log2",
+            "erf",
+            "sin",
+            "cos",
+            "rsqrt",
+            "softplus",
+            "mish",
+            "hardswish",
+            "hardsigmoid",
+            "log_sigmoid",
+            "fast_gelu",
+        ]
+    },
+    "gelu_tanh": lambda x: aclnn.gelu(x, approximate="tanh"),
+    "swish": lambda x: aclnn.swish(x, 1.3),
+    "celu": lambda x: aclnn.celu(x, 0.7),
+    "elu_numbers": lambda x: aclnn.elu(x, alpha=0.3),
+    "logit": lambda x: aclnn.logit(x, 0.01),
+}
+LONG_BINARY = {
+    "gelu_backward": aclnn.gelu_backward,
+    "silu_backward": aclnn.silu_backward,
+    "sigmoid_backward": aclnn.sigmoid_backward,
+    "tanh_backward": aclnn.tanh_backward,
+    "logit_backward": lambda x, y: aclnn.logit_backward(x, y, 0.1),
+    "elu_backward": lambda x, y: aclnn.elu_backward(x, y, alpha=0.7),
+    "hardswish_backward": aclnn.hardswish_backward,
+    "mish_backward": aclnn.mish_backward,
+}
+BINARY = {
+    "add": aclnn.add,
+    "add_alpha": lambda x, y: aclnn.add(x, y, alpha=0.3),
+    "sub": aclnn.sub,
+    "rsub": aclnn.rsub,
+    "mul": aclnn.mul,
+    "div": aclnn.div,
+    "add_relu": aclnn.add_relu,
+    "maximum": aclnn.maximum,
+    "minimum": aclnn.minimum,
+    "leaky_relu_backward": lambda x, y: aclnn.leaky_relu_backward(x, y, 0.1),
+    "hardshrink_backward": lambda x, y: aclnn.hardshrink_backward(x, y, 0.3),
+    "softshrink_backward": lambda x, y: aclnn.softshrink_backward(x, y, 0.3),
+    "threshold_backward": lambda x, y: aclnn.threshold_backward(x, y, 0.3),
+    "hardsigmoid_backward": aclnn.hardsigmoid_backward,
+    "hardtanh_backward": lambda x, y: aclnn.hardtanh_backward(x, y, -0.3, 0.7),
+    "heaviside": aclnn.heaviside,
+    "where_gt": lambda x, y: aclnn.where(aclnn.gt(x, y), x, y),
+    "where_eq": lambda x, y: aclnn.where(aclnn.eq(x, y), x, aclnn.neg(y)),
+    "where_ne": lambda x, y: aclnn.where(aclnn.ne(x, y), x, y),
+    "where_le": lambda x, y: aclnn.where(aclnn.le(x, y), aclnn.abs(x), y),
+    "logical": lambda x, y: aclnn.where(
+        aclnn.logical_xor(aclnn.lt(x, y), aclnn.logical_and(aclnn.ge(x, y), aclnn.gt(y, x))), x, y
+    ),
+}
+
+
+def all_numbers(dtype: np.dtype) -> np.ndarray:
+    """All halves, or floats of all exponents with those beside them, infinities and NaNs."""
+    if dtype != F32:
+        return np.arange(1 << 16, dtype=np.uint16).view(dtype)
+    rng = np.random.default_rng(7)
+    bits = rng.integers(0, 1 << 32, 1 << 15, dtype=np.uint32)
+    near = rng.standard_normal(1 << 14).astype(np.float32).view(np.uint32)
+    special = np.uint32(
+        [0, 1 << 31, 1, 0x80000001, 0x7F800000, 0xFF800000, 0x7F800001, 0xFFC00000, 0x7FC12345]
+    )
+    return np.concatenate([special, bits, near, np.tile(special, 7)]).view(np.float32)
+
+
+def same_bits(a: np.ndarray, b: np.ndarray) -> bool:
+    return a.dtype == b.dtype and np.array_equal(a.view(np.uint8), b.view(np.uint8))
+
+
+def calls(ex) -> int:
+    """Calls of kernels for a tile."""
+    return sum(len(step["ops"]) for step in ex.schedule.pack().describe())
+
+
+def is_refused(form, *operands) -> bool:
+    """Whether an operator lacks a dtype."""
+    try:
+        form(*operands)
+    except aclnn.AclnnError as error:
+        return "dtype" in str(error)
+    return False
+
+
+@each("dtype", [F32, F16, BF16])
+@each("name", [*UNARY, *LONG])
+def test_chains_of_unary_forms_have_the_bits_of_single_calls(name, dtype):
+    form, x = {**UNARY, **LONG}[name], all_numbers(dtype)
+
+    def chain(x):
+        return form(form(aclnn.neg(x)))
+
+    if not is_refused(form, x):
+        assert same_bits(aclnn.compile(chain)(x), chain(x)), (name, dtype)
+
+
+@each("dtype", [F32, F16, BF16])
+@each("name", [*BINARY, *LONG_BINARY])
+def test_chains_of_binary_forms_have_the_bits_of_single_calls(name, dtype):
+    form, x = {**BINARY, **LONG_BINARY}[name], all_numbers(dtype)
+    if is_refused(form, x, x):
+        return
+    y = np.random.default_rng(3).permutation(x)
+    z = np.resize(x[::-1][:999], x.shape)
+
+    def chain(x, y, z):
+        return form(form(x, y), z), form(z, form(y, x))
+
+    for one, other in zip(aclnn.compile(chain)(x, y, z), chain(x, y, z), strict=True):
+        assert same_bits(one, other), (name, dtype)
+
+
+def test_a_chain_is_one_call():
+    x = np.ones(100, np.float32)
+
+    @aclnn.compile
+    def chain(x, y):
+        x = aclnn.hardshrink(aclnn.leaky_relu(x + y, 0.1), 0.5)
+        return aclnn.silu(x) * y, aclnn.where(x > y, x, y)
+
+    assert calls(chain.executor(x, x.copy())) == 1
+
+
+def test_many_values_that_wait_take_several_calls():
+    """More than there are slots for."""
+
+    def tangle(x):
+        kept = [x * float(k + 2) for k in range(30)]
+        total = x
+        for one in kept:
+            total = total * one
+        for one in reversed(kept):
+            total = total + one
+        return total
+
+    x = np.linspace(-1, 1, 1000, dtype=np.float32)
+    assert same_bits(aclnn.compile(tangle)(x), tangle(x))
+
+
+SHAPES = [
+    (1,),
+    (127,),
+    (128,),
+    (129,),
+    (3, 5),
+    (7, 128),
+    (5, 200),
+    (2, 3, 64),
+    (4, 1, 33),
+    (300, 3),
+]
+
+
+@each("dtype", [F32, F16, BF16])
+@each("shape", SHAPES)
+def test_layouts(shape, dtype):
+    rng = np.random.default_rng(len(shape))
+
+    def chain(x, y):
+        z = aclnn.leaky_relu(x + y, 0.3) * x
+        return aclnn.maximum(z, y) - x
+
+    compiled = aclnn.compile(chain)
+    x = rng.standard_normal((*shape[:-1], 2 * shape[-1])).astype(dtype)
+    wide = rng.standard_normal(shape).astype(dtype)
+    others = {
+        "dense": wide,
+        "row": wide.reshape(-1, shape[-1])[:1].reshape(shape[-1:]),
+        "column": wide[..., :1],
+        "scalar": wide.ravel()[:1].reshape(()),
+        "backwards": wide[..., ::-1],
+        "transposed": np.ascontiguousarray(wide.T).T,
+        "float32": wide.astype(np.float32),
+    }
+    for one in (np.ascontiguousarray(x[..., : shape[-1]]), x[..., : shape[-1]], x[..., ::2]):
+        for name, other in others.items():
+            assert same_bits(compiled(one, other), chain(one, other)), (shape, dtype, name)
+
+
+@each("dtype", [F32, F16, BF16])
+@each("size", [5, 128, 1000, 3 << 20])
+def test_in_place_and_streamed(size, dtype):
+    def chain(x, y):
+        return aclnn.relu(x + y) - y
+
+    x = np.resize(np.linspace(-3, 3, 1001).astype(dtype), size + 1)
+    y = np.resize(np.linspace(2, -1, 997).astype(dtype), size + 1)
+    expected = chain(x[1:], y[1:])
+    for out in (np.empty(size, dtype), np.empty(size + 1, dtype)[1:]):
+        aclnn.compile(chain)(x[1:], y[1:], out=out)
+        assert same_bits(np.ascontiguousarray(out), expected), (size, dtype)
+    aclnn.compile(chain)(x[1:], y[1:], out=x[1:])
+    assert same_bits(np.ascontiguousarray(x[1:]), expected), (size, dtype)
+
+
+def test_numbers_of_a_run():
+    """An executor's numbers may change with each run."""
+    x = np.linspace(-2, 2, 300, dtype=np.float16)
+    for slope in (0.1, 0.25, 1e-30):
+        ex = aclnn.compile(lambda x, s=slope: aclnn.relu(aclnn.leaky_relu(x, s) + x)).executor(x)
+        assert same_bits(ex.run(), aclnn.relu(aclnn.leaky_relu(x, slope) + x))

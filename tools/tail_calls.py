@@ -1,0 +1,82 @@
+"""Ask the compiler whether steps of programs on registers end in jumps; fails where one does not.
+
+A step that calls the next one instead of jumping to it, or stores what it was passed in registers, loses
+what programs gain, and no result tells. Run from the repository's root after `make test`:
+``.venv/bin/python tools/tail_calls.py``, with names of instruction sets where not all are asked about. It
+needs objdump, and takes the compiler from the environment's CC.
+"""
+
+import os
+import re
+import subprocess
+import sys
+import sysconfig
+import tempfile
+from pathlib import Path
+
+ROOT = Path(__file__).parent.parent
+SOURCE = ROOT / "build" / "cython" / "aclnn" / "_fused_kernels.c"
+sys.path.insert(0, str(ROOT))
+from setup import COMMON_FLAGS, INCLUDES, INLINED_FLAGS, X86_LEVELS  # noqa: E402
+
+FOLDERS = [*INCLUDES, sysconfig.get_paths()["include"]]
+FLAGS = [*COMMON_FLAGS, *INLINED_FLAGS, "-fPIC", "-w", *(f"-I{folder}" for folder in FOLDERS)]
+FUNCTION = re.compile(
+    r"^[0-9a-f]+ <__pyx_f_5aclnn_14_fused_kernels_(\w+)>:\n((?:.+\n)+)", re.MULTILINE
+)
+STEP = re.compile(r"\w+_step(_raw)?|load_\w+|store_\w+|stream_\w+")
+JUMP = re.compile(r"\t(?:notrack )?jmp +\*", re.MULTILINE)
+CALL = re.compile(r"\tcall", re.MULTILINE)
+STACK = re.compile(r"\(%rsp|\(%rbp|%rsp,|\tpush")
+# What takes more constants and intermediates than the sixteen registers of v3 hold beside eight vectors,
+# and what rounds products of bfloat16 to odd on v4.
+SPILLS = {
+    "v3": re.compile(r"\w+_pair_step|(adds|subs|rsubs|muls|leaky_relu|leaky_relu_backward|div|divs|reciprocal|"
+                     r"clamp|shrink)_(f16|bf16|f32)_step(_raw)?"),
+    "v4": re.compile(r"(muls|leaky_relu|leaky_relu_backward)_bf16_step(_raw)?"),
+}  # fmt: skip
+LIBRARY = ("add_step", "add_pair_step", "prefetch_step")
+
+
+def listing(level: str, folder: str) -> str:
+    """The machine code of the steps for an instruction set."""
+    made = Path(folder) / f"{level}.o"
+    compiler = os.environ.get("CC", "cc").split()
+    subprocess.run(
+        [*compiler, *FLAGS, *X86_LEVELS[level], "-c", str(SOURCE), "-o", str(made)],
+        check=True,
+        cwd=ROOT,
+    )
+    return subprocess.run(
+        ["objdump", "-d", "--no-show-raw-insn", str(made)],
+        check=True,
+        capture_output=True,
+        text=True,
+    ).stdout
+
+
+def faults(level: str, text: str) -> list[str]:
+    found, steps = [], 0
+    for name, body in FUNCTION.findall(text):
+        if not STEP.fullmatch(name) or name in LIBRARY:
+            continue
+        steps += 1
+        if CALL.search(body) or not JUMP.search(body):
+            found.append(f"{level}: {name} ends in no jump, or calls")
+        if STACK.search(body) and not SPILLS[level].fullmatch(name):
+            found.append(f"{level}: {name} uses the stack")
+    print(f"{level}: {steps} steps")
+    return found if steps else [f"{level}: no steps were found"]
+
+
+def main() -> int:
+    found = []
+    with tempfile.TemporaryDirectory() as folder:
+        for level in sys.argv[1:] or X86_LEVELS:
+            found += faults(level, listing(level, folder))
+    print("\n".join(found), end="\n" if found else "")
+    return bool(found)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
