@@ -102,6 +102,8 @@ def check(function, *operands):
             rtol = 1e-2 if wanted.dtype.itemsize < 4 else 1e-6
             np.testing.assert_allclose(one.astype(complex), wanted.astype(complex), rtol=rtol)
             continue
+        if function in (np.maximum, np.minimum):  # which of two zeros is taken is not said
+            one, wanted = one + one.dtype.type(0), wanted + wanted.dtype.type(0)
         np.testing.assert_array_equal(bits(one), bits(wanted), err_msg=f"{one} for {wanted}")
     return True
 
@@ -126,6 +128,36 @@ def test_operators_on_two_arrays_are_numpys(function, first, second):
 def beside_numbers(function):
     cases = [(dtype, n, back) for dtype in DTYPES for n in NUMBERS for back in (False, True)]
     return [one for one in cases if zlib.crc32(f"{function.__name__}{one}".encode()) % 6 == 0]
+
+
+UFUNCS = [
+    np.add, np.true_divide, np.maximum, np.minimum, np.logical_and, np.logical_or, np.logical_xor,
+    np.heaviside, np.greater, np.bitwise_xor, np.fmod, np.remainder,
+]  # fmt: skip
+
+
+def some_pairs(function):
+    others = [*DTYPES, 2, 0.1, np.float64(0.1), True]
+    pairs = [(a, b) for a in DTYPES for b in others]
+    return [one for one in pairs if zlib.crc32(f"{function.__name__}{one}".encode()) % 3 == 0]
+
+
+@pytest.mark.parametrize("function", UFUNCS, ids=names)
+@each("first, second", some_pairs)
+def test_ufuncs_are_numpys(function, first, second):
+    other = np.roll(values(second), 3) if isinstance(second, np.dtype) else second
+    check(function, values(first), other)
+    check(function, other, values(first)) if not isinstance(second, np.dtype) else None
+
+
+@each("first, second, out", [(a, b, c) for a in "ehfd" for b in "ehfd" for c in "ehfdi"])
+def test_results_are_written_where_numpy_casts_them(first, second, out):
+    def run(x, y, z):
+        np.multiply(x, y, out=z[1:])
+        return z * 1
+
+    x, y = values(np.dtype(first))[:5], values(np.dtype(second))[:5]
+    check(run, x, y, np.ones(6, out))
 
 
 @pytest.mark.parametrize("function", BINARY[:-1], ids=names)

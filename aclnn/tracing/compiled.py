@@ -994,10 +994,13 @@ def compile(
     """Compile a function of arrays into one plan.
 
     The function is called once for each description of its arguments, with traced arrays in their
-    place. What it does with them is recorded: functional forms, the operators ``+ - * / @ ** -x``,
-    NumPy's functions that have an operator for a counterpart, and views. The calls become one
-    op-graph, which is planned as a whole: chains share loops, intermediates share a workspace.
-    Results are bitwise identical to those of single calls.
+    place. What it does with them is recorded: functional forms, Python's operators, NumPy's
+    functions that have an operator for a counterpart, and views. The calls become one op-graph,
+    which is planned as a whole: chains share loops, intermediates share a workspace. Results are
+    bitwise identical to those of single calls; those of operators and of NumPy's functions have
+    NumPy's dtypes, and those of sums, differences, products, quotients and comparisons its bits.
+    What would differ is refused with the line, such as ``/`` of integers. bfloat16 stays bfloat16
+    beside numbers and in products.
 
     Parameters
     ----------

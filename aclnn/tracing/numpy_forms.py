@@ -248,6 +248,13 @@ def _refuse_fractions(name: str, *operands: Any) -> None:
         )
 
 
+def _heaviside(trace: Trace, x: Any, values: Any) -> Any:
+    """The operator's, which takes NaN for a negative number."""
+    if is_number(x):
+        x = trace.number(x, values.dtype)
+    return trace.form("where", trace.form("ne", x, x), x, trace.form("heaviside", x, values))
+
+
 def _of_truth(name: str, logical: str) -> Callable[..., Any]:
     """A function of bits, which has an operator for truth values only."""
 
@@ -273,6 +280,7 @@ _OWN: dict[str, Callable[..., Any]] = {
     "bitwise_or": _of_truth("bitwise_or", "logical_or"),
     "bitwise_xor": _of_truth("bitwise_xor", "logical_xor"),
     "invert": _of_truth("invert", "logical_not"),
+    "heaviside": _heaviside,
     "isnan": lambda trace, x: trace.form("ne", x, x),
     "clip": lambda trace, x, low, high: trace.form("clamp", x, min=low, max=high),
 }
