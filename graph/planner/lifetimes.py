@@ -223,10 +223,13 @@ def lifetimes_from_csv(text: str) -> tuple[Lifetime, ...]:
     2
     """
     rows = csv.DictReader(io.StringIO(text))
-    missing = {"id", "lower", "upper", "size"} - set(rows.fieldnames or ())
-    if missing:
-        raise ValueError(f"columns missing: {', '.join(sorted(missing))}")
-    return tuple(_lifetime(place, row) for place, row in enumerate(rows, 1))
+    try:
+        missing = {"id", "lower", "upper", "size"} - set(rows.fieldnames or ())
+        if missing:
+            raise ValueError(f"columns missing: {', '.join(sorted(missing))}")
+        return tuple(_lifetime(place, row) for place, row in enumerate(rows, 1))
+    except csv.Error as error:
+        raise ValueError(f"no CSV, line {rows.line_num + 1}: {error}") from None
 
 
 def _lifetime(place: int, row: Mapping[str, str | None]) -> Lifetime:

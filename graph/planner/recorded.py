@@ -58,7 +58,7 @@ def read_lifetimes(path: str | PathLike[str], device: int | None = None) -> tupl
         return lifetimes_from_snapshot(_unpickled(content), device)
     text = content.decode("utf-8")
     if text.lstrip().startswith("{"):
-        return lifetimes_from_snapshot(json.loads(text), device)
+        return lifetimes_from_snapshot(_loaded(text), device)
     if device is not None:
         raise ValueError("lifetimes of a CSV file belong to no device")
     return lifetimes_from_csv(text)
@@ -99,8 +99,7 @@ def lifetimes_from_snapshot(
     history = _History()
     for place, event in enumerate(_list({"trace": traces[chosen]}, "trace")):
         history.take(_mapping(event, f"event {place}"), f"event {place}")
-    segments = snapshot.get("segments") or []
-    for block in _blocks(segments, chosen):
+    for block in _blocks(_list_or_none(snapshot, "segments"), chosen):
         history.was_there(block)
     return history.lifetimes()
 
@@ -124,6 +123,13 @@ def _unpickled(content: bytes) -> Any:
         raise ValueError(f"no readable pickle: {type(error).__name__}: {error}") from None
 
 
+def _loaded(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except RecursionError:
+        raise ValueError("lists lie in one another too deep to be read") from None
+
+
 def _mapping(given: Any, what: str) -> Mapping[str, Any]:
     if not isinstance(given, Mapping):
         raise ValueError(f"{what} is of type {type(given).__name__}, must be a mapping")
@@ -135,6 +141,10 @@ def _list(document: Mapping[str, Any], key: str) -> list[Any]:
     if not isinstance(found, list):
         raise ValueError(f"{key} is of type {type(found).__name__}, must be a list")
     return found
+
+
+def _list_or_none(document: Mapping[str, Any], key: str) -> list[Any]:
+    return _list(document, key) if document.get(key) else []
 
 
 def _number(event: Mapping[str, Any], key: str, what: str) -> int:
@@ -157,13 +167,13 @@ def _device(traces: list[Any], wanted: int | None) -> int:
     return used[0]
 
 
-def _blocks(segments: Any, device: int) -> Iterator[Mapping[str, Any]]:
+def _blocks(segments: list[Any], device: int) -> Iterator[Mapping[str, Any]]:
     """What was in use when the snapshot was taken."""
     for segment in segments:
         if _mapping(segment, "a segment").get("device", device) != device:
             continue
-        at = segment.get("address", 0)
-        for block in segment.get("blocks") or ():
+        at = whole_number(segment.get("address", 0), "a segment: address")
+        for block in _list_or_none(segment, "blocks"):
             if str(_mapping(block, "a block").get("state", "")).startswith("active"):
                 yield {"addr": block.get("address", at), **block}
             at += _number(block, "size", "a block")
@@ -235,7 +245,8 @@ class _History:
 
 def _names_of(frames: Any) -> tuple[str, str]:
     """The function that allocated, and where: the innermost frame that is not PyTorch's own."""
-    listed = [one for one in frames or () if isinstance(one, Mapping) and one.get("name")]
+    given = frames if isinstance(frames, list | tuple) else ()
+    listed = [one for one in given if isinstance(one, Mapping) and one.get("name")]
     if not listed:
         return "alloc", ""
     frame = next(filter(_is_of_program, listed), listed[0])

@@ -89,6 +89,9 @@ def _check_values(graph: Graph) -> None:
         _require(id in ids, f"value {id}", "inputs are values of the graph")
         _require(graph.value(id).storage == "input", graph.value(id).name, "storage is 'input'")
     inputs = frozenset(graph.inputs)
+    for value in graph.values:
+        if value.storage == "input" and not value.is_view:
+            _require(value.id in inputs, value.name, "what is of storage 'input' is an input")
     made = {graph.root(id).id for node in graph.nodes for id in node.outputs if id in ids}
     for id in graph.outputs:
         _require(id in ids, f"value {id}", "outputs are values of the graph")
@@ -206,6 +209,11 @@ def _check_kind(graph: Graph, node: Node) -> None:
     """Operands fit the kind of a node."""
     inputs = [graph.value(id) for id in node.inputs]
     out = graph.value(node.output)
+    lines = node.attr("origin", ())
+    is_told = isinstance(lines, tuple) and all(isinstance(one, str) for one in lines)
+    _require(is_told, node.name, "the origin is a list of strings")
+    loop = node.attr("loop", 0)
+    _require(type(loop) is int, node.name, "the loop is an integer")
     if node.kind == "Compute":
         _check_domain(graph, node)
         return

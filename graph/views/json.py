@@ -123,9 +123,10 @@ def _check_ranges(data: Any, rule: dict[str, Any], where: str) -> None:
     broken = ""
     if isinstance(data, str) and data not in rule.get("enum", (data,)):
         broken = f"one of {', '.join(rule['enum'])}"
-    if isinstance(data, (int, float)) and not data >= rule.get("minimum", data):
+    is_number = isinstance(data, (int, float))
+    if is_number and "minimum" in rule and not data >= rule["minimum"]:  # as NaN is not
         broken = f"at least {rule['minimum']}"
-    if isinstance(data, (int, float)) and not data <= rule.get("maximum", data):
+    elif is_number and "maximum" in rule and not data <= rule["maximum"]:
         broken = f"at most {rule['maximum']}"
     if broken:
         raise ValueError(f"{where} is {reprlib.repr(data)}, must be {broken}")
