@@ -67,6 +67,7 @@ cdef class aclOpExecutor:
     cdef bint runs_as_bound(self) noexcept
     cdef object run_bound(self)
     cdef list place_outputs(self, list bound, dict outs, char **addresses, object kind)
+    cdef bint lies_otherwise(self, int slot, object given) except -1
     cdef object handed_back(self, list results, object out)
     cdef int run_spare(self, char **addresses, const kernel_number *numbers) except -1
     cdef int tell_written(self) except -1

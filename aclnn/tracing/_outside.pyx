@@ -192,7 +192,10 @@ cdef class Outside:
         elif node.access == C_VALUE:
             inner = PyDict_GetItemWithError(parent, key)
         elif node.access == C_ITEM:
-            return parent[<Py_ssize_t>key]
+            try:
+                return parent[<Py_ssize_t>key]
+            except IndexError:  # another thread made it shorter meanwhile
+                return MISSING
         elif node.access == C_OWNER:
             return owners[key]
         elif node.access == C_MEMBER:
