@@ -1,9 +1,11 @@
 """Memory of traced arrays: writes through views, arguments without elements, numbers by their bits."""
 
+import pickle
 import struct
 
 import numpy as np
 import pytest
+from aclnn.graph import Graph, check
 from cases import each
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -274,3 +276,21 @@ def test_programs_with_nothing_have_the_bits_of_their_calls(steps, a, b, c, d):
         same(one, wanted)
     for one, wanted in zip(whole, alone, strict=True):
         same(one, wanted)
+
+
+def test_graphs_of_nothing_can_be_looked_at():
+    for function in (writes_nothing, changes_nothing, product_of_nothing, sums_of_nothing):
+        given = -np.ones((4, 3), np.float32), np.ones((0, 3), np.float32)
+        executor = aclnn.compile(function).executor(*given)
+        assert check(executor.graph) is executor.graph
+        assert Graph.from_json(executor.graph.to_json()) == executor.graph
+        assert "digraph" in executor.graph.to_dot()
+        assert "<svg" in executor.graph.to_svg()
+
+
+def test_graphs_keep_the_bits_of_numbers():
+    function = aclnn.compile(lambda x: (aclnn.div(x, -0.0), aclnn.div(x, 0.0)))
+    graph = function.executor(np.ones(3, np.float32)).graph
+    assert Graph.from_json(graph.to_json()) == graph
+    assert pickle.loads(pickle.dumps(graph)) == graph
+    assert len({node.attrs for node in graph.nodes}) > 1

@@ -146,6 +146,8 @@ class _Writer:
         value, root = self.graph.value(id), self.graph.root(id)
         if root.id in self.parts:
             self.gather(root)
+        if root.id not in self.latest and not root.size:  # what has no elements may have no maker
+            self.latest[root.id] = self.constant(np.empty(root.shape), root.dtype.name)
         tensor = self.latest[root.id]
         if not value.is_view:
             return tensor

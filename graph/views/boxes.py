@@ -86,7 +86,8 @@ def boxes_of(small: Folded, where: Places) -> list[Box]:
             if root.id in waiting and len(writers[root.id]) > 1:
                 boxes.append(waiting.pop(root.id))
                 made[root.id] = boxes[-1]
-            box.sources.append((made[root.id], both(root.name, graph.value(id).name)))
+            if root.id in made:  # what has no elements may have no maker
+                box.sources.append((made[root.id], both(root.name, graph.value(id).name)))
         boxes.append(box)
         for id in node.outputs:
             root = graph.root(id)

@@ -84,6 +84,8 @@ def _edges(graph: Graph, boxes: dict[str, str]) -> list[str]:
         box = boxes[node.name]
         for id in node.inputs:
             root = graph.root(id).id
+            if root not in own and root not in graph.writers():
+                continue  # what has no elements may have no maker
             source = f"v{root}" if root in own else boxes[graph.writers()[root][0].name]
             lines.append(f"  {source} -> {box} {_operand(graph, id)};")
         for id in node.outputs:
