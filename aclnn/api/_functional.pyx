@@ -74,6 +74,9 @@ from aclnn.execution import arrays
 from aclnn.api.options import as_option
 from aclnn.operators.declaration import REQUIRED
 
+cdef extern from "fp_environment.h" nogil:
+    double fp_rounded_whole(long long) noexcept
+
 cdef extern from "Python.h":
     bint PyType_IsSubtype(PyTypeObject *, PyTypeObject *) noexcept
 
@@ -822,7 +825,7 @@ cdef int take_number(FunctionalHandle handle, int index, object value,
         if overflow:
             put_number(request, index, large_integer(handle, value, request), ACL_FLOAT)
         elif -EXACT <= whole <= EXACT:
-            put_whole(request, index, <double><float>whole, whole, ACL_INT64)
+            put_whole(request, index, fp_rounded_whole(whole), whole, ACL_INT64)
         else:
             put_whole(request, index, as_float_once(value), whole, ACL_INT64)
         return 0

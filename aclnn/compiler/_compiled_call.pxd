@@ -111,6 +111,9 @@ cdef class OperatorHandle:
     cdef int switch_code(self, object values) except -1
     cdef int learn_switches(self, object values) except -1
 
+cdef extern from "fp_environment.h" nogil:
+    double fp_rounded(double) noexcept
+
 cdef int64_t settings_word() noexcept nogil
 cdef object plain(object value)
 cdef int item_size(int dtype) noexcept nogil
@@ -125,7 +128,7 @@ cdef inline void put_real(OperatorHandle handle, request_t *request, int index, 
 cdef inline void put_sign(request_t *request, int index, double value, int dtype) noexcept nogil:
     """Take a number of which no plan depends on more than the sign; else as `put_number`."""
     cdef kernel_number *forms = &request.numbers[NUMBER_FORMS * index]
-    cdef double rounded = <double><float>value
+    cdef double rounded = fp_rounded(value)
     forms[<int>ROUNDED].real = rounded
     forms[<int>EXACT].real = value
     forms[<int>WHOLE].whole = <int64_t>value if -9.2e18 < value < 9.2e18 else 0

@@ -131,7 +131,7 @@ cdef void put_number(request_t *request, int index, double value, int dtype) noe
     cdef bint fits = -9.2e18 < value < 9.2e18
     if fits:
         whole = <int64_t>value
-    put_forms(request, index, <double><float>value, value, whole, dtype,
+    put_forms(request, index, fp_rounded(value), value, whole, dtype,
               fits and <double>whole == value)
 
 

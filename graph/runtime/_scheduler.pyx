@@ -43,6 +43,11 @@ cdef extern from "thread_pool.h" nogil:
     void team_watch_forks() noexcept
     int64_t team_clock() noexcept
 
+cdef extern from "fp_environment.h" nogil:
+    ctypedef unsigned int fp_environment
+    fp_environment fp_enter() noexcept
+    void fp_leave(fp_environment) noexcept
+
 cdef extern from *:
     """
     #if defined(__SSE2__)
@@ -359,7 +364,12 @@ cdef struct team_step:
 
 cdef void run_member(void *context, int member) noexcept nogil:
     """A member's part, or as many as it gets to."""
-    cdef team_step *shared = <team_step *>context
+    cdef fp_environment found = fp_enter()
+    run_member_parts(<team_step *>context, member)
+    fp_leave(found)
+
+
+cdef inline void run_member_parts(team_step *shared, int member) noexcept nogil:
     cdef int part = member
     prefetch(shared.run.params)  # comes from another CPU, while the tiles are found
     if shared.shares:
@@ -434,6 +444,16 @@ cdef int program_run(const program_t *program, char *const *addresses, char *wor
                      const kernel_number *numbers, int threads,
                      program_event *events, program_failure *failure) noexcept nogil:
     """Run all steps in order.  `events`, when given, has n_steps * max_threads rows."""
+    cdef fp_environment found = fp_enter()
+    cdef int code = run_program(program, addresses, workspace, numbers, threads, events, failure)
+    fp_leave(found)
+    return code
+
+
+cdef int run_program(const program_t *program, char *const *addresses, char *workspace,
+                     const kernel_number *numbers, int threads,
+                     program_event *events, program_failure *failure) noexcept nogil:
+    """The same, in the default floating-point environment."""
     cdef run_t run
     cdef size_t size = program.params_size + program.most_numbers * sizeof(kernel_number)
     cdef char *memory = NULL
