@@ -450,6 +450,9 @@ cdef class aclOpExecutor:
                 if not read_tensor(array, &found):
                     read_array(array, &found)  # which was compared with the plan
                 addresses[place] = found.data + <Py_ssize_t>offsets[place - len(inputs)]
+        for place in range(len(inputs) + (0 if held is None else len(held)), self.request.n_inputs):
+            if bound[place] is None:
+                raise invalid(f"{self.origin}: {self.names[place]} has no array")
         for index in range(self.request.n_outputs):
             addresses[self.request.n_inputs + index] = NULL
         results = self.place_outputs(bound, outs, addresses, kind)

@@ -504,11 +504,13 @@ class Compiled(Generic[P, R]):
         """A new trace, which goes into the cache."""
         self._misses += 1
         self._tell_of_misses(key, request)
-        made = self._trace(request)
+        made, held = self._trace(request)
         run = made.fits(request.owners, request.values)
-        if run is None:  # what the function changes outside while it runs
-            held = [one.array for one in made.held]
-            run = Run(made, held, made.numbers_for(request.values) or b"")
+        if run is None:  # the function, or another thread, has changed what is outside meanwhile
+            alone = copy.copy(made)
+            alone.outside, alone.held = None, held
+            alone.executor = self._unbound(alone)
+            run = Run(alone, [], alone.numbers_for(request.values) or b"")
         if current_settings()["cache_limit"]:
             self._keep(key, made, request.owners)
         return run
@@ -628,7 +630,8 @@ class Compiled(Generic[P, R]):
 
     # --- Tracing ------------------------------------------------------------------------------------
 
-    def _trace(self, request: Request) -> Traced:
+    def _trace(self, request: Request) -> tuple[Traced, list[Held]]:
+        """A trace for a call, and the arrays that it found outside, which it does not keep."""
         inputs = request.inputs
         alone = list(range(len(inputs)))
         found = self._run_traced(request, alone)
@@ -647,7 +650,8 @@ class Compiled(Generic[P, R]):
             self._refuse_unfollowed(trace, again)
             again.end()
         traced = Traced(self._name, self._settings(), self._options["threads"] or 0, shared)
-        traced.recording, traced.held = trace.recording, trace.held
+        held = trace.held
+        traced.recording, traced.held = trace.recording, held
         traced.run_forms = trace.run_forms
         traced.read = {place: _bits(request.values[place]) for place in found.numbers.read}
         traced.conditions = found.numbers.conditions
@@ -659,7 +663,7 @@ class Compiled(Generic[P, R]):
         if traced.outside is not None:
             traced.held = []
         traced.executor = self._unbound(traced)
-        return traced
+        return traced, held
 
     def _run_traced(self, request: Request, shared: Sequence[int]) -> _Found:
         """Call the function once, on arrays and numbers that stand for the arguments."""
@@ -1026,7 +1030,8 @@ def compile(
     of the run: other values need no other plan, unless the function asks for the value (``if t > 1``,
     ``math.exp(t)``) or a rule depends on it (its sign). Anything else is part of the description:
     plain values by their bits, other objects as themselves, whatever they compare equal to; plans
-    for an object end with it.
+    for an object end with it. An object that cannot be held weakly lives as long as its plans are in
+    the cache, which is bounded.
 
     Arrays that the function reaches otherwise are inputs too: through globals, what it closes over,
     and attributes and elements of objects, as far as names in its code lead. Each call looks them up
