@@ -55,7 +55,7 @@ WRONG = {
     "number": (lambda: compiled(lambda x: float(x), X), aclnn.AclnnError),
     "memory": (lambda: compiled(lambda x: np.asarray(x), X), aclnn.AclnnError),
     "shape": (lambda: compiled(lambda x: x.reshape(4, 4), X), aclnn.AclnnError),
-    "operand": (lambda: compiled(lambda x: x + "a", X), TypeError),
+    "operand": (lambda: compiled(lambda x: x + "a", X), aclnn.AclnnTypeError),
     "function of NumPy's": (lambda: compiled(lambda x: np.sort(x), X), aclnn.AclnnError),
     "too many arguments": (lambda: compiled(lambda x: x, X, X), TypeError),
     "what the function raises": (lambda: compiled(user_code, X), KeyError),
