@@ -785,7 +785,7 @@ cdef class FusedKernel:
         return f"<FusedKernel {self.name}: {len(self.steps)} steps>"
 
 
-def described(tuple steps):
+cdef tuple described(tuple steps):
     found = []
     for step in steps:
         words = []

@@ -277,7 +277,7 @@ FILES = {
        (["plan", "--lifetimes", "twice.csv"], "twice.csv: lifetimes: 2 are called 'a'"),
        (["plan", "--lifetimes", "words.csv"], "words.csv: row 2: upper is 'two', must be an int"),
        (["inspect", "--calls", "none.json"], "none.json: an empty list, nothing to look at"),
-       (["plan", "--lifetimes", "long.csv"], "long.csv: field larger"),
+       (["plan", "--lifetimes", "long.csv"], "long.csv: no CSV, line 3: field larger"),
        (["inspect", "--calls", "missing"], "missing: No such file"),
        (["inspect", "gelu_backward", "--self", "float32[3]", "--grad-output", "float32[4]"], "gelu_backward: shapes do not broadcast: grad_output (4,), self (3,)"),
        (["inspect", "--calls", "deep.json"], "deep.json: maximum recursion depth"),

@@ -242,7 +242,8 @@ def typed_parameters(source):
     for name, given in re.findall(r"^ *def (\w+)\(([^)]*)\)", source, re.MULTILINE):
         for parameter in given.split(","):
             words = parameter.partition("=")[0].split()
-            typed = len(words) > 1 and words[1] != "not"  # else it is of any type
+            # Else it is of any type, or a pointer, which only C can give.
+            typed = len(words) > 1 and words[1] != "not" and not words[1].startswith("*")
             if typed and words[0] not in C_TYPES and "=" not in parameter:
                 yield name, words
 

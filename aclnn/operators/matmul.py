@@ -670,7 +670,7 @@ _addmv = _with_addend(
     gradient={
         "input": "grad * beta",
         "mat": "grad[:, None] * conj(vec) * alpha",
-        "vec": "mv(mat.mH, grad) * alpha",
+        "vec": "addmv(aten.zeros_like(vec), mat.mH, grad, beta=0) * alpha",
     },
 )
 
