@@ -58,7 +58,7 @@ from aclnn.compiler._compiled_call cimport (
 from collections.abc import Mapping
 from importlib import import_module
 
-from numpy import copyto, ndarray
+from numpy import copyto, empty, ndarray, uint8
 
 from aclnn.acl import memory
 from aclnn.acl._frames import boundary
@@ -852,7 +852,8 @@ cdef class aclOpExecutor:
                 addresses[slot] = addresses[<int>self.arrays.ties[place]]
                 results.append(None)
             elif outs is not None and slot in outs and self.lies_otherwise(slot, outs[slot]):
-                array = new_output(self.planned, place, &found, False)
+                array = laid_out_as_planned(&self.request.operands[slot])
+                read_array(array, &found)
                 addresses[slot] = found.data
                 copies.append((outs[slot], array))
                 results.append(outs[slot])
@@ -1164,6 +1165,17 @@ def run_on(aclOpExecutor executor not None, inputs not None, out, kind, held=Non
     arrays of the library `kind`; `numbers` are packed.
     """
     return executor.run_with(inputs, out, kind, held, offsets, numbers)
+
+
+cdef object laid_out_as_planned(const operand_t *planned):
+    """A new array with the strides that a plan writes, gaps and backward axes included."""
+    spec = spec_of(planned)
+    reach = [(size - 1) * stride for size, stride in zip(spec.shape, spec.strides, strict=True)]
+    if 0 in spec.shape:
+        return empty(spec.shape, spec.dtype)
+    before = -sum([min(way, 0) for way in reach])
+    size = before + sum([max(way, 0) for way in reach]) + spec.dtype.itemsize
+    return ndarray(spec.shape, spec.dtype, empty(size, uint8), before, spec.strides)
 
 
 def takes_outputs(aclOpExecutor executor not None, outs not None):
