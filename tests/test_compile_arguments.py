@@ -221,6 +221,25 @@ def test_outputs_lie_as_the_caller_likes(layout, dtype, materialize):
     assert f.cache_info()["misses"] == 1
 
 
+@each("planned, given", [
+    (planned, given) for planned in LAYOUTS.values() for given in (np.empty_like, *LAYOUTS.values())
+])  # fmt: skip
+def test_an_executor_made_for_outputs_of_one_layout_runs_into_any(planned, given):
+    @aclnn.compile
+    def f(x):
+        return aclnn.softmax(x, -1)
+
+    x = array(40, 48)
+    expected = f(x)
+    own, out = planned(expected), given(expected)
+    executor = f.executor(x, out=own)
+    assert executor.run(out=out) is out
+    same(out, expected)
+    assert not own.any()  # it holds for that run
+    assert executor.run() is own
+    same(own, expected)
+
+
 @each("make", [
     lambda m: (m[:6, :6], m[:6, :6].T), lambda m: (m[:6, :6], m[1:7, 1:7]),
     lambda m: (m[:6, :6], m[5::-1, :6]), lambda m: (m[:6, :6], m[:6, 1:7]),
@@ -413,6 +432,35 @@ def test_plans_each_time_are_told_of_once(call, words):
         warnings.simplefilter("error")
         for n in range(20, 40):
             call(f, n)
+
+
+def test_plans_of_objects_that_follow_each_other_are_not_told_of():
+    class Model:
+        def __init__(self):
+            self.weight = array(3)
+
+        @aclnn.compile
+        def run(self, x):
+            return x * self.weight
+
+    x = array(3)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for _ in range(20):
+            Model().run(x)  # each has the id of the one before
+
+
+def test_floats_that_are_left_to_their_defaults_may_be_given_to_runs():
+    @aclnn.compile
+    def f(x, scale=2.0, *, shift=0.5, count=1):
+        return x * scale + shift * count
+
+    x = array(3)
+    executor = f.executor(x)
+    same(executor.run(), f(x))
+    same(executor.run(scale=3.0), f(x, 3.0))
+    same(executor.run(x, shift=1.5), f(x, 3.0, shift=1.5))
+    same(f.executor(x, 4.0).run(shift=1.0), f(x, 4.0, shift=1.0))
 
 
 def test_a_float_that_is_read_is_told_of():

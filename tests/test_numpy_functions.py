@@ -145,6 +145,8 @@ REFUSED = {
     "unequal": (lambda x: np.split(x, 2), "equal division"),
     "a vector": (lambda x: np.tril(x[0]), "fewer than 2"),
     "batches": (lambda x: np.dot(x, np.stack([x, x])), "np.dot of 2 and 3"),
+    "dot of a number": (lambda x: x.dot(2), r"np.dot of a number .* \* multiplies"),
+    "inner of a number": (lambda x: np.inner(x, 2.5), r"np.dot of a number .* \* multiplies"),
     "an axis": (lambda x: np.cumsum(x, 2), "out of bounds"),
     "no axis": (lambda x: np.concatenate([x, x], axis=5), "out of bounds"),
     "an option": (lambda x: np.sum(x, where=x > 0), "where"),

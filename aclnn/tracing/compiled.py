@@ -298,7 +298,7 @@ class Compiled(Generic[P, R]):
         self._planning: dict[Any, threading.RLock] = {}
         self._hits = self._misses = 0
         self._misses_in_a_row: int | None = 0  # None once that was told
-        self._latest_objects: list[int] = []
+        self._latest_objects: list[Itself] = []  # held weakly: another may get the same id
         self._latest: dict[str, str] = {}  # what the latest miss was given, for that
         self._lock = threading.Lock()
 
@@ -393,7 +393,7 @@ class Compiled(Generic[P, R]):
             Repeatable, with graph, passes, plan, schedule and profile.
         """
         leaves: list[Any] = []
-        request = self._request(args, named, leaves)
+        request = self._request(args, self._with_floats(args, named), leaves)
         run = self._run_for(request)
         traced, given = run.traced, None
         if out is not None:
@@ -469,6 +469,26 @@ class Compiled(Generic[P, R]):
         plain = [one.name for one in found if one.kind in _BY_POSITION]
         rest = [one.name for one in found if one.kind is inspect.Parameter.VAR_POSITIONAL]
         return [one.name for one in found], len(plain), next(iter(rest), None)
+
+    @functools.cached_property
+    def _default_floats(self) -> dict[str, float]:
+        """What parameters that can be given by name are where they are not, if that is a float."""
+        try:
+            found = inspect.signature(self._function).parameters.values()
+        except (TypeError, ValueError):
+            return {}
+        return {
+            one.name: one.default
+            for one in found
+            if type(one.default) is float and one.kind is not inspect.Parameter.POSITIONAL_ONLY
+        }
+
+    def _with_floats(self, args: Sequence[Any], named: Mapping[str, Any]) -> dict[str, Any]:
+        """The arguments by name, with floats that are left to their defaults: runs may change them."""
+        names, count, _ = self._signature
+        by_position = names[: min(len(args), count)]
+        rest = {n: x for n, x in self._default_floats.items() if n not in by_position}
+        return {**rest, **named}
 
     def _run_for(self, request: Request) -> Run:
         """A trace for a call, made if there is none yet: once, however many threads ask for it."""
@@ -571,7 +591,7 @@ class Compiled(Generic[P, R]):
         """Warn once where every call is planned anew."""
         if self._misses_in_a_row is None:
             return
-        objects = [id(one) for one in request.owners if not isinstance(one, FunctionType)]
+        objects = [Itself(one) for one in request.owners if not isinstance(one, FunctionType)]
         if objects != self._latest_objects:  # which have plans of their own
             self._latest_objects, self._misses_in_a_row = objects, 0
         self._misses_in_a_row += 1

@@ -366,6 +366,11 @@ def _triangle(form: Callable[..., Any]) -> Callable[..., Any]:
 
 def dotted(trace: Trace, a: Any, b: Any, out: Any = None) -> Any:
     """np.dot: a product of numbers, vectors or matrices."""
+    if is_number(a) or is_number(b):
+        raise wrong_kind(
+            "np.dot of a number has no counterpart: NumPy makes an array of it first, whose dtype "
+            "counts; * multiplies by numbers"
+        )
     a, b = trace.taken(a), trace.taken(b)
     if not (a.ndim and b.ndim):
         return ufunc(trace, np.multiply, (a, b), out)
@@ -378,6 +383,8 @@ def dotted(trace: Trace, a: Any, b: Any, out: Any = None) -> Any:
 
 
 def _inner(trace: Trace, a: Any, b: Any) -> Any:
+    if is_number(b):
+        return dotted(trace, a, b)
     a, b = trace.taken(a), trace.taken(b)
     return dotted(trace, a, b.T if b.ndim <= 2 else b)
 
