@@ -463,6 +463,18 @@ def test_floats_that_are_left_to_their_defaults_may_be_given_to_runs():
     same(f.executor(x, 4.0).run(shift=1.0), f(x, 4.0, shift=1.0))
 
 
+def test_executors_of_methods_take_the_object_first():
+    class Model:
+        @aclnn.compile
+        def run(self, x, scale=2.0):
+            return x * scale
+
+    x = array(3)
+    with pytest.raises(aclnn.AclnnTypeError, match=r"Model\.run\.executor\(object, \.\.\.\)"):
+        Model().run.executor(x)
+    same(Model.run.executor(Model(), x).run(), Model().run(x))
+
+
 def test_a_float_that_is_read_is_told_of():
     @aclnn.compile
     def f(x, t):

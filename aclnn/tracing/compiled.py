@@ -392,6 +392,7 @@ class Compiled(Generic[P, R]):
         aclOpExecutor
             Repeatable, with graph, passes, plan, schedule and profile.
         """
+        self._refuse_missing_object(args, named)
         leaves: list[Any] = []
         request = self._request(args, self._with_floats(args, named), leaves)
         run = self._run_for(request)
@@ -469,6 +470,22 @@ class Compiled(Generic[P, R]):
         plain = [one.name for one in found if one.kind in _BY_POSITION]
         rest = [one.name for one in found if one.kind is inspect.Parameter.VAR_POSITIONAL]
         return [one.name for one in found], len(plain), next(iter(rest), None)
+
+    def _refuse_missing_object(self, args: Sequence[Any], named: Mapping[str, Any]) -> None:
+        """Say how executors of methods are made: `model.run.executor` is not told of the model."""
+        path = getattr(self._function, "__qualname__", "")
+        owner = path.rpartition(".")[0]
+        if not owner or owner.endswith("<locals>"):
+            return
+        try:
+            signature = inspect.signature(self._function)
+        except (TypeError, ValueError):
+            return
+        if not _takes(signature, args, named) and _takes(signature, (None, *args), named):
+            call = f"{'.'.join(path.split('.')[-2:])}.executor"
+            raise wrong_kind(
+                f"{self._name}: the executor of a method takes the object first: {call}(object, ...)"
+            )
 
     @functools.cached_property
     def _default_floats(self) -> dict[str, float]:
@@ -855,6 +872,15 @@ def _is_in_order(
     return same and (not owners if first is None else len(owners) == 1 and owners[0] is first)
 
 
+def _takes(signature: inspect.Signature, args: Sequence[Any], named: Mapping[str, Any]) -> bool:
+    """Whether a function can be called like that."""
+    try:
+        signature.bind(*args, **named)
+    except TypeError:
+        return False
+    return True
+
+
 MISSES_IN_A_ROW = 10
 LONGEST_WAIT = 10.0  # seconds for another thread's plan, which may wait for one of this
 _BY_POSITION = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
@@ -1064,6 +1090,8 @@ def compile(
     if it is no input itself, is compared with its elements at each call where it is reached by a
     name or has no more than 4 KiB. An array from outside that no name leads to is refused, and so is
     one that has other elements each time.
+
+    A method is compiled once for all objects: ``Model.run.executor(model, x)`` takes the object first.
 
     Examples
     --------
