@@ -463,6 +463,22 @@ def test_floats_that_are_left_to_their_defaults_may_be_given_to_runs():
     same(f.executor(x, 4.0).run(shift=1.0), f(x, 4.0, shift=1.0))
 
 
+def _scaled(x, t):
+    return x * t if type(t) is float else x
+
+
+@each("function", [
+    lambda x, t: x * t if type(t) is float else x,
+    lambda x, t: x * {float: t}.get(type(t), 1),
+    lambda x, t: _scaled(x, t),
+])  # fmt: skip
+def test_the_type_of_a_float_is_float(function):
+    f = aclnn.compile(function)
+    x = array(3)
+    for t in (2.5, 3.5):
+        same(f(x, t), function(x, t))
+
+
 def test_executors_of_methods_take_the_object_first():
     class Model:
         @aclnn.compile

@@ -717,7 +717,11 @@ class Compiled(Generic[P, R]):
         self, request: Request, shared: Sequence[int], values: Sequence[Any], numbers: Numbers
     ) -> _Found:
         arguments = self._arguments(request.form)
-        trace = Trace(self._name, TracedArray, self._function, self._reach(request, arguments))
+        reach = self._reach(request, arguments)
+        if reach is not None and reach.asks_for_types:  # that of a stand-in is not float
+            numbers.read.update(range(len(request.values)))
+            values = request.values
+        trace = Trace(self._name, TracedArray, self._function, reach)
         memories: list[Memory] = []
         names = [name for one in arguments for name in one.arrays]
         for place, (name, array) in enumerate(zip(names, request.inputs, strict=True)):
@@ -1074,7 +1078,7 @@ def compile(
     -----
     Arrays are traced, also those in tuples, lists, dicts and dataclasses. Python floats are numbers
     of the run: other values need no other plan, unless the function asks for the value (``if t > 1``,
-    ``math.exp(t)``) or a rule depends on it (its sign). Anything else is part of the description:
+    ``math.exp(t)``), calls ``type``, or a rule depends on it (its sign). Anything else is part of the description:
     plain values by their bits, other objects as themselves, whatever they compare equal to; plans
     for an object end with it. An object that cannot be held weakly lives as long as its plans are in
     the cache, which is bounded.

@@ -85,6 +85,7 @@ class Reach:
     ):
         self._roots = function, owners, owner_names
         self._names: set[str] = set()
+        self.asks_for_types = False  # of what it is given, perhaps
         self._spelled: set[str] = set()  # strings in code that may be names of attributes
         self._everything = everything
         self._home = {_root_of(getattr(function, "__module__", ""))}
@@ -401,6 +402,9 @@ class Reach:
         self._codes.add(id(inner.__code__))
         for code in _codes_in(inner.__code__):
             self._names.update(code.co_names)
+            own = _root_of(getattr(inner, "__module__", None)) not in FOREIGN
+            asks = "type" in code.co_names and "type" in _globals_of(code)
+            self.asks_for_types |= own and asks
             self._spelled.update(
                 [one for one in code.co_consts if isinstance(one, str) and one.isidentifier()]
                 if not REFLECTORS.isdisjoint(code.co_names)
