@@ -1078,10 +1078,10 @@ def compile(
     -----
     Arrays are traced, also those in tuples, lists, dicts and dataclasses. Python floats are numbers
     of the run: other values need no other plan, unless the function asks for the value (``if t > 1``,
-    ``math.exp(t)``), calls ``type``, or a rule depends on it (its sign). Anything else is part of the description:
-    plain values by their bits, other objects as themselves, whatever they compare equal to; plans
-    for an object end with it. An object that cannot be held weakly lives as long as its plans are in
-    the cache, which is bounded.
+    ``math.exp(t)``), calls ``type``, or a rule depends on it (its sign). Anything else is part of
+    the description: plain values by their bits, other objects as themselves, whatever they compare
+    equal to; plans for an object end with it. An object that cannot be held weakly lives as long as
+    its plans are in the cache, which is bounded.
 
     Arrays that the function reaches otherwise are inputs too: through globals, what it closes over,
     and attributes and elements of objects, as far as names in its code lead. Each call looks them up
