@@ -1,5 +1,6 @@
 """Threads and executors: what may happen between the phases and while something runs."""
 
+import os
 import subprocess
 import sys
 import threading
@@ -355,6 +356,36 @@ assert aclnn.aclnnGelu(None, 0, executor, stream) == 0
 assert aclnn.aclrtSynchronizeStream(stream) == 0, aclnn.aclGetRecentErrMsg()
 assert threading.stack_size() == 64 << 10
 assert aclnn.aclrtDestroyStream(stream) == 0
+"""
+    done = fresh(code)
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_a_child_that_is_forked_while_a_function_is_planned_plans_it_itself():
+    code = """
+import os, signal, threading, time, numpy as np, aclnn
+parent, entered, forked = os.getpid(), threading.Event(), threading.Event()
+@aclnn.compile
+def twice(x):
+    if os.getpid() == parent:
+        entered.set()
+        forked.wait()
+    return aclnn.relu(x) * 2
+x = np.ones((4, 4), np.float32)
+aclnn.relu(x)
+planner = threading.Thread(target=twice, args=(x,))
+planner.start()
+entered.wait()
+child = os.fork()
+if not child:
+    signal.alarm(5)
+    os._exit(7 if (twice(x) == 2).all() and (twice(x) == 2).all() else 1)
+code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+forked.set()
+planner.join()
+assert code == 7, code
+assert (twice(x) == 2).all()
 """
     done = fresh(code)
     assert done.returncode == 0, done.stderr

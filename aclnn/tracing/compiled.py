@@ -9,6 +9,7 @@ import importlib
 import inspect
 import itertools
 import linecache
+import os
 import struct
 import sys
 import threading
@@ -71,6 +72,18 @@ def _nobody() -> None:
     return None
 
 
+class _ProcessLock:
+    """A lock that a forked child finds open: the thread that held it is the parent's."""
+
+    def __init__(self) -> None:
+        self._locks = {os.getpid(): threading.RLock()}
+
+    def here(self) -> Any:
+        """The lock of this process."""
+        own = os.getpid()
+        return self._locks.get(own) or self._locks.setdefault(own, threading.RLock())
+
+
 class Traced:
     """What a trace found out about a function for one description: its recording, and its plans.
 
@@ -107,14 +120,14 @@ class Traced:
         self.owner: Callable[[], Any] = _nobody  # the object in the first place of a call
         self._plans: dict[Any, CompiledCall] = {}
         self._others: dict[Any, aclOpExecutor] = {}  # for outputs that lie otherwise
-        self._lock = threading.RLock()
+        self._lock = _ProcessLock()
 
     def plan(self, overlaps: Sequence[Sequence[int]] | None = None) -> CompiledCall:
         """The plan for inputs that lie to outputs in some way."""
         key = None if overlaps is None else tuple(map(tuple, overlaps))
         if key is not None:
             self._refuse_overlaps(key)
-        with self._lock:
+        with self._lock.here():
             found = self._plans.get(key)
             if found is None:
                 found = self.recording.plan(overlaps, self.settings, self.summary)
@@ -190,7 +203,7 @@ class Traced:
             return self.executor
         found = [arrays.as_ndarray(one, "out") for one in given]
         key = tuple([(one.shape, one.strides, one.flags.writeable) for one in found])
-        with self._lock:
+        with self._lock.here():
             if key not in self._others:
                 if len(self._others) >= MOST_LAYOUTS:
                     self._others.pop(next(iter(self._others)))
@@ -295,12 +308,12 @@ class Compiled(Generic[P, R]):
         self._found: dict[Any, list[Traced]] = {}
         self._plain: dict[Any, Traced] = {}  # those that are found without taking calls apart
         self._of_owners: dict[Any, list[Any]] = {}  # weak references to the objects in a key
-        self._planning: dict[Any, threading.RLock] = {}
+        self._planning: dict[Any, _ProcessLock] = {}
         self._hits = self._misses = 0
         self._misses_in_a_row: int | None = 0  # None once that was told
         self._latest_objects: list[Itself] = []  # held weakly: another may get the same id
         self._latest: dict[str, str] = {}  # what the latest miss was given, for that
-        self._lock = threading.Lock()
+        self._lock = _ProcessLock()
 
     def __repr__(self) -> str:
         count = self.cache_info()["size"]
@@ -427,7 +440,7 @@ class Compiled(Generic[P, R]):
 
     def clear_cache(self) -> None:
         """Forget all plans."""
-        with self._lock:
+        with self._lock.here():
             self._found.clear()
             self._plain.clear()
             self._of_owners.clear()
@@ -513,8 +526,8 @@ class Compiled(Generic[P, R]):
         run = self._known(key, request)
         if run is not None:
             return run
-        with self._lock:
-            own = self._planning.setdefault(key, threading.RLock())
+        with self._lock.here():
+            own = self._planning.setdefault(key, _ProcessLock()).here()
         # Traces may call other compiled functions, whose traces call this one.
         is_first = own.acquire(timeout=LONGEST_WAIT)
         try:
@@ -523,7 +536,7 @@ class Compiled(Generic[P, R]):
         finally:
             if is_first:
                 own.release()
-            with self._lock:
+            with self._lock.here():
                 self._planning.pop(key, None)
 
     def _known(self, key: Any, request: Request) -> Run | None:
@@ -554,7 +567,7 @@ class Compiled(Generic[P, R]):
 
     def _keep(self, key: Any, made: Traced, owners: Sequence[Any]) -> None:
         limit = current_settings()["cache_limit"]
-        with self._lock:
+        with self._lock.here():
             if owners and key not in self._of_owners:
                 self._of_owners[key] = self._watched(key, owners)
             self._found[key] = [made, *self._found.get(key, ())]
@@ -598,7 +611,7 @@ class Compiled(Generic[P, R]):
         """Let a trace that is in the cache be found without taking a call apart."""
         if traced.plain_key == key and self._plain.get(key) is traced:
             return
-        with self._lock, contextlib.suppress(TypeError):  # of what cannot be held weakly
+        with self._lock.here(), contextlib.suppress(TypeError):  # of what cannot be held weakly
             if any(traced is one for many in list(self._found.values()) for one in many):
                 traced.owner = weakref.ref(owners[0]) if owners else _nobody
                 traced.plain_key = key
