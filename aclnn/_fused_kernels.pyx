@@ -586,8 +586,8 @@ cdef inline float as_float(const fused_state *state, int k, const char *element)
     cdef vecf any = vf_set(0)
     memset(element_copies, 0, SLOT)
     memcpy(element_copies, element, state.operands[k].size)
-    steps[0] = step_t(state.operands[k].load, 0, 0, 0, 0, 0, NULL, NULL)
-    steps[1] = step_t(keep, 1, 0, 0, 0, 0, NULL, NULL)
+    steps[0] = step_t(state.operands[k].load, 0, 0, 0, 0, 0, NULL, NULL, NULL)
+    steps[1] = step_t(keep, 1, 0, 0, 0, 0, NULL, NULL, NULL)
     frame.data[0], frame.data[1] = element_copies, <char *>found
     steps[0].run(any, any, any, any, any, any, any, any, steps, &frame, 0)
     return found[0]
@@ -855,6 +855,7 @@ def assemble(str name not None, tuple operands not None, tuple steps not None, b
         if step[0] == "form":
             _, formula, address, own, c.params, place = step
             c.run = _pair_functions[<int>_pairs[formula]] if formula in _pairs else by_form
+            c.open = left_open
             c.block, c.state = <const void *><size_t>address, <const void *><size_t>own.state
             c.operand, c.size = place, sizes.get(place, 0)
             slots = max(slots, place - MOST_OPERANDS + 1)

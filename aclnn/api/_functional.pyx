@@ -789,7 +789,7 @@ cdef inline bint is_plain(object value) noexcept:
 
 
 cdef inline bint is_of_run(object value) noexcept:
-    """Whether it stands for a float of a traced function, which only other calls ask for its value."""
+    """Whether it stands for a float of a traced function, whose value only other calls ask for."""
     return PyType_IsSubtype((<PyObject *>value).ob_type, <PyTypeObject *>NumberOfRun)
 
 

@@ -18,7 +18,7 @@ cdef class ArrayForm:
     cdef object form               # reads numbers that are given by name
     cdef object description        # called with the executor, gives what pickles hold
     cdef object replan             # plans joined calls for other overlaps; None for a single call
-    cdef object takes              # sorts what a run of joined calls is given; None: arrays in order
+    cdef object takes              # sorts what a run of joined calls is given; None: in order
     cdef bytes numbers             # of joined calls, as kernels take them; None: the request's
     cdef dict words                # what a C-shaped function calls operands and options, by role
     cdef tuple roles               # of operands, which are names for them too; None: `names` are

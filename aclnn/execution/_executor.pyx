@@ -878,7 +878,9 @@ cdef class aclOpExecutor:
         cdef operand_t found
         cdef const operand_t *planned = &self.request.operands[slot]
         cdef int axis
-        if self.arrays.takes is None or not (read_array(given, &found) or read_tensor(given, &found)):
+        if self.arrays.takes is None:
+            return False
+        if not (read_array(given, &found) or read_tensor(given, &found)):
             return False
         if found.dtype != planned.dtype or found.ndim != planned.ndim or fits(&found, planned):
             return False

@@ -240,7 +240,7 @@ def _pair_step(formula: str, inputs: int) -> str:
         )
     lines += [
         "    if is_range_exceptional(&track, FLOAT_DOMAIN):",
-        f"        left_open({ARGUMENTS})",
+        f"        step.open({ARGUMENTS})",
         "        return",
         f"    next.run({', '.join(REGISTERS)}, next, frame, i)",
     ]

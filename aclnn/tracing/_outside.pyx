@@ -1,8 +1,8 @@
 """Looking up again what a compiled function reaches beside its arguments.
 
 A function's *outside* is a list of nodes. Each says how its object is reached from that of an
-earlier node, and what it has to be for a plan to hold: the same object, an equal value, an object of
-the same type, a list of the same length, an array of the same description. No code of the user's
+earlier node, and what it has to be for a plan to hold: the same object, an equal value, an object
+of the same type, a list of the same length, an array of the same description. No code of the user's
 runs meanwhile: attributes are those that the instance or its class has.
 """
 
@@ -78,7 +78,8 @@ cdef class Outside:
     --------
     >>> import numpy as np
     >>> scope = {"w": np.zeros(3), "n": 2}
-    >>> nodes = [(-1, GLOBAL, (scope, "w"), ARRAY, scope["w"]), (-1, GLOBAL, (scope, "n"), EQUAL, 2)]
+    >>> nodes = [
+    ...     (-1, GLOBAL, (scope, "w"), ARRAY, scope["w"]), (-1, GLOBAL, (scope, "n"), EQUAL, 2)]
     >>> outside = Outside(nodes)
     >>> outside.bind([(0, 0)])
     >>> outside.differing(())

@@ -30,6 +30,7 @@ struct step {
     int params; /* bytes from the program's parameters to those of the node */
     const void *block; /* a loop over blocks in memory; NULL of most */
     const void *state; /* of the node's kernel, for results that are left open */
+    step_fn open; /* goes on where some are */
 };
 
 /* Of one call of a kernel, and a row of its tile. */

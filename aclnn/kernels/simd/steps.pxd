@@ -28,6 +28,7 @@ cdef extern from "simd/steps.h" nogil:
         int params
         const void *block
         const void *state
+        step_fn open
     ctypedef struct frame_t:
         const char *params
         char *data[40]
