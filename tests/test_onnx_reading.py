@@ -559,3 +559,19 @@ def test_bert_is_read_as_either_exporter_writes_it(dynamo, tmp_path):
         wanted = model(ids, mask).numpy()
     made = aclnn.from_onnx(path)(ids.numpy(), mask.numpy())
     np.testing.assert_allclose(made, wanted, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "y = Flatten <axis = 3> (a)",
+        "y, z = Split <axis = 2, num_outputs = 2> (a)",
+        "t = Constant <value_ints = [0]> () y = Gather <axis = 2> (a, t)",
+        "t = Constant <value_ints = [3]> () y = Unsqueeze (a, t)",
+        "t = Constant <value_ints = [-3]> () y = Squeeze (a, t)",
+    ],
+)
+def test_axes_that_are_none_are_refused(body):
+    x = np.ones((1, 4), np.float32)
+    with pytest.raises(ValueError, match=r"axis is -?[23], must be from"):
+        aclnn.from_onnx(model_of(body, [x]))(x)

@@ -90,6 +90,13 @@ def operand(given: Any, beside: int) -> Any:
     return given.reshape(-1)[0].item()
 
 
+def _from_start(axis: int, rank: int) -> int:
+    """An axis that may count from the end, counted from the start."""
+    if not -rank <= axis < rank:
+        raise invalid(f"axis is {axis}, must be from {-rank} to {rank - 1}")
+    return axis % rank
+
+
 def _operands(step: Step) -> list[Any]:
     """Operands of a pointwise operator: at least one remains an array."""
     rank = max([one.ndim for one in step.inputs if isinstance(one, TracedArray)], default=0)
@@ -276,7 +283,7 @@ def _softmax(name: str) -> Form:
 
 def _layer_norm(step: Step) -> Any:
     x, scale, bias = step.inputs[0], step.inputs[1], step.given(2)
-    shape = x.shape[step.attribute("axis", -1) % x.ndim :]
+    shape = x.shape[_from_start(step.attribute("axis", -1), x.ndim) :]
     weight, shift = (None if one is None else _wide(one, shape) for one in (scale, bias))
     eps = step.attribute("epsilon", 1e-5)
     if step.n_outputs == 1:
@@ -286,7 +293,7 @@ def _layer_norm(step: Step) -> Any:
 
 def _rms_norm(step: Step) -> Any:
     x, scale = step.inputs
-    shape = x.shape[step.attribute("axis", -1) % x.ndim :]
+    shape = x.shape[_from_start(step.attribute("axis", -1), x.ndim) :]
     return ours.rms_norm(x, shape, _wide(scale, shape), step.attribute("epsilon", 1e-5))
 
 
@@ -360,7 +367,7 @@ def _reshape(step: Step) -> Any:
 
 def _flatten(step: Step) -> Any:
     (x,), axis = step.inputs, step.attribute("axis", 1)
-    axis = axis % x.ndim if axis < 0 else axis
+    axis = axis if axis == x.ndim else _from_start(axis, x.ndim)
     return x.reshape(math.prod(x.shape[:axis]), math.prod(x.shape[axis:]))
 
 
@@ -371,7 +378,7 @@ def _squeeze(step: Step) -> Any:
 def _unsqueeze(step: Step) -> Any:
     x, axes = step.inputs[0], step.whole(1, "axes") or ()
     rank = x.ndim + len(axes)
-    places = {axis % rank for axis in axes}
+    places = {_from_start(axis, rank) for axis in axes}
     left = iter(x.shape)
     return x.reshape(tuple([1 if n in places else next(left) for n in range(rank)]))
 
@@ -405,7 +412,7 @@ def _slice(step: Step) -> Any:
 
 def _split(step: Step) -> Any:
     x, sizes = step.inputs[0], step.whole(1, "split")
-    axis = step.attribute("axis", 0) % x.ndim
+    axis = _from_start(step.attribute("axis", 0), x.ndim)
     if sizes is None:
         count = step.attribute("num_outputs", step.n_outputs)
         each = -(-x.shape[axis] // count)
@@ -419,7 +426,7 @@ def _split(step: Step) -> Any:
 
 def _gather(step: Step) -> Any:
     table, index = step.inputs
-    axis = step.attribute("axis", 0) % table.ndim
+    axis = _from_start(step.attribute("axis", 0), table.ndim)
     if not isinstance(index, np.ndarray):
         return ours.gather_v2(table, axis, _counted(index, table.shape[axis]))
     at = np.where(index < 0, index + table.shape[axis], index)
@@ -435,7 +442,7 @@ def _counted(index: Any, size: int) -> Any:
 
 def _gather_elements(step: Step) -> Any:
     x, index = step.inputs
-    axis = step.attribute("axis", 0) % x.ndim
+    axis = _from_start(step.attribute("axis", 0), x.ndim)
     return ours.gather(x, axis, _counted(index, x.shape[axis]))
 
 
@@ -460,7 +467,7 @@ def _pad(step: Step) -> Any:
         raise step.refused(f"mode {step.attribute('mode')} is not supported")
     x, pads, axes = step.inputs[0], step.whole(1, "pads") or (), step.whole(3)
     margins = [0] * (2 * x.ndim)
-    places = [axis % x.ndim for axis in axes or range(x.ndim)]
+    places = [_from_start(axis, x.ndim) for axis in axes or range(x.ndim)]
     for place, before, after in zip(places, pads[: len(places)], pads[len(places) :], strict=True):
         last = 2 * (x.ndim - 1 - place)  # PyTorch's order: from the last dimension on
         margins[last : last + 2] = before, after
