@@ -7,6 +7,7 @@ import zlib
 import cases
 import pytest
 from hypothesis import HealthCheck, settings
+from samples import product_that_has_it  # noqa: F401 - for all tests
 
 import aclnn
 
@@ -44,23 +45,6 @@ def pytest_collection_modifyitems(config, items):
     chosen = set(kept)
     config.hook.pytest_deselected(items=[item for item in items if item not in chosen])
     items[:] = kept
-
-
-# C-shaped functions that the default product does not have; tests of all functions ask one that does.
-PRODUCTS = dict.fromkeys(("aclnnSquare", "aclnnInplaceSquare"), "Ascend950")
-
-
-@pytest.fixture(autouse=True)
-def product_that_has_it(request):
-    given = getattr(request.node, "callspec", None)
-    wanted = PRODUCTS.get(given.params.get("name")) if given else None
-    if wanted is None:
-        yield
-        return
-    before = aclnn.get_soc_version()
-    aclnn.set_soc_version(wanted)
-    yield
-    aclnn.set_soc_version(before)
 
 
 @pytest.fixture

@@ -5,6 +5,7 @@ import oracle
 import pytest
 import samples
 from cases import each
+from samples import product_that_has_it  # noqa: F401 - also where the suite's settings are missing
 
 import aclnn
 from aclnn import aclDataType as T

@@ -1,7 +1,7 @@
 """Products whose operands BLAS reads and writes where they lie."""
 
 from libc.math cimport NAN
-from libc.string cimport memset
+from libc.string cimport memcpy, memset
 
 from aclnn.kernels.number cimport real
 from aclnn.kernels.products.blas cimport (
@@ -65,13 +65,21 @@ cdef inline void multiply_entries(const product_t *p, const product_state *state
 cdef inline void scale(const matrix_t *out, real beta) noexcept nogil:
     """out = beta*out; with a beta of 0 nobody looks at it."""
     cdef ptrdiff_t i, j
-    cdef real *row
+    cdef char *place
     cdef real found
     for i in range(out.rows):
         for j in range(out.cols):
-            row = <real *>(out.data + i * out.row_stride + j * out.col_stride)
-            found = beta * row[0] if beta != 0 else 0
-            row[0] = found if found == found else <real>NAN
+            place = out.data + i * out.row_stride + j * out.col_stride
+            found = beta * element(place, beta) if beta != 0 else 0
+            found = found if found == found else <real>NAN
+            memcpy(place, &found, sizeof(real))
+
+
+cdef inline real element(const char *place, real like) noexcept nogil:
+    """One that need not be aligned, as memory of a capture may begin anywhere."""
+    cdef real found
+    memcpy(&found, place, sizeof(real))
+    return found
 
 
 cdef inline bint may_be_divided(const product_t *p) noexcept nogil:
@@ -85,21 +93,25 @@ cdef inline bint may_be_divided(const product_t *p) noexcept nogil:
 cdef inline void tidy_nans(const matrix_t *out, real like) noexcept nogil:
     """Make every NaN the one that all kernels compute; BLAS leaves its sign to the processor."""
     cdef ptrdiff_t i, j
-    cdef real *row
+    cdef char *row
+    cdef real one = <real>NAN
     for i in range(out.rows):
-        row = <real *>(out.data + i * out.row_stride)
-        if has_no_nan(row, out.cols):
+        row = out.data + i * out.row_stride
+        if has_no_nan(row, out.cols, like):
             continue
         for j in range(out.cols):
-            if row[j] != row[j]:
-                row[j] = NAN
+            if element(row + j * <ptrdiff_t>sizeof(real), like) != element(
+                    row + j * <ptrdiff_t>sizeof(real), like):
+                memcpy(row + j * <ptrdiff_t>sizeof(real), &one, sizeof(real))
 
 
-cdef inline bint has_no_nan(const real *row, ptrdiff_t n) noexcept nogil:
+cdef inline bint has_no_nan(const char *row, ptrdiff_t n, real like) noexcept nogil:
     cdef int found = 0
     cdef ptrdiff_t j
+    cdef real here
     for j in range(n):
-        found |= row[j] != row[j]
+        here = element(row + j * <ptrdiff_t>sizeof(real), like)
+        found |= here != here
     return not found
 
 
