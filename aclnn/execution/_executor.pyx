@@ -1172,12 +1172,16 @@ def run_on(aclOpExecutor executor not None, inputs not None, out, kind, held=Non
 cdef object laid_out_as_planned(const operand_t *planned):
     """A new array with the strides that a plan writes, gaps and backward axes included."""
     spec = spec_of(planned)
-    reach = [(size - 1) * stride for size, stride in zip(spec.shape, spec.strides, strict=True)]
     if 0 in spec.shape:
         return empty(spec.shape, spec.dtype)
-    before = -sum([min(way, 0) for way in reach])
-    size = before + sum([max(way, 0) for way in reach]) + spec.dtype.itemsize
-    return ndarray(spec.shape, spec.dtype, empty(size, uint8), before, spec.strides)
+    cdef Py_ssize_t reach, before = 0, behind = spec.dtype.itemsize
+    for size, stride in zip(spec.shape, spec.strides, strict=True):
+        reach = (size - 1) * stride
+        if reach < 0:
+            before -= reach
+        else:
+            behind += reach
+    return ndarray(spec.shape, spec.dtype, empty(before + behind, uint8), before, spec.strides)
 
 
 def takes_outputs(aclOpExecutor executor not None, outs not None):
