@@ -1,14 +1,13 @@
 """Build the extension modules: one scheduler, one set of kernels per instruction set.
 
-`graph/` installs as `aclnn.graph`.  The kernels' loops over formulas are made from the formulas'
-signatures.  The kernels' one Cython source becomes one C file, compiled once per instruction set into
-a module of its own; `aclnn.isa` picks the module at the first use.
+`graph/` installs as `aclnn.graph`.  Loops over formulas are made from the kernels' records
+(`tools/make_kernels.py`).  The kernels' one Cython source becomes one C file, compiled once per instruction
+set into a module of its own; `aclnn.isa` picks the module at the first use.
 """
 
 import copy
 import os
 import re
-import runpy
 import subprocess
 import sys
 import sysconfig
@@ -16,10 +15,8 @@ import tempfile
 import threading
 import time
 from pathlib import Path
-from typing import Any, NamedTuple
 
 import numpy
-from Cython import Tempita
 from Cython.Build import cythonize
 from setuptools import Extension, find_packages, setup
 from setuptools.command.build import build
@@ -56,10 +53,9 @@ SANITIZE_FLAGS = [
     "-O1", "-g1", "-fno-omit-frame-pointer", "-fsanitize=address,undefined",
     "-fno-sanitize-recover=undefined",
 ]  # fmt: skip
-VECTOR_FORMS = runpy.run_path(str(HERE / "aclnn" / "kernels" / "vector_forms.py"))
-REGISTER_STEPS = runpy.run_path(str(HERE / "aclnn" / "kernels" / "register_steps.py"))
 INCLUDES = ["graph/runtime", "aclnn/kernels"]
 GENERATED = "build/cython"
+INCLUDED = re.compile(r'^\s*#\s*include "([^"]+)"', re.MULTILINE)
 # Sources that are compiled once per instruction set. What takes longest comes first, where several are
 # compiled at a time.
 KERNELS = ("_kernels", "_simd_kernels", "_formula_kernels", "_row_kernels", "_fused_kernels")
@@ -195,205 +191,6 @@ def native(variants: dict[str, list[str]]) -> str:
     )
 
 
-# What a formula is said to compute in, and the types of the loops over it.
-COMPUTED_IN = {
-    "num": ("double",),
-    "number": ("float", "double", "int64_t"),
-    "real": ("float", "double"),
-    "double": ("double",),
-    "float": ("float",),
-    "int64_t": ("int64_t",),
-    "complex_t": ("complex_t",),
-}
-# Further forms of a formula have its name and one of these.
-ENDINGS = {
-    "_f32": "float",
-    "_half": "float",
-    "_f64": "double",
-    "_whole": "int64_t",
-    "_complex": "complex_t",
-}
-INCLUDED = re.compile(r'^\s*#\s*include "([^"]+)"', re.MULTILINE)
-SIGNATURE = re.compile(
-    rf"^cdef inline ({'|'.join(COMPUTED_IN)}|vector_num|veci|vecf) (\w+)\(((?:\1 \w+,\s+)*)"
-    r"const (double|kernel_number) \*p\)",
-    re.MULTILINE,
-)
-
-
-class Function(NamedTuple):
-    """What the signature of a function in `formulas.pxd` or `activations.pxd` says of the loops over it."""
-
-    module: str
-    name: str
-    computed_in: str
-    inputs: int
-    numbers: str  # the type of `p`
-    used: int  # so many of them, as far as it names them itself
-    exact: bool = False  # half precision has a form of its own, in `arithmetic.pxd`
-    settled_by: str = ""  # the formula in double that decides where this one, in float, is in doubt
-
-    def loops(self) -> list[dict[str, str]]:
-        """Of each loop: its name and its type, and what it calls."""
-        types = COMPUTED_IN[self.computed_in]
-        found = []
-        for one in types:
-            generic = len(types) > 1 or self.computed_in == "num"
-            specialised = f"[{one}]" if generic else ""
-            numbers = "own" if self.used else "p"
-            call = f"{self.module}.{self.name}{specialised}({self.elements(one)}{numbers})"
-            found.append(
-                {
-                    "name": f"{self.name}_in_{one}",
-                    "type": one if one == "complex_t" else f"unaligned_{one.removesuffix('_t')}",
-                    "call": f"canonical[double]({call})" if self.computed_in == "num" else call,
-                    "settled": self.settled_by
-                    and f"{self.module}.{self.settled_by}({self.elements('double')}p)",
-                    "rounded": "f32_to_odd" if self.name.endswith("_half") else "<float>",
-                }
-            )
-        return found
-
-    def elements(self, computed_in: str) -> str:
-        """Arguments of a call, each of which a comma follows."""
-        return "".join(f"<{computed_in}>{name}[i], " for name in "abcd"[: self.inputs])
-
-    @property
-    def form(self) -> Any:
-        """What loops over vectors have to know of it."""
-        return VECTOR_FORMS["FORMS"].get(self.name, VECTOR_FORMS["VectorForm"]())
-
-    @property
-    def half_in(self) -> str:
-        """What half precision is computed in; of what rounding leaves little, in more digits."""
-        in_pairs = self.form.half_in_pairs
-        return "pair_t" if (self.form.root if in_pairs is None else in_pairs) else "vecf"
-
-    @property
-    def halves(self) -> str:
-        """Which of its loops half precision takes."""
-        return "exact" if self.exact else "form"
-
-    @property
-    def by_chunks(self) -> tuple[str, ...]:
-        """The loops that convert, compute and round by chunks."""
-        own = () if self.form.direct or self.exact else ("f16", "bf16")
-        return (*own, "to_f16", "to_bf16")
-
-    @property
-    def left_open(self) -> str:
-        """The lanes of a vector whose results are computed as doubles."""
-        last = "xy"[self.inputs - 1]
-        found = ["unusual_lanes(r, some)"]
-        if self.form.root:
-            found.append(f"lanes_within({last}, root, gap)")
-        if self.form.decay:
-            found.append(f"lanes_beyond({last}, rate)")
-        return " | ".join(found)
-
-
-class Formula(NamedTuple):
-    """A formula and its further forms, whose names are its own with an ending, or ''."""
-
-    function: Function
-    endings: dict[str, str]
-
-    @property
-    def name(self) -> str:
-        return self.function.name
-
-    def arguments(self) -> str:
-        """Of the call that enters it into the kernels' table: loops by what they serve, or NULL."""
-        own = {one: f"{self.name}_in_{one}" for one in COMPUTED_IN[self.function.computed_in]}
-        forms = {
-            ending: f"{name}_in_{ENDINGS[ending]}" if name else "NULL"
-            for ending, name in self.endings.items()
-        }
-        if self.function.computed_in == "number":
-            forms |= {"_half": own["float"], "_whole": own["int64_t"]}
-        if forms["_f64"] == "NULL":
-            forms["_f64"] = own["double"]
-        forms["_f32"] = own.get("float", forms["_f32"])
-        order = ("_f32", "_half", "", "_f64", "_whole", "_complex")
-        loops = [{"": own["double"], **forms}[ending] for ending in order]
-        exact = self.function.computed_in == "number"
-        return f'"{self.name}", {self.function.inputs}, {exact}, {", ".join(loops)}'
-
-
-def functions() -> list[Function]:
-    """Those that loops are made over, one by one."""
-    found = [one for one in signatures("formulas") if one.computed_in != "vector_num"]
-    double = {one.name for one in found if one.computed_in == "double"}
-    for place, one in enumerate(found):
-        settled_by = one.name.removesuffix("_f32").removesuffix("_half")
-        if one.computed_in == "float" and settled_by in double:
-            found[place] = one._replace(settled_by=settled_by)
-    return found + [one for one in signatures("activations") if one.computed_in == "num"]
-
-
-def forms() -> list[Function]:
-    """Those that loops over vectors are made over."""
-    exact = signatures("arithmetic")
-    names = {one.name for one in exact}
-    written = [
-        *exact,
-        *(one._replace(exact=one.name in names) for one in signatures("activations")),
-    ]
-    return [one for one in written if one.computed_in in ("num", "vector_num", "vecf", "veci")]
-
-
-def signatures(module: str) -> list[Function]:
-    """Functions of `kernels/MODULE.pxd` that take up to four elements and a node's numbers `p`."""
-    text = (HERE / "aclnn" / "kernels" / f"{module}.pxd").read_text(encoding="utf-8")
-    found = []
-    for match in SIGNATURE.finditer(text):
-        computed_in, name, inputs, numbers = match.groups()
-        body = text[match.end() : text.find("\ncdef ", match.end())]
-        used = max((int(index) + 1 for index in re.findall(r"\bp\[(\d)\]", body)), default=0)
-        found.append(Function(module, name, computed_in, inputs.count(","), numbers, used))
-    names = {function.name for function in found}
-    for name in re.findall(r"^cdef inline \w+ (\w+)\([^)]*\*p\)", text, re.MULTILINE):
-        if name not in names:
-            sys.exit(f"{module}.pxd: {name}: a formula takes elements of what it returns, and p")
-    if most := [function.name for function in found if function.inputs > 4]:
-        sys.exit(f"{module}.pxd: a formula takes at most four elements, not {', '.join(most)}")
-    return found
-
-
-def formulas() -> list[Formula]:
-    """Functions that are no further form of another."""
-    found = {function.name: function for function in functions()}
-    forms = {name + ending: name for name in found for ending in ENDINGS}
-    return [
-        Formula(
-            function,
-            {ending: name + ending if name + ending in found else "" for ending in ENDINGS},
-        )
-        for name, function in found.items()
-        if forms.get(name) not in found
-    ]
-
-
-def write_loops() -> None:
-    """Make the loops over the formulas, which two of the kernel modules include."""
-    write_from_template("formula_loops", functions=functions(), formulas=formulas())
-    write_from_template("simd_forms", forms=forms())
-    write_generated("register_steps", REGISTER_STEPS["source"]())
-
-
-def write_from_template(name: str, **facts: list[Any]) -> None:
-    path = HERE / "aclnn" / "kernels" / f"{name}.pxi.in"
-    write_generated(name, Tempita.Template(path.read_text(encoding="utf-8")).substitute(**facts))
-
-
-def write_generated(name: str, text: str) -> None:
-    target = HERE / GENERATED / f"{name}.pxi"
-    target.parent.mkdir(parents=True, exist_ok=True)
-    # A file that is written is newer than what was made of it.
-    if not target.exists() or target.read_text() != text:
-        target.write_text(text)
-
-
 def compiler_flags() -> list[str]:
     """Those of every extension: with `ACLNN_BUILD_SANITIZE=1` for AddressSanitizer and UBSan."""
     return [*COMMON_FLAGS, *(SANITIZE_FLAGS if is_on("ACLNN_BUILD_SANITIZE", "0") else ())]
@@ -523,7 +320,9 @@ def kernel_extensions() -> list[Extension]:
             sys.exit(
                 f"{HERE} has no aclnn/{stem}.pyx: without it the package would have no kernels"
             )
-    write_loops()
+    subprocess.run(
+        [sys.executable, HERE / "tools" / "make_kernels.py", HERE / GENERATED], check=True
+    )
     sources = translate([extension(f"aclnn.{stem}", f"aclnn/{stem}.pyx") for stem in KERNELS])
     found = []
     for name, flags in kernel_variants().items():

@@ -1,4 +1,4 @@
-"""The plain loops over the formulas of `kernels/formulas.pxd`, made from their signatures.
+"""The plain loops over the formulas of `kernels/formulas.pxd`, made from their records.
 
 This file is compiled once per instruction set, each time into a module of its own.
 """
@@ -32,7 +32,7 @@ cdef add(str formula, int n_inputs, bint exact, loop_fn in_float, loop_fn in_hal
 
 
 def loops():
-    """Addresses of a `formula_loops_t` for each formula, in the order of `formulas.pxd`."""
+    """Addresses of a `formula_loops_t` for each formula, in the order of their records."""
     return {formula: <size_t>&_loops[<int>number] for formula, number in _numbers.items()}
 
 

@@ -53,12 +53,6 @@ from aclnn.kernels.simd.loop_args cimport (
     simd_loop,
     simd_path_t,
 )
-from aclnn.kernels.simd.scalar cimport (
-    hardshrink_bf16_scalar,
-    hardshrink_f16_scalar,
-    prepare_hardshrink,
-    prepare_hardshrink_backward,
-)
 from aclnn.kernels.simd_block cimport NO_ROW, compute_by_simd, copies_t, simd_width
 from aclnn.kernels.staging cimport flush_staged, staging_t
 from aclnn.kernels.tile cimport (
@@ -79,6 +73,7 @@ from aclnn.kernels.transposed cimport any_column_dense, compute_transposed
 
 import importlib
 import importlib.util
+from typing import NamedTuple
 
 from aclnn.acl import dtypes
 
@@ -179,6 +174,31 @@ cdef void prepare_params(void *params, const void *state, const kernel_number *n
 
 # --- Tables: what there is, by name -------------------------------------------------------------
 
+class FormulaFacts(NamedTuple):
+    """What records say of a formula (`aclnn/kernels/record.py`).
+
+    Attributes
+    ----------
+    cost : float
+        Nanoseconds that an element takes, in cache, of float32 operands, roughly.
+    masks : int
+        How many of its operands, the first ones, choose among the others, which only move.
+    keeps_bits : bool
+        Bits of operands are passed on, of signaling NaNs too.
+    commutes : tuple of float, optional
+        Numbers with which the two operands may change places.
+    """
+
+    cost: float
+    masks: int = 0
+    keeps_bits: bool = False
+    commutes: tuple = None
+
+
+# FACTS by formula, and fast paths where there are no vectors: made of the records.
+include "formula_facts.pxi"
+COPIES, CASTS = FormulaFacts(0.1, keeps_bits=True), FormulaFacts(0.2, keeps_bits=True)
+
 cdef struct formula_t:
     const formula_loops_t *loops
     simd_path_t simd       # for float32 and half precision; all of its loops may be NULL
@@ -196,13 +216,7 @@ cdef object same_isa(str stem):
 cdef simd_path_t simd_path_of(str formula, dict paths) except *:
     if formula in paths:
         return (<simd_path_t *><size_t>paths[formula])[0]
-    if formula == "hardshrink":
-        return simd_path_t(NULL, hardshrink_f16_scalar, hardshrink_bf16_scalar, NULL, NULL,
-                           prepare_hardshrink, NULL, NULL)
-    if formula == "hardshrink_backward":
-        return simd_path_t(NULL, hardshrink_f16_scalar, hardshrink_bf16_scalar, NULL, NULL,
-                           prepare_hardshrink_backward, NULL, NULL)
-    return simd_path_t(NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL)
+    return path_without_vectors(formula)
 
 
 cdef int take_formulas() except -1:
@@ -220,35 +234,6 @@ take_formulas()
 
 # What fast paths read and round to.
 SIMD_TYPES = {"float32": F32, "float16": F16, "bfloat16": BF16}
-
-# Nanoseconds that an element takes, in cache, of float32 operands: as measured, roughly.
-COSTS = {
-    name: cost
-    for cost, names in {
-        0.15: "adds subs rsubs muls divs neg abs square reciprocal floor ceil clamp relu threshold "
-              "logical_not",
-        0.2: "add add_relu sub rsub mul div sqrt maximum minimum relu_backward "
-             "threshold_backward where fill div_trunc div_floor addcmul lerp lerps "
-             "eq ne lt le gt ge logical_and logical_or logical_xor "
-             "leaky_relu leaky_relu_backward hardshrink hardshrink_backward fatrelu_mul rotated "
-             "channel_norm softshrink softshrink_backward shrink prelu prelu_backward "
-             "prelu_weight_term squared_relu hardsigmoid_backward hardtanh_backward heaviside",
-        0.3: "rsqrt hardsigmoid hardswish hardswish_backward hardswish_backward_v2 "
-             "rrelu_with_noise",
-        0.7: "erf exp2 sin cos exp log log2 log10 log1p expm1 elu elu_backward gelu "
-             "gelu_backward logit logit_backward sigmoid silu silu_backward swish swish_backward "
-             "fast_gelu fast_gelu_backward softplus softplus_backward "
-             "log_sigmoid log_sigmoid_backward mish mish_backward celu selu selu_backward tanh "
-             "sigmoid_backward tanh_backward glu times_silu times_gelu_tanh clipped_swiglu",
-        1.0: "elu_backward_result gelu_tanh gelu_backward_tanh times_gelu",
-        2.5: "pow pows rpows glu_backward_b clipped_swiglu_backward_b channel_norm_silu",
-        3.0: "swiglu_backward_a times_gelu_backward times_gelu_backward_tanh "
-             "clipped_swiglu_backward_a",
-        5.0: "erfinv",
-    }.items()
-    for name in names.split()
-}
-COPY_COST, CAST_COST = 0.1, 0.2
 
 ITEM_SIZES = {dtype.name: dtype.itemsize for dtype in dtypes.NUMPY.values()}
 
@@ -409,6 +394,7 @@ cdef class KernelRef:
         What it was made for; "cast" for conversions. dtypes: inputs first, then the output.
     path : int
         Address of the fast path over vectors, a `simd_loop`, or 0.
+    facts : FormulaFacts
     join : callable, optional
         Makes one kernel of several in a loop, see `aclnn.graph.runtime.calls`.
     """
@@ -416,6 +402,7 @@ cdef class KernelRef:
     cdef readonly str name, numbers, formula, result, reads
     cdef readonly tuple itemsizes, dtypes
     cdef readonly size_t path
+    cdef readonly object facts
     cdef public object join
     cdef readonly size_t fn, prepare, params_size
     cdef readonly double cost
@@ -436,11 +423,11 @@ cdef class KernelRef:
         return f"<KernelRef {self.name}>"
 
 
-cdef KernelRef new_ref(str name, tuple itemsizes, tile_kernel fn, size_t size, double cost):
+cdef KernelRef new_ref(str name, tuple itemsizes, tile_kernel fn, size_t size, facts):
     cdef KernelRef ref = KernelRef.__new__(KernelRef)
     ref.name = name
     ref.numbers = "real"
-    ref.cost = cost
+    ref.facts, ref.cost = facts, facts.cost
     ref.itemsizes = itemsizes
     ref.fn = <size_t>fn
     ref.memory = calloc(1, size)
@@ -457,13 +444,12 @@ cdef int number_of(str formula) except -1:
 
 
 def formula_names():
-    """The names of all formulas, in the order of `formulas.pxd`."""
+    """The names of all formulas, in the order of their records."""
     return tuple(_formula_numbers)
 
 
-# Formulas that move elements, and the dtypes that stand for theirs, by size, so that every bit is
-# kept, of NaNs too. The first operand chooses.
-MOVES = {"where"}
+# Where a mask chooses, elements only move: the dtypes that stand for theirs, by size, so that every
+# bit is kept, of NaNs too.
 STAND_INS = {1: "uint8", 2: "uint16", 4: "float32", 8: "float64", 16: "complex128"}
 
 
@@ -496,6 +482,8 @@ def compute_kernel(str formula not None, tuple in_dtypes not None, str out_dtype
     cdef str result = result_dtype or out_dtype
     cdef str wanted = reads or default_reads(result, in_dtypes)
     cdef KernelRef ref
+    facts = FACTS[formula]
+    masks = facts.masks
     if len(in_dtypes) != row.loops.n_inputs:
         raise ValueError(f"{formula} takes {row.loops.n_inputs} inputs, "
                          f"{len(in_dtypes)} dtypes given")
@@ -503,13 +491,12 @@ def compute_kernel(str formula not None, tuple in_dtypes not None, str out_dtype
     stages = (",".join(in_dtypes),) + ((reads,) if reads else ()) + tuple(
         dict.fromkeys((result, out_dtype)))
     ref = new_ref(f"{formula}[{'->'.join(stages)}]", itemsizes[:-1], compute_tile,
-                  sizeof(compute_state), COSTS[formula])
+                  sizeof(compute_state), facts)
     ref.formula, ref.dtypes = formula, (*in_dtypes, out_dtype)
     ref.result, ref.reads = result, wanted
-    if (formula in MOVES and {*in_dtypes[1:], result} == {out_dtype}
-            and reads in (None, out_dtype)):
+    if masks and {*in_dtypes[masks:], result} == {out_dtype} and reads in (None, out_dtype):
         stand_in = STAND_INS[itemsizes[-1]]
-        in_dtypes = (in_dtypes[0], *[stand_in] * (row.loops.n_inputs - 1))
+        in_dtypes = in_dtypes[:masks] + (stand_in,) * (row.loops.n_inputs - masks)
         out_dtype = result = stand_in
         wanted = "float32" if itemsizes[-1] < 4 else stand_in
     set_compute(ref, row, in_dtypes, out_dtype, result, wanted, formula)
@@ -627,7 +614,7 @@ def cast_kernel(str src not None, str dst not None):
     KernelRef
     """
     cdef KernelRef ref = new_ref(f"cast[{src}->{dst}]", (item_size(src), item_size(dst)), cast_tile,
-                                 sizeof(cast_state), COPY_COST if src == dst else CAST_COST)
+                                 sizeof(cast_state), COPIES if src == dst else CASTS)
     set_cast(<cast_state *>ref.memory, src, dst)
     ref.formula, ref.dtypes, ref.result, ref.reads = "cast", (src, dst), dst, "float32"
     return ref
@@ -638,7 +625,7 @@ def copy_kernel(int itemsize):
     if not 1 <= itemsize <= 16:
         raise ValueError(f"kernels copy elements of 1 to 16 bytes, not of {itemsize}")
     cdef KernelRef ref = new_ref(f"copy[{itemsize}]", (itemsize, itemsize), cast_tile,
-                                 sizeof(cast_state), COPY_COST)
+                                 sizeof(cast_state), COPIES)
     cdef cast_state *state = <cast_state *>ref.memory
     state.in_size = state.out_size = itemsize
     state.copy = True

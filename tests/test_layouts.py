@@ -328,7 +328,7 @@ _PLAIN = (
     *("reciprocal", "sqrt", "neg", "abs", "maximum", "minimum", "relu", "relu_backward"),
     *("squared_relu", "prelu", "hardsigmoid_backward"),
 )
-# Of formulas that are written once: numbers, as `aclnn/kernels/vector_forms.py` says of them.
+# Of formulas that are written once: numbers, as their records say of them.
 _ONCE = {
     **{formula: [()] for formula in _PLAIN},
     "swish": [(1.0,), (-0.5,)],

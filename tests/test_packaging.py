@@ -33,12 +33,6 @@ def setup_in(tmp_path):
     pytest.importorskip("setuptools")
     shutil.copy(ROOT / "setup.py", tmp_path)
     (tmp_path / "graph").mkdir()
-    kernels = tmp_path / "aclnn" / "kernels"
-    kernels.mkdir(parents=True)
-    for name in ("vector_forms", "register_steps"):
-        shutil.copy(ROOT / "aclnn" / "kernels" / f"{name}.py", kernels)
-    for name in ("activations", "arithmetic"):
-        (kernels / f"{name}.pxd").touch()
     return runpy.run_path(str(tmp_path / "setup.py"))
 
 
@@ -71,31 +65,73 @@ def test_sources_are_translated_only_to_be_compiled(setup_in, monkeypatch, argum
     assert function(arguments) == found
 
 
-def test_loops_are_made_from_signatures(setup_in, tmp_path):
-    page = tmp_path / "aclnn" / "kernels" / "formulas.pxd"
-    page.write_text(
-        "cdef inline double half(double x) noexcept nogil:\n"
-        "cdef inline real twice(real x, const double *p) noexcept nogil:\n"
-        "cdef inline double sum(double a, double b, const double *p) noexcept nogil:\n"
-        "cdef inline double sum_f64(double a, double b, const double *p) noexcept nogil:\n"
+@pytest.fixture
+def made_in(tmp_path):
+    """What `tools/make_kernels.py` makes of records, given as text."""
+    own = runpy.run_path(str(ROOT / "tools" / "make_kernels.py"))
+    for name in ("__init__", "record"):
+        shutil.copy(ROOT / "aclnn" / "kernels" / f"{name}.py", tmp_path)
+
+    def made(*records):
+        text = "from .record import HalfForm, Record, StepForm, Steps, VectorForm, point\n"
+        (tmp_path / "some.py").write_text(f"{text}RECORDS = ({', '.join(records)},)\n")
+        with pytest.MonkeyPatch.context() as patch:
+            for name in [one for one in sys.modules if one.split(".")[0] == "kernels"]:
+                patch.delitem(sys.modules, name)
+            found = own["sources"](tmp_path)
+            for name in [one for one in sys.modules if one.split(".")[0] == "kernels"]:
+                del sys.modules[name]
+        return found
+
+    return made
+
+
+def test_loops_are_made_from_records(made_in):
+    made = made_in(
+        'point("twice", "x", cost=1, computed_in="real")',
+        'point("total", "a b", "c", cost=2, computed_in="double", forms="f64 half")',
     )
-    twice, both = setup_in["formulas"]()
-    assert [(one.name, one.function.inputs) for one in (twice, both)] == [("twice", 1), ("sum", 2)]
-    assert both.endings["_f64"] == "sum_f64"
-    for name in ("formula_loops", "simd_forms"):
-        shutil.copy(ROOT / "aclnn" / "kernels" / f"{name}.pxi.in", page.parent)
-    setup_in["write_loops"]()
-    made = (tmp_path / "build" / "cython" / "formula_loops.pxi").read_text()
-    assert f"add({both.arguments()})" in made
-    assert "sum_f64_in_double" in both.arguments()
-    assert 'add("sum_f64"' not in made
-    with page.open("a") as text:
-        text.write(
-            "cdef inline double five(double a, double b, double c, double d, double e,"
-            " const double *p) noexcept nogil:\n"
-        )
-    with pytest.raises(SystemExit, match="a formula takes at most four elements, not five"):
-        setup_in["formulas"]()
+    loops = made["formula_loops.pxi"]
+    assert loops.count("cdef void ") == 5
+    assert 'add("twice", 1, False, twice_in_float, NULL, twice_in_double, twice_in_double' in loops
+    assert (
+        'add("total", 2, False, NULL, total_half_in_float, total_in_double, total_f64_in_double, '
+        "NULL, NULL)"
+    ) in loops
+    # A half in float may be in doubt, which the formula in double decides.
+    assert "f32_to_odd(formulas.total(<double>a[i], <double>b[i], p))" in loops
+    assert "cdef double own[1]" in loops
+    assert made["formula_facts.pxi"].count("FormulaFacts(") == 2
+    assert "add(" not in made["simd_forms.pxi"]
+
+
+def test_each_form_over_vectors_is_entered_once(made_in):
+    made = made_in(
+        'point("some", "g x", cost=1, computed_in="num", vectors=VectorForm(root="1.5"))',
+        'point("other", "x", cost=1, computed_in="real", halves=HalfForm(), '
+        'steps=Steps(StepForm("f"), StepForm("g", half="keep")))',
+    )["simd_forms.pxi"]
+    assert 'add("some", simd_path_t(some_form_f32, some_form_f16' in made
+    assert 'add("other", simd_path_t(NULL, other_exact_f16, other_exact_bf16, NULL' in made
+    assert "some_in_pair_t" in made
+    assert "some_in_vecf" not in made  # beside a root it takes pairs
+    assert "add_form" not in made
+
+
+@pytest.mark.parametrize(
+    ("record", "flaw"),
+    [
+        ('point("five", "a b c d e", cost=1, computed_in="real")', "at most 4 elements"),
+        ('point("odd", "a", cost=1, computed_in="half")', "'half' is none of"),
+        (
+            'point("three", "a b c", cost=1, computed_in="num", vectors=VectorForm())',
+            "one or two elements",
+        ),
+    ],
+)
+def test_records_that_no_loop_is_made_of_are_refused(made_in, record, flaw):
+    with pytest.raises(SystemExit, match=flaw):
+        made_in(record)
 
 
 def test_kernels_that_are_built_at_a_time_keep_their_objects_apart(setup_in, monkeypatch):

@@ -845,12 +845,12 @@ def test_bits_do_not_depend_on_the_size_of_a_tile(kernels, dtype):
 
 
 def test_what_kernels_say_of_themselves(kernels):
-    assert kernels.COSTS.keys() == {*kernels.formula_names()}
-    assert all(0.05 <= cost <= 100 for cost in kernels.COSTS.values())
+    assert kernels.FACTS.keys() == {*kernels.formula_names()}
+    assert all(0.05 <= facts.cost <= 100 for facts in kernels.FACTS.values())
     ref = kernels.compute_kernel("swiglu_backward_a", ("float16",) * 3, "float32")
     assert ref.itemsizes == (2, 2, 2, 4)
     assert (ref.prepare, ref.params_size, ref.numbers) == (0, 0, "real")
-    assert ref.cost == kernels.COSTS["swiglu_backward_a"]
+    assert ref.cost == kernels.FACTS["swiglu_backward_a"].cost
     assert ref.scratch_bytes(10, 1000) == 0
     whole = kernels.compute_kernel("add", ("int8", "int8"), "int8")
     assert whole.numbers == "whole"

@@ -20,14 +20,15 @@ from pathlib import Path
 ROOT = Path(__file__).parent.parent
 SOURCE = ROOT / "build" / "cython" / "aclnn" / "_formula_kernels.c"
 FAST_PATHS = SOURCE.with_name("_simd_kernels.c")
-sys.path.insert(0, str(ROOT))
+sys.path[:0] = [str(ROOT), str(ROOT / "tools")]
+import make_kernels  # noqa: E402
+
 from setup import (  # noqa: E402
     COMMON_FLAGS,
     INCLUDES,
     INLINED_FLAGS,
     SIMD_FLAGS,
     VECTORS,
-    functions,
     kernel_variants,
 )
 
@@ -102,7 +103,7 @@ def main():
     variants = kernel_variants()
     chosen = sys.argv[1:] or list(variants)
     found = {isa: reported(variants[isa]) for isa in chosen}
-    wanted = {loop["name"] for function in functions() for loop in function.loops()}
+    wanted = {loop.name for loop in make_kernels.plain_loops()}
     wanted = {name for name in wanted if not ELEMENT_BY_ELEMENT.match(name)}
     seen, whole = set(), True
     for name, first, last in bodies(SOURCE.read_text(encoding="utf-8").splitlines()):

@@ -17,8 +17,6 @@ from aclnn.graph.runtime.calls import Call
 
 SIZES = {"float32": 4, "float16": 2, "bfloat16": 2, "bool": 1}
 HALVES = ("float16", "bfloat16")
-# These pass bits of operands on, of signaling NaNs too, which loads of half precision make quiet.
-KEEP_BITS = ("where", "hardshrink_backward", "cast")
 
 
 def join(step: Step, first: int, kernels: Sequence[Any]) -> list[Call]:
@@ -70,8 +68,7 @@ def _form(step: Step, op: Op, kernel: Any) -> tuple[str, str] | None:
     ):
         return None
     if result in HALVES and kernel.formula != "cast":
-        own = inputs[1:] if kernel.formula == "where" else inputs
-        if any(dtype != result for dtype in own):
+        if any(dtype != result for dtype in inputs[kernel.facts.masks :]):
             return None
     elif result == "bool" and (kernel.formula == "cast" or out != "bool"):
         return None
@@ -83,7 +80,8 @@ def _form(step: Step, op: Op, kernel: Any) -> tuple[str, str] | None:
         return None
     if dtype in HALVES and any(op.params[k] not in (1, -1) for k in facts.unit):
         return None
-    if kernel.formula in KEEP_BITS and out in HALVES and out in inputs and _reads_memory(step, op):
+    # Loads of half precision make signaling NaNs quiet.
+    if kernel.facts.keeps_bits and out in HALVES and out in inputs and _reads_memory(step, op):
         return None
     return kernel.formula, dtype
 
@@ -171,10 +169,6 @@ def _library() -> Any:
     return library
 
 
-def _is_commutative(op: Op, formula: str) -> bool:
-    return formula == "mul" or (formula == "add" and op.params == (1,))
-
-
 def _told_apart(ops: Sequence[Op], forms: Sequence[tuple[str, str] | None]) -> set[int]:
     """The values whose NaNs some op passes on as they are."""
     return {
@@ -256,7 +250,7 @@ class _Writer:
         formula, dtype = form
         out, result = kernel.dtypes[-1], kernel.result
         *inputs, target = op.operands
-        if _is_commutative(op, formula) and self._held == inputs[1] != inputs[0]:
+        if op.params == kernel.facts.commutes and self._held == inputs[1] != inputs[0]:
             inputs.reverse()
         for place in inputs[1:]:
             if not self._in_memory(place):

@@ -15,4 +15,5 @@
 # loop_block     blocks computed by plain loops
 # transposed     tiles with transposed operands
 #
-# Their functions are inline because Cython lets files of this kind have no others.
+# Modules in Python hold the records of kernels (`record.py`), a family each.
+# Functions of these files are inline because Cython lets files of this kind have no others.

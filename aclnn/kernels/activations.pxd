@@ -2,8 +2,8 @@
 
 What is over `num` gives a double form and two over vectors; what is over `vector_num` the latter,
 since `formulas.pxd` has a double form that rounds float64 as well.  Names, order of elements and
-numbers `p` are those of `formulas.pxd`.  `vector_forms.py` says what of a formula loops over
-vectors have to know.
+numbers `p` are those of `formulas.pxd`.  Records say what of a formula loops over vectors have to
+know (`VectorForm`).
 """
 
 from libc.math cimport INFINITY, NAN, fabs

@@ -2,7 +2,7 @@
 
 What `formulas.pxd` says of them there holds here: a float rounds a sum or a quotient of two halves
 so that a second rounding does not show, and products are exact; of numbers of the node, which have
-the digits of a float, `vector_forms.py` says so, and the rounding test decides.  A result that is a
+the digits of a float, their records say so, and the rounding test decides.  A result that is a
 NaN is computed as a double again, so that what matters is only that it is one.
 """
 

@@ -1,0 +1,576 @@
+"""Make the loops, steps and tables of pointwise kernels from their records (`aclnn/kernels/`).
+
+    python tools/make_kernels.py build/cython
+
+The build runs it before it translates the kernel modules, each of which includes one of the files.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib.util
+import sys
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+FOLDER = Path(__file__).parent.parent / "aclnn" / "kernels"
+# What a formula computes in, and the types of the loops over it.
+LOOPS_IN = {
+    "num": ("double",),
+    "number": ("float", "double", "int64_t"),
+    "real": ("float", "double"),
+    "double": ("double",),
+}
+MOST_INPUTS = 4
+NAMES = "abcd"  # of a formula's inputs
+TAB = "    "
+
+
+def load_records(folder: Path = FOLDER) -> Mapping[str, Any]:
+    """The records, without the package around them, which may not have been built."""
+    spec = importlib.util.spec_from_file_location(
+        "kernels", folder / "__init__.py", submodule_search_locations=[str(folder)]
+    )
+    assert spec is not None
+    assert spec.loader is not None
+    package = importlib.util.module_from_spec(spec)
+    sys.modules["kernels"] = package
+    spec.loader.exec_module(package)
+    return package.records()  # type: ignore[no-any-return]
+
+
+def indented(lines: Iterable[str], by: int = 1) -> list[str]:
+    return [TAB * by + line for line in lines]
+
+
+def function(heading: str, body: Iterable[str]) -> str:
+    """A function in Cython, without its colon, and the two lines behind it."""
+    return "\n".join([f"{heading} noexcept nogil:", *indented(body)]) + "\n\n\n"
+
+
+# --- Plain loops ----------------------------------------------------------------------------------
+
+
+class Loop(NamedTuple):
+    """A loop over one form of a formula, in one type."""
+
+    function: str  # of `formulas` or `activations`
+    type: str
+    generic: bool = False  # the function is written for several types
+    canonical: bool = False  # its NaNs become the one NaN
+    numbers: str = "double"  # the type of `p`
+    settled_by: str = ""  # the formula in double that decides where this one is in doubt
+
+    @property
+    def name(self) -> str:
+        return f"{self.function}_in_{self.type}"
+
+
+def own_loops(record: Any) -> dict[str, Loop]:
+    """Those of the formula itself, by type."""
+    types = LOOPS_IN[record.computed_in]
+    over_num = record.computed_in == "num"
+    numbers = "kernel_number" if record.computed_in == "number" else "double"
+    return {
+        one: Loop(record.name, one, len(types) > 1 or over_num, over_num, numbers) for one in types
+    }
+
+
+def further_loops(record: Any, endings: Mapping[str, str]) -> dict[str, Loop]:
+    """Those of further forms, by their endings."""
+    return {
+        ending: Loop(
+            f"{record.name}_{ending}",
+            endings[ending],
+            numbers="kernel_number" if ending == "whole" else "double",
+            settled_by=record.name
+            if record.computed_in == "double" and endings[ending] == "float"
+            else "",
+        )
+        for ending in record.forms
+    }
+
+
+def plain_loop(record: Any, loop: Loop) -> str:
+    type = loop.type if loop.type == "complex_t" else f"unaligned_{loop.type.removesuffix('_t')}"
+    inputs = NAMES[: len(record.inputs)]
+    used = len(record.parameters) * (2 if loop.type == "complex_t" else 1)
+    body = [
+        *(f"cdef const {type} *{x} = <const {type} *>inputs[{k}]" for k, x in enumerate(inputs)),
+        f"cdef {type} *out = <{type} *>results",
+        f"cdef const {loop.numbers} *p = <const {loop.numbers} *>params",
+        "cdef ptrdiff_t i",
+        *own_numbers(used, "p", loop.numbers),
+    ]
+    module = "activations" if record.computed_in == "num" else "formulas"
+    specialised = f"[{loop.type}]" if loop.generic else ""
+    given = "".join(f"<{loop.type}>{x}[i], " for x in inputs) + ("own" if used else "p")
+    call = f"{module}.{loop.function}{specialised}({given})"
+    if loop.canonical:
+        call = f"canonical[double]({call})"
+    body += settled_loop(loop, call, inputs) if loop.settled_by else [
+        "for i in range(n):", f"    out[i] = {call}",
+    ]  # fmt: skip
+    parameters = "const void *const *inputs, void *results, ptrdiff_t n, const void *params"
+    return function(f"cdef void {loop.name}({parameters})", body)
+
+
+def own_numbers(count: int, source: str, type: str = "double") -> list[str]:
+    """A copy of the node's numbers, which no result lies over."""
+    if not count:
+        return []
+    return [f"cdef {type} own[{count}]", f"for i in range({count}):", f"    own[i] = {source}[i]"]
+
+
+def settled_loop(loop: Loop, call: str, inputs: str) -> list[str]:
+    given = "".join(f"<double>{x}[i], " for x in inputs)
+    rounded = "f32_to_odd" if loop.function.endswith("_half") else "<float>"
+    settled = f"{rounded}(formulas.{loop.settled_by}({given}p))"
+    return [
+        "cdef uint32_t doubts = 0",
+        "for i in range(n):",
+        f"    out[i] = {call}",
+        "    doubts |= is_in_doubt(<float>out[i])",
+        "if doubts == 0:",
+        "    return",
+        "for i in range(n):",
+        f"    out[i] = {settled} if is_in_doubt(<float>out[i]) else <float>out[i]",
+    ]
+
+
+def table_line(record: Any, own: Mapping[str, Loop], further: Mapping[str, Loop]) -> str:
+    """The call that enters a formula into the table: loops by what they serve, or NULL."""
+
+    def name(*loops: Loop | None) -> str:
+        return next((loop.name for loop in loops if loop), "NULL")
+
+    exact = record.computed_in == "number"
+    loops = (
+        name(own.get("float"), further.get("f32")),
+        name(own["float"] if exact else further.get("half")),
+        name(own["double"]),
+        name(further.get("f64"), own["double"]),
+        name(own.get("int64_t"), further.get("whole")),
+        name(further.get("complex")),
+    )
+    return f'add("{record.name}", {len(record.inputs)}, {exact}, {", ".join(loops)})'
+
+
+def plain_loops() -> list[Loop]:
+    """Those of all formulas."""
+    records = [one for one in load_records().values() if one.domain == "point"]
+    endings = sys.modules["kernels.record"].ENDINGS
+    found = [(own_loops(one), further_loops(one, endings)) for one in records]
+    return [loop for pair in found for loops in pair for loop in loops.values()]
+
+
+def formula_loops(records: Iterable[Any], endings: Mapping[str, str]) -> str:
+    text, table = [], []
+    for record in records:
+        own, further = own_loops(record), further_loops(record, endings)
+        text += [plain_loop(record, loop) for loop in (*own.values(), *further.values())]
+        table.append(table_line(record, own, further))
+    return "".join(text) + "\n".join(table) + "\n"
+
+
+# --- Loops over vectors ---------------------------------------------------------------------------
+
+SIMD_IMPORTS = """\
+cimport aclnn.kernels.activations as activations
+cimport aclnn.kernels.arithmetic as arithmetic
+from aclnn.kernels.numbers cimport pair_t
+from aclnn.kernels.simd.convert cimport store_f32
+from aclnn.kernels.simd.exact cimport (
+    EXACT_DOMAIN, FLOAT_DOMAIN, ONCE_ROUNDED_DOMAIN, half_domain, in_range_domain, is_short, tracked,
+)
+from aclnn.kernels.simd.forms cimport (
+    lanes_beyond, lanes_within, pair_exactly, pair_rounded, prefetch_from, unusual_lanes,
+    vf_is_nonzero,
+)
+from aclnn.kernels.simd.loop_args cimport BF16, F16, F32, params_t
+from aclnn.kernels.simd.loops cimport run, run_lines, run_vectors
+from aclnn.kernels.simd.track cimport track_half_max, track_t
+from aclnn.kernels.simd.vector cimport LANES, mask_t, vecf, veci, vf_load, vi_load
+
+"""
+FORM_PARAMETERS = (
+    "const char *a, const char *b, char *out, ptrdiff_t vectors, const double *p, uint16_t *hard, "
+    "bint stream, ptrdiff_t ahead"
+)
+VECTOR_PARAMETERS = "const params_t *params, vecf a, vecf b, track_t *track"
+LOOPS = ("f32", "f16", "bf16", "to_f16", "to_bf16")
+SHORT = {"float32": "f32", "float16": "f16", "bfloat16": "bf16"}
+
+
+def as_pairs(record: Any, x: str, y: str) -> str:
+    return f"pair_exactly({x})" + (f", pair_exactly({y})" if len(record.inputs) == 2 else "")
+
+
+def open_lanes(form: Any, last: str) -> str:
+    """The lanes of a vector whose results are computed as doubles."""
+    found = ["unusual_lanes(r, some)"]
+    if form.root:
+        found.append(f"lanes_within({last}, root, gap)")
+    if form.decay:
+        found.append(f"lanes_beyond({last}, rate)")
+    return " | ".join(found)
+
+
+def form_loop(record: Any, number: str) -> str:
+    """A loop over whole vectors of floats, in vectors or in pairs of them."""
+    form, two, used = record.vectors, len(record.inputs) == 2, len(record.parameters)
+    body = ["cdef ptrdiff_t i", "cdef vecf x, r"]
+    body += ["cdef pair_t pair"] if number == "pair_t" else []
+    body += ["cdef vecf y"] if two else []
+    body += [*own_numbers(used, "p"), "p = own"] if used else []
+    body.append("cdef mask_t some")
+    if form.root:
+        body.append(f"cdef float root = <float>({form.root}), gap = <float>({form.gap})")
+    if form.decay:
+        body.append(f"cdef float rate = <float>({form.decay})")
+    loop = ["if ahead:", "    prefetch_from(a + i * LANES * 4, ahead)"]
+    loop += ["    prefetch_from(b + i * LANES * 4, ahead)"] if two else []
+    loop.append("x = vf_load(a + i * LANES * 4)")
+    loop += ["y = vf_load(b + i * LANES * 4)"] if two else []
+    loop += [] if form.has_zeros else ["some = vf_is_nonzero(x)"]
+    if number == "vecf":
+        loop.append(f"r = activations.{record.name}[vecf](x, {'y, ' if two else ''}p)")
+    else:
+        some = "vf_is_nonzero(pair.low)" if form.has_zeros else "some"
+        loop.append(f"pair = activations.{record.name}[pair_t]({as_pairs(record, 'x', 'y')}, p)")
+        loop.append(f"r = pair_rounded(pair, {some})")
+    loop += ["some = vf_is_nonzero(r)"] if form.has_zeros else []
+    loop.append(f"hard[i] = <uint16_t>({open_lanes(form, 'y' if two else 'x')})")
+    loop.append("store_f32(out + i * LANES * 4, r, stream)")
+    heading = f"cdef void {record.name}_in_{number}({FORM_PARAMETERS})"
+    return function(heading, [*body, "for i in range(vectors):", *indented(loop)])
+
+
+def path_loop(name: str, body: Iterable[str]) -> str:
+    return function(f"cdef int {name}(const loop_args *args)", body)
+
+
+def with_own_numbers(record: Any, body: Iterable[str]) -> list[str]:
+    """Statements with a copy of the arguments, `local`, and of the numbers, `own`."""
+    used = range(len(record.parameters))
+    return [
+        "cdef loop_args local = args[0]",
+        "cdef params_t own  # which no result lies over",
+        *(f"own.p[{k}] = args.params.p[{k}]" for k in used),
+        "local.params = &own",
+        *body,
+    ]
+
+
+def float32_path(record: Any) -> str:
+    form, name = record.vectors, record.name
+    if not form.direct_f32:
+        return path_loop(f"{name}_form_f32", [f"return f32_by_form({name}_in_pair_t, args)"])
+    some = "r.low" if form.has_zeros else "a"
+    given = as_pairs(record, "a", "b")
+    pair = function(
+        f"cdef inline vecf {name}_pair({VECTOR_PARAMETERS})",
+        [
+            f"cdef pair_t r = activations.{name}[pair_t]({given}, params.p)",
+            f"return tracked(track, pair_rounded(r, vf_is_nonzero({some})))",
+        ],
+    )
+    body = [f"return run_vectors({name}_pair, F32, F32, FLOAT_DOMAIN, args[0])"]
+    return pair + path_loop(f"{name}_form_f32", body)
+
+
+def direct_paths(record: Any) -> Iterator[str]:
+    """Half precision vector by vector."""
+    form, name = record.vectors, record.name
+    second = "b, " if len(record.inputs) == 2 else ""
+    yield function(
+        f"cdef inline vecf {name}_vec({VECTOR_PARAMETERS})",
+        [f"return activations.{name}[vecf](a, {second}params.p)"],
+    )
+    yield function(
+        f"cdef inline vecf {name}_vec_tracked({VECTOR_PARAMETERS})",
+        [f"return tracked(track, {name}_vec(params, a, b, track))"],
+    )
+    for type in ("f16", "bf16"):
+        vec, domain = f"{name}_vec", "in_range_domain"
+        if type == "bf16" or form.decay:
+            vec, domain = f"{name}_vec_tracked", "half_domain"
+        kind = type.upper()
+        run = f"return run({vec}, {kind}, {kind}, {domain}({form.rel_error}), &local)"
+        yield path_loop(f"{name}_form_{type}", with_own_numbers(record, [run]))
+
+
+def exact_paths(record: Any) -> Iterator[str]:
+    """Half precision that floats round as they should."""
+    form, name = record.halves, record.name
+    given = f"a, {'b, ' if len(record.inputs) == 2 else ''}params.p"
+    call = f"arithmetic.{name}({given})"
+    yield function(
+        f"cdef inline vecf {name}_exact_vec({VECTOR_PARAMETERS})",
+        [f"return tracked(track, {call})" if form.scant else f"return {call}"],
+    )
+    for type in ("f16", "bf16"):
+        kind = type.upper()
+        run = f"return run({name}_exact_vec, {kind}, {kind}, {{}}, &local)"
+        body = (
+            [f"if {form.inexact}:", TAB + run.format("ONCE_ROUNDED_DOMAIN")] if form.inexact else []
+        )
+        body.append(run.format("EXACT_DOMAIN"))
+        yield path_loop(f"{name}_exact_{type}", with_own_numbers(record, body))
+
+
+def bit_paths(record: Any) -> Iterator[str]:
+    """Half precision by its bits."""
+    name = record.name
+    yield function(
+        f"cdef inline veci {name}_line(const void *own, const char *a, const char *b, track_t *track)",
+        [
+            f"cdef veci r = arithmetic.{name}(vi_load(a), NULL)",
+            "track_half_max(track, r)",
+            "return r",
+        ],
+    )
+    for type in ("f16", "bf16"):
+        body = [f"return run_lines({name}_line, {type.upper()}, args[0], NULL)"]
+        yield path_loop(f"{name}_exact_{type}", body)
+
+
+def path(name: str, loops: Iterable[str], prepare: str, classify: str, classify_f32: str) -> str:
+    """The call that enters a fast path into the table."""
+    given = [*loops, *(one or "NULL" for one in (prepare, classify, classify_f32))]
+    return f'add("{name}", simd_path_t({", ".join(given)}))\n\n\n'
+
+
+def vector_paths(record: Any) -> Iterator[str]:
+    """The fast path of a record that has forms over vectors."""
+    name, form, exact = record.name, record.vectors, record.halves
+    if exact:
+        yield from bit_paths(record) if exact.over == "veci" else exact_paths(record)
+    loops = dict.fromkeys(LOOPS, "NULL") | {
+        type: f"{name}_exact_{type}" for type in ("f16", "bf16") if exact
+    }
+    if form:
+        half_in = "pair_t" if form.in_pairs else "vecf"
+        for number in dict.fromkeys(("pair_t", half_in)):
+            yield form_loop(record, number)
+        yield float32_path(record)
+        loops["f32"] = f"{name}_form_f32"
+        if form.direct and not exact:
+            yield from direct_paths(record)
+        chunked = [] if form.direct or exact else ["f16", "bf16"]
+        for type in (*chunked, "to_f16", "to_bf16"):
+            call = f"{type}_by_form({name}_in_{half_in}, {form.rel_error}, args)"
+            yield path_loop(f"{name}_form_{type}", [f"return {call}"])
+        loops |= {type: f"{name}_form_{type}" for type in LOOPS if loops[type] == "NULL"}
+    yield path(name, loops.values(), "", "classify_exact", "")
+    if form and not form.root:
+        yield f'add_form("{name}", {name}_in_pair_t)\n\n\n'
+
+
+def paths_by_hand(records: Iterable[Any]) -> Iterator[str]:
+    """Imports of fast paths that are written by hand, and the calls that enter them."""
+    found = [(record.name, record.by_hand) for record in records if record.by_hand]
+    for family in dict.fromkeys(hand.family for _, hand in found):
+        names = {
+            name
+            for _, hand in found
+            for name in hand_names(hand)
+            if hand.family == family
+        }  # fmt: skip
+        yield f"from aclnn.kernels.simd.{family} cimport {', '.join(sorted(names))}\n"
+    for name, hand in found:
+        loops = [f"{hand.loops}_{type}" for type in LOOPS]
+        yield path(name, loops, hand.prepare, hand.classify, hand.classify_f32)
+
+
+def hand_names(hand: Any) -> list[str]:
+    loops = [f"{hand.loops}_{type}" for type in LOOPS]
+    return [*loops, *filter(None, (hand.prepare, hand.classify, hand.classify_f32))]
+
+
+def simd_forms(records: Iterable[Any]) -> str:
+    records = list(records)
+    made = [record for record in records if record.vectors or record.halves]
+    parts = (part for one in made for part in vector_paths(one))
+    return "".join([SIMD_IMPORTS, *paths_by_hand(records), *parts])
+
+
+# --- Facts for the engine -------------------------------------------------------------------------
+
+
+def formula_facts(records: Iterable[Any]) -> str:
+    """What the engine knows of each formula, and fast paths where there are no vectors."""
+    text, imports = ["FACTS = {\n"], set()
+    for record in records:
+        facts = record.cost, record.masks, record.keeps_bits, record.commutes
+        text.append(f'    "{record.name}": FormulaFacts{facts!r},\n')
+    text.append("}\n\n\ncdef simd_path_t path_without_vectors(str formula):\n")
+    for record in records:
+        if (hand := record.by_hand) and hand.scalar:
+            loops = [f"{hand.scalar}_f16_scalar", f"{hand.scalar}_bf16_scalar"]
+            imports |= {*loops, hand.prepare}
+            given = ["NULL", *loops, "NULL", "NULL", hand.prepare, "NULL", "NULL"]
+            text.append(f'    if formula == "{record.name}":\n')
+            text.append(f"        return simd_path_t({', '.join(given)})\n")
+    text.append(f"    return simd_path_t({', '.join(['NULL'] * 8)})\n")
+    lead = f"from aclnn.kernels.simd.scalar cimport {', '.join(sorted(imports))}\n\n"
+    return lead + "".join(text)
+
+
+# --- Steps of programs on registers ---------------------------------------------------------------
+
+REGISTERS = "abcdefgh"
+SIGNATURE = (
+    ", ".join(f"vecf {r}" for r in REGISTERS) + ", const step_t *step, frame_t *frame, ptrdiff_t i"
+)
+ARGUMENTS = ", ".join(REGISTERS) + ", step, frame, i"
+AT_ONCE = {"to_bf16_raw": "to_bf16_at_once"}
+RUNNERS = {0: "run_of_one", 1: "run_of_one", 2: "run_of_two", 3: "run_of_three"}
+
+
+def step_function(name: str, inputs: int, form: Any, finish: str) -> str:
+    run, body = RUNNERS[inputs], []
+    if form.scarce and finish.startswith("to_bf16"):
+        body += [f"if any_scarce({ARGUMENTS}):", f"    {form.scarce}({ARGUMENTS})", "    return"]
+    if form.at_once and finish.startswith("to_"):
+        body += [
+            "if is_at_once(step, frame):",
+            f"    {run}({form.at_once}, {AT_ONCE.get(finish, finish)}, {ARGUMENTS})",
+            "    return",
+        ]
+    body.append(f"{run}({form.function}, {finish}, {ARGUMENTS})")
+    return function(f"cdef void {name}({SIGNATURE})", body)
+
+
+class Step(NamedTuple):
+    """One of the functions that are made.
+
+    `dtype` is that of the result, `finish` what becomes of it, `raw` what becomes of it where nothing
+    tells NaNs apart, or the same.
+    """
+
+    formula: str
+    dtype: str
+    inputs: int
+    form: Any
+    finish: str
+    raw: str
+    blind: bool
+
+
+def steps_of(record: Any) -> Iterator[Step]:
+    form, inputs = record.steps.float32, len(record.inputs)
+    finish = "vf_canonical" if form.canonical else "as_it_is"
+    blind = form.blind or form.canonical
+    yield Step(record.name, "float32", inputs, form, finish, "as_it_is", blind)
+    form = record.steps.half
+    for dtype in form.dtypes if form else ():
+        rounded = f"to_{SHORT[dtype]}"
+        finish = {"round": rounded, "keep": f"{rounded}_raw", "same": "as_it_is"}[form.half]
+        raw = finish if finish == "as_it_is" else f"{rounded}_raw"
+        blind = form.blind or finish == rounded
+        yield Step(record.name, dtype, inputs, form, finish, raw, blind)
+
+
+def casts(step_form: Any) -> Iterator[Step]:
+    """Floats as they are, or rounded."""
+    for dtype in SHORT:
+        finish = "as_it_is" if dtype == "float32" else f"to_{SHORT[dtype]}"
+        yield Step("cast", dtype, 1, step_form("same"), finish, finish, finish != "as_it_is")
+
+
+def pair_step(record: Any) -> str:
+    """A step that computes in pairs of vectors; what those leave open, the node's kernel decides."""
+    name, two = record.name, len(record.inputs) == 2
+    zeros = "r.low" if record.vectors.has_zeros else "a"
+    given = as_pairs(record, "a", "b")
+    pair = function(
+        f"cdef inline vecf {name}_pair(vecf a{', vecf b' if two else ''}, const double *p, track_t *track)",
+        [
+            f"cdef pair_t r = activations.{name}[pair_t]({given}, p)",
+            f"return tracked(track, pair_rounded(r, vf_is_nonzero({zeros})))",
+        ],
+    )
+    body = [
+        "cdef const double *p = numbers_of(step, frame)",
+        "cdef const step_t *next = step + 1",
+        "cdef track_t track = track_init(0)",
+        "cdef vecf last",
+        *(["cdef const char *y = operand_of(step, frame, i)"] if two else []),
+        "spread(a, b, c, d, e, f, g, h, frame.given)",
+    ]
+    for k, r in enumerate(REGISTERS):
+        other = f", at(y, {k})" if two else ""
+        body.append(f"{r} = vf_complete({name}_pair({r}{other}, p, &track))")
+        body.append("track_finite(&track, last, track.last)" if k % 2 else "last = track.last")
+    body += [
+        "if is_range_exceptional(&track, FLOAT_DOMAIN):",
+        f"    step.open({ARGUMENTS})",
+        "    return",
+        f"next.run({', '.join(REGISTERS)}, next, frame, i)",
+    ]
+    return pair + function(f"cdef void {name}_pair_step({SIGNATURE})", body)
+
+
+def register_steps(records: Iterable[Any], step_form: Any) -> str:
+    """All steps, and the lines that enter them into the table."""
+    text, table, steps = [], [], []
+    for record in records:
+        if record.vectors and record.vectors.direct_f32:
+            text.append(pair_step(record))
+            table.append(f'add_pair_step("{record.name}", {record.name}_pair_step)')
+        if record.steps:
+            steps += steps_of(record)
+    for step in (*steps, *casts(step_form)):
+        raw = name = f"{step.formula}_{SHORT[step.dtype]}_step"
+        text.append(step_function(name, step.inputs, step.form, step.finish))
+        if step.raw != step.finish:
+            raw = f"{name}_raw"
+            text.append(step_function(raw, step.inputs, step.form, step.raw))
+        prepared = bool(step.form.at_once) and step.dtype != "float32"
+        facts = f"{step.form.unit!r}, {step.blind}, {prepared}, {step.finish.startswith('to_')}"
+        table.append(f'add_step("{step.formula}", "{step.dtype}", {facts}, {name}, {raw})')
+    return "".join(text) + "\n".join(table) + "\n"
+
+
+# --- Files ----------------------------------------------------------------------------------------
+
+
+def refuse_wrong(records: Iterable[Any]) -> None:
+    """Refuse what no loop could be made of."""
+    for record in records:
+        if record.computed_in not in LOOPS_IN:
+            sys.exit(f"{record.name}: {record.computed_in!r} is none of {', '.join(LOOPS_IN)}")
+        if len(record.inputs) > MOST_INPUTS:
+            sys.exit(f"{record.name}: a formula takes at most {MOST_INPUTS} elements")
+        if (record.vectors or record.halves) and not 1 <= len(record.inputs) <= 2:
+            sys.exit(f"{record.name}: forms over vectors take one or two elements")
+
+
+def sources(folder: Path = FOLDER) -> dict[str, str]:
+    """The files by their names."""
+    records = [one for one in load_records(folder).values() if one.domain == "point"]
+    record_module = sys.modules["kernels.record"]
+    refuse_wrong(records)
+    return {
+        "formula_loops.pxi": formula_loops(records, record_module.ENDINGS),
+        "simd_forms.pxi": simd_forms(records),
+        "formula_facts.pxi": formula_facts(records),
+        "register_steps.pxi": register_steps(records, record_module.StepForm),
+    }
+
+
+def write(target: Path) -> None:
+    """Write the files that changed: one that is written is newer than what was made of it."""
+    target.mkdir(parents=True, exist_ok=True)
+    for name, text in sources().items():
+        path = target / name
+        if not path.exists() or path.read_text(encoding="utf-8") != text:
+            path.write_text(text, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("folder", type=Path, help="where the files go")
+    write(parser.parse_args().folder)
