@@ -32,6 +32,7 @@ This file is compiled once per instruction set, each time into a module of its o
 from libc.stddef cimport size_t
 from libc.stdint cimport int8_t, int16_t, int32_t, int64_t, uint8_t, uintptr_t
 from libc.stdlib cimport calloc, free, malloc
+from libc.string cimport memset
 
 from aclnn.kernels.element cimport bfloat16_t, half_t, load, load_fn, store, store_fn
 from aclnn.kernels.rows.norm cimport (
@@ -104,8 +105,8 @@ from aclnn.kernels.rows.walk cimport (
     INPUTS,
     RESULTS,
     finish_fn,
-    kept_registers,
     kernel_number,
+    lay_out,
     operand_t,
     output_t,
     row_state,
@@ -137,6 +138,7 @@ cdef enum:
     MOST_OPERANDS = 8
     MOST_NUMBERS = 8
     LINE = 64
+    GUARD = 0x5a  # in bytes behind a kernel's scratch
 
 
 class Operand(NamedTuple):
@@ -451,11 +453,10 @@ cdef class RowKernelRef:
 
     def scratch_bytes(self, Py_ssize_t rows, Py_ssize_t cols):
         """How much scratch a tile of this size takes."""
+        cdef work_t work
         if self.fn != <size_t><tile_kernel>row_tile:
             return 0
-        if (<const row_state *>self.memory).run_kept == NULL:
-            return sizeof(work_t)
-        return sizeof(work_t) + kept_registers(rows, cols) * sizeof(vecd)
+        return lay_out(&work, <const row_state *>self.memory, rows, cols, NULL)
 
     def __repr__(self):
         return f"<RowKernelRef {self.name}>"
@@ -683,10 +684,17 @@ def run(RowKernelRef ref not None, inputs, outputs, Py_ssize_t rows, Py_ssize_t 
         views[k].col_stride = col_stride
     for k in range(len(numbers)):
         values[k].real = numbers[k]
-    memory = malloc(<size_t>ref.scratch_bytes(rows, cols) + LINE)
+    cdef size_t room = ref.scratch_bytes(rows, cols)
+    cdef char *behind
+    memory = malloc(room + 2 * LINE)
     if memory == NULL:
         raise MemoryError
     scratch = <void *>((<uintptr_t>memory + LINE - 1) // LINE * LINE)
+    behind = <char *>scratch + room
+    memset(behind, GUARD, LINE)
     with nogil:
         (<tile_kernel>ref.fn)(views, rows, cols, ref.memory, values, scratch, flags)
+    kept = behind[:LINE] == bytes((GUARD,)) * LINE
     free(memory)
+    if not kept:
+        raise RuntimeError(f"{ref.name} writes behind its {room} bytes of scratch")

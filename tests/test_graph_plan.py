@@ -419,6 +419,24 @@ def test_the_fused_chain_needs_tiles_only(threads):
     assert plan.scratch_per_thread == 4096 * 4
 
 
+def test_tiles_are_for_the_threads_that_a_loop_uses():
+    b = GraphBuilder()
+    x, out = b.input("x", (64, 64), F32), b.output("out", (64, 64), F32)
+    b.view_copy(b.compute("f", [b.compute("relu", [x], (64, 64), F32)], (64, 64), F32), out)
+    graph = run_passes(b.build()).graph
+    asked = []
+
+    def threads_of(step, elements, tiles):
+        asked.append(([node.name for node in step], elements, tiles))
+        return 2
+
+    plan = validate(plan_workspace(graph, threads=5, threads_of=threads_of))
+    assert asked == [(["relu", "f"], 4096, 1)]
+    (buffer,) = plan.buffers
+    assert buffer.nbytes == 2 * plan.scratch_per_thread == plan.size
+    assert buffer.contents.startswith("2 x ")
+
+
 @pytest.mark.parametrize("pipeline", ["fused", "materialized"])
 @given(graph=as_built(in_place=True), threads=st.integers(1, 3))
 def test_plans_of_graphs_are_valid(pipeline, graph, threads):

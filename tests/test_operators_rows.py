@@ -538,3 +538,17 @@ def test_softmax_of_numbers_far_apart_is_never_negative(dtype):
     y = aclnn.softmax(x, -1, out=np.empty(x.shape, dtype))
     assert not np.signbit(y).any()
     np.testing.assert_array_equal(y, np.array([[1, 0, 0], [1, 0, 0], [0, 0, 1]], dtype))
+
+
+def test_scratch_of_few_rows_is_for_one_thread():
+    """Proportional to rows and columns, and to the threads that a run uses."""
+    sizes = {}
+    for shape in ((4,), (16, 64), (256, 1024)):
+        for threads in (1, 2, 64):
+            with aclnn.num_threads(threads):
+                sizes[shape, threads] = aclnn.executor(
+                    "softmax", np.zeros(shape, np.float32), -1
+                ).workspace_size
+    assert sizes[(4,), 1] == sizes[(4,), 64] <= 4096
+    assert sizes[(4,), 1] < sizes[(16, 64), 1] == sizes[(16, 64), 64] < sizes[(256, 1024), 1]
+    assert sizes[(256, 1024), 1] < sizes[(256, 1024), 2] < sizes[(256, 1024), 64]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from aclnn import graph, isa
@@ -79,6 +79,16 @@ def scratch_of(kernels: Mapping[str, Any], threads: int) -> Callable[..., int] |
         return kernel.scratch if node.domain == "opaque" else kernel.scratch_bytes(rows, cols)
 
     return scratch
+
+
+def threads_of(kernels: Mapping[str, Any], threads: int) -> Callable[..., int]:
+    """What gives how many threads a run uses for a step, as `graph.plan_workspace` takes it."""
+
+    def used(step: Sequence[graph.Node], elements: int, tiles: int) -> int:
+        found = [kernels[node.name] for node in step]
+        return graph.threads_used(found, elements, tiles, threads)
+
+    return used
 
 
 def needs_scratch(kernel: Any) -> bool:

@@ -17,7 +17,7 @@ from aclnn.acl import socs
 from aclnn.acl.constants import ACLNN_ERR_PARAM_INVALID, aclDataType, aclFormat
 from aclnn.acl.errors import AclnnError
 from aclnn.compiler import cpu_caches
-from aclnn.compiler.kernel_table import kernel_of, scratch_of
+from aclnn.compiler.kernel_table import kernel_of, scratch_of, threads_of
 from aclnn.compiler.workspace import for_executor
 from aclnn.graph.planner import strategies
 from aclnn.operators import Operator
@@ -221,6 +221,7 @@ def scheduled(
             strategy,
             threads=threads,
             scratch_of=scratch_of(kernels, threads),
+            threads_of=threads_of(kernels, threads),
             spare_outputs=spare,
         )
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any
 
@@ -336,6 +336,65 @@ def compile(
     return compiler.schedule(kernel_of)
 
 
+def threads_used(kernels: Sequence[Any], elements: int, tiles: int, threads: int) -> int:
+    """How many of `threads` a run uses for a step.
+
+    Parameters
+    ----------
+    kernels : sequence
+        Those of its nodes, as for `compile`.
+    elements, tiles : int
+        Of its loops; 0 for the call of an opaque kernel.
+    threads : int
+
+    Returns
+    -------
+    int
+
+    Examples
+    --------
+    >>> from types import SimpleNamespace
+    >>> kernel = SimpleNamespace(cost=1.0)
+    >>> [threads_used([kernel], elements, 4, 2) for elements in (100, 100_000)]
+    [1, 2]
+    """
+    if tiles:
+        first = elements_parallel_from(kernels)
+    else:
+        elements = tiles = call_chunks(kernels[0], threads)
+        first = calls_parallel_from(kernels[0], tiles)
+    return min(threads, tiles) if elements >= first else 1
+
+
+def elements_parallel_from(kernels: Sequence[Any]) -> int:
+    """Elements from which loops of these kernels are worth several threads.
+
+    >>> elements_parallel_from([object()])
+    66666
+    """
+    cost = sum([getattr(kernel, "cost", ELEMENT_COST) for kernel in kernels])
+    return max(1, int(PARALLEL_WORK / max(cost, 0.01)))
+
+
+def call_chunks(kernel: Any, threads: int) -> int:
+    """How often an opaque kernel is called.
+
+    >>> call_chunks(object(), 2)
+    1
+    """
+    chunks = getattr(kernel, "chunks", None)
+    return chunks(threads) if chunks else 1
+
+
+def calls_parallel_from(kernel: Any, chunks: int) -> int:
+    """Calls of an opaque kernel from which they are worth several threads.
+
+    >>> calls_parallel_from(object(), 4)
+    5
+    """
+    return 1 if getattr(kernel, "cost", 0.0) >= PARALLEL_WORK else chunks + 1
+
+
 class _Compiler:
     """A graph and its plan on their way to a schedule: what every step looks up."""
 
@@ -442,16 +501,14 @@ class _Compiler:
                     value.shape,
                 )
             )
-        chunks = getattr(kernel, "chunks", None)
-        count = chunks(self.plan.threads) if chunks else 1
-        cost = getattr(kernel, "cost", 0.0)
+        count = call_chunks(kernel, self.plan.threads)
         return Step(
             name=node.name,
             shape=(1, count),
             tile_rows=1,
             tile_cols=1,
             n_tiles=count,
-            parallel_from=1 if cost >= PARALLEL_WORK else count + 1,
+            parallel_from=calls_parallel_from(kernel, count),
             operands=tuple(operands),
             ops=(self.op(node, kernel, tuple(range(len(operands))), 0),),
             is_call=True,
@@ -473,8 +530,7 @@ class _Compiler:
         """Elements from which a step is worth several threads."""
         if self.parallel_from is not None:
             return self.parallel_from
-        cost = sum([getattr(kernel, "cost", ELEMENT_COST) for kernel in kernels])
-        return max(1, int(PARALLEL_WORK / max(cost, 0.01)))
+        return elements_parallel_from(kernels)
 
     def traffic_flags(self, nest: LoopNest) -> int:
         """What kernels are told of caches, by how much a step moves."""

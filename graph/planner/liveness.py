@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
 from ..ir import Graph, Node, Value
@@ -13,6 +14,7 @@ from .lifetimes import Lifetime, SpareMemory, TilePart
 from .strategies import default
 
 ScratchOf = Callable[[Node, int, int], int]
+ThreadsOf = Callable[[Sequence[Node], int, int], int]
 
 
 def graph_lifetimes(
@@ -21,11 +23,12 @@ def graph_lifetimes(
     threads: int = 1,
     tiling: Tiling | None = None,
     scratch_of: ScratchOf | None = None,
+    threads_of: ThreadsOf | None = None,
 ) -> tuple[Lifetime, ...]:
     """Lifetimes of a graph's intermediates, in the order of their producers.
 
-    The tiles of one tile loop are one entry: `threads` times what a thread needs.  Every loop
-    gives a thread the same space, so that one stride leads from thread to thread everywhere.
+    The tiles of one tile loop are one entry: what a thread needs, for each that the loop can use.
+    One stride leads from thread to thread in every loop: the space of the loop that needs most.
 
     Parameters
     ----------
@@ -38,6 +41,10 @@ def graph_lifetimes(
     scratch_of : callable, optional
         Gives for a node, and rows and columns of its tiles, the bytes of memory of its own that
         its kernel needs on each thread.
+    threads_of : callable, optional
+        Gives for the nodes of a step, its elements and how many tiles it has, how many of
+        `threads` a run uses; all of them by default. Elements and tiles of an opaque node, whose
+        kernel alone knows them, are 0.
 
     Returns
     -------
@@ -71,8 +78,9 @@ def graph_lifetimes(
     planned: set[int] = set()
     for index, step in enumerate(steps):
         if tiles[index][0]:
-            what = _tile_words(graph, tiles[index][1], threads)
-            nbytes = per_thread * threads + slack
+            used = _threads_used(graph, step, threads, tiling or DEFAULT_TILING, threads_of)
+            what = _tile_words(graph, tiles[index][1], used)
+            nbytes = per_thread * (used - 1) + tiles[index][0] + slack
             found.append(_scratch(step, index, nbytes, tiles[index][1], what))
         for node in step:
             for id in node.outputs:
@@ -238,6 +246,22 @@ def _tile_words(graph: Graph, parts: tuple[TilePart, ...], threads: int) -> str:
         dtype = graph.value(part.value).dtype
         tiles.append(f"{dtype.name}[{part.nbytes // dtype.itemsize}]")
     return f"{threads} x ({', '.join(tiles)})"
+
+
+def _threads_used(
+    graph: Graph,
+    step: tuple[Node, ...],
+    threads: int,
+    tiling: Tiling,
+    threads_of: ThreadsOf | None,
+) -> int:
+    """How many threads run tiles of a step at once."""
+    if threads_of is None:
+        return threads
+    if step[0].domain == "opaque":
+        return threads_of(step, 0, 0)
+    nest = loop_nest(graph, step, tiling)
+    return threads_of(step, math.prod(nest.shape), nest.n_tiles)
 
 
 def _tile_parts(

@@ -20,7 +20,7 @@ from ..names import listed
 from ..numbers import positive_number, whole_number
 from ._search import Search, sharers
 from .lifetimes import Lifetime, SpareMemory, TilePart, merged
-from .liveness import ScratchOf, graph_lifetimes, spare_memory
+from .liveness import ScratchOf, ThreadsOf, graph_lifetimes, spare_memory
 from .outputs import Held, bound_beside, in_outputs
 from .strategies import Assignment, Planner, live_bytes, planner_of
 
@@ -524,6 +524,7 @@ def plan_workspace(
     tiling: Tiling | None = None,
     timeout: float | None = None,
     scratch_of: ScratchOf | None = None,
+    threads_of: ThreadsOf | None = None,
     spare_outputs: Collection[str] = (),
 ) -> WorkspacePlan:
     """Plan the intermediates of a graph, with tiles for `threads` threads.
@@ -533,8 +534,8 @@ def plan_workspace(
     graph : Graph
         As built, or after passes.
     strategy, threads, tiling, timeout
-        As for `plan_lifetimes`; the plan holds tiles for so many threads.
-    scratch_of : callable, optional
+        As for `plan_lifetimes`; the plan holds tiles for so many threads, or those that steps use.
+    scratch_of, threads_of : callable, optional
         As for `graph_lifetimes`.
     spare_outputs : collection of str
         Names of outputs that overlap no input: before any output is written, 'default' and 'exact'
@@ -566,7 +567,9 @@ def plan_workspace(
     >>> plan.size, [(buffer.output, buffer.offset) for buffer in plan.buffers]
     (0, [('out', 0), ('out', 0)])
     """
-    lives = graph_lifetimes(graph, threads=threads, tiling=tiling, scratch_of=scratch_of)
+    lives = graph_lifetimes(
+        graph, threads=threads, tiling=tiling, scratch_of=scratch_of, threads_of=threads_of
+    )
     steps = [step_name(step) for step in graph.steps()]
     spare = spare_memory(graph, spare_outputs) if lives and spare_outputs else ()
     return plan_lifetimes(

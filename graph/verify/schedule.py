@@ -55,7 +55,7 @@ def check_schedule(schedule: Schedule) -> Schedule:
         for op in step.ops:
             itemsizes = getattr(next(kernels), "itemsizes", None) or [0] * len(op.operands)
             _insist(f"{step.name}, {op.node}", _of_op(op, step, itemsizes))
-            _insist(f"{step.name}, {op.node}", _of_scratch(op, schedule))
+            _insist(f"{step.name}, {op.node}", _of_scratch(op, step, schedule))
             for place, itemsize in zip(op.operands, itemsizes, strict=True):
                 operand = step.operands[place]
                 if operand.base < 0:
@@ -125,12 +125,12 @@ def _of_op(op: Op, step: Step, itemsizes: Sequence[int]) -> Rules:
     yield 0 <= op.flags <= FLAGS, "flags", op.flags, f"they add up to at most {FLAGS}"
 
 
-def _of_scratch(op: Op, schedule: Schedule) -> Rules:
+def _of_scratch(op: Op, step: Step, schedule: Schedule) -> Rules:
     """The memory that a kernel has for itself, whose size the kernel knows."""
     if op.scratch == -1:
         return
     start = schedule.scratch_offset + op.scratch
-    last_thread = (schedule.max_threads - 1) * schedule.scratch_per_thread
+    last_thread = (step.threads(schedule.max_threads) - 1) * schedule.scratch_per_thread
     room = schedule.workspace_size
     rule = f"it is -1, or reaches a place in a workspace of {room} on each thread"
     # What it has begins at the next multiple of the alignment.
@@ -150,7 +150,7 @@ def _of_place(operand: Operand, itemsize: int, step: Step, schedule: Schedule) -
         yield len(step.ops) > 1, "base", SCRATCH, "one op makes a tile and another reads it"
         sizes = (*[1] * (len(sizes) - 2), step.tile_rows, step.tile_cols)
         start += schedule.scratch_offset
-        last_thread = (schedule.max_threads - 1) * each
+        last_thread = (step.threads(schedule.max_threads) - 1) * each
     low, high = extent(sizes, operand.strides)
     begin, size = start + low, itemsize or _itemsize(operand, sizes)
     end = start + high + size + last_thread

@@ -50,7 +50,7 @@ ctypedef enum reduction_t:
 
 cdef struct sum_t:
     # Where registers go along rows, each row has the next `PARTS / VECD` of them.
-    vecd parts[PARTS]
+    vecd *parts
     vecd high, low       # of the chunks that are done: of each row one lane, or of one row all
 
 

@@ -39,6 +39,7 @@ from aclnn.kernels.rows.walk cimport (
     goes_along,
     group_t,
     kernel_number,
+    lay_out,
     operand_t,
     pass_t,
     row_state,
@@ -48,7 +49,6 @@ from aclnn.kernels.rows.walk cimport (
     spot_t,
     tile_view,
     walk_t,
-    work_t,
 )
 
 
@@ -58,7 +58,7 @@ cdef inline void row_tile(const tile_view *views, ptrdiff_t rows, ptrdiff_t cols
     cdef walk_t walk
     cdef ptrdiff_t row = 0
     cdef int p
-    begin_walk(&walk, views, rows, cols, <const row_state *>opaque, <work_t *>scratch)
+    begin_walk(&walk, views, rows, cols, <const row_state *>opaque, <char *>scratch)
     while row < rows:
         row = begin_panel(&walk, row, rows)
         for p in range(walk.state.n_passes):
@@ -67,14 +67,14 @@ cdef inline void row_tile(const tile_view *views, ptrdiff_t rows, ptrdiff_t cols
 
 
 cdef inline void begin_walk(walk_t *walk, const tile_view *views, ptrdiff_t rows, ptrdiff_t cols,
-                            const row_state *state, work_t *work) noexcept nogil:
-    walk.views, walk.state, walk.work, walk.cols = views, state, work, cols
+                            const row_state *state, char *scratch) noexcept nogil:
+    walk.views, walk.state, walk.cols = views, state, cols
+    lay_out(&walk.work, state, rows, cols, scratch)
     walk.along = goes_along(views, state, rows, cols)
     walk.wide = BLOCK * VECD if walk.along else ACROSS
     walk.registers = (cols + VECD - 1) // VECD if walk.along else cols
     walk.rows = rows_along(walk.registers) if walk.along else VECD
     walk.parts = used_parts(walk.along, walk.registers)
-    walk.kept = <vecd *>(work + 1)
 
 
 cdef inline ptrdiff_t begin_panel(walk_t *walk, ptrdiff_t row, ptrdiff_t rows) noexcept nogil:
@@ -257,7 +257,7 @@ cdef inline void run_group(walk_t *walk, int number, spot_t *spot, run_t *run,
     if not walk.along:
         spot.row, spot.rows, spot.full = group.row, group.rows, group.rows == VECD
         run.lane = EVERY
-        run.kept = walk.kept + g * walk.registers + spot.col if walk.keep else NULL
+        run.kept = walk.work.kept + g * walk.registers + spot.col if walk.keep else NULL
         run_block(walk, number, spot, run, g)
         return
     spot.rows, spot.full = 1, spot.cols % VECD == 0
@@ -269,7 +269,7 @@ cdef inline void run_group(walk_t *walk, int number, spot_t *spot, run_t *run,
     for lane in range(group.rows):
         spot.row = group.row + lane
         run.lane = lane
-        run.kept = walk.kept + lane * walk.registers + spot.col // VECD if walk.keep else NULL
+        run.kept = walk.work.kept + lane * walk.registers + spot.col // VECD if walk.keep else NULL
         run_block(walk, number, spot, run, g)
 
 

@@ -8,7 +8,7 @@ rows, it runs over one row after the other.
 from libc.stdlib cimport llabs
 
 from aclnn.kernels.element cimport load_fn, store_fn
-from aclnn.kernels.rows.sums cimport PARTS, reduction_t, sum_t
+from aclnn.kernels.rows.sums cimport NOTHING, PARTS, reduction_t, sum_t, sums_of, used_parts
 from aclnn.kernels.rows.vecd cimport VECD, v_set, vecd
 
 cdef extern from "kernel_abi.h":
@@ -33,12 +33,13 @@ cdef enum:
     INPUTS = 2
     COLUMNS = 2
     GIVEN = 2
+    SUMS = 2
     RESULTS = 2
     PASSES = 3
 
 
 cdef struct group_t:
-    sum_t sums[2]
+    sum_t sums[SUMS]
     vecd given[GIVEN]        # of its rows: mean, rstd, as they were put in
     vecd values[4]           # what passes find out for the next ones
     vecd results[RESULTS]    # one element of each row
@@ -123,18 +124,19 @@ cdef struct row_state:
 
 
 cdef struct work_t:
-    group_t groups[GROUPS]
-    vecd staged[INPUTS][GROUPS * ACROSS]
-    vecd made[GROUPS * ACROSS]
-    vecd raw[BLOCK]
-    vecd columns[COLUMNS][RESIDENT]
-    # Behind it: exponentials, of kernels that keep them.
+    # Where a tile's scratch begins with what: as much of each as its rows, columns and kernel need.
+    group_t *groups
+    vecd *staged[INPUTS]
+    vecd *made
+    vecd *raw
+    vecd *columns[COLUMNS]
+    vecd *kept               # exponentials, of kernels that keep them
 
 
 cdef struct walk_t:
     const tile_view *views
     const row_state *state
-    work_t *work
+    work_t work
     bint along               # registers go along rows
     bint keep
     ptrdiff_t cols
@@ -145,7 +147,6 @@ cdef struct walk_t:
     ptrdiff_t wide           # columns of a block
     ptrdiff_t registers      # of a row
     ptrdiff_t parts          # that sums have
-    vecd *kept
 
 
 cdef struct spot_t:
@@ -194,6 +195,70 @@ cdef inline ptrdiff_t kept_registers(ptrdiff_t rows, ptrdiff_t cols) noexcept no
         if groups <= (rows + VECD - 1) // VECD and groups * cols <= KEPT:
             most = max(most, groups * cols)
     return most
+
+
+cdef inline size_t lay_out(work_t *work, const row_state *state, ptrdiff_t rows, ptrdiff_t cols,
+                           char *scratch) noexcept nogil:
+    """Divide the scratch of a tile, however its registers lie; the bytes of it.
+
+    Fewer rows never take more: tiles at the edge have what is planned for the others.
+    """
+    cdef ptrdiff_t along = (cols + VECD - 1) // VECD, groups = (rows + VECD - 1) // VECD
+    cdef ptrdiff_t block = max(min(along, BLOCK), min(cols, ACROSS))
+    cdef ptrdiff_t panel = GROUPS * ACROSS if groups >= GROUPS else block
+    cdef ptrdiff_t parts = most_parts_of(rows, cols)
+    cdef size_t used = 0
+    cdef ptrdiff_t g
+    cdef int k, sums = sums_in(state)
+    groups = min(groups, GROUPS)
+    work.groups = <group_t *>place(scratch, groups * sizeof(group_t), &used)
+    for g in range(groups):
+        for k in range(SUMS):
+            if scratch != NULL:
+                work.groups[g].sums[k].parts = <vecd *>(scratch + used)
+            used += parts * sizeof(vecd) if k < sums else 0
+    for k in range(INPUTS):
+        work.staged[k] = <vecd *>place(
+            scratch, panel * sizeof(vecd) if state.inputs[k].view >= 0 else 0, &used)
+    work.made = <vecd *>place(scratch, panel * sizeof(vecd) if state.out.view >= 0 else 0, &used)
+    work.raw = <vecd *>place(scratch, block * sizeof(vecd), &used)
+    for k in range(COLUMNS):
+        work.columns[k] = <vecd *>place(
+            scratch, max(block, min(along, RESIDENT)) * sizeof(vecd) if has_columns(state) else 0,
+            &used)
+    work.kept = <vecd *>place(
+        scratch, kept_registers(rows, cols) * sizeof(vecd) if state.run_kept != NULL else 0, &used)
+    return used
+
+
+cdef inline char *place(char *scratch, size_t nbytes, size_t *used) noexcept nogil:
+    """Where so many bytes begin, in whole registers; NULL where only their number is asked for."""
+    cdef char *found = NULL if scratch == NULL else scratch + used[0]
+    used[0] += (nbytes + sizeof(vecd) - 1) // sizeof(vecd) * sizeof(vecd)
+    return found
+
+
+cdef inline ptrdiff_t most_parts_of(ptrdiff_t rows, ptrdiff_t cols) noexcept nogil:
+    """Registers of partial sums of a group; where they are transposed, a register of each lane."""
+    cdef ptrdiff_t along = min(rows, VECD) * (PARTS // VECD)
+    return max(VECD, along, 0 if rows == 1 else used_parts(False, cols))
+
+
+cdef inline int sums_in(const row_state *state) noexcept nogil:
+    """How many sums the passes of a kernel keep at once, at most."""
+    cdef int p, most = 0
+    for p in range(state.n_passes):
+        if state.passes[p].reduction != NOTHING:
+            most = max(most, sums_of(state.passes[p].reduction))
+    return most
+
+
+cdef inline bint has_columns(const row_state *state) noexcept nogil:
+    cdef int p
+    for p in range(state.n_passes):
+        if state.passes[p].columns:
+            return True
+    return False
 
 
 cdef inline bint is_across(const tile_view *view) noexcept nogil:
