@@ -1,5 +1,7 @@
 """The backend of torch.compile: what its parts do, and what becomes of the nodes between them."""
 
+from concurrent.futures import ThreadPoolExecutor
+
 import pytest
 from cases import each
 
@@ -10,7 +12,7 @@ from torch._subclasses import FakeTensorMode  # noqa: E402
 from torch.utils._pytree import tree_flatten  # noqa: E402
 
 import aclnn.torch  # noqa: E402
-from aclnn.torch import speed  # noqa: E402
+from aclnn.torch import dynamo, shapes, speed  # noqa: E402
 from aclnn.torch.expansion import expanded  # noqa: E402
 from aclnn.torch.parts import Part  # noqa: E402
 
@@ -461,15 +463,90 @@ def test_explanations_of_long_parts_have_short_lines():
     assert sum(line.count("sigmoid") for line in lines) == 30
 
 
-@pytest.mark.parametrize("dynamic", [False, True])
-def test_only_shapes_that_vary_stay_with_pytorch(dynamic):
+# --- Shapes that vary ------------------------------------------------------------------------------
+
+
+def graphs_compiled():
+    return torch._dynamo.utils.counters["stats"]["unique_graphs"]
+
+
+@pytest.mark.parametrize("dynamic", [None, False, True])
+def test_each_shape_has_executors(dynamic):
     def scaled(x):
         return torch.nn.functional.gelu(x) * 2 + 1
 
     compiled = torch.compile(scaled, backend="aclnn", dynamic=dynamic)
-    for rows in (4, 8):
+    for rows in (4, 8, 5, 4):
         x = torch.rand(rows, 16)
         torch.testing.assert_close(compiled(x), scaled(x))
         with aclnn.profile() as profile:
             compiled(x)
-        assert ("aclnn_part" in profile.to_text()) is not dynamic
+        assert "aclnn_part" in profile.to_text()
+
+
+def sizes_in_the_graph(x, y):
+    rows, columns = x.shape
+    made = torch.nn.functional.gelu(x.view(columns, rows) * rows) + torch.arange(rows) * 0.5
+    return made[: rows // 2].t() @ y[: rows // 2], rows * 2, made.reshape(-1), x
+
+
+def a_pair(x, y):
+    return gelu(x @ y).t() * 2, x.sum(0)
+
+
+def written_sizes(x, y):
+    made = x.clone()
+    made[: x.shape[0] // 2] += 1
+    return gelu(made) * 2, y.add_(1)
+
+
+@pytest.mark.parametrize("tracked", [False, True])
+@each("function", [sizes_in_the_graph, written_sizes, a_pair])
+def test_further_shapes_compile_nothing_anew(tracked, function):
+    torch._dynamo.reset()
+    compiled = torch.compile(function, backend="aclnn")
+    for count, rows in enumerate((4, 6, 8, 10, 7, 6)):
+        x, y = tensor(rows, 12).requires_grad_(tracked), tensor(12, 12)
+        before = graphs_compiled()
+        ours, wanted = compiled(x, y.clone()), function(x, y.clone())
+        assert graphs_compiled() == before or count < 2
+        for one, other in zip(ours, wanted, strict=True):
+            assert type(one) is type(other)
+            torch.testing.assert_close(one, other, check_stride=isinstance(one, torch.Tensor))
+        if tracked:
+            gradients = [torch.autograd.grad(one[0].sin().sum(), [x])[0] for one in (ours, wanted)]
+            torch.testing.assert_close(*gradients, rtol=1e-5, atol=1e-4)
+
+
+def test_graphs_of_many_shapes_are_bounded(monkeypatch):
+    monkeypatch.setattr(shapes, "MOST_SHAPES", 3)
+    made = []
+
+    class Counting(shapes.Specialized):
+        def __init__(self, *given):
+            super().__init__(*given)
+            made.append(self)
+
+    monkeypatch.setattr(dynamo, "Specialized", Counting)
+    compiled = torch.compile(lambda x: gelu(x) * 2, backend="aclnn", dynamic=True)
+    for rows in (2, 3, 4, 5, 6, 5, 4, 7, 2):
+        x = tensor(rows, 3)
+        torch.testing.assert_close(compiled(x), gelu(x) * 2)
+        assert len(made) == 1
+        assert len(made[0]._made) <= 3
+
+
+def test_shapes_from_several_threads():
+    compiled = torch.compile(lambda x: (gelu(x) * 2).sum(-1), backend="aclnn", dynamic=True)
+    given = [tensor(rows, 5, seed=rows) for rows in range(2, 10)] * 4
+    compiled(given[0])
+    with ThreadPoolExecutor(4) as pool:
+        for x, made in zip(given, pool.map(compiled, given), strict=True):
+            torch.testing.assert_close(made, (gelu(x) * 2).sum(-1))
+
+
+def test_numbers_that_vary():
+    compiled = torch.compile(lambda x, n: gelu(x) * n + x.shape[0], backend="aclnn")
+    for n in (2, 3, 5, 0.5, 0.25, 7.0):
+        x = tensor(4, 3)
+        torch.testing.assert_close(compiled(x, n), gelu(x) * n + 4)

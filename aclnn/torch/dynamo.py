@@ -19,6 +19,7 @@ from torch.fx.passes.utils.fuser_utils import fuse_by_partitions
 from aclnn.torch.expansion import expanded, is_functional
 from aclnn.torch.folding import fold
 from aclnn.torch.parts import Part
+from aclnn.torch.shapes import Specialized, has_symbols
 from aclnn.torch.support import Support, partitions_of
 
 PREFIX = "aclnn_part_"
@@ -62,6 +63,10 @@ def compiled_graph(
     observe: Observer | None = None,
 ) -> Any:
     """What `backend` gives; `observe` is told of each graph, its support and its parts."""
+    if has_symbols(graph_module):
+        return Specialized(
+            graph_module, lambda graph, inputs: compiled_graph(graph, inputs, options, observe)
+        )
     if is_functional(graph_module):
         folded = fold(graph_module)
         if observe is not None:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import operator as python
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch._subclasses.fake_tensor import FakeTensor
-from torch.fx import GraphModule, Node
-from torch.fx.experimental.proxy_tensor import make_fx
+from torch.fx import Graph, GraphModule, Node
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
 
 KEY = "aclnn_expansion"  # in a node's meta
 OPERAND = "aclnn_operand"
@@ -28,10 +30,95 @@ def value_of(node: Node) -> Any:
 
 def expanded(function: Callable[..., Any], inputs: Sequence[Any]) -> GraphModule:
     """The ATen operators that a function of tensors calls."""
+    root = torch.nn.Module()
+    return GraphModule(root, recorded(function, inputs, root))
+
+
+def recorded(
+    function: Callable[..., Any], inputs: Sequence[Any], root: torch.nn.Module | None = None
+) -> Graph:
+    """A graph of the ATen operators that a function of tensors calls.
+
+    Calls are recorded as PyTorch dispatches them: symbolic tracing would take ten times as long, and no other
+    thread could call compiled functions meanwhile.
+
+    Parameters
+    ----------
+    function : callable
+    inputs : sequence of tensor
+        What it is called with: fake tensors, or real ones.
+    root : torch.nn.Module, optional
+        Gets real tensors that the function reaches otherwise as buffers; without it they are refused.
+
+    Returns
+    -------
+    Graph
+        With the value of each node in ``meta["val"]``.
+    """
     # Numbers, and gradients that are zero, become tensors on the way: fake ones only where the mode is on.
     modes = [one.fake_mode for one in inputs if isinstance(one, FakeTensor)]
-    with torch.no_grad(), modes[0] if modes else nullcontext():
-        return make_fx(function)(*inputs)
+    recorder = _Recorder(inputs, root)
+    with torch.no_grad(), modes[0] if modes else nullcontext(), recorder:
+        results = function(*inputs)
+    recorder.finish(results)
+    return recorder.graph
+
+
+class _Recorder(TorchDispatchMode):
+    """Makes a node of each call of one of ATen's operators."""
+
+    def __init__(self, inputs: Sequence[Any], root: torch.nn.Module | None):
+        super().__init__()
+        self.graph = Graph()
+        self._root = root
+        self._nodes: dict[int, Node] = {}
+        self._alive: list[Any] = []  # so that no other tensor gets the number of one that is gone
+        for place, one in enumerate(inputs):
+            self._know(one, self.graph.placeholder(f"arg{place}_1"))
+
+    def __torch_dispatch__(
+        self, func: Any, types: Any, args: Any = (), kwargs: Mapping[str, Any] | None = None
+    ) -> Any:
+        made = func(*args, **(kwargs or {}))
+        if not any(isinstance(one, torch.Tensor) for one in tree_leaves(made)):
+            return made  # a size or a device
+        node = self.graph.call_function(func, self._mapped(args), self._mapped(kwargs or {}))
+        self._know(made, node)
+        return made
+
+    def finish(self, results: Any) -> None:
+        self.graph.output(self._mapped(results))
+        self.graph.eliminate_dead_code()
+
+    def _know(self, value: Any, node: Node) -> None:
+        """Remember which node gives a tensor, or several."""
+        node.meta["val"] = value
+        if isinstance(value, torch.Tensor):
+            self._nodes[id(value)] = node
+            self._alive.append(value)
+        elif isinstance(value, tuple | list):
+            for place, one in enumerate(value):
+                if isinstance(one, torch.Tensor):
+                    self._know(one, self.graph.call_function(python.getitem, (node, place)))
+
+    def _mapped(self, value: Any) -> Any:
+        """An argument with nodes in the place of tensors."""
+        if isinstance(value, torch.Tensor):
+            return self._nodes.get(id(value)) or self._constant(value)
+        if isinstance(value, Mapping):
+            return {name: self._mapped(one) for name, one in value.items()}
+        if isinstance(value, tuple | list):
+            return type(value)([self._mapped(one) for one in value])
+        return value
+
+    def _constant(self, value: torch.Tensor) -> Node:
+        if self._root is None or isinstance(value, FakeTensor):
+            raise NotImplementedError("a tensor that is neither an input nor made of any")
+        name = f"_tensor_constant{len(self._alive)}"
+        self._root.register_buffer(name, value, persistent=False)
+        node = self.graph.get_attr(name)
+        self._know(value, node)
+        return node
 
 
 def expansion_of(node: Node) -> list[Node] | None:
@@ -42,15 +129,68 @@ def expansion_of(node: Node) -> list[Node] | None:
     if isinstance(node.target, torch._ops.OpOverload):
         return [node]
     if KEY not in node.meta:
-        node.meta[KEY] = _expansion_of(node)
+        found = _expansion_of(node)
+        node.meta[KEY] = found.calls
+        if found.operand is not None:
+            node.meta[OPERAND] = node.all_input_nodes[found.operand]
     return node.meta[KEY]
 
 
-def _expansion_of(node: Node) -> list[Node] | None:
-    sources = node.all_input_nodes
-    inputs = [value_of(source) for source in sources]
+class Expansion(NamedTuple):
+    """The calls that a node stands for, or None; which of its inputs it gives as it is, or None."""
+
+    calls: list[Node] | None
+    operand: int | None = None
+
+
+KNOWN = "aclnn_expansions"  # of a mode of fake tensors, with which they end: layers repeat
+
+
+def _expansion_of(node: Node) -> Expansion:
+    inputs = [value_of(source) for source in node.all_input_nodes]
     if not all(isinstance(one, torch.Tensor) for one in inputs):
+        return Expansion(None)
+    modes = {one.fake_mode for one in inputs if isinstance(one, FakeTensor)}
+    key = _description_of(node)
+    if len(modes) != 1 or key is None:
+        return _traced(node, inputs)
+    known = vars(modes.pop()).setdefault(KNOWN, {})
+    if key not in known:
+        known[key] = _traced(node, inputs)
+    return known[key]
+
+
+def _description_of(node: Node) -> Any:
+    """All that the calls depend on which a node stands for; None if that cannot be compared."""
+    places = {source: place for place, source in enumerate(node.all_input_nodes)}
+
+    def described(argument: Any) -> Any:
+        if isinstance(argument, Node):
+            return Node, places[argument], _layout_of(value_of(argument))
+        if isinstance(argument, dict):
+            return dict, tuple([(name, described(one)) for name, one in argument.items()])
+        if isinstance(argument, list | tuple):
+            return type(argument), tuple([described(one) for one in argument])
+        if isinstance(argument, slice):
+            return slice, described((argument.start, argument.stop, argument.step))
+        return type(argument), argument
+
+    key = node.op, node.target, described(node.args), described(node.kwargs)
+    try:
+        hash(key)
+    except TypeError:
         return None
+    return key
+
+
+def _layout_of(value: torch.Tensor) -> Any:
+    strides = tuple(value.stride()) if value.layout is torch.strided else ()
+    place = tuple(value.shape), strides, value.storage_offset()
+    return value.dtype, value.device, value.layout, value.requires_grad, place
+
+
+def _traced(node: Node, inputs: Sequence[Any]) -> Expansion:
+    sources = node.all_input_nodes
 
     def call(*tensors: Any) -> Any:
         known = dict(zip(sources, tensors, strict=True))
@@ -60,15 +200,14 @@ def _expansion_of(node: Node) -> list[Node] | None:
         return node.target(*args, **named)
 
     try:
-        graph = expanded(call, inputs).graph
+        graph = recorded(call, inputs)
     except Exception:  # whatever a function raises that is not meant for fake tensors
-        return None
+        return Expansion(None)
     found = [one for one in graph.nodes if one.op == "call_function"]
     places = graph.find_nodes(op="placeholder")
     given = graph.output_node().args[0]
-    if given in places:
-        node.meta[OPERAND] = sources[places.index(given)]
-    return found if found or given in places else None
+    operand = places.index(given) if given in places else None
+    return Expansion(found if found or operand is not None else None, operand)
 
 
 def forget_expansion(node: Node) -> None:

@@ -255,7 +255,7 @@ def _reason_against_tensor(value: Any) -> str | None:
     if value.layout is not torch.strided or value.ndim > MAX_DIMS:
         return "its layout is not one of strides, or it has too many dimensions"
     if not all(isinstance(size, int) for size in value.shape):
-        return "its shape varies, which dynamic=False prevents"
+        return "its shape depends on data"
     try:
         acl_dtype(value.dtype)
     except KeyError:

@@ -1,0 +1,189 @@
+"""Graphs whose shapes vary: one graph of fixed shapes for each set of sizes.
+
+Dynamo makes a size a symbol when it changes for the first time, and gives graphs an input for each symbol.
+Plans are for one shape, so that a graph is specialised when it is called with sizes that it has not seen: the
+symbols become numbers, and what is computed of them is folded. Dynamo compiles nothing anew.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+from torch._subclasses.fake_tensor import FakeTensorMode
+from torch.fx import Graph, GraphModule, Node
+
+from aclnn.torch.expansion import CALLED, KEY, OPERAND, value_of
+
+MOST_SHAPES = (
+    64  # of a graph, whose plans are kept; the one that was used least recently goes first
+)
+
+Call = Callable[..., Any]
+_SYMBOLS = (torch.SymInt, torch.SymBool)
+
+
+def has_symbols(graph_module: GraphModule) -> bool:
+    """Whether a size of some input of a graph, or an input itself, is a symbol."""
+    return any(_is_symbolic(value_of(node)) for node in _placeholders(graph_module))
+
+
+def _placeholders(graph_module: GraphModule) -> list[Node]:
+    return [node for node in graph_module.graph.nodes if node.op == "placeholder"]
+
+
+def _is_symbolic(value: Any) -> bool:
+    if isinstance(value, torch.Tensor):
+        return not all(isinstance(n, int) for n in (*value.shape, value.storage_offset()))
+    return isinstance(value, _SYMBOLS)
+
+
+class Specialized:
+    """A graph with symbols that is compiled for each set of sizes.
+
+    Parameters
+    ----------
+    graph_module : GraphModule
+    compile_graph : callable
+        Compiles a graph without symbols for fake inputs.
+    """
+
+    def __init__(
+        self, graph_module: GraphModule, compile_graph: Callable[[GraphModule, Sequence[Any]], Call]
+    ):
+        self._graph_module = graph_module
+        self._compile = compile_graph
+        self._mode = torch.is_grad_enabled()
+        values = [value_of(node) for node in _placeholders(graph_module)]
+        self._numbers = [n for n, value in enumerate(values) if isinstance(value, _SYMBOLS)]
+        own = {str(values[n].node.expr) for n in self._numbers}
+        # Sizes of which no input is the symbol.
+        self._tensors = [n for n, value in enumerate(values) if not _symbols_of(value) <= own]
+        self._made: OrderedDict[tuple[Any, ...], Call] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def __call__(self, *inputs: Any) -> Any:
+        key: tuple[Any, ...] = tuple([inputs[n] for n in self._numbers])
+        if self._tensors:
+            key += tuple([(inputs[n].shape, inputs[n].storage_offset()) for n in self._tensors])
+        made = self._made.get(key)
+        if made is None:
+            made = self._make(key, inputs)
+        elif len(self._made) > MOST_SHAPES // 2:
+            self._refresh(key)
+        return made(*inputs)
+
+    def _refresh(self, key: tuple[Any, ...]) -> None:
+        with self._lock:
+            if key in self._made:
+                self._made.move_to_end(key)
+
+    def _make(self, key: tuple[Any, ...], inputs: Sequence[Any]) -> Call:
+        with self._lock:
+            if key not in self._made:
+                with torch.set_grad_enabled(self._mode):
+                    graph, like = specialized(self._graph_module, inputs)
+                    self._made[key] = self._compile(graph, like)
+                while len(self._made) > MOST_SHAPES:
+                    self._made.popitem(last=False)
+            return self._made[key]
+
+
+def _symbols_of(value: Any) -> set[str]:
+    """The symbols in the shape of an input."""
+    if not isinstance(value, torch.Tensor):
+        return set()
+    sizes = [n for n in (*value.shape, value.storage_offset()) if isinstance(n, torch.SymInt)]
+    return {str(symbol) for n in sizes for symbol in n.node.expr.free_symbols}
+
+
+def specialized(graph_module: GraphModule, inputs: Sequence[Any]) -> tuple[GraphModule, list[Any]]:
+    """A graph for the sizes of these inputs, with the same inputs in the same order.
+
+    Parameters
+    ----------
+    graph_module : GraphModule
+        Of Dynamo or AOTAutograd.
+    inputs : sequence
+        Tensors and numbers that it is called with.
+
+    Returns
+    -------
+    graph : GraphModule
+        Nodes have fake tensors without symbols as their values; what gave a number is gone.
+    like : list
+        Fake tensors that stand for the inputs, and the numbers.
+    """
+    mode = FakeTensorMode(allow_non_fake_inputs=True)
+    like = [
+        mode.from_tensor(one, static_shapes=True) if isinstance(one, torch.Tensor) else one
+        for one in inputs
+    ]
+    graph = Graph()
+    graph._codegen = graph_module.graph._codegen
+    writer = _Writer(graph_module, graph, like)
+    enabled = torch.is_grad_enabled()
+    try:
+        with mode:
+            for node in graph_module.graph.nodes:
+                writer.add(node)
+    finally:
+        torch.set_grad_enabled(enabled)
+    return GraphModule(graph_module, graph), like
+
+
+class _Writer:
+    """Copies a graph node by node, computing what each gives."""
+
+    def __init__(self, owner: GraphModule, graph: Graph, inputs: Sequence[Any]):
+        self._owner = owner
+        self._graph = graph
+        self._inputs = iter(inputs)
+        self._values: dict[Node, Any] = {}
+        self._copies: dict[Node, Any] = {}  # nodes, or numbers
+
+    def add(self, node: Node) -> None:
+        if node.op in CALLED and self._is_number(node):
+            return
+        copy = self._graph.node_copy(node, self._copies.__getitem__)
+        self._copies[node] = copy
+        if node.op == "output":
+            return
+        value = self._value(node)
+        self._values[node] = value
+        for key in (KEY, OPERAND, "example_value", "val"):
+            copy.meta.pop(key, None)
+        copy.meta["example_value" if "example_value" in node.meta else "val"] = value
+        if node.op == "placeholder" and isinstance(value, int):
+            self._copies[node] = value
+
+    def _is_number(self, node: Node) -> bool:
+        """Whether a node computes a size, which becomes a number."""
+        if not isinstance(value_of(node), _SYMBOLS):
+            return False
+        value = self._value(node)
+        if not isinstance(value, int):
+            return False
+        self._values[node] = self._copies[node] = value
+        return True
+
+    def _value(self, node: Node) -> Any:
+        if node.op == "placeholder":
+            return next(self._inputs)
+        if node.op == "get_attr":
+            return _attribute(self._owner, str(node.target))
+        args, named = torch.fx.map_arg((node.args, node.kwargs), self._values.__getitem__)
+        if node.op == "call_method":
+            return getattr(args[0], str(node.target))(*args[1:], **named)
+        if node.op == "call_module":
+            return self._owner.get_submodule(str(node.target))(*args, **named)
+        return node.target(*args, **named)
+
+
+def _attribute(owner: Any, path: str) -> Any:
+    for name in path.split("."):
+        owner = getattr(owner, name)
+    return owner
