@@ -2,40 +2,25 @@
 
 A program is a sequence of steps (`kernels/simd/steps.pxd`): loads, formulas, roundings, spills of
 values that are read again, and stores.  Every step is compiled once; a value between two steps
-stays in eight vector registers.  `join` turns nodes of a loop that follow each other into one
-program, whose results are bitwise those of the nodes' own kernels.
+stays in eight vector registers.  What no step does is a call of the node's own kernel on a block
+of elements in the nearest cache.  Results are bitwise those of the nodes' own kernels.
 
 This file is compiled once for each instruction set whose calling convention passes vectors in
 registers, each time into a module of its own.
 """
 
-from libc.stdint cimport uint16_t, uint32_t, uint64_t, uintptr_t
+from libc.stdint cimport PTRDIFF_MAX, uint32_t, uintptr_t
 from libc.stdlib cimport calloc, free
-from libc.string cimport memcpy, memset
+from libc.string cimport memcmp, memcpy, memset
 
 from typing import NamedTuple
 
-cimport aclnn.kernels.activations as activations  # no-cython-lint: what is included needs it
 cimport aclnn.kernels.arithmetic as arithmetic  # no-cython-lint: what is included needs it
-from aclnn.kernels.computation cimport compute_state
-from aclnn.kernels.numbers cimport pair_t  # no-cython-lint: as above
-from aclnn.kernels.recompute cimport enqueue_found, pending_t, recompute_pending
-from aclnn.kernels.simd.exact cimport FLOAT_DOMAIN, tracked  # no-cython-lint: as above
-from aclnn.kernels.simd.forms cimport form_loop, pair_exactly, pair_rounded  # no-cython-lint
-from aclnn.kernels.simd.loop_args cimport (
-    BF16,
-    EXCEPTIONAL,
-    F16,
-    HARD_TO_ROUND,
-    MASKS_TOGETHER,
-    ZEROS_UNKNOWN,
-    elem_type,
-    hints_t,
-    loop_args,
-    params_t,
-)
-from aclnn.kernels.simd.track cimport *  # no-cython-lint: as above
-from aclnn.kernels.simd.steps cimport *  # no-cython-lint: as above
+from aclnn.kernels.element cimport copy_elements
+from aclnn.kernels.formula_loops cimport MOST_INPUTS
+from aclnn.kernels.programs cimport PROGRAM_OPERANDS, program_t
+from aclnn.kernels.simd.loop_args cimport BF16, F16, elem_type, params_t
+from aclnn.kernels.simd.steps cimport *  # no-cython-lint: what is included needs it
 from aclnn.kernels.simd.vector cimport (
     LANES,
     mask_t,
@@ -59,7 +44,9 @@ from aclnn.kernels.simd.vector cimport (
 )
 from aclnn.kernels.tile cimport (
     LINE,
-    copy_bytes,
+    TILE_PREFETCH_FAR,
+    TILE_PREFETCH_NEAR,
+    TILE_STREAM,
     kernel_number,
     line_in,
     one_row,
@@ -72,10 +59,17 @@ from aclnn.kernels.tile cimport (
 
 cdef enum:
     SLOT = STEP_ELEMENTS * 4  # bytes of what eight vectors hold
-    MOST_OPERANDS = 16  # of a program, outside of registers
+    MOST_OPERANDS = PROGRAM_OPERANDS  # of a program, outside of registers
     MOST_SLOTS = 16     # of values that are read again
-    MOST_STEPS = 96
+    FIRST_SLOT = MOST_OPERANDS
+    FIRST_BLOCK = FIRST_SLOT + MOST_SLOTS
+    MOST_BLOCKS = 16    # of values that lie in memory between segments
+    MOST_STEPS = 128
+    BLOCKS_BYTES = 32768  # of these, so that the nearest cache holds them
+    MOST_BLOCK = 4096     # elements
+    PART = STEP_ELEMENTS * 8  # bytes of as many elements as eight vectors hold
     FAR_AHEAD = 4096    # bytes from what is read to what is prefetched
+    FILLER = 0x38       # bytes of numbers that suit every formula
     MOST_NAMES = 256
     MOST_NUMBERS = 64
     PREPARED = 16       # bytes of what is made of a number
@@ -397,84 +391,6 @@ cdef void scarce_of_two(vecf a, vecf b, vecf c, vecf d, vecf e, vecf f, vecf g, 
               <const float *>operand_of(step, frame, i), False)
 
 
-# --- Steps that compute in memory -----------------------------------------------------------------
-#
-# Formulas of many operations take registers of their own: their vectors are stored into a block in
-# the nearest cache, and a loop over that computes them.
-
-cdef inline void spread(vecf a, vecf b, vecf c, vecf d, vecf e, vecf f, vecf g, vecf h,
-                        char *block) noexcept nogil:
-    put(block, 0, a)
-    put(block, 1, b)
-    put(block, 2, c)
-    put(block, 3, d)
-    put(block, 4, e)
-    put(block, 5, f)
-    put(block, 6, g)
-    put(block, 7, h)
-
-
-cdef inline void go_on(const char *v, const step_t *step, frame_t *frame,
-                       ptrdiff_t i) noexcept nogil:
-    """With results that lie in a block."""
-    cdef const step_t *next = step + 1
-    next.run(at(v, 0), at(v, 1), at(v, 2), at(v, 3), at(v, 4), at(v, 5), at(v, 6), at(v, 7), next,
-             frame, i)
-
-
-cdef inline loop_args args_of(const step_t *step, const frame_t *frame, ptrdiff_t i, hints_t *hints,
-                              uint16_t *hard) noexcept nogil:
-    """What loops over blocks are called with."""
-    cdef loop_args args
-    args.a = args.b = frame.given
-    if step.operand >= 0:
-        args.b = operand_of(step, frame, i)
-    hints.zeros, hints.outside = ZEROS_UNKNOWN, 0
-    args.out, args.n, args.hints, args.hard = frame.made, STEP_ELEMENTS, hints, hard
-    args.params = <const params_t *>numbers_of(step, frame)
-    args.stream = args.prefetch = 0
-    args.staging = args.staged_target = NULL
-    return args
-
-
-cdef void decide(const step_t *step, frame_t *frame, ptrdiff_t i, int found,
-                 uint16_t *hard) noexcept nogil:
-    """Compute what a loop leaves open in double, as the node's own kernel does."""
-    cdef hints_t hints
-    cdef loop_args args = args_of(step, frame, i, &hints, hard)
-    cdef pending_t pending
-    pending.state, pending.params = <const compute_state *>step.state, args.params
-    pending.target, pending.size = frame.made, sizeof(float)
-    pending.recast, pending.count = False, 0
-    enqueue_found(&args, found, &pending)
-    recompute_pending(&pending)
-
-
-cdef void left_open(vecf a, vecf b, vecf c, vecf d, vecf e, vecf f, vecf g, vecf h,
-                    const step_t *step, frame_t *frame, ptrdiff_t i) noexcept nogil:
-    """Go on with results of which some are exceptional."""
-    spread(a, b, c, d, e, f, g, h, frame.made)
-    decide(step, frame, i, EXCEPTIONAL, NULL)
-    go_on(frame.made, step, frame, i)
-
-
-cdef void by_form(vecf a, vecf b, vecf c, vecf d, vecf e, vecf f, vecf g, vecf h,
-                  const step_t *step, frame_t *frame, ptrdiff_t i) noexcept nogil:
-    cdef uint16_t[8 + MASKS_TOGETHER] hard
-    cdef const char *other = frame.given
-    cdef uint64_t low, high
-    spread(a, b, c, d, e, f, g, h, frame.given)
-    if step.operand >= 0:
-        other = operand_of(step, frame, i)
-    (<form_loop>step.block)(frame.given, other, frame.made, 8, numbers_of(step, frame), hard, False,
-                            0)
-    memcpy(&low, hard, 8)
-    memcpy(&high, hard + 4, 8)
-    if low | high:
-        decide(step, frame, i, HARD_TO_ROUND, hard)
-    go_on(frame.made, step, frame, i)
-
-
 # --- Steps: formulas ------------------------------------------------------------------------------
 
 class StepFacts(NamedTuple):
@@ -504,15 +420,6 @@ cdef add_step(str formula, str dtype, tuple unit, bint blind, bint prepared, bin
     _functions[0][<int>number], _functions[1][<int>number] = run, raw
     _numbers[formula, dtype] = number
     STEPS[formula, dtype] = StepFacts(unit, bool(blind), bool(prepared), bool(rounds))
-
-
-cdef step_fn[MOST_NAMES] _pair_functions
-cdef dict _pairs = {}
-
-
-cdef add_pair_step(str formula, step_fn run):
-    _pair_functions[<int>len(_pairs)] = run
-    _pairs[formula] = len(_pairs)
 
 
 include "register_steps.pxi"
@@ -547,28 +454,60 @@ cdef step_fn stores(str dtype, bint past, bint pairs) except NULL:
 cdef struct operand_t:
     int size          # bytes of an element
     bint output
-    step_fn load      # to floats, of what repeats one element; NULL: rows are dense
-    int slot          # where these are, or 0
+    step_fn load      # to floats, of what repeats one element; NULL: it is read where it lies
 
 cdef struct number_t:
     int offset        # bytes from where the parameters begin
-    bint prepared     # what follows is made of it, for results of a dtype
-    elem_type dtype
+    int count
+    prepare_kernel prepare  # makes what a kernel takes of the numbers; NULL: as they are
+    const void *state
+
+cdef struct block_slot:
+    ptrdiff_t offset  # bytes from where they begin
+    int size          # of an element
+
+# Some steps on registers, or the call of a node's own kernel.
+cdef struct segment_t:
+    const step_t *first
+    tile_kernel run
+    const void *state
+    int params
+    int flags         # of a tile's, those that its operands take
+    int n_views
+    int places[MOST_INPUTS + 1]
 
 cdef struct fused_state:
+    program_t program  # comes first: it is what other kernels know
     int n_numbers
-    number_t numbers[MOST_NUMBERS]
     int n_operands    # of the tile, inputs first
     int n_slots
+    int n_blocks
+    int n_segments
     bint streams
+    bint pairs        # vectors hold even and odd elements
+    ptrdiff_t block   # elements that all segments compute before the next ones
+    number_t numbers[MOST_NUMBERS]
     operand_t operands[MOST_OPERANDS]
+    block_slot blocks[MOST_BLOCKS]
+    segment_t segments[MOST_STEPS]
     step_t steps[MOST_STEPS]
 
 
 cdef struct buffers_t:
-    # Aligned memory of one call.
+    # Memory of one call; all of it is aligned.
     char slots[(MOST_SLOTS + MOST_OPERANDS) * SLOT + LINE]
-    char rows[(MOST_OPERANDS + 2) * SLOT + LINE]
+    char rows[MOST_OPERANDS * PART + LINE]
+    char blocks[BLOCKS_BYTES + LINE]
+
+
+cdef struct walk_t:
+    # Where a program is: a row, whose elements steps find by the frame, and calls by views.
+    const fused_state *state
+    frame_t frame
+    tile_view row[MOST_OPERANDS]
+    char *blocks
+    char *parts       # room for elements that do not fill vectors
+    int flags
 
 
 cdef void keep(vecf a, vecf b, vecf c, vecf d, vecf e, vecf f, vecf g, vecf h,
@@ -577,7 +516,7 @@ cdef void keep(vecf a, vecf b, vecf c, vecf d, vecf e, vecf f, vecf g, vecf h,
     vf_store(frame.data[step.operand], a)
 
 
-cdef inline float as_float(const fused_state *state, int k, const char *element) noexcept nogil:
+cdef float as_float(const fused_state *state, int k, const char *element) noexcept nogil:
     """One element as a float."""
     cdef step_t steps[2]
     cdef frame_t frame
@@ -586,168 +525,236 @@ cdef inline float as_float(const fused_state *state, int k, const char *element)
     cdef vecf any = vf_set(0)
     memset(element_copies, 0, SLOT)
     memcpy(element_copies, element, state.operands[k].size)
-    steps[0] = step_t(state.operands[k].load, 0, 0, 0, 0, 0, NULL, NULL, NULL)
-    steps[1] = step_t(keep, 1, 0, 0, 0, 0, NULL, NULL, NULL)
+    steps[0] = step_t(state.operands[k].load, 0, 0, 0, 0, 0)
+    steps[1] = step_t(keep, 1, 0, 0, 0, 0)
     frame.data[0], frame.data[1] = element_copies, <char *>found
     steps[0].run(any, any, any, any, any, any, any, any, steps, &frame, 0)
     return found[0]
 
 
-cdef void repeat(const fused_state *state, int k, const char *element, char *slot,
-                 ptrdiff_t n) noexcept nogil:
-    """Floats of one element, n times."""
-    cdef float value = as_float(state, k, element)
-    cdef ptrdiff_t j
-    for j in range(n):
-        (<float *>slot)[j] = value
+cdef void repeat(const fused_state *state, int k, const char *element, char *slot) noexcept nogil:
+    """Floats of one element in all vectors."""
+    cdef vecf value = vf_set(as_float(state, k, element))
+    cdef int j
+    for j in range(8):
+        put(slot, j, value)
 
 
-cdef void run_from(const fused_state *state, frame_t *frame, ptrdiff_t i,
-                   ptrdiff_t end) noexcept nogil:
+cdef inline void run_from(const step_t *first, frame_t *frame, ptrdiff_t i,
+                          ptrdiff_t end) noexcept nogil:
     cdef vecf any = vf_set(0)
-    cdef const step_t *first = &state.steps[0]
     while i < end:
         first.run(any, any, any, any, any, any, any, any, first, frame, i)
         i += STEP_ELEMENTS
 
 
-cdef void run_part(const tile_view *views, const fused_state *state, const frame_t *told,
-                   char *rows_of, ptrdiff_t row, ptrdiff_t rows, ptrdiff_t col,
-                   ptrdiff_t cols, bint short) noexcept nogil:
-    """Elements that do not fill all vectors, by way of copies; of short rows, several rows."""
-    cdef frame_t frame = told[0]
-    cdef const operand_t *operand
-    cdef char *source
-    cdef char *target
-    cdef ptrdiff_t j, _j, nbytes
+cdef void call_kernel(const segment_t *segment, walk_t *walk, ptrdiff_t begin,
+                      ptrdiff_t n) noexcept nogil:
+    """A node's own kernel on a block."""
+    cdef tile_view views[MOST_INPUTS + 1]
+    cdef const block_slot *slot
+    cdef int k, place
+    for k in range(segment.n_views):
+        place = segment.places[k]
+        if place < MOST_OPERANDS:
+            views[k].col_stride = walk.row[place].col_stride
+            views[k].data = walk.row[place].data + begin * views[k].col_stride
+        else:
+            slot = &walk.state.blocks[place - FIRST_BLOCK]
+            views[k].col_stride, views[k].data = slot.size, walk.blocks + slot.offset
+        views[k].row_stride = 0
+    segment.run(views, 1, n, segment.state, walk.frame.params + segment.params, NULL,
+                walk.flags & segment.flags)
+
+
+cdef void run_block(walk_t *walk, ptrdiff_t begin, ptrdiff_t n) noexcept nogil:
+    """All that a program does, on elements of the row that fill vectors."""
+    cdef const fused_state *state = walk.state
+    cdef const segment_t *segment
     cdef int k
+    for k in range(state.n_blocks):
+        walk.frame.data[FIRST_BLOCK + k] = (
+            walk.blocks + state.blocks[k].offset - begin * state.blocks[k].size)
+    for k in range(state.n_segments):
+        segment = &state.segments[k]
+        if segment.first != NULL:
+            run_from(segment.first, &walk.frame, begin, begin + n)
+        else:
+            call_kernel(segment, walk, begin, n)
+
+
+cdef void run_blocks(walk_t *walk, ptrdiff_t begin, ptrdiff_t end) noexcept nogil:
+    cdef ptrdiff_t n
+    while begin < end:
+        n = min(walk.state.block, end - begin)
+        run_block(walk, begin, n)
+        begin += n
+
+
+cdef void copy_part(const tile_view *view, char *part, int size, ptrdiff_t row, ptrdiff_t rows,
+                    ptrdiff_t col, ptrdiff_t cols, bint back) noexcept nogil:
+    """Elements of some rows to memory of their own, or back."""
+    cdef char *place = view.data + row * view.row_stride + col * view.col_stride
+    cdef ptrdiff_t _j
+    for _j in range(rows):
+        if back:
+            copy_elements(part, size, place, view.col_stride, cols, size)
+        else:
+            copy_elements(place, view.col_stride, part, size, cols, size)
+        place += view.row_stride
+        part += cols * size
+
+
+cdef void widen(const fused_state *state, int k, char *part, char *slot,
+                ptrdiff_t n) noexcept nogil:
+    """Floats of elements of a part that repeat along short rows."""
+    cdef float[STEP_ELEMENTS] found
+    cdef ptrdiff_t j, size = state.operands[k].size
+    for j in range(n):
+        if j and memcmp(part + j * size, part + (j - 1) * size, size) == 0:
+            found[j] = found[j - 1]
+        else:
+            found[j] = as_float(state, k, part + j * size)
+    for j in range(n, STEP_ELEMENTS):
+        found[j] = 0.5
+    if not state.pairs:
+        memcpy(slot, found, SLOT)
+        return
+    for j in range(STEP_ELEMENTS):
+        (<float *>slot)[j // (2 * LANES) * 2 * LANES + j % 2 * LANES + j // 2 % LANES] = found[j]
+
+
+cdef void run_part(const tile_view *views, const walk_t *told, ptrdiff_t row, ptrdiff_t rows,
+                   ptrdiff_t col, ptrdiff_t cols, bint short) noexcept nogil:
+    """Elements that do not fill all vectors, by way of copies; of short rows, several rows."""
+    cdef walk_t walk = told[0]
+    cdef const fused_state *state = walk.state
+    cdef ptrdiff_t size
+    cdef char *part
+    cdef int k
+    walk.flags &= ~TILE_STREAM
     for k in range(state.n_operands):
-        operand = &state.operands[k]
-        source = views[k].data + row * views[k].row_stride
-        if operand.load != NULL:
-            target = frame.data[k]
-            if short:
-                for j in range(rows):
-                    repeat(state, k, source + j * views[k].row_stride, target + 4 * j * cols, cols)
-            continue
-        frame.data[k] = target = rows_of + k * SLOT
-        if operand.output:
-            continue
-        nbytes = cols * operand.size
-        source += col * operand.size
-        for _j in range(rows):
-            copy_bytes(target, source, nbytes)
-            source += views[k].row_stride
-            target += nbytes
-    run_from(state, &frame, 0, STEP_ELEMENTS)
+        size = state.operands[k].size
+        part = walk.parts + k * PART
+        if state.operands[k].load != NULL and not short:
+            continue  # the row has it
+        if not state.operands[k].output:
+            memset(part, FILLER, STEP_ELEMENTS * size)
+            copy_part(&views[k], part, size, row, rows, col, cols, False)
+        if state.operands[k].load != NULL:
+            widen(state, k, part, walk.frame.data[k], rows * cols)
+        else:
+            walk.frame.data[k] = part
+        walk.row[k].data, walk.row[k].col_stride = part, size
+    run_block(&walk, 0, STEP_ELEMENTS)
     for k in range(state.n_operands):
-        operand = &state.operands[k]
-        if not operand.output:
-            continue
-        nbytes = cols * operand.size
-        source = rows_of + k * SLOT
-        target = views[k].data + row * views[k].row_stride + col * operand.size
-        for _j in range(rows):
-            copy_bytes(target, source, nbytes)
-            source += nbytes
-            target += views[k].row_stride
+        if state.operands[k].output:
+            copy_part(&views[k], walk.parts + k * PART, state.operands[k].size, row, rows, col,
+                      cols, True)
 
 
 cdef inline bint in_place(const tile_view *views, const fused_state *state) noexcept nogil:
     """Whether an output may lie where an input is: then nothing is computed twice."""
     cdef int j, k
-    for j in range(state.n_operands):
-        if state.operands[j].output:
-            for k in range(state.n_operands):
-                if not state.operands[k].output and views[k].data == views[j].data:
-                    return True
+    for j in range(state.program.inputs, state.n_operands):
+        for k in range(state.program.inputs):
+            if views[k].data == views[j].data:
+                return True
     return False
 
 
-cdef inline ptrdiff_t head_of(const tile_view *views, const fused_state *state, ptrdiff_t row,
-                              ptrdiff_t cols) noexcept nogil:
-    """Elements before the first line of what is streamed."""
+cdef void run_row(const tile_view *views, walk_t *walk, ptrdiff_t row, ptrdiff_t cols,
+                  bint overlap) noexcept nogil:
+    cdef const fused_state *state = walk.state
+    cdef ptrdiff_t whole, begin = 0
     cdef int k
     for k in range(state.n_operands):
-        if state.operands[k].output:
-            return min(to_line(&views[k], row), cols)
-    return 0
-
-
-cdef void run_row(const tile_view *views, const fused_state *state, frame_t *frame, char *rows_of,
-                  ptrdiff_t row, ptrdiff_t cols, bint overlap, bint past) noexcept nogil:
-    cdef ptrdiff_t begin = 0, whole
-    cdef int k
-    for k in range(state.n_operands):
+        walk.row[k].data = views[k].data + row * views[k].row_stride
+        walk.row[k].col_stride = views[k].col_stride
         if state.operands[k].load == NULL:
-            frame.data[k] = views[k].data + row * views[k].row_stride
+            walk.frame.data[k] = walk.row[k].data
         elif row == 0 or views[k].row_stride:
-            repeat(state, k, views[k].data + row * views[k].row_stride, frame.data[k],
-                   STEP_ELEMENTS)
-    if past and cols >= 2 * STEP_ELEMENTS:
-        begin = head_of(views, state, row, cols)
+            repeat(state, k, walk.row[k].data, walk.frame.data[k])
+    if state.streams and cols >= 2 * STEP_ELEMENTS:
+        # What is streamed begins with a line.
+        begin = min(to_line(&views[state.program.inputs], row), cols)
         if begin:
-            run_part(views, state, frame, rows_of, row, 1, 0, begin, False)
-    whole = (cols - begin) // STEP_ELEMENTS * STEP_ELEMENTS
-    if whole:
-        run_from(state, frame, begin, begin + whole)
-    begin += whole
-    if begin == cols:
+            run_part(views, walk, row, 1, 0, begin, False)
+    whole = begin + (cols - begin) // STEP_ELEMENTS * STEP_ELEMENTS
+    run_blocks(walk, begin, whole)
+    if whole == cols:
         return
     if overlap and cols >= STEP_ELEMENTS:
-        run_from(state, frame, cols - STEP_ELEMENTS, cols)
+        run_block(walk, cols - STEP_ELEMENTS, STEP_ELEMENTS)
     else:
-        run_part(views, state, frame, rows_of, row, 1, begin, cols - begin, False)
+        run_part(views, walk, row, 1, whole, cols - whole, False)
 
 
 cdef void fused_tile(const tile_view *views, ptrdiff_t rows, ptrdiff_t cols, const void *told,
                      const void *params, void *scratch, int flags) noexcept nogil:
-    cdef const fused_state *state = <const fused_state *>told
     cdef buffers_t buffers
     cdef char *slots = line_in(buffers.slots)
-    cdef char *rows_of = line_in(buffers.rows)
-    cdef bint overlap = not in_place(views, state), past = state.streams
-    cdef frame_t frame
+    cdef walk_t walk
+    cdef const fused_state *state = <const fused_state *>told
+    cdef bint overlap = not state.streams and not in_place(views, state)
     cdef ptrdiff_t row = 0, high
     cdef int k
-    frame.params = <const char *>params
-    frame.given = rows_of + MOST_OPERANDS * SLOT
-    frame.made = frame.given + SLOT
+    walk.state, walk.flags = state, flags
+    walk.parts, walk.blocks = line_in(buffers.rows), line_in(buffers.blocks)
+    walk.frame.params = <const char *>params
     for k in range(state.n_slots):
-        frame.data[MOST_OPERANDS + k] = slots + k * SLOT
+        walk.frame.data[MOST_OPERANDS + k] = slots + k * SLOT
     for k in range(state.n_operands):
         if state.operands[k].load != NULL:
-            frame.data[k] = slots + (MOST_SLOTS + k) * SLOT
+            walk.frame.data[k] = slots + (MOST_SLOTS + k) * SLOT
     if rows > 1 and one_row(views, state.n_operands, cols):
         cols, rows = cols * rows, 1
-    memset(rows_of, 0x38, state.n_operands * SLOT)  # numbers that suit every formula
     if cols < STEP_ELEMENTS:
         high = STEP_ELEMENTS // cols
-        for k in range(state.n_operands):
-            if state.operands[k].load != NULL:
-                memset(frame.data[k], 0x38, SLOT)
         while row < rows:
-            run_part(views, state, &frame, rows_of, row, min(high, rows - row), 0, cols, True)
+            run_part(views, &walk, row, min(high, rows - row), 0, cols, True)
             row += high
         return
     while row < rows:
-        run_row(views, state, &frame, rows_of, row, cols, overlap and not past, past)
+        run_row(views, &walk, row, cols, overlap)
         row += 1
 
 
 cdef void prepare_fused(void *params, const void *told, const kernel_number *numbers,
                         int n_numbers) noexcept nogil:
-    """The numbers of all nodes, and what some make of theirs."""
+    """The numbers of all nodes, or what their kernels make of them."""
     cdef const fused_state *state = <const fused_state *>told
-    cdef char *block = <char *>params
-    cdef params_t own
+    cdef const number_t *own
+    cdef char *block
     cdef int k
     for k in range(state.n_numbers):
-        (<kernel_number *>(block + state.numbers[k].offset))[0] = numbers[k]
-        if state.numbers[k].prepared:
-            own.p[0] = numbers[k].real
-            prepare_leaky_relu(&own, state.numbers[k].dtype)
-            memcpy(block + state.numbers[k].offset + 8, own.own, sizeof(leaky_relu_t))
+        own = &state.numbers[k]
+        block = <char *>params + own.offset
+        if own.prepare != NULL:
+            own.prepare(block, own.state, numbers, own.count)
+        else:
+            memcpy(block, numbers, own.count * sizeof(kernel_number))
+        numbers += own.count
+
+
+cdef inline void prepare_leaky(void *params, const kernel_number *numbers,
+                               elem_type dtype) noexcept nogil:
+    """The slope, and what a step makes of it."""
+    cdef params_t own
+    own.p[0] = numbers[0].real
+    prepare_leaky_relu(&own, dtype)
+    memcpy(params, numbers, sizeof(kernel_number))
+    memcpy(<char *>params + sizeof(kernel_number), own.own, sizeof(leaky_relu_t))
+
+
+cdef void prepare_f16(void *params, const void *state, const kernel_number *numbers,
+                      int n_numbers) noexcept nogil:
+    prepare_leaky(params, numbers, F16)
+
+
+cdef void prepare_bf16(void *params, const void *state, const kernel_number *numbers,
+                       int n_numbers) noexcept nogil:
+    prepare_leaky(params, numbers, BF16)
 
 
 cdef class FusedKernel:
@@ -756,7 +763,9 @@ cdef class FusedKernel:
     Attributes
     ----------
     fn, state : int
-        Addresses of a `tile_kernel` and of what it is called with.
+        Addresses of a `tile_kernel` and of what it is called with, a `program_t`.
+    prepare, params_size : int
+        Address of a `prepare_kernel` and the bytes that it fills, or 0.
     name : str
         Those of the nodes' kernels.
     steps : tuple of str
@@ -785,26 +794,112 @@ cdef class FusedKernel:
         return f"<FusedKernel {self.name}: {len(self.steps)} steps>"
 
 
-cdef tuple described(tuple steps):
-    found = []
-    for step in steps:
-        words = []
-        for part in step[:2] if step[0] == "form" else step:
-            words.append(str(part))
-        found.append(" ".join(words))
-    return tuple(found)
+cdef str described(tuple step):
+    if step[0] == "call":
+        return f"call {step[1].name} {' '.join(map(str, step[3]))}"
+    return " ".join(map(str, step))
 
 
-_SIZES = {"float32": 4, "float16": 2, "bfloat16": 2, "bool": 1}
+_ITEM_SIZES = {
+    "float32": 4, "float16": 2, "bfloat16": 2, "bool": 1, "float64": 8, "int8": 1, "uint8": 1,
+    "int16": 2, "uint16": 2, "int32": 4, "uint32": 4, "int64": 8, "uint64": 8,
+}
+
+
+cdef int item_size(str dtype) except -1:
+    if dtype not in _ITEM_SIZES:
+        raise ValueError(f"no program holds {dtype!r}, dtypes are {', '.join(_ITEM_SIZES)}")
+    return _ITEM_SIZES[dtype]
+
+
+cdef int set_blocks(fused_state *state, int per_element) except -1:
+    """So many elements at a time that the nearest cache holds all slots, in whole vectors."""
+    cdef ptrdiff_t offset = 0
+    cdef int k
+    state.block = PTRDIFF_MAX
+    if per_element:
+        state.block = min(<ptrdiff_t>MOST_BLOCK, BLOCKS_BYTES // per_element)
+        state.block = max(<ptrdiff_t>STEP_ELEMENTS, state.block // STEP_ELEMENTS * STEP_ELEMENTS)
+    for k in range(state.n_blocks):
+        state.blocks[k].offset = offset
+        offset += state.block * state.blocks[k].size
+    return 0
+
+
+cdef int set_step(step_t *c, tuple step, dict sizes, bint pairs, bint streams) except? -2:
+    """A step on registers; the last place that it uses of slots, or -1."""
+    cdef str action = step[0], dtype
+    cdef bint own
+    if action == "formula":
+        _, formula, dtype, raw, c.params, place, other = step
+        c.run = _functions[<bint>raw][<int>_numbers[formula, dtype]]
+        c.operand, c.size = max(place, 0), sizes.get(place, 0)
+        c.other, c.other_size = max(other, 0), sizes.get(other, 0)
+        places = [place, other]
+    else:
+        _, dtype, place, quiet = step
+        c.operand, c.size = place, sizes.get(place, 0)
+        own = not FIRST_SLOT <= place < FIRST_BLOCK
+        places = [place]
+        if action == "load":
+            c.run = load_f32 if c.size == 0 else loads(dtype, pairs and own, quiet)
+        elif action == "prefetch":
+            c.run = prefetch_step
+        else:
+            c.run = stores(dtype, streams and place < MOST_OPERANDS, pairs and own)
+    slots = [-1]
+    for place in places:
+        if FIRST_SLOT <= place < FIRST_BLOCK:
+            slots.append(place)
+    return max(slots)
+
+
+cdef int set_call(segment_t *segment, tuple step, str name) except -1:
+    _, own, segment.params, places = step
+    if len(places) > MOST_INPUTS + 1:
+        raise ValueError(f"{name}: {own.name} has more than {MOST_INPUTS} inputs")
+    segment.run = <tile_kernel><size_t>own.fn
+    segment.state = <const void *><size_t>own.state
+    segment.n_views = len(places)
+    for k, place in enumerate(places):
+        segment.places[<int>k] = place
+        if place < MOST_OPERANDS and place >= 0:
+            segment.flags |= TILE_STREAM if k == len(places) - 1 else (
+                TILE_PREFETCH_NEAR | TILE_PREFETCH_FAR)
+    return 0
+
+
+cdef int set_numbers(FusedKernel kernel, tuple numbers) except -1:
+    cdef number_t *c
+    kernel.memory.n_numbers = len(numbers)
+    for k, (offset, count, prepared, own) in enumerate(numbers):
+        c = &kernel.memory.numbers[<int>k]
+        c.offset, c.count = offset, count
+        size = count * sizeof(kernel_number)
+        if prepared:
+            c.prepare = prepare_f16 if prepared == "float16" else prepare_bf16
+            size += PREPARED
+        elif own.prepare:
+            c.prepare = <prepare_kernel><size_t>own.prepare
+            c.state = <const void *><size_t>own.state
+            size = own.params_size
+        kernel.params_size = max(kernel.params_size, <size_t>(offset + size))
+    if numbers:
+        kernel.prepare = <size_t><prepare_kernel>prepare_fused
+    return 0
 
 
 def limits():
-    """How many operands, slots, steps and numbers a program may have."""
-    return MOST_OPERANDS, MOST_SLOTS, MOST_STEPS, MOST_NUMBERS
+    """How much a program may have, and the numbers of its first slots."""
+    return {
+        "operands": MOST_OPERANDS, "slots": MOST_SLOTS, "blocks": MOST_BLOCKS,
+        "steps": MOST_STEPS - 1, "numbers": MOST_NUMBERS,
+        "first_slot": MOST_OPERANDS, "first_block": FIRST_BLOCK,
+    }
 
 
-def assemble(str name not None, tuple operands not None, tuple steps not None, bint streams,
-             tuple numbers not None=()):
+def assemble(str name not None, tuple operands not None, tuple blocks not None,
+             tuple steps not None, bint streams, tuple numbers not None=()):
     """The kernel of a program.
 
     Parameters
@@ -812,19 +907,20 @@ def assemble(str name not None, tuple operands not None, tuple steps not None, b
     name : str
     operands : tuple of (str, bool, bool)
         Of the tile, inputs first: dtype, whether rows repeat one element, whether it is written.
+    blocks : tuple of str
+        Dtypes of the slots of blocks.
     steps : tuple of tuple
         ``("load", dtype, place, quiet)``, ``("store", dtype, place, False)``,
-        ``("prefetch", dtype, place, False)`` or
-        ``("formula", name, dtype, raw, params, place, other)``, or ``("form", name, address,
-        kernel, params, place)``, whose loop over vectors is at the address.  Places are those
-        of operands, or of slots, which begin at `limits()[0]`; params: bytes to the node's numbers;
-        raw: whether nothing tells NaNs of the result apart; quiet: whether something does,
-        so that signaling NaNs become quiet.
+        ``("prefetch", dtype, place, False)``, ``("formula", name, dtype, raw, params, place,
+        other)``, or ``("call", kernel, params, places)`` of a kernel on a block.  Places are those
+        of operands, of slots, or of slots of blocks (`limits` says where they begin); params:
+        bytes to the node's numbers; raw: whether nothing tells NaNs of the result apart; quiet:
+        whether something does, so that signaling NaNs become quiet.
     streams : bool
         Whether outputs bypass the cache.
-    numbers : tuple of (int, str)
-        Of each number of the nodes, in order: where it lies in the parameters, in bytes; and if
-        what follows there is prepared from it, the dtype of the result, else ''.
+    numbers : tuple of (int, int, str, object)
+        Of each node that has some, in order: where they lie in the parameters, in bytes; how many;
+        if what a step takes is prepared from them, the dtype of the result, else ''; the kernel.
 
     Returns
     -------
@@ -832,66 +928,58 @@ def assemble(str name not None, tuple operands not None, tuple steps not None, b
     """
     cdef FusedKernel kernel = FusedKernel()
     cdef fused_state *state = kernel.memory
-    cdef step_t *c
-    cdef int k, n = len(steps), slots = 0
-    cdef list kept = []
-    if len(operands) > MOST_OPERANDS or n + 1 > MOST_STEPS:
-        raise ValueError(f"{name}: a program has at most {MOST_OPERANDS} operands and "
-                         f"{MOST_STEPS - 1} steps")
-    state.n_operands, state.streams = len(operands), streams
-    sizes, read = {}, set()
-    for dtype, repeated, _ in operands:
-        read.add((dtype, repeated))
-    # What is repeated in short rows would have to be taken apart.
-    cdef bint pairs = read == {("bfloat16", False)}
+    cdef segment_t *segment = NULL
+    cdef int k, used = 0, per_element = 0
+    if len(operands) > MOST_OPERANDS or len(steps) >= MOST_STEPS or len(blocks) > MOST_BLOCKS:
+        raise ValueError(f"{name}: a program has at most {MOST_OPERANDS} operands, {MOST_BLOCKS} "
+                         f"slots of blocks and {MOST_STEPS - 1} steps")
+    if len(numbers) > MOST_NUMBERS:
+        raise ValueError(f"{name}: a program takes at most {MOST_NUMBERS} groups of numbers")
+    sizes = {}
     for k, (dtype, repeated, output) in enumerate(operands):
-        state.operands[k].size = _SIZES[dtype]
+        state.operands[k].size = item_size(dtype)
         state.operands[k].output = output
+        state.program.outputs += output
         if repeated:
             state.operands[k].load = loads(dtype, False, True)
-        sizes[k] = 0 if repeated else _SIZES[dtype]
-    for k, step in enumerate(steps):
-        c = &state.steps[k]
-        if step[0] == "form":
-            _, formula, address, own, c.params, place = step
-            c.run = _pair_functions[<int>_pairs[formula]] if formula in _pairs else by_form
-            c.open = left_open
-            c.block, c.state = <const void *><size_t>address, <const void *><size_t>own.state
-            c.operand, c.size = place, sizes.get(place, 0)
-            slots = max(slots, place - MOST_OPERANDS + 1)
-            kept.append(own)
+        sizes[k] = 0 if repeated else item_size(dtype)
+    for k, dtype in enumerate(blocks):
+        sizes[FIRST_BLOCK + k] = state.blocks[k].size = item_size(dtype)
+        per_element += state.blocks[k].size
+    state.n_operands, state.n_blocks, state.streams = len(operands), len(blocks), streams
+    state.program.run, state.program.inputs = fused_tile, len(operands) - state.program.outputs
+    set_blocks(state, per_element)
+    # Where all that is in memory is bfloat16.
+    cdef bint pairs = True
+    for step in steps:
+        if step[0] in ("load", "store") and not FIRST_SLOT <= step[2] < FIRST_BLOCK:
+            pairs &= step[1] == "bfloat16"
+        elif step[0] == "formula":
+            for place in step[5:]:
+                pairs &= sizes.get(place, 0) == 0
+    state.pairs = pairs
+    for step in steps:
+        if step[0] == "call":
+            segment = &state.segments[state.n_segments]
+            state.n_segments += 1
+            set_call(segment, step, name)
+            if used and state.steps[used - 1].run != finish_block:
+                state.steps[used].run = finish_block
+                used += 1
+            segment = NULL
             continue
-        if step[0] == "formula":
-            _, formula, dtype, raw, c.params, place, other = step
-            c.run = _functions[<bint>raw][<int>_numbers[formula, dtype]]
-            c.operand, c.size = place, sizes.get(place, 0)
-            c.other, c.other_size = other, sizes.get(other, 0)
-            slots = max(slots, place - MOST_OPERANDS + 1, other - MOST_OPERANDS + 1)
-            continue
-        action, dtype, place, quiet = step
-        c.operand, c.size = place, sizes.get(place, 0)
-        slots = max(slots, place - MOST_OPERANDS + 1)
-        if action == "load":
-            c.run = load_f32 if c.size == 0 else loads(dtype, pairs, quiet)
-        elif action == "prefetch":
-            c.run = prefetch_step
-        else:
-            own = place < MOST_OPERANDS
-            c.run = stores(dtype, streams and own, pairs and own)
-    state.steps[n].run = finish_block
-    if slots > MOST_SLOTS:
+        if segment == NULL:
+            segment = &state.segments[state.n_segments]
+            state.n_segments += 1
+            segment.first = &state.steps[used]
+        place = set_step(&state.steps[used], step, sizes, pairs, streams)
+        state.n_slots = max(state.n_slots, place - FIRST_SLOT + 1)
+        used += 1
+    state.steps[used].run = finish_block
+    if state.n_slots > MOST_SLOTS:
         raise ValueError(f"{name}: a program has at most {MOST_SLOTS} slots")
-    state.n_slots = slots
-    if len(numbers) > MOST_NUMBERS:
-        raise ValueError(f"{name}: a program takes at most {MOST_NUMBERS} numbers")
-    state.n_numbers = len(numbers)
-    for k, (offset, dtype) in enumerate(numbers):
-        state.numbers[k].offset = offset
-        state.numbers[k].prepared = len(dtype) > 0
-        state.numbers[k].dtype = F16 if dtype == "float16" else BF16
-        kernel.params_size = max(kernel.params_size, <size_t>offset + 8 + PREPARED)
-    if numbers:
-        kernel.prepare = <size_t><prepare_kernel>prepare_fused
-    kernel.name, kernel.kept = name, tuple(kept)
-    kernel.steps = described(steps)
+    set_numbers(kernel, numbers)
+    kernel.name = name
+    kernel.kept = steps, numbers  # with the kernels that they call
+    kernel.steps = tuple(map(described, steps))
     return kernel

@@ -43,21 +43,6 @@ def paths():
     return {formula: <size_t>&_paths[<int>number] for formula, number in _numbers.items()}
 
 
-cdef dict _forms = {}
-
-
-cdef add_form(str formula, form_loop loop):
-    _forms[formula] = <size_t>loop
-
-
-def forms():
-    """Addresses of loops over whole vectors of float32 (`form_loop`), of formulas that have one.
-
-    Those with a root have none: beside it every few vectors leave a result open.
-    """
-    return dict(_forms)
-
-
 # The drivers, once each: a call for every chunk of elements costs nothing.
 cdef int f32_by_form(form_loop form, const loop_args *args) noexcept nogil:
     return run_form_f32(form, args)

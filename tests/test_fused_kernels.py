@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ctypes
+
 import numpy as np
 import pytest
 from cases import each
@@ -9,6 +11,7 @@ from ml_dtypes import bfloat16
 
 import aclnn
 from aclnn import isa
+from aclnn.compiler import fused_kernels
 
 pytestmark = pytest.mark.skipif(
     isa.fused_kernels() is None, reason="this instruction set has no kernels of several nodes"
@@ -269,3 +272,61 @@ def test_numbers_of_a_run():
     for slope in (0.1, 0.25, 1e-30):
         ex = aclnn.compile(lambda x, s=slope: aclnn.relu(aclnn.leaky_relu(x, s) + x)).executor(x)
         assert same_bits(ex.run(), aclnn.relu(aclnn.leaky_relu(x, slope) + x))
+
+
+def run_program(made, views, rows, cols, numbers=(), flags=0):
+    """Run a program as kernels of other kinds do: by its tile kernel, on (array, row stride, column stride)."""
+    fields = [("data", ctypes.c_void_p), ("row", ctypes.c_ssize_t), ("col", ctypes.c_ssize_t)]
+    view = type("View", (ctypes.Structure,), {"_fields_": fields})
+    given = (view * len(views))(*[(a.ctypes.data, row, col) for a, row, col in views])
+    params = np.zeros(made.kernel.params_size + 64, np.uint8)
+    params = params[-params.ctypes.data % 64 :]
+    if made.kernel.prepare:
+        prepare = ctypes.CFUNCTYPE(
+            None, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int
+        )(made.kernel.prepare)
+        values = np.array(numbers, np.float64)
+        prepare(params.ctypes.data, made.kernel.state, values.ctypes.data, len(numbers))
+    kernel = ctypes.CFUNCTYPE(
+        None,
+        ctypes.c_void_p,
+        *[ctypes.c_ssize_t] * 2,
+        *[ctypes.c_void_p] * 3,
+        ctypes.c_int,
+    )(made.kernel.fn)
+    kernel(given, rows, cols, made.kernel.state, params.ctypes.data, None, flags)
+
+
+@each("dtype", [F16, BF16])
+@each("shape", [(3, 7), (5, 200), (2, 1024)])
+def test_programs_of_kernels_of_other_kinds(shape, dtype):
+    """As of products: a tile of floats, a bias of rows and one of columns, GELU, a residual, rounding."""
+    library, name, rng = isa.kernels(), dtype.name, np.random.default_rng(1)
+    f32 = "float32"
+    parts = [
+        fused_kernels.Part(library.compute_kernel("add", (f32, f32), f32), (0, 1), 10, (1,)),
+        fused_kernels.Part(library.compute_kernel("add", (f32, f32), f32), (10, 2), 11, (1,)),
+        fused_kernels.Part(library.compute_kernel("gelu", (f32,), f32), (11,), 12),
+        fused_kernels.Part(library.compute_kernel("adds", (f32,), f32), (12,), 13, (0.3, 1)),
+        fused_kernels.Part(library.cast_kernel(f32, name), (13,), 14),
+        fused_kernels.Part(library.compute_kernel("add", (name, name), name), (14, 3), 15, (1,)),
+    ]
+    places = {k: fused_kernels.Place(f32) for k in (0, 1, 10, 11, 12, 13)}
+    places |= {k: fused_kernels.Place(name) for k in (3, 14, 15)}
+    places[2] = fused_kernels.Place(f32, "repeated")
+    rows, cols = shape
+    tile = rng.standard_normal((rows, cols + 3), np.float32)
+    row, column = rng.standard_normal(cols, np.float32), rng.standard_normal((rows, 1), np.float32)
+    rest, out = rng.standard_normal(shape).astype(dtype), np.empty(shape, dtype)
+    made = fused_kernels.fuse(parts, places, [15])
+    assert made.reads == (0, 1, 2, 3)
+    assert made.writes == (15,)
+    views = [(tile, 4 * cols + 12, 4), (row, 0, 4), (column, 4, 0), (rest, 2 * cols, 2)]
+    run_program(made, [*views, (out, 2 * cols, 2)], rows, cols, made.params)
+    halves = (aclnn.gelu(tile[:, :cols] + row + column) + np.float32(0.3)).astype(dtype)
+    assert same_bits(out, aclnn.add(halves, rest))
+    places[14] = fused_kernels.Place(f32)  # rounded, and kept as floats
+    made = fused_kernels.fuse(parts[:5], places, [14])
+    floats = np.empty(shape, np.float32)
+    run_program(made, [*views[:3], (floats, 4 * cols, 4)], rows, cols, made.params)
+    assert same_bits(floats, halves.astype(np.float32))

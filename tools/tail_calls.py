@@ -31,11 +31,11 @@ STACK = re.compile(r"\(%rsp|\(%rbp|%rsp,|\tpush")
 # What takes more constants and intermediates than the sixteen registers of v3 hold beside eight vectors,
 # and what rounds products of bfloat16 to odd on v4.
 SPILLS = {
-    "v3": re.compile(r"\w+_pair_step|(adds|subs|rsubs|muls|leaky_relu|leaky_relu_backward|div|divs|reciprocal|"
+    "v3": re.compile(r"(adds|subs|rsubs|muls|leaky_relu|leaky_relu_backward|div|divs|reciprocal|"
                      r"clamp|shrink)_(f16|bf16|f32)_step(_raw)?"),
     "v4": re.compile(r"(muls|leaky_relu|leaky_relu_backward)_bf16_step(_raw)?"),
 }  # fmt: skip
-LIBRARY = ("add_step", "add_pair_step", "prefetch_step")
+LIBRARY = ("add_step", "set_step", "prefetch_step")
 
 
 def listing(level: str, folder: str) -> str:

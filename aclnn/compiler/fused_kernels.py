@@ -1,22 +1,134 @@
-"""Programs on registers: pointwise nodes of a loop as one kernel.
+"""Programs: pointwise nodes of a loop as one kernel.
 
-`join` turns neighbours in a loop into programs (`aclnn/_fused_kernels.pyx`): each value is computed in
-registers, and stored only if something else reads it.  What no step can do stays a kernel of its own.
+`join` turns neighbours in a loop into programs (`aclnn/_fused_kernels.pyx`), `fuse` makes one for kernels of
+other kinds.  A program computes values on registers, and stores only what something else reads; what no step
+on registers does, or does not do as fast, is a call of the node's own kernel on a block in the nearest cache.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Collection, Mapping, Sequence
+from itertools import pairwise
+from typing import Any, NamedTuple
 
 from aclnn import isa
 from aclnn.graph.lower.schedule import Op, Operand, Step
 from aclnn.graph.runtime.abi import SCRATCH, TILE_PREFETCH_FAR, TILE_STREAM
 from aclnn.graph.runtime.calls import Call
 
-SIZES = {"float32": 4, "float16": 2, "bfloat16": 2, "bool": 1}
+SIZES = {
+    "float32": 4, "float16": 2, "bfloat16": 2, "bool": 1, "float64": 8,
+    "int8": 1, "uint8": 1, "int16": 2, "uint16": 2, "int32": 4, "uint32": 4, "int64": 8, "uint64": 8,
+}  # fmt: skip
+ON_REGISTERS = ("float32", "float16", "bfloat16", "bool")
 HALVES = ("float16", "bfloat16")
+
+
+class Part(NamedTuple):
+    """A pointwise operation of a program: its kernel, the places that it reads and writes, its numbers."""
+
+    kernel: Any
+    inputs: tuple[int, ...]
+    output: int
+    params: tuple[Any, ...] = ()
+
+
+class Place(NamedTuple):
+    """What a place is to a program.
+
+    Attributes
+    ----------
+    dtype : str
+        Of the elements there.  Where that is float32 and the value's is half precision, the program
+        keeps what it rounded as floats.
+    layout : str
+        Of a row: "dense", "repeated" (one element for all of it), or "strided".
+    """
+
+    dtype: str
+    layout: str = "dense"
+
+
+class Fused(NamedTuple):
+    """A program, and what it is called with: the places it reads, those it writes, and numbers."""
+
+    kernel: Any
+    reads: tuple[int, ...]
+    writes: tuple[int, ...]
+    params: tuple[Any, ...]
+
+
+def fuse(
+    parts: Sequence[Part],
+    places: Mapping[int, Place],
+    kept: Collection[int],
+    *,
+    far: bool = False,
+    streams: bool = False,
+) -> Fused | None:
+    """The program of operations that follow one another.
+
+    Parameters
+    ----------
+    parts : sequence of Part
+        In order.  A place that one writes is no other's output.
+    places : mapping of int to Place
+        Of all places; of those that the program neither reads first nor keeps, the layout does not matter.
+    kept : collection of int
+        Places of results that something else reads.
+    far : bool
+        Whether operands are so large that they are prefetched.
+    streams : bool
+        Whether results bypass the cache.
+
+    Returns
+    -------
+    Fused or None
+        None where there are no programs, or this one is too large.  `kernel.state` is the address of a
+        `program_t` (`aclnn/kernels/programs.h`), `kernel.prepare` and `kernel.params_size` are as of any
+        kernel; it has to be kept alive.
+
+    Examples
+    --------
+    A program between a float32 tile and float16 results: half precision is rounded once, at the end.
+
+    >>> library = isa.kernels()
+    >>> adds, relu, cast = (
+    ...     library.compute_kernel("adds", ("float32",), "float32"),
+    ...     library.compute_kernel("relu", ("float32",), "float32"),
+    ...     library.cast_kernel("float32", "float16"),
+    ... )
+    >>> parts = [Part(adds, (0,), 1, (2.0, 1.0)), Part(relu, (1,), 2), Part(cast, (2,), 3)]
+    >>> floats = Place("float32")
+    >>> made = fuse(parts, {0: floats, 1: floats, 2: floats, 3: Place("float16")}, kept=[3])
+    >>> made is None or (made.reads, made.writes, made.params) == ((0,), (3,), (2.0, 1.0))
+    True
+    """
+    library = isa.fused_kernels()
+    if library is None or not {place.dtype for place in places.values()} <= SIZES.keys():
+        return None
+    writes = tuple([part.output for part in parts if part.output in kept])
+    made = {part.output for part in parts}
+    reads = tuple(dict.fromkeys(p for part in parts for p in part.inputs if p not in made))
+    limits = library.limits()
+    if len(made) != len(parts) or len(reads) + len(writes) > limits["operands"]:
+        return None
+    forms = [_form(part, places, made) for part in parts]
+    writer = _Writer(parts, forms, places, reads, writes, _runs(forms, far), far, streams)
+    if any(limits[name] < count for name, count in writer.counts().items()):
+        return None
+    described = [(places[p].dtype, places[p].layout == "repeated", False) for p in reads]
+    described += [(places[p].dtype, False, True) for p in writes]
+    kernel = library.assemble(
+        " ".join(part.kernel.name for part in parts),
+        tuple(described),
+        tuple(writer.blocks),
+        tuple(writer.steps),
+        streams,
+        tuple(writer.numbers),
+    )
+    return Fused(kernel, reads, writes, tuple([n for part in parts for n in part.params]))
 
 
 def join(step: Step, first: int, kernels: Sequence[Any]) -> list[Call]:
@@ -38,7 +150,7 @@ def join(step: Step, first: int, kernels: Sequence[Any]) -> list[Call]:
     end, begin = first + len(kernels), first
     while begin < end:
         last = begin
-        while last < end and _form(step, step.ops[last], kernels[last - first]):
+        while last < end and _can_join(step, step.ops[last]):
             last += 1
         program = None
         while program is None and last - begin > 1:
@@ -54,140 +166,53 @@ def join(step: Step, first: int, kernels: Sequence[Any]) -> list[Call]:
     return found
 
 
-def _form(step: Step, op: Op, kernel: Any) -> tuple[str, str] | None:
-    """The formula and the dtype of its result of which a step does what an op does, or None."""
-    library = isa.fused_kernels()
-    if library is None or kernel.formula is None or kernel.reads != "float32":
-        return None
-    if op.params and kernel.numbers != "real":
-        return None
-    *inputs, out = kernel.dtypes
-    result = kernel.result
-    if not {*inputs, out, result} <= SIZES.keys() or not all(
-        _is_walked(step, op, k) for k in range(len(op.operands))
-    ):
-        return None
-    if result in HALVES and kernel.formula != "cast":
-        if any(dtype != result for dtype in inputs[kernel.facts.masks :]):
-            return None
-    elif result == "bool" and (kernel.formula == "cast" or out != "bool"):
-        return None
-    dtype = result if result in HALVES else "float32"
-    facts = library.STEPS.get((kernel.formula, dtype))
-    if facts is None and _computes_in_memory(kernel):
-        return kernel.formula, "block"
-    if facts is None or (out == "bool") != (result == "bool"):
-        return None
-    if dtype in HALVES and any(op.params[k] not in (1, -1) for k in facts.unit):
-        return None
-    # Loads of half precision make signaling NaNs quiet.
-    if kernel.facts.keeps_bits and out in HALVES and out in inputs and _reads_memory(step, op):
-        return None
-    return kernel.formula, dtype
+def _can_join(step: Step, op: Op) -> bool:
+    """Whether a program may hold an op: its operands lie by rows, and its dtypes have steps or calls."""
+    operands = [step.operands[place] for place in op.operands]
+    return op.outputs == 1 and all(
+        operand.dtype in SIZES and not _is_transposed(operand) for operand in operands
+    )
 
 
-def _computes_in_memory(kernel: Any) -> bool:
-    """Whether a loop over blocks of float32 does what an op does."""
-    alike = {*kernel.dtypes, kernel.result} == {"float32"}
-    return alike and kernel.formula in isa.simd_kernels().forms()
-
-
-def _reads_memory(step: Step, op: Op) -> bool:
-    """Whether an op reads what no other op of its step computes."""
-    made = {other.operands[-1] for other in step.ops}
-    return any(place not in made for place in op.operands[:-1])
-
-
-def _is_walked(step: Step, op: Op, k: int) -> bool:
-    """Whether elements of an operand's rows lie beside each other, or, of an input, are one."""
-    operand = step.operands[op.operands[k]]
-    stride = operand.strides[-1]
-    written = k >= len(op.operands) - op.outputs
-    return stride == SIZES.get(operand.dtype) or (stride == 0 and not written)
+def _is_transposed(operand: Operand) -> bool:
+    return len(operand.strides) > 1 and 0 < abs(operand.strides[-2]) < abs(operand.strides[-1])
 
 
 def _program(step: Step, begin: int, kernels: Sequence[Any]) -> Call | None:
-    """One call of the ops from `begin` on; None where a program has no room for them."""
+    """One call of the ops from `begin` on; None where a program has no room for them, or does not pay."""
     end = begin + len(kernels)
     ops = step.ops[begin:end]
-    made = {op.operands[-1] for op in ops}
-    read_later = {place for op in step.ops[end:] for place in op.operands[: -op.outputs]}
-    stored = [
-        op.operands[-1]
-        for op in ops
-        if step.operands[op.operands[-1]].base != SCRATCH or op.operands[-1] in read_later
+    parts = [
+        Part(kernel, op.operands[:-1], op.operands[-1], op.params)
+        for op, kernel in zip(ops, kernels, strict=True)
     ]
-    taken = list(dict.fromkeys(p for op in ops for p in op.operands[:-1] if p not in made))
-    library = isa.fused_kernels()
-    assert library is not None
-    most_operands, most_slots, most_steps, most_numbers = library.limits()
-    if sum(len(op.params) for op in ops) > most_numbers:
-        return None
-    if len(made) != len(ops) or len(taken) + len(stored) > most_operands:
-        return None
+    read_later = {place for op in step.ops[end:] for place in op.operands[: -op.outputs]}
     operands = step.operands
-    if any(_clash(step, operands[a], operands[b]) for a in taken for b in stored):
-        return None
+    kept = [
+        part.output
+        for part in parts
+        if operands[part.output].base != SCRATCH or part.output in read_later
+    ]
+    places = {p: _place_of(operands[p]) for part in parts for p in (*part.inputs, part.output)}
     far = any(op.flags & TILE_PREFETCH_FAR for op in ops)
-    forms = [_form(step, op, kernel) for op, kernel in zip(ops, kernels, strict=True)]
-    if not far and not _pays(forms):
+    made = {part.output for part in parts}
+    if not any(_runs([_form(part, places, made) for part in parts], far)):
         return None
-    told_apart = _told_apart(ops, forms) | set(stored)
-    writer = _Writer(step, ops, taken, stored, most_operands, told_apart, far)
-    for op, form, kernel in zip(ops, forms, kernels, strict=True):
-        assert form is not None
-        raw = op.operands[-1] not in told_apart
-        writer.add(op, form, raw, kernel)
-    if writer.slots_used > most_slots or len(writer.steps) >= most_steps:
+    streams = all(op.flags & TILE_STREAM for op in ops if op.operands[-1] in kept)
+    fused = fuse(parts, places, kept, far=far, streams=streams)
+    if fused is None or any(
+        _clash(step, operands[a], operands[b]) for a in fused.reads for b in fused.writes
+    ):
         return None
-    streams = all(op.flags & TILE_STREAM for op in ops if op.operands[-1] in stored)
-    name = " ".join(kernel.name for kernel in kernels)
-    described = [(operands[p].dtype, operands[p].strides[-1] == 0, False) for p in taken]
-    described += [(operands[p].dtype, False, True) for p in stored]
-    kernel = library.assemble(
-        name, tuple(described), tuple(writer.steps), streams, tuple(writer.numbers)
-    )
-    return Call(
-        tuple(op.node for op in ops),
-        kernel,
-        (*taken, *stored),
-        len(stored),
-        ops[0].flags,
-        tuple(number for op in ops for number in op.params),
-        -1,
-    )
+    nodes = tuple([op.node for op in ops])
+    where = (*fused.reads, *fused.writes)
+    return Call(nodes, fused.kernel, where, len(fused.writes), ops[0].flags, fused.params, -1)
 
 
-def _is_blind(form: tuple[str, str] | None) -> bool:
-    """Whether results do not tell NaNs of operands apart; those computed in memory are canonical."""
-    return form is not None and (form[1] == "block" or _library().STEPS[form].blind)
-
-
-def _library() -> Any:
-    library = isa.fused_kernels()
-    assert library is not None
-    return library
-
-
-def _told_apart(ops: Sequence[Op], forms: Sequence[tuple[str, str] | None]) -> set[int]:
-    """The values whose NaNs some op passes on as they are."""
-    return {
-        place
-        for op, form in zip(ops, forms, strict=True)
-        if not _is_blind(form)
-        for place in op.operands[:-1]
-    }
-
-
-def _pays(forms: Sequence[tuple[str, str] | None]) -> bool:
-    """Whether a program of data that caches hold takes less time than the nodes' own kernels.
-
-    Those convert two halves at a time where a program converts one, which it makes up for by loading
-    and storing less, unless it rounds as often as it saves that.
-    """
-    steps = _library().STEPS
-    rounds = [form for form in forms if form and form[1] in HALVES and steps[form].rounds]
-    return 2 * len(rounds) < len(forms) or not rounds
+def _place_of(operand: Operand) -> Place:
+    stride = operand.strides[-1]
+    layout = "dense" if stride == SIZES[operand.dtype] else "strided" if stride else "repeated"
+    return Place(operand.dtype, layout)
 
 
 def _clash(step: Step, read: Operand, written: Operand) -> bool:
@@ -215,42 +240,182 @@ def _extent(step: Step, operand: Operand) -> tuple[int, int]:
     return low, operand.offset + sum(r for r in reach if r > 0) + item
 
 
+# --- What runs on registers -----------------------------------------------------------------------
+
+
+def _library() -> Any:
+    library = isa.fused_kernels()
+    assert library is not None
+    return library
+
+
+def _form(part: Part, places: Mapping[int, Place], made: Collection[int]) -> tuple[str, str] | None:
+    """The formula and the dtype of its result of which a step on registers does what a part does."""
+    kernel = part.kernel
+    if kernel.formula is None or kernel.reads != "float32":
+        return None
+    if part.params and kernel.numbers != "real":
+        return None
+    *inputs, out = kernel.dtypes
+    result = kernel.result
+    if not {*inputs, out, result} <= {*ON_REGISTERS}:
+        return None
+    if result in HALVES and kernel.formula != "cast":
+        if any(dtype != result for dtype in inputs[kernel.facts.masks :]):
+            return None
+    elif result == "bool" and (kernel.formula == "cast" or out != "bool"):
+        return None
+    dtype = result if result in HALVES else "float32"
+    facts = _library().STEPS.get((kernel.formula, dtype))
+    if facts is None or (out == "bool") != (result == "bool"):
+        return None
+    if dtype in HALVES and any(part.params[k] not in (1, -1) for k in facts.unit):
+        return None
+    # Loads of half precision make signaling NaNs quiet.
+    reads_memory = any(place not in made for place in part.inputs)
+    if kernel.facts.keeps_bits and out in HALVES and out in inputs and reads_memory:
+        return None
+    return kernel.formula, dtype
+
+
+def _runs(forms: Sequence[tuple[str, str] | None], far: bool) -> list[bool]:
+    """Which parts run on registers: those of long enough runs, or all of a short program."""
+    found = [False] * len(forms)
+    begin = 0
+    while begin < len(forms):
+        end = begin
+        while end < len(forms) and forms[end]:
+            end += 1
+        whole = begin == 0 and end == len(forms)
+        if end > begin and (whole or end - begin > 1) and (far or _pays(forms[begin:end])):
+            found[begin:end] = [True] * (end - begin)
+        begin = end + 1
+    return found
+
+
+def _pays(forms: Sequence[tuple[str, str] | None]) -> bool:
+    """Whether a run of data that caches hold takes less time than the nodes' own kernels.
+
+    Those convert two halves at a time where a program converts one, which it makes up for by loading
+    and storing less, unless it rounds as often as it saves that.
+    """
+    steps = _library().STEPS
+    rounds = [form for form in forms if form and form[1] in HALVES and steps[form].rounds]
+    return 2 * len(rounds) < len(forms) or not rounds
+
+
+def _is_blind(part: Part, form: tuple[str, str] | None) -> bool:
+    """Whether results do not tell NaNs of operands apart: those of most kernels are canonical."""
+    facts = _library().STEPS.get(form or (part.kernel.formula, "float32"))
+    return part.kernel.formula != "cast" and (facts is None or facts.blind)
+
+
 class _Writer:
-    """Writes the steps of a program: what is in the registers, and what waits in slots."""
+    """Writes the steps of a program: what is in the registers, and what waits in memory.
+
+    A value that the steps of one block of steps read again waits in a slot, as the floats of eight
+    vectors.  What another block reads lies in a slot of blocks, in its own dtype, or where results go.
+    """
 
     def __init__(
         self,
-        step: Step,
-        ops: Sequence[Op],
-        taken: list[int],
-        stored: list[int],
-        first_slot: int,
-        told_apart: set[int],
+        parts: Sequence[Part],
+        forms: Sequence[tuple[str, str] | None],
+        places: Mapping[int, Place],
+        reads: tuple[int, ...],
+        writes: tuple[int, ...],
+        on_registers: Sequence[bool],
         far: bool,
+        streams: bool,
     ):
         self.steps: list[tuple[Any, ...]] = []
-        self.numbers: list[tuple[int, str]] = []
-        self.slots_used = 0
-        self._step = step
-        self._number = {place: n for n, place in enumerate([*taken, *stored])}
-        self._taken = set(taken)
-        self._stored = set(stored)
-        self._first_slot = first_slot
-        self._told_apart = told_apart
+        self.blocks: list[str] = []  # dtypes of the slots that blocks have
+        self.numbers: list[tuple[int, int, str, Any]] = []
+        self._places = places
+        self._number = {place: n for n, place in enumerate([*reads, *writes])}
+        self._reads = set(reads)
+        self._writes = set(writes)
+        self._streams = streams
         self._far = far
         self._fetched: set[int] = set()
-        self._free: list[int] = []
-        self._slots: dict[int, int] = {}
-        self._held: int | None = None  # the place whose value is in the registers
         self._params = 0
-        self._left = Counter(place for op in ops for place in op.operands[:-1])
+        limits = _library().limits()
+        self._first_slot, self._first_block = limits["first_slot"], limits["first_block"]
+        self._slots_used = 0
+        self._free_slots: list[int] = []
+        self._slots: dict[int, int] = {}
+        self._free_blocks: list[int] = []
+        self._block_of: dict[int, int] = {}  # where a value lies for other blocks of steps
+        self._unpacked: list[tuple[str, int, int]] = []  # results that go to rows with gaps
+        self._held: int | None = None  # the place whose value is in the registers
+        self._told_apart = set(writes) | {
+            place
+            for part, form, own in zip(parts, forms, on_registers, strict=True)
+            if not _is_blind(part, form if own else None)
+            for place in part.inputs
+        }
+        groups = [0]
+        for before, after in pairwise(on_registers):
+            groups.append(groups[-1] + (not (before and after)))
+        self._waiting = Counter(place for part in parts for place in part.inputs)
+        self._crossing = self._values_between(parts, groups, on_registers)
+        self._left: Counter[int] = Counter()
+        group = -1
+        for number, (part, form) in enumerate(zip(parts, forms, strict=True)):
+            if groups[number] != group:
+                group = groups[number]
+                own = [p for p, g in zip(parts, groups, strict=True) if g == group]
+                self._begin(own if on_registers[number] else [])
+            if on_registers[number]:
+                assert form is not None
+                self._compute(part, form)
+            else:
+                self._call(part)
+            self._done_with(part.inputs)
+        self._begin([])
 
-    def add(self, op: Op, form: tuple[str, str], raw: bool, kernel: Any) -> None:
-        """Write the steps of an op; `raw`: nothing tells NaNs of its result apart."""
+    def counts(self) -> dict[str, int]:
+        """How many there are of what a program has a limited number of."""
+        return {
+            "slots": self._slots_used,
+            "blocks": len(self.blocks),
+            "steps": len(self.steps),
+            "numbers": len(self.numbers),
+        }
+
+    @staticmethod
+    def _values_between(
+        parts: Sequence[Part], groups: Sequence[int], on_registers: Sequence[bool]
+    ) -> set[int]:
+        """Values that other groups of parts read than the one which computes them, and those of calls."""
+        made = {part.output: group for part, group in zip(parts, groups, strict=True)}
+        found = {part.output for part, own in zip(parts, on_registers, strict=True) if not own}
+        for part, group in zip(parts, groups, strict=True):
+            found.update(place for place in part.inputs if made.get(place, group) != group)
+        return found
+
+    def _begin(self, parts: Sequence[Part]) -> None:
+        """Begin another group: nothing is in registers, nor in slots; what has gaps is packed."""
+        for dtype, block, number in self._unpacked:
+            self._copy(dtype, block, number)
+            self._free_blocks.append(block)
+        self._unpacked = []
+        for place in dict.fromkeys(place for part in parts for place in part.inputs):
+            one = self._places[place]
+            if place in self._reads and one.layout == "strided" and place not in self._block_of:
+                self._copy(one.dtype, self._number[place], self._take_block(place, one.dtype))
+        self._held = None
+        self._slots.clear()
+        self._free_slots = list(range(self._slots_used))
+        self._left = Counter(place for part in parts for place in part.inputs)
+
+    # --- On registers ---------------------------------------------------------------------------
+
+    def _compute(self, part: Part, form: tuple[str, str]) -> None:
         formula, dtype = form
-        out, result = kernel.dtypes[-1], kernel.result
-        *inputs, target = op.operands
-        if op.params == kernel.facts.commutes and self._held == inputs[1] != inputs[0]:
+        out, result = part.kernel.dtypes[-1], part.kernel.result
+        inputs, target = list(part.inputs), part.output
+        if part.params == part.kernel.facts.commutes and self._held == inputs[1] != inputs[0]:
             inputs.reverse()
         for place in inputs[1:]:
             if not self._in_memory(place):
@@ -264,67 +429,84 @@ class _Writer:
             self._left[place] -= 1
         if inputs and self._is_waited_for(inputs[0]):
             self._spill(inputs[0])
-        places = [self._place(p) for p in inputs[1:]] + [0, 0]
-        if dtype == "block":
-            self._compute_in_memory(formula, kernel, op, places[0] if len(inputs) > 1 else -1)
-        else:
-            params = self._take_numbers(op, dtype, _library().STEPS[form].prepared)
-            self.steps.append(("formula", formula, dtype, raw, params, places[0], places[1]))
+        others = [self._source(place) for place in inputs[1:]] + [-1, -1]
+        params = self._take_numbers(part, dtype * _library().STEPS[form].prepared)
+        raw = target not in self._told_apart
+        self.steps.append(("formula", formula, dtype, raw, params, others[0], others[1]))
         if out != result:
-            self.steps.append(("formula", "cast", out, False, 0, 0, 0))
+            self.steps.append(("formula", "cast", out, False, 0, -1, -1))
         self._held = target
         for place in inputs:
-            self._release(place)
-        if target in self._stored:
-            self.steps.append(("store", out, self._number[target], False))
+            if place in self._slots and not self._left[place]:
+                self._free_slots.append(self._slots.pop(place))
+        self._keep(target)
 
-    def _take_numbers(self, op: Op, dtype: str, prepared: bool) -> int:
-        """Room for the numbers of an op; where it begins."""
-        begin = self._params
-        self.numbers += [(begin + 8 * k, dtype * prepared) for k in range(len(op.params))]
-        self._params += 8 * len(op.params) + 16 * prepared
-        return begin
+    def _keep(self, target: int) -> None:
+        """Store a result where others read it."""
+        dtype = self._places[target].dtype
+        if target in self._crossing and not self._is_read_back(target):
+            self.steps.append(("store", dtype, self._take_block(target, dtype), False))
+        if target not in self._writes:
+            return
+        number = self._number[target]
+        if self._places[target].layout == "dense":
+            self.steps.append(("store", dtype, number, False))
+            return
+        between = self._take_block(None, dtype)
+        self.steps.append(("store", dtype, between, False))
+        self._unpacked.append((dtype, between, number))
 
-    def _compute_in_memory(self, formula: str, kernel: Any, op: Op, other: int) -> None:
-        params = self._take_numbers(op, "", False)
-        address = isa.simd_kernels().forms()[formula]
-        self.steps.append(("form", formula, address, kernel, params, other))
+    def _is_read_back(self, target: int) -> bool:
+        """Whether a value that others read lies where it is written."""
+        return (
+            target in self._writes and self._places[target].layout == "dense" and not self._streams
+        )
 
     def _in_memory(self, place: int) -> bool:
         """Whether a value lies somewhere as floats."""
         if place in self._slots:
             return True
-        operand = self._step.operands[place]
-        return place in self._taken and (operand.dtype == "float32" or operand.strides[-1] == 0)
+        if place in self._reads or self._is_elsewhere(place):
+            one = self._places[place]
+            return one.dtype == "float32" or (place in self._reads and one.layout == "repeated")
+        return False
 
-    def _place(self, place: int) -> int:
+    def _is_elsewhere(self, place: int) -> bool:
+        """Whether a value lies where every group of steps finds it."""
+        return place in self._block_of or (place in self._crossing and self._is_read_back(place))
+
+    def _source(self, place: int) -> int:
+        """Where a value lies in memory."""
         if place in self._slots:
             return self._first_slot + self._slots[place]
-        self._fetch(place)
-        return self._number[place]
-
-    def _fetch(self, place: int) -> None:
-        """Prefetch what an operand has ahead, once."""
-        operand = self._step.operands[place]
-        if self._far and place not in self._fetched and operand.strides[-1]:
+        if place in self._block_of:
+            return self._block_of[place]
+        one, number = self._places[place], self._number[place]
+        if self._far and place in self._reads - self._fetched and one.layout == "dense":
             self._fetched.add(place)
-            self.steps.append(("prefetch", operand.dtype, self._number[place], False))
+            self.steps.append(("prefetch", one.dtype, number, False))
+        return number
+
+    def _copy(self, dtype: str, source: int, target: int) -> None:
+        """Between rows that have gaps and a dense block."""
+        kernel = isa.kernels().copy_kernel(SIZES[dtype])
+        self.steps.append(("call", kernel, 0, (source, target)))
 
     def _hold(self, place: int) -> None:
         """Have a value in the registers."""
         if self._held == place:
             return
         self._let_go()
-        where = self._place(place)
-        dtype = "float32" if place in self._slots else self._step.operands[place].dtype
+        where = self._source(place)
+        dtype = "float32" if place in self._slots else self._places[place].dtype
         self.steps.append(("load", dtype, where, place in self._told_apart))
         self._held = place
 
     def _is_waited_for(self, place: int | None) -> bool:
         """Whether a value is read again and nowhere but in the registers."""
-        if place is None or place in self._taken or place in self._slots:
+        if place is None or place in self._reads or place in self._slots:
             return False
-        return self._left[place] > 0
+        return self._left[place] > 0 and not self._is_elsewhere(place)
 
     def _let_go(self) -> None:
         if self._is_waited_for(self._held):
@@ -334,11 +516,81 @@ class _Writer:
     def _spill(self, place: int) -> None:
         if place in self._slots:
             return
-        slot = self._free.pop() if self._free else self.slots_used
-        self.slots_used = max(self.slots_used, slot + 1)
+        slot = self._free_slots.pop() if self._free_slots else self._slots_used
+        self._slots_used = max(self._slots_used, slot + 1)
         self._slots[place] = slot
         self.steps.append(("store", "float32", self._first_slot + slot, False))
 
-    def _release(self, place: int) -> None:
-        if place in self._slots and not self._left[place]:
-            self._free.append(self._slots.pop(place))
+    # --- Calls ----------------------------------------------------------------------------------
+
+    def _call(self, part: Part) -> None:
+        """A call of the node's own kernel on a block."""
+        dtypes, target = part.kernel.dtypes, part.output
+        inputs = [self._as(place, dtype) for place, dtype in zip(part.inputs, dtypes, strict=False)]
+        params = self._take_numbers(part, "")
+        place = self._places[target]
+        direct = target in self._writes and place.dtype == dtypes[-1]
+        if direct and (self._is_read_back(target) or not self._waiting[target]):
+            self.steps.append(("call", part.kernel, params, (*inputs, self._number[target])))
+            return
+        if place.dtype == dtypes[-1]:
+            out = self._take_block(target, place.dtype)
+            self.steps.append(("call", part.kernel, params, (*inputs, out)))
+        else:
+            between = self._take_block(None, dtypes[-1])
+            self.steps.append(("call", part.kernel, params, (*inputs, between)))
+            out = self._take_block(target, place.dtype)
+            self._convert(dtypes[-1], place.dtype, between, out)
+            self._free_blocks.append(between)
+        if target in self._writes:
+            self._copy(place.dtype, out, self._number[target])
+
+    def _as(self, place: int, dtype: str) -> int:
+        """Where a value lies in a dtype that a call reads."""
+        held = self._places[place].dtype
+        where = self._block_of.get(place, self._number.get(place, -1))
+        if held == dtype:
+            return where
+        found = self._take_block(None, dtype)
+        self._convert(held, dtype, where, found)
+        return found
+
+    def _convert(self, held: str, wanted: str, source: int, target: int) -> None:
+        kernel = isa.kernels().cast_kernel(held, wanted)
+        self.steps.append(("call", kernel, 0, (source, target)))
+
+    # --- Memory and numbers ---------------------------------------------------------------------
+
+    def _take_block(self, place: int | None, dtype: str) -> int:
+        """A slot of blocks; of a place, until nothing reads it any more."""
+        size = SIZES[dtype]
+        for number in self._free_blocks:
+            if SIZES[self.blocks[number - self._first_block]] == size:
+                self._free_blocks.remove(number)
+                break
+        else:
+            number = self._first_block + len(self.blocks)
+            self.blocks.append(dtype)
+        if place is not None:
+            self._block_of[place] = number
+        return number
+
+    def _done_with(self, places: Sequence[int]) -> None:
+        for place in places:
+            self._waiting[place] -= 1
+        for place in set(places):
+            if not self._waiting[place] and place in self._block_of:
+                self._free_blocks.append(self._block_of.pop(place))
+
+    def _take_numbers(self, part: Part, prepared: str) -> int:
+        """Room for the numbers of a part; where it begins."""
+        kernel, count = part.kernel, len(part.params)
+        size = getattr(kernel, "params_size", 0) if not prepared else 0
+        own = bool(size) and not prepared
+        if own:
+            self._params = -(-self._params // 64) * 64
+        begin = self._params
+        if count or own:
+            self.numbers.append((begin, count, prepared, kernel))
+        self._params += size if own else 8 * count + 16 * bool(prepared)
+        return begin

@@ -14,7 +14,7 @@
 #include "simd/leaky_relu.h"
 #include "vector_math.h"
 
-enum { FRAME_OPERANDS = 40 };
+enum { FRAME_OPERANDS = 48 };
 
 #ifdef LANES
 enum { STEP_ELEMENTS = 8 * LANES }; /* that the eight vectors hold */
@@ -28,16 +28,12 @@ struct step {
     int operand, other; /* places in `data` of what the step reads besides the vectors, or writes */
     int size, other_size; /* bytes of their elements; 0: the same 8 vectors whatever the index */
     int params; /* bytes from the program's parameters to those of the node */
-    const void *block; /* a loop over blocks in memory; NULL of most */
-    const void *state; /* of the node's kernel, for results that are left open */
-    step_fn open; /* goes on where some are */
 };
 
 /* Of one call of a kernel, and a row of its tile. */
 struct frame {
     const char *params;
     char *data[FRAME_OPERANDS];
-    char *given, *made; /* blocks that eight vectors fill */
 };
 
 /* A result that is complete before the next one is begun: with sixteen registers there is no room for both. */

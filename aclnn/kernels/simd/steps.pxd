@@ -6,8 +6,6 @@ compiler makes a jump.  Numbers in half precision are floats here; a step that g
 
 from libc.stdint cimport uint32_t
 
-from libc.stdint cimport uint32_t
-
 from aclnn.kernels.simd.loop_args cimport elem_type, params_t
 from aclnn.kernels.simd.vector cimport mask_t, vecf, veci
 
@@ -26,14 +24,9 @@ cdef extern from "simd/steps.h" nogil:
         int size
         int other_size
         int params
-        const void *block
-        const void *state
-        step_fn open
     ctypedef struct frame_t:
         const char *params
-        char *data[40]
-        char *given
-        char *made
+        char *data[48]
     vecf vf_complete(vecf) noexcept
     vecf vf_canonical(vecf) noexcept
     vecf vf_quiet(vecf) noexcept
