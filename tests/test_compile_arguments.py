@@ -8,7 +8,7 @@ import subprocess
 import sys
 import threading
 import warnings
-from collections import namedtuple
+from collections import OrderedDict, defaultdict, namedtuple
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -19,6 +19,7 @@ import pytest
 from cases import each
 
 import aclnn
+from aclnn.compiler import _compiled_call
 
 RNG = np.random.default_rng(13)
 
@@ -60,6 +61,7 @@ def weights():
     lambda: (compiled_models.nested,
              ([{"w": array(3)}, (array(3),)], {"b": array(2)}, array(3), array(3)), {"by": 0.5}),
     lambda: (compiled_models.dense, (weights(), array(2, 4)), {}),
+    lambda: (compiled_models.looked_up, (defaultdict(list, a=array(3)),), {}),
     lambda: (compiled_models.Model.run, (compiled_models.Model(array(3)), array(3)), {}),
 ])  # fmt: skip
 def test_executors_arrive_in_other_processes(make):
@@ -115,6 +117,73 @@ def test_dataclasses_are_arguments_and_results():
     out = compiled_models.Weights(array(3), array(4, 3), "layer")
     assert f(one, x, out=out) is out
     same(out.b, one.inner.w)
+
+
+class Named(Pair):
+    def __new__(cls, a):
+        return super().__new__(cls, a, a)
+
+
+class Ordered(OrderedDict):
+    def __init__(self, label, **items):
+        super().__init__(**items)
+
+
+class Sizes(list):
+    def __init__(self, first, *rest):
+        super().__init__([first, *rest])
+
+
+class Missing(defaultdict):
+    def __init__(self, **items):
+        super().__init__(list, items)
+
+
+@each("make", [
+    lambda x: defaultdict(list, a=x, b=x + 1),
+    lambda x: Missing(a=x, b=x + 1),
+    lambda x: Ordered("label", a=x, b=x + 1),
+    lambda x: Named(x),
+    lambda x: Sizes(x, x + 1),
+])  # fmt: skip
+def test_nestings_of_any_class_are_arguments_and_results(make):
+    def double(given):
+        if isinstance(given, defaultdict):
+            assert given["none"] == given.default_factory() == []
+            del given["none"]
+        return given, [one + one for one in (given.values() if hasattr(given, "values") else given)]
+
+    f = aclnn.compile(double)
+    for _ in range(2):
+        given = make(array(3))
+        back, found = f(given)
+        assert type(back) is type(given)
+        assert len(back) == len(given)
+        leaves, wanted = [], []
+        aclnn.tracing.nesting.taken_apart([back, found], leaves)
+        aclnn.tracing.nesting.taken_apart(list(double(given)), wanted)
+        for one, other in zip(leaves, wanted, strict=True):
+            same(one, other)
+        assert getattr(back, "default_factory", 0) is getattr(given, "default_factory", 0)
+        for one in leaves:
+            one[...] = 0
+        f(given, out=(back, found))
+        for one, other in zip(leaves, wanted, strict=True):
+            same(one, other)
+
+
+@each("kind", [np.float16, np.dtype("float16"), "float16"])
+def test_dtypes_are_arguments(kind):
+    @aclnn.compile
+    def f(x, dtype):
+        return (x * 2).astype(dtype)
+
+    x = array(3)
+    for _ in range(2):
+        same(f(x, kind), (x * 2).astype(np.float16))
+        same(f(x, dtype=kind), (x * 2).astype(np.float16))
+    same(f.executor(x, kind).run(x), (x * 2).astype(np.float16))
+    assert f(x, np.float32).dtype == np.float32
 
 
 def test_executors_take_what_the_function_takes():
@@ -493,11 +562,66 @@ def test_executors_of_methods_take_the_object_first():
 
 def test_a_float_that_is_read_is_told_of():
     @aclnn.compile
-    def f(x, t):
-        return x * 2 if t > 1 else x
+    def f(x, s, t):
+        return x * s * int(t)
 
     x = array(3)
     for n in range(9):
-        f(x, float(n))
+        f(x, 0.5 + n, float(n))
     with pytest.warns(RuntimeWarning, match="t changed"):
-        f(x, 9.0)
+        f(x, 0.5, 9.0)
+
+
+@each("choose, plans", [
+    (lambda x, t: x * t if t > 1 else x, 2),
+    (lambda x, t: x * min(max(t, 0.5), 2), 3),
+    (lambda x, t: x if not t else x * t, 2),
+    (lambda x, t: x * t if t != 2 else x - t, 2),
+    (lambda x, t: x * 2 if 0.2 <= t * t < 3 else x, 3),
+    (lambda x, t: x * 2 if t == t + 1 else x, 2),
+    (lambda x, t: x * 2 if t in (0.25, 3) else x, 3),
+])  # fmt: skip
+def test_comparisons_of_floats_make_a_plan_for_each_outcome(choose, plans):
+    f = aclnn.compile(choose)
+    x = array(3)
+    for t in (*NUMBERS, 0.25, 3.0, 1.25, 1.5):
+        same(f(x, t), aclnn.compile(choose)(x, t))
+    assert f.cache_info()["misses"] <= plans + 2, f.cache_info()  # sums may tell infinities apart
+
+
+def test_an_outcome_that_changes_is_told_of_with_its_float():
+    @aclnn.compile
+    def f(x, s, t):
+        outcomes = [t > n for n in range(20)]
+        return x * s + sum(outcomes)
+
+    x = array(3)
+    for n in range(9):
+        f(x, 0.5 + n, n + 0.5)
+    with pytest.warns(RuntimeWarning, match="t changed"):
+        f(x, 0.5, 9.5)
+
+
+def test_only_plans_for_other_descriptions_are_told_of():
+    x = array(3)
+
+    @aclnn.compile
+    def fails(x):
+        raise LookupError
+
+    f = aclnn.compile(lambda x: x * 2)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for _ in range(20):
+            with pytest.raises(LookupError):
+                fails(x)
+        for _ in range(20):
+            f.clear_cache()
+            f(x)
+        before = _compiled_call.current_settings()["cache_limit"]
+        _compiled_call.configure(cache_limit=0)
+        try:
+            for _ in range(20):
+                f(x)
+        finally:
+            _compiled_call.configure(cache_limit=before)

@@ -56,7 +56,7 @@ from aclnn.tracing.nesting import (
     taken_apart,
 )
 from aclnn.tracing.reach import Reach
-from aclnn.tracing.run_numbers import Numbers, Values
+from aclnn.tracing.run_numbers import Condition, Numbers, Values
 from aclnn.tracing.trace import PACKAGE, Held, Memory, RunForms, Trace, spec_of
 
 P = ParamSpec("P")
@@ -109,7 +109,7 @@ class Traced:
         self.texts: list[str] = []  # what the nodes of the outside are called
         self.run_forms: list[RunForms] = []
         self.read: dict[int, bytes] = {}  # floats that are part of the description, by place
-        self.conditions: list[tuple[Callable[[Values], Any], Any]] = []
+        self.conditions: list[Condition] = []
         self.result: Any = None
         self.arguments: list[Argument] = []
         self.ties: tuple[int, ...] | None = None
@@ -170,7 +170,7 @@ class Traced:
                 return None
         forms: list[Any] = []
         try:
-            if any(asks(values) != told for asks, told in self.conditions):
+            if not all(one.holds(values) for one in self.conditions):
                 return None
             for one in self.run_forms:
                 found = one.forms(values)
@@ -188,6 +188,9 @@ class Traced:
             return self.texts[at]
         names = [name for one in self.arguments for name in one.numbers]
         read = [place for place, bits in self.read.items() if _bits(values[place]) != bits]
+        for one in self.conditions:
+            with contextlib.suppress(ArithmeticError):
+                read += () if one.holds(values) else one.places
         return names[read[0]] if read else names[0] if names else ""
 
     def takes(self, out: Any) -> bool:
@@ -445,6 +448,7 @@ class Compiled(Generic[P, R]):
             self._plain.clear()
             self._of_owners.clear()
             self._hits = self._misses = 0
+            self._misses_in_a_row = self._misses_in_a_row and 0
 
     # --- Looking up ---------------------------------------------------------------------------------
 
@@ -553,8 +557,8 @@ class Compiled(Generic[P, R]):
     def _planned(self, key: Any, request: Request) -> Run:
         """A new trace, which goes into the cache."""
         self._misses += 1
-        self._tell_of_misses(key, request)
         made, held = self._trace(request)
+        self._tell_of_misses(key, request)
         run = made.fits(request.owners, request.values)
         if run is None:  # the function, or another thread, has changed what is outside meanwhile
             alone = copy.copy(made)
@@ -619,7 +623,7 @@ class Compiled(Generic[P, R]):
 
     def _tell_of_misses(self, key: Any, request: Request) -> None:
         """Warn once where every call is planned anew."""
-        if self._misses_in_a_row is None:
+        if self._misses_in_a_row is None or not current_settings()["cache_limit"]:
             return
         objects = [Itself(one) for one in request.owners if not isinstance(one, FunctionType)]
         if objects != self._latest_objects:  # which have plans of their own
@@ -1090,8 +1094,9 @@ def compile(
     Notes
     -----
     Arrays are traced, also those in tuples, lists, dicts and dataclasses. Python floats are numbers
-    of the run: other values need no other plan, unless the function asks for the value (``if t > 1``,
-    ``math.exp(t)``), calls ``type``, or a rule depends on it (its sign). Anything else is part of
+    of the run: other values need no other plan, unless a comparison or a rule comes out otherwise
+    (``if t > 1``, the sign), the function asks for the value (``math.exp(t)``), or calls ``type``.
+    Anything else is part of
     the description: plain values by their bits, other objects as themselves, whatever they compare
     equal to; plans for an object end with it. An object that cannot be held weakly lives as long as
     its plans are in the cache, which is bounded.

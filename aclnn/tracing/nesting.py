@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import collections
 import dataclasses
 import functools
 import weakref
-from collections.abc import Callable, Hashable, Iterable, Iterator
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -32,6 +33,7 @@ class Leaf:
 
 ARRAY = Leaf("ARRAY")
 NUMBER = Leaf("NUMBER")  # a Python float
+FACTORY = Leaf("FACTORY")  # among the keys of a defaultdict: what makes its missing values
 
 
 class Itself:
@@ -85,7 +87,7 @@ def is_array(given: Any) -> bool:
     if isinstance(given, np.ndarray):
         return True
     kind = type(given)
-    if issubclass(kind, np.generic):
+    if issubclass(kind, np.generic | type):  # np.float16 itself, say, has what its numbers have
         return False
     return (
         hasattr(kind, "__dlpack__")
@@ -141,8 +143,11 @@ def taken_apart(
     if isinstance(given, tuple | list):
         return kind, tuple([taken_apart(one, leaves, numbers, owners) for one in given])
     if isinstance(given, dict):
-        parts = tuple([taken_apart(one, leaves, numbers, owners) for one in given.values()])
-        return kind, tuple(given), parts
+        found = dict(given)
+        if isinstance(given, collections.defaultdict):
+            found[FACTORY] = given.default_factory
+        parts = tuple([taken_apart(one, leaves, numbers, owners) for one in found.values()])
+        return kind, tuple(found), parts
     if dataclasses.is_dataclass(kind):
         found = fields_of(given)
         parts = tuple([taken_apart(one, leaves, numbers, owners) for one in found.values()])
@@ -217,11 +222,54 @@ def put_together(form: Any, leaves: Iterator[Any], numbers: Iterator[Any] = _NON
     if len(rest) == 2:
         parts = [put_together(one, leaves, numbers) for one in rest[1]]
         pairs = zip(rest[0], parts, strict=True)
-        return kind(pairs) if issubclass(kind, dict) else rebuilt(kind, pairs)
+        return _dict_of(kind, dict(pairs)) if issubclass(kind, dict) else rebuilt(kind, pairs)
     if issubclass(kind, tuple | list):
         items = [put_together(one, leaves, numbers) for one in rest[0]]
-        return kind(*items) if hasattr(kind, "_fields") else kind(items)
+        return _sequence_of(kind, items)
     return _plain(kind, rest[0])
+
+
+def _dict_of(kind: Any, items: dict[Any, Any]) -> Any:
+    """A dict of any class, whatever its constructor takes."""
+    factory = items.pop(FACTORY, None)
+    if kind is dict:
+        return items
+    if kind is collections.defaultdict:
+        return kind(factory, items)
+    made = _constructed(kind, items)
+    if made is None:
+        made = kind.__new__(kind)
+        base = collections.OrderedDict if isinstance(made, collections.OrderedDict) else dict
+        for key, one in items.items():
+            base.__setitem__(made, key, one)
+    if factory is not None:
+        made.default_factory = factory
+    return made
+
+
+def _sequence_of(kind: Any, items: list[Any]) -> Any:
+    """A tuple or a list of any class, whatever its constructor takes."""
+    if hasattr(kind, "_fields"):  # a named tuple
+        return kind._make(items)
+    made = _constructed(kind, items)
+    if made is None:
+        made = tuple.__new__(kind, items) if issubclass(kind, tuple) else kind.__new__(kind)
+        if issubclass(kind, list):
+            list.extend(made, items)
+    return made
+
+
+def _constructed(kind: Any, items: Sequence[Any] | Mapping[Any, Any]) -> Any:
+    """What the class makes of the items; None where it makes something else of them."""
+    try:
+        made = kind(items)
+    except TypeError:  # it takes other arguments
+        return None
+    if len(made) != len(items):
+        return None
+    held = made.values() if isinstance(made, dict) else made
+    own = items.values() if isinstance(items, Mapping) else items
+    return made if all(a is b for a, b in zip(held, own, strict=True)) else None
 
 
 def _plain(kind: Any, given: Any) -> Any:
@@ -292,9 +340,10 @@ def mapped(form: Any, given: Any, visit: Callable[[Any], None]) -> bool:
     if len(rest) == 2:
         if not issubclass(kind, dict):
             given = fields_of(given) if isinstance(given, kind) else None
-        if not isinstance(given, dict) or set(given) != set(rest[0]):
+        own = {key: form for key, form in zip(*rest, strict=True) if key is not FACTORY}
+        if not isinstance(given, dict) or given.keys() != own.keys():
             return False
-        return all(mapped(f, given[key], visit) for key, f in zip(rest[0], rest[1], strict=True))
+        return all(mapped(one, given[key], visit) for key, one in own.items())
     if issubclass(kind, tuple | list):
         if not isinstance(given, tuple | list) or len(given) != len(rest[0]):
             return False

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,27 @@ from aclnn.acl.arguments import NumberOfRun
 Values = Sequence[float]
 
 
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """Something that a plan depends on: what a function of the numbers gave.
+
+    Attributes
+    ----------
+    asks : callable
+        Takes the values of the numbers.
+    found : object
+    places : frozenset of int
+        Those of the numbers that it reads.
+    """
+
+    asks: Callable[[Values], Any]
+    found: Any
+    places: frozenset[int]
+
+    def holds(self, values: Values) -> bool:
+        return bool(self.asks(values) == self.found)
+
+
 class Numbers:
     """The floats among the arguments of one trace, and what it found out about them.
 
@@ -20,14 +42,14 @@ class Numbers:
     ----------
     read : set of int
         The places of those whose values the function asked for: these are part of the description.
-    conditions : list of tuple
-        What else plans depend on: functions of the values, and what these gave.
+    conditions : list of Condition
+        What else plans depend on.
     """
 
     def __init__(self, values: Values):
         self.values = tuple(values)
         self.read: set[int] = set()
-        self.conditions: list[tuple[Callable[[Values], Any], Any]] = []
+        self.conditions: list[Condition] = []
 
     def stand_ins(self) -> list[RunNumber]:
         """What the function gets in place of the floats."""
@@ -47,8 +69,10 @@ class RunNumber(NumberOfRun):
     >>> (half,) = numbers.stand_ins()
     >>> isinstance(half, float), (1 / half + 1).of([0.25]), numbers.read
     (True, 5.0, set())
-    >>> half < 1, numbers.read
-    (True, {0})
+    >>> half < 1, numbers.read  # a condition of the plan
+    (True, set())
+    >>> int(half), numbers.read
+    (0, {0})
     """
 
     __slots__ = ("_numbers", "_places", "of")
@@ -73,8 +97,11 @@ class RunNumber(NumberOfRun):
     def told(self, asks: Callable[[float], Any]) -> Any:
         """What a function says of it now; plans hold as long as it says the same."""
         own = self.of
-        found = asks(self.now)
-        self._numbers.conditions.append((lambda values: asks(own(values)), found))
+        return self._found(lambda values: asks(own(values)), self._places)
+
+    def _found(self, asks: Callable[[Values], Any], places: frozenset[int]) -> Any:
+        found = asks(self._numbers.values)
+        self._numbers.conditions.append(Condition(asks, found, places))
         return found
 
     @property  # type: ignore[misc]
@@ -103,16 +130,22 @@ class RunNumber(NumberOfRun):
         return float, (float(self),)
 
 
+def _both(number: RunNumber, other: Any) -> tuple[Callable[[Values], Any], frozenset[int]] | None:
+    """The value of another number, and the places of both; None where it is no number."""
+    kind = type(other)
+    if kind is RunNumber:
+        return other.of, number._places | other._places
+    if kind is float or kind is int or kind is bool:
+        return _constant(other), number._places
+    return None
+
+
 def _arithmetic(compute: Callable[..., Any], swapped: bool) -> Callable[..., Any]:
     def method(self: RunNumber, other: Any) -> Any:
-        kind, own, places = type(other), self.of, self._places
-        if kind is RunNumber:
-            theirs = other.of
-            places |= other._places
-        elif kind is float or kind is int or kind is bool:
-            theirs = _constant(other)
-        else:
+        both = _both(self, other)
+        if both is None:
             return NotImplemented
+        own, (theirs, places) = self.of, both
         first, second = (theirs, own) if swapped else (own, theirs)
         made = RunNumber(
             self._numbers, lambda values: compute(first(values), second(values)), places
@@ -121,6 +154,19 @@ def _arithmetic(compute: Callable[..., Any], swapped: bool) -> Callable[..., Any
             self._numbers.read |= places
             return made.of(self._numbers.values)
         return made
+
+    return method
+
+
+def _comparison(name: str) -> Callable[..., Any]:
+    compute, read = getattr(operator, name), _read(f"__{name}__")
+
+    def method(self: RunNumber, other: Any) -> Any:
+        both = _both(self, other)
+        if both is None:
+            return read(self, other)
+        own, (theirs, places) = self.of, both
+        return self._found(lambda values: compute(own(values), theirs(values)), places)
 
     return method
 
@@ -149,8 +195,10 @@ for _name in ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow"):
     setattr(RunNumber, f"__r{_name}__", _arithmetic(_compute, True))
 for _name in ("neg", "pos", "abs"):
     setattr(RunNumber, f"__{_name}__", _unary(getattr(operator, _name)))
+for _name in ("eq", "ne", "lt", "le", "gt", "ge"):
+    setattr(RunNumber, f"__{_name}__", _comparison(_name))
 for _name in (
-    "bool", "int", "trunc", "floor", "ceil", "round", "divmod", "rdivmod", "eq", "ne",
-    "lt", "le", "gt", "ge", "hash", "repr", "str", "format",
+    "int", "trunc", "floor", "ceil", "round", "divmod", "rdivmod", "hash", "repr", "str", "format",
 ):  # fmt: skip
     setattr(RunNumber, f"__{_name}__", _read(f"__{_name}__"))
+setattr(RunNumber, "__bool__", lambda self: self.told(bool))  # noqa: B010
