@@ -1,4 +1,4 @@
-"""Make `simd/tables.h` of `aclnn/kernels/`, print the polynomials of `vector_math.h` and how they fit.
+"""Make `simd/tables.h` and `double_tables.h` of `aclnn/kernels/`, print the polynomials of the other headers and how they fit.
 
 Every polynomial interpolates its function at Chebyshev nodes, computed with 60 digits, and is then
 rounded to the type it is evaluated in: ``python tools/coefficients.py``.
@@ -30,7 +30,9 @@ from mpmath import (
     sqrt,
 )
 
-TABLES = Path(__file__).parent.parent / "aclnn" / "kernels" / "simd" / "tables.h"
+KERNELS = Path(__file__).parent.parent / "aclnn" / "kernels"
+TABLES = KERNELS / "simd" / "tables.h"
+DOUBLE_TABLES = KERNELS / "double_tables.h"
 
 mp.dps = 60
 
@@ -188,6 +190,11 @@ def cosine_rest(square):
     return (cos(sqrt(square)) - 1 + square / 2) / square**2
 
 
+def log_rest(r):
+    """(ln(1 + r) - r + r^2/2) / r^3."""
+    return (log(1 + r) - r + r * r / 2) / r**3 if abs(r) > mpf(10) ** -12 else mpf(1) / 3 - r / 4
+
+
 def most_exact_at_0(function, degree, high):
     """The polynomial on [0, high] that is multiplied by its variable: nodes of Chebyshev's polynomial
     of the next degree, stretched until its first zero is at 0."""
@@ -222,6 +229,8 @@ def print_sines():
 
 
 HALF_LN2 = log(2) / 2
+NEAR_0, EIGHTH_SQUARED = mpf(10) ** -20, mpf("0.6169")  # (pi/4)^2
+LOG_REACH = mpf(2) ** -8 * mpf("1.01")
 # From 0.11 on: below, less of the result depends on it. Up to what differences of bits leave of odds.
 ODDS_SQUARES = mpf("0.012"), mpf("0.0402")
 POLYNOMIALS = {
@@ -238,9 +247,13 @@ POLYNOMIALS = {
         lambda u: mills(4 * (1 + u) / (1 - u)) * (4 * (1 + u) / (1 - u) + 4),
         20, mpf(-1), mpf(36) / 44, np.float64,
     ),
-    "log_f64": (
+    "atanh_tail": (
         lambda z: (atanh(sqrt(z)) / sqrt(z) - 1) / z, 7, mpf(10) ** -30, mpf("0.0297"), np.float64,
     ),
+    "log_rest": (log_rest, 6, -LOG_REACH, LOG_REACH, np.float64),
+    "sine_tail": (sine_rest, 6, NEAR_0, EIGHTH_SQUARED, np.float64),
+    "cosine_tail": (cosine_rest, 6, NEAR_0, EIGHTH_SQUARED, np.float64),
+    "erf_tail": (lambda z: erf(sqrt(z)) / sqrt(z) - 1, 12, NEAR_0, mpf(1), np.float64),
 }  # fmt: skip
 
 
@@ -619,9 +632,60 @@ def write_tables():
     TABLES.write_text(TABLE_HEAD + "".join(parts) + "\n#endif\n", encoding="utf-8")
 
 
+# --- Tables for doubles ---------------------------------------------------------------------------
+
+ROOT_HALF_BITS = 0x3FE6A09E667F3BCD  # of the double nearest to the root of 1/2
+PARTS, ANGLE_WORDS = 128, 21
+DOUBLE_HEAD = """\
+/* Tables for `double_math.h`; `tools/coefficients.py` makes them.
+ *
+ * LOG_PARTS: of each of 128 parts of an octave, from the root of 1/2 on, about 1 / center, and its logarithm with the sign
+ * changed: to 42 digits behind the point, so that whole multiples of ln(2) of as many are added to it exactly, and the rest.
+ * QUARTERS_DIGITS: the digits of 2/pi behind the point, behind a word of none.
+ */
+#ifndef ACLNN_DOUBLE_TABLES_H
+#define ACLNN_DOUBLE_TABLES_H
+
+#include <stdint.h>
+
+"""
+
+
+def double_of_bits(bits):
+    return mpf(float(np.uint64(bits).view(np.float64)))
+
+
+def log_part(number):
+    """Of one part of an octave; of the one that 1 lies in, the logarithm is 0."""
+    low, high = (double_of_bits(ROOT_HALF_BITS + (number + k) * 2**52 // PARTS) for k in (0, 1))
+    if low <= 1 < high:
+        return mpf(1), mpf(0), mpf(0)
+    inverse = mpf(float(2 / (low + high)))
+    exact = -log(inverse)
+    head = mpf(round(exact * 2**42)) / 2**42
+    return inverse, head, exact - head
+
+
+def write_double_tables():
+    rows = "".join(
+        "    { " + ", ".join(float(value).hex() for value in log_part(number)) + " },\n"
+        for number in range(PARTS)
+    )
+    mp.dps = 500
+    digits = int(2 / pi * mpf(2) ** (64 * (ANGLE_WORDS - 1)))
+    mp.dps = 60
+    words = [f"{digits >> 64 * k & 2**64 - 1:#018x}u" for k in reversed(range(ANGLE_WORDS))]
+    parts = [
+        f"static const double LOG_PARTS[{PARTS}][3] = {{\n{rows}}};\n",
+        table("QUARTERS_DIGITS", words, "uint64_t"),
+    ]
+    DOUBLE_TABLES.write_text(DOUBLE_HEAD + "".join(parts) + "\n#endif\n", encoding="utf-8")
+
+
 def main():
     """Print name, degree, largest relative error on the interval, and the coefficients."""
     write_tables()
+    write_double_tables()
     print(f"root of GELU' at -{nstr(ROOT, 30)}, with tanh at -{nstr(TANH_ROOT, 30)}")
     print(f"ln(2) lacks {float(LACK).hex()}")
     print("exp_near_rest, 32 steps:", *(float(np.float32(float(c))).hex() for c in near_grown()))

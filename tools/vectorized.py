@@ -36,11 +36,10 @@ FOLDERS = [*INCLUDES, sysconfig.get_paths()["include"]]
 # Loops that are the same would be made once.
 FLAGS = [*COMMON_FLAGS, "-fPIC", "-fno-ipa-icf", *(f"-I{folder}" for folder in FOLDERS)]
 FUNCTION = re.compile(r"static void __pyx_f_5aclnn_16_formula_kernels_(\w+_in_\w+)\(.* \{$")
-# What no instruction set has, or what functions of the C library compute one by one.
+# What no instruction set has, or what branches.
 ELEMENT_BY_ELEMENT = re.compile(
     r"(div|divs|div_trunc|div_floor|pow|pows|rpows)_(whole_)?in_int64_t|(div|divs|pow|pows|rpows)_in_|"
-    r"add_relu_half_in_|(glu|glu_backward_b|times_silu)_f64_in_|\w+_complex_in_|(erf|sin|cos|pow|pows|rpows)_in_|"
-    r"(exp|exp2|expm1|log|log2|log10|log1p|sin|tanh|sigmoid|silu|silu_backward|swiglu|swiglu_backward_[ab])_f64_in_"
+    r"add_relu_half_in_|\w+_complex_in_|(sin|cos|sin_f64)_in_"
 )
 FAST_PATH = re.compile(r"^\w+ <__pyx_f_5aclnn_7kernels_4simd_(\w+)>$")
 BY_ADDRESS = re.compile(r"\tcall +\*")

@@ -47,20 +47,22 @@ cdef extern from "<math.h>" nogil:
     double sqrt_f64 "sqrt"(double) noexcept
     float abs_f32 "fabsf"(float) noexcept
     double fabs(double) noexcept
-    double hypot(double, double) noexcept
-    # Accurate to a unit in the last place or so, over the whole range, but element by element.
-    double libm_exp "exp"(double) noexcept
-    double libm_exp2 "exp2"(double) noexcept
-    double libm_expm1 "expm1"(double) noexcept
-    double libm_log "log"(double) noexcept
-    double libm_log1p "log1p"(double) noexcept
-    double libm_log2 "log2"(double) noexcept
-    double libm_log10 "log10"(double) noexcept
-    double libm_sin "sin"(double) noexcept
-    double libm_cos "cos"(double) noexcept
-    double libm_erf "erf"(double) noexcept
-    double libm_pow "pow"(double, double) noexcept
-    double libm_copysign "copysign"(double, double) noexcept
+    double copysign(double, double) noexcept
+
+# Over the whole range of doubles.
+cdef extern from "double_math.h" nogil:
+    double full_exp(double) noexcept
+    double full_exp2(double) noexcept
+    double full_expm1(double) noexcept
+    double full_log(double) noexcept
+    double full_log1p(double) noexcept
+    double full_log2(double) noexcept
+    double full_log10(double) noexcept
+    double full_sin(double) noexcept
+    double full_cos(double) noexcept
+    double full_erf(double) noexcept
+    double full_pow(double, double) noexcept
+    double full_hypot(double, double) noexcept
 
 cdef extern from "vector_math.h" nogil:
     double fma_f64(double, double, double) noexcept
@@ -770,7 +772,7 @@ cdef inline double exp(double x, const double *p) noexcept nogil:
 
 
 cdef inline double exp_f64(double x, const double *p) noexcept nogil:
-    return canonical(libm_exp(x))
+    return canonical(full_exp(x))
 
 
 cdef inline double exp2(double x, const double *p) noexcept nogil:
@@ -779,7 +781,7 @@ cdef inline double exp2(double x, const double *p) noexcept nogil:
 
 
 cdef inline double exp2_f64(double x, const double *p) noexcept nogil:
-    return canonical(libm_exp2(x))
+    return canonical(full_exp2(x))
 
 
 cdef inline double expm1(double x, const double *p) noexcept nogil:
@@ -790,7 +792,7 @@ cdef inline double expm1(double x, const double *p) noexcept nogil:
 
 
 cdef inline double expm1_f64(double x, const double *p) noexcept nogil:
-    return canonical(libm_expm1(x))
+    return canonical(full_expm1(x))
 
 
 cdef inline double logarithm(double x, double scale) noexcept nogil:
@@ -805,7 +807,7 @@ cdef inline double log(double x, const double *p) noexcept nogil:
 
 
 cdef inline double log_f64(double x, const double *p) noexcept nogil:
-    return canonical(libm_log(x))
+    return canonical(full_log(x))
 
 
 cdef inline double log2(double x, const double *p) noexcept nogil:
@@ -813,7 +815,7 @@ cdef inline double log2(double x, const double *p) noexcept nogil:
 
 
 cdef inline double log2_f64(double x, const double *p) noexcept nogil:
-    return canonical(libm_log2(x))
+    return canonical(full_log2(x))
 
 
 cdef inline double log10(double x, const double *p) noexcept nogil:
@@ -821,7 +823,7 @@ cdef inline double log10(double x, const double *p) noexcept nogil:
 
 
 cdef inline double log10_f64(double x, const double *p) noexcept nogil:
-    return canonical(libm_log10(x))
+    return canonical(full_log10(x))
 
 
 cdef inline double log1p(double x, const double *p) noexcept nogil:
@@ -836,7 +838,7 @@ cdef inline double log1p(double x, const double *p) noexcept nogil:
 
 
 cdef inline double log1p_f64(double x, const double *p) noexcept nogil:
-    return canonical(libm_log1p(x))
+    return canonical(full_log1p(x))
 
 
 cdef inline double erfinv(double x, const double *p) noexcept nogil:
@@ -848,17 +850,17 @@ cdef inline double erfinv(double x, const double *p) noexcept nogil:
 
 
 cdef inline double pow(double a, double b, const double *p) noexcept nogil:
-    return canonical(libm_pow(a, b))
+    return canonical(full_pow(a, b))
 
 
 cdef inline double pows(double a, const double *p) noexcept nogil:
     """a to the power of p[0]."""
-    return canonical(libm_pow(a, p[0]))
+    return canonical(full_pow(a, p[0]))
 
 
 cdef inline double rpows(double b, const double *p) noexcept nogil:
     """p[0] to the power of b."""
-    return canonical(libm_pow(p[0], b))
+    return canonical(full_pow(p[0], b))
 
 
 cdef inline double power_of_floats(double a, double b) noexcept nogil:
@@ -871,7 +873,7 @@ cdef inline double power_of_floats(double a, double b) noexcept nogil:
     cdef double r = 0 if size == 0 else exp_of(exponent(b * log_of(size)))
     cdef double odd = 2 * fabs(half - whole_near(half))  # of whole numbers
     cdef double none = 0 if whole_near(small) == small else NAN
-    r *= 1 - odd * (1 - libm_copysign(1, a))
+    r *= 1 - odd * (1 - copysign(1, a))
     return r + none if a < 0 else r
 
 
@@ -882,7 +884,7 @@ cdef inline double whole_near(double x) noexcept nogil:
 
 cdef inline bint is_usual(double a, double b) noexcept nogil:
     """Both are finite, and if a is 0, it has no sign and the power is 0."""
-    cdef double size = fabs(a), sign = libm_copysign(1, a)
+    cdef double size = fabs(a), sign = copysign(1, a)
     cdef double less = b if b < sign else sign
     return (size + (b - b) < INFINITY) & ((size > 0) | (less > 0))
 
@@ -937,19 +939,19 @@ cdef inline int64_t rpows_whole(int64_t b, const kernel_number *p) noexcept nogi
 
 
 cdef inline double sin(double x, const double *p) noexcept nogil:
-    return canonical(beside(libm_sin(x), x, -x))
+    return canonical(beside(full_sin(x), x, -x))
 
 
 cdef inline double sin_f64(double x, const double *p) noexcept nogil:
-    return canonical(libm_sin(x))
+    return canonical(full_sin(x))
 
 
 cdef inline double cos(double x, const double *p) noexcept nogil:
-    return canonical(libm_cos(x))
+    return canonical(full_cos(x))
 
 
 cdef inline double erf(double x, const double *p) noexcept nogil:
-    return canonical(libm_erf(x))
+    return canonical(full_erf(x))
 
 
 cdef inline double tanh(double x, const double *p) noexcept nogil:
@@ -965,13 +967,13 @@ cdef inline double tanh(double x, const double *p) noexcept nogil:
 cdef inline double tanh_f64(double x, const double *p) noexcept nogil:
     """e^(2|x|) - 1, which is accurate where it is small; 1 less a little where it is large."""
     cdef double t = fabs(x)
-    cdef double grown = libm_expm1(2 * (t if t < 22 else 22))
+    cdef double grown = full_expm1(2 * (t if t < 22 else 22))
     cdef double total = grown + 2
     cdef double lost = grown - (total - 2)
     cdef double small = grown / total
     small -= small * (lost / total)
     cdef double r = 1 - 2 / total if t > 0.5 else small
-    return canonical(libm_copysign(r, x) if x == x else x)
+    return canonical(copysign(r, x) if x == x else x)
 
 
 # --- Sigmoid, SiLU, SwiGLU ----------------------------------------------------------------------
@@ -998,7 +1000,7 @@ cdef inline double sigmoid(double x, const double *p) noexcept nogil:
 
 
 cdef inline double sigmoid_f64(double x, const double *p) noexcept nogil:
-    return canonical(sigma(x, libm_exp(-fabs(x))))
+    return canonical(sigma(x, full_exp(-fabs(x))))
 
 
 cdef inline double times_rest(double a, double b) noexcept nogil:
@@ -1041,8 +1043,8 @@ cdef inline double silu_in_parts(double x, double *low) noexcept nogil:
 
     With e^x in two parts where it is so small that it would lose digits.
     """
-    cdef double far = x * libm_exp(x + 64) * 1.603810890548638e-28
-    cdef double e = libm_exp(-x)
+    cdef double far = x * full_exp(x + 64) * 1.603810890548638e-28
+    cdef double e = full_exp(-x)
     cdef double total = 1 + e
     cdef double lost = e - (total - 1) if e < 1 else 1 - (total - e)
     cdef double r = x / total
@@ -1078,7 +1080,7 @@ cdef inline double times_slope_of_silu_f64(double a, double a_low, double x) noe
     cdef double near = x if x < 800 else 800
     near = near if near > -800 else -800
     near = near if x == x else x
-    cdef double e = libm_exp(-fabs(near))
+    cdef double e = full_exp(-fabs(near))
     cdef double total = 1 + e
     cdef double lost = e - (total - 1)
     cdef double above = 1.0 if near < 0 else e
@@ -1211,10 +1213,10 @@ cdef inline complex_t reciprocal_complex(complex_t x, const double *p) noexcept 
 
 cdef inline complex_t exp_complex(complex_t x, const double *p) noexcept nogil:
     """Real numbers stay real, whatever their exponential is."""
-    cdef double size = libm_exp(x.real)
+    cdef double size = full_exp(x.real)
     if x.imag == 0:
         return complex_of(size, x.imag)
-    return complex_of(size * libm_cos(x.imag), size * libm_sin(x.imag))
+    return complex_of(size * full_cos(x.imag), size * full_sin(x.imag))
 
 
 cdef inline complex_t sigmoid_backward_complex(complex_t g, complex_t y,
@@ -1256,7 +1258,7 @@ cdef inline complex_t logical_xor_complex(complex_t a, complex_t b,
 
 
 cdef inline complex_t abs_complex(complex_t x, const double *p) noexcept nogil:
-    return complex_of(canonical(hypot(x.real, x.imag)), 0)
+    return complex_of(canonical(full_hypot(x.real, x.imag)), 0)
 
 
 cdef inline complex_t fill_complex(const double *p) noexcept nogil:
@@ -1268,7 +1270,7 @@ cdef inline complex_t fill_complex(const double *p) noexcept nogil:
 cdef inline double div_trunc(double a, double b, const double *p) noexcept nogil:
     """The whole part of a / b; where the quotient was rounded to a whole number, one less of it."""
     cdef double q = floor_f64(fabs(a / b)), rest = fma_f64(-q, fabs(b), fabs(a))
-    return canonical(libm_copysign(q - 1 if rest < 0 else q, a / b))
+    return canonical(copysign(q - 1 if rest < 0 else q, a / b))
 
 
 cdef inline int64_t div_trunc_whole(int64_t a, int64_t b, const kernel_number *p) noexcept nogil:
@@ -1396,14 +1398,14 @@ cdef inline double glu_f64(double a, double b, const double *p) noexcept nogil:
     """With an exponential in two factors: a may be so large that e^b alone is none of a
     double's."""
     cdef double near = -700 if b < -700 else b
-    cdef double e = libm_exp(-fabs(near))
+    cdef double e = full_exp(-fabs(near))
     cdef double one = 1 + e
     cdef double share = e if b < 0 else 1
     cdef double high = share / one
     cdef double low = (-product_error(high, one, share) - high * (e - (one - 1))) / one
     cdef double r = a * high
     low = product_error(a, high, r) + a * low
-    return ordered((r + finite_or_none(low)) * libm_exp(b - near if b < near else 0), b)
+    return ordered((r + finite_or_none(low)) * full_exp(b - near if b < near else 0), b)
 
 
 cdef inline double glu_backward_b(double g, double a, double b, const double *p) noexcept nogil:
@@ -1422,7 +1424,7 @@ cdef inline double glu_backward_b_f64(double g, double a, double b,
     """What rounding takes of each part comes back."""
     cdef double below = -fabs(b)
     cdef double near = -700 if below < -700 else below
-    cdef double e = libm_exp(near)
+    cdef double e = full_exp(near)
     cdef double one = 1 + e
     cdef double square = one * one
     cdef double more = product_error(one, one, square) + 2 * one * (e - (one - 1))
@@ -1431,7 +1433,7 @@ cdef inline double glu_backward_b_f64(double g, double a, double b,
     cdef double scale = g * a
     cdef double r = scale * high
     low = product_error(scale, high, r) + (scale * low + product_error(g, a, scale) * high)
-    return ordered((r + finite_or_none(low)) * libm_exp(below - near if below < near else 0), b)
+    return ordered((r + finite_or_none(low)) * full_exp(below - near if below < near else 0), b)
 
 
 cdef inline double times_gelu(double a, double x, const double *p) noexcept nogil:
