@@ -1,4 +1,16 @@
-KERNELS: tuple[str, ...]
+from typing import NamedTuple
+
+class OpaqueFacts(NamedTuple):
+    address: int
+    cost: float
+    moves: bool
+    indices: int
+    chunks: str
+    maker: str
+    loops: str
+    failures: tuple[tuple[int, str], ...]
+
+FACTS: dict[str, OpaqueFacts]
 
 class OpaqueKernelRef:
     name: str
@@ -23,4 +35,4 @@ class OpaqueKernelRef:
         loops: tuple[int, int] = (0, 0),
     ) -> None: ...
     def chunks(self, threads: int) -> int: ...
-    def failure(self, code: int) -> str | None: ...
+    def failure(self, code: int, detail: int) -> str | None: ...

@@ -4,27 +4,9 @@ A tile holds whole rows.  A kernel goes over a row in passes: the first find sum
 last one computes the output from them.  Most compute in double and round once; sums have one order
 for all layouts (`aclnn/kernels/rows/sums.pxd`), so that bits depend on the row alone.
 
-========================== =============================== ===================== =======
-kernel                     inputs, in order                outputs, in order     numbers
-========================== =============================== ===================== =======
-softmax                    x                               y
-log_softmax                x                               y
-softmax_backward           grad, output                    dx
-log_softmax_backward       grad, output                    dx
-layer_norm                 x, [weight], [bias]             y, [mean], [rstd]     eps
-layer_norm_backward_input  grad, x, mean, rstd, [weight]   dx
-layer_norm_backward_params grad, x, mean, rstd             [dweight], [dbias]
-moments                    x                               mean, rstd            eps
-rms_norm                   x, [gamma]                      y, [rstd]             eps
-rms_norm_backward_input    grad, x, rstd, [gamma]          dx
-rms_norm_backward_gamma    grad, x, rstd                   dgamma
-sum, mean, amax            x                               reduced
-========================== =============================== ===================== =======
-
-Operands in brackets may be absent; without dweight, layer_norm_backward_params takes grad alone.
-weight, bias and gamma have one element for each column; mean, rstd and what is reduced one for
-each row.  The gradients of parameters are reduced along the rows of the norm: the columns of their
-tile are these rows, so that their mean and rstd have one element for each column.
+Records say which kernels there are, with their operands (`aclnn/kernels/rows/`). Optional operands
+may be absent. A `column` has one element for each column, such as a weight; what is `given`, and a
+`result`, one for each row.
 
 This file is compiled once per instruction set, each time into a module of its own.
 """
@@ -35,82 +17,20 @@ from libc.stdlib cimport calloc, free, malloc
 from libc.string cimport memset
 
 from aclnn.kernels.element cimport bfloat16_t, half_t, load, load_fn, store, store_fn
-from aclnn.kernels.rows.norm cimport (
-    add_about_first,
-    add_for_params,
-    add_shares,
-    add_squares,
-    add_squares_about_mean,
-    give_params,
-    keep_deviation,
-    keep_inverse_root,
-    keep_mean,
-    keep_one_share,
-    keep_shares,
-    layer_norm,
-    norm_backward_input,
-    rms_norm,
-    try_deviation,
-)
-from aclnn.kernels.rows.reduce cimport (
-    add_elements,
-    add_elements_and_sizes,
-    add_exactly,
-    find_most_or_nan,
-    give_mean,
-    give_most,
-    give_sum,
-    try_mean,
-    try_sum,
-)
-from aclnn.kernels.rows.softmax cimport (
-    add_exponentials,
-    add_exponentials_of_halves,
-    add_halves_less_than_most,
-    add_less_than_most,
-    add_products,
-    add_products_of_halves,
-    find_most,
-    halves_t,
-    invert_sum,
-    keep_most,
-    keep_sum,
-    log_of_sum,
-    log_of_sum_of_halves,
-    log_softmax,
-    log_softmax_backward,
-    log_softmax_backward_of_halves,
-    log_softmax_of_halves,
-    softmax,
-    softmax_backward,
-    softmax_kept,
-    softmax_of_halves,
-    softmax_of_halves_kept,
-)
 from aclnn.kernels.rows.running cimport lines_fn, sum_behind, sum_beside
-from aclnn.kernels.rows.sums cimport (
-    EXACT_SUM,
-    MOST,
-    MOST_OR_NAN,
-    NOTHING,
-    SUM,
-    TWO_SUMS,
-    reduction_t,
-)
 from aclnn.kernels.rows.tile cimport row_tile
-from aclnn.kernels.rows.vecd cimport elem_t, load_vecds, vecd, wide_half_t, wide_single_t
+from aclnn.kernels.rows.vecd cimport elem_t  # no-cython-lint: what is included needs it
+from aclnn.kernels.rows.vecd cimport load_vecds, wide_half_t, wide_single_t
 from aclnn.kernels.rows.walk cimport (
     COLUMNS,
     GIVEN,
     INPUTS,
     RESULTS,
-    finish_fn,
     kernel_number,
     lay_out,
     operand_t,
     output_t,
     row_state,
-    run_fn,
     tile_kernel,
     tile_view,
     widen_fn,
@@ -142,233 +62,55 @@ cdef enum:
 
 
 class Operand(NamedTuple):
-    """One operand of a kernel, and what it is to it."""
+    """One operand of a kernel, and what it is to it, as its record says (`kernels/record.py`)."""
 
     name: str
     role: str    # 'input', 'column', 'given'; 'out', 'result'
     slot: int
-    optional: bool = False
+    optional: bool
+    statistic: bool  # rounded once, whatever the results' dtype
+    needed_by: str
 
 
 class Kernel(NamedTuple):
-    """The operands of a kernel, and what it costs: nanoseconds for an element, from a cache."""
+    """The operands of a kernel, and what it costs: nanoseconds for an element, from a cache.
+
+    Attributes
+    ----------
+    inputs, outputs : tuple of Operand
+    cost : float
+    sums_integers : bool
+        It takes integers too, and sums them.
+    widened : bool
+        Operands that become double as they are read give the bits of a call on their own dtype.
+    """
 
     inputs: tuple[Operand, ...]
     outputs: tuple[Operand, ...]
     cost: float
+    sums_integers: bool
+    widened: bool
 
 
-_X = Operand("x", "input", 0)
-_Y = Operand("y", "out", 0)
-_GRAD = Operand("grad", "input", 0)
-_OUTPUT = Operand("output", "input", 1)
-_DX = Operand("dx", "out", 0)
-_SECOND_X = Operand("x", "input", 1)
-_REDUCED = Operand("reduced", "result", 0)
-
-KERNELS = {
-    "softmax": Kernel((_X,), (_Y,), 1.0),
-    "log_softmax": Kernel((_X,), (_Y,), 1.0),
-    "softmax_backward": Kernel((_GRAD, _OUTPUT), (_DX,), 0.5),
-    "log_softmax_backward": Kernel((_GRAD, _OUTPUT), (_DX,), 0.9),
-    "layer_norm": Kernel(
-        (_X, Operand("weight", "column", 0, True), Operand("bias", "column", 1, True)),
-        (_Y, Operand("mean", "result", 0, True), Operand("rstd", "result", 1, True)),
-        0.7,
-    ),
-    "layer_norm_backward_input": Kernel(
-        (_GRAD, _SECOND_X, Operand("mean", "given", 0), Operand("rstd", "given", 1),
-         Operand("weight", "column", 0, True)),
-        (_DX,),
-        0.9,
-    ),
-    "layer_norm_backward_params": Kernel(
-        (_GRAD, _SECOND_X, Operand("mean", "column", 0), Operand("rstd", "column", 1)),
-        (Operand("dweight", "result", 0, True), Operand("dbias", "result", 1, True)),
-        0.6,
-    ),
-    "moments": Kernel((_X,), (Operand("mean", "result", 0), Operand("rstd", "result", 1)), 0.5),
-    "rms_norm": Kernel(
-        (_X, Operand("gamma", "column", 0, True)),
-        (_Y, Operand("rstd", "result", 0, True)),
-        0.5,
-    ),
-    "rms_norm_backward_input": Kernel(
-        (_GRAD, _SECOND_X, Operand("rstd", "given", 1), Operand("gamma", "column", 0, True)),
-        (_DX,),
-        0.9,
-    ),
-    "rms_norm_backward_gamma": Kernel(
-        (_GRAD, _SECOND_X, Operand("rstd", "column", 1)),
-        (Operand("dgamma", "result", 0),),
-        0.6,
-    ),
-    "sum": Kernel((_X,), (_REDUCED,), 0.3),
-    "mean": Kernel((_X,), (_REDUCED,), 0.3),
-    "amax": Kernel((_X,), (_REDUCED,), 0.15),
-}
-
-# What is rounded once, whatever the results' dtype.
-STATISTICS = ("mean", "rstd")
-
-
-# --- Tables: passes by name and type ------------------------------------------------------------
-
-# Which of a pass's sums have floats as their terms.
-cdef enum:
-    NEITHER
-    FIRST
-    SECOND
-    BOTH
-
-
-cdef void add_pass(row_state *state, run_fn run, finish_fn finish, reduction_t reduction,
-                   int inputs, bint columns=False, bint writes=False, int floats=NEITHER) noexcept:
-    state.passes[state.n_passes].run = run
-    state.passes[state.n_passes].finish = finish
-    state.passes[state.n_passes].reduction = reduction
-    state.passes[state.n_passes].floats = floats
-    state.passes[state.n_passes].inputs = inputs
-    state.passes[state.n_passes].columns = columns
-    state.passes[state.n_passes].writes = writes
-    state.n_passes += 1
-
-
-cdef void add_sum(row_state *state, finish_fn finish, const elem_t *like) noexcept:
-    """A sum of elements: of float64 ones a double has no digits to spare."""
-    if elem_t is double:
-        add_pass(state, <run_fn>add_exactly[elem_t], finish, EXACT_SUM, 1)
-    else:
-        add_pass(state, <run_fn>add_elements[elem_t], finish, SUM, 1)
-
-
-cdef int set_softmax(row_state *state, str name, const elem_t *like) except -1:
-    if name == "softmax_backward":
-        if elem_t is float or elem_t is double or elem_t is wide_single_t:
-            add_pass(state, <run_fn>add_products[elem_t], keep_sum, SUM, 2)
-        else:
-            add_pass(state, <run_fn>add_products_of_halves[elem_t], keep_sum, SUM, 2)
-        add_pass(state, <run_fn>softmax_backward[elem_t], NULL, NOTHING, 2, False, True)
-    elif name == "log_softmax_backward":
-        add_sum(state, keep_sum, like)
-        if elem_t is float or elem_t is double or elem_t is wide_single_t:
-            add_pass(state, <run_fn>log_softmax_backward[elem_t], NULL, NOTHING, 2, False, True)
-        else:
-            add_pass(state, <run_fn>log_softmax_backward_of_halves[elem_t], NULL, NOTHING, 2,
-                     False, True)
-    else:
-        add_pass(state, <run_fn>find_most[elem_t], keep_most, MOST, 1, False, False,
-                 NEITHER if elem_t is double else FIRST)
-        if elem_t is float or elem_t is double or elem_t is wide_single_t:
-            set_exponentials(state, name, like)
-        else:
-            set_exponentials_of_halves(state, name, like)
-    return 0
-
-
-cdef int set_exponentials(row_state *state, str name, const elem_t *like) except -1:
-    if name == "softmax":
-        add_pass(state, <run_fn>add_exponentials[elem_t], invert_sum, SUM, 1)
-        add_pass(state, <run_fn>softmax[elem_t], NULL, NOTHING, 1, False, True)
-        state.run_kept = <run_fn>softmax_kept[elem_t]
-    else:
-        add_pass(state, <run_fn>add_less_than_most[elem_t], log_of_sum, TWO_SUMS, 1, False, False,
-                 SECOND)
-        add_pass(state, <run_fn>log_softmax[elem_t], NULL, NOTHING, 1, False, True)
-    return 0
-
-
-cdef int set_exponentials_of_halves(row_state *state, str name, const halves_t *like) except -1:
-    if name == "softmax":
-        add_pass(state, <run_fn>add_exponentials_of_halves[halves_t], invert_sum, SUM, 1, False,
-                 False, FIRST)
-        add_pass(state, <run_fn>softmax_of_halves[halves_t], NULL, NOTHING, 1, False, True)
-        state.run_kept = <run_fn>softmax_of_halves_kept[halves_t]
-    else:
-        add_pass(state, <run_fn>add_halves_less_than_most[halves_t], log_of_sum_of_halves, TWO_SUMS,
-                 1, False, False, BOTH)
-        add_pass(state, <run_fn>log_softmax_of_halves[halves_t], NULL, NOTHING, 1, False, True)
-    return 0
-
-
-cdef int set_moments(row_state *state, bint all_digits, const elem_t *like) except -1:
-    """Sums about the first element; about the mean where these leave too few digits."""
-    if all_digits:
-        add_sum(state, keep_mean, like)
-    else:
-        add_pass(state, <run_fn>add_about_first[elem_t], try_deviation, TWO_SUMS, 1)
-        state.passes[0].from_first = True
-    add_pass(state, <run_fn>add_squares_about_mean[elem_t], keep_deviation, SUM, 1)
-    state.passes[1].if_doubtful = not all_digits
-    return 0
-
-
-cdef int set_norm(row_state *state, str name, bint all_digits, const elem_t *like) except -1:
-    if name == "layer_norm" or name == "moments":
-        set_moments(state, all_digits, like)
-        if name == "layer_norm":
-            add_pass(state, <run_fn>layer_norm[elem_t], NULL, NOTHING, 1, True, True)
-    elif name == "rms_norm":
-        add_pass(state, <run_fn>add_squares[elem_t], keep_inverse_root, SUM, 1)
-        add_pass(state, <run_fn>rms_norm[elem_t], NULL, NOTHING, 1, True, True)
-    elif name in ("layer_norm_backward_params", "rms_norm_backward_gamma"):
-        add_pass(state, <run_fn>add_for_params[elem_t], give_params, TWO_SUMS, 2, True)
-        state.passes[0].few = True
-    else:
-        add_pass(state, <run_fn>add_shares[elem_t],
-                 keep_shares if name == "layer_norm_backward_input" else keep_one_share,
-                 TWO_SUMS, 2, True)
-        add_pass(state, <run_fn>norm_backward_input[elem_t], NULL, NOTHING, 2, True, True)
-    return 0
-
-
-cdef int set_reduction(row_state *state, str name, const elem_t *like) except -1:
-    cdef finish_fn finish = give_mean if name == "mean" else give_sum
-    if name == "amax":
-        add_pass(state, <run_fn>find_most_or_nan[elem_t], give_most, MOST_OR_NAN, 1, False, False,
-                 NEITHER if elem_t is double else FIRST)
-        state.passes[0].many = elem_t is not double
-        return 0
-    if elem_t is half_t:
-        # A double holds the sum of a chunk of float16 numbers exactly.
-        add_pass(state, <run_fn>add_elements[elem_t], finish, SUM, 1)
-        state.passes[0].many = True
-        return 0
-    if elem_t is float or elem_t is bfloat16_t:
-        add_pass(state, <run_fn>add_elements_and_sizes[elem_t],
-                 try_mean if name == "mean" else try_sum, TWO_SUMS, 1, False, False, SECOND)
-        state.passes[0].many = True
-    add_pass(state, <run_fn>add_exactly[elem_t], finish, EXACT_SUM, 1)
-    state.passes[state.n_passes - 1].if_doubtful = state.n_passes > 1
-    return 0
-
-
-cdef int set_passes(row_state *state, str name, bint all_digits, const elem_t *like) except -1:
-    """`all_digits`: results are to have those of float64."""
-    state.size = sizeof(elem_t)
-    if "softmax" in name:
-        return set_softmax(state, name, like)
-    if "norm" in name or name == "moments":
-        return set_norm(state, name, all_digits, like)
-    return set_reduction(state, name, like)
+# KERNELS by name, and their passes by name and type: made of the records.
+include "row_tables.pxi"
 
 
 cdef int set_passes_for(row_state *state, str name, str dtype, str rounded) except -1:
     """For elements of a dtype, and results that are rounded to one."""
-    cdef bint all_digits = rounded == "float64"
+    cdef bint all_digits = rounded == "float64"  # results are to have those of float64
+    state.size = ITEM_SIZES[dtype]
     if dtype == "float32":
         return set_passes(state, name, False, <const float *>NULL)
     if dtype == "float16":
         return set_passes(state, name, False, <const half_t *>NULL)
     if dtype == "bfloat16":
         return set_passes(state, name, False, <const bfloat16_t *>NULL)
-    if all_digits or "softmax" not in name:
+    if all_digits or not KERNELS[name].widened:
         return set_passes(state, name, all_digits, <const double *>NULL)
-    # Operands that become double as they are read: with the bits of a call on their dtype.
-    state.size = sizeof(double)
     if rounded == "float32":
-        return set_softmax(state, name, <const wide_single_t *>NULL)
-    return set_softmax(state, name, <const wide_half_t *>NULL)
+        return set_widened(state, name, False, <const wide_single_t *>NULL)
+    return set_widened(state, name, False, <const wide_half_t *>NULL)
 
 
 cdef load_fn loader(str dtype) except NULL:
@@ -485,7 +227,7 @@ def row_kernel(str name not None, tuple in_dtypes not None, tuple out_dtypes not
     name : str
         One of `KERNELS`.
     in_dtypes, out_dtypes : tuple of str
-        Of the operands that are present, in the order of the module's table: 'float32', 'float16',
+        Of the operands that are present, in the record's order: 'float32', 'float16',
         'bfloat16' or 'float64', each on its own; for `sum` also those of integers, and 'bool'.
     result_dtype : str, optional
         What results are rounded to before they become of the output's dtype; that by default. It
@@ -505,7 +247,7 @@ def row_kernel(str name not None, tuple in_dtypes not None, tuple out_dtypes not
     stages = (",".join(in_dtypes),) + ((result_dtype,) if result_dtype else ()) + (
         ",".join(out_dtypes),)
     title = f"{name}[{'->'.join(stages)}]"
-    if name == "sum" and in_dtypes[0] in WHOLE:
+    if KERNELS[name].sums_integers and in_dtypes[0] in WHOLE:
         return whole_kernel(title, in_dtypes, out_dtypes)
     for dtype in (*in_dtypes, *out_dtypes, result_dtype or FLOATING[0]):
         if dtype not in FLOATING:
@@ -521,12 +263,12 @@ cdef tuple operands_of(str name, present):
     if not chosen <= optional:
         unknown = ", ".join(sorted(chosen - optional))
         raise ValueError(f"{name} has no optional operand {unknown}")
-    inputs = tuple(o for o in kernel.inputs if not o.optional or o.name in chosen)
+    inputs = tuple(
+        o for o in kernel.inputs
+        if (not o.optional or o.name in chosen) and (not o.needed_by or o.needed_by in chosen))
     outputs = tuple(o for o in kernel.outputs if not o.optional or o.name in chosen)
     if not outputs:
         raise ValueError(f"{name} needs an output")
-    if name == "layer_norm_backward_params" and "dweight" not in chosen:
-        inputs = inputs[:1]
     return inputs, outputs
 
 
@@ -555,24 +297,15 @@ cdef RowKernelRef floating_kernel(str name, str title, tuple inputs, tuple in_dt
     cdef row_state *state = <row_state *>ref.memory
     cdef int k
     begin_operands(state)
-    # Without a weight it is 1; without a bias, or a mean, that is 0.
-    state.columns[0].otherwise = 0 if name == "rms_norm_backward_gamma" else 1
+    state.columns[0].otherwise = 1  # a weight that there is not; a bias is 0
     for k, (operand, dtype) in enumerate(zip(inputs, in_dtypes)):
         set_input(place_of(state, operand.role, operand.slot), k, dtype, computed)
     for k, (operand, dtype) in enumerate(zip(outputs, out_dtypes)):
-        rounded = None if operand.name in STATISTICS else result_dtype
+        rounded = None if operand.statistic else result_dtype
         set_output(&state.out if operand.role == "out" else &state.results[<int>operand.slot],
                    len(inputs) + k, dtype, computed, rounded)
-    set_passes_for(state, "sum" if is_bias_gradient(inputs, outputs) else name, computed,
-                   result_dtype or out_dtypes[0])
-    if is_bias_gradient(inputs, outputs):
-        state.results[0], state.results[1] = state.results[1], state.results[0]
+    set_passes_for(state, name, computed, result_dtype or out_dtypes[0])
     return ref
-
-
-cdef bint is_bias_gradient(tuple inputs, tuple outputs):
-    """dbias alone is the gradient's sum."""
-    return len(inputs) == 1 and outputs[0].name == "dbias"
 
 
 cdef str computed_dtype(tuple inputs, tuple in_dtypes, tuple outputs, tuple out_dtypes,
@@ -581,7 +314,7 @@ cdef str computed_dtype(tuple inputs, tuple in_dtypes, tuple outputs, tuple out_
     found = {dtype for o, dtype in zip(inputs, in_dtypes) if o.role == "input"}
     for operand, dtype in zip(outputs, out_dtypes):
         # A sum takes all bits of a double only where it is one.
-        if operand.role == "out" or (dtype == "float64" and operand.name not in STATISTICS):
+        if operand.role == "out" or (dtype == "float64" and not operand.statistic):
             found |= {dtype, result_dtype or dtype}
     return found.pop() if len(found) == 1 else "float64"
 

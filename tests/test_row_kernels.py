@@ -47,13 +47,18 @@ class Tile(NamedTuple):
 
 def roles(name, present=None):
     kernel = KERNELS.KERNELS[name]
-    chosen = [
-        [o for o in side if not o.optional or present is None or o.name in present]
+    return [
+        [
+            o
+            for o in side
+            if present is None
+            or (
+                (not o.optional or o.name in present)
+                and (o.needed_by or "dbias") in (*present, "dbias")
+            )
+        ]
         for side in (kernel.inputs, kernel.outputs)
     ]
-    if name == "layer_norm_backward_params" and present is not None and "dweight" not in present:
-        chosen[0] = chosen[0][:1]
-    return chosen
 
 
 def triple(array, role):

@@ -1,4 +1,4 @@
-"""Make the loops, steps and tables of pointwise kernels from their records (`aclnn/kernels/`).
+"""Make loops, steps and tables of kernels from their records (`aclnn/kernels/`).
 
     python tools/make_kernels.py build/cython
 
@@ -496,6 +496,64 @@ def register_steps(records: Iterable[Any], step_form: Any) -> str:
     return "".join(text) + "\n".join(table) + "\n"
 
 
+# --- Row-wise and opaque kernels ------------------------------------------------------------------
+
+
+def row_tables(records: Iterable[Any]) -> str:
+    """The table of row-wise kernels, and functions that choose the passes of one."""
+    records = list(records)
+    passes = {
+        "set_passes": records,
+        "set_widened": [one for one in records if one.widened],
+    }
+    text = []
+    for body in dict.fromkeys(one.body for one in records):
+        names = ", ".join(f"{one.name}_passes" for one in records if one.body == body)
+        text.append(f"from aclnn.kernels.{body} cimport {names}\n")
+    text.append("\nKERNELS = {\n")
+    for one in records:
+        sides = [row_operands(side) for side in (one.inputs, one.outputs)]
+        facts = f"{one.cost}, {one.sums_integers}, {one.widened}"
+        text.append(f'    "{one.name}": Kernel({", ".join(sides)}, {facts}),\n')
+    text.append("}\n\n\n")
+    for function_name, chosen in passes.items():
+        text.append(
+            f"cdef int {function_name}(row_state *state, str name, bint all_digits, "
+            "const elem_t *like) except -1:\n"
+        )
+        for one in chosen:
+            text.append(f'    if name == "{one.name}":\n')
+            text.append(f"        return {one.name}_passes(state, all_digits, like)\n")
+        text.append("    raise ValueError(name)\n\n\n")
+    return "".join(text)
+
+
+def row_operands(side: Iterable[Any]) -> str:
+    return (
+        "("
+        + "".join(f"Operand{tuple(getattr(one, f) for f in one.__slots__)!r}, " for one in side)
+        + ")"
+    )
+
+
+def opaque_facts(records: Iterable[Any]) -> str:
+    """What the engine knows of opaque kernels: those whose bodies it has, and the makers of others."""
+    records = list(records)
+    own = [one for one in records if one.body.startswith("opaque.")]
+    text = [
+        f"from aclnn.kernels.{body} cimport {', '.join(one.name for one in own if one.body == body)}\n"
+        for body in dict.fromkeys(one.body for one in own)
+    ]
+    text.append("\nFACTS = {\n")
+    for one in records:
+        address = f"<size_t><call_kernel>{one.name}" if one in own else "0"
+        index = next((k for k, operand in enumerate(one.inputs) if operand.role == "index"), -1)
+        facts = one.cost, one.moves, index, one.chunks, one.maker, one.loops, one.failures
+        text.append(f'    "{one.name}": OpaqueFacts({address}, {", ".join(map(repr, facts))}),\n')
+    text.append("}\n")
+    return "".join(text)
+
+
 # --- Files ----------------------------------------------------------------------------------------
 
 
@@ -512,14 +570,18 @@ def refuse_wrong(records: Iterable[Any]) -> None:
 
 def sources(folder: Path = FOLDER) -> dict[str, str]:
     """The files by their names."""
-    records = [one for one in load_records(folder).values() if one.domain == "point"]
+    every = load_records(folder).values()
+    domains = ("point", "row", "opaque")
+    point, rows, opaque = ([one for one in every if one.domain == name] for name in domains)
     record_module = sys.modules["kernels.record"]
-    refuse_wrong(records)
+    refuse_wrong(point)
     return {
-        "formula_loops.pxi": formula_loops(records, record_module.ENDINGS),
-        "simd_forms.pxi": simd_forms(records),
-        "formula_facts.pxi": formula_facts(records),
-        "register_steps.pxi": register_steps(records, record_module.StepForm),
+        "formula_loops.pxi": formula_loops(point, record_module.ENDINGS),
+        "simd_forms.pxi": simd_forms(point),
+        "formula_facts.pxi": formula_facts(point),
+        "register_steps.pxi": register_steps(point, record_module.StepForm),
+        "row_tables.pxi": row_tables(rows),
+        "opaque_facts.pxi": opaque_facts(opaque),
     }
 
 

@@ -53,10 +53,9 @@ def _rows(
 def _opaque(
     owner: graph.Graph, node: graph.Node, inputs: tuple[str, ...], outputs: tuple[str, ...]
 ) -> Any:
-    from aclnn.compiler import moves, products
+    from aclnn.compiler.opaque import maker_of
 
-    library = products if node.attr("kernel") == "matmul" else moves
-    return library.kernel_of(owner, node, inputs, outputs)
+    return maker_of(node.attr("kernel"))(owner, node, inputs, outputs)
 
 
 _LIBRARIES: Mapping[str, Callable[..., Any]] = {

@@ -1,6 +1,6 @@
 """Kernels: bodies in Cython and C, and a record of each.
 
-`records` gives the records by their names; families of them are modules of this folder.  They are read when
+`records` gives the records by their names; families of them are modules of this folder and those in it.  They are read when
 they are first asked for: calls need none, as the build puts what the engine has to know into its tables.
 """
 
@@ -23,8 +23,8 @@ def records() -> Mapping[str, Record]:
     ('lambd',)
     """
     found: dict[str, Record] = {}
-    for module in sorted(one.name for one in pkgutil.iter_modules(__path__)):
-        for record in getattr(importlib.import_module(f"{__name__}.{module}"), "RECORDS", ()):
+    for module in sorted(one.name for one in pkgutil.walk_packages(__path__, f"{__name__}.")):
+        for record in getattr(importlib.import_module(module), "RECORDS", ()):
             if found.setdefault(record.name, record) is not record:
                 raise ValueError(f"there are two records of {record.name}")
     return MappingProxyType(found)

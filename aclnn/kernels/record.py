@@ -29,12 +29,26 @@ class Operand:
     ----------
     name : str
     role : str
-        Of pointwise kernels ``element``; ``truth``, a truth value; ``mask``, a truth value that chooses among the others,
-        which only move.
+        Of pointwise kernels ``element``; ``truth``, a truth value; ``mask``, one that chooses among the
+        other operands, which only move.  Of row-wise kernels ``input`` and ``out`` have the shape of the
+        rows, ``column`` one element for each column, ``given`` and ``result`` one for each row.  Of opaque
+        kernels ``whole``, or ``index``: places along an axis.
+    slot : int
+        Of row-wise kernels: where bodies find it, among those of its role.
+    optional : bool
+        Whether it may be absent.
+    statistic : bool
+        A result of its own accuracy: it is rounded once, to its own dtype.
+    needed_by : str
+        An optional result: the operand is there where that is wanted.  Empty: whatever is.
     """
 
     name: str
     role: str = "element"
+    slot: int = 0
+    optional: bool = False
+    statistic: bool = False
+    needed_by: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,14 +188,22 @@ class OnnxBody:
     Attributes
     ----------
     text : str
-        Statements of Python's syntax, the last of which gives the result.  One operator stands for itself,
-        anything else becomes a function.
+        Statements of Python's syntax, the last of which gives the result; or assignments to the results' names.
+        One operator stands for itself, anything else becomes a function.  Besides operands and parameters there
+        are `axis`, `axes`, which has it alone, and `diagonal`.
     when : str
-        A condition on parameters and `dtype`, the one that is computed in; empty: always.
+        A condition on parameters; `dtype`, the one that is computed in; `present`, the optional operands and
+        results that there are; `rank`, of the result; `given`, how many parameters are.  Empty: always.
+    takes : str
+        The operands, where these are not all; the body counts where the others are absent.
+    flat : tuple of str
+        Operands that are taken along one dimension.
     """
 
     text: str
     when: str = ""
+    takes: str = ""
+    flat: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,14 +213,35 @@ class Record:
     Attributes
     ----------
     name : str
-        Of the formula in `formulas.pxd` or `activations.pxd`.
-    domain : {'point'}
+        Of a pointwise kernel: of the formula in `formulas.pxd` or `activations.pxd`.
+    domain : {'point', 'row', 'opaque'}
+        Elements by themselves; whole rows; operands as a whole.
+    body : str
+        The `.pxd` module with its body.  That of a row-wise kernel has ``NAME_passes``, that of an opaque one
+        ``NAME``, a `call_kernel`.
     inputs, outputs : tuple of Operand
         In order.
     parameters : tuple of str
         Numbers of a node, in order: `p` of a formula.
     cost : float
         Nanoseconds that an element takes, in cache, of float32 operands, roughly.
+    moves : bool
+        Elements only move, whatever their dtype; else they are computed with.
+    sums_integers : bool
+        Of a row-wise kernel: it takes integers too, and sums them.
+    widened : bool
+        Of a row-wise kernel: operands that become double as they are read give the bits of a call on their
+        own dtype.
+    chunks : {'', 'lines', 'rows', 'outer'}
+        Of an opaque kernel: into as many parts its work may be cut: lines along the axis; rows of the last
+        dimension; elements of the dimensions up to the axis.
+    maker : str
+        Of an opaque kernel: the module whose `kernel_of` makes it for a node.
+    loops : str
+        Of an opaque kernel: what gives loops over its lines, in the module of row-wise kernels.
+    failures : tuple of (int, str)
+        Of an opaque kernel: what is said where it fails with a code; `detail` is the kernel's, `first` and
+        `last` are the least and the largest index.
     computed_in : {'double', 'real', 'number', 'num'}
         Of a formula: ``double``, every real result is rounded once from it; ``real``, float or double, for
         what float32 loses nothing of but by one rounding; ``number``, any, also whole numbers, in which it
@@ -223,7 +266,15 @@ class Record:
     outputs: tuple[Operand, ...]
     parameters: tuple[str, ...]
     cost: float
-    computed_in: str
+    body: str
+    computed_in: str = "double"
+    moves: bool = False
+    sums_integers: bool = False
+    widened: bool = False
+    chunks: str = ""
+    maker: str = ""
+    loops: str = ""
+    failures: tuple[tuple[int, str], ...] = ()
     forms: tuple[str, ...] = ()
     vectors: VectorForm | None = None
     halves: HalfForm | None = None
@@ -242,10 +293,11 @@ class Record:
 def operands(words: str) -> tuple[Operand, ...]:
     """Operands by their names, each with its role behind a colon where that is not ``element``.
 
-    >>> operands("c:mask x")
-    (Operand(name='c', role='mask'), Operand(name='x', role='element'))
+    >>> [one.role for one in operands("c:mask x")]
+    ['mask', 'element']
     """
-    return tuple([Operand(*word.split(":")) for word in words.split()])
+    pairs = [word.partition(":") for word in words.split()]
+    return tuple([Operand(name, role or "element") for name, _, role in pairs])
 
 
 def point(
@@ -266,8 +318,8 @@ def point(
 ) -> Record:
     """The record of a pointwise kernel; operands, parameters and forms are words.
 
-    >>> point("neg", "x", cost=0.15, computed_in="number", onnx="Neg(x)").inputs
-    (Operand(name='x', role='element'),)
+    >>> point("neg", "x", cost=0.15, computed_in="number", onnx="Neg(x)").onnx
+    (OnnxBody(text='Neg(x)', when='', takes='', flat=()),)
     """
     return Record(
         name=name,
@@ -276,6 +328,7 @@ def point(
         outputs=operands("result"),
         parameters=tuple(parameters.split()),
         cost=cost,
+        body="activations" if computed_in == "num" else "formulas",
         computed_in=computed_in,
         forms=tuple(forms.split()),
         vectors=vectors,
@@ -284,7 +337,71 @@ def point(
         steps=steps,
         keeps_bits=keeps_bits,
         commutes=commutes,
-        onnx=(OnnxBody(onnx),) if isinstance(onnx, str) else tuple(onnx),
+        onnx=_bodies(onnx),
+    )
+
+
+def _bodies(onnx: str | Iterable[OnnxBody]) -> tuple[OnnxBody, ...]:
+    return (OnnxBody(onnx),) if isinstance(onnx, str) else tuple(onnx)
+
+
+def row(
+    name: str,
+    inputs: Iterable[Operand],
+    outputs: Iterable[Operand],
+    parameters: str = "",
+    *,
+    body: str,
+    cost: float,
+    onnx: str | Iterable[OnnxBody],
+    sums_integers: bool = False,
+    widened: bool = False,
+) -> Record:
+    """The record of a row-wise kernel."""
+    return Record(
+        name=name,
+        domain="row",
+        inputs=tuple(inputs),
+        outputs=tuple(outputs),
+        parameters=tuple(parameters.split()),
+        cost=cost,
+        body=body,
+        sums_integers=sums_integers,
+        widened=widened,
+        onnx=_bodies(onnx),
+    )
+
+
+def opaque(
+    name: str,
+    inputs: str,
+    parameters: str = "",
+    *,
+    outputs: str = "result:whole",
+    body: str,
+    cost: float,
+    onnx: str | Iterable[OnnxBody],
+    maker: str = "aclnn.compiler.opaque",
+    moves: bool = False,
+    chunks: str = "",
+    loops: str = "",
+    failures: Iterable[tuple[int, str]] = (),
+) -> Record:
+    """The record of an opaque kernel; operands and parameters are words."""
+    return Record(
+        name=name,
+        domain="opaque",
+        inputs=operands(inputs),
+        outputs=operands(outputs),
+        parameters=tuple(parameters.split()),
+        cost=cost,
+        body=body,
+        moves=moves,
+        chunks=chunks,
+        maker=maker,
+        loops=loops,
+        failures=tuple(failures),
+        onnx=_bodies(onnx),
     )
 
 

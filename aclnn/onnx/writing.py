@@ -19,7 +19,9 @@ from aclnn.graph.names import Names
 from aclnn.graph.views import onnx as views
 from aclnn.graph.views.extras import need
 from aclnn.graph.views.text import arguments
-from aclnn.onnx.formulas import Formula, Instruction, Number, formulas
+from aclnn.kernels import records
+from aclnn.kernels.record import Record
+from aclnn.onnx.formulas import PLACES, Formula, Instruction, Number, formulas
 from aclnn.onnx.layouts import axis_of_parts, moves_of, places_of_parts
 
 DOMAIN = "aclnn"
@@ -216,7 +218,7 @@ class _Writer:
     def add_node(self, node: Node) -> None:
         if node.kind != "Compute":
             self.add_copy(node)
-        elif node.attr("kernel") == "fill":
+        elif (record := _record_of(node)) is not None and not record.inputs:
             self.add_fill(node)
         else:
             self.add_compute(node)
@@ -252,7 +254,7 @@ class _Writer:
             return
         formula, numbers = found
         operands = [
-            self.operand(*pair, dtype) for pair in zip(node.inputs, _marks(formula), strict=True)
+            self.operand(*pair, dtype) for pair in zip(node.inputs, formula.roles, strict=True)
         ]
         results = [self.graph.value(id) for id in node.outputs]
         made = self.made_in(formula, dtype)
@@ -293,38 +295,43 @@ class _Writer:
         if reads is not None:
             return reads if reads in ("float32", "float64", "int64") else ""
         dtypes = [self.graph.value(id).dtype.name for id in (*node.inputs[:1], *node.outputs)]
-        kernel = node.attr("kernel")
-        if kernel in ("gather", "tril", "triu"):
+        record = _record_of(node)
+        if record is None:
+            return ""
+        if record.moves:
             return dtypes[0] if dtypes[0] in (*FLOATS, *WHOLE) else ""
-        if dtypes[-1] in FLOATS or kernel == "place":
+        if dtypes[-1] in FLOATS or record.outputs[0].role == "index":
             wide = "float64" in dtypes and "float32" not in dtypes
             plain = dtypes[0] in FLOATS
             return ("float64" if wide else "float32") if plain else "int64"
         return "int64" if dtypes[-1] in WHOLE else ""
 
-    def operand(self, id: int, mark: str, dtype: str) -> str:
+    def operand(self, id: int, role: str, dtype: str) -> str:
         """An operand as a formula takes it."""
         value, tensor = self.graph.value(id), self.read(id)
-        if mark == "index":
+        if role == "index":
             return self.cast(tensor, value.dtype.name, "int64")
-        if mark == "flat" and len(value.shape) > 1:
+        if role == "flat" and len(value.shape) > 1:
             size = self.constant([-1], "int64")
             tensor = self.emit("Reshape", [tensor, size], stem=f"{value.name}_flat")
-        return self.cast(tensor, value.dtype.name, "bool" if mark == "truth" else dtype)
+        return self.cast(tensor, value.dtype.name, "bool" if role in ("truth", "mask") else dtype)
 
     def formula_of(self, node: Node, dtype: str) -> tuple[Formula, dict[str, Any]] | None:
         """The line for a node's kernel, and its numbers by name."""
         given = [self.number(one) for one in node.attr("params", ())]
-        out = self.graph.value(node.output)
-        place = {"axis": node.attr("axis", -1), "diagonal": node.attr("diagonal", 0)}
+        rank = len(self.graph.value(node.output).shape)
+        present = set(node.attr("present", ()))
+        axis, diagonal = node.attr("axis", -1), node.attr("diagonal", 0)
+        place = {"axis": axis, "axes": [axis], "diagonal": diagonal}
+        facts = {"dtype": dtype, "present": present, "rank": rank, "given": len(given)}
         for one in formulas().get(str(node.attr("kernel")), ()):
-            own = [name for name in one.numbers if name not in ("axis", "axes", "diagonal")]
-            if len(one.operands) != len(node.inputs) or len(own) > len(given):
+            own = [name for name in one.numbers if name not in PLACES]
+            if len(one.operands) != len(node.inputs) or (given and len(own) > len(given)):
                 continue
-            if node.domain == "opaque" and len(own) != len(given):
+            if one.optional != present & {*one.operands}:
                 continue
-            named = dict(zip(own, given, strict=False)) | place | {"axes": [place["axis"]]}
-            if one.holds(named, dtype, node.attr("present", ()), len(out.shape)):
+            named = dict(zip(own, given, strict=False)) | place
+            if one.holds(named | facts):
                 return one, named
         return None
 
@@ -342,7 +349,7 @@ class _Writer:
     ) -> None:  # fmt: skip
         given = dict(zip(formula.operands, operands, strict=True))
         for name in formula.numbers:
-            whole = name in ("axes", "diagonal", "axis")
+            whole = name in PLACES
             if any(name in one.inputs for one in formula.body):
                 value = numbers[name][0] if self.is_scalar(formula, name) else numbers[name]
                 given[name] = self.constant(value, "int64" if whole else dtype)
@@ -394,12 +401,6 @@ class _Writer:
             self.written(value, name)
 
 
-def _marks(formula: Formula) -> list[str]:
-    """How each operand is taken."""
-    return [
-        "truth" if name in formula.truths
-        else "flat" if name in formula.flat
-        else "index" if name == "index"
-        else ""
-        for name in formula.operands
-    ]  # fmt: skip
+def _record_of(node: Node) -> Record | None:
+    """That of a node's kernel; None of a function of the caller's."""
+    return records().get(str(node.attr("kernel")))

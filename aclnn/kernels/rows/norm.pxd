@@ -1,16 +1,19 @@
 """Passes of layer_norm, rms_norm and their gradients."""
 
+from aclnn.kernels.rows.passes cimport add_pass
 from aclnn.kernels.rows.reduce cimport (
     HELD,
     add_product,
+    add_sum,
     add_term,
     at,
     held_until,
     hold,
     put,
     release,
+    sum_passes,
 )
-from aclnn.kernels.rows.sums cimport FEW, average, total
+from aclnn.kernels.rows.sums cimport FEW, NOTHING, SUM, TWO_SUMS, average, total
 from aclnn.kernels.rows.vecd cimport (
     elem_t,
     load_vecd,
@@ -27,7 +30,8 @@ from aclnn.kernels.rows.vecd cimport (
     v_where_number,
     vecd,
 )
-from aclnn.kernels.rows.walk cimport group_t, kernel_number, of_row, parts_of_row, run_t
+from aclnn.kernels.rows.walk cimport finish_fn, group_t, kernel_number, of_row, parts_of_row
+from aclnn.kernels.rows.walk cimport row_state, run_fn, run_t
 
 # Of a group's values: a number near the mean, how far the mean lies above it, 1 / standard
 # deviation, and which rows are in doubt.
@@ -285,3 +289,68 @@ cdef inline void give_params(group_t *group, ptrdiff_t cols,
     cdef vecd low
     group.results[0] = total(&group.sums[0], &low)
     group.results[1] = total(&group.sums[1], &low)
+
+
+# --- Passes of the kernels ------------------------------------------------------------------------
+
+cdef inline int moments_passes(row_state *state, bint all_digits, const elem_t *like) except -1:
+    """Sums about the first element; about the mean where these leave too few digits."""
+    if all_digits:
+        add_sum(state, keep_mean, like)
+    else:
+        add_pass(state, <run_fn>add_about_first[elem_t], try_deviation, TWO_SUMS, 1)
+        state.passes[0].from_first = True
+    add_pass(state, <run_fn>add_squares_about_mean[elem_t], keep_deviation, SUM, 1)
+    state.passes[1].if_doubtful = not all_digits
+    return 0
+
+
+cdef inline int layer_norm_passes(row_state *state, bint all_digits,
+                                  const elem_t *like) except -1:
+    moments_passes(state, all_digits, like)
+    add_pass(state, <run_fn>layer_norm[elem_t], NULL, NOTHING, 1, True, True)
+    return 0
+
+
+cdef inline int rms_norm_passes(row_state *state, bint all_digits, const elem_t *like) except -1:
+    add_pass(state, <run_fn>add_squares[elem_t], keep_inverse_root, SUM, 1)
+    add_pass(state, <run_fn>rms_norm[elem_t], NULL, NOTHING, 1, True, True)
+    return 0
+
+
+cdef inline int add_params(row_state *state, const elem_t *like) except -1:
+    add_pass(state, <run_fn>add_for_params[elem_t], give_params, TWO_SUMS, 2, True)
+    state.passes[0].few = True
+    return 0
+
+
+cdef inline int layer_norm_backward_params_passes(row_state *state, bint all_digits,
+                                                  const elem_t *like) except -1:
+    if state.inputs[1].view >= 0:
+        return add_params(state, like)
+    # The bias's gradient alone is the gradient's sum.
+    state.results[0], state.results[1] = state.results[1], state.results[0]
+    return sum_passes(state, all_digits, like)
+
+
+cdef inline int rms_norm_backward_gamma_passes(row_state *state, bint all_digits,
+                                               const elem_t *like) except -1:
+    state.columns[0].otherwise = 0  # the mean
+    return add_params(state, like)
+
+
+cdef inline int add_backward_input(row_state *state, finish_fn finish,
+                                   const elem_t *like) except -1:
+    add_pass(state, <run_fn>add_shares[elem_t], finish, TWO_SUMS, 2, True)
+    add_pass(state, <run_fn>norm_backward_input[elem_t], NULL, NOTHING, 2, True, True)
+    return 0
+
+
+cdef inline int layer_norm_backward_input_passes(row_state *state, bint all_digits,
+                                                 const elem_t *like) except -1:
+    return add_backward_input(state, keep_shares, like)
+
+
+cdef inline int rms_norm_backward_input_passes(row_state *state, bint all_digits,
+                                               const elem_t *like) except -1:
+    return add_backward_input(state, keep_one_share, like)

@@ -2,7 +2,9 @@
 
 from libc.math cimport INFINITY
 
-from aclnn.kernels.rows.sums cimport average, parts_of, total
+from aclnn.kernels.element cimport bfloat16_t, half_t
+from aclnn.kernels.rows.passes cimport FIRST, NEITHER, SECOND, add_pass
+from aclnn.kernels.rows.sums cimport EXACT_SUM, MOST_OR_NAN, SUM, TWO_SUMS, average, parts_of, total
 from aclnn.kernels.rows.vecd cimport (
     VECD,
     elem_t,
@@ -30,7 +32,8 @@ from aclnn.kernels.rows.vecd cimport (
     vecd,
     vecs,
 )
-from aclnn.kernels.rows.walk cimport group_t, kernel_number, parts_of_row, run_t
+from aclnn.kernels.rows.walk cimport finish_fn, group_t, kernel_number, parts_of_row, row_state
+from aclnn.kernels.rows.walk cimport run_fn, run_t
 
 cdef extern from *:
     """
@@ -287,3 +290,45 @@ cdef inline void try_result(group_t *group, vecd result, vecd size) noexcept nog
 cdef inline void give_most(group_t *group, ptrdiff_t cols,
                            const kernel_number *numbers) noexcept nogil:
     group.results[0] = group.sums[0].high
+
+
+# --- Passes of the kernels ------------------------------------------------------------------------
+
+cdef inline void add_sum(row_state *state, finish_fn finish, const elem_t *like) noexcept:
+    """A sum of elements: of float64 ones a double has no digits to spare."""
+    if elem_t is double:
+        add_pass(state, <run_fn>add_exactly[elem_t], finish, EXACT_SUM, 1)
+    else:
+        add_pass(state, <run_fn>add_elements[elem_t], finish, SUM, 1)
+
+
+cdef inline int add_total(row_state *state, finish_fn finish, finish_fn attempt,
+                          const elem_t *like) except -1:
+    """Exact sums; where floats are tried first, `attempt` says of which rows they suffice."""
+    if elem_t is half_t:
+        # A double holds the sum of a chunk of float16 numbers exactly.
+        add_pass(state, <run_fn>add_elements[elem_t], finish, SUM, 1)
+        state.passes[0].many = True
+        return 0
+    if elem_t is float or elem_t is bfloat16_t:
+        add_pass(state, <run_fn>add_elements_and_sizes[elem_t], attempt, TWO_SUMS, 1, False, False,
+                 SECOND)
+        state.passes[0].many = True
+    add_pass(state, <run_fn>add_exactly[elem_t], finish, EXACT_SUM, 1)
+    state.passes[state.n_passes - 1].if_doubtful = state.n_passes > 1
+    return 0
+
+
+cdef inline int sum_passes(row_state *state, bint all_digits, const elem_t *like) except -1:
+    return add_total(state, give_sum, try_sum, like)
+
+
+cdef inline int mean_passes(row_state *state, bint all_digits, const elem_t *like) except -1:
+    return add_total(state, give_mean, try_mean, like)
+
+
+cdef inline int amax_passes(row_state *state, bint all_digits, const elem_t *like) except -1:
+    add_pass(state, <run_fn>find_most_or_nan[elem_t], give_most, MOST_OR_NAN, 1, False, False,
+             NEITHER if elem_t is double else FIRST)
+    state.passes[0].many = elem_t is not double
+    return 0

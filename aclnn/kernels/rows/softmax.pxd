@@ -7,10 +7,12 @@ from libc.float cimport DBL_MAX
 from libc.math cimport INFINITY
 
 from aclnn.kernels.element cimport bfloat16_t, half_t
+from aclnn.kernels.rows.passes cimport BOTH, FIRST, NEITHER, SECOND, add_pass
 from aclnn.kernels.rows.reduce cimport (
     HELD,
     add_float,
     add_product,
+    add_sum,
     add_term,
     at,
     held_until,
@@ -21,7 +23,7 @@ from aclnn.kernels.rows.reduce cimport (
     release,
     release_floats,
 )
-from aclnn.kernels.rows.sums cimport total
+from aclnn.kernels.rows.sums cimport MOST, NOTHING, SUM, TWO_SUMS, total
 from aclnn.kernels.rows.vecd cimport (
     elem_t,
     load_floats,
@@ -66,7 +68,8 @@ from aclnn.kernels.rows.vecd cimport (
     wide_half_t,
     wide_single_t,
 )
-from aclnn.kernels.rows.walk cimport group_t, kernel_number, of_row, parts_of_row, run_t
+from aclnn.kernels.rows.walk cimport group_t, kernel_number, of_row, parts_of_row
+from aclnn.kernels.rows.walk cimport row_state, run_fn, run_t
 
 cdef extern from *:
     """
@@ -506,3 +509,69 @@ cdef inline void log_softmax_backward_of_halves(const halves_t *g, group_t *grou
             size = s_where_less(s_set(40), output, s_set(INFINITY), size)
             result = s_where_less(s_abs(result), size, s_of_doubles(exact), result)
         put_floats(&run, k, result, g)
+
+
+# --- Passes of the kernels ------------------------------------------------------------------------
+
+cdef inline void add_search(row_state *state, const elem_t *like) noexcept:
+    add_pass(state, <run_fn>find_most[elem_t], keep_most, MOST, 1, False, False,
+             NEITHER if elem_t is double else FIRST)
+
+
+cdef inline int add_softmax_of_halves(row_state *state, const halves_t *like) except -1:
+    add_pass(state, <run_fn>add_exponentials_of_halves[halves_t], invert_sum, SUM, 1, False, False,
+             FIRST)
+    add_pass(state, <run_fn>softmax_of_halves[halves_t], NULL, NOTHING, 1, False, True)
+    state.run_kept = <run_fn>softmax_of_halves_kept[halves_t]
+    return 0
+
+
+cdef inline int softmax_passes(row_state *state, bint all_digits, const elem_t *like) except -1:
+    add_search(state, like)
+    if elem_t is float or elem_t is double or elem_t is wide_single_t:
+        add_pass(state, <run_fn>add_exponentials[elem_t], invert_sum, SUM, 1)
+        add_pass(state, <run_fn>softmax[elem_t], NULL, NOTHING, 1, False, True)
+        state.run_kept = <run_fn>softmax_kept[elem_t]
+        return 0
+    else:
+        return add_softmax_of_halves(state, like)
+
+
+cdef inline int add_log_softmax_of_halves(row_state *state, const halves_t *like) except -1:
+    add_pass(state, <run_fn>add_halves_less_than_most[halves_t], log_of_sum_of_halves, TWO_SUMS, 1,
+             False, False, BOTH)
+    add_pass(state, <run_fn>log_softmax_of_halves[halves_t], NULL, NOTHING, 1, False, True)
+    return 0
+
+
+cdef inline int log_softmax_passes(row_state *state, bint all_digits,
+                                   const elem_t *like) except -1:
+    add_search(state, like)
+    if elem_t is float or elem_t is double or elem_t is wide_single_t:
+        add_pass(state, <run_fn>add_less_than_most[elem_t], log_of_sum, TWO_SUMS, 1, False, False,
+                 SECOND)
+        add_pass(state, <run_fn>log_softmax[elem_t], NULL, NOTHING, 1, False, True)
+        return 0
+    else:
+        return add_log_softmax_of_halves(state, like)
+
+
+cdef inline int softmax_backward_passes(row_state *state, bint all_digits,
+                                        const elem_t *like) except -1:
+    if elem_t is float or elem_t is double or elem_t is wide_single_t:
+        add_pass(state, <run_fn>add_products[elem_t], keep_sum, SUM, 2)
+    else:
+        add_pass(state, <run_fn>add_products_of_halves[elem_t], keep_sum, SUM, 2)
+    add_pass(state, <run_fn>softmax_backward[elem_t], NULL, NOTHING, 2, False, True)
+    return 0
+
+
+cdef inline int log_softmax_backward_passes(row_state *state, bint all_digits,
+                                            const elem_t *like) except -1:
+    add_sum(state, keep_sum, like)
+    if elem_t is float or elem_t is double or elem_t is wide_single_t:
+        add_pass(state, <run_fn>log_softmax_backward[elem_t], NULL, NOTHING, 2, False, True)
+    else:
+        add_pass(state, <run_fn>log_softmax_backward_of_halves[elem_t], NULL, NOTHING, 2, False,
+                 True)
+    return 0

@@ -1,0 +1,1 @@
+"""Matrix products: bodies, and the record of the kernel."""

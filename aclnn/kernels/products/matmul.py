@@ -1,0 +1,23 @@
+"""Products of matrices, and of batches of them."""
+
+from __future__ import annotations
+
+from ..record import OnnxBody, Record, opaque
+
+RECORDS: tuple[Record, ...] = (
+    opaque(
+        "matmul",
+        "a:whole b:whole c:addend",
+        "alpha beta",
+        body="products",
+        cost=0.0,  # by its sizes
+        maker="aclnn.compiler.products",
+        onnx=(
+            OnnxBody("MatMul(a, b)", takes="a b", when="given == 0"),
+            OnnxBody("alpha * MatMul(a, b)", takes="a b"),
+            OnnxBody("Gemm(a, b, c, alpha=alpha, beta=beta)", when="rank == 2"),
+            OnnxBody("c + MatMul(a, b)", when="alpha == 1 and beta == 1"),
+            OnnxBody("beta * c + alpha * MatMul(a, b)"),
+        ),
+    ),
+)

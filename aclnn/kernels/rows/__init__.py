@@ -1,0 +1,1 @@
+"""Row-wise kernels: passes over rows, and records of the kernels."""
