@@ -58,7 +58,10 @@ GENERATED = "build/cython"
 INCLUDED = re.compile(r'^\s*#\s*include "([^"]+)"', re.MULTILINE)
 # Sources that are compiled once per instruction set. What takes longest comes first, where several are
 # compiled at a time.
-KERNELS = ("_kernels", "_simd_kernels", "_formula_kernels", "_row_kernels", "_fused_kernels")
+KERNELS = (
+    "_kernels", "_simd_kernels", "_formula_kernels", "_row_kernels", "_fused_kernels", "_quantized_kernels",
+    "_sorting_kernels",
+)  # fmt: skip
 # A build of x86-64-v2 has no vector forms either: it made the wheel a tenth larger, for plain loops that are 1.2
 # times as fast on processors from before 2013.
 X86_LEVELS = {

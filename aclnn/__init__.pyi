@@ -399,8 +399,12 @@ __all__ = [
     "aclnnApplyRotaryPosEmbGetWorkspaceSize",
     "aclnnApplyRotaryPosEmbV2",
     "aclnnApplyRotaryPosEmbV2GetWorkspaceSize",
+    "aclnnApplyTopKTopP",
+    "aclnnApplyTopKTopPGetWorkspaceSize",
     "aclnnArgMax",
     "aclnnArgMaxGetWorkspaceSize",
+    "aclnnArgsort",
+    "aclnnArgsortGetWorkspaceSize",
     "aclnnBaddbmm",
     "aclnnBaddbmmGetWorkspaceSize",
     "aclnnBatchMatMul",
@@ -791,6 +795,8 @@ __all__ = [
     "aclnnRsubsGetWorkspaceSize",
     "aclnnSWhere",
     "aclnnSWhereGetWorkspaceSize",
+    "aclnnScaledMaskedSoftmax",
+    "aclnnScaledMaskedSoftmaxGetWorkspaceSize",
     "aclnnSelu",
     "aclnnSeluBackward",
     "aclnnSeluBackwardGetWorkspaceSize",
@@ -821,6 +827,8 @@ __all__ = [
     "aclnnSoftshrinkBackward",
     "aclnnSoftshrinkBackwardGetWorkspaceSize",
     "aclnnSoftshrinkGetWorkspaceSize",
+    "aclnnSort",
+    "aclnnSortGetWorkspaceSize",
     "aclnnSplitTensor",
     "aclnnSplitTensorGetWorkspaceSize",
     "aclnnSplitWithSize",
@@ -854,6 +862,8 @@ __all__ = [
     "aclnnThresholdBackward",
     "aclnnThresholdBackwardGetWorkspaceSize",
     "aclnnThresholdGetWorkspaceSize",
+    "aclnnTopk",
+    "aclnnTopkGetWorkspaceSize",
     "aclnnTril",
     "aclnnTrilGetWorkspaceSize",
     "aclnnTriu",
@@ -923,6 +933,7 @@ __all__ = [
     "apply_rotary_pos_emb",
     "apply_rotary_pos_emb_",
     "arg_max",
+    "argsort",
     "baddbmm",
     "baddbmm_",
     "batch_norm",
@@ -1085,6 +1096,7 @@ __all__ = [
     "rsqrt",
     "rsqrt_",
     "rsub",
+    "scaled_masked_softmax",
     "selu",
     "selu_",
     "selu_backward",
@@ -1106,6 +1118,7 @@ __all__ = [
     "softplus_backward",
     "softshrink",
     "softshrink_backward",
+    "sort",
     "split",
     "split_with_sizes",
     "sqrt",
@@ -1127,6 +1140,8 @@ __all__ = [
     "threshold",
     "threshold_",
     "threshold_backward",
+    "top_k_top_p",
+    "topk",
     "tril",
     "tril_",
     "triu",
@@ -1967,6 +1982,26 @@ def mish_(input: _Given) -> _Given: ...
 def mish_backward(grad_output: _Numpy, self: Any, *, out: _Writable | None = None) -> NDArray[Any]: ...
 @overload
 def mish_backward(grad_output: _A, self: Any, *, out: _A | None = None) -> _A: ...
+@overload
+def sort(input: _Numpy, dim: int = -1, descending: bool = False, *, stable: bool = False, out: Any = None) -> tuple[NDArray[Any], NDArray[Any]]: ...
+@overload
+def sort(input: _A, dim: int = -1, descending: bool = False, *, stable: bool = False, out: Any = None) -> tuple[_A, _A]: ...
+@overload
+def argsort(input: _Numpy, dim: int = -1, descending: bool = False, *, out: _Writable | None = None) -> NDArray[Any]: ...
+@overload
+def argsort(input: _A, dim: int = -1, descending: bool = False, *, out: _A | None = None) -> _A: ...
+@overload
+def topk(input: _Numpy, k: int, dim: int = -1, largest: bool = True, sorted: bool = True, *, out: Any = None) -> tuple[NDArray[Any], NDArray[Any]]: ...
+@overload
+def topk(input: _A, k: int, dim: int = -1, largest: bool = True, sorted: bool = True, *, out: Any = None) -> tuple[_A, _A]: ...
+@overload
+def top_k_top_p(logits: _Numpy, p: Any = None, k: Any = None, *, out: _Writable | None = None) -> NDArray[Any]: ...
+@overload
+def top_k_top_p(logits: _A, p: Any = None, k: Any = None, *, out: _A | None = None) -> _A: ...
+@overload
+def scaled_masked_softmax(x: _Numpy, mask: Any, scale: float = 1.0, fixed_triu_mask: bool = False, *, out: _Writable | None = None) -> NDArray[Any]: ...
+@overload
+def scaled_masked_softmax(x: _A, mask: Any, scale: float = 1.0, fixed_triu_mask: bool = False, *, out: _A | None = None) -> _A: ...
 
 def aclnnAddGetWorkspaceSize(self: aclTensor | None, other: aclTensor | None, alpha: aclScalar | None, out: aclTensor | None) -> tuple[int, aclOpExecutor | None, int]: ...
 def aclnnAdd(workspace: Any, workspaceSize: int, executor: aclOpExecutor | None, stream: Any) -> int: ...
@@ -2456,3 +2491,13 @@ def aclnnInplaceMishGetWorkspaceSize(selfRef: aclTensor | None) -> tuple[int, ac
 def aclnnInplaceMish(workspace: Any, workspaceSize: int, executor: aclOpExecutor | None, stream: Any) -> int: ...
 def aclnnMishBackwardGetWorkspaceSize(gradOutput: aclTensor | None, self: aclTensor | None, gradInput: aclTensor | None) -> tuple[int, aclOpExecutor | None, int]: ...
 def aclnnMishBackward(workspace: Any, workspaceSize: int, executor: aclOpExecutor | None, stream: Any) -> int: ...
+def aclnnSortGetWorkspaceSize(self: aclTensor | None, stable: bool, dim: int, descending: bool, valuesOut: aclTensor | None, indicesOut: aclTensor | None) -> tuple[int, aclOpExecutor | None, int]: ...
+def aclnnSort(workspace: Any, workspaceSize: int, executor: aclOpExecutor | None, stream: Any) -> int: ...
+def aclnnArgsortGetWorkspaceSize(self: aclTensor | None, dim: int, descending: bool, out: aclTensor | None) -> tuple[int, aclOpExecutor | None, int]: ...
+def aclnnArgsort(workspace: Any, workspaceSize: int, executor: aclOpExecutor | None, stream: Any) -> int: ...
+def aclnnTopkGetWorkspaceSize(self: aclTensor | None, k: int, dim: int, largest: bool, sorted: bool, valuesOut: aclTensor | None, indicesOut: aclTensor | None) -> tuple[int, aclOpExecutor | None, int]: ...
+def aclnnTopk(workspace: Any, workspaceSize: int, executor: aclOpExecutor | None, stream: Any) -> int: ...
+def aclnnApplyTopKTopPGetWorkspaceSize(logits: aclTensor | None, p: aclTensor | None, k: aclTensor | None, out: aclTensor | None) -> tuple[int, aclOpExecutor | None, int]: ...
+def aclnnApplyTopKTopP(workspace: Any, workspaceSize: int, executor: aclOpExecutor | None, stream: Any) -> int: ...
+def aclnnScaledMaskedSoftmaxGetWorkspaceSize(x: aclTensor | None, mask: aclTensor | None, scale: float, fixTriuMask: bool, y: aclTensor | None) -> tuple[int, aclOpExecutor | None, int]: ...
+def aclnnScaledMaskedSoftmax(workspace: Any, workspaceSize: int, executor: aclOpExecutor | None, stream: Any) -> int: ...

@@ -58,6 +58,16 @@ def row_kernels(isa: str | None = None) -> ModuleType:
     return _module(f"aclnn._row_kernels_{isa or name()}")
 
 
+def quantized_kernels(isa: str | None = None) -> ModuleType:
+    """The kernels of quantisation of an instruction set, by default of the one in use."""
+    return _module(f"aclnn._quantized_kernels_{isa or name()}")
+
+
+def sorting_kernels(isa: str | None = None) -> ModuleType:
+    """The kernels of sorts of an instruction set, by default of the one in use."""
+    return _module(f"aclnn._sorting_kernels_{isa or name()}")
+
+
 def simd_kernels(isa: str | None = None) -> ModuleType:
     """The fast paths of an instruction set that has vectors."""
     return _module(f"aclnn._simd_kernels_{isa or name()}")

@@ -126,6 +126,11 @@ UNLIKE = {
     "rms_norm": _norm(),
     "native_rms_norm": Unlike({"gamma": (3,)}),
     "rms_norm_backward": Unlike({"gamma": (3,), "rstd": (2, 1)}, {"rstd": np.float32}),
+    "sort": Unlike(options={"dim": 1}),
+    "argsort": Unlike(options={"dim": 1}),
+    "topk": Unlike(options={"k": 1, "dim": 1}),
+    "top_k_top_p": Unlike({"p": (2,), "k": (2,)}, {"k": np.int32}),
+    "scaled_masked_softmax": Unlike({"x": (1, 2, 2, 3), "mask": (1, 1, 2, 3)}, {"mask": np.bool_}),
 }  # fmt: skip
 NOTHING = Unlike()
 FUNCTIONAL = [name for name, operator in REGISTRY.items() if operator.functional]
@@ -154,7 +159,7 @@ def _array(rng, name, role, shape, dtype, fill):
     unlike = UNLIKE.get(name, NOTHING)
     fixed = unlike.dtypes.get(role)
     dtype = np.float16 if unlike.halves_only and np.dtype(dtype) == np.float32 else dtype
-    if fixed is np.bool_ or fixed is np.int64:
+    if fixed is np.bool_ or (fixed is not None and np.issubdtype(fixed, np.integer)):
         return (numbers > 0.5).astype(fixed)
     return numbers.astype(fixed or dtype)
 

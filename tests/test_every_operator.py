@@ -218,9 +218,7 @@ def test_outputs_of_another_dtype_get_the_result_cast_or_are_refused(name):
     except aclnn.AclnnError as refused:
         assert refused.status == INVALID
         assert "dtype" in refused.message
-        assert any(
-            "dtype" in rule.text or "`out` is " in rule.text for rule in REGISTRY[name].rules
-        )
+        assert any("dtype" in rule.text or "` is " in rule.text for rule in REGISTRY[name].rules)
         return
     for role, found, one in zip(samples.results(name), outs, wanted, strict=True):
         # Statistics, and what log_softmax computes in the output's dtype, are rounded there only.

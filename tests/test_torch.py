@@ -97,7 +97,7 @@ def has_gradient(name):
 DIFFERENTIABLE = [name for name in FUNCTIONAL if has_gradient(name)]
 
 # PyTorch has no gradient of it either.
-HAVE_NONE = {"heaviside"}
+HAVE_NONE = {"heaviside", "top_k_top_p"}
 # Of these the second derivative says that there is none.
 HAVE_NO_SECOND = {
     "clipped_swiglu_backward",

@@ -220,6 +220,8 @@ class _Writer:
             self.add_copy(node)
         elif (record := _record_of(node)) is not None and not record.inputs:
             self.add_fill(node)
+        elif node.attr("kernel") in ("sort", "topk"):
+            self.add_sort(node)
         else:
             self.add_compute(node)
 
@@ -245,6 +247,21 @@ class _Writer:
         tensor = self.cast(self.constant(number, reads), reads, out.dtype.name)
         self.emit("Expand", [tensor, self.constant(out.shape, "int64")], [name])
         self.written(out, name)
+
+    def add_sort(self, node: Node) -> None:
+        """The first elements in order: values, indices, or both."""
+        source, first = self.graph.value(node.inputs[0]), self.graph.value(node.output)
+        axis, present = node.attr("axis"), node.attr("present")
+        count = self.constant([first.shape[axis]], "int64")
+        targets = dict(
+            zip(present, [self.target(self.graph.value(id)) for id in node.outputs], strict=True)
+        )
+        names = [targets.get(one) or self.names.fresh(one) for one in ("values", "indices")]
+        largest = int(node.attr("descending"))
+        self.emit("TopK", [self.read(source.id), count], names, axis=axis, largest=largest)
+        for id in node.outputs:
+            value = self.graph.value(id)
+            self.written(value, self.target(value))
 
     def add_compute(self, node: Node) -> None:
         dtype = self.computed_in(node)

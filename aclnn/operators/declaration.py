@@ -207,7 +207,7 @@ class Operator:
     unlike : mapping of str to mapping or object
         Rules are asked about tensors that are all alike when dtypes are listed. For those that
         cannot be, by role, what is different: parts of a `TensorSpec`; for options that have to
-        suit the tensors, their values.
+        suit the tensors, their values. Optional inputs take part where they are named.
     example : pair of str, optional
         A call and what it prints, run as a test of the documentation.
     product : str
@@ -406,7 +406,8 @@ class Operator:
         tensors = {
             role: replace(spec, **self.unlike.get(role, {})) for role, spec in tensors.items()
         }
-        inputs = {role: tensors[role] for role in self.inputs if role not in self.optional}
+        needed = [role for role in self.inputs if role not in self.optional or role in self.unlike]
+        inputs = {role: tensors[role] for role in needed}
         call = self._sample(inputs, soc, c_shaped)
         if not self._holds(call):
             return False

@@ -213,11 +213,21 @@ class Lowering:
         **attrs: Any,
     ) -> int:
         """The result of a kernel that gets its operands as a whole, with any strides."""
-        return self.builder.compute(
+        return self.opaque_all(kernel, operands, [(dtype, shape)], **attrs)[0]
+
+    def opaque_all(
+        self,
+        kernel: str,
+        operands: Iterable[int],
+        outputs: Iterable[tuple[aclDataType, tuple[int, ...]]],
+        **attrs: Any,
+    ) -> tuple[int, ...]:
+        """The results of such a kernel that has several."""
+        made = [(shape, graph_dtype(dtype)) for dtype, shape in outputs]
+        return self.builder.compute_all(
             kernel,
             operands,
-            shape,
-            graph_dtype(dtype),
+            made,
             domain="opaque",
             reads_strided=True,
             writes_strided=True,

@@ -125,6 +125,17 @@ def gradient_of_softmax(grad: Any, out: Any, dim: int) -> Any:
     return forms.softmax_backward(grad, out, dim)
 
 
+def gradient_of_masked_softmax(grad: Any, out: Any, mask: Any, scale: float) -> Any:
+    return gradient_of_softmax(grad, out, -1).masked_fill(mask, 0) * scale
+
+
+def spread_along(grad: Any, like: Any, dim: int, indices: Any) -> Any:
+    """Gradients where the indices say that elements come from, zeros elsewhere."""
+    if grad.ndim == 0:
+        return grad
+    return aten.zeros_like(like).scatter(dim, indices, grad)
+
+
 def gradient_of_log_softmax(grad: Any, out: Any, dim: int) -> Any:
     if is_double(grad):
         return aten._log_softmax_backward_data(grad, out, dim, torch.float64)
@@ -328,6 +339,7 @@ _ALL = [
     gradient_of_fatrelu_mul,
     gradient_of_hardtanh,
     gradient_of_log_softmax,
+    gradient_of_masked_softmax,
     gradient_of_relu,
     gradient_of_slices,
     gradient_of_softmax,
@@ -342,6 +354,7 @@ _ALL = [
     pieces,
     repeated_along,
     shared_by_largest,
+    spread_along,
     sum_of_repetitions,
     turned,
     turned_back,

@@ -1,0 +1,955 @@
+"""Kernels of quantisation: products of int8 and of quantised weights, and quantised elements.
+
+============== ====================================================== ===========================
+kernel         inputs, in order                                       outputs, in order
+============== ====================================================== ===========================
+product        a, b, [scale], [per_token], [offset], [bias],          y
+               [antiquant_scale], [antiquant_offset], [groups]
+quantize       x, scale, [offset]                                     y
+dynamic_quant  x, [smooth], [groups]                                  y, scale, [offset]
+swiglu_quant   x, [weight_scale], [activation_scale], [bias],         y, scale
+               [quant_scale], [quant_offset], [groups]
+scale_bits     scale, [offset]                                        y
+pack4, unpack4 x                                                      y
+============== ====================================================== ===========================
+
+Operands in brackets may be absent. Sums of products of int8 are exact, those of floats are in
+float32, over K in its order. What is quantised is computed in float32, rounded to the nearest,
+saturated; a NaN gives 0.
+
+This file is compiled once per instruction set, each time into a module of its own.
+"""
+
+from libc.math cimport ceilf, expf, floorf, tanhf, truncf
+from libc.stdint cimport int8_t, int32_t, int64_t, uint8_t, uint32_t, uint64_t
+from libc.string cimport memcpy, memset
+
+from aclnn._kernel_reference cimport (
+    array_view,
+    call_context,
+    call_kernel,
+    kernel_number,
+    refer_to,
+)
+from aclnn.kernels.element cimport (
+    bfloat16_t,
+    half_t,
+    load,
+    load_fn,
+    store,
+    store_fn,
+    unaligned_float,
+    unaligned_int32,
+    unaligned_int64,
+    unaligned_uint64,
+)
+from aclnn.kernels.lines cimport line_of, lines_in
+
+cdef extern from "quantized/tiles.h" nogil:
+    enum:
+        TILE_COLS_MOST
+        TILE_ROWS_MOST
+        TILE_COLS
+        TILE_ROWS
+        TILE_GROUP
+    int tile_of_quads(const char *, ptrdiff_t, const char *, ptrdiff_t, int32_t *,
+                      ptrdiff_t) noexcept
+    int tile_of_pairs(const char *, ptrdiff_t, const char *, ptrdiff_t, int32_t *,
+                      ptrdiff_t) noexcept
+    int tile_of_floats(const char *, ptrdiff_t, const char *, ptrdiff_t, int32_t *,
+                       ptrdiff_t) noexcept
+    int tile_integers() noexcept
+    void pack_quads_of_row(const int8_t *, ptrdiff_t, ptrdiff_t, char *) noexcept
+    void pack_pairs_of_row(const int8_t *, ptrdiff_t, ptrdiff_t, char *) noexcept
+    void pack_quads(const int8_t *, ptrdiff_t, ptrdiff_t, ptrdiff_t, int, char *,
+                    int32_t *) noexcept
+    void pack_pairs(const int8_t *, ptrdiff_t, ptrdiff_t, ptrdiff_t, int, char *) noexcept
+    float largest_magnitude(const float *, ptrdiff_t) noexcept
+    void find_range(const float *, ptrdiff_t, float *, float *) noexcept
+    int32_t nearest_within(float, float, float) noexcept
+
+cdef enum:
+    BLOCK = 256             # elements that are converted at a time
+    A_BLOCK = 512 << 10     # bytes of A that are packed at a time
+    BAD_GROUPS = 111        # codes of failures
+    BAD_WEIGHT = 112
+    RAW = 0                 # what becomes of sums
+    FLOATING = 1
+    BYTES = 2
+    CUMULATIVE = 0          # how groups are listed; else pairs
+    SIZES = 1
+    BATCHES = 0             # what groups are of
+    ALONG_ROWS = 1
+    ALONG_K = 2
+    NONE = 0                # activations
+    RELU = 1
+    GELU_TANH = 2
+    FAST_GELU = 4
+    SILU = 5
+
+FAILURES = {
+    BAD_GROUPS: "a group ends at {detail}, before it begins or beyond the rows that there are",
+    BAD_WEIGHT: "a group has the number {detail}, which no weight has",
+}
+
+
+# --- Loads and stores -----------------------------------------------------------------------------
+
+cdef load_fn float_loader(str dtype) except NULL:
+    if dtype == "float32":
+        return <load_fn>load[unaligned_float, unaligned_float]
+    if dtype == "float16":
+        return <load_fn>load[half_t, unaligned_float]
+    if dtype == "bfloat16":
+        return <load_fn>load[bfloat16_t, unaligned_float]
+    if dtype == "int8":
+        return <load_fn>load[int8_t, unaligned_float]
+    if dtype == "int32":
+        return <load_fn>load[unaligned_int32, unaligned_float]
+    raise ValueError(f"no kernel of quantisation reads {dtype}")
+
+
+cdef store_fn float_storer(str dtype) except NULL:
+    if dtype == "float32":
+        return <store_fn>store[unaligned_float, unaligned_float]
+    if dtype == "float16":
+        return <store_fn>store[unaligned_float, half_t]
+    if dtype == "bfloat16":
+        return <store_fn>store[unaligned_float, bfloat16_t]
+    raise ValueError(f"no kernel of quantisation writes {dtype}")
+
+
+cdef inline void load_floats(const char *x, ptrdiff_t stride, float *to,
+                             ptrdiff_t n) noexcept nogil:
+    load[unaligned_float, unaligned_float](<const unaligned_float *>x, stride,
+                                           <unaligned_float *>to, n)
+
+
+cdef inline float float_of_bits(uint32_t bits) noexcept nogil:
+    cdef float found
+    memcpy(&found, &bits, 4)
+    return found
+
+
+cdef inline uint32_t bits_of_float(float x) noexcept nogil:
+    cdef uint32_t found
+    memcpy(&found, &x, 4)
+    return found
+
+
+# --- Products -------------------------------------------------------------------------------------
+
+cdef struct product_state:
+    # Places among the operands, or -1.
+    int scale, per_token, offset, bias, antiquant_scale, antiquant_offset, groups, out
+    int integers            # of a group: 4 or 2, or 1 where floats are multiplied
+    int result              # RAW, FLOATING, BYTES
+    int along               # BATCHES, ALONG_ROWS, ALONG_K
+    int list_kind           # CUMULATIVE, SIZES, PAIRS
+    int activation
+    bint bias_is_whole
+    bint scale_is_bits      # of a float, and of an offset
+    bint clears             # rows that no group has become zeros
+    load_fn load_a, load_b
+    store_fn store
+    ptrdiff_t block         # rows of A that are packed at a time
+    ptrdiff_t row_parts     # into which rows are cut for threads
+    ptrdiff_t a_bytes, b_bytes  # of packed A and B, at most
+
+cdef struct piece_t:
+    # One product: rows and k of it, and what it takes of operands that have one for each.
+    ptrdiff_t number        # of the weight
+    ptrdiff_t first_row, rows, first_k, k
+    ptrdiff_t a_batch, out_batch
+
+cdef struct panel_t:
+    int32_t[TILE_COLS_MOST] sums        # to take off, where A is not negative
+    int32_t[TILE_COLS_MOST] whole_bias
+    float[TILE_COLS_MOST] bias
+    float[TILE_COLS_MOST] scale
+    float[TILE_COLS_MOST] offset
+
+
+cdef inline int64_t whole_at(const array_view *view, ptrdiff_t i, ptrdiff_t j) noexcept nogil:
+    cdef const char *place = view.data + i * view.strides[0]
+    if view.ndim > 1:
+        place += j * view.strides[1]
+    return (<const unaligned_int64 *>place)[0]
+
+
+cdef struct groups_t:
+    # A walk over a list of groups.
+    ptrdiff_t number
+    int64_t end
+    bint over
+
+
+cdef int next_group(const array_view *list_, const product_state *state, ptrdiff_t weights,
+                    int64_t length, groups_t *walk, piece_t *piece, int64_t *detail) noexcept nogil:
+    """The next group: its weight, and the rows, or k, that are its own."""
+    cdef int64_t begin = walk.end, end = begin
+    piece.number = walk.number
+    if not walk.over:
+        if state.list_kind == CUMULATIVE:
+            end = whole_at(list_, walk.number, 0)
+        elif state.list_kind == SIZES:
+            end = begin + whole_at(list_, walk.number, 0)
+        elif whole_at(list_, walk.number, 1) == 0:
+            walk.over = True
+        else:
+            end = begin + whole_at(list_, walk.number, 1)
+            piece.number = whole_at(list_, walk.number, 0)
+            if piece.number < 0 or piece.number >= weights:
+                detail[0] = piece.number
+                return BAD_WEIGHT
+    if end < begin or end > length:
+        detail[0] = end
+        return BAD_GROUPS
+    if state.along == ALONG_ROWS:
+        piece.first_row, piece.rows = begin, end - begin
+    else:
+        piece.first_k, piece.k = begin, end - begin
+        piece.out_batch = walk.number
+    walk.end = end
+    walk.number += 1
+    return 0
+
+
+cdef void pack_a(const array_view *a, const piece_t *piece, const product_state *state,
+                 ptrdiff_t first, ptrdiff_t rows, ptrdiff_t step, char *to) noexcept nogil:
+    cdef int last = a.ndim - 1
+    cdef ptrdiff_t by = a.strides[last], r
+    cdef const char *at = a.data + piece.first_k * by
+    if a.ndim > 2:
+        at += piece.a_batch * a.strides[0]
+    for r in range(rows):
+        if state.integers == 4:
+            pack_quads_of_row(<const int8_t *>at + (first + r) * a.strides[last - 1], by, piece.k,
+                              to + r * step)
+        elif state.integers == 2:
+            pack_pairs_of_row(<const int8_t *>at + (first + r) * a.strides[last - 1], by, piece.k,
+                              to + r * step)
+        else:
+            state.load_a(at + (first + r) * a.strides[last - 1], by, to + r * step, piece.k)
+
+
+cdef void pack_floats(const array_view *views, const product_state *state, const char *at,
+                      ptrdiff_t by, ptrdiff_t next_, const piece_t *piece, ptrdiff_t first,
+                      int cols, float *to) noexcept nogil:
+    """A panel of floats, made of quantised ones where there is a scale for them."""
+    cdef ptrdiff_t k, i, n, group = -1, of_group = 1
+    cdef float[BLOCK] run
+    cdef float[TILE_COLS_MOST] scale, offset
+    cdef const array_view *scales
+    cdef int c
+    if cols < TILE_COLS:
+        memset(to, 0, piece.k * TILE_COLS * sizeof(float))
+    if by < next_ and next_ > 0 and by > 0:  # elements of a column lie beside each other
+        for c in range(cols):
+            k = 0
+            while k < piece.k:
+                n = min(<ptrdiff_t>BLOCK, piece.k - k)
+                state.load_b(at + c * next_ + k * by, by, run, n)
+                for i in range(n):
+                    to[(k + i) * TILE_COLS + c] = run[i]
+                k += n
+    else:
+        for k in range(piece.k):
+            state.load_b(at + k * by, next_, to + k * TILE_COLS, cols)
+    if state.antiquant_scale < 0:
+        return
+    scales = &views[state.antiquant_scale]
+    of_group = max(<ptrdiff_t>1, (piece.k + scales.shape[1] - 1) // scales.shape[1])
+    for k in range(piece.k):
+        if k // of_group != group:
+            group = k // of_group
+            load_of_group(scales, piece, group, first, cols, scale)
+            memset(offset, 0, sizeof(offset))
+            if state.antiquant_offset >= 0:
+                load_of_group(&views[state.antiquant_offset], piece, group, first, cols, offset)
+        for c in range(cols):
+            to[k * TILE_COLS + c] = (to[k * TILE_COLS + c] + offset[c]) * scale[c]
+
+
+cdef void load_of_group(const array_view *view, const piece_t *piece, ptrdiff_t group,
+                        ptrdiff_t first, int cols, float *to) noexcept nogil:
+    """Of a tensor [weight, group of k, column]."""
+    load_floats(view.data + piece.number * view.strides[0] + group * view.strides[1]
+                + first * view.strides[2], view.strides[2], to, cols)
+
+
+cdef void prepare_panel(const array_view *views, const product_state *state, const piece_t *piece,
+                        ptrdiff_t first, int cols, panel_t *panel) noexcept nogil:
+    """What belongs to columns: scales, offsets and bias of tensors [weight, column]."""
+    cdef const array_view *view
+    cdef const char *at
+    cdef int64_t bits
+    cdef int c
+    if state.scale >= 0:
+        view = &views[state.scale]
+        at = view.data + piece.number * view.strides[0] + first * view.strides[1]
+        if state.scale_is_bits:
+            for c in range(cols):
+                bits = (<const unaligned_int64 *>(at + c * view.strides[1]))[0]
+                panel.scale[c] = float_of_bits(<uint32_t>bits & 0xFFFFE000u)
+                # Nine bits, of which the first is a sign.
+                panel.offset[c] = <float>(<int>(((bits >> 37) & 0x1FF) ^ 0x100) - 0x100)
+        else:
+            load_floats(at, view.strides[1], panel.scale, cols)
+    if state.offset >= 0:
+        view = &views[state.offset]
+        load_floats(view.data + piece.number * view.strides[0] + first * view.strides[1],
+                    view.strides[1], panel.offset, cols)
+    if state.bias >= 0:
+        view = &views[state.bias]
+        at = view.data + piece.number * view.strides[0] + first * view.strides[1]
+        if state.bias_is_whole:
+            for c in range(cols):
+                panel.whole_bias[c] = (<const unaligned_int32 *>(at + c * view.strides[1]))[0]
+        else:
+            load_floats(at, view.strides[1], panel.bias, cols)
+
+
+cdef float activated(float x, int activation) noexcept nogil:
+    if activation == RELU:
+        return x if x > 0 or x != x else <float>0
+    if activation == GELU_TANH:
+        return <float>0.5 * x * (1 + tanhf(<float>0.7978845608028654
+                                           * (x + <float>0.044715 * x * x * x)))
+    if activation == FAST_GELU:
+        return x / (1 + expf(-<float>1.702 * x))
+    if activation == SILU:
+        return x / (1 + expf(-x))
+    return x
+
+
+cdef void finish_row(const array_view *views, const product_state *state, const piece_t *piece,
+                     const panel_t *panel, ptrdiff_t row, ptrdiff_t first, int cols,
+                     int32_t *sums) noexcept nogil:
+    """Scale, shift and round a row of sums, and write it."""
+    cdef const array_view *out = &views[state.out]
+    cdef int last = out.ndim - 1, c
+    cdef char *at = out.data + row * out.strides[last - 1] + first * out.strides[last]
+    cdef ptrdiff_t to = out.strides[last]
+    cdef float[TILE_COLS_MOST] made
+    cdef float factor
+    if out.ndim > 2:
+        at += piece.out_batch * out.strides[0]
+    if state.integers == 1:
+        memcpy(made, sums, cols * sizeof(float))
+    else:
+        if state.integers == 4:
+            for c in range(cols):
+                sums[c] -= panel.sums[c]
+        if state.bias >= 0 and state.bias_is_whole:
+            for c in range(cols):
+                sums[c] += panel.whole_bias[c]
+        if state.result == RAW:
+            for c in range(cols):
+                (<unaligned_int32 *>(at + c * to))[0] = sums[c]
+            return
+        for c in range(cols):
+            made[c] = <float>sums[c] * panel.scale[c]
+    if state.per_token >= 0:
+        factor = (<const unaligned_float *>(views[state.per_token].data
+                                            + row * views[state.per_token].strides[0]))[0]
+        for c in range(cols):
+            made[c] *= factor
+    if state.bias >= 0 and not state.bias_is_whole:
+        for c in range(cols):
+            made[c] += panel.bias[c]
+    if state.activation != NONE:
+        for c in range(cols):
+            made[c] = activated(made[c], state.activation)
+    if state.result == FLOATING:
+        state.store(made, at, to, cols)
+        return
+    for c in range(cols):
+        (<int8_t *>(at + c * to))[0] = <int8_t>nearest_within(made[c] + panel.offset[c], -128, 127)
+
+
+cdef void multiply(const array_view *views, const product_state *state, const piece_t *piece,
+                   ptrdiff_t from_, ptrdiff_t to, ptrdiff_t first_panel, ptrdiff_t last_panel,
+                   char *scratch) noexcept nogil:
+    """Some rows times some panels."""
+    cdef const array_view *a = &views[0]
+    cdef const array_view *b = &views[1]
+    cdef int last = b.ndim - 1
+    cdef ptrdiff_t by = b.strides[last - 1], next_ = b.strides[last]
+    cdef ptrdiff_t groups = (piece.k + state.integers - 1) // state.integers
+    cdef ptrdiff_t step = groups * TILE_GROUP, row = from_, rows, done, got, number, i, first
+    cdef int32_t[TILE_ROWS_MOST * TILE_COLS_MOST] sums
+    cdef char *packed_a = scratch
+    cdef char *packed_b = scratch + state.a_bytes
+    cdef const char *at
+    cdef panel_t panel
+    cdef int cols
+    memset(&panel, 0, sizeof(panel))
+    while row < to:
+        rows = min(state.block, to - row)
+        pack_a(a, piece, state, row, rows, step, packed_a)
+        for number in range(first_panel, last_panel):
+            first = number * TILE_COLS
+            cols = <int>min(<ptrdiff_t>TILE_COLS, b.shape[last] - first)
+            at = b.data + piece.first_k * by + first * next_
+            if b.ndim > 2:
+                at += piece.number * b.strides[0]
+            if state.integers == 4:
+                pack_quads(<const int8_t *>at, by, next_, piece.k, cols, packed_b, panel.sums)
+            elif state.integers == 2:
+                pack_pairs(<const int8_t *>at, by, next_, piece.k, cols, packed_b)
+            else:
+                pack_floats(views, state, at, by, next_, piece, first, cols, <float *>packed_b)
+            prepare_panel(views, state, piece, first, cols, &panel)
+            done = 0
+            while done < rows:
+                if state.integers == 4:
+                    got = tile_of_quads(packed_a + done * step, step, packed_b, groups, sums,
+                                        rows - done)
+                elif state.integers == 2:
+                    got = tile_of_pairs(packed_a + done * step, step, packed_b, groups, sums,
+                                        rows - done)
+                else:
+                    got = tile_of_floats(packed_a + done * step, step, packed_b, groups, sums,
+                                         rows - done)
+                for i in range(got):
+                    finish_row(views, state, piece, &panel, row + done + i, first, cols,
+                               sums + i * TILE_COLS)
+                done += got
+        row += rows
+
+
+cdef void clear_rows(const array_view *out, ptrdiff_t first) noexcept nogil:
+    """Rows of zeros, from the `first` on, of a matrix whose zero has no bits."""
+    cdef ptrdiff_t i, j
+    cdef ptrdiff_t size = out.strides[1] if out.strides[1] > 0 else -out.strides[1]
+    for i in range(first, out.shape[0]):
+        for j in range(out.shape[1]):
+            memset(out.data + i * out.strides[0] + j * out.strides[1], 0, size)
+
+
+cdef int product(const array_view *views, const void *given, const void *params, void *scratch,
+                 ptrdiff_t chunk, ptrdiff_t chunks, call_context *context) noexcept nogil:
+    cdef const product_state *state = <const product_state *>given
+    cdef const array_view *a = &views[0]
+    cdef const array_view *b = &views[1]
+    cdef const array_view *out = &views[state.out]
+    cdef ptrdiff_t m = a.shape[a.ndim - 2], k = a.shape[a.ndim - 1]
+    cdef ptrdiff_t weights = b.shape[0] if b.ndim > 2 else 1
+    cdef ptrdiff_t panels = (b.shape[b.ndim - 1] + TILE_COLS - 1) // TILE_COLS
+    cdef ptrdiff_t pieces = weights if state.along == BATCHES else views[state.groups].shape[0]
+    cdef ptrdiff_t parts = state.row_parts, units = pieces * parts * panels
+    cdef ptrdiff_t begin = units * chunk // chunks, end = units * (chunk + 1) // chunks
+    cdef ptrdiff_t number, low, high, from_, to, part
+    cdef piece_t piece
+    cdef groups_t walk
+    cdef int failed
+    piece.first_row, piece.rows, piece.first_k, piece.k = 0, m, 0, k
+    walk.number, walk.end, walk.over = 0, 0, False
+    for number in range(pieces):
+        piece.number = piece.a_batch = piece.out_batch = number
+        if state.along != BATCHES:
+            failed = next_group(&views[state.groups], state, weights,
+                                m if state.along == ALONG_ROWS else k, &walk, &piece,
+                                &context.detail)
+            if failed:
+                return failed
+            if state.along == ALONG_K:
+                piece.number = 0
+            piece.a_batch = 0
+        for part in range(parts):
+            low = max(begin - (number * parts + part) * panels, <ptrdiff_t>0)
+            high = min(end - (number * parts + part) * panels, panels)
+            if low >= high:
+                continue
+            from_ = piece.first_row + piece.rows * part // parts
+            to = piece.first_row + piece.rows * (part + 1) // parts
+            multiply(views, state, &piece, from_, to, low, high, <char *>scratch)
+    if state.along == ALONG_ROWS and state.clears and chunk == 0:
+        clear_rows(out, walk.end)
+    return 0
+
+
+# --- Elements -------------------------------------------------------------------------------------
+
+cdef struct quantize_state:
+    load_fn load
+    bint has_offset
+    bint divides
+    bint twice              # multiplies by the scale two times
+    int rounding            # 0 nearest even, 1 floor, 2 ceil, 3 trunc
+    float low, high
+
+
+cdef inline float rounded(float x, int rounding) noexcept nogil:
+    if rounding == 1:
+        return floorf(x)
+    if rounding == 2:
+        return ceilf(x)
+    if rounding == 3:
+        return truncf(x)
+    return x
+
+
+cdef inline void put_bytes(const float *x, char *to, ptrdiff_t step, ptrdiff_t n, float low,
+                           float high) noexcept nogil:
+    cdef ptrdiff_t i
+    if step == 1:
+        for i in range(n):
+            (<int8_t *>to)[i] = <int8_t>nearest_within(x[i], low, high)
+    else:
+        for i in range(n):
+            (<int8_t *>(to + i * step))[0] = <int8_t>nearest_within(x[i], low, high)
+
+
+cdef int quantize(const array_view *views, const void *given, const void *params, void *scratch,
+                  ptrdiff_t chunk, ptrdiff_t chunks, call_context *context) noexcept nogil:
+    cdef const quantize_state *state = <const quantize_state *>given
+    cdef const array_view *out = &views[3 if state.has_offset else 2]
+    cdef int last = out.ndim - 1
+    cdef ptrdiff_t n = out.shape[last], lines = lines_in(out.shape, last, -1), line, i, k, count
+    cdef float[BLOCK] x, scale, offset
+    cdef const char *place
+    cdef const char *scales
+    cdef const char *offsets = NULL
+    cdef char *to
+    for line in range(lines * chunk // chunks, lines * (chunk + 1) // chunks):
+        place = line_of(&views[0], out.shape, last, -1, line)
+        scales = line_of(&views[1], out.shape, last, -1, line)
+        if state.has_offset:
+            offsets = line_of(&views[2], out.shape, last, -1, line)
+        to = line_of(out, out.shape, last, -1, line)
+        k = 0
+        while k < n:
+            count = min(<ptrdiff_t>BLOCK, n - k)
+            state.load(place + k * views[0].strides[last], views[0].strides[last], x, count)
+            load_floats(scales + k * views[1].strides[last], views[1].strides[last], scale, count)
+            if state.divides:
+                for i in range(count):
+                    x[i] = x[i] / scale[i]
+            else:
+                for i in range(count):
+                    x[i] = x[i] * scale[i]
+                if state.twice:
+                    for i in range(count):
+                        x[i] = x[i] * scale[i]
+            if state.has_offset:
+                load_floats(offsets + k * views[2].strides[last], views[2].strides[last], offset,
+                            count)
+                for i in range(count):
+                    x[i] = x[i] + offset[i]
+            if state.rounding:
+                for i in range(count):
+                    x[i] = rounded(x[i], state.rounding)
+            put_bytes(x, to + k * out.strides[last], out.strides[last], count, state.low,
+                      state.high)
+            k += count
+    return 0
+
+
+cdef struct dynamic_state:
+    load_fn load
+    bint has_smooth
+    int groups              # place of the ends of groups of rows, or -1
+    int index_size
+    bint has_offset
+    float low, high
+
+
+cdef int64_t index_of(const char *place, int size) noexcept nogil:
+    if size == 4:
+        return (<const unaligned_int32 *>place)[0]
+    return (<const unaligned_int64 *>place)[0]
+
+
+cdef void scale_row(float *x, ptrdiff_t n, float low, float high, bint shifted, float *scale,
+                    float *offset) noexcept nogil:
+    """Scale, and offset, of a row, which becomes what is to be rounded."""
+    cdef float least, most, factor, shift
+    cdef ptrdiff_t i
+    if not shifted:
+        factor = largest_magnitude(x, n) / high
+        scale[0] = factor
+        if factor == 0:
+            memset(x, 0, n * sizeof(float))
+            return
+        for i in range(n):
+            x[i] = x[i] / factor
+        return
+    find_range(x, n, &least, &most)
+    factor = (most - least) / (high - low)
+    if factor < <float>1e-12:
+        factor = <float>1e-12
+    shift = high - most / factor
+    scale[0], offset[0] = factor, shift
+    for i in range(n):
+        x[i] = x[i] / factor + shift
+
+
+cdef int dynamic_quant(const array_view *views, const void *given, const void *params,
+                       void *scratch, ptrdiff_t chunk, ptrdiff_t chunks,
+                       call_context *context) noexcept nogil:
+    """Rows of a matrix; with groups, each row has the smooth scale of its group."""
+    cdef const dynamic_state *state = <const dynamic_state *>given
+    cdef int at = 1 + state.has_smooth + (state.groups >= 0)
+    cdef const array_view *x = &views[0]
+    cdef const array_view *smooth = &views[1]
+    cdef const array_view *ends = &views[2]
+    cdef const array_view *out = &views[at]
+    cdef ptrdiff_t n = x.shape[1], rows = x.shape[0], row, i, k, count, group = 0
+    cdef float *values = <float *>scratch
+    cdef float[BLOCK] factors
+    cdef float scale, offset = 0
+    for row in range(rows * chunk // chunks, rows * (chunk + 1) // chunks):
+        state.load(x.data + row * x.strides[0], x.strides[1], values, n)
+        if state.groups >= 0:
+            while group < ends.shape[0] and row >= index_of(ends.data + group * ends.strides[0],
+                                                            state.index_size):
+                group += 1
+            if group == ends.shape[0]:
+                context.detail = row
+                return BAD_GROUPS
+        if state.has_smooth:
+            k = 0
+            while k < n:
+                count = min(<ptrdiff_t>BLOCK, n - k)
+                load_floats(smooth.data + group * smooth.strides[0] + k * smooth.strides[1],
+                            smooth.strides[1], factors, count)
+                for i in range(count):
+                    values[k + i] = values[k + i] * factors[i]
+                k += count
+        scale_row(values, n, state.low, state.high, state.has_offset, &scale, &offset)
+        put_bytes(values, out.data + row * out.strides[0], out.strides[1], n, state.low, state.high)
+        (<unaligned_float *>(views[at + 1].data + row * views[at + 1].strides[0]))[0] = scale
+        if state.has_offset:
+            (<unaligned_float *>(views[at + 2].data + row * views[at + 2].strides[0]))[0] = offset
+    return 0
+
+
+# --- SwiGLU of what is dequantised ----------------------------------------------------------------
+
+cdef struct swiglu_state:
+    int weight_scale, activation_scale, bias, quant_scale, quant_offset, groups, out
+    bint clears             # rows that no group has become zeros
+    load_fn load
+    bint bias_is_whole
+    bint is_whole
+    bint left               # which half is the gate
+    bint dynamic
+    bint scale_is_single    # one quantisation scale for all columns
+    int mode                # 0 SwiGLU; 1 pairs, 2 halves, clamped; 3 clamped after the gate
+
+
+cdef inline void load_row(const array_view *view, ptrdiff_t group, float *to,
+                          ptrdiff_t n) noexcept nogil:
+    """Of a tensor [group, column]."""
+    load_floats(view.data + group * view.strides[0], view.strides[1], to, n)
+
+
+cdef inline float gated(float gate, float linear, int mode, float limit, float alpha,
+                        float bias) noexcept nogil:
+    if mode == 0:
+        return gate / (1 + expf(-gate)) * linear
+    if mode != 3:
+        gate = limit if gate > limit else gate
+    linear = limit if linear > limit else linear
+    linear = -limit if linear < -limit else linear
+    if mode == 3:
+        gate = gate / (1 + expf(-gate))
+        return (limit if gate > limit else gate) * linear
+    return gate / (1 + expf(-alpha * gate)) * (linear + bias)
+
+
+cdef void dequantize_row(const array_view *views, const swiglu_state *state, ptrdiff_t row,
+                         ptrdiff_t group, float *values, float *own, ptrdiff_t n) noexcept nogil:
+    """A row of x in float32: (x + whole bias)·scales + bias."""
+    cdef const array_view *x = &views[0]
+    cdef const array_view *bias
+    cdef const char *place = x.data + row * x.strides[0]
+    cdef float factor
+    cdef ptrdiff_t i
+    if state.is_whole:
+        for i in range(n):
+            values[i] = <float>(<unaligned_int32 *>(place + i * x.strides[1]))[0]
+        if state.bias >= 0 and state.bias_is_whole:
+            bias = &views[state.bias]
+            for i in range(n):
+                values[i] = <float>(<int32_t>(
+                    <uint32_t>(<const unaligned_int32 *>(place + i * x.strides[1]))[0]
+                    + <uint32_t>(<const unaligned_int32 *>(
+                        bias.data + group * bias.strides[0] + i * bias.strides[1]))[0]))
+    else:
+        state.load(place, x.strides[1], values, n)
+    if state.weight_scale >= 0:
+        load_row(&views[state.weight_scale], group, own, n)
+        for i in range(n):
+            values[i] = values[i] * own[i]
+    if state.activation_scale >= 0:
+        factor = (<const unaligned_float *>(views[state.activation_scale].data
+                                            + row * views[state.activation_scale].strides[0]))[0]
+        for i in range(n):
+            values[i] = values[i] * factor
+    if state.bias >= 0 and not state.bias_is_whole:
+        load_row(&views[state.bias], group, own, n)
+        for i in range(n):
+            values[i] = values[i] + own[i]
+
+
+cdef inline void put_scale(const array_view *views, const swiglu_state *state, ptrdiff_t row,
+                           float scale) noexcept nogil:
+    cdef const array_view *out = &views[state.out + 1]
+    if state.dynamic:
+        (<unaligned_float *>(out.data + row * out.strides[0]))[0] = scale
+
+
+cdef int swiglu_quant(const array_view *views, const void *given, const void *params,
+                      void *scratch, ptrdiff_t chunk, ptrdiff_t chunks,
+                      call_context *context) noexcept nogil:
+    cdef const swiglu_state *state = <const swiglu_state *>given
+    cdef const kernel_number *numbers = <const kernel_number *>params
+    cdef float limit = <float>numbers[0].real, alpha = <float>numbers[1].real
+    cdef float shift = <float>numbers[2].real, scale, offset
+    cdef const array_view *x = &views[0]
+    cdef const array_view *out = &views[state.out]
+    cdef ptrdiff_t n = x.shape[1], half = n // 2, rows = x.shape[0], row, i, group = 0
+    cdef int64_t end = rows, size
+    cdef float *values = <float *>scratch
+    cdef float *own = values + n
+    cdef ptrdiff_t gate = 0, linear = half, step = 1
+    if state.mode == 1:
+        gate, linear, step = 0, 1, 2
+    elif not state.left:
+        gate, linear = half, 0
+    if state.groups >= 0:
+        group, end = -1, 0
+    for row in range(rows * (chunk + 1) // chunks):
+        while state.groups >= 0 and row >= end:
+            group += 1
+            if group == views[state.groups].shape[0]:
+                end = rows + 1
+                break
+            size = whole_at(&views[state.groups], group, 0)
+            end += max(size, <int64_t>0)
+            if end > rows:
+                context.detail = end
+                return BAD_GROUPS
+        if row < rows * chunk // chunks:
+            continue
+        if end > rows:
+            if state.clears:
+                memset(own, 0, half * sizeof(float))
+                put_bytes(own, out.data + row * out.strides[0], out.strides[1], half, -128, 127)
+                put_scale(views, state, row, 0)
+            continue
+        dequantize_row(views, state, row, max(group, <ptrdiff_t>0), values, own, n)
+        for i in range(half):
+            own[i] = gated(values[gate + i * step], values[linear + i * step], state.mode, limit,
+                           alpha, shift)
+        if state.quant_scale >= 0:
+            load_row(&views[state.quant_scale], max(group, <ptrdiff_t>0), values, half)
+        if state.dynamic:
+            if state.quant_scale >= 0:
+                for i in range(half):
+                    own[i] = own[i] * values[i]
+            scale_row(own, half, -128, 127, False, &scale, &offset)
+            put_scale(views, state, row, scale)
+        elif state.quant_scale >= 0:
+            if state.scale_is_single:
+                for i in range(half):
+                    own[i] = own[i] * (1 / values[i])
+            else:
+                for i in range(half):
+                    own[i] = own[i] / values[i]
+            if state.quant_offset >= 0:
+                load_row(&views[state.quant_offset], max(group, <ptrdiff_t>0), values, half)
+                for i in range(half):
+                    own[i] = own[i] + values[i]
+        put_bytes(own, out.data + row * out.strides[0], out.strides[1], half, -128, 127)
+    return 0
+
+
+# --- Bits -----------------------------------------------------------------------------------------
+
+cdef int scale_bits(const array_view *views, const void *given, const void *params, void *scratch,
+                    ptrdiff_t chunk, ptrdiff_t chunks, call_context *context) noexcept nogil:
+    """Scales of float32 as the patterns that products take: see `prepare_panel`."""
+    cdef bint shifted = (<const int *>given)[0]
+    cdef const array_view *out = &views[2 if shifted else 1]
+    cdef ptrdiff_t i
+    cdef uint64_t bits
+    cdef float offset
+    for i in range(out.shape[0]):
+        bits = bits_of_float((<const unaligned_float *>(views[0].data
+                                                        + i * views[0].strides[0]))[0])
+        bits = (bits & 0xFFFFE000u) | (1ull << 46)
+        if shifted:
+            offset = (<const unaligned_float *>(views[1].data + i * views[1].strides[0]))[0]
+            bits |= (<uint64_t>(nearest_within(offset, -256, 255) & 0x1FF)) << 37
+        (<unaligned_uint64 *>(out.data + i * out.strides[0]))[0] = bits
+    return 0
+
+
+cdef int pack4(const array_view *views, const void *given, const void *params, void *scratch,
+               ptrdiff_t chunk, ptrdiff_t chunks, call_context *context) noexcept nogil:
+    """Eight integers of four bits in one of 32, the first in its lowest bits."""
+    cdef const array_view *x = &views[0]
+    cdef const array_view *out = &views[1]
+    cdef ptrdiff_t row, i, rows = out.shape[0]
+    cdef const char *place
+    cdef uint32_t bits
+    cdef int t
+    for row in range(rows * chunk // chunks, rows * (chunk + 1) // chunks):
+        for i in range(out.shape[1]):
+            place, bits = x.data + row * x.strides[0] + 8 * i * x.strides[1], 0
+            for t in range(8):
+                bits |= <uint32_t>((<const uint8_t *>(place + t * x.strides[1]))[0] & 15) << (4 * t)
+            (<unaligned_int32 *>(out.data + row * out.strides[0] + i * out.strides[1]))[0] = (
+                <int32_t>bits)
+    return 0
+
+
+cdef int unpack4(const array_view *views, const void *given, const void *params, void *scratch,
+                 ptrdiff_t chunk, ptrdiff_t chunks, call_context *context) noexcept nogil:
+    cdef const array_view *x = &views[0]
+    cdef const array_view *out = &views[1]
+    cdef ptrdiff_t row, i, rows = x.shape[0]
+    cdef char *place
+    cdef uint32_t bits
+    cdef int t
+    for row in range(rows * chunk // chunks, rows * (chunk + 1) // chunks):
+        for i in range(x.shape[1]):
+            place = out.data + row * out.strides[0] + 8 * i * out.strides[1]
+            bits = <uint32_t>(<const unaligned_int32 *>(x.data + row * x.strides[0]
+                                                        + i * x.strides[1]))[0]
+            for t in range(8):
+                (<int8_t *>(place + t * out.strides[1]))[0] = (
+                    <int8_t>((<int>((bits >> (4 * t)) & 15) ^ 8) - 8))
+    return 0
+
+
+# --- Kernel references ----------------------------------------------------------------------------
+
+PRODUCT_OPERANDS = ("scale", "per_token", "offset", "bias", "antiquant_scale", "antiquant_offset",
+                    "groups")
+SWIGLU_OPERANDS = ("weight_scale", "activation_scale", "bias", "quant_scale", "quant_offset",
+                   "groups")
+
+
+def places_of(names, present, first):
+    """Where operands are that may be absent: numbers, or -1."""
+    found = {}
+    for name in names:
+        found[name] = first + present.index(name) if name in present else -1
+    return found
+
+
+def product_kernel(tuple inputs, tuple outputs, *, tuple present, Py_ssize_t batch, Py_ssize_t m,
+                   Py_ssize_t k, Py_ssize_t n, along=BATCHES, list_kind=CUMULATIVE, activation=NONE,
+                   clears=False):
+    """The kernel of a product of matrices, for their dtypes.
+
+    Parameters
+    ----------
+    inputs, outputs : tuple of str
+        Dtypes of operands.
+    present : tuple of str
+        Which of `PRODUCT_OPERANDS` there are, in their order.
+    batch, m, k, n : int
+        How many weights there are, and the sizes of each product, at most.
+    along : int
+        0: a product for each weight; 1, 2: groups of rows, or of k, which the last operand lists.
+    list_kind, activation : int
+    clears : bool
+        Whether rows that belong to no group become zeros.
+    """
+    cdef product_state state
+    whole = inputs[0] == "int8" and inputs[1] == "int8"
+    places = places_of(PRODUCT_OPERANDS, present, 2)
+    state.scale, state.per_token, state.offset = (
+        places["scale"], places["per_token"], places["offset"])
+    state.bias, state.groups, state.out = places["bias"], places["groups"], len(inputs)
+    state.antiquant_scale, state.antiquant_offset = (
+        places["antiquant_scale"], places["antiquant_offset"])
+    state.integers = tile_integers() if whole else 1
+    state.along, state.list_kind, state.activation = along, list_kind, activation
+    state.clears = clears
+    state.bias_is_whole = state.bias >= 0 and inputs[state.bias] == "int32"
+    state.scale_is_bits = state.scale >= 0 and inputs[state.scale] in ("int64", "uint64")
+    state.load_a = state.load_b = NULL
+    state.store = NULL
+    if not whole:
+        state.load_a, state.load_b = float_loader(inputs[0]), float_loader(inputs[1])
+    if outputs[0] == "int32":
+        state.result = RAW
+    elif outputs[0] == "int8":
+        state.result = BYTES
+    else:
+        state.result, state.store = FLOATING, float_storer(outputs[0])
+    step = (k + state.integers - 1) // state.integers * TILE_GROUP
+    panels = (n + TILE_COLS - 1) // TILE_COLS
+    state.block = max(TILE_ROWS, min(m, A_BLOCK // max(1, step) // TILE_ROWS * TILE_ROWS))
+    state.a_bytes = (state.block * step + 63) // 64 * 64
+    state.b_bytes = step * TILE_COLS
+    state.row_parts = 1
+    if batch * panels < 8 and along != ALONG_K:
+        state.row_parts = max(1, min(8, m // 64))
+    cost = (0.02 if whole else 0.03) * m * k * n * (batch if along == BATCHES else 1)
+    return refer_to("product", inputs, outputs, product, &state, sizeof(state),
+                    cost + 0.2 * k * n * batch, max(1, batch * panels * state.row_parts),
+                    max(64, state.a_bytes + state.b_bytes), FAILURES)
+
+
+def quantize_kernel(tuple inputs, tuple outputs, *, Py_ssize_t lines, Py_ssize_t n, bits=8,
+                    divides=False, twice=False, rounding=0):
+    """The kernel that quantises elements with scales, and offsets, of float32."""
+    cdef quantize_state state
+    state.load = float_loader(inputs[0])
+    state.has_offset, state.divides, state.twice = len(inputs) > 2, divides, twice
+    state.rounding = rounding
+    state.low, state.high = -(1 << (bits - 1)), (1 << (bits - 1)) - 1
+    return refer_to("quantize", inputs, outputs, quantize, &state, sizeof(state),
+                    0.3 * lines * n, lines, 0, {})
+
+
+def dynamic_quant_kernel(tuple inputs, tuple outputs, *, Py_ssize_t lines, Py_ssize_t n, bits=8):
+    """The kernel that finds the scale of each row, and quantises it."""
+    cdef dynamic_state state
+    state.load = float_loader(inputs[0])
+    state.has_smooth = len(inputs) > 1
+    state.groups = 2 if len(inputs) > 2 else -1
+    state.index_size = 4 if len(inputs) > 2 and inputs[2] == "int32" else 8
+    state.has_offset = len(outputs) > 2
+    state.low, state.high = -(1 << (bits - 1)), (1 << (bits - 1)) - 1
+    failures = {BAD_GROUPS: "row {detail} belongs to no group"}
+    return refer_to("dynamic_quant", inputs, outputs, dynamic_quant, &state, sizeof(state),
+                    0.5 * lines * n, lines, 4 * max(1, n), failures)
+
+
+def swiglu_quant_kernel(tuple inputs, tuple outputs, *, tuple present, Py_ssize_t lines,
+                        Py_ssize_t n, left, dynamic, mode, single, clears):
+    """The kernel that dequantises rows, multiplies halves of them, and quantises the products."""
+    cdef swiglu_state state
+    places = places_of(SWIGLU_OPERANDS, present, 1)
+    state.weight_scale, state.activation_scale = places["weight_scale"], places["activation_scale"]
+    state.bias, state.quant_scale = places["bias"], places["quant_scale"]
+    state.quant_offset, state.groups = places["quant_offset"], places["groups"]
+    state.out, state.clears = len(inputs), clears
+    state.is_whole = inputs[0] == "int32"
+    state.load = float_loader(inputs[0])
+    state.bias_is_whole = state.bias >= 0 and inputs[state.bias] == "int32"
+    state.left, state.dynamic, state.mode, state.scale_is_single = left, dynamic, mode, single
+    return refer_to("swiglu_quant", inputs, outputs, swiglu_quant, &state, sizeof(state),
+                    4.0 * lines * n, lines, 8 * max(1, n), FAILURES)
+
+
+def scale_bits_kernel(tuple inputs, tuple outputs, *, Py_ssize_t n):
+    """The kernel that writes scales and offsets as bits."""
+    cdef int shifted = len(inputs) > 1
+    return refer_to("scale_bits", inputs, outputs, scale_bits, &shifted, sizeof(shifted), 1.0 * n,
+                    1, 0, {})
+
+
+def nibbles_kernel(str name, tuple inputs, tuple outputs, *, Py_ssize_t lines, Py_ssize_t n):
+    """The kernel that packs integers of four bits, or takes them apart."""
+    cdef call_kernel fn = pack4 if name == "pack4" else unpack4
+    return refer_to(name, inputs, outputs, fn, NULL, 0, 1.0 * lines * n, lines, 0, {})

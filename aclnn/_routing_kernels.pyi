@@ -1,0 +1,40 @@
+from aclnn._kernel_reference import KernelReference
+
+def gate_kernel(
+    inputs: tuple[str, ...],
+    outputs: tuple[str, ...],
+    *,
+    present: tuple[str, ...],
+    lines: int,
+    n: int,
+    k: int,
+    norm: int,
+    groups: int = 1,
+    kept: int = 1,
+    by_two: bool = False,
+    divides: bool = False,
+) -> KernelReference: ...
+def route_kernel(
+    inputs: tuple[str, ...],
+    outputs: tuple[str, ...],
+    *,
+    n: int,
+    each: int,
+    experts: int,
+    capacity: int,
+    counting: int,
+) -> KernelReference: ...
+def take_rows_kernel(
+    inputs: tuple[str, ...], outputs: tuple[str, ...], *, lines: int, n: int
+) -> KernelReference: ...
+def combine_kernel(
+    inputs: tuple[str, ...],
+    outputs: tuple[str, ...],
+    *,
+    present: tuple[str, ...],
+    lines: int,
+    n: int,
+    each: int,
+    by_columns: bool,
+    drops: bool,
+) -> KernelReference: ...

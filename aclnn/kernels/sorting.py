@@ -1,0 +1,35 @@
+"""Sorts, the largest elements, and what sampling keeps."""
+
+from __future__ import annotations
+
+from .record import Record, opaque
+
+RECORDS: tuple[Record, ...] = (
+    opaque(
+        "sort",
+        "x:whole",
+        outputs="values:whole indices:whole",
+        body="sorting",
+        cost=0.0,  # by its sizes
+        maker="aclnn.compiler.inference",
+        onnx=(),
+    ),
+    opaque(
+        "topk",
+        "x:whole",
+        outputs="values:whole indices:whole",
+        body="sorting",
+        cost=0.0,  # by its sizes
+        maker="aclnn.compiler.inference",
+        onnx=(),
+    ),
+    opaque(
+        "top_k_top_p",
+        "x:whole p:whole k:whole",
+        outputs="result:whole",
+        body="sorting",
+        cost=0.0,  # by its sizes
+        maker="aclnn.compiler.inference",
+        onnx=(),
+    ),
+)

@@ -1,0 +1,95 @@
+"""Rules about numbers of dimensions, sizes, and options that count."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from aclnn.acl.constants import (
+    ACLNN_ERR_INNER_NULLPTR,
+    ACLNN_ERR_INNER_TILING_ERROR,
+    aclDataType,
+)
+from aclnn.operators.checks import Call, Rule
+
+Shape = tuple[int, ...]
+# Status of what only the planning stage of an operator checks, in most functions and in some.
+PLANNING, FAILED_PLAN = ACLNN_ERR_INNER_TILING_ERROR, ACLNN_ERR_INNER_NULLPTR
+
+
+def number(call: Call, role: str) -> int:
+    """An option that is a whole number."""
+    found = call.switches[role]
+    assert isinstance(found, int)
+    return found
+
+
+def has_rank(role: str, least: int, most: int | None = None) -> Rule:
+    last = least if most is None else most
+    words = f"{least}" if least == last else f"{least} to {last}"
+
+    def test(call: Call) -> str | None:
+        if role not in call.tensors or least <= len(call.shape(role)) <= last:
+            return None
+        return f"{call.names[role]} has {len(call.shape(role))} dimensions, must have {words}"
+
+    return Rule(f"`{role}` has {words} dimensions", test, (role,))
+
+
+def size_is(role: str, wanted: Callable[[Call], Shape | None], words: str) -> Rule:
+    """As `has_shape`; `wanted` may give None, where any shape will do."""
+
+    def test(call: Call) -> str | None:
+        if role not in call.tensors:
+            return None
+        shape = wanted(call)
+        if shape is None or call.shape(role) == shape:
+            return None
+        return f"{call.names[role]} has shape {call.shape(role)}, must have {shape}"
+
+    return Rule(f"`{role}` has {words}", test, (role,))
+
+
+def option_within(role: str, least: int, most: int) -> Rule:
+    def test(call: Call) -> str | None:
+        if least <= number(call, role) <= most:
+            return None
+        return f"{call.names[role]} is {number(call, role)}, must be from {least} to {most}"
+
+    return Rule(f"`{role}` is from {least} to {most}", test, (role,))
+
+
+def is_absent(role: str, why: str) -> Rule:
+    """An operand that calls may have, but that is not supported here."""
+
+    def test(call: Call) -> str | None:
+        if role not in call.tensors:
+            return None
+        return f"{call.names[role]} is given, must be null: {why}"
+
+    return Rule(f"`{role}` is null: {why}", test, (role,))
+
+
+def together(role: str, other: str) -> Rule:
+    def test(call: Call) -> str | None:
+        if role not in call.tensors or other in call.tensors:
+            return None
+        return f"{call.names[role]} is given, but {call.names[other]} is not"
+
+    return Rule(f"`{role}` is given only together with `{other}`", test, (role, other))
+
+
+def dtype_among_if(
+    role: str, allowed: Callable[[Call], tuple[aclDataType, ...]], words: str
+) -> Rule:
+    """As `dtype_among`, of dtypes that depend on the other operands; `words` says how."""
+
+    def test(call: Call) -> str | None:
+        if role not in call.tensors:
+            return None
+        found = allowed(call)
+        if call.dtype(role) in found:
+            return None
+        name = call.names[role]
+        return f"{name} has dtype {call.word(call.dtype(role))}, must be {call.words(found)}"
+
+    return Rule(f"`{role}` is {words}", test, (role,))

@@ -1,0 +1,416 @@
+"""Sorts along a dimension, the largest elements, and what sampling keeps of logits."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from aclnn.acl.constants import ACLNN_ERR_PARAM_NULLPTR, aclDataType
+from aclnn.operators.checks import (
+    FLOATING,
+    FLOATING_AND_DOUBLE,
+    INTEGERS,
+    Call,
+    Rule,
+    at_most_8_dims,
+    axis_within,
+    done_if_empty,
+    dtype_among,
+    ends_if_empty,
+    has_shape,
+    no_private_format,
+    of_cann,
+    same_dtype,
+    same_shape,
+)
+from aclnn.operators.declaration import REQUIRED, ROW_ACCURACY, Attribute, Operator, entry
+from aclnn.operators.lowering import Lowering
+from aclnn.operators.sizes import has_rank, number, size_is
+
+Shape = tuple[int, ...]
+Inferred = Mapping[str, tuple[aclDataType, Shape]]
+
+_LONG = aclDataType.ACL_INT64
+_ALL = (*FLOATING_AND_DOUBLE, *INTEGERS, aclDataType.ACL_BOOL)
+_SORTED = (*FLOATING, *INTEGERS, aclDataType.ACL_BOOL)
+_ORDER = (
+    "A NaN counts as the largest, -0 equals +0. Of equal elements those with the smaller index come first, "
+    "whether ascending or descending."
+)
+_DIM = Attribute("dim", -1, "int", keyword_only=False, doc="The dimension to sort along.")
+_DESCENDING = Attribute(
+    "descending", False, "bool", keyword_only=False, doc="Whether the largest come first."
+)
+_EXACT = "Results are exact."
+
+
+def _sorted(
+    lowering: Lowering,
+    role: str,
+    wanted: tuple[str, ...],
+    count: int | None,
+    *,
+    descending: bool,
+) -> Mapping[str, int]:
+    """The first `count` elements along the dimension, or all, as values or indices, by results."""
+    call = lowering.call
+    own, shape = call.dtype(role), call.shape(role) or (1,)
+    axis = number(call, "dim") % len(shape)
+    made = (*shape[:axis], shape[axis] if count is None else count, *shape[axis + 1 :])
+    value = lowering.reshaped(role, shape)
+    found = lowering.opaque_all(
+        "sort" if count is None else "topk",
+        [value],
+        [(own if kind == "values" else _LONG, made) for kind in wanted],
+        axis=axis - len(shape),
+        descending=descending,
+        present=wanted,
+    )
+    given = made if call.shape(role) else ()
+    return {kind: lowering.reshaped(one, given) for kind, one in zip(wanted, found, strict=True)}
+
+
+# --- Sort -----------------------------------------------------------------------------------------
+
+
+def _lower_sort(lowering: Lowering) -> Mapping[str, int]:
+    descending = bool(lowering.call.switches["descending"])
+    return _sorted(lowering, "input", ("values", "indices"), None, descending=descending)
+
+
+sort = Operator(
+    name="sort",
+    summary="Elements in order along a dimension, and their indices.",
+    expression="values[i] = input[indices[i]], values ascending",
+    notes=f"{_ORDER} The sort is stable, whatever `stable` says.",
+    inputs=("input",),
+    outputs=("values", "indices"),
+    attributes=(
+        _DIM,
+        _DESCENDING,
+        Attribute("stable", False, "bool", doc="Has no effect."),
+    ),
+    unlike={"indices": {"dtype": _LONG}},
+    entries=(
+        entry(
+            "aclnnSort",
+            "self=input stable:bool dim:int descending:bool valuesOut=values:out "
+            "indicesOut=indices:out",
+        ),
+    ),
+    rules=(
+        dtype_among("input", _ALL),
+        of_cann(dtype_among("input", _SORTED)),
+        dtype_among("values", _ALL),
+        dtype_among("indices", (_LONG,)),
+        axis_within("dim", "input"),
+        same_shape("values", "input"),
+        same_shape("indices", "input"),
+        at_most_8_dims("input"),
+    ),
+    infer=lambda call: {
+        "values": (call.dtype("input"), call.shape("input")),
+        "indices": (_LONG, call.shape("input")),
+    },
+    lower=_lower_sort,
+    example=(
+        "sort(np.float32([3, 1, 2]))",
+        "(array([1., 2., 3.], dtype=float32), array([1, 2, 0]))",
+    ),
+    accuracy=_EXACT,
+    seealso=("argsort", "topk"),
+    gradient={"input": "spread_along(grad, input, dim, indices)"},
+)
+
+
+argsort = Operator(
+    name="argsort",
+    summary="Indices that put elements in order along a dimension.",
+    expression="input[out[i]] ascending",
+    notes=_ORDER,
+    inputs=("input",),
+    attributes=(_DIM, _DESCENDING),
+    unlike={"out": {"dtype": _LONG}},
+    entries=(entry("aclnnArgsort", "self=input dim:int descending:bool out:out"),),
+    rules=(
+        axis_within("dim", "input"),
+        dtype_among("input", _ALL),
+        of_cann(dtype_among("input", (*FLOATING, *INTEGERS))),
+        dtype_among("out", (_LONG,)),
+        no_private_format("input", "out"),
+        at_most_8_dims("input", "out"),
+        same_shape("out", "input"),
+    ),
+    infer=lambda call: {"out": (_LONG, call.shape("input"))},
+    lower=lambda lowering: {
+        "out": _sorted(
+            lowering,
+            "input",
+            ("indices",),
+            None,
+            descending=bool(lowering.call.switches["descending"]),
+        )["indices"]
+    },
+    example=("argsort(np.float32([3, 1, 2]))", "array([1, 2, 0])"),
+    accuracy=_EXACT,
+    seealso=("sort",),
+)
+
+
+# --- The largest ----------------------------------------------------------------------------------
+
+
+def _size_along(call: Call) -> int:
+    shape = call.shape("input") or (1,)
+    return shape[number(call, "dim") % len(shape)]
+
+
+def _topk_shape(call: Call) -> Shape:
+    shape, axis = call.shape("input"), number(call, "dim")
+    if not shape:
+        return ()
+    axis %= len(shape)
+    return (*shape[:axis], number(call, "k"), *shape[axis + 1 :])
+
+
+def _enough_elements() -> Rule:
+    def test(call: Call) -> str | None:
+        k, size = number(call, "k"), _size_along(call)
+        if 0 <= k <= size:
+            return None
+        return f"{call.names['k']} is {k}, must be from 0 to {size}, the size along {call.names['dim']}"
+
+    return Rule("`k` is no more than the size along `dim`", test, ("k", "input", "dim"))
+
+
+def _lower_topk(lowering: Lowering) -> Mapping[str, int]:
+    call = lowering.call
+    count = number(call, "k") if call.shape("input") else 1
+    return _sorted(
+        lowering, "input", ("values", "indices"), count, descending=bool(call.switches["largest"])
+    )
+
+
+topk = Operator(
+    name="topk",
+    summary="The largest elements along a dimension, and their indices.",
+    expression="values = the first k of input sorted along dim; values[i] = input[indices[i]]",
+    notes=f"{_ORDER} Results are in order, whatever `sorted` says.",
+    inputs=("input",),
+    outputs=("values", "indices"),
+    attributes=(
+        Attribute("k", REQUIRED, "int", keyword_only=False, doc="How many elements to find."),
+        _DIM,
+        Attribute(
+            "largest",
+            True,
+            "bool",
+            keyword_only=False,
+            doc="Whether to find the largest, else the smallest.",
+        ),
+        Attribute("sorted", True, "bool", keyword_only=False, doc="Has no effect."),
+    ),
+    unlike={"indices": {"dtype": _LONG}, "k": 1},
+    entries=(
+        entry(
+            "aclnnTopk",
+            "self=input k:int dim:int largest:bool sorted:bool valuesOut=values:out "
+            "indicesOut=indices:out",
+        ),
+    ),
+    rules=(
+        axis_within("dim", "input"),
+        _enough_elements(),
+        dtype_among("input", (*FLOATING_AND_DOUBLE, *INTEGERS)),
+        same_dtype("values", "input"),
+        dtype_among("indices", (_LONG,)),
+        at_most_8_dims("input", "values", "indices"),
+        ends_if_empty("input"),
+        has_shape("values", _topk_shape, "the shape of `input`, with k elements along `dim`"),
+        has_shape("indices", _topk_shape, "the shape of `input`, with k elements along `dim`"),
+    ),
+    infer=lambda call: {
+        "values": (call.dtype("input"), _topk_shape(call)),
+        "indices": (_LONG, _topk_shape(call)),
+    },
+    lower=_lower_topk,
+    example=(
+        "topk(np.float32([3, 1, 2]), 2)",
+        "(array([3., 2.], dtype=float32), array([0, 2]))",
+    ),
+    accuracy=_EXACT,
+    seealso=("sort", "max"),
+    gradient={"input": "spread_along(grad, input, dim, indices)"},
+)
+
+
+# --- Sampling -------------------------------------------------------------------------------------
+
+
+def _one_given() -> Rule:
+    def test(call: Call) -> str | None:
+        if "p" in call.tensors or "k" in call.tensors:
+            return None
+        return f"{call.names['p']} and {call.names['k']} are both null"
+
+    return Rule("`p` or `k` is given", test, ("p", "k"), ACLNN_ERR_PARAM_NULLPTR)
+
+
+def _lower_sample(lowering: Lowering) -> Mapping[str, int]:
+    dtype, shape = lowering.results["out"]
+    present = tuple([role for role in ("p", "k") if lowering.has(role)])
+    operands = [lowering.value("logits"), *[lowering.value(role) for role in present]]
+    return {"out": lowering.opaque("top_k_top_p", operands, dtype, shape, present=present)}
+
+
+def _rows(call: Call) -> Shape:
+    return call.shape("logits")[:1]
+
+
+top_k_top_p = Operator(
+    name="top_k_top_p",
+    summary="Logits of which sampling may choose: the largest k, and the likeliest that make p.",
+    expression="-Inf where logits < the k-th largest of the row, or Σ softmax of what is smaller ≤ 1 - p; else logits",
+    notes=(
+        "Elements that equal the k-th largest stay, as does the largest of a row always. Probabilities are "
+        "those of what k leaves, added up from the smallest. A k that is not from 1 to one less than the size of "
+        "a row leaves all."
+    ),
+    inputs=("logits", "p", "k"),
+    optional=("p", "k"),
+    unlike={
+        "logits": {"shape": (1, 1), "strides": (1, 1)},
+        "k": {"dtype": aclDataType.ACL_INT32, "shape": (1,), "strides": (1,)},
+    },
+    entries=(entry("aclnnApplyTopKTopP", "logits p:in? k:in? out:out"),),
+    rules=(
+        _one_given(),
+        dtype_among("logits"),
+        same_dtype("p", "logits"),
+        dtype_among("k", (aclDataType.ACL_INT32,)),
+        same_dtype("out", "logits"),
+        has_rank("logits", 2),
+        same_shape("out", "logits"),
+        has_rank("p", 1),
+        has_rank("k", 1),
+        size_is("p", _rows, "an element for each row"),
+        size_is("k", _rows, "an element for each row"),
+        no_private_format("logits", "p", "k", "out"),
+        done_if_empty("logits"),
+    ),
+    infer=lambda call: {"out": (call.dtype("logits"), call.shape("logits"))},
+    lower=_lower_sample,
+    example=(
+        "top_k_top_p(np.float32([[1, 3, 2, 0]]), k=np.int32([2]))",
+        "array([[-inf,   3.,   2., -inf]], dtype=float32)",
+    ),
+    accuracy="Elements that stay keep their bits; sums of probabilities are in float64.",
+    seealso=("topk",),
+)
+
+
+# --- Softmax with a mask --------------------------------------------------------------------------
+
+_HIDDEN = -10000.0
+_MOST_COLUMNS = 4096
+
+
+def _mask_fits() -> Rule:
+    def test(call: Call) -> str | None:
+        own, mask = call.shape("x"), call.shape("mask")
+        alike = all(size in (1, whole) for size, whole in zip(mask[:2], own[:2], strict=True))
+        if mask[2:] == own[2:] and alike:
+            return None
+        return (
+            f"{call.names['mask']} has shape {mask}, must have that of {call.names['x']}, {own}, or ones "
+            "in its first two dimensions"
+        )
+
+    return Rule(
+        "`mask` has the shape of `x`, or ones in its first two dimensions", test, ("mask", "x")
+    )
+
+
+def _columns_within() -> Rule:
+    def test(call: Call) -> str | None:
+        size = call.shape("x")[3]
+        most = 2 * _MOST_COLUMNS if call.soc == "Ascend950" else _MOST_COLUMNS
+        if 0 < size <= most:
+            return None
+        return f"{call.names['x']} has {size} columns, must have from 1 to {most}"
+
+    text = f"`x` has from 1 to {_MOST_COLUMNS} columns, on Ascend950 to {2 * _MOST_COLUMNS}"
+    return Rule(text, test, ("x",))
+
+
+def _no_fixed_mask() -> Rule:
+    def test(call: Call) -> str | None:
+        if not call.switches["fixed_triu_mask"]:
+            return None
+        return f"{call.names['fixed_triu_mask']} is true, must be false"
+
+    return Rule("`fixed_triu_mask` is false", test, ("fixed_triu_mask",))
+
+
+def _lower_masked_softmax(lowering: Lowering) -> Mapping[str, int]:
+    dtype, shape = lowering.results["y"]
+    single = aclDataType.ACL_FLOAT
+    x = lowering.dense("x", single)
+    scale = lowering.number("scale")
+    scaled = lowering.point("muls", (x,), single, shape, params=(scale,))
+    hidden = lowering.filled(_HIDDEN, single, shape)
+    mask = lowering.dense("mask", None, shape)
+    chosen = lowering.point("where", (mask, hidden, scaled), single, shape, reads="float32")
+    (made,) = lowering.rows("softmax", [chosen], [(dtype, shape)], -1)
+    return {"y": made}
+
+
+scaled_masked_softmax = Operator(
+    name="scaled_masked_softmax",
+    summary="Softmax of scaled scores, of which a mask hides some.",
+    expression="softmax(mask ? -10000 : x·scale) along the last dimension",
+    notes=(
+        "Where the mask is true a score becomes -10000, so that rows which are hidden as a whole are uniform. "
+        "Scores are scaled in float32."
+    ),
+    inputs=("x", "mask"),
+    outputs=("y",),
+    attributes=(
+        Attribute("scale", 1.0, "float", keyword_only=False, doc="Multiplies scores."),
+        Attribute("fixed_triu_mask", False, "bool", keyword_only=False, doc="Must be false."),
+    ),
+    unlike={
+        "x": {"shape": (1, 1, 1, 1), "strides": (1, 1, 1, 1)},
+        "mask": {
+            "shape": (1, 1, 1, 1),
+            "strides": (1, 1, 1, 1),
+            "dtype": aclDataType.ACL_BOOL,
+        },
+    },
+    entries=(
+        entry(
+            "aclnnScaledMaskedSoftmax",
+            "x mask scale:float fixTriuMask=fixed_triu_mask:bool y=y:out",
+        ),
+    ),
+    rules=(
+        dtype_among("x"),
+        dtype_among("mask", (aclDataType.ACL_BOOL,)),
+        same_dtype("y", "x"),
+        has_rank("x", 4),
+        has_rank("mask", 4),
+        has_rank("y", 4),
+        _mask_fits(),
+        _columns_within(),
+        same_shape("y", "x"),
+        _no_fixed_mask(),
+    ),
+    infer=lambda call: {"y": (call.dtype("x"), call.shape("x"))},
+    lower=_lower_masked_softmax,
+    example=(
+        "scaled_masked_softmax(np.float32([[[[1, 1, 5]]]]), np.bool_([[[[False, False, True]]]]), 2.0)",
+        "array([[[[0.5, 0.5, 0. ]]]], dtype=float32)",
+    ),
+    accuracy=ROW_ACCURACY,
+    seealso=("softmax",),
+    gradient={"x": "gradient_of_masked_softmax(grad, y, mask, scale)"},
+)
