@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 from aclnn.acl import socs
@@ -140,6 +141,12 @@ def _product(text: str) -> str:
         raise ValueError(socs.RULE) from None
 
 
+def _absolute(text: str) -> Path:
+    if not Path(text).is_absolute():
+        raise ValueError("must be an absolute path")
+    return Path(text)
+
+
 ISA: Variable[str | None] = Variable(
     "ACLNN_ISA",
     "The instruction set whose kernels run.",
@@ -199,9 +206,17 @@ VERBOSE_TO = Variable(
     "stderr",
     partial(_one_of, names=LOGS),
 )
+CACHE_DIR: Variable[Path | None] = Variable(
+    "ACLNN_CACHE_DIR",
+    'The folder of what was measured on this machine, by which `torch.compile(backend="aclnn")` chooses.',
+    "an absolute path",
+    None,
+    _absolute,
+    "`aclnn` in `$XDG_CACHE_HOME`, or in `~/.cache`",
+)
 
 VARIABLES: tuple[Variable[Any], ...] = (
-    ISA, NUM_THREADS, SOC_VERSION, PLANNER, MATERIALIZE, PLAN_CACHE, VERBOSE, VERBOSE_TO,
+    ISA, NUM_THREADS, SOC_VERSION, PLANNER, MATERIALIZE, PLAN_CACHE, CACHE_DIR, VERBOSE, VERBOSE_TO,
 )  # fmt: skip
 
 

@@ -1,6 +1,7 @@
 """What holds for the whole suite, and which part of it is quick."""
 
 import itertools
+import os
 import pathlib
 import zlib
 
@@ -45,6 +46,12 @@ def pytest_collection_modifyitems(config, items):
     chosen = set(kept)
     config.hook.pytest_deselected(items=[item for item in items if item not in chosen])
     items[:] = kept
+
+
+@pytest.fixture(autouse=True, scope="session")
+def measurements_apart(tmp_path_factory):
+    """What tests measure on a busy machine is not kept for others."""
+    os.environ["XDG_CACHE_HOME"] = str(tmp_path_factory.mktemp("measurements"))
 
 
 @pytest.fixture

@@ -2,6 +2,7 @@
 
 import argparse
 import os
+import pathlib
 
 import pytest
 from setups import fresh
@@ -20,7 +21,7 @@ BAD = [
     ("ACLNN_PLANNER", "best"), ("ACLNN_MATERIALIZE", "2"), ("ACLNN_MATERIALIZE", "maybe"),
     ("ACLNN_PLAN_CACHE", "abc"), ("ACLNN_PLAN_CACHE", "99999999999"), ("ACLNN_PLAN_CACHE", "-1"),
     ("ACLNN_PLAN_CACHE", "1.0"), ("ACLNN_VERBOSE", "3"), ("ACLNN_VERBOSE", "loud"),
-    ("ACLNN_VERBOSE_TO", "stdout"),
+    ("ACLNN_VERBOSE_TO", "stdout"), ("ACLNN_CACHE_DIR", "kept/here"),
 ]  # fmt: skip
 GOOD = [
     ("ACLNN_ISA", "generic", "generic"), ("ACLNN_ISA", " Generic ", "generic"), ("ACLNN_ISA", "", None),
@@ -34,8 +35,10 @@ GOOD = [
     ("ACLNN_PLAN_CACHE", "0", 0), ("ACLNN_PLAN_CACHE", "2147483647", 2**31 - 1),
     ("ACLNN_PLAN_CACHE", "", 1024), ("ACLNN_VERBOSE", "2", 2), ("ACLNN_VERBOSE", "", 0),
     ("ACLNN_VERBOSE_TO", "Logger", "logger"), ("ACLNN_VERBOSE_TO", "", "stderr"),
+    ("ACLNN_CACHE_DIR", "/kept/here", pathlib.Path("/kept/here")), ("ACLNN_CACHE_DIR", "", None),
 ]  # fmt: skip
 ONE_EACH = dict(reversed(BAD))  # the first of each
+OF_CALLS = [pair for pair in ONE_EACH.items() if pair[0] != "ACLNN_CACHE_DIR"]
 # This process reads its own settings now, not while a test has changed the environment.
 assert handles.HANDLES
 assert isa.name()
@@ -108,7 +111,7 @@ FIRST_USES = (
 )
 
 
-@pytest.mark.parametrize(("name", "text"), ONE_EACH.items())
+@pytest.mark.parametrize(("name", "text"), OF_CALLS)
 def test_the_first_use_says_so(name, text):
     """Whichever it is, and those after it: nothing is kept of a use that fails."""
     first = list(ONE_EACH).index(name) % len(FIRST_USES)
@@ -125,7 +128,7 @@ for use in {FIRST_USES[first:] + FIRST_USES[:first]}:
     assert done.stdout.count(f"{name} is '{text}', must be ") == len(FIRST_USES)
 
 
-@pytest.mark.parametrize(("name", "text"), ONE_EACH.items())
+@pytest.mark.parametrize(("name", "text"), OF_CALLS)
 def test_commands_say_so_in_one_line(name, text):
     commands = (["config"], ["inspect", "gelu", "--self", "float32[3]"])
     done = fresh(f"from aclnn.cli import main; exit(sum(map(main, {commands})))", **{name: text})
@@ -133,6 +136,12 @@ def test_commands_say_so_in_one_line(name, text):
     for command, line in zip(commands, done.stderr.splitlines(), strict=True):
         assert line.startswith(f"aclnn {command[0]}: ")
         assert f"{name} is '{text}', must be " in line
+
+
+def test_a_folder_that_makes_no_sense_is_refused_where_it_is_used():
+    done = fresh("from aclnn.cli import main; exit(main(['config']))", ACLNN_CACHE_DIR="kept/here")
+    assert done.returncode == 1
+    assert done.stderr == "aclnn config: ACLNN_CACHE_DIR is 'kept/here', must be an absolute path\n"
 
 
 def test_help_needs_no_sense_in_the_environment():
@@ -162,6 +171,7 @@ SHOWN = {
     "ACLNN_PLANNER": ("naive", ""),
     "ACLNN_VERBOSE": ("1", ""),
     "ACLNN_VERBOSE_TO": ("logger", ""),
+    "ACLNN_CACHE_DIR": ("/kept/here", "measured    folder /kept/here, kept 0\n"),
 }
 
 

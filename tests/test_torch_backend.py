@@ -1,5 +1,6 @@
 """The backend of torch.compile: what its parts do, and what becomes of the nodes between them."""
 
+import os
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -12,7 +13,8 @@ from torch._subclasses import FakeTensorMode  # noqa: E402
 from torch.utils._pytree import tree_flatten  # noqa: E402
 
 import aclnn.torch  # noqa: E402
-from aclnn.torch import dynamo, shapes, speed  # noqa: E402
+from aclnn import measurements  # noqa: E402
+from aclnn.torch import dynamo, expansion, shapes, speed  # noqa: E402
 from aclnn.torch.expansion import expanded  # noqa: E402
 from aclnn.torch.parts import Part  # noqa: E402
 
@@ -28,7 +30,7 @@ def tensor(*shape, seed=0):
 
 def part_of(function, *inputs):
     like = [*map(FakeTensorMode().from_tensor, inputs)]
-    return Part(expanded(function, like), "part", like, {}, lambda graph: graph.forward)
+    return Part(expanded(function, like), "part", like, {}, lambda graph, is_new: graph.forward)
 
 
 def two_layouts(x, y):
@@ -95,9 +97,9 @@ def test_parts_are_differentiated_after_calls_without_gradients():
 # --- Folding --------------------------------------------------------------------------------------
 
 
-def explained(function, *inputs):
+def explained(function, *inputs, take="all"):
     with torch.no_grad():
-        return aclnn.torch.explain(function, *inputs)
+        return aclnn.torch.explain(function, *inputs, options={"take": take})
 
 
 def test_nodes_without_effect_are_folded():
@@ -237,12 +239,18 @@ def test_mixed_precision_inside_of_a_compiled_function():
 # --- What is taken --------------------------------------------------------------------------------
 
 
-def test_times_lie_between_those_that_were_measured():
-    times = [2.0, 4.0, 40.0]
-    assert speed.interpolated(times, 1) == 2.0
-    assert speed.interpolated(times, 16384) == 4.0
-    assert 4.0 < speed.interpolated(times, 100_000) < 40.0
-    assert speed.interpolated(times, 2**20) > 100.0
+@pytest.fixture
+def times(monkeypatch):
+    """Times, in µs, that calls are found to take, by the operator's name; others take as long as PyTorch's."""
+    given = {}
+
+    def measured(node):
+        return given.get(node.target._opname, (5.0, 5.0))
+
+    monkeypatch.setattr(speed, "measured", measured)
+    monkeypatch.setattr(speed, "_smallest_call", lambda: (2.0, 1.0))
+    monkeypatch.setenv("ACLNN_CACHE_DIR", os.devnull)  # nothing is kept
+    return given
 
 
 def test_gathers_are_known():
@@ -256,25 +264,74 @@ def test_gathers_are_known():
     with torch.no_grad():
         made = torch.compile(function, backend="aclnn")(x, index)
     torch.testing.assert_close(made, function(x, index), rtol=0, atol=0)
-    large = torch.zeros(4096, 64, dtype=torch.long)
-    left = explained(function, tensor(4096, 64), large).left
-    assert ("gather", "PyTorch's kernel is faster") in left
 
 
-def test_sizes_decide_what_is_taken():
-    """A mean of few elements costs less than PyTorch's call; of many its kernel is faster."""
-
-    def function(x):
-        return x * torch.rsqrt((x * x).mean(-1, keepdim=True) + 1e-6)
-
-    assert "mean" in explained(function, tensor(2, 16, 64)).parts[0]
-    assert ("mean", "PyTorch's kernel is faster") in explained(function, tensor(2048, 512)).left
+def normalized(x):
+    return x * torch.rsqrt((x * x).mean(-1, keepdim=True) + 1e-6)
 
 
-def test_a_part_has_to_gain_more_than_its_call():
-    found = explained(lambda x: torch.mul(x, 2.0), tensor(16))
+def test_measurements_decide_what_is_taken(times):
+    """Where PyTorch is faster by more than a tenth, and than a part's call."""
+    x = tensor(64, 128)
+    for ours, is_taken in ((3.0, True), (42.4, True), (44.0, True), (46.1, False), (400.0, False)):
+        torch._dynamo.reset()
+        times["mean"] = ours, 40.0
+        found = explained(normalized, x, take="measured")
+        left = [reason for name, reason in found.left if name == "mean"]
+        assert (
+            not left
+            if is_taken
+            else left == [f"PyTorch's kernel is faster: 40 µs, ours {ours - 2.0:.3g}"]
+        )
+        assert "mean" in explained(normalized, x).parts[0]
+
+
+def test_small_calls_are_not_measured(times):
+    times["mean"] = 400.0, 40.0
+    assert "mean" in explained(normalized, tensor(2, 16, 64), take="measured").parts[0]
+
+
+def test_a_part_has_to_gain_more_than_its_call(times):
+    found = explained(lambda x: torch.mul(x, 2.0), tensor(16), take="measured")
     assert found.left == [("mul", "alone it takes as long as in PyTorch")]
-    assert len(explained(lambda x: (x * 2.0 + 1.0).exp(), tensor(16)).parts) == 1
+    assert len(explained(lambda x: (x * 2 + 1).exp(), tensor(16), take="measured").parts) == 1
+
+
+def test_similar_shapes_share_a_measurement(times, monkeypatch, tmp_path):
+    monkeypatch.setenv("ACLNN_CACHE_DIR", str(tmp_path))
+    measured, known = [], speed.measured
+
+    def counted(node):
+        measured.append(speed.description_of(node))
+        return known(node)
+
+    monkeypatch.setattr(speed, "measured", counted)
+    for rows in (100, 120, 128):
+        explained(torch.softmax, tensor(rows, 64), -1, take="measured")
+    assert measured == ["aten._softmax.default(float32[128,64], -1, False)"]
+    explained(torch.softmax, tensor(130, 64), -1, take="measured")
+    explained(torch.softmax, tensor(64, 128).t(), -1, take="measured")
+    assert measured[1:] == [
+        "aten._softmax.default(float32[192,64], -1, False)",
+        "aten._softmax.default(float32[128,64] strides 10, -1, False)",
+    ]
+    kept = measurements.read(measurements.files()[0])
+    assert set(measured) <= kept.keys()
+
+
+def test_measured_times_are_those_of_a_call():
+    x = tensor(64, 256)
+    with FakeTensorMode() as mode:
+        (node,) = expansion.recorded(torch.exp, [mode.from_tensor(x)]).find_nodes(
+            op="call_function", target=torch.ops.aten.exp.default
+        )
+    assert all(0.1 < one < 1e5 for one in speed.measured(node))
+
+
+@pytest.mark.parametrize("options", [{"take": "al"}, {"take": None}])
+def test_what_is_taken_is_one_of_two(options):
+    with pytest.raises(aclnn.AclnnError, match=r"take is .* must be one of 'measured', 'all'"):
+        aclnn.torch.explain(torch.exp, tensor(4), options=options)
 
 
 def test_views_of_inputs_and_of_whole_results_join_a_part():

@@ -6,7 +6,7 @@ import platform
 from importlib import metadata
 from typing import Any
 
-from aclnn import environment, isa
+from aclnn import environment, isa, measurements
 from aclnn._version import __version__
 from aclnn.api import handles
 from aclnn.compiler import settings
@@ -20,14 +20,15 @@ def config() -> dict[str, Any]:
     -------
     dict
         ``versions``, ``isa`` (in use and available), ``threads`` (set, of OpenMP, whether built
-        with it), ``soc`` (whose dtype rules hold), ``plan_cache`` (hits, misses, size, limit) and
+        with it), ``soc`` (whose dtype rules hold), ``plan_cache`` (hits, misses, size, limit),
+        ``measured`` (what choices by speed rest on: where, how much) and
         ``environment`` (the variables that are set; see `aclnn.environment`).
 
     Examples
     --------
     >>> from aclnn.reports.config import config
     >>> sorted(config())
-    ['environment', 'isa', 'plan_cache', 'soc', 'threads', 'versions']
+    ['environment', 'isa', 'measured', 'plan_cache', 'soc', 'threads', 'versions']
     """
     return {
         "versions": {
@@ -44,6 +45,10 @@ def config() -> dict[str, Any]:
         },
         "soc": settings.get_soc_version(),
         "plan_cache": handles.cache_info(),
+        "measured": {
+            "folder": str(measurements.folder()),
+            "kept": sum(len(measurements.read(path)) for path in measurements.files()),
+        },
         "environment": environment.given(),
     }
 

@@ -7,8 +7,8 @@ AOTAutograd.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any, Protocol
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple, Protocol
 
 from functorch.compile import make_boxed_func
 from torch._dynamo.backends.common import aot_autograd
@@ -16,13 +16,17 @@ from torch.fx import GraphModule
 from torch.fx._lazy_graph_module import _LazyGraphModule
 from torch.fx.passes.utils.fuser_utils import fuse_by_partitions
 
+from aclnn.acl.arguments import did_you_mean
+from aclnn.acl.errors import invalid
 from aclnn.torch.expansion import expanded, is_functional
 from aclnn.torch.folding import fold
 from aclnn.torch.parts import Part
 from aclnn.torch.shapes import Specialized, has_symbols
+from aclnn.torch.speed import Speed
 from aclnn.torch.support import Support, partitions_of
 
 PREFIX = "aclnn_part_"
+TAKE = ("measured", "all")
 
 
 class Observer(Protocol):
@@ -47,19 +51,44 @@ def backend(graph_module: GraphModule, example_inputs: Sequence[Any], **options:
         From Dynamo.
     example_inputs : sequence of tensor
     **options
-        Those of `aclnn.compile`, from ``torch.compile(..., options={"threads": 1})``.
+        Those of `aclnn.compile`, from ``torch.compile(..., options={"threads": 1})``. Besides `take`:
+        ``"measured"`` leaves to PyTorch what it does faster on this machine, ``"all"`` takes all that
+        executors can do.
 
     Returns
     -------
     callable
+
+    Raises
+    ------
+    AclnnError
+        If `take` is neither.
     """
-    return compiled_graph(graph_module, example_inputs, dict(options.get("options") or {}))
+    return compiled_graph(graph_module, example_inputs, Options.of(options.get("options")))
+
+
+class Options(NamedTuple):
+    """How a graph is compiled: what is taken, and the options of `aclnn.compile`."""
+
+    take: str
+    planning: dict[str, Any]
+
+    @classmethod
+    def of(cls, given: Mapping[str, Any] | None) -> Options:
+        """From what users give."""
+        planning = dict(given or {})
+        take = planning.pop("take", TAKE[0])
+        if take not in TAKE:
+            raise invalid(
+                f"take is {take!r}, must be one of {', '.join(map(repr, TAKE))}{did_you_mean(take, TAKE)}"
+            )
+        return cls(take, planning)
 
 
 def compiled_graph(
     graph_module: GraphModule,
     example_inputs: Sequence[Any],
-    options: dict[str, Any],
+    options: Options,
     observe: Observer | None = None,
 ) -> Any:
     """What `backend` gives; `observe` is told of each graph, its support and its parts."""
@@ -87,11 +116,14 @@ def code_of(graph: GraphModule) -> Callable[..., Any]:
 
 
 def with_executors(
-    graph: GraphModule, options: dict[str, Any], observe: Observer | None = None
+    graph: GraphModule, options: Options, observe: Observer | None = None
 ) -> GraphModule:
     """The graph with calls of executors in the place of the parts that they do."""
-    support = Support(graph)
+    speed = Speed() if options.take == "measured" else None
+    support = Support(graph, speed)
     parts = partitions_of(graph, support)
+    if speed is not None:
+        speed.save()
     if observe is not None:
         observe.add_graph(graph, support, parts)
     if not parts:
@@ -104,18 +136,16 @@ def with_executors(
     return fused
 
 
-def _replace(
-    graph: GraphModule, node: Any, options: dict[str, Any], observe: Observer | None
-) -> None:
+def _replace(graph: GraphModule, node: Any, options: Options, observe: Observer | None) -> None:
     """Call the executor instead of the module that stands for it."""
     name = str(node.target)
     inputs = [one.meta.get("val", one.meta.get("example_value")) for one in node.args]
     module = expanded(getattr(graph, name), inputs)
 
-    def compile_backward(backward: GraphModule) -> Callable[..., Any]:
-        return code_of(with_executors(backward, options, observe))
+    def compile_graph(own: GraphModule, is_new: bool) -> Callable[..., Any]:
+        return code_of(with_executors(own, options, observe if is_new else None))
 
-    part = Part(module, name, inputs, options, compile_backward)
+    part = Part(module, name, inputs, options.planning, compile_graph)
     if observe is not None:
         observe.add_executor(int(name.removeprefix(PREFIX)), part)
     with graph.graph.inserting_before(node):

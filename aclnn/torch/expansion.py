@@ -15,6 +15,7 @@ from torch.utils._pytree import tree_leaves
 
 KEY = "aclnn_expansion"  # in a node's meta
 OPERAND = "aclnn_operand"
+REASON = "aclnn_reason"  # why no executor can do a call
 _SWITCHES = (
     torch._C._set_grad_enabled,
     torch.amp.autocast_mode._enter_autocast,
@@ -212,8 +213,8 @@ def _traced(node: Node, inputs: Sequence[Any]) -> Expansion:
 
 def forget_expansion(node: Node) -> None:
     """Look at a node anew when it is asked for: its operands are about to change."""
-    node.meta.pop(KEY, None)
-    node.meta.pop(OPERAND, None)
+    for key in (KEY, OPERAND, REASON):
+        node.meta.pop(key, None)
 
 
 def operand_given_by(node: Node) -> Node | None:

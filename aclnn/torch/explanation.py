@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import textwrap
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import torch
 from torch.fx import GraphModule
 
-from aclnn.torch.dynamo import compiled_graph
+from aclnn.torch.dynamo import Options, compiled_graph
 from aclnn.torch.parts import Part
 from aclnn.torch.support import Support
 
@@ -96,7 +96,9 @@ def _times(count: int) -> str:
     return "" if count == 1 else f" (x{count})"
 
 
-def explain(model: Any, *inputs: Any, **named: Any) -> Explanation:
+def explain(
+    model: Any, *inputs: Any, options: Mapping[str, Any] | None = None, **named: Any
+) -> Explanation:
     """Compile a model for inputs, and tell what the backend takes.
 
     Parameters
@@ -105,6 +107,8 @@ def explain(model: Any, *inputs: Any, **named: Any) -> Explanation:
         A module, or a function of tensors.
     *inputs, **named
         What it is called with. Where something requires grad, the backward graph counts too.
+    options : mapping, optional
+        As for ``torch.compile(backend="aclnn")``: ``{"take": "all"}`` takes all that executors can do.
 
     Returns
     -------
@@ -121,10 +125,10 @@ def explain(model: Any, *inputs: Any, **named: Any) -> Explanation:
       executor: gelu
       avg_pool1d  no operator of ours does it
     """
-    found = Explanation()
+    found, given = Explanation(), Options.of(options)
 
     def explaining(graph: GraphModule, example_inputs: Sequence[Any]) -> Any:
-        return compiled_graph(graph, example_inputs, {}, found)
+        return compiled_graph(graph, example_inputs, given, found)
 
     result = torch.compile(model, backend=explaining)(*inputs, **named)
     tensors = [x for x in torch.utils._pytree.tree_leaves(result) if isinstance(x, torch.Tensor)]

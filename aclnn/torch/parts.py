@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch.fx import GraphModule, Node
 
 from aclnn.execution._prepared_call import PreparedCall, prepares
 from aclnn.torch.counterparts import form_of
-from aclnn.torch.expansion import expanded
+from aclnn.torch.joint import divided, gradient_graph
 from aclnn.tracing.compiled import compile as compiled
 
-Compile = Callable[[GraphModule], Callable[..., Any]]
+# Compiles a graph; the flag says whether nothing in it was seen before.
+Compile = Callable[[GraphModule, bool], Callable[..., Any]]
 
 
 class Part:
@@ -24,6 +25,8 @@ class Part:
     ----------
     compiled : Compiled
         The function of arrays.
+    is_one : bool
+        Whether it gives one result rather than a tuple.
     """
 
     def __init__(
@@ -32,22 +35,23 @@ class Part:
         name: str,
         inputs: Sequence[Any],
         options: dict[str, Any],
-        compile_backward: Compile,
+        compile_graph: Compile,
     ):
         self.__name__ = name
         self._module = module
         self._like = inputs
-        self._compile_backward = compile_backward
+        self._compile = compile_graph
         nodes = list(module.graph.nodes)
         self._inputs = [node for node in nodes if node.op == "placeholder"]
         self._steps = [node for node in nodes if node.op == "call_function"]
         (output,) = [node.args[0] for node in nodes if node.op == "output"]
-        self._is_one = isinstance(output, Node)
-        self._outputs: list[Node] = [output] if self._is_one else list(output)
+        self.is_one = isinstance(output, Node)
+        self._outputs: list[Node] = [output] if self.is_one else list(output)
         self._orders = [_order_of(node) for node in self._outputs]
         self._in_order = not any(self._orders)
         self.compiled = compiled(self._function(name), **options)
         self._prepared: PreparedCall | None = None
+        self._trained: dict[tuple[bool, ...], Trained] = {}
         self._backwards: dict[Any, Callable[..., Any]] = {}
 
     @property
@@ -76,10 +80,10 @@ class Part:
         made = self.compiled(*tensors)
         if prepares(torch):
             executor = self.compiled.executor_of(*tensors)
-            self._prepared = PreparedCall(executor, len(tensors), self._orders, self._is_one)
+            self._prepared = PreparedCall(executor, len(tensors), self._orders, self.is_one)
         if self._in_order:
             return made
-        if self._is_one:
+        if self.is_one:
             return _laid_out(made, self._orders[0])
         return tuple([_laid_out(*pair) for pair in zip(made, self._orders, strict=True)])
 
@@ -89,7 +93,7 @@ class Part:
                 one if order is None else one.transpose(*order)
                 for one, order in zip(self._interpreted(arrays), self._orders, strict=True)
             ]
-            return made[0] if self._is_one else tuple(made)
+            return made[0] if self.is_one else tuple(made)
 
         run.__name__ = run.__qualname__ = name
         run.__aclnn_constant__ = True  # type: ignore[attr-defined]  # reaches no array but its own
@@ -103,37 +107,52 @@ class Part:
             values[node] = form_of(node.target)(*args, **named)
         return [values[node] for node in self._outputs]
 
+    def trained(self, needed: tuple[bool, ...]) -> Trained:
+        """Runs of which gradients are wanted, of those inputs that are `needed`."""
+        if needed not in self._trained:
+            given = [True] * len(self._outputs)
+            graph, count = gradient_graph(
+                self._module, self._example_inputs(), needed, given, self._example_grads(given)
+            )
+            joint = divided(graph, len(needed), count)
+            forward = self._compile(joint.forward, False)
+            backward = self._compile(joint.backward, True)
+            self._trained[needed] = Trained(forward, backward, joint.read, count)
+        return self._trained[needed]
+
     def backward(self, needed: tuple[bool, ...], given: tuple[bool, ...]) -> Callable[..., Any]:
         """Gives gradients of inputs, those that are needed, from the inputs and the gradients of those
         outputs that have one; None for an input that these do not depend on."""
         key = needed, given
         if key not in self._backwards:
-            self._backwards[key] = self._compile_backward(self._backward_graph(needed, given))
+            graph, count = gradient_graph(
+                self._module, self._example_inputs(), needed, given, self._example_grads(given)
+            )
+            (outputs,) = graph.graph.output_node().args
+            graph.graph.output_node().args = (tuple(outputs[count:]),)
+            graph.graph.eliminate_dead_code()
+            self._backwards[key] = self._compile(graph, True)
         return self._backwards[key]
 
-    def _backward_graph(self, needed: tuple[bool, ...], given: tuple[bool, ...]) -> GraphModule:
-        """Autograd's calls for this part, as a graph: what they need of its inside is computed anew."""
-        count = len(needed)
+    def _example_inputs(self) -> list[torch.Tensor]:
+        return [one.detach() for one in self._like]
 
-        def gradients(*tensors: Any) -> Any:
-            inputs = [one.detach() for one in tensors[:count]]
-            wanted = [one.requires_grad_() for one, n in zip(inputs, needed, strict=True) if n]
-            with torch.enable_grad():
-                results = self._module(*inputs)
-            several = itertools.compress([results] if self._is_one else results, given)
-            pairs = [p for p in zip(several, tensors[count:], strict=True) if p[0].requires_grad]
-            return torch.autograd.grad(
-                [y for y, _ in pairs], wanted, [g for _, g in pairs], allow_unused=True
-            )
-
+    def _example_grads(self, given: Sequence[bool]) -> list[torch.Tensor]:
         values = itertools.compress([node.meta["val"] for node in self._outputs], given)
-        like = [*self._like, *[torch.empty_like(one) for one in values]]
-        graph = expanded(gradients, [one.detach() for one in like])
-        for node in list(graph.graph.nodes):
-            if node.target is torch.ops.aten.detach.default:
-                node.replace_all_uses_with(node.args[0])
-        graph.graph.eliminate_dead_code()
-        return graph
+        return [torch.empty_like(one).detach() for one in values]
+
+
+class Trained(NamedTuple):
+    """A part whose gradients are wanted: graphs, and what the backward one takes of the inputs.
+
+    `forward` gives the results, as many as `n_results`, and what `backward` takes after the inputs that it
+    reads and before the gradients.
+    """
+
+    forward: Callable[..., Any]
+    backward: Callable[..., Any]
+    read: tuple[int, ...]
+    n_results: int
 
 
 class _Differentiable(torch.autograd.Function):
@@ -141,10 +160,13 @@ class _Differentiable(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, part: Part, *tensors: torch.Tensor) -> Any:
-        ctx.part = part
+        needed = tuple(ctx.needs_input_grad[1:])
+        trained = part.trained(needed)
+        made = trained.forward(*tensors)
+        ctx.part, ctx.trained = part, trained
         ctx.set_materialize_grads(False)  # an output that nobody reads gives no gradient, not zeros
-        ctx.save_for_backward(*tensors)
-        return part.run(*tensors)
+        ctx.save_for_backward(*tensors, *made[trained.n_results :])
+        return made[0] if part.is_one else tuple(made[: trained.n_results])
 
     @staticmethod
     @torch.autograd.function.once_differentiable
@@ -153,8 +175,14 @@ class _Differentiable(torch.autograd.Function):
         given = tuple([one is not None for one in grads])
         if not any(given):
             return None, *[None] * len(needed)
-        own = itertools.compress(grads, given)
-        made = iter(ctx.part.backward(needed, given)(*ctx.saved_tensors, *own))
+        tensors, kept = ctx.saved_tensors[: len(needed)], ctx.saved_tensors[len(needed) :]
+        if all(given):
+            read = [tensors[n] for n in ctx.trained.read]
+            found = ctx.trained.backward(*read, *kept, *grads)
+        else:  # what depends on the others is computed anew, without them
+            own = itertools.compress(grads, given)
+            found = ctx.part.backward(needed, given)(*tensors, *own)
+        made = iter(found)
         return None, *[next(made) if one else None for one in needed]
 
 

@@ -16,7 +16,7 @@ import torch
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.fx import Graph, GraphModule, Node
 
-from aclnn.torch.expansion import CALLED, KEY, OPERAND, value_of
+from aclnn.torch.expansion import CALLED, KEY, OPERAND, REASON, value_of
 
 MOST_SHAPES = (
     64  # of a graph, whose plans are kept; the one that was used least recently goes first
@@ -154,7 +154,7 @@ class _Writer:
             return
         value = self._value(node)
         self._values[node] = value
-        for key in (KEY, OPERAND, "example_value", "val"):
+        for key in (KEY, OPERAND, REASON, "example_value", "val"):
             copy.meta.pop(key, None)
         copy.meta["example_value" if "example_value" in node.meta else "val"] = value
         if node.op == "placeholder" and isinstance(value, int):

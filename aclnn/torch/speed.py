@@ -1,79 +1,207 @@
-"""What nodes cost, here and in PyTorch, by the number of their elements: what the backend goes by.
+"""What nodes cost, here and in PyTorch, measured on this machine: what the backend goes by.
 
-`speed.json` has what `tools/backend_speed.py` measured: the time of a call of each operator on three
-numbers of elements, as a part of one node and as PyTorch's own. Times of another machine differ, their
-quotients less so. In a chain a node costs less than alone, since it shares the call.
+A call of one of ATen's operators is measured when a graph first has it: as a part of one node and as PyTorch runs
+it, in turns, for the shapes that it has there. Calls of similar shapes share a measurement, and later processes read
+it (`aclnn.measurements`). In a chain a node costs less than alone, since it shares the part's call.
 """
 
 from __future__ import annotations
 
-import importlib.resources
-import json
-from collections.abc import Sequence
-from typing import NamedTuple
+import math
+import time
+from collections.abc import Callable, Iterable
+from typing import Any, NamedTuple
 
-SIZES = (256, 16384, 262144)  # elements
+import torch
+from torch._subclasses.fake_tensor import unset_fake_temporarily
+from torch.fx import GraphModule, Node
+from torch.utils._pytree import tree_flatten, tree_unflatten
 
-# By form, µs: ours for each of `SIZES`, and PyTorch's.
-TIMES: dict[str, tuple[list[float], list[float]]] = json.loads(
-    (importlib.resources.files(__package__) / "speed.json").read_text()
-)
-CALL = min((ours[0] for ours, _ in TIMES.values()), default=1.0)  # of any part, whatever it does
+from aclnn.compiler import settings
+from aclnn.measurements import Measurements
+from aclnn.torch.expansion import expanded, value_of
+
 STEP = 0.1  # µs that a node in a part takes at least
 VIEW = 1.0  # µs that PyTorch takes for a view; a part takes nothing
-REPEATED = (
-    1.8  # a node whose operand repeats its elements along the last dimension, over one without
-)
-SLOWER_FROM = 1.25  # of PyTorch's time: from there a node stays with PyTorch, even in a chain
-PAYS_UP_TO = 0.95  # of PyTorch's time for all nodes of a part
+SMALL = 4096  # elements, up to which calls cost more than what they compute: nothing is measured
+SLOWER_FROM = 1.1  # of PyTorch's time: from there a node stays with PyTorch
+ROUNDS, SECONDS = 5, 2e-3  # that both sides of a measurement take at least
 
-# Products take as long as in PyTorch, but for its call, up to so many multiplications, and half as long
-# where they have one row. Larger ones use threads of BLAS, or take up to 1.9 times as long.
-PRODUCTS = frozenset(["mm", "addmm", "bmm"])
-SMALL_PRODUCT = 2**18
-PRODUCT_GAINS = 1.5  # µs
+Call = Callable[[], Any]
 
 
-def interpolated(times: Sequence[float], n: int) -> float:
-    """The time for `n` elements: lines between what was measured, and on from the last."""
-    if n <= SIZES[0]:
-        return times[0]
-    place = 1 if n <= SIZES[1] else 2
-    low, high = SIZES[place - 1], SIZES[place]
-    slope = (times[place] - times[place - 1]) / (high - low)
-    return max(times[place - 1] + slope * (n - low), min(times))
+class Cost(NamedTuple):
+    """µs of a node in a chain, and of PyTorch's call."""
+
+    ours: float
+    theirs: float
 
 
-class Call(NamedTuple):
-    """A call of one of PyTorch's operators, as far as its time depends on it."""
+class Speed:
+    """Costs of nodes under the numbers of threads that are set."""
 
-    name: str  # of the form that does it
-    n: int  # elements
-    repeats: bool = False  # an operand's elements along the last dimension
+    def __init__(self, measure: Callable[[Node], tuple[float, float]] | None = None) -> None:
+        facts = {
+            "torch": torch.__version__,
+            "threads": settings.get_num_threads(),
+            "threads of torch": torch.get_num_threads(),
+        }
+        self._kept = Measurements("torch", facts)
+        self._measure = measure or measured
+        self.call = Cost(*self._times("a part's call", _smallest_call))
+
+    def cost_of(self, node: Node) -> Cost:
+        """The cost of a call of one of ATen's operators."""
+        sizes = [one.numel() for one in _tensors_of(node) if isinstance(one, torch.Tensor)]
+        if max(sizes, default=0) < SMALL:
+            return Cost(STEP, self.call.theirs)
+        ours, theirs = self._times(description_of(node), lambda: self._measure(node))
+        return Cost(max(ours - self.call.ours, STEP), theirs)
+
+    def _times(self, what: str, measure: Callable[[], tuple[float, float]]) -> tuple[float, ...]:
+        found = self._kept.get(what)
+        if found is None or len(found) != 2:
+            found = measure()
+            self._kept.put(what, found)
+        return found
+
+    def save(self) -> None:
+        """Keep what was measured for other processes."""
+        self._kept.save()
+
+    def is_slower(self, node: Node) -> Cost | None:
+        """The cost of a node that PyTorch does faster, be it in a chain; else None.
+
+        To leave a node divides a part, which costs one more call.
+        """
+        cost = self.cost_of(node)
+        limit = max(SLOWER_FROM * cost.theirs, cost.theirs + self.call.ours)
+        return cost if cost.ours >= limit else None
+
+    def pays(self, calls: Iterable[Node], n_views: int = 0) -> bool:
+        """Whether a part that makes these calls, and views between them, is faster than PyTorch."""
+        costs = list(map(self.cost_of, calls))
+        ours = self.call.ours + sum(cost.ours for cost in costs)
+        return bool(costs) and ours <= VIEW * n_views + sum(cost.theirs for cost in costs)
 
 
-def time_in_pytorch(call: Call) -> float:
-    """µs of a call of PyTorch's."""
-    if call.name in PRODUCTS:
-        return STEP + PRODUCT_GAINS
-    return interpolated(TIMES[call.name][1], call.n) if call.name in TIMES else CALL + STEP
+# --- What is measured -----------------------------------------------------------------------------
 
 
-def time_in_chain(call: Call) -> float:
-    """µs of a node that shares a call with others."""
-    if call.name not in TIMES:
-        return STEP
-    own = max(interpolated(TIMES[call.name][0], call.n) - CALL, STEP)
-    return own * REPEATED if call.repeats else own
+def description_of(node: Node) -> str:
+    """A call in words: shapes are rounded up, so that similar ones share a measurement.
+
+    Sizes become the next of 1, 2, 3, 4, 6, 8, 12, 16 and so on.
+    """
+
+    def described(argument: Any) -> str:
+        if isinstance(argument, Node):
+            return _words_of(value_of(argument))
+        if isinstance(argument, list | tuple):
+            return f"[{', '.join(map(described, argument))}]"
+        return str(rounded(argument) if type(argument) is int else argument)
+
+    named = [f"{name}={described(one)}" for name, one in node.kwargs.items() if one is not None]
+    return f"{node.target}({', '.join([*map(described, node.args), *named])})"
 
 
-def is_slower(call: Call) -> bool:
-    """Whether PyTorch's own kernel is faster than a node, be it in a chain."""
-    return time_in_chain(call) >= SLOWER_FROM * time_in_pytorch(call)
+def rounded(size: int) -> int:
+    """A size that similar ones share.
+
+    >>> [rounded(n) for n in (3, 5, 7, 100, 1000, -1)]
+    [3, 6, 8, 128, 1024, -1]
+    """
+    if size <= 4:
+        return size
+    power = 1 << (size - 1).bit_length()
+    return power * 3 // 4 if size <= power * 3 // 4 else power
 
 
-def pays(calls: Sequence[Call], n_views: int = 0) -> bool:
-    """Whether a part that makes these calls, and views between them, is faster than PyTorch."""
-    ours = CALL + sum(map(time_in_chain, calls))
-    theirs = VIEW * n_views + sum(map(time_in_pytorch, calls))
-    return bool(calls) and ours <= PAYS_UP_TO * theirs
+def _words_of(value: Any) -> str:
+    if not isinstance(value, torch.Tensor):
+        return type(value).__name__
+    sizes = ",".join(str(rounded(n)) for n in value.shape)
+    order = "" if value.is_contiguous() else f" strides {_order_of(value)}"
+    dtype = str(value.dtype).removeprefix("torch.")
+    return f"{dtype}[{sizes}]{order}"
+
+
+def _order_of(value: torch.Tensor) -> str:
+    """The dimensions by their strides, and those that repeat."""
+    strides = value.stride()
+    order = sorted(range(value.ndim), key=lambda axis: (-strides[axis], axis))
+    return "".join(f"{axis}{'' if strides[axis] else 'x'}" for axis in order)
+
+
+def _tensors_of(node: Node) -> list[Any]:
+    values = [value_of(one) for one in (*node.all_input_nodes, node)]
+    return [
+        one for value in values for one in (value if isinstance(value, tuple | list) else [value])
+    ]
+
+
+def measured(node: Node) -> tuple[float, float]:
+    """µs of a call as a part of its own, and as PyTorch makes it."""
+    with torch.no_grad(), torch.inference_mode(False), unset_fake_temporarily():
+        return least(*_both(node))
+
+
+def _both(node: Node) -> tuple[Call, Call]:
+    from aclnn.torch.parts import Part
+
+    sources = node.all_input_nodes
+    tensors = [example(value_of(source)) for source in sources]
+    known = dict(zip(sources, tensors, strict=True))
+    args, named = torch.fx.map_arg((node.args, node.kwargs), known.__getitem__)
+    leaves, spec = tree_flatten((args, named))
+    places = {id(one): n for n, one in enumerate(tensors)}
+
+    def run(*given: torch.Tensor) -> Any:
+        own = [given[places[id(one)]] if id(one) in places else one for one in leaves]
+        own_args, own_named = tree_unflatten(own, spec)
+        return node.target(*own_args, **own_named)
+
+    part = Part(expanded(run, tensors), "measured", tensors, {}, _kept)
+    return (lambda: part.run(*tensors)), (lambda: node.target(*args, **named))
+
+
+def _kept(graph: GraphModule, is_new: bool) -> Call:
+    return graph.forward
+
+
+def example(value: torch.Tensor) -> torch.Tensor:
+    """A real tensor of the layout of a fake one; indices are 0, which any size has."""
+    reach = [(n - 1) * stride for n, stride in zip(value.shape, value.stride(), strict=True)]
+    flat = torch.empty(sum(reach) + 1 if value.numel() else 0, dtype=value.dtype)
+    filled = flat.uniform_(0.1, 0.9) if value.is_floating_point() else flat.zero_()
+    return filled.as_strided(value.shape, value.stride())
+
+
+def least(ours: Call, theirs: Call) -> tuple[float, float]:
+    """The least time of a call of each, in turns, in µs."""
+    for call in (ours, theirs):  # the first one plans
+        call()
+    once = max(_seconds(ours, 1), _seconds(theirs, 1), 1e-7)
+    count = max(1, min(100, int(SECONDS / ROUNDS / once)))
+    best = [math.inf, math.inf]
+    for _ in range(ROUNDS if once < SECONDS * 10 else 2):
+        for which, call in enumerate((ours, theirs)):
+            best[which] = min(best[which], _seconds(call, count))
+    return best[0] * 1e6, best[1] * 1e6
+
+
+def _seconds(call: Call, count: int) -> float:
+    begin = time.perf_counter()
+    for _ in range(count):
+        call()
+    return (time.perf_counter() - begin) / count
+
+
+def _smallest_call() -> tuple[float, float]:
+    """Of a part, whatever it computes, and of PyTorch's own call."""
+    from aclnn.torch.parts import Part
+
+    with torch.no_grad(), torch.inference_mode(False), unset_fake_temporarily():
+        x = torch.ones(16)
+        part = Part(expanded(torch.neg, [x]), "measured", [x], {}, _kept)
+        return least(lambda: part.run(x), lambda: torch.neg(x))

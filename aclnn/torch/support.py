@@ -14,18 +14,26 @@ from torch.fx.passes.operator_support import OperatorSupportBase
 
 from aclnn.acl.errors import AclnnError
 from aclnn.operators.checks import MAX_DIMS, TensorSpec
-from aclnn.torch import speed
 from aclnn.torch.counterparts import counterpart, form_of, is_own, view_of
-from aclnn.torch.expansion import expansion_of, forget_expansion, value_of
+from aclnn.torch.expansion import REASON, expansion_of, forget_expansion, value_of
 from aclnn.torch.schemas import acl_dtype, torch_dtype
+from aclnn.torch.speed import Speed
 from aclnn.tracing.array import TracedArray
 from aclnn.tracing.trace import Trace
 
 
 class Support(OperatorSupportBase):
-    """Says of every node whether an executor can do it; `reasons` holds why not, by node."""
+    """Says of every node whether an executor does it; `reasons` holds why not, by node.
 
-    def __init__(self, graph_module: GraphModule):
+    Parameters
+    ----------
+    graph_module : GraphModule
+    speed : Speed, optional
+        Measured times that decide what is taken; without it all that can be is.
+    """
+
+    def __init__(self, graph_module: GraphModule, speed: Speed | None = None):
+        self.speed = speed
         self.reasons: dict[Node, str] = {}
         self._taken: dict[Node, bool] = {}
         for node in graph_module.graph.nodes:
@@ -39,7 +47,7 @@ class Support(OperatorSupportBase):
         if _is_one_of_several(node):
             self._taken[node] = self._taken.get(node.args[0], False)
             return
-        reason = reason_against(node)
+        reason = reason_against(node, self.speed)
         self._taken[node] = reason is None
         if reason is not None:
             self.reasons[node] = reason
@@ -58,7 +66,7 @@ def partitions_of(graph_module: GraphModule, support: Support) -> list[Any]:
         proposed = partitioner.propose_partitions()
     for partition in proposed:
         nodes = _without_border(list(partition.nodes))
-        if not nodes or not pays(nodes):
+        if not pays(nodes, support.speed):
             for node in nodes:
                 support.reasons.setdefault(node, "alone it takes as long as in PyTorch")
             continue
@@ -155,33 +163,17 @@ def _is_whole_result(view: Node, kept: set[Node]) -> bool:
     return True
 
 
-def pays(nodes: list[Node]) -> bool:
+def pays(nodes: list[Node], speed: Speed | None) -> bool:
     """Whether an executor of these nodes is faster than PyTorch's own kernels one by one."""
-    calls = [one for node in nodes for one in expansion_of(node) or ()]
-    if any(is_own(one.target) for one in calls):
-        return True
-    found = [
-        timed_as(known[0], one)
-        for one in calls
-        if view_of(one.target) is None and (known := counterpart(one.target)) is not None
-    ]
-    return speed.pays(found, sum(map(is_view, nodes)))
+    calls = [one for node in nodes for one in expansion_of(node) or () if _computes(one)]
+    if speed is None or any(is_own(one.target) for one in calls):
+        return bool(calls)
+    return speed.pays(calls, sum(map(is_view, nodes)))
 
 
-def timed_as(name: str, call: Node) -> speed.Call:
-    """A call with what its time depends on."""
-    sources = [t for one in call.all_input_nodes for t in _tensors_of(one)]
-    sizes = [t.numel() for t in (*sources, *_tensors_of(call)) if isinstance(t, torch.Tensor)]
-    return speed.Call(name, max(sizes, default=0), _repeats(call))
-
-
-def _repeats(call: Node) -> bool:
-    """Whether an operand has one element where the result has many in the last dimension."""
-    made = value_of(call)
-    if not isinstance(made, torch.Tensor) or made.ndim == 0 or made.shape[-1] == 1:
-        return False
-    sources = [value_of(one) for one in call.all_input_nodes]
-    return any(isinstance(t, torch.Tensor) and t.ndim and t.shape[-1] == 1 for t in sources)
+def _computes(call: Node) -> bool:
+    """Whether a call does more than show an operand in another way."""
+    return view_of(call.target) is None and counterpart(call.target) is not None
 
 
 def _is_one_of_several(node: Node) -> bool:
@@ -201,7 +193,7 @@ def is_view(node: Node) -> bool:
     return all(view_of(target) is not None for target in targets)
 
 
-def reason_against(node: Node) -> str | None:
+def reason_against(node: Node, speed: Speed | None) -> str | None:
     """Why an executor does not do a node; None if it does."""
     if isinstance(value_of(node), tuple | list) and not all(map(_is_one_of_several, node.users)):
         return "its results are not told apart"
@@ -210,36 +202,41 @@ def reason_against(node: Node) -> str | None:
         return "what it calls is not known"
     if not found:  # it gives what it is given, as dropout does where nothing is trained
         return _reason_against_tensor(value_of(node))
-    reasons = [_reason_against_call(one) for one in found]
-    return next((reason for reason in reasons if reason is not None), None)
+    for one in found:
+        reason = _known_reason(one) or _reason_of_speed(one, speed)
+        if reason is not None:
+            return reason
+    return None
 
 
-def _reason_against_call(node: Node) -> str | None:
-    """Why an executor does not do a call of one of ATen's operators."""
-    if node.target is python.getitem:
+def _known_reason(call: Node) -> str | None:
+    """What is against a call, looked up where nodes that are alike share their calls."""
+    if REASON not in call.meta:
+        call.meta[REASON] = _reason_against_call(call)
+    return call.meta[REASON]
+
+
+def _reason_against_call(call: Node) -> str | None:
+    """Why no executor can do a call of one of ATen's operators."""
+    if call.target is python.getitem:
         return None
-    found = counterpart(node.target)
-    if view_of(node.target) is None:
-        if found is None:
-            return "no operator of ours does it"
-        if not is_own(node.target) and is_slower(found[0], node):
-            return "PyTorch's kernel is faster"
-    for value in [node, *node.all_input_nodes]:
+    if view_of(call.target) is None and counterpart(call.target) is None:
+        return "no operator of ours does it"
+    for value in [call, *call.all_input_nodes]:
         for tensor in _tensors_of(value):
             if reason := _reason_against_tensor(tensor):
                 return reason
-    return _reason_of_trial(node)
+    return _reason_of_trial(call)
 
 
-def is_slower(name: str, node: Node) -> bool:
-    """Whether PyTorch's own kernel takes less time."""
-    if name not in speed.PRODUCTS:
-        return speed.is_slower(timed_as(name, node))
-    *_, a, b = [value_of(one) for one in node.args if isinstance(one, Node)]
-    if a.requires_grad or b.requires_grad:
-        return True  # the gradient would compute it anew
-    rows = a.numel() // a.shape[-1] if a.shape[-1] else 0
-    return bool(rows != 1 and a.numel() * b.shape[-1] > speed.SMALL_PRODUCT)
+def _reason_of_speed(call: Node, speed: Speed | None) -> str | None:
+    """Why an executor should not do a call that it can do."""
+    if speed is None or not _computes(call) or is_own(call.target):
+        return None
+    cost = speed.is_slower(call)
+    if cost is None:
+        return None
+    return f"PyTorch's kernel is faster: {cost.theirs:.3g} µs, ours {cost.ours:.3g}"
 
 
 def _tensors_of(node: Node) -> list[Any]:

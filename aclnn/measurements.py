@@ -1,0 +1,140 @@
+"""Times that were measured on this machine, kept in files of a cache folder.
+
+What is chosen by speed is chosen by the speed of the machine that it runs on: each choice is measured when it is
+first needed, and later processes read it. A folder that cannot be written keeps nothing; processes measure anew then.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import platform
+import tempfile
+import threading
+from collections.abc import Mapping
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from aclnn import environment, isa
+from aclnn._version import __version__
+
+Times = tuple[float, ...]
+
+
+class Measurements:
+    """Times by what was measured, of one configuration.
+
+    Parameters
+    ----------
+    subject : str
+        The beginning of the file's name.
+    facts : mapping
+        What times depend on besides the machine: versions of libraries, threads. Others have files of their own.
+
+    Examples
+    --------
+    >>> found = Measurements("example", {"threads": 1})
+    >>> found.put("relu float32[1024]", (1.5, 2.0))
+    >>> found.get("relu float32[1024]")
+    (1.5, 2.0)
+    """
+
+    def __init__(self, subject: str, facts: Mapping[str, Any]):
+        self._facts = {**_machine(), **facts}
+        digest = hashlib.sha256(json.dumps(self._facts, sort_keys=True).encode()).hexdigest()
+        self._path = folder() / f"{subject}-{digest[:16]}.json"
+        self._times: dict[str, Times] | None = None
+        self._new: dict[str, Times] = {}
+        self._lock = threading.RLock()
+
+    def get(self, what: str) -> Times | None:
+        """The times of something, or None where it was not measured."""
+        with self._lock:
+            if self._times is None:
+                self._times = read(self._path)
+            return self._times.get(what)
+
+    def put(self, what: str, times: Times) -> None:
+        """Keep times, in the file after the next `save`."""
+        with self._lock:
+            self.get(what)
+            assert self._times is not None
+            self._times[what] = self._new[what] = times
+
+    def save(self) -> None:
+        """Write what is new, beside what other processes wrote."""
+        with self._lock:
+            if not self._new:
+                return
+            times = read(self._path) | self._new
+            self._new = {}
+            document = {"facts": self._facts, "microseconds": {k: times[k] for k in sorted(times)}}
+            _replace(self._path, json.dumps(document, indent=1))
+
+
+def folder() -> Path:
+    """Where measurements are kept."""
+    given = environment.CACHE_DIR.read()
+    if given is not None:
+        return given
+    base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    return Path(base) / "aclnn"
+
+
+def files() -> list[Path]:
+    """The files that there are."""
+    return sorted(folder().glob("*-" + "[0-9a-f]" * 16 + ".json"))
+
+
+def clear() -> int:
+    """Remove all files, and tell how many there were."""
+    found = files()
+    for path in found:
+        path.unlink(missing_ok=True)
+    return len(found)
+
+
+def read(path: Path) -> dict[str, Times]:
+    """The times in a file; none of one that is missing or broken, which is measured anew."""
+    try:
+        times = json.loads(path.read_text(encoding="utf-8"))["microseconds"]
+        return {str(k): tuple(map(float, v)) for k, v in times.items()}
+    except (OSError, ValueError, TypeError, KeyError, AttributeError):
+        return {}
+
+
+def _replace(path: Path, text: str) -> None:
+    """Write a file as a whole: readers see the old one or the new one."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        number, name = tempfile.mkstemp(dir=path.parent, prefix=path.name)
+        with os.fdopen(number, "w", encoding="utf-8") as file:
+            file.write(text)
+        os.replace(name, path)
+    except OSError:
+        return  # a cache is no promise
+
+
+@lru_cache(1)
+def _processor() -> str:
+    try:
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
+    except OSError:
+        return platform.processor()
+    facts = dict(line.split(":", 1) for line in lines if ":" in line)
+    named = {name.strip(): value.strip() for name, value in facts.items()}
+    names = ("model name", "cpu family", "model", "stepping", "CPU implementer", "CPU part")
+    return " ".join(named[name] for name in names if name in named)
+
+
+def _machine() -> dict[str, Any]:
+    return {
+        "processor": _processor(),
+        "processors": len(os.sched_getaffinity(0))
+        if hasattr(os, "sched_getaffinity")
+        else os.cpu_count(),
+        "isa": isa.name(),
+        "aclnn-cpu": __version__,
+    }

@@ -1,0 +1,87 @@
+"""Measurements of this machine: files that processes share, broken ones, folders that cannot be written."""
+
+import json
+import os
+import stat
+
+import pytest
+from setups import fresh
+
+from aclnn import measurements
+from aclnn.measurements import Measurements
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    monkeypatch.setenv("ACLNN_CACHE_DIR", str(tmp_path / "kept"))
+    return tmp_path / "kept"
+
+
+def test_others_read_what_was_saved(folder):
+    first, second = (Measurements("one", {"threads": 1}) for _ in range(2))
+    first.put("a", (1.0, 2.0))
+    second.put("b", (3.0,))
+    assert not folder.exists()
+    first.save()
+    second.save()
+    third = Measurements("one", {"threads": 1})
+    assert (third.get("a"), third.get("b"), third.get("c")) == ((1.0, 2.0), (3.0,), None)
+    assert len(measurements.files()) == 1
+
+
+def test_other_facts_have_files_of_their_own(folder):
+    for threads in (1, 2):
+        one = Measurements("one", {"threads": threads})
+        assert one.get("a") is None
+        one.put("a", (float(threads),))
+        one.save()
+    assert len(measurements.files()) == 2
+    assert measurements.clear() == 2
+    assert measurements.files() == []
+
+
+@pytest.mark.parametrize(
+    "text", ["", "[", "[]", "{}", '{"microseconds": {"a": "b"}}', '{"microseconds": 3}']
+)
+def test_broken_files_are_measured_anew(folder, text):
+    one = Measurements("one", {})
+    one.put("a", (1.0,))
+    one.save()
+    (path,) = measurements.files()
+    path.write_text(text)
+    again = Measurements("one", {})
+    assert again.get("a") is None
+    again.put("a", (2.0,))
+    again.save()
+    assert json.loads(path.read_text())["microseconds"] == {"a": [2.0]}
+
+
+def test_a_folder_that_cannot_be_made_keeps_nothing(monkeypatch, tmp_path):
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("ACLNN_CACHE_DIR", str(tmp_path / "file" / "below"))
+    one = Measurements("one", {})
+    one.put("a", (1.0,))
+    one.save()
+    assert one.get("a") == (1.0,)
+    assert measurements.files() == []
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write anything")
+def test_a_folder_that_cannot_be_written_keeps_nothing(folder):
+    folder.mkdir()
+    folder.chmod(stat.S_IRUSR | stat.S_IXUSR)
+    one = Measurements("one", {})
+    one.put("a", (1.0,))
+    one.save()
+    assert measurements.files() == []
+
+
+def test_the_command_line_shows_and_clears_them(folder):
+    one = Measurements("one", {})
+    one.put("a", (1.0,))
+    one.save()
+    code = "from aclnn.cli import main; main(['config']); main(['config', '--clear-measurements'])"
+    done = fresh(code, ACLNN_CACHE_DIR=str(folder))
+    assert f"folder {folder}, kept 1" in done.stdout
+    assert f"removed 1 files in {folder}" in done.stdout
+    assert measurements.files() == []
